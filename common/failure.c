@@ -1,0 +1,41 @@
+/* failure.c - see failure.h */
+#include "common/failure.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+int failure_set(struct failure *why, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (why->code != 0)
+		return code;
+	why->code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(why->text, sizeof why->text, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+int failure_oom(struct failure *why)
+{
+	return failure_set(why, -ENOMEM, "out of memory");
+}
+
+int failure_exit_code(const struct failure *why)
+{
+	switch (-why->code) {
+	case 0:
+		return 0;
+	case EINVAL:
+		return 2;
+	case ENOENT:
+		return 127;
+	case EACCES:
+	case ENOEXEC:
+		return 126;
+	default:
+		return 1;
+	}
+}

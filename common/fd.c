@@ -1,0 +1,70 @@
+/* fd.c - see fd.h */
+#include "common/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+void fd_closep(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd); /* Linux frees the number whatever close(2) says */
+}
+
+int fd_take(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+int fd_open_standard(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* open(2) gives the lowest free number, and all below fd are taken */
+		if (open("/dev/null", O_RDWR) < 0) /* lint: no O_CLOEXEC, it is a standard stream */
+			return -errno;
+	}
+	return 0;
+}
+
+int fd_write_all(int fd, const char *bytes, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+long fd_read_file(const char *path, char *ret, size_t max)
+{
+	autoclose fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (len < max) {
+		ssize_t n = read(fd, ret + len, max - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0) {
+			ret[len] = '\0';
+			return (long)len;
+		}
+		len += (size_t)n;
+	}
+	return -EFBIG;
+}

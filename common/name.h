@@ -1,0 +1,16 @@
+/* name.h - names of settings as users write them: '-' and '_' are the same. Pure. */
+#ifndef LAUNCHD_COMMON_NAME_H
+#define LAUNCHD_COMMON_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether the len bytes at text are the whole name, or its beginning; case counts. */
+bool name_equal(const char *name, const char *text, size_t len);
+bool name_begins(const char *name, const char *text, size_t len);
+
+/* How many letters must change, come or go to make one of the other, neighbours' exchange being
+ * one (optimal string alignment); at most `limit` + 1 is told apart. */
+size_t name_distance(const char *name, const char *text, size_t len, size_t limit);
+
+#endif

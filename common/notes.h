@@ -1,0 +1,27 @@
+/* notes.h - what the user should read before the workers start, gathered by pure stages and
+ * printed once, by main. */
+#ifndef LAUNCHD_COMMON_NOTES_H
+#define LAUNCHD_COMMON_NOTES_H
+
+#include <stddef.h>
+
+struct arena;
+
+enum note_level { NOTE_VERBOSE, NOTE_INFO, NOTE_WARNING };
+
+struct note {
+	enum note_level level;
+	const char *text;
+	struct note *next;
+};
+
+struct notes {
+	struct arena *arena; /* owns every note */
+	struct note *first, *last;
+};
+
+/* Adds a sentence, no newline. Out of memory: it is dropped and the arena is failed. */
+__attribute__((format(printf, 3, 4))) void notes_add(
+	struct notes *n, enum note_level level, const char *fmt, ...);
+
+#endif

@@ -1,0 +1,14 @@
+/* num.h - strict numbers: the whole text is the number, in range, or it is none.
+ * strtoul(3) takes signs, blanks and "12abc"; a launcher that takes them starts the wrong job. */
+#ifndef LAUNCHD_COMMON_NUM_H
+#define LAUNCHD_COMMON_NUM_H
+
+#include <stdint.h>
+
+/* Decimal digits only. -EINVAL: not a number; -ERANGE: outside min..max. *ret is untouched then. */
+int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+
+/* Seconds with at most three decimals ("30", "0.5") as milliseconds; errors as num_parse(). */
+int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms);
+
+#endif

@@ -1,0 +1,167 @@
+/* text.c - see text.h */
+#include "common/text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool text_reserve(struct text *t, size_t more)
+{
+	size_t room = t->room ? t->room : 256;
+	char *at;
+
+	if (t->failed || more > SIZE_MAX / 4 - t->len) {
+		t->failed = true;
+		return false;
+	}
+	while (room < t->len + more + 1)
+		room *= 2;
+	if (room == t->room)
+		return true;
+	at = realloc(t->at, room);
+	if (!at) {
+		t->failed = true;
+		return false;
+	}
+	t->at = at;
+	t->room = room;
+	return true;
+}
+
+void text_add_bytes(struct text *t, const char *s, size_t len)
+{
+	if (!text_reserve(t, len))
+		return;
+	memcpy(t->at + t->len, s, len);
+	t->len += len;
+	t->at[t->len] = '\0';
+}
+
+void text_add(struct text *t, const char *s)
+{
+	text_add_bytes(t, s, strlen(s));
+}
+
+void text_printf(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (len < 0 || !text_reserve(t, (size_t)len)) {
+		t->failed = true;
+		return;
+	}
+	va_start(ap, fmt);
+	(void)vsnprintf(t->at + t->len, (size_t)len + 1, fmt, ap);
+	va_end(ap);
+	t->len += (size_t)len;
+}
+
+static bool is_plain(const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_-+=./,:@%^";
+
+	return *s && s[strspn(s, plain)] == '\0';
+}
+
+void text_add_shell(struct text *t, const char *s)
+{
+	bool control = false;
+
+	if (is_plain(s)) {
+		text_add(t, s);
+		return;
+	}
+	for (const char *p = s; *p; p++)
+		control = control || (unsigned char)*p < 0x20 || *p == 0x7f;
+	text_add(t, control ? "$'" : "'");
+	for (; *s; s++) {
+		if (control && ((unsigned char)*s < 0x20 || *s == 0x7f))
+			text_printf(t, "\\x%02x", (unsigned char)*s);
+		else if (control && (*s == '\'' || *s == '\\'))
+			text_printf(t, "\\%c", *s);
+		else if (*s == '\'')
+			text_add(t, "'\\''");
+		else
+			text_add_bytes(t, s, 1);
+	}
+	text_add(t, "'");
+}
+
+/* Length of the UTF-8 sequence at s (RFC 3629, no surrogates, no overlong forms); 0: none. */
+static size_t utf8_length(const unsigned char *s)
+{
+	size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3 :
+		*s >= 0xf0 && *s < 0xf5					     ? 4 :
+									       0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
+		(*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+void text_add_json(struct text *t, const char *s)
+{
+	if (!s) {
+		text_add(t, "null");
+		return;
+	}
+	text_add(t, "\"");
+	while (*s) {
+		size_t n = utf8_length((const unsigned char *)s);
+
+		if (*s == '"' || *s == '\\')
+			text_printf(t, "\\%c", *s);
+		else if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			text_printf(t, "\\u%04x", (unsigned char)*s);
+		else if (n == 0)
+			text_add(t, "\\ufffd");
+		else
+			text_add_bytes(t, s, n);
+		s += n ? n : 1;
+	}
+	text_add(t, "\"");
+}
+
+void text_add_wrapped(struct text *t, const char *s, size_t column, size_t indent, size_t width)
+{
+	bool first = true;
+
+	while (*s) {
+		size_t len = strcspn(s, " ");
+
+		if (!first && column + 1 + len > width) {
+			text_printf(t, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (!first) {
+			text_add(t, " ");
+			column++;
+		}
+		text_add_bytes(t, s, len);
+		column += len;
+		s += len;
+		s += strspn(s, " ");
+		first = false;
+	}
+}
+
+const char *text_string(const struct text *t)
+{
+	return t->at ? t->at : "";
+}
+
+void text_done(struct text *t)
+{
+	free(t->at);
+	*t = (struct text){ 0 };
+}

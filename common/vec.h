@@ -1,0 +1,36 @@
+/* vec.h - a list of strings that always ends with NULL, so that it can be an argv or an envp.
+ * The list and its growth are the arena's; the strings are borrowed. */
+#ifndef LAUNCHD_COMMON_VEC_H
+#define LAUNCHD_COMMON_VEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+
+struct vec {
+	const char **at; /* at[count] is NULL; NULL while nothing was added: see vec_argv() */
+	size_t count, room;
+};
+
+/* Adds a string. Out of memory: nothing is added and the arena is failed. */
+void vec_add(struct arena *a, struct vec *v, const char *s);
+
+/* Adds all strings of a NULL-terminated list; NULL is an empty one. */
+void vec_add_all(struct arena *a, struct vec *v, const char *const *list);
+
+/* The list as execve(2) wants it; never NULL. */
+char *const *vec_argv(const struct vec *v);
+
+/* Environment lists: entries are NAME=VALUE, names are compared exactly and whole. */
+
+/* The value of name in an environment, borrowed from it; NULL: not set. */
+const char *env_get(const char *const *env, const char *name);
+
+/* Length of the name in "NAME=VALUE"; the whole length where there is no '='. */
+size_t env_name_length(const char *entry);
+
+/* Whether text can be a variable's name: letters, digits and '_', no digit first (POSIX). */
+bool env_name_valid(const char *text, size_t len);
+
+#endif

@@ -1,0 +1,166 @@
+/* cli.c - the command line, read as the originals' argparse reads it:
+ *
+ * - "--opt value", "--opt=value", "-t value", "-tvalue", "-mt value"; '-' and '_' are the same;
+ * - an abbreviation means the one flag of the originals that begins so, whatever we added beside
+ *   them, so that a command line of theirs can't change its meaning here; only where no original
+ *   begins so, one of ours may be meant;
+ * - a value that begins with '-' needs "=", except "-", negative numbers and what has a blank;
+ * - the first word that is no option is the script; "--" ends the options before it. */
+#include "config/sources.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/name.h"
+
+struct reader {
+	struct settings *s;
+	const char *const *at; /* the next word */
+	struct failure *why;
+};
+
+/* Whether a word is the next option's begin rather than a value (argparse, _parse_optional). */
+static bool looks_like_option(const char *word)
+{
+	if (word[0] != '-' || word[1] == '\0' || strchr(word, ' '))
+		return false;
+	return word[1 + strspn(word + 1, "0123456789.")] != '\0';
+}
+
+/* All flags that begin so, for the sentence about an ambiguous abbreviation. */
+static const char *candidates(struct arena *a, const char *name, size_t len, bool original)
+{
+	const char *list = "";
+
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (setting_rows[id].original == original &&
+			name_begins(setting_rows[id].flag, name, len))
+			list = arena_printf(
+				a, "%s%s--%s", list, *list ? ", " : "", setting_rows[id].flag);
+	return list;
+}
+
+/* The one flag, among the originals' or among ours, that begins so; SETTING_COUNT: none;
+ * *ret_many: more than one. */
+static enum setting_id abbreviated(const char *name, size_t len, bool original, bool *ret_many)
+{
+	enum setting_id found = SETTING_COUNT;
+
+	*ret_many = false;
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		if (setting_rows[id].original != original ||
+			!name_begins(setting_rows[id].flag, name, len))
+			continue;
+		*ret_many = *ret_many || found != SETTING_COUNT;
+		found = (enum setting_id)id;
+	}
+	return found;
+}
+
+/* Finds the setting that a long option means. `word` is the word as written, dashes and all. */
+static int long_option(
+	struct reader *r, const char *word, size_t len, enum setting_id *ret)
+{
+	const char *name = word + 2;
+	enum setting_id id = settings_find(name, len);
+	const char *nearest;
+
+	for (int original = 1; id == SETTING_COUNT && original >= 0; original--) {
+		bool many;
+
+		id = abbreviated(name, len, original, &many);
+		if (many)
+			return failure_set(r->why, -EINVAL, "--%.*s: could be %s", (int)len, name,
+				candidates(r->s->arena, name, len, original));
+	}
+	if (id != SETTING_COUNT) {
+		*ret = id;
+		return 0;
+	}
+	nearest = settings_nearest(name, len);
+	return failure_set(r->why, -EINVAL, "--%.*s: no such option%s%s%s", (int)len, name,
+		nearest ? ", did you mean --" : "", nearest ? nearest : "",
+		nearest ? "?" : "; launchd --help lists them");
+}
+
+/* Takes the option's value (NULL: none beside it) and puts the setting. */
+static int put(struct reader *r, enum setting_id id, const char *written, const char *value)
+{
+	const struct setting_row *row = &setting_rows[id];
+	const struct origin from = { LEVEL_COMMAND_LINE, written };
+
+	if (!value && row->kind == KIND_FLAG)
+		value = "1";
+	if (!value && row->optional)
+		value = arena_strndup(r->s->arena, row->choices, strcspn(row->choices, "|"));
+	if (!value) {
+		if (!*r->at || looks_like_option(*r->at))
+			return failure_set(r->why, -EINVAL, "%s needs a value: %s%s%s", written,
+				written, written[1] == '-' ? "=" : " ", row->metavar);
+		value = *r->at++;
+	}
+	return settings_put(r->s, id, value, from, r->why);
+}
+
+/* One word of short options: flags may be joined, the rest of the word is a value. */
+static int short_options(struct reader *r, const char *word)
+{
+	for (const char *p = word + 1; *p; p++) {
+		const char *written = arena_printf(r->s->arena, "-%c", *p);
+		int id = 0, rc;
+
+		while (id < SETTING_COUNT && setting_rows[id].letter != *p)
+			id++;
+		if (id == SETTING_COUNT)
+			return failure_set(r->why, -EINVAL,
+				"%s: no such option; launchd --help lists them", word);
+		if (setting_rows[id].kind != KIND_FLAG) {
+			const char *rest = p[1] == '=' ? p + 2 : p + 1;
+
+			return put(r, (enum setting_id)id, written, p[1] ? rest : NULL);
+		}
+		rc = put(r, (enum setting_id)id, written, NULL);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int option(struct reader *r, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	size_t len = equals ? (size_t)(equals - word) : strlen(word);
+	enum setting_id id = SETTING_COUNT;
+	int rc;
+
+	if (word[1] != '-')
+		return short_options(r, word);
+	rc = long_option(r, word, len - 2, &id);
+	if (rc < 0)
+		return rc;
+	return put(r, id, arena_strndup(r->s->arena, word, len), equals ? equals + 1 : NULL);
+}
+
+int settings_read_argv(struct settings *s, const char *const *argv, struct failure *why)
+{
+	struct reader r = { s, argv[0] ? argv + 1 : argv, why };
+
+	while (*r.at && (*r.at)[0] == '-' && (*r.at)[1]) {
+		const char *word = *r.at++;
+		int rc;
+
+		if (strcmp(word, "--") == 0)
+			break;
+		rc = option(&r, word);
+		if (rc < 0)
+			return rc;
+	}
+	if (*r.at)
+		s->script = *r.at++;
+	if (s->script && *r.at && strcmp(*r.at, "--") == 0)
+		r.at++;
+	vec_add_all(s->arena, &s->args, r.at);
+	return arena_failed(s->arena) ? failure_oom(why) : 0;
+}

@@ -1,0 +1,133 @@
+/* help.c - see help.h */
+#include "config/help.h"
+
+#include <string.h>
+
+#include "common/text.h"
+#include "config/settings.h"
+
+enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
+
+/* "-m, --module", "--nnodes N" */
+static void add_option(const struct setting_row *row, struct text *out)
+{
+	if (row->letter)
+		text_printf(out, "-%c, ", row->letter);
+	text_printf(out, "--%s", row->flag);
+	if (row->optional)
+		text_printf(out, "[=%s]", row->metavar);
+	else if (row->metavar)
+		text_printf(out, " %s", row->metavar);
+}
+
+static void help_row(const struct setting_row *row, struct text *out)
+{
+	size_t start = out->len;
+
+	text_add(out, "  ");
+	add_option(row, out);
+	if (out->len - start >= HELP_COLUMN - 1)
+		text_printf(out, "\n%*s", HELP_COLUMN, "");
+	else
+		text_printf(out, "%*s", (int)(HELP_COLUMN - (out->len - start)), "");
+	text_add_wrapped(out, row->help, HELP_COLUMN, HELP_COLUMN, HELP_WIDTH);
+	if (row->preset && *row->preset && row->kind != KIND_FLAG)
+		text_printf(out, " [%s]", row->preset);
+	text_add(out, "\n");
+}
+
+void help_text(struct text *out)
+{
+	text_add(out,
+		"Usage: launchd [options] script [script's arguments]\n\n"
+		"Starts nproc_per_node workers of a distributed training job on this node, watches "
+		"them,\nand ends all of them when one fails. mpirun starts one launchd a node:\n\n"
+		"  mpirun -n 4 --map-by ppr:1:node launchd --nproc_per_node 8 --use_env train.py "
+		"--lr 1e-4\n\n"
+		"Options may be written with '-' or '_' and as --opt=value, and shortened as with "
+		"torchrun.\nPresets stand in brackets. Every value can also come from a file "
+		"(--config), from\nLAUNCHD_<NAME>, and from torchrun's PET_<NAME>.\n");
+	for (int group = 0; group < GROUP_COUNT; group++) {
+		text_printf(out, "\n%s:\n", setting_group_titles[group]);
+		for (int id = 0; id < SETTING_COUNT; id++)
+			if ((int)setting_rows[id].group == group)
+				help_row(&setting_rows[id], out);
+	}
+	text_add(out, "\nExit codes: 0 all workers ended with 0; the code of the worker that failed "
+		      "first, or 128 + signal;\n2 bad usage; 126, 127 the script can't be executed, "
+		      "can't be found; 1 the launcher itself failed.\n");
+}
+
+/* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at a line's begin as a call. */
+static void add_roff(const char *s, struct text *out)
+{
+	if (*s == '.' || *s == '\'')
+		text_add(out, "\\&");
+	for (; *s; s++) {
+		if (*s == '-')
+			text_add(out, "\\-");
+		else if (*s == '\\')
+			text_add(out, "\\e");
+		else
+			text_add_bytes(out, s, 1);
+	}
+}
+
+static void man_row(const struct setting_row *row, struct text *out)
+{
+	text_add(out, ".It ");
+	if (row->letter)
+		text_printf(out, "Fl %c , ", row->letter);
+	text_add(out, "Fl \\-");
+	add_roff(row->flag, out);
+	if (row->metavar) {
+		text_add(out, row->optional ? " Ns Op = Ns Ar " : " Ar ");
+		add_roff(row->metavar, out);
+	}
+	text_add(out, "\n");
+	add_roff(row->help, out);
+	if (row->preset && *row->preset && row->kind != KIND_FLAG) {
+		text_add(out, "\nPreset: ");
+		add_roff(row->preset, out);
+		text_add(out, ".");
+	}
+	if (row->variable)
+		text_printf(out, "\nAlso set by\n.Ev %s .", row->variable);
+	text_add(out, "\n");
+}
+
+void help_man(struct text *out)
+{
+	for (int group = 0; group < GROUP_COUNT; group++) {
+		text_printf(out, ".Ss %s\n.Bl -tag -width Ds\n", setting_group_titles[group]);
+		for (int id = 0; id < SETTING_COUNT; id++)
+			if ((int)setting_rows[id].group == group)
+				man_row(&setting_rows[id], out);
+		text_add(out, ".El\n");
+	}
+}
+
+void help_ini(struct text *out)
+{
+	text_add(out, "; Settings of launchd(1). Every key is an option's name; all are shown with "
+		      "their presets.\n\n[launchd]\n");
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const struct setting_row *row = &setting_rows[id];
+
+		if (row->only_flag || row->kind == KIND_ENV || row->standing != STANDS)
+			continue;
+		text_add(out, "\n; ");
+		for (const char *p = row->help; *p;) {
+			size_t len = strlen(p);
+
+			if (len > 90)
+				for (len = 90; p[len] != ' '; len--)
+					;
+			text_printf(out, "%s%.*s\n", p == row->help ? "" : "; ", (int)len, p);
+			p += len;
+			p += *p == ' ';
+		}
+		text_printf(out, ";%s = %s\n", row->flag, row->preset ? row->preset : "");
+	}
+	text_add(out, "\n; Variables of the workers, one a line.\n[env]\n;NAME = value\n");
+}

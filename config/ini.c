@@ -1,0 +1,227 @@
+/* ini.c - INI files, by inih, with a reader of ours under it.
+ *
+ * inih 55 as distributions build it cuts a line after 199 bytes and parses the rest as another
+ * line, cuts sections after 49, takes an indented line for a continuation (the handler sees the
+ * last key again), accepts ':' for '=', ends a value at " ;" even inside quotes, and tells the
+ * handler no line number. So every line passes line_check() first, loses its leading blanks, and
+ * is counted; what can't be carried whole is refused with its line. */
+#include "config/sources.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/fd.h"
+
+enum {
+	LINE_MAX_BYTES = 190,    /* below INI_MAX_LINE with its line end and NUL */
+	SECTION_MAX_BYTES = 48,  /* below inih's MAX_SECTION with its NUL */
+	FILE_MAX_BYTES = 1 << 20,
+};
+
+struct file {
+	struct settings *s;
+	const char *name;
+	enum level level;
+	const char *at, *end; /* what is still to be read */
+	unsigned line;
+	unsigned seen[SETTING_COUNT]; /* the line where a key stood; 0: not yet */
+	struct failure *why;
+};
+
+static const char *place(const struct file *f)
+{
+	return arena_printf(f->s->arena, "%s:%u", f->name, f->line);
+}
+
+/* A ';' behind a blank, inside a value that begins with a quote and ends with the same later. */
+static bool comment_in_quotes(const char *line, size_t len)
+{
+	const char *equals = memchr(line, '=', len);
+	const char *end = line + len;
+	const char *p = equals ? equals + 1 : end;
+	bool semicolon = false;
+	char quote;
+
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	if (p == end || (*p != '"' && *p != '\''))
+		return false;
+	quote = *p;
+	for (p++; p < end && *p != quote; p++)
+		semicolon = semicolon || (*p == ';' && (p[-1] == ' ' || p[-1] == '\t'));
+	return semicolon && p < end;
+}
+
+static int line_check(struct file *f, const char *line, size_t len)
+{
+	const char *equals = memchr(line, '=', len), *colon = memchr(line, ':', len);
+
+	if (memchr(line, '\0', len))
+		return failure_set(f->why, -EINVAL, "%s: a NUL byte", place(f));
+	if (len == 0 || *line == ';' || *line == '#')
+		return 0;
+	if (len > LINE_MAX_BYTES)
+		return failure_set(f->why, -EINVAL,
+			"%s: the line has %zu bytes, at most %d are read; give long values on the "
+			"command line",
+			place(f), len, LINE_MAX_BYTES);
+	if (*line == '[') {
+		const char *close = memchr(line, ']', len);
+
+		if (!close || close - line > SECTION_MAX_BYTES)
+			return failure_set(f->why, -EINVAL, "%s: not a [section]", place(f));
+		for (close++; close < line + len; close++)
+			if (*close == ';' || *close == '#')
+				break;
+			else if (*close != ' ' && *close != '\t')
+				return failure_set(f->why, -EINVAL,
+					"%s: only a comment may follow a [section]", place(f));
+		return 0;
+	}
+	if (!equals || (colon && colon < equals))
+		return failure_set(f->why, -EINVAL, "%s: \"%.*s\" is not key = value", place(f),
+			(int)len, line);
+	if (comment_in_quotes(line, len))
+		return failure_set(f->why, -EINVAL,
+			"%s: a ';' behind a blank begins a comment, also inside quotes; give this "
+			"value on the command line",
+			place(f));
+	return 0;
+}
+
+/* inih's fgets: one whole line without its leading blanks, comments as empty lines. NULL: the end,
+ * or a line that was refused. */
+static char *next_line(char *ret, int size, void *stream)
+{
+	struct file *f = stream;
+	const char *line = f->at, *newline;
+	size_t len;
+
+	if (f->at == f->end || f->why->code != 0)
+		return NULL;
+	newline = memchr(f->at, '\n', (size_t)(f->end - f->at));
+	f->at = newline ? newline + 1 : f->end;
+	len = (size_t)((newline ? newline : f->end) - line);
+	f->line++;
+	if (f->line == 1 && len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
+		line += 3; /* byte order mark */
+		len -= 3;
+	}
+	while (len > 0 && (line[len - 1] == '\r' || line[len - 1] == ' ' || line[len - 1] == '\t'))
+		len--;
+	while (len > 0 && (*line == ' ' || *line == '\t')) {
+		line++;
+		len--;
+	}
+	if (line_check(f, line, len) < 0)
+		return NULL;
+	if (len > 0 && (*line == ';' || *line == '#'))
+		len = 0; /* a comment may be of any length */
+	if (len + 2 > (size_t)size) {
+		(void)failure_set(f->why, -EINVAL, "%s: the line is too long", place(f));
+		return NULL;
+	}
+	memcpy(ret, line, len);
+	ret[len] = '\n';
+	ret[len + 1] = '\0';
+	return ret;
+}
+
+static int unknown(const struct file *f, const char *what, const char *name, const char *nearest)
+{
+	return failure_set(f->why, -EINVAL, "%s: \"%s\" is no %s of launchd%s%s%s", place(f), name,
+		what, nearest ? ", did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
+static int put_variable(struct file *f, const char *name, const char *value)
+{
+	const char *where = place(f);
+
+	for (const struct env_change *c = f->s->env; c; c = c->next)
+		if (c->from.level == f->level && c->value && strcmp(c->name, name) == 0)
+			return failure_set(f->why, -EINVAL, "%s: %s is set a second time, first at %s",
+				where, name, c->from.where);
+	return settings_put_env(f->s, arena_strdup(f->s->arena, name),
+		arena_strdup(f->s->arena, value), (struct origin){ f->level, where }, f->why);
+}
+
+static int put_setting(struct file *f, const char *name, const char *value)
+{
+	enum setting_id id = settings_find(name, strlen(name));
+
+	if (id == SETTING_COUNT || setting_rows[id].only_flag)
+		return unknown(f, "setting", name, settings_nearest(name, strlen(name)));
+	if (setting_rows[id].kind == KIND_ENV)
+		return failure_set(f->why, -EINVAL,
+			"%s: variables of the workers stand in a section [env], one a line", place(f));
+	if (f->seen[id])
+		return failure_set(f->why, -EINVAL, "%s: %s is set a second time, first at %s:%u",
+			place(f), setting_rows[id].flag, f->name, f->seen[id]);
+	f->seen[id] = f->line;
+	return settings_put(f->s, id, arena_strdup(f->s->arena, value),
+		(struct origin){ f->level, place(f) }, f->why);
+}
+
+/* inih's handler; 1: go on, 0: an error (inih goes on all the same, next_line() stops it). */
+static int on_entry(void *user, const char *section, const char *name, const char *value)
+{
+	struct file *f = user;
+	int rc;
+
+	if (strcmp(section, "env") == 0)
+		rc = put_variable(f, name, value);
+	else if (strcmp(section, "launchd") == 0)
+		rc = put_setting(f, name, value);
+	else if (!*section)
+		rc = failure_set(f->why, -EINVAL,
+			"%s: %s stands before any section; settings stand in [launchd]", place(f),
+			name);
+	else
+		rc = unknown(f, "section", section, "[launchd] or [env]");
+	return rc == 0;
+}
+
+int settings_read_ini(struct settings *s, const char *bytes, size_t len, const char *name,
+	enum level level, struct failure *why)
+{
+	struct file f = { .s = s,
+		.name = name,
+		.level = level,
+		.at = bytes,
+		.end = bytes + len,
+		.why = why };
+	int rc = ini_parse_stream(next_line, &f, on_entry, &f);
+
+	if (why->code != 0)
+		return why->code;
+	if (arena_failed(s->arena) || rc == -2)
+		return failure_oom(why);
+	if (rc != 0) /* line_check() lets nothing through that inih would refuse */
+		return failure_set(why, -EINVAL, "%s:%d: not understood", name, rc);
+	return 0;
+}
+
+int settings_load_file(struct settings *s, const char *path, enum level level, bool may_be_absent,
+	struct failure *why)
+{
+	char *bytes;
+	long len;
+
+	if (may_be_absent && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	bytes = malloc(FILE_MAX_BYTES);
+	if (!bytes)
+		return failure_oom(why);
+	len = fd_read_file(path, bytes, FILE_MAX_BYTES);
+	if (len < 0)
+		(void)failure_set(why, -EINVAL, "%s: can't be read: %s", path, strerror((int)-len));
+	else
+		(void)settings_read_ini(s, bytes, (size_t)len, path, level, why);
+	free(bytes);
+	return why->code;
+}

@@ -1,0 +1,405 @@
+/* settings.c - see settings.h */
+#include "config/settings.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/name.h"
+#include "common/notes.h"
+#include "common/num.h"
+
+int choice_index(const char *choices, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (int i = 0;; i++) {
+		size_t n = strcspn(choices, "|");
+
+		if (n == len && strncmp(choices, text, n) == 0)
+			return i;
+		if (!choices[n])
+			return -1;
+		choices += n + 1;
+	}
+}
+
+/* The words of "true" that INI files and PET_* variables use. -EINVAL: none of them. */
+static int flag_parse(const char *text, uint64_t *ret)
+{
+	int i = choice_index("0|1|false|true|no|yes|off|on", text);
+
+	if (i < 0)
+		return -EINVAL;
+	*ret = (uint64_t)i % 2;
+	return 0;
+}
+
+/* N or N:N, as torchrun has it (parse_min_max_nnodes); MIN < MAX is -EINVAL like any other text. */
+static int nnodes_parse(struct arena *a, const struct setting_row *row, const char *text,
+	uint64_t *ret)
+{
+	const char *colon = strchr(text, ':');
+	uint64_t min, max;
+	int rc;
+
+	if (!colon)
+		return num_parse(text, row->min, row->max, ret);
+	rc = num_parse(arena_strndup(a, text, (size_t)(colon - text)), row->min, row->max, &min);
+	if (rc == 0)
+		rc = num_parse(colon + 1, row->min, row->max, &max);
+	if (rc < 0)
+		return rc;
+	if (min != max)
+		return -EINVAL;
+	*ret = max;
+	return 0;
+}
+
+/* torchrun's k=v,k=v: every key needs a value. */
+static int conf_check(const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		const char *equals = memchr(text, '=', len);
+
+		if (!equals || equals == text || equals + 1 == text + len)
+			return -EINVAL;
+		text += len;
+		text += *text == ',';
+	}
+	return 0;
+}
+
+static int value_parse(struct arena *a, const struct setting_row *row, const char *text,
+	uint64_t *ret)
+{
+	int i;
+
+	switch (row->kind) {
+	case KIND_FLAG:
+		return flag_parse(text, ret);
+	case KIND_COUNT:
+		return num_parse(text, row->min, row->max, ret);
+	case KIND_NPROC:
+		*ret = 0;
+		return choice_index(row->choices, text) >= 0 ?
+			0 :
+			num_parse(text, row->min, row->max, ret);
+	case KIND_NNODES:
+		return nnodes_parse(a, row, text, ret);
+	case KIND_SECONDS:
+		return num_parse_seconds(text, row->max, ret);
+	case KIND_CHOICE:
+		i = choice_index(row->choices, text);
+		*ret = (uint64_t)i;
+		return i < 0 ? -EINVAL : 0;
+	case KIND_CONF:
+		return conf_check(text);
+	case KIND_TEXT:
+		return *text ? 0 : -EINVAL;
+	case KIND_TEXT_OR_NONE:
+	case KIND_ENV:
+	case KIND_UNSET:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* What would have been right, for the sentence about a bad value. */
+static const char *value_wanted(struct arena *a, const struct setting_row *row)
+{
+	switch (row->kind) {
+	case KIND_FLAG:
+		return "0 or 1, false or true, no or yes, off or on";
+	case KIND_COUNT:
+	case KIND_NNODES:
+		return arena_printf(a, "a whole number from %llu to %llu",
+			(unsigned long long)row->min, (unsigned long long)row->max);
+	case KIND_NPROC:
+		return arena_printf(a, "a whole number from %llu to %llu, auto, cpu or gpu",
+			(unsigned long long)row->min, (unsigned long long)row->max);
+	case KIND_SECONDS:
+		return arena_printf(a, "a number of seconds from 0 to %llu (0.5 works, too)",
+			(unsigned long long)row->max);
+	case KIND_CHOICE:
+		return arena_printf(a, "one of %s", row->metavar);
+	case KIND_CONF:
+		return "a list of key=value, divided by commas";
+	case KIND_TEXT:
+	case KIND_TEXT_OR_NONE:
+	case KIND_ENV:
+	case KIND_UNSET:
+		break;
+	}
+	return "a text that is not empty";
+}
+
+/* --unset-env A,B */
+static int put_unset(struct settings *s, const char *text, struct origin from, struct failure *why)
+{
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		size_t start = strspn(text, " ");
+		size_t end = len;
+		int rc;
+
+		while (end > start && text[end - 1] == ' ')
+			end--;
+		start = start < end ? start : end;
+		rc = settings_put_env(
+			s, arena_strndup(s->arena, text + start, end - start), NULL, from, why);
+		if (rc < 0 || !text[len])
+			return rc;
+		text += len + 1;
+	}
+}
+
+static int put_env(struct settings *s, const char *text, struct origin from, struct failure *why)
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals)
+		return failure_set(why, -EINVAL, "%s: \"%s\" is not NAME=VALUE", from.where, text);
+	return settings_put_env(s, arena_strndup(s->arena, text, (size_t)(equals - text)),
+		equals + 1, from, why);
+}
+
+int settings_put(struct settings *s, enum setting_id id, const char *text, struct origin from,
+	struct failure *why)
+{
+	const struct setting_row *row = &setting_rows[id];
+	struct value *v = &s->value[id];
+	uint64_t number = 0;
+
+	if (row->kind == KIND_ENV)
+		return put_env(s, text, from, why);
+	if (row->kind == KIND_UNSET)
+		return put_unset(s, text, from, why);
+	if (value_parse(s->arena, row, text, &number) < 0)
+		return failure_set(why, -EINVAL, "%s: \"%s\" is not %s%s%s", from.where, text,
+			value_wanted(s->arena, row), row->hint ? "; " : "",
+			row->hint ? row->hint : "");
+	if (from.level >= v->from.level)
+		*v = (struct value){ .from = from, .text = text, .number = number };
+	return 0;
+}
+
+/* The names that launchd gives each worker, or that decide where its worker 0 is: set by hand they
+ * would make ranks that contradict each other. */
+static const char *env_owner(const char *name)
+{
+	static const struct {
+		const char *name, *flag;
+	} owned[] = {
+		{ "RANK", "--node_rank and --nproc_per_node" },
+		{ "LOCAL_RANK", "--nproc_per_node" },
+		{ "WORLD_SIZE", "--nnodes and --nproc_per_node" },
+		{ "LOCAL_WORLD_SIZE", "--nproc_per_node" },
+		{ "NODE_RANK", "--node_rank" },
+		{ "GROUP_RANK", "--node_rank" },
+		{ "GROUP_WORLD_SIZE", "--nnodes" },
+		{ "ROLE_NAME", "--role" },
+		{ "ROLE_RANK", "--role" },
+		{ "ROLE_WORLD_SIZE", "--role" },
+		{ "MASTER_ADDR", "--master_addr" },
+		{ "MASTER_PORT", "--master_port" },
+		{ "TORCHELASTIC_RUN_ID", "--rdzv-id" },
+		{ "TORCHELASTIC_RESTART_COUNT", "--max-restarts" },
+		{ "TORCHELASTIC_MAX_RESTARTS", "--max-restarts" },
+		{ "TORCHELASTIC_ERROR_FILE", "nothing else" },
+		{ "TORCHELASTIC_USE_AGENT_STORE", "nothing else" },
+	};
+
+	for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+		if (strcmp(owned[i].name, name) == 0)
+			return owned[i].flag;
+	return NULL;
+}
+
+int settings_put_env(struct settings *s, const char *name, const char *value, struct origin from,
+	struct failure *why)
+{
+	const char *owner = env_owner(name);
+	struct env_change **at = &s->env;
+
+	if (!*name || strchr(name, '='))
+		return failure_set(why, -EINVAL, "%s: \"%s\" can't be the name of a variable",
+			from.where, name);
+	if (owner)
+		return failure_set(why, -EINVAL,
+			"%s: launchd sets %s for each worker; what decides it is %s", from.where,
+			name, owner);
+	while (*at && strcmp((*at)->name, name) != 0)
+		at = &(*at)->next;
+	if (!*at) {
+		*at = arena_alloc(s->arena, sizeof **at);
+		if (!*at)
+			return failure_oom(why);
+	}
+	if (from.level >= (*at)->from.level) {
+		(*at)->name = name;
+		(*at)->value = value;
+		(*at)->from = from;
+	}
+	return 0;
+}
+
+void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)
+{
+	const struct origin preset = { LEVEL_PRESET, "preset" };
+	const struct origin torchrun = { LEVEL_PRESET, "preset of torchrun" };
+	struct failure ours = { 0 };
+
+	*s = (struct settings){ .arena = arena, .as_torchrun = as_torchrun };
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (setting_rows[id].preset)
+			(void)settings_put(s, (enum setting_id)id, setting_rows[id].preset, preset,
+				&ours); /* presets are checked by a unit test */
+	if (as_torchrun) {
+		(void)settings_put(s, SET_USE_ENV, "1", torchrun, &ours);
+		(void)settings_put(s, SET_EXPAND_ARGS, "1", torchrun, &ours);
+	}
+}
+
+static bool is_preset(const struct value *v, const struct setting_row *row)
+{
+	return v->from.level <= LEVEL_PRESET ||
+		(row->preset && strcmp(v->text, row->preset) == 0);
+}
+
+/* Settings whose standing is not STANDS. */
+static int check_standing(const struct settings *s, struct notes *notes, struct failure *why)
+{
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const struct setting_row *row = &setting_rows[id];
+		const struct value *v = &s->value[id];
+
+		switch (row->standing) {
+		case STANDS:
+			break;
+		case STANDS_APART:
+			if (v->from.level > LEVEL_PRESET)
+				notes_add(notes, NOTE_WARNING, "%s %s", v->from.where, row->help);
+			break;
+		case STANDS_LATER:
+			if (!is_preset(v, row))
+				return failure_set(why, -EINVAL, "%s: \"%s\" is %s", v->from.where,
+					v->text, row->help);
+			break;
+		case STANDS_OUT:
+			if (!is_preset(v, row))
+				return failure_set(
+					why, -EINVAL, "%s %s", v->from.where, row->help);
+			break;
+		}
+	}
+	return 0;
+}
+
+/* Time-outs of torchrun's rendezvous must be numbers; the rest of its keys have no meaning here. */
+static int check_conf(const struct settings *s, struct notes *notes, struct failure *why)
+{
+	static const char timeouts[] = "timeout|join_timeout|last_call_timeout|close_timeout|"
+				       "heartbeat_timeout|read_timeout";
+	const char *where = settings_where(s, SET_RDZV_CONF);
+	const char *text = settings_text(s, SET_RDZV_CONF);
+
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		const char *key = arena_strndup(s->arena, text, strcspn(text, "="));
+		const char *value =
+			arena_strndup(s->arena, text + strlen(key) + 1, len - strlen(key) - 1);
+		uint64_t ms;
+
+		if (choice_index(timeouts, key) < 0)
+			notes_add(notes, NOTE_WARNING,
+				"%s: %s has no effect: launchd has no rendezvous store of its own",
+				where, key);
+		else if (num_parse_seconds(value, setting_rows[SET_SHUTDOWN_TIMEOUT].max, &ms) < 0)
+			return failure_set(why, -EINVAL, "%s: \"%s=%s\": not a number of seconds",
+				where, key, value);
+		else
+			notes_add(notes, NOTE_WARNING,
+				"%s: %s: workers start without waiting for other nodes, so only the "
+				"script's own time-out (init_process_group) counts",
+				where, key);
+		text += len;
+		text += *text == ',';
+	}
+	return 0;
+}
+
+int settings_check(const struct settings *s, struct notes *notes, struct failure *why)
+{
+	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
+	int rc = check_standing(s, notes, why);
+
+	if (rc == 0)
+		rc = check_conf(s, notes, why);
+	if (rc < 0)
+		return rc;
+	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
+		return failure_set(why, -EINVAL,
+			"%s needs --use_env: a program that is no Python script gets its local rank "
+			"in LOCAL_RANK only",
+			settings_where(s, SET_NO_PYTHON));
+	if (settings_flag(s, SET_NO_PYTHON) && settings_flag(s, SET_MODULE))
+		return failure_set(why, -EINVAL,
+			"%s and %s exclude each other: a module is started by Python",
+			settings_where(s, SET_NO_PYTHON), settings_where(s, SET_MODULE));
+	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
+		return failure_set(why, -EINVAL, "%s and %s exclude each other",
+			quiet->from.where, verbose->from.where);
+	return arena_failed(s->arena) ? failure_oom(why) : 0;
+}
+
+enum setting_id settings_find(const char *name, size_t len)
+{
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (name_equal(setting_rows[id].flag, name, len))
+			return (enum setting_id)id;
+	return SETTING_COUNT;
+}
+
+const char *settings_nearest(const char *name, size_t len)
+{
+	const char *nearest = NULL;
+	size_t best = 4;
+
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		size_t d = name_distance(setting_rows[id].flag, name, len, 3);
+
+		if (d < best && d < len) {
+			best = d;
+			nearest = setting_rows[id].flag;
+		}
+	}
+	return nearest;
+}
+
+bool settings_given(const struct settings *s, enum setting_id id)
+{
+	return s->value[id].from.level > LEVEL_PRESET;
+}
+
+bool settings_flag(const struct settings *s, enum setting_id id)
+{
+	return s->value[id].number != 0;
+}
+
+uint64_t settings_number(const struct settings *s, enum setting_id id)
+{
+	return s->value[id].number;
+}
+
+const char *settings_text(const struct settings *s, enum setting_id id)
+{
+	return s->value[id].text;
+}
+
+const char *settings_where(const struct settings *s, enum setting_id id)
+{
+	return s->value[id].from.where;
+}

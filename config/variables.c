@@ -1,0 +1,86 @@
+/* variables.c - LAUNCHD_* and PET_* variables as settings. */
+#include "config/sources.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+
+/* The key of a variable: "NPROC_PER_NODE" as "nproc_per_node". */
+static const char *key_of(struct arena *a, const char *upper, size_t len)
+{
+	char *key = arena_strndup(a, upper, len);
+
+	for (char *p = key; *p; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p - 'A' + 'a');
+	return key;
+}
+
+static enum setting_id by_variable(const char *name, size_t len)
+{
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const char *variable = setting_rows[id].variable;
+
+		if (variable && strlen(variable) == len && strncmp(variable, name, len) == 0)
+			return (enum setting_id)id;
+	}
+	return SETTING_COUNT;
+}
+
+/* Whether a setting can be a variable: what can be given many times, or asks for an act, can't. */
+static bool has_variable(enum setting_id id)
+{
+	if (id == SET_CONFIG)
+		return true;
+	return id != SETTING_COUNT && !setting_rows[id].only_flag &&
+		setting_rows[id].kind != KIND_ENV && setting_rows[id].kind != KIND_UNSET;
+}
+
+static int read_one(struct settings *s, const char *entry, struct notes *notes,
+	struct failure *why)
+{
+	static const char ours[] = "LAUNCHD_", torchrun[] = "PET_";
+	const size_t ours_len = sizeof ours - 1, torchrun_len = sizeof torchrun - 1;
+	size_t len = env_name_length(entry);
+	enum setting_id id = SETTING_COUNT;
+	enum level level = LEVEL_ENVIRONMENT;
+
+	if (strncmp(entry, ours, ours_len) == 0 && len > ours_len) {
+		const char *key = key_of(s->arena, entry + ours_len, len - ours_len);
+		const char *nearest = settings_nearest(key, strlen(key));
+
+		level = LEVEL_LAUNCHD;
+		id = settings_find(key, strlen(key));
+		if (id == SETTING_COUNT && nearest)
+			notes_add(notes, NOTE_WARNING,
+				"%.*s is no variable of launchd; the nearest setting is %s",
+				(int)len, entry, nearest);
+	} else if (strncmp(entry, torchrun, torchrun_len) == 0 && len > torchrun_len) {
+		const char *key = key_of(s->arena, entry + torchrun_len, len - torchrun_len);
+
+		level = LEVEL_PET;
+		id = settings_find(key, strlen(key));
+		if (id != SETTING_COUNT && !setting_rows[id].pet)
+			id = SETTING_COUNT;
+	} else {
+		id = by_variable(entry, len);
+	}
+	if (!has_variable(id) || !entry[len] || !entry[len + 1])
+		return 0;
+	return settings_put(s, id, entry + len + 1,
+		(struct origin){ level, arena_strndup(s->arena, entry, len) }, why);
+}
+
+int settings_read_environment(struct settings *s, const char *const *env, struct notes *notes,
+	struct failure *why)
+{
+	for (; env && *env; env++) {
+		int rc = read_one(s, *env, notes, why);
+
+		if (rc < 0)
+			return rc;
+	}
+	return arena_failed(s->arena) ? failure_oom(why) : 0;
+}

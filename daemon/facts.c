@@ -1,0 +1,119 @@
+/* facts.c - see facts.h */
+#include "daemon/facts.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/num.h"
+#include "config/settings.h"
+#include "daemon/gpu.h"
+#include "daemon/program.h"
+
+/* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
+enum { CPUS_MAX = 16384 };
+
+/* Takes off the CPU binding of mpirun: by default it binds a process to one core (two processes)
+ * or one socket, which workers would share. The kernel cuts the mask to what the cpuset allows. */
+static int cpus_read(const char *const *env, struct facts *f, struct failure *why)
+{
+	static cpu_set_t before[CPUS_MAX / CPU_SETSIZE], all[CPUS_MAX / CPU_SETSIZE];
+	const char *bound = env_get(env, "OMPI_MCA_orte_bound_at_launch");
+	bool by_mpirun = (bound && strcmp(bound, "1") == 0) || env_get(env, "PRTE_LAUNCHED");
+
+	if (sched_getaffinity(0, sizeof before, before) < 0)
+		return failure_set(why, -errno, "sched_getaffinity: %s", strerror(errno));
+	f->cpus = (unsigned)CPU_COUNT_S(sizeof before, before);
+	if (!by_mpirun)
+		return 0;
+	memset(all, 0xff, sizeof all);
+	if (sched_setaffinity(0, sizeof all, all) < 0 ||
+		sched_getaffinity(0, sizeof all, all) < 0)
+		return failure_set(why, -errno, "can't take off mpirun's CPU binding: %s",
+			strerror(errno));
+	f->cpus_unbound = (unsigned)CPU_COUNT_S(sizeof all, all) > f->cpus;
+	f->cpus = (unsigned)CPU_COUNT_S(sizeof all, all);
+	return 0;
+}
+
+static int addresses_read(struct arena *arena, struct facts *f, struct failure *why)
+{
+	struct ifaddrs *list;
+
+	if (getifaddrs(&list) < 0)
+		return failure_set(why, -errno, "getifaddrs: %s", strerror(errno));
+	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+		char text[INET6_ADDRSTRLEN];
+		const void *at = NULL;
+
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
+			at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
+		else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
+			at = &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr;
+		if (at && inet_ntop(i->ifa_addr->sa_family, at, text, sizeof text))
+			vec_add(arena, &f->addresses, arena_strdup(arena, text));
+	}
+	freeifaddrs(list);
+	return 0;
+}
+
+/* systemd says which process it executed since v248; before, a service is a child of pid 1. */
+static bool by_systemd(const char *const *env)
+{
+	const char *pid = env_get(env, "SYSTEMD_EXEC_PID");
+	uint64_t n;
+
+	if (pid)
+		return num_parse(pid, 1, INT32_MAX, &n) == 0 && n == (uint64_t)getpid();
+	return env_get(env, "INVOCATION_ID") && getppid() == 1;
+}
+
+static int random_id_read(struct arena *arena, struct facts *f, struct failure *why)
+{
+	char text[64];
+	long n = fd_read_file("/proc/sys/kernel/random/uuid", text, sizeof text);
+
+	if (n < 0)
+		return failure_set(why, (int)n, "/proc/sys/kernel/random/uuid: %s",
+			strerror((int)-n));
+	text[strcspn(text, "\n")] = '\0';
+	f->random_id = arena_strdup(arena, text);
+	return 0;
+}
+
+int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
+	struct facts *ret, struct failure *why)
+{
+	struct facts f = { .env = env, .random_id = "" };
+	const char *nproc = settings_text(s, SET_NPROC_PER_NODE);
+	const char *master = env_get(env, "MASTER_ADDR");
+	char hostname[256];
+	int rc = 0;
+
+	if (gethostname(hostname, sizeof hostname) < 0)
+		return failure_set(why, -errno, "gethostname: %s", strerror(errno));
+	hostname[sizeof hostname - 1] = '\0';
+	f.hostname = arena_strdup(arena, hostname);
+	f.under_systemd = by_systemd(env);
+	rc = program_find(s, env, arena, &f.program, why);
+	if (rc == 0)
+		rc = cpus_read(env, &f, why);
+	if (rc == 0 && (strcmp(nproc, "gpu") == 0 || strcmp(nproc, "auto") == 0))
+		rc = gpu_count(env, &f.gpus, why);
+	if (rc == 0 && master && *master)
+		rc = addresses_read(arena, &f, why);
+	if (rc == 0 && settings_flag(s, SET_STANDALONE))
+		rc = random_id_read(arena, &f, why);
+	if (rc < 0)
+		return rc;
+	*ret = f;
+	return arena_failed(arena) ? failure_oom(why) : 0;
+}

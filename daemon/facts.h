@@ -1,0 +1,38 @@
+/* facts.h - what the outside says, read once before anything is decided, and never again.
+ *
+ * Everything behind it is pure: the same settings and the same facts make the same plan. */
+#ifndef LAUNCHD_DAEMON_FACTS_H
+#define LAUNCHD_DAEMON_FACTS_H
+
+#include <stdbool.h>
+
+#include "common/vec.h"
+
+struct arena;
+struct failure;
+struct settings;
+
+struct program {
+	const char *path;        /* what is executed: the Python, or the script with --no_python */
+	const char *from;        /* where that was decided */
+};
+
+struct facts {
+	const char *const *env; /* the launcher's environment; borrowed */
+	const char *hostname;
+	unsigned cpus;          /* that this process may use, mpirun's binding undone */
+	unsigned gpus;          /* that CUDA would show; read only for nproc_per_node gpu and auto */
+	struct vec addresses;   /* of this host's interfaces, as text; only where needed */
+	const char *random_id;  /* a new UUID; "" unless --standalone */
+	bool under_systemd;     /* systemd started this process itself */
+	bool cpus_unbound;      /* mpirun had bound the launcher to fewer CPUs */
+	struct program program;
+};
+
+/* Reads what the settings need to know. -EINVAL, -ENOENT, -EACCES: the script, the Python or the
+ * GPUs are not what the settings say (failure.h has the exit codes). Changes one thing: a CPU
+ * binding by mpirun is taken off this process, as workers would inherit it. */
+int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
+	struct facts *ret, struct failure *why);
+
+#endif

@@ -1,0 +1,110 @@
+/* gpu.c - see gpu.h */
+#include "daemon/gpu.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "common/num.h"
+#include "common/vec.h"
+
+/* One entry of the list without blanks around it; *at moves behind it. */
+static size_t next_entry(const char **at, const char **ret)
+{
+	size_t len;
+
+	*at += strspn(*at, " ");
+	*ret = *at;
+	len = strcspn(*at, ",");
+	*at += len + ((*at)[len] == ',');
+	while (len > 0 && (*ret)[len - 1] == ' ')
+		len--;
+	return len;
+}
+
+/* Whether an entry equals one of the `count` before it. */
+static bool is_repeated(const char *list, unsigned count, const char *entry, size_t len)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const char *other;
+
+		if (next_entry(&list, &other) == len && strncmp(other, entry, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+unsigned gpu_visible(const char *visible, unsigned present)
+{
+	const char *at = visible;
+	unsigned count = 0;
+
+	if (!visible)
+		return present;
+	while (*at) {
+		const char *entry;
+		size_t len = next_entry(&at, &entry);
+		char number[12];
+		uint64_t n;
+
+		if (strncmp(entry, "GPU-", 4) != 0 && strncmp(entry, "MIG-", 4) != 0) {
+			if (len == 0 || len >= sizeof number)
+				break;
+			memcpy(number, entry, len);
+			number[len] = '\0';
+			if (num_parse(number, 0, UINT32_MAX, &n) < 0 || n >= present)
+				break;
+		}
+		if (is_repeated(visible, count, entry, len))
+			return 0;
+		count++;
+	}
+	return count;
+}
+
+/* The few symbols that are needed, by their ABI names (nvml.h, stable since NVML 4). Each returns
+ * 0 for success. */
+struct nvml {
+	int (*init)(void);
+	int (*device_count)(unsigned *);
+	int (*shutdown)(void);
+};
+
+static bool nvml_load(void *library, struct nvml *ret)
+{
+	/* POSIX has dlsym() return functions as void *; memcpy() is the conversion ISO C allows */
+	void *init = dlsym(library, "nvmlInit_v2");
+	void *count = dlsym(library, "nvmlDeviceGetCount_v2");
+	void *shutdown = dlsym(library, "nvmlShutdown");
+
+	memcpy(&ret->init, &init, sizeof init);
+	memcpy(&ret->device_count, &count, sizeof count);
+	memcpy(&ret->shutdown, &shutdown, sizeof shutdown);
+	return init && count && shutdown;
+}
+
+int gpu_count(const char *const *env, unsigned *ret, struct failure *why)
+{
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	struct nvml nvml;
+	unsigned present = 0;
+	int rc = 0;
+
+	*ret = 0;
+	if (!library)
+		return 0;
+	if (!nvml_load(library, &nvml)) {
+		rc = failure_set(why, -EIO, "libnvidia-ml.so.1 lacks nvmlDeviceGetCount_v2");
+	} else if (nvml.init() == 0) { /* else: the library without a driver or device */
+		if (nvml.device_count(&present) != 0)
+			rc = failure_set(why, -EIO, "nvmlDeviceGetCount fails");
+		(void)nvml.shutdown();
+	}
+	(void)dlclose(library);
+	if (rc == 0)
+		*ret = gpu_visible(env_get(env, "CUDA_VISIBLE_DEVICES"), present);
+	return rc;
+}

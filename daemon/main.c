@@ -1,0 +1,227 @@
+/* main.c - the order of things: settings, facts, topology, plan, workers, report, exit code. */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/notes.h"
+#include "common/text.h"
+#include "config/help.h"
+#include "config/sources.h"
+#include "daemon/facts.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/topology.h"
+#include "daemon/process.h"
+#include "daemon/report/ending.h"
+#include "daemon/report/explain.h"
+#include "daemon/report/report.h"
+#include "daemon/workers/child.h"
+#include "daemon/workers/run.h"
+
+extern char **environ;
+
+/* All that one run is made of, in the order in which it is decided. */
+struct launch {
+	struct arena arena;
+	struct notes notes;
+	struct failure why;
+	struct heritage heritage;
+	struct settings settings;
+	struct facts facts;
+	struct topology topology;
+	struct plan plan;
+};
+
+/* What is said goes to stderr; that it can't be said must not end the job. */
+static void say(const char *level, const char *text)
+{
+	struct text line = { 0 };
+
+	text_printf(&line, "launchd: %s: %s\n", level, text);
+	(void)fd_write_all(STDERR_FILENO, text_string(&line), line.len);
+	text_done(&line);
+}
+
+static enum note_level least_level(const struct settings *s)
+{
+	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
+
+	if (quiet->number && verbose->number)
+		return quiet->from.level > verbose->from.level ? NOTE_WARNING + 1 : NOTE_VERBOSE;
+	return quiet->number ? NOTE_WARNING + 1 : verbose->number ? NOTE_VERBOSE : NOTE_INFO;
+}
+
+static void say_notes(const struct launch *l)
+{
+	static const char *const words[] = { "note", "note", "warning" };
+
+	for (const struct note *n = l->notes.first; n; n = n->next)
+		if (n->level >= least_level(&l->settings))
+			say(words[n->level], n->text);
+}
+
+/* Writes a text to stdout; returns main's exit code. */
+static int print(struct text *out)
+{
+	int rc = out->failed ? 1 : fd_write_all(STDOUT_FILENO, text_string(out), out->len) < 0;
+
+	if (rc)
+		say("error", out->failed ? "out of memory" : "standard output can't be written");
+	text_done(out);
+	return rc;
+}
+
+static const char *program_name(const char *argv0)
+{
+	const char *slash = strrchr(argv0, '/');
+
+	return slash ? slash + 1 : argv0;
+}
+
+/* Reads all sources. What only asks for information does not need the rest to be right. */
+static int read_settings(struct launch *l, const char *const *argv)
+{
+	const char *const *env = (const char *const *)environ;
+	struct settings *s = &l->settings;
+	const char *name = argv[0] ? program_name(argv[0]) : "launchd";
+
+	settings_init(s, &l->arena, strcmp(name, "torchrun") == 0);
+	if (settings_read_argv(s, argv, &l->why) < 0)
+		return l->why.code;
+	if (settings_flag(s, SET_HELP) || settings_flag(s, SET_VERSION) ||
+		settings_given(s, SET_PRINT_COMPLETION))
+		return 0;
+	if (settings_read_environment(s, env, &l->notes, &l->why) < 0 ||
+		settings_load_file(s, SYSTEM_CONFIG, LEVEL_SYSTEM_FILE, true, &l->why) < 0)
+		return l->why.code;
+	if (settings_given(s, SET_CONFIG) &&
+		settings_load_file(s, settings_text(s, SET_CONFIG), LEVEL_FILE, false, &l->why) < 0)
+		return l->why.code;
+	return settings_check(s, &l->notes, &l->why);
+}
+
+/* --help and its like. -1: none was asked for. */
+static int inform(const struct settings *s)
+{
+	struct text out = { 0 };
+
+	if (settings_flag(s, SET_HELP))
+		help_text(&out);
+	else if (settings_flag(s, SET_VERSION))
+		text_add(&out, "launchd " LAUNCHD_VERSION "\n");
+	else if (!settings_given(s, SET_PRINT_COMPLETION))
+		return -1;
+	else if (settings_number(s, SET_PRINT_COMPLETION) == 0)
+		help_bash(&out);
+	else
+		help_zsh(&out);
+	return print(&out);
+}
+
+/* From settings to a plan. */
+static int decide(struct launch *l)
+{
+	unsigned *nproc_of_node;
+
+	if (!l->settings.script)
+		return failure_set(&l->why, -EINVAL,
+			"no training script: launchd [options] script [script's arguments]; launchd "
+			"--help has the options");
+	if (facts_read(&l->settings, (const char *const *)environ, &l->arena, &l->facts,
+		    &l->why) < 0 ||
+		topology_make(&l->settings, &l->facts, &l->arena, &l->topology, &l->notes,
+			&l->why) < 0)
+		return l->why.code;
+	/* nodes don't exchange their numbers yet: all are taken to have ours, as the originals do */
+	nproc_of_node = arena_alloc(
+		&l->arena, l->topology.identity.nnodes * sizeof *nproc_of_node);
+	if (!nproc_of_node)
+		return failure_oom(&l->why);
+	for (unsigned i = 0; i < l->topology.identity.nnodes; i++)
+		nproc_of_node[i] = l->topology.nproc;
+	return plan_make(&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes,
+		&l->why);
+}
+
+static int dry_run(struct launch *l)
+{
+	const struct explained e = { &l->settings, &l->facts, &l->topology, &l->plan, &l->notes };
+	struct text out = { 0 };
+
+	if (settings_number(&l->settings, SET_DRY_RUN) == 0)
+		explain_text(&e, &l->arena, &out);
+	else
+		explain_json(&e, &l->arena, &out);
+	return print(&out);
+}
+
+/* --verbose: which process has which rank. */
+static void say_started(const struct outcome *outcomes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct text line = { 0 };
+
+		text_printf(&line, "started rank %u (local rank %u, pid %d)", outcomes[i].rank,
+			outcomes[i].local_rank, (int)outcomes[i].pid);
+		say("note", text_string(&line));
+		text_done(&line);
+	}
+}
+
+static int run(struct launch *l)
+{
+	bool verbose = least_level(&l->settings) == NOTE_VERBOSE;
+	struct text report = { 0 };
+	struct result result;
+	int rc;
+
+	say_notes(l);
+	rc = run_plan(&l->plan, &l->heritage, &l->arena, verbose ? say_started : NULL, &result,
+		&l->why);
+	if (rc < 0)
+		return rc;
+	if (l->why.code != 0)
+		say("warning", l->why.text);
+	report_failure(&result, &l->plan, l->facts.hostname, &report);
+	(void)fd_write_all(STDERR_FILENO, text_string(&report), report.len);
+	text_done(&report);
+	rc = result_exit_code(&result);
+	if (rc == 0 && verbose)
+		say("note", "all workers ended with exit code 0");
+	return rc;
+}
+
+/* Everything between argv and the exit code; negative errno: l->why says what failed. */
+static int launch(struct launch *l, const char *const *argv)
+{
+	int rc = process_init(&l->heritage, &l->why);
+
+	if (rc == 0)
+		rc = read_settings(l, argv);
+	if (rc < 0)
+		return rc;
+	rc = inform(&l->settings);
+	if (rc >= 0)
+		return rc;
+	rc = decide(l);
+	if (rc < 0)
+		return rc;
+	return settings_given(&l->settings, SET_DRY_RUN) ? dry_run(l) : run(l);
+}
+
+int main(int argc, char **argv)
+{
+	struct launch l = { .notes.arena = &l.arena };
+	int rc = launch(&l, (const char *const *)argv);
+
+	(void)argc;
+	if (rc < 0) {
+		say("error", l.why.text);
+		rc = failure_exit_code(&l.why);
+	}
+	arena_done(&l.arena);
+	return rc;
+}

@@ -1,0 +1,192 @@
+/* environ.c - a worker's environment as changes of the launcher's; see plan.h */
+#include "daemon/plan/plan.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "config/settings.h"
+
+struct build {
+	const struct plan *p;
+	struct arena *arena;
+	struct env_edits *edits;
+};
+
+/* The edit of a name, or NULL. */
+static struct env_edit *edit_of(const struct env_edits *edits, const char *name, size_t len)
+{
+	for (size_t i = 0; i < edits->count; i++)
+		if (strlen(edits->at[i].name) == len &&
+			strncmp(edits->at[i].name, name, len) == 0)
+			return &edits->at[i];
+	return NULL;
+}
+
+static struct env_edit *edit_new(struct build *b)
+{
+	struct env_edits *e = b->edits;
+
+	if (e->count == e->room) {
+		size_t room = e->room ? e->room * 2 : 64;
+		struct env_edit *at = arena_alloc(b->arena, room * sizeof *at);
+
+		if (!at)
+			return NULL;
+		if (e->count)
+			memcpy(at, e->at, e->count * sizeof *at);
+		e->at = at;
+		e->room = room;
+	}
+	return &e->at[e->count++];
+}
+
+/* Sets, or with value NULL removes; a later edit of the same name replaces the earlier. */
+static void edit(struct build *b, const char *name, const char *value, const char *why)
+{
+	const char *inherited = env_get(b->p->env, name);
+	struct env_edit *e = edit_of(b->edits, name, strlen(name));
+
+	if (!e)
+		e = edit_new(b);
+	if (!e)
+		return;
+	*e = (struct env_edit){
+		.name = name,
+		.value = value,
+		.how = !value ? ENV_REMOVED : inherited ? ENV_REWRITTEN : ENV_SET,
+		.why = why,
+	};
+}
+
+static void edit_number(struct build *b, const char *name, unsigned n, const char *why)
+{
+	edit(b, name, arena_printf(b->arena, "%u", n), why);
+}
+
+/* Formulas: torch.distributed.elastic.agent.server.local_elastic_agent; one role for all, so the
+ * rank in the role is the rank. NODE_RANK is what Composer needs besides. */
+static void edit_ranks(struct build *b, const struct worker_rank *r)
+{
+	const struct plan *p = b->p;
+	const char *rank = "rank of the worker in the job";
+	const char *node = "rank of this node";
+
+	edit_number(b, "RANK", r->rank, rank);
+	edit_number(b, "LOCAL_RANK", p->virtual_local_rank ? 0 : r->local_rank,
+		p->virtual_local_rank ? "--virtual-local-rank" : "rank of the worker on this node");
+	edit_number(b, "WORLD_SIZE", r->world_size, "workers in the job");
+	edit_number(b, "LOCAL_WORLD_SIZE", r->local_world_size, "workers on this node");
+	edit_number(b, "NODE_RANK", r->node_rank, node);
+	edit_number(b, "GROUP_RANK", r->node_rank, node);
+	edit_number(b, "GROUP_WORLD_SIZE", r->nnodes, "number of nodes");
+	edit(b, "ROLE_NAME", p->role, "role");
+	edit_number(b, "ROLE_RANK", r->rank, "rank of the worker in its role");
+	edit_number(b, "ROLE_WORLD_SIZE", r->world_size, "workers of the role");
+}
+
+static void edit_elastic(struct build *b, unsigned local_rank, const struct attempt *attempt)
+{
+	edit(b, "MASTER_ADDR", b->p->master_addr, "where worker 0 listens");
+	edit(b, "MASTER_PORT", attempt->master_port, "where worker 0 listens");
+	edit(b, "TORCHELASTIC_RUN_ID", b->p->run_id, "name of the run");
+	edit_number(b, "TORCHELASTIC_RESTART_COUNT", attempt->number, "attempt");
+	edit(b, "TORCHELASTIC_MAX_RESTARTS", "0", "restarts that may follow");
+	edit(b, "TORCHELASTIC_ERROR_FILE", plan_error_file(attempt, local_rank, b->arena),
+		"where @record writes an exception");
+	edit(b, "TORCHELASTIC_USE_AGENT_STORE", "False", "worker 0 hosts the store");
+}
+
+/* torchrun's default, under the name of torch >= 2.2 and the one before. If the user set one of
+ * the two, the other says the same. */
+static void edit_nccl(struct build *b)
+{
+	static const char now[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+	static const char before[] = "NCCL_ASYNC_ERROR_HANDLING";
+	const char *set_now = env_get(b->p->env, now), *set_before = env_get(b->p->env, before);
+
+	if (!set_now)
+		edit(b, now, set_before ? set_before : "1",
+			set_before ? "as NCCL_ASYNC_ERROR_HANDLING" : "default of torchrun");
+	if (!set_before)
+		edit(b, before, set_now ? set_now : "1",
+			set_now ? "as TORCH_NCCL_ASYNC_ERROR_HANDLING" : "default of torchrun");
+	if (b->p->nccl_socket_ifname)
+		edit(b, "NCCL_SOCKET_IFNAME", b->p->nccl_socket_ifname, "--nccl_socket_ifname");
+	if (b->p->omp_num_threads)
+		edit(b, "OMP_NUM_THREADS", b->p->omp_num_threads, "unset, several workers");
+}
+
+/* The n-th entry of "0,2, 5", without blanks; NULL where the list ends before. */
+static const char *nth(struct arena *a, const char *list, unsigned n)
+{
+	size_t len;
+
+	for (; n > 0; n--) {
+		list += strcspn(list, ",");
+		if (!*list++)
+			return NULL;
+	}
+	list += strspn(list, " ");
+	len = strcspn(list, ",");
+	while (len > 0 && list[len - 1] == ' ')
+		len--;
+	return arena_strndup(a, list, len);
+}
+
+/* As torchrun: HIP_VISIBLE_DEVICES, where set, is the list of both (ROCm). */
+static void edit_devices(struct build *b, unsigned local_rank)
+{
+	static const char why[] = "--virtual-local-rank";
+	const char *hip = env_get(b->p->env, "HIP_VISIBLE_DEVICES");
+	const char *list = hip && *hip ? hip : env_get(b->p->env, "CUDA_VISIBLE_DEVICES");
+	const char *device = list ? nth(b->arena, list, local_rank) : NULL;
+
+	if (!b->p->virtual_local_rank)
+		return;
+	if (!device)
+		device = arena_printf(b->arena, "%u", local_rank);
+	edit(b, "CUDA_VISIBLE_DEVICES", device, why);
+	if (hip && *hip)
+		edit(b, "HIP_VISIBLE_DEVICES", device, why);
+}
+
+static void edit_scrubbed(struct build *b, const struct worker_rank *r)
+{
+	for (const char *const *e = b->p->env; e && *e; e++) {
+		size_t len = env_name_length(*e);
+		const char *why = "";
+		enum scrub what = scrub_of(*e, len, b->p->mpi_env, &why);
+		const char *name;
+
+		if (what == SCRUB_PASS)
+			continue;
+		name = arena_strndup(b->arena, *e, len);
+		if (what == SCRUB_REWRITE)
+			edit_number(b, name, scrub_value(*e, len, r), why);
+		else
+			edit(b, name, NULL, why);
+	}
+}
+
+void plan_environment(const struct plan *p, unsigned local_rank, const struct attempt *attempt,
+	struct arena *arena, struct env_edits *ret)
+{
+	struct build b = { p, arena, ret };
+	struct worker_rank r = plan_rank(p, local_rank);
+
+	edit_ranks(&b, &r);
+	edit_elastic(&b, local_rank, attempt);
+	edit_nccl(&b);
+	edit_devices(&b, local_rank);
+	edit_scrubbed(&b, &r);
+	for (const struct env_change *c = p->user_env; c; c = c->next)
+		edit(&b, c->name, c->value, c->from.where);
+}
+
+void plan_untouched(const struct plan *p, const struct env_edits *edits, struct arena *arena,
+	struct vec *ret)
+{
+	for (const char *const *e = p->env; e && *e; e++)
+		if (!edit_of(edits, *e, env_name_length(*e)))
+			vec_add(arena, ret, *e);
+}

@@ -1,0 +1,172 @@
+/* identity.c - node rank and number of nodes; see topology.h */
+#include "daemon/plan/topology.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "common/notes.h"
+#include "common/num.h"
+#include "common/vec.h"
+#include "config/settings.h"
+
+/* The variables in which each launcher tells a process its rank and the number of processes. Never
+ * OMPI_COMM_WORLD_NODE_RANK: that is the rank within the node. */
+static const struct {
+	const char *name, *rank, *size;
+} says[] = {
+	[LAUNCHER_NONE] = { "the environment", "NODE_RANK", "NNODES" },
+	[LAUNCHER_OPEN_MPI] = { "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+	[LAUNCHER_HYDRA] = { "mpiexec", "PMI_RANK", "PMI_SIZE" },
+	[LAUNCHER_SLURM] = { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+};
+
+const char *launcher_name(enum launcher l)
+{
+	return says[l].name;
+}
+
+/* A step that srun started: Slurm numbers batch script, external and interactive steps from
+ * 0xfffffff0 up (slurm.h), and those run one process, whatever the job's size. */
+static bool in_slurm_step(const char *const *env)
+{
+	const char *step = env_get(env, "SLURM_STEP_ID");
+	uint64_t n;
+
+	return step && num_parse(step, 0, 0xffffffefu, &n) == 0 && env_get(env, "SLURM_PROCID");
+}
+
+enum launcher launcher_of(const char *const *env)
+{
+	if (env_get(env, "OMPI_COMM_WORLD_RANK") || env_get(env, "OMPI_COMM_WORLD_SIZE"))
+		return LAUNCHER_OPEN_MPI;
+	if (env_get(env, "PMI_RANK") || env_get(env, "PMI_SIZE"))
+		return LAUNCHER_HYDRA;
+	return in_slurm_step(env) ? LAUNCHER_SLURM : LAUNCHER_NONE;
+}
+
+/* A number with its place. */
+struct found {
+	bool there;
+	unsigned n;
+	const char *where;
+};
+
+static int from_environment(const char *const *env, const char *name, unsigned min,
+	struct found *ret, struct failure *why)
+{
+	const char *text = env_get(env, name);
+	uint64_t n;
+
+	*ret = (struct found){ .where = name };
+	if (!text || !*text)
+		return 0;
+	if (num_parse(text, min, setting_rows[SET_NNODES].max, &n) < 0)
+		return failure_set(why, -EINVAL, "%s: \"%s\" is not a whole number from %u to %llu",
+			name, text, min, (unsigned long long)setting_rows[SET_NNODES].max);
+	ret->n = (unsigned)n;
+	ret->there = true;
+	return 0;
+}
+
+/* Settings above the environment are given; one of the system's file only fills a gap. */
+static struct found from_settings(const struct settings *s, enum setting_id id, bool given)
+{
+	enum level level = s->value[id].from.level;
+	bool there = given ? level > LEVEL_ENVIRONMENT : level == LEVEL_SYSTEM_FILE;
+
+	return (struct found){ there, (unsigned)settings_number(s, id), settings_where(s, id) };
+}
+
+/* The given number, else the launcher's, else the system's file's; given and launcher must agree.
+ * NODE_RANK and NNODES are anyone's: what is given goes above them. */
+static int choose(const struct settings *s, enum setting_id id, enum launcher launcher,
+	struct found said, struct found *ret, struct failure *why)
+{
+	struct found given = from_settings(s, id, true);
+
+	if (given.there && said.there && launcher != LAUNCHER_NONE && given.n != said.n)
+		return failure_set(why, -EINVAL,
+			"%s says %u, but %s says %u: leave out the one that is wrong (--standalone "
+			"starts a job of this node alone)",
+			given.where, given.n, said.where, said.n);
+	*ret = given.there ? given : said.there ? said : from_settings(s, id, false);
+	return 0;
+}
+
+static int standalone(const struct settings *s, struct identity *ret, struct failure *why)
+{
+	struct found nnodes = from_settings(s, SET_NNODES, true);
+	struct found node_rank = from_settings(s, SET_NODE_RANK, true);
+	const char *where = settings_where(s, SET_STANDALONE);
+
+	if (nnodes.there && nnodes.n != 1)
+		return failure_set(why, -EINVAL, "%s is a job of one node, but %s says %u", where,
+			nnodes.where, nnodes.n);
+	if (node_rank.there && node_rank.n != 0)
+		return failure_set(why, -EINVAL, "%s is a job of one node, but %s says %u", where,
+			node_rank.where, node_rank.n);
+	*ret = (struct identity){ 1, 0, where, where };
+	return 0;
+}
+
+/* One of the two numbers is missing. */
+static int complete(const struct settings *s, enum launcher launcher, struct found size,
+	struct found rank, struct identity *ret, struct notes *notes, struct failure *why)
+{
+	if (!size.there && !rank.there) {
+		*ret = (struct identity){ 1, 0, "one node", "one node" };
+		return 0;
+	}
+	if (!size.there && launcher == LAUNCHER_NONE && rank.n == 0) {
+		*ret = (struct identity){ 1, 0, "one node", rank.where };
+		return 0;
+	}
+	if (!size.there)
+		return failure_set(why, -EINVAL,
+			"%s says %u, but nothing says how many nodes there are: give --nnodes (or "
+			"set %s)",
+			rank.where, rank.n, says[launcher].size);
+	if (size.n == 1 && launcher == LAUNCHER_NONE) {
+		*ret = (struct identity){ 1, 0, size.where, "one node" };
+		return 0;
+	}
+	/* torchrun and classic launch take 0, and node 0's command line often leaves it out */
+	if (launcher == LAUNCHER_NONE && s->value[SET_NNODES].from.level > LEVEL_ENVIRONMENT &&
+		settings_number(s, SET_RDZV_BACKEND) == 0) {
+		notes_add(notes, NOTE_WARNING,
+			"%s says %u and nothing says this node's rank: taken as 0; every other node "
+			"needs --node_rank",
+			size.where, size.n);
+		*ret = (struct identity){ size.n, 0, size.where, "preset" };
+		return 0;
+	}
+	return failure_set(why, -EINVAL,
+		"%s says %u, but nothing says this node's rank: give --node_rank (or set %s)",
+		size.where, size.n, says[launcher].rank);
+}
+
+int identity_find(const struct settings *s, const char *const *env, enum launcher launcher,
+	struct identity *ret, struct notes *notes, struct failure *why)
+{
+	struct found said_rank, said_size, rank, size;
+	const char *size_name = says[launcher].size;
+
+	if (settings_flag(s, SET_STANDALONE))
+		return standalone(s, ret, why);
+	if (launcher == LAUNCHER_SLURM && !env_get(env, size_name))
+		size_name = "SLURM_NTASKS";
+	if (from_environment(env, says[launcher].rank, 0, &said_rank, why) < 0 ||
+		from_environment(env, size_name, 1, &said_size, why) < 0 ||
+		choose(s, SET_NODE_RANK, launcher, said_rank, &rank, why) < 0 ||
+		choose(s, SET_NNODES, launcher, said_size, &size, why) < 0)
+		return why->code;
+	if (!rank.there || !size.there)
+		return complete(s, launcher, size, rank, ret, notes, why);
+	if (rank.n >= size.n)
+		return failure_set(why, -EINVAL,
+			"node rank %u (%s) must be below the number of nodes, %u (%s)", rank.n,
+			rank.where, size.n, size.where);
+	*ret = (struct identity){ size.n, rank.n, size.where, rank.where };
+	return 0;
+}

@@ -1,0 +1,346 @@
+/* master.c - where worker 0 listens; see topology.h. The places, in their order:
+ *
+ * 1. --standalone: 127.0.0.1 and a free port
+ * 2. given: --rdzv-endpoint or --master_addr; on one node --local-addr
+ * 3. under Open MPI, Azure ML's rule as its launch.py has it
+ * 4. MASTER_ADDR, and MASTER_PORT beside it; on one node only if it is this host
+ * 5. the system's file; 6. Slurm's first host; 7. on one node 127.0.0.1 */
+#include "daemon/plan/topology.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+#include "common/num.h"
+#include "config/settings.h"
+#include "daemon/facts.h"
+
+enum {
+	PORT_TORCHRUN = 29500,
+	PORT_C10D = 29400,
+	PORT_AZURE_ONE_NODE = 54965,
+	PORT_AZURE = 6105,
+};
+
+struct search {
+	const struct settings *s;
+	const struct facts *facts;
+	const struct identity *id;
+	struct arena *arena;
+	struct notes *notes;
+	struct failure *why;
+	struct master m;  /* addr NULL: not found yet; port_from NULL: none yet */
+};
+
+static bool one_node(const struct search *f)
+{
+	return f->id->nnodes == 1;
+}
+
+static const char *variable(const struct search *f, const char *name)
+{
+	const char *value = env_get(f->facts->env, name);
+
+	return value && *value ? value : NULL;
+}
+
+static int port_set(struct search *f, const char *text, uint64_t min, const char *where)
+{
+	uint64_t n;
+
+	if (num_parse(text, min, 65535, &n) < 0)
+		return failure_set(f->why, -EINVAL, "%s: \"%s\" is not a port from %u to 65535",
+			where, text, (unsigned)min);
+	f->m.port = (unsigned)n;
+	f->m.port_from = where;
+	return 0;
+}
+
+/* HOST, HOST:PORT, [V6], [V6]:PORT; a text with several colons and no bracket is a bare IPv6
+ * address. *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
+static int endpoint_split(struct arena *a, const char *text, const char **ret_host,
+	const char **ret_port)
+{
+	const char *colon = strrchr(text, ':');
+	const char *close = strchr(text, ']');
+
+	*ret_port = NULL;
+	if (*text == '[') {
+		if (!close || close == text + 1 || (close[1] && close[1] != ':'))
+			return -EINVAL;
+		*ret_host = arena_strndup(a, text + 1, (size_t)(close - text - 1));
+		*ret_port = close[1] ? close + 2 : NULL;
+		return 0;
+	}
+	if (!colon || strchr(text, ':') != colon) {
+		*ret_host = text;
+		return *text ? 0 : -EINVAL;
+	}
+	*ret_host = arena_strndup(a, text, (size_t)(colon - text));
+	*ret_port = colon + 1;
+	return colon == text ? -EINVAL : 0;
+}
+
+static int from_endpoint(struct search *f)
+{
+	const char *where = settings_where(f->s, SET_RDZV_ENDPOINT);
+	const char *text = settings_text(f->s, SET_RDZV_ENDPOINT), *port;
+	bool c10d = settings_number(f->s, SET_RDZV_BACKEND) == 1;
+
+	if (endpoint_split(f->arena, text, &f->m.addr, &port) < 0)
+		return failure_set(f->why, -EINVAL, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT",
+			where, text);
+	f->m.addr_from = where;
+	if (port)
+		return port_set(f, port, 0, where);
+	if (c10d) {
+		f->m.port = PORT_C10D;
+		f->m.port_from = "preset of torchrun's c10d";
+	}
+	return 0;
+}
+
+/* 2. What is given, of the two spellings the one of the higher level. */
+static int from_given(struct search *f)
+{
+	const struct value *addr = &f->s->value[SET_MASTER_ADDR];
+	const struct value *endpoint = &f->s->value[SET_RDZV_ENDPOINT];
+	const struct value *local = &f->s->value[SET_LOCAL_ADDR];
+	bool has_addr = addr->from.level > LEVEL_ENVIRONMENT;
+	bool has_endpoint = endpoint->from.level > LEVEL_ENVIRONMENT && *endpoint->text;
+	bool c10d = settings_number(f->s, SET_RDZV_BACKEND) == 1;
+	int rc = 0;
+
+	if (has_endpoint && (!has_addr || endpoint->from.level >= addr->from.level))
+		rc = from_endpoint(f);
+	if (rc < 0)
+		return rc;
+	if (has_addr && has_endpoint && endpoint->from.level == addr->from.level &&
+		strcmp(f->m.addr, addr->text) != 0)
+		return failure_set(f->why, -EINVAL, "%s says %s, but %s says %s: give one of them",
+			addr->from.where, addr->text, endpoint->from.where, f->m.addr);
+	if (has_addr && !f->m.addr) {
+		f->m.addr = addr->text;
+		f->m.addr_from = addr->from.where;
+	}
+	if (local->from.level > LEVEL_PRESET && !one_node(f))
+		notes_add(f->notes, NOTE_WARNING,
+			"%s has no effect on a job of %u nodes: all of them need the same "
+			"--master_addr",
+			local->from.where, f->id->nnodes);
+	else if (local->from.level > LEVEL_PRESET && (!f->m.addr || (has_endpoint && c10d))) {
+		f->m.addr = local->text;
+		f->m.addr_from = local->from.where;
+	}
+	return 0;
+}
+
+/* 3. Azure ML: one node where all launchers of the job run on this host. */
+static int from_azure(struct search *f)
+{
+	const char *local_size = variable(f, "OMPI_COMM_WORLD_LOCAL_SIZE");
+	const char *batch = variable(f, "AZ_BATCH_MASTER_NODE");
+	const char *port = variable(f, "MASTER_PORT"), *ignored;
+	uint64_t n = 0;
+
+	if (local_size && num_parse(local_size, 1, UINT32_MAX, &n) < 0)
+		return failure_set(f->why, -EINVAL,
+			"OMPI_COMM_WORLD_LOCAL_SIZE: \"%s\" is not a whole number above 0",
+			local_size);
+	if (n > 1)
+		notes_add(f->notes, NOTE_WARNING,
+			"mpirun started %s launchers on this host, each counts as a node of its own; "
+			"for one launcher a node give mpirun --map-by ppr:1:node",
+			local_size);
+	if (n == f->id->nnodes) {
+		const char *node = variable(f, "AZ_BATCHAI_MPI_MASTER_NODE");
+
+		f->m.addr = node ? node : "127.0.0.1";
+		f->m.addr_from = node ? "AZ_BATCHAI_MPI_MASTER_NODE" : "all launchers on one host";
+		f->m.port = PORT_AZURE_ONE_NODE;
+		f->m.port_from = "Azure ML's rule for one node";
+		return 0;
+	}
+	if (!batch)
+		return 0;
+	if (endpoint_split(f->arena, batch, &f->m.addr, &ignored) < 0)
+		return failure_set(f->why, -EINVAL,
+			"AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
+	f->m.addr_from = "AZ_BATCH_MASTER_NODE";
+	if (port)
+		return port_set(f, port, 1, "MASTER_PORT");
+	f->m.port = PORT_AZURE;
+	f->m.port_from = "Azure ML's rule";
+	return 0;
+}
+
+/* The text of an IP address as inet_ntop() writes it; other names unchanged. */
+static const char *canonical(struct arena *a, const char *addr)
+{
+	unsigned char bytes[sizeof(struct in6_addr)];
+	char text[INET6_ADDRSTRLEN];
+
+	for (int family = AF_INET;; family = AF_INET6) {
+		if (inet_pton(family, addr, bytes) == 1 &&
+			inet_ntop(family, bytes, text, sizeof text))
+			return arena_strdup(a, text);
+		if (family == AF_INET6)
+			return addr;
+	}
+}
+
+static bool is_this_host(const struct search *f, const char *addr)
+{
+	const char *hostname = f->facts->hostname;
+	const char *ip = canonical(f->arena, addr);
+	size_t label = strcspn(hostname, ".");
+
+	if (strcmp(addr, "localhost") == 0 || strncmp(ip, "127.", 4) == 0)
+		return true;
+	for (size_t i = 0; i < f->facts->addresses.count; i++)
+		if (strcmp(f->facts->addresses.at[i], ip) == 0)
+			return true;
+	/* with or without its domain; names are not resolved, as that can take minutes */
+	return label > 0 && strncmp(addr, hostname, label) == 0 &&
+		(addr[label] == '\0' || (addr[label] == '.' &&
+			(hostname[label] == '\0' || strcmp(addr, hostname) == 0)));
+}
+
+/* 4. */
+static int from_environment(struct search *f)
+{
+	const char *addr = variable(f, "MASTER_ADDR"), *port = variable(f, "MASTER_PORT");
+
+	if (!addr)
+		return 0;
+	if (one_node(f) && !is_this_host(f, addr)) {
+		notes_add(f->notes, NOTE_INFO,
+			"MASTER_ADDR=%s is not this host (%s) and ignored: the job has one node", addr,
+			f->facts->hostname);
+		return 0;
+	}
+	f->m.addr = addr;
+	f->m.addr_from = "MASTER_ADDR";
+	return port ? port_set(f, port, 1, "MASTER_PORT") : 0;
+}
+
+/* 5. */
+static void from_system_file(struct search *f)
+{
+	const struct value *addr = &f->s->value[SET_MASTER_ADDR];
+
+	if (addr->from.level != LEVEL_SYSTEM_FILE)
+		return;
+	f->m.addr = addr->text;
+	f->m.addr_from = addr->from.where;
+}
+
+/* 6. The order of a step's host list is that of its tasks (srun(1), block distribution). */
+static void from_slurm(struct search *f)
+{
+	const char *names[] = { "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names && !f->m.addr; i++) {
+		const char *list = variable(f, names[i]);
+		const char *host = list ? hostlist_first(f->arena, list) : "";
+
+		if (!*host)
+			continue;
+		f->m.addr = host;
+		f->m.addr_from = names[i];
+	}
+}
+
+static int find_address(struct search *f, enum launcher launcher)
+{
+	int rc = from_given(f);
+
+	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
+		rc = from_azure(f);
+	if (rc == 0 && !f->m.addr)
+		rc = from_environment(f);
+	if (rc < 0)
+		return rc;
+	if (!f->m.addr)
+		from_system_file(f);
+	if (!f->m.addr && launcher == LAUNCHER_SLURM && !one_node(f))
+		from_slurm(f);
+	if (!f->m.addr && one_node(f)) {
+		f->m.addr = "127.0.0.1";
+		f->m.addr_from = "one node";
+	}
+	if (f->m.addr)
+		return 0;
+	return failure_set(f->why, -EINVAL,
+		"the job has %u nodes (%s), but nothing says the address of node rank 0: give "
+		"--master_addr to all nodes, or set MASTER_ADDR",
+		f->id->nnodes, f->id->nnodes_from);
+}
+
+static int find_port(struct search *f)
+{
+	const struct value *port = &f->s->value[SET_MASTER_PORT];
+	const struct value *endpoint = &f->s->value[SET_RDZV_ENDPOINT];
+	bool by_endpoint = f->m.port_from && f->m.port_from == endpoint->from.where;
+	bool given = port->from.level > LEVEL_ENVIRONMENT;
+
+	if (given && by_endpoint && port->from.level == endpoint->from.level &&
+		port->number != f->m.port)
+		return failure_set(f->why, -EINVAL,
+			"%s says %s, but %s says %u: give one of them", port->from.where,
+			port->text, endpoint->from.where, f->m.port);
+	if (given && (!by_endpoint || port->from.level > endpoint->from.level)) {
+		f->m.port = (unsigned)port->number;
+		f->m.port_from = port->from.where;
+	}
+	if (!f->m.port_from && port->from.level == LEVEL_SYSTEM_FILE) {
+		f->m.port = (unsigned)port->number;
+		f->m.port_from = port->from.where;
+	}
+	if (!f->m.port_from) {
+		f->m.port = one_node(f) ? 0 : PORT_TORCHRUN;
+		f->m.port_from = one_node(f) ? "one node: a free port" : "preset";
+	}
+	if (f->m.port == 0 && !one_node(f))
+		return failure_set(f->why, -EINVAL,
+			"%s: port 0 means a free one, which the other nodes couldn't know: give a "
+			"number above 0",
+			f->m.port_from);
+	return 0;
+}
+
+static void standalone(struct search *f)
+{
+	static const enum setting_id overridden[] = { SET_MASTER_ADDR, SET_MASTER_PORT,
+		SET_RDZV_ENDPOINT, SET_RDZV_ID, SET_LOCAL_ADDR };
+	const char *where = settings_where(f->s, SET_STANDALONE);
+
+	for (size_t i = 0; i < sizeof overridden / sizeof *overridden; i++)
+		if (f->s->value[overridden[i]].from.level > LEVEL_ENVIRONMENT)
+			notes_add(f->notes, NOTE_WARNING,
+				"%s has no effect beside %s, as with torchrun",
+				settings_where(f->s, overridden[i]), where);
+	f->m = (struct master){ "127.0.0.1", 0, where, where };
+}
+
+int master_find(const struct settings *s, const struct facts *facts, enum launcher launcher,
+	const struct identity *id, struct arena *arena, struct master *ret, struct notes *notes,
+	struct failure *why)
+{
+	struct search f = { s, facts, id, arena, notes, why, { 0 } };
+	int rc = 0;
+
+	if (settings_flag(s, SET_STANDALONE))
+		standalone(&f);
+	else
+		rc = find_address(&f, launcher);
+	if (rc == 0 && !settings_flag(s, SET_STANDALONE))
+		rc = find_port(&f);
+	if (rc < 0)
+		return rc;
+	*ret = f.m;
+	return arena_failed(arena) ? failure_oom(why) : 0;
+}

@@ -1,0 +1,153 @@
+/* plan.c - see plan.h */
+#include "daemon/plan/plan.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+#include "config/settings.h"
+#include "daemon/facts.h"
+#include "daemon/plan/topology.h"
+
+int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_rank,
+	unsigned *ret_first_rank, unsigned *ret_world_size)
+{
+	unsigned first = 0, size = 0;
+
+	if (node_rank >= nnodes)
+		return -ERANGE;
+	for (unsigned i = 0; i < nnodes; i++) {
+		if (i == node_rank)
+			first = size;
+		if (nproc_of_node[i] > INT_MAX - size) /* ranks are signed ints to all readers */
+			return -ERANGE;
+		size += nproc_of_node[i];
+	}
+	*ret_first_rank = first;
+	*ret_world_size = size;
+	return 0;
+}
+
+struct worker_rank plan_rank(const struct plan *p, unsigned local_rank)
+{
+	return (struct worker_rank){
+		.rank = p->first_rank + local_rank,
+		.local_rank = local_rank,
+		.world_size = p->world_size,
+		.local_world_size = p->nproc,
+		.node_rank = p->node_rank,
+		.nnodes = p->nnodes,
+	};
+}
+
+const char *plan_error_file(const struct attempt *attempt, unsigned local_rank,
+	struct arena *arena)
+{
+	return arena_printf(arena, "%s/attempt_%u/%u/error.json", attempt->run_dir,
+		attempt->number, local_rank);
+}
+
+/* --env and --unset-env may name it, too: then the user has decided. */
+static bool user_decides(const struct settings *s, const char *name)
+{
+	for (const struct env_change *c = s->env; c; c = c->next)
+		if (strcmp(c->name, name) == 0)
+			return true;
+	return false;
+}
+
+static void decide_threads(const struct settings *s, const struct facts *facts, struct plan *p,
+	struct notes *notes)
+{
+	if (p->nproc < 2 || env_get(facts->env, "OMP_NUM_THREADS") ||
+		user_decides(s, "OMP_NUM_THREADS"))
+		return;
+	p->omp_num_threads = "1";
+	notes_add(notes, NOTE_INFO,
+		"OMP_NUM_THREADS is not set: 1 for each of the %u workers, as the original launchers "
+		"do; %u CPUs are there, so set it where the workers should use more",
+		p->nproc, facts->cpus);
+}
+
+static void decide_stdio(const struct settings *s, const struct facts *facts,
+	const struct topology *t, struct plan *p)
+{
+	enum { AUTO, INHERIT, NONE };
+	uint64_t choice = settings_number(s, SET_STDIN);
+	bool started_by_another = t->launcher != LAUNCHER_NONE || facts->under_systemd;
+
+	for (int fd = 0; fd < 3; fd++)
+		p->stdio[fd] = (struct stdio){ STDIO_INHERIT, NULL };
+	if (choice == NONE || (choice == AUTO && started_by_another))
+		p->stdio[0] = (struct stdio){ STDIO_FILE, "/dev/null" };
+}
+
+/* The i-th device for worker i, so the launcher's list must be long enough. */
+static int check_devices(const struct plan *p, struct failure *why)
+{
+	const char *name = "HIP_VISIBLE_DEVICES";
+	const char *list = env_get(p->env, name);
+	unsigned count = 1;
+
+	if (!list || !*list) {
+		name = "CUDA_VISIBLE_DEVICES";
+		list = env_get(p->env, name);
+	}
+	if (!p->virtual_local_rank || !list)
+		return 0;
+	for (const char *c = list; *c; c++)
+		count += *c == ',';
+	if (p->nproc > count || !*list)
+		return failure_set(why, -EINVAL,
+			"--virtual-local-rank: %u workers, but %s=%s has fewer devices", p->nproc,
+			name, list);
+	return 0;
+}
+
+int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
+	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why)
+{
+	const struct identity *id = &t->identity;
+	struct plan p = {
+		.nproc = t->nproc,
+		.nnodes = id->nnodes,
+		.node_rank = id->node_rank,
+		.program = facts->program.path,
+		.script = s->script,
+		.args = &s->args,
+		.python = !settings_flag(s, SET_NO_PYTHON),
+		.module = settings_flag(s, SET_MODULE),
+		.use_env = settings_flag(s, SET_USE_ENV),
+		.expand_args = settings_flag(s, SET_EXPAND_ARGS),
+		.virtual_local_rank = settings_flag(s, SET_VIRTUAL_LOCAL_RANK),
+		.local_rank_arg = settings_text(s, SET_LOCAL_RANK_ARG),
+		.run_id = settings_flag(s, SET_STANDALONE) ? facts->random_id :
+							     settings_text(s, SET_RDZV_ID),
+		.role = settings_text(s, SET_ROLE),
+		.master_addr = t->master.addr,
+		.master_port = t->master.port,
+		.nccl_socket_ifname = settings_text(s, SET_NCCL_SOCKET_IFNAME),
+		.mpi_env = (enum mpi_env)settings_number(s, SET_MPI_ENV),
+		.env = facts->env,
+		.user_env = s->env,
+		.grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT),
+	};
+
+	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
+		return failure_set(why, -EINVAL, "%u nodes with %u workers each are too many",
+			id->nnodes, p.nproc);
+	if (check_devices(&p, why) < 0)
+		return why->code;
+	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
+		notes_add(notes, NOTE_WARNING,
+			"%s: all %u workers see the launcher's own MPI identity; only one of them "
+			"could call MPI_Init",
+			settings_where(s, SET_MPI_ENV), p.nproc);
+	decide_threads(s, facts, &p, notes);
+	decide_stdio(s, facts, t, &p);
+	*ret = p;
+	return 0;
+}

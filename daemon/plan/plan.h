@@ -1,0 +1,109 @@
+/* plan.h - everything that will be started, decided before anything is. Pure.
+ *
+ * A plan is the same for all attempts of a run; what an attempt adds (its number, its port, its
+ * files) is in struct attempt, and plan_command() and plan_environment() take both. */
+#ifndef LAUNCHD_DAEMON_PLAN_PLAN_H
+#define LAUNCHD_DAEMON_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/vec.h"
+#include "daemon/plan/scrub.h"
+
+struct arena;
+struct facts;
+struct failure;
+struct notes;
+struct settings;
+struct topology;
+
+/* Where a worker stands. Ranks of one node are consecutive; a node's first rank is the number of
+ * workers on all nodes before it, which need not have equal numbers. */
+struct worker_rank {
+	unsigned rank, local_rank;
+	unsigned world_size, local_world_size;
+	unsigned node_rank, nnodes;
+};
+
+enum stdio_how {
+	STDIO_INHERIT, /* the launcher's own */
+	STDIO_PIPE,    /* a pipe, whose other end the launcher keeps */
+	STDIO_FILE,    /* opened for the worker: read for stdin, else append */
+};
+
+struct stdio {
+	enum stdio_how how;
+	const char *path; /* STDIO_FILE only */
+};
+
+struct plan {
+	unsigned nproc, nnodes, node_rank, first_rank, world_size;
+	const char *program;      /* path to execute */
+	const char *script;
+	const struct vec *args;   /* the script's */
+	bool python, module, use_env, expand_args, virtual_local_rank;
+	const char *local_rank_arg;
+	const char *run_id, *role;
+	const char *master_addr;
+	unsigned master_port;     /* 0: the attempt has one */
+	const char *omp_num_threads; /* NULL: left as it is */
+	const char *nccl_socket_ifname; /* NULL: left as it is */
+	enum mpi_env mpi_env;
+	const char *const *env;   /* the launcher's, borrowed */
+	const struct env_change *user_env;
+	struct stdio stdio[3];
+	uint64_t grace_ms;
+};
+
+struct attempt {
+	unsigned number;         /* from 0 */
+	const char *master_port; /* as text */
+	const char *run_dir;     /* holds attempt_N/<local rank>/error.json */
+};
+
+enum env_how { ENV_SET, ENV_REWRITTEN, ENV_REMOVED, ENV_HOW_COUNT };
+
+struct env_edit {
+	const char *name;
+	const char *value; /* NULL: removed */
+	enum env_how how;
+	const char *why;
+};
+
+struct env_edits {
+	struct env_edit *at;
+	size_t count, room;
+};
+
+/* The first rank of a node, and the job's size, from the number of workers of every node.
+ * -ERANGE: node_rank is none of them, or the size does not fit. */
+int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_rank,
+	unsigned *ret_first_rank, unsigned *ret_world_size);
+
+/* Decides. nproc_of_node has an entry for each node. The plan borrows from settings, facts and
+ * topology. -EINVAL: the values contradict each other in a way that only shows here. */
+int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
+	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes,
+	struct failure *why);
+
+struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
+
+/* The worker's argv. */
+void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena,
+	struct vec *ret);
+
+/* The worker's changes of the launcher's environment, in the order of --dry-run; the names are the
+ * same for all workers of a plan. */
+void plan_environment(const struct plan *p, unsigned local_rank, const struct attempt *attempt,
+	struct arena *arena, struct env_edits *ret);
+
+/* The inherited environment without the names that edits touch. */
+void plan_untouched(const struct plan *p, const struct env_edits *edits, struct arena *arena,
+	struct vec *ret);
+
+/* Path of a worker's error file. */
+const char *plan_error_file(
+	const struct attempt *attempt, unsigned local_rank, struct arena *arena);
+
+#endif

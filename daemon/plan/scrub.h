@@ -1,0 +1,26 @@
+/* scrub.h - which variables of the launcher's MPI or Slurm task workers must not inherit. Pure.
+ *
+ * A worker that finds its launcher's wire-up takes the launcher's identity: two of them at once
+ * make mpirun end the job, or hang (seen with Open MPI 4.1.4 and mpi4py). */
+#ifndef LAUNCHD_DAEMON_PLAN_SCRUB_H
+#define LAUNCHD_DAEMON_PLAN_SCRUB_H
+
+#include <stddef.h>
+
+enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP }; /* the choices of --mpi-env */
+
+enum scrub {
+	SCRUB_PASS,    /* the worker inherits it */
+	SCRUB_REMOVE,
+	SCRUB_REWRITE, /* the worker gets its own value, see scrub_value() */
+};
+
+/* What becomes of a variable; name has len bytes. *ret_why: one line for --dry-run. */
+enum scrub scrub_of(const char *name, size_t len, enum mpi_env policy, const char **ret_why);
+
+struct worker_rank;
+
+/* The worker's own value of a variable that is rewritten. */
+unsigned scrub_value(const char *name, size_t len, const struct worker_rank *rank);
+
+#endif

@@ -1,0 +1,73 @@
+/* topology.c - see topology.h */
+#include "daemon/plan/topology.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+#include "common/num.h"
+#include "config/settings.h"
+#include "daemon/facts.h"
+
+static int nproc_find(const struct settings *s, const struct facts *facts, struct topology *t,
+	struct arena *arena, struct failure *why)
+{
+	const char *text = settings_text(s, SET_NPROC_PER_NODE);
+	const char *where = settings_where(s, SET_NPROC_PER_NODE);
+
+	t->nproc = (unsigned)settings_number(s, SET_NPROC_PER_NODE);
+	t->nproc_from = where;
+	if (t->nproc)
+		return 0;
+	if (strcmp(text, "cpu") == 0 || (strcmp(text, "auto") == 0 && facts->gpus == 0)) {
+		t->nproc = facts->cpus;
+		t->nproc_from = arena_printf(arena, "%s=%s, CPUs", where, text);
+	} else if (facts->gpus == 0) {
+		return failure_set(why, -EINVAL,
+			"%s: \"gpu\", but NVML and CUDA_VISIBLE_DEVICES show no GPU here", where);
+	} else {
+		t->nproc = facts->gpus;
+		t->nproc_from = arena_printf(arena, "%s=%s, GPUs", where, text);
+	}
+	return 0;
+}
+
+/* Several tasks of one step on a node would each start all of the node's workers. */
+static void note_slurm_tasks(const struct facts *facts, struct notes *notes)
+{
+	const char *tasks = env_get(facts->env, "SLURM_STEP_NUM_TASKS");
+	const char *nodes = env_get(facts->env, "SLURM_STEP_NUM_NODES");
+
+	if (tasks && nodes && strcmp(tasks, nodes) != 0)
+		notes_add(notes, NOTE_WARNING,
+			"srun started %s launchers on %s nodes, each counts as a node of its own; for "
+			"one launcher a node give srun --ntasks-per-node=1",
+			tasks, nodes);
+}
+
+int topology_make(const struct settings *s, const struct facts *facts, struct arena *arena,
+	struct topology *ret, struct notes *notes, struct failure *why)
+{
+	struct topology t = { .launcher = launcher_of(facts->env) };
+	int rc = identity_find(s, facts->env, t.launcher, &t.identity, notes, why);
+
+	if (rc == 0)
+		rc = nproc_find(s, facts, &t, arena, why);
+	if (rc == 0)
+		rc = master_find(
+			s, facts, t.launcher, &t.identity, arena, &t.master, notes, why);
+	if (rc < 0)
+		return rc;
+	if (t.launcher == LAUNCHER_SLURM && !settings_flag(s, SET_STANDALONE))
+		note_slurm_tasks(facts, notes);
+	if (facts->cpus_unbound)
+		notes_add(notes, NOTE_INFO,
+			"mpirun bound this launcher to fewer CPUs than it may use; taken off, workers "
+			"may use %u (mpirun --bind-to none does without)",
+			facts->cpus);
+	*ret = t;
+	return arena_failed(arena) ? failure_oom(why) : 0;
+}

@@ -1,0 +1,44 @@
+/* process.c - see process.h */
+#include "daemon/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/workers/child.h"
+
+static int signals_init(sigset_t *ret_ignored)
+{
+	sigemptyset(ret_ignored);
+	for (int s = 1; s < NSIG; s++) {
+		struct sigaction sa;
+
+		if (sigaction(s, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)
+			sigaddset(ret_ignored, s);
+	}
+	if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return -errno;
+	return 0;
+}
+
+int process_init(struct heritage *ret, struct failure *why)
+{
+	int rc = fd_open_standard();
+	struct rlimit raised;
+
+	if (rc < 0)
+		return failure_set(why, rc, "/dev/null: %s", strerror(-rc));
+	rc = signals_init(&ret->ignored);
+	if (rc < 0)
+		return failure_set(why, rc, "sigaction: %s", strerror(-rc));
+	if (getrlimit(RLIMIT_NOFILE, &ret->nofile) < 0)
+		return failure_set(why, -errno, "getrlimit: %s", strerror(errno));
+	raised = ret->nofile;
+	raised.rlim_cur = raised.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &raised) < 0)
+		return failure_set(why, -errno, "setrlimit: %s", strerror(errno));
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* process.h - what the launcher is as a process: its streams, limits and signals. */
+#ifndef LAUNCHD_DAEMON_PROCESS_H
+#define LAUNCHD_DAEMON_PROCESS_H
+
+struct failure;
+struct heritage;
+
+/* Makes this process fit to be a launcher, and keeps what it found for the workers:
+ * 0, 1 and 2 are open; CHLD is not ignored (exit codes would be lost) and PIPE is (a reader that
+ * is gone must not end the job); RLIMIT_NOFILE is raised as far as it goes. */
+int process_init(struct heritage *ret, struct failure *why);
+
+#endif

@@ -1,0 +1,26 @@
+/* explain.h - the plan in print, for --dry-run. Pure. */
+#ifndef LAUNCHD_DAEMON_REPORT_EXPLAIN_H
+#define LAUNCHD_DAEMON_REPORT_EXPLAIN_H
+
+struct arena;
+struct facts;
+struct notes;
+struct plan;
+struct settings;
+struct text;
+struct topology;
+
+/* All that was decided, with its sources. */
+struct explained {
+	const struct settings *settings;
+	const struct facts *facts;
+	const struct topology *topology;
+	const struct plan *plan;
+	const struct notes *notes;
+};
+
+/* Adds the plan for people, or as one JSON object (schema: launchd(1), DRY RUN). */
+void explain_text(const struct explained *e, struct arena *arena, struct text *out);
+void explain_json(const struct explained *e, struct arena *arena, struct text *out);
+
+#endif

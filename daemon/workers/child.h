@@ -1,0 +1,44 @@
+/* child.h - a worker's process between its birth and execve(2).
+ *
+ * It shares the launcher's memory (CLONE_VM) while the launcher waits (CLONE_VFORK), so it makes
+ * only async-signal-safe calls, and everything it needs was prepared before. */
+#ifndef LAUNCHD_DAEMON_WORKERS_CHILD_H
+#define LAUNCHD_DAEMON_WORKERS_CHILD_H
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* What the launcher itself inherited, for workers to inherit in turn. */
+struct heritage {
+	sigset_t ignored;     /* signals that were ignored when the launcher started */
+	struct rlimit nofile; /* RLIMIT_NOFILE before the launcher raised its own */
+};
+
+enum stage {
+	STAGE_NONE,
+	STAGE_SESSION,
+	STAGE_PARENT_DEATH,
+	STAGE_PARENT_GONE,
+	STAGE_STDIO,
+	STAGE_LIMITS,
+	STAGE_SIGNALS,
+	STAGE_EXEC,
+};
+
+struct child {
+	const char *program;
+	char *const *argv, *const *env;
+	int stdio[3]; /* descriptors to put at 0, 1, 2; -1: what is there stays */
+	const struct heritage *heritage;
+	pid_t parent;
+
+	/* the child's answer: where it failed, and errno; STAGE_NONE: it executed its program */
+	volatile enum stage failed;
+	volatile int error;
+};
+
+/* Entry of clone(2); arg is a struct child *. Returns only after a failure. */
+int child_main(void *arg);
+
+#endif

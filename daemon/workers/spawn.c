@@ -1,0 +1,158 @@
+/* spawn.c - see spawn.h */
+#include "daemon/workers/spawn.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/workers/child.h"
+
+enum { CHILD_STACK_BYTES = 64 * 1024 };
+
+static const char *const stage_words[] = {
+	[STAGE_NONE] = "",
+	[STAGE_SESSION] = "setsid",
+	[STAGE_PARENT_DEATH] = "prctl(PR_SET_PDEATHSIG)",
+	[STAGE_PARENT_GONE] = "the launcher has ended",
+	[STAGE_STDIO] = "dup2",
+	[STAGE_LIMITS] = "setrlimit(RLIMIT_NOFILE)",
+	[STAGE_SIGNALS] = "resetting signals",
+	[STAGE_EXEC] = "execve",
+};
+
+int spawn_seal_descriptors(void)
+{
+	DIR *dir;
+	struct dirent *entry;
+
+	/* Linux 5.11; 4 is CLOSE_RANGE_CLOEXEC */
+	if (syscall(SYS_close_range, 3u, ~0u, 4u) == 0)
+		return 0;
+	dir = opendir("/proc/self/fd");
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		char *end;
+		long fd = strtol(entry->d_name, &end, 10);
+
+		if (fd > 2 && *end == '\0')
+			(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC); /* gone already: fine */
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+/* The two ends of one standard stream: *ret_child for the worker, *ret_ours for a pipe. */
+static int open_stream(const struct stdio *io, int fd, int *ret_child, int *ret_ours,
+	struct failure *why)
+{
+	int p[2];
+
+	switch (io->how) {
+	case STDIO_INHERIT:
+		return 0;
+	case STDIO_FILE:
+		*ret_child = open(io->path,
+			O_CLOEXEC | (fd == 0 ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND), 0666);
+		if (*ret_child < 0)
+			return failure_set(why, -EIO, "%s: %s", io->path, strerror(errno));
+		return 0;
+	case STDIO_PIPE:
+		if (pipe2(p, O_CLOEXEC) < 0)
+			return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
+		*ret_child = p[fd != 0];
+		*ret_ours = p[fd == 0];
+		/* our end only: the flag is of the open file, and each end is one of its own */
+		if (fcntl(*ret_ours, F_SETFL, O_NONBLOCK) < 0)
+			return failure_set(why, -errno, "fcntl: %s", strerror(errno));
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Starts the process while all signals are blocked, so that no handler of the launcher's runs in
+ * its memory by the child. Returns the pid or negative errno. */
+static pid_t start(struct child *c)
+{
+	static alignas(16) unsigned char stack[CHILD_STACK_BYTES];
+	sigset_t all, before;
+	pid_t pid;
+
+	sigfillset(&all);
+	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
+		return -errno;
+	pid = clone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+	if (pid < 0)
+		pid = -errno;
+	(void)sigprocmask(SIG_SETMASK, &before, NULL); /* it was a valid mask a moment ago */
+	return pid;
+}
+
+/* Ends and reaps a process that can't be used. */
+static void undo(pid_t pid)
+{
+	(void)kill(pid, SIGKILL); /* not reaped yet, so the number is its own */
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int run_child(struct child *c, struct spawned *ret, struct failure *why)
+{
+	pid_t pid = start(c);
+	int pidfd;
+
+	if (pid < 0)
+		return failure_set(why, pid, "can't start a process: %s", strerror(-pid));
+	if (c->failed != STAGE_NONE) {
+		undo(pid);
+		return failure_set(why, -c->error, "%s: %s: %s", c->program, stage_words[c->failed],
+			strerror(c->error));
+	}
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0u); /* Linux 5.3; close-on-exec by itself */
+	if (pidfd < 0) {
+		int error = errno;
+
+		undo(pid);
+		return failure_set(why, -error, "pidfd_open: %s", strerror(error));
+	}
+	ret->pid = pid;
+	ret->pidfd = pidfd;
+	return 0;
+}
+
+int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *why)
+{
+	struct spawned out = { .pid = -1, .pidfd = -1, .pipe = { -1, -1, -1 } };
+	struct child c = {
+		.program = how->program,
+		.argv = how->argv,
+		.env = how->env,
+		.stdio = { -1, -1, -1 },
+		.heritage = how->heritage,
+		.parent = getpid(),
+	};
+	int rc = 0;
+
+	for (int fd = 0; fd < 3 && rc == 0; fd++)
+		rc = open_stream(&how->stdio[fd], fd, &c.stdio[fd], &out.pipe[fd], why);
+	if (rc == 0)
+		rc = run_child(&c, &out, why);
+	for (int fd = 0; fd < 3; fd++) {
+		fd_closep(&c.stdio[fd]);
+		if (rc < 0)
+			fd_closep(&out.pipe[fd]);
+	}
+	if (rc == 0)
+		*ret = out;
+	return rc;
+}

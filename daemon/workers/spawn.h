@@ -1,0 +1,34 @@
+/* spawn.h - starts one worker's process. */
+#ifndef LAUNCHD_DAEMON_WORKERS_SPAWN_H
+#define LAUNCHD_DAEMON_WORKERS_SPAWN_H
+
+#include <sys/types.h>
+
+#include "daemon/plan/plan.h"
+
+struct failure;
+struct heritage;
+
+struct spawn {
+	const char *program;
+	char *const *argv, *const *env;
+	const struct stdio *stdio; /* of 0, 1, 2 */
+	const struct heritage *heritage;
+};
+
+struct spawned {
+	pid_t pid;  /* not reaped yet, so its number is its own */
+	int pidfd;  /* readable once the process has ended; the caller closes it */
+	int pipe[3]; /* our ends of STDIO_PIPE streams, non-blocking; -1: none; the caller's */
+};
+
+/* Starts a process in a session of its own, with default signals, no descriptor but 0, 1 and 2, and
+ * SIGKILL when the calling thread ends. Returns once the program runs. On failure nothing is left
+ * of it; -ENOENT, -EACCES, -ENOEXEC: execve(2)'s answer. */
+int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *why);
+
+/* Every descriptor above 2 closes on exec, also what the launcher inherited or a library opened.
+ * 0 or negative errno. */
+int spawn_seal_descriptors(void);
+
+#endif

@@ -1,0 +1,54 @@
+/* worker.h - one worker of one attempt, from its start to its end. */
+#ifndef LAUNCHD_DAEMON_WORKERS_WORKER_H
+#define LAUNCHD_DAEMON_WORKERS_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/report/ending.h"
+
+struct failure;
+struct spawn;
+
+enum worker_state {
+	WORKER_PLANNED,
+	WORKER_RUNNING,
+	WORKER_STOPPING, /* asked by a signal */
+	WORKER_KILLING,  /* SIGKILL is sent */
+	WORKER_ENDED,    /* reaped, or never started */
+	WORKER_STATES,
+};
+
+struct worker {
+	enum worker_state state;
+	struct outcome outcome;
+	int pidfd;        /* -1: none */
+	uv_poll_t ended;  /* of pidfd; its data is the worker */
+	void (*on_ended)(struct worker *w); /* called once, from the loop, for a started worker */
+	void *owner;
+};
+
+/* Whether the table of states has this edge; for tests and asserts. */
+bool worker_may_go(enum worker_state from, enum worker_state to);
+
+/* An unstarted worker; rank, local_rank and attempt of w->outcome, on_ended and owner are the
+ * caller's to set. */
+void worker_init(struct worker *w);
+
+/* Starts its process and watches it in the loop. On failure it is WORKER_ENDED with the outcome
+ * "could not be started", on_ended is not called, and nothing is left of it. */
+int worker_start(struct worker *w, uv_loop_t *loop, const struct spawn *how, struct failure *why);
+
+/* Sends a signal to the worker's own process; nothing where it has ended. */
+void worker_signal(struct worker *w, int signal);
+
+/* Asks it to stop: the signal, and CONT for one that is stopped and could not act on it. */
+void worker_stop(struct worker *w, int signal);
+
+/* Sends SIGKILL to it and its process group. */
+void worker_kill(struct worker *w);
+
+bool worker_is_alive(const struct worker *w);
+
+#endif
