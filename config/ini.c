@@ -219,7 +219,8 @@ int settings_load_file(struct settings *s, const char *path, enum level level, b
 		return failure_oom(why);
 	len = fd_read_file(path, bytes, FILE_MAX_BYTES);
 	if (len < 0)
-		(void)failure_set(why, -EINVAL, "%s: can't be read: %s", path, strerror((int)-len));
+		(void)failure_set(why, -EINVAL, "%s%s: can't be read: %s",
+			level == LEVEL_FILE ? "--config: " : "", path, strerror((int)-len));
 	else
 		(void)settings_read_ini(s, bytes, (size_t)len, path, level, why);
 	free(bytes);

@@ -363,20 +363,36 @@ enum setting_id settings_find(const char *name, size_t len)
 	return SETTING_COUNT;
 }
 
+/* How many letters two names share from the begin. */
+static size_t common_prefix(const char *name, const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && name_begins(name, text, n + 1))
+		n++;
+	return n;
+}
+
 const char *settings_nearest(const char *name, size_t len)
 {
-	const char *nearest = NULL;
-	size_t best = 4;
+	const char *nearest = NULL, *prefixed = NULL;
+	size_t best = 4, longest = 4;
 
 	for (int id = 0; id < SETTING_COUNT; id++) {
-		size_t d = name_distance(setting_rows[id].flag, name, len, 3);
+		const char *flag = setting_rows[id].flag;
+		size_t d = name_distance(flag, name, len, 3);
+		size_t prefix = common_prefix(flag, name, len);
 
 		if (d < best && d < len) {
 			best = d;
-			nearest = setting_rows[id].flag;
+			nearest = flag;
+		}
+		if (prefix > longest && prefix + 2 >= len) {
+			longest = prefix;
+			prefixed = flag;
 		}
 	}
-	return nearest;
+	return nearest ? nearest : prefixed;
 }
 
 bool settings_given(const struct settings *s, enum setting_id id)

@@ -184,7 +184,8 @@ int settings_check(const struct settings *s, struct notes *notes, struct failure
 /* The setting of that name, whole; SETTING_COUNT: none. */
 enum setting_id settings_find(const char *name, size_t len);
 
-/* The nearest name within three letters, or NULL; for "did you mean". */
+/* The nearest name, within three letters or with the same begin; NULL: none is near. For "did you
+ * mean". */
 const char *settings_nearest(const char *name, size_t len);
 
 /* Values. settings_given(): from anywhere but the preset. */

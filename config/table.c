@@ -114,8 +114,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Name of the run: TORCHELASTIC_RUN_ID." },
 	[SET_RDZV_CONF] = { .flag = "rdzv-conf", .original = 1, .pet = 1, .kind = KIND_CONF,
 		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .preset = "",
-		.help = "torchrun's settings of its rendezvous; time-outs are checked and shown by "
-			"--dry-run, every other key warns." },
+		.help = "torchrun's settings of its rendezvous. They are checked; a warning says what "
+			"each of them has no effect on here." },
 
 	[SET_CONFIG] = { .flag = "config", .only_flag = 1, .kind = KIND_TEXT,
 		.group = GROUP_GENERAL, .metavar = "FILE",
