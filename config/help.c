@@ -68,6 +68,8 @@ static void add_roff(const char *s, struct text *out)
 			text_add(out, "\\-");
 		else if (*s == '\\')
 			text_add(out, "\\e");
+		else if (s[0] == '.' && s[1] == ' ')
+			text_add(out, ".\n"), s++; /* a new sentence, a new line */
 		else
 			text_add_bytes(out, s, 1);
 	}

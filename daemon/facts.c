@@ -16,7 +16,6 @@
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/gpu.h"
-#include "daemon/program.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
 enum { CPUS_MAX = 16384 };

@@ -7,15 +7,11 @@
 #include <stdbool.h>
 
 #include "common/vec.h"
+#include "daemon/program.h"
 
 struct arena;
 struct failure;
 struct settings;
-
-struct program {
-	const char *path;        /* what is executed: the Python, or the script with --no_python */
-	const char *from;        /* where that was decided */
-};
 
 struct facts {
 	const char *const *env; /* the launcher's environment; borrowed */

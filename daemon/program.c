@@ -11,7 +11,6 @@
 #include "common/failure.h"
 #include "common/vec.h"
 #include "config/settings.h"
-#include "daemon/facts.h"
 
 /* 0 if path is a file that can be executed, else negative errno. */
 static int executable(const char *path)

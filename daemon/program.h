@@ -4,8 +4,12 @@
 
 struct arena;
 struct failure;
-struct program;
 struct settings;
+
+struct program {
+	const char *path; /* what is executed: the Python, or the script with --no_python */
+	const char *from; /* where that was decided */
+};
 
 /* Finds the Python (--python, PYTHON_EXEC, python3, python) and looks whether it can run the
  * script; with --no_python finds the script itself, on PATH where it has no slash.

@@ -1,0 +1,134 @@
+/* value.c - see value.h */
+#include "config/value.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/num.h"
+#include "config/settings.h"
+
+int choice_index(const char *choices, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (int i = 0;; i++) {
+		size_t n = strcspn(choices, "|");
+
+		if (n == len && strncmp(choices, text, n) == 0)
+			return i;
+		if (!choices[n])
+			return -1;
+		choices += n + 1;
+	}
+}
+
+/* The words of "true" that INI files and PET_* variables use. -EINVAL: none of them. */
+static int flag_parse(const char *text, uint64_t *ret)
+{
+	int i = choice_index("0|1|false|true|no|yes|off|on", text);
+
+	if (i < 0)
+		return -EINVAL;
+	*ret = (uint64_t)i % 2;
+	return 0;
+}
+
+/* N or N:N, as torchrun has it (parse_min_max_nnodes); MIN < MAX is -EINVAL like any other text. */
+static int nnodes_parse(struct arena *a, const struct setting_row *row, const char *text,
+	uint64_t *ret)
+{
+	const char *colon = strchr(text, ':');
+	uint64_t min, max;
+	int rc;
+
+	if (!colon)
+		return num_parse(text, row->min, row->max, ret);
+	rc = num_parse(arena_strndup(a, text, (size_t)(colon - text)), row->min, row->max, &min);
+	if (rc == 0)
+		rc = num_parse(colon + 1, row->min, row->max, &max);
+	if (rc < 0)
+		return rc;
+	if (min != max)
+		return -EINVAL;
+	*ret = max;
+	return 0;
+}
+
+/* torchrun's k=v,k=v: every key needs a value. */
+static int conf_check(const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		const char *equals = memchr(text, '=', len);
+
+		if (!equals || equals == text || equals + 1 == text + len)
+			return -EINVAL;
+		text += len;
+		text += *text == ',';
+	}
+	return 0;
+}
+
+int value_parse(struct arena *a, const struct setting_row *row, const char *text,
+	uint64_t *ret)
+{
+	int i;
+
+	switch (row->kind) {
+	case KIND_FLAG:
+		return flag_parse(text, ret);
+	case KIND_COUNT:
+		return num_parse(text, row->min, row->max, ret);
+	case KIND_NPROC:
+		*ret = 0;
+		return choice_index(row->choices, text) >= 0 ?
+			0 :
+			num_parse(text, row->min, row->max, ret);
+	case KIND_NNODES:
+		return nnodes_parse(a, row, text, ret);
+	case KIND_SECONDS:
+		return num_parse_seconds(text, row->max, ret);
+	case KIND_CHOICE:
+		i = choice_index(row->choices, text);
+		*ret = (uint64_t)i;
+		return i < 0 ? -EINVAL : 0;
+	case KIND_CONF:
+		return conf_check(text);
+	case KIND_TEXT:
+		return *text ? 0 : -EINVAL;
+	case KIND_TEXT_OR_NONE:
+	case KIND_ENV:
+	case KIND_UNSET:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+const char *value_wanted(struct arena *a, const struct setting_row *row)
+{
+	switch (row->kind) {
+	case KIND_FLAG:
+		return "0 or 1, false or true, no or yes, off or on";
+	case KIND_COUNT:
+	case KIND_NNODES:
+		return arena_printf(a, "a whole number from %llu to %llu",
+			(unsigned long long)row->min, (unsigned long long)row->max);
+	case KIND_NPROC:
+		return arena_printf(a, "a whole number from %llu to %llu, auto, cpu or gpu",
+			(unsigned long long)row->min, (unsigned long long)row->max);
+	case KIND_SECONDS:
+		return arena_printf(a, "a number of seconds from 0 to %llu (0.5 works, too)",
+			(unsigned long long)row->max);
+	case KIND_CHOICE:
+		return arena_printf(a, "one of %s", row->metavar);
+	case KIND_CONF:
+		return "a list of key=value, divided by commas";
+	case KIND_TEXT:
+	case KIND_TEXT_OR_NONE:
+	case KIND_ENV:
+	case KIND_UNSET:
+		break;
+	}
+	return "a text that is not empty";
+}

@@ -1,0 +1,17 @@
+/* value.h - one value's text against its row of the table. Pure. */
+#ifndef LAUNCHD_CONFIG_VALUE_H
+#define LAUNCHD_CONFIG_VALUE_H
+
+#include <stdint.h>
+
+struct arena;
+struct setting_row;
+
+/* Reads text as the row's kind wants it; *ret is what struct value has as number, 0 for kinds that
+ * are texts. -EINVAL or -ERANGE: it is no such value, *ret may be changed. */
+int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret);
+
+/* What would have been right, to end the sentence "X is not ..."; the arena's or constant. */
+const char *value_wanted(struct arena *a, const struct setting_row *row);
+
+#endif
