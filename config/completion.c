@@ -85,8 +85,8 @@ void help_bash(struct text *out)
 		"\tprev=${COMP_WORDS[COMP_CWORD-1]}\n"
 		"\tif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
 		"\tif [[ $cur == = ]]; then prev=${COMP_WORDS[COMP_CWORD-1]}; cur=; fi\n"
-		"\tif [[ $prev == --* ]]; then\n"
-		"\t\tcase --${prev#--} in\n");
+		"\tif [[ $prev == -* ]]; then\n"
+		"\t\tcase $prev in\n");
 	bash_choices(out);
 	text_add(out, "\t\t");
 	add_pattern(out, is_file);
@@ -126,8 +126,7 @@ void help_zsh(struct text *out)
 	text_add(out, "#compdef launchd\n_arguments -S -s \\\n");
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
-		const char *end = strstr(row->help, ": ");
-		size_t len = end ? (size_t)(end - row->help) : strcspn(row->help, ".;");
+		size_t len = strcspn(row->help, ".;:"); /* the first part says what it is */
 
 		text_add(out, "\t'");
 		if (row->kind == KIND_ENV || row->kind == KIND_UNSET)

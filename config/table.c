@@ -37,8 +37,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"port on one node." },
 	[SET_STANDALONE] = { .flag = "standalone", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.group = GROUP_JOB, .preset = "0",
-		.help = "A job of this node alone, on 127.0.0.1 and a free port, with a run id of its "
-			"own, whatever mpirun or the environment say." },
+		.help = "A job of this node alone, whatever mpirun or the environment say: on 127.0.0.1 "
+			"and a free port, with a run id of its own." },
 	[SET_LOCAL_ADDR] = { .flag = "local-addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
 		.help = "Address of this node; on one node the master address, unless one is given." },

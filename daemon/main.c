@@ -54,10 +54,20 @@ static enum note_level least_level(const struct settings *s)
 	return quiet->number ? NOTE_WARNING + 1 : verbose->number ? NOTE_VERBOSE : NOTE_INFO;
 }
 
+/* Under MPI and srun all nodes have the same command line and nearly the same environment, so one
+ * of them speaks for all. */
+static bool another_node_speaks(const struct launch *l)
+{
+	return l->topology.launcher != LAUNCHER_NONE && l->topology.identity.node_rank > 0 &&
+		least_level(&l->settings) != NOTE_VERBOSE;
+}
+
 static void say_notes(const struct launch *l)
 {
 	static const char *const words[] = { "note", "note", "warning" };
 
+	if (another_node_speaks(l))
+		return;
 	for (const struct note *n = l->notes.first; n; n = n->next)
 		if (n->level >= least_level(&l->settings))
 			say(words[n->level], n->text);

@@ -214,6 +214,9 @@ static int from_environment(struct search *f)
 {
 	const char *addr = variable(f, "MASTER_ADDR"), *port = variable(f, "MASTER_PORT");
 
+	if (!addr && port)
+		notes_add(f->notes, NOTE_VERBOSE,
+			"MASTER_PORT=%s counts only beside a MASTER_ADDR: ignored", port);
 	if (!addr)
 		return 0;
 	if (one_node(f) && !is_this_host(f, addr)) {
