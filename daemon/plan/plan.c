@@ -46,7 +46,7 @@ struct worker_rank plan_rank(const struct plan *p, unsigned local_rank)
 const char *plan_error_file(const struct attempt *attempt, unsigned local_rank,
 	struct arena *arena)
 {
-	return arena_printf(arena, "%s/attempt_%u/%u/error.json", attempt->run_dir,
+	return arena_printf(arena, "%s/attempt_%u_local_rank_%u_error.json", attempt->run_dir,
 		attempt->number, local_rank);
 }
 

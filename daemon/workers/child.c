@@ -23,22 +23,19 @@ static int place_stdio(const struct child *c)
 	return 0;
 }
 
-/* Default for all but what the launcher found ignored (nohup's HUP); never for CHLD, which would
- * lose exit codes, nor for TERM, which would make every stop a kill. */
+/* execve(2) makes caught signals default and leaves ignored ones ignored, which is right for what
+ * the launcher found ignored (nohup's HUP). Not for what it ignores itself, PIPE; nor for CHLD, which
+ * would lose exit codes, and TERM, which would make every stop a kill. */
 static int reset_signals(const struct child *c)
 {
+	const struct sigaction by_default = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
-	for (int s = 1; s < NSIG; s++) {
-		struct sigaction sa = { .sa_handler = SIG_DFL };
-
-		if (s == SIGKILL || s == SIGSTOP)
-			continue;
-		if (s != SIGCHLD && s != SIGTERM && sigismember(&c->heritage->ignored, s) == 1)
-			sa.sa_handler = SIG_IGN;
-		if (sigaction(s, &sa, NULL) < 0 && errno != EINVAL) /* glibc keeps 32 and 33 */
-			return -1;
-	}
+	if (sigismember(&c->heritage->ignored, SIGPIPE) != 1 &&
+		sigaction(SIGPIPE, &by_default, NULL) < 0)
+		return -1;
+	if (sigaction(SIGCHLD, &by_default, NULL) < 0 || sigaction(SIGTERM, &by_default, NULL) < 0)
+		return -1;
 	sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL);
 }

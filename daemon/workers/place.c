@@ -15,7 +15,6 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
-#include "daemon/plan/plan.h"
 
 /* A bound socket of the family, or negative errno. */
 static int bind_any(int family)
@@ -73,32 +72,6 @@ int run_dir_make(const char *const *env, struct arena *arena, const char **ret,
 			path, strerror(errno));
 	*ret = path;
 	return 0;
-}
-
-static int make_dir(const char *path, struct failure *why)
-{
-	if (mkdir(path, 0700) < 0)
-		return failure_set(why, -EIO, "%s: %s", path, strerror(errno));
-	return 0;
-}
-
-int run_dir_add_attempt(const struct plan *plan, const struct attempt *attempt,
-	struct arena *arena, struct failure *why)
-{
-	struct arena_mark mark = arena_mark(arena);
-	int rc = make_dir(
-		arena_printf(arena, "%s/attempt_%u", attempt->run_dir, attempt->number), why);
-
-	for (unsigned i = 0; i < plan->nproc && rc == 0; i++) {
-		char *dir = arena_strdup(arena, plan_error_file(attempt, i, arena));
-		char *slash = strrchr(dir, '/');
-
-		if (slash)
-			*slash = '\0';
-		rc = make_dir(dir, why);
-	}
-	arena_rewind(arena, mark);
-	return rc;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)

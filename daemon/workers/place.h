@@ -3,9 +3,7 @@
 #define LAUNCHD_DAEMON_WORKERS_PLACE_H
 
 struct arena;
-struct attempt;
 struct failure;
-struct plan;
 
 /* Binds a free TCP port of all addresses, IPv6 and IPv4, with SO_REUSEADDR and without listening:
  * then another socket with SO_REUSEADDR may bind and listen there (torch's store does), while the
@@ -15,10 +13,6 @@ int port_reserve(int *ret_fd, unsigned *ret_port, struct failure *why);
 /* Makes the directory of a run, mode 700, in $TMPDIR of env or /tmp. *ret is the arena's. */
 int run_dir_make(const char *const *env, struct arena *arena, const char **ret,
 	struct failure *why);
-
-/* Makes attempt_N/<local rank> in it for every worker of the plan. */
-int run_dir_add_attempt(const struct plan *plan, const struct attempt *attempt,
-	struct arena *arena, struct failure *why);
 
 /* Removes it with all that is in it; links are not followed, other file systems not entered.
  * 0 or negative errno. */

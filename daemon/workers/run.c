@@ -60,7 +60,7 @@ static int attempt_make(struct run *r, struct arena *arena, struct failure *why)
 	if (rc < 0)
 		return rc;
 	r->attempt.master_port = arena_printf(arena, "%u", port);
-	return run_dir_add_attempt(r->plan, &r->attempt, arena, why);
+	return arena_failed(arena) ? failure_oom(why) : 0;
 }
 
 static void attempt_done(struct run *r, struct failure *why)
