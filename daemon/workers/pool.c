@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
@@ -63,18 +66,27 @@ static void stop_all(struct pool *p, int signal)
 	(void)uv_timer_start(&p->grace, on_grace_over, p->plan->grace_ms, 0); /* has a callback */
 }
 
+static void on_handle_closed(uv_handle_t *h)
+{
+	struct pool *p = h->data;
+
+	if (--p->handles > 0)
+		return;
+	(void)close(p->deaths);
+	p->deaths = -1;
+}
+
 /* No worker is left. */
 static void end(struct pool *p)
 {
 	pool_goto(p, POOL_ENDED);
-	uv_close((uv_handle_t *)&p->grace, NULL);
+	uv_close((uv_handle_t *)&p->grace, on_handle_closed);
+	uv_close((uv_handle_t *)&p->watch, on_handle_closed);
 	p->on_ended(p);
 }
 
-static void on_worker_ended(struct worker *w)
+static void on_worker_ended(struct pool *p, struct worker *w)
 {
-	struct pool *p = w->owner;
-
 	p->alive--;
 	if (!p->first_failure && w->outcome.asked == ASKED_NOTHING &&
 		!ending_is_success(&w->outcome.end))
@@ -85,10 +97,46 @@ static void on_worker_ended(struct worker *w)
 		stop_all(p, SIGTERM);
 }
 
+/* The kernel hands pidfds over in the order in which they became readable: the order of death, also
+ * of those that died while others were still being started. (Asking for any child gives the order
+ * of the process table.) */
+static void on_deaths(uv_poll_t *h, int status, int events)
+{
+	struct pool *p = h->data;
+	struct epoll_event dead[64];
+	int n = epoll_wait(p->deaths, dead, (int)(sizeof dead / sizeof *dead), 0);
+
+	(void)status, (void)events;
+	for (int i = 0; i < n; i++) /* more of them: the epoll stays readable */
+		if (worker_reap(dead[i].data.ptr))
+			on_worker_ended(p, dead[i].data.ptr);
+}
+
+/* The timer and the watch; on failure nothing is left open. */
+static int open_handles(struct pool *p, struct failure *why)
+{
+	int rc;
+
+	p->deaths = epoll_create1(EPOLL_CLOEXEC);
+	if (p->deaths < 0)
+		return failure_set(why, -errno, "epoll_create1: %s", strerror(errno));
+	rc = uv_poll_init(p->loop, &p->watch, p->deaths);
+	if (rc < 0) {
+		(void)close(p->deaths);
+		return failure_set(why, rc, "can't watch workers: %s", uv_strerror(rc));
+	}
+	(void)uv_timer_init(p->loop, &p->grace); /* can't fail, nor can the start of a watch */
+	(void)uv_poll_start(&p->watch, UV_READABLE, on_deaths);
+	p->grace.data = p;
+	p->watch.data = p;
+	p->handles = 2;
+	return 0;
+}
+
 int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	const struct attempt *attempt, struct failure *why)
 {
-	*p = (struct pool){ .plan = plan, .loop = loop };
+	*p = (struct pool){ .plan = plan, .loop = loop, .deaths = -1 };
 	p->workers = calloc(plan->nproc, sizeof *p->workers);
 	if (!p->workers)
 		return failure_oom(why);
@@ -99,8 +147,6 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 		w->outcome.rank = plan_rank(plan, i).rank;
 		w->outcome.local_rank = i;
 		w->outcome.attempt = attempt->number;
-		w->on_ended = on_worker_ended;
-		w->owner = p;
 	}
 	return 0;
 }
@@ -131,7 +177,7 @@ static int start_worker(struct pool *p, unsigned i, const struct attempt *attemp
 		p->workers[i].outcome.end = (struct ending){ ENDED_UNSTARTED, ENOMEM, false };
 		rc = failure_oom(why);
 	} else {
-		rc = worker_start(&p->workers[i], p->loop, &how, why);
+		rc = worker_start(&p->workers[i], p->deaths, &how, why);
 	}
 	arena_rewind(scratch, mark);
 	return rc;
@@ -152,11 +198,10 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 {
 	struct arena scratch = { 0 };
 	struct vec base = { 0 };
-	int rc = uv_timer_init(p->loop, &p->grace);
+	int rc = open_handles(p, why);
 
 	if (rc < 0)
-		return failure_set(why, rc, "uv_timer_init: %s", uv_strerror(rc));
-	p->grace.data = p;
+		return rc;
 	render_base(p, attempt, &scratch, &base);
 	for (unsigned i = 0; i < p->plan->nproc && rc == 0; i++) {
 		rc = start_worker(p, i, attempt, heritage, &base, &scratch, why);

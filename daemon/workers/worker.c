@@ -4,10 +4,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "common/failure.h"
 #include "daemon/workers/spawn.h"
@@ -44,82 +45,56 @@ void worker_init(struct worker *w)
 	*w = (struct worker){ .pidfd = -1 };
 }
 
-static void on_watch_closed(uv_handle_t *h)
+/* Nothing more will come of it. */
+static void finish(struct worker *w, struct ending end)
 {
-	struct worker *w = h->data;
-
-	if (w->pidfd >= 0)
-		(void)close(w->pidfd);
-	w->pidfd = -1;
-}
-
-/* The pidfd is readable: the process is dead and its number still its own. epoll hands pidfds over
- * in the order in which they became ready, so the callbacks run in the order of death. */
-static void on_pidfd(uv_poll_t *h, int status, int events)
-{
-	struct worker *w = h->data;
-	siginfo_t si = { 0 };
-	const idtype_t by_pidfd = (idtype_t)3; /* P_PIDFD, Linux 5.4; older headers lack it */
-
-	(void)events;
-	if (status == 0 && waitid(by_pidfd, (id_t)w->pidfd, &si, WEXITED | WNOHANG) == 0 &&
-		si.si_pid != w->outcome.pid)
-		return; /* not yet */
+	w->outcome.end = end;
 	w->outcome.ended_ns = uv_hrtime();
-	w->outcome.end = (struct ending){
-		.how = si.si_code == CLD_EXITED ? ENDED_EXIT : ENDED_SIGNAL,
-		.value = si.si_status,
-		.core = si.si_code == CLD_DUMPED,
-	};
-	uv_close((uv_handle_t *)h, on_watch_closed);
+	if (w->pidfd >= 0)
+		(void)close(w->pidfd); /* which takes it out of the epoll, too */
+	w->pidfd = -1;
 	worker_goto(w, WORKER_ENDED);
-	w->on_ended(w);
 }
 
-/* Watches the process. Can only fail for lack of memory or descriptors. */
-static int watch(struct worker *w, uv_loop_t *loop, struct failure *why)
+int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why)
 {
-	int rc = uv_poll_init(loop, &w->ended, w->pidfd);
-
-	if (rc < 0) {
-		(void)close(w->pidfd);
-		w->pidfd = -1;
-		return failure_set(why, rc, "can't watch a worker: %s", uv_strerror(rc));
-	}
-	w->ended.data = w;
-	rc = uv_poll_start(&w->ended, UV_READABLE, on_pidfd);
-	if (rc == 0)
-		return 0;
-	uv_close((uv_handle_t *)&w->ended, on_watch_closed);
-	return failure_set(why, rc, "can't watch a worker: %s", uv_strerror(rc));
-}
-
-int worker_start(struct worker *w, uv_loop_t *loop, const struct spawn *how, struct failure *why)
-{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = w };
 	struct spawned p;
 	int rc;
 
 	w->outcome.started_ns = uv_hrtime();
 	rc = spawn_process(how, &p, why);
 	if (rc < 0) {
-		w->outcome.end = (struct ending){ ENDED_UNSTARTED, -rc, false };
-		w->outcome.ended_ns = uv_hrtime();
-		worker_goto(w, WORKER_ENDED);
+		finish(w, (struct ending){ ENDED_UNSTARTED, -rc, false });
 		return rc;
 	}
 	w->outcome.pid = p.pid;
 	w->pidfd = p.pidfd;
 	worker_goto(w, WORKER_RUNNING);
-	rc = watch(w, loop, why);
-	if (rc < 0) {
-		worker_kill(w);
-		while (waitpid(p.pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		w->outcome.end = (struct ending){ ENDED_UNSTARTED, -rc, false };
-		w->outcome.ended_ns = uv_hrtime();
-		worker_goto(w, WORKER_ENDED);
-	}
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
+		return 0;
+	rc = failure_set(why, -errno, "can't watch a worker: %s", strerror(errno));
+	worker_kill(w);
+	while (waitpid(p.pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	finish(w, (struct ending){ ENDED_UNSTARTED, -rc, false });
 	return rc;
+}
+
+bool worker_reap(struct worker *w)
+{
+	const idtype_t by_pidfd = (idtype_t)3; /* P_PIDFD, Linux 5.4; older headers lack it */
+	siginfo_t si = { 0 };
+
+	if (waitid(by_pidfd, (id_t)w->pidfd, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+		return false;
+	finish(w,
+		(struct ending){
+			.how = si.si_code == CLD_EXITED ? ENDED_EXIT : ENDED_SIGNAL,
+			.value = si.si_status,
+			.core = si.si_code == CLD_DUMPED,
+		});
+	return true;
 }
 
 void worker_signal(struct worker *w, int signal)

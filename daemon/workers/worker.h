@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 
 #include "daemon/report/ending.h"
 
@@ -23,22 +22,22 @@ enum worker_state {
 struct worker {
 	enum worker_state state;
 	struct outcome outcome;
-	int pidfd;        /* -1: none */
-	uv_poll_t ended;  /* of pidfd; its data is the worker */
-	void (*on_ended)(struct worker *w); /* called once, from the loop, for a started worker */
-	void *owner;
+	int pidfd; /* -1: none */
 };
 
 /* Whether the table of states has this edge; for tests and asserts. */
 bool worker_may_go(enum worker_state from, enum worker_state to);
 
-/* An unstarted worker; rank, local_rank and attempt of w->outcome, on_ended and owner are the
- * caller's to set. */
+/* An unstarted worker; rank, local_rank and attempt of w->outcome are the caller's to set. */
 void worker_init(struct worker *w);
 
-/* Starts its process and watches it in the loop. On failure it is WORKER_ENDED with the outcome
- * "could not be started", on_ended is not called, and nothing is left of it. */
-int worker_start(struct worker *w, uv_loop_t *loop, const struct spawn *how, struct failure *why);
+/* Starts its process and adds its pidfd to an epoll(7) with the worker as data: it becomes readable
+ * when the process has ended. On failure the worker is WORKER_ENDED with the outcome "could not be
+ * started", and nothing is left of it. */
+int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why);
+
+/* Fetches how it ended, once its pidfd is readable. False: it has not ended, nothing is changed. */
+bool worker_reap(struct worker *w);
 
 /* Sends a signal to the worker's own process; nothing where it has ended. */
 void worker_signal(struct worker *w, int signal);
