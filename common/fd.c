@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 void fd_closep(int *fd)
@@ -38,6 +39,12 @@ int fd_write_all(int fd, const char *bytes, size_t len)
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN) { /* somebody made our stderr non-blocking */
+			struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+			(void)poll(&p, 1, -1);
+			continue;
+		}
 		if (n < 0)
 			return -errno;
 		bytes += n;

@@ -50,16 +50,3 @@ size_t env_name_length(const char *entry)
 {
 	return strcspn(entry, "=");
 }
-
-bool env_name_valid(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		bool letter = (text[i] >= 'a' && text[i] <= 'z') ||
-			(text[i] >= 'A' && text[i] <= 'Z') || text[i] == '_';
-		bool digit = text[i] >= '0' && text[i] <= '9';
-
-		if (!letter && !(digit && i > 0))
-			return false;
-	}
-	return len > 0;
-}

@@ -3,7 +3,6 @@
 #ifndef LAUNCHD_COMMON_VEC_H
 #define LAUNCHD_COMMON_VEC_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
@@ -29,8 +28,5 @@ const char *env_get(const char *const *env, const char *name);
 
 /* Length of the name in "NAME=VALUE"; the whole length where there is no '='. */
 size_t env_name_length(const char *entry);
-
-/* Whether text can be a variable's name: letters, digits and '_', no digit first (POSIX). */
-bool env_name_valid(const char *text, size_t len);
 
 #endif

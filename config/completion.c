@@ -16,6 +16,19 @@ static bool takes_value(int id)
 	return setting_rows[id].kind != KIND_FLAG && !setting_rows[id].optional;
 }
 
+/* "--a_b|--a-b" */
+static void add_spellings(struct text *out, const char *flag)
+{
+	for (int dash = 0; dash < 2 && (!dash || strpbrk(flag, "-_")); dash++) {
+		text_add(out, dash ? "|--" : "--");
+		for (const char *p = flag; *p; p++) {
+			char c = strchr("-_", *p) ? "_-"[dash] : *p;
+
+			text_add_bytes(out, &c, 1);
+		}
+	}
+}
+
 /* "--a|--b": every spelling of the flags that `wanted` says yes to, with '-' and with '_'. */
 static void add_pattern(struct text *out, bool (*wanted)(int))
 {
@@ -26,17 +39,9 @@ static void add_pattern(struct text *out, bool (*wanted)(int))
 
 		if (!wanted(id))
 			continue;
-		for (int dash = 0; dash < 2; dash++) {
-			if (dash && !strpbrk(flag, "-_"))
-				break;
-			text_add(out, first ? "--" : "|--");
-			first = false;
-			for (const char *p = flag; *p; p++) {
-				char c = strchr("-_", *p) ? "_-"[dash] : *p;
-
-				text_add_bytes(out, &c, 1);
-			}
-		}
+		text_add(out, first ? "" : "|");
+		first = false;
+		add_spellings(out, flag);
 		if (setting_rows[id].letter)
 			text_printf(out, "|-%c", setting_rows[id].letter);
 	}
@@ -56,7 +61,9 @@ static void bash_choices(struct text *out)
 
 		if (!row->choices || row->optional)
 			continue;
-		text_printf(out, "\t--%s)\n\t\tCOMPREPLY=($(compgen -W \"", row->flag);
+		text_add(out, "\t\t");
+		add_spellings(out, row->flag);
+		text_add(out, ")\n\t\t\tCOMPREPLY=($(compgen -W \"");
 		add_words(out, row->choices);
 		text_add(out, "\" -- \"$cur\"))\n\t\treturn ;;\n");
 	}
@@ -65,7 +72,7 @@ static void bash_choices(struct text *out)
 void help_bash(struct text *out)
 {
 	text_add(out,
-		"# bash completion for launchd, and for launchd under the name torchrun\n"
+		"# bash completion for launchd\n"
 		"_launchd()\n{\n"
 		"\tlocal cur=${COMP_WORDS[COMP_CWORD]} word prev i\n"
 		"\tlocal script=0 skip=0\n"
@@ -123,7 +130,7 @@ static void add_zsh_text(struct text *out, const char *s)
 
 void help_zsh(struct text *out)
 {
-	text_add(out, "#compdef launchd\n_arguments -S -s \\\n");
+	text_add(out, "#compdef launchd\n_launchd()\n{\n_arguments -S -s \\\n");
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
 		size_t len = strcspn(row->help, ".;:"); /* the first part says what it is */
@@ -153,5 +160,7 @@ void help_zsh(struct text *out)
 		}
 		text_add(out, "' \\\n");
 	}
-	text_add(out, "\t'1:script:_files' \\\n\t'*::arguments:_files'\n");
+	text_add(out, "\t'1:script:_files' \\\n\t'*::arguments:_files'\n}\n"
+		      "if [[ $funcstack[1] == _launchd ]]; then _launchd \"$@\"; "
+		      "else compdef _launchd launchd; fi\n");
 }

@@ -154,7 +154,10 @@ static int put_setting(struct file *f, const char *name, const char *value)
 {
 	enum setting_id id = settings_find(name, strlen(name));
 
-	if (id == SETTING_COUNT || setting_rows[id].only_flag)
+	if (id != SETTING_COUNT && setting_rows[id].only_flag)
+		return failure_set(f->why, -EINVAL, "%s: --%s can only stand on the command line",
+			place(f), setting_rows[id].flag);
+	if (id == SETTING_COUNT)
 		return unknown(f, "setting", name, settings_nearest(name, strlen(name)));
 	if (setting_rows[id].kind == KIND_ENV)
 		return failure_set(f->why, -EINVAL,
@@ -163,6 +166,11 @@ static int put_setting(struct file *f, const char *name, const char *value)
 		return failure_set(f->why, -EINVAL, "%s: %s is set a second time, first at %s:%u",
 			place(f), setting_rows[id].flag, f->name, f->seen[id]);
 	f->seen[id] = f->line;
+	if (*value == '"' || *value == '\'' || strstr(value, " #"))
+		return failure_set(f->why, -EINVAL,
+			"%s: %s: %s would be a part of the value%s", place(f),
+			setting_rows[id].flag, strstr(value, " #") ? "'#' and what follows" : "quotes",
+			strstr(value, " #") ? "; a comment begins with ';'" : ": leave them out");
 	return settings_put(f->s, id, arena_strdup(f->s->arena, value),
 		(struct origin){ f->level, place(f) }, f->why);
 }

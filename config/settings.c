@@ -41,6 +41,19 @@ static int put_env(struct settings *s, const char *text, struct origin from, str
 		equals + 1, from, why);
 }
 
+/* The place of a value, and the setting's name where the place doesn't say it. */
+static const char *label(struct arena *a, const struct setting_row *row, struct origin from)
+{
+	const char *dashes = from.where + strspn(from.where, "-");
+
+	if (from.level == LEVEL_FILE || from.level == LEVEL_SYSTEM_FILE)
+		return arena_printf(a, "%s: %s", from.where, row->flag);
+	if (from.level == LEVEL_COMMAND_LINE && strlen(dashes) > 1 &&
+		!name_equal(row->flag, dashes, strlen(dashes)))
+		return arena_printf(a, "%s (short for --%s)", from.where, row->flag);
+	return from.where;
+}
+
 int settings_put(struct settings *s, enum setting_id id, const char *text, struct origin from,
 	struct failure *why)
 {
@@ -52,10 +65,13 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 		return put_env(s, text, from, why);
 	if (row->kind == KIND_UNSET)
 		return put_unset(s, text, from, why);
+	if (value_parse(s->arena, row, text, &number) < 0 && !*text)
+		return failure_set(why, -EINVAL, "%s is empty; it needs %s",
+			label(s->arena, row, from), value_wanted(s->arena, row));
 	if (value_parse(s->arena, row, text, &number) < 0)
-		return failure_set(why, -EINVAL, "%s: \"%s\" is not %s%s%s", from.where, text,
-			value_wanted(s->arena, row), row->hint ? "; " : "",
-			row->hint ? row->hint : "");
+		return failure_set(why, -EINVAL, "%s: \"%s\" is not %s%s%s",
+			label(s->arena, row, from), text, value_wanted(s->arena, row),
+			row->hint ? "; " : "", row->hint ? row->hint : "");
 	if (from.level >= v->from.level)
 		*v = (struct value){ .from = from, .text = text, .number = number };
 	return 0;
@@ -156,17 +172,18 @@ static int check_standing(const struct settings *s, struct notes *notes, struct 
 			break;
 		case STANDS_APART:
 			if (v->from.level > LEVEL_PRESET)
-				notes_add(notes, NOTE_WARNING, "%s %s", v->from.where, row->help);
+				notes_add(notes, NOTE_WARNING, "%s %s",
+					label(s->arena, row, v->from), row->help);
 			break;
 		case STANDS_LATER:
 			if (!is_preset(v, row))
-				return failure_set(why, -EINVAL, "%s: \"%s\" is %s", v->from.where,
-					v->text, row->help);
+				return failure_set(why, -EINVAL, "%s: \"%s\" is %s",
+					label(s->arena, row, v->from), v->text, row->help);
 			break;
 		case STANDS_OUT:
 			if (!is_preset(v, row))
-				return failure_set(
-					why, -EINVAL, "%s %s", v->from.where, row->help);
+				return failure_set(why, -EINVAL, "%s %s",
+					label(s->arena, row, v->from), row->help);
 			break;
 		}
 	}

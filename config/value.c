@@ -26,7 +26,7 @@ int choice_index(const char *choices, const char *text)
 /* The words of "true" that INI files and PET_* variables use. -EINVAL: none of them. */
 static int flag_parse(const char *text, uint64_t *ret)
 {
-	int i = choice_index("0|1|false|true|no|yes|off|on", text);
+	int i = choice_index("0|1|false|true|False|True|no|yes|off|on", text);
 
 	if (i < 0)
 		return -EINVAL;

@@ -53,7 +53,10 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes,
 
 		level = LEVEL_LAUNCHD;
 		id = settings_find(key, strlen(key));
-		if (id == SETTING_COUNT && nearest)
+		if (id != SETTING_COUNT && !has_variable(id))
+			notes_add(notes, NOTE_WARNING, "%.*s has no effect: --%s is for the command line",
+				(int)len, entry, setting_rows[id].flag);
+		else if (id == SETTING_COUNT && nearest)
 			notes_add(notes, NOTE_WARNING,
 				"%.*s is no variable of launchd; the nearest setting is %s",
 				(int)len, entry, nearest);

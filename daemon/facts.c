@@ -29,15 +29,17 @@ static int cpus_read(const char *const *env, struct facts *f, struct failure *wh
 	bool by_mpirun = (bound && strcmp(bound, "1") == 0) || env_get(env, "PRTE_LAUNCHED");
 
 	if (sched_getaffinity(0, sizeof before, before) < 0)
-		return failure_set(why, -errno, "sched_getaffinity: %s", strerror(errno));
+		return failure_set(why, -EIO, "sched_getaffinity: %s", strerror(errno));
 	f->cpus = (unsigned)CPU_COUNT_S(sizeof before, before);
 	if (!by_mpirun)
 		return 0;
 	memset(all, 0xff, sizeof all);
-	if (sched_setaffinity(0, sizeof all, all) < 0 ||
-		sched_getaffinity(0, sizeof all, all) < 0)
-		return failure_set(why, -errno, "can't take off mpirun's CPU binding: %s",
-			strerror(errno));
+	if (sched_setaffinity(0, sizeof all, all) < 0) {
+		f->cpus_error = errno; /* a container's seccomp rules: the workers can do with it */
+		return 0;
+	}
+	if (sched_getaffinity(0, sizeof all, all) < 0)
+		return failure_set(why, -EIO, "sched_getaffinity: %s", strerror(errno));
 	f->cpus_unbound = (unsigned)CPU_COUNT_S(sizeof all, all) > f->cpus;
 	f->cpus = (unsigned)CPU_COUNT_S(sizeof all, all);
 	return 0;
@@ -48,7 +50,7 @@ static int addresses_read(struct arena *arena, struct facts *f, struct failure *
 	struct ifaddrs *list;
 
 	if (getifaddrs(&list) < 0)
-		return failure_set(why, -errno, "getifaddrs: %s", strerror(errno));
+		return failure_set(why, -EIO, "getifaddrs: %s", strerror(errno));
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
 		char text[INET6_ADDRSTRLEN];
 		const void *at = NULL;
@@ -81,7 +83,7 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
 	long n = fd_read_file("/proc/sys/kernel/random/uuid", text, sizeof text);
 
 	if (n < 0)
-		return failure_set(why, (int)n, "/proc/sys/kernel/random/uuid: %s",
+		return failure_set(why, -EIO, "/proc/sys/kernel/random/uuid: %s",
 			strerror((int)-n));
 	text[strcspn(text, "\n")] = '\0';
 	f->random_id = arena_strdup(arena, text);
@@ -98,7 +100,7 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	int rc = 0;
 
 	if (gethostname(hostname, sizeof hostname) < 0)
-		return failure_set(why, -errno, "gethostname: %s", strerror(errno));
+		return failure_set(why, -EIO, "gethostname: %s", strerror(errno));
 	hostname[sizeof hostname - 1] = '\0';
 	f.hostname = arena_strdup(arena, hostname);
 	f.under_systemd = by_systemd(env);

@@ -22,6 +22,7 @@ struct facts {
 	const char *random_id;  /* a new UUID; "" unless --standalone */
 	bool under_systemd;     /* systemd started this process itself */
 	bool cpus_unbound;      /* mpirun had bound the launcher to fewer CPUs */
+	int cpus_error;         /* why its binding could not be taken off; 0: it could, or none */
 	struct program program;
 };
 

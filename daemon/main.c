@@ -191,10 +191,12 @@ static int run(struct launch *l)
 	say_notes(l);
 	rc = run_plan(&l->plan, &l->heritage, &l->arena, verbose ? say_started : NULL, &result,
 		&l->why);
-	if (rc < 0)
-		return rc;
-	if (l->why.code != 0)
-		say("warning", l->why.text);
+	if (rc < 0) {
+		say("error", l->why.text);
+		return 1;
+	}
+	if (l->why.code != 0) /* why a worker could not be started, or a file not be removed */
+		say(result_exit_code(&result) == 0 ? "warning" : "error", l->why.text);
 	report_failure(&result, &l->plan, l->facts.hostname, &report);
 	(void)fd_write_all(STDERR_FILENO, text_string(&report), report.len);
 	text_done(&report);

@@ -30,15 +30,15 @@ int process_init(struct heritage *ret, struct failure *why)
 	struct rlimit raised;
 
 	if (rc < 0)
-		return failure_set(why, rc, "/dev/null: %s", strerror(-rc));
+		return failure_set(why, -EIO, "/dev/null: %s", strerror(-rc));
 	rc = signals_init(&ret->ignored);
 	if (rc < 0)
-		return failure_set(why, rc, "sigaction: %s", strerror(-rc));
+		return failure_set(why, -EIO, "sigaction: %s", strerror(-rc));
 	if (getrlimit(RLIMIT_NOFILE, &ret->nofile) < 0)
-		return failure_set(why, -errno, "getrlimit: %s", strerror(errno));
+		return failure_set(why, -EIO, "getrlimit: %s", strerror(errno));
 	raised = ret->nofile;
 	raised.rlim_cur = raised.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &raised) < 0)
-		return failure_set(why, -errno, "setrlimit: %s", strerror(errno));
+	/* not allowed where the limit is above fs.nr_open: then what is there must do */
+	ret->nofile_raised = setrlimit(RLIMIT_NOFILE, &raised) == 0;
 	return 0;
 }

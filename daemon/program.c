@@ -98,7 +98,7 @@ static int check_script(struct arena *a, const char *script, struct failure *why
 	return access(script, R_OK) < 0 ? refuse(why, "", script, -errno) : 0;
 }
 
-/* "launchd python train.py" would run the program python by Python. */
+/* "launchd python -u train.py", "launchd python -m train" would run the program python by Python. */
 static bool is_python_before_script(const struct settings *s)
 {
 	const char *slash = strrchr(s->script, '/');
@@ -106,11 +106,13 @@ static bool is_python_before_script(const struct settings *s)
 
 	if (strncmp(name, "python", 6) != 0 || name[6 + strspn(name + 6, "0123456789.")])
 		return false;
+	if (s->args.count > 0 && strcmp(s->args.at[0], "-m") == 0)
+		return true;
 	for (size_t i = 0; i < s->args.count; i++) {
 		size_t len = strlen(s->args.at[i]);
 
-		if (s->args.at[i][0] != '-')
-			return len > 3 && strcmp(s->args.at[i] + len - 3, ".py") == 0;
+		if (len > 3 && strcmp(s->args.at[i] + len - 3, ".py") == 0)
+			return true;
 	}
 	return false;
 }

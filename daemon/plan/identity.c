@@ -36,8 +36,16 @@ static bool in_slurm_step(const char *const *env)
 	return step && num_parse(step, 0, 0xffffffefu, &n) == 0 && env_get(env, "SLURM_PROCID");
 }
 
+bool inside_worker(const char *const *env)
+{
+	return env_get(env, "TORCHELASTIC_RUN_ID") && env_get(env, "LOCAL_RANK") &&
+		!env_get(env, "PMIX_RANK") && !env_get(env, "PMI_RANK") && !in_slurm_step(env);
+}
+
 enum launcher launcher_of(const char *const *env)
 {
+	if (inside_worker(env))
+		return LAUNCHER_NONE;
 	if (env_get(env, "OMPI_COMM_WORLD_RANK") || env_get(env, "OMPI_COMM_WORLD_SIZE"))
 		return LAUNCHER_OPEN_MPI;
 	if (env_get(env, "PMI_RANK") || env_get(env, "PMI_SIZE"))
@@ -78,19 +86,35 @@ static struct found from_settings(const struct settings *s, enum setting_id id, 
 	return (struct found){ there, (unsigned)settings_number(s, id), settings_where(s, id) };
 }
 
+/* A number of the environment is looked at where it counts: MPI's always, as a given one must agree
+ * with it; NODE_RANK and NNODES where nothing is given, and outside workers of another launcher. */
+static int said(const struct settings *s, enum setting_id id, const char *const *env,
+	enum launcher launcher, struct found *ret, struct failure *why)
+{
+	const char *name = id == SET_NODE_RANK ? says[launcher].rank : says[launcher].size;
+
+	if (launcher == LAUNCHER_SLURM && id == SET_NNODES && !env_get(env, name))
+		name = "SLURM_NTASKS";
+	*ret = (struct found){ .where = name };
+	if (launcher == LAUNCHER_NONE &&
+		(inside_worker(env) || from_settings(s, id, true).there))
+		return 0;
+	return from_environment(env, name, id == SET_NODE_RANK ? 0 : 1, ret, why);
+}
+
 /* The given number, else the launcher's, else the system's file's; given and launcher must agree.
  * NODE_RANK and NNODES are anyone's: what is given goes above them. */
 static int choose(const struct settings *s, enum setting_id id, enum launcher launcher,
-	struct found said, struct found *ret, struct failure *why)
+	struct found theirs, struct found *ret, struct failure *why)
 {
 	struct found given = from_settings(s, id, true);
 
-	if (given.there && said.there && launcher != LAUNCHER_NONE && given.n != said.n)
+	if (given.there && theirs.there && launcher != LAUNCHER_NONE && given.n != theirs.n)
 		return failure_set(why, -EINVAL,
 			"%s says %u, but %s says %u: leave out the one that is wrong (--standalone "
 			"starts a job of this node alone)",
-			given.where, given.n, said.where, said.n);
-	*ret = given.there ? given : said.there ? said : from_settings(s, id, false);
+			given.where, given.n, theirs.where, theirs.n);
+	*ret = given.there ? given : theirs.there ? theirs : from_settings(s, id, false);
 	return 0;
 }
 
@@ -150,14 +174,11 @@ int identity_find(const struct settings *s, const char *const *env, enum launche
 	struct identity *ret, struct notes *notes, struct failure *why)
 {
 	struct found said_rank, said_size, rank, size;
-	const char *size_name = says[launcher].size;
 
 	if (settings_flag(s, SET_STANDALONE))
 		return standalone(s, ret, why);
-	if (launcher == LAUNCHER_SLURM && !env_get(env, size_name))
-		size_name = "SLURM_NTASKS";
-	if (from_environment(env, says[launcher].rank, 0, &said_rank, why) < 0 ||
-		from_environment(env, size_name, 1, &said_size, why) < 0 ||
+	if (said(s, SET_NODE_RANK, env, launcher, &said_rank, why) < 0 ||
+		said(s, SET_NNODES, env, launcher, &said_size, why) < 0 ||
 		choose(s, SET_NODE_RANK, launcher, said_rank, &rank, why) < 0 ||
 		choose(s, SET_NNODES, launcher, said_size, &size, why) < 0)
 		return why->code;

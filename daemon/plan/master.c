@@ -59,8 +59,15 @@ static int port_set(struct search *f, const char *text, uint64_t min, const char
 	return 0;
 }
 
-/* HOST, HOST:PORT, [V6], [V6]:PORT; a text with several colons and no bracket is a bare IPv6
- * address. *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
+static bool is_ipv6(const char *text)
+{
+	unsigned char bytes[sizeof(struct in6_addr)];
+
+	return inet_pton(AF_INET6, text, bytes) == 1;
+}
+
+/* HOST, HOST:PORT, [V6], [V6]:PORT, V6, and V6:PORT where that is no address by itself (torch reads
+ * "::1:29400" so). *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
 static int endpoint_split(struct arena *a, const char *text, const char **ret_host,
 	const char **ret_port)
 {
@@ -75,13 +82,13 @@ static int endpoint_split(struct arena *a, const char *text, const char **ret_ho
 		*ret_port = close[1] ? close + 2 : NULL;
 		return 0;
 	}
-	if (!colon || strchr(text, ':') != colon) {
+	if (!colon || is_ipv6(text)) {
 		*ret_host = text;
 		return *text ? 0 : -EINVAL;
 	}
 	*ret_host = arena_strndup(a, text, (size_t)(colon - text));
 	*ret_port = colon + 1;
-	return colon == text ? -EINVAL : 0;
+	return colon == text || (strchr(*ret_host, ':') && !is_ipv6(*ret_host)) ? -EINVAL : 0;
 }
 
 static int from_endpoint(struct search *f)
@@ -98,7 +105,7 @@ static int from_endpoint(struct search *f)
 		return port_set(f, port, 0, where);
 	if (c10d) {
 		f->m.port = PORT_C10D;
-		f->m.port_from = "preset of torchrun's c10d";
+		f->m.port_from = where;
 	}
 	return 0;
 }
@@ -118,10 +125,9 @@ static int from_given(struct search *f)
 		rc = from_endpoint(f);
 	if (rc < 0)
 		return rc;
-	if (has_addr && has_endpoint && endpoint->from.level == addr->from.level &&
-		strcmp(f->m.addr, addr->text) != 0)
-		return failure_set(f->why, -EINVAL, "%s says %s, but %s says %s: give one of them",
-			addr->from.where, addr->text, endpoint->from.where, f->m.addr);
+	if (has_addr && f->m.addr && strcmp(f->m.addr, addr->text) != 0)
+		notes_add(f->notes, NOTE_WARNING, "%s=%s has no effect beside %s, as with torchrun",
+			addr->from.where, addr->text, endpoint->from.where);
 	if (has_addr && !f->m.addr) {
 		f->m.addr = addr->text;
 		f->m.addr_from = addr->from.where;
@@ -214,6 +220,8 @@ static int from_environment(struct search *f)
 {
 	const char *addr = variable(f, "MASTER_ADDR"), *port = variable(f, "MASTER_PORT");
 
+	if (inside_worker(f->facts->env))
+		return 0;
 	if (!addr && port)
 		notes_add(f->notes, NOTE_VERBOSE,
 			"MASTER_PORT=%s counts only beside a MASTER_ADDR: ignored", port);
@@ -257,6 +265,20 @@ static void from_slurm(struct search *f)
 	}
 }
 
+/* An address is one word; brackets around an IPv6 address are for endpoints only. */
+static int check_address(struct search *f)
+{
+	size_t len = strlen(f->m.addr);
+
+	if (f->m.addr[strcspn(f->m.addr, " \t\n,")])
+		return failure_set(f->why, -EINVAL,
+			"%s: \"%s\" is not one address (the output of hostname -I has several)",
+			f->m.addr_from, f->m.addr);
+	if (len > 2 && f->m.addr[0] == '[' && f->m.addr[len - 1] == ']')
+		f->m.addr = arena_strndup(f->arena, f->m.addr + 1, len - 2);
+	return 0;
+}
+
 static int find_address(struct search *f, enum launcher launcher)
 {
 	int rc = from_given(f);
@@ -276,7 +298,7 @@ static int find_address(struct search *f, enum launcher launcher)
 		f->m.addr_from = "one node";
 	}
 	if (f->m.addr)
-		return 0;
+		return check_address(f);
 	return failure_set(f->why, -EINVAL,
 		"the job has %u nodes (%s), but nothing says the address of node rank 0: give "
 		"--master_addr to all nodes, or set MASTER_ADDR",
@@ -290,11 +312,10 @@ static int find_port(struct search *f)
 	bool by_endpoint = f->m.port_from && f->m.port_from == endpoint->from.where;
 	bool given = port->from.level > LEVEL_ENVIRONMENT;
 
-	if (given && by_endpoint && port->from.level == endpoint->from.level &&
+	if (given && by_endpoint && port->from.level <= endpoint->from.level &&
 		port->number != f->m.port)
-		return failure_set(f->why, -EINVAL,
-			"%s says %s, but %s says %u: give one of them", port->from.where,
-			port->text, endpoint->from.where, f->m.port);
+		notes_add(f->notes, NOTE_WARNING, "%s=%s has no effect beside %s, as with torchrun",
+			port->from.where, port->text, endpoint->from.where);
 	if (given && (!by_endpoint || port->from.level > endpoint->from.level)) {
 		f->m.port = (unsigned)port->number;
 		f->m.port_from = port->from.where;

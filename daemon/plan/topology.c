@@ -68,6 +68,11 @@ int topology_make(const struct settings *s, const struct facts *facts, struct ar
 			"mpirun bound this launcher to fewer CPUs than it may use; taken off, workers "
 			"may use %u (mpirun --bind-to none does without)",
 			facts->cpus);
+	if (facts->cpus_error)
+		notes_add(notes, NOTE_WARNING,
+			"mpirun's CPU binding can't be taken off (%s): workers share %u CPUs; give "
+			"mpirun --bind-to none",
+			strerror(facts->cpus_error), facts->cpus);
 	*ret = t;
 	return arena_failed(arena) ? failure_oom(why) : 0;
 }

@@ -65,7 +65,7 @@ void ending_describe(const struct ending *e, struct text *out)
 			e->core ? " (core dumped)" : "");
 		return;
 	case ENDED_UNSTARTED:
-		text_printf(out, "could not be started: %s", strerror(e->value));
+		text_add(out, "could not be started");
 		return;
 	}
 }

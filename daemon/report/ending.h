@@ -37,7 +37,6 @@ struct result {
 	size_t count;
 	const struct outcome *first_failure; /* one of them; NULL: none */
 	int ended_by;                        /* the signal that ended the job; 0: none */
-	uint64_t grace_ms;
 };
 
 bool ending_is_success(const struct ending *e);
@@ -53,7 +52,7 @@ int result_exit_code(const struct result *r);
 /* "SIGTERM", "SIGRTMIN+3"; "signal 99" for what has no name. Valid until the next call. */
 const char *signal_name(int signal);
 
-/* "exit code 1", "killed by SIGSEGV (core dumped)", "could not be started: ..." */
+/* "exit code 1", "killed by SIGSEGV (core dumped)", "could not be started" */
 void ending_describe(const struct ending *e, struct text *out);
 
 #endif

@@ -44,7 +44,7 @@ static void add_command(struct text *out, const struct plan *plan)
 }
 
 /* How it ended and what we had to do with it. */
-static void add_story(struct text *out, const struct outcome *o, uint64_t grace_ms)
+static void add_story(struct text *out, const struct outcome *o)
 {
 	bool unstarted = o->end.how == ENDED_UNSTARTED;
 
@@ -52,9 +52,11 @@ static void add_story(struct text *out, const struct outcome *o, uint64_t grace_
 		text_add(out, "not started");
 		return;
 	}
-	if (o->asked == ASKED_KILLED && o->asked_signal)
-		text_printf(out, "still there %.1f s after launchd's %s: ", (double)grace_ms / 1000,
-			signal_name(o->asked_signal));
+	if (o->asked == ASKED_KILLED && o->asked_signal) {
+		text_add(out, "still there ");
+		add_span(out, o->asked_ns, o->ended_ns);
+		text_printf(out, " after launchd's %s: ", signal_name(o->asked_signal));
+	}
 	ending_describe(&o->end, out);
 	if (unstarted)
 		return;
@@ -79,7 +81,7 @@ void report_failure(const struct result *r, const struct plan *plan, const char 
 		text_add(out, "launchd: error: first to fail: ");
 		add_worker(out, first);
 		text_printf(out, " on %s (node %u): ", hostname, plan->node_rank);
-		add_story(out, first, r->grace_ms);
+		add_story(out, first);
 		text_add(out, "\nlaunchd: error: its command: ");
 		add_command(out, plan);
 	} else {
@@ -95,7 +97,7 @@ void report_failure(const struct result *r, const struct plan *plan, const char 
 		text_add(out, "launchd: note: ");
 		add_worker(out, o);
 		text_add(out, ": ");
-		add_story(out, o, r->grace_ms);
+		add_story(out, o);
 		text_add(out, "\n");
 	}
 }

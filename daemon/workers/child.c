@@ -52,7 +52,7 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_PARENT_GONE);
 	if (place_stdio(c) < 0)
 		return failed(c, STAGE_STDIO);
-	if (setrlimit(RLIMIT_NOFILE, &c->heritage->nofile) < 0)
+	if (c->heritage->nofile_raised && setrlimit(RLIMIT_NOFILE, &c->heritage->nofile) < 0)
 		return failed(c, STAGE_LIMITS);
 	if (reset_signals(c) < 0)
 		return failed(c, STAGE_SIGNALS);

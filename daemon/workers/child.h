@@ -6,6 +6,7 @@
 #define LAUNCHD_DAEMON_WORKERS_CHILD_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -13,6 +14,7 @@
 struct heritage {
 	sigset_t ignored;     /* signals that were ignored when the launcher started */
 	struct rlimit nofile; /* RLIMIT_NOFILE before the launcher raised its own */
+	bool nofile_raised;
 };
 
 enum stage {

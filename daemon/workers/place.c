@@ -59,19 +59,41 @@ int port_reserve(int *ret_fd, unsigned *ret_port, struct failure *why)
 	return 0;
 }
 
+/* mkdtemp(3) below a directory, by its absolute path: workers may change theirs. */
+static int make_below(const char *dir, struct arena *arena, const char **ret)
+{
+	char *here = *dir == '/' ? NULL : get_current_dir_name();
+	char *path;
+
+	if (*dir != '/' && !here)
+		return -errno;
+	path = here ? arena_printf(arena, "%s/%s/launchd_XXXXXX", here, dir) :
+		      arena_printf(arena, "%s/launchd_XXXXXX", dir);
+	free(here);
+	if (arena_failed(arena))
+		return -ENOMEM;
+	if (!mkdtemp(path)) /* mode 700 */
+		return -errno;
+	*ret = path;
+	return 0;
+}
+
 int run_dir_make(const char *const *env, struct arena *arena, const char **ret,
 	struct failure *why)
 {
 	const char *tmp = env_get(env, "TMPDIR");
-	char *path = arena_printf(arena, "%s/launchd_XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	const char *dirs[] = { tmp && *tmp ? tmp : "/tmp", "/tmp", "/var/tmp" };
+	int first = 0;
 
-	if (arena_failed(arena))
-		return failure_oom(why);
-	if (!mkdtemp(path)) /* mode 700 */
-		return failure_set(why, -EIO, "can't make a directory for error files, %s: %s",
-			path, strerror(errno));
-	*ret = path;
-	return 0;
+	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+		int rc = make_below(dirs[i], arena, ret);
+
+		if (rc == 0)
+			return 0;
+		first = first ? first : rc;
+	}
+	return failure_set(why, -EIO, "can't make a directory for error files in %s: %s", dirs[0],
+		strerror(-first));
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)

@@ -10,7 +10,9 @@ struct failure;
  * kernel gives the number to nobody who asks for a free one. The caller closes *ret_fd. */
 int port_reserve(int *ret_fd, unsigned *ret_port, struct failure *why);
 
-/* Makes the directory of a run, mode 700, in $TMPDIR of env or /tmp. *ret is the arena's. */
+/* Makes the directory of a run, mode 700, in $TMPDIR of env; where that is not set or can't be used
+ * (a batch system's that is gone) in /tmp or /var/tmp, as Python's tempfile does. *ret is its
+ * absolute path, the arena's. */
 int run_dir_make(const char *const *env, struct arena *arena, const char **ret,
 	struct failure *why);
 

@@ -91,25 +91,39 @@ static void on_worker_ended(struct pool *p, struct worker *w)
 	if (!p->first_failure && w->outcome.asked == ASKED_NOTHING &&
 		!ending_is_success(&w->outcome.end))
 		p->first_failure = w;
+}
+
+/* Takes note of all that have died by now, before anything is done about it: who died by itself
+ * must not look as if we had ended it. The kernel hands pidfds over in the order in which they
+ * became readable, which is the order of death. (Asking for any child gives the order of the
+ * process table.) */
+static void note_deaths(struct pool *p)
+{
+	struct epoll_event dead[64];
+	int n;
+
+	do {
+		n = epoll_wait(p->deaths, dead, (int)(sizeof dead / sizeof *dead), 0);
+		for (int i = 0; i < n; i++)
+			if (worker_reap(dead[i].data.ptr))
+				on_worker_ended(p, dead[i].data.ptr);
+	} while (n > 0);
+}
+
+/* Looks who has died, and does what follows from it. */
+static void settle(struct pool *p)
+{
+	note_deaths(p);
 	if (p->alive == 0)
 		end(p);
 	else if (p->first_failure && p->state == POOL_RUNNING)
 		stop_all(p, SIGTERM);
 }
 
-/* The kernel hands pidfds over in the order in which they became readable: the order of death, also
- * of those that died while others were still being started. (Asking for any child gives the order
- * of the process table.) */
 static void on_deaths(uv_poll_t *h, int status, int events)
 {
-	struct pool *p = h->data;
-	struct epoll_event dead[64];
-	int n = epoll_wait(p->deaths, dead, (int)(sizeof dead / sizeof *dead), 0);
-
 	(void)status, (void)events;
-	for (int i = 0; i < n; i++) /* more of them: the epoll stays readable */
-		if (worker_reap(dead[i].data.ptr))
-			on_worker_ended(p, dead[i].data.ptr);
+	settle(h->data);
 }
 
 /* The timer and the watch; on failure nothing is left open. */
@@ -203,17 +217,18 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	if (rc < 0)
 		return rc;
 	render_base(p, attempt, &scratch, &base);
-	for (unsigned i = 0; i < p->plan->nproc && rc == 0; i++) {
+	for (unsigned i = 0; i < p->plan->nproc && !p->first_failure; i++) {
 		rc = start_worker(p, i, attempt, heritage, &base, &scratch, why);
 		if (rc == 0)
 			p->alive++;
 		else
 			p->first_failure = &p->workers[i];
+		note_deaths(p); /* of those before: their time, and no more starts after a failure */
 	}
 	arena_done(&scratch);
 	if (p->alive == 0)
 		end(p);
-	else if (rc < 0)
+	else if (p->first_failure)
 		stop_all(p, SIGTERM);
 	else
 		pool_goto(p, POOL_RUNNING);
@@ -223,6 +238,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 void pool_end(struct pool *p, int signal)
 {
 	p->signals++;
+	settle(p);
 	if (p->state == POOL_RUNNING) {
 		p->ended_by = signal;
 		stop_all(p, signal);

@@ -2,9 +2,8 @@
 #include "daemon/workers/run.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 #include "common/arena.h"
@@ -52,7 +51,6 @@ static int attempt_make(struct run *r, struct arena *arena, struct failure *why)
 	unsigned port = r->plan->master_port;
 	int rc = 0;
 
-	r->port_fd = -1;
 	if (port == 0)
 		rc = port_reserve(&r->port_fd, &port, why);
 	if (rc == 0)
@@ -83,36 +81,74 @@ static void copy_outcomes(struct run *r)
 static struct result result_of(const struct run *r)
 {
 	const struct worker *first = r->pool.first_failure;
+
 	return (struct result){
 		.outcomes = r->outcomes,
 		.count = r->plan->nproc,
 		.first_failure = first ? &r->outcomes[first->outcome.local_rank] : NULL,
 		.ended_by = r->pool.ended_by,
-		.grace_ms = r->plan->grace_ms,
 	};
 }
 
+/* One descriptor a worker, and a few of our own: said before the first start, not at the last. */
+static int check_descriptors(const struct plan *plan, struct failure *why)
+{
+	enum { OUR_OWN = 32 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= plan->nproc + OUR_OWN)
+		return 0;
+	return failure_set(why, -EMFILE,
+		"%u workers need %u open files, but the limit is %llu (ulimit -Hn)", plan->nproc,
+		plan->nproc + OUR_OWN, (unsigned long long)limit.rlim_cur);
+}
+
+/* All that the first worker needs. */
+static int prepare(struct run *r, struct arena *arena, struct failure *why)
+{
+	int rc = check_descriptors(r->plan, why);
+
+	r->outcomes = arena_alloc(arena, r->plan->nproc * sizeof *r->outcomes);
+	if (rc == 0 && !r->outcomes)
+		rc = failure_oom(why);
+	if (rc == 0)
+		rc = attempt_make(r, arena, why);
+	if (rc == 0)
+		rc = pool_init(&r->pool, &r->loop, r->plan, &r->attempt, why);
+	if (rc < 0)
+		return rc;
+	rc = spawn_seal_descriptors();
+	if (rc < 0)
+		return failure_set(why, rc, "can't close inherited files: %s", strerror(-rc));
+	r->pool.owner = r;
+	r->pool.on_ended = on_pool_ended;
+	return 0;
+}
+
 /* Starts everything in the loop and runs it empty. */
-static int drive(struct run *r, const struct heritage *heritage,
+static int drive(struct run *r, const struct heritage *heritage, struct arena *arena,
 	void (*started)(const struct outcome *, size_t), struct failure *why)
 {
 	int rc;
 
+	/* first of all: a signal that comes from here on must not leave files or workers behind */
 	r->signals.owner = r;
 	r->signals.on_signal = on_signal;
 	rc = signals_start(&r->signals, &r->loop, &heritage->ignored, why);
 	if (rc < 0)
 		return rc;
-	r->pool.owner = r;
-	r->pool.on_ended = on_pool_ended;
-	rc = pool_start(&r->pool, &r->attempt, heritage, why);
-	if (rc < 0)
+	rc = prepare(r, arena, why);
+	if (rc == 0)
+		rc = pool_start(&r->pool, &r->attempt, heritage, why);
+	if (rc < 0) {
 		signals_stop(&r->signals);
-	copy_outcomes(r);
-	if (rc == 0 && started && !r->pool.first_failure)
+	} else if (started && !r->pool.first_failure) {
+		copy_outcomes(r);
 		started(r->outcomes, r->plan->nproc);
+	}
 	(void)uv_run(&r->loop, UV_RUN_DEFAULT); /* returns when no handle is left */
-	copy_outcomes(r);
+	if (rc == 0)
+		copy_outcomes(r);
 	return rc;
 }
 
@@ -125,20 +161,12 @@ int run_plan(const struct plan *plan, const struct heritage *heritage, struct ar
 
 	if (rc < 0)
 		return failure_set(why, rc, "uv_loop_init: %s", uv_strerror(rc));
-	r.outcomes = arena_alloc(arena, plan->nproc * sizeof *r.outcomes);
-	rc = r.outcomes ? attempt_make(&r, arena, why) : failure_oom(why);
-	if (rc == 0)
-		rc = pool_init(&r.pool, &r.loop, plan, &r.attempt, why);
-	if (rc == 0)
-		rc = spawn_seal_descriptors();
-	if (rc < 0)
-		(void)failure_set(why, rc, "can't close inherited files: %s", strerror(-rc));
-	else
-		rc = drive(&r, heritage, started, why);
+	rc = drive(&r, heritage, arena, started, why);
 	if (rc == 0)
 		*ret = result_of(&r);
 	pool_done(&r.pool);
 	attempt_done(&r, why);
+	signals_release();
 	if (uv_loop_close(&r.loop) < 0 && rc == 0)
 		rc = failure_set(why, -EBUSY, "the event loop is not empty: please report this");
 	return rc;

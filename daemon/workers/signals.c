@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/failure.h"
@@ -19,6 +20,13 @@ static const struct {
 	{ SIGUSR1, SIGNAL_FORWARD },
 	{ SIGUSR2, SIGNAL_FORWARD },
 };
+
+static void all_taken(sigset_t *ret)
+{
+	sigemptyset(ret);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		sigaddset(ret, rows[i].signal);
+}
 
 enum signal_action signal_action(int signal)
 {
@@ -80,4 +88,15 @@ void signals_stop(struct signals *s)
 {
 	if (!uv_is_closing((uv_handle_t *)&s->poll))
 		uv_close((uv_handle_t *)&s->poll, on_closed);
+}
+
+void signals_release(void)
+{
+	const struct timespec now = { 0 };
+	sigset_t taken;
+
+	all_taken(&taken);
+	while (sigtimedwait(&taken, NULL, &now) > 0)
+		;
+	(void)sigprocmask(SIG_UNBLOCK, &taken, NULL); /* a valid set */
 }

@@ -31,8 +31,11 @@ enum signal_action signal_action(int signal);
  * for each that comes, also one that came between the two. TERM is taken even if it was ignored. */
 int signals_start(struct signals *s, uv_loop_t *loop, const sigset_t *ignored, struct failure *why);
 
-/* Stops listening and releases; the loop must run on until the handle is closed. The signals stay
- * blocked: what comes now finds a launcher that is about to end anyway. */
+/* Stops listening; the loop must run on until the handle is closed. The signals stay blocked. */
 void signals_stop(struct signals *s);
+
+/* Forgets the signals that have come meanwhile and unblocks them: nothing is left to protect, and a
+ * launcher that can't get rid of its report (a pipe that nobody reads) can be ended. */
+void signals_release(void);
 
 #endif

@@ -115,6 +115,10 @@ static int run_child(struct child *c, struct spawned *ret, struct failure *why)
 		return failure_set(why, pid, "can't start a process: %s", strerror(-pid));
 	if (c->failed != STAGE_NONE) {
 		undo(pid);
+		if (c->failed == STAGE_EXEC && c->error == ENOENT && access(c->program, F_OK) == 0)
+			return failure_set(why, -ENOENT,
+				"%s: the interpreter that its first line names (#!) is not there",
+				c->program);
 		return failure_set(why, -c->error, "%s: %s: %s", c->program, stage_words[c->failed],
 			strerror(c->error));
 	}

@@ -58,7 +58,7 @@ static void finish(struct worker *w, struct ending end)
 
 int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = w };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = w };
 	struct spawned p;
 	int rc;
 
@@ -83,10 +83,10 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 
 bool worker_reap(struct worker *w)
 {
-	const idtype_t by_pidfd = (idtype_t)3; /* P_PIDFD, Linux 5.4; older headers lack it */
 	siginfo_t si = { 0 };
 
-	if (waitid(by_pidfd, (id_t)w->pidfd, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+	/* by number: it is the process's own until it is reaped, which is here */
+	if (waitid(P_PID, (id_t)w->outcome.pid, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
 		return false;
 	finish(w,
 		(struct ending){

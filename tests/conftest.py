@@ -1,0 +1,133 @@
+"""Fixtures of the whole-program tests: they run the real launchd, and prove that nothing is left.
+
+Every test has a directory of its own, which is its workers' $TMPDIR, and pytest is a subreaper:
+whatever a launcher leaves behind becomes a child of pytest, is found after the test, and fails it.
+"""
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+
+import pytest
+
+pytest.register_assert_rewrite('harness')
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'process'))
+from harness import LIMIT, Job, Place, Plan, children_of, is_running, status_of, until  # noqa: E402
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def pytest_addoption(parser):
+    parser.addoption('--update-golden', action='store_true',
+                     help='write what --dry-run prints now to tests/golden/')
+
+
+def open_fds():
+    return {entry: os.readlink(f'/proc/self/fd/{entry}') for entry in os.listdir('/proc/self/fd')
+            if os.path.lexists(f'/proc/self/fd/{entry}')}
+
+
+def end_children(before):
+    """Kills and reaps the children that were not there before. Returns what was still alive."""
+    alive = {}
+    while True:
+        found = children_of(os.getpid()) - before
+        if not found:
+            return alive
+        for pid in found:
+            if is_running(pid):
+                alive.setdefault(pid, status_of(pid).get('Name', '?'))
+                os.kill(pid, signal.SIGKILL)
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                pass  # subprocess was faster
+
+
+@pytest.fixture
+def place():
+    path = pathlib.Path(tempfile.mkdtemp(prefix='launchd-test-'))
+    yield Place(path)
+    shutil.rmtree(path)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(place):
+    """After each test: no process, no run directory, no descriptor is left."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    before_children, before_fds = children_of(os.getpid()), open_fds()
+    yield
+    for fifo in place.fifos:
+        fifo.close()
+    try:
+        if place.orphans_expected:
+            until(lambda: not any(map(is_running, children_of(os.getpid()) - before_children)),
+                  'orphans to end')
+    finally:
+        dead = {pid for pid in children_of(os.getpid()) - before_children if not is_running(pid)}
+        alive = end_children(before_children)
+    for run in place.tmp.glob('launchd_*') if place.launcher_killed else ():
+        shutil.rmtree(run)  # a killed launcher had no chance to
+    assert not alive, f'processes are left: {alive}'
+    assert place.orphans_expected or not dead, f'launchd left zombies: {dead}'
+    assert not list(place.tmp.glob('launchd_*')), 'a run directory is left'
+    assert open_fds().keys() == before_fds.keys(), 'descriptors are left open'
+
+
+@pytest.fixture
+def start(place, nothing_left):
+    """start(argv, env=..., ...) -> Job: runs launchd until the test ends it."""
+    jobs = []
+
+    def run(argv, env=None, **how):
+        jobs.append(Job(place, argv, env, **how))
+        return jobs[-1]
+
+    yield run
+    left = [job.close() for job in jobs if not job.files[0].closed]
+    assert not any(left), 'a launcher still ran at the end of the test'
+
+
+@pytest.fixture
+def launch(start):
+    """launch(argv, env=..., cwd=..., stdin=..., ...) -> Result: runs launchd to its end."""
+
+    def run(argv, env=None, limit=LIMIT, **how):
+        return start(argv, env, **how).end(limit)
+
+    return run
+
+
+@pytest.fixture
+def refused(launch, place):
+    """refused(argv, *words, env=...): exit code 2, one line that has all the words, no worker."""
+
+    def run(argv, *words, env=None, rc=2, **how):
+        result = launch(argv, env, **how)
+        errors = [line for line in result.err.splitlines() if line.startswith('launchd: error: ')]
+        assert result.rc == rc, result
+        assert len(errors) == 1, result
+        for word in words:
+            assert word in errors[0]
+        assert result.out == ''
+        assert not place.dumps()
+        return errors[0]
+
+    return run
+
+
+@pytest.fixture
+def dry(launch):
+    """dry(options, env=...) -> Plan: what launchd would do with a script that is there."""
+
+    def run(options=(), env=None, command=('/bin/true',), **how):
+        result = launch(['--dry-run=json', *options, *command], env, **how)
+        assert result.rc == 0, result
+        assert result.err == '', result
+        return Plan(result.out)
+
+    return run

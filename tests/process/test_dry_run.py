@@ -1,0 +1,110 @@
+"""Section 3: --dry-run prints, without starting anything, each value with its source, each
+worker's full command and its environment's changes; golden files hold the two formats
+(pytest --update-golden writes them anew)."""
+import json
+import os
+import re
+
+import pytest
+
+from harness import TESTS, native
+
+GOLDEN = TESTS / 'golden'
+MPI = {'OMPI_COMM_WORLD_RANK': '1', 'OMPI_COMM_WORLD_SIZE': '2', 'OMPI_COMM_WORLD_LOCAL_RANK': '0',
+       'OMPI_COMM_WORLD_LOCAL_SIZE': '1', 'OMPI_COMM_WORLD_NODE_RANK': '0'}
+CASES = {
+    'one_node': (['--nproc_per_node', '2', 'train.py', '--lr', '1e-4', 'a b', "it's"], {}),
+    'azure_ml': (['--nproc_per_node=2', '--use_env', 'train.py'],
+                 {**MPI, 'AZ_BATCH_MASTER_NODE': '10.1.2.3:6000', 'OMPI_MCA_orte_hnp_uri': 'x',
+                  'PMIX_RANK': '1', 'OMPI_MCA_btl': 'tcp,self', 'OMP_NUM_THREADS': '4'}),
+    'static_nodes': (['--nnodes', '2', '--node_rank', '1', '--master_addr', 'head',
+                      '--master_port', '1234', '-m', 'package.train', '--', '--x'], {}),
+    'config_file': (['--config', 'job.ini', '--role', 'by-flag', '--env', 'B=2', '--unset-env',
+                     'GONE', 'train.py'],
+                    {'LAUNCHD_SHUTDOWN_TIMEOUT': '2.5', 'PET_RDZV_ID': 'by-pet', 'GONE': 'x',
+                     'NODE_RANK': '0'}),
+    'slurm_step': (['--no_python', '--use_env', '--mpi-env=scrub', './program', '--x'],
+                   {'SLURM_STEP_ID': '0', 'SLURM_PROCID': '1', 'SLURM_STEP_NUM_TASKS': '2',
+                    'SLURM_STEP_NUM_NODES': '2', 'SLURM_STEP_NODELIST': 'gpu[03-04]',
+                    'SLURM_JOB_ID': '7'}),
+    'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
+                  '--rank=$local_rank'], {}),
+}
+
+
+@pytest.fixture
+def desk(place):
+    """Files that the cases name. Each would leave a trace if it were started."""
+    traced = '#!/bin/sh\necho started > "$HOME/started"\n'
+    place.write('bin/python3', traced, 0o755)
+    place.write('program', traced, 0o755)
+    place.write('train.py', 'open("started", "w")\n')
+    place.write('job.ini', '[launchd]\nrole = by-file\nlocal_rank_arg = --local-rank\n'
+                '[env]\nA = 1\nB = 1\n')
+    return place
+
+
+def normal(text, place):
+    """The parts of this machine, and of this run, by names."""
+    text = text.replace(str(place.path), '<dir>')
+    text = re.sub(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '<uuid>', text)
+    return re.sub(r'\b\d+ CPUs are there', '<n> CPUs are there', text)
+
+
+@pytest.mark.parametrize('how', ['text', 'json'])
+@pytest.mark.parametrize('case', CASES)
+def test_golden(case, how, launch, desk, request):
+    argv, env = CASES[case]
+    name = 'torchrun' if case == 'torchrun' else 'launchd'
+    result = launch([f'--dry-run={how}', *argv], {**env, 'PATH': str(desk.path / 'bin')},
+                    name=name)
+    assert (result.rc, result.err) == (0, '')
+    if how == 'json':
+        json.loads(result.out)
+    golden = GOLDEN / f'{case}.{"txt" if how == "text" else "json"}'
+    printed = normal(result.out, desk)
+    if request.config.getoption('--update-golden'):
+        golden.write_text(printed)
+    assert printed == golden.read_text()
+    assert not (desk.path / 'started').exists()
+    assert list(desk.tmp.iterdir()) == []
+
+
+def test_text_is_the_default(launch, desk):
+    bare = launch(['--dry-run', 'train.py'])
+    text = launch(['--dry-run=text', 'train.py'])
+    assert bare.rc == 0 and bare.out == text.out
+
+
+def test_dry_run_is_no_word_in_front_of_the_script(launch, desk):
+    """--dry-run takes its value by '=' only, so that `--dry-run json` runs a script json."""
+    result = launch(['--dry-run', 'json'])
+    assert result.rc == 127 and 'json' in result.err
+
+
+def test_other_formats_are_refused(refused, desk):
+    refused(['--dry-run=yaml', 'train.py'], '--dry-run', 'yaml', 'text|json')
+
+
+def test_errors_are_those_of_a_real_run(refused, desk):
+    refused(['--dry-run', '--node_rank', '2', '--nnodes', '2', 'train.py'], '--node_rank', '2')
+    refused(['--dry-run', 'absent.py'], 'absent.py', rc=127)
+
+
+def test_the_environment_shown_is_the_one_workers_get(launch, dry, place):
+    """The edits of --dry-run, applied to the launcher's environment, are a real worker's."""
+    env = {**MPI, 'MASTER_ADDR': 'head', 'MASTER_PORT': '2', 'PMIX_RANK': '1', 'GONE': 'x'}
+    options = ['--nproc_per_node', '2', '--env', 'A=1', '--unset-env', 'GONE']
+    plan = dry(options, env)
+    assert launch(native('dump', *options), env).rc == 0
+    for rank, dump in place.dumps().items():
+        expected = place.environment(env)
+        for edit in plan.workers[rank - 2]['environment']:
+            if edit['value'] is None:
+                expected.pop(edit['name'])
+            else:
+                expected[edit['name']] = edit['value']
+        error_file = dump['env'].pop('TORCHELASTIC_ERROR_FILE')
+        shown = expected.pop('TORCHELASTIC_ERROR_FILE')
+        assert shown.partition('/')[2] == os.path.relpath(error_file, place.tmp).partition('/')[2]
+        assert dump['env'] == expected

@@ -1,0 +1,218 @@
+"""Section 3: the master's address and port, and the free port that launchd keeps."""
+import errno
+import socket
+
+import pytest
+
+from harness import native
+
+NODES = ['--nnodes=2', '--node_rank=1']
+
+
+def ompi(rank, size, local_size=None, **more):
+    env = {'OMPI_COMM_WORLD_RANK': str(rank), 'OMPI_COMM_WORLD_SIZE': str(size), **more}
+    if local_size is not None:
+        env['OMPI_COMM_WORLD_LOCAL_SIZE'] = str(local_size)
+    return env
+
+
+def slurm(rank, size, **more):
+    return {'SLURM_STEP_ID': '0', 'SLURM_PROCID': str(rank), 'SLURM_STEP_NUM_TASKS': str(size),
+            'SLURM_STEP_NUM_NODES': str(size), **more}
+
+
+FREE = ('<a free port>', 'one node: a free port')
+
+
+@pytest.mark.parametrize('options, env, addr, port', [
+    # given
+    ([*NODES, '--master_addr=h', '--master_port=7'], {'MASTER_ADDR': 'e', 'MASTER_PORT': '8'},
+     ('h', '--master_addr'), ('7', '--master_port')),
+    ([*NODES, '--master_addr=h'], {'MASTER_PORT': '8'}, ('h', '--master_addr'),
+     ('29500', 'preset')),
+    (NODES, {'PET_MASTER_ADDR': 'h', 'PET_MASTER_PORT': '7'}, ('h', 'PET_MASTER_ADDR'),
+     ('7', 'PET_MASTER_PORT')),
+    (['--master_addr=h'], {}, ('h', '--master_addr'), FREE),
+    (['--master_port=0'], {}, ('127.0.0.1', 'one node'), ('<a free port>', '--master_port')),
+    (['--master_addr=h', '--master_port=9'], ompi(0, 2, 1, AZ_BATCH_MASTER_NODE='b:1'),
+     ('h', '--master_addr'), ('9', '--master_port')),
+    (['--local-addr=10.0.0.9'], {}, ('10.0.0.9', '--local-addr'), FREE),
+    # endpoint
+    ([*NODES, '--rdzv-endpoint=h:7'], {}, ('h', '--rdzv-endpoint'), ('7', '--rdzv-endpoint')),
+    ([*NODES, '--rdzv-endpoint=h'], {}, ('h', '--rdzv-endpoint'), ('29500', 'preset')),
+    ([*NODES, '--rdzv-endpoint=h', '--master_port=3'], {}, ('h', '--rdzv-endpoint'),
+     ('3', '--master_port')),
+    ([*NODES, '--rdzv-backend=c10d', '--rdzv-endpoint=h'], {}, ('h', '--rdzv-endpoint'),
+     ('29400', '--rdzv-endpoint')),
+    ([*NODES, '--rdzv-endpoint=[fe80::1]:7'], {}, ('fe80::1', '--rdzv-endpoint'),
+     ('7', '--rdzv-endpoint')),
+    ([*NODES, '--rdzv-endpoint=fe80::1'], {}, ('fe80::1', '--rdzv-endpoint'),
+     ('29500', 'preset')),
+    ([*NODES, '--rdzv-endpoint=::1:29400'], {}, ('::1', '--rdzv-endpoint'),
+     ('29400', '--rdzv-endpoint')),
+    ([*NODES, '--master_addr=[fd00::1]'], {}, ('fd00::1', '--master_addr'), ('29500', 'preset')),
+    (['--rdzv-endpoint=i:7', '--master_port=8'], {'PET_RDZV_ENDPOINT': 'h:6'},
+     ('i', '--rdzv-endpoint'), ('7', '--rdzv-endpoint')),
+    (['--master_addr=h', '--master_port=8'], {'PET_RDZV_ENDPOINT': 'i:7'}, ('h', '--master_addr'),
+     ('8', '--master_port')),
+    # Azure ML's rule: all on one host
+    ([], ompi(0, 1, 1, AZ_BATCHAI_MPI_MASTER_NODE='10.0.0.4'),
+     ('10.0.0.4', 'AZ_BATCHAI_MPI_MASTER_NODE'), ('54965', "Azure ML's rule for one node")),
+    ([], ompi(0, 1, 1), ('127.0.0.1', 'all launchers on one host'),
+     ('54965', "Azure ML's rule for one node")),
+    ([], ompi(1, 2, 2, AZ_BATCH_MASTER_NODE='h:1', MASTER_PORT='9'),
+     ('127.0.0.1', 'all launchers on one host'), ('54965', "Azure ML's rule for one node")),
+    # several hosts
+    ([], ompi(1, 2, 1, AZ_BATCH_MASTER_NODE='10.1.2.3:6000'), ('10.1.2.3', 'AZ_BATCH_MASTER_NODE'),
+     ('6105', "Azure ML's rule")),
+    ([], ompi(1, 2, 1, AZ_BATCH_MASTER_NODE='h:6000', MASTER_PORT='9', MASTER_ADDR='e'),
+     ('h', 'AZ_BATCH_MASTER_NODE'), ('9', 'MASTER_PORT')),
+    ([], ompi(1, 2, AZ_BATCH_MASTER_NODE='h'), ('h', 'AZ_BATCH_MASTER_NODE'),
+     ('6105', "Azure ML's rule")),
+    # Open MPI elsewhere
+    ([], ompi(1, 2, 1, MASTER_ADDR='e', MASTER_PORT='9'), ('e', 'MASTER_ADDR'),
+     ('9', 'MASTER_PORT')),
+    # Azure's names without Open MPI mean nothing
+    (NODES, {'AZ_BATCH_MASTER_NODE': 'h:1', 'MASTER_ADDR': 'e'}, ('e', 'MASTER_ADDR'),
+     ('29500', 'preset')),
+    # MASTER_ADDR
+    (NODES, {'MASTER_ADDR': 'e', 'MASTER_PORT': '9'}, ('e', 'MASTER_ADDR'), ('9', 'MASTER_PORT')),
+    (NODES, {'MASTER_ADDR': 'e'}, ('e', 'MASTER_ADDR'), ('29500', 'preset')),
+    ([], {'MASTER_ADDR': 'localhost', 'MASTER_PORT': '9'}, ('localhost', 'MASTER_ADDR'),
+     ('9', 'MASTER_PORT')),
+    ([], {'MASTER_ADDR': '127.0.0.1'}, ('127.0.0.1', 'MASTER_ADDR'), FREE),
+    ([], {'MASTER_ADDR': socket.gethostname()}, (socket.gethostname(), 'MASTER_ADDR'), FREE),
+    ([], {'MASTER_PORT': '9'}, ('127.0.0.1', 'one node'), FREE),
+    # Slurm's first host
+    ([], slurm(1, 2, SLURM_STEP_NODELIST='gpu[03-04]', SLURM_JOB_NODELIST='a,b'),
+     ('gpu03', 'SLURM_STEP_NODELIST'), ('29500', 'preset')),
+    ([], slurm(1, 2, SLURM_JOB_NODELIST='a,b'), ('a', 'SLURM_JOB_NODELIST'), ('29500', 'preset')),
+    ([], slurm(1, 2, SLURM_STEP_NODELIST='r[1,3]n[07-09]x'), ('r1n07x', 'SLURM_STEP_NODELIST'),
+     ('29500', 'preset')),
+    ([], slurm(1, 2, SLURM_STEP_NODELIST='a', MASTER_ADDR='e'), ('e', 'MASTER_ADDR'),
+     ('29500', 'preset')),
+    ([], slurm(0, 1, SLURM_STEP_NODELIST='a'), ('127.0.0.1', 'one node'), FREE),
+    # one node
+    ([], {}, ('127.0.0.1', 'one node'), FREE),
+])
+def test_address_and_port(dry, options, env, addr, port):
+    plan = dry(options, env)
+    assert (plan.value('master_addr'), plan.source('master_addr')) == addr
+    assert (plan.value('master_port'), plan.source('master_port')) == port
+
+
+@pytest.mark.parametrize('options, env, words', [
+    (NODES, {}, ['2 nodes', '--nnodes', '--master_addr', 'MASTER_ADDR']),
+    ([], ompi(1, 2, 1), ['2 nodes', 'OMPI_COMM_WORLD_SIZE', '--master_addr', 'MASTER_ADDR']),
+    ([], slurm(1, 2), ['2 nodes', '--master_addr', 'MASTER_ADDR']),
+    (NODES, {'MASTER_ADDR': 'e', 'MASTER_PORT': 'x'}, ['MASTER_PORT', '"x"', '65535']),
+    (NODES, {'MASTER_ADDR': 'e', 'MASTER_PORT': '0'}, ['MASTER_PORT', '"0"']),
+    ([*NODES, '--master_addr=h', '--master_port=0'], {}, ['--master_port', 'port 0']),
+    ([*NODES, '--rdzv-endpoint=::1:x'], {}, ['--rdzv-endpoint', '"x"']),
+    ([*NODES, '--rdzv-endpoint=a:b:7'], {}, ['--rdzv-endpoint', '"a:b:7"']),
+    ([*NODES, '--rdzv-endpoint=i:x'], {}, ['--rdzv-endpoint', '"x"', '65535']),
+    ([], ompi(1, 2, 1, AZ_BATCH_MASTER_NODE=':1'), ['AZ_BATCH_MASTER_NODE', '":1"']),
+    ([], ompi(1, 2, 'x'), ['OMPI_COMM_WORLD_LOCAL_SIZE', '"x"']),
+])
+def test_errors_say_what_would_tell(refused, options, env, words):
+    refused([*options, *native('dump')], *words, env=env)
+
+
+@pytest.mark.parametrize('option', ['--master_addr=h', '--master_port=8'])
+def test_an_endpoint_goes_above_address_and_port_with_a_warning(launch, place, option):
+    """As torchrun has it, which does so silently."""
+    result = launch(native('dump', '--rdzv-endpoint=i:7', option))
+    env = place.dumps()[0]['env']
+    assert result.rc == 0 and (env['MASTER_ADDR'], env['MASTER_PORT']) == ('i', '7')
+    assert len(result.err.splitlines()) == 1
+    assert result.err.startswith(f'launchd: warning: {option} has no effect')
+
+
+def test_a_foreign_master_addr_is_ignored_on_one_node_with_a_note(launch, place):
+    result = launch(native('dump'), {'MASTER_ADDR': 'stale.example', 'MASTER_PORT': '9'})
+    env = place.dumps()[0]['env']
+    assert result.rc == 0 and env['MASTER_ADDR'] == '127.0.0.1' and env['MASTER_PORT'] != '9'
+    assert len(result.err.splitlines()) == 1
+    assert result.err.startswith('launchd: note: MASTER_ADDR=stale.example')
+
+
+def test_several_launchers_on_a_host_are_warned_of_in_one_line(launch, place):
+    """By node rank 0, as all notes and warnings under mpirun."""
+    result = launch(native('dump'), ompi(0, 4, 2, AZ_BATCH_MASTER_NODE='h:1'))
+    assert result.rc == 0 and place.dumps()[0]['env']['MASTER_PORT'] == '6105'
+    assert len(result.err.splitlines()) == 1
+    assert result.err.startswith('launchd: warning: ') and 'ppr:1:node' in result.err
+    argv = native('dump')
+    assert launch(argv, ompi(3, 4, 2, AZ_BATCH_MASTER_NODE='h:1')).err == ''
+    assert 'ppr:1:node' in launch(['--verbose', *argv],
+                                  ompi(3, 4, 2, AZ_BATCH_MASTER_NODE='h:1')).err
+
+
+def bind(family, address, port, reuse):
+    """The socket, or the error."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))
+        sock.bind((address, port))
+    except OSError as error:
+        sock.close()
+        return error
+    return sock
+
+
+ADDRESSES = [(socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '0.0.0.0'), (socket.AF_INET6, '::')]
+
+
+def test_a_free_port_stays_bound_while_workers_run(start, place):
+    """Nobody can take it, but worker 0, which sets SO_REUSEADDR as PyTorch does, can listen."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(native('dump', '--nproc_per_node=2', '--quiet'),
+                {'TELL': ready.path, 'GO': go.path})
+    ready.expect('ready', 2)
+    ports = {dump['env']['MASTER_PORT'] for dump in place.dumps().values()}
+    assert len(ports) == 1
+    port = int(ports.pop())
+    for family, address in ADDRESSES:
+        taken = bind(family, address, port, reuse=False)
+        assert isinstance(taken, OSError) and taken.errno == errno.EADDRINUSE
+        sock = bind(family, address, port, reuse=True)
+        assert isinstance(sock, socket.socket), sock
+        with sock:
+            sock.listen()
+            host = '::1' if family == socket.AF_INET6 else '127.0.0.1'
+            with socket.create_connection((host, port), timeout=60) as client:
+                accepted, _ = sock.accept()
+                accepted.close()
+                assert client.recv(1) == b''  # we end it last: no TIME_WAIT on our side
+    with socket.socket() as client:  # launchd itself does not listen
+        assert client.connect_ex(('127.0.0.1', port)) == errno.ECONNREFUSED
+    go.go(2)
+    assert job.end().rc == 0
+
+
+def test_every_run_has_a_port_of_its_own(start, place):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    jobs, ports = [], []
+    for run in range(3):
+        out = place.path / f'run{run}'
+        out.mkdir()
+        jobs.append(start(native('dump'), {'TELL': ready.path, 'GO': go.path,
+                                           'DUMP_DIR': str(out)}))
+        ready.expect('ready', 1)
+        place.out = out
+        ports.append(place.dumps()[0]['env']['MASTER_PORT'])
+    go.go(3)
+    assert [job.end().rc for job in jobs] == [0, 0, 0]
+    assert len(set(ports)) == 3
+
+
+def test_a_given_port_is_not_touched(start, place):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+        job = start(native('dump', f'--master_port={port}'), {'TELL': ready.path, 'GO': go.path})
+        ready.expect('ready', 1)
+        assert place.dumps()[0]['env']['MASTER_PORT'] == str(port)
+    go.go()
+    assert job.end().rc == 0

@@ -1,0 +1,109 @@
+"""Section 5: 127 / 126 for a script that can't be found or executed, before the first start where
+possible, and 2 for usage (test_command_line.py has those)."""
+import os
+
+import pytest
+
+from harness import BUILD, native
+
+# root may read everything, unless it lacks these
+NO_OVERRIDE = ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] \
+    if os.geteuid() == 0 else []
+NATIVE = ['--nproc_per_node=2', '--no_python', '--use_env']
+
+
+def error(result):
+    lines = [line for line in result.err.splitlines() if line.startswith('launchd: error: ')]
+    assert len(lines) >= 1, result
+    return lines[0]
+
+
+@pytest.mark.parametrize('argv, rc, words', [
+    (['absent.py'], 127, ['absent.py', 'no such file']),
+    (['./file/below.py'], 127, ['file/below.py']),
+    ([*NATIVE, './absent'], 127, ['./absent', 'no such file']),
+    ([*NATIVE, 'absent-on-path'], 127, ['absent-on-path', 'no such file']),
+    (['--python=./absent', 'script.py'], 127, ['--python', './absent', 'no such file']),
+    (['--python=no-such-python', 'script.py'], 127, ['--python', 'no-such-python']),
+    ([*NATIVE, './file'], 126, ['./file', 'Permission denied']),
+    ([*NATIVE, './directory'], 126, ['./directory', 'directory']),
+    (['directory'], 126, ['directory', '__main__.py']),
+    (['--python=./file', 'script.py'], 126, ['--python', './file']),
+    (['--python=./directory', 'script.py'], 126, ['--python', './directory']),
+])
+def test_found_before_the_first_start(launch, place, argv, rc, words):
+    place.write('file', 'text')
+    place.write('script.py', '')
+    (place.path / 'directory').mkdir()
+    result = launch(argv)
+    assert result.rc == rc and len(result.err.splitlines()) == 1
+    for word in words:
+        assert word in error(result)
+
+
+def test_python_exec_is_named(refused, place):
+    place.write('script.py', '')
+    refused(['script.py'], 'PYTHON_EXEC', './absent', env={'PYTHON_EXEC': './absent'}, rc=127)
+
+
+def test_no_python_at_all(refused, place):
+    place.write('script.py', '')
+    refused(['script.py'], 'neither python3 nor python', '--python', env={'PATH': '/nowhere'},
+            rc=127)
+
+
+@pytest.mark.parametrize('content, rc, words', [
+    ('#!/nowhere/interpreter\n', 127, 'interpreter'),
+    ('no program at all\n', 126, 'Exec format error'),
+])
+def test_found_by_execve_only(launch, place, content, rc, words):
+    place.write('program', content, 0o755)
+    result = launch([*NATIVE, './program'])
+    assert result.rc == rc
+    assert './program' in error(result) and words in error(result)
+    assert 'rank 0 (local rank 0) ' in result.err and 'could not be started' in result.err
+    assert 'rank 1 (local rank 1): not started' in result.err
+
+
+def test_a_module_that_is_absent_is_pythons_own_error(launch):
+    result = launch(['-m', 'no_such_module_anywhere'])
+    assert result.rc == 1 and 'No module named no_such_module_anywhere' in result.err
+
+
+def test_a_directory_with_a_main_runs(launch, place):
+    place.write('app/__main__.py', 'print("ran")')
+    assert launch(['app']).out == 'ran\n'
+
+
+def test_a_script_that_may_not_be_read(launch, place):
+    place.write('script.py', '', 0o000)
+    result = launch(['script.py'], wrap=NO_OVERRIDE)
+    assert result.rc == 126 and 'script.py: Permission denied' in error(result)
+
+
+def test_a_program_is_searched_on_path(launch, place):
+    (place.path / 'bin').mkdir()
+    (place.path / 'bin/dump').symlink_to(native('dump')[-1])
+    place.write('first/dump', 'not executable')
+    path = f'{place.path}/first:{place.path}/bin'
+    assert launch([*NATIVE, 'dump', 'a'], {'PATH': path}).rc == 0
+    assert place.dumps()[1]['argv'] == ['dump', 'a']
+
+
+def test_too_few_descriptors(launch, place):
+    """The launcher's own failure is 1, not a code that a worker or a script could be meant by; and
+    it is said before the first start."""
+    shell = 'ulimit -n 64; exec "$@"'
+    launchd = [str(BUILD / 'launchd'), *native('dump', '--nproc_per_node=100')]
+    result = launch(['--no_python', '--use_env', '--quiet', '/bin/sh', '-c', shell, 'sh', *launchd])
+    assert result.rc == 1 and not place.dumps()
+    assert '100 workers need' in result.err and '64' in result.err
+
+
+def test_an_interpreter_that_is_not_there_is_named(launch, place):
+    script = place.path / 'orphan'
+    script.write_text('#!/nowhere/python\n')
+    script.chmod(0o755)
+    result = launch(['--no_python', '--use_env', '--quiet', str(script)])
+    assert result.rc == 127
+    assert '#!' in result.err and 'warning' not in result.err

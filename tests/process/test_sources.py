@@ -1,0 +1,219 @@
+"""Section 3: where each value comes from, its precedence and source, and the INI files."""
+import os
+import re
+
+import pytest
+
+from harness import BUILD, native
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason='a mount namespace needs root')
+SYSTEM = '/etc/launchd/launchd.conf'
+
+
+def with_system_file(place, text):
+    """A command that runs its arguments where /etc holds nothing but our launchd.conf. The mount
+    ends with the process that made it."""
+    place.write('etc/launchd/launchd.conf', text)
+    return ['unshare', '--mount', 'sh', '-ec', 'mount --bind "$1" /etc; shift; exec "$@"', 'sh',
+            str(place.path / 'etc')]
+
+
+@ROOT
+def test_the_order_of_the_places(dry, place):
+    """Each place, without those above it, gives the value and is named as its source."""
+    wrap = with_system_file(place, '[launchd]\nshutdown-timeout = 6\n')
+    place.write('job.ini', '; job\n[launchd]\nshutdown-timeout = 2\n')
+    options = ['--shutdown-timeout=1', '--config=job.ini']
+    env = {'LAUNCHD_SHUTDOWN_TIMEOUT': '3', 'PET_SHUTDOWN_TIMEOUT': '4',
+           'TORCH_ELASTIC_SHUTDOWN_TIMEOUT': '5'}
+    seen = []
+    for step in range(7):
+        plan = dry(options[step:], dict(list(env.items())[max(step - 2, 0):]),
+                   wrap=wrap if step < 6 else ())
+        seen.append(plan.setting('shutdown-timeout'))
+    assert seen == [('1', '--shutdown-timeout'), ('2', 'job.ini:3'),
+                    ('3', 'LAUNCHD_SHUTDOWN_TIMEOUT'), ('4', 'PET_SHUTDOWN_TIMEOUT'),
+                    ('5', 'TORCH_ELASTIC_SHUTDOWN_TIMEOUT'), ('6', f'{SYSTEM}:2'),
+                    ('30', 'preset')]
+
+
+@ROOT
+def test_each_value_has_its_own_precedence(dry, place):
+    wrap = with_system_file(place, '[launchd]\nrole = system\nrdzv-id = system\nstdin = null\n'
+                            'mpi-env = keep\nlocal_rank_arg = --system\n')
+    place.write('job.ini', '[launchd]\nrole = file\nrdzv-id = file\n')
+    plan = dry(['--role', 'flag', '--config', 'job.ini'],
+               {'LAUNCHD_ROLE': 'ours', 'LAUNCHD_STDIN': 'inherit', 'PET_ROLE': 'pet',
+                'PET_RDZV_ID': 'pet', 'LAUNCHD_MPI_ENV': 'scrub'}, wrap=wrap)
+    assert [plan.setting(name) for name in
+            ('role', 'rdzv-id', 'stdin', 'mpi-env', 'local_rank_arg', 'shutdown-timeout')] == [
+        ('flag', '--role'), ('file', 'job.ini:3'), ('inherit', 'LAUNCHD_STDIN'),
+        ('scrub', 'LAUNCHD_MPI_ENV'), ('--system', f'{SYSTEM}:6'), ('30', 'preset')]
+
+
+@ROOT
+def test_the_nodes_launcher_stands_between_pet_and_the_system_file(dry, place):
+    wrap = with_system_file(place, '[launchd]\nnnodes = 5\nnode_rank = 4\nmaster_addr = system\n'
+                            'master_port = 99\n')
+    rows = []
+    for env in ({'PET_NNODES': '3', 'NNODES': '4', 'NODE_RANK': '1', 'MASTER_ADDR': 'env'},
+                {'NNODES': '4', 'NODE_RANK': '1', 'MASTER_ADDR': 'env', 'MASTER_PORT': '7'}, {}):
+        plan = dry([], env, wrap=wrap)
+        rows.append([(plan.value(name), plan.source(name).rpartition('/')[2])
+                     for name in ('nnodes', 'node_rank', 'master_addr', 'master_port')])
+    system = 'launchd.conf'
+    assert rows == [
+        [('3', 'PET_NNODES'), ('1', 'NODE_RANK'), ('env', 'MASTER_ADDR'), ('99', f'{system}:5')],
+        [('4', 'NNODES'), ('1', 'NODE_RANK'), ('env', 'MASTER_ADDR'), ('7', 'MASTER_PORT')],
+        [('5', f'{system}:2'), ('4', f'{system}:3'), ('system', f'{system}:4'),
+         ('99', f'{system}:5')]]
+
+
+@ROOT
+def test_an_error_in_the_system_file_is_named(refused, place):
+    wrap = with_system_file(place, '[launchd]\n\nnprocs_per_node = 2\n')
+    refused(native('dump'), f'{SYSTEM}:3: ', 'nprocs_per_node', 'did you mean nproc_per_node?',
+            wrap=wrap)
+
+
+def test_variables_are_read_as_the_command_line_is(refused, dry):
+    for name in ('LAUNCHD_NPROC_PER_NODE', 'PET_NPROC_PER_NODE'):
+        assert dry([], {name: '2'}).setting('nproc_per_node') == ('2', name)
+        refused(native('dump'), name, '"two"', 'whole number', env={name: 'two'})
+
+
+@pytest.mark.parametrize('text, number', [('1', '1'), ('true', '1'), ('yes', '1'), ('on', '1'),
+                                          ('0', '0'), ('false', '0'), ('no', '0'), ('off', '0')])
+def test_flags_in_variables_and_files(dry, place, text, number):
+    place.write('job.ini', f'[launchd]\nuse_env = {text}\n')
+    script = place.write('train.py', '')
+    for plan in (dry(['--config=job.ini'], command=[script]),
+                 dry([], {'LAUNCHD_USE_ENV': text}, command=[script])):
+        has_argument = '--local_rank=0' in plan.workers[0]['command']
+        assert has_argument == (number == '0')
+
+
+def test_an_empty_variable_is_not_set(dry):
+    plan = dry([], {'PET_NNODES': '', 'LAUNCHD_ROLE': '', 'MASTER_ADDR': '', 'NODE_RANK': '',
+                    'OMP_NUM_THREADS': ''})
+    assert plan.value('nnodes') == '1' and plan.setting('role') == ('default', 'preset')
+    assert plan.source('master_addr') == 'one node'
+
+
+def test_a_wrong_value_is_an_error_even_where_another_place_wins(refused):
+    refused(['--nnodes=1', *native('dump')], 'PET_NNODES', '"x"', env={'PET_NNODES': 'x'})
+
+
+def test_a_misspelled_variable_of_ours_warns(dry):
+    warnings = dry([], {'LAUNCHD_NPROCS_PER_NODE': '2'}).warnings()
+    assert len(warnings) == 1
+    assert 'LAUNCHD_NPROCS_PER_NODE' in warnings[0] and 'nproc_per_node' in warnings[0]
+
+
+def test_a_variable_of_what_only_the_command_line_has_is_warned_of(dry):
+    warnings = dry([], {'LAUNCHD_DRY_RUN': '1'}).warnings()
+    assert len(warnings) == 1 and 'LAUNCHD_DRY_RUN' in warnings[0] and '--dry-run' in warnings[0]
+
+
+def test_the_file_can_be_named_by_a_variable(dry, place):
+    place.write('job.ini', '[launchd]\nrole = file\n')
+    plan = dry([], {'LAUNCHD_CONFIG': 'job.ini'})
+    assert plan.setting('role') == ('file', 'job.ini:2')
+    assert plan.setting('config') == ('job.ini', 'LAUNCHD_CONFIG')
+
+
+def test_every_setting_has_its_key(dry, launch, place):
+    """The example that is made from the table names all keys; each is read back at its preset."""
+    example = (BUILD / 'config/docs/launchd.conf.example').read_text()
+    keys = dict(re.findall(r'^;([\w-]+) = (.*)$', example, re.M))
+    keys.pop('NAME')
+    flags = set(re.findall(r'^  (?:-\w, )?--([\w-]+)', launch(['--help']).out.partition(
+        'Known from torchrun')[0], re.M))
+    assert set(keys) == flags - {'config', 'dry-run', 'print-completion', 'version', 'help', 'env'}
+    given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
+             'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',
+             'nccl_socket_ifname': 'lo'}
+    lines = [f'{key} = {keys[key] or given.get(key, "")}' for key in keys]
+    place.write('job.ini', '\n'.join(['[launchd]', *lines, '[env]', 'NAME = value']))
+    plan = dry(['--config=job.ini'])
+    for at, key in enumerate(keys, 2):
+        if key != 'unset-env':
+            assert plan.setting(key)[1] == f'job.ini:{at}'
+    edits = plan.edits()
+    assert (edits['NAME']['value'], edits['X']['change']) == ('value', 'removed')
+
+
+def test_keys_in_both_spellings_comments_and_spaces(dry, place):
+    place.write('job.ini', '\ufeff; a comment ' + 'x' * 400 + '\n[launchd] ; here too\n'
+                '\tnproc-per-node=2\r\n  shutdown_timeout = 1.5 ; seconds\n\n# end\n'
+                'role = a:b\n')
+    plan = dry(['--config=job.ini'])
+    assert plan.setting('nproc_per_node') == ('2', 'job.ini:3')
+    assert plan.setting('shutdown-timeout') == ('1.5', 'job.ini:4')
+    assert plan.setting('role') == ('a:b', 'job.ini:7')
+
+
+@pytest.mark.parametrize('text, line, words', [
+    ('[launchd]\nnprocs_per_node = 2\n', 2, ['"nprocs_per_node"', 'did you mean nproc_per_node?']),
+    ('[launchd]\nshutdown_timeou = 2\n', 2, ['did you mean shutdown-timeout?']),
+    ('[launchd]\nhelp = 1\n', 2, ['--help', 'command line']),
+    ('[launchd]\nrole = "x"\n', 2, ['role', 'quotes']),
+    ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
+    ('[launchd]\nmax_restarts = 3\n', 2, ['max-restarts', '"3"', 'not supported yet']),
+    ('[lanchd]\nrole = x\n', 2, ['"lanchd"', '[launchd]']),
+    ('role = x\n', 1, ['role', '[launchd]']),
+    ('[launchd]\n\nnproc_per_node = two\n', 3, ['"two"', 'whole number']),
+    ('[launchd]\nrole = x\nstdin = null\nrole = y\n', 4, ['role', 'second time', 'job.ini:2']),
+    ('[launchd]\nnproc_per_node=1\nnproc-per-node=1\n', 3, ['second time', 'job.ini:2']),
+    ('[env]\nA = 1\nA = 2\n', 3, ['A', 'second time', 'job.ini:2']),
+    ('[env]\nRANK = 1\n', 2, ['RANK', '--node_rank']),
+    ('[launchd]\nenv = A=1\n', 2, ['[env]']),
+    ('[launchd]\nrole = ' + 'x' * 190 + '\n', 2, ['197 bytes', '190']),
+    ('[launchd]\nrole = ' + 'x' * 192 + 'use_env=1\n', 2, ['bytes']),
+    ('[launchd]\nrole\n', 2, ['"role"', 'key = value']),
+    ('[launchd]\nrole: x\n', 2, ['key = value']),
+    ('[launchd\nrole = x\n', 1, ['[section]']),
+    ('[launchd] role = x\n', 1, ['[section]']),
+    ('[launchd]\nrole = "a ; b"\n', 2, ["';'", 'command line']),
+    ('[launchd]\nmax-restarts = 3\n', 2, ['"3"', 'not supported yet']),
+    ('[launchd]\nrole =\n', 2, ['role is empty']),
+])
+def test_errors_name_file_line_and_what_is_right(refused, place, text, line, words):
+    place.write('job.ini', text)
+    refused(['--config', 'job.ini', *native('dump')], f'job.ini:{line}: ', *words)
+
+
+def test_nul_byte(refused, place):
+    (place.path / 'job.ini').write_bytes(b'[launchd]\nrole = a\0b\n')
+    refused(['--config', 'job.ini', *native('dump')], 'job.ini:2: ', 'NUL')
+
+
+def test_the_longest_line_is_read_whole(dry, place):
+    role = 'x' * 183
+    place.write('job.ini', f'[launchd]\nrole = {role}')
+    assert dry(['--config=job.ini']).setting('role')[0] == role
+
+
+def test_env_section(launch, place):
+    place.write('job.ini', '[env]\nA = a b\nPATH = /bin\nOMP_NUM_THREADS = 3\n')
+    assert launch(['--config=job.ini', '--nproc_per_node=2', *native('dump')]).err == ''
+    env = place.dumps()[1]['env']
+    assert (env['A'], env['PATH'], env['OMP_NUM_THREADS']) == ('a b', '/bin', '3')
+
+
+def test_env_of_the_command_line_wins_over_the_files(dry, place):
+    place.write('job.ini', '[env]\nA = file\nB = file\n')
+    edits = dry(['--config=job.ini', '--env', 'A=flag', '--unset-env', 'B'], {'B': 'x'}).edits()
+    assert (edits['A']['value'], edits['A']['why']) == ('flag', '--env')
+    assert edits['B']['change'] == 'removed'
+
+
+def test_python_exec_is_below_the_flag(dry, place):
+    for name in ('a', 'b'):
+        place.write(name, '#!/bin/sh\n', 0o755)
+    script = place.write('train.py', '')
+    env = {'PYTHON_EXEC': './a'}
+    plan = dry([], env, command=[script])
+    assert (plan.value('program'), plan.source('program')) == ('./a', 'PYTHON_EXEC')
+    plan = dry(['--python=./b'], env, command=[script])
+    assert (plan.value('program'), plan.source('program')) == ('./b', '--python')

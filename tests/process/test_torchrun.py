@@ -1,0 +1,213 @@
+"""Section 2: torchrun's name and flags, those of later work, and the shells' completion."""
+import os
+import pty
+import select
+import subprocess
+import time
+
+import pytest
+
+from harness import LIMIT, native, worker
+
+
+def test_a_symlink_named_torchrun_has_torchruns_defaults(launch, place):
+    place.write('train.py', '')
+    argv = ['--python', worker('dump'), '--nproc-per-node=2', 'train.py', '--r=$local_rank', '$$']
+    assert launch(argv, name='torchrun').rc == 0
+    assert [place.dumps()[i]['argv'][1:] for i in range(2)] == \
+        [['-u', 'train.py', f'--r={i}', '$'] for i in range(2)]
+    assert launch(argv).rc == 0
+    assert place.dumps()[1]['argv'][1:] == \
+        ['-u', 'train.py', '--local_rank=1', '--r=$local_rank', '$$']
+
+
+def test_torchruns_defaults_are_presets(dry):
+    plan = dry(name='torchrun')
+    assert plan.setting('use_env') == ('1', 'preset of torchrun')
+    assert plan.setting('expand-args') == ('1', 'preset of torchrun')
+    assert dry(['--expand-args=0'], name='torchrun').setting('expand-args') == \
+        ('0', '--expand-args')
+
+
+DEFAULTS = [
+    ('max-restarts', '0'), ('redirects', '0'), ('tee', '0'), ('log-line-prefix-template', ''),
+    ('local-ranks-filter', ''), ('duplicate-stdout-filters', ''), ('duplicate-stderr-filters', ''),
+    ('signals-to-handle', 'SIGTERM,SIGINT,SIGHUP,SIGQUIT'), ('rdzv-backend', 'static'),
+    ('rdzv-endpoint', ''), ('rdzv-id', 'none'), ('rdzv-conf', ''), ('role', 'default'),
+    ('nnodes', '1:1'), ('nproc-per-node', '1'), ('shutdown-timeout', '30'), ('node-rank', '0'),
+]
+
+
+@pytest.mark.parametrize('flag, default', DEFAULTS)
+def test_every_flag_is_accepted_at_its_default(dry, flag, default):
+    for spelled in (flag, flag.replace('-', '_')):
+        assert dry([f'--{spelled}={default}']).warnings() == []
+    assert dry([], {'PET_' + flag.upper().replace('-', '_'): default}).warnings() == []
+
+
+@pytest.mark.parametrize('flag', ['-r', '-t'])
+def test_short_flags_are_accepted_at_their_default(dry, flag):
+    assert dry([flag, '0']).warnings() == []
+    assert dry([f'{flag}0']).warnings() == []
+
+
+LATER = [
+    ('max-restarts', '3'), ('log-dir', 'logs'), ('redirects', '3'), ('tee', '0:1'),
+    ('log-line-prefix-template', '[${rank}]'), ('local-ranks-filter', '0'),
+    ('duplicate-stdout-filters', 'loss'), ('duplicate-stderr-filters', 'x'),
+    ('signals-to-handle', 'SIGTERM'), ('numa-binding', 'node'),
+]
+
+
+@pytest.mark.parametrize('flag, value', LATER)
+def test_flags_of_later_work_are_refused_never_ignored(refused, flag, value):
+    refused([f'--{flag}={value}', *native('dump')], f'--{flag}', value, 'not supported yet')
+    variable = 'PET_' + flag.upper().replace('-', '_')
+    if flag != 'numa-binding':  # torchrun has no variable for it
+        refused(native('dump'), variable, value, 'not supported yet', env={variable: value})
+
+
+def test_short_flags_of_later_work_are_refused(refused):
+    refused(['-r', '3', *native('dump')], '-r', '"3"', 'not supported yet')
+    refused(['-t3', *native('dump')], '-t', '"3"', 'not supported yet')
+
+
+@pytest.mark.parametrize('flag, value, instead', [
+    ('start-method', 'fork', 'execve'),
+    ('monitor-interval', '5', 'at once'),
+    ('event-log-handler', 'console', 'standard error'),
+])
+def test_what_means_nothing_here_warns_in_one_line(launch, flag, value, instead):
+    result = launch([f'--{flag}={value}', *native('dump')])
+    assert result.rc == 0
+    assert len(result.err.splitlines()) == 1
+    assert result.err.startswith(f'launchd: warning: --{flag} ') and instead in result.err
+
+
+@pytest.mark.parametrize('argv, way_out', [
+    (['--run-path'], 'leave it out'),
+    (['--logs-specs', 'x'], 'inside the script'),
+    (['--rdzv-backend', 'etcd'], '--rdzv-endpoint HOST:PORT'),
+    (['--rdzv-backend=mine'], '--rdzv-endpoint HOST:PORT'),
+])
+def test_what_would_lose_something_is_refused_with_the_way_out(refused, argv, way_out):
+    refused([*argv, *native('dump')], argv[0].partition('=')[0], way_out)
+
+
+def test_standalone(launch, place):
+    ids = set()
+    for _ in range(2):
+        assert launch(['--standalone', *native('dump')],
+                      {'MASTER_ADDR': 'else', 'MASTER_PORT': '1', 'NODE_RANK': '4',
+                       'OMPI_COMM_WORLD_RANK': '1', 'OMPI_COMM_WORLD_SIZE': '2'}).rc == 0
+        env = place.dumps()[0]['env']
+        assert (env['MASTER_ADDR'], env['WORLD_SIZE'], env['RANK']) == ('127.0.0.1', '1', '0')
+        ids.add(env['TORCHELASTIC_RUN_ID'])
+    assert len(ids) == 2 and all(len(run) == 36 for run in ids)
+
+
+def test_standalone_says_what_it_overrides(dry):
+    warnings = dry(['--standalone', '--master_addr=h', '--rdzv-id=x']).warnings()
+    assert len(warnings) == 2
+    assert '--master_addr has no effect' in warnings[0] and '--rdzv-id has no' in warnings[1]
+
+
+def test_rdzv_conf_other_keys_warn(dry):
+    warnings = dry(['--rdzv-conf=is_host=1,store_type=file']).warnings()
+    assert len(warnings) == 2
+    assert 'is_host' in warnings[0] and 'store_type' in warnings[1]
+
+
+def test_rdzv_conf_timeouts_are_read_as_seconds(dry, refused):
+    dry(['--rdzv-conf=timeout=900,join_timeout=600,read_timeout=60'])
+    refused(['--rdzv-conf=join_timeout=x', *native('dump')], '--rdzv-conf', 'join_timeout=x')
+
+
+def test_role_and_id(launch, place):
+    assert launch(['--role', 'trainer', '--rdzv-id', 'job-7', *native('dump')]).rc == 0
+    env = place.dumps()[0]['env']
+    assert (env['ROLE_NAME'], env['TORCHELASTIC_RUN_ID']) == ('trainer', 'job-7')
+
+
+def test_virtual_local_rank(launch, place, refused):
+    argv = ['--virtual-local-rank', '--nproc_per_node=2', *native('dump')]
+    assert launch(argv, {'CUDA_VISIBLE_DEVICES': '3, GPU-x'}).rc == 0
+    got = [place.dumps()[rank]['env'] for rank in range(2)]
+    assert [env['LOCAL_RANK'] for env in got] == ['0', '0']
+    assert [env['RANK'] for env in got] == ['0', '1']
+    assert [env['CUDA_VISIBLE_DEVICES'] for env in got] == ['3', 'GPU-x']
+    refused(argv, '--virtual-local-rank', '2 workers', env={'CUDA_VISIBLE_DEVICES': '3'})
+
+
+@pytest.mark.parametrize('words, expected', [
+    (['--nproc_per_no'], {'--nproc_per_node'}),
+    (['--mpi-env', ''], {'rewrite', 'scrub', 'keep'}),
+    (['--mpi-env', '=', 's'], {'scrub'}),
+    (['--rdzv-backend', 'c'], {'c10d'}),
+    (['--rdzv_backend', 'c'], {'c10d'}),
+    (['--nproc-per-node', ''], {'auto', 'cpu', 'gpu'}),
+    (['--nproc_per_node', '2', '--no_p'], {'--no_python'}),
+    (['train.py', '--nproc'], set()),
+])
+def test_bash_completes(launch, place, words, expected):
+    script = place.write('completion', launch(['--print-completion', 'bash']).out)
+    listed = ' '.join(f"'{word}'" for word in words)
+    got = subprocess.run(
+        ['bash', '--norc', '-ec', f'. {script}; complete -p launchd >/dev/null; '
+         f'COMP_WORDS=(launchd {listed}); COMP_CWORD={len(words)}; COMPREPLY=(); _launchd || :; '
+         'printf "%s\\n" "${COMPREPLY[@]}"'],
+        env=place.environment({}), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=LIMIT, check=True)
+    assert (set(got.stdout.split()), got.stderr) == (expected, '')
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, argv, env, cwd):
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(argv, env=env, cwd=cwd, stdin=slave, stdout=slave,
+                                        stderr=slave, start_new_session=True)
+        os.close(slave)
+        self.seen = ''
+
+    def type(self, text):
+        self.seen = ''
+        os.write(self.master, text.encode())
+
+    def wait(self, *words):
+        end = time.monotonic() + LIMIT
+        while not all(word in self.seen for word in words):
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.master], [], [], left)[0], self.seen
+            self.seen += os.read(self.master, 4096).decode(errors='replace')
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+
+
+@pytest.mark.parametrize('how', ['installed', 'evaluated'])
+def test_zsh_completes(launch, place, how):
+    """As a function of the site, and as torchrun's users load it: eval "$(... zsh)"."""
+    script = place.write('site/_launchd', launch(['--print-completion', 'zsh']).out)
+    load = f'fpath=({place.path}/site $fpath)' if how == 'installed' else ''
+    after = f'eval "$(<{script})"' if how == 'evaluated' else ''
+    terminal = Terminal(['zsh', '-f', '-i'], place.environment({'TERM': 'dumb'}), place.path)
+    try:
+        terminal.type(f"{load}\nautoload -Uz compinit; compinit -D -u\n{after}\n"
+                      "setopt no_auto_menu no_list_beep; bindkey '^T' list-choices\n"
+                      'PS1=; echo rea""dy\n')
+        terminal.wait('ready')
+        assert '_arguments' not in terminal.seen
+        terminal.type('launchd --mpi-env=\x14')
+        terminal.wait('rewrite', 'scrub', 'keep')
+        terminal.type('\x15launchd --rdzv-\x14')
+        terminal.wait('--rdzv-backend', '--rdzv-endpoint', '--rdzv-id', '--rdzv-conf')
+    finally:
+        terminal.close()
+
+
+def test_print_completion_needs_a_known_shell(refused):
+    refused(['--print-completion', 'fish'], '--print-completion', '"fish"', 'bash|zsh')
