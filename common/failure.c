@@ -15,6 +15,9 @@ int failure_set(struct failure *why, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(why->text, sizeof why->text, fmt, ap);
 	va_end(ap);
+	for (char *p = why->text; *p; p++) /* what users wrote must not break the line */
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
 	return code;
 }
 

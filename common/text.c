@@ -83,7 +83,7 @@ void text_add_shell(struct text *t, const char *s)
 	text_add(t, control ? "$'" : "'");
 	for (; *s; s++) {
 		if (control && ((unsigned char)*s < 0x20 || *s == 0x7f))
-			text_printf(t, "\\x%02x", (unsigned char)*s);
+			text_printf(t, "\\%03o", (unsigned char)*s);
 		else if (control && (*s == '\'' || *s == '\\'))
 			text_printf(t, "\\%c", *s);
 		else if (*s == '\'')

@@ -70,10 +70,16 @@ static int line_check(struct file *f, const char *line, size_t len)
 			"%s: the line has %zu bytes, at most %d are read; give long values on the "
 			"command line",
 			place(f), len, LINE_MAX_BYTES);
+	for (size_t i = 0; i < len; i++) /* inih takes some of them for blanks */
+		if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
+			return failure_set(f->why, -EINVAL, "%s: a control character", place(f));
+	if (len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) /* inih drops one, too */
+		return failure_set(f->why, -EINVAL, "%s: a second byte order mark", place(f));
 	if (*line == '[') {
 		const char *close = memchr(line, ']', len);
 
-		if (!close || close - line > SECTION_MAX_BYTES)
+		if (!close || memchr(line, ';', (size_t)(close - line)) ||
+			close - line > SECTION_MAX_BYTES)
 			return failure_set(f->why, -EINVAL, "%s: not a [section]", place(f));
 		for (close++; close < line + len; close++)
 			if (*close == ';' || *close == '#')

@@ -154,10 +154,18 @@ void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)
 	}
 }
 
-static bool is_preset(const struct value *v, const struct setting_row *row)
+/* Whether a value is the preset, however it is written ("false" is "0"). */
+static bool is_preset(struct arena *a, const struct value *v, const struct setting_row *row)
 {
-	return v->from.level <= LEVEL_PRESET ||
-		(row->preset && strcmp(v->text, row->preset) == 0);
+	uint64_t number = 0;
+
+	if (v->from.level <= LEVEL_PRESET)
+		return true;
+	if (!row->preset || value_parse(a, row, row->preset, &number) < 0)
+		return false;
+	return row->kind == KIND_FLAG || row->kind == KIND_COUNT ?
+		v->number == number :
+		strcmp(v->text, row->preset) == 0;
 }
 
 /* Settings whose standing is not STANDS. */
@@ -176,12 +184,12 @@ static int check_standing(const struct settings *s, struct notes *notes, struct 
 					label(s->arena, row, v->from), row->help);
 			break;
 		case STANDS_LATER:
-			if (!is_preset(v, row))
+			if (!is_preset(s->arena, v, row))
 				return failure_set(why, -EINVAL, "%s: \"%s\" is %s",
 					label(s->arena, row, v->from), v->text, row->help);
 			break;
 		case STANDS_OUT:
-			if (!is_preset(v, row))
+			if (!is_preset(s->arena, v, row))
 				return failure_set(why, -EINVAL, "%s %s",
 					label(s->arena, row, v->from), row->help);
 			break;

@@ -25,13 +25,34 @@ static size_t next_entry(const char **at, const char **ret)
 	return len;
 }
 
-/* Whether an entry equals one of the `count` before it. */
+static bool is_name(const char *entry)
+{
+	return strncmp(entry, "GPU-", 4) == 0 || strncmp(entry, "MIG-", 4) == 0;
+}
+
+static bool entry_number(const char *entry, size_t len, uint64_t *ret)
+{
+	char number[12];
+
+	if (len == 0 || len >= sizeof number)
+		return false;
+	memcpy(number, entry, len);
+	number[len] = '\0';
+	return num_parse(number, 0, UINT32_MAX, ret) == 0;
+}
+
+/* Whether an entry means the same as one of the `count` before it; all are names or all numbers. */
 static bool is_repeated(const char *list, unsigned count, const char *entry, size_t len)
 {
+	uint64_t a, b;
+
 	for (unsigned i = 0; i < count; i++) {
 		const char *other;
+		size_t other_len = next_entry(&list, &other);
 
-		if (next_entry(&list, &other) == len && strncmp(other, entry, len) == 0)
+		if (other_len == len && strncmp(other, entry, len) == 0)
+			return true;
+		if (entry_number(entry, len, &a) && entry_number(other, other_len, &b) && a == b)
 			return true;
 	}
 	return false;
@@ -47,17 +68,12 @@ unsigned gpu_visible(const char *visible, unsigned present)
 	while (*at) {
 		const char *entry;
 		size_t len = next_entry(&at, &entry);
-		char number[12];
 		uint64_t n;
 
-		if (strncmp(entry, "GPU-", 4) != 0 && strncmp(entry, "MIG-", 4) != 0) {
-			if (len == 0 || len >= sizeof number)
-				break;
-			memcpy(number, entry, len);
-			number[len] = '\0';
-			if (num_parse(number, 0, UINT32_MAX, &n) < 0 || n >= present)
-				break;
-		}
+		/* the first entry decides whether the list is one of names or of numbers */
+		if (is_name(visible) ? strncmp(entry, visible, 4) != 0 :
+				       !entry_number(entry, len, &n) || n >= present)
+			break;
 		if (is_repeated(visible, count, entry, len))
 			return 0;
 		count++;

@@ -59,7 +59,7 @@ static const char *expand(struct arena *a, const char *arg, const char *local_ra
 void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena, struct vec *ret)
 {
 	unsigned shown = p->virtual_local_rank ? 0 : local_rank;
-	const char *number = arena_printf(arena, "%u", shown);
+	const char *number = arena_printf(arena, "%u", local_rank); /* as torchrun: the real one */
 
 	if (p->python) {
 		vec_add(arena, ret, p->program);

@@ -96,13 +96,22 @@ static void edit_elastic(struct build *b, unsigned local_rank, const struct atte
 	edit(b, "TORCHELASTIC_USE_AGENT_STORE", "False", "worker 0 hosts the store");
 }
 
+/* What the worker would see of a variable without the edit in question. */
+static const char *given(const struct plan *p, const char *name)
+{
+	for (const struct env_change *c = p->user_env; c; c = c->next)
+		if (strcmp(c->name, name) == 0)
+			return c->value;
+	return env_get(p->env, name);
+}
+
 /* torchrun's default, under the name of torch >= 2.2 and the one before. If the user set one of
  * the two, the other says the same. */
 static void edit_nccl(struct build *b)
 {
 	static const char now[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 	static const char before[] = "NCCL_ASYNC_ERROR_HANDLING";
-	const char *set_now = env_get(b->p->env, now), *set_before = env_get(b->p->env, before);
+	const char *set_now = given(b->p, now), *set_before = given(b->p, before);
 
 	if (!set_now)
 		edit(b, now, set_before ? set_before : "1",

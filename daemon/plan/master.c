@@ -203,8 +203,10 @@ static bool is_this_host(const struct search *f, const char *addr)
 	const char *hostname = f->facts->hostname;
 	const char *ip = canonical(f->arena, addr);
 	size_t label = strcspn(hostname, ".");
+	struct in_addr v4;
 
-	if (strcmp(addr, "localhost") == 0 || strncmp(ip, "127.", 4) == 0)
+	if (strcmp(addr, "localhost") == 0 ||
+		(inet_pton(AF_INET, ip, &v4) == 1 && strncmp(ip, "127.", 4) == 0))
 		return true;
 	for (size_t i = 0; i < f->facts->addresses.count; i++)
 		if (strcmp(f->facts->addresses.at[i], ip) == 0)

@@ -243,3 +243,9 @@ def test_nccl_socket_ifname_is_set_on_request_only(launch, place):
     for options, env, expected in rows:
         assert launch([*options, *native('dump')], env).rc == 0
         assert place.dumps()[0]['env'].get('NCCL_SOCKET_IFNAME') == expected
+
+
+def test_the_two_nccl_names_agree_also_where_the_user_sets_one_by_flag(launch, place):
+    assert launch(native('dump', '--env=NCCL_ASYNC_ERROR_HANDLING=0')).rc == 0
+    env = place.dumps()[0]['env']
+    assert env['NCCL_ASYNC_ERROR_HANDLING'] == env['TORCH_NCCL_ASYNC_ERROR_HANDLING'] == '0'

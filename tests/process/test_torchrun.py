@@ -211,3 +211,8 @@ def test_zsh_completes(launch, place, how):
 
 def test_print_completion_needs_a_known_shell(refused):
     refused(['--print-completion', 'fish'], '--print-completion', '"fish"', 'bash|zsh')
+
+
+def test_a_preset_in_other_words_is_still_the_preset(dry):
+    plan = dry(['--max-restarts=00'], {'PET_RUN_PATH': 'false'})
+    assert plan.warnings() == []

@@ -1,0 +1,141 @@
+/* fuzz.c - see fuzz.h */
+#include "tests/fuzz/fuzz.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fuzz_promise(const char *broken, const char *file, int line)
+{
+	if (!broken)
+		return;
+	fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, broken);
+	abort();
+}
+
+struct words words_make(const uint8_t *bytes, size_t len)
+{
+	const char *at = (const char *)bytes;
+	char divider = len > 0 && memchr(bytes, '\0', len) ? '\0' : '\n';
+	struct words w = { calloc(len + 2, sizeof *w.at), 0 };
+
+	PROMISE(w.at != NULL);
+	while (len > 0) {
+		const char *end = memchr(at, divider, len);
+		size_t n = end ? (size_t)(end - at) : len;
+		char *word = malloc(n + 1);
+
+		PROMISE(word != NULL);
+		memcpy(word, at, n);
+		word[n] = '\0';
+		w.at[w.count++] = word;
+		n += end != NULL;
+		at += n;
+		len -= n;
+	}
+	return w;
+}
+
+void words_done(struct words *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		free(w->at[i]);
+	free((void *)w->at);
+}
+
+void reading_init(struct reading *r, bool as_torchrun)
+{
+	memset(r, 0, sizeof *r);
+	r->notes.arena = &r->arena;
+	settings_init(&r->s, &r->arena, as_torchrun);
+}
+
+void reading_done(struct reading *r)
+{
+	arena_done(&r->arena);
+}
+
+static void check_value(const struct setting_row *row, const struct value *v)
+{
+	PROMISE(v->text != NULL);
+	PROMISE(v->from.where && *v->from.where);
+	switch (row->kind) {
+	case KIND_FLAG:
+		PROMISE(v->number <= 1);
+		break;
+	case KIND_COUNT:
+	case KIND_NNODES:
+		PROMISE(v->number >= row->min && v->number <= row->max);
+		break;
+	case KIND_NPROC:
+		PROMISE(v->number <= row->max);
+		PROMISE(v->number > 0 || choice_index(row->choices, v->text) >= 0);
+		break;
+	case KIND_SECONDS:
+		PROMISE(v->number <= row->max * 1000);
+		break;
+	case KIND_CHOICE:
+		PROMISE((int)v->number == choice_index(row->choices, v->text));
+		break;
+	case KIND_TEXT:
+		PROMISE(*v->text);
+		break;
+	case KIND_TEXT_OR_NONE:
+	case KIND_CONF:
+		break;
+	case KIND_ENV:
+	case KIND_UNSET:
+		fuzz_promise("a list has no value", __FILE__, __LINE__);
+	}
+}
+
+void reading_check(const struct reading *r)
+{
+	PROMISE(r->rc == 0 || r->rc == -EINVAL);
+	PROMISE(r->why.code == r->rc);
+	PROMISE((r->why.text[0] != '\0') == (r->rc != 0));
+	PROMISE(!arena_failed(&r->arena));
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (r->s.value[id].from.level != LEVEL_NONE)
+			check_value(&setting_rows[id], &r->s.value[id]);
+	for (const struct env_change *c = r->s.env; c; c = c->next) {
+		PROMISE(*c->name && !strchr(c->name, '='));
+		PROMISE(c->from.level > LEVEL_PRESET && c->from.where && *c->from.where);
+		for (const struct env_change *other = c->next; other; other = other->next)
+			PROMISE(strcmp(c->name, other->name) != 0);
+	}
+	for (const struct note *n = r->notes.first; n; n = n->next)
+		PROMISE(n->text && *n->text);
+}
+
+static void same_text(const char *a, const char *b)
+{
+	PROMISE((a == NULL) == (b == NULL));
+	PROMISE(!a || strcmp(a, b) == 0);
+}
+
+void reading_compare(const struct reading *a, const struct reading *b)
+{
+	const struct env_change *ca = a->s.env, *cb = b->s.env;
+	const struct note *na = a->notes.first, *nb = b->notes.first;
+
+	PROMISE(a->rc == b->rc);
+	same_text(a->why.text, b->why.text);
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		PROMISE(a->s.value[id].number == b->s.value[id].number);
+		PROMISE(a->s.value[id].from.level == b->s.value[id].from.level);
+		same_text(a->s.value[id].text, b->s.value[id].text);
+		same_text(a->s.value[id].from.where, b->s.value[id].from.where);
+	}
+	for (; ca && cb; ca = ca->next, cb = cb->next) {
+		same_text(ca->name, cb->name);
+		same_text(ca->value, cb->value);
+	}
+	PROMISE(!ca && !cb);
+	for (; na && nb; na = na->next, nb = nb->next)
+		same_text(na->text, nb->text);
+	PROMISE(!na && !nb);
+	same_text(a->s.script, b->s.script);
+	PROMISE(a->s.args.count == b->s.args.count);
+}

@@ -1,0 +1,183 @@
+/* fuzz_env.c - environments, from the settings in them to the workers' own. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "config/sources.h"
+#include "daemon/facts.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/topology.h"
+#include "daemon/report/explain.h"
+#include "tests/unit/json.h"
+
+enum { EXPLAINED_MAX = 8 }; /* workers; more of them cost time and show nothing new */
+
+static const struct attempt attempt = { 0, "12345", "/run/x" };
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool user_says(const struct settings *s, const char *entry)
+{
+	size_t len = env_name_length(entry);
+
+	for (const struct env_change *c = s->env; c; c = c->next)
+		if (strlen(c->name) == len && strncmp(c->name, entry, len) == 0)
+			return true;
+	return false;
+}
+
+static const char *edited(const struct env_edits *edits, const char *name)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; i < edits->count; i++)
+		if (strcmp(edits->at[i].name, name) == 0) {
+			PROMISE(value == NULL); /* one edit a name */
+			value = edits->at[i].value;
+			PROMISE(value != NULL);
+		}
+	PROMISE(value != NULL);
+	return value;
+}
+
+static void check_number(const struct env_edits *edits, const char *name, unsigned n)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof text, "%u", n);
+	PROMISE(strcmp(edited(edits, name), text) == 0);
+}
+
+/* No wire-up is left, and what is no business of ours is left as it was. */
+static void check_untouched(const struct plan *p, const struct env_edits *edits, struct arena *a,
+	const struct settings *s)
+{
+	static const char *const wire_up[] = { "PMIX_", "PMI_", "PMI2_", "PRTE_", "OMPI_MCA_orte_",
+		"OMPI_MCA_ess", "OMPI_MCA_plm", "SLURM_PROCID=", "SLURM_STEP_ID=", "RANK=",
+		"WORLD_SIZE=", "MASTER_ADDR=" };
+	struct vec left = { 0 };
+	size_t at = 0;
+
+	plan_untouched(p, edits, a, &left);
+	for (size_t i = 0; i < left.count; i++) {
+		while (p->env[at] && p->env[at] != left.at[i])
+			at++;
+		PROMISE(p->env[at] != NULL); /* the same entries in the same order */
+		for (size_t k = 0; k < sizeof wire_up / sizeof *wire_up; k++)
+			PROMISE(!strchr(left.at[i], '=') || !begins(left.at[i], wire_up[k]) ||
+				p->mpi_env == MPI_ENV_KEEP || user_says(s, left.at[i]));
+	}
+}
+
+static void check_worker(const struct plan *p, unsigned i, struct arena *a,
+	const struct settings *s)
+{
+	struct worker_rank r = plan_rank(p, i);
+	struct env_edits edits = { 0 };
+	struct vec argv = { 0 };
+
+	PROMISE(r.rank < r.world_size && r.local_rank < r.local_world_size);
+	plan_environment(p, i, &attempt, a, &edits);
+	check_number(&edits, "RANK", r.rank);
+	check_number(&edits, "WORLD_SIZE", r.world_size);
+	check_number(&edits, "LOCAL_RANK", p->virtual_local_rank ? 0 : i);
+	check_number(&edits, "GROUP_WORLD_SIZE", r.nnodes);
+	PROMISE(strcmp(edited(&edits, "MASTER_ADDR"), p->master_addr) == 0);
+	for (size_t k = 0; k < edits.count; k++) {
+		PROMISE((edits.at[k].how == ENV_REMOVED) == (edits.at[k].value == NULL));
+		PROMISE(edits.at[k].why && *edits.at[k].why);
+	}
+	check_untouched(p, &edits, a, s);
+	plan_command(p, i, a, &argv);
+	PROMISE(argv.count >= p->args->count + 1);
+}
+
+static void check_explained(const struct explained *e, struct arena *a)
+{
+	struct text first = { 0 }, second = { 0 }, text = { 0 };
+
+	explain_json(e, a, &first);
+	explain_json(e, a, &second);
+	explain_text(e, a, &text);
+	PROMISE(!first.failed && !second.failed && !text.failed);
+	PROMISE(json_is_valid(text_string(&first), first.len));
+	PROMISE(strcmp(text_string(&first), text_string(&second)) == 0);
+	text_done(&first);
+	text_done(&second);
+	text_done(&text);
+}
+
+/* Numbers of the other nodes' workers, which need not equal ours. */
+static void decide(struct reading *r, const struct facts *facts)
+{
+	struct topology t;
+	struct plan p;
+	unsigned *nproc_of_node;
+	unsigned long long sum = 0;
+
+	r->rc = topology_make(&r->s, facts, &r->arena, &t, &r->notes, &r->why);
+	reading_check(r);
+	if (r->rc < 0)
+		return;
+	PROMISE(t.nproc >= 1 && t.identity.node_rank < t.identity.nnodes);
+	PROMISE(t.identity.nnodes_from && t.identity.node_rank_from && t.nproc_from);
+	PROMISE(t.master.addr && *t.master.addr && t.master.addr_from && t.master.port_from);
+	PROMISE(t.master.port <= 65535 && (t.master.port > 0 || t.identity.nnodes == 1));
+	nproc_of_node = malloc(t.identity.nnodes * sizeof *nproc_of_node);
+	PROMISE(nproc_of_node != NULL);
+	for (unsigned i = 0; i < t.identity.nnodes; i++) {
+		nproc_of_node[i] = i == t.identity.node_rank ? t.nproc : t.nproc + i % 3;
+		sum += nproc_of_node[i];
+	}
+	r->rc = plan_make(&r->s, facts, &t, nproc_of_node, &p, &r->notes, &r->why);
+	free(nproc_of_node);
+	reading_check(r);
+	if (r->rc < 0)
+		return;
+	PROMISE(p.world_size == sum && p.first_rank + p.nproc <= p.world_size);
+	check_worker(&p, 0, &r->arena, &r->s);
+	check_worker(&p, p.nproc - 1, &r->arena, &r->s);
+	if (p.nproc <= EXPLAINED_MAX) {
+		const struct explained e = { &r->s, facts, &t, &p, &r->notes };
+
+		check_explained(&e, &r->arena);
+	}
+	PROMISE(!arena_failed(&r->arena));
+}
+
+static void read_words(struct reading *r, const struct words *w)
+{
+	const char *const *env = (const char *const *)(void *)w->at;
+	const struct facts facts = { .env = env, .hostname = "node7", .cpus = 3, .gpus = 2,
+		.random_id = "id", .program = { "/usr/bin/python3", "PATH" } };
+
+	reading_init(r, false);
+	r->s.script = "train.py";
+	r->rc = settings_read_environment(&r->s, env, &r->notes, &r->why);
+	reading_check(r);
+	if (r->rc == 0)
+		r->rc = settings_check(&r->s, &r->notes, &r->why);
+	reading_check(r);
+	if (r->rc == 0)
+		decide(r, &facts);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct words w = words_make(bytes, len);
+	struct reading first, second;
+
+	read_words(&first, &w);
+	read_words(&second, &w);
+	reading_compare(&first, &second);
+	reading_done(&first);
+	reading_done(&second);
+	words_done(&w);
+	return 0;
+}

@@ -1,0 +1,174 @@
+/* fuzz_ini.c - INI files. A reader of its own, written apart from config/ini.c, says for each value
+ * what its line holds: nothing may be cut, joined, or taken from another line. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/name.h"
+#include "config/sources.h"
+
+struct span {
+	const char *at;
+	size_t len;
+};
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static struct span trimmed(struct span s)
+{
+	while (s.len > 0 && is_blank(s.at[s.len - 1]))
+		s.len--;
+	while (s.len > 0 && is_blank(*s.at)) {
+		s.at++;
+		s.len--;
+	}
+	return s;
+}
+
+/* Line n, from 1, without its end and the blanks around. */
+static struct span line_of(const char *bytes, size_t len, unsigned n)
+{
+	const char *end = bytes + len;
+	struct span s;
+
+	if (len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
+		bytes += 3;
+	while (n > 1) {
+		bytes = memchr(bytes, '\n', (size_t)(end - bytes));
+		PROMISE(bytes != NULL);
+		bytes++;
+		n--;
+	}
+	s.at = bytes;
+	s.len = (size_t)(end - bytes);
+	if (memchr(s.at, '\n', s.len))
+		s.len = (size_t)((const char *)memchr(s.at, '\n', s.len) - s.at);
+	while (s.len > 0 && (s.at[s.len - 1] == '\r' || is_blank(s.at[s.len - 1])))
+		s.len--;
+	return trimmed(s);
+}
+
+/* The two sides of a line's first '='. */
+static void sides(struct span line, struct span *ret_key, struct span *ret_value)
+{
+	const char *equals = memchr(line.at, '=', line.len);
+	struct span value;
+
+	PROMISE(equals != NULL);
+	*ret_key = trimmed((struct span){ line.at, (size_t)(equals - line.at) });
+	value.at = equals + 1;
+	value.len = line.len - (size_t)(equals + 1 - line.at);
+	for (size_t i = 0; i < value.len; i++) /* a comment */
+		if (value.at[i] == ';' && (i > 0 && is_blank(value.at[i - 1]))) {
+			value.len = i;
+			break;
+		}
+	*ret_value = trimmed(value);
+}
+
+static bool equals_span(const char *text, struct span s)
+{
+	return strlen(text) == s.len && memcmp(text, s.at, s.len) == 0;
+}
+
+static unsigned line_number(const char *where)
+{
+	unsigned n = 0;
+
+	PROMISE(sscanf(where, "f.ini:%u", &n) == 1 && n > 0);
+	return n;
+}
+
+/* Every value is what its line says. */
+static void check_lines(const struct reading *r, const char *bytes, size_t len)
+{
+	struct span key, value;
+
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const struct value *v = &r->s.value[id];
+
+		if (v->from.level != LEVEL_FILE)
+			continue;
+		sides(line_of(bytes, len, line_number(v->from.where)), &key, &value);
+		PROMISE(name_equal(setting_rows[id].flag, key.at, key.len));
+		PROMISE(equals_span(v->text, value));
+	}
+	for (const struct env_change *c = r->s.env; c; c = c->next) {
+		sides(line_of(bytes, len, line_number(c->from.where)), &key, &value);
+		if (!c->value) {
+			PROMISE(name_equal("unset-env", key.at, key.len));
+			continue;
+		}
+		PROMISE(equals_span(c->name, key));
+		PROMISE(equals_span(c->value, value));
+	}
+}
+
+/* Whether something was read from line n, as the readings tell. */
+static bool is_source(const struct reading *r, unsigned n)
+{
+	char where[32];
+
+	(void)snprintf(where, sizeof where, "f.ini:%u", n);
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (r->s.value[id].from.where && strcmp(r->s.value[id].from.where, where) == 0)
+			return true;
+	for (const struct env_change *c = r->s.env; c; c = c->next)
+		if (strcmp(c->from.where, where) == 0)
+			return true;
+	return false;
+}
+
+/* No line that says something is passed over. What unset-env and [env] say of one name replaces
+ * each other, so files with both are left out. */
+static void check_none_lost(const struct reading *r, const char *bytes, size_t len)
+{
+	unsigned lines = 1;
+
+	for (const struct env_change *c = r->s.env; c; c = c->next)
+		if (!c->value)
+			return;
+	for (size_t i = 0; i < len; i++)
+		lines += bytes[i] == '\n';
+	for (unsigned n = 1; n <= lines; n++) {
+		struct span line = line_of(bytes, len, n);
+
+		if (line.len > 0 && !strchr(";#[", *line.at))
+			PROMISE(is_source(r, n));
+	}
+}
+
+static void read_bytes(struct reading *r, const char *bytes, size_t len)
+{
+	char *copy = malloc(len + (len == 0)); /* no NUL behind, no byte too many */
+
+	PROMISE(copy != NULL);
+	if (len > 0)
+		memcpy(copy, bytes, len);
+	reading_init(r, false);
+	r->rc = settings_read_ini(&r->s, copy, len, "f.ini", LEVEL_FILE, &r->why);
+	free(copy);
+	reading_check(r);
+	PROMISE(r->rc == 0 || strncmp(r->why.text, "f.ini:", 6) == 0);
+	if (r->rc == 0) {
+		check_lines(r, bytes, len);
+		check_none_lost(r, bytes, len);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct reading first, second;
+
+	read_bytes(&first, (const char *)bytes, len);
+	read_bytes(&second, (const char *)bytes, len);
+	reading_compare(&first, &second);
+	reading_done(&first);
+	reading_done(&second);
+	return 0;
+}

@@ -1,0 +1,127 @@
+/* test_command.c - a worker's argv, and torchrun's template in it. */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "daemon/plan/plan.h"
+
+static const struct command_row {
+	const char *says;
+	bool python, module, use_env, virtual_rank;
+	const char *local_rank_arg;
+	const char *argv; /* words with a blank behind each */
+} commands[] = {
+	{ "as classic launch: the rank is the first argument", true, false, false, false,
+		"--local_rank", "/py -u s.py --local_rank=3 a b " },
+	{ "with another spelling", true, false, false, false, "--local-rank",
+		"/py -u s.py --local-rank=3 a b " },
+	{ "in the environment only", true, false, true, false, "--local_rank",
+		"/py -u s.py a b " },
+	{ "a module", true, true, false, false, "--local_rank",
+		"/py -u -m s.py --local_rank=3 a b " },
+	{ "no Python", false, false, true, false, "--local_rank", "s.py a b " },
+	{ "a virtual rank is 0", true, false, false, true, "--local_rank",
+		"/py -u s.py --local_rank=0 a b " },
+};
+
+static void test_command(void **state)
+{
+	const struct command_row *row = *state;
+	const char *args_at[] = { "a", "b", NULL };
+	const struct vec args = { args_at, 2, 3 };
+	const struct plan p = { .nproc = 8, .nnodes = 1, .program = "/py", .script = "s.py",
+		.args = &args, .python = row->python, .module = row->module,
+		.use_env = row->use_env, .virtual_local_rank = row->virtual_rank,
+		.local_rank_arg = row->local_rank_arg };
+	struct arena a = { 0 };
+	struct vec argv = { 0 };
+	const char *joined = "";
+
+	plan_command(&p, 3, &a, &argv);
+	for (size_t i = 0; i < argv.count; i++)
+		joined = arena_printf(&a, "%s%s ", joined, argv.at[i]);
+	assert_string_equal(joined, row->argv);
+	assert_null(argv.at[argv.count]);
+	arena_done(&a);
+}
+
+/* What Python's string.Template(arg).safe_substitute(local_rank="3") makes of it. */
+static const struct template_row {
+	const char *says, *arg, *expanded;
+} templates[] = {
+	{ "no placeholder", "a b", "a b" },
+	{ "nothing", "", "" },
+	{ "named", "$local_rank", "3" },
+	{ "braced", "${local_rank}", "3" },
+	{ "within a text", "out/$local_rank.log", "out/3.log" },
+	{ "twice", "${local_rank}$local_rank", "33" },
+	{ "braced before letters", "${local_rank}th", "3th" },
+	{ "a longer name is another one", "$local_rankth", "$local_rankth" },
+	{ "a name with a digit behind", "$local_rank0", "$local_rank0" },
+	{ "a shorter name is another one", "$local_ran", "$local_ran" },
+	{ "case counts for the value", "$LOCAL_RANK ${Local_Rank}", "$LOCAL_RANK ${Local_Rank}" },
+	{ "another name stays", "$HOME ${HOME}", "$HOME ${HOME}" },
+	{ "two dollars are one", "$$", "$" },
+	{ "an escaped placeholder", "$$local_rank", "$local_rank" },
+	{ "an escaped dollar before a placeholder", "$$$local_rank", "$3" },
+	{ "four dollars are two", "$$$$local_rank", "$$local_rank" },
+	{ "an escaped brace", "$${local_rank}", "${local_rank}" },
+	{ "a dollar at the end", "a$", "a$" },
+	{ "a dollar before a blank", "$ local_rank", "$ local_rank" },
+	{ "a dollar before a digit", "$1local_rank", "$1local_rank" },
+	{ "an open brace", "${local_rank", "${local_rank" },
+	{ "an empty brace", "${}", "${}" },
+	{ "a blank in braces", "${ local_rank }", "${ local_rank }" },
+	{ "a dash in braces", "${local-rank}", "${local-rank}" },
+	{ "a dash ends a name", "$local-rank", "$local-rank" },
+	{ "a placeholder inside braces", "${$local_rank}", "${3}" },
+	{ "a digit first in braces", "${1a}$local_rank", "${1a}3" },
+	{ "letters beyond ASCII end a name", "$local_rank\xc3\xa9", "3\xc3\xa9" },
+	{ "shell syntax stays", "$(date) `x` \\$ '$local_rank'", "$(date) `x` \\$ '3'" },
+};
+
+static const char *expand(struct arena *a, const char *arg, bool expand_args, bool virtual_rank)
+{
+	const char *args_at[] = { arg, NULL };
+	const struct vec args = { args_at, 1, 2 };
+	const struct plan p = { .nproc = 8, .nnodes = 1, .program = "/py", .script = "$local_rank",
+		.args = &args, .python = true, .use_env = true, .expand_args = expand_args,
+		.virtual_local_rank = virtual_rank, .local_rank_arg = "--local_rank" };
+	struct vec argv = { 0 };
+
+	plan_command(&p, 3, a, &argv);
+	assert_int_equal(argv.count, 4);
+	assert_string_equal(argv.at[2], "$local_rank"); /* the script is no argument */
+	return argv.at[3];
+}
+
+static void test_template(void **state)
+{
+	const struct template_row *row = *state;
+	struct arena a = { 0 };
+
+	assert_string_equal(expand(&a, row->arg, true, false), row->expanded);
+	assert_string_equal(expand(&a, row->arg, false, false), row->arg);
+	arena_done(&a);
+}
+
+/* torchrun 2.15 substitutes before it makes the rank virtual: files named by it stay apart. */
+static void test_template_virtual(void **state)
+{
+	struct arena a = { 0 };
+
+	(void)state;
+	assert_string_equal(expand(&a, "log.$local_rank", true, true), "log.3");
+	arena_done(&a);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_command, commands);
+	SUITE_ROWS(&s, test_template, templates);
+	suite_add(&s, "with a virtual rank the template still has the real one",
+		test_template_virtual, NULL, NULL);
+	return suite_run(&s);
+}

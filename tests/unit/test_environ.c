@@ -1,0 +1,331 @@
+/* test_environ.c - what a worker gets, changed, and does not get of its environment. */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "daemon/plan/plan.h"
+
+/* A plan of node 1 of 2, whose worker 3 is rank 11; all numbers differ. */
+static struct plan plan_of(const char *const *env)
+{
+	return (struct plan){ .nproc = 5, .nnodes = 2, .node_rank = 1, .first_rank = 8,
+		.world_size = 13, .program = "/py", .script = "s.py", .python = true,
+		.local_rank_arg = "--local_rank", .run_id = "run7", .role = "trainer",
+		.master_addr = "h", .env = env };
+}
+
+static const struct attempt attempt = { 2, "1234", "/run/x" };
+
+static const struct env_edit *edit_of(const struct env_edits *edits, const char *name)
+{
+	const struct env_edit *found = NULL;
+
+	for (size_t i = 0; i < edits->count; i++)
+		if (strcmp(edits->at[i].name, name) == 0) {
+			assert_null(found); /* one edit a name */
+			found = &edits->at[i];
+		}
+	return found;
+}
+
+static void assert_edit(const struct env_edits *edits, const char *name, const char *value,
+	enum env_how how)
+{
+	const struct env_edit *e = edit_of(edits, name);
+
+	if (!e)
+		fail_msg("%s is not touched", name);
+	assert_int_equal(e->how, how);
+	if (value)
+		assert_string_equal(e->value, value);
+	else
+		assert_null(e->value);
+	assert_true(e->why && *e->why);
+}
+
+static const struct gets_row {
+	const char *says; /* the name */
+	const char *value;
+} gets[] = {
+	{ "RANK", "11" },
+	{ "LOCAL_RANK", "3" },
+	{ "WORLD_SIZE", "13" },
+	{ "LOCAL_WORLD_SIZE", "5" },
+	{ "NODE_RANK", "1" },
+	{ "GROUP_RANK", "1" },
+	{ "GROUP_WORLD_SIZE", "2" },
+	{ "ROLE_NAME", "trainer" },
+	{ "ROLE_RANK", "11" },
+	{ "ROLE_WORLD_SIZE", "13" },
+	{ "MASTER_ADDR", "h" },
+	{ "MASTER_PORT", "1234" },
+	{ "TORCHELASTIC_RUN_ID", "run7" },
+	{ "TORCHELASTIC_RESTART_COUNT", "2" },
+	{ "TORCHELASTIC_MAX_RESTARTS", "0" },
+	{ "TORCHELASTIC_ERROR_FILE", "/run/x/attempt_2_local_rank_3_error.json" },
+	{ "TORCHELASTIC_USE_AGENT_STORE", "False" },
+	{ "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1" },
+	{ "NCCL_ASYNC_ERROR_HANDLING", "1" },
+};
+
+static void test_gets(void **state)
+{
+	const struct gets_row *row = *state;
+	const char *inherited[] = { NULL, NULL };
+	struct plan p = plan_of(NULL);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	assert_edit(&edits, row->says, row->value, ENV_SET);
+	if (!strstr(row->says, "ASYNC")) { /* these two are the user's, where set */
+		inherited[0] = arena_printf(&a, "%s=old", row->says);
+		p.env = inherited;
+		edits = (struct env_edits){ 0 };
+		plan_environment(&p, 3, &attempt, &a, &edits);
+		assert_edit(&edits, row->says, row->value, ENV_REWRITTEN);
+	}
+	arena_done(&a);
+}
+
+/* No name but those above is touched, unless there is a reason. */
+static void test_nothing_else(void **state)
+{
+	static const char *const env[] = { "PATH=/bin", "HOME=/h", "OMP_NUM_THREADS=4",
+		"NCCL_DEBUG=INFO", NULL };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+	struct vec untouched = { 0 };
+
+	(void)state;
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	assert_int_equal(edits.count, sizeof gets / sizeof *gets);
+	plan_untouched(&p, &edits, &a, &untouched);
+	assert_int_equal(untouched.count, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_ptr_equal(untouched.at[i], env[i]);
+	arena_done(&a);
+}
+
+static const char *const mpi[] = { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2",
+	"OMPI_COMM_WORLD_LOCAL_RANK=0", "PMIX_RANK=1", "OMPI_MCA_btl=tcp", "SLURM_PROCID=1",
+	"SLURM_JOB_ID=5", NULL };
+
+static const struct policy_row {
+	const char *says;
+	enum mpi_env policy;
+	const char *rank, *pmix; /* "": not touched; NULL: removed */
+} policies[] = {
+	{ "rewrite: own values, no wire-up", MPI_ENV_REWRITE, "11", NULL },
+	{ "scrub: neither", MPI_ENV_SCRUB, NULL, NULL },
+	{ "keep: all as it is", MPI_ENV_KEEP, "", "" },
+};
+
+static void assert_policy(const struct env_edits *edits, const char *name, const char *value)
+{
+	if (value && !*value)
+		assert_null(edit_of(edits, name));
+	else
+		assert_edit(edits, name, value, value ? ENV_REWRITTEN : ENV_REMOVED);
+}
+
+static void test_policy(void **state)
+{
+	const struct policy_row *row = *state;
+	struct plan p = plan_of(mpi);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	p.mpi_env = row->policy;
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	assert_policy(&edits, "OMPI_COMM_WORLD_RANK", row->rank);
+	assert_policy(&edits, "PMIX_RANK", row->pmix);
+	assert_policy(&edits, "SLURM_PROCID", row->pmix);
+	assert_null(edit_of(&edits, "OMPI_MCA_btl"));
+	assert_null(edit_of(&edits, "SLURM_JOB_ID"));
+	assert_null(edit_of(&edits, "OMPI_COMM_WORLD_LOCAL_SIZE")); /* was not set */
+	arena_done(&a);
+}
+
+static void test_rewritten(void **state)
+{
+	struct plan p = plan_of(mpi);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	(void)state;
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	assert_edit(&edits, "OMPI_COMM_WORLD_SIZE", "13", ENV_REWRITTEN);
+	assert_edit(&edits, "OMPI_COMM_WORLD_LOCAL_RANK", "3", ENV_REWRITTEN);
+	arena_done(&a);
+}
+
+/* The two names of NCCL's error handling, by what the user set of them. */
+static const struct nccl_row {
+	const char *says;
+	const char *env[3];
+	const char *now, *before; /* NULL: not touched */
+} nccls[] = {
+	{ "neither set: both 1", { NULL }, "1", "1" },
+	{ "the newer set: the older says the same", { "TORCH_NCCL_ASYNC_ERROR_HANDLING=3" }, NULL,
+		"3" },
+	{ "the older set: the newer says the same", { "NCCL_ASYNC_ERROR_HANDLING=0" }, "0", NULL },
+	{ "both set: both stay",
+		{ "TORCH_NCCL_ASYNC_ERROR_HANDLING=3", "NCCL_ASYNC_ERROR_HANDLING=0" }, NULL,
+		NULL },
+};
+
+static void test_nccl(void **state)
+{
+	const struct nccl_row *row = *state;
+	struct plan p = plan_of(row->env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	plan_environment(&p, 0, &attempt, &a, &edits);
+	if (row->now)
+		assert_edit(&edits, "TORCH_NCCL_ASYNC_ERROR_HANDLING", row->now, ENV_SET);
+	else
+		assert_null(edit_of(&edits, "TORCH_NCCL_ASYNC_ERROR_HANDLING"));
+	if (row->before)
+		assert_edit(&edits, "NCCL_ASYNC_ERROR_HANDLING", row->before, ENV_SET);
+	else
+		assert_null(edit_of(&edits, "NCCL_ASYNC_ERROR_HANDLING"));
+	assert_null(edit_of(&edits, "NCCL_SOCKET_IFNAME"));
+	arena_done(&a);
+}
+
+static void test_on_request(void **state)
+{
+	struct plan p = plan_of(NULL);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	(void)state;
+	p.nccl_socket_ifname = "^docker0,lo";
+	p.omp_num_threads = "1";
+	plan_environment(&p, 0, &attempt, &a, &edits);
+	assert_edit(&edits, "NCCL_SOCKET_IFNAME", "^docker0,lo", ENV_SET);
+	assert_edit(&edits, "OMP_NUM_THREADS", "1", ENV_SET);
+	arena_done(&a);
+}
+
+/* Worker 1 of a plan with virtual ranks. */
+static const struct device_row {
+	const char *says;
+	const char *env[3];
+	const char *cuda, *hip; /* NULL: not touched */
+} devices[] = {
+	{ "no list: the rank is the device", { NULL }, "1", NULL },
+	{ "the list's own entry", { "CUDA_VISIBLE_DEVICES=3,5" }, "5", NULL },
+	{ "blanks around an entry", { "CUDA_VISIBLE_DEVICES=3, 5 ,7" }, "5", NULL },
+	{ "names of devices", { "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b" }, "GPU-b", NULL },
+	{ "AMD's list is that of both", { "HIP_VISIBLE_DEVICES=2,4", "CUDA_VISIBLE_DEVICES=3,5" },
+		"4", "4" },
+	{ "an empty one of AMD's is none",
+		{ "HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=3,5" }, "5", NULL },
+};
+
+static void test_device(void **state)
+{
+	const struct device_row *row = *state;
+	struct plan p = plan_of(row->env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	p.virtual_local_rank = true;
+	plan_environment(&p, 1, &attempt, &a, &edits);
+	assert_string_equal(edit_of(&edits, "CUDA_VISIBLE_DEVICES")->value, row->cuda);
+	if (row->hip)
+		assert_string_equal(edit_of(&edits, "HIP_VISIBLE_DEVICES")->value, row->hip);
+	else
+		assert_null(edit_of(&edits, "HIP_VISIBLE_DEVICES"));
+	assert_edit(&edits, "LOCAL_RANK", "0", ENV_SET);
+	assert_edit(&edits, "RANK", "9", ENV_SET);
+	assert_edit(&edits, "LOCAL_WORLD_SIZE", "5", ENV_SET);
+	arena_done(&a);
+}
+
+static void test_user(void **state)
+{
+	static const char *const env[] = { "PMIX_RANK=1", "GONE=1", "STAYS=1", NULL };
+	struct env_change gone = { .name = "GONE", .from = { LEVEL_FILE, "f.ini:3" } };
+	struct env_change added = { .name = "ADDED", .value = "", .next = &gone };
+	struct env_change pmix = { .name = "PMIX_RANK", .value = "7", .next = &added };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+	struct vec untouched = { 0 };
+
+	(void)state;
+	added.from = pmix.from = (struct origin){ LEVEL_COMMAND_LINE, "--env" };
+	p.user_env = &pmix;
+	plan_environment(&p, 0, &attempt, &a, &edits);
+	assert_edit(&edits, "PMIX_RANK", "7", ENV_REWRITTEN);
+	assert_edit(&edits, "ADDED", "", ENV_SET);
+	assert_edit(&edits, "GONE", NULL, ENV_REMOVED);
+	assert_string_equal(edit_of(&edits, "GONE")->why, "f.ini:3");
+	plan_untouched(&p, &edits, &a, &untouched);
+	assert_int_equal(untouched.count, 1);
+	assert_string_equal(untouched.at[0], "STAYS=1");
+	arena_done(&a);
+}
+
+/* The pool renders what all workers share from worker 0's names. */
+static void test_same_names(void **state)
+{
+	struct plan p = plan_of(mpi);
+	struct arena a = { 0 };
+	struct env_edits first = { 0 };
+
+	(void)state;
+	p.virtual_local_rank = true;
+	plan_environment(&p, 0, &attempt, &a, &first);
+	for (unsigned i = 1; i < p.nproc; i++) {
+		struct env_edits other = { 0 };
+
+		plan_environment(&p, i, &attempt, &a, &other);
+		assert_int_equal(other.count, first.count);
+		for (size_t k = 0; k < first.count; k++)
+			assert_string_equal(other.at[k].name, first.at[k].name);
+	}
+	arena_done(&a);
+}
+
+static void test_many(void **state)
+{
+	static const char *env[501];
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+	struct vec untouched = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 500; i++)
+		env[i] = arena_printf(&a, "PMIX_%d=x", i);
+	plan_environment(&p, 0, &attempt, &a, &edits);
+	for (int i = 0; i < 500; i++)
+		assert_edit(&edits, arena_printf(&a, "PMIX_%d", i), NULL, ENV_REMOVED);
+	plan_untouched(&p, &edits, &a, &untouched);
+	assert_int_equal(untouched.count, 0);
+	assert_false(arena_failed(&a));
+	arena_done(&a);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_gets, gets);
+	SUITE_ROWS(&s, test_policy, policies);
+	SUITE_ROWS(&s, test_nccl, nccls);
+	SUITE_ROWS(&s, test_device, devices);
+	suite_add(&s, "nothing else is touched", test_nothing_else, NULL, NULL);
+	suite_add(&s, "rewritten names have the worker's own values", test_rewritten, NULL, NULL);
+	suite_add(&s, "what is set on request only", test_on_request, NULL, NULL);
+	suite_add(&s, "the user has the last word", test_user, NULL, NULL);
+	suite_add(&s, "the names are the same for all workers", test_same_names, NULL, NULL);
+	suite_add(&s, "hundreds of names", test_many, NULL, NULL);
+	return suite_run(&s);
+}

@@ -1,0 +1,84 @@
+/* test_explain.c - the plan in print. Whole texts are compared by the golden files; here are the
+ * properties that hold for any plan. */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "common/text.h"
+#include "config/sources.h"
+#include "daemon/facts.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/topology.h"
+#include "daemon/report/explain.h"
+#include "tests/unit/json.h"
+
+static const struct explain_row {
+	const char *says;
+	const char *argv[6]; /* behind the program's name */
+	const char *env[4];
+	const char *json[3]; /* parts of the JSON */
+	const char *text[3]; /* parts of the text */
+} rows[] = {
+	{ "one worker", { "t.py" }, { NULL },
+		{ "\"nnodes\":{\"value\":\"1\",\"source\":\"one node\"}",
+			"\"command\":[\"/py\",\"-u\",\"t.py\",\"--local_rank=0\"]",
+			"\"master_port\":{\"value\":\"<a free port>\"" },
+		{ "/py -u t.py --local_rank=0", "Dry run: nothing is started." } },
+	{ "sources are told", { "--nproc-per-node=2", "t.py" }, { "PET_ROLE=r" },
+		{ "\"nproc_per_node\":{\"value\":\"2\",\"source\":\"--nproc-per-node\"}",
+			"\"role\":{\"value\":\"r\",\"source\":\"PET_ROLE\"}",
+			"\"name\":\"RANK\",\"change\":\"set\",\"value\":\"1\"" },
+		{ "(PET_ROLE)", "Worker rank 1, local rank 1" } },
+	{ "what is removed is told", { "t.py" }, { "PMIX_RANK=1" },
+		{ "\"name\":\"PMIX_RANK\",\"change\":\"removed\",\"value\":null" },
+		{ "removed   PMIX_RANK" } },
+	{ "notes are told", { "--start-method=fork", "t.py" }, { NULL },
+		{ "\"level\":\"warning\",\"text\":\"--start-method has no effect" },
+		{ "warning: --start-method" } },
+	{ "arguments that need quotes", { "t.py", "a \"b\"", "\x01\xff", "" }, { "\xff=\xfe" },
+		{ "\"a \\\"b\\\"\"", "\"\\u0001\\ufffd\"", "\"\"]" }, { "'a \"b\"'", " ''" } },
+	{ "names that need quotes", { "--env=\xff\"\n=\x7f", "t.py" }, { NULL },
+		{ "\"\\ufffd\\\"\\u000a\"", "\"\\u007f\"" }, { NULL } },
+};
+
+static void test_explain(void **state)
+{
+	const struct explain_row *row = *state;
+	const char *argv[8] = { "launchd" };
+	struct facts facts = { .env = row->env, .hostname = "h", .cpus = 4, .random_id = "",
+		.program = { "/py", "PATH" } };
+	struct topology t;
+	struct plan p;
+	struct text json = { 0 }, text = { 0 };
+	struct bed b;
+	struct explained e;
+
+	bed_make(&b, false);
+	memcpy(argv + 1, row->argv, sizeof row->argv);
+	assert_int_equal(settings_read_argv(&b.s, argv, &b.why), 0);
+	assert_int_equal(settings_read_environment(&b.s, row->env, &b.notes, &b.why), 0);
+	assert_int_equal(settings_check(&b.s, &b.notes, &b.why), 0);
+	assert_int_equal(topology_make(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0);
+	assert_int_equal(plan_make(&b.s, &facts, &t, &t.nproc, &p, &b.notes, &b.why), 0);
+	e = (struct explained){ &b.s, &facts, &t, &p, &b.notes };
+	explain_json(&e, &b.arena, &json);
+	explain_text(&e, &b.arena, &text);
+	assert_false(json.failed || text.failed);
+	if (!json_is_valid(text_string(&json), json.len))
+		fail_msg("not JSON: %s", text_string(&json));
+	for (size_t i = 0; i < 3 && row->json[i]; i++)
+		assert_contains(text_string(&json), row->json[i]);
+	for (size_t i = 0; i < 3 && row->text[i]; i++)
+		assert_contains(text_string(&text), row->text[i]);
+	text_done(&json);
+	text_done(&text);
+	bed_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_explain, rows);
+	return suite_run(&s);
+}

@@ -1,0 +1,327 @@
+/* test_ini.c - INI files, and each trap of the library that reads them. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/sources.h"
+
+#define V(id, text, where) { SET_##id, text, where }
+
+static const struct taken_row {
+	const char *says, *text;
+	struct expected expected[3];
+	const char *env[3]; /* NAME=VALUE that must be among the changes */
+} taken[] = {
+	{ "an empty file", "", { { 0 } }, { NULL } },
+	{ "a key, with file and line", "[launchd]\nnnodes = 2\n",
+		{ V(NNODES, "2", "f.ini:2") }, { NULL } },
+	{ "no newline at the end", "[launchd]\nnnodes=2", { V(NNODES, "2", "f.ini:2") }, { NULL } },
+	{ "both spellings of a key", "[launchd]\nnproc-per-node = 2\nrdzv_id = a\n",
+		{ V(NPROC_PER_NODE, "2", "f.ini:2"), V(RDZV_ID, "a", "f.ini:3") }, { NULL } },
+	{ "lines that end as on Windows", "[launchd]\r\nnnodes = 2\r\nrole = r\r\n",
+		{ V(NNODES, "2", "f.ini:2"), V(ROLE, "r", "f.ini:3") }, { NULL } },
+	{ "a byte order mark", "\xef\xbb\xbf[launchd]\nnnodes = 2\n",
+		{ V(NNODES, "2", "f.ini:2") }, { NULL } },
+	{ "comments and empty lines count as lines", "# a\n; b\n\n[launchd]\n\n  # c\nnnodes = 2\n",
+		{ V(NNODES, "2", "f.ini:7") }, { NULL } },
+	{ "an indented key is a key, no continuation",
+		"[launchd]\nrole = a\n    nnodes = 2\n\tnode_rank = 1\n",
+		{ V(ROLE, "a", "f.ini:2"), V(NNODES, "2", "f.ini:3"),
+			V(NODE_RANK, "1", "f.ini:4") },
+		{ NULL } },
+	{ "an indented section", "  [launchd]\nnnodes = 2\n", { V(NNODES, "2", "f.ini:2") },
+		{ NULL } },
+	{ "a comment behind a section", "[launchd] # all\nnnodes = 2\n",
+		{ V(NNODES, "2", "f.ini:2") }, { NULL } },
+	{ "a comment behind a value begins with a blank and a semicolon",
+		"[launchd]\nrole = a ; b\nrdzv-id = a;b\n",
+		{ V(ROLE, "a", NULL), V(RDZV_ID, "a;b", NULL) }, { NULL } },
+	{ "a hash belongs to a value", "[launchd]\nrole = a#b\n[env]\nA = a # b\n",
+		{ V(ROLE, "a#b", NULL) }, { "A=a # b" } },
+	{ "a value may hold '=' and ':'",
+		"[launchd]\nrdzv-conf = timeout=5\nmaster_addr = fe80::1\n",
+		{ V(RDZV_CONF, "timeout=5", NULL), V(MASTER_ADDR, "fe80::1", NULL) }, { NULL } },
+	{ "quotes are part of a variable's value", "[env]\nA = \"a\"\nB = it's\n", { { 0 } },
+		{ "A=\"a\"", "B=it's" } },
+	{ "a semicolon behind the quotes is a comment", "[env]\nA = \"a\" ; b\n", { { 0 } },
+		{ "A=\"a\"" } },
+	{ "a semicolon without a blank stays inside quotes", "[env]\nA = \"a;b\"\n", { { 0 } },
+		{ "A=\"a;b\"" } },
+	{ "blanks inside a value stay", "[launchd]\nrole =  a  b  \n", { V(ROLE, "a  b", NULL) },
+		{ NULL } },
+	{ "an empty value where the setting allows it", "[launchd]\nrdzv-endpoint =\n",
+		{ V(RDZV_ENDPOINT, "", NULL) }, { NULL } },
+	{ "words of true", "[launchd]\nuse_env = yes\nmodule = on\nstandalone = true\n",
+		{ V(USE_ENV, "yes", NULL), V(MODULE, "on", NULL) }, { NULL } },
+	{ "a section may come again", "[launchd]\nnnodes=2\n[env]\nA=1\n[launchd]\nrole=r\n",
+		{ V(NNODES, "2", NULL), V(ROLE, "r", "f.ini:6") }, { "A=1" } },
+	{ "variables", "[env]\nA = 1\nNCCL_DEBUG=INFO\nEMPTY=\n", { { 0 } },
+		{ "A=1", "NCCL_DEBUG=INFO", "EMPTY=" } },
+	{ "variables are told apart by case", "[env]\na=1\nA=2\n", { { 0 } }, { "a=1", "A=2" } },
+	{ "names of variables to remove", "[launchd]\nunset-env = A, B\n", { { 0 } }, { NULL } },
+	{ "letters beyond ASCII", "[launchd]\nrole = gr\xc3\xb6\xc3\x9f" "e\n",
+		{ V(ROLE, "gr\xc3\xb6\xc3\x9f" "e", NULL) }, { NULL } },
+};
+
+static void assert_env(const struct settings *s, const char *entry)
+{
+	size_t len = strcspn(entry, "=");
+
+	for (const struct env_change *c = s->env; c; c = c->next)
+		if (strlen(c->name) == len && strncmp(c->name, entry, len) == 0) {
+			assert_string_equal(c->value, entry + len + 1);
+			return;
+		}
+	fail_msg("%s is not among the changes", entry);
+}
+
+/* The text without a NUL behind it, so that reading too far shows under ASan and valgrind. */
+static int read_ini(struct bed *b, const char *text, size_t len)
+{
+	char *copy = malloc(len ? len : 1);
+	int rc;
+
+	assert_non_null(copy);
+	memcpy(copy, text, len);
+	rc = settings_read_ini(&b->s, copy, len, "f.ini", LEVEL_FILE, &b->why);
+	memset(copy, '?', len); /* nothing may be borrowed from it */
+	free(copy);
+	return rc;
+}
+
+static void test_taken(void **state)
+{
+	const struct taken_row *row = *state;
+	struct bed b;
+
+	bed_make(&b, false);
+	assert_outcome(read_ini(&b, row->text, strlen(row->text)), 0, &b.why, NULL);
+	assert_settings(&b.s, row->expected, 3);
+	for (size_t i = 0; i < 3 && row->env[i]; i++)
+		assert_env(&b.s, row->env[i]);
+	bed_done(&b);
+}
+
+static const struct refused_row {
+	const char *says, *text;
+	const char *part[3];
+} refused[] = {
+	{ "an unknown key, with the nearest", "[launchd]\n\nnproc_per_mode = 2\n",
+		{ "f.ini:3", "\"nproc_per_mode\"", "did you mean nproc_per_node?" } },
+	{ "an unknown key near nothing", "[launchd]\nxyzzy = 2\n", { "f.ini:2: \"xyzzy\"" } },
+	{ "an unknown section", "[lunchd]\nnnodes = 2\n",
+		{ "f.ini:2", "\"lunchd\"", "[launchd]" } },
+	{ "a key before any section", "nnodes = 2\n[launchd]\n",
+		{ "f.ini:1", "nnodes", "[launchd]" } },
+	{ "an act is no key", "[launchd]\ndry-run = json\n", { "f.ini:2: --dry-run", "command line" } },
+	{ "the file of another file is no key", "[launchd]\nconfig = x\n", { "f.ini:2" } },
+	{ "env is a section, no key", "[launchd]\nenv = A=1\n", { "f.ini:2", "[env]" } },
+	{ "a bad value", "[launchd]\nrole = a\nnnodes = two\n",
+		{ "f.ini:3: nnodes: \"two\" is not a whole number" } },
+	{ "an empty value where one is needed", "[launchd]\nnnodes =\n", { "f.ini:2" } },
+	{ "a key twice", "[launchd]\nnnodes = 2\nrole = r\nnnodes = 2\n",
+		{ "f.ini:4", "nnodes is set a second time", "f.ini:2" } },
+	{ "a key twice in two spellings", "[launchd]\nrdzv-id = 2\nrdzv_id = 2\n",
+		{ "f.ini:3", "f.ini:2" } },
+	{ "a key twice over two sections of a name",
+		"[launchd]\nrole=a\n[env]\n[launchd]\nrole=b\n",
+		{ "f.ini:5", "f.ini:2" } },
+	{ "a variable twice", "[env]\nA = 1\nA = 2\n",
+		{ "f.ini:3: A is set a second time, first at f.ini:2" } },
+	{ "the first error counts, later lines don't", "[launchd]\nnnodes = x\nbogus = 1\n",
+		{ "f.ini:2" } },
+	{ "a colon instead of '='", "[launchd]\nnnodes: 2\n", { "f.ini:2", "not key = value" } },
+	{ "a colon before '='", "[launchd]\nrole: a=b\n", { "f.ini:2", "not key = value" } },
+	{ "a line without '='", "[launchd]\nnnodes 2\n", { "f.ini:2", "not key = value" } },
+	{ "no key", "[launchd]\n = 2\n", { "f.ini:2" } },
+	{ "no name of a variable", "[env]\n = 2\n", { "f.ini:2" } },
+	{ "an open section", "[launchd\nnnodes = 2\n", { "f.ini:1: not a [section]" } },
+	{ "something behind a section", "[launchd] nnodes = 2\n",
+		{ "f.ini:1: only a comment may follow a [section]" } },
+	{ "a comment inside a section's name", "[launchd ;x]\nnnodes = 2\n", { "f.ini:1" } },
+	{ "a comment inside a key", "[launchd]\nnnodes ;x = 2\n", { "f.ini:2" } },
+	{ "a semicolon behind a blank inside quotes", "[launchd]\nrole = \"a ;b\"\n",
+		{ "f.ini:2", "quotes" } },
+	{ "the same inside single quotes", "[env]\nA = 'a ;b'\n", { "f.ini:2", "quotes" } },
+	{ "quotes around a setting, which would be a part of it", "[launchd]\nrole = \"a\"\n",
+		{ "f.ini:2: role", "quotes" } },
+	{ "a hash behind a blank, which would be a part of the setting",
+		"[launchd]\nnccl_socket_ifname = eth0 # fast\n", { "f.ini:2", "'#'", "';'" } },
+	{ "a byte order mark in the middle", "[launchd]\n\xef\xbb\xbfnnodes = 2\n", { "f.ini:2" } },
+	{ "two byte order marks hide no line", "\xef\xbb\xbf\xef\xbb\xbf# a = b\n", { "f.ini:1" } },
+	{ "a byte order mark behind a blank hides no line",
+		" \xef\xbb\xbf# a = b\n", { "f.ini:1" } },
+	{ "a variable that launchd sets itself", "[env]\nWORLD_SIZE = 2\n",
+		{ "f.ini:2: launchd sets WORLD_SIZE", "--nnodes" } },
+	{ "a form feed makes no continuation of the line before",
+		"[launchd]\nrole = a\n\fnnodes = 2\n", { "f.ini:3" } },
+	{ "a vertical tab hides no line", "[launchd]\n\v;nnodes = 2\n", { "f.ini:2" } },
+	{ "a vertical tab begins no comment inside quotes", "[env]\nA = \"a\v;b\"\n",
+		{ "f.ini:2" } },
+};
+
+static void test_refused(void **state)
+{
+	const struct refused_row *row = *state;
+	struct bed b;
+
+	bed_make(&b, false);
+	assert_outcome(read_ini(&b, row->text, strlen(row->text)), -EINVAL, &b.why, row->part[0]);
+	for (size_t i = 1; i < 3 && row->part[i]; i++)
+		assert_contains(b.why.text, row->part[i]);
+	bed_done(&b);
+}
+
+static void test_nul(void **state)
+{
+	static const char text[] = "[launchd]\nrole = a\0b\n";
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	assert_outcome(read_ini(&b, text, sizeof text - 1), -EINVAL, &b.why, "f.ini:2");
+	bed_done(&b);
+}
+
+/* A key line of `len` bytes: "role = xxx". */
+static size_t long_line(char *ret, const char *tail, size_t len)
+{
+	size_t head = (size_t)sprintf(ret, "[launchd]\nrole = ");
+
+	memset(ret + head, 'x', 10 + len - head - strlen(tail));
+	memcpy(ret + 10 + len - strlen(tail), tail, strlen(tail) + 1);
+	return 10 + len;
+}
+
+/* inih cuts after 199 bytes and reads the rest as another line. */
+static void test_long(void **state)
+{
+	char text[2000];
+
+	(void)state;
+	for (size_t len = 20; len < 1000; len++) {
+		struct bed b;
+		const char *role;
+		int rc;
+
+		bed_make(&b, false);
+		rc = read_ini(&b, text, long_line(text, "", len));
+		role = settings_text(&b.s, SET_ROLE);
+		if (rc == 0)
+			assert_int_equal(strlen(role), len - 7); /* whole, or not at all */
+		else
+			assert_outcome(rc, -EINVAL, &b.why, "f.ini:2");
+		assert_true(rc == 0 || len > 150);
+		assert_true(rc < 0 || len < 200);
+		bed_done(&b);
+	}
+}
+
+static void test_long_tail(void **state)
+{
+	char text[2000];
+
+	(void)state;
+	for (size_t len = 150; len < 260; len++) {
+		struct bed b;
+
+		bed_make(&b, false);
+		(void)read_ini(&b, text, long_line(text, "nnodes=2", len));
+		assert_null(settings_text(&b.s, SET_NNODES));
+		bed_done(&b);
+	}
+}
+
+static void test_long_comment(void **state)
+{
+	char text[5000];
+	size_t n = (size_t)sprintf(text, "[launchd]\n# ");
+	struct bed b;
+
+	(void)state;
+	memset(text + n, 'x', 4000);
+	n += 4000;
+	n += (size_t)sprintf(text + n, "\nnnodes = 2\n");
+	bed_make(&b, false);
+	assert_outcome(read_ini(&b, text, n), 0, &b.why, NULL);
+	assert_string_equal(settings_where(&b.s, SET_NNODES), "f.ini:3");
+	bed_done(&b);
+}
+
+static void test_long_section(void **state)
+{
+	(void)state;
+	for (size_t len = 40; len < 60; len++) {
+		struct bed b;
+		char text[200];
+		size_t n = (size_t)sprintf(text, "[launchd%*s]\nnnodes = 2\n", (int)len, "");
+
+		bed_make(&b, false);
+		assert_outcome(read_ini(&b, text, n), -EINVAL, &b.why, "f.ini:");
+		assert_null(settings_text(&b.s, SET_NNODES));
+		bed_done(&b);
+	}
+}
+
+static void test_file(void **state)
+{
+	char path[] = "/tmp/launchd_test_ini_XXXXXX";
+	static const char text[] = "[launchd]\nnnodes = 2\n";
+	int fd = mkstemp(path);
+	struct bed b;
+	int rc, absent, directory, needed;
+
+	(void)state;
+	assert_true(fd >= 0);
+	bed_make(&b, false);
+	rc = write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1 ?
+		settings_load_file(&b.s, path, LEVEL_FILE, false, &b.why) :
+		-EIO;
+	(void)close(fd);
+	(void)unlink(path);
+	assert_int_equal(rc, 0);
+	assert_string_equal(settings_where(&b.s, SET_NNODES), arena_printf(&b.arena, "%s:2", path));
+	absent = settings_load_file(&b.s, path, LEVEL_FILE, true, &b.why);
+	assert_outcome(absent, 0, &b.why, NULL);
+	needed = settings_load_file(&b.s, path, LEVEL_FILE, false, &b.why);
+	assert_outcome(needed, -EINVAL, &b.why, path);
+	b.why = (struct failure){ 0 };
+	directory = settings_load_file(&b.s, "/tmp", LEVEL_FILE, true, &b.why);
+	assert_outcome(directory, -EINVAL, &b.why, "/tmp");
+	bed_done(&b);
+}
+
+static void test_unset(void **state)
+{
+	static const char text[] = "[launchd]\nunset-env = A, B\n";
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	assert_outcome(read_ini(&b, text, strlen(text)), 0, &b.why, NULL);
+	assert_string_equal(b.s.env->name, "A");
+	assert_null(b.s.env->value);
+	assert_string_equal(b.s.env->next->name, "B");
+	assert_null(b.s.env->next->next);
+	bed_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_taken, taken);
+	SUITE_ROWS(&s, test_refused, refused);
+	suite_add(&s, "a NUL byte is refused with its line", test_nul, NULL, NULL);
+	suite_add(&s, "a line is read whole or refused, at every length", test_long, NULL, NULL);
+	suite_add(&s, "a long line's tail is never another line", test_long_tail, NULL, NULL);
+	suite_add(&s, "a comment may be of any length", test_long_comment, NULL, NULL);
+	suite_add(&s, "a long section's name is never cut", test_long_section, NULL, NULL);
+	suite_add(&s, "a file, one that is absent, one that is none", test_file, NULL, NULL);
+	suite_add(&s, "unset-env takes a list", test_unset, NULL, NULL);
+	return suite_run(&s);
+}

@@ -1,0 +1,325 @@
+/* test_master.c - where worker 0 listens: the whole order of places. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/vec.h"
+#include "daemon/facts.h"
+#include "daemon/plan/topology.h"
+
+struct put {
+	enum setting_id id;
+	const char *text;
+	enum level level;
+};
+
+#define CLI(id, text) { SET_##id, text, LEVEL_COMMAND_LINE }
+#define ADDR_OF_US "10.0.0.7"
+
+static const struct master_row {
+	const char *says;
+	unsigned nnodes;
+	enum launcher launcher;
+	struct put put[4]; /* ends with text NULL */
+	const char *env[6];
+	const char *addr;
+	unsigned port;
+	const char *addr_from, *port_from; /* "given": a setting; NULL: not looked at */
+	const char *note;                  /* part of a note; NULL: no warning */
+} found[] = {
+	{ "one node: itself, and a free port", 1, LAUNCHER_NONE, { { 0 } }, { NULL }, "127.0.0.1",
+		0, "one node", "one node: a free port", NULL },
+	{ "a given address", 2, LAUNCHER_NONE, { CLI(MASTER_ADDR, "h") }, { NULL }, "h", 29500,
+		"given", "preset", NULL },
+	{ "a given address and port", 2, LAUNCHER_NONE,
+		{ CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "1234") }, { NULL }, "h", 1234, "given",
+		"given", NULL },
+	{ "a given port on one node", 1, LAUNCHER_NONE, { CLI(MASTER_PORT, "1234") }, { NULL },
+		"127.0.0.1", 1234, "one node", "given", NULL },
+	{ "a given address on one node leaves the port free", 1, LAUNCHER_NONE,
+		{ CLI(MASTER_ADDR, "h") }, { NULL }, "h", 0, "given", NULL, NULL },
+	{ "port 0 on one node is a free one", 1, LAUNCHER_NONE, { CLI(MASTER_PORT, "0") },
+		{ NULL }, "127.0.0.1", 0, NULL, "given", NULL },
+
+	{ "an endpoint with a port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h:1234") }, { NULL },
+		"h", 1234, "given", "given", NULL },
+	{ "an endpoint without a port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h") }, { NULL },
+		"h", 29500, "given", "preset", NULL },
+	{ "an endpoint without a port, with one of its own", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "h"), CLI(MASTER_PORT, "1234") }, { NULL }, "h", 1234, "given",
+		"given", NULL },
+	{ "c10d has a port of its own", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "h"), CLI(RDZV_BACKEND, "c10d") }, { NULL }, "h", 29400,
+		"given", "given", NULL },
+	{ "an IPv6 endpoint", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1]:1234") },
+		{ NULL }, "fe80::1", 1234, NULL, NULL, NULL },
+	{ "an IPv6 endpoint without a port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1]") },
+		{ NULL }, "fe80::1", 29500, NULL, NULL, NULL },
+	{ "a bare IPv6 address has no port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "fe80::1") },
+		{ NULL }, "fe80::1", 29500, NULL, NULL, NULL },
+	{ "an empty endpoint is none", 1, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "") }, { NULL },
+		"127.0.0.1", 0, "one node", NULL, NULL },
+	{ "endpoint and address of one opinion", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "h:1"), CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "1") },
+		{ NULL }, "h", 1, NULL, NULL, NULL },
+	{ "the higher level of the two spellings counts: the address", 2, LAUNCHER_NONE,
+		{ { SET_RDZV_ENDPOINT, "e:1", LEVEL_PET }, CLI(MASTER_ADDR, "h") }, { NULL }, "h",
+		29500, NULL, "preset", NULL },
+	{ "the higher level of the two spellings counts: the endpoint", 2, LAUNCHER_NONE,
+		{ { SET_MASTER_ADDR, "h", LEVEL_PET }, { SET_MASTER_PORT, "9", LEVEL_PET },
+			CLI(RDZV_ENDPOINT, "e:1") },
+		{ NULL }, "e", 1, NULL, NULL, "given=h has no effect" },
+	{ "an endpoint goes above another address beside it, which is said", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "a:1"), CLI(MASTER_ADDR, "b") }, { NULL }, "a", 1, NULL, NULL,
+		"given=b has no effect" },
+	{ "an endpoint goes above another port beside it, which is said", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "a:1"), CLI(MASTER_PORT, "2") }, { NULL }, "a", 1, NULL, NULL,
+		"given=2 has no effect" },
+	{ "brackets are for endpoints, but harmless", 2, LAUNCHER_NONE,
+		{ CLI(MASTER_ADDR, "[fe80::1]") }, { NULL }, "fe80::1", 29500, NULL, NULL, NULL },
+	{ "an IPv6 address and a port that is too long for a part of it", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "::1:29400") }, { NULL }, "::1", 29400, NULL, NULL, NULL },
+	{ "inside a worker the environment is that worker's", 1, LAUNCHER_NONE, { { 0 } },
+		{ "TORCHELASTIC_RUN_ID=x", "LOCAL_RANK=0", "MASTER_ADDR=node7", "MASTER_PORT=1" },
+		"127.0.0.1", 0, "one node", NULL, NULL },
+	{ "a port of a higher level than the endpoint's", 2, LAUNCHER_NONE,
+		{ { SET_RDZV_ENDPOINT, "e:1", LEVEL_PET }, CLI(MASTER_PORT, "9") }, { NULL }, "e",
+		9, NULL, NULL, NULL },
+
+	{ "on one node its own address", 1, LAUNCHER_NONE, { CLI(LOCAL_ADDR, "10.9.9.9") },
+		{ NULL }, "10.9.9.9", 0, "given", NULL, NULL },
+	{ "a master address is above it", 1, LAUNCHER_NONE,
+		{ CLI(LOCAL_ADDR, "10.9.9.9"), CLI(MASTER_ADDR, "h") }, { NULL }, "h", 0, "given",
+		NULL, NULL },
+	{ "on several nodes it has no effect", 2, LAUNCHER_NONE,
+		{ CLI(LOCAL_ADDR, "10.9.9.9"), CLI(MASTER_ADDR, "h") }, { NULL }, "h", 29500, NULL,
+		NULL, "--master_addr" },
+
+	{ "Azure, several nodes", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_MASTER_NODE=10.0.0.4:6000" },
+		"10.0.0.4", 6105, "AZ_BATCH_MASTER_NODE", "Azure ML's rule", NULL },
+	{ "Azure, several nodes, the port is kept", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_MASTER_NODE=10.0.0.4:6000",
+			"MASTER_PORT=1234" },
+		"10.0.0.4", 1234, NULL, "MASTER_PORT", NULL },
+	{ "Azure, several nodes, a host without a port", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_MASTER_NODE=10.0.0.4" }, "10.0.0.4",
+		6105, NULL, NULL, NULL },
+	{ "Azure, no word of the local size", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "AZ_BATCH_MASTER_NODE=10.0.0.4:6000" }, "10.0.0.4", 6105, NULL, NULL, NULL },
+	{ "Azure is above MASTER_ADDR", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_MASTER_NODE=10.0.0.4:6000",
+			"MASTER_ADDR=h" },
+		"10.0.0.4", 6105, NULL, NULL, NULL },
+	{ "Azure is below a given address", 2, LAUNCHER_OPEN_MPI, { CLI(MASTER_ADDR, "h") },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_MASTER_NODE=10.0.0.4:6000" }, "h",
+		29500, "given", "preset", NULL },
+	{ "Azure is below a given port", 2, LAUNCHER_OPEN_MPI, { CLI(MASTER_PORT, "77") },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_MASTER_NODE=10.0.0.4:6000" },
+		"10.0.0.4", 77, NULL, "given", NULL },
+	{ "Azure, one node", 1, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCHAI_MPI_MASTER_NODE=10.0.0.5" },
+		"10.0.0.5", 54965, "AZ_BATCHAI_MPI_MASTER_NODE", NULL, NULL },
+	{ "Azure, one node, nothing said of it", 1, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1" }, "127.0.0.1", 54965, NULL, NULL, NULL },
+	{ "Azure, one node, MASTER_* count for nothing", 1, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "MASTER_ADDR=h", "MASTER_PORT=1" }, "127.0.0.1",
+		54965, NULL, NULL, NULL },
+	{ "Azure, all launchers on one host, with a warning", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=2" }, "127.0.0.1", 54965, NULL, NULL,
+		"mpirun started 2 launchers on this host" },
+	{ "Azure, several launchers on each host, with a warning", 4, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=2", "AZ_BATCH_MASTER_NODE=10.0.0.4:1" }, "10.0.0.4",
+		6105, NULL, NULL, "mpirun started 2 launchers" },
+	{ "Azure's variables say nothing without Open MPI", 1, LAUNCHER_NONE, { { 0 } },
+		{ "AZ_BATCH_MASTER_NODE=10.0.0.4:6000" }, "127.0.0.1", 0, "one node", NULL, NULL },
+	{ "an empty variable of Azure's is none", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "AZ_BATCH_MASTER_NODE=", "MASTER_ADDR=h" }, "h", 29500, "MASTER_ADDR", NULL,
+		NULL },
+
+	{ "MASTER_ADDR", 2, LAUNCHER_NONE, { { 0 } }, { "MASTER_ADDR=h" }, "h", 29500,
+		"MASTER_ADDR", "preset", NULL },
+	{ "MASTER_ADDR and the port beside it", 2, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=h", "MASTER_PORT=1234" }, "h", 1234, NULL, "MASTER_PORT", NULL },
+	{ "MASTER_PORT beside an address that is not used", 2, LAUNCHER_NONE,
+		{ CLI(MASTER_ADDR, "h") }, { "MASTER_ADDR=x", "MASTER_PORT=1234" }, "h", 29500,
+		"given", "preset", NULL },
+	{ "MASTER_PORT alone says nothing", 1, LAUNCHER_NONE, { { 0 } }, { "MASTER_PORT=1234" },
+		"127.0.0.1", 0, NULL, NULL, NULL },
+	{ "a given port beside MASTER_ADDR", 2, LAUNCHER_NONE, { CLI(MASTER_PORT, "9") },
+		{ "MASTER_ADDR=h", "MASTER_PORT=1234" }, "h", 9, "MASTER_ADDR", "given", NULL },
+	{ "one node: a foreign MASTER_ADDR is ignored, with its port", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=other", "MASTER_PORT=1234" }, "127.0.0.1", 0, "one node", NULL,
+		"MASTER_ADDR=other is not this host" },
+	{ "one node: our own name is not foreign", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=node7", "MASTER_PORT=1234" }, "node7", 1234, "MASTER_ADDR",
+		"MASTER_PORT", NULL },
+	{ "one node: our own name with its domain", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=node7.example.org" }, "node7.example.org", 0, "MASTER_ADDR", NULL,
+		NULL },
+	{ "one node: our name in another domain is foreign", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=node7.example.com" }, "127.0.0.1", 0, "one node", NULL,
+		"not this host" },
+	{ "one node: a name that begins as ours is foreign", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=node77" }, "127.0.0.1", 0, "one node", NULL, "not this host" },
+	{ "one node: an address of ours", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=" ADDR_OF_US, "MASTER_PORT=1" }, ADDR_OF_US, 1, "MASTER_ADDR", NULL,
+		NULL },
+	{ "one node: an IPv6 address of ours, spelled another way", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=FE80:0:0::1" }, "FE80:0:0::1", 0, "MASTER_ADDR", NULL, NULL },
+	{ "one node: loopback is never foreign", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=127.1.2.3" }, "127.1.2.3", 0, "MASTER_ADDR", NULL, NULL },
+	{ "one node: localhost is never foreign", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=localhost" }, "localhost", 0, "MASTER_ADDR", NULL, NULL },
+	{ "one node: a name that looks like loopback is foreign", 1, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=127.example.com" }, "127.0.0.1", 0, "one node", NULL,
+		"not this host" },
+
+	{ "the system's file", 2, LAUNCHER_NONE,
+		{ { SET_MASTER_ADDR, "f", LEVEL_SYSTEM_FILE },
+			{ SET_MASTER_PORT, "5", LEVEL_SYSTEM_FILE } },
+		{ NULL }, "f", 5, "given", "given", NULL },
+	{ "the system's file is below MASTER_ADDR", 2, LAUNCHER_NONE,
+		{ { SET_MASTER_ADDR, "f", LEVEL_SYSTEM_FILE } }, { "MASTER_ADDR=h" }, "h", 29500,
+		"MASTER_ADDR", NULL, NULL },
+	{ "the system's file is above Slurm", 2, LAUNCHER_SLURM,
+		{ { SET_MASTER_ADDR, "f", LEVEL_SYSTEM_FILE } }, { "SLURM_JOB_NODELIST=s[1-2]" },
+		"f", 29500, NULL, NULL, NULL },
+	{ "Slurm's first host", 2, LAUNCHER_SLURM, { { 0 } }, { "SLURM_JOB_NODELIST=s[01-04],t" },
+		"s01", 29500, "SLURM_JOB_NODELIST", "preset", NULL },
+	{ "the step's hosts are above the job's", 2, LAUNCHER_SLURM, { { 0 } },
+		{ "SLURM_JOB_NODELIST=s[01-04]", "SLURM_STEP_NODELIST=s03" }, "s03", 29500,
+		"SLURM_STEP_NODELIST", NULL, NULL },
+	{ "MASTER_ADDR is above Slurm", 2, LAUNCHER_SLURM, { { 0 } },
+		{ "SLURM_JOB_NODELIST=s[01-04]", "MASTER_ADDR=h" }, "h", 29500, "MASTER_ADDR",
+		NULL, NULL },
+	{ "Slurm on one node", 1, LAUNCHER_SLURM, { { 0 } }, { "SLURM_JOB_NODELIST=s01" },
+		"127.0.0.1", 0, "one node", NULL, NULL },
+
+	{ "standalone", 1, LAUNCHER_NONE, { CLI(STANDALONE, "1") },
+		{ "MASTER_ADDR=h", "MASTER_PORT=1" }, "127.0.0.1", 0, "given", "given", NULL },
+	{ "standalone overrides given values, with a warning", 1, LAUNCHER_NONE,
+		{ CLI(STANDALONE, "1"), CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "1") }, { NULL },
+		"127.0.0.1", 0, "given", "given", "no effect" },
+};
+
+static const struct failing_row {
+	const char *says;
+	unsigned nnodes;
+	enum launcher launcher;
+	struct put put[4];
+	const char *env[6];
+	const char *part[3];
+} failing[] = {
+	{ "several nodes and no way to know", 2, LAUNCHER_NONE, { { 0 } }, { NULL },
+		{ "--master_addr", "MASTER_ADDR", "2 nodes" } },
+	{ "several nodes under Open MPI and no way to know", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1" }, { "--master_addr", "MASTER_ADDR" } },
+	{ "empty variables are no way to know", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "MASTER_ADDR=", "AZ_BATCH_MASTER_NODE=" }, { "--master_addr" } },
+	{ "a local size that is no number", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=x" }, { "OMPI_COMM_WORLD_LOCAL_SIZE: \"x\"" } },
+	{ "a local size of 0", 2, LAUNCHER_OPEN_MPI, { { 0 } }, { "OMPI_COMM_WORLD_LOCAL_SIZE=0" },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE: \"0\"" } },
+	{ "Azure's node without a host", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "AZ_BATCH_MASTER_NODE=:6000" }, { "AZ_BATCH_MASTER_NODE: \":6000\"" } },
+	{ "Azure with a port that is none", 2, LAUNCHER_OPEN_MPI, { { 0 } },
+		{ "AZ_BATCH_MASTER_NODE=h:1", "MASTER_PORT=abc" }, { "MASTER_PORT: \"abc\"" } },
+	{ "a port of the environment that is none", 2, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=h", "MASTER_PORT=65536" }, { "MASTER_PORT: \"65536\"" } },
+	{ "port 0 of the environment", 2, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=h", "MASTER_PORT=0" }, { "MASTER_PORT: \"0\"" } },
+	{ "port 0 for several nodes", 2, LAUNCHER_NONE,
+		{ CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "0") }, { NULL }, { "given: port 0" } },
+	{ "port 0 of an endpoint for several nodes", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "h:0") }, { NULL }, { "given: port 0" } },
+	{ "an endpoint without a host", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, ":1") }, { NULL },
+		{ "given: \":1\" is not HOST[:PORT]" } },
+	{ "an endpoint with a colon and no port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h:") },
+		{ NULL }, { "given: \"\" is not a port" } },
+	{ "an endpoint with a port that is none", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h:x") },
+		{ NULL }, { "given: \"x\" is not a port" } },
+	{ "an endpoint with an open bracket", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1") },
+		{ NULL }, { "given: \"[fe80::1\"" } },
+	{ "an endpoint with empty brackets", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[]:1") },
+		{ NULL }, { "given: \"[]:1\"" } },
+	{ "an endpoint with something behind the bracket", 2, LAUNCHER_NONE,
+		{ CLI(RDZV_ENDPOINT, "[::1]x") }, { NULL }, { "given: \"[::1]x\"" } },
+	{ "several addresses", 2, LAUNCHER_NONE, { CLI(MASTER_ADDR, "10.0.0.1 10.0.0.2") },
+		{ NULL }, { "is not one address" } },
+	{ "several addresses in the environment", 2, LAUNCHER_NONE, { { 0 } },
+		{ "MASTER_ADDR=10.0.0.1,10.0.0.2" }, { "MASTER_ADDR: ", "is not one address" } },
+	{ "several colons that are no address", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "a:b:1") },
+		{ NULL }, { "given: \"a:b:1\" is not HOST[:PORT]" } },
+};
+
+static void arrange(struct bed *b, const struct put *put, struct facts *facts,
+	const char *const *env)
+{
+	bed_make(b, false);
+	for (size_t i = 0; i < 4 && put[i].text; i++)
+		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
+			(struct origin){ put[i].level, "given" }, &b->why), 0);
+	*facts = (struct facts){ .env = env, .hostname = "node7.example.org" };
+	vec_add(&b->arena, &facts->addresses, "127.0.0.1");
+	vec_add(&b->arena, &facts->addresses, ADDR_OF_US);
+	vec_add(&b->arena, &facts->addresses, "fe80::1");
+}
+
+static void test_found(void **state)
+{
+	const struct master_row *row = *state;
+	const struct identity id = { row->nnodes, 0, "test", "test" };
+	struct master m = { 0 };
+	struct facts facts;
+	struct bed b;
+	int rc;
+
+	arrange(&b, row->put, &facts, row->env);
+	rc = master_find(
+		&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
+	assert_outcome(rc, 0, &b.why, NULL);
+	assert_string_equal(m.addr, row->addr);
+	assert_int_equal(m.port, row->port);
+	if (row->addr_from)
+		assert_string_equal(m.addr_from, row->addr_from);
+	if (row->port_from)
+		assert_string_equal(m.port_from, row->port_from);
+	assert_true(m.addr_from && m.port_from);
+	if (row->note) {
+		assert_non_null(b.notes.first);
+		assert_contains(b.notes.first->text, row->note);
+	} else {
+		assert_note(&b.notes, NOTE_INFO, NULL);
+	}
+	bed_done(&b);
+}
+
+static void test_failing(void **state)
+{
+	const struct failing_row *row = *state;
+	const struct identity id = { row->nnodes, 0, "test", "test" };
+	struct master m = { .addr = "untouched" };
+	struct facts facts;
+	struct bed b;
+	int rc;
+
+	arrange(&b, row->put, &facts, row->env);
+	rc = master_find(
+		&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
+	assert_outcome(rc, -EINVAL, &b.why, row->part[0]);
+	for (size_t i = 1; i < 3 && row->part[i]; i++)
+		assert_contains(b.why.text, row->part[i]);
+	assert_string_equal(m.addr, "untouched");
+	bed_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_found, found);
+	SUITE_ROWS(&s, test_failing, failing);
+	return suite_run(&s);
+}

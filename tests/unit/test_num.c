@@ -1,0 +1,90 @@
+/* test_num.c - strict numbers. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+
+#include "common/num.h"
+
+static const uint64_t UNTOUCHED = 4711;
+
+static const struct number_row {
+	const char *says, *text;
+	uint64_t min, max;
+	int rc;
+	uint64_t n;
+} numbers[] = {
+	{ "zero", "0", 0, 10, 0, 0 },
+	{ "leading zeros count for nothing", "0007", 0, 10, 0, 7 },
+	{ "the least", "3", 3, 10, 0, 3 },
+	{ "the most", "10", 3, 10, 0, 10 },
+	{ "one too few", "2", 3, 10, -ERANGE, 0 },
+	{ "one too many", "11", 3, 10, -ERANGE, 0 },
+	{ "the largest number of all", "18446744073709551615", 0, UINT64_MAX, 0, UINT64_MAX },
+	{ "one more than the largest", "18446744073709551616", 0, UINT64_MAX, -ERANGE, 0 },
+	{ "far more than the largest", "99999999999999999999999", 0, UINT64_MAX, -ERANGE, 0 },
+	{ "nothing", "", 0, 10, -EINVAL, 0 },
+	{ "a sign", "+1", 0, 10, -EINVAL, 0 },
+	{ "a negative number", "-1", 0, 10, -EINVAL, 0 },
+	{ "a blank before", " 1", 0, 10, -EINVAL, 0 },
+	{ "a blank behind", "1 ", 0, 10, -EINVAL, 0 },
+	{ "a newline behind", "1\n", 0, 10, -EINVAL, 0 },
+	{ "letters behind", "12abc", 0, 100, -EINVAL, 0 },
+	{ "hexadecimal", "0x1", 0, 10, -EINVAL, 0 },
+	{ "a fraction", "1.0", 0, 10, -EINVAL, 0 },
+	{ "digits of another script", "\xd9\xa3", 0, 10, -EINVAL, 0 },
+};
+
+static void test_number(void **state)
+{
+	const struct number_row *row = *state;
+	uint64_t n = UNTOUCHED;
+
+	assert_int_equal(num_parse(row->text, row->min, row->max, &n), row->rc);
+	assert_true(n == (row->rc == 0 ? row->n : UNTOUCHED));
+}
+
+static const struct seconds_row {
+	const char *says, *text;
+	int rc;
+	uint64_t ms;
+} seconds[] = {
+	{ "whole seconds", "30", 0, 30000 },
+	{ "none", "0", 0, 0 },
+	{ "a tenth", "0.5", 0, 500 },
+	{ "a hundredth", "0.05", 0, 50 },
+	{ "a thousandth", "1.001", 0, 1001 },
+	{ "trailing zeros", "1.500", 0, 1500 },
+	{ "the most", "100", 0, 100000 },
+	{ "the most, with decimals", "100.000", 0, 100000 },
+	{ "a little over the most", "100.001", -ERANGE, 0 },
+	{ "over the most", "101", -ERANGE, 0 },
+	{ "a number with more digits than any", "111111111111111111111111111", -EINVAL, 0 },
+	{ "more than an unsigned holds", "99999999999999999999", -ERANGE, 0 },
+	{ "finer than a millisecond", "1.0001", -EINVAL, 0 },
+	{ "no digit behind the point", "1.", -EINVAL, 0 },
+	{ "no digit before the point", ".5", -EINVAL, 0 },
+	{ "two points", "1.2.3", -EINVAL, 0 },
+	{ "a sign", "-1", -EINVAL, 0 },
+	{ "a unit", "30s", -EINVAL, 0 },
+	{ "an exponent", "1e2", -EINVAL, 0 },
+	{ "a comma", "0,5", -EINVAL, 0 },
+	{ "nothing", "", -EINVAL, 0 },
+};
+
+static void test_seconds(void **state)
+{
+	const struct seconds_row *row = *state;
+	uint64_t ms = UNTOUCHED;
+
+	assert_int_equal(num_parse_seconds(row->text, 100, &ms), row->rc);
+	assert_true(ms == (row->rc == 0 ? row->ms : UNTOUCHED));
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_number, numbers);
+	SUITE_ROWS(&s, test_seconds, seconds);
+	return suite_run(&s);
+}

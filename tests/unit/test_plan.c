@@ -1,0 +1,201 @@
+/* test_plan.c - ranks, and the decisions that only all values together allow. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "daemon/facts.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/topology.h"
+
+static const struct ranks_row {
+	const char *says;
+	unsigned nproc[4], nnodes, node_rank;
+	int rc;
+	unsigned first_rank, world_size;
+} ranks[] = {
+	{ "one worker", { 1 }, 1, 0, 0, 0, 1 },
+	{ "the first of equal nodes", { 8, 8 }, 2, 0, 0, 0, 16 },
+	{ "the last of equal nodes", { 8, 8, 8 }, 3, 2, 0, 16, 24 },
+	{ "unequal nodes", { 2, 5, 1, 4 }, 4, 2, 0, 7, 12 },
+	{ "the last of unequal nodes", { 2, 5, 1, 4 }, 4, 3, 0, 8, 12 },
+	{ "a node without workers", { 2, 0, 3 }, 3, 2, 0, 2, 5 },
+	{ "a rank beyond the nodes", { 1, 1 }, 2, 2, -ERANGE, 0, 0 },
+	{ "no nodes", { 0 }, 0, 0, -ERANGE, 0, 0 },
+	{ "as many as an int holds", { INT_MAX - 1, 1 }, 2, 1, 0, INT_MAX - 1, INT_MAX },
+	{ "one more than an int holds", { INT_MAX, 1 }, 2, 0, -ERANGE, 0, 0 },
+	{ "more than an unsigned holds", { UINT_MAX, UINT_MAX }, 2, 0, -ERANGE, 0, 0 },
+};
+
+static void test_ranks(void **state)
+{
+	const struct ranks_row *row = *state;
+	unsigned first = 77, size = 77;
+
+	assert_int_equal(plan_ranks(row->nproc, row->nnodes, row->node_rank, &first, &size),
+		row->rc);
+	assert_int_equal(first, row->rc ? 77 : row->first_rank);
+	assert_int_equal(size, row->rc ? 77 : row->world_size);
+}
+
+static const struct make_row {
+	const char *says;
+	unsigned nproc;
+	enum launcher launcher;
+	bool under_systemd;
+	struct {
+		enum setting_id id;
+		const char *text;
+	} put[2];
+	const char *env[3];
+	int rc;
+	const char *stdin_path; /* NULL: inherited */
+	const char *omp;        /* NULL: left as it is */
+	const char *note;       /* part of a note, or of the sentence; NULL: no note */
+} makes[] = {
+	{ "one worker of a user", 1, LAUNCHER_NONE, false, { { 0 } }, { NULL }, 0, NULL, NULL,
+		NULL },
+	{ "several workers get one thread, which is said", 2, LAUNCHER_NONE, false, { { 0 } },
+		{ NULL }, 0, NULL, "1", "OMP_NUM_THREADS" },
+	{ "threads that the user set stay", 2, LAUNCHER_NONE, false, { { 0 } },
+		{ "OMP_NUM_THREADS=4" }, 0, NULL, NULL, NULL },
+	{ "threads set to nothing are set", 2, LAUNCHER_NONE, false, { { 0 } },
+		{ "OMP_NUM_THREADS=" }, 0, NULL, NULL, NULL },
+	{ "threads by --env", 2, LAUNCHER_NONE, false, { { SET_ENV, "OMP_NUM_THREADS=4" } },
+		{ NULL }, 0, NULL, NULL, NULL },
+	{ "threads by --unset-env", 2, LAUNCHER_NONE, false,
+		{ { SET_UNSET_ENV, "OMP_NUM_THREADS" } }, { NULL }, 0, NULL, NULL, NULL },
+	{ "mpirun gives no input", 1, LAUNCHER_OPEN_MPI, false, { { 0 } }, { NULL }, 0, "/dev/null",
+		NULL, NULL },
+	{ "mpiexec gives no input", 1, LAUNCHER_HYDRA, false, { { 0 } }, { NULL }, 0, "/dev/null",
+		NULL, NULL },
+	{ "srun gives no input", 1, LAUNCHER_SLURM, false, { { 0 } }, { NULL }, 0, "/dev/null",
+		NULL, NULL },
+	{ "systemd gives no input", 1, LAUNCHER_NONE, true, { { 0 } }, { NULL }, 0, "/dev/null",
+		NULL, NULL },
+	{ "input is inherited on request", 1, LAUNCHER_OPEN_MPI, true,
+		{ { SET_STDIN, "inherit" } }, { NULL }, 0, NULL, NULL, NULL },
+	{ "no input on request", 1, LAUNCHER_NONE, false, { { SET_STDIN, "null" } }, { NULL }, 0,
+		"/dev/null", NULL, NULL },
+	{ "MPI's identity for several workers warns", 2, LAUNCHER_OPEN_MPI, false,
+		{ { SET_MPI_ENV, "keep" } }, { "OMP_NUM_THREADS=1" }, 0, "/dev/null", NULL,
+		"MPI_Init" },
+	{ "MPI's identity for one worker is fine", 1, LAUNCHER_OPEN_MPI, false,
+		{ { SET_MPI_ENV, "keep" } }, { NULL }, 0, "/dev/null", NULL, NULL },
+	{ "a device for each worker", 2, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
+		{ "CUDA_VISIBLE_DEVICES=3,5", "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
+	{ "no list of devices is long enough", 2, LAUNCHER_NONE, false,
+		{ { SET_VIRTUAL_LOCAL_RANK, "1" } }, { "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
+	{ "too few devices", 3, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
+		{ "CUDA_VISIBLE_DEVICES=3,5" }, -EINVAL, NULL, NULL, "CUDA_VISIBLE_DEVICES=3,5" },
+	{ "an empty list of devices", 1, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
+		{ "CUDA_VISIBLE_DEVICES=" }, -EINVAL, NULL, NULL, "fewer devices" },
+	{ "AMD's list is the list of both", 2, LAUNCHER_NONE, false,
+		{ { SET_VIRTUAL_LOCAL_RANK, "1" } },
+		{ "CUDA_VISIBLE_DEVICES=3,5", "HIP_VISIBLE_DEVICES=1" }, -EINVAL, NULL, NULL,
+		"HIP_VISIBLE_DEVICES=1" },
+	{ "a short list without virtual ranks is the user's matter", 2, LAUNCHER_NONE, false,
+		{ { 0 } }, { "CUDA_VISIBLE_DEVICES=3", "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
+};
+
+static void test_make(void **state)
+{
+	const struct make_row *row = *state;
+	const char *env[4] = { row->env[0], row->env[1], row->env[2], NULL };
+	const struct facts facts = { .env = env, .hostname = "h", .cpus = 8, .random_id = "",
+		.under_systemd = row->under_systemd };
+	const struct topology t = { row->launcher, { 1, 0, "", "" }, { "127.0.0.1", 0, "", "" },
+		row->nproc, "" };
+	struct plan p = { 0 };
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	for (size_t i = 0; i < 2 && row->put[i].text; i++)
+		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
+			(struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why), 0);
+	rc = plan_make(&b.s, &facts, &t, &row->nproc, &p, &b.notes, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->note : NULL);
+	if (rc == 0) {
+		assert_int_equal(p.stdio[0].how, row->stdin_path ? STDIO_FILE : STDIO_INHERIT);
+		if (row->stdin_path)
+			assert_string_equal(p.stdio[0].path, row->stdin_path);
+		assert_int_equal(p.stdio[1].how, STDIO_INHERIT);
+		assert_int_equal(p.stdio[2].how, STDIO_INHERIT);
+		assert_true((p.omp_num_threads == NULL) == (row->omp == NULL));
+		assert_true(row->note == NULL || b.notes.first != NULL);
+		if (row->note)
+			assert_contains(b.notes.first->text, row->note);
+		else
+			assert_note(&b.notes, NOTE_VERBOSE, NULL);
+	}
+	bed_done(&b);
+}
+
+/* The numbers of the other nodes' workers are an input. */
+static void test_unequal(void **state)
+{
+	const unsigned nproc[] = { 2, 3, 4 };
+	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
+	const struct topology t = {
+		LAUNCHER_NONE, { 3, 1, "", "" }, { "h", 29500, "", "" }, 3, ""
+	};
+	struct worker_rank r;
+	struct plan p;
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0, &b.why, NULL);
+	r = plan_rank(&p, 2);
+	assert_int_equal(r.rank, 4);
+	assert_int_equal(r.local_rank, 2);
+	assert_int_equal(r.world_size, 9);
+	assert_int_equal(r.local_world_size, 3);
+	assert_int_equal(r.node_rank, 1);
+	assert_int_equal(r.nnodes, 3);
+	bed_done(&b);
+}
+
+static void test_too_many(void **state)
+{
+	static unsigned nproc[65536];
+	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
+	const struct topology t = {
+		LAUNCHER_NONE, { 65536, 0, "", "" }, { "h", 29500, "", "" }, 65536, ""
+	};
+	struct plan p;
+	struct bed b;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof nproc / sizeof *nproc; i++)
+		nproc[i] = 65536;
+	bed_make(&b, false);
+	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), -EINVAL, &b.why,
+		"too many");
+	bed_done(&b);
+}
+
+static void test_error_file(void **state)
+{
+	const struct attempt attempt = { 2, "1", "/run/x" };
+	struct arena a = { 0 };
+
+	(void)state;
+	assert_string_equal(
+		plan_error_file(&attempt, 7, &a), "/run/x/attempt_2_local_rank_7_error.json");
+	arena_done(&a);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_ranks, ranks);
+	SUITE_ROWS(&s, test_make, makes);
+	suite_add(&s, "nodes may have unequal numbers of workers", test_unequal, NULL, NULL);
+	suite_add(&s, "a job beyond all bounds is refused", test_too_many, NULL, NULL);
+	suite_add(&s, "an error file names its attempt and worker", test_error_file, NULL, NULL);
+	return suite_run(&s);
+}

@@ -1,0 +1,178 @@
+/* test_program.c - what workers will execute, found before any is started. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "daemon/facts.h"
+#include "daemon/program.h"
+
+/* The tree that all rows look at; modes are what matters. */
+static char yard[] = "/tmp/launchd_test_program_XXXXXX";
+
+static const struct entry {
+	const char *path;
+	mode_t mode; /* 0: a directory */
+} tree[] = {
+	{ "bin", 0 },
+	{ "bin/python3", 0700 },
+	{ "bin/python", 0700 },
+	{ "bin/tool", 0700 },
+	{ "old", 0 },
+	{ "old/python", 0700 },
+	{ "locked", 0 },
+	{ "locked/python3", 0600 },
+	{ "locked/tool", 0600 },
+	{ "empty", 0 },
+	{ "t.py", 0600 },
+	{ "package", 0 },
+	{ "package/__main__.py", 0600 },
+};
+
+static const struct program_row {
+	const char *says;
+	const char *path;   /* PATH; '%' is the yard; NULL: not set */
+	const char *python; /* --python; NULL: not given */
+	bool no_python, module;
+	const char *script, *args[3];
+	int rc;
+	const char *program; /* or part of the sentence */
+	const char *from;
+} rows[] = {
+	{ "python3 on PATH", "%/empty:%/bin", NULL, false, false, "%/t.py", { NULL }, 0,
+		"%/bin/python3", "PATH" },
+	{ "python where there is no python3", "%/old", NULL, false, false, "%/t.py", { NULL }, 0,
+		"%/old/python", "PATH" },
+	{ "a file that may not be executed is passed over", "%/locked:%/bin", NULL, false, false,
+		"%/t.py", { NULL }, 0, "%/bin/python3", "PATH" },
+	{ "the Python that is named, by its path", "%/bin", "%/old/python", false, false,
+		"%/t.py", { NULL }, 0, "%/old/python", "--python" },
+	{ "the Python that is named, on PATH", "%/bin", "python", false, false, "%/t.py",
+		{ NULL }, 0, "%/bin/python", "--python" },
+	{ "a module need not be a file", "%/bin", NULL, false, true, "pkg.train", { NULL }, 0,
+		"%/bin/python3", "PATH" },
+	{ "a package is a script", "%/bin", NULL, false, false, "%/package", { NULL }, 0,
+		"%/bin/python3", "PATH" },
+	{ "standard input is a script", "%/bin", NULL, false, false, "-", { NULL }, 0,
+		"%/bin/python3", "PATH" },
+	{ "a program by its path", "%/bin", NULL, true, false, "%/bin/tool", { NULL }, 0,
+		"%/bin/tool", "script" },
+	{ "a program on PATH", "%/bin", NULL, true, false, "tool", { NULL }, 0, "%/bin/tool",
+		"script" },
+	{ "python as a program is no mistake", "%/bin", NULL, true, false, "python3",
+		{ "t.py", NULL }, 0, "%/bin/python3", "script" },
+
+	{ "no Python at all", "%/empty", NULL, false, false, "%/t.py", { NULL }, -ENOENT,
+		"--python", NULL },
+	{ "the Python that is named is not there", "%/bin", "%/none", false, false, "%/t.py",
+		{ NULL }, -ENOENT, "--python: %/none: no such file", NULL },
+	{ "the Python that is named may not be executed", "%/bin", "%/locked/python3", false,
+		false, "%/t.py", { NULL }, -EACCES, "%/locked/python3", NULL },
+	{ "a script that is not there", "%/bin", NULL, false, false, "%/none.py", { NULL },
+		-ENOENT, "%/none.py: no such file", NULL },
+	{ "a directory without __main__.py", "%/bin", NULL, false, false, "%/empty", { NULL },
+		-EACCES, "__main__.py", NULL },
+	{ "a program that is not there", "%/bin", NULL, true, false, "none", { NULL }, -ENOENT,
+		"none", NULL },
+	{ "a program that may not be executed", "%/locked", NULL, true, false, "tool", { NULL },
+		-EACCES, "tool", NULL },
+	{ "a directory is no program", "%/bin", NULL, true, false, "%/empty", { NULL }, -EACCES,
+		"%/empty", NULL },
+	{ "an empty name is no program", "%/bin", NULL, true, false, "", { NULL }, -ENOENT, "",
+		NULL },
+	{ "python before the script", "%/bin", NULL, false, false, "python",
+		{ "%/t.py", "x", NULL }, -EINVAL, "drop that word", NULL },
+	{ "python3.11 with an option before the script", "%/bin", NULL, false, false,
+		"/usr/bin/python3.11", { "-u", "t.py", NULL }, -EINVAL, "drop that word", NULL },
+};
+
+static int yard_make(void **state)
+{
+	(void)state;
+	if (!mkdtemp(yard))
+		return -1;
+	for (size_t i = 0; i < sizeof tree / sizeof *tree; i++) {
+		char path[128];
+		int fd;
+
+		(void)snprintf(path, sizeof path, "%s/%s", yard, tree[i].path);
+		if (!tree[i].mode) {
+			if (mkdir(path, 0700) < 0)
+				return -1;
+			continue;
+		}
+		fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, tree[i].mode);
+		if (fd < 0)
+			return -1;
+		(void)close(fd);
+	}
+	return 0;
+}
+
+static int yard_done(void **state)
+{
+	(void)state;
+	for (size_t i = sizeof tree / sizeof *tree; i-- > 0;) {
+		char path[128];
+
+		(void)snprintf(path, sizeof path, "%s/%s", yard, tree[i].path);
+		(void)remove(path);
+	}
+	return rmdir(yard);
+}
+
+/* text with the yard for each '%'. */
+static const char *in_yard(struct arena *a, const char *text)
+{
+	const char *out = "";
+
+	for (; text && *text; text++)
+		out = *text == '%' ? arena_printf(a, "%s%s", out, yard) :
+				     arena_printf(a, "%s%c", out, *text);
+	return text ? out : NULL;
+}
+
+static void test_program(void **state)
+{
+	const struct program_row *row = *state;
+	const struct origin here = { LEVEL_COMMAND_LINE, "--python" };
+	struct program program = { 0 };
+	const char *env[2] = { NULL };
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	env[0] = arena_printf(&b.arena, "PATH=%s", in_yard(&b.arena, row->path));
+	if (row->python)
+		(void)settings_put(
+			&b.s, SET_PYTHON, in_yard(&b.arena, row->python), here, &b.why);
+	(void)settings_put(&b.s, SET_NO_PYTHON, row->no_python ? "1" : "0", here, &b.why);
+	(void)settings_put(&b.s, SET_MODULE, row->module ? "1" : "0", here, &b.why);
+	b.s.script = in_yard(&b.arena, row->script);
+	for (size_t i = 0; i < 3 && row->args[i]; i++)
+		vec_add(&b.arena, &b.s.args, in_yard(&b.arena, row->args[i]));
+	rc = program_find(&b.s, env, &b.arena, &program, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc ? in_yard(&b.arena, row->program) : NULL);
+	if (rc == 0) {
+		assert_string_equal(program.path, in_yard(&b.arena, row->program));
+		assert_string_equal(program.from, row->from);
+	}
+	bed_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+	int rc = yard_make(NULL) < 0 ? 2 : 0;
+
+	SUITE_ROWS(&s, test_program, rows);
+	if (rc == 0)
+		rc = suite_run(&s);
+	return yard_done(NULL) < 0 ? 2 : rc;
+}

@@ -1,0 +1,280 @@
+/* test_settings.c - the precedence of values, changes of the environment, what is supported. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Every pair of levels, in both orders. */
+static void test_levels(void **state)
+{
+	(void)state;
+	for (int first = LEVEL_PRESET; first <= LEVEL_COMMAND_LINE; first++)
+		for (int second = LEVEL_PRESET; second <= LEVEL_COMMAND_LINE; second++) {
+			struct bed b;
+			bool replaced = second >= first;
+
+			bed_make(&b, false);
+			assert_int_equal(settings_put(&b.s, SET_NNODES, "1",
+				(struct origin){ (enum level)first, "first" }, &b.why), 0);
+			assert_int_equal(settings_put(&b.s, SET_NNODES, "2",
+				(struct origin){ (enum level)second, "second" }, &b.why), 0);
+			assert_string_equal(settings_text(&b.s, SET_NNODES), replaced ? "2" : "1");
+			assert_int_equal(settings_number(&b.s, SET_NNODES), replaced ? 2 : 1);
+			assert_string_equal(
+				settings_where(&b.s, SET_NNODES), replaced ? "second" : "first");
+			bed_done(&b);
+		}
+}
+
+static const struct torchrun_row {
+	const char *says;
+	bool as_torchrun;
+	const char *use_env, *expand_args;
+} torchruns[] = {
+	{ "as launchd: an argument --local_rank, arguments as they are", false, "0", "0" },
+	{ "as torchrun: environment only, arguments are templates", true, "1", "1" },
+};
+
+static void test_torchrun(void **state)
+{
+	const struct torchrun_row *row = *state;
+	struct bed b;
+
+	bed_make(&b, row->as_torchrun);
+	assert_string_equal(settings_text(&b.s, SET_USE_ENV), row->use_env);
+	assert_string_equal(settings_text(&b.s, SET_EXPAND_ARGS), row->expand_args);
+	assert_false(settings_given(&b.s, SET_USE_ENV));
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_null(b.notes.first);
+	bed_done(&b);
+}
+
+/* What settings_check() makes of values from the command line. */
+static const struct check_row {
+	const char *says;
+	struct {
+		enum setting_id id;
+		const char *text;
+	} put[3]; /* ends with text NULL */
+	int rc;
+	const char *part; /* of the sentence, or of the warning; NULL: no warning */
+} checks[] = {
+	{ "later work at its default: --max-restarts 0", { { SET_MAX_RESTARTS, "0" } }, 0, NULL },
+	{ "later work: --max-restarts 3", { { SET_MAX_RESTARTS, "3" } }, -EINVAL,
+		"--here: \"3\" is not supported yet" },
+	{ "later work at its default: --redirects 0", { { SET_REDIRECTS, "0" } }, 0, NULL },
+	{ "later work: --redirects 3", { { SET_REDIRECTS, "3" } }, -EINVAL, "not supported yet" },
+	{ "later work at its default: --tee 0", { { SET_TEE, "0" } }, 0, NULL },
+	{ "later work: --tee 3", { { SET_TEE, "3" } }, -EINVAL, "not supported yet" },
+	{ "later work: --log-dir", { { SET_LOG_DIR, "/tmp" } }, -EINVAL, "not supported yet" },
+	{ "later work at its default: an empty --local-ranks-filter",
+		{ { SET_LOCAL_RANKS_FILTER, "" } }, 0, NULL },
+	{ "later work: --local-ranks-filter 0", { { SET_LOCAL_RANKS_FILTER, "0" } }, -EINVAL,
+		"not supported yet" },
+	{ "later work: --duplicate-stdout-filters", { { SET_DUPLICATE_STDOUT_FILTERS, "a" } },
+		-EINVAL, "not supported yet" },
+	{ "later work: --duplicate-stderr-filters", { { SET_DUPLICATE_STDERR_FILTERS, "a" } },
+		-EINVAL, "not supported yet" },
+	{ "later work: --log-line-prefix-template", { { SET_LOG_LINE_PREFIX_TEMPLATE, "x" } },
+		-EINVAL, "not supported yet" },
+	{ "later work at its default: --signals-to-handle",
+		{ { SET_SIGNALS_TO_HANDLE, "SIGTERM,SIGINT,SIGHUP,SIGQUIT" } }, 0, NULL },
+	{ "later work: --signals-to-handle", { { SET_SIGNALS_TO_HANDLE, "SIGTERM" } }, -EINVAL,
+		"not supported yet" },
+	{ "later work: --numa-binding", { { SET_NUMA_BINDING, "node" } }, -EINVAL,
+		"not supported yet" },
+	{ "no meaning here: --monitor-interval", { { SET_MONITOR_INTERVAL, "0.1" } }, 0,
+		"--here has no effect: a worker's end is seen at once" },
+	{ "no meaning here: --start-method", { { SET_START_METHOD, "spawn" } }, 0, "no effect" },
+	{ "no meaning here: --event-log-handler", { { SET_EVENT_LOG_HANDLER, "null" } }, 0,
+		"no effect" },
+	{ "refused with the way out: --run-path", { { SET_RUN_PATH, "1" } }, -EINVAL,
+		"leave it out" },
+	{ "refused with the way out: --logs-specs", { { SET_LOGS_SPECS, "x" } }, -EINVAL,
+		"redirect output inside the script" },
+	{ "asked not to: --run-path=0", { { SET_RUN_PATH, "0" } }, 0, NULL },
+	{ "no Python needs the environment", { { SET_NO_PYTHON, "1" } }, -EINVAL, "--use_env" },
+	{ "no Python with the environment", { { SET_NO_PYTHON, "1" }, { SET_USE_ENV, "1" } }, 0,
+		NULL },
+	{ "no Python excludes a module",
+		{ { SET_NO_PYTHON, "1" }, { SET_USE_ENV, "1" }, { SET_MODULE, "1" } }, -EINVAL,
+		"exclude each other" },
+	{ "quiet and verbose", { { SET_QUIET, "1" }, { SET_VERBOSE, "1" } }, -EINVAL,
+		"exclude each other" },
+	{ "a rendezvous time-out is said to have no effect", { { SET_RDZV_CONF, "timeout=5" } }, 0,
+		"timeout" },
+	{ "a rendezvous time-out that is no number", { { SET_RDZV_CONF, "join_timeout=x" } },
+		-EINVAL, "join_timeout=x" },
+	{ "another key of the rendezvous warns", { { SET_RDZV_CONF, "is_host=1" } }, 0,
+		"is_host has no effect" },
+};
+
+static void test_check(void **state)
+{
+	const struct check_row *row = *state;
+	const struct origin from = { LEVEL_LAUNCHD, "--here" };
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	for (size_t i = 0; i < 3 && row->put[i].text; i++)
+		assert_outcome(settings_put(&b.s, row->put[i].id, row->put[i].text, from, &b.why),
+			0, &b.why, NULL);
+	rc = settings_check(&b.s, &b.notes, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
+	if (rc == 0)
+		assert_note(&b.notes, NOTE_WARNING, row->part);
+	bed_done(&b);
+}
+
+static void test_quiet_above_verbose(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	assert_int_equal(settings_put(&b.s, SET_VERBOSE, "1",
+		(struct origin){ LEVEL_SYSTEM_FILE, "file" }, &b.why), 0);
+	assert_int_equal(settings_put(&b.s, SET_QUIET, "1",
+		(struct origin){ LEVEL_COMMAND_LINE, "--quiet" }, &b.why), 0);
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
+	bed_done(&b);
+}
+
+/* --env and --unset-env: one change a name. */
+static const struct env_row {
+	const char *says;
+	struct {
+		const char *name, *value;
+		enum level level;
+	} put[3]; /* ends with name NULL */
+	int rc;
+	const char *part; /* of the sentence; or the value that counts, NULL: removed */
+} envs[] = {
+	{ "set", { { "A", "1", LEVEL_FILE } }, 0, "1" },
+	{ "set to nothing", { { "A", "", LEVEL_FILE } }, 0, "" },
+	{ "removed", { { "A", NULL, LEVEL_FILE } }, 0, NULL },
+	{ "the last one wins", { { "A", "1", LEVEL_FILE }, { "A", "2", LEVEL_FILE } }, 0, "2" },
+	{ "removing what was set", { { "A", "1", LEVEL_FILE }, { "A", NULL, LEVEL_FILE } }, 0,
+		NULL },
+	{ "setting what was removed", { { "A", NULL, LEVEL_FILE }, { "A", "1", LEVEL_FILE } }, 0,
+		"1" },
+	{ "the higher level wins, also if it comes first",
+		{ { "A", "1", LEVEL_COMMAND_LINE }, { "A", "2", LEVEL_FILE } }, 0, "1" },
+	{ "the higher level wins if it comes last",
+		{ { "A", "1", LEVEL_SYSTEM_FILE }, { "A", NULL, LEVEL_FILE } }, 0, NULL },
+	{ "no name", { { "", "1", LEVEL_FILE } }, -EINVAL, "can't be the name of a variable" },
+	{ "a name with '='", { { "A=B", NULL, LEVEL_FILE } }, -EINVAL, "\"A=B\"" },
+	{ "RANK is launchd's", { { "RANK", "1", LEVEL_FILE } }, -EINVAL, "--node_rank" },
+	{ "removing WORLD_SIZE", { { "WORLD_SIZE", NULL, LEVEL_FILE } }, -EINVAL, "WORLD_SIZE" },
+	{ "MASTER_ADDR has its flag", { { "MASTER_ADDR", "h", LEVEL_FILE } }, -EINVAL,
+		"--master_addr" },
+	{ "TORCHELASTIC_RUN_ID has its flag", { { "TORCHELASTIC_RUN_ID", "h", LEVEL_FILE } },
+		-EINVAL, "--rdzv-id" },
+	{ "a name that only begins as one of launchd's", { { "RANKS", "1", LEVEL_FILE } }, 0, "1" },
+	{ "OMP_NUM_THREADS is the user's", { { "OMP_NUM_THREADS", "4", LEVEL_FILE } }, 0, "4" },
+};
+
+static void test_env(void **state)
+{
+	const struct env_row *row = *state;
+	struct bed b;
+	int rc = 0;
+
+	bed_make(&b, false);
+	for (size_t i = 0; i < 3 && row->put[i].name && rc == 0; i++)
+		rc = settings_put_env(&b.s, row->put[i].name, row->put[i].value,
+			(struct origin){ row->put[i].level, "--here" }, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
+	if (rc == 0) {
+		assert_non_null(b.s.env);
+		assert_null(b.s.env->next);
+		assert_string_equal(b.s.env->name, row->put[0].name);
+		assert_true((b.s.env->value == NULL) == (row->part == NULL));
+		if (row->part)
+			assert_string_equal(b.s.env->value, row->part);
+	} else {
+		assert_null(b.s.env);
+	}
+	bed_done(&b);
+}
+
+static const struct list_row {
+	const char *says;
+	enum setting_id id;
+	const char *text;
+	int rc;
+	const char *names; /* in order */
+} lists[] = {
+	{ "one name to remove", SET_UNSET_ENV, "A", 0, "A " },
+	{ "several", SET_UNSET_ENV, "A,B,C", 0, "A B C " },
+	{ "blanks around them", SET_UNSET_ENV, " A , B ", 0, "A B " },
+	{ "one of them twice", SET_UNSET_ENV, "A,B,A", 0, "A B " },
+	{ "a comma too many", SET_UNSET_ENV, "A,", -EINVAL, NULL },
+	{ "nothing", SET_UNSET_ENV, "", -EINVAL, NULL },
+	{ "only a blank", SET_UNSET_ENV, " ", -EINVAL, NULL },
+	{ "a value where a name belongs", SET_UNSET_ENV, "A=1", -EINVAL, NULL },
+	{ "NAME=VALUE", SET_ENV, "A=1", 0, "A " },
+	{ "a value with '=' and commas", SET_ENV, "A=b=c,d", 0, "A " },
+	{ "no value", SET_ENV, "A", -EINVAL, NULL },
+	{ "no name", SET_ENV, "=1", -EINVAL, NULL },
+};
+
+static void test_list(void **state)
+{
+	const struct list_row *row = *state;
+	const char *names = "";
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	rc = settings_put(
+		&b.s, row->id, row->text, (struct origin){ LEVEL_FILE, "--here" }, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? "--here" : NULL);
+	for (const struct env_change *c = b.s.env; c; c = c->next)
+		names = arena_printf(&b.arena, "%s%s ", names, c->name);
+	if (rc == 0)
+		assert_string_equal(names, row->names);
+	bed_done(&b);
+}
+
+static const struct find_row {
+	const char *says, *name;
+	enum setting_id id;
+	const char *nearest;
+} finds[] = {
+	{ "a name", "nnodes", SET_NNODES, "nnodes" },
+	{ "the other spelling", "nproc-per-node", SET_NPROC_PER_NODE, "nproc_per_node" },
+	{ "a letter too many", "nnnodes", SETTING_COUNT, "nnodes" },
+	{ "three letters wrong", "mester_aqqr", SETTING_COUNT, "master_addr" },
+	{ "far from any", "xyzzyxyzzy", SETTING_COUNT, NULL },
+	{ "too short to guess from", "x", SETTING_COUNT, NULL },
+	{ "nothing", "", SETTING_COUNT, NULL },
+};
+
+static void test_find(void **state)
+{
+	const struct find_row *row = *state;
+	const char *nearest = settings_nearest(row->name, strlen(row->name));
+
+	assert_int_equal(settings_find(row->name, strlen(row->name)), row->id);
+	assert_true((nearest == NULL) == (row->nearest == NULL));
+	if (nearest)
+		assert_string_equal(nearest, row->nearest);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_torchrun, torchruns);
+	SUITE_ROWS(&s, test_check, checks);
+	SUITE_ROWS(&s, test_env, envs);
+	SUITE_ROWS(&s, test_list, lists);
+	SUITE_ROWS(&s, test_find, finds);
+	suite_add(&s, "a value replaces one of the same or of a lower level", test_levels, NULL,
+		NULL);
+	suite_add(&s, "quiet above verbose is no contradiction", test_quiet_above_verbose, NULL,
+		NULL);
+	return suite_run(&s);
+}

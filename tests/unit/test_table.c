@@ -1,0 +1,88 @@
+/* test_table.c - what every row of the table of settings must hold. */
+#include "tests/unit/unit.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "common/name.h"
+
+static void test_names(void **state)
+{
+	(void)state;
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const struct setting_row *row = &setting_rows[id];
+
+		assert_non_null(row->flag);
+		for (const char *p = row->flag; *p; p++)
+			assert_true(islower((unsigned char)*p) || *p == '-' || *p == '_');
+		for (int other = 0; other < id; other++) {
+			const struct setting_row *o = &setting_rows[other];
+
+			assert_false(name_equal(o->flag, row->flag, strlen(row->flag)));
+			assert_true(!row->letter || row->letter != o->letter);
+			assert_true(!row->variable || !o->variable ||
+				strcmp(row->variable, o->variable) != 0);
+		}
+	}
+}
+
+static void test_presets(void **state)
+{
+	(void)state;
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const struct setting_row *row = &setting_rows[id];
+		struct bed b;
+
+		bed_make(&b, false);
+		if (row->preset) {
+			int rc = settings_put(&b.s, (enum setting_id)id, row->preset,
+				(struct origin){ LEVEL_COMMAND_LINE, row->flag }, &b.why);
+
+			assert_outcome(rc, 0, &b.why, NULL);
+		}
+		assert_true(row->preset != NULL || !settings_text(&b.s, (enum setting_id)id));
+		assert_true(row->kind != KIND_FLAG || row->preset);
+		bed_done(&b);
+	}
+}
+
+static void test_kinds(void **state)
+{
+	(void)state;
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const struct setting_row *row = &setting_rows[id];
+		bool counts = row->kind == KIND_COUNT || row->kind == KIND_NPROC ||
+			row->kind == KIND_NNODES;
+
+		assert_true(row->kind == KIND_FLAG || row->metavar);
+		assert_true(row->kind != KIND_CHOICE || row->choices);
+		assert_true(!counts || row->max > row->min);
+		assert_true(!row->optional || row->choices);
+		assert_true(!row->pet || row->original);
+	}
+}
+
+/* A row without help is one nobody can find. */
+static void test_help(void **state)
+{
+	(void)state;
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const char *help = setting_rows[id].help;
+
+		assert_true(help && *help);
+		assert_null(strchr(help, '\n'));
+	}
+	for (int g = 0; g < GROUP_COUNT; g++)
+		assert_true(setting_group_titles[g] && *setting_group_titles[g]);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	suite_add(&s, "names, letters and variables are there once", test_names, NULL, NULL);
+	suite_add(&s, "every preset is a value of its setting", test_presets, NULL, NULL);
+	suite_add(&s, "every kind has what it needs", test_kinds, NULL, NULL);
+	suite_add(&s, "every setting has help, every group a title", test_help, NULL, NULL);
+	return suite_run(&s);
+}

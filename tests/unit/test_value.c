@@ -1,0 +1,114 @@
+/* test_value.c - every kind of value: its spellings and its bounds. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+
+static const struct value_row {
+	const char *says;
+	enum setting_id id;
+	const char *text;
+	int rc;
+	uint64_t number;
+} values[] = {
+	{ "a flag: 1", SET_USE_ENV, "1", 0, 1 },
+	{ "a flag: 0", SET_USE_ENV, "0", 0, 0 },
+	{ "a flag: true", SET_USE_ENV, "true", 0, 1 },
+	{ "a flag: off", SET_USE_ENV, "off", 0, 0 },
+	{ "a flag: no", SET_USE_ENV, "no", 0, 0 },
+	{ "a flag: nothing", SET_USE_ENV, "", -EINVAL, 0 },
+	{ "a flag: 2", SET_USE_ENV, "2", -EINVAL, 0 },
+	{ "a flag: True as Python writes it", SET_USE_ENV, "True", 0, 1 },
+	{ "a flag: False as Python writes it", SET_USE_ENV, "False", 0, 0 },
+	{ "a flag: TRUE", SET_USE_ENV, "TRUE", -EINVAL, 0 },
+	{ "a count: the least", SET_NODE_RANK, "0", 0, 0 },
+	{ "a count: the most", SET_NODE_RANK, "65535", 0, 65535 },
+	{ "a count: one too many", SET_NODE_RANK, "65536", -EINVAL, 0 },
+	{ "a count: negative", SET_NODE_RANK, "-1", -EINVAL, 0 },
+	{ "a port: 0 is a free one", SET_MASTER_PORT, "0", 0, 0 },
+	{ "a port: the most", SET_MASTER_PORT, "65535", 0, 65535 },
+	{ "a port: too large", SET_MASTER_PORT, "65536", -EINVAL, 0 },
+	{ "nproc: a number", SET_NPROC_PER_NODE, "8", 0, 8 },
+	{ "nproc: the most", SET_NPROC_PER_NODE, "65536", 0, 65536 },
+	{ "nproc: too many", SET_NPROC_PER_NODE, "65537", -EINVAL, 0 },
+	{ "nproc: none", SET_NPROC_PER_NODE, "0", -EINVAL, 0 },
+	{ "nproc: auto", SET_NPROC_PER_NODE, "auto", 0, 0 },
+	{ "nproc: cpu", SET_NPROC_PER_NODE, "cpu", 0, 0 },
+	{ "nproc: gpu", SET_NPROC_PER_NODE, "gpu", 0, 0 },
+	{ "nproc: a word it does not know", SET_NPROC_PER_NODE, "tpu", -EINVAL, 0 },
+	{ "nproc: a choice's beginning", SET_NPROC_PER_NODE, "aut", -EINVAL, 0 },
+	{ "nnodes: a number", SET_NNODES, "4", 0, 4 },
+	{ "nnodes: none", SET_NNODES, "0", -EINVAL, 0 },
+	{ "nnodes: the same number twice", SET_NNODES, "4:4", 0, 4 },
+	{ "nnodes: elastic", SET_NNODES, "1:4", -EINVAL, 0 },
+	{ "nnodes: the wrong way round", SET_NNODES, "4:1", -EINVAL, 0 },
+	{ "nnodes: half of a range", SET_NNODES, "4:", -EINVAL, 0 },
+	{ "nnodes: the other half", SET_NNODES, ":4", -EINVAL, 0 },
+	{ "nnodes: three numbers", SET_NNODES, "4:4:4", -EINVAL, 0 },
+	{ "nnodes: too many", SET_NNODES, "65537:65537", -EINVAL, 0 },
+	{ "seconds: whole", SET_SHUTDOWN_TIMEOUT, "30", 0, 30000 },
+	{ "seconds: a fraction", SET_SHUTDOWN_TIMEOUT, "0.25", 0, 250 },
+	{ "seconds: none", SET_SHUTDOWN_TIMEOUT, "0", 0, 0 },
+	{ "seconds: a year", SET_SHUTDOWN_TIMEOUT, "31536000", 0, 31536000000 },
+	{ "seconds: more than a year", SET_SHUTDOWN_TIMEOUT, "31536001", -EINVAL, 0 },
+	{ "seconds: negative", SET_SHUTDOWN_TIMEOUT, "-1", -EINVAL, 0 },
+	{ "seconds: a unit", SET_SHUTDOWN_TIMEOUT, "30s", -EINVAL, 0 },
+	{ "a text", SET_ROLE, "trainer", 0, 0 },
+	{ "a text: nothing", SET_ROLE, "", -EINVAL, 0 },
+	{ "a text that may be empty", SET_RDZV_ENDPOINT, "", 0, 0 },
+	{ "a choice: the first", SET_RDZV_BACKEND, "static", 0, 0 },
+	{ "a choice: the second", SET_RDZV_BACKEND, "c10d", 0, 1 },
+	{ "a choice: the third", SET_MPI_ENV, "keep", 0, 2 },
+	{ "a choice: another", SET_RDZV_BACKEND, "etcd", -EINVAL, 0 },
+	{ "a choice: two at once", SET_MPI_ENV, "scrub|keep", -EINVAL, 0 },
+	{ "a choice: nothing", SET_MPI_ENV, "", -EINVAL, 0 },
+	{ "conf: nothing", SET_RDZV_CONF, "", 0, 0 },
+	{ "conf: one", SET_RDZV_CONF, "timeout=5", 0, 0 },
+	{ "conf: several", SET_RDZV_CONF, "timeout=5,store_type=tcp", 0, 0 },
+	{ "conf: a value with '='", SET_RDZV_CONF, "a=b=c", 0, 0 },
+	{ "conf: no value", SET_RDZV_CONF, "timeout=", -EINVAL, 0 },
+	{ "conf: no key", SET_RDZV_CONF, "=5", -EINVAL, 0 },
+	{ "conf: no '='", SET_RDZV_CONF, "timeout", -EINVAL, 0 },
+	{ "conf: an empty entry", SET_RDZV_CONF, "a=1,,b=2", -EINVAL, 0 },
+};
+
+static void test_value(void **state)
+{
+	const struct value_row *row = *state;
+	const struct origin from = { LEVEL_COMMAND_LINE, "--here" };
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	rc = settings_put(&b.s, row->id, row->text, from, &b.why);
+	assert_outcome(rc, row->rc, &b.why, row->rc ? "--here" : NULL);
+	if (rc == 0) {
+		assert_true(settings_number(&b.s, row->id) == row->number);
+		assert_string_equal(settings_text(&b.s, row->id), row->text);
+		assert_string_equal(settings_where(&b.s, row->id), "--here");
+		assert_true(settings_given(&b.s, row->id));
+	} else {
+		assert_false(settings_given(&b.s, row->id));
+		assert_contains(b.why.text, row->text);
+	}
+	bed_done(&b);
+}
+
+static void test_choice(void **state)
+{
+	(void)state;
+	assert_int_equal(choice_index("a|bb|c", "a"), 0);
+	assert_int_equal(choice_index("a|bb|c", "bb"), 1);
+	assert_int_equal(choice_index("a|bb|c", "c"), 2);
+	assert_int_equal(choice_index("a|bb|c", "b"), -1);
+	assert_int_equal(choice_index("a|bb|c", ""), -1);
+	assert_int_equal(choice_index("a|bb|c", "a|bb"), -1);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_value, values);
+	suite_add(&s, "a choice is one of a list", test_choice, NULL, NULL);
+	return suite_run(&s);
+}

@@ -1,0 +1,106 @@
+/* test_variables.c - settings from the environment. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+
+#include "config/sources.h"
+
+#define V(id, text, where) { SET_##id, text, where }
+
+static const struct variables_row {
+	const char *says;
+	const char *env[5];
+	struct expected expected[3];
+	int rc;
+	const char *part; /* of the sentence, or of the warning where rc is 0 */
+} variables[] = {
+	{ "an empty environment", { NULL }, { { 0 } }, 0, NULL },
+	{ "a variable of ours", { "LAUNCHD_NNODES=2" }, { V(NNODES, "2", "LAUNCHD_NNODES") }, 0,
+		NULL },
+	{ "a variable of torchrun's", { "PET_NNODES=2" },
+		{ V(NNODES, "2", "PET_NNODES") }, 0, NULL },
+	{ "ours above torchrun's", { "LAUNCHD_NNODES=2", "PET_NNODES=3" },
+		{ V(NNODES, "2", "LAUNCHD_NNODES") }, 0, NULL },
+	{ "ours above torchrun's in the other order", { "PET_NNODES=3", "LAUNCHD_NNODES=2" },
+		{ V(NNODES, "2", "LAUNCHD_NNODES") }, 0, NULL },
+	{ "a name with underscores means a flag with dashes", { "PET_RDZV_ID=a" },
+		{ V(RDZV_ID, "a", "PET_RDZV_ID") }, 0, NULL },
+	{ "flags take 1 and true", { "PET_MODULE=1", "LAUNCHD_USE_ENV=true" },
+		{ V(MODULE, "1", NULL), V(USE_ENV, "true", NULL) }, 0, NULL },
+	{ "a flag that is switched off", { "PET_STANDALONE=0" }, { V(STANDALONE, "0", NULL) }, 0,
+		NULL },
+	{ "PET_ means torchrun's flags only", { "PET_USE_ENV=1", "PET_MPI_ENV=keep" },
+		{ V(USE_ENV, "0", "preset"), V(MPI_ENV, "rewrite", "preset") }, 0, NULL },
+	{ "a PET_ variable that torchrun lacks is not even read", { "PET_USE_ENV=bogus" },
+		{ V(USE_ENV, "0", "preset") }, 0, NULL },
+	{ "an empty variable is none", { "LAUNCHD_NNODES=", "PET_NNODES=" }, { { 0 } }, 0, NULL },
+	{ "an empty one of ours leaves torchrun's", { "LAUNCHD_NNODES=", "PET_NNODES=3" },
+		{ V(NNODES, "3", "PET_NNODES") }, 0, NULL },
+	{ "names are of upper case only", { "launchd_nnodes=2" },
+		{ { 0 } }, 0, NULL },
+	{ "an entry without '='", { "LAUNCHD_NNODES", "PET_NNODES" }, { { 0 } }, 0, NULL },
+	{ "the bare prefixes", { "LAUNCHD_=1", "PET_=1" }, { { 0 } }, 0, NULL },
+	{ "another variable that a row names", { "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=5" },
+		{ V(SHUTDOWN_TIMEOUT, "5", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT") }, 0, NULL },
+	{ "it is below PET_", { "PET_SHUTDOWN_TIMEOUT=6", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=5" },
+		{ V(SHUTDOWN_TIMEOUT, "6", "PET_SHUTDOWN_TIMEOUT") }, 0, NULL },
+	{ "PYTHON_EXEC is the Python", { "PYTHON_EXEC=/opt/python" },
+		{ V(PYTHON, "/opt/python", "PYTHON_EXEC") }, 0, NULL },
+	{ "LAUNCHD_PYTHON is above it", { "LAUNCHD_PYTHON=/a", "PYTHON_EXEC=/b" },
+		{ V(PYTHON, "/a", "LAUNCHD_PYTHON") }, 0, NULL },
+	{ "a file of settings may be a variable", { "LAUNCHD_CONFIG=/etc/job.ini" },
+		{ V(CONFIG, "/etc/job.ini", "LAUNCHD_CONFIG") }, 0, NULL },
+	{ "acts are no variables, which is said", { "LAUNCHD_DRY_RUN=json", "LAUNCHD_HELP=1" },
+		{ V(HELP, "0", "preset") }, 0, "LAUNCHD_DRY_RUN has no effect" },
+	{ "lists are no variables", { "LAUNCHD_ENV=bogus", "LAUNCHD_UNSET_ENV=PATH" }, { { 0 } },
+		0, "LAUNCHD_UNSET_ENV has no effect" },
+	{ "a bad value names its variable", { "LAUNCHD_NNODES=two" }, { { 0 } }, -EINVAL,
+		"LAUNCHD_NNODES: \"two\"" },
+	{ "a bad value of torchrun's", { "PET_STANDALONE=maybe" }, { { 0 } }, -EINVAL,
+		"PET_STANDALONE: \"maybe\"" },
+	{ "a bad value below another is bad all the same",
+		{ "LAUNCHD_NNODES=2", "PET_NNODES=two" }, { { 0 } }, -EINVAL, "PET_NNODES" },
+	{ "a name of ours that is nearly a setting's warns", { "LAUNCHD_NPROC_PER_MODE=2" },
+		{ { 0 } }, 0, "nproc_per_node" },
+	{ "a name of ours far from any says nothing", { "LAUNCHD_COMPLETELY_DIFFERENT=2" },
+		{ { 0 } }, 0, NULL },
+};
+
+static void test_variables(void **state)
+{
+	const struct variables_row *row = *state;
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	rc = settings_read_environment(&b.s, row->env, &b.notes, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
+	if (rc == 0) {
+		assert_settings(&b.s, row->expected, 3);
+		assert_note(&b.notes, NOTE_WARNING, row->part);
+	}
+	bed_done(&b);
+}
+
+static void test_empty_keeps_unset(void **state)
+{
+	static const char *const env[] = { "LAUNCHD_NNODES=", "PET_NNODES=", NULL };
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
+	assert_null(settings_text(&b.s, SET_NNODES));
+	assert_false(settings_given(&b.s, SET_NNODES));
+	assert_int_equal(settings_read_environment(&b.s, NULL, &b.notes, &b.why), 0);
+	bed_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_variables, variables);
+	suite_add(&s, "what is set to nothing is not given", test_empty_keeps_unset, NULL, NULL);
+	return suite_run(&s);
+}

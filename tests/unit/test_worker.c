@@ -1,0 +1,71 @@
+/* test_worker.c - a worker's life: every edge, and the ones that must not be. */
+#include "tests/unit/unit.h"
+
+#include "daemon/workers/worker.h"
+
+#define TO(s) (1u << WORKER_##s)
+
+static const struct edge_row {
+	const char *says;
+	enum worker_state from;
+	unsigned to;
+} rows[] = {
+	{ "planned: it is started, or can't be", WORKER_PLANNED, TO(RUNNING) | TO(ENDED) },
+	{ "running: it is asked, killed, or ends", WORKER_RUNNING,
+		TO(STOPPING) | TO(KILLING) | TO(ENDED) },
+	{ "stopping: it is killed, or ends", WORKER_STOPPING, TO(KILLING) | TO(ENDED) },
+	{ "killing: it ends", WORKER_KILLING, TO(ENDED) },
+	{ "ended: for good", WORKER_ENDED, 0 },
+};
+
+static void test_edges(void **state)
+{
+	const struct edge_row *row = *state;
+
+	for (int to = 0; to < WORKER_STATES; to++)
+		assert_int_equal(worker_may_go(row->from, (enum worker_state)to),
+			(row->to >> to) & 1);
+}
+
+static void test_alive(void **state)
+{
+	static const bool alive[WORKER_STATES] = {
+		[WORKER_RUNNING] = true, [WORKER_STOPPING] = true, [WORKER_KILLING] = true
+	};
+
+	(void)state;
+	for (int at = 0; at < WORKER_STATES; at++) {
+		struct worker w = { .state = (enum worker_state)at };
+
+		assert_int_equal(worker_is_alive(&w), alive[at]);
+	}
+}
+
+/* Signals to a worker that does not run would go to pid 0: our own group. */
+static void test_no_signal(void **state)
+{
+	struct worker w;
+
+	(void)state;
+	worker_init(&w);
+	assert_int_equal(w.state, WORKER_PLANNED);
+	assert_int_equal(w.pidfd, -1);
+	worker_stop(&w, 15);
+	worker_signal(&w, 15);
+	worker_kill(&w);
+	assert_int_equal(w.state, WORKER_PLANNED);
+	assert_int_equal(w.outcome.asked, ASKED_NOTHING);
+	w.state = WORKER_ENDED;
+	worker_kill(&w);
+	assert_int_equal(w.state, WORKER_ENDED);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_edges, rows);
+	suite_add(&s, "alive is what runs, is asked or is killed", test_alive, NULL, NULL);
+	suite_add(&s, "nothing is sent to a worker that does not run", test_no_signal, NULL, NULL);
+	return suite_run(&s);
+}

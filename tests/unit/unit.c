@@ -1,0 +1,90 @@
+/* unit.c - see unit.h */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+void suite_add_rows(struct suite *s, CMUnitTestFunction test, CMFixtureFunction teardown,
+	const void *rows, size_t count, size_t stride)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *row = (const char *)rows + i * stride;
+		const char *says;
+
+		assert_true(s->count < SUITE_MAX);
+		memcpy(&says, row, sizeof says);
+		s->at[s->count++] = (struct CMUnitTest){ .name = says,
+			.test_func = test,
+			.teardown_func = teardown,
+			/* cmocka hands it over as void *; no test writes to its row */
+			.initial_state = (void *)(uintptr_t)row };
+	}
+}
+
+void suite_add(struct suite *s, const char *says, CMUnitTestFunction test,
+	CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	assert_true(s->count < SUITE_MAX);
+	s->at[s->count++] = (struct CMUnitTest){
+		.name = says, .test_func = test, .setup_func = setup, .teardown_func = teardown
+	};
+}
+
+int suite_run(const struct suite *s)
+{
+	/* the function below cmocka's macro, which wants an array of a fixed size */
+	return _cmocka_run_group_tests("unit", s->at, s->count, NULL, NULL) == 0 ? 0 : 1;
+}
+
+void bed_make(struct bed *b, bool as_torchrun)
+{
+	memset(b, 0, sizeof *b);
+	b->notes.arena = &b->arena;
+	settings_init(&b->s, &b->arena, as_torchrun);
+}
+
+void bed_done(struct bed *b)
+{
+	arena_done(&b->arena);
+}
+
+void assert_contains(const char *text, const char *part)
+{
+	if (!text || !strstr(text, part))
+		fail_msg("\"%s\" does not contain \"%s\"", text ? text : "(null)", part);
+}
+
+void assert_outcome(int rc, int expected, const struct failure *why, const char *part)
+{
+	if (rc != expected)
+		fail_msg("returned %d, not %d: %s", rc, expected, why->text);
+	assert_int_equal(why->code, expected);
+	assert_true((why->text[0] != '\0') == (expected != 0));
+	assert_null(strchr(why->text, '\n'));
+	if (part)
+		assert_contains(why->text, part);
+}
+
+void assert_note(const struct notes *n, enum note_level level, const char *part)
+{
+	for (const struct note *note = n->first; note; note = note->next) {
+		if (part && note->level == level && strstr(note->text, part))
+			return;
+		if (!part && note->level >= level)
+			fail_msg("unexpected note: %s", note->text);
+	}
+	if (part)
+		fail_msg("no note contains \"%s\"", part);
+}
+
+void assert_settings(const struct settings *s, const struct expected *e, size_t max)
+{
+	for (size_t i = 0; i < max && e[i].text; i++) {
+		const char *text = settings_text(s, e[i].id);
+
+		if (!text || strcmp(text, e[i].text) != 0)
+			fail_msg("%s is \"%s\", not \"%s\"", setting_rows[e[i].id].flag,
+				text ? text : "(not set)", e[i].text);
+		if (e[i].where)
+			assert_string_equal(settings_where(s, e[i].id), e[i].where);
+	}
+}

@@ -1,0 +1,68 @@
+/* unit.h - what the unit tests share: tables of sentences, and a bed to read settings in.
+ *
+ * A row is any struct whose first member is `const char *says`; each becomes one cmocka test of
+ * that name, so that a failure reads as the sentence that does not hold. */
+#ifndef LAUNCHD_TESTS_UNIT_UNIT_H
+#define LAUNCHD_TESTS_UNIT_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+#include "config/settings.h"
+
+enum { SUITE_MAX = 400 };
+
+struct suite {
+	struct CMUnitTest at[SUITE_MAX];
+	size_t count;
+};
+
+void suite_add_rows(struct suite *s, CMUnitTestFunction test, CMFixtureFunction teardown,
+	const void *rows, size_t count, size_t stride);
+
+/* One test for each row of an array; `test` finds the row in *state. */
+#define SUITE_ROWS(s, test, rows)                                                                  \
+	suite_add_rows((s), (test), NULL, (rows), sizeof(rows) / sizeof *(rows), sizeof *(rows))
+
+void suite_add(struct suite *s, const char *says, CMUnitTestFunction test,
+	CMFixtureFunction setup, CMFixtureFunction teardown);
+
+/* Runs them all; to be returned from main(). */
+int suite_run(const struct suite *s);
+
+/* Settings with all that they need. */
+struct bed {
+	struct arena arena;
+	struct settings s;
+	struct notes notes;
+	struct failure why;
+};
+
+void bed_make(struct bed *b, bool as_torchrun);
+void bed_done(struct bed *b);
+
+/* A refusal has a sentence and a success none; `part` must stand in the sentence (NULL: any). */
+void assert_outcome(int rc, int expected, const struct failure *why, const char *part);
+
+/* `part` stands in text. */
+void assert_contains(const char *text, const char *part);
+
+/* Some note of the level contains part; part NULL: there is no note of that level or above. */
+void assert_note(const struct notes *n, enum note_level level, const char *part);
+
+/* What is expected of one setting; the table of it ends with a row without text. */
+struct expected {
+	enum setting_id id;
+	const char *text, *where; /* where NULL: not looked at */
+};
+
+void assert_settings(const struct settings *s, const struct expected *e, size_t max);
+
+#endif
