@@ -97,9 +97,11 @@ void text_add_shell(struct text *t, const char *s)
 /* Length of the UTF-8 sequence at s (RFC 3629, no surrogates, no overlong forms); 0: none. */
 static size_t utf8_length(const unsigned char *s)
 {
-	size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : *s >= 0xe0 && *s < 0xf0 ? 3 :
-		*s >= 0xf0 && *s < 0xf5					     ? 4 :
-									       0;
+	size_t n = *s < 0x80            ? 1 :
+		*s >= 0xc2 && *s < 0xe0 ? 2 :
+		*s >= 0xe0 && *s < 0xf0 ? 3 :
+		*s >= 0xf0 && *s < 0xf5 ? 4 :
+					  0;
 
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)

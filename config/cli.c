@@ -60,8 +60,7 @@ static enum setting_id abbreviated(const char *name, size_t len, bool original, 
 }
 
 /* Finds the setting that a long option means. `word` is the word as written, dashes and all. */
-static int long_option(
-	struct reader *r, const char *word, size_t len, enum setting_id *ret)
+static int long_option(struct reader *r, const char *word, size_t len, enum setting_id *ret)
 {
 	const char *name = word + 2;
 	enum setting_id id = settings_find(name, len);

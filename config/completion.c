@@ -97,22 +97,23 @@ void help_bash(struct text *out)
 	bash_choices(out);
 	text_add(out, "\t\t");
 	add_pattern(out, is_file);
-	text_add(out,
-		")\n\t\t\tcompopt -o default 2>/dev/null\n\t\t\treturn ;;\n\t\t");
+	text_add(out, ")\n\t\t\tcompopt -o default 2>/dev/null\n\t\t\treturn ;;\n\t\t");
 	add_pattern(out, takes_value);
-	text_add(out, ") return ;;\n"
-		      "\t\tesac\n"
-		      "\tfi\n"
-		      "\tif [[ $cur == -* ]]; then\n"
-		      "\t\tCOMPREPLY=($(compgen -W \"");
+	text_add(out,
+		") return ;;\n"
+		"\t\tesac\n"
+		"\tfi\n"
+		"\tif [[ $cur == -* ]]; then\n"
+		"\t\tCOMPREPLY=($(compgen -W \"");
 	for (int id = 0; id < SETTING_COUNT; id++)
 		text_printf(out, "%s--%s", id ? " " : "", setting_rows[id].flag);
-	text_add(out, "\" -- \"$cur\"))\n"
-		      "\telse\n"
-		      "\t\tcompopt -o default 2>/dev/null\n"
-		      "\tfi\n"
-		      "}\n"
-		      "complete -F _launchd launchd\n");
+	text_add(out,
+		"\" -- \"$cur\"))\n"
+		"\telse\n"
+		"\t\tcompopt -o default 2>/dev/null\n"
+		"\tfi\n"
+		"}\n"
+		"complete -F _launchd launchd\n");
 }
 
 /* zsh reads [...] as the description and ':' as a divider. */
@@ -139,7 +140,9 @@ void help_zsh(struct text *out)
 		if (row->kind == KIND_ENV || row->kind == KIND_UNSET)
 			text_add(out, "*");
 		text_printf(out, "--%s%s[", row->flag,
-			row->optional ? "=-" : row->kind == KIND_FLAG ? "" : "=");
+			row->optional                  ? "=-" :
+				row->kind == KIND_FLAG ? "" :
+							 "=");
 		for (size_t i = 0; i < len; i++) {
 			const char one[2] = { row->help[i], '\0' };
 
@@ -160,7 +163,8 @@ void help_zsh(struct text *out)
 		}
 		text_add(out, "' \\\n");
 	}
-	text_add(out, "\t'1:script:_files' \\\n\t'*::arguments:_files'\n}\n"
-		      "if [[ $funcstack[1] == _launchd ]]; then _launchd \"$@\"; "
-		      "else compdef _launchd launchd; fi\n");
+	text_add(out,
+		"\t'1:script:_files' \\\n\t'*::arguments:_files'\n}\n"
+		"if [[ $funcstack[1] == _launchd ]]; then _launchd \"$@\"; "
+		"else compdef _launchd launchd; fi\n");
 }

@@ -53,9 +53,10 @@ void help_text(struct text *out)
 			if ((int)setting_rows[id].group == group)
 				help_row(&setting_rows[id], out);
 	}
-	text_add(out, "\nExit codes: 0 all workers ended with 0; the code of the worker that failed "
-		      "first, or 128 + signal;\n2 bad usage; 126, 127 the script can't be executed, "
-		      "can't be found; 1 the launcher itself failed.\n");
+	text_add(out,
+		"\nExit codes: 0 all workers ended with 0; the code of the worker that failed "
+		"first, or 128 + signal;\n2 bad usage; 126, 127 the script can't be executed, "
+		"can't be found; 1 the launcher itself failed.\n");
 }
 
 /* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at a line's begin as a call. */
@@ -111,8 +112,9 @@ void help_man(struct text *out)
 
 void help_ini(struct text *out)
 {
-	text_add(out, "; Settings of launchd(1). Every key is an option's name; all are shown with "
-		      "their presets.\n\n[launchd]\n");
+	text_add(out,
+		"; Settings of launchd(1). Every key is an option's name; all are shown with "
+		"their presets.\n\n[launchd]\n");
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
 

@@ -18,8 +18,8 @@
 #include "common/fd.h"
 
 enum {
-	LINE_MAX_BYTES = 190,    /* below INI_MAX_LINE with its line end and NUL */
-	SECTION_MAX_BYTES = 48,  /* below inih's MAX_SECTION with its NUL */
+	LINE_MAX_BYTES = 190,   /* below INI_MAX_LINE with its line end and NUL */
+	SECTION_MAX_BYTES = 48, /* below inih's MAX_SECTION with its NUL */
 	FILE_MAX_BYTES = 1 << 20,
 };
 
@@ -150,8 +150,9 @@ static int put_variable(struct file *f, const char *name, const char *value)
 
 	for (const struct env_change *c = f->s->env; c; c = c->next)
 		if (c->from.level == f->level && c->value && strcmp(c->name, name) == 0)
-			return failure_set(f->why, -EINVAL, "%s: %s is set a second time, first at %s",
-				where, name, c->from.where);
+			return failure_set(f->why, -EINVAL,
+				"%s: %s is set a second time, first at %s", where, name,
+				c->from.where);
 	return settings_put_env(f->s, arena_strdup(f->s->arena, name),
 		arena_strdup(f->s->arena, value), (struct origin){ f->level, where }, f->why);
 }
@@ -167,15 +168,16 @@ static int put_setting(struct file *f, const char *name, const char *value)
 		return unknown(f, "setting", name, settings_nearest(name, strlen(name)));
 	if (setting_rows[id].kind == KIND_ENV)
 		return failure_set(f->why, -EINVAL,
-			"%s: variables of the workers stand in a section [env], one a line", place(f));
+			"%s: variables of the workers stand in a section [env], one a line",
+			place(f));
 	if (f->seen[id])
 		return failure_set(f->why, -EINVAL, "%s: %s is set a second time, first at %s:%u",
 			place(f), setting_rows[id].flag, f->name, f->seen[id]);
 	f->seen[id] = f->line;
 	if (*value == '"' || *value == '\'' || strstr(value, " #"))
-		return failure_set(f->why, -EINVAL,
-			"%s: %s: %s would be a part of the value%s", place(f),
-			setting_rows[id].flag, strstr(value, " #") ? "'#' and what follows" : "quotes",
+		return failure_set(f->why, -EINVAL, "%s: %s: %s would be a part of the value%s",
+			place(f), setting_rows[id].flag,
+			strstr(value, " #") ? "'#' and what follows" : "quotes",
 			strstr(value, " #") ? "; a comment begins with ';'" : ": leave them out");
 	return settings_put(f->s, id, arena_strdup(f->s->arena, value),
 		(struct origin){ f->level, place(f) }, f->why);
@@ -203,12 +205,9 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 int settings_read_ini(struct settings *s, const char *bytes, size_t len, const char *name,
 	enum level level, struct failure *why)
 {
-	struct file f = { .s = s,
-		.name = name,
-		.level = level,
-		.at = bytes,
-		.end = bytes + len,
-		.why = why };
+	struct file f = {
+		.s = s, .name = name, .level = level, .at = bytes, .end = bytes + len, .why = why
+	};
 	int rc = ini_parse_stream(next_line, &f, on_entry, &f);
 
 	if (why->code != 0)

@@ -37,8 +37,8 @@ static int put_env(struct settings *s, const char *text, struct origin from, str
 
 	if (!equals)
 		return failure_set(why, -EINVAL, "%s: \"%s\" is not NAME=VALUE", from.where, text);
-	return settings_put_env(s, arena_strndup(s->arena, text, (size_t)(equals - text)),
-		equals + 1, from, why);
+	return settings_put_env(
+		s, arena_strndup(s->arena, text, (size_t)(equals - text)), equals + 1, from, why);
 }
 
 /* The place of a value, and the setting's name where the place doesn't say it. */
@@ -250,8 +250,8 @@ int settings_check(const struct settings *s, struct notes *notes, struct failure
 			"%s and %s exclude each other: a module is started by Python",
 			settings_where(s, SET_NO_PYTHON), settings_where(s, SET_MODULE));
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
-		return failure_set(why, -EINVAL, "%s and %s exclude each other",
-			quiet->from.where, verbose->from.where);
+		return failure_set(why, -EINVAL, "%s and %s exclude each other", quiet->from.where,
+			verbose->from.where);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }
 

@@ -85,17 +85,17 @@ struct origin {
 };
 
 enum setting_kind {
-	KIND_FLAG,        /* number is 0 or 1 */
-	KIND_COUNT,       /* number, min..max of the row */
-	KIND_NPROC,       /* number; 0: text is "auto", "cpu" or "gpu" */
-	KIND_NNODES,      /* number, from N or N:N */
-	KIND_SECONDS,     /* number is milliseconds; max of the row in seconds */
-	KIND_TEXT,        /* any text that is not empty */
+	KIND_FLAG,         /* number is 0 or 1 */
+	KIND_COUNT,        /* number, min..max of the row */
+	KIND_NPROC,        /* number; 0: text is "auto", "cpu" or "gpu" */
+	KIND_NNODES,       /* number, from N or N:N */
+	KIND_SECONDS,      /* number is milliseconds; max of the row in seconds */
+	KIND_TEXT,         /* any text that is not empty */
 	KIND_TEXT_OR_NONE, /* any text */
-	KIND_CHOICE,      /* number is the index in the row's choices */
-	KIND_CONF,        /* torchrun's k=v,k=v: checked, kept as text */
-	KIND_ENV,         /* NAME=VALUE, adds to the list of changes */
-	KIND_UNSET,       /* NAME[,NAME...], adds to the list of changes */
+	KIND_CHOICE,       /* number is the index in the row's choices */
+	KIND_CONF,         /* torchrun's k=v,k=v: checked, kept as text */
+	KIND_ENV,          /* NAME=VALUE, adds to the list of changes */
+	KIND_UNSET,        /* NAME[,NAME...], adds to the list of changes */
 };
 
 /* What becomes of a setting that has a value. */
@@ -118,12 +118,12 @@ enum setting_group {
 };
 
 struct setting_row {
-	const char *flag;  /* without dashes; '-' and '_' are the same to all readers */
-	char letter;       /* short option; 0: none */
-	unsigned original : 1; /* a flag of torchrun, classic launch or Azure ML's launch.py */
-	unsigned pet : 1;      /* torchrun reads PET_<NAME> for it */
-	unsigned optional : 1; /* its value may be left out: the first choice is meant */
-	unsigned only_flag : 1; /* no INI key and no variable: it asks for an act, not for a value */
+	const char *flag;       /* without dashes; '-' and '_' are the same to all readers */
+	char letter;            /* short option; 0: none */
+	unsigned original : 1;  /* a flag of torchrun, classic launch or Azure ML's launch.py */
+	unsigned pet : 1;       /* torchrun reads PET_<NAME> for it */
+	unsigned optional : 1;  /* its value may be left out: the first choice is meant */
+	unsigned only_flag : 1; /* no INI key, no variable: it asks for an act, not a value */
 	enum setting_kind kind;
 	enum setting_standing standing;
 	enum setting_group group;

@@ -18,8 +18,8 @@ int settings_read_argv(struct settings *s, const char *const *argv, struct failu
 
 /* LAUNCHD_* and PET_* variables, and the other variable that a row names. An empty value counts as
  * not set. A LAUNCHD_ name that is nearly a setting's gets a warning. */
-int settings_read_environment(struct settings *s, const char *const *env, struct notes *notes,
-	struct failure *why);
+int settings_read_environment(
+	struct settings *s, const char *const *env, struct notes *notes, struct failure *why);
 
 /* INI text; name is what the user calls the file. bytes need no NUL at the end. */
 int settings_read_ini(struct settings *s, const char *bytes, size_t len, const char *name,

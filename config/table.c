@@ -13,6 +13,8 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_LATER] = "Known from torchrun, with a limit",
 };
 
+/* a row is a paragraph: clang-format would make it a column */
+/* clang-format off */
 const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_NPROC_PER_NODE] = { .flag = "nproc_per_node", .original = 1, .pet = 1,
 		.kind = KIND_NPROC, .group = GROUP_JOB, .metavar = "N|auto|cpu|gpu",

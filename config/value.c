@@ -35,8 +35,8 @@ static int flag_parse(const char *text, uint64_t *ret)
 }
 
 /* N or N:N, as torchrun has it (parse_min_max_nnodes); MIN < MAX is -EINVAL like any other text. */
-static int nnodes_parse(struct arena *a, const struct setting_row *row, const char *text,
-	uint64_t *ret)
+static int nnodes_parse(
+	struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	const char *colon = strchr(text, ':');
 	uint64_t min, max;
@@ -70,8 +70,7 @@ static int conf_check(const char *text)
 	return 0;
 }
 
-int value_parse(struct arena *a, const struct setting_row *row, const char *text,
-	uint64_t *ret)
+int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	int i;
 

@@ -38,8 +38,7 @@ static bool has_variable(enum setting_id id)
 		setting_rows[id].kind != KIND_ENV && setting_rows[id].kind != KIND_UNSET;
 }
 
-static int read_one(struct settings *s, const char *entry, struct notes *notes,
-	struct failure *why)
+static int read_one(struct settings *s, const char *entry, struct notes *notes, struct failure *why)
 {
 	static const char ours[] = "LAUNCHD_", torchrun[] = "PET_";
 	const size_t ours_len = sizeof ours - 1, torchrun_len = sizeof torchrun - 1;
@@ -54,8 +53,9 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes,
 		level = LEVEL_LAUNCHD;
 		id = settings_find(key, strlen(key));
 		if (id != SETTING_COUNT && !has_variable(id))
-			notes_add(notes, NOTE_WARNING, "%.*s has no effect: --%s is for the command line",
-				(int)len, entry, setting_rows[id].flag);
+			notes_add(notes, NOTE_WARNING,
+				"%.*s has no effect: --%s is for the command line", (int)len, entry,
+				setting_rows[id].flag);
 		else if (id == SETTING_COUNT && nearest)
 			notes_add(notes, NOTE_WARNING,
 				"%.*s is no variable of launchd; the nearest setting is %s",
@@ -76,8 +76,8 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes,
 		(struct origin){ level, arena_strndup(s->arena, entry, len) }, why);
 }
 
-int settings_read_environment(struct settings *s, const char *const *env, struct notes *notes,
-	struct failure *why)
+int settings_read_environment(
+	struct settings *s, const char *const *env, struct notes *notes, struct failure *why)
 {
 	for (; env && *env; env++) {
 		int rc = read_one(s, *env, notes, why);

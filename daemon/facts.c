@@ -83,8 +83,8 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
 	long n = fd_read_file("/proc/sys/kernel/random/uuid", text, sizeof text);
 
 	if (n < 0)
-		return failure_set(why, -EIO, "/proc/sys/kernel/random/uuid: %s",
-			strerror((int)-n));
+		return failure_set(
+			why, -EIO, "/proc/sys/kernel/random/uuid: %s", strerror((int)-n));
 	text[strcspn(text, "\n")] = '\0';
 	f->random_id = arena_strdup(arena, text);
 	return 0;

@@ -16,13 +16,13 @@ struct settings;
 struct facts {
 	const char *const *env; /* the launcher's environment; borrowed */
 	const char *hostname;
-	unsigned cpus;          /* that this process may use, mpirun's binding undone */
-	unsigned gpus;          /* that CUDA would show; read only for nproc_per_node gpu and auto */
-	struct vec addresses;   /* of this host's interfaces, as text; only where needed */
-	const char *random_id;  /* a new UUID; "" unless --standalone */
-	bool under_systemd;     /* systemd started this process itself */
-	bool cpus_unbound;      /* mpirun had bound the launcher to fewer CPUs */
-	int cpus_error;         /* why its binding could not be taken off; 0: it could, or none */
+	unsigned cpus;         /* that this process may use, mpirun's binding undone */
+	unsigned gpus;         /* that CUDA would show; read only for nproc_per_node gpu and auto */
+	struct vec addresses;  /* of this host's interfaces, as text; only where needed */
+	const char *random_id; /* a new UUID; "" unless --standalone */
+	bool under_systemd;    /* systemd started this process itself */
+	bool cpus_unbound;     /* mpirun had bound the launcher to fewer CPUs */
+	int cpus_error;        /* why its binding could not be taken off; 0: it could, or none */
 	struct program program;
 };
 

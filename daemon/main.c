@@ -140,20 +140,20 @@ static int decide(struct launch *l)
 		return failure_set(&l->why, -EINVAL,
 			"no training script: launchd [options] script [script's arguments]; launchd "
 			"--help has the options");
-	if (facts_read(&l->settings, (const char *const *)environ, &l->arena, &l->facts,
-		    &l->why) < 0 ||
-		topology_make(&l->settings, &l->facts, &l->arena, &l->topology, &l->notes,
-			&l->why) < 0)
+	if (facts_read(&l->settings, (const char *const *)environ, &l->arena, &l->facts, &l->why) <
+			0 ||
+		topology_make(
+			&l->settings, &l->facts, &l->arena, &l->topology, &l->notes, &l->why) < 0)
 		return l->why.code;
-	/* nodes don't exchange their numbers yet: all are taken to have ours, as the originals do */
-	nproc_of_node = arena_alloc(
-		&l->arena, l->topology.identity.nnodes * sizeof *nproc_of_node);
+	/* nodes don't exchange their numbers yet: all are taken to have ours, as the originals do
+	 */
+	nproc_of_node = arena_alloc(&l->arena, l->topology.identity.nnodes * sizeof *nproc_of_node);
 	if (!nproc_of_node)
 		return failure_oom(&l->why);
 	for (unsigned i = 0; i < l->topology.identity.nnodes; i++)
 		nproc_of_node[i] = l->topology.nproc;
-	return plan_make(&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes,
-		&l->why);
+	return plan_make(
+		&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes, &l->why);
 }
 
 static int dry_run(struct launch *l)
@@ -189,8 +189,8 @@ static int run(struct launch *l)
 	int rc;
 
 	say_notes(l);
-	rc = run_plan(&l->plan, &l->heritage, &l->arena, verbose ? say_started : NULL, &result,
-		&l->why);
+	rc = run_plan(
+		&l->plan, &l->heritage, &l->arena, verbose ? say_started : NULL, &result, &l->why);
 	if (rc < 0) {
 		say("error", l->why.text);
 		return 1;

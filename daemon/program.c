@@ -72,15 +72,13 @@ static int find_python(const struct settings *s, const char *const *env, struct 
 	if (given) {
 		ret->from = settings_where(s, SET_PYTHON);
 		rc = search(a, env, given, &ret->path);
-		return rc == 0 ? 0 :
-				 refuse(why, arena_printf(a, "%s: ", ret->from), given, rc);
+		return rc == 0 ? 0 : refuse(why, arena_printf(a, "%s: ", ret->from), given, rc);
 	}
 	ret->from = "PATH";
-	if (search(a, env, "python3", &ret->path) == 0 ||
-		search(a, env, "python", &ret->path) == 0)
+	if (search(a, env, "python3", &ret->path) == 0 || search(a, env, "python", &ret->path) == 0)
 		return 0;
-	return failure_set(why, -ENOENT,
-		"neither python3 nor python is on PATH; --python names another one");
+	return failure_set(
+		why, -ENOENT, "neither python3 nor python is on PATH; --python names another one");
 }
 
 /* Python runs a file, and a directory or archive that has a __main__.py. */
@@ -93,12 +91,12 @@ static int check_script(struct arena *a, const char *script, struct failure *why
 	if (stat(script, &st) < 0)
 		return refuse(why, "", script, -errno);
 	if (S_ISDIR(st.st_mode) && access(arena_printf(a, "%s/__main__.py", script), R_OK) < 0)
-		return failure_set(
-			why, -EACCES, "%s: a directory without a __main__.py", script);
+		return failure_set(why, -EACCES, "%s: a directory without a __main__.py", script);
 	return access(script, R_OK) < 0 ? refuse(why, "", script, -errno) : 0;
 }
 
-/* "launchd python -u train.py", "launchd python -m train" would run the program python by Python. */
+/* "launchd python -u train.py", "launchd python -m train" would run the program python by Python.
+ */
 static bool is_python_before_script(const struct settings *s)
 {
 	const char *slash = strrchr(s->script, '/');

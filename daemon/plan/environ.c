@@ -16,8 +16,7 @@ struct build {
 static struct env_edit *edit_of(const struct env_edits *edits, const char *name, size_t len)
 {
 	for (size_t i = 0; i < edits->count; i++)
-		if (strlen(edits->at[i].name) == len &&
-			strncmp(edits->at[i].name, name, len) == 0)
+		if (strlen(edits->at[i].name) == len && strncmp(edits->at[i].name, name, len) == 0)
 			return &edits->at[i];
 	return NULL;
 }
@@ -53,7 +52,9 @@ static void edit(struct build *b, const char *name, const char *value, const cha
 	*e = (struct env_edit){
 		.name = name,
 		.value = value,
-		.how = !value ? ENV_REMOVED : inherited ? ENV_REWRITTEN : ENV_SET,
+		.how = !value     ? ENV_REMOVED :
+			inherited ? ENV_REWRITTEN :
+				    ENV_SET,
 		.why = why,
 	};
 }
@@ -192,8 +193,8 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 		edit(&b, c->name, c->value, c->from.where);
 }
 
-void plan_untouched(const struct plan *p, const struct env_edits *edits, struct arena *arena,
-	struct vec *ret)
+void plan_untouched(
+	const struct plan *p, const struct env_edits *edits, struct arena *arena, struct vec *ret)
 {
 	for (const char *const *e = p->env; e && *e; e++)
 		if (!edit_of(edits, *e, env_name_length(*e)))

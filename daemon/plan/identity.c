@@ -96,8 +96,7 @@ static int said(const struct settings *s, enum setting_id id, const char *const 
 	if (launcher == LAUNCHER_SLURM && id == SET_NNODES && !env_get(env, name))
 		name = "SLURM_NTASKS";
 	*ret = (struct found){ .where = name };
-	if (launcher == LAUNCHER_NONE &&
-		(inside_worker(env) || from_settings(s, id, true).there))
+	if (launcher == LAUNCHER_NONE && (inside_worker(env) || from_settings(s, id, true).there))
 		return 0;
 	return from_environment(env, name, id == SET_NODE_RANK ? 0 : 1, ret, why);
 }

@@ -32,7 +32,7 @@ struct search {
 	struct arena *arena;
 	struct notes *notes;
 	struct failure *why;
-	struct master m;  /* addr NULL: not found yet; port_from NULL: none yet */
+	struct master m; /* addr NULL: not found yet; port_from NULL: none yet */
 };
 
 static bool one_node(const struct search *f)
@@ -68,8 +68,8 @@ static bool is_ipv6(const char *text)
 
 /* HOST, HOST:PORT, [V6], [V6]:PORT, V6, and V6:PORT where that is no address by itself (torch reads
  * "::1:29400" so). *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
-static int endpoint_split(struct arena *a, const char *text, const char **ret_host,
-	const char **ret_port)
+static int endpoint_split(
+	struct arena *a, const char *text, const char **ret_host, const char **ret_port)
 {
 	const char *colon = strrchr(text, ':');
 	const char *close = strchr(text, ']');
@@ -173,8 +173,8 @@ static int from_azure(struct search *f)
 	if (!batch)
 		return 0;
 	if (endpoint_split(f->arena, batch, &f->m.addr, &ignored) < 0)
-		return failure_set(f->why, -EINVAL,
-			"AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
+		return failure_set(
+			f->why, -EINVAL, "AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
 	f->m.addr_from = "AZ_BATCH_MASTER_NODE";
 	if (port)
 		return port_set(f, port, 1, "MASTER_PORT");
@@ -213,8 +213,9 @@ static bool is_this_host(const struct search *f, const char *addr)
 			return true;
 	/* with or without its domain; names are not resolved, as that can take minutes */
 	return label > 0 && strncmp(addr, hostname, label) == 0 &&
-		(addr[label] == '\0' || (addr[label] == '.' &&
-			(hostname[label] == '\0' || strcmp(addr, hostname) == 0)));
+		(addr[label] == '\0' ||
+			(addr[label] == '.' &&
+				(hostname[label] == '\0' || strcmp(addr, hostname) == 0)));
 }
 
 /* 4. */
@@ -231,8 +232,8 @@ static int from_environment(struct search *f)
 		return 0;
 	if (one_node(f) && !is_this_host(f, addr)) {
 		notes_add(f->notes, NOTE_INFO,
-			"MASTER_ADDR=%s is not this host (%s) and ignored: the job has one node", addr,
-			f->facts->hostname);
+			"MASTER_ADDR=%s is not this host (%s) and ignored: the job has one node",
+			addr, f->facts->hostname);
 		return 0;
 	}
 	f->m.addr = addr;

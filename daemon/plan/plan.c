@@ -43,8 +43,7 @@ struct worker_rank plan_rank(const struct plan *p, unsigned local_rank)
 	};
 }
 
-const char *plan_error_file(const struct attempt *attempt, unsigned local_rank,
-	struct arena *arena)
+const char *plan_error_file(const struct attempt *attempt, unsigned local_rank, struct arena *arena)
 {
 	return arena_printf(arena, "%s/attempt_%u_local_rank_%u_error.json", attempt->run_dir,
 		attempt->number, local_rank);
@@ -59,8 +58,8 @@ static bool user_decides(const struct settings *s, const char *name)
 	return false;
 }
 
-static void decide_threads(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes)
+static void decide_threads(
+	const struct settings *s, const struct facts *facts, struct plan *p, struct notes *notes)
 {
 	if (p->nproc < 2 || env_get(facts->env, "OMP_NUM_THREADS") ||
 		user_decides(s, "OMP_NUM_THREADS"))

@@ -39,18 +39,18 @@ struct stdio {
 
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
-	const char *program;      /* path to execute */
+	const char *program; /* path to execute */
 	const char *script;
-	const struct vec *args;   /* the script's */
+	const struct vec *args; /* the script's */
 	bool python, module, use_env, expand_args, virtual_local_rank;
 	const char *local_rank_arg;
 	const char *run_id, *role;
 	const char *master_addr;
-	unsigned master_port;     /* 0: the attempt has one */
-	const char *omp_num_threads; /* NULL: left as it is */
+	unsigned master_port;           /* 0: the attempt has one */
+	const char *omp_num_threads;    /* NULL: left as it is */
 	const char *nccl_socket_ifname; /* NULL: left as it is */
 	enum mpi_env mpi_env;
-	const char *const *env;   /* the launcher's, borrowed */
+	const char *const *env; /* the launcher's, borrowed */
 	const struct env_change *user_env;
 	struct stdio stdio[3];
 	uint64_t grace_ms;
@@ -84,14 +84,12 @@ int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_ran
 /* Decides. nproc_of_node has an entry for each node. The plan borrows from settings, facts and
  * topology. -EINVAL: the values contradict each other in a way that only shows here. */
 int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes,
-	struct failure *why);
+	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why);
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
 
 /* The worker's argv. */
-void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena,
-	struct vec *ret);
+void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena, struct vec *ret);
 
 /* The worker's changes of the launcher's environment, in the order of --dry-run; the names are the
  * same for all workers of a plan. */
@@ -99,8 +97,8 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	struct arena *arena, struct env_edits *ret);
 
 /* The inherited environment without the names that edits touch. */
-void plan_untouched(const struct plan *p, const struct env_edits *edits, struct arena *arena,
-	struct vec *ret);
+void plan_untouched(
+	const struct plan *p, const struct env_edits *edits, struct arena *arena, struct vec *ret);
 
 /* Path of a worker's error file. All lie in one directory: to make and remove one for each worker
  * took more time than to start the worker (0.5 ms on a disk). */

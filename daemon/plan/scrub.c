@@ -8,6 +8,7 @@
 
 /* The one table. A pattern that ends with '*' matches every name that begins so. Users' tuning
  * (OMPI_MCA_btl*, pml*, coll*, UCX_*, I_MPI_*, FI_*, SLURM_JOB_*) is in no row and stays. */
+/* clang-format off */
 static const struct {
 	const char *pattern;
 	const char *why;
@@ -56,6 +57,7 @@ static const struct {
 	{ "SLURM_TASK_PID", "identity of the launcher's Slurm task", false },
 	{ "SLURM_GTIDS", "identity of the launcher's Slurm task", false },
 };
+/* clang-format on */
 
 static bool matches(const char *pattern, const char *name, size_t len)
 {

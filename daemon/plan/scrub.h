@@ -10,7 +10,7 @@
 enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP }; /* the choices of --mpi-env */
 
 enum scrub {
-	SCRUB_PASS,    /* the worker inherits it */
+	SCRUB_PASS, /* the worker inherits it */
 	SCRUB_REMOVE,
 	SCRUB_REWRITE, /* the worker gets its own value, see scrub_value() */
 };

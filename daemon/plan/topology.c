@@ -57,8 +57,7 @@ int topology_make(const struct settings *s, const struct facts *facts, struct ar
 	if (rc == 0)
 		rc = nproc_find(s, facts, &t, arena, why);
 	if (rc == 0)
-		rc = master_find(
-			s, facts, t.launcher, &t.identity, arena, &t.master, notes, why);
+		rc = master_find(s, facts, t.launcher, &t.identity, arena, &t.master, notes, why);
 	if (rc < 0)
 		return rc;
 	if (t.launcher == LAUNCHER_SLURM && !settings_flag(s, SET_STANDALONE))

@@ -40,10 +40,10 @@ struct topology {
 	const char *nproc_from;
 };
 
-/* Whether this launcher runs in a worker of another one (of ours, or of torchrun) rather than on its
- * node: then ranks, sizes and addresses of the environment are that worker's, not this job's, as a
- * sweep or an evaluation in a worker starts a job of its own. mpirun, mpiexec and srun in a worker
- * bring their own wire-up, which a worker has not. */
+/* Whether this launcher runs in a worker of another one (of ours, or of torchrun) rather than on
+ * its node: then ranks, sizes and addresses of the environment are that worker's, not this job's,
+ * as a sweep or an evaluation in a worker starts a job of its own. mpirun, mpiexec and srun in a
+ * worker bring their own wire-up, which a worker has not. */
 bool inside_worker(const char *const *env);
 
 /* The launcher that the environment shows. */

@@ -26,8 +26,8 @@ struct outcome {
 	unsigned rank, local_rank, attempt;
 	pid_t pid; /* 0: never started */
 	struct ending end;
-	enum asked asked;          /* by launchd, before it ended */
-	int asked_signal;          /* the first one that asked it to stop */
+	enum asked asked;                        /* by launchd, before it ended */
+	int asked_signal;                        /* the first one that asked it to stop */
 	uint64_t started_ns, ended_ns, asked_ns; /* CLOCK_MONOTONIC; 0: never */
 };
 

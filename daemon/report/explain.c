@@ -43,14 +43,18 @@ static void fact_rows(const struct explained *e, struct arena *a, struct fact_ro
 		{ "first_rank", arena_printf(a, "%u", p->first_rank), all },
 		{ "master_addr", p->master_addr, t->master.addr_from },
 		{ "master_port", attempt.master_port, t->master.port_from },
-		{ "run_id", p->run_id, settings_where(e->settings,
-			settings_flag(e->settings, SET_STANDALONE) ? SET_STANDALONE : SET_RDZV_ID) },
+		{ "run_id", p->run_id,
+			settings_where(e->settings,
+				settings_flag(e->settings, SET_STANDALONE) ? SET_STANDALONE :
+									     SET_RDZV_ID) },
 		{ "program", p->program, e->facts->program.from },
 		{ "stdin", p->stdio[0].how == STDIO_FILE ? p->stdio[0].path : "inherited",
 			settings_where(e->settings, SET_STDIN) },
-		{ "started_by", t->launcher == LAUNCHER_NONE ?
-			(e->facts->under_systemd ? "systemd" : "a user or script") :
-			launcher_name(t->launcher), "environment" },
+		{ "started_by",
+			t->launcher == LAUNCHER_NONE ?
+				(e->facts->under_systemd ? "systemd" : "a user or script") :
+				launcher_name(t->launcher),
+			"environment" },
 	};
 
 	memcpy(ret, rows, sizeof rows);
@@ -161,8 +165,8 @@ void explain_text(const struct explained *e, struct arena *arena, struct text *o
 	fact_rows(e, arena, rows);
 	text_add(out, "Dry run: nothing is started.\n\nJob\n");
 	for (int i = 0; i < FACT_ROWS; i++)
-		text_printf(out, "  %-16s %-24s  (%s)\n", rows[i].name, rows[i].value,
-			rows[i].from);
+		text_printf(
+			out, "  %-16s %-24s  (%s)\n", rows[i].name, rows[i].value, rows[i].from);
 	text_add(out, "\nSettings\n");
 	for (int id = 0; id < SETTING_COUNT; id++)
 		if (is_shown(e->settings, id))
@@ -187,8 +191,8 @@ static void add_json_pair(struct text *out, const char *name, const char *value,
 	text_add_json(out, value);
 }
 
-static void add_json_value(struct text *out, const char *name, const char *value,
-	const char *from, bool *first)
+static void add_json_value(
+	struct text *out, const char *name, const char *value, const char *from, bool *first)
 {
 	bool inner = true;
 

@@ -17,8 +17,8 @@ static void add_span(struct text *out, uint64_t from_ns, uint64_t to_ns)
 	else if (ms < 600000)
 		text_printf(out, "%.1f s", (double)ms / 1000);
 	else if (ms < 36000000)
-		text_printf(out, "%u min %02u s", (unsigned)(ms / 60000),
-			(unsigned)(ms / 1000 % 60));
+		text_printf(
+			out, "%u min %02u s", (unsigned)(ms / 60000), (unsigned)(ms / 1000 % 60));
 	else
 		text_printf(out, "%u h %02u min", (unsigned)(ms / 3600000),
 			(unsigned)(ms / 60000 % 60));
@@ -70,8 +70,8 @@ static void add_story(struct text *out, const struct outcome *o)
 	}
 }
 
-void report_failure(const struct result *r, const struct plan *plan, const char *hostname,
-	struct text *out)
+void report_failure(
+	const struct result *r, const struct plan *plan, const char *hostname, struct text *out)
 {
 	const struct outcome *first = r->first_failure;
 

@@ -24,8 +24,8 @@ static int place_stdio(const struct child *c)
 }
 
 /* execve(2) makes caught signals default and leaves ignored ones ignored, which is right for what
- * the launcher found ignored (nohup's HUP). Not for what it ignores itself, PIPE; nor for CHLD, which
- * would lose exit codes, and TERM, which would make every stop a kill. */
+ * the launcher found ignored (nohup's HUP). Not for what it ignores itself, PIPE; nor for CHLD,
+ * which would lose exit codes, and TERM, which would make every stop a kill. */
 static int reset_signals(const struct child *c)
 {
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };

@@ -78,8 +78,7 @@ static int make_below(const char *dir, struct arena *arena, const char **ret)
 	return 0;
 }
 
-int run_dir_make(const char *const *env, struct arena *arena, const char **ret,
-	struct failure *why)
+int run_dir_make(const char *const *env, struct arena *arena, const char **ret, struct failure *why)
 {
 	const char *tmp = env_get(env, "TMPDIR");
 	const char *dirs[] = { tmp && *tmp ? tmp : "/tmp", "/tmp", "/var/tmp" };

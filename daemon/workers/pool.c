@@ -173,9 +173,9 @@ static int start_worker(struct pool *p, unsigned i, const struct attempt *attemp
 	struct arena_mark mark = arena_mark(scratch);
 	struct env_edits edits = { 0 };
 	struct vec argv = { 0 }, env = { 0 };
-	struct spawn how = { .program = p->plan->program,
-		.stdio = p->plan->stdio,
-		.heritage = heritage };
+	struct spawn how = {
+		.program = p->plan->program, .stdio = p->plan->stdio, .heritage = heritage
+	};
 	int rc;
 
 	plan_command(p->plan, i, scratch, &argv);
@@ -184,7 +184,8 @@ static int start_worker(struct pool *p, unsigned i, const struct attempt *attemp
 	for (size_t k = 0; k < edits.count; k++)
 		if (edits.at[k].value)
 			vec_add(scratch, &env,
-				arena_printf(scratch, "%s=%s", edits.at[k].name, edits.at[k].value));
+				arena_printf(
+					scratch, "%s=%s", edits.at[k].name, edits.at[k].value));
 	how.argv = vec_argv(&argv);
 	how.env = vec_argv(&env);
 	if (arena_failed(scratch)) {
@@ -198,8 +199,8 @@ static int start_worker(struct pool *p, unsigned i, const struct attempt *attemp
 }
 
 /* What every worker inherits unchanged: the same names are touched for all of them. */
-static void render_base(struct pool *p, const struct attempt *attempt, struct arena *scratch,
-	struct vec *ret)
+static void render_base(
+	struct pool *p, const struct attempt *attempt, struct arena *scratch, struct vec *ret)
 {
 	struct env_edits edits = { 0 };
 
@@ -223,7 +224,8 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 			p->alive++;
 		else
 			p->first_failure = &p->workers[i];
-		note_deaths(p); /* of those before: their time, and no more starts after a failure */
+		note_deaths(
+			p); /* of those before: their time, and no more starts after a failure */
 	}
 	arena_done(&scratch);
 	if (p->alive == 0)

@@ -28,13 +28,13 @@ struct pool {
 	uv_loop_t *loop;
 	struct worker *workers; /* plan->nproc of them; the pool's */
 	size_t alive;
-	int deaths;       /* an epoll of all pidfds, which keeps the order of death; -1: none */
-	uv_poll_t watch;  /* of it */
+	int deaths;      /* an epoll of all pidfds, which keeps the order of death; -1: none */
+	uv_poll_t watch; /* of it */
 	struct worker *first_failure; /* NULL: none so far; what we ended ourselves is none */
 	int ended_by;                 /* the signal that ended the job; 0: none */
 	unsigned signals;             /* how many that end the job have come */
 	uv_timer_t grace;
-	unsigned handles; /* of the two above, not closed yet */
+	unsigned handles;                 /* of the two above, not closed yet */
 	void (*on_ended)(struct pool *p); /* called once, when no worker is left */
 	void *owner;
 };

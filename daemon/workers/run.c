@@ -66,8 +66,8 @@ static void attempt_done(struct run *r, struct failure *why)
 	int rc = r->attempt.run_dir ? run_dir_remove(r->attempt.run_dir) : 0;
 
 	if (rc < 0)
-		(void)failure_set(why, -EIO, "%s: can't be removed: %s", r->attempt.run_dir,
-			strerror(-rc));
+		(void)failure_set(
+			why, -EIO, "%s: can't be removed: %s", r->attempt.run_dir, strerror(-rc));
 	fd_closep(&r->port_fd);
 }
 

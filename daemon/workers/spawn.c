@@ -53,8 +53,8 @@ int spawn_seal_descriptors(void)
 }
 
 /* The two ends of one standard stream: *ret_child for the worker, *ret_ours for a pipe. */
-static int open_stream(const struct stdio *io, int fd, int *ret_child, int *ret_ours,
-	struct failure *why)
+static int open_stream(
+	const struct stdio *io, int fd, int *ret_child, int *ret_ours, struct failure *why)
 {
 	int p[2];
 

@@ -17,8 +17,8 @@ struct spawn {
 };
 
 struct spawned {
-	pid_t pid;  /* not reaped yet, so its number is its own */
-	int pidfd;  /* readable once the process has ended; the caller closes it */
+	pid_t pid;   /* not reaped yet, so its number is its own */
+	int pidfd;   /* readable once the process has ended; the caller closes it */
 	int pipe[3]; /* our ends of STDIO_PIPE streams, non-blocking; -1: none; the caller's */
 };
 

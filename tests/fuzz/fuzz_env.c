@@ -59,8 +59,8 @@ static void check_untouched(const struct plan *p, const struct env_edits *edits,
 	const struct settings *s)
 {
 	static const char *const wire_up[] = { "PMIX_", "PMI_", "PMI2_", "PRTE_", "OMPI_MCA_orte_",
-		"OMPI_MCA_ess", "OMPI_MCA_plm", "SLURM_PROCID=", "SLURM_STEP_ID=", "RANK=",
-		"WORLD_SIZE=", "MASTER_ADDR=" };
+		"OMPI_MCA_ess", "OMPI_MCA_plm",
+		"SLURM_PROCID=", "SLURM_STEP_ID=", "RANK=", "WORLD_SIZE=", "MASTER_ADDR=" };
 	struct vec left = { 0 };
 	size_t at = 0;
 
@@ -75,8 +75,8 @@ static void check_untouched(const struct plan *p, const struct env_edits *edits,
 	}
 }
 
-static void check_worker(const struct plan *p, unsigned i, struct arena *a,
-	const struct settings *s)
+static void check_worker(
+	const struct plan *p, unsigned i, struct arena *a, const struct settings *s)
 {
 	struct worker_rank r = plan_rank(p, i);
 	struct env_edits edits = { 0 };
@@ -154,8 +154,12 @@ static void decide(struct reading *r, const struct facts *facts)
 static void read_words(struct reading *r, const struct words *w)
 {
 	const char *const *env = (const char *const *)(void *)w->at;
-	const struct facts facts = { .env = env, .hostname = "node7", .cpus = 3, .gpus = 2,
-		.random_id = "id", .program = { "/usr/bin/python3", "PATH" } };
+	const struct facts facts = { .env = env,
+		.hostname = "node7",
+		.cpus = 3,
+		.gpus = 2,
+		.random_id = "id",
+		.program = { "/usr/bin/python3", "PATH" } };
 
 	reading_init(r, false);
 	r->s.script = "train.py";

@@ -67,9 +67,11 @@ static long utf8(struct in *in)
 {
 	static const long least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	int first = peek(in);
-	int len = first < 0x80 ? 1 : (first & 0xe0) == 0xc0 ? 2 : (first & 0xf0) == 0xe0 ? 3 :
-		(first & 0xf8) == 0xf0				? 4 :
-								  0;
+	int len = first < 0x80         ? 1 :
+		(first & 0xe0) == 0xc0 ? 2 :
+		(first & 0xf0) == 0xe0 ? 3 :
+		(first & 0xf8) == 0xf0 ? 4 :
+					 0;
 	long point = len == 1 ? first : len ? first & (0x7f >> len) : -1;
 
 	if (len == 0 || in->end - in->at < len)

@@ -19,7 +19,8 @@ static struct bench bench; /* one at a time: also a test whose state is its row 
 
 int bench_make(void **state)
 {
-	bench = (struct bench){ .p = { -1, -1, { -1, -1, -1 } }, .extra = -1,
+	bench = (struct bench){ .p = { -1, -1, { -1, -1, -1 } },
+		.extra = -1,
 		.dir = "/tmp/launchd_test_spawn_XXXXXX" };
 	*state = &bench;
 	sigemptyset(&bench.heritage.ignored);
@@ -151,4 +152,3 @@ const char *bench_facts(struct bench *b)
 	assert_int_equal(bench_ending(b).si_status, 0);
 	return text;
 }
-

@@ -20,7 +20,7 @@ struct bench {
 	sigset_t mask;
 	struct sigaction actions[32];
 	struct rlimit nofile;
-	int extra;     /* a descriptor of the test's; -1: none */
+	int extra; /* a descriptor of the test's; -1: none */
 	char dir[64];
 };
 

@@ -1,4 +1,5 @@
-/* test_child.c - what a process finds inside when it begins: its session, signals, limits, files. */
+/* test_child.c - what a process finds inside when it begins: its session, signals, limits, files.
+ */
 #include "tests/unit/spawn_bench.h"
 
 #include <fcntl.h>

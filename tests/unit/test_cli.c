@@ -6,8 +6,14 @@
 
 #include "config/sources.h"
 
-#define V(id, text) { SET_##id, text, NULL }
-#define VW(id, text, where) { SET_##id, text, where }
+#define V(id, text) \
+	{ \
+		SET_##id, text, NULL \
+	}
+#define VW(id, text, where) \
+	{ \
+		SET_##id, text, where \
+	}
 
 /* Command lines that are taken. */
 static const struct taken_row {
@@ -38,8 +44,8 @@ static const struct taken_row {
 		"t.py", { NULL } },
 	{ "an empty value as a word", { "--rdzv-endpoint", "", "t.py" }, { V(RDZV_ENDPOINT, "") },
 		"t.py", { NULL } },
-	{ "the last one of two wins", { "--nnodes=2", "--nnodes", "3", "t.py" },
-		{ V(NNODES, "3") }, "t.py", { NULL } },
+	{ "the last one of two wins", { "--nnodes=2", "--nnodes", "3", "t.py" }, { V(NNODES, "3") },
+		"t.py", { NULL } },
 	{ "the last one wins over spellings", { "--node-rank=2", "--node_rank=0", "t.py" },
 		{ VW(NODE_RANK, "0", "--node_rank") }, "t.py", { NULL } },
 	{ "a flag", { "--use_env", "t.py" }, { VW(USE_ENV, "1", "--use_env") }, "t.py", { NULL } },
@@ -58,18 +64,17 @@ static const struct taken_row {
 	{ "a flag given twice in a word", { "-mm", "t" }, { V(MODULE, "1") }, "t", { NULL } },
 	{ "a negative number is a value", { "--role", "-1", "t.py" }, { V(ROLE, "-1") }, "t.py",
 		{ NULL } },
-	{ "a negative fraction is a value", { "--role", "-.5", "t.py" }, { V(ROLE, "-.5") },
-		"t.py", { NULL } },
+	{ "a negative fraction is a value", { "--role", "-.5", "t.py" }, { V(ROLE, "-.5") }, "t.py",
+		{ NULL } },
 	{ "a dash is a value", { "--role", "-", "t.py" }, { V(ROLE, "-") }, "t.py", { NULL } },
 	{ "a value with a blank may begin with a dash", { "--role", "-a b", "t.py" },
 		{ V(ROLE, "-a b") }, "t.py", { NULL } },
-	{ "any value may begin with a dash behind '='",
-		{ "--local_rank_arg=--local-rank", "t.py" }, { V(LOCAL_RANK_ARG, "--local-rank") },
-		"t.py", { NULL } },
+	{ "any value may begin with a dash behind '='", { "--local_rank_arg=--local-rank", "t.py" },
+		{ V(LOCAL_RANK_ARG, "--local-rank") }, "t.py", { NULL } },
 	{ "a value may be left out where the table says so", { "--dry-run", "t.py" },
 		{ V(DRY_RUN, "text") }, "t.py", { NULL } },
-	{ "what is behind the script is the script's", { "t.py", "--nnodes", "2", "-m" },
-		{ { 0 } }, "t.py", { "--nnodes", "2", "-m" } },
+	{ "what is behind the script is the script's", { "t.py", "--nnodes", "2", "-m" }, { { 0 } },
+		"t.py", { "--nnodes", "2", "-m" } },
 	{ "also what is no option of ours", { "t.py", "--bogus", "", " a b " }, { { 0 } }, "t.py",
 		{ "--bogus", "", " a b " } },
 	{ "bytes that are no text pass through", { "t.py", "\xff\xfe\n$x'\"" }, { { 0 } }, "t.py",
@@ -93,15 +98,14 @@ static const struct taken_row {
 		{ V(MASTER_ADDR, "h"), V(MASTER_PORT, "1") }, "t.py", { NULL } },
 	{ "an abbreviation means an original, although ours begins so, too: --e",
 		{ "--e=null", "t.py" }, { V(EVENT_LOG_HANDLER, "null") }, "t.py", { NULL } },
-	{ "an abbreviation means an original, although ours begins so, too: --u",
-		{ "--u", "t.py" }, { V(USE_ENV, "1") }, "t.py", { NULL } },
-	{ "an abbreviation means an original, although ours begins so, too: --v",
-		{ "--v", "t.py" }, { V(VIRTUAL_LOCAL_RANK, "1"), V(VERBOSE, "0") }, "t.py",
-		{ NULL } },
+	{ "an abbreviation means an original, although ours begins so, too: --u", { "--u", "t.py" },
+		{ V(USE_ENV, "1") }, "t.py", { NULL } },
+	{ "an abbreviation means an original, although ours begins so, too: --v", { "--v", "t.py" },
+		{ V(VIRTUAL_LOCAL_RANK, "1"), V(VERBOSE, "0") }, "t.py", { NULL } },
 	{ "an abbreviation means an original, although ours begins so, too: --local_r",
 		{ "--local_r=", "t.py" }, { V(LOCAL_RANKS_FILTER, "") }, "t.py", { NULL } },
-	{ "an abbreviation means an original, although ours begins so, too: --p",
-		{ "--p=zsh" }, { V(PRINT_COMPLETION, "zsh") }, NULL, { NULL } },
+	{ "an abbreviation means an original, although ours begins so, too: --p", { "--p=zsh" },
+		{ V(PRINT_COMPLETION, "zsh") }, NULL, { NULL } },
 	{ "an abbreviation may mean ours where no original begins so", { "--dry", "t.py" },
 		{ V(DRY_RUN, "text") }, "t.py", { NULL } },
 	{ "ours again", { "--std=null", "--py=/p", "t.py" }, { V(STDIN, "null"), V(PYTHON, "/p") },

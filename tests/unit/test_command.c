@@ -15,8 +15,7 @@ static const struct command_row {
 		"--local_rank", "/py -u s.py --local_rank=3 a b " },
 	{ "with another spelling", true, false, false, false, "--local-rank",
 		"/py -u s.py --local-rank=3 a b " },
-	{ "in the environment only", true, false, true, false, "--local_rank",
-		"/py -u s.py a b " },
+	{ "in the environment only", true, false, true, false, "--local_rank", "/py -u s.py a b " },
 	{ "a module", true, true, false, false, "--local_rank",
 		"/py -u -m s.py --local_rank=3 a b " },
 	{ "no Python", false, false, true, false, "--local_rank", "s.py a b " },
@@ -29,9 +28,15 @@ static void test_command(void **state)
 	const struct command_row *row = *state;
 	const char *args_at[] = { "a", "b", NULL };
 	const struct vec args = { args_at, 2, 3 };
-	const struct plan p = { .nproc = 8, .nnodes = 1, .program = "/py", .script = "s.py",
-		.args = &args, .python = row->python, .module = row->module,
-		.use_env = row->use_env, .virtual_local_rank = row->virtual_rank,
+	const struct plan p = { .nproc = 8,
+		.nnodes = 1,
+		.program = "/py",
+		.script = "s.py",
+		.args = &args,
+		.python = row->python,
+		.module = row->module,
+		.use_env = row->use_env,
+		.virtual_local_rank = row->virtual_rank,
 		.local_rank_arg = row->local_rank_arg };
 	struct arena a = { 0 };
 	struct vec argv = { 0 };
@@ -84,9 +89,16 @@ static const char *expand(struct arena *a, const char *arg, bool expand_args, bo
 {
 	const char *args_at[] = { arg, NULL };
 	const struct vec args = { args_at, 1, 2 };
-	const struct plan p = { .nproc = 8, .nnodes = 1, .program = "/py", .script = "$local_rank",
-		.args = &args, .python = true, .use_env = true, .expand_args = expand_args,
-		.virtual_local_rank = virtual_rank, .local_rank_arg = "--local_rank" };
+	const struct plan p = { .nproc = 8,
+		.nnodes = 1,
+		.program = "/py",
+		.script = "$local_rank",
+		.args = &args,
+		.python = true,
+		.use_env = true,
+		.expand_args = expand_args,
+		.virtual_local_rank = virtual_rank,
+		.local_rank_arg = "--local_rank" };
 	struct vec argv = { 0 };
 
 	plan_command(&p, 3, a, &argv);

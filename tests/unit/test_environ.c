@@ -8,10 +8,19 @@
 /* A plan of node 1 of 2, whose worker 3 is rank 11; all numbers differ. */
 static struct plan plan_of(const char *const *env)
 {
-	return (struct plan){ .nproc = 5, .nnodes = 2, .node_rank = 1, .first_rank = 8,
-		.world_size = 13, .program = "/py", .script = "s.py", .python = true,
-		.local_rank_arg = "--local_rank", .run_id = "run7", .role = "trainer",
-		.master_addr = "h", .env = env };
+	return (struct plan){ .nproc = 5,
+		.nnodes = 2,
+		.node_rank = 1,
+		.first_rank = 8,
+		.world_size = 13,
+		.program = "/py",
+		.script = "s.py",
+		.python = true,
+		.local_rank_arg = "--local_rank",
+		.run_id = "run7",
+		.role = "trainer",
+		.master_addr = "h",
+		.env = env };
 }
 
 static const struct attempt attempt = { 2, "1234", "/run/x" };
@@ -28,8 +37,8 @@ static const struct env_edit *edit_of(const struct env_edits *edits, const char 
 	return found;
 }
 
-static void assert_edit(const struct env_edits *edits, const char *name, const char *value,
-	enum env_how how)
+static void assert_edit(
+	const struct env_edits *edits, const char *name, const char *value, enum env_how how)
 {
 	const struct env_edit *e = edit_of(edits, name);
 
@@ -223,8 +232,8 @@ static const struct device_row {
 	{ "names of devices", { "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b" }, "GPU-b", NULL },
 	{ "AMD's list is that of both", { "HIP_VISIBLE_DEVICES=2,4", "CUDA_VISIBLE_DEVICES=3,5" },
 		"4", "4" },
-	{ "an empty one of AMD's is none",
-		{ "HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=3,5" }, "5", NULL },
+	{ "an empty one of AMD's is none", { "HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=3,5" },
+		"5", NULL },
 };
 
 static void test_device(void **state)

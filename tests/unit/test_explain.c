@@ -45,7 +45,10 @@ static void test_explain(void **state)
 {
 	const struct explain_row *row = *state;
 	const char *argv[8] = { "launchd" };
-	struct facts facts = { .env = row->env, .hostname = "h", .cpus = 4, .random_id = "",
+	struct facts facts = { .env = row->env,
+		.hostname = "h",
+		.cpus = 4,
+		.random_id = "",
 		.program = { "/py", "PATH" } };
 	struct topology t;
 	struct plan p;

@@ -23,8 +23,8 @@ static const struct identity_row {
 		{ "one node", "one node" } },
 	{ "Open MPI says both", { { 0 } }, { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4" },
 		LAUNCHER_OPEN_MPI, 0, 4, 1, { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" } },
-	{ "Open MPI's node rank is another thing", { { 0 } },
-		{ "OMPI_COMM_WORLD_NODE_RANK=3" }, LAUNCHER_NONE, 0, 1, 0, { "one node" } },
+	{ "Open MPI's node rank is another thing", { { 0 } }, { "OMPI_COMM_WORLD_NODE_RANK=3" },
+		LAUNCHER_NONE, 0, 1, 0, { "one node" } },
 	{ "Hydra says both", { { 0 } }, { "PMI_RANK=2", "PMI_SIZE=3" }, LAUNCHER_HYDRA, 0, 3, 2,
 		{ "PMI_SIZE", "PMI_RANK" } },
 	{ "a step of srun says both", { { 0 } },
@@ -34,8 +34,7 @@ static const struct identity_row {
 		{ "SLURM_STEP_ID=3", "SLURM_PROCID=1", "SLURM_NTASKS=2" }, LAUNCHER_SLURM, 0, 2, 1,
 		{ "SLURM_NTASKS", "SLURM_PROCID" } },
 	{ "the step's size is above the job's", { { 0 } },
-		{ "SLURM_STEP_ID=3", "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2",
-			"SLURM_NTASKS=8" },
+		{ "SLURM_STEP_ID=3", "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=8" },
 		LAUNCHER_SLURM, 0, 2, 1, { "SLURM_STEP_NUM_TASKS" } },
 	{ "a batch script is no step: no SLURM_STEP_ID", { { 0 } },
 		{ "SLURM_PROCID=0", "SLURM_NTASKS=8" }, LAUNCHER_NONE, 0, 1, 0, { "one node" } },
@@ -67,8 +66,7 @@ static const struct identity_row {
 		{ "OMPI_COMM_WORLD_RANK=1" }, LAUNCHER_OPEN_MPI, 0, 2, 1,
 		{ "given", "OMPI_COMM_WORLD_RANK" } },
 	{ "given numbers that agree with MPI's",
-		{ { SET_NNODES, "2", LEVEL_COMMAND_LINE },
-			{ SET_NODE_RANK, "1", LEVEL_LAUNCHD } },
+		{ { SET_NNODES, "2", LEVEL_COMMAND_LINE }, { SET_NODE_RANK, "1", LEVEL_LAUNCHD } },
 		{ "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2" }, LAUNCHER_OPEN_MPI, 0, 2, 1,
 		{ "given", "given" } },
 	{ "a rank of 0 alone is one node", { { 0 } }, { "NODE_RANK=0" }, LAUNCHER_NONE, 0, 1, 0,
@@ -159,7 +157,8 @@ static void test_identity(void **state)
 	bed_make(&b, false);
 	for (size_t i = 0; i < 3 && row->put[i].text; i++)
 		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
-			(struct origin){ row->put[i].level, "given" }, &b.why), 0);
+					 (struct origin){ row->put[i].level, "given" }, &b.why),
+			0);
 	assert_int_equal(launcher_of(row->env), row->launcher);
 	rc = identity_find(&b.s, row->env, row->launcher, &id, &b.notes, &b.why);
 	assert_outcome(rc, row->rc, &b.why, NULL);
@@ -185,9 +184,9 @@ static void test_note(void **state)
 	(void)state;
 	bed_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_NNODES, "2",
-		(struct origin){ LEVEL_COMMAND_LINE, "--nnodes" }, &b.why), 0);
-	assert_int_equal(
-		identity_find(&b.s, NULL, LAUNCHER_NONE, &id, &b.notes, &b.why), 0);
+				 (struct origin){ LEVEL_COMMAND_LINE, "--nnodes" }, &b.why),
+		0);
+	assert_int_equal(identity_find(&b.s, NULL, LAUNCHER_NONE, &id, &b.notes, &b.why), 0);
 	assert_note(&b.notes, NOTE_WARNING, "--node_rank");
 	bed_done(&b);
 }

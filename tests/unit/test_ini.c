@@ -9,7 +9,10 @@
 
 #include "config/sources.h"
 
-#define V(id, text, where) { SET_##id, text, where }
+#define V(id, text, where) \
+	{ \
+		SET_##id, text, where \
+	}
 
 static const struct taken_row {
 	const char *says, *text;
@@ -17,15 +20,15 @@ static const struct taken_row {
 	const char *env[3]; /* NAME=VALUE that must be among the changes */
 } taken[] = {
 	{ "an empty file", "", { { 0 } }, { NULL } },
-	{ "a key, with file and line", "[launchd]\nnnodes = 2\n",
-		{ V(NNODES, "2", "f.ini:2") }, { NULL } },
+	{ "a key, with file and line", "[launchd]\nnnodes = 2\n", { V(NNODES, "2", "f.ini:2") },
+		{ NULL } },
 	{ "no newline at the end", "[launchd]\nnnodes=2", { V(NNODES, "2", "f.ini:2") }, { NULL } },
 	{ "both spellings of a key", "[launchd]\nnproc-per-node = 2\nrdzv_id = a\n",
 		{ V(NPROC_PER_NODE, "2", "f.ini:2"), V(RDZV_ID, "a", "f.ini:3") }, { NULL } },
 	{ "lines that end as on Windows", "[launchd]\r\nnnodes = 2\r\nrole = r\r\n",
 		{ V(NNODES, "2", "f.ini:2"), V(ROLE, "r", "f.ini:3") }, { NULL } },
-	{ "a byte order mark", "\xef\xbb\xbf[launchd]\nnnodes = 2\n",
-		{ V(NNODES, "2", "f.ini:2") }, { NULL } },
+	{ "a byte order mark", "\xef\xbb\xbf[launchd]\nnnodes = 2\n", { V(NNODES, "2", "f.ini:2") },
+		{ NULL } },
 	{ "comments and empty lines count as lines", "# a\n; b\n\n[launchd]\n\n  # c\nnnodes = 2\n",
 		{ V(NNODES, "2", "f.ini:7") }, { NULL } },
 	{ "an indented key is a key, no continuation",
@@ -63,8 +66,14 @@ static const struct taken_row {
 		{ "A=1", "NCCL_DEBUG=INFO", "EMPTY=" } },
 	{ "variables are told apart by case", "[env]\na=1\nA=2\n", { { 0 } }, { "a=1", "A=2" } },
 	{ "names of variables to remove", "[launchd]\nunset-env = A, B\n", { { 0 } }, { NULL } },
-	{ "letters beyond ASCII", "[launchd]\nrole = gr\xc3\xb6\xc3\x9f" "e\n",
-		{ V(ROLE, "gr\xc3\xb6\xc3\x9f" "e", NULL) }, { NULL } },
+	{ "letters beyond ASCII",
+		"[launchd]\nrole = gr\xc3\xb6\xc3\x9f"
+		"e\n",
+		{ V(ROLE,
+			"gr\xc3\xb6\xc3\x9f"
+			"e",
+			NULL) },
+		{ NULL } },
 };
 
 static void assert_env(const struct settings *s, const char *entry)
@@ -117,7 +126,8 @@ static const struct refused_row {
 		{ "f.ini:2", "\"lunchd\"", "[launchd]" } },
 	{ "a key before any section", "nnodes = 2\n[launchd]\n",
 		{ "f.ini:1", "nnodes", "[launchd]" } },
-	{ "an act is no key", "[launchd]\ndry-run = json\n", { "f.ini:2: --dry-run", "command line" } },
+	{ "an act is no key", "[launchd]\ndry-run = json\n",
+		{ "f.ini:2: --dry-run", "command line" } },
 	{ "the file of another file is no key", "[launchd]\nconfig = x\n", { "f.ini:2" } },
 	{ "env is a section, no key", "[launchd]\nenv = A=1\n", { "f.ini:2", "[env]" } },
 	{ "a bad value", "[launchd]\nrole = a\nnnodes = two\n",
@@ -128,8 +138,7 @@ static const struct refused_row {
 	{ "a key twice in two spellings", "[launchd]\nrdzv-id = 2\nrdzv_id = 2\n",
 		{ "f.ini:3", "f.ini:2" } },
 	{ "a key twice over two sections of a name",
-		"[launchd]\nrole=a\n[env]\n[launchd]\nrole=b\n",
-		{ "f.ini:5", "f.ini:2" } },
+		"[launchd]\nrole=a\n[env]\n[launchd]\nrole=b\n", { "f.ini:5", "f.ini:2" } },
 	{ "a variable twice", "[env]\nA = 1\nA = 2\n",
 		{ "f.ini:3: A is set a second time, first at f.ini:2" } },
 	{ "the first error counts, later lines don't", "[launchd]\nnnodes = x\nbogus = 1\n",
@@ -153,8 +162,8 @@ static const struct refused_row {
 		"[launchd]\nnccl_socket_ifname = eth0 # fast\n", { "f.ini:2", "'#'", "';'" } },
 	{ "a byte order mark in the middle", "[launchd]\n\xef\xbb\xbfnnodes = 2\n", { "f.ini:2" } },
 	{ "two byte order marks hide no line", "\xef\xbb\xbf\xef\xbb\xbf# a = b\n", { "f.ini:1" } },
-	{ "a byte order mark behind a blank hides no line",
-		" \xef\xbb\xbf# a = b\n", { "f.ini:1" } },
+	{ "a byte order mark behind a blank hides no line", " \xef\xbb\xbf# a = b\n",
+		{ "f.ini:1" } },
 	{ "a variable that launchd sets itself", "[env]\nWORLD_SIZE = 2\n",
 		{ "f.ini:2: launchd sets WORLD_SIZE", "--nnodes" } },
 	{ "a form feed makes no continuation of the line before",

@@ -14,7 +14,10 @@ struct put {
 	enum level level;
 };
 
-#define CLI(id, text) { SET_##id, text, LEVEL_COMMAND_LINE }
+#define CLI(id, text) \
+	{ \
+		SET_##id, text, LEVEL_COMMAND_LINE \
+	}
 #define ADDR_OF_US "10.0.0.7"
 
 static const struct master_row {
@@ -39,8 +42,8 @@ static const struct master_row {
 		"127.0.0.1", 1234, "one node", "given", NULL },
 	{ "a given address on one node leaves the port free", 1, LAUNCHER_NONE,
 		{ CLI(MASTER_ADDR, "h") }, { NULL }, "h", 0, "given", NULL, NULL },
-	{ "port 0 on one node is a free one", 1, LAUNCHER_NONE, { CLI(MASTER_PORT, "0") },
-		{ NULL }, "127.0.0.1", 0, NULL, "given", NULL },
+	{ "port 0 on one node is a free one", 1, LAUNCHER_NONE, { CLI(MASTER_PORT, "0") }, { NULL },
+		"127.0.0.1", 0, NULL, "given", NULL },
 
 	{ "an endpoint with a port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h:1234") }, { NULL },
 		"h", 1234, "given", "given", NULL },
@@ -52,8 +55,8 @@ static const struct master_row {
 	{ "c10d has a port of its own", 2, LAUNCHER_NONE,
 		{ CLI(RDZV_ENDPOINT, "h"), CLI(RDZV_BACKEND, "c10d") }, { NULL }, "h", 29400,
 		"given", "given", NULL },
-	{ "an IPv6 endpoint", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1]:1234") },
-		{ NULL }, "fe80::1", 1234, NULL, NULL, NULL },
+	{ "an IPv6 endpoint", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1]:1234") }, { NULL },
+		"fe80::1", 1234, NULL, NULL, NULL },
 	{ "an IPv6 endpoint without a port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1]") },
 		{ NULL }, "fe80::1", 29500, NULL, NULL, NULL },
 	{ "a bare IPv6 address has no port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "fe80::1") },
@@ -192,8 +195,8 @@ static const struct master_row {
 		{ "SLURM_JOB_NODELIST=s[01-04]", "SLURM_STEP_NODELIST=s03" }, "s03", 29500,
 		"SLURM_STEP_NODELIST", NULL, NULL },
 	{ "MASTER_ADDR is above Slurm", 2, LAUNCHER_SLURM, { { 0 } },
-		{ "SLURM_JOB_NODELIST=s[01-04]", "MASTER_ADDR=h" }, "h", 29500, "MASTER_ADDR",
-		NULL, NULL },
+		{ "SLURM_JOB_NODELIST=s[01-04]", "MASTER_ADDR=h" }, "h", 29500, "MASTER_ADDR", NULL,
+		NULL },
 	{ "Slurm on one node", 1, LAUNCHER_SLURM, { { 0 } }, { "SLURM_JOB_NODELIST=s01" },
 		"127.0.0.1", 0, "one node", NULL, NULL },
 
@@ -254,13 +257,14 @@ static const struct failing_row {
 		{ NULL }, { "given: \"a:b:1\" is not HOST[:PORT]" } },
 };
 
-static void arrange(struct bed *b, const struct put *put, struct facts *facts,
-	const char *const *env)
+static void arrange(
+	struct bed *b, const struct put *put, struct facts *facts, const char *const *env)
 {
 	bed_make(b, false);
 	for (size_t i = 0; i < 4 && put[i].text; i++)
 		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
-			(struct origin){ put[i].level, "given" }, &b->why), 0);
+					 (struct origin){ put[i].level, "given" }, &b->why),
+			0);
 	*facts = (struct facts){ .env = env, .hostname = "node7.example.org" };
 	vec_add(&b->arena, &facts->addresses, "127.0.0.1");
 	vec_add(&b->arena, &facts->addresses, ADDR_OF_US);
@@ -277,8 +281,7 @@ static void test_found(void **state)
 	int rc;
 
 	arrange(&b, row->put, &facts, row->env);
-	rc = master_find(
-		&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
+	rc = master_find(&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
 	assert_outcome(rc, 0, &b.why, NULL);
 	assert_string_equal(m.addr, row->addr);
 	assert_int_equal(m.port, row->port);
@@ -306,8 +309,7 @@ static void test_failing(void **state)
 	int rc;
 
 	arrange(&b, row->put, &facts, row->env);
-	rc = master_find(
-		&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
+	rc = master_find(&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
 	assert_outcome(rc, -EINVAL, &b.why, row->part[0]);
 	for (size_t i = 1; i < 3 && row->part[i]; i++)
 		assert_contains(b.why.text, row->part[i]);

@@ -59,8 +59,8 @@ static void test_distance(void **state)
 {
 	const struct distance_row *row = *state;
 
-	assert_int_equal(name_distance(row->name, row->text, strlen(row->text), row->limit),
-		row->distance);
+	assert_int_equal(
+		name_distance(row->name, row->text, strlen(row->text), row->limit), row->distance);
 }
 
 int main(void)

@@ -228,8 +228,8 @@ int main(void)
 		yard_make, yard_done);
 	suite_add(&s, "it is in /tmp where nothing else is said", test_default_place, yard_make,
 		yard_done);
-	suite_add(&s, "it is in /tmp where the place that is said is gone", test_nowhere,
-		yard_make, yard_done);
+	suite_add(&s, "it is in /tmp where the place that is said is gone", test_nowhere, yard_make,
+		yard_done);
 	suite_add(&s, "its path is absolute, whatever TMPDIR is", test_relative, yard_make,
 		yard_done);
 	suite_add(&s, "it is removed with all that workers put there", test_full, yard_make,

@@ -33,8 +33,8 @@ static void test_ranks(void **state)
 	const struct ranks_row *row = *state;
 	unsigned first = 77, size = 77;
 
-	assert_int_equal(plan_ranks(row->nproc, row->nnodes, row->node_rank, &first, &size),
-		row->rc);
+	assert_int_equal(
+		plan_ranks(row->nproc, row->nnodes, row->node_rank, &first, &size), row->rc);
 	assert_int_equal(first, row->rc ? 77 : row->first_rank);
 	assert_int_equal(size, row->rc ? 77 : row->world_size);
 }
@@ -74,8 +74,8 @@ static const struct make_row {
 		NULL, NULL },
 	{ "systemd gives no input", 1, LAUNCHER_NONE, true, { { 0 } }, { NULL }, 0, "/dev/null",
 		NULL, NULL },
-	{ "input is inherited on request", 1, LAUNCHER_OPEN_MPI, true,
-		{ { SET_STDIN, "inherit" } }, { NULL }, 0, NULL, NULL, NULL },
+	{ "input is inherited on request", 1, LAUNCHER_OPEN_MPI, true, { { SET_STDIN, "inherit" } },
+		{ NULL }, 0, NULL, NULL, NULL },
 	{ "no input on request", 1, LAUNCHER_NONE, false, { { SET_STDIN, "null" } }, { NULL }, 0,
 		"/dev/null", NULL, NULL },
 	{ "MPI's identity for several workers warns", 2, LAUNCHER_OPEN_MPI, false,
@@ -103,7 +103,10 @@ static void test_make(void **state)
 {
 	const struct make_row *row = *state;
 	const char *env[4] = { row->env[0], row->env[1], row->env[2], NULL };
-	const struct facts facts = { .env = env, .hostname = "h", .cpus = 8, .random_id = "",
+	const struct facts facts = { .env = env,
+		.hostname = "h",
+		.cpus = 8,
+		.random_id = "",
 		.under_systemd = row->under_systemd };
 	const struct topology t = { row->launcher, { 1, 0, "", "" }, { "127.0.0.1", 0, "", "" },
 		row->nproc, "" };
@@ -114,7 +117,8 @@ static void test_make(void **state)
 	bed_make(&b, false);
 	for (size_t i = 0; i < 2 && row->put[i].text; i++)
 		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
-			(struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why), 0);
+					 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
+			0);
 	rc = plan_make(&b.s, &facts, &t, &row->nproc, &p, &b.notes, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->note : NULL);
 	if (rc == 0) {
@@ -138,9 +142,8 @@ static void test_unequal(void **state)
 {
 	const unsigned nproc[] = { 2, 3, 4 };
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = {
-		LAUNCHER_NONE, { 3, 1, "", "" }, { "h", 29500, "", "" }, 3, ""
-	};
+	const struct topology t = { LAUNCHER_NONE, { 3, 1, "", "" }, { "h", 29500, "", "" }, 3,
+		"" };
 	struct worker_rank r;
 	struct plan p;
 	struct bed b;
@@ -162,9 +165,8 @@ static void test_too_many(void **state)
 {
 	static unsigned nproc[65536];
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = {
-		LAUNCHER_NONE, { 65536, 0, "", "" }, { "h", 29500, "", "" }, 65536, ""
-	};
+	const struct topology t = { LAUNCHER_NONE, { 65536, 0, "", "" }, { "h", 29500, "", "" },
+		65536, "" };
 	struct plan p;
 	struct bed b;
 

@@ -23,8 +23,7 @@ static void test_edges(void **state)
 	const struct edge_row *row = *state;
 
 	for (int to = 0; to < POOL_STATES; to++)
-		assert_int_equal(
-			pool_may_go(row->from, (enum pool_state)to), (row->to >> to) & 1);
+		assert_int_equal(pool_may_go(row->from, (enum pool_state)to), (row->to >> to) & 1);
 }
 
 int main(void)

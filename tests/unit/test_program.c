@@ -51,10 +51,10 @@ static const struct program_row {
 		"%/old/python", "PATH" },
 	{ "a file that may not be executed is passed over", "%/locked:%/bin", NULL, false, false,
 		"%/t.py", { NULL }, 0, "%/bin/python3", "PATH" },
-	{ "the Python that is named, by its path", "%/bin", "%/old/python", false, false,
-		"%/t.py", { NULL }, 0, "%/old/python", "--python" },
-	{ "the Python that is named, on PATH", "%/bin", "python", false, false, "%/t.py",
-		{ NULL }, 0, "%/bin/python", "--python" },
+	{ "the Python that is named, by its path", "%/bin", "%/old/python", false, false, "%/t.py",
+		{ NULL }, 0, "%/old/python", "--python" },
+	{ "the Python that is named, on PATH", "%/bin", "python", false, false, "%/t.py", { NULL },
+		0, "%/bin/python", "--python" },
 	{ "a module need not be a file", "%/bin", NULL, false, true, "pkg.train", { NULL }, 0,
 		"%/bin/python3", "PATH" },
 	{ "a package is a script", "%/bin", NULL, false, false, "%/package", { NULL }, 0,
@@ -72,10 +72,10 @@ static const struct program_row {
 		"--python", NULL },
 	{ "the Python that is named is not there", "%/bin", "%/none", false, false, "%/t.py",
 		{ NULL }, -ENOENT, "--python: %/none: no such file", NULL },
-	{ "the Python that is named may not be executed", "%/bin", "%/locked/python3", false,
-		false, "%/t.py", { NULL }, -EACCES, "%/locked/python3", NULL },
-	{ "a script that is not there", "%/bin", NULL, false, false, "%/none.py", { NULL },
-		-ENOENT, "%/none.py: no such file", NULL },
+	{ "the Python that is named may not be executed", "%/bin", "%/locked/python3", false, false,
+		"%/t.py", { NULL }, -EACCES, "%/locked/python3", NULL },
+	{ "a script that is not there", "%/bin", NULL, false, false, "%/none.py", { NULL }, -ENOENT,
+		"%/none.py: no such file", NULL },
 	{ "a directory without __main__.py", "%/bin", NULL, false, false, "%/empty", { NULL },
 		-EACCES, "__main__.py", NULL },
 	{ "a program that is not there", "%/bin", NULL, true, false, "none", { NULL }, -ENOENT,
@@ -150,8 +150,7 @@ static void test_program(void **state)
 	bed_make(&b, false);
 	env[0] = arena_printf(&b.arena, "PATH=%s", in_yard(&b.arena, row->path));
 	if (row->python)
-		(void)settings_put(
-			&b.s, SET_PYTHON, in_yard(&b.arena, row->python), here, &b.why);
+		(void)settings_put(&b.s, SET_PYTHON, in_yard(&b.arena, row->python), here, &b.why);
 	(void)settings_put(&b.s, SET_NO_PYTHON, row->no_python ? "1" : "0", here, &b.why);
 	(void)settings_put(&b.s, SET_MODULE, row->module ? "1" : "0", here, &b.why);
 	b.s.script = in_yard(&b.arena, row->script);

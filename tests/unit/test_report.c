@@ -9,7 +9,7 @@
 #include "daemon/report/ending.h"
 #include "daemon/report/report.h"
 
-#define S(seconds) ((uint64_t)((seconds) * 1e9))
+#define S(seconds) ((uint64_t)((seconds)*1e9))
 
 static const struct report_row {
 	const char *says;
@@ -17,14 +17,23 @@ static const struct report_row {
 	int first, ended_by;
 	const char *text;
 } rows[] = {
-	{ "all well is no report",
-		{ { .pid = 10 }, { .rank = 1, .local_rank = 1, .pid = 11 } }, -1, 0, "" },
+	{ "all well is no report", { { .pid = 10 }, { .rank = 1, .local_rank = 1, .pid = 11 } }, -1,
+		0, "" },
 	{ "one failed, the other was stopped",
-		{ { .rank = 4, .pid = 10, .end = { ENDED_SIGNAL, SIGSEGV, true },
-			  .started_ns = S(1), .ended_ns = S(1.25) },
-			{ .rank = 5, .local_rank = 1, .pid = 11, .asked = ASKED_TO_STOP,
-				.asked_signal = SIGTERM, .end = { ENDED_SIGNAL, SIGTERM, false },
-				.started_ns = S(1), .asked_ns = S(1.25), .ended_ns = S(1.5) } },
+		{ { .rank = 4,
+			  .pid = 10,
+			  .end = { ENDED_SIGNAL, SIGSEGV, true },
+			  .started_ns = S(1),
+			  .ended_ns = S(1.25) },
+			{ .rank = 5,
+				.local_rank = 1,
+				.pid = 11,
+				.asked = ASKED_TO_STOP,
+				.asked_signal = SIGTERM,
+				.end = { ENDED_SIGNAL, SIGTERM, false },
+				.started_ns = S(1),
+				.asked_ns = S(1.25),
+				.ended_ns = S(1.5) } },
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0, pid 10) on host (node 2): "
 		"killed by SIGSEGV (core dumped) after 0.25 s\n"
@@ -32,11 +41,20 @@ static const struct report_row {
 		"launchd: note: rank 5 (local rank 1, pid 11): killed by SIGTERM, 0.25 s after "
 		"launchd's SIGTERM\n" },
 	{ "the other ignored the signal",
-		{ { .rank = 4, .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1),
+		{ { .rank = 4,
+			  .pid = 10,
+			  .end = { ENDED_EXIT, 7, false },
+			  .started_ns = S(1),
 			  .ended_ns = S(13.5) },
-			{ .rank = 5, .local_rank = 1, .pid = 11, .asked = ASKED_KILLED,
-				.asked_signal = SIGTERM, .end = { ENDED_SIGNAL, SIGKILL, false },
-				.started_ns = S(1), .asked_ns = S(13.5), .ended_ns = S(18.5) } },
+			{ .rank = 5,
+				.local_rank = 1,
+				.pid = 11,
+				.asked = ASKED_KILLED,
+				.asked_signal = SIGTERM,
+				.end = { ENDED_SIGNAL, SIGKILL, false },
+				.started_ns = S(1),
+				.asked_ns = S(13.5),
+				.ended_ns = S(18.5) } },
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0, pid 10) on host (node 2): "
 		"exit code 7 after 12.5 s\n"
@@ -44,9 +62,15 @@ static const struct report_row {
 		"launchd: note: rank 5 (local rank 1, pid 11): still there 5.00 s after launchd's "
 		"SIGTERM: killed by SIGKILL\n" },
 	{ "the other had ended well before",
-		{ { .rank = 4, .pid = 10, .end = { ENDED_EXIT, 1, false }, .started_ns = S(1),
+		{ { .rank = 4,
+			  .pid = 10,
+			  .end = { ENDED_EXIT, 1, false },
+			  .started_ns = S(1),
 			  .ended_ns = S(1000) },
-			{ .rank = 5, .local_rank = 1, .pid = 11, .started_ns = S(1),
+			{ .rank = 5,
+				.local_rank = 1,
+				.pid = 11,
+				.started_ns = S(1),
 				.ended_ns = S(40000) } },
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0, pid 10) on host (node 2): "
@@ -62,10 +86,18 @@ static const struct report_row {
 		"launchd: error: its command: train.py 'a b' --lr=1\n"
 		"launchd: note: rank 5 (local rank 1): not started\n" },
 	{ "ended by a signal",
-		{ { .rank = 4, .pid = 10, .asked = ASKED_TO_STOP, .asked_signal = SIGINT,
-			  .end = { ENDED_EXIT, 1, false }, .started_ns = S(1), .asked_ns = S(2),
+		{ { .rank = 4,
+			  .pid = 10,
+			  .asked = ASKED_TO_STOP,
+			  .asked_signal = SIGINT,
+			  .end = { ENDED_EXIT, 1, false },
+			  .started_ns = S(1),
+			  .asked_ns = S(2),
 			  .ended_ns = S(3) },
-			{ .rank = 5, .local_rank = 1, .pid = 11, .started_ns = S(1),
+			{ .rank = 5,
+				.local_rank = 1,
+				.pid = 11,
+				.started_ns = S(1),
 				.ended_ns = S(2) } },
 		-1, SIGINT,
 		"launchd: error: the job was ended by SIGINT on host (node 2)\n"
@@ -73,7 +105,10 @@ static const struct report_row {
 		"SIGINT\n"
 		"launchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 1.00 s\n" },
 	{ "a clock that went nowhere",
-		{ { .rank = 4, .pid = 10, .end = { ENDED_EXIT, 1, false }, .started_ns = S(2),
+		{ { .rank = 4,
+			  .pid = 10,
+			  .end = { ENDED_EXIT, 1, false },
+			  .started_ns = S(2),
 			  .ended_ns = S(1) },
 			{ .rank = 5, .local_rank = 1, .pid = 11 } },
 		0, 0,
@@ -83,8 +118,8 @@ static const struct report_row {
 		"launchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 0.00 s\n" },
 };
 
-static void assert_report(const struct result *r, const char *const *args, size_t count,
-	const char *expected)
+static void assert_report(
+	const struct result *r, const char *const *args, size_t count, const char *expected)
 {
 	const char *at[12] = { NULL };
 	const struct vec argv = { at, count, 12 };
@@ -102,7 +137,8 @@ static void test_report(void **state)
 {
 	static const char *const args[] = { "a b", "--lr=1" };
 	const struct report_row *row = *state;
-	const struct result r = { .outcomes = row->o, .count = 2,
+	const struct result r = { .outcomes = row->o,
+		.count = 2,
 		.first_failure = row->first < 0 ? NULL : &row->o[row->first],
 		.ended_by = row->ended_by };
 

@@ -76,8 +76,8 @@ static void test_scrub(void **state)
 
 	assert_int_equal(scrub_of(row->says, len, MPI_ENV_REWRITE, &why), row->what);
 	assert_true((why && *why) == (row->what != PASS));
-	assert_int_equal(scrub_of(row->says, len, MPI_ENV_SCRUB, &why),
-		row->what == PASS ? PASS : REMOVE);
+	assert_int_equal(
+		scrub_of(row->says, len, MPI_ENV_SCRUB, &why), row->what == PASS ? PASS : REMOVE);
 	assert_int_equal(scrub_of(row->says, len, MPI_ENV_KEEP, &why), PASS);
 }
 
@@ -92,17 +92,19 @@ static void test_length(void **state)
 }
 
 /* All numbers differ, so that a value from the wrong place shows. */
-static const struct worker_rank rank = { .rank = 11, .local_rank = 3, .world_size = 16,
-	.local_world_size = 8, .node_rank = 1, .nnodes = 2 };
+static const struct worker_rank rank = { .rank = 11,
+	.local_rank = 3,
+	.world_size = 16,
+	.local_world_size = 8,
+	.node_rank = 1,
+	.nnodes = 2 };
 
 static const struct own_row {
 	const char *says;
 	unsigned value;
 } owns[] = {
-	{ "OMPI_COMM_WORLD_RANK", 11 },
-	{ "OMPI_COMM_WORLD_SIZE", 16 },
-	{ "OMPI_COMM_WORLD_LOCAL_RANK", 3 },
-	{ "OMPI_COMM_WORLD_LOCAL_SIZE", 8 },
+	{ "OMPI_COMM_WORLD_RANK", 11 }, { "OMPI_COMM_WORLD_SIZE", 16 },
+	{ "OMPI_COMM_WORLD_LOCAL_RANK", 3 }, { "OMPI_COMM_WORLD_LOCAL_SIZE", 8 },
 	{ "OMPI_COMM_WORLD_NODE_RANK", 3 }, /* the rank within the node, over all jobs there */
 };
 
@@ -133,7 +135,6 @@ int main(void)
 	SUITE_ROWS(&s, test_scrub, rows);
 	SUITE_ROWS(&s, test_own, owns);
 	suite_add(&s, "a name ends where its length says", test_length, NULL, NULL);
-	suite_add(&s, "every name that is rewritten has a value", test_all_have_values, NULL,
-		NULL);
+	suite_add(&s, "every name that is rewritten has a value", test_all_have_values, NULL, NULL);
 	return suite_run(&s);
 }

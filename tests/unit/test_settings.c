@@ -14,10 +14,14 @@ static void test_levels(void **state)
 			bool replaced = second >= first;
 
 			bed_make(&b, false);
-			assert_int_equal(settings_put(&b.s, SET_NNODES, "1",
-				(struct origin){ (enum level)first, "first" }, &b.why), 0);
-			assert_int_equal(settings_put(&b.s, SET_NNODES, "2",
-				(struct origin){ (enum level)second, "second" }, &b.why), 0);
+			assert_int_equal(
+				settings_put(&b.s, SET_NNODES, "1",
+					(struct origin){ (enum level)first, "first" }, &b.why),
+				0);
+			assert_int_equal(
+				settings_put(&b.s, SET_NNODES, "2",
+					(struct origin){ (enum level)second, "second" }, &b.why),
+				0);
 			assert_string_equal(settings_text(&b.s, SET_NNODES), replaced ? "2" : "1");
 			assert_int_equal(settings_number(&b.s, SET_NNODES), replaced ? 2 : 1);
 			assert_string_equal(
@@ -134,9 +138,11 @@ static void test_quiet_above_verbose(void **state)
 	(void)state;
 	bed_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_VERBOSE, "1",
-		(struct origin){ LEVEL_SYSTEM_FILE, "file" }, &b.why), 0);
+				 (struct origin){ LEVEL_SYSTEM_FILE, "file" }, &b.why),
+		0);
 	assert_int_equal(settings_put(&b.s, SET_QUIET, "1",
-		(struct origin){ LEVEL_COMMAND_LINE, "--quiet" }, &b.why), 0);
+				 (struct origin){ LEVEL_COMMAND_LINE, "--quiet" }, &b.why),
+		0);
 	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
 	bed_done(&b);
 }

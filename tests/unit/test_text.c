@@ -101,7 +101,10 @@ static const struct control_row {
 } controls[] = {
 	{ "a newline stays on the line", "a\nb" },
 	{ "a tab", "\t" },
-	{ "a control character before a hexadecimal digit", "\x01""0\x1b""ff\nabc" },
+	{ "a control character before a hexadecimal digit",
+		"\x01"
+		"0\x1b"
+		"ff\nabc" },
 	{ "a control character beside quotes", "it's\n\"so\"" },
 	{ "a control character beside a backslash", "a\\n\n\\" },
 	{ "a control character beside a dollar", "$x\r${y}`z`" },
@@ -136,15 +139,17 @@ static const struct json_row {
 	{ "three bytes", "\xe0\xa0\x80\xef\xbf\xbf", "\xe0\xa0\x80\xef\xbf\xbf" },
 	{ "four bytes", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf" },
 	{ "next to the surrogates", "\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80" },
-	{ "a byte that begins nothing", "a\xff" "b", "a\\ufffdb" },
+	{ "a byte that begins nothing",
+		"a\xff"
+		"b",
+		"a\\ufffdb" },
 	{ "a continuation alone", "\x80", "\\ufffd" },
 	{ "a sequence cut short", "\xe2\x82", "\\ufffd\\ufffd" },
 	{ "a sequence cut short by a letter", "\xc3x", "\\ufffdx" },
 	{ "a quote instead of a continuation", "\xc3\"", "\\ufffd\"" },
 	{ "an overlong slash", "\xc0\xaf", "\\ufffd\\ufffd" },
 	{ "an overlong form of three bytes", "\xe0\x9f\xbf", "\\ufffd\\ufffd\\ufffd" },
-	{ "an overlong form of four bytes", "\xf0\x8f\xbf\xbf",
-		"\\ufffd\\ufffd\\ufffd\\ufffd" },
+	{ "an overlong form of four bytes", "\xf0\x8f\xbf\xbf", "\\ufffd\\ufffd\\ufffd\\ufffd" },
 	{ "a surrogate", "\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd" },
 	{ "beyond Unicode", "\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd" },
 	{ "five bytes", "\xf8\x88\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd" },
@@ -194,8 +199,7 @@ static void test_wrapped(void **state)
 
 	(void)state;
 	text_add_wrapped(&t, "one two  three four-and-a-long-word five", 0, 2, 10);
-	assert_string_equal(
-		text_string(&t), "one two\n  three\n  four-and-a-long-word\n  five");
+	assert_string_equal(text_string(&t), "one two\n  three\n  four-and-a-long-word\n  five");
 	text_done(&t);
 }
 

@@ -31,7 +31,8 @@ static void test_nproc(void **state)
 
 	bed_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_NPROC_PER_NODE, row->text,
-		(struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why), 0);
+				 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
+		0);
 	rc = topology_make(&b.s, &facts, &b.arena, &t, &b.notes, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->from : NULL);
 	assert_int_equal(t.nproc, row->nproc);
@@ -72,8 +73,8 @@ static void test_note(void **state)
 	for (size_t i = 0; i < 5; i++)
 		env[i] = row->env[i];
 	bed_make(&b, false);
-	assert_outcome(topology_make(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0, &b.why,
-		NULL);
+	assert_outcome(
+		topology_make(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0, &b.why, NULL);
 	assert_note(&b.notes, row->level, row->part);
 	bed_done(&b);
 }

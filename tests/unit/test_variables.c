@@ -5,7 +5,10 @@
 
 #include "config/sources.h"
 
-#define V(id, text, where) { SET_##id, text, where }
+#define V(id, text, where) \
+	{ \
+		SET_##id, text, where \
+	}
 
 static const struct variables_row {
 	const char *says;
@@ -17,8 +20,8 @@ static const struct variables_row {
 	{ "an empty environment", { NULL }, { { 0 } }, 0, NULL },
 	{ "a variable of ours", { "LAUNCHD_NNODES=2" }, { V(NNODES, "2", "LAUNCHD_NNODES") }, 0,
 		NULL },
-	{ "a variable of torchrun's", { "PET_NNODES=2" },
-		{ V(NNODES, "2", "PET_NNODES") }, 0, NULL },
+	{ "a variable of torchrun's", { "PET_NNODES=2" }, { V(NNODES, "2", "PET_NNODES") }, 0,
+		NULL },
 	{ "ours above torchrun's", { "LAUNCHD_NNODES=2", "PET_NNODES=3" },
 		{ V(NNODES, "2", "LAUNCHD_NNODES") }, 0, NULL },
 	{ "ours above torchrun's in the other order", { "PET_NNODES=3", "LAUNCHD_NNODES=2" },
@@ -36,8 +39,7 @@ static const struct variables_row {
 	{ "an empty variable is none", { "LAUNCHD_NNODES=", "PET_NNODES=" }, { { 0 } }, 0, NULL },
 	{ "an empty one of ours leaves torchrun's", { "LAUNCHD_NNODES=", "PET_NNODES=3" },
 		{ V(NNODES, "3", "PET_NNODES") }, 0, NULL },
-	{ "names are of upper case only", { "launchd_nnodes=2" },
-		{ { 0 } }, 0, NULL },
+	{ "names are of upper case only", { "launchd_nnodes=2" }, { { 0 } }, 0, NULL },
 	{ "an entry without '='", { "LAUNCHD_NNODES", "PET_NNODES" }, { { 0 } }, 0, NULL },
 	{ "the bare prefixes", { "LAUNCHD_=1", "PET_=1" }, { { 0 } }, 0, NULL },
 	{ "another variable that a row names", { "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=5" },
@@ -52,14 +54,14 @@ static const struct variables_row {
 		{ V(CONFIG, "/etc/job.ini", "LAUNCHD_CONFIG") }, 0, NULL },
 	{ "acts are no variables, which is said", { "LAUNCHD_DRY_RUN=json", "LAUNCHD_HELP=1" },
 		{ V(HELP, "0", "preset") }, 0, "LAUNCHD_DRY_RUN has no effect" },
-	{ "lists are no variables", { "LAUNCHD_ENV=bogus", "LAUNCHD_UNSET_ENV=PATH" }, { { 0 } },
-		0, "LAUNCHD_UNSET_ENV has no effect" },
+	{ "lists are no variables", { "LAUNCHD_ENV=bogus", "LAUNCHD_UNSET_ENV=PATH" }, { { 0 } }, 0,
+		"LAUNCHD_UNSET_ENV has no effect" },
 	{ "a bad value names its variable", { "LAUNCHD_NNODES=two" }, { { 0 } }, -EINVAL,
 		"LAUNCHD_NNODES: \"two\"" },
 	{ "a bad value of torchrun's", { "PET_STANDALONE=maybe" }, { { 0 } }, -EINVAL,
 		"PET_STANDALONE: \"maybe\"" },
-	{ "a bad value below another is bad all the same",
-		{ "LAUNCHD_NNODES=2", "PET_NNODES=two" }, { { 0 } }, -EINVAL, "PET_NNODES" },
+	{ "a bad value below another is bad all the same", { "LAUNCHD_NNODES=2", "PET_NNODES=two" },
+		{ { 0 } }, -EINVAL, "PET_NNODES" },
 	{ "a name of ours that is nearly a setting's warns", { "LAUNCHD_NPROC_PER_MODE=2" },
 		{ { 0 } }, 0, "nproc_per_node" },
 	{ "a name of ours far from any says nothing", { "LAUNCHD_COMPLETELY_DIFFERENT=2" },

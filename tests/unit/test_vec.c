@@ -44,8 +44,8 @@ static void test_all(void **state)
 	arena_done(&a);
 }
 
-static const char *const environment[] = { "PATH=/bin", "EMPTY=", "A=b=c", "NOTHING",
-	"PATHS=/sbin", "PATH=/second", NULL };
+static const char *const environment[] = { "PATH=/bin", "EMPTY=", "A=b=c", "NOTHING", "PATHS=/sbin",
+	"PATH=/second", NULL };
 
 static const struct get_row {
 	const char *says, *name, *value;

@@ -23,8 +23,8 @@ static void test_edges(void **state)
 	const struct edge_row *row = *state;
 
 	for (int to = 0; to < WORKER_STATES; to++)
-		assert_int_equal(worker_may_go(row->from, (enum worker_state)to),
-			(row->to >> to) & 1);
+		assert_int_equal(
+			worker_may_go(row->from, (enum worker_state)to), (row->to >> to) & 1);
 }
 
 static void test_alive(void **state)

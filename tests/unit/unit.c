@@ -20,8 +20,8 @@ void suite_add_rows(struct suite *s, CMUnitTestFunction test, CMFixtureFunction 
 	}
 }
 
-void suite_add(struct suite *s, const char *says, CMUnitTestFunction test,
-	CMFixtureFunction setup, CMFixtureFunction teardown)
+void suite_add(struct suite *s, const char *says, CMUnitTestFunction test, CMFixtureFunction setup,
+	CMFixtureFunction teardown)
 {
 	assert_true(s->count < SUITE_MAX);
 	s->at[s->count++] = (struct CMUnitTest){

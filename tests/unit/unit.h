@@ -28,11 +28,11 @@ void suite_add_rows(struct suite *s, CMUnitTestFunction test, CMFixtureFunction 
 	const void *rows, size_t count, size_t stride);
 
 /* One test for each row of an array; `test` finds the row in *state. */
-#define SUITE_ROWS(s, test, rows)                                                                  \
+#define SUITE_ROWS(s, test, rows) \
 	suite_add_rows((s), (test), NULL, (rows), sizeof(rows) / sizeof *(rows), sizeof *(rows))
 
-void suite_add(struct suite *s, const char *says, CMUnitTestFunction test,
-	CMFixtureFunction setup, CMFixtureFunction teardown);
+void suite_add(struct suite *s, const char *says, CMUnitTestFunction test, CMFixtureFunction setup,
+	CMFixtureFunction teardown);
 
 /* Runs them all; to be returned from main(). */
 int suite_run(const struct suite *s);
