@@ -48,6 +48,22 @@ static void note_slurm_tasks(const struct facts *facts, struct notes *notes)
 			tasks, nodes);
 }
 
+/* A batch script runs on the first node of its job; what it starts without srun runs there only. */
+static void note_batch_script(const struct settings *s, const struct facts *facts,
+	const struct topology *t, struct notes *notes)
+{
+	const char *nodes = env_get(facts->env, "SLURM_JOB_NUM_NODES");
+
+	if (t->launcher != LAUNCHER_NONE || t->identity.nnodes != 1 || !nodes ||
+		strcmp(nodes, "1") == 0 || settings_given(s, SET_NNODES) ||
+		settings_flag(s, SET_STANDALONE) || inside_worker(facts->env))
+		return;
+	notes_add(notes, NOTE_WARNING,
+		"the Slurm job has %s nodes, but this is a job of one node: srun "
+		"--ntasks-per-node=1 launchd ... starts one launcher on each",
+		nodes);
+}
+
 int topology_make(const struct settings *s, const struct facts *facts, struct arena *arena,
 	struct topology *ret, struct notes *notes, struct failure *why)
 {
@@ -60,6 +76,7 @@ int topology_make(const struct settings *s, const struct facts *facts, struct ar
 		rc = master_find(s, facts, t.launcher, &t.identity, arena, &t.master, notes, why);
 	if (rc < 0)
 		return rc;
+	note_batch_script(s, facts, &t, notes);
 	if (t.launcher == LAUNCHER_SLURM && !settings_flag(s, SET_STANDALONE))
 		note_slurm_tasks(facts, notes);
 	if (facts->cpus_unbound)

@@ -145,3 +145,16 @@ def test_ranks_of_the_workers(dry):
 def test_several_tasks_of_a_step_on_a_node_are_warned_of(dry):
     plan = dry([], slurm(1, 4, SLURM_STEP_NUM_NODES=2))
     assert len(plan.warnings()) == 1 and '--ntasks-per-node=1' in plan.warnings()[0]
+
+
+@pytest.mark.parametrize('options, env, warned', [
+    ([], {'SLURM_JOB_NUM_NODES': '2'}, True),
+    ([], {'SLURM_JOB_NUM_NODES': '1'}, False),
+    (['--standalone'], {'SLURM_JOB_NUM_NODES': '2'}, False),
+    (['--nnodes=1'], {'SLURM_JOB_NUM_NODES': '2'}, False),
+    (M, slurm(0, 2, SLURM_JOB_NUM_NODES='2', SLURM_STEP_NUM_NODES='2'), False)])
+def test_a_batch_script_of_several_nodes_is_told_of_srun(dry, options, env, warned):
+    batch = {'SLURM_PROCID': '0', 'SLURM_JOB_ID': '7', **env}
+    warnings = dry(options, batch).warnings()
+    assert len(warnings) == warned
+    assert not warned or 'srun' in warnings[0]

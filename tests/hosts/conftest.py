@@ -1,0 +1,89 @@
+"""Fixtures of the tests on several simulated hosts."""
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cluster import HOME, Cluster, why_impossible  # noqa: E402
+from harness import BUILD, TESTS, Fifo, Place  # noqa: E402
+
+IMPOSSIBLE = why_impossible()
+SANITIZERS = {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS")
+              if name in os.environ}
+
+
+class Hosts(Cluster):
+    """A cluster on which launchd runs. `place` is the shared directory as the harness knows it."""
+
+    def __init__(self, count):
+        super().__init__(count, [TESTS.parent, BUILD])
+
+    def _start(self):
+        super()._start()
+        self.place = Place(self.home)
+
+    def close(self):
+        for fifo in self.place.fifos if hasattr(self, "place") else ():
+            fifo.close()
+        super().close()
+
+    def fifo(self, name):
+        """A FIFO for workers on all hosts, and the name by which they know it."""
+        self.place.fifos.append(Fifo(self.home / name))
+        return self.place.fifos[-1], f"{HOME}/{name}"
+
+    @staticmethod
+    def launchd(*options):
+        return [BUILD / "launchd", "--python", sys.executable, *options]
+
+    def mpirun(self, launchd, *, n=None, options=None, env=None, export=None):
+        """Starts one launchd per host by mpirun on n0.
+
+        env: what mpirun finds in its environment, as from a batch system; of it only OMPI_* gets
+        to the other hosts. export: what it is told to hand to all (-x).
+        """
+        exported = {**SANITIZERS, "DUMP_DIR": f"{HOME}/out", **(export or {})}
+        return self.popen(0, [
+            "mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
+            "-H", ",".join(f"{name}:2" for name in self.names), "-n", str(n or len(self.names)),
+            *(["--map-by", "ppr:1:node"] if options is None else options),
+            *(word for name in exported for word in ("-x", name)), *launchd],
+            {**exported, **(env or {})})
+
+    def run_mpi(self, launchd, **how):
+        return self.finish(self.mpirun(launchd, **how))
+
+    def hydra(self, launchd, export=None):
+        """Starts one launchd per host by MPICH's mpiexec on n0, which hands everything over."""
+        return self.popen(0, [
+            "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", "/run/rsh",
+            "-hosts", ",".join(self.names), "-ppn", "1", "-n", len(self.names), *launchd],
+            {**SANITIZERS, "DUMP_DIR": f"{HOME}/out", **(export or {})})
+
+    def static(self, host, *options):
+        """Starts launchd on one host without mpirun, as a user logged in there would."""
+        return self.popen(host, self.launchd(*options),
+                          {**SANITIZERS, "DUMP_DIR": f"{HOME}/out"})
+
+
+@pytest.fixture
+def make_hosts():
+    """make_hosts(count) -> Hosts, gone after the test."""
+    if IMPOSSIBLE:
+        pytest.skip(IMPOSSIBLE)
+    made = []
+
+    def make(count):
+        made.append(Hosts(count).__enter__())
+        return made[-1]
+
+    yield make
+    for hosts in made:
+        hosts.close()
+
+
+@pytest.fixture
+def hosts(make_hosts):
+    return make_hosts(4)
