@@ -16,7 +16,7 @@
 #include "common/notes.h"
 #include "common/num.h"
 #include "config/settings.h"
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 
 enum {
 	PORT_TORCHRUN = 29500,

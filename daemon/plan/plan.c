@@ -9,7 +9,7 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "config/settings.h"
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 
 int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_rank,

@@ -10,7 +10,7 @@
 #include "common/notes.h"
 #include "common/num.h"
 #include "config/settings.h"
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 
 static int nproc_find(const struct settings *s, const struct facts *facts, struct topology *t,
 	struct arena *arena, struct failure *why)

@@ -8,7 +8,7 @@
 #include "common/notes.h"
 #include "common/text.h"
 #include "config/settings.h"
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/text.h"
 #include "config/sources.h"
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"

@@ -1,7 +1,7 @@
 /* test_gpu.c - how many devices CUDA shows, as torch.cuda.device_count() tells it. */
 #include "tests/unit/unit.h"
 
-#include "daemon/gpu.h"
+#include "daemon/facts/gpu.h"
 
 static const struct gpu_row {
 	const char *says, *visible;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/vec.h"
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 
 struct put {

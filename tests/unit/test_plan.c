@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "daemon/facts.h"
-#include "daemon/program.h"
+#include "daemon/facts/facts.h"
+#include "daemon/facts/program.h"
 
 /* The tree that all rows look at; modes are what matters. */
 static char yard[] = "/tmp/launchd_test_program_XXXXXX";

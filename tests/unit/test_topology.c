@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 
 static const struct nproc_row {

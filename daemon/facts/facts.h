@@ -1,13 +1,13 @@
 /* facts.h - what the outside says, read once before anything is decided, and never again.
  *
  * Everything behind it is pure: the same settings and the same facts make the same plan. */
-#ifndef LAUNCHD_DAEMON_FACTS_H
-#define LAUNCHD_DAEMON_FACTS_H
+#ifndef LAUNCHD_DAEMON_FACTS_FACTS_H
+#define LAUNCHD_DAEMON_FACTS_FACTS_H
 
 #include <stdbool.h>
 
 #include "common/vec.h"
-#include "daemon/program.h"
+#include "daemon/facts/program.h"
 
 struct arena;
 struct failure;

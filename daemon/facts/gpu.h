@@ -1,6 +1,6 @@
 /* gpu.h - how many GPUs a worker's CUDA would show, without CUDA. */
-#ifndef LAUNCHD_DAEMON_GPU_H
-#define LAUNCHD_DAEMON_GPU_H
+#ifndef LAUNCHD_DAEMON_FACTS_GPU_H
+#define LAUNCHD_DAEMON_FACTS_GPU_H
 
 struct failure;
 

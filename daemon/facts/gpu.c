@@ -1,5 +1,5 @@
 /* gpu.c - see gpu.h */
-#include "daemon/gpu.h"
+#include "daemon/facts/gpu.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* facts.c - see facts.h */
-#include "daemon/facts.h"
+#include "daemon/facts/facts.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "common/fd.h"
 #include "common/num.h"
 #include "config/settings.h"
-#include "daemon/gpu.h"
+#include "daemon/facts/gpu.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
 enum { CPUS_MAX = 16384 };

@@ -1,5 +1,5 @@
 /* program.c - see program.h */
-#include "daemon/program.h"
+#include "daemon/facts/program.h"
 
 #include <errno.h>
 #include <stdbool.h>

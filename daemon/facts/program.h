@@ -1,6 +1,6 @@
 /* program.h - finds what the workers will execute, before any is started. */
-#ifndef LAUNCHD_DAEMON_PROGRAM_H
-#define LAUNCHD_DAEMON_PROGRAM_H
+#ifndef LAUNCHD_DAEMON_FACTS_PROGRAM_H
+#define LAUNCHD_DAEMON_FACTS_PROGRAM_H
 
 struct arena;
 struct failure;
