@@ -41,12 +41,13 @@ void help_text(struct text *out)
 	text_add(out,
 		"Usage: launchd [options] script [script's arguments]\n\n"
 		"Starts nproc_per_node workers of a distributed training job on this node, watches "
-		"them,\nand ends all of them when one fails. mpirun starts one launchd a node:\n\n"
+		"them,\nand ends all of them when one fails. Azure ML's mpirun starts one launchd a node (elsewhere\n"
+		"add -x MASTER_ADDR=<address of node 0>):\n\n"
 		"  mpirun -n 4 --map-by ppr:1:node launchd --nproc_per_node 8 --use_env train.py "
 		"--lr 1e-4\n\n"
 		"Options may be written with '-' or '_' and as --opt=value, and shortened as with "
-		"torchrun.\nPresets stand in brackets. Every value can also come from a file "
-		"(--config), from\nLAUNCHD_<NAME>, and from torchrun's PET_<NAME>.\n");
+		"torchrun.\nPresets stand in brackets. Most values can also come from a file "
+		"(--config), from\nLAUNCHD_<NAME>, and torchrun's own from PET_<NAME>.\n");
 	for (int group = 0; group < GROUP_COUNT; group++) {
 		text_printf(out, "\n%s:\n", setting_group_titles[group]);
 		for (int id = 0; id < SETTING_COUNT; id++)
@@ -90,7 +91,7 @@ static void man_row(const struct setting_row *row, struct text *out)
 	text_add(out, "\n");
 	add_roff(row->help, out);
 	if (row->preset && *row->preset && row->kind != KIND_FLAG) {
-		text_add(out, "\nPreset: ");
+		text_add(out, row->standing == STANDS ? "\nPreset: " : ".\nPreset: ");
 		add_roff(row->preset, out);
 		text_add(out, ".");
 	}

@@ -198,7 +198,8 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 			"%s: %s stands before any section; settings stand in [launchd]", place(f),
 			name);
 	else
-		rc = unknown(f, "section", section, "[launchd] or [env]");
+		rc = failure_set(f->why, -EINVAL,
+			"%s: [%s] is no section; there are [launchd] and [env]", place(f), section);
 	return rc == 0;
 }
 

@@ -48,7 +48,7 @@ static const char *label(struct arena *a, const struct setting_row *row, struct 
 
 	if (from.level == LEVEL_FILE || from.level == LEVEL_SYSTEM_FILE)
 		return arena_printf(a, "%s: %s", from.where, row->flag);
-	if (from.level == LEVEL_COMMAND_LINE && strlen(dashes) > 1 &&
+	if (from.level == LEVEL_COMMAND_LINE && dashes == from.where + 2 &&
 		!name_equal(row->flag, dashes, strlen(dashes)))
 		return arena_printf(a, "%s (short for --%s)", from.where, row->flag);
 	return from.where;

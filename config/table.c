@@ -58,7 +58,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_USE_ENV] = { .flag = "use_env", .original = 1, .kind = KIND_FLAG,
 		.group = GROUP_WORKERS, .preset = "0",
 		.help = "Hand the local rank over in LOCAL_RANK only, not also as an argument "
-			"--local_rank=N. Always so under the name torchrun." },
+			"--local_rank=N. The preset under the name torchrun." },
 	[SET_LOCAL_RANK_ARG] = { .flag = "local_rank_arg", .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "FLAG", .preset = "--local_rank",
 		.help = "How that argument is spelled; torch.distributed.launch since 2.0 has "
@@ -116,8 +116,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Name of the run: TORCHELASTIC_RUN_ID." },
 	[SET_RDZV_CONF] = { .flag = "rdzv-conf", .original = 1, .pet = 1, .kind = KIND_CONF,
 		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .preset = "",
-		.help = "torchrun's settings of its rendezvous. They are checked; a warning says what "
-			"each of them has no effect on here." },
+		.help = "torchrun's settings of its rendezvous. They are checked, and a warning for "
+			"each says why it has no effect." },
 
 	[SET_CONFIG] = { .flag = "config", .only_flag = 1, .kind = KIND_TEXT,
 		.group = GROUP_GENERAL, .metavar = "FILE",
@@ -173,7 +173,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"forwarded" },
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "MODE",
-		.help = "not supported yet: put numactl before the command, with --no_python" },
+		.help = "not supported yet: let a script that reads LOCAL_RANK call numactl" },
 	[SET_MONITOR_INTERVAL] = { .flag = "monitor-interval", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .standing = STANDS_APART, .group = GROUP_LATER,
 		.metavar = "SECONDS",

@@ -174,8 +174,9 @@ static void say_started(const struct outcome *outcomes, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct text line = { 0 };
 
-		text_printf(&line, "started rank %u (local rank %u, pid %d)", outcomes[i].rank,
-			outcomes[i].local_rank, (int)outcomes[i].pid);
+		text_printf(&line, "started rank %u (local rank %u, attempt %u, pid %d)",
+			outcomes[i].rank, outcomes[i].local_rank, outcomes[i].attempt,
+			(int)outcomes[i].pid);
 		say("note", text_string(&line));
 		text_done(&line);
 	}

@@ -156,11 +156,6 @@ static int from_azure(struct search *f)
 		return failure_set(f->why, -EINVAL,
 			"OMPI_COMM_WORLD_LOCAL_SIZE: \"%s\" is not a whole number above 0",
 			local_size);
-	if (n > 1)
-		notes_add(f->notes, NOTE_WARNING,
-			"mpirun started %s launchers on this host, each counts as a node of its own; "
-			"for one launcher a node give mpirun --map-by ppr:1:node",
-			local_size);
 	if (n == f->id->nnodes) {
 		const char *node = variable(f, "AZ_BATCHAI_MPI_MASTER_NODE");
 
@@ -282,6 +277,19 @@ static int check_address(struct search *f)
 	return 0;
 }
 
+/* srun --mpi=pmi2 sets PMI's variables beside its own; where they say the same, its list counts. A
+ * Hydra that srun only carries has other numbers. */
+static bool started_by_srun(const struct search *f, enum launcher launcher)
+{
+	const char *rank = variable(f, "SLURM_PROCID"), *pmi_rank = variable(f, "PMI_RANK");
+	const char *size = variable(f, "SLURM_STEP_NUM_TASKS"), *pmi_size = variable(f, "PMI_SIZE");
+
+	if (launcher == LAUNCHER_SLURM)
+		return true;
+	return launcher == LAUNCHER_HYDRA && variable(f, "SLURM_STEP_ID") && rank && pmi_rank &&
+		size && pmi_size && strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0;
+}
+
 static int find_address(struct search *f, enum launcher launcher)
 {
 	int rc = from_given(f);
@@ -294,7 +302,7 @@ static int find_address(struct search *f, enum launcher launcher)
 		return rc;
 	if (!f->m.addr)
 		from_system_file(f);
-	if (!f->m.addr && launcher == LAUNCHER_SLURM && !one_node(f))
+	if (!f->m.addr && started_by_srun(f, launcher) && !one_node(f))
 		from_slurm(f);
 	if (!f->m.addr && one_node(f)) {
 		f->m.addr = "127.0.0.1";

@@ -48,6 +48,19 @@ static void note_slurm_tasks(const struct facts *facts, struct notes *notes)
 			tasks, nodes);
 }
 
+/* The same of mpirun. That it is a number is checked where it counts (master.c). */
+static void note_mpi_tasks(const struct facts *facts, struct notes *notes)
+{
+	const char *local_size = env_get(facts->env, "OMPI_COMM_WORLD_LOCAL_SIZE");
+	uint64_t n;
+
+	if (local_size && num_parse(local_size, 2, UINT32_MAX, &n) == 0)
+		notes_add(notes, NOTE_WARNING,
+			"mpirun started %s launchers on this host, each counts as a node of its own; "
+			"for one launcher a node give mpirun --map-by ppr:1:node",
+			local_size);
+}
+
 /* A batch script runs on the first node of its job; what it starts without srun runs there only. */
 static void note_batch_script(const struct settings *s, const struct facts *facts,
 	const struct topology *t, struct notes *notes)
@@ -77,6 +90,8 @@ int topology_make(const struct settings *s, const struct facts *facts, struct ar
 	if (rc < 0)
 		return rc;
 	note_batch_script(s, facts, &t, notes);
+	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(s, SET_STANDALONE))
+		note_mpi_tasks(facts, notes);
 	if (t.launcher == LAUNCHER_SLURM && !settings_flag(s, SET_STANDALONE))
 		note_slurm_tasks(facts, notes);
 	if (facts->cpus_unbound)

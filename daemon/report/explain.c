@@ -34,6 +34,9 @@ static void fact_rows(const struct explained *e, struct arena *a, struct fact_ro
 	const struct topology *t = e->topology;
 	const struct plan *p = e->plan;
 	const char *all = "nproc_per_node of every node";
+	const char *started_by = t->launcher != LAUNCHER_NONE ? launcher_name(t->launcher) :
+		e->facts->under_systemd                       ? "systemd" :
+								"a user or script";
 	struct attempt attempt = attempt_shown(p, a);
 	const struct fact_row rows[FACT_ROWS] = {
 		{ "nnodes", arena_printf(a, "%u", p->nnodes), t->identity.nnodes_from },
@@ -49,12 +52,11 @@ static void fact_rows(const struct explained *e, struct arena *a, struct fact_ro
 									     SET_RDZV_ID) },
 		{ "program", p->program, e->facts->program.from },
 		{ "stdin", p->stdio[0].how == STDIO_FILE ? p->stdio[0].path : "inherited",
-			settings_where(e->settings, SET_STDIN) },
-		{ "started_by",
-			t->launcher == LAUNCHER_NONE ?
-				(e->facts->under_systemd ? "systemd" : "a user or script") :
-				launcher_name(t->launcher),
-			"environment" },
+			settings_number(e->settings, SET_STDIN) != 0 ||
+					p->stdio[0].how != STDIO_FILE ?
+				settings_where(e->settings, SET_STDIN) :
+				started_by },
+		{ "started_by", started_by, "environment" },
 	};
 
 	memcpy(ret, rows, sizeof rows);

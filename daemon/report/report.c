@@ -82,7 +82,7 @@ void report_failure(
 		add_worker(out, first);
 		text_printf(out, " on %s (node %u): ", hostname, plan->node_rank);
 		add_story(out, first);
-		text_add(out, "\nlaunchd: error: its command: ");
+		text_add(out, "\nlaunchd: error: its script: ");
 		add_command(out, plan);
 	} else {
 		text_printf(out, "launchd: error: the job was ended by %s on %s (node %u)",

@@ -74,6 +74,7 @@ static void on_handle_closed(uv_handle_t *h)
 		return;
 	(void)close(p->deaths);
 	p->deaths = -1;
+	p->on_ended(p); /* nothing of the pool is in the loop any more */
 }
 
 /* No worker is left. */
@@ -82,7 +83,6 @@ static void end(struct pool *p)
 	pool_goto(p, POOL_ENDED);
 	uv_close((uv_handle_t *)&p->grace, on_handle_closed);
 	uv_close((uv_handle_t *)&p->watch, on_handle_closed);
-	p->on_ended(p);
 }
 
 static void on_worker_ended(struct pool *p, struct worker *w)
@@ -113,6 +113,8 @@ static void note_deaths(struct pool *p)
 /* Looks who has died, and does what follows from it. */
 static void settle(struct pool *p)
 {
+	if (p->state == POOL_ENDED)
+		return;
 	note_deaths(p);
 	if (p->alive == 0)
 		end(p);

@@ -35,7 +35,7 @@ struct pool {
 	unsigned signals;             /* how many that end the job have come */
 	uv_timer_t grace;
 	unsigned handles;                 /* of the two above, not closed yet */
-	void (*on_ended)(struct pool *p); /* called once, when no worker is left */
+	void (*on_ended)(struct pool *p); /* called once: no worker and no handle is left */
 	void *owner;
 };
 

@@ -231,7 +231,7 @@ def test_quiet_and_verbose(launch, place):
     assert launch([argv[0], '--quiet', *argv[1:]]).err == ''
     said = launch([argv[0], '--verbose', *argv[1:]]).err
     for rank, dump in place.dumps().items():
-        assert f'started rank {rank} (local rank {rank}, pid {dump["pid"]})' in said
+        assert f'started rank {rank} (local rank {rank}, attempt 0, pid {dump["pid"]})' in said
 
 
 def test_expand_args_is_torchruns_template(launch, place):

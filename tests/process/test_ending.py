@@ -230,6 +230,35 @@ def test_a_third_signal_kills(start, place):
     assert result.err.count('killed by SIGKILL') == 2
 
 
+def test_a_death_before_the_signal_that_both_wait_for_us_decides_the_code(start, place):
+    """The launcher is stopped meanwhile: it finds a dead worker and a signal at once."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(native('ending', '--nproc_per_node=2', LONG),
+                {'TELL': ready.path, 'GO_1': go.path, 'END_1': 'exit:6', 'END_0': 'never'})
+    pids = ready.expect('ready', 2)
+    job.signal(signal.SIGSTOP)
+    until(lambda: status_of(job.pid)['State'][0] == 'T', 'the launcher to stop')
+    go.go()
+    until(lambda: not is_running(pids[1]), 'rank 1 to die')
+    job.signal(signal.SIGTERM)
+    job.signal(signal.SIGCONT)
+    result = job.end()
+    assert result.rc == 6 and 'first to fail: rank 1 (' in result.err
+
+
+def test_sigkill_goes_to_the_workers_process_group(start, place):
+    """A shell that waits for a program, both of which ignore SIGTERM: both are gone."""
+    ready = place.fifo('ready')
+    shell = f'trap "" TERM; {native("ignore_signals")[-1]}; exit 0'
+    job = start(['--shutdown-timeout=0.2', '--no_python', '--use_env', 'sh', '-c', shell],
+                {'TELL': ready.path})
+    child = ready.expect('ready', 1)[0]
+    place.orphans_expected = True  # the shell's child, which dies with it
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
+    until(lambda: not is_running(child), 'the child to end')
+
+
 def test_a_failure_before_the_signal_decides_the_code(start, place):
     ready, go = place.fifo('ready'), place.fifo('go')
     peers = place.write('job.sh', '#!/bin/sh\n'
@@ -296,7 +325,7 @@ def test_the_report(start, place):
     for line, wanted in zip(lines, [
             rf'launchd: error: first to fail: rank 4 \(local rank 1, pid {pids[4]}\) on {host} '
             r'\(node 1\): exit code 7 after \d+\.\d\d s',
-            rf"launchd: error: its command: {program} 'a b' --x",
+            rf"launchd: error: its script: {program} 'a b' --x",
             rf'launchd: note: rank 3 \(local rank 0, pid {pids[3]}\): exit code 0 after '
             r'\d+\.\d\d s',
             rf'launchd: note: rank 5 \(local rank 2, pid {pids[5]}\): killed by SIGTERM, '

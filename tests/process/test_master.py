@@ -92,6 +92,9 @@ FREE = ('<a free port>', 'one node: a free port')
     ([], slurm(1, 2, SLURM_STEP_NODELIST='a', MASTER_ADDR='e'), ('e', 'MASTER_ADDR'),
      ('29500', 'preset')),
     ([], slurm(0, 1, SLURM_STEP_NODELIST='a'), ('127.0.0.1', 'one node'), FREE),
+    # srun --mpi=pmi2 says the same in PMI's names
+    ([], slurm(1, 2, SLURM_STEP_NODELIST='gpu[03-04]', PMI_RANK='1', PMI_SIZE='2'),
+     ('gpu03', 'SLURM_STEP_NODELIST'), ('29500', 'preset')),
     # one node
     ([], {}, ('127.0.0.1', 'one node'), FREE),
 ])
@@ -105,6 +108,9 @@ def test_address_and_port(dry, options, env, addr, port):
     (NODES, {}, ['2 nodes', '--nnodes', '--master_addr', 'MASTER_ADDR']),
     ([], ompi(1, 2, 1), ['2 nodes', 'OMPI_COMM_WORLD_SIZE', '--master_addr', 'MASTER_ADDR']),
     ([], slurm(1, 2), ['2 nodes', '--master_addr', 'MASTER_ADDR']),
+    # a Hydra that srun only carries: its rank 0 need not be on Slurm's first host
+    ([], slurm(0, 3, SLURM_STEP_NODELIST='a,b', PMI_RANK='1', PMI_SIZE='2'),
+     ['2 nodes', '--master_addr']),
     (NODES, {'MASTER_ADDR': 'e', 'MASTER_PORT': 'x'}, ['MASTER_PORT', '"x"', '65535']),
     (NODES, {'MASTER_ADDR': 'e', 'MASTER_PORT': '0'}, ['MASTER_PORT', '"0"']),
     ([*NODES, '--master_addr=h', '--master_port=0'], {}, ['--master_port', 'port 0']),
@@ -142,6 +148,8 @@ def test_several_launchers_on_a_host_are_warned_of_in_one_line(launch, place):
     assert result.rc == 0 and place.dumps()[0]['env']['MASTER_PORT'] == '6105'
     assert len(result.err.splitlines()) == 1
     assert result.err.startswith('launchd: warning: ') and 'ppr:1:node' in result.err
+    result = launch(native('dump', '--master_addr=h'), ompi(0, 4, 2))
+    assert len(result.err.splitlines()) == 1 and 'ppr:1:node' in result.err
     argv = native('dump')
     assert launch(argv, ompi(3, 4, 2, AZ_BATCH_MASTER_NODE='h:1')).err == ''
     assert 'ppr:1:node' in launch(['--verbose', *argv],

@@ -161,7 +161,7 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd]\nrole = "x"\n', 2, ['role', 'quotes']),
     ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
     ('[launchd]\nmax_restarts = 3\n', 2, ['max-restarts', '"3"', 'not supported yet']),
-    ('[lanchd]\nrole = x\n', 2, ['"lanchd"', '[launchd]']),
+    ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd] and [env]']),
     ('role = x\n', 1, ['role', '[launchd]']),
     ('[launchd]\n\nnproc_per_node = two\n', 3, ['"two"', 'whole number']),
     ('[launchd]\nrole = x\nstdin = null\nrole = y\n', 4, ['role', 'second time', 'job.ini:2']),

@@ -24,6 +24,9 @@ int bench_make(void **state)
 		.dir = "/tmp/launchd_test_spawn_XXXXXX" };
 	*state = &bench;
 	sigemptyset(&bench.heritage.ignored);
+	for (int s = 1; s < 32; s++) /* whatever this test was started under: nohup, a script's & */
+		if (s != SIGKILL && s != SIGSTOP)
+			(void)signal(s, SIG_DFL);
 	(void)sigprocmask(SIG_BLOCK, NULL, &bench.mask);
 	for (int s = 1; s < 32; s++)
 		(void)sigaction(s, NULL, &bench.actions[s]);

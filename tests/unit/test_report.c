@@ -37,7 +37,7 @@ static const struct report_row {
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0, pid 10) on host (node 2): "
 		"killed by SIGSEGV (core dumped) after 0.25 s\n"
-		"launchd: error: its command: train.py 'a b' --lr=1\n"
+		"launchd: error: its script: train.py 'a b' --lr=1\n"
 		"launchd: note: rank 5 (local rank 1, pid 11): killed by SIGTERM, 0.25 s after "
 		"launchd's SIGTERM\n" },
 	{ "the other ignored the signal",
@@ -58,7 +58,7 @@ static const struct report_row {
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0, pid 10) on host (node 2): "
 		"exit code 7 after 12.5 s\n"
-		"launchd: error: its command: train.py 'a b' --lr=1\n"
+		"launchd: error: its script: train.py 'a b' --lr=1\n"
 		"launchd: note: rank 5 (local rank 1, pid 11): still there 5.00 s after launchd's "
 		"SIGTERM: killed by SIGKILL\n" },
 	{ "the other had ended well before",
@@ -75,7 +75,7 @@ static const struct report_row {
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0, pid 10) on host (node 2): "
 		"exit code 1 after 16 min 39 s\n"
-		"launchd: error: its command: train.py 'a b' --lr=1\n"
+		"launchd: error: its script: train.py 'a b' --lr=1\n"
 		"launchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 11 h 06 min\n" },
 	{ "one could not be started, the next was not tried",
 		{ { .rank = 4, .end = { ENDED_UNSTARTED, ENOENT, false } },
@@ -83,7 +83,7 @@ static const struct report_row {
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0) on host (node 2): could not "
 		"be started\n"
-		"launchd: error: its command: train.py 'a b' --lr=1\n"
+		"launchd: error: its script: train.py 'a b' --lr=1\n"
 		"launchd: note: rank 5 (local rank 1): not started\n" },
 	{ "ended by a signal",
 		{ { .rank = 4,
@@ -114,7 +114,7 @@ static const struct report_row {
 		0, 0,
 		"launchd: error: first to fail: rank 4 (local rank 0, pid 10) on host (node 2): "
 		"exit code 1 after 0.00 s\n"
-		"launchd: error: its command: train.py 'a b' --lr=1\n"
+		"launchd: error: its script: train.py 'a b' --lr=1\n"
 		"launchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 0.00 s\n" },
 };
 
@@ -155,7 +155,7 @@ static void test_long_command(void **state)
 	assert_report(&r, args, 9,
 		"launchd: error: first to fail: rank 0 (local rank 0, pid 10) on host (node 2): "
 		"exit code 1 after 0.00 s\n"
-		"launchd: error: its command: train.py 1 2 3 4 5 6 7 8 ...\n");
+		"launchd: error: its script: train.py 1 2 3 4 5 6 7 8 ...\n");
 }
 
 int main(void)
