@@ -6,6 +6,11 @@
 
 #include "common/arena.h"
 
+const char *note_word(enum note_level level)
+{
+	return level == NOTE_WARNING ? "warning" : "note";
+}
+
 void notes_add(struct notes *n, enum note_level level, const char *fmt, ...)
 {
 	char line[1024];

@@ -20,6 +20,9 @@ struct notes {
 	struct note *first, *last;
 };
 
+/* How a level is called in print; what only --verbose shows is a note, too. */
+const char *note_word(enum note_level level);
+
 /* Adds a sentence, no newline. Out of memory: it is dropped and the arena is failed. */
 __attribute__((format(printf, 3, 4))) void notes_add(
 	struct notes *n, enum note_level level, const char *fmt, ...);

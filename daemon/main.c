@@ -64,13 +64,11 @@ static bool another_node_speaks(const struct launch *l)
 
 static void say_notes(const struct launch *l)
 {
-	static const char *const words[] = { "note", "note", "warning" };
-
 	if (another_node_speaks(l))
 		return;
 	for (const struct note *n = l->notes.first; n; n = n->next)
 		if (n->level >= least_level(&l->settings))
-			say(words[n->level], n->text);
+			say(note_word(n->level), n->text);
 }
 
 /* Writes a text to stdout; returns main's exit code. */

@@ -75,10 +75,8 @@ static bool is_shown(const struct settings *s, int id)
 
 static void add_notes(const struct explained *e, struct text *out)
 {
-	static const char *const words[] = { "note", "note", "warning" };
-
 	for (const struct note *n = e->notes->first; n; n = n->next)
-		text_printf(out, "  %s: %s\n", words[n->level], n->text);
+		text_printf(out, "  %s: %s\n", note_word(n->level), n->text);
 }
 
 static void add_command(const struct vec *argv, struct text *out)
