@@ -33,11 +33,21 @@ enum setting_id {
 	SET_STDIN,
 	SET_VIRTUAL_LOCAL_RANK,
 	SET_ROLE,
+	SET_ONLY_RANK,
+	SET_WRAP,
+	SET_WRAP_RANKS,
 	SET_ENV,
 	SET_UNSET_ENV,
 	SET_MPI_ENV,
 	SET_NCCL_SOCKET_IFNAME,
 	SET_SHUTDOWN_TIMEOUT,
+	SET_LEFTOVER_GRACE,
+	SET_ON_SIGNAL,
+	SET_SIGNALS_TO_HANDLE,
+	SET_SIGNAL_SCOPE,
+	SET_MAX_RUNTIME,
+	SET_UNFINISHED_NOTE,
+	SET_REPORT,
 	SET_RDZV_BACKEND,
 	SET_RDZV_ENDPOINT,
 	SET_RDZV_ID,
@@ -57,7 +67,6 @@ enum setting_id {
 	SET_LOCAL_RANKS_FILTER,
 	SET_DUPLICATE_STDOUT_FILTERS,
 	SET_DUPLICATE_STDERR_FILTERS,
-	SET_SIGNALS_TO_HANDLE,
 	SET_NUMA_BINDING,
 	SET_MONITOR_INTERVAL,
 	SET_START_METHOD,
@@ -96,6 +105,7 @@ enum setting_kind {
 	KIND_CONF,         /* torchrun's k=v,k=v: checked, kept as text */
 	KIND_ENV,          /* NAME=VALUE, adds to the list of changes */
 	KIND_UNSET,        /* NAME[,NAME...], adds to the list of changes */
+	KIND_RANKS,        /* R[-R][,R[-R]...], kept as text; see ranks_contain() */
 };
 
 /* What becomes of a setting that has a value. */

@@ -78,6 +78,17 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_ROLE] = { .flag = "role", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "NAME", .preset = "default",
 		.help = "ROLE_NAME of the workers." },
+	[SET_ONLY_RANK] = { .flag = "only-rank", .kind = KIND_COUNT, .group = GROUP_WORKERS,
+		.metavar = "R", .min = 0, .max = 2147483647,
+		.help = "Start only the worker of this rank, with the ranks and sizes of the whole "
+			"job: to debug one rank while the others run elsewhere." },
+	[SET_WRAP] = { .flag = "wrap", .kind = KIND_TEXT, .group = GROUP_WORKERS,
+		.metavar = "COMMAND",
+		.help = "Put a command before the workers' own, as in 'nsys profile -o out'. Quotes "
+			"and backslashes work as in a shell; nothing else is expanded." },
+	[SET_WRAP_RANKS] = { .flag = "wrap-ranks", .kind = KIND_RANKS, .group = GROUP_WORKERS,
+		.metavar = "R[-R][,R[-R]...]",
+		.help = "The ranks that --wrap is for. Without it: all." },
 
 	[SET_ENV] = { .flag = "env", .kind = KIND_ENV, .group = GROUP_ENVIRONMENT,
 		.metavar = "NAME=VALUE",
@@ -98,7 +109,39 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.kind = KIND_SECONDS, .group = GROUP_END,
 		.variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .metavar = "SECONDS", .preset = "30",
 		.max = 31536000,
-		.help = "Time from the signal that ends the job to SIGKILL; tenths of a second count." },
+		.help = "Time from the signal that ends the job to SIGKILL, whatever ends it; tenths of "
+			"a second count. A second signal cuts what is left to a quarter of it, 5 s at "
+			"most; a third ends it." },
+	[SET_LEFTOVER_GRACE] = { .flag = "leftover-grace", .kind = KIND_SECONDS,
+		.group = GROUP_END, .metavar = "SECONDS", .preset = "5", .max = 31536000,
+		.help = "Time from SIGTERM to SIGKILL for processes that a worker has left behind when "
+			"it ended." },
+	[SET_ON_SIGNAL] = { .flag = "on-signal", .kind = KIND_TEXT, .group = GROUP_END,
+		.metavar = "SIGNAL=ACTION[,...]",
+		.help = "What to do with a signal: forward (pass it on, the job lives), "
+			"forward:SECONDS (pass it on, the job ends within that time), stop[:SECONDS] "
+			"(SIGTERM to the workers, the job ends) or ignore." },
+	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
+		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
+		.preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+		.help = "Signals that end the job, beside these four, which always do. All others "
+			"that can be are passed on to the workers." },
+	[SET_SIGNAL_SCOPE] = { .flag = "signal-scope", .kind = KIND_CHOICE, .group = GROUP_END,
+		.metavar = "worker|group|tree", .choices = "worker|group|tree", .preset = "worker",
+		.help = "Who gets a signal: each worker's own process, its process group, or all "
+			"processes below it. SIGTERM to the group ends PyTorch's data loaders before a "
+			"worker has written its checkpoint. SIGKILL goes to all in any case." },
+	[SET_MAX_RUNTIME] = { .flag = "max-runtime", .kind = KIND_SECONDS, .group = GROUP_END,
+		.metavar = "SECONDS", .max = 31536000,
+		.help = "End the job, with exit code 124, when it has run that long." },
+	[SET_UNFINISHED_NOTE] = { .flag = "unfinished-note", .kind = KIND_SECONDS,
+		.group = GROUP_END, .metavar = "SECONDS", .preset = "60", .max = 31536000,
+		.help = "Say which ranks still run that long after the first one ended with 0; 0: "
+			"never." },
+	[SET_REPORT] = { .flag = "report", .kind = KIND_TEXT, .group = GROUP_END,
+		.metavar = "FILE",
+		.help = "Write what became of the job as JSON (schema: launchd(1), REPORT) when it has "
+			"ended. %n becomes the node rank, %h the host's name, %% a percent sign." },
 
 	[SET_RDZV_BACKEND] = { .flag = "rdzv-backend", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .group = GROUP_RDZV, .metavar = "static|c10d",
@@ -166,11 +209,6 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_DUPLICATE_STDERR_FILTERS] = { .flag = "duplicate-stderr-filters", .original = 1,
 		.pet = 1, .kind = KIND_TEXT_OR_NONE, .standing = STANDS_LATER,
 		.group = GROUP_LATER, .metavar = "TEXTS", .preset = "", .help = LATER_LOGS },
-	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
-		.kind = KIND_TEXT, .standing = STANDS_LATER, .group = GROUP_LATER,
-		.metavar = "SIGNALS", .preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-		.help = "not supported yet: TERM, INT, HUP and QUIT end the job, USR1 and USR2 are "
-			"forwarded" },
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "MODE",
 		.help = "not supported yet: let a script that reads LOCAL_RANK call numactl" },

@@ -2,6 +2,7 @@
 #include "config/value.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "common/arena.h"
@@ -70,6 +71,62 @@ static int conf_check(const char *text)
 	return 0;
 }
 
+/* Calls see() for each range of "0,4-7"; -EINVAL: the text is none. */
+static int each_range(
+	const char *text, void (*see)(uint64_t first, uint64_t last, void *to), void *to)
+{
+	for (;;) {
+		size_t len = strcspn(text, ","), first_len = strcspn(text, ",-");
+		char number[2][16] = { "", "" };
+		uint64_t first, last;
+
+		if (first_len >= sizeof number[0] || len - first_len > sizeof number[1])
+			return -EINVAL;
+		memcpy(number[0], text, first_len);
+		if (text[first_len] == '-')
+			memcpy(number[1], text + first_len + 1, len - first_len - 1);
+		else
+			memcpy(number[1], number[0], sizeof number[0]);
+		if (num_parse(number[0], 0, INT_MAX, &first) < 0 ||
+			num_parse(number[1], first, INT_MAX, &last) < 0)
+			return -EINVAL;
+		see(first, last, to);
+		if (!text[len])
+			return 0;
+		text += len + 1;
+	}
+}
+
+static void see_nothing(uint64_t first, uint64_t last, void *to)
+{
+	(void)first, (void)last, (void)to;
+}
+
+static int ranks_check(const char *text)
+{
+	return each_range(text, see_nothing, NULL);
+}
+
+struct sought {
+	unsigned rank;
+	bool found;
+};
+
+static void look_for(uint64_t first, uint64_t last, void *to)
+{
+	struct sought *s = to;
+
+	s->found |= s->rank >= first && s->rank <= last;
+}
+
+bool ranks_contain(const char *ranks, unsigned rank)
+{
+	struct sought s = { rank, false };
+
+	(void)each_range(ranks, look_for, &s);
+	return s.found;
+}
+
 int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	int i;
@@ -96,6 +153,8 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 		return conf_check(text);
 	case KIND_TEXT:
 		return *text ? 0 : -EINVAL;
+	case KIND_RANKS:
+		return ranks_check(text);
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:
 	case KIND_UNSET:
@@ -123,6 +182,8 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return arena_printf(a, "one of %s", row->metavar);
 	case KIND_CONF:
 		return "a list of key=value, divided by commas";
+	case KIND_RANKS:
+		return "a list of ranks and ranges, as in 0,4-7";
 	case KIND_TEXT:
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:

@@ -2,6 +2,7 @@
 #ifndef LAUNCHD_CONFIG_VALUE_H
 #define LAUNCHD_CONFIG_VALUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
@@ -10,6 +11,9 @@ struct setting_row;
 /* Reads text as the row's kind wants it; *ret is what struct value has as number, 0 for kinds that
  * are texts. -EINVAL or -ERANGE: it is no such value, *ret may be changed. */
 int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret);
+
+/* Whether a KIND_RANKS text, once checked, has the rank. */
+bool ranks_contain(const char *ranks, unsigned rank);
 
 /* What would have been right, to end the sentence "X is not ..."; the arena's or constant. */
 const char *value_wanted(struct arena *a, const struct setting_row *row);

@@ -132,13 +132,19 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 		.mpi_env = (enum mpi_env)settings_number(s, SET_MPI_ENV),
 		.env = facts->env,
 		.user_env = s->env,
+		.start_count = t->nproc,
+		.signal_scope = (enum signal_scope)settings_number(s, SET_SIGNAL_SCOPE),
 		.grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT),
+		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
+		.max_runtime_ms = settings_number(s, SET_MAX_RUNTIME),
+		.unfinished_note_ms = settings_number(s, SET_UNFINISHED_NOTE),
+		.lifeline = t->launcher != LAUNCHER_NONE,
 	};
 
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
 		return failure_set(why, -EINVAL, "%u nodes with %u workers each are too many",
 			id->nnodes, p.nproc);
-	if (check_devices(&p, why) < 0)
+	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0)
 		return why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
 		notes_add(notes, NOTE_WARNING,

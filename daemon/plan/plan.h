@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/vec.h"
+#include "config/reaction.h"
 #include "daemon/plan/scrub.h"
 
 struct arena;
@@ -37,6 +38,9 @@ struct stdio {
 	const char *path; /* STDIO_FILE only */
 };
 
+/* Who gets the signals that launchd passes on. */
+enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
+
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
 	const char *program; /* path to execute */
@@ -53,7 +57,17 @@ struct plan {
 	const char *const *env; /* the launcher's, borrowed */
 	const struct env_change *user_env;
 	struct stdio stdio[3];
-	uint64_t grace_ms;
+
+	unsigned start_first, start_count; /* local ranks to start: all, one, or none of them */
+	struct vec wrap;                   /* words before a worker's own command */
+	const char *wrap_ranks;            /* the ranks that have them; NULL: all */
+
+	struct reactions reactions;
+	enum signal_scope signal_scope;
+	uint64_t grace_ms, leftover_grace_ms;
+	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */
+	const char *report_path;                     /* NULL: none */
+	bool lifeline; /* the launcher's end, or a hang-up of stdout or stderr, ends the job */
 };
 
 struct attempt {

@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "common/signame.h"
 #include "common/text.h"
 
 bool ending_is_success(const struct ending *e)
@@ -16,6 +15,8 @@ bool ending_is_success(const struct ending *e)
 int ending_exit_code(const struct ending *e)
 {
 	switch (e->how) {
+	case ENDED_NONE:
+		return 1;
 	case ENDED_EXIT:
 		return e->value;
 	case ENDED_SIGNAL:
@@ -30,33 +31,39 @@ int ending_exit_code(const struct ending *e)
 
 int result_exit_code(const struct result *r)
 {
-	if (r->first_failure)
-		return ending_exit_code(&r->first_failure->end);
-	if (r->ended_by)
-		return 128 + r->ended_by;
-	for (size_t i = 0; i < r->count; i++)
-		if (!ending_is_success(&r->outcomes[i].end))
-			return ending_exit_code(&r->outcomes[i].end);
-	return 0;
+	switch (r->cause.kind) {
+	case CAUSE_NONE:
+		return 0;
+	case CAUSE_FAILURE:
+		return ending_exit_code(&r->culprit->end);
+	case CAUSE_SIGNAL:
+		return 128 + r->cause.signal;
+	case CAUSE_MAX_RUNTIME:
+		return EXIT_MAX_RUNTIME;
+	case CAUSE_GUARD:
+		return 128 + SIGKILL;
+	case CAUSE_LAUNCHER:
+	case CAUSE_HANGUP:
+		return 128 + SIGHUP;
+	}
+	__builtin_unreachable();
 }
 
-const char *signal_name(int signal)
+bool result_is_together(const struct result *r, const struct outcome *o)
 {
-	static char name[32];
-	const char *known = sigabbrev_np(signal); /* glibc 2.32 */
+	enum { TOGETHER_NS = 200000 }; /* below that the order is right in most cases, not in all */
+	const struct outcome *c = r->culprit;
 
-	if (known)
-		(void)snprintf(name, sizeof name, "SIG%s", known);
-	else if (signal >= SIGRTMIN && signal <= SIGRTMAX)
-		(void)snprintf(name, sizeof name, "SIGRTMIN+%d", signal - SIGRTMIN);
-	else
-		(void)snprintf(name, sizeof name, "signal %d", signal);
-	return name;
+	return c && o != c && o->asked == ASKED_NOTHING && !ending_is_success(&o->end) && o->pid &&
+		c->pid && o->ended_ns - c->ended_ns < TOGETHER_NS;
 }
 
 void ending_describe(const struct ending *e, struct text *out)
 {
 	switch (e->how) {
+	case ENDED_NONE:
+		text_add(out, "not started");
+		return;
 	case ENDED_EXIT:
 		text_printf(out, "exit code %d", e->value);
 		return;

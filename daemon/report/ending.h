@@ -1,4 +1,4 @@
-/* ending.h - how a worker ended, in words and numbers. Pure. */
+/* ending.h - how workers and the job ended, in words and numbers. Pure. */
 #ifndef LAUNCHD_DAEMON_REPORT_ENDING_H
 #define LAUNCHD_DAEMON_REPORT_ENDING_H
 
@@ -9,50 +9,102 @@
 
 struct text;
 
-enum how { ENDED_EXIT, ENDED_SIGNAL, ENDED_UNSTARTED };
+enum how { ENDED_NONE, ENDED_EXIT, ENDED_SIGNAL, ENDED_UNSTARTED };
 
 /* One meaning for each field: never a raw wait status. */
 struct ending {
-	enum how how;
-	int value; /* exit code | signal | errno */
-	bool core; /* ENDED_SIGNAL: a core was dumped */
+	enum how how; /* ENDED_NONE: never tried to start */
+	int value;    /* exit code | signal | errno */
+	bool core;    /* ENDED_SIGNAL: a core was dumped */
 };
 
 /* What launchd did before a worker ended. */
 enum asked { ASKED_NOTHING, ASKED_TO_STOP, ASKED_KILLED };
+
+/* Whether the kernel ended it for want of memory. LIKELY: its cgroup's counter rose, but other
+ * processes share the cgroup. */
+enum oom { OOM_NO, OOM_LIKELY, OOM_YES };
 
 /* One worker's whole story, as the report tells it. */
 struct outcome {
 	unsigned rank, local_rank, attempt;
 	pid_t pid; /* 0: never started */
 	struct ending end;
+	enum oom oom;
 	enum asked asked;                        /* by launchd, before it ended */
 	int asked_signal;                        /* the first one that asked it to stop */
 	uint64_t started_ns, ended_ns, asked_ns; /* CLOCK_MONOTONIC; 0: never */
+	unsigned left;                           /* processes that it left behind */
+	unsigned left_killed;                    /* of these, how many needed SIGKILL */
 };
+
+/* Who sent a signal, as far as the kernel tells. */
+struct sender {
+	pid_t pid; /* 0: not known, or the kernel itself */
+	uid_t uid;
+	bool kernel;      /* the terminal, a limit */
+	char command[16]; /* comm of the pid when the signal was read; "": gone already */
+};
+
+/* Why the job ended before its work was done. */
+enum cause_kind {
+	CAUSE_NONE,        /* it was not: every worker ended by itself with 0 */
+	CAUSE_FAILURE,     /* a worker's: result.culprit */
+	CAUSE_SIGNAL,      /* that launchd got */
+	CAUSE_MAX_RUNTIME, /* --max-runtime is over */
+	CAUSE_GUARD,       /* launchd's first process, which mpirun knows, was killed */
+	CAUSE_LAUNCHER,    /* what started launchd (mpirun, srun) has ended */
+	CAUSE_HANGUP, /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
+};
+
+struct cause {
+	enum cause_kind kind;
+	int signal;           /* CAUSE_SIGNAL */
+	struct sender sender; /* CAUSE_SIGNAL */
+	uint64_t at_ns;       /* CLOCK_MONOTONIC, when launchd knew */
+};
+
+/* A process that could not be ended: in the kernel (state D), or another user's. */
+struct survivor {
+	pid_t pid;
+	uid_t uid;
+	char state; /* as proc(5) has it; '?': not known */
+	char command[16];
+};
+
+enum { SURVIVORS_MAX = 16 };
 
 /* What came of a run on this node. */
 struct result {
 	const struct outcome *outcomes; /* one for each worker, by local rank; borrowed */
 	size_t count;
-	const struct outcome *first_failure; /* one of them; NULL: none */
-	int ended_by;                        /* the signal that ended the job; 0: none */
+	const struct outcome *culprit; /* one of them: the first to fail; NULL: none failed */
+	struct cause cause;            /* the first one counts */
+	uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC: of the first start, of the last end */
+	int64_t started_wall_ns;       /* CLOCK_REALTIME beside started_ns */
+	unsigned left, left_killed; /* left behind by workers that can't be told apart any more */
+	struct survivor survivors[SURVIVORS_MAX];
+	unsigned survivor_count; /* may be larger than SURVIVORS_MAX */
 };
+
+/* The exit code of a job that --max-runtime ended, as timeout(1) has it. */
+enum { EXIT_MAX_RUNTIME = 124 };
 
 bool ending_is_success(const struct ending *e);
 
 /* 0..255 as a shell says it: the code, 128 + signal, 127 for a program that is not there, 126 for
- * one that can't be executed. */
+ * one that can't be executed. ENDED_NONE is 1. */
 int ending_exit_code(const struct ending *e);
 
-/* The job's exit code: the first failure's own, 128 + the signal that ended the job, and 0 only if
- * every worker ended with 0. */
+/* The job's exit code: the culprit's own, 128 + the signal that ended the job, 124 for
+ * --max-runtime, 128 + SIGKILL for a killed guard, 128 + SIGHUP for a launcher that has ended or
+ * hung up, and 0 only if every worker ended with 0. */
 int result_exit_code(const struct result *r);
 
-/* "SIGTERM", "SIGRTMIN+3"; "signal 99" for what has no name. Valid until the next call. */
-const char *signal_name(int signal);
+/* Whether a failed so soon before or after the culprit that their order says little. */
+bool result_is_together(const struct result *r, const struct outcome *o);
 
-/* "exit code 1", "killed by SIGSEGV (core dumped)", "could not be started" */
+/* "exit code 1", "killed by SIGSEGV (core dumped)", "could not be started", "not started" */
 void ending_describe(const struct ending *e, struct text *out);
 
 #endif

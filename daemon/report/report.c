@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "common/signame.h"
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
@@ -73,7 +74,7 @@ static void add_story(struct text *out, const struct outcome *o)
 void report_failure(
 	const struct result *r, const struct plan *plan, const char *hostname, struct text *out)
 {
-	const struct outcome *first = r->first_failure;
+	const struct outcome *first = r->culprit;
 
 	if (result_exit_code(r) == 0)
 		return;
@@ -86,7 +87,7 @@ void report_failure(
 		add_command(out, plan);
 	} else {
 		text_printf(out, "launchd: error: the job was ended by %s on %s (node %u)",
-			signal_name(r->ended_by), hostname, plan->node_rank);
+			signal_name(r->cause.signal), hostname, plan->node_rank);
 	}
 	text_add(out, "\n");
 	for (size_t i = 0; i < r->count; i++) {

@@ -85,8 +85,11 @@ static struct result result_of(const struct run *r)
 	return (struct result){
 		.outcomes = r->outcomes,
 		.count = r->plan->nproc,
-		.first_failure = first ? &r->outcomes[first->outcome.local_rank] : NULL,
-		.ended_by = r->pool.ended_by,
+		.culprit = first ? &r->outcomes[first->outcome.local_rank] : NULL,
+		.cause = { .kind = first         ? CAUSE_FAILURE :
+				r->pool.ended_by ? CAUSE_SIGNAL :
+						   CAUSE_NONE,
+			.signal = r->pool.ended_by },
 	};
 }
 

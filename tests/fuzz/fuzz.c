@@ -81,6 +81,7 @@ static void check_value(const struct setting_row *row, const struct value *v)
 	case KIND_TEXT:
 		PROMISE(*v->text);
 		break;
+	case KIND_RANKS:
 	case KIND_TEXT_OR_NONE:
 	case KIND_CONF:
 		break;

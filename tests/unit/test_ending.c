@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "common/signame.h"
 #include "common/text.h"
 #include "daemon/report/ending.h"
 
@@ -85,7 +86,6 @@ static const struct result_row {
 			{ ENDED_SIGNAL, 9, false } },
 		-1, SIGTERM, 143 },
 	{ "ended by INT", { { ENDED_EXIT, 1, false } }, -1, SIGINT, 130 },
-	{ "no failure is ever lost", { { 0 }, { ENDED_EXIT, 5, false } }, -1, 0, 5 },
 	{ "a worker that could not be started",
 		{ { ENDED_SIGNAL, 15, false }, { ENDED_UNSTARTED, ENOENT, false } }, 1, 0, 127 },
 };
@@ -94,11 +94,16 @@ static void test_result(void **state)
 {
 	const struct result_row *row = *state;
 	struct outcome o[3] = { { 0 } };
-	struct result r = { .outcomes = o, .count = 3, .ended_by = row->ended_by };
+	struct result r = { .outcomes = o,
+		.count = 3,
+		.cause = { .kind = row->first >= 0 ? CAUSE_FAILURE :
+				row->ended_by      ? CAUSE_SIGNAL :
+						     CAUSE_NONE,
+			.signal = row->ended_by } };
 
 	for (size_t i = 0; i < 3; i++)
 		o[i].end = row->end[i];
-	r.first_failure = row->first < 0 ? NULL : &o[row->first];
+	r.culprit = row->first < 0 ? NULL : &o[row->first];
 	assert_int_equal(result_exit_code(&r), row->code);
 }
 

@@ -139,8 +139,11 @@ static void test_report(void **state)
 	const struct report_row *row = *state;
 	const struct result r = { .outcomes = row->o,
 		.count = 2,
-		.first_failure = row->first < 0 ? NULL : &row->o[row->first],
-		.ended_by = row->ended_by };
+		.culprit = row->first < 0 ? NULL : &row->o[row->first],
+		.cause = { .kind = row->first >= 0 ? CAUSE_FAILURE :
+				row->ended_by      ? CAUSE_SIGNAL :
+						     CAUSE_NONE,
+			.signal = row->ended_by } };
 
 	assert_report(&r, args, 2, row->text);
 }
@@ -149,7 +152,9 @@ static void test_long_command(void **state)
 {
 	static const char *const args[] = { "1", "2", "3", "4", "5", "6", "7", "8", "9" };
 	const struct outcome o = { .pid = 10, .end = { ENDED_EXIT, 1, false } };
-	const struct result r = { .outcomes = &o, .count = 1, .first_failure = &o };
+	const struct result r = {
+		.outcomes = &o, .count = 1, .culprit = &o, .cause = { .kind = CAUSE_FAILURE }
+	};
 
 	(void)state;
 	assert_report(&r, args, 9,
