@@ -196,7 +196,12 @@ static int run(struct launch *l)
 	}
 	if (l->why.code != 0) /* why a worker could not be started, or a file not be removed */
 		say(result_exit_code(&result) == 0 ? "warning" : "error", l->why.text);
-	report_failure(&result, &l->plan, l->facts.hostname, &report);
+	report_text(&(struct report_input){ .result = &result,
+			    .plan = &l->plan,
+			    .hostname = l->facts.hostname,
+			    .uid = getuid(),
+			    .arena = &l->arena },
+		&report);
 	(void)fd_write_all(STDERR_FILENO, text_string(&report), report.len);
 	text_done(&report);
 	rc = result_exit_code(&result);
