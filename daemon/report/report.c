@@ -25,11 +25,11 @@ static void add_host(const struct report_input *in, struct text *out)
 }
 
 /* "launchd: error: time: 2026-11-21 07:00:12.345 +0100" */
-static void add_moment(const struct report_input *in, uint64_t at_ns, struct text *out)
+static void add_moment(const struct report_input *in, struct text *out)
 {
 	struct text moment = { 0 };
 
-	if (moment_add(&moment, in->result, at_ns, false))
+	if (moment_add(&moment, in->result, cause_ns(in->result), false))
 		text_printf(out, "launchd: error: time: %s\n", text_string(&moment));
 	out->failed = out->failed || moment.failed;
 	text_done(&moment);
@@ -154,7 +154,6 @@ static void add_culprit(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
 	const struct outcome *o = r->culprit;
-	uint64_t at_ns = o->ended_ns ? o->ended_ns : r->cause.at_ns;
 
 	text_add(out, "launchd: error: first to fail: ");
 	worker_add(out, o);
@@ -166,7 +165,7 @@ static void add_culprit(const struct report_input *in, struct text *out)
 		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);
 	}
 	text_add(out, "\n");
-	add_moment(in, at_ns, out);
+	add_moment(in, out);
 	add_command(in, o, out);
 	if (in->record)
 		add_record(in->record, out);
@@ -221,7 +220,7 @@ static void add_cause(const struct report_input *in, struct text *out)
 	if (c->kind >= CAUSE_GUARD)
 		text_add(out, reasons[c->kind]);
 	text_add(out, "\n");
-	add_moment(in, c->at_ns, out);
+	add_moment(in, out);
 }
 
 void report_text(const struct report_input *in, struct text *out)

@@ -140,9 +140,9 @@ static void add_cause(const struct report_input *in, struct text *out)
 	text_add(out, " \"cause\":{");
 	add_string(out, "kind", cause_words[c->kind]);
 	text_add(out, ",");
-	add_moment(out, "at", r, c->at_ns);
+	add_moment(out, "at", r, cause_ns(r));
 	text_add(out, ",");
-	add_seconds(out, "seconds", r->started_ns, c->at_ns);
+	add_seconds(out, "seconds", r->started_ns, cause_ns(r));
 	text_add(out, ",");
 	add_string(out, "signal", by_signal ? signal_name(c->signal) : NULL);
 	text_add(out, ",");

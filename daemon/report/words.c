@@ -52,6 +52,13 @@ bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool i
 	return true;
 }
 
+uint64_t cause_ns(const struct result *r)
+{
+	bool ended = r->cause.kind == CAUSE_FAILURE && r->culprit->ended_ns;
+
+	return ended ? r->culprit->ended_ns : r->cause.at_ns;
+}
+
 void ranks_add(struct text *out, const struct outcome *const *list, size_t count)
 {
 	size_t ranges = 0, last;

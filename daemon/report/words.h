@@ -23,6 +23,9 @@ void span_add(struct text *out, uint64_t from_ns, uint64_t to_ns);
  * as ISO 8601 has it: "2026-11-21T07:00:12.345+01:00". False, and nothing is added: not known. */
 bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool iso);
 
+/* When the job's fate was sealed: the culprit's end, else when launchd knew; 0: not known. */
+uint64_t cause_ns(const struct result *r);
+
 /* "rank 3", "ranks 0-2, 4": count > 0 outcomes in order of their ranks. After 16 ranges the rest is
  * counted: "ranks 0, 2, ... (96 in all)". */
 void ranks_add(struct text *out, const struct outcome *const *list, size_t count);

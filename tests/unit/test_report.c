@@ -5,37 +5,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/text.h"
-#include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
 #include "daemon/report/record.h"
-#include "daemon/report/report.h"
-
-#define S(seconds)     ((uint64_t)((seconds)*1e9))
-#define FAILURE        .cause = { .kind = CAUSE_FAILURE }
-#define HEAD(who, how) "launchd: error: first to fail: rank " who " on host (node 2): " how "\n"
-#define COMMAND        "launchd: error: command: ./train 'a b' --lr=1\n"
-
-/* One worker's story; what a row does not say is 0. */
-#define WORKER(n, ...) \
-	{ \
-		.rank = 4 + (n), .local_rank = (n), .pid = 10 + (n), __VA_ARGS__ \
-	}
-#define UNSTARTED(n) \
-	{ \
-		.rank = 4 + (n), .local_rank = (n) \
-	}
-#define UNSTARTABLE(n, error) \
-	{ \
-		.rank = 4 + (n), .local_rank = (n), .end = { ENDED_UNSTARTED, (error), false } \
-	}
-#define BY_EXIT(code)       .end = { ENDED_EXIT, (code), false }
-#define BY_SIGNAL(signal)   .end = { ENDED_SIGNAL, (signal), false }
-#define RAN(from, to)       .started_ns = S(from), .ended_ns = S(to)
-#define STOPPED(signal, at) .asked = ASKED_TO_STOP, .asked_signal = (signal), .asked_ns = S(at)
-#define KILLED(signal, at)  .asked = ASKED_KILLED, .asked_signal = (signal), .asked_ns = S(at)
+#include "tests/unit/reporting.h"
 
 /* clang-format off */
 static const struct report_row {
@@ -188,35 +162,6 @@ static const struct report_row {
 };
 /* clang-format on */
 
-static const char *const arguments[] = { "a b", "--lr=1", NULL };
-
-/* The report of a result, with 4 workers planned of which start_count are wanted. */
-static char *report_of(const struct result *r, const struct error_record *record,
-	const char *const *args, unsigned start_first, unsigned start_count)
-{
-	struct arena arena = { 0 };
-	struct text t = { 0 };
-	struct vec argv = { 0 };
-	struct plan plan = { .script = "./train",
-		.use_env = true,
-		.args = &argv,
-		.node_rank = 2,
-		.start_first = start_first,
-		.start_count = start_count,
-		.max_runtime_ms = 7200000 };
-	const struct report_input in = { r, &plan, "host", record, 500, &arena };
-	char *report;
-
-	vec_add_all(&arena, &argv, args);
-	report_text(&in, &t);
-	assert_false(t.failed);
-	report = strdup(text_string(&t));
-	assert_non_null(report);
-	text_done(&t);
-	arena_done(&arena);
-	return report;
-}
-
 static void assert_report(const struct result *r, const struct error_record *record,
 	const char *const *args, const char *expected)
 {
@@ -335,119 +280,6 @@ static void test_long_traceback(void **state)
 	text_done(&traceback);
 }
 
-enum { MANY = 512 };
-
-/* 512 workers, all stopped by SIGTERM 10 ms after rank 3 failed; `change` changes some. */
-static void assert_many(void (*change)(struct outcome *), const char *expected)
-{
-	static struct outcome o[MANY];
-	const struct result r = {
-		.outcomes = o, .count = MANY, .culprit = &o[3], .cause = { .kind = CAUSE_FAILURE }
-	};
-	char *report;
-
-	for (unsigned i = 0; i < MANY; i++)
-		o[i] = (struct outcome){ .rank = i,
-			.local_rank = i,
-			.pid = (pid_t)(100 + i),
-			.end = { ENDED_SIGNAL, SIGTERM, false },
-			STOPPED(SIGTERM, 2),
-			RAN(1, 2.01) };
-	o[3] = (struct outcome){ .rank = 3, .local_rank = 3, .pid = 103, BY_EXIT(1), RAN(1, 2) };
-	change(o);
-	report = report_of(&r, NULL, arguments, 0, MANY);
-	assert_string_equal(report, expected);
-	free(report);
-}
-
-#define MANY_HEAD HEAD("3 (local rank 3, pid 103)", "exit code 1 after 1.00 s") COMMAND
-
-static void change_some(struct outcome *o)
-{
-	o[5].ended_ns = S(2.04);
-	o[7] = (struct outcome){ .rank = 7, .local_rank = 7, .pid = 107, RAN(1, 1.5), BY_EXIT(0) };
-	o[100].end.value = SIGSEGV;
-	for (int i = 200; i < 300; i++) {
-		o[i].asked = ASKED_KILLED;
-		o[i].end.value = SIGKILL;
-		o[i].ended_ns = S(32);
-	}
-	for (int i = 400; i < 403; i++) {
-		o[i].asked = ASKED_NOTHING;
-		o[i].asked_signal = 0;
-		o[i].end = (struct ending){ ENDED_EXIT, 1, false };
-		o[i].ended_ns = S(2) + 1000;
-	}
-}
-
-static void test_many(void **state)
-{
-	(void)state;
-	assert_many(change_some,
-		MANY_HEAD
-		"launchd: error: ranks 400-402: failed at the same time: exit code 1; any of them "
-		"may be the cause\n"
-		"launchd: note: rank 7 (local rank 7, pid 107): exit code 0 after 0.50 s\n"
-		"launchd: note: ranks 0-2, 4-6, 8-99, 101-199, 300-399, 403-511: killed by "
-		"SIGTERM, 0.01 s to 0.04 s after launchd's SIGTERM\n"
-		"launchd: note: rank 100 (local rank 100, pid 200): killed by SIGSEGV, 0.01 s "
-		"after launchd's SIGTERM\n"
-		"launchd: note: ranks 200-299: still there 30.0 s after launchd's SIGTERM: killed "
-		"by SIGKILL\n");
-}
-
-static void change_one(struct outcome *o)
-{
-	o[37].ended_ns = S(31.8);
-}
-
-static void test_straggler(void **state)
-{
-	(void)state;
-	assert_many(change_one,
-		MANY_HEAD
-		"launchd: note: ranks 0-2, 4-511: killed by SIGTERM, 0.01 s to 29.8 s (rank 37) "
-		"after launchd's SIGTERM\n");
-}
-
-static void change_odd(struct outcome *o)
-{
-	for (int i = 0; i < MANY; i += 2)
-		o[i].end.value = SIGABRT;
-}
-
-static void test_many_ranges(void **state)
-{
-	(void)state;
-	assert_many(change_odd,
-		MANY_HEAD
-		"launchd: note: ranks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, "
-		"... (256 in all): killed by SIGABRT, 0.01 s after launchd's SIGTERM\n"
-		"launchd: note: ranks 1, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, "
-		"... (255 in all): killed by SIGTERM, 0.01 s after launchd's SIGTERM\n");
-}
-
-/* Never 511 lines, even if all stories differ. */
-static void test_many_stories(void **state)
-{
-	static struct outcome o[MANY];
-	const struct result r = {
-		.outcomes = o, .count = MANY, .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM }
-	};
-	size_t lines = 0;
-	char *report;
-
-	(void)state;
-	for (unsigned i = 0; i < MANY; i++)
-		o[i] = (struct outcome){ .rank = i, .local_rank = i, .pid = 1, BY_EXIT((int)i) };
-	report = report_of(&r, NULL, arguments, 0, MANY);
-	for (const char *p = report; *p; p++)
-		lines += *p == '\n';
-	assert_int_equal(lines, 1 + 32 + 1);
-	assert_contains(report, "launchd: note: 480 more workers, whose ends --report FILE has\n");
-	free(report);
-}
-
 static void test_many_survivors(void **state)
 {
 	struct result r = { .survivor_count = SURVIVORS_MAX + 5 };
@@ -459,64 +291,16 @@ static void test_many_survivors(void **state)
 	free(report);
 }
 
-static const struct unfinished_row {
-	const char *says;
-	const char *states; /* of ranks 0, 1, ...: d done, r runs, f failed, n not started */
-	const char *text;
-} unfinished_rows[] = {
-	{ "none is done", "rr", "" },
-	{ "all are done", "dd", "" },
-	{ "one is done, one runs", "dr",
-		"rank 0 ended with exit code 0 60.0 s ago; rank 1 (pid 11) still runs" },
-	{ "some are done, some run", "drddr",
-		"ranks 0, 2, 3 ended with exit code 0, the first 60.0 s ago; rank 1 (pid 11), rank "
-		"4 (pid 14) still run" },
-	{ "many run", "rrrrrddd",
-		"ranks 5-7 ended with exit code 0, the first 55.0 s ago; ranks 0-4 still run" },
-	{ "failed and not started ones are neither", "dfnr",
-		"rank 0 ended with exit code 0 60.0 s ago; rank 3 (pid 13) still runs" },
-};
-
-static void test_unfinished(void **state)
-{
-	const struct unfinished_row *row = *state;
-	struct arena arena = { 0 };
-	struct outcome o[8] = { 0 };
-	struct text t = { 0 };
-	size_t n = strlen(row->states);
-
-	for (unsigned i = 0; i < n; i++) {
-		char c = row->states[i];
-
-		o[i] = (struct outcome){ .rank = i,
-			.pid = c == 'n' ? 0 : (pid_t)(10 + i),
-			.end = { c == 'd' || c == 'f' ? ENDED_EXIT : ENDED_NONE, c == 'f', false },
-			.ended_ns = c == 'd' ? S(10 + i) : 0 };
-	}
-	report_unfinished(o, n, S(70), &arena, &t);
-	assert_string_equal(text_string(&t), row->text);
-	assert_false(t.failed);
-	text_done(&t);
-	arena_done(&arena);
-}
-
 int main(void)
 {
 	static struct suite s;
 
-	if (setenv("TZ", "XXX-1:30", 1) < 0)
-		return 1;
-	tzset();
+	set_time_zone();
 	SUITE_ROWS(&s, test_report, rows);
 	SUITE_ROWS(&s, test_record, record_rows);
-	SUITE_ROWS(&s, test_unfinished, unfinished_rows);
 	suite_add(&s, "a long command is cut", test_long_command, NULL, NULL);
 	suite_add(&s, "--only-rank: the others are not missed", test_only_rank, NULL, NULL);
 	suite_add(&s, "the end of a long traceback", test_long_traceback, NULL, NULL);
-	suite_add(&s, "512 workers: equal stories share a line", test_many, NULL, NULL);
-	suite_add(&s, "512 workers: the one that all waited for", test_straggler, NULL, NULL);
-	suite_add(&s, "512 workers: a long list of ranks is cut", test_many_ranges, NULL, NULL);
-	suite_add(&s, "512 workers: never 511 lines", test_many_stories, NULL, NULL);
 	suite_add(&s, "more survivors than names", test_many_survivors, NULL, NULL);
 	return suite_run(&s);
 }

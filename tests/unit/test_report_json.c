@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/text.h"
 #include "daemon/plan/plan.h"
@@ -15,8 +13,7 @@
 #include "daemon/report/record.h"
 #include "daemon/report/report.h"
 #include "tests/unit/json.h"
-
-#define S(seconds) ((uint64_t)((seconds)*1e9))
+#include "tests/unit/reporting.h"
 
 static const struct error_record recorded = { "E: \"x\"\n", "T\n", 7, NULL, NULL };
 static const struct error_record unread = { .raw = "{\xff\x1b", .raw_why = "is cut off" };
@@ -40,7 +37,7 @@ static const struct json_row {
 	  "\"seconds\":null,\"signal\":null,\"sender\":null},\n \"culprit\":null" },
 	{ "a failure with its words",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1), .ended_ns = S(2) } },
-	  1, 0, { .cause = { .kind = CAUSE_FAILURE, .at_ns = S(2) }, STARTED }, &recorded,
+	  1, 0, { .cause.kind = CAUSE_FAILURE, STARTED }, &recorded,
 	  "\"error_file\":{\"message\":\"E: \\\"x\\\"\\u000a\",\"traceback\":\"T\\u000a\","
 	  "\"timestamp\":7,\"raw\":null,\"raw_why\":null}}" },
 	{ "a failure with words that can't be read",
@@ -149,7 +146,7 @@ static void test_whole(void **state)
 				.left = 2,
 				.left_killed = 1 } },
 		2, 0,
-		{ .cause = { .kind = CAUSE_FAILURE, .at_ns = S(13.75) },
+		{ .cause = { .kind = CAUSE_FAILURE, .at_ns = S(13.8) },
 			STARTED,
 			.ended_ns = S(14) },
 		NULL, NULL };
@@ -226,9 +223,7 @@ int main(int argc, char **argv)
 {
 	static struct suite s;
 
-	if (setenv("TZ", "XXX-1:30", 1) < 0)
-		return 1;
-	tzset();
+	set_time_zone();
 	if (argc == 2 && strcmp(argv[1], "print") == 0)
 		return print_all();
 	SUITE_ROWS(&s, test_json, rows);
