@@ -176,8 +176,8 @@ int cgroup_paths_read(const char *root, struct arena *arena, struct cgroup_paths
 	while ((line = strsep(&rest, "\n")))
 		take_cgroup(line, &s);
 	try_usual(&s.memory, &s, "/sys/fs/cgroup/memory");
-	try_usual(&s.unified, &s, "/sys/fs/cgroup/unified");
 	try_usual(&s.unified, &s, "/sys/fs/cgroup");
+	try_usual(&s.unified, &s, "/sys/fs/cgroup/unified"); /* beside trees of version 1 */
 	if (!is_through(&s.unified) || !is_through(&s.memory))
 		search_mounts(&s);
 	if (arena_failed(arena))
