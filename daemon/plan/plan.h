@@ -67,7 +67,9 @@ struct plan {
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */
 	const char *report_path;                     /* NULL: none */
-	bool lifeline; /* the launcher's end, or a hang-up of stdout or stderr, ends the job */
+	/* under mpirun, srun: their end, or a hang-up of stdout or stderr, ends the job, and this
+	 * variable tells processes of this rank from theirs; NULL: under none of them */
+	const char *lifeline_mark;
 };
 
 struct attempt {
