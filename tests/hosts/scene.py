@@ -14,9 +14,19 @@ from harness import native, status_of, until
 
 LIMIT_S = 3  # for what takes milliseconds on an idle machine
 # What runs on a host for the launcher.
-AROUND = re.compile(
+LAUNCHERS = re.compile(
     r"mpirun|orted|sh -c +orted|mpiexec|(sh -c )?\S*hydra_pmi_proxy|"
     r"munged|(\S*/sbin/|: )?slurm|srun|\S*bash \S*/slurm_script")
+
+# What stands between the launcher and launchd.
+AROUND = {
+    "nothing": (),
+    "sh": ("sh", "-c", '"$@"; echo never', "sh"),
+    "bash": ("bash", "-c", '"$@"; echo never', "bash"),
+    "pipe": ("sh", "-c", '"$@" 2>&1 | cat; echo never', "sh"),
+    "tee": ("bash", "-c", 'exec > >(tee /tmp/log) 2>&1; "$@"; echo never', "bash"),
+    "file": ("sh", "-c", '"$@" >/tmp/log 2>&1; echo never', "sh"),
+}
 
 
 class Scene:
@@ -89,14 +99,14 @@ class Scene:
         """Whether a worker, or what one started, is there."""
         return not select.select([self.witnesses[node]], [], [], 0)[0]
 
-    def left(self, node, around=AROUND):
+    def left(self, node, spared=LAUNCHERS):
         """What is on a node beside the launcher's own processes."""
-        return [line for _, line in self.hosts.processes(node) if not around.match(line)]
+        return [line for _, line in self.hosts.processes(node) if not spared.match(line)]
 
-    def nothing_left(self, *nodes, around=AROUND):
+    def nothing_left(self, *nodes, spared=LAUNCHERS):
         for node in nodes or range(self.nodes):
-            until(lambda: not self.left(node, around),
-                  f"the end of everything on n{node}, but there is {self.left(node, around)}")
+            until(lambda: not self.left(node, spared),
+                  f"the end of everything on n{node}, but there is {self.left(node, spared)}")
 
     def hear(self, count):
         """The next lines of the workers: {(rank, text)}."""

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 from harness import native, until
+from scene import AROUND
 
 pytestmark = pytest.mark.skipif(not shutil.which("mpiexec.hydra"), reason="no mpich here")
 
@@ -37,3 +38,34 @@ def test_a_failure_is_the_jobs_exit_code(hosts):
     assert result.returncode == 7, result
     assert "first to fail: rank 5" in result.stderr
     until(lambda: not hosts.processes(), "the processes on all hosts to end")
+
+
+def by_hydra(hosts):
+    return lambda command, export: hosts.hydra(command, export)
+
+
+def proxy(s, node):
+    return s.find(node, r"\S*hydra_pmi_proxy")
+
+
+@pytest.mark.parametrize("around", ["nothing", "tee", "file"])
+@pytest.mark.parametrize("victim", ["mpiexec", "proxy", "guard"])
+def test_a_death_ends_all_nodes(make_hosts, scene, record_property, victim, around):
+    """Hydra ends the other nodes itself, at once; not after an exit code, be it 137."""
+    hosts = make_hosts(2)
+    s = scene(hosts, by_hydra(hosts), around=AROUND[around])
+    s.kill({"mpiexec": lambda: s.pid, "proxy": lambda: proxy(s, 1), "guard": lambda: s.guard(1)}
+           [victim]())
+    record_property("n1", s.gone(1))
+    if victim != "guard" or around == "nothing":
+        s.gone(0)
+        s.nothing_left()
+
+
+def test_the_supervisors_death_ends_its_node(make_hosts, scene):
+    hosts = make_hosts(2)
+    s = scene(hosts, by_hydra(hosts))
+    s.kill(s.supervisor(1))
+    s.gone(1)
+    s.nothing_left(1)
+    assert s.lives(0)
