@@ -1,0 +1,81 @@
+"""A real Slurm over two simulated hosts: steps of srun, and batch scripts without it."""
+import signal
+
+import pytest
+from harness import until
+from scene import AROUND
+from slurm import Slurm, why_impossible
+
+pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible() or "")
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@pytest.fixture
+def slurm(make_hosts):
+    return Slurm(make_hosts(2))
+
+
+def by_srun(slurm, user=(), srun=("-N2",)):
+    return lambda command, export: slurm.popen(*user, "srun", *srun, *command, env=export)
+
+
+def stepd(s, node):
+    return s.find(node, r"slurmstepd: \[\d+\.\d+\]")
+
+
+@pytest.mark.parametrize("user", [(), NOBODY], ids=["root", "nobody"])
+@pytest.mark.parametrize("around", ["nothing", "tee"])
+def test_slurmstepd_is_killed_and_its_node_is_empty(slurm, scene, record_property, user, around):
+    """It is root's; whose launchd is does not matter."""
+    s = scene(slurm.hosts, by_srun(slurm, user), around=AROUND[around])
+    s.kill(stepd(s, 1))
+    record_property("n1", s.gone(1))
+    assert s.lives(0)
+    s.kill(s.guard(0))
+    s.gone(0)
+
+
+def test_srun_is_killed_and_all_nodes_are_empty(slurm, scene):
+    s = scene(slurm.hosts, by_srun(slurm))
+    s.kill(s.pid)
+    s.gone(0, 1)
+
+
+def test_scancel_gives_killwait_for_a_checkpoint(slurm, scene):
+    """3 s here. One that needs longer is killed."""
+    s = scene(slurm.hosts, by_srun(slurm), "--leftover-grace=0", DO_0="save:500",
+              DO_1="save:60000")
+    slurm.output("scancel", slurm.output("squeue", "-h", "-o", "%i"))
+    s.gone(0, 1)
+    assert s.hear(3) == {(0, "asked"), (0, "saved"), (1, "asked")}
+    assert s.silent()
+
+
+def test_signals_reach_the_workers_once(slurm, scene):
+    s = scene(slurm.hosts, by_srun(slurm), DO="count")
+    for _ in range(2):
+        slurm.output("scancel", "-s", "USR1", slurm.output("squeue", "-h", "-o", "%i"))
+        assert s.hear(2) == {(0, "SIGUSR1"), (1, "SIGUSR1")}
+    assert s.silent()
+
+
+def test_a_steps_script_ends_and_launchd_with_it(slurm, scene):
+    """One in a session of its own, which Slurm does not find by its process group."""
+    s = scene(slurm.hosts, by_srun(slurm), around=("sh", "-c", 'setsid "$@" & wait', "sh"))
+    s.kill(s.find(1, r"\S*sh -c setsid"))
+    s.gone(1)
+
+
+def test_a_batch_script_ends_and_launchd_lives_on(slurm, scene):
+    def batch(command, export):
+        script = slurm.hosts.home / "job.sh"
+        script.write_text('#!/bin/sh\nsetsid "$@" >/dev/null 2>&1 &\n'
+                          'while [ ! -e enough ]; do sleep 0.05; done\n')
+        return slurm.popen("sbatch", "-N1", "-o", "/dev/null", "job.sh", *command, env=export)
+
+    s = scene(slurm.hosts, batch, nodes=1, DO="count")
+    (slurm.hosts.home / "enough").touch()
+    until(lambda: slurm.output("squeue", "-h") == "", "the batch job to end")
+    s.kill(s.guard(0), signal.SIGUSR1)
+    assert s.hear(1) == {(0, "SIGUSR1")}
+    s.kill(s.guard(0), signal.SIGTERM)
