@@ -1,0 +1,46 @@
+"""Fixtures of the attacks, and the table of the worst times that they have measured."""
+import collections
+
+import pytest
+from arena import Attack, end_cgroup, make_cgroup
+
+
+@pytest.fixture
+def attack(place, nothing_left):
+    """attack(helpers, ...) -> Attack: a job, which is ended with all of its helpers at the end."""
+    attacks = []
+
+    def start(*args, **how):
+        attacks.append(Attack(place, *args, **how))
+        return attacks[-1]
+
+    yield start
+    left = {}
+    for each in attacks:
+        left.update(each.close())
+    assert not left, f'left behind: {left}'
+
+
+@pytest.fixture
+def cgroup(request):
+    """A delegated cgroup, empty again at the end; parametrized by the user that it is for."""
+    made = make_cgroup(getattr(request, 'param', None))
+    if not made:
+        pytest.skip('there is no cgroup2 that we can make a cgroup in')
+    yield made
+    below = end_cgroup(made)
+    assert not below, f'cgroups are left: {below}'
+
+
+def pytest_terminal_summary(terminalreporter):
+    worst = collections.defaultdict(lambda: [0, 0.0])
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, 'user_properties', ()):
+                if name.startswith('gone after '):
+                    worst[name][0] += 1
+                    worst[name][1] = max(worst[name][1], value)
+    if worst:
+        terminalreporter.section('time until nothing is left')
+    for name, (count, value) in sorted(worst.items()):
+        terminalreporter.write_line(f'{name:60} {count:4} times, worst {value * 1000:7.1f} ms')
