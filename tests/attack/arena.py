@@ -127,7 +127,7 @@ class Attack:
         wrap, before = as_user(user), None
         if bystander:
             # in launchd's session and process group, and of the same name as the workers
-            script = f'END=never TELL= {home}/ending & echo $! >{place.path}/pid; exec "$@"'
+            script = f'env -u TELL END=never {home}/ending & echo $! >{place.path}/pid; exec "$@"'
             wrap = (*wrap, 'sh', '-c', script, 'sh')
         if cgroup:
             def before():
