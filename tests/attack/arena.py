@@ -79,6 +79,10 @@ class Witness:
                 continue
         return found
 
+    def described(self):
+        found = self.holders()
+        return f'{len(found)} processes, as {list(found.items())[:8]}'
+
     def end_holders(self, limit=30.0):
         end = time.monotonic() + limit
         while not self.is_gone() and time.monotonic() < end:
@@ -157,7 +161,7 @@ class Attack:
     def wait_gone(self, limit=GONE_LIMIT):
         """Seconds until nothing is left; fails if something is."""
         start = time.monotonic()
-        assert self.witness.is_gone(limit), f'left behind: {self.witness.holders()}'
+        assert self.witness.is_gone(limit), f'left behind: {self.witness.described()}'
         return time.monotonic() - start
 
     def end_bystander(self):
@@ -173,11 +177,11 @@ class Attack:
         return lives
 
     def close(self):
-        """Leaves nothing behind, however the test went. Returns the names of what was left."""
+        """Leaves nothing behind, however the test went. Returns what was left, in words."""
         self.end_bystander()
         if not self.job.files[0].closed:
             self.job.close()
-        left = {} if self.witness.is_gone() else self.witness.holders()
+        left = '' if self.witness.is_gone() else self.witness.described()
         if left:
             self.witness.end_holders()
         self.witness.close()

@@ -15,10 +15,8 @@ def attack(place, nothing_left):
         return attacks[-1]
 
     yield start
-    left = {}
-    for each in attacks:
-        left.update(each.close())
-    assert not left, f'left behind: {left}'
+    left = [each.close() for each in attacks]
+    assert not any(left), f'left behind: {left}'
 
 
 @pytest.fixture
@@ -36,6 +34,8 @@ def pytest_terminal_summary(terminalreporter):
     worst = collections.defaultdict(lambda: [0, 0.0])
     for reports in terminalreporter.stats.values():
         for report in reports:
+            if getattr(report, 'when', '') != 'call':
+                continue
             for name, value in getattr(report, 'user_properties', ()):
                 if name.startswith('gone after '):
                     worst[name][0] += 1

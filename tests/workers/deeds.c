@@ -165,8 +165,8 @@ static void deed_stop(void)
 	(void)raise(SIGSTOP);
 }
 
-/* A family that forks without end, with 1,000 forks a second in all and 200 ms for each process:
- * hard to catch, and no danger to the machine. */
+/* A family that forks without end, with 250 forks a second in all and 200 ms for each process: hard
+ * to catch, and no danger to the machine. */
 static void family(bool sessions)
 {
 	const int64_t start = now_ms();
@@ -178,9 +178,9 @@ static void family(bool sessions)
 		_exit(99);
 	(void)signal(SIGCHLD, SIG_IGN);
 	while ((now = now_ms()) < start + FORKING_LIFE_MS) {
-		if (atomic_fetch_add(forks, 1) > now - start + 50) {
+		if (atomic_fetch_add(forks, 1) > (now - start) / 4 + 20) {
 			(void)atomic_fetch_sub(forks, 1);
-			if (now - born > 200 && *forks > 100)
+			if (now - born > 200 && *forks > 40)
 				_exit(0);
 			nap_ms(5 + getpid() % 8);
 		} else if (fork() == 0) {
