@@ -176,7 +176,7 @@ static int start_worker(struct pool *p, unsigned i, const struct attempt *attemp
 	struct env_edits edits = { 0 };
 	struct vec argv = { 0 }, env = { 0 };
 	struct spawn how = {
-		.program = p->plan->program, .stdio = p->plan->stdio, .heritage = heritage
+		.program = plan_program(p->plan, i), .stdio = p->plan->stdio, .heritage = heritage
 	};
 	int rc;
 
