@@ -125,7 +125,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
 		.preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-		.help = "Signals that end the job, beside these four, which always do. All others "
+		.help = "Signals that end the job, besides these four, which always do. All others "
 			"that can be are passed on to the workers." },
 	[SET_SIGNAL_SCOPE] = { .flag = "signal-scope", .kind = KIND_CHOICE, .group = GROUP_END,
 		.metavar = "worker|group|tree", .choices = "worker|group|tree", .preset = "worker",
