@@ -78,8 +78,8 @@ static int decide_wrap(const struct settings *s, const struct facts *facts, stru
 	p->wrap = facts->wrapper.words;
 	p->wrapper = facts->wrapper.path;
 	p->wrap_ranks = ranks;
-	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++)
-		used |= plan_is_wrapped(p, i);
+	for (unsigned i = p->start_first; i < p->start_first + p->start_count && !used; i++)
+		used = plan_is_wrapped(p, i);
 	if (used && facts->wrapper.why.code < 0)
 		return failure_set(why, facts->wrapper.why.code, "%s", facts->wrapper.why.text);
 	if (!used && p->start_count == 1 && settings_given(s, SET_ONLY_RANK))
