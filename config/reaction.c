@@ -152,8 +152,9 @@ static int put_action(
 	int signal;
 
 	if (!equals)
-		return failure_set(
-			why, -EINVAL, "%s: \"%.*s\" is not SIGNAL=ACTION, as in USR1=ignore", where, (int)len, word);
+		return failure_set(why, -EINVAL,
+			"%s: \"%.*s\" is not SIGNAL=ACTION, as in USR1=ignore", where, (int)len,
+			word);
 	signal = find_signal(where, word, name, why);
 	if (signal < 0)
 		return signal;
