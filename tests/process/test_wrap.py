@@ -1,5 +1,5 @@
-"""--wrap: a command before some ranks' own, split as a shell splits it; --report: its file is
-looked at before anything starts."""
+"""--wrap: a command before some ranks' own, split as a shell splits it; --only-rank: one rank is
+started; --report: its file is looked at before anything starts."""
 import os
 import subprocess
 
@@ -50,6 +50,38 @@ def test_a_wrapped_program_is_the_one_that_was_found(launch, place):
     env = {'PATH': f'{place.path}/bin:/usr/bin:/bin'}
     result = launch(['--no_python', '--use_env', '--wrap=/usr/bin/env PATH=/nowhere', 'tool'], env)
     assert result.rc == 0 and place.dumps()[0]['env']['PATH'] == '/nowhere'
+
+
+def test_only_one_rank_is_started(launch, place):
+    """With the numbers of the whole job, and nothing on the nodes that do not have it."""
+    argv = native('dump', '--nnodes=2', '--nproc_per_node=4', '--only-rank=6', '--quiet')
+    env = {'MASTER_ADDR': 'h'}
+    assert launch([argv[0], '--node_rank=1', *argv[1:]], env).rc == 0
+    dumps = place.dumps()
+    assert list(dumps) == [6]
+    names = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'LOCAL_WORLD_SIZE', 'NODE_RANK')
+    assert [dumps[6]['env'][name] for name in names] == ['6', '2', '8', '4', '1']
+    result = launch([argv[0], '--node_rank=0', *argv[1:]], env)
+    assert (result.rc, result.err) == (0, '') and place.dumps() == {}
+
+
+def test_the_only_rank_can_be_wrapped(launch, place):
+    env = recorder(place)
+    assert launch(native('dump', '--nproc_per_node=4', '--only-rank=2', '--wrap=record x',
+                         '--quiet'), env).rc == 0
+    assert list(place.dumps()) == [2]
+    assert [path.name for path in place.path.glob('record.*')] == ['record.2']
+
+
+def test_the_only_rank_reads_the_launchers_input(launch, place):
+    """Under mpirun, too: whoever debugs one rank types to it."""
+    place.write('words', 'typed\n')
+    env = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1'}
+    argv = ['--nproc_per_node=2', '--quiet', '--no_python', '--use_env', '/bin/cat']
+    with open(place.path / 'words') as words:
+        assert launch(['--only-rank=1', *argv], env, stdin=words).out == 'typed\n'
+    with open(place.path / 'words') as words:
+        assert launch(argv, env, stdin=words).out == ''
 
 
 def test_the_exit_code_is_the_wrappers(launch):
