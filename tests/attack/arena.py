@@ -142,7 +142,7 @@ class Attack:
             line = [*around[1:], str(launchd / 'launchd'), *line]
         self.job = Job(place, line, {'WITNESS': self.witness.path, 'HELPERS': helpers, **(env or {})},
                        wrap=wrap, before=before,
-                       program=around[0] if around else launchd / 'launchd')
+                       program=pathlib.Path(around[0]) if around else launchd / 'launchd')
         if bystander:
             pid = until(lambda: (place.path / 'pid').exists() and
                         (place.path / 'pid').read_text().strip(), 'the bystander')

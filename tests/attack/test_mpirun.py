@@ -47,11 +47,12 @@ WAYS = {
 class Run:
     """launchd under mpirun, with its workers ready."""
 
-    def __init__(self, attack, place, around, user):
+    def __init__(self, attack, place, around, user, bystander):
         ready = place.fifo('ready')
         os.chmod(ready.path, 0o666)
         self.attack = attack('', env={'TELL': ready.path, 'END': 'never', 'HELPERS_0': ALL},
-                             options=('--shutdown-timeout=600',), user=user, around=around)
+                             options=('--shutdown-timeout=600',), user=user, around=around,
+                             bystander=bystander)
         place.orphans_expected = True
         pids = ready.expect('ready', 2)
         parent = {int(status_of(pid)['PPid']) for pid in pids.values()}
@@ -71,7 +72,7 @@ class Run:
 def test_ends(attack, place, record_property, way, user, around):
     if os.geteuid() != 0:
         pytest.skip('only root can become another user')
-    run = Run(attack, place, around, user)
+    run = Run(attack, place, around, user, bystander=WAYS[way] is not its_group_killed)
     start = time.monotonic()
     WAYS[way](run)
     run.attack.wait_gone()
