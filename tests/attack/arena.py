@@ -4,11 +4,13 @@ all of it is gone, and bystanders that must outlive it.
 Nothing here looks for processes by name, environment or session, to judge: the kernel's count of
 who holds a FIFO open does. Needs no pytest run, so that the campaign can use it by hand.
 """
+import mmap
 import os
 import pathlib
 import select
 import shutil
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -234,3 +236,39 @@ def end_cgroup(path):
     return below
 
 
+
+
+class Page:
+    """What workers of tests/workers/act.c share with the test: their start, and when each died."""
+    HEAD, EACH, WORKERS = struct.Struct('=qq'), struct.Struct('=qq'), 1024
+
+    def __init__(self, path):
+        self.path = str(path)
+        with open(path, 'w+b') as file:
+            file.truncate(self.HEAD.size + self.EACH.size * self.WORKERS)
+            self.map = mmap.mmap(file.fileno(), 0)
+        os.chmod(path, 0o666)
+
+    def ready(self):
+        return self.HEAD.unpack_from(self.map)[1]
+
+    def start(self, after_s):
+        """Returns when, by time.monotonic_ns()."""
+        start = time.monotonic_ns() + int(after_s * 1e9)
+        struct.pack_into('=q', self.map, 0, start)
+        return start
+
+    def pid(self, rank):
+        return self.EACH.unpack_from(self.map, self.HEAD.size + self.EACH.size * rank)[0]
+
+    def deaths(self, workers):
+        """Rank: when it died, by time.monotonic_ns(); of those that died by themselves."""
+        found = {}
+        for rank in range(workers):
+            died = self.EACH.unpack_from(self.map, self.HEAD.size + self.EACH.size * rank)[1]
+            if died:
+                found[rank] = died
+        return found
+
+    def close(self):
+        self.map.close()

@@ -1,4 +1,4 @@
-"""Fixtures of the attacks, and the table of the worst times that they have measured."""
+"""Fixtures of the attacks, and the table of what they have measured."""
 import collections
 
 import pytest
@@ -31,16 +31,20 @@ def cgroup(request):
 
 
 def pytest_terminal_summary(terminalreporter):
-    worst = collections.defaultdict(lambda: [0, 0.0])
+    worst, said = collections.defaultdict(lambda: [0, 0.0]), []
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, 'when', '') != 'call':
                 continue
-            for name, value in getattr(report, 'user_properties', ()):
+            for name, value in report.user_properties:
                 if name.startswith('gone after '):
                     worst[name][0] += 1
                     worst[name][1] = max(worst[name][1], value)
-    if worst:
-        terminalreporter.section('time until nothing is left')
+                else:
+                    said.append(f'{name}: {value}')
+    if worst or said:
+        terminalreporter.section('what the attacks have measured')
     for name, (count, value) in sorted(worst.items()):
         terminalreporter.write_line(f'{name:60} {count:4} times, worst {value * 1000:7.1f} ms')
+    for line in sorted(said):
+        terminalreporter.write_line(line)
