@@ -20,6 +20,12 @@ def attack(place, nothing_left):
 
 
 @pytest.fixture
+def measured(request):
+    """measured(name, value): for the table at the end."""
+    return lambda name, value: request.node.user_properties.append((name, value))
+
+
+@pytest.fixture
 def cgroup(request):
     """A delegated cgroup, empty again at the end; parametrized by the user that it is for."""
     made = make_cgroup(getattr(request, 'param', None))

@@ -143,7 +143,7 @@ class Fight:
 
 
 @pytest.fixture
-def fight(attack, place, record_property):
+def fight(attack, place, measured):
     """fight(helpers, way, ...) -> Result: the job, its end, and the proof that nothing is left."""
     fights = []
 
@@ -153,7 +153,7 @@ def fight(attack, place, record_property):
             how['bystander'] = False  # it is in that group
         fights.append(Fight(attack, place, helpers, end, options, **how))
         return fights[-1].fight(
-            act, codes, lambda took: record_property(f'gone after {way}', took))
+            act, codes, lambda took: measured(f'gone after {way}', took))
 
     yield run
     for each in fights:

@@ -69,14 +69,14 @@ class Run:
 @pytest.mark.parametrize('around', [WORDS, [*WORDS, *SHELL]], ids=['', 'shell'])
 @pytest.mark.parametrize('user', [None, NOBODY], ids=['root', 'nobody'])
 @pytest.mark.parametrize('way', WAYS)
-def test_ends(attack, place, record_property, way, user, around):
+def test_ends(attack, place, measured, way, user, around):
     if os.geteuid() != 0:
         pytest.skip('only root can become another user')
     run = Run(attack, place, around, user, bystander=WAYS[way] is not its_group_killed)
     start = time.monotonic()
     WAYS[way](run)
     run.attack.wait_gone()
-    record_property(f'gone after {way}', time.monotonic() - start)
+    measured(f'gone after {way}', time.monotonic() - start)
     assert run.guard.ended(GONE_LIMIT) and run.supervisor.ended(GONE_LIMIT)
     assert run.attack.end_bystander()
     run.attack.job.end()

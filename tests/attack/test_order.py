@@ -79,7 +79,7 @@ def test_by_cause(trial, workers, trials, after_us):
 
 @pytest.mark.parametrize('workers, trials', [(8, 100), (64, 30)])
 @pytest.mark.parametrize('after_us, right', [(200, 0.97), (1000, 0.99)])
-def test_by_clock(trial, record_property, workers, trials, after_us, right):
+def test_by_clock(trial, measured, workers, trials, after_us, right):
     dice = random.Random(after_us)
     judged = wrong = 0
     for _ in range(2 * trials):
@@ -91,6 +91,6 @@ def test_by_clock(trial, record_property, workers, trials, after_us, right):
             wrong += deaths[named] != first
         if judged == trials:
             break
-    record_property(f'wrong of {trials} at {after_us} us, {workers} workers', wrong)
+    measured(f'wrong of {trials} at {after_us} us, {workers} workers', wrong)
     assert judged >= trials / 2, 'the load has spoilt most trials'
     assert wrong <= forgiven(judged, right)
