@@ -49,7 +49,7 @@ int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why)
 
 void guard_drop_leaf(struct guard *g)
 {
-	enum { PATIENCE_MS = 1000 }; /* for what SIGKILL has not ended yet */
+	enum { PATIENCE_MS = 5000 }; /* for what SIGKILL has not ended yet */
 
 	if (cgroup_leaf_leave(&g->leaf) == 0)
 		(void)cgroup_leaf_kill(&g->leaf);
