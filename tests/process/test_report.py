@@ -56,7 +56,7 @@ def test_who_sent_the_signal(start, place):
     comm = open('/proc/self/comm', encoding='utf8').read().strip()
     assert result.rc == 143 and re.search(
         rf'ended by SIGTERM.* sent by pid {os.getpid()} \({re.escape(comm)}', result.err), result
-    assert report['cause']['signal']['name'] == 'SIGTERM'
+    assert report['cause']['signal'] == 'SIGTERM'
     assert report['cause']['sender'] == {'pid': os.getpid(), 'uid': os.getuid(), 'command': comm,
                                          'kernel': False}
     path.unlink()
