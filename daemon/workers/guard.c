@@ -87,7 +87,7 @@ static bool supervisor_ended(struct guard *g, int *ret_status)
 }
 
 /* Hands a signal on. A supervisor that has closed the pipe is at its last words: it takes signals
- * as they come. One that is stopped must wake to end the job. */
+ * as they come. One that is stopped, the pipe may be full, must wake to end the job. */
 static void relay(struct guard *g, const siginfo_t *si)
 {
 	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;
@@ -95,8 +95,9 @@ static void relay(struct guard *g, const siginfo_t *si)
 	bool ends = kind == REACTION_END || kind == REACTION_STOP;
 	ssize_t n = write(g->relay, &r, sizeof r);
 
-	if (n < 0 && errno == EPIPE && ends) {
-		g->cut = si->si_signo;
+	if (n < 0 && ends) {
+		if (errno == EPIPE)
+			g->cut = si->si_signo;
 		(void)kill(g->supervisor, si->si_signo);
 	}
 	if (ends || kind == REACTION_RESUME)

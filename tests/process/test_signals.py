@@ -226,6 +226,21 @@ def test_a_stopped_supervisor_wakes_to_end_the_job(family):
     assert f.job.end().rc == 143
 
 
+def test_a_flood_before_it_does_not_lose_the_one_that_ends_the_job(family):
+    """The pipe to a stopped supervisor is full."""
+    f = family([LONG, '--on-signal=WINCH=ignore'])
+    supervisor = supervisor_of(f.job.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    until(lambda: is_stopped(supervisor), 'the supervisor to stop')
+    for _ in range(6000):  # 4096 are enough
+        f.job.signal(signal.SIGWINCH)
+        while pending(f.job.pid):
+            pass
+    f.job.signal(signal.SIGTERM)
+    f.told(signal.SIGTERM, (0, 'worker'))
+    assert f.job.end().rc == 143
+
+
 # CONT
 
 
