@@ -377,7 +377,7 @@ void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 	if (p->state == POOL_RUNNING) {
 		blame(p, cause);
 		stop_all(p, signal, grace_ms);
-	} else if (p->state == POOL_STOPPING) {
+	} else if (p->state == POOL_STOPPING && cause->kind == CAUSE_SIGNAL) {
 		for (unsigned i = 0; i < p->plan->start_count; i++)
 			worker_stop(&p->workers[i], signal, p->plan->signal_scope);
 		set_grace(p, grace_ms);
