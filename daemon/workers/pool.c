@@ -120,6 +120,8 @@ static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
 	pool_goto(p, POOL_STOPPING);
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_stop(&p->workers[i], signal, p->plan->signal_scope);
+	if (p->suspended)
+		pool_resume(p);
 	set_grace(p, grace_ms);
 }
 
@@ -415,6 +417,7 @@ void pool_suspend(struct pool *p)
 {
 	if (p->state != POOL_RUNNING)
 		return;
+	p->suspended = true;
 	/* TSTP means nothing to a process whose session has no terminal */
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_signal(&p->workers[i], SIGSTOP, SCOPE_GROUP);
@@ -422,6 +425,7 @@ void pool_suspend(struct pool *p)
 
 void pool_resume(struct pool *p)
 {
+	p->suspended = false;
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_signal(&p->workers[i], SIGCONT, SCOPE_GROUP);
 }

@@ -36,6 +36,7 @@ struct pool {
 	struct worker *culprit; /* the first failure; NULL: none so far; what we ended is none */
 	struct cause cause;     /* why the job ends; the first one counts */
 	struct leftovers left;
+	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;
 	unsigned handles; /* of the three above, not closed yet */
 

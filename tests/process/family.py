@@ -82,11 +82,11 @@ def pending(pid, but=()):
     return bool(waiting & ~sum(1 << (number - 1) for number in but))
 
 
-def calm(job):
-    """Both processes of the launcher have read every signal that they got, or have ended."""
-    supervisors = children_of(job.pid) if is_running(job.pid) else ()
+def calm(guard):
+    """Both processes of a launcher have read every signal that they got, or have ended."""
+    supervisors = children_of(guard) if is_running(guard) else ()
     # a CONT of the guard's wakes the supervisor, and is never read
-    until(lambda: not pending(job.pid) and
+    until(lambda: not pending(guard) and
           not any(pending(pid, but=[signal.SIGCONT]) for pid in supervisors),
           'signals to be read')
 

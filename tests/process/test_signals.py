@@ -31,7 +31,7 @@ def end_at_once(f, expected, *numbers):
     """By signals that come one after the other: equal ones that wait together would be one."""
     for number in numbers or (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         f.job.signal(number)
-        calm(f.job)
+        calm(f.job.pid)
     assert f.job.end().rc == expected
     f.all_gone()
 
@@ -194,7 +194,7 @@ def test_one_that_comes_to_both_of_our_processes_counts_once(family, guard_first
         for pid in both if guard_first else reversed(both):
             os.kill(pid, signal.SIGTERM)
         f.told(signal.SIGTERM, *f.workers())
-        calm(f.job)
+        calm(f.job.pid)
         f.forward(signal.SIGUSR1)  # before it comes no second TERM
     for pid in both:
         os.kill(pid, signal.SIGTERM)
