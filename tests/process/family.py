@@ -45,7 +45,8 @@ class Family:
             rank, _, text = self.fifo.line()
             name, _, number = text.partition(' ')
             found.append((rank, name, int(number)))
-        assert sorted(found) == sorted((rank, name, int(number)) for rank, name, number in wanted)
+        wanted = sorted((rank, name, int(number)) for rank, name, number in wanted)
+        assert sorted(found) == wanted, f'{sorted(found)}, not {wanted}'
 
     def fence(self, *whom):
         """These have got no signal that was not told: each is sent one, and tells that next."""

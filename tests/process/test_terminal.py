@@ -58,7 +58,9 @@ class Terminal:
 
     def fg(self):
         os.write(self.go_on.fd, b'fg\n')
-        until(lambda: os.tcgetpgrp(self.master) == self.pid, 'the job to have the terminal')
+
+    def has_terminal(self):
+        return os.tcgetpgrp(self.master) == self.pid
 
     def ended_with(self, code):
         self.shows(f'shell: ended with {code}')
@@ -140,6 +142,7 @@ def test_bg_wakes_too(terminal):
     os.kill(t.pid, signal.SIGUSR1)
     t.family.told(signal.SIGUSR1, *t.family.workers())
     t.fg()
+    until(t.has_terminal, 'the job to have the terminal')
     t.press(b'\x03')
     t.family.told(signal.SIGINT, *t.family.workers())
     t.ended_with(130)

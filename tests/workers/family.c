@@ -74,7 +74,7 @@ static _Noreturn void live(const char *name, const char *go)
 static _Noreturn void live_bare(char **argv)
 {
 	if (setenv("RANK", argv[1], 1) < 0 || setenv("TELL", argv[2], 1) < 0 ||
-		setenv("STAY", argv[3], 1) < 0)
+		setenv("STAY", argv[3], 1) < 0 || setenv("MUTE", argv[4], 1) < 0)
 		_exit(99);
 	live("bare", NULL);
 }
@@ -82,10 +82,11 @@ static _Noreturn void live_bare(char **argv)
 static _Noreturn void become_bare(void)
 {
 	char *none[] = { NULL };
-	char name[] = "family", stay[128];
-	char *argv[] = { name, getenv("RANK"), getenv("TELL"), stay, NULL };
+	char name[] = "family", stay[128], mute[128];
+	char *argv[] = { name, getenv("RANK"), getenv("TELL"), stay, mute, NULL };
 
 	(void)snprintf(stay, sizeof stay, "%s", mine("STAY", ""));
+	(void)snprintf(mute, sizeof mute, "%s", mine("MUTE", ""));
 	(void)execve("/proc/self/exe", argv, none);
 	_exit(99);
 }
@@ -130,7 +131,7 @@ int main(int argc, char **argv)
 
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
-	if (argc == 4)
+	if (argc == 5)
 		live_bare(argv);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (has_word(mine("KIN", ""), names[i]))
