@@ -243,15 +243,3 @@ def test_tstp_can_be_ignored_and_forwarded(family):
     f.job.signal(signal.SIGTERM)
     f.told(signal.SIGTERM, (0, 'worker'))
     assert f.job.end().rc == 143
-
-
-def test_a_cont_right_behind_a_tstp_is_not_lost(family):
-    """Nobody stays stopped, whoever is faster."""
-    f = family([LONG], count=2)
-    for _ in range(100):
-        f.job.signal(signal.SIGTSTP)
-        f.job.signal(signal.SIGCONT)
-        f.forward(signal.SIGUSR1)
-    f.job.signal(signal.SIGTERM)
-    f.told(signal.SIGTERM, *f.workers())
-    assert f.job.end().rc == 143
