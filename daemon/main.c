@@ -12,6 +12,7 @@
 #include "config/help.h"
 #include "config/sources.h"
 #include "daemon/facts/facts.h"
+#include "daemon/facts/outfile.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/process.h"
@@ -130,8 +131,12 @@ static int decide(struct launch *l)
 		return failure_oom(&l->why);
 	for (unsigned i = 0; i < l->topology.identity.nnodes; i++)
 		nproc_of_node[i] = l->topology.nproc;
-	return plan_make(
-		&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes, &l->why);
+	if (plan_make(&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes,
+		    &l->why) < 0)
+		return l->why.code;
+	return l->plan.report_path ? outfile_check(l->plan.report_path,
+					     settings_where(&l->settings, SET_REPORT), &l->why) :
+				     0;
 }
 
 static int dry_run(struct launch *l)
@@ -167,11 +172,16 @@ static int run(struct launch *l, char **argv)
 		return 0;
 	rc = guard_init(&guard, &l->plan, &l->heritage.ignored, &l->why);
 	if (rc == 0)
+		rc = guard_use_cgroups(&guard, &l->arena, &l->why);
+	if (rc == 0)
 		rc = run_dir_make(l->plan.env, &l->arena, &guard.run_dir, &l->why);
-	if (rc < 0)
+	if (rc < 0) {
+		guard_drop_leaf(&guard);
 		return rc;
+	}
 	pid = guard_fork(&guard, &l->why);
 	if (pid < 0) {
+		guard_drop_leaf(&guard);
 		(void)run_dir_remove(guard.run_dir); /* the failure before it is told */
 		return pid;
 	}
