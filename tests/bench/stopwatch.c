@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +17,18 @@
 
 extern char **environ;
 
-enum { COMMANDS_MAX = 8 };
+enum { COMMANDS_MAX = 8, LIMIT_S = 60 };
+
+static volatile sig_atomic_t running; /* the command's pid, for on_alarm; 0: none */
+static volatile sig_atomic_t hung;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	if (running > 0)
+		(void)kill(running, SIGKILL);
+	hung = 1;
+}
 
 static uint64_t now_ns(void)
 {
@@ -26,11 +38,13 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Runs one command to its end. 0, or the wait status or errno as a sentence on stderr and -1. */
+/* Runs one command to its end. -1, with a sentence on stderr, if it can't be run or fails. Not
+ * reaped before `running` is taken back, the pid can't be another's. */
 static int run_once(char **argv, const posix_spawn_file_actions_t *files, uint64_t *ret_ns)
 {
 	uint64_t begin = now_ns();
-	int status, error;
+	siginfo_t si = { 0 };
+	int error;
 	pid_t pid;
 
 	error = posix_spawnp(&pid, argv[0], files, NULL, argv, environ);
@@ -38,17 +52,22 @@ static int run_once(char **argv, const posix_spawn_file_actions_t *files, uint64
 		(void)fprintf(stderr, "stopwatch: %s: %s\n", argv[0], strerror(error));
 		return -1;
 	}
-	while (waitpid(pid, &status, 0) < 0)
+	running = pid;
+	(void)alarm(LIMIT_S);
+	while (waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT) < 0)
 		if (errno != EINTR) {
-			(void)fprintf(stderr, "stopwatch: waitpid: %s\n", strerror(errno));
+			(void)fprintf(stderr, "stopwatch: waitid: %s\n", strerror(errno));
 			return -1;
 		}
-	*ret_ns = now_ns() - begin;
-	if (status != 0) {
-		(void)fprintf(stderr, "stopwatch: %s ended with wait status %#x\n", argv[0],
-			(unsigned)status);
+	(void)alarm(0);
+	running = 0;
+	(void)waitpid(pid, NULL, 0);
+	*ret_ns = hung ? 0 : now_ns() - begin;
+	if (!hung && si.si_status != 0) {
+		(void)fprintf(stderr, "stopwatch: %s ended with %d\n", argv[0], si.si_status);
 		return -1;
 	}
+	hung = 0;
 	return 0;
 }
 
@@ -79,6 +98,7 @@ int main(int argc, char **argv)
 		(void)fputs("usage: stopwatch ROUNDS -- COMMAND... [-- COMMAND...]\n", stderr);
 		return 2;
 	}
+	(void)signal(SIGALRM, on_alarm);
 	if (posix_spawn_file_actions_init(&files) != 0 ||
 		posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0) != 0 ||
 		posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO) != 0)
