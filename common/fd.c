@@ -10,6 +10,7 @@ void fd_closep(int *fd)
 {
 	if (*fd >= 0)
 		(void)close(*fd); /* Linux frees the number whatever close(2) says */
+	*fd = -1;
 }
 
 int fd_take(int *fd)

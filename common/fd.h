@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+/* Closes a descriptor and makes it -1; -1 stays. */
 void fd_closep(int *fd);
 
 /* A descriptor that is closed at the end of its scope unless fd_take() took it. -1: none. */

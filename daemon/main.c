@@ -6,20 +6,21 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/fd.h"
 #include "common/notes.h"
 #include "common/text.h"
+#include "common/vec.h"
 #include "config/help.h"
 #include "config/sources.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/process.h"
-#include "daemon/report/ending.h"
 #include "daemon/report/explain.h"
-#include "daemon/report/report.h"
+#include "daemon/say.h"
+#include "daemon/supervise.h"
 #include "daemon/workers/child.h"
-#include "daemon/workers/run.h"
+#include "daemon/workers/guard.h"
+#include "daemon/workers/place.h"
 
 extern char **environ;
 
@@ -34,16 +35,6 @@ struct launch {
 	struct topology topology;
 	struct plan plan;
 };
-
-/* What is said goes to stderr; that it can't be said must not end the job. */
-static void say(const char *level, const char *text)
-{
-	struct text line = { 0 };
-
-	text_printf(&line, "launchd: %s: %s\n", level, text);
-	(void)fd_write_all(STDERR_FILENO, text_string(&line), line.len);
-	text_done(&line);
-}
 
 static enum note_level least_level(const struct settings *s)
 {
@@ -69,17 +60,6 @@ static void say_notes(const struct launch *l)
 	for (const struct note *n = l->notes.first; n; n = n->next)
 		if (n->level >= least_level(&l->settings))
 			say(note_word(n->level), n->text);
-}
-
-/* Writes a text to stdout; returns main's exit code. */
-static int print(struct text *out)
-{
-	int rc = out->failed ? 1 : fd_write_all(STDOUT_FILENO, text_string(out), out->len) < 0;
-
-	if (rc)
-		say("error", out->failed ? "out of memory" : "standard output can't be written");
-	text_done(out);
-	return rc;
 }
 
 static const char *program_name(const char *argv0)
@@ -126,7 +106,7 @@ static int inform(const struct settings *s)
 		help_bash(&out);
 	else
 		help_zsh(&out);
-	return print(&out);
+	return print_text(&out);
 }
 
 /* From settings to a plan. */
@@ -163,55 +143,67 @@ static int dry_run(struct launch *l)
 		explain_text(&e, &l->arena, &out);
 	else
 		explain_json(&e, &l->arena, &out);
-	return print(&out);
+	return print_text(&out);
 }
 
-/* --verbose: which process has which rank. */
-static void say_started(const struct outcome *outcomes, size_t count)
+/* The two processes of a run: the guard waits, the supervisor does the rest. */
+static int run(struct launch *l, char **argv)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct text line = { 0 };
-
-		text_printf(&line, "started rank %u (local rank %u, attempt %u, pid %d)",
-			outcomes[i].rank, outcomes[i].local_rank, outcomes[i].attempt,
-			(int)outcomes[i].pid);
-		say("note", text_string(&line));
-		text_done(&line);
-	}
-}
-
-static int run(struct launch *l)
-{
-	bool verbose = least_level(&l->settings) == NOTE_VERBOSE;
-	struct text report = { 0 };
-	struct result result;
+	struct guard guard;
+	const struct supervision s = {
+		.plan = &l->plan,
+		.heritage = &l->heritage,
+		.guard = &guard,
+		.hostname = l->facts.hostname,
+		.arena = &l->arena,
+		.quiet = least_level(&l->settings) > NOTE_WARNING,
+		.verbose = least_level(&l->settings) == NOTE_VERBOSE,
+	};
+	pid_t pid;
 	int rc;
 
 	say_notes(l);
-	rc = run_plan(
-		&l->plan, &l->heritage, &l->arena, verbose ? say_started : NULL, &result, &l->why);
-	if (rc < 0) {
-		say("error", l->why.text);
-		return 1;
+	if (l->plan.start_count == 0)
+		return 0;
+	rc = guard_init(&guard, &l->plan, &l->heritage.ignored, &l->why);
+	if (rc == 0)
+		rc = run_dir_make(l->plan.env, &l->arena, &guard.run_dir, &l->why);
+	if (rc < 0)
+		return rc;
+	pid = guard_fork(&guard, &l->why);
+	if (pid < 0) {
+		(void)run_dir_remove(guard.run_dir); /* the failure before it is told */
+		return pid;
 	}
-	if (l->why.code != 0) /* why a worker could not be started, or a file not be removed */
-		say(result_exit_code(&result) == 0 ? "warning" : "error", l->why.text);
-	report_failure(&result, &l->plan, l->facts.hostname, &report);
-	(void)fd_write_all(STDERR_FILENO, text_string(&report), report.len);
-	text_done(&report);
-	rc = result_exit_code(&result);
-	if (rc == 0 && verbose)
-		say("note", "all workers ended with exit code 0");
+	if (pid == 0) {
+		process_rename(argv, "rank-supervisor");
+		return supervise(&s, &l->why);
+	}
+	rc = guard_wait(&guard, &l->why);
+	if (l->why.code != 0)
+		say("error", l->why.text);
 	return rc;
 }
 
-/* Everything between argv and the exit code; negative errno: l->why says what failed. */
-static int launch(struct launch *l, const char *const *argv)
+/* What argv says, apart from the memory that process_rename() writes over. */
+static const char *const *copy_argv(struct launch *l, char **argv)
 {
-	int rc = process_init(&l->heritage, &l->why);
+	struct vec copy = { 0 };
+
+	for (; *argv; argv++)
+		vec_add(&l->arena, &copy, arena_strdup(&l->arena, *argv));
+	return (const char *const *)vec_argv(&copy);
+}
+
+/* Everything between argv and the exit code; negative errno: l->why says what failed. */
+static int launch(struct launch *l, char **argv)
+{
+	const char *const *words = copy_argv(l, argv);
+	int rc = arena_failed(&l->arena) ? failure_oom(&l->why) :
+					   process_init(&l->heritage, &l->why);
 
 	if (rc == 0)
-		rc = read_settings(l, argv);
+		rc = read_settings(l, words);
 	if (rc < 0)
 		return rc;
 	rc = inform(&l->settings);
@@ -220,13 +212,13 @@ static int launch(struct launch *l, const char *const *argv)
 	rc = decide(l);
 	if (rc < 0)
 		return rc;
-	return settings_given(&l->settings, SET_DRY_RUN) ? dry_run(l) : run(l);
+	return settings_given(&l->settings, SET_DRY_RUN) ? dry_run(l) : run(l, argv);
 }
 
 int main(int argc, char **argv)
 {
 	struct launch l = { .notes.arena = &l.arena };
-	int rc = launch(&l, (const char *const *)argv);
+	int rc = launch(&l, argv);
 
 	(void)argc;
 	if (rc < 0) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "common/failure.h"
@@ -41,4 +42,19 @@ int process_init(struct heritage *ret, struct failure *why)
 	/* not allowed where the limit is above fs.nr_open: then what is there must do */
 	ret->nofile_raised = setrlimit(RLIMIT_NOFILE, &raised) == 0;
 	return 0;
+}
+
+void process_rename(char **argv, const char *name)
+{
+	char *end = argv[0];
+	size_t room, len = strlen(name);
+
+	(void)prctl(PR_SET_NAME, name); /* cut at 15 bytes */
+	for (char **arg = argv; *arg && *arg == end; arg++)
+		end = *arg + strlen(*arg) + 1; /* the kernel puts them one behind the other */
+	room = (size_t)(end - argv[0]);
+	if (room == 0)
+		return;
+	memset(argv[0], 0, room);
+	memcpy(argv[0], name, len < room ? len : room - 1);
 }

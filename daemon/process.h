@@ -10,4 +10,8 @@ struct heritage;
  * is gone must not end the job); RLIMIT_NOFILE is raised as far as it goes. */
 int process_init(struct heritage *ret, struct failure *why);
 
+/* Gives this process a name and a command line of its own, in the memory that argv lies in, whose
+ * strings are gone then: who ends processes by name must not hit two of ours at once. */
+void process_rename(char **argv, const char *name);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -18,11 +19,20 @@
 
 #define TO(s) (1u << (s))
 
+enum {
+	LOOK_SOON_MS = 20, /* after a death: several often come together */
+	UNKILLED_MS =
+		10000, /* for workers that SIGKILL has not ended: one frees its GPUs' memory */
+	HURRY_MAX_MS = 5000,
+};
+
 static const unsigned next_states[POOL_STATES] = {
-	[POOL_STARTING] = TO(POOL_RUNNING) | TO(POOL_STOPPING) | TO(POOL_ENDED),
-	[POOL_RUNNING] = TO(POOL_STOPPING) | TO(POOL_ENDED),
-	[POOL_STOPPING] = TO(POOL_KILLING) | TO(POOL_ENDED),
+	[POOL_STARTING] =
+		TO(POOL_RUNNING) | TO(POOL_STOPPING) | TO(POOL_LINGERING) | TO(POOL_ENDED),
+	[POOL_RUNNING] = TO(POOL_STOPPING) | TO(POOL_KILLING) | TO(POOL_LINGERING) | TO(POOL_ENDED),
+	[POOL_STOPPING] = TO(POOL_KILLING) | TO(POOL_LINGERING) | TO(POOL_ENDED),
 	[POOL_KILLING] = TO(POOL_ENDED),
+	[POOL_LINGERING] = TO(POOL_ENDED),
 	[POOL_ENDED] = 0,
 };
 
@@ -36,34 +46,16 @@ static void pool_goto(struct pool *p, enum pool_state next)
 {
 	assert(pool_may_go(p->state, next));
 	p->state = next;
-	if (next != POOL_STOPPING)
+	if (next == POOL_RUNNING || next == POOL_ENDED)
 		(void)uv_timer_stop(&p->grace);
+	if (next == POOL_KILLING || next == POOL_ENDED)
+		(void)uv_timer_stop(&p->look);
 }
 
-static void each(struct pool *p, void (*act)(struct worker *, int), int signal)
+static void blame(struct pool *p, const struct cause *cause)
 {
-	for (unsigned i = 0; i < p->plan->nproc; i++)
-		act(&p->workers[i], signal);
-}
-
-static void kill_all(struct pool *p)
-{
-	pool_goto(p, POOL_KILLING);
-	for (unsigned i = 0; i < p->plan->nproc; i++)
-		worker_kill(&p->workers[i]);
-}
-
-static void on_grace_over(uv_timer_t *t)
-{
-	kill_all(t->data);
-}
-
-static void stop_all(struct pool *p, int signal)
-{
-	pool_goto(p, POOL_STOPPING);
-	each(p, worker_stop, signal);
-	uv_update_time(p->loop); /* starting many workers takes a while, the grace begins now */
-	(void)uv_timer_start(&p->grace, on_grace_over, p->plan->grace_ms, 0); /* has a callback */
+	if (p->cause.kind == CAUSE_NONE)
+		p->cause = *cause;
 }
 
 static void on_handle_closed(uv_handle_t *h)
@@ -77,49 +69,170 @@ static void on_handle_closed(uv_handle_t *h)
 	p->on_ended(p); /* nothing of the pool is in the loop any more */
 }
 
-/* No worker is left. */
+/* Nothing is left, or nothing that is worth waiting for. */
 static void end(struct pool *p)
 {
 	pool_goto(p, POOL_ENDED);
 	uv_close((uv_handle_t *)&p->grace, on_handle_closed);
+	uv_close((uv_handle_t *)&p->look, on_handle_closed);
 	uv_close((uv_handle_t *)&p->watch, on_handle_closed);
+}
+
+/* What is left behind has no grace any more. */
+static void end_leftovers(struct pool *p)
+{
+	leftovers_kill(&p->left);
+	end(p);
+}
+
+static void on_grace_over(uv_timer_t *t);
+
+/* Starts the grace, or cuts it. */
+static void set_grace(struct pool *p, uint64_t ms)
+{
+	uv_update_time(p->loop); /* starting many workers takes a while, the grace begins now */
+	if (!uv_is_active((uv_handle_t *)&p->grace) || uv_timer_get_due_in(&p->grace) > ms)
+		(void)uv_timer_start(&p->grace, on_grace_over, ms, 0); /* has a callback */
+}
+
+static void kill_all(struct pool *p)
+{
+	pool_goto(p, POOL_KILLING);
+	for (unsigned i = 0; i < p->plan->start_count; i++)
+		worker_kill(&p->workers[i]);
+	leftovers_kill(&p->left);
+	(void)uv_timer_stop(&p->grace);
+	set_grace(p, UNKILLED_MS);
+}
+
+static void on_grace_over(uv_timer_t *t)
+{
+	struct pool *p = t->data;
+
+	if (p->state == POOL_STOPPING)
+		kill_all(p);
+	else
+		end_leftovers(p);
+}
+
+static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
+{
+	pool_goto(p, POOL_STOPPING);
+	for (unsigned i = 0; i < p->plan->start_count; i++)
+		worker_stop(&p->workers[i], signal, p->plan->signal_scope);
+	set_grace(p, grace_ms);
+}
+
+static void stop_for_failure(struct pool *p)
+{
+	stop_all(p, SIGTERM, p->plan->grace_ms);
+}
+
+/* Whether anything below this process lives; reaps orphans that have ended. */
+static bool reap_orphans(struct pool *p)
+{
+	siginfo_t si;
+
+	for (;;) {
+		si.si_pid = 0;
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+			return errno != ECHILD;
+		if (si.si_pid == 0)
+			return true;
+		for (unsigned i = 0; i < p->plan->start_count; i++)
+			if (p->workers[i].outcome.pid == si.si_pid &&
+				worker_is_alive(&p->workers[i]))
+				return true; /* its pidfd is readable, and tells its turn */
+		(void)waitpid(si.si_pid, NULL, WNOHANG | __WALL);
+	}
+}
+
+static void on_look(uv_timer_t *t);
+
+/* Looks after orphans, now and when their time has come. */
+static void look(struct pool *p)
+{
+	uint64_t next = leftovers_look(&p->left, p->alive == 0);
+
+	if (next)
+		(void)uv_timer_start(&p->look, on_look, next, 0);
+}
+
+static void on_look(uv_timer_t *t)
+{
+	struct pool *p = t->data;
+
+	(void)reap_orphans(p);
+	look(p);
+}
+
+/* The last worker has ended: is anything of theirs left? */
+static void linger(struct pool *p)
+{
+	if (!reap_orphans(p)) {
+		end(p);
+		return;
+	}
+	if (p->state == POOL_KILLING) {
+		end_leftovers(p);
+		return;
+	}
+	if (p->state != POOL_LINGERING) {
+		pool_goto(p, POOL_LINGERING);
+		set_grace(p, p->plan->leftover_grace_ms);
+		look(p);
+	}
 }
 
 static void on_worker_ended(struct pool *p, struct worker *w)
 {
 	p->alive--;
-	if (!p->first_failure && w->outcome.asked == ASKED_NOTHING &&
-		!ending_is_success(&w->outcome.end))
-		p->first_failure = w;
+	if (!p->culprit && w->outcome.asked == ASKED_NOTHING &&
+		!ending_is_success(&w->outcome.end)) {
+		p->culprit = w;
+		blame(p, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = w->outcome.ended_ns });
+	}
+	if (p->on_worker_ended)
+		p->on_worker_ended(p, w);
 }
 
 /* Takes note of all that have died by now, before anything is done about it: who died by itself
  * must not look as if we had ended it. The kernel hands pidfds over in the order in which they
  * became readable, which is the order of death. (Asking for any child gives the order of the
- * process table.) */
-static void note_deaths(struct pool *p)
+ * process table.) Returns whether one has died. */
+static bool note_deaths(struct pool *p)
 {
 	struct epoll_event dead[64];
+	bool died = false;
 	int n;
 
 	do {
 		n = epoll_wait(p->deaths, dead, (int)(sizeof dead / sizeof *dead), 0);
 		for (int i = 0; i < n; i++)
-			if (worker_reap(dead[i].data.ptr))
+			if (worker_reap(dead[i].data.ptr)) {
 				on_worker_ended(p, dead[i].data.ptr);
+				died = true;
+			}
 	} while (n > 0);
+	return died;
 }
 
 /* Looks who has died, and does what follows from it. */
 static void settle(struct pool *p)
 {
+	bool died;
+
 	if (p->state == POOL_ENDED)
 		return;
-	note_deaths(p);
-	if (p->alive == 0)
-		end(p);
-	else if (p->first_failure && p->state == POOL_RUNNING)
-		stop_all(p, SIGTERM);
+	died = note_deaths(p);
+	if (p->alive == 0) {
+		linger(p);
+		return;
+	}
+	if (p->culprit && p->state == POOL_RUNNING)
+		stop_for_failure(p);
+	if (died && p->state != POOL_KILLING)
+		(void)uv_timer_start(&p->look, on_look, LOOK_SOON_MS, 0);
 }
 
 static void on_deaths(uv_poll_t *h, int status, int events)
@@ -128,7 +241,14 @@ static void on_deaths(uv_poll_t *h, int status, int events)
 	settle(h->data);
 }
 
-/* The timer and the watch; on failure nothing is left open. */
+void pool_on_child(struct pool *p)
+{
+	settle(p);
+	if (p->state != POOL_ENDED && p->alive > 0)
+		(void)reap_orphans(p);
+}
+
+/* The timers and the watch; on failure nothing is left open. */
 static int open_handles(struct pool *p, struct failure *why)
 {
 	int rc;
@@ -142,10 +262,12 @@ static int open_handles(struct pool *p, struct failure *why)
 		return failure_set(why, rc, "can't watch workers: %s", uv_strerror(rc));
 	}
 	(void)uv_timer_init(p->loop, &p->grace); /* can't fail, nor can the start of a watch */
+	(void)uv_timer_init(p->loop, &p->look);
 	(void)uv_poll_start(&p->watch, UV_READABLE, on_deaths);
 	p->grace.data = p;
+	p->look.data = p;
 	p->watch.data = p;
-	p->handles = 2;
+	p->handles = 3;
 	return 0;
 }
 
@@ -153,17 +275,24 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	const struct attempt *attempt, struct failure *why)
 {
 	*p = (struct pool){ .plan = plan, .loop = loop, .deaths = -1 };
-	p->workers = calloc(plan->nproc, sizeof *p->workers);
+	p->workers = calloc(plan->start_count, sizeof *p->workers);
 	if (!p->workers)
 		return failure_oom(why);
-	for (unsigned i = 0; i < plan->nproc; i++) {
+	for (unsigned i = 0; i < plan->start_count; i++) {
 		struct worker *w = &p->workers[i];
+		unsigned local_rank = plan->start_first + i;
 
 		worker_init(w);
-		w->outcome.rank = plan_rank(plan, i).rank;
-		w->outcome.local_rank = i;
+		w->outcome.rank = plan_rank(plan, local_rank).rank;
+		w->outcome.local_rank = local_rank;
 		w->outcome.attempt = attempt->number;
 	}
+	p->left = (struct leftovers){
+		.workers = p->workers,
+		.count = plan->start_count,
+		.run_dir = attempt->run_dir,
+		.grace_ns = plan->leftover_grace_ms * 1000000,
+	};
 	return 0;
 }
 
@@ -173,6 +302,7 @@ static int start_worker(struct pool *p, unsigned i, const struct attempt *attemp
 	struct failure *why)
 {
 	struct arena_mark mark = arena_mark(scratch);
+	unsigned local_rank = p->workers[i].outcome.local_rank;
 	struct env_edits edits = { 0 };
 	struct vec argv = { 0 }, env = { 0 };
 	struct spawn how = {
@@ -180,8 +310,8 @@ static int start_worker(struct pool *p, unsigned i, const struct attempt *attemp
 	};
 	int rc;
 
-	plan_command(p->plan, i, scratch, &argv);
-	plan_environment(p->plan, i, attempt, scratch, &edits);
+	plan_command(p->plan, local_rank, scratch, &argv);
+	plan_environment(p->plan, local_rank, attempt, scratch, &edits);
 	vec_add_all(scratch, &env, base->at);
 	for (size_t k = 0; k < edits.count; k++)
 		if (edits.at[k].value)
@@ -206,7 +336,7 @@ static void render_base(
 {
 	struct env_edits edits = { 0 };
 
-	plan_environment(p->plan, 0, attempt, scratch, &edits);
+	plan_environment(p->plan, p->plan->start_first, attempt, scratch, &edits);
 	plan_untouched(p->plan, &edits, scratch, ret);
 }
 
@@ -220,42 +350,80 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	if (rc < 0)
 		return rc;
 	render_base(p, attempt, &scratch, &base);
-	for (unsigned i = 0; i < p->plan->nproc && !p->first_failure; i++) {
+	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		rc = start_worker(p, i, attempt, heritage, &base, &scratch, why);
-		if (rc == 0)
+		if (rc == 0) {
 			p->alive++;
-		else
-			p->first_failure = &p->workers[i];
-		note_deaths(
-			p); /* of those before: their time, and no more starts after a failure */
+		} else {
+			p->culprit = &p->workers[i];
+			blame(p, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = uv_hrtime() });
+		}
+		/* of those before: their time, and no more starts after a failure */
+		(void)note_deaths(p);
 	}
 	arena_done(&scratch);
 	if (p->alive == 0)
-		end(p);
-	else if (p->first_failure)
-		stop_all(p, SIGTERM);
+		linger(p);
+	else if (p->culprit)
+		stop_for_failure(p);
 	else
 		pool_goto(p, POOL_RUNNING);
 	return 0;
 }
 
-void pool_end(struct pool *p, int signal)
+void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms)
 {
-	p->signals++;
 	settle(p);
 	if (p->state == POOL_RUNNING) {
-		p->ended_by = signal;
-		stop_all(p, signal);
-	} else if (p->state == POOL_STOPPING && p->signals < 3) {
-		each(p, worker_stop, signal);
+		blame(p, cause);
+		stop_all(p, signal, grace_ms);
 	} else if (p->state == POOL_STOPPING) {
-		kill_all(p);
+		for (unsigned i = 0; i < p->plan->start_count; i++)
+			worker_stop(&p->workers[i], signal, p->plan->signal_scope);
+		set_grace(p, grace_ms);
+	} else if (p->state == POOL_LINGERING) {
+		blame(p, cause);
+		set_grace(p, grace_ms);
 	}
+}
+
+void pool_hurry(struct pool *p, uint64_t grace_ms)
+{
+	if (p->state == POOL_STOPPING || p->state == POOL_LINGERING)
+		set_grace(p, grace_ms / 4 < HURRY_MAX_MS ? grace_ms / 4 : HURRY_MAX_MS);
+}
+
+void pool_kill(struct pool *p, const struct cause *cause)
+{
+	settle(p);
+	if (p->state == POOL_ENDED)
+		return;
+	blame(p, cause);
+	if (p->state == POOL_LINGERING)
+		end_leftovers(p);
+	else if (p->state != POOL_KILLING)
+		kill_all(p);
 }
 
 void pool_forward(struct pool *p, int signal)
 {
-	each(p, worker_signal, signal);
+	for (unsigned i = 0; i < p->plan->start_count; i++)
+		worker_signal(&p->workers[i], signal, p->plan->signal_scope);
+}
+
+void pool_suspend(struct pool *p)
+{
+	if (p->state != POOL_RUNNING)
+		return;
+	/* TSTP means nothing to a process whose session has no terminal */
+	for (unsigned i = 0; i < p->plan->start_count; i++)
+		worker_signal(&p->workers[i], SIGSTOP, SCOPE_GROUP);
+}
+
+void pool_resume(struct pool *p)
+{
+	for (unsigned i = 0; i < p->plan->start_count; i++)
+		worker_signal(&p->workers[i], SIGCONT, SCOPE_GROUP);
 }
 
 void pool_done(struct pool *p)

@@ -7,18 +7,21 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/report/ending.h"
+#include "daemon/workers/leftovers.h"
+
 struct attempt;
 struct failure;
 struct heritage;
 struct plan;
-struct worker;
 
 enum pool_state {
 	POOL_STARTING,
 	POOL_RUNNING,
-	POOL_STOPPING, /* every worker was asked to stop; one grace runs for all */
-	POOL_KILLING,  /* the grace is over: SIGKILL is sent */
-	POOL_ENDED,    /* no worker is left */
+	POOL_STOPPING,  /* every worker was asked to stop; one grace runs for all */
+	POOL_KILLING,   /* the grace is over: SIGKILL is sent */
+	POOL_LINGERING, /* no worker is left, but some of what they started: it has a grace, too */
+	POOL_ENDED,     /* nothing is left, or nothing that SIGKILL can end */
 	POOL_STATES,
 };
 
@@ -26,16 +29,20 @@ struct pool {
 	enum pool_state state;
 	const struct plan *plan;
 	uv_loop_t *loop;
-	struct worker *workers; /* plan->nproc of them; the pool's */
+	struct worker *workers; /* plan->start_count of them; the pool's */
 	size_t alive;
 	int deaths;      /* an epoll of all pidfds, which keeps the order of death; -1: none */
 	uv_poll_t watch; /* of it */
-	struct worker *first_failure; /* NULL: none so far; what we ended ourselves is none */
-	int ended_by;                 /* the signal that ended the job; 0: none */
-	unsigned signals;             /* how many that end the job have come */
-	uv_timer_t grace;
-	unsigned handles;                 /* of the two above, not closed yet */
-	void (*on_ended)(struct pool *p); /* called once: no worker and no handle is left */
+	struct worker *culprit; /* the first failure; NULL: none so far; what we ended is none */
+	struct cause cause;     /* why the job ends; the first one counts */
+	struct leftovers left;
+	uv_timer_t grace, look;
+	unsigned handles; /* of the three above, not closed yet */
+
+	/* called when a worker has ended, in the order of death */
+	void (*on_worker_ended)(struct pool *p, const struct worker *w);
+	/* called once: no worker and no handle is left */
+	void (*on_ended)(struct pool *p);
 	void *owner;
 };
 
@@ -52,11 +59,25 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 int pool_start(struct pool *p, const struct attempt *attempt, const struct heritage *heritage,
 	struct failure *why);
 
-/* A signal that ends the job: forwarded, and the grace begins. The third one ends the grace. */
-void pool_end(struct pool *p, int signal);
+/* Ends the job: the signal goes to every worker, and SIGKILL follows when the grace is over. While
+ * it ends already: the signal goes out again, and the shorter grace counts. */
+void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms);
+
+/* Cuts what is left of the grace to a quarter of the whole, 5 s at most. */
+void pool_hurry(struct pool *p, uint64_t grace_ms);
+
+/* Ends the job at once. */
+void pool_kill(struct pool *p, const struct cause *cause);
 
 /* A signal that is only passed on. */
 void pool_forward(struct pool *p, int signal);
+
+/* Stops every worker's process group, or lets it go on. */
+void pool_suspend(struct pool *p);
+void pool_resume(struct pool *p);
+
+/* A child of this process has ended: orphans are reaped. Workers are known by their pidfds. */
+void pool_on_child(struct pool *p);
 
 /* Frees; the loop must have closed the handles. */
 void pool_done(struct pool *p);

@@ -8,95 +8,127 @@
 #include <unistd.h>
 
 #include "common/failure.h"
+#include "common/fd.h"
+#include "config/reaction.h"
 
-static const struct {
-	int signal;
-	enum signal_action action;
-} rows[] = {
-	{ SIGTERM, SIGNAL_END },
-	{ SIGINT, SIGNAL_END },
-	{ SIGHUP, SIGNAL_END },
-	{ SIGQUIT, SIGNAL_END },
-	{ SIGUSR1, SIGNAL_FORWARD },
-	{ SIGUSR2, SIGNAL_FORWARD },
-};
+static bool is_taken(const struct reactions *r, const sigset_t *ignored, int signal)
+{
+	return r->of[signal].kind != REACTION_NONE &&
+		(signal == SIGTERM || r->of[signal].named || sigismember(ignored, signal) != 1);
+}
 
-static void all_taken(sigset_t *ret)
+static bool ends_the_job(const struct reactions *r, int signal)
+{
+	return r->of[signal].kind == REACTION_END || r->of[signal].kind == REACTION_STOP;
+}
+
+void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t *ret)
 {
 	sigemptyset(ret);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		sigaddset(ret, rows[i].signal);
+	sigaddset(ret, SIGCHLD);
+	for (int n = 1; n < REACTION_SIGNALS; n++)
+		if (is_taken(r, ignored, n))
+			sigaddset(ret, n);
 }
 
-enum signal_action signal_action(int signal)
-{
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (rows[i].signal == signal)
-			return rows[i].action;
-	return SIGNAL_NONE;
-}
-
-static void on_readable(uv_poll_t *h, int status, int events)
+static void on_direct(uv_poll_t *h, int status, int events)
 {
 	struct signals *s = h->data;
 	struct signalfd_siginfo si;
+	struct relayed got;
 
 	(void)status, (void)events;
 	/* one at a time: a callback may stop us; libuv comes back for the next */
 	if (read(s->fd, &si, sizeof si) != (ssize_t)sizeof si)
 		return;
-	s->on_signal(s, (int)si.ssi_signo, signal_action((int)si.ssi_signo), (pid_t)si.ssi_pid);
+	if (si.ssi_signo == SIGCHLD) {
+		s->on_child(s);
+		return;
+	}
+	got = (struct relayed){ (int)si.ssi_signo, si.ssi_code, (pid_t)si.ssi_pid, si.ssi_uid };
+	s->on_signal(s, &got, WAY_DIRECT);
 }
 
-int signals_start(struct signals *s, uv_loop_t *loop, const sigset_t *ignored, struct failure *why)
+static void on_relay(uv_poll_t *h, int status, int events)
 {
-	sigset_t taken;
+	struct signals *s = h->data;
+	struct relayed got;
+	ssize_t n = read(s->relay, &got, sizeof got);
+
+	(void)status, (void)events;
+	if (n == (ssize_t)sizeof got) {
+		s->on_signal(s, &got, WAY_GUARD);
+	} else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		(void)uv_poll_stop(h);
+		s->on_guard_gone(s);
+	}
+}
+
+static int watch(struct signals *s, uv_poll_t *poll, uv_loop_t *loop, int fd, uv_poll_cb on_event,
+	struct failure *why)
+{
+	int rc = uv_poll_init(loop, poll, fd);
+
+	if (rc < 0)
+		return failure_set(why, rc, "can't watch signals: %s", uv_strerror(rc));
+	poll->data = s;
+	s->handles++;
+	(void)uv_poll_start(poll, UV_READABLE, on_event); /* can't fail on a new handle */
+	return 0;
+}
+
+int signals_start(struct signals *s, uv_loop_t *loop, const struct reactions *r,
+	const sigset_t *ignored, int relay, struct failure *why)
+{
+	sigset_t direct;
 	int rc;
 
-	sigemptyset(&taken);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (rows[i].signal == SIGTERM || sigismember(ignored, rows[i].signal) != 1)
-			sigaddset(&taken, rows[i].signal);
-	if (sigprocmask(SIG_BLOCK, &taken, NULL) < 0)
-		return failure_set(why, -errno, "sigprocmask: %s", strerror(errno));
-	s->fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigemptyset(&direct);
+	sigaddset(&direct, SIGCHLD);
+	for (int n = 1; n < REACTION_SIGNALS; n++)
+		if (is_taken(r, ignored, n) && ends_the_job(r, n))
+			sigaddset(&direct, n);
+	s->relay = relay;
+	s->fd = signalfd(-1, &direct, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->fd < 0)
 		return failure_set(why, -errno, "signalfd: %s", strerror(errno));
-	rc = uv_poll_init(loop, &s->poll, s->fd);
-	if (rc < 0) {
-		(void)close(s->fd);
-		return failure_set(why, rc, "can't watch signals: %s", uv_strerror(rc));
-	}
-	s->poll.data = s;
-	rc = uv_poll_start(&s->poll, UV_READABLE, on_readable);
-	if (rc < 0) {
+	rc = watch(s, &s->direct_poll, loop, s->fd, on_direct, why);
+	if (rc < 0)
+		fd_closep(&s->fd);
+	else
+		rc = watch(s, &s->relay_poll, loop, relay, on_relay, why);
+	if (rc < 0)
 		signals_stop(s);
-		return failure_set(why, rc, "can't watch signals: %s", uv_strerror(rc));
-	}
-	return 0;
+	return rc;
 }
 
 static void on_closed(uv_handle_t *h)
 {
 	struct signals *s = h->data;
 
-	(void)close(s->fd);
-	s->fd = -1;
+	if (--s->handles > 0)
+		return;
+	fd_closep(&s->fd);
+	fd_closep(&s->relay);
+}
+
+static void stop(struct signals *s, uv_poll_t *poll)
+{
+	if (poll->data == s && !uv_is_closing((uv_handle_t *)poll))
+		uv_close((uv_handle_t *)poll, on_closed);
 }
 
 void signals_stop(struct signals *s)
 {
-	if (!uv_is_closing((uv_handle_t *)&s->poll))
-		uv_close((uv_handle_t *)&s->poll, on_closed);
+	stop(s, &s->direct_poll);
+	stop(s, &s->relay_poll);
 }
 
-void signals_release(void)
+void signals_release(const sigset_t *taken)
 {
 	const struct timespec now = { 0 };
-	sigset_t taken;
 
-	all_taken(&taken);
-	while (sigtimedwait(&taken, NULL, &now) > 0)
+	while (sigtimedwait(taken, NULL, &now) > 0)
 		;
-	(void)sigprocmask(SIG_UNBLOCK, &taken, NULL); /* a valid set */
+	(void)sigprocmask(SIG_UNBLOCK, taken, NULL); /* a valid set */
 }

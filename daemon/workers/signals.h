@@ -1,41 +1,54 @@
-/* signals.h - the signals that the launcher takes, as events of the loop.
+/* signals.h - the signals that launchd takes: blocked, so that none is lost, and read where they
+ * are awaited.
  *
- * They are blocked and read from a signalfd, so none is lost between two states and each comes with
- * its sender. A signal that was ignored when the launcher started (nohup's HUP, a background job's
- * INT) stays ignored. */
+ * The guard waits for them and relays each with its sender through a pipe to the supervisor. The
+ * supervisor hears those that end the job itself, too: a batch system may signal every process of
+ * a job. The two ways are told apart, as one request that comes by both is still one. */
 #ifndef LAUNCHD_DAEMON_WORKERS_SIGNALS_H
 #define LAUNCHD_DAEMON_WORKERS_SIGNALS_H
 
 #include <signal.h>
+#include <sys/types.h>
 #include <uv.h>
 
 struct failure;
+struct reactions;
 
-enum signal_action {
-	SIGNAL_NONE,
-	SIGNAL_END,     /* forwarded to every worker, and ends the job */
-	SIGNAL_FORWARD, /* forwarded, and the job lives */
+/* A signal on its way from the guard to the supervisor: below PIPE_BUF, so whole or not at all. */
+struct relayed {
+	int signal;
+	int code; /* si_code */
+	pid_t pid;
+	uid_t uid;
 };
 
+enum signal_way { WAY_GUARD, WAY_DIRECT, WAYS };
+
 struct signals {
-	int fd;
-	uv_poll_t poll;
-	void (*on_signal)(struct signals *s, int signal, enum signal_action action, pid_t sender);
+	int fd;    /* of signalfd(2) */
+	int relay; /* the pipe's end */
+	uv_poll_t direct_poll, relay_poll;
+	unsigned handles;
+	void (*on_signal)(struct signals *s, const struct relayed *got, enum signal_way way);
+	void (*on_child)(struct signals *s);      /* SIGCHLD */
+	void (*on_guard_gone)(struct signals *s); /* the pipe's other end is closed */
 	void *owner;
 };
 
-/* What is done with a signal. */
-enum signal_action signal_action(int signal);
+/* Those with a reaction, but for what was ignored on entry and is not named by --on-signal; TERM
+ * in any case, and CHLD. */
+void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t *ret);
 
-/* Blocks the signals of the table, but for those in `ignored`, and calls on_signal from the loop
- * for each that comes, also one that came between the two. TERM is taken even if it was ignored. */
-int signals_start(struct signals *s, uv_loop_t *loop, const sigset_t *ignored, struct failure *why);
+/* Takes: TERM and its like that end the job, CHLD, and what the guard relays. They must be blocked.
+ * Takes the pipe's end over. On failure nothing is left open but the pipe. */
+int signals_start(struct signals *s, uv_loop_t *loop, const struct reactions *r,
+	const sigset_t *ignored, int relay, struct failure *why);
 
-/* Stops listening; the loop must run on until the handle is closed. The signals stay blocked. */
+/* Stops listening; the loop must run on until the handles are closed. The signals stay blocked. */
 void signals_stop(struct signals *s);
 
 /* Forgets the signals that have come meanwhile and unblocks them: nothing is left to protect, and a
  * launcher that can't get rid of its report (a pipe that nobody reads) can be ended. */
-void signals_release(void);
+void signals_release(const sigset_t *taken);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "common/failure.h"
 #include "daemon/workers/spawn.h"
+#include "daemon/workers/tree.h"
 
 #define TO(s) (1u << (s))
 
@@ -97,15 +98,29 @@ bool worker_reap(struct worker *w)
 	return true;
 }
 
-void worker_signal(struct worker *w, int signal)
+void worker_signal(struct worker *w, int signal, enum signal_scope scope)
 {
+	pid_t pid = w->outcome.pid;
+
+	if (!worker_is_alive(w))
+		return;
 	/* ESRCH can't be: the process is not reaped; EPERM: it has become another user, and what
 	 * that means shows at the end of the grace */
-	if (worker_is_alive(w))
-		(void)kill(w->outcome.pid, signal);
+	switch (scope) {
+	case SCOPE_WORKER:
+		(void)kill(pid, signal);
+		break;
+	case SCOPE_GROUP:
+		(void)kill(-pid, signal);
+		break;
+	case SCOPE_TREE:
+		if (tree_signal(pid, signal) == 0) /* no file is left to be opened */
+			(void)kill(pid, signal);
+		break;
+	}
 }
 
-void worker_stop(struct worker *w, int signal)
+void worker_stop(struct worker *w, int signal, enum signal_scope scope)
 {
 	if (!worker_is_alive(w))
 		return;
@@ -115,8 +130,8 @@ void worker_stop(struct worker *w, int signal)
 		w->outcome.asked_ns = uv_hrtime();
 		worker_goto(w, WORKER_STOPPING);
 	}
-	worker_signal(w, signal);
-	worker_signal(w, SIGCONT);
+	worker_signal(w, signal, scope);
+	worker_signal(w, SIGCONT, scope);
 }
 
 void worker_kill(struct worker *w)

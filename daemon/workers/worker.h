@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
 
 struct failure;
@@ -19,9 +20,18 @@ enum worker_state {
 	WORKER_STATES,
 };
 
+/* What it left behind when it ended, and what was done about that. */
+struct leftover {
+	bool told;              /* SIGTERM is sent */
+	bool killed;            /* SIGKILL is sent */
+	uint64_t deadline_ns;   /* for SIGKILL; told only */
+	unsigned count, forced; /* processes; of these, how many needed SIGKILL */
+};
+
 struct worker {
 	enum worker_state state;
 	struct outcome outcome;
+	struct leftover left;
 	int pidfd; /* -1: none */
 };
 
@@ -39,11 +49,11 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 /* Fetches how it ended, once its pidfd is readable. False: it has not ended, nothing is changed. */
 bool worker_reap(struct worker *w);
 
-/* Sends a signal to the worker's own process; nothing where it has ended. */
-void worker_signal(struct worker *w, int signal);
+/* Sends a signal to it, or also to more of what it has started; nothing where it has ended. */
+void worker_signal(struct worker *w, int signal, enum signal_scope scope);
 
 /* Asks it to stop: the signal, and CONT for one that is stopped and could not act on it. */
-void worker_stop(struct worker *w, int signal);
+void worker_stop(struct worker *w, int signal, enum signal_scope scope);
 
 /* Sends SIGKILL to it and its process group. */
 void worker_kill(struct worker *w);

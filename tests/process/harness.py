@@ -44,6 +44,13 @@ def children_of(pid):
     return found
 
 
+def supervisor_of(pid):
+    """Of a launchd that runs workers: its only child."""
+    until(lambda: children_of(pid), 'the supervisor to be there')
+    [supervisor] = children_of(pid)
+    return supervisor
+
+
 def status_of(pid):
     """/proc/PID/status as a dict; empty if there is no such process."""
     try:

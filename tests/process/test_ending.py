@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import children_of, is_running, native, status_of, until
+from harness import children_of, is_running, native, status_of, supervisor_of, until
 
 PTRACE_SEIZE, WALL = 0x4206, 0x40000000
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
@@ -84,12 +84,13 @@ def test_the_first_to_die_is_named_not_the_lowest_rank(start, place):
         env.update({f'GO_{rank}': gate.path, f'END_{rank}': f'exit:{10 + rank}'})
     job = start(native('ending', '--nproc_per_node=4', LONG), env)
     pids = ready.expect('ready', 4)
-    job.signal(signal.SIGSTOP)
-    until(lambda: status_of(job.pid)['State'][0] == 'T', 'the launcher to stop')
+    supervisor = supervisor_of(job.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    until(lambda: status_of(supervisor)['State'][0] == 'T', 'the supervisor to stop')
     for rank in (2, 0, 3, 1):
         gates[rank].go()
         until(lambda: not is_running(pids[rank]), f'rank {rank} to die')
-    job.signal(signal.SIGCONT)
+    os.kill(supervisor, signal.SIGCONT)
     result = job.end()
     assert result.rc == 12 and 'first to fail: rank 2 (' in result.err
     assert "launchd's SIGTERM" not in result.err  # they had died by themselves
@@ -139,10 +140,11 @@ def test_a_launcher_whose_report_nobody_reads_can_be_ended(start, place):
     except BlockingIOError:
         os.set_blocking(writer, True)
     job = start(native('ending', '--quiet'), {'END': 'exit:5'}, err=writer)
-    until(lambda: not children_of(job.pid) and 'pipe_write' in
-          pathlib.Path(f'/proc/{job.pid}/wchan').read_text(), 'the launcher to block')
+    supervisor = supervisor_of(job.pid)
+    until(lambda: not children_of(supervisor) and 'pipe_write' in
+          pathlib.Path(f'/proc/{supervisor}/wchan').read_text(), 'the launcher to block')
     job.signal(signal.SIGTERM)
-    assert job.end().rc == -signal.SIGTERM
+    assert job.end().rc == 143
     os.close(reader)
     os.close(writer)
 
@@ -349,16 +351,18 @@ def test_nothing_wakes_up_while_nothing_happens(start, place):
     ready = place.fifo('ready')
     job = start(native('ending', '--nproc_per_node=2'), {'TELL': ready.path})
     pids = ready.expect('ready', 2)
-    until(lambda: status_of(job.pid)['State'][0] == 'S', 'the launcher to sleep')
+    supervisor = supervisor_of(job.pid)
+    ours = job.pid, supervisor
+    until(lambda: all(status_of(pid)['State'][0] == 'S' for pid in ours), 'launchd to sleep')
 
     def switches():
-        status = status_of(job.pid)
-        return status['voluntary_ctxt_switches'], status['nonvoluntary_ctxt_switches']
+        return [(status['voluntary_ctxt_switches'], status['nonvoluntary_ctxt_switches'])
+                for status in map(status_of, ours)]
 
     before = until_steady(switches)
     time.sleep(2)  # the measured span itself
     assert switches() == before
-    assert children_of(job.pid) == set(pids.values())
+    assert children_of(supervisor) == set(pids.values())
     job.signal(signal.SIGTERM)
     assert job.end().rc == 143
 
@@ -375,8 +379,10 @@ def test_a_dead_worker_that_a_debugger_holds(start, place):
     os.kill(worker, signal.SIGKILL)
     until(lambda: not is_running(worker), 'the worker to die')
 
+    supervisor = supervisor_of(job.pid)
+
     def cpu_ticks():
-        fields = pathlib.Path(f'/proc/{job.pid}/stat').read_text().rpartition(') ')[2].split()
+        fields = pathlib.Path(f'/proc/{supervisor}/stat').read_text().rpartition(') ')[2].split()
         return int(fields[11]) + int(fields[12])
 
     before = cpu_ticks()

@@ -11,10 +11,13 @@ static const struct edge_row {
 	unsigned to;
 } rows[] = {
 	{ "starting: all run, one can't be started, or none could", POOL_STARTING,
-		TO(RUNNING) | TO(STOPPING) | TO(ENDED) },
-	{ "running: the others are asked, or all ended", POOL_RUNNING, TO(STOPPING) | TO(ENDED) },
-	{ "stopping: the grace is over, or all ended", POOL_STOPPING, TO(KILLING) | TO(ENDED) },
-	{ "killing: all ended", POOL_KILLING, TO(ENDED) },
+		TO(RUNNING) | TO(STOPPING) | TO(LINGERING) | TO(ENDED) },
+	{ "running: the others are asked or killed, or all ended, with or without leftovers",
+		POOL_RUNNING, TO(STOPPING) | TO(KILLING) | TO(LINGERING) | TO(ENDED) },
+	{ "stopping: the grace is over, or all ended, with or without leftovers", POOL_STOPPING,
+		TO(KILLING) | TO(LINGERING) | TO(ENDED) },
+	{ "killing: all ended, and no leftover has a grace", POOL_KILLING, TO(ENDED) },
+	{ "lingering: the last leftover has ended", POOL_LINGERING, TO(ENDED) },
 	{ "ended: for good", POOL_ENDED, 0 },
 };
 

@@ -50,8 +50,8 @@ static void test_no_signal(void **state)
 	worker_init(&w);
 	assert_int_equal(w.state, WORKER_PLANNED);
 	assert_int_equal(w.pidfd, -1);
-	worker_stop(&w, 15);
-	worker_signal(&w, 15);
+	worker_stop(&w, 15, SCOPE_WORKER);
+	worker_signal(&w, 15, SCOPE_WORKER);
 	worker_kill(&w);
 	assert_int_equal(w.state, WORKER_PLANNED);
 	assert_int_equal(w.outcome.asked, ASKED_NOTHING);

@@ -1,0 +1,142 @@
+/* guard.c - see guard.h */
+#include "daemon/workers/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/signame.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/ending.h"
+#include "daemon/workers/place.h"
+#include "daemon/workers/signals.h"
+
+int guard_init(
+	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why)
+{
+	*g = (struct guard){ .plan = plan, .relay = -1, .parent = getppid() };
+	signals_taken(&plan->reactions, ignored, &g->taken);
+	if (sigprocmask(SIG_BLOCK, &g->taken, NULL) < 0)
+		return failure_set(why, -errno, "sigprocmask: %s", strerror(errno));
+	if (tree_spare(&g->spared) < 0)
+		return failure_set(why, -E2BIG,
+			"this process has more than %d children already: start launchd from a "
+			"process that has fewer",
+			SPARED_MAX);
+	return 0;
+}
+
+/* The supervisor leaves the session that mpirun or a terminal signals as a whole, and wakes, if
+ * it was stopped, when the guard dies. */
+static int become_supervisor(struct guard *g, struct failure *why)
+{
+	if (setsid() < 0)
+		return failure_set(why, -errno, "setsid: %s", strerror(errno));
+	if (prctl(PR_SET_PDEATHSIG, SIGCONT) < 0)
+		return failure_set(why, -errno, "prctl(PR_SET_PDEATHSIG): %s", strerror(errno));
+	if (getppid() != g->guard)
+		return failure_set(why, -ESRCH, "launchd (pid %d) was killed", (int)g->guard);
+	return 0;
+}
+
+pid_t guard_fork(struct guard *g, struct failure *why)
+{
+	int p[2], rc = tree_adopt_orphans(); /* the child does not inherit it */
+
+	if (rc < 0)
+		return failure_set(why, rc, "prctl(PR_SET_CHILD_SUBREAPER): %s", strerror(-rc));
+	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
+		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
+	autoclose reader = p[0];
+	autoclose writer = p[1];
+	g->guard = getpid();
+	g->supervisor = fork();
+	if (g->supervisor < 0)
+		return failure_set(why, -errno, "can't start a process: %s", strerror(errno));
+	if (g->supervisor > 0) {
+		g->relay = fd_take(&writer);
+		return g->supervisor;
+	}
+	g->relay = fd_take(&reader);
+	rc = tree_adopt_orphans();
+	if (rc < 0)
+		return failure_set(why, rc, "prctl(PR_SET_CHILD_SUBREAPER): %s", strerror(-rc));
+	return become_supervisor(g, why);
+}
+
+/* The supervisor's ending, or false. What else has ended is an orphan of before our time. */
+static bool supervisor_ended(struct guard *g, int *ret_status)
+{
+	bool ended = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+		tree_forget(&g->spared, pid);
+		if (pid == g->supervisor) {
+			*ret_status = status;
+			ended = true;
+		}
+	}
+	return ended;
+}
+
+/* Hands a signal on. A supervisor that has closed the pipe is at its last words: it takes signals
+ * as they come. One that is stopped must wake to end the job. */
+static void relay(struct guard *g, const siginfo_t *si)
+{
+	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;
+	const struct relayed r = { si->si_signo, si->si_code, si->si_pid, si->si_uid };
+	bool ends = kind == REACTION_END || kind == REACTION_STOP;
+	ssize_t n = write(g->relay, &r, sizeof r);
+
+	if (n < 0 && errno == EPIPE && ends) {
+		g->cut = si->si_signo;
+		(void)kill(g->supervisor, si->si_signo);
+	}
+	if (ends || kind == REACTION_RESUME)
+		(void)kill(g->supervisor, SIGCONT);
+	if (kind == REACTION_SUSPEND)
+		(void)kill(g->guard, SIGSTOP); /* the shell sees that the job has stopped */
+}
+
+/* The supervisor was killed: its workers have SIGKILL from the kernel, and all that was below it
+ * is ours now. */
+static void inherit(struct guard *g, int signal, struct failure *why)
+{
+	struct survivor left[SURVIVORS_MAX];
+	unsigned count;
+
+	(void)tree_end_all(&g->spared, left, &count);
+	(void)run_dir_remove(g->run_dir); /* what has happened is more than a file that stays */
+	if (signal == g->cut)
+		return; /* its report could not be written, neither could this */
+	(void)failure_set(why, -EOWNERDEAD,
+		"launchd's supervisor (pid %d) was killed by %s: all workers of this node were "
+		"killed%s",
+		(int)g->supervisor, signal_name(signal),
+		count > 0 ? ", but for some that SIGKILL does not end" : "");
+}
+
+int guard_wait(struct guard *g, struct failure *why)
+{
+	siginfo_t si;
+	int status;
+
+	while (!supervisor_ended(g, &status)) {
+		if (sigwaitinfo(&g->taken, &si) < 0)
+			continue; /* EINTR: a debugger, or a stop that is over */
+		if (si.si_signo != SIGCHLD)
+			relay(g, &si);
+	}
+	fd_closep(&g->relay);
+	if (!WIFEXITED(status))
+		inherit(g, WTERMSIG(status), why);
+	signals_release(&g->taken);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

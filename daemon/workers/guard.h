@@ -1,0 +1,45 @@
+/* guard.h - two processes for one job, each the other's heir.
+ *
+ * The guard is the process that mpirun, systemd or the shell knows: it relays signals and waits.
+ * The supervisor, its child in a session of its own, runs the loop and starts the workers. Whoever
+ * of the two is killed, the other ends all workers and whatever they started, wherever it has gone
+ * to: both are subreapers, so that every orphan below them becomes a child of the survivor.
+ *
+ * What this can't help against: both killed in the same instant, with no cgroup, pid namespace or
+ * batch system around them. */
+#ifndef LAUNCHD_DAEMON_WORKERS_GUARD_H
+#define LAUNCHD_DAEMON_WORKERS_GUARD_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "daemon/workers/tree.h"
+
+struct failure;
+struct plan;
+
+struct guard {
+	const struct plan *plan;
+	const char *run_dir; /* removed by the guard where the supervisor could not */
+	sigset_t taken;      /* blocked in both processes from guard_fork() on */
+	struct spared spared;
+	pid_t guard, supervisor;
+	pid_t parent; /* what started the guard */
+	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
+	int cut;      /* the signal that ended the supervisor at its last words; 0: none */
+};
+
+/* Blocks the signals that launchd takes (`ignored`: on entry) and remembers the children that are
+ * here already. To be called before anything is made that would have to be cleaned up. */
+int guard_init(
+	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why);
+
+/* Makes the two processes. Returns 0 in the supervisor, its pid in the guard. Negative errno: there
+ * is still but one process, or this is a supervisor that must end at once. */
+pid_t guard_fork(struct guard *g, struct failure *why);
+
+/* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it
+ * was killed, ends all that it has left, sets why, and returns 128 + the signal. */
+int guard_wait(struct guard *g, struct failure *why);
+
+#endif

@@ -1,0 +1,47 @@
+/* tree.h - the processes below this one: signalled and ended, and never anything else.
+ *
+ * What makes that sure: a child that this process has not reaped keeps its number; a process
+ * further down is opened (pidfd) before it is asked whether its ancestors lead here. */
+#ifndef LAUNCHD_DAEMON_WORKERS_TREE_H
+#define LAUNCHD_DAEMON_WORKERS_TREE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct survivor;
+
+/* Children that were there before anything was started (a shell's background jobs, when the shell
+ * then executed launchd), and their sessions. */
+enum { SPARED_MAX = 64 };
+
+struct spared {
+	pid_t child[SPARED_MAX], session[SPARED_MAX];
+	unsigned count;
+};
+
+/* This process becomes the one that orphans below it go to. 0 or negative errno. */
+int tree_adopt_orphans(void);
+
+/* Remembers the present children. -E2BIG: there are too many to spare. */
+int tree_spare(struct spared *ret);
+
+/* One of them was reaped: its number may become anyone's. */
+void tree_forget(struct spared *s, pid_t child);
+
+/* Whether a pid is below this process at this moment. */
+bool tree_has(pid_t pid);
+
+/* Sends a signal to a child, or one further down, and to all below it. Returns how many got it. */
+unsigned tree_signal(pid_t root, int signal);
+
+/* Sends SIGKILL to a child of this process, and to its process group, which holds descendants of
+ * this process only: without that, a chain of processes that fork and exit could outrun us. */
+void tree_kill_child(pid_t child);
+
+/* Ends every child of this process and what they leave, in rounds, until there is none but
+ * `spared` (NULL: none). Blocks; SIGCHLD must be blocked. What can't be ended (in the kernel for
+ * longer than 5 s, or another user's) is left: *ret_count of them, the first SURVIVORS_MAX in ret.
+ * Returns how many it has reaped. */
+unsigned tree_end_all(struct spared *spared, struct survivor *ret, unsigned *ret_count);
+
+#endif
