@@ -30,9 +30,10 @@ class Launcher:
 
 
 def launchers(build, torchrun):
-    """launchd, and those of its peers that are here, by name."""
-    found = [Launcher("launchd", build / "launchd", "--quiet", "--nproc_per_node", "COUNT",
-                      "--no_python", "--use_env")]
+    """The bare loop, launchd, and those of its peers that are here, by name."""
+    found = [Launcher("bare", build / "tests" / "bench" / "bare", "COUNT"),
+             Launcher("launchd", build / "launchd", "--quiet", "--nproc_per_node",
+                      "COUNT", "--no_python", "--use_env")]
     if torchrun:
         found.append(Launcher("torchrun", torchrun, "--no-python", "--nproc-per-node", "COUNT"))
     if shutil.which("mpirun"):
@@ -224,17 +225,18 @@ def weight(launcher, member, directory, count, idle_s):
         return {"pss": pss, "rss": rss, "high": high, "processes": len(own), "switches": woken}
 
 
-def reactions_ms(launcher, member, directory, count, deaths):
-    """For each of so many deaths the time until the last peer had its SIGTERM, sorted."""
-    found = []
+def reactions_ms(launchers_in_turn, member, directory, count, deaths):
+    """For each launcher, of so many deaths the times until the last peer had its SIGTERM, sorted."""
+    found = [[] for _ in launchers_in_turn]
     for i in range(deaths):
         culprit = i % count
-        with Meeting(directory, count) as meeting:
-            with Run(launcher, member, meeting, culprit) as run:
-                if run.wait() == 0:
-                    raise RuntimeError(f"{launcher.name} returned 0 for a worker that failed")
-            found.append(max(meeting.reactions_ns(culprit)) / 1e6)
-    return sorted(found)
+        for launcher, times in zip(launchers_in_turn, found):
+            with Meeting(directory, count) as meeting:
+                with Run(launcher, member, meeting, culprit) as run:
+                    if run.wait() == 0:
+                        raise RuntimeError(f"{launcher.name} returned 0 for a failed worker")
+                times.append(max(meeting.reactions_ns(culprit)) / 1e6)
+    return [sorted(times) for times in found]
 
 
 def meet(launcher, member, directory, count):

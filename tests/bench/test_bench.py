@@ -20,7 +20,7 @@ def test_the_table(tmp_path):
     assert rows[0] == ["measured", "launchd", "target", "torchrun", "mpirun"]
     assert [len(row) for row in rows] == [5] * 8
     for cells in rows[2:]:
-        assert re.match(r"(\+ )?\d+(\.\d+)?( |$)", cells[1]), cells
+        assert re.match(r"[+-]?\d+(\.\d+)?( |$)", cells[1]), cells
         assert cells[3] == "not installed"
     assert re.match(r"\d{4}-\d\d-\d\d: .*Linux", versions)
     assert list(tmp_path.iterdir()) == [], "it left files"
