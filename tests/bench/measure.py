@@ -2,6 +2,7 @@
 
 The driver is a subreaper: whatever a launcher leaves behind becomes its child, and is ended.
 """
+import contextlib
 import ctypes
 import mmap
 import os
@@ -80,6 +81,18 @@ def kilobytes(table, key):
 def be_subreaper():
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
+
+
+@contextlib.contextmanager
+def above_others(wanted):
+    """What is started in it runs before all other programs of the machine, if wanted."""
+    if wanted:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    try:
+        yield
+    finally:
+        if wanted:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def end_all_children():
@@ -173,17 +186,16 @@ class Sampler(threading.Thread):
             sample = {}
             for pid in self.run_.own():
                 smaps = fields(f"/proc/{pid}/smaps_rollup")
-                sample[pid] = kilobytes(smaps, "Pss"), kilobytes(smaps, "Rss")
+                sample[pid] = kilobytes(smaps, "Pss")
                 high = kilobytes(fields(f"/proc/{pid}/status"), "VmHWM")
                 self.high[pid] = max(high, self.high.get(pid, 0))
             self.samples.append(sample)
             self.over.wait(0.005)
 
     def peak(self, pids):
-        """The largest sums of PSS, of RSS, and the sum of VmHWM over these processes, in KB."""
-        sums = [[sum(sample.get(pid, (0, 0))[i] for pid in pids) for i in (0, 1)]
-                for sample in self.samples]
-        return *(max(column) for column in zip(*sums)), sum(self.high.get(pid, 0) for pid in pids)
+        """The largest sum of PSS, and the sum of VmHWM of these processes, in KB."""
+        pss = max(sum(sample.get(pid, 0) for pid in pids) for sample in self.samples)
+        return pss, sum(self.high.get(pid, 0) for pid in pids)
 
 
 def switches(pids):
@@ -198,7 +210,7 @@ def switches(pids):
 
 
 def weight(launcher, member, directory, count, idle_s):
-    """Memory and wake-ups of one run: {"pss", "rss", "high": KB, "processes", "switches"}."""
+    """Memory and wake-ups of one run: {"pss", "high": KB, "switches"}."""
     with Meeting(directory, count) as meeting, Run(launcher, member, meeting, "stay") as run:
         sampler = Sampler(run)
         sampler.start()
@@ -221,8 +233,8 @@ def weight(launcher, member, directory, count, idle_s):
         finally:
             ending.over.set()
             ending.join()
-        pss, rss, high = ending.peak(own)
-        return {"pss": pss, "rss": rss, "high": high, "processes": len(own), "switches": woken}
+        pss, high = ending.peak(own)
+        return {"pss": pss, "high": high, "switches": woken}
 
 
 def reactions_ms(launchers_in_turn, member, directory, count, deaths):
