@@ -10,11 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/arena.h"
 #include "common/failure.h"
 #include "daemon/plan/plan.h"
-#include "daemon/workers/child.h"
-#include "daemon/workers/spawn.h"
+#include "daemon/workers/starter.h"
 #include "daemon/workers/worker.h"
 
 #define TO(s) (1u << (s))
@@ -149,13 +147,19 @@ static bool reap_orphans(struct pool *p)
 
 static void on_look(uv_timer_t *t);
 
+static void look_within(struct pool *p, uint64_t ms)
+{
+	if (!uv_is_active((uv_handle_t *)&p->look) || uv_timer_get_due_in(&p->look) > ms)
+		(void)uv_timer_start(&p->look, on_look, ms, 0);
+}
+
 /* Looks after orphans, now and when their time has come. */
 static void look(struct pool *p)
 {
 	uint64_t next = leftovers_look(&p->left, p->alive == 0);
 
 	if (next)
-		(void)uv_timer_start(&p->look, on_look, next, 0);
+		look_within(p, next);
 }
 
 static void on_look(uv_timer_t *t)
@@ -232,7 +236,7 @@ static void settle(struct pool *p)
 	if (p->culprit && p->state == POOL_RUNNING)
 		stop_for_failure(p);
 	if (died && p->state != POOL_KILLING)
-		(void)uv_timer_start(&p->look, on_look, LOOK_SOON_MS, 0);
+		look_within(p, LOOK_SOON_MS);
 }
 
 static void on_deaths(uv_poll_t *h, int status, int events)
@@ -296,63 +300,17 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	return 0;
 }
 
-/* Starts worker i with what was rendered into `scratch`, which is given back. */
-static int start_worker(struct pool *p, unsigned i, const struct attempt *attempt,
-	const struct heritage *heritage, struct vec *base, struct arena *scratch,
-	struct failure *why)
-{
-	struct arena_mark mark = arena_mark(scratch);
-	unsigned local_rank = p->workers[i].outcome.local_rank;
-	struct env_edits edits = { 0 };
-	struct vec argv = { 0 }, env = { 0 };
-	struct spawn how = {
-		.program = p->plan->program, .stdio = p->plan->stdio, .heritage = heritage
-	};
-	int rc;
-
-	plan_command(p->plan, local_rank, scratch, &argv);
-	plan_environment(p->plan, local_rank, attempt, scratch, &edits);
-	vec_add_all(scratch, &env, base->at);
-	for (size_t k = 0; k < edits.count; k++)
-		if (edits.at[k].value)
-			vec_add(scratch, &env,
-				arena_printf(
-					scratch, "%s=%s", edits.at[k].name, edits.at[k].value));
-	how.argv = vec_argv(&argv);
-	how.env = vec_argv(&env);
-	if (arena_failed(scratch)) {
-		p->workers[i].outcome.end = (struct ending){ ENDED_UNSTARTED, ENOMEM, false };
-		rc = failure_oom(why);
-	} else {
-		rc = worker_start(&p->workers[i], p->deaths, &how, why);
-	}
-	arena_rewind(scratch, mark);
-	return rc;
-}
-
-/* What every worker inherits unchanged: the same names are touched for all of them. */
-static void render_base(
-	struct pool *p, const struct attempt *attempt, struct arena *scratch, struct vec *ret)
-{
-	struct env_edits edits = { 0 };
-
-	plan_environment(p->plan, p->plan->start_first, attempt, scratch, &edits);
-	plan_untouched(p->plan, &edits, scratch, ret);
-}
-
 int pool_start(struct pool *p, const struct attempt *attempt, const struct heritage *heritage,
 	struct failure *why)
 {
-	struct arena scratch = { 0 };
-	struct vec base = { 0 };
+	struct starter starter;
 	int rc = open_handles(p, why);
 
 	if (rc < 0)
 		return rc;
-	render_base(p, attempt, &scratch, &base);
+	starter_init(&starter, p->plan, attempt, heritage);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
-		rc = start_worker(p, i, attempt, heritage, &base, &scratch, why);
-		if (rc == 0) {
+		if (starter_start(&starter, &p->workers[i], p->deaths, why) == 0) {
 			p->alive++;
 		} else {
 			p->culprit = &p->workers[i];
@@ -361,7 +319,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 		/* of those before: their time, and no more starts after a failure */
 		(void)note_deaths(p);
 	}
-	arena_done(&scratch);
+	starter_done(&starter);
 	if (p->alive == 0)
 		linger(p);
 	else if (p->culprit)

@@ -57,6 +57,11 @@ static void finish(struct worker *w, struct ending end)
 	worker_goto(w, WORKER_ENDED);
 }
 
+void worker_not_started(struct worker *w, int error)
+{
+	finish(w, (struct ending){ ENDED_UNSTARTED, error, false });
+}
+
 int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = w };
@@ -66,7 +71,7 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 	w->outcome.started_ns = uv_hrtime();
 	rc = spawn_process(how, &p, why);
 	if (rc < 0) {
-		finish(w, (struct ending){ ENDED_UNSTARTED, -rc, false });
+		worker_not_started(w, -rc);
 		return rc;
 	}
 	w->outcome.pid = p.pid;
@@ -78,7 +83,7 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 	worker_kill(w);
 	while (waitpid(p.pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	finish(w, (struct ending){ ENDED_UNSTARTED, -rc, false });
+	worker_not_started(w, -rc);
 	return rc;
 }
 

@@ -46,6 +46,9 @@ void worker_init(struct worker *w);
  * started", and nothing is left of it. */
 int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why);
 
+/* It can't be started, for an errno. */
+void worker_not_started(struct worker *w, int error);
+
 /* Fetches how it ended, once its pidfd is readable. False: it has not ended, nothing is changed. */
 bool worker_reap(struct worker *w);
 

@@ -3,6 +3,7 @@ import importlib.util
 import json
 import pathlib
 import re
+import signal
 import sys
 
 import pytest
@@ -72,3 +73,17 @@ def test_twenty_jobs_at_once_have_a_port_each(start, place):
     assert len(ports) == 20
     go.go(20)
     assert [job.end().rc for job in jobs] == [0] * 20
+
+
+@needs_torch
+def test_data_loaders_live_until_the_checkpoint_is_written(start, place):
+    ready = place.fifo("ready")
+    job = start([*PYTHON, "--nproc_per_node", "2", "--use_env",
+                 str(SCRIPTS / "checkpoint_on_term.py")], {"TELL": ready.path})
+    ready.expect("ready", 2)
+    job.signal(signal.SIGTERM)
+    result = job.end()
+    assert result.rc == 143, result
+    for rank in range(2):
+        saved = (place.out / f"checkpoint_{rank}").read_text()
+        assert float(saved) == sum(range(64))

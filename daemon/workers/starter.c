@@ -1,0 +1,62 @@
+/* starter.c - see starter.h */
+#include "daemon/workers/starter.h"
+
+#include <errno.h>
+
+#include "common/failure.h"
+#include "daemon/plan/plan.h"
+#include "daemon/workers/spawn.h"
+#include "daemon/workers/worker.h"
+
+void starter_init(struct starter *s, const struct plan *plan, const struct attempt *attempt,
+	const struct heritage *heritage)
+{
+	struct env_edits edits = { 0 };
+
+	*s = (struct starter){ .plan = plan, .attempt = attempt, .heritage = heritage };
+	/* the same names are touched for all workers */
+	plan_environment(plan, plan->start_first, attempt, &s->scratch, &edits);
+	plan_untouched(plan, &edits, &s->scratch, &s->inherited);
+}
+
+static void render_environment(struct starter *s, unsigned local_rank, struct vec *ret)
+{
+	struct env_edits edits = { 0 };
+
+	plan_environment(s->plan, local_rank, s->attempt, &s->scratch, &edits);
+	vec_add_all(&s->scratch, ret, s->inherited.at);
+	for (size_t i = 0; i < edits.count; i++)
+		if (edits.at[i].value)
+			vec_add(&s->scratch, ret,
+				arena_printf(
+					&s->scratch, "%s=%s", edits.at[i].name, edits.at[i].value));
+}
+
+int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct failure *why)
+{
+	struct arena_mark mark = arena_mark(&s->scratch);
+	unsigned local_rank = w->outcome.local_rank;
+	struct vec argv = { 0 }, env = { 0 };
+	struct spawn how = {
+		.program = s->plan->program, .stdio = s->plan->stdio, .heritage = s->heritage
+	};
+	int rc;
+
+	plan_command(s->plan, local_rank, &s->scratch, &argv);
+	render_environment(s, local_rank, &env);
+	how.argv = vec_argv(&argv);
+	how.env = vec_argv(&env);
+	if (arena_failed(&s->scratch)) {
+		worker_not_started(w, ENOMEM);
+		rc = failure_oom(why);
+	} else {
+		rc = worker_start(w, epoll_fd, &how, why);
+	}
+	arena_rewind(&s->scratch, mark);
+	return rc;
+}
+
+void starter_done(struct starter *s)
+{
+	arena_done(&s->scratch);
+}
