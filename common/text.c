@@ -94,8 +94,9 @@ void text_add_shell(struct text *t, const char *s)
 	text_add(t, "'");
 }
 
-/* Length of the UTF-8 sequence at s (RFC 3629, no surrogates, no overlong forms); 0: none. */
-static size_t utf8_length(const unsigned char *s)
+/* Length of the UTF-8 sequence at s (RFC 3629, no surrogates, no overlong forms); 0: none. Looks no
+ * farther than max bytes: a sequence that is right so far but cut there is longer than max. */
+static size_t utf8_length(const unsigned char *s, size_t max)
 {
 	size_t n = *s < 0x80            ? 1 :
 		*s >= 0xc2 && *s < 0xe0 ? 2 :
@@ -103,13 +104,37 @@ static size_t utf8_length(const unsigned char *s)
 		*s >= 0xf0 && *s < 0xf5 ? 4 :
 					  0;
 
-	for (size_t i = 1; i < n; i++)
+	for (size_t i = 1; i < n && i < max; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
+	if (max < 2)
+		return n;
 	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
 		(*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
 		return 0;
 	return n;
+}
+
+void text_add_shown(struct text *t, const char *s, size_t len)
+{
+	const unsigned char *at = (const unsigned char *)s;
+
+	while (len > 0) {
+		size_t n = utf8_length(at, len);
+
+		if (n > len)
+			return;
+		if (*at == '\t')
+			text_add(t, "    ");
+		else if (n == 0 || *at < 0x20 || *at == 0x7f)
+			text_printf(t, "\\x%02x", *at);
+		else if (*at == 0xc2 && at[1] < 0xa0) /* C1: 0x9b is a terminal's ESC [ */
+			text_printf(t, "\\x%02x", at[1]);
+		else
+			text_add_bytes(t, (const char *)at, n);
+		at += n ? n : 1;
+		len -= n ? n : 1;
+	}
 }
 
 void text_add_json(struct text *t, const char *s)
@@ -120,7 +145,7 @@ void text_add_json(struct text *t, const char *s)
 	}
 	text_add(t, "\"");
 	while (*s) {
-		size_t n = utf8_length((const unsigned char *)s);
+		size_t n = utf8_length((const unsigned char *)s, 4); /* a NUL ends it */
 
 		if (*s == '"' || *s == '\\')
 			text_printf(t, "\\%c", *s);

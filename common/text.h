@@ -21,6 +21,10 @@ __attribute__((format(printf, 2, 3))) void text_printf(struct text *t, const cha
  * characters are written as $'\n' writes them, so that a word never breaks a line. */
 void text_add_shell(struct text *t, const char *s);
 
+/* Adds len bytes of s so that a terminal shows them and obeys none: a tab as blanks, other control
+ * characters and bytes that are not UTF-8 as \x1b. A last character that is cut is dropped. */
+void text_add_shown(struct text *t, const char *s, size_t len);
+
 /* Adds s as a JSON string with its quotes (RFC 8259). Bytes that are not UTF-8 become U+FFFD:
  * JSON has no way to carry them. NULL becomes null. */
 void text_add_json(struct text *t, const char *s);

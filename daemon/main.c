@@ -167,11 +167,16 @@ static int run(struct launch *l, char **argv)
 		return 0;
 	rc = guard_init(&guard, &l->plan, &l->heritage.ignored, &l->why);
 	if (rc == 0)
+		rc = guard_use_cgroups(&guard, &l->arena, &l->why);
+	if (rc == 0)
 		rc = run_dir_make(l->plan.env, &l->arena, &guard.run_dir, &l->why);
-	if (rc < 0)
+	if (rc < 0) {
+		guard_drop_leaf(&guard);
 		return rc;
+	}
 	pid = guard_fork(&guard, &l->why);
 	if (pid < 0) {
+		guard_drop_leaf(&guard);
 		(void)run_dir_remove(guard.run_dir); /* the failure before it is told */
 		return pid;
 	}

@@ -53,9 +53,13 @@ bool result_is_together(const struct result *r, const struct outcome *o)
 {
 	enum { TOGETHER_NS = 200000 }; /* below that the order is right in most cases, not in all */
 	const struct outcome *c = r->culprit;
+	uint64_t gap;
 
-	return c && o != c && o->asked == ASKED_NOTHING && !ending_is_success(&o->end) && o->pid &&
-		c->pid && o->ended_ns - c->ended_ns < TOGETHER_NS;
+	if (!c || o == c || o->asked != ASKED_NOTHING || ending_is_success(&o->end) || !o->pid ||
+		!c->pid)
+		return false;
+	gap = o->ended_ns > c->ended_ns ? o->ended_ns - c->ended_ns : c->ended_ns - o->ended_ns;
+	return gap < TOGETHER_NS;
 }
 
 void ending_describe(const struct ending *e, struct text *out)

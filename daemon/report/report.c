@@ -1,104 +1,237 @@
 /* report.c - see report.h */
 #include "daemon/report/report.h"
 
-#include <stddef.h>
+#include <signal.h>
+#include <string.h>
 
+#include "common/arena.h"
 #include "common/signame.h"
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/others.h"
+#include "daemon/report/record.h"
+#include "daemon/report/remains.h"
+#include "daemon/report/words.h"
 
-/* "0.03 s", "12.3 s", "2 h 05 min" */
-static void add_span(struct text *out, uint64_t from_ns, uint64_t to_ns)
+/* Bounds of what is shown of texts that are not ours; --report has more. */
+enum { COMMAND_MAX = 600, LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };
+
+static void add_host(const struct report_input *in, struct text *out)
 {
-	uint64_t ms = to_ns > from_ns ? (to_ns - from_ns) / 1000000 : 0;
-
-	if (ms < 10000)
-		text_printf(out, "%.2f s", (double)ms / 1000);
-	else if (ms < 600000)
-		text_printf(out, "%.1f s", (double)ms / 1000);
-	else if (ms < 36000000)
-		text_printf(
-			out, "%u min %02u s", (unsigned)(ms / 60000), (unsigned)(ms / 1000 % 60));
-	else
-		text_printf(out, "%u h %02u min", (unsigned)(ms / 3600000),
-			(unsigned)(ms / 60000 % 60));
+	text_add(out, " on ");
+	text_add_shown(out, in->hostname, strlen(in->hostname));
+	text_printf(out, " (node %u)", in->plan->node_rank);
 }
 
-static void add_worker(struct text *out, const struct outcome *o)
+/* "launchd: error: time: 2026-11-21 07:00:12.345 +0100" */
+static void add_moment(const struct report_input *in, struct text *out)
 {
-	text_printf(out, "rank %u (local rank %u", o->rank, o->local_rank);
-	if (o->pid)
-		text_printf(out, ", pid %d", (int)o->pid);
-	text_add(out, ")");
+	struct text moment = { 0 };
+
+	if (moment_add(&moment, in->result, cause_ns(in->result), false))
+		text_printf(out, "launchd: error: time: %s\n", text_string(&moment));
+	out->failed = out->failed || moment.failed;
+	text_done(&moment);
 }
 
-static void add_command(struct text *out, const struct plan *plan)
+static void add_command(const struct report_input *in, const struct outcome *o, struct text *out)
 {
-	text_add_shell(out, plan->script);
-	for (size_t i = 0; i < plan->args->count && i < 8; i++) {
+	struct vec argv = { 0 };
+	size_t start = out->len;
+
+	plan_command(in->plan, o->local_rank, in->arena, &argv);
+	text_add(out, "launchd: error: command:");
+	for (size_t i = 0; i < argv.count; i++) {
 		text_add(out, " ");
-		text_add_shell(out, plan->args->at[i]);
-	}
-	if (plan->args->count > 8)
-		text_add(out, " ...");
-}
-
-/* How it ended and what we had to do with it. */
-static void add_story(struct text *out, const struct outcome *o)
-{
-	bool unstarted = o->end.how == ENDED_UNSTARTED;
-
-	if (!o->pid && !unstarted) {
-		text_add(out, "not started");
-		return;
-	}
-	if (o->asked == ASKED_KILLED && o->asked_signal) {
-		text_add(out, "still there ");
-		add_span(out, o->asked_ns, o->ended_ns);
-		text_printf(out, " after launchd's %s: ", signal_name(o->asked_signal));
-	}
-	ending_describe(&o->end, out);
-	if (unstarted)
-		return;
-	if (o->asked == ASKED_TO_STOP) {
-		text_add(out, ", ");
-		add_span(out, o->asked_ns, o->ended_ns);
-		text_printf(out, " after launchd's %s", signal_name(o->asked_signal));
-	} else if (o->asked == ASKED_NOTHING) {
-		text_add(out, " after ");
-		add_span(out, o->started_ns, o->ended_ns);
-	}
-}
-
-void report_failure(
-	const struct result *r, const struct plan *plan, const char *hostname, struct text *out)
-{
-	const struct outcome *first = r->culprit;
-
-	if (result_exit_code(r) == 0)
-		return;
-	if (first) {
-		text_add(out, "launchd: error: first to fail: ");
-		add_worker(out, first);
-		text_printf(out, " on %s (node %u): ", hostname, plan->node_rank);
-		add_story(out, first);
-		text_add(out, "\nlaunchd: error: its script: ");
-		add_command(out, plan);
-	} else {
-		text_printf(out, "launchd: error: the job was ended by %s on %s (node %u)",
-			signal_name(r->cause.signal), hostname, plan->node_rank);
+		if (out->len - start + strlen(argv.at[i]) > COMMAND_MAX) {
+			text_add(out, "...");
+			break;
+		}
+		text_add_shell(out, argv.at[i]);
 	}
 	text_add(out, "\n");
-	for (size_t i = 0; i < r->count; i++) {
-		const struct outcome *o = &r->outcomes[i];
+}
 
-		if (o == first)
-			continue;
-		text_add(out, "launchd: note: ");
-		add_worker(out, o);
-		text_add(out, ": ");
-		add_story(out, o);
-		text_add(out, "\n");
+/* A piece of a text that a worker wrote. */
+struct piece {
+	const char *at;
+	size_t len;
+};
+
+static struct piece piece_of(const char *text)
+{
+	struct piece p = { text, strlen(text) };
+
+	while (p.len > 0 && strchr("\r\n", p.at[p.len - 1]))
+		p.len--;
+	return p;
+}
+
+/* The next line, without its end; what is left of *rest begins behind it. */
+static struct piece next_line(struct piece *rest)
+{
+	const char *end = memchr(rest->at, '\n', rest->len);
+	struct piece line = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
+	size_t used = line.len + (end != NULL);
+
+	rest->at += used;
+	rest->len -= used;
+	if (line.len > 0 && line.at[line.len - 1] == '\r')
+		line.len--;
+	return line;
+}
+
+static size_t count_lines(struct piece p)
+{
+	size_t count = 0;
+
+	for (; p.len > 0; count++)
+		(void)next_line(&p);
+	return count;
+}
+
+static void add_line(struct piece line, struct text *out)
+{
+	bool is_long = line.len > LINE_MAX_BYTES;
+
+	text_add_shown(out, line.at, is_long ? LINE_MAX_BYTES : line.len);
+	text_add(out, is_long ? " ...\n" : "\n");
+}
+
+/* Up to `max` lines, indented; of more the first ones, or the last ones. */
+static void add_lines(struct piece p, size_t max, bool last, struct text *out)
+{
+	size_t count = count_lines(p), skipped = count > max ? count - max : 0;
+
+	for (size_t i = 0; last && i < skipped; i++)
+		(void)next_line(&p);
+	if (last && skipped)
+		text_printf(out, "launchd: error:     [%zu lines before]\n", skipped);
+	for (size_t i = 0; i < max && p.len > 0; i++) {
+		text_add(out, "launchd: error:     ");
+		add_line(next_line(&p), out);
 	}
+	if (!last && skipped)
+		text_printf(out, "launchd: error:     [%zu lines more]\n", skipped);
+}
+
+/* A traceback without the message that Python writes at its end, as that has been said. */
+static struct piece traceback_of(const struct error_record *e)
+{
+	struct piece traceback = piece_of(e->traceback);
+	struct piece message = piece_of(e->message ? e->message : "");
+
+	if (message.len > 0 && traceback.len > message.len &&
+		traceback.at[traceback.len - message.len - 1] == '\n' &&
+		memcmp(traceback.at + traceback.len - message.len, message.at, message.len) == 0)
+		traceback.len -= message.len + 1;
+	return traceback;
+}
+
+static void add_record(const struct error_record *e, struct text *out)
+{
+	struct piece rest;
+
+	if (e->raw) {
+		text_add(out, "launchd: error: error file: ");
+		text_add_shown(out, e->raw_why, strlen(e->raw_why));
+		text_add(out, *e->raw ? ":\n" : "\n");
+		add_lines(piece_of(e->raw), MESSAGE_LINES, false, out);
+		return;
+	}
+	if (e->message) {
+		rest = piece_of(e->message);
+		text_add(out, "launchd: error: exception: ");
+		add_line(next_line(&rest), out);
+		add_lines(rest, MESSAGE_LINES - 1, false, out);
+	}
+	if (e->traceback)
+		add_lines(traceback_of(e), TRACEBACK_LINES, true, out);
+}
+
+static void add_culprit(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	const struct outcome *o = r->culprit;
+
+	text_add(out, "launchd: error: first to fail: ");
+	worker_add(out, o);
+	add_host(in, out);
+	text_add(out, ": ");
+	outcome_add(out, o);
+	if (o->pid) {
+		text_add(out, " after ");
+		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);
+	}
+	text_add(out, "\n");
+	add_moment(in, out);
+	add_command(in, o, out);
+	if (in->record)
+		add_record(in->record, out);
+}
+
+/* ", sent by pid 812 (bash, uid 1000)" */
+static void add_sender(const struct cause *c, struct text *out)
+{
+	const struct sender *s = &c->sender;
+
+	if (s->kernel) {
+		text_add(out, ", sent by the ");
+		text_add(out,
+			c->signal == SIGHUP || c->signal == SIGINT || c->signal == SIGQUIT ?
+				"terminal" :
+				"kernel");
+	} else if (s->pid) {
+		text_printf(out, ", sent by pid %d (", (int)s->pid);
+		text_add_shown(out, s->command, strnlen(s->command, sizeof s->command));
+		text_printf(
+			out, "%suid %u)", *s->command ? ", " : "ended since, ", (unsigned)s->uid);
+	}
+}
+
+/* The cause that is no worker's. */
+static void add_cause(const struct report_input *in, struct text *out)
+{
+	static const char *const reasons[] = {
+		[CAUSE_GUARD] = ": launchd itself was killed",
+		[CAUSE_LAUNCHER] = ": what started launchd (mpirun, srun) has ended",
+		[CAUSE_HANGUP] = ": nobody reads launchd's output any more, so mpirun or srun has "
+				 "ended",
+	};
+	const struct result *r = in->result;
+	const struct cause *c = &r->cause;
+
+	text_add(out, "launchd: error: the job was ended");
+	if (c->kind == CAUSE_SIGNAL)
+		text_printf(out, " by %s", signal_name(c->signal));
+	if (c->kind == CAUSE_MAX_RUNTIME) {
+		text_add(out, " by --max-runtime (");
+		span_add(out, 0, in->plan->max_runtime_ms * 1000000);
+		text_add(out, ")");
+	}
+	add_host(in, out);
+	if (c->kind == CAUSE_SIGNAL)
+		add_sender(c, out);
+	if (r->started_ns && c->at_ns) {
+		text_add(out, c->kind == CAUSE_SIGNAL ? ", after " : " after ");
+		span_add(out, r->started_ns, c->at_ns);
+	}
+	if (c->kind >= CAUSE_GUARD)
+		text_add(out, reasons[c->kind]);
+	text_add(out, "\n");
+	add_moment(in, out);
+}
+
+void report_text(const struct report_input *in, struct text *out)
+{
+	bool well = result_exit_code(in->result) == 0;
+
+	if (in->result->cause.kind == CAUSE_FAILURE)
+		add_culprit(in, out);
+	else if (!well)
+		add_cause(in, out);
+	if (!well)
+		others_add(in, out);
+	remains_add(in, well, out);
 }

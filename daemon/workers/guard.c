@@ -13,13 +13,18 @@
 #include "common/signame.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/workers/cgroup_paths.h"
 #include "daemon/workers/place.h"
 #include "daemon/workers/signals.h"
 
 int guard_init(
 	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why)
 {
-	*g = (struct guard){ .plan = plan, .relay = -1, .parent = getppid() };
+	*g = (struct guard){ .plan = plan,
+		.relay = -1,
+		.parent = getppid(),
+		.leaf = CGROUP_LEAF_NONE,
+		.oom = OOM_NONE };
 	signals_taken(&plan->reactions, ignored, &g->taken);
 	if (sigprocmask(SIG_BLOCK, &g->taken, NULL) < 0)
 		return failure_set(why, -errno, "sigprocmask: %s", strerror(errno));
@@ -29,6 +34,26 @@ int guard_init(
 			"process that has fewer",
 			SPARED_MAX);
 	return 0;
+}
+
+int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why)
+{
+	struct cgroup_paths paths;
+
+	if (cgroup_paths_read("", arena, &paths) < 0)
+		return failure_oom(why);
+	oom_start(&paths, &g->oom);
+	(void)cgroup_leaf_make(&paths, arena, &g->leaf); /* a help; there is none without it */
+	return 0;
+}
+
+void guard_drop_leaf(struct guard *g)
+{
+	enum { PATIENCE_MS = 1000 }; /* for what SIGKILL has not ended yet */
+
+	if (cgroup_leaf_leave(&g->leaf) == 0)
+		(void)cgroup_leaf_kill(&g->leaf);
+	(void)cgroup_leaf_remove(&g->leaf, PATIENCE_MS);
 }
 
 /* The supervisor leaves the session that mpirun or a terminal signals as a whole, and wakes, if
@@ -55,7 +80,7 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 	autoclose reader = p[0];
 	autoclose writer = p[1];
 	g->guard = getpid();
-	g->supervisor = fork();
+	g->supervisor = cgroup_fork(&g->leaf);
 	if (g->supervisor < 0)
 		return failure_set(why, -errno, "can't start a process: %s", strerror(errno));
 	if (g->supervisor > 0) {
@@ -112,6 +137,7 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
 
+	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
 	(void)tree_end_all(&g->spared, left, &count);
 	(void)run_dir_remove(g->run_dir); /* what has happened is more than a file that stays */
 	if (signal == g->cut)
@@ -137,6 +163,7 @@ int guard_wait(struct guard *g, struct failure *why)
 	fd_closep(&g->relay);
 	if (!WIFEXITED(status))
 		inherit(g, WTERMSIG(status), why);
+	guard_drop_leaf(g);
 	signals_release(&g->taken);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

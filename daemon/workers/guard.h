@@ -13,8 +13,11 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "daemon/workers/cgroup.h"
+#include "daemon/workers/oom.h"
 #include "daemon/workers/tree.h"
 
+struct arena;
 struct failure;
 struct plan;
 
@@ -23,6 +26,8 @@ struct guard {
 	const char *run_dir; /* removed by the guard where the supervisor could not */
 	sigset_t taken;      /* blocked in both processes from guard_fork() on */
 	struct spared spared;
+	struct cgroup_leaf leaf; /* the supervisor and all below it live there */
+	struct oom_watch oom;
 	pid_t guard, supervisor;
 	pid_t parent; /* what started the guard */
 	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
@@ -33,6 +38,13 @@ struct guard {
  * here already. To be called before anything is made that would have to be cleaned up. */
 int guard_init(
 	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why);
+
+/* What cgroups can do for us: the counter of kills for want of memory, and a leaf of our own. After
+ * guard_init(), before guard_fork(). -ENOMEM. */
+int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why);
+
+/* Ends and removes the leaf: for the survivor, when nothing in it is needed any more. */
+void guard_drop_leaf(struct guard *g);
 
 /* Makes the two processes. Returns 0 in the supervisor, its pid in the guard. Negative errno: there
  * is still but one process, or this is a supervisor that must end at once. */

@@ -12,6 +12,8 @@
 
 #include "common/failure.h"
 #include "daemon/plan/plan.h"
+#include "daemon/workers/cgroup.h"
+#include "daemon/workers/oom.h"
 #include "daemon/workers/starter.h"
 #include "daemon/workers/worker.h"
 
@@ -76,10 +78,18 @@ static void end(struct pool *p)
 	uv_close((uv_handle_t *)&p->watch, on_handle_closed);
 }
 
+/* Everything at once, where we have a leaf; what has left it is ended one by one. */
+static void kill_leaf(struct pool *p)
+{
+	if (p->leaf && cgroup_leaf_leave(p->leaf) == 0)
+		(void)cgroup_leaf_kill(p->leaf);
+}
+
 /* What is left behind has no grace any more. */
 static void end_leftovers(struct pool *p)
 {
 	leftovers_kill(&p->left);
+	kill_leaf(p);
 	end(p);
 }
 
@@ -99,6 +109,7 @@ static void kill_all(struct pool *p)
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_kill(&p->workers[i]);
 	leftovers_kill(&p->left);
+	kill_leaf(p);
 	(void)uv_timer_stop(&p->grace);
 	set_grace(p, UNKILLED_MS);
 }
@@ -191,6 +202,9 @@ static void linger(struct pool *p)
 static void on_worker_ended(struct pool *p, struct worker *w)
 {
 	p->alive--;
+	if (p->oom && w->outcome.end.how == ENDED_SIGNAL && w->outcome.end.value == SIGKILL &&
+		w->outcome.asked != ASKED_KILLED)
+		w->outcome.oom = oom_look(p->oom);
 	if (!p->culprit && w->outcome.asked == ASKED_NOTHING &&
 		!ending_is_success(&w->outcome.end)) {
 		p->culprit = w;

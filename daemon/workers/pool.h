@@ -33,8 +33,10 @@ struct pool {
 	size_t alive;
 	int deaths;      /* an epoll of all pidfds, which keeps the order of death; -1: none */
 	uv_poll_t watch; /* of it */
-	struct worker *culprit; /* the first failure; NULL: none so far; what we ended is none */
-	struct cause cause;     /* why the job ends; the first one counts */
+	struct worker *culprit;   /* the first failure; NULL: none so far; what we ended is none */
+	struct cause cause;       /* why the job ends; the first one counts */
+	struct cgroup_leaf *leaf; /* NULL: none */
+	struct oom_watch *oom;    /* NULL: none */
 	struct leftovers left;
 	uv_timer_t grace, look;
 	unsigned handles; /* of the three above, not closed yet */

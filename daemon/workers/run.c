@@ -222,6 +222,8 @@ static int prepare(struct run *r, struct failure *why)
 	if (rc < 0)
 		return failure_set(why, rc, "can't close inherited files: %s", strerror(-rc));
 	r->pool.owner = r;
+	r->pool.leaf = &r->in->guard->leaf;
+	r->pool.oom = &r->in->guard->oom;
 	r->pool.on_ended = on_pool_ended;
 	r->pool.on_worker_ended = on_worker_ended;
 	return 0;

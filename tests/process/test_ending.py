@@ -100,7 +100,7 @@ def test_a_failure_while_workers_start_is_seen_at_once(launch):
     """No more are started, and its time is its own, not that of the last start."""
     result = launch(native('ending', '--nproc_per_node=200', LONG), {'END_0': 'exit:3'})
     assert result.rc == 3 and 'first to fail: rank 0 (' in result.err
-    assert 'rank 199 (local rank 199): not started' in result.err
+    assert re.search(r'199(?: \(local rank 199\))?: not started', result.err)
 
 
 def test_the_time_of_a_kill_is_measured_not_the_grace(start, place):
@@ -325,11 +325,13 @@ def test_the_report(start, place):
     result = job.end()
     host, program = re.escape(socket.gethostname()), re.escape(native('ending')[-1])
     lines = result.err.splitlines()
-    assert result.rc == 7 and result.out == '' and len(lines) == 4
+    assert result.rc == 7 and result.out == ''
+    lines = [line for line in lines if not line.startswith('launchd: error: time: ')]
+    assert len(lines) == 4
     for line, wanted in zip(lines, [
             rf'launchd: error: first to fail: rank 4 \(local rank 1, pid {pids[4]}\) on {host} '
             r'\(node 1\): exit code 7 after \d+\.\d\d s',
-            rf"launchd: error: its script: {program} 'a b' --x",
+            rf"launchd: error: command: {program} 'a b' --x",
             rf'launchd: note: rank 3 \(local rank 0, pid {pids[3]}\): exit code 0 after '
             r'\d+\.\d\d s',
             rf'launchd: note: rank 5 \(local rank 2, pid {pids[5]}\): killed by SIGTERM, '

@@ -228,6 +228,41 @@ static void test_judge(void **state)
 	assert_int_equal(json_is_valid(row->text, strlen(row->text)), row->valid);
 }
 
+static const struct shown_row {
+	const char *says;
+	const char *bytes;
+	size_t len; /* 0: all of it */
+	const char *shown;
+} shown_rows[] = {
+	{ "plain text", "rank 3: a/b", 0, "rank 3: a/b" },
+	{ "UTF-8", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", 0,
+		"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80" },
+	{ "a tab", "a\tb", 0, "a    b" },
+	{ "control characters", "\x1b[31m\a\n\r\x7f", 0, "\\x1b[31m\\x07\\x0a\\x0d\\x7f" },
+	{ "C1 control characters", "\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0", 0,
+		"\\x80\\x9b\\x9f\xc2\xa0" },
+	{ "bytes that are not UTF-8", "\x80\xff\xc3 \xed\xa0\x80", 0,
+		"\\x80\\xff\\xc3 \\xed\\xa0\\x80" },
+	{ "a NUL", "a\0b", 3, "a\\x00b" },
+	{ "a character that is cut is dropped", "a\xc3\xbc", 2, "a" },
+	{ "a cut character that would be none", "\xe0\x80\x80", 2, "\\xe0\\x80" },
+};
+
+static void test_shown(void **state)
+{
+	const struct shown_row *row = *state;
+	size_t len = row->len ? row->len : strlen(row->bytes);
+	char *exact = malloc(len); /* so that a look too far is seen */
+	struct text t = { 0 };
+
+	assert_non_null(exact);
+	memcpy(exact, row->bytes, len);
+	text_add_shown(&t, exact, len);
+	assert_string_equal(text_string(&t), row->shown);
+	text_done(&t);
+	free(exact);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -241,5 +276,6 @@ int main(void)
 	SUITE_ROWS(&s, test_plain, plains);
 	SUITE_ROWS(&s, test_control, controls);
 	SUITE_ROWS(&s, test_json, jsons);
+	SUITE_ROWS(&s, test_shown, shown_rows);
 	return suite_run(&s);
 }

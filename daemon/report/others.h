@@ -1,0 +1,20 @@
+/* others.h - the report's part about the workers that are not the culprit. Pure. */
+#ifndef LAUNCHD_DAEMON_REPORT_OTHERS_H
+#define LAUNCHD_DAEMON_REPORT_OTHERS_H
+
+#include <stdbool.h>
+
+struct outcome;
+struct plan;
+struct report_input;
+struct text;
+
+/* Adds a line for each other worker: first those that failed together with the culprit, then those
+ * that failed by themselves after it, then the rest. Of more than 16 those with the same story
+ * share a line. */
+void others_add(const struct report_input *in, struct text *out);
+
+/* Whether the plan wanted it at all: --only-rank starts one of them. */
+bool worker_is_planned(const struct plan *plan, const struct outcome *o);
+
+#endif

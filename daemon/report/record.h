@@ -1,0 +1,37 @@
+/* record.h - what a worker says of its own failure: the error file that torch's @record writes.
+ *
+ * The worker may have been killed while it wrote, and may have written anything. What can't be read
+ * is shown as it is, with the reason: it is the only word of a dead process. */
+#ifndef LAUNCHD_DAEMON_REPORT_RECORD_H
+#define LAUNCHD_DAEMON_REPORT_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct cjson;
+struct failure;
+
+enum { RECORD_MAX_BYTES = 256 * 1024 }; /* of a longer file only the begin is read */
+
+/* Strings may hold any byte but NUL. */
+struct error_record {
+	const char *message;   /* "ValueError: the teapot is empty"; NULL: none */
+	const char *traceback; /* NULL: none */
+	int64_t timestamp;     /* when it was written, in s since 1970; 0: not known */
+	const char *raw;       /* the file's begin, where the rest is not known; else NULL */
+	const char
+		*raw_why; /* beside raw, why: "is cut off, or no JSON" follows "its error file" */
+};
+
+/* Reads the file at path. 1: *ret says what is in it; 0: there is none, *ret is untouched; else
+ * negative errno with a sentence. Never waits, whatever lies there. Strings are the arena's. */
+int record_load(
+	const char *path, struct arena *arena, struct error_record *ret, struct failure *why);
+
+/* Understands the file's text; text[len] must be NUL. c NULL: there is no library, for the reason
+ * `missing`. Changes nothing but the arena. */
+void record_parse(const struct cjson *c, const char *missing, const char *text, size_t len,
+	struct arena *arena, struct error_record *ret);
+
+#endif

@@ -1,0 +1,275 @@
+/* report_json.c - the report for programs; see report.h. Its schema is
+ * config/docs/report.schema.json and launchd(1), REPORT: a change here is one there. */
+#include "daemon/report/report.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/signame.h"
+#include "common/text.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/ending.h"
+#include "daemon/report/others.h"
+#include "daemon/report/record.h"
+#include "daemon/report/words.h"
+
+enum { SCHEMA = 1, NS_PER_US = 1000, US_PER_S = 1000000 };
+
+static const char *const cause_words[] = {
+	[CAUSE_NONE] = "none",
+	[CAUSE_FAILURE] = "failure",
+	[CAUSE_SIGNAL] = "signal",
+	[CAUSE_MAX_RUNTIME] = "max_runtime",
+	[CAUSE_GUARD] = "launchd_killed",
+	[CAUSE_LAUNCHER] = "launcher_ended",
+	[CAUSE_HANGUP] = "hang_up",
+};
+
+static const char *const how_words[] = {
+	[ENDED_NONE] = "not_started",
+	[ENDED_EXIT] = "exit",
+	[ENDED_SIGNAL] = "signal",
+	[ENDED_UNSTARTED] = "not_startable",
+};
+
+static const char *const oom_words[] = {
+	[OOM_NO] = "no",
+	[OOM_LIKELY] = "likely",
+	[OOM_YES] = "yes",
+};
+
+static const char *bool_word(bool b)
+{
+	return b ? "true" : "false";
+}
+
+static void add_string(struct text *out, const char *key, const char *value)
+{
+	text_printf(out, "\"%s\":", key);
+	text_add_json(out, value);
+}
+
+/* A number, or null where it is not known. */
+static void add_number(struct text *out, const char *key, bool known, long long value)
+{
+	if (known)
+		text_printf(out, "\"%s\":%lld", key, value);
+	else
+		text_printf(out, "\"%s\":null", key);
+}
+
+/* Seconds between two moments, or null where one of them is not known. */
+static void add_seconds(struct text *out, const char *key, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t us = to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0;
+
+	if (from_ns && to_ns)
+		text_printf(out, "\"%s\":%llu.%06u", key, (unsigned long long)(us / US_PER_S),
+			(unsigned)(us % US_PER_S));
+	else
+		text_printf(out, "\"%s\":null", key);
+}
+
+static void add_moment(struct text *out, const char *key, const struct result *r, uint64_t at_ns)
+{
+	struct text moment = { 0 };
+	bool known = moment_add(&moment, r, at_ns, true);
+
+	add_string(out, key, known ? text_string(&moment) : NULL);
+	out->failed = out->failed || moment.failed;
+	text_done(&moment);
+}
+
+static void add_words(struct text *out, const char *key, const struct vec *words)
+{
+	text_printf(out, "\"%s\":[", key);
+	for (size_t i = 0; i < words->count; i++) {
+		text_add(out, i ? "," : "");
+		text_add_json(out, words->at[i]);
+	}
+	text_add(out, "]");
+}
+
+static void add_job(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	const struct plan *p = in->plan;
+	struct vec command = { 0 };
+
+	vec_add(in->arena, &command, p->script);
+	for (size_t i = 0; i < p->args->count; i++)
+		vec_add(in->arena, &command, p->args->at[i]);
+	text_add(out, " \"job\":{");
+	add_string(out, "run_id", p->run_id);
+	text_add(out, ",");
+	add_words(out, "command", &command);
+	text_add(out, ",\n  ");
+	add_string(out, "host", in->hostname);
+	text_printf(out,
+		",\"node_rank\":%u,\"nnodes\":%u,\"nproc_per_node\":%u,\"first_rank\":%u,"
+		"\"world_size\":%u,\n  ",
+		p->node_rank, p->nnodes, p->nproc, p->first_rank, p->world_size);
+	add_moment(out, "started", r, r->started_ns);
+	text_add(out, ",");
+	add_moment(out, "ended", r, r->ended_ns);
+	text_add(out, ",");
+	add_seconds(out, "seconds", r->started_ns, r->ended_ns);
+	text_printf(out, ",\"exit_code\":%d},\n", result_exit_code(r));
+}
+
+static void add_sender(const struct report_input *in, const struct sender *s, struct text *out)
+{
+	text_add(out, "\"sender\":{");
+	add_number(out, "pid", s->pid > 0, s->pid);
+	text_add(out, ",");
+	add_number(out, "uid", s->pid > 0, s->uid);
+	text_add(out, ",");
+	add_string(out, "command",
+		*s->command ? arena_strndup(in->arena, s->command,
+				      strnlen(s->command, sizeof s->command)) :
+			      NULL);
+	text_printf(out, ",\"kernel\":%s}", bool_word(s->kernel));
+}
+
+static void add_cause(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	const struct cause *c = &r->cause;
+	bool by_signal = c->kind == CAUSE_SIGNAL;
+
+	text_add(out, " \"cause\":{");
+	add_string(out, "kind", cause_words[c->kind]);
+	text_add(out, ",");
+	add_moment(out, "at", r, cause_ns(r));
+	text_add(out, ",");
+	add_seconds(out, "seconds", r->started_ns, cause_ns(r));
+	text_add(out, ",");
+	add_string(out, "signal", by_signal ? signal_name(c->signal) : NULL);
+	text_add(out, ",");
+	if (by_signal && (c->sender.pid || c->sender.kernel))
+		add_sender(in, &c->sender, out);
+	else
+		add_string(out, "sender", NULL);
+	text_add(out, "},\n");
+}
+
+static void add_record(const struct error_record *e, struct text *out)
+{
+	if (!e) {
+		add_string(out, "error_file", NULL);
+		return;
+	}
+	text_add(out, "\"error_file\":{");
+	add_string(out, "message", e->message);
+	text_add(out, ",");
+	add_string(out, "traceback", e->traceback);
+	text_add(out, ",");
+	add_number(out, "timestamp", e->timestamp > 0, e->timestamp);
+	text_add(out, ",");
+	add_string(out, "raw", e->raw);
+	text_add(out, ",");
+	add_string(out, "raw_why", e->raw ? e->raw_why : NULL);
+	text_add(out, "}");
+}
+
+static void add_culprit(const struct report_input *in, struct text *out)
+{
+	const struct outcome *o = in->result->culprit;
+	struct vec argv = { 0 };
+
+	if (in->result->cause.kind != CAUSE_FAILURE) {
+		text_add(out, " \"culprit\":null,\n");
+		return;
+	}
+	plan_command(in->plan, o->local_rank, in->arena, &argv);
+	text_printf(out, " \"culprit\":{\"rank\":%u,\"local_rank\":%u,", o->rank, o->local_rank);
+	add_words(out, "command", &argv);
+	text_add(out, ",\n  ");
+	add_record(in->record, out);
+	text_add(out, "},\n");
+}
+
+/* How it ended. */
+static void add_ending(const struct outcome *o, struct text *out)
+{
+	const struct ending *e = &o->end;
+
+	add_string(out, "how", o->pid && e->how == ENDED_NONE ? "alive" : how_words[e->how]);
+	text_add(out, ",");
+	add_number(out, "exit_code", e->how == ENDED_EXIT, e->value);
+	text_add(out, ",");
+	add_string(out, "signal", e->how == ENDED_SIGNAL ? signal_name(e->value) : NULL);
+	text_add(out, ",");
+	add_string(out, "error", e->how == ENDED_UNSTARTED ? strerror(e->value) : NULL);
+	text_printf(out, ",\"core_dumped\":%s,", bool_word(e->how == ENDED_SIGNAL && e->core));
+	add_string(out, "oom", oom_words[o->oom]);
+}
+
+static void add_worker(const struct result *r, const struct outcome *o, struct text *out)
+{
+	bool together = r->cause.kind == CAUSE_FAILURE && result_is_together(r, o);
+
+	text_printf(out, "  {\"rank\":%u,\"local_rank\":%u,\"attempt\":%u,", o->rank, o->local_rank,
+		o->attempt);
+	add_number(out, "pid", o->pid > 0, o->pid);
+	text_add(out, ",");
+	add_ending(o, out);
+	text_printf(out, ",\"together\":%s,\n   \"ended_by_launchd\":%s,\"killed_by_launchd\":%s,",
+		bool_word(together), bool_word(o->asked != ASKED_NOTHING),
+		bool_word(o->asked == ASKED_KILLED));
+	add_string(out, "asked_signal", o->asked_signal ? signal_name(o->asked_signal) : NULL);
+	text_add(out, ",");
+	add_seconds(out, "seconds_after_asked", o->asked_ns, o->ended_ns);
+	text_add(out, ",\n   ");
+	add_seconds(out, "started_seconds", r->started_ns, o->started_ns);
+	text_add(out, ",");
+	add_seconds(out, "ended_seconds", r->started_ns, o->ended_ns);
+	text_add(out, ",");
+	add_seconds(out, "seconds", o->started_ns, o->ended_ns);
+	text_printf(out, ",\"left\":%u,\"left_killed\":%u}", o->left, o->left_killed);
+}
+
+static void add_survivors(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+
+	text_printf(out, " \"left\":%u,\"left_killed\":%u,\n \"survivor_count\":%u,\"survivors\":[",
+		r->left, r->left_killed, r->survivor_count);
+	for (unsigned i = 0; i < r->survivor_count && i < SURVIVORS_MAX; i++) {
+		const struct survivor *s = &r->survivors[i];
+		const char state[] = { s->state, '\0' };
+
+		text_printf(out, "%s\n  {\"pid\":%d,\"uid\":%u,", i ? "," : "", (int)s->pid,
+			(unsigned)s->uid);
+		add_string(out, "state", state);
+		text_add(out, ",");
+		add_string(out, "command",
+			arena_strndup(
+				in->arena, s->command, strnlen(s->command, sizeof s->command)));
+		text_add(out, "}");
+	}
+	text_add(out, "]}\n");
+}
+
+void report_json(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	bool first = true;
+
+	text_printf(out, "{\"schema\":%d,\"launchd\":\"" LAUNCHD_VERSION "\",\n", SCHEMA);
+	add_job(in, out);
+	add_cause(in, out);
+	add_culprit(in, out);
+	text_add(out, " \"workers\":[");
+	for (size_t i = 0; i < r->count; i++) {
+		if (!worker_is_planned(in->plan, &r->outcomes[i]))
+			continue;
+		text_add(out, first ? "\n" : ",\n");
+		add_worker(r, &r->outcomes[i], out);
+		first = false;
+	}
+	text_add(out, "],\n");
+	add_survivors(in, out);
+	if (arena_failed(in->arena))
+		out->failed = true;
+}

@@ -1,0 +1,203 @@
+/* cgroup.c - see cgroup.h */
+#include "daemon/workers/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+#if __has_include(<sys/single_threaded.h>) /* glibc 2.32 */
+#include <sys/single_threaded.h>
+#else
+#define __libc_single_threaded 0
+#endif
+
+#include "common/arena.h"
+#include "common/fd.h"
+#include "daemon/workers/cgroup_paths.h"
+
+/* systemd's mark. Only root reads what is trusted; newer ones (251) set user.delegate, too. */
+static bool is_marked(int dir, const char *name)
+{
+	char value[2];
+
+	return fgetxattr(dir, name, value, sizeof value) == 1 && *value == '1';
+}
+
+/* Root may write everywhere: that alone does not make a cgroup ours to divide. */
+static bool is_delegated(int dir)
+{
+	struct stat st;
+
+	if (fstat(dir, &st) < 0)
+		return false;
+	if ((st.st_uid == 0 || st.st_uid != geteuid()) && !is_marked(dir, "user.delegate") &&
+		!is_marked(dir, "trusted.delegate"))
+		return false;
+	return faccessat(dir, "cgroup.procs", W_OK, AT_EACCESS) == 0;
+}
+
+/* A leaf of our pid that is there already is of a process that is dead. It goes if it is empty. */
+static int make_directory(const char *path)
+{
+	if (mkdir(path, 0755) == 0)
+		return 0;
+	if (errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0)
+		return 0;
+	return -errno;
+}
+
+/* All that kill and leave will need is opened now: later there may be no descriptor left. */
+static int open_leaf(const char *path, int parent, struct cgroup_leaf *ret)
+{
+	autoclose dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclose kill_fd = dir < 0 ? -1 : openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+	autoclose outside = kill_fd < 0 ? -1 : openat(parent, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+	if (outside < 0) /* before Linux 5.14 there is no cgroup.kill */
+		return -errno;
+	*ret = (struct cgroup_leaf){
+		.path = path,
+		.dir = fd_take(&dir),
+		.kill = fd_take(&kill_fd),
+		.outside = fd_take(&outside),
+	};
+	return 0;
+}
+
+int cgroup_leaf_make(const struct cgroup_paths *paths, struct arena *arena, struct cgroup_leaf *ret)
+{
+	const char *ours = paths->unified.dir, *path;
+	autoclose parent = ours ? open(ours, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int rc;
+
+	if (parent < 0 || !is_delegated(parent)) {
+		*ret = (struct cgroup_leaf)CGROUP_LEAF_NONE;
+		return 0;
+	}
+	path = arena_printf(arena, "%s/launchd-%d", ours, (int)getpid());
+	if (arena_failed(arena))
+		return -ENOMEM;
+	rc = make_directory(path);
+	if (rc < 0)
+		return rc;
+	rc = open_leaf(path, parent, ret);
+	if (rc < 0)
+		(void)rmdir(path); /* empty, and made a moment ago */
+	return rc;
+}
+
+/* fork(2) into a cgroup (Linux 5.7). Entering one by cgroup.procs makes the kernel wait for an RCU
+ * grace period, 7 ms where a birth takes 0.3 ms.
+ *
+ * The C library does not know of this child. In a process with one thread, where no lock is held,
+ * all that its own fork() does besides is: to have the kernel write the child's thread id to where
+ * it keeps it (which we do: it told the kernel where that is), to register the list of robust
+ * mutexes again (we have none), and to call the handlers of pthread_atfork(3) (see cgroup.h). */
+static pid_t fork_into(int dir)
+{
+	int *tid = NULL;
+	struct clone_args how = {
+		.flags = CLONE_INTO_CGROUP | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)(unsigned)dir,
+	};
+
+	/* another C library may have told the kernel of something else: then this is not our id */
+	if (!__libc_single_threaded || prctl(PR_GET_TID_ADDRESS, &tid) < 0 || !tid ||
+		*tid != getpid())
+		return -1;
+	how.child_tid = (uint64_t)(uintptr_t)tid;
+	return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+}
+
+/* Moves this process to the cgroup whose cgroup.procs this is. */
+static int move_to(int procs)
+{
+	return procs >= 0 && write(procs, "0", 1) == 1 ? 0 : -errno;
+}
+
+pid_t cgroup_fork(struct cgroup_leaf *leaf)
+{
+	pid_t pid = leaf->path ? fork_into(leaf->dir) : -1;
+
+	if (pid == 0)
+		leaf->inside = true;
+	if (pid >= 0)
+		return pid;
+	pid = fork();
+	if (pid == 0 && leaf->path) {
+		autoclose procs = openat(leaf->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+		leaf->inside = move_to(procs) == 0;
+	}
+	return pid;
+}
+
+int cgroup_leaf_leave(struct cgroup_leaf *leaf)
+{
+	int rc = leaf->inside ? move_to(leaf->outside) : 0;
+
+	if (rc == 0)
+		leaf->inside = false;
+	return rc;
+}
+
+int cgroup_leaf_kill(const struct cgroup_leaf *leaf)
+{
+	if (!leaf->path)
+		return 0;
+	if (leaf->inside)
+		return -EBUSY;
+	return write(leaf->kill, "1", 1) == 1 ? 0 : -errno;
+}
+
+static int remove_directory(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)st, (void)where;
+	if (type != FTW_DP) /* the kernel's files go with their directory */
+		return 0;
+	return rmdir(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* -EBUSY: there are processes in it, maybe dying. */
+static int remove_tree(const char *path)
+{
+	int rc;
+
+	if (rmdir(path) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EBUSY)
+		return -errno;
+	rc = nftw(path, remove_directory, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	return rc == -1 ? -errno : rc;
+}
+
+int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms)
+{
+	enum { FIRST_PAUSE_US = 250, LAST_PAUSE_US = 10000 };
+	uint64_t left_us = (uint64_t)within_ms * 1000;
+	long pause_us = FIRST_PAUSE_US;
+	int rc = leaf->inside ? -EBUSY : leaf->path ? remove_tree(leaf->path) : 0;
+
+	while (rc == -EBUSY && !leaf->inside && left_us > 0) {
+		if ((uint64_t)pause_us > left_us)
+			pause_us = (long)left_us;
+		(void)nanosleep(&(struct timespec){ .tv_nsec = pause_us * 1000 }, NULL);
+		left_us -= (uint64_t)pause_us;
+		pause_us = pause_us * 2 < LAST_PAUSE_US ? pause_us * 2 : LAST_PAUSE_US;
+		rc = remove_tree(leaf->path);
+	}
+	fd_closep(&leaf->dir);
+	fd_closep(&leaf->kill);
+	fd_closep(&leaf->outside);
+	*leaf = (struct cgroup_leaf)CGROUP_LEAF_NONE;
+	return rc;
+}

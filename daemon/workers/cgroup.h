@@ -1,0 +1,55 @@
+/* cgroup.h - a cgroup of our own for all that launchd starts, where one is delegated to us.
+ *
+ * It is a help and never the only means: cgroup.kill ends everything in it in one call, also what
+ * forks without end. The guard makes it and forks the supervisor into it, so that all workers are
+ * born there; whoever survives, kills and removes it. Nothing outside of it is ever touched.
+ *
+ * Delegated means that cgroups may be made here: the directory of our cgroup (version 2) belongs
+ * to our user, who is not root, or systemd has marked it (Delegate=yes), and it can be written. */
+#ifndef LAUNCHD_DAEMON_WORKERS_CGROUP_H
+#define LAUNCHD_DAEMON_WORKERS_CGROUP_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct arena;
+struct cgroup_paths;
+
+/* Both processes have a copy. Every function takes one that is none and does nothing then. */
+struct cgroup_leaf {
+	const char *path; /* NULL: none; the arena's */
+	int dir;          /* the leaf's directory */
+	int kill;         /* its cgroup.kill */
+	int outside;      /* cgroup.procs of the cgroup that it lies in */
+	bool inside;      /* this process is in it */
+};
+
+#define CGROUP_LEAF_NONE \
+	{ \
+		.path = NULL, .dir = -1, .kill = -1, .outside = -1, .inside = false \
+	}
+
+/* Makes the leaf "launchd-<pid>" below our own cgroup. *ret is none where nothing is delegated.
+ * Negative errno: it is, but no leaf could be made; *ret is untouched, and nothing is left. */
+int cgroup_leaf_make(
+	const struct cgroup_paths *paths, struct arena *arena, struct cgroup_leaf *ret);
+
+/* fork(2) with the child in the leaf; where that fails, it is a child like any other (and not
+ * `inside`). As fork(2) returns; -1: errno is set. Handlers of pthread_atfork(3) may not run: to
+ * be called before this process has an event loop. */
+pid_t cgroup_fork(struct cgroup_leaf *leaf);
+
+/* Takes this process out of the leaf, what it has started stays in. Waits for the kernel, which
+ * needs some 10 ms. 0 or negative errno. */
+int cgroup_leaf_leave(struct cgroup_leaf *leaf);
+
+/* SIGKILL to everything in the leaf and in the cgroups that workers made in it, at once and
+ * without a gap for what forks. 0 or negative errno; -EBUSY: this process is in it. */
+int cgroup_leaf_kill(const struct cgroup_leaf *leaf);
+
+/* Removes the leaf with all cgroups in it, and waits at most within_ms for what is still dying in
+ * there. Blocks as long; in any case the leaf is none afterwards. Whoever removes it second finds
+ * nothing, which is fine. 0 or negative errno; -EBUSY: something in it lives, or we are in it. */
+int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms);
+
+#endif

@@ -1,0 +1,119 @@
+/* fuzz_record.c - error files, from any bytes to the report that shows them. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/cjson.h"
+#include "daemon/report/ending.h"
+#include "daemon/report/record.h"
+#include "daemon/report/report.h"
+#include "tests/unit/json.h"
+
+static struct cjson library;
+
+static void open_library(void)
+{
+	struct failure why = { 0 };
+
+	if (!library.library)
+		PROMISE(cjson_open(CJSON_LIBRARY, &library, &why) == 0);
+}
+
+/* Every line is ours, short, and does nothing to a terminal. */
+static void check_lines(const char *text)
+{
+	enum { LINES_MAX = 60, LINE_MAX_BYTES = 2000 };
+	size_t lines = 0;
+
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		PROMISE(text[len] == '\n' && len <= LINE_MAX_BYTES);
+		PROMISE(strncmp(text, "launchd: ", 9) == 0);
+		for (size_t i = 0; i < len; i++)
+			PROMISE((unsigned char)text[i] >= 0x20 && text[i] != 0x7f);
+		text += len + 1;
+		lines++;
+	}
+	PROMISE(lines <= LINES_MAX);
+}
+
+/* All that is shown is UTF-8: as a JSON string it is valid, but for what must be escaped there. */
+static void check_utf8(const char *text)
+{
+	struct text quoted = { 0 };
+
+	text_add(&quoted, "\"");
+	for (; *text; text++)
+		if (*text != '"' && *text != '\\' && *text != '\n')
+			text_add_bytes(&quoted, text, 1);
+	text_add(&quoted, "\"");
+	PROMISE(json_is_valid(text_string(&quoted), quoted.len));
+	text_done(&quoted);
+}
+
+static void check_report(const struct error_record *record, struct arena *arena)
+{
+	const struct outcome o = { .pid = 10, .end = { ENDED_EXIT, 1, false } };
+	const struct result r = {
+		.outcomes = &o, .count = 1, .culprit = &o, .cause = { .kind = CAUSE_FAILURE }
+	};
+	const struct vec args = { 0 };
+	const struct plan plan = { .script = "./x", .use_env = true, .args = &args };
+	const struct report_input in = { &r, &plan, "host", record, 0, arena };
+	struct text text = { 0 }, json = { 0 };
+
+	report_text(&in, &text);
+	report_json(&in, &json);
+	PROMISE(!text.failed && !json.failed);
+	check_lines(text_string(&text));
+	check_utf8(text_string(&text));
+	PROMISE(json_is_valid(text_string(&json), json.len));
+	text_done(&text);
+	text_done(&json);
+}
+
+static void check_record(const struct error_record *record, const uint8_t *bytes, size_t len)
+{
+	PROMISE((record->raw == NULL) == (record->raw_why == NULL));
+	PROMISE((record->raw == NULL) == (record->message || record->traceback));
+	PROMISE(record->timestamp >= 0);
+	if (!record->raw)
+		return;
+	PROMISE(strlen(record->raw) <= len);
+	for (size_t i = 0; record->raw[i]; i++)
+		PROMISE((uint8_t)record->raw[i] == (bytes[i] ? bytes[i] : ' '));
+	/* half a surrogate is valid by the grammar, and none to cJSON */
+	if (json_is_valid((const char *)bytes, len) && !memchr(bytes, '\\', len))
+		PROMISE(strcmp(record->raw_why, "has no message") == 0);
+}
+
+static void check(const struct cjson *c, const uint8_t *bytes, size_t len)
+{
+	char *exact = malloc(len + 1);
+	struct error_record record;
+	struct arena arena = { 0 };
+
+	PROMISE(exact != NULL);
+	if (len > 0)
+		memcpy(exact, bytes, len);
+	exact[len] = '\0';
+	record_parse(c, "it is not there", exact, len, &arena, &record);
+	free(exact);
+	PROMISE(!arena_failed(&arena));
+	if (c)
+		check_record(&record, bytes, len);
+	check_report(&record, &arena);
+	arena_done(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	open_library();
+	check(&library, bytes, len);
+	check(NULL, bytes, len);
+	return 0;
+}

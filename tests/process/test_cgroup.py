@@ -1,0 +1,330 @@
+"""A cgroup of launchd's own, where one is delegated, and what the kernel ends for want of memory.
+
+Each test makes a cgroup below the one that pytest is in, which only root can do, and removes it.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import pytest
+
+from harness import BUILD, children_of, is_running, native, until
+
+NOBODY = 65534
+LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
+
+
+def own_cgroup(controller):
+    """The directory of pytest's own cgroup: version 1's with a controller, or version 2's (''),
+    where mounts show trees from their roots on; None elsewhere."""
+    paths = {}
+    for line in pathlib.Path('/proc/self/cgroup').read_text().splitlines():
+        _, controllers, path = line.split(':', 2)
+        paths.update(dict.fromkeys(controllers.split(','), path))
+    for line in pathlib.Path('/proc/self/mountinfo').read_text().splitlines():
+        fields, _, of = line.partition(' - ')
+        kind, _, options = of.split(' ', 2)
+        root, point = fields.split(' ')[3:5]
+        wanted = kind == 'cgroup' and controller in options.split(',') if controller else \
+            kind == 'cgroup2'
+        if wanted and controller in paths and root == '/' and '/..' not in paths[controller]:
+            return pathlib.Path(point + paths[controller].rstrip('/'))
+    return None
+
+
+def processes_in(cgroup):
+    """Of version 2, with all cgroups below it; of version 1, its own."""
+    found = set()
+    for directory, _, _ in os.walk(cgroup):
+        with contextlib.suppress(OSError):
+            found.update(map(int, (pathlib.Path(directory) / 'cgroup.procs').read_text().split()))
+    return found
+
+
+class Cgroup:
+    """An empty cgroup, where `user` is at home, and how a launcher gets there."""
+
+    def __init__(self, path, user=0):
+        self.path, self.user = path, user
+
+    def enter(self):
+        """Runs between fork and exec."""
+        (self.path / 'cgroup.procs').write_text('0')
+        if self.user:
+            os.setgroups([])
+            os.setgid(self.user)
+            os.setuid(self.user)
+
+    def cgroups(self):
+        """What was made in it, at any depth."""
+        return [pathlib.Path(directory) / name for directory, names, _ in os.walk(self.path)
+                for name in names]
+
+    def is_clean(self):
+        return not processes_in(self.path) and not self.cgroups()
+
+    def remove(self):
+        def gone():
+            for pid in processes_in(self.path):  # all of them are the test's
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                for directory in reversed([self.path, *self.cgroups()]):
+                    directory.rmdir()
+            return not self.path.exists()
+
+        kill = self.path / 'cgroup.kill'
+        if kill.exists():
+            kill.write_text('1')
+        until(gone, 'the test\'s cgroup to be empty')
+
+
+@contextlib.contextmanager
+def made(controller):
+    """A new cgroup; skips the test where none can be made."""
+    parent = own_cgroup(controller)
+    if parent is None:
+        pytest.skip(f'no cgroup tree to be seen ({controller or "version 2"})')
+    path = parent / f'launchd-pytest-{os.getpid()}'
+    try:
+        path.mkdir()
+    except OSError as error:
+        pytest.skip(f'no cgroup can be made: {error}')
+    cgroup = Cgroup(path)
+    try:
+        if os.geteuid() != 0:
+            pytest.skip('needs root')
+        yield cgroup
+    finally:
+        cgroup.remove()
+
+
+def give(cgroup, place, user):
+    """The cgroup becomes the user's, as systemd does it, and the test's directory, too."""
+    if subprocess.run([str(BUILD / 'launchd'), '--version'], user=user, group=user,
+                      extra_groups=[], cwd='/', capture_output=True, check=False).returncode:
+        pytest.skip('another user can\'t execute what was built')
+    cgroup.user = user
+    for path in (cgroup.path, cgroup.path / 'cgroup.procs', place.path, *place.path.iterdir()):
+        os.chown(path, user, user)
+
+
+@pytest.fixture
+def plain(place, nothing_left):
+    """A cgroup of version 2 that is root's and that nobody has marked."""
+    with made('') as cgroup:
+        yield cgroup
+
+
+@pytest.fixture(params=['user', 'root'])
+def delegated(request, plain, place):
+    if not (plain.path / 'cgroup.kill').exists():
+        pytest.skip('cgroup.kill is not there (Linux 5.14)')
+    place.ready, place.go = place.fifo('ready'), place.fifo('go')
+    if request.param == 'user':
+        give(plain, place, NOBODY)
+    else:
+        try:
+            os.setxattr(plain.path, 'user.delegate', b'1')
+        except OSError as error:
+            pytest.skip(f'no mark can be set: {error}')
+    return plain
+
+
+def cgroup_of(pid):
+    """Of version 2, as its last name."""
+    lines = pathlib.Path(f'/proc/{pid}/cgroup').read_text().splitlines()
+    return next(line for line in lines if line.startswith('0::')).rpartition('/')[2]
+
+
+def supervisor_of(job):
+    pids = children_of(job.pid)
+    assert len(pids) == 1
+    return pids.pop()
+
+
+def kill_guard(job, place):
+    job.kill()
+    return -signal.SIGKILL
+
+
+def kill_supervisor(job, place):
+    os.kill(supervisor_of(job), signal.SIGKILL)
+    return 137
+
+
+def terminate(job, place):
+    job.signal(signal.SIGTERM)
+    return 143
+
+
+def let_end(job, place):
+    place.go.go()
+    return 7
+
+
+ENDS = [terminate, kill_guard, kill_supervisor, let_end]
+
+
+def end_by(how, job, place, cgroup):
+    """Ends the job, and waits until its cgroup is as it was before."""
+    rc = how(job, place)
+    result = job.end()
+    assert result.rc == rc, result
+    if how is kill_guard:
+        until(cgroup.is_clean, 'the supervisor to clean up')
+    assert cgroup.is_clean(), f'{cgroup.cgroups()} {processes_in(cgroup.path)}'
+
+
+@pytest.mark.parametrize('how', ENDS)
+def test_workers_live_in_a_leaf_that_does_not_outlive_the_job(start, place, delegated, how):
+    job = start(native('ending', '--nproc_per_node=2', LONG),
+                {'TELL': place.ready.path, 'GO': place.go.path, 'END': 'never', 'END_1': 'exit:7'},
+                before=delegated.enter)
+    workers = place.ready.expect('ready', 2)
+    leaf = f'launchd-{job.pid}'
+    assert delegated.cgroups() == [delegated.path / leaf]
+    assert {cgroup_of(pid) for pid in workers.values()} == {leaf}
+    assert cgroup_of(supervisor_of(job)) == leaf
+    assert cgroup_of(job.pid) == delegated.path.name
+    end_by(how, job, place, delegated)
+
+
+def test_a_job_without_failure_leaves_nothing(launch, place, delegated):
+    result = launch(native('ending', '--nproc_per_node=2'), {'END': 'exit:0'},
+                    before=delegated.enter)
+    assert (result.rc, delegated.cgroups()) == (0, [])
+
+
+@pytest.mark.parametrize('how', [terminate, kill_guard, kill_supervisor])
+def test_what_forks_without_end_is_ended(start, place, delegated, how):
+    """Nothing shows whose these are, and nobody is quick enough to signal them one by one."""
+    job = start(native('fork_chain', '--shutdown-timeout=0.5'),
+                {'TELL': place.ready.path, 'STAY': '1'}, before=delegated.enter)
+    place.ready.expect('ready', 1)
+    end_by(how, job, place, delegated)
+
+
+def test_what_forks_without_end_does_not_outlive_a_worker_that_ended_with_0(launch, place,
+                                                                             delegated):
+    result = launch(native('fork_chain', '--leftover-grace=0.2'), before=delegated.enter)
+    assert result.rc == 0, result
+    assert delegated.is_clean()
+
+
+@pytest.mark.parametrize('how', [terminate, kill_guard, kill_supervisor])
+def test_cgroups_that_workers_make_go_with_the_leaf(start, place, delegated, how):
+    script = place.write('job.sh', f'''#!/bin/sh
+leaf={delegated.path}/$(sed -n 's|^0::.*/||p' /proc/self/cgroup)
+mkdir -p $leaf/a/b && echo 0 >$leaf/a/b/cgroup.procs || exit 98
+exec {native('ending')[-1]}
+''', 0o755)
+    job = start(['--no_python', '--use_env', '--shutdown-timeout=5', script],
+                {'TELL': place.ready.path}, before=delegated.enter)
+    worker = place.ready.expect('ready', 1)[0]
+    assert cgroup_of(worker) == 'b' and len(delegated.cgroups()) == 3
+    end_by(how, job, place, delegated)
+
+
+@pytest.mark.parametrize('how', [terminate, kill_guard, kill_supervisor])
+def test_a_launcher_in_a_worker_has_a_leaf_in_the_leaf(start, place, delegated, how):
+    if delegated.user == 0:
+        pytest.skip('the outer leaf is not marked as delegated: the inner launchd makes none')
+    inner = [str(BUILD / 'launchd'), '--shutdown-timeout=5', *native('ending')]
+    job = start(['--no_python', '--use_env', '--shutdown-timeout=5', *inner],
+                {'TELL': place.ready.path}, before=delegated.enter)
+    place.ready.expect('ready', 1)
+    outer, within = delegated.cgroups()
+    assert within.parent == outer and outer.name == f'launchd-{job.pid}'
+    place.launcher_killed = how is not terminate  # the inner one, with its run directory
+    end_by(how, job, place, delegated)
+
+
+def test_nothing_beside_the_leaf_is_killed(start, place, delegated):
+    """A process in the cgroup that launchd was started in, and another launchd's workers there."""
+    beside = subprocess.Popen(['sleep', '1000'], preexec_fn=delegated.enter, cwd='/')
+    try:
+        job, other = [start(native('ending', LONG), {'TELL': place.ready.path},
+                            before=delegated.enter) for _ in range(2)]
+        workers = [place.ready.line()[1] for _ in range(2)]
+        assert {path.name for path in delegated.cgroups()} == \
+            {f'launchd-{job.pid}', f'launchd-{other.pid}'}
+        place.launcher_killed = place.orphans_expected = True
+        os.kill(supervisor_of(job), signal.SIGKILL)
+        assert job.end().rc == 137
+        assert delegated.cgroups() == [delegated.path / f'launchd-{other.pid}']
+        assert beside.poll() is None and sum(map(is_running, workers)) == 1
+        other.signal(signal.SIGTERM)
+        assert other.end().rc == 143
+        assert beside.poll() is None and not delegated.cgroups()
+    finally:
+        beside.kill()
+        beside.wait()
+
+
+@pytest.mark.parametrize('user', [0, NOBODY])
+def test_where_nothing_is_delegated_no_cgroup_is_made(start, place, plain, user):
+    """Root could make one everywhere; that does not make it root's to divide."""
+    ready = place.fifo('ready')
+    if user:
+        give(plain, place, user)
+        os.chown(plain.path, 0, 0)
+    job = start(native('ending'), {'TELL': ready.path}, before=plain.enter)
+    worker = ready.expect('ready', 1)[0]
+    assert not plain.cgroups()
+    assert {cgroup_of(pid) for pid in (worker, job.pid, supervisor_of(job))} == {plain.path.name}
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
+
+
+@pytest.fixture
+def small(place, nothing_left):
+    """A cgroup with 64 MiB of memory."""
+    version_1 = own_cgroup('memory') is not None
+    with made('memory' if version_1 else '') as cgroup:
+        limits = [('memory.limit_in_bytes', 64 << 20), ('memory.memsw.limit_in_bytes', 64 << 20),
+                  ('memory.max', 64 << 20), ('memory.swap.max', 0)]
+        limits = [(cgroup.path / name, limit) for name, limit in limits
+                  if (cgroup.path / name).exists()]
+        if not limits:
+            pytest.skip('the memory controller is not for us')
+        for file, limit in limits:
+            file.write_text(str(limit))
+        yield cgroup
+
+
+def run_out_of_memory(start, place, cgroup):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(native('glutton', '--nproc_per_node=3'),
+                {'TELL': ready.path, 'GO': go.path, 'TAKER': '1'}, before=cgroup.enter)
+    ready.expect('ready', 3)
+    go.go()
+    result = job.end()
+    assert result.rc == 137, result
+    assert 'SIGKILL' in result.err and re.search('memory|OOM', result.err)
+    for line in result.err.splitlines():  # the others were ended by launchd
+        assert not re.search('rank [02].*(memory|OOM)', line)
+    return result.err
+
+
+def test_want_of_memory_is_named(start, place, small):
+    assert 'likely' not in run_out_of_memory(start, place, small)
+
+
+def test_want_of_memory_is_likely_where_others_share_the_cgroup(start, place, small):
+    other = subprocess.Popen(['sleep', '1000'], preexec_fn=small.enter)
+    try:
+        assert 'likely' in run_out_of_memory(start, place, small)
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_sigkill_by_somebody_is_no_want_of_memory(launch, place, small):
+    result = launch(native('ending', '--nproc_per_node=2'), {'END_1': 'signal:9'},
+                    before=small.enter)
+    assert result.rc == 137 and 'SIGKILL' in result.err
+    assert not re.search('memory|OOM', result.err)
