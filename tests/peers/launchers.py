@@ -88,8 +88,9 @@ class Running:
 class Peer:
     """One of the launchers, in one test."""
 
-    def __init__(self, name, place):
+    def __init__(self, name, place, patience):
         self.name, self.place, self.jobs = name, place, []
+        self.patience = patience  # how long to wait for an end; short where none should come
 
     def start(self, count, program, env=None, options=None, before=None, under=()):
         """options: by launcher; under: what the launcher itself is started by."""

@@ -92,7 +92,7 @@ def test_usr1(peer, saw, place):
     pids = ready.expect('ready', 2)
     peer.settle()
     job.signal(signal.SIGUSR1)
-    if job.wait(3) is None:
+    if job.wait(peer.patience) is None:
         ready.expect('SIGUSR1', 2)
         saw('it gets SIGUSR1 (a batch system\'s warning)', 'workers get it, the job lives', False)
         return
@@ -113,7 +113,7 @@ def test_usr1_for_the_workers(peer, saw, place):
     begin = time.monotonic()
     job.signal(signal.SIGUSR1)
     ready.expect('SIGUSR1', 2)
-    code = job.wait(6)
+    code = job.wait(peer.patience)
     text = 'the job lives' if code is None else \
         f'killed after {ages(time.monotonic() - begin)}, exit code {code}'
     saw('SIGUSR1 is to reach the workers, by an option where it needs one', text, code is not None)
@@ -142,7 +142,7 @@ def test_nohup(peer, saw, place):
     ready.expect('ready', 2)
     peer.settle()
     job.signal(signal.SIGHUP)
-    code = job.wait(4)
+    code = job.wait(peer.patience)
     saw('`nohup`, and the terminal hangs up (SIGHUP)',
         'the job lives' if code is None else f'the job dies, exit code {code}', code is not None)
 
