@@ -78,6 +78,21 @@ static const char *part_others(void)
 	return NULL;
 }
 
+static void with_zombie(void)
+{
+	stage_shared[0] = stage_start(ACTOR_CHILD, stage_end);
+	stage_await(stage_shared[0], 'Z');
+	stage_wait();
+}
+
+static const char *part_zombies(void)
+{
+	pid_t root = stage_start(ACTOR_CHILD, with_zombie);
+
+	HOLDS(tree_signal(root, SIGTERM) == 1, "who has ended does not count");
+	return NULL;
+}
+
 static void leader(void)
 {
 	(void)setpgid(0, 0);
@@ -222,6 +237,7 @@ static const struct stage_row rows[] = {
 	{ "below is what has this process among its ancestors", part_has, false },
 	{ "a signal to a tree reaches all of it", part_signal, false },
 	{ "a signal reaches nobody who is not below", part_others, false },
+	{ "the dead are not counted", part_zombies, false },
 	{ "SIGKILL to a child is for its group, too", part_kill_child, false },
 	{ "SIGKILL to a child in our own group is for it alone", part_kill_near, false },
 	{ "there may be nothing to end", part_end_none, false },
