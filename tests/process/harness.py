@@ -133,8 +133,7 @@ class Job:
 
     def __init__(self, place, argv, env, *, name='launchd', cwd=None, stdin=subprocess.DEVNULL,
                  wrap=(), before=None, pass_fds=(), out=None, err=None,
-                 core=False):
-        program = BUILD / 'launchd'
+                 core=False, program=BUILD / 'launchd'):
         assert program.exists(), f'{program} is not there: build first, or set LAUNCHD_BUILD_DIR'
         if name != 'launchd':
             named = place.path / name
