@@ -118,6 +118,13 @@ def as_user(user):
         'setpriv', f'--reuid={user}', f'--regid={user}', '--clear-groups', '--')
 
 
+def sanitizers():
+    """With sanitizers: crashes are the kernel's, and no process that looks for leaks is there to
+    be left behind when a signal comes at the very end."""
+    return {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') +
+            ':detect_leaks=0:handle_segv=0:handle_sigbus=0'}
+
+
 class Attack:
     """A job of workers that `end` says, each with helpers, and a bystander that launchd's own
     process had as a child before it became launchd."""
@@ -140,10 +147,10 @@ class Attack:
                 (cgroup / 'cgroup.procs').write_text('0')
         line = [*options, f'--nproc_per_node={workers}', '--no_python', '--use_env',
                 str(home / 'stubborn'), str(home / program)]
+        env = {'WITNESS': self.witness.path, 'HELPERS': helpers, **sanitizers(), **(env or {})}
         if around:  # mpirun and its words
             line = [*around[1:], str(launchd / 'launchd'), *line]
-        self.job = Job(place, line, {'WITNESS': self.witness.path, 'HELPERS': helpers, **(env or {})},
-                       wrap=wrap, before=before,
+        self.job = Job(place, line, env, wrap=wrap, before=before,
                        program=pathlib.Path(around[0]) if around else launchd / 'launchd')
         if bystander:
             pid = until(lambda: (place.path / 'pid').exists() and
@@ -217,7 +224,9 @@ def make_cgroup(user=None):
         except OSError:
             continue
         made.chmod(0o755)
-        if user is not None:
+        if user is None:
+            os.setxattr(made, 'trusted.delegate', b'1')  # as systemd marks one that is root's
+        else:
             for path in (made, *(made / f'cgroup.{end}' for end in
                                  ('procs', 'threads', 'subtree_control'))):
                 os.chown(path, user, user)

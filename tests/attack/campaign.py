@@ -197,9 +197,6 @@ class Battle:
             if event.who == 'guard':
                 self.place.orphans_expected = True
             self.causes.append(Cause(now, status, kills=True))
-            # a sanitizer's handler makes it an exit code
-            if event.number in (signal.SIGSEGV, signal.SIGBUS) and 'ASAN_OPTIONS' in os.environ:
-                self.causes.append(Cause(now, 1, kills=True))
 
     def fight(self):
         guard = self.handles['guard']
@@ -215,7 +212,9 @@ class Battle:
 
     def judge(self):
         plan = self.plan
-        deaths = self.page.deaths(plan.workers)
+        if self.attack.job.process.wait() < 0:
+            self.attack.wait_gone()
+        deaths = self.page.deaths(plan.workers)  # also of those that died after their guard
         self.deaths += len(deaths)
         for rank, died_ns in deaths.items():
             cause = worker_cause(plan.acts[rank], rank, died_ns)
@@ -225,8 +224,6 @@ class Battle:
             self.causes.append(Cause(max(deaths.values()), 0))  # then all was well
         if plan.max_runtime:
             self.causes.append(Cause(self.begun_ns + int(plan.max_runtime * 1e9), 124, sure=False))
-        if self.attack.job.process.wait() < 0:
-            self.attack.wait_gone(GONE_LIMIT)
         assert self.attack.witness.is_gone(), \
             f'outlived launchd: {self.attack.witness.described()}'
         if 'supervisor' in self.handles:

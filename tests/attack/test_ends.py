@@ -75,8 +75,7 @@ def in_the_grace(then):
     return act
 
 
-CRASH = {-signal.SIGSEGV, 1}  # 1: the handler of the sanitizers
-KILLED = {-signal.SIGKILL}
+CRASHED, KILLED = {-signal.SIGSEGV}, {-signal.SIGKILL}
 # name: (what happens, how workers end that are let go, launchd's exit status, settings)
 WAYS = {
     'exit 0': (workers_go, 'exit:0', {0}, SHORT),
@@ -84,13 +83,14 @@ WAYS = {
     'worker killed': (worker_killed, 'never', {137}, SHORT),
     'TERM': (to_guard(signal.SIGTERM), 'never', {143}, SHORT),
     'TERM, no grace': (to_guard(signal.SIGTERM), 'never', {143}, ('--shutdown-timeout=0',)),
-    'three TERMs': (three_terms, 'never', {143}, LONG),
+    # one more at its last words, and the kernel ends it
+    'three TERMs': (three_terms, 'never', {143, -signal.SIGTERM}, LONG),
     'guard killed': (to_guard(signal.SIGKILL), 'never', KILLED, LONG),
-    'guard crashed': (to_guard(signal.SIGSEGV), 'never', CRASH, LONG),
+    'guard crashed': (to_guard(signal.SIGSEGV), 'never', CRASHED, LONG),
     'guard killed in the grace':
         (in_the_grace(to_guard(signal.SIGKILL)), 'never', {*KILLED, 143}, LONG),
     'supervisor killed': (to_supervisor(signal.SIGKILL), 'never', {137}, LONG),
-    'supervisor crashed': (to_supervisor(signal.SIGBUS), 'never', {128 + signal.SIGBUS, 1}, LONG),
+    'supervisor crashed': (to_supervisor(signal.SIGBUS), 'never', {128 + signal.SIGBUS}, LONG),
     'supervisor killed in the grace':
         (in_the_grace(to_supervisor(signal.SIGKILL)), 'never', {137, 143}, LONG),
     'supervisor stopped, guard killed':
@@ -129,7 +129,7 @@ class Fight:
         start = time.monotonic()
         act(self)
         assert self.guard.ended(LIMIT), f'no end; launchd said:\n{self.job.said()}'
-        if codes & {*KILLED, *CRASH}:
+        if codes & {*KILLED, *CRASHED}:
             self.job.place.orphans_expected = True
             self.attack.wait_gone()
         # an end of its own, at last: not a moment later
