@@ -125,7 +125,8 @@ class Fight:
         self.guard.close()
         self.supervisor.close()
 
-    def fight(self, act, codes, tell):
+    def fight(self, act, codes, tell, after_s):
+        time.sleep(after_s)
         start = time.monotonic()
         act(self)
         assert self.guard.ended(LIMIT), f'no end; launchd said:\n{self.job.said()}'
@@ -147,13 +148,13 @@ def fight(attack, place, measured):
     """fight(helpers, way, ...) -> Result: the job, its end, and the proof that nothing is left."""
     fights = []
 
-    def run(helpers, way, **how):
+    def run(helpers, way, *, after_s=0, **how):
         act, end, codes, options = {**WAYS, **MORE_WAYS}[way]
         if act is guards_group_killed:
             how['bystander'] = False  # it is in that group
         fights.append(Fight(attack, place, helpers, end, options, **how))
         return fights[-1].fight(
-            act, codes, lambda took: measured(f'gone after {way}', took))
+            act, codes, lambda took: measured(f'gone after {way}', took), after_s)
 
     yield run
     for each in fights:
@@ -187,3 +188,13 @@ def test_all_at_once_in_a_cgroup(fight, way, user, cgroup):
 def test_a_worker_whose_debugger_hangs(fight, way):
     """Only its tracer sees its end; this one lives in its tree, and never looks."""
     fight('child+ignore+trace-parent', way)
+
+
+@pytest.mark.parametrize('way', ['guard killed', 'supervisor killed', 'TERM, no grace',
+                                 'three TERMs', 'exit 7'])
+def test_a_storm_of_forks(fight, way):
+    """It takes the whole machine in half a second, and launchd must be faster all the same. It ends
+    by itself, after ten seconds: that doesn't count."""
+    start = time.monotonic()
+    fight('child+storm,daemon+storm', way, after_s=0.5)
+    assert time.monotonic() - start < 6

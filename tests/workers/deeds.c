@@ -165,9 +165,9 @@ static void deed_stop(void)
 	(void)raise(SIGSTOP);
 }
 
-/* A family that forks without end, with 250 forks a second in all and 200 ms for each process: hard
- * to catch, and no danger to the machine. */
-static void family(bool sessions)
+/* A family that forks without end, with so many forks a second in all and 200 ms for each process:
+ * hard to catch, and no danger to the machine. */
+static void family(int rate, bool sessions)
 {
 	const int64_t start = now_ms();
 	_Atomic int64_t *forks = mmap(
@@ -178,7 +178,7 @@ static void family(bool sessions)
 		_exit(99);
 	(void)signal(SIGCHLD, SIG_IGN);
 	while ((now = now_ms()) < start + FORKING_LIFE_MS) {
-		if (atomic_fetch_add(forks, 1) > (now - start) / 4 + 20) {
+		if (atomic_fetch_add(forks, 1) > (now - start) * rate / 1000 + 20) {
 			(void)atomic_fetch_sub(forks, 1);
 			if (now - born > 200 && *forks > 40)
 				_exit(0);
@@ -195,12 +195,18 @@ static void family(bool sessions)
 
 static void deed_bomb(void)
 {
-	family(false);
+	family(250, false);
 }
 
 static void deed_sessions(void)
 {
-	family(true);
+	family(250, true);
+}
+
+/* More than two cores can do beside anything else. */
+static void deed_storm(void)
+{
+	family(1000, true);
 }
 
 /* One at a time, each a new process: whoever looks at a pid looks at one that is gone. */
@@ -233,6 +239,7 @@ static const struct {
 	{ "stop", deed_stop, true },
 	{ "bomb", deed_bomb, true },
 	{ "sessions", deed_sessions, true },
+	{ "storm", deed_storm, true },
 	{ "chain", deed_chain, true },
 };
 
