@@ -14,16 +14,23 @@
  * OMPI_COMM_WORLD_NODE_RANK: that is the rank within the node. */
 static const struct {
 	const char *name, *rank, *size;
+	const char *mark; /* what neither the launcher's own process has nor a worker of ours */
 } says[] = {
-	[LAUNCHER_NONE] = { "the environment", "NODE_RANK", "NNODES" },
-	[LAUNCHER_OPEN_MPI] = { "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-	[LAUNCHER_HYDRA] = { "mpiexec", "PMI_RANK", "PMI_SIZE" },
-	[LAUNCHER_SLURM] = { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+	[LAUNCHER_NONE] = { "the environment", "NODE_RANK", "NNODES", NULL },
+	[LAUNCHER_OPEN_MPI] = { "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+		"PMIX_NAMESPACE" },
+	[LAUNCHER_HYDRA] = { "mpiexec", "PMI_RANK", "PMI_SIZE", "PMI_RANK" },
+	[LAUNCHER_SLURM] = { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_TASK_PID" },
 };
 
 const char *launcher_name(enum launcher l)
 {
 	return says[l].name;
+}
+
+const char *launcher_mark(enum launcher l, const char *const *env)
+{
+	return says[l].mark && !env_get(env, says[l].mark) ? says[l].rank : says[l].mark;
 }
 
 /* A step that srun started: Slurm numbers batch script, external and interactive steps from

@@ -134,7 +134,7 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
 		.max_runtime_ms = settings_number(s, SET_MAX_RUNTIME),
 		.unfinished_note_ms = settings_number(s, SET_UNFINISHED_NOTE),
-		.lifeline = t->launcher != LAUNCHER_NONE,
+		.lifeline_mark = launcher_mark(t->launcher, facts->env),
 	};
 
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)

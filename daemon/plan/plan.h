@@ -70,7 +70,9 @@ struct plan {
 	const char *report_path;                     /* NULL: none */
 	uint64_t mpirun_grace_ms;                    /* between mpirun's own SIGTERM and SIGKILL */
 	const char *mpirun_grace_from; /* who says so; NULL: no mpirun, or it isn't known */
-	bool lifeline; /* the launcher's end, or a hang-up of stdout or stderr, ends the job */
+	/* under mpirun, srun: their end, or a hang-up of stdout or stderr, ends the job, and this
+	 * variable tells processes of this rank from theirs; NULL: under none of them */
+	const char *lifeline_mark;
 };
 
 struct attempt {

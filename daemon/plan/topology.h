@@ -52,6 +52,10 @@ enum launcher launcher_of(const char *const *env);
 /* Its name for users. */
 const char *launcher_name(enum launcher l);
 
+/* The variable that tells processes of this rank from the launcher's own and from other jobs';
+ * NULL: LAUNCHER_NONE. */
+const char *launcher_mark(enum launcher l, const char *const *env);
+
 /* Node rank and number of nodes. What is given must not contradict MPI's or Slurm's.
  * -EINVAL: a contradiction, a rank outside the job, a rank without a size, no number. */
 int identity_find(const struct settings *s, const char *const *env, enum launcher launcher,

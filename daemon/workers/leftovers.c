@@ -45,14 +45,17 @@ static struct worker *by_error_file(const struct leftovers *l, pid_t pid)
 	return NULL;
 }
 
+/* The environment first: the number of a worker that has ended long ago may be that of a new
+ * session by now. */
 static struct worker *owner_of(const struct leftovers *l, pid_t orphan)
 {
+	struct worker *owner = by_error_file(l, orphan);
 	pid_t session = getsid(orphan);
 
-	for (unsigned i = 0; i < l->count; i++)
+	for (unsigned i = 0; i < l->count && !owner; i++)
 		if (session > 0 && l->workers[i].outcome.pid == session)
-			return &l->workers[i];
-	return by_error_file(l, orphan);
+			owner = &l->workers[i];
+	return owner;
 }
 
 static bool is_worker(const struct leftovers *l, pid_t pid)

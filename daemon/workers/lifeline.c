@@ -9,6 +9,29 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/vec.h"
+#include "daemon/workers/procfs.h"
+
+enum {
+	DOUBT_MS = 300, /* between a signal to a process group and what it does to its members */
+	DEPTH_MAX = 64, /* of shells in shells */
+};
+
+static void lose(struct lifeline *l, enum cause_kind kind)
+{
+	(void)uv_poll_stop(&l->poll);
+	(void)uv_timer_stop(&l->doubt);
+	l->on_lost(l, kind);
+}
+
+/* A signal from a moment before the loss to now: it was for the whole process group. */
+static void on_doubt_over(uv_timer_t *t)
+{
+	struct lifeline *l = t->data;
+
+	if (!l->signal_ns || l->signal_ns + DOUBT_MS * UINT64_C(1000000) < l->lost_ns)
+		lose(l, l->lost);
+}
 
 static void on_event(uv_poll_t *h, int status, int events)
 {
@@ -18,8 +41,17 @@ static void on_event(uv_poll_t *h, int status, int events)
 	(void)status, (void)events;
 	if (epoll_wait(l->epoll, &e, 1, 0) != 1)
 		return;
-	(void)uv_poll_stop(h);
-	l->on_lost(l, e.data.fd == l->parent ? CAUSE_LAUNCHER : CAUSE_HANGUP);
+	if (e.data.fd == l->launcher) {
+		lose(l, CAUSE_LAUNCHER);
+		return;
+	}
+	(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, e.data.fd, NULL); /* it is told once */
+	if (uv_is_active((uv_handle_t *)&l->doubt))
+		return;
+	l->lost = e.data.fd == l->shell ? CAUSE_LAUNCHER : CAUSE_HANGUP;
+	l->lost_ns = uv_hrtime();
+	uv_update_time(h->loop);
+	(void)uv_timer_start(&l->doubt, on_doubt_over, DOUBT_MS, 0); /* has a callback */
 }
 
 /* No event is asked for: a hang-up comes unasked. A file can't hang up (EPERM). */
@@ -30,47 +62,106 @@ static int add(struct lifeline *l, int fd, uint32_t events)
 	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) == 0 || errno == EPERM ? 0 : -errno;
 }
 
-static int add_all(struct lifeline *l, pid_t parent)
+static int add_process(struct lifeline *l, pid_t pid, int *ret)
 {
+	*ret = (int)syscall(SYS_pidfd_open, pid, 0u);
+	return *ret < 0 ? -errno : add(l, *ret, EPOLLIN);
+}
+
+static bool is_of_this_rank(pid_t pid, const char *mark, const char *value)
+{
+	char text[256]; /* ids and numbers; a longer value is nobody's */
+
+	return value && process_variable(pid, mark, text, sizeof text) && strcmp(text, value) == 0;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	struct process p;
+
+	return process_read(pid, &p) == 0 ? p.parent : 0;
+}
+
+/* The launcher's process, if it stands above a shell: opened first, asked then whether it is still
+ * the shell's parent, so that its number is its own. Where it can't be seen there is none. */
+static int add_launcher_above(struct lifeline *l, pid_t shell, const char *mark, const char *value)
+{
+	pid_t below = shell, above = parent_of(shell);
+	int rc;
+
+	for (int i = 0; i < DEPTH_MAX && above > 1 && is_of_this_rank(above, mark, value); i++) {
+		below = above;
+		above = parent_of(below);
+	}
+	if (above <= 1)
+		return 0;
+	rc = add_process(l, above, &l->launcher);
+	if (rc == -ESRCH || (rc == 0 && parent_of(below) != above))
+		return -ESRCH;
+	return rc;
+}
+
+static int add_all(struct lifeline *l, pid_t parent, const char *mark, const char *const *env)
+{
+	const char *value = env_get(env, mark);
 	int rc = add(l, STDOUT_FILENO, 0);
 
 	if (rc == 0)
 		rc = add(l, STDERR_FILENO, 0);
 	if (rc < 0 || parent <= 1)
 		return rc;
-	l->parent = (int)syscall(SYS_pidfd_open, parent, 0u);
-	return l->parent < 0 ? -errno : add(l, l->parent, EPOLLIN);
+	if (!is_of_this_rank(parent, mark, value))
+		return add_process(l, parent, &l->launcher);
+	rc = add_process(l, parent, &l->shell);
+	return rc < 0 ? rc : add_launcher_above(l, parent, mark, value);
 }
 
-int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, struct failure *why)
+static void close_all(struct lifeline *l)
+{
+	fd_closep(&l->epoll);
+	fd_closep(&l->launcher);
+	fd_closep(&l->shell);
+}
+
+int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char *mark,
+	const char *const *env, struct failure *why)
 {
 	int rc;
 
-	l->parent = -1;
+	l->launcher = l->shell = -1;
+	l->lost_ns = l->signal_ns = 0;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
-	rc = l->epoll < 0 ? -errno : add_all(l, parent);
+	rc = l->epoll < 0 ? -errno : add_all(l, parent, mark, env);
 	if (rc == 0)
 		rc = uv_poll_init(loop, &l->poll, l->epoll);
 	if (rc < 0) {
-		fd_closep(&l->epoll);
-		fd_closep(&l->parent);
+		close_all(l);
 		return failure_set(why, rc, "can't watch what started launchd: %s", strerror(-rc));
 	}
-	l->poll.data = l;
-	(void)uv_poll_start(&l->poll, UV_READABLE, on_event); /* can't fail on a new handle */
+	(void)uv_timer_init(loop, &l->doubt); /* can't fail, nor can the start of a new watch */
+	l->poll.data = l->doubt.data = l;
+	l->handles = 2;
+	(void)uv_poll_start(&l->poll, UV_READABLE, on_event);
 	return 0;
+}
+
+void lifeline_signalled(struct lifeline *l)
+{
+	l->signal_ns = uv_hrtime();
 }
 
 static void on_closed(uv_handle_t *h)
 {
 	struct lifeline *l = h->data;
 
-	fd_closep(&l->epoll);
-	fd_closep(&l->parent);
+	if (--l->handles == 0)
+		close_all(l);
 }
 
 void lifeline_stop(struct lifeline *l)
 {
-	if (l->poll.data == l && !uv_is_closing((uv_handle_t *)&l->poll))
-		uv_close((uv_handle_t *)&l->poll, on_closed);
+	if (l->handles == 0 || uv_is_closing((uv_handle_t *)&l->poll))
+		return;
+	uv_close((uv_handle_t *)&l->poll, on_closed);
+	uv_close((uv_handle_t *)&l->doubt, on_closed);
 }

@@ -1,9 +1,16 @@
-/* lifeline.h - under mpirun and srun: what started launchd must live, and somebody must read its
- * output. A shell may stand between mpirun and launchd, so that mpirun's death shows only in the
- * hang-up of the pty or pipe that it gave us. */
+/* lifeline.h - under mpirun and srun: who started this rank must live, and somebody must read its
+ * output.
+ *
+ * Three things are watched. The launcher's process on this node (mpirun, orted, hydra_pmi_proxy,
+ * slurmstepd): its end is the job's. The shell around launchd, if there is one, and the readers of
+ * stdout and stderr: that they have gone tells the same, for where the launcher's process is out of
+ * sight (a container's pid namespace), but not when a signal has come in the same moment: mpirun
+ * and scancel signal whole process groups, TERM ends the shells and the tees in them at once, and
+ * workers have their grace all the same. */
 #ifndef LAUNCHD_DAEMON_WORKERS_LIFELINE_H
 #define LAUNCHD_DAEMON_WORKERS_LIFELINE_H
 
+#include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -14,18 +21,27 @@ struct failure;
 struct lifeline {
 	int epoll; /* of the descriptors below: libuv would make stdout and stderr non-blocking, for
 		    * everyone who shares them */
-	int parent; /* pidfd of what started launchd; -1: none */
+	int launcher, shell; /* pidfds; -1: none that can be seen */
 	uv_poll_t poll;
+	uv_timer_t doubt; /* runs while something is lost and a signal may explain it */
+	unsigned handles; /* of the two above, not closed yet */
+	enum cause_kind lost;
+	uint64_t lost_ns, signal_ns;                               /* 0: never */
 	void (*on_lost)(struct lifeline *l, enum cause_kind kind); /* once */
 	void *owner;
 };
 
-/* Watches `parent` (0 or 1: nobody in particular) and the hang-up of stdout and stderr. On failure
- * nothing is left open. */
-int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, struct failure *why);
+/* Watches. `parent` started launchd (0 or 1: nobody in particular); from there on upwards, whoever
+ * was executed with the variable `mark` as it stands in `env` belongs to this rank, and the first
+ * one who was not is the launcher's process. On failure nothing is left open. */
+int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char *mark,
+	const char *const *env, struct failure *why);
 
-/* Stops watching, also where nothing was started ({ 0 }); the loop must run on until the handle is
- * closed. */
+/* A signal has come; also where nothing was started ({ 0 }). */
+void lifeline_signalled(struct lifeline *l);
+
+/* Stops watching, also where nothing was started ({ 0 }); the loop must run on until the handles
+ * are closed. */
 void lifeline_stop(struct lifeline *l);
 
 #endif

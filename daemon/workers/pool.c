@@ -320,6 +320,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	struct failure *why)
 {
 	struct starter starter;
+	bool died = false;
 	int rc = open_handles(p, why);
 
 	if (rc < 0)
@@ -333,7 +334,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 			blame(p, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = uv_hrtime() });
 		}
 		/* of those before: their time, and no more starts after a failure */
-		(void)note_deaths(p);
+		died |= note_deaths(p);
 	}
 	starter_done(&starter);
 	if (p->alive == 0)
@@ -342,6 +343,8 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 		stop_for_failure(p);
 	else
 		pool_goto(p, POOL_RUNNING);
+	if (died && p->alive > 0)
+		look_within(p, LOOK_SOON_MS);
 	return 0;
 }
 

@@ -79,6 +79,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 {
 	struct run *r = s->owner;
 
+	lifeline_signalled(&r->lifeline);
 	switch (r->plan->reactions.of[got->signal].kind) {
 	case REACTION_NONE:
 	case REACTION_IGNORE:
@@ -245,8 +246,9 @@ static int listen_to(struct run *r, struct failure *why)
 	r->lifeline.on_lost = on_lifeline_lost;
 	rc = signals_start(&r->signals, &r->loop, &r->plan->reactions, &r->in->heritage->ignored,
 		fd_take(&r->in->guard->relay), why);
-	if (rc == 0 && r->plan->lifeline)
-		rc = lifeline_start(&r->lifeline, &r->loop, r->in->guard->parent, why);
+	if (rc == 0 && r->plan->lifeline_mark)
+		rc = lifeline_start(&r->lifeline, &r->loop, r->in->guard->parent,
+			r->plan->lifeline_mark, r->plan->env, why);
 	if (rc == 0)
 		rc = prepare(r, why);
 	if (rc < 0)

@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { COMMANDS_MAX = 8, LIMIT_S = 30 };
+enum { COMMANDS_MAX = 8, LIMIT_S = 20 };
 
 static volatile sig_atomic_t running; /* the command's pid, for on_alarm; 0: none */
 static volatile sig_atomic_t hung;

@@ -94,6 +94,17 @@ def test_one_that_died_without_a_word_has_left_them_too(family):
     assert f.job.end().rc == 137
 
 
+def test_one_that_ends_while_others_are_started(start, place):
+    """Nobody ends for a long time after it: what it has left must not wait for that."""
+    told, count = place.fifo('told'), 64
+    job = start(native('family', LONG, LONG_LEFT, f'--nproc_per_node={count}'),
+                {'TELL': told.path, 'MUTE': '18', 'KIN_0': 'session', 'GO_0': '/dev/zero'})
+    texts = [told.line()[2] for _ in range(count + 2)]
+    assert sorted(texts) == ['session 15', 'session ready'] + ['worker ready'] * count
+    job.signal(TERM)
+    assert job.end().rc == 143
+
+
 # whose they are
 
 

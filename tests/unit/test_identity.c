@@ -191,11 +191,35 @@ static void test_note(void **state)
 	bed_done(&b);
 }
 
+static const struct mark_row {
+	const char *says;
+	enum launcher launcher;
+	const char *env[2], *mark;
+} marks[] = {
+	{ "no launcher has no mark", LAUNCHER_NONE, { "PMI_RANK=0" }, NULL },
+	{ "mpirun's mark", LAUNCHER_OPEN_MPI, { "PMIX_NAMESPACE=1" }, "PMIX_NAMESPACE" },
+	{ "mpirun's mark without PMIx", LAUNCHER_OPEN_MPI, { NULL }, "OMPI_COMM_WORLD_RANK" },
+	{ "mpiexec's mark", LAUNCHER_HYDRA, { "PMI_RANK=0" }, "PMI_RANK" },
+	{ "srun's mark", LAUNCHER_SLURM, { "SLURM_TASK_PID=7" }, "SLURM_TASK_PID" },
+};
+
+static void test_mark(void **state)
+{
+	const struct mark_row *row = *state;
+	const char *mark = launcher_mark(row->launcher, row->env);
+
+	if (row->mark)
+		assert_string_equal(mark, row->mark);
+	else
+		assert_null(mark);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_identity, rows);
+	SUITE_ROWS(&s, test_mark, marks);
 	suite_add(&s, "a rank that is taken as 0 is said", test_note, NULL, NULL);
 	return suite_run(&s);
 }

@@ -1,202 +1,207 @@
-/* test_lifeline.c - the end of what started launchd, and a hang-up of its output. */
-#include "tests/unit/stage.h"
+/* test_lifeline.c - what counts as the end of mpirun, and what does not. */
+#include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pty.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "daemon/workers/lifeline.h"
 
-static uv_loop_t loop;
-static struct lifeline line;
-static uv_timer_t limit;
-static unsigned lost;
-static enum cause_kind kind;
+/* A launcher, and a shell of this rank below it: it has the mark. Both end with descriptor 3. */
+#define LAUNCHER \
+	"MARK=mine sh -c 'echo $$ >&4; read line <&3; exit' 2>/dev/null; read line <&3; exit"
 
-static void on_lost(struct lifeline *l, enum cause_kind k)
-{
-	lost++;
-	kind = k;
-	lifeline_stop(l);
-	uv_close((uv_handle_t *)&limit, NULL);
-}
+enum { QUIET_MS = 900, SIGNAL_SOON_MS = 60, SIGNAL_LATE_MS = 600 };
 
-static void on_limit(uv_timer_t *t)
-{
-	lifeline_stop(&line);
-	uv_close((uv_handle_t *)t, NULL);
-}
-
-/* Watches for at most so long; returns whether something was lost. False also for a failure. */
-static bool watch(pid_t parent, uint64_t ms)
-{
-	struct failure why = { 0 };
-	bool started;
-
-	lost = 0;
-	kind = CAUSE_NONE;
-	line = (struct lifeline){ .on_lost = on_lost };
-	if (uv_loop_init(&loop) < 0 || uv_timer_init(&loop, &limit) < 0)
-		return false;
-	started = lifeline_start(&line, &loop, parent, &why) == 0;
-	(void)uv_timer_start(&limit, on_limit, started ? ms : 0, 0);
-	(void)uv_run(&loop, UV_RUN_DEFAULT);
-	return uv_loop_close(&loop) == 0 && started && line.epoll == -1 && line.parent == -1 &&
-		lost == 1;
-}
-
-/* Puts a file at stdout and stderr. */
-static void put(int fd)
-{
-	(void)dup2(fd, STDOUT_FILENO);
-	(void)dup2(fd, STDERR_FILENO);
-}
-
-static void put_nowhere(void)
-{
-	put(open("/dev/null", O_WRONLY | O_CLOEXEC));
-}
-
-enum { LONG_MS = 60000, SHORT_MS = 200 };
-
-static const char *part_parent(void)
-{
-	pid_t parent = stage_start(ACTOR_CHILD, stage_wait);
-
-	put_nowhere();
-	HOLDS(!watch(parent, SHORT_MS), "not while it lives");
-	(void)kill(parent, SIGKILL);
-	HOLDS(watch(parent, LONG_MS) && kind == CAUSE_LAUNCHER, "its end");
-	(void)stage_reap(parent);
-	return NULL;
-}
-
-static const char *part_gone(void)
-{
-	pid_t parent = stage_start(ACTOR_CHILD, stage_end);
-	struct failure why = { 0 };
-	int rc;
-
-	put_nowhere();
-	(void)stage_reap(parent);
-	HOLDS(uv_loop_init(&loop) == 0, "set-up");
-	rc = lifeline_start(&line, &loop, parent, &why);
-	HOLDS(rc == -ESRCH && why.text[0] != '\0', "it can't be watched");
-	HOLDS(line.epoll == -1 && line.parent == -1, "nothing is left open");
-	HOLDS(uv_loop_close(&loop) == 0, "nor in the loop");
-	return NULL;
-}
-
-static const char *part_nobody(void)
-{
-	put_nowhere();
-	HOLDS(!watch(0, SHORT_MS) && !watch(1, SHORT_MS), "nothing happens");
-	return NULL;
-}
-
-/* Either stream alone, of a pipe, a socket pair or a terminal. */
-static const char *hang_up(int ours, int other, int at)
-{
-	put_nowhere();
-	(void)dup2(ours, at);
-	(void)close(ours);
-	HOLDS(!watch(0, SHORT_MS), "not while somebody reads");
-	(void)close(other);
-	HOLDS(watch(0, LONG_MS) && kind == CAUSE_HANGUP, "a hang-up");
-	return NULL;
-}
-
-static const char *part_stdout(void)
-{
-	int p[2];
-
-	HOLDS(pipe2(p, O_CLOEXEC) == 0, "set-up");
-	return hang_up(p[1], p[0], STDOUT_FILENO);
-}
-
-static const char *part_stderr(void)
-{
-	int p[2];
-
-	HOLDS(pipe2(p, O_CLOEXEC) == 0, "set-up");
-	return hang_up(p[1], p[0], STDERR_FILENO);
-}
-
-static const char *part_terminal(void)
-{
-	int master, slave;
-
-	HOLDS(openpty(&master, &slave, NULL, NULL, NULL) == 0, "set-up");
-	return hang_up(slave, master, STDOUT_FILENO);
-}
-
-static const char *part_flags(void)
-{
-	int p[2];
-
-	HOLDS(pipe2(p, O_CLOEXEC) == 0, "set-up");
-	put(p[1]);
-	HOLDS(!watch(0, 1), "nothing happens");
-	HOLDS(!(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK),
-		"it still blocks for all who share it");
-	return NULL;
-}
-
-static const char *part_file(void)
-{
-	char path[] = "/tmp/launchd_unit_XXXXXX";
-	int fd = mkstemp(path);
-
-	HOLDS(fd >= 0, "set-up");
-	(void)unlink(path);
-	put(fd);
-	HOLDS(!watch(0, SHORT_MS), "nothing happens");
-	return NULL;
-}
-
-static const char *part_both(void)
-{
-	pid_t parent = stage_start(ACTOR_CHILD, stage_end);
-	int p[2];
-
-	stage_await(parent, 'Z');
-	HOLDS(pipe2(p, O_CLOEXEC) == 0, "set-up");
-	put(p[1]);
-	(void)close(p[0]);
-	HOLDS(watch(parent, LONG_MS), "it is lost once");
-	return NULL;
-}
-
-static const char *part_unstarted(void)
-{
-	struct lifeline none = { 0 };
-
-	lifeline_stop(&none);
-	HOLDS(none.epoll == 0 && none.parent == 0, "nothing is touched");
-	return NULL;
-}
-
-static const struct stage_row rows[] = {
-	{ "the end of what started launchd is noticed", part_parent, false },
-	{ "one that is gone already is a failure", part_gone, false },
-	{ "nobody in particular need be there", part_nobody, false },
-	{ "a hang-up of stdout is noticed", part_stdout, false },
-	{ "a hang-up of stderr is", part_stderr, false },
-	{ "a hang-up of a terminal is", part_terminal, false },
-	{ "the streams stay as they are", part_flags, false },
-	{ "a file can't hang up", part_file, false },
-	{ "all at once are told once", part_both, false },
-	{ "what was never started can be stopped", part_unstarted, false },
+struct bench {
+	uv_loop_t loop;
+	struct lifeline lifeline;
+	uv_timer_t quiet, signal;
+	pid_t launcher, shell;
+	int keep;  /* the other end of their descriptor 3 */
+	int error; /* stderr, for as long as a pipe stands in for it */
+	int reader;
+	struct failure why;
+	unsigned lost;
+	enum cause_kind kind;
 };
+
+static void on_lost(struct lifeline *l, enum cause_kind kind)
+{
+	struct bench *b = l->owner;
+
+	b->lost++;
+	b->kind = kind;
+	uv_stop(&b->loop);
+}
+
+static void on_quiet(uv_timer_t *t)
+{
+	uv_stop(t->loop);
+}
+
+static void on_signal(uv_timer_t *t)
+{
+	lifeline_signalled(&((struct bench *)t->data)->lifeline);
+}
+
+static void become_launcher(int keep, int tell)
+{
+	char *const argv[] = { (char *)"sh", (char *)"-c", (char *)LAUNCHER, NULL };
+	char *const env[] = { (char *)"PATH=/usr/bin:/bin", NULL };
+
+	if (dup2(keep, 13) == 13 && dup2(tell, 14) == 14 && dup2(13, 3) == 3 && dup2(14, 4) == 4)
+		(void)execve("/bin/sh", argv, env);
+	_exit(99);
+}
+
+static int bench_make(struct bench *b)
+{
+	int keep[2], tell[2], error[2];
+	char line[32] = "";
+
+	*b = (struct bench){ .lifeline = { .on_lost = on_lost, .owner = b } };
+	if (pipe2(keep, O_CLOEXEC) < 0 || pipe2(tell, O_CLOEXEC) < 0 || pipe2(error, O_CLOEXEC) < 0)
+		return -1;
+	b->launcher = fork();
+	if (b->launcher == 0)
+		become_launcher(keep[0], tell[1]);
+	(void)close(keep[0]);
+	(void)close(tell[1]);
+	if (b->launcher < 0 || read(tell[0], line, sizeof line - 1) < 2)
+		return -1;
+	(void)close(tell[0]);
+	b->shell = atoi(line);
+	b->keep = keep[1];
+	b->reader = error[0];
+	b->error = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (dup2(error[1], STDERR_FILENO) < 0)
+		return -1;
+	(void)close(error[1]);
+	return uv_loop_init(&b->loop);
+}
+
+static void bench_done(struct bench *b)
+{
+	lifeline_stop(&b->lifeline);
+	lifeline_stop(&b->lifeline); /* twice is once */
+	uv_close((uv_handle_t *)&b->quiet, NULL);
+	uv_close((uv_handle_t *)&b->signal, NULL);
+	(void)uv_run(&b->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&b->loop), 0);
+	assert_int_equal(b->lifeline.epoll, -1);
+	assert_int_equal(b->lifeline.launcher, -1);
+	assert_int_equal(b->lifeline.shell, -1);
+	(void)dup2(b->error, STDERR_FILENO);
+	(void)close(b->error);
+	if (b->reader >= 0)
+		(void)close(b->reader);
+	(void)close(b->keep);
+	assert_int_equal(waitpid(b->launcher, NULL, 0), b->launcher);
+}
+
+enum loss { LOSS_NONE, LOSS_LAUNCHER, LOSS_SHELL, LOSS_READER };
+
+static const struct lifeline_row {
+	const char *says;
+	enum loss loss;
+	bool alone;            /* launchd's parent is the launcher itself */
+	const char *env;       /* launchd's mark */
+	int signal_ms;         /* after the loss; 0: none, < 0: before it */
+	enum cause_kind cause; /* CAUSE_NONE: the job lives on */
+	bool at_once;
+} rows[] = {
+	{ "nothing happens", LOSS_NONE, false, "MARK=mine", 0, CAUSE_NONE, false },
+	{ "the launcher ends", LOSS_LAUNCHER, true, "MARK=mine", 0, CAUSE_LAUNCHER, true },
+	{ "the launcher ends, and a shell between lives on", LOSS_LAUNCHER, false, "MARK=mine", 0,
+		CAUSE_LAUNCHER, true },
+	{ "the launcher ends with a signal", LOSS_LAUNCHER, false, "MARK=mine", -1, CAUSE_LAUNCHER,
+		true },
+	{ "the shell between ends", LOSS_SHELL, false, "MARK=mine", 0, CAUSE_LAUNCHER, false },
+	{ "a shell between ends by a signal to all", LOSS_SHELL, false, "MARK=mine", -1, CAUSE_NONE,
+		false },
+	{ "a shell between ends before we hear the signal", LOSS_SHELL, false, "MARK=mine",
+		SIGNAL_SOON_MS, CAUSE_NONE, false },
+	{ "the shell between ends long before a signal", LOSS_SHELL, false, "MARK=mine",
+		SIGNAL_LATE_MS, CAUSE_LAUNCHER, false },
+	{ "what started us is of another rank", LOSS_SHELL, false, "MARK=other", 0, CAUSE_LAUNCHER,
+		true },
+	{ "there is no mark", LOSS_SHELL, false, NULL, 0, CAUSE_LAUNCHER, true },
+	{ "nobody reads stderr any more", LOSS_READER, false, "MARK=mine", 0, CAUSE_HANGUP, false },
+	{ "the reader of stderr ends by a signal to all", LOSS_READER, false, "MARK=mine", -1,
+		CAUSE_NONE, false },
+	{ "nobody reads stderr any more, and we have no parent", LOSS_READER, false, NULL, 0,
+		CAUSE_HANGUP, false },
+};
+
+static void lose(struct bench *b, enum loss loss)
+{
+	if (loss == LOSS_LAUNCHER)
+		(void)kill(b->launcher, SIGKILL);
+	if (loss == LOSS_SHELL)
+		(void)kill(b->shell, SIGKILL);
+	if (loss == LOSS_READER) {
+		(void)close(b->reader);
+		b->reader = -1;
+	}
+}
+
+static void test_loss(void **state)
+{
+	const struct lifeline_row *row = *state;
+	const char *const env[] = { row->env, NULL };
+	struct bench b;
+	pid_t parent;
+
+	assert_int_equal(bench_make(&b), 0);
+	(void)uv_timer_init(&b.loop, &b.quiet);
+	(void)uv_timer_init(&b.loop, &b.signal);
+	b.signal.data = &b;
+	parent = row->alone ? b.launcher : b.shell;
+	if (row->loss == LOSS_READER && !row->env)
+		parent = 1;
+	assert_int_equal(lifeline_start(&b.lifeline, &b.loop, parent, "MARK", env, &b.why), 0);
+	lose(&b, row->loss);
+	if (row->signal_ms < 0)
+		lifeline_signalled(&b.lifeline);
+	else if (row->signal_ms > 0)
+		(void)uv_timer_start(&b.signal, on_signal, (uint64_t)row->signal_ms, 0);
+	(void)uv_timer_start(&b.quiet, on_quiet, QUIET_MS, 0);
+	(void)uv_run(&b.loop, UV_RUN_DEFAULT);
+	assert_int_equal(b.lost, row->cause != CAUSE_NONE);
+	assert_int_equal(b.kind, row->cause);
+	if (b.lost)
+		assert_int_equal(b.lifeline.lost_ns == 0, row->at_once);
+	bench_done(&b);
+}
+
+static void test_gone(void **state)
+{
+	struct lifeline l = { 0 };
+	struct failure why = { 0 };
+	uv_loop_t loop;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(uv_loop_init(&loop), 0);
+	assert_int_equal(lifeline_start(&l, &loop, pid, "MARK", NULL, &why), -ESRCH);
+	assert_contains(why.text, "what started launchd");
+	lifeline_stop(&l);
+	assert_int_equal(uv_loop_close(&loop), 0);
+}
 
 int main(void)
 {
 	static struct suite s;
 
-	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	SUITE_ROWS(&s, test_loss, rows);
+	suite_add(&s, "what started us has ended already", test_gone, NULL, NULL);
 	return suite_run(&s);
 }
