@@ -2,6 +2,7 @@
 #include "daemon/workers/lifeline.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -145,9 +146,10 @@ int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char
 	return 0;
 }
 
-void lifeline_signalled(struct lifeline *l)
+void lifeline_signalled(struct lifeline *l, int signal)
 {
-	l->signal_ns = uv_hrtime();
+	if (signal != SIGCONT && signal != SIGWINCH && signal != SIGURG && signal != SIGTSTP)
+		l->signal_ns = uv_hrtime();
 }
 
 static void on_closed(uv_handle_t *h)

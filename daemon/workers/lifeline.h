@@ -37,8 +37,9 @@ struct lifeline {
 int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char *mark,
 	const char *const *env, struct failure *why);
 
-/* A signal has come; also where nothing was started ({ 0 }). */
-void lifeline_signalled(struct lifeline *l);
+/* A signal has come. Those count that end whoever does not catch them. Also where nothing was
+ * started ({ 0 }). */
+void lifeline_signalled(struct lifeline *l, int signal);
 
 /* Stops watching, also where nothing was started ({ 0 }); the loop must run on until the handles
  * are closed. */

@@ -79,7 +79,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 {
 	struct run *r = s->owner;
 
-	lifeline_signalled(&r->lifeline);
+	lifeline_signalled(&r->lifeline, got->signal);
 	switch (r->plan->reactions.of[got->signal].kind) {
 	case REACTION_NONE:
 	case REACTION_IGNORE:

@@ -172,14 +172,15 @@ class Cluster:
         self._started, self._commands = [], []
 
     def popen(self, host, argv, env=None, **options):
-        """Starts a command on host number `host`, in /run/home, with nothing of our environment."""
+        """Starts a command on host number `host`, in /run/home, in a session of its own and with
+        nothing of our environment."""
         pid = (self.home.parent / f"{self.names[host]}.pid").read_text().strip()
         variables = {"PATH": PATH, "HOME": "/root", **(env or {})}
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                    "stderr": subprocess.PIPE, "text": True, **options}
         self._commands.append(subprocess.Popen(
             [*self._enter(), "nsenter", "--target", pid, "--net", "--uts", "--mount", "--",
-             "env", "-i", "-C", HOME, *(f"{k}={v}" for k, v in variables.items()),
+             "setsid", "env", "-i", "-C", HOME, *(f"{k}={v}" for k, v in variables.items()),
              *map(str, argv)], **options))
         return self._commands[-1]
 
@@ -199,9 +200,12 @@ class Cluster:
         return self.finish(self.popen(host, argv, env))
 
     @staticmethod
-    def signal(process, number):
-        """Sends a signal to the command itself, not to the nsenter around it."""
-        os.kill(_child_of(process.pid), number)
+    def pid_of(process):
+        """The command's own pid, not that of the nsenter around it."""
+        return _child_of(process.pid)
+
+    def signal(self, process, number):
+        os.kill(self.pid_of(process), number)
 
     def processes(self, host=None):
         """(pid, command line) of what runs on one host or on all; zombies don't count."""

@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cluster import HOME, Cluster, why_impossible  # noqa: E402
 from harness import BUILD, TESTS, Fifo, Place  # noqa: E402
+from scene import Scene  # noqa: E402
 
 IMPOSSIBLE = why_impossible()
 SANITIZERS = {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS")
@@ -38,15 +39,16 @@ class Hosts(Cluster):
     def launchd(*options):
         return [BUILD / "launchd", "--python", sys.executable, *options]
 
-    def mpirun(self, launchd, *, n=None, options=None, env=None, export=None):
+    def mpirun(self, launchd, *, n=None, options=None, env=None, export=None, before=()):
         """Starts one launchd per host by mpirun on n0.
 
         env: what mpirun finds in its environment, as from a batch system; of it only OMPI_* gets
-        to the other hosts. export: what it is told to hand to all (-x).
+        to the other hosts. export: what it is told to hand to all (-x). before: words before
+        mpirun itself.
         """
         exported = {**SANITIZERS, "DUMP_DIR": f"{HOME}/out", **(export or {})}
         return self.popen(0, [
-            "mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
+            *before, "mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
             "-H", ",".join(f"{name}:2" for name in self.names), "-n", str(n or len(self.names)),
             *(["--map-by", "ppr:1:node"] if options is None else options),
             *(word for name in exported for word in ("-x", name)), *launchd],
@@ -61,6 +63,11 @@ class Hosts(Cluster):
             "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", "/run/rsh",
             "-hosts", ",".join(self.names), "-ppn", "1", "-n", len(self.names), *launchd],
             {**SANITIZERS, "DUMP_DIR": f"{HOME}/out", **(export or {})})
+
+    def in_a_script(self, script, launchd, export=None, **options):
+        """Runs a shell script on n0 in which "$@" is launchd; no mpirun is there."""
+        return self.popen(0, ["sh", "-c", script, "sh", *launchd],
+                          {**SANITIZERS, "DUMP_DIR": f"{HOME}/out", **(export or {})}, **options)
 
     def static(self, host, *options):
         """Starts launchd on one host without mpirun, as a user logged in there would."""
@@ -87,3 +94,17 @@ def make_hosts():
 @pytest.fixture
 def hosts(make_hosts):
     return make_hosts(4)
+
+
+@pytest.fixture
+def scene():
+    """scene(hosts, start, ...) -> Scene"""
+    made = []
+
+    def make(*how, **more):
+        made.append(Scene(*how, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

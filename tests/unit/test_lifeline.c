@@ -46,7 +46,7 @@ static void on_quiet(uv_timer_t *t)
 
 static void on_signal(uv_timer_t *t)
 {
-	lifeline_signalled(&((struct bench *)t->data)->lifeline);
+	lifeline_signalled(&((struct bench *)t->data)->lifeline, SIGTERM);
 }
 
 static void become_launcher(int keep, int tell)
@@ -109,9 +109,9 @@ enum loss { LOSS_NONE, LOSS_LAUNCHER, LOSS_SHELL, LOSS_READER };
 static const struct lifeline_row {
 	const char *says;
 	enum loss loss;
-	bool alone;            /* launchd's parent is the launcher itself */
-	const char *env;       /* launchd's mark */
-	int signal_ms;         /* after the loss; 0: none, < 0: before it */
+	bool alone;      /* launchd's parent is the launcher itself */
+	const char *env; /* launchd's mark */
+	int signal_ms;   /* TERM so long after the loss; 0: none; < 0: this signal before it */
 	enum cause_kind cause; /* CAUSE_NONE: the job lives on */
 	bool at_once;
 } rows[] = {
@@ -119,11 +119,11 @@ static const struct lifeline_row {
 	{ "the launcher ends", LOSS_LAUNCHER, true, "MARK=mine", 0, CAUSE_LAUNCHER, true },
 	{ "the launcher ends, and a shell between lives on", LOSS_LAUNCHER, false, "MARK=mine", 0,
 		CAUSE_LAUNCHER, true },
-	{ "the launcher ends with a signal", LOSS_LAUNCHER, false, "MARK=mine", -1, CAUSE_LAUNCHER,
-		true },
+	{ "the launcher ends with a signal", LOSS_LAUNCHER, false, "MARK=mine", -SIGTERM,
+		CAUSE_LAUNCHER, true },
 	{ "the shell between ends", LOSS_SHELL, false, "MARK=mine", 0, CAUSE_LAUNCHER, false },
-	{ "a shell between ends by a signal to all", LOSS_SHELL, false, "MARK=mine", -1, CAUSE_NONE,
-		false },
+	{ "a shell between ends by a signal to all", LOSS_SHELL, false, "MARK=mine", -SIGTERM,
+		CAUSE_NONE, false },
 	{ "a shell between ends before we hear the signal", LOSS_SHELL, false, "MARK=mine",
 		SIGNAL_SOON_MS, CAUSE_NONE, false },
 	{ "the shell between ends long before a signal", LOSS_SHELL, false, "MARK=mine",
@@ -132,8 +132,10 @@ static const struct lifeline_row {
 		true },
 	{ "there is no mark", LOSS_SHELL, false, NULL, 0, CAUSE_LAUNCHER, true },
 	{ "nobody reads stderr any more", LOSS_READER, false, "MARK=mine", 0, CAUSE_HANGUP, false },
-	{ "the reader of stderr ends by a signal to all", LOSS_READER, false, "MARK=mine", -1,
+	{ "the reader of stderr ends by a signal to all", LOSS_READER, false, "MARK=mine", -SIGTERM,
 		CAUSE_NONE, false },
+	{ "the reader of stderr ends after SIGCONT", LOSS_READER, false, "MARK=mine", -SIGCONT,
+		CAUSE_HANGUP, false },
 	{ "nobody reads stderr any more, and we have no parent", LOSS_READER, false, NULL, 0,
 		CAUSE_HANGUP, false },
 };
@@ -167,7 +169,7 @@ static void test_loss(void **state)
 	assert_int_equal(lifeline_start(&b.lifeline, &b.loop, parent, "MARK", env, &b.why), 0);
 	lose(&b, row->loss);
 	if (row->signal_ms < 0)
-		lifeline_signalled(&b.lifeline);
+		lifeline_signalled(&b.lifeline, -row->signal_ms);
 	else if (row->signal_ms > 0)
 		(void)uv_timer_start(&b.signal, on_signal, (uint64_t)row->signal_ms, 0);
 	(void)uv_timer_start(&b.quiet, on_quiet, QUIET_MS, 0);
