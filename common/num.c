@@ -2,6 +2,7 @@
 #include "common/num.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
@@ -54,4 +55,18 @@ int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
 		return -ERANGE;
 	*ret_ms = n;
 	return 0;
+}
+
+void num_print_seconds(uint64_t ms, char ret[NUM_SECONDS_SIZE])
+{
+	unsigned long long whole = ms / 1000;
+	unsigned rest = (unsigned)(ms % 1000);
+	int decimals = rest == 0 ? 0 : rest % 100 == 0 ? 1 : rest % 10 == 0 ? 2 : 3;
+
+	for (int i = decimals; i < 3; i++)
+		rest /= 10;
+	if (decimals)
+		(void)snprintf(ret, NUM_SECONDS_SIZE, "%llu.%0*u", whole, decimals, rest);
+	else
+		(void)snprintf(ret, NUM_SECONDS_SIZE, "%llu", whole);
 }

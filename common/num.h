@@ -11,4 +11,8 @@ int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 /* Seconds with at most three decimals ("30", "0.5") as milliseconds; errors as num_parse(). */
 int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms);
 
+/* The other way: "30", "0.25". */
+enum { NUM_SECONDS_SIZE = 24 };
+void num_print_seconds(uint64_t ms, char ret[NUM_SECONDS_SIZE]);
+
 #endif

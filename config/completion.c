@@ -8,7 +8,7 @@
 
 static bool is_file(int id)
 {
-	return id == SET_CONFIG || id == SET_PYTHON;
+	return id == SET_CONFIG || id == SET_PYTHON || id == SET_REPORT;
 }
 
 static bool takes_value(int id)

@@ -56,8 +56,9 @@ void help_text(struct text *out)
 	}
 	text_add(out,
 		"\nExit codes: 0 all workers ended with 0; the code of the worker that failed "
-		"first, or 128 + signal;\n2 bad usage; 126, 127 the script can't be executed, "
-		"can't be found; 1 the launcher itself failed.\n");
+		"first, or 128 + signal;\n124 --max-runtime was over; 129 mpirun had gone; 2 bad "
+		"usage; 126, 127 the script can't be executed,\ncan't be found; 1 the launcher "
+		"itself failed.\n");
 }
 
 /* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at a line's begin as a call. */

@@ -1,43 +1,61 @@
 /* reaction.c - see reaction.h */
 #include "config/reaction.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "common/failure.h"
 #include "common/num.h"
 #include "common/signame.h"
 #include "config/settings.h"
 
-/* Signals that say that this process itself has gone wrong, that can't be caught, or that its own
- * work needs: they are left to the kernel, or to the launcher. */
-static bool is_takable(int signal)
-{
-	static const int left_alone[] = { SIGKILL, SIGSTOP, SIGCHLD, SIGSEGV, SIGBUS, SIGFPE,
-		SIGILL, SIGPIPE, SIGTTIN, SIGTTOU };
+static_assert(NSIG <= REACTION_SIGNALS, "a signal without a place in struct reactions");
 
+/* Signals that are left to the kernel, or that the launcher's own work needs, and why. */
+static const struct {
+	int signal;
+	const char *why;
+} left_alone[] = {
+	{ SIGKILL, "no process can catch it" },
+	{ SIGSTOP, "no process can catch it" },
+	{ SIGCHLD, "it only says that a child has ended" },
+	{ SIGSEGV, "it says that the launcher itself has crashed" },
+	{ SIGBUS, "it says that the launcher itself has crashed" },
+	{ SIGFPE, "it says that the launcher itself has crashed" },
+	{ SIGILL, "it says that the launcher itself has crashed" },
+	{ SIGPIPE, "it only says that nobody reads the launcher's output" },
+	{ SIGTTIN, "the terminal stops background jobs with it" },
+	{ SIGTTOU, "the terminal stops background jobs with it" },
+};
+
+/* NULL: it can be taken. */
+static const char *why_not(int signal)
+{
 	for (size_t i = 0; i < sizeof left_alone / sizeof *left_alone; i++)
-		if (signal == left_alone[i])
-			return false;
-	/* the C library keeps the first two real-time signals to itself */
-	return signal < __SIGRTMIN || signal >= SIGRTMIN;
+		if (signal == left_alone[i].signal)
+			return left_alone[i].why;
+	/* the first two real-time signals */
+	return signal >= __SIGRTMIN && signal < SIGRTMIN ? "the C library keeps it to itself" :
+							   NULL;
 }
 
 static void presets(const struct settings *s, struct reactions *ret)
 {
 	static const int ends[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+	uint64_t grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT);
 
 	*ret = (struct reactions){ 0 };
 	for (int n = 1; n <= SIGRTMAX; n++)
-		if (is_takable(n))
-			ret->of[n].kind = REACTION_FORWARD;
+		if (!why_not(n))
+			ret->of[n] =
+				(struct reaction){ REACTION_FORWARD, false, grace_ms, "preset" };
 	ret->of[SIGTSTP].kind = REACTION_SUSPEND;
 	ret->of[SIGCONT].kind = REACTION_RESUME;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		ret->of[ends[i]].kind = REACTION_END;
-	for (int n = 1; n < REACTION_SIGNALS; n++)
-		ret->of[n].grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT);
 }
 
 /* One word up to a comma; *list is moved behind it. */
@@ -62,10 +80,18 @@ static int find_signal(const char *where, const char *name, size_t len, struct f
 			"%s: \"%.*s\" is not a signal; it needs a name like TERM or SIGUSR1, or a "
 			"number",
 			where, (int)len, name);
-	if (!is_takable(signal))
-		return failure_set(why, -EINVAL, "%s: %s can't be handled by a launcher", where,
-			signal_name(signal));
+	if (why_not(signal))
+		return failure_set(why, -EINVAL, "%s: %s can't be handled: %s", where,
+			signal_name(signal), why_not(signal));
 	return signal;
+}
+
+static int refuse_cont(const char *where, struct failure *why)
+{
+	return failure_set(why, -EINVAL,
+		"%s: SIGCONT always wakes the workers, and ends nothing: a shell sends it to wake a "
+		"job, and mpirun ahead of every SIGTERM",
+		where);
 }
 
 /* torchrun's list of signals that end the job. Here the usual four do so in any case: without
@@ -82,10 +108,12 @@ static int add_ending(const struct settings *s, struct reactions *r, struct fail
 
 		if (signal < 0)
 			return signal;
-		if (signal == SIGCONT || signal == SIGTSTP)
-			return failure_set(
-				why, -EINVAL, "%s: %s can't end a job", where, signal_name(signal));
-		r->of[signal].kind = REACTION_END;
+		if (signal == SIGCONT)
+			return refuse_cont(where, why);
+		if (r->of[signal].kind != REACTION_END) {
+			r->of[signal].kind = REACTION_END;
+			r->of[signal].from = where;
+		}
 	}
 	return 0;
 }
@@ -120,12 +148,13 @@ static int put_action(
 {
 	const char *equals = memchr(word, '=', len);
 	size_t name = equals ? (size_t)(equals - word) : len;
-	struct reaction *to;
+	struct reaction *to, now;
 	int signal;
 
 	if (!equals)
-		return failure_set(
-			why, -EINVAL, "%s: \"%.*s\" is not SIGNAL=ACTION", where, (int)len, word);
+		return failure_set(why, -EINVAL,
+			"%s: \"%.*s\" is not SIGNAL=ACTION, as in USR1=ignore", where, (int)len,
+			word);
 	signal = find_signal(where, word, name, why);
 	if (signal < 0)
 		return signal;
@@ -133,17 +162,17 @@ static int put_action(
 	if (to->named)
 		return failure_set(
 			why, -EINVAL, "%s: %s is there twice", where, signal_name(signal));
-	if (parse_action(equals + 1, len - name - 1, to) < 0)
+	now = (struct reaction){ .named = true, .grace_ms = to->grace_ms, .from = where };
+	if (parse_action(equals + 1, len - name - 1, &now) < 0)
 		return failure_set(why, -EINVAL,
 			"%s: \"%.*s\" is not an action; it needs forward, forward:SECONDS, stop, "
 			"stop:SECONDS or ignore",
-			where, (int)(len - name - 1), equals + 1);
-	if (signal == SIGCONT && (to->kind == REACTION_END || to->kind == REACTION_STOP))
-		return failure_set(why, -EINVAL,
-			"%s: SIGCONT can't end a job: mpirun sends it ahead of every SIGTERM, and "
-			"a shell to wake a job",
-			where);
-	to->named = true;
+			where, (int)len, word);
+	if (signal == SIGCONT && now.kind != REACTION_FORWARD)
+		return refuse_cont(where, why);
+	if (signal == SIGCONT)
+		now.kind = REACTION_RESUME;
+	*to = now;
 	return 0;
 }
 
@@ -176,13 +205,37 @@ const char *reaction_word(enum reaction_kind kind)
 	case REACTION_FORWARD:
 		return "forward";
 	case REACTION_SUSPEND:
-		return "stop the workers' processes until SIGCONT";
+		return "stop workers and launchd, until SIGCONT";
 	case REACTION_RESUME:
-		return "wake the workers' processes";
+		return "wake workers that were stopped";
 	case REACTION_END:
 		return "forward, and end the job";
 	case REACTION_STOP:
-		return "SIGTERM, and end the job";
+		return "send SIGTERM, and end the job";
+	}
+	return "";
+}
+
+const char *reaction_action(struct arena *arena, const struct reaction *r)
+{
+	char grace[NUM_SECONDS_SIZE];
+
+	num_print_seconds(r->grace_ms, grace);
+	switch (r->kind) {
+	case REACTION_NONE:
+		break;
+	case REACTION_IGNORE:
+		return "ignore";
+	case REACTION_FORWARD:
+		return "forward";
+	case REACTION_SUSPEND:
+		return "suspend";
+	case REACTION_RESUME:
+		return "resume";
+	case REACTION_END:
+		return arena_printf(arena, "forward:%s", grace);
+	case REACTION_STOP:
+		return arena_printf(arena, "stop:%s", grace);
 	}
 	return "";
 }

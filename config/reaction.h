@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct arena;
 struct failure;
 struct settings;
 
@@ -23,8 +24,10 @@ struct reaction {
 	enum reaction_kind kind;
 	bool named;        /* by --on-signal: counts even where the signal was ignored on entry */
 	uint64_t grace_ms; /* REACTION_END, REACTION_STOP */
+	const char *from;  /* who says so; NULL: REACTION_NONE */
 };
 
+/* By signal; there are 64 of them wherever Linux has the usual numbers. */
 enum { REACTION_SIGNALS = 65 };
 
 struct reactions {
@@ -32,10 +35,14 @@ struct reactions {
 };
 
 /* Puts presets, --signals-to-handle and --on-signal together. -EINVAL with a sentence: an unknown
- * signal or action, a signal that can't be taken, one named twice. */
+ * signal or action, a signal that can't be taken, one named twice, another use of CONT. */
 int reactions_make(const struct settings *s, struct reactions *ret, struct failure *why);
 
-/* "forward", "ignore", "end the job": for --dry-run. "": REACTION_NONE. */
+/* What follows the signal, for people: "forward, and end the job". "": REACTION_NONE. */
 const char *reaction_word(enum reaction_kind kind);
+
+/* The same as --on-signal spells it, "forward:30", "stop:5", "ignore", or for what it has no word
+ * for "suspend", "resume". The arena's or constant. */
+const char *reaction_action(struct arena *arena, const struct reaction *r);
 
 #endif

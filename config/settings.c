@@ -249,6 +249,9 @@ int settings_check(const struct settings *s, struct notes *notes, struct failure
 		return failure_set(why, -EINVAL,
 			"%s and %s exclude each other: a module is started by Python",
 			settings_where(s, SET_NO_PYTHON), settings_where(s, SET_MODULE));
+	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))
+		return failure_set(why, -EINVAL, "%s needs --wrap, the command for those ranks",
+			settings_where(s, SET_WRAP_RANKS));
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
 		return failure_set(why, -EINVAL, "%s and %s exclude each other", quiet->from.where,
 			verbose->from.where);

@@ -70,7 +70,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_STDIN] = { .flag = "stdin", .kind = KIND_CHOICE, .group = GROUP_WORKERS,
 		.metavar = "auto|inherit|null", .choices = "auto|inherit|null", .preset = "auto",
 		.help = "Workers' standard input: the launcher's, or /dev/null. auto: /dev/null under "
-			"mpirun, srun and systemd, else the launcher's." },
+			"mpirun, srun and systemd unless --only-rank is given, else the launcher's." },
 	[SET_VIRTUAL_LOCAL_RANK] = { .flag = "virtual-local-rank", .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .preset = "0",
 		.help = "Every worker sees one GPU, as device 0: LOCAL_RANK=0 and CUDA_VISIBLE_DEVICES "
@@ -88,7 +88,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"and backslashes work as in a shell; nothing else is expanded." },
 	[SET_WRAP_RANKS] = { .flag = "wrap-ranks", .kind = KIND_RANKS, .group = GROUP_WORKERS,
 		.metavar = "R[-R][,R[-R]...]",
-		.help = "The ranks that --wrap is for. Without it: all." },
+		.help = "The ranks that --wrap is for, as in 0,4-7. Without it: all." },
 
 	[SET_ENV] = { .flag = "env", .kind = KIND_ENV, .group = GROUP_ENVIRONMENT,
 		.metavar = "NAME=VALUE",
@@ -120,11 +120,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "SIGNAL=ACTION[,...]",
 		.help = "What to do with a signal: forward (pass it on, the job lives), "
 			"forward:SECONDS (pass it on, the job ends within that time), stop[:SECONDS] "
-			"(SIGTERM to the workers, the job ends) or ignore." },
+			"(SIGTERM to the workers, the job ends) or ignore. SIGNAL is a name (TERM, "
+			"SIGUSR1, RTMIN+1) or a number." },
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
 		.preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-		.help = "Signals that end the job, beside these four, which always do. All others "
+		.help = "Signals that end the job, besides these four, which always do. All others "
 			"that can be are passed on to the workers." },
 	[SET_SIGNAL_SCOPE] = { .flag = "signal-scope", .kind = KIND_CHOICE, .group = GROUP_END,
 		.metavar = "worker|group|tree", .choices = "worker|group|tree", .preset = "worker",
@@ -132,16 +133,17 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"processes below it. SIGTERM to the group ends PyTorch's data loaders before a "
 			"worker has written its checkpoint. SIGKILL goes to all in any case." },
 	[SET_MAX_RUNTIME] = { .flag = "max-runtime", .kind = KIND_SECONDS, .group = GROUP_END,
-		.metavar = "SECONDS", .max = 31536000,
-		.help = "End the job, with exit code 124, when it has run that long." },
+		.metavar = "SECONDS", .preset = "0", .max = 31536000,
+		.help = "End the job, with exit code 124, when it has run that long; 0: no limit." },
 	[SET_UNFINISHED_NOTE] = { .flag = "unfinished-note", .kind = KIND_SECONDS,
 		.group = GROUP_END, .metavar = "SECONDS", .preset = "60", .max = 31536000,
 		.help = "Say which ranks still run that long after the first one ended with 0; 0: "
 			"never." },
 	[SET_REPORT] = { .flag = "report", .kind = KIND_TEXT, .group = GROUP_END,
 		.metavar = "FILE",
-		.help = "Write what became of the job as JSON (schema: launchd(1), REPORT) when it has "
-			"ended. %n becomes the node rank, %h the host's name, %% a percent sign." },
+		.help = "Write what became of the job to a file when it has ended, as JSON: launchd(1) "
+			"describes it under REPORT. In the name %n becomes the node rank, %h the "
+			"host's name, %% a percent sign." },
 
 	[SET_RDZV_BACKEND] = { .flag = "rdzv-backend", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .group = GROUP_RDZV, .metavar = "static|c10d",

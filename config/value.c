@@ -127,6 +127,23 @@ bool ranks_contain(const char *ranks, unsigned rank)
 	return s.found;
 }
 
+static void look_higher(uint64_t first, uint64_t last, void *to)
+{
+	uint64_t *highest = to;
+
+	(void)first;
+	if (last > *highest)
+		*highest = last;
+}
+
+uint64_t ranks_last(const char *ranks)
+{
+	uint64_t highest = 0;
+
+	(void)each_range(ranks, look_higher, &highest);
+	return highest;
+}
+
 int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	int i;

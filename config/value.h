@@ -15,6 +15,9 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 /* Whether a KIND_RANKS text, once checked, has the rank. */
 bool ranks_contain(const char *ranks, unsigned rank);
 
+/* The highest rank of such a text. */
+uint64_t ranks_last(const char *ranks);
+
 /* What would have been right, to end the sentence "X is not ..."; the arena's or constant. */
 const char *value_wanted(struct arena *a, const struct setting_row *row);
 

@@ -12,6 +12,7 @@
 #include "config/help.h"
 #include "config/sources.h"
 #include "daemon/facts/facts.h"
+#include "daemon/facts/outfile.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/process.h"
@@ -130,8 +131,12 @@ static int decide(struct launch *l)
 		return failure_oom(&l->why);
 	for (unsigned i = 0; i < l->topology.identity.nnodes; i++)
 		nproc_of_node[i] = l->topology.nproc;
-	return plan_make(
-		&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes, &l->why);
+	if (plan_make(&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes,
+		    &l->why) < 0)
+		return l->why.code;
+	return l->plan.report_path ? outfile_check(l->plan.report_path,
+					     settings_where(&l->settings, SET_REPORT), &l->why) :
+				     0;
 }
 
 static int dry_run(struct launch *l)

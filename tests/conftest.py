@@ -7,7 +7,6 @@ import ctypes
 import os
 import pathlib
 import shutil
-import signal
 import sys
 import tempfile
 
@@ -15,7 +14,7 @@ import pytest
 
 pytest.register_assert_rewrite('harness')
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'process'))
-from harness import LIMIT, Job, Place, Plan, children_of, is_running, status_of, until  # noqa: E402
+from harness import LIMIT, Job, Place, Plan, children_of, end_children, is_running, until  # noqa: E402
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -28,23 +27,6 @@ def pytest_addoption(parser):
 def open_fds():
     return {entry: os.readlink(f'/proc/self/fd/{entry}') for entry in os.listdir('/proc/self/fd')
             if os.path.lexists(f'/proc/self/fd/{entry}')}
-
-
-def end_children(before):
-    """Kills and reaps the children that were not there before. Returns what was still alive."""
-    alive = {}
-    while True:
-        found = children_of(os.getpid()) - before
-        if not found:
-            return alive
-        for pid in found:
-            if is_running(pid):
-                alive.setdefault(pid, status_of(pid).get('Name', '?'))
-                os.kill(pid, signal.SIGKILL)
-            try:
-                os.waitpid(pid, 0)
-            except ChildProcessError:
-                pass  # subprocess was faster
 
 
 @pytest.fixture

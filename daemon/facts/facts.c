@@ -106,6 +106,8 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	f.under_systemd = by_systemd(env);
 	rc = program_find(s, env, arena, &f.program, why);
 	if (rc == 0)
+		rc = wrapper_find(s, env, arena, &f.wrapper, why);
+	if (rc == 0)
 		rc = cpus_read(env, &f, why);
 	if (rc == 0 && (strcmp(nproc, "gpu") == 0 || strcmp(nproc, "auto") == 0))
 		rc = gpu_count(env, &f.gpus, why);

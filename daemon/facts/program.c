@@ -10,6 +10,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/vec.h"
+#include "common/words.h"
 #include "config/settings.h"
 
 /* 0 if path is a file that can be executed, else negative errno. */
@@ -136,4 +137,32 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 			return rc;
 	}
 	return find_python(s, env, arena, ret, why);
+}
+
+int wrapper_find(const struct settings *s, const char *const *env, struct arena *arena,
+	struct wrapper *ret, struct failure *why)
+{
+	const char *text = settings_text(s, SET_WRAP);
+	const char *where = settings_where(s, SET_WRAP);
+	struct wrapper w = { 0 };
+	const char *fault;
+	int rc;
+
+	*ret = w;
+	if (!text)
+		return 0;
+	if (words_split(text, arena, &w.words, &fault) < 0)
+		return failure_set(
+			why, -EINVAL, "%s: \"%s\" is not a command: %s", where, text, fault);
+	if (w.words.count == 0)
+		return arena_failed(arena) ?
+			failure_oom(why) :
+			failure_set(why, -EINVAL, "%s: there is no command in it", where);
+	rc = search(arena, env, w.words.at[0], &w.path);
+	if (rc < 0) {
+		w.path = NULL;
+		(void)refuse(&w.why, arena_printf(arena, "%s: ", where), w.words.at[0], rc);
+	}
+	*ret = w;
+	return 0;
 }

@@ -2,8 +2,10 @@
 #ifndef LAUNCHD_DAEMON_FACTS_PROGRAM_H
 #define LAUNCHD_DAEMON_FACTS_PROGRAM_H
 
+#include "common/failure.h"
+#include "common/vec.h"
+
 struct arena;
-struct failure;
 struct settings;
 
 struct program {
@@ -11,10 +13,22 @@ struct program {
 	const char *from; /* where that was decided */
 };
 
+/* The command of --wrap. */
+struct wrapper {
+	struct vec words;
+	const char *path;   /* of the first word; NULL: see why */
+	struct failure why; /* why it can't be executed: counts where a worker here needs it */
+};
+
 /* Finds the Python (--python, PYTHON_EXEC, python3, python) and looks whether it can run the
  * script; with --no_python finds the script itself, on PATH where it has no slash.
  * -EINVAL: a command line that can't be meant; -ENOENT, -EACCES: not there, not usable. */
 int program_find(const struct settings *s, const char *const *env, struct arena *arena,
 	struct program *ret, struct failure *why);
+
+/* Splits --wrap into words and looks for the first as for a program; without --wrap, *ret is empty.
+ * -EINVAL: it can't be split, or has no word. */
+int wrapper_find(const struct settings *s, const char *const *env, struct arena *arena,
+	struct wrapper *ret, struct failure *why);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "config/value.h"
 
 /* Length of the name that follows a '$', braces and all, as Python's string.Template has it
  * ([_a-z][_a-z0-9]*, no matter the case); 0: none. */
@@ -56,18 +57,33 @@ static const char *expand(struct arena *a, const char *arg, const char *local_ra
 	return out;
 }
 
+bool plan_is_wrapped(const struct plan *p, unsigned local_rank)
+{
+	return p->wrap.count > 0 &&
+		(!p->wrap_ranks || ranks_contain(p->wrap_ranks, p->first_rank + local_rank));
+}
+
+const char *plan_program(const struct plan *p, unsigned local_rank)
+{
+	return plan_is_wrapped(p, local_rank) ? p->wrapper : p->program;
+}
+
 void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena, struct vec *ret)
 {
 	unsigned shown = p->virtual_local_rank ? 0 : local_rank;
 	const char *number = arena_printf(arena, "%u", local_rank); /* as torchrun: the real one */
+	bool wrapped = plan_is_wrapped(p, local_rank);
 
+	if (wrapped)
+		vec_add_all(arena, ret, p->wrap.at);
 	if (p->python) {
 		vec_add(arena, ret, p->program);
 		vec_add(arena, ret, "-u");
 		if (p->module)
 			vec_add(arena, ret, "-m");
 	}
-	vec_add(arena, ret, p->script);
+	/* a wrapper looks for the program anew: it gets the path that we have found */
+	vec_add(arena, ret, wrapped && !p->python ? p->program : p->script);
 	if (!p->use_env)
 		vec_add(arena, ret, arena_printf(arena, "%s=%u", p->local_rank_arg, shown));
 	for (size_t i = 0; i < p->args->count; i++)

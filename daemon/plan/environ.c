@@ -5,6 +5,7 @@
 
 #include "common/arena.h"
 #include "config/settings.h"
+#include "daemon/facts/devices.h"
 
 struct build {
 	const struct plan *p;
@@ -126,38 +127,19 @@ static void edit_nccl(struct build *b)
 		edit(b, "OMP_NUM_THREADS", b->p->omp_num_threads, "unset, several workers");
 }
 
-/* The n-th entry of "0,2, 5", without blanks; NULL where the list ends before. */
-static const char *nth(struct arena *a, const char *list, unsigned n)
-{
-	size_t len;
-
-	for (; n > 0; n--) {
-		list += strcspn(list, ",");
-		if (!*list++)
-			return NULL;
-	}
-	list += strspn(list, " ");
-	len = strcspn(list, ",");
-	while (len > 0 && list[len - 1] == ' ')
-		len--;
-	return arena_strndup(a, list, len);
-}
-
-/* As torchrun: HIP_VISIBLE_DEVICES, where set, is the list of both (ROCm). */
 static void edit_devices(struct build *b, unsigned local_rank)
 {
 	static const char why[] = "--virtual-local-rank";
-	const char *hip = env_get(b->p->env, "HIP_VISIBLE_DEVICES");
-	const char *list = hip && *hip ? hip : env_get(b->p->env, "CUDA_VISIBLE_DEVICES");
-	const char *device = list ? nth(b->arena, list, local_rank) : NULL;
+	const char *list;
+	const char *variable = devices_variable(b->p->env, &list);
+	const char *device = list ? devices_nth(b->arena, list, local_rank) : NULL;
 
 	if (!b->p->virtual_local_rank)
 		return;
 	if (!device)
 		device = arena_printf(b->arena, "%u", local_rank);
 	edit(b, "CUDA_VISIBLE_DEVICES", device, why);
-	if (hip && *hip)
-		edit(b, "HIP_VISIBLE_DEVICES", device, why);
+	edit(b, variable, device, why);
 }
 
 static void edit_scrubbed(struct build *b, const struct worker_rank *r)

@@ -9,7 +9,9 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "config/settings.h"
+#include "daemon/facts/devices.h"
 #include "daemon/facts/facts.h"
+#include "daemon/plan/decide.h"
 #include "daemon/plan/topology.h"
 
 int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_rank,
@@ -65,6 +67,8 @@ static void decide_threads(
 		user_decides(s, "OMP_NUM_THREADS"))
 		return;
 	p->omp_num_threads = "1";
+	if (p->start_count == 0)
+		return;
 	notes_add(notes, NOTE_INFO,
 		"OMP_NUM_THREADS is not set: 1 for each of the %u workers, as the original launchers "
 		"do; %u CPUs are there, so set it where the workers should use more",
@@ -76,7 +80,9 @@ static void decide_stdio(const struct settings *s, const struct facts *facts,
 {
 	enum { AUTO, INHERIT, NONE };
 	uint64_t choice = settings_number(s, SET_STDIN);
-	bool started_by_another = t->launcher != LAUNCHER_NONE || facts->under_systemd;
+	/* what mpirun hands to one of its processes is not for several workers of one node */
+	bool started_by_another = (t->launcher != LAUNCHER_NONE || facts->under_systemd) &&
+		!settings_given(s, SET_ONLY_RANK);
 
 	for (int fd = 0; fd < 3; fd++)
 		p->stdio[fd] = (struct stdio){ STDIO_INHERIT, NULL };
@@ -87,23 +93,14 @@ static void decide_stdio(const struct settings *s, const struct facts *facts,
 /* The i-th device for worker i, so the launcher's list must be long enough. */
 static int check_devices(const struct plan *p, struct failure *why)
 {
-	const char *name = "HIP_VISIBLE_DEVICES";
-	const char *list = env_get(p->env, name);
-	unsigned count = 1;
+	const char *list;
+	const char *variable = devices_variable(p->env, &list);
 
-	if (!list || !*list) {
-		name = "CUDA_VISIBLE_DEVICES";
-		list = env_get(p->env, name);
-	}
-	if (!p->virtual_local_rank || !list)
+	if (!p->virtual_local_rank || !list || devices_count(list) >= p->nproc)
 		return 0;
-	for (const char *c = list; *c; c++)
-		count += *c == ',';
-	if (p->nproc > count || !*list)
-		return failure_set(why, -EINVAL,
-			"--virtual-local-rank: %u workers, but %s=%s has fewer devices", p->nproc,
-			name, list);
-	return 0;
+	return failure_set(why, -EINVAL,
+		"--virtual-local-rank: %u workers, but %s=%s has fewer devices", p->nproc, variable,
+		list);
 }
 
 int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
@@ -132,7 +129,6 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 		.mpi_env = (enum mpi_env)settings_number(s, SET_MPI_ENV),
 		.env = facts->env,
 		.user_env = s->env,
-		.start_count = t->nproc,
 		.signal_scope = (enum signal_scope)settings_number(s, SET_SIGNAL_SCOPE),
 		.grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT),
 		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
@@ -144,15 +140,20 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
 		return failure_set(why, -EINVAL, "%u nodes with %u workers each are too many",
 			id->nnodes, p.nproc);
-	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0)
+	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
+		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
+		decide_report(s, facts, &p, notes, why) < 0)
 		return why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
 		notes_add(notes, NOTE_WARNING,
 			"%s: all %u workers see the launcher's own MPI identity; only one of them "
 			"could call MPI_Init",
 			settings_where(s, SET_MPI_ENV), p.nproc);
+	decide_mpirun_grace(s, facts, t->launcher, &p, notes);
 	decide_threads(s, facts, &p, notes);
 	decide_stdio(s, facts, t, &p);
+	if (arena_failed(s->arena))
+		return failure_oom(why);
 	*ret = p;
 	return 0;
 }

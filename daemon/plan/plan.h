@@ -59,7 +59,8 @@ struct plan {
 	struct stdio stdio[3];
 
 	unsigned start_first, start_count; /* local ranks to start: all, one, or none of them */
-	struct vec wrap;                   /* words before a worker's own command */
+	struct vec wrap;                   /* words before a worker's own command; none: no wrap */
+	const char *wrapper;               /* path to execute for them */
 	const char *wrap_ranks;            /* the ranks that have them; NULL: all */
 
 	struct reactions reactions;
@@ -67,6 +68,8 @@ struct plan {
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */
 	const char *report_path;                     /* NULL: none */
+	uint64_t mpirun_grace_ms;                    /* between mpirun's own SIGTERM and SIGKILL */
+	const char *mpirun_grace_from; /* who says so; NULL: no mpirun, or it isn't known */
 	/* under mpirun, srun: their end, or a hang-up of stdout or stderr, ends the job, and this
 	 * variable tells processes of this rank from theirs; NULL: under none of them */
 	const char *lifeline_mark;
@@ -98,11 +101,19 @@ int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_ran
 	unsigned *ret_first_rank, unsigned *ret_world_size);
 
 /* Decides. nproc_of_node has an entry for each node. The plan borrows from settings, facts and
- * topology. -EINVAL: the values contradict each other in a way that only shows here. */
+ * topology, and what it must render is the settings' arena's. -EINVAL: the values contradict each
+ * other in a way that only shows here; -ENOENT, -EACCES: the command of --wrap is not there, or
+ * can't be executed. */
 int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
 	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why);
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
+
+/* Whether --wrap's command stands before the worker's own. */
+bool plan_is_wrapped(const struct plan *p, unsigned local_rank);
+
+/* The path to execute for a worker. */
+const char *plan_program(const struct plan *p, unsigned local_rank);
 
 /* The worker's argv. */
 void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena, struct vec *ret);

@@ -1,11 +1,14 @@
 /* explain.c - see explain.h */
 #include "daemon/report/explain.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "common/arena.h"
 #include "common/notes.h"
+#include "common/num.h"
+#include "common/signame.h"
 #include "common/text.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
@@ -27,39 +30,116 @@ struct fact_row {
 	const char *name, *value, *from;
 };
 
-enum { FACT_ROWS = 11 };
+struct fact_table {
+	struct fact_row at[16];
+	size_t count;
+};
 
-static void fact_rows(const struct explained *e, struct arena *a, struct fact_row ret[FACT_ROWS])
+static void add_fact(struct fact_table *t, const char *name, const char *value, const char *from)
 {
-	const struct topology *t = e->topology;
+	assert(t->count < sizeof t->at / sizeof *t->at);
+	t->at[t->count++] = (struct fact_row){ name, value, from };
+}
+
+static const char *number(struct arena *a, unsigned n)
+{
+	return arena_printf(a, "%u", n);
+}
+
+/* "0-7", "3" or "none" */
+static const char *started_ranks(const struct plan *p, struct arena *a)
+{
+	unsigned first = p->first_rank + p->start_first;
+
+	return p->start_count == 0  ? "none" :
+		p->start_count == 1 ? number(a, first) :
+				      arena_printf(a, "%u-%u", first, first + p->start_count - 1);
+}
+
+/* What only some jobs have. */
+static void add_rare_facts(const struct explained *e, struct arena *a, struct fact_table *t)
+{
+	const struct plan *p = e->plan;
+	char grace[NUM_SECONDS_SIZE];
+
+	if (p->wrap.count > 0)
+		add_fact(t, "wrapper", p->wrapper ? p->wrapper : "not found, not needed here",
+			settings_where(e->settings, SET_WRAP));
+	if (p->report_path)
+		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
+	num_print_seconds(p->mpirun_grace_ms, grace);
+	if (p->mpirun_grace_from)
+		add_fact(t, "mpirun_grace", arena_strdup(a, grace), p->mpirun_grace_from);
+}
+
+static void add_facts(const struct explained *e, struct arena *a, struct fact_table *t)
+{
+	const struct topology *top = e->topology;
+	const struct settings *s = e->settings;
 	const struct plan *p = e->plan;
 	const char *all = "nproc_per_node of every node";
-	const char *started_by = t->launcher != LAUNCHER_NONE ? launcher_name(t->launcher) :
-		e->facts->under_systemd                       ? "systemd" :
-								"a user or script";
-	struct attempt attempt = attempt_shown(p, a);
-	const struct fact_row rows[FACT_ROWS] = {
-		{ "nnodes", arena_printf(a, "%u", p->nnodes), t->identity.nnodes_from },
-		{ "node_rank", arena_printf(a, "%u", p->node_rank), t->identity.node_rank_from },
-		{ "nproc_per_node", arena_printf(a, "%u", p->nproc), t->nproc_from },
-		{ "world_size", arena_printf(a, "%u", p->world_size), all },
-		{ "first_rank", arena_printf(a, "%u", p->first_rank), all },
-		{ "master_addr", p->master_addr, t->master.addr_from },
-		{ "master_port", attempt.master_port, t->master.port_from },
-		{ "run_id", p->run_id,
-			settings_where(e->settings,
-				settings_flag(e->settings, SET_STANDALONE) ? SET_STANDALONE :
-									     SET_RDZV_ID) },
-		{ "program", p->program, e->facts->program.from },
-		{ "stdin", p->stdio[0].how == STDIO_FILE ? p->stdio[0].path : "inherited",
-			settings_number(e->settings, SET_STDIN) != 0 ||
-					p->stdio[0].how != STDIO_FILE ?
-				settings_where(e->settings, SET_STDIN) :
-				started_by },
-		{ "started_by", started_by, "environment" },
-	};
+	const char *started_by = top->launcher != LAUNCHER_NONE ? launcher_name(top->launcher) :
+		e->facts->under_systemd                         ? "systemd" :
+								  "a user or script";
+	bool no_input = p->stdio[0].how == STDIO_FILE;
 
-	memcpy(ret, rows, sizeof rows);
+	add_fact(t, "nnodes", number(a, p->nnodes), top->identity.nnodes_from);
+	add_fact(t, "node_rank", number(a, p->node_rank), top->identity.node_rank_from);
+	add_fact(t, "nproc_per_node", number(a, p->nproc), top->nproc_from);
+	add_fact(t, "world_size", number(a, p->world_size), all);
+	add_fact(t, "first_rank", number(a, p->first_rank), all);
+	add_fact(t, "started_ranks", started_ranks(p, a),
+		settings_given(s, SET_ONLY_RANK) ? settings_where(s, SET_ONLY_RANK) :
+						   top->nproc_from);
+	add_fact(t, "master_addr", p->master_addr, top->master.addr_from);
+	add_fact(t, "master_port", attempt_shown(p, a).master_port, top->master.port_from);
+	add_fact(t, "run_id", p->run_id,
+		settings_where(s, settings_flag(s, SET_STANDALONE) ? SET_STANDALONE : SET_RDZV_ID));
+	add_fact(t, "program", p->program, e->facts->program.from);
+	add_fact(t, "stdin", no_input ? p->stdio[0].path : "inherited",
+		settings_number(s, SET_STDIN) != 0 || !no_input ? settings_where(s, SET_STDIN) :
+								  started_by);
+	add_fact(t, "started_by", started_by, "environment");
+	add_rare_facts(e, a, t);
+}
+
+/* The signals worth a line of their own, those that end the job first; the rest are forwarded. */
+static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
+{
+	static const enum reaction_kind order[] = { REACTION_END, REACTION_STOP, REACTION_SUSPEND,
+		REACTION_RESUME, REACTION_IGNORE, REACTION_FORWARD };
+	size_t count = 0;
+
+	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+		for (int n = 1; n < REACTION_SIGNALS; n++) {
+			const struct reaction *r = &p->reactions.of[n];
+
+			if (r->kind == order[i] && (r->kind != REACTION_FORWARD || r->named))
+				ret[count++] = n;
+		}
+	return count;
+}
+
+static void add_signals(const struct explained *e, struct text *out)
+{
+	int shown[REACTION_SIGNALS];
+	size_t count = shown_signals(e->plan, shown);
+
+	text_add(out, "\nSignals\n");
+	for (size_t i = 0; i < count; i++) {
+		const struct reaction *r = &e->plan->reactions.of[shown[i]];
+		bool ends = r->kind == REACTION_END || r->kind == REACTION_STOP;
+		char grace[NUM_SECONDS_SIZE];
+		size_t start = out->len;
+
+		num_print_seconds(r->grace_ms, grace);
+		text_printf(out, "  %-16s %s", signal_name(shown[i]), reaction_word(r->kind));
+		if (ends)
+			text_printf(out, " within %s s", grace);
+		text_printf(out, "%*s  (%s)\n",
+			out->len - start < 62 ? (int)(62 - (out->len - start)) : 0, "", r->from);
+	}
+	text_printf(out, "  %-16s %-43s  (preset)\n", "others", reaction_word(REACTION_FORWARD));
 }
 
 /* Settings worth a line: all that have a value and ask for no act. */
@@ -108,11 +188,22 @@ static void add_edit(const struct env_edit *edit, struct text *out)
 		"", edit->why);
 }
 
+/* The local ranks that are started: from the first up to the end. */
+static unsigned first_local(const struct plan *p)
+{
+	return p->start_first;
+}
+
+static unsigned end_local(const struct plan *p)
+{
+	return p->start_first + p->start_count;
+}
+
 /* Whether an edit is the same for all workers, so that it is shown once. */
 static bool is_common(const struct explained *e, const struct env_edit *edit, size_t index,
 	const struct env_edits *of_worker)
 {
-	for (unsigned i = 0; i < e->plan->nproc; i++) {
+	for (unsigned i = first_local(e->plan); i < end_local(e->plan); i++) {
 		const struct env_edit *other = &of_worker[i].at[index];
 
 		if (index >= of_worker[i].count || strcmp(other->name, edit->name) != 0 ||
@@ -128,11 +219,13 @@ static void add_workers(const struct explained *e, const struct env_edits *edits
 {
 	const struct plan *p = e->plan;
 
+	if (p->start_count == 0)
+		return;
 	text_add(out, "\nEnvironment of every worker\n");
-	for (size_t k = 0; k < edits[0].count; k++)
-		if (is_common(e, &edits[0].at[k], k, edits))
-			add_edit(&edits[0].at[k], out);
-	for (unsigned i = 0; i < p->nproc; i++) {
+	for (size_t k = 0; k < edits[first_local(p)].count; k++)
+		if (is_common(e, &edits[first_local(p)].at[k], k, edits))
+			add_edit(&edits[first_local(p)].at[k], out);
+	for (unsigned i = first_local(p); i < end_local(p); i++) {
 		struct vec argv = { 0 };
 
 		text_printf(out, "\nWorker rank %u, local rank %u\n    command   ",
@@ -160,19 +253,20 @@ static struct env_edits *all_edits(const struct plan *plan, struct arena *arena)
 void explain_text(const struct explained *e, struct arena *arena, struct text *out)
 {
 	const struct env_edits *edits = all_edits(e->plan, arena);
-	struct fact_row rows[FACT_ROWS];
+	struct fact_table facts = { 0 };
 
-	fact_rows(e, arena, rows);
+	add_facts(e, arena, &facts);
 	text_add(out, "Dry run: nothing is started.\n\nJob\n");
-	for (int i = 0; i < FACT_ROWS; i++)
-		text_printf(
-			out, "  %-16s %-24s  (%s)\n", rows[i].name, rows[i].value, rows[i].from);
+	for (size_t i = 0; i < facts.count; i++)
+		text_printf(out, "  %-16s %-24s  (%s)\n", facts.at[i].name, facts.at[i].value,
+			facts.at[i].from);
 	text_add(out, "\nSettings\n");
 	for (int id = 0; id < SETTING_COUNT; id++)
 		if (is_shown(e->settings, id))
 			text_printf(out, "  %-20s %-20s  (%s)\n", setting_rows[id].flag,
 				*e->settings->value[id].text ? e->settings->value[id].text : "\"\"",
 				e->settings->value[id].from.where);
+	add_signals(e, out);
 	if (e->notes->first)
 		text_add(out, "\nNotes\n");
 	add_notes(e, out);
@@ -211,8 +305,8 @@ static void add_json_worker(const struct explained *e, unsigned i, const struct 
 	struct vec argv = { 0 };
 
 	plan_command(e->plan, i, arena, &argv);
-	text_printf(out, "%s\n  {\"rank\":%u,\"local_rank\":%u,\"command\":[", i ? "," : "",
-		plan_rank(e->plan, i).rank, i);
+	text_printf(out, "%s\n  {\"rank\":%u,\"local_rank\":%u,\"command\":[",
+		i > first_local(e->plan) ? "," : "", plan_rank(e->plan, i).rank, i);
 	for (size_t k = 0; k < argv.count; k++) {
 		text_add(out, k ? "," : "");
 		text_add_json(out, argv.at[k]);
@@ -232,6 +326,21 @@ static void add_json_worker(const struct explained *e, unsigned i, const struct 
 	text_add(out, "]}");
 }
 
+static void add_json_signals(const struct explained *e, struct arena *arena, struct text *out)
+{
+	int shown[REACTION_SIGNALS];
+	size_t count = shown_signals(e->plan, shown);
+	bool first = true;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct reaction *r = &e->plan->reactions.of[shown[i]];
+
+		add_json_value(
+			out, signal_name(shown[i]), reaction_action(arena, r), r->from, &first);
+	}
+	add_json_value(out, "others", "forward", "preset", &first);
+}
+
 static void add_json_notes(const struct explained *e, struct text *out)
 {
 	static const char *const words[] = { "verbose", "note", "warning" };
@@ -249,27 +358,29 @@ static void add_json_notes(const struct explained *e, struct text *out)
 void explain_json(const struct explained *e, struct arena *arena, struct text *out)
 {
 	const struct env_edits *edits = all_edits(e->plan, arena);
-	struct fact_row rows[FACT_ROWS];
+	struct fact_table facts = { 0 };
 	bool first = true;
 
 	if (!edits) {
 		out->failed = true;
 		return;
 	}
-	fact_rows(e, arena, rows);
+	add_facts(e, arena, &facts);
 	text_add(out, "{\"schema\":1,\n \"job\":{");
-	for (int i = 0; i < FACT_ROWS; i++)
-		add_json_value(out, rows[i].name, rows[i].value, rows[i].from, &first);
+	for (size_t i = 0; i < facts.count; i++)
+		add_json_value(out, facts.at[i].name, facts.at[i].value, facts.at[i].from, &first);
 	text_add(out, "},\n \"settings\":{");
 	first = true;
 	for (int id = 0; id < SETTING_COUNT; id++)
 		if (is_shown(e->settings, id))
 			add_json_value(out, setting_rows[id].flag, e->settings->value[id].text,
 				e->settings->value[id].from.where, &first);
+	text_add(out, "},\n \"signals\":{");
+	add_json_signals(e, arena, out);
 	text_add(out, "},\n \"notes\":[");
 	add_json_notes(e, out);
 	text_add(out, "],\n \"workers\":[");
-	for (unsigned i = 0; i < e->plan->nproc; i++)
+	for (unsigned i = first_local(e->plan); i < end_local(e->plan); i++)
 		add_json_worker(e, i, &edits[i], arena, out);
 	text_add(out, "]}\n");
 }

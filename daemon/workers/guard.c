@@ -49,7 +49,7 @@ int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why)
 
 void guard_drop_leaf(struct guard *g)
 {
-	enum { PATIENCE_MS = 1000 }; /* for what SIGKILL has not ended yet */
+	enum { PATIENCE_MS = 5000 }; /* for what SIGKILL has not ended yet */
 
 	if (cgroup_leaf_leave(&g->leaf) == 0)
 		(void)cgroup_leaf_kill(&g->leaf);
@@ -111,8 +111,18 @@ static bool supervisor_ended(struct guard *g, int *ret_status)
 	return ended;
 }
 
+/* Stops this process, which is how a shell sees that the job has stopped. Unless a CONT is here
+ * already: a stop discards it, and nobody would send another. */
+static void stop_self(void)
+{
+	sigset_t waiting;
+
+	if (sigpending(&waiting) == 0 && sigismember(&waiting, SIGCONT) != 1)
+		(void)kill(getpid(), SIGSTOP);
+}
+
 /* Hands a signal on. A supervisor that has closed the pipe is at its last words: it takes signals
- * as they come. One that is stopped must wake to end the job. */
+ * as they come. One that is stopped, the pipe may be full, must wake to end the job. */
 static void relay(struct guard *g, const siginfo_t *si)
 {
 	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;
@@ -120,14 +130,15 @@ static void relay(struct guard *g, const siginfo_t *si)
 	bool ends = kind == REACTION_END || kind == REACTION_STOP;
 	ssize_t n = write(g->relay, &r, sizeof r);
 
-	if (n < 0 && errno == EPIPE && ends) {
-		g->cut = si->si_signo;
+	if (n < 0 && ends) {
+		if (errno == EPIPE)
+			g->cut = si->si_signo;
 		(void)kill(g->supervisor, si->si_signo);
 	}
 	if (ends || kind == REACTION_RESUME)
 		(void)kill(g->supervisor, SIGCONT);
 	if (kind == REACTION_SUSPEND)
-		(void)kill(g->guard, SIGSTOP); /* the shell sees that the job has stopped */
+		stop_self();
 }
 
 /* The supervisor was killed: its workers have SIGKILL from the kernel, and all that was below it

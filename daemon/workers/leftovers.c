@@ -10,7 +10,17 @@
 #include "daemon/workers/procfs.h"
 #include "daemon/workers/tree.h"
 
-enum { AGAIN_MS = 20 }; /* after a SIGKILL: what it has orphaned must be found */
+enum {
+	AGAIN_MS = 20,       /* after a SIGKILL: what it has orphaned must be found */
+	CHILDREN_MAX = 4096, /* that one look sees; memory may be out */
+};
+
+/* All children first, then what is done about them: what a signal orphans would turn up at the end
+ * of a list that is still read, and count twice. */
+struct children {
+	pid_t at[CHILDREN_MAX];
+	size_t count;
+};
 
 struct look {
 	struct leftovers *l;
@@ -35,14 +45,17 @@ static struct worker *by_error_file(const struct leftovers *l, pid_t pid)
 	return NULL;
 }
 
+/* The environment first: the number of a worker that has ended long ago may be that of a new
+ * session by now. */
 static struct worker *owner_of(const struct leftovers *l, pid_t orphan)
 {
+	struct worker *owner = by_error_file(l, orphan);
 	pid_t session = getsid(orphan);
 
-	for (unsigned i = 0; i < l->count; i++)
+	for (unsigned i = 0; i < l->count && !owner; i++)
 		if (session > 0 && l->workers[i].outcome.pid == session)
-			return &l->workers[i];
-	return by_error_file(l, orphan);
+			owner = &l->workers[i];
+	return owner;
 }
 
 static bool is_worker(const struct leftovers *l, pid_t pid)
@@ -79,9 +92,16 @@ static void deal_with(struct look *look, struct leftover *left, pid_t orphan)
 	again_in(look, (left->deadline_ns - look->now_ns) / 1000000 + 1);
 }
 
-static void see_child(pid_t child, void *to)
+static void note_child(pid_t child, void *to)
 {
-	struct look *look = to;
+	struct children *c = to;
+
+	if (c->count < CHILDREN_MAX)
+		c->at[c->count++] = child;
+}
+
+static void see_child(struct look *look, pid_t child)
+{
 	struct worker *owner;
 
 	if (is_worker(look->l, child))
@@ -97,13 +117,20 @@ static void settle(struct leftover *left, uint64_t now_ns)
 {
 	left->told |= left->deadline_ns > 0;
 	left->killed |= left->told && now_ns >= left->deadline_ns;
+	if (left->count < left->forced) /* some were born in the grace */
+		left->count = left->forced;
 }
 
 uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 {
+	static struct children children; /* one thread */
 	struct look look = { .l = l, .all_ended = all_ended, .now_ns = uv_hrtime() };
 
-	(void)process_children(getpid(), see_child, &look); /* no /proc: the last sweep remains */
+	children.count = 0;
+	/* no /proc: the last sweep remains */
+	(void)process_children(getpid(), note_child, &children);
+	for (size_t i = 0; i < children.count; i++)
+		see_child(&look, children.at[i]);
 	for (unsigned i = 0; i < l->count; i++)
 		settle(&l->workers[i].left, look.now_ns);
 	settle(&l->nobodys, look.now_ns);

@@ -129,6 +129,8 @@ static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
 	pool_goto(p, POOL_STOPPING);
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_stop(&p->workers[i], signal, p->plan->signal_scope);
+	if (p->suspended)
+		pool_resume(p);
 	set_grace(p, grace_ms);
 }
 
@@ -318,6 +320,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	struct failure *why)
 {
 	struct starter starter;
+	bool died = false;
 	int rc = open_handles(p, why);
 
 	if (rc < 0)
@@ -331,7 +334,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 			blame(p, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = uv_hrtime() });
 		}
 		/* of those before: their time, and no more starts after a failure */
-		(void)note_deaths(p);
+		died |= note_deaths(p);
 	}
 	starter_done(&starter);
 	if (p->alive == 0)
@@ -340,6 +343,8 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 		stop_for_failure(p);
 	else
 		pool_goto(p, POOL_RUNNING);
+	if (died && p->alive > 0)
+		look_within(p, LOOK_SOON_MS);
 	return 0;
 }
 
@@ -349,7 +354,7 @@ void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 	if (p->state == POOL_RUNNING) {
 		blame(p, cause);
 		stop_all(p, signal, grace_ms);
-	} else if (p->state == POOL_STOPPING) {
+	} else if (p->state == POOL_STOPPING && cause->kind == CAUSE_SIGNAL) {
 		for (unsigned i = 0; i < p->plan->start_count; i++)
 			worker_stop(&p->workers[i], signal, p->plan->signal_scope);
 		set_grace(p, grace_ms);
@@ -387,6 +392,7 @@ void pool_suspend(struct pool *p)
 {
 	if (p->state != POOL_RUNNING)
 		return;
+	p->suspended = true;
 	/* TSTP means nothing to a process whose session has no terminal */
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_signal(&p->workers[i], SIGSTOP, SCOPE_GROUP);
@@ -394,6 +400,7 @@ void pool_suspend(struct pool *p)
 
 void pool_resume(struct pool *p)
 {
+	p->suspended = false;
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_signal(&p->workers[i], SIGCONT, SCOPE_GROUP);
 }

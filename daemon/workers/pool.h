@@ -38,6 +38,7 @@ struct pool {
 	struct cgroup_leaf *leaf; /* NULL: none */
 	struct oom_watch *oom;    /* NULL: none */
 	struct leftovers left;
+	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;
 	unsigned handles; /* of the three above, not closed yet */
 
@@ -62,7 +63,8 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	struct failure *why);
 
 /* Ends the job: the signal goes to every worker, and SIGKILL follows when the grace is over. While
- * it ends already: the signal goes out again, and the shorter grace counts. */
+ * it ends already: a signal that launchd has got goes out again, and the shorter grace counts; any
+ * other cause has nothing to add. */
 void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms);
 
 /* Cuts what is left of the grace to a quarter of the whole, 5 s at most. */

@@ -162,7 +162,8 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 	struct run *r = p->owner;
 
 	if (r->in->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
-		ending_is_success(&w->outcome.end) && p->state == POOL_RUNNING &&
+		ending_is_success(&w->outcome.end) &&
+		(p->state == POOL_STARTING || p->state == POOL_RUNNING) &&
 		!uv_is_active((uv_handle_t *)&r->unfinished))
 		(void)uv_timer_start(&r->unfinished, on_unfinished, r->plan->unfinished_note_ms, 0);
 }

@@ -37,9 +37,9 @@ int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct fail
 	struct arena_mark mark = arena_mark(&s->scratch);
 	unsigned local_rank = w->outcome.local_rank;
 	struct vec argv = { 0 }, env = { 0 };
-	struct spawn how = {
-		.program = s->plan->program, .stdio = s->plan->stdio, .heritage = s->heritage
-	};
+	struct spawn how = { .program = plan_program(s->plan, local_rank),
+		.stdio = s->plan->stdio,
+		.heritage = s->heritage };
 	int rc;
 
 	plan_command(s->plan, local_rank, &s->scratch, &argv);

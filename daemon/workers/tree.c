@@ -97,13 +97,15 @@ static void find_one(pid_t child, void *to)
 }
 
 /* Opened first, asked then: whoever has the number when its ancestors are asked is the one that
- * was opened, or that one has ended and the signal reaches nobody. */
+ * was opened, or that one has ended and the signal reaches nobody. A zombie takes a signal, too,
+ * but does not count. */
 static bool signal_one(pid_t pid, int signal)
 {
 	autoclose fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+	struct process p;
 
-	return fd >= 0 && tree_has(pid) &&
-		syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0u) == 0;
+	return fd >= 0 && tree_has(pid) && process_read(pid, &p) == 0 &&
+		syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0u) == 0 && p.state != 'Z';
 }
 
 unsigned tree_signal(pid_t root, int signal)

@@ -31,7 +31,8 @@ void tree_forget(struct spared *s, pid_t child);
 /* Whether a pid is below this process at this moment. */
 bool tree_has(pid_t pid);
 
-/* Sends a signal to a child, or one further down, and to all below it. Returns how many got it. */
+/* Sends a signal to a child, or one further down, and to all below it. Returns how many that live
+ * got it. */
 unsigned tree_signal(pid_t root, int signal);
 
 /* Sends SIGKILL to a child of this process, and to its process group, which holds descendants of

@@ -2,9 +2,12 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "config/value.h"
 
 void fuzz_promise(const char *broken, const char *file, int line)
 {
@@ -82,6 +85,9 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		PROMISE(*v->text);
 		break;
 	case KIND_RANKS:
+		PROMISE(ranks_last(v->text) <= INT_MAX);
+		PROMISE(ranks_contain(v->text, (unsigned)ranks_last(v->text)));
+		break;
 	case KIND_TEXT_OR_NONE:
 	case KIND_CONF:
 		break;

@@ -1,11 +1,14 @@
 /* fuzz_env.c - environments, from the settings in them to the workers' own. */
 #include "tests/fuzz/fuzz.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/text.h"
+#include "common/words.h"
 #include "config/sources.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
@@ -95,7 +98,9 @@ static void check_worker(
 	}
 	check_untouched(p, &edits, a, s);
 	plan_command(p, i, a, &argv);
-	PROMISE(argv.count >= p->args->count + 1);
+	PROMISE(argv.count >= p->args->count + 1 + (plan_is_wrapped(p, i) ? p->wrap.count : 0));
+	if (p->start_count > 0 && i >= p->start_first && i < p->start_first + p->start_count)
+		PROMISE(plan_program(p, i) != NULL);
 }
 
 static void check_explained(const struct explained *e, struct arena *a)
@@ -111,6 +116,15 @@ static void check_explained(const struct explained *e, struct arena *a)
 	text_done(&first);
 	text_done(&second);
 	text_done(&text);
+}
+
+/* No signal that is taken is without a source, and CONT never ends anything. */
+static void check_reactions(const struct reactions *all)
+{
+	for (int n = 0; n < REACTION_SIGNALS; n++)
+		PROMISE((all->of[n].kind == REACTION_NONE) == (all->of[n].from == NULL));
+	PROMISE(all->of[SIGCONT].kind == REACTION_RESUME);
+	PROMISE(all->of[SIGKILL].kind == REACTION_NONE);
 }
 
 /* Numbers of the other nodes' workers, which need not equal ours. */
@@ -141,8 +155,11 @@ static void decide(struct reading *r, const struct facts *facts)
 	if (r->rc < 0)
 		return;
 	PROMISE(p.world_size == sum && p.first_rank + p.nproc <= p.world_size);
+	PROMISE(p.start_count == p.nproc || p.start_count <= 1);
+	PROMISE(p.start_first + p.start_count <= p.nproc);
 	check_worker(&p, 0, &r->arena, &r->s);
 	check_worker(&p, p.nproc - 1, &r->arena, &r->s);
+	check_reactions(&p.reactions);
 	if (p.nproc <= EXPLAINED_MAX) {
 		const struct explained e = { &r->s, facts, &t, &p, &r->notes };
 
@@ -151,10 +168,27 @@ static void decide(struct reading *r, const struct facts *facts)
 	PROMISE(!arena_failed(&r->arena));
 }
 
+/* As facts/program.c has it; what is on this machine must not matter. */
+static void find_wrapper(struct reading *r, struct wrapper *ret)
+{
+	const char *text = settings_text(&r->s, SET_WRAP);
+	const char *fault;
+
+	if (!text)
+		return;
+	r->rc = words_split(text, &r->arena, &ret->words, &fault);
+	if (r->rc < 0 || ret->words.count == 0)
+		r->rc = failure_set(&r->why, -EINVAL, "no command");
+	else if (*ret->words.at[0])
+		ret->path = "/usr/bin/wrapper";
+	else
+		(void)failure_set(&ret->why, -EINVAL, "not there");
+}
+
 static void read_words(struct reading *r, const struct words *w)
 {
 	const char *const *env = (const char *const *)(void *)w->at;
-	const struct facts facts = { .env = env,
+	struct facts facts = { .env = env,
 		.hostname = "node7",
 		.cpus = 3,
 		.gpus = 2,
@@ -168,6 +202,8 @@ static void read_words(struct reading *r, const struct words *w)
 	if (r->rc == 0)
 		r->rc = settings_check(&r->s, &r->notes, &r->why);
 	reading_check(r);
+	if (r->rc == 0)
+		find_wrapper(r, &facts.wrapper);
 	if (r->rc == 0)
 		decide(r, &facts);
 }

@@ -65,6 +65,23 @@ def is_running(pid):
     return status_of(pid).get('State', 'Z')[0] not in 'ZX'
 
 
+def end_children(before):
+    """Kills and reaps the children that were not there before. Returns what was still alive."""
+    alive = {}
+    while True:
+        found = children_of(os.getpid()) - before
+        if not found:
+            return alive
+        for pid in found:
+            if is_running(pid):
+                alive.setdefault(pid, status_of(pid).get('Name', '?'))
+                os.kill(pid, signal.SIGKILL)
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                pass  # subprocess was faster
+
+
 class Fifo:
     """A FIFO that the test holds open at both ends, so that no worker waits in open()."""
 
@@ -116,8 +133,7 @@ class Job:
 
     def __init__(self, place, argv, env, *, name='launchd', cwd=None, stdin=subprocess.DEVNULL,
                  wrap=(), before=None, pass_fds=(), out=None, err=None,
-                 core=False):
-        program = BUILD / 'launchd'
+                 core=False, program=BUILD / 'launchd'):
         assert program.exists(), f'{program} is not there: build first, or set LAUNCHD_BUILD_DIR'
         if name != 'launchd':
             named = place.path / name

@@ -11,6 +11,9 @@ BOTH_SPELLINGS = [
     ('use_env', None), ('rdzv_id', 'x'), ('rdzv_backend', 'c10d'), ('rdzv_endpoint', 'h:1'),
     ('rdzv_conf', 'timeout=1'), ('shutdown_timeout', '1.5'), ('local_addr', '127.0.0.1'),
     ('mpi_env', 'keep'), ('nccl_socket_ifname', 'eth0'), ('expand_args', None),
+    ('only_rank', '0'), ('signals_to_handle', 'SIGUSR1'), ('on_signal', 'USR1=ignore'),
+    ('signal_scope', 'tree'), ('leftover_grace', '2.5'), ('max_runtime', '60'),
+    ('unfinished_note', '0'), ('report', 'r.json'), ('wrap', 'env A=1'),
 ]
 
 

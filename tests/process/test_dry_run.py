@@ -27,6 +27,12 @@ CASES = {
                    {'SLURM_STEP_ID': '0', 'SLURM_PROCID': '1', 'SLURM_STEP_NUM_TASKS': '2',
                     'SLURM_STEP_NUM_NODES': '2', 'SLURM_STEP_NODELIST': 'gpu[03-04]',
                     'SLURM_JOB_ID': '7'}),
+    'debugger': (['--nproc_per_node=4', '--only-rank=6', '--wrap', "gdb -ex 'set pagination off' "
+                  '--args', '--wrap-ranks=0,4-7', '--on-signal=INT=forward,USR1=stop:5,HUP=ignore',
+                  '--signals-to-handle=SIGTERM,SIGALRM', '--shutdown-timeout=60',
+                  '--report=report.%n.json', 'train.py'],
+                 {**MPI, 'MASTER_ADDR': 'head', 'OMPI_MCA_odls_base_sigkill_timeout': '10',
+                  'OMP_NUM_THREADS': '4'}),
     'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
                   '--rank=$local_rank'], {}),
 }
@@ -38,6 +44,7 @@ def desk(place):
     traced = '#!/bin/sh\necho started > "$HOME/started"\n'
     place.write('bin/python3', traced, 0o755)
     place.write('program', traced, 0o755)
+    place.write('bin/gdb', traced, 0o755)
     place.write('train.py', 'open("started", "w")\n')
     place.write('job.ini', '[launchd]\nrole = by-file\nlocal_rank_arg = --local-rank\n'
                 '[env]\nA = 1\nB = 1\n')
@@ -89,6 +96,16 @@ def test_other_formats_are_refused(refused, desk):
 def test_errors_are_those_of_a_real_run(refused, desk):
     refused(['--dry-run', '--node_rank', '2', '--nnodes', '2', 'train.py'], '--node_rank', '2')
     refused(['--dry-run', 'absent.py'], 'absent.py', rc=127)
+
+
+def test_a_node_without_the_only_rank_shows_no_worker(launch, dry, desk):
+    env = {**MPI, 'MASTER_ADDR': 'head'}
+    plan = dry(['--only-rank=0'], env)
+    assert plan.workers == [] and plan.value('started_ranks') == 'none'
+    assert plan.said() == ['--only-rank: rank 0 is on node 0: this is node 1, nothing is started '
+                           'here']
+    text = launch(['--dry-run', '--only-rank=0', 'train.py'], env)
+    assert text.rc == 0 and 'Environment of every worker' not in text.out
 
 
 def test_the_environment_shown_is_the_one_workers_get(launch, dry, place):

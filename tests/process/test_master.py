@@ -9,8 +9,12 @@ from harness import native
 NODES = ['--nnodes=2', '--node_rank=1']
 
 
+# an mpirun that gives launchd all of its grace, about which nothing is said then
+PATIENT = {'OMPI_MCA_odls_base_sigkill_timeout': '31'}
+
+
 def ompi(rank, size, local_size=None, **more):
-    env = {'OMPI_COMM_WORLD_RANK': str(rank), 'OMPI_COMM_WORLD_SIZE': str(size), **more}
+    env = {'OMPI_COMM_WORLD_RANK': str(rank), 'OMPI_COMM_WORLD_SIZE': str(size), **PATIENT, **more}
     if local_size is not None:
         env['OMPI_COMM_WORLD_LOCAL_SIZE'] = str(local_size)
     return env
@@ -224,3 +228,20 @@ def test_a_given_port_is_not_touched(start, place):
         assert place.dumps()[0]['env']['MASTER_PORT'] == str(port)
     go.go()
     assert job.end().rc == 0
+
+
+@pytest.mark.parametrize('options, env, level', [
+    ([], {}, 'note'), (['--shutdown-timeout=5'], {}, 'warning'),
+    (['--on-signal=TERM=forward:600'], {}, 'warning'),
+    (['--shutdown-timeout=1'], {}, None), (['--shutdown-timeout=5'], PATIENT, None),
+    (['--shutdown-timeout=5', '--standalone'], {}, 'warning'),
+])
+def test_a_grace_that_mpirun_cuts_is_said(launch, options, env, level):
+    result = launch([*options, *native('dump')],
+                    {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1', **env})
+    lines = result.err.splitlines()
+    assert result.rc == 0 and len(lines) == (level is not None)
+    if level:
+        assert lines[0].startswith(f'launchd: {level}: --')
+        assert 'SIGKILL comes 1 s after' in lines[0]
+        assert 'mpirun --mca odls_base_sigkill_timeout' in lines[0]

@@ -133,7 +133,8 @@ def test_every_setting_has_its_key(dry, launch, place):
     assert set(keys) == flags - {'config', 'dry-run', 'print-completion', 'version', 'help', 'env'}
     given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
              'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',
-             'nccl_socket_ifname': 'lo'}
+             'nccl_socket_ifname': 'lo', 'only-rank': '0', 'wrap': '/bin/true', 'wrap-ranks': '0',
+             'on-signal': 'USR1=ignore', 'report': 'report.json'}
     lines = [f'{key} = {keys[key] or given.get(key, "")}' for key in keys]
     place.write('job.ini', '\n'.join(['[launchd]', *lines, '[env]', 'NAME = value']))
     plan = dry(['--config=job.ini'])

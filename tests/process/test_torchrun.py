@@ -55,7 +55,7 @@ LATER = [
     ('max-restarts', '3'), ('log-dir', 'logs'), ('redirects', '3'), ('tee', '0:1'),
     ('log-line-prefix-template', '[${rank}]'), ('local-ranks-filter', '0'),
     ('duplicate-stdout-filters', 'loss'), ('duplicate-stderr-filters', 'x'),
-    ('signals-to-handle', 'SIGTERM'), ('numa-binding', 'node'),
+    ('numa-binding', 'node'),
 ]
 
 
@@ -92,6 +92,15 @@ def test_what_means_nothing_here_warns_in_one_line(launch, flag, value, instead)
 ])
 def test_what_would_lose_something_is_refused_with_the_way_out(refused, argv, way_out):
     refused([*argv, *native('dump')], argv[0].partition('=')[0], way_out)
+
+
+def test_signals_to_handle_adds_to_those_that_end_the_job(dry):
+    plan = dry(['--signals-to-handle=SIGUSR1'], {'PET_SIGNALS_TO_HANDLE': 'SIGUSR2'})
+    assert plan.json['signals']['SIGUSR1'] == \
+        {'value': 'forward:30', 'source': '--signals-to-handle'}
+    assert plan.json['signals']['SIGTERM'] == {'value': 'forward:30', 'source': 'preset'}
+    assert 'SIGUSR2' not in plan.json['signals']
+    assert plan.warnings() == []
 
 
 def test_standalone(launch, place):
@@ -146,6 +155,9 @@ def test_virtual_local_rank(launch, place, refused):
     (['--rdzv-backend', 'c'], {'c10d'}),
     (['--rdzv_backend', 'c'], {'c10d'}),
     (['--nproc-per-node', ''], {'auto', 'cpu', 'gpu'}),
+    (['--signal-scope', ''], {'worker', 'group', 'tree'}),
+    (['--wrap'], {'--wrap', '--wrap-ranks'}),
+    (['--wrap', 'gdb --args', '--only'], {'--only-rank'}),
     (['--nproc_per_node', '2', '--no_p'], {'--no_python'}),
     (['train.py', '--nproc'], set()),
 ])

@@ -245,7 +245,8 @@ def test_mpiruns_binding_is_undone_and_said(launch, place):
         pytest.skip('one CPU: nothing to bind to')
     wrap = ['taskset', '-c', str(min(os.sched_getaffinity(0)))]
     env = {'OMPI_MCA_orte_bound_at_launch': '1', 'OMPI_COMM_WORLD_RANK': '0',
-           'OMPI_COMM_WORLD_SIZE': '1', 'OMP_NUM_THREADS': '1'}
+           'OMPI_COMM_WORLD_SIZE': '1', 'OMP_NUM_THREADS': '1',
+           'OMPI_MCA_odls_base_sigkill_timeout': '31'}
     result = launch(native('dump', '--nproc_per_node=2'), env, wrap=wrap)
     assert [dump['cpus'] for dump in place.dumps().values()] == [everything] * 2
     assert len(result.err.splitlines()) == 1
@@ -256,7 +257,8 @@ def test_mpiruns_binding_is_undone_and_said(launch, place):
 
 @pytest.mark.parametrize('env', [
     {}, {'OMPI_MCA_orte_bound_at_launch': '0'},
-    {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1'}])
+    {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1',
+     'OMPI_MCA_odls_base_sigkill_timeout': '31'}])
 def test_a_binding_of_the_users_stays(launch, place, env):
     wrap = ['taskset', '-c', str(min(os.sched_getaffinity(0)))]
     result = launch(native('dump'), env, wrap=wrap)

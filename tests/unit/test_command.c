@@ -47,6 +47,63 @@ static void test_command(void **state)
 		joined = arena_printf(&a, "%s%s ", joined, argv.at[i]);
 	assert_string_equal(joined, row->argv);
 	assert_null(argv.at[argv.count]);
+	assert_string_equal(plan_program(&p, 3), "/py");
+	arena_done(&a);
+}
+
+/* --wrap's words before the commands of its ranks; ranks 8 to 15 are on this node. */
+static const struct wrap_row {
+	const char *says;
+	bool python, module;
+	const char *ranks; /* NULL: all */
+	unsigned local_rank;
+	const char *program, *argv; /* words with a blank behind each */
+} wraps[] = {
+	{ "before Python", true, false, NULL, 3, "/bin/nsys",
+		"nsys profile /py -u s.py --local_rank=3 a " },
+	{ "before a module", true, true, NULL, 3, "/bin/nsys",
+		"nsys profile /py -u -m s.py --local_rank=3 a " },
+	{ "before a program, by the path that was found", false, false, NULL, 3, "/bin/nsys",
+		"nsys profile /py --local_rank=3 a " },
+	{ "for its ranks", true, false, "0,11", 3, "/bin/nsys",
+		"nsys profile /py -u s.py --local_rank=3 a " },
+	{ "for no other rank", true, false, "0,3,12-99", 3, "/py",
+		"/py -u s.py --local_rank=3 a " },
+	{ "no other program by its name", false, false, "8", 3, "/py", "s.py --local_rank=3 a " },
+	{ "ranks are those of the job", true, false, "8", 0, "/bin/nsys",
+		"nsys profile /py -u s.py --local_rank=0 a " },
+};
+
+static void test_wrap(void **state)
+{
+	const struct wrap_row *row = *state;
+	const char *args_at[] = { "a", NULL };
+	const char *words_at[] = { "nsys", "profile", NULL };
+	const struct vec args = { args_at, 1, 2 };
+	const struct plan p = { .nproc = 8,
+		.nnodes = 2,
+		.node_rank = 1,
+		.first_rank = 8,
+		.world_size = 16,
+		.program = "/py",
+		.script = "s.py",
+		.args = &args,
+		.python = row->python,
+		.module = row->module,
+		.local_rank_arg = "--local_rank",
+		.wrap = { words_at, 2, 3 },
+		.wrapper = "/bin/nsys",
+		.wrap_ranks = row->ranks };
+	struct arena a = { 0 };
+	struct vec argv = { 0 };
+	const char *joined = "";
+
+	plan_command(&p, row->local_rank, &a, &argv);
+	for (size_t i = 0; i < argv.count; i++)
+		joined = arena_printf(&a, "%s%s ", joined, argv.at[i]);
+	assert_string_equal(joined, row->argv);
+	assert_string_equal(plan_program(&p, row->local_rank), row->program);
+	assert_int_equal(plan_is_wrapped(&p, row->local_rank), row->program[1] == 'b');
 	arena_done(&a);
 }
 
@@ -132,6 +189,7 @@ int main(void)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_command, commands);
+	SUITE_ROWS(&s, test_wrap, wraps);
 	SUITE_ROWS(&s, test_template, templates);
 	suite_add(&s, "with a virtual rank the template still has the real one",
 		test_template_virtual, NULL, NULL);

@@ -1,6 +1,7 @@
 /* test_environ.c - what a worker gets, changed, and does not get of its environment. */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "daemon/plan/plan.h"
@@ -230,6 +231,7 @@ static const struct device_row {
 	{ "the list's own entry", { "CUDA_VISIBLE_DEVICES=3,5" }, "5", NULL },
 	{ "blanks around an entry", { "CUDA_VISIBLE_DEVICES=3, 5 ,7" }, "5", NULL },
 	{ "names of devices", { "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b" }, "GPU-b", NULL },
+	{ "a list that ends before", { "CUDA_VISIBLE_DEVICES=3," }, "1", NULL },
 	{ "AMD's list is that of both", { "HIP_VISIBLE_DEVICES=2,4", "CUDA_VISIBLE_DEVICES=3,5" },
 		"4", "4" },
 	{ "an empty one of AMD's is none", { "HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=3,5" },
@@ -302,6 +304,40 @@ static void test_same_names(void **state)
 	arena_done(&a);
 }
 
+/* config/settings.c refuses --env and --unset-env of the names that are set here; its list is its
+ * own, as settings know no plan. */
+static void test_refused(void **state)
+{
+	static const char *const users[] = { "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+		"NCCL_ASYNC_ERROR_HANDLING", "NCCL_SOCKET_IFNAME", "OMP_NUM_THREADS",
+		"CUDA_VISIBLE_DEVICES" };
+	const char *env[] = { NULL };
+	struct plan p = plan_of(env);
+	struct env_edits edits = { 0 };
+	size_t refused = 0;
+	struct bed b;
+
+	(void)state;
+	p.virtual_local_rank = true;
+	p.omp_num_threads = "1";
+	p.nccl_socket_ifname = "eth0";
+	bed_make(&b, false);
+	plan_environment(&p, 3, &attempt, &b.arena, &edits);
+	for (size_t i = 0; i < edits.count; i++) {
+		struct failure why = { 0 };
+		bool left = false;
+		int rc = settings_put_env(&b.s, edits.at[i].name, "x",
+			(struct origin){ LEVEL_COMMAND_LINE, "--env" }, &why);
+
+		for (size_t k = 0; k < sizeof users / sizeof *users; k++)
+			left |= strcmp(users[k], edits.at[i].name) == 0;
+		assert_outcome(rc, left ? 0 : -EINVAL, &why, left ? NULL : edits.at[i].name);
+		refused += rc < 0;
+	}
+	assert_int_equal(refused + sizeof users / sizeof *users, edits.count);
+	bed_done(&b);
+}
+
 static void test_many(void **state)
 {
 	static const char *env[501];
@@ -335,6 +371,7 @@ int main(void)
 	suite_add(&s, "what is set on request only", test_on_request, NULL, NULL);
 	suite_add(&s, "the user has the last word", test_user, NULL, NULL);
 	suite_add(&s, "the names are the same for all workers", test_same_names, NULL, NULL);
+	suite_add(&s, "what launchd sets can't be set by hand", test_refused, NULL, NULL);
 	suite_add(&s, "hundreds of names", test_many, NULL, NULL);
 	return suite_run(&s);
 }

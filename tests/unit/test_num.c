@@ -80,11 +80,40 @@ static void test_seconds(void **state)
 	assert_true(ms == (row->rc == 0 ? row->ms : UNTOUCHED));
 }
 
+static const struct print_row {
+	const char *says;
+	uint64_t ms;
+	const char *text;
+} prints[] = {
+	{ "printed: whole seconds", 30000, "30" },
+	{ "printed: none", 0, "0" },
+	{ "printed: a half", 2500, "2.5" },
+	{ "printed: a hundredth", 10, "0.01" },
+	{ "printed: a quarter", 250, "0.25" },
+	{ "printed: a thousandth", 1001, "1.001" },
+	{ "printed: zeros within", 60050, "60.05" },
+	{ "printed: the most", UINT64_MAX, "18446744073709551.615" },
+};
+
+static void test_print(void **state)
+{
+	const struct print_row *row = *state;
+	char text[NUM_SECONDS_SIZE];
+	uint64_t ms;
+
+	num_print_seconds(row->ms, text);
+	assert_string_equal(text, row->text);
+	assert_int_equal(num_parse_seconds(text, UINT64_MAX / 1000, &ms),
+		row->ms == UINT64_MAX ? -ERANGE : 0);
+	assert_true(row->ms == UINT64_MAX || ms == row->ms);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_number, numbers);
 	SUITE_ROWS(&s, test_seconds, seconds);
+	SUITE_ROWS(&s, test_print, prints);
 	return suite_run(&s);
 }

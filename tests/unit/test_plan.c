@@ -39,6 +39,9 @@ static void test_ranks(void **state)
 	assert_int_equal(size, row->rc ? 77 : row->world_size);
 }
 
+/* An mpirun that gives launchd all the time that it wants. */
+#define PATIENT "OMPI_MCA_odls_base_sigkill_timeout=31"
+
 static const struct make_row {
 	const char *says;
 	unsigned nproc;
@@ -66,8 +69,22 @@ static const struct make_row {
 		{ NULL }, 0, NULL, NULL, NULL },
 	{ "threads by --unset-env", 2, LAUNCHER_NONE, false,
 		{ { SET_UNSET_ENV, "OMP_NUM_THREADS" } }, { NULL }, 0, NULL, NULL, NULL },
-	{ "mpirun gives no input", 1, LAUNCHER_OPEN_MPI, false, { { 0 } }, { NULL }, 0, "/dev/null",
+	{ "mpirun gives no input", 1, LAUNCHER_OPEN_MPI, false, { { 0 } }, { PATIENT }, 0,
+		"/dev/null", NULL, NULL },
+	{ "mpirun's input is for the only rank", 2, LAUNCHER_OPEN_MPI, false,
+		{ { SET_ONLY_RANK, "1" } }, { PATIENT, "OMP_NUM_THREADS=1" }, 0, NULL, NULL,
+		"a free port" },
+	{ "no input for the only rank on request", 1, LAUNCHER_OPEN_MPI, false,
+		{ { SET_ONLY_RANK, "0" }, { SET_STDIN, "null" } }, { PATIENT }, 0, "/dev/null",
 		NULL, NULL },
+	{ "a grace that mpirun cuts is said", 1, LAUNCHER_OPEN_MPI, false, { { 0 } }, { NULL }, 0,
+		"/dev/null", NULL, "its SIGKILL comes 1 s after its SIGTERM" },
+	{ "a signal that is none", 1, LAUNCHER_NONE, false, { { SET_ON_SIGNAL, "X=stop" } },
+		{ NULL }, -EINVAL, NULL, NULL, "\"X\" is not a signal" },
+	{ "a rank that is none", 1, LAUNCHER_NONE, false, { { SET_ONLY_RANK, "1" } }, { NULL },
+		-EINVAL, NULL, NULL, "there is no rank 1" },
+	{ "a report's name that is none", 1, LAUNCHER_NONE, false, { { SET_REPORT, "%q" } },
+		{ NULL }, -EINVAL, NULL, NULL, "\"%q\"" },
 	{ "mpiexec gives no input", 1, LAUNCHER_HYDRA, false, { { 0 } }, { NULL }, 0, "/dev/null",
 		NULL, NULL },
 	{ "srun gives no input", 1, LAUNCHER_SLURM, false, { { 0 } }, { NULL }, 0, "/dev/null",
@@ -75,14 +92,14 @@ static const struct make_row {
 	{ "systemd gives no input", 1, LAUNCHER_NONE, true, { { 0 } }, { NULL }, 0, "/dev/null",
 		NULL, NULL },
 	{ "input is inherited on request", 1, LAUNCHER_OPEN_MPI, true, { { SET_STDIN, "inherit" } },
-		{ NULL }, 0, NULL, NULL, NULL },
+		{ PATIENT }, 0, NULL, NULL, NULL },
 	{ "no input on request", 1, LAUNCHER_NONE, false, { { SET_STDIN, "null" } }, { NULL }, 0,
 		"/dev/null", NULL, NULL },
 	{ "MPI's identity for several workers warns", 2, LAUNCHER_OPEN_MPI, false,
-		{ { SET_MPI_ENV, "keep" } }, { "OMP_NUM_THREADS=1" }, 0, "/dev/null", NULL,
+		{ { SET_MPI_ENV, "keep" } }, { "OMP_NUM_THREADS=1", PATIENT }, 0, "/dev/null", NULL,
 		"MPI_Init" },
 	{ "MPI's identity for one worker is fine", 1, LAUNCHER_OPEN_MPI, false,
-		{ { SET_MPI_ENV, "keep" } }, { NULL }, 0, "/dev/null", NULL, NULL },
+		{ { SET_MPI_ENV, "keep" } }, { PATIENT }, 0, "/dev/null", NULL, NULL },
 	{ "a device for each worker", 2, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
 		{ "CUDA_VISIBLE_DEVICES=3,5", "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
 	{ "no list of devices is long enough", 2, LAUNCHER_NONE, false,
@@ -161,6 +178,27 @@ static void test_unequal(void **state)
 	bed_done(&b);
 }
 
+/* Where none is started there is nothing to say but that. */
+static void test_elsewhere(void **state)
+{
+	const unsigned nproc[] = { 2, 3 };
+	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
+	const struct topology t = { LAUNCHER_OPEN_MPI, { 2, 1, "", "" }, { "h", 29500, "", "" }, 3,
+		"" };
+	struct plan p;
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	(void)settings_put(&b.s, SET_ONLY_RANK, "1",
+		(struct origin){ LEVEL_COMMAND_LINE, "--only-rank" }, &b.why);
+	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_int_equal(p.start_count, 0);
+	assert_contains(b.notes.first->text, "nothing is started here");
+	assert_null(b.notes.first->next);
+	bed_done(&b);
+}
+
 static void test_too_many(void **state)
 {
 	static unsigned nproc[65536];
@@ -197,6 +235,7 @@ int main(void)
 	SUITE_ROWS(&s, test_ranks, ranks);
 	SUITE_ROWS(&s, test_make, makes);
 	suite_add(&s, "nodes may have unequal numbers of workers", test_unequal, NULL, NULL);
+	suite_add(&s, "a node without the only rank says one thing", test_elsewhere, NULL, NULL);
 	suite_add(&s, "a job beyond all bounds is refused", test_too_many, NULL, NULL);
 	suite_add(&s, "an error file names its attempt and worker", test_error_file, NULL, NULL);
 	return suite_run(&s);

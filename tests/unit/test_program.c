@@ -165,12 +165,63 @@ static void test_program(void **state)
 	bed_done(&b);
 }
 
+static const struct wrapper_row {
+	const char *says;
+	const char *wrap; /* NULL: not given */
+	int rc;
+	const char *words; /* each with a blank behind it; or part of the sentence */
+	const char *path;  /* NULL: not found */
+	int found;         /* the code of `why` */
+	const char *sentence;
+} wrappers[] = {
+	{ "no wrapper", NULL, 0, "", NULL, 0, NULL },
+	{ "a wrapper on PATH", "tool -x 'a b'", 0, "tool -x a b ", "%/bin/tool", 0, NULL },
+	{ "a wrapper by its path", "%/bin/tool", 0, "%/bin/tool ", "%/bin/tool", 0, NULL },
+	{ "a wrapper that is not there is remembered", "none -x", 0, "none -x ", NULL, -ENOENT,
+		"--wrap: none: no such file" },
+	{ "a wrapper that may not be executed, too", "%/locked/tool", 0, "%/locked/tool ", NULL,
+		-EACCES, "--wrap: %/locked/tool: Permission denied" },
+	{ "a directory is no wrapper", "%/empty", 0, "%/empty ", NULL, -EACCES, "%/empty" },
+	{ "an empty word is no wrapper", "'' x", 0, " x ", NULL, -ENOENT, "--wrap: : no" },
+	{ "a wrapper of blanks", " \t ", -EINVAL, "--wrap: there is no command", NULL, 0, NULL },
+	{ "a wrapper with an open quote", "tool 'a", -EINVAL,
+		"--wrap: \"tool 'a\" is not a command: a ' is not closed", NULL, 0, NULL },
+};
+
+static void test_wrapper(void **state)
+{
+	const struct wrapper_row *row = *state;
+	struct wrapper w = { 0 };
+	const char *env[2] = { NULL }, *joined = "";
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	env[0] = arena_printf(&b.arena, "PATH=%s/bin", yard);
+	if (row->wrap)
+		(void)settings_put(&b.s, SET_WRAP, in_yard(&b.arena, row->wrap),
+			(struct origin){ LEVEL_COMMAND_LINE, "--wrap" }, &b.why);
+	rc = wrapper_find(&b.s, env, &b.arena, &w, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc ? row->words : NULL);
+	if (rc == 0) {
+		for (size_t i = 0; i < w.words.count; i++)
+			joined = arena_printf(&b.arena, "%s%s ", joined, w.words.at[i]);
+		assert_string_equal(joined, in_yard(&b.arena, row->words));
+		assert_true((w.path == NULL) == (row->path == NULL));
+		if (w.path)
+			assert_string_equal(w.path, in_yard(&b.arena, row->path));
+		assert_outcome(w.why.code, row->found, &w.why, in_yard(&b.arena, row->sentence));
+	}
+	bed_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
 	int rc = yard_make(NULL) < 0 ? 2 : 0;
 
 	SUITE_ROWS(&s, test_program, rows);
+	SUITE_ROWS(&s, test_wrapper, wrappers);
 	if (rc == 0)
 		rc = suite_run(&s);
 	return yard_done(NULL) < 0 ? 2 : rc;

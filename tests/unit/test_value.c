@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "config/value.h"
+
 static const struct value_row {
 	const char *says;
 	enum setting_id id;
@@ -66,6 +68,29 @@ static const struct value_row {
 	{ "conf: several", SET_RDZV_CONF, "timeout=5,store_type=tcp", 0, 0 },
 	{ "conf: a value with '='", SET_RDZV_CONF, "a=b=c", 0, 0 },
 	{ "conf: no value", SET_RDZV_CONF, "timeout=", -EINVAL, 0 },
+	{ "seconds: no limit", SET_MAX_RUNTIME, "0", 0, 0 },
+	{ "seconds: no note", SET_UNFINISHED_NOTE, "0", 0, 0 },
+	{ "a rank: the first", SET_ONLY_RANK, "0", 0, 0 },
+	{ "a rank: the last there can be", SET_ONLY_RANK, "2147483647", 0, 2147483647 },
+	{ "a rank: one more", SET_ONLY_RANK, "2147483648", -EINVAL, 0 },
+	{ "ranks: one", SET_WRAP_RANKS, "3", 0, 0 },
+	{ "ranks: a list", SET_WRAP_RANKS, "3,1,3", 0, 0 },
+	{ "ranks: a range", SET_WRAP_RANKS, "0-3", 0, 0 },
+	{ "ranks: a range of one", SET_WRAP_RANKS, "3-3", 0, 0 },
+	{ "ranks: both", SET_WRAP_RANKS, "0,4-7,9", 0, 0 },
+	{ "ranks: the highest there can be", SET_WRAP_RANKS, "0-2147483647", 0, 0 },
+	{ "ranks: one more", SET_WRAP_RANKS, "0-2147483648", -EINVAL, 0 },
+	{ "ranks: backwards", SET_WRAP_RANKS, "7-4", -EINVAL, 0 },
+	{ "ranks: nothing", SET_WRAP_RANKS, "", -EINVAL, 0 },
+	{ "ranks: an empty entry", SET_WRAP_RANKS, "1,,2", -EINVAL, 0 },
+	{ "ranks: a comma at the end", SET_WRAP_RANKS, "1,", -EINVAL, 0 },
+	{ "ranks: an open range", SET_WRAP_RANKS, "1-", -EINVAL, 0 },
+	{ "ranks: a range without a begin", SET_WRAP_RANKS, "-1", -EINVAL, 0 },
+	{ "ranks: a range of three", SET_WRAP_RANKS, "1-2-3", -EINVAL, 0 },
+	{ "ranks: a blank", SET_WRAP_RANKS, "1, 2", -EINVAL, 0 },
+	{ "ranks: a word", SET_WRAP_RANKS, "all", -EINVAL, 0 },
+	{ "ranks: a number without end", SET_WRAP_RANKS, "00000000000000000001", -EINVAL, 0 },
+	{ "ranks: a range without end", SET_WRAP_RANKS, "0-00000000000000000001", -EINVAL, 0 },
 	{ "conf: no key", SET_RDZV_CONF, "=5", -EINVAL, 0 },
 	{ "conf: no '='", SET_RDZV_CONF, "timeout", -EINVAL, 0 },
 	{ "conf: an empty entry", SET_RDZV_CONF, "a=1,,b=2", -EINVAL, 0 },
@@ -93,6 +118,28 @@ static void test_value(void **state)
 	bed_done(&b);
 }
 
+static const struct ranks_row {
+	const char *says, *ranks;
+	unsigned has[4], lacks[4]; /* 99: no more */
+	unsigned last;
+} ranks[] = {
+	{ "in one rank", "3", { 3, 99 }, { 0, 2, 4, 99 }, 3 },
+	{ "in a list", "5,1", { 1, 5, 99 }, { 0, 2, 6, 99 }, 5 },
+	{ "in a range", "2-4", { 2, 3, 4, 99 }, { 1, 5, 99 }, 4 },
+	{ "in both", "8,2-4", { 2, 4, 8, 99 }, { 1, 5, 9, 99 }, 8 },
+};
+
+static void test_ranks(void **state)
+{
+	const struct ranks_row *row = *state;
+
+	for (int i = 0; row->has[i] != 99; i++)
+		assert_true(ranks_contain(row->ranks, row->has[i]));
+	for (int i = 0; row->lacks[i] != 99; i++)
+		assert_false(ranks_contain(row->ranks, row->lacks[i]));
+	assert_true(ranks_last(row->ranks) == row->last);
+}
+
 static void test_choice(void **state)
 {
 	(void)state;
@@ -109,6 +156,7 @@ int main(void)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_value, values);
+	SUITE_ROWS(&s, test_ranks, ranks);
 	suite_add(&s, "a choice is one of a list", test_choice, NULL, NULL);
 	return suite_run(&s);
 }

@@ -1,0 +1,112 @@
+/* words.c - see words.h */
+#include "common/words.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/vec.h"
+
+static const char blanks[] = " \t\n";
+
+/* The text that is read, and the words that are written: never longer than what they are read from,
+ * as the NUL of each takes the place of a blank. */
+struct split {
+	const char *at;
+	char *end;
+	const char *fault;
+};
+
+static void keep(struct split *s, char c)
+{
+	*s->end++ = c;
+}
+
+/* Behind a backslash. Within double quotes it only takes the meaning from what has one there. */
+static void escaped(struct split *s, bool quoted)
+{
+	char c = *s->at;
+
+	if (!c) {
+		s->fault = "it ends with a backslash";
+		return;
+	}
+	s->at++;
+	if (quoted && !strchr("$`\"\\\n", c))
+		keep(s, '\\');
+	if (c != '\n') /* a line that goes on */
+		keep(s, c);
+}
+
+static void single_quoted(struct split *s)
+{
+	while (*s->at && *s->at != '\'')
+		keep(s, *s->at++);
+	if (*s->at)
+		s->at++;
+	else
+		s->fault = "a ' is not closed";
+}
+
+static void double_quoted(struct split *s)
+{
+	while (*s->at && *s->at != '"' && !s->fault) {
+		char c = *s->at++;
+
+		if (c == '\\')
+			escaped(s, true);
+		else
+			keep(s, c);
+	}
+	if (*s->at == '"')
+		s->at++;
+	else
+		s->fault = "a \" is not closed";
+}
+
+/* One word, which begins here. False: what is left was blank, or there is a fault. */
+static bool next_word(struct split *s)
+{
+	bool found = false;
+
+	for (;;) { /* a line that goes on is no word */
+		s->at += strspn(s->at, blanks);
+		if (s->at[0] != '\\' || s->at[1] != '\n')
+			break;
+		s->at += 2;
+	}
+	while (*s->at && !strchr(blanks, *s->at) && !s->fault) {
+		char c = *s->at++;
+
+		found = true;
+		if (c == '\'')
+			single_quoted(s);
+		else if (c == '"')
+			double_quoted(s);
+		else if (c == '\\')
+			escaped(s, false);
+		else
+			keep(s, c);
+	}
+	return found && !s->fault;
+}
+
+int words_split(const char *text, struct arena *arena, struct vec *ret, const char **ret_fault)
+{
+	struct vec found = { 0 };
+	struct split s = { .at = text, .end = arena_alloc(arena, strlen(text) + 1) };
+
+	if (!s.end)
+		return 0; /* and the arena is failed */
+	for (char *word = s.end; next_word(&s); word = s.end) {
+		keep(&s, '\0');
+		vec_add(arena, &found, word);
+	}
+	if (s.fault) {
+		*ret_fault = s.fault;
+		return -EINVAL;
+	}
+	vec_add_all(arena, ret, found.at);
+	return 0;
+}

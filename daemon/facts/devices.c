@@ -1,0 +1,114 @@
+/* devices.c - see devices.h */
+#include "daemon/facts/devices.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/num.h"
+#include "common/vec.h"
+
+/* One entry of the list without blanks around it; *at moves behind it. */
+static size_t next_entry(const char **at, const char **ret)
+{
+	size_t len;
+
+	*at += strspn(*at, " ");
+	*ret = *at;
+	len = strcspn(*at, ",");
+	*at += len + ((*at)[len] == ',');
+	while (len > 0 && (*ret)[len - 1] == ' ')
+		len--;
+	return len;
+}
+
+const char *devices_variable(const char *const *env, const char **ret_list)
+{
+	static const char hip[] = "HIP_VISIBLE_DEVICES", cuda[] = "CUDA_VISIBLE_DEVICES";
+	const char *list = env_get(env, hip);
+
+	if (list && *list) {
+		*ret_list = list;
+		return hip;
+	}
+	*ret_list = env_get(env, cuda);
+	return cuda;
+}
+
+unsigned devices_count(const char *list)
+{
+	const char *entry;
+	unsigned count = 0;
+
+	while (next_entry(&list, &entry) > 0)
+		count++;
+	return count;
+}
+
+const char *devices_nth(struct arena *arena, const char *list, unsigned n)
+{
+	const char *entry;
+	size_t len;
+
+	do {
+		len = next_entry(&list, &entry);
+	} while (len > 0 && n-- > 0);
+	return len > 0 ? arena_strndup(arena, entry, len) : NULL;
+}
+
+static bool is_name(const char *entry)
+{
+	return strncmp(entry, "GPU-", 4) == 0 || strncmp(entry, "MIG-", 4) == 0;
+}
+
+static bool entry_number(const char *entry, size_t len, uint64_t *ret)
+{
+	char number[12];
+
+	if (len == 0 || len >= sizeof number)
+		return false;
+	memcpy(number, entry, len);
+	number[len] = '\0';
+	return num_parse(number, 0, UINT32_MAX, ret) == 0;
+}
+
+/* Whether an entry means the same as one of the `count` before it; all are names or all numbers. */
+static bool is_repeated(const char *list, unsigned count, const char *entry, size_t len)
+{
+	uint64_t a, b;
+
+	for (unsigned i = 0; i < count; i++) {
+		const char *other;
+		size_t other_len = next_entry(&list, &other);
+
+		if (other_len == len && strncmp(other, entry, len) == 0)
+			return true;
+		if (entry_number(entry, len, &a) && entry_number(other, other_len, &b) && a == b)
+			return true;
+	}
+	return false;
+}
+
+unsigned devices_visible(const char *list, unsigned present)
+{
+	const char *at = list;
+	unsigned count = 0;
+
+	if (!list)
+		return present;
+	while (*at) {
+		const char *entry;
+		size_t len = next_entry(&at, &entry);
+		uint64_t n;
+
+		/* the first entry decides whether the list is one of names or of numbers */
+		if (is_name(list) ? strncmp(entry, list, 4) != 0 :
+				    !entry_number(entry, len, &n) || n >= present)
+			break;
+		if (is_repeated(list, count, entry, len))
+			return 0;
+		count++;
+	}
+	return count;
+}

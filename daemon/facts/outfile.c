@@ -1,0 +1,62 @@
+/* outfile.c - see outfile.h */
+#include "daemon/facts/outfile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+
+static int check_directory(
+	const char *path, const char *directory, const char *where, struct failure *why)
+{
+	struct stat st;
+
+	if (stat(directory, &st) < 0)
+		return failure_set(why, -EINVAL, "%s: %s: its directory %s: %s", where, path,
+			directory, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return failure_set(
+			why, -EINVAL, "%s: %s: %s is no directory", where, path, directory);
+	if (access(directory, W_OK | X_OK) < 0)
+		return failure_set(why, -EINVAL, "%s: %s: its directory %s can't be written to: %s",
+			where, path, directory, strerror(errno));
+	return 0;
+}
+
+/* What a name without a file behind it ends in. */
+static int check_new(const char *path, const char *where, struct failure *why)
+{
+	const char *slash = strrchr(path, '/');
+	char *directory;
+	int rc;
+
+	if (!slash || slash == path)
+		directory = strdup(slash ? "/" : ".");
+	else
+		directory = strndup(path, (size_t)(slash - path));
+	if (!directory)
+		return failure_oom(why);
+	rc = check_directory(path, directory, where, why);
+	free(directory);
+	if (rc == 0 && slash && !slash[1])
+		rc = failure_set(why, -EINVAL, "%s: %s is a directory", where, path);
+	return rc;
+}
+
+int outfile_check(const char *path, const char *where, struct failure *why)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return check_new(path, where, why);
+	if (S_ISDIR(st.st_mode))
+		return failure_set(why, -EINVAL, "%s: %s is a directory", where, path);
+	if (access(path, W_OK) < 0)
+		return failure_set(why, -EINVAL, "%s: %s can't be written to: %s", where, path,
+			strerror(errno));
+	/* a device or a FIFO is written to where it stands, a file may be replaced by a new one */
+	return S_ISREG(st.st_mode) ? check_new(path, where, why) : 0;
+}

@@ -1,0 +1,85 @@
+/* mpirun_grace.c - how long mpirun lets its processes live once it ends the job; see decide.h
+ *
+ * Open MPI 4 sends SIGCONT, T seconds later SIGTERM, and T seconds after that SIGKILL; T is its
+ * parameter odls_base_sigkill_timeout, preset 1, which it hands down in the environment. Open MPI 5
+ * (PRRTE 3) has lost the parameter: a quarter of a second each, whatever is asked for. */
+#include "daemon/plan/decide.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+
+#include "common/arena.h"
+#include "common/notes.h"
+#include "common/num.h"
+#include "config/settings.h"
+#include "daemon/facts/facts.h"
+#include "daemon/plan/plan.h"
+
+#define PARAMETER "odls_base_sigkill_timeout"
+
+enum { PRESET_OF_OPEN_MPI_4_MS = 1000, FIXED_BY_OPEN_MPI_5_MS = 250 };
+
+/* Whether it can be lengthened; false also where nothing is known (a -1 waits for ever, and what
+ * mpirun makes of a word is its own matter). */
+static bool find_grace(const char *const *env, struct plan *p)
+{
+	const char *given = env_get(env, "OMPI_MCA_" PARAMETER);
+	uint64_t seconds;
+
+	if (env_get(env, "PRTE_LAUNCHED")) {
+		p->mpirun_grace_ms = FIXED_BY_OPEN_MPI_5_MS;
+		p->mpirun_grace_from = "Open MPI 5";
+		return false;
+	}
+	if (!given) {
+		p->mpirun_grace_ms = PRESET_OF_OPEN_MPI_4_MS;
+		p->mpirun_grace_from = "preset of mpirun";
+		return true;
+	}
+	if (num_parse(given, 0, INT_MAX, &seconds) < 0)
+		return false;
+	p->mpirun_grace_ms = seconds * 1000;
+	p->mpirun_grace_from = "OMPI_MCA_" PARAMETER;
+	return true;
+}
+
+/* launchd's last acts need a moment, too: so one second more than the grace. */
+static const char *way_out(struct arena *a, bool can_be_longer, uint64_t grace_ms)
+{
+	unsigned long long needed = (grace_ms + 999) / 1000 + 1;
+
+	if (!can_be_longer)
+		return "Open MPI 5 has no setting for that";
+	return arena_printf(a,
+		"mpirun --mca " PARAMETER " %llu makes room for it, but then its SIGTERM comes "
+		"%llu s later, too",
+		needed, needed);
+}
+
+void decide_mpirun_grace(const struct settings *s, const struct facts *facts,
+	enum launcher launcher, struct plan *p, struct notes *notes)
+{
+	const struct reaction *term = &p->reactions.of[SIGTERM];
+	bool ends = term->kind == REACTION_END || term->kind == REACTION_STOP;
+	bool of_signal = term->grace_ms != settings_number(s, SET_SHUTDOWN_TIMEOUT);
+	bool asked = of_signal || settings_given(s, SET_SHUTDOWN_TIMEOUT);
+	char ours[NUM_SECONDS_SIZE], theirs[NUM_SECONDS_SIZE];
+	bool can_be_longer;
+
+	if (launcher != LAUNCHER_OPEN_MPI)
+		return;
+	can_be_longer = find_grace(facts->env, p);
+	if (!p->mpirun_grace_from || !ends || p->start_count == 0 ||
+		term->grace_ms <= p->mpirun_grace_ms)
+		return;
+	num_print_seconds(term->grace_ms, ours);
+	num_print_seconds(p->mpirun_grace_ms, theirs);
+	notes_add(notes, asked ? NOTE_WARNING : NOTE_INFO,
+		"%s: when mpirun ends the job, its SIGKILL comes %s s after its SIGTERM, before the "
+		"grace of %s s is over; %s",
+		!asked            ? "--shutdown-timeout" :
+			of_signal ? settings_where(s, SET_ON_SIGNAL) :
+				    settings_where(s, SET_SHUTDOWN_TIMEOUT),
+		theirs, ours, way_out(s->arena, can_be_longer, term->grace_ms));
+}

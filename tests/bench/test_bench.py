@@ -1,0 +1,26 @@
+"""tests/bench/run works: its table has every row, and a number in each. It judges nothing here: how
+long something takes on a machine that runs other tests as well says little."""
+import os
+import pathlib
+import re
+import subprocess
+
+from harness import BUILD
+
+RUN = pathlib.Path(__file__).resolve().parent / "run"
+
+
+def test_the_table(tmp_path):
+    done = subprocess.run([RUN, "--quick", "--build", BUILD], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=300,
+                          env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    table, caption = done.stdout.split("\n\n")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    assert rows[0] == ["measured", "launchd", "target", "torchrun", "mpirun"]
+    assert [len(row) for row in rows] == [5] * 8
+    for cells in rows[2:]:
+        assert re.match(r"[+-]?\d+(\.\d+)?( |$)", cells[1]), cells
+        assert cells[3] == "not installed"
+    assert re.search(r"^\d{4}-\d\d-\d\d: .*Linux", caption, re.M)
+    assert list(tmp_path.iterdir()) == [], "it left files"

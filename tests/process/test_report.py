@@ -1,0 +1,110 @@
+"""What users and programs read when a job has ended: the whole program's report."""
+import json
+import os
+import re
+import signal
+import socket
+
+import pytest
+from harness import native, until, is_running
+
+LONG = '--shutdown-timeout=60'
+RECORD = {'message': {'message': 'ValueError: the teapot is empty', 'extraInfo': {
+    'py_callstack': 'Traceback (most recent call last):\n  File "train.py", line 3, in pour\n'
+                    'ValueError: the teapot is empty\n', 'timestamp': '1700000000'}}}
+
+
+@pytest.fixture
+def reported(launch, start, place):
+    """reported(argv, env, ...): a finished job's result, and the JSON of --report."""
+
+    def run(argv, env=None, **how):
+        path = place.tmp / 'report.json'
+        result = launch([f'--report={path}', *argv], env or {}, **how)
+        assert [p.name for p in place.tmp.iterdir()] == ['report.json']  # nothing half-written
+        return result, json.loads(path.read_text())
+
+    return run
+
+
+def test_a_failure_as_json(reported):
+    result, report = reported(['--nproc_per_node=3', LONG, *native('ending'), '--lr', '1'],
+                              {'END_1': 'exit:7', 'END_0': 'never', 'END_2': 'never'})
+    assert result.rc == report['job']['exit_code'] == 7
+    assert report['schema'] == 1 and report['job']['host'] == socket.gethostname()
+    assert report['job']['command'] == [native('ending')[-1], '--lr', '1']
+    assert (report['cause']['kind'], report['culprit']['rank']) == ('failure', 1)
+    assert [w['rank'] for w in report['workers']] == [0, 1, 2]
+    asked = [(w['ended_by_launchd'], w['asked_signal']) for w in report['workers']]
+    assert asked[1] == (False, None)
+    assert all(signal_name in ('SIGTERM', None) for _, signal_name in asked)
+
+
+def test_success_as_json(reported):
+    result, report = reported(['--nproc_per_node=2', *native('ending')], {'END': 'exit:0'})
+    assert result.rc == 0 and (report['cause']['kind'], report['culprit']) == ('none', None)
+    assert [w['exit_code'] for w in report['workers']] == [0, 0]
+    assert (report['survivor_count'], report['left']) == (0, 0)
+
+
+def test_who_sent_the_signal(start, place):
+    ready, path = place.fifo('ready'), place.tmp / 'report.json'
+    job = start([f'--report={path}', LONG, *native('ending')], {'TELL': ready.path})
+    ready.expect('ready', 1)
+    job.signal(signal.SIGTERM)
+    result, report = job.end(), json.loads(path.read_text())
+    comm = open('/proc/self/comm', encoding='utf8').read().strip()
+    assert result.rc == 143 and re.search(
+        rf'ended by SIGTERM.* sent by pid {os.getpid()} \({re.escape(comm)}', result.err), result
+    assert report['cause']['signal'] == 'SIGTERM'
+    assert report['cause']['sender'] == {'pid': os.getpid(), 'uid': os.getuid(), 'command': comm,
+                                         'kernel': False}
+    path.unlink()
+
+
+def test_the_culprits_own_words(reported, place):
+    """Its error file, as torch's @record writes it, in the report and in the JSON."""
+    place.write('job.sh.json', json.dumps(RECORD))
+    script = place.write('job.sh', 'cp "$0.json" "$TORCHELASTIC_ERROR_FILE"; exit 1\n')
+    result, report = reported(['--no_python', '--use_env', 'sh', script])
+    assert result.rc == 1 and result.err.count('ValueError: the teapot is empty') == 1
+    assert 'File "train.py", line 3, in pour' in result.err
+    assert report['culprit']['error_file']['message'] == 'ValueError: the teapot is empty'
+
+
+def test_a_note_when_some_are_done_and_the_rest_is_not(start, place):
+    ready, noted = place.fifo('ready'), place.tmp / 'err'
+    with open(noted, 'wb') as err:
+        job = start(['--nproc_per_node=3', '--unfinished-note=0.2', LONG, *native('ending')],
+                    {'TELL': ready.path, 'END_1': 'exit:0'}, err=err)
+    pids = ready.expect('ready', 3)
+    until(lambda: 'still run' in noted.read_text(), 'the note')
+    assert re.search(rf'note: rank 1 ended with exit code 0 0\.\d+ s ago; rank 0 \(pid {pids[0]}\),'
+                     rf' rank 2 \(pid {pids[2]}\) still run\n', noted.read_text())
+    assert is_running(pids[0])
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
+    assert noted.read_text().count('still run') == 1
+    noted.unlink()
+
+
+def test_no_note_where_none_is_wanted(start, place):
+    ready = place.fifo('ready')
+    job = start(['--nproc_per_node=2', '--unfinished-note=0', '--max-runtime=1', LONG,
+                 *native('ending')], {'TELL': ready.path, 'END_1': 'exit:0'})
+    ready.expect('ready', 2)
+    result = job.end()
+    assert result.rc == 124 and 'still run' not in result.err
+
+
+def test_a_report_that_cant_be_written_is_said_and_changes_nothing(start, place):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    directory = place.tmp / 'gone'
+    directory.mkdir()
+    job = start([f'--report={directory}/r.json', *native('ending')],
+                {'TELL': ready.path, 'GO': go.path, 'END': 'exit:5'})
+    ready.expect('ready', 1)
+    directory.rmdir()
+    go.go()
+    result = job.end()
+    assert result.rc == 5 and re.search(r'warning: .*gone/r\.json', result.err), result

@@ -1,0 +1,245 @@
+"""Stopping and waking a job: Ctrl-Z, fg, Ctrl-C, a resize and a hang-up, on a real terminal under a
+real shell that has job control; and what TSTP and CONT do without one."""
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+
+import pytest
+
+from family import LONG, Family, calm, is_stopped
+from harness import LIMIT, children_of, is_running, supervisor_of, until
+
+# The shell says how its job has stopped or ended, and goes on with it when the test says so.
+SHELL = r'''
+set -m
+"$@"
+code=$?
+while [ -n "$(jobs -s)" ]; do
+    echo "shell: stopped"
+    read -r word < "$GO_ON"
+    $word
+    code=$?
+done
+echo "shell: ended with $code"
+'''
+
+
+class Terminal:
+    """A pty with a shell on it, whose job in the foreground is a family."""
+
+    def __init__(self, start, place, options=(), **how):
+        self.master, slave = pty.openpty()
+        self.text = ''
+        self.go_on = place.fifo('go_on')
+        how['env'] = {'GO_ON': self.go_on.path, **how.get('env', {})}
+        self.family = Family(
+            start, place, options, wrap=['bash', '-c', SHELL, 'bash'], stdin=slave, out=slave,
+            err=slave, before=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **how)
+        os.close(slave)
+        self.shell = self.family.job
+        [self.pid] = children_of(self.shell.pid)
+        self.supervisor = supervisor_of(self.pid)
+
+    def press(self, key):
+        os.write(self.master, key)
+
+    def shows(self, what):
+        end = time.monotonic() + LIMIT
+        while what not in self.text:
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.master], [], [], left)[0], self.text
+            self.text += os.read(self.master, 4096).decode()
+        self.text = self.text.partition(what)[2]
+
+    def fg(self):
+        os.write(self.go_on.fd, b'fg\n')
+
+    def has_terminal(self):
+        return os.tcgetpgrp(self.master) == self.pid
+
+    def ended_with(self, code):
+        self.shows(f'shell: ended with {code}')
+        assert self.shell.end().rc == 0
+        self.family.all_gone()
+        assert not is_running(self.pid) and not is_running(self.supervisor)
+
+    def close(self):
+        if self.master >= 0:
+            os.close(self.master)
+        self.master = -1
+
+
+@pytest.fixture
+def terminal(start, place):
+    opened = []
+
+    def make(options=(), **how):
+        opened.append(Terminal(start, place, options, **how))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def stopped(t, but=()):
+    """launchd and all workers' groups, and the shell knows."""
+    t.shows('shell: stopped')
+    ours = [t.pid, *(pid for key, pid in t.family.pids.items() if key[1] not in but)]
+    until(lambda: all(map(is_stopped, ours)), 'the job to stop')
+
+
+def test_ctrl_z_stops_and_fg_wakes(terminal):
+    """More than once. Who has left a worker's group is not part of what was stopped."""
+    t = terminal([LONG], kin='child session', count=2)
+    for _ in range(3):
+        t.press(b'\x1a')
+        stopped(t, but=['session'])
+        assert not is_stopped(t.supervisor)
+        t.fg()
+        until(lambda: not any(map(is_stopped, [t.pid, *t.family.pids.values()])), 'it to wake')
+    t.press(b'\x03')
+    t.family.told(signal.SIGINT, *t.family.workers())
+    t.family.told(signal.SIGTERM, *t.family.of('child', 'session'))  # left behind
+    t.ended_with(130)
+
+
+def test_ctrl_c_ends_the_job(terminal):
+    """The terminal signals launchd's group: workers hear of it once, from launchd."""
+    t = terminal([LONG], kin='child', stay='worker', count=2)
+    t.press(b'\x03')
+    t.family.told(signal.SIGINT, *t.family.workers())
+    t.family.fence(*t.family.pids)
+    for _ in range(2):
+        t.press(b'\x03')
+        calm(t.pid)
+    t.ended_with(130)
+
+
+def test_a_signal_to_a_stopped_job_waits_for_fg(terminal):
+    """As for any job that a shell has stopped."""
+    t = terminal([LONG], count=2)
+    t.press(b'\x1a')
+    stopped(t)
+    os.kill(t.pid, signal.SIGTERM)
+    assert is_stopped(t.pid)
+    t.fg()
+    t.family.told(signal.SIGTERM, *t.family.workers())
+    t.ended_with(143)
+
+
+def test_bg_wakes_too(terminal):
+    t = terminal([LONG], count=2)
+    t.press(b'\x1a')
+    stopped(t)
+    os.kill(t.pid, signal.SIGCONT)  # as bg does
+    until(lambda: not any(map(is_stopped, [t.pid, *t.family.pids.values()])), 'it to wake')
+    os.kill(t.pid, signal.SIGUSR1)
+    t.family.told(signal.SIGUSR1, *t.family.workers())
+    t.fg()
+    until(t.has_terminal, 'the job to have the terminal')
+    t.press(b'\x03')
+    t.family.told(signal.SIGINT, *t.family.workers())
+    t.ended_with(130)
+
+
+def test_ctrl_backslash_ends_the_job(terminal):
+    t = terminal([LONG])
+    t.press(b'\x1c')
+    t.family.told(signal.SIGQUIT, (0, 'worker'))
+    t.ended_with(131)
+
+
+def test_a_resize_reaches_the_workers(terminal):
+    t = terminal([LONG], count=2)
+    for rows in (30, 40):
+        fcntl.ioctl(t.master, termios.TIOCSWINSZ, struct.pack('HHHH', rows, 100, 0, 0))
+        t.family.told(signal.SIGWINCH, *t.family.workers())
+    t.press(b'\x03')
+    t.family.told(signal.SIGINT, *t.family.workers())
+    t.ended_with(130)
+
+
+def test_a_terminal_that_hangs_up_ends_the_job(terminal, place):
+    """Its window was closed: HUP, to the shell and to its job."""
+    t = terminal([LONG], kin='session', count=2)
+    t.close()
+    t.family.told(signal.SIGHUP, *t.family.workers())
+    t.family.gone(*t.family.pids)
+    place.orphans_expected = True  # launchd, when the shell has died of HUP
+    t.shell.end()
+    until(lambda: not is_running(t.pid) and not is_running(t.supervisor), 'launchd to end')
+
+
+# without a terminal
+
+
+@pytest.fixture
+def family(start, place):
+    return lambda *args, **how: Family(start, place, *args, **how)
+
+
+def test_tstp_stops_and_cont_wakes_without_a_terminal(family):
+    f = family([LONG], 'child', count=2)
+    for _ in range(3):
+        f.job.signal(signal.SIGTSTP)
+        until(lambda: all(map(is_stopped, [f.job.pid, *f.pids.values()])), 'the job to stop')
+        f.job.signal(signal.SIGCONT)
+        until(lambda: not any(map(is_stopped, [f.job.pid, *f.pids.values()])), 'it to wake')
+    f.forward(signal.SIGUSR1)
+    f.job.signal(signal.SIGTERM)
+    f.told(signal.SIGTERM, *f.workers())
+    f.told(signal.SIGTERM, *f.of('child'))
+    assert f.job.end().rc == 143
+
+
+def test_a_signal_that_ends_the_job_wakes_all_that_was_stopped(family):
+    """As `kill %1` sends it: CONT follows, for launchd; what that means is for all."""
+    f = family([LONG], 'child', count=2, env={'JOIN': '1'})
+    f.job.signal(signal.SIGTSTP)
+    until(lambda: all(map(is_stopped, [f.job.pid, *f.pids.values()])), 'the job to stop')
+    f.job.signal(signal.SIGTERM)
+    f.job.signal(signal.SIGCONT)
+    f.told(signal.SIGTERM, *f.pids)
+    assert f.job.end().rc == 143
+
+
+def test_a_failure_in_a_stopped_job_wakes_all_that_was_stopped(family):
+    """The worker waits for its data loader, which was stopped with it."""
+    f = family([LONG], 'child', count=2, env={'JOIN': '1'})
+    f.job.signal(signal.SIGTSTP)
+    until(lambda: all(map(is_stopped, [f.job.pid, *f.pids.values()])), 'the job to stop')
+    os.kill(f.pids[1, 'worker'], signal.SIGKILL)
+    f.told_all([(0, 'worker', 15), (0, 'child', 15), (1, 'child', 15)])
+    f.gone(*f.pids)
+    f.job.signal(signal.SIGCONT)
+    assert f.job.end().rc == 137
+
+
+def test_a_job_that_ends_is_not_stopped(family):
+    """Its grace runs, and a stopped worker could not use it."""
+    f = family([LONG], stay='worker')
+    f.job.signal(signal.SIGTERM)
+    f.told(signal.SIGTERM, (0, 'worker'))
+    f.job.signal(signal.SIGTSTP)
+    until(lambda: is_stopped(f.job.pid), 'the launcher to stop')
+    f.fence((0, 'worker'))
+    for number in (signal.SIGCONT, signal.SIGINT, signal.SIGQUIT):
+        f.job.signal(number)
+        calm(f.job.pid)
+    assert f.job.end().rc == 143
+
+
+def test_tstp_can_be_ignored_and_forwarded(family):
+    f = family([LONG, '--on-signal=TSTP=ignore'])
+    f.job.signal(signal.SIGTSTP)
+    f.forward(signal.SIGUSR1)
+    assert not is_stopped(f.job.pid)
+    f.job.signal(signal.SIGTERM)
+    f.told(signal.SIGTERM, (0, 'worker'))
+    assert f.job.end().rc == 143

@@ -1,0 +1,115 @@
+/* test_mpirun_grace.c - what mpirun's own end of a job leaves of the grace, and what is said. */
+#include "tests/unit/unit.h"
+
+#include "daemon/facts/facts.h"
+#include "daemon/plan/decide.h"
+#include "daemon/plan/plan.h"
+
+#define TIMEOUT "OMPI_MCA_odls_base_sigkill_timeout="
+#define PRESET  "preset of mpirun"
+
+static const struct grace_row {
+	const char *says;
+	enum launcher launcher;
+	const char *env[2];
+	const char *shutdown, *on_signal; /* NULL: not given */
+	const char *from;                 /* NULL: it isn't known */
+	uint64_t ms;
+	enum note_level level;
+	const char *part; /* of the note; NULL: none */
+} rows[] = {
+	{ "no mpirun", LAUNCHER_NONE, { NULL }, "600", NULL, NULL, 0, 0, NULL },
+	{ "another launcher", LAUNCHER_SLURM, { TIMEOUT "3" }, "600", NULL, NULL, 0, 0, NULL },
+	{ "both presets: a note", LAUNCHER_OPEN_MPI, { NULL }, NULL, NULL, PRESET, 1000, NOTE_INFO,
+		"--shutdown-timeout: when mpirun ends the job, its SIGKILL comes 1 s after its "
+		"SIGTERM, before the grace of 30 s is over; mpirun --mca odls_base_sigkill_timeout "
+		"31 makes room for it, but then its SIGTERM comes 31 s later, too" },
+	{ "a grace that was asked for: a warning", LAUNCHER_OPEN_MPI, { NULL }, "600", NULL, PRESET,
+		1000, NOTE_WARNING,
+		"--shutdown-timeout: when mpirun ends the job, its SIGKILL comes 1 s" },
+	{ "parts of a second are rounded up", LAUNCHER_OPEN_MPI, { NULL }, "2.5", NULL, PRESET,
+		1000, NOTE_WARNING, "odls_base_sigkill_timeout 4 makes" },
+	{ "as long as mpirun's", LAUNCHER_OPEN_MPI, { NULL }, "1", NULL, PRESET, 1000, 0, NULL },
+	{ "shorter than mpirun's", LAUNCHER_OPEN_MPI, { NULL }, "0.5", NULL, PRESET, 1000, 0,
+		NULL },
+	{ "mpirun's is long enough", LAUNCHER_OPEN_MPI, { TIMEOUT "31" }, NULL, NULL,
+		"OMPI_MCA_odls_base_sigkill_timeout", 31000, 0, NULL },
+	{ "mpirun's is set, and too short", LAUNCHER_OPEN_MPI, { TIMEOUT "20" }, NULL, NULL,
+		"OMPI_MCA_odls_base_sigkill_timeout", 20000, NOTE_INFO,
+		"its SIGKILL comes 20 s after its SIGTERM, before the grace of 30 s" },
+	{ "mpirun's is 0", LAUNCHER_OPEN_MPI, { TIMEOUT "0" }, NULL, NULL,
+		"OMPI_MCA_odls_base_sigkill_timeout", 0, NOTE_INFO, "its SIGKILL comes 0 s after" },
+	{ "mpirun waits for ever", LAUNCHER_OPEN_MPI, { TIMEOUT "-1" }, "600", NULL, NULL, 0, 0,
+		NULL },
+	{ "what mpirun makes of a word isn't known", LAUNCHER_OPEN_MPI, { TIMEOUT "x" }, "600",
+		NULL, NULL, 0, 0, NULL },
+	{ "the longest that mpirun takes", LAUNCHER_OPEN_MPI, { TIMEOUT "2147483647" }, "600", NULL,
+		"OMPI_MCA_odls_base_sigkill_timeout", 2147483647000, 0, NULL },
+	{ "Open MPI 5 has no parameter", LAUNCHER_OPEN_MPI, { "PRTE_LAUNCHED=1" }, NULL, NULL,
+		"Open MPI 5", 250, NOTE_INFO,
+		"its SIGKILL comes 0.25 s after its SIGTERM, before the grace of 30 s is over; Open "
+		"MPI 5 has no setting for that" },
+	{ "the grace of TERM counts", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=forward:600", PRESET,
+		1000, NOTE_WARNING,
+		"--on-signal: when mpirun ends the job, its SIGKILL comes 1 s after its SIGTERM, "
+		"before the grace of 600 s" },
+	{ "a short grace of TERM", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=stop:1", PRESET, 1000,
+		0, NULL },
+	{ "the grace of another signal does not", LAUNCHER_OPEN_MPI, { NULL }, "1",
+		"INT=forward:600", PRESET, 1000, 0, NULL },
+	{ "TERM ends nothing", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=ignore", PRESET, 1000, 0,
+		NULL },
+};
+
+static void put(struct bed *b, enum setting_id id, const char *text, const char *flag)
+{
+	if (text)
+		assert_int_equal(settings_put(&b->s, id, text,
+					 (struct origin){ LEVEL_COMMAND_LINE, flag }, &b->why),
+			0);
+}
+
+static void test_grace(void **state)
+{
+	const struct grace_row *row = *state;
+	const struct facts facts = { .env = row->env };
+	struct plan p = { .start_count = 1 };
+	struct bed b;
+
+	bed_make(&b, false);
+	put(&b, SET_SHUTDOWN_TIMEOUT, row->shutdown, "--shutdown-timeout");
+	put(&b, SET_ON_SIGNAL, row->on_signal, "--on-signal");
+	assert_outcome(reactions_make(&b.s, &p.reactions, &b.why), 0, &b.why, NULL);
+	decide_mpirun_grace(&b.s, &facts, row->launcher, &p, &b.notes);
+	assert_true((p.mpirun_grace_from == NULL) == (row->from == NULL));
+	if (row->from)
+		assert_string_equal(p.mpirun_grace_from, row->from);
+	assert_true(p.mpirun_grace_ms == row->ms);
+	assert_note(&b.notes, row->part ? row->level : NOTE_VERBOSE, row->part);
+	bed_done(&b);
+}
+
+/* Where no worker is started, nothing has a grace. */
+static void test_none_started(void **state)
+{
+	const struct facts facts = { 0 };
+	struct plan p = { .start_count = 0 };
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	assert_outcome(reactions_make(&b.s, &p.reactions, &b.why), 0, &b.why, NULL);
+	decide_mpirun_grace(&b.s, &facts, LAUNCHER_OPEN_MPI, &p, &b.notes);
+	assert_true(p.mpirun_grace_ms == 1000);
+	assert_note(&b.notes, NOTE_VERBOSE, NULL);
+	bed_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_grace, rows);
+	suite_add(&s, "without a worker nothing is said", test_none_started, NULL, NULL);
+	return suite_run(&s);
+}

@@ -1,0 +1,75 @@
+/* test_outfile.c - whether a file can be written, found out before. Permissions are the process
+ * tests' matter: root has all of them. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/facts/outfile.h"
+
+/* Has a directory "there", a file "there/old". The tests' directory while they run. */
+static char yard[] = "/tmp/launchd_test_outfile_XXXXXX";
+
+static const struct outfile_row {
+	const char *says, *path;
+	const char *part; /* of the sentence; NULL: it can */
+} rows[] = {
+	{ "a new file in this directory", "new.json", NULL },
+	{ "a new file in another", "there/new.json", NULL },
+	{ "a file that is there", "there/old", NULL },
+	{ "a device", "/dev/null", NULL },
+	{ "no such directory", "gone/new.json",
+		"--report: gone/new.json: its directory gone: No such file or directory" },
+	{ "a directory below a file", "there/old/new.json", "there/old is no directory" },
+	{ "a directory below no directory", "there/old/x/new", "there/old/x: Not a directory" },
+	{ "a directory", "there", "--report: there is a directory" },
+	{ "a directory with a slash", "there/", "--report: there/ is a directory" },
+	{ "a new directory", "new/", "its directory new: No such file" },
+	{ "the root", "/", "/ is a directory" },
+	{ "a link to nothing", "dangling", NULL },
+};
+
+static void test_outfile(void **state)
+{
+	const struct outfile_row *row = *state;
+	struct failure why = { 0 };
+	struct stat st;
+	int rc = outfile_check(row->path, "--report", &why);
+
+	assert_outcome(rc, row->part ? -EINVAL : 0, &why, row->part);
+	assert_true(stat("new.json", &st) < 0 && stat("there/new.json", &st) < 0);
+}
+
+static int yard_make(void)
+{
+	int fd;
+
+	if (!mkdtemp(yard) || chdir(yard) < 0 || mkdir("there", 0700) < 0 ||
+		symlink("nothing", "dangling") < 0)
+		return -1;
+	fd = open("there/old", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int yard_done(void)
+{
+	(void)remove("there/old");
+	(void)remove("there");
+	(void)remove("dangling");
+	return chdir("/") < 0 ? -1 : rmdir(yard);
+}
+
+int main(void)
+{
+	static struct suite s;
+	int rc = yard_make() < 0 ? 2 : 0;
+
+	SUITE_ROWS(&s, test_outfile, rows);
+	if (rc == 0)
+		rc = suite_run(&s);
+	return yard_done() < 0 ? 2 : rc;
+}

@@ -1,0 +1,63 @@
+/* test_report_path.c - the name of --report's file on this node. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+
+#include "daemon/facts/facts.h"
+#include "daemon/plan/decide.h"
+#include "daemon/plan/plan.h"
+
+static const struct path_row {
+	const char *says, *text; /* NULL: not given */
+	unsigned nnodes;
+	int rc;
+	const char *path; /* or part of the sentence */
+	bool noted;
+} rows[] = {
+	{ "no report", NULL, 4, 0, NULL, false },
+	{ "a plain name", "r.json", 1, 0, "r.json", false },
+	{ "the node rank", "r%n.json", 4, 0, "r2.json", false },
+	{ "the host's name", "/x/%h.json", 4, 0, "/x/gpu07.json", false },
+	{ "both", "%h/%n", 4, 0, "gpu07/2", false },
+	{ "a percent sign", "100%%.json", 1, 0, "100%.json", false },
+	{ "a percent sign before a letter", "%%n", 1, 0, "%n", false },
+	{ "several in a row", "%n%n%%%h", 4, 0, "22%gpu07", false },
+	{ "one name for several nodes is said", "r.json", 4, 0, "r.json", true },
+	{ "a percent sign tells nodes not apart", "r%%.json", 4, 0, "r%.json", true },
+	{ "an unknown letter", "r%r.json", 1, -EINVAL,
+		"--report: \"r%r.json\" has a \"%r\", which stands for nothing: %n is the node rank",
+		false },
+	{ "nothing behind it", "r%", 1, -EINVAL, "has a \"%\", which", false },
+	{ "a capital", "%N", 1, -EINVAL, "has a \"%N\", which", false },
+};
+
+static void test_path(void **state)
+{
+	const struct path_row *row = *state;
+	const struct facts facts = { .hostname = "gpu07" };
+	struct plan p = { .nnodes = row->nnodes, .node_rank = 2 };
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	if (row->text)
+		assert_int_equal(settings_put(&b.s, SET_REPORT, row->text,
+					 (struct origin){ LEVEL_COMMAND_LINE, "--report" }, &b.why),
+			0);
+	rc = decide_report(&b.s, &facts, &p, &b.notes, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
+	assert_true((p.report_path != NULL) == (rc == 0 && row->path));
+	if (p.report_path)
+		assert_string_equal(p.report_path, row->path);
+	assert_note(&b.notes, row->noted ? NOTE_INFO : NOTE_VERBOSE,
+		row->noted ? "--report: each of the 4 nodes writes r" : NULL);
+	bed_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_path, rows);
+	return suite_run(&s);
+}

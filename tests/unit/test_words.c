@@ -1,0 +1,78 @@
+/* test_words.c - a command in one text, as a shell reads it. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/vec.h"
+#include "common/words.h"
+
+static const struct words_row {
+	const char *says, *text;
+	const char *words[5]; /* ends with NULL */
+	const char *fault;    /* NULL: none */
+} rows[] = {
+	{ "nothing", "", { NULL }, NULL },
+	{ "blanks only", " \t\n ", { NULL }, NULL },
+	{ "one word", "gdb", { "gdb" }, NULL },
+	{ "several words", "nsys profile -o out", { "nsys", "profile", "-o", "out" }, NULL },
+	{ "blanks of all kinds around them", "  a\tb\n\nc ", { "a", "b", "c" }, NULL },
+	{ "single quotes keep all", "'a b' '\\$\"'", { "a b", "\\$\"" }, NULL },
+	{ "double quotes keep blanks", "\"a  b\"", { "a  b" }, NULL },
+	{ "quotes within a word join", "a'b c'd\"e f\"", { "ab cde f" }, NULL },
+	{ "quotes of the other kind are letters", "\"it's\" 'say \"x\"'", { "it's", "say \"x\"" },
+		NULL },
+	{ "empty quotes are an empty word", "a '' \"\" b", { "a", "", "", "b" }, NULL },
+	{ "empty quotes beside letters are nothing", "''a\"\"", { "a" }, NULL },
+	{ "a backslash takes the meaning", "a\\ b \\' \\\" \\\\", { "a b", "'", "\"", "\\" },
+		NULL },
+	{ "a backslash before a letter goes", "\\a\\b", { "ab" }, NULL },
+	{ "in double quotes it takes the meaning of four", "\"\\\\ \\\" \\$ \\`\"", { "\\ \" $ `" },
+		NULL },
+	{ "in double quotes it stays before others", "\"\\a \\' \\ \"", { "\\a \\' \\ " }, NULL },
+	{ "in single quotes it is a letter", "'a\\'", { "a\\" }, NULL },
+	{ "a quote in single quotes, as shells have it", "'it'\\''s'", { "it's" }, NULL },
+	{ "a line that goes on", "a\\\nb \\\n c \\\n", { "ab", "c" }, NULL },
+	{ "a line that goes on in double quotes", "\"a\\\nb\"", { "ab" }, NULL },
+	{ "a line's end in quotes stays", "'a\nb'", { "a\nb" }, NULL },
+	{ "nothing is expanded", "$HOME ~ *.py $(x)", { "$HOME", "~", "*.py", "$(x)" }, NULL },
+	{ "operators are letters", "a>b |c;d #e", { "a>b", "|c;d", "#e" }, NULL },
+	{ "letters beyond ASCII", "\xc3\xa9 \xff'\xfe '", { "\xc3\xa9", "\xff\xfe " }, NULL },
+	{ "an open single quote", "a 'b c", { NULL }, "a ' is not closed" },
+	{ "an open double quote", "a \"b c", { NULL }, "a \" is not closed" },
+	{ "a double quote that a backslash keeps open", "\"a\\\"", { NULL }, "a \" is not closed" },
+	{ "a backslash at the end of double quotes", "\"a\\", { NULL }, "a \" is not closed" },
+	{ "a backslash at the end", "a b\\", { NULL }, "it ends with a backslash" },
+	{ "a lone quote", "'", { NULL }, "a ' is not closed" },
+};
+
+static void test_words(void **state)
+{
+	const struct words_row *row = *state;
+	struct vec words = { 0 };
+	const char *fault = NULL;
+	struct arena a = { 0 };
+	size_t count = 0;
+
+	vec_add(&a, &words, "before");
+	assert_int_equal(words_split(row->text, &a, &words, &fault), row->fault ? -EINVAL : 0);
+	while (count < 5 && row->words[count])
+		count++;
+	assert_int_equal(words.count, 1 + count);
+	for (size_t i = 0; i < count; i++)
+		assert_string_equal(words.at[1 + i], row->words[i]);
+	if (row->fault)
+		assert_string_equal(fault, row->fault);
+	else
+		assert_null(fault);
+	assert_false(arena_failed(&a));
+	arena_done(&a);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_words, rows);
+	return suite_run(&s);
+}
