@@ -85,7 +85,10 @@ def pending(pid, but=()):
 
 def calm(guard):
     """Both processes of a launcher have read every signal that they got, or have ended."""
-    supervisors = children_of(guard) if is_running(guard) else ()
+    try:
+        supervisors = children_of(guard)
+    except FileNotFoundError:
+        return
     # a CONT of the guard's wakes the supervisor, and is never read
     until(lambda: not pending(guard) and
           not any(pending(pid, but=[signal.SIGCONT]) for pid in supervisors),
