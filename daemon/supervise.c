@@ -133,7 +133,9 @@ int supervise(const struct supervision *s, struct failure *why)
 	if (rc == 0)
 		found = read_record(s, &result, &record);
 	remove_run_dir(s, why);
-	if (getppid() != s->guard->guard) /* else it is the guard's: leaving takes 10 ms */
+	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
+	 * how its end is seen, a moment before it stops being our parent. */
+	if (s->guard->gone || getppid() != s->guard->guard)
 		guard_drop_leaf(s->guard);
 	signals_release(&s->guard->taken);
 	if (rc < 0)

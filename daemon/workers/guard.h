@@ -11,6 +11,7 @@
 #define LAUNCHD_DAEMON_WORKERS_GUARD_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "daemon/workers/cgroup.h"
@@ -31,6 +32,7 @@ struct guard {
 	pid_t guard, supervisor;
 	pid_t parent; /* what started the guard */
 	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
+	bool gone;    /* the supervisor has seen the guard's end */
 	int cut;      /* the signal that ended the supervisor at its last words; 0: none */
 };
 

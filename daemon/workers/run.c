@@ -114,7 +114,10 @@ static void kill_for(struct run *r, enum cause_kind kind)
 
 static void on_guard_gone(struct signals *s)
 {
-	kill_for(s->owner, CAUSE_GUARD);
+	struct run *r = s->owner;
+
+	r->in->guard->gone = true;
+	kill_for(r, CAUSE_GUARD);
 }
 
 /* A guard that is stopped would never learn that its work is done. */
