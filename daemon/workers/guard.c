@@ -147,21 +147,25 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 {
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
+	int rc;
 
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
 	(void)tree_end_all(&g->spared, left, &count);
-	(void)run_dir_remove(g->run_dir); /* what has happened is more than a file that stays */
+	rc = run_dir_remove(g->run_dir);
 	if (signal == g->cut)
 		return; /* its report could not be written, neither could this */
 	(void)failure_set(why, -EOWNERDEAD,
 		"launchd's supervisor (pid %d) was killed by %s: all workers of this node were "
-		"killed%s",
+		"killed%s%s%s",
 		(int)g->supervisor, signal_name(signal),
-		count > 0 ? ", but for some that SIGKILL does not end" : "");
+		count > 0 ? ", but for some that SIGKILL does not end" : "",
+		rc < 0 ? "; this directory could not be removed: " : "", rc < 0 ? g->run_dir : "");
 }
 
 int guard_wait(struct guard *g, struct failure *why)
 {
+	struct survivor left[SURVIVORS_MAX];
+	unsigned count;
 	siginfo_t si;
 	int status;
 
@@ -174,6 +178,8 @@ int guard_wait(struct guard *g, struct failure *why)
 	fd_closep(&g->relay);
 	if (!WIFEXITED(status))
 		inherit(g, WTERMSIG(status), why);
+	else /* nothing, unless it ended in a way that it does not know of (a library's exit()) */
+		(void)tree_end_all(&g->spared, left, &count);
 	guard_drop_leaf(g);
 	signals_release(&g->taken);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -13,6 +13,7 @@
 enum {
 	AGAIN_MS = 20,       /* after a SIGKILL: what it has orphaned must be found */
 	CHILDREN_MAX = 4096, /* that one look sees; memory may be out */
+	COUNTED_MAX = 64,    /* orphans below which all are counted when there is no time left */
 };
 
 /* All children first, then what is done about them: what a signal orphans would turn up at the end
@@ -137,13 +138,35 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 	return look.next_ms;
 }
 
+/* By the session alone: to read the environment of a process that forks waits for its memory. */
+static struct leftover *blamed(struct leftovers *l, pid_t orphan)
+{
+	pid_t session = getsid(orphan);
+
+	for (unsigned i = 0; i < l->count; i++)
+		if (session > 0 && l->workers[i].outcome.pid == session)
+			return &l->workers[i].left;
+	return &l->nobodys;
+}
+
 void leftovers_kill(struct leftovers *l)
 {
-	l->grace_ns = 0;
+	static struct children children; /* one thread */
+
+	children.count = 0;
+	(void)process_children(getpid(), note_child, &children);
+	for (size_t i = 0; i < children.count; i++) {
+		struct leftover *left;
+		unsigned reached;
+
+		if (is_worker(l, children.at[i]))
+			continue;
+		left = blamed(l, children.at[i]);
+		reached = children.count > COUNTED_MAX ? 1 : tree_signal(children.at[i], SIGKILL);
+		left->forced += left->killed ? 0 : reached;
+		tree_kill_child(children.at[i]);
+	}
 	for (unsigned i = 0; i < l->count; i++)
-		if (l->workers[i].left.told)
-			l->workers[i].left.deadline_ns = 1;
-	if (l->nobodys.told)
-		l->nobodys.deadline_ns = 1;
-	(void)leftovers_look(l, true);
+		settle(&l->workers[i].left, UINT64_MAX);
+	settle(&l->nobodys, UINT64_MAX);
 }

@@ -25,7 +25,8 @@ struct leftovers {
  * milliseconds to look again; 0: nothing is left to look for. */
 uint64_t leftovers_look(struct leftovers *l, bool all_ended);
 
-/* Ends every grace: SIGKILL to all orphans. */
+/* Ends every grace: SIGKILL to all orphans. Fast, as they may be forking without end: whose they
+ * were is told by their session alone. */
 void leftovers_kill(struct leftovers *l);
 
 #endif
