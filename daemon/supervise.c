@@ -137,7 +137,8 @@ int supervise(const struct supervision *s, struct failure *why)
 	 * how its end is seen, a moment before it stops being our parent. */
 	if (s->guard->gone || getppid() != s->guard->guard)
 		guard_drop_leaf(s->guard);
-	signals_release(&s->guard->taken);
+	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
+		signals_release(&s->guard->taken);
 	if (rc < 0)
 		return rc;
 	rc = result_exit_code(&result);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/failure.h"
@@ -121,8 +122,9 @@ static void stop_self(void)
 		(void)kill(getpid(), SIGSTOP);
 }
 
-/* Hands a signal on. A supervisor that has closed the pipe is at its last words: it takes signals
- * as they come. One that is stopped, the pipe may be full, must wake to end the job. */
+/* Hands a signal on. A supervisor that has closed the pipe is at its last words, for which it has
+ * a moment: see guard_wait(). One that is stopped, the pipe may be full, must wake to end the job.
+ */
 static void relay(struct guard *g, const siginfo_t *si)
 {
 	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;
@@ -130,11 +132,10 @@ static void relay(struct guard *g, const siginfo_t *si)
 	bool ends = kind == REACTION_END || kind == REACTION_STOP;
 	ssize_t n = write(g->relay, &r, sizeof r);
 
-	if (n < 0 && ends) {
-		if (errno == EPIPE)
-			g->cut = si->si_signo;
+	if (n < 0 && ends && errno == EPIPE)
+		g->cut = si->si_signo;
+	else if (n < 0 && ends)
 		(void)kill(g->supervisor, si->si_signo);
-	}
 	if (ends || kind == REACTION_RESUME)
 		(void)kill(g->supervisor, SIGCONT);
 	if (kind == REACTION_SUSPEND)
@@ -152,7 +153,7 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
 	(void)tree_end_all(&g->spared, left, &count);
 	rc = run_dir_remove(g->run_dir);
-	if (signal == g->cut)
+	if (g->cut)
 		return; /* its report could not be written, neither could this */
 	(void)failure_set(why, -EOWNERDEAD,
 		"launchd's supervisor (pid %d) was killed by %s: all workers of this node were "
@@ -164,14 +165,20 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 
 int guard_wait(struct guard *g, struct failure *why)
 {
+	const struct timespec last_words = { .tv_sec = 1 };
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
 	siginfo_t si;
 	int status;
 
 	while (!supervisor_ended(g, &status)) {
-		if (sigwaitinfo(&g->taken, &si) < 0)
+		/* a report that nobody reads must not make the job immortal */
+		if ((g->cut ? sigtimedwait(&g->taken, &si, &last_words) :
+			      sigwaitinfo(&g->taken, &si)) < 0) {
+			if (errno == EAGAIN)
+				(void)kill(g->supervisor, SIGKILL);
 			continue; /* EINTR: a debugger, or a stop that is over */
+		}
 		if (si.si_signo != SIGCHLD)
 			relay(g, &si);
 	}
@@ -182,5 +189,7 @@ int guard_wait(struct guard *g, struct failure *why)
 		(void)tree_end_all(&g->spared, left, &count);
 	guard_drop_leaf(g);
 	signals_release(&g->taken);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return 128 + (g->cut ? g->cut : WTERMSIG(status));
 }

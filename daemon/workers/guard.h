@@ -33,7 +33,7 @@ struct guard {
 	pid_t parent; /* what started the guard */
 	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
 	bool gone;    /* the supervisor has seen the guard's end */
-	int cut;      /* the signal that ended the supervisor at its last words; 0: none */
+	int cut;      /* the signal that came at the supervisor's last words; 0: none */
 };
 
 /* Blocks the signals that launchd takes (`ignored`: on entry) and remembers the children that are
