@@ -1,7 +1,7 @@
 /* clinging.c - a worker whose descendants are hard to end, and which does itself as $DO or
- * $DO_<rank> says: "cling" (only SIGKILL ends it), "exit:N" (on the test's word), "save:MS" (on TERM
- * it takes so long, tells "saved", and ends with 0), "count" (tells each USR1). It tells "ready"
- * when all of its helpers are at work:
+ * $DO_<rank> says: "cling" (only SIGKILL ends it), "exit:N" (on the test's word), "save:MS" (on
+ * TERM it takes so long, tells "saved", and ends with 0), "count" (tells each USR1). It tells
+ * "ready" when all of its helpers are at work:
  *
  *   a daemon with an empty environment in a session of its own, which lets TERM and its like pass;
  *   a chain of processes, each of which starts the next, in a session of its own, and ends.
