@@ -100,6 +100,14 @@ static void on_raised(int signal)
 	raised = raised + 1;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#else
+#define SANITIZED 0
+#endif
+
 static void *thread_main(void *arg)
 {
 	return pthread_mutex_lock(arg) == 0 && pthread_mutex_unlock(arg) == 0 ? arg : NULL;
@@ -214,8 +222,10 @@ int main(void)
 		sizeof delegations / sizeof *delegations, sizeof *delegations);
 	suite_add(&s, "without a leaf there is fork(2) and nothing else", test_none, NULL, NULL);
 	suite_add(&s, "a child is born in the leaf", test_fork, NULL, trial_done);
-	suite_add(&s, "a child enters it where there are threads", test_fork_threads, NULL,
-		trial_done);
+	/* the sanitizers' own locks hang a child that is forked beside threads, now and then */
+	if (!SANITIZED)
+		suite_add(&s, "a child enters it where there are threads", test_fork_threads, NULL,
+			trial_done);
 	suite_add(&s, "a leaf that was left", test_stale, NULL, trial_done);
 	return suite_run(&s);
 }
