@@ -176,6 +176,8 @@ class Cluster:
         nothing of our environment."""
         pid = (self.home.parent / f"{self.names[host]}.pid").read_text().strip()
         variables = {"PATH": PATH, "HOME": "/root", **(env or {})}
+        if "ASAN_OPTIONS" in os.environ:  # see conftest.py
+            variables["ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"] + ":detect_leaks=0"
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                    "stderr": subprocess.PIPE, "text": True, **options}
         self._commands.append(subprocess.Popen(
