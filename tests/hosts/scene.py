@@ -3,6 +3,7 @@
 On each host all of them, and whatever they start, hold a FIFO open for writing; its reader finds
 the end when the last of them has gone, by the kernel's own count.
 """
+import contextlib
 import os
 import re
 import select
@@ -125,6 +126,23 @@ class Scene:
 
     def end(self):
         return self.hosts.finish(self.job)
+
+
+class Watched:
+    """A process that may have ended when it is to be killed; its number is never another's."""
+
+    def __init__(self, pid):
+        self.fd = os.pidfd_open(pid)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+    def kill(self, number=signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.fd, number)
 
 
 def stat_of(pid):

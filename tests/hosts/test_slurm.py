@@ -3,7 +3,7 @@ import signal
 
 import pytest
 from harness import until
-from scene import AROUND
+from scene import AROUND, Watched
 from slurm import Slurm, why_impossible
 
 pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible() or "")
@@ -26,13 +26,14 @@ def stepd(s, node):
 @pytest.mark.parametrize("user", [(), NOBODY], ids=["root", "nobody"])
 @pytest.mark.parametrize("around", ["nothing", "tee"])
 def test_slurmstepd_is_killed_and_its_node_is_empty(slurm, scene, record_property, user, around):
-    """It is root's; whose launchd is does not matter."""
+    """It is root's; whose launchd is does not matter. srun ends the other node where its connection
+    was reset, and waits where it was closed."""
     s = scene(slurm.hosts, by_srun(slurm, user), around=AROUND[around])
-    s.kill(stepd(s, 1))
-    record_property("n1", s.gone(1))
-    assert s.lives(0)
-    s.kill(s.guard(0))
-    s.gone(0)
+    with Watched(s.guard(0)) as other:
+        s.kill(stepd(s, 1))
+        record_property("n1", s.gone(1))
+        other.kill()
+        s.gone(0)
 
 
 def test_srun_is_killed_and_all_nodes_are_empty(slurm, scene):
