@@ -10,6 +10,19 @@
 
 static const char blanks[] = " \t\n";
 
+size_t list_next(const char **at, const char **ret)
+{
+	size_t len;
+
+	*at += strspn(*at, " ");
+	*ret = *at;
+	len = strcspn(*at, ",");
+	*at += len + ((*at)[len] == ',');
+	while (len > 0 && (*ret)[len - 1] == ' ')
+		len--;
+	return len;
+}
+
 /* The text that is read, and the words that are written: never longer than what they are read from,
  * as the NUL of each takes the place of a blank. */
 struct split {

@@ -1,12 +1,19 @@
-/* words.h - a command written as one text, split into its words as a POSIX shell splits it. Pure.
+/* words.h - texts split into what they are made of: lists with commas, and commands as a POSIX
+ * shell splits them. Pure.
  *
- * Quotes and backslashes mean what they mean to a shell; variables, wildcards, '~', '#' and
- * operators are letters like any other. */
+ * In a command quotes and backslashes mean what they mean to a shell; variables, wildcards, '~',
+ * '#' and operators are letters like any other. */
 #ifndef LAUNCHD_COMMON_WORDS_H
 #define LAUNCHD_COMMON_WORDS_H
 
+#include <stddef.h>
+
 struct arena;
 struct vec;
+
+/* One entry of a list with commas, without the blanks around it; *at moves behind it and its comma.
+ * Returns its length; at the end of the list 0, as for an empty entry. */
+size_t list_next(const char **at, const char **ret);
 
 /* Adds the words of text; none where it is blank. -EINVAL: it ends inside quotes or behind a
  * backslash; *ret_fault then says so ("a ' is not closed"), and nothing is added. */

@@ -10,6 +10,7 @@
 #include "common/failure.h"
 #include "common/num.h"
 #include "common/signame.h"
+#include "common/words.h"
 #include "config/settings.h"
 
 static_assert(NSIG <= REACTION_SIGNALS, "a signal without a place in struct reactions");
@@ -58,19 +59,6 @@ static void presets(const struct settings *s, struct reactions *ret)
 		ret->of[ends[i]].kind = REACTION_END;
 }
 
-/* One word up to a comma; *list is moved behind it. */
-static const char *next_word(const char **list, size_t *ret_len)
-{
-	const char *word = *list + strspn(*list, " ");
-	size_t len = strcspn(word, ",");
-
-	*list = word + len + (word[len] == ',');
-	while (len > 0 && word[len - 1] == ' ')
-		len--;
-	*ret_len = len;
-	return word;
-}
-
 static int find_signal(const char *where, const char *name, size_t len, struct failure *why)
 {
 	int signal = signal_number(name, len);
@@ -102,8 +90,8 @@ static int add_ending(const struct settings *s, struct reactions *r, struct fail
 	const char *list = settings_text(s, SET_SIGNALS_TO_HANDLE);
 
 	while (*list) {
-		size_t len;
-		const char *word = next_word(&list, &len);
+		const char *word;
+		size_t len = list_next(&list, &word);
 		int signal = find_signal(where, word, len, why);
 
 		if (signal < 0)
@@ -185,8 +173,8 @@ int reactions_make(const struct settings *s, struct reactions *ret, struct failu
 	presets(s, &r);
 	rc = add_ending(s, &r, why);
 	while (rc == 0 && list && *list) {
-		size_t len;
-		const char *word = next_word(&list, &len);
+		const char *word;
+		size_t len = list_next(&list, &word);
 
 		rc = put_action(settings_where(s, SET_ON_SIGNAL), word, len, &r, why);
 	}
@@ -195,47 +183,31 @@ int reactions_make(const struct settings *s, struct reactions *ret, struct failu
 	return rc;
 }
 
+/* How each kind is called, to people and as --on-signal writes it. */
+static const struct {
+	const char *word, *action;
+	bool has_grace;
+} names[] = {
+	[REACTION_NONE] = { "", "", false },
+	[REACTION_IGNORE] = { "ignore", "ignore", false },
+	[REACTION_FORWARD] = { "forward", "forward", false },
+	[REACTION_SUSPEND] = { "stop workers and launchd, until SIGCONT", "suspend", false },
+	[REACTION_RESUME] = { "wake workers that were stopped", "resume", false },
+	[REACTION_END] = { "forward, and end the job", "forward", true },
+	[REACTION_STOP] = { "send SIGTERM, and end the job", "stop", true },
+};
+
 const char *reaction_word(enum reaction_kind kind)
 {
-	switch (kind) {
-	case REACTION_NONE:
-		break;
-	case REACTION_IGNORE:
-		return "ignore";
-	case REACTION_FORWARD:
-		return "forward";
-	case REACTION_SUSPEND:
-		return "stop workers and launchd, until SIGCONT";
-	case REACTION_RESUME:
-		return "wake workers that were stopped";
-	case REACTION_END:
-		return "forward, and end the job";
-	case REACTION_STOP:
-		return "send SIGTERM, and end the job";
-	}
-	return "";
+	return names[kind].word;
 }
 
 const char *reaction_action(struct arena *arena, const struct reaction *r)
 {
 	char grace[NUM_SECONDS_SIZE];
 
+	if (!names[r->kind].has_grace)
+		return names[r->kind].action;
 	num_print_seconds(r->grace_ms, grace);
-	switch (r->kind) {
-	case REACTION_NONE:
-		break;
-	case REACTION_IGNORE:
-		return "ignore";
-	case REACTION_FORWARD:
-		return "forward";
-	case REACTION_SUSPEND:
-		return "suspend";
-	case REACTION_RESUME:
-		return "resume";
-	case REACTION_END:
-		return arena_printf(arena, "forward:%s", grace);
-	case REACTION_STOP:
-		return arena_printf(arena, "stop:%s", grace);
-	}
-	return "";
+	return arena_printf(arena, "%s:%s", names[r->kind].action, grace);
 }

@@ -9,26 +9,25 @@
 #include "common/name.h"
 #include "common/notes.h"
 #include "common/num.h"
+#include "common/words.h"
 #include "config/value.h"
 
 /* --unset-env A,B */
 static int put_unset(struct settings *s, const char *text, struct origin from, struct failure *why)
 {
-	for (;;) {
-		size_t len = strcspn(text, ",");
-		size_t start = strspn(text, " ");
-		size_t end = len;
-		int rc;
+	bool more = true;
+	int rc = 0;
 
-		while (end > start && text[end - 1] == ' ')
-			end--;
-		start = start < end ? start : end;
-		rc = settings_put_env(
-			s, arena_strndup(s->arena, text + start, end - start), NULL, from, why);
-		if (rc < 0 || !text[len])
-			return rc;
-		text += len + 1;
+	while (more && rc == 0) {
+		const char *name;
+		size_t len;
+
+		/* an empty name behind the last comma is one, too */
+		more = strchr(text, ',') != NULL;
+		len = list_next(&text, &name);
+		rc = settings_put_env(s, arena_strndup(s->arena, name, len), NULL, from, why);
 	}
+	return rc;
 }
 
 static int put_env(struct settings *s, const char *text, struct origin from, struct failure *why)

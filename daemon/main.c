@@ -176,12 +176,12 @@ static int run(struct launch *l, char **argv)
 	if (rc == 0)
 		rc = run_dir_make(l->plan.env, &l->arena, &guard.run_dir, &l->why);
 	if (rc < 0) {
-		guard_drop_leaf(&guard);
+		guard_drop_cgroups(&guard);
 		return rc;
 	}
 	pid = guard_fork(&guard, &l->why);
 	if (pid < 0) {
-		guard_drop_leaf(&guard);
+		guard_drop_cgroups(&guard);
 		(void)run_dir_remove(guard.run_dir); /* the failure before it is told */
 		return pid;
 	}

@@ -136,7 +136,7 @@ int supervise(const struct supervision *s, struct failure *why)
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
 	if (s->guard->gone || getppid() != s->guard->guard)
-		guard_drop_leaf(s->guard);
+		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
 	if (rc < 0)

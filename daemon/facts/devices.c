@@ -8,20 +8,7 @@
 #include "common/arena.h"
 #include "common/num.h"
 #include "common/vec.h"
-
-/* One entry of the list without blanks around it; *at moves behind it. */
-static size_t next_entry(const char **at, const char **ret)
-{
-	size_t len;
-
-	*at += strspn(*at, " ");
-	*ret = *at;
-	len = strcspn(*at, ",");
-	*at += len + ((*at)[len] == ',');
-	while (len > 0 && (*ret)[len - 1] == ' ')
-		len--;
-	return len;
-}
+#include "common/words.h"
 
 const char *devices_variable(const char *const *env, const char **ret_list)
 {
@@ -41,7 +28,7 @@ unsigned devices_count(const char *list)
 	const char *entry;
 	unsigned count = 0;
 
-	while (next_entry(&list, &entry) > 0)
+	while (list_next(&list, &entry) > 0)
 		count++;
 	return count;
 }
@@ -52,7 +39,7 @@ const char *devices_nth(struct arena *arena, const char *list, unsigned n)
 	size_t len;
 
 	do {
-		len = next_entry(&list, &entry);
+		len = list_next(&list, &entry);
 	} while (len > 0 && n-- > 0);
 	return len > 0 ? arena_strndup(arena, entry, len) : NULL;
 }
@@ -80,7 +67,7 @@ static bool is_repeated(const char *list, unsigned count, const char *entry, siz
 
 	for (unsigned i = 0; i < count; i++) {
 		const char *other;
-		size_t other_len = next_entry(&list, &other);
+		size_t other_len = list_next(&list, &other);
 
 		if (other_len == len && strncmp(other, entry, len) == 0)
 			return true;
@@ -99,7 +86,7 @@ unsigned devices_visible(const char *list, unsigned present)
 		return present;
 	while (*at) {
 		const char *entry;
-		size_t len = next_entry(&at, &entry);
+		size_t len = list_next(&at, &entry);
 		uint64_t n;
 
 		/* the first entry decides whether the list is one of names or of numbers */

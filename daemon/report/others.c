@@ -10,8 +10,8 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/phrases.h"
 #include "daemon/report/report.h"
-#include "daemon/report/words.h"
 
 bool worker_is_planned(const struct plan *plan, const struct outcome *o)
 {

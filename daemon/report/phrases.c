@@ -1,5 +1,5 @@
-/* words.c - see words.h */
-#include "daemon/report/words.h"
+/* phrases.c - see phrases.h */
+#include "daemon/report/phrases.h"
 
 #include <stdio.h>
 #include <time.h>

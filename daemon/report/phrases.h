@@ -1,7 +1,7 @@
-/* words.h - what reports are put together from: spans of time, moments, lists of ranks. Pure, but
+/* phrases.h - what reports are put together from: spans of time, moments, lists of ranks. Pure, but
  * for the time zone, which localtime_r(3) reads. */
-#ifndef LAUNCHD_DAEMON_REPORT_WORDS_H
-#define LAUNCHD_DAEMON_REPORT_WORDS_H
+#ifndef LAUNCHD_DAEMON_REPORT_PHRASES_H
+#define LAUNCHD_DAEMON_REPORT_PHRASES_H
 
 #include <stdbool.h>
 #include <stddef.h>

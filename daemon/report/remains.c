@@ -6,8 +6,8 @@
 #include "common/arena.h"
 #include "common/text.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/phrases.h"
 #include "daemon/report/report.h"
-#include "daemon/report/words.h"
 
 /* "2 processes behind; launchd killed 1 of them" */
 static void add_left(struct text *out, unsigned left, unsigned killed, bool each)

@@ -10,9 +10,9 @@
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
 #include "daemon/report/others.h"
+#include "daemon/report/phrases.h"
 #include "daemon/report/record.h"
 #include "daemon/report/remains.h"
-#include "daemon/report/words.h"
 
 /* Bounds of what is shown of texts that are not ours; --report has more. */
 enum { COMMAND_MAX = 600, LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };

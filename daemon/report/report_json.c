@@ -10,8 +10,8 @@
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
 #include "daemon/report/others.h"
+#include "daemon/report/phrases.h"
 #include "daemon/report/record.h"
-#include "daemon/report/words.h"
 
 enum { SCHEMA = 1, NS_PER_US = 1000, US_PER_S = 1000000 };
 

@@ -4,7 +4,7 @@
 #include "common/arena.h"
 #include "common/text.h"
 #include "daemon/report/ending.h"
-#include "daemon/report/words.h"
+#include "daemon/report/phrases.h"
 
 enum { PIDS_MAX = 4 };
 

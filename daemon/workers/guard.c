@@ -48,13 +48,14 @@ int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why)
 	return 0;
 }
 
-void guard_drop_leaf(struct guard *g)
+void guard_drop_cgroups(struct guard *g)
 {
 	enum { PATIENCE_MS = 5000 }; /* for what SIGKILL has not ended yet */
 
 	if (cgroup_leaf_leave(&g->leaf) == 0)
 		(void)cgroup_leaf_kill(&g->leaf);
 	(void)cgroup_leaf_remove(&g->leaf, PATIENCE_MS);
+	oom_stop(&g->oom);
 }
 
 /* The supervisor leaves the session that mpirun or a terminal signals as a whole, and wakes, if
@@ -187,7 +188,7 @@ int guard_wait(struct guard *g, struct failure *why)
 		inherit(g, WTERMSIG(status), why);
 	else /* nothing, unless it ended in a way that it does not know of (a library's exit()) */
 		(void)tree_end_all(&g->spared, left, &count);
-	guard_drop_leaf(g);
+	guard_drop_cgroups(g);
 	signals_release(&g->taken);
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);

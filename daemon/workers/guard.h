@@ -45,8 +45,8 @@ int guard_init(
  * guard_init(), before guard_fork(). -ENOMEM. */
 int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why);
 
-/* Ends and removes the leaf: for the survivor, when nothing in it is needed any more. */
-void guard_drop_leaf(struct guard *g);
+/* Gives them back, with all that is left in the leaf: for the survivor, at the end. */
+void guard_drop_cgroups(struct guard *g);
 
 /* Makes the two processes. Returns 0 in the supervisor, its pid in the guard. Negative errno: there
  * is still but one process, or this is a supervisor that must end at once. */

@@ -11,16 +11,8 @@
 #include "daemon/workers/tree.h"
 
 enum {
-	AGAIN_MS = 20,       /* after a SIGKILL: what it has orphaned must be found */
-	CHILDREN_MAX = 4096, /* that one look sees; memory may be out */
-	COUNTED_MAX = 64,    /* orphans below which all are counted when there is no time left */
-};
-
-/* All children first, then what is done about them: what a signal orphans would turn up at the end
- * of a list that is still read, and count twice. */
-struct children {
-	pid_t at[CHILDREN_MAX];
-	size_t count;
+	AGAIN_MS = 20,    /* after a SIGKILL: what it has orphaned must be found */
+	COUNTED_MAX = 64, /* orphans below which all are counted when there is no time left */
 };
 
 struct look {
@@ -46,17 +38,24 @@ static struct worker *by_error_file(const struct leftovers *l, pid_t pid)
 	return NULL;
 }
 
+/* The worker whose session it is in. */
+static struct worker *by_session(const struct leftovers *l, pid_t pid)
+{
+	pid_t session = getsid(pid);
+
+	for (unsigned i = 0; i < l->count; i++)
+		if (session > 0 && l->workers[i].outcome.pid == session)
+			return &l->workers[i];
+	return NULL;
+}
+
 /* The environment first: the number of a worker that has ended long ago may be that of a new
  * session by now. */
 static struct worker *owner_of(const struct leftovers *l, pid_t orphan)
 {
 	struct worker *owner = by_error_file(l, orphan);
-	pid_t session = getsid(orphan);
 
-	for (unsigned i = 0; i < l->count && !owner; i++)
-		if (session > 0 && l->workers[i].outcome.pid == session)
-			owner = &l->workers[i];
-	return owner;
+	return owner ? owner : by_session(l, orphan);
 }
 
 static bool is_worker(const struct leftovers *l, pid_t pid)
@@ -93,14 +92,6 @@ static void deal_with(struct look *look, struct leftover *left, pid_t orphan)
 	again_in(look, (left->deadline_ns - look->now_ns) / 1000000 + 1);
 }
 
-static void note_child(pid_t child, void *to)
-{
-	struct children *c = to;
-
-	if (c->count < CHILDREN_MAX)
-		c->at[c->count++] = child;
-}
-
 static void see_child(struct look *look, pid_t child)
 {
 	struct worker *owner;
@@ -124,12 +115,13 @@ static void settle(struct leftover *left, uint64_t now_ns)
 
 uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 {
-	static struct children children; /* one thread */
+	static struct pids children; /* one thread */
 	struct look look = { .l = l, .all_ended = all_ended, .now_ns = uv_hrtime() };
 
+	/* all of them first: what a signal orphans would turn up at the end of a list that is still
+	 * read, and count twice */
 	children.count = 0;
-	/* no /proc: the last sweep remains */
-	(void)process_children(getpid(), note_child, &children);
+	process_list_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++)
 		see_child(&look, children.at[i]);
 	for (unsigned i = 0; i < l->count; i++)
@@ -138,30 +130,22 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 	return look.next_ms;
 }
 
-/* By the session alone: to read the environment of a process that forks waits for its memory. */
-static struct leftover *blamed(struct leftovers *l, pid_t orphan)
-{
-	pid_t session = getsid(orphan);
-
-	for (unsigned i = 0; i < l->count; i++)
-		if (session > 0 && l->workers[i].outcome.pid == session)
-			return &l->workers[i].left;
-	return &l->nobodys;
-}
-
 void leftovers_kill(struct leftovers *l)
 {
-	static struct children children; /* one thread */
+	static struct pids children; /* one thread */
 
 	children.count = 0;
-	(void)process_children(getpid(), note_child, &children);
+	process_list_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++) {
+		struct worker *owner;
 		struct leftover *left;
 		unsigned reached;
 
 		if (is_worker(l, children.at[i]))
 			continue;
-		left = blamed(l, children.at[i]);
+		/* to read the environment of a process that forks waits for its memory */
+		owner = by_session(l, children.at[i]);
+		left = owner ? &owner->left : &l->nobodys;
 		reached = children.count > COUNTED_MAX ? 1 : tree_signal(children.at[i], SIGKILL);
 		left->forced += left->killed ? 0 : reached;
 		tree_kill_child(children.at[i]);

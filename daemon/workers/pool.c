@@ -81,7 +81,7 @@ static void end(struct pool *p)
 /* Everything at once, where we have a leaf; what has left it is ended one by one. */
 static void kill_leaf(struct pool *p)
 {
-	if (p->leaf && cgroup_leaf_leave(p->leaf) == 0)
+	if (cgroup_leaf_leave(p->leaf) == 0)
 		(void)cgroup_leaf_kill(p->leaf);
 }
 
@@ -204,7 +204,7 @@ static void linger(struct pool *p)
 static void on_worker_ended(struct pool *p, struct worker *w)
 {
 	p->alive--;
-	if (p->oom && w->outcome.end.how == ENDED_SIGNAL && w->outcome.end.value == SIGKILL &&
+	if (w->outcome.end.how == ENDED_SIGNAL && w->outcome.end.value == SIGKILL &&
 		w->outcome.asked != ASKED_KILLED)
 		w->outcome.oom = oom_look(p->oom);
 	if (!p->culprit && w->outcome.asked == ASKED_NOTHING &&

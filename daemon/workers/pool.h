@@ -35,8 +35,8 @@ struct pool {
 	uv_poll_t watch; /* of it */
 	struct worker *culprit;   /* the first failure; NULL: none so far; what we ended is none */
 	struct cause cause;       /* why the job ends; the first one counts */
-	struct cgroup_leaf *leaf; /* NULL: none */
-	struct oom_watch *oom;    /* NULL: none */
+	struct cgroup_leaf *leaf; /* the owner's, set before the start; may be none */
+	struct oom_watch *oom;    /* likewise */
 	struct leftovers left;
 	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;

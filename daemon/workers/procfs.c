@@ -132,6 +132,19 @@ int process_children(pid_t pid, void (*see)(pid_t child, void *to), void *to)
 	return listed ? 0 : scan_children(pid, see, to);
 }
 
+static void list_one(pid_t child, void *to)
+{
+	struct pids *list = to;
+
+	if (list->count < PIDS_MAX)
+		list->at[list->count++] = child;
+}
+
+void process_list_children(pid_t pid, struct pids *list)
+{
+	(void)process_children(pid, list_one, list); /* no /proc: there is nothing to list */
+}
+
 bool process_variable(pid_t pid, const char *name, char *ret, size_t size)
 {
 	enum { MAX_BYTES = 128 * 1024 };

@@ -24,6 +24,17 @@ void process_command(pid_t pid, char ret[16]);
  * all of /proc. 0 or negative errno. */
 int process_children(pid_t pid, void (*see)(pid_t child, void *to), void *to);
 
+/* Processes, of fixed room: memory may be out when they are looked for. */
+enum { PIDS_MAX = 4096 };
+
+struct pids {
+	pid_t at[PIDS_MAX];
+	size_t count;
+};
+
+/* Adds the children of a process, as far as there is room. */
+void process_list_children(pid_t pid, struct pids *list);
+
 /* The value of a variable in the environment that a process was executed with, cut to fit. False:
  * it is not there, may not be read, or stands behind the first 128 KiB. */
 bool process_variable(pid_t pid, const char *name, char *ret, size_t size);

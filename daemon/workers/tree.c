@@ -18,7 +18,6 @@
 #include "daemon/workers/procfs.h"
 
 enum {
-	TREE_MAX = 4096, /* processes that one tree_signal() reaches; SIGKILL reaches all */
 	DEPTH_MAX = 256, /* of ancestors that are asked */
 	PATIENCE_MS =
 		5000,    /* for a process that SIGKILL has not ended yet: it may be freeing GPUs */
@@ -70,32 +69,26 @@ static bool is_spared(const struct spared *s, pid_t child)
 	return false;
 }
 
-bool tree_has(pid_t pid)
+/* Whether this process is among the ancestors, of which `parent` is the first. */
+static bool leads_here(pid_t parent)
 {
-	pid_t self = getpid();
 	struct process p;
 
-	for (int i = 0; i < DEPTH_MAX && pid > 1; i++) {
-		if (process_read(pid, &p) < 0)
-			return false;
-		if (p.parent == self)
+	for (int i = 0; i < DEPTH_MAX && parent > 1; i++) {
+		if (parent == getpid())
 			return true;
-		pid = p.parent;
+		if (process_read(parent, &p) < 0)
+			return false;
+		parent = p.parent;
 	}
-	return false;
+	return parent == getpid(); /* we may be 1 ourselves */
 }
 
-struct found {
-	pid_t at[TREE_MAX];
-	size_t count;
-};
-
-static void find_one(pid_t child, void *to)
+bool tree_has(pid_t pid)
 {
-	struct found *f = to;
+	struct process p;
 
-	if (f->count < TREE_MAX)
-		f->at[f->count++] = child;
+	return process_read(pid, &p) == 0 && leads_here(p.parent);
 }
 
 /* Opened first, asked then: whoever has the number when its ancestors are asked is the one that
@@ -106,20 +99,20 @@ static bool signal_one(pid_t pid, int signal)
 	autoclose fd = (int)syscall(SYS_pidfd_open, pid, 0u);
 	struct process p;
 
-	return fd >= 0 && tree_has(pid) && process_read(pid, &p) == 0 &&
+	return fd >= 0 && process_read(pid, &p) == 0 && leads_here(p.parent) &&
 		syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0u) == 0 && p.state != 'Z';
 }
 
 unsigned tree_signal(pid_t root, int signal)
 {
-	static struct found
-		f; /* one thread; 16 KB is too much for a stack, and memory may be out */
+	/* one thread; 16 KB is too much for a stack, and memory may be out */
+	static struct pids f;
 	unsigned reached = 0;
 
-	f.count = 0;
-	find_one(root, &f);
+	f.at[0] = root;
+	f.count = 1;
 	for (size_t i = 0; i < f.count; i++)
-		(void)process_children(f.at[i], find_one, &f);
+		process_list_children(f.at[i], &f);
 	for (size_t i = 0; i < f.count; i++)
 		reached += signal_one(f.at[i], signal);
 	return reached;

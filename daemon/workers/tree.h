@@ -32,7 +32,7 @@ void tree_forget(struct spared *s, pid_t child);
 bool tree_has(pid_t pid);
 
 /* Sends a signal to a child, or one further down, and to all below it. Returns how many that live
- * got it. */
+ * got it, of PIDS_MAX (daemon/workers/procfs.h) at most. */
 unsigned tree_signal(pid_t root, int signal);
 
 /* Sends SIGKILL to a child of this process, and to its process group, which holds descendants of

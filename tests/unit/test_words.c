@@ -1,4 +1,4 @@
-/* test_words.c - a command in one text, as a shell reads it. */
+/* test_words.c - a command in one text, as a shell reads it, and lists with commas. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -69,10 +69,40 @@ static void test_words(void **state)
 	arena_done(&a);
 }
 
+static const struct list_row {
+	const char *says, *list;
+	const char *entries[5]; /* ends with NULL */
+} lists[] = {
+	{ "an empty list", "", { "" } },
+	{ "one entry", "HUP", { "HUP" } },
+	{ "several", "HUP,USR1,USR2", { "HUP", "USR1", "USR2" } },
+	{ "blanks around entries", " HUP , USR1 ", { "HUP", "USR1" } },
+	{ "blanks within one", "a b,c", { "a b", "c" } },
+	{ "an empty one between", "a,,b", { "a", "", "b" } },
+	{ "one of blanks", "a, ,b", { "a", "", "b" } },
+	{ "nothing behind the last comma", "a,", { "a", "" } },
+};
+
+static void test_list(void **state)
+{
+	const struct list_row *row = *state;
+	const char *at = row->list;
+
+	for (size_t i = 0; i < 5 && row->entries[i]; i++) {
+		const char *entry;
+		size_t len = list_next(&at, &entry);
+
+		assert_int_equal(len, strlen(row->entries[i]));
+		assert_memory_equal(entry, row->entries[i], len);
+	}
+	assert_string_equal(at, "");
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_words, rows);
+	SUITE_ROWS(&s, test_list, lists);
 	return suite_run(&s);
 }
