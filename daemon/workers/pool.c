@@ -15,6 +15,7 @@
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/starter.h"
+#include "daemon/workers/tree.h"
 #include "daemon/workers/worker.h"
 
 #define TO(s) (1u << (s))
@@ -103,6 +104,14 @@ static void set_grace(struct pool *p, uint64_t ms)
 		(void)uv_timer_start(&p->grace, on_grace_over, ms, 0); /* has a callback */
 }
 
+/* A worker that hangs in the kernel keeps its children from becoming ours. */
+static void kill_below_the_stuck(struct pool *p)
+{
+	for (unsigned i = 0; i < p->plan->start_count; i++)
+		if (worker_is_alive(&p->workers[i]))
+			(void)tree_signal(p->workers[i].outcome.pid, SIGKILL);
+}
+
 static void kill_all(struct pool *p)
 {
 	pool_goto(p, POOL_KILLING);
@@ -110,6 +119,7 @@ static void kill_all(struct pool *p)
 		worker_kill(&p->workers[i]);
 	leftovers_kill(&p->left);
 	kill_leaf(p);
+	kill_below_the_stuck(p);
 	(void)uv_timer_stop(&p->grace);
 	set_grace(p, UNKILLED_MS);
 }

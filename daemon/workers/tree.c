@@ -21,6 +21,7 @@ enum {
 	DEPTH_MAX = 256, /* of ancestors that are asked */
 	PATIENCE_MS =
 		5000,    /* for a process that SIGKILL has not ended yet: it may be freeing GPUs */
+	STUCK_MS = 100,  /* of it, before what is below that process is not waited for */
 	DENIED_MS = 200, /* where none may be killed */
 };
 
@@ -130,6 +131,7 @@ void tree_kill_child(pid_t child)
 struct round {
 	const struct spared *spared;
 	unsigned found, denied;
+	bool stuck; /* nothing has ended for a while: what is below those that stay goes, too */
 	struct survivor *survivors;
 };
 
@@ -142,22 +144,38 @@ static void kill_one(pid_t child, void *to)
 	if (kill(child, 0) < 0 && errno == EPERM)
 		r->denied++;
 	tree_kill_child(child);
+	if (r->stuck)
+		(void)tree_signal(child, SIGKILL);
 	r->found++;
 }
 
-static void name_one(pid_t child, void *to)
+static void name_one(pid_t pid, struct round *r)
 {
-	struct round *r = to;
 	struct process p;
 
-	if (is_spared(r->spared, child) || process_read(child, &p) < 0 || p.state == 'Z')
+	if (process_read(pid, &p) < 0 || p.state == 'Z')
 		return;
 	if (r->found < SURVIVORS_MAX) {
 		r->survivors[r->found] =
-			(struct survivor){ .pid = child, .uid = p.uid, .state = p.state };
+			(struct survivor){ .pid = pid, .uid = p.uid, .state = p.state };
 		memcpy(r->survivors[r->found].command, p.command, sizeof p.command);
 	}
 	r->found++;
+}
+
+/* All that lives below this process, but for the spared and theirs. */
+static void name_all(struct round *r)
+{
+	static struct pids all; /* one thread */
+
+	all.count = 0;
+	process_list_children(getpid(), &all);
+	for (size_t i = 0; i < all.count; i++) {
+		if (is_spared(r->spared, all.at[i]))
+			continue;
+		process_list_children(all.at[i], &all);
+		name_one(all.at[i], r);
+	}
 }
 
 static uint64_t now_ms(void)
@@ -212,7 +230,7 @@ static bool end_in_rounds(struct spared *spared, unsigned *reaped)
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	while (reap(spared, reaped)) {
-		struct round r = { .spared = spared };
+		struct round r = { .spared = spared, .stuck = now_ms() - progress_ms > STUCK_MS };
 		unsigned before = *reaped;
 
 		if (++rounds == SLOW_ROUNDS)
@@ -241,7 +259,7 @@ unsigned tree_end_all(struct spared *spared, struct survivor *ret, unsigned *ret
 	unsigned reaped = 0;
 
 	if (!end_in_rounds(spared, &reaped))
-		(void)process_children(getpid(), name_one, &left);
+		name_all(&left);
 	*ret_count = left.found;
 	return reaped;
 }

@@ -348,6 +348,34 @@ def test_workers_die_when_the_launcher_is_killed(start, place):
     until(lambda: not any(map(is_running, pids.values())), 'the workers to die')
 
 
+def test_no_command_kills_both_processes_by_name(start, place):
+    """pkill by name, by whole name and by command line each find one of the two."""
+    ready = place.fifo('ready')
+    job = start(native('ending'), {'TELL': ready.path})
+    ready.expect('ready', 1)
+    names, lines = [], []
+    for pid in (job.pid, supervisor_of(job.pid)):
+        names.append(pathlib.Path(f'/proc/{pid}/comm').read_text().strip())
+        lines.append(pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().rstrip(b'\0').split(b'\0'))
+    assert names == ['launchd', 'rank-supervisor']
+    assert lines[0][1:] == [arg.encode() for arg in native('ending')]
+    assert lines[1] == [b'rank-supervisor']
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
+
+
+PID_1 = ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child']
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='needs root')
+@pytest.mark.parametrize('script, code', [('exit 7', 7), ('kill -TERM 1; sleep 1000', 143)])
+def test_as_process_1_of_a_container(launch, script, code):
+    """The kernel drops signals to such a process that it would die of."""
+    result = launch(['--shutdown-timeout=60', '--no_python', '--use_env', 'sh', '-c', script],
+                    wrap=PID_1)
+    assert result.rc == code, result
+
+
 def test_nothing_wakes_up_while_nothing_happens(start, place):
     """A worker's end is an event, not something to look for: an idle launcher does not run."""
     ready = place.fifo('ready')
