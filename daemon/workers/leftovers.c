@@ -11,8 +11,8 @@
 #include "daemon/workers/tree.h"
 
 enum {
-	AGAIN_MS = 20,    /* after a SIGKILL: what it has orphaned must be found */
-	COUNTED_MAX = 64, /* orphans below which all are counted when there is no time left */
+	AGAIN_MS = 20, /* after a SIGKILL: what it has orphaned must be found */
+	CROWD = 64,    /* orphans: more than that may be a storm of forks, which outruns us */
 };
 
 struct look {
@@ -122,6 +122,8 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 	 * read, and count twice */
 	children.count = 0;
 	process_list_children(getpid(), &children);
+	if (all_ended && children.count > CROWD)
+		tree_go_first();
 	for (size_t i = 0; i < children.count; i++)
 		see_child(&look, children.at[i]);
 	for (unsigned i = 0; i < l->count; i++)
@@ -146,7 +148,7 @@ void leftovers_kill(struct leftovers *l)
 		/* to read the environment of a process that forks waits for its memory */
 		owner = by_session(l, children.at[i]);
 		left = owner ? &owner->left : &l->nobodys;
-		reached = children.count > COUNTED_MAX ? 1 : tree_signal(children.at[i], SIGKILL);
+		reached = children.count > CROWD ? 1 : tree_signal(children.at[i], SIGKILL);
 		left->forced += left->killed ? 0 : reached;
 		tree_kill_child(children.at[i]);
 	}

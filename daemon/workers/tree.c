@@ -206,12 +206,11 @@ static bool reap(struct spared *spared, unsigned *reaped)
 	return pid == 0 || errno != ECHILD;
 }
 
-/* Before all ordinary processes, where that is allowed: this process does nothing else any more. */
-static void go_first(void)
+void tree_go_first(void)
 {
 	const struct sched_param least = { .sched_priority = 1 };
 
-	if (sched_setscheduler(0, SCHED_FIFO, &least) < 0)
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least) < 0)
 		(void)setpriority(PRIO_PROCESS, 0, -20);
 }
 
@@ -234,7 +233,7 @@ static bool end_in_rounds(struct spared *spared, unsigned *reaped)
 		unsigned before = *reaped;
 
 		if (++rounds == SLOW_ROUNDS)
-			go_first();
+			tree_go_first();
 
 		(void)process_children(getpid(), kill_one, &r);
 		quiet = r.found == 0 ? quiet + 1 : 0;

@@ -39,6 +39,10 @@ unsigned tree_signal(pid_t root, int signal);
  * this process only: without that, a chain of processes that fork and exit could outrun us. */
 void tree_kill_child(pid_t child);
 
+/* This process runs before all ordinary ones from now on, where that is allowed: for one that does
+ * nothing any more but end others. */
+void tree_go_first(void);
+
 /* Ends every child of this process and what they leave, in rounds, until there is none but
  * `spared` (NULL: none). Blocks; SIGCHLD must be blocked. What can't be ended (in the kernel for
  * longer than 5 s, or another user's) is left: *ret_count of them, the first SURVIVORS_MAX in ret.
