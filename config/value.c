@@ -40,7 +40,7 @@ static int nnodes_parse(
 	struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	const char *colon = strchr(text, ':');
-	uint64_t min, max;
+	uint64_t min = 0, max = 0;
 	int rc;
 
 	if (!colon)

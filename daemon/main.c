@@ -23,8 +23,6 @@
 #include "daemon/workers/guard.h"
 #include "daemon/workers/place.h"
 
-extern char **environ;
-
 /* All that one run is made of, in the order in which it is decided. */
 struct launch {
 	struct arena arena;

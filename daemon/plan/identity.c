@@ -179,7 +179,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 int identity_find(const struct settings *s, const char *const *env, enum launcher launcher,
 	struct identity *ret, struct notes *notes, struct failure *why)
 {
-	struct found said_rank, said_size, rank, size;
+	struct found said_rank, said_size, rank = { 0 }, size = { 0 };
 
 	if (settings_flag(s, SET_STANDALONE))
 		return standalone(s, ret, why);
