@@ -36,8 +36,9 @@ class Scene:
                                 f'{worker("ending")}\n', 0o755)
         self.file = place.path / 'pids'
         self.file.touch()
-        self.ready, self.gate = place.fifo('ready'), place.fifo('gate')
-        self.later = place.fifo('later')
+        # a test with two of these: a worker opens its gate some time after it is ready
+        self.ready, self.gate, self.later = (
+            place.fifo(f'{name}{len(place.fifos)}') for name in ('ready', 'gate', 'later'))
         env = {'TELL': self.ready.path, 'GO': self.gate.path, 'END_0': 'exit:7',
                'HELPERS': HELPERS, 'PIDS': str(self.file), 'B': bystander,
                'LATER': self.later.path}
@@ -140,8 +141,6 @@ def test_a_process_of_the_same_name(start, place):
     """Another launchd of the same user, with the same workers."""
     other = Scene(start, place, 'exec "$@"')
     other.handles(other.job.pid)
-    for path in ('ready', 'gate', 'later'):
-        (place.path / path).unlink()
     scene = Scene(start, place, 'exec "$@"')
     scene.handles(scene.job.pid)
     scene.supervisor.send(signal.SIGKILL)
