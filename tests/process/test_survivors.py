@@ -2,6 +2,7 @@
 spared."""
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -10,7 +11,7 @@ import subprocess
 
 import pytest
 
-from harness import children_of, is_running, status_of, until
+from harness import BUILD, children_of, is_running, status_of, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason='needs root')
 NOBODY = 65534
@@ -99,6 +100,7 @@ def test_another_users_is_named_and_left(start, place):
     place.tmp.chmod(0o777)
     fifo = place.fifo('pids')
     os.chmod(fifo.path, 0o666)
+    launchd = pathlib.Path(shutil.copy(BUILD / 'launchd', place.path))  # where nobody may go
     become = place.path / 'become'
     shutil.copy(shutil.which('setpriv'), become)
     become.chmod(0o4755)
@@ -107,7 +109,7 @@ def test_another_users_is_named_and_left(start, place):
         pytest.skip('setuid programs have no effect here')
     script = f'{become} --reuid=0 sh -c "echo 0 \\$\\$ it >{fifo.path}; sleep 1000; :"; :'
     job = start([LONG, '--leftover-grace=0', '--no_python', '--use_env', 'sh', '-c', script],
-                wrap=as_nobody)
+                wrap=as_nobody, program=launchd)
     survivor = fifo.line()[1]
     [below] = until(lambda: children_of(survivor), 'its child')
     job.signal(signal.SIGTERM)
