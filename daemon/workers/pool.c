@@ -15,7 +15,6 @@
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/starter.h"
-#include "daemon/workers/tree.h"
 #include "daemon/workers/worker.h"
 
 #define TO(s) (1u << (s))
@@ -104,12 +103,10 @@ static void set_grace(struct pool *p, uint64_t ms)
 		(void)uv_timer_start(&p->grace, on_grace_over, ms, 0); /* has a callback */
 }
 
-/* A worker that hangs in the kernel keeps its children from becoming ours. */
-static void kill_below_the_stuck(struct pool *p)
+static void signal_all(struct pool *p, int signal, enum signal_scope scope)
 {
 	for (unsigned i = 0; i < p->plan->start_count; i++)
-		if (worker_is_alive(&p->workers[i]))
-			(void)tree_signal(p->workers[i].outcome.pid, SIGKILL);
+		worker_signal(&p->workers[i], signal, scope);
 }
 
 static void kill_all(struct pool *p)
@@ -119,7 +116,8 @@ static void kill_all(struct pool *p)
 		worker_kill(&p->workers[i]);
 	leftovers_kill(&p->left);
 	kill_leaf(p);
-	kill_below_the_stuck(p);
+	/* one that hangs in the kernel keeps its children from becoming ours */
+	signal_all(p, SIGKILL, SCOPE_TREE);
 	(void)uv_timer_stop(&p->grace);
 	set_grace(p, UNKILLED_MS);
 }
@@ -394,8 +392,7 @@ void pool_kill(struct pool *p, const struct cause *cause)
 
 void pool_forward(struct pool *p, int signal)
 {
-	for (unsigned i = 0; i < p->plan->start_count; i++)
-		worker_signal(&p->workers[i], signal, p->plan->signal_scope);
+	signal_all(p, signal, p->plan->signal_scope);
 }
 
 void pool_suspend(struct pool *p)
@@ -404,15 +401,13 @@ void pool_suspend(struct pool *p)
 		return;
 	p->suspended = true;
 	/* TSTP means nothing to a process whose session has no terminal */
-	for (unsigned i = 0; i < p->plan->start_count; i++)
-		worker_signal(&p->workers[i], SIGSTOP, SCOPE_GROUP);
+	signal_all(p, SIGSTOP, SCOPE_GROUP);
 }
 
 void pool_resume(struct pool *p)
 {
 	p->suspended = false;
-	for (unsigned i = 0; i < p->plan->start_count; i++)
-		worker_signal(&p->workers[i], SIGCONT, SCOPE_GROUP);
+	signal_all(p, SIGCONT, SCOPE_GROUP);
 }
 
 void pool_done(struct pool *p)
