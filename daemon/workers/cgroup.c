@@ -5,14 +5,16 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
+#include <uv.h>
 #if __has_include(<sys/single_threaded.h>) /* glibc 2.32 */
 #include <sys/single_threaded.h>
 #else
@@ -180,23 +182,40 @@ static int remove_tree(const char *path)
 	return rc == -1 ? -errno : rc;
 }
 
+static bool is_populated(int events)
+{
+	char text[64] = "";
+
+	return pread(events, text, sizeof text - 1, 0) > 0 && strstr(text, "populated 1");
+}
+
+/* Waits until nothing lives in the leaf: the kernel tells who polls its cgroup.events (Linux,
+ * cgroup-v2.rst), within 10 ms. */
+static void wait_empty(int dir, int within_ms)
+{
+	autoclose events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	struct pollfd change = { .fd = events, .events = POLLPRI };
+	uint64_t end = uv_hrtime() + (uint64_t)within_ms * 1000000;
+
+	while (events >= 0 && is_populated(events)) {
+		uint64_t now = uv_hrtime();
+
+		if (now >= end)
+			return;
+		(void)poll(&change, 1, (int)((end - now) / 1000000) + 1);
+	}
+}
+
 int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms)
 {
-	enum { FIRST_PAUSE_US = 250, LAST_PAUSE_US = 10000 };
-	uint64_t left_us = (uint64_t)within_ms * 1000;
-	long pause_us = FIRST_PAUSE_US;
 	int rc = leaf->inside ? -EBUSY : leaf->path ? remove_tree(leaf->path) : 0;
 
-	while (rc == -EBUSY && !leaf->inside && left_us > 0) {
-		if ((uint64_t)pause_us > left_us)
-			pause_us = (long)left_us;
-		(void)nanosleep(&(struct timespec){ .tv_nsec = pause_us * 1000 }, NULL);
-		left_us -= (uint64_t)pause_us;
-		pause_us = pause_us * 2 < LAST_PAUSE_US ? pause_us * 2 : LAST_PAUSE_US;
+	fd_closep(&leaf->kill); /* there may be no descriptor but this to wait with */
+	if (rc == -EBUSY && !leaf->inside) {
+		wait_empty(leaf->dir, (int)within_ms);
 		rc = remove_tree(leaf->path);
 	}
 	fd_closep(&leaf->dir);
-	fd_closep(&leaf->kill);
 	fd_closep(&leaf->outside);
 	*leaf = (struct cgroup_leaf)CGROUP_LEAF_NONE;
 	return rc;
