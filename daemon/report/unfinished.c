@@ -6,15 +6,15 @@
 #include "daemon/report/ending.h"
 #include "daemon/report/phrases.h"
 
-enum { PIDS_MAX = 4 };
+enum { NAMED_MAX = 4 };
 
 /* "rank 1 (pid 4711), rank 4 (pid 4714) still run": those to look at, as long as they are few. */
 static void add_running(struct text *out, const struct outcome *const *list, size_t count)
 {
-	for (size_t i = 0; count <= PIDS_MAX && i < count; i++)
+	for (size_t i = 0; count <= NAMED_MAX && i < count; i++)
 		text_printf(
 			out, "%srank %u (pid %d)", i ? ", " : "", list[i]->rank, (int)list[i]->pid);
-	if (count > PIDS_MAX)
+	if (count > NAMED_MAX)
 		ranks_add(out, list, count);
 	text_printf(out, " still run%s", count == 1 ? "s" : "");
 }

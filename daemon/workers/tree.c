@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "common/fd.h"
 #include "daemon/report/ending.h"
@@ -180,10 +180,7 @@ static void name_all(struct round *r)
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* can't fail */
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return uv_hrtime() / 1000000;
 }
 
 void tree_forget(struct spared *s, pid_t child)
