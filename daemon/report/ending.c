@@ -45,6 +45,8 @@ int result_exit_code(const struct result *r)
 	case CAUSE_LAUNCHER:
 	case CAUSE_HANGUP:
 		return 128 + SIGHUP;
+	case CAUSE_NODE_LOST:
+		return EXIT_NODE_LOST;
 	}
 	__builtin_unreachable();
 }

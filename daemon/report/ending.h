@@ -25,15 +25,24 @@ enum asked { ASKED_NOTHING, ASKED_TO_STOP, ASKED_KILLED };
  * processes share the cgroup. */
 enum oom { OOM_NO, OOM_LIKELY, OOM_YES };
 
+/* What a worker's error file says of the cause. */
+enum blames {
+	BLAMES_NOBODY,      /* there is none, or nobody can tell */
+	BLAMES_ITSELF,       /* an exception of its own */
+	BLAMES_A_PEER, /* another worker had gone: connection reset, NCCL's watchdog */
+};
+
 /* One worker's whole story, as the report tells it. */
 struct outcome {
 	unsigned rank, local_rank, attempt;
+	unsigned node; /* node rank */
 	pid_t pid; /* 0: never started */
 	struct ending end;
 	enum oom oom;
 	enum asked asked;                        /* by launchd, before it ended */
 	int asked_signal;                        /* the first one that asked it to stop */
 	uint64_t started_ns, ended_ns, asked_ns; /* CLOCK_MONOTONIC; 0: never */
+	enum blames blames;
 	unsigned left;                           /* processes that it left behind */
 	unsigned left_killed;                    /* of these, how many needed SIGKILL */
 };
@@ -55,13 +64,16 @@ enum cause_kind {
 	CAUSE_GUARD,       /* launchd's first process, which mpirun knows, was killed */
 	CAUSE_LAUNCHER,    /* what started launchd (mpirun, srun) has ended */
 	CAUSE_HANGUP, /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
+	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
 };
 
 struct cause {
 	enum cause_kind kind;
 	int signal;           /* CAUSE_SIGNAL */
 	struct sender sender; /* CAUSE_SIGNAL */
-	uint64_t at_ns;       /* CLOCK_MONOTONIC, when launchd knew */
+	uint64_t at_ns;       /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
+	unsigned node;        /* where: the node rank */
+	char detail[96];      /* CAUSE_NODE_LOST: "its connection was closed", ...; else "" */
 };
 
 /* A process that could not be ended: in the kernel (state D), or another user's. */
@@ -70,15 +82,31 @@ struct survivor {
 	uid_t uid;
 	char state; /* as proc(5) has it; '?': not known */
 	char command[16];
+	unsigned node;
 };
 
 enum { SURVIVORS_MAX = 16 };
 
-/* What came of a run on this node. */
+enum { NODE_NAME_SIZE = 65 };
+
+/* A node of the job, as the report needs it. */
+struct node {
+	char name[NODE_NAME_SIZE]; /* its host's; "": it never joined */
+	bool lost;
+	/* times of its outcomes are brought to the clock of the node that makes the report, and may
+	 * be wrong by that much */
+	uint64_t clock_error_ns;
+};
+
+/* What came of a run, of an attempt: on this node, or, where node rank 0 has heard all others, in
+ * the whole job. */
 struct result {
-	const struct outcome *outcomes; /* one for each worker, by local rank; borrowed */
+	const struct outcome *outcomes; /* one for each worker, by rank; borrowed */
 	size_t count;
 	const struct outcome *culprit; /* one of them: the first to fail; NULL: none failed */
+	bool unsure;        /* others failed so close to it that their clocks can't tell who was first */
+	const struct node *nodes; /* by node rank; borrowed */
+	unsigned node_count;
 	struct cause cause;            /* the first one counts */
 	uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC: of the first start, of the last end */
 	int64_t started_wall_ns;       /* CLOCK_REALTIME beside started_ns */
@@ -89,6 +117,9 @@ struct result {
 
 /* The exit code of a job that --max-runtime ended, as timeout(1) has it. */
 enum { EXIT_MAX_RUNTIME = 124 };
+
+/* The exit code of a job that lost a node, which has no worker's code. */
+enum { EXIT_NODE_LOST = 125 };
 
 bool ending_is_success(const struct ending *e);
 

@@ -1,0 +1,119 @@
+/* message.h - what launchers say to one another over a link, as bytes. Pure.
+ *
+ * Every message is one frame's payload. Decoding never trusts a length: -EPROTO is a message that
+ * no launcher of this version writes, and *ret is untouched. Texts are cut to their room and always
+ * end in NUL. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
+#define LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/cluster/job.h"
+#include "daemon/cluster/verdict.h"
+#include "daemon/report/ending.h"
+
+struct arena;
+struct error_record;
+struct text;
+
+/* Types below 16 are the link's own. */
+enum message_type {
+	MESSAGE_JOIN = 16, /* node to hub: I am here */
+	MESSAGE_WAITING,   /* hub to nodes: who is missing, in words */
+	MESSAGE_WELCOME,   /* hub to nodes: all are here, begin */
+	MESSAGE_REFUSED,   /* hub to a node, or to all: the job can't be */
+	MESSAGE_FAILED,    /* node to hub: a worker failed that nobody had asked to end */
+	MESSAGE_STOP,      /* either way: end all workers */
+	MESSAGE_SIGNAL,    /* either way: a signal that is only passed on */
+	MESSAGE_OUTCOMES,  /* node to hub: some of its workers' ends; before ENDED */
+	MESSAGE_RECORD,    /* node to hub: what a failed worker says of itself; before ENDED */
+	MESSAGE_ENDED,     /* node to hub: all workers of the attempt have ended */
+	MESSAGE_LEAVE,     /* node to hub: ended with 0, and gone */
+	MESSAGE_START,     /* hub to nodes: the next attempt */
+	MESSAGE_VERDICT,   /* hub to nodes: the job is over */
+	MESSAGE_JOINED,    /* node to hub: which of its ranks are not in the store */
+	MESSAGE_END,
+};
+
+enum { NODE_RANK_UNKNOWN = UINT32_MAX, ADDRESS_SIZE = 72, MESSAGE_TEXT_SIZE = 400 };
+
+struct message_join {
+	unsigned node_rank; /* or NODE_RANK_UNKNOWN */
+	unsigned nnodes, nproc, max_restarts;
+	char name[NODE_NAME_SIZE], version[32];
+	char reached[ADDRESS_SIZE]; /* the hub's address that was dialled, as text */
+};
+
+struct message_welcome {
+	unsigned node_rank; /* of the node that it is sent to */
+	unsigned nnodes;
+	char master_addr[ADDRESS_SIZE];
+	unsigned master_port;
+	bool agent_store;   /* the hub's launcher hosts the store at that address */
+	unsigned *nproc;    /* of each node */
+};
+
+enum refusal {
+	REFUSED_CONTRADICTION, /* the job can't be: exit code 2 on all nodes */
+	REFUSED_RUNNING,       /* it runs without this node already, or is over */
+	REFUSED_UNABLE,        /* another version, no slot: --control auto goes on alone */
+	REFUSED_TIMEOUT,       /* --control required: not all came */
+};
+
+struct message_refused {
+	enum refusal why;
+	char text[MESSAGE_TEXT_SIZE];
+};
+
+struct message_start {
+	unsigned attempt, master_port;
+};
+
+/* The words of a failed worker. */
+struct message_record {
+	unsigned attempt, rank;
+	const struct error_record *record; /* NULL: only the command is sent */
+	const char *command; /* the worker's, quoted for a shell */
+};
+
+/* Encoders add to out (out->failed: out of memory). */
+void message_put_join(struct text *out, const struct message_join *m);
+void message_put_welcome(struct text *out, const struct message_welcome *m);
+void message_put_refused(struct text *out, const struct message_refused *m);
+void message_put_text(struct text *out, const char *text); /* WAITING */
+void message_put_failed(struct text *out, const struct outcome *o);
+void message_put_stop(struct text *out, const struct stop *s);
+void message_put_signal(struct text *out, int signal);
+/* Up to OUTCOMES_MAX of them. */
+enum { OUTCOMES_MAX = 4096 };
+void message_put_outcomes(
+	struct text *out, unsigned attempt, const struct outcome *list, size_t count);
+void message_put_record(struct text *out, const struct message_record *m);
+void message_put_ended(struct text *out, const struct node_end *e); /* without the outcomes */
+void message_put_start(struct text *out, const struct message_start *m);
+void message_put_verdict(struct text *out, const struct verdict *v);
+/* JOINED: ranks of this node that have not connected to the store. */
+void message_put_ranks(struct text *out, unsigned attempt, const unsigned *ranks, size_t count);
+
+/* Decoders. What they return by pointer is the arena's. */
+int message_get_join(const unsigned char *at, size_t len, struct message_join *ret);
+int message_get_welcome(
+	const unsigned char *at, size_t len, struct arena *arena, struct message_welcome *ret);
+int message_get_refused(const unsigned char *at, size_t len, struct message_refused *ret);
+int message_get_text(const unsigned char *at, size_t len, char ret[MESSAGE_TEXT_SIZE]);
+int message_get_failed(const unsigned char *at, size_t len, struct outcome *ret);
+int message_get_stop(const unsigned char *at, size_t len, struct stop *ret);
+int message_get_signal(const unsigned char *at, size_t len, int *ret);
+int message_get_outcomes(const unsigned char *at, size_t len, struct arena *arena,
+	unsigned *ret_attempt, struct outcome **ret, size_t *ret_count);
+int message_get_record(const unsigned char *at, size_t len, struct arena *arena,
+	struct message_record *ret);
+int message_get_ended(const unsigned char *at, size_t len, struct node_end *ret);
+int message_get_start(const unsigned char *at, size_t len, struct message_start *ret);
+int message_get_verdict(const unsigned char *at, size_t len, struct verdict *ret);
+int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
+	unsigned *ret_attempt, unsigned **ret, size_t *ret_count);
+
+#endif
