@@ -1,6 +1,7 @@
 /* run.c - see run.h */
 #include "daemon/workers/run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -9,36 +10,72 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/plan/plan.h"
+#include "daemon/workers/cgroup.h"
 #include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/lifeline.h"
-#include "daemon/workers/place.h"
 #include "daemon/workers/pool.h"
 #include "daemon/workers/procfs.h"
 #include "daemon/workers/signals.h"
 #include "daemon/workers/spawn.h"
+#include "daemon/workers/testimony.h"
 #include "daemon/workers/tree.h"
 #include "daemon/workers/worker.h"
+
+enum run_state {
+	RUN_MEETING,
+	RUN_WORKING, /* an attempt's workers are there, or what they left behind */
+	RUN_WAITING, /* ours have ended: for the others, for the next attempt */
+	RUN_OVER,
+};
 
 struct run {
 	const struct run_input *in;
 	const struct plan *plan;
+	struct run_end *end;
+	struct failure *why;
+	int rc; /* negative: there was no job */
+	enum run_state state;
 	uv_loop_t loop;
 	struct signals signals;
 	struct lifeline lifeline;
+	struct member member;
 	struct pool pool;
 	struct attempt attempt;
 	uv_timer_t max_runtime, unfinished;
+	bool timed; /* --max-runtime counts from the first attempt */
 	unsigned asked_to_end[WAYS]; /* how often, by each way */
+	enum urgency urgency;        /* of the stop that workers have had */
 	struct outcome *outcomes;    /* made before the first worker; copied from the pool's */
-	int port_fd;                 /* keeps the attempt's port; -1: the port was given */
-	uint64_t started_ns;
-	int64_t started_wall_ns;
 };
+
+/* Carries a stop out here; one that is not more urgent than the one before changes nothing. */
+static void stop_here(struct run *r, const struct stop *s)
+{
+	if (s->urgency <= r->urgency)
+		return;
+	r->urgency = s->urgency;
+	if (r->state != RUN_WORKING)
+		return;
+	if (s->urgency == URGENCY_KILL) {
+		pool_kill(&r->pool, &s->cause);
+		return;
+	}
+	pool_stop(&r->pool, &s->cause, s->signal, s->grace_ms);
+	if (s->urgency == URGENCY_HURRY)
+		pool_hurry(&r->pool, s->grace_ms);
+}
+
+/* The same, and the other nodes hear of it. */
+static void stop_everywhere(struct run *r, const struct stop *s)
+{
+	stop_here(r, s);
+	if (r->state != RUN_OVER)
+		member_asked(&r->member, s);
+}
 
 /* A request that comes by both ways is one: a batch system signals every process of a job. */
 static unsigned count_request(struct run *r, enum signal_way way)
@@ -48,10 +85,16 @@ static unsigned count_request(struct run *r, enum signal_way way)
 	return ++r->asked_to_end[way] > r->asked_to_end[other] ? r->asked_to_end[way] : 0;
 }
 
-static struct cause cause_of_signal(const struct relayed *got)
+static struct cause cause_here(const struct run *r, enum cause_kind kind)
 {
-	struct cause c = { .kind = CAUSE_SIGNAL, .signal = got->signal, .at_ns = uv_hrtime() };
+	return (struct cause){ .kind = kind, .at_ns = uv_hrtime(), .node = r->plan->node_rank };
+}
 
+static struct cause cause_of_signal(const struct run *r, const struct relayed *got)
+{
+	struct cause c = cause_here(r, CAUSE_SIGNAL);
+
+	c.signal = got->signal;
 	c.sender.kernel = got->code > 0; /* SI_KERNEL: the terminal; see sigaction(2) */
 	c.sender.pid = c.sender.kernel ? 0 : got->pid;
 	c.sender.uid = got->uid;
@@ -62,17 +105,27 @@ static struct cause cause_of_signal(const struct relayed *got)
 static void on_request(struct run *r, const struct relayed *got, enum signal_way way)
 {
 	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
-	const struct cause cause = cause_of_signal(got);
 	unsigned request = count_request(r, way);
 
-	if (request >= 3) {
-		pool_kill(&r->pool, &cause);
-	} else if (request > 0) {
-		pool_stop(&r->pool, &cause, reaction->kind == REACTION_STOP ? SIGTERM : got->signal,
-			reaction->grace_ms);
-		if (request == 2)
-			pool_hurry(&r->pool, reaction->grace_ms);
-	}
+	if (request == 0)
+		return;
+	stop_everywhere(r,
+		&(struct stop){
+			.attempt = r->attempt.number,
+			.urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL,
+			.signal = reaction->kind == REACTION_STOP ? SIGTERM : got->signal,
+			.grace_ms = reaction->grace_ms,
+			.cause = cause_of_signal(r, got),
+		});
+}
+
+static void forward(struct run *r, int signal)
+{
+	if (r->state == RUN_WORKING)
+		pool_forward(&r->pool, signal);
+	/* mpirun and srun hand a signal to all nodes by themselves */
+	if (!r->plan->lifeline_mark && r->state != RUN_OVER)
+		member_forward(&r->member, signal);
 }
 
 static void on_signal(struct signals *s, const struct relayed *got, enum signal_way way)
@@ -85,13 +138,15 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	case REACTION_IGNORE:
 		return;
 	case REACTION_FORWARD:
-		pool_forward(&r->pool, got->signal);
+		forward(r, got->signal);
 		return;
 	case REACTION_SUSPEND:
-		pool_suspend(&r->pool);
+		if (r->state == RUN_WORKING)
+			pool_suspend(&r->pool);
 		return;
 	case REACTION_RESUME:
-		pool_resume(&r->pool);
+		if (r->state == RUN_WORKING)
+			pool_resume(&r->pool);
 		return;
 	case REACTION_END:
 	case REACTION_STOP:
@@ -104,12 +159,25 @@ static void on_child(struct signals *s)
 {
 	struct run *r = s->owner;
 
-	pool_on_child(&r->pool);
+	if (r->state == RUN_WORKING)
+		pool_on_child(&r->pool);
 }
 
+/* This node's workers end at once, those of the others in good order. */
 static void kill_for(struct run *r, enum cause_kind kind)
 {
-	pool_kill(&r->pool, &(struct cause){ .kind = kind, .at_ns = uv_hrtime() });
+	struct stop s = {
+		.attempt = r->attempt.number,
+		.urgency = URGENCY_KILL,
+		.signal = SIGTERM,
+		.grace_ms = r->plan->grace_ms,
+		.cause = cause_here(r, kind),
+	};
+
+	stop_here(r, &s);
+	s.urgency = URGENCY_STOP;
+	if (r->state != RUN_OVER)
+		member_asked(&r->member, &s);
 }
 
 static void on_guard_gone(struct signals *s)
@@ -134,8 +202,14 @@ static void on_max_runtime(uv_timer_t *t)
 {
 	struct run *r = t->data;
 
-	pool_stop(&r->pool, &(struct cause){ .kind = CAUSE_MAX_RUNTIME, .at_ns = uv_hrtime() },
-		SIGTERM, r->plan->grace_ms);
+	stop_everywhere(r,
+		&(struct stop){
+			.attempt = r->attempt.number,
+			.urgency = URGENCY_STOP,
+			.signal = SIGTERM,
+			.grace_ms = r->plan->grace_ms,
+			.cause = cause_here(r, CAUSE_MAX_RUNTIME),
+		});
 }
 
 /* What the workers have come to, for those who outlive the pool. */
@@ -154,17 +228,19 @@ static void on_unfinished(uv_timer_t *t)
 {
 	struct run *r = t->data;
 
-	if (r->pool.state != POOL_RUNNING)
+	if (r->state != RUN_WORKING || r->pool.state != POOL_RUNNING)
 		return;
 	copy_outcomes(r);
-	r->in->on_unfinished(r->in->owner, r->outcomes, r->plan->start_count);
+	r->in->on->on_unfinished(r->in->owner, r->outcomes, r->plan->start_count);
 }
 
 static void on_worker_ended(struct pool *p, const struct worker *w)
 {
 	struct run *r = p->owner;
 
-	if (r->in->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
+	if (p->culprit == w)
+		member_failed(&r->member, &w->outcome);
+	if (r->in->on->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
 		ending_is_success(&w->outcome.end) &&
 		(p->state == POOL_STARTING || p->state == POOL_RUNNING) &&
 		!uv_is_active((uv_handle_t *)&r->unfinished))
@@ -173,70 +249,224 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 
 static void close_all(struct run *r)
 {
+	r->state = RUN_OVER;
 	signals_stop(&r->signals);
 	lifeline_stop(&r->lifeline);
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 	uv_close((uv_handle_t *)&r->unfinished, NULL);
 }
 
-static void on_pool_ended(struct pool *p)
+/* Tells the job how this node's part of the attempt has ended. */
+static void tell_end(struct run *r)
 {
-	close_all(p->owner);
+	struct testimony said[TESTIMONIES_MAX];
+	struct result *own = &r->end->own;
+	struct failure unread = { 0 };
+	struct node_end end = {
+		.attempt = r->attempt.number,
+		.cause = own->cause,
+		.outcomes = r->outcomes,
+		.count = r->plan->start_count,
+		.left = own->left,
+		.left_killed = own->left_killed,
+		.survivor_count = own->survivor_count,
+		.started_ns = own->started_ns,
+		.ended_ns = own->ended_ns,
+	};
+	size_t count = testimony_collect(r->plan, &r->attempt, r->outcomes, end.count,
+		&r->end->memory, said, &unread);
+
+	if (unread.code != 0)
+		r->in->on->say(r->in->owner, true, unread.text);
+	memcpy(end.survivors, own->survivors, sizeof end.survivors);
+	r->state = RUN_WAITING;
+	member_ended(&r->member, &end, said, count);
 }
 
-/* The attempt's number and port. */
-static int attempt_make(struct run *r, struct failure *why)
+static void on_pool_ended(struct pool *p)
 {
-	unsigned port = r->plan->master_port;
+	struct run *r = p->owner;
+	struct result *own = &r->end->own;
 
-	if (port == 0 && port_reserve(&r->port_fd, &port, why) < 0)
-		return why->code;
+	(void)uv_timer_stop(&r->unfinished);
+	copy_outcomes(r);
+	own->culprit = p->culprit ? &r->outcomes[p->culprit - p->workers] : NULL;
+	own->cause = p->cause;
+	own->ended_ns = uv_hrtime();
+	own->left = p->left.nobodys.count;
+	own->left_killed = p->left.nobodys.forced;
+	pool_done(p);
+	(void)tree_end_all(NULL, own->survivors, &own->survivor_count);
+	for (unsigned i = 0; i < own->survivor_count && i < SURVIVORS_MAX; i++)
+		own->survivors[i].node = r->plan->node_rank;
+	tell_end(r);
+}
+
+static void begin_result(struct run *r)
+{
+	struct timespec wall;
+
+	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
+	r->end->own = (struct result){
+		.outcomes = r->outcomes,
+		.count = r->plan->start_count,
+		.started_ns = uv_hrtime(),
+		.started_wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
+	};
+	uv_update_time(&r->loop);
+	if (r->plan->max_runtime_ms > 0 && !r->timed)
+		(void)uv_timer_start(&r->max_runtime, on_max_runtime, r->plan->max_runtime_ms, 0);
+	r->timed = true;
+}
+
+/* There is no memory for the attempt: none of its workers was started. */
+static void end_unstarted(struct run *r)
+{
+	for (unsigned i = 0; i < r->plan->start_count; i++) {
+		struct worker_rank where = plan_rank(r->plan, r->plan->start_first + i);
+
+		r->outcomes[i] = (struct outcome){
+			.rank = where.rank,
+			.local_rank = where.local_rank,
+			.node = where.node_rank,
+			.attempt = r->attempt.number,
+			.end = { .how = ENDED_UNSTARTED, .value = ENOMEM },
+			.ended_ns = uv_hrtime(),
+		};
+	}
+	r->end->own.culprit = &r->outcomes[0];
+	r->end->own.cause = cause_here(r, CAUSE_FAILURE);
+	r->end->own.ended_ns = uv_hrtime();
+	pool_done(&r->pool);
+	tell_end(r);
+}
+
+static void start_attempt(struct run *r, unsigned number, unsigned master_port)
+{
+	arena_done(&r->end->memory);
+	r->attempt.number = number;
 	r->attempt.run_dir = r->in->run_dir;
-	r->attempt.master_port = arena_printf(r->in->arena, "%u", port);
-	return arena_failed(r->in->arena) ? failure_oom(why) : 0;
+	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
+	r->urgency = URGENCY_NONE;
+	r->state = RUN_WORKING;
+	begin_result(r);
+	(void)cgroup_leaf_enter(&r->in->guard->leaf); /* killing the attempt before needed it empty */
+	if (arena_failed(&r->end->memory) ||
+		pool_init(&r->pool, &r->loop, r->plan, &r->attempt, r->why) < 0) {
+		end_unstarted(r);
+		return;
+	}
+	r->pool.owner = r;
+	r->pool.leaf = &r->in->guard->leaf;
+	r->pool.oom = &r->in->guard->oom;
+	r->pool.on_ended = on_pool_ended;
+	r->pool.on_worker_ended = on_worker_ended;
+	if (pool_start(&r->pool, &r->attempt, r->in->heritage, r->why) < 0) {
+		end_unstarted(r);
+		return;
+	}
+	/* one that could not be started has not ended in the loop */
+	if (r->pool.culprit && r->pool.culprit->outcome.end.how == ENDED_UNSTARTED)
+		member_failed(&r->member, &r->pool.culprit->outcome);
+	if (r->in->on->on_started && !r->pool.culprit) {
+		copy_outcomes(r);
+		r->in->on->on_started(r->in->owner, r->outcomes, r->plan->start_count);
+	}
 }
 
 /* One descriptor a worker, and a few of our own: said before the first start, not at the last. */
 static int check_descriptors(const struct plan *plan, struct failure *why)
 {
 	enum { OUR_OWN = 32 };
+	const unsigned need = plan->start_count + OUR_OWN + plan->nnodes;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= plan->start_count + OUR_OWN)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	return failure_set(why, -EMFILE,
-		"%u workers need %u open files, but the limit is %llu (ulimit -Hn)",
-		plan->start_count, plan->start_count + OUR_OWN, (unsigned long long)limit.rlim_cur);
+		"%u workers on %u nodes need %u open files, but the limit is %llu (ulimit -Hn)",
+		plan->start_count, plan->nnodes, need, (unsigned long long)limit.rlim_cur);
 }
 
-/* All that the first worker needs. */
-static int prepare(struct run *r, struct failure *why)
+static int on_met(void *owner, const struct meeting *m, struct failure *why)
 {
-	int rc = check_descriptors(r->plan, why);
+	struct run *r = owner;
+	const struct plan *plan = r->in->on->on_met(r->in->owner, m, why);
 
-	r->outcomes = arena_alloc(r->in->arena, r->plan->start_count * sizeof *r->outcomes);
-	if (rc == 0 && !r->outcomes)
-		rc = failure_oom(why);
-	if (rc == 0)
-		rc = attempt_make(r, why);
-	if (rc == 0)
-		rc = pool_init(&r->pool, &r->loop, r->plan, &r->attempt, why);
-	if (rc < 0)
-		return rc;
-	rc = spawn_seal_descriptors();
-	if (rc < 0)
-		return failure_set(why, rc, "can't close inherited files: %s", strerror(-rc));
-	r->pool.owner = r;
-	r->pool.leaf = &r->in->guard->leaf;
-	r->pool.oom = &r->in->guard->oom;
-	r->pool.on_ended = on_pool_ended;
-	r->pool.on_worker_ended = on_worker_ended;
+	if (!plan || check_descriptors(plan, why) < 0)
+		return why->code;
+	r->outcomes = arena_alloc(r->in->arena, plan->start_count * sizeof *r->outcomes);
+	if (!r->outcomes)
+		return failure_oom(why);
+	r->plan = r->end->plan = plan;
+	start_attempt(r, 0, m->master_port);
 	return 0;
 }
 
-/* What the run listens to beside its workers. On failure the handles are closing. */
-static int listen_to(struct run *r, struct failure *why)
+static void on_stop(void *owner, const struct stop *s)
 {
+	stop_here(owner, s);
+}
+
+static void on_forward(void *owner, int signal)
+{
+	struct run *r = owner;
+
+	if (r->state == RUN_WORKING)
+		pool_forward(&r->pool, signal);
+}
+
+static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
+{
+	struct run *r = owner;
+
+	r->in->on->on_pause(r->in->owner, end, delay_ms);
+}
+
+static void on_start(void *owner, unsigned attempt, unsigned master_port)
+{
+	start_attempt(owner, attempt, master_port);
+}
+
+static void on_over(void *owner, const struct job_end *end)
+{
+	struct run *r = owner;
+
+	r->end->job = *end;
+	if (end->result) {
+		r->end->whole = *end->result;
+		r->end->job.result = &r->end->whole;
+	}
+	close_all(r);
+	member_close(&r->member);
+}
+
+static void on_failed(void *owner, int code, const char *text)
+{
+	struct run *r = owner;
+
+	r->rc = failure_set(r->why, code, "%s", text);
+	close_all(r);
+	member_close(&r->member);
+}
+
+static void on_closed(void *owner)
+{
+	(void)owner; /* the loop is empty now, and ends */
+}
+
+static void on_say(void *owner, bool warning, const char *text)
+{
+	struct run *r = owner;
+
+	r->in->on->say(r->in->owner, warning, text);
+}
+
+/* What the run listens to beside its workers. On failure the handles are closing. */
+static int listen_to(struct run *r)
+{
+	static const struct member_events events = { on_met, on_stop, on_forward, on_pause,
+		on_start, on_over, on_failed, on_closed, on_say };
 	int rc;
 
 	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
@@ -248,81 +478,39 @@ static int listen_to(struct run *r, struct failure *why)
 	r->signals.on_guard_gone = on_guard_gone;
 	r->lifeline.on_lost = on_lifeline_lost;
 	rc = signals_start(&r->signals, &r->loop, &r->plan->reactions, &r->in->heritage->ignored,
-		fd_take(&r->in->guard->relay), why);
+		fd_take(&r->in->guard->relay), r->why);
 	if (rc == 0 && r->plan->lifeline_mark)
 		rc = lifeline_start(&r->lifeline, &r->loop, r->in->guard->parent,
-			r->plan->lifeline_mark, r->plan->env, why);
+			r->plan->lifeline_mark, r->plan->env, r->why);
 	if (rc == 0)
-		rc = prepare(r, why);
+		rc = spawn_seal_descriptors();
+	if (rc < 0)
+		(void)failure_set(
+			r->why, rc, "can't close inherited files: %s", strerror(-rc));
+	else
+		rc = member_start(&r->member, &r->loop, r->in->member, &events, r, r->why);
 	if (rc < 0)
 		close_all(r);
 	return rc;
 }
 
-static void note_start(struct run *r)
+int run_job(const struct run_input *in, struct run_end *ret, struct failure *why)
 {
-	struct timespec wall;
-
-	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
-	r->started_wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec;
-	r->started_ns = uv_hrtime();
-	uv_update_time(&r->loop);
-	if (r->plan->max_runtime_ms > 0)
-		(void)uv_timer_start(&r->max_runtime, on_max_runtime, r->plan->max_runtime_ms, 0);
-}
-
-/* Starts everything in the loop and runs it empty. */
-static int drive(struct run *r, struct failure *why)
-{
-	int rc = listen_to(r, why);
-
-	if (rc == 0) {
-		note_start(r);
-		rc = pool_start(&r->pool, &r->attempt, r->in->heritage, why);
-		if (rc < 0)
-			close_all(r);
-	}
-	if (rc == 0 && r->in->on_started && !r->pool.culprit) {
-		copy_outcomes(r);
-		r->in->on_started(r->in->owner, r->outcomes, r->plan->start_count);
-	}
-	(void)uv_run(&r->loop, UV_RUN_DEFAULT); /* returns when no handle is left */
-	return rc;
-}
-
-static void make_result(struct run *r, struct result *ret)
-{
-	const struct worker *culprit = r->pool.culprit;
-
-	copy_outcomes(r);
-	*ret = (struct result){
-		.outcomes = r->outcomes,
-		.count = r->plan->start_count,
-		.culprit = culprit ? &r->outcomes[culprit - r->pool.workers] : NULL,
-		.cause = r->pool.cause,
-		.started_ns = r->started_ns,
-		.ended_ns = uv_hrtime(),
-		.started_wall_ns = r->started_wall_ns,
-		.left = r->pool.left.nobodys.count,
-		.left_killed = r->pool.left.nobodys.forced,
-	};
-}
-
-int run_plan(const struct run_input *in, struct result *ret, struct failure *why)
-{
-	struct run r = { .in = in, .plan = in->plan, .port_fd = -1 };
+	struct run r = { .in = in, .plan = in->plan, .end = ret, .why = why };
 	int rc = uv_loop_init(&r.loop);
 
+	*ret = (struct run_end){ .plan = in->plan };
 	if (rc < 0)
 		return failure_set(why, rc, "uv_loop_init: %s", uv_strerror(rc));
-	rc = drive(&r, why);
-	if (rc == 0) {
-		make_result(&r, ret);
-		(void)tree_end_all(NULL, ret->survivors, &ret->survivor_count);
-	}
-	pool_done(&r.pool);
-	fd_closep(&r.port_fd);
+	rc = listen_to(&r);
+	(void)uv_run(&r.loop, UV_RUN_DEFAULT); /* returns when no handle is left */
+	rc = rc < 0 ? rc : r.rc;
 	if (uv_loop_close(&r.loop) < 0 && rc == 0)
 		rc = failure_set(why, -EBUSY, "the event loop is not empty: please report this");
 	return rc;
+}
+
+void run_end_done(struct run_end *end)
+{
+	arena_done(&end->memory);
 }

@@ -1,36 +1,57 @@
-/* run.h - carries a plan out: the supervisor's event loop from the first worker to the last. */
+/* run.h - the supervisor's event loop: from the meeting of the nodes to the verdict. */
 #ifndef LAUNCHD_DAEMON_WORKERS_RUN_H
 #define LAUNCHD_DAEMON_WORKERS_RUN_H
 
 #include <stddef.h>
 
-struct arena;
+#include "common/arena.h"
+#include "daemon/cluster/member.h"
+#include "daemon/report/ending.h"
+
 struct failure;
 struct guard;
 struct heritage;
-struct outcome;
 struct plan;
-struct result;
+
+struct run_events {
+	/* The nodes have met: the plan for good. NULL: there is none, why says so. */
+	const struct plan *(*on_met)(void *owner, const struct meeting *m, struct failure *why);
+	/* All workers' outcomes as they stand: called when all workers of an attempt run; and when
+	 * some have ended with 0 and the others still run plan->unfinished_note_ms later. */
+	void (*on_started)(void *owner, const struct outcome *o, size_t count);
+	void (*on_unfinished)(void *owner, const struct outcome *o, size_t count);
+	/* An attempt has ended, another one follows. */
+	void (*on_pause)(void *owner, const struct job_end *end, uint64_t delay_ms);
+	void (*say)(void *owner, bool warning, const char *text);
+};
 
 struct run_input {
+	/* where nodes have yet to meet, ranks and addresses in it are not for good */
 	const struct plan *plan;
+	const struct member_config *member;
 	const struct heritage *heritage;
 	struct guard *guard; /* as guard_fork() left it in the supervisor; its pipe is taken over */
 	const char *run_dir;
 	struct arena *arena;
-
-	/* NULL: not. Both get all workers' outcomes as they stand. Called once when all workers
-	 * run; and when some have ended with 0 and the others still run plan->unfinished_note_ms
-	 * later. */
-	void (*on_started)(void *owner, const struct outcome *o, size_t count);
-	void (*on_unfinished)(void *owner, const struct outcome *o, size_t count);
+	const struct run_events *on;
 	void *owner;
 };
 
-/* Runs the plan to its end; blocks as long. When it returns nothing that was started is left, but
+/* What came of it. */
+struct run_end {
+	const struct plan *plan; /* the one that was carried out */
+	struct result own;       /* of the last attempt on this node; no outcomes: none was started */
+	struct job_end job;
+	struct result whole; /* what job.result points to */
+	struct arena memory; /* of the two; see run_end_done() */
+};
+
+/* Runs the job to its end; blocks as long. When it returns nothing that was started is left, but
  * for the survivors that it names.
  * Negative errno: nothing was started, why says what failed; else 0 and *ret. Why may hold a
  * sentence also then: why a worker could not be started. */
-int run_plan(const struct run_input *in, struct result *ret, struct failure *why);
+int run_job(const struct run_input *in, struct run_end *ret, struct failure *why);
+
+void run_end_done(struct run_end *end);
 
 #endif

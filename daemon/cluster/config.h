@@ -1,0 +1,46 @@
+/* config.h - what a launcher needs to know to take its part in the job. Pure.
+ *
+ * Filled in from settings, facts and the provisional plan before anything is met. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_CONFIG_H
+#define LAUNCHD_DAEMON_CLUSTER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/vec.h"
+#include "daemon/cluster/job.h"
+
+struct arena;
+
+/* How this node finds the others. */
+enum way_to_meet {
+	MEET_NOBODY, /* one node, or --control off */
+	MEET_PMIX,   /* node rank 0 tells its address and the key by PMIx */
+	MEET_STATIC, /* node rank 0 listens where the settings say */
+};
+
+struct member_config {
+	enum way_to_meet way;
+	bool required;             /* --control required: no job without a channel */
+	unsigned nnodes, node_rank, nproc;
+	bool node_rank_known;      /* else: who owns the address is 0 */
+	const char *name;          /* this host's */
+	const char *hub_addr;      /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
+	unsigned hub_port;         /* MEET_STATIC */
+	struct vec addresses;      /* of this node, best first, where others may reach it */
+	struct vec local;          /* all of this node's, loopback too */
+	bool bound;                /* listen there only: --local-addr or --interface is given */
+	const char *own_addr;      /* --local-addr: what others are told; NULL: any of them */
+	bool keyed;                /* MEET_STATIC: there is a key */
+	unsigned char key[32];
+	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
+	struct restart_policy policy;
+	const char *master_addr;   /* NULL: the hub's own */
+	unsigned master_port;      /* 0: a free one for each attempt */
+	bool agent_store;
+	int store_dialect;         /* enum store_dialect */
+	char **argv;               /* main()'s, for names of child processes */
+	struct arena *arena;
+};
+
+#endif

@@ -1,0 +1,314 @@
+/* hub.c - what the job decides, carried out on all nodes; see hub.h */
+#include "daemon/cluster/hub.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/text.h"
+#include "daemon/cluster/config.h"
+#include "daemon/cluster/member.h"
+#include "daemon/cluster/wire.h"
+#include "daemon/workers/place.h"
+
+static void tell_stop(struct hub *h)
+{
+	struct wire_out w = { 0 };
+
+	message_put_stop(&w, &h->job.stop);
+	hub_tell(h, MESSAGE_STOP, w.at, w.len, NULL);
+	wire_out_done(&w);
+}
+
+/* What the culprit says of itself. */
+static const struct testimony *testimony_of(const struct hub *h, const struct result *r)
+{
+	for (size_t i = 0; r->culprit && i < h->said_count; i++)
+		if (h->said[i].rank == r->culprit->rank)
+			return &h->said[i];
+	return NULL;
+}
+
+static struct job_end end_of(const struct hub *h, const struct orders *orders)
+{
+	struct job_end end = {
+		.result = &orders->result,
+		.testimony = testimony_of(h, &orders->result),
+		.restarts = h->restarts,
+		.why_not = orders->why_not,
+	};
+
+	verdict_make(&orders->result, &end.verdict);
+	end.verdict.attempt = h->job.attempt;
+	return end;
+}
+
+static void tell_verdict(struct hub *h, const struct verdict *v)
+{
+	struct wire_out w = { 0 };
+
+	message_put_verdict(&w, v);
+	hub_dismiss(h, MESSAGE_VERDICT, w.at, w.len);
+	wire_out_done(&w);
+}
+
+/* The port of the next attempt. 0: there is none, why says so. */
+static unsigned next_port(struct hub *h, struct failure *why)
+{
+	unsigned port = h->member->config->master_port;
+
+	if (port > 0)
+		return port;
+	fd_closep(&h->port_fd);
+	return port_reserve(&h->port_fd, &port, why) < 0 ? 0 : port;
+}
+
+static void start_next(struct hub *h)
+{
+	struct message_start m = { .attempt = h->job.attempt, .master_port = h->master_port };
+	struct wire_out w = { 0 };
+
+	message_put_start(&w, &m);
+	hub_tell(h, MESSAGE_START, w.at, w.len, NULL);
+	wire_out_done(&w);
+	h->member->on->start(h->member->owner, m.attempt, m.master_port);
+}
+
+/* There can be no next attempt after all: the job ends as a launcher's failure. */
+static void fail_here(struct hub *h, const char *text)
+{
+	struct stop s = { .attempt = h->job.attempt,
+		.urgency = URGENCY_STOP,
+		.cause = { .kind = CAUSE_NODE_LOST, .at_ns = uv_hrtime(), .node = h->self } };
+
+	h->member->on->say(h->member->owner, true, text);
+	(void)strncpy(s.cause.detail, "it found no free port", sizeof s.cause.detail - 1);
+	hub_asked(h, &s);
+}
+
+static void on_pause_over(uv_timer_t *t)
+{
+	struct hub *h = t->data;
+	struct failure why = { 0 };
+	unsigned port = next_port(h, &why);
+
+	if (port == 0) {
+		fail_here(h, why.text);
+		return;
+	}
+	arena_done(&h->memory);
+	h->said = NULL;
+	h->said_count = h->said_room = 0;
+	for (struct peer *p = h->all; p; p = p->next) {
+		p->outcomes = NULL;
+		p->count = p->room = 0;
+	}
+	h->master_port = port;
+	job_resume(&h->job, uv_hrtime());
+	start_next(h);
+}
+
+void hub_obey(struct hub *h, enum order what, const struct orders *orders)
+{
+	struct member *m = h->member;
+	struct job_end end;
+
+	switch (what) {
+	case ORDER_NONE:
+		return;
+	case ORDER_STOP:
+		tell_stop(h);
+		m->on->stop(m->owner, &h->job.stop);
+		return;
+	case ORDER_RESTART:
+		end = end_of(h, orders);
+		h->restarts++;
+		m->on->pause(m->owner, &end, orders->delay_ms);
+		(void)uv_timer_start(&h->clock, on_pause_over, orders->delay_ms, 0);
+		return;
+	case ORDER_OVER:
+		(void)uv_timer_stop(&h->clock);
+		h->over = true;
+		end = end_of(h, orders);
+		tell_verdict(h, &end.verdict);
+		m->on->over(m->owner, &end);
+		return;
+	}
+}
+
+/* Where the others reach worker 0: the address by which most of them have reached us. */
+static const char *find_master(struct hub *h)
+{
+	const struct member_config *c = h->member->config;
+	const char *best = c->own_addr;
+	unsigned most = 0;
+
+	if (c->master_addr || best)
+		return c->master_addr ? c->master_addr : best;
+	for (struct peer *p = h->all; p; p = p->next) {
+		unsigned same = 0;
+
+		for (struct peer *q = h->all; q && p->joined; q = q->next)
+			same += q->joined && strcmp(q->about.reached, p->about.reached) == 0;
+		if (same > most) {
+			most = same;
+			best = p->about.reached;
+		}
+	}
+	if (!best && c->addresses.count > 0)
+		best = c->addresses.at[0];
+	return best ? best : "127.0.0.1";
+}
+
+static void welcome(struct hub *h)
+{
+	struct message_welcome m = {
+		.nnodes = h->job.nnodes,
+		.master_port = h->master_port,
+		.agent_store = h->member->config->agent_store,
+		.max_restarts = h->job.policy.max_restarts,
+		.nproc = h->nproc,
+	};
+
+	(void)strncpy(m.master_addr, h->master_addr, sizeof m.master_addr - 1);
+	for (unsigned i = 0; i < h->job.nnodes; i++) {
+		struct wire_out w = { 0 };
+
+		if (!h->peers[i])
+			continue;
+		m.node_rank = i;
+		message_put_welcome(&w, &m);
+		(void)link_send(&h->peers[i]->link, MESSAGE_WELCOME, w.at, w.len);
+		wire_out_done(&w);
+	}
+}
+
+/* This node can't take part after all: a plan that shows only now that it is none. */
+static void fail_own(struct hub *h, const struct failure *why)
+{
+	hub_refuse(h, REFUSED_CONTRADICTION, why->code, why->text);
+}
+
+void hub_begin(struct hub *h)
+{
+	struct member *m = h->member;
+	struct failure why = { 0 };
+	struct meeting met = {
+		.node_rank = m->config->way == MEET_NOBODY ? m->config->node_rank : h->self,
+		.nnodes = m->config->nnodes,
+		.nproc_of_node = h->nproc,
+		.alone = m->config->way == MEET_NOBODY,
+	};
+
+	(void)uv_timer_stop(&h->clock);
+	h->begun = true;
+	h->master_addr = find_master(h);
+	h->master_port = next_port(h, &why);
+	if (h->master_port == 0) {
+		fail_own(h, &why);
+		return;
+	}
+	for (unsigned i = 0; i < met.nnodes; i++)
+		h->nproc[i] = h->nproc[i] ? h->nproc[i] : m->config->nproc;
+	job_begin(&h->job, uv_hrtime());
+	welcome(h);
+	met.master_addr = m->config->master_addr ? NULL : h->master_addr;
+	met.master_port = h->master_port;
+	if (m->on->met(m->owner, &met, &why) < 0)
+		fail_own(h, &why);
+}
+
+static void on_alone(uv_timer_t *t)
+{
+	hub_begin(t->data);
+}
+
+int hub_start(struct hub *h, struct member *m, const struct sockaddr *const *bound,
+	unsigned bound_count, unsigned port, struct failure *why)
+{
+	const struct member_config *c = m->config;
+	unsigned nnodes = c->way == MEET_NOBODY ? 1 : c->nnodes;
+
+	*h = (struct hub){ .member = m, .port_fd = -1 };
+	h->peers = arena_alloc(c->arena, nnodes * sizeof(struct peer *));
+	h->nproc = arena_alloc(c->arena, c->nnodes * sizeof *h->nproc);
+	if (!h->peers || !h->nproc ||
+		job_init(&h->job, nnodes, &c->policy, c->grace_ms, c->arena) < 0)
+		return failure_oom(why);
+	if (nnodes > 1 && hub_listen(h, bound, bound_count, port, why) < 0)
+		return why->code;
+	(void)uv_timer_init(m->loop, &h->clock); /* can't fail */
+	h->clock.data = h;
+	h->handles++;
+	h->nproc[c->way == MEET_NOBODY ? c->node_rank : h->self] = c->nproc;
+	h->joined = 1;
+	job_joined(&h->job, h->self, c->nproc, c->name);
+	if (nnodes == 1)
+		(void)uv_timer_start(&h->clock, on_alone, 0, 0);
+	else
+		hub_wait(h);
+	return 0;
+}
+
+unsigned hub_port(const struct hub *h)
+{
+	return h->listener.port;
+}
+
+void hub_failed(struct hub *h, const struct outcome *o)
+{
+	hub_obey(h, job_failed(&h->job, h->self, o, uv_hrtime()), NULL);
+}
+
+void hub_asked(struct hub *h, const struct stop *s)
+{
+	struct orders orders = { 0 };
+
+	if (!h->over)
+		hub_obey(h, job_asked(&h->job, h->self, s, &orders), &orders);
+}
+
+void hub_forward(struct hub *h, int signal)
+{
+	struct wire_out w = { 0 };
+
+	message_put_signal(&w, signal);
+	hub_tell(h, MESSAGE_SIGNAL, w.at, w.len, NULL);
+	wire_out_done(&w);
+}
+
+void hub_ended(struct hub *h, const struct node_end *end, const struct testimony *list,
+	size_t count)
+{
+	struct orders orders = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		hub_remember(h, &list[i]);
+	hub_obey(h,
+		job_ended(&h->job, h->self, end, uv_hrtime(), h->member->config->arena, &orders),
+		&orders);
+}
+
+void hub_handle_closed(struct hub *h)
+{
+	if (--h->handles > 0)
+		return;
+	fd_closep(&h->port_fd);
+	arena_done(&h->memory);
+	member_part_closed(h->member);
+}
+
+static void on_clock_closed(uv_handle_t *handle)
+{
+	hub_handle_closed(handle->data);
+}
+
+void hub_close(struct hub *h)
+{
+	if (h->closing)
+		return;
+	h->closing = true;
+	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
+	hub_hang_up(h);
+}

@@ -1,0 +1,100 @@
+/* hub.h - node rank 0's side of the control channel: it hears all nodes, decides by job.h, and
+ * tells all what follows. A job that nobody dials has a hub, too. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_HUB_H
+#define LAUNCHD_DAEMON_CLUSTER_HUB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/arena.h"
+#include "daemon/cluster/beat.h"
+#include "daemon/cluster/job.h"
+#include "daemon/cluster/link.h"
+#include "daemon/cluster/listener.h"
+#include "daemon/cluster/message.h"
+
+struct failure;
+struct member;
+struct peer;
+struct stop;
+struct testimony;
+
+struct hub {
+	struct member *member;
+	struct job job;
+	unsigned self; /* this node in the job */
+	struct listener listener;
+	struct beat beat;
+	bool listening;
+	struct peer **peers;   /* by node rank, of those that have joined */
+	struct peer *all;      /* every connection */
+	unsigned joined;
+	unsigned *nproc;       /* by node rank */
+	uv_timer_t clock;      /* the join timeout and its notes; then the pause before an attempt */
+	uint64_t deadline_ms;  /* of the joining */
+	int port_fd;           /* keeps the attempt's port; -1: it was given, or the store has it */
+	const char *master_addr;
+	unsigned master_port, restarts;
+	struct arena memory;   /* of the attempt that has ended */
+	struct testimony *said;
+	size_t said_count, said_room;
+	bool begun, over, closing, left_alone;
+	unsigned handles;      /* of the loop: the clock, the listener, beats, connections */
+};
+
+/* Begins: alone, at once; else where others may dial, at that port (0: a free one) and, with
+ * bound_count above 0, at these addresses only. */
+int hub_start(struct hub *h, struct member *m, const struct sockaddr *const *bound,
+	unsigned bound_count, unsigned port, struct failure *why);
+
+/* What happens on this node; see member.h. */
+void hub_failed(struct hub *h, const struct outcome *o);
+void hub_asked(struct hub *h, const struct stop *s);
+void hub_forward(struct hub *h, int signal);
+void hub_ended(struct hub *h, const struct node_end *end, const struct testimony *list,
+	size_t count);
+
+/* The hub's port, once it listens. */
+unsigned hub_port(const struct hub *h);
+
+/* Closes everything; hub->member hears member_part_closed() when nothing is left in the loop. */
+void hub_close(struct hub *h);
+
+/* For hub_peers.c and hub.c among themselves. */
+
+/* A connection to a node. */
+struct peer {
+	struct link link;
+	struct hub *hub;
+	struct peer *next; /* of all */
+	bool joined, told; /* told: it knows the verdict, or was refused */
+	unsigned node;     /* joined */
+	struct message_join about;
+	struct outcome *outcomes; /* of the attempt, as far as they came; the hub's memory */
+	size_t count, room;
+};
+
+int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
+	unsigned port, struct failure *why);
+/* Waits for the other nodes, and says so from time to time. */
+void hub_wait(struct hub *h);
+/* Sends to all that have joined, but not to `except` (NULL: to all). */
+void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
+	const struct peer *except);
+/* Ends all connections with a last message. */
+void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len);
+/* Refuses the job on all nodes, this one too. */
+void hub_refuse(struct hub *h, enum refusal why, int code, const char *text);
+/* Every node that can come is there, or is not waited for any more. */
+void hub_begin(struct hub *h);
+/* Does what the job has decided. */
+void hub_obey(struct hub *h, enum order what, const struct orders *orders);
+void hub_handle_closed(struct hub *h);
+/* Keeps what a failed worker says; what it points to lives as long as the attempt's memory. */
+void hub_remember(struct hub *h, const struct testimony *said);
+/* Stops listening and watching, and closes what connections are left. */
+void hub_hang_up(struct hub *h);
+
+#endif

@@ -1,0 +1,470 @@
+/* spoke.c - see spoke.h */
+#include "daemon/cluster/spoke.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "common/text.h"
+#include "daemon/cluster/address.h"
+#include "daemon/cluster/config.h"
+#include "daemon/cluster/member.h"
+#include "daemon/cluster/wire.h"
+
+enum {
+	RETRY_FIRST_MS = 50, /* doubled up to the next one */
+	RETRY_MAX_MS = 2000,
+	SAY_AFTER_MS = 10000, /* that it can't be reached */
+};
+
+static void dial(struct spoke *s);
+
+static void handle_closed(struct spoke *s)
+{
+	if (--s->handles == 0)
+		member_part_closed(s->member);
+}
+
+static void say(struct spoke *s, bool warning, const char *text)
+{
+	s->member->on->say(s->member->owner, warning, text);
+}
+
+static void send_message(struct spoke *s, enum message_type type, struct wire_out *w)
+{
+	if (s->linked)
+		(void)link_send(&s->link, type, w->at, w->len); /* a lost link tells by itself */
+	wire_out_done(w);
+}
+
+/* The end, as this node knows it. */
+static void be_over(struct spoke *s, const struct verdict *v)
+{
+	struct job_end end = { .verdict = *v, .why_not = "" };
+
+	s->state = SPOKE_OVER;
+	(void)uv_timer_stop(&s->clock);
+	s->member->on->over(s->member->owner, &end);
+}
+
+static void fail(struct spoke *s, int code, const char *text)
+{
+	s->state = SPOKE_OVER;
+	(void)uv_timer_stop(&s->clock);
+	s->member->on->failed(s->member->owner, code, text);
+}
+
+/* The job ends here for a cause that this node found by itself. */
+static void be_over_for(struct spoke *s, const struct cause *cause)
+{
+	struct result r = { .cause = *cause };
+	struct verdict v;
+
+	verdict_make(&r, &v);
+	v.attempt = s->attempt;
+	be_over(s, &v);
+}
+
+/* There is no channel to be had. */
+static void go_alone(struct spoke *s, const char *why)
+{
+	struct text t = { 0 };
+
+	if (s->member->config->required) {
+		text_printf(&t, "%s (--control required)", why);
+		fail(s, -ETIMEDOUT, text_string(&t));
+	} else {
+		text_printf(&t,
+			"%s: this node's workers start without; if another node fails, nobody "
+			"tells this one",
+			why);
+		say(s, true, text_string(&t));
+		s->state = SPOKE_OVER;
+		(void)uv_timer_stop(&s->clock);
+		member_go_alone(s->member);
+	}
+	text_done(&t);
+}
+
+static void add_hub(struct spoke *s, struct text *t)
+{
+	char at[ADDRESS_TEXT];
+
+	address_text((const struct sockaddr *)&s->addresses[0], at);
+	text_printf(t, "node rank 0's launcher at %s", at);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+	struct spoke *s = timer->data;
+	struct text t = { 0 };
+
+	if (uv_now(s->member->loop) < s->deadline_ms) {
+		dial(s);
+		return;
+	}
+	add_hub(s, &t);
+	text_printf(&t, " can't be reached within %llu s (--join-timeout): %s",
+		(unsigned long long)(s->member->config->join_timeout_ms / 1000), s->last);
+	go_alone(s, text_string(&t));
+	text_done(&t);
+}
+
+/* Says once, after a while, that there is something to wait for. */
+static void say_waiting(struct spoke *s, uint64_t now)
+{
+	struct text t = { 0 };
+
+	if (s->said || now + s->member->config->join_timeout_ms < s->deadline_ms + SAY_AFTER_MS)
+		return;
+	s->said = true;
+	add_hub(s, &t);
+	text_printf(&t, " can't be reached yet: %s", s->last);
+	say(s, false, text_string(&t));
+	text_done(&t);
+}
+
+/* Dials the next address; after the last one all again, after a pause that grows. */
+static void dial_later(struct spoke *s, const char *why)
+{
+	uint64_t now = uv_now(s->member->loop), pause = RETRY_FIRST_MS;
+
+	(void)snprintf(s->last, sizeof s->last, "%s", why);
+	s->state = SPOKE_DIALING;
+	if (++s->next < s->count) {
+		dial(s);
+		return;
+	}
+	s->next = 0;
+	for (unsigned i = 0; i < s->tries && pause < RETRY_MAX_MS; i++)
+		pause *= 2;
+	s->tries++;
+	say_waiting(s, now);
+	if (now + pause > s->deadline_ms)
+		pause = s->deadline_ms > now ? s->deadline_ms - now : 0;
+	(void)uv_timer_start(&s->clock, on_time, pause, 0);
+}
+
+static void on_welcome(struct spoke *s, const unsigned char *at, size_t len)
+{
+	struct member *m = s->member;
+	struct message_welcome w;
+	struct failure why = { 0 };
+	struct meeting met;
+
+	if (message_get_welcome(at, len, m->config->arena, &w) < 0 ||
+		w.nnodes != m->config->nnodes) {
+		link_close(&s->link, false, "what it said is no message of this protocol");
+		return;
+	}
+	s->state = SPOKE_IN;
+	s->max_restarts = w.max_restarts;
+	met = (struct meeting){
+		.node_rank = w.node_rank,
+		.nnodes = w.nnodes,
+		.nproc_of_node = w.nproc,
+		.master_addr = m->config->master_addr ?
+			NULL : arena_strdup(m->config->arena, w.master_addr),
+		.master_port = w.master_port,
+	};
+	if (m->on->met(m->owner, &met, &why) < 0) {
+		link_close(&s->link, true, NULL);
+		fail(s, why.code, why.text);
+	}
+}
+
+static void on_refused(struct spoke *s, const unsigned char *at, size_t len)
+{
+	struct message_refused r;
+
+	if (message_get_refused(at, len, &r) < 0)
+		return;
+	switch (r.why) {
+	case REFUSED_CONTRADICTION:
+		fail(s, -EINVAL, r.text);
+		return;
+	case REFUSED_UNABLE:
+		go_alone(s, r.text);
+		return;
+	case REFUSED_RUNNING:
+	case REFUSED_TIMEOUT:
+		fail(s, -ETIMEDOUT, r.text);
+		return;
+	}
+}
+
+static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
+{
+	struct stop stop;
+
+	if (message_get_stop(at, len, &stop) == 0)
+		s->member->on->stop(s->member->owner, &stop);
+}
+
+static void on_start(struct spoke *s, const unsigned char *at, size_t len)
+{
+	struct message_start m;
+
+	if (message_get_start(at, len, &m) < 0 || !s->ended)
+		return;
+	s->attempt = m.attempt;
+	s->ended = s->well = false;
+	s->member->on->start(s->member->owner, m.attempt, m.master_port);
+}
+
+static void on_verdict(struct spoke *s, const unsigned char *at, size_t len)
+{
+	struct verdict v;
+
+	if (message_get_verdict(at, len, &v) == 0)
+		be_over(s, &v);
+}
+
+static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
+{
+	struct spoke *s = l->owner;
+	char text[MESSAGE_TEXT_SIZE];
+	int signal;
+
+	if (s->state == SPOKE_OVER)
+		return;
+	switch (type) {
+	case MESSAGE_WAITING:
+		if (message_get_text(at, len, text) == 0)
+			say(s, false, text);
+		return;
+	case MESSAGE_WELCOME:
+		if (s->state == SPOKE_JOINING)
+			on_welcome(s, at, len);
+		return;
+	case MESSAGE_REFUSED:
+		if (s->state == SPOKE_JOINING)
+			on_refused(s, at, len);
+		return;
+	case MESSAGE_STOP:
+		on_stop(s, at, len);
+		return;
+	case MESSAGE_SIGNAL:
+		if (message_get_signal(at, len, &signal) == 0)
+			s->member->on->forward(s->member->owner, signal);
+		return;
+	case MESSAGE_START:
+		on_start(s, at, len);
+		return;
+	case MESSAGE_VERDICT:
+		on_verdict(s, at, len);
+		return;
+	default:
+		return;
+	}
+}
+
+static void on_ready(struct link *l)
+{
+	struct spoke *s = l->owner;
+	const struct member_config *c = s->member->config;
+	struct message_join j = {
+		.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
+		.nnodes = c->nnodes,
+		.nproc = c->nproc,
+		.max_restarts = c->policy.max_restarts,
+	};
+	struct wire_out w = { 0 };
+
+	s->state = SPOKE_JOINING;
+	s->tries = 0;
+	(void)strncpy(j.name, c->name, sizeof j.name - 1);
+	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
+	address_host_text((const struct sockaddr *)&s->addresses[s->next], j.reached,
+		sizeof j.reached);
+	(void)beat_watch(&s->beat, l);
+	message_put_join(&w, &j);
+	send_message(s, MESSAGE_JOIN, &w);
+}
+
+/* The job goes on without us, or not at all: either way ours is over. */
+static void lose_hub(struct spoke *s, const char *why)
+{
+	struct stop stop = {
+		.attempt = s->attempt,
+		.urgency = URGENCY_STOP,
+		.signal = SIGTERM,
+		.grace_ms = s->member->config->grace_ms,
+		.cause = { .kind = CAUSE_NODE_LOST, .at_ns = s->link.heard_ns, .node = 0,
+			.noticed_ns = uv_hrtime() },
+	};
+
+	(void)snprintf(stop.cause.detail, sizeof stop.cause.detail, "%s", why);
+	s->lost = stop.cause;
+	if (s->ended)
+		be_over_for(s, &s->lost);
+	else
+		s->member->on->stop(s->member->owner, &stop);
+}
+
+static void on_link_closed(struct link *l, const char *why)
+{
+	struct spoke *s = l->owner;
+	enum link_end end = l->end;
+	struct text t = { 0 };
+
+	s->linked = false;
+	if (s->state == SPOKE_IN) {
+		lose_hub(s, why);
+	} else if (s->state != SPOKE_OVER &&
+		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
+		add_hub(s, &t);
+		text_printf(&t, ": %s", why);
+		go_alone(s, text_string(&t));
+		text_done(&t);
+	} else if (s->state != SPOKE_OVER) {
+		dial_later(s, why);
+	}
+	handle_closed(s);
+}
+
+static void on_silent(struct beat *b, struct link *l, uint64_t silent_ms)
+{
+	char why[64];
+
+	(void)b;
+	(void)snprintf(why, sizeof why, "nothing was heard of it for %.1f s",
+		(double)silent_ms / 1000);
+	link_close(l, false, why);
+}
+
+static void dial(struct spoke *s)
+{
+	struct failure why = { 0 };
+
+	s->link = (struct link){ .owner = s,
+		.on_ready = on_ready,
+		.on_message = on_message,
+		.on_closed = on_link_closed,
+		.timeout_ms = (uint32_t)s->member->config->node_timeout_ms };
+	s->state = SPOKE_DIALING;
+	if (link_dial(&s->link, s->member->loop,
+		    (const struct sockaddr *)&s->addresses[s->next], &s->member->auth, &why) < 0) {
+		dial_later(s, why.text);
+		return;
+	}
+	s->linked = true;
+	s->handles++;
+}
+
+static void on_beat_closed(struct beat *b)
+{
+	handle_closed(b->owner);
+}
+
+static void on_clock_closed(uv_handle_t *h)
+{
+	handle_closed(h->data);
+}
+
+void spoke_start(struct spoke *s, struct member *m, const struct sockaddr_storage *addresses,
+	unsigned count)
+{
+	*s = (struct spoke){ .member = m, .addresses = addresses, .count = count };
+	(void)uv_timer_init(m->loop, &s->clock); /* can't fail */
+	s->clock.data = s;
+	s->beat = (struct beat){ .on_silent = on_silent,
+		.on_closed = on_beat_closed,
+		.owner = s,
+		.timeout_ms = (uint32_t)m->config->node_timeout_ms };
+	beat_open(&s->beat, m->loop);
+	s->handles = 2;
+	s->deadline_ms = uv_now(m->loop) + m->config->join_timeout_ms;
+	dial(s);
+}
+
+void spoke_failed(struct spoke *s, const struct outcome *o)
+{
+	struct wire_out w = { 0 };
+
+	message_put_failed(&w, o);
+	send_message(s, MESSAGE_FAILED, &w);
+}
+
+/* Before the job has begun there is nothing to stop: this launcher leaves, and the hub, which may
+ * have heard of it, ends the others' waiting. */
+void spoke_asked(struct spoke *s, const struct stop *stop)
+{
+	struct wire_out w = { 0 };
+
+	message_put_stop(&w, stop);
+	send_message(s, MESSAGE_STOP, &w);
+	if (s->state != SPOKE_IN)
+		be_over_for(s, &stop->cause);
+}
+
+void spoke_forward(struct spoke *s, int signal)
+{
+	struct wire_out w = { 0 };
+
+	message_put_signal(&w, signal);
+	send_message(s, MESSAGE_SIGNAL, &w);
+}
+
+static void tell_outcomes(struct spoke *s, const struct node_end *end)
+{
+	for (size_t i = 0; i < end->count; i += OUTCOMES_MAX) {
+		size_t n = end->count - i < OUTCOMES_MAX ? end->count - i : OUTCOMES_MAX;
+		struct wire_out w = { 0 };
+
+		message_put_outcomes(&w, end->attempt, end->outcomes + i, n);
+		send_message(s, MESSAGE_OUTCOMES, &w);
+	}
+}
+
+static void tell_testimonies(
+	struct spoke *s, unsigned attempt, const struct testimony *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct message_record r = { attempt, list[i].rank, list[i].record,
+			list[i].command };
+		struct wire_out w = { 0 };
+
+		message_put_record(&w, &r);
+		send_message(s, MESSAGE_RECORD, &w);
+	}
+}
+
+/* A node whose workers have all ended with 0 waits for nobody, where no restart can need it. */
+static void leave(struct spoke *s)
+{
+	struct verdict well = { .well = true, .attempt = s->attempt };
+	struct wire_out w = { 0 };
+
+	send_message(s, MESSAGE_LEAVE, &w);
+	be_over(s, &well);
+}
+
+void spoke_ended(struct spoke *s, const struct node_end *end, const struct testimony *list,
+	size_t count)
+{
+	struct wire_out w = { 0 };
+
+	s->ended = true;
+	tell_outcomes(s, end);
+	tell_testimonies(s, end->attempt, list, count);
+	message_put_ended(&w, end);
+	send_message(s, MESSAGE_ENDED, &w);
+	if (s->lost.kind != CAUSE_NONE)
+		be_over_for(s, &s->lost);
+	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
+		leave(s);
+}
+
+void spoke_close(struct spoke *s)
+{
+	if (s->closing)
+		return;
+	s->closing = true;
+	s->state = SPOKE_OVER;
+	if (s->linked)
+		link_close(&s->link, true, NULL);
+	beat_close(&s->beat);
+	uv_close((uv_handle_t *)&s->clock, on_clock_closed);
+}

@@ -1,0 +1,63 @@
+/* spoke.h - every other node's side of the control channel: it dials the hub until it is heard,
+ * tells what happens here and does what the hub says. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_SPOKE_H
+#define LAUNCHD_DAEMON_CLUSTER_SPOKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "daemon/cluster/beat.h"
+#include "daemon/cluster/job.h"
+#include "daemon/cluster/link.h"
+#include "daemon/cluster/message.h"
+
+struct member;
+struct stop;
+struct testimony;
+
+enum spoke_state {
+	SPOKE_DIALING, /* or waiting to dial again */
+	SPOKE_JOINING, /* connected: for all the others */
+	SPOKE_IN,      /* the job runs */
+	SPOKE_OVER,
+};
+
+struct spoke {
+	struct member *member;
+	enum spoke_state state;
+	struct link link;
+	bool linked;           /* the link is in the loop */
+	struct beat beat;
+	uv_timer_t clock;      /* the next dialing, the join timeout */
+	const struct sockaddr_storage *addresses; /* of the hub, in the order in which to try */
+	unsigned count, next, tries;
+	uint64_t deadline_ms;
+	bool said;             /* that it waits */
+	char last[256];        /* why the last dialing failed */
+	unsigned attempt, max_restarts;
+	unsigned *nproc;
+	bool ended, well;      /* this node's part of the attempt */
+	bool closing;
+	struct cause lost;     /* the hub was lost; CAUSE_NONE: it was not */
+	unsigned handles;
+};
+
+/* Begins to dial. The addresses are borrowed. Whatever happens is told by the member's events. */
+void spoke_start(struct spoke *s, struct member *m, const struct sockaddr_storage *addresses,
+	unsigned count);
+
+/* What happens on this node; see member.h. */
+
+void spoke_failed(struct spoke *s, const struct outcome *o);
+void spoke_asked(struct spoke *s, const struct stop *stop);
+void spoke_forward(struct spoke *s, int signal);
+void spoke_ended(struct spoke *s, const struct node_end *end, const struct testimony *list,
+	size_t count);
+
+/* Leaves; the member hears member_part_closed() when nothing is left in the loop. */
+void spoke_close(struct spoke *s);
+
+#endif

@@ -1,0 +1,94 @@
+/* testimony.c - see testimony.h */
+#include "daemon/workers/testimony.h"
+
+#include <stdlib.h>
+
+#include "common/arena.h"
+#include "common/text.h"
+#include "daemon/cluster/verdict.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/ending.h"
+#include "daemon/report/record.h"
+
+/* Who may be the culprit, likeliest first: by itself before asked, then in order of death. */
+static int by_time(const void *a, const void *b)
+{
+	const struct outcome *x = *(struct outcome *const *)a, *y = *(struct outcome *const *)b;
+
+	if (x->asked != y->asked)
+		return x->asked < y->asked ? -1 : 1;
+	return x->ended_ns < y->ended_ns ? -1 : x->ended_ns > y->ended_ns;
+}
+
+/* The same, but whom a lost peer took along comes last. */
+static int by_blame(const void *a, const void *b)
+{
+	const struct outcome *x = *(struct outcome *const *)a, *y = *(struct outcome *const *)b;
+	bool x_victim = x->blames == BLAMES_A_PEER, y_victim = y->blames == BLAMES_A_PEER;
+
+	return x_victim != y_victim ? (x_victim ? 1 : -1) : by_time(a, b);
+}
+
+static bool has_failed(const struct outcome *o)
+{
+	return o->end.how != ENDED_NONE && !ending_is_success(&o->end);
+}
+
+static const char *command_of(
+	const struct plan *plan, const struct outcome *o, struct arena *arena)
+{
+	struct vec argv = { 0 };
+	struct text line = { 0 };
+	const char *copy;
+
+	plan_command(plan, o->local_rank, arena, &argv);
+	for (size_t i = 0; i < argv.count; i++) {
+		if (i > 0)
+			text_add(&line, " ");
+		text_add_shell(&line, argv.at[i]);
+	}
+	copy = arena_strdup(arena, text_string(&line));
+	text_done(&line);
+	return copy;
+}
+
+/* What one says; its outcome learns whom it blames. */
+static const struct error_record *read_one(
+	const struct attempt *attempt, struct outcome *o, struct arena *arena, struct failure *why)
+{
+	struct error_record *record = arena_alloc(arena, sizeof *record);
+
+	if (!record ||
+		record_load(plan_error_file(attempt, o->local_rank, arena), arena, record, why) <=
+			0)
+		return NULL;
+	o->blames = blames_of(record->message, record->traceback);
+	return record;
+}
+
+size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
+	struct outcome *outcomes, size_t count, struct arena *arena,
+	struct testimony ret[TESTIMONIES_MAX], struct failure *why)
+{
+	struct outcome **failed = arena_alloc(arena, count * sizeof *failed);
+	const struct error_record **said = arena_alloc(arena, count * sizeof *said);
+	size_t n = 0, kept = 0;
+
+	if (!failed || !said)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		if (has_failed(&outcomes[i]))
+			failed[n++] = &outcomes[i];
+	qsort(failed, n, sizeof *failed, by_time);
+	n = n < TESTIMONIES_READ ? n : TESTIMONIES_READ;
+	for (size_t i = 0; i < n; i++)
+		said[failed[i] - outcomes] = read_one(attempt, failed[i], arena, why);
+	qsort(failed, n, sizeof *failed, by_blame);
+	for (size_t i = 0; i < n && kept < TESTIMONIES_MAX; i++)
+		ret[kept++] = (struct testimony){
+			.rank = failed[i]->rank,
+			.record = said[failed[i] - outcomes],
+			.command = command_of(plan, failed[i], arena),
+		};
+	return kept;
+}

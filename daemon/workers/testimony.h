@@ -1,0 +1,28 @@
+/* testimony.h - what the failed workers of an attempt say of themselves: their error files, read
+ * when the last of them has ended. */
+#ifndef LAUNCHD_DAEMON_WORKERS_TESTIMONY_H
+#define LAUNCHD_DAEMON_WORKERS_TESTIMONY_H
+
+#include <stddef.h>
+
+#include "daemon/cluster/member.h"
+
+struct arena;
+struct attempt;
+struct failure;
+struct outcome;
+struct plan;
+
+enum {
+	TESTIMONIES_READ = 64, /* error files that are looked at */
+	TESTIMONIES_MAX = 8,   /* that are kept: the culprit's is among them */
+};
+
+/* Reads the error files of those that failed, first those that nobody had asked to end, in order of
+ * their deaths; sets their outcomes' `blames`; and keeps what the likeliest culprits say. Returns
+ * how many are in ret. Everything is the arena's. why: the first file that could not be read. */
+size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
+	struct outcome *outcomes, size_t count, struct arena *arena,
+	struct testimony ret[TESTIMONIES_MAX], struct failure *why);
+
+#endif
