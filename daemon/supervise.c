@@ -11,7 +11,6 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
-#include "daemon/report/record.h"
 #include "daemon/report/report.h"
 #include "daemon/report/report_file.h"
 #include "daemon/say.h"
@@ -50,25 +49,6 @@ static void on_unfinished(void *owner, const struct outcome *outcomes, size_t co
 	arena_done(&scratch);
 }
 
-/* What the culprit says of itself. */
-static const struct error_record *read_record(
-	const struct supervision *s, const struct result *result, struct error_record *record)
-{
-	const struct outcome *culprit = result->culprit;
-	struct failure why = { 0 };
-	int rc;
-
-	if (!culprit)
-		return NULL;
-	rc = record_load(plan_error_file(&(struct attempt){ .number = culprit->attempt,
-						 .run_dir = s->guard->run_dir },
-				 culprit->local_rank, s->arena),
-		s->arena, record, &why);
-	if (rc < 0)
-		say("warning", why.text);
-	return rc > 0 ? record : NULL;
-}
-
 /* --report */
 static void write_report(const struct report_input *in)
 {
@@ -85,24 +65,68 @@ static void write_report(const struct report_input *in)
 		say("warning", why.text);
 }
 
-/* The words come before the file: a file system that hangs must not keep them. */
-static void report(
-	const struct supervision *s, const struct result *result, const struct error_record *record)
+static struct report_input input_of(const struct supervision *s, const struct plan *plan,
+	const struct job_end *end, const struct result *result)
 {
-	const struct report_input in = {
+	return (struct report_input){
 		.result = result,
-		.plan = s->plan,
+		.plan = plan,
 		.hostname = s->hostname,
-		.record = record,
+		.record = end->testimony ? end->testimony->record : NULL,
+		.command = end->testimony ? end->testimony->command : NULL,
+		.attempt = end->verdict.attempt,
+		.why_not = end->why_not,
 		.uid = geteuid(),
 		.arena = s->arena,
 	};
+}
+
+/* Node rank 0 has heard all; the others say in a line what it told them. The words come before the
+ * file: a file system that hangs must not keep them. */
+static void report(const struct supervision *s, const struct run_end *end)
+{
+	const struct job_end *job = &end->job;
+	struct report_input in =
+		input_of(s, end->plan, job, job->result ? job->result : &end->own);
 	struct text text = { 0 };
 
-	report_text(&in, &text);
-	say_text(&text);
-	if (s->plan->report_path)
+	if (job->result) {
+		report_text(&in, &text);
+		say_text(&text);
+	} else {
+		in.verdict = job->verdict.text;
+		if (!job->verdict.well)
+			say("error", job->verdict.text);
+	}
+	if (end->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);
+}
+
+/* An attempt has ended, and the next one follows. */
+static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
+{
+	const struct supervision *s = owner;
+	const struct report_input in = input_of(s, s->plan, end, end->result);
+	struct text text = { 0 };
+
+	report_restart_text(&in, delay_ms, &text);
+	say_text(&text);
+}
+
+static const struct plan *on_met(void *owner, const struct meeting *m, struct failure *why)
+{
+	struct supervision *s = owner;
+
+	s->plan = s->decide(s->owner, m, why);
+	return s->plan;
+}
+
+static void on_say(void *owner, bool warning, const char *text)
+{
+	const struct supervision *s = owner;
+
+	if (!s->quiet)
+		say(warning ? "warning" : "note", text);
 }
 
 static void remove_run_dir(const struct supervision *s, struct failure *why)
@@ -114,24 +138,28 @@ static void remove_run_dir(const struct supervision *s, struct failure *why)
 			why, -EIO, "%s: can't be removed: %s", s->guard->run_dir, strerror(-rc));
 }
 
-int supervise(const struct supervision *s, struct failure *why)
+int supervise(struct supervision *s, struct failure *why)
 {
+	const struct run_events events = {
+		.on_met = on_met,
+		.on_started = s->verbose ? on_started : NULL,
+		.on_unfinished = s->quiet ? NULL : on_unfinished,
+		.on_pause = on_pause,
+		.say = on_say,
+	};
 	const struct run_input in = {
 		.plan = s->plan,
+		.member = s->member,
 		.heritage = s->heritage,
 		.guard = s->guard,
 		.run_dir = s->guard->run_dir,
 		.arena = s->arena,
-		.on_started = s->verbose ? on_started : NULL,
-		.on_unfinished = s->quiet ? NULL : on_unfinished,
+		.on = &events,
+		.owner = s,
 	};
-	struct error_record record;
-	const struct error_record *found = NULL;
-	struct result result;
-	int rc = run_plan(&in, &result, why);
+	struct run_end end;
+	int rc = run_job(&in, &end, why);
 
-	if (rc == 0)
-		found = read_record(s, &result, &record);
 	remove_run_dir(s, why);
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
@@ -139,13 +167,15 @@ int supervise(const struct supervision *s, struct failure *why)
 		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
-	if (rc < 0)
-		return rc;
-	rc = result_exit_code(&result);
-	if (why->code != 0) /* why a worker could not be started, or a file not be removed */
-		say(rc == 0 ? "warning" : "error", why->text);
-	report(s, &result, found);
-	if (rc == 0 && s->verbose)
-		say("note", "all workers ended with exit code 0");
+	if (rc == 0) {
+		rc = end.job.verdict.exit_code;
+		/* why a worker could not be started, or a file not be removed */
+		if (why->code != 0)
+			say(rc == 0 ? "warning" : "error", why->text);
+		report(s, &end);
+		if (rc == 0 && s->verbose)
+			say("note", "all workers ended with exit code 0");
+	}
+	run_end_done(&end);
 	return rc;
 }

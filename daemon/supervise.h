@@ -8,19 +8,26 @@ struct arena;
 struct failure;
 struct guard;
 struct heritage;
+struct meeting;
+struct member_config;
 struct plan;
 
 struct supervision {
-	const struct plan *plan;
+	const struct plan *plan; /* where nodes have yet to meet, not for good */
+	const struct member_config *member;
 	const struct heritage *heritage;
 	struct guard *guard;
 	const char *hostname;
 	struct arena *arena;
 	bool quiet, verbose;
+
+	/* The plan for good, once the nodes have met. NULL: there is none, why says so. */
+	const struct plan *(*decide)(void *owner, const struct meeting *m, struct failure *why);
+	void *owner;
 };
 
-/* Runs the plan, says what became of it, and removes the run's directory. Returns the exit code;
- * negative errno: no worker was started, why says what failed. */
-int supervise(const struct supervision *s, struct failure *why);
+/* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.
+ * Returns the exit code; negative errno: no worker was started, why says what failed. */
+int supervise(struct supervision *s, struct failure *why);
 
 #endif
