@@ -8,8 +8,10 @@
 #include "common/failure.h"
 #include "common/name.h"
 #include "common/notes.h"
-#include "common/num.h"
+#include "common/signame.h"
 #include "common/words.h"
+#include "config/ends.h"
+#include "config/rdzv_conf.h"
 #include "config/value.h"
 
 /* --unset-env A,B */
@@ -99,7 +101,7 @@ static const char *env_owner(const char *name)
 		{ "TORCHELASTIC_RESTART_COUNT", "--max-restarts" },
 		{ "TORCHELASTIC_MAX_RESTARTS", "--max-restarts" },
 		{ "TORCHELASTIC_ERROR_FILE", "nothing else" },
-		{ "TORCHELASTIC_USE_AGENT_STORE", "nothing else" },
+		{ "TORCHELASTIC_USE_AGENT_STORE", "--store" },
 	};
 
 	for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
@@ -116,6 +118,10 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 
 	if (!*name || strchr(name, '='))
 		return failure_set(why, -EINVAL, "%s: \"%s\" can't be the name of a variable",
+			from.where, name);
+	if (value && strcmp(name, SETTING_KEY_VARIABLE) == 0)
+		return failure_set(why, -EINVAL,
+			"%s: %s is the key of the job's launchers, and never for its workers",
 			from.where, name);
 	if (owner)
 		return failure_set(why, -EINVAL,
@@ -197,46 +203,38 @@ static int check_standing(const struct settings *s, struct notes *notes, struct 
 	return 0;
 }
 
-/* Time-outs of torchrun's rendezvous must be numbers; the rest of its keys have no meaning here. */
-static int check_conf(const struct settings *s, struct notes *notes, struct failure *why)
+/* The settings that say when a failed job is started again. */
+static int check_restarts(const struct settings *s, struct notes *notes, struct failure *why)
 {
-	static const char timeouts[] = "timeout|join_timeout|last_call_timeout|close_timeout|"
-				       "heartbeat_timeout|read_timeout";
-	const char *where = settings_where(s, SET_RDZV_CONF);
-	const char *text = settings_text(s, SET_RDZV_CONF);
+	static const enum setting_id rules[] = { SET_RESTART_DELAY, SET_RESTART_MIN_UPTIME,
+		SET_RESTART_ON, SET_NO_RESTART_ON };
+	const char *on = settings_text(s, SET_RESTART_ON);
+	const char *not_on = settings_text(s, SET_NO_RESTART_ON);
+	bool is_signal;
+	int value;
 
-	while (*text) {
-		size_t len = strcspn(text, ",");
-		const char *key = arena_strndup(s->arena, text, strcspn(text, "="));
-		const char *value =
-			arena_strndup(s->arena, text + strlen(key) + 1, len - strlen(key) - 1);
-		uint64_t ms;
-
-		if (choice_index(timeouts, key) < 0)
-			notes_add(notes, NOTE_WARNING,
-				"%s: %s has no effect: launchd has no rendezvous store of its own",
-				where, key);
-		else if (num_parse_seconds(value, setting_rows[SET_SHUTDOWN_TIMEOUT].max, &ms) < 0)
-			return failure_set(why, -EINVAL, "%s: \"%s=%s\": not a number of seconds",
-				where, key, value);
-		else
-			notes_add(notes, NOTE_WARNING,
-				"%s: %s: workers start without waiting for other nodes, so only the "
-				"script's own time-out (init_process_group) counts",
-				where, key);
-		text += len;
-		text += *text == ',';
-	}
+	if (on && not_on && ends_overlap(on, not_on, &is_signal, &value))
+		return failure_set(why, -EINVAL, "%s and %s both have %s%s",
+			settings_where(s, SET_RESTART_ON), settings_where(s, SET_NO_RESTART_ON),
+			is_signal ? "" : "exit code ",
+			is_signal ? signal_name(value) : arena_printf(s->arena, "%d", value));
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		if (settings_number(s, SET_MAX_RESTARTS) == 0 &&
+			s->value[rules[i]].from.level > LEVEL_SYSTEM_FILE)
+			notes_add(notes, NOTE_WARNING, "%s has no effect without --max-restarts",
+				label(s->arena, &setting_rows[rules[i]], s->value[rules[i]].from));
 	return 0;
 }
 
-int settings_check(const struct settings *s, struct notes *notes, struct failure *why)
+int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 {
 	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
 	int rc = check_standing(s, notes, why);
 
 	if (rc == 0)
-		rc = check_conf(s, notes, why);
+		rc = rdzv_conf_apply(s, notes, why);
+	if (rc == 0)
+		rc = check_restarts(s, notes, why);
 	if (rc < 0)
 		return rc;
 	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))

@@ -24,6 +24,13 @@ enum setting_id {
 	SET_MASTER_PORT,
 	SET_STANDALONE,
 	SET_LOCAL_ADDR,
+	SET_CONTROL,
+	SET_CONTROL_PORT,
+	SET_JOIN_TIMEOUT,
+	SET_NODE_TIMEOUT,
+	SET_KEY_FILE,
+	SET_INTERFACE,
+	SET_STORE,
 	SET_MODULE,
 	SET_NO_PYTHON,
 	SET_PYTHON,
@@ -48,6 +55,11 @@ enum setting_id {
 	SET_MAX_RUNTIME,
 	SET_UNFINISHED_NOTE,
 	SET_REPORT,
+	SET_MAX_RESTARTS,
+	SET_RESTART_DELAY,
+	SET_RESTART_MIN_UPTIME,
+	SET_RESTART_ON,
+	SET_NO_RESTART_ON,
 	SET_RDZV_BACKEND,
 	SET_RDZV_ENDPOINT,
 	SET_RDZV_ID,
@@ -59,7 +71,6 @@ enum setting_id {
 	SET_PRINT_COMPLETION,
 	SET_VERSION,
 	SET_HELP,
-	SET_MAX_RESTARTS,
 	SET_LOG_DIR,
 	SET_REDIRECTS,
 	SET_TEE,
@@ -75,6 +86,9 @@ enum setting_id {
 	SET_RUN_PATH,
 	SETTING_COUNT,
 };
+
+/* The key of the job's launchers, see --key-file. It has no row, as nothing may show its value. */
+#define SETTING_KEY_VARIABLE "LAUNCHD_KEY"
 
 /* Where a value was found, weakest first: a value replaces one of the same or of a lower level. */
 enum level {
@@ -98,7 +112,7 @@ enum setting_kind {
 	KIND_COUNT,        /* number, min..max of the row */
 	KIND_NPROC,        /* number; 0: text is "auto", "cpu" or "gpu" */
 	KIND_NNODES,       /* number, from N or N:N */
-	KIND_SECONDS,      /* number is milliseconds; max of the row in seconds */
+	KIND_SECONDS,      /* number is milliseconds; min and max of the row in seconds */
 	KIND_TEXT,         /* any text that is not empty */
 	KIND_TEXT_OR_NONE, /* any text */
 	KIND_CHOICE,       /* number is the index in the row's choices */
@@ -106,6 +120,7 @@ enum setting_kind {
 	KIND_ENV,          /* NAME=VALUE, adds to the list of changes */
 	KIND_UNSET,        /* NAME[,NAME...], adds to the list of changes */
 	KIND_RANKS,        /* R[-R][,R[-R]...], kept as text; see ranks_contain() */
+	KIND_ENDS,         /* ends of workers: exit codes and signals, kept as text; see ends.h */
 };
 
 /* What becomes of a setting that has a value. */
@@ -118,9 +133,11 @@ enum setting_standing {
 
 enum setting_group {
 	GROUP_JOB,
+	GROUP_NODES,
 	GROUP_WORKERS,
 	GROUP_ENVIRONMENT,
 	GROUP_END,
+	GROUP_RESTART,
 	GROUP_RDZV,
 	GROUP_GENERAL,
 	GROUP_LATER,
@@ -187,9 +204,9 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 int settings_put_env(struct settings *s, const char *name, const char *value, struct origin from,
 	struct failure *why);
 
-/* What no single value shows: contradictions, settings that are not supported yet, warnings.
- * -EINVAL with a sentence that names the sources. */
-int settings_check(const struct settings *s, struct notes *notes, struct failure *why);
+/* What no single value shows: contradictions, settings that are not supported yet, warnings, and
+ * the settings that --rdzv-conf means. -EINVAL with a sentence that names the sources. */
+int settings_check(struct settings *s, struct notes *notes, struct failure *why);
 
 /* The setting of that name, whole; SETTING_COUNT: none. */
 enum setting_id settings_find(const char *name, size_t len);

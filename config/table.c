@@ -5,9 +5,11 @@
 
 const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_JOB] = "Job and nodes",
+	[GROUP_NODES] = "Several nodes",
 	[GROUP_WORKERS] = "Workers",
 	[GROUP_ENVIRONMENT] = "Workers' environment",
 	[GROUP_END] = "Ending",
+	[GROUP_RESTART] = "Restarts",
 	[GROUP_RDZV] = "Rendezvous, as torchrun spells it",
 	[GROUP_GENERAL] = "General",
 	[GROUP_LATER] = "Known from torchrun, with a limit",
@@ -43,7 +45,39 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"and a free port, with a run id of its own." },
 	[SET_LOCAL_ADDR] = { .flag = "local-addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
-		.help = "Address of this node; on one node the master address, unless one is given." },
+		.help = "Address of this node; on one node the master address, unless one is given; on "
+			"several the one under which the other nodes reach this one." },
+
+	[SET_CONTROL] = { .flag = "control", .kind = KIND_CHOICE, .group = GROUP_NODES,
+		.metavar = "auto|required|off", .choices = "auto|required|off", .preset = "auto",
+		.help = "Whether the launchers of all nodes meet and act as one. auto: workers start "
+			"all the same, with a warning, where node rank 0's launcher can't be reached; "
+			"required: the job fails then; off: each launcher stands alone." },
+	[SET_CONTROL_PORT] = { .flag = "control-port", .kind = KIND_COUNT, .group = GROUP_NODES,
+		.metavar = "PORT", .min = 1, .max = 65535,
+		.help = "Port on node rank 0 where its launcher listens for the others. Without it: "
+			"the port of --rdzv-endpoint with --rdzv-backend c10d, else the master port + "
+			"1; where PMIx is offered, a free one." },
+	[SET_JOIN_TIMEOUT] = { .flag = "join-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
+		.metavar = "SECONDS", .preset = "600", .min = 1, .max = 31536000,
+		.help = "Time in which all nodes must have met." },
+	[SET_NODE_TIMEOUT] = { .flag = "node-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
+		.metavar = "SECONDS", .preset = "10", .min = 1, .max = 86400,
+		.help = "A node that is silent that long is lost, and the job ends." },
+	[SET_KEY_FILE] = { .flag = "key-file", .kind = KIND_TEXT, .group = GROUP_NODES,
+		.metavar = "FILE",
+		.help = "File with the job's key, by which launchers know each other: the same on all "
+			"nodes, and for its owner's eyes only. LAUNCHD_KEY holds the key itself, and "
+			"is kept from the workers." },
+	[SET_INTERFACE] = { .flag = "interface", .kind = KIND_TEXT, .group = GROUP_NODES,
+		.metavar = "NAME[,NAME]",
+		.help = "Network interfaces on which the other nodes reach this one, the best first. "
+			"--local-addr goes above it." },
+	[SET_STORE] = { .flag = "store", .kind = KIND_CHOICE, .group = GROUP_NODES,
+		.metavar = "agent|rank0", .choices = "agent|rank0",
+		.help = "Who hosts the store in which workers meet: node rank 0's launcher, or worker "
+			"0. Without it: the launcher where --max-restarts is above 0 and the Python's "
+			"torch is of a version that it can serve, else worker 0." },
 
 	[SET_MODULE] = { .flag = "module", .letter = 'm', .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .preset = "0",
@@ -145,10 +179,32 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"describes it under REPORT. In the name %n becomes the node rank, %h the "
 			"host's name, %% a percent sign." },
 
+	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
+		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .preset = "0",
+		.max = 1000000,
+		.help = "How often a job that failed is started again, on all nodes together. Not what "
+			"a signal, --max-runtime or a lost node has ended." },
+	[SET_RESTART_DELAY] = { .flag = "restart-delay", .kind = KIND_SECONDS,
+		.group = GROUP_RESTART, .metavar = "SECONDS", .preset = "0", .max = 300,
+		.help = "Time before the first restart; each further one doubles it, up to 300 s." },
+	[SET_RESTART_MIN_UPTIME] = { .flag = "restart-min-uptime", .kind = KIND_SECONDS,
+		.group = GROUP_RESTART, .metavar = "SECONDS", .preset = "0", .max = 31536000,
+		.help = "A job that failed within that time of its start, or restart, is not started "
+			"again; 0: it is." },
+	[SET_RESTART_ON] = { .flag = "restart-on", .kind = KIND_ENDS, .group = GROUP_RESTART,
+		.metavar = "LIST",
+		.help = "Start again only if the first worker that failed ended so: exit codes, "
+			"ranges of them and names of signals, as in 1,64-77,SIGSEGV. Without it: "
+			"however it ended." },
+	[SET_NO_RESTART_ON] = { .flag = "no-restart-on", .kind = KIND_ENDS,
+		.group = GROUP_RESTART, .metavar = "LIST",
+		.help = "Don't start again if it ended so." },
+
 	[SET_RDZV_BACKEND] = { .flag = "rdzv-backend", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .group = GROUP_RDZV, .metavar = "static|c10d",
 		.choices = "static|c10d", .preset = "static",
-		.help = "How nodes meet. Both mean the address of --rdzv-endpoint here.",
+		.help = "How nodes meet. Both mean the address of --rdzv-endpoint here; with c10d "
+			"nodes need no --node_rank.",
 		.hint = "etcd and custom backends are not supported: give --rdzv-endpoint HOST:PORT of "
 			"node rank 0 with c10d, or start launchd by mpirun" },
 	[SET_RDZV_ENDPOINT] = { .flag = "rdzv-endpoint", .original = 1, .pet = 1,
@@ -161,8 +217,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Name of the run: TORCHELASTIC_RUN_ID." },
 	[SET_RDZV_CONF] = { .flag = "rdzv-conf", .original = 1, .pet = 1, .kind = KIND_CONF,
 		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .preset = "",
-		.help = "torchrun's settings of its rendezvous. They are checked, and a warning for "
-			"each says why it has no effect." },
+		.help = "torchrun's settings of its rendezvous: join_timeout, and timeout with the "
+			"static backend, mean --join-timeout; the others are checked, and a warning "
+			"for each says why it has no effect." },
 
 	[SET_CONFIG] = { .flag = "config", .only_flag = 1, .kind = KIND_TEXT,
 		.group = GROUP_GENERAL, .metavar = "FILE",
@@ -185,10 +242,6 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.kind = KIND_FLAG, .group = GROUP_GENERAL, .preset = "0",
 		.help = "Print this and exit." },
 
-	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
-		.kind = KIND_COUNT, .standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "N",
-		.preset = "0", .max = 1000000,
-		.help = "not supported yet: a job that failed is not started again" },
 	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "DIR",
 		.help = LATER_LOGS },

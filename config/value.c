@@ -7,6 +7,7 @@
 
 #include "common/arena.h"
 #include "common/num.h"
+#include "config/ends.h"
 #include "config/settings.h"
 
 int choice_index(const char *choices, const char *text)
@@ -54,6 +55,13 @@ static int nnodes_parse(
 		return -EINVAL;
 	*ret = max;
 	return 0;
+}
+
+static int seconds_parse(const struct setting_row *row, const char *text, uint64_t *ret)
+{
+	int rc = num_parse_seconds(text, row->max, ret);
+
+	return rc == 0 && *ret < row->min * 1000 ? -ERANGE : rc;
 }
 
 /* torchrun's k=v,k=v: every key needs a value. */
@@ -161,7 +169,7 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 	case KIND_NNODES:
 		return nnodes_parse(a, row, text, ret);
 	case KIND_SECONDS:
-		return num_parse_seconds(text, row->max, ret);
+		return seconds_parse(row, text, ret);
 	case KIND_CHOICE:
 		i = choice_index(row->choices, text);
 		*ret = (uint64_t)i;
@@ -172,6 +180,8 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 		return *text ? 0 : -EINVAL;
 	case KIND_RANKS:
 		return ranks_check(text);
+	case KIND_ENDS:
+		return ends_check(text);
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:
 	case KIND_UNSET:
@@ -193,14 +203,18 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return arena_printf(a, "a whole number from %llu to %llu, auto, cpu or gpu",
 			(unsigned long long)row->min, (unsigned long long)row->max);
 	case KIND_SECONDS:
-		return arena_printf(a, "a number of seconds from 0 to %llu (0.5 works, too)",
-			(unsigned long long)row->max);
+		return arena_printf(a, "a number of seconds from %llu to %llu (%llu.5 works, too)",
+			(unsigned long long)row->min, (unsigned long long)row->max,
+			(unsigned long long)row->min);
 	case KIND_CHOICE:
 		return arena_printf(a, "one of %s", row->metavar);
 	case KIND_CONF:
 		return "a list of key=value, divided by commas";
 	case KIND_RANKS:
 		return "a list of ranks and ranges, as in 0,4-7";
+	case KIND_ENDS:
+		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
+		       "in 1,64-77,SIGSEGV";
 	case KIND_TEXT:
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:

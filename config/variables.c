@@ -46,6 +46,9 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 	enum setting_id id = SETTING_COUNT;
 	enum level level = LEVEL_ENVIRONMENT;
 
+	if (len == sizeof SETTING_KEY_VARIABLE - 1 &&
+		strncmp(entry, SETTING_KEY_VARIABLE, len) == 0)
+		return 0;
 	if (strncmp(entry, ours, ours_len) == 0 && len > ours_len) {
 		const char *key = key_of(s->arena, entry + ours_len, len - ours_len);
 		const char *nearest = settings_nearest(key, strlen(key));

@@ -165,6 +165,10 @@ static int run(struct launch *l, char **argv)
 	pid_t pid;
 	int rc;
 
+	if (settings_number(&l->settings, SET_MAX_RESTARTS) > 0)
+		return failure_set(&l->why, -EINVAL,
+			"%s: a job that failed is not started again yet",
+			settings_where(&l->settings, SET_MAX_RESTARTS));
 	say_notes(l);
 	if (l->plan.start_count == 0)
 		return 0;

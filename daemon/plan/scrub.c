@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "config/settings.h"
 #include "daemon/plan/plan.h"
 
 /* The one table. A pattern that ends with '*' matches every name that begins so. Users' tuning
@@ -74,6 +75,10 @@ static bool matches(const char *pattern, const char *name, size_t len)
 
 enum scrub scrub_of(const char *name, size_t len, enum mpi_env policy, const char **ret_why)
 {
+	if (matches(SETTING_KEY_VARIABLE, name, len)) {
+		*ret_why = "key of the job's launchers";
+		return SCRUB_REMOVE;
+	}
 	if (policy == MPI_ENV_KEEP)
 		return SCRUB_PASS;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

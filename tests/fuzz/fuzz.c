@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/ends.h"
 #include "config/value.h"
 
 void fuzz_promise(const char *broken, const char *file, int line)
@@ -76,7 +77,7 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		PROMISE(v->number > 0 || choice_index(row->choices, v->text) >= 0);
 		break;
 	case KIND_SECONDS:
-		PROMISE(v->number <= row->max * 1000);
+		PROMISE(v->number >= row->min * 1000 && v->number <= row->max * 1000);
 		break;
 	case KIND_CHOICE:
 		PROMISE((int)v->number == choice_index(row->choices, v->text));
@@ -87,6 +88,9 @@ static void check_value(const struct setting_row *row, const struct value *v)
 	case KIND_RANKS:
 		PROMISE(ranks_last(v->text) <= INT_MAX);
 		PROMISE(ranks_contain(v->text, (unsigned)ranks_last(v->text)));
+		break;
+	case KIND_ENDS:
+		PROMISE(ends_check(v->text) == 0);
 		break;
 	case KIND_TEXT_OR_NONE:
 	case KIND_CONF:

@@ -249,3 +249,19 @@ def test_the_two_nccl_names_agree_also_where_the_user_sets_one_by_flag(launch, p
     assert launch(native('dump', '--env=NCCL_ASYNC_ERROR_HANDLING=0')).rc == 0
     env = place.dumps()[0]['env']
     assert env['NCCL_ASYNC_ERROR_HANDLING'] == env['TORCH_NCCL_ASYNC_ERROR_HANDLING'] == '0'
+
+
+@pytest.mark.parametrize('policy', ['rewrite', 'scrub', 'keep'])
+def test_the_key_of_the_launchers_is_kept_from_workers_and_never_shown(launch, place, policy):
+    key = {'LAUNCHD_KEY': 'c0ffee'}
+    assert launch(['--mpi-env', policy, *native('dump')], env=key).rc == 0
+    assert 'LAUNCHD_KEY' not in place.dumps()[0]['env']
+    for how in 'text', 'json':
+        shown = launch(['--mpi-env', policy, f'--dry-run={how}', *native('dump')], env=key)
+        assert shown.rc == 0 and 'LAUNCHD_KEY' in shown.out
+        assert 'c0ffee' not in shown.out + shown.err
+        assert 'LAUNCHD_KEY' not in shown.err
+
+
+def test_the_key_of_the_launchers_is_not_given_to_workers(refused):
+    refused(['--env', 'LAUNCHD_KEY=c0ffee', *native('dump')], '--env', 'LAUNCHD_KEY', 'never')

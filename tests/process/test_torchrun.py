@@ -52,7 +52,7 @@ def test_short_flags_are_accepted_at_their_default(dry, flag):
 
 
 LATER = [
-    ('max-restarts', '3'), ('log-dir', 'logs'), ('redirects', '3'), ('tee', '0:1'),
+    ('log-dir', 'logs'), ('redirects', '3'), ('tee', '0:1'),
     ('log-line-prefix-template', '[${rank}]'), ('local-ranks-filter', '0'),
     ('duplicate-stdout-filters', 'loss'), ('duplicate-stderr-filters', 'x'),
     ('numa-binding', 'node'),
@@ -128,7 +128,10 @@ def test_rdzv_conf_other_keys_warn(dry):
 
 
 def test_rdzv_conf_timeouts_are_read_as_seconds(dry, refused):
-    dry(['--rdzv-conf=timeout=900,join_timeout=600,read_timeout=60'])
+    plan = dry(['--rdzv-conf=timeout=900,join_timeout=60,read_timeout=60'])
+    assert plan.setting('join-timeout') == ('60', 'join_timeout in --rdzv-conf')
+    assert [w for w in plan.warnings() if 'timeout' in w] == [
+        '--rdzv-conf: read_timeout has no effect: --node-timeout says when a node is lost']
     refused(['--rdzv-conf=join_timeout=x', *native('dump')], '--rdzv-conf', 'join_timeout=x')
 
 

@@ -85,6 +85,20 @@ static void test_scrub(void **state)
 	assert_int_equal(scrub_of(row->says, len, MPI_ENV_KEEP, &why), PASS);
 }
 
+/* Whatever is kept of MPI: the key that the launchers know each other by is not for workers. */
+static void test_key(void **state)
+{
+	static const char key[] = "LAUNCHD_KEY=secret", other[] = "LAUNCHD_KEYS=1";
+	const char *why = NULL;
+
+	(void)state;
+	for (int policy = MPI_ENV_REWRITE; policy <= MPI_ENV_KEEP; policy++) {
+		assert_int_equal(scrub_of(key, 11, (enum mpi_env)policy, &why), REMOVE);
+		assert_contains(why, "key");
+		assert_int_equal(scrub_of(other, 12, (enum mpi_env)policy, &why), PASS);
+	}
+}
+
 static void test_length(void **state)
 {
 	const char *why;
@@ -138,6 +152,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_scrub, rows);
 	SUITE_ROWS(&s, test_own, owns);
+	suite_add(&s, "the job's key is removed always", test_key, NULL, NULL);
 	suite_add(&s, "a name ends where its length says", test_length, NULL, NULL);
 	suite_add(&s, "every name that is rewritten has a value", test_all_have_values, NULL, NULL);
 	return suite_run(&s);

@@ -1,0 +1,85 @@
+/* rdzv_conf.c - see rdzv_conf.h */
+#include "config/rdzv_conf.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+#include "common/num.h"
+#include "config/settings.h"
+
+enum effect {
+	NO_EFFECT,
+	JOINS,        /* means --join-timeout */
+	JOINS_STATIC, /* the same, with the static backend only */
+};
+
+/* torchrun's keys; the rest of what it takes is the business of stores that launchd doesn't use. */
+static const struct {
+	const char *key;
+	enum effect effect;
+	bool seconds;
+	const char *why;
+} keys[] = {
+	{ "join_timeout", JOINS, true, NULL },
+	{ "timeout", JOINS_STATIC, true, "only the static backend has it" },
+	{ "last_call_timeout", NO_EFFECT, true,
+		"the job begins as soon as all of its nodes have met" },
+	{ "close_timeout", NO_EFFECT, true, "the end of the job is told to all nodes at once" },
+	{ "heartbeat_timeout", NO_EFFECT, true, "--node-timeout says when a node is lost" },
+	{ "read_timeout", NO_EFFECT, true, "--node-timeout says when a node is lost" },
+	{ "keep_alive_interval", NO_EFFECT, false, "--node-timeout says when a node is lost" },
+	{ "keep_alive_max_attempt", NO_EFFECT, false, "--node-timeout says when a node is lost" },
+};
+
+static int apply_one(struct settings *s, const char *key, const char *value, enum level join_level,
+	struct notes *notes, struct failure *why)
+{
+	const struct origin from = s->value[SET_RDZV_CONF].from;
+	const char *because = "launchd's nodes meet without torch's store";
+	enum effect effect = NO_EFFECT;
+	uint64_t ms;
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		if (strcmp(keys[i].key, key) != 0)
+			continue;
+		if (keys[i].seconds && num_parse_seconds(value, UINT32_MAX, &ms) < 0)
+			return failure_set(why, -EINVAL, "%s: \"%s=%s\": not a number of seconds",
+				from.where, key, value);
+		effect = keys[i].effect;
+		because = keys[i].why;
+	}
+	if (effect == JOINS_STATIC && settings_number(s, SET_RDZV_BACKEND) == 0)
+		effect = JOINS;
+	if (effect != JOINS)
+		notes_add(
+			notes, NOTE_WARNING, "%s: %s has no effect: %s", from.where, key, because);
+	else if (join_level < from.level)
+		return settings_put(s, SET_JOIN_TIMEOUT, value,
+			(struct origin){
+				from.level, arena_printf(s->arena, "%s in %s", key, from.where) },
+			why);
+	return 0;
+}
+
+int rdzv_conf_apply(struct settings *s, struct notes *notes, struct failure *why)
+{
+	enum level join_level = s->value[SET_JOIN_TIMEOUT].from.level;
+	const char *text = settings_text(s, SET_RDZV_CONF);
+	int rc = 0;
+
+	while (*text && rc == 0) {
+		size_t len = strcspn(text, ","), key = strcspn(text, "=");
+
+		rc = apply_one(s, arena_strndup(s->arena, text, key),
+			arena_strndup(s->arena, text + key + 1, len - key - 1), join_level, notes,
+			why);
+		text += len;
+		text += *text == ',';
+	}
+	return rc;
+}
