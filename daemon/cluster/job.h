@@ -51,7 +51,7 @@ struct restart_policy {
 	const char *on, *not_on; /* as --restart-on and --no-restart-on have it; NULL: not given */
 };
 
-enum { RESTART_DELAY_MAX_MS = 300000 };
+enum { RESTART_DELAY_MAX_MS = 300000, WHY_NOT_SIZE = 160 };
 
 /* One node's part of an attempt, when it has ended there. Times are the node's own. */
 struct node_end {
@@ -71,6 +71,10 @@ struct job_node {
 	unsigned nproc;
 	int64_t offset_ns; /* its clock minus ours */
 	struct node_end end;
+	bool has_ended; /* end tells of this attempt; also in a node that was lost later */
+	size_t room;    /* outcomes that fit into end.outcomes: attempts share the memory */
+	struct outcome failed; /* the first failure that it told of; asked: ASKED_NOTHING */
+	bool has_failed;
 	struct cause lost; /* NODE_LOST: why, and when it was last heard of, on our clock */
 };
 
@@ -80,9 +84,14 @@ struct job {
 	uint64_t grace_ms; /* for a stop that no request has brought */
 	struct restart_policy policy;
 	struct job_node *nodes;
-	struct stop stop; /* the one that was ordered; urgency NONE: none */
+	struct stop stop;    /* the one that was ordered; urgency NONE: none */
+	struct cause asked;  /* the first request to end the job, on our clock; NONE: none */
+	struct cause lost;   /* the first node that was lost; NONE: none */
 	uint64_t started_ns; /* of this attempt, on our clock */
 	struct outcome *outcomes; /* the whole job's, when the last node has ended */
+	size_t room;              /* as in job_node */
+	struct node *told;        /* the nodes, as results have them */
+	struct result result;     /* of the attempt that ended last */
 };
 
 /* What the owner must do now. */
@@ -97,9 +106,9 @@ struct orders {
 	enum order what;
 	uint64_t delay_ms;     /* ORDER_RESTART */
 	struct result result;  /* ORDER_OVER, ORDER_RESTART: of the attempt that has ended */
-	char why_not[160]; /* ORDER_OVER: why no restart follows where some are left: "exit code 2 is none of
-			      --restart-on", "rank 3 failed 0.8 s after the start, ...";
-			      "" otherwise */
+	/* ORDER_OVER: why no restart follows a failure, where --max-restarts was given: "restarted 3
+	 * times already", "exit code 2 is none of --restart-on"; "" otherwise */
+	char why_not[WHY_NOT_SIZE];
 };
 
 /* A job of nnodes nodes, none joined. Memory for nodes is the arena's. -ENOMEM. */
@@ -122,20 +131,24 @@ void job_clock(struct job *j, unsigned node, int64_t offset_ns, uint64_t error_n
  * another attempt than this one changes nothing, here and below. */
 enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uint64_t now_ns);
 
-/* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. */
-enum order job_asked(struct job *j, unsigned node, const struct stop *stop);
+/* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
+ * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
+ * Before the job has begun, and between two attempts, it ends at once: OVER, and ret is set. */
+enum order job_asked(struct job *j, unsigned node, const struct stop *stop, struct orders *ret);
 
-/* All workers of a node have ended. Outcomes are copied. ret is set for RESTART and OVER. -ENOMEM */
+/* All workers of a node have ended. Outcomes are copied. ret is set for RESTART and OVER. Where
+ * there is no memory the arena has failed, and outcomes are missing from the result. */
 enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns,
 	struct arena *arena, struct orders *ret);
 
 /* A node's launcher is gone without a word, or has been silent too long: `last_heard_ns` on our
  * clock. In a node that has ended with 0 and said so it is no loss. May stop the job, and may be
- * the last event that it waited for. */
+ * the last event that it waited for. Between two attempts it ends the job. */
 enum order job_lost(struct job *j, unsigned node, uint64_t last_heard_ns, const char *detail,
 	uint64_t now_ns, struct arena *arena, struct orders *ret);
 
-/* A node whose workers have ended with 0 leaves: only where no restart can follow. */
+/* A node whose workers have ended with 0 leaves: only where no restart can follow, as after this
+ * none does. Before it has ended that is a loss. */
 enum order job_left(struct job *j, unsigned node, uint64_t now_ns, struct arena *arena,
 	struct orders *ret);
 

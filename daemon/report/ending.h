@@ -72,6 +72,7 @@ struct cause {
 	int signal;           /* CAUSE_SIGNAL */
 	struct sender sender; /* CAUSE_SIGNAL */
 	uint64_t at_ns;       /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
+	uint64_t noticed_ns;  /* NODE_LOST: when its loss was seen; it was lost between the two */
 	unsigned node;        /* where: the node rank */
 	char detail[96];      /* CAUSE_NODE_LOST: "its connection was closed", ...; else "" */
 };
@@ -132,8 +133,24 @@ int ending_exit_code(const struct ending *e);
  * hung up, and 0 only if every worker ended with 0. */
 int result_exit_code(const struct result *r);
 
-/* Whether a failed so soon before or after the culprit that their order says little. */
+/* By how much the times of two outcomes must differ for their order to be sure: on one node what
+ * passes until a death is seen, on two what their clocks may be wrong by. */
+uint64_t result_tolerance_ns(const struct result *r, const struct outcome *a,
+	const struct outcome *b);
+
+/* Whether it failed so soon before or after the culprit that their order says little. A worker that
+ * died of a lost peer is never that close to one that did not. */
 bool result_is_together(const struct result *r, const struct outcome *o);
+
+/* What a failure tells of itself, the most telling first. */
+enum failing {
+	FAILING_ITSELF, /* an exception of its own, a signal, no start */
+	FAILING_MUTE,   /* an exit code without words: a cause, or a consequence */
+	FAILING_ABORT,  /* SIGABRT without words: NCCL's watchdog, mostly */
+	FAILING_PEER,   /* it says that another worker had gone */
+};
+
+enum failing outcome_failing(const struct outcome *o);
 
 /* "exit code 1", "killed by SIGSEGV (core dumped)", "could not be started", "not started" */
 void ending_describe(const struct ending *e, struct text *out);
