@@ -1,0 +1,194 @@
+/* restart.c - see restart.h */
+#include "daemon/cluster/restart.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "common/signame.h"
+#include "common/text.h"
+#include "daemon/report/phrases.h"
+
+enum { CODE_MAX = 255, NUMBER_SIZE = 8 };
+
+/* A word of a list: the exit codes from first to last. */
+struct codes {
+	uint64_t first, last;
+};
+
+static int parse_code(const char *text, size_t len, uint64_t *ret)
+{
+	char number[NUMBER_SIZE];
+
+	if (len >= sizeof number)
+		return -EINVAL;
+	memcpy(number, text, len);
+	number[len] = '\0';
+	return num_parse(number, 1, CODE_MAX, ret);
+}
+
+/* "2", "64-78", "SIGKILL": numbers are codes, never signals. */
+static int parse_word(const char *text, size_t len, struct codes *ret)
+{
+	const char *dash = memchr(text, '-', len);
+	size_t first_len = dash ? (size_t)(dash - text) : len;
+	struct codes c;
+	int signal;
+
+	if (len > 0 && (*text < '0' || *text > '9')) {
+		signal = signal_number(text, len);
+		if (signal <= 0)
+			return -EINVAL;
+		c.first = c.last = 128 + (uint64_t)signal;
+	} else {
+		if (parse_code(text, first_len, &c.first) < 0)
+			return -EINVAL;
+		c.last = c.first;
+		if (dash &&
+			(parse_code(dash + 1, len - first_len - 1, &c.last) < 0 ||
+				c.last < c.first))
+			return -EINVAL;
+	}
+	*ret = c;
+	return 0;
+}
+
+bool restart_list_has(const char *list, const struct ending *e)
+{
+	uint64_t code = (uint64_t)ending_exit_code(e);
+
+	for (;; list++) {
+		size_t len = strcspn(list, ",");
+		struct codes c;
+
+		if (parse_word(list, len, &c) == 0 && code >= c.first && code <= c.last)
+			return true;
+		list += len;
+		if (!*list)
+			return false;
+	}
+}
+
+bool restart_list_is_valid(const char *list)
+{
+	for (;; list++) {
+		size_t len = strcspn(list, ",");
+		struct codes c;
+
+		if (parse_word(list, len, &c) < 0)
+			return false;
+		list += len;
+		if (!*list)
+			return true;
+	}
+}
+
+uint64_t restart_delay_ms(const struct restart_policy *policy, unsigned attempt)
+{
+	uint64_t ms = policy->delay_ms;
+
+	for (; attempt > 0 && ms < RESTART_DELAY_MAX_MS && ms > 0; attempt--)
+		ms *= 2;
+	return ms < RESTART_DELAY_MAX_MS ? ms : RESTART_DELAY_MAX_MS;
+}
+
+/* "exit code 2", "SIGSEGV" */
+static void add_code(const struct ending *e, struct text *out)
+{
+	if (e->how == ENDED_SIGNAL)
+		text_add(out, signal_name(e->value));
+	else
+		text_printf(out, "exit code %d", ending_exit_code(e));
+}
+
+/* A node that can't start its workers again. */
+static bool add_missing_node(const struct job *j, struct text *out)
+{
+	for (unsigned i = 0; i < j->nnodes; i++)
+		switch (j->nodes[i].state) {
+		case NODE_LOST:
+			text_printf(out, "node %u was lost", i);
+			return true;
+		case NODE_LEFT:
+			text_printf(out, "node %u has ended and left", i);
+			return true;
+		case NODE_ABSENT:
+			text_printf(out, "node %u runs without launchd", i);
+			return true;
+		case NODE_AWAITED:
+		case NODE_JOINED:
+		case NODE_ENDED:
+		case NODE_STATES:
+			break;
+		}
+	return false;
+}
+
+/* What the culprit's end has against a restart. */
+static bool add_against_ending(
+	const struct restart_policy *p, const struct ending *e, struct text *out)
+{
+	int code = ending_exit_code(e);
+
+	if (p->not_on && restart_list_has(p->not_on, e)) {
+		add_code(e, out);
+		text_add(out, " is one of --no-restart-on");
+	} else if (p->on && !restart_list_has(p->on, e)) {
+		add_code(e, out);
+		text_add(out, " is none of --restart-on");
+	} else if (!p->on && (code == 126 || code == 127)) {
+		text_printf(out, "exit code %d says that a program could not be started", code);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool add_against_uptime(const struct job *j, const struct outcome *culprit, struct text *out)
+{
+	enum { NS_PER_MS = 1000000 };
+	uint64_t least_ns = j->policy.min_uptime_ms * NS_PER_MS;
+	char number[NUM_SECONDS_SIZE];
+
+	if (culprit->ended_ns >= j->started_ns && culprit->ended_ns - j->started_ns >= least_ns)
+		return false;
+	if (least_ns == 0)
+		return false;
+	num_print_seconds(j->policy.min_uptime_ms, number);
+	text_printf(out, "rank %u failed ", culprit->rank);
+	span_add(out, j->started_ns, culprit->ended_ns);
+	text_printf(out, " after the start, sooner than --restart-min-uptime (%s s)", number);
+	return true;
+}
+
+static bool add_against(const struct job *j, const struct result *r, struct text *out)
+{
+	unsigned max = j->policy.max_restarts;
+
+	if (j->asked.kind != CAUSE_NONE)
+		text_add(out, "the job was asked to end");
+	else if (add_missing_node(j, out))
+		return true;
+	else if (j->attempt >= max)
+		text_printf(out, "restarted %u time%s already", max, max == 1 ? "" : "s");
+	else
+		return add_against_ending(&j->policy, &r->culprit->end, out) ||
+			add_against_uptime(j, r->culprit, out);
+	return true;
+}
+
+bool restart_is_due(const struct job *j, const struct result *r, char why[WHY_NOT_SIZE])
+{
+	struct text text = { 0 };
+	bool due;
+
+	*why = '\0';
+	if (j->policy.max_restarts == 0 ||
+		(r->cause.kind != CAUSE_FAILURE && r->cause.kind != CAUSE_NODE_LOST))
+		return false; /* nobody expects one */
+	due = !add_against(j, r, &text);
+	(void)snprintf(why, WHY_NOT_SIZE, "%s", text_string(&text));
+	text_done(&text);
+	return due;
+}
