@@ -13,6 +13,8 @@
 #include "config/sources.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
+#include "daemon/join.h"
+#include "daemon/cluster/member.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/process.h"
@@ -108,33 +110,55 @@ static int inform(const struct settings *s)
 	return print_text(&out);
 }
 
-/* From settings to a plan. */
+/* The plan for nodes with these numbers of workers. */
+static int make_plan(struct launch *l, const struct topology *t, const unsigned *nproc_of_node,
+	struct plan *ret, struct notes *notes, struct failure *why)
+{
+	return plan_make(&l->settings, &l->facts, t, nproc_of_node, ret, notes, why);
+}
+
+/* From settings to a plan. Where nodes have yet to meet it is not for good: all are taken to have
+ * as many workers as this one. */
 static int decide(struct launch *l)
 {
+	const struct settings *s = &l->settings;
+	struct topology *t = &l->topology;
 	unsigned *nproc_of_node;
 
-	if (!l->settings.script)
+	if (!s->script)
 		return failure_set(&l->why, -EINVAL,
 			"no training script: launchd [options] script [script's arguments]; launchd "
 			"--help has the options");
-	if (facts_read(&l->settings, (const char *const *)environ, &l->arena, &l->facts, &l->why) <
-			0 ||
-		topology_make(
-			&l->settings, &l->facts, &l->arena, &l->topology, &l->notes, &l->why) < 0)
+	if (facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||
+		topology_begin(s, &l->facts, &l->arena, t, &l->notes, &l->why) < 0 ||
+		topology_finish(s, &l->facts, join_tells_master(s, &l->facts, t), &l->arena, t,
+			&l->notes, &l->why) < 0)
 		return l->why.code;
-	/* nodes don't exchange their numbers yet: all are taken to have ours, as the originals do
-	 */
-	nproc_of_node = arena_alloc(&l->arena, l->topology.identity.nnodes * sizeof *nproc_of_node);
+	nproc_of_node = arena_alloc(&l->arena, t->identity.nnodes * sizeof *nproc_of_node);
 	if (!nproc_of_node)
 		return failure_oom(&l->why);
-	for (unsigned i = 0; i < l->topology.identity.nnodes; i++)
-		nproc_of_node[i] = l->topology.nproc;
-	if (plan_make(&l->settings, &l->facts, &l->topology, nproc_of_node, &l->plan, &l->notes,
-		    &l->why) < 0)
+	for (unsigned i = 0; i < t->identity.nnodes; i++)
+		nproc_of_node[i] = t->nproc;
+	if (make_plan(l, t, nproc_of_node, &l->plan, &l->notes, &l->why) < 0)
 		return l->why.code;
-	return l->plan.report_path ? outfile_check(l->plan.report_path,
-					     settings_where(&l->settings, SET_REPORT), &l->why) :
-				     0;
+	return l->plan.report_path ?
+		outfile_check(l->plan.report_path, settings_where(s, SET_REPORT), &l->why) :
+		0;
+}
+
+/* The plan for good. What is worth a note has been said of the first one. */
+static const struct plan *decide_met(void *owner, const struct meeting *m, struct failure *why)
+{
+	struct launch *l = owner;
+	const struct meeting_facts met = { m->node_rank, m->master_addr, m->master_port };
+	struct notes said = { .arena = &l->arena };
+
+	if (m->alone && l->plan.master_addr)
+		return &l->plan;
+	if (topology_met(&l->topology, &met, why) < 0 ||
+		make_plan(l, &l->topology, m->nproc_of_node, &l->plan, &said, why) < 0)
+		return NULL;
+	return &l->plan;
 }
 
 static int dry_run(struct launch *l)
@@ -153,18 +177,25 @@ static int dry_run(struct launch *l)
 static int run(struct launch *l, char **argv)
 {
 	struct guard guard;
-	const struct supervision s = {
+	struct member_config member;
+	struct supervision s = {
 		.plan = &l->plan,
+		.member = &member,
 		.heritage = &l->heritage,
 		.guard = &guard,
 		.hostname = l->facts.hostname,
 		.arena = &l->arena,
 		.quiet = least_level(&l->settings) > NOTE_WARNING,
 		.verbose = least_level(&l->settings) == NOTE_VERBOSE,
+		.decide = decide_met,
+		.owner = l,
 	};
 	pid_t pid;
-	int rc;
+	int rc = join_config(
+		&l->settings, &l->facts, &l->topology, &l->plan, argv, &member, &l->why);
 
+	if (rc < 0)
+		return rc;
 	if (settings_number(&l->settings, SET_MAX_RESTARTS) > 0)
 		return failure_set(&l->why, -EINVAL,
 			"%s: a job that failed is not started again yet",

@@ -126,6 +126,19 @@ static int move_to(int procs)
 	return procs >= 0 && write(procs, "0", 1) == 1 ? 0 : -errno;
 }
 
+int cgroup_leaf_enter(struct cgroup_leaf *leaf)
+{
+	int rc = 0;
+
+	if (leaf->path && !leaf->inside) {
+		autoclose procs = openat(leaf->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+		rc = move_to(procs);
+		leaf->inside = rc == 0;
+	}
+	return rc;
+}
+
 pid_t cgroup_fork(struct cgroup_leaf *leaf)
 {
 	pid_t pid = leaf->path ? fork_into(leaf->dir) : -1;
@@ -135,11 +148,8 @@ pid_t cgroup_fork(struct cgroup_leaf *leaf)
 	if (pid >= 0)
 		return pid;
 	pid = fork();
-	if (pid == 0 && leaf->path) {
-		autoclose procs = openat(leaf->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-
-		leaf->inside = move_to(procs) == 0;
-	}
+	if (pid == 0)
+		(void)cgroup_leaf_enter(leaf); /* a help, like the leaf itself */
 	return pid;
 }
 

@@ -39,6 +39,10 @@ int cgroup_leaf_make(
  * be called before this process has an event loop. */
 pid_t cgroup_fork(struct cgroup_leaf *leaf);
 
+/* Takes this process into the leaf, and with it all that it starts from now on. 0 or negative
+ * errno. */
+int cgroup_leaf_enter(struct cgroup_leaf *leaf);
+
 /* Takes this process out of the leaf, what it has started stays in. Waits for the kernel, which
  * needs some 10 ms. 0 or negative errno. */
 int cgroup_leaf_leave(struct cgroup_leaf *leaf);
