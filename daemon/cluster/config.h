@@ -9,6 +9,7 @@
 
 #include "common/vec.h"
 #include "daemon/cluster/job.h"
+#include "daemon/cluster/key.h"
 
 struct arena;
 
@@ -26,13 +27,12 @@ struct member_config {
 	bool node_rank_known;      /* else: who owns the address is 0 */
 	const char *name;          /* this host's */
 	const char *hub_addr;      /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
-	unsigned hub_port;         /* MEET_STATIC */
+	unsigned hub_port;         /* of hub_addr; MEET_PMIX: 0 is a free one */
 	struct vec addresses;      /* of this node, best first, where others may reach it */
 	struct vec local;          /* all of this node's, loopback too */
 	bool bound;                /* listen there only: --local-addr or --interface is given */
 	const char *own_addr;      /* --local-addr: what others are told; NULL: any of them */
-	bool keyed;                /* MEET_STATIC: there is a key */
-	unsigned char key[32];
+	struct key key;            /* MEET_STATIC; may be none */
 	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
 	struct restart_policy policy;
 	const char *master_addr;   /* NULL: the hub's own */

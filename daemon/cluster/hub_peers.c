@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/failure.h"
-#include "common/name.h"
+#include "common/natural.h"
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
@@ -150,7 +150,7 @@ static void take_place(struct hub *h, struct peer *p, unsigned node)
 static int by_name(const void *a, const void *b)
 {
 	const struct peer *x = *(struct peer *const *)a, *y = *(struct peer *const *)b;
-	int rc = name_order(x->about.name, y->about.name);
+	int rc = natural_compare(x->about.name, y->about.name);
 
 	return rc ? rc : strcmp(link_peer_text(&x->link), link_peer_text(&y->link));
 }

@@ -3,14 +3,13 @@
 #include "daemon/cluster/member.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "common/failure.h"
 #include "common/text.h"
 #include "daemon/cluster/address.h"
 #include "daemon/cluster/card.h"
+#include "daemon/cluster/key.h"
 
 static void fail(struct member *m, int code, const char *text)
 {
@@ -182,16 +181,12 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	pmix_close(x);
 	if (m->role == MEMBER_HUB)
 		return; /* the others dial now */
-	if (card_get(bytes, len, &card) < 0) {
-		miss(m, "what node rank 0 said by PMIx is not understood: is it another launchd?");
-		return;
-	}
-	if (set_key(m, card.key, &why) < 0) {
+	if (card_decode(bytes, len, &card, &why) < 0 || set_key(m, card.key, &why) < 0) {
 		miss(m, why.text);
 		return;
 	}
 	for (unsigned i = 0; i < card.count && count < FINDER_ADDRESSES; i++)
-		if (address_parse(card.addresses[i], (uint16_t)card.port,
+		if (address_parse(card.address[i], (uint16_t)card.port,
 			    &m->hub_addresses[count]) == 0)
 			count++;
 	if (count == 0)
@@ -215,24 +210,20 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 static int make_card(struct member *m, struct card *card, struct failure *why)
 {
 	const struct member_config *c = m->config;
-	struct sockaddr_storage own[CARD_ADDRESSES];
-	const struct sockaddr *bound[CARD_ADDRESSES];
-	unsigned count = 0;
-	int rc;
+	struct sockaddr_storage own[CARD_ADDRESSES_MAX];
+	const struct sockaddr *bound[CARD_ADDRESSES_MAX];
+	int rc = key_random(card->key, why);
 
-	if (getrandom(card->key, sizeof card->key, 0) != (ssize_t)sizeof card->key)
-		return failure_set(why, -EIO, "getrandom: %s", strerror(errno));
-	for (size_t i = 0; i < c->addresses.count && card->count < CARD_ADDRESSES; i++) {
-		(void)snprintf(card->addresses[card->count++], CARD_ADDRESS_SIZE, "%s",
-			c->addresses.at[i]);
-		if (c->bound && address_parse(c->addresses.at[i], 0, &own[count]) == 0) {
-			bound[count] = (const struct sockaddr *)&own[count];
-			count++;
-		}
+	for (size_t i = 0; i < c->addresses.count; i++)
+		(void)card_add(card, c->addresses.at[i]); /* the best ones fit */
+	for (unsigned i = 0; i < card->count; i++) {
+		(void)address_parse(card->address[i], 0, &own[i]); /* card_add() has looked */
+		bound[i] = (const struct sockaddr *)&own[i];
 	}
-	rc = set_key(m, card->key, why);
 	if (rc == 0)
-		rc = start_hub(m, bound, count, 0, why);
+		rc = set_key(m, card->key, why);
+	if (rc == 0)
+		rc = start_hub(m, bound, c->bound ? card->count : 0, c->hub_port, why);
 	card->port = rc == 0 ? hub_port(&m->hub) : 0;
 	return rc;
 }
@@ -241,7 +232,7 @@ static void meet_by_pmix(struct member *m)
 {
 	struct card card = { 0 };
 	struct failure why = { 0 };
-	unsigned char bytes[PMIX_BYTES_MAX];
+	unsigned char bytes[CARD_BYTES_MAX];
 	size_t len = 0;
 
 	if (m->config->node_rank == 0) {
@@ -249,7 +240,7 @@ static void meet_by_pmix(struct member *m)
 			fail(m, why.code, why.text);
 			return;
 		}
-		len = card_put(&card, bytes, sizeof bytes);
+		len = card_encode(&card, bytes);
 	}
 	m->pmix = (struct pmix_exchange){ .on_done = on_card,
 		.on_failed = on_no_card,
@@ -265,7 +256,7 @@ void member_start(struct member *m, uv_loop_t *loop, const struct member_config 
 	struct failure why = { 0 };
 
 	*m = (struct member){ .config = c, .on = on, .owner = owner, .loop = loop };
-	if (c->keyed && c->way == MEET_STATIC && set_key(m, c->key, &why) < 0) {
+	if (c->key.there && c->way == MEET_STATIC && set_key(m, c->key.bytes, &why) < 0) {
 		fail(m, why.code, why.text);
 		return;
 	}
