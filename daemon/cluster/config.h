@@ -10,6 +10,7 @@
 #include "common/vec.h"
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/key.h"
+#include "daemon/store/request.h"
 
 struct arena;
 
@@ -28,6 +29,7 @@ struct member_config {
 	const char *name;          /* this host's */
 	const char *hub_addr;      /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
 	unsigned hub_port;         /* of hub_addr; MEET_PMIX: 0 is a free one */
+	bool port_given;           /* by --control-port */
 	struct vec addresses;      /* of this node, best first, where others may reach it */
 	struct vec local;          /* all of this node's, loopback too */
 	bool bound;                /* listen there only: --local-addr or --interface is given */
@@ -38,7 +40,7 @@ struct member_config {
 	const char *master_addr;   /* NULL: the hub's own */
 	unsigned master_port;      /* 0: a free one for each attempt */
 	bool agent_store;
-	int store_dialect;         /* enum store_dialect */
+	enum store_dialect store_dialect; /* of clients before torch 2.2 */
 	char **argv;               /* main()'s, for names of child processes */
 	struct arena *arena;
 };

@@ -8,6 +8,7 @@
 #include "common/fd.h"
 #include "common/text.h"
 #include "daemon/cluster/config.h"
+#include "daemon/cluster/hub_store.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
 #include "daemon/workers/place.h"
@@ -56,7 +57,7 @@ static void tell_verdict(struct hub *h, const struct verdict *v)
 /* The port of the next attempt. 0: there is none, why says so. */
 static unsigned next_port(struct hub *h, struct failure *why)
 {
-	unsigned port = h->member->config->master_port;
+	unsigned port = h->storing ? h->master_port : h->member->config->master_port;
 
 	if (port > 0)
 		return port;
@@ -105,6 +106,7 @@ static void on_pause_over(uv_timer_t *t)
 		p->count = p->room = 0;
 	}
 	h->master_port = port;
+	hub_store_renew(h);
 	job_resume(&h->job, uv_hrtime());
 	start_next(h);
 }
@@ -204,7 +206,10 @@ void hub_begin(struct hub *h)
 	(void)uv_timer_stop(&h->clock);
 	h->begun = true;
 	h->master_addr = find_master(h);
-	h->master_port = next_port(h, &why);
+	if (m->config->agent_store)
+		(void)hub_store_open(h, &why);
+	else
+		h->master_port = next_port(h, &why);
 	if (h->master_port == 0) {
 		fail_own(h, &why);
 		return;
@@ -310,5 +315,6 @@ void hub_close(struct hub *h)
 		return;
 	h->closing = true;
 	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
+	hub_store_close(h);
 	hub_hang_up(h);
 }

@@ -14,6 +14,7 @@
 #include "daemon/cluster/link.h"
 #include "daemon/cluster/listener.h"
 #include "daemon/cluster/message.h"
+#include "daemon/store/store.h"
 
 struct failure;
 struct member;
@@ -34,6 +35,8 @@ struct hub {
 	unsigned *nproc;       /* by node rank */
 	uv_timer_t clock;      /* the join timeout and its notes; then the pause before an attempt */
 	uint64_t deadline_ms;  /* of the joining */
+	struct store store;    /* storing: the workers' */
+	bool storing;
 	int port_fd;           /* keeps the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;

@@ -145,6 +145,29 @@ static void on_finder_closed(struct finder *f)
 	member_part_closed(f->owner);
 }
 
+static int set_key(struct member *m, const unsigned char *key, struct failure *why)
+{
+	int rc = m->sodium.generichash ? 0 : sodium_load(&m->sodium, why);
+
+	if (rc < 0)
+		return rc;
+	m->auth.keyed = true;
+	m->auth.sodium = &m->sodium;
+	memcpy(m->auth.key, key, sizeof m->auth.key);
+	return 0;
+}
+
+/* The key that the user gave, if any. False: it can't be used, and that is the end. */
+static bool use_given_key(struct member *m)
+{
+	struct failure why = { 0 };
+
+	if (!m->config->key.there || set_key(m, m->config->key.bytes, &why) == 0)
+		return true;
+	fail(m, why.code, why.text);
+	return false;
+}
+
 static void meet_static(struct member *m)
 {
 	m->finder = (struct finder){ .on_found = on_found,
@@ -158,18 +181,6 @@ static void meet_static(struct member *m)
 }
 
 /* --- PMIx --- */
-
-static int set_key(struct member *m, const unsigned char *key, struct failure *why)
-{
-	int rc = m->sodium.generichash ? 0 : sodium_load(&m->sodium, why);
-
-	if (rc < 0)
-		return rc;
-	m->auth.keyed = true;
-	m->auth.sodium = &m->sodium;
-	memcpy(m->auth.key, key, sizeof m->auth.key);
-	return 0;
-}
 
 static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 {
@@ -200,10 +211,15 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 	struct member *m = x->owner;
 
 	pmix_close(x);
-	if (unavailable && m->config->hub_addr && m->role == MEMBER_NONE)
-		meet_static(m);
-	else
+	if (!unavailable || !m->config->hub_addr) {
 		miss(m, why);
+		return;
+	}
+	/* the same on all nodes, mostly: the address that they know will do */
+	m->auth = (struct link_auth){ .keyed = false };
+	if (!use_given_key(m) || m->role == MEMBER_HUB)
+		return;
+	meet_static(m);
 }
 
 /* Node rank 0 listens before it tells where. */
@@ -224,6 +240,10 @@ static int make_card(struct member *m, struct card *card, struct failure *why)
 		rc = set_key(m, card->key, why);
 	if (rc == 0)
 		rc = start_hub(m, bound, c->bound ? card->count : 0, c->hub_port, why);
+	if (rc == -EADDRINUSE && !c->port_given) { /* another job's; nobody knows this one yet */
+		*why = (struct failure){ 0 };
+		rc = start_hub(m, bound, c->bound ? card->count : 0, 0, why);
+	}
 	card->port = rc == 0 ? hub_port(&m->hub) : 0;
 	return rc;
 }
@@ -253,13 +273,7 @@ static void meet_by_pmix(struct member *m)
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
 	const struct member_events *on, void *owner)
 {
-	struct failure why = { 0 };
-
 	*m = (struct member){ .config = c, .on = on, .owner = owner, .loop = loop };
-	if (c->key.there && c->way == MEET_STATIC && set_key(m, c->key.bytes, &why) < 0) {
-		fail(m, why.code, why.text);
-		return;
-	}
 	switch (c->way) {
 	case MEET_NOBODY:
 		be_alone(m);
@@ -268,7 +282,8 @@ void member_start(struct member *m, uv_loop_t *loop, const struct member_config 
 		meet_by_pmix(m);
 		return;
 	case MEET_STATIC:
-		meet_static(m);
+		if (use_given_key(m))
+			meet_static(m);
 		return;
 	}
 }

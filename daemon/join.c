@@ -1,0 +1,89 @@
+/* join.c - see join.h */
+#include "daemon/join.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/vec.h"
+#include "config/settings.h"
+#include "daemon/cluster/config.h"
+#include "daemon/facts/facts.h"
+#include "daemon/plan/plan.h"
+#include "daemon/plan/topology.h"
+
+enum { CONTROL_AUTO, CONTROL_REQUIRED, CONTROL_OFF };
+
+bool join_tells_master(
+	const struct settings *s, const struct facts *facts, const struct topology *t)
+{
+	return t->identity.nnodes > 1 && settings_number(s, SET_CONTROL) != CONTROL_OFF &&
+		!settings_given(s, SET_ONLY_RANK) && pmix_meets(facts->env, t->launcher);
+}
+
+/* A job of which one rank only is started here, to debug it, has nobody to meet. */
+static enum way_to_meet way_of(const struct settings *s, const struct topology *t)
+{
+	if (settings_given(s, SET_ONLY_RANK))
+		return MEET_NOBODY;
+	switch (t->control.how) {
+	case CONTROL_NONE:
+		return MEET_NOBODY;
+	case CONTROL_STATIC:
+		return MEET_STATIC;
+	case CONTROL_PMIX:
+		return MEET_PMIX;
+	}
+	__builtin_unreachable();
+}
+
+static int read_key(const struct settings *s, const struct facts *facts, struct key *ret,
+	struct failure *why)
+{
+	const struct key_sources sources = {
+		.file = settings_text(s, SET_KEY_FILE),
+		.file_where = settings_where(s, SET_KEY_FILE),
+		.text = env_get(facts->env, "LAUNCHD_KEY"),
+	};
+
+	return key_read(&sources, ret, why);
+}
+
+int join_config(const struct settings *s, const struct facts *facts, const struct topology *t,
+	const struct plan *plan, char **argv, struct member_config *ret, struct failure *why)
+{
+	struct member_config c = {
+		.way = way_of(s, t),
+		.required = t->control.required,
+		.nnodes = t->identity.nnodes,
+		.node_rank = t->identity.node_rank,
+		.nproc = t->nproc,
+		.node_rank_known = t->identity.node_rank_known,
+		.name = facts->hostname,
+		.hub_addr = t->control.addr,
+		.hub_port = t->control.port,
+		.port_given = t->control.port_given,
+		.local = facts->addresses,
+		.bound = settings_given(s, SET_INTERFACE) || settings_given(s, SET_LOCAL_ADDR),
+		.own_addr = settings_text(s, SET_LOCAL_ADDR),
+		.join_timeout_ms = plan->join_timeout_ms,
+		.node_timeout_ms = plan->node_timeout_ms,
+		.grace_ms = plan->grace_ms,
+		.policy = { plan->max_restarts, plan->restart_delay_ms, plan->restart_min_uptime_ms,
+			plan->restart_on, plan->no_restart_on },
+		.master_addr = t->master.addr,
+		.master_port = t->control.takes_master_port ? 0 : t->master.port,
+		.agent_store = plan->store == STORE_AGENT,
+		.argv = argv,
+		.arena = s->arena,
+	};
+
+	if (c.way == MEET_NOBODY) {
+		*ret = c;
+		return 0;
+	}
+	if (read_key(s, facts, &c.key, why) < 0 || addresses_order(facts, s, &c.addresses, why) < 0)
+		return why->code;
+	*ret = c;
+	return arena_failed(s->arena) ? failure_oom(why) : 0;
+}
