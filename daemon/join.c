@@ -37,7 +37,7 @@ static enum way_to_meet way_of(const struct settings *s, const struct topology *
 	__builtin_unreachable();
 }
 
-static int read_key(const struct settings *s, const struct facts *facts, struct key *ret,
+static int read_key(const struct settings *s, const struct facts *facts, struct job_key *ret,
 	struct failure *why)
 {
 	const struct key_sources sources = {

@@ -34,7 +34,7 @@ struct member_config {
 	struct vec local;          /* all of this node's, loopback too */
 	bool bound;                /* listen there only: --local-addr or --interface is given */
 	const char *own_addr;      /* --local-addr: what others are told; NULL: any of them */
-	struct key key;            /* MEET_STATIC; may be none */
+	struct job_key key;            /* MEET_STATIC; may be none */
 	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
 	struct restart_policy policy;
 	const char *master_addr;   /* NULL: the hub's own */

@@ -14,12 +14,12 @@
 #include "daemon/cluster/link.h"
 #include "daemon/cluster/listener.h"
 #include "daemon/cluster/message.h"
-#include "daemon/store/store.h"
 
 struct failure;
 struct member;
-struct peer;
+struct guest;
 struct stop;
+struct store;
 struct testimony;
 
 struct hub {
@@ -29,14 +29,13 @@ struct hub {
 	struct listener listener;
 	struct beat beat;
 	bool listening;
-	struct peer **peers;   /* by node rank, of those that have joined */
-	struct peer *all;      /* every connection */
+	struct guest **peers;   /* by node rank, of those that have joined */
+	struct guest *all;      /* every connection */
 	unsigned joined;
 	unsigned *nproc;       /* by node rank */
 	uv_timer_t clock;      /* the join timeout and its notes; then the pause before an attempt */
 	uint64_t deadline_ms;  /* of the joining */
-	struct store store;    /* storing: the workers' */
-	bool storing;
+	struct store *store;   /* the workers'; NULL: rank 0 hosts it */
 	int port_fd;           /* keeps the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
@@ -68,10 +67,10 @@ void hub_close(struct hub *h);
 /* For hub_peers.c and hub.c among themselves. */
 
 /* A connection to a node. */
-struct peer {
+struct guest {
 	struct link link;
 	struct hub *hub;
-	struct peer *next; /* of all */
+	struct guest *next; /* of all */
 	bool joined, told; /* told: it knows the verdict, or was refused */
 	unsigned node;     /* joined */
 	struct message_join about;
@@ -85,7 +84,7 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 void hub_wait(struct hub *h);
 /* Sends to all that have joined, but not to `except` (NULL: to all). */
 void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
-	const struct peer *except);
+	const struct guest *except);
 /* Ends all connections with a last message. */
 void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len);
 /* Refuses the job on all nodes, this one too. */

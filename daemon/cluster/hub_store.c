@@ -5,6 +5,7 @@
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub.h"
 #include "daemon/cluster/member.h"
+#include "daemon/store/store.h"
 
 enum { MEMORY_MAX = 1 << 30 };
 
@@ -27,21 +28,25 @@ int hub_store_open(struct hub *h, struct failure *why)
 		.owner = h,
 	};
 
-	if (store_open(&h->store, h->member->loop, &config, why) < 0)
+	struct store *store = arena_alloc(c->arena, sizeof *store);
+
+	if (!store)
+		return failure_oom(why);
+	if (store_open(store, h->member->loop, &config, why) < 0)
 		return why->code;
-	h->storing = true;
+	h->store = store;
 	h->handles++;
-	h->master_port = store_port(&h->store);
-	for (struct peer *p = h->all; p; p = p->next)
+	h->master_port = store_port(store);
+	for (struct guest *p = h->all; p; p = p->next)
 		if (p->joined)
-			(void)store_allow(&h->store, (struct sockaddr *)&p->link.peer_address);
+			(void)store_allow(store, (struct sockaddr *)&p->link.peer_address);
 	return 0;
 }
 
 void hub_store_renew(struct hub *h)
 {
-	if (h->storing)
-		store_next_attempt(&h->store);
+	if (h->store)
+		store_next_attempt(h->store);
 }
 
 static void on_closed(struct store *s)
@@ -51,6 +56,6 @@ static void on_closed(struct store *s)
 
 void hub_store_close(struct hub *h)
 {
-	if (h->storing)
-		store_close(&h->store, on_closed);
+	if (h->store)
+		store_close(h->store, on_closed);
 }

@@ -105,9 +105,9 @@ static int read_text(const char *text, struct secret *s, struct failure *why)
 	return 0;
 }
 
-static int derive(const struct secret *s, const char *from, struct key *ret, struct failure *why)
+static int derive(const struct secret *s, const char *from, struct job_key *ret, struct failure *why)
 {
-	struct key k = { .there = true, .from = from };
+	struct job_key k = { .there = true, .from = from };
 	struct sodium sodium;
 	int rc = sodium_load(&sodium, why);
 
@@ -121,7 +121,7 @@ static int derive(const struct secret *s, const char *from, struct key *ret, str
 	return 0;
 }
 
-int key_read(const struct key_sources *from, struct key *ret, struct failure *why)
+int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why)
 {
 	struct secret s = { .len = 0 };
 	const char *name = NULL;
@@ -141,12 +141,12 @@ int key_read(const struct key_sources *from, struct key *ret, struct failure *wh
 	if (rc == 0 && name)
 		rc = derive(&s, name, ret, why);
 	else if (rc == 0)
-		*ret = (struct key){ .there = false };
+		*ret = (struct job_key){ .there = false };
 	explicit_bzero(&s, sizeof s);
 	return rc;
 }
 
-void key_wipe(struct key *k)
+void key_wipe(struct job_key *k)
 {
 	explicit_bzero(k, sizeof *k);
 }

@@ -42,7 +42,7 @@ static int make_file(const char *bytes, size_t len, mode_t mode)
 	return fd >= 0 && fd_write_all(fd, bytes, len) == 0 && fchmod(fd, mode) == 0 ? 0 : -1;
 }
 
-static int read_file(struct key *ret, struct failure *why)
+static int read_file(struct job_key *ret, struct failure *why)
 {
 	const struct key_sources from = { .file = path, .file_where = "--key-file", .text = "x" };
 
@@ -80,7 +80,7 @@ static void test_file(void **state)
 	const struct file_row *row = *state;
 	static char many[9000];
 	struct failure why = { 0 };
-	struct key k = { .from = "untouched" };
+	struct job_key k = { .from = "untouched" };
 	int rc;
 
 	assert_int_equal(make_dir(NULL), 0);
@@ -96,7 +96,7 @@ static void test_file(void **state)
 static void test_no_file(void **state)
 {
 	struct failure why = { 0 };
-	struct key k;
+	struct job_key k;
 
 	(void)state;
 	assert_outcome(read_file(&k, &why), -ENOENT, &why, "No such file");
@@ -105,7 +105,7 @@ static void test_no_file(void **state)
 static void test_fifo(void **state)
 {
 	struct failure why = { 0 };
-	struct key k;
+	struct job_key k;
 
 	(void)state;
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -115,7 +115,7 @@ static void test_fifo(void **state)
 static void test_directory(void **state)
 {
 	struct failure why = { 0 };
-	struct key k;
+	struct job_key k;
 
 	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -125,7 +125,7 @@ static void test_directory(void **state)
 static void test_another_user(void **state)
 {
 	struct failure why = { 0 };
-	struct key k;
+	struct job_key k;
 
 	(void)state;
 	if (geteuid() != 0)
@@ -138,7 +138,7 @@ static void test_another_user(void **state)
 static void assert_same(const struct key_sources *a, const struct key_sources *b, bool same)
 {
 	struct failure why = { 0 };
-	struct key one, other;
+	struct job_key one, other;
 
 	assert_outcome(key_read(a, &one, &why), 0, &why, NULL);
 	assert_outcome(key_read(b, &other, &why), 0, &why, NULL);
@@ -152,7 +152,7 @@ static void test_same_secret(void **state)
 				 text = { .text = SIXTEEN }, other = { .text = SIXTEEN "g" },
 				 pmix = { .random = random, .file = "/nowhere", .text = SIXTEEN };
 	struct failure why = { 0 };
-	struct key k;
+	struct job_key k;
 
 	(void)state;
 	assert_int_equal(make_file(SIXTEEN "\n", 17, 0600), 0);
@@ -163,7 +163,7 @@ static void test_same_secret(void **state)
 	assert_string_equal(k.from, "PMIx");
 	assert_true(memcmp(k.bytes, random, KEY_BYTES) != 0);
 	key_wipe(&k);
-	assert_memory_equal(&k, &(struct key){ 0 }, sizeof k);
+	assert_memory_equal(&k, &(struct job_key){ 0 }, sizeof k);
 }
 
 /* BLAKE2b-256 of the sixteen bytes, keyed with the context: nodes of two builds must agree. */
@@ -173,7 +173,7 @@ static void test_known(void **state)
 		0xf9, 0x0d, 0x6f, 0x79, 0xa6, 0xde, 0x33, 0x91, 0x0f, 0x9a, 0x12, 0xec, 0x94, 0xdf,
 		0x8b, 0xbb, 0x82, 0x98, 0x05, 0x1b, 0xcb, 0xff, 0x9c, 0x29, 0xd5 };
 	struct failure why = { 0 };
-	struct key k;
+	struct job_key k;
 
 	(void)state;
 	assert_outcome(key_read(&(struct key_sources){ .text = SIXTEEN }, &k, &why), 0, &why, NULL);
@@ -198,7 +198,7 @@ static void test_text(void **state)
 {
 	const struct text_row *row = *state;
 	struct failure why = { 0 };
-	struct key k = { 0 };
+	struct job_key k = { 0 };
 
 	assert_outcome(key_read(&(struct key_sources){ .text = row->text }, &k, &why), row->rc,
 		&why, row->part);

@@ -1,0 +1,57 @@
+/* run_parts.h - what run.c, run_signals.c and run_attempt.c share, and nobody else. */
+#ifndef LAUNCHD_DAEMON_WORKERS_RUN_PARTS_H
+#define LAUNCHD_DAEMON_WORKERS_RUN_PARTS_H
+
+#include <uv.h>
+
+#include "daemon/plan/plan.h"
+#include "daemon/workers/lifeline.h"
+#include "daemon/workers/pool.h"
+#include "daemon/workers/run.h"
+#include "daemon/workers/signals.h"
+
+enum run_state {
+	RUN_MEETING,
+	RUN_WORKING, /* an attempt's workers are there, or what they left behind */
+	RUN_WAITING, /* ours have ended: for the others, for the next attempt */
+	RUN_OVER,
+};
+
+struct run {
+	const struct run_input *in;
+	const struct plan *plan;
+	struct run_end *end;
+	struct failure *why;
+	int rc; /* negative: there was no job */
+	enum run_state state;
+	uv_loop_t loop;
+	struct signals signals;
+	struct lifeline lifeline;
+	struct member member;
+	struct pool pool;
+	struct attempt attempt;
+	uv_timer_t max_runtime, unfinished;
+	bool timed; /* --max-runtime counts from the first attempt */
+	unsigned asked_to_end[WAYS]; /* how often, by each way */
+	enum urgency urgency;        /* of the stop that workers have had */
+	struct outcome *outcomes;    /* made before the first worker; copied from the pool's */
+};
+
+/* Carries a stop out here; one that is not more urgent than the one before changes nothing. */
+void run_stop_here(struct run *r, const struct stop *s);
+
+/* The same, and the other nodes hear of it. */
+void run_stop_everywhere(struct run *r, const struct stop *s);
+
+/* A cause that was found here, now. */
+struct cause run_cause(const struct run *r, enum cause_kind kind);
+
+/* Listens to signals and to what started launchd. On failure why is set, and some of it may be
+ * open: run_stop_listening() in either case. */
+int run_listen(struct run *r);
+void run_stop_listening(struct run *r);
+
+/* Starts an attempt's workers; that they can't be started is its end. */
+void run_start_attempt(struct run *r, unsigned number, unsigned master_port);
+
+#endif

@@ -1,0 +1,177 @@
+/* run_signals.c - what a run hears beside its workers and the other nodes; see run_parts.h */
+#include "daemon/workers/run_parts.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "daemon/workers/child.h"
+#include "daemon/workers/guard.h"
+#include "daemon/workers/procfs.h"
+
+void run_stop_here(struct run *r, const struct stop *s)
+{
+	if (s->urgency <= r->urgency)
+		return;
+	r->urgency = s->urgency;
+	if (r->state != RUN_WORKING)
+		return;
+	if (s->urgency == URGENCY_KILL) {
+		pool_kill(&r->pool, &s->cause);
+		return;
+	}
+	pool_stop(&r->pool, &s->cause, s->signal, s->grace_ms);
+	if (s->urgency == URGENCY_HURRY)
+		pool_hurry(&r->pool, s->grace_ms);
+}
+
+void run_stop_everywhere(struct run *r, const struct stop *s)
+{
+	run_stop_here(r, s);
+	if (r->state != RUN_OVER)
+		member_asked(&r->member, s);
+}
+
+/* A request that comes by both ways is one: a batch system signals every process of a job. */
+static unsigned count_request(struct run *r, enum signal_way way)
+{
+	enum signal_way other = way == WAY_GUARD ? WAY_DIRECT : WAY_GUARD;
+
+	return ++r->asked_to_end[way] > r->asked_to_end[other] ? r->asked_to_end[way] : 0;
+}
+
+struct cause run_cause(const struct run *r, enum cause_kind kind)
+{
+	return (struct cause){ .kind = kind, .at_ns = uv_hrtime(), .node = r->plan->node_rank };
+}
+
+static struct cause cause_of_signal(const struct run *r, const struct relayed *got)
+{
+	struct cause c = run_cause(r, CAUSE_SIGNAL);
+
+	c.signal = got->signal;
+	c.sender.kernel = got->code > 0; /* SI_KERNEL: the terminal; see sigaction(2) */
+	c.sender.pid = c.sender.kernel ? 0 : got->pid;
+	c.sender.uid = got->uid;
+	process_command(c.sender.pid, c.sender.command);
+	return c;
+}
+
+static void on_request(struct run *r, const struct relayed *got, enum signal_way way)
+{
+	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
+	unsigned request = count_request(r, way);
+
+	if (request == 0)
+		return;
+	run_stop_everywhere(r,
+		&(struct stop){
+			.attempt = r->attempt.number,
+			.urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL,
+			.signal = reaction->kind == REACTION_STOP ? SIGTERM : got->signal,
+			.grace_ms = reaction->grace_ms,
+			.cause = cause_of_signal(r, got),
+		});
+}
+
+static void forward(struct run *r, int signal)
+{
+	if (r->state == RUN_WORKING)
+		pool_forward(&r->pool, signal);
+	/* mpirun and srun hand a signal to all nodes by themselves */
+	if (!r->plan->lifeline_mark && r->state != RUN_OVER)
+		member_forward(&r->member, signal);
+}
+
+static void on_signal(struct signals *s, const struct relayed *got, enum signal_way way)
+{
+	struct run *r = s->owner;
+
+	lifeline_signalled(&r->lifeline, got->signal);
+	switch (r->plan->reactions.of[got->signal].kind) {
+	case REACTION_NONE:
+	case REACTION_IGNORE:
+		return;
+	case REACTION_FORWARD:
+		forward(r, got->signal);
+		return;
+	case REACTION_SUSPEND:
+		if (r->state == RUN_WORKING)
+			pool_suspend(&r->pool);
+		return;
+	case REACTION_RESUME:
+		if (r->state == RUN_WORKING)
+			pool_resume(&r->pool);
+		return;
+	case REACTION_END:
+	case REACTION_STOP:
+		on_request(r, got, way);
+		return;
+	}
+}
+
+static void on_child(struct signals *s)
+{
+	struct run *r = s->owner;
+
+	if (r->state == RUN_WORKING)
+		pool_on_child(&r->pool);
+}
+
+/* This node's workers end at once, those of the others in good order. */
+static void kill_for(struct run *r, enum cause_kind kind)
+{
+	struct stop s = {
+		.attempt = r->attempt.number,
+		.urgency = URGENCY_KILL,
+		.signal = SIGTERM,
+		.grace_ms = r->plan->grace_ms,
+		.cause = run_cause(r, kind),
+	};
+
+	run_stop_here(r, &s);
+	s.urgency = URGENCY_STOP;
+	if (r->state != RUN_OVER)
+		member_asked(&r->member, &s);
+}
+
+static void on_guard_gone(struct signals *s)
+{
+	struct run *r = s->owner;
+
+	r->in->guard->gone = true;
+	kill_for(r, CAUSE_GUARD);
+}
+
+/* A guard that is stopped would never learn that its work is done. */
+static void on_lifeline_lost(struct lifeline *l, enum cause_kind kind)
+{
+	struct run *r = l->owner;
+
+	if (getppid() == r->in->guard->guard)
+		(void)kill(r->in->guard->guard, SIGCONT);
+	kill_for(r, kind);
+}
+
+int run_listen(struct run *r)
+{
+	int rc;
+
+	r->signals.owner = r->lifeline.owner = r;
+	r->signals.on_signal = on_signal;
+	r->signals.on_child = on_child;
+	r->signals.on_guard_gone = on_guard_gone;
+	r->lifeline.on_lost = on_lifeline_lost;
+	rc = signals_start(&r->signals, &r->loop, &r->plan->reactions, &r->in->heritage->ignored,
+		fd_take(&r->in->guard->relay), r->why);
+	if (rc == 0 && r->plan->lifeline_mark)
+		rc = lifeline_start(&r->lifeline, &r->loop, r->in->guard->parent,
+			r->plan->lifeline_mark, r->plan->env, r->why);
+	return rc;
+}
+
+void run_stop_listening(struct run *r)
+{
+	signals_stop(&r->signals);
+	lifeline_stop(&r->lifeline);
+}
