@@ -196,10 +196,6 @@ static int run(struct launch *l, char **argv)
 
 	if (rc < 0)
 		return rc;
-	if (settings_number(&l->settings, SET_MAX_RESTARTS) > 0)
-		return failure_set(&l->why, -EINVAL,
-			"%s: a job that failed is not started again yet",
-			settings_where(&l->settings, SET_MAX_RESTARTS));
 	say_notes(l);
 	if (l->plan.start_count == 0)
 		return 0;
