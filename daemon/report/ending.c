@@ -51,17 +51,47 @@ int result_exit_code(const struct result *r)
 	__builtin_unreachable();
 }
 
-bool result_is_together(const struct result *r, const struct outcome *o)
+static uint64_t clock_error_ns(const struct result *r, const struct outcome *o)
+{
+	return o->node < r->node_count ? r->nodes[o->node].clock_error_ns : 0;
+}
+
+uint64_t result_tolerance_ns(
+	const struct result *r, const struct outcome *a, const struct outcome *b)
 {
 	enum { TOGETHER_NS = 200000 }; /* below that the order is right in most cases, not in all */
+	uint64_t clocks = a->node == b->node ? 0 : clock_error_ns(r, a) + clock_error_ns(r, b);
+
+	return clocks > TOGETHER_NS ? clocks : TOGETHER_NS;
+}
+
+enum failing outcome_failing(const struct outcome *o)
+{
+	switch (o->blames) {
+	case BLAMES_ITSELF:
+		return FAILING_ITSELF;
+	case BLAMES_A_PEER:
+		return FAILING_PEER;
+	case BLAMES_NOBODY:
+		break;
+	}
+	if (ending_exit_code(&o->end) == 128 + SIGABRT) /* also of a shell whose child aborted */
+		return FAILING_ABORT;
+	return o->end.how == ENDED_EXIT ? FAILING_MUTE : FAILING_ITSELF;
+}
+
+bool result_is_together(const struct result *r, const struct outcome *o)
+{
 	const struct outcome *c = r->culprit;
 	uint64_t gap;
 
 	if (!c || o == c || o->asked != ASKED_NOTHING || ending_is_success(&o->end) || !o->pid ||
 		!c->pid)
 		return false;
+	if ((outcome_failing(o) == FAILING_PEER) != (outcome_failing(c) == FAILING_PEER))
+		return false;
 	gap = o->ended_ns > c->ended_ns ? o->ended_ns - c->ended_ns : c->ended_ns - o->ended_ns;
-	return gap < TOGETHER_NS;
+	return gap < result_tolerance_ns(r, o, c);
 }
 
 void ending_describe(const struct ending *e, struct text *out)

@@ -27,8 +27,8 @@ enum oom { OOM_NO, OOM_LIKELY, OOM_YES };
 
 /* What a worker's error file says of the cause. */
 enum blames {
-	BLAMES_NOBODY,      /* there is none, or nobody can tell */
-	BLAMES_ITSELF,       /* an exception of its own */
+	BLAMES_NOBODY, /* there is none, or nobody can tell */
+	BLAMES_ITSELF, /* an exception of its own */
 	BLAMES_A_PEER, /* another worker had gone: connection reset, NCCL's watchdog */
 };
 
@@ -36,15 +36,15 @@ enum blames {
 struct outcome {
 	unsigned rank, local_rank, attempt;
 	unsigned node; /* node rank */
-	pid_t pid; /* 0: never started */
+	pid_t pid;     /* 0: never started */
 	struct ending end;
 	enum oom oom;
 	enum asked asked;                        /* by launchd, before it ended */
 	int asked_signal;                        /* the first one that asked it to stop */
 	uint64_t started_ns, ended_ns, asked_ns; /* CLOCK_MONOTONIC; 0: never */
 	enum blames blames;
-	unsigned left;                           /* processes that it left behind */
-	unsigned left_killed;                    /* of these, how many needed SIGKILL */
+	unsigned left;        /* processes that it left behind */
+	unsigned left_killed; /* of these, how many needed SIGKILL */
 };
 
 /* Who sent a signal, as far as the kernel tells. */
@@ -63,7 +63,7 @@ enum cause_kind {
 	CAUSE_MAX_RUNTIME, /* --max-runtime is over */
 	CAUSE_GUARD,       /* launchd's first process, which mpirun knows, was killed */
 	CAUSE_LAUNCHER,    /* what started launchd (mpirun, srun) has ended */
-	CAUSE_HANGUP, /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
+	CAUSE_HANGUP,    /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
 	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
 };
 
@@ -72,6 +72,7 @@ struct cause {
 	int signal;           /* CAUSE_SIGNAL */
 	struct sender sender; /* CAUSE_SIGNAL */
 	uint64_t at_ns;       /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
+	uint64_t noticed_ns;  /* NODE_LOST: when its loss was seen; it was lost between the two */
 	unsigned node;        /* where: the node rank */
 	char detail[96];      /* CAUSE_NODE_LOST: "its connection was closed", ...; else "" */
 };
@@ -104,7 +105,7 @@ struct result {
 	const struct outcome *outcomes; /* one for each worker, by rank; borrowed */
 	size_t count;
 	const struct outcome *culprit; /* one of them: the first to fail; NULL: none failed */
-	bool unsure;        /* others failed so close to it that their clocks can't tell who was first */
+	bool unsure; /* others failed so close to it that their clocks can't tell who was first */
 	const struct node *nodes; /* by node rank; borrowed */
 	unsigned node_count;
 	struct cause cause;            /* the first one counts */
@@ -132,8 +133,24 @@ int ending_exit_code(const struct ending *e);
  * hung up, and 0 only if every worker ended with 0. */
 int result_exit_code(const struct result *r);
 
-/* Whether a failed so soon before or after the culprit that their order says little. */
+/* By how much the times of two outcomes must differ for their order to be sure: on one node what
+ * passes until a death is seen, on two what their clocks may be wrong by. */
+uint64_t result_tolerance_ns(
+	const struct result *r, const struct outcome *a, const struct outcome *b);
+
+/* Whether it failed so soon before or after the culprit that their order says little. A worker that
+ * died of a lost peer is never that close to one that did not. */
 bool result_is_together(const struct result *r, const struct outcome *o);
+
+/* What a failure tells of itself, the most telling first. */
+enum failing {
+	FAILING_ITSELF, /* an exception of its own, a signal, no start */
+	FAILING_MUTE,   /* an exit code without words: a cause, or a consequence */
+	FAILING_ABORT,  /* SIGABRT without words: NCCL's watchdog, mostly */
+	FAILING_PEER,   /* it says that another worker had gone */
+};
+
+enum failing outcome_failing(const struct outcome *o);
 
 /* "exit code 1", "killed by SIGSEGV (core dumped)", "could not be started", "not started" */
 void ending_describe(const struct ending *e, struct text *out);
