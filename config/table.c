@@ -177,7 +177,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "FILE",
 		.help = "Write what became of the job to a file when it has ended, as JSON: launchd(1) "
 			"describes it under REPORT. In the name %n becomes the node rank, %h the "
-			"host's name, %% a percent sign." },
+			"host's name, %% a percent sign; without %n and %h only node rank 0 writes "
+			"it." },
 
 	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
 		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .preset = "0",

@@ -51,11 +51,12 @@ int decide_report(const struct settings *s, const struct facts *facts, struct pl
 		path = arena_printf(s->arena, "%s%.*s%s", path, (int)plain, at, value);
 		at += at[plain] ? plain + 2 : plain;
 	}
-	p->report_path = path;
 	if (p->nnodes > 1 && !of_this_node)
-		notes_add(notes, NOTE_INFO,
-			"%s: each of the %u nodes writes %s; where they share that directory, put %%n "
-			"(the node rank) in the name",
-			where, p->nnodes, path);
+		notes_add(notes, NOTE_VERBOSE,
+			"%s: only node rank 0 writes %s, which tells of all %u nodes; with %%n (the "
+			"node rank) in the name each node writes its own",
+			where, path, p->nnodes);
+	if (p->node_rank == 0 || p->nnodes == 1 || of_this_node)
+		p->report_path = path;
 	return 0;
 }

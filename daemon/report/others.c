@@ -10,32 +10,52 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/nodes.h"
 #include "daemon/report/phrases.h"
 #include "daemon/report/report.h"
 
-bool worker_is_planned(const struct plan *plan, const struct outcome *o)
+bool worker_is_planned(const struct report_input *in, const struct outcome *o)
 {
-	return o->pid || o->end.how != ENDED_NONE ||
-		(o->local_rank >= plan->start_first &&
-			o->local_rank - plan->start_first < plan->start_count);
+	const struct plan *p = in->plan;
+
+	if (o->pid || o->end.how != ENDED_NONE)
+		return true;
+	if (node_rank_of(in, o->node) != p->node_rank) /* which may have more workers than ours */
+		return p->start_count >= p->nproc;
+	return o->local_rank >= p->start_first && o->local_rank - p->start_first < p->start_count;
+}
+
+bool worker_is_together(const struct result *r, const struct outcome *o)
+{
+	if (r->cause.kind != CAUSE_FAILURE || !result_is_together(r, o))
+		return false;
+	/* on another node it may be known to be a consequence, however soon */
+	return r->unsure || !result_is_jobwide(r) || o->node == r->culprit->node;
 }
 
 /* What a worker did, most telling first: the order of the lines. */
 enum story {
 	STORY_TOGETHER,  /* failed when the culprit did */
 	STORY_FAILED,    /* failed by itself after the culprit */
+	STORY_PEER,      /* failed for want of one that had gone */
 	STORY_ENDED,     /* ended by itself, mostly with 0 */
 	STORY_STOPPED,   /* ended within the grace after a signal of ours */
 	STORY_OUTSTAYED, /* did not */
 	STORY_KILLED,    /* by us, without a signal before */
 	STORY_ALIVE,     /* not even SIGKILL ended it */
 	STORY_UNSTARTED,
-	STORY_NONE, /* not started */
+	STORY_NONE,     /* not started */
+	STORY_LOST,     /* nobody knows: its node was lost */
+	STORY_UNJOINED, /* its node never joined */
 	STORY_COUNT,
 };
 
-static enum story story_of(const struct result *r, const struct outcome *o)
+static enum story story_of(const struct report_input *in, const struct outcome *o)
 {
+	const struct result *r = in->result;
+
+	if (o->end.how == ENDED_NONE && node_is_silent(in, o->node))
+		return *node_name_of(in, o->node) ? STORY_LOST : STORY_UNJOINED;
 	if (o->end.how == ENDED_UNSTARTED)
 		return STORY_UNSTARTED;
 	if (!o->pid)
@@ -48,28 +68,45 @@ static enum story story_of(const struct result *r, const struct outcome *o)
 		return STORY_OUTSTAYED;
 	if (o->asked == ASKED_KILLED && o->end.how == ENDED_SIGNAL && o->end.value == SIGKILL)
 		return STORY_KILLED;
-	if (ending_is_success(&o->end) || r->cause.kind != CAUSE_FAILURE)
+	if (ending_is_success(&o->end))
 		return STORY_ENDED;
-	return result_is_together(r, o) ? STORY_TOGETHER : STORY_FAILED;
-}
-
-/* The time that a story tells. */
-static uint64_t story_ns(const struct result *r, enum story s, const struct outcome *o)
-{
-	uint64_t from = s == STORY_FAILED                  ? r->culprit->ended_ns :
-		s == STORY_STOPPED || s == STORY_OUTSTAYED ? o->asked_ns :
-							     o->started_ns;
-
-	return o->ended_ns > from ? o->ended_ns - from : 0;
+	if (worker_is_together(r, o))
+		return STORY_TOGETHER;
+	if (o->blames == BLAMES_A_PEER)
+		return STORY_PEER;
+	return r->cause.kind == CAUSE_FAILURE ? STORY_FAILED : STORY_ENDED;
 }
 
 /* Workers with the same story, in order of rank. */
 struct group {
+	const struct report_input *in;
 	const struct result *r;
 	enum story story;
+	bool later; /* all failed after the culprit, and the time is counted from there */
 	const struct outcome **list;
 	size_t count;
 };
+
+/* The time that a story tells. */
+static uint64_t story_ns(const struct group *g, const struct outcome *o)
+{
+	bool asked = g->story == STORY_STOPPED || g->story == STORY_OUTSTAYED;
+	uint64_t from = g->later ? g->r->culprit->ended_ns : asked ? o->asked_ns : o->started_ns;
+
+	return o->ended_ns > from ? o->ended_ns - from : 0;
+}
+
+/* A consequence may come first where it takes the culprit long to die. */
+static bool is_later(const struct group *g)
+{
+	if (g->r->cause.kind != CAUSE_FAILURE ||
+		(g->story != STORY_FAILED && g->story != STORY_PEER))
+		return false;
+	for (size_t i = 0; i < g->count; i++)
+		if (g->list[i]->ended_ns < g->r->culprit->ended_ns)
+			return false;
+	return true;
+}
 
 /* "0.02 s"; for several from the shortest to the longest, and whose that is where others waited
  * for it: "0.01 s to 29.8 s (rank 37)". */
@@ -81,7 +118,7 @@ static void add_times(struct text *out, const struct group *g)
 	unsigned last = 0;
 
 	for (size_t i = 0; i < g->count; i++) {
-		uint64_t ns = story_ns(g->r, g->story, g->list[i]);
+		uint64_t ns = story_ns(g, g->list[i]);
 
 		least = ns < least ? ns : least;
 		if (ns >= most) {
@@ -98,7 +135,39 @@ static void add_times(struct text *out, const struct group *g)
 		text_printf(out, " (rank %u)", last);
 }
 
-static void add_story(struct text *out, const struct group *g)
+/* "failed 0.02 s later: exit code 1" */
+static void add_failure(struct text *out, const struct group *g, const char *what)
+{
+	text_printf(out, "%s %s", what, g->later ? "" : "after ");
+	add_times(out, g);
+	text_printf(out, "%s: ", g->later ? " later" : "");
+	outcome_add(out, g->list[0]);
+}
+
+/* Why nobody can tell who was first: ": the nodes' clocks agree to 0.4 ms only" */
+static void add_doubt(struct text *out, const struct group *g)
+{
+	enum { NS_PER_TENTH_MS = 100000, MS_MAX = 60000 };
+	const struct outcome *culprit = g->r->culprit;
+	uint64_t worst = 0, tenths;
+
+	for (size_t i = 0; i < g->count; i++) {
+		uint64_t error = result_tolerance_ns(g->r, culprit, g->list[i]);
+
+		if (g->list[i]->node != culprit->node && error > worst)
+			worst = error;
+	}
+	if (worst == 0 || !result_is_jobwide(g->r))
+		return;
+	tenths = worst / NS_PER_TENTH_MS + (worst % NS_PER_TENTH_MS != 0);
+	if (tenths > (uint64_t)MS_MAX * 10)
+		text_add(out, ": the nodes' clocks could not be compared");
+	else
+		text_printf(out, ": the nodes' clocks agree to %u.%u ms only",
+			(unsigned)(tenths / 10), (unsigned)(tenths % 10));
+}
+
+static void add_story(struct text *out, const struct group *g, size_t nodes)
 {
 	const struct outcome *o = g->list[0];
 
@@ -109,12 +178,13 @@ static void add_story(struct text *out, const struct group *g)
 		text_add(out,
 			g->count == 1 ? "; either may be the cause" :
 					"; any of them may be the cause");
+		add_doubt(out, g);
 		return;
 	case STORY_FAILED:
-		text_add(out, "failed ");
-		add_times(out, g);
-		text_add(out, " later: ");
-		outcome_add(out, o);
+		add_failure(out, g, "failed");
+		return;
+	case STORY_PEER:
+		add_failure(out, g, "died of a lost peer");
 		return;
 	case STORY_ENDED:
 		outcome_add(out, o);
@@ -144,6 +214,12 @@ static void add_story(struct text *out, const struct group *g)
 	case STORY_NONE:
 		ending_describe(&o->end, out);
 		return;
+	case STORY_LOST:
+		text_printf(out, "not known: the node%s lost", nodes == 1 ? " was" : "s were");
+		return;
+	case STORY_UNJOINED:
+		text_printf(out, "not known: the node%s never joined", nodes == 1 ? "" : "s");
+		return;
 	case STORY_COUNT:
 		break;
 	}
@@ -152,13 +228,12 @@ static void add_story(struct text *out, const struct group *g)
 
 static void add_line(struct text *out, const struct group *g)
 {
+	size_t nodes;
+
 	text_printf(out, "launchd: %s: ", g->story == STORY_TOGETHER ? "error" : "note");
-	if (g->count == 1)
-		worker_add(out, g->list[0]);
-	else
-		ranks_add(out, g->list, g->count);
+	nodes = workers_add(g->in, g->list, g->count, out);
 	text_add(out, ": ");
-	add_story(out, g);
+	add_story(out, g, nodes);
 	text_add(out, "\n");
 }
 
@@ -180,9 +255,9 @@ struct others {
 };
 
 /* Those from the first one on that share its line; they are taken out of the list. */
-static struct group group_take(const struct result *r, struct others *o, size_t first)
+static struct group group_take(const struct report_input *in, struct others *o, size_t first)
 {
-	struct group g = { r, o->stories[first], o->group, 0 };
+	struct group g = { in, in->result, o->stories[first], false, o->group, 0 };
 	const struct outcome *model = o->all[first];
 	bool alone = o->count <= SINGLE_MAX;
 
@@ -192,6 +267,7 @@ static struct group group_take(const struct result *r, struct others *o, size_t 
 		g.list[g.count++] = o->all[i];
 		o->all[i] = NULL;
 	}
+	g.later = is_later(&g);
 	return g;
 }
 
@@ -209,12 +285,25 @@ static bool others_make(const struct report_input *in, struct others *ret)
 	for (size_t i = 0; i < r->count; i++) {
 		const struct outcome *o = &r->outcomes[i];
 
-		if (o == first || !worker_is_planned(in->plan, o))
+		if (o == first || !worker_is_planned(in, o))
 			continue;
-		ret->stories[ret->count] = story_of(r, o);
+		ret->stories[ret->count] = story_of(in, o);
 		ret->all[ret->count++] = o;
 	}
 	return true;
+}
+
+/* Doubt of which no worker's line tells: it is about a request to end the job, or a lost node. */
+static void add_unsure(const struct report_input *in, const struct others *o, struct text *out)
+{
+	if (!in->result->unsure)
+		return;
+	for (size_t i = 0; i < o->count; i++)
+		if (o->stories[i] == STORY_TOGETHER)
+			return;
+	text_printf(out,
+		"launchd: note: %s may have failed before, as the nodes' clocks can't tell\n",
+		in->result->cause.kind == CAUSE_NODE_LOST ? "a worker on another node" : "others");
 }
 
 void others_add(const struct report_input *in, struct text *out)
@@ -227,13 +316,14 @@ void others_add(const struct report_input *in, struct text *out)
 		out->failed = true;
 		return;
 	}
+	add_unsure(in, &o, out);
 	for (int s = 0; s < STORY_COUNT; s++)
 		for (size_t i = 0; i < o.count; i++) {
 			struct group g;
 
 			if (!o.all[i] || o.stories[i] != (enum story)s || lines == LINES_MAX)
 				continue;
-			g = group_take(in->result, &o, i);
+			g = group_take(in, &o, i);
 			add_line(out, &g);
 			told += g.count;
 			lines++;

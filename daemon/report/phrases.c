@@ -59,24 +59,48 @@ uint64_t cause_ns(const struct result *r)
 	return ended ? r->culprit->ended_ns : r->cause.at_ns;
 }
 
-void ranks_add(struct text *out, const struct outcome *const *list, size_t count)
+/* The i-th number of a list of any kind. */
+typedef unsigned number_at(const void *list, size_t i);
+
+static void ranges_add(
+	struct text *out, const char *noun, number_at *at, const void *list, size_t count)
 {
 	size_t ranges = 0, last;
 
-	text_add(out, count == 1 ? "rank " : "ranks ");
+	text_printf(out, "%s%s ", noun, count == 1 ? "" : "s");
 	for (size_t i = 0; i < count; i = last + 1) {
 		last = i;
-		while (last + 1 < count && list[last + 1]->rank == list[last]->rank + 1)
+		while (last + 1 < count && at(list, last + 1) == at(list, last) + 1)
 			last++;
 		text_add(out, i ? ", " : "");
 		if (ranges++ == RANGES_SHOWN) {
 			text_printf(out, "... (%zu in all)", count);
 			return;
 		}
-		text_printf(out, "%u", list[i]->rank);
+		text_printf(out, "%u", at(list, i));
 		if (last > i)
-			text_printf(out, last > i + 1 ? "-%u" : ", %u", list[last]->rank);
+			text_printf(out, last > i + 1 ? "-%u" : ", %u", at(list, last));
 	}
+}
+
+static unsigned plain_at(const void *list, size_t i)
+{
+	return ((const unsigned *)list)[i];
+}
+
+static unsigned rank_at(const void *list, size_t i)
+{
+	return ((const struct outcome *const *)list)[i]->rank;
+}
+
+void numbers_add(struct text *out, const char *noun, const unsigned *list, size_t count)
+{
+	ranges_add(out, noun, plain_at, list, count);
+}
+
+void ranks_add(struct text *out, const struct outcome *const *list, size_t count)
+{
+	ranges_add(out, "rank", rank_at, list, count);
 }
 
 void worker_add(struct text *out, const struct outcome *o)

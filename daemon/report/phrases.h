@@ -26,8 +26,11 @@ bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool i
 /* When the job's fate was sealed: the culprit's end, else when launchd knew; 0: not known. */
 uint64_t cause_ns(const struct result *r);
 
-/* "rank 3", "ranks 0-2, 4": count > 0 outcomes in order of their ranks. After 16 ranges the rest is
- * counted: "ranks 0, 2, ... (96 in all)". */
+/* "node 3", "nodes 0-2, 4": count > 0 numbers in ascending order. After 16 ranges the rest is
+ * counted: "nodes 0, 2, ... (96 in all)". */
+void numbers_add(struct text *out, const char *noun, const unsigned *list, size_t count);
+
+/* "rank 3", "ranks 0-2, 4": count > 0 outcomes in order of their ranks, in the same way. */
 void ranks_add(struct text *out, const struct outcome *const *list, size_t count);
 
 /* "rank 3 (local rank 1, pid 4711)" */

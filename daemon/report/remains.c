@@ -6,6 +6,7 @@
 #include "common/arena.h"
 #include "common/text.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/nodes.h"
 #include "daemon/report/phrases.h"
 #include "daemon/report/report.h"
 
@@ -42,7 +43,10 @@ static size_t same_left(const struct result *r, size_t first, const struct outco
 
 static void add_survivor(const struct report_input *in, const struct survivor *s, struct text *out)
 {
-	text_printf(out, "launchd: warning: still alive: pid %d (", (int)s->pid);
+	text_add(out, "launchd: warning: still alive");
+	if (result_is_jobwide(in->result))
+		host_add(in, s->node, out);
+	text_printf(out, ": pid %d (", (int)s->pid);
 	text_add_shown(out, s->command, strnlen(s->command, sizeof s->command));
 	text_printf(out, ", uid %u): ", (unsigned)s->uid);
 	if (s->state == 'D')
@@ -51,6 +55,38 @@ static void add_survivor(const struct report_input *in, const struct survivor *s
 		text_add(out, "another user's, which launchd may not end\n");
 	else
 		text_printf(out, "could not be ended (state %c)\n", s->state);
+}
+
+/* The lines about workers that are known by name. */
+static void add_each(const struct report_input *in, bool worst_only, const char *level,
+	const struct outcome **list, struct text *out)
+{
+	enum { LINES_MAX = 16 };
+	const struct result *r = in->result;
+	size_t lines = 0, more = 0;
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct outcome *o = &r->outcomes[i];
+		size_t count =
+			o->left_killed || (o->left && !worst_only) ? same_left(r, i, list) : 0;
+
+		if (count == 0)
+			continue;
+		if (lines++ >= LINES_MAX) {
+			more += count;
+			continue;
+		}
+		text_printf(out, "launchd: %s: ", level);
+		ranks_add(out, list, count);
+		(void)nodes_of_add(in, list, count, out);
+		text_add(out, " left ");
+		add_left(out, o->left, o->left_killed, count > 1);
+	}
+	if (more)
+		text_printf(out,
+			"launchd: %s: %zu more workers left processes behind, as --report FILE "
+			"tells\n",
+			level, more);
 }
 
 void remains_add(const struct report_input *in, bool worst_only, struct text *out)
@@ -63,18 +99,7 @@ void remains_add(const struct report_input *in, bool worst_only, struct text *ou
 		out->failed = true;
 		return;
 	}
-	for (size_t i = 0; i < r->count; i++) {
-		const struct outcome *o = &r->outcomes[i];
-		size_t count =
-			o->left_killed || (o->left && !worst_only) ? same_left(r, i, list) : 0;
-
-		if (count == 0)
-			continue;
-		text_printf(out, "launchd: %s: ", level);
-		ranks_add(out, list, count);
-		text_add(out, " left ");
-		add_left(out, o->left, o->left_killed, count > 1);
-	}
+	add_each(in, worst_only, level, list, out);
 	if (r->left_killed || (r->left && !worst_only)) {
 		text_printf(out, "launchd: %s: workers left ", level);
 		add_left(out, r->left, r->left_killed, false);

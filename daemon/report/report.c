@@ -9,6 +9,7 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
 #include "daemon/report/phrases.h"
 #include "daemon/report/record.h"
@@ -16,13 +17,6 @@
 
 /* Bounds of what is shown of texts that are not ours; --report has more. */
 enum { COMMAND_MAX = 600, LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };
-
-static void add_host(const struct report_input *in, struct text *out)
-{
-	text_add(out, " on ");
-	text_add_shown(out, in->hostname, strlen(in->hostname));
-	text_printf(out, " (node %u)", in->plan->node_rank);
-}
 
 /* "launchd: error: time: 2026-11-21 07:00:12.345 +0100" */
 static void add_moment(const struct report_input *in, struct text *out)
@@ -35,22 +29,41 @@ static void add_moment(const struct report_input *in, struct text *out)
 	text_done(&moment);
 }
 
-static void add_command(const struct report_input *in, const struct outcome *o, struct text *out)
+bool report_command(const struct report_input *in, size_t max_bytes, struct text *out)
 {
+	const struct outcome *o = in->result->culprit;
 	struct vec argv = { 0 };
 	size_t start = out->len;
 
+	if (in->command) {
+		size_t len = strnlen(in->command, max_bytes + 1);
+
+		text_add_shown(out, in->command, len > max_bytes ? max_bytes : len);
+		text_add(out, len > max_bytes ? " ..." : "");
+		return true;
+	}
+	if (node_rank_of(in, o->node) != in->plan->node_rank)
+		return false;
 	plan_command(in->plan, o->local_rank, in->arena, &argv);
-	text_add(out, "launchd: error: command:");
 	for (size_t i = 0; i < argv.count; i++) {
-		text_add(out, " ");
-		if (out->len - start + strlen(argv.at[i]) > COMMAND_MAX) {
+		text_add(out, i ? " " : "");
+		if (out->len - start + strlen(argv.at[i]) > max_bytes) {
 			text_add(out, "...");
 			break;
 		}
 		text_add_shell(out, argv.at[i]);
 	}
-	text_add(out, "\n");
+	return true;
+}
+
+static void add_command(const struct report_input *in, struct text *out)
+{
+	struct text command = { 0 };
+
+	if (report_command(in, COMMAND_MAX, &command))
+		text_printf(out, "launchd: error: command: %s\n", text_string(&command));
+	out->failed = out->failed || command.failed;
+	text_done(&command);
 }
 
 /* A piece of a text that a worker wrote. */
@@ -155,9 +168,9 @@ static void add_culprit(const struct report_input *in, struct text *out)
 	const struct result *r = in->result;
 	const struct outcome *o = r->culprit;
 
-	text_add(out, "launchd: error: first to fail: ");
+	text_printf(out, "launchd: error: %sfirst to fail: ", r->unsure ? "one of the " : "");
 	worker_add(out, o);
-	add_host(in, out);
+	host_add(in, o->node, out);
 	text_add(out, ": ");
 	outcome_add(out, o);
 	if (o->pid) {
@@ -166,7 +179,7 @@ static void add_culprit(const struct report_input *in, struct text *out)
 	}
 	text_add(out, "\n");
 	add_moment(in, out);
-	add_command(in, o, out);
+	add_command(in, out);
 	if (in->record)
 		add_record(in->record, out);
 }
@@ -190,6 +203,41 @@ static void add_sender(const struct cause *c, struct text *out)
 	}
 }
 
+/* "node 2 (gpu03) was lost after 12.3 s: silent for 10.0 s" */
+static void add_loss(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	const struct cause *c = &r->cause;
+
+	text_add(out, "launchd: error: ");
+	node_add(in, c->node, out);
+	text_add(out, " was lost");
+	if (r->started_ns && c->at_ns) {
+		text_add(out, " after ");
+		span_add(out, r->started_ns, c->at_ns);
+	}
+	if (*c->detail) {
+		text_add(out, ": ");
+		text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
+	}
+	text_add(out, "\n");
+	add_moment(in, out);
+}
+
+/* "restarts: 1 of at most 3; no restart: exit code 2 is none of --restart-on" */
+static void add_restarts(const struct report_input *in, struct text *out)
+{
+	if (in->max_restarts == 0)
+		return;
+	text_printf(
+		out, "launchd: error: restarts: %u of at most %u", in->attempt, in->max_restarts);
+	if (in->why_not && *in->why_not) {
+		text_add(out, "; no restart: ");
+		text_add_shown(out, in->why_not, strlen(in->why_not));
+	}
+	text_add(out, "\n");
+}
+
 /* The cause that is no worker's. */
 static void add_cause(const struct report_input *in, struct text *out)
 {
@@ -202,6 +250,10 @@ static void add_cause(const struct report_input *in, struct text *out)
 	const struct result *r = in->result;
 	const struct cause *c = &r->cause;
 
+	if (c->kind == CAUSE_NODE_LOST) {
+		add_loss(in, out);
+		return;
+	}
 	text_add(out, "launchd: error: the job was ended");
 	if (c->kind == CAUSE_SIGNAL)
 		text_printf(out, " by %s", signal_name(c->signal));
@@ -210,7 +262,7 @@ static void add_cause(const struct report_input *in, struct text *out)
 		span_add(out, 0, in->plan->max_runtime_ms * 1000000);
 		text_add(out, ")");
 	}
-	add_host(in, out);
+	host_add(in, c->node, out);
 	if (c->kind == CAUSE_SIGNAL)
 		add_sender(c, out);
 	if (r->started_ns && c->at_ns) {
@@ -231,7 +283,11 @@ void report_text(const struct report_input *in, struct text *out)
 		add_culprit(in, out);
 	else if (!well)
 		add_cause(in, out);
-	if (!well)
+	if (!well) {
+		add_restarts(in, out);
 		others_add(in, out);
+		nodes_missing_add(in, out);
+		waiting_add(in, out);
+	}
 	remains_add(in, well, out);
 }

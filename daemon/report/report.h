@@ -3,6 +3,7 @@
 #ifndef LAUNCHD_DAEMON_REPORT_REPORT_H
 #define LAUNCHD_DAEMON_REPORT_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,11 +22,30 @@ struct report_input {
 	const struct error_record *record; /* the culprit's own words; NULL: none */
 	uid_t uid;                         /* launchd's own */
 	struct arena *arena;               /* for what the report needs in between */
+	/* the culprit's, quoted for a shell; NULL: the plan's, where that is ours */
+	const char *command;
+	unsigned attempt, max_restarts; /* the attempt's number, from 0; 0: none are wanted */
+	const char *why_not; /* why no restart follows where some are left; NULL, "": no reason */
+	const unsigned *waiting; /* ranks that had not joined the store, in order */
+	size_t waiting_count;
+	/* what the job came to in one line; NULL: on one node. With a result of one node of several
+	 * the exit code is the job's. */
+	const char *verdict;
+	int verdict_code;
 };
 
 /* Adds the report, lines of "launchd: level: text". Of a job that ended with 0 only what had to be
- * killed, or could not be: that is nothing in most. */
+ * killed, or could not be: that is nothing in most. Its length is bounded for any number of
+ * workers and nodes. */
 void report_text(const struct report_input *in, struct text *out);
+
+/* Adds the lines, three at most, about an attempt that failed and the next one, which starts after
+ * delay_ms: who was first to fail, its exception, and what follows. */
+void report_restart_text(const struct report_input *in, uint64_t delay_ms, struct text *out);
+
+/* Adds the culprit's command line, quoted for a shell and no longer than max_bytes. False, and
+ * nothing is added: it is on another node, which has not told. */
+bool report_command(const struct report_input *in, size_t max_bytes, struct text *out);
 
 /* Adds the report as one JSON object (schema: launchd(1), REPORT). */
 void report_json(const struct report_input *in, struct text *out);

@@ -2,6 +2,7 @@
  * config/docs/report.schema.json and launchd(1), REPORT: a change here is one there. */
 #include "daemon/report/report.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/arena.h"
@@ -9,6 +10,7 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
 #include "daemon/report/phrases.h"
 #include "daemon/report/record.h"
@@ -23,6 +25,7 @@ static const char *const cause_words[] = {
 	[CAUSE_GUARD] = "launchd_killed",
 	[CAUSE_LAUNCHER] = "launcher_ended",
 	[CAUSE_HANGUP] = "hang_up",
+	[CAUSE_NODE_LOST] = "node_lost",
 };
 
 static const char *const how_words[] = {
@@ -36,6 +39,12 @@ static const char *const oom_words[] = {
 	[OOM_NO] = "no",
 	[OOM_LIKELY] = "likely",
 	[OOM_YES] = "yes",
+};
+
+static const char *const blames_words[] = {
+	[BLAMES_NOBODY] = "nobody",
+	[BLAMES_ITSELF] = "itself",
+	[BLAMES_A_PEER] = "peer",
 };
 
 static const char *bool_word(bool b)
@@ -90,9 +99,31 @@ static void add_words(struct text *out, const char *key, const struct vec *words
 	text_add(out, "]");
 }
 
+static void add_numbers(struct text *out, const char *key, const unsigned *list, size_t count)
+{
+	text_printf(out, "\"%s\":[", key);
+	for (size_t i = 0; i < count; i++)
+		text_printf(out, "%s%u", i ? "," : "", list[i]);
+	text_add(out, "]");
+}
+
+/* What came of all nodes together, and of all attempts. */
+static void add_whole(const struct report_input *in, struct text *out)
+{
+	bool is_node = in->plan->nnodes > 1 && !result_is_jobwide(in->result);
+
+	add_string(out, "scope", is_node ? "node" : "job");
+	text_add(out, ",");
+	add_string(out, "verdict", in->verdict);
+	text_printf(out, ",\"attempt\":%u,\"max_restarts\":%u,", in->attempt, in->max_restarts);
+	add_string(out, "no_restart", in->why_not && *in->why_not ? in->why_not : NULL);
+	text_add(out, ",\n  ");
+}
+
 static void add_job(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
+	int code = in->verdict && !result_is_jobwide(r) ? in->verdict_code : result_exit_code(r);
 	const struct plan *p = in->plan;
 	struct vec command = { 0 };
 
@@ -109,12 +140,13 @@ static void add_job(const struct report_input *in, struct text *out)
 		",\"node_rank\":%u,\"nnodes\":%u,\"nproc_per_node\":%u,\"first_rank\":%u,"
 		"\"world_size\":%u,\n  ",
 		p->node_rank, p->nnodes, p->nproc, p->first_rank, p->world_size);
+	add_whole(in, out);
 	add_moment(out, "started", r, r->started_ns);
 	text_add(out, ",");
 	add_moment(out, "ended", r, r->ended_ns);
 	text_add(out, ",");
 	add_seconds(out, "seconds", r->started_ns, r->ended_ns);
-	text_printf(out, ",\"exit_code\":%d},\n", result_exit_code(r));
+	text_printf(out, ",\"exit_code\":%d},\n", code);
 }
 
 static void add_sender(const struct report_input *in, const struct sender *s, struct text *out)
@@ -131,6 +163,18 @@ static void add_sender(const struct report_input *in, const struct sender *s, st
 	text_printf(out, ",\"kernel\":%s}", bool_word(s->kernel));
 }
 
+/* Where it came in. A job on one node does not number it. */
+static unsigned cause_node(const struct report_input *in)
+{
+	const struct result *r = in->result;
+
+	if (r->cause.kind == CAUSE_FAILURE)
+		return node_rank_of(in, r->culprit->node);
+	if (in->verdict || r->cause.kind == CAUSE_NODE_LOST)
+		return r->cause.node;
+	return node_rank_of(in, r->cause.node);
+}
+
 static void add_cause(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
@@ -144,6 +188,10 @@ static void add_cause(const struct report_input *in, struct text *out)
 	text_add(out, ",");
 	add_seconds(out, "seconds", r->started_ns, cause_ns(r));
 	text_add(out, ",");
+	add_number(out, "node", c->kind != CAUSE_NONE, cause_node(in));
+	text_add(out, ",");
+	add_string(out, "detail", *c->detail ? c->detail : NULL);
+	text_add(out, ",\n  ");
 	add_string(out, "signal", by_signal ? signal_name(c->signal) : NULL);
 	text_add(out, ",");
 	if (by_signal && (c->sender.pid || c->sender.kernel))
@@ -172,29 +220,60 @@ static void add_record(const struct error_record *e, struct text *out)
 	text_add(out, "}");
 }
 
+/* The command line as one text. */
+static void add_command_line(const struct report_input *in, struct text *out)
+{
+	enum { COMMAND_LINE_MAX = 131072 }; /* the kernel's bound of one word */
+	struct text line = { 0 };
+	bool known = report_command(in, COMMAND_LINE_MAX, &line);
+
+	add_string(out, "command_line", known ? text_string(&line) : NULL);
+	out->failed = out->failed || line.failed;
+	text_done(&line);
+}
+
 static void add_culprit(const struct report_input *in, struct text *out)
 {
-	const struct outcome *o = in->result->culprit;
+	const struct result *r = in->result;
+	const struct outcome *o = r->culprit;
 	struct vec argv = { 0 };
+	unsigned node;
 
-	if (in->result->cause.kind != CAUSE_FAILURE) {
+	if (r->cause.kind != CAUSE_FAILURE) {
 		text_add(out, " \"culprit\":null,\n");
 		return;
 	}
-	plan_command(in->plan, o->local_rank, in->arena, &argv);
-	text_printf(out, " \"culprit\":{\"rank\":%u,\"local_rank\":%u,", o->rank, o->local_rank);
-	add_words(out, "command", &argv);
+	node = node_rank_of(in, o->node);
+	text_printf(out,
+		" \"culprit\":{\"rank\":%u,\"local_rank\":%u,\"node\":%u,\"unsure\":%s,\n  ",
+		o->rank, o->local_rank, node, bool_word(r->unsure));
+	if (node == in->plan->node_rank) {
+		plan_command(in->plan, o->local_rank, in->arena, &argv);
+		add_words(out, "command", &argv);
+	} else {
+		add_string(out, "command", NULL);
+	}
+	text_add(out, ",");
+	add_command_line(in, out);
 	text_add(out, ",\n  ");
 	add_record(in->record, out);
 	text_add(out, "},\n");
 }
 
+/* How it ended, in one word. */
+static const char *how_word(const struct report_input *in, const struct outcome *o)
+{
+	if (o->end.how == ENDED_NONE && node_is_silent(in, o->node))
+		return "not_known";
+	return o->pid && o->end.how == ENDED_NONE ? "alive" : how_words[o->end.how];
+}
+
 /* How it ended. */
-static void add_ending(const struct outcome *o, struct text *out)
+static void add_ending(const struct report_input *in, const struct outcome *o, struct text *out)
 {
 	const struct ending *e = &o->end;
 
-	add_string(out, "how", o->pid && e->how == ENDED_NONE ? "alive" : how_words[e->how]);
+	add_string(out, "how", how_word(in, o));
 	text_add(out, ",");
 	add_number(out, "exit_code", e->how == ENDED_EXIT, e->value);
 	text_add(out, ",");
@@ -205,15 +284,18 @@ static void add_ending(const struct outcome *o, struct text *out)
 	add_string(out, "oom", oom_words[o->oom]);
 }
 
-static void add_worker(const struct result *r, const struct outcome *o, struct text *out)
+static void add_worker(const struct report_input *in, const struct outcome *o, struct text *out)
 {
-	bool together = r->cause.kind == CAUSE_FAILURE && result_is_together(r, o);
+	const struct result *r = in->result;
+	bool together = worker_is_together(r, o);
 
-	text_printf(out, "  {\"rank\":%u,\"local_rank\":%u,\"attempt\":%u,", o->rank, o->local_rank,
-		o->attempt);
+	text_printf(out, "  {\"rank\":%u,\"local_rank\":%u,\"node\":%u,\"attempt\":%u,", o->rank,
+		o->local_rank, node_rank_of(in, o->node), o->attempt);
 	add_number(out, "pid", o->pid > 0, o->pid);
 	text_add(out, ",");
-	add_ending(o, out);
+	add_ending(in, o, out);
+	text_add(out, ",");
+	add_string(out, "blames", blames_words[o->blames]);
 	text_printf(out, ",\"together\":%s,\n   \"ended_by_launchd\":%s,\"killed_by_launchd\":%s,",
 		bool_word(together), bool_word(o->asked != ASKED_NOTHING),
 		bool_word(o->asked == ASKED_KILLED));
@@ -246,9 +328,41 @@ static void add_survivors(const struct report_input *in, struct text *out)
 		add_string(out, "command",
 			arena_strndup(
 				in->arena, s->command, strnlen(s->command, sizeof s->command)));
-		text_add(out, "}");
+		text_printf(out, ",\"node\":%u}", node_rank_of(in, s->node));
 	}
 	text_add(out, "]}\n");
+}
+
+static void add_node(struct text *out, unsigned rank, const struct node *node)
+{
+	uint64_t us = node->clock_error_ns / NS_PER_US;
+
+	text_printf(out, "{\"rank\":%u,", rank);
+	add_string(out, "name", *node->name ? node->name : NULL);
+	text_printf(out, ",\"lost\":%s,\"clock_error_seconds\":%llu.%06u}", bool_word(node->lost),
+		(unsigned long long)(us / US_PER_S), (unsigned)(us % US_PER_S));
+}
+
+/* Those whose workers the report tells of. */
+static void add_nodes(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	unsigned count = result_is_jobwide(r) ? r->node_count : 1;
+
+	text_add(out, " \"nodes\":[");
+	for (unsigned i = 0; i < count; i++) {
+		struct node own = { 0 };
+
+		(void)snprintf(own.name, sizeof own.name, "%s", in->hostname);
+		text_add(out, i ? ",\n  " : "\n  ");
+		if (result_is_jobwide(r))
+			add_node(out, i, &r->nodes[i]);
+		else
+			add_node(out, in->plan->node_rank, &own);
+	}
+	text_add(out, "],\n ");
+	add_numbers(out, "not_in_store", in->waiting, in->waiting_count);
+	text_add(out, ",\n");
 }
 
 void report_json(const struct report_input *in, struct text *out)
@@ -260,12 +374,13 @@ void report_json(const struct report_input *in, struct text *out)
 	add_job(in, out);
 	add_cause(in, out);
 	add_culprit(in, out);
+	add_nodes(in, out);
 	text_add(out, " \"workers\":[");
 	for (size_t i = 0; i < r->count; i++) {
-		if (!worker_is_planned(in->plan, &r->outcomes[i]))
+		if (!worker_is_planned(in, &r->outcomes[i]))
 			continue;
 		text_add(out, first ? "\n" : ",\n");
-		add_worker(r, &r->outcomes[i], out);
+		add_worker(in, &r->outcomes[i], out);
 		first = false;
 	}
 	text_add(out, "],\n");

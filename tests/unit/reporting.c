@@ -12,11 +12,36 @@
 
 const char *const arguments[] = { "a b", "--lr=1", NULL };
 
+char *report_made(struct report_input in, void (*make)(const struct report_input *, struct text *))
+{
+	struct arena arena = { 0 };
+	struct text t = { 0 };
+	struct vec argv = { 0 };
+	struct plan plan = { 0 };
+	char *report;
+
+	if (!in.plan) {
+		plan = (struct plan){ .script = "./train", .use_env = true, .start_count = 1024 };
+		plan.args = &argv;
+		in.plan = &plan;
+	}
+	in.hostname = "host";
+	in.uid = 500;
+	in.arena = &arena;
+	vec_add_all(&arena, &argv, arguments);
+	make(&in, &t);
+	assert_false(t.failed);
+	report = strdup(text_string(&t));
+	assert_non_null(report);
+	text_done(&t);
+	arena_done(&arena);
+	return report;
+}
+
 char *report_of(const struct result *r, const struct error_record *record, const char *const *args,
 	unsigned start_first, unsigned start_count)
 {
 	struct arena arena = { 0 };
-	struct text t = { 0 };
 	struct vec argv = { 0 };
 	struct plan plan = { .script = "./train",
 		.use_env = true,
@@ -25,15 +50,11 @@ char *report_of(const struct result *r, const struct error_record *record, const
 		.start_first = start_first,
 		.start_count = start_count,
 		.max_runtime_ms = 7200000 };
-	const struct report_input in = { r, &plan, "host", record, 500, &arena };
 	char *report;
 
 	vec_add_all(&arena, &argv, args);
-	report_text(&in, &t);
-	assert_false(t.failed);
-	report = strdup(text_string(&t));
-	assert_non_null(report);
-	text_done(&t);
+	report = report_made(
+		(struct report_input){ .result = r, .plan = &plan, .record = record }, report_text);
 	arena_done(&arena);
 	return report;
 }

@@ -2,8 +2,11 @@
 #ifndef LAUNCHD_TESTS_UNIT_REPORTING_H
 #define LAUNCHD_TESTS_UNIT_REPORTING_H
 
+#include "daemon/report/report.h"
+
 struct error_record;
 struct result;
+struct text;
 
 #define S(seconds)     ((uint64_t)((seconds)*1e9))
 #define FAILURE        .cause = { .kind = CAUSE_FAILURE }
@@ -36,6 +39,9 @@ extern const char *const arguments[];
  * be freed. Its program is ./train, on node 2, which is called host, by uid 500. */
 char *report_of(const struct result *r, const struct error_record *record, const char *const *args,
 	unsigned start_first, unsigned start_count);
+
+/* What `make` makes of it; to be freed. What is not set is as above, but on node 0. */
+char *report_made(struct report_input in, void (*make)(const struct report_input *, struct text *));
 
 /* Local time is one hour and a half ahead of UTC from here on, wherever the test runs. */
 void set_time_zone(void);

@@ -21,6 +21,12 @@ static const struct error_record unread = { .raw = "{\xff\x1b", .raw_why = "is c
 /* clang-format off */
 #define STARTED .started_ns = S(1), .started_wall_ns = 1763705999345678901
 
+#define SEVERAL STARTED, .nodes = three, .node_count = 3
+
+static const struct node three[] = { { .name = "gpu06" },
+	{ .name = "gpu\"7", .clock_error_ns = 360400, .lost = true }, { .name = "" } };
+static const unsigned waiting[] = { 3, 5 };
+
 static const struct json_row {
 	const char *says;
 	struct outcome o[4];
@@ -34,7 +40,8 @@ static const struct json_row {
 	  { { .pid = 10, .end = { ENDED_EXIT, 0, false }, .started_ns = S(1),
 	      .ended_ns = S(2.000001) } }, 1, -1, { STARTED, .ended_ns = S(2.000001) }, NULL,
 	  "\"seconds\":1.000001,\"exit_code\":0},\n \"cause\":{\"kind\":\"none\",\"at\":null,"
-	  "\"seconds\":null,\"signal\":null,\"sender\":null},\n \"culprit\":null" },
+	  "\"seconds\":null,\"node\":null,\"detail\":null,\n  \"signal\":null,\"sender\":null},\n"
+	  " \"culprit\":null" },
 	{ "a failure with its words",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1), .ended_ns = S(2) } },
 	  1, 0, { .cause.kind = CAUSE_FAILURE, STARTED }, &recorded,
@@ -82,12 +89,69 @@ static const struct json_row {
 	  { .survivors = { { 71, 500, 'D', "python3" }, { 72, 0, '?', "su\ndo" } },
 	    .survivor_count = 2 }, NULL,
 	  "\"survivor_count\":2,\"survivors\":[\n"
-	  "  {\"pid\":71,\"uid\":500,\"state\":\"D\",\"command\":\"python3\"},\n"
-	  "  {\"pid\":72,\"uid\":0,\"state\":\"?\",\"command\":\"su\\u000ado\"}" },
+	  "  {\"pid\":71,\"uid\":500,\"state\":\"D\",\"command\":\"python3\",\"node\":2},\n"
+	  "  {\"pid\":72,\"uid\":0,\"state\":\"?\",\"command\":\"su\\u000ado\",\"node\":2}" },
+};
+
+/* On several nodes, or on one of them. */
+static const struct several_row {
+	struct json_row row;
+	struct report_input in; /* what the report is made from besides */
+} several[] = {
+	{ { "the culprit is on another node, one died of it, and one may be it",
+	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .ended_ns = S(2), .node = 1 },
+	    { .rank = 1, .pid = 11, .node = 0, .end = { ENDED_EXIT, 1, false },
+	      .ended_ns = S(2.1), .blames = BLAMES_A_PEER },
+	    { .rank = 2, .pid = 12, .node = 2, .end = { ENDED_EXIT, 1, false },
+	      .ended_ns = S(2.0003), .blames = BLAMES_ITSELF } }, 3, 0,
+	  { .cause.kind = CAUSE_FAILURE, .unsure = true, SEVERAL }, NULL,
+	  "\"culprit\":{\"rank\":0,\"local_rank\":0,\"node\":1,\"unsure\":true,\n"
+	  "  \"command\":null,\"command_line\":\"python 'a b'\",\n" },
+	  { .command = "python 'a b'" } },
+	{ { "nobody has told the culprit's command",
+	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .node = 1 } }, 1, 0,
+	  { .cause.kind = CAUSE_FAILURE, SEVERAL }, NULL,
+	  "\"command\":null,\"command_line\":null,\n" },
+	  { 0 } },
+	{ { "the nodes",
+	  { { 0 } }, 0, -1, { .cause.kind = CAUSE_MAX_RUNTIME, SEVERAL }, NULL,
+	  " \"nodes\":[\n  {\"rank\":0,\"name\":\"gpu06\",\"lost\":false,"
+	  "\"clock_error_seconds\":0.000000},\n  {\"rank\":1,\"name\":\"gpu\\\"7\",\"lost\":true,"
+	  "\"clock_error_seconds\":0.000360},\n  {\"rank\":2,\"name\":null,\"lost\":false,"
+	  "\"clock_error_seconds\":0.000000}],\n \"not_in_store\":[3,5],\n" },
+	  { .waiting = waiting, .waiting_count = 2 } },
+	{ { "a node was lost",
+	  { { .node = 1 } }, 1, -1,
+	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 1, .detail = "silent for 10.0 s" },
+	    SEVERAL, .survivors = { { 71, 500, 'D', "x", 1 } }, .survivor_count = 1 }, NULL,
+	  "{\"kind\":\"node_lost\",\"at\":null,\"seconds\":null,\"node\":1,"
+	  "\"detail\":\"silent for 10.0 s\",\n" },
+	  { 0 } },
+	{ { "the ends of its workers",
+	  { { .node = 1 } }, 1, -1, { .cause = { .kind = CAUSE_NODE_LOST, .node = 1 }, SEVERAL },
+	  NULL, "\"pid\":null,\"how\":\"not_known\"," },
+	  { 0 } },
+	{ { "the job's verdict on node rank 0, and its attempts",
+	  { { 0 } }, 0, -1, { .cause.kind = CAUSE_MAX_RUNTIME, SEVERAL }, NULL,
+	  "\"scope\":\"job\",\"verdict\":\"the job was ended\",\"attempt\":1,"
+	  "\"max_restarts\":3,\"no_restart\":\"too \\\"soon\\\"\",\n" },
+	  { .verdict = "the job was ended", .verdict_code = 9, .attempt = 1, .max_restarts = 3,
+	    .why_not = "too \"soon\"" } },
+	{ { "the job's exit code on another node, whose own workers ended with 0",
+	  { { .pid = 10, .end = { ENDED_EXIT, 0, false } } }, 1, -1, { STARTED, .ended_ns = S(2) },
+	  NULL, "\"seconds\":1.000000,\"exit_code\":9}" },
+	  { .verdict = "x", .verdict_code = 9 } },
+	{ { "the scope there", { { 0 } }, 0, -1, { STARTED }, NULL,
+	  "\"scope\":\"node\",\"verdict\":\"x\"" },
+	  { .verdict = "x", .why_not = "" } },
+	{ { "where the job was ended, in the report of another node", { { 0 } }, 0, -1,
+	  { .cause = { .kind = CAUSE_GUARD, .node = 3 } }, NULL,
+	  "\"kind\":\"launchd_killed\",\"at\":null,\"seconds\":null,\"node\":3," },
+	  { .verdict = "x" } },
 };
 /* clang-format on */
 
-static void add_report(const struct json_row *row, struct text *out)
+static void add_report(const struct json_row *row, struct report_input in, struct text *out)
 {
 	struct arena arena = { 0 };
 	struct vec args = { 0 };
@@ -102,8 +166,13 @@ static void add_report(const struct json_row *row, struct text *out)
 		.world_size = 16,
 		.start_count = 4 };
 	struct result r = row->r;
-	const struct report_input in = { &r, &plan, "host", row->record, 500, &arena };
 
+	in.result = &r;
+	in.plan = &plan;
+	in.hostname = "host";
+	in.record = row->record;
+	in.uid = 500;
+	in.arena = &arena;
 	r.outcomes = row->o;
 	r.count = row->count;
 	r.culprit = row->first < 0 ? NULL : &row->o[row->first];
@@ -112,15 +181,29 @@ static void add_report(const struct json_row *row, struct text *out)
 	arena_done(&arena);
 }
 
+static const struct report_input none = { .attempt = 0 };
+
 static void test_json(void **state)
 {
 	const struct json_row *row = *state;
 	struct text t = { 0 };
 
-	add_report(row, &t);
+	add_report(row, none, &t);
 	assert_false(t.failed);
 	assert_true(json_is_valid(text_string(&t), t.len));
 	assert_contains(text_string(&t), row->part);
+	text_done(&t);
+}
+
+static void test_several(void **state)
+{
+	const struct several_row *several_row = *state;
+	struct text t = { 0 };
+
+	add_report(&several_row->row, several_row->in, &t);
+	assert_false(t.failed);
+	assert_true(json_is_valid(text_string(&t), t.len));
+	assert_contains(text_string(&t), several_row->row.part);
 	text_done(&t);
 }
 
@@ -153,30 +236,38 @@ static void test_whole(void **state)
 	struct text t = { 0 };
 
 	(void)state;
-	add_report(&row, &t);
+	add_report(&row, none, &t);
 	assert_string_equal(text_string(&t),
 		"{\"schema\":1,\"launchd\":\"" LAUNCHD_VERSION "\",\n"
 		" \"job\":{\"run_id\":\"job 7\",\"command\":[\"./train\",\"a b\"],\n"
 		"  \"host\":\"host\",\"node_rank\":2,\"nnodes\":4,\"nproc_per_node\":4,"
 		"\"first_rank\":8,\"world_size\":16,\n"
+		"  \"scope\":\"node\",\"verdict\":null,\"attempt\":0,\"max_restarts\":0,"
+		"\"no_restart\":null,\n"
 		"  \"started\":\"2025-11-21T07:49:59.345+01:30\","
 		"\"ended\":\"2025-11-21T07:50:12.345+01:30\",\"seconds\":13.000000,"
 		"\"exit_code\":139},\n"
 		" \"cause\":{\"kind\":\"failure\",\"at\":\"2025-11-21T07:50:12.095+01:30\","
-		"\"seconds\":12.750000,\"signal\":null,\"sender\":null},\n"
-		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"command\":[\"./train\",\"a b\"],\n"
+		"\"seconds\":12.750000,\"node\":2,\"detail\":null,\n"
+		"  \"signal\":null,\"sender\":null},\n"
+		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,\"unsure\":false,\n"
+		"  \"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\",\n"
 		"  \"error_file\":null},\n"
+		" \"nodes\":[\n"
+		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,"
+		"\"clock_error_seconds\":0.000000}],\n"
+		" \"not_in_store\":[],\n"
 		" \"workers\":[\n"
-		"  {\"rank\":8,\"local_rank\":0,\"attempt\":1,\"pid\":10,\"how\":\"signal\","
+		"  {\"rank\":8,\"local_rank\":0,\"node\":2,\"attempt\":1,\"pid\":10,\"how\":\"signal\","
 		"\"exit_code\":null,\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,"
-		"\"oom\":\"no\",\"together\":false,\n"
+		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,\n"
 		"   \"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
 		"\"seconds_after_asked\":null,\n"
 		"   \"started_seconds\":0.500000,\"ended_seconds\":12.750000,"
 		"\"seconds\":12.250000,\"left\":0,\"left_killed\":0},\n"
-		"  {\"rank\":9,\"local_rank\":1,\"attempt\":0,\"pid\":11,\"how\":\"exit\","
+		"  {\"rank\":9,\"local_rank\":1,\"node\":2,\"attempt\":0,\"pid\":11,\"how\":\"exit\","
 		"\"exit_code\":0,\"signal\":null,\"error\":null,\"core_dumped\":false,"
-		"\"oom\":\"no\",\"together\":false,\n"
+		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,\n"
 		"   \"ended_by_launchd\":true,\"killed_by_launchd\":false,"
 		"\"asked_signal\":\"SIGTERM\",\"seconds_after_asked\":0.250000,\n"
 		"   \"started_seconds\":0.000000,\"ended_seconds\":13.000000,"
@@ -194,7 +285,7 @@ static void test_many_survivors(void **state)
 	size_t count = 0;
 
 	(void)state;
-	add_report(&row, &t);
+	add_report(&row, none, &t);
 	assert_true(json_is_valid(text_string(&t), t.len));
 	assert_contains(text_string(&t), "\"survivor_count\":21,");
 	for (const char *at = text_string(&t); (at = strstr(at, "{\"pid\":")); at++)
@@ -211,7 +302,11 @@ static int print_all(void)
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		text_add(&t, i ? "," : "[");
-		add_report(&rows[i], &t);
+		add_report(&rows[i], none, &t);
+	}
+	for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
+		text_add(&t, ",");
+		add_report(&several[i].row, several[i].in, &t);
 	}
 	text_add(&t, "]\n");
 	written = !t.failed && fputs(text_string(&t), stdout) >= 0 && fflush(stdout) == 0;
@@ -227,6 +322,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "print") == 0)
 		return print_all();
 	SUITE_ROWS(&s, test_json, rows);
+	SUITE_ROWS(&s, test_several, several);
 	suite_add(&s, "every name in its place", test_whole, NULL, NULL);
 	suite_add(&s, "more survivors than names", test_many_survivors, NULL, NULL);
 	return suite_run(&s);

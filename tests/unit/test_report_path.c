@@ -9,33 +9,35 @@
 
 static const struct path_row {
 	const char *says, *text; /* NULL: not given */
-	unsigned nnodes;
+	unsigned nnodes, node;
 	int rc;
 	const char *path; /* or part of the sentence */
 	bool noted;
 } rows[] = {
-	{ "no report", NULL, 4, 0, NULL, false },
-	{ "a plain name", "r.json", 1, 0, "r.json", false },
-	{ "the node rank", "r%n.json", 4, 0, "r2.json", false },
-	{ "the host's name", "/x/%h.json", 4, 0, "/x/gpu07.json", false },
-	{ "both", "%h/%n", 4, 0, "gpu07/2", false },
-	{ "a percent sign", "100%%.json", 1, 0, "100%.json", false },
-	{ "a percent sign before a letter", "%%n", 1, 0, "%n", false },
-	{ "several in a row", "%n%n%%%h", 4, 0, "22%gpu07", false },
-	{ "one name for several nodes is said", "r.json", 4, 0, "r.json", true },
-	{ "a percent sign tells nodes not apart", "r%%.json", 4, 0, "r%.json", true },
-	{ "an unknown letter", "r%r.json", 1, -EINVAL,
+	{ "no report", NULL, 4, 2, 0, NULL, false },
+	{ "a plain name", "r.json", 1, 2, 0, "r.json", false },
+	{ "the node rank", "r%n.json", 4, 2, 0, "r2.json", false },
+	{ "the host's name", "/x/%h.json", 4, 2, 0, "/x/gpu07.json", false },
+	{ "both", "%h/%n", 4, 2, 0, "gpu07/2", false },
+	{ "a percent sign", "100%%.json", 1, 2, 0, "100%.json", false },
+	{ "a percent sign before a letter", "%%n", 1, 2, 0, "%n", false },
+	{ "several in a row", "%n%n%%%h", 4, 2, 0, "22%gpu07", false },
+	{ "one name for several nodes is node rank 0's", "r.json", 4, 0, 0, "r.json", true },
+	{ "one name for several nodes: the others write nothing", "r.json", 4, 2, 0, NULL, true },
+	{ "a percent sign tells nodes not apart", "r%%.json", 4, 3, 0, NULL, true },
+	{ "a percent sign on node rank 0", "r%%.json", 4, 0, 0, "r%.json", true },
+	{ "an unknown letter", "r%r.json", 1, 2, -EINVAL,
 		"--report: \"r%r.json\" has a \"%r\", which stands for nothing: %n is the node rank",
 		false },
-	{ "nothing behind it", "r%", 1, -EINVAL, "has a \"%\", which", false },
-	{ "a capital", "%N", 1, -EINVAL, "has a \"%N\", which", false },
+	{ "nothing behind it", "r%", 1, 2, -EINVAL, "has a \"%\", which", false },
+	{ "a capital", "%N", 1, 2, -EINVAL, "has a \"%N\", which", false },
 };
 
 static void test_path(void **state)
 {
 	const struct path_row *row = *state;
 	const struct facts facts = { .hostname = "gpu07" };
-	struct plan p = { .nnodes = row->nnodes, .node_rank = 2 };
+	struct plan p = { .nnodes = row->nnodes, .node_rank = row->node };
 	struct bed b;
 	int rc;
 
@@ -49,8 +51,8 @@ static void test_path(void **state)
 	assert_true((p.report_path != NULL) == (rc == 0 && row->path));
 	if (p.report_path)
 		assert_string_equal(p.report_path, row->path);
-	assert_note(&b.notes, row->noted ? NOTE_INFO : NOTE_VERBOSE,
-		row->noted ? "--report: each of the 4 nodes writes r" : NULL);
+	assert_note(
+		&b.notes, NOTE_VERBOSE, row->noted ? "--report: only node rank 0 writes r" : NULL);
 	bed_done(&b);
 }
 

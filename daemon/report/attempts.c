@@ -1,0 +1,74 @@
+/* attempts.c - what is said between two attempts; see report.h */
+#include "daemon/report/report.h"
+
+#include <string.h>
+
+#include "common/text.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/ending.h"
+#include "daemon/report/nodes.h"
+#include "daemon/report/others.h"
+#include "daemon/report/phrases.h"
+#include "daemon/report/record.h"
+
+enum { EXCEPTION_MAX = 400, NS_PER_MS = 1000000 };
+
+static void add_culprit(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	const struct outcome *o = r->culprit;
+
+	worker_add(out, o);
+	host_add(in, o->node, out);
+	text_printf(out, " failed %s: ", r->unsure ? "first, or one of the first" : "first");
+	outcome_add(out, o);
+	if (o->pid) {
+		text_add(out, " after ");
+		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);
+	}
+	text_add(out, "; ");
+}
+
+/* The first line of it; the rest is in the report of the last attempt, if that dies of it, too. */
+static void add_exception(const char *message, struct text *out)
+{
+	size_t len = strcspn(message, "\r\n");
+
+	text_add(out, "launchd: warning: exception: ");
+	text_add_shown(out, message, len > EXCEPTION_MAX ? EXCEPTION_MAX : len);
+	text_add(out, len > EXCEPTION_MAX ? " ...\n" : "\n");
+}
+
+/* The others that may have been first. */
+static void add_together(const struct result *r, struct text *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->count; i++)
+		count += worker_is_together(r, &r->outcomes[i]);
+	if (count)
+		text_printf(out, "launchd: warning: %zu other%s failed at the same time\n", count,
+			count == 1 ? "" : "s");
+}
+
+void report_restart_text(const struct report_input *in, uint64_t delay_ms, struct text *out)
+{
+	const struct result *r = in->result;
+	bool failed = r->cause.kind == CAUSE_FAILURE;
+
+	text_add(out, "launchd: warning: ");
+	if (failed)
+		add_culprit(in, out);
+	text_printf(out, "restart %u of at most %u starts ", in->attempt + 1, in->max_restarts);
+	if (delay_ms) {
+		text_add(out, "in ");
+		span_add(out, 0, delay_ms * NS_PER_MS);
+	} else {
+		text_add(out, "now");
+	}
+	text_add(out, "\n");
+	if (failed && in->record && in->record->message)
+		add_exception(in->record->message, out);
+	if (failed)
+		add_together(r, out);
+}

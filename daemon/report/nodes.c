@@ -1,0 +1,192 @@
+/* nodes.c - see nodes.h */
+#include "daemon/report/nodes.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/text.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/ending.h"
+#include "daemon/report/phrases.h"
+#include "daemon/report/report.h"
+
+bool result_is_jobwide(const struct result *r)
+{
+	return r->nodes && r->node_count > 1;
+}
+
+unsigned node_rank_of(const struct report_input *in, unsigned node)
+{
+	return result_is_jobwide(in->result) ? node : in->plan->node_rank;
+}
+
+const char *node_name_of(const struct report_input *in, unsigned node)
+{
+	const struct result *r = in->result;
+
+	if (!result_is_jobwide(r))
+		return in->hostname;
+	return node < r->node_count ? r->nodes[node].name : "";
+}
+
+bool node_is_silent(const struct report_input *in, unsigned node)
+{
+	const struct result *r = in->result;
+
+	return result_is_jobwide(r) &&
+		(node >= r->node_count || r->nodes[node].lost || !*r->nodes[node].name);
+}
+
+static void add_name(const char *name, struct text *out)
+{
+	text_add_shown(out, name, strnlen(name, NODE_NAME_SIZE - 1));
+}
+
+/* A report of one node may tell of another one, which was lost: it has no name for that. */
+void node_add(const struct report_input *in, unsigned node, struct text *out)
+{
+	bool is_known = result_is_jobwide(in->result) || node == in->plan->node_rank;
+	const char *name = is_known ? node_name_of(in, node) : "";
+
+	text_printf(out, "node %u", node);
+	if (!*name)
+		return;
+	text_add(out, " (");
+	add_name(name, out);
+	text_add(out, ")");
+}
+
+void host_add(const struct report_input *in, unsigned node, struct text *out)
+{
+	const char *name = node_name_of(in, node);
+
+	text_add(out, " on ");
+	if (*name) {
+		text_add_shown(out, name, strlen(name));
+		text_printf(out, " (node %u)", node_rank_of(in, node));
+	} else {
+		text_printf(out, "node %u", node_rank_of(in, node));
+	}
+}
+
+size_t nodes_of_add(const struct report_input *in, const struct outcome *const *list, size_t count,
+	struct text *out)
+{
+	unsigned *nodes;
+	size_t n = 0;
+
+	if (!result_is_jobwide(in->result) || count == 0)
+		return 1;
+	nodes = arena_alloc(in->arena, count * sizeof *nodes);
+	if (!nodes) {
+		out->failed = true;
+		return 1;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (n == 0 || nodes[n - 1] != list[i]->node)
+			nodes[n++] = list[i]->node;
+	text_add(out, " (");
+	numbers_add(out, "node", nodes, n);
+	if (n == 1 && *node_name_of(in, nodes[0])) {
+		text_add(out, ", ");
+		add_name(node_name_of(in, nodes[0]), out);
+	}
+	text_add(out, ")");
+	return n;
+}
+
+size_t workers_add(const struct report_input *in, const struct outcome *const *list, size_t count,
+	struct text *out)
+{
+	if (count > 1) {
+		ranks_add(out, list, count);
+		return nodes_of_add(in, list, count, out);
+	}
+	worker_add(out, list[0]);
+	if (result_is_jobwide(in->result))
+		host_add(in, list[0]->node, out);
+	return 1;
+}
+
+static bool is_cause(const struct result *r, unsigned node)
+{
+	return r->cause.kind == CAUSE_NODE_LOST && r->cause.node == node;
+}
+
+/* "nodes 2, 5 were lost"; which: those without a name, or the lost ones */
+static void add_missing(const struct report_input *in, bool unnamed, struct text *out)
+{
+	const struct result *r = in->result;
+	unsigned *list = arena_alloc(in->arena, r->node_count * sizeof *list);
+	size_t count = 0;
+
+	if (!list) {
+		out->failed = true;
+		return;
+	}
+	for (unsigned i = 0; i < r->node_count; i++) {
+		bool has_none = !*r->nodes[i].name;
+
+		if (!is_cause(r, i) && (unnamed ? has_none : r->nodes[i].lost && !has_none))
+			list[count++] = i;
+	}
+	if (count == 0)
+		return;
+	text_add(out, "launchd: note: ");
+	if (count == 1)
+		node_add(in, list[0], out);
+	else
+		numbers_add(out, "node", list, count);
+	if (unnamed)
+		text_add(out, " never joined\n");
+	else
+		text_printf(out, " %s lost%s\n", count == 1 ? "was" : "were",
+			r->cause.kind == CAUSE_NODE_LOST ? ", too" : "");
+}
+
+void nodes_missing_add(const struct report_input *in, struct text *out)
+{
+	if (!result_is_jobwide(in->result))
+		return;
+	add_missing(in, false, out);
+	add_missing(in, true, out);
+}
+
+static const struct outcome *outcome_of(const struct result *r, unsigned rank)
+{
+	size_t low = 0, high = r->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->outcomes[middle].rank < rank)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < r->count && r->outcomes[low].rank == rank ? &r->outcomes[low] : NULL;
+}
+
+void waiting_add(const struct report_input *in, struct text *out)
+{
+	const struct outcome **list;
+	size_t count = 0;
+
+	if (in->waiting_count == 0)
+		return;
+	list = arena_alloc(in->arena, in->waiting_count * sizeof *list);
+	if (!list) {
+		out->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < in->waiting_count; i++) {
+		const struct outcome *o = outcome_of(in->result, in->waiting[i]);
+
+		if (o)
+			list[count++] = o;
+	}
+	text_add(out, "launchd: note: ");
+	numbers_add(out, "rank", in->waiting, in->waiting_count);
+	(void)nodes_of_add(in, list, count, out);
+	text_add(out, " had not joined the store\n");
+}
