@@ -1,0 +1,166 @@
+/* link.h - one connection of the control channel, at either end: typed messages in, typed messages
+ * out, authenticated where there is a key.
+ *
+ * Life: link_dial() or link_accept() starts it. on_ready comes when the peer has proved to have the
+ * key, on_message for each message from then on, on_closed exactly once, when the last handle is
+ * closed: the struct is the owner's again. Any callback may close the link, or send. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_LINK_H
+#define LAUNCHD_DAEMON_CLUSTER_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "daemon/cluster/address.h"
+#include "daemon/cluster/clock.h"
+#include "daemon/cluster/frame.h"
+#include "daemon/cluster/handshake.h"
+
+struct failure;
+struct sodium;
+
+enum {
+	LINK_QUEUE_MAX = 4 << 20,  /* bytes that a peer may be behind in reading */
+	LINK_HANDSHAKE_MS = 10000, /* from dialing or accepting to ready */
+	LINK_USER_TIMEOUT_MS =
+		300000, /* data without an acknowledgement; beats find losses sooner */
+	LINK_PINGS = 8, /* by the hub, at once when ready: an estimate of the peer's clock */
+	LINK_TYPE_MIN = FRAME_OWNER, /* of the owner's messages */
+};
+
+/* What the owner of a job's channel has; it must outlive the links. */
+struct link_auth {
+	bool keyed;
+	unsigned char key[FRAME_KEY];
+	const struct sodium *sodium; /* NULL where not keyed */
+};
+
+/* Why a link has ended, for owners that act on it; on_closed has the sentence. */
+enum link_end {
+	LINK_END_NONE,
+	LINK_END_OURS,      /* link_close() */
+	LINK_END_PEERS,     /* the peer closed it on purpose: its last word came */
+	LINK_END_LOST,      /* the connection ended or broke without one: the peer has died */
+	LINK_END_UNREACHED, /* there was no connection: refused, no route, or no answer in time */
+	LINK_END_MUTE,    /* connected, but the handshake was not over in time, or was cut short */
+	LINK_END_VERSION, /* the peer speaks another version of the protocol: link->peer_version */
+	LINK_END_KEYED,   /* one end has a key, the other one has none */
+	LINK_END_KEY,     /* the keys are different */
+	LINK_END_BROKEN,  /* what came is not the protocol, too long, or was changed on the way */
+	LINK_END_FULL,    /* the peer does not read: LINK_QUEUE_MAX was reached */
+	LINK_END_SYSTEM,  /* out of memory, or a system call failed */
+};
+
+enum link_state {
+	LINK_IDLE,
+	LINK_CONNECTING,
+	LINK_HELLO, /* the peer's HELLO is awaited */
+	LINK_PROOF, /* its READY */
+	LINK_OPEN,
+	LINK_DRAINING, /* what is queued still goes out; nothing more is told to the owner */
+	LINK_CLOSING,
+	LINK_CLOSED,
+};
+
+struct link;
+
+/* Who sends and hears beats over a link; see beat.h. */
+struct link_watcher {
+	void (*on_beat)(struct link *l, const unsigned char *payload, size_t len);
+	void (*on_ending)(struct link *l); /* once; the link is not ready any more */
+};
+
+/* What a watcher keeps of each link. */
+struct link_beats {
+	const struct link_watcher *watcher; /* NULL: none watches */
+	void *of;                           /* the struct beat */
+	struct link *next, *previous;       /* of all that are watched */
+	struct link *chain;                 /* next with the same hash */
+	struct sockaddr_storage from;       /* where its datagrams come from; family 0: none came */
+	unsigned socket;                    /* the hub's socket by which they come */
+	uint64_t sent, seen;                /* sequence numbers: our last, the peer's last by UDP */
+	uint64_t peer_sent_ns,
+		received_ns;  /* the peer's last beat: its time at the peer, and here */
+	uint64_t udp_ns;      /* a datagram was heard last; 0: never */
+	bool udp_heard;       /* the peer hears ours */
+	bool suspect, silent; /* silent for the time-out: seen once, told */
+};
+
+struct link {
+	/* the owner's, before link_dial() or in listener's on_accept; the rest is { 0 } */
+	void (*on_ready)(struct link *l);
+	void (*on_message)(struct link *l, unsigned type, const unsigned char *payload, size_t len);
+	void (*on_closed)(struct link *l, const char *why); /* one sentence, no newline */
+	void *owner;
+	uint32_t timeout_ms; /* told to the peer: when we take it for lost; 0: never */
+
+	/* to be read */
+	enum link_state state;
+	enum link_end end;
+	bool is_hub;           /* we accepted it */
+	bool peer_udp;         /* the hub hears beats by UDP */
+	uint16_t peer_version; /* of the protocol; 0: not known yet */
+	uint32_t peer_timeout_ms;
+	uint64_t session;          /* chosen by the hub at random; the same at both ends */
+	uint64_t heard_ns;         /* when the last authenticated frame or beat came, uv_hrtime() */
+	struct clock_offset clock; /* the peer's clock beside ours */
+	char peer[ADDRESS_TEXT];
+	struct sockaddr_storage peer_address;
+
+	/* private */
+	const struct link_auth *auth;
+	uv_tcp_t tcp;
+	uv_timer_t limit; /* of the handshake; closed when it is over */
+	uv_udp_t udp;     /* a dialer's, for beats */
+	union {
+		uv_connect_t connect;
+		uv_shutdown_t shutdown;
+	} request;
+	bool has_limit, has_udp;
+	unsigned handles; /* not closed yet */
+	unsigned pings;   /* still to be sent */
+	struct frame_key out;
+	struct frame_stream in;
+	struct hello hello; /* ours */
+	unsigned char token[HANDSHAKE_TOKEN];
+	unsigned char beat_in[FRAME_KEY], beat_out[FRAME_KEY];
+	struct link_beats beats;
+	void (*on_settled)(struct link *l); /* the listener's: the handshake is over, either way */
+	void *listener;
+	struct link *pending_next, *pending_previous;
+	char why[256];
+};
+
+/* Connects. Where that fails later, or the peer refuses us, on_closed says so; the link may then be
+ * dialed again ({ 0 } but for the owner's part). On failure nothing was begun. */
+int link_dial(struct link *l, uv_loop_t *loop, const struct sockaddr *to,
+	const struct link_auth *auth, struct failure *why);
+
+/* Takes over a connection that was accepted, and its descriptor, from `from`. udp: whether we hear
+ * beats by UDP at the same port. On failure nothing was begun and fd stays the caller's. */
+int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *from, bool udp,
+	const struct link_auth *auth, struct failure *why);
+
+/* Sends a message of type LINK_TYPE_MIN to 255 and at most FRAME_MAX bytes, which are copied. At
+ * once, where the peer reads as fast. -ENOTCONN: the link is not open. -ENOBUFS: the peer is too
+ * far behind, -ENOMEM, or another errno: the link is being closed, on_closed will say why. */
+int link_send(struct link *l, unsigned type, const void *payload, size_t len);
+
+/* Ends the link; on_closed comes later, nothing else does. flush: what was sent still goes out, and
+ * a word of farewell, for as long as LINK_HANDSHAKE_MS; else what is queued is dropped. A second
+ * call without flush cuts a flush short; else it does nothing. why: for on_closed; NULL for "closed
+ * here". */
+void link_close(struct link *l, bool flush, const char *why);
+
+/* "10.0.0.4:41234" */
+const char *link_peer_text(const struct link *l);
+
+/* Our end's address, as the peer sees it (without address translation). 0 or negative errno. */
+int link_local_address(const struct link *l, struct sockaddr_storage *ret);
+
+/* For the watcher: sends a beat as a frame. As link_send(). */
+int link_send_beat(struct link *l, const void *payload, size_t len);
+
+#endif
