@@ -42,24 +42,24 @@ struct beat {
 	/* private */
 	uv_loop_t *loop;
 	uv_timer_t timer;
-	uint64_t tick_ns, next_ns, fresh_ns; /* our last beats, our next, no silence before that */
+	uint64_t next_ns;  /* our next beats */
+	uint64_t fresh_ns; /* when we woke: nobody counts as silent since before that */
 	struct link *first;
 	struct link **table; /* by session */
 	size_t buckets;      /* a power of two */
 	uv_udp_t udp[BEAT_SOCKETS];
 	unsigned sockets, handles;
-	unsigned char buffer[256]; /* of the datagram that is being read */
+	unsigned char buffer[BEAT_DATAGRAM + 1]; /* of the datagram that is being read */
 };
 
-/* Starts; nothing happens before a link is watched. timeout_ms of 0 (never) or less than
- * BEAT_TIMEOUT_MIN_MS is taken as that. Can't fail. */
+/* Starts; nothing happens before a link is watched. A timeout_ms below BEAT_TIMEOUT_MIN_MS is taken
+ * as that. */
 void beat_open(struct beat *b, uv_loop_t *loop);
 
-/* The hub's: hears datagrams at the sockets of the listener, which it takes over. On failure the
- * links have their beats by TCP. */
-int beat_hear(struct beat *b, struct listener *li, struct failure *why);
+/* The hub's: hears datagrams at the sockets of the listener, which it takes over. Once. */
+void beat_hear(struct beat *b, struct listener *li);
 
-/* Watches a link from its on_ready on, for as long as it is open. -ENOMEM. */
+/* Watches a link from its on_ready on, for as long as it is open. On -ENOMEM it isn't watched. */
 int beat_watch(struct beat *b, struct link *l);
 
 /* Ends the watch of all links, and closes. */

@@ -3,7 +3,12 @@
  *
  * Life: link_dial() or link_accept() starts it. on_ready comes when the peer has proved to have the
  * key, on_message for each message from then on, on_closed exactly once, when the last handle is
- * closed: the struct is the owner's again. Any callback may close the link, or send. */
+ * closed: the struct is the owner's again. Any callback may close the link, or send.
+ *
+ * The hub pings before its owner can say anything, and the peer answers before its owner has heard
+ * it: whatever the peer says about what the hub told it, the hub knows its clock by then.
+ *
+ * The process must ignore SIGPIPE. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_LINK_H
 #define LAUNCHD_DAEMON_CLUSTER_LINK_H
 
@@ -82,10 +87,12 @@ struct link_beats {
 	unsigned socket;                    /* the hub's socket by which they come */
 	uint64_t sent, seen;                /* sequence numbers: our last, the peer's last by UDP */
 	uint64_t peer_sent_ns,
-		received_ns;  /* the peer's last beat: its time at the peer, and here */
-	uint64_t udp_ns;      /* a datagram was heard last; 0: never */
-	bool udp_heard;       /* the peer hears ours */
-	bool suspect, silent; /* silent for the time-out: seen once, told */
+		received_ns;   /* the peer's last beat: its time at the peer, and here */
+	uint64_t udp_ns;       /* a datagram was heard last; 0: never */
+	uint64_t udp_heard_ns; /* the peer said last that it hears ours; 0: never */
+	uint64_t suspect_ns; /* it was found silent for the time-out for the first time; 0: it isn't
+			      */
+	bool silent;         /* and that was told */
 };
 
 struct link {
@@ -100,7 +107,7 @@ struct link {
 	enum link_state state;
 	enum link_end end;
 	bool is_hub;           /* we accepted it */
-	bool peer_udp;         /* the hub hears beats by UDP */
+	bool peer_udp;         /* beats by UDP are heard at the hub's port */
 	uint16_t peer_version; /* of the protocol; 0: not known yet */
 	uint32_t peer_timeout_ms;
 	uint64_t session;          /* chosen by the hub at random; the same at both ends */
@@ -112,13 +119,13 @@ struct link {
 	/* private */
 	const struct link_auth *auth;
 	uv_tcp_t tcp;
-	uv_timer_t limit; /* of the handshake; closed when it is over */
+	uv_timer_t limit; /* of the handshake, and of a flush */
 	uv_udp_t udp;     /* a dialer's, for beats */
 	union {
 		uv_connect_t connect;
 		uv_shutdown_t shutdown;
 	} request;
-	bool has_limit, has_udp;
+	bool has_udp;
 	unsigned handles; /* not closed yet */
 	unsigned pings;   /* still to be sent */
 	struct frame_key out;
@@ -162,5 +169,8 @@ int link_local_address(const struct link *l, struct sockaddr_storage *ret);
 
 /* For the watcher: sends a beat as a frame. As link_send(). */
 int link_send_beat(struct link *l, const void *payload, size_t len);
+
+/* For the watcher: l->udp is a handle with this socket from now on, closed with the link. */
+void link_adopt_udp(struct link *l, int fd);
 
 #endif

@@ -16,7 +16,8 @@ enum {
 struct listener {
 	/* the owner's, before listener_open(); the rest is { 0 } */
 	struct link *(*on_accept)(struct listener *li, const struct sockaddr *from);
-	/* memory for a link, with the owner's part filled in, or NULL: not from there */
+	/* memory for a link, with the owner's part filled in, or NULL: not from there. The link's
+	 * on_closed gives it back, perhaps before this connection's accepting is over */
 	void (*on_closed)(struct listener *li); /* the memory is the owner's again */
 	void *owner;
 	const struct link_auth *auth;
@@ -31,10 +32,10 @@ struct listener {
 
 	/* private */
 	uv_loop_t *loop;
-	int spare; /* a descriptor to give up where there are no more */
 	int fd[LISTENER_ADDRESSES];
-	uv_poll_t poll[LISTENER_ADDRESSES];
-	unsigned handles;
+	int epoll; /* of these */
+	int spare; /* a descriptor to give up where there are no more */
+	uv_poll_t poll;
 	unsigned pending;
 	struct link *first;
 };
