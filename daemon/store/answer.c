@@ -1,0 +1,337 @@
+/* answer.c - see answer.h */
+#include "daemon/store/answer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "daemon/store/asked.h"
+
+enum { PUSH_KEEP = 64 << 10 };
+
+int out_of_memory(const struct asked *a)
+{
+	return failure_set(a->why, -ENOMEM,
+		"no memory for its %s: the store has %" PRIu64 " of %" PRIu64 " MiB in use",
+		query_name(a->r->query), a->s->budget->used >> 20, a->s->budget->max >> 20);
+}
+
+int say(const struct asked *a, const void *bytes, size_t len)
+{
+	return bytes_add(a->reply, a->s->budget, bytes, len) < 0 ? out_of_memory(a) : 0;
+}
+
+int say_byte(const struct asked *a, int byte)
+{
+	const uint8_t word = (uint8_t)byte;
+
+	return say(a, &word, sizeof word);
+}
+
+int say_number(const struct asked *a, int64_t number)
+{
+	return say(a, &number, sizeof number);
+}
+
+static int add_span(struct bytes *to, struct budget *b, struct span span)
+{
+	const uint64_t len = span.len;
+
+	if (bytes_reserve(to, b, sizeof len + span.len) < 0)
+		return -ENOMEM;
+	(void)bytes_add(to, b, &len, sizeof len);
+	return bytes_add(to, b, span.at, span.len);
+}
+
+int say_span(const struct asked *a, struct span span)
+{
+	return add_span(a->reply, a->s->budget, span) < 0 ? out_of_memory(a) : 0;
+}
+
+struct key *need_key(const struct asked *a, struct span name)
+{
+	struct key *key = keys_need(&a->s->keys, name);
+
+	if (!key)
+		(void)out_of_memory(a);
+	return key;
+}
+
+static void on_ready(struct guest *g, void *to)
+{
+	const struct space *s = to;
+	const uint8_t word = STOP_WAITING;
+
+	s->tell(g, &word, sizeof word);
+}
+
+void wake(struct space *s, struct key *key, bool one)
+{
+	wait_wake(&s->keys, key, one, on_ready, s);
+}
+
+/* A change, as those who watch the key are told of it; nothing where nobody does. -ENOMEM. */
+static int push_make(
+	const struct asked *a, const struct key *key, int kind, struct span old, struct span now)
+{
+	const struct span name = { key->name, key->len };
+	const uint8_t word = (uint8_t)kind;
+	struct bytes *to = &a->s->push;
+
+	if (!key->watches)
+		return 0;
+	if (bytes_add(to, a->s->budget, &word, sizeof word) < 0 ||
+		add_span(to, a->s->budget, name) < 0 || add_span(to, a->s->budget, old) < 0 ||
+		add_span(to, a->s->budget, now) < 0)
+		return out_of_memory(a);
+	return 0;
+}
+
+static void push_send(const struct asked *a, const struct key *key)
+{
+	struct bytes *what = &a->s->push;
+
+	if (what->len == 0)
+		return;
+	for (const struct watch *w = key->watches; w; w = w->next)
+		a->s->tell(w->guest, what->at, what->len);
+	bytes_trim(what, a->s->budget, PUSH_KEEP);
+}
+
+/* What follows every change of a key that gives it a value; rc is what became of the change. */
+static int changed(const struct asked *a, struct key *key, int rc)
+{
+	if (rc < 0) {
+		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
+		keys_settle(&a->s->keys, key);
+		return out_of_memory(a);
+	}
+	wake(a->s, key, false);
+	push_send(a, key);
+	return 0;
+}
+
+int set(const struct asked *a, struct key *key, struct span value)
+{
+	int rc = push_make(a, key, key->value ? KEY_UPDATED : KEY_CREATED, key_value(key), value);
+
+	return changed(a, key, rc < 0 ? rc : key_set(&a->s->keys, key, value));
+}
+
+static int on_set(struct asked *a)
+{
+	struct key *key = need_key(a, request_span(&a->at));
+
+	return key ? set(a, key, request_span(&a->at)) : -ENOMEM;
+}
+
+static int on_multi_set(struct asked *a)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < a->r->count && rc == 0; i++)
+		rc = on_set(a);
+	return rc;
+}
+
+static int on_compare_set(struct asked *a)
+{
+	struct span name = request_span(&a->at), expected = request_span(&a->at);
+	struct span desired = request_span(&a->at), now = expected;
+	struct key *key = keys_find(&a->s->keys, name);
+	bool store = expected.len == 0;
+	int rc;
+
+	if (key && key->value) {
+		now = key_value(key);
+		store = now.len == expected.len &&
+			(now.len == 0 || memcmp(now.at, expected.at, now.len) == 0);
+	}
+	/* a key that is not there is said to be what was expected: so does torch */
+	rc = say_span(a, store ? desired : now);
+	if (rc < 0 || !store)
+		return rc;
+	key = need_key(a, name);
+	return key ? set(a, key, desired) : -ENOMEM;
+}
+
+static int not_there(const struct asked *a)
+{
+	return failure_set(
+		a->why, -EPROTO, "its %s is of a key that is not there", query_name(a->r->query));
+}
+
+/* A missing key is empty to clients of 2.2 and above, and the end of older ones: so does torch.
+ * All of them wait for it first. */
+static int say_value(const struct asked *a, struct span name)
+{
+	const struct key *key = keys_find(&a->s->keys, name);
+
+	if (!(key && key->value) && a->r->dialect != STORE_DIALECT_D)
+		return not_there(a);
+	return say_span(a, key ? key_value(key) : (struct span){ NULL, 0 });
+}
+
+static int on_get(struct asked *a)
+{
+	return say_value(a, request_span(&a->at));
+}
+
+static int on_multi_get(struct asked *a)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < a->r->count && rc == 0; i++)
+		rc = say_value(a, request_span(&a->at));
+	return rc;
+}
+
+int read_number(const struct asked *a, const struct key *key, int64_t *ret)
+{
+	struct span value = key_value(key);
+	char text[2 * DIGITS] = "", *end;
+	size_t len = value.len < sizeof text - 1 ? value.len : sizeof text - 1;
+	long long number;
+
+	if (len > 0)
+		memcpy(text, value.at, len);
+	errno = 0;
+	number = strtoll(text, &end, 10);
+	if (end == text || errno != 0)
+		return failure_set(a->why, -EPROTO, "its %s is to a value that is no number",
+			query_name(a->r->query));
+	*ret = number;
+	return 0;
+}
+
+int64_t sum(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+struct span in_digits(int64_t number, char text[DIGITS])
+{
+	int len = snprintf(text, DIGITS, "%" PRId64, number);
+
+	return (struct span){ (const uint8_t *)text, (size_t)len };
+}
+
+static int on_add(struct asked *a)
+{
+	struct span name = request_span(&a->at);
+	int64_t delta = request_number(&a->at), number = 0;
+	struct key *key = keys_find(&a->s->keys, name);
+	char text[DIGITS];
+	int rc = 0;
+
+	if (key && key->value)
+		rc = read_number(a, key, &number);
+	number = sum(number, delta);
+	if (rc == 0)
+		rc = say_number(a, number);
+	if (rc < 0)
+		return rc;
+	key = key ? key : need_key(a, name);
+	return key ? set(a, key, in_digits(number, text)) : -ENOMEM;
+}
+
+static int on_append(struct asked *a)
+{
+	struct key *key = need_key(a, request_span(&a->at));
+	const struct span more = request_span(&a->at), none = { NULL, 0 };
+	int rc;
+
+	if (!key)
+		return -ENOMEM;
+	rc = push_make(a, key, key->value ? KEY_APPENDED : KEY_CREATED, none, more);
+	return changed(a, key, rc < 0 ? rc : key_append(&a->s->keys, key, more));
+}
+
+static int on_getnumkeys(struct asked *a)
+{
+	return say_number(a, (int64_t)a->s->keys.with_value);
+}
+
+static int on_delete_key(struct asked *a)
+{
+	struct key *key = keys_find(&a->s->keys, request_span(&a->at));
+	int rc;
+
+	if (!key || !key->value)
+		return say_number(a, 0);
+	rc = push_make(a, key, KEY_DELETED, key_value(key), (struct span){ NULL, 0 });
+	if (rc == 0)
+		rc = say_number(a, 1);
+	if (rc < 0) {
+		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
+		return rc;
+	}
+	push_send(a, key);
+	(void)key_unset(&a->s->keys, key);
+	keys_settle(&a->s->keys, key);
+	return 0;
+}
+
+static int on_ping(struct asked *a)
+{
+	return say(a, a->at, sizeof(uint32_t));
+}
+
+static int say_name(const struct key *key, void *to)
+{
+	return say_span(to, (struct span){ key->name, key->len });
+}
+
+static int on_list_keys(struct asked *a)
+{
+	int rc = say_number(a, (int64_t)a->s->keys.with_value);
+
+	return rc < 0 ? rc : keys_each(&a->s->keys, say_name, a);
+}
+
+static int on_validate(struct asked *a)
+{
+	(void)a;
+	return 0;
+}
+
+static int (*const handlers[QUERIES])(struct asked *a) = {
+	[QUERY_VALIDATE] = on_validate,
+	[QUERY_SET] = on_set,
+	[QUERY_COMPARE_SET] = on_compare_set,
+	[QUERY_GET] = on_get,
+	[QUERY_ADD] = on_add,
+	[QUERY_CHECK] = on_check,
+	[QUERY_WAIT] = on_wait,
+	[QUERY_GETNUMKEYS] = on_getnumkeys,
+	[QUERY_WATCH_KEY] = on_watch_key,
+	[QUERY_DELETE_KEY] = on_delete_key,
+	[QUERY_APPEND] = on_append,
+	[QUERY_MULTI_GET] = on_multi_get,
+	[QUERY_MULTI_SET] = on_multi_set,
+	[QUERY_CANCEL_WAIT] = on_cancel_wait,
+	[QUERY_PING] = on_ping,
+	[QUERY_QUEUE_PUSH] = on_queue_push,
+	[QUERY_QUEUE_POP] = on_queue_pop,
+	[QUERY_QUEUE_LEN] = on_queue_len,
+	[QUERY_LIST_KEYS] = on_list_keys,
+	[QUERY_BARRIER] = on_barrier,
+};
+
+int answer(struct space *s, struct guest *who, const struct request *r, struct bytes *reply,
+	struct failure *why)
+{
+	struct asked a = { s, who, r, r->args, reply, why };
+
+	wait_end(&s->keys, who);
+	return handlers[r->query](&a);
+}
+
+void space_clear(struct space *s)
+{
+	keys_clear(&s->keys);
+	bytes_done(&s->push, s->budget);
+}

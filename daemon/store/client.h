@@ -1,0 +1,43 @@
+/* client.h - one connection to the store; between the files of store.h.
+ *
+ * While something for it is still to be written, nothing more is read of it: one that asks and
+ * does not listen costs its last answer, not more. What it is told without asking (a key it
+ * watches has changed) has a limit. */
+#ifndef LAUNCHD_DAEMON_STORE_CLIENT_H
+#define LAUNCHD_DAEMON_STORE_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "daemon/store/budget.h"
+#include "daemon/store/request.h"
+#include "daemon/store/waits.h"
+
+struct store;
+
+enum { CLIENT_READ_SIZE = 64 << 10 }; /* what is read at a time, into memory that all share */
+
+struct client {
+	uv_tcp_t tcp;
+	struct store *store;
+	struct guest guest;
+	struct scan scan;
+	struct bytes inbox;           /* what came of a request that is not whole, or has to wait */
+	struct client *before, *next; /* of the store's */
+	struct client *next_lost;
+	size_t queued; /* bytes that are still to be written */
+	bool spoke, is_lost, left;
+};
+
+/* Takes a connection over, also on failure. -ENOMEM and others: it is closed. */
+int client_open(struct store *s, int fd);
+
+/* It has gone, or has to: it waits for nothing more, and its connection is closed. Its memory is
+ * given back when libuv has closed its handle. */
+void client_leave(struct client *c);
+
+/* What struct space asks for. */
+void client_tell(struct guest *to, const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,240 @@
+/* keys.c - see keys.h */
+#include "daemon/store/keys.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { BUCKETS_MIN = 64, VALUE_ROOM_MIN = 24, SHRINK_ABOVE = 4096 };
+
+void keys_init(struct keys *k, struct budget *budget, const uint8_t secret[SIPHASH_KEY_SIZE])
+{
+	*k = (struct keys){ .budget = budget };
+	memcpy(k->secret, secret, sizeof k->secret);
+}
+
+static struct key **bucket_of(const struct keys *k, uint64_t hash)
+{
+	return &k->buckets[hash & (k->bucket_count - 1)];
+}
+
+static struct key *find(const struct keys *k, struct span name, uint64_t hash)
+{
+	if (!k->buckets)
+		return NULL;
+	for (struct key *key = *bucket_of(k, hash); key; key = key->next)
+		if (key->hash == hash && key->len == name.len &&
+			memcmp(key->name, name.at, name.len) == 0)
+			return key;
+	return NULL;
+}
+
+struct key *keys_find(const struct keys *k, struct span name)
+{
+	return find(k, name, siphash(k->secret, name.at, name.len));
+}
+
+/* Twice as many buckets; without memory for them the chains become longer. */
+static void grow(struct keys *k)
+{
+	const size_t was = k->bucket_count;
+	const size_t count = was ? 2 * was : BUCKETS_MIN;
+	struct key **buckets = budget_alloc(k->budget, count * sizeof *buckets);
+	struct key **old = k->buckets;
+
+	if (!buckets)
+		return;
+	memset((void *)buckets, 0, count * sizeof *buckets);
+	k->buckets = buckets;
+	k->bucket_count = count;
+	for (size_t i = 0; i < was; i++)
+		for (struct key *key = old[i], *next; key; key = next) {
+			struct key **to = bucket_of(k, key->hash);
+
+			next = key->next;
+			key->next = *to;
+			*to = key;
+		}
+	budget_free(k->budget, (void *)old, was * sizeof *old);
+}
+
+struct key *keys_need(struct keys *k, struct span name)
+{
+	const uint64_t hash = siphash(k->secret, name.at, name.len);
+	struct key *key = find(k, name, hash), **bucket;
+
+	if (key)
+		return key;
+	if (k->count >= k->bucket_count)
+		grow(k);
+	if (!k->buckets)
+		return NULL;
+	key = budget_alloc(k->budget, sizeof *key + name.len);
+	if (!key)
+		return NULL;
+	bucket = bucket_of(k, hash);
+	*key = (struct key){ .next = *bucket, .hash = hash, .len = name.len };
+	if (name.len > 0)
+		memcpy(key->name, name.at, name.len);
+	*bucket = key;
+	k->count++;
+	return key;
+}
+
+static void free_value(struct keys *k, struct value *v)
+{
+	if (v)
+		budget_free(k->budget, v, sizeof *v + v->room);
+}
+
+static void free_key(struct keys *k, struct key *key)
+{
+	while (key->queue_first)
+		key_pop(k, key);
+	(void)key_unset(k, key);
+	budget_free(k->budget, key, sizeof *key + key->len);
+	k->count--;
+}
+
+void keys_settle(struct keys *k, struct key *key)
+{
+	struct key **at = bucket_of(k, key->hash);
+
+	if (key->value || key->queue_first || key->wait_first || key->watches)
+		return;
+	while (*at != key)
+		at = &(*at)->next;
+	*at = key->next;
+	free_key(k, key);
+}
+
+void keys_clear(struct keys *k)
+{
+	for (size_t i = 0; i < k->bucket_count; i++)
+		for (struct key *key = k->buckets[i], *next; key; key = next) {
+			next = key->next;
+			free_key(k, key);
+		}
+	budget_free(k->budget, (void *)k->buckets, k->bucket_count * sizeof *k->buckets);
+	k->buckets = NULL;
+	k->bucket_count = 0;
+}
+
+/* A value with room for so many bytes, with those it had as far as they fit; v may be NULL. */
+static struct value *with_room(struct keys *k, struct value *v, size_t room)
+{
+	struct value *now;
+
+	if (room < VALUE_ROOM_MIN)
+		room = VALUE_ROOM_MIN;
+	now = budget_resize(k->budget, v, v ? sizeof *v + v->room : 0, sizeof *now + room);
+	if (!now)
+		return NULL;
+	if (!v)
+		*now = (struct value){ 0 };
+	now->room = room;
+	return now;
+}
+
+static void fill(struct value *v, size_t from, struct span bytes)
+{
+	if (bytes.len > 0)
+		memcpy(v->at + from, bytes.at, bytes.len);
+	v->len = from + bytes.len;
+}
+
+int key_set(struct keys *k, struct key *key, struct span value)
+{
+	struct value *v = key->value;
+	const bool had = v != NULL;
+
+	/* a small one after a large one gives its room back */
+	if (!v || value.len > v->room || (v->room > SHRINK_ABOVE && value.len < v->room / 2))
+		v = with_room(k, v, value.len);
+	if (!v)
+		return -ENOMEM;
+	fill(v, 0, value);
+	key->value = v;
+	k->with_value += !had;
+	return 0;
+}
+
+int key_append(struct keys *k, struct key *key, struct span more)
+{
+	struct value *v = key->value;
+	size_t len = v ? v->len + more.len : 0;
+
+	if (!v)
+		return key_set(k, key, more);
+	if (len > v->room) {
+		v = with_room(k, key->value, len + len / 2);
+		if (!v)
+			v = with_room(k, key->value, len);
+	}
+	if (!v)
+		return -ENOMEM;
+	fill(v, v->len, more);
+	key->value = v;
+	return 0;
+}
+
+bool key_unset(struct keys *k, struct key *key)
+{
+	if (!key->value)
+		return false;
+	free_value(k, key->value);
+	key->value = NULL;
+	k->with_value--;
+	return true;
+}
+
+struct span key_value(const struct key *key)
+{
+	if (!key->value)
+		return (struct span){ NULL, 0 };
+	return (struct span){ key->value->at, key->value->len };
+}
+
+int key_push(struct keys *k, struct key *key, struct span value)
+{
+	struct value *v = with_room(k, NULL, value.len);
+
+	if (!v)
+		return -ENOMEM;
+	fill(v, 0, value);
+	if (key->queue_last)
+		key->queue_last->next = v;
+	else
+		key->queue_first = v;
+	key->queue_last = v;
+	key->queued++;
+	return 0;
+}
+
+void key_pop(struct keys *k, struct key *key)
+{
+	struct value *v = key->queue_first;
+
+	if (!v)
+		return;
+	key->queue_first = v->next;
+	if (!v->next)
+		key->queue_last = NULL;
+	key->queued--;
+	free_value(k, v);
+}
+
+bool key_is_there(const struct key *key)
+{
+	return key->value || key->queue_first;
+}
+
+int keys_each(const struct keys *k, int (*see)(const struct key *key, void *to), void *to)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < k->bucket_count && rc == 0; i++)
+		for (const struct key *key = k->buckets[i]; key && rc == 0; key = key->next)
+			if (key->value)
+				rc = see(key, to);
+	return rc;
+}

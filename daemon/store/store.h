@@ -1,0 +1,78 @@
+/* store.h - the TCPStore by which a job's workers meet: on the wire format of PyTorch, so that
+ * every worker is a client and no rank has to live for the others.
+ *
+ * It listens before anybody is told its port, outlives all ranks, and has no clock: while nobody
+ * asks it sleeps. Each attempt of the job has keys of its own. There is no authentication in the
+ * protocol; so it binds one address, takes connections from the job's nodes only, and has a limit
+ * for all memory that clients can make it use. One loop, one thread; all descriptors close on
+ * exec. */
+#ifndef LAUNCHD_DAEMON_STORE_STORE_H
+#define LAUNCHD_DAEMON_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/store/answer.h"
+#include "daemon/store/peers.h"
+#include "daemon/store/request.h"
+
+struct client;
+struct failure;
+
+struct store_config {
+	const char *addr; /* an IPv4 or IPv6 address as text, and the only one that is bound */
+	unsigned port;    /* 0: any free one */
+	enum store_dialect old; /* of clients that do not speak D: the caller knows its torch */
+	uint64_t memory_max;    /* bytes, for keys, values, clients and all that is on its way */
+	/* Something that a log should have, one sentence; a few for each attempt. It must not call
+	 * the store. NULL: nobody cares. */
+	void (*on_note)(void *owner, const char *text);
+	void *owner;
+};
+
+struct store {
+	uv_loop_t *loop;
+	uv_poll_t poll; /* of the listening socket */
+	int listener;   /* -1: closed */
+	int spare;      /* a descriptor to be without when there are no others; -1: lost */
+	struct store_config config; /* addr: only while opening */
+	unsigned port;
+	struct peers peers;
+	struct budget budget;
+	struct space space;
+	struct client *clients;   /* of this attempt */
+	struct client *lost;      /* of these, what can't be sent to: they leave next */
+	struct client *answering; /* whose request is at work */
+	struct bytes reply;       /* to it */
+	char *room;               /* what is read, one client after the other */
+	unsigned spoke;
+	unsigned notes;
+	unsigned handles; /* not closed yet: the poll and all clients, those of old attempts too */
+	bool closing;
+	void (*on_closed)(struct store *s);
+};
+
+/* Binds and listens. -EINVAL: addr is no IP address; -EADDRINUSE with who has the port, as far as
+ * that can be seen; other errors of bind(2). On failure nothing is left. */
+int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, struct failure *why);
+
+unsigned store_port(const struct store *s);
+
+/* Lets connections from an address in, besides those of this host (which come from the address they
+ * go to; of all loopback addresses, where the store listens on one). Others are closed when they
+ * are accepted. -EAFNOSUPPORT, -ENOMEM. */
+int store_allow(struct store *s, const struct sockaddr *addr);
+
+/* Begins an attempt: closes all connections, also those that wait to be accepted, and forgets all
+ * keys. The port stays open. To be called when the workers of the last attempt have ended. */
+void store_next_attempt(struct store *s);
+
+/* Connections of this attempt so far that have asked for something. Clients of torch before 2.1
+ * have two, of which the second speaks only to watch a key. */
+unsigned store_clients(const struct store *s);
+
+/* Closes everything. on_closed is called from the loop once the memory is the owner's again. */
+void store_close(struct store *s, void (*on_closed)(struct store *s));
+
+#endif
