@@ -1,14 +1,14 @@
 /* join.c - see join.h */
 #include "daemon/join.h"
 
-#include <string.h>
-
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/vec.h"
 #include "config/settings.h"
 #include "daemon/cluster/config.h"
+#include "daemon/cluster/reachable.h"
 #include "daemon/facts/facts.h"
+#include "daemon/facts/interfaces.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 
@@ -49,6 +49,23 @@ static int read_key(const struct settings *s, const struct facts *facts, struct 
 	return key_read(&sources, ret, why);
 }
 
+/* Where this node is, and where others may reach it. */
+static int find_addresses(const struct settings *s, struct member_config *c, struct failure *why)
+{
+	const struct reachable_wish wish = {
+		.local_addr = settings_text(s, SET_LOCAL_ADDR),
+		.interfaces = settings_text(s, SET_INTERFACE),
+		.where = settings_where(s, SET_INTERFACE),
+		.one_host = true, /* loopback comes last, where nothing else is there */
+	};
+	struct interfaces all;
+	int rc = interfaces_read(s->arena, &all, why);
+
+	for (size_t i = 0; rc == 0 && i < all.count; i++)
+		vec_add(s->arena, &c->local, all.at[i].address);
+	return rc < 0 ? rc : reachable_choose(&all, &wish, s->arena, &c->addresses, why);
+}
+
 int join_config(const struct settings *s, const struct facts *facts, const struct topology *t,
 	const struct plan *plan, char **argv, struct member_config *ret, struct failure *why)
 {
@@ -63,7 +80,6 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.hub_addr = t->control.addr,
 		.hub_port = t->control.port,
 		.port_given = t->control.port_given,
-		.local = facts->addresses,
 		.bound = settings_given(s, SET_INTERFACE) || settings_given(s, SET_LOCAL_ADDR),
 		.own_addr = settings_text(s, SET_LOCAL_ADDR),
 		.join_timeout_ms = plan->join_timeout_ms,
@@ -82,7 +98,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		*ret = c;
 		return 0;
 	}
-	if (read_key(s, facts, &c.key, why) < 0 || addresses_order(facts, s, &c.addresses, why) < 0)
+	if (read_key(s, facts, &c.key, why) < 0 || find_addresses(s, &c, why) < 0)
 		return why->code;
 	*ret = c;
 	return arena_failed(s->arena) ? failure_oom(why) : 0;

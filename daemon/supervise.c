@@ -75,6 +75,7 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 		.record = end->testimony ? end->testimony->record : NULL,
 		.command = end->testimony ? end->testimony->command : NULL,
 		.attempt = end->verdict.attempt,
+		.max_restarts = plan->max_restarts,
 		.why_not = end->why_not,
 		.uid = geteuid(),
 		.arena = s->arena,
@@ -95,6 +96,7 @@ static void report(const struct supervision *s, const struct run_end *end)
 		say_text(&text);
 	} else {
 		in.verdict = job->verdict.text;
+		in.verdict_code = job->verdict.exit_code;
 		if (!job->verdict.well)
 			say("error", job->verdict.text);
 	}

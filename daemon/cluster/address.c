@@ -2,6 +2,7 @@
 #include "daemon/cluster/address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +56,41 @@ bool address_same_host(const struct sockaddr *a, const struct sockaddr *b)
 		return x.v4.sin_addr.s_addr == y.v4.sin_addr.s_addr;
 	return x.storage.ss_family == AF_INET6 && x.v6.sin6_scope_id == y.v6.sin6_scope_id &&
 		IN6_ARE_ADDR_EQUAL(&x.v6.sin6_addr, &y.v6.sin6_addr);
+}
+
+int address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret)
+{
+	union any u = { 0 };
+
+	if (inet_pton(AF_INET, text, &u.v4.sin_addr) == 1)
+		u.v4.sin_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &u.v6.sin6_addr) == 1)
+		u.v6.sin6_family = AF_INET6;
+	else
+		return -EINVAL;
+	address_set_port((struct sockaddr *)&u.storage, port);
+	*ret = u.storage;
+	return 0;
+}
+
+void address_host_text(const struct sockaddr *a, char ret[ADDRESS_TEXT])
+{
+	union any u = plain(a);
+
+	*ret = '\0';
+	if (u.storage.ss_family == AF_INET)
+		(void)inet_ntop(AF_INET, &u.v4.sin_addr, ret, ADDRESS_TEXT);
+	else if (u.storage.ss_family == AF_INET6)
+		(void)inet_ntop(AF_INET6, &u.v6.sin6_addr, ret, ADDRESS_TEXT);
+}
+
+bool address_is_loopback(const struct sockaddr *a)
+{
+	union any u = plain(a);
+
+	if (u.storage.ss_family == AF_INET)
+		return ntohl(u.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return u.storage.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&u.v6.sin6_addr);
 }
 
 socklen_t address_size(const struct sockaddr *a)

@@ -15,6 +15,14 @@ void address_text(const struct sockaddr *a, char ret[ADDRESS_TEXT]);
 /* The same host, whatever the ports are; IPv4 in IPv6 is IPv4. */
 bool address_same_host(const struct sockaddr *a, const struct sockaddr *b);
 
+/* An address from its text, without a port in it; not a name. -EINVAL. */
+int address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret);
+
+/* The address alone, without port and brackets. */
+void address_host_text(const struct sockaddr *a, char ret[ADDRESS_TEXT]);
+
+bool address_is_loopback(const struct sockaddr *a);
+
 /* 0: of no known family. */
 socklen_t address_size(const struct sockaddr *a);
 

@@ -101,7 +101,7 @@ static void on_pause_over(uv_timer_t *t)
 	arena_done(&h->memory);
 	h->said = NULL;
 	h->said_count = h->said_room = 0;
-	for (struct guest *p = h->all; p; p = p->next) {
+	for (struct caller *p = h->all; p; p = p->next) {
 		p->outcomes = NULL;
 		p->count = p->room = 0;
 	}
@@ -148,10 +148,10 @@ static const char *find_master(struct hub *h)
 
 	if (c->master_addr || best)
 		return c->master_addr ? c->master_addr : best;
-	for (struct guest *p = h->all; p; p = p->next) {
+	for (struct caller *p = h->all; p; p = p->next) {
 		unsigned same = 0;
 
-		for (struct guest *q = h->all; q && p->joined; q = q->next)
+		for (struct caller *q = h->all; q && p->joined; q = q->next)
 			same += q->joined && strcmp(q->about.reached, p->about.reached) == 0;
 		if (same > most) {
 			most = same;
@@ -236,7 +236,7 @@ int hub_start(struct hub *h, struct member *m, const struct sockaddr *const *bou
 	unsigned nnodes = c->way == MEET_NOBODY ? 1 : c->nnodes;
 
 	*h = (struct hub){ .member = m, .port_fd = -1 };
-	h->peers = arena_alloc(c->arena, nnodes * sizeof(struct guest *));
+	h->peers = arena_alloc(c->arena, nnodes * sizeof(struct caller *));
 	h->nproc = arena_alloc(c->arena, c->nnodes * sizeof *h->nproc);
 	if (!h->peers || !h->nproc ||
 		job_init(&h->job, nnodes, &c->policy, c->grace_ms, c->arena) < 0)

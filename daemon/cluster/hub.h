@@ -17,7 +17,7 @@
 
 struct failure;
 struct member;
-struct guest;
+struct caller;
 struct stop;
 struct store;
 struct testimony;
@@ -29,8 +29,8 @@ struct hub {
 	struct listener listener;
 	struct beat beat;
 	bool listening;
-	struct guest **peers;   /* by node rank, of those that have joined */
-	struct guest *all;      /* every connection */
+	struct caller **peers;   /* by node rank, of those that have joined */
+	struct caller *all;      /* every connection */
 	unsigned joined;
 	unsigned *nproc;       /* by node rank */
 	uv_timer_t clock;      /* the join timeout and its notes; then the pause before an attempt */
@@ -67,10 +67,10 @@ void hub_close(struct hub *h);
 /* For hub_peers.c and hub.c among themselves. */
 
 /* A connection to a node. */
-struct guest {
+struct caller {
 	struct link link;
 	struct hub *hub;
-	struct guest *next; /* of all */
+	struct caller *next; /* of all */
 	bool joined, told; /* told: it knows the verdict, or was refused */
 	unsigned node;     /* joined */
 	struct message_join about;
@@ -84,7 +84,7 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 void hub_wait(struct hub *h);
 /* Sends to all that have joined, but not to `except` (NULL: to all). */
 void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
-	const struct guest *except);
+	const struct caller *except);
 /* Ends all connections with a last message. */
 void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len);
 /* Refuses the job on all nodes, this one too. */

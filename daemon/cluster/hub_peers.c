@@ -24,9 +24,9 @@ static void say(struct hub *h, bool warning, const struct text *t)
 }
 
 void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
-	const struct guest *except)
+	const struct caller *except)
 {
-	for (struct guest *p = h->all, *next; p; p = next) {
+	for (struct caller *p = h->all, *next; p; p = next) {
 		next = p->next; /* a link that can't take it is closed later, not now */
 		if (p->joined && p != except && !p->told)
 			(void)link_send(&p->link, type, at, len);
@@ -35,7 +35,7 @@ void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
 
 void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len)
 {
-	for (struct guest *p = h->all; p; p = p->next) {
+	for (struct caller *p = h->all; p; p = p->next) {
 		if (p->told)
 			continue;
 		p->told = true;
@@ -45,7 +45,7 @@ void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t l
 	}
 }
 
-static void refuse_one(struct guest *p, enum refusal why, const char *text)
+static void refuse_one(struct caller *p, enum refusal why, const char *text)
 {
 	struct message_refused m = { .why = why };
 	struct wire_out w = { 0 };
@@ -66,7 +66,7 @@ void hub_refuse(struct hub *h, enum refusal why, int code, const char *text)
 		return;
 	h->over = true;
 	(void)uv_timer_stop(&h->clock);
-	for (struct guest *p = h->all; p; p = p->next)
+	for (struct caller *p = h->all; p; p = p->next)
 		if (!p->told)
 			refuse_one(p, why, text);
 	m->on->failed(m->owner, code, text);
@@ -78,7 +78,7 @@ static void contradict(struct hub *h, const struct text *t)
 }
 
 /* The name by which users know a peer: its host's, and where it comes from. */
-static void add_peer(struct text *t, const struct guest *p)
+static void add_peer(struct text *t, const struct caller *p)
 {
 	text_add_shown(t, p->about.name, strlen(p->about.name));
 	text_printf(t, " (%s)", link_peer_text(&p->link));
@@ -86,13 +86,13 @@ static void add_peer(struct text *t, const struct guest *p)
 
 /* A node under a rank that is taken: its own launcher again, whose first connection has not ended
  * yet, or a second one. */
-static bool replaces(const struct guest *p, const struct guest *old)
+static bool replaces(const struct caller *p, const struct caller *old)
 {
 	return old && strcmp(p->about.name, old->about.name) == 0 &&
 		uv_hrtime() - old->link.heard_ns > BROUGHT_BACK_NS;
 }
 
-static void leave_place(struct hub *h, struct guest *p)
+static void leave_place(struct hub *h, struct caller *p)
 {
 	if (!p->joined)
 		return;
@@ -104,7 +104,7 @@ static void leave_place(struct hub *h, struct guest *p)
 	job_unjoined(&h->job, p->node);
 }
 
-static bool is_contradiction(struct hub *h, struct guest *p)
+static bool is_contradiction(struct hub *h, struct caller *p)
 {
 	const struct message_join *j = &p->about;
 	const struct member_config *c = h->member->config;
@@ -137,7 +137,7 @@ static bool is_contradiction(struct hub *h, struct guest *p)
 	return bad;
 }
 
-static void take_place(struct hub *h, struct guest *p, unsigned node)
+static void take_place(struct hub *h, struct caller *p, unsigned node)
 {
 	p->node = node;
 	h->peers[node] = p;
@@ -149,7 +149,7 @@ static void take_place(struct hub *h, struct guest *p, unsigned node)
  */
 static int by_name(const void *a, const void *b)
 {
-	const struct guest *x = *(struct guest *const *)a, *y = *(struct guest *const *)b;
+	const struct caller *x = *(struct caller *const *)a, *y = *(struct caller *const *)b;
 	int rc = natural_compare(x->about.name, y->about.name);
 
 	return rc ? rc : strcmp(link_peer_text(&x->link), link_peer_text(&y->link));
@@ -157,11 +157,11 @@ static int by_name(const void *a, const void *b)
 
 static void rank_by_name(struct hub *h)
 {
-	struct guest **list =
-		arena_alloc(h->member->config->arena, h->job.nnodes * sizeof(struct guest *));
+	struct caller **list =
+		arena_alloc(h->member->config->arena, h->job.nnodes * sizeof(struct caller *));
 	unsigned count = 0, node = 0;
 
-	for (struct guest *p = h->all; p && list; p = p->next)
+	for (struct caller *p = h->all; p && list; p = p->next)
 		if (p->joined && p->node == NODE_RANK_UNKNOWN)
 			list[count++] = p;
 	if (count > 0)
@@ -173,7 +173,7 @@ static void rank_by_name(struct hub *h)
 	}
 }
 
-static void check_version(struct hub *h, const struct guest *p)
+static void check_version(struct hub *h, const struct caller *p)
 {
 	struct text t = { 0 };
 
@@ -187,7 +187,7 @@ static void check_version(struct hub *h, const struct guest *p)
 	text_done(&t);
 }
 
-static void on_join(struct guest *p, const unsigned char *at, size_t len)
+static void on_join(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct hub *h = p->hub;
 
@@ -203,7 +203,7 @@ static void on_join(struct guest *p, const unsigned char *at, size_t len)
 	if (is_contradiction(h, p))
 		return;
 	if (p->about.node_rank != NODE_RANK_UNKNOWN && h->peers[p->about.node_rank]) {
-		struct guest *old = h->peers[p->about.node_rank];
+		struct caller *old = h->peers[p->about.node_rank];
 
 		leave_place(h, old);
 		link_close(&old->link, false, "its node has joined anew");
@@ -220,7 +220,7 @@ static void on_join(struct guest *p, const unsigned char *at, size_t len)
 	}
 }
 
-static void on_failed(struct guest *p, const unsigned char *at, size_t len)
+static void on_failed(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct outcome o;
 
@@ -232,7 +232,7 @@ static void on_failed(struct guest *p, const unsigned char *at, size_t len)
 	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &o, uv_hrtime()), NULL);
 }
 
-static void on_stop(struct guest *p, const unsigned char *at, size_t len)
+static void on_stop(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct orders orders = { 0 };
 	struct stop s;
@@ -242,7 +242,7 @@ static void on_stop(struct guest *p, const unsigned char *at, size_t len)
 	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &s, &orders), &orders);
 }
 
-static void on_signal(struct guest *p, const unsigned char *at, size_t len)
+static void on_signal(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct member *m = p->hub->member;
 	int signal;
@@ -253,7 +253,7 @@ static void on_signal(struct guest *p, const unsigned char *at, size_t len)
 	m->on->forward(m->owner, signal);
 }
 
-static void on_outcomes(struct guest *p, const unsigned char *at, size_t len)
+static void on_outcomes(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct arena *a = &p->hub->memory;
 	struct outcome *list, *all;
@@ -271,7 +271,7 @@ static void on_outcomes(struct guest *p, const unsigned char *at, size_t len)
 	p->count += count;
 }
 
-static void on_record(struct guest *p, const unsigned char *at, size_t len)
+static void on_record(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct message_record r;
 
@@ -282,7 +282,7 @@ static void on_record(struct guest *p, const unsigned char *at, size_t len)
 				.rank = r.rank, .record = r.record, .command = r.command });
 }
 
-static void on_ended(struct guest *p, const unsigned char *at, size_t len)
+static void on_ended(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct hub *h = p->hub;
 	struct orders orders = { 0 };
@@ -300,7 +300,7 @@ static void on_ended(struct guest *p, const unsigned char *at, size_t len)
 		&orders);
 }
 
-static void on_leave(struct guest *p)
+static void on_leave(struct caller *p)
 {
 	struct hub *h = p->hub;
 	struct orders orders = { 0 };
@@ -312,7 +312,7 @@ static void on_leave(struct guest *p)
 
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
-	struct guest *p = l->owner;
+	struct caller *p = l->owner;
 
 	if (p->told || p->hub->over)
 		return;
@@ -367,14 +367,14 @@ void hub_remember(struct hub *h, const struct testimony *said)
 
 static void on_ready(struct link *l)
 {
-	struct guest *p = l->owner;
+	struct caller *p = l->owner;
 
 	(void)beat_watch(&p->hub->beat, l); /* without memory: the end of its connection still tells */
 }
 
-static void unlist(struct hub *h, struct guest *p)
+static void unlist(struct hub *h, struct caller *p)
 {
-	struct guest **at = &h->all;
+	struct caller **at = &h->all;
 
 	while (*at != p)
 		at = &(*at)->next;
@@ -383,7 +383,7 @@ static void unlist(struct hub *h, struct guest *p)
 
 static void on_link_closed(struct link *l, const char *why)
 {
-	struct guest *p = l->owner;
+	struct caller *p = l->owner;
 	struct hub *h = p->hub;
 	struct orders orders = { 0 };
 
@@ -406,7 +406,7 @@ static void on_link_closed(struct link *l, const char *why)
 static struct link *on_accept(struct listener *li, const struct sockaddr *from)
 {
 	struct hub *h = li->owner;
-	struct guest *p = h->over ? NULL : calloc(1, sizeof *p);
+	struct caller *p = h->over ? NULL : calloc(1, sizeof *p);
 
 	(void)from;
 	if (!p)
@@ -482,7 +482,6 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 {
 	struct member *m = h->member;
 	uint64_t timeout = m->config->join_timeout_ms;
-	struct failure no_udp = { 0 };
 
 	h->listener = (struct listener){ .on_accept = on_accept,
 		.on_closed = on_listener_closed,
@@ -495,7 +494,7 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 		.owner = h,
 		.timeout_ms = (uint32_t)m->config->node_timeout_ms };
 	beat_open(&h->beat, m->loop);
-	(void)beat_hear(&h->beat, &h->listener, &no_udp); /* else beats go over the links */
+	beat_hear(&h->beat, &h->listener);
 	h->listening = true;
 	h->handles += 2;
 	h->deadline_ms = uv_now(m->loop) + timeout;
@@ -516,6 +515,6 @@ void hub_hang_up(struct hub *h)
 		return;
 	listener_close(&h->listener);
 	beat_close(&h->beat);
-	for (struct guest *p = h->all; p; p = p->next)
+	for (struct caller *p = h->all; p; p = p->next)
 		link_close(&p->link, true, NULL);
 }

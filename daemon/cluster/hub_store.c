@@ -37,7 +37,7 @@ int hub_store_open(struct hub *h, struct failure *why)
 	h->store = store;
 	h->handles++;
 	h->master_port = store_port(store);
-	for (struct guest *p = h->all; p; p = p->next)
+	for (struct caller *p = h->all; p; p = p->next)
 		if (p->joined)
 			(void)store_allow(store, (struct sockaddr *)&p->link.peer_address);
 	return 0;

@@ -276,8 +276,7 @@ static void on_ready(struct link *l)
 	s->tries = 0;
 	(void)strncpy(j.name, c->name, sizeof j.name - 1);
 	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
-	address_host_text((const struct sockaddr *)&s->addresses[s->next], j.reached,
-		sizeof j.reached);
+	address_host_text((const struct sockaddr *)&s->addresses[s->next], j.reached);
 	(void)beat_watch(&s->beat, l);
 	message_put_join(&w, &j);
 	send_message(s, MESSAGE_JOIN, &w);
