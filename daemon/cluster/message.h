@@ -1,8 +1,9 @@
 /* message.h - what launchers say to one another over a link, as bytes. Pure.
  *
  * Every message is one frame's payload. Decoding never trusts a length: -EPROTO is a message that
- * no launcher of this version writes, and *ret is untouched. Texts are cut to their room and always
- * end in NUL. */
+ * no launcher of this version writes, -ENOMEM one that the arena has no room for; *ret is untouched.
+ * Texts are cut to their room and always end in NUL; what others' lines hold of control characters
+ * is '?'. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 #define LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 
@@ -16,7 +17,7 @@
 
 struct arena;
 struct error_record;
-struct text;
+struct wire_out; /* wire.h */
 
 /* Types below 16 are the link's own. */
 enum message_type {
@@ -51,6 +52,7 @@ struct message_welcome {
 	unsigned nnodes;
 	char master_addr[ADDRESS_SIZE];
 	unsigned master_port;
+	unsigned max_restarts; /* the hub's: they count */
 	bool agent_store;   /* the hub's launcher hosts the store at that address */
 	unsigned *nproc;    /* of each node */
 };
@@ -78,24 +80,24 @@ struct message_record {
 	const char *command; /* the worker's, quoted for a shell */
 };
 
-/* Encoders add to out (out->failed: out of memory). */
-void message_put_join(struct text *out, const struct message_join *m);
-void message_put_welcome(struct text *out, const struct message_welcome *m);
-void message_put_refused(struct text *out, const struct message_refused *m);
-void message_put_text(struct text *out, const char *text); /* WAITING */
-void message_put_failed(struct text *out, const struct outcome *o);
-void message_put_stop(struct text *out, const struct stop *s);
-void message_put_signal(struct text *out, int signal);
+/* Encoders add to out (out->failed: too long, or out of memory). */
+void message_put_join(struct wire_out *out, const struct message_join *m);
+void message_put_welcome(struct wire_out *out, const struct message_welcome *m);
+void message_put_refused(struct wire_out *out, const struct message_refused *m);
+void message_put_text(struct wire_out *out, const char *text); /* WAITING */
+void message_put_failed(struct wire_out *out, const struct outcome *o);
+void message_put_stop(struct wire_out *out, const struct stop *s);
+void message_put_signal(struct wire_out *out, int signal);
 /* Up to OUTCOMES_MAX of them. */
 enum { OUTCOMES_MAX = 4096 };
 void message_put_outcomes(
-	struct text *out, unsigned attempt, const struct outcome *list, size_t count);
-void message_put_record(struct text *out, const struct message_record *m);
-void message_put_ended(struct text *out, const struct node_end *e); /* without the outcomes */
-void message_put_start(struct text *out, const struct message_start *m);
-void message_put_verdict(struct text *out, const struct verdict *v);
+	struct wire_out *out, unsigned attempt, const struct outcome *list, size_t count);
+void message_put_record(struct wire_out *out, const struct message_record *m);
+void message_put_ended(struct wire_out *out, const struct node_end *e); /* without the outcomes */
+void message_put_start(struct wire_out *out, const struct message_start *m);
+void message_put_verdict(struct wire_out *out, const struct verdict *v);
 /* JOINED: ranks of this node that have not connected to the store. */
-void message_put_ranks(struct text *out, unsigned attempt, const unsigned *ranks, size_t count);
+void message_put_ranks(struct wire_out *out, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* Decoders. What they return by pointer is the arena's. */
 int message_get_join(const unsigned char *at, size_t len, struct message_join *ret);
