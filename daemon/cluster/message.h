@@ -1,8 +1,9 @@
 /* message.h - what launchers say to one another over a link, as bytes. Pure.
  *
  * Every message is one frame's payload. Decoding never trusts a length: -EPROTO is a message that
- * no launcher of this version writes, and *ret is untouched. Texts are cut to their room and always
- * end in NUL. */
+ * no launcher of this version writes, -ENOMEM one that the arena has no room for; *ret is untouched.
+ * Texts are cut to their room and always end in NUL; what others' lines hold of control characters
+ * is '?'. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 #define LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 
@@ -79,7 +80,11 @@ struct message_record {
 	const char *command; /* the worker's, quoted for a shell */
 };
 
+<<<<<<< HEAD
 /* Encoders add to out (out->failed: out of memory). */
+=======
+/* Encoders add to out (out->failed: too long, or out of memory). */
+>>>>>>> job
 void message_put_join(struct wire_out *out, const struct message_join *m);
 void message_put_welcome(struct wire_out *out, const struct message_welcome *m);
 void message_put_refused(struct wire_out *out, const struct message_refused *m);
