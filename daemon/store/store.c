@@ -41,18 +41,19 @@ void store_handle_closed(struct store *s)
 	s->on_closed(s);
 }
 
-/* There is no descriptor left. The connection would stay in the backlog and wake us for ever: it is
- * taken with the spare one, and closed. */
+/* There is no descriptor left; the kernel says so whether a connection waits or not. One that does
+ * would wake us for ever: it is taken with the spare descriptor, and closed. False: none waits. */
 static bool shed(struct store *s)
 {
 	int fd;
 
 	fd_closep(&s->spare);
 	fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0) {
 		(void)close(fd);
+		note(s, "the store closed a connection: launchd has no file descriptor left");
+	}
 	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	note(s, "the store closed a connection: launchd has no file descriptor left");
 	return fd >= 0;
 }
 
