@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <uv.h>
 
-#include "daemon/cluster/address.h"
+#include "common/address.h"
 #include "daemon/cluster/clock.h"
 #include "daemon/cluster/frame.h"
 #include "daemon/cluster/handshake.h"

@@ -7,7 +7,7 @@
 
 #include "common/failure.h"
 #include "common/text.h"
-#include "daemon/cluster/address.h"
+#include "common/address.h"
 #include "daemon/cluster/card.h"
 #include "daemon/cluster/key.h"
 

@@ -80,11 +80,7 @@ struct message_record {
 	const char *command; /* the worker's, quoted for a shell */
 };
 
-<<<<<<< HEAD
-/* Encoders add to out (out->failed: out of memory). */
-=======
 /* Encoders add to out (out->failed: too long, or out of memory). */
->>>>>>> job
 void message_put_join(struct wire_out *out, const struct message_join *m);
 void message_put_welcome(struct wire_out *out, const struct message_welcome *m);
 void message_put_refused(struct wire_out *out, const struct message_refused *m);

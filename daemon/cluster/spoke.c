@@ -7,7 +7,7 @@
 
 #include "common/failure.h"
 #include "common/text.h"
-#include "daemon/cluster/address.h"
+#include "common/address.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"

@@ -19,7 +19,7 @@ int out_of_memory(const struct asked *a)
 		query_name(a->r->query), a->s->budget->used >> 20, a->s->budget->max >> 20);
 }
 
-int say(const struct asked *a, const void *bytes, size_t len)
+int asked_say(const struct asked *a, const void *bytes, size_t len)
 {
 	return bytes_add(a->reply, a->s->budget, bytes, len) < 0 ? out_of_memory(a) : 0;
 }
@@ -28,12 +28,12 @@ int say_byte(const struct asked *a, int byte)
 {
 	const uint8_t word = (uint8_t)byte;
 
-	return say(a, &word, sizeof word);
+	return asked_say(a, &word, sizeof word);
 }
 
 int say_number(const struct asked *a, int64_t number)
 {
-	return say(a, &number, sizeof number);
+	return asked_say(a, &number, sizeof number);
 }
 
 static int add_span(struct bytes *to, struct budget *b, struct span span)
@@ -277,7 +277,7 @@ static int on_delete_key(struct asked *a)
 
 static int on_ping(struct asked *a)
 {
-	return say(a, a->at, sizeof(uint32_t));
+	return asked_say(a, a->at, sizeof(uint32_t));
 }
 
 static int say_name(const struct key *key, void *to)

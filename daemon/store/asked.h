@@ -24,7 +24,7 @@ struct asked {
 int out_of_memory(const struct asked *a);
 
 /* Adds to the reply. 0 or -ENOMEM, which is said. */
-int say(const struct asked *a, const void *bytes, size_t len);
+int asked_say(const struct asked *a, const void *bytes, size_t len);
 int say_byte(const struct asked *a, int byte);
 int say_number(const struct asked *a, int64_t number);
 int say_span(const struct asked *a, struct span span);

@@ -80,7 +80,7 @@ struct key *keys_need(struct keys *k, struct span name)
 	return key;
 }
 
-static void free_value(struct keys *k, struct value *v)
+static void free_value(struct keys *k, struct blob *v)
 {
 	if (v)
 		budget_free(k->budget, v, sizeof *v + v->room);
@@ -120,9 +120,9 @@ void keys_clear(struct keys *k)
 }
 
 /* A value with room for so many bytes, with those it had as far as they fit; v may be NULL. */
-static struct value *with_room(struct keys *k, struct value *v, size_t room)
+static struct blob *with_room(struct keys *k, struct blob *v, size_t room)
 {
-	struct value *now;
+	struct blob *now;
 
 	if (room < VALUE_ROOM_MIN)
 		room = VALUE_ROOM_MIN;
@@ -130,12 +130,12 @@ static struct value *with_room(struct keys *k, struct value *v, size_t room)
 	if (!now)
 		return NULL;
 	if (!v)
-		*now = (struct value){ 0 };
+		*now = (struct blob){ 0 };
 	now->room = room;
 	return now;
 }
 
-static void fill(struct value *v, size_t from, struct span bytes)
+static void fill(struct blob *v, size_t from, struct span bytes)
 {
 	if (bytes.len > 0)
 		memcpy(v->at + from, bytes.at, bytes.len);
@@ -144,7 +144,7 @@ static void fill(struct value *v, size_t from, struct span bytes)
 
 int key_set(struct keys *k, struct key *key, struct span value)
 {
-	struct value *v = key->value;
+	struct blob *v = key->value;
 	const bool had = v != NULL;
 
 	/* a small one after a large one gives its room back */
@@ -160,7 +160,7 @@ int key_set(struct keys *k, struct key *key, struct span value)
 
 int key_append(struct keys *k, struct key *key, struct span more)
 {
-	struct value *v = key->value;
+	struct blob *v = key->value;
 	size_t len = v ? v->len + more.len : 0;
 
 	if (!v)
@@ -196,7 +196,7 @@ struct span key_value(const struct key *key)
 
 int key_push(struct keys *k, struct key *key, struct span value)
 {
-	struct value *v = with_room(k, NULL, value.len);
+	struct blob *v = with_room(k, NULL, value.len);
 
 	if (!v)
 		return -ENOMEM;
@@ -212,7 +212,7 @@ int key_push(struct keys *k, struct key *key, struct span value)
 
 void key_pop(struct keys *k, struct key *key)
 {
-	struct value *v = key->queue_first;
+	struct blob *v = key->queue_first;
 
 	if (!v)
 		return;

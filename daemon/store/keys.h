@@ -17,16 +17,16 @@
 struct wait;
 struct watch;
 
-struct value {
-	struct value *next; /* in a queue */
+struct blob {
+	struct blob *next; /* in a queue */
 	size_t len, room;
 	uint8_t at[];
 };
 
 struct key {
 	struct key *next;    /* in its bucket */
-	struct value *value; /* NULL: none */
-	struct value *queue_first, *queue_last;
+	struct blob *value; /* NULL: none */
+	struct blob *queue_first, *queue_last;
 	uint64_t queued;
 	struct wait *wait_first, *wait_last; /* the oldest first */
 	struct watch *watches;

@@ -4,13 +4,9 @@
 #define LAUNCHD_DAEMON_STORE_NOTE_H
 
 struct client;
-struct sockaddr;
 struct store;
 
-enum { NOTES_MAX = 32, ADDRESS_SIZE = 80 }; /* notes of one attempt; room for "[fe80::1]:29500" */
-
-/* "10.0.0.7:41234", "[fd00::7]:41234". */
-void address_text(const struct sockaddr *addr, char ret[ADDRESS_SIZE]);
+enum { NOTES_MAX = 32 }; /* of one attempt */
 
 /* One sentence to the owner; beyond NOTES_MAX only that there are more. */
 __attribute__((format(printf, 2, 3))) void note(struct store *s, const char *fmt, ...);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/store/client.h"
@@ -41,18 +42,19 @@ void store_handle_closed(struct store *s)
 	s->on_closed(s);
 }
 
-/* There is no descriptor left. The connection would stay in the backlog and wake us for ever: it is
- * taken with the spare one, and closed. */
+/* There is no descriptor left; the kernel says so whether a connection waits or not. One that does
+ * would wake us for ever: it is taken with the spare descriptor, and closed. False: none waits. */
 static bool shed(struct store *s)
 {
 	int fd;
 
 	fd_closep(&s->spare);
 	fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0) {
 		(void)close(fd);
+		note(s, "the store closed a connection: launchd has no file descriptor left");
+	}
 	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	note(s, "the store closed a connection: launchd has no file descriptor left");
 	return fd >= 0;
 }
 
@@ -60,7 +62,7 @@ static void receive_client(struct store *s, int fd, const union address *from)
 {
 	union address to = { 0 };
 	socklen_t len = sizeof to;
-	char text[ADDRESS_SIZE];
+	char text[ADDRESS_TEXT];
 	int rc;
 
 	address_text(&from->any, text);

@@ -1,5 +1,5 @@
 /* address.c - see address.h */
-#include "daemon/cluster/address.h"
+#include "common/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

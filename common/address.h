@@ -1,6 +1,6 @@
 /* address.h - socket addresses as people read them. Pure. */
-#ifndef LAUNCHD_DAEMON_CLUSTER_ADDRESS_H
-#define LAUNCHD_DAEMON_CLUSTER_ADDRESS_H
+#ifndef LAUNCHD_COMMON_ADDRESS_H
+#define LAUNCHD_COMMON_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
