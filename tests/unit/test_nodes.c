@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
@@ -250,6 +251,46 @@ static void test_only_rank(void **state)
 	free(text);
 }
 
+/* It comes from another launcher: bounded, and nothing that a terminal obeys. */
+static void test_foreign_command(void **state)
+{
+	const struct outcome o = AT(3, BY_EXIT(1), RAN(1, 2));
+	const struct node nodes[] = { { .name = "gpu06" }, { .name = "gpu07" } };
+	const struct result r = {
+		.outcomes = &o, .count = 1, .culprit = &o, FAILURE, .nodes = nodes, .node_count = 2
+	};
+	char command[5001] = "";
+	char *text;
+
+	(void)state;
+	memset(command, 'c', sizeof command - 1);
+	command[0] = '\x1b';
+	text = report_made((struct report_input){ .result = &r, .command = command }, report_text);
+	assert_contains(text, "command: \\x1bccc");
+	assert_contains(text, "ccc ...\n");
+	assert_in_range(strlen(text), 600, 800);
+	free(text);
+}
+
+/* What remains of a job that went well is said there, too. */
+static void test_well(void **state)
+{
+	const struct outcome o = AT(3, BY_EXIT(0), RAN(1, 2), .left = 1, .left_killed = 1);
+	const struct node nodes[] = { { .name = "gpu06" }, { .name = "gpu07" } };
+	const struct result r = { .outcomes = &o, .count = 1, .nodes = nodes, .node_count = 2 };
+	const unsigned waiting[] = { 3 };
+	char *text = report_made(
+		(struct report_input){
+			.result = &r, .max_restarts = 1, .waiting = waiting, .waiting_count = 1 },
+		report_text);
+
+	(void)state;
+	assert_string_equal(text,
+		"launchd: warning: rank 3 (node 1, gpu07) left 1 process behind; "
+		"launchd killed it\n");
+	free(text);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -257,5 +298,7 @@ int main(void)
 	set_time_zone();
 	SUITE_ROWS(&s, test_nodes, rows);
 	suite_add(&s, "--only-rank on several nodes", test_only_rank, NULL, NULL);
+	suite_add(&s, "a command of another node is cut", test_foreign_command, NULL, NULL);
+	suite_add(&s, "a job that went well, but for what it left", test_well, NULL, NULL);
 	return suite_run(&s);
 }
