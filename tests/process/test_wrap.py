@@ -143,6 +143,12 @@ def test_a_report_that_may_not_be_written(refused, place):
             wrap=NO_OVERRIDE)
 
 
+def test_one_name_for_all_nodes_is_node_rank_0s(dry):
+    env = {'MASTER_ADDR': 'h'}
+    assert dry(['--nnodes=2', '--report=r.json', '--node_rank=0'], env).value('report') == 'r.json'
+    assert 'report' not in dry(['--nnodes=2', '--report=r.json', '--node_rank=1'], env).json['job']
+
+
 def test_a_report_is_found_wrong_by_its_name_on_this_node(dry, place, refused):
     (place.path / '1').mkdir()
     env = {'MASTER_ADDR': 'h'}

@@ -87,7 +87,9 @@ static const struct report_row {
 	  "SIGINT\n" },
 	{ "ended by somebody's signal; a worker that failed later is no culprit",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 3)) }, 1, 0,
-	  { .cause = { CAUSE_SIGNAL, SIGTERM, { 812, 1000, false, "ba\x1bsh" }, S(2.5) },
+	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM,
+	      .sender = { 812, 1000, false, "ba\x1bsh" },
+	      .at_ns = S(2.5) },
 	    .started_ns = S(1), .started_wall_ns = 1763705999345678901 },
 	  "launchd: error: the job was ended by SIGTERM on host (node 2), sent by pid 812 "
 	  "(ba\\x1bsh, uid 1000), after 1.50 s\n"
@@ -95,7 +97,8 @@ static const struct report_row {
 	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 1 after 2.00 s\n" },
 	{ "the sender has ended",
 	  { { 0 } }, 0, -1,
-	  { .cause = { CAUSE_SIGNAL, SIGTERM, { 812, 0, false, "" }, 0 } },
+	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM,
+	      .sender = { 812, 0, false, "" } } },
 	  "launchd: error: the job was ended by SIGTERM on host (node 2), sent by pid 812 "
 	  "(ended since, uid 0)\n" },
 	{ "the terminal's signal",
@@ -152,8 +155,8 @@ static const struct report_row {
 	  "launchd: note: workers left 1 process behind; it ended in time\n" },
 	{ "survivors",
 	  { { 0 } }, 0, -1,
-	  { .survivors = { { 71, 500, 'D', "python3" }, { 72, 0, 'S', "su\ndo" },
-			   { 73, 500, '?', "x" } }, .survivor_count = 3 },
+	  { .survivors = { { 71, 500, 'D', "python3", 0 }, { 72, 0, 'S', "su\ndo", 0 },
+			   { 73, 500, '?', "x", 0 } }, .survivor_count = 3 },
 	  "launchd: warning: still alive: pid 71 (python3, uid 500): in the kernel (state D), ends "
 	  "when it comes back\n"
 	  "launchd: warning: still alive: pid 72 (su\\x0ado, uid 0): another user's, which launchd "

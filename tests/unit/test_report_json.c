@@ -60,12 +60,15 @@ static const struct json_row {
 	  { { .pid = 10, .asked = ASKED_KILLED, .asked_signal = SIGTERM, .asked_ns = S(3),
 	      .started_ns = S(1), .ended_ns = S(8), .end = { ENDED_SIGNAL, SIGKILL, true },
 	      .oom = OOM_LIKELY, .left = 3, .left_killed = 2 } }, 1, -1,
-	  { .cause = { CAUSE_SIGNAL, SIGTERM, { 812, 1000, false, "b\"sh" }, S(3) }, STARTED,
+	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM,
+	      .sender = { 812, 1000, false, "b\"sh" },
+	      .at_ns = S(3) }, STARTED,
 	    .left = 5, .left_killed = 4 }, NULL,
 	  "\"signal\":\"SIGTERM\",\"sender\":{\"pid\":812,\"uid\":1000,\"command\":\"b\\\"sh\","
 	  "\"kernel\":false}}" },
 	{ "a signal of the kernel's", { { 0 } }, 0, -1,
-	  { .cause = { CAUSE_SIGNAL, SIGHUP, { .kernel = true }, 0 } }, NULL,
+	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGHUP, .sender = { .kernel = true } } },
+	    NULL,
 	  "\"sender\":{\"pid\":null,\"uid\":null,\"command\":null,\"kernel\":true}}" },
 	{ "a signal of nobody known", { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGHUP } }, NULL,
@@ -86,7 +89,7 @@ static const struct json_row {
 	      .ended_ns = S(2) } }, 3, 0,
 	  { .cause.kind = CAUSE_FAILURE }, NULL, "\"pid\":11,\"how\":\"alive\"" },
 	{ "survivors", { { 0 } }, 0, -1,
-	  { .survivors = { { 71, 500, 'D', "python3" }, { 72, 0, '?', "su\ndo" } },
+	  { .survivors = { { 71, 500, 'D', "python3", 0 }, { 72, 0, '?', "su\ndo", 0 } },
 	    .survivor_count = 2 }, NULL,
 	  "\"survivor_count\":2,\"survivors\":[\n"
 	  "  {\"pid\":71,\"uid\":500,\"state\":\"D\",\"command\":\"python3\",\"node\":2},\n"
@@ -258,14 +261,16 @@ static void test_whole(void **state)
 		"\"clock_error_seconds\":0.000000}],\n"
 		" \"not_in_store\":[],\n"
 		" \"workers\":[\n"
-		"  {\"rank\":8,\"local_rank\":0,\"node\":2,\"attempt\":1,\"pid\":10,\"how\":\"signal\","
+		"  {\"rank\":8,\"local_rank\":0,\"node\":2,\"attempt\":1,\"pid\":10,"
+		"\"how\":\"signal\","
 		"\"exit_code\":null,\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,"
 		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,\n"
 		"   \"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
 		"\"seconds_after_asked\":null,\n"
 		"   \"started_seconds\":0.500000,\"ended_seconds\":12.750000,"
 		"\"seconds\":12.250000,\"left\":0,\"left_killed\":0},\n"
-		"  {\"rank\":9,\"local_rank\":1,\"node\":2,\"attempt\":0,\"pid\":11,\"how\":\"exit\","
+		"  {\"rank\":9,\"local_rank\":1,\"node\":2,\"attempt\":0,\"pid\":11,"
+		"\"how\":\"exit\","
 		"\"exit_code\":0,\"signal\":null,\"error\":null,\"core_dumped\":false,"
 		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,\n"
 		"   \"ended_by_launchd\":true,\"killed_by_launchd\":false,"
