@@ -59,11 +59,26 @@ static void on_forward(void *owner, int signal)
 		pool_forward(&r->pool, signal);
 }
 
+/* The job's result with the time of day, which no other node's clock is asked for. */
+static struct result dated(const struct run *r, const struct result *whole)
+{
+	const struct result *own = &r->end->own;
+	struct result dated = *whole;
+
+	if (own->started_ns && whole->started_ns)
+		dated.started_wall_ns = own->started_wall_ns +
+			(int64_t)(whole->started_ns - own->started_ns);
+	return dated;
+}
+
 static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 {
 	struct run *r = owner;
+	struct result whole = dated(r, end->result);
+	struct job_end told = *end;
 
-	r->in->on->on_pause(r->in->owner, end, delay_ms);
+	told.result = &whole;
+	r->in->on->on_pause(r->in->owner, &told, delay_ms);
 }
 
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
@@ -77,7 +92,7 @@ static void on_over(void *owner, const struct job_end *end)
 
 	r->end->job = *end;
 	if (end->result) {
-		r->end->whole = *end->result;
+		r->end->whole = dated(r, end->result);
 		r->end->job.result = &r->end->whole;
 	}
 	close_all(r);
