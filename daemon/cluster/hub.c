@@ -98,7 +98,6 @@ static void on_pause_over(uv_timer_t *t)
 		fail_here(h, why.text);
 		return;
 	}
-	arena_done(&h->memory);
 	h->said = NULL;
 	h->said_count = h->said_room = 0;
 	for (struct caller *p = h->all; p; p = p->next) {
@@ -300,7 +299,6 @@ void hub_handle_closed(struct hub *h)
 	if (--h->handles > 0)
 		return;
 	fd_closep(&h->port_fd);
-	arena_done(&h->memory);
 	member_part_closed(h->member);
 }
 

@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "common/arena.h"
 #include "daemon/cluster/beat.h"
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/link.h"
@@ -39,7 +38,6 @@ struct hub {
 	int port_fd;           /* keeps the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
-	struct arena memory;   /* of the attempt that has ended */
 	struct testimony *said;
 	size_t said_count, said_room;
 	bool begun, over, closing, left_alone;
@@ -74,7 +72,7 @@ struct caller {
 	bool joined, told; /* told: it knows the verdict, or was refused */
 	unsigned node;     /* joined */
 	struct message_join about;
-	struct outcome *outcomes; /* of the attempt, as far as they came; the hub's memory */
+	struct outcome *outcomes; /* of the attempt, as far as they came; the attempt's memory */
 	size_t count, room;
 };
 

@@ -255,7 +255,7 @@ static void on_signal(struct caller *p, const unsigned char *at, size_t len)
 
 static void on_outcomes(struct caller *p, const unsigned char *at, size_t len)
 {
-	struct arena *a = &p->hub->memory;
+	struct arena *a = p->hub->member->memory;
 	struct outcome *list, *all;
 	unsigned attempt;
 	size_t count;
@@ -275,7 +275,7 @@ static void on_record(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct message_record r;
 
-	if (message_get_record(at, len, &p->hub->memory, &r) == 0 &&
+	if (message_get_record(at, len, p->hub->member->memory, &r) == 0 &&
 		r.attempt == p->hub->job.attempt)
 		hub_remember(p->hub,
 			&(struct testimony){
@@ -353,7 +353,7 @@ void hub_remember(struct hub *h, const struct testimony *said)
 {
 	if (h->said_count == h->said_room) {
 		size_t room = h->said_room ? h->said_room * 2 : 16;
-		struct testimony *more = arena_alloc(&h->memory, room * sizeof *more);
+		struct testimony *more = arena_alloc(h->member->memory, room * sizeof *more);
 
 		if (!more)
 			return;

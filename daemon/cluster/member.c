@@ -271,9 +271,10 @@ static void meet_by_pmix(struct member *m)
 }
 
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
-	const struct member_events *on, void *owner)
+	const struct member_events *on, void *owner, struct arena *memory)
 {
-	*m = (struct member){ .config = c, .on = on, .owner = owner, .loop = loop };
+	*m = (struct member){ .config = c, .on = on, .owner = owner, .loop = loop,
+		.memory = memory };
 	switch (c->way) {
 	case MEET_NOBODY:
 		be_alone(m);

@@ -77,6 +77,7 @@ struct member {
 	const struct member_events *on;
 	void *owner;
 	uv_loop_t *loop;
+	struct arena *memory; /* of the attempt, for what others say of it */
 	enum member_role role;
 	struct link_auth auth;
 	struct sodium sodium;
@@ -90,9 +91,11 @@ struct member {
 	bool pmix_runs, finds, closing;
 };
 
-/* Begins to meet the others. The config is borrowed. Where that fails, it is told by an event. */
+/* Begins to meet the others. The config is borrowed. Where that fails, it is told by an event. What
+ * the others say of an attempt goes to `memory`, which the owner empties when the next one starts.
+ */
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
-	const struct member_events *on, void *owner);
+	const struct member_events *on, void *owner, struct arena *memory);
 
 /* A worker failed that nobody had asked to end. */
 void member_failed(struct member *m, const struct outcome *o);

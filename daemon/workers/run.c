@@ -141,7 +141,7 @@ static int begin(struct run *r)
 	if (rc < 0)
 		close_all(r);
 	else
-		member_start(&r->member, &r->loop, r->in->member, &events, r);
+		member_start(&r->member, &r->loop, r->in->member, &events, r, &r->end->memory);
 	return rc;
 }
 
