@@ -16,6 +16,7 @@
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/gpu.h"
+#include "daemon/facts/torch.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
 enum { CPUS_MAX = 16384 };
@@ -90,6 +91,15 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
 	return 0;
 }
 
+/* Whether the launcher may have to host the workers' store. */
+static bool needs_torch(const struct settings *s)
+{
+	bool agent = settings_given(s, SET_STORE) && settings_number(s, SET_STORE) == 0;
+	bool automatic = !settings_given(s, SET_STORE) && settings_number(s, SET_MAX_RESTARTS) > 0;
+
+	return (agent || automatic) && !settings_flag(s, SET_NO_PYTHON);
+}
+
 int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why)
 {
@@ -117,6 +127,8 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 		rc = random_id_read(arena, &f, why);
 	if (rc < 0)
 		return rc;
+	if (needs_torch(s))
+		f.torch_version = torch_version_read(env, f.program.path, arena);
 	*ret = f;
 	return arena_failed(arena) ? failure_oom(why) : 0;
 }

@@ -24,7 +24,8 @@ struct facts {
 	bool cpus_unbound;     /* mpirun had bound the launcher to fewer CPUs */
 	int cpus_error;        /* why its binding could not be taken off; 0: it could, or none */
 	struct program program;
-	struct wrapper wrapper; /* of --wrap */
+	struct wrapper wrapper;    /* of --wrap */
+	const char *torch_version; /* of program; NULL: not known; read only where it counts */
 };
 
 /* Reads what the settings need to know. -EINVAL, -ENOENT, -EACCES: the script, the Python or the
