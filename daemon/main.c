@@ -119,8 +119,10 @@ static int decide(struct launch *l)
 			"--help has the options");
 	if (facts_read(&l->settings, (const char *const *)environ, &l->arena, &l->facts, &l->why) <
 			0 ||
-		topology_make(
-			&l->settings, &l->facts, &l->arena, &l->topology, &l->notes, &l->why) < 0)
+		topology_begin(
+			&l->settings, &l->facts, &l->arena, &l->topology, &l->notes, &l->why) < 0 ||
+		topology_finish(&l->settings, &l->facts, false, &l->arena, &l->topology, &l->notes,
+			&l->why) < 0)
 		return l->why.code;
 	/* nodes don't exchange their numbers yet: all are taken to have ours, as the originals do
 	 */
@@ -165,10 +167,11 @@ static int run(struct launch *l, char **argv)
 	pid_t pid;
 	int rc;
 
-	if (settings_number(&l->settings, SET_MAX_RESTARTS) > 0)
+	if (l->plan.max_restarts > 0 || l->plan.store == STORE_AGENT ||
+		!l->topology.identity.node_rank_known)
 		return failure_set(&l->why, -EINVAL,
-			"%s: a job that failed is not started again yet",
-			settings_where(&l->settings, SET_MAX_RESTARTS));
+			"not supported yet: --max-restarts, --store agent, c10d without "
+			"--node_rank");
 	say_notes(l);
 	if (l->plan.start_count == 0)
 		return 0;

@@ -22,6 +22,10 @@ int decide_start(const struct settings *s, const struct facts *facts, const unsi
 int decide_report(const struct settings *s, const struct facts *facts, struct plan *p,
 	struct notes *notes, struct failure *why);
 
+/* --store, and what decides where it is not given. -EINVAL: a torch whose store is not known. */
+int decide_store(const struct settings *s, const struct facts *facts, struct plan *p,
+	struct notes *notes, struct failure *why);
+
 /* What mpirun's own way to end a job leaves of the grace. */
 void decide_mpirun_grace(const struct settings *s, const struct facts *facts,
 	enum launcher launcher, struct plan *p, struct notes *notes);

@@ -88,14 +88,17 @@ static void edit_ranks(struct build *b, const struct worker_rank *r)
 
 static void edit_elastic(struct build *b, unsigned local_rank, const struct attempt *attempt)
 {
+	bool by_agent = b->p->store == STORE_AGENT;
+
 	edit(b, "MASTER_ADDR", b->p->master_addr, "where worker 0 listens");
 	edit(b, "MASTER_PORT", attempt->master_port, "where worker 0 listens");
 	edit(b, "TORCHELASTIC_RUN_ID", b->p->run_id, "name of the run");
 	edit_number(b, "TORCHELASTIC_RESTART_COUNT", attempt->number, "attempt");
-	edit(b, "TORCHELASTIC_MAX_RESTARTS", "0", "restarts that may follow");
+	edit_number(b, "TORCHELASTIC_MAX_RESTARTS", b->p->max_restarts, "restarts that may follow");
 	edit(b, "TORCHELASTIC_ERROR_FILE", plan_error_file(attempt, local_rank, b->arena),
 		"where @record writes an exception");
-	edit(b, "TORCHELASTIC_USE_AGENT_STORE", "False", "worker 0 hosts the store");
+	edit(b, "TORCHELASTIC_USE_AGENT_STORE", by_agent ? "True" : "False",
+		by_agent ? "launchd hosts the store" : "worker 0 hosts the store");
 }
 
 /* What the worker would see of a variable without the edit in question. */

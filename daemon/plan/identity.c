@@ -136,7 +136,7 @@ static int standalone(const struct settings *s, struct identity *ret, struct fai
 	if (node_rank.there && node_rank.n != 0)
 		return failure_set(why, -EINVAL, "%s is a job of one node, but %s says %u", where,
 			node_rank.where, node_rank.n);
-	*ret = (struct identity){ 1, 0, where, where };
+	*ret = (struct identity){ 1, 0, where, where, true };
 	return 0;
 }
 
@@ -145,11 +145,11 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 	struct found rank, struct identity *ret, struct notes *notes, struct failure *why)
 {
 	if (!size.there && !rank.there) {
-		*ret = (struct identity){ 1, 0, "one node", "one node" };
+		*ret = (struct identity){ 1, 0, "one node", "one node", true };
 		return 0;
 	}
 	if (!size.there && launcher == LAUNCHER_NONE && rank.n == 0) {
-		*ret = (struct identity){ 1, 0, "one node", rank.where };
+		*ret = (struct identity){ 1, 0, "one node", rank.where, true };
 		return 0;
 	}
 	if (!size.there)
@@ -158,7 +158,14 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 			"set %s)",
 			rank.where, rank.n, says[launcher].size);
 	if (size.n == 1 && launcher == LAUNCHER_NONE) {
-		*ret = (struct identity){ 1, 0, size.where, "one node" };
+		*ret = (struct identity){ 1, 0, size.where, "one node", true };
+		return 0;
+	}
+	if (launcher == LAUNCHER_NONE && settings_number(s, SET_RDZV_BACKEND) == 1 &&
+		strcmp(settings_text(s, SET_CONTROL), "off") != 0) {
+		notes_add(notes, NOTE_VERBOSE,
+			"nothing says this node's rank: the nodes decide it when they meet");
+		*ret = (struct identity){ size.n, 0, size.where, "rendezvous", false };
 		return 0;
 	}
 	/* torchrun and classic launch take 0, and node 0's command line often leaves it out */
@@ -168,7 +175,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 			"%s says %u and nothing says this node's rank: taken as 0; every other node "
 			"needs --node_rank",
 			size.where, size.n);
-		*ret = (struct identity){ size.n, 0, size.where, "preset" };
+		*ret = (struct identity){ size.n, 0, size.where, "preset", true };
 		return 0;
 	}
 	return failure_set(why, -EINVAL,
@@ -194,6 +201,6 @@ int identity_find(const struct settings *s, const char *const *env, enum launche
 		return failure_set(why, -EINVAL,
 			"node rank %u (%s) must be below the number of nodes, %u (%s)", rank.n,
 			rank.where, size.n, size.where);
-	*ret = (struct identity){ size.n, rank.n, size.where, rank.where };
+	*ret = (struct identity){ size.n, rank.n, size.where, rank.where, true };
 	return 0;
 }

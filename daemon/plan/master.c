@@ -18,6 +18,8 @@
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 
+#define BY_MEETING "rendezvous"
+
 enum {
 	PORT_TORCHRUN = 29500,
 	PORT_C10D = 29400,
@@ -29,6 +31,7 @@ struct search {
 	const struct settings *s;
 	const struct facts *facts;
 	const struct identity *id;
+	bool will_meet;
 	struct arena *arena;
 	struct notes *notes;
 	struct failure *why;
@@ -59,38 +62,6 @@ static int port_set(struct search *f, const char *text, uint64_t min, const char
 	return 0;
 }
 
-static bool is_ipv6(const char *text)
-{
-	unsigned char bytes[sizeof(struct in6_addr)];
-
-	return inet_pton(AF_INET6, text, bytes) == 1;
-}
-
-/* HOST, HOST:PORT, [V6], [V6]:PORT, V6, and V6:PORT where that is no address by itself (torch reads
- * "::1:29400" so). *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
-static int endpoint_split(
-	struct arena *a, const char *text, const char **ret_host, const char **ret_port)
-{
-	const char *colon = strrchr(text, ':');
-	const char *close = strchr(text, ']');
-
-	*ret_port = NULL;
-	if (*text == '[') {
-		if (!close || close == text + 1 || (close[1] && close[1] != ':'))
-			return -EINVAL;
-		*ret_host = arena_strndup(a, text + 1, (size_t)(close - text - 1));
-		*ret_port = close[1] ? close + 2 : NULL;
-		return 0;
-	}
-	if (!colon || is_ipv6(text)) {
-		*ret_host = text;
-		return *text ? 0 : -EINVAL;
-	}
-	*ret_host = arena_strndup(a, text, (size_t)(colon - text));
-	*ret_port = colon + 1;
-	return colon == text || (strchr(*ret_host, ':') && !is_ipv6(*ret_host)) ? -EINVAL : 0;
-}
-
 static int from_endpoint(struct search *f)
 {
 	const char *where = settings_where(f->s, SET_RDZV_ENDPOINT);
@@ -101,12 +72,14 @@ static int from_endpoint(struct search *f)
 		return failure_set(f->why, -EINVAL, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT",
 			where, text);
 	f->m.addr_from = where;
-	if (port)
-		return port_set(f, port, 0, where);
-	if (c10d) {
+	if (port && port_set(f, port, 0, where) < 0)
+		return f->why->code;
+	if (!port && c10d) {
 		f->m.port = PORT_C10D;
 		f->m.port_from = where;
 	}
+	if (c10d)
+		f->m.c10d_port = f->m.port;
 	return 0;
 }
 
@@ -132,12 +105,9 @@ static int from_given(struct search *f)
 		f->m.addr = addr->text;
 		f->m.addr_from = addr->from.where;
 	}
-	if (local->from.level > LEVEL_PRESET && !one_node(f))
-		notes_add(f->notes, NOTE_WARNING,
-			"%s has no effect on a job of %u nodes: all of them need the same "
-			"--master_addr",
-			local->from.where, f->id->nnodes);
-	else if (local->from.level > LEVEL_PRESET && (!f->m.addr || (has_endpoint && c10d))) {
+	/* on several nodes it is what this node tells the others of itself */
+	if (local->from.level > LEVEL_PRESET && one_node(f) &&
+		(!f->m.addr || (has_endpoint && c10d))) {
 		f->m.addr = local->text;
 		f->m.addr_from = local->from.where;
 	}
@@ -290,6 +260,14 @@ static bool started_by_srun(const struct search *f, enum launcher launcher)
 		size && pmi_size && strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0;
 }
 
+static int nobody_says(const struct identity *id, struct failure *why)
+{
+	return failure_set(why, -EINVAL,
+		"the job has %u nodes (%s), but nothing says the address of node rank 0: give "
+		"--master_addr to all nodes, or set MASTER_ADDR",
+		id->nnodes, id->nnodes_from);
+}
+
 static int find_address(struct search *f, enum launcher launcher)
 {
 	int rc = from_given(f);
@@ -310,10 +288,8 @@ static int find_address(struct search *f, enum launcher launcher)
 	}
 	if (f->m.addr)
 		return check_address(f);
-	return failure_set(f->why, -EINVAL,
-		"the job has %u nodes (%s), but nothing says the address of node rank 0: give "
-		"--master_addr to all nodes, or set MASTER_ADDR",
-		f->id->nnodes, f->id->nnodes_from);
+	f->m.addr_from = BY_MEETING;
+	return f->will_meet ? 0 : nobody_says(f->id, f->why);
 }
 
 static int find_port(struct search *f)
@@ -336,10 +312,12 @@ static int find_port(struct search *f)
 		f->m.port_from = port->from.where;
 	}
 	if (!f->m.port_from) {
-		f->m.port = one_node(f) ? 0 : PORT_TORCHRUN;
-		f->m.port_from = one_node(f) ? "one node: a free port" : "preset";
+		f->m.port = one_node(f) || !f->m.addr ? 0 : PORT_TORCHRUN;
+		f->m.port_from = one_node(f) ? "one node: a free port" :
+			!f->m.addr           ? BY_MEETING :
+					       "preset";
 	}
-	if (f->m.port == 0 && !one_node(f))
+	if (f->m.port == 0 && !one_node(f) && !f->will_meet)
 		return failure_set(f->why, -EINVAL,
 			"%s: port 0 means a free one, which the other nodes couldn't know: give a "
 			"number above 0",
@@ -358,14 +336,14 @@ static void standalone(struct search *f)
 			notes_add(f->notes, NOTE_WARNING,
 				"%s has no effect beside %s, as with torchrun",
 				settings_where(f->s, overridden[i]), where);
-	f->m = (struct master){ "127.0.0.1", 0, where, where };
+	f->m = (struct master){ "127.0.0.1", 0, where, where, 0 };
 }
 
 int master_find(const struct settings *s, const struct facts *facts, enum launcher launcher,
-	const struct identity *id, struct arena *arena, struct master *ret, struct notes *notes,
-	struct failure *why)
+	const struct identity *id, bool will_meet, struct arena *arena, struct master *ret,
+	struct notes *notes, struct failure *why)
 {
-	struct search f = { s, facts, id, arena, notes, why, { 0 } };
+	struct search f = { s, facts, id, will_meet, arena, notes, why, { 0 } };
 	int rc = 0;
 
 	if (settings_flag(s, SET_STANDALONE))
@@ -378,4 +356,28 @@ int master_find(const struct settings *s, const struct facts *facts, enum launch
 		return rc;
 	*ret = f.m;
 	return arena_failed(arena) ? failure_oom(why) : 0;
+}
+
+int topology_met(struct topology *t, const struct meeting_facts *met, struct failure *why)
+{
+	struct master *m = &t->master;
+	bool several = t->identity.nnodes > 1;
+
+	if (!m->addr && !met->addr)
+		return nobody_says(&t->identity, why);
+	if (several && m->port == 0 && met->port == 0)
+		return failure_set(why, -EINVAL,
+			"%s: node rank 0 has told no port for its worker 0: give --master_port",
+			m->port_from);
+	if (!t->identity.node_rank_known) {
+		t->identity.node_rank = met->node_rank;
+		t->identity.node_rank_known = true;
+	}
+	if (!m->addr)
+		m->addr = met->addr;
+	if (met->port && several && (m->port == 0 || t->control.takes_master_port)) {
+		m->port = met->port;
+		m->port_from = BY_MEETING;
+	}
+	return 0;
 }

@@ -134,6 +134,13 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
 		.max_runtime_ms = settings_number(s, SET_MAX_RUNTIME),
 		.unfinished_note_ms = settings_number(s, SET_UNFINISHED_NOTE),
+		.max_restarts = (unsigned)settings_number(s, SET_MAX_RESTARTS),
+		.restart_delay_ms = settings_number(s, SET_RESTART_DELAY),
+		.restart_min_uptime_ms = settings_number(s, SET_RESTART_MIN_UPTIME),
+		.restart_on = settings_text(s, SET_RESTART_ON),
+		.no_restart_on = settings_text(s, SET_NO_RESTART_ON),
+		.join_timeout_ms = settings_number(s, SET_JOIN_TIMEOUT),
+		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
 		.lifeline_mark = launcher_mark(t->launcher, facts->env),
 	};
 
@@ -142,6 +149,7 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 			id->nnodes, p.nproc);
 	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
 		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
+		decide_store(s, facts, &p, notes, why) < 0 ||
 		decide_report(s, facts, &p, notes, why) < 0)
 		return why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)

@@ -41,6 +41,9 @@ struct stdio {
 /* Who gets the signals that launchd passes on. */
 enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 
+/* Who hosts the store in which workers meet: worker 0, or node rank 0's launcher. */
+enum store_host { STORE_RANK0, STORE_AGENT };
+
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
 	const char *program; /* path to execute */
@@ -49,7 +52,7 @@ struct plan {
 	bool python, module, use_env, expand_args, virtual_local_rank;
 	const char *local_rank_arg;
 	const char *run_id, *role;
-	const char *master_addr;
+	const char *master_addr;        /* NULL: the nodes learn it when they meet */
 	unsigned master_port;           /* 0: the attempt has one */
 	const char *omp_num_threads;    /* NULL: left as it is */
 	const char *nccl_socket_ifname; /* NULL: left as it is */
@@ -67,8 +70,14 @@ struct plan {
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */
-	const char *report_path;                     /* NULL: none */
-	uint64_t mpirun_grace_ms;                    /* between mpirun's own SIGTERM and SIGKILL */
+	unsigned max_restarts;
+	uint64_t restart_delay_ms, restart_min_uptime_ms;
+	const char *restart_on, *no_restart_on; /* for ends_contain(); NULL: not given */
+	enum store_host store;
+	const char *store_from, *torch_version; /* torch_version NULL: not known */
+	uint64_t join_timeout_ms, node_timeout_ms;
+	const char *report_path;       /* NULL: none */
+	uint64_t mpirun_grace_ms;      /* between mpirun's own SIGTERM and SIGKILL */
 	const char *mpirun_grace_from; /* who says so; NULL: no mpirun, or it isn't known */
 	/* under mpirun, srun: their end, or a hang-up of stdout or stderr, ends the job, and this
 	 * variable tells processes of this rank from theirs; NULL: under none of them */

@@ -77,7 +77,7 @@ static void note_batch_script(const struct settings *s, const struct facts *fact
 		nodes);
 }
 
-int topology_make(const struct settings *s, const struct facts *facts, struct arena *arena,
+int topology_begin(const struct settings *s, const struct facts *facts, struct arena *arena,
 	struct topology *ret, struct notes *notes, struct failure *why)
 {
 	struct topology t = { .launcher = launcher_of(facts->env) };
@@ -85,8 +85,6 @@ int topology_make(const struct settings *s, const struct facts *facts, struct ar
 
 	if (rc == 0)
 		rc = nproc_find(s, facts, &t, arena, why);
-	if (rc == 0)
-		rc = master_find(s, facts, t.launcher, &t.identity, arena, &t.master, notes, why);
 	if (rc < 0)
 		return rc;
 	note_batch_script(s, facts, &t, notes);
@@ -105,5 +103,20 @@ int topology_make(const struct settings *s, const struct facts *facts, struct ar
 			"mpirun --bind-to none",
 			strerror(facts->cpus_error), facts->cpus);
 	*ret = t;
+	return arena_failed(arena) ? failure_oom(why) : 0;
+}
+
+int topology_finish(const struct settings *s, const struct facts *facts, bool will_meet,
+	struct arena *arena, struct topology *t, struct notes *notes, struct failure *why)
+{
+	struct topology now = *t;
+	int rc = master_find(
+		s, facts, now.launcher, &now.identity, will_meet, arena, &now.master, notes, why);
+
+	if (rc == 0)
+		rc = control_find(s, facts, &now, &now.control, why);
+	if (rc < 0)
+		return rc;
+	*t = now;
 	return arena_failed(arena) ? failure_oom(why) : 0;
 }

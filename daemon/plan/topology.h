@@ -24,12 +24,32 @@ enum launcher {
 struct identity {
 	unsigned nnodes, node_rank;
 	const char *nnodes_from, *node_rank_from;
+	bool node_rank_known; /* false: the nodes decide it when they meet; node_rank is 0 so far */
 };
 
 struct master {
-	const char *addr;
-	unsigned port; /* 0: a free one, chosen anew for each attempt; on one node only */
+	const char *addr; /* NULL: the nodes learn it when they meet */
+	unsigned port;    /* 0: on one node a free one, chosen anew for each attempt; on several
+			     nodes chosen when they meet */
 	const char *addr_from, *port_from;
+	unsigned c10d_port; /* of the c10d endpoint that addr is from; 0: it is from none */
+};
+
+enum control_how {
+	CONTROL_NONE,   /* every launcher stands alone */
+	CONTROL_STATIC, /* all know the address */
+	CONTROL_PMIX,   /* node rank 0 tells it by PMIx */
+};
+
+/* Where node rank 0's launcher listens for the others. */
+struct control {
+	enum control_how how;
+	bool required;          /* the job fails where nodes can't meet */
+	const char *addr;       /* CONTROL_PMIX: where to try without it; NULL: nobody knows */
+	unsigned port;          /* CONTROL_PMIX: 0 where addr is NULL, unless it is given */
+	bool port_given;        /* by --control-port: node rank 0 listens there with PMIx, too */
+	bool takes_master_port; /* the master port is this one: worker 0 needs another */
+	const char *from;
 };
 
 struct topology {
@@ -38,6 +58,14 @@ struct topology {
 	struct master master;
 	unsigned nproc; /* workers on this node */
 	const char *nproc_from;
+	struct control control;
+};
+
+/* What the nodes have learned when they met. */
+struct meeting_facts {
+	unsigned node_rank; /* this node's; counts only where it was not known */
+	const char *addr;   /* of node rank 0; NULL: nobody says */
+	unsigned port;      /* for worker 0, free at node rank 0; 0: nobody says */
 };
 
 /* Whether this launcher runs in a worker of another one (of ours, or of torchrun) rather than on
@@ -61,15 +89,36 @@ const char *launcher_mark(enum launcher l, const char *const *env);
 int identity_find(const struct settings *s, const char *const *env, enum launcher launcher,
 	struct identity *ret, struct notes *notes, struct failure *why);
 
-/* Master address and port; see master.c for the order of places.
- * -EINVAL: no way to know, or what was found is none. */
+/* Master address and port; see master.c for the order of places. will_meet: what no place says,
+ * the nodes will learn when they meet. -EINVAL: no way to know, or what was found is none. */
 int master_find(const struct settings *s, const struct facts *facts, enum launcher launcher,
-	const struct identity *id, struct arena *arena, struct master *ret, struct notes *notes,
-	struct failure *why);
+	const struct identity *id, bool will_meet, struct arena *arena, struct master *ret,
+	struct notes *notes, struct failure *why);
 
-/* All of the above and nproc. */
-int topology_make(const struct settings *s, const struct facts *facts, struct arena *arena,
+/* Whether the nodes of such a launcher can meet by PMIx: it has a server for this process. */
+bool pmix_meets(const char *const *env, enum launcher launcher);
+
+/* Where the launchers meet; the rest of the topology is there. -EINVAL: a port that can't be. */
+int control_find(const struct settings *s, const struct facts *facts, const struct topology *t,
+	struct control *ret, struct failure *why);
+
+/* The launcher, node rank, number of nodes and workers on this one. Of the rest, *ret has nothing
+ * yet. */
+int topology_begin(const struct settings *s, const struct facts *facts, struct arena *arena,
 	struct topology *ret, struct notes *notes, struct failure *why);
+
+/* Master and control, from all that can be known before the nodes meet. */
+int topology_finish(const struct settings *s, const struct facts *facts, bool will_meet,
+	struct arena *arena, struct topology *t, struct notes *notes, struct failure *why);
+
+/* Fills in what only the meeting could tell; what was known stays. -EINVAL: something is missing
+ * still. met's texts are borrowed. */
+int topology_met(struct topology *t, const struct meeting_facts *met, struct failure *why);
+
+/* HOST, HOST:PORT, [V6], [V6]:PORT, V6, and V6:PORT where that is no address by itself (torch reads
+ * "::1:29400" so). *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
+int endpoint_split(
+	struct arena *arena, const char *text, const char **ret_host, const char **ret_port);
 
 /* The first host of a Slurm host list ("gpu[01-04,07],x" is gpu01), the arena's. "": none. */
 const char *hostlist_first(struct arena *arena, const char *list);

@@ -127,6 +127,22 @@ static void check_reactions(const struct reactions *all)
 	PROMISE(all->of[SIGKILL].kind == REACTION_NONE);
 }
 
+/* What could not be known is there when the nodes have met. */
+static void meet(struct reading *r, struct topology *t)
+{
+	const struct meeting_facts met = { t->identity.nnodes - 1, "10.0.0.1", 4321 };
+	const struct control *c = &t->control;
+
+	PROMISE(c->from && *c->from);
+	PROMISE((c->how == CONTROL_NONE) ==
+		(t->identity.nnodes == 1 || settings_number(&r->s, SET_CONTROL) == 2));
+	PROMISE(c->how != CONTROL_STATIC || (c->addr && c->port > 0));
+	PROMISE(c->port <= 65535);
+	PROMISE(t->master.addr || c->how == CONTROL_PMIX || t->identity.nnodes > 1);
+	r->rc = topology_met(t, &met, &r->why);
+	PROMISE(r->rc == 0 && t->identity.node_rank_known);
+}
+
 /* Numbers of the other nodes' workers, which need not equal ours. */
 static void decide(struct reading *r, const struct facts *facts)
 {
@@ -135,7 +151,14 @@ static void decide(struct reading *r, const struct facts *facts)
 	unsigned *nproc_of_node;
 	unsigned long long sum = 0;
 
-	r->rc = topology_make(&r->s, facts, &r->arena, &t, &r->notes, &r->why);
+	r->rc = topology_begin(&r->s, facts, &r->arena, &t, &r->notes, &r->why);
+	reading_check(r);
+	if (r->rc == 0)
+		r->rc = topology_finish(&r->s, facts, pmix_meets(facts->env, t.launcher), &r->arena,
+			&t, &r->notes, &r->why);
+	reading_check(r);
+	if (r->rc == 0)
+		meet(r, &t);
 	reading_check(r);
 	if (r->rc < 0)
 		return;

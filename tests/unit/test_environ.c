@@ -98,6 +98,22 @@ static void test_gets(void **state)
 	arena_done(&a);
 }
 
+static void test_agent_store(void **state)
+{
+	struct plan p = plan_of(NULL);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	(void)state;
+	p.store = STORE_AGENT;
+	p.max_restarts = 3;
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	assert_edit(&edits, "TORCHELASTIC_USE_AGENT_STORE", "True", ENV_SET);
+	assert_edit(&edits, "TORCHELASTIC_MAX_RESTARTS", "3", ENV_SET);
+	assert_edit(&edits, "TORCHELASTIC_RESTART_COUNT", "2", ENV_SET);
+	arena_done(&a);
+}
+
 /* No name but those above is touched, unless there is a reason. */
 static void test_nothing_else(void **state)
 {
@@ -362,6 +378,7 @@ int main(void)
 {
 	static struct suite s;
 
+	suite_add(&s, "the launcher's store and restarts are told", test_agent_store, NULL, NULL);
 	SUITE_ROWS(&s, test_gets, gets);
 	SUITE_ROWS(&s, test_policy, policies);
 	SUITE_ROWS(&s, test_nccl, nccls);

@@ -12,10 +12,12 @@
 #include "daemon/report/explain.h"
 #include "tests/unit/json.h"
 
+#define PMIX "PMIX_NAMESPACE=1", "PMIX_RANK=0", "PMIX_SERVER_URI41=x"
+
 static const struct explain_row {
 	const char *says;
 	const char *argv[6]; /* behind the program's name */
-	const char *env[4];
+	const char *env[6];
 	const char *json[3]; /* parts of the JSON */
 	const char *text[3]; /* parts of the text; behind a '!': what it has not */
 } rows[] = {
@@ -62,6 +64,34 @@ static const struct explain_row {
 	{ "a report's name", { "--report=/r/%h-%n%%", "t.py" }, { NULL },
 		{ "\"report\":{\"value\":\"/r/h-0%\",\"source\":\"--report\"}" },
 		{ "  report           /r/h-0% " } },
+	{ "restarts and the store", { "--max-restarts=3", "--restart-delay=2.5", "t.py" }, { NULL },
+		{ "\"restarts\":{\"value\":\"3, the first after 2.5 s\",\"source\":\"--max-restarts\"}",
+			"\"store\":{\"value\":\"rank0\",\"source\":\"no torch was found\"}",
+			"\"TORCHELASTIC_MAX_RESTARTS\",\"change\":\"set\",\"value\":\"3\"" },
+		{ "  restarts         3, the first after 2.5 s " } },
+	{ "the launcher's store", { "--store=agent", "t.py" }, { NULL },
+		{ "\"store\":{\"value\":\"agent\",\"source\":\"--store\"}",
+			"\"TORCHELASTIC_USE_AGENT_STORE\",\"change\":\"set\",\"value\":\"True\"" },
+		{ "  store            agent " } },
+	{ "the control endpoint", { "--nnodes=2", "--node_rank=1", "t.py" },
+		{ "MASTER_ADDR=fe80::1" },
+		{ "\"control\":{\"value\":\"[fe80::1]:29501\",\"source\":\"master port + 1\"}" },
+		{ "  control          [fe80::1]:29501 " } },
+	{ "no control", { "--nnodes=2", "--node_rank=1", "--control=off", "t.py" },
+		{ "MASTER_ADDR=h" },
+		{ "\"control\":{\"value\":\"none\",\"source\":\"--control\"}" }, { NULL } },
+	{ "what nodes tell each other when they meet by PMIx", { "t.py" },
+		{ "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", PMIX },
+		{ "\"control\":{\"value\":\"by PMIx\",\"source\":\"PMIX_NAMESPACE\"}",
+			"\"master_addr\":{\"value\":\"<told when nodes meet>\",\"source\":\"rendezvous\"}",
+			"\"MASTER_PORT\",\"change\":\"set\",\"value\":\"<told when nodes meet>\"" },
+		{ "  master_addr      <told when nodes meet>" } },
+	{ "a rank that nodes decide when they meet",
+		{ "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h:7", "t.py" }, { NULL },
+		{ "\"node_rank\":{\"value\":\"<told when nodes meet>\",\"source\":\"rendezvous\"}",
+			"\"control\":{\"value\":\"h:7\",\"source\":\"--rdzv-endpoint\"}",
+			"the nodes decide it when they meet" },
+		{ NULL } },
 	{ "names that need quotes", { "--env=\xff\"\n=\x7f", "t.py" }, { NULL },
 		{ "\"\\ufffd\\\"\\u000a\"", "\"\\u007f\"" }, { NULL } },
 };
@@ -80,14 +110,19 @@ static void test_explain(void **state)
 	struct text json = { 0 }, text = { 0 };
 	struct bed b;
 	struct explained e;
+	unsigned nproc[2];
 
 	bed_make(&b, false);
 	memcpy(argv + 1, row->argv, sizeof row->argv);
 	assert_int_equal(settings_read_argv(&b.s, argv, &b.why), 0);
 	assert_int_equal(settings_read_environment(&b.s, row->env, &b.notes, &b.why), 0);
 	assert_int_equal(settings_check(&b.s, &b.notes, &b.why), 0);
-	assert_int_equal(topology_make(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0);
-	assert_int_equal(plan_make(&b.s, &facts, &t, &t.nproc, &p, &b.notes, &b.why), 0);
+	assert_int_equal(topology_begin(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0);
+	assert_int_equal(topology_finish(&b.s, &facts, pmix_meets(facts.env, t.launcher), &b.arena,
+				 &t, &b.notes, &b.why),
+		0);
+	nproc[0] = nproc[1] = t.nproc;
+	assert_int_equal(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0);
 	e = (struct explained){ &b.s, &facts, &t, &p, &b.notes };
 	explain_json(&e, &b.arena, &json);
 	explain_text(&e, &b.arena, &text);

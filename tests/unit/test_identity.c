@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/plan/topology.h"
 
@@ -84,6 +85,17 @@ static const struct identity_row {
 		{ "PMI_RANK=0", "PMI_SIZE=3" }, LAUNCHER_HYDRA, 0, 3, 0, { "PMI_SIZE" } },
 	{ "a size without a rank is torchrun's rank 0", { { SET_NNODES, "2", LEVEL_COMMAND_LINE } },
 		{ NULL }, LAUNCHER_NONE, 0, 2, 0, { "given", "preset" } },
+	{ "a size without a rank, which c10d chooses",
+		{ { SET_NNODES, "2", LEVEL_COMMAND_LINE },
+			{ SET_RDZV_BACKEND, "c10d", LEVEL_COMMAND_LINE } },
+		{ NULL }, LAUNCHER_NONE, 0, 2, 0, { "given", "rendezvous" } },
+	{ "anyone's size without a rank, which c10d chooses",
+		{ { SET_RDZV_BACKEND, "c10d", LEVEL_COMMAND_LINE } }, { "NNODES=3" }, LAUNCHER_NONE,
+		0, 3, 0, { "NNODES", "rendezvous" } },
+	{ "a given rank with c10d",
+		{ { SET_NNODES, "2", LEVEL_COMMAND_LINE }, { SET_NODE_RANK, "1", LEVEL_PET },
+			{ SET_RDZV_BACKEND, "c10d", LEVEL_COMMAND_LINE } },
+		{ NULL }, LAUNCHER_NONE, 0, 2, 1, { "given", "given" } },
 	{ "inside a worker its ranks are not ours", { { 0 } },
 		{ "TORCHELASTIC_RUN_ID=x", "LOCAL_RANK=1", "NODE_RANK=1", "NNODES=2",
 			"OMPI_COMM_WORLD_RANK=3" },
@@ -112,10 +124,13 @@ static const struct identity_row {
 		{ "PMI_SIZE says 2", "--node_rank", "PMI_RANK" } },
 	{ "anyone's size without a rank", { { 0 } }, { "NNODES=2" }, LAUNCHER_NONE, -EINVAL, 0, 0,
 		{ "NNODES says 2", "--node_rank" } },
-	{ "a size without a rank, where c10d would have chosen it",
+	{ "a size without a rank, where c10d can't choose it",
 		{ { SET_NNODES, "2", LEVEL_COMMAND_LINE },
-			{ SET_RDZV_BACKEND, "c10d", LEVEL_COMMAND_LINE } },
+			{ SET_RDZV_BACKEND, "c10d", LEVEL_COMMAND_LINE },
+			{ SET_CONTROL, "off", LEVEL_COMMAND_LINE } },
 		{ NULL }, LAUNCHER_NONE, -EINVAL, 0, 0, { "given says 2", "--node_rank" } },
+	{ "MPI's size without a rank, with c10d", { { SET_RDZV_BACKEND, "c10d", LEVEL_PET } },
+		{ "PMI_SIZE=2" }, LAUNCHER_HYDRA, -EINVAL, 0, 0, { "--node_rank" } },
 	{ "a given size that contradicts MPI's", { { SET_NNODES, "3", LEVEL_COMMAND_LINE } },
 		{ "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2" }, LAUNCHER_OPEN_MPI, -EINVAL,
 		0, 0, { "given says 3, but OMPI_COMM_WORLD_SIZE says 2" } },
@@ -150,7 +165,7 @@ static const struct identity_row {
 static void test_identity(void **state)
 {
 	const struct identity_row *row = *state;
-	struct identity id = { 77, 77, NULL, NULL };
+	struct identity id = { 77, 77, NULL, NULL, false };
 	struct bed b;
 	int rc;
 
@@ -172,6 +187,7 @@ static void test_identity(void **state)
 		assert_string_equal(id.nnodes_from, row->part[0]);
 		if (row->part[1])
 			assert_string_equal(id.node_rank_from, row->part[1]);
+		assert_int_equal(id.node_rank_known, strcmp(id.node_rank_from, "rendezvous") != 0);
 	}
 	bed_done(&b);
 }

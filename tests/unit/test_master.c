@@ -95,9 +95,9 @@ static const struct master_row {
 	{ "a master address is above it", 1, LAUNCHER_NONE,
 		{ CLI(LOCAL_ADDR, "10.9.9.9"), CLI(MASTER_ADDR, "h") }, { NULL }, "h", 0, "given",
 		NULL, NULL },
-	{ "on several nodes it has no effect", 2, LAUNCHER_NONE,
+	{ "on several nodes it is not the master's", 2, LAUNCHER_NONE,
 		{ CLI(LOCAL_ADDR, "10.9.9.9"), CLI(MASTER_ADDR, "h") }, { NULL }, "h", 29500, NULL,
-		NULL, "--master_addr" },
+		NULL, NULL },
 
 	{ "Azure, several nodes", 2, LAUNCHER_OPEN_MPI, { { 0 } },
 		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_MASTER_NODE=10.0.0.4:6000" },
@@ -273,14 +273,14 @@ static void arrange(
 static void test_found(void **state)
 {
 	const struct master_row *row = *state;
-	const struct identity id = { row->nnodes, 0, "test", "test" };
+	const struct identity id = { row->nnodes, 0, "test", "test", true };
 	struct master m = { 0 };
 	struct facts facts;
 	struct bed b;
 	int rc;
 
 	arrange(&b, row->put, &facts, row->env);
-	rc = master_find(&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
+	rc = master_find(&b.s, &facts, row->launcher, &id, false, &b.arena, &m, &b.notes, &b.why);
 	assert_outcome(rc, 0, &b.why, NULL);
 	assert_string_equal(m.addr, row->addr);
 	assert_int_equal(m.port, row->port);
@@ -301,14 +301,14 @@ static void test_found(void **state)
 static void test_failing(void **state)
 {
 	const struct failing_row *row = *state;
-	const struct identity id = { row->nnodes, 0, "test", "test" };
+	const struct identity id = { row->nnodes, 0, "test", "test", true };
 	struct master m = { .addr = "untouched" };
 	struct facts facts;
 	struct bed b;
 	int rc;
 
 	arrange(&b, row->put, &facts, row->env);
-	rc = master_find(&b.s, &facts, row->launcher, &id, &b.arena, &m, &b.notes, &b.why);
+	rc = master_find(&b.s, &facts, row->launcher, &id, false, &b.arena, &m, &b.notes, &b.why);
 	assert_outcome(rc, -EINVAL, &b.why, row->part[0]);
 	for (size_t i = 1; i < 3 && row->part[i]; i++)
 		assert_contains(b.why.text, row->part[i]);

@@ -125,8 +125,11 @@ static void test_make(void **state)
 		.cpus = 8,
 		.random_id = "",
 		.under_systemd = row->under_systemd };
-	const struct topology t = { row->launcher, { 1, 0, "", "" }, { "127.0.0.1", 0, "", "" },
-		row->nproc, "" };
+	const struct topology t = { .launcher = row->launcher,
+		.identity = { 1, 0, "", "", true },
+		.master = { "127.0.0.1", 0, "", "", 0 },
+		.nproc = row->nproc,
+		.nproc_from = "" };
 	struct plan p = { 0 };
 	struct bed b;
 	int rc;
@@ -159,8 +162,11 @@ static void test_unequal(void **state)
 {
 	const unsigned nproc[] = { 2, 3, 4 };
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = { LAUNCHER_NONE, { 3, 1, "", "" }, { "h", 29500, "", "" }, 3,
-		"" };
+	const struct topology t = { .launcher = LAUNCHER_NONE,
+		.identity = { 3, 1, "", "", true },
+		.master = { "h", 29500, "", "", 0 },
+		.nproc = 3,
+		.nproc_from = "" };
 	struct worker_rank r;
 	struct plan p;
 	struct bed b;
@@ -183,8 +189,11 @@ static void test_elsewhere(void **state)
 {
 	const unsigned nproc[] = { 2, 3 };
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = { LAUNCHER_OPEN_MPI, { 2, 1, "", "" }, { "h", 29500, "", "" }, 3,
-		"" };
+	const struct topology t = { .launcher = LAUNCHER_OPEN_MPI,
+		.identity = { 2, 1, "", "", true },
+		.master = { "h", 29500, "", "", 0 },
+		.nproc = 3,
+		.nproc_from = "" };
 	struct plan p;
 	struct bed b;
 
@@ -203,8 +212,11 @@ static void test_too_many(void **state)
 {
 	static unsigned nproc[65536];
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = { LAUNCHER_NONE, { 65536, 0, "", "" }, { "h", 29500, "", "" },
-		65536, "" };
+	const struct topology t = { .launcher = LAUNCHER_NONE,
+		.identity = { 65536, 0, "", "", true },
+		.master = { "h", 29500, "", "", 0 },
+		.nproc = 65536,
+		.nproc_from = "" };
 	struct plan p;
 	struct bed b;
 

@@ -33,7 +33,7 @@ static void test_nproc(void **state)
 	assert_int_equal(settings_put(&b.s, SET_NPROC_PER_NODE, row->text,
 				 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
 		0);
-	rc = topology_make(&b.s, &facts, &b.arena, &t, &b.notes, &b.why);
+	rc = topology_begin(&b.s, &facts, &b.arena, &t, &b.notes, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->from : NULL);
 	assert_int_equal(t.nproc, row->nproc);
 	if (rc == 0)
@@ -78,7 +78,7 @@ static void test_note(void **state)
 		env[i] = row->env[i];
 	bed_make(&b, false);
 	assert_outcome(
-		topology_make(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0, &b.why, NULL);
+		topology_begin(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0, &b.why, NULL);
 	assert_note(&b.notes, row->level, row->part);
 	bed_done(&b);
 }

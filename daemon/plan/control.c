@@ -1,0 +1,87 @@
+/* control.c - where the launchers of a job meet; see topology.h */
+#include "daemon/plan/topology.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "common/vec.h"
+#include "config/settings.h"
+#include "daemon/facts/facts.h"
+
+enum { AUTO, REQUIRED, OFF, PORT_MAX = 65535 };
+
+bool pmix_meets(const char *const *env, enum launcher launcher)
+{
+	/* Hydra's PMIx is not ours to try: its jobs have addresses from elsewhere */
+	if ((launcher != LAUNCHER_OPEN_MPI && launcher != LAUNCHER_SLURM) ||
+		!env_get(env, "PMIX_NAMESPACE") || !env_get(env, "PMIX_RANK"))
+		return false;
+	for (; *env; env++)
+		if (strncmp(*env, "PMIX_SERVER_URI", strlen("PMIX_SERVER_URI")) == 0)
+			return true;
+	return false;
+}
+
+/* The address that all know, and its port. */
+static int find_static(
+	const struct settings *s, const struct topology *t, struct control *c, struct failure *why)
+{
+	const struct master *m = &t->master;
+	bool by_pmix = c->how == CONTROL_PMIX;
+
+	if (c->port_given) {
+		c->port = (unsigned)settings_number(s, SET_CONTROL_PORT);
+		c->from = settings_where(s, SET_CONTROL_PORT);
+		if (c->port == m->port && c->port != m->c10d_port)
+			return failure_set(why, -EINVAL,
+				"%s: worker 0 listens on port %u (%s): the launchers need another",
+				c->from, m->port, m->port_from);
+	} else if (m->c10d_port) {
+		c->port = m->c10d_port;
+		c->from = settings_where(s, SET_RDZV_ENDPOINT);
+	} else if (m->port == 0 || (by_pmix && m->port == PORT_MAX)) {
+		return 0;
+	} else if (m->port == PORT_MAX) {
+		return failure_set(why, -EINVAL,
+			"%s: port %u has none above it, where the launchers would meet: give "
+			"--control-port (or --control off)",
+			m->port_from, m->port);
+	} else {
+		c->port = m->port + 1;
+		c->from = "master port + 1";
+	}
+	c->addr = m->addr;
+	c->takes_master_port = m->addr && c->port == m->port;
+	return 0;
+}
+
+int control_find(const struct settings *s, const struct facts *facts, const struct topology *t,
+	struct control *ret, struct failure *why)
+{
+	struct control c = { .how = CONTROL_STATIC,
+		.required = settings_number(s, SET_CONTROL) == REQUIRED,
+		.port_given = settings_given(s, SET_CONTROL_PORT) };
+	int rc;
+
+	if (t->identity.nnodes == 1 || settings_number(s, SET_CONTROL) == OFF) {
+		*ret = (struct control){ .from = t->identity.nnodes == 1 ?
+				t->identity.nnodes_from :
+				settings_where(s, SET_CONTROL) };
+		return 0;
+	}
+	if (pmix_meets(facts->env, t->launcher))
+		c.how = CONTROL_PMIX;
+	rc = find_static(s, t, &c, why);
+	if (rc < 0)
+		return rc;
+	if (c.how == CONTROL_PMIX)
+		c.from = "PMIX_NAMESPACE";
+	else if (!c.addr)
+		return failure_set(why, -EINVAL,
+			"the job has %u nodes, but nothing says where their launchers meet: give "
+			"--master_addr to all nodes",
+			t->identity.nnodes);
+	*ret = c;
+	return 0;
+}
