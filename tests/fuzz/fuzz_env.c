@@ -72,6 +72,7 @@ static void check_untouched(const struct plan *p, const struct env_edits *edits,
 		while (p->env[at] && p->env[at] != left.at[i])
 			at++;
 		PROMISE(p->env[at] != NULL); /* the same entries in the same order */
+		PROMISE(!begins(left.at[i], "LAUNCHD_KEY="));
 		for (size_t k = 0; k < sizeof wire_up / sizeof *wire_up; k++)
 			PROMISE(!strchr(left.at[i], '=') || !begins(left.at[i], wire_up[k]) ||
 				p->mpi_env == MPI_ENV_KEEP || user_says(s, left.at[i]));
