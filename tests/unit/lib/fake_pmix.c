@@ -1,0 +1,142 @@
+/* fake_pmix.c - a PMIx for one process that misbehaves as $FAKE_PMIX says: STEP:HOW[,STEP:HOW].
+ * A step is the name of a function without PMIx_; it may hang, exit, die, end with an error, ... */
+#include <dirent.h>
+#include <pmix.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static pmix_value_t kept;
+static int initialised;
+
+static int is(const char *step, const char *how)
+{
+	char wanted[64];
+	const char *all = getenv("FAKE_PMIX");
+
+	(void)snprintf(wanted, sizeof wanted, "%s:%s", step, how);
+	return all && strstr(all, wanted);
+}
+
+static pmix_status_t step(const char *name)
+{
+	if (is(name, "chatter"))
+		fputs("----------\n\n  \x1b[1mno server\nat all\n", stderr);
+	for (int i = 0; i < 100000 && is(name, "flood"); i++)
+		fputs("and again\n", stdout);
+	(void)fflush(stdout);
+	while (is(name, "hang"))
+		(void)pause();
+	if (is(name, "exit"))
+		exit(7);
+	if (is(name, "die"))
+		(void)raise(SIGABRT);
+	return is(name, "error") ? PMIX_ERR_UNREACH : PMIX_SUCCESS;
+}
+
+/* What is wrong with the process that PMIx finds itself in; NULL: nothing. */
+static const char *inspect(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char name[16] = "";
+	sigset_t blocked;
+
+	while ((entry = readdir(dir)))
+		if (atoi(entry->d_name) > 2 && atoi(entry->d_name) != dirfd(dir))
+			return "it has files";
+	(void)closedir(dir);
+	if (read(0, name, 1) != 0)
+		return "it has an input";
+	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
+	for (int s = 1; s < 32; s++) {
+		struct sigaction sa;
+
+		if (sigismember(&blocked, s))
+			return "a signal is blocked";
+		if (sigaction(s, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && s != SIGPIPE)
+			return "a signal is handled";
+	}
+	(void)prctl(PR_GET_NAME, name);
+	return strcmp(name, "rank-pmix") == 0 ? NULL : "it has another's name";
+}
+
+pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t ninfo)
+{
+	const char *wrong = is("Init", "inspect") ? inspect() : NULL;
+	pmix_status_t status = step("Init");
+
+	(void)info, (void)ninfo;
+	if (wrong)
+		fprintf(stderr, "%s\n", wrong);
+	if (wrong || status != PMIX_SUCCESS)
+		return PMIX_ERR_UNREACH;
+	initialised = 1;
+	memset(proc, 0, sizeof *proc);
+	(void)strcpy(proc->nspace, "fake");
+	proc->rank = 3;
+	return PMIX_SUCCESS;
+}
+
+pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *val)
+{
+	(void)scope, (void)key;
+	kept = *val;
+	kept.data.bo.bytes = malloc(val->data.bo.size + 1);
+	memcpy(kept.data.bo.bytes, val->data.bo.bytes, val->data.bo.size);
+	return step("Put");
+}
+
+pmix_status_t PMIx_Commit(void)
+{
+	return step("Commit");
+}
+
+pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+	size_t ninfo, pmix_op_cbfunc_t done, void *data)
+{
+	pmix_status_t status = step("Fence");
+
+	(void)procs, (void)nprocs, (void)info, (void)ninfo;
+	if (is("Fence", "now"))
+		return PMIX_OPERATION_SUCCEEDED;
+	if (is("Fence", "refused"))
+		return PMIX_ERR_NOT_SUPPORTED;
+	if (!is("Fence", "never"))
+		done(status, data);
+	return PMIX_SUCCESS;
+}
+
+pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[],
+	size_t ninfo, pmix_value_t **val)
+{
+	static pmix_value_t size = { .type = PMIX_UINT32, .data.uint32 = 4 };
+
+	(void)info, (void)ninfo;
+	if (strcmp(key, PMIX_JOB_SIZE) == 0) {
+		*val = &size;
+		return is("Size", "error") ? PMIX_ERR_NOT_FOUND : PMIX_SUCCESS;
+	}
+	if (is("Get", "string"))
+		kept.type = PMIX_STRING;
+	if (is("Get", "long"))
+		kept.data.bo.size = 5000;
+	*val = &kept;
+	return proc->rank == 0 ? step("Get") : PMIX_ERR_NOT_FOUND;
+}
+
+pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t ninfo)
+{
+	(void)info, (void)ninfo;
+	if (!initialised)
+		abort(); /* as the real one does */
+	return step("Finalize");
+}
+
+const char *PMIx_Error_string(pmix_status_t status)
+{
+	return status == PMIX_ERR_UNREACH ? "UNREACHABLE" : "ANOTHER";
+}
