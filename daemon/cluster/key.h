@@ -1,0 +1,44 @@
+/* key.h - the job's secret, by which launchers know each other's messages. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_KEY_H
+#define LAUNCHD_DAEMON_CLUSTER_KEY_H
+
+#include <stdbool.h>
+
+struct failure;
+
+enum {
+	KEY_BYTES = 32,
+	KEY_SECRET_MIN = 16, /* of what users give: shorter ones can be guessed */
+	KEY_SECRET_MAX = 4096,
+};
+
+struct key {
+	unsigned char bytes[KEY_BYTES];
+	bool there;
+	const char *from; /* who gave it, for the user: "PMIx", "LAUNCHD_KEY", or the file's name as
+			   * it was given; NULL: nobody */
+};
+
+/* Where a key may come from; the first that is there is taken, and no other looked at. All
+ * borrowed, file also by the key. */
+struct key_sources {
+	const unsigned char *random; /* KEY_BYTES, that came by PMIx; NULL: none */
+	const char *file;            /* NULL: none */
+	const char *file_where;      /* the setting that names it, for the user */
+	const char *text;            /* LAUNCHD_KEY's value; NULL or "": none */
+};
+
+/* New bytes that nobody can guess. Blocks for the kernel's first entropy at most. */
+int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
+
+/* Makes the key: a hash of the secret for this use alone, so that no other use of the secret gives
+ * it away. No source: 0, and the key is not there. A file must be a regular one of ours or root's
+ * that nobody else may read or write; one newline at its end does not count.
+ * -EINVAL: the user's secret is too short or long, or the file not private. -ENOENT: libsodium is
+ * missing. Other negative errno: the file can't be read. Blocks as long as the file system does. */
+int key_read(const struct key_sources *from, struct key *ret, struct failure *why);
+
+/* Overwrites the key; it is not there then. */
+void key_wipe(struct key *k);
+
+#endif
