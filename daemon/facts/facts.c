@@ -1,10 +1,7 @@
 /* facts.c - see facts.h */
 #include "daemon/facts/facts.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +13,7 @@
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/gpu.h"
+#include "daemon/facts/interfaces.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
 enum { CPUS_MAX = 16384 };
@@ -47,23 +45,12 @@ static int cpus_read(const char *const *env, struct facts *f, struct failure *wh
 
 static int addresses_read(struct arena *arena, struct facts *f, struct failure *why)
 {
-	struct ifaddrs *list;
+	struct interfaces all;
+	int rc = interfaces_read(arena, &all, why);
 
-	if (getifaddrs(&list) < 0)
-		return failure_set(why, -EIO, "getifaddrs: %s", strerror(errno));
-	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-		char text[INET6_ADDRSTRLEN];
-		const void *at = NULL;
-
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
-			at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
-		else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
-			at = &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr;
-		if (at && inet_ntop(i->ifa_addr->sa_family, at, text, sizeof text))
-			vec_add(arena, &f->addresses, arena_strdup(arena, text));
-	}
-	freeifaddrs(list);
-	return 0;
+	for (size_t i = 0; rc == 0 && i < all.count; i++)
+		vec_add(arena, &f->addresses, all.at[i].address);
+	return rc;
 }
 
 /* systemd says which process it executed since v248; before, a service is a child of pid 1. */

@@ -1,0 +1,150 @@
+/* address.c - see address.h */
+#include "daemon/cluster/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/text.h"
+#include "common/vec.h"
+#include "common/words.h"
+#include "daemon/facts/interfaces.h"
+
+/* In the order in which they are tried. */
+enum kind {
+	KIND_IPV4,
+	KIND_IPV6,
+	KIND_INNER,
+	KIND_LOOPBACK,
+	KIND_COUNT,
+	KIND_USELESS = KIND_COUNT
+};
+
+/* Of networks within this host. A container's own end of one is called eth0. */
+static bool is_inner(const char *name)
+{
+	static const char *const beginnings[] = { "br-", "cali", "cilium", "cni", "docker",
+		"flannel", "kube", "lxc", "lxd", "podman", "veth", "virbr", "vmnet" };
+
+	for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+		if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+			return true;
+	return false;
+}
+
+static enum kind kind_of(const struct interface *i)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+	enum kind kind = KIND_USELESS;
+
+	if (!i->up)
+		return KIND_USELESS;
+	if (inet_pton(AF_INET, i->address, &v4) == 1) {
+		if (ntohl(v4.s_addr) >> 16 != 0xa9fe) /* 169.254.0.0/16 */
+			kind = KIND_IPV4;
+	} else if (inet_pton(AF_INET6, i->address, &v6) == 1 && !IN6_IS_ADDR_LINKLOCAL(&v6)) {
+		kind = KIND_IPV6;
+	}
+	if (kind == KIND_USELESS)
+		return kind;
+	if (i->loopback)
+		return KIND_LOOPBACK;
+	return is_inner(i->name) ? KIND_INNER : kind;
+}
+
+static void add_once(struct arena *arena, struct vec *v, const char *address)
+{
+	for (size_t i = 0; i < v->count; i++)
+		if (strcmp(v->at[i], address) == 0)
+			return;
+	vec_add(arena, v, address);
+}
+
+/* Adds the addresses of one kind; name NULL: of all interfaces. */
+static void add_kind(struct arena *arena, const struct interfaces *all, enum kind kind,
+	const char *name, size_t len, struct vec *ret)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		const struct interface *one = &all->at[i];
+		bool named = !name || (strlen(one->name) == len && !strncmp(one->name, name, len));
+
+		if (named && kind_of(one) == kind)
+			add_once(arena, ret, one->address);
+	}
+}
+
+/* "lo (127.0.0.1, ::1), eth0 (10.0.0.1, down)": an interface's addresses stand together. */
+static const char *list_all(struct arena *arena, const struct interfaces *all)
+{
+	struct text t = { 0 };
+	const char *copy;
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct interface *one = &all->at[i];
+		size_t first = 0;
+
+		while (strcmp(all->at[first].name, one->name) != 0)
+			first++;
+		if (first != i)
+			continue; /* told with the first one */
+		text_printf(&t, "%s%s (", i > 0 ? ", " : "", one->name);
+		for (size_t j = i; j < all->count; j++)
+			if (strcmp(all->at[j].name, one->name) == 0)
+				text_printf(&t, "%s%s", j > i ? ", " : "", all->at[j].address);
+		text_add(&t, one->up ? ")" : ", down)");
+	}
+	copy = arena_strdup(arena, t.len > 0 ? text_string(&t) : "none with an address");
+	text_done(&t);
+	return copy;
+}
+
+static int choose_named(const struct interfaces *all, const struct address_wish *wish,
+	struct arena *arena, struct vec *ret, struct failure *why)
+{
+	const char *list = wish->interfaces, *name;
+	size_t len;
+
+	while (*list) {
+		len = list_next(&list, &name);
+		for (enum kind kind = 0; len > 0 && kind < KIND_COUNT; kind++)
+			add_kind(arena, all, kind, name, len, ret);
+	}
+	if (ret->count > 0)
+		return 0;
+	return failure_set(why, -EINVAL,
+		"%s: \"%s\" names no interface of this node that is up and has an address others "
+		"can reach; there are: %s",
+		wish->where, wish->interfaces, list_all(arena, all));
+}
+
+int address_choose(const struct interfaces *all, const struct address_wish *wish,
+	struct arena *arena, struct vec *ret, struct failure *why)
+{
+	struct vec found = { 0 };
+	int rc = 0;
+
+	if (wish->local_addr && *wish->local_addr) {
+		vec_add(arena, &found, wish->local_addr);
+	} else if (wish->interfaces && *wish->interfaces) {
+		rc = choose_named(all, wish, arena, &found, why);
+	} else {
+		for (enum kind kind = 0; kind < KIND_COUNT; kind++)
+			if (kind != KIND_LOOPBACK || wish->one_host)
+				add_kind(arena, all, kind, NULL, 0, &found);
+		if (found.count == 0)
+			rc = failure_set(why, -EADDRNOTAVAIL,
+				"this node has no address that others can reach (--interface and "
+				"--local-addr say which to use); there are: %s",
+				list_all(arena, all));
+	}
+	if (arena_failed(arena))
+		return failure_oom(why);
+	if (rc == 0)
+		*ret = found;
+	return rc;
+}
