@@ -22,7 +22,7 @@ enum {
 
 static const char *const stage_words[] = {
 	[PMIX_STAGE_BIRTH] = "its start",
-	[PMIX_STAGE_LOAD] = "loading " PMIX_LIBRARY,
+	[PMIX_STAGE_LOAD] = "the loading of its library",
 	[PMIX_STAGE_INIT] = "PMIx_Init",
 	[PMIX_STAGE_PUT] = "PMIx_Put",
 	[PMIX_STAGE_FENCE] = "PMIx_Fence",

@@ -123,9 +123,11 @@ static void test_meeting(void **state)
 	const struct meeting_row *row = *state;
 	struct failure why = { 0 };
 	struct bench b;
+	/* what ends by itself has all the time it needs */
+	uint64_t timeout_ms = strstr(row->part, "within") ? 200 : 60000;
 
 	bench_make(&b, row->fake);
-	assert_outcome(pmix_start(&b.x, &b.loop, "the card", 9, 200, &why), 0, &why, NULL);
+	assert_outcome(pmix_start(&b.x, &b.loop, "the card", 9, timeout_ms, &why), 0, &why, NULL);
 	bench_run(&b);
 	assert_contains(b.text, row->part);
 	assert_int_equal(b.done, row->fails == 0);
