@@ -36,7 +36,7 @@ int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
  * that nobody else may read or write; one newline at its end does not count.
  * -EINVAL: the user's secret is too short or long, or the file not private. -ENOENT: libsodium is
  * missing. Other negative errno: the file can't be read. Blocks as long as the file system does. */
-int key_read(const struct key_sources *s, struct job_key *ret, struct failure *why);
+int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why);
 
 /* Overwrites the key; it is not there then. */
 void key_wipe(struct job_key *k);

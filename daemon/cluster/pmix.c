@@ -2,6 +2,7 @@
 #include "daemon/cluster/pmix.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,7 +54,7 @@ static enum pmix_stage stage_of(const struct pmix_exchange *x)
 static void add_chatter(struct pmix_exchange *x)
 {
 	char bytes[2048];
-	ssize_t n = pread(x->chatter, bytes, sizeof bytes - 1, 0);
+	ssize_t n = read(x->chatter, bytes, sizeof bytes - 1);
 	char *line = bytes, *next;
 
 	bytes[n > 0 ? n : 0] = '\0';
@@ -86,7 +87,7 @@ static void fail(struct pmix_exchange *x, int status)
 		text_add(t, "the launchers of this job can't meet by PMIx: ");
 		if (x->killed)
 			text_printf(t, "%s did not end within %.3g s", at,
-				limit_s + FINALIZE_MS / 1000);
+				limit_s + FINALIZE_MS / 1000.0);
 		else if (WIFSIGNALED(status))
 			text_printf(t, "its process was killed by %s in %s",
 				signal_name(WTERMSIG(status)), at);
@@ -178,6 +179,14 @@ static void start_limit(struct pmix_exchange *x, uint64_t ms)
 	(void)uv_timer_start(&x->limit, on_limit, ms, 0); /* has a callback */
 }
 
+/* Ends and reaps a child that can't be used. */
+static void undo(pid_t child)
+{
+	(void)kill(child, SIGKILL); /* not reaped yet, so the number is its own */
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 /* Forks. Returns the child's pid or negative errno; *ret_pidfd is the parent's. */
 static pid_t start_child(const struct pmix_child *c, int *ret_pidfd)
 {
@@ -194,49 +203,48 @@ static pid_t start_child(const struct pmix_child *c, int *ret_pidfd)
 		return pid;
 	}
 	error = errno;
-	(void)kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	undo(pid);
 	return -error;
 }
 
-/* The memory and the file for the child. */
-static int open_all(struct pmix_exchange *x)
+/* The memory that both share; the pipe's writing end is *ret_writer. */
+static int open_all(struct pmix_exchange *x, int *ret_writer)
 {
+	int p[2], error;
 	void *shared;
 
-	x->chatter = memfd_create("pmix", MFD_CLOEXEC);
-	if (x->chatter < 0)
+	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	shared = mmap(
 		NULL, sizeof *x->answer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED) {
-		int error = errno;
-
-		fd_closep(&x->chatter);
+		error = errno;
+		(void)close(p[0]);
+		(void)close(p[1]);
 		return -error;
 	}
 	x->answer = shared;
+	x->chatter = p[0];
+	*ret_writer = p[1];
 	return 0;
 }
 
 static int start(struct pmix_exchange *x, uv_loop_t *loop, struct pmix_child *c)
 {
-	int rc = open_all(x);
+	autoclose writer = -1;
+	int rc = open_all(x, &writer);
 
 	if (rc < 0)
 		return rc;
 	c->answer = x->answer;
-	c->chatter = x->chatter;
+	c->chatter = writer;
 	rc = start_child(c, &x->pidfd);
 	if (rc > 0) {
 		x->child = rc;
 		rc = uv_poll_init(loop, &x->gone, x->pidfd);
 		if (rc == 0)
 			return 0;
-		(void)kill(x->child, SIGKILL);
-		while (waitpid(x->child, NULL, 0) < 0 && errno == EINTR)
-			;
+		undo(x->child);
 		x->child = 0;
 		fd_closep(&x->pidfd);
 	}

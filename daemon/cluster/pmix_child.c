@@ -24,8 +24,6 @@
 /* One value of each launcher; PMIx keeps names that begin so for itself: "pmix". */
 #define KEY "launchd.card"
 
-enum { CHATTER_MAX_BYTES = 64 * 1024 };
-
 struct pmix {
 	__typeof__(PMIx_Init) *init;
 	__typeof__(PMIx_Put) *put;
@@ -76,23 +74,20 @@ static int close_others(void)
 /* A process like any other: PMIx must not find the launcher's mask, nor a file of the job's. */
 static void be_born(const struct pmix_child *c)
 {
-	const struct rlimit limit = { CHATTER_MAX_BYTES, CHATTER_MAX_BYTES }, no_core = { 0 };
+	const struct rlimit no_core = { 0 };
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
 	sigemptyset(&none);
 	for (int s = 1; s < NSIG; s++)
 		(void)signal(s, SIG_DFL); /* KILL, STOP and the C library's own can't be */
-	/* a server that has gone, and a file that is full, are errors and no reason to die */
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);   /* a server that has gone is an error, no reason to die */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		fail(c, "prctl", strerror(errno));
 	if (getppid() != c->parent)
 		_exit(1);
 	if (null < 0 || dup2(null, 0) < 0 || dup2(c->chatter, 1) < 0 || dup2(c->chatter, 2) < 0)
 		fail(c, "/dev/null", strerror(errno));
-	(void)setrlimit(RLIMIT_FSIZE, &limit);  /* else a full chatter costs memory, no more */
 	(void)setrlimit(RLIMIT_CORE, &no_core); /* nobody looks for PMIx's core by his script */
 	if (close_others() < 0)
 		fail(c, "/proc/self/fd", strerror(errno));
@@ -184,7 +179,7 @@ static pmix_status_t wait_for_all(
 	pmix_status_t status;
 	int n;
 
-	(void)strcpy(collect.key, PMIX_COLLECT_DATA);
+	memcpy(collect.key, PMIX_COLLECT_DATA, sizeof PMIX_COLLECT_DATA);
 	fence.event = eventfd(0, EFD_CLOEXEC);
 	if (fence.event < 0)
 		return PMIX_ERR_OUT_OF_RESOURCE;

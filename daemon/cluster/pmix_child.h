@@ -38,7 +38,7 @@ struct pmix_child {
 	size_t len;
 	uint64_t timeout_ms; /* of the fence, from the call on */
 	pid_t parent;
-	int chatter; /* descriptor of the file for whatever PMIx prints */
+	int chatter; /* takes what PMIx prints; once it is full, it refuses more without blocking */
 	char **argv; /* see struct pmix_exchange */
 	struct pmix_answer *answer;
 };

@@ -5,13 +5,16 @@ import select
 import signal
 
 import pytest
-from harness import BUILD, status_of, until
+from cluster import Cluster
+from conftest import IMPOSSIBLE
+from harness import BUILD, TESTS, until
 from scene import Watched, parent_of
 from slurm import Slurm, why_impossible
 
 PROBE = BUILD / "tests/workers/pmix_probe"
 MISSED = "failed not all launchers of this job came to PMIx_Fence within 1 s"
 KILLED = "the launchers of this job can't meet by PMIx: its process was killed by SIGKILL in "
+OPENMPI5 = os.environ.get("LAUNCHD_OPENMPI5", "")  # its directory, in which there is bin/mpirun
 
 
 def lines(result):
@@ -64,8 +67,7 @@ def test_one_that_never_comes_costs_no_more_than_the_limit(hosts):
 
 def pmix_children(hosts):
     """Pids of the processes that talk to PMIx."""
-    return [pid for pid, _ in hosts.processes()
-            if status_of(pid).get("Name", "").strip() == "rank-pmix"]
+    return [pid for pid, line in hosts.processes() if line == "rank-pmix"]
 
 
 def waiting(hosts, count):
@@ -131,6 +133,24 @@ def test_not_under_pmix(make_hosts):
     hosts = make_hosts(1)
     result = hosts.run(0, [PROBE, 30000])
     assert (result.returncode, result.stdout) == (2, "not offered\n")
+
+
+@pytest.mark.skipif(not OPENMPI5, reason="no Open MPI 5: LAUNCHD_OPENMPI5 names its directory")
+@pytest.mark.skipif(bool(IMPOSSIBLE), reason=IMPOSSIBLE or "")
+@pytest.mark.parametrize("before", [(), ("env", "-u", "OPAL_PREFIX", "-u", "LD_LIBRARY_PATH")],
+                         ids=["its own libpmix", "the system's libpmix"])
+def test_open_mpi_5(before):
+    """Its PMIx is version 5. Where the system's libpmix.so.2 is version 4, a fence did not always
+    bring the data along."""
+    with Cluster(8, [TESTS.parent, BUILD, OPENMPI5]) as hosts:
+        for _ in range(8):
+            result = hosts.run(0, [
+                f"{OPENMPI5}/bin/mpirun", "--allow-run-as-root", "--prtemca", "plm_ssh_agent",
+                "/run/rsh", "-H", ",".join(hosts.names), "-n", 8, "--map-by", "ppr:1:node",
+                *before, PROBE, 30000],
+                {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+            assert lines(result) == all_met(8)
+            assert result.returncode == 0
 
 
 @pytest.mark.skipif(bool(why_impossible()), reason=why_impossible() or "")

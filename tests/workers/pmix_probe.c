@@ -51,9 +51,9 @@ static void on_failed(struct pmix_exchange *x, const char *why, bool unavailable
 	pmix_close(x);
 }
 
-static int meet(uint64_t timeout_ms, const char *text)
+static int meet(char **argv, uint64_t timeout_ms, const char *text)
 {
-	struct pmix_exchange x = { .on_done = on_done, .on_failed = on_failed };
+	struct pmix_exchange x = { .on_done = on_done, .on_failed = on_failed, .argv = argv };
 	unsigned files, threads;
 	struct failure why = { 0 };
 	uv_loop_t loop;
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	if (supervisor == 0) {
 		(void)setsid();
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		status = meet(strtoull(argv[1], NULL, 10), text);
+		status = meet(argv, strtoull(argv[1], NULL, 10), text);
 		(void)fflush(stdout);
 		_exit(status);
 	}

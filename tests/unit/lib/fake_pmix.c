@@ -57,8 +57,7 @@ static const char *inspect(void)
 
 		if (sigismember(&blocked, s))
 			return "a signal is blocked";
-		if (sigaction(s, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && s != SIGPIPE &&
-			s != SIGXFSZ)
+		if (sigaction(s, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL && s != SIGPIPE)
 			return "a signal is handled";
 	}
 	(void)prctl(PR_GET_NAME, name);
