@@ -46,14 +46,14 @@ static struct sim {
 	struct job job;
 	struct arena arena;
 	struct sim_node nodes[NODES];
-	struct event events[EVENTS];
-	size_t count;
 	uint64_t now;
 	unsigned round, orders[URGENCY_KILL + 1], over, resumes, max_restarts;
 	/* the truth of the attempt: when, where and who; worker PROCS: the node or the request */
 	enum cause_kind truth;
 	uint64_t truth_at;
 	unsigned truth_node, truth_worker;
+	size_t count; /* of events to come */
+	struct event events[EVENTS];
 } s;
 
 static struct event *add(enum happening what, uint64_t at, unsigned node)
@@ -191,6 +191,16 @@ static void on_loss(const struct event *e)
 		closed ? heard + 1 : s.now;
 }
 
+static void resume(void)
+{
+	if (s.job.state != JOB_PAUSED)
+		return;
+	job_resume(&s.job, s.now);
+	s.resumes++;
+	memset(s.orders, 0, sizeof s.orders);
+	plan_attempt();
+}
+
 static void on_event(const struct event *e)
 {
 	struct orders orders = { .what = ORDER_NONE };
@@ -201,16 +211,16 @@ static void on_event(const struct event *e)
 	switch (e->what) {
 	case DEATH:
 		on_death(e);
-		break;
+		return;
 	case LOSS:
 		on_loss(e);
-		break;
+		return;
 	case REQUEST:
 		on_request(e);
-		break;
+		return;
 	case TO_NODE:
 		stop_node(e->node, &e->stop.cause);
-		break;
+		return;
 	case FAILED:
 		what = job_failed(&s.job, e->node, &e->o, s.now);
 		break;
@@ -224,13 +234,8 @@ static void on_event(const struct event *e)
 		what = job_lost(&s.job, e->node, e->o.started_ns, "gone", s.now, &s.arena, &orders);
 		break;
 	case RESUME:
-		if (s.job.state != JOB_PAUSED)
-			break;
-		job_resume(&s.job, s.now);
-		s.resumes++;
-		memset(s.orders, 0, sizeof s.orders);
-		plan_attempt();
-		break;
+		resume();
+		return;
 	}
 	obey(what, &orders);
 }
@@ -388,9 +393,7 @@ static void test_random(void **state)
 {
 	(void)state;
 	for (unsigned round = 1; round <= ROUNDS; round++) {
-		memset(&s, 0, offsetof(struct sim, events));
-		s.count = s.over = s.resumes = 0;
-		memset(s.orders, 0, sizeof s.orders);
+		memset(&s, 0, offsetof(struct sim, events)); /* events are many, and none is left */
 		seed = round * 0x9e3779b97f4a7c15;
 		s.max_restarts = (unsigned)dice(3);
 		s.round = round;
