@@ -82,9 +82,9 @@ static void tell_end(unsigned node)
 
 	for (; copies > 0; copies--)
 		tell(ENDED, node)->end = (struct node_end){ .attempt = s.job.attempt,
-			.cause = n->cause,
 			.outcomes = n->workers,
-			.count = n->nproc };
+			.count = n->nproc,
+			.cause = n->cause };
 }
 
 static void worker_ends(unsigned node, unsigned worker)
@@ -172,12 +172,9 @@ static void on_request(const struct event *e)
 	if (n->gone)
 		return;
 	stop_node(e->node, &c);
-	tell(ASKED, e->node)->stop = (struct stop){
-		.attempt = s.job.attempt,
+	tell(ASKED, e->node)->stop = (struct stop){ .signal = SIGTERM,
 		.urgency = dice(4) == 0 ? URGENCY_HURRY : URGENCY_STOP,
-		.signal = SIGTERM,
-		.cause = c,
-	};
+		.cause = c };
 }
 
 static void on_loss(const struct event *e)
@@ -201,25 +198,32 @@ static void resume(void)
 	plan_attempt();
 }
 
+/* Workers of an attempt before are no more; only messages come late. */
+static void on_node_event(const struct event *e)
+{
+	if (e->attempt != s.job.attempt)
+		return;
+	if (e->what == DEATH)
+		on_death(e);
+	else if (e->what == LOSS)
+		on_loss(e);
+	else if (e->what == REQUEST)
+		on_request(e);
+	else
+		stop_node(e->node, &e->stop.cause);
+}
+
 static void on_event(const struct event *e)
 {
 	struct orders orders = { .what = ORDER_NONE };
 	enum order what = ORDER_NONE;
 
-	if (e->what <= TO_NODE && e->attempt != s.job.attempt)
-		return; /* of workers that are no more; messages come late */
 	switch (e->what) {
 	case DEATH:
-		on_death(e);
-		return;
 	case LOSS:
-		on_loss(e);
-		return;
 	case REQUEST:
-		on_request(e);
-		return;
 	case TO_NODE:
-		stop_node(e->node, &e->stop.cause);
+		on_node_event(e);
 		return;
 	case FAILED:
 		what = job_failed(&s.job, e->node, &e->o, s.now);
