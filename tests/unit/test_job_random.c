@@ -87,23 +87,11 @@ static void tell_end(unsigned node)
 			.cause = n->cause };
 }
 
-static void worker_ends(unsigned node, unsigned worker)
-{
-	struct sim_node *n = &s.nodes[node];
-	struct outcome *o = &n->workers[worker];
-
-	o->ended_ns = s.now + n->clock;
-	n->true_end[worker] = s.now;
-	n->alive--;
-	if (n->alive == 0)
-		tell_end(node);
-}
-
 static void stop_node(unsigned node, const struct cause *cause)
 {
 	struct sim_node *n = &s.nodes[node];
 
-	if (n->gone || n->alive == 0 || n->cause.kind != CAUSE_NONE)
+	if (n->gone || n->cause.kind != CAUSE_NONE)
 		return;
 	n->cause = *cause;
 	for (unsigned i = 0; i < n->nproc; i++) {
@@ -129,18 +117,15 @@ static void on_death(const struct event *e)
 		return;
 	o->end = e->o.end;
 	o->blames = e->o.blames;
-	worker_ends(e->node, e->worker);
+	o->ended_ns = s.now + n->clock;
+	n->true_end[e->worker] = s.now;
+	n->alive--;
 	if (o->asked == ASKED_NOTHING && !ending_is_success(&o->end)) {
-		const struct cause c = { .kind = CAUSE_FAILURE, .at_ns = o->ended_ns };
-
-		if (n->alive > 0) {
-			tell(FAILED, e->node)->o = *o;
-			stop_node(e->node, &c);
-		} else {
-			s.events[s.count - 1].end.cause = c;
-			n->cause = c;
-		}
+		tell(FAILED, e->node)->o = *o;
+		stop_node(e->node, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = o->ended_ns });
 	}
+	if (n->alive == 0)
+		tell_end(e->node);
 }
 
 static void check(const struct result *r);
