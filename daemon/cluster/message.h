@@ -38,7 +38,9 @@ enum message_type {
 	MESSAGE_END,
 };
 
-enum { NODE_RANK_UNKNOWN = UINT32_MAX, ADDRESS_SIZE = 72, MESSAGE_TEXT_SIZE = 400 };
+#define NODE_RANK_UNKNOWN UINT32_MAX /* no enumerator holds it */
+
+enum { ADDRESS_SIZE = 72, MESSAGE_TEXT_SIZE = 400 };
 
 struct message_join {
 	unsigned node_rank; /* or NODE_RANK_UNKNOWN */

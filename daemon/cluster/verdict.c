@@ -37,9 +37,10 @@ static struct span span_of(const struct result *r, const struct outcome *o)
 struct inquest {
 	struct result *r;
 	const struct cause *asked, *lost; /* NULL: not, or it does not count */
-	uint64_t own_ns;  /* the earliest that a worker may have failed of itself, or a node been
-			     lost; UINT64_MAX: none */
-	uint64_t mute_ns; /* the same of workers that say nothing of why */
+	uint64_t own_ns;     /* the earliest that a worker may have failed of itself, or a node been
+				lost; UINT64_MAX: none */
+	uint64_t mute_ns;    /* the same of workers that say nothing of why */
+	uint64_t mute_at_ns; /* when the first of these ended, by its clock as it is */
 };
 
 static bool is_failure(const struct outcome *o)
@@ -110,7 +111,7 @@ static bool is_before_loss(const struct inquest *q, const struct outcome *o)
 static void find_earliest(struct inquest *q)
 {
 	q->own_ns = q->lost ? span_of_loss(q).first_ns : UINT64_MAX;
-	q->mute_ns = UINT64_MAX;
+	q->mute_ns = q->mute_at_ns = UINT64_MAX;
 	for (size_t i = 0; i < q->r->count; i++) {
 		const struct outcome *o = &q->r->outcomes[i];
 		uint64_t first = span_of(q->r, o).first_ns;
@@ -121,6 +122,8 @@ static void find_earliest(struct inquest *q)
 			q->own_ns = first;
 		if (outcome_failing(o) == FAILING_MUTE && first < q->mute_ns)
 			q->mute_ns = first;
+		if (outcome_failing(o) == FAILING_MUTE && o->ended_ns < q->mute_at_ns)
+			q->mute_at_ns = o->ended_ns;
 	}
 }
 
@@ -135,7 +138,9 @@ static bool is_consequence(const struct inquest *q, const struct outcome *o)
 		return false;
 	if (q->own_ns <= last + lost_peer_window_ns)
 		return true;
-	return q->mute_ns <= last + (outcome_failing(o) == FAILING_PEER ? lost_peer_window_ns : 0);
+	if (outcome_failing(o) == FAILING_ABORT)
+		return q->mute_at_ns < o->ended_ns;
+	return q->mute_ns <= last + lost_peer_window_ns;
 }
 
 static bool is_candidate(const struct inquest *q, const struct outcome *o)
@@ -182,20 +187,23 @@ static const struct outcome *late_culprit(const struct inquest *q, const struct 
 	return first;
 }
 
+static bool is_mute_or_abort(const struct outcome *o)
+{
+	return outcome_failing(o) == FAILING_MUTE || outcome_failing(o) == FAILING_ABORT;
+}
+
 /* Whether o, on another node, may be it as well as the culprit is. */
 static bool is_rival(
 	const struct inquest *q, const struct outcome *culprit, const struct outcome *o)
 {
-	bool alike;
-
 	if (o == culprit || o->node == culprit->node || !verdict_is_unsure(q->r, o, culprit))
 		return false;
 	if (culprit->asked != ASKED_NOTHING)
 		return is_late_culprit(o);
-	/* a mute one and an abort: only their order would tell */
-	alike = is_primary(o) == is_primary(culprit) ||
-		(outcome_failing(culprit) == FAILING_MUTE && outcome_failing(o) == FAILING_ABORT);
-	return alike && is_failure(o);
+	/* of a mute one and an abort only the order tells */
+	return is_failure(o) &&
+		(is_primary(o) == is_primary(culprit) ||
+			(is_mute_or_abort(o) && is_mute_or_abort(culprit)));
 }
 
 static bool is_unsure(const struct inquest *q, const struct outcome *culprit)

@@ -1,0 +1,341 @@
+/* test_job.c - the whole job, event by event. Three nodes of one worker each; times are in s. */
+#include "tests/unit/unit.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "daemon/cluster/job.h"
+
+#define S(seconds) ((uint64_t)((seconds)*1e9))
+
+struct stand {
+	struct job j;
+	struct arena arena;
+	struct orders orders;
+};
+
+static void meet(struct stand *t, unsigned max_restarts, bool all)
+{
+	const struct restart_policy policy = { .max_restarts = max_restarts, .delay_ms = 50 };
+
+	memset(t, 0, sizeof *t);
+	assert_int_equal(job_init(&t->j, 3, &policy, 30000, &t->arena), 0);
+	for (unsigned i = 0; i < (all ? 3u : 2u); i++)
+		job_joined(&t->j, i, 1, "host");
+}
+
+static void begin(struct stand *t, unsigned max_restarts)
+{
+	meet(t, max_restarts, true);
+	job_begin(&t->j, S(1));
+	assert_int_equal(t->j.state, JOB_RUNNING);
+}
+
+static enum order end_as(
+	struct stand *t, unsigned node, unsigned attempt, double at, const struct outcome *like)
+{
+	struct outcome o = *like;
+	const struct node_end end = { .attempt = attempt,
+		.outcomes = &o,
+		.count = 1,
+		.started_ns = S(1),
+		.cause.kind = ending_is_success(&o.end) ? CAUSE_NONE : CAUSE_FAILURE,
+		.cause.at_ns = S(at) };
+
+	o.rank = node;
+	o.pid = o.end.how == ENDED_UNSTARTED ? 0 : 10;
+	o.ended_ns = o.end.how == ENDED_UNSTARTED ? 0 : S(at);
+	return job_ended(&t->j, node, &end, S(at), &t->arena, &t->orders);
+}
+
+static const struct outcome well = { .end = { ENDED_EXIT, 0, false } };
+static const struct outcome failed = { .end = { ENDED_EXIT, 3, false } };
+static const struct outcome unstarted = { .end = { ENDED_UNSTARTED, 2, false } };
+static const struct outcome stopped = { .end = { ENDED_SIGNAL, SIGTERM, false },
+	.asked = ASKED_TO_STOP };
+
+static enum order fails(struct stand *t, unsigned node, unsigned attempt)
+{
+	struct outcome o = failed;
+
+	o.attempt = attempt;
+	o.ended_ns = S(2);
+	o.pid = 10;
+	return job_failed(&t->j, node, &o, S(2));
+}
+
+static enum order ask(struct stand *t, unsigned node, enum urgency urgency)
+{
+	const struct stop s = { .urgency = urgency,
+		.signal = SIGINT,
+		.grace_ms = 7,
+		.cause = { .kind = CAUSE_SIGNAL, .signal = SIGINT, .at_ns = S(3) } };
+
+	return job_asked(&t->j, node, &s, &t->orders);
+}
+
+static enum order lose(struct stand *t, unsigned node, double at)
+{
+	return job_lost(&t->j, node, S(at), "cut", S(at), &t->arena, &t->orders);
+}
+
+static void assert_over(struct stand *t, enum cause_kind kind, int code)
+{
+	assert_int_equal(t->j.state, JOB_OVER);
+	assert_int_equal(t->orders.what, ORDER_OVER);
+	assert_int_equal(t->orders.result.cause.kind, kind);
+	assert_int_equal(result_exit_code(&t->orders.result), code);
+	for (unsigned i = 0; i < 3; i++) { /* nothing changes it */
+		assert_int_equal(end_as(t, i, t->j.attempt, 9, &failed), ORDER_NONE);
+		assert_int_equal(fails(t, i, t->j.attempt), ORDER_NONE);
+		assert_int_equal(ask(t, i, URGENCY_KILL), ORDER_NONE);
+		assert_int_equal(lose(t, i, 9), ORDER_NONE);
+	}
+	assert_int_equal(t->j.state, JOB_OVER);
+	arena_done(&t->arena);
+}
+
+static void test_well(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 0);
+	assert_int_equal(end_as(&t, 2, 0, 5, &well), ORDER_NONE);
+	assert_int_equal(job_left(&t.j, 2, S(5), &t.arena, &t.orders), ORDER_NONE);
+	assert_int_equal(lose(&t, 2, 6), ORDER_NONE); /* it has said that it goes */
+	assert_int_equal(end_as(&t, 0, 0, 5, &well), ORDER_NONE);
+	assert_int_equal(lose(&t, 0, 6), ORDER_NONE); /* it has not, but is not missed either */
+	assert_int_equal(end_as(&t, 1, 0, 5, &well), ORDER_OVER);
+	assert_int_equal(t.orders.result.count, 3);
+	assert_over(&t, CAUSE_NONE, 0);
+}
+
+static void test_failure(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 0);
+	assert_int_equal(fails(&t, 1, 7), ORDER_NONE); /* of another attempt */
+	assert_int_equal(fails(&t, 1, 0), ORDER_STOP);
+	assert_int_equal(t.j.state, JOB_STOPPING);
+	assert_int_equal(t.j.stop.urgency, URGENCY_STOP);
+	assert_int_equal(t.j.stop.signal, SIGTERM);
+	assert_int_equal(t.j.stop.grace_ms, 30000);
+	assert_int_equal(fails(&t, 1, 0), ORDER_NONE);
+	assert_int_equal(fails(&t, 2, 0), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 0, 4, &failed), ORDER_NONE); /* twice */
+	assert_int_equal(end_as(&t, 0, 1, 4, &failed), ORDER_NONE); /* of another attempt */
+	assert_int_equal(end_as(&t, 0, 0, 4, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 1, 0, 2, &failed), ORDER_OVER);
+	assert_int_equal(t.orders.result.culprit->rank, 1);
+	assert_string_equal(t.orders.why_not, "");
+	assert_over(&t, CAUSE_FAILURE, 3);
+}
+
+/* A node whose only word is that it has ended. */
+static void test_untold(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 3);
+	assert_int_equal(end_as(&t, 1, 0, 1.5, &unstarted), ORDER_STOP);
+	assert_int_equal(end_as(&t, 0, 0, 4, &failed), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
+	assert_int_equal(t.orders.result.culprit->rank, 1);
+	assert_string_equal(
+		t.orders.why_not, "exit code 127 says that a program could not be started");
+	assert_over(&t, CAUSE_FAILURE, 127);
+}
+
+static void test_restart(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 2);
+	for (unsigned attempt = 0; attempt < 2; attempt++) {
+		assert_int_equal(fails(&t, 1, attempt), ORDER_STOP);
+		assert_int_equal(end_as(&t, 1, attempt, 2, &failed), ORDER_NONE);
+		assert_int_equal(end_as(&t, 0, attempt, 3, &well), ORDER_NONE);
+		assert_int_equal(end_as(&t, 2, attempt, 3, &stopped), ORDER_RESTART);
+		assert_int_equal(t.orders.delay_ms, 50u << attempt);
+		assert_int_equal(t.j.state, JOB_PAUSED);
+		assert_int_equal(fails(&t, 1, attempt), ORDER_NONE);
+		job_resume(&t.j, S(1));
+		assert_int_equal(t.j.attempt, attempt + 1);
+		assert_int_equal(end_as(&t, 1, attempt, 2, &failed), ORDER_NONE);
+		assert_int_equal(t.j.state, JOB_RUNNING);
+	}
+	assert_int_equal(end_as(&t, 0, 2, 3, &failed), ORDER_STOP);
+	assert_int_equal(end_as(&t, 1, 2, 3.5, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 2, 3.5, &stopped), ORDER_OVER);
+	assert_string_equal(t.orders.why_not, "restarted 2 times already");
+	assert_over(&t, CAUSE_FAILURE, 3);
+}
+
+static void pause_job(struct stand *t)
+{
+	begin(t, 2);
+	assert_int_equal(end_as(t, 1, 0, 2, &failed), ORDER_STOP);
+	assert_int_equal(end_as(t, 0, 0, 3, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(t, 2, 0, 3, &stopped), ORDER_RESTART);
+}
+
+static void test_paused(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	pause_job(&t);
+	assert_int_equal(ask(&t, 2, URGENCY_STOP), ORDER_OVER);
+	assert_int_equal(t.orders.result.cause.node, 2);
+	assert_over(&t, CAUSE_SIGNAL, 130);
+
+	pause_job(&t);
+	assert_int_equal(lose(&t, 2, 5), ORDER_OVER);
+	assert_string_equal(t.orders.why_not, "node 2 was lost");
+	assert_true(t.orders.result.nodes[2].lost);
+	assert_over(&t, CAUSE_FAILURE, 3);
+}
+
+static void test_request(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 2);
+	assert_int_equal(ask(&t, 1, URGENCY_STOP), ORDER_STOP);
+	assert_int_equal(t.j.stop.signal, SIGINT);
+	assert_int_equal(t.j.stop.grace_ms, 7);
+	assert_int_equal(ask(&t, 2, URGENCY_STOP), ORDER_NONE);
+	assert_int_equal(ask(&t, 2, URGENCY_KILL), ORDER_STOP);
+	assert_int_equal(ask(&t, 2, URGENCY_HURRY), ORDER_NONE); /* only upward */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(end_as(&t, i, 0, 4, &stopped), i < 2 ? ORDER_NONE : ORDER_OVER);
+	assert_string_equal(t.orders.why_not, "");
+	assert_over(&t, CAUSE_SIGNAL, 130);
+}
+
+static void test_lost(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 2);
+	assert_int_equal(lose(&t, 1, 2), ORDER_STOP);
+	assert_int_equal(t.j.stop.cause.kind, CAUSE_NODE_LOST);
+	assert_int_equal(lose(&t, 1, 2), ORDER_NONE);
+	assert_int_equal(end_as(&t, 1, 0, 2, &failed), ORDER_NONE); /* it comes back too late */
+	assert_int_equal(end_as(&t, 0, 0, 3, &stopped), ORDER_NONE);
+	assert_int_equal(lose(&t, 2, 4), ORDER_OVER); /* the last one that was waited for */
+	assert_int_equal(t.orders.result.cause.node, 1);
+	assert_string_equal(t.orders.result.cause.detail, "cut");
+	assert_string_equal(t.orders.why_not, "node 1 was lost");
+	assert_int_equal(t.orders.result.count, 3);
+	assert_int_equal(t.orders.result.outcomes[2].rank, 2);
+	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
+
+	begin(&t, 0); /* what it told of before counts */
+	assert_int_equal(fails(&t, 1, 0), ORDER_STOP);
+	assert_int_equal(lose(&t, 1, 2.5), ORDER_NONE);
+	assert_int_equal(end_as(&t, 0, 0, 3, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 0, 3, &stopped), ORDER_OVER);
+	assert_over(&t, CAUSE_FAILURE, 3);
+}
+
+static void test_left(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 2); /* who leaves where it should not keeps the job from being started again */
+	assert_int_equal(end_as(&t, 0, 0, 2, &well), ORDER_NONE);
+	assert_int_equal(job_left(&t.j, 0, S(2), &t.arena, &t.orders), ORDER_NONE);
+	assert_int_equal(end_as(&t, 1, 0, 3, &failed), ORDER_STOP);
+	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
+	assert_string_equal(t.orders.why_not, "node 0 has ended and left");
+	assert_over(&t, CAUSE_FAILURE, 3);
+
+	begin(&t, 0); /* and who leaves before it has ended is lost */
+	assert_int_equal(job_left(&t.j, 0, S(2), &t.arena, &t.orders), ORDER_STOP);
+	assert_int_equal(end_as(&t, 1, 0, 3, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 0, 3, &stopped), ORDER_OVER);
+	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
+}
+
+static void test_meeting(void **state)
+{
+	struct text text = { 0 };
+	struct stand t;
+
+	(void)state;
+	meet(&t, 1, true);
+	job_missing(&t.j, &text);
+	assert_string_equal(text_string(&text), "");
+	assert_int_equal(lose(&t, 1, 1), ORDER_NONE);
+	job_missing(&t.j, &text);
+	assert_string_equal(text_string(&text), "node 1");
+	text_done(&text);
+	job_unjoined(&t.j, 2);
+	job_missing(&t.j, &text);
+	assert_string_equal(text_string(&text), "nodes 1, 2");
+	text_done(&text);
+	assert_int_equal(ask(&t, 0, URGENCY_STOP), ORDER_OVER);
+	assert_over(&t, CAUSE_SIGNAL, 130);
+}
+
+/* A job goes on without a launcher that never came, but is not started again. */
+static void test_absent(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	meet(&t, 1, false);
+	job_begin(&t.j, S(1));
+	assert_int_equal(lose(&t, 2, 2), ORDER_NONE);
+	assert_int_equal(end_as(&t, 0, 0, 2, &failed), ORDER_STOP);
+	assert_int_equal(end_as(&t, 1, 0, 3, &stopped), ORDER_OVER);
+	assert_string_equal(t.orders.why_not, "node 2 runs without launchd");
+	assert_int_equal(t.orders.result.count, 2);
+	assert_over(&t, CAUSE_FAILURE, 3);
+}
+
+/* A node's clock is ahead of ours, and its failure is brought to ours. */
+static void test_clock(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 0);
+	job_clock(&t.j, 1, 1000000000, 500);
+	assert_int_equal(end_as(&t, 1, 0, 3, &failed), ORDER_STOP);
+	assert_int_equal(end_as(&t, 0, 0, 2.5, &failed), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
+	assert_int_equal(t.orders.result.culprit->rank, 1);
+	assert_int_equal(t.orders.result.culprit->ended_ns, S(2));
+	assert_int_equal(t.orders.result.nodes[1].clock_error_ns, 500);
+	assert_over(&t, CAUSE_FAILURE, 3);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	suite_add(&s, "all end well, one leaves", test_well, NULL, NULL);
+	suite_add(&s, "a failure", test_failure, NULL, NULL);
+	suite_add(&s, "a failure that only an end tells of", test_untold, NULL, NULL);
+	suite_add(&s, "restarts", test_restart, NULL, NULL);
+	suite_add(&s, "between two attempts", test_paused, NULL, NULL);
+	suite_add(&s, "requests", test_request, NULL, NULL);
+	suite_add(&s, "lost nodes", test_lost, NULL, NULL);
+	suite_add(&s, "nodes that leave", test_left, NULL, NULL);
+	suite_add(&s, "the meeting", test_meeting, NULL, NULL);
+	suite_add(&s, "a node that never came", test_absent, NULL, NULL);
+	suite_add(&s, "clocks", test_clock, NULL, NULL);
+	return suite_run(&s);
+}
