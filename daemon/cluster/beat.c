@@ -152,28 +152,56 @@ static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 	*buf = uv_buf_init((char *)b->buffer, sizeof b->buffer);
 }
 
+/* Whose datagram it is; NULL, and counted, where nobody's. only: who may have it; NULL: anyone. */
+static struct link *sort(struct beat *b, struct link *only, const uv_buf_t *buf, ssize_t n)
+{
+	const unsigned char *bytes = (const unsigned char *)buf->base;
+	struct link *l = only;
+	struct beat_body body;
+
+	if (n == BEAT_DATAGRAM && beat_body_read(bytes, BEAT_BODY, &body) == 0) {
+		l = only ? only : find(b, body.session);
+		if (take_datagram(l, bytes, &body))
+			return l;
+	}
+	b->bad++;
+	return NULL;
+}
+
+/* At the hub. */
 static void on_datagram(
 	uv_udp_t *h, ssize_t n, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
 {
-	const unsigned char *bytes = (const unsigned char *)buf->base;
 	struct beat *b = h->data;
-	struct beat_body body;
 	struct link *l;
 
 	(void)flags;
-	if (n <= 0 && !from) /* nothing more, or an error that an earlier one of ours caused */
+	if (!from) /* nothing more, or an error that an earlier one of ours caused */
 		return;
-	if (n != BEAT_DATAGRAM || beat_body_read(bytes, BEAT_BODY, &body) < 0) {
-		b->bad++;
-		return;
-	}
-	l = find(b, body.session);
-	if (!take_datagram(l, bytes, &body)) {
-		b->bad++;
-	} else if (l->is_hub) {
+	l = sort(b, NULL, buf, n);
+	if (l) {
 		memcpy(&l->beats.from, from, address_size(from));
 		l->beats.socket = (unsigned)(h - b->udp);
 	}
+}
+
+/* At a dialer: the handle is the link's. */
+static void on_answer_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+	struct beat *b = ((struct link *)h->data)->beats.of;
+
+	(void)suggested;
+	*buf = uv_buf_init((char *)b->buffer, sizeof b->buffer);
+}
+
+static void on_answer(
+	uv_udp_t *h, ssize_t n, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
+{
+	struct link *l = h->data;
+
+	(void)flags;
+	if (from)
+		(void)sort(l->beats.of, l, buf, n);
 }
 
 static void on_handle_closed(uv_handle_t *h)
@@ -190,7 +218,7 @@ static void on_handle_closed(uv_handle_t *h)
 }
 
 /* No socket, no datagrams: beats travel over the link then. */
-static void open_socket(struct beat *b, struct link *l)
+static void open_socket(struct link *l)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&l->peer_address;
 	autoclose fd = -1;
@@ -201,8 +229,7 @@ static void open_socket(struct beat *b, struct link *l)
 	if (fd < 0 || connect(fd, to, address_size(to)) < 0)
 		return;
 	link_adopt_udp(l, fd_take(&fd));
-	l->udp.data = b;
-	(void)uv_udp_recv_start(&l->udp, on_room, on_datagram);
+	(void)uv_udp_recv_start(&l->udp, on_answer_room, on_answer);
 }
 
 static void unwatch(struct link *l)
@@ -249,7 +276,7 @@ int beat_watch(struct beat *b, struct link *l)
 		b->interval_ns = theirs;
 	if (b->links == 1 || b->next_ns > now + b->interval_ns)
 		b->next_ns = now + b->interval_ns;
-	open_socket(b, l);
+	open_socket(l);
 	arm(b, now, b->next_ns);
 	send_beat(b, l, now); /* the hub learns where to send its own */
 	return 0;

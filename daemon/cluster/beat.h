@@ -27,9 +27,9 @@ enum {
 
 struct beat {
 	/* the owner's, before beat_open(); the rest is { 0 } */
+	/* Nothing was heard of an open link for the time-out; again only after it was heard again.
+	 * May close links, and the beat. */
 	void (*on_silent)(struct beat *b, struct link *l, uint64_t silent_ms);
-	/* nothing was heard of an open link for the time-out; again only after it was heard again.
-	 * May close the link. */
 	void (*on_closed)(struct beat *b); /* the memory is the owner's again; NULL: nobody asks */
 	void *owner;
 	uint32_t timeout_ms;

@@ -115,7 +115,7 @@ int frame_stream_next(struct frame_stream *s, struct frame *ret)
 	unsigned char *frame = s->at ? s->at + s->begin : NULL;
 	size_t have = s->end - s->begin, len;
 
-	if (have >= FRAME_HEADER) {
+	if (frame && have >= FRAME_HEADER) {
 		len = payload_len(frame);
 		if (frame[5] != 0 || frame[6] != 0 || frame[7] != 0)
 			return -EPROTO;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/text.h"

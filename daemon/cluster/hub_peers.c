@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "common/failure.h"
 #include "common/natural.h"
 #include "common/text.h"
@@ -381,6 +382,13 @@ static void unlist(struct hub *h, struct caller *p)
 	*at = p->next;
 }
 
+/* When its node was there for the last time: a connection that the other end closes tells its end;
+ * one that we close for silence, that it was some time after the last word. */
+static uint64_t last_seen_ns(const struct link *l)
+{
+	return l->end == LINK_END_OURS ? l->heard_ns : uv_hrtime();
+}
+
 static void on_link_closed(struct link *l, const char *why)
 {
 	struct caller *p = l->owner;
@@ -393,7 +401,7 @@ static void on_link_closed(struct link *l, const char *why)
 	} else if (p->joined && !p->told && !h->over) {
 		h->peers[p->node] = NULL;
 		hub_obey(h,
-			job_lost(&h->job, p->node, l->heard_ns, why, uv_hrtime(),
+			job_lost(&h->job, p->node, last_seen_ns(l), why, uv_hrtime(),
 				h->member->config->arena, &orders),
 			&orders);
 	} else if (p->joined && h->peers[p->node] == p) {

@@ -1,6 +1,7 @@
 /* hub_store.c - see hub_store.h */
 #include "daemon/cluster/hub_store.h"
 
+#include "common/arena.h"
 #include "common/failure.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub.h"

@@ -312,6 +312,7 @@ void link_adopt_udp(struct link *l, int fd)
 {
 	(void)uv_udp_init(l->tcp.loop, &l->udp);
 	(void)uv_udp_open(&l->udp, fd); /* in no loop yet: can't fail */
+	l->udp.data = l;
 	l->has_udp = true;
 	l->handles++;
 }

@@ -15,9 +15,9 @@ enum {
 
 struct listener {
 	/* the owner's, before listener_open(); the rest is { 0 } */
+	/* Memory for a link, with the owner's part filled in, or NULL: not from there. The link's
+	 * on_closed gives it back. Must not close the listener. */
 	struct link *(*on_accept)(struct listener *li, const struct sockaddr *from);
-	/* memory for a link, with the owner's part filled in, or NULL: not from there. The link's
-	 * on_closed gives it back, perhaps before this connection's accepting is over */
 	void (*on_closed)(struct listener *li); /* the memory is the owner's again */
 	void *owner;
 	const struct link_auth *auth;

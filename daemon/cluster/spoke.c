@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
 #include "common/address.h"
