@@ -42,8 +42,11 @@ static int add_span(struct bytes *to, struct budget *b, struct span span)
 
 	if (bytes_reserve(to, b, sizeof len + span.len) < 0)
 		return -ENOMEM;
-	(void)bytes_add(to, b, &len, sizeof len);
-	return bytes_add(to, b, span.at, span.len);
+	memcpy(to->at + to->len, &len, sizeof len);
+	if (len > 0)
+		memcpy(to->at + to->len + sizeof len, span.at, span.len);
+	to->len += sizeof len + span.len;
+	return 0;
 }
 
 int say_span(const struct asked *a, struct span span)

@@ -24,7 +24,7 @@ struct blob {
 };
 
 struct key {
-	struct key *next;    /* in its bucket */
+	struct key *next;   /* in its bucket */
 	struct blob *value; /* NULL: none */
 	struct blob *queue_first, *queue_last;
 	uint64_t queued;

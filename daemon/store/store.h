@@ -5,7 +5,7 @@
  * asks it sleeps. Each attempt of the job has keys of its own. There is no authentication in the
  * protocol; so it binds one address, takes connections from the job's nodes only, and has a limit
  * for all memory that clients can make it use. One loop, one thread; all descriptors close on
- * exec. */
+ * exec. SIGPIPE must be ignored, as libuv's writes raise it. */
 #ifndef LAUNCHD_DAEMON_STORE_STORE_H
 #define LAUNCHD_DAEMON_STORE_STORE_H
 

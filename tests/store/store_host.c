@@ -8,6 +8,7 @@
  * that libuv has nothing left. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,8 @@ int main(int argc, char **argv)
 	uv_loop_t loop;
 	size_t d = 0;
 
-	if (argc != 5 || setvbuf(stdout, NULL, _IOLBF, 0) != 0)
+	if (argc != 5 || setvbuf(stdout, NULL, _IOLBF, 0) != 0 ||
+		signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return 2;
 	while (d < 3 && strcmp(dialects[d], argv[3]) != 0)
 		d++;

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "daemon/cluster/address.h"
+#include "common/address.h"
 
 static const struct address_row {
 	const char *says;

@@ -462,6 +462,40 @@ static void test_no_descriptors(void **state)
 	stage_close(&st);
 }
 
+/* They go while the store writes to them. */
+static void test_sudden_end(void **state)
+{
+	struct stage st;
+	int good;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", MEMORY);
+	good = dial_and_greet(&st);
+	ask(&st, good, "SET k *1000000");
+	for (int i = 0; i < 100; i++) {
+		int fd = dial_and_greet(&st);
+
+		ask(&st, fd, "WAIT @1 late");
+		ask(&st, fd, i % 2 ? "GET k" : "PING %1");
+		ask(&st, fd, "WAIT @1 late");
+		if (i % 3 == 0)
+			(void)uv_run(&st.loop, UV_RUN_NOWAIT);
+		(void)close(fd);
+		if (i % 5 == 0)
+			ask(&st, good, "SET late v");
+		if (i % 7 == 0)
+			settle(&st);
+	}
+	settle(&st);
+	ask(&st, good, "PING %1");
+	hear(&st, good, "%1");
+	(void)close(good);
+	settle(&st);
+	assert_null(st.store.clients);
+	stage_close(&st);
+	assert_int_equal(st.note_count, 0);
+}
+
 static void test_memory(void **state)
 {
 	struct stage st;
@@ -545,6 +579,8 @@ int main(void)
 {
 	static struct suite s;
 
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return 1;
 	suite_add(&s, "clients ask, wait and go", test_talk, NULL, NULL);
 	suite_add(&s, "an IPv6 address", test_ipv6, NULL, NULL);
 	suite_add(&s, "only nodes of the job may come in, others are noted once", test_strangers,
@@ -558,6 +594,7 @@ int main(void)
 	suite_add(&s, "one that watches and never reads", test_watcher_never_reads, NULL, NULL);
 	suite_add(&s, "four hundred clients at a barrier", test_many_clients, NULL, NULL);
 	suite_add(&s, "no descriptor left", test_no_descriptors, NULL, NULL);
+	suite_add(&s, "clients that go while they are answered", test_sudden_end, NULL, NULL);
 	suite_add(&s, "a request that the memory does not hold", test_memory, NULL, NULL);
 	SUITE_ROWS(&s, test_open, opens);
 	suite_add(&s, "a port in use: by whom", test_port_in_use, NULL, NULL);

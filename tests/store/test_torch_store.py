@@ -1,0 +1,100 @@
+"""Real torch as the store's client: every method as with torch's own server, and process groups."""
+import json
+import os
+import subprocess
+
+import pytest
+from stores import SCRIPTS, torches
+
+LIMIT = 300
+with_each_torch = pytest.mark.parametrize('torch', torches())
+
+
+def methods(torch, port):
+    done = subprocess.run([torch.python, SCRIPTS / 'methods.py', str(port)], text=True,
+                          capture_output=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@with_each_torch
+def test_every_method_is_as_with_torchs_own_server(torch, host, serve):
+    theirs = methods(torch, serve(torch).port)
+    store = host(torch.old)
+    ours = methods(torch, store.port)
+    assert len(ours) > 50
+    for our, their in zip(ours, theirs):
+        assert our == their
+    assert len(ours) == len(theirs)
+    assert store.order('clients') and len(store.notes) == 1
+    assert store.notes[0].endswith('its ADD is to a value that is no number')
+
+
+def start_group(torch, port, world, attempt=0, *arguments):
+    """`world` ranks as launchd starts them with a store of its own."""
+    ranks = []
+    for rank in range(world):
+        env = {**os.environ, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(port),
+               'RANK': str(rank), 'WORLD_SIZE': str(world), 'LOCAL_RANK': str(rank),
+               'TORCHELASTIC_USE_AGENT_STORE': 'True', 'TORCHELASTIC_RUN_ID': 'none',
+               'TORCHELASTIC_RESTART_COUNT': str(attempt), 'OMP_NUM_THREADS': '1'}
+        ranks.append(subprocess.Popen([torch.python, SCRIPTS / 'group.py', *arguments], env=env,
+                                      text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    return ranks
+
+
+def end_group(ranks, world):
+    found = []
+    for process in ranks:
+        out, err = process.communicate(timeout=LIMIT)
+        assert process.returncode == 0, err
+        found.append(json.loads(out.splitlines()[-1]))
+    total = world * (world + 1) / 2
+    for rank, one in enumerate(found):
+        assert one['rank'] == rank and one['sum'] == total and one['words'] == 'from 0'
+        assert one['objects'] == [1000 * (r + 1) for r in range(world)]
+        assert one.get('part', 0) == (0 if rank % 2 else (world + 1) // 2)
+
+
+@with_each_torch
+@pytest.mark.parametrize('world', [1, 4])
+def test_a_process_group(torch, world, host):
+    store = host(torch.old)
+    end_group(start_group(torch, store.port, world), world)
+    assert store.number('clients') >= world
+    assert store.notes == []
+
+
+@with_each_torch
+def test_the_next_attempt_after_a_death(torch, host):
+    """The ranks of the first attempt are killed while they wait; those of the second know nothing."""
+    store = host(torch.old)
+    ranks = start_group(torch, store.port, 3, 0, 'stop')
+    for process in ranks:
+        assert process.stdout.readline() == 'here\n'
+    for process in ranks:
+        process.kill()
+        process.communicate()
+    before = store.number('memory')
+    store.order('next')
+    assert store.number('clients') == 0
+    assert store.number('memory') < before
+    for attempt in (1, 2):
+        end_group(start_group(torch, store.port, 3, attempt), 3)
+        store.order('next')
+    assert store.notes == []
+
+
+def test_a_client_that_is_older_than_the_store_was_told(host):
+    [old] = [p for p in torches() if p.values[0].old == 'a']
+    if old.marks[0].args[0]:
+        pytest.skip('no torch here')
+    store = host('none')
+    talk = ('import sys, torch.distributed as d; '
+            's = d.TCPStore("127.0.0.1", int(sys.argv[1]), is_master=False, '
+            'wait_for_workers=False); s.set("k", "v"); s.get("k")')
+    done = subprocess.run([old.values[0].python, '-c', talk, str(store.port)], text=True,
+                          capture_output=True, timeout=LIMIT)
+    assert done.returncode == 1 and 'RuntimeError' in done.stderr
+    store.order('clients')
+    assert 'does not begin as a client of torch 2.2 or later does' in store.notes[0]
