@@ -41,6 +41,7 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 		.why_not = orders->why_not,
 	};
 
+	end.waiting = hub_all_waiting(h, &end.waiting_count);
 	verdict_make(&orders->result, &end.verdict);
 	end.verdict.attempt = h->job.attempt;
 	return end;
@@ -100,6 +101,7 @@ static void on_pause_over(uv_timer_t *t)
 		return;
 	}
 	h->said = NULL;
+	h->unjoined = NULL;
 	h->said_count = h->said_room = 0;
 	for (struct caller *p = h->all; p; p = p->next) {
 		p->outcomes = NULL;

@@ -39,6 +39,7 @@ struct hub {
 	const char *master_addr;
 	unsigned master_port, restarts;
 	struct testimony *said;
+	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
 	size_t said_count, said_room;
 	bool begun, over, closing, left_alone;
 	unsigned handles;      /* of the loop: the clock, the listener, beats, connections */
@@ -55,6 +56,13 @@ void hub_asked(struct hub *h, const struct stop *s);
 void hub_forward(struct hub *h, int signal);
 void hub_ended(struct hub *h, const struct node_end *end, const struct testimony *list,
 	size_t count);
+
+/* Ranks of a node that have not joined the store; see hub_waiting.c. */
+void hub_waiting(struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks,
+	size_t count);
+
+/* Those of all nodes, in order; the attempt's memory. */
+const unsigned *hub_all_waiting(const struct hub *h, size_t *ret_count);
 
 /* The hub's port, once it listens. */
 unsigned hub_port(const struct hub *h);

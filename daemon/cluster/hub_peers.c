@@ -311,6 +311,15 @@ static void on_leave(struct caller *p)
 		&orders);
 }
 
+static void on_unjoined(struct caller *p, const unsigned char *at, size_t len)
+{
+	unsigned attempt, *ranks;
+	size_t count;
+
+	if (message_get_ranks(at, len, p->hub->member->memory, &attempt, &ranks, &count) == 0)
+		hub_waiting(p->hub, p->node, attempt, ranks, count);
+}
+
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct caller *p = l->owner;
@@ -344,6 +353,9 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		return;
 	case MESSAGE_LEAVE:
 		on_leave(p);
+		return;
+	case MESSAGE_JOINED:
+		on_unjoined(p, at, len);
 		return;
 	default:
 		return; /* a later version's: it has checked that this one can do without */

@@ -339,6 +339,14 @@ void member_ended(struct member *m, const struct node_end *end, const struct tes
 		spoke_ended(&m->spoke, end, list, count);
 }
 
+void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count)
+{
+	if (m->role == MEMBER_HUB)
+		hub_waiting(&m->hub, m->hub.self, attempt, ranks, count);
+	else
+		spoke_waiting(&m->spoke, attempt, ranks, count);
+}
+
 void member_part_closed(struct member *m)
 {
 	if (--m->parts == 0 && m->closing)

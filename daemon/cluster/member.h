@@ -51,6 +51,8 @@ struct job_end {
 	const struct testimony *testimony; /* of result->culprit; NULL: none */
 	unsigned restarts;
 	const char *why_not; /* why no more restarts; "" */
+	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
+	size_t waiting_count;
 };
 
 struct member_events {
@@ -110,6 +112,9 @@ void member_forward(struct member *m, int signal);
  * the testimonies are borrowed until the next attempt starts. */
 void member_ended(struct member *m, const struct node_end *end, const struct testimony *list,
 	size_t count);
+
+/* These of this node's workers have not joined the store, as far as can be seen; none: all have. */
+void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* Leaves; `closed` follows from the loop. */
 void member_close(struct member *m);

@@ -457,6 +457,14 @@ void spoke_ended(struct spoke *s, const struct node_end *end, const struct testi
 		leave(s);
 }
 
+void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count)
+{
+	struct wire_out w = { 0 };
+
+	message_put_ranks(&w, attempt, ranks, count);
+	send_message(s, MESSAGE_JOINED, &w);
+}
+
 void spoke_close(struct spoke *s)
 {
 	if (s->closing)

@@ -56,6 +56,7 @@ void spoke_asked(struct spoke *s, const struct stop *stop);
 void spoke_forward(struct spoke *s, int signal);
 void spoke_ended(struct spoke *s, const struct node_end *end, const struct testimony *list,
 	size_t count);
+void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* Leaves; the member hears member_part_closed() when nothing is left in the loop. */
 void spoke_close(struct spoke *s);

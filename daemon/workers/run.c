@@ -15,6 +15,7 @@ static void close_all(struct run *r)
 	run_stop_listening(r);
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 	uv_close((uv_handle_t *)&r->unfinished, NULL);
+	uv_close((uv_handle_t *)&r->joining, NULL);
 }
 
 /* One descriptor a worker, and a few of our own: said before the first start, not at the last. */
@@ -130,7 +131,8 @@ static int begin(struct run *r)
 
 	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
 	(void)uv_timer_init(&r->loop, &r->unfinished);
-	r->max_runtime.data = r->unfinished.data = r;
+	(void)uv_timer_init(&r->loop, &r->joining);
+	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
 	rc = run_listen(r);
 	if (rc == 0) {
 		rc = spawn_seal_descriptors();
