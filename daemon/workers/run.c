@@ -43,7 +43,6 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 	if (!r->outcomes)
 		return failure_oom(why);
 	r->plan = r->end->plan = plan;
-	run_start_attempt(r, 0, m->master_port);
 	return 0;
 }
 
