@@ -71,8 +71,8 @@ static void miss(struct member *m, const char *why)
 		fail(m, -ETIMEDOUT, text_string(&t));
 	} else {
 		text_printf(&t,
-			"%s: this node's workers start without; if another node fails, nobody "
-			"tells this one",
+			"%s; this node's workers start all the same, and nobody will tell them "
+			"if another node fails",
 			why);
 		m->on->say(m->owner, true, text_string(&t));
 		if (m->role == MEMBER_HUB)

@@ -77,8 +77,8 @@ static void go_alone(struct spoke *s, const char *why)
 		fail(s, -ETIMEDOUT, text_string(&t));
 	} else {
 		text_printf(&t,
-			"%s: this node's workers start without; if another node fails, nobody "
-			"tells this one",
+			"%s; this node's workers start all the same, and nobody will tell them "
+			"if another node fails",
 			why);
 		say(s, true, text_string(&t));
 		s->state = SPOKE_OVER;
@@ -86,14 +86,6 @@ static void go_alone(struct spoke *s, const char *why)
 		member_go_alone(s->member);
 	}
 	text_done(&t);
-}
-
-static void add_hub(struct spoke *s, struct text *t)
-{
-	char at[ADDRESS_TEXT];
-
-	address_text((const struct sockaddr *)&s->addresses[0], at);
-	text_printf(t, "node rank 0's launcher at %s", at);
 }
 
 static void on_time(uv_timer_t *timer)
@@ -105,8 +97,7 @@ static void on_time(uv_timer_t *timer)
 		dial(s);
 		return;
 	}
-	add_hub(s, &t);
-	text_printf(&t, " can't be reached within %llu s (--join-timeout): %s",
+	text_printf(&t, "node rank 0's launcher was not reached within %llu s (--join-timeout): %s",
 		(unsigned long long)(s->member->config->join_timeout_ms / 1000), s->last);
 	go_alone(s, text_string(&t));
 	text_done(&t);
@@ -120,8 +111,7 @@ static void say_waiting(struct spoke *s, uint64_t now)
 	if (s->said || now + s->member->config->join_timeout_ms < s->deadline_ms + SAY_AFTER_MS)
 		return;
 	s->said = true;
-	add_hub(s, &t);
-	text_printf(&t, " can't be reached yet: %s", s->last);
+	text_printf(&t, "node rank 0's launcher is not there yet: %s; trying on", s->last);
 	say(s, false, text_string(&t));
 	text_done(&t);
 }
@@ -314,8 +304,7 @@ static void on_link_closed(struct link *l, const char *why)
 		lose_hub(s, why);
 	} else if (s->state != SPOKE_OVER &&
 		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
-		add_hub(s, &t);
-		text_printf(&t, ": %s", why);
+		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
 		go_alone(s, text_string(&t));
 		text_done(&t);
 	} else if (s->state != SPOKE_OVER) {
