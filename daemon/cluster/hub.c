@@ -266,7 +266,9 @@ unsigned hub_port(const struct hub *h)
 
 void hub_failed(struct hub *h, const struct outcome *o)
 {
-	hub_obey(h, job_failed(&h->job, h->self, o, uv_hrtime()), NULL);
+	/* this node's workers are being ended already: the pool waits for nobody's order */
+	if (job_failed(&h->job, h->self, o, uv_hrtime()) == ORDER_STOP)
+		tell_stop(h);
 }
 
 void hub_asked(struct hub *h, const struct stop *s)
