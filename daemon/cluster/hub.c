@@ -38,7 +38,8 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 		.result = &orders->result,
 		.testimony = testimony_of(h, &orders->result),
 		.restarts = h->restarts,
-		.why_not = orders->why_not,
+		/* it is read when the orders have gone */
+		.why_not = arena_strdup(h->member->config->arena, orders->why_not),
 	};
 
 	end.waiting = hub_all_waiting(h, &end.waiting_count);
