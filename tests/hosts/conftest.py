@@ -19,8 +19,9 @@ SANITIZERS = {name: os.environ[name] + more for name, more in (
 class Hosts(Cluster):
     """A cluster on which launchd runs. `place` is the shared directory as the harness knows it."""
 
-    def __init__(self, count):
-        super().__init__(count, [TESTS.parent, BUILD])
+    def __init__(self, count, *, netem=False, **options):
+        super().__init__(count, [TESTS.parent, BUILD], **options,
+                         netem=BUILD / "tests" / "hosts" / "netem" if netem else None)
 
     def _start(self):
         super()._start()
@@ -78,13 +79,15 @@ class Hosts(Cluster):
 
 @pytest.fixture
 def make_hosts():
-    """make_hosts(count) -> Hosts, gone after the test."""
+    """make_hosts(count, ...) -> Hosts, gone after the test; netem=True: on a network of netem.c."""
     if IMPOSSIBLE:
         pytest.skip(IMPOSSIBLE)
     made = []
 
-    def make(count):
-        made.append(Hosts(count).__enter__())
+    def make(count, netem=False, **options):
+        if netem and not os.path.exists("/dev/net/tun"):
+            pytest.skip("there is no /dev/net/tun here")
+        made.append(Hosts(count, netem=netem, **options).__enter__())
         return made[-1]
 
     yield make
