@@ -271,6 +271,11 @@ class Cluster:
                 "--mount", "--time", "--", "sh", "-c", INTO_GROUP,
                 str(self._group / self.names[host]) if self._group else ""]
 
+    def _continue(self):
+        """An nsenter stops when its child does, and does not go on with it."""
+        for process in self._commands:
+            process.send_signal(signal.SIGCONT)
+
     def close(self):
         """Ends everything on all hosts; returns when it is gone."""
         if not self._started:
@@ -278,6 +283,7 @@ class Cluster:
                 self._group.rmdir()
             return
         self._started[0].stdin.close()
+        self._continue()
         for process in self._started + self._commands:
             try:
                 process.wait(LIMIT_S)
@@ -419,6 +425,8 @@ class Cluster:
         if not self._group:
             for pid, _ in self.processes(host):
                 os.kill(pid, number)
+            if number == signal.SIGCONT:
+                self._continue()
             return
         group = self._group / self.names[host]
         (group / "cgroup.freeze").write_text(state)
