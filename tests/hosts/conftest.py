@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cluster import HOME, Cluster, why_impossible  # noqa: E402
 from harness import BUILD, TESTS, Fifo, Place  # noqa: E402
+from job import MpirunJob, StaticJob  # noqa: E402
 from scene import Scene  # noqa: E402
 
 IMPOSSIBLE = why_impossible()
@@ -40,6 +41,10 @@ class Hosts(Cluster):
     @staticmethod
     def launchd(*options):
         return [BUILD / "launchd", "--python", sys.executable, *options]
+
+    @staticmethod
+    def sanitizers():
+        return dict(SANITIZERS)
 
     def mpirun(self, launchd, *, n=None, options=None, env=None, export=None, before=()):
         """Starts one launchd per host by mpirun on n0.
@@ -107,6 +112,34 @@ def scene():
 
     def make(*how, **more):
         made.append(Scene(*how, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def static_job():
+    """static_job(hosts, *options, ...) -> StaticJob"""
+    made = []
+
+    def make(*how, **more):
+        made.append(StaticJob(*how, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def mpirun_job():
+    """mpirun_job(hosts, *options, ...) -> MpirunJob"""
+    made = []
+
+    def make(*how, **more):
+        made.append(MpirunJob(*how, **more))
         return made[-1]
 
     yield make
