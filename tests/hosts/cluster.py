@@ -347,6 +347,11 @@ class Cluster:
     def signal(self, process, number):
         os.kill(self.pid_of(process), number)
 
+    @staticmethod
+    def signal_pid(pid, number):
+        """To one of processes()."""
+        os.kill(pid, number)
+
     def processes(self, host=None):
         """(pid, command line) of what runs on one host or on all; zombies don't count."""
         wanted = self._uts if host is None else [self._uts[host]]
