@@ -6,23 +6,17 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import HOME, Cluster, why_impossible  # noqa: E402
-from harness import BUILD, TESTS, Fifo, Place  # noqa: E402
-from job import MpirunJob, StaticJob  # noqa: E402
+from cluster import HOME, why_impossible  # noqa: E402
+from harness import Fifo, Place  # noqa: E402
+from job import JobHosts, MpirunJob, StaticJob  # noqa: E402
 from scene import Scene  # noqa: E402
 
 IMPOSSIBLE = why_impossible()
-# no search for leaks: its helper process outlives a launcher that is killed while it searches
-SANITIZERS = {name: os.environ[name] + more for name, more in (
-    ("ASAN_OPTIONS", ":detect_leaks=0"), ("UBSAN_OPTIONS", "")) if name in os.environ}
+SANITIZERS = JobHosts.sanitizers()
 
 
-class Hosts(Cluster):
-    """A cluster on which launchd runs. `place` is the shared directory as the harness knows it."""
-
-    def __init__(self, count, *, netem=False, **options):
-        super().__init__(count, [TESTS.parent, BUILD], **options,
-                         netem=BUILD / "tests" / "hosts" / "netem" if netem else None)
+class Hosts(JobHosts):
+    """`place` is the shared directory as the harness knows it."""
 
     def _start(self):
         super()._start()
@@ -37,14 +31,6 @@ class Hosts(Cluster):
         """A FIFO for workers on all hosts, and the name by which they know it."""
         self.place.fifos.append(Fifo(self.home / name))
         return self.place.fifos[-1], f"{HOME}/{name}"
-
-    @staticmethod
-    def launchd(*options):
-        return [BUILD / "launchd", "--python", sys.executable, *options]
-
-    @staticmethod
-    def sanitizers():
-        return dict(SANITIZERS)
 
     def mpirun(self, launchd, *, n=None, options=None, env=None, export=None, before=()):
         """Starts one launchd per host by mpirun on n0.

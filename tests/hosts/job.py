@@ -10,11 +10,12 @@ import os
 import re
 import select
 import struct
+import sys
 import tempfile
 import time
 
-from cluster import HOME
-from harness import native, until
+from cluster import HOME, Cluster
+from harness import BUILD, TESTS, native, until
 
 LIMIT_S = 60  # for what takes a second or two
 SYS_FUTEX, FUTEX_WAKE = 202, 1
@@ -27,6 +28,25 @@ LOST = re.compile(r"^launchd: \w+: (?=.*\blost\b).*?\b(?:node |n)(\d+)", re.M)
 
 def now_ns():
     return time.clock_gettime_ns(time.CLOCK_REALTIME)
+
+
+class JobHosts(Cluster):
+    """A cluster on which launchd runs. netem: on a network of netem.c."""
+
+    def __init__(self, count, *, netem=False, shared=(), **options):
+        super().__init__(count, [TESTS.parent, BUILD, *shared], **options,
+                         netem=BUILD / "tests" / "hosts" / "netem" if netem else None)
+
+    @staticmethod
+    def launchd(*options):
+        return [BUILD / "launchd", "--python", sys.executable, *options]
+
+    @staticmethod
+    def sanitizers():
+        """No search for leaks: its helper process outlives a launcher that is killed while it
+        searches."""
+        return {name: os.environ[name] + more for name, more in (
+            ("ASAN_OPTIONS", ":detect_leaks=0"), ("UBSAN_OPTIONS", "")) if name in os.environ}
 
 
 @dataclasses.dataclass
