@@ -263,10 +263,13 @@ class StaticJob(Job):
     """One `launchd --nnodes N --node_rank R --master_addr A --master_port P` on each host.
 
     late: nodes that are not started yet (launch() does). of_node: further options of a node.
+    command(job, node): another launcher's command line.
     """
 
-    def __init__(self, hosts, *options, late=(), of_node=None, port=29500, master=0, **more):
+    def __init__(self, hosts, *options, late=(), of_node=None, port=29500, master=0, command=None,
+                 **more):
         super().__init__(hosts, *options, **more)
+        self.command = command
         self.of_node, self.port, self.master = of_node or {}, port, master
         try:
             for node in range(self.nodes):
@@ -282,6 +285,8 @@ class StaticJob(Job):
             f"--master_addr={self.hosts.addresses[self.master]}", f"--master_port={self.port}",
             f"--nproc_per_node={self.nproc[node]}", *self.options, *self.of_node.get(node, ()),
             *options, *self.worker)
+        if self.command:
+            argv = self.command(self, node)
         self.launchers[node] = Launcher(self.hosts, node, argv,
                                         {**self.hosts.sanitizers(), **self.env})
 
