@@ -33,7 +33,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HOSTS_MAX = 256, PACKET_MAX = 9216, BATCH = 32, QUEUE_DEVICE = 20000, QUEUE_MAX = 1 << 20 };
+#include "flight.h"
+
+enum { HOSTS_MAX = 256, PACKET_MAX = 9216, BATCH = 32, QUEUE_DEVICE = 20000 };
 enum { OUT, IN, DIRECTIONS };
 enum { PASSED, LOST, CUT, FATES };
 
@@ -44,23 +46,13 @@ struct direction {
 	uint64_t fates[FATES];
 };
 
-struct packet {
-	int64_t due_ns;
-	uint64_t number; /* of two that are due at once the older one goes first */
-	uint16_t to;
-	uint16_t size;
-	unsigned char bytes[];
-};
-
 struct network {
 	int count, timer, epoll;
 	int devices[HOSTS_MAX];
 	struct direction hosts[HOSTS_MAX][DIRECTIONS];
 	bool pair_cut[HOSTS_MAX][HOSTS_MAX];
 	int64_t last_ns[HOSTS_MAX][HOSTS_MAX]; /* when the newest packet of a pair is due */
-	struct packet **heap;
-	size_t waiting, room;
-	uint64_t carried;
+	struct flight flight;
 };
 
 static int64_t now_ns(void)
@@ -85,43 +77,6 @@ static double draw(uint64_t *dice)
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
 	return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
-static bool before(const struct packet *a, const struct packet *b)
-{
-	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->number < b->number;
-}
-
-static void heap_push(struct network *n, struct packet *p)
-{
-	size_t at = n->waiting++;
-
-	if (n->waiting > n->room) {
-		n->room = n->room ? n->room * 2 : 1024;
-		n->heap = reallocarray(n->heap, n->room, sizeof *n->heap);
-		if (!n->heap)
-			die("out of memory");
-	}
-	for (; at > 0 && before(p, n->heap[(at - 1) / 2]); at = (at - 1) / 2)
-		n->heap[at] = n->heap[(at - 1) / 2];
-	n->heap[at] = p;
-}
-
-static struct packet *heap_pop(struct network *n)
-{
-	struct packet *top = n->heap[0], *last = n->heap[--n->waiting];
-	size_t at = 0, child;
-
-	while ((child = 2 * at + 1) < n->waiting) {
-		if (child + 1 < n->waiting && before(n->heap[child + 1], n->heap[child]))
-			child++;
-		if (!before(n->heap[child], last))
-			break;
-		n->heap[at] = n->heap[child];
-		at = child;
-	}
-	n->heap[at] = last;
-	return top;
 }
 
 /* The last step of a packet, which a cut of its receiver still prevents. */
@@ -174,7 +129,6 @@ static void carry(struct network *n, int from, const unsigned char *bytes, size_
 	int to = receiver(n, bytes, size);
 	struct direction *out = &n->hosts[from][OUT];
 	int64_t delay_ns = 0, due_ns, now = now_ns();
-	struct packet *p;
 
 	if (to < 0)
 		return;
@@ -195,22 +149,15 @@ static void carry(struct network *n, int from, const unsigned char *bytes, size_
 		deliver(n, to, bytes, size);
 		return;
 	}
-	if (n->waiting == QUEUE_MAX)
-		die("too many packets are under way");
-	p = malloc(sizeof *p + size);
-	if (!p)
-		die("out of memory");
-	*p = (struct packet){ due_ns, n->carried++, (uint16_t)to, (uint16_t)size };
-	memcpy(p->bytes, bytes, size);
-	heap_push(n, p);
+	flight_add(&n->flight, due_ns, to, bytes, size);
 }
 
 static void deliver_due(struct network *n)
 {
-	int64_t now = now_ns();
+	int64_t now = now_ns(), next;
 
-	while (n->waiting > 0 && n->heap[0]->due_ns <= now) {
-		struct packet *p = heap_pop(n);
+	while ((next = flight_next_ns(&n->flight)) > 0 && next <= now) {
+		struct packet *p = flight_take(&n->flight);
 
 		deliver(n, p->to, p->bytes, p->size);
 		free(p);
@@ -219,7 +166,7 @@ static void deliver_due(struct network *n)
 
 static void set_timer(struct network *n)
 {
-	int64_t at = n->waiting > 0 ? n->heap[0]->due_ns : 0;
+	int64_t at = flight_next_ns(&n->flight);
 	const struct itimerspec t = { .it_value = { at / 1000000000, at % 1000000000 } };
 
 	if (timerfd_settime(n->timer, TFD_TIMER_ABSTIME, &t, NULL) < 0)
