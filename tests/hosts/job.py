@@ -20,10 +20,12 @@ from harness import BUILD, TESTS, native, until
 LIMIT_S = 60  # for what takes a second or two
 SYS_FUTEX, FUTEX_WAKE = 202, 1
 MS = 1_000_000
-# What launchd says of the culprit: the whole report, or the line of the other nodes.
-CULPRIT = re.compile(r"^launchd: \w+: .*?first to fail: rank (\d+)", re.M)
+# What launchd says of the culprit: the report of node 0, or the line of the others.
+CULPRIT = re.compile(r"^launchd: error: .*?(?:first to fail: rank (\d+)|"
+                     r"\brank (\d+) .*? was the first to fail)", re.M)
 # What it says of a node that has vanished.
-LOST = re.compile(r"^launchd: \w+: (?=.*\blost\b).*?\b(?:node |n)(\d+)", re.M)
+LOST = re.compile(r"^launchd: error: .*?\bnode (\d+)\b.*? was lost", re.M)
+LOST_CODE = 125
 
 
 def now_ns():
@@ -123,7 +125,7 @@ class End:
 
     def culprits(self):
         """The ranks that it names as the first to fail, each once."""
-        return sorted({int(rank) for rank in CULPRIT.findall(self.err)})
+        return sorted({int("".join(found)) for found in CULPRIT.findall(self.err)})
 
     def lost(self):
         """The nodes that it says were lost."""
