@@ -116,16 +116,18 @@ def test_sigterm_to_one_of_mpiruns_launchers_ends_the_job(make_hosts, mpirun_job
 
 
 def test_sigterm_to_mpirun_ends_the_job_in_order(make_hosts, mpirun_job):
-    """Workers have their time for a checkpoint, inside of mpirun's own time-outs."""
+    """Workers have their time for a checkpoint, inside of mpirun's own time-outs: it sends CONT at
+    once, TERM after the first of them and KILL after the second."""
     hosts = make_hosts(4)
-    job = mpirun_job(hosts, ON_TERM="ms:500")
+    job = mpirun_job(hosts, ON_TERM="ms:500", kill_timeout=2)
     job.start()
     sent = now_ns()
     job.signal(0, signal.SIGTERM)
     end = job.wait()[0]
     assert end.rc != 0
     assert not end.culprits() and not end.lost(), end
-    stopped_together(job, sent, [])
+    terms = stopped_together(job, sent, [])
+    assert max(terms.values()) - min(terms.values()) < 1000, "not together"
 
 
 def launcher_killed(hosts, node):
