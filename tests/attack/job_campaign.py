@@ -38,7 +38,6 @@ DEEDS = {'exit': 6, 'signal': 3, 'worker killed': 2, 'term': 1, 'launcher killed
 LOSING = {'launcher killed', 'guard killed', 'supervisor killed', 'power off', 'freeze', 'cut',
           'cut in', 'cut out'}
 FAILING = {'exit', 'signal', 'worker killed'}
-COMING_BACK = {'freeze', 'cut', 'cut in', 'cut out'}
 
 
 @dataclasses.dataclass
@@ -152,9 +151,9 @@ class Battle:
             self.late.append((time.monotonic() + SHORT_S, lambda: hosts.heal(node)))
         elif event.deed == 'pair cut':
             # two nodes that are not the hub need not hear each other
-            hosts.netem.cut_pair(node, (node + 1) % self.plan.nodes or 1)
-            if node == 0 or (node + 1) % self.plan.nodes == 0:
-                self.touched.add(node or 1)
+            other = (node + 1) % self.plan.nodes or 1
+            hosts.netem.cut_pair(node, other)
+            self.touched |= {other} if node == 0 else set()
         else:
             hosts.cut(node, {'cut': 'both', 'cut in': 'in', 'cut out': 'out'}[event.deed])
 
@@ -183,7 +182,7 @@ class Battle:
         ends = self.job.wait(*self.others, limit=self.limit()) if self.others else {}
         for node in self.touched - self.killed:
             self.hosts.thaw(node)
-            self.hosts.heal(node)
+        self.hosts.netem.heal()
         return {**ends, **self.job.wait(limit=self.limit())}
 
     def limit(self):
