@@ -271,7 +271,7 @@ class Cluster:
                 "--mount", "--time", "--", "sh", "-c", INTO_GROUP,
                 str(self._group / self.names[host]) if self._group else ""]
 
-    def _continue(self):
+    def continue_commands(self):
         """An nsenter stops when its child does, and does not go on with it."""
         for process in self._commands:
             process.send_signal(signal.SIGCONT)
@@ -283,7 +283,7 @@ class Cluster:
                 self._group.rmdir()
             return
         self._started[0].stdin.close()
-        self._continue()
+        self.continue_commands()
         for process in self._started + self._commands:
             try:
                 process.wait(LIMIT_S)
@@ -385,15 +385,15 @@ class Cluster:
                 os.path.basename(line.split()[0]) == "launchd"]
 
     def kill_launchers(self, host):
-        """Both at once, so that neither can take leave for the other; the kernel is still there and
-        closes their connections."""
-        found = self.launchers(host)
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in found:
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    pass
+        """Both, and the one first that is connected to other nodes, so that it can't tell them; the
+        host's kernel is still there and closes what they had open."""
+        supervisors = {pid for pid, line in self.processes(host)
+                       if line.startswith("rank-supervisor")}
+        for pid in sorted(self.launchers(host), key=lambda pid: pid not in supervisors):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     def cut(self, host, direction="both"):
         """Nothing passes between a host and the switch any more. "in" and "out", what it receives
@@ -431,7 +431,7 @@ class Cluster:
             for pid, _ in self.processes(host):
                 os.kill(pid, number)
             if number == signal.SIGCONT:
-                self._continue()
+                self.continue_commands()
             return
         group = self._group / self.names[host]
         (group / "cgroup.freeze").write_text(state)
