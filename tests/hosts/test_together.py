@@ -244,6 +244,12 @@ def test_a_failure_on_a_bad_network(make_hosts, static_job):
     assert verdict(job.wait()) == (7, 2)
 
 
+def contradicts(job, node):
+    """When the others have joined: one that comes when the job was refused can't know of it."""
+    time.sleep(2)
+    job.launch(node)
+
+
 def refused_on_all(job, *words):
     ends = job.wait()
     for end in ends.values():
@@ -258,13 +264,15 @@ def refused_on_all(job, *words):
 
 def test_two_nodes_of_one_rank_are_refused_on_all(make_hosts, static_job):
     hosts = make_hosts(4)
-    job = static_job(hosts, of_node={3: ["--node_rank=2"]})
+    job = static_job(hosts, of_node={3: ["--node_rank=2"]}, late=[3])
+    contradicts(job, 3)
     refused_on_all(job, r"\b2\b", r"n2|n3")
 
 
 def test_another_number_of_nodes_is_refused_on_all(make_hosts, static_job):
     hosts = make_hosts(4)
-    job = static_job(hosts, of_node={2: ["--nnodes=5"]})
+    job = static_job(hosts, of_node={2: ["--nnodes=5"]}, late=[2])
+    contradicts(job, 2)
     refused_on_all(job, r"\b5\b", r"n2|node 2")
 
 
