@@ -162,7 +162,7 @@ static _Noreturn void end(const char *how, int value, int64_t at_ns)
 	}
 	sleep_until(at_ns);
 	if (strcmp(how, "text") == 0)
-		(void)!write(STDERR_FILENO, closed_by_peer, sizeof closed_by_peer - 1);
+		(void)fprintf(stderr, "%s\n", closed_by_peer);
 	me->died_ns = now_ns();
 	if (strcmp(how, "signal") != 0)
 		_exit(value);
