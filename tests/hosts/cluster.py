@@ -33,7 +33,8 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 # Process 1: reaps what is left to it, as an init does, until its standard input ends. A control
 # group can be removed when the last process in it is gone.
 INIT = """import os, pathlib, signal, sys, time
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
 sys.stdin.read()
 try:
     os.kill(-1, signal.SIGKILL)
@@ -198,7 +199,8 @@ class Cluster:
     def _spawn(self, argv):
         self._started.append(subprocess.Popen(
             list(map(str, argv)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True))
+            stderr=subprocess.PIPE, text=True,
+            start_new_session=True))  # Ctrl-C is for the test, which ends the rest
         return self._started[-1]
 
     @staticmethod

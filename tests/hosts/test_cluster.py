@@ -161,10 +161,10 @@ def test_nothing_is_left_of_a_test_that_is_killed(make_hosts, number):
     make_hosts(1)  # or a skip
     with subprocess.Popen([sys.executable, "-c", SCRIPT, HERE, HERE.parent / "process"],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True) as test:
+                          text=True, start_new_session=True) as test:
         init, group = test.stdout.readline().split()
         space = os.readlink(f"/proc/{init}/ns/pid")
-        test.send_signal(number)
+        os.killpg(test.pid, number)  # as Ctrl-C and timeout(1) do
         test.wait()
     until(lambda: not Path(f"/proc/{init}").exists(), "process 1 to end")
     until(lambda: not spaces(space), "everything to end")
