@@ -308,6 +308,33 @@ static void test_next_attempt(void **state)
 	assert_int_equal(st.note_count, 0);
 }
 
+/* The port is open from the first attempt to the last, and nobody can share it. */
+static void test_many_attempts(void **state)
+{
+	struct failure why = { 0 };
+	struct store_config c = { .addr = "127.0.0.1", .memory_max = MEMORY };
+	struct store second;
+	struct stage st;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", MEMORY);
+	c.port = store_port(&st.store);
+	for (int i = 0; i < 100; i++) {
+		int fd = dial_and_greet(&st);
+
+		ask(&st, fd, "ADD n #1");
+		if (i % 2 == 0)
+			hear(&st, fd, "#1");
+		if (i % 10 == 0)
+			store_next_attempt(&st.store);
+		store_next_attempt(&st.store);
+		hear_end(&st, fd);
+		assert_int_equal(store_open(&second, &st.loop, &c, &why), -EADDRINUSE);
+	}
+	assert_true(fcntl(st.store.listener, F_GETFD) & FD_CLOEXEC);
+	stage_close(&st);
+}
+
 /* One that asks for much and reads nothing costs one answer; the others do not notice. */
 static void test_never_reads(void **state)
 {
@@ -589,6 +616,7 @@ int main(void)
 	suite_add(&s, "notes have an end", test_note_flood, NULL, NULL);
 	suite_add(
 		&s, "a new attempt begins with nothing of the old", test_next_attempt, NULL, NULL);
+	suite_add(&s, "a hundred attempts on one port", test_many_attempts, NULL, NULL);
 	suite_add(&s, "one that asks and never reads", test_never_reads, NULL, NULL);
 	suite_add(&s, "a large answer to a slow reader", test_slow_reader, NULL, NULL);
 	suite_add(&s, "one that watches and never reads", test_watcher_never_reads, NULL, NULL);
