@@ -15,7 +15,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/store/client.h"
-#include "daemon/store/listener.h"
+#include "daemon/store/front.h"
 #include "daemon/store/note.h"
 
 enum { ACCEPTS_MAX = 64 }; /* at a time; the loop comes back for more */
@@ -106,7 +106,7 @@ static int start(struct store *s, struct failure *why)
 	s->room = malloc(CLIENT_READ_SIZE);
 	if (!s->room)
 		return failure_oom(why);
-	rc = listener_open(s->config.addr, s->config.port, &s->own, &s->listener, &s->port, why);
+	rc = front_open(s->config.addr, s->config.port, &s->own, &s->listener, &s->port, why);
 	if (rc < 0)
 		return rc;
 	(void)peer_make(&s->own.any, &own);
@@ -166,7 +166,7 @@ void store_next_attempt(struct store *s)
 {
 	part_from_all(s);
 	uv_poll_stop(&s->poll); /* the number will be another socket's */
-	if (listener_renew(s->listener, &s->own) < 0)
+	if (front_renew(s->listener, &s->own) < 0)
 		while (accept_one(s, false))
 			;
 	(void)uv_poll_start(&s->poll, UV_READABLE, on_connections);

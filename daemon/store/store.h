@@ -14,7 +14,7 @@
 #include <uv.h>
 
 #include "daemon/store/answer.h"
-#include "daemon/store/listener.h"
+#include "daemon/store/front.h"
 #include "daemon/store/peers.h"
 #include "daemon/store/request.h"
 

@@ -1,5 +1,5 @@
-/* listener.c - see listener.h */
-#include "daemon/store/listener.h"
+/* front.c - see front.h */
+#include "daemon/store/front.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ static int listen_on(const union address *addr, int shared)
 	return fd_take(&fd);
 }
 
-int listener_open(const char *text, unsigned port, union address *ret_addr, int *ret_fd,
+int front_open(const char *text, unsigned port, union address *ret_addr, int *ret_fd,
 	unsigned *ret_port, struct failure *why)
 {
 	union address addr;
@@ -83,7 +83,7 @@ int listener_open(const char *text, unsigned port, union address *ret_addr, int 
 	return 0;
 }
 
-int listener_renew(int fd, const union address *addr)
+int front_renew(int fd, const union address *addr)
 {
 	/* for a moment both sockets share the port, with nobody of another user */
 	autoclose now = set_option(fd, SO_REUSEPORT, 1) < 0 ? -errno : listen_on(addr, 1);
