@@ -129,9 +129,9 @@ void channel_make(struct channel *c, const char *hub_key, const char *dialer_key
 	c->address.sin_family = AF_INET;
 	c->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	c->listener = (struct listener){ .on_accept = on_accept, .owner = c, .auth = &c->hub_auth };
-	if (front_open(&c->listener, &c->loop, &at, 1, 0, &why) < 0)
+	if (listener_open(&c->listener, &c->loop, &at, 1, 0, &why) < 0)
 		fail_msg("%s", why.text);
-	c->front_open = true;
+	c->listener_open = true;
 	c->address.sin_port = htons(c->listener.port);
 	(void)uv_timer_init(&c->loop, &c->timer);
 	(void)uv_timer_init(&c->loop, &c->guard);
@@ -215,7 +215,7 @@ void channel_done(struct channel *c)
 		link_close(&c->hub[i].link, false, NULL);
 		link_close(&c->dialer[i].link, false, NULL);
 	}
-	if (c->front_open)
+	if (c->listener_open)
 		listener_close(&c->listener);
 	beat_close(&c->hub_beat);
 	beat_close(&c->dialer_beat);

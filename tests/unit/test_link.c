@@ -220,7 +220,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	channel_make(&c, NULL, NULL, on_message);
-	c.front_open = false;
+	c.listener_open = false;
 	listener_close(&c.listener); /* its port is nobody's now */
 	end_make(&c, &c.dialer[0]);
 	assert_int_equal(link_dial(&c.dialer[0].link, &c.loop, (struct sockaddr *)&c.address,

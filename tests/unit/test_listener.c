@@ -102,7 +102,7 @@ static void test_several(void **state)
 
 	(void)state;
 	make(&b);
-	assert_int_equal(front_open(&b.listener, &b.loop, both, 2, 0, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, both, 2, 0, &b.why), 0);
 	assert_int_equal(b.listener.count, 2);
 	assert_true(b.listener.port != 0 && b.listener.has_udp);
 	for (uint8_t i = 0; i < 2; i++) {
@@ -132,7 +132,7 @@ static void test_any(void **state)
 
 	(void)state;
 	make(&b);
-	assert_int_equal(front_open(&b.listener, &b.loop, NULL, 0, 0, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, NULL, 0, 0, &b.why), 0);
 	at = loopback(7, b.listener.port);
 	fd = dial(&at);
 	while (b.accepted < 1)
@@ -153,7 +153,7 @@ static void test_taken(void **state)
 
 	(void)state;
 	make(&b);
-	assert_outcome(front_open(&b.listener, &b.loop, both, 2, port, &b.why), -EADDRINUSE,
+	assert_outcome(listener_open(&b.listener, &b.loop, both, 2, port, &b.why), -EADDRINUSE,
 		&b.why, "can't listen at 127.0.0.1:");
 	assert_int_equal(b.listener.count, 0);
 	for (unsigned i = 0; i < LISTENER_ADDRESSES; i++)
@@ -173,7 +173,7 @@ static void test_udp_taken(void **state)
 
 	(void)state;
 	make(&b);
-	assert_int_equal(front_open(&b.listener, &b.loop, &one, 1, port, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 1, port, &b.why), 0);
 	assert_false(b.listener.has_udp);
 	assert_int_equal(b.listener.port, port);
 	(void)close(fd);
@@ -189,7 +189,7 @@ static void test_nowhere(void **state)
 
 	(void)state;
 	make(&b);
-	assert_outcome(front_open(&b.listener, &b.loop, &one, 1, 0, &b.why), -EADDRNOTAVAIL,
+	assert_outcome(listener_open(&b.listener, &b.loop, &one, 1, 0, &b.why), -EADDRNOTAVAIL,
 		&b.why, "can't listen at 192.0.2.1:0");
 	done(&b);
 }
@@ -207,7 +207,7 @@ static void test_no_descriptors(void **state)
 
 	(void)state;
 	make(&b);
-	assert_int_equal(front_open(&b.listener, &b.loop, &one, 1, 0, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 1, 0, &b.why), 0);
 	at = loopback(1, b.listener.port);
 	fd = dial(&at);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
