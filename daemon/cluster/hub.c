@@ -38,7 +38,8 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 		.result = &orders->result,
 		.testimony = testimony_of(h, &orders->result),
 		.restarts = h->restarts,
-		.why_not = orders->why_not,
+		/* it is read when the orders have gone */
+		.why_not = arena_strdup(h->member->config->arena, orders->why_not),
 	};
 
 	end.waiting = hub_all_waiting(h, &end.waiting_count);
@@ -294,7 +295,9 @@ unsigned hub_port(const struct hub *h)
 
 void hub_failed(struct hub *h, const struct outcome *o)
 {
-	hub_obey(h, job_failed(&h->job, h->self, o, uv_hrtime()), NULL);
+	/* this node's workers are being ended already: the pool waits for nobody's order */
+	if (job_failed(&h->job, h->self, o, uv_hrtime()) == ORDER_STOP)
+		tell_stop(h);
 }
 
 void hub_asked(struct hub *h, const struct stop *s)

@@ -289,7 +289,7 @@ static void on_waiting(uv_timer_t *t)
 			hub_refuse(h, REFUSED_TIMEOUT, -ETIMEDOUT, text_string(&line));
 		} else {
 			text_add(&line,
-				": the job starts all the same, and will not know if they fail");
+				"; the job starts all the same, and will not know if they fail");
 			say(h, true, &line);
 			hub_begin(h);
 		}

@@ -19,6 +19,12 @@ static unsigned first_rank(const struct hub *h, unsigned node)
 	return first;
 }
 
+/* A wrapper's connections are not the worker's own, and some join after they were looked for. */
+static bool all_joined(const struct hub *h)
+{
+	return hub_store_clients(h) >= first_rank(h, h->member->config->nnodes);
+}
+
 /* "3, 5-7" */
 static void add_ranks(struct text *t, const unsigned *ranks, size_t count)
 {
@@ -60,8 +66,7 @@ void hub_waiting(struct hub *h, unsigned node, unsigned attempt, const unsigned 
 {
 	unsigned first = first_rank(h, node), nproc = h->nproc[node];
 
-	/* where a wrapper stands between, the connection is not the worker's own: all may be there */
-	if (hub_store_clients(h) >= first_rank(h, h->member->config->nnodes))
+	if (all_joined(h))
 		count = 0;
 	if (h->over || attempt != h->job.attempt || count > nproc)
 		return;
@@ -86,7 +91,7 @@ const unsigned *hub_all_waiting(const struct hub *h, size_t *ret_count)
 	size_t count = 0;
 
 	*ret_count = 0;
-	list = h->unjoined ? arena_alloc(h->member->memory, world * sizeof *list) : NULL;
+	list = h->unjoined && !all_joined(h) ? arena_alloc(h->member->memory, world * sizeof *list) : NULL;
 	for (unsigned i = 0; list && i < world; i++)
 		if (h->unjoined[i])
 			list[count++] = i;

@@ -76,14 +76,6 @@ static void give_up(struct spoke *s, const char *why)
 	member_miss(s->member, why);
 }
 
-static void add_hub(struct spoke *s, struct text *t)
-{
-	char at[ADDRESS_TEXT];
-
-	address_text((const struct sockaddr *)&s->addresses[0], at);
-	text_printf(t, "node rank 0's launcher at %s", at);
-}
-
 static void on_time(uv_timer_t *timer)
 {
 	struct spoke *s = timer->data;
@@ -93,8 +85,7 @@ static void on_time(uv_timer_t *timer)
 		dial(s);
 		return;
 	}
-	add_hub(s, &t);
-	text_printf(&t, " can't be reached within %llu s (--join-timeout): %s",
+	text_printf(&t, "node rank 0's launcher was not reached within %llu s (--join-timeout): %s",
 		(unsigned long long)(s->member->config->join_timeout_ms / 1000), s->last);
 	give_up(s, text_string(&t));
 	text_done(&t);
@@ -107,8 +98,7 @@ static void say_waiting(struct spoke *s, uint64_t now)
 	if (now < s->note_ms)
 		return;
 	s->note_ms = now + NEXT_NOTE_MS;
-	add_hub(s, &t);
-	text_printf(&t, " can't be reached yet: %s", s->last);
+	text_printf(&t, "node rank 0's launcher is not there yet: %s; trying on", s->last);
 	say(s, false, text_string(&t));
 	text_done(&t);
 }
@@ -326,13 +316,11 @@ static void on_link_closed(struct link *l, const char *why)
 	if (s->state == SPOKE_IN) {
 		lose_hub(s, why);
 	} else if (s->state == SPOKE_READY) {
-		add_hub(s, &t);
-		text_printf(&t, " was lost before the workers started: %s", why);
+		text_printf(&t, "node rank 0's launcher was lost before the workers started: %s", why);
 		fail(s, -ECONNRESET, text_string(&t));
 	} else if (s->state != SPOKE_OVER &&
 		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
-		add_hub(s, &t);
-		text_printf(&t, ": %s", why);
+		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
 		give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {
 		dial_later(s, why);
