@@ -119,6 +119,10 @@ static void dial_later(struct spoke *s, const char *why)
 		pause *= 2;
 	s->tries++;
 	say_waiting(s, now);
+	if (pause > RETRY_MAX_MS)
+		pause = RETRY_MAX_MS;
+	if (now + pause > s->note_ms)
+		pause = s->note_ms - now;
 	if (now + pause > s->deadline_ms)
 		pause = s->deadline_ms > now ? s->deadline_ms - now : 0;
 	(void)uv_timer_start(&s->clock, on_time, pause, 0);
