@@ -9,6 +9,7 @@
 #include "daemon/cluster/reachable.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/interfaces.h"
+#include "daemon/facts/torch_version.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 
@@ -35,6 +36,18 @@ static enum way_to_meet way_of(const struct settings *s, const struct topology *
 		return MEET_PMIX;
 	}
 	__builtin_unreachable();
+}
+
+/* How workers talk to the store; torch since 2.2 says so itself. */
+static enum store_dialect dialect_of(const char *torch_version)
+{
+	unsigned major, minor;
+
+	if (!torch_version || torch_version_parse(torch_version, &major, &minor) < 0)
+		return STORE_DIALECT_NONE;
+	if (major == 2 && minor == 1)
+		return STORE_DIALECT_C;
+	return major < 2 || minor == 0 ? STORE_DIALECT_A : STORE_DIALECT_NONE;
 }
 
 static int read_key(const struct settings *s, const struct facts *facts, struct job_key *ret,
@@ -90,6 +103,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.master_addr = t->master.addr,
 		.master_port = t->control.takes_master_port ? 0 : t->master.port,
 		.agent_store = plan->store == STORE_AGENT,
+		.store_dialect = dialect_of(plan->torch_version),
 		.argv = argv,
 		.arena = s->arena,
 	};

@@ -77,6 +77,8 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 		.attempt = end->verdict.attempt,
 		.max_restarts = plan->max_restarts,
 		.why_not = end->why_not,
+		.waiting = end->waiting,
+		.waiting_count = end->waiting_count,
 		.uid = geteuid(),
 		.arena = s->arena,
 	};

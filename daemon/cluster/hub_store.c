@@ -50,6 +50,11 @@ void hub_store_renew(struct hub *h)
 		store_next_attempt(h->store);
 }
 
+unsigned hub_store_clients(const struct hub *h)
+{
+	return h->store ? store_clients(h->store) : 0;
+}
+
 static void on_closed(struct store *s)
 {
 	hub_handle_closed(s->config.owner);

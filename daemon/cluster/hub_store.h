@@ -13,6 +13,9 @@ int hub_store_open(struct hub *h, struct failure *why);
 /* A key space for the next attempt. */
 void hub_store_renew(struct hub *h);
 
+/* Connections of this attempt so far; 0 without a store. */
+unsigned hub_store_clients(const struct hub *h);
+
 /* Closes it, also where it was never opened. */
 void hub_store_close(struct hub *h);
 

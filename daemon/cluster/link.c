@@ -112,8 +112,8 @@ static void on_end(struct link *l, int rc)
 	if (rc == UV_ENOBUFS)
 		link_fail(l, LINK_END_SYSTEM, "out of memory");
 	else if (l->state == LINK_OPEN)
-		link_fail(l, LINK_END_LOST, "the connection to %s was lost: %s", l->peer,
-			rc == UV_EOF ? "it ended" : strerror(-rc));
+		link_fail(l, LINK_END_LOST, "the connection to %s %s%s", l->peer,
+			rc == UV_EOF ? "ended" : "broke: ", rc == UV_EOF ? "" : strerror(-rc));
 	else
 		link_fail(l, LINK_END_MUTE, "%s ended the connection before it introduced itself",
 			l->peer);
@@ -241,7 +241,7 @@ int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *
 static void write_failed(struct link *l, int rc)
 {
 	if (rc != UV_EPIPE && rc != UV_ECONNRESET && l->state < LINK_CLOSING)
-		link_fail(l, LINK_END_LOST, "the connection to %s was lost: %s", l->peer,
+		link_fail(l, LINK_END_LOST, "the connection to %s broke: %s", l->peer,
 			strerror(-rc));
 }
 

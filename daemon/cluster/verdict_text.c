@@ -21,22 +21,29 @@ static void add_node(const struct result *r, unsigned node, struct text *out)
 	}
 }
 
+/* In the words of the report, so that one search finds the culprit in every node's output. */
 static void add_culprit(const struct result *r, struct text *out)
 {
+	text_printf(out, "%sfirst to fail: ", r->unsure ? "one of the " : "");
 	worker_add(out, r->culprit);
 	text_add(out, " on ");
 	add_node(r, r->culprit->node, out);
-	text_add(out, " was the first to fail: ");
+	text_add(out, ": ");
 	outcome_add(out, r->culprit);
 	if (r->unsure)
-		text_add(out,
-			"; but others may have failed before it, as the nodes' clocks can't "
-			"tell");
+		text_add(out, "; others may have failed before, as the nodes' clocks can't tell");
 }
 
 static void add_loss(const struct result *r, struct text *out)
 {
-	add_node(r, r->cause.node, out);
+	const char *name = r->cause.node < r->node_count ? r->nodes[r->cause.node].name : "";
+
+	text_printf(out, "node %u", r->cause.node);
+	if (*name) {
+		text_add(out, " (");
+		text_add_shown(out, name, strlen(name));
+		text_add(out, ")");
+	}
 	text_add(out, " was lost");
 	if (*r->cause.detail) {
 		text_add(out, ": ");
@@ -44,7 +51,7 @@ static void add_loss(const struct result *r, struct text *out)
 			out, r->cause.detail, strnlen(r->cause.detail, sizeof r->cause.detail));
 	}
 	if (r->unsure)
-		text_add(out, "; but a worker on another node may have failed before");
+		text_add(out, "; a worker on another node may have failed before");
 }
 
 static void add_ended(const struct result *r, const char *by, const char *why, struct text *out)

@@ -18,9 +18,10 @@ static void add_culprit(const struct report_input *in, struct text *out)
 	const struct result *r = in->result;
 	const struct outcome *o = r->culprit;
 
+	text_printf(out, "%sfirst to fail: ", r->unsure ? "one of the " : "");
 	worker_add(out, o);
 	host_add(in, o->node, out);
-	text_printf(out, " failed %s: ", r->unsure ? "first, or one of the first" : "first");
+	text_add(out, ": ");
 	outcome_add(out, o);
 	if (o->pid) {
 		text_add(out, " after ");

@@ -15,6 +15,7 @@ static void close_all(struct run *r)
 	run_stop_listening(r);
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 	uv_close((uv_handle_t *)&r->unfinished, NULL);
+	uv_close((uv_handle_t *)&r->joining, NULL);
 }
 
 /* One descriptor a worker, and a few of our own: said before the first start, not at the last. */
@@ -27,8 +28,8 @@ static int check_descriptors(const struct plan *plan, struct failure *why)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	return failure_set(why, -EMFILE,
-		"%u workers on %u nodes need %u open files, but the limit is %llu (ulimit -Hn)",
-		plan->start_count, plan->nnodes, need, (unsigned long long)limit.rlim_cur);
+		"%u workers need %u open files, but the limit is %llu (ulimit -Hn)",
+		plan->start_count, need, (unsigned long long)limit.rlim_cur);
 }
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
@@ -42,7 +43,6 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 	if (!r->outcomes)
 		return failure_oom(why);
 	r->plan = r->end->plan = plan;
-	run_start_attempt(r, 0, m->master_port);
 	return 0;
 }
 
@@ -130,7 +130,8 @@ static int begin(struct run *r)
 
 	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
 	(void)uv_timer_init(&r->loop, &r->unfinished);
-	r->max_runtime.data = r->unfinished.data = r;
+	(void)uv_timer_init(&r->loop, &r->joining);
+	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
 	rc = run_listen(r);
 	if (rc == 0) {
 		rc = spawn_seal_descriptors();

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/failure.h"
+#include "daemon/store/joined.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/testimony.h"
@@ -95,6 +96,7 @@ static void on_pool_ended(struct pool *p)
 	struct result *own = &r->end->own;
 
 	(void)uv_timer_stop(&r->unfinished);
+	(void)uv_timer_stop(&r->joining);
 	copy_outcomes(r);
 	own->culprit = p->culprit ? &r->outcomes[p->culprit - p->workers] : NULL;
 	own->cause = p->cause;
@@ -106,6 +108,44 @@ static void on_pool_ended(struct pool *p)
 	for (unsigned i = 0; i < own->survivor_count && i < SURVIVORS_MAX; i++)
 		own->survivors[i].node = r->plan->node_rank;
 	tell_end(r);
+}
+
+/* Looks which workers have joined the store; later ones are looked for less often. */
+static void on_joining(uv_timer_t *t)
+{
+	struct run *r = t->data;
+	unsigned count = r->plan->start_count, *missing, missing_count = 0;
+	struct arena scratch = { 0 };
+	pid_t *pids = arena_alloc(&scratch, count * sizeof *pids);
+	bool *joined = arena_alloc(&scratch, count * sizeof *joined);
+
+	missing = arena_alloc(&scratch, count * sizeof *missing);
+	for (unsigned i = 0; pids && i < count; i++)
+		pids[i] = r->pool.workers[i].outcome.pid;
+	if (!arena_failed(&scratch) && r->state == RUN_WORKING && r->pool.state == POOL_RUNNING &&
+		joined_look(pids, count, r->plan->master_addr, r->store_port, joined) == 0) {
+		for (unsigned i = 0; i < count; i++)
+			if (!joined[i] && worker_is_alive(&r->pool.workers[i]))
+				missing[missing_count++] = r->pool.workers[i].outcome.rank;
+		if (missing_count > 0 || r->said_missing)
+			member_waiting(&r->member, r->attempt.number, missing, missing_count);
+		r->said_missing = missing_count > 0;
+		if (missing_count > 0)
+			(void)uv_timer_start(t, on_joining, r->joining_ms *= 2, 0);
+	}
+	arena_done(&scratch);
+}
+
+/* Where this launcher's job hosts the store, it knows who is missing. */
+static void watch_joining(struct run *r, unsigned port)
+{
+	enum { FIRST_MS = 30000 };
+
+	r->said_missing = false;
+	r->store_port = port;
+	r->joining_ms = FIRST_MS;
+	if (r->plan->store == STORE_AGENT)
+		(void)uv_timer_start(&r->joining, on_joining, r->joining_ms, 0);
 }
 
 static void begin_result(struct run *r)
@@ -171,6 +211,7 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 		end_unstarted(r);
 		return;
 	}
+	watch_joining(r, master_port);
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && r->pool.culprit->outcome.end.how == ENDED_UNSTARTED)
 		member_failed(&r->member, &r->pool.culprit->outcome);

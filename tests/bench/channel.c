@@ -20,12 +20,23 @@
 #include "daemon/cluster/listener.h"
 #include "daemon/cluster/sodium.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
 enum {
 	LINKS = 1024,
 	TIMEOUT_MS = 10000,
 	WATCH_MS = 5000,
 	READY_MAX_MS = 30000,
-	BYTES_MAX = 16 << 10, /* a link */
+	BYTES_MAX = IS_SANITIZED ? 1 << 20 : 16 << 10, /* a link; what is freed stays for a while */
 };
 
 struct side {

@@ -28,18 +28,16 @@ static const struct attempt_row {
 	{ "who failed, and what follows",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 13.5)) }, 1, { FAILURE, .started_ns = S(1) },
 	  { 0 }, 0, 3, NULL, 2000,
-	  "launchd: warning: rank 4 (local rank 0, pid 10) on host (node 0) failed first: exit "
-	  "code 1 "
-	  "after 12.5 s; restart 1 of at most 3 starts in 2.00 s\n",
+	  "launchd: warning: first to fail: rank 4 (local rank 0, pid 10) on host (node 0): "
+	  "exit code 1 after 12.5 s; restart 1 of at most 3 starts in 2.00 s\n",
 	  "launchd: error: restarts: 0 of at most 3\n" },
 	{ "on another node, with its exception, and one that failed with it",
 	  { WORKER(0, BY_EXIT(1), .node = 0, RAN(1, 2.0003)),
 	    WORKER(1, BY_SIGNAL(SIGSEGV), .node = 1, RAN(1, 2)) }, 2,
 	  { FAILURE, .nodes = nodes, .node_count = 2, .unsure = true, .started_ns = S(1) },
 	  { .message = "ValueError: \x1b empty\nsecond line" }, 2, 3, NULL, 0,
-	  "launchd: warning: rank 5 (local rank 1, pid 11) on gpu07 (node 1) failed first, or "
-	  "one of "
-	  "the first: killed by SIGSEGV after 1.00 s; restart 3 of at most 3 starts now\n"
+	  "launchd: warning: one of the first to fail: rank 5 (local rank 1, pid 11) on gpu07 "
+	  "(node 1): killed by SIGSEGV after 1.00 s; restart 3 of at most 3 starts now\n"
 	  "launchd: warning: exception: ValueError: \\x1b empty\n"
 	  "launchd: warning: 1 other failed at the same time\n",
 	  "launchd: error: one of the first to fail: rank 5 (local rank 1, pid 11) on gpu07 "
@@ -47,9 +45,8 @@ static const struct attempt_row {
 	{ "several failed together",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 2)), WORKER(1, BY_EXIT(1), RAN(1, 2)),
 	    WORKER(2, BY_EXIT(1), RAN(1, 2)) }, 3, { FAILURE }, { 0 }, 0, 1, "", 60000,
-	  "launchd: warning: rank 6 (local rank 2, pid 12) on host (node 0) failed first: exit "
-	  "code 1 "
-	  "after 1.00 s; restart 1 of at most 1 starts in 60.0 s\n"
+	  "launchd: warning: first to fail: rank 6 (local rank 2, pid 12) on host (node 0): "
+	  "exit code 1 after 1.00 s; restart 1 of at most 1 starts in 60.0 s\n"
 	  "launchd: warning: 2 others failed at the same time\n",
 	  "launchd: error: restarts: 0 of at most 1\n" },
 	{ "no worker failed", { { 0 } }, 0, { .cause = { .kind = CAUSE_GUARD } }, { 0 }, 0, 1,

@@ -185,7 +185,7 @@ static void test_lost(void **state)
 	link_close(&c.dialer[0].link, false, "killed");
 	channel_run_until(&c, CHANNEL_CLOSED, 1);
 	assert_int_equal(c.hub[0].link.end, LINK_END_LOST);
-	assert_contains(c.hub[0].why, "was lost: ");
+	assert_contains(c.hub[0].why, "the connection to ");
 	assert_contains(c.hub[0].why, link_peer_text(&c.hub[0].link));
 	channel_done(&c);
 }

@@ -274,17 +274,16 @@ static const struct text_row {
 } texts[] = {
 	{ "all went well", RESULT(CAUSE(CAUSE_NONE, 0)), 0, "" },
 	{ "a worker", RESULT(.culprit = &culprit, CAUSE(CAUSE_FAILURE, 1)), 7,
-		"rank 3 (local rank 1, pid 4711) on gpu07 (node 1) was the first to fail: exit code "
-		"7" },
+		"first to fail: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit code 7" },
 	{ "a worker, unsure", RESULT(.culprit = &culprit, .unsure = true, CAUSE(CAUSE_FAILURE, 1)),
 		7,
-		"rank 3 (local rank 1, pid 4711) on gpu07 (node 1) was the first to fail: exit code "
-		"7; but others may have failed before it, as the nodes' clocks can't tell" },
+		"one of the first to fail: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit "
+		"code 7; others may have failed before, as the nodes' clocks can't tell" },
 	{ "a lost node", RESULT(.cause = { .kind = CAUSE_NODE_LOST, .node = 2, .detail = "cut" }),
-		125, "gpu08 (node 2) was lost: cut" },
+		125, "node 2 (gpu08) was lost: cut" },
 	{ "a lost node, unsure",
 		RESULT(.unsure = true, .cause = { .kind = CAUSE_NODE_LOST, .node = 2 }), 125,
-		"gpu08 (node 2) was lost; but a worker on another node may have failed before" },
+		"node 2 (gpu08) was lost; a worker on another node may have failed before" },
 	{ "a name does nothing to a terminal", RESULT(CAUSE(CAUSE_MAX_RUNTIME, 3)), 124,
 		"the job was ended by --max-runtime on gpu\\x1b[2J (node 3)" },
 	{ "a node without a name", RESULT(CAUSE(CAUSE_GUARD, 9)), 137,
