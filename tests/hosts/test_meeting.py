@@ -110,20 +110,35 @@ def test_azures_address_stays_the_workers(hosts, own):
     assert "warning" not in result.stderr
 
 
-def test_a_second_network_of_some_hosts(hosts):
-    """Its interface comes first on node 0, and n2 and n3 can't reach it."""
-    script = "ip link set eth0 down; ip link set eth0 name eth9; ip link set eth9 up"
-    assert hosts.run(0, ["sh", "-c", script]).returncode == 0
-    link(hosts, [0, 1], "eth0", "10.88.0.{}/24")
-    dumps, _ = dumps_of(hosts)
-    assert the_master(dumps)[0] == hosts.addresses[0]
+def join_first(hosts, nodes):
+    """These share a second network, and node 0's first interface is the one in it."""
+    script = """set -e
+nsenter --target 1 --net -- sh -c 'ip link add second type bridge && ip link set second up &&
+    ip link set n0.0 master second'
+ip address flush dev eth0
+ip address add 10.88.0.1/24 dev eth0
+ip link add first type veth peer name n0first netns 1
+ip address add 10.77.0.1/24 dev first
+ip link set first up
+nsenter --target 1 --net -- ip link set n0first master switch0 up
+"""
+    result = hosts.run(0, ["sh", "-c", script])
+    assert result.returncode == 0, result
+    for node in nodes:
+        script = f"""set -e
+ip link add second type veth peer name s{node} netns 1
+ip address add 10.88.0.{node + 1}/24 dev second
+ip link set second up
+nsenter --target 1 --net -- ip link set s{node} master second up
+"""
+        result = hosts.run(node, ["sh", "-c", script])
+        assert result.returncode == 0, result
 
 
-def test_most_hosts_share_a_network_but_not_all(hosts):
-    """Three of four reach node 0 at both addresses; one at one only, so this is the job's."""
-    script = "ip link set eth0 down; ip link set eth0 name eth9; ip link set eth9 up"
-    assert hosts.run(0, ["sh", "-c", script]).returncode == 0
-    link(hosts, [0, 1, 2], "eth0", "10.88.0.{}/24")
+@pytest.mark.parametrize("sharing", [[1], [1, 2]], ids=["one other", "most others"])
+def test_a_second_network_of_some_hosts(hosts, sharing):
+    """... which comes first on node 0: workers get the address that all reach."""
+    join_first(hosts, sharing)
     dumps, _ = dumps_of(hosts)
     assert the_master(dumps)[0] == hosts.addresses[0]
 
@@ -213,7 +228,6 @@ def test_no_pmix_but_an_address(hosts, export):
         export={**export, "EXIT_5": "7"})
     assert result.returncode == 7, result
     assert "first to fail: rank 5" in result.stderr
-    assert len(hosts.place.dumps()) == 8
     assert WARNED not in result.stderr
 
 
@@ -261,14 +275,27 @@ def test_control_off(hosts):
 
 @pytest.mark.parametrize("options", [(), ("--max-restarts=1",)], ids=["rank 0's store", "ours"])
 def test_workers_inherit_nothing_of_the_meeting(hosts, options):
-    """No connection, no key, no store; not in a second attempt either."""
+    """No connection, no key, no store."""
     dumps, _ = dumps_of(hosts, *options)
+    assert len(dumps) == 8
     for dump in dumps.values():
         assert dump["fds"].keys() == {"0", "1", "2"}
         assert not [name for name in dump["env"] if name.startswith(("PMIX_", "LAUNCHD_KEY"))]
-    result = hosts.run_mpi(hosts.launchd("--max-restarts=1", *native("dump")),
-                           export={"EXIT_1": "1"})
-    assert result.returncode == 1
-    for dump in hosts.place.dumps().values():
-        assert dump["env"]["TORCHELASTIC_RESTART_COUNT"] == "1"
-        assert dump["fds"].keys() == {"0", "1", "2"}
+
+
+def test_workers_of_a_second_attempt_inherit_nothing(hosts):
+    """All are there before one fails, so that all write what they find."""
+    told, tell = hosts.fifo("tell")
+    go, wait = hosts.fifo("go")
+    job = hosts.mpirun(
+        hosts.launchd("--nproc_per_node", "2", "--max-restarts=1", *native("dump")),
+        export={"EXIT_1": "1", "TELL": tell, "GO": wait})
+    told.expect("ready", 8)
+    go.go()  # one of rank 1 or of others, which end with 0
+    go.go(7)
+    told.expect("ready", 8)
+    dumps = hosts.place.dumps()
+    go.go(8)
+    assert hosts.finish(job).returncode == 1
+    assert {dump["env"]["TORCHELASTIC_RESTART_COUNT"] for dump in dumps.values()} == {"1"}
+    assert {tuple(sorted(dump["fds"])) for dump in dumps.values()} == {("0", "1", "2")}

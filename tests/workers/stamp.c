@@ -3,7 +3,7 @@
  * With arguments it tells "launched NS" and becomes the program that they name: put it before
  * launchd. As a worker it tells "started NS"; then the one whose $END_<rank> is "exit:N" waits for
  * the test's word, tells "died NS" and ends so, and all others tell "asked NS" for each SIGTERM and
- * end with 0 after $LINGER_MS. $END_<attempt>_<rank> tells of one attempt only. */
+ * end with 0 after $LINGER_MS. $END_AT_<attempt>_<rank> tells of one attempt only. */
 #include <signal.h>
 #include <stdint.h>
 #include <time.h>
@@ -16,8 +16,8 @@ static void tell_now(const char *what)
 	struct timespec t;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	(void)snprintf(text, sizeof text, "%s %lld", what,
-		(long long)t.tv_sec * 1000000000 + t.tv_nsec);
+	(void)snprintf(
+		text, sizeof text, "%s %lld", what, (long long)t.tv_sec * 1000000000 + t.tv_nsec);
 	tell(text);
 }
 
@@ -27,7 +27,7 @@ static const char *my_end(void)
 	const char *attempt = getenv("TORCHELASTIC_RESTART_COUNT");
 	char name[64];
 
-	(void)snprintf(name, sizeof name, "END_%s", attempt ? attempt : "0");
+	(void)snprintf(name, sizeof name, "END_AT_%s", attempt ? attempt : "0");
 	return mine(name, mine("END", "never"));
 }
 
