@@ -306,6 +306,14 @@ static void lose_hub(struct spoke *s, const char *why)
 		s->member->on->stop(s->member->owner, &stop);
 }
 
+/* Whether it is of no use to come again. Where PMIx failed here first, node rank 0 may still have
+ * the key that it made for it. */
+static bool is_final(const struct spoke *s, enum link_end end)
+{
+	return end == LINK_END_VERSION || end == LINK_END_KEY ||
+		(end == LINK_END_KEYED && s->member->config->way != MEET_PMIX);
+}
+
 static void on_link_closed(struct link *l, const char *why)
 {
 	struct spoke *s = l->owner;
@@ -316,10 +324,10 @@ static void on_link_closed(struct link *l, const char *why)
 	if (s->state == SPOKE_IN) {
 		lose_hub(s, why);
 	} else if (s->state == SPOKE_READY) {
-		text_printf(&t, "node rank 0's launcher was lost before the workers started: %s", why);
+		text_printf(
+			&t, "node rank 0's launcher was lost before the workers started: %s", why);
 		fail(s, -ECONNRESET, text_string(&t));
-	} else if (s->state != SPOKE_OVER &&
-		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
+	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
 		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
 		give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {
