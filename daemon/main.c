@@ -153,11 +153,15 @@ static const struct plan *decide_met(void *owner, const struct meeting *m, struc
 	const struct meeting_facts met = { m->node_rank, m->master_addr, m->master_port };
 	struct notes said = { .arena = &l->arena };
 
-	if (m->alone && l->plan.master_addr)
-		return &l->plan;
-	if (topology_met(&l->topology, &met, why) < 0 ||
-		make_plan(l, &l->topology, m->nproc_of_node, &l->plan, &said, why) < 0)
+	bool is_planned = m->alone && l->plan.master_addr;
+
+	if (!is_planned &&
+		(topology_met(&l->topology, &met, why) < 0 ||
+			make_plan(l, &l->topology, m->nproc_of_node, &l->plan, &said, why) < 0))
 		return NULL;
+	/* one node's settings count for the whole job */
+	l->plan.max_restarts = m->max_restarts;
+	l->plan.store = m->agent_store ? STORE_AGENT : STORE_RANK0;
 	return &l->plan;
 }
 

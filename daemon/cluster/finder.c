@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RETRY_MS = 1000 };
+enum {
+	RETRY_MS = 1000,
+	FIRST_NOTE_MS = 10000, /* until the owner hears that it takes time */
+	NEXT_NOTE_MS = 60000,
+};
 
 static void look_up(struct finder *f);
 
@@ -23,14 +27,20 @@ static void on_retry_closed(uv_handle_t *h)
 
 static void later(struct finder *f, int error)
 {
+	uint64_t now = uv_now(f->loop);
+	bool over = now + RETRY_MS > f->deadline_ms;
 	char why[256];
 
-	if (uv_now(f->loop) + RETRY_MS <= f->deadline_ms) {
-		(void)uv_timer_start(&f->retry, on_retry, RETRY_MS, 0);
+	(void)snprintf(why, sizeof why, "%s: %s", f->name, uv_strerror(error));
+	if (over) {
+		f->on_failed(f, why);
 		return;
 	}
-	(void)snprintf(why, sizeof why, "%s: %s", f->name, uv_strerror(error));
-	f->on_failed(f, why);
+	(void)uv_timer_start(&f->retry, on_retry, RETRY_MS, 0);
+	if (now >= f->note_ms) {
+		f->note_ms = now + NEXT_NOTE_MS;
+		f->on_searching(f, why);
+	}
 }
 
 /* Every address once: the resolver may give one for each kind of socket. */
@@ -99,6 +109,7 @@ void finder_start(
 	f->loop = loop;
 	f->name = name;
 	f->deadline_ms = uv_now(loop) + within_ms;
+	f->note_ms = uv_now(loop) + FIRST_NOTE_MS;
 	(void)snprintf(f->port, sizeof f->port, "%u", port);
 	(void)uv_timer_init(loop, &f->retry); /* can't fail */
 	f->retry.data = f;

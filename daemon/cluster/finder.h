@@ -13,6 +13,7 @@ enum { FINDER_ADDRESSES = 16 };
 struct finder {
 	/* the owner's, before finder_start(); the rest is { 0 } */
 	void (*on_found)(struct finder *f); /* once: addresses are there */
+	void (*on_searching)(struct finder *f, const char *why); /* after 10 s, then each minute */
 	void (*on_failed)(struct finder *f, const char *why); /* once: the time is over */
 	void (*on_closed)(struct finder *f); /* the memory is the owner's again */
 	void *owner;
@@ -28,7 +29,7 @@ struct finder {
 	uv_loop_t *loop;
 	uv_getaddrinfo_t request;
 	uv_timer_t retry;
-	uint64_t deadline_ms;
+	uint64_t deadline_ms, note_ms;
 	bool asking, closing;
 };
 

@@ -106,7 +106,7 @@ static void on_pause_over(uv_timer_t *t)
 	h->said_count = h->said_room = 0;
 	for (struct caller *p = h->all; p; p = p->next) {
 		p->outcomes = NULL;
-		p->count = p->room = 0;
+		p->count = p->kept_bytes = 0;
 	}
 	h->master_port = port;
 	hub_store_renew(h);
@@ -166,13 +166,19 @@ static const char *find_master(struct hub *h)
 	return best ? best : "127.0.0.1";
 }
 
+/* Where a node has no launcher that could start its workers again, none is. */
+static unsigned restarts_of(const struct hub *h)
+{
+	return h->joined == h->job.nnodes ? h->job.policy.max_restarts : 0;
+}
+
 static void welcome(struct hub *h)
 {
 	struct message_welcome m = {
 		.nnodes = h->job.nnodes,
 		.master_port = h->master_port,
-		.agent_store = h->member->config->agent_store,
-		.max_restarts = h->job.policy.max_restarts,
+		.agent_store = h->agent_store,
+		.max_restarts = restarts_of(h),
 		.nproc = h->nproc,
 	};
 
@@ -189,42 +195,65 @@ static void welcome(struct hub *h)
 	}
 }
 
-/* This node can't take part after all: a plan that shows only now that it is none. */
-static void fail_own(struct hub *h, const struct failure *why)
+/* Where worker 0 listens: the store's port, where this launcher hosts it. */
+static void find_port(struct hub *h, struct failure *why)
 {
-	hub_refuse(h, REFUSED_CONTRADICTION, why->code, why->text);
+	if (h->agent_store)
+		(void)hub_store_open(h, why);
+	else
+		h->master_port = next_port(h, why);
+}
+
+/* The plan of this node, made before the others are asked for theirs. */
+static int plan_own(struct hub *h, struct failure *why)
+{
+	struct member *m = h->member;
+	bool alone = m->config->way == MEET_NOBODY;
+	const struct meeting met = {
+		.node_rank = alone ? m->config->node_rank : h->self,
+		.nnodes = m->config->nnodes,
+		.nproc_of_node = h->nproc,
+		.master_addr = m->config->master_addr ? NULL : h->master_addr,
+		.master_port = h->master_port,
+		.max_restarts = restarts_of(h),
+		.agent_store = h->agent_store,
+		.alone = alone,
+	};
+
+	return m->on->met(m->owner, &met, why);
 }
 
 void hub_begin(struct hub *h)
 {
-	struct member *m = h->member;
+	const struct member_config *c = h->member->config;
 	struct failure why = { 0 };
-	struct meeting met = {
-		.node_rank = m->config->way == MEET_NOBODY ? m->config->node_rank : h->self,
-		.nnodes = m->config->nnodes,
-		.nproc_of_node = h->nproc,
-		.alone = m->config->way == MEET_NOBODY,
-	};
 
+	if (h->begun || h->over)
+		return;
 	(void)uv_timer_stop(&h->clock);
 	h->begun = true;
+	if (hub_rank_rest(h) < 0)
+		(void)failure_oom(&why);
+	h->unready = h->joined - 1;
+	h->agent_store = c->agent_store && h->joined == h->job.nnodes;
+	for (unsigned i = 0; i < c->nnodes; i++)
+		h->nproc[i] = h->nproc[i] ? h->nproc[i] : c->nproc;
 	h->master_addr = find_master(h);
-	if (m->config->agent_store)
-		(void)hub_store_open(h, &why);
-	else
-		h->master_port = next_port(h, &why);
-	if (h->master_port == 0) {
-		fail_own(h, &why);
+	find_port(h, &why);
+	if (why.code != 0 || plan_own(h, &why) < 0) {
+		hub_refuse(h, REFUSED_CONTRADICTION, why.code, why.text);
 		return;
 	}
-	for (unsigned i = 0; i < met.nnodes; i++)
-		h->nproc[i] = h->nproc[i] ? h->nproc[i] : m->config->nproc;
-	job_begin(&h->job, uv_hrtime());
 	welcome(h);
-	met.master_addr = m->config->master_addr ? NULL : h->master_addr;
-	met.master_port = h->master_port;
-	if (m->on->met(m->owner, &met, &why) < 0)
-		fail_own(h, &why);
+	if (h->unready == 0)
+		hub_start_first(h);
+}
+
+void hub_start_first(struct hub *h)
+{
+	h->started = true;
+	job_begin(&h->job, uv_hrtime());
+	start_next(h);
 }
 
 static void on_alone(uv_timer_t *t)
@@ -288,8 +317,8 @@ void hub_forward(struct hub *h, int signal)
 	wire_out_done(&w);
 }
 
-void hub_ended(struct hub *h, const struct node_end *end, const struct testimony *list,
-	size_t count)
+void hub_ended(
+	struct hub *h, const struct node_end *end, const struct testimony *list, size_t count)
 {
 	struct orders orders = { 0 };
 

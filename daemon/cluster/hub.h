@@ -28,21 +28,27 @@ struct hub {
 	struct listener listener;
 	struct beat beat;
 	bool listening;
-	struct caller **peers;   /* by node rank, of those that have joined */
-	struct caller *all;      /* every connection */
+	struct caller **peers; /* by node rank, of those that have joined */
+	struct caller *all;    /* every connection */
 	unsigned joined;
-	unsigned *nproc;       /* by node rank */
-	uv_timer_t clock;      /* the join timeout and its notes; then the pause before an attempt */
-	uint64_t deadline_ms;  /* of the joining */
-	struct store *store;   /* the workers'; NULL: rank 0 hosts it */
-	int port_fd;           /* keeps the attempt's port; -1: it was given, or the store has it */
+	unsigned *nproc;      /* by node rank */
+	uv_timer_t clock;     /* the join timeout and its notes; then the pause before an attempt */
+	uint64_t deadline_ms; /* of the joining */
+	struct store *store;  /* the workers'; NULL: rank 0 hosts it */
+	int port_fd;          /* keeps the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
 	struct testimony *said;
 	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
 	size_t said_count, said_room;
-	bool begun, over, closing, left_alone;
-	unsigned handles;      /* of the loop: the clock, the listener, beats, connections */
+	unsigned unready;     /* nodes that have joined, and have no plan yet */
+	unsigned strangers;   /* connections that are ready, and have not joined */
+	unsigned turned_away; /* a bit for each enum link_end that was said of one */
+	bool begun;           /* every node is there, or is not waited for any more */
+	bool started;         /* the first attempt, as all have a plan */
+	bool agent_store;
+	bool over, closing;
+	unsigned handles; /* of the loop: the clock, the listener, beats, connections */
 };
 
 /* Begins: alone, at once; else where others may dial, at that port (0: a free one) and, with
@@ -54,12 +60,12 @@ int hub_start(struct hub *h, struct member *m, const struct sockaddr *const *bou
 void hub_failed(struct hub *h, const struct outcome *o);
 void hub_asked(struct hub *h, const struct stop *s);
 void hub_forward(struct hub *h, int signal);
-void hub_ended(struct hub *h, const struct node_end *end, const struct testimony *list,
-	size_t count);
+void hub_ended(
+	struct hub *h, const struct node_end *end, const struct testimony *list, size_t count);
 
 /* Ranks of a node that have not joined the store; see hub_waiting.c. */
-void hub_waiting(struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks,
-	size_t count);
+void hub_waiting(
+	struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* Those of all nodes, in order; the attempt's memory. */
 const unsigned *hub_all_waiting(const struct hub *h, size_t *ret_count);
@@ -70,24 +76,36 @@ unsigned hub_port(const struct hub *h);
 /* Closes everything; hub->member hears member_part_closed() when nothing is left in the loop. */
 void hub_close(struct hub *h);
 
-/* For hub_peers.c and hub.c among themselves. */
+/* For the hub's files among themselves. */
 
 /* A connection to a node. */
 struct caller {
 	struct link link;
 	struct hub *hub;
 	struct caller *next; /* of all */
-	bool joined, told; /* told: it knows the verdict, or was refused */
-	unsigned node;     /* joined */
+	bool stranger, joined, ready;
+	bool told;     /* it knows the verdict, or was refused */
+	unsigned node; /* joined */
 	struct message_join about;
 	struct outcome *outcomes; /* of the attempt, as far as they came; the attempt's memory */
-	size_t count, room;
+	size_t count;
+	size_t kept_bytes; /* of what it said in this attempt */
 };
 
 int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
 	unsigned port, struct failure *why);
 /* Waits for the other nodes, and says so from time to time. */
 void hub_wait(struct hub *h);
+/* hub_join.c: what comes of a node before the job has started. */
+void hub_hear_join(struct caller *p, const unsigned char *at, size_t len);
+void hub_hear_ready(struct caller *p);
+void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len);
+/* A node that had joined is gone before the job has started. */
+void hub_lose_early(struct caller *p, const char *why);
+/* Gives a rank to all who have joined without. -ENOMEM. */
+int hub_rank_rest(struct hub *h);
+/* All nodes have their plans. */
+void hub_start_first(struct hub *h);
 /* Sends to all that have joined, but not to `except` (NULL: to all). */
 void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
 	const struct caller *except);
@@ -95,7 +113,7 @@ void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
 void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len);
 /* Refuses the job on all nodes, this one too. */
 void hub_refuse(struct hub *h, enum refusal why, int code, const char *text);
-/* Every node that can come is there, or is not waited for any more. */
+/* Every node that can come is there, or is not waited for any more. Later calls do nothing. */
 void hub_begin(struct hub *h);
 /* Does what the job has decided. */
 void hub_obey(struct hub *h, enum order what, const struct orders *orders);

@@ -1,28 +1,22 @@
-/* hub_peers.c - the hub's connections: who joins, what they say; see hub.h */
+/* hub_peers.c - the hub's connections, and what the nodes of the job say; see hub.h */
 #include "daemon/cluster/hub.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/natural.h"
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
 
 enum {
-	FIRST_NOTE_MS = 10000, /* until those who wait are told for whom */
-	NEXT_NOTE_MS = 60000,
-	BROUGHT_BACK_NS = 2000000000, /* silence after which a node may join anew under its rank */
+	STRANGERS = 64,      /* more than there are nodes, that may be about to join */
+	KEPT_MAX = 16 << 20, /* bytes that a node may say in an attempt, and for each worker: */
+	KEPT_WORKER = 256 << 10,
 };
-
-static void say(struct hub *h, bool warning, const struct text *t)
-{
-	h->member->on->say(h->member->owner, warning, text_string(t));
-}
 
 void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
 	const struct caller *except)
@@ -46,181 +40,6 @@ void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t l
 	}
 }
 
-static void refuse_one(struct caller *p, enum refusal why, const char *text)
-{
-	struct message_refused m = { .why = why };
-	struct wire_out w = { 0 };
-
-	(void)strncpy(m.text, text, sizeof m.text - 1);
-	message_put_refused(&w, &m);
-	p->told = true;
-	(void)link_send(&p->link, MESSAGE_REFUSED, w.at, w.len);
-	link_close(&p->link, true, NULL);
-	wire_out_done(&w);
-}
-
-void hub_refuse(struct hub *h, enum refusal why, int code, const char *text)
-{
-	struct member *m = h->member;
-
-	if (h->over)
-		return;
-	h->over = true;
-	(void)uv_timer_stop(&h->clock);
-	for (struct caller *p = h->all; p; p = p->next)
-		if (!p->told)
-			refuse_one(p, why, text);
-	m->on->failed(m->owner, code, text);
-}
-
-static void contradict(struct hub *h, const struct text *t)
-{
-	hub_refuse(h, REFUSED_CONTRADICTION, -EINVAL, text_string(t));
-}
-
-/* The name by which users know a peer: its host's, and where it comes from. */
-static void add_peer(struct text *t, const struct caller *p)
-{
-	text_add_shown(t, p->about.name, strlen(p->about.name));
-	text_printf(t, " (%s)", link_peer_text(&p->link));
-}
-
-/* A node under a rank that is taken: its own launcher again, whose first connection has not ended
- * yet, or a second one. */
-static bool replaces(const struct caller *p, const struct caller *old)
-{
-	return old && strcmp(p->about.name, old->about.name) == 0 &&
-		uv_hrtime() - old->link.heard_ns > BROUGHT_BACK_NS;
-}
-
-static void leave_place(struct hub *h, struct caller *p)
-{
-	if (!p->joined)
-		return;
-	p->joined = false;
-	h->joined--;
-	if (p->node == NODE_RANK_UNKNOWN)
-		return;
-	h->peers[p->node] = NULL;
-	job_unjoined(&h->job, p->node);
-}
-
-static bool is_contradiction(struct hub *h, struct caller *p)
-{
-	const struct message_join *j = &p->about;
-	const struct member_config *c = h->member->config;
-	unsigned rank = j->node_rank;
-	struct text t = { 0 };
-	bool bad = true;
-
-	if (j->nnodes != h->job.nnodes) {
-		add_peer(&t, p);
-		text_printf(&t, " says that the job has %u nodes, but %s (node 0) says %u: give all "
-			"nodes the same --nnodes", j->nnodes, c->name, h->job.nnodes);
-	} else if (rank != NODE_RANK_UNKNOWN &&
-		(rank >= h->job.nnodes || rank == h->self ||
-			(h->peers[rank] && !replaces(p, h->peers[rank])))) {
-		const char *other = rank == h->self      ? c->name :
-			rank < h->job.nnodes             ? h->peers[rank]->about.name :
-							   NULL;
-
-		text_printf(&t, "two launchers have node rank %u: ", rank);
-		text_add_shown(&t, other ? other : "?", strlen(other ? other : "?"));
-		text_add(&t, " and ");
-		add_peer(&t, p);
-		text_add(&t, ": give every node a --node_rank of its own");
-	} else {
-		bad = false;
-	}
-	if (bad)
-		contradict(h, &t);
-	text_done(&t);
-	return bad;
-}
-
-static void take_place(struct hub *h, struct caller *p, unsigned node)
-{
-	p->node = node;
-	h->peers[node] = p;
-	h->nproc[node] = p->about.nproc;
-	job_joined(&h->job, node, p->about.nproc, p->about.name);
-}
-
-/* Those without a rank get what is left, in the natural order of their names: node2 before node10.
- */
-static int by_name(const void *a, const void *b)
-{
-	const struct caller *x = *(struct caller *const *)a, *y = *(struct caller *const *)b;
-	int rc = natural_compare(x->about.name, y->about.name);
-
-	return rc ? rc : strcmp(link_peer_text(&x->link), link_peer_text(&y->link));
-}
-
-static void rank_by_name(struct hub *h)
-{
-	struct caller **list =
-		arena_alloc(h->member->config->arena, h->job.nnodes * sizeof(struct caller *));
-	unsigned count = 0, node = 0;
-
-	for (struct caller *p = h->all; p && list; p = p->next)
-		if (p->joined && p->node == NODE_RANK_UNKNOWN)
-			list[count++] = p;
-	if (count > 0)
-		qsort(list, count, sizeof *list, by_name);
-	for (unsigned i = 0; i < count; i++) {
-		while (node == h->self || h->peers[node])
-			node++;
-		take_place(h, list[i], node);
-	}
-}
-
-static void check_version(struct hub *h, const struct caller *p)
-{
-	struct text t = { 0 };
-
-	if (strcmp(p->about.version, LAUNCHD_VERSION) == 0)
-		return;
-	add_peer(&t, p);
-	text_add(&t, " runs launchd ");
-	text_add_shown(&t, p->about.version, strlen(p->about.version));
-	text_add(&t, ", this node " LAUNCHD_VERSION);
-	say(h, true, &t);
-	text_done(&t);
-}
-
-static void on_join(struct caller *p, const unsigned char *at, size_t len)
-{
-	struct hub *h = p->hub;
-
-	if (p->joined || message_get_join(at, len, &p->about) < 0) {
-		link_close(&p->link, false, "what it said is no message of this protocol");
-		return;
-	}
-	if (h->begun) {
-		refuse_one(p, REFUSED_RUNNING,
-			"the job runs already, without this node: a node can't come back to it");
-		return;
-	}
-	if (is_contradiction(h, p))
-		return;
-	if (p->about.node_rank != NODE_RANK_UNKNOWN && h->peers[p->about.node_rank]) {
-		struct caller *old = h->peers[p->about.node_rank];
-
-		leave_place(h, old);
-		link_close(&old->link, false, "its node has joined anew");
-	}
-	check_version(h, p);
-	p->joined = true;
-	p->node = NODE_RANK_UNKNOWN;
-	h->joined++;
-	if (p->about.node_rank != NODE_RANK_UNKNOWN)
-		take_place(h, p, p->about.node_rank);
-	if (h->joined == h->job.nnodes) {
-		rank_by_name(h);
-		hub_begin(h);
-	}
-}
-
 static void on_failed(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct outcome o;
@@ -238,7 +57,8 @@ static void on_stop(struct caller *p, const unsigned char *at, size_t len)
 	struct orders orders = { 0 };
 	struct stop s;
 
-	if (message_get_stop(at, len, &s) < 0)
+	/* before the meeting is over its rank may not be known: any that is left will do */
+	if (message_get_stop(at, len, &s) < 0 || hub_rank_rest(p->hub) < 0)
 		return;
 	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &s, &orders), &orders);
 }
@@ -248,7 +68,7 @@ static void on_signal(struct caller *p, const unsigned char *at, size_t len)
 	struct member *m = p->hub->member;
 	int signal;
 
-	if (message_get_signal(at, len, &signal) < 0)
+	if (!m->auth.keyed || message_get_signal(at, len, &signal) < 0)
 		return;
 	hub_tell(p->hub, MESSAGE_SIGNAL, at, len, p);
 	m->on->forward(m->owner, signal);
@@ -320,33 +140,32 @@ static void on_unjoined(struct caller *p, const unsigned char *at, size_t len)
 		hub_waiting(p->hub, p->node, attempt, ranks, count);
 }
 
-static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
+/* What a node says is kept until the attempt is over: it must not be without end. */
+static bool keeps(struct caller *p, size_t len)
 {
-	struct caller *p = l->owner;
+	p->kept_bytes += len;
+	if (p->kept_bytes <= KEPT_MAX + (size_t)p->about.nproc * KEPT_WORKER)
+		return true;
+	link_close(&p->link, false, "it said more than a node has to say");
+	return false;
+}
 
-	if (p->told || p->hub->over)
-		return;
-	if (type == MESSAGE_JOIN) {
-		on_join(p, at, len);
-		return;
-	}
-	if (!p->joined)
-		return;
+static void hear(struct caller *p, unsigned type, const unsigned char *at, size_t len)
+{
 	switch (type) {
 	case MESSAGE_FAILED:
 		on_failed(p, at, len);
-		return;
-	case MESSAGE_STOP:
-		on_stop(p, at, len);
 		return;
 	case MESSAGE_SIGNAL:
 		on_signal(p, at, len);
 		return;
 	case MESSAGE_OUTCOMES:
-		on_outcomes(p, at, len);
+		if (keeps(p, len))
+			on_outcomes(p, at, len);
 		return;
 	case MESSAGE_RECORD:
-		on_record(p, at, len);
+		if (keeps(p, len))
+			on_record(p, at, len);
 		return;
 	case MESSAGE_ENDED:
 		on_ended(p, at, len);
@@ -355,11 +174,31 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		on_leave(p);
 		return;
 	case MESSAGE_JOINED:
-		on_unjoined(p, at, len);
+		if (keeps(p, len))
+			on_unjoined(p, at, len);
 		return;
 	default:
 		return; /* a later version's: it has checked that this one can do without */
 	}
+}
+
+static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
+{
+	struct caller *p = l->owner;
+	const struct hub *h = p->hub;
+
+	if (p->told || h->over)
+		return;
+	if (type == MESSAGE_JOIN)
+		hub_hear_join(p, at, len);
+	else if (p->joined && type == MESSAGE_STOP)
+		on_stop(p, at, len);
+	else if (p->joined && h->started)
+		hear(p, type, at, len);
+	else if (p->joined && h->begun && type == MESSAGE_READY)
+		hub_hear_ready(p);
+	else if (p->joined && h->begun && type == MESSAGE_REFUSED)
+		hub_hear_refusal(p, at, len);
 }
 
 void hub_remember(struct hub *h, const struct testimony *said)
@@ -381,8 +220,14 @@ void hub_remember(struct hub *h, const struct testimony *said)
 static void on_ready(struct link *l)
 {
 	struct caller *p = l->owner;
+	struct hub *h = p->hub;
 
-	(void)beat_watch(&p->hub->beat, l); /* without memory: the end of its connection still tells */
+	p->stranger = true;
+	if (++h->strangers > h->job.nnodes + STRANGERS)
+		link_close(l, false, "too many have connected and said nothing");
+	else
+		(void)beat_watch(
+			&h->beat, l); /* without memory: the connection's end still tells */
 }
 
 static void unlist(struct hub *h, struct caller *p)
@@ -401,24 +246,49 @@ static uint64_t last_seen_ns(const struct link *l)
 	return l->end == LINK_END_OURS ? l->heard_ns : uv_hrtime();
 }
 
+static void lose(struct caller *p, const char *why)
+{
+	struct hub *h = p->hub;
+	struct orders orders = { 0 };
+
+	hub_obey(h,
+		job_lost(&h->job, p->node, last_seen_ns(&p->link), why, uv_hrtime(),
+			h->member->config->arena, &orders),
+		&orders);
+}
+
+/* Both ends are told that a key is wrong: it may be wrong at either. Strangers don't fill a log. */
+static void say_turned_away(struct caller *p, const char *why)
+{
+	struct hub *h = p->hub;
+	unsigned bit = 1U << p->link.end;
+	struct text t = { 0 };
+
+	if (h->over || (h->turned_away & bit) != 0 ||
+		(p->link.end != LINK_END_VERSION && p->link.end != LINK_END_KEYED &&
+			p->link.end != LINK_END_KEY))
+		return;
+	h->turned_away |= bit;
+	text_printf(&t, "a launcher was turned away: %s", why);
+	h->member->on->say(h->member->owner, true, text_string(&t));
+	text_done(&t);
+}
+
 static void on_link_closed(struct link *l, const char *why)
 {
 	struct caller *p = l->owner;
 	struct hub *h = p->hub;
-	struct orders orders = { 0 };
 
 	unlist(h, p);
-	if (p->joined && !h->begun) {
-		leave_place(h, p);
-	} else if (p->joined && !p->told && !h->over) {
+	h->strangers -= p->stranger;
+	if (p->joined && p->node != NODE_RANK_UNKNOWN && h->begun)
 		h->peers[p->node] = NULL;
-		hub_obey(h,
-			job_lost(&h->job, p->node, last_seen_ns(l), why, uv_hrtime(),
-				h->member->config->arena, &orders),
-			&orders);
-	} else if (p->joined && h->peers[p->node] == p) {
-		h->peers[p->node] = NULL;
-	}
+	if (!p->joined)
+		say_turned_away(p, why);
+	else if (!h->over && !h->started)
+		hub_lose_early(p, why);
+	else if (!h->over && !p->told)
+		lose(p, why);
 	free(p);
 	hub_handle_closed(h);
 }
@@ -448,8 +318,8 @@ static void on_silent(struct beat *b, struct link *l, uint64_t silent_ms)
 	char why[64];
 
 	(void)b;
-	(void)snprintf(why, sizeof why, "nothing was heard of it for %.1f s",
-		(double)silent_ms / 1000);
+	(void)snprintf(
+		why, sizeof why, "nothing was heard of it for %.1f s", (double)silent_ms / 1000);
 	link_close(l, false, why);
 }
 
@@ -461,42 +331,6 @@ static void on_listener_closed(struct listener *li)
 static void on_beat_closed(struct beat *b)
 {
 	hub_handle_closed(b->owner);
-}
-
-/* Whom the job waits for; after the join timeout it does not any more. */
-static void on_waiting(uv_timer_t *t)
-{
-	struct hub *h = t->data;
-	const struct member_config *c = h->member->config;
-	uint64_t now = uv_now(h->member->loop), left;
-	struct text line = { 0 };
-	struct wire_out w = { 0 };
-
-	text_printf(&line, "%u of %u nodes are here: ", h->joined, h->job.nnodes);
-	job_missing(&h->job, &line);
-	left = h->deadline_ms > now ? h->deadline_ms - now : 0;
-	if (left > 0) {
-		text_add(&line, h->joined + 1 == h->job.nnodes ? " is missing" : " are missing");
-		say(h, false, &line);
-		message_put_text(&w, text_string(&line));
-		hub_tell(h, MESSAGE_WAITING, w.at, w.len, NULL);
-		wire_out_done(&w);
-		(void)uv_timer_start(t, on_waiting, left < NEXT_NOTE_MS ? left : NEXT_NOTE_MS, 0);
-	} else {
-		text_printf(&line, " did not come within %llu s (--join-timeout)",
-			(unsigned long long)(c->join_timeout_ms / 1000));
-		if (c->required) {
-			hub_refuse(h, REFUSED_TIMEOUT, -ETIMEDOUT, text_string(&line));
-		} else {
-			text_printf(&line,
-				"; the job starts all the same, and will not know if %s",
-				h->joined + 1 == h->job.nnodes ? "it fails" : "they fail");
-			say(h, true, &line);
-			rank_by_name(h);
-			hub_begin(h);
-		}
-	}
-	text_done(&line);
 }
 
 int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
@@ -521,14 +355,6 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 	h->handles += 2;
 	h->deadline_ms = uv_now(m->loop) + timeout;
 	return 0;
-}
-
-void hub_wait(struct hub *h)
-{
-	uint64_t timeout = h->member->config->join_timeout_ms;
-
-	(void)uv_timer_start(
-		&h->clock, on_waiting, timeout < FIRST_NOTE_MS ? timeout : FIRST_NOTE_MS, 0);
 }
 
 void hub_hang_up(struct hub *h)

@@ -16,6 +16,15 @@ static void fail(struct member *m, int code, const char *text)
 	m->on->failed(m->owner, code, text);
 }
 
+/* Said once in a job, by the node that all others trust. */
+static void say_unkeyed(struct member *m)
+{
+	m->on->say(m->owner, false,
+		"the control channel is not authenticated: whoever reaches its port could end the "
+		"job, and signals are not forwarded to other nodes; give all nodes the same "
+		"--key-file or LAUNCHD_KEY");
+}
+
 /* Whether the socket is taken already tells which launcher of a host came first. */
 static int start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
 	unsigned port, struct failure *why)
@@ -25,6 +34,8 @@ static int start_hub(struct member *m, const struct sockaddr *const *bound, unsi
 	if (rc == 0) {
 		m->role = MEMBER_HUB;
 		m->parts++;
+		if (m->hub.listening && !m->auth.keyed)
+			say_unkeyed(m);
 	}
 	return rc;
 }
@@ -45,40 +56,67 @@ static void be_alone(struct member *m)
 		fail(m, why.code, why.text);
 }
 
-void member_go_alone(struct member *m)
+/* What the workers of a node that is alone have to do without. */
+static void say_alone(struct member *m, const char *why)
 {
+	const struct member_config *c = m->config;
+	struct text t = { 0 };
+
+	text_printf(&t,
+		"%s: this node's workers start without; if another node fails, nobody tells this "
+		"one",
+		why);
+	if (c->policy.max_restarts > 0)
+		text_add(&t, ", and there are no restarts");
+	if (c->agent_store)
+		text_add(&t, "; rank 0 hosts the store");
+	m->on->say(m->owner, true, text_string(&t));
+	text_done(&t);
+}
+
+static void go_alone(struct member *m, const char *why)
+{
+	const struct member_config *c = m->config;
+
 	if (m->role == MEMBER_SPOKE)
 		spoke_close(&m->spoke);
-	if (!m->config->node_rank_known) {
-		fail(m, -EINVAL, "without the others this node can't know its rank: give --node_rank");
+	if (!c->node_rank_known || c->master_port == 0) {
+		struct text t = { 0 };
+
+		text_printf(&t, "%s: without the others this node can't know %s", why,
+			c->node_rank_known ? "the port of worker 0: give --master_port" :
+					     "its rank: give --node_rank");
+		fail(m, -ETIMEDOUT, text_string(&t));
+		text_done(&t);
 		return;
 	}
-	m->alone = *m->config;
+	say_alone(m, why);
+	m->alone = *c;
 	m->alone.way = MEET_NOBODY;
+	m->alone.policy.max_restarts = 0; /* of one node only they would help nobody */
+	m->alone.agent_store = false;
 	m->config = &m->alone;
 	be_alone(m);
 }
 
-/* The others can't be met. */
-static void miss(struct member *m, const char *why)
+void member_miss(struct member *m, const char *why)
 {
+	const struct member_config *c = m->config;
 	struct text t = { 0 };
 
-	if (m->config->required || (m->config->way == MEET_PMIX && !m->config->hub_addr)) {
+	if (c->required || (c->way == MEET_PMIX && !c->hub_addr)) {
 		text_printf(&t, "%s%s", why,
-			m->config->required ? " (--control required)" :
-					      ": give --master_addr to all nodes");
-		fail(m, -ETIMEDOUT, text_string(&t));
-	} else {
-		text_printf(&t,
-			"%s; this node's workers start all the same, and nobody will tell them "
-			"if another node fails",
-			why);
-		m->on->say(m->owner, true, text_string(&t));
+			c->required ? " (--control required)" :
+				      ": give --master_addr to all nodes");
 		if (m->role == MEMBER_HUB)
-			hub_begin(&m->hub);
+			hub_refuse(&m->hub, REFUSED_TIMEOUT, -ETIMEDOUT, text_string(&t));
 		else
-			member_go_alone(m);
+			fail(m, -ETIMEDOUT, text_string(&t));
+	} else if (m->role == MEMBER_HUB) {
+		m->on->say(m->owner, true, why);
+		hub_begin(&m->hub);
+	} else {
+		go_alone(m, why);
 	}
 	text_done(&t);
 }
@@ -99,8 +137,7 @@ static bool is_own(const struct member *m, const struct sockaddr *a)
 
 /* Those of the found addresses that are ours; all of them only where the user gave one: a name may
  * mean 127.0.1.1 on its own host. */
-static unsigned own_addresses(
-	const struct member *m, const struct sockaddr *ret[FINDER_ADDRESSES])
+static unsigned own_addresses(const struct member *m, const struct sockaddr *ret[FINDER_ADDRESSES])
 {
 	unsigned count = 0;
 
@@ -137,7 +174,23 @@ static void on_found(struct finder *f)
 
 static void on_not_found(struct finder *f, const char *why)
 {
-	miss(f->owner, why);
+	struct member *m = f->owner;
+	struct text t = { 0 };
+
+	text_printf(&t, "node rank 0's launcher can't be found within %llu s (--join-timeout): %s",
+		(unsigned long long)(m->config->join_timeout_ms / 1000), why);
+	member_miss(m, text_string(&t));
+	text_done(&t);
+}
+
+static void on_searching(struct finder *f, const char *why)
+{
+	struct member *m = f->owner;
+	struct text t = { 0 };
+
+	text_printf(&t, "node rank 0's launcher can't be found yet: %s", why);
+	m->on->say(m->owner, false, text_string(&t));
+	text_done(&t);
 }
 
 static void on_finder_closed(struct finder *f)
@@ -171,6 +224,7 @@ static bool use_given_key(struct member *m)
 static void meet_static(struct member *m)
 {
 	m->finder = (struct finder){ .on_found = on_found,
+		.on_searching = on_searching,
 		.on_failed = on_not_found,
 		.on_closed = on_finder_closed,
 		.owner = m };
@@ -193,15 +247,15 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	if (m->role == MEMBER_HUB)
 		return; /* the others dial now */
 	if (card_decode(bytes, len, &card, &why) < 0 || set_key(m, card.key, &why) < 0) {
-		miss(m, why.text);
+		member_miss(m, why.text);
 		return;
 	}
 	for (unsigned i = 0; i < card.count && count < FINDER_ADDRESSES; i++)
-		if (address_parse(card.address[i], (uint16_t)card.port,
-			    &m->hub_addresses[count]) == 0)
+		if (address_parse(card.address[i], (uint16_t)card.port, &m->hub_addresses[count]) ==
+			0)
 			count++;
 	if (count == 0)
-		miss(m, "node rank 0 has no address that others could reach");
+		member_miss(m, "node rank 0 has no address that others could reach");
 	else
 		start_spoke(m, count);
 }
@@ -211,8 +265,10 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 	struct member *m = x->owner;
 
 	pmix_close(x);
+	if (m->role == MEMBER_HUB && (m->hub.begun || m->hub.over))
+		return; /* the others have met all the same */
 	if (!unavailable || !m->config->hub_addr) {
-		miss(m, why);
+		member_miss(m, why);
 		return;
 	}
 	/* the same on all nodes, mostly: the address that they know will do */
@@ -262,19 +318,19 @@ static void meet_by_pmix(struct member *m)
 		}
 		len = card_encode(&card, bytes);
 	}
-	m->pmix = (struct pmix_exchange){ .on_done = on_card,
-		.on_failed = on_no_card,
-		.owner = m,
-		.argv = m->config->argv };
+	m->pmix = (struct pmix_exchange){
+		.on_done = on_card, .on_failed = on_no_card, .owner = m, .argv = m->config->argv
+	};
 	if (pmix_start(&m->pmix, m->loop, bytes, len, m->config->join_timeout_ms, &why) < 0)
-		miss(m, why.text);
+		member_miss(m, why.text);
 }
 
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
 	const struct member_events *on, void *owner, struct arena *memory)
 {
-	*m = (struct member){ .config = c, .on = on, .owner = owner, .loop = loop,
-		.memory = memory };
+	*m = (struct member){
+		.config = c, .on = on, .owner = owner, .loop = loop, .memory = memory
+	};
 	switch (c->way) {
 	case MEET_NOBODY:
 		be_alone(m);
@@ -324,14 +380,16 @@ void member_asked(struct member *m, const struct stop *s)
 
 void member_forward(struct member *m, int signal)
 {
+	if (!m->auth.keyed)
+		return; /* nor would the others take it */
 	if (m->role == MEMBER_HUB)
 		hub_forward(&m->hub, signal);
 	if (m->role == MEMBER_SPOKE)
 		spoke_forward(&m->spoke, signal);
 }
 
-void member_ended(struct member *m, const struct node_end *end, const struct testimony *list,
-	size_t count)
+void member_ended(
+	struct member *m, const struct node_end *end, const struct testimony *list, size_t count)
 {
 	if (m->role == MEMBER_HUB)
 		hub_ended(&m->hub, end, list, count);

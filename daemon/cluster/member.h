@@ -41,6 +41,9 @@ struct meeting {
 	const unsigned *nproc_of_node; /* borrowed until the loop ends */
 	const char *master_addr;       /* NULL: as the settings have it */
 	unsigned master_port;          /* of the first attempt; never 0 */
+	/* of the job, as node rank 0 has it; none and false where the others could not be met */
+	unsigned max_restarts;
+	bool agent_store;
 	bool alone; /* the others could not be met: node rank and sizes are as the settings say */
 };
 
@@ -50,14 +53,14 @@ struct job_end {
 	const struct result *result; /* the whole job's; NULL: this node has not heard it all */
 	const struct testimony *testimony; /* of result->culprit; NULL: none */
 	unsigned restarts;
-	const char *why_not; /* why no more restarts; "" */
+	const char *why_not;     /* why no more restarts; "" */
 	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
 	size_t waiting_count;
 };
 
 struct member_events {
-	/* The plan can be made, and the first attempt started. Negative errno: it can't, why says
-	 * so, and the other nodes are told. */
+	/* The plan can be made; the first attempt starts when all nodes have theirs. Negative
+	 * errno: it can't be made, why says so, and the other nodes are told: `failed` follows. */
 	int (*met)(void *owner, const struct meeting *m, struct failure *why);
 	/* End all workers, or more urgently than before. */
 	void (*stop)(void *owner, const struct stop *s);
@@ -110,8 +113,8 @@ void member_forward(struct member *m, int signal);
 
 /* All workers of the attempt have ended here, with what some of them say. The end's outcomes and
  * the testimonies are borrowed until the next attempt starts. */
-void member_ended(struct member *m, const struct node_end *end, const struct testimony *list,
-	size_t count);
+void member_ended(
+	struct member *m, const struct node_end *end, const struct testimony *list, size_t count);
 
 /* These of this node's workers have not joined the store, as far as can be seen; none: all have. */
 void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);
@@ -122,7 +125,7 @@ void member_close(struct member *m);
 /* For the parts of it: this one has nothing in the loop any more. */
 void member_part_closed(struct member *m);
 
-/* For the spoke: the hub is not to be had, so this node's workers start without. */
-void member_go_alone(struct member *m);
+/* For the spoke: the hub is not to be had, so this node's workers start without, or not at all. */
+void member_miss(struct member *m, const char *why);
 
 #endif

@@ -23,8 +23,9 @@ struct wire_out; /* wire.h */
 enum message_type {
 	MESSAGE_JOIN = 16, /* node to hub: I am here */
 	MESSAGE_WAITING,   /* hub to nodes: who is missing, in words */
-	MESSAGE_WELCOME,   /* hub to nodes: all are here, begin */
-	MESSAGE_REFUSED,   /* hub to a node, or to all: the job can't be */
+	MESSAGE_WELCOME,   /* hub to nodes: all are here, plan */
+	MESSAGE_READY,     /* node to hub: it has a plan */
+	MESSAGE_REFUSED,   /* either way, to one or to all: the job can't be */
 	MESSAGE_FAILED,    /* node to hub: a worker failed that nobody had asked to end */
 	MESSAGE_STOP,      /* either way: end all workers */
 	MESSAGE_SIGNAL,    /* either way: a signal that is only passed on */
@@ -32,7 +33,7 @@ enum message_type {
 	MESSAGE_RECORD,    /* node to hub: what a failed worker says of itself; before ENDED */
 	MESSAGE_ENDED,     /* node to hub: all workers of the attempt have ended */
 	MESSAGE_LEAVE,     /* node to hub: ended with 0, and gone */
-	MESSAGE_START,     /* hub to nodes: the next attempt */
+	MESSAGE_START,     /* hub to nodes: an attempt; the first one when all are ready */
 	MESSAGE_VERDICT,   /* hub to nodes: the job is over */
 	MESSAGE_JOINED,    /* node to hub: which of its ranks are not in the store */
 	MESSAGE_END,

@@ -16,7 +16,8 @@
 enum {
 	RETRY_FIRST_MS = 50, /* doubled up to the next one */
 	RETRY_MAX_MS = 2000,
-	SAY_AFTER_MS = 10000, /* that it can't be reached */
+	FIRST_NOTE_MS = 10000, /* until it is said that it can't be reached */
+	NEXT_NOTE_MS = 60000,
 };
 
 static void dial(struct spoke *s);
@@ -68,24 +69,11 @@ static void be_over_for(struct spoke *s, const struct cause *cause)
 }
 
 /* There is no channel to be had. */
-static void go_alone(struct spoke *s, const char *why)
+static void give_up(struct spoke *s, const char *why)
 {
-	struct text t = { 0 };
-
-	if (s->member->config->required) {
-		text_printf(&t, "%s (--control required)", why);
-		fail(s, -ETIMEDOUT, text_string(&t));
-	} else {
-		text_printf(&t,
-			"%s; this node's workers start all the same, and nobody will tell them "
-			"if another node fails",
-			why);
-		say(s, true, text_string(&t));
-		s->state = SPOKE_OVER;
-		(void)uv_timer_stop(&s->clock);
-		member_go_alone(s->member);
-	}
-	text_done(&t);
+	s->state = SPOKE_OVER;
+	(void)uv_timer_stop(&s->clock);
+	member_miss(s->member, why);
 }
 
 static void on_time(uv_timer_t *timer)
@@ -99,18 +87,17 @@ static void on_time(uv_timer_t *timer)
 	}
 	text_printf(&t, "node rank 0's launcher was not reached within %llu s (--join-timeout): %s",
 		(unsigned long long)(s->member->config->join_timeout_ms / 1000), s->last);
-	go_alone(s, text_string(&t));
+	give_up(s, text_string(&t));
 	text_done(&t);
 }
 
-/* Says once, after a while, that there is something to wait for. */
 static void say_waiting(struct spoke *s, uint64_t now)
 {
 	struct text t = { 0 };
 
-	if (s->said || now + s->member->config->join_timeout_ms < s->deadline_ms + SAY_AFTER_MS)
+	if (now < s->note_ms)
 		return;
-	s->said = true;
+	s->note_ms = now + NEXT_NOTE_MS;
 	text_printf(&t, "node rank 0's launcher is not there yet: %s; trying on", s->last);
 	say(s, false, text_string(&t));
 	text_done(&t);
@@ -137,10 +124,22 @@ static void dial_later(struct spoke *s, const char *why)
 	(void)uv_timer_start(&s->clock, on_time, pause, 0);
 }
 
+/* This node can't take part after all, so there is no job. */
+static void tell_refusal(struct spoke *s, const char *text)
+{
+	struct message_refused m = { .why = REFUSED_CONTRADICTION };
+	struct wire_out w = { 0 };
+
+	(void)snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
+	message_put_refused(&w, &m);
+	send_message(s, MESSAGE_REFUSED, &w);
+}
+
 static void on_welcome(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct member *m = s->member;
 	struct message_welcome w;
+	struct wire_out ready = { 0 };
 	struct failure why = { 0 };
 	struct meeting met;
 
@@ -149,19 +148,24 @@ static void on_welcome(struct spoke *s, const unsigned char *at, size_t len)
 		link_close(&s->link, false, "what it said is no message of this protocol");
 		return;
 	}
-	s->state = SPOKE_IN;
+	s->state = SPOKE_READY;
 	s->max_restarts = w.max_restarts;
 	met = (struct meeting){
 		.node_rank = w.node_rank,
 		.nnodes = w.nnodes,
 		.nproc_of_node = w.nproc,
 		.master_addr = m->config->master_addr ?
-			NULL : arena_strdup(m->config->arena, w.master_addr),
+			NULL :
+			arena_strdup(m->config->arena, w.master_addr),
 		.master_port = w.master_port,
+		.max_restarts = w.max_restarts,
+		.agent_store = w.agent_store,
 	};
 	if (m->on->met(m->owner, &met, &why) < 0) {
-		link_close(&s->link, true, NULL);
+		tell_refusal(s, why.text);
 		fail(s, why.code, why.text);
+	} else {
+		send_message(s, MESSAGE_READY, &ready);
 	}
 }
 
@@ -176,7 +180,7 @@ static void on_refused(struct spoke *s, const unsigned char *at, size_t len)
 		fail(s, -EINVAL, r.text);
 		return;
 	case REFUSED_UNABLE:
-		go_alone(s, r.text);
+		give_up(s, r.text);
 		return;
 	case REFUSED_RUNNING:
 	case REFUSED_TIMEOUT:
@@ -197,10 +201,12 @@ static void on_start(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct message_start m;
 
-	if (message_get_start(at, len, &m) < 0 || !s->ended)
+	if (message_get_start(at, len, &m) < 0 ||
+		(s->state == SPOKE_READY ? m.attempt != 0 : s->state != SPOKE_IN || !s->ended))
 		return;
+	s->state = SPOKE_IN;
 	s->attempt = m.attempt;
-	s->ended = s->well = false;
+	s->ended = false;
 	s->member->on->start(s->member->owner, m.attempt, m.master_port);
 }
 
@@ -208,7 +214,7 @@ static void on_verdict(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct verdict v;
 
-	if (message_get_verdict(at, len, &v) == 0)
+	if (message_get_verdict(at, len, &v) == 0 && (s->state != SPOKE_IN || s->ended))
 		be_over(s, &v);
 }
 
@@ -230,14 +236,15 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 			on_welcome(s, at, len);
 		return;
 	case MESSAGE_REFUSED:
-		if (s->state == SPOKE_JOINING)
+		if (s->state != SPOKE_IN)
 			on_refused(s, at, len);
 		return;
 	case MESSAGE_STOP:
-		on_stop(s, at, len);
+		if (s->state == SPOKE_IN)
+			on_stop(s, at, len);
 		return;
 	case MESSAGE_SIGNAL:
-		if (message_get_signal(at, len, &signal) == 0)
+		if (s->member->auth.keyed && message_get_signal(at, len, &signal) == 0)
 			s->member->on->forward(s->member->owner, signal);
 		return;
 	case MESSAGE_START:
@@ -281,7 +288,9 @@ static void lose_hub(struct spoke *s, const char *why)
 		.urgency = URGENCY_STOP,
 		.signal = SIGTERM,
 		.grace_ms = s->member->config->grace_ms,
-		.cause = { .kind = CAUSE_NODE_LOST, .at_ns = s->link.heard_ns, .node = 0,
+		.cause = { .kind = CAUSE_NODE_LOST,
+			.at_ns = s->link.heard_ns,
+			.node = 0,
 			.noticed_ns = uv_hrtime() },
 	};
 
@@ -302,14 +311,17 @@ static void on_link_closed(struct link *l, const char *why)
 	s->linked = false;
 	if (s->state == SPOKE_IN) {
 		lose_hub(s, why);
+	} else if (s->state == SPOKE_READY) {
+		text_printf(&t, "node rank 0's launcher was lost before the workers started: %s", why);
+		fail(s, -ECONNRESET, text_string(&t));
 	} else if (s->state != SPOKE_OVER &&
 		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
 		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
-		go_alone(s, text_string(&t));
-		text_done(&t);
+		give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {
 		dial_later(s, why);
 	}
+	text_done(&t);
 	handle_closed(s);
 }
 
@@ -318,8 +330,8 @@ static void on_silent(struct beat *b, struct link *l, uint64_t silent_ms)
 	char why[64];
 
 	(void)b;
-	(void)snprintf(why, sizeof why, "nothing was heard of it for %.1f s",
-		(double)silent_ms / 1000);
+	(void)snprintf(
+		why, sizeof why, "nothing was heard of it for %.1f s", (double)silent_ms / 1000);
 	link_close(l, false, why);
 }
 
@@ -333,8 +345,8 @@ static void dial(struct spoke *s)
 		.on_closed = on_link_closed,
 		.timeout_ms = (uint32_t)s->member->config->node_timeout_ms };
 	s->state = SPOKE_DIALING;
-	if (link_dial(&s->link, s->member->loop,
-		    (const struct sockaddr *)&s->addresses[s->next], &s->member->auth, &why) < 0) {
+	if (link_dial(&s->link, s->member->loop, (const struct sockaddr *)&s->addresses[s->next],
+		    &s->member->auth, &why) < 0) {
 		dial_later(s, why.text);
 		return;
 	}
@@ -352,8 +364,8 @@ static void on_clock_closed(uv_handle_t *h)
 	handle_closed(h->data);
 }
 
-void spoke_start(struct spoke *s, struct member *m, const struct sockaddr_storage *addresses,
-	unsigned count)
+void spoke_start(
+	struct spoke *s, struct member *m, const struct sockaddr_storage *addresses, unsigned count)
 {
 	*s = (struct spoke){ .member = m, .addresses = addresses, .count = count };
 	(void)uv_timer_init(m->loop, &s->clock); /* can't fail */
@@ -365,6 +377,7 @@ void spoke_start(struct spoke *s, struct member *m, const struct sockaddr_storag
 	beat_open(&s->beat, m->loop);
 	s->handles = 2;
 	s->deadline_ms = uv_now(m->loop) + m->config->join_timeout_ms;
+	s->note_ms = uv_now(m->loop) + FIRST_NOTE_MS;
 	dial(s);
 }
 
@@ -430,8 +443,8 @@ static void leave(struct spoke *s)
 	be_over(s, &well);
 }
 
-void spoke_ended(struct spoke *s, const struct node_end *end, const struct testimony *list,
-	size_t count)
+void spoke_ended(
+	struct spoke *s, const struct node_end *end, const struct testimony *list, size_t count)
 {
 	struct wire_out w = { 0 };
 

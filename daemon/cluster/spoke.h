@@ -21,6 +21,7 @@ struct testimony;
 enum spoke_state {
 	SPOKE_DIALING, /* or waiting to dial again */
 	SPOKE_JOINING, /* connected: for all the others */
+	SPOKE_READY,   /* all are there: its plan is made, the first attempt may start */
 	SPOKE_IN,      /* the job runs */
 	SPOKE_OVER,
 };
@@ -29,19 +30,18 @@ struct spoke {
 	struct member *member;
 	enum spoke_state state;
 	struct link link;
-	bool linked;           /* the link is in the loop */
+	bool linked; /* the link is in the loop */
 	struct beat beat;
-	uv_timer_t clock;      /* the next dialing, the join timeout */
+	uv_timer_t clock;                         /* the next dialing, the join timeout */
 	const struct sockaddr_storage *addresses; /* of the hub, in the order in which to try */
 	unsigned count, next, tries;
-	uint64_t deadline_ms;
-	bool said;             /* that it waits */
-	char last[256];        /* why the last dialing failed */
+	uint64_t deadline_ms; /* of the joining */
+	uint64_t note_ms;     /* when it is said next that the hub is not reached */
+	char last[256];       /* why the last dialing failed */
 	unsigned attempt, max_restarts;
-	unsigned *nproc;
-	bool ended, well;      /* this node's part of the attempt */
+	bool ended; /* this node's part of the attempt */
 	bool closing;
-	struct cause lost;     /* the hub was lost; CAUSE_NONE: it was not */
+	struct cause lost; /* the hub was lost; CAUSE_NONE: it was not */
 	unsigned handles;
 };
 
@@ -54,8 +54,8 @@ void spoke_start(struct spoke *s, struct member *m, const struct sockaddr_storag
 void spoke_failed(struct spoke *s, const struct outcome *o);
 void spoke_asked(struct spoke *s, const struct stop *stop);
 void spoke_forward(struct spoke *s, int signal);
-void spoke_ended(struct spoke *s, const struct node_end *end, const struct testimony *list,
-	size_t count);
+void spoke_ended(
+	struct spoke *s, const struct node_end *end, const struct testimony *list, size_t count);
 void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* Leaves; the member hears member_part_closed() when nothing is left in the loop. */

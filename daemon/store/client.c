@@ -86,10 +86,6 @@ static void send_later(struct client *c, const char *bytes, size_t len)
 	struct unsent *u;
 	uv_buf_t buf;
 
-	if (c->queued > 0 && c->queued + len > UNREAD_MAX) {
-		lose(c, "it does not read what it is sent");
-		return;
-	}
 	u = budget_alloc(&s->budget, sizeof *u + len);
 	if (!u) {
 		lose(c, "no memory for what it does not read");
@@ -109,6 +105,15 @@ static void send_later(struct client *c, const char *bytes, size_t len)
 	c->queued += len;
 }
 
+/* libuv's buffers are not const, although what is written is only read. */
+static uv_buf_t buffer(const char *at, size_t len)
+{
+	uv_buf_t buf = { .len = len };
+
+	memcpy(&buf.base, &at, sizeof at);
+	return buf;
+}
+
 /* At once, as far as the socket takes it. */
 static void send_bytes(struct client *c, const void *bytes, size_t len)
 {
@@ -116,7 +121,7 @@ static void send_bytes(struct client *c, const void *bytes, size_t len)
 
 	while (len > 0 && !c->is_lost) {
 		const size_t piece = len < INT32_MAX ? len : INT32_MAX;
-		uv_buf_t buf = uv_buf_init((char *)(uintptr_t)at, (unsigned)piece);
+		uv_buf_t buf = buffer(at, piece);
 		int n = c->queued > 0 ? UV_EAGAIN : uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
 
 		if (n == UV_EAGAIN) {
@@ -139,6 +144,8 @@ void client_tell(struct guest *to, const void *bytes, size_t len)
 
 	if (c == s->answering && bytes_add(&s->reply, &s->budget, bytes, len) == 0)
 		return; /* behind what it has been answered before */
+	if (c->queued > 0 && c->queued + len > UNREAD_MAX)
+		lose(c, "it does not read what it is sent");
 	send_bytes(c, bytes, len);
 }
 

@@ -15,20 +15,10 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/store/client.h"
+#include "daemon/store/front.h"
 #include "daemon/store/note.h"
-#include "daemon/store/sockets.h"
 
-enum {
-	ACCEPTS_MAX = 64, /* at a time; the loop comes back for more */
-	BACKLOG = 65535,  /* the kernel takes the least of this and net.core.somaxconn */
-};
-
-union address {
-	struct sockaddr any;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-	struct sockaddr_storage storage;
-};
+enum { ACCEPTS_MAX = 64 }; /* at a time; the loop comes back for more */
 
 void store_handle_closed(struct store *s)
 {
@@ -105,51 +95,7 @@ static void on_connections(uv_poll_t *poll, int status, int events)
 		;
 }
 
-static int parse_address(const struct store_config *c, union address *ret, struct failure *why)
-{
-	if (uv_ip4_addr(c->addr, (int)c->port, &ret->in) == 0)
-		return 0;
-	if (uv_ip6_addr(c->addr, (int)c->port, &ret->in6) == 0)
-		return 0;
-	return failure_set(
-		why, -EINVAL, "the store can't listen on \"%s\": it is no IP address", c->addr);
-}
-
-static int cannot_listen(
-	const struct store_config *c, const union address *addr, int error, struct failure *why)
-{
-	char command[16] = "";
-	struct peer at;
-	pid_t pid;
-
-	if (error == EADDRINUSE && peer_make(&addr->any, &at) == 0 &&
-		sockets_find_listener(&at, c->port, &pid, command) == 0)
-		return failure_set(why, -error,
-			"the store can't listen on %s port %u: %s (pid %d) listens there", c->addr,
-			c->port, command, (int)pid);
-	return failure_set(why, -error, "the store can't listen on %s port %u: %s", c->addr,
-		c->port, strerror(error));
-}
-
-/* A socket that listens, and its port. */
-static int listen_on(const struct store_config *c, union address *addr, int *ret_fd,
-	unsigned *ret_port, struct failure *why)
-{
-	const int one = 1;
-	socklen_t len = addr->any.sa_family == AF_INET ? sizeof addr->in : sizeof addr->in6;
-	autoclose fd = socket(addr->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	/* without SO_REUSEADDR the connections of the last job keep its port for a minute */
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
-		bind(fd, &addr->any, len) < 0 || listen(fd, BACKLOG) < 0 ||
-		getsockname(fd, &addr->any, &len) < 0)
-		return cannot_listen(c, addr, errno, why);
-	*ret_port = ntohs(addr->any.sa_family == AF_INET ? addr->in.sin_port : addr->in6.sin6_port);
-	*ret_fd = fd_take(&fd);
-	return 0;
-}
-
-static int start(struct store *s, union address *addr, struct failure *why)
+static int start(struct store *s, struct failure *why)
 {
 	uint8_t secret[SIPHASH_KEY_SIZE];
 	struct peer own;
@@ -160,10 +106,10 @@ static int start(struct store *s, union address *addr, struct failure *why)
 	s->room = malloc(CLIENT_READ_SIZE);
 	if (!s->room)
 		return failure_oom(why);
-	rc = listen_on(&s->config, addr, &s->listener, &s->port, why);
+	rc = front_open(s->config.addr, s->config.port, &s->own, &s->listener, &s->port, why);
 	if (rc < 0)
 		return rc;
-	(void)peer_make(&addr->any, &own);
+	(void)peer_make(&s->own.any, &own);
 	s->peers.loopback = peer_is_loopback(&own);
 	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	keys_init(&s->space.keys, &s->budget, secret);
@@ -178,7 +124,6 @@ static int start(struct store *s, union address *addr, struct failure *why)
 
 int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, struct failure *why)
 {
-	union address addr;
 	int rc;
 
 	*s = (struct store){ .loop = loop,
@@ -186,9 +131,7 @@ int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, s
 		.spare = -1,
 		.config = *c,
 		.budget = { .max = c->memory_max } };
-	rc = parse_address(c, &addr, why);
-	if (rc == 0)
-		rc = start(s, &addr, why);
+	rc = start(s, why);
 	s->config.addr = NULL;
 	if (rc < 0) {
 		free(s->room);
@@ -222,8 +165,11 @@ static void part_from_all(struct store *s)
 void store_next_attempt(struct store *s)
 {
 	part_from_all(s);
-	while (accept_one(s, false))
-		;
+	uv_poll_stop(&s->poll); /* the number will be another socket's */
+	if (front_renew(s->listener, &s->own) < 0)
+		while (accept_one(s, false))
+			;
+	(void)uv_poll_start(&s->poll, UV_READABLE, on_connections);
 	s->spoke = s->notes = 0;
 }
 

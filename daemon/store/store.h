@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "daemon/store/answer.h"
+#include "daemon/store/front.h"
 #include "daemon/store/peers.h"
 #include "daemon/store/request.h"
 
@@ -37,6 +38,7 @@ struct store {
 	int listener;   /* -1: closed */
 	int spare;      /* a descriptor to be without when there are no others; -1: lost */
 	struct store_config config; /* addr: only while opening */
+	union address own;
 	unsigned port;
 	struct peers peers;
 	struct budget budget;

@@ -29,10 +29,8 @@ void wait_for(struct guest *g, struct key *key)
 	key->wait_last = w;
 }
 
-static void unlink_wait(struct wait *w)
+static void unlink_wait(struct wait *w, struct key *key)
 {
-	struct key *key = w->key;
-
 	if (w->before)
 		w->before->next = w->next;
 	else
@@ -61,7 +59,7 @@ void wait_end(struct keys *k, struct guest *g)
 
 		if (!key)
 			continue;
-		unlink_wait(&g->waits[i]);
+		unlink_wait(&g->waits[i], key);
 		keys_settle(k, key);
 	}
 	forget(k, g);
@@ -73,7 +71,7 @@ void wait_wake(struct keys *k, struct key *key, bool one, void (*ready)(struct g
 	while (key->wait_first) {
 		struct guest *g = key->wait_first->guest;
 
-		unlink_wait(key->wait_first);
+		unlink_wait(key->wait_first, key);
 		if (--g->awaited > 0)
 			continue;
 		forget(k, g);

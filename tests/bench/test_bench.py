@@ -1,5 +1,5 @@
-"""tests/bench/run works: its table has every row, and a number in each. It judges nothing here: how
-long something takes on a machine that runs other tests as well says little."""
+"""tests/bench/run and run_store work: their tables have every row, and a number in each. It judges
+nothing here: how long something takes on a machine that runs other tests as well says little."""
 import os
 import pathlib
 import re
@@ -24,3 +24,17 @@ def test_the_table(tmp_path):
         assert cells[3] == "not installed"
     assert re.search(r"^\d{4}-\d\d-\d\d: .*Linux", caption, re.M)
     assert list(tmp_path.iterdir()) == [], "it left files"
+
+
+def test_the_table_of_the_store(tmp_path):
+    done = subprocess.run([RUN.with_name("run_store"), "--quick", "--build", BUILD],
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in done.stdout.split("\n\n")[0].splitlines()]
+    assert rows[0] == ["measured", "launchd", "torch", "launchd : torch"]
+    assert [len(row) for row in rows] == [4] * (2 + 3 * 3 * 3 + 1)
+    for cells in rows[2:]:
+        assert re.match(r"[\d,.]+( |$)", cells[1]), cells
+        assert cells[2] == "not installed"
+    assert re.search(r"^\d{4}-\d\d-\d\d: no torch, Linux", done.stdout, re.M)

@@ -137,6 +137,7 @@ static int again(struct trial *t, enum message_type type)
 	case MESSAGE_VERDICT:
 	case MESSAGE_JOINED:
 		return again_over(t, type);
+	case MESSAGE_READY:
 	case MESSAGE_LEAVE:
 	case MESSAGE_END:
 		break;

@@ -6,21 +6,17 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import HOME, Cluster, why_impossible  # noqa: E402
-from harness import BUILD, TESTS, Fifo, Place  # noqa: E402
+from cluster import HOME, why_impossible  # noqa: E402
+from harness import Fifo, Place  # noqa: E402
+from job import JobHosts, MpirunJob, StaticJob  # noqa: E402
 from scene import Scene  # noqa: E402
 
 IMPOSSIBLE = why_impossible()
-# no search for leaks: its helper process outlives a launcher that is killed while it searches
-SANITIZERS = {name: os.environ[name] + more for name, more in (
-    ("ASAN_OPTIONS", ":detect_leaks=0"), ("UBSAN_OPTIONS", "")) if name in os.environ}
+SANITIZERS = JobHosts.sanitizers()
 
 
-class Hosts(Cluster):
-    """A cluster on which launchd runs. `place` is the shared directory as the harness knows it."""
-
-    def __init__(self, count):
-        super().__init__(count, [TESTS.parent, BUILD])
+class Hosts(JobHosts):
+    """`place` is the shared directory as the harness knows it."""
 
     def _start(self):
         super()._start()
@@ -35,10 +31,6 @@ class Hosts(Cluster):
         """A FIFO for workers on all hosts, and the name by which they know it."""
         self.place.fifos.append(Fifo(self.home / name))
         return self.place.fifos[-1], f"{HOME}/{name}"
-
-    @staticmethod
-    def launchd(*options):
-        return [BUILD / "launchd", "--python", sys.executable, *options]
 
     def mpirun(self, launchd, *, n=None, options=None, env=None, export=None, before=()):
         """Starts one launchd per host by mpirun on n0.
@@ -78,13 +70,15 @@ class Hosts(Cluster):
 
 @pytest.fixture
 def make_hosts():
-    """make_hosts(count) -> Hosts, gone after the test."""
+    """make_hosts(count, ...) -> Hosts, gone after the test; netem=True: on a network of netem.c."""
     if IMPOSSIBLE:
         pytest.skip(IMPOSSIBLE)
     made = []
 
-    def make(count):
-        made.append(Hosts(count).__enter__())
+    def make(count, netem=False, **options):
+        if netem and not os.path.exists("/dev/net/tun"):
+            pytest.skip("there is no /dev/net/tun here")
+        made.append(Hosts(count, netem=netem, **options).__enter__())
         return made[-1]
 
     yield make
@@ -104,6 +98,34 @@ def scene():
 
     def make(*how, **more):
         made.append(Scene(*how, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def static_job():
+    """static_job(hosts, *options, ...) -> StaticJob"""
+    made = []
+
+    def make(*how, **more):
+        made.append(StaticJob(*how, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def mpirun_job():
+    """mpirun_job(hosts, *options, ...) -> MpirunJob"""
+    made = []
+
+    def make(*how, **more):
+        made.append(MpirunJob(*how, **more))
         return made[-1]
 
     yield make

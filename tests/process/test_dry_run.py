@@ -110,7 +110,8 @@ def test_a_node_without_the_only_rank_shows_no_worker(launch, dry, desk):
 
 def test_the_environment_shown_is_the_one_workers_get(launch, dry, place):
     """The edits of --dry-run, applied to the launcher's environment, are a real worker's."""
-    env = {**MPI, 'MASTER_ADDR': 'head', 'MASTER_PORT': '2', 'PMIX_RANK': '1', 'GONE': 'x'}
+    env = {**MPI, 'MASTER_ADDR': 'head', 'MASTER_PORT': '2', 'PMIX_RANK': '1', 'GONE': 'x',
+           'LAUNCHD_CONTROL': 'off'}
     options = ['--nproc_per_node', '2', '--env', 'A=1', '--unset-env', 'GONE']
     plan = dry(options, env)
     assert launch(native('dump', *options), env).rc == 0

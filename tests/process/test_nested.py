@@ -13,7 +13,8 @@ INNER = [str(BUILD / 'launchd'), '--dry-run=json', '--nproc_per_node=2', *native
 
 
 def inner_plan(launch, options, env):
-    result = launch([*options, '--no_python', '--use_env', *INNER], env)
+    result = launch([*options, '--no_python', '--use_env', *INNER],
+                    {'LAUNCHD_CONTROL': 'off', **env})
     assert result.rc == 0, result
     return {name: row['value'] for name, row in json.loads(result.out)['job'].items()}
 

@@ -35,7 +35,7 @@ def test_one_node_has_nobody_to_meet(dry):
 
 
 def test_ports_that_cannot_be(refused):
-    argv = [*NODES, '--master_addr=h', *native('dump')]
+    argv = [*NODES, '--control=auto', '--master_addr=h', *native('dump')]
     refused(['--master_port=65535', *argv], '--master_port', '65535', '--control-port')
     refused(['--master_port=7', '--control-port=7', *argv], '--control-port', 'port 7', 'worker 0')
     refused(['--control-port=0', *argv], '--control-port', '"0"', 'from 1 to 65535')

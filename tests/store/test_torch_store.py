@@ -1,9 +1,15 @@
 """Real torch as the store's client: every method as with torch's own server, and process groups."""
 import json
 import os
+import pathlib
+import re
+import socket
+import struct
 import subprocess
+import time
 
 import pytest
+from harness import until
 from stores import SCRIPTS, torches
 
 LIMIT = 300
@@ -30,11 +36,11 @@ def test_every_method_is_as_with_torchs_own_server(torch, host, serve):
     assert store.notes[0].endswith('its ADD is to a value that is no number')
 
 
-def start_group(torch, port, world, attempt=0, *arguments):
+def start_group(torch, port, world, attempt=0, *arguments, addr='127.0.0.1'):
     """`world` ranks as launchd starts them with a store of its own."""
     ranks = []
     for rank in range(world):
-        env = {**os.environ, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(port),
+        env = {**os.environ, 'MASTER_ADDR': addr, 'MASTER_PORT': str(port),
                'RANK': str(rank), 'WORLD_SIZE': str(world), 'LOCAL_RANK': str(rank),
                'TORCHELASTIC_USE_AGENT_STORE': 'True', 'TORCHELASTIC_RUN_ID': 'none',
                'TORCHELASTIC_RESTART_COUNT': str(attempt), 'OMP_NUM_THREADS': '1'}
@@ -62,6 +68,23 @@ def test_a_process_group(torch, world, host):
     store = host(torch.old)
     end_group(start_group(torch, store.port, world), world)
     assert store.number('clients') >= world
+    assert store.notes == []
+
+
+def have_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as s:
+            s.bind(('::1', 0))
+    except OSError:
+        return False
+    return True
+
+
+@with_each_torch
+@pytest.mark.skipif(not have_ipv6(), reason='no IPv6 here')
+def test_a_process_group_by_ipv6(torch, host):
+    store = host(torch.old, '::1')
+    end_group(start_group(torch, store.port, 2, addr='::1'), 2)
     assert store.notes == []
 
 
@@ -98,3 +121,30 @@ def test_a_client_that_is_older_than_the_store_was_told(host):
     assert done.returncode == 1 and 'RuntimeError' in done.stderr
     store.order('clients')
     assert 'does not begin as a client of torch 2.2 or later does' in store.notes[0]
+
+
+def test_it_sleeps_while_nobody_asks(host):
+    """Not one wake-up, with clients that wait."""
+    store = host('none')
+    hello, wait = b'\0\xce\xf7\x85\x3c', b'\6' + struct.pack('<QQ', 1, 3) + b'key'
+    waiting = [socket.create_connection(('127.0.0.1', store.port)) for _ in range(10)]
+    for client in waiting:
+        client.sendall(hello + wait)
+
+    def switches():
+        status = pathlib.Path(f'/proc/{store.process.pid}/status').read_text()
+        return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', status, re.M)[1])
+
+    until(lambda: store.number('clients') == 10, 'the clients to wait')
+    until(lambda: settled(switches), 'the store to sleep')
+    before = switches()
+    time.sleep(1)
+    assert switches() == before
+    for client in waiting:
+        client.close()
+
+
+def settled(number, seconds=0.2):
+    before = number()
+    time.sleep(seconds)
+    return number() == before

@@ -77,6 +77,7 @@ static int read_as(enum message_type type, const unsigned char *at, size_t len)
 	case MESSAGE_JOINED:
 		rc = message_get_ranks(at, len, &arena, &attempt, &ranks, &count);
 		break;
+	case MESSAGE_READY:
 	case MESSAGE_LEAVE:
 	case MESSAGE_END:
 		break;

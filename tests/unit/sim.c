@@ -50,7 +50,7 @@ void sim_feed(struct sim *sim, unsigned client, const void *bytes, size_t len)
 		if (rc <= 0)
 			break;
 		rc = answer(&sim->space, &c->guest, &r, &reply, &c->why) < 0 ? -1 : 1;
-		if (rc > 0)
+		if (rc > 0 && reply.len > 0)
 			text_add_bytes(&c->out, (const char *)reply.at, reply.len);
 		bytes_done(&reply, &sim->budget);
 		done += r.len;

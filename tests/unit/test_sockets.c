@@ -11,6 +11,7 @@
 
 #include "daemon/store/joined.h"
 #include "daemon/store/sockets.h"
+#include "daemon/workers/procfs.h"
 
 static const struct line_row {
 	const char *says, *line;
@@ -159,13 +160,14 @@ static void test_listener(void **state)
 	const struct peer any = { { 0 } };
 	const struct peer there = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 2 } };
 	struct server s = listen_here();
-	char command[16] = "";
+	char command[16] = "", own[16];
 	pid_t pid = 0;
 
 	(void)state;
 	assert_int_equal(sockets_find_listener(&here, s.port, &pid, command), 0);
 	assert_int_equal(pid, getpid());
-	assert_string_equal(command, "test_sockets");
+	process_command(getpid(), own);
+	assert_string_equal(command, own);
 	pid = 0;
 	assert_int_equal(sockets_find_listener(&any, s.port, &pid, command), 0);
 	assert_int_equal(pid, getpid());

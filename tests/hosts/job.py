@@ -1,0 +1,333 @@
+"""job.py - a job of workers/actor.c over simulated hosts: one launchd on each, without mpirun or by
+it; what each of them said, when it ended and how; and what each worker did and when.
+
+All times are CLOCK_REALTIME in ns, which hosts with clocks of their own share with us.
+"""
+import ctypes
+import dataclasses
+import mmap
+import os
+import re
+import select
+import struct
+import sys
+import tempfile
+import time
+
+from cluster import HOME, Cluster
+from harness import BUILD, TESTS, native, until
+
+LIMIT_S = 60  # for what takes a second or two
+SYS_FUTEX, FUTEX_WAKE = 202, 1
+MS = 1_000_000
+# What launchd says of the culprit: the report of node 0, or the line of the others.
+CULPRIT = re.compile(r"^launchd: error: .*?(?:first to fail: rank (\d+)|"
+                     r"\brank (\d+) .*? was the first to fail)", re.M)
+# What it says of a node that has vanished.
+LOST = re.compile(r"^launchd: error: .*?\bnode (\d+)\b.*? was lost", re.M)
+LOST_CODE = 125
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_REALTIME)
+
+
+class JobHosts(Cluster):
+    """A cluster on which launchd runs. netem: on a network of netem.c."""
+
+    def __init__(self, count, *, netem=False, shared=(), **options):
+        super().__init__(count, [TESTS.parent, BUILD, *shared], **options,
+                         netem=BUILD / "tests" / "hosts" / "netem" if netem else None)
+
+    @staticmethod
+    def launchd(*options):
+        return [BUILD / "launchd", "--python", sys.executable, *options]
+
+    @staticmethod
+    def sanitizers():
+        """No search for leaks: its helper process outlives a launcher that is killed while it
+        searches."""
+        return {name: os.environ[name] + more for name, more in (
+            ("ASAN_OPTIONS", ":detect_leaks=0"), ("UBSAN_OPTIONS", "")) if name in os.environ}
+
+
+@dataclasses.dataclass
+class Part:
+    """What a worker of one attempt did; 0: it did not."""
+    pid: int
+    born_ns: int
+    term_ns: int  # its first SIGTERM
+    died_ns: int  # by itself
+    overlap: int  # something of the attempt before was alive when it came
+
+
+class Stage:
+    """The file that workers/actor.c shares with us."""
+    ATTEMPTS, WORKERS, ORDER = 16, 512, 32
+    WORD = 16 * ATTEMPTS
+    ORDERS = WORD + 8
+    PARTS = ORDERS + WORKERS * ORDER
+    PART = struct.Struct("=qqqqqq")
+
+    def __init__(self, path):
+        with open(path, "w+b") as file:
+            file.truncate(self.PARTS + self.ATTEMPTS * self.WORKERS * self.PART.size)
+            self.map = mmap.mmap(file.fileno(), 0)
+        os.chmod(path, 0o666)
+
+    def ready(self, attempt=0):
+        return struct.unpack_from("=q", self.map, 8 * (self.ATTEMPTS + attempt))[0]
+
+    def started_ns(self, attempt=0):
+        return struct.unpack_from("=q", self.map, 8 * attempt)[0]
+
+    def start(self, attempt=0, after_s=0.02):
+        """Lets the workers begin so much later; when that is."""
+        start = now_ns() + int(after_s * 1e9)
+        struct.pack_into("=q", self.map, 8 * attempt, start)
+        self._wake()
+        return start
+
+    def order(self, rank, act, attempt=0):
+        """Tells one whose ACT is "obey" what to do, times being from now on; returns now."""
+        start = now_ns()
+        struct.pack_into("=q", self.map, 8 * attempt, start)
+        at = self.ORDERS + self.ORDER * rank
+        self.map[at:at + self.ORDER] = act.encode().ljust(self.ORDER, b"\0")
+        self._wake()
+        return start
+
+    def _wake(self):
+        word, = struct.unpack_from("=I", self.map, self.WORD)
+        struct.pack_into("=I", self.map, self.WORD, word + 1 & 0xffffffff)
+        futex = ctypes.c_uint32.from_buffer(self.map, self.WORD)
+        ctypes.CDLL(None).syscall(SYS_FUTEX, ctypes.byref(futex), FUTEX_WAKE, 2**31 - 1,
+                                  None, None, 0)
+        del futex
+
+    def part(self, rank, attempt=0):
+        at = self.PARTS + self.PART.size * (attempt * self.WORKERS + rank)
+        return Part(*self.PART.unpack_from(self.map, at)[:5])
+
+    def parts(self, world, attempt=0):
+        return [self.part(rank, attempt) for rank in range(world)]
+
+    def close(self):
+        self.map.close()
+
+
+@dataclasses.dataclass
+class End:
+    rc: int  # below 0: killed by that signal
+    out: str
+    err: str
+    ended_ns: int
+
+    def culprits(self):
+        """The ranks that it names as the first to fail, each once."""
+        return sorted({int("".join(found)) for found in CULPRIT.findall(self.err)})
+
+    def lost(self):
+        """The nodes that it says were lost."""
+        return sorted({int(node) for node in LOST.findall(self.err)})
+
+
+class Launcher:
+    """A command on one host whose output goes to files, so that nobody has to read meanwhile."""
+
+    def __init__(self, hosts, host, argv, env):
+        self.files = [tempfile.TemporaryFile() for _ in range(2)]
+        self.process = hosts.popen(host, argv, env, stdout=self.files[0], stderr=self.files[1])
+        self.fd = os.pidfd_open(self.process.pid)
+        self.host, self.ended_ns = host, 0
+
+    def said(self, file=1):
+        size = os.fstat(self.files[file].fileno()).st_size
+        return os.pread(self.files[file].fileno(), size, 0).decode(errors="replace")
+
+    def end(self):
+        """None: it runs."""
+        if self.process.poll() is None:
+            return None
+        return End(self.process.returncode, self.said(0), self.said(1), self.ended_ns)
+
+    def close(self):
+        os.close(self.fd)
+        for file in self.files:
+            file.close()
+
+
+class Job:
+    """What static jobs and those of mpirun have in common. `launchers` are the commands that were
+    started, by their host's number."""
+    made = 0
+
+    def __init__(self, hosts, *options, nodes=None, nproc=1, worker=None, env=None, **variables):
+        Job.made += 1
+        self.hosts, self.options = hosts, options
+        self.nodes = len(hosts.names) if nodes is None else nodes
+        self.nproc = [nproc] * self.nodes if isinstance(nproc, int) else list(nproc)
+        self.world = sum(self.nproc)
+        self.stage = Stage(hosts.home / f"stage{Job.made}")
+        self.worker = native("actor") if worker is None else worker
+        self.env = {"STAGE": f"{HOME}/stage{Job.made}", "OMP_NUM_THREADS": "1", **(env or {}),
+                    **{name: str(value) for name, value in variables.items()}}
+        self.launchers = {}
+        self.dead = set()  # launchers of which no verdict is to be expected
+
+    def ranks(self, node):
+        """The ranks of a node, if all nodes are there."""
+        first = sum(self.nproc[:node])
+        return range(first, first + self.nproc[node])
+
+    def node_of(self, rank):
+        return next(node for node in range(self.nodes) if rank in self.ranks(node))
+
+    def meet(self, attempt=0, count=None, limit=LIMIT_S):
+        """Waits until the workers are there."""
+        count = self.world if count is None else count
+        until(lambda: self.stage.ready(attempt) >= count or self.ended(),
+              f"{count} workers", limit)
+        assert self.stage.ready(attempt) >= count, \
+            f"{self.stage.ready(attempt)} of {count} workers; {self.described()}"
+
+    def start(self, attempt=0, after_s=0.02):
+        """Waits for all, and lets them begin; when that is."""
+        self.meet(attempt)
+        return self.stage.start(attempt, after_s)
+
+    def ended(self):
+        return [node for node, one in self.launchers.items() if one.process.poll() is not None]
+
+    def wait(self, *nodes, limit=LIMIT_S):
+        """Waits for the end of these launchers, by default all; their Ends by node. Those that do
+        not end fail the test."""
+        wanted = {self.launchers[node].fd: self.launchers[node]
+                  for node in nodes or self.launchers}
+        poll = select.poll()
+        waiting = {fd for fd, one in wanted.items() if not one.ended_ns}
+        for fd in waiting:
+            poll.register(fd, select.POLLIN)
+        stop = time.monotonic() + limit
+        while waiting:
+            found = poll.poll(max(0, (stop - time.monotonic()) * 1000))
+            assert found, f"no end within {limit} s; {self.described()}"
+            for fd, _ in found:
+                wanted[fd].ended_ns = now_ns()
+                wanted[fd].process.wait()
+                poll.unregister(fd)
+                waiting.discard(fd)
+        return {one.host: one.end() for one in wanted.values()}
+
+    def described(self):
+        """What there is to see when something is wrong."""
+        text = [f"ended: {self.ended()}", f"processes: {self.hosts.processes()}"]
+        text += [f"n{node} said:\n{one.said()}" for node, one in self.launchers.items()]
+        return "\n".join(text)
+
+    def signal(self, node, number):
+        """To the command itself; launchd's guard, or mpirun."""
+        self.hosts.signal(self.launchers[node].process, number)
+
+    def alive(self, *nodes):
+        """The workers' processes of these nodes, or of all, and what they started."""
+        found = []
+        for node in nodes or range(self.nodes):
+            found += [line for _, line in self.hosts.processes(node)
+                      if self.worker[-1] in line and "launchd" not in line.split()[0]]
+        return found
+
+    def nothing_left(self, *nodes):
+        for node in nodes or range(self.nodes):
+            until(lambda: not self.hosts.processes(node),
+                  f"the end of everything on n{node}: {self.hosts.processes(node)}")
+
+    def terms_ms(self, since_ns, but=(), attempt=0):
+        """For each rank but some: ms until its SIGTERM; None: it had none."""
+        parts = enumerate(self.stage.parts(self.world, attempt))
+        return {rank: (part.term_ns - since_ns) / MS if part.term_ns else None
+                for rank, part in parts if rank not in but}
+
+    def close(self):
+        """The hosts end the processes; a job that is over by then leaves them for the next one."""
+        for node, one in self.launchers.items():
+            if one.process.poll() is None:
+                self.hosts.thaw(node)
+        if any(one.process.poll() is None for one in self.launchers.values()):
+            self.hosts.kill_all()
+            self.hosts.continue_commands()
+        for one in self.launchers.values():
+            one.process.wait(LIMIT_S)
+            one.close()
+        self.stage.close()
+
+
+class StaticJob(Job):
+    """One `launchd --nnodes N --node_rank R --master_addr A --master_port P` on each host.
+
+    late: nodes that are not started yet (launch() does). of_node: further options of a node.
+    command(job, node): another launcher's command line.
+    """
+
+    def __init__(self, hosts, *options, late=(), of_node=None, port=29500, master=0, command=None,
+                 **more):
+        super().__init__(hosts, *options, **more)
+        self.command = command
+        self.of_node, self.port, self.master = of_node or {}, port, master
+        try:
+            for node in range(self.nodes):
+                if node not in late:
+                    self.launch(node)
+        except BaseException:
+            self.close()
+            raise
+
+    def launch(self, node, *options):
+        argv = self.hosts.launchd(
+            f"--nnodes={self.nodes}", f"--node_rank={node}",
+            f"--master_addr={self.hosts.addresses[self.master]}", f"--master_port={self.port}",
+            f"--nproc_per_node={self.nproc[node]}", *self.options, *self.of_node.get(node, ()),
+            *options, *self.worker)
+        if self.command:
+            argv = self.command(self, node)
+        self.launchers[node] = Launcher(self.hosts, node, argv,
+                                        {**self.hosts.sanitizers(), **self.env})
+
+
+class MpirunJob(Job):
+    """One launchd on each host by mpirun on the first one; its output has that of all. What the
+    workers find in their environment gets there by -x. kill_timeout: mpirun's, in s: so long it waits
+    between CONT, TERM and KILL when it ends a job itself."""
+
+    def __init__(self, hosts, *options, mpi=(), kill_timeout=10, **more):
+        super().__init__(hosts, *options, **more)
+        exported = {**hosts.sanitizers(), **self.env}
+        argv = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
+                "--mca", "odls_base_sigkill_timeout", str(kill_timeout), "--bind-to", "none",
+                "-H", ",".join(f"{name}:2" for name in hosts.names[:self.nodes]),
+                "-n", str(self.nodes), "--map-by", "ppr:1:node", *mpi,
+                *(word for name in exported for word in ("-x", name)),
+                *hosts.launchd(f"--nproc_per_node={self.nproc[0]}", *self.options, *self.worker)]
+        try:
+            self.launchers[0] = Launcher(hosts, 0, argv, exported)
+        except BaseException:
+            self.close()
+            raise
+
+    def guard(self, node):
+        """launchd's own process on a node, as mpirun's side knows it."""
+        found = self.hosts.launchers(node)
+        supervisors = [pid for pid, line in self.hosts.processes(node)
+                       if line.startswith("rank-supervisor")]
+        [guard] = [pid for pid in found if pid not in supervisors]
+        return guard
+
+
+def verdict(ends):
+    """What all of these launchers agree on: (exit code, culprit's rank or None)."""
+    codes = {end.rc for end in ends.values()}
+    named = [end.culprits() for end in ends.values()]
+    assert len(codes) == 1, f"different exit codes: {ends}"
+    assert all(one == named[0] for one in named) and len(named[0]) <= 1, f"different: {ends}"
+    return codes.pop(), named[0][0] if named[0] else None
+

@@ -1,0 +1,127 @@
+"""Who was first, job-wide: cascades on hosts whose clocks have nothing to do with one another.
+
+A worker fails; on all other nodes others die of it, 1 to 50 ms behind, in each of the ways in which
+a lost peer kills. The times that the workers noted decide who was first. LAUNCHD_CASCADES=1000 for
+as many as that.
+"""
+import collections
+import dataclasses
+import os
+import random
+import re
+
+import pytest
+from harness import BUILD
+from job import MS, StaticJob
+
+CASCADES = int(os.environ.get("LAUNCHD_CASCADES", "20"))
+SEED = int(os.environ.get("LAUNCHD_CASCADES_SEED", "1"))
+PER_HOSTS = 20  # cascades on one set of hosts
+NODES = 4
+VICTIMS = ("signal:6", "reset:1", "text:1", "exit:1")
+CULPRITS = ("exit:7", "signal:11", "raise:1", "signal:9", "exit:1", "signal:6")
+CANT_TELL = re.compile(r"^launchd: .*(can't|cannot|can not) (tell|say)", re.M)
+# Of two clocks of one machine, on a bridge: far above what is measured when it is idle.
+CLOCK_ERROR_MS = 5.0
+SAME_MS = 0.3  # what lies between the time that a worker notes and its death
+
+
+@dataclasses.dataclass
+class Cascade:
+    nproc: int
+    culprit: int
+    acts: dict
+    ignore: bool  # victims don't obey SIGTERM, so that each of them dies its own death
+
+
+def draw(number):
+    dice = random.Random(f"{SEED}:{number}")
+    nproc = dice.choice((1, 1, 2))
+    culprit = dice.randrange(NODES * nproc)
+    at = dice.randrange(20_000, 60_000)
+    acts = {culprit: f"{dice.choice(CULPRITS)}@{at}"}
+    for node in range(NODES):
+        if node != culprit // nproc:
+            rank = node * nproc + dice.randrange(nproc)
+            acts[rank] = f"{dice.choice(VICTIMS)}@{at + dice.randrange(1000, 50_000)}"
+    return Cascade(nproc, culprit, acts, dice.random() < 0.8)
+
+
+def clocks_of(group):
+    """Of monotonic time whole seconds, of wall time any number of them."""
+    dice = random.Random(f"{SEED}:clocks:{group}")
+    clocks = [dice.randrange(-500, 5_000_000) for _ in range(NODES)]
+    shifts = [dice.choice((0, dice.uniform(-90_000, 90_000))) for _ in range(NODES)]
+    return clocks, [{"LD_PRELOAD": BUILD / "tests/hosts/wallshift.so",
+                     "LAUNCHD_TEST_WALL_SHIFT": f"{shift:.6f}"} for shift in shifts]
+
+
+def run_cascade(hosts, number):
+    """("right" or "can't tell", gap in ms); raises where it is wrong."""
+    cascade = draw(number)
+    more = {f"ACT_{rank}": act for rank, act in cascade.acts.items()}
+    if cascade.ignore:
+        more |= {f"ON_TERM_{rank}": "ignore" for rank in cascade.acts}
+    job = StaticJob(hosts, nproc=cascade.nproc, env=more)
+    try:
+        job.start()
+        ends = job.wait()
+        died = {rank: part.died_ns for rank, part in enumerate(job.stage.parts(job.world))
+                if part.died_ns}
+        first = min(died, key=died.get)
+        gap = min([(ns - died[first]) / MS for rank, ns in died.items() if rank != first] or [1e9])
+        job.nothing_left()
+    finally:
+        job.close()
+    named = [end.culprits() for end in ends.values()]
+    codes = {end.rc for end in ends.values()}
+    what = f"cascade {number}, {cascade}, gap {gap:.2f} ms, first {first}: {ends}"
+    assert len(codes) == 1 and 0 not in codes, what
+    if all(one == [first] for one in named):
+        return "right", gap
+    if gap < SAME_MS:
+        return "as good as the same time", gap
+    assert CANT_TELL.search(ends[0].err) and gap < CLOCK_ERROR_MS, what
+    return "can't tell", gap
+
+
+@pytest.mark.parametrize("group", range((CASCADES + PER_HOSTS - 1) // PER_HOSTS))
+def test_cascades(make_hosts, record_property, group):
+    clocks, variables = clocks_of(group)
+    hosts = make_hosts(NODES, clocks=clocks, variables=variables)
+    counted = collections.Counter()
+    for number in range(group * PER_HOSTS, min(CASCADES, (group + 1) * PER_HOSTS)):
+        result, _ = run_cascade(hosts, number)
+        counted[result] += 1
+    record_property("cascades", dict(counted))
+    assert counted["right"] >= 0.8 * counted.total()
+
+
+def test_a_cascade_over_a_slow_network(make_hosts, static_job):
+    """The error of the clocks grows with the delay, and with what differs between both ways. What
+    can't be told is said; what is told is right."""
+    hosts = make_hosts(NODES, clocks=[0, 77_000, 5, 123], netem=True)
+    hosts.netem.set(delay=10, jitter=5)
+    hosts.netem.set(2, "out", delay=30)
+    for culprit, gap_ms in ((1, 200), (2, 200), (3, 3), (2, 3)):
+        victims = {f"ACT_{rank}": f"reset:1@{50_000 + gap_ms * 1000}" for rank in range(NODES)}
+        job = static_job(hosts, **{**victims, f"ACT_{culprit}": "exit:7@50000"}, ON_TERM="ignore")
+        job.start()
+        ends = job.wait()
+        told = [end.culprits() for end in ends.values()] == [[culprit]] * NODES
+        if gap_ms == 200:
+            assert told, ends
+        else:
+            assert told or CANT_TELL.search(ends[0].err), ends
+
+
+def test_what_launchd_ends_is_never_the_culprit(make_hosts, static_job):
+    """Workers that die of SIGTERM with codes of their own, on all nodes and before the culprit's
+    own node has said anything of it."""
+    hosts = make_hosts(NODES, netem=True)
+    hosts.netem.set(3, delay=20)
+    job = static_job(hosts, nproc=2, ACT_7="exit:3@20000", ON_TERM="exit:77")
+    job.start()
+    ends = job.wait()
+    assert {end.rc for end in ends.values()} == {3}
+    assert {tuple(end.culprits()) for end in ends.values()} == {(7,)}

@@ -1,0 +1,202 @@
+"""The network of simulated hosts does what it is told, and nothing else."""
+import random
+import select
+import socket
+import statistics
+import time
+
+import pytest
+from netem import NetemError
+
+PORT = 7000
+SO_RCVBUFFORCE = 33
+WAIT_S = 20  # for what takes milliseconds
+
+
+class Udp:
+    """A UDP socket on each host, as this process holds them."""
+
+    def __init__(self, hosts, family=socket.AF_INET):
+        self.addresses = hosts.ipv4[0] if family == socket.AF_INET else hosts.ipv6[0]
+        self.sockets = [hosts.socket(i, family, socket.SOCK_DGRAM)
+                        for i in range(len(hosts.names))]
+        for one, address in zip(self.sockets, self.addresses):
+            one.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 24)
+            one.bind((address, PORT))
+
+    def send(self, sender, receiver, number):
+        self.sockets[sender].sendto(b"%d" % number, (self.addresses[receiver], PORT))
+
+    def burst(self, sender, receiver, count):
+        """Sends numbered packets; those that arrive, in their order."""
+        for number in range(count):
+            self.send(sender, receiver, number)
+            if number % 100 == 99:
+                time.sleep(0.001)  # a burst longer than a socket's buffer is no test of the network
+        return self.take(receiver)
+
+    def take(self, receiver, quiet_s=0.5):
+        found, one = [], self.sockets[receiver]
+        while select.select([one], [], [], quiet_s)[0]:
+            found.append(int(one.recv(64)))
+        return found
+
+    def silent(self, receiver):
+        return not self.take(receiver, 0.2)
+
+    def close(self):
+        for one in self.sockets:
+            one.close()
+
+
+@pytest.fixture
+def network(make_hosts):
+    """network(count, ...) -> (hosts, Udp)"""
+    made = []
+
+    def make(count, family=socket.AF_INET, **options):
+        hosts = make_hosts(count, netem=True, **options)
+        made.append(Udp(hosts, family))
+        return hosts, made[-1]
+
+    yield make
+    for udp in made:
+        udp.close()
+
+
+@pytest.mark.parametrize("family, ipv6", [(socket.AF_INET, False), (socket.AF_INET6, "only")])
+def test_nothing_is_lost_unless_asked_for(network, family, ipv6):
+    hosts, udp = network(64, family, ipv6=ipv6)
+    for number in range(50):
+        for sender in range(64):
+            udp.send(sender, (sender + 7) % 64, number)
+        time.sleep(0.001)
+    for receiver in range(64):
+        assert udp.take(receiver, 0.5 if receiver == 0 else 0.05) == list(range(50)), receiver
+    assert all(one == {"out": (one["out"][0], 0, 0), "in": (one["in"][0], 0, 0)}
+               for one in hosts.netem.stats())
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+def test_loss_is_as_asked_and_drawn_from_the_seed(network, direction):
+    count, loss = 5000, 0.2
+    received = {}
+    for run, seed in enumerate((1, 1, 2)):
+        hosts, udp = network(2, seed=seed)
+        hosts.netem.set(0 if direction == "out" else 1, direction, loss=loss)
+        received[run] = udp.burst(0, 1, count)
+        lost = count - len(received[run])
+        sigma = (count * loss * (1 - loss)) ** 0.5
+        assert abs(lost - count * loss) < 5 * sigma, lost
+        assert udp.burst(1, 0, 500) == list(range(500)), "the other way loses as well"
+    assert received[0] == received[1]
+    assert received[0] != received[2]
+
+
+def test_losses_of_both_directions_add_up(network):
+    hosts, udp = network(2)
+    hosts.netem.set(loss=0.2)
+    got = len(udp.burst(0, 1, 5000))
+    assert abs(got - 5000 * 0.64) < 5 * (5000 * 0.64 * 0.36) ** 0.5
+
+
+def delays_ms(udp, sender, receiver, count):
+    found = []
+    for number in range(count):
+        begun = time.monotonic()
+        udp.send(sender, receiver, number)
+        assert select.select([udp.sockets[receiver]], [], [], WAIT_S)[0]
+        found.append((time.monotonic() - begun) * 1000)
+        assert int(udp.sockets[receiver].recv(64)) == number
+    return found
+
+
+def test_delay_is_of_one_direction_and_adds_up(network):
+    hosts, udp = network(3)
+    assert statistics.median(delays_ms(udp, 0, 1, 20)) < 10
+    hosts.netem.set(0, "out", delay=40)
+    hosts.netem.set(1, "in", delay=20)
+    for sender, receiver, wanted in ((0, 1, 60), (0, 2, 40), (2, 1, 20), (1, 0, 0)):
+        measured = delays_ms(udp, sender, receiver, 10)
+        assert min(measured) >= wanted
+        assert statistics.median(measured) < wanted + 10, (sender, receiver)
+
+
+def test_jitter_keeps_the_order_unless_told_otherwise(network):
+    hosts, udp = network(2)
+    hosts.netem.set(0, "out", delay=5, jitter=20)
+    assert udp.burst(0, 1, 1000) == list(range(1000))
+    hosts.netem.set(0, "out", reorder=1)
+    mixed = udp.burst(0, 1, 1000)
+    assert mixed != list(range(1000))
+    assert sorted(mixed) == list(range(1000))
+
+
+def test_one_way_cut(network):
+    hosts, udp = network(3)
+    hosts.cut(1, "in")
+    udp.send(0, 1, 1)
+    assert udp.silent(1)
+    assert udp.burst(1, 0, 10) == list(range(10))
+    hosts.heal(1)
+    assert udp.burst(0, 1, 10) == list(range(10))
+    hosts.cut(1, "out")
+    udp.send(1, 0, 1)
+    assert udp.silent(0)
+    assert udp.burst(2, 1, 10) == list(range(10))
+
+
+def test_what_is_under_way_to_a_host_that_is_cut_is_lost(network):
+    hosts, udp = network(2)
+    hosts.netem.set(delay=100)
+    udp.send(0, 1, 1)
+    hosts.cut(1)
+    hosts.heal(1)
+    assert udp.take(1) == [1]
+    udp.send(0, 1, 2)
+    hosts.cut(1)
+    assert udp.silent(1)
+    hosts.heal(1)
+    assert udp.silent(1)
+
+
+def test_a_pair_is_cut_and_others_are_not(network):
+    hosts, udp = network(3)
+    hosts.netem.cut_pair(0, 1)
+    udp.send(0, 1, 1)
+    assert udp.silent(1)
+    assert udp.burst(1, 0, 5) == udp.burst(0, 2, 5) == udp.burst(2, 1, 5) == list(range(5))
+    hosts.netem.heal()
+    assert udp.burst(0, 1, 5) == list(range(5))
+
+
+def test_tcp_gets_everything_through(network):
+    hosts, _ = network(2)
+    hosts.netem.set(loss=0.02, delay=1)
+    data = random.Random(1).randbytes(2_000_000)
+    server, client = (hosts.socket(i, socket.AF_INET, socket.SOCK_STREAM) for i in (1, 0))
+    server.bind((hosts.addresses[1], PORT))
+    server.listen()
+    client.settimeout(WAIT_S)
+    client.connect((hosts.addresses[1], PORT))
+    peer, _ = server.accept()
+    client.setblocking(False)
+    got, sent, end = bytearray(), 0, time.monotonic() + 60
+    while len(got) < len(data) and time.monotonic() < end:
+        readable, writable, _ = select.select([peer], [client] if sent < len(data) else [], [], 1)
+        if writable:
+            sent += client.send(data[sent:sent + 65536])
+        if readable:
+            got += peer.recv(1 << 20)
+    for one in (server, client, peer):
+        one.close()
+    assert bytes(got) == data
+
+
+def test_a_wrong_word_is_said(network):
+    hosts, _ = network(2)
+    for wrong in ({"loss": 2}, {"delay": -1}, {"speed": 1}):
+        with pytest.raises(NetemError):
+            hosts.netem.set(0, **wrong)
+    with pytest.raises(NetemError):
+        hosts.netem.set(2, cut=1)

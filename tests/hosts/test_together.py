@@ -1,0 +1,406 @@
+"""Several nodes act as one: they stop together, agree on who was first, and notice whoever is gone."""
+import re
+import signal
+import time
+
+import pytest
+from harness import native, until
+from job import LOST_CODE, now_ns, verdict
+
+TIMEOUT_S = 3
+TIMEOUT = f"--node-timeout={TIMEOUT_S}"
+SLACK_S = 10  # beyond the time-out, on a machine that does other things
+SOON_MS = 5000  # for what takes a millisecond on an idle machine
+KINDS = ["static", "mpirun"]
+
+
+@pytest.fixture
+def job_of(static_job, mpirun_job):
+    """job_of(kind, hosts, *options, ...) -> a job"""
+    return lambda kind, *how, **more: {"static": static_job, "mpirun": mpirun_job}[kind](
+        *how, **more)
+
+
+def stopped_together(job, since_ns, but):
+    """Every worker but some had its SIGTERM, and nothing is left."""
+    terms = job.terms_ms(since_ns, but=but)
+    assert all(ms is not None and 0 <= ms < SOON_MS for ms in terms.values()), terms
+    job.nothing_left()
+    return terms
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("culprit, act, code", [
+    (4, "exit:7@20000", 7), (1, "exit:42@0", 42), (7, "signal:11@30000", 139)])
+def test_a_failure_ends_the_job_on_all_nodes(make_hosts, job_of, record_property, kind, culprit,
+                                             act, code):
+    hosts = make_hosts(4)
+    job = job_of(kind, hosts, nproc=2, **{f"ACT_{culprit}": act})
+    job.start()
+    ends = job.wait()
+    assert verdict(ends) == (code, culprit), ends
+    terms = stopped_together(job, job.stage.part(culprit).died_ns, [culprit])
+    record_property("worst SIGTERM after ms", max(terms.values()))
+    if kind == "static":
+        assert "command:" in ends[0].err, "node 0 prints the whole report"
+        for node in range(1, 4):
+            naming = [line for line in ends[node].err.splitlines() if f"rank {culprit} " in line]
+            assert len(naming) == 1, ends[node].err
+
+
+def test_an_exception_is_told_by_node_0(make_hosts, static_job):
+    hosts = make_hosts(4)
+    job = static_job(hosts, ACT_2="raise:1@20000")
+    job.start()
+    ends = job.wait()
+    assert verdict(ends) == (1, 2)
+    assert "ValueError: the teapot is empty" in ends[0].err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_well(make_hosts, job_of, kind):
+    hosts = make_hosts(4)
+    job = job_of(kind, hosts, nproc=2, ACT="exit:0@20000")
+    job.start()
+    assert verdict(job.wait()) == (0, None)
+    job.nothing_left()
+
+
+def test_nodes_that_finish_early_leave(make_hosts, static_job):
+    """No barrier keeps them, and none of them is missed; node 0 is among them."""
+    hosts = make_hosts(4)
+    job = static_job(hosts, TIMEOUT, ACT="exit:0@20000", ACT_3="obey", ACT_0="exit:0@500000")
+    job.start()
+    early = job.wait(1, 2)
+    assert {end.rc for end in early.values()} == {0}
+    time.sleep(2 * TIMEOUT_S)  # nobody is to notice anything in the meantime
+    assert job.stage.part(3).term_ns == 0
+    job.stage.order(3, "exit:0@0")
+    assert verdict(job.wait()) == (0, None)
+
+
+def test_a_failure_when_others_have_left(make_hosts, static_job):
+    hosts = make_hosts(4)
+    job = static_job(hosts, ACT="exit:0@20000", ACT_2="never", ACT_3="obey")
+    job.start()
+    assert {end.rc for end in job.wait(1).values()} == {0}
+    given = job.stage.order(3, "exit:9@0")
+    ends = job.wait(2, 3)
+    assert verdict(ends) == (9, 3)
+    assert job.terms_ms(given, but=[0, 1, 3])[2] < SOON_MS
+
+
+@pytest.mark.parametrize("node", [0, 2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_one_launcher_ends_the_job(make_hosts, static_job, node, number):
+    hosts = make_hosts(4)
+    job = static_job(hosts, nproc=2)
+    job.start()
+    sent = now_ns()
+    job.signal(node, number)
+    ends = job.wait()
+    assert {end.rc for end in ends.values()} == {128 + number}, ends
+    assert not any(end.culprits() for end in ends.values())
+    stopped_together(job, sent, [])
+
+
+@pytest.mark.parametrize("node", [0, 2])
+def test_sigterm_to_one_of_mpiruns_launchers_ends_the_job(make_hosts, mpirun_job, node):
+    hosts = make_hosts(4)
+    job = mpirun_job(hosts, nproc=2)
+    job.start()
+    sent = now_ns()
+    hosts.signal_pid(job.guard(node), signal.SIGTERM)
+    assert job.wait()[0].rc != 0
+    stopped_together(job, sent, [])
+
+
+def test_sigterm_to_mpirun_ends_the_job_in_order(make_hosts, mpirun_job):
+    """Workers have their time for a checkpoint, inside of mpirun's own time-outs: it sends CONT at
+    once, TERM after the first of them and KILL after the second."""
+    hosts = make_hosts(4)
+    job = mpirun_job(hosts, ON_TERM="ms:500", kill_timeout=2)
+    job.start()
+    sent = now_ns()
+    job.signal(0, signal.SIGTERM)
+    end = job.wait()[0]
+    assert end.rc != 0
+    assert not end.culprits() and not end.lost(), end
+    terms = stopped_together(job, sent, [])
+    assert max(terms.values()) - min(terms.values()) < 1000, "not together"
+
+
+def launcher_killed(hosts, node):
+    hosts.kill_launchers(node)
+
+
+def frozen(hosts, node):
+    hosts.freeze(node)
+
+
+def cut(hosts, node):
+    hosts.cut(node)
+
+
+def hears_nothing(hosts, node):
+    hosts.cut(node, "in")
+
+
+def says_nothing(hosts, node):
+    hosts.cut(node, "out")
+
+
+def powered_off(hosts, node):
+    hosts.power_off(node)
+
+
+AT_ONCE = {launcher_killed}
+BACK = {frozen: lambda hosts, node: hosts.thaw(node), cut: lambda hosts, node: hosts.heal(node),
+        hears_nothing: lambda hosts, node: hosts.heal(node),
+        says_nothing: lambda hosts, node: hosts.heal(node)}
+
+
+@pytest.mark.parametrize("way", [launcher_killed, frozen, cut, hears_nothing, says_nothing,
+                                 powered_off], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("node", [0, 2])
+def test_a_node_vanishes(make_hosts, static_job, record_property, way, node):
+    """The others stop and say which one; when it comes back, it finds its job over."""
+    hosts = make_hosts(4, netem=True)
+    job = static_job(hosts, TIMEOUT, nproc=2)
+    job.start()
+    since, begun = now_ns(), time.monotonic()
+    way(hosts, node)
+    others = [other for other in range(4) if other != node]
+    ends = job.wait(*others, limit=TIMEOUT_S + SLACK_S)
+    took = time.monotonic() - begun
+    record_property("noticed after s", took)
+    assert took > TIMEOUT_S / 2 or way in AT_ONCE
+    assert {end.lost() == [node] for end in ends.values()} == {True}, ends
+    assert {end.rc for end in ends.values()} == {LOST_CODE}, ends
+    spared = list(job.ranks(node))
+    terms = job.terms_ms(since, but=spared)
+    assert all(ms is not None for ms in terms.values()), terms
+    job.nothing_left(*others)
+    if way in BACK:
+        BACK[way](hosts, node)
+        assert job.wait(node, limit=TIMEOUT_S + SLACK_S)[node].rc != 0
+    job.nothing_left(node)
+
+
+@pytest.mark.parametrize("way", [launcher_killed, powered_off], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("node", [0, 2])
+def test_a_node_vanishes_under_mpirun(make_hosts, mpirun_job, way, node):
+    hosts = make_hosts(4)
+    job = mpirun_job(hosts, TIMEOUT, nproc=2, kill_timeout=2)
+    job.start()
+    since = now_ns()
+    way(hosts, node)
+    if node != 0 or way is launcher_killed:
+        others = [rank for rank in range(8) if rank not in job.ranks(node)]
+        until(lambda: all(job.stage.part(rank).term_ns for rank in others), "SIGTERM everywhere",
+              TIMEOUT_S + SLACK_S)
+        assert all(job.stage.part(rank).term_ns > since for rank in others)
+    job.nothing_left(*[one for one in range(1, 4) if one != node])
+
+
+@pytest.mark.parametrize("who", [[2], [0], [0, 1, 2, 3]], ids=str)
+def test_no_alarm_when_a_host_sleeps_a_little(make_hosts, static_job, who):
+    """One for less than the time-out; all of them for longer."""
+    hosts = make_hosts(4)
+    job = static_job(hosts, TIMEOUT, ACT="obey")
+    job.start()
+    for _ in range(2):
+        for host in who:
+            hosts.freeze(host)
+        time.sleep(TIMEOUT_S * 0.6 if len(who) == 1 else TIMEOUT_S * 2)
+        for host in who:
+            hosts.thaw(host)
+        time.sleep(TIMEOUT_S * 1.5)
+        assert not job.ended(), job.described()
+    for rank in range(4):
+        job.stage.order(rank, "exit:0@0")
+    assert verdict(job.wait()) == (0, None)
+
+
+def test_no_alarm_on_a_bad_network(make_hosts, static_job):
+    """The four minutes on 16 nodes are in test_soak.py."""
+    hosts = make_hosts(8, netem=True)
+    hosts.netem.set(loss=0.106, delay=100, jitter=10)  # both ways of two hosts: 20 % and 200 ms
+    job = static_job(hosts, ACT="obey")
+    job.start()
+    time.sleep(15)
+    assert not job.ended(), job.described()
+    for rank in range(8):
+        job.stage.order(rank, "exit:0@0")
+    assert verdict(job.wait()) == (0, None)
+
+
+def test_a_failure_on_a_bad_network(make_hosts, static_job):
+    hosts = make_hosts(4, netem=True)
+    job = static_job(hosts, ACT_2="exit:7@50000")
+    job.meet()
+    hosts.netem.set(loss=0.1, delay=50)
+    job.stage.start()
+    assert verdict(job.wait()) == (7, 2)
+
+
+def contradicts(job, node):
+    """When the others have joined: one that comes when the job was refused can't know of it."""
+    time.sleep(2)
+    job.launch(node)
+
+
+def refused_on_all(job, *words):
+    ends = job.wait()
+    for end in ends.values():
+        assert end.rc not in (0, None), ends
+        errors = [line for line in end.err.splitlines() if line.startswith("launchd: error: ")]
+        assert len(errors) == 1, ends
+        for word in words:
+            assert re.search(word, errors[0]), ends
+    assert job.stage.ready() == 0, "workers have started"
+    job.nothing_left()
+
+
+def test_two_nodes_of_one_rank_are_refused_on_all(make_hosts, static_job):
+    hosts = make_hosts(4)
+    job = static_job(hosts, of_node={3: ["--node_rank=2"]}, late=[3])
+    contradicts(job, 3)
+    refused_on_all(job, r"\b2\b", r"n2|n3")
+
+
+def test_another_number_of_nodes_is_refused_on_all(make_hosts, static_job):
+    hosts = make_hosts(4)
+    job = static_job(hosts, of_node={2: ["--nnodes=5"]}, late=[2])
+    contradicts(job, 2)
+    refused_on_all(job, r"\b5\b", r"n2|node 2")
+
+
+@pytest.mark.parametrize("nproc", [[1, 3, 2, 1], [2, 2, 2, 5]], ids=str)
+def test_unequal_numbers_of_workers_give_right_ranks(make_hosts, static_job, nproc):
+    hosts = make_hosts(4)
+    job = static_job(hosts, nproc=nproc, worker=native("dump"), DUMP_DIR="/run/home/out")
+    assert verdict(job.wait()) == (0, None)
+    dumps = hosts.place.dumps()
+    assert sorted(dumps) == list(range(sum(nproc)))
+    for rank, dump in dumps.items():
+        node = job.node_of(rank)
+        expected = {"WORLD_SIZE": sum(nproc), "LOCAL_WORLD_SIZE": nproc[node],
+                    "LOCAL_RANK": rank - job.ranks(node)[0], "GROUP_RANK": node,
+                    "GROUP_WORLD_SIZE": 4}
+        assert {name: dump["env"].get(name) for name in expected} == \
+            {name: str(value) for name, value in expected.items()}
+
+
+@pytest.mark.parametrize("node", [0, 2])
+def test_a_node_that_starts_late_is_waited_for_by_name(make_hosts, static_job, node):
+    hosts = make_hosts(4)
+    job = static_job(hosts, late=[node], ACT="exit:0@0")
+    time.sleep(3)
+    assert job.stage.ready() == 0 and not job.ended()
+    job.launch(node)
+    job.start()
+    assert verdict(job.wait()) == (0, None)
+
+
+def test_a_node_that_never_comes_is_named(make_hosts, static_job):
+    hosts = make_hosts(4)
+    job = static_job(hosts, "--control=required", "--join-timeout=3", late=[2])
+    ends = job.wait(limit=3 + SLACK_S)
+    assert 0 not in {end.rc for end in ends.values()}
+    assert re.search(r"\b(node )?2\b", ends[0].err), ends[0].err
+    assert job.stage.ready() == 0
+    job.nothing_left()
+
+
+def test_an_unreachable_hub(make_hosts, static_job):
+    """auto: the workers run as the originals' would, with a warning; required: none does."""
+    hosts = make_hosts(2)
+    for how in ("auto", "required", "off"):
+        job = static_job(hosts, f"--control={how}", "--join-timeout=2", late=[0], ACT="exit:0@0")
+        if how == "required":
+            end = job.wait(1, limit=2 + SLACK_S)[1]
+            assert end.rc != 0 and "n0" in end.err or hosts.addresses[0] in end.err, end
+            assert job.stage.ready() == 0
+        else:
+            job.meet(count=1)
+            job.stage.start()
+            end = job.wait(1)[1]
+            assert end.rc == 0, end
+            warned = re.search(r"launchd: warning: .*(reach|control)", end.err)
+            assert bool(warned) == (how == "auto"), end
+        job.nothing_left(1)
+
+
+def test_without_a_key_it_is_said_once_and_with_one_not(make_hosts, static_job):
+    hosts = make_hosts(2)
+    key = hosts.home / "key"
+    key.write_text("0123456789abcdef0123456789abcdef\n")
+    key.chmod(0o600)
+    for options, said in (((), True), (("--key-file=/run/home/key",), False)):
+        job = static_job(hosts, *options, ACT="exit:0@0")
+        job.start()
+        ends = job.wait()
+        assert verdict(ends) == (0, None)
+        told = [len(re.findall(r"launchd: .*\bkey\b", end.err)) for end in ends.values()]
+        assert max(told) == int(said), ends
+
+
+def test_a_key_that_others_may_read_or_that_is_another_is_refused(make_hosts, static_job):
+    hosts = make_hosts(2)
+    for name, mode in (("a", 0o600), ("b", 0o600), ("open", 0o644)):
+        (hosts.home / name).write_text(name * 32 + "\n")
+        (hosts.home / name).chmod(mode)
+    job = static_job(hosts, "--key-file=/run/home/open")
+    assert {end.rc for end in job.wait().values()} == {2}
+    job = static_job(hosts, "--control=required", "--join-timeout=3",
+                     of_node={0: ["--key-file=/run/home/a"], 1: ["--key-file=/run/home/b"]})
+    assert 0 not in {end.rc for end in job.wait().values()}
+    assert job.stage.ready() == 0
+
+
+@pytest.mark.parametrize("ipv6", [True, "only"])
+def test_ipv6(make_hosts, job_of, ipv6):
+    hosts = make_hosts(3, ipv6=ipv6)
+    job = job_of("static", hosts, ACT_1="exit:7@20000")
+    job.start()
+    assert verdict(job.wait()) == (7, 1)
+
+
+def test_mpirun_meets_on_the_interface_that_is_asked_for(make_hosts, mpirun_job):
+    hosts = make_hosts(2, networks=2)
+    job = mpirun_job(hosts, "--interface=eth1", worker=native("dump"), DUMP_DIR="/run/home/out")
+    end = job.wait()[0]
+    assert end.rc == 0, end
+    dumps = hosts.place.dumps()
+    assert {dump["env"]["MASTER_ADDR"] for dump in dumps.values()} == {hosts.ipv4[1][0]}
+    assert sorted(dumps) == [0, 1]
+
+
+@pytest.mark.parametrize("clocks", [[0, 90_000, -2000, 7], None])
+def test_clocks_do_not_matter(make_hosts, static_job, clocks):
+    hosts = make_hosts(4, clocks=clocks)
+    job = static_job(hosts, TIMEOUT, ACT_3="exit:7@20000")
+    job.start()
+    assert verdict(job.wait()) == (7, 3)
+    stopped_together(job, job.stage.part(3).died_ns, [3])
+
+
+def test_sixty_four_static_nodes(make_hosts, static_job, record_property):
+    hosts = make_hosts(64)
+    job = static_job(hosts, ACT_40="exit:7@100000")
+    job.start(after_s=0.5)
+    ends = job.wait()
+    assert verdict(ends) == (7, 40)
+    terms = stopped_together(job, job.stage.part(40).died_ns, [40])
+    record_property("worst SIGTERM after ms", max(terms.values()))
+
+
+def test_sixteen_nodes_by_mpirun(make_hosts, mpirun_job, record_property):
+    hosts = make_hosts(16)
+    job = mpirun_job(hosts, ACT_11="exit:7@100000")
+    job.start(after_s=0.5)
+    end = job.wait()[0]
+    assert (end.rc, end.culprits()) == (7, [11]), end
+    terms = stopped_together(job, job.stage.part(11).died_ns, [11])
+    record_property("worst SIGTERM after ms", max(terms.values()))
