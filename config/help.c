@@ -40,9 +40,9 @@ void help_text(struct text *out)
 {
 	text_add(out,
 		"Usage: launchd [options] script [script's arguments]\n\n"
-		"Starts nproc_per_node workers of a distributed training job on this node, watches "
-		"them,\nand ends all of them when one fails. Azure ML's mpirun starts one launchd a node (elsewhere\n"
-		"add -x MASTER_ADDR=<address of node 0>):\n\n"
+		"Starts nproc_per_node workers of a distributed training job on this node and watches "
+		"them. One\nlaunchd runs on each node; they meet, and when a worker fails on any node, "
+		"all of the job are ended:\n\n"
 		"  mpirun -n 4 --map-by ppr:1:node launchd --nproc_per_node 8 --use_env train.py "
 		"--lr 1e-4\n\n"
 		"Options may be written with '-' or '_' and as --opt=value, and shortened as with "
@@ -56,9 +56,10 @@ void help_text(struct text *out)
 	}
 	text_add(out,
 		"\nExit codes: 0 all workers ended with 0; the code of the worker that failed "
-		"first, or 128 + signal;\n124 --max-runtime was over; 129 mpirun had gone; 2 bad "
-		"usage; 126, 127 the script can't be executed,\ncan't be found; 1 the launcher "
-		"itself failed.\n");
+		"first, on any node,\nor 128 + signal; 124 --max-runtime was over; 125 a node was lost; "
+		"129 mpirun had gone; 2 bad usage;\n126, 127 the script can't be executed, can't be "
+		"found; 1 the launcher itself failed, or the nodes did\nnot meet (--control "
+		"required).\n");
 }
 
 /* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at a line's begin as a call. */

@@ -27,6 +27,8 @@ def parse_arguments():
     parser.add_argument("--fail-rank", type=int, default=-1, help="the rank that dies")
     parser.add_argument("--fail-step", type=int, default=0, help="the step in which it dies")
     parser.add_argument("--fail-code", type=int, default=7, help="its exit code (default 7)")
+    parser.add_argument("--fail-attempts", type=int, default=1 << 30,
+                        help="it dies in the first N attempts only (default: in all)")
     # the launcher adds this argument unless it is told --use_env; LOCAL_RANK says the same
     parser.add_argument("--local_rank", "--local-rank", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -58,9 +60,11 @@ def train(args):
         nn.Linear(FEATURES, 64), nn.Tanh(), nn.Linear(64, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
     generator = torch.Generator().manual_seed(100 + rank)  # every rank has data of its own
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    dies = rank == args.fail_rank and attempt < args.fail_attempts
 
     for step in range(args.steps + 1):
-        if rank == args.fail_rank and step == args.fail_step:
+        if dies and step == args.fail_step:
             say(f"rank {rank}: dies in step {step} with exit code {args.fail_code}")
             os._exit(args.fail_code)  # as a crash would: no clean-up, no goodbye to the others
         x, y = make_batch(generator, teacher)

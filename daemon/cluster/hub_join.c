@@ -288,8 +288,8 @@ static void on_waiting(uv_timer_t *t)
 		if (c->required) {
 			hub_refuse(h, REFUSED_TIMEOUT, -ETIMEDOUT, text_string(&line));
 		} else {
-			text_add(&line,
-				"; the job starts all the same, and will not know if they fail");
+			text_printf(&line, "; the job starts all the same, and will not know if %s",
+				h->joined + 1 == h->job.nnodes ? "it fails" : "they fail");
 			say(h, true, &line);
 			hub_begin(h);
 		}

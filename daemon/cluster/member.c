@@ -63,8 +63,8 @@ static void say_alone(struct member *m, const char *why)
 	struct text t = { 0 };
 
 	text_printf(&t,
-		"%s: this node's workers start without; if another node fails, nobody tells this "
-		"one",
+		"%s; this node's workers start without the others: if another node fails, nobody "
+		"tells this one",
 		why);
 	if (c->policy.max_restarts > 0)
 		text_add(&t, ", and there are no restarts");

@@ -20,6 +20,8 @@ enum {
 	NEXT_NOTE_MS = 60000,
 };
 
+#define CANT " can't be reached: " /* link.h's */
+
 static void dial(struct spoke *s);
 
 static void handle_closed(struct spoke *s)
@@ -76,17 +78,33 @@ static void give_up(struct spoke *s, const char *why)
 	member_miss(s->member, why);
 }
 
+/* The reason names an address, too, which need not be said twice. */
+static void add_hub(const struct spoke *s, const char *what, const char *why, struct text *t)
+{
+	char at[ADDRESS_TEXT];
+	size_t len;
+
+	address_text((const struct sockaddr *)&s->addresses[0], at);
+	len = strlen(at);
+	text_printf(t, "node rank 0's launcher at %s%s: ", at, what);
+	if (strncmp(why, at, len) == 0 && strncmp(why + len, CANT, sizeof CANT - 1) == 0)
+		why += len + sizeof CANT - 1;
+	text_add(t, why);
+}
+
 static void on_time(uv_timer_t *timer)
 {
 	struct spoke *s = timer->data;
 	struct text t = { 0 };
+	char what[80];
 
 	if (uv_now(s->member->loop) < s->deadline_ms) {
 		dial(s);
 		return;
 	}
-	text_printf(&t, "node rank 0's launcher was not reached within %llu s (--join-timeout): %s",
-		(unsigned long long)(s->member->config->join_timeout_ms / 1000), s->last);
+	(void)snprintf(what, sizeof what, " can't be reached within %llu s (--join-timeout)",
+		(unsigned long long)(s->member->config->join_timeout_ms / 1000));
+	add_hub(s, what, s->last, &t);
 	give_up(s, text_string(&t));
 	text_done(&t);
 }
@@ -98,7 +116,7 @@ static void say_waiting(struct spoke *s, uint64_t now)
 	if (now < s->note_ms)
 		return;
 	s->note_ms = now + NEXT_NOTE_MS;
-	text_printf(&t, "node rank 0's launcher is not there yet: %s; trying on", s->last);
+	add_hub(s, " can't be reached yet", s->last, &t);
 	say(s, false, text_string(&t));
 	text_done(&t);
 }
@@ -328,7 +346,7 @@ static void on_link_closed(struct link *l, const char *why)
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
 		fail(s, -ECONNRESET, text_string(&t));
 	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
-		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
+		add_hub(s, "", why, &t);
 		give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {
 		dial_later(s, why);
