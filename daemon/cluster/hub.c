@@ -8,6 +8,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/text.h"
+#include "common/vec.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub_store.h"
 #include "daemon/cluster/member.h"
@@ -142,22 +143,31 @@ void hub_obey(struct hub *h, enum order what, const struct orders *orders)
 	}
 }
 
-/* Where the others reach worker 0: the address by which most of them have reached us. */
+/* The place of an address among our own, from 1 on, in the order in which the others try them. 0:
+ * it is none of them, but one that leads here. */
+static size_t place_of(const struct vec *own, const char *address)
+{
+	for (size_t i = 0; i < own->count; i++)
+		if (strcmp(own->at[i], address) == 0)
+			return i + 1;
+	return 0;
+}
+
+/* Where the others reach worker 0. Who came by an address has not come by those before it: of those
+ * by which nodes came the last one is left, even where most came by another. */
 static const char *find_master(struct hub *h)
 {
 	const struct member_config *c = h->member->config;
 	const char *best = c->own_addr;
-	unsigned most = 0;
+	size_t last = 0;
 
 	if (c->master_addr || best)
 		return c->master_addr ? c->master_addr : best;
 	for (struct caller *p = h->all; p; p = p->next) {
-		unsigned same = 0;
+		size_t place = p->joined ? place_of(&c->addresses, p->about.reached) : 0;
 
-		for (struct caller *q = h->all; q && p->joined; q = q->next)
-			same += q->joined && strcmp(q->about.reached, p->about.reached) == 0;
-		if (same > most) {
-			most = same;
+		if (p->joined && (!best || place > last)) {
+			last = place;
 			best = p->about.reached;
 		}
 	}
@@ -283,7 +293,7 @@ int hub_start(struct hub *h, struct member *m, const struct sockaddr *const *bou
 	job_joined(&h->job, h->self, c->nproc, c->name);
 	if (nnodes == 1)
 		(void)uv_timer_start(&h->clock, on_alone, 0, 0);
-	else
+	else if (c->way == MEET_STATIC)
 		hub_wait(h);
 	return 0;
 }

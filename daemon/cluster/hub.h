@@ -94,7 +94,8 @@ struct caller {
 
 int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
 	unsigned port, struct failure *why);
-/* Waits for the other nodes, and says so from time to time. */
+/* Waits for the other nodes from now on, until the join timeout, and says so from time to time. By
+ * PMIx only when its exchange has ended: it has the same limit. Once the job has begun: nothing. */
 void hub_wait(struct hub *h);
 /* hub_join.c: what comes of a node before the job has started. */
 void hub_hear_join(struct caller *p, const unsigned char *at, size_t len);

@@ -301,6 +301,9 @@ void hub_wait(struct hub *h)
 {
 	uint64_t timeout = h->member->config->join_timeout_ms;
 
+	if (h->begun || h->over)
+		return;
+	h->deadline_ms = uv_now(h->member->loop) + timeout;
 	(void)uv_timer_start(
 		&h->clock, on_waiting, timeout < FIRST_NOTE_MS ? timeout : FIRST_NOTE_MS, 0);
 }

@@ -257,7 +257,8 @@ static void lose(struct caller *p, const char *why)
 		&orders);
 }
 
-/* Both ends are told that a key is wrong: it may be wrong at either. Strangers don't fill a log. */
+/* Both ends are told that a key is wrong: it may be wrong at either. Strangers don't fill a log.
+ * While PMIx is not done here, a launcher without a key is one that has no PMIx: it comes again. */
 static void say_turned_away(struct caller *p, const char *why)
 {
 	struct hub *h = p->hub;
@@ -265,6 +266,7 @@ static void say_turned_away(struct caller *p, const char *why)
 	struct text t = { 0 };
 
 	if (h->over || (h->turned_away & bit) != 0 ||
+		(!h->begun && !uv_is_active((const uv_handle_t *)&h->clock)) ||
 		(p->link.end != LINK_END_VERSION && p->link.end != LINK_END_KEYED &&
 			p->link.end != LINK_END_KEY))
 		return;
@@ -337,7 +339,6 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 	unsigned port, struct failure *why)
 {
 	struct member *m = h->member;
-	uint64_t timeout = m->config->join_timeout_ms;
 
 	h->listener = (struct listener){ .on_accept = on_accept,
 		.on_closed = on_listener_closed,
@@ -353,7 +354,6 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 	beat_hear(&h->beat, &h->listener);
 	h->listening = true;
 	h->handles += 2;
-	h->deadline_ms = uv_now(m->loop) + timeout;
 	return 0;
 }
 

@@ -244,8 +244,10 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	unsigned count = 0;
 
 	pmix_close(x);
-	if (m->role == MEMBER_HUB)
-		return; /* the others dial now */
+	if (m->role == MEMBER_HUB) {
+		hub_wait(&m->hub); /* the others dial now */
+		return;
+	}
 	if (card_decode(bytes, len, &card, &why) < 0 || set_key(m, card.key, &why) < 0) {
 		member_miss(m, why.text);
 		return;
@@ -273,9 +275,12 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 	}
 	/* the same on all nodes, mostly: the address that they know will do */
 	m->auth = (struct link_auth){ .keyed = false };
-	if (!use_given_key(m) || m->role == MEMBER_HUB)
+	if (!use_given_key(m))
 		return;
-	meet_static(m);
+	if (m->role == MEMBER_HUB)
+		hub_wait(&m->hub);
+	else
+		meet_static(m);
 }
 
 /* Node rank 0 listens before it tells where. */

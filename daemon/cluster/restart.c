@@ -1,87 +1,19 @@
 /* restart.c - see restart.h */
 #include "daemon/cluster/restart.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/num.h"
 #include "common/signame.h"
 #include "common/text.h"
+#include "config/ends.h"
 #include "daemon/report/phrases.h"
 
-enum { CODE_MAX = 255, NUMBER_SIZE = 8 };
-
-/* A word of a list: the exit codes from first to last. */
-struct codes {
-	uint64_t first, last;
-};
-
-static int parse_code(const char *text, size_t len, uint64_t *ret)
+static bool list_has(const char *list, const struct ending *e)
 {
-	char number[NUMBER_SIZE];
+	bool is_signal = e->how == ENDED_SIGNAL;
 
-	if (len >= sizeof number)
-		return -EINVAL;
-	memcpy(number, text, len);
-	number[len] = '\0';
-	return num_parse(number, 1, CODE_MAX, ret);
-}
-
-/* "2", "64-78", "SIGKILL": numbers are codes, never signals. */
-static int parse_word(const char *text, size_t len, struct codes *ret)
-{
-	const char *dash = memchr(text, '-', len);
-	size_t first_len = dash ? (size_t)(dash - text) : len;
-	struct codes c;
-	int signal;
-
-	if (len > 0 && (*text < '0' || *text > '9')) {
-		signal = signal_number(text, len);
-		if (signal <= 0)
-			return -EINVAL;
-		c.first = c.last = 128 + (uint64_t)signal;
-	} else {
-		if (parse_code(text, first_len, &c.first) < 0)
-			return -EINVAL;
-		c.last = c.first;
-		if (dash &&
-			(parse_code(dash + 1, len - first_len - 1, &c.last) < 0 ||
-				c.last < c.first))
-			return -EINVAL;
-	}
-	*ret = c;
-	return 0;
-}
-
-bool restart_list_has(const char *list, const struct ending *e)
-{
-	uint64_t code = (uint64_t)ending_exit_code(e);
-
-	for (;; list++) {
-		size_t len = strcspn(list, ",");
-		struct codes c;
-
-		if (parse_word(list, len, &c) == 0 && code >= c.first && code <= c.last)
-			return true;
-		list += len;
-		if (!*list)
-			return false;
-	}
-}
-
-bool restart_list_is_valid(const char *list)
-{
-	for (;; list++) {
-		size_t len = strcspn(list, ",");
-		struct codes c;
-
-		if (parse_word(list, len, &c) < 0)
-			return false;
-		list += len;
-		if (!*list)
-			return true;
-	}
+	return ends_contain(list, is_signal, is_signal ? e->value : ending_exit_code(e));
 }
 
 uint64_t restart_delay_ms(const struct restart_policy *policy, unsigned attempt)
@@ -131,10 +63,10 @@ static bool add_against_ending(
 {
 	int code = ending_exit_code(e);
 
-	if (p->not_on && restart_list_has(p->not_on, e)) {
+	if (p->not_on && list_has(p->not_on, e)) {
 		add_code(e, out);
 		text_add(out, " is one of --no-restart-on");
-	} else if (p->on && !restart_list_has(p->on, e)) {
+	} else if (p->on && !list_has(p->on, e)) {
 		add_code(e, out);
 		text_add(out, " is none of --restart-on");
 	} else if (!p->on && (code == 126 || code == 127)) {

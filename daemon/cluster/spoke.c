@@ -137,6 +137,10 @@ static void dial_later(struct spoke *s, const char *why)
 		pause *= 2;
 	s->tries++;
 	say_waiting(s, now);
+	if (pause > RETRY_MAX_MS)
+		pause = RETRY_MAX_MS;
+	if (now + pause > s->note_ms)
+		pause = s->note_ms - now;
 	if (now + pause > s->deadline_ms)
 		pause = s->deadline_ms > now ? s->deadline_ms - now : 0;
 	(void)uv_timer_start(&s->clock, on_time, pause, 0);
@@ -320,6 +324,14 @@ static void lose_hub(struct spoke *s, const char *why)
 		s->member->on->stop(s->member->owner, &stop);
 }
 
+/* Whether it is of no use to come again. Where PMIx failed here first, node rank 0 may still have
+ * the key that it made for it. */
+static bool is_final(const struct spoke *s, enum link_end end)
+{
+	return end == LINK_END_VERSION || end == LINK_END_KEY ||
+		(end == LINK_END_KEYED && s->member->config->way != MEET_PMIX);
+}
+
 static void on_link_closed(struct link *l, const char *why)
 {
 	struct spoke *s = l->owner;
@@ -333,8 +345,7 @@ static void on_link_closed(struct link *l, const char *why)
 		text_printf(
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
 		fail(s, -ECONNRESET, text_string(&t));
-	} else if (s->state != SPOKE_OVER &&
-		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
+	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
 		add_hub(s, "", why, &t);
 		give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {

@@ -56,15 +56,37 @@ static int find_static(
 	return 0;
 }
 
+/* Restarts of one node only, and a store that only one node's launcher knows, help nobody. */
+static int check_off(const struct settings *s, struct failure *why)
+{
+	enum { AGENT };
+	const char *needs = NULL;
+
+	if (settings_given(s, SET_ONLY_RANK))
+		return 0;
+	if (settings_number(s, SET_MAX_RESTARTS) > 0)
+		needs = settings_where(s, SET_MAX_RESTARTS);
+	else if (settings_given(s, SET_STORE) && settings_number(s, SET_STORE) == AGENT)
+		needs = settings_where(s, SET_STORE);
+	return needs ? failure_set(why, -EINVAL,
+			       "%s: on several nodes this needs the control channel, which %s turns "
+			       "off",
+			       needs, settings_where(s, SET_CONTROL)) :
+		       0;
+}
+
 int control_find(const struct settings *s, const struct facts *facts, const struct topology *t,
 	struct control *ret, struct failure *why)
 {
 	struct control c = { .how = CONTROL_STATIC,
 		.required = settings_number(s, SET_CONTROL) == REQUIRED,
 		.port_given = settings_given(s, SET_CONTROL_PORT) };
+	bool is_off = settings_number(s, SET_CONTROL) == OFF;
 	int rc;
 
-	if (t->identity.nnodes == 1 || settings_number(s, SET_CONTROL) == OFF) {
+	if (t->identity.nnodes > 1 && is_off && check_off(s, why) < 0)
+		return why->code;
+	if (t->identity.nnodes == 1 || is_off) {
 		*ret = (struct control){ .from = t->identity.nnodes == 1 ?
 				t->identity.nnodes_from :
 				settings_where(s, SET_CONTROL) };

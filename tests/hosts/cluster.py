@@ -307,7 +307,7 @@ class Cluster:
         if "ASAN_OPTIONS" in os.environ:  # see conftest.py
             variables["ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"] + ":detect_leaks=0"
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
-                   "stderr": subprocess.PIPE, "text": True, **options}
+                   "stderr": subprocess.PIPE, "text": True, "start_new_session": True, **options}
         self._commands.append(subprocess.Popen(
             [*self._inside(host), "setsid", "env", "-i", "-C", HOME,
              *(f"{k}={v}" for k, v in variables.items()), *map(str, argv)], **options))

@@ -48,10 +48,12 @@ def test_a_process_group_is_killed_and_its_node_is_empty(
     s.nothing_left()
 
 
-@pytest.mark.parametrize("victim, code", [
-    ("guard", 137), ("supervisor", 137), ("orted", None), ("worker", 137)])
-def test_what_mpirun_says_to_a_death(make_hosts, scene, victim, code):
-    """orted's: 205 with the Open MPI that this was written with, but that is mpirun's own."""
+@pytest.mark.parametrize("victim, codes", [
+    ("guard", {137}), ("supervisor", {137, 125}), ("orted", range(1, 256)), ("worker", {137})])
+def test_what_mpirun_says_to_a_death(make_hosts, scene, victim, codes):
+    """orted's: 205 with the Open MPI that this was written with, but that is mpirun's own. After a
+    supervisor's the guard ends with 137, and the other node with 125 for the lost one: mpirun
+    takes the first."""
     hosts = make_hosts(2)
     s = scene(hosts, by_mpirun(hosts, *AT_ONCE), "--shutdown-timeout=0", "--leftover-grace=0")
     s.kill({"guard": s.guard, "supervisor": s.supervisor, "worker": s.worker,
@@ -59,7 +61,7 @@ def test_what_mpirun_says_to_a_death(make_hosts, scene, victim, code):
     result = s.end()
     s.gone(0, 1)
     s.nothing_left()
-    assert result.returncode == code if code else result.returncode > 0, result
+    assert result.returncode in codes, result
     if victim == "worker":
         assert re.search(r"first to fail: rank 1 .* killed by SIGKILL", result.stderr), result
 

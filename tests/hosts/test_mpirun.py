@@ -95,13 +95,6 @@ def test_mpiruns_binding_is_taken_off_and_said(make_hosts):
     assert result.stderr.count("mpirun bound this launcher to fewer CPUs") >= 1
 
 
-def test_without_an_address_the_error_names_the_flag(hosts):
-    result = hosts.run_mpi(two_dumps(hosts))
-    assert result.returncode == 2, result
-    assert re.search(r"launchd: error: .*4 nodes.*--master_addr.*MASTER_ADDR", result.stderr)
-    assert not hosts.place.dumps()
-
-
 def meeting(hosts, **more):
     """Starts workers that tell when they are there and then do as END says; pids by rank."""
     ready, tell = hosts.fifo("tell")

@@ -23,12 +23,15 @@ class Torch:
 
 
 def torches():
-    """Debian's torch 1.13, and the one of $LAUNCHD_TORCH215."""
+    """Debian's torch 1.13, and those of $LAUNCHD_TORCH21 and $LAUNCHD_TORCH215."""
     none = pytest.mark.skipif(not importlib.util.find_spec('torch'), reason='no torch here')
-    new = os.environ.get('LAUNCHD_TORCH215')
-    unset = pytest.mark.skipif(not new, reason='LAUNCHD_TORCH215 names no Python with torch 2.15')
-    return [pytest.param(Torch(sys.executable, 'a'), id='torch-1.13', marks=none),
-            pytest.param(Torch(new, 'none', ('libuv',)), id='torch-2.15', marks=unset)]
+    found = [pytest.param(Torch(sys.executable, 'a'), id='torch-1.13', marks=none)]
+    for name, torch, old, options in (('21', '2.1', 'c', ()), ('215', '2.15', 'none', ('libuv',))):
+        python = os.environ.get(f'LAUNCHD_TORCH{name}')
+        unset = pytest.mark.skipif(
+            not python, reason=f'LAUNCHD_TORCH{name} names no Python with torch {torch}')
+        found.append(pytest.param(Torch(python, old, options), id=f'torch-{torch}', marks=unset))
+    return found
 
 
 class Store:

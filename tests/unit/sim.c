@@ -41,7 +41,7 @@ void sim_feed(struct sim *sim, unsigned client, const void *bytes, size_t len)
 	size_t done = 0;
 	int rc = 1;
 
-	if (c->why.code != 0)
+	if (c->why.code != 0 || len == 0)
 		return;
 	if (bytes_add(&c->in, &sim->budget, bytes, len) < 0)
 		rc = failure_set(&c->why, -1, "no memory for what comes in");

@@ -1,0 +1,196 @@
+"""Jobs that end on all nodes of a real mpirun: who is told what, with which exit code, how fast."""
+import re
+import signal
+
+import pytest
+from harness import native, until
+
+from test_deaths import NEVER, by_mpirun, orted
+
+VERDICT = r"launchd: error: rank (\d+) \(local rank \d+, pid \d+\) on (n\d+) \(node \d+\) was " \
+          r"the first to fail: exit code (\d+)"
+
+
+def percentiles(times_ms):
+    times = sorted(times_ms)
+    return (f"p50 {times[len(times) // 2]:.1f} ms, p99 {times[int(len(times) * 0.99)]:.1f} ms, "
+            f"most {times[-1]:.1f} ms of {len(times)}")
+
+
+class Stamps:
+    """The moments that stamp workers tell of."""
+
+    def __init__(self, hosts, label=""):
+        self.hosts = hosts
+        self.told, self.tell = hosts.fifo(f"tell{label}")
+        self.go, self.wait = hosts.fifo(f"go{label}")
+
+    def variables(self, **more):
+        return {"TELL": self.tell, "GO": self.wait, **more}
+
+    def command(self, *options):
+        """launchd, with the moment of its start."""
+        stamp = native("stamp")[-1]
+        return [stamp, *self.hosts.launchd(*options, *native("stamp"))]
+
+    def next(self, what, count=1):
+        """[(rank, ns)] of the next lines, all of which tell of this."""
+        found = []
+        for _ in range(count):
+            rank, _, text = self.told.line()
+            word, ns = text.split()
+            assert word == what
+            found.append((rank, int(ns)))
+        return found
+
+    def launched(self, nodes, workers):
+        """From the last launchd's start to the last worker's, ms; told in any order."""
+        lines = [self.told.line()[2].split() for _ in range(nodes + workers)]
+        launched = [int(ns) for word, ns in lines if word == "launched"]
+        started = [int(ns) for word, ns in lines if word == "started"]
+        assert (len(launched), len(started)) == (nodes, workers), lines
+        return (min(started) - max(launched)) / 1e6, (max(started) - max(launched)) / 1e6
+
+
+def run_failing(hosts, count, label="", linger="0"):
+    """One job of two workers on each node, in which one fails: its result, and ms to the last
+    SIGTERM and to the first worker."""
+    stamps = Stamps(hosts, label)
+    culprit = 2 * count - 3
+    job = hosts.mpirun(["sh", "-c", 'RANK=$PMIX_RANK exec "$@"', "sh",
+                        *stamps.command("--nproc_per_node", "2")],
+                       export=stamps.variables(**{f"END_{culprit}": "exit:7"}, LINGER_MS=linger))
+    first_ms, _ = stamps.launched(count, 2 * count)
+    stamps.go.go()
+    [(rank, died)] = stamps.next("died")
+    assert rank == culprit
+    asked = stamps.next("asked", 2 * count - 1)
+    assert {rank for rank, _ in asked} == set(range(2 * count)) - {culprit}
+    result = hosts.finish(job)
+    assert not stamps.told.rest, "a worker was asked twice"
+    return result, (max(ns for _, ns in asked) - died) / 1e6, first_ms
+
+
+@pytest.mark.parametrize("count, times", [(4, 30), (16, 10)])
+def test_a_failure_stops_all_and_is_told_in_full(make_hosts, record_property, count, times):
+    """Node 0 has its say before mpirun ends it, each time; the others say a line; mpirun returns
+    the culprit's code."""
+    hosts = make_hosts(count)
+    stops, starts = [], []
+    culprit = 2 * count - 3
+    for i in range(times):
+        result, stop_ms, start_ms = run_failing(hosts, count, str(i))
+        stops.append(stop_ms)
+        starts.append(start_ms)
+        assert result.returncode == 7, result
+        reports = re.findall(r"first to fail: rank (\d+) .* on (n\d+) \(node \d+\): exit code 7",
+                             result.stderr)
+        assert reports == [(str(culprit), f"n{culprit // 2}")], result.stderr
+        assert len(re.findall(rf"note: ranks? {'.*'}", result.stderr)) >= 1
+        verdicts = re.findall(VERDICT, result.stderr)
+        assert verdicts == [(str(culprit), f"n{culprit // 2}", "7")] * (count - 1), result.stderr
+        assert not hosts.processes()
+    record_property("stops", percentiles(stops))
+    record_property("starts", percentiles(starts))
+    print(f"\n{count} nodes: failure to last SIGTERM {percentiles(stops)}; "
+          f"launchd's start to first worker {percentiles(starts)}")
+
+
+def test_nobody_is_asked_twice(hosts):
+    """... when mpirun's own SIGTERM comes while workers take their time."""
+    result, _, _ = run_failing(hosts, 4, linger="700")
+    assert result.returncode == 7
+    assert not hosts.processes()
+
+
+# --- requests ---
+
+@pytest.mark.parametrize("count", [4, 16])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_mpirun(make_hosts, count, number):
+    """All workers get it once, inside mpirun's second."""
+    hosts = make_hosts(count)
+    stamps = Stamps(hosts)
+    job = hosts.mpirun(hosts.launchd("--nproc_per_node", "2", *native("stamp")),
+                       export=stamps.variables(LINGER_MS="300"))
+    stamps.next("started", 2 * count)
+    hosts.signal(job, number)
+    asked = stamps.next("asked", 2 * count)
+    result = hosts.finish(job)
+    assert {rank for rank, _ in asked} == set(range(2 * count))
+    assert not stamps.told.rest, "a worker was asked twice"
+    assert result.returncode == 1, result
+    assert not hosts.processes()
+
+
+@pytest.mark.parametrize("node", [0, 2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_one_launcher(hosts, scene, node, number):
+    """The whole job ends for it, and all say on which node it came."""
+    s = scene(hosts, by_mpirun(hosts, *NEVER), DO="save:100")
+    s.kill(s.guard(node), number)
+    assert s.hear(8) == {(rank, text) for rank in range(4) for text in ("asked", "saved")}
+    for other in range(4):
+        s.gone(other)
+    until(lambda: not [p for n in range(4) for p in s.left(n)], "the launchers to end")
+    s.kill(s.pid)
+    result = s.end()
+    name = signal.Signals(number).name
+    told = [line for line in result.stderr.splitlines()
+            if "launchd: error:" in line and name in line]
+    assert told and all(f"on n{node} (node {node})" in line for line in told), result.stderr
+    assert len(told) >= 4 or result.stderr.count("ended by") >= 4, result.stderr
+    s.nothing_left()
+
+
+@pytest.mark.parametrize("victims, lost", [
+    ("guard 2", "n2"), ("supervisor 2", "n2"), ("both 2", "n2"), ("orted 2", "n2"),
+    ("both 0", "n0")])
+def test_who_is_lost_is_said(hosts, scene, victims, lost):
+    """A launcher that is killed, both of its processes too: its own node is empty, the others
+    stop in good order and name it."""
+    s = scene(hosts, by_mpirun(hosts, *NEVER), DO="save:100")
+    who, node = victims.split()
+    node = int(node)
+    both = {"guard": [s.guard], "supervisor": [s.supervisor], "both": [s.guard, s.supervisor],
+            "orted": [lambda n: orted(s, n)]}[who]
+    for pid in [find(node) for find in both]:
+        s.kill(pid)
+    others = [n for n in range(4) if n != node]
+    heard = s.hear(6)
+    assert heard >= {(n, "saved") for n in others}, heard
+    for n in range(4):
+        s.gone(n)
+    until(lambda: not [p for n in range(4) for p in s.left(n)], "the launchers to end")
+    s.kill(s.pid)
+    result = s.end()
+    assert re.search(rf"launchd: error: .*\b{lost}\b", result.stderr), result.stderr
+    s.nothing_left()
+
+
+# --- restarts ---
+
+def test_restarts_20_times(hosts, record_property):
+    """Three restarts each; from a death to the last worker of the next attempt."""
+    shares = []
+    for i in range(20):
+        stamps = Stamps(hosts, str(i))
+        ends = {f"END_AT_{attempt}_{rank}": "exit:7" for attempt, rank in ((0, 5), (1, 0), (2, 7))}
+        job = hosts.mpirun(hosts.launchd("--nproc_per_node", "2", "--max-restarts", "3",
+                                         *native("stamp")),
+                           export=stamps.variables(**ends, END_AT_3="exit:0"))
+        stamps.next("started", 8)
+        for attempt in range(3):
+            stamps.go.go()
+            [(_, died)] = stamps.next("died")
+            lines = [stamps.told.line() for _ in range(7 + 8)]
+            words = [text.split()[0] for _, _, text in lines]
+            assert words == ["asked"] * 7 + ["started"] * 8, (attempt, lines)
+            shares.append((max(int(text.split()[1]) for _, _, text in lines) - died) / 1e6)
+        stamps.go.go(8)
+        result = hosts.finish(job)
+        assert result.returncode == 0, result
+        assert result.stderr.count("restart 3 of at most 3") == 1, result.stderr
+        assert not hosts.processes()
+    record_property("restarts", percentiles(shares))
+    print(f"\n4 nodes: death to the last worker of the next attempt {percentiles(shares)}")

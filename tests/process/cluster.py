@@ -1,0 +1,69 @@
+"""Launchers of one job that meet on this host, each as a node of its own."""
+import socket
+
+from harness import LIMIT
+
+FAST = ['--node-timeout=20']  # far above what a loaded machine holds a launcher up
+
+
+def free_ports(host='127.0.0.1'):
+    """A port that is free with the one above it, where launchers meet."""
+    family = socket.AF_INET6 if ':' in host else socket.AF_INET
+    for _ in range(100):
+        with socket.socket(family) as one, socket.socket(family) as other:
+            try:
+                one.bind((host, 0))
+                port = one.getsockname()[1]
+                other.bind((host, port + 1))
+                return port
+            except (OSError, OverflowError):
+                continue
+    raise AssertionError('no two free ports')
+
+
+class Cluster:
+    """nnodes launchers; each(rank) gives more options and variables of one of them."""
+
+    def __init__(self, start, nnodes, argv, env=None, each=None, host='127.0.0.1', begin=True):
+        self.start = start
+        self.nnodes = nnodes
+        self.argv = argv
+        self.env = env or {}
+        self.each = each or (lambda node: ([], {}))
+        self.host = host
+        self.port = free_ports(host)
+        self.jobs = {}
+        for node in range(nnodes) if begin else ():
+            self.begin(node)
+
+    def options(self, node):
+        return ['--nnodes', str(self.nnodes), '--node_rank', str(node), '--master_addr', self.host,
+                '--master_port', str(self.port)]
+
+    def begin(self, node, options=()):
+        """Starts a node's launcher; a second one under the same number takes its place here."""
+        more, env = self.each(node)
+        self.jobs[node] = self.start(
+            [*self.options(node), *FAST, *more, *options, *self.argv],
+            {'OMP_NUM_THREADS': '1', **self.env, **env})
+        return self.jobs[node]
+
+    def end(self, limit=LIMIT):
+        """The results of all, by node rank."""
+        return [self.jobs[node].end(limit) for node in sorted(self.jobs)]
+
+
+class C10d(Cluster):
+    """Nodes that are not told their ranks."""
+
+    def options(self, node):
+        return ['--nnodes', str(self.nnodes), '--rdzv-backend', 'c10d', '--rdzv-endpoint',
+                f'{self.host}:{self.port}']
+
+
+def errors(result):
+    return [line for line in result.err.splitlines() if line.startswith('launchd: error: ')]
+
+
+def warnings(result):
+    return [line for line in result.err.splitlines() if line.startswith('launchd: warning: ')]

@@ -1,0 +1,358 @@
+"""Several launchers on loopback: what happens to one of them happens to the job."""
+import os
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+from cluster import Cluster, errors
+from harness import is_running, native, status_of, supervisor_of, until
+
+KEY = {'LAUNCHD_KEY': 'a secret that is long enough'}
+
+
+def exit_codes(results):
+    return [result.rc for result in results]
+
+
+class Running(Cluster):
+    """A job whose workers are there; pids by rank."""
+
+    def __init__(self, start, place, nnodes=3, options=(), env=None, worker='ending', **how):
+        self.tell = place.fifo('tell')
+        super().__init__(start, nnodes, native(worker, *options),
+                         {'TELL': self.tell.path, **(env or {})}, **how)
+        self.pids = self.tell.expect('ready', nnodes)
+
+
+def all_gone(pids):
+    until(lambda: not any(map(is_running, pids.values())), 'workers to end')
+
+
+def test_a_failure_ends_all_with_its_code(start, place):
+    go = place.fifo('go')
+    cluster = Running(start, place, env={'GO_2': go.path, 'END_2': 'exit:7'})
+    go.go()
+    results = cluster.end()
+    assert exit_codes(results) == [7, 7, 7]
+    assert 'first to fail: rank 2' in results[0].err
+    for result in results[1:]:
+        [line] = errors(result)
+        assert 'rank 2 ' in line and 'exit code 7' in line
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize('node', [0, 2])
+def test_a_request_to_one_launcher_ends_all(start, place, node, number):
+    cluster = Running(start, place)
+    cluster.jobs[node].signal(number)
+    results = cluster.end()
+    assert exit_codes(results) == [128 + number] * 3
+    for result in results:
+        assert signal.Signals(number).name in result.err and f'node {node}' in result.err
+
+
+def test_the_second_and_the_third_request_count_everywhere(start, place):
+    cluster = Running(start, place, worker='ignore_signals', options=['--shutdown-timeout=600'])
+    began = time.monotonic()
+    cluster.jobs[1].signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert all(map(is_running, cluster.pids.values()))
+    cluster.jobs[1].signal(signal.SIGTERM)  # 5 s are left of the grace
+    time.sleep(0.5)
+    cluster.jobs[1].signal(signal.SIGTERM)
+    assert exit_codes(cluster.end()) == [143, 143, 143]
+    assert time.monotonic() - began < 4
+
+
+def test_a_second_request_hurries_everywhere(start, place):
+    cluster = Running(start, place, worker='ignore_signals', options=['--shutdown-timeout=600'])
+    cluster.jobs[2].signal(signal.SIGTERM)
+    time.sleep(0.5)
+    cluster.jobs[2].signal(signal.SIGTERM)
+    assert exit_codes(cluster.end(30)) == [143, 143, 143]
+
+
+@pytest.mark.parametrize('env, heard', [(KEY, [0, 1, 2]), ({}, [1])])
+def test_signals_are_forwarded_to_all_nodes_with_a_key(start, place, env, heard):
+    tell = place.fifo('told')
+    script = ('trap "printf \\"%s %s usr1\\n\\" $RANK $$ > $TOLD" USR1; '
+              'printf "%s %s ready\\n" $RANK $$ > $TOLD; '
+              'while :; do sleep 0.02; done')
+    cluster = Cluster(start, 3, ['--no_python', '--use_env', '/bin/sh', '-c', script],
+                      {'TOLD': tell.path, **env})
+    tell.expect('ready', 3)
+    cluster.jobs[1].signal(signal.SIGUSR1)
+    assert sorted(tell.expect('usr1', len(heard))) == heard
+    cluster.jobs[1].signal(signal.SIGUSR1)  # after the first one was taken: each is told once
+    assert sorted(tell.expect('usr1', len(heard))) == heard
+    cluster.jobs[0].signal(signal.SIGTERM)
+    assert exit_codes(cluster.end()) == [143, 143, 143]
+    assert tell.rest == b''
+
+
+@pytest.mark.parametrize('node', [0, 1])
+@pytest.mark.parametrize('which', ['both', 'supervisor', 'guard'])
+def test_a_killed_launcher_ends_the_job(start, place, node, which):
+    cluster = Running(start, place)
+    job = cluster.jobs[node]
+    supervisor = supervisor_of(job.pid)
+    if which != 'guard':
+        place.launcher_killed = place.orphans_expected = True
+        os.kill(supervisor, signal.SIGKILL)
+    if which != 'supervisor':
+        job.kill()
+    all_gone(cluster.pids)
+    results = cluster.end()
+    others = [result for number, result in enumerate(results) if number != node]
+    if which == 'guard':
+        assert exit_codes(others) == [137, 137]
+        for result in others:
+            assert f'(node {node})' in result.err or f'node {node}' in result.err
+        return
+    assert exit_codes(others) == [125, 125], others
+    for result in others:
+        assert f'node {node}' in result.err and 'was lost' in result.err
+
+
+@pytest.mark.parametrize('node', [0, 2])
+def test_a_frozen_launcher_is_lost_after_the_time_out(start, place, node):
+    cluster = Running(start, place, options=['--node-timeout=3'])
+    supervisor = supervisor_of(cluster.jobs[node].pid)
+    began = time.monotonic()
+    os.kill(supervisor, signal.SIGSTOP)
+    others = [number for number in range(3) if number != node]
+    results = [cluster.jobs[number].end() for number in others]
+    took = time.monotonic() - began
+    try:
+        assert exit_codes(results) == [125, 125]
+        assert 2.5 < took < 8
+        for result in results:
+            assert 'nothing was heard of it for' in result.err
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+    late = cluster.jobs[node].end()
+    assert late.rc != 0, late
+    all_gone(cluster.pids)
+
+
+def test_all_asleep_at_once_is_no_alarm(start, place):
+    go = place.fifo('go')
+    cluster = Running(start, place, options=['--node-timeout=3'],
+                      env={'GO': go.path, 'END': 'exit:0'})
+    supervisors = [supervisor_of(job.pid) for job in cluster.jobs.values()]
+    for pid in supervisors:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(6)
+    for pid in supervisors:
+        os.kill(pid, signal.SIGCONT)
+    time.sleep(1.5)
+    assert all(map(is_running, cluster.pids.values()))
+    go.go(3)
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+
+
+def test_nodes_that_have_finished_leave_at_once(start, place):
+    first, last = place.fifo('first'), place.fifo('last')
+    cluster = Running(start, place, env={'GO': first.path, 'GO_1': last.path, 'END': 'exit:0',
+                                         'END_1': 'exit:3'})
+    first.go(2)
+    assert cluster.jobs.pop(2).end().rc == 0
+    until(lambda: not is_running(cluster.pids[0]), "node 0's worker to end")
+    assert is_running(cluster.jobs[0].pid) and is_running(cluster.pids[1])
+    last.go()
+    assert exit_codes(cluster.end()) == [3, 3]
+
+
+def descriptors(pid):
+    return len(os.listdir(f'/proc/{pid}/fd'))
+
+
+def test_strangers_at_the_control_port_do_no_harm(start, place):
+    go = place.fifo('go')
+    cluster = Running(start, place, env={'GO': go.path, 'END': 'exit:0'})
+    supervisor = supervisor_of(cluster.jobs[0].pid)
+    at = ('127.0.0.1', cluster.port + 1)
+    before = descriptors(supervisor)
+    waiting = []
+    try:
+        for n in range(5000):
+            sock = socket.create_connection(at)
+            if n % 50 == 0:
+                waiting.append(sock)  # half a handshake, or none at all
+                if n % 100 == 0:
+                    sock.send(b'\x00\x00')
+                continue
+            if n % 3 == 0:
+                sock.send(os.urandom(64))
+            sock.close()
+        flood = socket.create_connection(at)
+        waiting.append(flood)
+        flood.settimeout(5)
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                flood.sendall(os.urandom(65536))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            for _ in range(1000):
+                udp.sendto(os.urandom(64), at)
+        assert all(map(is_running, cluster.pids.values()))
+        assert int(status_of(supervisor)['VmRSS'].split()[0]) < 64 * 1024
+        cluster.jobs[1].signal(signal.SIGSTOP)  # the guard: no harm either
+        cluster.jobs[1].signal(signal.SIGCONT)
+    finally:
+        for sock in waiting:
+            sock.close()
+    until(lambda: descriptors(supervisor) <= before, 'their descriptors to be closed')
+    go.go(3)
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+
+
+# --- restarts
+
+SCRIPT = '''
+setsid /bin/sh -c 'trap "" TERM; printf "%s %s left\\n" $RANK $$ > $TELL; sleep 600' &
+printf '%s %s up:%s:%s:%s\\n' $RANK $$ $TORCHELASTIC_RESTART_COUNT $MASTER_PORT $WORLD_SIZE > $TELL
+eval 'go=${GO_'$RANK':-$GO}'
+read -r word < $go
+[ "$RANK" = "$BAD" ] && [ "$TORCHELASTIC_RESTART_COUNT" -lt "$FAILS" ] && eval "$HOW"
+exit 0
+'''
+
+
+class Restarting(Cluster):
+    def __init__(self, start, place, options=(), how='exit 5', fails=9, bad=2, **more):
+        self.tell = place.fifo('tell')
+        self.go, self.fail = place.fifo('go'), place.fifo('fail')
+        script = place.write('work.sh', SCRIPT)
+        super().__init__(start, 3, [*options, '--no_python', '--use_env', '/bin/sh', script],
+                         {'TELL': self.tell.path, 'GO': self.go.path,
+                          f'GO_{bad}': self.fail.path, 'HOW': how, 'BAD': str(bad),
+                          'FAILS': str(fails)}, **more)
+
+    def attempt(self, number):
+        """Waits until all workers of it are there: their pids, those left behind, and the port."""
+        pids, left, ports = {}, {}, set()
+        while len(pids) < 3 or len(left) < 3:
+            rank, pid, text = self.tell.line()
+            if text == 'left':
+                left[rank] = pid
+                continue
+            up, count, port, world = text.split(':')
+            assert (up, int(count), world) == ('up', number, '3')
+            pids[rank] = pid
+            ports.add(port)
+        [port] = ports
+        return pids, left, port
+
+    def proceed(self):
+        os.write(self.go.fd, b'\n\n')
+        os.write(self.fail.fd, b'\n')
+
+
+def test_a_job_is_restarted_on_all_nodes_in_step(start, place):
+    cluster = Restarting(start, place, ['--max-restarts=2', '--leftover-grace=1'], fails=2)
+    seen = []
+    for number in range(3):
+        pids, left, port = cluster.attempt(number)
+        for old in seen:
+            assert not any(is_running(pid) for pid in old), 'of an earlier attempt'
+        seen.append([*pids.values(), *left.values()])
+        cluster.proceed()
+    results = cluster.end()
+    assert exit_codes(results) == [0, 0, 0], results
+    assert len(re.findall('restart [12] of at most 2', results[0].err)) == 2
+    for old in seen:
+        assert not any(is_running(pid) for pid in old)
+
+
+def test_restarts_are_counted_once(start, place):
+    cluster = Restarting(start, place, ['--max-restarts=1', '--leftover-grace=1'])
+    for number in range(2):
+        cluster.attempt(number)
+        cluster.proceed()
+    results = cluster.end()
+    assert exit_codes(results) == [5, 5, 5]
+    assert 'restarted 1 time already' in results[0].err
+
+
+def test_node_0_counts_the_restarts(start, place):
+    # what the others were given is not heard
+    cluster = Restarting(start, place, ['--leftover-grace=1'],
+                         each=lambda node: ([f'--max-restarts={1 if node == 0 else 7 * node}'], {}))
+    for number in range(2):
+        cluster.attempt(number)
+        cluster.proceed()
+    assert exit_codes(cluster.end()) == [5, 5, 5]
+
+
+@pytest.mark.parametrize('options, how, code, why', [
+    (['--restart-on=6,SIGKILL'], 'exit 5', 5, 'exit code 5 is none of --restart-on'),
+    (['--no-restart-on=1-9'], 'exit 5', 5, 'exit code 5 is one of --no-restart-on'),
+    (['--no-restart-on=SIGKILL'], 'kill -9 $$', 137, 'SIGKILL is one of --no-restart-on'),
+    (['--restart-min-uptime=600'], 'exit 5', 5, 'sooner than --restart-min-uptime'),
+])
+def test_ends_that_no_restart_follows(start, place, options, how, code, why):
+    cluster = Restarting(start, place, ['--max-restarts=3', '--leftover-grace=0.1', *options], how)
+    cluster.attempt(0)
+    cluster.proceed()
+    results = cluster.end()
+    assert exit_codes(results) == [code] * 3
+    assert why in results[0].err
+
+
+def test_the_delay_and_a_request_in_it(start, place):
+    cluster = Restarting(start, place, ['--max-restarts=3', '--leftover-grace=0.1',
+                                        '--restart-delay=1'])
+    cluster.attempt(0)
+    cluster.proceed()
+    began = time.monotonic()
+    cluster.attempt(1)
+    assert time.monotonic() - began > 0.9
+    cluster.proceed()
+    until(lambda: 'restart 2 of at most 3' in cluster.jobs[0].said(), 'the pause')
+    cluster.jobs[1].signal(signal.SIGTERM)
+    assert exit_codes(cluster.end()) == [143] * 3
+
+
+@pytest.mark.parametrize('node', [0, 1])
+def test_a_launcher_that_is_lost_in_the_pause(start, place, node):
+    cluster = Restarting(start, place, ['--max-restarts=3', '--leftover-grace=0.1',
+                                        '--restart-delay=100'])
+    cluster.attempt(0)
+    cluster.proceed()
+    until(lambda: 'restart 1 of at most 3' in cluster.jobs[0].said(), 'the pause')
+    job = cluster.jobs[node]
+    place.launcher_killed = place.orphans_expected = True
+    os.kill(supervisor_of(job.pid), signal.SIGKILL)
+    job.kill()
+    results = cluster.end()
+    for number, result in enumerate(results):
+        assert number == node or result.rc not in (0, -9), results
+
+
+def test_a_node_that_has_finished_is_restarted_with_the_others(start, place):
+    cluster = Restarting(start, place, ['--max-restarts=1', '--leftover-grace=0.1'], fails=1)
+    pids, _, _ = cluster.attempt(0)
+    os.write(cluster.go.fd, b'\n\n')
+    until(lambda: not is_running(pids[0]) and not is_running(pids[1]), 'two to end')
+    time.sleep(0.5)  # their launchers wait
+    assert is_running(pids[2]) and all(is_running(job.pid) for job in cluster.jobs.values())
+    os.write(cluster.fail.fd, b'\n')
+    cluster.attempt(1)
+    cluster.proceed()
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+
+
+def test_the_agents_store_keeps_its_port(start, place):
+    cluster = Restarting(start, place, ['--max-restarts=2', '--leftover-grace=0.1',
+                                        '--store=agent'], fails=2)
+    ports = []
+    for number in range(3):
+        ports.append(cluster.attempt(number)[2])
+        with socket.create_connection(('127.0.0.1', int(ports[-1]))):
+            pass
+        cluster.proceed()
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+    assert ports == [str(cluster.port)] * 3

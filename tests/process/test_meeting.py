@@ -1,0 +1,337 @@
+"""Several launchers on loopback: how nodes meet, and what keeps them from it."""
+import os
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+from cluster import C10d, Cluster, errors, free_ports, warnings
+from harness import native, supervisor_of, until
+
+KEY = 'a secret that is long enough'
+WAITING = 'nodes are here'
+
+
+def exit_codes(results):
+    return [result.rc for result in results]
+
+
+def listens(port, host='127.0.0.1'):
+    """Whether somebody listens there, without a connection that would be seen."""
+    family = '6' if ':' in host else ''
+    wanted = f':{port:04X}'
+    for name in {f'/proc/net/tcp{family}', '/proc/net/tcp6'}:
+        with open(name) as table:
+            for line in table:
+                words = line.split()
+                if words[3] == '0A' and words[1].endswith(wanted):
+                    return True
+    return False
+
+
+def said(job, text):
+    until(lambda: text in job.said(), f'"{text}" to be said')
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1', 'localhost'])
+def test_unequal_numbers_of_workers_get_right_ranks(start, place, host):
+    counts = [2, 1, 3]
+    cluster = Cluster(start, 3, native('dump'), host=host,
+                      each=lambda node: ([f'--nproc_per_node={counts[node]}'], {}))
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+    dumps = place.dumps()
+    assert sorted(dumps) == list(range(6))
+    for rank, dump in dumps.items():
+        env = dump['env']
+        node = [0, 0, 1, 2, 2, 2][rank]
+        assert (env['WORLD_SIZE'], env['GROUP_RANK'], env['LOCAL_WORLD_SIZE']) == \
+            ('6', str(node), str(counts[node]))
+        assert (env['MASTER_ADDR'], env['MASTER_PORT']) == (host, str(cluster.port))
+        assert not [name for name in env if 'LAUNCHD_KEY' in name]
+
+
+def refused_everywhere(results, *words):
+    """All nodes say the same, and end with 2."""
+    assert exit_codes(results) == [2] * len(results), results
+    lines = {tuple(errors(result)) for result in results}
+    assert len(lines) == 1, lines
+    [line] = lines.pop()
+    for word in words:
+        assert word in line
+    return line
+
+
+def test_one_rank_twice_is_refused_on_all_nodes(start, place):
+    cluster = Cluster(start, 3, native('dump'), begin=False)
+    cluster.begin(0)
+    cluster.begin(1)
+    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
+    first = cluster.jobs[1]
+    time.sleep(0.5)  # either may come first, but both have to be there
+    cluster.jobs[2] = start([*cluster.options(1), *native('dump')])
+    results = cluster.end()
+    refused_everywhere(results, 'two launchers have node rank 1', 'a --node_rank of its own')
+    assert first and not place.dumps()
+
+
+def test_another_number_of_nodes_is_refused_on_all_nodes(start, place):
+    cluster = Cluster(start, 3, native('dump'), begin=False)
+    cluster.begin(0)
+    cluster.begin(1)
+    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
+    time.sleep(0.5)
+    cluster.begin(2, ['--nnodes=4'])
+    refused_everywhere(cluster.end(), 'says that the job has 4 nodes', '(node 0) says 3',
+                       'the same --nnodes')
+    assert not place.dumps()
+
+
+def test_what_only_one_node_finds_wrong_ends_all_before_any_worker(start, place):
+    # which ranks there are is known when all have met
+    cluster = Cluster(start, 3, native('dump'),
+                      each=lambda node: (['--wrap=/bin/true', '--wrap-ranks=7',
+                                          '--nproc_per_node=3'] if node == 1 else [], {}))
+    results = cluster.end()
+    assert exit_codes(results) == [2, 2, 2], results
+    for node, result in enumerate(results):
+        [line] = errors(result)
+        assert '7' in line and ('node 1, ' in line) == (node != 1)
+    assert not place.dumps()
+
+
+def test_a_late_node_is_refused_and_starts_no_worker(start, place):
+    tell, go = place.fifo('tell'), place.fifo('go')
+    cluster = Cluster(start, 2, native('ending'),
+                      {'TELL': tell.path, 'GO': go.path, 'END': 'exit:0'})
+    tell.expect('ready', 2)
+    late = start([*cluster.options(1), *native('ending')], {'TELL': tell.path}).end()
+    assert late.rc == 1 and 'the job runs already' in errors(late)[0]
+    go.go(2)
+    assert exit_codes(cluster.end()) == [0, 0]
+
+
+def test_a_node_that_is_started_again_joins_again(start, place):
+    cluster = Cluster(start, 3, native('dump'), begin=False)
+    cluster.begin(0)
+    first = cluster.begin(1)
+    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
+    time.sleep(0.5)
+    supervisor = supervisor_of(first.pid)
+    os.kill(supervisor, signal.SIGKILL)
+    first.kill()
+    first.end()
+    cluster.begin(1)
+    cluster.begin(2)
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+    assert sorted(place.dumps()) == [0, 1, 2]
+
+
+def test_nodes_wait_for_node_0(start, place):
+    cluster = Cluster(start, 2, native('dump'), begin=False)
+    cluster.begin(1)
+    time.sleep(0.5)
+    cluster.begin(0)
+    assert exit_codes(cluster.end()) == [0, 0]
+
+
+@pytest.mark.parametrize('host', ['localhost', '127.0.0.1', '::1'])
+def test_c10d_needs_no_ranks(start, place, host):
+    cluster = C10d(start, 3, native('dump', '--nproc_per_node=2'), host=host)
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+    dumps = place.dumps()
+    assert sorted(dumps) == list(range(6))
+    assert {int(dump['env']['GROUP_RANK']) for dump in dumps.values()} == {0, 1, 2}
+    ports = {dump['env']['MASTER_PORT'] for dump in dumps.values()}
+    assert len(ports) == 1 and str(cluster.port) not in ports
+
+
+def test_c10d_with_ranks(start, place):
+    cluster = C10d(start, 2, native('dump'),
+                   each=lambda node: (['--node_rank', str(1 - node)], {'NODE': str(node)}))
+    assert exit_codes(cluster.end()) == [0, 0]
+    nodes = {rank: dump['env']['NODE'] for rank, dump in place.dumps().items()}
+    assert nodes == {0: '1', 1: '0'}
+
+
+def test_required_and_not_all_come(start, place):
+    cluster = Cluster(start, 4, native('dump', '--control=required', '--join-timeout=3'),
+                      begin=False)
+    cluster.begin(0)
+    cluster.begin(2)
+    results = cluster.end()
+    assert exit_codes(results) == [1, 1]
+    for result in results:
+        [line] = errors(result)
+        assert 'nodes 1, 3 did not come within 3 s (--join-timeout)' in line
+    assert not place.dumps()
+
+
+def test_required_and_node_0_is_not_there(start, place):
+    cluster = Cluster(start, 2, native('dump', '--control=required', '--join-timeout=2'),
+                      begin=False)
+    cluster.begin(1)
+    [result] = cluster.end()
+    assert result.rc == 1
+    [line] = errors(result)
+    assert f"node rank 0's launcher at 127.0.0.1:{cluster.port + 1}" in line
+    assert '--control required' in line and not place.dumps()
+
+
+def test_auto_starts_without_those_who_do_not_come(start, place):
+    cluster = Cluster(start, 3, native('dump', '--join-timeout=3'), begin=False)
+    cluster.begin(0)
+    cluster.begin(2)
+    results = cluster.end()
+    assert exit_codes(results) == [0, 0]
+    assert any('node 1 did not come within 3 s' in line for line in warnings(results[0]))
+    dumps = place.dumps()
+    assert {rank: dump['env']['WORLD_SIZE'] for rank, dump in dumps.items()} == {0: '3', 2: '3'}
+
+
+def test_auto_goes_on_without_node_0(start, place):
+    cluster = Cluster(start, 2, native('dump', '--join-timeout=2', '--max-restarts=3',
+                                       '--store=agent'), begin=False)
+    cluster.begin(1)
+    [result] = cluster.end()
+    assert result.rc == 0
+    [line] = warnings(result)
+    for words in ("can't be reached within 2 s", "this node's workers start without",
+                  'there are no restarts', 'rank 0 hosts the store'):
+        assert words in line
+    env = place.dumps()[1]['env']
+    assert (env['WORLD_SIZE'], env['MASTER_PORT'], env['TORCHELASTIC_USE_AGENT_STORE'],
+            env['TORCHELASTIC_MAX_RESTARTS']) == ('2', str(cluster.port), 'False', '0')
+
+
+def test_c10d_can_not_go_on_without_the_others(start, place):
+    cluster = C10d(start, 2, native('dump', '--join-timeout=2', '--node_rank=1'), begin=False)
+    cluster.begin(1)
+    [result] = cluster.end()
+    assert result.rc == 1 and '--master_port' in errors(result)[0] and not place.dumps()
+
+
+def test_off_is_as_before_the_channel(start, place):
+    cluster = Cluster(start, 2, native('dump', '--control=off'), begin=False)
+    cluster.begin(1)
+    [result] = cluster.end()
+    assert (result.rc, result.err) == (0, '')
+    assert sorted(place.dumps()) == [1]
+
+
+@pytest.mark.parametrize('options, name', [(['--max-restarts=1'], '--max-restarts'),
+                                           (['--store=agent'], '--store')])
+def test_off_and_what_needs_the_others(refused, options, name):
+    refused(['--nnodes=2', '--node_rank=1', '--master_addr=127.0.0.1', '--control=off', *options,
+             *native('dump')], '--control', name)
+
+
+def test_both_ends_say_who_is_missing(start, place):
+    cluster = Cluster(start, 3, native('dump', '--control=required', '--join-timeout=12'),
+                      begin=False)
+    began = time.monotonic()
+    cluster.begin(0)
+    cluster.begin(1)
+    lost = C10d(start, 2, native('dump', '--control=required', '--join-timeout=12'), begin=False)
+    lost.options = lambda node: ['--nnodes=2', '--node_rank=1', '--master_addr=127.0.0.1',
+                                 f'--master_port={lost.port}']
+    lost.begin(1)
+    for job in cluster.jobs[0], cluster.jobs[1]:
+        said(job, '2 of 3 nodes are here: node 2 is missing')
+    said(lost.jobs[1], f"node rank 0's launcher at 127.0.0.1:{lost.port + 1} can't be reached yet")
+    assert time.monotonic() - began > 9
+    assert exit_codes(cluster.end()) == [1, 1] and exit_codes(lost.end()) == [1]
+
+
+def test_a_name_that_is_not_known(start, place):
+    cluster = Cluster(start, 2, native('dump', '--control=required', '--join-timeout=2'),
+                      begin=False)
+    cluster.host = 'no-such-host.invalid'
+    cluster.begin(1)
+    [result] = cluster.end()
+    assert result.rc == 1 and 'no-such-host.invalid' in errors(result)[0]
+
+
+def keyed(place, node, keys):
+    if keys[node] is None:
+        return [], {}
+    if node == 1:
+        return [f"--key-file={place.write('key', keys[node], 0o600)}"], {}
+    return [], {'LAUNCHD_KEY': keys[node]}
+
+
+def test_the_same_key(start, place):
+    cluster = Cluster(start, 3, native('dump', '--control=required'),
+                      each=lambda node: keyed(place, node, [KEY] * 3))
+    results = cluster.end()
+    assert exit_codes(results) == [0, 0, 0]
+    assert not any('authenticated' in result.err for result in results)
+    for dump in place.dumps().values():
+        assert not any(KEY in value or name == 'LAUNCHD_KEY'
+                       for name, value in dump['env'].items())
+
+
+def test_without_a_key_it_is_said_once(start, place):
+    results = Cluster(start, 3, native('dump')).end()
+    assert exit_codes(results) == [0, 0, 0]
+    told = [len(re.findall('the control channel is not authenticated', result.err))
+            for result in results]
+    assert told == [1, 0, 0]
+
+
+@pytest.mark.parametrize('keys', [[KEY, KEY + 'x'], [KEY, None], [None, KEY]])
+def test_a_wrong_key_and_a_node_without(start, place, keys):
+    cluster = Cluster(start, 2, native('dump', '--control=required', '--join-timeout=4'),
+                      each=lambda node: keyed(place, node, keys))
+    results = cluster.end()
+    assert exit_codes(results) == [1, 1]
+    assert 'key' in errors(results[1])[0]
+    assert any('key' in line for line in warnings(results[0]))
+    assert not place.dumps()
+
+
+def test_auto_goes_on_with_a_wrong_key(start, place):
+    cluster = Cluster(start, 2, native('dump', '--join-timeout=4'),
+                      each=lambda node: keyed(place, node, [KEY, KEY + 'x']))
+    results = cluster.end()
+    assert exit_codes(results) == [0, 0]
+    assert any('key' in line for line in warnings(results[1]))
+    assert {rank: dump['env']['WORLD_SIZE'] for rank, dump in place.dumps().items()} == \
+        {0: '2', 1: '2'}
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize('node', [0, 1])
+def test_a_request_while_nodes_meet_ends_all(start, place, node, number):
+    cluster = Cluster(start, 3, native('dump'), begin=False)
+    cluster.begin(0)
+    cluster.begin(1)
+    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
+    time.sleep(0.5)
+    cluster.jobs[node].signal(number)
+    results = cluster.end()
+    assert exit_codes(results) == [128 + number] * 2
+    for result in results:
+        assert signal.Signals(number).name in result.err
+    assert not place.dumps()
+
+
+def test_a_c10d_node_without_a_rank_yet_ends_all(start, place):
+    cluster = C10d(start, 3, native('dump'), begin=False)
+    cluster.begin(0)
+    cluster.begin(1)
+    until(lambda: listens(cluster.port), 'one of them to listen')
+    time.sleep(0.5)
+    cluster.jobs[1].signal(signal.SIGTERM)
+    assert exit_codes(cluster.end()) == [143, 143]
+
+
+def test_the_port_of_the_launchers_is_taken(start, place):
+    port = free_ports()
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', port + 1))
+        taken.listen()
+        result = start(['--nnodes=2', '--node_rank=0', '--master_addr=127.0.0.1',
+                        f'--master_port={port}', *native('dump')]).end()
+    assert result.rc == 1 and f'127.0.0.1:{port + 1}' in errors(result)[0]
