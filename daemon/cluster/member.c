@@ -1,4 +1,4 @@
-/* member.c - how this launcher finds the others, and on which side of the channel it is then; see
+/* member.c - on which side of the channel this launcher is, and what it does without one; see
  * member.h */
 #include "daemon/cluster/member.h"
 
@@ -7,11 +7,8 @@
 
 #include "common/failure.h"
 #include "common/text.h"
-#include "common/address.h"
-#include "daemon/cluster/card.h"
-#include "daemon/cluster/key.h"
 
-static void fail(struct member *m, int code, const char *text)
+void member_fail(struct member *m, int code, const char *text)
 {
 	m->on->failed(m->owner, code, text);
 }
@@ -26,7 +23,7 @@ static void say_unkeyed(struct member *m)
 }
 
 /* Whether the socket is taken already tells which launcher of a host came first. */
-static int start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
+int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
 	unsigned port, struct failure *why)
 {
 	int rc = hub_start(&m->hub, m, bound, count, port, why);
@@ -40,7 +37,7 @@ static int start_hub(struct member *m, const struct sockaddr *const *bound, unsi
 	return rc;
 }
 
-static void start_spoke(struct member *m, unsigned count)
+void member_start_spoke(struct member *m, unsigned count)
 {
 	m->role = MEMBER_SPOKE;
 	m->parts++;
@@ -52,8 +49,8 @@ static void be_alone(struct member *m)
 {
 	struct failure why = { 0 };
 
-	if (start_hub(m, NULL, 0, 0, &why) < 0)
-		fail(m, why.code, why.text);
+	if (member_start_hub(m, NULL, 0, 0, &why) < 0)
+		member_fail(m, why.code, why.text);
 }
 
 /* What the workers of a node that is alone have to do without. */
@@ -86,7 +83,7 @@ static void go_alone(struct member *m, const char *why)
 		text_printf(&t, "%s: without the others this node can't know %s", why,
 			c->node_rank_known ? "the port of worker 0: give --master_port" :
 					     "its rank: give --node_rank");
-		fail(m, -ETIMEDOUT, text_string(&t));
+		member_fail(m, -ETIMEDOUT, text_string(&t));
 		text_done(&t);
 		return;
 	}
@@ -111,7 +108,7 @@ void member_miss(struct member *m, const char *why)
 		if (m->role == MEMBER_HUB)
 			hub_refuse(&m->hub, REFUSED_TIMEOUT, -ETIMEDOUT, text_string(&t));
 		else
-			fail(m, -ETIMEDOUT, text_string(&t));
+			member_fail(m, -ETIMEDOUT, text_string(&t));
 	} else if (m->role == MEMBER_HUB) {
 		m->on->say(m->owner, true, why);
 		hub_begin(&m->hub);
@@ -121,6 +118,7 @@ void member_miss(struct member *m, const char *why)
 	text_done(&t);
 }
 
+<<<<<<< HEAD
 static bool is_own(const struct member *m, const struct sockaddr *a)
 {
 	for (size_t i = 0; i < m->config->local.count; i++) {
@@ -330,6 +328,8 @@ static void meet_by_pmix(struct member *m)
 		member_miss(m, why.text);
 }
 
+=======
+>>>>>>> hub
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
 	const struct member_events *on, void *owner, struct arena *memory)
 {
@@ -341,11 +341,11 @@ void member_start(struct member *m, uv_loop_t *loop, const struct member_config 
 		be_alone(m);
 		return;
 	case MEET_PMIX:
-		meet_by_pmix(m);
+		member_meet_by_pmix(m);
 		return;
 	case MEET_STATIC:
-		if (use_given_key(m))
-			meet_static(m);
+		if (member_use_key(m))
+			member_meet_static(m);
 		return;
 	}
 }

@@ -13,6 +13,7 @@
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
 
+<<<<<<< HEAD
 enum {
 	RETRY_FIRST_MS = 50, /* doubled up to the next one */
 	RETRY_MAX_MS = 2000,
@@ -24,6 +25,8 @@ enum {
 
 static void dial(struct spoke *s);
 
+=======
+>>>>>>> hub
 static void handle_closed(struct spoke *s)
 {
 	if (--s->handles == 0)
@@ -35,7 +38,7 @@ static void say(struct spoke *s, bool warning, const char *text)
 	s->member->on->say(s->member->owner, warning, text);
 }
 
-static void send_message(struct spoke *s, enum message_type type, struct wire_out *w)
+void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w)
 {
 	if (s->linked)
 		(void)link_send(&s->link, type, w->at, w->len); /* a lost link tells by itself */
@@ -52,7 +55,7 @@ static void be_over(struct spoke *s, const struct verdict *v)
 	s->member->on->over(s->member->owner, &end);
 }
 
-static void fail(struct spoke *s, int code, const char *text)
+void spoke_fail(struct spoke *s, int code, const char *text)
 {
 	s->state = SPOKE_OVER;
 	(void)uv_timer_stop(&s->clock);
@@ -70,6 +73,7 @@ static void be_over_for(struct spoke *s, const struct cause *cause)
 	be_over(s, &v);
 }
 
+<<<<<<< HEAD
 /* There is no channel to be had. */
 static void give_up(struct spoke *s, const char *why)
 {
@@ -211,6 +215,8 @@ static void on_refused(struct spoke *s, const unsigned char *at, size_t len)
 	}
 }
 
+=======
+>>>>>>> hub
 static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct stop stop;
@@ -255,11 +261,11 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		return;
 	case MESSAGE_WELCOME:
 		if (s->state == SPOKE_JOINING)
-			on_welcome(s, at, len);
+			spoke_hear_welcome(s, at, len);
 		return;
 	case MESSAGE_REFUSED:
 		if (s->state != SPOKE_IN)
-			on_refused(s, at, len);
+			spoke_hear_refusal(s, at, len);
 		return;
 	case MESSAGE_STOP:
 		if (s->state == SPOKE_IN)
@@ -278,28 +284,6 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	default:
 		return;
 	}
-}
-
-static void on_ready(struct link *l)
-{
-	struct spoke *s = l->owner;
-	const struct member_config *c = s->member->config;
-	struct message_join j = {
-		.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
-		.nnodes = c->nnodes,
-		.nproc = c->nproc,
-		.max_restarts = c->policy.max_restarts,
-	};
-	struct wire_out w = { 0 };
-
-	s->state = SPOKE_JOINING;
-	s->tries = 0;
-	(void)strncpy(j.name, c->name, sizeof j.name - 1);
-	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
-	address_host_text((const struct sockaddr *)&s->addresses[s->next], j.reached);
-	(void)beat_watch(&s->beat, l);
-	message_put_join(&w, &j);
-	send_message(s, MESSAGE_JOIN, &w);
 }
 
 /* The job goes on without us, or not at all: either way ours is over. */
@@ -344,12 +328,20 @@ static void on_link_closed(struct link *l, const char *why)
 	} else if (s->state == SPOKE_READY) {
 		text_printf(
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
+<<<<<<< HEAD
 		fail(s, -ECONNRESET, text_string(&t));
 	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
 		add_hub(s, "", why, &t);
 		give_up(s, text_string(&t));
+=======
+		spoke_fail(s, -ECONNRESET, text_string(&t));
+	} else if (s->state != SPOKE_OVER &&
+		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
+		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
+		spoke_give_up(s, text_string(&t));
+>>>>>>> hub
 	} else if (s->state != SPOKE_OVER) {
-		dial_later(s, why);
+		spoke_dial_later(s, why);
 	}
 	text_done(&t);
 	handle_closed(s);
@@ -365,19 +357,19 @@ static void on_silent(struct beat *b, struct link *l, uint64_t silent_ms)
 	link_close(l, false, why);
 }
 
-static void dial(struct spoke *s)
+void spoke_dial(struct spoke *s)
 {
 	struct failure why = { 0 };
 
 	s->link = (struct link){ .owner = s,
-		.on_ready = on_ready,
+		.on_ready = spoke_introduce,
 		.on_message = on_message,
 		.on_closed = on_link_closed,
 		.timeout_ms = (uint32_t)s->member->config->node_timeout_ms };
 	s->state = SPOKE_DIALING;
 	if (link_dial(&s->link, s->member->loop, (const struct sockaddr *)&s->addresses[s->next],
 		    &s->member->auth, &why) < 0) {
-		dial_later(s, why.text);
+		spoke_dial_later(s, why.text);
 		return;
 	}
 	s->linked = true;
@@ -407,8 +399,8 @@ void spoke_start(
 	beat_open(&s->beat, m->loop);
 	s->handles = 2;
 	s->deadline_ms = uv_now(m->loop) + m->config->join_timeout_ms;
-	s->note_ms = uv_now(m->loop) + FIRST_NOTE_MS;
-	dial(s);
+	s->note_ms = uv_now(m->loop) + SPOKE_FIRST_NOTE_MS;
+	spoke_dial(s);
 }
 
 void spoke_failed(struct spoke *s, const struct outcome *o)
@@ -416,7 +408,7 @@ void spoke_failed(struct spoke *s, const struct outcome *o)
 	struct wire_out w = { 0 };
 
 	message_put_failed(&w, o);
-	send_message(s, MESSAGE_FAILED, &w);
+	spoke_send(s, MESSAGE_FAILED, &w);
 }
 
 /* Before the job has begun there is nothing to stop: this launcher leaves, and the hub, which may
@@ -426,7 +418,7 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 	struct wire_out w = { 0 };
 
 	message_put_stop(&w, stop);
-	send_message(s, MESSAGE_STOP, &w);
+	spoke_send(s, MESSAGE_STOP, &w);
 	if (s->state != SPOKE_IN)
 		be_over_for(s, &stop->cause);
 }
@@ -436,7 +428,7 @@ void spoke_forward(struct spoke *s, int signal)
 	struct wire_out w = { 0 };
 
 	message_put_signal(&w, signal);
-	send_message(s, MESSAGE_SIGNAL, &w);
+	spoke_send(s, MESSAGE_SIGNAL, &w);
 }
 
 static void tell_outcomes(struct spoke *s, const struct node_end *end)
@@ -446,7 +438,7 @@ static void tell_outcomes(struct spoke *s, const struct node_end *end)
 		struct wire_out w = { 0 };
 
 		message_put_outcomes(&w, end->attempt, end->outcomes + i, n);
-		send_message(s, MESSAGE_OUTCOMES, &w);
+		spoke_send(s, MESSAGE_OUTCOMES, &w);
 	}
 }
 
@@ -459,7 +451,7 @@ static void tell_testimonies(
 		struct wire_out w = { 0 };
 
 		message_put_record(&w, &r);
-		send_message(s, MESSAGE_RECORD, &w);
+		spoke_send(s, MESSAGE_RECORD, &w);
 	}
 }
 
@@ -469,7 +461,7 @@ static void leave(struct spoke *s)
 	struct verdict well = { .well = true, .attempt = s->attempt };
 	struct wire_out w = { 0 };
 
-	send_message(s, MESSAGE_LEAVE, &w);
+	spoke_send(s, MESSAGE_LEAVE, &w);
 	be_over(s, &well);
 }
 
@@ -482,7 +474,7 @@ void spoke_ended(
 	tell_outcomes(s, end);
 	tell_testimonies(s, end->attempt, list, count);
 	message_put_ended(&w, end);
-	send_message(s, MESSAGE_ENDED, &w);
+	spoke_send(s, MESSAGE_ENDED, &w);
 	if (s->lost.kind != CAUSE_NONE)
 		be_over_for(s, &s->lost);
 	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
@@ -494,7 +486,7 @@ void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, siz
 	struct wire_out w = { 0 };
 
 	message_put_ranks(&w, attempt, ranks, count);
-	send_message(s, MESSAGE_JOINED, &w);
+	spoke_send(s, MESSAGE_JOINED, &w);
 }
 
 void spoke_close(struct spoke *s)
