@@ -13,20 +13,6 @@
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
 
-<<<<<<< HEAD
-enum {
-	RETRY_FIRST_MS = 50, /* doubled up to the next one */
-	RETRY_MAX_MS = 2000,
-	FIRST_NOTE_MS = 10000, /* until it is said that it can't be reached */
-	NEXT_NOTE_MS = 60000,
-};
-
-#define CANT " can't be reached: " /* link.h's */
-
-static void dial(struct spoke *s);
-
-=======
->>>>>>> hub
 static void handle_closed(struct spoke *s)
 {
 	if (--s->handles == 0)
@@ -73,150 +59,6 @@ static void be_over_for(struct spoke *s, const struct cause *cause)
 	be_over(s, &v);
 }
 
-<<<<<<< HEAD
-/* There is no channel to be had. */
-static void give_up(struct spoke *s, const char *why)
-{
-	s->state = SPOKE_OVER;
-	(void)uv_timer_stop(&s->clock);
-	member_miss(s->member, why);
-}
-
-/* The reason names an address, too, which need not be said twice. */
-static void add_hub(const struct spoke *s, const char *what, const char *why, struct text *t)
-{
-	char at[ADDRESS_TEXT];
-	size_t len;
-
-	address_text((const struct sockaddr *)&s->addresses[0], at);
-	len = strlen(at);
-	text_printf(t, "node rank 0's launcher at %s%s: ", at, what);
-	if (strncmp(why, at, len) == 0 && strncmp(why + len, CANT, sizeof CANT - 1) == 0)
-		why += len + sizeof CANT - 1;
-	text_add(t, why);
-}
-
-static void on_time(uv_timer_t *timer)
-{
-	struct spoke *s = timer->data;
-	struct text t = { 0 };
-	char what[80];
-
-	if (uv_now(s->member->loop) < s->deadline_ms) {
-		dial(s);
-		return;
-	}
-	(void)snprintf(what, sizeof what, " can't be reached within %llu s (--join-timeout)",
-		(unsigned long long)(s->member->config->join_timeout_ms / 1000));
-	add_hub(s, what, s->last, &t);
-	give_up(s, text_string(&t));
-	text_done(&t);
-}
-
-static void say_waiting(struct spoke *s, uint64_t now)
-{
-	struct text t = { 0 };
-
-	if (now < s->note_ms)
-		return;
-	s->note_ms = now + NEXT_NOTE_MS;
-	add_hub(s, " can't be reached yet", s->last, &t);
-	say(s, false, text_string(&t));
-	text_done(&t);
-}
-
-/* Dials the next address; after the last one all again, after a pause that grows. */
-static void dial_later(struct spoke *s, const char *why)
-{
-	uint64_t now = uv_now(s->member->loop), pause = RETRY_FIRST_MS;
-
-	(void)snprintf(s->last, sizeof s->last, "%s", why);
-	s->state = SPOKE_DIALING;
-	if (++s->next < s->count) {
-		dial(s);
-		return;
-	}
-	s->next = 0;
-	for (unsigned i = 0; i < s->tries && pause < RETRY_MAX_MS; i++)
-		pause *= 2;
-	s->tries++;
-	say_waiting(s, now);
-	if (pause > RETRY_MAX_MS)
-		pause = RETRY_MAX_MS;
-	if (now + pause > s->note_ms)
-		pause = s->note_ms - now;
-	if (now + pause > s->deadline_ms)
-		pause = s->deadline_ms > now ? s->deadline_ms - now : 0;
-	(void)uv_timer_start(&s->clock, on_time, pause, 0);
-}
-
-/* This node can't take part after all, so there is no job. */
-static void tell_refusal(struct spoke *s, const char *text)
-{
-	struct message_refused m = { .why = REFUSED_CONTRADICTION };
-	struct wire_out w = { 0 };
-
-	(void)snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
-	message_put_refused(&w, &m);
-	send_message(s, MESSAGE_REFUSED, &w);
-}
-
-static void on_welcome(struct spoke *s, const unsigned char *at, size_t len)
-{
-	struct member *m = s->member;
-	struct message_welcome w;
-	struct wire_out ready = { 0 };
-	struct failure why = { 0 };
-	struct meeting met;
-
-	if (message_get_welcome(at, len, m->config->arena, &w) < 0 ||
-		w.nnodes != m->config->nnodes) {
-		link_close(&s->link, false, "what it said is no message of this protocol");
-		return;
-	}
-	s->state = SPOKE_READY;
-	s->max_restarts = w.max_restarts;
-	met = (struct meeting){
-		.node_rank = w.node_rank,
-		.nnodes = w.nnodes,
-		.nproc_of_node = w.nproc,
-		.master_addr = m->config->master_addr ?
-			NULL :
-			arena_strdup(m->config->arena, w.master_addr),
-		.master_port = w.master_port,
-		.max_restarts = w.max_restarts,
-		.agent_store = w.agent_store,
-	};
-	if (m->on->met(m->owner, &met, &why) < 0) {
-		tell_refusal(s, why.text);
-		fail(s, why.code, why.text);
-	} else {
-		send_message(s, MESSAGE_READY, &ready);
-	}
-}
-
-static void on_refused(struct spoke *s, const unsigned char *at, size_t len)
-{
-	struct message_refused r;
-
-	if (message_get_refused(at, len, &r) < 0)
-		return;
-	switch (r.why) {
-	case REFUSED_CONTRADICTION:
-		fail(s, -EINVAL, r.text);
-		return;
-	case REFUSED_UNABLE:
-		give_up(s, r.text);
-		return;
-	case REFUSED_RUNNING:
-	case REFUSED_TIMEOUT:
-		fail(s, -ETIMEDOUT, r.text);
-		return;
-	}
-}
-
-=======
->>>>>>> hub
 static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct stop stop;
@@ -308,14 +150,6 @@ static void lose_hub(struct spoke *s, const char *why)
 		s->member->on->stop(s->member->owner, &stop);
 }
 
-/* Whether it is of no use to come again. Where PMIx failed here first, node rank 0 may still have
- * the key that it made for it. */
-static bool is_final(const struct spoke *s, enum link_end end)
-{
-	return end == LINK_END_VERSION || end == LINK_END_KEY ||
-		(end == LINK_END_KEYED && s->member->config->way != MEET_PMIX);
-}
-
 static void on_link_closed(struct link *l, const char *why)
 {
 	struct spoke *s = l->owner;
@@ -328,18 +162,11 @@ static void on_link_closed(struct link *l, const char *why)
 	} else if (s->state == SPOKE_READY) {
 		text_printf(
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
-<<<<<<< HEAD
-		fail(s, -ECONNRESET, text_string(&t));
-	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
-		add_hub(s, "", why, &t);
-		give_up(s, text_string(&t));
-=======
 		spoke_fail(s, -ECONNRESET, text_string(&t));
 	} else if (s->state != SPOKE_OVER &&
 		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
 		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
 		spoke_give_up(s, text_string(&t));
->>>>>>> hub
 	} else if (s->state != SPOKE_OVER) {
 		spoke_dial_later(s, why);
 	}
