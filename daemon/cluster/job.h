@@ -134,7 +134,7 @@ enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uin
 /* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
  * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
  * Before the job has begun, and between two attempts, it ends at once: OVER, and ret is set. */
-enum order job_asked(struct job *j, unsigned node, const struct stop *stop, struct orders *ret);
+enum order job_asked(struct job *j, unsigned node, const struct stop *asked, struct orders *ret);
 
 /* All workers of a node have ended. Outcomes are copied. ret is set for RESTART and OVER. Where
  * there is no memory the arena has failed, and outcomes are missing from the result. */
