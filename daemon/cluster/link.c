@@ -148,12 +148,38 @@ static void start_reading(struct link *l)
 	talk_begin(l);
 }
 
+/* Where nobody listens at a port of this host, the kernel may choose that port for our end, and
+ * connect it to itself. */
+static bool is_own_end(const struct link *l)
+{
+	struct sockaddr_storage own;
+	const struct sockaddr *a = (const struct sockaddr *)&own;
+
+	return link_local_address(l, &own) == 0 &&
+		address_port(a) == address_port((const struct sockaddr *)&l->peer_address) &&
+		address_same_host(a, (const struct sockaddr *)&l->peer_address);
+}
+
+/* The connection shall not linger where a launcher is about to listen. */
+static void forget_end(struct link *l)
+{
+	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+	uv_os_fd_t fd;
+
+	if (uv_fileno((uv_handle_t *)&l->tcp, &fd) == 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
 static void on_connected(uv_connect_t *r, int status)
 {
 	struct link *l = r->data;
 
 	if (l->state != LINK_CONNECTING)
 		return;
+	if (status == 0 && is_own_end(l)) {
+		forget_end(l);
+		status = UV_ECONNREFUSED;
+	}
 	if (status < 0)
 		link_fail(l, LINK_END_UNREACHED, "%s can't be reached: %s", l->peer,
 			strerror(-status));

@@ -24,7 +24,8 @@ def job_of(static_job, mpirun_job):
 def stopped_together(job, since_ns, but):
     """Every worker but some had its SIGTERM, and nothing is left."""
     terms = job.terms_ms(since_ns, but=but)
-    assert all(ms is not None and 0 <= ms < SOON_MS for ms in terms.values()), terms
+    soon = min(SOON_MS, job.by_others_ms)
+    assert all(ms is not None and 0 <= ms < soon for ms in terms.values()), terms
     job.nothing_left()
     return terms
 
@@ -375,6 +376,28 @@ def test_a_key_that_others_may_read_or_that_is_another_is_refused(make_hosts, st
                      of_node={0: ["--key-file=/run/home/a"], 1: ["--key-file=/run/home/b"]})
     assert 0 not in {end.rc for end in job.wait().values()}
     assert job.stage.ready() == 0
+
+
+def test_nobody_joins_himself(make_hosts):
+    """Where nobody listens yet, the kernel may choose the very port that is dialed, here the only
+    one there is, and connect a launcher to itself: it goes on dialing."""
+    hosts = make_hosts(1)
+
+    def start(node):
+        return hosts.static(0, "--nnodes=2", f"--node_rank={node}", "--master_addr=127.0.0.1",
+                            "--master_port=29500", *native("dump"))
+
+    def ports(first, last):
+        script = f"echo {first} {last} >/proc/sys/net/ipv4/ip_local_port_range"
+        assert hosts.run(0, ["sh", "-c", script]).returncode == 0
+
+    ports(29501, 29501)
+    early = start(1)
+    time.sleep(2)
+    ports(32768, 60999)
+    ends = [hosts.finish(start(0)), hosts.finish(early)]
+    assert [end.returncode for end in ends] == [0, 0], ends
+    assert not any("warning" in end.stderr for end in ends), ends
 
 
 @pytest.mark.parametrize("ipv6", [True, "only"])
