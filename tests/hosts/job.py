@@ -5,6 +5,7 @@ All times are CLOCK_REALTIME in ns, which hosts with clocks of their own share w
 """
 import ctypes
 import dataclasses
+import math
 import mmap
 import os
 import re
@@ -164,6 +165,7 @@ class Job:
     """What static jobs and those of mpirun have in common. `launchers` are the commands that were
     started, by their host's number."""
     made = 0
+    by_others_ms = math.inf  # before that only launchd has sent a SIGTERM
 
     def __init__(self, hosts, *options, nodes=None, nproc=1, worker=None, env=None, **variables):
         Job.made += 1
@@ -302,10 +304,12 @@ class StaticJob(Job):
 class MpirunJob(Job):
     """One launchd on each host by mpirun on the first one; its output has that of all. What the
     workers find in their environment gets there by -x. kill_timeout: mpirun's, in s: so long it waits
-    between CONT, TERM and KILL when it ends a job itself."""
+    between CONT, TERM and KILL when it ends a job itself, as it does after the first launcher that
+    fails; it takes four times that before it returns."""
 
-    def __init__(self, hosts, *options, mpi=(), kill_timeout=10, **more):
+    def __init__(self, hosts, *options, mpi=(), kill_timeout=2, **more):
         super().__init__(hosts, *options, **more)
+        self.by_others_ms = 1000 * kill_timeout
         exported = {**hosts.sanitizers(), **self.env}
         argv = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
                 "--mca", "odls_base_sigkill_timeout", str(kill_timeout), "--bind-to", "none",
