@@ -149,25 +149,21 @@ static void start_reading(struct link *l)
 }
 
 /* Where nobody listens at a port of this host, the kernel may choose that port for our end, and
- * connect it to itself. */
-static bool is_own_end(const struct link *l)
-{
-	struct sockaddr_storage own;
-	const struct sockaddr *a = (const struct sockaddr *)&own;
-
-	return link_local_address(l, &own) == 0 &&
-		address_port(a) == address_port((const struct sockaddr *)&l->peer_address) &&
-		address_same_host(a, (const struct sockaddr *)&l->peer_address);
-}
-
-/* The connection shall not linger where a launcher is about to listen. */
-static void forget_end(struct link *l)
+ * connect it to itself. That must not linger where a launcher is about to listen. */
+static bool is_own_end(struct link *l)
 {
 	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+	const struct sockaddr *peer = (const struct sockaddr *)&l->peer_address;
+	struct sockaddr_storage own;
 	uv_os_fd_t fd;
 
+	if (link_local_address(l, &own) < 0 ||
+		address_port((const struct sockaddr *)&own) != address_port(peer) ||
+		!address_same_host((const struct sockaddr *)&own, peer))
+		return false;
 	if (uv_fileno((uv_handle_t *)&l->tcp, &fd) == 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	return true;
 }
 
 static void on_connected(uv_connect_t *r, int status)
@@ -176,10 +172,8 @@ static void on_connected(uv_connect_t *r, int status)
 
 	if (l->state != LINK_CONNECTING)
 		return;
-	if (status == 0 && is_own_end(l)) {
-		forget_end(l);
+	if (status == 0 && is_own_end(l))
 		status = UV_ECONNREFUSED;
-	}
 	if (status < 0)
 		link_fail(l, LINK_END_UNREACHED, "%s can't be reached: %s", l->peer,
 			strerror(-status));
@@ -356,16 +350,12 @@ static void on_drain_limit(uv_timer_t *t)
 	shut(t->data);
 }
 
-/* Who reads nothing for so long is lost. */
-static uint64_t patience_ms(const struct link *l)
-{
-	return l->timeout_ms && l->timeout_ms < LINK_HANDSHAKE_MS ? l->timeout_ms :
-								    LINK_HANDSHAKE_MS;
-}
-
-/* Everything goes out, then our end of the connection; the peer's end of it is the end. */
+/* Everything goes out, then our end of the connection; the peer's end of it is the end. A peer that
+ * reads nothing for the time-out is lost. */
 static void drain(struct link *l)
 {
+	uint32_t most = LINK_HANDSHAKE_MS;
+
 	l->state = LINK_DRAINING;
 	end_talk(l);
 	if (link_put(l, FRAME_CLOSE, NULL, 0) < 0 || l->state != LINK_DRAINING) {
@@ -374,7 +364,9 @@ static void drain(struct link *l)
 	}
 	l->request.shutdown.data = l;
 	uv_update_time(l->limit.loop);
-	(void)uv_timer_start(&l->limit, on_drain_limit, patience_ms(l), 0);
+	if (l->timeout_ms && l->timeout_ms < most)
+		most = l->timeout_ms;
+	(void)uv_timer_start(&l->limit, on_drain_limit, most, 0);
 	if (uv_shutdown(&l->request.shutdown, (uv_stream_t *)&l->tcp, on_shutdown) < 0)
 		shut(l);
 }
