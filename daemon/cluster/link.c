@@ -354,7 +354,7 @@ static void on_drain_limit(uv_timer_t *t)
  * reads nothing for the time-out is lost. */
 static void drain(struct link *l)
 {
-	uint32_t most = LINK_HANDSHAKE_MS;
+	uint64_t most = l->timeout_ms ? l->timeout_ms : LINK_HANDSHAKE_MS;
 
 	l->state = LINK_DRAINING;
 	end_talk(l);
@@ -364,9 +364,8 @@ static void drain(struct link *l)
 	}
 	l->request.shutdown.data = l;
 	uv_update_time(l->limit.loop);
-	if (l->timeout_ms && l->timeout_ms < most)
-		most = l->timeout_ms;
-	(void)uv_timer_start(&l->limit, on_drain_limit, most, 0);
+	(void)uv_timer_start(
+		&l->limit, on_drain_limit, most < LINK_HANDSHAKE_MS ? most : LINK_HANDSHAKE_MS, 0);
 	if (uv_shutdown(&l->request.shutdown, (uv_stream_t *)&l->tcp, on_shutdown) < 0)
 		shut(l);
 }
