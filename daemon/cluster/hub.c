@@ -7,13 +7,13 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/port.h"
 #include "common/text.h"
 #include "common/vec.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub_store.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
-#include "daemon/workers/place.h"
 
 static void tell_stop(struct hub *h)
 {
