@@ -356,7 +356,7 @@ void hub_close(struct hub *h)
 {
 	if (h->closing)
 		return;
-	h->closing = true;
+	h->closing = h->over = true; /* what ends now is no news */
 	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
 	hub_store_close(h);
 	hub_hang_up(h);
