@@ -202,7 +202,7 @@ class Battle:
         for node in range(plan.nodes):
             if node not in self.killed:
                 until(lambda: not self.hosts.processes(node),
-                      f'n{node} to be empty: {self.hosts.processes(node)}', SLACK_S)
+                      lambda: f'n{node} to be empty: {self.hosts.processes(node)}', SLACK_S)
         heard = {node: ends[node] for node in self.others}
         assert 0 not in {end.rc for end in heard.values()}, f'a failed job ended with 0: {heard}'
         verdicts = {(end.rc, tuple(end.culprits()), tuple(end.lost())) for end in heard.values()}

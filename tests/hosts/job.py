@@ -26,6 +26,9 @@ CULPRIT = re.compile(r"^launchd: error: .*?(?:first to fail: rank (\d+)|"
 # What it says of a node that has vanished.
 LOST = re.compile(r"^launchd: error: .*?\bnode (\d+)\b.*? was lost", re.M)
 LOST_CODE = 125
+NOBODY = re.compile(r"(?!)")
+# What mpirun has on other nodes than its own; it does not notice at once that mpirun has vanished.
+ORTED = re.compile(r"orted|sh -c +orted")
 
 
 def now_ns():
@@ -56,7 +59,7 @@ class Part:
     """What a worker of one attempt did; 0: it did not."""
     pid: int
     born_ns: int
-    term_ns: int  # its first SIGTERM
+    term_ns: int  # its first SIGTERM or SIGINT
     died_ns: int  # by itself
     overlap: int  # something of the attempt before was alive when it came
 
@@ -237,10 +240,12 @@ class Job:
                       if self.worker[-1] in line and "launchd" not in line.split()[0]]
         return found
 
-    def nothing_left(self, *nodes):
+    def nothing_left(self, *nodes, spared=NOBODY):
+        """spared: how the command lines begin that may go on."""
         for node in nodes or range(self.nodes):
-            until(lambda: not self.hosts.processes(node),
-                  f"the end of everything on n{node}: {self.hosts.processes(node)}")
+            def left(node=node):
+                return [line for _, line in self.hosts.processes(node) if not spared.match(line)]
+            until(lambda: not left(), lambda: f"the end of everything on n{node}: {left()}")
 
     def terms_ms(self, since_ns, but=(), attempt=0):
         """For each rank but some: ms until its SIGTERM; None: it had none."""

@@ -108,7 +108,8 @@ class Scene:
     def nothing_left(self, *nodes, spared=LAUNCHERS):
         for node in nodes or range(self.nodes):
             until(lambda: not self.left(node, spared),
-                  f"the end of everything on n{node}, but there is {self.left(node, spared)}")
+                  lambda: f"the end of everything on n{node}, but there is "
+                          f"{self.left(node, spared)}")
 
     def hear(self, count):
         """The next lines of the workers: {(rank, text)}."""

@@ -23,13 +23,15 @@ LIMIT = 60.0
 
 
 def until(condition, what, limit=LIMIT):
-    """Waits until condition() is true and returns its value."""
+    """Waits until condition() is true and returns its value. what: words, or what gives them when
+    they are wanted."""
     end = time.monotonic() + limit
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, f'waited {limit:.0f} s for {what}'
+        assert time.monotonic() < end, \
+            f'waited {limit:.0f} s for {what() if callable(what) else what}'
         time.sleep(0.005)
 
 

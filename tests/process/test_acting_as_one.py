@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cluster import Cluster, errors
+from together import Cluster, errors
 from harness import is_running, native, status_of, supervisor_of, until
 
 KEY = {'LAUNCHD_KEY': 'a secret that is long enough'}

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cluster import MEETS, C10d, Cluster, errors, free_ports, warnings
+from together import MEETS, C10d, Cluster, errors, free_ports, warnings
 from harness import native, supervisor_of, until
 
 KEY = 'a secret that is long enough'

@@ -65,6 +65,7 @@ static void sleep_until(int64_t ns)
 		;
 }
 
+/* Either of the signals by which a job is ended in good order. */
 static void on_term(int number)
 {
 	const char *how = mine("ON_TERM", "");
@@ -219,6 +220,7 @@ int main(void)
 	me = &s->parts[attempt][rank];
 	term_after_ms = strncmp(on, "ms:", 3) == 0 ? atol(on + 3) : 0;
 	(void)signal(SIGTERM, on_term);
+	(void)signal(SIGINT, on_term);
 	me->overlap = hold_and_look(path, attempt);
 	me->pid = getpid();
 	me->born_ns = now_ns();
