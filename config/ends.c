@@ -46,7 +46,7 @@ static int entry_parse(const char *word, size_t len, struct ends *ret)
 		ret->first = ret->last = signal_number(word, len);
 		return ret->first < 0 ? -EINVAL : 0;
 	}
-	ret->is_signal = false;
+	*ret = (struct ends){ .is_signal = false };
 	if (code_parse(word, first, 1, &ret->first) < 0)
 		return -EINVAL;
 	ret->last = ret->first;

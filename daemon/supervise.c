@@ -89,8 +89,7 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 static void report(const struct supervision *s, const struct run_end *end)
 {
 	const struct job_end *job = &end->job;
-	struct report_input in =
-		input_of(s, end->plan, job, job->result ? job->result : &end->own);
+	struct report_input in = input_of(s, end->plan, job, job->result ? job->result : &end->own);
 	struct text text = { 0 };
 
 	if (job->result) {

@@ -12,9 +12,9 @@ enum { FINDER_ADDRESSES = 16 };
 
 struct finder {
 	/* the owner's, before finder_start(); the rest is { 0 } */
-	void (*on_found)(struct finder *f); /* once: addresses are there */
+	void (*on_found)(struct finder *f);                      /* once: addresses are there */
 	void (*on_searching)(struct finder *f, const char *why); /* after 10 s, then each minute */
-	void (*on_failed)(struct finder *f, const char *why); /* once: the time is over */
+	void (*on_failed)(struct finder *f, const char *why);    /* once: the time is over */
 	void (*on_closed)(struct finder *f); /* the memory is the owner's again */
 	void *owner;
 

@@ -96,18 +96,17 @@ static bool add_contradiction(const struct hub *h, const struct caller *p, struc
 {
 	unsigned rank = p->about.node_rank, nnodes = h->job.nnodes;
 	const struct caller *old = rank < nnodes ? h->peers[rank] : NULL;
+	bool taken = rank == h->self || (old && !replaces(p, old));
 
 	if (p->about.nnodes != nnodes) {
 		add_peer(t, p);
 		text_printf(t, " says that the job has %u nodes, but ", p->about.nnodes);
 		add_self(t, h);
 		text_printf(t, " says %u: give all nodes the same --nnodes", nnodes);
-	} else if (rank == NODE_RANK_UNKNOWN) {
-		return false;
-	} else if (rank >= nnodes) {
+	} else if (rank >= nnodes && rank != NODE_RANK_UNKNOWN) {
 		add_peer(t, p);
 		text_printf(t, " has node rank %u, but the job has %u nodes", rank, nnodes);
-	} else if (rank == h->self || (old && !replaces(p, old))) {
+	} else if (taken) {
 		text_printf(t, "two launchers have node rank %u: ", rank);
 		if (old)
 			add_peer(t, old);

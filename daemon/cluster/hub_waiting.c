@@ -61,8 +61,8 @@ static void say_waiting(struct hub *h, unsigned node, const unsigned *ranks, siz
 	text_done(&t);
 }
 
-void hub_waiting(struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks,
-	size_t count)
+void hub_waiting(
+	struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks, size_t count)
 {
 	unsigned first = first_rank(h, node), nproc = h->nproc[node];
 
@@ -91,7 +91,9 @@ const unsigned *hub_all_waiting(const struct hub *h, size_t *ret_count)
 	size_t count = 0;
 
 	*ret_count = 0;
-	list = h->unjoined && !all_joined(h) ? arena_alloc(h->member->memory, world * sizeof *list) : NULL;
+	list = h->unjoined && !all_joined(h) ?
+		arena_alloc(h->member->memory, world * sizeof *list) :
+		NULL;
 	for (unsigned i = 0; list && i < world; i++)
 		if (h->unjoined[i])
 			list[count++] = i;

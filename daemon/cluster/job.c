@@ -238,8 +238,10 @@ enum order job_lost(struct job *j, unsigned node, uint64_t last_heard_ns, const 
 		job_unjoined(j, node);
 		return ORDER_NONE;
 	}
-	if (has_ended_well(n) && j->state != JOB_PAUSED)
-		return job_left(j, node, now_ns, arena, ret);
+	if (has_ended_well(n) && j->state != JOB_PAUSED) {
+		n->state = NODE_LEFT; /* all that was asked of it is done */
+		return ORDER_NONE;
+	}
 	(void)snprintf(c.detail, sizeof c.detail, "%s", detail);
 	note_loss(j, node, &c);
 	if (j->state == JOB_PAUSED)

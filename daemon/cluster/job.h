@@ -71,8 +71,8 @@ struct job_node {
 	unsigned nproc;
 	int64_t offset_ns; /* its clock minus ours */
 	struct node_end end;
-	bool has_ended; /* end tells of this attempt; also in a node that was lost later */
-	size_t room;    /* outcomes that fit into end.outcomes: attempts share the memory */
+	bool has_ended;        /* end tells of this attempt; also in a node that was lost later */
+	size_t room;           /* outcomes that fit into end.outcomes: attempts share the memory */
 	struct outcome failed; /* the first failure that it told of; asked: ASKED_NOTHING */
 	bool has_failed;
 	struct cause lost; /* NODE_LOST: why, and when it was last heard of, on our clock */
@@ -84,10 +84,10 @@ struct job {
 	uint64_t grace_ms; /* for a stop that no request has brought */
 	struct restart_policy policy;
 	struct job_node *nodes;
-	struct stop stop;    /* the one that was ordered; urgency NONE: none */
-	struct cause asked;  /* the first request to end the job, on our clock; NONE: none */
-	struct cause lost;   /* the first node that was lost; NONE: none */
-	uint64_t started_ns; /* of this attempt, on our clock */
+	struct stop stop;         /* the one that was ordered; urgency NONE: none */
+	struct cause asked;       /* the first request to end the job, on our clock; NONE: none */
+	struct cause lost;        /* the first node that was lost; NONE: none */
+	uint64_t started_ns;      /* of this attempt, on our clock */
 	struct outcome *outcomes; /* the whole job's, when the last node has ended */
 	size_t room;              /* as in job_node */
 	struct node *told;        /* the nodes, as results have them */
@@ -104,10 +104,10 @@ enum order {
 
 struct orders {
 	enum order what;
-	uint64_t delay_ms;     /* ORDER_RESTART */
-	struct result result;  /* ORDER_OVER, ORDER_RESTART: of the attempt that has ended */
-	/* ORDER_OVER: why no restart follows a failure, where --max-restarts was given: "restarted 3
-	 * times already", "exit code 2 is none of --restart-on"; "" otherwise */
+	uint64_t delay_ms;    /* ORDER_RESTART */
+	struct result result; /* ORDER_OVER, ORDER_RESTART: of the attempt that has ended */
+	/* ORDER_OVER: why no restart follows a failure, where --max-restarts was given: "restarted
+	 * 3 times already", "exit code 2 is none of --restart-on"; "" otherwise */
 	char why_not[WHY_NOT_SIZE];
 };
 
@@ -134,7 +134,7 @@ enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uin
 /* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
  * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
  * Before the job has begun, and between two attempts, it ends at once: OVER, and ret is set. */
-enum order job_asked(struct job *j, unsigned node, const struct stop *stop, struct orders *ret);
+enum order job_asked(struct job *j, unsigned node, const struct stop *asked, struct orders *ret);
 
 /* All workers of a node have ended. Outcomes are copied. ret is set for RESTART and OVER. Where
  * there is no memory the arena has failed, and outcomes are missing from the result. */
@@ -149,8 +149,8 @@ enum order job_lost(struct job *j, unsigned node, uint64_t last_heard_ns, const 
 
 /* A node whose workers have ended with 0 leaves: only where no restart can follow, as after this
  * none does. Before it has ended that is a loss. */
-enum order job_left(struct job *j, unsigned node, uint64_t now_ns, struct arena *arena,
-	struct orders *ret);
+enum order job_left(
+	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret);
 
 /* Begins the next attempt. */
 void job_resume(struct job *j, uint64_t now_ns);

@@ -105,7 +105,8 @@ static int read_text(const char *text, struct secret *s, struct failure *why)
 	return 0;
 }
 
-static int derive(const struct secret *s, const char *from, struct job_key *ret, struct failure *why)
+static int derive(
+	const struct secret *s, const char *from, struct job_key *ret, struct failure *why)
 {
 	struct job_key k = { .there = true, .from = from };
 	struct sodium sodium;

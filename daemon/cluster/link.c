@@ -241,8 +241,8 @@ int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *
 static void write_failed(struct link *l, int rc)
 {
 	if (rc != UV_EPIPE && rc != UV_ECONNRESET && l->state < LINK_CLOSING)
-		link_fail(l, LINK_END_LOST, "the connection to %s broke: %s", l->peer,
-			strerror(-rc));
+		link_fail(
+			l, LINK_END_LOST, "the connection to %s broke: %s", l->peer, strerror(-rc));
 }
 
 static void on_written(uv_write_t *r, int status)

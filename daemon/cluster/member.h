@@ -128,4 +128,17 @@ void member_part_closed(struct member *m);
 /* For the spoke: the hub is not to be had, so this node's workers start without, or not at all. */
 void member_miss(struct member *m, const char *why);
 
+/* For member.c and member_meet.c among themselves. */
+
+void member_fail(struct member *m, int code, const char *text);
+/* See hub_start(). */
+int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
+	unsigned port, struct failure *why);
+/* Begins to dial hub_addresses. */
+void member_start_spoke(struct member *m, unsigned count);
+/* The key that the user gave, if any. False: it can't be used, and that is the end. */
+bool member_use_key(struct member *m);
+void member_meet_static(struct member *m);
+void member_meet_by_pmix(struct member *m);
+
 #endif

@@ -1,9 +1,9 @@
 /* message.h - what launchers say to one another over a link, as bytes. Pure.
  *
  * Every message is one frame's payload. Decoding never trusts a length: -EPROTO is a message that
- * no launcher of this version writes, -ENOMEM one that the arena has no room for; *ret is untouched.
- * Texts are cut to their room and always end in NUL; what others' lines hold of control characters
- * is '?'. */
+ * no launcher of this version writes, -ENOMEM one that the arena has no room for; *ret is
+ * untouched. Texts are cut to their room and always end in NUL; what others' lines hold of control
+ * characters is '?'. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 #define LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 
@@ -56,8 +56,8 @@ struct message_welcome {
 	char master_addr[ADDRESS_SIZE];
 	unsigned master_port;
 	unsigned max_restarts; /* the hub's: they count */
-	bool agent_store;   /* the hub's launcher hosts the store at that address */
-	unsigned *nproc;    /* of each node */
+	bool agent_store;      /* the hub's launcher hosts the store at that address */
+	unsigned *nproc;       /* of each node */
 };
 
 enum refusal {
@@ -80,7 +80,7 @@ struct message_start {
 struct message_record {
 	unsigned attempt, rank;
 	const struct error_record *record; /* NULL: only the command is sent */
-	const char *command; /* the worker's, quoted for a shell */
+	const char *command;               /* the worker's, quoted for a shell */
 };
 
 /* Encoders add to out (out->failed: too long, or out of memory). */
@@ -113,8 +113,8 @@ int message_get_stop(const unsigned char *at, size_t len, struct stop *ret);
 int message_get_signal(const unsigned char *at, size_t len, int *ret);
 int message_get_outcomes(const unsigned char *at, size_t len, struct arena *arena,
 	unsigned *ret_attempt, struct outcome **ret, size_t *ret_count);
-int message_get_record(const unsigned char *at, size_t len, struct arena *arena,
-	struct message_record *ret);
+int message_get_record(
+	const unsigned char *at, size_t len, struct arena *arena, struct message_record *ret);
 int message_get_ended(const unsigned char *at, size_t len, struct node_end *ret);
 int message_get_start(const unsigned char *at, size_t len, struct message_start *ret);
 int message_get_verdict(const unsigned char *at, size_t len, struct verdict *ret);

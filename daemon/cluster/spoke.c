@@ -13,17 +13,6 @@
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
 
-enum {
-	RETRY_FIRST_MS = 50, /* doubled up to the next one */
-	RETRY_MAX_MS = 2000,
-	FIRST_NOTE_MS = 10000, /* until it is said that it can't be reached */
-	NEXT_NOTE_MS = 60000,
-};
-
-#define CANT " can't be reached: " /* link.h's */
-
-static void dial(struct spoke *s);
-
 static void handle_closed(struct spoke *s)
 {
 	if (--s->handles == 0)
@@ -35,7 +24,7 @@ static void say(struct spoke *s, bool warning, const char *text)
 	s->member->on->say(s->member->owner, warning, text);
 }
 
-static void send_message(struct spoke *s, enum message_type type, struct wire_out *w)
+void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w)
 {
 	if (s->linked)
 		(void)link_send(&s->link, type, w->at, w->len); /* a lost link tells by itself */
@@ -52,7 +41,7 @@ static void be_over(struct spoke *s, const struct verdict *v)
 	s->member->on->over(s->member->owner, &end);
 }
 
-static void fail(struct spoke *s, int code, const char *text)
+void spoke_fail(struct spoke *s, int code, const char *text)
 {
 	s->state = SPOKE_OVER;
 	(void)uv_timer_stop(&s->clock);
@@ -68,147 +57,6 @@ static void be_over_for(struct spoke *s, const struct cause *cause)
 	verdict_make(&r, &v);
 	v.attempt = s->attempt;
 	be_over(s, &v);
-}
-
-/* There is no channel to be had. */
-static void give_up(struct spoke *s, const char *why)
-{
-	s->state = SPOKE_OVER;
-	(void)uv_timer_stop(&s->clock);
-	member_miss(s->member, why);
-}
-
-/* The reason names an address, too, which need not be said twice. */
-static void add_hub(const struct spoke *s, const char *what, const char *why, struct text *t)
-{
-	char at[ADDRESS_TEXT];
-	size_t len;
-
-	address_text((const struct sockaddr *)&s->addresses[0], at);
-	len = strlen(at);
-	text_printf(t, "node rank 0's launcher at %s%s: ", at, what);
-	if (strncmp(why, at, len) == 0 && strncmp(why + len, CANT, sizeof CANT - 1) == 0)
-		why += len + sizeof CANT - 1;
-	text_add(t, why);
-}
-
-static void on_time(uv_timer_t *timer)
-{
-	struct spoke *s = timer->data;
-	struct text t = { 0 };
-	char what[80];
-
-	if (uv_now(s->member->loop) < s->deadline_ms) {
-		dial(s);
-		return;
-	}
-	(void)snprintf(what, sizeof what, " can't be reached within %llu s (--join-timeout)",
-		(unsigned long long)(s->member->config->join_timeout_ms / 1000));
-	add_hub(s, what, s->last, &t);
-	give_up(s, text_string(&t));
-	text_done(&t);
-}
-
-static void say_waiting(struct spoke *s, uint64_t now)
-{
-	struct text t = { 0 };
-
-	if (now < s->note_ms)
-		return;
-	s->note_ms = now + NEXT_NOTE_MS;
-	add_hub(s, " can't be reached yet", s->last, &t);
-	say(s, false, text_string(&t));
-	text_done(&t);
-}
-
-/* Dials the next address; after the last one all again, after a pause that grows. */
-static void dial_later(struct spoke *s, const char *why)
-{
-	uint64_t now = uv_now(s->member->loop), pause = RETRY_FIRST_MS;
-
-	(void)snprintf(s->last, sizeof s->last, "%s", why);
-	s->state = SPOKE_DIALING;
-	if (++s->next < s->count) {
-		dial(s);
-		return;
-	}
-	s->next = 0;
-	for (unsigned i = 0; i < s->tries && pause < RETRY_MAX_MS; i++)
-		pause *= 2;
-	s->tries++;
-	say_waiting(s, now);
-	if (pause > RETRY_MAX_MS)
-		pause = RETRY_MAX_MS;
-	if (now + pause > s->note_ms)
-		pause = s->note_ms - now;
-	if (now + pause > s->deadline_ms)
-		pause = s->deadline_ms > now ? s->deadline_ms - now : 0;
-	(void)uv_timer_start(&s->clock, on_time, pause, 0);
-}
-
-/* This node can't take part after all, so there is no job. */
-static void tell_refusal(struct spoke *s, const char *text)
-{
-	struct message_refused m = { .why = REFUSED_CONTRADICTION };
-	struct wire_out w = { 0 };
-
-	(void)snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
-	message_put_refused(&w, &m);
-	send_message(s, MESSAGE_REFUSED, &w);
-}
-
-static void on_welcome(struct spoke *s, const unsigned char *at, size_t len)
-{
-	struct member *m = s->member;
-	struct message_welcome w;
-	struct wire_out ready = { 0 };
-	struct failure why = { 0 };
-	struct meeting met;
-
-	if (message_get_welcome(at, len, m->config->arena, &w) < 0 ||
-		w.nnodes != m->config->nnodes) {
-		link_close(&s->link, false, "what it said is no message of this protocol");
-		return;
-	}
-	s->state = SPOKE_READY;
-	s->max_restarts = w.max_restarts;
-	met = (struct meeting){
-		.node_rank = w.node_rank,
-		.nnodes = w.nnodes,
-		.nproc_of_node = w.nproc,
-		.master_addr = m->config->master_addr ?
-			NULL :
-			arena_strdup(m->config->arena, w.master_addr),
-		.master_port = w.master_port,
-		.max_restarts = w.max_restarts,
-		.agent_store = w.agent_store,
-	};
-	if (m->on->met(m->owner, &met, &why) < 0) {
-		tell_refusal(s, why.text);
-		fail(s, why.code, why.text);
-	} else {
-		send_message(s, MESSAGE_READY, &ready);
-	}
-}
-
-static void on_refused(struct spoke *s, const unsigned char *at, size_t len)
-{
-	struct message_refused r;
-
-	if (message_get_refused(at, len, &r) < 0)
-		return;
-	switch (r.why) {
-	case REFUSED_CONTRADICTION:
-		fail(s, -EINVAL, r.text);
-		return;
-	case REFUSED_UNABLE:
-		give_up(s, r.text);
-		return;
-	case REFUSED_RUNNING:
-	case REFUSED_TIMEOUT:
-		fail(s, -ETIMEDOUT, r.text);
-		return;
-	}
 }
 
 static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
@@ -255,11 +103,11 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		return;
 	case MESSAGE_WELCOME:
 		if (s->state == SPOKE_JOINING)
-			on_welcome(s, at, len);
+			spoke_hear_welcome(s, at, len);
 		return;
 	case MESSAGE_REFUSED:
 		if (s->state != SPOKE_IN)
-			on_refused(s, at, len);
+			spoke_hear_refusal(s, at, len);
 		return;
 	case MESSAGE_STOP:
 		if (s->state == SPOKE_IN)
@@ -278,28 +126,6 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	default:
 		return;
 	}
-}
-
-static void on_ready(struct link *l)
-{
-	struct spoke *s = l->owner;
-	const struct member_config *c = s->member->config;
-	struct message_join j = {
-		.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
-		.nnodes = c->nnodes,
-		.nproc = c->nproc,
-		.max_restarts = c->policy.max_restarts,
-	};
-	struct wire_out w = { 0 };
-
-	s->state = SPOKE_JOINING;
-	s->tries = 0;
-	(void)strncpy(j.name, c->name, sizeof j.name - 1);
-	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
-	address_host_text((const struct sockaddr *)&s->addresses[s->next], j.reached);
-	(void)beat_watch(&s->beat, l);
-	message_put_join(&w, &j);
-	send_message(s, MESSAGE_JOIN, &w);
 }
 
 /* The job goes on without us, or not at all: either way ours is over. */
@@ -324,14 +150,6 @@ static void lose_hub(struct spoke *s, const char *why)
 		s->member->on->stop(s->member->owner, &stop);
 }
 
-/* Whether it is of no use to come again. Where PMIx failed here first, node rank 0 may still have
- * the key that it made for it. */
-static bool is_final(const struct spoke *s, enum link_end end)
-{
-	return end == LINK_END_VERSION || end == LINK_END_KEY ||
-		(end == LINK_END_KEYED && s->member->config->way != MEET_PMIX);
-}
-
 static void on_link_closed(struct link *l, const char *why)
 {
 	struct spoke *s = l->owner;
@@ -344,12 +162,13 @@ static void on_link_closed(struct link *l, const char *why)
 	} else if (s->state == SPOKE_READY) {
 		text_printf(
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
-		fail(s, -ECONNRESET, text_string(&t));
-	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
-		add_hub(s, "", why, &t);
-		give_up(s, text_string(&t));
+		spoke_fail(s, -ECONNRESET, text_string(&t));
+	} else if (s->state != SPOKE_OVER &&
+		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
+		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
+		spoke_give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {
-		dial_later(s, why);
+		spoke_dial_later(s, why);
 	}
 	text_done(&t);
 	handle_closed(s);
@@ -365,19 +184,19 @@ static void on_silent(struct beat *b, struct link *l, uint64_t silent_ms)
 	link_close(l, false, why);
 }
 
-static void dial(struct spoke *s)
+void spoke_dial(struct spoke *s)
 {
 	struct failure why = { 0 };
 
 	s->link = (struct link){ .owner = s,
-		.on_ready = on_ready,
+		.on_ready = spoke_introduce,
 		.on_message = on_message,
 		.on_closed = on_link_closed,
 		.timeout_ms = (uint32_t)s->member->config->node_timeout_ms };
 	s->state = SPOKE_DIALING;
 	if (link_dial(&s->link, s->member->loop, (const struct sockaddr *)&s->addresses[s->next],
 		    &s->member->auth, &why) < 0) {
-		dial_later(s, why.text);
+		spoke_dial_later(s, why.text);
 		return;
 	}
 	s->linked = true;
@@ -407,8 +226,8 @@ void spoke_start(
 	beat_open(&s->beat, m->loop);
 	s->handles = 2;
 	s->deadline_ms = uv_now(m->loop) + m->config->join_timeout_ms;
-	s->note_ms = uv_now(m->loop) + FIRST_NOTE_MS;
-	dial(s);
+	s->note_ms = uv_now(m->loop) + SPOKE_FIRST_NOTE_MS;
+	spoke_dial(s);
 }
 
 void spoke_failed(struct spoke *s, const struct outcome *o)
@@ -416,7 +235,7 @@ void spoke_failed(struct spoke *s, const struct outcome *o)
 	struct wire_out w = { 0 };
 
 	message_put_failed(&w, o);
-	send_message(s, MESSAGE_FAILED, &w);
+	spoke_send(s, MESSAGE_FAILED, &w);
 }
 
 /* Before the job has begun there is nothing to stop: this launcher leaves, and the hub, which may
@@ -426,7 +245,7 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 	struct wire_out w = { 0 };
 
 	message_put_stop(&w, stop);
-	send_message(s, MESSAGE_STOP, &w);
+	spoke_send(s, MESSAGE_STOP, &w);
 	if (s->state != SPOKE_IN)
 		be_over_for(s, &stop->cause);
 }
@@ -436,7 +255,7 @@ void spoke_forward(struct spoke *s, int signal)
 	struct wire_out w = { 0 };
 
 	message_put_signal(&w, signal);
-	send_message(s, MESSAGE_SIGNAL, &w);
+	spoke_send(s, MESSAGE_SIGNAL, &w);
 }
 
 static void tell_outcomes(struct spoke *s, const struct node_end *end)
@@ -446,7 +265,7 @@ static void tell_outcomes(struct spoke *s, const struct node_end *end)
 		struct wire_out w = { 0 };
 
 		message_put_outcomes(&w, end->attempt, end->outcomes + i, n);
-		send_message(s, MESSAGE_OUTCOMES, &w);
+		spoke_send(s, MESSAGE_OUTCOMES, &w);
 	}
 }
 
@@ -459,7 +278,7 @@ static void tell_testimonies(
 		struct wire_out w = { 0 };
 
 		message_put_record(&w, &r);
-		send_message(s, MESSAGE_RECORD, &w);
+		spoke_send(s, MESSAGE_RECORD, &w);
 	}
 }
 
@@ -469,7 +288,7 @@ static void leave(struct spoke *s)
 	struct verdict well = { .well = true, .attempt = s->attempt };
 	struct wire_out w = { 0 };
 
-	send_message(s, MESSAGE_LEAVE, &w);
+	spoke_send(s, MESSAGE_LEAVE, &w);
 	be_over(s, &well);
 }
 
@@ -482,7 +301,7 @@ void spoke_ended(
 	tell_outcomes(s, end);
 	tell_testimonies(s, end->attempt, list, count);
 	message_put_ended(&w, end);
-	send_message(s, MESSAGE_ENDED, &w);
+	spoke_send(s, MESSAGE_ENDED, &w);
 	if (s->lost.kind != CAUSE_NONE)
 		be_over_for(s, &s->lost);
 	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
@@ -494,7 +313,7 @@ void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, siz
 	struct wire_out w = { 0 };
 
 	message_put_ranks(&w, attempt, ranks, count);
-	send_message(s, MESSAGE_JOINED, &w);
+	spoke_send(s, MESSAGE_JOINED, &w);
 }
 
 void spoke_close(struct spoke *s)

@@ -61,4 +61,23 @@ void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, siz
 /* Leaves; the member hears member_part_closed() when nothing is left in the loop. */
 void spoke_close(struct spoke *s);
 
+/* For spoke.c and spoke_join.c among themselves. */
+
+struct wire_out;
+
+enum { SPOKE_FIRST_NOTE_MS = 10000 }; /* until it is said that the hub is not reached */
+
+void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w);
+/* There is no job. */
+void spoke_fail(struct spoke *s, int code, const char *text);
+/* There is no channel to be had. */
+void spoke_give_up(struct spoke *s, const char *why);
+/* Dials the next address, at once or after the last one later. */
+void spoke_dial(struct spoke *s);
+void spoke_dial_later(struct spoke *s, const char *why);
+/* The link's on_ready. */
+void spoke_introduce(struct link *l);
+void spoke_hear_welcome(struct spoke *s, const unsigned char *at, size_t len);
+void spoke_hear_refusal(struct spoke *s, const unsigned char *at, size_t len);
+
 #endif

@@ -29,8 +29,8 @@ struct verdict {
 	char text[VERDICT_TEXT_SIZE]; /* the line of the nodes that don't print the whole report */
 };
 
-/* The verdict that a job's result comes to: "first to fail: rank 3 (local rank 1, pid 4711) on gpu07
- * (node 1): exit code 1". */
+/* The verdict that a job's result comes to: "first to fail: rank 3 (local rank 1, pid 4711) on
+ * gpu07 (node 1): exit code 1". */
 void verdict_make(const struct result *r, struct verdict *ret);
 
 /* What the words of an error file say (message and traceback; either may be NULL). */

@@ -68,11 +68,12 @@ static int check_off(const struct settings *s, struct failure *why)
 		needs = settings_where(s, SET_MAX_RESTARTS);
 	else if (settings_given(s, SET_STORE) && settings_number(s, SET_STORE) == AGENT)
 		needs = settings_where(s, SET_STORE);
-	return needs ? failure_set(why, -EINVAL,
-			       "%s: on several nodes this needs the control channel, which %s turns "
-			       "off",
-			       needs, settings_where(s, SET_CONTROL)) :
-		       0;
+	return needs ?
+		failure_set(why, -EINVAL,
+			"%s: on several nodes this needs the control channel, which %s turns "
+			"off",
+			needs, settings_where(s, SET_CONTROL)) :
+		0;
 }
 
 int control_find(const struct settings *s, const struct facts *facts, const struct topology *t,

@@ -66,8 +66,8 @@ static struct result dated(const struct run *r, const struct result *whole)
 	struct result dated = *whole;
 
 	if (own->started_ns && whole->started_ns)
-		dated.started_wall_ns = own->started_wall_ns +
-			(int64_t)(whole->started_ns - own->started_ns);
+		dated.started_wall_ns =
+			own->started_wall_ns + (int64_t)(whole->started_ns - own->started_ns);
 	return dated;
 }
 

@@ -40,7 +40,7 @@ struct run_input {
 /* What came of it. */
 struct run_end {
 	const struct plan *plan; /* the one that was carried out */
-	struct result own;       /* of the last attempt on this node; no outcomes: none was started */
+	struct result own; /* of the last attempt on this node; no outcomes: none was started */
 	struct job_end job;
 	struct result whole; /* what job.result points to */
 	struct arena memory; /* of the two; see run_end_done() */

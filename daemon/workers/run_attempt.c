@@ -80,8 +80,8 @@ static void tell_end(struct run *r)
 		.started_ns = own->started_ns,
 		.ended_ns = own->ended_ns,
 	};
-	size_t count = testimony_collect(r->plan, &r->attempt, r->outcomes, end.count,
-		&r->end->memory, said, &unread);
+	size_t count = testimony_collect(
+		r->plan, &r->attempt, r->outcomes, end.count, &r->end->memory, said, &unread);
 
 	if (unread.code != 0)
 		r->in->on->say(r->in->owner, true, unread.text);
@@ -196,7 +196,8 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 	r->urgency = URGENCY_NONE;
 	r->state = RUN_WORKING;
 	begin_result(r);
-	(void)cgroup_leaf_enter(&r->in->guard->leaf); /* killing the attempt before needed it empty */
+	(void)cgroup_leaf_enter(
+		&r->in->guard->leaf); /* killing the attempt before needed it empty */
 	if (arena_failed(&r->end->memory) ||
 		pool_init(&r->pool, &r->loop, r->plan, &r->attempt, r->why) < 0) {
 		end_unstarted(r);
@@ -220,4 +221,3 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 		r->in->on->on_started(r->in->owner, r->outcomes, r->plan->start_count);
 	}
 }
-

@@ -33,8 +33,8 @@ struct run {
 	uv_timer_t max_runtime, unfinished, joining;
 	bool timed; /* --max-runtime counts from the first attempt */
 	unsigned store_port;
-	uint64_t joining_ms; /* between two looks at who has joined the store */
-	bool said_missing;   /* the last look found one that had not */
+	uint64_t joining_ms;         /* between two looks at who has joined the store */
+	bool said_missing;           /* the last look found one that had not */
 	unsigned asked_to_end[WAYS]; /* how often, by each way */
 	enum urgency urgency;        /* of the stop that workers have had */
 	struct outcome *outcomes;    /* made before the first worker; copied from the pool's */

@@ -34,8 +34,7 @@ static bool has_failed(const struct outcome *o)
 	return o->end.how != ENDED_NONE && !ending_is_success(&o->end);
 }
 
-static const char *command_of(
-	const struct plan *plan, const struct outcome *o, struct arena *arena)
+static const char *command_of(const struct plan *plan, const struct outcome *o, struct arena *arena)
 {
 	struct vec argv = { 0 };
 	struct text line = { 0 };

@@ -63,11 +63,9 @@ static void check_report(const struct error_record *record, struct arena *arena)
 	};
 	const struct vec args = { 0 };
 	const struct plan plan = { .script = "./x", .use_env = true, .args = &args };
-	const struct report_input in = { .result = &r,
-		.plan = &plan,
-		.hostname = "host",
-		.record = record,
-		.arena = arena };
+	const struct report_input in = {
+		.result = &r, .plan = &plan, .hostname = "host", .record = record, .arena = arena
+	};
 	struct text text = { 0 }, json = { 0 };
 
 	report_text(&in, &text);

@@ -1,0 +1,217 @@
+/* member_meet.c - how this launcher finds the others: by PMIx, or at an address that all know; see
+ * member.h */
+#include "daemon/cluster/member.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/failure.h"
+#include "common/text.h"
+#include "daemon/cluster/card.h"
+#include "daemon/cluster/key.h"
+
+static bool is_own(const struct member *m, const struct sockaddr *a)
+{
+	for (size_t i = 0; i < m->config->local.count; i++) {
+		struct sockaddr_storage own;
+
+		if (address_parse(m->config->local.at[i], 0, &own) == 0 &&
+			address_same_host(a, (const struct sockaddr *)&own))
+			return true;
+	}
+	return address_is_loopback(a);
+}
+
+/* --- static nodes --- */
+
+/* Those of the found addresses that are ours; all of them only where the user gave one: a name may
+ * mean 127.0.1.1 on its own host. */
+static unsigned own_addresses(const struct member *m, const struct sockaddr *ret[FINDER_ADDRESSES])
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < m->finder.count; i++) {
+		const struct sockaddr *a = (const struct sockaddr *)&m->finder.addresses[i];
+
+		if (is_own(m, a))
+			ret[count++] = a;
+	}
+	return count;
+}
+
+static void on_found(struct finder *f)
+{
+	struct member *m = f->owner;
+	const struct sockaddr *own[FINDER_ADDRESSES];
+	unsigned owned = own_addresses(m, own);
+	bool known = m->config->node_rank_known;
+	struct failure why = { 0 };
+
+	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
+	if (known ? m->config->node_rank == 0 : owned > 0) {
+		int rc =
+			member_start_hub(m, own, f->numeric ? owned : 0, m->config->hub_port, &why);
+
+		if (rc == 0)
+			return;
+		if (known || rc != -EADDRINUSE) {
+			member_fail(m, why.code, why.text);
+			return;
+		}
+	}
+	member_start_spoke(m, f->count);
+}
+
+static void on_not_found(struct finder *f, const char *why)
+{
+	struct member *m = f->owner;
+	struct text t = { 0 };
+
+	text_printf(&t, "node rank 0's launcher can't be found within %llu s (--join-timeout): %s",
+		(unsigned long long)(m->config->join_timeout_ms / 1000), why);
+	member_miss(m, text_string(&t));
+	text_done(&t);
+}
+
+static void on_searching(struct finder *f, const char *why)
+{
+	struct member *m = f->owner;
+	struct text t = { 0 };
+
+	text_printf(&t, "node rank 0's launcher can't be found yet: %s", why);
+	m->on->say(m->owner, false, text_string(&t));
+	text_done(&t);
+}
+
+static void on_finder_closed(struct finder *f)
+{
+	member_part_closed(f->owner);
+}
+
+static int set_key(struct member *m, const unsigned char *key, struct failure *why)
+{
+	int rc = m->sodium.generichash ? 0 : sodium_load(&m->sodium, why);
+
+	if (rc < 0)
+		return rc;
+	m->auth.keyed = true;
+	m->auth.sodium = &m->sodium;
+	memcpy(m->auth.key, key, sizeof m->auth.key);
+	return 0;
+}
+
+/* The key that the user gave, if any. False: it can't be used, and that is the end. */
+bool member_use_key(struct member *m)
+{
+	struct failure why = { 0 };
+
+	if (!m->config->key.there || set_key(m, m->config->key.bytes, &why) == 0)
+		return true;
+	member_fail(m, why.code, why.text);
+	return false;
+}
+
+void member_meet_static(struct member *m)
+{
+	m->finder = (struct finder){ .on_found = on_found,
+		.on_searching = on_searching,
+		.on_failed = on_not_found,
+		.on_closed = on_finder_closed,
+		.owner = m };
+	m->finds = true;
+	m->parts++;
+	finder_start(&m->finder, m->loop, m->config->hub_addr, m->config->hub_port,
+		m->config->join_timeout_ms);
+}
+
+/* --- PMIx --- */
+
+static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
+{
+	struct member *m = x->owner;
+	struct card card;
+	struct failure why = { 0 };
+	unsigned count = 0;
+
+	pmix_close(x);
+	if (m->role == MEMBER_HUB)
+		return; /* the others dial now */
+	if (card_decode(bytes, len, &card, &why) < 0 || set_key(m, card.key, &why) < 0) {
+		member_miss(m, why.text);
+		return;
+	}
+	for (unsigned i = 0; i < card.count && count < FINDER_ADDRESSES; i++)
+		if (address_parse(card.address[i], (uint16_t)card.port, &m->hub_addresses[count]) ==
+			0)
+			count++;
+	if (count == 0)
+		member_miss(m, "node rank 0 has no address that others could reach");
+	else
+		member_start_spoke(m, count);
+}
+
+static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailable)
+{
+	struct member *m = x->owner;
+
+	pmix_close(x);
+	if (m->role == MEMBER_HUB && (m->hub.begun || m->hub.over))
+		return; /* the others have met all the same */
+	if (!unavailable || !m->config->hub_addr) {
+		member_miss(m, why);
+		return;
+	}
+	/* the same on all nodes, mostly: the address that they know will do */
+	m->auth = (struct link_auth){ .keyed = false };
+	if (!member_use_key(m) || m->role == MEMBER_HUB)
+		return;
+	member_meet_static(m);
+}
+
+/* Node rank 0 listens before it tells where. */
+static int make_card(struct member *m, struct card *card, struct failure *why)
+{
+	const struct member_config *c = m->config;
+	struct sockaddr_storage own[CARD_ADDRESSES_MAX];
+	const struct sockaddr *bound[CARD_ADDRESSES_MAX];
+	int rc = key_random(card->key, why);
+
+	for (size_t i = 0; i < c->addresses.count; i++)
+		(void)card_add(card, c->addresses.at[i]); /* the best ones fit */
+	for (unsigned i = 0; i < card->count; i++) {
+		(void)address_parse(card->address[i], 0, &own[i]); /* card_add() has looked */
+		bound[i] = (const struct sockaddr *)&own[i];
+	}
+	if (rc == 0)
+		rc = set_key(m, card->key, why);
+	if (rc == 0)
+		rc = member_start_hub(m, bound, c->bound ? card->count : 0, c->hub_port, why);
+	if (rc == -EADDRINUSE && !c->port_given) { /* another job's; nobody knows this one yet */
+		*why = (struct failure){ 0 };
+		rc = member_start_hub(m, bound, c->bound ? card->count : 0, 0, why);
+	}
+	card->port = rc == 0 ? hub_port(&m->hub) : 0;
+	return rc;
+}
+
+void member_meet_by_pmix(struct member *m)
+{
+	struct card card = { 0 };
+	struct failure why = { 0 };
+	unsigned char bytes[CARD_BYTES_MAX];
+	size_t len = 0;
+
+	if (m->config->node_rank == 0) {
+		if (make_card(m, &card, &why) < 0) {
+			member_fail(m, why.code, why.text);
+			return;
+		}
+		len = card_encode(&card, bytes);
+	}
+	m->pmix = (struct pmix_exchange){
+		.on_done = on_card, .on_failed = on_no_card, .owner = m, .argv = m->config->argv
+	};
+	if (pmix_start(&m->pmix, m->loop, bytes, len, m->config->join_timeout_ms, &why) < 0)
+		member_miss(m, why.text);
+}
