@@ -379,5 +379,6 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 		m->port = met->port;
 		m->port_from = BY_MEETING;
 	}
+	t->met = true;
 	return 0;
 }

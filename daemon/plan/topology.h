@@ -59,6 +59,7 @@ struct topology {
 	unsigned nproc; /* workers on this node */
 	const char *nproc_from;
 	struct control control;
+	bool met; /* the nodes have: what follows from all of them is for good */
 };
 
 /* What the nodes have learned when they met. */

@@ -101,6 +101,17 @@ def test_what_only_one_node_finds_wrong_ends_all_before_any_worker(start, place)
     assert not place.dumps()
 
 
+def test_a_rank_that_only_all_nodes_together_have(start, place):
+    """Rank 3 of 1 + 3 workers: node 0 alone would count two."""
+    cluster = Cluster(start, 2, native('dump'),
+                      each=lambda node: (['--wrap=/usr/bin/env WRAPPED=yes', '--wrap-ranks=3',
+                                          f'--nproc_per_node={1 + 2 * node}'], {}))
+    results = cluster.end()
+    assert exit_codes(results) == [0, 0], results
+    assert {rank: dump['env'].get('WRAPPED') for rank, dump in place.dumps().items()} == \
+        {0: None, 1: None, 2: None, 3: 'yes'}
+
+
 def test_a_late_node_is_refused_and_starts_no_worker(start, place):
     tell, go = place.fifo('tell'), place.fifo('go')
     cluster = Cluster(start, 2, native('ending'),
