@@ -373,7 +373,7 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 		t->identity.node_rank = met->node_rank;
 		t->identity.node_rank_known = true;
 	}
-	if (!m->addr)
+	if (met->addr)
 		m->addr = met->addr;
 	if (met->port && several && (m->port == 0 || t->control.takes_master_port)) {
 		m->port = met->port;
