@@ -159,9 +159,12 @@ static const struct met_row {
 	unsigned port;
 	const char *port_from;
 } mets[] = {
-	{ "what was known stays", { NODES, CLI(MASTER_ADDR, "h") }, { NULL }, { 1, "x", 5 }, 0, 0,
+	{ "what was known stays", { NODES, CLI(MASTER_ADDR, "h") }, { NULL }, { 1, NULL, 5 }, 0, 0,
 		"h", 29500, "preset" },
-	{ "one node keeps its free port", { { 0 } }, { NULL }, { 1, "x", 5 }, 0, 0, "127.0.0.1", 0,
+	{ "an address that is told counts: the store's, where a name was known",
+		{ NODES, CLI(MASTER_ADDR, "h") }, { NULL }, { 1, "10.0.0.1", 5 }, 0, 0, "10.0.0.1",
+		29500, "preset" },
+	{ "one node keeps its free port", { { 0 } }, { NULL }, { 1, NULL, 5 }, 0, 0, "127.0.0.1", 0,
 		"one node: a free port" },
 	{ "address and port by the meeting", { { 0 } }, { MPI, PMIX }, { 0, "10.0.0.1", 5 }, 0, 0,
 		"10.0.0.1", 5, "rendezvous" },
@@ -169,7 +172,7 @@ static const struct met_row {
 		{ 0, "10.0.0.1", 5 }, 0, 0, "10.0.0.1", 7, "given" },
 	{ "the address is given, port 0 by the meeting",
 		{ CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "0") }, { MPI, PMIX },
-		{ 0, "10.0.0.1", 5 }, 0, 0, "h", 5, "rendezvous" },
+		{ 0, NULL, 5 }, 0, 0, "h", 5, "rendezvous" },
 	{ "nobody says the address", { { 0 } }, { MPI, PMIX }, { 0, NULL, 5 }, -EINVAL, 0,
 		"--master_addr", 0, NULL },
 	{ "nobody says the port", { { 0 } }, { MPI, PMIX }, { 0, "10.0.0.1", 0 }, -EINVAL, 0,
