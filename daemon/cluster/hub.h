@@ -76,6 +76,9 @@ unsigned hub_port(const struct hub *h);
 /* Closes everything; hub->member hears member_part_closed() when nothing is left in the loop. */
 void hub_close(struct hub *h);
 
+/* After hub_close(): waits no longer until the others have read what they were told. */
+void hub_hurry(struct hub *h);
+
 /* For the hub's files among themselves. */
 
 /* A connection to a node. */

@@ -357,6 +357,12 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 	return 0;
 }
 
+void hub_hurry(struct hub *h)
+{
+	for (struct caller *p = h->all; p; p = p->next)
+		link_close(&p->link, false, NULL);
+}
+
 void hub_hang_up(struct hub *h)
 {
 	if (!h->listening)

@@ -330,6 +330,13 @@ static void on_drain_limit(uv_timer_t *t)
 	shut(t->data);
 }
 
+/* Who reads nothing for so long is lost. */
+static uint64_t patience_ms(const struct link *l)
+{
+	return l->timeout_ms && l->timeout_ms < LINK_HANDSHAKE_MS ? l->timeout_ms :
+								    LINK_HANDSHAKE_MS;
+}
+
 /* Everything goes out, then our end of the connection; the peer's end of it is the end. */
 static void drain(struct link *l)
 {
@@ -341,7 +348,7 @@ static void drain(struct link *l)
 	}
 	l->request.shutdown.data = l;
 	uv_update_time(l->limit.loop);
-	(void)uv_timer_start(&l->limit, on_drain_limit, LINK_HANDSHAKE_MS, 0);
+	(void)uv_timer_start(&l->limit, on_drain_limit, patience_ms(l), 0);
 	if (uv_shutdown(&l->request.shutdown, (uv_stream_t *)&l->tcp, on_shutdown) < 0)
 		shut(l);
 }

@@ -156,8 +156,8 @@ int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *
 int link_send(struct link *l, unsigned type, const void *payload, size_t len);
 
 /* Ends the link; on_closed comes later, nothing else does. flush: what was sent still goes out, and
- * a word of farewell, for as long as LINK_HANDSHAKE_MS; else what is queued is dropped. A second
- * call without flush cuts a flush short; else it does nothing. why: for on_closed; NULL for "closed
+ * a word of farewell, for as long as timeout_ms, LINK_HANDSHAKE_MS at most; else what is queued is
+ * dropped. A second call without flush cuts a flush short; else it does nothing. why: for on_closed; NULL for "closed
  * here". */
 void link_close(struct link *l, bool flush, const char *why);
 

@@ -222,3 +222,11 @@ void member_close(struct member *m)
 		spoke_close(&m->spoke);
 	member_part_closed(m);
 }
+
+void member_hurry(struct member *m)
+{
+	if (m->role == MEMBER_HUB)
+		hub_hurry(&m->hub);
+	if (m->role == MEMBER_SPOKE)
+		spoke_hurry(&m->spoke);
+}

@@ -122,6 +122,9 @@ void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, s
 /* Leaves; `closed` follows from the loop. */
 void member_close(struct member *m);
 
+/* Once it is closing: leaves at once, whoever may still read its last words. */
+void member_hurry(struct member *m);
+
 /* For the parts of it: this one has nothing in the loop any more. */
 void member_part_closed(struct member *m);
 

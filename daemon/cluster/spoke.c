@@ -327,3 +327,9 @@ void spoke_close(struct spoke *s)
 	beat_close(&s->beat);
 	uv_close((uv_handle_t *)&s->clock, on_clock_closed);
 }
+
+void spoke_hurry(struct spoke *s)
+{
+	if (s->linked)
+		link_close(&s->link, false, NULL);
+}

@@ -61,6 +61,9 @@ void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, siz
 /* Leaves; the member hears member_part_closed() when nothing is left in the loop. */
 void spoke_close(struct spoke *s);
 
+/* After spoke_close(): waits no longer until the hub has read what it was told. */
+void spoke_hurry(struct spoke *s);
+
 /* For spoke.c and spoke_join.c among themselves. */
 
 struct wire_out;

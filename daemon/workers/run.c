@@ -12,7 +12,7 @@
 static void close_all(struct run *r)
 {
 	r->state = RUN_OVER;
-	run_stop_listening(r);
+	run_stop_watching(r);
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 	uv_close((uv_handle_t *)&r->unfinished, NULL);
 	uv_close((uv_handle_t *)&r->joining, NULL);
@@ -108,9 +108,10 @@ static void on_failed(void *owner, int code, const char *text)
 	member_close(&r->member);
 }
 
+/* The loop has nothing more to do now, and ends. */
 static void on_closed(void *owner)
 {
-	(void)owner; /* the loop is empty now, and ends */
+	run_stop_listening(owner);
 }
 
 static void on_say(void *owner, bool warning, const char *text)
@@ -139,10 +140,12 @@ static int begin(struct run *r)
 			(void)failure_set(
 				r->why, rc, "can't close inherited files: %s", strerror(-rc));
 	}
-	if (rc < 0)
+	if (rc < 0) {
 		close_all(r);
-	else
+		run_stop_listening(r);
+	} else {
 		member_start(&r->member, &r->loop, r->in->member, &events, r, &r->end->memory);
+	}
 	return rc;
 }
 

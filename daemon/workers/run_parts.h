@@ -50,8 +50,10 @@ void run_stop_everywhere(struct run *r, const struct stop *s);
 struct cause run_cause(const struct run *r, enum cause_kind kind);
 
 /* Listens to signals and to what started launchd. On failure why is set, and some of it may be
- * open: run_stop_listening() in either case. */
+ * open: both of the following in either case. Signals are heard longer: while the others are told
+ * of the job's end. */
 int run_listen(struct run *r);
+void run_stop_watching(struct run *r);
 void run_stop_listening(struct run *r);
 
 /* Starts an attempt's workers; that they can't be started is its end. */

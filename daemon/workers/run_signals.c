@@ -62,7 +62,9 @@ static void on_request(struct run *r, const struct relayed *got, enum signal_way
 	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
 	unsigned request = count_request(r, way);
 
-	if (request == 0)
+	if (r->state == RUN_OVER)
+		member_hurry(&r->member); /* the report waits for its farewells */
+	if (request == 0 || r->state == RUN_OVER)
 		return;
 	run_stop_everywhere(r,
 		&(struct stop){
@@ -133,6 +135,8 @@ static void kill_for(struct run *r, enum cause_kind kind)
 	s.urgency = URGENCY_STOP;
 	if (r->state != RUN_OVER)
 		member_asked(&r->member, &s);
+	else
+		member_hurry(&r->member);
 }
 
 static void on_guard_gone(struct signals *s)
@@ -170,8 +174,12 @@ int run_listen(struct run *r)
 	return rc;
 }
 
+void run_stop_watching(struct run *r)
+{
+	lifeline_stop(&r->lifeline);
+}
+
 void run_stop_listening(struct run *r)
 {
 	signals_stop(&r->signals);
-	lifeline_stop(&r->lifeline);
 }

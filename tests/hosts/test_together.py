@@ -130,6 +130,25 @@ def test_sigterm_to_mpirun_ends_the_job_in_order(make_hosts, mpirun_job):
     assert max(terms.values()) - min(terms.values()) < 1000, "not together"
 
 
+def test_a_request_cuts_the_farewell_not_the_report(make_hosts, static_job):
+    """mpirun's SIGTERM comes soon after the first launcher's end: one that still waits for a frozen
+    host to read the verdict, up to 10 s, leaves with its report and the job's exit code."""
+    hosts = make_hosts(3)
+    job = static_job(hosts, ACT_0="exit:7@20000", ON_TERM_1="ms:2000")
+    job.start()
+    until(lambda: job.stage.part(2).term_ns and not job.alive(2), "the end of node 2's worker")
+    time.sleep(0.5)  # it is told
+    hosts.freeze(2)
+    assert job.wait(1)[1].rc == 7
+    asked = time.monotonic()
+    job.signal(0, signal.SIGTERM)
+    end = job.wait(0)[0]
+    assert time.monotonic() - asked < 5
+    assert (end.rc, end.culprits()) == (7, [0]), end
+    hosts.thaw(2)
+    assert verdict(job.wait()) == (7, 0)
+
+
 def launcher_killed(hosts, node):
     hosts.kill_launchers(node)
 
