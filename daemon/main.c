@@ -153,7 +153,7 @@ static const struct plan *decide_met(void *owner, const struct meeting *m, struc
 	const struct meeting_facts met = { m->node_rank, m->master_addr, m->master_port };
 	struct notes said = { .arena = &l->arena };
 
-	bool is_planned = m->alone && l->plan.master_addr;
+	bool is_planned = m->alone && l->plan.master_addr && !m->master_addr;
 
 	if (!is_planned &&
 		(topology_met(&l->topology, &met, why) < 0 ||

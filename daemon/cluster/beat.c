@@ -2,6 +2,7 @@
 #include "daemon/cluster/beat.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -372,6 +373,16 @@ void beat_hear(struct beat *b, struct listener *li)
 		(void)uv_udp_recv_start(&b->udp[b->sockets], on_room, on_datagram);
 		b->sockets++;
 	}
+}
+
+void beat_drop(struct beat *b, struct link *l, uint64_t silent_ms)
+{
+	char why[64];
+
+	(void)b;
+	(void)snprintf(
+		why, sizeof why, "nothing was heard of it for %.1f s", (double)silent_ms / 1000);
+	link_close(l, false, why);
 }
 
 void beat_close(struct beat *b)

@@ -62,6 +62,9 @@ void beat_hear(struct beat *b, struct listener *li);
 /* Watches a link from its on_ready on, for as long as it is open. On -ENOMEM it isn't watched. */
 int beat_watch(struct beat *b, struct link *l);
 
+/* What on_silent mostly is: closes the link, with the silence as the reason. */
+void beat_drop(struct beat *b, struct link *l, uint64_t silent_ms);
+
 /* Ends the watch of all links, and closes. */
 void beat_close(struct beat *b);
 

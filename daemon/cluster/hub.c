@@ -4,16 +4,17 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/port.h"
 #include "common/text.h"
 #include "common/vec.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub_store.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
-#include "daemon/workers/place.h"
 
 static void tell_stop(struct hub *h)
 {
@@ -153,16 +154,32 @@ static size_t place_of(const struct vec *own, const char *address)
 	return 0;
 }
 
+/* What the settings say of it. A store listens on an address, which the workers are told: a name
+ * may mean another one to each of them. */
+static const char *given_master(const struct hub *h)
+{
+	const struct member_config *c = h->member->config;
+	const char *first = h->agent_store ? c->own_addr : c->master_addr;
+	const char *second = h->agent_store ? c->master_addr : c->own_addr;
+	struct sockaddr_storage parsed;
+
+	if (first && (!h->agent_store || address_parse(first, 0, &parsed) == 0))
+		return first;
+	if (second && (!h->agent_store || address_parse(second, 0, &parsed) == 0))
+		return second;
+	return NULL;
+}
+
 /* Where the others reach worker 0. Who came by an address has not come by those before it: of those
  * by which nodes came the last one is left, even where most came by another. */
 static const char *find_master(struct hub *h)
 {
 	const struct member_config *c = h->member->config;
-	const char *best = c->own_addr;
+	const char *best = given_master(h);
 	size_t last = 0;
 
-	if (c->master_addr || best)
-		return c->master_addr ? c->master_addr : best;
+	if (best)
+		return best;
 	for (struct caller *p = h->all; p; p = p->next) {
 		size_t place = p->joined ? place_of(&c->addresses, p->about.reached) : 0;
 
@@ -218,12 +235,13 @@ static void find_port(struct hub *h, struct failure *why)
 static int plan_own(struct hub *h, struct failure *why)
 {
 	struct member *m = h->member;
+	const char *given = m->config->master_addr;
 	bool alone = m->config->way == MEET_NOBODY;
 	const struct meeting met = {
 		.node_rank = alone ? m->config->node_rank : h->self,
 		.nnodes = m->config->nnodes,
 		.nproc_of_node = h->nproc,
-		.master_addr = m->config->master_addr ? NULL : h->master_addr,
+		.master_addr = given && strcmp(given, h->master_addr) == 0 ? NULL : h->master_addr,
 		.master_port = h->master_port,
 		.max_restarts = restarts_of(h),
 		.agent_store = h->agent_store,
@@ -356,7 +374,7 @@ void hub_close(struct hub *h)
 {
 	if (h->closing)
 		return;
-	h->closing = true;
+	h->closing = h->over = true; /* what ends now is no news */
 	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
 	hub_store_close(h);
 	hub_hang_up(h);

@@ -315,16 +315,6 @@ static struct link *on_accept(struct listener *li, const struct sockaddr *from)
 	return &p->link;
 }
 
-static void on_silent(struct beat *b, struct link *l, uint64_t silent_ms)
-{
-	char why[64];
-
-	(void)b;
-	(void)snprintf(
-		why, sizeof why, "nothing was heard of it for %.1f s", (double)silent_ms / 1000);
-	link_close(l, false, why);
-}
-
 static void on_listener_closed(struct listener *li)
 {
 	hub_handle_closed(li->owner);
@@ -346,7 +336,7 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 		.auth = &m->auth };
 	if (listener_open(&h->listener, m->loop, bound, bound_count, (uint16_t)port, why) < 0)
 		return why->code;
-	h->beat = (struct beat){ .on_silent = on_silent,
+	h->beat = (struct beat){ .on_silent = beat_drop,
 		.on_closed = on_beat_closed,
 		.owner = h,
 		.timeout_ms = (uint32_t)m->config->node_timeout_ms };

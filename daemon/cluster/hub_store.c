@@ -1,6 +1,8 @@
 /* hub_store.c - see hub_store.h */
 #include "daemon/cluster/hub_store.h"
 
+#include <errno.h>
+
 #include "common/arena.h"
 #include "common/failure.h"
 #include "daemon/cluster/config.h"
@@ -15,6 +17,21 @@ static void on_note(void *owner, const char *text)
 	struct hub *h = owner;
 
 	h->member->on->say(h->member->owner, true, text);
+}
+
+/* Behind the address of a service, or one that is translated, a store of the workers may listen
+ * on all addresses: ours does not. */
+static int say_remedy(struct failure *why)
+{
+	struct failure without = *why;
+
+	if (why->code != -EADDRNOTAVAIL)
+		return why->code;
+	*why = (struct failure){ 0 };
+	return failure_set(why, without.code,
+		"%s: give --local-addr an address of this node that the others reach, or "
+		"--store rank0",
+		without.text);
 }
 
 int hub_store_open(struct hub *h, struct failure *why)
@@ -34,7 +51,7 @@ int hub_store_open(struct hub *h, struct failure *why)
 	if (!store)
 		return failure_oom(why);
 	if (store_open(store, h->member->loop, &config, why) < 0)
-		return why->code;
+		return say_remedy(why);
 	h->store = store;
 	h->handles++;
 	h->master_port = store_port(store);

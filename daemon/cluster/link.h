@@ -157,8 +157,8 @@ int link_send(struct link *l, unsigned type, const void *payload, size_t len);
 
 /* Ends the link; on_closed comes later, nothing else does. flush: what was sent still goes out, and
  * a word of farewell, for as long as timeout_ms, LINK_HANDSHAKE_MS at most; else what is queued is
- * dropped. A second call without flush cuts a flush short; else it does nothing. why: for on_closed; NULL for "closed
- * here". */
+ * dropped. A second call without flush cuts a flush short; else it does nothing. why: for
+ * on_closed; NULL for "closed here". */
 void link_close(struct link *l, bool flush, const char *why);
 
 /* "10.0.0.4:41234" */

@@ -110,7 +110,10 @@ void member_miss(struct member *m, const char *why)
 		else
 			member_fail(m, -ETIMEDOUT, text_string(&t));
 	} else if (m->role == MEMBER_HUB) {
-		m->on->say(m->owner, true, why);
+		text_printf(&t,
+			"%s; the job starts all the same, and will not know if other nodes fail",
+			why);
+		m->on->say(m->owner, true, text_string(&t));
 		hub_begin(&m->hub);
 	} else {
 		go_alone(m, why);

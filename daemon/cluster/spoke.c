@@ -174,16 +174,6 @@ static void on_link_closed(struct link *l, const char *why)
 	handle_closed(s);
 }
 
-static void on_silent(struct beat *b, struct link *l, uint64_t silent_ms)
-{
-	char why[64];
-
-	(void)b;
-	(void)snprintf(
-		why, sizeof why, "nothing was heard of it for %.1f s", (double)silent_ms / 1000);
-	link_close(l, false, why);
-}
-
 void spoke_dial(struct spoke *s)
 {
 	struct failure why = { 0 };
@@ -219,7 +209,7 @@ void spoke_start(
 	*s = (struct spoke){ .member = m, .addresses = addresses, .count = count };
 	(void)uv_timer_init(m->loop, &s->clock); /* can't fail */
 	s->clock.data = s;
-	s->beat = (struct beat){ .on_silent = on_silent,
+	s->beat = (struct beat){ .on_silent = beat_drop,
 		.on_closed = on_beat_closed,
 		.owner = s,
 		.timeout_ms = (uint32_t)m->config->node_timeout_ms };

@@ -115,7 +115,7 @@ void spoke_hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
 		.node_rank = w.node_rank,
 		.nnodes = w.nnodes,
 		.nproc_of_node = w.nproc,
-		.master_addr = m->config->master_addr ?
+		.master_addr = m->config->master_addr && !w.agent_store ?
 			NULL :
 			arena_strdup(m->config->arena, w.master_addr),
 		.master_port = w.master_port,

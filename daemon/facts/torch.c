@@ -153,7 +153,7 @@ static const char *venv_value(struct arena *arena, const char *cfg, const char *
 		size_t len = strcspn(cfg, "\r\n");
 		const char *equals = memchr(cfg, '=', len);
 
-		if (equals && strncmp(cfg, key, key_len) == 0 &&
+		if (equals && len > key_len && strncmp(cfg, key, key_len) == 0 &&
 			cfg + key_len + strspn(cfg + key_len, " \t") == equals) {
 			const char *value = equals + 1 + strspn(equals + 1, " \t");
 			size_t n = value < cfg + len ? (size_t)(cfg + len - value) : 0;

@@ -373,11 +373,12 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 		t->identity.node_rank = met->node_rank;
 		t->identity.node_rank_known = true;
 	}
-	if (!m->addr)
+	if (met->addr)
 		m->addr = met->addr;
 	if (met->port && several && (m->port == 0 || t->control.takes_master_port)) {
 		m->port = met->port;
 		m->port_from = BY_MEETING;
 	}
+	t->met = true;
 	return 0;
 }

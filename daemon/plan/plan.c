@@ -110,6 +110,7 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 	struct plan p = {
 		.nproc = t->nproc,
 		.nnodes = id->nnodes,
+		.provisional = t->control.how != CONTROL_NONE && !t->met,
 		.node_rank = id->node_rank,
 		.program = facts->program.path,
 		.script = s->script,

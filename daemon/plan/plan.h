@@ -46,6 +46,7 @@ enum store_host { STORE_RANK0, STORE_AGENT };
 
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
+	bool provisional;    /* nodes have yet to meet, and may have other numbers of workers */
 	const char *program; /* path to execute */
 	const char *script;
 	const struct vec *args; /* the script's */

@@ -73,7 +73,7 @@ static int decide_wrap(const struct settings *s, const struct facts *facts, stru
 
 	if (!settings_given(s, SET_WRAP))
 		return 0;
-	if (ranks && ranks_last(ranks) >= p->world_size)
+	if (ranks && ranks_last(ranks) >= p->world_size && !p->provisional)
 		return no_such_rank(s, SET_WRAP_RANKS, ranks_last(ranks), p, why);
 	p->wrap = facts->wrapper.words;
 	p->wrapper = facts->wrapper.path;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "common/failure.h"
 #include "common/notes.h"
@@ -31,16 +32,36 @@ static enum served served(const char *version)
 	return major >= 2 || (major == 1 && minor >= 13) ? SERVED : NOT_SERVED;
 }
 
-static int check_agent(const struct settings *s, const struct facts *facts, struct notes *notes,
-	struct failure *why)
+/* pyenv, asdf and mise put scripts before the interpreters, which find theirs when they run. */
+static bool is_shim(const char *python)
+{
+	return strstr(python, "/shims/");
+}
+
+static void note_unknown_torch(
+	const struct plan *p, const char *where, const char *python, struct notes *notes)
+{
+	if (!p->python)
+		notes_add(notes, NOTE_INFO,
+			"%s: which torch a program has is not known here: the store serves 2.2 and "
+			"above",
+			where);
+	else
+		notes_add(notes, NOTE_INFO,
+			"%s: no torch was found for %s%s: the store serves 2.2 and above; for an "
+			"older one give --python the path of the interpreter itself, or --store "
+			"rank0",
+			where, python,
+			is_shim(python) ? ", a shim that hides its interpreter" : "");
+}
+
+static int check_agent(const struct settings *s, const struct facts *facts, const struct plan *p,
+	struct notes *notes, struct failure *why)
 {
 	const char *where = settings_where(s, SET_STORE);
 
 	if (!facts->torch_version) {
-		notes_add(notes, NOTE_INFO,
-			"%s: which torch the workers have is not known here: the store serves 2.2 "
-			"and above",
-			where);
+		note_unknown_torch(p, where, facts->program.path, notes);
 		return 0;
 	}
 	switch (served(facts->torch_version)) {
@@ -70,7 +91,7 @@ int decide_store(const struct settings *s, const struct facts *facts, struct pla
 	if (settings_given(s, SET_STORE)) {
 		p->store = settings_number(s, SET_STORE) == AGENT ? STORE_AGENT : STORE_RANK0;
 		p->store_from = settings_where(s, SET_STORE);
-		return p->store == STORE_AGENT ? check_agent(s, facts, notes, why) : 0;
+		return p->store == STORE_AGENT ? check_agent(s, facts, p, notes, why) : 0;
 	}
 	/* the others of an only rank are not this launcher's, and bring a store of their own */
 	if (p->max_restarts == 0 || settings_given(s, SET_ONLY_RANK)) {
@@ -83,5 +104,11 @@ int decide_store(const struct settings *s, const struct facts *facts, struct pla
 		!p->python           ? settings_where(s, SET_NO_PYTHON) :
 		facts->torch_version ? "a torch that launchd can't serve" :
 				       "no torch was found";
+	if (p->python && !facts->torch_version && is_shim(facts->program.path))
+		notes_add(notes, NOTE_INFO,
+			"%s: %s is a shim that hides its interpreter, so that worker 0 hosts the "
+			"store: give --python the path of the interpreter itself for launchd to "
+			"host it",
+			settings_where(s, SET_MAX_RESTARTS), facts->program.path);
 	return 0;
 }

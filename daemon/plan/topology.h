@@ -59,12 +59,13 @@ struct topology {
 	unsigned nproc; /* workers on this node */
 	const char *nproc_from;
 	struct control control;
+	bool met; /* the nodes have: what follows from all of them is for good */
 };
 
 /* What the nodes have learned when they met. */
 struct meeting_facts {
 	unsigned node_rank; /* this node's; counts only where it was not known */
-	const char *addr;   /* of node rank 0; NULL: nobody says */
+	const char *addr;   /* of worker 0, before what the settings say; NULL: nobody says */
 	unsigned port;      /* for worker 0, free at node rank 0; 0: nobody says */
 };
 

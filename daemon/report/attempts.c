@@ -13,23 +13,6 @@
 
 enum { EXCEPTION_MAX = 400, NS_PER_MS = 1000000 };
 
-static void add_culprit(const struct report_input *in, struct text *out)
-{
-	const struct result *r = in->result;
-	const struct outcome *o = r->culprit;
-
-	text_printf(out, "%sfirst to fail: ", r->unsure ? "one of the " : "");
-	worker_add(out, o);
-	host_add(in, o->node, out);
-	text_add(out, ": ");
-	outcome_add(out, o);
-	if (o->pid) {
-		text_add(out, " after ");
-		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);
-	}
-	text_add(out, "; ");
-}
-
 /* The first line of it; the rest is in the report of the last attempt, if that dies of it, too. */
 static void add_exception(const char *message, struct text *out)
 {
@@ -58,8 +41,10 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 	bool failed = r->cause.kind == CAUSE_FAILURE;
 
 	text_add(out, "launchd: warning: ");
-	if (failed)
-		add_culprit(in, out);
+	if (failed) {
+		culprit_add(in, out);
+		text_add(out, "; ");
+	}
 	text_printf(out, "restart %u of at most %u starts ", in->attempt + 1, in->max_restarts);
 	if (delay_ms) {
 		text_add(out, "in ");

@@ -190,3 +190,19 @@ void waiting_add(const struct report_input *in, struct text *out)
 	(void)nodes_of_add(in, list, count, out);
 	text_add(out, " had not joined the store\n");
 }
+
+void culprit_add(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+	const struct outcome *o = r->culprit;
+
+	text_printf(out, "%sfirst to fail: ", r->unsure ? "one of the " : "");
+	worker_add(out, o);
+	host_add(in, o->node, out);
+	text_add(out, ": ");
+	outcome_add(out, o);
+	if (o->pid) {
+		text_add(out, " after ");
+		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);
+	}
+}

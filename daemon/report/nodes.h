@@ -47,4 +47,7 @@ void nodes_missing_add(const struct report_input *in, struct text *out);
 /* Adds the line about ranks that had not joined the store. */
 void waiting_add(const struct report_input *in, struct text *out);
 
+/* "first to fail: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit code 1 after 12.3 s" */
+void culprit_add(const struct report_input *in, struct text *out);
+
 #endif

@@ -165,18 +165,8 @@ static void add_record(const struct error_record *e, struct text *out)
 
 static void add_culprit(const struct report_input *in, struct text *out)
 {
-	const struct result *r = in->result;
-	const struct outcome *o = r->culprit;
-
-	text_printf(out, "launchd: error: %sfirst to fail: ", r->unsure ? "one of the " : "");
-	worker_add(out, o);
-	host_add(in, o->node, out);
-	text_add(out, ": ");
-	outcome_add(out, o);
-	if (o->pid) {
-		text_add(out, " after ");
-		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);
-	}
+	text_add(out, "launchd: error: ");
+	culprit_add(in, out);
 	text_add(out, "\n");
 	add_moment(in, out);
 	add_command(in, out);

@@ -10,7 +10,7 @@
 #include "common/failure.h"
 #include "daemon/store/asked.h"
 
-enum { PUSH_KEEP = 64 << 10 };
+enum { PUSH_KEEP = 64 << 10, LARGE = 16 << 10 };
 
 int out_of_memory(const struct asked *a)
 {
@@ -51,6 +51,12 @@ static int add_span(struct bytes *to, struct budget *b, struct span span)
 
 int say_span(const struct asked *a, struct span span)
 {
+	if (span.len >= LARGE && a->s->tell_large) {
+		if (say_number(a, (int64_t)span.len) < 0)
+			return -ENOMEM;
+		a->s->tell_large(a->who, a->reply, span.at, span.len);
+		return 0;
+	}
 	return add_span(a->reply, a->s->budget, span) < 0 ? out_of_memory(a) : 0;
 }
 

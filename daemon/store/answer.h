@@ -21,6 +21,10 @@ struct space {
 	/* Sends bytes to a guest that is not the one being answered. It must change neither keys
 	 * nor guests: who can't be sent to leaves later. */
 	void (*tell)(struct guest *to, const void *bytes, size_t len);
+	/* Sends a large value to the guest being answered, behind the reply so far, which it
+	 * empties: what the socket takes at once is copied by the kernel alone. It must change
+	 * neither keys nor guests. NULL: large values become part of the reply. */
+	void (*tell_large)(struct guest *to, struct bytes *reply, const void *bytes, size_t len);
 };
 
 /* Does what a request asks for and adds the answer, if it has one, to reply. -ENOMEM: the memory is

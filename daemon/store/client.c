@@ -114,27 +114,34 @@ static uv_buf_t buffer(const char *at, size_t len)
 	return buf;
 }
 
-/* At once, as far as the socket takes it. */
+/* One behind the other: at once, as far as the socket takes them. The buffers are used up. */
+static void send_all(struct client *c, uv_buf_t *bufs, unsigned count)
+{
+	while (count > 0 && !c->is_lost) {
+		ssize_t n = UV_EAGAIN;
+
+		if (bufs->len > 0 && c->queued == 0)
+			n = uv_try_write((uv_stream_t *)&c->tcp, bufs, count);
+		if (n == UV_EAGAIN && bufs->len > 0)
+			send_later(c, bufs->base, bufs->len);
+		else if (n < 0 && bufs->len > 0)
+			lose(c, NULL);
+		if (n < 0)
+			n = (ssize_t)bufs->len;
+		for (; count > 0 && (size_t)n >= bufs->len; bufs++, count--)
+			n -= (ssize_t)bufs->len;
+		if (count > 0) {
+			bufs->base += n;
+			bufs->len -= (size_t)n;
+		}
+	}
+}
+
 static void send_bytes(struct client *c, const void *bytes, size_t len)
 {
-	const char *at = bytes;
+	uv_buf_t buf = buffer(bytes, len);
 
-	while (len > 0 && !c->is_lost) {
-		const size_t piece = len < INT32_MAX ? len : INT32_MAX;
-		uv_buf_t buf = buffer(at, piece);
-		int n = c->queued > 0 ? UV_EAGAIN : uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
-
-		if (n == UV_EAGAIN) {
-			send_later(c, at, piece);
-			n = (int)piece;
-		}
-		if (n < 0) {
-			lose(c, NULL);
-			return;
-		}
-		at += n;
-		len -= (size_t)n;
-	}
+	send_all(c, &buf, 1);
 }
 
 void client_tell(struct guest *to, const void *bytes, size_t len)
@@ -147,6 +154,15 @@ void client_tell(struct guest *to, const void *bytes, size_t len)
 	if (c->queued > 0 && c->queued + len > UNREAD_MAX)
 		lose(c, "it does not read what it is sent");
 	send_bytes(c, bytes, len);
+}
+
+void client_tell_large(struct guest *to, struct bytes *reply, const void *bytes, size_t len)
+{
+	struct client *c = client_of(to);
+	uv_buf_t bufs[] = { buffer((const char *)reply->at, reply->len), buffer(bytes, len) };
+
+	send_all(c, bufs, 2);
+	reply->len = 0;
 }
 
 static void flush(struct client *c)

@@ -39,5 +39,6 @@ void client_leave(struct client *c);
 
 /* What struct space asks for. */
 void client_tell(struct guest *to, const void *bytes, size_t len);
+void client_tell_large(struct guest *to, struct bytes *reply, const void *bytes, size_t len);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
@@ -27,17 +28,19 @@ static int parse_address(const char *text, unsigned port, union address *ret, st
 static int cannot_listen(
 	const char *text, unsigned port, const union address *addr, int error, struct failure *why)
 {
-	char command[16] = "";
+	char command[16] = "", where[32] = "";
 	struct peer at;
 	pid_t pid;
 
+	if (port > 0)
+		(void)snprintf(where, sizeof where, " port %u", port);
 	if (error == EADDRINUSE && peer_make(&addr->any, &at) == 0 &&
 		sockets_find_listener(&at, port, &pid, command) == 0)
 		return failure_set(why, -error,
-			"the store can't listen on %s port %u: %s (pid %d) listens there", text,
-			port, command, (int)pid);
-	return failure_set(why, -error, "the store can't listen on %s port %u: %s", text, port,
-		strerror(error));
+			"the store can't listen on %s%s: %s (pid %d) listens there", text, where,
+			command, (int)pid);
+	return failure_set(
+		why, -error, "the store can't listen on %s%s: %s", text, where, strerror(error));
 }
 
 static socklen_t length(const union address *addr)

@@ -11,6 +11,9 @@
 #include <uv.h>
 
 #include "daemon/store/sockets.h"
+#include "daemon/workers/procfs.h"
+
+enum { DEPTH_MAX = 8 };
 
 /* The connections to the store in one network namespace. */
 struct connections {
@@ -70,6 +73,7 @@ static void read_namespace(struct connections *c, pid_t pid)
 
 struct one_look {
 	const struct connections *c;
+	unsigned depth; /* below the worker */
 	bool found;
 };
 
@@ -82,13 +86,27 @@ static bool see_inode(uint64_t inode, void *to)
 	return !look->found;
 }
 
+/* A wrapper has its program as a child, which is the one that connects. */
+static void see_process(pid_t pid, void *to)
+{
+	struct one_look *look = to;
+
+	if (look->found || look->depth == DEPTH_MAX)
+		return;
+	(void)sockets_of(pid, see_inode, look);
+	look->depth++;
+	if (!look->found)
+		(void)process_children(pid, see_process, look);
+	look->depth--;
+}
+
 static bool has_joined(struct connections *c, pid_t pid)
 {
-	struct one_look look = { c, false };
+	struct one_look look = { .c = c };
 
 	read_namespace(c, pid);
 	if (c->count > 0)
-		(void)sockets_of(pid, see_inode, &look);
+		see_process(pid, &look);
 	return look.found;
 }
 

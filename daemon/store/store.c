@@ -115,6 +115,7 @@ static int start(struct store *s, struct failure *why)
 	keys_init(&s->space.keys, &s->budget, secret);
 	s->space.budget = &s->budget;
 	s->space.tell = client_tell;
+	s->space.tell_large = client_tell_large;
 	rc = uv_poll_init(s->loop, &s->poll, s->listener);
 	if (rc < 0)
 		return failure_set(why, rc, "the store can't be watched: %s", uv_strerror(rc));

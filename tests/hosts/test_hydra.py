@@ -25,18 +25,20 @@ def test_every_worker_has_its_place(hosts):
         assert dump["fds"]["0"] == "/dev/null"
 
 
-def test_a_failure_is_the_jobs_exit_code(hosts):
-    """Hydra does not end the other nodes for it: they end by themselves here."""
+@pytest.mark.parametrize("others", ["exit:0", "never"])
+def test_a_failure_is_the_jobs_exit_code(hosts, others):
+    """Hydra does not end the other nodes for it: the launchers do, and all say the same."""
     ready, tell = hosts.fifo("tell")
     go, wait = hosts.fifo("go")
     job = hosts.hydra(hosts.launchd("--nproc_per_node", "2", *native("ending")),
                       {"MASTER_ADDR": hosts.addresses[0], "TELL": tell, "GO": wait,
-                       "END": "exit:0", "END_5": "exit:7"})
+                       "END": others, "END_5": "exit:7"})
     ready.expect("ready", 8)
-    go.go(8)
+    go.go(8 if others == "exit:0" else 1)
     result = hosts.finish(job)
     assert result.returncode == 7, result
-    assert "first to fail: rank 5" in result.stderr
+    assert result.stderr.count("first to fail: rank 5") == (4 if others == "never" else
+                                                            result.stderr.count("first to fail"))
     until(lambda: not hosts.processes(), "the processes on all hosts to end")
 
 

@@ -251,7 +251,8 @@ def test_one_node_never_starts_launchd_but_there_is_an_address(hosts):
                            export={"MASTER_ADDR": hosts.addresses[0]})
     assert result.returncode == 0, result
     assert sorted(hosts.place.dumps()) == [0, 1, 3]
-    assert result.stderr.count(WARNED) == 3, result.stderr
+    assert result.stderr.count(WARNED) == 2, result.stderr
+    assert result.stderr.count("; the job starts all the same, and will not know if") == 1
 
 
 def test_control_required(hosts):

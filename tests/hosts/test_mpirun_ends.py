@@ -1,14 +1,16 @@
 """Jobs that end on all nodes of a real mpirun: who is told what, with which exit code, how fast."""
+import os
 import re
 import signal
 
 import pytest
-from harness import native, until
+from harness import native
 
-from test_deaths import NEVER, by_mpirun, orted
+from test_deaths import by_mpirun, orted
 
-VERDICT = r"launchd: error: rank (\d+) \(local rank \d+, pid \d+\) on (n\d+) \(node \d+\) was " \
-          r"the first to fail: exit code (\d+)"
+VERDICT = r"^launchd: error: first to fail: rank (\d+) \(local rank \d+, pid \d+\) on (n\d+) " \
+          r"\(node \d+\): exit code (\d+)(.*)$"
+RUNS = int(os.environ.get("RUNS", "6"))
 
 
 def percentiles(times_ms):
@@ -71,24 +73,22 @@ def run_failing(hosts, count, label="", linger="0"):
     return result, (max(ns for _, ns in asked) - died) / 1e6, first_ms
 
 
-@pytest.mark.parametrize("count, times", [(4, 30), (16, 10)])
-def test_a_failure_stops_all_and_is_told_in_full(make_hosts, record_property, count, times):
+@pytest.mark.parametrize("count", [4, 16])
+def test_a_failure_stops_all_and_is_told_in_full(make_hosts, record_property, count):
     """Node 0 has its say before mpirun ends it, each time; the others say a line; mpirun returns
     the culprit's code."""
     hosts = make_hosts(count)
     stops, starts = [], []
     culprit = 2 * count - 3
-    for i in range(times):
+    for i in range(RUNS):
         result, stop_ms, start_ms = run_failing(hosts, count, str(i))
         stops.append(stop_ms)
         starts.append(start_ms)
         assert result.returncode == 7, result
-        reports = re.findall(r"first to fail: rank (\d+) .* on (n\d+) \(node \d+\): exit code 7",
-                             result.stderr)
-        assert reports == [(str(culprit), f"n{culprit // 2}")], result.stderr
-        assert len(re.findall(rf"note: ranks? {'.*'}", result.stderr)) >= 1
-        verdicts = re.findall(VERDICT, result.stderr)
-        assert verdicts == [(str(culprit), f"n{culprit // 2}", "7")] * (count - 1), result.stderr
+        told = re.findall(VERDICT, result.stderr, re.M)
+        assert {line[:3] for line in told} == {(str(culprit), f"n{culprit // 2}", "7")}
+        assert sorted(line[3][:7] for line in told) == [""] * (count - 1) + [" after "], told
+        assert "launchd: note: rank" in result.stderr, result.stderr
         assert not hosts.processes()
     record_property("stops", percentiles(stops))
     record_property("starts", percentiles(starts))
@@ -127,29 +127,25 @@ def test_a_signal_to_mpirun(make_hosts, count, number):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_one_launcher(hosts, scene, node, number):
     """The whole job ends for it, and all say on which node it came."""
-    s = scene(hosts, by_mpirun(hosts, *NEVER), DO="save:100")
+    s = scene(hosts, by_mpirun(hosts), DO="save:100")
     s.kill(s.guard(node), number)
     assert s.hear(8) == {(rank, text) for rank in range(4) for text in ("asked", "saved")}
     for other in range(4):
         s.gone(other)
-    until(lambda: not [p for n in range(4) for p in s.left(n)], "the launchers to end")
-    s.kill(s.pid)
     result = s.end()
     name = signal.Signals(number).name
-    told = [line for line in result.stderr.splitlines()
-            if "launchd: error:" in line and name in line]
-    assert told and all(f"on n{node} (node {node})" in line for line in told), result.stderr
-    assert len(told) >= 4 or result.stderr.count("ended by") >= 4, result.stderr
+    told = [line for line in result.stderr.splitlines() if line.startswith("launchd: error:")]
+    assert [line for line in told if name in line and f"on n{node} (node {node})" in line], result
+    assert result.returncode == 128 + number, result
     s.nothing_left()
 
 
-@pytest.mark.parametrize("victims, lost", [
-    ("guard 2", "n2"), ("supervisor 2", "n2"), ("both 2", "n2"), ("orted 2", "n2"),
-    ("both 0", "n0")])
-def test_who_is_lost_is_said(hosts, scene, victims, lost):
+@pytest.mark.parametrize("victims", [
+    "guard 2", "supervisor 2", "both 2", "orted 2", "both 0"])
+def test_who_is_lost_is_said(hosts, scene, victims):
     """A launcher that is killed, both of its processes too: its own node is empty, the others
     stop in good order and name it."""
-    s = scene(hosts, by_mpirun(hosts, *NEVER), DO="save:100")
+    s = scene(hosts, by_mpirun(hosts), DO="save:100")
     who, node = victims.split()
     node = int(node)
     both = {"guard": [s.guard], "supervisor": [s.supervisor], "both": [s.guard, s.supervisor],
@@ -161,19 +157,17 @@ def test_who_is_lost_is_said(hosts, scene, victims, lost):
     assert heard >= {(n, "saved") for n in others}, heard
     for n in range(4):
         s.gone(n)
-    until(lambda: not [p for n in range(4) for p in s.left(n)], "the launchers to end")
-    s.kill(s.pid)
     result = s.end()
-    assert re.search(rf"launchd: error: .*\b{lost}\b", result.stderr), result.stderr
+    assert re.search(rf"launchd: error: .*\bnode {node}\b", result.stderr), result.stderr
     s.nothing_left()
 
 
 # --- restarts ---
 
-def test_restarts_20_times(hosts, record_property):
+def test_restarts_of_the_whole_job(hosts, record_property):
     """Three restarts each; from a death to the last worker of the next attempt."""
     shares = []
-    for i in range(20):
+    for i in range(RUNS):
         stamps = Stamps(hosts, str(i))
         ends = {f"END_AT_{attempt}_{rank}": "exit:7" for attempt, rank in ((0, 5), (1, 0), (2, 7))}
         job = hosts.mpirun(hosts.launchd("--nproc_per_node", "2", "--max-restarts", "3",

@@ -2,7 +2,7 @@
 import signal
 
 import pytest
-from harness import until
+from harness import native, until
 from scene import AROUND, Watched
 from slurm import Slurm, why_impossible
 
@@ -17,6 +17,24 @@ def slurm(make_hosts):
 
 def by_srun(slurm, user=(), srun=("-N2",)):
     return lambda command, export: slurm.popen(*user, "srun", *srun, *command, env=export)
+
+
+@pytest.mark.parametrize("mpi", ["none", "pmix"])
+def test_a_failure_ends_the_step_on_all_nodes(slurm, mpi):
+    """No address is given: by PMIx, or by the step's first node."""
+    if mpi not in slurm.output("srun", "--mpi=list"):
+        pytest.skip(f"this Slurm has no {mpi}")
+    ready, tell = slurm.hosts.fifo("tell")
+    go, wait = slurm.hosts.fifo("go")
+    job = slurm.popen("srun", "-N2", f"--mpi={mpi}", *slurm.hosts.launchd(
+        "--nproc_per_node", "2", *native("ending")),
+        env={"TELL": tell, "GO": wait, "END": "never", "END_3": "exit:7"})
+    ready.expect("ready", 4)
+    go.go()
+    result = slurm.hosts.finish(job)
+    assert result.returncode == 7, result
+    assert result.stderr.count("first to fail: rank 3") == 2, result.stderr
+    assert "nobody tells this one" not in result.stderr
 
 
 def stepd(s, node):

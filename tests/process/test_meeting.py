@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from launchers import C10d, Cluster, errors, free_ports, warnings
+from together import MEETS, C10d, Cluster, errors, free_ports, warnings
 from harness import native, supervisor_of, until
 
 KEY = 'a secret that is long enough'
@@ -70,7 +70,7 @@ def test_one_rank_twice_is_refused_on_all_nodes(start, place):
     until(lambda: listens(cluster.port + 1), 'node 0 to listen')
     first = cluster.jobs[1]
     time.sleep(0.5)  # either may come first, but both have to be there
-    cluster.jobs[2] = start([*cluster.options(1), *native('dump')])
+    cluster.jobs[2] = start([*cluster.options(1), *native('dump')], MEETS)
     results = cluster.end()
     refused_everywhere(results, 'two launchers have node rank 1', 'a --node_rank of its own')
     assert first and not place.dumps()
@@ -101,12 +101,23 @@ def test_what_only_one_node_finds_wrong_ends_all_before_any_worker(start, place)
     assert not place.dumps()
 
 
+def test_a_rank_that_only_all_nodes_together_have(start, place):
+    """Rank 3 of 1 + 3 workers: node 0 alone would count two."""
+    cluster = Cluster(start, 2, native('dump'),
+                      each=lambda node: (['--wrap=/usr/bin/env WRAPPED=yes', '--wrap-ranks=3',
+                                          f'--nproc_per_node={1 + 2 * node}'], {}))
+    results = cluster.end()
+    assert exit_codes(results) == [0, 0], results
+    assert {rank: dump['env'].get('WRAPPED') for rank, dump in place.dumps().items()} == \
+        {0: None, 1: None, 2: None, 3: 'yes'}
+
+
 def test_a_late_node_is_refused_and_starts_no_worker(start, place):
     tell, go = place.fifo('tell'), place.fifo('go')
     cluster = Cluster(start, 2, native('ending'),
                       {'TELL': tell.path, 'GO': go.path, 'END': 'exit:0'})
     tell.expect('ready', 2)
-    late = start([*cluster.options(1), *native('ending')], {'TELL': tell.path}).end()
+    late = start([*cluster.options(1), *native('ending')], {'TELL': tell.path, **MEETS}).end()
     assert late.rc == 1 and 'the job runs already' in errors(late)[0]
     go.go(2)
     assert exit_codes(cluster.end()) == [0, 0]
@@ -175,7 +186,7 @@ def test_required_and_node_0_is_not_there(start, place):
     [result] = cluster.end()
     assert result.rc == 1
     [line] = errors(result)
-    assert f"node rank 0's launcher at 127.0.0.1:{cluster.port + 1}" in line
+    assert "node rank 0's launcher" in line and f'127.0.0.1:{cluster.port + 1}' in line
     assert '--control required' in line and not place.dumps()
 
 
@@ -239,7 +250,7 @@ def test_both_ends_say_who_is_missing(start, place):
     lost.begin(1)
     for job in cluster.jobs[0], cluster.jobs[1]:
         said(job, '2 of 3 nodes are here: node 2 is missing')
-    said(lost.jobs[1], f"node rank 0's launcher at 127.0.0.1:{lost.port + 1}")
+    said(lost.jobs[1], f"node rank 0's launcher is not there yet: 127.0.0.1:{lost.port + 1} ")
     assert time.monotonic() - began > 9
     assert exit_codes(cluster.end()) == [1, 1] and exit_codes(lost.end()) == [1]
 
@@ -333,5 +344,5 @@ def test_the_port_of_the_launchers_is_taken(start, place):
         taken.bind(('127.0.0.1', port + 1))
         taken.listen()
         result = start(['--nnodes=2', '--node_rank=0', '--master_addr=127.0.0.1',
-                        f'--master_port={port}', *native('dump')]).end()
+                        f'--master_port={port}', *native('dump')], MEETS).end()
     assert result.rc == 1 and f'127.0.0.1:{port + 1}' in errors(result)[0]

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -43,16 +44,30 @@ def start_group(torch, port, world, attempt=0, *arguments, addr='127.0.0.1'):
         env = {**os.environ, 'MASTER_ADDR': addr, 'MASTER_PORT': str(port),
                'RANK': str(rank), 'WORLD_SIZE': str(world), 'LOCAL_RANK': str(rank),
                'TORCHELASTIC_USE_AGENT_STORE': 'True', 'TORCHELASTIC_RUN_ID': 'none',
-               'TORCHELASTIC_RESTART_COUNT': str(attempt), 'OMP_NUM_THREADS': '1'}
+               'TORCHELASTIC_RESTART_COUNT': str(attempt), 'OMP_NUM_THREADS': '1',
+               'PYTHONFAULTHANDLER': '1'}
         ranks.append(subprocess.Popen([torch.python, SCRIPTS / 'group.py', *arguments], env=env,
                                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     return ranks
 
 
+def stacks(ranks):
+    """Where those are that have not ended, who end with it."""
+    said = ''
+    for rank, process in enumerate(ranks):
+        if process.poll() is None:
+            process.send_signal(signal.SIGABRT)
+            said += f'rank {rank} hangs: {process.communicate()[1]}\n'
+    return said
+
+
 def end_group(ranks, world):
     found = []
     for process in ranks:
-        out, err = process.communicate(timeout=LIMIT)
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            pytest.fail(stacks(ranks))
         assert process.returncode == 0, err
         found.append(json.loads(out.splitlines()[-1]))
     total = world * (world + 1) / 2

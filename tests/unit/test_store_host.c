@@ -19,35 +19,52 @@ static const struct store_row {
 	int rc;
 	int host;
 	enum note_level level;
-	const char *part; /* of the sentence, or of the note; NULL: no note */
+	const char *part;   /* of the sentence, or of the note; NULL: no note */
+	const char *python; /* NULL: /py */
 } rows[] = {
-	{ "no restarts", NULL, 0, "2.15.0+cu132", false, false, 0, RANK0, NOTE_INFO, NULL },
+	{ "no restarts", NULL, 0, "2.15.0+cu132", false, false, 0, RANK0, NOTE_INFO, NULL, NULL },
 	{ "restarts, and torch of today", NULL, 3, "2.15.0+cu132", false, false, 0, AGENT,
-		NOTE_INFO, NULL },
-	{ "restarts, and torch 2.2", NULL, 3, "2.2.0", false, false, 0, AGENT, NOTE_INFO, NULL },
-	{ "restarts, and torch 2.1", NULL, 3, "2.1.2", false, false, 0, RANK0, NOTE_INFO, NULL },
-	{ "restarts, and torch 2.0", NULL, 3, "2.0.1", false, false, 0, AGENT, NOTE_INFO, NULL },
+		NOTE_INFO, NULL, NULL },
+	{ "restarts, and torch 2.2", NULL, 3, "2.2.0", false, false, 0, AGENT, NOTE_INFO, NULL,
+		NULL },
+	{ "restarts, and torch 2.1", NULL, 3, "2.1.2", false, false, 0, RANK0, NOTE_INFO, NULL,
+		NULL },
+	{ "restarts, and torch 2.0", NULL, 3, "2.0.1", false, false, 0, AGENT, NOTE_INFO, NULL,
+		NULL },
 	{ "restarts, and Debian's torch", NULL, 3, "1.13.0a0", false, false, 0, AGENT, NOTE_INFO,
+		NULL, NULL },
+	{ "restarts, and torch 1.12", NULL, 3, "1.12.1", false, false, 0, RANK0, NOTE_INFO, NULL,
 		NULL },
-	{ "restarts, and torch 1.12", NULL, 3, "1.12.1", false, false, 0, RANK0, NOTE_INFO, NULL },
-	{ "restarts, and torch 3", NULL, 3, "3.0", false, false, 0, AGENT, NOTE_INFO, NULL },
+	{ "restarts, and torch 3", NULL, 3, "3.0", false, false, 0, AGENT, NOTE_INFO, NULL, NULL },
 	{ "restarts, and no version of torch", NULL, 3, "main", false, false, 0, RANK0, NOTE_INFO,
-		NULL },
+		NULL, NULL },
 	{ "restarts, and torch is not known", NULL, 3, NULL, false, false, 0, RANK0, NOTE_INFO,
+		NULL, NULL },
+	{ "restarts of a program", NULL, 3, "2.15.0", true, false, 0, RANK0, NOTE_INFO, NULL,
 		NULL },
-	{ "restarts of a program", NULL, 3, "2.15.0", true, false, 0, RANK0, NOTE_INFO, NULL },
-	{ "restarts of an only rank", NULL, 3, "2.15.0", false, true, 0, RANK0, NOTE_INFO, NULL },
-	{ "given: worker 0", "rank0", 3, "2.15.0", false, false, 0, RANK0, NOTE_INFO, NULL },
-	{ "given: the launcher", "agent", 0, "2.15.0", false, false, 0, AGENT, NOTE_INFO, NULL },
+	{ "restarts of an only rank", NULL, 3, "2.15.0", false, true, 0, RANK0, NOTE_INFO, NULL,
+		NULL },
+	{ "given: worker 0", "rank0", 3, "2.15.0", false, false, 0, RANK0, NOTE_INFO, NULL, NULL },
+	{ "given: the launcher", "agent", 0, "2.15.0", false, false, 0, AGENT, NOTE_INFO, NULL,
+		NULL },
 	{ "given: the launcher, and torch is not known", "agent", 0, NULL, false, false, 0, AGENT,
-		NOTE_INFO, "serves 2.2 and above" },
+		NOTE_INFO, "serves 2.2 and above", NULL },
 	{ "given: the launcher, and torch 2.1", "agent", 0, "2.1.0", false, false, 0, AGENT,
-		NOTE_WARNING, "never tried with torch 2.1.0" },
+		NOTE_WARNING, "never tried with torch 2.1.0", NULL },
 	{ "given: the launcher, and torch 1.12", "agent", 0, "1.12.1", false, false, -EINVAL, 0,
-		NOTE_INFO,
-		"--store: launchd's store serves torch 1.13 and above, but that of /py" },
+		NOTE_INFO, "--store: launchd's store serves torch 1.13 and above, but that of /py",
+		NULL },
 	{ "given: the launcher of a program", "agent", 0, NULL, true, false, 0, AGENT, NOTE_INFO,
-		"not known" },
+		"not known", NULL },
+	{ "restarts, and a shim", NULL, 3, NULL, false, false, 0, RANK0, NOTE_INFO,
+		"/root/.pyenv/shims/python3 is a shim", "/root/.pyenv/shims/python3" },
+	{ "restarts, and a shim, with a torch by PYTHONPATH", NULL, 3, "2.2.0", false, false, 0,
+		AGENT, NOTE_INFO, NULL, "/root/.pyenv/shims/python3" },
+	{ "no restarts, and a shim", NULL, 0, NULL, false, false, 0, RANK0, NOTE_INFO, NULL,
+		"/root/.pyenv/shims/python3" },
+	{ "given: the launcher, and a shim", "agent", 0, NULL, false, false, 0, AGENT, NOTE_INFO,
+		"no torch was found for /root/.pyenv/shims/python3, a shim",
+		"/root/.pyenv/shims/python3" },
 };
 
 static void put(struct bed *b, enum setting_id id, const char *text)
@@ -60,7 +77,8 @@ static void put(struct bed *b, enum setting_id id, const char *text)
 static void test_store(void **state)
 {
 	const struct store_row *row = *state;
-	const struct facts facts = { .torch_version = row->torch, .program = { "/py", "PATH" } };
+	const struct facts facts = { .torch_version = row->torch,
+		.program = { row->python ? row->python : "/py", "PATH" } };
 	struct plan p = { .max_restarts = row->restarts, .python = !row->no_python };
 	struct bed b;
 	int rc;

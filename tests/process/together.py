@@ -3,6 +3,7 @@ import socket
 
 from harness import LIMIT
 
+MEETS = {'LAUNCHD_CONTROL': 'auto'}  # else the harness keeps launchers from one another
 FAST = ['--node-timeout=20']  # far above what a loaded machine holds a launcher up
 
 
@@ -45,7 +46,7 @@ class Cluster:
         more, env = self.each(node)
         self.jobs[node] = self.start(
             [*self.options(node), *FAST, *more, *options, *self.argv],
-            {'OMP_NUM_THREADS': '1', **self.env, **env})
+            {**MEETS, 'OMP_NUM_THREADS': '1', **self.env, **env})
         return self.jobs[node]
 
     def end(self, limit=LIMIT):

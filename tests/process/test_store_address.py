@@ -1,0 +1,40 @@
+"""Where the store listens that launchd hosts, and what the workers are told of it."""
+import pytest
+from harness import native
+from together import Cluster
+
+ASIDE = '203.0.113.7'  # of nobody: RFC 5737
+
+
+def environments(place):
+    return [dump['env'] for _, dump in sorted(place.dumps().items())]
+
+
+@pytest.mark.parametrize('options', [
+    [], ['--master_addr=localhost'], ['--local-addr=localhost'],
+    [f'--master_addr={ASIDE}', '--local-addr=127.0.0.1'],
+], ids=' '.join)
+def test_one_node_tells_an_address(launch, place, options):
+    result = launch([*options, '--store=agent', '--nproc_per_node=2', *native('dump')])
+    assert result.rc == 0, result
+    for env in environments(place):
+        assert env['MASTER_ADDR'] == '127.0.0.1'
+        assert env['TORCHELASTIC_USE_AGENT_STORE'] == 'True'
+
+
+@pytest.mark.parametrize('store, told', [('agent', '127.0.0.1'), ('rank0', 'localhost')])
+def test_nodes_tell_an_address_for_a_name(start, place, store, told):
+    """The name may mean another address to each of them; without a store of ours it is theirs."""
+    cluster = Cluster(start, 2, native('dump'), host='localhost',
+                      each=lambda node: ([f'--store={store}'], {}))
+    assert [result.rc for result in cluster.end()] == [0, 0]
+    for env in environments(place):
+        assert (env['MASTER_ADDR'], env['MASTER_PORT']) == (told, str(cluster.port))
+
+
+def test_an_address_of_another_machine(launch, place):
+    result = launch([f'--master_addr={ASIDE}', '--store=agent', *native('dump')])
+    assert result.rc == 1, result
+    assert f"the store can't listen on {ASIDE}: Cannot assign requested address: give " \
+        '--local-addr an address of this node that the others reach, or --store rank0' in result.err
+    assert not place.dumps()
