@@ -65,6 +65,19 @@ def test_record_writes_the_error_file(launch, place):
     assert error["message"]["message"] == "ValueError: the teapot is empty"
 
 
+@needs_torch
+@pytest.mark.parametrize('where', ['start', 'group', 'barrier'])
+def test_a_gloo_job_is_restarted_over_the_agents_store(start, where):
+    job = start([*PYTHON, '--nproc_per_node', '4', '--use_env', '--max-restarts', '3',
+                 '--store', 'agent', str(SCRIPTS / 'restart_gloo.py'), where],
+                {'OMP_NUM_THREADS': '1'})
+    result = job.end(240)
+    assert result.rc == 0, result
+    assert sorted(re.findall(r'rank (\d) attempt (\d)', result.out)) == \
+        [(str(rank), '1') for rank in range(4)]
+    assert 'restart 1 of at most 3' in result.err
+
+
 def test_twenty_jobs_at_once_have_a_port_each(start, place):
     told, go = place.fifo("tell"), place.fifo("go")
     jobs = [start([*PYTHON, "--nproc_per_node", "2", "--use_env", str(SCRIPTS / "meet.py")],

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -108,10 +109,12 @@ void run_until_readable(struct stage *st, int fd)
 void hear(struct stage *st, int fd, const char *words)
 {
 	struct text expected = { 0 };
-	char got[4096];
+	char *got;
 	size_t len = 0;
 
 	wire_words(&expected, words);
+	got = malloc(expected.len + 1);
+	assert_non_null(got);
 	while (len < expected.len) {
 		ssize_t n;
 
@@ -121,6 +124,7 @@ void hear(struct stage *st, int fd, const char *words)
 		len += (size_t)n;
 	}
 	assert_memory_equal(got, expected.at, expected.len);
+	free(got);
 	text_done(&expected);
 }
 

@@ -110,6 +110,27 @@ static void test_slow_reader(void **state)
 	stage_close(&st);
 }
 
+/* Large values are sent from where they lie: in their place between what is small. */
+static void test_large_among_small(void **state)
+{
+	struct stage st;
+	int fd;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	fd = dial_and_greet(&st);
+	ask(&st, fd, "SET a 1");
+	ask(&st, fd, "SET k *20000");
+	ask(&st, fd, "SET b 2");
+	ask(&st, fd, "MULTI_GET @5 a k b k a");
+	hear(&st, fd, "1 *20000 2 *20000 1");
+	ask(&st, fd, "QUEUE_PUSH q *30000");
+	ask(&st, fd, "QUEUE_POP q");
+	hear(&st, fd, "#1 *30000");
+	(void)close(fd);
+	stage_close(&st);
+}
+
 /* Who watches a key and does not read is closed before it costs too much. */
 static void test_watcher_never_reads(void **state)
 {
@@ -253,6 +274,7 @@ int main(void)
 	suite_add(&s, "notes have an end", test_note_flood, NULL, NULL);
 	suite_add(&s, "one that asks and never reads", test_never_reads, NULL, NULL);
 	suite_add(&s, "a large answer to a slow reader", test_slow_reader, NULL, NULL);
+	suite_add(&s, "large values among small ones", test_large_among_small, NULL, NULL);
 	suite_add(&s, "one that watches and never reads", test_watcher_never_reads, NULL, NULL);
 	suite_add(&s, "four hundred clients at a barrier", test_many_clients, NULL, NULL);
 	suite_add(&s, "no descriptor left", test_no_descriptors, NULL, NULL);
