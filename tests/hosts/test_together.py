@@ -20,10 +20,10 @@ def job_of(static_job, mpirun_job):
         *how, **more)
 
 
-def stopped_together(job, since_ns, but):
+def stopped_together(job, since_ns, but, soon=None):
     """Every worker but some had its SIGTERM, and nothing is left."""
     terms = job.terms_ms(since_ns, but=but)
-    soon = min(SOON_MS, job.by_others_ms)
+    soon = soon or min(SOON_MS, job.by_others_ms)
     assert all(ms is not None and 0 <= ms < soon for ms in terms.values()), terms
     job.nothing_left()
     return terms
@@ -126,7 +126,7 @@ def test_sigterm_to_mpirun_ends_the_job_in_order(make_hosts, mpirun_job):
     end = job.wait()[0]
     assert end.rc != 0
     assert not end.culprits() and not end.lost(), end
-    terms = stopped_together(job, sent, [])
+    terms = stopped_together(job, sent, [], soon=2 * job.by_others_ms)
     assert max(terms.values()) - min(terms.values()) < 1000, "not together"
 
 
