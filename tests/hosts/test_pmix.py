@@ -5,12 +5,12 @@ import select
 import signal
 
 import pytest
-from cluster import Cluster
-from conftest import IMPOSSIBLE
+from cluster import Cluster, why_impossible as why_no_hosts
 from harness import BUILD, TESTS, until
 from scene import Watched, parent_of
 from slurm import Slurm, why_impossible
 
+IMPOSSIBLE = why_no_hosts()
 PROBE = BUILD / "tests/workers/pmix_probe"
 MISSED = "failed not all launchers of this job came to PMIx_Fence within 1 s"
 KILLED = "the launchers of this job can't meet by PMIx: its process was killed by SIGKILL in "
