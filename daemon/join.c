@@ -9,9 +9,9 @@
 #include "daemon/cluster/reachable.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/interfaces.h"
-#include "daemon/facts/torch_version.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
+#include "daemon/store/dialect.h"
 
 enum { CONTROL_AUTO, CONTROL_REQUIRED, CONTROL_OFF };
 
@@ -41,13 +41,11 @@ static enum way_to_meet way_of(const struct settings *s, const struct topology *
 /* How workers talk to the store; torch since 2.2 says so itself. */
 static enum store_dialect dialect_of(const char *torch_version)
 {
-	unsigned major, minor;
+	enum store_dialect old = STORE_DIALECT_NONE;
 
-	if (!torch_version || torch_version_parse(torch_version, &major, &minor) < 0)
-		return STORE_DIALECT_NONE;
-	if (major == 2 && minor == 1)
-		return STORE_DIALECT_C;
-	return major < 2 || minor == 0 ? STORE_DIALECT_A : STORE_DIALECT_NONE;
+	if (torch_version)
+		(void)store_dialect_of(torch_version, &old); /* the plan has looked */
+	return old;
 }
 
 static int read_key(const struct settings *s, const struct facts *facts, struct job_key *ret,

@@ -2,13 +2,9 @@
 #include "daemon/facts/torch_version.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "common/num.h"
-
 static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+-_!";
-static const char digits[] = "0123456789";
 
 /* What stands behind "__version__", with a type ("__version__: str") or without. */
 static int read_assigned(const char *text, char ret[TORCH_VERSION_SIZE])
@@ -39,36 +35,4 @@ int torch_version_find(const char *file, char ret[TORCH_VERSION_SIZE])
 		line += strcspn(line, "\n");
 	}
 	return -EINVAL;
-}
-
-/* A number that begins here; *at moves behind it. */
-static int read_number(const char **at, unsigned *ret)
-{
-	size_t len = strspn(*at, digits);
-	char word[8];
-	uint64_t n;
-
-	if (len == 0 || len >= sizeof word)
-		return -EINVAL;
-	memcpy(word, *at, len);
-	word[len] = '\0';
-	if (num_parse(word, 0, UINT32_MAX, &n) < 0)
-		return -EINVAL;
-	*ret = (unsigned)n;
-	*at += len;
-	return 0;
-}
-
-int torch_version_parse(const char *version, unsigned *ret_major, unsigned *ret_minor)
-{
-	unsigned major, minor;
-
-	if (read_number(&version, &major) < 0 || *version != '.')
-		return -EINVAL;
-	version++;
-	if (read_number(&version, &minor) < 0)
-		return -EINVAL;
-	*ret_major = major;
-	*ret_minor = minor;
-	return 0;
 }

@@ -8,7 +8,4 @@ enum { TORCH_VERSION_SIZE = 64 };
  * states none, or one with letters that no version has. */
 int torch_version_find(const char *file, char ret[TORCH_VERSION_SIZE]);
 
-/* The first two numbers of "2.15.0+cu132", "1.13.0a0". -EINVAL: it has none. */
-int torch_version_parse(const char *version, unsigned *ret_major, unsigned *ret_minor);
-
 #endif

@@ -9,27 +9,16 @@
 #include "common/notes.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
-#include "daemon/facts/torch_version.h"
 #include "daemon/plan/plan.h"
+#include "daemon/store/dialect.h"
 
 enum { AGENT }; /* the first choice of --store */
 
-enum served {
-	SERVED,
-	SERVED_UNTRIED, /* torch 2.1 has a wire format of its own, for that one version */
-	NOT_SERVED,
-};
-
-/* torch changed the wire format with 2.1 and with 2.2, and has only added to it since. */
-static enum served served(const char *version)
+static bool is_served(const char *torch_version)
 {
-	unsigned major, minor;
+	enum store_dialect dialect;
 
-	if (torch_version_parse(version, &major, &minor) < 0)
-		return NOT_SERVED;
-	if (major == 2 && minor == 1)
-		return SERVED_UNTRIED;
-	return major >= 2 || (major == 1 && minor >= 13) ? SERVED : NOT_SERVED;
+	return store_dialect_of(torch_version, &dialect) == 0;
 }
 
 /* pyenv, asdf and mise put scripts before the interpreters, which find theirs when they run. */
@@ -64,28 +53,18 @@ static int check_agent(const struct settings *s, const struct facts *facts, cons
 		note_unknown_torch(p, where, facts->program.path, notes);
 		return 0;
 	}
-	switch (served(facts->torch_version)) {
-	case SERVED:
-		break;
-	case SERVED_UNTRIED:
-		notes_add(notes, NOTE_WARNING,
-			"%s: launchd's store was never tried with torch %s; if workers can't meet, "
-			"give --store rank0",
-			where, facts->torch_version);
-		break;
-	case NOT_SERVED:
+	if (!is_served(facts->torch_version))
 		return failure_set(why, -EINVAL,
 			"%s: launchd's store serves torch 1.13 and above, but that of %s is %s: "
 			"give --store rank0",
 			where, facts->program.path, facts->torch_version);
-	}
 	return 0;
 }
 
 int decide_store(const struct settings *s, const struct facts *facts, struct plan *p,
 	struct notes *notes, struct failure *why)
 {
-	bool is_known = p->python && facts->torch_version && served(facts->torch_version) == SERVED;
+	bool is_known = p->python && facts->torch_version && is_served(facts->torch_version);
 
 	p->torch_version = facts->torch_version;
 	if (settings_given(s, SET_STORE)) {

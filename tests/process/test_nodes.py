@@ -74,7 +74,7 @@ def python(place):
     ('2.15.0+cu132', [], 'rank0', None),
     ('2.15.0+cu132', ['--max-restarts=2'], 'agent', '2.15.0+cu132'),
     ('1.13.0a0', ['--max-restarts=2'], 'agent', '1.13.0a0'),
-    ('2.1.2', ['--max-restarts=2'], 'rank0', '2.1.2'),
+    ('2.1.2', ['--max-restarts=2'], 'agent', '2.1.2'),
     ('1.12.1', ['--max-restarts=2'], 'rank0', '1.12.1'),
     (None, ['--max-restarts=2'], 'rank0', None),
     ('2.15.0', ['--max-restarts=2', '--store=rank0'], 'rank0', None),

@@ -44,37 +44,10 @@ static void test_find(void **state)
 	assert_string_equal(version, row->version ? row->version : "untouched");
 }
 
-static const struct parse_row {
-	const char *says, *version;
-	int rc;
-	unsigned major, minor;
-} parses[] = {
-	{ "a release", "2.15.0+cu132", 0, 2, 15 },
-	{ "an alpha", "1.13.0a0", 0, 1, 13 },
-	{ "two numbers", "2.2", 0, 2, 2 },
-	{ "a build's own name", "2.6a0+git123", 0, 2, 6 },
-	{ "one number", "2", -EINVAL, 0, 0 },
-	{ "no second number", "2.x", -EINVAL, 0, 0 },
-	{ "no number", "main", -EINVAL, 0, 0 },
-	{ "nothing", "", -EINVAL, 0, 0 },
-	{ "a number of no version", "20000000.1", -EINVAL, 0, 0 },
-};
-
-static void test_parse(void **state)
-{
-	const struct parse_row *row = *state;
-	unsigned major = 0, minor = 0;
-
-	assert_int_equal(torch_version_parse(row->version, &major, &minor), row->rc);
-	assert_int_equal(major, row->major);
-	assert_int_equal(minor, row->minor);
-}
-
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_find, finds);
-	SUITE_ROWS(&s, test_parse, parses);
 	return suite_run(&s);
 }
