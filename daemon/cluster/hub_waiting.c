@@ -9,6 +9,7 @@
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub_store.h"
 #include "daemon/cluster/member.h"
+#include "daemon/report/phrases.h"
 
 static unsigned first_rank(const struct hub *h, unsigned node)
 {
@@ -25,34 +26,13 @@ static bool all_joined(const struct hub *h)
 	return hub_store_clients(h) >= first_rank(h, h->member->config->nnodes);
 }
 
-/* "3, 5-7" */
-static void add_ranks(struct text *t, const unsigned *ranks, size_t count)
-{
-	enum { SHOWN = 16 };
-
-	for (size_t i = 0, shown = 0; i < count; shown++) {
-		size_t last = i;
-
-		while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
-			last++;
-		if (shown == SHOWN) {
-			text_printf(t, ", ... (%zu in all)", count);
-			return;
-		}
-		text_printf(t, "%s%u", i ? ", " : "", ranks[i]);
-		if (last > i)
-			text_printf(t, "-%u", ranks[last]);
-		i = last + 1;
-	}
-}
-
 static void say_waiting(struct hub *h, unsigned node, const unsigned *ranks, size_t count)
 {
 	const struct node *about = &h->job.nodes[node].about;
 	struct text t = { 0 };
 
-	text_printf(&t, "waiting for rank%s ", count == 1 ? "" : "s");
-	add_ranks(&t, ranks, count);
+	text_add(&t, "waiting for ");
+	numbers_add(&t, "rank", ranks, count);
 	text_printf(&t, " (node %u, ", node);
 	text_add_shown(&t, about->name, strlen(about->name));
 	text_printf(&t, ") to join the store, %.0f s after the start",

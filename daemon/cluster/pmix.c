@@ -13,7 +13,6 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/signame.h"
-#include "common/vec.h"
 
 enum {
 	FINALIZE_MS = 2000, /* beyond the fence's own limit */
@@ -31,16 +30,6 @@ static const char *const stage_words[] = {
 	[PMIX_STAGE_FINALIZE] = "PMIx_Finalize",
 	[PMIX_STAGE_DONE] = "its end",
 };
-
-bool pmix_is_offered(const char *const *env)
-{
-	if (!env_get(env, "PMIX_NAMESPACE") || !env_get(env, "PMIX_RANK"))
-		return false;
-	for (; env && *env; env++)
-		if (strncmp(*env, "PMIX_SERVER_URI", strlen("PMIX_SERVER_URI")) == 0)
-			return true;
-	return false;
-}
 
 /* The child wrote it, whose memory may have been anything. */
 static enum pmix_stage stage_of(const struct pmix_exchange *x)

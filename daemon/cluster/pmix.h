@@ -43,9 +43,6 @@ struct pmix_exchange {
 	bool killed, closing;
 };
 
-/* Whether a PMIx server started this process; without one PMIx must not be touched. */
-bool pmix_is_offered(const char *const *env);
-
 /* Starts to meet: gives len bytes of `mine` (at most PMIX_BYTES_MAX, copied by the fork) to the
  * others and waits for those of rank 0, timeout_ms at most, and 2 s more for PMIx to end. All
  * processes that the server started in this job must do the same. Exactly one callback follows,

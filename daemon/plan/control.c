@@ -11,16 +11,21 @@
 
 enum { AUTO, REQUIRED, OFF, PORT_MAX = 65535 };
 
-bool pmix_meets(const char *const *env, enum launcher launcher)
+bool pmix_is_offered(const char *const *env)
 {
-	/* Hydra's PMIx is not ours to try: its jobs have addresses from elsewhere */
-	if ((launcher != LAUNCHER_OPEN_MPI && launcher != LAUNCHER_SLURM) ||
-		!env_get(env, "PMIX_NAMESPACE") || !env_get(env, "PMIX_RANK"))
+	if (!env_get(env, "PMIX_NAMESPACE") || !env_get(env, "PMIX_RANK"))
 		return false;
-	for (; *env; env++)
+	for (; env && *env; env++)
 		if (strncmp(*env, "PMIX_SERVER_URI", strlen("PMIX_SERVER_URI")) == 0)
 			return true;
 	return false;
+}
+
+bool pmix_meets(const char *const *env, enum launcher launcher)
+{
+	/* Hydra's PMIx is not ours to try: its jobs have addresses from elsewhere */
+	return (launcher == LAUNCHER_OPEN_MPI || launcher == LAUNCHER_SLURM) &&
+		pmix_is_offered(env);
 }
 
 /* The address that all know, and its port. */

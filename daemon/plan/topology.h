@@ -96,6 +96,9 @@ int master_find(const struct settings *s, const struct facts *facts, enum launch
 	const struct identity *id, bool will_meet, struct arena *arena, struct master *ret,
 	struct notes *notes, struct failure *why);
 
+/* Whether a PMIx server started this process; without one PMIx must not be touched. */
+bool pmix_is_offered(const char *const *env);
+
 /* Whether the nodes of such a launcher can meet by PMIx: it has a server for this process. */
 bool pmix_meets(const char *const *env, enum launcher launcher);
 

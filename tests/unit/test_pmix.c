@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/cluster/pmix.h"
+#include "daemon/plan/topology.h"
 
 static const struct offer_row {
 	const char *says;

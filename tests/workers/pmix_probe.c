@@ -19,6 +19,7 @@
 
 #include "common/failure.h"
 #include "daemon/cluster/pmix.h"
+#include "daemon/plan/topology.h"
 
 extern char **environ;
 
