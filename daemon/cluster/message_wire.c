@@ -130,6 +130,7 @@ void wire_put_outcome(struct wire_out *w, const struct outcome *o)
 	wire_put_u64(w, o->started_ns);
 	wire_put_u64(w, o->ended_ns);
 	wire_put_u64(w, o->asked_ns);
+	wire_put_u64(w, o->late_ns);
 	wire_put_u8(w, (uint8_t)o->blames);
 	wire_put_u32(w, o->left);
 	wire_put_u32(w, o->left_killed);
@@ -149,6 +150,8 @@ void wire_get_outcome(struct wire_in *w, struct outcome *ret)
 	ret->started_ns = wire_get_u64(w);
 	ret->ended_ns = wire_get_u64(w);
 	ret->asked_ns = wire_get_u64(w);
+	ret->late_ns = wire_get_u64(w);
+	w->failed = w->failed || ret->late_ns > ret->ended_ns;
 	ret->blames = wire_get_below(w, BLAMES_A_PEER + 1);
 	ret->left = wire_get_u32(w);
 	ret->left_killed = wire_get_u32(w);

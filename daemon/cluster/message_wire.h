@@ -12,7 +12,7 @@
 struct cause;
 struct outcome;
 
-enum { OUTCOME_BYTES = 60 }; /* of one outcome in a message */
+enum { OUTCOME_BYTES = 68 }; /* of one outcome in a message */
 
 /* A line of text, as it will be shown: cut to room - 1 bytes, with '?' for control characters.
  * Reading fails at one of these: nobody writes to a user's terminal from another node. */

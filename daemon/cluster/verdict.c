@@ -1,8 +1,8 @@
 /* verdict.c - see verdict.h
  *
- * Every event lies between two moments of our clock: a death within its node's clock error, a lost
- * node's between its last word and the moment when it was missed. One is surely before another only
- * where the two spans do not meet. */
+ * Every event lies between two moments of our clock: a death within its node's clock error and
+ * by how late it may have been seen, a lost node's between its last word and the moment when it was
+ * missed. One is surely before another only where the two spans do not meet. */
 #include "daemon/cluster/verdict.h"
 
 #include <signal.h>
@@ -30,7 +30,10 @@ static uint64_t error_of(const struct result *r, unsigned node)
 
 static struct span span_of(const struct result *r, const struct outcome *o)
 {
-	return span_around(o->ended_ns, error_of(r, o->node));
+	struct span s = span_around(o->ended_ns, error_of(r, o->node));
+
+	s.first_ns -= o->late_ns < s.first_ns ? o->late_ns : s.first_ns;
+	return s;
 }
 
 /* The question that verdict_find() answers, and what it has found so far. */

@@ -60,9 +60,13 @@ uint64_t result_tolerance_ns(
 	const struct result *r, const struct outcome *a, const struct outcome *b)
 {
 	enum { TOGETHER_NS = 200000 }; /* below that the order is right in most cases, not in all */
-	uint64_t clocks = a->node == b->node ? 0 : clock_error_ns(r, a) + clock_error_ns(r, b);
+	const struct outcome *later = a->ended_ns > b->ended_ns ? a : b;
+	uint64_t doubt;
 
-	return clocks > TOGETHER_NS ? clocks : TOGETHER_NS;
+	if (a->node == b->node)
+		return TOGETHER_NS; /* their order is known, and only says little */
+	doubt = clock_error_ns(r, a) + clock_error_ns(r, b) + later->late_ns;
+	return doubt > TOGETHER_NS ? doubt : TOGETHER_NS;
 }
 
 enum failing outcome_failing(const struct outcome *o)

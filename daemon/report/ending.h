@@ -42,6 +42,7 @@ struct outcome {
 	enum asked asked;                        /* by launchd, before it ended */
 	int asked_signal;                        /* the first one that asked it to stop */
 	uint64_t started_ns, ended_ns, asked_ns; /* CLOCK_MONOTONIC; 0: never */
+	uint64_t late_ns; /* it may have ended so much earlier: a node alone does not ask, 0 */
 	enum blames blames;
 	unsigned left;        /* processes that it left behind */
 	unsigned left_killed; /* of these, how many needed SIGKILL */
@@ -134,7 +135,8 @@ int ending_exit_code(const struct ending *e);
 int result_exit_code(const struct result *r);
 
 /* By how much the times of two outcomes must differ for their order to be sure: on one node what
- * passes until a death is seen, on two what their clocks may be wrong by. */
+ * passes until a death is seen, on two what their clocks may be wrong by, and how late the later
+ * one may have been seen. */
 uint64_t result_tolerance_ns(
 	const struct result *r, const struct outcome *a, const struct outcome *b);
 

@@ -144,7 +144,7 @@ static void add_failure(struct text *out, const struct group *g, const char *wha
 	outcome_add(out, g->list[0]);
 }
 
-/* Why nobody can tell who was first: ": the nodes' clocks agree to 0.4 ms only" */
+/* Why nobody can tell who was first: ": times of two nodes compare to 0.4 ms only" */
 static void add_doubt(struct text *out, const struct group *g)
 {
 	enum { NS_PER_TENTH_MS = 100000, MS_MAX = 60000 };
@@ -163,7 +163,7 @@ static void add_doubt(struct text *out, const struct group *g)
 	if (tenths > (uint64_t)MS_MAX * 10)
 		text_add(out, ": the nodes' clocks could not be compared");
 	else
-		text_printf(out, ": the nodes' clocks agree to %u.%u ms only",
+		text_printf(out, ": times of two nodes compare to %u.%u ms only",
 			(unsigned)(tenths / 10), (unsigned)(tenths % 10));
 }
 

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,8 +63,7 @@ static void on_handle_closed(uv_handle_t *h)
 
 	if (--p->handles > 0)
 		return;
-	(void)close(p->deaths);
-	p->deaths = -1;
+	deaths_done(&p->deaths);
 	p->on_ended(p); /* nothing of the pool is in the loop any more */
 }
 
@@ -75,7 +73,7 @@ static void end(struct pool *p)
 	pool_goto(p, POOL_ENDED);
 	uv_close((uv_handle_t *)&p->grace, on_handle_closed);
 	uv_close((uv_handle_t *)&p->look, on_handle_closed);
-	uv_close((uv_handle_t *)&p->watch, on_handle_closed);
+	p->handles = 2 + deaths_close(&p->deaths, on_handle_closed);
 }
 
 /* Everything at once, where we have a leaf; what has left it is ended one by one. */
@@ -209,8 +207,10 @@ static void linger(struct pool *p)
 	}
 }
 
-static void on_worker_ended(struct pool *p, struct worker *w)
+static void on_worker_ended(void *owner, struct worker *w)
 {
+	struct pool *p = owner;
+
 	p->alive--;
 	if (w->outcome.end.how == ENDED_SIGNAL && w->outcome.end.value == SIGKILL &&
 		w->outcome.asked != ASKED_KILLED)
@@ -224,25 +224,10 @@ static void on_worker_ended(struct pool *p, struct worker *w)
 		p->on_worker_ended(p, w);
 }
 
-/* Takes note of all that have died by now, before anything is done about it: who died by itself
- * must not look as if we had ended it. The kernel hands pidfds over in the order in which they
- * became readable, which is the order of death. (Asking for any child gives the order of the
- * process table.) Returns whether one has died. */
+/* Before anything is done about it: who died by itself must not look as if we had ended it. */
 static bool note_deaths(struct pool *p)
 {
-	struct epoll_event dead[64];
-	bool died = false;
-	int n;
-
-	do {
-		n = epoll_wait(p->deaths, dead, (int)(sizeof dead / sizeof *dead), 0);
-		for (int i = 0; i < n; i++)
-			if (worker_reap(dead[i].data.ptr)) {
-				on_worker_ended(p, dead[i].data.ptr);
-				died = true;
-			}
-	} while (n > 0);
-	return died;
+	return deaths_note(&p->deaths, on_worker_ended);
 }
 
 /* Looks who has died, and does what follows from it. */
@@ -263,10 +248,9 @@ static void settle(struct pool *p)
 		look_within(p, LOOK_SOON_MS);
 }
 
-static void on_deaths(uv_poll_t *h, int status, int events)
+static void on_deaths(void *owner)
 {
-	(void)status, (void)events;
-	settle(h->data);
+	settle(owner);
 }
 
 void pool_on_child(struct pool *p)
@@ -276,33 +260,11 @@ void pool_on_child(struct pool *p)
 		(void)reap_orphans(p);
 }
 
-/* The timers and the watch; on failure nothing is left open. */
-static int open_handles(struct pool *p, struct failure *why)
-{
-	int rc;
-
-	p->deaths = epoll_create1(EPOLL_CLOEXEC);
-	if (p->deaths < 0)
-		return failure_set(why, -errno, "epoll_create1: %s", strerror(errno));
-	rc = uv_poll_init(p->loop, &p->watch, p->deaths);
-	if (rc < 0) {
-		(void)close(p->deaths);
-		return failure_set(why, rc, "can't watch workers: %s", uv_strerror(rc));
-	}
-	(void)uv_timer_init(p->loop, &p->grace); /* can't fail, nor can the start of a watch */
-	(void)uv_timer_init(p->loop, &p->look);
-	(void)uv_poll_start(&p->watch, UV_READABLE, on_deaths);
-	p->grace.data = p;
-	p->look.data = p;
-	p->watch.data = p;
-	p->handles = 3;
-	return 0;
-}
-
 int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	const struct attempt *attempt, struct failure *why)
 {
-	*p = (struct pool){ .plan = plan, .loop = loop, .deaths = -1 };
+	*p = (struct pool){ .plan = plan, .loop = loop };
+	deaths_init(&p->deaths);
 	p->workers = calloc(plan->start_count, sizeof *p->workers);
 	if (!p->workers)
 		return failure_oom(why);
@@ -329,13 +291,16 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 {
 	struct starter starter;
 	bool died = false;
-	int rc = open_handles(p, why);
+	int rc = deaths_open(&p->deaths, p->loop, p->plan->nnodes > 1, on_deaths, p, why);
 
 	if (rc < 0)
 		return rc;
+	(void)uv_timer_init(p->loop, &p->grace); /* can't fail */
+	(void)uv_timer_init(p->loop, &p->look);
+	p->grace.data = p->look.data = p;
 	starter_init(&starter, p->plan, attempt, heritage);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
-		if (starter_start(&starter, &p->workers[i], p->deaths, why) == 0) {
+		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;
 		} else {
 			p->culprit = &p->workers[i];

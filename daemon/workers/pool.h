@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "daemon/report/ending.h"
+#include "daemon/workers/deaths.h"
 #include "daemon/workers/leftovers.h"
 
 struct attempt;
@@ -31,8 +32,7 @@ struct pool {
 	uv_loop_t *loop;
 	struct worker *workers; /* plan->start_count of them; the pool's */
 	size_t alive;
-	int deaths;      /* an epoll of all pidfds, which keeps the order of death; -1: none */
-	uv_poll_t watch; /* of it */
+	struct deaths deaths;
 	struct worker *culprit;   /* the first failure; NULL: none so far; what we ended is none */
 	struct cause cause;       /* why the job ends; the first one counts */
 	struct cgroup_leaf *leaf; /* the owner's, set before the start; may be none */
@@ -40,7 +40,7 @@ struct pool {
 	struct leftovers left;
 	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;
-	unsigned handles; /* of the three above, not closed yet */
+	unsigned handles; /* of these and of the deaths, that are closing */
 
 	/* called when a worker has ended, in the order of death */
 	void (*on_worker_ended)(struct pool *p, const struct worker *w);

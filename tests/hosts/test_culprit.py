@@ -5,10 +5,13 @@ a lost peer kills. The times that the workers noted decide who was first. LAUNCH
 as many as that.
 """
 import collections
+import contextlib
 import dataclasses
 import os
 import random
 import re
+import signal
+import time
 
 import pytest
 from harness import BUILD
@@ -20,9 +23,8 @@ PER_HOSTS = 20  # cascades on one set of hosts
 NODES = 4
 VICTIMS = ("signal:6", "reset:1", "text:1", "exit:1")
 CULPRITS = ("exit:7", "signal:11", "raise:1", "signal:9", "exit:1", "signal:6")
-CANT_TELL = re.compile(r"^launchd: .*(can't|cannot|can not) (tell|say)", re.M)
-# Of two clocks of one machine, on a bridge: far above what is measured when it is idle.
-CLOCK_ERROR_MS = 5.0
+CANT_TELL = re.compile(r"^launchd: .*(can't tell|may be the cause)", re.M)
+COMPARE = re.compile(r"^launchd: .*times of two nodes compare to ([\d.]+) ms only$", re.M)
 SAME_MS = 0.3  # what lies between the time that a worker notes and its death
 
 
@@ -81,7 +83,8 @@ def run_cascade(hosts, number):
         return "right", gap
     if gap < SAME_MS:
         return "as good as the same time", gap
-    assert CANT_TELL.search(ends[0].err) and gap < CLOCK_ERROR_MS, what
+    doubt = COMPARE.search(ends[0].err)
+    assert CANT_TELL.search(ends[0].err) and doubt and gap < float(doubt.group(1)) + SAME_MS, what
     return "can't tell", gap
 
 
@@ -125,3 +128,51 @@ def test_what_launchd_ends_is_never_the_culprit(make_hosts, static_job):
     ends = job.wait()
     assert {end.rc for end in ends.values()} == {3}
     assert {tuple(end.culprits()) for end in ends.values()} == {(7,)}
+
+
+@contextlib.contextmanager
+def busy(cpu, seconds):
+    """Nobody else gets this CPU for so long, as on a machine that does too much. The kernel lets
+    real-time processes do so for a second."""
+    told, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.sched_setaffinity(0, {cpu})
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+            os.write(tell, b"!")
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                pass
+        finally:
+            os._exit(0)
+    os.close(tell)
+    try:
+        assert os.read(told, 1) == b"!"
+        yield
+    finally:
+        os.close(told)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU")
+def test_a_launcher_that_waits_for_a_cpu(make_hosts, static_job):
+    """It sees its worker's death later than another node one that came after it, and knows that
+    it may be so."""
+    hosts = make_hosts(2)
+    one, other, *_ = sorted(os.sched_getaffinity(0))
+    job = static_job(hosts, ACT_1="exit:1@50000", ACT_0="exit:1@150000")
+    job.meet()
+    for pid, _ in hosts.processes():
+        os.sched_setaffinity(pid, {one})
+    for pid in hosts.launchers(1):
+        os.sched_setaffinity(pid, {other})
+    with busy(other, 0.5):
+        job.stage.start()
+        ends = job.wait()
+    died = [part.died_ns for part in job.stage.parts(2)]
+    assert 0 < died[1] < died[0], died
+    assert {end.rc for end in ends.values()} == {1}
+    assert CANT_TELL.search(ends[0].err), ends
+    assert float(COMPARE.search(ends[0].err).group(1)) > (died[0] - died[1]) / MS, ends

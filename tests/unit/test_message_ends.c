@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/cluster/message.h"
+#include "daemon/cluster/message_wire.h"
 #include "daemon/cluster/wire.h"
 #include "daemon/report/record.h"
 #include "tests/unit/messaging.h"
@@ -32,8 +33,9 @@ static const struct outcome outcome = {
 	.asked = ASKED_TO_STOP,
 	.asked_signal = SIGTERM,
 	.started_ns = 1,
-	.ended_ns = UINT64_MAX,
+	.ended_ns = 1ULL << 62,
 	.asked_ns = 3,
+	.late_ns = 4,
 	.blames = BLAMES_A_PEER,
 	.left = 5,
 	.left_killed = 6,
@@ -69,6 +71,7 @@ static void assert_outcomes(const struct outcome *a, const struct outcome *b)
 	assert_int_equal(a->started_ns, b->started_ns);
 	assert_int_equal(a->ended_ns, b->ended_ns);
 	assert_int_equal(a->asked_ns, b->asked_ns);
+	assert_int_equal(a->late_ns, b->late_ns);
 	assert_int_equal(a->blames, b->blames);
 	assert_int_equal(a->left, b->left);
 	assert_int_equal(a->left_killed, b->left_killed);
@@ -271,7 +274,8 @@ static const struct value_row {
 	{ "no fourth kind of OOM", 24, 3 },
 	{ "no fourth way to be asked", 25, 3 },
 	{ "no signal above 127 that asked", 26, 255 },
-	{ "nobody else to blame", 51, 3 },
+	{ "no time before the machine's own", 58, 255 },
+	{ "nobody else to blame", 59, 3 },
 };
 
 static void test_value(void **state)
@@ -281,7 +285,7 @@ static void test_value(void **state)
 	struct wire_out w = { 0 };
 
 	message_put_failed(&w, &outcome);
-	assert_int_equal(w.len, 60);
+	assert_int_equal(w.len, OUTCOME_BYTES);
 	w.at[row->at] = row->value;
 	assert_int_equal(message_get_failed(w.at, w.len, &got), -EPROTO);
 	wire_out_done(&w);

@@ -84,7 +84,7 @@ static const struct nodes_row {
 	  "launchd: error: command: x\n"
 	  "launchd: error: rank 0 (local rank 0, pid 10) on gpu06 (node 0): failed at the same "
 	  "time: "
-	  "exit code 1; either may be the cause: the nodes' clocks agree to 0.4 ms only\n"
+	  "exit code 1; either may be the cause: times of two nodes compare to 0.4 ms only\n"
 	  "launchd: error: rank 2 (local rank 0, pid 12) on gpu07 (node 1): failed at the same "
 	  "time: "
 	  "exit code 9; either may be the cause\n"

@@ -41,7 +41,7 @@ static const struct row {
 	struct death {
 		unsigned node;
 		struct ending end;
-		double at;
+		double at, late;
 		enum blames blames;
 		enum asked asked;
 	} dead[WORKERS_MAX];
@@ -56,6 +56,17 @@ static const struct row {
 		{ D(1, EXIT(3), 103.1), D(2, EXIT(4), 100) }, .kind = CAUSE_FAILURE, .culprit = 1 },
 	{ "two so close that nobody can tell", { D(1, EXIT(3), 102.9), D(2, EXIT(4), 100) },
 		.kind = CAUSE_FAILURE, .culprit = 1, .unsure = true },
+	{ "one that was seen late may have been first",
+		{ D(1, EXIT(3), 110, 8), D(2, EXIT(4), 100) }, .kind = CAUSE_FAILURE, .culprit = 1,
+		.unsure = true },
+	{ "one that was seen late, but not that late",
+		{ D(1, EXIT(3), 110, 6), D(2, EXIT(4), 100) }, .kind = CAUSE_FAILURE,
+		.culprit = 1 },
+	{ "the first of two was seen late", { D(1, EXIT(3), 110), D(2, EXIT(4), 100, 8) },
+		.kind = CAUSE_FAILURE, .culprit = 1 },
+	{ "on one node the order is known, however late they were seen",
+		{ D(3, EXIT(3), 100.3, 8), D(3, EXIT(4), 100, 8) }, .kind = CAUSE_FAILURE,
+		.culprit = 1 },
 	{ "two on one node have one clock", { D(3, EXIT(3), 100.3), D(3, EXIT(4), 100) },
 		.kind = CAUSE_FAILURE, .culprit = 1 },
 	{ "the second is unsure only against the first",
@@ -163,6 +174,9 @@ static const struct row {
 		LOST(2, 11100, 11100), .kind = CAUSE_FAILURE, .culprit = 0 },
 	{ "a failure before the node's last word", { D(1, EXIT(1), 90, OWN) }, LOST(2, 100, 10100),
 		.kind = CAUSE_FAILURE, .culprit = 0 },
+	{ "a failure that was seen after the node's last word, but late",
+		{ D(1, EXIT(1), 110, 20, OWN) }, LOST(2, 105, 105), .kind = CAUSE_NODE_LOST,
+		.culprit = -1, .unsure = true },
 	{ "a failure in its silence", { D(1, EXIT(1), 150, OWN) }, LOST(2, 100, 10100),
 		.kind = CAUSE_NODE_LOST, .culprit = -1, .unsure = true },
 	{ "a failure after its connection was closed", { D(1, EXIT(1), 105, OWN) },
@@ -202,6 +216,7 @@ static void test_verdict(void **state)
 			.pid = d->end.how == ENDED_UNSTARTED ? 0 : 100,
 			.end = d->end,
 			.ended_ns = AT(d->at),
+			.late_ns = AT(d->late),
 			.blames = d->blames,
 			.asked = d->asked,
 			.asked_signal = d->asked ? SIGTERM : 0 };
