@@ -239,21 +239,25 @@ static void unlist(struct hub *h, struct caller *p)
 	*at = p->next;
 }
 
-/* When its node was there for the last time: a connection that the other end closes tells its end;
- * one that we close for silence, that it was some time after the last word. */
-static uint64_t last_seen_ns(const struct link *l)
+/* A connection that the other end closes tells its end; one that we close for silence, that it was
+ * some time after the last word. */
+static struct loss loss_of(const struct hub *h, const struct link *l, const char *why)
 {
-	return l->end == LINK_END_OURS ? l->heard_ns : uv_hrtime();
+	uint64_t now = uv_hrtime(), due = l->heard_ns + h->beat.interval_ns;
+
+	if (l->end != LINK_END_OURS)
+		return (struct loss){ now, now, why };
+	return (struct loss){ l->heard_ns, due < now ? due : now, why };
 }
 
 static void lose(struct caller *p, const char *why)
 {
 	struct hub *h = p->hub;
+	struct loss loss = loss_of(h, &p->link, why);
 	struct orders orders = { 0 };
 
 	hub_obey(h,
-		job_lost(&h->job, p->node, last_seen_ns(&p->link), why, uv_hrtime(),
-			h->member->config->arena, &orders),
+		job_lost(&h->job, p->node, &loss, uv_hrtime(), h->member->config->arena, &orders),
 		&orders);
 }
 

@@ -197,16 +197,25 @@ enum order job_ended(struct job *j, unsigned node, const struct node_end *end, u
 	return what;
 }
 
-static void note_loss(struct job *j, unsigned node, const struct cause *cause)
+/* Of several the one counts that was missed first: a silence may have begun long before a word was
+ * due, and need not. */
+static void note_loss(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns)
 {
 	struct job_node *n = &j->nodes[node];
 
 	n->state = NODE_LOST;
-	n->lost = *cause;
+	n->due_ns = loss->due_ns;
+	n->lost = (struct cause){
+		.kind = CAUSE_NODE_LOST,
+		.at_ns = loss->heard_ns,
+		.noticed_ns = now_ns,
+		.node = node,
+	};
+	(void)snprintf(n->lost.detail, sizeof n->lost.detail, "%s", loss->detail);
 	if (n->has_ended)
 		return; /* its whole story is told: it is no cause any more */
-	if (j->lost.kind == CAUSE_NONE || cause->at_ns < j->lost.at_ns)
-		j->lost = *cause;
+	if (j->lost.kind == CAUSE_NONE || n->due_ns < j->nodes[j->lost.node].due_ns)
+		j->lost = n->lost;
 }
 
 /* A node that is gone between two attempts: the failure stays the cause, but nothing follows it. */
@@ -223,12 +232,9 @@ static bool has_ended_well(const struct job_node *n)
 	return n->state == NODE_ENDED && job_end_is_well(&n->end);
 }
 
-enum order job_lost(struct job *j, unsigned node, uint64_t last_heard_ns, const char *detail,
-	uint64_t now_ns, struct arena *arena, struct orders *ret)
+enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns,
+	struct arena *arena, struct orders *ret)
 {
-	struct cause c = {
-		.kind = CAUSE_NODE_LOST, .at_ns = last_heard_ns, .noticed_ns = now_ns, .node = node
-	};
 	struct job_node *n = node_of(j, node);
 	enum order what;
 
@@ -242,21 +248,21 @@ enum order job_lost(struct job *j, unsigned node, uint64_t last_heard_ns, const 
 		n->state = NODE_LEFT; /* all that was asked of it is done */
 		return ORDER_NONE;
 	}
-	(void)snprintf(c.detail, sizeof c.detail, "%s", detail);
-	note_loss(j, node, &c);
+	note_loss(j, node, loss, now_ns);
 	if (j->state == JOB_PAUSED)
 		return lose_paused(j, node, ret);
 	what = settle(j, now_ns, arena, ret);
-	return what == ORDER_NONE && !n->has_ended ? stop_for(j, &c) : what;
+	return what == ORDER_NONE && !n->has_ended ? stop_for(j, &n->lost) : what;
 }
 
 enum order job_left(
 	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret)
 {
+	const struct loss loss = { now_ns, now_ns, "it left before its time" };
 	struct job_node *n = node_of(j, node);
 
 	if (!has_ended_well(n) || j->state == JOB_PAUSED)
-		return job_lost(j, node, now_ns, "it left before its time", now_ns, arena, ret);
+		return job_lost(j, node, &loss, now_ns, arena, ret);
 	n->state = NODE_LEFT;
 	return ORDER_NONE; /* the job waits for those that run, and for nobody where it is over */
 }

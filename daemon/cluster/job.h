@@ -76,6 +76,14 @@ struct job_node {
 	struct outcome failed; /* the first failure that it told of; asked: ASKED_NOTHING */
 	bool has_failed;
 	struct cause lost; /* NODE_LOST: why, and when it was last heard of, on our clock */
+	uint64_t due_ns;   /* NODE_LOST: as struct loss has it */
+};
+
+/* A node's launcher is gone. Times are on our clock. */
+struct loss {
+	uint64_t heard_ns;  /* its last word */
+	uint64_t due_ns;    /* when the next one should have come; where its end was seen, then */
+	const char *detail; /* borrowed: "its connection was closed" */
 };
 
 struct job {
@@ -86,7 +94,7 @@ struct job {
 	struct job_node *nodes;
 	struct stop stop;         /* the one that was ordered; urgency NONE: none */
 	struct cause asked;       /* the first request to end the job, on our clock; NONE: none */
-	struct cause lost;        /* the first node that was lost; NONE: none */
+	struct cause lost;        /* the node that was missed first; NONE: none */
 	uint64_t started_ns;      /* of this attempt, on our clock */
 	struct outcome *outcomes; /* the whole job's, when the last node has ended */
 	size_t room;              /* as in job_node */
@@ -141,11 +149,11 @@ enum order job_asked(struct job *j, unsigned node, const struct stop *asked, str
 enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns,
 	struct arena *arena, struct orders *ret);
 
-/* A node's launcher is gone without a word, or has been silent too long: `last_heard_ns` on our
- * clock. In a node that has ended with 0 and said so it is no loss. May stop the job, and may be
- * the last event that it waited for. Between two attempts it ends the job. */
-enum order job_lost(struct job *j, unsigned node, uint64_t last_heard_ns, const char *detail,
-	uint64_t now_ns, struct arena *arena, struct orders *ret);
+/* A node's launcher is gone without a word, or has been silent too long. In a node that has ended
+ * with 0 and said so it is no loss. May stop the job, and may be the last event that it waited for.
+ * Between two attempts it ends the job. */
+enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns,
+	struct arena *arena, struct orders *ret);
 
 /* A node whose workers have ended with 0 leaves: only where no restart can follow, as after this
  * none does. Before it has ended that is a loss. */

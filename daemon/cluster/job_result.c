@@ -135,6 +135,14 @@ static void add_survivors(struct result *r, unsigned node, const struct node_end
 	}
 }
 
+/* Whether it may have been lost before the one that counts: one of them was heard after the other's
+ * last word, and then not any more. */
+static bool is_rival_loss(const struct job *j, const struct job_node *n)
+{
+	return n->state == NODE_LOST && !n->has_ended && n->lost.node != j->lost.node &&
+		n->lost.at_ns <= j->lost.noticed_ns;
+}
+
 static void add_nodes(struct job *j)
 {
 	struct result *r = &j->result;
@@ -145,6 +153,7 @@ static void add_nodes(struct job *j)
 
 		j->told[i] = n->about;
 		j->told[i].lost = n->state == NODE_LOST;
+		j->told[i].lost_unsure = is_rival_loss(j, n);
 		if (!n->has_ended)
 			continue;
 		if (started > 0 && (r->started_ns == 0 || started < r->started_ns))

@@ -95,6 +95,7 @@ enum { NODE_NAME_SIZE = 65 };
 struct node {
 	char name[NODE_NAME_SIZE]; /* its host's; "": it never joined */
 	bool lost;
+	bool lost_unsure; /* perhaps before the node whose loss is the cause */
 	/* times of its outcomes are brought to the clock of the node that makes the report, and may
 	 * be wrong by that much */
 	uint64_t clock_error_ns;

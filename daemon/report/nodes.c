@@ -118,6 +118,7 @@ static void add_missing(const struct report_input *in, bool unnamed, struct text
 {
 	const struct result *r = in->result;
 	unsigned *list = arena_alloc(in->arena, r->node_count * sizeof *list);
+	bool by_loss = r->cause.kind == CAUSE_NODE_LOST, unsure = false;
 	size_t count = 0;
 
 	if (!list) {
@@ -127,8 +128,10 @@ static void add_missing(const struct report_input *in, bool unnamed, struct text
 	for (unsigned i = 0; i < r->node_count; i++) {
 		bool has_none = !*r->nodes[i].name;
 
-		if (!is_cause(r, i) && (unnamed ? has_none : r->nodes[i].lost && !has_none))
-			list[count++] = i;
+		if (is_cause(r, i) || (unnamed ? !has_none : !r->nodes[i].lost || has_none))
+			continue;
+		list[count++] = i;
+		unsure = unsure || (by_loss && r->nodes[i].lost_unsure);
 	}
 	if (count == 0)
 		return;
@@ -140,8 +143,9 @@ static void add_missing(const struct report_input *in, bool unnamed, struct text
 	if (unnamed)
 		text_add(out, " never joined\n");
 	else
-		text_printf(out, " %s lost%s\n", count == 1 ? "was" : "were",
-			r->cause.kind == CAUSE_NODE_LOST ? ", too" : "");
+		text_printf(out, " %s lost%s%s\n", count == 1 ? "was" : "were",
+			by_loss ? ", too" : "",
+			unsure ? "; which was the first can't be told" : "");
 }
 
 void nodes_missing_add(const struct report_input *in, struct text *out)

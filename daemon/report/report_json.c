@@ -189,7 +189,7 @@ static void add_cause(const struct report_input *in, struct text *out)
 	add_seconds(out, "seconds", r->started_ns, cause_ns(r));
 	text_add(out, ",");
 	add_number(out, "node", c->kind != CAUSE_NONE, cause_node(in));
-	text_add(out, ",");
+	text_printf(out, ",\"unsure\":%s,", bool_word(r->unsure));
 	add_string(out, "detail", *c->detail ? c->detail : NULL);
 	text_add(out, ",\n  ");
 	add_string(out, "signal", by_signal ? signal_name(c->signal) : NULL);
@@ -244,9 +244,8 @@ static void add_culprit(const struct report_input *in, struct text *out)
 		return;
 	}
 	node = node_rank_of(in, o->node);
-	text_printf(out,
-		" \"culprit\":{\"rank\":%u,\"local_rank\":%u,\"node\":%u,\"unsure\":%s,\n  ",
-		o->rank, o->local_rank, node, bool_word(r->unsure));
+	text_printf(out, " \"culprit\":{\"rank\":%u,\"local_rank\":%u,\"node\":%u,\n  ", o->rank,
+		o->local_rank, node);
 	if (node == in->plan->node_rank) {
 		plan_command(in->plan, o->local_rank, in->arena, &argv);
 		add_words(out, "command", &argv);
@@ -339,7 +338,8 @@ static void add_node(struct text *out, unsigned rank, const struct node *node)
 
 	text_printf(out, "{\"rank\":%u,", rank);
 	add_string(out, "name", *node->name ? node->name : NULL);
-	text_printf(out, ",\"lost\":%s,\"clock_error_seconds\":%llu.%06u}", bool_word(node->lost),
+	text_printf(out, ",\"lost\":%s,\"lost_unsure\":%s,\"clock_error_seconds\":%llu.%06u}",
+		bool_word(node->lost), bool_word(node->lost_unsure),
 		(unsigned long long)(us / US_PER_S), (unsigned)(us % US_PER_S));
 }
 

@@ -206,6 +206,35 @@ def test_a_node_vanishes(make_hosts, static_job, record_property, way, node):
     job.nothing_left(node)
 
 
+UNSURE = "was lost, too; which was the first can't be told"
+
+
+def test_a_silence_that_began_before_another_nodes_end(make_hosts, static_job):
+    """It is noticed later, and is the cause all the same: a word was due before the other ended. Of
+    the one that has ended nobody knows that it was there to the last."""
+    hosts = make_hosts(4, netem=True)
+    job = static_job(hosts, TIMEOUT)
+    job.start()
+    hosts.cut(1)
+    time.sleep(TIMEOUT_S / 4)  # three beats
+    hosts.kill_launchers(2)
+    end = job.wait(0, limit=TIMEOUT_S + SLACK_S)[0]
+    assert end.lost() == [1] and f"node 2 (n2) {UNSURE}" in end.err, end
+
+
+def test_an_end_before_another_nodes_silence(make_hosts, static_job):
+    """It is missed when the job has been told to stop for a while, and was there to the end."""
+    hosts = make_hosts(4, netem=True)
+    job = static_job(hosts, TIMEOUT)
+    job.start()
+    time.sleep(1)  # so that beats go to and fro
+    hosts.kill_launchers(2)
+    hosts.cut(1)
+    ends = job.wait(0, 3, limit=TIMEOUT_S + SLACK_S)
+    assert all(end.lost() == [2] for end in ends.values()), ends
+    assert "node 1 (n1) was lost, too" in ends[0].err, ends
+
+
 @pytest.mark.parametrize("way", [launcher_killed, powered_off], ids=lambda way: way.__name__)
 @pytest.mark.parametrize("node", [0, 2])
 def test_a_node_vanishes_under_mpirun(make_hosts, mpirun_job, way, node):

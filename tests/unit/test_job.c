@@ -77,7 +77,17 @@ static enum order ask(struct stand *t, unsigned node, enum urgency urgency)
 
 static enum order lose(struct stand *t, unsigned node, double at)
 {
-	return job_lost(&t->j, node, S(at), "cut", S(at), &t->arena, &t->orders);
+	const struct loss loss = { S(at), S(at), "cut" };
+
+	return job_lost(&t->j, node, &loss, S(at), &t->arena, &t->orders);
+}
+
+/* It says nothing for 10 s; it used to say something every second. */
+static enum order miss(struct stand *t, unsigned node, double heard)
+{
+	const struct loss loss = { S(heard), S(heard + 1), "silent" };
+
+	return job_lost(&t->j, node, &loss, S(heard + 10), &t->arena, &t->orders);
 }
 
 static void assert_over(struct stand *t, enum cause_kind kind, int code)
@@ -248,6 +258,39 @@ static void test_lost(void **state)
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 
+/* Of two nodes that are lost: which is named, and whether it may have been the other. */
+static const struct losses_row {
+	const char *says;
+	double silent, closed; /* node 1's last word, the end of node 2's connection; 0: it stays */
+	bool closed_first;
+	unsigned named;
+	bool unsure;
+} losses[] = {
+	{ "a silence that began before another's end", 10, 15, true, 1, true },
+	{ "an end soon after the other's last word", 10, 10.5, true, 2, true },
+	{ "an end before the other's last word", 10, 9.5, true, 2, false },
+	{ "an end after the silence was noticed", 10, 21, false, 1, false },
+};
+
+static void test_losses(void **state)
+{
+	const struct losses_row *row = *state;
+	struct stand t;
+
+	begin(&t, 0);
+	if (row->closed_first)
+		assert_int_equal(lose(&t, 2, row->closed), ORDER_STOP);
+	(void)miss(&t, 1, row->silent);
+	if (!row->closed_first)
+		(void)lose(&t, 2, row->closed);
+	assert_int_equal(end_as(&t, 0, 0, 30, &stopped), ORDER_OVER);
+	assert_int_equal(t.orders.result.cause.node, row->named);
+	assert_int_equal(t.orders.result.nodes[3 - row->named].lost_unsure, row->unsure);
+	assert_false(t.orders.result.nodes[row->named].lost_unsure);
+	assert_false(t.orders.result.nodes[0].lost_unsure);
+	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
+}
+
 static void test_left(void **state)
 {
 	struct stand t;
@@ -333,6 +376,7 @@ int main(void)
 	suite_add(&s, "between two attempts", test_paused, NULL, NULL);
 	suite_add(&s, "requests", test_request, NULL, NULL);
 	suite_add(&s, "lost nodes", test_lost, NULL, NULL);
+	SUITE_ROWS(&s, test_losses, losses);
 	suite_add(&s, "nodes that leave", test_left, NULL, NULL);
 	suite_add(&s, "the meeting", test_meeting, NULL, NULL);
 	suite_add(&s, "a node that never came", test_absent, NULL, NULL);

@@ -200,6 +200,7 @@ static void on_node_event(const struct event *e)
 
 static void on_event(const struct event *e)
 {
+	const struct loss loss = { e->o.started_ns, e->o.started_ns, "gone" };
 	struct orders orders = { .what = ORDER_NONE };
 	enum order what = ORDER_NONE;
 
@@ -220,7 +221,7 @@ static void on_event(const struct event *e)
 		what = job_ended(&s.job, e->node, &e->end, s.now, &s.arena, &orders);
 		break;
 	case LOST:
-		what = job_lost(&s.job, e->node, e->o.started_ns, "gone", s.now, &s.arena, &orders);
+		what = job_lost(&s.job, e->node, &loss, s.now, &s.arena, &orders);
 		break;
 	case RESUME:
 		resume();

@@ -141,6 +141,15 @@ static const struct nodes_row {
 	  "launchd: note: rank 5 (local rank 1) on gpu\\x0a8 (node 2): not known: the node was "
 	  "lost\n"
 	  "launchd: note: node 2 (gpu\\x0a8) was lost, too\n" },
+	{ "a lost node that may not be the first, and one that was not",
+	  { GONE(0), GONE(2), GONE(4) }, 3, -1, { .cause = { .kind = CAUSE_NODE_LOST, .node = 0 } },
+	  { { .name = "gpu06", .lost = true }, { .name = "gpu07", .lost = true },
+	    { .name = "gpu08", .lost = true, .lost_unsure = true } }, 3, { 0 },
+	  "launchd: error: node 0 (gpu06) was lost\n"
+	  "launchd: note: rank 0 (local rank 0) on gpu06 (node 0): not known: the node was lost\n"
+	  "launchd: note: rank 2 (local rank 0) on gpu07 (node 1): not known: the node was lost\n"
+	  "launchd: note: rank 4 (local rank 0) on gpu08 (node 2): not known: the node was lost\n"
+	  "launchd: note: nodes 1, 2 were lost, too; which was the first can't be told\n" },
 	{ "a lost node and a failure that the clocks can't order, and nodes that never joined",
 	  { GONE(0), GONE(2), AT(4, BY_EXIT(1), RAN(1, 13.5)) }, 3, -1,
 	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 0 }, .unsure = true },

@@ -40,7 +40,7 @@ static const struct json_row {
 	  { { .pid = 10, .end = { ENDED_EXIT, 0, false }, .started_ns = S(1),
 	      .ended_ns = S(2.000001) } }, 1, -1, { STARTED, .ended_ns = S(2.000001) }, NULL,
 	  "\"seconds\":1.000001,\"exit_code\":0},\n \"cause\":{\"kind\":\"none\",\"at\":null,"
-	  "\"seconds\":null,\"node\":null,\"detail\":null,\n  \"signal\":null,\"sender\":null},\n"
+	  "\"seconds\":null,\"node\":null,\"unsure\":false,\"detail\":null,\n  \"signal\":null,\"sender\":null},\n"
 	  " \"culprit\":null" },
 	{ "a failure with its words",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1), .ended_ns = S(2) } },
@@ -108,7 +108,8 @@ static const struct several_row {
 	    { .rank = 2, .pid = 12, .node = 2, .end = { ENDED_EXIT, 1, false },
 	      .ended_ns = S(2.0003), .blames = BLAMES_ITSELF } }, 3, 0,
 	  { .cause.kind = CAUSE_FAILURE, .unsure = true, SEVERAL }, NULL,
-	  "\"culprit\":{\"rank\":0,\"local_rank\":0,\"node\":1,\"unsure\":true,\n"
+	  "\"node\":1,\"unsure\":true,\"detail\":null,\n  \"signal\":null,\"sender\":null},\n"
+	  " \"culprit\":{\"rank\":0,\"local_rank\":0,\"node\":1,\n"
 	  "  \"command\":null,\"command_line\":\"python 'a b'\",\n" },
 	  { .command = "python 'a b'" } },
 	{ { "nobody has told the culprit's command",
@@ -118,9 +119,11 @@ static const struct several_row {
 	  { 0 } },
 	{ { "the nodes",
 	  { { 0 } }, 0, -1, { .cause.kind = CAUSE_MAX_RUNTIME, SEVERAL }, NULL,
-	  " \"nodes\":[\n  {\"rank\":0,\"name\":\"gpu06\",\"lost\":false,"
-	  "\"clock_error_seconds\":0.000000},\n  {\"rank\":1,\"name\":\"gpu\\\"7\",\"lost\":true,"
-	  "\"clock_error_seconds\":0.000360},\n  {\"rank\":2,\"name\":null,\"lost\":false,"
+	  " \"nodes\":[\n  {\"rank\":0,\"name\":\"gpu06\",\"lost\":false,\"lost_unsure\":false,"
+	  "\"clock_error_seconds\":0.000000},\n  {\"rank\":1,\"name\":\"gpu\\\"7\","
+	  "\"lost\":true,\"lost_unsure\":false,"
+	  "\"clock_error_seconds\":0.000360},\n  {\"rank\":2,\"name\":null,"
+	  "\"lost\":false,\"lost_unsure\":false,"
 	  "\"clock_error_seconds\":0.000000}],\n \"not_in_store\":[3,5],\n" },
 	  { .waiting = waiting, .waiting_count = 2 } },
 	{ { "a node was lost",
@@ -128,7 +131,7 @@ static const struct several_row {
 	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 1, .detail = "silent for 10.0 s" },
 	    SEVERAL, .survivors = { { 71, 500, 'D', "x", 1 } }, .survivor_count = 1 }, NULL,
 	  "{\"kind\":\"node_lost\",\"at\":null,\"seconds\":null,\"node\":1,"
-	  "\"detail\":\"silent for 10.0 s\",\n" },
+	  "\"unsure\":false,\"detail\":\"silent for 10.0 s\",\n" },
 	  { 0 } },
 	{ { "the ends of its workers",
 	  { { .node = 1 } }, 1, -1, { .cause = { .kind = CAUSE_NODE_LOST, .node = 1 }, SEVERAL },
@@ -251,13 +254,13 @@ static void test_whole(void **state)
 		"\"ended\":\"2025-11-21T07:50:12.345+01:30\",\"seconds\":13.000000,"
 		"\"exit_code\":139},\n"
 		" \"cause\":{\"kind\":\"failure\",\"at\":\"2025-11-21T07:50:12.095+01:30\","
-		"\"seconds\":12.750000,\"node\":2,\"detail\":null,\n"
+		"\"seconds\":12.750000,\"node\":2,\"unsure\":false,\"detail\":null,\n"
 		"  \"signal\":null,\"sender\":null},\n"
-		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,\"unsure\":false,\n"
+		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,\n"
 		"  \"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\",\n"
 		"  \"error_file\":null},\n"
 		" \"nodes\":[\n"
-		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,"
+		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,\"lost_unsure\":false,"
 		"\"clock_error_seconds\":0.000000}],\n"
 		" \"not_in_store\":[],\n"
 		" \"workers\":[\n"
