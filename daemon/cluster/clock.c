@@ -52,18 +52,3 @@ uint64_t clock_error_ns(const struct clock_offset *c, uint64_t ours)
 		return UINT64_MAX;
 	return (uint64_t)(c->high - c->low) / 2 + 1 + (uint64_t)drift(distance(ours, c->at));
 }
-
-bool clock_to_ours(
-	const struct clock_offset *c, uint64_t peers, uint64_t *ret_ours, uint64_t *ret_error)
-{
-	int64_t ours;
-
-	if (!c->known || (peers >> TIME_BITS) != 0)
-		return false;
-	ours = (int64_t)peers - clock_offset_ns(c);
-	if (ours < 0)
-		return false;
-	*ret_ours = (uint64_t)ours;
-	*ret_error = clock_error_ns(c, (uint64_t)ours);
-	return true;
-}

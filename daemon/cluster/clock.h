@@ -31,9 +31,4 @@ int64_t clock_offset_ns(const struct clock_offset *c);
  * UINT64_MAX: nothing is known. */
 uint64_t clock_error_ns(const struct clock_offset *c, uint64_t ours);
 
-/* A time of the peer's clock in ours, and how wrong that can be. False, and nothing returned, where
- * nothing is known or the time lies before our clock's 0. */
-bool clock_to_ours(
-	const struct clock_offset *c, uint64_t peers, uint64_t *ret_ours, uint64_t *ret_error);
-
 #endif

@@ -146,8 +146,3 @@ int key_read(const struct key_sources *from, struct job_key *ret, struct failure
 	explicit_bzero(&s, sizeof s);
 	return rc;
 }
-
-void key_wipe(struct job_key *k)
-{
-	explicit_bzero(k, sizeof *k);
-}

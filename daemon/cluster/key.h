@@ -38,7 +38,4 @@ int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
  * missing. Other negative errno: the file can't be read. Blocks as long as the file system does. */
 int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why);
 
-/* Overwrites the key; it is not there then. */
-void key_wipe(struct job_key *k);
-
 #endif

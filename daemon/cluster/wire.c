@@ -82,11 +82,6 @@ void wire_put_bytes(struct wire_out *w, const void *bytes, size_t len)
 	wire_put_raw(w, bytes, len);
 }
 
-void wire_put_string(struct wire_out *w, const char *s)
-{
-	wire_put_bytes(w, s, s ? strlen(s) : 0);
-}
-
 void wire_out_done(struct wire_out *w)
 {
 	if (!w->fixed)

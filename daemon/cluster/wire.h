@@ -30,7 +30,6 @@ void wire_put_u64(struct wire_out *w, uint64_t value);
 void wire_put_i64(struct wire_out *w, int64_t value);
 void wire_put_raw(struct wire_out *w, const void *bytes, size_t len);   /* without a length */
 void wire_put_bytes(struct wire_out *w, const void *bytes, size_t len); /* u32 length, bytes */
-void wire_put_string(struct wire_out *w, const char *s); /* the same; NULL is the empty string */
 
 /* Frees the memory, unless it is fixed; empty again. */
 void wire_out_done(struct wire_out *w);
@@ -57,7 +56,7 @@ const unsigned char *wire_get_raw(struct wire_in *w, size_t len);
  * there are fewer than announced or more than max; *ret_len is 0 then. */
 const unsigned char *wire_get_bytes(struct wire_in *w, size_t max, size_t *ret_len);
 
-/* What wire_put_string() wrote, as a string in ret, of which at most room - 1 bytes are filled.
+/* What wire_put_bytes() wrote, as a string in ret, of which at most room - 1 bytes are filled.
  * A longer one, or one with a NUL in it, fails; ret is "" then. */
 void wire_get_string(struct wire_in *w, char *ret, size_t room);
 

@@ -13,8 +13,8 @@ static void put_all(struct wire_out *w)
 	wire_put_u32(w, 0xfedcba98);
 	wire_put_u64(w, UINT64_C(0xfedcba9876543210));
 	wire_put_i64(w, INT64_MIN);
-	wire_put_string(w, "node7");
-	wire_put_string(w, NULL);
+	wire_put_bytes(w, "node7", 5);
+	wire_put_bytes(w, NULL, 0);
 	wire_put_bytes(w, "a\0b", 3);
 	wire_put_raw(w, "xyz", 3);
 }
