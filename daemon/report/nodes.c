@@ -148,11 +148,27 @@ static void add_missing(const struct report_input *in, bool unnamed, struct text
 			unsure ? "; which was the first can't be told" : "");
 }
 
+/* The others can't all have fallen silent by chance. */
+static bool is_cut_off(const struct report_input *in)
+{
+	const struct result *r = in->result;
+	bool silent = r->cause.kind == CAUSE_NODE_LOST && r->cause.noticed_ns > r->cause.at_ns;
+
+	for (unsigned i = 0; i < r->node_count && silent; i++)
+		silent = i == in->plan->node_rank || is_cause(r, i) || r->nodes[i].lost_unsure;
+	return silent;
+}
+
 void nodes_missing_add(const struct report_input *in, struct text *out)
 {
 	if (!result_is_jobwide(in->result))
 		return;
 	add_missing(in, false, out);
+	if (is_cut_off(in)) {
+		text_add(out, "launchd: note: no other node is heard: ");
+		node_add(in, in->plan->node_rank, out);
+		text_add(out, " itself may have been cut off\n");
+	}
 	add_missing(in, true, out);
 }
 

@@ -206,6 +206,17 @@ def test_a_node_vanishes(make_hosts, static_job, record_property, way, node):
     job.nothing_left(node)
 
 
+def test_node_0_is_told_that_it_may_be_the_one(make_hosts, static_job):
+    hosts = make_hosts(4, netem=True)
+    job = static_job(hosts, TIMEOUT)
+    job.start()
+    hosts.cut(0)
+    ends = job.wait(limit=TIMEOUT_S + SLACK_S)
+    assert ends[0].err.endswith(
+        "launchd: note: no other node is heard: node 0 (n0) itself may have been cut off\n"), ends
+    assert all(ends[node].lost() == [0] for node in range(1, 4)), ends
+
+
 UNSURE = "was lost, too; which was the first can't be told"
 
 

@@ -150,6 +150,15 @@ static const struct nodes_row {
 	  "launchd: note: rank 2 (local rank 0) on gpu07 (node 1): not known: the node was lost\n"
 	  "launchd: note: rank 4 (local rank 0) on gpu08 (node 2): not known: the node was lost\n"
 	  "launchd: note: nodes 1, 2 were lost, too; which was the first can't be told\n" },
+	{ "all other nodes fell silent", { GONE(2), GONE(4) }, 2, -1,
+	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 1, .at_ns = S(1), .noticed_ns = S(11) } },
+	  { { .name = "gpu06" }, { .name = "gpu07", .lost = true },
+	    { .name = "gpu08", .lost = true, .lost_unsure = true } }, 3, { 0 },
+	  "launchd: error: node 1 (gpu07) was lost\n"
+	  "launchd: note: rank 2 (local rank 0) on gpu07 (node 1): not known: the node was lost\n"
+	  "launchd: note: rank 4 (local rank 0) on gpu08 (node 2): not known: the node was lost\n"
+	  "launchd: note: node 2 (gpu08) was lost, too; which was the first can't be told\n"
+	  "launchd: note: no other node is heard: node 0 (gpu06) itself may have been cut off\n" },
 	{ "a lost node and a failure that the clocks can't order, and nodes that never joined",
 	  { GONE(0), GONE(2), AT(4, BY_EXIT(1), RAN(1, 13.5)) }, 3, -1,
 	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 0 }, .unsure = true },
