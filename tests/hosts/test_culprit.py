@@ -25,6 +25,8 @@ VICTIMS = ("signal:6", "reset:1", "text:1", "exit:1")
 CULPRITS = ("exit:7", "signal:11", "raise:1", "signal:9", "exit:1", "signal:6")
 CANT_TELL = re.compile(r"^launchd: .*(can't tell|may be the cause)", re.M)
 COMPARE = re.compile(r"^launchd: .*times of two nodes compare to ([\d.]+) ms only$", re.M)
+# No order is in doubt beyond that, even if a launcher has to wait for a CPU.
+UNSURE_MS = 20
 SAME_MS = 0.3  # what lies between the time that a worker notes and its death
 
 
@@ -83,8 +85,7 @@ def run_cascade(hosts, number):
         return "right", gap
     if gap < SAME_MS:
         return "as good as the same time", gap
-    doubt = COMPARE.search(ends[0].err)
-    assert CANT_TELL.search(ends[0].err) and doubt and gap < float(doubt.group(1)) + SAME_MS, what
+    assert CANT_TELL.search(ends[0].err) and gap < UNSURE_MS, what
     return "can't tell", gap
 
 
