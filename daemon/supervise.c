@@ -84,22 +84,33 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 	};
 }
 
+static void say_report(const struct report_input *in)
+{
+	struct text text = { 0 };
+
+	report_text(in, &text);
+	say_text(&text);
+}
+
 /* Node rank 0 has heard all; the others say in a line what it told them. The words come before the
  * file: a file system that hangs must not keep them. */
 static void report(const struct supervision *s, const struct run_end *end)
 {
 	const struct job_end *job = &end->job;
 	struct report_input in = input_of(s, end->plan, job, job->result ? job->result : &end->own);
-	struct text text = { 0 };
 
-	if (job->result) {
-		report_text(&in, &text);
-		say_text(&text);
-	} else {
+	if (end->plan->nnodes > 1) {
 		in.verdict = job->verdict.text;
 		in.verdict_code = job->verdict.exit_code;
-		if (!job->verdict.well)
-			say("error", job->verdict.text);
+	}
+	if (job->result)
+		say_report(&in);
+	else if (!job->verdict.well)
+		say("error", job->verdict.text);
+	if (job->alone && end->own.cause.kind == CAUSE_FAILURE) {
+		say("note", "this node's own workers, of which node rank 0 can't tell:");
+		in.record = end->own_culprit.record;
+		say_report(&in);
 	}
 	if (end->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);

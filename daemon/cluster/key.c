@@ -82,7 +82,7 @@ static int read_file(const char *path, const char *where, struct secret *s, stru
 	int rc;
 
 	if (fd < 0)
-		return failure_set(why, -errno, "%s: %s: %s", where, path, strerror(errno));
+		return failure_set(why, -EINVAL, "%s: %s: %s", where, path, strerror(errno));
 	rc = check_file(fd, where, path, why);
 	if (rc < 0)
 		return rc;

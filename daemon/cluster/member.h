@@ -51,6 +51,7 @@ struct meeting {
 struct job_end {
 	struct verdict verdict;
 	const struct result *result; /* the whole job's; NULL: this node has not heard it all */
+	bool alone; /* node rank 0 was lost: nobody else tells how this node's workers ended */
 	const struct testimony *testimony; /* of result->culprit; NULL: none */
 	unsigned restarts;
 	const char *why_not;     /* why no more restarts; "" */

@@ -23,7 +23,7 @@ int sodium_load_from(const char *name, struct sodium *ret, struct failure *why)
 	int (*init)(void);
 
 	if (!library)
-		return failure_set(why, -ENOENT,
+		return failure_set(why, -ENOSYS,
 			"%s is not here: a key needs it, Debian's package is libsodium23", name);
 	init_at = dlsym(library, "sodium_init");
 	hash = dlsym(library, "crypto_generichash");
@@ -32,7 +32,7 @@ int sodium_load_from(const char *name, struct sodium *ret, struct failure *why)
 	memcpy(&init, &init_at, sizeof init);
 	if (!init || !hash || !compare || init() < 0) {
 		(void)dlclose(library);
-		return failure_set(why, -ENOENT, "%s is not libsodium, or can't start", name);
+		return failure_set(why, -ENOSYS, "%s is not libsodium, or can't start", name);
 	}
 	memcpy(&ret->generichash, &hash, sizeof hash);
 	memcpy(&ret->memcmp, &compare, sizeof compare);

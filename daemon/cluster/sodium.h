@@ -17,7 +17,7 @@ struct sodium {
 	int (*memcmp)(const void *a, const void *b, size_t len);
 };
 
-/* Loads the library and makes it ready. It stays loaded until the process ends. -ENOENT: it is not
+/* Loads the library and makes it ready. It stays loaded until the process ends. -ENOSYS: it is not
  * there, or not what its name says; why names the package. */
 int sodium_load(struct sodium *ret, struct failure *why);
 

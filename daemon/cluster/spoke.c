@@ -34,7 +34,7 @@ void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w)
 /* The end, as this node knows it. */
 static void be_over(struct spoke *s, const struct verdict *v)
 {
-	struct job_end end = { .verdict = *v, .why_not = "" };
+	struct job_end end = { .verdict = *v, .why_not = "", .alone = s->lost.kind != CAUSE_NONE };
 
 	s->state = SPOKE_OVER;
 	(void)uv_timer_stop(&s->clock);

@@ -247,8 +247,10 @@ static void add_cause(const struct report_input *in, struct text *out)
 	text_add(out, "launchd: error: the job was ended");
 	if (c->kind == CAUSE_SIGNAL)
 		text_printf(out, " by %s", signal_name(c->signal));
-	if (c->kind == CAUSE_MAX_RUNTIME) {
-		text_add(out, " by --max-runtime (");
+	if (c->kind == CAUSE_MAX_RUNTIME)
+		text_add(out, " by --max-runtime");
+	if (c->kind == CAUSE_MAX_RUNTIME && node_rank_of(in, c->node) == in->plan->node_rank) {
+		text_add(out, " (");
 		span_add(out, 0, in->plan->max_runtime_ms * 1000000);
 		text_add(out, ")");
 	}

@@ -42,8 +42,9 @@ struct run_end {
 	const struct plan *plan; /* the one that was carried out */
 	struct result own; /* of the last attempt on this node; no outcomes: none was started */
 	struct job_end job;
-	struct result whole; /* what job.result points to */
-	struct arena memory; /* of the two; see run_end_done() */
+	struct result whole;          /* what job.result points to */
+	struct testimony own_culprit; /* what own.culprit says; no record: nothing */
+	struct arena memory;          /* of the two; see run_end_done() */
 };
 
 /* Runs the job to its end; blocks as long. When it returns nothing that was started is left, but

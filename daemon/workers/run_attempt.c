@@ -83,6 +83,10 @@ static void tell_end(struct run *r)
 	size_t count = testimony_collect(
 		r->plan, &r->attempt, r->outcomes, end.count, &r->end->memory, said, &unread);
 
+	r->end->own_culprit = (struct testimony){ .record = NULL };
+	for (size_t i = 0; i < count; i++)
+		if (own->culprit && said[i].rank == own->culprit->rank)
+			r->end->own_culprit = said[i];
 	if (unread.code != 0)
 		r->in->on->say(r->in->owner, true, unread.text);
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);

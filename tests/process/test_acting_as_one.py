@@ -117,6 +117,28 @@ def test_a_killed_launcher_ends_the_job(start, place, node, which):
         assert f'node {node}' in result.err and 'was lost' in result.err
 
 
+def test_a_failure_of_which_node_0_can_not_tell(start, place):
+    """Its launcher is stopped when the worker fails, and so says nothing of it."""
+    go = place.fifo('go')
+    cluster = Running(start, place, env={'GO_2': go.path, 'END_2': 'raise'},
+                      options=['--node-timeout=3'])
+    supervisor = supervisor_of(cluster.jobs[0].pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        go.go()
+        results = [cluster.jobs[node].end() for node in (1, 2)]
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+    assert exit_codes(results) == [125, 125]
+    for result in results:
+        assert 'node 0 was lost' in errors(result)[0]
+    assert 'can\'t tell' not in results[0].err
+    told = results[1].err.partition("of which node rank 0 can't tell:\n")[2]
+    assert 'launchd: error: first to fail: rank 2 ' in told, results[1]
+    assert 'launchd: error: exception: ValueError: the teapot is empty' in told
+    cluster.jobs[0].end()
+
+
 @pytest.mark.parametrize('node', [0, 2])
 def test_a_frozen_launcher_is_lost_after_the_time_out(start, place, node):
     cluster = Running(start, place, options=['--node-timeout=3'])

@@ -99,7 +99,7 @@ static void test_no_file(void **state)
 	struct job_key k;
 
 	(void)state;
-	assert_outcome(read_file(&k, &why), -ENOENT, &why, "No such file");
+	assert_outcome(read_file(&k, &why), -EINVAL, &why, "No such file");
 }
 
 static void test_fifo(void **state)

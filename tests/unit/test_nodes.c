@@ -150,6 +150,11 @@ static const struct nodes_row {
 	  "launchd: note: rank 2 (local rank 0) on gpu07 (node 1): not known: the node was lost\n"
 	  "launchd: note: rank 4 (local rank 0) on gpu08 (node 2): not known: the node was lost\n"
 	  "launchd: note: nodes 1, 2 were lost, too; which was the first can't be told\n" },
+	{ "another node's --max-runtime, of which this one knows nothing", { GONE(0) }, 1, -1,
+	  { .cause = { .kind = CAUSE_MAX_RUNTIME, .node = 1, .at_ns = S(13) }, STARTED },
+	  { { .name = "gpu06" }, { .name = "gpu07" } }, 2, { 0 },
+	  "launchd: error: the job was ended by --max-runtime on gpu07 (node 1) after 12.0 s\n"
+	  "launchd: note: rank 0 (local rank 0) on gpu06 (node 0): not started\n" },
 	{ "all other nodes fell silent", { GONE(2), GONE(4) }, 2, -1,
 	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 1, .at_ns = S(1), .noticed_ns = S(11) } },
 	  { { .name = "gpu06" }, { .name = "gpu07", .lost = true },
