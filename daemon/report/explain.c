@@ -13,6 +13,7 @@
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
+#include "daemon/plan/topology.h"
 #include "daemon/report/explain_facts.h"
 
 /* The signals worth a line of their own, those that end the job first; the rest are forwarded. */
@@ -126,6 +127,20 @@ static bool is_common(const struct explained *e, const struct env_edit *edit, si
 	return true;
 }
 
+static bool ranks_are_known(const struct explained *e)
+{
+	return e->topology->identity.node_rank_known;
+}
+
+static void add_rank(
+	const struct explained *e, unsigned local_rank, const char *unknown, struct text *out)
+{
+	if (ranks_are_known(e))
+		text_printf(out, "%u", plan_rank(e->plan, local_rank).rank);
+	else
+		text_add(out, unknown);
+}
+
 static void add_workers(const struct explained *e, const struct env_edits *edits,
 	struct arena *arena, struct text *out)
 {
@@ -140,8 +155,9 @@ static void add_workers(const struct explained *e, const struct env_edits *edits
 	for (unsigned i = first_local(p); i < end_local(p); i++) {
 		struct vec argv = { 0 };
 
-		text_printf(out, "\nWorker rank %u, local rank %u\n    command   ",
-			plan_rank(p, i).rank, i);
+		text_add(out, "\nWorker rank ");
+		add_rank(e, i, EXPLAIN_BY_MEETING, out);
+		text_printf(out, ", local rank %u\n    command   ", i);
 		plan_command(p, i, arena, &argv);
 		add_command(&argv, out);
 		text_add(out, "\n");
@@ -151,23 +167,37 @@ static void add_workers(const struct explained *e, const struct env_edits *edits
 	}
 }
 
-/* The edits of all workers; NULL: out of memory. */
-static struct env_edits *all_edits(const struct plan *plan, struct arena *arena)
+/* Ranks that the plan has had to take for those of node rank 0. */
+static void hide_ranks(struct env_edits *edits)
 {
-	struct env_edits *edits = arena_alloc(arena, plan->nproc * sizeof *edits);
-	struct attempt attempt = explain_attempt(plan, arena);
-	struct plan shown = *plan;
+	static const char *const names[] = { "RANK", "NODE_RANK", "GROUP_RANK", "ROLE_RANK" };
+
+	for (size_t k = 0; k < edits->count; k++)
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+			if (strcmp(edits->at[k].name, names[i]) == 0 && edits->at[k].value)
+				edits->at[k].value = EXPLAIN_BY_MEETING;
+}
+
+/* The edits of all workers; NULL: out of memory. */
+static struct env_edits *all_edits(const struct explained *e, struct arena *arena)
+{
+	struct env_edits *edits = arena_alloc(arena, e->plan->nproc * sizeof *edits);
+	struct attempt attempt = explain_attempt(e, arena);
+	struct plan shown = *e->plan;
 
 	if (!shown.master_addr)
 		shown.master_addr = EXPLAIN_BY_MEETING;
-	for (unsigned i = 0; edits && i < plan->nproc; i++)
+	for (unsigned i = 0; edits && i < shown.nproc; i++) {
 		plan_environment(&shown, i, &attempt, arena, &edits[i]);
+		if (!ranks_are_known(e))
+			hide_ranks(&edits[i]);
+	}
 	return arena_failed(arena) ? NULL : edits;
 }
 
 void explain_text(const struct explained *e, struct arena *arena, struct text *out)
 {
-	const struct env_edits *edits = all_edits(e->plan, arena);
+	const struct env_edits *edits = all_edits(e, arena);
 	struct explained_facts facts = { 0 };
 
 	explain_facts(e, arena, &facts);
@@ -220,8 +250,9 @@ static void add_json_worker(const struct explained *e, unsigned i, const struct 
 	struct vec argv = { 0 };
 
 	plan_command(e->plan, i, arena, &argv);
-	text_printf(out, "%s\n  {\"rank\":%u,\"local_rank\":%u,\"command\":[",
-		i > first_local(e->plan) ? "," : "", plan_rank(e->plan, i).rank, i);
+	text_add(out, i > first_local(e->plan) ? ",\n  {\"rank\":" : "\n  {\"rank\":");
+	add_rank(e, i, "null", out);
+	text_printf(out, ",\"local_rank\":%u,\"command\":[", i);
 	for (size_t k = 0; k < argv.count; k++) {
 		text_add(out, k ? "," : "");
 		text_add_json(out, argv.at[k]);
@@ -272,7 +303,7 @@ static void add_json_notes(const struct explained *e, struct text *out)
 
 void explain_json(const struct explained *e, struct arena *arena, struct text *out)
 {
-	const struct env_edits *edits = all_edits(e->plan, arena);
+	const struct env_edits *edits = all_edits(e, arena);
 	struct explained_facts facts = { 0 };
 	bool first = true;
 

@@ -12,12 +12,15 @@
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
 
-struct attempt explain_attempt(const struct plan *plan, struct arena *arena)
+struct attempt explain_attempt(const struct explained *e, struct arena *arena)
 {
+	const struct plan *p = e->plan;
+	bool known = p->master_port && !(p->nnodes > 1 && e->topology->control.takes_master_port);
+
 	return (struct attempt){
-		.master_port = plan->master_port ? arena_printf(arena, "%u", plan->master_port) :
-			plan->nnodes > 1         ? EXPLAIN_BY_MEETING :
-						   "<a free port>",
+		.master_port = known  ? arena_printf(arena, "%u", p->master_port) :
+			p->nnodes > 1 ? EXPLAIN_BY_MEETING :
+					"<a free port>",
 		.run_dir = "<run directory>",
 	};
 }
@@ -104,21 +107,20 @@ void explain_facts(const struct explained *e, struct arena *a, struct explained_
 	const char *started_by = top->launcher != LAUNCHER_NONE ? launcher_name(top->launcher) :
 		e->facts->under_systemd                         ? "systemd" :
 								  "a user or script";
-	bool no_input = p->stdio[0].how == STDIO_FILE;
+	bool no_input = p->stdio[0].how == STDIO_FILE, known = top->identity.node_rank_known;
 
 	add_fact(t, "nnodes", number(a, p->nnodes), top->identity.nnodes_from);
-	add_fact(t, "node_rank",
-		top->identity.node_rank_known ? number(a, p->node_rank) : EXPLAIN_BY_MEETING,
+	add_fact(t, "node_rank", known ? number(a, p->node_rank) : EXPLAIN_BY_MEETING,
 		top->identity.node_rank_from);
 	add_fact(t, "nproc_per_node", number(a, p->nproc), top->nproc_from);
 	add_fact(t, "world_size", number(a, p->world_size), all);
-	add_fact(t, "first_rank", number(a, p->first_rank), all);
-	add_fact(t, "started_ranks", started_ranks(p, a),
+	add_fact(t, "first_rank", known ? number(a, p->first_rank) : EXPLAIN_BY_MEETING, all);
+	add_fact(t, "started_ranks", known ? started_ranks(p, a) : EXPLAIN_BY_MEETING,
 		settings_given(s, SET_ONLY_RANK) ? settings_where(s, SET_ONLY_RANK) :
 						   top->nproc_from);
 	add_fact(t, "master_addr", p->master_addr ? p->master_addr : EXPLAIN_BY_MEETING,
 		top->master.addr_from);
-	add_fact(t, "master_port", explain_attempt(p, a).master_port, top->master.port_from);
+	add_fact(t, "master_port", explain_attempt(e, a).master_port, top->master.port_from);
 	add_fact(t, "run_id", p->run_id,
 		settings_where(s, settings_flag(s, SET_STANDALONE) ? SET_STANDALONE : SET_RDZV_ID));
 	add_fact(t, "store", p->store == STORE_AGENT ? "agent" : "rank0", p->store_from);

@@ -25,6 +25,6 @@ struct explained_facts {
 void explain_facts(const struct explained *e, struct arena *arena, struct explained_facts *ret);
 
 /* What an attempt will choose when it starts, in words. */
-struct attempt explain_attempt(const struct plan *plan, struct arena *arena);
+struct attempt explain_attempt(const struct explained *e, struct arena *arena);
 
 #endif
