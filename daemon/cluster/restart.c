@@ -34,9 +34,13 @@ static void add_code(const struct ending *e, struct text *out)
 		text_printf(out, "exit code %d", ending_exit_code(e));
 }
 
-/* A node that can't start its workers again. */
+/* A node that can't start its workers again; first the one whose loss ended the job. */
 static bool add_missing_node(const struct job *j, struct text *out)
 {
+	if (j->lost.kind != CAUSE_NONE) {
+		text_printf(out, "node %u was lost", j->lost.node);
+		return true;
+	}
 	for (unsigned i = 0; i < j->nnodes; i++)
 		switch (j->nodes[i].state) {
 		case NODE_LOST:

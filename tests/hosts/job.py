@@ -25,7 +25,7 @@ MS = 1_000_000
 CULPRIT = re.compile(r"^launchd: error: .*?(?:first to fail: rank (\d+)|"
                      r"\brank (\d+) .*? was the first to fail)", re.M)
 # What it says of a node that has vanished.
-LOST = re.compile(r"^launchd: error: .*?\bnode (\d+)\b.*? was lost", re.M)
+LOST = re.compile(r"^launchd: error: (?!restarts:).*?\bnode (\d+)\b.*? was lost", re.M)
 LOST_CODE = 125
 NOBODY = re.compile(r"(?!)")
 # What mpirun has on other nodes than its own; it does not notice at once that mpirun has vanished.

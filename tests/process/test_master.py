@@ -47,7 +47,7 @@ FREE = ('<a free port>', 'one node: a free port')
     ([*NODES, '--rdzv-endpoint=h', '--master_port=3'], {}, ('h', '--rdzv-endpoint'),
      ('3', '--master_port')),
     ([*NODES, '--rdzv-backend=c10d', '--rdzv-endpoint=h'], {}, ('h', '--rdzv-endpoint'),
-     ('29400', '--rdzv-endpoint')),
+     ('<told when nodes meet>', '--rdzv-endpoint')),
     ([*NODES, '--rdzv-endpoint=[fe80::1]:7'], {}, ('fe80::1', '--rdzv-endpoint'),
      ('7', '--rdzv-endpoint')),
     ([*NODES, '--rdzv-endpoint=fe80::1'], {}, ('fe80::1', '--rdzv-endpoint'),

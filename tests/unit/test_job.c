@@ -250,6 +250,13 @@ static void test_lost(void **state)
 	assert_int_equal(t.orders.result.outcomes[2].rank, 2);
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 
+	begin(&t, 2); /* of several the one that counts is told */
+	assert_int_equal(lose(&t, 2, 2), ORDER_STOP);
+	assert_int_equal(lose(&t, 1, 3), ORDER_NONE);
+	assert_int_equal(end_as(&t, 0, 0, 3, &stopped), ORDER_OVER);
+	assert_string_equal(t.orders.why_not, "node 2 was lost");
+	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
+
 	begin(&t, 0); /* what it told of before counts */
 	assert_int_equal(fails(&t, 1, 0), ORDER_STOP);
 	assert_int_equal(lose(&t, 1, 2.5), ORDER_NONE);
