@@ -3,6 +3,7 @@
 #include "daemon/cluster/member.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/address.h"
@@ -151,6 +152,24 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 		member_start_spoke(m, count);
 }
 
+/* Node rank 0 listens already, at the port that the others know unless somebody else does. */
+static void listen_on(struct member *m)
+{
+	char text[256];
+
+	if (hub_port(&m->hub) != m->config->hub_port) {
+		(void)snprintf(text, sizeof text,
+			"without PMIx launchers meet at port %u, where another program of this "
+			"node listens: give all nodes another --control-port or MASTER_PORT",
+			m->config->hub_port);
+		hub_refuse(&m->hub, REFUSED_CONTRADICTION, -EADDRINUSE, text);
+		return;
+	}
+	if (!m->auth.keyed)
+		member_say_unkeyed(m);
+	hub_wait(&m->hub);
+}
+
 static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailable)
 {
 	struct member *m = x->owner;
@@ -164,9 +183,12 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 	}
 	/* the same on all nodes, mostly: the address that they know will do */
 	m->auth = (struct link_auth){ .keyed = false };
-	if (!member_use_key(m) || m->role == MEMBER_HUB)
+	if (!member_use_key(m))
 		return;
-	member_meet_static(m);
+	if (m->role == MEMBER_HUB)
+		listen_on(m);
+	else
+		member_meet_static(m);
 }
 
 /* Node rank 0 listens before it tells where. */
