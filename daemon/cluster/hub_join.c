@@ -183,6 +183,20 @@ static void check_version(struct hub *h, const struct caller *p)
 	text_done(&t);
 }
 
+static void check_restarts(struct hub *h, const struct caller *p)
+{
+	unsigned ours = h->member->config->policy.max_restarts;
+	struct text t = { 0 };
+
+	if (p->about.max_restarts == ours)
+		return;
+	add_peer(&t, p);
+	text_printf(&t, " has --max-restarts %u, which has no effect: node rank 0's %u counts",
+		p->about.max_restarts, ours);
+	say(h, true, &t);
+	text_done(&t);
+}
+
 /* Its launcher was started anew before we knew that the old one is gone. */
 static void replace(struct hub *h, struct caller *old)
 {
@@ -211,6 +225,7 @@ void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
 	if (rank != NODE_RANK_UNKNOWN && h->peers[rank])
 		replace(h, h->peers[rank]);
 	check_version(h, p);
+	check_restarts(h, p);
 	h->strangers--;
 	p->stranger = false;
 	p->joined = true;

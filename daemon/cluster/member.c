@@ -13,8 +13,7 @@ void member_fail(struct member *m, int code, const char *text)
 	m->on->failed(m->owner, code, text);
 }
 
-/* Said once in a job, by the node that all others trust. */
-static void say_unkeyed(struct member *m)
+void member_say_unkeyed(struct member *m)
 {
 	m->on->say(m->owner, false,
 		"the control channel is not authenticated: whoever reaches its port could end the "
@@ -32,7 +31,7 @@ int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsi
 		m->role = MEMBER_HUB;
 		m->parts++;
 		if (m->hub.listening && !m->auth.keyed)
-			say_unkeyed(m);
+			member_say_unkeyed(m);
 	}
 	return rc;
 }

@@ -138,6 +138,8 @@ void member_fail(struct member *m, int code, const char *text);
 /* See hub_start(). */
 int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
 	unsigned port, struct failure *why);
+/* That the channel has no key: once in a job, by the node that all others trust. */
+void member_say_unkeyed(struct member *m);
 /* Begins to dial hub_addresses. */
 void member_start_spoke(struct member *m, unsigned count);
 /* The key that the user gave, if any. False: it can't be used, and that is the end. */

@@ -3,6 +3,7 @@
 #include "daemon/cluster/member.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/address.h"
@@ -40,18 +41,38 @@ static unsigned own_addresses(const struct member *m, const struct sockaddr *ret
 	return count;
 }
 
+/* Those of --interface or --local-addr, beside those that the name means here. */
+static unsigned add_asked(const struct member *m, struct sockaddr_storage room[LISTENER_ADDRESSES],
+	const struct sockaddr *ret[LISTENER_ADDRESSES], unsigned count)
+{
+	const struct vec *asked = &m->config->addresses;
+
+	for (size_t i = 0; i < asked->count && count < LISTENER_ADDRESSES; i++) {
+		const struct sockaddr *a = (const struct sockaddr *)&room[count];
+		bool skip = address_parse(asked->at[i], 0, &room[count]) < 0;
+
+		for (unsigned j = 0; j < count && !skip; j++)
+			skip = address_same_host(ret[j], a);
+		if (!skip)
+			ret[count++] = a;
+	}
+	return count;
+}
+
 static void on_found(struct finder *f)
 {
 	struct member *m = f->owner;
-	const struct sockaddr *own[FINDER_ADDRESSES];
-	unsigned owned = own_addresses(m, own);
+	struct sockaddr_storage room[LISTENER_ADDRESSES];
+	const struct sockaddr *own[LISTENER_ADDRESSES];
+	unsigned owned = own_addresses(m, own), bound = owned;
 	bool known = m->config->node_rank_known;
 	struct failure why = { 0 };
 
+	if (!f->numeric || owned == 0)
+		bound = m->config->bound ? add_asked(m, room, own, owned) : 0;
 	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
 	if (known ? m->config->node_rank == 0 : owned > 0) {
-		int rc =
-			member_start_hub(m, own, f->numeric ? owned : 0, m->config->hub_port, &why);
+		int rc = member_start_hub(m, own, bound, m->config->hub_port, &why);
 
 		if (rc == 0)
 			return;
@@ -151,6 +172,24 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 		member_start_spoke(m, count);
 }
 
+/* Node rank 0 listens already, at the port that the others know unless somebody else does. */
+static void listen_on(struct member *m)
+{
+	char text[256];
+
+	if (hub_port(&m->hub) != m->config->hub_port) {
+		(void)snprintf(text, sizeof text,
+			"without PMIx launchers meet at port %u, where another program of this "
+			"node listens: give all nodes another --control-port or MASTER_PORT",
+			m->config->hub_port);
+		hub_refuse(&m->hub, REFUSED_CONTRADICTION, -EADDRINUSE, text);
+		return;
+	}
+	if (!m->auth.keyed)
+		member_say_unkeyed(m);
+	hub_wait(&m->hub);
+}
+
 static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailable)
 {
 	struct member *m = x->owner;
@@ -164,9 +203,12 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 	}
 	/* the same on all nodes, mostly: the address that they know will do */
 	m->auth = (struct link_auth){ .keyed = false };
-	if (!member_use_key(m) || m->role == MEMBER_HUB)
+	if (!member_use_key(m))
 		return;
-	member_meet_static(m);
+	if (m->role == MEMBER_HUB)
+		listen_on(m);
+	else
+		member_meet_static(m);
 }
 
 /* Node rank 0 listens before it tells where. */

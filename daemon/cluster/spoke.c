@@ -150,6 +150,16 @@ static void lose_hub(struct spoke *s, const char *why)
 		s->member->on->stop(s->member->owner, &stop);
 }
 
+/* Whether dialling again would end so again. Where PMIx is offered and not to be had, node rank 0
+ * may listen with a key of its own until it has noticed, too. */
+static bool is_final(const struct spoke *s, enum link_end end)
+{
+	bool may_change = s->member->config->way == MEET_PMIX;
+
+	return end == LINK_END_VERSION ||
+		(!may_change && (end == LINK_END_KEYED || end == LINK_END_KEY));
+}
+
 static void on_link_closed(struct link *l, const char *why)
 {
 	struct spoke *s = l->owner;
@@ -163,8 +173,7 @@ static void on_link_closed(struct link *l, const char *why)
 		text_printf(
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
 		spoke_fail(s, -ECONNRESET, text_string(&t));
-	} else if (s->state != SPOKE_OVER &&
-		(end == LINK_END_VERSION || end == LINK_END_KEYED || end == LINK_END_KEY)) {
+	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
 		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
 		spoke_give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {

@@ -5,15 +5,16 @@
  * goes elsewhere, or to many, is dropped. What a packet meets is set for each host and direction:
  * `out` is what it sends, `in` what it receives. Lines on stdin, each answered by one on stdout:
  *
- *   host N|all out|in|both [loss P] [delay MS] [jitter MS] [reorder 0|1] [cut 0|1]
+ *   host N|all out|in|both [loss P] [delay MS] [jitter MS] [reorder 0|1] [cut 0|1] [no_udp 0|1]
  *   pair A B cut 0|1     no packet from A to B
  *   heal                 everything as at the start
  *   stats                "N out passed lost cut in passed lost cut", hosts in one line
  *
  * Loss is drawn by a generator of each host and direction, so that one stream of packets meets the
  * same losses in each run with the same seed. A delay is that of the direction plus up to jitter;
- * a packet overtakes one with the same sender and receiver only where reorder is set. A packet
- * that is under way when its receiver is cut is lost. Nothing is lost unless asked for. */
+ * a packet overtakes one with the same sender and receiver only where reorder is set. no_udp is
+ * a firewall, whose packets count as cut. A packet that is under way when its receiver is cut is
+ * lost. Nothing is lost unless asked for. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ enum { PASSED, LOST, CUT, FATES };
 
 struct direction {
 	double loss, delay_ms, jitter_ms;
-	bool reorder, cut;
+	bool reorder, cut, no_udp;
 	uint64_t dice;
 	uint64_t fates[FATES];
 };
@@ -124,6 +125,11 @@ static int receiver(const struct network *n, const unsigned char *bytes, size_t 
 	return number >= 1 && number <= (unsigned)n->count ? (int)number - 1 : -1;
 }
 
+static bool is_udp(const unsigned char *bytes, size_t size)
+{
+	return size >= 20 && bytes[bytes[0] >> 4 == 4 ? 9 : 6] == IPPROTO_UDP;
+}
+
 static void carry(struct network *n, int from, const unsigned char *bytes, size_t size)
 {
 	int to = receiver(n, bytes, size);
@@ -132,7 +138,8 @@ static void carry(struct network *n, int from, const unsigned char *bytes, size_
 
 	if (to < 0)
 		return;
-	if (n->pair_cut[from][to]) {
+	if (n->pair_cut[from][to] ||
+		((out->no_udp || n->hosts[to][IN].no_udp) && is_udp(bytes, size))) {
 		out->fates[CUT]++;
 		return;
 	}
@@ -203,6 +210,8 @@ static bool set_direction(struct direction *d, const char *name, double value)
 		d->reorder = value > 0;
 	else if (strcmp(name, "cut") == 0)
 		d->cut = value > 0;
+	else if (strcmp(name, "no_udp") == 0)
+		d->no_udp = value > 0;
 	else
 		known = false;
 	return known;
@@ -251,7 +260,7 @@ static void heal(struct network *n)
 			struct direction *one = &n->hosts[host][d];
 
 			one->loss = one->delay_ms = one->jitter_ms = 0;
-			one->reorder = one->cut = false;
+			one->reorder = one->cut = one->no_udp = false;
 		}
 }
 

@@ -10,7 +10,7 @@ import subprocess
 from cluster import HOME
 from harness import until
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "setpriv")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "salloc", "srun", "sbatch", "scancel", "setpriv")
 CONF = """ClusterName=simulated
 SlurmctldHost=n0({addresses[0]})
 AuthType=auth/munge

@@ -170,6 +170,24 @@ def test_a_pair_is_cut_and_others_are_not(network):
     assert udp.burst(0, 1, 5) == list(range(5))
 
 
+@pytest.mark.parametrize("family, ipv6", [(socket.AF_INET, False), (socket.AF_INET6, True)])
+def test_a_firewall_drops_udp_in_one_direction_and_no_tcp(network, family, ipv6):
+    hosts, udp = network(3, family, ipv6=ipv6)
+    hosts.netem.set(1, "in", no_udp=1)
+    udp.send(0, 1, 1)
+    assert udp.silent(1)
+    assert udp.burst(1, 0, 5) == udp.burst(0, 2, 5) == list(range(5))
+    server, client = (hosts.socket(i, family, socket.SOCK_STREAM) for i in (1, 0))
+    server.bind((udp.addresses[1], PORT))
+    server.listen()
+    client.settimeout(WAIT_S)
+    client.connect((udp.addresses[1], PORT))
+    for one in (server, client):
+        one.close()
+    hosts.netem.heal()
+    assert udp.burst(0, 1, 5) == list(range(5))
+
+
 def test_tcp_gets_everything_through(network):
     hosts, _ = network(2)
     hosts.netem.set(loss=0.02, delay=1)

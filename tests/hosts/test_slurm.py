@@ -2,6 +2,7 @@
 import signal
 
 import pytest
+from cluster import HOME
 from harness import native, until
 from scene import AROUND, Watched
 from slurm import Slurm, why_impossible
@@ -35,6 +36,22 @@ def test_a_failure_ends_the_step_on_all_nodes(slurm, mpi):
     assert result.returncode == 7, result
     assert result.stderr.count("first to fail: rank 3") == 2, result.stderr
     assert "nobody tells this one" not in result.stderr
+
+
+@pytest.mark.parametrize("store", ["rank0", "agent"])
+def test_a_step_without_pmix_meets_at_its_own_first_host(make_hosts, store):
+    """... which is not the job's, and not where srun runs; the port is that of torchrun."""
+    slurm = Slurm(make_hosts(4))
+    result = slurm.hosts.finish(slurm.popen(
+        "salloc", "-Q", "-N4", "srun", "-N2", "--relative=2", "--mpi=none", *slurm.hosts.launchd(
+            "--nproc_per_node", "2", "--control=required", f"--store={store}", *native("dump")),
+        env={"DUMP_DIR": f"{HOME}/out"}))
+    assert result.returncode == 0, result
+    dumps = slurm.hosts.place.dumps()
+    address = "n2" if store == "rank0" else slurm.hosts.addresses[2]
+    assert {rank: (dump["env"]["GROUP_RANK"], dump["env"]["MASTER_ADDR"],
+                   dump["env"]["MASTER_PORT"]) for rank, dump in dumps.items()} == {
+        rank: (str(rank // 2), address, "29500") for rank in range(4)}
 
 
 def stepd(s, node):

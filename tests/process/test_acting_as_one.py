@@ -304,14 +304,31 @@ def test_restarts_are_counted_once(start, place):
     assert 'restarted 1 time already' in results[0].err
 
 
-def test_node_0_counts_the_restarts(start, place):
-    # what the others were given is not heard
-    cluster = Restarting(start, place, ['--leftover-grace=1'],
-                         each=lambda node: ([f'--max-restarts={1 if node == 0 else 7 * node}'], {}))
+def test_node_0s_settings_of_restarts_count(start, place):
+    """Those of the others have no effect: node 1 would allow none, node 2 too many, and both have
+    rules of their own."""
+    own = {0: ['--max-restarts=1'],
+           1: ['--max-restarts=0'],
+           2: ['--max-restarts=14', '--no-restart-on=5', '--restart-delay=300',
+               '--restart-min-uptime=600']}
+    cluster = Restarting(start, place, ['--leftover-grace=1'], each=lambda node: (own[node], {}))
     for number in range(2):
         cluster.attempt(number)
         cluster.fail_now()
-    assert exit_codes(cluster.end()) == [5, 5, 5]
+    results = cluster.end()
+    assert exit_codes(results) == [5, 5, 5]
+    assert 'restarted 1 time already' in results[0].err
+    said = [re.findall(r'has --max-restarts (\d+), which has no effect: node rank 0\'s 1 counts',
+                       result.err) for result in results]
+    assert [sorted(numbers) for numbers in said] == [['0', '14'], [], []], results
+
+
+def test_workers_are_told_node_0s_number_of_restarts(start, place):
+    cluster = Cluster(start, 3, native('dump'),
+                      each=lambda node: ([f'--max-restarts={5 + node}'], {}))
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+    assert {rank: dump['env']['TORCHELASTIC_MAX_RESTARTS']
+            for rank, dump in place.dumps().items()} == {0: '5', 1: '5', 2: '5'}
 
 
 @pytest.mark.parametrize('options, how, code, why', [
@@ -372,14 +389,16 @@ def test_a_node_that_has_finished_is_restarted_with_the_others(start, place):
     assert exit_codes(cluster.end()) == [0, 0, 0]
 
 
-def test_the_agents_store_keeps_its_port(start, place):
+@pytest.mark.parametrize('store', ['agent', 'rank0'])
+def test_the_users_port_stays_in_every_attempt(start, place, store):
     cluster = Restarting(start, place, ['--max-restarts=2', '--leftover-grace=0.1',
-                                        '--store=agent'], fails=2)
+                                        f'--store={store}'], fails=2)
     ports = []
     for number in range(3):
         ports.append(cluster.attempt(number)[2])
-        with socket.create_connection(('127.0.0.1', int(ports[-1]))):
-            pass
+        with socket.socket() as one:  # worker 0 here has no store
+            listens = one.connect_ex(('127.0.0.1', int(ports[-1]))) == 0
+        assert listens == (store == 'agent')
         (cluster.fail_now if number < 2 else cluster.proceed)()
     assert exit_codes(cluster.end()) == [0, 0, 0]
     assert ports == [str(cluster.port)] * 3

@@ -1,7 +1,9 @@
 """Where the store listens that launchd hosts, and what the workers are told of it."""
+import socket
+
 import pytest
 from harness import native
-from together import Cluster
+from together import Cluster, errors
 
 ASIDE = '203.0.113.7'  # of nobody: RFC 5737
 
@@ -37,4 +39,26 @@ def test_an_address_of_another_machine(launch, place):
     assert result.rc == 1, result
     assert f"the store can't listen on {ASIDE}: Cannot assign requested address: give " \
         '--local-addr an address of this node that the others reach, or --store rank0' in result.err
+    assert not place.dumps()
+
+
+@pytest.mark.parametrize('store', ['agent', 'rank0'])
+def test_a_port_that_is_taken_is_not_changed_for_another(start, place, store):
+    """launchd's store can't listen there and says so on all nodes; worker 0 may have the port."""
+    cluster = Cluster(start, 2, native('dump'), begin=False,
+                      each=lambda node: ([f'--store={store}'], {}))
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', cluster.port))
+        taken.listen()
+        for node in range(2):
+            cluster.begin(node)
+        results = cluster.end()
+    if store == 'rank0':
+        assert [result.rc for result in results] == [0, 0], results
+        assert {env['MASTER_PORT'] for env in environments(place)} == {str(cluster.port)}
+        return
+    assert 0 not in [result.rc for result in results], results
+    for result in results:
+        [line] = errors(result)
+        assert f"the store can't listen on 127.0.0.1 port {cluster.port}" in line
     assert not place.dumps()
