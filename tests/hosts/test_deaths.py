@@ -76,9 +76,9 @@ def test_mpiruns_death_ends_all_nodes(make_hosts, scene):
 
 
 def test_a_failure_leaves_the_others_their_time(make_hosts, scene):
-    """One that needs longer than mpirun gives is killed, with all that it has."""
+    """One that needs longer is killed, with all that it has."""
     hosts = make_hosts(3)
-    s = scene(hosts, by_mpirun(hosts), "--leftover-grace=0",
+    s = scene(hosts, by_mpirun(hosts), "--shutdown-timeout=5", "--leftover-grace=0",
               DO_0="save:500", DO_1="exit:7", DO_2="save:60000")
     s.go.go()
     result = s.end()

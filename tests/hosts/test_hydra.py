@@ -50,12 +50,16 @@ def proxy(s, node):
     return s.find(node, r"\S*hydra_pmi_proxy")
 
 
+# Of the node whose neighbour is lost: its workers end by SIGKILL only.
+GRACES = ("--shutdown-timeout=3", "--leftover-grace=1")
+
+
 @pytest.mark.parametrize("around", ["nothing", "tee", "file"])
 @pytest.mark.parametrize("victim", ["mpiexec", "proxy", "guard"])
 def test_a_death_ends_all_nodes(make_hosts, scene, record_property, victim, around):
     """Hydra ends the other nodes itself, at once; not after an exit code, be it 137."""
     hosts = make_hosts(2)
-    s = scene(hosts, by_hydra(hosts), around=AROUND[around])
+    s = scene(hosts, by_hydra(hosts), *GRACES, around=AROUND[around])
     s.kill({"mpiexec": lambda: s.pid, "proxy": lambda: proxy(s, 1), "guard": lambda: s.guard(1)}
            [victim]())
     record_property("n1", s.gone(1))

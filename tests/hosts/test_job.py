@@ -122,6 +122,7 @@ def test_launchers_are_killed_and_workers_are_not_spared(make_hosts, static_job)
     job.start()
     assert len(hosts.launchers(1)) == 2
     hosts.kill_launchers(1)
-    assert job.wait(1)[1].rc == -signal.SIGKILL
+    # the guard may be quicker to notice the supervisor's death than its own SIGKILL
+    assert job.wait(1)[1].rc in (-signal.SIGKILL, 128 + signal.SIGKILL)
     job.nothing_left(1)
     assert len(job.alive()) == 1
