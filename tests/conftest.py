@@ -24,6 +24,15 @@ def pytest_addoption(parser):
                      help='write what --dry-run prints now to tests/golden/')
 
 
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'long: waits for ten seconds or more')
+
+
+def pytest_collection_modifyitems(items):
+    """What takes long comes first, so that it is not what everything waits for at the end."""
+    items.sort(key=lambda item: item.get_closest_marker('long') is None)
+
+
 def open_fds():
     return {entry: os.readlink(f'/proc/self/fd/{entry}') for entry in os.listdir('/proc/self/fd')
             if os.path.lexists(f'/proc/self/fd/{entry}')}

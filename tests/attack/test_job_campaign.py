@@ -18,6 +18,7 @@ IMPOSSIBLE = why_impossible() or (
 
 
 @pytest.mark.skipif(bool(IMPOSSIBLE), reason=IMPOSSIBLE or '')
+@pytest.mark.long
 def test_job_campaign(measured):
     result = subprocess.run(
         [sys.executable, HERE / 'job_campaign.py', '--seed', SEED, '--rounds', ROUNDS],

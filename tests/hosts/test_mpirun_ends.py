@@ -73,6 +73,7 @@ def run_failing(hosts, count, label="", linger="0"):
     return result, (max(ns for _, ns in asked) - died) / 1e6, first_ms
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [4, 16])
 def test_a_failure_stops_all_and_is_told_in_full(make_hosts, record_property, count):
     """Node 0 has its say before mpirun ends it, each time; the others say a line; mpirun returns

@@ -10,7 +10,7 @@ from job import MS, verdict
 
 KINDS = [("static", 2), ("static", 4), ("mpirun", 4)]
 # Restarts of a job of torch and gloo; 100 by hand.
-RESTARTS = int(os.environ.get("LAUNCHD_RESTARTS", "3"))
+RESTARTS = int(os.environ.get("LAUNCHD_RESTARTS", "2"))
 GLOO = TESTS / "libraries" / "scripts" / "fail_until.py"
 
 
@@ -148,6 +148,7 @@ def test_sixty_four_nodes(make_hosts, job_of, record_property):
     record_property("restarts after ms", in_step(job, 2))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="no torch here")
 @pytest.mark.parametrize("kind, nodes", [("static", 2), ("static", 4), ("mpirun", 2)])
 def test_a_gloo_job_is_restarted(make_hosts, static_job, mpirun_job, kind, nodes):

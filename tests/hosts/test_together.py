@@ -261,6 +261,7 @@ def test_a_node_vanishes_under_mpirun(make_hosts, mpirun_job, way, node):
     job.nothing_left(*[one for one in range(1, 4) if one != node], spared=ORTED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", [[2], [0], [0, 1, 2, 3]], ids=str)
 def test_no_alarm_when_a_host_sleeps_a_little(make_hosts, static_job, who):
     """One for less than the time-out; all of them for longer."""
@@ -280,6 +281,7 @@ def test_no_alarm_when_a_host_sleeps_a_little(make_hosts, static_job, who):
     assert verdict(job.wait()) == (0, None)
 
 
+@pytest.mark.long
 def test_no_alarm_on_a_bad_network(make_hosts, static_job):
     """The four minutes on 16 nodes are in test_soak.py."""
     hosts = make_hosts(8, netem=True)

@@ -32,6 +32,7 @@ sys.exit(int(os.environ['CODE']) if rank == '0' else 0)
 '''
 WRAPPER = '''sh -c '"$@"; exit $?' sh'''
 FIRST_LOOK_S = 30
+pytestmark = pytest.mark.long
 
 
 class Joining(Cluster):

@@ -238,6 +238,7 @@ def test_off_and_what_needs_the_others(refused, options, name):
              *native('dump')], '--control', name)
 
 
+@pytest.mark.long
 def test_both_ends_say_who_is_missing(start, place):
     cluster = Cluster(start, 3, native('dump', '--control=required', '--join-timeout=12'),
                       begin=False)

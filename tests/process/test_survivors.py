@@ -74,6 +74,7 @@ def hung(place, nothing_left):
     mount.close()
 
 
+@pytest.mark.long
 def test_one_that_hangs_in_the_kernel_is_named_and_what_is_below_it_ends(start, place, hung):
     """Its own child is in another session, and would not lose its parent."""
     fifo = place.fifo('pids')
