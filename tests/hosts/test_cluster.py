@@ -57,6 +57,12 @@ def answers(one, limit=30.0):
         return False
 
 
+def threads(hosts, host):
+    """The states of all threads there."""
+    return {stat.read_text().rpartition(")")[2].split()[0] for pid, _ in hosts.processes(host)
+            for stat in Path(f"/proc/{pid}/task").glob("*/stat")}
+
+
 @pytest.mark.parametrize("netem", [False, True])
 def test_a_frozen_host_says_nothing_and_goes_on_when_thawed(make_hosts, talk, netem):
     hosts = make_hosts(2, netem=netem)
@@ -73,6 +79,8 @@ def test_a_host_is_frozen_without_control_groups_as_well(make_hosts, talk, monke
     hosts = make_hosts(2)
     one = talk(hosts)
     hosts.freeze(1)
+    # the thread that has the signal stops the others, as soon as it has a core
+    until(lambda: threads(hosts, 1) == {"T"}, "all threads to stop")
     assert answers(one, 0.3) is False
     hosts.thaw(1)
     one.settimeout(30)
