@@ -162,3 +162,19 @@ def test_mpirun_meets_on_the_interface_that_is_asked_for(make_hosts, mpirun_job)
     dumps = hosts.place.dumps()
     assert {dump["env"]["MASTER_ADDR"] for dump in dumps.values()} == {hosts.ipv4[1][0]}
     assert sorted(dumps) == [0, 1]
+
+
+# --- an address that leads nowhere ---
+
+def test_a_name_that_cannot_be_resolved(make_hosts, static_job):
+    """The launchers look for it as long as was said, also where the resolver is silent for longer."""
+    hosts = make_hosts(2)
+    (hosts.home / "resolv.conf").write_text("nameserver 10.77.0.250\noptions timeout:30 attempts:1\n")
+    script = """ip neigh add 10.77.0.250 lladdr 02:00:00:00:00:fa dev eth0 &&
+mount --bind /run/home/resolv.conf /etc/resolv.conf"""
+    assert hosts.run(1, ["sh", "-c", script]).returncode == 0
+    job = static_job(hosts, "--join-timeout=2", "--master_addr=train-0.train", late=[0])
+    job.meet(count=1, limit=20)
+    assert re.search(r"launchd: warning: node rank 0's launcher can't be found within 2 s "
+                     r"\(--join-timeout\): the name train-0.train can't be resolved: ",
+                     job.launchers[1].said()), job.described()
