@@ -60,6 +60,14 @@ static int read_key(const struct settings *s, const struct facts *facts, struct 
 	return key_read(&sources, ret, why);
 }
 
+/* Which setting to change where the launchers' port is taken. */
+static const char *port_from(const struct settings *s, const struct topology *t)
+{
+	if (t->control.port_given)
+		return settings_where(s, SET_CONTROL_PORT);
+	return t->master.c10d_port ? settings_where(s, SET_RDZV_ENDPOINT) : "master port + 1";
+}
+
 /* Where this node is, and where others may reach it. */
 static int find_addresses(const struct settings *s, struct member_config *c, struct failure *why)
 {
@@ -91,6 +99,8 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.hub_addr = t->control.addr,
 		.hub_port = t->control.port,
 		.port_given = t->control.port_given,
+		.port_from = port_from(s, t),
+		.port_by_endpoint = t->master.c10d_port != 0 && !t->control.port_given,
 		.bound = settings_given(s, SET_INTERFACE) || settings_given(s, SET_LOCAL_ADDR),
 		.own_addr = settings_text(s, SET_LOCAL_ADDR),
 		.join_timeout_ms = plan->join_timeout_ms,

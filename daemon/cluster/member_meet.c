@@ -23,6 +23,26 @@ static bool is_own(const struct member *m, const struct sockaddr *a)
 	return address_is_loopback(a);
 }
 
+/* Users know of no such port, unless they gave it. */
+static void fail_to_listen(struct member *m, const struct failure *why)
+{
+	const struct member_config *c = m->config;
+	bool needed = c->required || c->agent_store || c->policy.max_restarts > 0;
+	struct text t = { 0 };
+
+	text_add(&t, why->text);
+	if (why->code == -EADDRINUSE) {
+		text_printf(&t, "; the launchers meet there (%s): give all nodes ", c->port_from);
+		text_add(&t,
+			c->port_by_endpoint ? "an endpoint with another port" :
+					      "another --control-port");
+		if (!needed && c->node_rank_known && !c->port_by_endpoint)
+			text_add(&t, ", or --control off");
+	}
+	member_fail(m, why->code, text_string(&t));
+	text_done(&t);
+}
+
 /* --- static nodes --- */
 
 /* Those of the found addresses that are ours; all of them only where the user gave one: a name may
@@ -56,7 +76,7 @@ static void on_found(struct finder *f)
 		if (rc == 0)
 			return;
 		if (known || rc != -EADDRINUSE) {
-			member_fail(m, why.code, why.text);
+			fail_to_listen(m, &why);
 			return;
 		}
 	}
@@ -204,7 +224,7 @@ void member_meet_by_pmix(struct member *m)
 
 	if (m->config->node_rank == 0) {
 		if (make_card(m, &card, &why) < 0) {
-			member_fail(m, why.code, why.text);
+			fail_to_listen(m, &why);
 			return;
 		}
 		len = card_encode(&card, bytes);
