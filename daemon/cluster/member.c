@@ -216,6 +216,8 @@ void member_close(struct member *m)
 	pmix_close(&m->pmix);
 	if (m->finds)
 		finder_close(&m->finder);
+	if (m->doubts)
+		doubt_close(&m->doubt);
 	if (m->role == MEMBER_HUB)
 		hub_close(&m->hub);
 	if (m->role == MEMBER_SPOKE)

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "daemon/cluster/config.h"
+#include "daemon/cluster/doubt.h"
 #include "daemon/cluster/finder.h"
 #include "daemon/cluster/hub.h"
 #include "daemon/cluster/job.h"
@@ -88,12 +89,13 @@ struct member {
 	struct sodium sodium;
 	struct pmix_exchange pmix;
 	struct finder finder;
+	struct doubt doubt;
 	struct hub hub;
 	struct spoke spoke;
 	struct sockaddr_storage hub_addresses[FINDER_ADDRESSES];
 	struct member_config alone; /* the config of a node that has to do without the others */
-	unsigned parts;             /* of the five above, that are in the loop */
-	bool pmix_runs, finds, closing;
+	unsigned parts;             /* of the six above, that are in the loop */
+	bool finds, doubts, closing;
 };
 
 /* Begins to meet the others. The config is borrowed. Where that fails, it is told by an event. What

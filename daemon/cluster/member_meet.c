@@ -60,27 +60,39 @@ static unsigned own_addresses(const struct member *m, const struct sockaddr *ret
 	return count;
 }
 
-static void on_found(struct finder *f)
+/* Whether this node is the hub, or dials it; false: it can't be either. */
+static bool take_role(
+	struct member *m, const struct finder *f, unsigned owned, const struct sockaddr *const *own)
 {
-	struct member *m = f->owner;
-	const struct sockaddr *own[FINDER_ADDRESSES];
-	unsigned owned = own_addresses(m, own);
 	bool known = m->config->node_rank_known;
 	struct failure why = { 0 };
 
-	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
 	if (known ? m->config->node_rank == 0 : owned > 0) {
 		int rc =
 			member_start_hub(m, own, f->numeric ? owned : 0, m->config->hub_port, &why);
 
 		if (rc == 0)
-			return;
+			return true;
 		if (known || rc != -EADDRINUSE) {
 			fail_to_listen(m, &why);
-			return;
+			return false;
 		}
 	}
 	member_start_spoke(m, f->count);
+	return true;
+}
+
+static void on_found(struct finder *f)
+{
+	struct member *m = f->owner;
+	const struct sockaddr *own[FINDER_ADDRESSES];
+	unsigned owned = own_addresses(m, own);
+
+	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
+	if (!take_role(m, f, owned, own))
+		return;
+	m->doubts = doubt_start(&m->doubt, m, f, owned);
+	m->parts += m->doubts;
 }
 
 static void on_not_found(struct finder *f, const char *why)
