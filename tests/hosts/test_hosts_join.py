@@ -287,3 +287,13 @@ def test_an_address_that_leads_nowhere_yet(make_hosts):
     assert [end.returncode for end in ends] == [0, 0], ends
     assert len(re.findall(NOT_OURS.format("10.77.0.1"), ends[0].stderr)) == 1, ends
     assert "warning" not in ends[1].stderr
+
+
+def test_a_lost_node_0_is_named_by_its_address(make_hosts, static_job):
+    hosts = make_hosts(2)
+    job = static_job(hosts, "--node-timeout=3")
+    job.start()
+    hosts.cut(0)
+    end = job.wait(1, limit=3 + SLACK_S)[1]
+    assert end.rc == 125
+    assert re.search(r"^launchd: error: node 0 \(10\.77\.0\.1\) was lost: ", end.err, re.M), end
