@@ -134,6 +134,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 {
 	struct member_config c = {
 		.way = way_of(s, t),
+		.verbose = settings_flag(s, SET_VERBOSE),
 		.required = t->control.required,
 		.nnodes = t->identity.nnodes,
 		.node_rank = t->identity.node_rank,

@@ -23,6 +23,7 @@ enum way_to_meet {
 
 struct member_config {
 	enum way_to_meet way;
+	bool verbose;
 	bool required; /* --control required: no job without a channel */
 	unsigned nnodes, node_rank, nproc;
 	bool node_rank_known;  /* else: who owns the address is 0 */

@@ -94,7 +94,8 @@ struct member {
 	struct spoke spoke;
 	struct sockaddr_storage hub_addresses[FINDER_ADDRESSES];
 	struct member_config alone; /* the config of a node that has to do without the others */
-	unsigned parts;             /* of the six above, that are in the loop */
+	uint64_t began_ns;
+	unsigned parts; /* of the six above, that are in the loop */
 	bool finds, doubts, closing;
 };
 
@@ -132,6 +133,9 @@ void member_part_closed(struct member *m);
 
 /* For the spoke: the hub is not to be had, so this node's workers start without, or not at all. */
 void member_miss(struct member *m, const char *why);
+
+/* For the hub and the spoke: tells `met`, and the user who asked for every word. */
+int member_met(struct member *m, const struct meeting *met, struct failure *why);
 
 /* For member.c and member_meet.c among themselves. */
 

@@ -297,3 +297,22 @@ def test_a_lost_node_0_is_named_by_its_address(make_hosts, static_job):
     end = job.wait(1, limit=3 + SLACK_S)[1]
     assert end.rc == 125
     assert re.search(r"^launchd: error: node 0 \(10\.77\.0\.1\) was lost: ", end.err, re.M), end
+
+
+def test_verbose_tells_of_the_meeting(make_hosts, static_job, mpirun_job):
+    hosts = make_hosts(2)
+    met = r"launchd: note: the launchers have met after \d+\.\d\d s; this is node rank {}\n"
+    job = static_job(hosts, "--verbose", ACT="exit:0@0")
+    job.start()
+    for node, end in job.wait().items():
+        assert re.search(r"launchd: note: the launchers of 2 nodes meet at 10\.77\.0\.1, port 29501 "
+                         r"\(master port \+ 1\)\n(launchd: note: .*\n)*" + met.format(node),
+                         end.err), end
+    job = mpirun_job(hosts, "--verbose", ACT="exit:0@0")
+    job.start()
+    end = job.wait()[0]
+    assert end.err.count("launchd: note: the launchers of 2 nodes meet by PMIx\n") == 2, end
+    assert all(re.search(met.format(node), end.err) for node in range(2)), end
+    job = static_job(hosts, ACT="exit:0@0")
+    job.start()
+    assert not any("met" in end.err for end in job.wait().values())
