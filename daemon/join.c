@@ -1,6 +1,10 @@
 /* join.c - see join.h */
 #include "daemon/join.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/vec.h"
@@ -60,11 +64,49 @@ static int read_key(const struct settings *s, const struct facts *facts, struct 
 	return key_read(&sources, ret, why);
 }
 
+/* Which setting to change where the launchers' port is taken. */
+static const char *port_from(const struct settings *s, const struct topology *t)
+{
+	if (t->control.port_given)
+		return settings_where(s, SET_CONTROL_PORT);
+	return t->master.c10d_port ? settings_where(s, SET_RDZV_ENDPOINT) : "master port + 1";
+}
+
+/* What --local-addr means. A name is looked up before anything runs, so that may take its time. */
+static void look_up(const char *name, struct arena *arena, struct reachable_wish *wish)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct sockaddr_storage ignored;
+	struct addrinfo *list;
+	char text[ADDRESS_TEXT];
+	int rc;
+
+	wish->local_addr = name;
+	if (address_parse(name, 0, &ignored) == 0) {
+		vec_add(arena, &wish->meant, name);
+		return;
+	}
+	rc = getaddrinfo(name, NULL, &hints, &list);
+	if (rc != 0) {
+		wish->local_unknown = gai_strerror(rc);
+		return;
+	}
+	for (const struct addrinfo *a = list; a && !arena_failed(arena); a = a->ai_next) {
+		const char *copy;
+
+		address_host_text(a->ai_addr, text);
+		copy = arena_strdup(arena, text);
+		if (copy)
+			vec_add(arena, &wish->meant, copy);
+	}
+	freeaddrinfo(list);
+}
+
 /* Where this node is, and where others may reach it. */
 static int find_addresses(const struct settings *s, struct member_config *c, struct failure *why)
 {
-	const struct reachable_wish wish = {
-		.local_addr = settings_text(s, SET_LOCAL_ADDR),
+	struct reachable_wish wish = {
+		.local_where = settings_where(s, SET_LOCAL_ADDR),
 		.interfaces = settings_text(s, SET_INTERFACE),
 		.where = settings_where(s, SET_INTERFACE),
 		.one_host = true, /* loopback comes last, where nothing else is there */
@@ -74,7 +116,17 @@ static int find_addresses(const struct settings *s, struct member_config *c, str
 
 	for (size_t i = 0; rc == 0 && i < all.count; i++)
 		vec_add(s->arena, &c->local, all.at[i].address);
+	if (rc == 0 && c->own_addr)
+		look_up(c->own_addr, s->arena, &wish);
 	return rc < 0 ? rc : reachable_choose(&all, &wish, s->arena, &c->addresses, why);
+}
+
+/* --local-addr; NULL: none. */
+static const char *own_addr(const struct settings *s)
+{
+	const char *text = settings_text(s, SET_LOCAL_ADDR);
+
+	return text && *text ? text : NULL;
 }
 
 int join_config(const struct settings *s, const struct facts *facts, const struct topology *t,
@@ -82,6 +134,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 {
 	struct member_config c = {
 		.way = way_of(s, t),
+		.verbose = settings_flag(s, SET_VERBOSE),
 		.required = t->control.required,
 		.nnodes = t->identity.nnodes,
 		.node_rank = t->identity.node_rank,
@@ -91,8 +144,10 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.hub_addr = t->control.addr,
 		.hub_port = t->control.port,
 		.port_given = t->control.port_given,
-		.bound = settings_given(s, SET_INTERFACE) || settings_given(s, SET_LOCAL_ADDR),
-		.own_addr = settings_text(s, SET_LOCAL_ADDR),
+		.port_from = port_from(s, t),
+		.port_by_endpoint = t->master.c10d_port != 0 && !t->control.port_given,
+		.bound = settings_given(s, SET_INTERFACE) || own_addr(s),
+		.own_addr = own_addr(s),
 		.join_timeout_ms = plan->join_timeout_ms,
 		.node_timeout_ms = plan->node_timeout_ms,
 		.grace_ms = plan->grace_ms,

@@ -219,7 +219,7 @@ static int run(struct launch *l, char **argv)
 		return pid;
 	}
 	if (pid == 0) {
-		process_rename(argv, "rank-supervisor");
+		process_rename(argv, SUPERVISOR_NAME);
 		return supervise(&s, &l->why);
 	}
 	rc = guard_wait(&guard, &l->why);

@@ -10,6 +10,9 @@ struct heritage;
  * is gone must not end the job); RLIMIT_NOFILE is raised as far as it goes. */
 int process_init(struct heritage *ret, struct failure *why);
 
+/* The name of the process that starts the workers. */
+#define SUPERVISOR_NAME "rank-supervisor"
+
 /* Gives this process a name and a command line of its own, in the memory that argv lies in, whose
  * strings are gone then: who ends processes by name must not hit two of ours at once. */
 void process_rename(char **argv, const char *name);

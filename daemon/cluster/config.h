@@ -23,18 +23,21 @@ enum way_to_meet {
 
 struct member_config {
 	enum way_to_meet way;
+	bool verbose;
 	bool required; /* --control required: no job without a channel */
 	unsigned nnodes, node_rank, nproc;
-	bool node_rank_known; /* else: who owns the address is 0 */
-	const char *name;     /* this host's */
-	const char *hub_addr; /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
-	unsigned hub_port;    /* of hub_addr; MEET_PMIX: 0 is a free one */
-	bool port_given;      /* by --control-port */
-	struct vec addresses; /* of this node, best first, where others may reach it */
-	struct vec local;     /* all of this node's, loopback too */
-	bool bound;           /* listen there only: --local-addr or --interface is given */
-	const char *own_addr; /* --local-addr: what others are told; NULL: any of them */
-	struct job_key key;   /* MEET_STATIC; may be none */
+	bool node_rank_known;  /* else: who owns the address is 0 */
+	const char *name;      /* this host's */
+	const char *hub_addr;  /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
+	unsigned hub_port;     /* of hub_addr; MEET_PMIX: 0 is a free one */
+	bool port_given;       /* by --control-port */
+	const char *port_from; /* where hub_port comes from, for the user */
+	bool port_by_endpoint; /* from --rdzv-endpoint */
+	struct vec addresses;  /* of this node, best first, where others may reach it */
+	struct vec local;      /* all of this node's, loopback too */
+	bool bound;            /* listen there only: --local-addr or --interface is given */
+	const char *own_addr;  /* --local-addr: what others are told; NULL: any of them */
+	struct job_key key;    /* MEET_STATIC; may be none */
 	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
 	struct restart_policy policy;
 	const char *master_addr; /* NULL: the hub's own */

@@ -13,9 +13,22 @@ enum {
 
 static void look_up(struct finder *f);
 
+static void give_up(struct finder *f)
+{
+	f->over = true;
+	(void)uv_timer_stop(&f->retry);
+	f->on_failed(f, f->why);
+}
+
+/* The next try, or the end of the time, which may come before the resolver's answer. */
 static void on_retry(uv_timer_t *t)
 {
-	look_up(t->data);
+	struct finder *f = t->data;
+
+	if (f->asking || uv_now(f->loop) >= f->deadline_ms)
+		give_up(f);
+	else
+		look_up(f);
 }
 
 static void on_retry_closed(uv_handle_t *h)
@@ -25,21 +38,31 @@ static void on_retry_closed(uv_handle_t *h)
 	f->on_closed(f);
 }
 
-static void later(struct finder *f, int error)
+static uint64_t left_ms(const struct finder *f)
 {
 	uint64_t now = uv_now(f->loop);
-	bool over = now + RETRY_MS > f->deadline_ms;
-	char why[256];
 
-	(void)snprintf(why, sizeof why, "%s: %s", f->name, uv_strerror(error));
-	if (over) {
-		f->on_failed(f, why);
+	return f->deadline_ms > now ? f->deadline_ms - now : 0;
+}
+
+static void explain(struct finder *f, const char *why)
+{
+	(void)snprintf(f->why, sizeof f->why, "the name %s can't be resolved: %s", f->name, why);
+}
+
+static void later(struct finder *f, int error)
+{
+	uint64_t now = uv_now(f->loop), left = left_ms(f);
+
+	explain(f, uv_strerror(error));
+	if (left == 0) {
+		give_up(f);
 		return;
 	}
-	(void)uv_timer_start(&f->retry, on_retry, RETRY_MS, 0);
+	(void)uv_timer_start(&f->retry, on_retry, left < RETRY_MS ? left : RETRY_MS, 0);
 	if (now >= f->note_ms) {
 		f->note_ms = now + NEXT_NOTE_MS;
-		f->on_searching(f, why);
+		f->on_searching(f, f->why);
 	}
 }
 
@@ -63,7 +86,10 @@ static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *li
 	uv_freeaddrinfo(list);
 	if (f->closing)
 		uv_close((uv_handle_t *)&f->retry, on_retry_closed);
-	else if (f->count > 0)
+	if (f->closing || f->over)
+		return;
+	(void)uv_timer_stop(&f->retry);
+	if (f->count > 0)
 		f->on_found(f);
 	else
 		later(f, status < 0 ? status : UV_EAI_NONAME);
@@ -77,10 +103,13 @@ static void look_up(struct finder *f)
 
 	f->request.data = f;
 	rc = uv_getaddrinfo(f->loop, &f->request, on_answer, f->name, f->port, &hints);
-	if (rc < 0)
+	if (rc < 0) {
 		later(f, rc);
-	else
-		f->asking = true;
+		return;
+	}
+	f->asking = true;
+	if (left_ms(f) > 0)
+		(void)uv_timer_start(&f->retry, on_retry, left_ms(f), 0);
 }
 
 static void on_numeric(uv_timer_t *t)
@@ -114,6 +143,7 @@ void finder_start(
 	(void)uv_timer_init(loop, &f->retry); /* can't fail */
 	f->retry.data = f;
 	f->numeric = is_numeric(f);
+	explain(f, "the resolver does not answer");
 	if (f->numeric)
 		(void)uv_timer_start(&f->retry, on_numeric, 0, 0);
 	else

@@ -30,7 +30,8 @@ struct finder {
 	uv_getaddrinfo_t request;
 	uv_timer_t retry;
 	uint64_t deadline_ms, note_ms;
-	bool asking, closing;
+	char why[256]; /* the last failure */
+	bool asking, over, closing;
 };
 
 /* Looks the name up, again and again until within_ms have passed. An address is found at once, that

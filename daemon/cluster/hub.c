@@ -248,7 +248,7 @@ static int plan_own(struct hub *h, struct failure *why)
 		.alone = alone,
 	};
 
-	return m->on->met(m->owner, &met, why);
+	return member_met(m, &met, why);
 }
 
 void hub_begin(struct hub *h)

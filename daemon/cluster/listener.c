@@ -4,12 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/process.h"
+#include "daemon/store/peers.h"
+#include "daemon/store/sockets.h"
 
 enum {
 	TRIES = 32,   /* to find a port that is free at all addresses */
@@ -225,11 +229,43 @@ static void on_connection(uv_poll_t *h, int status, int events)
 				break;
 }
 
+/* The address in question (NULL: any) and its port, which names where it was given. */
+static void place_text(const struct sockaddr *at, uint16_t port, char *ret, size_t room)
+{
+	struct sockaddr_storage shown = { 0 };
+	char text[ADDRESS_TEXT] = "any port";
+
+	if (at && port) {
+		memcpy(&shown, at, address_size(at));
+		address_set_port((struct sockaddr *)&shown, port);
+		address_text((struct sockaddr *)&shown, text);
+	} else if (at) {
+		address_host_text(at, text);
+	} else if (port) {
+		(void)snprintf(text, sizeof text, "port %u", port);
+	}
+	(void)snprintf(ret, room, "%s %s", at ? "at" : "on", text);
+}
+
+static int cannot_listen(const struct sockaddr *at, uint16_t port, int rc, struct failure *why)
+{
+	struct peer addr = { 0 }; /* any */
+	char place[ADDRESS_TEXT + 4], command[16];
+	pid_t pid;
+
+	place_text(at, port, place, sizeof place);
+	if (at)
+		(void)peer_make(at, &addr); /* of a known family: it has a socket */
+	if (rc != -EADDRINUSE || sockets_find_listener(&addr, port, &pid, command) < 0)
+		return failure_set(why, rc, "can't listen %s: %s", place, strerror(-rc));
+	return failure_set(why, rc, "can't listen %s: %s (pid %d) listens there", place,
+		strcmp(command, SUPERVISOR_NAME) == 0 ? "another launchd" : command, (int)pid);
+}
+
 int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *const *addresses,
 	unsigned count, uint16_t port, struct failure *why)
 {
 	const struct sockaddr *at = NULL;
-	char text[ADDRESS_TEXT] = "any address";
 	int rc = -EADDRINUSE;
 
 	if (count > LISTENER_ADDRESSES)
@@ -242,16 +278,8 @@ int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *c
 		rc = add_all(li, addresses, count, port, &at);
 	if (rc == 0 && (rc = uv_poll_init(loop, &li->poll, li->epoll)) < 0)
 		close_sockets(li);
-	if (rc < 0 && at) {
-		struct sockaddr_storage shown = { 0 };
-
-		memcpy(&shown, at, address_size(at));
-		address_set_port((struct sockaddr *)&shown, port);
-		address_text((struct sockaddr *)&shown, text);
-	}
 	if (rc < 0)
-		return failure_set(
-			why, rc, "can't listen at %s (port %u): %s", text, port, strerror(-rc));
+		return cannot_listen(at, port, rc, why);
 	li->loop = loop;
 	li->poll.data = li;
 	(void)uv_poll_start(&li->poll, UV_READABLE, on_connection); /* a new watch: can't fail */

@@ -42,7 +42,8 @@ struct listener {
 
 /* Listens at all addresses (count 0: at any, IPv4 and IPv6) at one port: that one, or with 0 one
  * that is free at all of them by TCP and UDP. Where a given port is taken by UDP only, beats travel
- * by TCP (has_udp). -EADDRINUSE, -EADDRNOTAVAIL, …: why names the address; nothing is open then. */
+ * by TCP (has_udp). -EADDRINUSE, -EADDRNOTAVAIL, …: why names the address and
+ * who listens there; nothing is open then. */
 int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *const *addresses,
 	unsigned count, uint16_t port, struct failure *why);
 

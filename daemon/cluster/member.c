@@ -120,12 +120,44 @@ void member_miss(struct member *m, const char *why)
 	text_done(&t);
 }
 
+/* For --verbose. */
+static void say_way(struct member *m)
+{
+	const struct member_config *c = m->config;
+	struct text t = { 0 };
+
+	if (!c->verbose || c->way == MEET_NOBODY)
+		return;
+	text_printf(&t, "the launchers of %u nodes meet ", c->nnodes);
+	if (c->way == MEET_PMIX)
+		text_add(&t, "by PMIx");
+	else
+		text_printf(&t, "at %s, port %u (%s)", c->hub_addr, c->hub_port, c->port_from);
+	m->on->say(m->owner, false, text_string(&t));
+	text_done(&t);
+}
+
+int member_met(struct member *m, const struct meeting *met, struct failure *why)
+{
+	struct text t = { 0 };
+
+	if (m->config->verbose && !met->alone) {
+		text_printf(&t, "the launchers have met after %.2f s; this is node rank %u",
+			(double)(uv_hrtime() - m->began_ns) / 1e9, met->node_rank);
+		m->on->say(m->owner, false, text_string(&t));
+		text_done(&t);
+	}
+	return m->on->met(m->owner, met, why);
+}
+
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
 	const struct member_events *on, void *owner, struct arena *memory)
 {
 	*m = (struct member){
 		.config = c, .on = on, .owner = owner, .loop = loop, .memory = memory
 	};
+	m->began_ns = uv_hrtime();
+	say_way(m);
 	switch (c->way) {
 	case MEET_NOBODY:
 		be_alone(m);
@@ -215,6 +247,8 @@ void member_close(struct member *m)
 	pmix_close(&m->pmix);
 	if (m->finds)
 		finder_close(&m->finder);
+	if (m->doubts)
+		doubt_close(&m->doubt);
 	if (m->role == MEMBER_HUB)
 		hub_close(&m->hub);
 	if (m->role == MEMBER_SPOKE)

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "daemon/cluster/config.h"
+#include "daemon/cluster/doubt.h"
 #include "daemon/cluster/finder.h"
 #include "daemon/cluster/hub.h"
 #include "daemon/cluster/job.h"
@@ -89,12 +90,14 @@ struct member {
 	struct sodium sodium;
 	struct pmix_exchange pmix;
 	struct finder finder;
+	struct doubt doubt;
 	struct hub hub;
 	struct spoke spoke;
 	struct sockaddr_storage hub_addresses[FINDER_ADDRESSES];
 	struct member_config alone; /* the config of a node that has to do without the others */
-	unsigned parts;             /* of the five above, that are in the loop */
-	bool pmix_runs, finds, closing;
+	uint64_t began_ns;
+	unsigned parts; /* of the six above, that are in the loop */
+	bool finds, doubts, closing;
 };
 
 /* Begins to meet the others. The config is borrowed. Where that fails, it is told by an event. What
@@ -131,6 +134,9 @@ void member_part_closed(struct member *m);
 
 /* For the spoke: the hub is not to be had, so this node's workers start without, or not at all. */
 void member_miss(struct member *m, const char *why);
+
+/* For the hub and the spoke: tells `met`, and the user who asked for every word. */
+int member_met(struct member *m, const struct meeting *met, struct failure *why);
 
 /* For member.c and member_meet.c among themselves. */
 

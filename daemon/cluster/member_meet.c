@@ -24,6 +24,26 @@ static bool is_own(const struct member *m, const struct sockaddr *a)
 	return address_is_loopback(a);
 }
 
+/* Users know of no such port, unless they gave it. */
+static void fail_to_listen(struct member *m, const struct failure *why)
+{
+	const struct member_config *c = m->config;
+	bool needed = c->required || c->agent_store || c->policy.max_restarts > 0;
+	struct text t = { 0 };
+
+	text_add(&t, why->text);
+	if (why->code == -EADDRINUSE) {
+		text_printf(&t, "; the launchers meet there (%s): give all nodes ", c->port_from);
+		text_add(&t,
+			c->port_by_endpoint ? "an endpoint with another port" :
+					      "another --control-port");
+		if (!needed && c->node_rank_known && !c->port_by_endpoint)
+			text_add(&t, ", or --control off");
+	}
+	member_fail(m, why->code, text_string(&t));
+	text_done(&t);
+}
+
 /* --- static nodes --- */
 
 /* Those of the found addresses that are ours; all of them only where the user gave one: a name may
@@ -59,29 +79,42 @@ static unsigned add_asked(const struct member *m, struct sockaddr_storage room[L
 	return count;
 }
 
-static void on_found(struct finder *f)
+/* Whether this node is the hub, or dials it; false: it can't be either. own: has room for more. */
+static bool take_role(struct member *m, const struct finder *f, unsigned owned,
+	const struct sockaddr *own[LISTENER_ADDRESSES])
 {
-	struct member *m = f->owner;
 	struct sockaddr_storage room[LISTENER_ADDRESSES];
-	const struct sockaddr *own[LISTENER_ADDRESSES];
-	unsigned owned = own_addresses(m, own), bound = owned;
 	bool known = m->config->node_rank_known;
+	unsigned bound = owned;
 	struct failure why = { 0 };
 
 	if (!f->numeric || owned == 0)
 		bound = m->config->bound ? add_asked(m, room, own, owned) : 0;
-	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
 	if (known ? m->config->node_rank == 0 : owned > 0) {
 		int rc = member_start_hub(m, own, bound, m->config->hub_port, &why);
 
 		if (rc == 0)
-			return;
+			return true;
 		if (known || rc != -EADDRINUSE) {
-			member_fail(m, why.code, why.text);
-			return;
+			fail_to_listen(m, &why);
+			return false;
 		}
 	}
 	member_start_spoke(m, f->count);
+	return true;
+}
+
+static void on_found(struct finder *f)
+{
+	struct member *m = f->owner;
+	const struct sockaddr *own[LISTENER_ADDRESSES];
+	unsigned owned = own_addresses(m, own);
+
+	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
+	if (!take_role(m, f, owned, own))
+		return;
+	m->doubts = doubt_start(&m->doubt, m, f, owned);
+	m->parts += m->doubts;
 }
 
 static void on_not_found(struct finder *f, const char *why)
@@ -246,7 +279,7 @@ void member_meet_by_pmix(struct member *m)
 
 	if (m->config->node_rank == 0) {
 		if (make_card(m, &card, &why) < 0) {
-			member_fail(m, why.code, why.text);
+			fail_to_listen(m, &why);
 			return;
 		}
 		len = card_encode(&card, bytes);

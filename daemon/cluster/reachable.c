@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
@@ -122,26 +123,92 @@ static int choose_named(const struct interfaces *all, const struct reachable_wis
 		wish->where, wish->interfaces, list_all(arena, all));
 }
 
+static const char *own_text(const struct interfaces *all, const struct sockaddr *a)
+{
+	struct sockaddr_storage one;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (address_parse(all->at[i].address, 0, &one) == 0 &&
+			address_same_host(a, (const struct sockaddr *)&one))
+			return all->at[i].address;
+	return NULL;
+}
+
+static int refuse_local(const struct interfaces *all, const struct reachable_wish *wish,
+	struct arena *arena, struct failure *why)
+{
+	struct text t = { 0 };
+	struct sockaddr_storage ignored;
+	int rc;
+
+	if (wish->local_unknown)
+		return failure_set(why, -EINVAL,
+			"%s: the name \"%s\" can't be resolved (%s); this node's addresses are: %s",
+			wish->local_where, wish->local_addr, wish->local_unknown,
+			list_all(arena, all));
+	if (address_parse(wish->local_addr, 0, &ignored) < 0)
+		for (size_t i = 0; i < wish->meant.count; i++)
+			text_printf(&t, "%s%s", i > 0 ? ", " : " (", wish->meant.at[i]);
+	rc = failure_set(why, -EINVAL, "%s: \"%s\"%s%s is no address of this node; there are: %s",
+		wish->local_where, wish->local_addr, text_string(&t), t.len > 0 ? ")" : "",
+		list_all(arena, all));
+	text_done(&t);
+	return rc;
+}
+
+/* What --local-addr means of this node. *ret stays empty for a name that is loopback alone. */
+static int choose_local(const struct interfaces *all, const struct reachable_wish *wish,
+	struct arena *arena, struct vec *ret, struct failure *why)
+{
+	struct sockaddr_storage a;
+	struct vec outside = { 0 }, loopback = { 0 };
+	bool is_number = address_parse(wish->local_addr, 0, &a) == 0;
+
+	for (size_t i = 0; i < wish->meant.count; i++) {
+		const struct sockaddr *one = (const struct sockaddr *)&a;
+
+		if (address_parse(wish->meant.at[i], 0, &a) < 0)
+			continue;
+		if (address_is_loopback(one))
+			vec_add(arena, &loopback, wish->meant.at[i]);
+		else if (own_text(all, one))
+			add_once(arena, &outside, own_text(all, one));
+	}
+	if (outside.count == 0 && loopback.count == 0)
+		return refuse_local(all, wish, arena, why);
+	if (outside.count > 0)
+		*ret = outside;
+	else if (is_number || strcmp(wish->local_addr, "localhost") == 0)
+		*ret = loopback;
+	return 0;
+}
+
+static int choose_all(const struct interfaces *all, bool loopback, struct arena *arena,
+	struct vec *ret, struct failure *why)
+{
+	for (enum kind kind = 0; kind < KIND_COUNT; kind++)
+		if (kind != KIND_LOOPBACK || loopback)
+			add_kind(arena, all, kind, NULL, 0, ret);
+	if (ret->count > 0)
+		return 0;
+	return failure_set(why, -EADDRNOTAVAIL,
+		"this node has no address that others can reach (--interface and --local-addr say "
+		"which to use); there are: %s",
+		list_all(arena, all));
+}
+
 int reachable_choose(const struct interfaces *all, const struct reachable_wish *wish,
 	struct arena *arena, struct vec *ret, struct failure *why)
 {
 	struct vec found = { 0 };
 	int rc = 0;
 
-	if (wish->local_addr && *wish->local_addr) {
-		vec_add(arena, &found, wish->local_addr);
-	} else if (wish->interfaces && *wish->interfaces) {
+	if (wish->local_addr && *wish->local_addr)
+		rc = choose_local(all, wish, arena, &found, why);
+	else if (wish->interfaces && *wish->interfaces)
 		rc = choose_named(all, wish, arena, &found, why);
-	} else {
-		for (enum kind kind = 0; kind < KIND_COUNT; kind++)
-			if (kind != KIND_LOOPBACK || wish->one_host)
-				add_kind(arena, all, kind, NULL, 0, &found);
-		if (found.count == 0)
-			rc = failure_set(why, -EADDRNOTAVAIL,
-				"this node has no address that others can reach (--interface and "
-				"--local-addr say which to use); there are: %s",
-				list_all(arena, all));
-	}
+	if (rc == 0 && found.count == 0)
+		rc = choose_all(all, wish->one_host, arena, &found, why);
 	if (arena_failed(arena))
 		return failure_oom(why);
 	if (rc == 0)

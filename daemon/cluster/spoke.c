@@ -51,9 +51,12 @@ void spoke_fail(struct spoke *s, int code, const char *text)
 /* The job ends here for a cause that this node found by itself. */
 static void be_over_for(struct spoke *s, const struct cause *cause)
 {
-	struct result r = { .cause = *cause };
+	struct node hub = { 0 };
+	struct result r = { .cause = *cause, .nodes = &hub, .node_count = 1 };
 	struct verdict v;
 
+	if (cause->kind == CAUSE_NODE_LOST) /* node 0, whose name was never told */
+		address_host_text((const struct sockaddr *)&s->addresses[s->next], hub.name);
 	verdict_make(&r, &v);
 	v.attempt = s->attempt;
 	be_over(s, &v);

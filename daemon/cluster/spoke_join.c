@@ -122,7 +122,7 @@ void spoke_hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
 		.max_restarts = w.max_restarts,
 		.agent_store = w.agent_store,
 	};
-	if (m->on->met(m->owner, &met, &why) < 0) {
+	if (member_met(m, &met, &why) < 0) {
 		tell_refusal(s, why.text);
 		spoke_fail(s, why.code, why.text);
 	} else {

@@ -300,3 +300,48 @@ def test_workers_of_a_second_attempt_inherit_nothing(hosts):
     assert hosts.finish(job).returncode == 1
     assert {dump["env"]["TORCHELASTIC_RESTART_COUNT"] for dump in dumps.values()} == {"1"}
     assert {tuple(sorted(dump["fds"])) for dump in dumps.values()} == {("0", "1", "2")}
+
+
+# --- --local-addr is this node's own ---
+
+@pytest.mark.parametrize("given, says", [
+    ("foo.invalid", r"the name \"foo\.invalid\" can't be resolved \(.+\); this node's addresses are: "),
+    ("10.99.9.9", r"\"10\.99\.9\.9\" is no address of this node; there are: "),
+    ("n0", r"\"n0\" \(10\.77\.0\.1\) is no address of this node; there are: "),
+])
+@pytest.mark.parametrize("setting", ["--local-addr", "PET_LOCAL_ADDR"])
+def test_not_this_nodes_address(make_hosts, given, says, setting):
+    hosts = make_hosts(2)
+    before = ["--local-addr", given] if setting.startswith("--") else []
+    argv = hosts.launchd(*before, "--nnodes=2", "--node_rank=1", "--master_addr=10.77.0.1",
+                         *native("dump"))
+    env = {} if before else {setting: given}
+    result = hosts.run(1, argv, env)
+    assert result.returncode == 2, result
+    assert re.fullmatch(rf"launchd: error: {setting}: {says}lo \(127\.0\.0\.1.*\), "
+                        r"eth0 \(10\.77\.0\.2.*\)\n", result.stderr), result
+    assert not hosts.place.dumps()
+
+
+@pytest.mark.parametrize("given", ["foo.invalid", "10.99.9.9"])
+def test_not_this_nodes_address_by_pmix(make_hosts, given):
+    hosts = make_hosts(2)
+    result = hosts.run_mpi(hosts.launchd("--local-addr", given, *native("dump")))
+    assert result.returncode == 2, result
+    assert "launchd: error: --local-addr: " in result.stderr
+    assert "0 bytes" not in result.stderr, result
+    assert not hosts.place.dumps()
+
+
+def test_a_name_of_this_node(make_hosts):
+    """The workers are told the name, as torchrun does; the launchers meet at what it means."""
+    hosts = make_hosts(2)
+    addresses = link(hosts, range(2), "fast0", "10.88.0.{}/24")
+    names = "".join(f"{address} n{node}-fast\n" for node, address in enumerate(addresses))
+    result = hosts.run(0, ["sh", "-c", f"printf '%s' '{names}' >>/etc/hosts"])
+    assert result.returncode == 0, result
+    for options, master in ([], "n0-fast"), (["--max-restarts=1", "--store=agent"], addresses[0]):
+        dumps = hosts.run_mpi(["sh", "-c", 'exec "$0" --local-addr=n$PMIX_RANK-fast "$@"',
+                               *hosts.launchd(), *options, *native("dump")])
+        assert dumps.returncode == 0, dumps
+        assert the_master(hosts.place.dumps())[0] == master

@@ -238,6 +238,48 @@ def test_off_and_what_needs_the_others(refused, options, name):
              *native('dump')], '--control', name)
 
 
+OFF = 'or --control off'
+ANOTHER = 'give all nodes another --control-port'
+
+
+@pytest.mark.parametrize('options, kind, advice', [
+    ([], Cluster, f'the launchers meet there (master port + 1): {ANOTHER}, {OFF}'),
+    (['--max-restarts=1'], Cluster, f'the launchers meet there (master port + 1): {ANOTHER}'),
+    (['--control=required'], Cluster, f'the launchers meet there (master port + 1): {ANOTHER}'),
+    (['--control-port={above}'], Cluster, f'the launchers meet there (--control-port): {ANOTHER}, '
+     f'{OFF}'),
+    (['--node_rank=0'], C10d, 'the launchers meet there (--rdzv-endpoint): give all nodes an '
+     'endpoint with another port'),
+])
+def test_the_port_is_taken(start, place, options, kind, advice):
+    """Who has it, and what to do: users don't know of that port."""
+    cluster = kind(start, 2, native('dump'), begin=False)
+    above = cluster.port + (kind == Cluster)
+    with socket.create_server(('127.0.0.1', above)):
+        cluster.begin(0, [option.format(above=above) for option in options])
+        [result] = cluster.end()
+    command = open('/proc/self/comm').read().strip()
+    assert result.rc == 1
+    assert errors(result) == [
+        f"launchd: error: can't listen at 127.0.0.1:{above}: {command} (pid {os.getpid()}) listens "
+        f'there; {advice}']
+    assert place.dumps() == {}
+
+
+def test_the_port_is_another_launchers(start, place):
+    """Node rank 0 given twice on one host, or two jobs."""
+    cluster = Cluster(start, 2, native('dump'), begin=False)
+    first = cluster.begin(0)
+    until(lambda: listens(cluster.port + 1), 'the first launcher')
+    second = cluster.begin(0).end()
+    assert second.rc == 1
+    [line] = errors(second)
+    assert f': another launchd (pid {supervisor_of(first.pid)}) listens there; ' in line
+    cluster.jobs = {0: first}
+    cluster.begin(1)
+    assert exit_codes(cluster.end()) == [0, 0]
+
+
 @pytest.mark.long
 def test_both_ends_say_who_is_missing(start, place):
     cluster = Cluster(start, 3, native('dump', '--control=required', '--join-timeout=12'),

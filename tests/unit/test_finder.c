@@ -102,16 +102,28 @@ static void test_found(void **state)
 	}
 }
 
+static const struct unknown_row {
+	const char *says;
+	uint64_t within_ms;
+} unknown_rows[] = {
+	{ "a name that nobody knows", 0 },
+	{ "... is looked for as long as was said", 400 },
+	{ "... also where that is no multiple of the pauses", 1300 },
+};
+
 static void test_not_found(void **state)
 {
+	const struct unknown_row *row = *state;
+	uint64_t began = uv_hrtime();
 	struct look l = { 0 };
 
-	(void)state;
-	look_up(&l, "no-such-host.invalid", 0);
+	look_up(&l, "no-such-host.invalid", row->within_ms);
 	end_look(&l);
 	assert_int_equal(l.found, 0);
 	assert_int_equal(l.failed, 1);
-	assert_contains(l.why, "no-such-host.invalid: ");
+	assert_contains(l.why, "the name no-such-host.invalid can't be resolved: ");
+	/* the loop's clock has whole ms */
+	assert_true((uv_hrtime() - began) / 1000000 + 1 >= row->within_ms);
 }
 
 static void test_closed_while_it_asks(void **state)
@@ -134,7 +146,7 @@ int main(void)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_found, rows);
-	suite_add(&s, "a name that nobody knows", test_not_found, NULL, NULL);
+	SUITE_ROWS(&s, test_not_found, unknown_rows);
 	suite_add(&s, "closed before the answer", test_closed_while_it_asks, NULL, NULL);
 	return suite_run(&s);
 }

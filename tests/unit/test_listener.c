@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/cluster/listener.h"
+#include "daemon/workers/procfs.h"
 
 struct bed_of {
 	uv_loop_t loop;
@@ -148,13 +151,22 @@ static void test_taken(void **state)
 	const struct sockaddr *both[] = { (const struct sockaddr *)&a,
 		(const struct sockaddr *)&z };
 	struct bed_of b;
+	char part[128], own[16];
 	uint16_t port;
 	int fd = occupy(SOCK_STREAM, &port);
 
 	(void)state;
+	process_command(getpid(), own); /* valgrind's, where that runs us */
 	make(&b);
-	assert_outcome(listener_open(&b.listener, &b.loop, both, 2, port, &b.why), -EADDRINUSE,
-		&b.why, "can't listen at 127.0.0.1:");
+	(void)snprintf(part, sizeof part, "can't listen at 127.0.0.1:%u: %s (pid %d) listens there",
+		port, own, (int)getpid());
+	assert_int_equal(listener_open(&b.listener, &b.loop, both, 2, port, &b.why), -EADDRINUSE);
+	assert_string_equal(b.why.text, part);
+	b.why = (struct failure){ 0 };
+	(void)snprintf(part, sizeof part, "can't listen on port %u: %s (pid %d) listens there",
+		port, own, (int)getpid());
+	assert_int_equal(listener_open(&b.listener, &b.loop, NULL, 0, port, &b.why), -EADDRINUSE);
+	assert_string_equal(b.why.text, part);
 	assert_int_equal(b.listener.count, 0);
 	for (unsigned i = 0; i < LISTENER_ADDRESSES; i++)
 		assert_true(b.listener.fd[i] == -1 && b.listener.udp[i] == -1);
@@ -169,11 +181,17 @@ static void test_udp_taken(void **state)
 	const struct sockaddr *one = (const struct sockaddr *)&a;
 	struct bed_of b;
 	uint16_t port;
-	int fd = occupy(SOCK_DGRAM, &port);
+	int fd = occupy(SOCK_DGRAM, &port), rc;
 
 	(void)state;
 	make(&b);
-	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 1, port, &b.why), 0);
+	rc = listener_open(&b.listener, &b.loop, &one, 1, port, &b.why);
+	for (int i = 0; rc == -EADDRINUSE && i < 32; i++) { /* by TCP another test has it */
+		(void)close(fd);
+		fd = occupy(SOCK_DGRAM, &port);
+		rc = listener_open(&b.listener, &b.loop, &one, 1, port, &b.why);
+	}
+	assert_int_equal(rc, 0);
 	assert_false(b.listener.has_udp);
 	assert_int_equal(b.listener.port, port);
 	(void)close(fd);
@@ -190,7 +208,7 @@ static void test_nowhere(void **state)
 	(void)state;
 	make(&b);
 	assert_outcome(listener_open(&b.listener, &b.loop, &one, 1, 0, &b.why), -EADDRNOTAVAIL,
-		&b.why, "can't listen at 192.0.2.1:0");
+		&b.why, "can't listen at 192.0.2.1: Cannot assign requested address");
 	done(&b);
 }
 

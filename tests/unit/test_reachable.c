@@ -26,6 +26,10 @@
 		name, address, false, false \
 	}
 
+#define MEANT(...) \
+	.meant = { .at = (const char *[]){ __VA_ARGS__ }, \
+		.count = sizeof(const char *[]){ __VA_ARGS__ } / sizeof(char *) }
+
 static const struct choice_row {
 	const char *says;
 	struct interface have[10];
@@ -67,10 +71,48 @@ static const struct choice_row {
 		"which to use); there are: lo (127.0.0.1, ::1), eth0 (10.0.0.1, down), eth1 "
 		"(fe80::1)" },
 	{ "nothing at all", { { 0 } }, { 0 }, NULL, "there are: none with an address" },
-	{ "--local-addr is the only one", { UP("eth0", "10.0.0.1") },
-		{ .local_addr = "10.0.0.9", .interfaces = "eth0" }, "10.0.0.9", NULL },
-	{ "--local-addr may be a name", { UP("eth0", "10.0.0.1") }, { .local_addr = "node1" },
-		"node1", NULL },
+	{ "--local-addr is the only one", { UP("eth0", "10.0.0.1"), UP("eth1", "10.1.0.1") },
+		{ .local_addr = "10.1.0.1", MEANT("10.1.0.1"), .interfaces = "eth0" }, "10.1.0.1",
+		NULL },
+	{ "... in whatever spelling", { UP("eth0", "2001:db8::1") },
+		{ .local_addr = "2001:DB8:0::1", MEANT("2001:DB8:0::1") }, "2001:db8::1", NULL },
+	{ "... of an interface that is down", { UP("eth0", "10.0.0.1"), DOWN("eth1", "10.1.0.1") },
+		{ .local_addr = "10.1.0.1", MEANT("10.1.0.1") }, "10.1.0.1", NULL },
+	{ "... of loopback", { LO, UP("eth0", "10.0.0.1") },
+		{ .local_addr = "127.0.0.1", MEANT("127.0.0.1") }, "127.0.0.1", NULL },
+	{ "... all of which is this host", { LO, UP("eth0", "10.0.0.1") },
+		{ .local_addr = "127.0.0.9", MEANT("127.0.0.9") }, "127.0.0.9", NULL },
+	{ "--local-addr may be a name of this node",
+		{ LO, UP("eth0", "10.0.0.1"), UP("ib0", "10.1.0.1"), UP("ib0", "fd00::1") },
+		{ .local_addr = "node1-ib", MEANT("fd00::1", "10.1.0.1", "10.1.0.9") },
+		"fd00::1 10.1.0.1", NULL },
+	{ "a name that means loopback on its own host says nothing",
+		{ LO, UP("eth0", "10.0.0.1"), UP("ib0", "fd00::1") },
+		{ .local_addr = "node1", MEANT("127.0.1.1") }, "10.0.0.1 fd00::1", NULL },
+	{ "... but that of loopback itself", { LO, UP("eth0", "10.0.0.1") },
+		{ .local_addr = "localhost", MEANT("127.0.0.1") }, "127.0.0.1", NULL },
+	{ "... and where it means more than that",
+		{ LO, UP("eth0", "10.0.0.1"), UP("ib0", "10.1.0.1") },
+		{ .local_addr = "node1", MEANT("127.0.1.1", "10.1.0.1") }, "10.1.0.1", NULL },
+	{ "--local-addr of another node", { LO, UP("eth0", "10.0.0.1") },
+		{ .local_addr = "10.0.0.9", MEANT("10.0.0.9"), .local_where = "--local-addr" },
+		NULL,
+		"--local-addr: \"10.0.0.9\" is no address of this node; there are: lo (127.0.0.1), "
+		"eth0 (10.0.0.1)" },
+	{ "a name of another node", { LO, UP("eth0", "10.0.0.1") },
+		{ .local_addr = "node2",
+			MEANT("10.0.0.9", "fd00::9"),
+			.local_where = "PET_LOCAL_ADDR" },
+		NULL,
+		"PET_LOCAL_ADDR: \"node2\" (10.0.0.9, fd00::9) is no address of this node; there "
+		"are: lo (127.0.0.1), eth0 (10.0.0.1)" },
+	{ "a name that nobody knows", { LO, UP("eth0", "10.0.0.1") },
+		{ .local_addr = "foo",
+			.local_unknown = "Name or service not known",
+			.local_where = "--local-addr" },
+		NULL,
+		"--local-addr: the name \"foo\" can't be resolved (Name or service not known); "
+		"this node's addresses are: lo (127.0.0.1), eth0 (10.0.0.1)" },
 	{ "empty settings are none", { UP("eth0", "10.0.0.1") },
 		{ .local_addr = "", .interfaces = "" }, "10.0.0.1", NULL },
 	{ "--interface", { UP("eth0", "10.0.0.1"), UP("ib0", "10.1.0.1"), UP("ib0", "fd00::1") },
@@ -116,7 +158,8 @@ static void test_choice(void **state)
 	if (row->chosen)
 		assert_int_equal(rc, 0);
 	else
-		assert_int_equal(rc, row->wish.interfaces ? -EINVAL : -EADDRNOTAVAIL);
+		assert_int_equal(rc,
+			row->wish.interfaces || row->wish.local_addr ? -EINVAL : -EADDRNOTAVAIL);
 	assert_outcome(rc, rc, &why, row->part);
 	assert_string_equal(line, row->chosen ? row->chosen : "");
 }

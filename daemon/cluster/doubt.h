@@ -1,0 +1,45 @@
+/* doubt.h - whether the address where the launchers are to meet is node rank 0's: where it seems
+ * not to be, the user hears so before the join timeout is over.
+ *
+ * Node rank 0 may be reached by an address that is none of its own (NAT, a service of Kubernetes).
+ * Or two nodes were given that rank: then the other one's launcher listens there, and when it is
+ * asked it refuses the job on both. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_DOUBT_H
+#define LAUNCHD_DAEMON_CLUSTER_DOUBT_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "daemon/cluster/link.h"
+
+struct finder;
+struct member;
+
+enum doubt_kind {
+	DOUBT_NONE,
+	DOUBT_RIVAL,     /* this is node rank 0, and the address is not its own */
+	DOUBT_MISPLACED, /* this is another rank, and the address is its own */
+	DOUBT_LOOPBACK,  /* the address is every node's own */
+};
+
+struct doubt {
+	struct member *member;
+	enum doubt_kind kind;
+	const char *name; /* the address, as the user gave it */
+	uv_timer_t clock; /* the next dialing, or the moment to speak */
+	struct link link; /* to the rival */
+	unsigned count, next, rounds;
+	bool linked; /* the link is in the loop */
+	bool said, closing;
+	unsigned handles;
+};
+
+/* Begins to doubt, where there is a reason: f has found the addresses, of which `own` are this
+ * node's, and the member has its role. True: it has begun, and is a part of the member that wants
+ * doubt_close(). It leaves off by itself when the nodes have met. */
+bool doubt_start(struct doubt *d, struct member *m, const struct finder *f, unsigned own);
+
+/* The member hears member_part_closed() when nothing is left in the loop. */
+void doubt_close(struct doubt *d);
+
+#endif
