@@ -20,6 +20,7 @@ struct caller;
 struct stop;
 struct store;
 struct testimony;
+struct text;
 
 struct hub {
 	struct member *member;
@@ -97,8 +98,9 @@ struct caller {
 
 int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
 	unsigned port, struct failure *why);
-/* Waits for the other nodes from now on, until the join timeout, and says so from time to time. By
- * PMIx only when its exchange has ended: it has the same limit. Once the job has begun: nothing. */
+/* hub_missing.c. Waits for the other nodes from now on, until the join timeout, and says so from
+ * time to time. By PMIx only when its exchange has ended: it has the same limit. Once the job has
+ * begun: nothing. */
 void hub_wait(struct hub *h);
 /* hub_join.c: what comes of a node before the job has started. */
 void hub_hear_join(struct caller *p, const unsigned char *at, size_t len);
@@ -115,8 +117,14 @@ void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
 	const struct caller *except);
 /* Ends all connections with a last message. */
 void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len);
-/* Refuses the job on all nodes, this one too. */
+/* hub_refuse.c. Refuses the job on all nodes, this one too. */
 void hub_refuse(struct hub *h, enum refusal why, int code, const char *text);
+/* Refuses one that has not joined; the others hear nothing of it. */
+void hub_turn_away(struct caller *p, enum refusal why, const char *text);
+/* Whether p, which has said what it is, can't join: it was refused, or the job was. */
+bool hub_turns_away(struct caller *p);
+/* The name by which users know a peer: its host's, and where it comes from. */
+void hub_add_peer(struct text *t, const struct caller *p);
 /* Every node that can come is there, or is not waited for any more. Later calls do nothing. */
 void hub_begin(struct hub *h);
 /* Does what the job has decided. */
