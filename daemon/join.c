@@ -1,6 +1,8 @@
 /* join.c - see join.h */
 #include "daemon/join.h"
 
+#include <string.h>
+
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/vec.h"
@@ -60,6 +62,14 @@ static int read_key(const struct settings *s, const struct facts *facts, struct 
 	return key_read(&sources, ret, why);
 }
 
+/* The job's name, where the user gave one: the preset is every job's. */
+static const char *run_id_of(const struct settings *s)
+{
+	const char *id = settings_text(s, SET_RDZV_ID);
+
+	return strcmp(id, setting_rows[SET_RDZV_ID].preset) != 0 ? id : NULL;
+}
+
 /* Where this node is, and where others may reach it. */
 static int find_addresses(const struct settings *s, struct member_config *c, struct failure *why)
 {
@@ -88,6 +98,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.nproc = t->nproc,
 		.node_rank_known = t->identity.node_rank_known,
 		.name = facts->hostname,
+		.run_id = run_id_of(s),
 		.hub_addr = t->control.addr,
 		.hub_port = t->control.port,
 		.port_given = t->control.port_given,

@@ -27,6 +27,7 @@ struct member_config {
 	unsigned nnodes, node_rank, nproc;
 	bool node_rank_known; /* else: who owns the address is 0 */
 	const char *name;     /* this host's */
+	const char *run_id;   /* of the job, as the user gave it; NULL: nobody did */
 	const char *hub_addr; /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
 	unsigned hub_port;    /* of hub_addr; MEET_PMIX: 0 is a free one */
 	bool port_given;      /* by --control-port */

@@ -10,6 +10,7 @@
 #include "daemon/cluster/wire.h"
 
 enum {
+	ID_SHOWN = 40,          /* characters of a run's id */
 	BROUGHT_BACK_MS = 2000, /* least silence after which a node may join anew under its rank */
 	NS_PER_MS = 1000000,
 };
@@ -107,9 +108,85 @@ static bool is_contradiction(struct hub *h, const struct caller *p)
 	return bad;
 }
 
+static void add_job(struct text *t, const char *run_id)
+{
+	size_t len = strlen(run_id);
+
+	text_add(t, "job \"");
+	text_add_shown(t, run_id, len < ID_SHOWN ? len : ID_SHOWN);
+	text_add(t, len > ID_SHOWN ? "...\"" : "\"");
+}
+
+/* Whose port this is, as a launcher of another job needs to know. */
+static void add_owner(struct text *t, const struct caller *p)
+{
+	const char *own = p->hub->member->config->run_id;
+	bool has_own = p->about.run_hash != 0;
+
+	text_add(t, "this port belongs to ");
+	if (own) {
+		add_job(t, own);
+		text_add(t, " (--rdzv-id)");
+	} else {
+		text_add(t, "a job without --rdzv-id");
+	}
+	if (own && !has_own) {
+		text_add(t,
+			", and this launcher has none: give it the same one or, if it is of "
+			"another job, another --rdzv-endpoint or --control-port");
+	} else {
+		text_add(t, ": give ");
+		add_job(t, p->about.run_id);
+		text_add(t, " another --rdzv-endpoint or --control-port");
+	}
+}
+
+static void say_another_job(struct hub *h, const struct caller *p)
+{
+	struct text t = { 0 };
+
+	if (h->met_another_job)
+		return;
+	h->met_another_job = true;
+	text_add(&t, "a launcher of ");
+	if (p->about.run_hash != 0)
+		add_job(&t, p->about.run_id);
+	else
+		text_add(&t, "a job without --rdzv-id");
+	text_add(&t, " was turned away: ");
+	hub_add_peer(&t, p);
+	h->member->on->say(h->member->owner, true, text_string(&t));
+	text_done(&t);
+}
+
+/* Those whom PMIx brings together are one job: a variable may be set on one of its nodes only. */
+static bool is_of_another_job(const struct hub *h, const struct caller *p)
+{
+	uint64_t ours = message_run_hash(h->member->config->run_id), theirs = p->about.run_hash;
+
+	return ours != theirs &&
+		(h->member->config->way != MEET_PMIX || (ours != 0 && theirs != 0));
+}
+
+/* The job that has this port must not end by it. */
+static void turn_away_another_job(struct hub *h, struct caller *p)
+{
+	struct text t = { 0 };
+
+	say_another_job(h, p);
+	add_owner(&t, p);
+	hub_turn_away(p, REFUSED_CONTRADICTION, text_string(&t));
+	text_done(&t);
+}
+
 bool hub_turns_away(struct caller *p)
 {
 	struct hub *h = p->hub;
+
+	if (is_of_another_job(h, p)) {
+		turn_away_another_job(h, p);
+		return true;
+	}
 
 	if (h->begun) {
 		hub_turn_away(p, REFUSED_RUNNING,

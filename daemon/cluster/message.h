@@ -41,11 +41,13 @@ enum message_type {
 
 #define NODE_RANK_UNKNOWN UINT32_MAX /* no enumerator holds it */
 
-enum { ADDRESS_SIZE = 72, MESSAGE_TEXT_SIZE = 400 };
+enum { ADDRESS_SIZE = 72, RUN_ID_SIZE = 64, MESSAGE_TEXT_SIZE = 400 };
 
 struct message_join {
 	unsigned node_rank; /* or NODE_RANK_UNKNOWN */
 	unsigned nnodes, nproc, max_restarts;
+	uint64_t run_hash;        /* of the whole --rdzv-id; 0: none was given */
+	char run_id[RUN_ID_SIZE]; /* its begin, to be shown */
 	char name[NODE_NAME_SIZE], version[32];
 	char reached[ADDRESS_SIZE]; /* the hub's address that was dialled, as text */
 };
@@ -82,6 +84,9 @@ struct message_record {
 	const struct error_record *record; /* NULL: only the command is sent */
 	const char *command;               /* the worker's, quoted for a shell */
 };
+
+/* What tells ids of runs apart, however long they are; 0: NULL. */
+uint64_t message_run_hash(const char *run_id);
 
 /* Encoders add to out (out->failed: too long, or out of memory). */
 void message_put_join(struct wire_out *out, const struct message_join *m);

@@ -123,6 +123,53 @@ def test_a_late_node_is_refused_and_starts_no_worker(start, place):
     assert exit_codes(cluster.end()) == [0, 0]
 
 
+def named(run_id):
+    return [] if run_id is None else ['--rdzv-id', run_id]
+
+
+@pytest.mark.parametrize('kind', [Cluster, C10d])
+@pytest.mark.parametrize('own, other, said_of_it', [
+    ('A', 'B', 'this port belongs to job "A" (--rdzv-id): give job "B" another --rdzv-endpoint or '
+               '--control-port'),
+    ('\x1b[2J', 'B', r'this port belongs to job "\x1b[2J" (--rdzv-id)'),
+    ('x' * 5000 + 'A', 'x' * 5000 + 'B', 'x..." (--rdzv-id)'),
+    ('A', None, 'this port belongs to job "A" (--rdzv-id), and this launcher has none'),
+    (None, 'B', 'this port belongs to a job without --rdzv-id'),
+], ids=['A, not B', 'what a terminal obeys', 'long ones', 'A, not none', 'none, not B'])
+def test_jobs_of_different_names_stay_apart(start, place, kind, own, other, said_of_it):
+    cluster = kind(start, 2, native('dump'), begin=False)
+    cluster.begin(0, named(own))
+    until(lambda: listens(cluster.port + (kind is Cluster)), 'node 0 to listen')
+    stranger = start([*cluster.options(1), *named(other), *native('dump')], MEETS).end()
+    assert stranger.rc == 2
+    [line] = errors(stranger)
+    assert said_of_it in line
+    until(lambda: 'was turned away' in cluster.jobs[0].said(), 'node 0 to say so')
+    cluster.begin(1, named(own))
+    assert exit_codes(cluster.end()) == [0, 0]
+    dumps = place.dumps()
+    assert [dumps[rank]['env']['TORCHELASTIC_RUN_ID'] for rank in (0, 1)] == [own or 'none'] * 2
+
+
+def test_a_job_that_runs_tells_another_jobs_launcher_the_same(start, place):
+    tell, go = place.fifo('tell'), place.fifo('go')
+    cluster = Cluster(start, 2, native('ending', '--rdzv-id=A'),
+                      {'TELL': tell.path, 'GO': go.path, 'END': 'exit:0'})
+    tell.expect('ready', 2)
+    late = start([*cluster.options(1), '--rdzv-id=B', *native('ending')],
+                 {'TELL': tell.path, **MEETS}).end()
+    assert late.rc == 2 and 'this port belongs to job "A"' in errors(late)[0]
+    go.go(2)
+    assert exit_codes(cluster.end()) == [0, 0]
+
+
+def test_the_name_that_stands_for_none(start, place):
+    """torchrun's preset, given on one node only."""
+    cluster = C10d(start, 2, native('dump'),
+                   each=lambda node: (named('none' if node else None), {}))
+    assert exit_codes(cluster.end()) == [0, 0]
+
+
 def test_a_node_that_is_started_again_joins_again(start, place):
     cluster = Cluster(start, 3, native('dump'), begin=False)
     cluster.begin(0)
