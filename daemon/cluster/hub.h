@@ -122,6 +122,8 @@ void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t l
 void hub_refuse(struct hub *h, enum refusal why, int code, const char *text);
 /* Refuses one that has not joined; the others hear nothing of it. */
 void hub_turn_away(struct caller *p, enum refusal why, const char *text);
+/* hub_late.c: the same, when the job has begun. */
+void hub_turn_away_late(struct caller *p);
 /* Whether p, which has said what it is, can't join: it was refused, or the job was. */
 bool hub_turns_away(struct caller *p);
 /* The name by which users know a peer: its host's, and where it comes from. */

@@ -189,8 +189,7 @@ bool hub_turns_away(struct caller *p)
 	}
 
 	if (h->begun) {
-		hub_turn_away(p, REFUSED_RUNNING,
-			"the job runs already, without this node: a node can't come back to it");
+		hub_turn_away_late(p);
 		return true;
 	}
 	return is_contradiction(h, p);

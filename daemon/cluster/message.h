@@ -65,7 +65,7 @@ struct message_welcome {
 enum refusal {
 	REFUSED_CONTRADICTION, /* the job can't be: exit code 2 on all nodes */
 	REFUSED_RUNNING,       /* it runs without this node already, or is over */
-	REFUSED_UNABLE,        /* another version, no slot: --control auto goes on alone */
+	REFUSED_UNABLE,        /* it came too late: --control auto goes on alone */
 	REFUSED_TIMEOUT,       /* --control required: not all came */
 };
 

@@ -248,6 +248,72 @@ def test_auto_starts_without_those_who_do_not_come(start, place):
     assert {rank: dump['env']['WORLD_SIZE'] for rank, dump in dumps.items()} == {0: '3', 2: '3'}
 
 
+class Begun:
+    """A job that has started without one of its nodes, and runs until it is told to end."""
+
+    def __init__(self, start, place, kind=Cluster, more=(), nodes=(0,)):
+        self.start, self.more = start, more
+        self.go, tell = place.fifo('go'), place.fifo('tell')
+        self.cluster = kind(start, len(nodes) + 1,
+                            native('ending', '--join-timeout=2', '--max-restarts=2', *more),
+                            {'TELL': tell.path, 'GO': self.go.path, 'END': 'exit:0'}, begin=False)
+        for node in nodes:
+            self.cluster.begin(node)
+        tell.expect('ready', len(nodes))
+
+    def late(self, *options, node=None, worker=native('dump')):
+        node = len(self.cluster.jobs) if node is None else node
+        return self.start([*self.cluster.options(node), *self.more, *options, *worker],
+                          MEETS).end()
+
+    def end(self):
+        self.go.go(len(self.cluster.jobs))
+        return self.cluster.end()
+
+
+AFTER = 'the job has started without this node, which came after --join-timeout'
+
+
+@pytest.mark.parametrize('kind', [Cluster, C10d])
+def test_auto_starts_the_workers_of_a_node_that_comes_too_late(start, place, kind):
+    begun = Begun(start, place, kind, [f'--control-port={free_ports()}'])
+    late = begun.late('--node_rank=1', '--max-restarts=2')
+    assert late.rc == 0, late
+    [line] = warnings(late)
+    for words in (AFTER, "this node's workers start without the others", 'there are no restarts'):
+        assert words in line
+    [first] = begun.end()
+    assert first.rc == 0
+    assert f'node 1 came after --join-timeout: {socket.gethostname()} (127.0.0.1:' in first.err
+    env = place.dumps()[1]['env']
+    assert (env['WORLD_SIZE'], env['RANK'], env['MASTER_PORT'], env['TORCHELASTIC_MAX_RESTARTS'],
+            env['TORCHELASTIC_USE_AGENT_STORE']) == \
+        ('2', '1', str(begun.cluster.port), '0', 'False')
+
+
+@pytest.mark.parametrize('kind, more, options, words', [
+    (Cluster, [], ['--nproc_per_node=2'], [AFTER, 'its number of workers is another than other nodes']),
+    (Cluster, [], ['--control=required'], [AFTER, '--control required']),
+    (C10d, [], [], [AFTER, 'its rank: give --node_rank']),
+    (C10d, [], ['--node_rank=1'], [AFTER, 'the port of worker 0: give all nodes a --control-port']),
+], ids=['other ranks', 'required', 'no rank', 'no port'])
+def test_a_node_that_comes_too_late_and_can_not_know_enough(start, place, kind, more, options,
+                                                             words):
+    begun = Begun(start, place, kind, more)
+    late = begun.late(*options)
+    assert late.rc == 1, late
+    [line] = errors(late)
+    assert all(word in line for word in words), line
+    assert [result.rc for result in begun.end()] == [0] and not place.dumps()
+
+
+def test_a_node_that_joined_can_not_come_back_though_another_is_absent(start, place):
+    begun = Begun(start, place, nodes=(0, 1))
+    late = begun.late(node=1)
+    assert late.rc == 1 and 'the job runs already, without this node' in errors(late)[0]
+    assert [result.rc for result in begun.end()] == [0, 0] and not place.dumps()
+
+
 def test_auto_goes_on_without_node_0(start, place):
     cluster = Cluster(start, 2, native('dump', '--join-timeout=2', '--max-restarts=3',
                                        '--store=agent'), begin=False)
@@ -267,7 +333,7 @@ def test_c10d_can_not_go_on_without_the_others(start, place):
     cluster = C10d(start, 2, native('dump', '--join-timeout=2', '--node_rank=1'), begin=False)
     cluster.begin(1)
     [result] = cluster.end()
-    assert result.rc == 1 and '--master_port' in errors(result)[0] and not place.dumps()
+    assert result.rc == 1 and '--control-port' in errors(result)[0] and not place.dumps()
 
 
 def test_off_is_as_before_the_channel(start, place):
