@@ -42,8 +42,9 @@ struct hub {
 	struct testimony *said;
 	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
 	size_t said_count, said_room;
-	unsigned unready;     /* nodes that have joined, and have no plan yet */
-	unsigned strangers;   /* connections that are ready, and have not joined */
+	bool *late;         /* by node rank: it came late, and its workers start; NULL: none did */
+	unsigned unready;   /* nodes that have joined, and have no plan yet */
+	unsigned strangers; /* connections that are ready, and have not joined */
 	unsigned turned_away; /* a bit for each enum link_end that was said of one */
 	bool met_another_job; /* and that was said */
 	bool begun;           /* every node is there, or is not waited for any more */

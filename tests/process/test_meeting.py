@@ -279,20 +279,22 @@ def test_auto_starts_the_workers_of_a_node_that_comes_too_late(start, place, kin
     begun = Begun(start, place, kind, [f'--control-port={free_ports()}'])
     late = begun.late('--node_rank=1', '--max-restarts=2')
     assert late.rc == 0, late
+    env = place.dumps()[1]['env']
+    again = begun.late('--node_rank=1')
+    assert again.rc == 1 and "a node can't come back" in errors(again)[0]
     [line] = warnings(late)
     for words in (AFTER, "this node's workers start without the others", 'there are no restarts'):
         assert words in line
     [first] = begun.end()
     assert first.rc == 0
     assert f'node 1 came after --join-timeout: {socket.gethostname()} (127.0.0.1:' in first.err
-    env = place.dumps()[1]['env']
     assert (env['WORLD_SIZE'], env['RANK'], env['MASTER_PORT'], env['TORCHELASTIC_MAX_RESTARTS'],
             env['TORCHELASTIC_USE_AGENT_STORE']) == \
         ('2', '1', str(begun.cluster.port), '0', 'False')
 
 
 @pytest.mark.parametrize('kind, more, options, words', [
-    (Cluster, [], ['--nproc_per_node=2'], [AFTER, 'its number of workers is another than other nodes']),
+    (Cluster, [], ['--nproc_per_node=2'], [AFTER, 'its number of workers is another']),
     (Cluster, [], ['--control=required'], [AFTER, '--control required']),
     (C10d, [], [], [AFTER, 'its rank: give --node_rank']),
     (C10d, [], ['--node_rank=1'], [AFTER, 'the port of worker 0: give all nodes a --control-port']),
