@@ -14,6 +14,7 @@
 #include "daemon/cluster/listener.h"
 #include "daemon/cluster/message.h"
 
+struct arena;
 struct failure;
 struct member;
 struct caller;
@@ -110,7 +111,10 @@ void hub_hear_ready(struct caller *p);
 void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len);
 /* A node that had joined is gone before the job has started. */
 void hub_lose_early(struct caller *p, const char *why);
-/* Gives a rank to all who have joined without. -ENOMEM. */
+/* Those who have joined without a rank, in the order in which they will have one. NULL: no memory.
+ */
+struct caller **hub_unranked(const struct hub *h, struct arena *arena, unsigned *ret_count);
+/* Gives a rank to all of them. -ENOMEM. */
 int hub_rank_rest(struct hub *h);
 /* All nodes have their plans. */
 void hub_start_first(struct hub *h);

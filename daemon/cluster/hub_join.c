@@ -49,17 +49,25 @@ static int by_name(const void *a, const void *b)
 	return rc ? rc : strcmp(link_peer_text(&x->link), link_peer_text(&y->link));
 }
 
-int hub_rank_rest(struct hub *h)
+struct caller **hub_unranked(const struct hub *h, struct arena *arena, unsigned *ret_count)
 {
-	struct caller **list =
-		arena_alloc(h->member->config->arena, h->job.nnodes * sizeof(struct caller *));
-	unsigned count = 0, node = 0;
+	struct caller **list = arena_alloc(arena, h->job.nnodes * sizeof(struct caller *));
+	unsigned count = 0;
 
 	for (struct caller *p = h->all; p && list; p = p->next)
 		if (p->joined && p->node == NODE_RANK_UNKNOWN)
 			list[count++] = p;
 	if (count > 0)
 		qsort(list, count, sizeof *list, by_name);
+	*ret_count = count;
+	return list;
+}
+
+int hub_rank_rest(struct hub *h)
+{
+	unsigned count, node = 0;
+	struct caller **list = hub_unranked(h, h->member->config->arena, &count);
+
 	for (unsigned i = 0; i < count; i++) {
 		while (node == h->self || h->peers[node])
 			node++;

@@ -11,7 +11,7 @@ from together import MEETS, C10d, Cluster, errors, free_ports, warnings
 from harness import native, supervisor_of, until
 
 KEY = 'a secret that is long enough'
-WAITING = 'nodes are here'
+HOST = socket.gethostname()
 
 
 def exit_codes(results):
@@ -222,7 +222,7 @@ def test_required_and_not_all_come(start, place):
     assert exit_codes(results) == [1, 1]
     for result in results:
         [line] = errors(result)
-        assert 'nodes 1, 3 did not come within 3 s (--join-timeout)' in line
+        assert f'nodes 1, 3 did not come within 3 s (--join-timeout); here are {HOST}, ' in line
     assert not place.dumps()
 
 
@@ -363,11 +363,22 @@ def test_both_ends_say_who_is_missing(start, place):
     lost.options = lambda node: ['--nnodes=2', '--node_rank=1', '--master_addr=127.0.0.1',
                                  f'--master_port={lost.port}']
     lost.begin(1)
+    unranked = C10d(start, 4, native('dump', '--control=required', '--join-timeout=12'),
+                    begin=False)
+    unranked.begin(0)
+    unranked.begin(1)
     for job in cluster.jobs[0], cluster.jobs[1]:
-        said(job, '2 of 3 nodes are here: node 2 is missing')
+        said(job, f': 1 of 3 nodes is missing: node 2; here are {HOST}, {HOST}\n')
+    for job in unranked.jobs[0], unranked.jobs[1]:
+        said(job, f': 2 of 4 nodes are missing; here are {HOST}, {HOST}\n')
     said(lost.jobs[1], f"node rank 0's launcher is not there yet: 127.0.0.1:{lost.port + 1} ")
     assert time.monotonic() - began > 9
     assert exit_codes(cluster.end()) == [1, 1] and exit_codes(lost.end()) == [1]
+    results = unranked.end()
+    assert exit_codes(results) == [1, 1]
+    for result in results:
+        assert '2 of 4 nodes did not come within 12 s (--join-timeout); here are' in \
+            errors(result)[0]
 
 
 def test_a_name_that_is_not_known(start, place):

@@ -28,6 +28,7 @@ struct row {
 	struct who
 		first[FIRST]; /* before the job starts, which is when all have come, or are late */
 	struct who last;      /* comes when the job has started */
+	bool unranked;        /* the hub has no rank, either */
 	bool required, stopping; /* --control required; the last one comes when it is being ended */
 	const char *run_id;
 	int failed;               /* of the hub */
@@ -214,7 +215,7 @@ static void make(struct stage *s, const struct row *row)
 		.required = row->required,
 		.nnodes = row->nnodes,
 		.nproc = 1,
-		.node_rank_known = true,
+		.node_rank_known = !row->unranked,
 		.name = "n0",
 		.run_id = row->run_id,
 		.hub_addr = "127.0.0.1",
@@ -277,6 +278,26 @@ static const struct row rows[] = {
 		.why = REFUSED_RUNNING, .refusal = LATE ": its number of workers is another" },
 	{ "the job is ending", 3, { { IS("n1", 1) } }, .last = { IS("n2", 2) }, .stopping = true,
 		.why = REFUSED_RUNNING, .refusal = LATE ", and is ending" },
+	{ "who is missing is known by its rank, and who is here by name", 3, { { IS("n2", 2) } },
+		.required = true, .failed = -ETIMEDOUT,
+		.told = ": node 1 did not come within 0 s (--join-timeout); here are n0, n2\n" },
+	{ "a job that starts without one says so", 2, { { .name = NULL } },
+		.told = "warning: node 1 did not come within 0 s (--join-timeout); here is n0; the "
+			"job starts all the same, and will not know if it fails\n" },
+	{ "without two", 3, { { .name = NULL } },
+		.told = "nodes 1, 2 did not come within 0 s (--join-timeout); here is n0; the job "
+			"starts all the same, and will not know if they fail\n" },
+	{ "nodes without ranks: who is missing has no name", 4,
+		{ { IS("n10", ANY) }, { IS("n2", ANY) } }, .required = true, .failed = -ETIMEDOUT,
+		.told = ": 1 of 4 nodes did not come within 0 s (--join-timeout); here are n0, n2, "
+			"n10\n" },
+	{ "some with ranks, some without", 4, { { IS("n10", 1) }, { IS("n2", ANY) } },
+		.required = true, .failed = -ETIMEDOUT,
+		.told = ": 1 of 4 nodes did not come within 0 s (--join-timeout); here are n0, "
+			"n10, n2\n" },
+	{ "two of them are missing", 3, { { .name = NULL } }, .unranked = true, .required = true,
+		.failed = -ETIMEDOUT,
+		.told = ": 2 of 3 nodes did not come within 0 s (--join-timeout); here is n0\n" },
 	{ "a launcher of another job is no late node", 2, { { .name = NULL } }, .run_id = "A",
 		.last = { IS("n1", 1), .run_id = "B" }, .why = REFUSED_CONTRADICTION,
 		.told = "warning: a launcher of job \"B\" was turned away: n1 (127.0.0.1:",
