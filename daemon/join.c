@@ -50,6 +50,13 @@ static enum store_dialect dialect_of(const char *torch_version)
 	return old;
 }
 
+static enum store_wish wish_of(const struct settings *s, const struct plan *plan)
+{
+	if (!settings_given(s, SET_STORE))
+		return STORE_WISH_NONE;
+	return plan->store == STORE_AGENT ? STORE_WISH_AGENT : STORE_WISH_RANK0;
+}
+
 static int read_key(const struct settings *s, const struct facts *facts, struct job_key *ret,
 	struct failure *why)
 {
@@ -112,6 +119,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.master_addr = t->master.addr,
 		.master_port = t->control.takes_master_port ? 0 : t->master.port,
 		.agent_store = plan->store == STORE_AGENT,
+		.store_wish = wish_of(s, plan),
 		.store_dialect = dialect_of(plan->torch_version),
 		.argv = argv,
 		.arena = s->arena,

@@ -10,6 +10,7 @@
 #include "common/vec.h"
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/key.h"
+#include "daemon/cluster/message.h"
 #include "daemon/store/request.h"
 
 struct arena;
@@ -41,6 +42,7 @@ struct member_config {
 	const char *master_addr; /* NULL: the hub's own */
 	unsigned master_port;    /* 0: a free one for each attempt */
 	bool agent_store;
+	enum store_wish store_wish;       /* the user's, for this node */
 	enum store_dialect store_dialect; /* of clients before torch 2.2 */
 	char **argv;                      /* main()'s, for names of child processes */
 	struct arena *arena;

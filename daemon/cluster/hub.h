@@ -48,8 +48,9 @@ struct hub {
 	unsigned strangers; /* connections that are ready, and have not joined */
 	unsigned turned_away; /* a bit for each enum link_end that was said of one */
 	bool met_another_job; /* and that was said */
-	bool begun;           /* every node is there, or is not waited for any more */
-	bool started;         /* the first attempt, as all have a plan */
+	bool met_other_wishes;
+	bool begun;   /* every node is there, or is not waited for any more */
+	bool started; /* the first attempt, as all have a plan */
 	bool agent_store;
 	bool over, closing;
 	unsigned handles; /* of the loop: the clock, the listener, beats, connections */

@@ -90,6 +90,45 @@ static void check_version(struct hub *h, const struct caller *p)
 	text_done(&t);
 }
 
+static const char *store_name(bool agent)
+{
+	return agent ? "agent" : "rank0";
+}
+
+/* What counts for the whole job is node rank 0's. Said once here, and to each node that has other
+ * wishes. */
+static void check_wishes(struct hub *h, struct caller *p)
+{
+	const struct member_config *c = h->member->config;
+	bool restarts = p->about.max_restarts != c->policy.max_restarts;
+	bool is_agent = p->about.store == STORE_WISH_AGENT;
+	bool store = p->about.store != STORE_WISH_NONE && is_agent != c->agent_store;
+	struct text t = { 0 };
+	struct wire_out w = { 0 };
+
+	if (!restarts && !store)
+		return;
+	hub_add_peer(&t, p);
+	text_add(&t, " has ");
+	if (restarts)
+		text_printf(&t, "--max-restarts %u%s", p->about.max_restarts, store ? " and " : "");
+	if (store)
+		text_printf(&t, "--store %s", store_name(is_agent));
+	text_printf(&t, ", but %s of node rank 0 %s: ", restarts && store ? "those" : "that",
+		restarts && store ? "count" : "counts");
+	if (restarts)
+		text_printf(&t, "%u%s", c->policy.max_restarts, store ? ", " : "");
+	if (store)
+		text_add(&t, store_name(c->agent_store));
+	if (!h->met_other_wishes)
+		say(h, true, &t);
+	h->met_other_wishes = true;
+	message_put_text(&w, text_string(&t));
+	(void)link_send(&p->link, MESSAGE_WAITING, w.at, w.len);
+	wire_out_done(&w);
+	text_done(&t);
+}
+
 /* Its launcher was started anew before we knew that the old one is gone. */
 static void replace(struct hub *h, struct caller *old)
 {
@@ -113,6 +152,7 @@ void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
 	if (rank != NODE_RANK_UNKNOWN && h->peers[rank])
 		replace(h, h->peers[rank]);
 	check_version(h, p);
+	check_wishes(h, p);
 	h->strangers--;
 	p->stranger = false;
 	p->joined = true;

@@ -31,6 +31,7 @@ void message_put_join(struct wire_out *out, const struct message_join *m)
 	wire_put_u32(out, m->nnodes);
 	wire_put_u32(out, m->nproc);
 	wire_put_u32(out, m->max_restarts);
+	wire_put_u8(out, (uint8_t)m->store);
 	wire_put_u64(out, m->run_hash);
 	wire_put_line(out, m->run_id, sizeof m->run_id);
 	wire_put_line(out, m->name, sizeof m->name);
@@ -46,6 +47,7 @@ int message_get_join(const unsigned char *at, size_t len, struct message_join *r
 	m.nnodes = wire_get_u32(&w);
 	m.nproc = wire_get_u32(&w);
 	m.max_restarts = wire_get_u32(&w);
+	m.store = wire_get_below(&w, STORE_WISH_RANK0 + 1);
 	m.run_hash = wire_get_u64(&w);
 	wire_get_line(&w, m.run_id, sizeof m.run_id);
 	wire_get_line(&w, m.name, sizeof m.name);

@@ -22,7 +22,7 @@ struct wire_out; /* wire.h */
 /* Types below 16 are the link's own. */
 enum message_type {
 	MESSAGE_JOIN = 16, /* node to hub: I am here */
-	MESSAGE_WAITING,   /* hub to nodes: who is missing, in words */
+	MESSAGE_WAITING,   /* hub to nodes: who is missing, or else worth a note, in words */
 	MESSAGE_WELCOME,   /* hub to nodes: all are here, plan */
 	MESSAGE_READY,     /* node to hub: it has a plan */
 	MESSAGE_REFUSED,   /* either way, to one or to all: the job can't be */
@@ -43,9 +43,13 @@ enum message_type {
 
 enum { ADDRESS_SIZE = 72, RUN_ID_SIZE = 64, MESSAGE_TEXT_SIZE = 400 };
 
+/* What a node's user said of who hosts the store. */
+enum store_wish { STORE_WISH_NONE, STORE_WISH_AGENT, STORE_WISH_RANK0 };
+
 struct message_join {
 	unsigned node_rank; /* or NODE_RANK_UNKNOWN */
 	unsigned nnodes, nproc, max_restarts;
+	enum store_wish store;
 	uint64_t run_hash;        /* of the whole --rdzv-id; 0: none was given */
 	char run_id[RUN_ID_SIZE]; /* its begin, to be shown */
 	char name[NODE_NAME_SIZE], version[32];

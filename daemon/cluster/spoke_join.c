@@ -159,6 +159,7 @@ void spoke_introduce(struct link *l)
 		.nnodes = c->nnodes,
 		.nproc = c->nproc,
 		.max_restarts = c->policy.max_restarts,
+		.store = c->store_wish,
 		.run_hash = message_run_hash(c->run_id),
 	};
 	struct wire_out w = { 0 };

@@ -186,6 +186,16 @@ def test_a_node_that_is_started_again_joins_again(start, place):
     assert sorted(place.dumps()) == [0, 1, 2]
 
 
+def test_node_0_decides_about_restarts_and_store_and_says_so(start, place):
+    cluster = Cluster(start, 2, native('dump'), each=lambda node: (
+        ['--max-restarts=3', '--store=agent'] if node else [], {}))
+    results = cluster.end()
+    assert exit_codes(results) == [0, 0]
+    text = 'has --max-restarts 3 and --store agent, but those of node rank 0 count: 0, rank0'
+    assert [text in line for line in warnings(results[0])] == [True] and text in results[1].err
+    assert {dump['env']['TORCHELASTIC_MAX_RESTARTS'] for dump in place.dumps().values()} == {'0'}
+
+
 def test_nodes_wait_for_node_0(start, place):
     cluster = Cluster(start, 2, native('dump'), begin=False)
     cluster.begin(1)

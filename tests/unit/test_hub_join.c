@@ -20,6 +20,8 @@ struct who {
 	int rank; /* ANY: it has none */
 	unsigned nnodes, nproc;
 	const char *run_id;
+	unsigned max_restarts;
+	enum store_wish store;
 };
 
 struct row {
@@ -31,9 +33,12 @@ struct row {
 	bool unranked;        /* the hub has no rank, either */
 	bool required, stopping; /* --control required; the last one comes when it is being ended */
 	const char *run_id;
-	int failed;               /* of the hub */
-	const char *told, *other; /* by the hub, of all that it says */
-	enum refusal why;         /* of the last one, and its words; NULL: it is not refused */
+	int failed;        /* of the hub */
+	const char *told;  /* by the hub, of all that it says */
+	const char *heard; /* by the first node */
+	bool told_once;
+	const char *never_told;
+	enum refusal why; /* of the last one, and its words; NULL: it is not refused */
 	const char *refusal;
 };
 
@@ -45,6 +50,7 @@ struct peer {
 	const struct who *who;
 	bool closed;
 	struct message_refused refused;
+	char heard[MESSAGE_TEXT_SIZE];
 };
 
 struct stage {
@@ -86,6 +92,8 @@ static void on_ready(struct link *l)
 		.node_rank = p->who->rank == ANY ? NODE_RANK_UNKNOWN : (unsigned)p->who->rank,
 		.nnodes = p->who->nnodes ? p->who->nnodes : p->stage->row->nnodes,
 		.nproc = p->who->nproc ? p->who->nproc : 1,
+		.max_restarts = p->who->max_restarts,
+		.store = p->who->store,
 		.run_hash = message_run_hash(p->who->run_id),
 		.version = LAUNCHD_VERSION,
 		.reached = "127.0.0.1",
@@ -105,6 +113,8 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 
 	if (type == MESSAGE_WELCOME)
 		tell(p, MESSAGE_READY, &w);
+	else if (type == MESSAGE_WAITING)
+		assert_int_equal(message_get_text(at, len, p->heard), 0);
 	else if (type == MESSAGE_REFUSED)
 		assert_int_equal(message_get_refused(at, len, &p->refused), 0);
 }
@@ -298,6 +308,19 @@ static const struct row rows[] = {
 	{ "two of them are missing", 3, { { .name = NULL } }, .unranked = true, .required = true,
 		.failed = -ETIMEDOUT,
 		.told = ": 2 of 3 nodes did not come within 0 s (--join-timeout); here is n0\n" },
+	{ "another number of restarts than node rank 0's counts for nothing, which is said once", 3,
+		{ { IS("n1", 1), .max_restarts = 3 }, { IS("n2", 2), .max_restarts = 3 } },
+		.told = " has --max-restarts 3, but that of node rank 0 counts: 0\n", .told_once = true,
+		.heard = " has --max-restarts 3, but that of node rank 0 counts: 0" },
+	{ "another store", 2, { { IS("n1", 1), .store = STORE_WISH_AGENT } },
+		.told = " has --store agent, but that of node rank 0 counts: rank0\n",
+		.heard = "n1 (127.0.0.1:" },
+	{ "both", 2, { { IS("n1", 1), .store = STORE_WISH_AGENT, .max_restarts = 1 } },
+		.told = " has --max-restarts 1 and --store agent, but those of node rank 0 count: 0, "
+			"rank0\n", .heard = "n1 (127.0.0.1:" },
+	{ "the same store, and no wish", 3,
+		{ { IS("n1", 1), .store = STORE_WISH_RANK0 }, { IS("n2", 2) } },
+		.never_told = "counts" },
 	{ "a launcher of another job is no late node", 2, { { .name = NULL } }, .run_id = "A",
 		.last = { IS("n1", 1), .run_id = "B" }, .why = REFUSED_CONTRADICTION,
 		.told = "warning: a launcher of job \"B\" was turned away: n1 (127.0.0.1:",
@@ -316,7 +339,11 @@ static void test_hub_join(void **state)
 	assert_int_equal(uv_run(&s.loop, UV_RUN_DEFAULT), 0);
 	assert_int_equal(s.failed, row->failed);
 	assert_contains(text_string(&s.said), row->told ? row->told : "");
-	assert_contains(text_string(&s.said), row->other ? row->other : "");
+	if (row->told_once)
+		assert_null(strstr(strstr(text_string(&s.said), row->told) + 1, row->told));
+	if (row->never_told)
+		assert_null(strstr(text_string(&s.said), row->never_told));
+	assert_contains(s.peers[0].heard, row->heard ? row->heard : "");
 	assert_contains(s.peers[FIRST].refused.text, row->refusal ? row->refusal : "");
 	assert_int_equal(s.peers[FIRST].refused.why, row->why);
 	for (unsigned i = 0; i <= FIRST; i++)

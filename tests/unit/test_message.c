@@ -15,6 +15,7 @@ static void test_join(void **state)
 		.nnodes = 4,
 		.nproc = 8,
 		.max_restarts = 3,
+		.store = STORE_WISH_RANK0,
 		.run_hash = message_run_hash("train-7"),
 		.run_id = "train-7",
 		.name = "gpu07.cluster",
@@ -32,6 +33,7 @@ static void test_join(void **state)
 	assert_int_equal(got.nnodes, 4);
 	assert_int_equal(got.nproc, 8);
 	assert_int_equal(got.max_restarts, 3);
+	assert_int_equal(got.store, STORE_WISH_RANK0);
 	assert_true(got.run_hash == m.run_hash);
 	assert_string_equal(got.run_id, m.run_id);
 	assert_string_equal(got.name, m.name);
