@@ -2,6 +2,7 @@
 #include "daemon/join.h"
 
 #include <netdb.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "common/address.h"
@@ -50,6 +51,13 @@ static enum store_dialect dialect_of(const char *torch_version)
 	if (torch_version)
 		(void)store_dialect_of(torch_version, &old); /* the plan has looked */
 	return old;
+}
+
+static enum store_wish wish_of(const struct settings *s, const struct plan *plan)
+{
+	if (!settings_given(s, SET_STORE))
+		return STORE_WISH_NONE;
+	return plan->store == STORE_AGENT ? STORE_WISH_AGENT : STORE_WISH_RANK0;
 }
 
 static int read_key(const struct settings *s, const struct facts *facts, struct job_key *ret,
@@ -102,6 +110,14 @@ static void look_up(const char *name, struct arena *arena, struct reachable_wish
 	freeaddrinfo(list);
 }
 
+/* The job's name, where the user gave one: the preset is every job's. */
+static const char *run_id_of(const struct settings *s)
+{
+	const char *id = settings_text(s, SET_RDZV_ID);
+
+	return strcmp(id, setting_rows[SET_RDZV_ID].preset) != 0 ? id : NULL;
+}
+
 /* Where this node is, and where others may reach it. */
 static int find_addresses(const struct settings *s, struct member_config *c, struct failure *why)
 {
@@ -141,6 +157,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.nproc = t->nproc,
 		.node_rank_known = t->identity.node_rank_known,
 		.name = facts->hostname,
+		.run_id = run_id_of(s),
 		.hub_addr = t->control.addr,
 		.hub_port = t->control.port,
 		.port_given = t->control.port_given,
@@ -156,6 +173,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.master_addr = t->master.addr,
 		.master_port = t->control.takes_master_port ? 0 : t->master.port,
 		.agent_store = plan->store == STORE_AGENT,
+		.store_wish = wish_of(s, plan),
 		.store_dialect = dialect_of(plan->torch_version),
 		.argv = argv,
 		.arena = s->arena,

@@ -10,6 +10,7 @@
 #include "common/vec.h"
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/key.h"
+#include "daemon/cluster/message.h"
 #include "daemon/store/request.h"
 
 struct arena;
@@ -28,6 +29,7 @@ struct member_config {
 	unsigned nnodes, node_rank, nproc;
 	bool node_rank_known;  /* else: who owns the address is 0 */
 	const char *name;      /* this host's */
+	const char *run_id;    /* of the job, as the user gave it; NULL: nobody did */
 	const char *hub_addr;  /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
 	unsigned hub_port;     /* of hub_addr; MEET_PMIX: 0 is a free one */
 	bool port_given;       /* by --control-port */
@@ -43,6 +45,7 @@ struct member_config {
 	const char *master_addr; /* NULL: the hub's own */
 	unsigned master_port;    /* 0: a free one for each attempt */
 	bool agent_store;
+	enum store_wish store_wish;       /* the user's, for this node */
 	enum store_dialect store_dialect; /* of clients before torch 2.2 */
 	char **argv;                      /* main()'s, for names of child processes */
 	struct arena *arena;

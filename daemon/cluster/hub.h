@@ -14,12 +14,14 @@
 #include "daemon/cluster/listener.h"
 #include "daemon/cluster/message.h"
 
+struct arena;
 struct failure;
 struct member;
 struct caller;
 struct stop;
 struct store;
 struct testimony;
+struct text;
 
 struct hub {
 	struct member *member;
@@ -41,11 +43,14 @@ struct hub {
 	struct testimony *said;
 	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
 	size_t said_count, said_room;
-	unsigned unready;     /* nodes that have joined, and have no plan yet */
-	unsigned strangers;   /* connections that are ready, and have not joined */
+	bool *late;         /* by node rank: it came late, and its workers start; NULL: none did */
+	unsigned unready;   /* nodes that have joined, and have no plan yet */
+	unsigned strangers; /* connections that are ready, and have not joined */
 	unsigned turned_away; /* a bit for each enum link_end that was said of one */
-	bool begun;           /* every node is there, or is not waited for any more */
-	bool started;         /* the first attempt, as all have a plan */
+	bool met_another_job; /* and that was said */
+	bool met_other_wishes;
+	bool begun;   /* every node is there, or is not waited for any more */
+	bool started; /* the first attempt, as all have a plan */
 	bool agent_store;
 	bool over, closing;
 	unsigned handles; /* of the loop: the clock, the listener, beats, connections */
@@ -97,8 +102,9 @@ struct caller {
 
 int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
 	unsigned port, struct failure *why);
-/* Waits for the other nodes from now on, until the join timeout, and says so from time to time. By
- * PMIx only when its exchange has ended: it has the same limit. Once the job has begun: nothing. */
+/* hub_missing.c. Waits for the other nodes from now on, until the join timeout, and says so from
+ * time to time. By PMIx only when its exchange has ended: it has the same limit. Once the job has
+ * begun: nothing. */
 void hub_wait(struct hub *h);
 /* hub_join.c: what comes of a node before the job has started. */
 void hub_hear_join(struct caller *p, const unsigned char *at, size_t len);
@@ -106,7 +112,10 @@ void hub_hear_ready(struct caller *p);
 void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len);
 /* A node that had joined is gone before the job has started. */
 void hub_lose_early(struct caller *p, const char *why);
-/* Gives a rank to all who have joined without. -ENOMEM. */
+/* Those who have joined without a rank, in the order in which they will have one. NULL: no memory.
+ */
+struct caller **hub_unranked(const struct hub *h, struct arena *arena, unsigned *ret_count);
+/* Gives a rank to all of them. -ENOMEM. */
 int hub_rank_rest(struct hub *h);
 /* All nodes have their plans. */
 void hub_start_first(struct hub *h);
@@ -115,8 +124,16 @@ void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
 	const struct caller *except);
 /* Ends all connections with a last message. */
 void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len);
-/* Refuses the job on all nodes, this one too. */
+/* hub_refuse.c. Refuses the job on all nodes, this one too. */
 void hub_refuse(struct hub *h, enum refusal why, int code, const char *text);
+/* Refuses one that has not joined; the others hear nothing of it. */
+void hub_turn_away(struct caller *p, enum refusal why, const char *text);
+/* hub_late.c: the same, when the job has begun. */
+void hub_turn_away_late(struct caller *p);
+/* Whether p, which has said what it is, can't join: it was refused, or the job was. */
+bool hub_turns_away(struct caller *p);
+/* The name by which users know a peer: its host's, and where it comes from. */
+void hub_add_peer(struct text *t, const struct caller *p);
 /* Every node that can come is there, or is not waited for any more. Later calls do nothing. */
 void hub_begin(struct hub *h);
 /* Does what the job has decided. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "common/text.h"
 #include "daemon/cluster/job_result.h"
 #include "daemon/cluster/restart.h"
 
@@ -279,28 +278,5 @@ void job_resume(struct job *j, uint64_t now_ns)
 		assert(n->state == NODE_ENDED);
 		n->state = NODE_JOINED;
 		n->has_ended = n->has_failed = false;
-	}
-}
-
-void job_missing(const struct job *j, struct text *out)
-{
-	unsigned count = 0, last;
-
-	for (unsigned i = 0; i < j->nnodes; i++)
-		count += j->nodes[i].state == NODE_AWAITED;
-	if (count == 0)
-		return;
-	text_add(out, count == 1 ? "node " : "nodes ");
-	for (unsigned i = 0; i < j->nnodes; i = last + 1) {
-		last = i;
-		if (j->nodes[i].state != NODE_AWAITED)
-			continue;
-		while (last + 1 < j->nnodes && j->nodes[last + 1].state == NODE_AWAITED)
-			last++;
-		text_printf(out, "%u", i);
-		if (last > i)
-			text_printf(out, last > i + 1 ? "-%u" : ", %u", last);
-		count -= last - i + 1;
-		text_add(out, count > 0 ? ", " : "");
 	}
 }

@@ -163,8 +163,4 @@ enum order job_left(
 /* Begins the next attempt. */
 void job_resume(struct job *j, uint64_t now_ns);
 
-/* "nodes 2, 5" that are awaited; nothing where all are there. */
-struct text;
-void job_missing(const struct job *j, struct text *out);
-
 #endif

@@ -70,18 +70,31 @@ static void say_alone(struct member *m, const char *why)
 	text_done(&t);
 }
 
+/* What only the meeting would have told, and how to do without; NULL: nothing. */
+static const char *unknown_alone(const struct member_config *c)
+{
+	if (!c->node_rank_known)
+		return "its rank: give --node_rank";
+	if (c->master_port > 0)
+		return NULL;
+	/* the launchers have the port that is given: worker 0 gets another one */
+	return c->way == MEET_STATIC ?
+		"the port of worker 0: give all nodes a --control-port, which leaves that of "
+		"--rdzv-endpoint to it" :
+		"the port of worker 0: give --master_port";
+}
+
 static void go_alone(struct member *m, const char *why)
 {
 	const struct member_config *c = m->config;
+	const char *unknown = unknown_alone(c);
 
 	if (m->role == MEMBER_SPOKE)
 		spoke_close(&m->spoke);
-	if (!c->node_rank_known || c->master_port == 0) {
+	if (unknown) {
 		struct text t = { 0 };
 
-		text_printf(&t, "%s: without the others this node can't know %s", why,
-			c->node_rank_known ? "the port of worker 0: give --master_port" :
-					     "its rank: give --node_rank");
+		text_printf(&t, "%s: without the others this node can't know %s", why, unknown);
 		member_fail(m, -ETIMEDOUT, text_string(&t));
 		text_done(&t);
 		return;

@@ -3,9 +3,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "common/arena.h"
 #include "daemon/cluster/message_wire.h"
+#include "daemon/store/siphash.h"
 
 enum { SIGNAL_MAX = 127, NUMBER_BYTES = 4, CODE_MAX = 255 };
 
@@ -14,12 +16,24 @@ static int read_all(const struct wire_in *w)
 	return wire_is_read(w) ? 0 : -EPROTO;
 }
 
+/* The key is no secret: nobody gains by two ids that are the same here. */
+uint64_t message_run_hash(const char *run_id)
+{
+	static const uint8_t key[SIPHASH_KEY_SIZE] = "launchd's run id";
+	uint64_t hash = run_id ? siphash(key, (const uint8_t *)run_id, strlen(run_id)) : 0;
+
+	return run_id && hash == 0 ? 1 : hash;
+}
+
 void message_put_join(struct wire_out *out, const struct message_join *m)
 {
 	wire_put_u32(out, m->node_rank);
 	wire_put_u32(out, m->nnodes);
 	wire_put_u32(out, m->nproc);
 	wire_put_u32(out, m->max_restarts);
+	wire_put_u8(out, (uint8_t)m->store);
+	wire_put_u64(out, m->run_hash);
+	wire_put_line(out, m->run_id, sizeof m->run_id);
 	wire_put_line(out, m->name, sizeof m->name);
 	wire_put_line(out, m->version, sizeof m->version);
 	wire_put_line(out, m->reached, sizeof m->reached);
@@ -33,6 +47,9 @@ int message_get_join(const unsigned char *at, size_t len, struct message_join *r
 	m.nnodes = wire_get_u32(&w);
 	m.nproc = wire_get_u32(&w);
 	m.max_restarts = wire_get_u32(&w);
+	m.store = wire_get_below(&w, STORE_WISH_RANK0 + 1);
+	m.run_hash = wire_get_u64(&w);
+	wire_get_line(&w, m.run_id, sizeof m.run_id);
 	wire_get_line(&w, m.name, sizeof m.name);
 	wire_get_line(&w, m.version, sizeof m.version);
 	wire_get_line(&w, m.reached, sizeof m.reached);

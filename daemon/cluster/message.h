@@ -22,7 +22,7 @@ struct wire_out; /* wire.h */
 /* Types below 16 are the link's own. */
 enum message_type {
 	MESSAGE_JOIN = 16, /* node to hub: I am here */
-	MESSAGE_WAITING,   /* hub to nodes: who is missing, in words */
+	MESSAGE_WAITING,   /* hub to nodes: who is missing, or else worth a note, in words */
 	MESSAGE_WELCOME,   /* hub to nodes: all are here, plan */
 	MESSAGE_READY,     /* node to hub: it has a plan */
 	MESSAGE_REFUSED,   /* either way, to one or to all: the job can't be */
@@ -41,11 +41,17 @@ enum message_type {
 
 #define NODE_RANK_UNKNOWN UINT32_MAX /* no enumerator holds it */
 
-enum { ADDRESS_SIZE = 72, MESSAGE_TEXT_SIZE = 400 };
+enum { ADDRESS_SIZE = 72, RUN_ID_SIZE = 64, MESSAGE_TEXT_SIZE = 400 };
+
+/* What a node's user said of who hosts the store. */
+enum store_wish { STORE_WISH_NONE, STORE_WISH_AGENT, STORE_WISH_RANK0 };
 
 struct message_join {
 	unsigned node_rank; /* or NODE_RANK_UNKNOWN */
 	unsigned nnodes, nproc, max_restarts;
+	enum store_wish store;
+	uint64_t run_hash;        /* of the whole --rdzv-id; 0: none was given */
+	char run_id[RUN_ID_SIZE]; /* its begin, to be shown */
 	char name[NODE_NAME_SIZE], version[32];
 	char reached[ADDRESS_SIZE]; /* the hub's address that was dialled, as text */
 };
@@ -63,7 +69,7 @@ struct message_welcome {
 enum refusal {
 	REFUSED_CONTRADICTION, /* the job can't be: exit code 2 on all nodes */
 	REFUSED_RUNNING,       /* it runs without this node already, or is over */
-	REFUSED_UNABLE,        /* another version, no slot: --control auto goes on alone */
+	REFUSED_UNABLE,        /* it came too late: --control auto goes on alone */
 	REFUSED_TIMEOUT,       /* --control required: not all came */
 };
 
@@ -82,6 +88,9 @@ struct message_record {
 	const struct error_record *record; /* NULL: only the command is sent */
 	const char *command;               /* the worker's, quoted for a shell */
 };
+
+/* What tells ids of runs apart, however long they are; 0: NULL. */
+uint64_t message_run_hash(const char *run_id);
 
 /* Encoders add to out (out->failed: too long, or out of memory). */
 void message_put_join(struct wire_out *out, const struct message_join *m);

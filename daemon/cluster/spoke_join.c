@@ -159,11 +159,14 @@ void spoke_introduce(struct link *l)
 		.nnodes = c->nnodes,
 		.nproc = c->nproc,
 		.max_restarts = c->policy.max_restarts,
+		.store = c->store_wish,
+		.run_hash = message_run_hash(c->run_id),
 	};
 	struct wire_out w = { 0 };
 
 	s->state = SPOKE_JOINING;
 	s->tries = 0;
+	(void)strncpy(j.run_id, c->run_id ? c->run_id : "", sizeof j.run_id - 1);
 	(void)strncpy(j.name, c->name, sizeof j.name - 1);
 	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
 	address_host_text((const struct sockaddr *)&s->addresses[s->next], j.reached);

@@ -11,7 +11,16 @@
 
 static void test_join(void **state)
 {
-	const struct message_join m = { 1, 4, 8, 3, "gpu07.cluster", "0.1.0", "fe80::1%eth0" };
+	const struct message_join m = { .node_rank = 1,
+		.nnodes = 4,
+		.nproc = 8,
+		.max_restarts = 3,
+		.store = STORE_WISH_RANK0,
+		.run_hash = message_run_hash("train-7"),
+		.run_id = "train-7",
+		.name = "gpu07.cluster",
+		.version = "0.1.0",
+		.reached = "fe80::1%eth0" };
 	struct message_join got;
 	struct wire_out w = { 0 };
 	struct message bytes;
@@ -24,10 +33,30 @@ static void test_join(void **state)
 	assert_int_equal(got.nnodes, 4);
 	assert_int_equal(got.nproc, 8);
 	assert_int_equal(got.max_restarts, 3);
+	assert_int_equal(got.store, STORE_WISH_RANK0);
+	assert_true(got.run_hash == m.run_hash);
+	assert_string_equal(got.run_id, m.run_id);
 	assert_string_equal(got.name, m.name);
 	assert_string_equal(got.version, m.version);
 	assert_string_equal(got.reached, m.reached);
 	assert_whole(MESSAGE_JOIN, &bytes);
+}
+
+/* The whole id counts, not only what is shown of it. */
+static void test_run_hash(void **state)
+{
+	char one[3 * RUN_ID_SIZE], other[3 * RUN_ID_SIZE];
+
+	(void)state;
+	memset(one, 'x', sizeof one - 1);
+	one[sizeof one - 1] = '\0';
+	memcpy(other, one, sizeof one);
+	assert_true(message_run_hash(one) == message_run_hash(other));
+	other[sizeof other - 2] = 'y';
+	assert_true(message_run_hash(one) != message_run_hash(other));
+	assert_true(message_run_hash(NULL) == 0);
+	assert_true(message_run_hash("") != 0);
+	assert_true(message_run_hash("\a") != message_run_hash("\b"));
 }
 
 static void test_welcome(void **state)
@@ -183,6 +212,7 @@ int main(void)
 	static struct suite s;
 
 	suite_add(&s, "join", test_join, NULL, NULL);
+	suite_add(&s, "ids of runs", test_run_hash, NULL, NULL);
 	suite_add(&s, "welcome", test_welcome, NULL, NULL);
 	suite_add(&s, "small ones", test_small, NULL, NULL);
 	suite_add(&s, "ranks", test_ranks, NULL, NULL);
