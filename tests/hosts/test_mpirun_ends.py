@@ -142,12 +142,16 @@ def test_a_signal_to_one_launcher(hosts, scene, node, number):
     s.nothing_left()
 
 
+# On a machine that does other things mpirun's second is not enough for a report.
+SOME_TIME = ("--mca", "odls_base_sigkill_timeout", "2")
+
+
 @pytest.mark.parametrize("victims", [
     "guard 2", "supervisor 2", "orted 2"])
 def test_who_is_lost_is_said(hosts, scene, victims):
     """A launcher of which a process is killed: its own node is empty, the others stop in good
     order and name it."""
-    s = scene(hosts, by_mpirun(hosts), DO="save:100")
+    s = scene(hosts, by_mpirun(hosts, *SOME_TIME), DO="save:100")
     who, node = victims.split()
     node = int(node)
     find = {"guard": s.guard, "supervisor": s.supervisor, "orted": lambda n: orted(s, n)}[who]
@@ -158,7 +162,9 @@ def test_who_is_lost_is_said(hosts, scene, victims):
     for n in range(4):
         s.gone(n)
     result = s.end()
-    assert re.search(rf"launchd: error: .*\bnode {node}\b", result.stderr), result.stderr
+    # without its orted all others end, too, and any of their launchers may be the first to see it
+    told = r"\bwhat started launchd\b" if who == "orted" else rf"\bnode {node}\b"
+    assert re.search(rf"launchd: error: .*{told}", result.stderr), result.stderr
     s.nothing_left()
 
 
