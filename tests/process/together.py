@@ -68,3 +68,20 @@ def errors(result):
 
 def warnings(result):
     return [line for line in result.err.splitlines() if line.startswith('launchd: warning: ')]
+
+
+def exit_codes(results):
+    return [result.rc for result in results]
+
+
+def listens(port, host='127.0.0.1'):
+    """Whether somebody listens there, without a connection that would be seen."""
+    family = '6' if ':' in host else ''
+    wanted = f':{port:04X}'
+    for name in {f'/proc/net/tcp{family}', '/proc/net/tcp6'}:
+        with open(name) as table:
+            for line in table:
+                words = line.split()
+                if words[3] == '0A' and words[1].endswith(wanted):
+                    return True
+    return False
