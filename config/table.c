@@ -215,7 +215,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"--master_port." },
 	[SET_RDZV_ID] = { .flag = "rdzv-id", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_RDZV, .metavar = "ID", .preset = "none",
-		.help = "Name of the run: TORCHELASTIC_RUN_ID." },
+		.help = "Name of the run: TORCHELASTIC_RUN_ID. It keeps jobs apart that meet at one address." },
 	[SET_RDZV_CONF] = { .flag = "rdzv-conf", .original = 1, .pet = 1, .kind = KIND_CONF,
 		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .preset = "",
 		.help = "torchrun's settings of its rendezvous: join_timeout, and timeout with the "
