@@ -10,7 +10,6 @@
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/message.h"
-#include "daemon/cluster/wire.h"
 
 enum {
 	RETRY_MS = 500,
@@ -142,21 +141,13 @@ static bool is_own_hub(const struct member *m, const struct link *l)
 static void on_ready(struct link *l)
 {
 	struct doubt *d = l->owner;
-	const struct member_config *c = d->member->config;
-	struct message_join j = { .nnodes = c->nnodes, .nproc = c->nproc };
-	struct wire_out w = { 0 };
 
 	if (is_settled(d) || is_own_hub(d->member, l)) {
 		d->kind = DOUBT_NONE;
 		link_close(l, false, NULL);
 		return;
 	}
-	(void)strncpy(j.name, c->name, sizeof j.name - 1);
-	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
-	address_host_text((const struct sockaddr *)&l->peer_address, j.reached);
-	message_put_join(&w, &j);
-	(void)link_send(l, MESSAGE_JOIN, w.at, w.len);
-	wire_out_done(&w);
+	member_introduce(d->member, l);
 }
 
 /* It tells its nodes, and this one its own. */

@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/failure.h"
 #include "common/text.h"
+#include "daemon/cluster/message.h"
+#include "daemon/cluster/wire.h"
 
 void member_fail(struct member *m, int code, const char *text)
 {
@@ -131,6 +134,28 @@ void member_miss(struct member *m, const char *why)
 		go_alone(m, why);
 	}
 	text_done(&t);
+}
+
+void member_introduce(const struct member *m, struct link *hub)
+{
+	const struct member_config *c = m->config;
+	struct message_join j = {
+		.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
+		.nnodes = c->nnodes,
+		.nproc = c->nproc,
+		.max_restarts = c->policy.max_restarts,
+		.store = c->store_wish,
+		.run_hash = message_run_hash(c->run_id),
+	};
+	struct wire_out w = { 0 };
+
+	(void)strncpy(j.run_id, c->run_id ? c->run_id : "", sizeof j.run_id - 1);
+	(void)strncpy(j.name, c->name, sizeof j.name - 1);
+	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
+	address_host_text((const struct sockaddr *)&hub->peer_address, j.reached);
+	message_put_join(&w, &j);
+	(void)link_send(hub, MESSAGE_JOIN, w.at, w.len); /* a lost link tells by itself */
+	wire_out_done(&w);
 }
 
 /* For --verbose. */

@@ -138,6 +138,9 @@ void member_miss(struct member *m, const char *why);
 /* For the hub and the spoke: tells `met`, and the user who asked for every word. */
 int member_met(struct member *m, const struct meeting *met, struct failure *why);
 
+/* Asks the hub behind a link for this node's place in the job. */
+void member_introduce(const struct member *m, struct link *hub);
+
 /* For member.c and member_meet.c among themselves. */
 
 void member_fail(struct member *m, int code, const char *text);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
@@ -153,24 +152,9 @@ void spoke_hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
 void spoke_introduce(struct link *l)
 {
 	struct spoke *s = l->owner;
-	const struct member_config *c = s->member->config;
-	struct message_join j = {
-		.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
-		.nnodes = c->nnodes,
-		.nproc = c->nproc,
-		.max_restarts = c->policy.max_restarts,
-		.store = c->store_wish,
-		.run_hash = message_run_hash(c->run_id),
-	};
-	struct wire_out w = { 0 };
 
 	s->state = SPOKE_JOINING;
 	s->tries = 0;
-	(void)strncpy(j.run_id, c->run_id ? c->run_id : "", sizeof j.run_id - 1);
-	(void)strncpy(j.name, c->name, sizeof j.name - 1);
-	(void)strncpy(j.version, LAUNCHD_VERSION, sizeof j.version - 1);
-	address_host_text((const struct sockaddr *)&s->addresses[s->next], j.reached);
 	(void)beat_watch(&s->beat, l);
-	message_put_join(&w, &j);
-	spoke_send(s, MESSAGE_JOIN, &w);
+	member_introduce(s->member, l);
 }

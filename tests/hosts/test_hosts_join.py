@@ -205,6 +205,14 @@ def test_node_rank_0_given_twice(make_hosts, static_job, late, master):
     job.nothing_left()
 
 
+def test_node_rank_0_given_twice_in_a_job_with_a_name(make_hosts, static_job):
+    hosts = make_hosts(2)
+    job = static_job(hosts, "--rdzv-id=night", of_node={1: ["--node_rank=0"]})
+    for end in job.wait(limit=20).values():
+        assert end.rc == 2 and len(re.findall(TWO, end.err)) == 1, end
+        assert "night" not in end.err, end
+
+
 @pytest.mark.parametrize("master", ["10.77.0.1", "n0"])
 def test_node_ranks_the_wrong_way_round(make_hosts, static_job, master):
     hosts = make_hosts(2)
