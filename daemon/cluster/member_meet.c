@@ -40,7 +40,8 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 		if (!needed && c->node_rank_known && !c->port_by_endpoint)
 			text_add(&t, ", or --control off");
 	}
-	member_fail(m, why->code, text_string(&t));
+	/* EACCES is a port below 1024; 126 is for programs that can't be executed */
+	member_fail(m, why->code == -EACCES ? -EPERM : why->code, text_string(&t));
 	text_done(&t);
 }
 

@@ -248,6 +248,18 @@ def test_the_port_is_taken(start, place, options, kind, advice):
     assert place.dumps() == {}
 
 
+def test_a_port_that_only_root_may_have(launch, place):
+    """126 would say that a program can't be executed."""
+    with open('/proc/sys/net/ipv4/ip_unprivileged_port_start') as file:
+        if int(file.read()) <= 1022:
+            pytest.skip('ports below 1024 are free for all here')
+    wrap = ['setpriv', '--bounding-set=-net_bind_service'] if os.geteuid() == 0 else []
+    result = launch(['--nnodes=2', '--node_rank=0', '--master_addr=127.0.0.1',
+                     '--master_port=1021', *native('dump')], MEETS, wrap=wrap)
+    assert result.rc == 1, result
+    assert errors(result) == ["launchd: error: can't listen at 127.0.0.1:1022: Permission denied"]
+
+
 def test_the_port_is_another_launchers(start, place):
     """Node rank 0 given twice on one host, or two jobs."""
     cluster = Cluster(start, 2, native('dump'), begin=False)
