@@ -225,3 +225,22 @@ void channel_done(struct channel *c)
 	(void)uv_run(&c->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&c->loop), 0);
 }
+
+void channel_hear_nothing(struct link *l, unsigned type, const unsigned char *payload, size_t len)
+{
+	(void)l, (void)type, (void)payload, (void)len;
+}
+
+void channel_make_beating(struct channel *c, const char *key)
+{
+	channel_make(c, key, key, channel_hear_nothing);
+	channel_beat(c, CHANNEL_TIMEOUT_MS);
+	channel_dial(c, 0);
+	channel_run_until(c, CHANNEL_READY, 1);
+}
+
+void assert_nobody_silent(const struct channel *c)
+{
+	assert_int_equal(c->hub[0].silent, 0);
+	assert_int_equal(c->dialer[0].silent, 0);
+}

@@ -68,6 +68,13 @@ void channel_make(struct channel *c, const char *hub_key, const char *dialer_key
 /* Beats at both sides from now on, with this time-out. */
 void channel_beat(struct channel *c, uint32_t timeout_ms);
 
+/* For tests of beats: messages that nobody hears, an open link with beats every 100 ms, and that
+ * neither side was reported as silent. */
+enum { CHANNEL_TIMEOUT_MS = 1200 };
+void channel_hear_nothing(struct link *l, unsigned type, const unsigned char *payload, size_t len);
+void channel_make_beating(struct channel *c, const char *key);
+void assert_nobody_silent(const struct channel *c);
+
 void end_make(struct channel *c, struct end *e);
 void channel_dial(struct channel *c, unsigned i);
 

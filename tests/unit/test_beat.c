@@ -7,26 +7,7 @@
 
 #include "tests/unit/channel.h"
 
-enum { TIMEOUT_MS = 1200 }; /* a beat each 100 ms */
-
-static void on_message(struct link *l, unsigned type, const unsigned char *payload, size_t len)
-{
-	(void)l, (void)type, (void)payload, (void)len;
-}
-
-static void make(struct channel *c, const char *key)
-{
-	channel_make(c, key, key, on_message);
-	channel_beat(c, TIMEOUT_MS);
-	channel_dial(c, 0);
-	channel_run_until(c, CHANNEL_READY, 1);
-}
-
-static void assert_nobody_silent(const struct channel *c)
-{
-	assert_int_equal(c->hub[0].silent, 0);
-	assert_int_equal(c->dialer[0].silent, 0);
-}
+enum { TIMEOUT_MS = CHANNEL_TIMEOUT_MS };
 
 /* By UDP, both ways, and not by TCP as soon as each knows that it is heard. */
 static void test_udp(void **state)
@@ -34,7 +15,7 @@ static void test_udp(void **state)
 	struct channel c;
 	uint64_t hub, dialer;
 
-	make(&c, *state ? "k" : NULL);
+	channel_make_beating(&c, *state ? "k" : NULL);
 	channel_run_ms(&c, 500);
 	hub = c.hub[0].link.out.number;
 	dialer = c.dialer[0].link.out.number;
@@ -63,7 +44,7 @@ static void test_no_udp(void **state)
 	struct channel c;
 
 	(void)state;
-	make(&c, "k");
+	channel_make_beating(&c, "k");
 	deafen(&c);
 	channel_run_ms(&c, 3 * TIMEOUT_MS);
 	assert_nobody_silent(&c);
@@ -76,7 +57,7 @@ static void test_udp_ends(void **state)
 	struct channel c;
 
 	(void)state;
-	make(&c, "k");
+	channel_make_beating(&c, "k");
 	channel_run_ms(&c, TIMEOUT_MS);
 	assert_true(c.hub[0].link.beats.udp_ns != 0 && c.dialer[0].link.beats.udp_ns != 0);
 	deafen(&c);
@@ -91,7 +72,7 @@ static void test_shorter(void **state)
 	struct channel c;
 
 	(void)state;
-	channel_make(&c, NULL, NULL, on_message);
+	channel_make(&c, NULL, NULL, channel_hear_nothing);
 	channel_beat(&c, TIMEOUT_MS);
 	c.timeout_ms = 600;
 	channel_dial(&c, 0);
@@ -142,7 +123,7 @@ static void test_forged(void **state)
 	struct channel c;
 	uint64_t heard;
 
-	make(&c, row->keyed ? "k" : NULL);
+	channel_make_beating(&c, row->keyed ? "k" : NULL);
 	channel_run_ms(&c, 300);
 	l = &c.dialer[0].link;
 	body.session = l->session + (uint64_t)row->session;

@@ -16,26 +16,7 @@
 #define CLONE_NEWTIME 0x80
 #endif
 
-enum { TIMEOUT_MS = 1200 }; /* a beat each 100 ms */
-
-static void on_message(struct link *l, unsigned type, const unsigned char *payload, size_t len)
-{
-	(void)l, (void)type, (void)payload, (void)len;
-}
-
-static void make(struct channel *c)
-{
-	channel_make(c, "k", "k", on_message);
-	channel_beat(c, TIMEOUT_MS);
-	channel_dial(c, 0);
-	channel_run_until(c, CHANNEL_READY, 1);
-}
-
-static void assert_nobody_silent(const struct channel *c)
-{
-	assert_int_equal(c->hub[0].silent, 0);
-	assert_int_equal(c->dialer[0].silent, 0);
-}
+enum { TIMEOUT_MS = CHANNEL_TIMEOUT_MS };
 
 static void test_silent(void **state)
 {
@@ -43,7 +24,7 @@ static void test_silent(void **state)
 	uint64_t heard;
 
 	(void)state;
-	make(&c);
+	channel_make_beating(&c, "k");
 	channel_run_ms(&c, TIMEOUT_MS / 2);
 	beat_close(&c.dialer_beat); /* connected, but without a sign of life */
 	channel_run_ms(&c, 20);
@@ -69,7 +50,7 @@ static void test_all_silent(void **state)
 	struct channel c;
 
 	(void)state;
-	make(&c);
+	channel_make_beating(&c, "k");
 	for (unsigned i = 1; i < CHANNEL_ENDS; i++)
 		channel_dial(&c, i);
 	channel_run_until(&c, CHANNEL_READY, CHANNEL_ENDS);
@@ -100,7 +81,7 @@ static void test_all_sleep(void **state)
 	struct channel c;
 
 	(void)state;
-	make(&c);
+	channel_make_beating(&c, "k");
 	channel_run_ms(&c, TIMEOUT_MS / 2);
 	waker = fork();
 	if (waker == 0) {
@@ -124,7 +105,7 @@ static _Noreturn void be_dialer(const struct channel *hub)
 {
 	static struct channel c;
 
-	channel_make(&c, "k", "k", on_message);
+	channel_make(&c, "k", "k", channel_hear_nothing);
 	channel_beat(&c, TIMEOUT_MS);
 	c.address = hub->address;
 	channel_dial(&c, 0);
@@ -148,7 +129,7 @@ static void test_sleep(void **state)
 	struct channel c;
 	pid_t node;
 
-	channel_make(&c, "k", "k", on_message);
+	channel_make(&c, "k", "k", channel_hear_nothing);
 	channel_beat(&c, TIMEOUT_MS);
 	node = fork();
 	if (node == 0)
@@ -201,7 +182,7 @@ static void test_other_clock(void **state)
 	pid_t node;
 
 	(void)state;
-	channel_make(&c, "k", "k", on_message);
+	channel_make(&c, "k", "k", channel_hear_nothing);
 	channel_beat(&c, TIMEOUT_MS);
 	node = fork();
 	if (node == 0)
