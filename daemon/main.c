@@ -35,6 +35,7 @@ struct launch {
 	struct facts facts;
 	struct topology topology;
 	struct plan plan;
+	struct member_config member;
 };
 
 static enum note_level least_level(const struct settings *s)
@@ -167,7 +168,8 @@ static const struct plan *decide_met(void *owner, const struct meeting *m, struc
 
 static int dry_run(struct launch *l)
 {
-	const struct explained e = { &l->settings, &l->facts, &l->topology, &l->plan, &l->notes };
+	const struct explained e = { &l->settings, &l->facts, &l->topology, &l->plan, &l->notes,
+		l->member.key.from };
 	struct text out = { 0 };
 
 	if (settings_number(&l->settings, SET_DRY_RUN) == 0)
@@ -181,10 +183,9 @@ static int dry_run(struct launch *l)
 static int run(struct launch *l, char **argv)
 {
 	struct guard guard;
-	struct member_config member;
 	struct supervision s = {
 		.plan = &l->plan,
-		.member = &member,
+		.member = &l->member,
 		.heritage = &l->heritage,
 		.guard = &guard,
 		.hostname = l->facts.hostname,
@@ -195,11 +196,8 @@ static int run(struct launch *l, char **argv)
 		.owner = l,
 	};
 	pid_t pid;
-	int rc = join_config(
-		&l->settings, &l->facts, &l->topology, &l->plan, argv, &member, &l->why);
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	say_notes(l);
 	if (l->plan.start_count == 0)
 		return 0;
@@ -253,6 +251,9 @@ static int launch(struct launch *l, char **argv)
 	if (rc >= 0)
 		return rc;
 	rc = decide(l);
+	if (rc == 0)
+		rc = join_config(
+			&l->settings, &l->facts, &l->topology, &l->plan, argv, &l->member, &l->why);
 	if (rc < 0)
 		return rc;
 	return settings_given(&l->settings, SET_DRY_RUN) ? dry_run(l) : run(l, argv);

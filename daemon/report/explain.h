@@ -17,6 +17,7 @@ struct explained {
 	const struct topology *topology;
 	const struct plan *plan;
 	const struct notes *notes;
+	const char *key; /* the job's: a file, or LAUNCHD_KEY; NULL: none, or it comes by PMIx */
 };
 
 /* Adds the plan for people, or as one JSON object (schema: launchd(1), DRY RUN). */

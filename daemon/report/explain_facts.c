@@ -86,6 +86,11 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct ex
 	if (p->nnodes > 1)
 		add_fact(t, "control", control_shown(&e->topology->control, a),
 			e->topology->control.from);
+	if (e->key)
+		add_fact(t, "key", e->key,
+			settings_given(e->settings, SET_KEY_FILE) ?
+				settings_where(e->settings, SET_KEY_FILE) :
+				"environment");
 	if (p->max_restarts > 0)
 		add_fact(t, "restarts", restarts_shown(p, a),
 			settings_where(e->settings, SET_MAX_RESTARTS));

@@ -17,7 +17,7 @@ struct explained_fact {
 };
 
 struct explained_facts {
-	struct explained_fact at[20];
+	struct explained_fact at[24];
 	size_t count;
 };
 

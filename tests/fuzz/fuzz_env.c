@@ -185,7 +185,7 @@ static void decide(struct reading *r, const struct facts *facts)
 	check_worker(&p, p.nproc - 1, &r->arena, &r->s);
 	check_reactions(&p.reactions);
 	if (p.nproc <= EXPLAINED_MAX) {
-		const struct explained e = { &r->s, facts, &t, &p, &r->notes };
+		const struct explained e = { &r->s, facts, &t, &p, &r->notes, NULL };
 
 		check_explained(&e, &r->arena);
 	}

@@ -126,3 +126,24 @@ def test_the_environment_shown_is_the_one_workers_get(launch, dry, place):
         shown = expected.pop('TORCHELASTIC_ERROR_FILE')
         assert shown.partition('/')[2] == os.path.relpath(error_file, place.tmp).partition('/')[2]
         assert dump['env'] == expected
+
+
+STATIC = ['--nnodes=2', '--node_rank=1', '--master_addr=127.0.0.1', '--dry-run']
+
+
+def test_a_key_is_checked_and_not_shown(launch, place):
+    path = place.write('job.key', 'a secret that is long enough\n', 0o600)
+    shown = launch([*STATIC, '--control=auto', f'--key-file={path}', *native('dump')])
+    assert shown.rc == 0 and re.search(rf'^  key +{path} +\(--key-file\)$', shown.out, re.M), shown
+    from_env = launch([*STATIC, '--control=auto', *native('dump')],
+                      {'LAUNCHD_KEY': 'a secret that is long enough'})
+    assert re.search(r'^  key +LAUNCHD_KEY +\(environment\)$', from_env.out, re.M), from_env
+    assert 'a secret' not in shown.out + from_env.out
+
+
+def test_a_key_that_others_may_read(refused, place):
+    path = place.write('job.key', 'a secret that is long enough\n', 0o644)
+    refused([*STATIC, '--control=auto', f'--key-file={path}', *native('dump')], '--key-file',
+            'others may read or write it')
+    refused([*STATIC, '--control=auto', '--key-file=gone', *native('dump')], 'gone',
+            'No such file or directory')

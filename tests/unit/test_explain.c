@@ -77,6 +77,9 @@ static const struct explain_row {
 		{ "MASTER_ADDR=fe80::1" },
 		{ "\"control\":{\"value\":\"[fe80::1]:29501\",\"source\":\"master port + 1\"}" },
 		{ "  control          [fe80::1]:29501 " } },
+	{ "whose key it is", { "--nnodes=2", "--node_rank=1", "--key-file=/k", "t.py" },
+		{ "MASTER_ADDR=h" }, { "\"key\":{\"value\":\"/k\",\"source\":\"--key-file\"}" },
+		{ "  key              /k " } },
 	{ "no control", { "--nnodes=2", "--node_rank=1", "--control=off", "t.py" },
 		{ "MASTER_ADDR=h" },
 		{ "\"control\":{\"value\":\"none\",\"source\":\"--control\"}" }, { NULL } },
@@ -130,7 +133,7 @@ static void test_explain(void **state)
 		0);
 	nproc[0] = nproc[1] = t.nproc;
 	assert_int_equal(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0);
-	e = (struct explained){ &b.s, &facts, &t, &p, &b.notes };
+	e = (struct explained){ &b.s, &facts, &t, &p, &b.notes, settings_text(&b.s, SET_KEY_FILE) };
 	explain_json(&e, &b.arena, &json);
 	explain_text(&e, &b.arena, &text);
 	assert_false(json.failed || text.failed);
