@@ -80,18 +80,15 @@ static unsigned add_asked(const struct member *m, struct sockaddr_storage room[L
 	return count;
 }
 
-/* Whether this node is the hub, or dials it; false: it can't be either. own: has room for more. */
-static bool take_role(struct member *m, const struct finder *f, unsigned owned,
-	const struct sockaddr *own[LISTENER_ADDRESSES])
+/* Whether this node is the hub, which listens at so many of the addresses (0: at all), or dials it;
+ * false: it can't be either. */
+static bool take_role(struct member *m, const struct finder *f, bool owns,
+	const struct sockaddr *const *own, unsigned bound)
 {
-	struct sockaddr_storage room[LISTENER_ADDRESSES];
 	bool known = m->config->node_rank_known;
-	unsigned bound = owned;
 	struct failure why = { 0 };
 
-	if (!f->numeric || owned == 0)
-		bound = m->config->bound ? add_asked(m, room, own, owned) : 0;
-	if (known ? m->config->node_rank == 0 : owned > 0) {
+	if (known ? m->config->node_rank == 0 : owns) {
 		int rc = member_start_hub(m, own, bound, m->config->hub_port, &why);
 
 		if (rc == 0)
@@ -108,11 +105,14 @@ static bool take_role(struct member *m, const struct finder *f, unsigned owned,
 static void on_found(struct finder *f)
 {
 	struct member *m = f->owner;
+	struct sockaddr_storage room[LISTENER_ADDRESSES];
 	const struct sockaddr *own[LISTENER_ADDRESSES];
-	unsigned owned = own_addresses(m, own);
+	unsigned owned = own_addresses(m, own), bound = owned;
 
+	if (!f->numeric || owned == 0)
+		bound = m->config->bound ? add_asked(m, room, own, owned) : 0;
 	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
-	if (!take_role(m, f, owned, own))
+	if (!take_role(m, f, owned > 0, own, bound))
 		return;
 	m->doubts = doubt_start(&m->doubt, m, f, owned);
 	m->parts += m->doubts;
