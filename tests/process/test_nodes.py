@@ -42,7 +42,7 @@ def test_ports_that_cannot_be(refused):
 
 
 def test_the_address_of_this_node_on_several_is_not_the_masters(dry):
-    plan = dry([*NODES, '--master_addr=h', '--local-addr=10.0.0.9'])
+    plan = dry([*NODES, '--master_addr=h', '--local-addr=127.0.0.1'])
     assert (plan.value('master_addr'), plan.warnings()) == ('h', [])
 
 
