@@ -35,7 +35,7 @@ static bool is_settled(const struct doubt *d)
 static void say(struct doubt *d, struct text *t)
 {
 	d->said = true;
-	d->member->on->say(d->member->owner, true, text_string(t));
+	member_say(d->member, true, text_string(t));
 	text_done(t);
 }
 

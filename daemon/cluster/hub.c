@@ -88,7 +88,7 @@ static void fail_here(struct hub *h, const char *text)
 		.urgency = URGENCY_STOP,
 		.cause = { .kind = CAUSE_NODE_LOST, .at_ns = uv_hrtime(), .node = h->self } };
 
-	h->member->on->say(h->member->owner, true, text);
+	member_say(h->member, true, text);
 	(void)strncpy(s.cause.detail, "it found no free port", sizeof s.cause.detail - 1);
 	hub_asked(h, &s);
 }

@@ -14,11 +14,6 @@
 
 enum { NPROC_MAX = 1 << 20 }; /* far above what a node can have */
 
-static void say(struct hub *h, bool warning, const struct text *t)
-{
-	h->member->on->say(h->member->owner, warning, text_string(t));
-}
-
 static void leave_place(struct hub *h, struct caller *p)
 {
 	if (!p->joined)
@@ -86,7 +81,7 @@ static void check_version(struct hub *h, const struct caller *p)
 	text_add(&t, " runs launchd ");
 	text_add_shown(&t, p->about.version, strlen(p->about.version));
 	text_add(&t, ", this node " LAUNCHD_VERSION);
-	say(h, true, &t);
+	member_say(h->member, true, text_string(&t));
 	text_done(&t);
 }
 
@@ -121,7 +116,7 @@ static void check_wishes(struct hub *h, struct caller *p)
 	if (store)
 		text_add(&t, store_name(c->agent_store));
 	if (!h->met_other_wishes)
-		say(h, true, &t);
+		member_say(h->member, true, text_string(&t));
 	h->met_other_wishes = true;
 	message_put_text(&w, text_string(&t));
 	(void)link_send(&p->link, MESSAGE_WAITING, w.at, w.len);

@@ -92,7 +92,7 @@ static void say_late(struct hub *h, const struct caller *p)
 		text_printf(&t, "node %u", p->about.node_rank);
 	text_add(&t, " came after --join-timeout: ");
 	hub_add_peer(&t, p);
-	h->member->on->say(h->member->owner, false, text_string(&t));
+	member_say(h->member, false, text_string(&t));
 	text_done(&t);
 }
 

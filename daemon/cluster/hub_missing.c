@@ -83,18 +83,13 @@ static void add_late(struct text *t, const struct presence *p, const struct hub 
 	add_here(t, p);
 }
 
-static void say(struct hub *h, bool warning, const struct text *t)
-{
-	h->member->on->say(h->member->owner, warning, text_string(t));
-}
-
 static void tell_missing(struct hub *h, const struct presence *p)
 {
 	struct text line = { 0 };
 	struct wire_out w = { 0 };
 
 	add_missing(&line, p, h->job.nnodes);
-	say(h, false, &line);
+	member_say(h->member, false, text_string(&line));
 	message_put_text(&w, text_string(&line));
 	hub_tell(h, MESSAGE_WAITING, w.at, w.len, NULL);
 	wire_out_done(&w);
@@ -112,7 +107,7 @@ static void stop_waiting(struct hub *h, const struct presence *p)
 	} else {
 		text_printf(&line, "; the job starts all the same, and will not know if %s",
 			p->missing == 1 ? "it fails" : "they fail");
-		say(h, true, &line);
+		member_say(h->member, true, text_string(&line));
 		hub_begin(h);
 	}
 	text_done(&line);

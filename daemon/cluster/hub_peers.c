@@ -276,7 +276,7 @@ static void say_turned_away(struct caller *p, const char *why)
 		return;
 	h->turned_away |= bit;
 	text_printf(&t, "a launcher was turned away: %s", why);
-	h->member->on->say(h->member->owner, true, text_string(&t));
+	member_say(h->member, true, text_string(&t));
 	text_done(&t);
 }
 

@@ -155,7 +155,7 @@ static void say_another_job(struct hub *h, const struct caller *p)
 		text_add(&t, "a job without --rdzv-id");
 	text_add(&t, " was turned away: ");
 	hub_add_peer(&t, p);
-	h->member->on->say(h->member->owner, true, text_string(&t));
+	member_say(h->member, true, text_string(&t));
 	text_done(&t);
 }
 

@@ -16,7 +16,7 @@ static void on_note(void *owner, const char *text)
 {
 	struct hub *h = owner;
 
-	h->member->on->say(h->member->owner, true, text);
+	member_say(h->member, true, text);
 }
 
 /* Behind the address of a service, or one that is translated, a store of the workers may listen

@@ -37,7 +37,7 @@ static void say_waiting(struct hub *h, unsigned node, const unsigned *ranks, siz
 	text_add_shown(&t, about->name, strlen(about->name));
 	text_printf(&t, ") to join the store, %.0f s after the start",
 		(double)(uv_hrtime() - h->job.started_ns) / 1e9);
-	h->member->on->say(h->member->owner, false, text_string(&t));
+	member_say(h->member, false, text_string(&t));
 	text_done(&t);
 }
 

@@ -16,9 +16,14 @@ void member_fail(struct member *m, int code, const char *text)
 	m->on->failed(m->owner, code, text);
 }
 
+void member_say(const struct member *m, bool warning, const char *text)
+{
+	m->on->say(m->owner, warning, text);
+}
+
 void member_say_unkeyed(struct member *m)
 {
-	m->on->say(m->owner, false,
+	member_say(m, false,
 		"the control channel is not authenticated: whoever reaches its port could end the "
 		"job, and signals are not forwarded to other nodes; give all nodes the same "
 		"--key-file or LAUNCHD_KEY");
@@ -69,7 +74,7 @@ static void say_alone(struct member *m, const char *why)
 		text_add(&t, ", and there are no restarts");
 	if (c->agent_store)
 		text_add(&t, "; rank 0 hosts the store");
-	m->on->say(m->owner, true, text_string(&t));
+	member_say(m, true, text_string(&t));
 	text_done(&t);
 }
 
@@ -128,7 +133,7 @@ void member_miss(struct member *m, const char *why)
 		text_printf(&t,
 			"%s; the job starts all the same, and will not know if other nodes fail",
 			why);
-		m->on->say(m->owner, true, text_string(&t));
+		member_say(m, true, text_string(&t));
 		hub_begin(&m->hub);
 	} else {
 		go_alone(m, why);
@@ -171,7 +176,7 @@ static void say_way(struct member *m)
 		text_add(&t, "by PMIx");
 	else
 		text_printf(&t, "at %s, port %u (%s)", c->hub_addr, c->hub_port, c->port_from);
-	m->on->say(m->owner, false, text_string(&t));
+	member_say(m, false, text_string(&t));
 	text_done(&t);
 }
 
@@ -182,7 +187,7 @@ int member_met(struct member *m, const struct meeting *met, struct failure *why)
 	if (m->config->verbose && !met->alone) {
 		text_printf(&t, "the launchers have met after %.2f s; this is node rank %u",
 			(double)(uv_hrtime() - m->began_ns) / 1e9, met->node_rank);
-		m->on->say(m->owner, false, text_string(&t));
+		member_say(m, false, text_string(&t));
 		text_done(&t);
 	}
 	return m->on->met(m->owner, met, why);

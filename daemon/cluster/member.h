@@ -147,6 +147,8 @@ void member_fail(struct member *m, int code, const char *text);
 /* See hub_start(). */
 int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
 	unsigned port, struct failure *why);
+/* To the user of this node. */
+void member_say(const struct member *m, bool warning, const char *text);
 /* That the channel has no key: once in a job, by the node that all others trust. */
 void member_say_unkeyed(struct member *m);
 /* Begins to dial hub_addresses. */

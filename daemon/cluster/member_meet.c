@@ -135,7 +135,7 @@ static void on_searching(struct finder *f, const char *why)
 	struct text t = { 0 };
 
 	text_printf(&t, "node rank 0's launcher can't be found yet: %s", why);
-	m->on->say(m->owner, false, text_string(&t));
+	member_say(m, false, text_string(&t));
 	text_done(&t);
 }
 

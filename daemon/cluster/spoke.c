@@ -19,11 +19,6 @@ static void handle_closed(struct spoke *s)
 		member_part_closed(s->member);
 }
 
-static void say(struct spoke *s, bool warning, const char *text)
-{
-	s->member->on->say(s->member->owner, warning, text);
-}
-
 void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w)
 {
 	if (s->linked)
@@ -102,7 +97,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	switch (type) {
 	case MESSAGE_WAITING:
 		if (message_get_text(at, len, text) == 0)
-			say(s, false, text);
+			member_say(s->member, false, text);
 		return;
 	case MESSAGE_WELCOME:
 		if (s->state == SPOKE_JOINING)

@@ -19,11 +19,6 @@ enum {
 	NEXT_NOTE_MS = 60000,
 };
 
-static void say(struct spoke *s, bool warning, const char *text)
-{
-	s->member->on->say(s->member->owner, warning, text);
-}
-
 /* There is no channel to be had. */
 void spoke_give_up(struct spoke *s, const char *why)
 {
@@ -55,7 +50,7 @@ static void say_waiting(struct spoke *s, uint64_t now)
 		return;
 	s->note_ms = now + NEXT_NOTE_MS;
 	text_printf(&t, "node rank 0's launcher is not there yet: %s; trying on", s->last);
-	say(s, false, text_string(&t));
+	member_say(s->member, false, text_string(&t));
 	text_done(&t);
 }
 
