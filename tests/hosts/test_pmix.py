@@ -47,8 +47,8 @@ def test_all_have_what_rank_0_says(make_hosts, count, record_property):
 
 def test_one_job_after_the_other_under_one_mpirun(hosts):
     """A script that starts launchd twice. On a busy machine the second fence under one mpirun did not
-    end in 4 of 170 runs, for reasons of Open MPI 4.1.4's that are not known: then all launchers say
-    so, and none starts alone."""
+    end in 6 of some 170 runs with Open MPI 4.1.4; why is not known. Then all launchers say so, and
+    none starts alone."""
     result = hosts.run_mpi(["sh", "-c", f"{PROBE} 30000 first && sleep 1 && {PROBE} 10000 second"])
     hung = ["failed not all launchers of this job came to PMIx_Fence within 10 s"] * 4
     second = hung if hung[0] in result.stdout else all_met(4, "second/n0")
