@@ -5,14 +5,17 @@ import select
 import socket
 import threading
 
-from harness import LIMIT
+from harness import LIMIT, until
+from together import listens
 
 
 class Relay:
     """Listens for one launcher at `port`. up and down: (old, new) bytes of one length, of what the
-    launcher says and of what it hears; `changed` counts both. UDP does not come through."""
+    launcher says and of what it hears; `changed` counts both. UDP does not come through. Begins
+    when node rank 0 listens: it dials once, where a launcher would try again."""
 
     def __init__(self, hub_port, up=None, down=None):
+        until(lambda: listens(hub_port), "node rank 0's launcher listens")
         self.hub = ('127.0.0.1', hub_port)
         self.words = up, down
         self.changed = 0
