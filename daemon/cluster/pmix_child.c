@@ -15,7 +15,9 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -138,6 +140,69 @@ static void load(const struct pmix_child *c, struct pmix *ret)
 	find(c, library, "PMIx_Error_string", &ret->error_string);
 }
 
+/* A server (PMIx 4.2 to 6 in Open MPI 4.1; op_cbfunc2() there) answers PMIx_Finalize in one thread
+ * and notes only then, in another one, that this client leaves in good order. If the connection
+ * ends before that, the client counts as lost, its node as one without processes, and no later
+ * fence of the job ends: a second launchd under the same mpirun would wait for ever (seen in 1 of
+ * 6, 4 nodes on 2 cores). So PMIx hears of the answer at the second tick after it came, where the
+ * kernel lets it wait for more bytes than that (Linux 4.18). */
+enum {
+	TICK_US = 10000,
+	MORE_THAN_THE_ANSWER = 4096,
+};
+
+static struct {
+	int server;
+	bool answered;
+} farewell;
+
+static void hear_from_server_at(int bytes)
+{
+	(void)setsockopt(farewell.server, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
+static void on_tick(int signal)
+{
+	int error = errno;
+	char byte;
+
+	(void)signal;
+	if (farewell.answered)
+		hear_from_server_at(1);
+	else
+		farewell.answered = recv(farewell.server, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+	errno = error;
+}
+
+/* Nothing else in this process has a socket of the internet's. */
+static int find_server(void)
+{
+	struct rlimit files = { .rlim_cur = 64 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	for (int fd = 3; fd < 1024 && (rlim_t)fd < files.rlim_cur; fd++) {
+		int domain = 0;
+		socklen_t len = sizeof domain;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+			(domain == AF_INET || domain == AF_INET6))
+			return fd;
+	}
+	return -1;
+}
+
+static pmix_status_t leave(const struct pmix *p)
+{
+	const struct sigaction action = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
+	const struct itimerval ticks = { { .tv_usec = TICK_US }, { .tv_usec = TICK_US } };
+
+	farewell.server = find_server();
+	if (farewell.server >= 0 && sigaction(SIGALRM, &action, NULL) == 0 &&
+		setitimer(ITIMER_REAL, &ticks, NULL) == 0)
+		hear_from_server_at(MORE_THAN_THE_ANSWER);
+	return p->finalize(NULL, 0);
+}
+
 /* After a failed PMIx_Init, PMIx_Finalize crashes; after any other failure mpirun wants it, or
  * takes the launcher's exit code 0 for a failure. */
 static void check(
@@ -149,7 +214,7 @@ static void check(
 		return;
 	(void)snprintf(detail, sizeof detail, "%s (%d)", p->error_string(status), status);
 	if (c->answer->stage > PMIX_STAGE_INIT)
-		(void)p->finalize(NULL, 0);
+		(void)leave(p);
 	fail(c, what, detail);
 }
 
@@ -261,7 +326,7 @@ void pmix_child_main(const struct pmix_child *c)
 	enter(c, PMIX_STAGE_LEAVE);
 	(void)wait_for_all(&p, &all, deadline_ns);
 	enter(c, PMIX_STAGE_FINALIZE);
-	status = p.finalize(NULL, 0);
+	status = leave(&p);
 	if (status != PMIX_SUCCESS)
 		fail(c, "PMIx_Finalize", p.error_string(status));
 	enter(c, PMIX_STAGE_DONE);
