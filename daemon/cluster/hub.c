@@ -269,7 +269,7 @@ void hub_begin(struct hub *h)
 	h->master_addr = find_master(h);
 	find_port(h, &why);
 	if (why.code != 0 || plan_own(h, &why) < 0) {
-		hub_refuse(h, REFUSED_CONTRADICTION, why.code, why.text);
+		hub_refuse(h, why.code, why.text);
 		return;
 	}
 	welcome(h);

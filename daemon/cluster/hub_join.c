@@ -169,7 +169,7 @@ void hub_hear_ready(struct caller *p)
 }
 
 /* What was found wrong on one node is the end on all. */
-static void end_for(struct caller *p, int code, enum refusal refusal, const char *text)
+static void end_for(struct caller *p, int code, const char *text)
 {
 	struct text t = { 0 };
 
@@ -177,7 +177,7 @@ static void end_for(struct caller *p, int code, enum refusal refusal, const char
 	hub_add_peer(&t, p);
 	text_add(&t, ": ");
 	text_add(&t, text);
-	hub_refuse(p->hub, refusal, code, text_string(&t));
+	hub_refuse(p->hub, code, text_string(&t));
 	text_done(&t);
 }
 
@@ -188,13 +188,13 @@ void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)
 	if (message_get_refused(at, len, &m) < 0)
 		return;
 	p->told = true; /* by itself */
-	end_for(p, -EINVAL, REFUSED_CONTRADICTION, m.text);
+	end_for(p, m.why == REFUSED_JOB ? m.code : -EINVAL, m.text);
 }
 
 void hub_lose_early(struct caller *p, const char *why)
 {
 	if (p->hub->begun)
-		end_for(p, -ECONNRESET, REFUSED_TIMEOUT, why);
+		end_for(p, -ECONNRESET, why);
 	else
 		leave_place(p->hub, p);
 }

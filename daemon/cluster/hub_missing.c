@@ -103,7 +103,7 @@ static void stop_waiting(struct hub *h, const struct presence *p)
 
 	add_late(&line, p, h);
 	if (h->member->config->required) {
-		hub_refuse(h, REFUSED_TIMEOUT, -ETIMEDOUT, text_string(&line));
+		hub_refuse(h, -ETIMEDOUT, text_string(&line));
 	} else {
 		text_printf(&line, "; the job starts all the same, and will not know if %s",
 			p->missing == 1 ? "it fails" : "they fail");
@@ -121,7 +121,7 @@ static void on_waiting(uv_timer_t *t)
 	struct presence p;
 
 	if (look(h, &p) < 0) {
-		hub_refuse(h, REFUSED_TIMEOUT, -ENOMEM, "out of memory");
+		hub_refuse(h, -ENOMEM, "out of memory");
 	} else if (left > 0) {
 		tell_missing(h, &p);
 		(void)uv_timer_start(t, on_waiting, left < NEXT_NOTE_MS ? left : NEXT_NOTE_MS, 0);

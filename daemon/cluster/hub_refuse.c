@@ -15,9 +15,9 @@ enum {
 	NS_PER_MS = 1000000,
 };
 
-void hub_turn_away(struct caller *p, enum refusal why, const char *text)
+void hub_turn_away(struct caller *p, enum refusal why, int code, const char *text)
 {
-	struct message_refused m = { .why = why };
+	struct message_refused m = { .why = why, .code = code };
 	struct wire_out w = { 0 };
 
 	(void)strncpy(m.text, text, sizeof m.text - 1);
@@ -28,7 +28,7 @@ void hub_turn_away(struct caller *p, enum refusal why, const char *text)
 	wire_out_done(&w);
 }
 
-void hub_refuse(struct hub *h, enum refusal why, int code, const char *text)
+void hub_refuse(struct hub *h, int code, const char *text)
 {
 	struct member *m = h->member;
 
@@ -38,7 +38,7 @@ void hub_refuse(struct hub *h, enum refusal why, int code, const char *text)
 	(void)uv_timer_stop(&h->clock);
 	for (struct caller *p = h->all; p; p = p->next)
 		if (!p->told)
-			hub_turn_away(p, why, text);
+			hub_turn_away(p, REFUSED_JOB, code, text);
 	m->on->failed(m->owner, code, text);
 }
 
@@ -103,7 +103,7 @@ static bool is_contradiction(struct hub *h, const struct caller *p)
 	bool bad = add_contradiction(h, p, &t);
 
 	if (bad)
-		hub_refuse(h, REFUSED_CONTRADICTION, -EINVAL, text_string(&t));
+		hub_refuse(h, -EINVAL, text_string(&t));
 	text_done(&t);
 	return bad;
 }
@@ -175,7 +175,7 @@ static void turn_away_another_job(struct hub *h, struct caller *p)
 
 	say_another_job(h, p);
 	add_owner(&t, p);
-	hub_turn_away(p, REFUSED_CONTRADICTION, text_string(&t));
+	hub_turn_away(p, REFUSED_JOB, -EINVAL, text_string(&t));
 	text_done(&t);
 }
 

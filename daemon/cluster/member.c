@@ -126,7 +126,7 @@ void member_miss(struct member *m, const char *why)
 			c->required ? " (--control required)" :
 				      ": give --master_addr to all nodes");
 		if (m->role == MEMBER_HUB)
-			hub_refuse(&m->hub, REFUSED_TIMEOUT, -ETIMEDOUT, text_string(&t));
+			hub_refuse(&m->hub, -ETIMEDOUT, text_string(&t));
 		else
 			member_fail(m, -ETIMEDOUT, text_string(&t));
 	} else if (m->role == MEMBER_HUB) {

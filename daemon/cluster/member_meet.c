@@ -216,7 +216,7 @@ static void listen_on(struct member *m)
 			"without PMIx launchers meet at port %u, where another program of this "
 			"node listens: give all nodes another --control-port or MASTER_PORT",
 			m->config->hub_port);
-		hub_refuse(&m->hub, REFUSED_CONTRADICTION, -EADDRINUSE, text);
+		hub_refuse(&m->hub, -EADDRINUSE, text);
 		return;
 	}
 	if (!m->auth.keyed)

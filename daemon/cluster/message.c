@@ -118,16 +118,18 @@ int message_get_welcome(
 void message_put_refused(struct wire_out *out, const struct message_refused *m)
 {
 	wire_put_u8(out, (uint8_t)m->why);
+	wire_put_u16(out, (uint16_t)-m->code);
 	wire_put_line(out, m->text, sizeof m->text);
 }
 
 int message_get_refused(const unsigned char *at, size_t len, struct message_refused *ret)
 {
 	struct wire_in w = wire_from(at, len);
-	struct message_refused m = { .why = wire_get_below(&w, REFUSED_TIMEOUT + 1) };
+	struct message_refused m = { .why = wire_get_below(&w, REFUSED_UNABLE + 1) };
 
+	m.code = -wire_get_u16(&w);
 	wire_get_line(&w, m.text, sizeof m.text);
-	if (read_all(&w) < 0)
+	if (read_all(&w) < 0 || (m.why == REFUSED_JOB) != (m.code != 0))
 		return -EPROTO;
 	*ret = m;
 	return 0;

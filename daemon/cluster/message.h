@@ -67,14 +67,14 @@ struct message_welcome {
 };
 
 enum refusal {
-	REFUSED_CONTRADICTION, /* the job can't be: exit code 2 on all nodes */
-	REFUSED_RUNNING,       /* it runs without this node already, or is over */
-	REFUSED_UNABLE,        /* it came too late: --control auto goes on alone */
-	REFUSED_TIMEOUT,       /* --control required: not all came */
+	REFUSED_JOB,     /* the job can't be, for the same error on all nodes */
+	REFUSED_RUNNING, /* it runs without this node already, or is over */
+	REFUSED_UNABLE,  /* it came too late: --control auto goes on alone */
 };
 
 struct message_refused {
 	enum refusal why;
+	int code; /* REFUSED_JOB: negative errno; it gives the launchers' exit code */
 	char text[MESSAGE_TEXT_SIZE];
 };
 

@@ -80,9 +80,9 @@ void spoke_dial_later(struct spoke *s, const char *why)
 }
 
 /* This node can't take part after all, so there is no job. */
-static void tell_refusal(struct spoke *s, const char *text)
+static void tell_refusal(struct spoke *s, int code, const char *text)
 {
-	struct message_refused m = { .why = REFUSED_CONTRADICTION };
+	struct message_refused m = { .why = REFUSED_JOB, .code = code };
 	struct wire_out w = { 0 };
 
 	(void)snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
@@ -117,7 +117,7 @@ void spoke_hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
 		.agent_store = w.agent_store,
 	};
 	if (member_met(m, &met, &why) < 0) {
-		tell_refusal(s, why.text);
+		tell_refusal(s, why.code, why.text);
 		spoke_fail(s, why.code, why.text);
 	} else {
 		spoke_send(s, MESSAGE_READY, &ready);
@@ -131,14 +131,13 @@ void spoke_hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
 	if (message_get_refused(at, len, &r) < 0)
 		return;
 	switch (r.why) {
-	case REFUSED_CONTRADICTION:
-		spoke_fail(s, -EINVAL, r.text);
+	case REFUSED_JOB:
+		spoke_fail(s, r.code, r.text);
 		return;
 	case REFUSED_UNABLE:
 		spoke_give_up(s, r.text);
 		return;
 	case REFUSED_RUNNING:
-	case REFUSED_TIMEOUT:
 		spoke_fail(s, -ETIMEDOUT, r.text);
 		return;
 	}

@@ -236,7 +236,7 @@ def test_a_silence_that_began_before_another_nodes_end(make_hosts, static_job):
 def test_an_end_before_another_nodes_silence(make_hosts, static_job):
     """It is missed when the job has been told to stop for a while, and was there to the end."""
     hosts = make_hosts(4, netem=True)
-    job = static_job(hosts, TIMEOUT)
+    job = static_job(hosts, TIMEOUT, ON_TERM_1="ms:2000")  # it is not done before it is cut
     job.start()
     time.sleep(1)  # so that beats go to and fro
     hosts.kill_launchers(2)

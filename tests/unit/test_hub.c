@@ -187,7 +187,7 @@ static void on_ready(struct link *l)
 
 static void refuse(struct peer *p)
 {
-	const struct message_refused m = { REFUSED_CONTRADICTION, "no such device here" };
+	const struct message_refused m = { REFUSED_JOB, -ENODEV, "no such device here" };
 	struct wire_out w = { 0 };
 
 	message_put_refused(&w, &m);
@@ -320,7 +320,7 @@ static const struct row {
 	const char *why;
 } rows[] = {
 	{ "all is well until it is asked to end", DEED_NONE, 0, 1, 1, 1, 1, 0, "SIGTERM" },
-	{ "a node has no plan", DEED_REFUSES, -EINVAL, 1, 0, 0, 0, 1, "node 2, host (127.0.0.1:" },
+	{ "a node has no plan", DEED_REFUSES, -ENODEV, 1, 0, 0, 0, 1, "node 2, host (127.0.0.1:" },
 	{ "a node goes after the welcome", DEED_GOES, -ECONNRESET, 1, 0, 0, 0, 1, "node 2, host" },
 	{ "a node without workers is none", DEED_NO_WORKERS, 0, 0, 0, 0, 0, 0, "" },
 	{ "a request of a node that has no rank yet", DEED_ASKS_EARLY, 0, 0, 0, 0, 1, 0,

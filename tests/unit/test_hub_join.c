@@ -322,7 +322,7 @@ static const struct row rows[] = {
 		{ { IS("n1", 1), .store = STORE_WISH_RANK0 }, { IS("n2", 2) } },
 		.never_told = "counts" },
 	{ "a launcher of another job is no late node", 2, { { .name = NULL } }, .run_id = "A",
-		.last = { IS("n1", 1), .run_id = "B" }, .why = REFUSED_CONTRADICTION,
+		.last = { IS("n1", 1), .run_id = "B" }, .why = REFUSED_JOB,
 		.told = "warning: a launcher of job \"B\" was turned away: n1 (127.0.0.1:",
 		.refusal = "this port belongs to job \"A\" (--rdzv-id): give job \"B\" another "
 			"--rdzv-endpoint or --control-port" },

@@ -94,7 +94,8 @@ static void test_welcome(void **state)
 
 static void test_small(void **state)
 {
-	const struct message_refused refused = { REFUSED_TIMEOUT, "nodes 2, 5 did not come" };
+	const struct message_refused refused = { REFUSED_JOB, -ETIMEDOUT,
+		"nodes 2, 5 did not come" };
 	const struct message_start start = { 3, 29500 };
 	const struct verdict verdict = { 139, false, 3, "rank 3 was the first to fail" };
 	struct message_refused got_refused;
@@ -109,7 +110,8 @@ static void test_small(void **state)
 	message_put_refused(&w, &refused);
 	bytes = message_of(&w);
 	assert_int_equal(message_get_refused(bytes.at, bytes.len, &got_refused), 0);
-	assert_int_equal(got_refused.why, REFUSED_TIMEOUT);
+	assert_int_equal(got_refused.why, REFUSED_JOB);
+	assert_int_equal(got_refused.code, -ETIMEDOUT);
 	assert_string_equal(got_refused.text, refused.text);
 	assert_whole(MESSAGE_REFUSED, &bytes);
 
