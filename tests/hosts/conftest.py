@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cluster import HOME, why_impossible  # noqa: E402
 from harness import Fifo, Place  # noqa: E402
-from job import JobHosts, MpirunJob, StaticJob  # noqa: E402
+from job import JobHosts, MpirunJob, StaticJob, closed_after  # noqa: E402
 from scene import Scene  # noqa: E402
 
 IMPOSSIBLE = why_impossible()
@@ -94,40 +94,16 @@ def hosts(make_hosts):
 @pytest.fixture
 def scene():
     """scene(hosts, start, ...) -> Scene"""
-    made = []
-
-    def make(*how, **more):
-        made.append(Scene(*how, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+    yield from closed_after(Scene)
 
 
 @pytest.fixture
 def static_job():
     """static_job(hosts, *options, ...) -> StaticJob"""
-    made = []
-
-    def make(*how, **more):
-        made.append(StaticJob(*how, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+    yield from closed_after(StaticJob)
 
 
 @pytest.fixture
 def mpirun_job():
     """mpirun_job(hosts, *options, ...) -> MpirunJob"""
-    made = []
-
-    def make(*how, **more):
-        made.append(MpirunJob(*how, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+    yield from closed_after(MpirunJob)

@@ -3,6 +3,7 @@ it; what each of them said, when it ended and how; and what each worker did and 
 
 All times are CLOCK_REALTIME in ns, which hosts with clocks of their own share with us.
 """
+import contextlib
 import ctypes
 import dataclasses
 import math
@@ -30,6 +31,12 @@ LOST_CODE = 125
 NOBODY = re.compile(r"(?!)")
 # What mpirun has on other nodes than its own; it does not notice at once that mpirun has vanished.
 ORTED = re.compile(r"orted|sh -c +orted")
+
+
+def closed_after(kind):
+    """A fixture's whole body: it gives what makes one of this kind, and closes all that it made."""
+    with contextlib.ExitStack() as made:
+        yield lambda *how, **more: made.enter_context(contextlib.closing(kind(*how, **more)))
 
 
 def now_ns():

@@ -3,7 +3,7 @@ import os
 
 import pytest
 from harness import until
-from job import Launcher
+from job import Launcher, closed_after
 
 PORT = 29400
 # Tells its name and place; rank 0 of the first attempt fails when told to.
@@ -65,15 +65,7 @@ class Named:
 
 @pytest.fixture
 def named():
-    made = []
-
-    def make(*how, **more):
-        made.append(Named(*how, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+    yield from closed_after(Named)
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the owner first", "the owner last"])
