@@ -1,7 +1,6 @@
 /* doubt.c - see doubt.h */
 #include "daemon/cluster/doubt.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/address.h"
@@ -159,7 +158,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	if (type != MESSAGE_REFUSED || is_settled(d) || message_get_refused(at, len, &r) < 0)
 		return;
 	d->kind = DOUBT_NONE;
-	hub_refuse(&d->member->hub, r.why == REFUSED_JOB ? r.code : -ETIMEDOUT, r.text);
+	hub_refuse(&d->member->hub, r.code, r.text);
 }
 
 static void dial(struct doubt *d)

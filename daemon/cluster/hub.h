@@ -124,9 +124,9 @@ void hub_tell(struct hub *h, enum message_type type, const void *at, size_t len,
 	const struct caller *except);
 /* Ends all connections with a last message. */
 void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t len);
-/* hub_refuse.c. Refuses the job on all nodes, this one too. code: negative errno */
+/* hub_refuse.c. Refuses the job on all nodes, this one too. code: as in message_refused */
 void hub_refuse(struct hub *h, int code, const char *text);
-/* Refuses one that has not joined; the others hear nothing of it. code: of REFUSED_JOB, else 0 */
+/* Refuses one that has not joined; the others hear nothing of it. */
 void hub_turn_away(struct caller *p, enum refusal why, int code, const char *text);
 /* hub_late.c: the same, when the job has begun. */
 void hub_turn_away_late(struct caller *p);

@@ -188,7 +188,7 @@ void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)
 	if (message_get_refused(at, len, &m) < 0)
 		return;
 	p->told = true; /* by itself */
-	end_for(p, m.why == REFUSED_JOB ? m.code : -EINVAL, m.text);
+	end_for(p, m.code, m.text);
 }
 
 void hub_lose_early(struct caller *p, const char *why)

@@ -1,6 +1,7 @@
 /* hub_late.c - who comes when the job has begun; see hub.h */
 #include "daemon/cluster/hub.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "common/arena.h"
@@ -119,7 +120,7 @@ static void turn_away_missed(struct hub *h, struct caller *p)
 	text_add(&t, hinders ? hinders : "");
 	if (!hinders)
 		note_late(h, p->about.node_rank);
-	hub_turn_away(p, hinders ? REFUSED_RUNNING : REFUSED_UNABLE, 0, text_string(&t));
+	hub_turn_away(p, hinders ? REFUSED_RUNNING : REFUSED_UNABLE, -ETIMEDOUT, text_string(&t));
 	text_done(&t);
 }
 
@@ -137,6 +138,6 @@ void hub_turn_away_late(struct caller *p)
 			"the job runs already, without this node: a node can't come back to it");
 	else
 		add_too_many(&t, h);
-	hub_turn_away(p, REFUSED_RUNNING, 0, text_string(&t));
+	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT, text_string(&t));
 	text_done(&t);
 }

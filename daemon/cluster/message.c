@@ -129,7 +129,7 @@ int message_get_refused(const unsigned char *at, size_t len, struct message_refu
 
 	m.code = -wire_get_u16(&w);
 	wire_get_line(&w, m.text, sizeof m.text);
-	if (read_all(&w) < 0 || (m.why == REFUSED_JOB) != (m.code != 0))
+	if (read_all(&w) < 0 || m.code == 0)
 		return -EPROTO;
 	*ret = m;
 	return 0;

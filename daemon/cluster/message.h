@@ -74,7 +74,7 @@ enum refusal {
 
 struct message_refused {
 	enum refusal why;
-	int code; /* REFUSED_JOB: negative errno; it gives the launchers' exit code */
+	int code; /* negative errno, from which the refused launcher's exit code follows */
 	char text[MESSAGE_TEXT_SIZE];
 };
 

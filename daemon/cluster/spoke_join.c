@@ -2,7 +2,6 @@
  * see spoke.h */
 #include "daemon/cluster/spoke.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,13 +131,11 @@ void spoke_hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
 		return;
 	switch (r.why) {
 	case REFUSED_JOB:
+	case REFUSED_RUNNING:
 		spoke_fail(s, r.code, r.text);
 		return;
 	case REFUSED_UNABLE:
 		spoke_give_up(s, r.text);
-		return;
-	case REFUSED_RUNNING:
-		spoke_fail(s, -ETIMEDOUT, r.text);
 		return;
 	}
 }
