@@ -32,11 +32,13 @@ enum stdio_how {
 	STDIO_INHERIT, /* the launcher's own */
 	STDIO_PIPE,    /* a pipe, whose other end the launcher keeps */
 	STDIO_FILE,    /* opened for the worker: read for stdin, else append */
+	STDIO_OPEN,    /* a descriptor of the launcher's, which stays open there */
 };
 
 struct stdio {
 	enum stdio_how how;
 	const char *path; /* STDIO_FILE only */
+	int fd;           /* STDIO_OPEN only */
 };
 
 /* Who gets the signals that launchd passes on. */
