@@ -214,9 +214,8 @@ static ssize_t write_some(const struct console *c)
 		return rc < 0 ? -1 : (ssize_t)len;
 	}
 	do
-		n = c->kind == CONSOLE_SOCKET ?
-			send(c->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
-			write(c->fd, at, len);
+		n = c->kind == CONSOLE_SOCKET ? send(c->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
+						write(c->fd, at, len);
 	while (n < 0 && errno == EINTR);
 	return n;
 }

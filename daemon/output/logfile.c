@@ -37,8 +37,8 @@ static void use(struct logfile *f, int fd)
 	f->now = (struct segment){ fd, position, position, (off_t)f->size_bytes };
 }
 
-int logfile_open(struct logfile *f, const char *path, const struct logfile_style *style,
-	struct failure *why)
+int logfile_open(
+	struct logfile *f, const char *path, const struct logfile_style *style, struct failure *why)
 {
 	int fd;
 
@@ -192,8 +192,8 @@ static size_t put_lines(struct logfile *f, const char *at, size_t len, int64_t w
 static size_t before_rotation(const struct logfile *f, const char *at, size_t len)
 {
 	uint64_t room = f->style.max_size_bytes > f->size_bytes ?
-				f->style.max_size_bytes - f->size_bytes :
-				0;
+		f->style.max_size_bytes - f->size_bytes :
+		0;
 	uint64_t size = 0;
 	size_t taken = 0;
 
@@ -309,8 +309,8 @@ static size_t unstamp(struct logplace *p, char *at, size_t len)
 	return kept;
 }
 
-ssize_t logfile_read(const struct logfile *f, struct logplace *place, char *ret, size_t room,
-	uint64_t *ret_gone)
+ssize_t logfile_read(
+	const struct logfile *f, struct logplace *place, char *ret, size_t room, uint64_t *ret_gone)
 {
 	const struct segment *s = segment_of(f, place->position);
 	uint64_t from = place->position, left;

@@ -48,8 +48,8 @@ struct logplace {
 
 /* What of a write is in the file. */
 struct logged {
-	size_t len;             /* this many of the bytes, from the first */
-	struct logplace place;  /* of the first */
+	size_t len;            /* this many of the bytes, from the first */
+	struct logplace place; /* of the first */
 };
 
 /* Opens a new file, or goes on at the end of one that is there. On failure *f can be given to

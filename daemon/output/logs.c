@@ -130,8 +130,7 @@ int logs_init(struct logs *l, const struct plan *plan, unsigned attempt, const c
 {
 	int rc = 0;
 
-	*l = (struct logs){
-		.plan = plan, .hostname = hostname, .attempt = attempt, .host = host };
+	*l = (struct logs){ .plan = plan, .hostname = hostname, .attempt = attempt, .host = host };
 	if (run_dir)
 		rc = tree_make_attempt(run_dir, attempt, plan->start_first, plan->start_count,
 			&l->memory, &l->dir, why);
@@ -195,8 +194,7 @@ static void read_direct(struct logs *l, unsigned i)
 
 		if (l->of[i].how[stream].way != STREAM_DIRECT)
 			continue;
-		n = logfile_last(
-			path_of(l, l->plan->start_first + i, stream), buf, sizeof buf);
+		n = logfile_last(path_of(l, l->plan->start_first + i, stream), buf, sizeof buf);
 		if (n > 0)
 			tail_add(&l->of[i].tail, stream + 1, buf, (size_t)n);
 	}

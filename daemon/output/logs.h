@@ -49,7 +49,8 @@ int logs_init(struct logs *l, const struct plan *plan, unsigned attempt, const c
 /* Reads the pipes that were taken over. */
 void logs_start(struct logs *l);
 
-/* All processes have ended: what is in the pipes is read, and then ended where it is not already. */
+/* All processes have ended: what is in the pipes is read, and then ended where it is not already.
+ */
 void logs_drain(struct logs *l);
 void logs_end(struct logs *l);
 

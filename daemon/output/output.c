@@ -191,8 +191,8 @@ static void drain(struct output *o)
 	(void)uv_timer_start(&o->drain, on_drain_over, DRAIN_MS, 0);
 }
 
-static int make_logs(struct output *o, const struct plan *plan, unsigned attempt,
-	struct logs **ret, struct failure *why)
+static int make_logs(struct output *o, const struct plan *plan, unsigned attempt, struct logs **ret,
+	struct failure *why)
 {
 	struct logs *l = calloc(1, sizeof *l);
 	int rc = 0;
@@ -203,8 +203,8 @@ static int make_logs(struct output *o, const struct plan *plan, unsigned attempt
 		rc = tree_make_run(plan->output.log_dir, plan->run_id, plan->env, &o->memory,
 			&o->run_dir, why);
 	if (rc == 0)
-		rc = logs_init(l, plan, attempt, o->run_dir, o->hostname, &o->host, o->console_of,
-			why);
+		rc = logs_init(
+			l, plan, attempt, o->run_dir, o->hostname, &o->host, o->console_of, why);
 	if (rc < 0) {
 		logs_done(l);
 		free(l);
@@ -261,7 +261,8 @@ static void say_words(struct output *o, const struct text *words, size_t unsaid)
 	console_say(o->console_of[1], text_string(words), words->len);
 	if (unsaid == 0)
 		return;
-	(void)snprintf(text, sizeof text, "%zu bytes of launchd's own words were lost here", unsaid);
+	(void)snprintf(
+		text, sizeof text, "%zu bytes of launchd's own words were lost here", unsaid);
 	say_to_console(o, text);
 }
 

@@ -24,8 +24,8 @@ struct output_events {
 
 /* Starts the thread. hostname and the plan's output are borrowed until output_close().
  * -ENOMEM, -EAGAIN: there is no thread for us. */
-int output_open(const struct plan *plan, const char *hostname, struct output **ret,
-	struct failure *why);
+int output_open(
+	const struct plan *plan, const char *hostname, struct output **ret, struct failure *why);
 
 /* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
 int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,
@@ -60,8 +60,8 @@ void output_say(struct output *o, const char *at, size_t len);
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);
 
-/* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that hangs,
- * for more than some seconds: false, then the thread is still there. */
+/* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that
+ * hangs, for more than some seconds: false, then the thread is still there. */
 bool output_close(struct output *o);
 
 #endif

@@ -58,7 +58,8 @@ static void say_dropped(struct stream *s, bool last)
 	char text[160];
 
 	if (s->dropped == 0 ||
-		(!last && s->dropped_said_ns && now - s->dropped_said_ns < DROPPED_EVERY_S * SECOND_NS))
+		(!last && s->dropped_said_ns &&
+			now - s->dropped_said_ns < DROPPED_EVERY_S * SECOND_NS))
 		return;
 	(void)snprintf(text, sizeof text,
 		"rank %u: %llu lines of its %s were dropped, as the console was too slow", s->rank,
@@ -81,7 +82,8 @@ static void say_gone(struct stream *s)
 
 static struct lines_style style_of(const struct stream *s)
 {
-	return (struct lines_style){ .prefix = text_string(&s->prefix), .prefix_len = s->prefix.len };
+	return (struct lines_style){ .prefix = text_string(&s->prefix),
+		.prefix_len = s->prefix.len };
 }
 
 /* Puts lines into the console's buffer: how many bytes were taken. */
@@ -325,8 +327,8 @@ static bool pull(struct source *source, struct outbuf *out)
 	if (!catch_up(s, out))
 		return true;
 	if (s->backlog.len > s->backlog_done)
-		s->backlog_done += put(s, out, s->backlog.at + s->backlog_done,
-			s->backlog.len - s->backlog_done);
+		s->backlog_done += put(
+			s, out, s->backlog.at + s->backlog_done, s->backlog.len - s->backlog_done);
 	if (s->backlog.len > s->backlog_done)
 		return true;
 	text_done(&s->backlog);

@@ -32,9 +32,10 @@ struct filter {
 /* What all streams of the output thread share. */
 struct stream_host {
 	uv_loop_t *loop;
-	char *read_buf;      /* STREAM_READ bytes */
-	struct outbuf again; /* for what is read again, and for filters; never less room than that */
-	bool drop;                  /* a console without a file drops lines, rather than wait */
+	char *read_buf; /* STREAM_READ bytes */
+	struct outbuf
+		again; /* for what is read again, and for filters; never less room than that */
+	bool drop;     /* a console without a file drops lines, rather than wait */
 	/* launchd has something to say: a disk is full */
 	void (*say)(void *owner, const char *text);
 	void (*stir)(void *owner); /* the consoles are to be flushed, though no pipe has anything */
@@ -82,7 +83,8 @@ struct stream {
  * it can't be watched, and the pipe is closed. */
 int stream_start(struct stream *s, int pipe);
 
-/* Its worker, and all that it left, have ended: reads what is there, and ends when the pipe does. */
+/* Its worker, and all that it left, have ended: reads what is there, and ends when the pipe does.
+ */
 void stream_drain(struct stream *s);
 
 /* Ends it, whoever may still have the pipe's other end. */

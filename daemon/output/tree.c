@@ -32,9 +32,9 @@ static int make_all(char *path, struct failure *why)
 
 		*slash = '\0';
 		rc = stat(path, &st) < 0 && errno == ENOENT && mkdir(path, 0777) < 0 &&
-						errno != EEXIST ?
-				-errno :
-				0;
+				errno != EEXIST ?
+			-errno :
+			0;
 		if (rc < 0)
 			(void)failure_set(why, rc, "log directory %s: can't be made: %s", path,
 				strerror(-rc));
@@ -43,8 +43,8 @@ static int make_all(char *path, struct failure *why)
 			return rc;
 	}
 	if (mkdir(path, 0777) < 0 && errno != EEXIST)
-		return failure_set(why, -errno, "log directory %s: can't be made: %s", path,
-			strerror(errno));
+		return failure_set(
+			why, -errno, "log directory %s: can't be made: %s", path, strerror(errno));
 	return 0;
 }
 
@@ -56,7 +56,8 @@ static int make_base(const char *log_dir, const char *const *env, struct arena *
 	char *here;
 
 	if (!log_dir) {
-		*ret = arena_printf(arena, "%s/launchd_logs_XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+		*ret = arena_printf(
+			arena, "%s/launchd_logs_XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
 		if (arena_failed(arena))
 			return failure_oom(why);
 		return mkdtemp(*ret) ? 0 :

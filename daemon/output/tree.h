@@ -6,8 +6,8 @@
 struct arena;
 struct failure;
 
-/* Makes the directory of a run below log_dir, which is made, too, where it is not there; NULL: below
- * a new one in $TMPDIR of env, mode 700. *ret is its absolute path, the arena's. */
+/* Makes the directory of a run below log_dir, which is made, too, where it is not there; NULL:
+ * below a new one in $TMPDIR of env, mode 700. *ret is its absolute path, the arena's. */
 int tree_make_run(const char *log_dir, const char *run_id, const char *const *env,
 	struct arena *arena, const char **ret, struct failure *why);
 

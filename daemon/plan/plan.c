@@ -86,9 +86,9 @@ static void decide_input(const struct settings *s, const struct facts *facts,
 	bool started_by_another = (t->launcher != LAUNCHER_NONE || facts->under_systemd) &&
 		!settings_given(s, SET_ONLY_RANK);
 
-	p->input = (struct stdio){ STDIO_INHERIT, NULL };
+	p->input = (struct stdio){ .how = STDIO_INHERIT };
 	if (choice == NONE || (choice == AUTO && started_by_another))
-		p->input = (struct stdio){ STDIO_FILE, "/dev/null" };
+		p->input = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
 }
 
 /* The i-th device for worker i, so the launcher's list must be long enough. */

@@ -16,7 +16,8 @@ void starter_init(struct starter *s, const struct plan *plan, const struct attem
 	struct env_edits edits = { 0 };
 
 	*s = (struct starter){
-		.plan = plan, .attempt = attempt, .heritage = heritage, .output = output };
+		.plan = plan, .attempt = attempt, .heritage = heritage, .output = output
+	};
 	/* the same names are touched for all workers */
 	plan_environment(plan, plan->start_first, attempt, &s->scratch, &edits);
 	plan_untouched(plan, &edits, &s->scratch, &s->inherited);

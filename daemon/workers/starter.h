@@ -22,8 +22,8 @@ struct starter {
 	struct vec inherited; /* what every worker has of the launcher's environment */
 };
 
-/* All are borrowed; output NULL: workers inherit stdout and stderr. Out of memory shows at the first
- * start. */
+/* All are borrowed; output NULL: workers inherit stdout and stderr. Out of memory shows at the
+ * first start. */
 void starter_init(struct starter *s, const struct plan *plan, const struct attempt *attempt,
 	const struct heritage *heritage, struct output *output);
 
