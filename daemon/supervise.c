@@ -168,6 +168,7 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 		.heritage = s->heritage,
 		.guard = s->guard,
 		.output = s->output,
+		.status = s->plan->output.terminal[2] && !s->quiet && !s->plan->output.json,
 		.run_dir = s->guard->run_dir,
 		.arena = s->arena,
 		.on = &events,
