@@ -81,7 +81,7 @@ static void tell_end(struct run *r)
 		.ended_ns = own->ended_ns,
 	};
 	size_t count = testimony_collect(
-		r->plan, &r->attempt, r->outcomes, end.count, &r->end->memory, said, &unread);
+		r->plan, &r->attempt, r->outcomes, NULL, end.count, &r->end->memory, said, &unread);
 
 	r->end->own_culprit = (struct testimony){ .record = NULL };
 	for (size_t i = 0; i < count; i++)
