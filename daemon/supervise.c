@@ -8,6 +8,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/fd.h"
 #include "common/text.h"
 #include "daemon/output/output.h"
 #include "daemon/plan/plan.h"
@@ -181,10 +182,13 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 }
 
 /* All output comes before the report. False: its thread can't be ended. */
-static bool close_output(struct supervision *s)
+static bool close_output(struct supervision *s, bool more_follows)
 {
-	bool closed = output_close(s->output);
+	bool mid_line;
+	bool closed = output_close(s->output, &mid_line);
 
+	if (mid_line && (more_follows || !closed))
+		(void)fd_write_all(STDERR_FILENO, "\n", 1);
 	if (!closed)
 		say("warning",
 			"what workers wrote is not all in their log files: the disk does not answer");
@@ -210,7 +214,8 @@ int supervise(struct supervision *s, struct failure *why)
 		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
-	closed = close_output(s);
+	closed = close_output(
+		s, rc != 0 || why->code != 0 || s->verbose || end.job.verdict.exit_code);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */

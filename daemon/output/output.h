@@ -68,7 +68,8 @@ void output_status(struct output *o, const char *text);
 void output_reopen(struct output *o);
 
 /* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that
- * hangs, for more than some seconds: false, then the thread is still there. */
-bool output_close(struct output *o);
+ * hangs, for more than some seconds: false, then the thread is still there. *ret_mid_line: the last
+ * line on stderr has no end, so what follows must begin with one. */
+bool output_close(struct output *o, bool *ret_mid_line);
 
 #endif
