@@ -1,11 +1,16 @@
 """What the worker `writer` writes, and whether files and console have it."""
 import collections
+import fcntl
+import os
 import pathlib
 import re
 import struct
 import subprocess
+import termios
+import threading
+import time
 
-from harness import worker
+from harness import LIMIT, worker
 
 NAME = re.compile(rb' \{(\d+)\.(\d)#(\d+)\}$')  # at the end of a line: rank, stream, number
 
@@ -94,3 +99,66 @@ class Logs:
         """All that lies there, as paths below the run's directory; of directories the empty ones."""
         return sorted(str(path.relative_to(self.run)) for path in self.run.rglob('*')
                       if path.is_file() or not any(path.iterdir()))
+
+
+def all_streams(place, env, count, fd, prefix=''):
+    """What a console shows of one stream of all these writers, if they live."""
+    variables = place.environment(env)
+    return [shown(stream_of(variables, rank, fd), prefix.format(rank).encode())
+            for rank in range(count)]
+
+
+def blocked(counts, rank, fd):
+    """Whether a writer has stood still within a write for as long as nobody needs."""
+    before = counted(counts, rank)[fd]
+    time.sleep(0.3)
+    return before[0] < before[1] and counted(counts, rank)[fd] == before
+
+
+class Reader:
+    """A pipe as launchd's console, or a terminal, which is read when the test wants it to be.
+    given: the launcher's end."""
+
+    def __init__(self, fd=-1):
+        self.fd, self.given = (fd, -1) if fd >= 0 else os.pipe()
+        self.thread, self.chunks = None, []
+
+    def begin(self, slow=False):
+        """The launcher has its end by now."""
+        self.drop_given()
+        self.thread = threading.Thread(target=self.read, args=[slow], daemon=True)
+        self.thread.start()
+
+    def read(self, slow):
+        while True:
+            try:
+                chunk = os.read(self.fd, 4096 if slow else 1 << 20)
+            except OSError:  # a terminal that is closed
+                chunk = b''
+            if not chunk:
+                return
+            self.chunks.append(chunk)
+            if slow:
+                time.sleep(0.001)
+
+    def all(self):
+        self.thread.join(LIMIT)
+        assert not self.thread.is_alive(), 'somebody still has the console'
+        return b''.join(self.chunks)
+
+    def waiting(self):
+        """How many bytes nobody has read."""
+        return struct.unpack('i', fcntl.ioctl(self.fd, termios.FIONREAD, bytes(4)))[0]
+
+    def drop_given(self):
+        if self.given >= 0:
+            os.close(self.given)
+        self.given = -1
+
+    def close(self):
+        self.drop_given()
+        if self.thread:
+            self.thread.join(LIMIT)  # what it reads ends with the launcher
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
