@@ -81,7 +81,9 @@ class HangFS:
     def close(self):
         if self.thread:
             self.stop()
-        os.close(self.fd)
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
 
     def serve(self):
         poll = select.poll()

@@ -1,5 +1,4 @@
 """What workers' lines look like on launchd's own stdout and stderr."""
-import contextlib
 import os
 import pty
 import re
@@ -8,7 +7,7 @@ import socket
 
 import pytest
 from harness import native, until
-from written import (Logs, Reader, all_streams, assert_console, assert_same, blocked, counted,
+from written import (Logs, all_streams, assert_console, assert_same, blocked, counted,
                      lines_of, logged, stream_of)
 
 WRITER = native('writer')
@@ -25,13 +24,6 @@ def as_bytes(text):
 
 def said(result):
     return [[line.decode() for line in logged(as_bytes(text))] for text in (result.out, result.err)]
-
-
-@pytest.fixture
-def consoles(nothing_left):
-    """consoles() -> Reader, which is closed after the test."""
-    with contextlib.ExitStack() as stack:
-        yield lambda *args: stack.enter_context(contextlib.closing(Reader(*args)))
 
 
 @pytest.mark.parametrize('options, prefix', [([], ''), (['-t3', '--log-dir=logs'], '[default{}]:')])

@@ -1,4 +1,4 @@
-"""Log files: where they lie, what goes to them, and what becomes of them when they grow or are moved
+"""Log files: where they lie, what goes to them, what becomes of them when they grow or are moved
 away."""
 import json
 import os

@@ -55,7 +55,7 @@ def assert_same(got, wanted, what):
 
 
 def assert_console(console, streams, what='console'):
-    """The console has all lines of these streams (lists of lines), whole, and no other; and those of
+    """The console has all lines of these streams (lists of lines), whole, and no other; those of
     each stream in its order."""
     assert console[-1:] in (b'', b'\n'), f'{what}: ends in {console[-80:]!r}'
     got = logged(console)
@@ -96,7 +96,7 @@ class Logs:
         return self.file(rank, name, attempt).read_text(errors='surrogateescape')
 
     def names(self):
-        """All that lies there, as paths below the run's directory; of directories the empty ones."""
+        """All that lies there, below the run's directory; of directories the empty ones."""
         return sorted(str(path.relative_to(self.run)) for path in self.run.rglob('*')
                       if path.is_file() or not any(path.iterdir()))
 
