@@ -177,19 +177,23 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 	return run_job(&in, ret, why);
 }
 
-/* The last word of all output before the report. */
-static void close_output(struct supervision *s)
+/* All output comes before the report. False: its thread can't be ended. */
+static bool close_output(struct supervision *s)
 {
-	if (!output_close(s->output))
+	bool closed = output_close(s->output);
+
+	if (!closed)
 		say("warning",
 			"what workers wrote is not all in their log files: the disk does not answer");
 	s->output = NULL;
+	return closed;
 }
 
 int supervise(struct supervision *s, struct failure *why)
 {
 	struct run_end end;
-	int rc = output_open(s->plan, s->hostname, &s->output, why);
+	bool closed;
+	int rc = output_open(s->plan, s->hostname, on_say, s, &s->output, why);
 
 	if (rc < 0) {
 		remove_run_dir(s, why);
@@ -203,7 +207,7 @@ int supervise(struct supervision *s, struct failure *why)
 		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
-	close_output(s);
+	closed = close_output(s);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */
@@ -214,5 +218,7 @@ int supervise(struct supervision *s, struct failure *why)
 			say("note", "all workers ended with exit code 0");
 	}
 	run_end_done(&end);
+	if (!closed)
+		guard_bequeath(s->guard, rc < 0 ? failure_exit_code(why) : rc);
 	return rc;
 }

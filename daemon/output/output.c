@@ -21,8 +21,10 @@ enum {
 	AGAIN_ROOM = 2 * STREAM_READ,
 };
 
-/* At the end, for a disk that does not answer. */
-#define DISK_PATIENCE_NS (5 * 1000000000ull)
+/* At the end, for a disk that does not answer; the second one where it did not for a while already.
+ */
+#define DISK_PATIENCE_NS   (5 * 1000000000ull)
+#define DISK_IMPATIENCE_NS (2 * 1000000000ull)
 
 /* What the thread is to do; of several at once in this order. */
 enum order {
@@ -54,6 +56,7 @@ struct output {
 	uv_async_t to_main;
 	const struct output_events *on;
 	void *owner;
+	bool draining;    /* what that came to has not been told yet */
 	struct logs *now; /* the attempt that it starts, or has started */
 
 	/* the output thread's */
@@ -63,6 +66,8 @@ struct output {
 	uv_idle_t again; /* runs while a console has more to show at once */
 	uv_timer_t drain;
 	bool has_loop, has_async;
+	void (*say)(void *owner, bool warning, const char *text);
+	void *say_owner;
 	const char *hostname;
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
@@ -75,14 +80,11 @@ struct output {
 
 /* --- the output thread --- */
 
-static void say_to_console(void *owner, const char *text)
+static void host_say(void *owner, bool warning, const char *text)
 {
 	struct output *o = owner;
-	struct text line = { 0 };
 
-	text_printf(&line, "launchd: warning: %s\n", text);
-	console_say(o->console_of[1], text_string(&line), line.len);
-	text_done(&line);
+	o->say(o->say_owner, warning, text);
 }
 
 /* Another turn follows at once. */
@@ -191,6 +193,20 @@ static void drain(struct output *o)
 	(void)uv_timer_start(&o->drain, on_drain_over, DRAIN_MS, 0);
 }
 
+static int make_run_dir(struct output *o, const struct plan *plan, struct failure *why)
+{
+	int rc = tree_make_run(
+		plan->output.log_dir, plan->run_id, plan->env, &o->memory, &o->run_dir, why);
+	struct text note = { 0 };
+
+	if (rc < 0 || plan->output.log_dir)
+		return rc;
+	text_printf(&note, "log files of the workers: %s", o->run_dir); /* nobody could guess it */
+	host_say(o, false, text_string(&note));
+	text_done(&note);
+	return 0;
+}
+
 static int make_logs(struct output *o, const struct plan *plan, unsigned attempt, struct logs **ret,
 	struct failure *why)
 {
@@ -200,8 +216,7 @@ static int make_logs(struct output *o, const struct plan *plan, unsigned attempt
 	if (!l)
 		return failure_oom(why);
 	if (plan->output.tree && !o->run_dir)
-		rc = tree_make_run(plan->output.log_dir, plan->run_id, plan->env, &o->memory,
-			&o->run_dir, why);
+		rc = make_run_dir(o, plan, why);
 	if (rc == 0)
 		rc = logs_init(
 			l, plan, attempt, o->run_dir, o->hostname, &o->host, o->console_of, why);
@@ -263,7 +278,7 @@ static void say_words(struct output *o, const struct text *words, size_t unsaid)
 		return;
 	(void)snprintf(
 		text, sizeof text, "%zu bytes of launchd's own words were lost here", unsaid);
-	say_to_console(o, text);
+	host_say(o, true, text);
 }
 
 static void on_orders(uv_async_t *a)
@@ -358,8 +373,9 @@ static void done(struct output *o)
 	free(o);
 }
 
-int output_open(
-	const struct plan *plan, const char *hostname, struct output **ret, struct failure *why)
+int output_open(const struct plan *plan, const char *hostname,
+	void (*say)(void *owner, bool warning, const char *text), void *owner, struct output **ret,
+	struct failure *why)
 {
 	const uv_thread_options_t options = { UV_THREAD_HAS_STACK_SIZE, STACK_BYTES };
 	struct output *o = calloc(1, sizeof *o);
@@ -370,12 +386,14 @@ int output_open(
 		return failure_oom(why);
 	}
 	o->hostname = hostname;
+	o->say = say;
+	o->say_owner = owner;
 	o->host = (struct stream_host){
 		.loop = &o->loop,
 		.read_buf = malloc(STREAM_READ),
 		.again = { .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM },
 		.drop = plan->output.drop,
-		.say = say_to_console,
+		.say = host_say,
 		.stir = stir,
 		.owner = o,
 	};
@@ -414,8 +432,10 @@ static void on_told(uv_async_t *a)
 	drained = o->told_drained;
 	o->told_prepared = o->told_drained = false;
 	uv_mutex_unlock(&o->lock);
-	if (drained)
+	if (drained) {
+		o->draining = false;
 		o->on->drained(o->owner);
+	}
 	if (prepared) {
 		o->now = o->prepared;
 		o->on->prepared(o->owner, o->prepared_rc, o->prepared_why.text);
@@ -493,6 +513,7 @@ void output_started(struct output *o)
 
 void output_drain(struct output *o)
 {
+	o->draining = true;
 	order(o, ORDER_DRAIN);
 }
 
@@ -520,11 +541,12 @@ void output_reopen(struct output *o)
 /* Waits for the thread's end; false: it does not answer any more. */
 static bool wait_for_end(struct output *o)
 {
+	uint64_t patience_ns = o->draining ? DISK_IMPATIENCE_NS : DISK_PATIENCE_NS;
 	bool over;
 
 	uv_mutex_lock(&o->lock);
 	while (!o->over) {
-		if (uv_cond_timedwait(&o->ended, &o->lock, DISK_PATIENCE_NS) == 0)
+		if (uv_cond_timedwait(&o->ended, &o->lock, patience_ns) == 0)
 			continue;
 		if (o->asked != o->answered)
 			break;

@@ -22,10 +22,12 @@ struct output_events {
 	void (*drained)(void *owner);
 };
 
-/* Starts the thread. hostname and the plan's output are borrowed until output_close().
+/* Starts the thread. hostname and the plan's output are borrowed until output_close(). What the
+ * thread has to say, it says by calling say(), which may hand it to output_say().
  * -ENOMEM, -EAGAIN: there is no thread for us. */
-int output_open(
-	const struct plan *plan, const char *hostname, struct output **ret, struct failure *why);
+int output_open(const struct plan *plan, const char *hostname,
+	void (*say)(void *owner, bool warning, const char *text), void *owner, struct output **ret,
+	struct failure *why);
 
 /* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
 int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,

@@ -66,7 +66,7 @@ static void say_dropped(struct stream *s, bool last)
 		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr");
 	s->dropped = 0;
 	s->dropped_said_ns = now;
-	s->host->say(s->host->owner, text);
+	s->host->say(s->host->owner, true, text);
 }
 
 static void say_gone(struct stream *s)
@@ -77,7 +77,7 @@ static void say_gone(struct stream *s)
 		"rank %u: %llu bytes of its %s are not shown: their log file is gone already",
 		s->rank, (unsigned long long)s->gone, s->fd == 1 ? "stdout" : "stderr");
 	s->gone = 0;
-	s->host->say(s->host->owner, text);
+	s->host->say(s->host->owner, true, text);
 }
 
 static struct lines_style style_of(const struct stream *s)
@@ -184,7 +184,7 @@ static void say_error(struct stream *s)
 	(void)snprintf(text, sizeof text,
 		"%s: can't be written to: %s; the worker goes on, and so does the console",
 		s->file.path, strerror(s->file.error));
-	s->host->say(s->host->owner, text);
+	s->host->say(s->host->owner, true, text);
 }
 
 /* One that contains a text of the filter's. */
