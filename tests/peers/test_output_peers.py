@@ -4,6 +4,7 @@ import re
 
 import pytest
 from launchers import Running, command, skip_if_absent
+from together import free_ports
 
 # Both launchers' own lines are on stderr, too.
 SCRIPT = '''#!/bin/sh
@@ -67,6 +68,8 @@ def both(place, nothing_left):
 
     def run(options, env=None, dev_null=False):
         results = []
+        # without a port torchrun makes up a run's id
+        options = ['--master-port', str(free_ports()), *options]
         for name in ('torchrun', 'launchd'):
             path = '/dev/null' if dev_null else place.path / f'logs of {name}'
             results.append(ran(name, place, [f'--log-dir={path}', *options], env))
