@@ -35,8 +35,12 @@ def lines_of(text):
 
 
 def shown(text, prefix=b''):
-    """What a console shows of it: of each line what stands behind its last carriage return."""
-    return [prefix + line.rpartition(b'\r')[2] for line in lines_of(text)]
+    """What a console shows of it: of each line what stands behind its last carriage return that has
+    something behind it. An end that shows nothing is no line."""
+    lines = [line.rstrip(b'\r').rpartition(b'\r')[2] for line in lines_of(text)]
+    if lines and not lines[-1] and not text.endswith(b'\n'):
+        lines.pop()
+    return [prefix + line for line in lines]
 
 
 def logged(console):
