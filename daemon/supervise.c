@@ -75,6 +75,7 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 		.hostname = s->hostname,
 		.record = end->testimony ? end->testimony->record : NULL,
 		.command = end->testimony ? end->testimony->command : NULL,
+		.words = end->testimony ? end->testimony->words : (struct last_words){ 0 },
 		.attempt = end->verdict.attempt,
 		.max_restarts = plan->max_restarts,
 		.why_not = end->why_not,
@@ -111,6 +112,7 @@ static void report(const struct supervision *s, const struct run_end *end)
 	if (job->alone && end->own.cause.kind == CAUSE_FAILURE) {
 		say("note", "this node's own workers, of which node rank 0 can't tell:");
 		in.record = end->own_culprit.record;
+		in.words = end->own_culprit.words;
 		say_report(&in);
 	}
 	if (end->plan->report_path && (end->own.count > 0 || job->result))
@@ -168,6 +170,7 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 		.heritage = s->heritage,
 		.guard = s->guard,
 		.output = s->output,
+		.status = s->plan->output.terminal[2] && !s->quiet && !s->plan->output.json,
 		.run_dir = s->guard->run_dir,
 		.arena = s->arena,
 		.on = &events,

@@ -12,6 +12,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/output/logs.h"
+#include "daemon/output/status.h"
 #include "daemon/output/tree.h"
 
 enum {
@@ -32,7 +33,8 @@ enum order {
 	ORDER_DRAIN = 2,
 	ORDER_PREPARE = 4,
 	ORDER_REOPEN = 8,
-	ORDER_CLOSE = 16,
+	ORDER_STATUS = 16,
+	ORDER_CLOSE = 32,
 };
 
 struct output {
@@ -45,7 +47,9 @@ struct output {
 	struct text words; /* launchd's own, for stderr */
 	size_t unsaid;     /* bytes of them that found no room */
 	bool attached, over;
-	bool told_prepared, told_drained; /* events that the main loop has yet to hear */
+	char status_text[80]; /* ORDER_STATUS; "": none */
+	bool told_prepared, told_drained,
+		told_status; /* events that the main loop has yet to hear */
 	int prepared_rc;
 	struct failure prepared_why;
 	struct logs *prepared;
@@ -72,6 +76,8 @@ struct output {
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
 	struct stream_host host;
+	struct status status;
+	bool has_status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
 	const char *run_dir; /* NULL: not made, or none */
@@ -135,6 +141,8 @@ static void close_all(struct output *o)
 	uv_close((uv_handle_t *)&o->turn, on_closed);
 	uv_close((uv_handle_t *)&o->again, on_closed);
 	uv_close((uv_handle_t *)&o->drain, on_closed);
+	if (o->has_status)
+		status_close(&o->status);
 	console_close(&o->consoles[0]);
 	if (o->console_of[1] == &o->consoles[1])
 		console_close(&o->consoles[1]);
@@ -281,8 +289,36 @@ static void say_words(struct output *o, const struct text *words, size_t unsaid)
 	host_say(o, true, text);
 }
 
+static void on_status_over(struct status *s)
+{
+	struct output *o = s->owner;
+
+	uv_mutex_lock(&o->lock);
+	o->told_status = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}
+
+static void draw_status(struct output *o, const char *text)
+{
+	if (!o->has_status && *text) {
+		status_init(&o->status, &o->loop, STDERR_FILENO);
+		o->status.owner = o;
+		o->status.on_over = on_status_over;
+		o->has_status = true;
+		if (o->status.over)
+			on_status_over(&o->status);
+	}
+	if (*text)
+		status_show(&o->status, text);
+	else if (o->has_status)
+		status_end(&o->status);
+}
+
 static void on_orders(uv_async_t *a)
 {
+	char status[sizeof((struct output *)0)->status_text];
 	struct output *o = a->data;
 	unsigned orders;
 	struct text words;
@@ -292,6 +328,7 @@ static void on_orders(uv_async_t *a)
 	orders = o->orders;
 	words = o->words;
 	unsaid = o->unsaid;
+	memcpy(status, o->status_text, sizeof status);
 	o->orders = 0;
 	o->words = (struct text){ 0 };
 	o->unsaid = 0;
@@ -302,6 +339,8 @@ static void on_orders(uv_async_t *a)
 		logs_start(o->logs);
 	if (orders & ORDER_DRAIN)
 		drain(o);
+	if (orders & ORDER_STATUS)
+		draw_status(o, status);
 	if (orders & ORDER_PREPARE)
 		prepare(o, o->next_plan, o->next_attempt);
 	if ((orders & ORDER_REOPEN) && o->logs)
@@ -425,17 +464,20 @@ static void order(struct output *o, enum order what)
 static void on_told(uv_async_t *a)
 {
 	struct output *o = a->data;
-	bool prepared, drained;
+	bool prepared, drained, status;
 
 	uv_mutex_lock(&o->lock);
+	status = o->told_status;
 	prepared = o->told_prepared;
 	drained = o->told_drained;
-	o->told_prepared = o->told_drained = false;
+	o->told_prepared = o->told_drained = o->told_status = false;
 	uv_mutex_unlock(&o->lock);
 	if (drained) {
 		o->draining = false;
 		o->on->drained(o->owner);
 	}
+	if (status)
+		o->on->status_over(o->owner);
 	if (prepared) {
 		o->now = o->prepared;
 		o->on->prepared(o->owner, o->prepared_rc, o->prepared_why.text);
@@ -531,6 +573,14 @@ void output_say(struct output *o, const char *at, size_t len)
 		o->unsaid += len;
 	uv_mutex_unlock(&o->lock);
 	order(o, 0);
+}
+
+void output_status(struct output *o, const char *text)
+{
+	uv_mutex_lock(&o->lock);
+	(void)snprintf(o->status_text, sizeof o->status_text, "%s", text ? text : "");
+	uv_mutex_unlock(&o->lock);
+	order(o, ORDER_STATUS);
 }
 
 void output_reopen(struct output *o)

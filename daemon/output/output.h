@@ -20,6 +20,8 @@ struct output_events {
 	void (*prepared)(void *owner, int rc, const char *text);
 	/* All that its workers wrote is read: see output_words(). */
 	void (*drained)(void *owner);
+	/* The terminal is written to by others: no status line any more. */
+	void (*status_over)(void *owner);
 };
 
 /* Starts the thread. hostname and the plan's output are borrowed until output_close(). What the
@@ -58,6 +60,9 @@ const struct last_words *output_words(const struct output *o, unsigned i);
 
 /* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
 void output_say(struct output *o, const char *at, size_t len);
+
+/* Draws the status line, see status.h; NULL: takes it away for good. */
+void output_status(struct output *o, const char *text);
 
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);
