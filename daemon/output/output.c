@@ -170,7 +170,7 @@ void output_drain(struct output *o)
 	order(o, ORDER_DRAIN);
 }
 
-const struct last_words *output_words(const struct output *o, unsigned i)
+const struct left_words *output_words(const struct output *o, unsigned i)
 {
 	return &o->now->of[i].words;
 }

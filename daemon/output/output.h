@@ -56,7 +56,7 @@ void output_started(struct output *o);
 void output_drain(struct output *o);
 
 /* The i-th worker's last words, between `drained` and the next output_prepare(). */
-const struct last_words *output_words(const struct output *o, unsigned i);
+const struct left_words *output_words(const struct output *o, unsigned i);
 
 /* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
 void output_say(struct output *o, const char *at, size_t len);

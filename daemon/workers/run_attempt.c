@@ -64,25 +64,16 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 }
 
 /* What the workers wrote last; NULL: nobody knows. */
-static const struct last_words *words_of(struct run *r)
+static const struct left_words *words_of(struct run *r)
 {
 	unsigned count = r->plan->start_count;
-	struct last_words *words = NULL;
+	struct left_words *words = NULL;
 
 	if (r->has_words)
 		words = arena_alloc(&r->end->memory, count * sizeof *words);
 	for (unsigned i = 0; words && i < count; i++)
 		words[i] = *output_words(r->in->output, i);
 	return words;
-}
-
-/* The output thread's memory is gone before the report is written. */
-static void keep_words(struct run *r, struct last_words *w)
-{
-	if (w->lines)
-		w->lines = arena_strdup(&r->end->memory, w->lines);
-	if (w->log)
-		w->log = arena_strdup(&r->end->memory, w->log);
 }
 
 /* Tells the job how this node's part of the attempt has ended. */
@@ -105,8 +96,6 @@ static void tell_end(struct run *r)
 	size_t count = testimony_collect(r->plan, &r->attempt, r->outcomes, words_of(r), end.count,
 		&r->end->memory, said, &unread);
 
-	for (size_t i = 0; i < count; i++)
-		keep_words(r, &said[i].words);
 	r->end->own_culprit = (struct testimony){ .record = NULL };
 	for (size_t i = 0; i < count; i++)
 		if (own->culprit && said[i].rank == own->culprit->rank)
