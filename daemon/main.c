@@ -10,6 +10,7 @@
 #include "common/text.h"
 #include "common/vec.h"
 #include "config/help.h"
+#include "config/loglevel.h"
 #include "config/sources.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
@@ -38,21 +39,12 @@ struct launch {
 	struct member_config member;
 };
 
-static enum note_level least_level(const struct settings *s)
-{
-	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
-
-	if (quiet->number && verbose->number)
-		return quiet->from.level > verbose->from.level ? NOTE_WARNING + 1 : NOTE_VERBOSE;
-	return quiet->number ? NOTE_WARNING + 1 : verbose->number ? NOTE_VERBOSE : NOTE_INFO;
-}
-
 /* Under MPI and srun all nodes have the same command line and nearly the same environment, so one
  * of them speaks for all. */
 static bool another_node_speaks(const struct launch *l)
 {
 	return l->topology.launcher != LAUNCHER_NONE && l->topology.identity.node_rank > 0 &&
-		least_level(&l->settings) != NOTE_VERBOSE;
+		loglevel_least(&l->settings) != NOTE_VERBOSE;
 }
 
 static void say_notes(const struct launch *l)
@@ -60,7 +52,7 @@ static void say_notes(const struct launch *l)
 	if (another_node_speaks(l))
 		return;
 	for (const struct note *n = l->notes.first; n; n = n->next)
-		if (n->level >= least_level(&l->settings))
+		if (n->level >= loglevel_least(&l->settings))
 			say(note_word(n->level), n->text);
 }
 
@@ -190,8 +182,7 @@ static int run(struct launch *l, char **argv)
 		.guard = &guard,
 		.hostname = l->facts.hostname,
 		.arena = &l->arena,
-		.quiet = least_level(&l->settings) > NOTE_WARNING,
-		.verbose = least_level(&l->settings) == NOTE_VERBOSE,
+		.least = loglevel_least(&l->settings),
 		.decide = decide_met,
 		.owner = l,
 	};

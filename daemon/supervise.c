@@ -139,8 +139,10 @@ static void on_say(void *owner, bool warning, const char *text)
 {
 	const struct supervision *s = owner;
 
-	if (!s->quiet)
-		say(warning ? "warning" : "note", text);
+	enum note_level level = warning ? NOTE_WARNING : NOTE_INFO;
+
+	if (level >= s->least)
+		say(note_word(level), text);
 }
 
 static void remove_run_dir(const struct supervision *s, struct failure *why)
@@ -156,8 +158,8 @@ int supervise(struct supervision *s, struct failure *why)
 {
 	const struct run_events events = {
 		.on_met = on_met,
-		.on_started = s->verbose ? on_started : NULL,
-		.on_unfinished = s->quiet ? NULL : on_unfinished,
+		.on_started = s->least == NOTE_VERBOSE ? on_started : NULL,
+		.on_unfinished = s->least <= NOTE_INFO ? on_unfinished : NULL,
 		.on_pause = on_pause,
 		.say = on_say,
 	};
@@ -187,7 +189,7 @@ int supervise(struct supervision *s, struct failure *why)
 		if (why->code != 0)
 			say(rc == 0 ? "warning" : "error", why->text);
 		report(s, &end);
-		if (rc == 0 && s->verbose)
+		if (rc == 0 && s->least == NOTE_VERBOSE)
 			say("note", "all workers ended with exit code 0");
 	}
 	run_end_done(&end);

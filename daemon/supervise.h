@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "common/notes.h"
+
 struct arena;
 struct failure;
 struct guard;
@@ -19,7 +21,7 @@ struct supervision {
 	struct guard *guard;
 	const char *hostname;
 	struct arena *arena;
-	bool quiet, verbose;
+	enum note_level least; /* of launchd's notes these and what is above them are said */
 
 	/* The plan for good, once the nodes have met. NULL: there is none, why says so. */
 	const struct plan *(*decide)(void *owner, const struct meeting *m, struct failure *why);
