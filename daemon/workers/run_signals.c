@@ -93,6 +93,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	switch (r->plan->reactions.of[got->signal].kind) {
 	case REACTION_NONE:
 	case REACTION_IGNORE:
+	case REACTION_REOPEN:
 		return;
 	case REACTION_FORWARD:
 		forward(r, got->signal);

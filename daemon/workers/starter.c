@@ -37,8 +37,9 @@ int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct fail
 	struct arena_mark mark = arena_mark(&s->scratch);
 	unsigned local_rank = w->outcome.local_rank;
 	struct vec argv = { 0 }, env = { 0 };
+	const struct stdio stdio[3] = { s->plan->input };
 	struct spawn how = { .program = plan_program(s->plan, local_rank),
-		.stdio = s->plan->stdio,
+		.stdio = stdio,
 		.heritage = s->heritage };
 	int rc;
 
