@@ -69,6 +69,7 @@ static int read_settings(struct launch *l, const char *const *argv)
 	const char *const *env = (const char *const *)environ;
 	struct settings *s = &l->settings;
 	const char *name = argv[0] ? program_name(argv[0]) : "launchd";
+	enum { LOG_TEXT, LOG_JSON };
 
 	settings_init(s, &l->arena, strcmp(name, "torchrun") == 0);
 	if (settings_read_argv(s, argv, &l->why) < 0)
@@ -82,6 +83,8 @@ static int read_settings(struct launch *l, const char *const *argv)
 	if (settings_given(s, SET_CONFIG) &&
 		settings_load_file(s, settings_text(s, SET_CONFIG), LEVEL_FILE, false, &l->why) < 0)
 		return l->why.code;
+	if (settings_number(s, SET_LOG_FORMAT) == LOG_JSON)
+		say_json();
 	return settings_check(s, &l->notes, &l->why);
 }
 
@@ -127,6 +130,8 @@ static int decide(struct launch *l)
 		topology_finish(s, &l->facts, join_tells_master(s, &l->facts, t), &l->arena, t,
 			&l->notes, &l->why) < 0)
 		return l->why.code;
+	if (t->identity.node_rank_known)
+		say_node(t->identity.node_rank);
 	nproc_of_node = arena_alloc(&l->arena, t->identity.nnodes * sizeof *nproc_of_node);
 	if (!nproc_of_node)
 		return failure_oom(&l->why);

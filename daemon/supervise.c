@@ -131,8 +131,13 @@ static const struct plan *on_met(void *owner, const struct meeting *m, struct fa
 {
 	struct supervision *s = owner;
 
-	s->plan = s->decide(s->owner, m, why);
-	return s->plan;
+	const struct plan *plan = s->decide(s->owner, m, why);
+
+	if (!plan)
+		return NULL;
+	s->plan = plan;
+	say_node(plan->node_rank);
+	return plan;
 }
 
 static void on_say(void *owner, bool warning, const char *text)
