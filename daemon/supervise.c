@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -11,6 +12,7 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/event.h"
 #include "daemon/report/report.h"
 #include "daemon/report/report_file.h"
 #include "daemon/say.h"
@@ -127,6 +129,54 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 	say_text(&text);
 }
 
+/* What has failed is said once: there are no more of them. */
+static void say_no_events(const struct failure *why)
+{
+	if (why->code != 0)
+		say("warning", why->text);
+}
+
+/* A file's name may have the node rank in it, and without it node rank 0 alone writes one. */
+static void open_events(struct supervision *s)
+{
+	struct failure why = { 0 };
+
+	(void)events_open(&s->events, &s->plan->output, &why);
+	say_no_events(&why);
+}
+
+static void on_event(void *owner, const struct event *e)
+{
+	struct supervision *s = owner;
+	struct failure why = { 0 };
+	struct text line = { 0 };
+	struct timespec wall;
+	struct event_frame frame = {
+		.node_known = s->ranked,
+		.node = s->plan->node_rank,
+		.now_ns = uv_hrtime(),
+	};
+
+	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
+	frame.wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec;
+	event_add(&line, e, &frame);
+	if (!line.failed)
+		(void)events_write(&s->events, text_string(&line), line.len, &why);
+	say_no_events(&why);
+	text_done(&line);
+}
+
+/* The last of them. */
+static void tell_ended(struct supervision *s, int exit_code)
+{
+	const struct event ended = {
+		.kind = EVENT_JOB_ENDED, .at_ns = uv_hrtime(), .exit_code = exit_code
+	};
+
+	on_event(s, &ended);
+	events_done(&s->events);
+}
+
 static const struct plan *on_met(void *owner, const struct meeting *m, struct failure *why)
 {
 	struct supervision *s = owner;
@@ -136,7 +186,10 @@ static const struct plan *on_met(void *owner, const struct meeting *m, struct fa
 	if (!plan)
 		return NULL;
 	s->plan = plan;
+	s->ranked = true;
 	say_node(plan->node_rank);
+	if (!s->events.open)
+		open_events(s);
 	return plan;
 }
 
@@ -167,6 +220,7 @@ int supervise(struct supervision *s, struct failure *why)
 		.on_unfinished = s->least <= NOTE_INFO ? on_unfinished : NULL,
 		.on_pause = on_pause,
 		.say = on_say,
+		.event = events_wanted(&s->plan->output) ? on_event : NULL,
 	};
 	const struct run_input in = {
 		.plan = s->plan,
@@ -179,8 +233,13 @@ int supervise(struct supervision *s, struct failure *why)
 		.owner = s,
 	};
 	struct run_end end;
-	int rc = run_job(&in, &end, why);
+	int rc;
 
+	s->ranked = s->member->node_rank_known;
+	events_init(&s->events);
+	if (s->ranked || !s->plan->output.events_path)
+		open_events(s);
+	rc = run_job(&in, &end, why);
 	remove_run_dir(s, why);
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
@@ -198,5 +257,7 @@ int supervise(struct supervision *s, struct failure *why)
 			say("note", "all workers ended with exit code 0");
 	}
 	run_end_done(&end);
+	if (events.event)
+		tell_ended(s, rc < 0 ? failure_exit_code(why) : rc);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "common/notes.h"
+#include "daemon/events.h"
 
 struct arena;
 struct failure;
@@ -26,6 +27,10 @@ struct supervision {
 	/* The plan for good, once the nodes have met. NULL: there is none, why says so. */
 	const struct plan *(*decide)(void *owner, const struct meeting *m, struct failure *why);
 	void *owner;
+
+	/* supervise()'s own */
+	struct events events;
+	bool ranked; /* this node's rank is known */
 };
 
 /* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.

@@ -3,6 +3,7 @@
 #include "daemon/workers/run_parts.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -54,6 +55,7 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 {
 	struct run *r = p->owner;
 
+	run_tell_worker(r, &w->outcome);
 	if (p->culprit == w)
 		member_failed(&r->member, &w->outcome);
 	if (r->in->on->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
@@ -61,6 +63,26 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 		(p->state == POOL_STARTING || p->state == POOL_RUNNING) &&
 		!uv_is_active((uv_handle_t *)&r->unfinished))
 		(void)uv_timer_start(&r->unfinished, on_unfinished, r->plan->unfinished_note_ms, 0);
+}
+
+static void on_worker_started(struct pool *p, const struct worker *w)
+{
+	run_tell_worker(p->owner, &w->outcome);
+}
+
+/* A worker's failure, or the end of the grace; requests come by run_stop_here(). */
+static void on_stopping(struct pool *p)
+{
+	const struct run *r = p->owner;
+	struct stop s = {
+		.urgency = p->state == POOL_KILLING ? URGENCY_KILL : URGENCY_STOP,
+		.signal = SIGTERM,
+		.cause = p->cause,
+	};
+
+	if (p->culprit && s.cause.kind == CAUSE_FAILURE)
+		s.cause.node = r->plan->node_rank;
+	run_tell_stop(r, &s);
 }
 
 /* Tells the job how this node's part of the attempt has ended. */
@@ -183,6 +205,7 @@ static void end_unstarted(struct run *r)
 			.end = { .how = ENDED_UNSTARTED, .value = ENOMEM },
 			.ended_ns = uv_hrtime(),
 		};
+		run_tell_worker(r, &r->outcomes[i]);
 	}
 	r->end->own.culprit = &r->outcomes[0];
 	r->end->own.cause = run_cause(r, CAUSE_FAILURE);
@@ -200,6 +223,7 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 	r->urgency = URGENCY_NONE;
 	r->state = RUN_WORKING;
 	begin_result(r);
+	run_tell_attempt(r, master_port);
 	(void)cgroup_leaf_enter(
 		&r->in->guard->leaf); /* killing the attempt before needed it empty */
 	if (arena_failed(&r->end->memory) ||
@@ -212,6 +236,10 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 	r->pool.oom = &r->in->guard->oom;
 	r->pool.on_ended = on_pool_ended;
 	r->pool.on_worker_ended = on_worker_ended;
+	if (run_tells(r)) {
+		r->pool.on_worker_started = on_worker_started;
+		r->pool.on_stopping = on_stopping;
+	}
 	if (pool_start(&r->pool, &r->attempt, r->in->heritage, r->why) < 0) {
 		end_unstarted(r);
 		return;
