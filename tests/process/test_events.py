@@ -242,6 +242,25 @@ def test_more_urgent_stops(start, place, log):
     assert len(of(events, 'signal_received')) == 3
 
 
+def test_a_request_that_comes_by_both_ways_is_one(start, place, log):
+    """As from a batch system, which signals every process of a job."""
+    ready = place.fifo('ready')
+    job = start([f'--events={log}', LONG, *native('report_signals')],
+                {'TELL': ready.path, 'STAY': '1'})
+    ready.expect('ready', 1)
+    os.kill(supervisor_of(job.pid), signal.SIGTERM)
+    job.signal(signal.SIGTERM)
+    ready.expect('SIGTERM', 1)
+    until(lambda: of(read(log), 'stop'), 'the stop')
+    job.signal(signal.SIGTERM)
+    until(lambda: [event['urgency'] for event in of(read(log), 'stop')] == ['stop', 'hurry'],
+          'the second request')
+    assert len(of(read(log), 'signal_received')) == 2
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
+    assert len(of(read(log), 'signal_received')) == 3
+
+
 def test_the_end_of_the_grace_is_told(launch, log):
     result = launch([f'--events={log}', '--shutdown-timeout=0.2', '--max-runtime=0.1',
                      *native('report_signals')], {'STAY': '1'})
