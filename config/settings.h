@@ -196,6 +196,7 @@ struct settings {
 	const char *script;     /* NULL: none given */
 	struct vec args;        /* what belongs to the script */
 	bool as_torchrun;
+	bool warnings_only; /* by LOGLEVEL; see loglevel_least() */
 };
 
 extern const struct setting_row setting_rows[SETTING_COUNT];

@@ -123,14 +123,25 @@ static void on_ended(struct caller *p, const unsigned char *at, size_t len)
 		&orders);
 }
 
+/* The job knows whether it is a loss; then it is told before what follows from it. */
+static void tell_loss(const struct caller *p)
+{
+	const struct job_node *n = &p->hub->job.nodes[p->node];
+
+	if (n->state == NODE_LOST)
+		member_tell_node(p->hub->member, p->node, n->about.name, n->lost.detail);
+}
+
 static void on_leave(struct caller *p)
 {
 	struct hub *h = p->hub;
 	struct orders orders = { 0 };
+	enum order what;
 
 	p->told = true;
-	hub_obey(h, job_left(&h->job, p->node, uv_hrtime(), h->member->config->arena, &orders),
-		&orders);
+	what = job_left(&h->job, p->node, uv_hrtime(), h->member->config->arena, &orders);
+	tell_loss(p);
+	hub_obey(h, what, &orders);
 }
 
 static void on_unjoined(struct caller *p, const unsigned char *at, size_t len)
@@ -257,10 +268,11 @@ static void lose(struct caller *p, const char *why)
 	struct hub *h = p->hub;
 	struct loss loss = loss_of(h, &p->link, why);
 	struct orders orders = { 0 };
+	enum order what =
+		job_lost(&h->job, p->node, &loss, uv_hrtime(), h->member->config->arena, &orders);
 
-	hub_obey(h,
-		job_lost(&h->job, p->node, &loss, uv_hrtime(), h->member->config->arena, &orders),
-		&orders);
+	tell_loss(p);
+	hub_obey(h, what, &orders);
 }
 
 /* Both ends are told that a key is wrong: it may be wrong at either. Strangers don't fill a log.

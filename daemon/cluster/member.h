@@ -77,6 +77,10 @@ struct member_events {
 	void (*failed)(void *owner, int code, const char *text);
 	void (*closed)(void *owner); /* nothing of it is in the loop any more */
 	void (*say)(void *owner, bool warning, const char *text);
+	/* On node rank 0: another node has its rank, and may be gone again before the job begins or
+	 * while it runs; detail: how that showed. */
+	void (*node_joined)(void *owner, unsigned node, const char *name);
+	void (*node_lost)(void *owner, unsigned node, const char *name, const char *detail);
 };
 
 enum member_role { MEMBER_NONE, MEMBER_HUB, MEMBER_SPOKE };
@@ -149,6 +153,8 @@ void member_fail(struct member *m, int code, const char *text);
 /* See hub_start(). */
 int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
 	unsigned port, struct failure *why);
+/* What became of another node; why: how its loss showed, NULL: it has joined. */
+void member_tell_node(const struct member *m, unsigned node, const char *name, const char *why);
 /* To the user of this node. */
 void member_say(const struct member *m, bool warning, const char *text);
 /* That the channel has no key: once in a job, by the node that all others trust. */

@@ -24,11 +24,19 @@ struct output_events {
 	void (*status_over)(void *owner);
 };
 
-/* Starts the thread. hostname and the plan's output are borrowed until output_close(). What the
- * thread has to say, it says by calling say(), which may hand it to output_say().
- * -ENOMEM, -EAGAIN: there is no thread for us. */
-int output_open(const struct plan *plan, const char *hostname,
-	void (*say)(void *owner, bool warning, const char *text), void *owner, struct output **ret,
+/* What the thread asks of its owner. */
+struct output_host {
+	const char *hostname;
+	/* It has something to say; that may be handed to output_say(). */
+	void (*say)(void *owner, bool warning, const char *text);
+	/* Writes what output_events() got, as long as it takes. */
+	void (*write_events)(void *owner, const char *lines, size_t len);
+	void *owner;
+};
+
+/* Starts the thread. What the host points to, and the plan's output, are borrowed until
+ * output_close(). -ENOMEM, -EAGAIN: there is no thread for us. */
+int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
 	struct failure *why);
 
 /* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
@@ -60,6 +68,9 @@ const struct left_words *output_words(const struct output *o, unsigned i);
 
 /* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
 void output_say(struct output *o, const char *at, size_t len);
+
+/* Whole lines of --events. */
+void output_events(struct output *o, const char *at, size_t len);
 
 /* Draws the status line, see status.h; NULL: takes it away for good. */
 void output_status(struct output *o, const char *text);

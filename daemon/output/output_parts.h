@@ -14,6 +14,7 @@
 
 /* What the thread is to do; of several at once in this order. */
 enum order {
+	ORDER_NONE = 0,
 	ORDER_START = 1,
 	ORDER_DRAIN = 2,
 	ORDER_PREPARE = 4,
@@ -31,6 +32,8 @@ struct output {
 	unsigned next_attempt;
 	struct text words; /* launchd's own, for stderr */
 	size_t unsaid;     /* bytes of them that found no room */
+	struct text events;
+	size_t untold; /* likewise */
 	bool attached, over;
 	char status_text[80]; /* ORDER_STATUS; "": none */
 	bool told_prepared, told_drained,
@@ -55,12 +58,10 @@ struct output {
 	uv_idle_t again; /* runs while a console has more to show at once */
 	uv_timer_t drain;
 	bool has_loop, has_async;
-	void (*say)(void *owner, bool warning, const char *text);
-	void *say_owner;
-	const char *hostname;
+	struct output_host host;
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
-	struct stream_host host;
+	struct stream_host shared;     /* by all streams */
 	struct status status;
 	bool has_status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
