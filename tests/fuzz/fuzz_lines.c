@@ -74,8 +74,7 @@ static void check_pieces(const struct stream *s, const struct lines_style *style
 			console_write(&c, s->numbers[i] * 300u);
 	}
 	console_end(&c, &l, style);
-	PROMISE(c.got.len == expected.len);
-	PROMISE(c.got.len == 0 || memcmp(c.got.at, expected.at, c.got.len) == 0);
+	PROMISE(text_is(&c.got, &expected));
 	PROMISE(l.len == 0 && l.room <= LINES_HELD_MAX && !l.open && !l.dropping);
 	lines_done(&l);
 	console_done(&c);

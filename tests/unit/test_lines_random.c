@@ -84,8 +84,7 @@ static void test_random(void **state)
 		plain_lines(text_string(&in), in.len, style, &expected);
 		console_make(&c);
 		feed(&c, &in, style, &seed);
-		if (c.got.len != expected.len ||
-			memcmp(text_string(&c.got), text_string(&expected), expected.len) != 0)
+		if (!text_is(&c.got, &expected))
 			fail_msg("run %u: %zu bytes, not %zu, or others", (unsigned)run, c.got.len,
 				expected.len);
 		console_done(&c);

@@ -241,8 +241,9 @@ static void test_turns(void **state)
 	tail_done(&t);
 }
 
-/* Linked with --wrap: malloc() fails while there is no memory. */
-static bool no_memory;
+/* Linked with --wrap: malloc() fails while there is no memory. Volatile: compilers know that
+ * malloc() looks at no variable of ours (with LTO the stores went). */
+static volatile bool no_memory;
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
