@@ -108,6 +108,27 @@ void console_end(struct console *c, struct lines *l, const struct lines_style *s
 	console_write(c, SIZE_MAX);
 }
 
+struct text lines_unfold(const char *folded, size_t len)
+{
+	static char x[LINES_HELD_MAX + 1];
+	struct text t = { 0 };
+
+	memset(x, 'x', sizeof x);
+	for (size_t i = 0; i < len; i++)
+		if (folded[i] == 'L' || folded[i] == 'M')
+			text_add_bytes(&t, x, LINES_HELD_MAX + (folded[i] == 'M'));
+		else
+			text_add_bytes(&t, folded + i, 1);
+	need(!t.failed);
+	return t;
+}
+
+bool text_is(const struct text *got, const struct text *expected)
+{
+	return got->len == expected->len &&
+		(got->len == 0 || memcmp(got->at, expected->at, got->len) == 0);
+}
+
 size_t draw_below(uint64_t *seed, size_t below)
 {
 	*seed ^= *seed << 13;

@@ -30,6 +30,12 @@ void console_take(struct console *c, struct lines *l, const char *at, size_t len
 	const struct lines_style *style);
 void console_end(struct console *c, struct lines *l, const struct lines_style *style);
 
+/* A text in which each 'L' has become LINES_HELD_MAX bytes 'x' and each 'M' one more: what is too
+ * long for a source. The caller's. */
+struct text lines_unfold(const char *folded, size_t len);
+
+bool text_is(const struct text *got, const struct text *expected);
+
 /* xorshift: a number below `below`, the same for the same seed. The seed is not 0. */
 size_t draw_below(uint64_t *seed, size_t below);
 

@@ -3,38 +3,15 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/lining.h"
 
+/* Rows are written with 'L' and 'M': see lines_unfold(). */
 enum { MAX = LINES_HELD_MAX };
 
 static const struct lines_style plain, prefixed = { .prefix = "[0]:", .prefix_len = 4 };
-
-/* Rows are written with these for what is too long for a source: 'L' MAX bytes, 'M' one more. */
-static struct text unfold(const char *folded, size_t len)
-{
-	struct text t = { 0 };
-	static char x[MAX + 1];
-
-	memset(x, 'x', sizeof x);
-	for (size_t i = 0; i < len; i++)
-		if (folded[i] == 'L' || folded[i] == 'M')
-			text_add_bytes(&t, x, MAX + (folded[i] == 'M'));
-		else
-			text_add_bytes(&t, folded + i, 1);
-	assert_false(t.failed);
-	return t;
-}
-
-static void assert_text(const struct text *got, const struct text *expected)
-{
-	assert_int_equal(got->len, expected->len);
-	if (got->len > 0)
-		assert_memory_equal(got->at, expected->at, got->len);
-}
 
 #define BYTES(text) text, sizeof(text) - 1
 
@@ -81,16 +58,17 @@ static const struct stream_row {
 static void assert_stream(
 	const struct stream_row *row, const struct lines_style *style, size_t piece, size_t used)
 {
-	struct text in = unfold(row->in, row->in_len), out = { 0 }, expected = { 0 };
+	struct text in = lines_unfold(row->in, row->in_len), out = { 0 }, expected = { 0 };
 	struct console c;
 	struct lines l = { 0 };
 
 	for (size_t i = 0; i < row->out_len; i++)
 		if (row->out[i] == 'P')
-			text_add_bytes(&out, style->prefix, style->prefix_len);
+			text_add_bytes(
+				&out, style->prefix_len ? style->prefix : "", style->prefix_len);
 		else
 			text_add_bytes(&out, row->out + i, 1);
-	expected = unfold(text_string(&out), out.len);
+	expected = lines_unfold(text_string(&out), out.len);
 	console_make(&c);
 	memset(c.out.at, '#', used);
 	c.out.len = used; /* other streams' lines */
@@ -101,7 +79,7 @@ static void assert_stream(
 		c.got.len -= used;
 		memmove(c.got.at, c.got.at + used, c.got.len);
 	}
-	assert_text(&c.got, &expected);
+	assert_true(text_is(&c.got, &expected));
 	assert_false(l.open || l.dropping || l.said || l.bar || l.cr || l.len > 0);
 	lines_done(&l);
 	console_done(&c);
@@ -193,8 +171,8 @@ static const struct moment_row {
 
 static void assert_step(const struct step *s, struct lines *l, struct console *c)
 {
-	struct text in = unfold(s->bytes ? s->bytes : "", s->bytes ? strlen(s->bytes) : 0);
-	struct text expected = unfold(s->out, strlen(s->out));
+	struct text in = lines_unfold(s->bytes ? s->bytes : "", s->bytes ? strlen(s->bytes) : 0);
+	struct text expected = lines_unfold(s->out, strlen(s->out));
 	int rc = 0;
 
 	if (s->op == OP_TAKE)
@@ -210,7 +188,7 @@ static void assert_step(const struct step *s, struct lines *l, struct console *c
 	assert_int_equal(rc, s->rc);
 	c->got.len = 0;
 	console_write(c, SIZE_MAX);
-	assert_text(&c->got, &expected);
+	assert_true(text_is(&c->got, &expected));
 	text_done(&in);
 	text_done(&expected);
 }
@@ -254,7 +232,7 @@ static void test_full(void **state)
 /* An open line leaves a byte for the newline that breaks it off. */
 static void test_full_open(void **state)
 {
-	struct text in = unfold("MMM", 3);
+	struct text in = lines_unfold("MMM", 3);
 	struct console c;
 	struct lines l = { 0 };
 	size_t taken;
@@ -300,9 +278,9 @@ static void test_keep(void **state)
 	char wanted = 'k';
 	const struct lines_style style = { "k:", 2, has_k, &wanted };
 	const char *folded = "a\nkb\nk\rc\nc\rk\n\nM\nkM\nMk\nak";
-	struct text in = unfold(folded, strlen(folded));
+	struct text in = lines_unfold(folded, strlen(folded));
 	const char *expected_folded = "k:kb\nk:k\nk:kM\nk:ak\n";
-	struct text expected = unfold(expected_folded, strlen(expected_folded));
+	struct text expected = lines_unfold(expected_folded, strlen(expected_folded));
 
 	(void)state;
 	for (size_t piece = 5; piece < 200000; piece = piece * 3 + 1) {
@@ -312,104 +290,11 @@ static void test_keep(void **state)
 		console_make(&c);
 		console_take(&c, &l, in.at, in.len, piece, &style);
 		console_end(&c, &l, &style);
-		assert_text(&c.got, &expected);
+		assert_true(text_is(&c.got, &expected));
 		lines_done(&l);
 		console_done(&c);
 	}
 	text_done(&in);
-	text_done(&expected);
-}
-
-/* A bar of 64 MB without a newline is held in some hundred bytes, and a long line gives its memory
- * back. */
-static void test_memory(void **state)
-{
-	struct text bar = { 0 }, line = unfold("L", 1);
-	struct console c;
-	struct lines l = { 0 };
-
-	(void)state;
-	for (unsigned i = 0; i < 1024; i++)
-		text_printf(&bar, "\r%4u/1024 [%-40.*s]", i, (int)(i / 26), "#################");
-	console_make(&c);
-	for (unsigned i = 0; i < (64u << 20) / bar.len; i++) {
-		console_take(&c, &l, bar.at, bar.len, 4096 + i, &prefixed);
-		assert_true(l.len <= 60 && l.room <= 1024);
-	}
-	console_take(&c, &l, "\n", 1, 1, &prefixed);
-	console_write(&c, SIZE_MAX);
-	assert_string_equal(
-		text_string(&c.got), "[0]:1023/1024 [#################                       ]\n");
-	assert_true(l.room > 0); /* the next one needs some, too */
-
-	console_take(&c, &l, line.at, line.len, 1000, &prefixed);
-	assert_int_equal(l.room, MAX);
-	console_take(&c, &l, "\n", 1, 1, &prefixed);
-	assert_true(l.room == 0 && !l.held);
-	console_take(&c, &l, line.at, line.len, 1000, &prefixed);
-	console_take(&c, &l, "x", 1, 1, &prefixed);
-	assert_true(l.open && l.room == 0);
-	lines_done(&l);
-	console_done(&c);
-	text_done(&bar);
-	text_done(&line);
-}
-
-/* Linked with --wrap: realloc() fails once `memory` of them are used up. */
-static unsigned memory = UINT_MAX;
-
-void *__real_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size)
-{
-	if (memory == 0)
-		return NULL;
-	if (memory < UINT_MAX)
-		memory--;
-	return __real_realloc(at, size);
-}
-
-static const struct oom_row {
-	const char *says;
-	unsigned memory;
-	const char *first, *second, *out;
-} ooms[] = {
-	{ "no memory: what can't be held goes out at once", 0, "a\nbc", "d\ne\n",
-		"[0]:a\n[0]:bcd\n[0]:e\n" },
-	{ "no memory: a bar goes out as it is", 0, "1\r2", "\r3\n4\n", "[0]:1\r2\r3\n[0]:4\n" },
-	{ "no memory for more: what is held goes out with it", 1, "a", "L\ne\n",
-		"[0]:aL\n[0]:e\n" },
-	{ "no memory for more: what a longer state wipes out does not", 1, "a\r", "L", "[0]:L\n" },
-	{ "no memory to hold is needed for whole lines", 0, "a\n1\r2\nL\n", "\n\r\n",
-		"[0]:a\n[0]:2\n[0]:L\n[0]:\n[0]:\n" },
-};
-
-static void test_oom(void **state)
-{
-	const struct oom_row *row = *state;
-	struct text second = unfold(row->second, strlen(row->second)),
-		    first = unfold(row->first, strlen(row->first)),
-		    expected = unfold(row->out, strlen(row->out));
-	struct console c;
-	struct lines l = { 0 };
-	size_t taken;
-
-	console_make(&c);
-	memory = row->memory;
-	taken = lines_take(&l, first.at, first.len, &prefixed, &c.out);
-	memory = UINT_MAX;
-	assert_int_equal(taken, first.len);
-	console_write(&c, SIZE_MAX);
-	memory = 0;
-	taken = lines_take(&l, second.at, second.len, &prefixed, &c.out);
-	memory = UINT_MAX;
-	assert_int_equal(taken, second.len);
-	console_end(&c, &l, &prefixed);
-	assert_text(&c.got, &expected);
-	lines_done(&l);
-	console_done(&c);
-	text_done(&first);
-	text_done(&second);
 	text_done(&expected);
 }
 
@@ -419,10 +304,8 @@ int main(void)
 
 	SUITE_ROWS(&s, test_stream, streams);
 	SUITE_ROWS(&s, test_moment, moments);
-	SUITE_ROWS(&s, test_oom, ooms);
 	suite_add(&s, "a full buffer changes nothing", test_full, NULL, NULL);
 	suite_add(&s, "an open line leaves room for its newline", test_full_open, NULL, NULL);
 	suite_add(&s, "lines are chosen by what they show", test_keep, NULL, NULL);
-	suite_add(&s, "a bar of 64 MB and a long line leave no memory", test_memory, NULL, NULL);
 	return suite_run(&s);
 }

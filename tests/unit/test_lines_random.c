@@ -5,7 +5,7 @@
 
 #include "tests/unit/lining.h"
 
-enum { MAX = LINES_HELD_MAX, RUNS = 400 };
+enum { MAX = LINES_HELD_MAX, RUNS = 200 };
 
 /* Lines of all kinds; many that end near what may be held. */
 static void add_line(struct text *t, uint64_t *seed)
@@ -19,7 +19,8 @@ static void add_line(struct text *t, uint64_t *seed)
 		kind < 5       ? draw_below(seed, 9000) :
 				 draw_below(seed, 30);
 
-	memset(x, 'x', sizeof x);
+	if (!x[0])
+		memset(x, 'x', sizeof x);
 	if (kind < 5)
 		text_add_bytes(t, x, len);
 	else
@@ -83,8 +84,7 @@ static void test_random(void **state)
 		plain_lines(text_string(&in), in.len, style, &expected);
 		console_make(&c);
 		feed(&c, &in, style, &seed);
-		if (c.got.len != expected.len ||
-			memcmp(text_string(&c.got), text_string(&expected), expected.len) != 0)
+		if (!text_is(&c.got, &expected))
 			fail_msg("run %u: %zu bytes, not %zu, or others", (unsigned)run, c.got.len,
 				expected.len);
 		console_done(&c);
