@@ -36,7 +36,8 @@ void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t l
 		p->told = true;
 		if (p->joined)
 			(void)link_send(&p->link, type, at, len);
-		link_close(&p->link, true, NULL);
+		if (!hub_logs_awaits(p))
+			link_close(&p->link, true, NULL);
 	}
 }
 
@@ -200,7 +201,9 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	struct caller *p = l->owner;
 	const struct hub *h = p->hub;
 
-	if (p->told || h->over)
+	if (type == MESSAGE_LOG) /* also after its node's last word, and the verdict */
+		hub_hear_log(p, at, len);
+	if (type == MESSAGE_LOG || p->told || h->over)
 		return;
 	if (type == MESSAGE_JOIN)
 		hub_hear_join(p, at, len);
@@ -310,6 +313,7 @@ static void on_link_closed(struct link *l, const char *why)
 	else if (!h->over && !p->told)
 		lose(p, why);
 	free(p);
+	hub_logs_lost(h);
 	hub_handle_closed(h);
 }
 
@@ -378,5 +382,6 @@ void hub_hang_up(struct hub *h)
 	listener_close(&h->listener);
 	beat_close(&h->beat);
 	for (struct caller *p = h->all; p; p = p->next)
-		link_close(&p->link, true, NULL);
+		if (!hub_logs_awaits(p))
+			link_close(&p->link, true, NULL);
 }

@@ -223,8 +223,19 @@ static void on_node_lost(void *owner, unsigned node, const char *name, const cha
 	text_printf(&s->said, "lost: node %u, %s: %s\n", node, name, detail);
 }
 
-static const struct member_events events = { on_met, on_stop, on_forward, on_pause, on_start,
-	on_over, on_failed, on_closed, on_say, on_node_joined, on_node_lost };
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+};
 
 static void on_guard(uv_timer_t *t)
 {
