@@ -136,7 +136,7 @@ class Reader:
     def read(self, slow):
         while True:
             try:
-                chunk = os.read(self.fd, 4096 if slow else 1 << 20)
+                chunk = os.read(self.fd, 1 << 14 if slow else 1 << 20)
             except OSError:  # a terminal that is closed
                 chunk = b''
             if not chunk:
