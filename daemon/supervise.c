@@ -9,6 +9,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
+#include "daemon/output/output.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
 #include "daemon/report/report.h"
@@ -152,7 +153,7 @@ static void remove_run_dir(const struct supervision *s, struct failure *why)
 			why, -EIO, "%s: can't be removed: %s", s->guard->run_dir, strerror(-rc));
 }
 
-int supervise(struct supervision *s, struct failure *why)
+static int run_supervised(struct supervision *s, struct run_end *ret, struct failure *why)
 {
 	const struct run_events events = {
 		.on_met = on_met,
@@ -166,14 +167,35 @@ int supervise(struct supervision *s, struct failure *why)
 		.member = s->member,
 		.heritage = s->heritage,
 		.guard = s->guard,
+		.output = s->output,
 		.run_dir = s->guard->run_dir,
 		.arena = s->arena,
 		.on = &events,
 		.owner = s,
 	};
-	struct run_end end;
-	int rc = run_job(&in, &end, why);
 
+	return run_job(&in, ret, why);
+}
+
+/* The last word of all output before the report. */
+static void close_output(struct supervision *s)
+{
+	if (!output_close(s->output))
+		say("warning",
+			"what workers wrote is not all in their log files: the disk does not answer");
+	s->output = NULL;
+}
+
+int supervise(struct supervision *s, struct failure *why)
+{
+	struct run_end end;
+	int rc = output_open(s->plan, s->hostname, &s->output, why);
+
+	if (rc < 0) {
+		remove_run_dir(s, why);
+		return rc;
+	}
+	rc = run_supervised(s, &end, why);
 	remove_run_dir(s, why);
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
@@ -181,6 +203,7 @@ int supervise(struct supervision *s, struct failure *why)
 		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
+	close_output(s);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */

@@ -10,6 +10,7 @@ struct guard;
 struct heritage;
 struct meeting;
 struct member_config;
+struct output;
 struct plan;
 
 struct supervision {
@@ -17,6 +18,7 @@ struct supervision {
 	const struct member_config *member;
 	const struct heritage *heritage;
 	struct guard *guard;
+	struct output *output; /* supervise()'s own */
 	const char *hostname;
 	struct arena *arena;
 	bool quiet, verbose;

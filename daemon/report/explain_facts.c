@@ -112,7 +112,7 @@ void explain_facts(const struct explained *e, struct arena *a, struct explained_
 	const char *started_by = top->launcher != LAUNCHER_NONE ? launcher_name(top->launcher) :
 		e->facts->under_systemd                         ? "systemd" :
 								  "a user or script";
-	bool no_input = p->stdio[0].how == STDIO_FILE, known = top->identity.node_rank_known;
+	bool no_input = p->input.how == STDIO_FILE, known = top->identity.node_rank_known;
 
 	add_fact(t, "nnodes", number(a, p->nnodes), top->identity.nnodes_from);
 	add_fact(t, "node_rank", known ? number(a, p->node_rank) : EXPLAIN_BY_MEETING,
@@ -130,7 +130,7 @@ void explain_facts(const struct explained *e, struct arena *a, struct explained_
 		settings_where(s, settings_flag(s, SET_STANDALONE) ? SET_STANDALONE : SET_RDZV_ID));
 	add_fact(t, "store", p->store == STORE_AGENT ? "agent" : "rank0", p->store_from);
 	add_fact(t, "program", p->program, e->facts->program.from);
-	add_fact(t, "stdin", no_input ? p->stdio[0].path : "inherited",
+	add_fact(t, "stdin", no_input ? p->input.path : "inherited",
 		settings_number(s, SET_STDIN) != 0 || !no_input ? settings_where(s, SET_STDIN) :
 								  started_by);
 	add_fact(t, "started_by", started_by, "environment");

@@ -281,6 +281,7 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 		.workers = p->workers,
 		.count = plan->start_count,
 		.run_dir = attempt->run_dir,
+		.log_dir = attempt->log_dir,
 		.grace_ns = plan->leftover_grace_ms * 1000000,
 	};
 	return 0;
@@ -298,7 +299,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	(void)uv_timer_init(p->loop, &p->grace); /* can't fail */
 	(void)uv_timer_init(p->loop, &p->look);
 	p->grace.data = p->look.data = p;
-	starter_init(&starter, p->plan, attempt, heritage);
+	starter_init(&starter, p->plan, attempt, heritage, p->output);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;

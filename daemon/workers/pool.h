@@ -14,6 +14,7 @@
 struct attempt;
 struct failure;
 struct heritage;
+struct output;
 struct plan;
 
 enum pool_state {
@@ -37,6 +38,7 @@ struct pool {
 	struct cause cause;       /* why the job ends; the first one counts */
 	struct cgroup_leaf *leaf; /* the owner's, set before the start; may be none */
 	struct oom_watch *oom;    /* likewise */
+	struct output *output;    /* likewise; NULL: workers inherit stdout and stderr */
 	struct leftovers left;
 	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;

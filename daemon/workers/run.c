@@ -16,6 +16,8 @@ static void close_all(struct run *r)
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 	uv_close((uv_handle_t *)&r->unfinished, NULL);
 	uv_close((uv_handle_t *)&r->joining, NULL);
+	uv_close((uv_handle_t *)&r->draining, NULL);
+	output_detach(r->in->output);
 }
 
 /* One descriptor a worker, and a few of our own: said before the first start, not at the last. */
@@ -132,7 +134,13 @@ static int begin(struct run *r)
 	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
 	(void)uv_timer_init(&r->loop, &r->unfinished);
 	(void)uv_timer_init(&r->loop, &r->joining);
-	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
+	(void)uv_timer_init(&r->loop, &r->draining);
+	r->max_runtime.data = r->unfinished.data = r->joining.data = r->draining.data = r;
+	rc = output_attach(r->in->output, &r->loop, &run_output_events, r, r->why);
+	if (rc < 0) {
+		close_all(r);
+		return rc;
+	}
 	rc = run_listen(r);
 	if (rc == 0) {
 		rc = spawn_seal_descriptors();

@@ -11,6 +11,7 @@
 struct failure;
 struct guard;
 struct heritage;
+struct output;
 struct plan;
 
 struct run_events {
@@ -31,6 +32,7 @@ struct run_input {
 	const struct member_config *member;
 	const struct heritage *heritage;
 	struct guard *guard; /* as guard_fork() left it in the supervisor; its pipe is taken over */
+	struct output *output; /* its thread writes what workers write */
 	const char *run_dir;
 	struct arena *arena;
 	const struct run_events *on;

@@ -63,6 +63,28 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 		(void)uv_timer_start(&r->unfinished, on_unfinished, r->plan->unfinished_note_ms, 0);
 }
 
+/* What the workers wrote last; NULL: nobody knows. */
+static const struct last_words *words_of(struct run *r)
+{
+	unsigned count = r->plan->start_count;
+	struct last_words *words = NULL;
+
+	if (r->has_words)
+		words = arena_alloc(&r->end->memory, count * sizeof *words);
+	for (unsigned i = 0; words && i < count; i++)
+		words[i] = *output_words(r->in->output, i);
+	return words;
+}
+
+/* The output thread's memory is gone before the report is written. */
+static void keep_words(struct run *r, struct last_words *w)
+{
+	if (w->lines)
+		w->lines = arena_strdup(&r->end->memory, w->lines);
+	if (w->log)
+		w->log = arena_strdup(&r->end->memory, w->log);
+}
+
 /* Tells the job how this node's part of the attempt has ended. */
 static void tell_end(struct run *r)
 {
@@ -80,9 +102,11 @@ static void tell_end(struct run *r)
 		.started_ns = own->started_ns,
 		.ended_ns = own->ended_ns,
 	};
-	size_t count = testimony_collect(
-		r->plan, &r->attempt, r->outcomes, end.count, &r->end->memory, said, &unread);
+	size_t count = testimony_collect(r->plan, &r->attempt, r->outcomes, words_of(r), end.count,
+		&r->end->memory, said, &unread);
 
+	for (size_t i = 0; i < count; i++)
+		keep_words(r, &said[i].words);
 	r->end->own_culprit = (struct testimony){ .record = NULL };
 	for (size_t i = 0; i < count; i++)
 		if (own->culprit && said[i].rank == own->culprit->rank)
@@ -92,6 +116,38 @@ static void tell_end(struct run *r)
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);
 	r->state = RUN_WAITING;
 	member_ended(&r->member, &end, said, count);
+}
+
+/* All that they wrote is read, or a disk keeps the thread from telling. */
+static void end_drained(struct run *r)
+{
+	if (r->state != RUN_DRAINING)
+		return;
+	(void)uv_timer_stop(&r->draining);
+	tell_end(r);
+}
+
+static void on_draining_over(uv_timer_t *t)
+{
+	end_drained(t->data);
+}
+
+static void drain(struct run *r)
+{
+	enum { PATIENCE_MS = 3000 }; /* more than the thread takes, where nothing hangs */
+
+	r->state = RUN_DRAINING;
+	uv_update_time(&r->loop);
+	(void)uv_timer_start(&r->draining, on_draining_over, PATIENCE_MS, 0);
+	output_drain(r->in->output);
+}
+
+static void on_drained(void *owner)
+{
+	struct run *r = owner;
+
+	r->has_words = true;
+	end_drained(r);
 }
 
 static void on_pool_ended(struct pool *p)
@@ -111,7 +167,7 @@ static void on_pool_ended(struct pool *p)
 	(void)tree_end_all(NULL, own->survivors, &own->survivor_count);
 	for (unsigned i = 0; i < own->survivor_count && i < SURVIVORS_MAX; i++)
 		own->survivors[i].node = r->plan->node_rank;
-	tell_end(r);
+	drain(r);
 }
 
 /* Looks which workers have joined the store; later ones are looked for less often. */
@@ -141,12 +197,11 @@ static void on_joining(uv_timer_t *t)
 }
 
 /* Where this launcher's job hosts the store, it knows who is missing. */
-static void watch_joining(struct run *r, unsigned port)
+static void watch_joining(struct run *r)
 {
 	enum { FIRST_MS = 30000 };
 
 	r->said_missing = false;
-	r->store_port = port;
 	r->joining_ms = FIRST_MS;
 	if (r->plan->store == STORE_AGENT)
 		(void)uv_timer_start(&r->joining, on_joining, r->joining_ms, 0);
@@ -169,8 +224,8 @@ static void begin_result(struct run *r)
 	r->timed = true;
 }
 
-/* There is no memory for the attempt: none of its workers was started. */
-static void end_unstarted(struct run *r)
+/* What stands of each worker when none was started. */
+static void set_unstarted(struct run *r, struct ending end)
 {
 	for (unsigned i = 0; i < r->plan->start_count; i++) {
 		struct worker_rank where = plan_rank(r->plan, r->plan->start_first + i);
@@ -180,43 +235,58 @@ static void end_unstarted(struct run *r)
 			.local_rank = where.local_rank,
 			.node = where.node_rank,
 			.attempt = r->attempt.number,
-			.end = { .how = ENDED_UNSTARTED, .value = ENOMEM },
-			.ended_ns = uv_hrtime(),
+			.end = end,
+			.ended_ns = end.how == ENDED_UNSTARTED ? uv_hrtime() : 0,
 		};
 	}
+	r->end->own.ended_ns = uv_hrtime();
+}
+
+/* The attempt can't be: there is no memory, or no log file. */
+static void fail_unstarted(struct run *r, int error)
+{
+	set_unstarted(r, (struct ending){ .how = ENDED_UNSTARTED, .value = error });
 	r->end->own.culprit = &r->outcomes[0];
 	r->end->own.cause = run_cause(r, CAUSE_FAILURE);
-	r->end->own.ended_ns = uv_hrtime();
-	pool_done(&r->pool);
+	member_failed(&r->member, r->end->own.culprit);
 	tell_end(r);
 }
 
-void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
+void run_end_unstarted(struct run *r, const struct cause *cause)
 {
-	arena_done(&r->end->memory);
-	r->attempt.number = number;
-	r->attempt.run_dir = r->in->run_dir;
-	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
-	r->urgency = URGENCY_NONE;
-	r->state = RUN_WORKING;
-	begin_result(r);
-	(void)cgroup_leaf_enter(
-		&r->in->guard->leaf); /* killing the attempt before needed it empty */
-	if (arena_failed(&r->end->memory) ||
-		pool_init(&r->pool, &r->loop, r->plan, &r->attempt, r->why) < 0) {
-		end_unstarted(r);
-		return;
-	}
+	set_unstarted(r, (struct ending){ .how = ENDED_NONE });
+	r->end->own.cause = *cause;
+	tell_end(r);
+}
+
+static int start_pool(struct run *r)
+{
+	int rc = pool_init(&r->pool, &r->loop, r->plan, &r->attempt, r->why);
+
 	r->pool.owner = r;
 	r->pool.leaf = &r->in->guard->leaf;
 	r->pool.oom = &r->in->guard->oom;
+	r->pool.output = r->in->output;
 	r->pool.on_ended = on_pool_ended;
 	r->pool.on_worker_ended = on_worker_ended;
-	if (pool_start(&r->pool, &r->attempt, r->in->heritage, r->why) < 0) {
-		end_unstarted(r);
+	if (rc == 0)
+		rc = pool_start(&r->pool, &r->attempt, r->in->heritage, r->why);
+	if (rc < 0)
+		pool_done(&r->pool);
+	output_started(r->in->output);
+	return rc;
+}
+
+static void start_workers(struct run *r)
+{
+	r->state = RUN_WORKING;
+	(void)cgroup_leaf_enter(
+		&r->in->guard->leaf); /* killing the attempt before needed it empty */
+	if (start_pool(r) < 0) {
+		fail_unstarted(r, ENOMEM);
 		return;
 	}
-	watch_joining(r, master_port);
+	watch_joining(r);
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && r->pool.culprit->outcome.end.how == ENDED_UNSTARTED)
 		member_failed(&r->member, &r->pool.culprit->outcome);
@@ -224,4 +294,37 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 		copy_outcomes(r);
 		r->in->on->on_started(r->in->owner, r->outcomes, r->plan->start_count);
 	}
+}
+
+static void on_prepared(void *owner, int rc, const char *text)
+{
+	struct run *r = owner;
+
+	if (r->state != RUN_OPENING)
+		return; /* it was ended meanwhile */
+	if (rc < 0) {
+		(void)failure_set(r->why, rc, "%s", text);
+		fail_unstarted(r, -rc);
+		return;
+	}
+	r->attempt.log_dir = output_log_dir(r->in->output);
+	start_workers(r);
+}
+
+const struct output_events run_output_events = { on_prepared, on_drained };
+
+void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
+{
+	arena_done(&r->end->memory);
+	r->attempt = (struct attempt){ .number = number, .run_dir = r->in->run_dir };
+	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
+	r->store_port = master_port;
+	r->urgency = URGENCY_NONE;
+	r->has_words = false;
+	r->state = RUN_OPENING;
+	begin_result(r);
+	if (arena_failed(&r->end->memory))
+		fail_unstarted(r, ENOMEM);
+	else
+		output_prepare(r->in->output, r->plan, number);
 }

@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include "daemon/output/output.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/lifeline.h"
 #include "daemon/workers/pool.h"
@@ -12,7 +13,9 @@
 
 enum run_state {
 	RUN_MEETING,
+	RUN_OPENING, /* an attempt's log files are being opened */
 	RUN_WORKING, /* an attempt's workers are there, or what they left behind */
+	RUN_DRAINING, /* they have ended: what they wrote is read to its end */
 	RUN_WAITING, /* ours have ended: for the others, for the next attempt */
 	RUN_OVER,
 };
@@ -30,7 +33,8 @@ struct run {
 	struct member member;
 	struct pool pool;
 	struct attempt attempt;
-	uv_timer_t max_runtime, unfinished, joining;
+	uv_timer_t max_runtime, unfinished, joining, draining;
+	bool has_words;              /* the output thread has told what workers wrote last */
 	bool timed; /* --max-runtime counts from the first attempt */
 	unsigned store_port;
 	uint64_t joining_ms;         /* between two looks at who has joined the store */
@@ -56,7 +60,13 @@ int run_listen(struct run *r);
 void run_stop_watching(struct run *r);
 void run_stop_listening(struct run *r);
 
-/* Starts an attempt's workers; that they can't be started is its end. */
+/* Opens an attempt's log files and starts its workers; that they can't be started is its end. */
 void run_start_attempt(struct run *r, unsigned number, unsigned master_port);
+
+/* The attempt ends before its workers were started. */
+void run_end_unstarted(struct run *r, const struct cause *cause);
+
+/* What the output thread has to tell. */
+extern const struct output_events run_output_events;
 
 #endif

@@ -14,6 +14,8 @@ void run_stop_here(struct run *r, const struct stop *s)
 	if (s->urgency <= r->urgency)
 		return;
 	r->urgency = s->urgency;
+	if (r->state == RUN_OPENING)
+		run_end_unstarted(r, &s->cause);
 	if (r->state != RUN_WORKING)
 		return;
 	if (s->urgency == URGENCY_KILL) {
@@ -93,6 +95,9 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	switch (r->plan->reactions.of[got->signal].kind) {
 	case REACTION_NONE:
 	case REACTION_IGNORE:
+		return;
+	case REACTION_REOPEN:
+		output_reopen(r->in->output);
 		return;
 	case REACTION_FORWARD:
 		forward(r, got->signal);

@@ -1,0 +1,316 @@
+/* console.c - see console.h */
+#include "daemon/output/console.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+
+enum {
+	OUT_ROOM = 2 * LINES_HELD_MAX,
+	WORDS_MAX = 256 * 1024,
+	TURNS = 32, /* before the workers' pipes are looked at again */
+	SILENCE_MS = 1000,
+};
+
+static bool has_others(const struct console *c)
+{
+	return c->words.len > 0 || (c->first && (c->first != c->owner || c->first->next));
+}
+
+/* The owner's stream has stopped in the middle of a line, and others wait. */
+static void on_silence(uv_timer_t *t)
+{
+	struct console *c = t->data;
+
+	if (!c->owner)
+		return;
+	if (c->shown > 0 || c->waiting || c->owner->queued) {
+		c->shown = 0;
+		(void)uv_timer_start(t, on_silence, SILENCE_MS, 0);
+		return;
+	}
+	c->owner->cut(c->owner, &c->out);
+	c->owner = c->owner->open ? c->owner : NULL;
+	(void)console_flush(c);
+}
+
+/* A file of our own for the same pipe or terminal: what is non-blocking there stays blocking for
+ * mpirun, the shell and the workers that have it, too. */
+static int open_again(int fd)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+static enum console_kind kind_of(int fd, int *ret_again)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return CONSOLE_FILE;
+	if (S_ISSOCK(st.st_mode))
+		return CONSOLE_SOCKET;
+	if (S_ISFIFO(st.st_mode) || isatty(fd)) {
+		*ret_again = open_again(fd);
+		/* another user's terminal (su): then it may make us wait */
+		return *ret_again < 0 ? CONSOLE_FILE : CONSOLE_POLLED;
+	}
+	return CONSOLE_FILE;
+}
+
+int console_open(struct console *c, uv_loop_t *loop, int fd)
+{
+	struct epoll_event writable = { .events = EPOLLOUT };
+	int again = -1, rc;
+
+	*c = (struct console){ .fd = fd, .epoll = -1 };
+	c->out = (struct outbuf){ .at = malloc(OUT_ROOM), .room = OUT_ROOM };
+	c->kind = kind_of(fd, &again);
+	if (c->kind == CONSOLE_POLLED)
+		c->fd = again;
+	(void)uv_timer_init(loop, &c->silence); /* can't fail */
+	c->silence.data = c;
+	c->handles = 1;
+	if (!c->out.at)
+		return -ENOMEM;
+	if (c->kind == CONSOLE_FILE)
+		return 0;
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->fd, &writable) < 0)
+		return -errno;
+	rc = uv_poll_init(loop, &c->poll, c->epoll);
+	if (rc < 0)
+		return rc;
+	c->poll.data = c;
+	c->handles = 2;
+	return 0;
+}
+
+struct outbuf *console_room(struct console *c, const struct source *s)
+{
+	if (c->owner ? c->owner != s : c->first != NULL || c->words.len > 0)
+		return NULL;
+	return c->done == 0 ? &c->out : NULL;
+}
+
+static void watch_silence(struct console *c)
+{
+	if (!c->owner)
+		(void)uv_timer_stop(&c->silence);
+	else if (has_others(c) && !uv_is_active((uv_handle_t *)&c->silence))
+		(void)uv_timer_start(&c->silence, on_silence, SILENCE_MS, 0);
+}
+
+void console_put(struct console *c, struct source *s)
+{
+	c->owner = s->open ? s : NULL;
+	c->shown++;
+	watch_silence(c);
+}
+
+void console_queue(struct console *c, struct source *s)
+{
+	if (s->queued)
+		return;
+	s->queued = true;
+	s->next = NULL;
+	if (c->first)
+		c->last->next = s;
+	else
+		c->first = s;
+	c->last = s;
+	watch_silence(c);
+}
+
+static void unqueue(struct console *c, struct source *s)
+{
+	struct source **at = &c->first, *before = NULL;
+
+	if (!s->queued)
+		return;
+	for (; *at && *at != s; at = &(*at)->next)
+		before = *at;
+	*at = s->next;
+	if (c->last == s)
+		c->last = before;
+	s->queued = false;
+	s->next = NULL;
+}
+
+void console_drop(struct console *c, struct source *s)
+{
+	unqueue(c, s);
+	if (c->owner == s)
+		c->owner = NULL;
+}
+
+static void add_out(struct console *c, const char *at, size_t len)
+{
+	memcpy(c->out.at + c->out.len, at, len);
+	c->out.len += len;
+}
+
+void console_say(struct console *c, const char *at, size_t len)
+{
+	if (c->broken)
+		return;
+	if (!c->owner && c->words.len == 0 && len <= c->out.room - c->out.len) {
+		add_out(c, at, len);
+	} else if (c->words.len + len <= WORDS_MAX) {
+		text_add_bytes(&c->words, at, len);
+		watch_silence(c);
+	} else {
+		c->unsaid += len;
+	}
+}
+
+/* Words that waited, whole lines of them. */
+static void put_words(struct console *c)
+{
+	size_t room = c->out.room - c->out.len, len = c->words.len;
+	char lost[96];
+
+	if (len > room) {
+		const char *end = memrchr(c->words.at, '\n', room);
+
+		len = end ? (size_t)(end - c->words.at) + 1 : room;
+	}
+	add_out(c, c->words.at, len);
+	memmove(c->words.at, c->words.at + len, c->words.len - len);
+	c->words.len -= len;
+	if (c->words.len > 0)
+		return;
+	text_done(&c->words);
+	if (c->unsaid > 0) {
+		int n = snprintf(lost, sizeof lost,
+			"launchd: warning: %zu bytes of launchd's own words found no reader\n",
+			c->unsaid);
+
+		c->unsaid = 0;
+		console_say(c, lost, (size_t)n);
+	}
+}
+
+static ssize_t write_some(const struct console *c)
+{
+	const char *at = c->out.at + c->done;
+	size_t len = c->out.len - c->done;
+	ssize_t n;
+
+	if (c->kind == CONSOLE_FILE) {
+		int rc = fd_write_all(c->fd, at, len);
+
+		errno = -rc;
+		return rc < 0 ? -1 : (ssize_t)len;
+	}
+	do
+		n = c->kind == CONSOLE_SOCKET ? send(c->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
+						write(c->fd, at, len);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+static void on_writable(uv_poll_t *p, int status, int events)
+{
+	struct console *c = p->data;
+
+	(void)status, (void)events;
+	(void)uv_poll_stop(p);
+	c->waiting = false;
+	(void)console_flush(c);
+}
+
+/* The reader has gone: the job goes on, and so do the files. A full disk behind a console is no
+ * different: what is not taken is not kept. */
+static void give_up(struct console *c)
+{
+	c->broken = errno != ENOSPC && errno != EDQUOT;
+	c->out.len = c->done = 0;
+	text_done(&c->words);
+}
+
+/* Whether out is empty now. */
+static bool write_out(struct console *c)
+{
+	while (c->done < c->out.len && !c->broken) {
+		ssize_t n;
+
+		if (c->waiting)
+			return false;
+		n = write_some(c);
+		if (n < 0 && errno == EAGAIN) {
+			c->waiting = uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0;
+			return false;
+		}
+		if (n < 0)
+			give_up(c);
+		else
+			c->done += (size_t)n;
+	}
+	c->out.len = c->done = 0;
+	return true;
+}
+
+bool console_flush(struct console *c)
+{
+	for (int turn = 0; turn < TURNS; turn++) {
+		struct source *s;
+
+		if (!write_out(c))
+			return false;
+		if (!c->owner && c->words.len > 0) {
+			put_words(c);
+			continue;
+		}
+		s = c->owner ? (c->owner->queued ? c->owner : NULL) : c->first;
+		if (!s) {
+			watch_silence(c);
+			return false;
+		}
+		unqueue(c, s);
+		if (s->pull(s, &c->out))
+			console_queue(c, s);
+		console_put(c, s);
+	}
+	return true;
+}
+
+bool console_is_idle(const struct console *c)
+{
+	return c->out.len == 0 && !c->first && c->words.len == 0;
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	struct console *c = h->data;
+
+	c->handles--;
+}
+
+void console_close(struct console *c)
+{
+	if (c->handles >= 1)
+		uv_close((uv_handle_t *)&c->silence, on_closed);
+	if (c->handles >= 2)
+		uv_close((uv_handle_t *)&c->poll, on_closed);
+}
+
+void console_done(struct console *c)
+{
+	fd_closep(&c->epoll);
+	if (c->kind == CONSOLE_POLLED)
+		fd_closep(&c->fd);
+	free(c->out.at);
+	c->out = (struct outbuf){ 0 };
+	text_done(&c->words);
+}

@@ -1,0 +1,81 @@
+/* console.h - launchd's own stdout or stderr, shared by all workers' streams and its own words.
+ *
+ * It never makes the output thread wait for a reader: a pipe, a terminal or a socket takes what it
+ * can, and who has more to show waits in a queue for its turn. (A file on a disk may make it wait,
+ * which is what this thread is for.) While a source has a line open, because it is too long to be
+ * held, nobody else writes. */
+#ifndef LAUNCHD_DAEMON_OUTPUT_CONSOLE_H
+#define LAUNCHD_DAEMON_OUTPUT_CONSOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "common/text.h"
+#include "daemon/output/lines.h"
+
+/* Who has something to show. */
+struct source {
+	struct source *next;
+	bool queued;
+	bool open; /* its line has begun on the console, and has not ended */
+	/* Puts what fits into out, and says whether there is more. */
+	bool (*pull)(struct source *s, struct outbuf *out);
+	/* Ends the open line, whose stream is silent. */
+	void (*cut)(struct source *s, struct outbuf *out);
+};
+
+enum console_kind {
+	CONSOLE_FILE,   /* written as it is: a disk's file, a null device */
+	CONSOLE_POLLED, /* a pipe or a terminal, opened again for ourselves as non-blocking */
+	CONSOLE_SOCKET, /* MSG_DONTWAIT */
+};
+
+struct console {
+	int fd; /* ours for CONSOLE_POLLED, else the standard stream's number */
+	enum console_kind kind;
+	int epoll; /* uv_poll_init() would make the socket non-blocking for its other users */
+	uv_poll_t poll;
+	uv_timer_t silence; /* runs while others wait for the end of an open line */
+	bool waiting;       /* for the reader */
+	bool broken;        /* nobody reads it any more: all is thrown away */
+	unsigned handles;
+	struct outbuf out;
+	size_t done; /* of out, written already */
+	struct source *first, *last, *owner;
+	size_t shown;      /* by the owner, since the timer looked */
+	struct text words; /* launchd's own, that found no room in out */
+	size_t unsaid;     /* bytes of such words, that found no room here either */
+};
+
+/* Takes the standard stream fd of this process. On failure console_close() is to be called all the
+ * same: -ENOMEM or an error of the loop. */
+int console_open(struct console *c, uv_loop_t *loop, int fd);
+
+/* Where to put what a source has, now; NULL: it is to be queued. console_put() after it. */
+struct outbuf *console_room(struct console *c, const struct source *s);
+
+/* Something was put: by this source, whose `open` is as it is now. */
+void console_put(struct console *c, struct source *s);
+
+/* Its turn comes, from console_flush(). Once is enough. */
+void console_queue(struct console *c, struct source *s);
+
+/* It is gone. */
+void console_drop(struct console *c, struct source *s);
+
+/* Whole lines of launchd's own. */
+void console_say(struct console *c, const char *at, size_t len);
+
+/* Writes what the reader takes, and lets the queue have its turns; returns when either has an end,
+ * or after a while: true, there is more to do at once. */
+bool console_flush(struct console *c);
+
+/* Nothing waits here. */
+bool console_is_idle(const struct console *c);
+
+/* Closes the handles; memory is console_done()'s when the loop has closed them. */
+void console_close(struct console *c);
+void console_done(struct console *c);
+
+#endif

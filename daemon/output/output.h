@@ -1,0 +1,67 @@
+/* output.h - the thread that writes: workers' output, log files, and launchd's own words.
+ *
+ * The event loop waits for nothing: what may wait for a disk or a reader is done by a thread of its
+ * own, which the loop gives orders to and hears of by events. Functions are the main thread's. */
+#ifndef LAUNCHD_DAEMON_OUTPUT_OUTPUT_H
+#define LAUNCHD_DAEMON_OUTPUT_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "daemon/plan/plan.h"
+#include "daemon/report/last_words.h"
+
+struct failure;
+struct output;
+
+struct output_events {
+	/* The files of an attempt are there; negative errno: they are not, for the reason text. */
+	void (*prepared)(void *owner, int rc, const char *text);
+	/* All that its workers wrote is read: see output_words(). */
+	void (*drained)(void *owner);
+};
+
+/* Starts the thread. hostname and the plan's output are borrowed until output_close().
+ * -ENOMEM, -EAGAIN: there is no thread for us. */
+int output_open(
+	const struct plan *plan, const char *hostname, struct output **ret, struct failure *why);
+
+/* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
+int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,
+	struct failure *why);
+void output_detach(struct output *o);
+
+/* An attempt, whose plan is borrowed until output_close(): its files are opened, `prepared`
+ * follows. */
+void output_prepare(struct output *o, const struct plan *plan, unsigned attempt);
+
+/* The directory of the prepared attempt's log files; NULL: there is none. */
+const char *output_log_dir(const struct output *o);
+
+/* What to start the i-th worker's stdout (1) or stderr (2) with, and the end of the pipe that
+ * STDIO_PIPE then has, which is taken over. */
+struct stdio output_stdio(const struct output *o, unsigned i, int fd);
+void output_take(struct output *o, unsigned i, int fd, int pipe);
+
+/* All workers are started, or none is any more: their pipes are read. */
+void output_started(struct output *o);
+
+/* All processes of the attempt have ended: `drained` follows within some more than a second, unless
+ * a disk hangs. */
+void output_drain(struct output *o);
+
+/* The i-th worker's last words, between `drained` and the next output_prepare(). */
+const struct last_words *output_words(const struct output *o, unsigned i);
+
+/* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
+void output_say(struct output *o, const char *at, size_t len);
+
+/* Log files were moved away: they are opened again by their names. */
+void output_reopen(struct output *o);
+
+/* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that
+ * hangs, for more than some seconds: false, then the thread is still there. */
+bool output_close(struct output *o);
+
+#endif

@@ -1,0 +1,387 @@
+/* stream.c - see stream.h */
+#include "daemon/output/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/output/tail.h"
+
+#define SECOND_NS 1000000000ull
+
+enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
+
+static void on_readable(uv_poll_t *p, int status, int events);
+
+/* Watches the pipe or leaves it alone. */
+static void watch(struct stream *s, bool on)
+{
+	if (s->reading == on || !s->polled)
+		return;
+	s->reading = on && uv_poll_start(&s->poll, UV_READABLE, on_readable) == 0;
+	if (!on)
+		(void)uv_poll_stop(&s->poll);
+}
+
+static int64_t wall_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* can't fail */
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* All of it is where it goes to. */
+static void finish(struct stream *s)
+{
+	if (s->finished)
+		return;
+	s->finished = true;
+	if (s->has_file)
+		logfile_close(&s->file);
+	s->on_finished(s);
+}
+
+static bool is_pending(const struct stream *s)
+{
+	return s->behind || s->backlog.len > s->backlog_done;
+}
+
+/* Says what could not be shown; not more often than is good. */
+static void say_dropped(struct stream *s, bool last)
+{
+	uint64_t now = uv_hrtime();
+	char text[160];
+
+	if (s->dropped == 0 ||
+		(!last && s->dropped_said_ns &&
+			now - s->dropped_said_ns < DROPPED_EVERY_S * SECOND_NS))
+		return;
+	(void)snprintf(text, sizeof text,
+		"rank %u: %llu lines of its %s were dropped, as the console was too slow", s->rank,
+		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr");
+	s->dropped = 0;
+	s->dropped_said_ns = now;
+	s->host->say(s->host->owner, text);
+}
+
+static void say_gone(struct stream *s)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof text,
+		"rank %u: %llu bytes of its %s are not shown: their log file is gone already",
+		s->rank, (unsigned long long)s->gone, s->fd == 1 ? "stdout" : "stderr");
+	s->gone = 0;
+	s->host->say(s->host->owner, text);
+}
+
+static struct lines_style style_of(const struct stream *s)
+{
+	return (struct lines_style){ .prefix = text_string(&s->prefix),
+		.prefix_len = s->prefix.len };
+}
+
+/* Puts lines into the console's buffer: how many bytes were taken. */
+static size_t put(struct stream *s, struct outbuf *out, const char *at, size_t len)
+{
+	const struct lines_style style = style_of(s);
+	size_t taken = lines_take(&s->lines, at, len, &style, out);
+
+	s->source.open = s->lines.open;
+	return taken;
+}
+
+/* Shows what it can at once. */
+static size_t show(struct stream *s, const char *at, size_t len)
+{
+	size_t taken = 0;
+
+	if (is_pending(s) || s->source.queued)
+		return 0;
+	while (taken < len) {
+		struct outbuf *out = console_room(s->console, &s->source);
+
+		if (!out)
+			break;
+		taken += put(s, out, at + taken, len - taken);
+		console_put(s->console, &s->source);
+		if (taken < len)
+			(void)console_flush(s->console);
+	}
+	return taken;
+}
+
+/* What the console has not taken, and no file has: it waits here, and with it the worker. */
+static void hold(struct stream *s, const char *at, size_t len)
+{
+	if (len == 0)
+		return;
+	if (s->host->drop) {
+		ssize_t n = lines_drop(&s->lines, at, len, &s->console->out);
+
+		s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
+		s->source.open = s->lines.open;
+		console_put(s->console, &s->source);
+		say_dropped(s, false);
+		return;
+	}
+	text_add_bytes(&s->backlog, at, len);
+	if (!s->draining)
+		watch(s, false);
+}
+
+/* A bar that goes on for long without an end of line is shown as it is. */
+static void show_bar(struct stream *s)
+{
+	const struct lines_style style = style_of(s);
+	struct outbuf *out;
+	uint64_t now;
+
+	if (!s->lines.bar || s->lines.open)
+		return;
+	now = uv_hrtime();
+	if (s->bar_ns == 0)
+		s->bar_ns = now;
+	if (now - s->bar_ns < BAR_EVERY_S * SECOND_NS)
+		return;
+	s->bar_ns = now;
+	out = is_pending(s) ? NULL : console_room(s->console, &s->source);
+	if (out && lines_show_bar(&s->lines, &style, out) == 1)
+		console_put(s->console, &s->source);
+}
+
+static void to_console(struct stream *s, const char *at, size_t len, const struct logged *w)
+{
+	size_t taken = show(s, at, len), in_file = w->len > taken ? w->len : taken;
+
+	if (taken < w->len && !s->behind) {
+		s->behind = true;
+		s->place = logfile_place(&s->file, w, at, taken);
+	}
+	hold(s, at + in_file, len - in_file);
+	if (is_pending(s))
+		console_queue(s->console, &s->source);
+	else
+		show_bar(s);
+}
+
+static void say_error(struct stream *s)
+{
+	char text[512];
+
+	if (s->file.missing == 0) {
+		s->said_error = false;
+		return;
+	}
+	if (s->said_error)
+		return;
+	s->said_error = true;
+	(void)snprintf(text, sizeof text,
+		"%s: can't be written to: %s; the worker goes on, and so does the console",
+		s->file.path, strerror(s->file.error));
+	s->host->say(s->host->owner, text);
+}
+
+/* One that contains a text of the filter's. */
+static bool matches(const char *line, size_t len, void *data)
+{
+	const struct filter *f = data;
+
+	for (size_t i = 0; i < f->texts.count; i++)
+		if (memmem(line, len, f->texts.at[i], strlen(f->texts.at[i])))
+			return true;
+	return false;
+}
+
+static void to_filter(struct stream *s, const char *at, size_t len)
+{
+	struct lines_style style = style_of(s);
+	struct outbuf out = s->host->again;
+
+	style.keep = matches;
+	style.data = s->filter;
+	while (len > 0) {
+		size_t n = lines_take(&s->filter_lines, at, len, &style, &out);
+
+		(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
+		out.len = 0;
+		at += n;
+		len -= n;
+	}
+}
+
+static void take(struct stream *s, const char *at, size_t len)
+{
+	struct logged w = { 0 };
+	int64_t now = s->render || s->file.style.stamped ? wall_ns() : 0;
+
+	tail_add(s->tail, s->fd, at, len);
+	if (s->has_file) {
+		w = logfile_write(&s->file, at, len, now);
+		say_error(s);
+	}
+	if (s->render)
+		s->render(s, now);
+	if (s->filter)
+		to_filter(s, at, len);
+	if (s->console)
+		to_console(s, at, len, &w);
+	if (s->has_file && !s->behind)
+		logfile_forget(&s->file, s->file.now.begin);
+}
+
+/* A last line without an end. */
+static void end_filtered(struct stream *s)
+{
+	struct lines_style style = style_of(s);
+	struct outbuf out = s->host->again;
+
+	style.keep = matches;
+	style.data = s->filter;
+	(void)lines_end(&s->filter_lines, &style, &out); /* there is room */
+	(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	struct stream *s = h->data;
+
+	s->polled = false;
+	fd_closep(&s->pipe);
+	if (s->filter)
+		end_filtered(s);
+	s->on_ended(s);
+	if (s->console)
+		console_queue(s->console, &s->source); /* which ends the last line, in its turn */
+	else
+		finish(s);
+	s->host->stir(s->host->owner);
+}
+
+void stream_end(struct stream *s)
+{
+	if (s->ended)
+		return;
+	s->ended = true;
+	watch(s, false);
+	uv_close((uv_handle_t *)&s->poll, on_closed);
+}
+
+static void on_readable(uv_poll_t *p, int status, int events)
+{
+	struct stream *s = p->data;
+	ssize_t n;
+
+	(void)status, (void)events;
+	do {
+		n = read(s->pipe, s->host->read_buf, STREAM_READ);
+		if (n > 0)
+			take(s, s->host->read_buf, (size_t)n);
+		else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+			stream_end(s);
+	} while (n > 0 && s->draining);
+}
+
+void stream_drain(struct stream *s)
+{
+	s->draining = true;
+	if (!s->ended)
+		watch(s, true);
+}
+
+/* Reads the file again: false, the console has no more room. */
+static bool catch_up(struct stream *s, struct outbuf *out)
+{
+	char *buf = s->host->again.at;
+
+	while (s->behind) {
+		struct logged from = { .place = s->place };
+		uint64_t gone;
+		ssize_t n = logfile_read(&s->file, &s->place, buf, STREAM_READ, &gone);
+		size_t taken = n > 0 ? put(s, out, buf, (size_t)n) : 0;
+
+		s->gone += gone;
+		if (n > 0 && taken < (size_t)n) {
+			from.len = (size_t)n;
+			s->place = logfile_place(&s->file, &from, buf, taken);
+			return false;
+		}
+		s->behind = s->place.position < s->file.now.end;
+	}
+	if (s->has_file && !s->finished)
+		logfile_forget(&s->file, s->file.now.begin);
+	if (s->gone)
+		say_gone(s);
+	return true;
+}
+
+static bool pull(struct source *source, struct outbuf *out)
+{
+	struct stream *s = (struct stream *)source;
+
+	if (!catch_up(s, out))
+		return true;
+	if (s->backlog.len > s->backlog_done)
+		s->backlog_done += put(
+			s, out, s->backlog.at + s->backlog_done, s->backlog.len - s->backlog_done);
+	if (s->backlog.len > s->backlog_done)
+		return true;
+	text_done(&s->backlog);
+	s->backlog_done = 0;
+	if (!s->ended) {
+		watch(s, true);
+		return false;
+	}
+	if (!s->polled) {
+		const struct lines_style style = style_of(s);
+
+		if (lines_end(&s->lines, &style, out) < 0)
+			return true;
+		s->source.open = false;
+		say_dropped(s, true);
+		finish(s);
+	}
+	return false;
+}
+
+/* The console has waited long enough for the end of this stream's line. */
+static void cut(struct source *source, struct outbuf *out)
+{
+	struct stream *s = (struct stream *)source;
+
+	(void)lines_break(&s->lines, out); /* there is room: only this line was put since */
+	s->source.open = s->lines.open;
+}
+
+int stream_start(struct stream *s, int pipe)
+{
+	int rc = uv_poll_init(s->host->loop, &s->poll, pipe);
+
+	s->pipe = pipe;
+	s->source.pull = pull;
+	s->source.cut = cut;
+	if (rc < 0) {
+		fd_closep(&s->pipe);
+		s->ended = s->finished = true;
+		return rc;
+	}
+	s->poll.data = s;
+	s->polled = true;
+	watch(s, true);
+	return 0;
+}
+
+void stream_done(struct stream *s)
+{
+	if (s->has_file)
+		logfile_close(&s->file);
+	lines_done(&s->lines);
+	lines_done(&s->filter_lines);
+	text_done(&s->prefix);
+	text_done(&s->backlog);
+}
