@@ -234,6 +234,9 @@ uint64_t settings_number(const struct settings *s, enum setting_id id);
 const char *settings_text(const struct settings *s, enum setting_id id); /* NULL: not set */
 const char *settings_where(const struct settings *s, enum setting_id id);
 
+/* The place, and the setting's name where the place does not say it. */
+const char *settings_label(const struct settings *s, enum setting_id id);
+
 /* The index of text in "a|b|c"; -1: not there. */
 int choice_index(const char *choices, const char *text);
 

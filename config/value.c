@@ -241,10 +241,7 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return "a number from 0 to 3 (1 is stdout, 2 stderr, 3 both) or a list of them by "
 		       "local rank, as in 0:1,4-7:3";
 	case KIND_SIZE:
-		return arena_printf(a,
-			"a whole number of bytes from %llu to %llu; K, M or G behind it multiplies "
-			"it by 1024, and so on",
-			(unsigned long long)row->min, (unsigned long long)row->max);
+		return "a whole number of bytes, or of K, M or G, as in 64M";
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
 		       "in 1,64-77,SIGSEGV";

@@ -118,6 +118,23 @@ static int make_plan(struct launch *l, const struct topology *t, const unsigned 
 	return plan_make(&l->settings, &l->facts, t, nproc_of_node, ret, notes, why);
 }
 
+/* Whether what is written later can be written. */
+static int check_outputs(const struct settings *s, const struct plan *p, struct failure *why)
+{
+	const struct output_plan *o = &p->output;
+	int rc = 0;
+
+	if (p->report_path)
+		rc = outfile_check(p->report_path, settings_where(s, SET_REPORT), why);
+	if (rc == 0 && o->tree && o->log_dir)
+		rc = outdir_check(o->log_dir, settings_where(s, SET_LOG_DIR), why);
+	if (rc == 0 && o->events_path)
+		rc = outfile_check(o->events_path, settings_where(s, SET_EVENTS), why);
+	if (rc == 0 && o->events_fd >= 0)
+		rc = outfd_check(o->events_fd, settings_where(s, SET_EVENTS), why);
+	return rc;
+}
+
 /* From settings to a plan. Where nodes have yet to meet it is not for good: all are taken to have
  * as many workers as this one. */
 static int decide(struct launch *l)
@@ -142,9 +159,7 @@ static int decide(struct launch *l)
 		nproc_of_node[i] = t->nproc;
 	if (make_plan(l, t, nproc_of_node, &l->plan, &l->notes, &l->why) < 0)
 		return l->why.code;
-	return l->plan.report_path ?
-		outfile_check(l->plan.report_path, settings_where(s, SET_REPORT), &l->why) :
-		0;
+	return check_outputs(s, &l->plan, &l->why);
 }
 
 /* The plan for good. What is worth a note has been said of the first one. */

@@ -8,6 +8,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/fd.h"
 #include "common/text.h"
 #include "daemon/output/output.h"
 #include "daemon/plan/plan.h"
@@ -75,6 +76,7 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 		.hostname = s->hostname,
 		.record = end->testimony ? end->testimony->record : NULL,
 		.command = end->testimony ? end->testimony->command : NULL,
+		.words = end->testimony ? end->testimony->words : (struct last_words){ 0 },
 		.attempt = end->verdict.attempt,
 		.max_restarts = plan->max_restarts,
 		.why_not = end->why_not,
@@ -111,6 +113,7 @@ static void report(const struct supervision *s, const struct run_end *end)
 	if (job->alone && end->own.cause.kind == CAUSE_FAILURE) {
 		say("note", "this node's own workers, of which node rank 0 can't tell:");
 		in.record = end->own_culprit.record;
+		in.words = end->own_culprit.words;
 		say_report(&in);
 	}
 	if (end->plan->report_path && (end->own.count > 0 || job->result))
@@ -168,6 +171,7 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 		.heritage = s->heritage,
 		.guard = s->guard,
 		.output = s->output,
+		.status = s->plan->output.terminal[2] && !s->quiet && !s->plan->output.json,
 		.run_dir = s->guard->run_dir,
 		.arena = s->arena,
 		.on = &events,
@@ -177,19 +181,26 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 	return run_job(&in, ret, why);
 }
 
-/* The last word of all output before the report. */
-static void close_output(struct supervision *s)
+/* All output comes before the report. False: its thread can't be ended. */
+static bool close_output(struct supervision *s, bool more_follows)
 {
-	if (!output_close(s->output))
+	bool mid_line;
+	bool closed = output_close(s->output, &mid_line);
+
+	if (mid_line && (more_follows || !closed))
+		(void)fd_write_all(STDERR_FILENO, "\n", 1);
+	if (!closed)
 		say("warning",
 			"what workers wrote is not all in their log files: the disk does not answer");
 	s->output = NULL;
+	return closed;
 }
 
 int supervise(struct supervision *s, struct failure *why)
 {
 	struct run_end end;
-	int rc = output_open(s->plan, s->hostname, &s->output, why);
+	bool closed;
+	int rc = output_open(s->plan, s->hostname, on_say, s, &s->output, why);
 
 	if (rc < 0) {
 		remove_run_dir(s, why);
@@ -203,7 +214,8 @@ int supervise(struct supervision *s, struct failure *why)
 		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
-	close_output(s);
+	closed = close_output(
+		s, rc != 0 || why->code != 0 || s->verbose || end.job.verdict.exit_code);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */
@@ -214,5 +226,7 @@ int supervise(struct supervision *s, struct failure *why)
 			say("note", "all workers ended with exit code 0");
 	}
 	run_end_done(&end);
+	if (!closed)
+		guard_bequeath(s->guard, rc < 0 ? failure_exit_code(why) : rc);
 	return rc;
 }

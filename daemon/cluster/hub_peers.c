@@ -99,8 +99,10 @@ static void on_record(struct caller *p, const unsigned char *at, size_t len)
 	if (message_get_record(at, len, p->hub->member->memory, &r) == 0 &&
 		r.attempt == p->hub->job.attempt)
 		hub_remember(p->hub,
-			&(struct testimony){
-				.rank = r.rank, .record = r.record, .command = r.command });
+			&(struct testimony){ .rank = r.rank,
+				.record = r.record,
+				.command = r.command,
+				.words = r.words });
 }
 
 static void on_ended(struct caller *p, const unsigned char *at, size_t len)

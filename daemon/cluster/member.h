@@ -24,6 +24,7 @@
 #include "daemon/cluster/sodium.h"
 #include "daemon/cluster/spoke.h"
 #include "daemon/cluster/verdict.h"
+#include "daemon/report/last_words.h"
 
 struct arena;
 struct error_record;
@@ -34,6 +35,7 @@ struct testimony {
 	unsigned rank;
 	const struct error_record *record; /* NULL: nothing */
 	const char *command;               /* as a shell would have it */
+	struct last_words words;
 };
 
 /* What the nodes have agreed on. */

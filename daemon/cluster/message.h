@@ -14,6 +14,7 @@
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/verdict.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/last_words.h"
 
 struct arena;
 struct error_record;
@@ -85,8 +86,9 @@ struct message_start {
 /* The words of a failed worker. */
 struct message_record {
 	unsigned attempt, rank;
-	const struct error_record *record; /* NULL: only the command is sent */
+	const struct error_record *record; /* NULL: none */
 	const char *command;               /* the worker's, quoted for a shell */
+	struct last_words words;
 };
 
 /* What tells ids of runs apart, however long they are; 0: NULL. */

@@ -270,8 +270,8 @@ static void tell_testimonies(
 	struct spoke *s, unsigned attempt, const struct testimony *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct message_record r = { attempt, list[i].rank, list[i].record,
-			list[i].command };
+		struct message_record r = { attempt, list[i].rank, list[i].record, list[i].command,
+			list[i].words };
 		struct wire_out w = { 0 };
 
 		message_put_record(&w, &r);

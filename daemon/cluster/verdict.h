@@ -36,4 +36,10 @@ void verdict_make(const struct result *r, struct verdict *ret);
 /* What the words of an error file say (message and traceback; either may be NULL). */
 enum blames blames_of(const char *message, const char *traceback);
 
+/* What a failed worker's last lines say (NULL: not known). Unlike an error file they need not tell
+ * of its end: only an exception that nothing but a few lines follow counts, torch's, NCCL's and
+ * gloo's own words about a peer, and an end that goes with them: neither SIGSEGV nor SIGKILL does.
+ */
+enum blames blames_of_lines(const struct ending *end, const char *lines);
+
 #endif

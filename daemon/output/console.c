@@ -96,11 +96,48 @@ int console_open(struct console *c, uv_loop_t *loop, int fd)
 	return 0;
 }
 
+static void add_out(struct console *c, const char *at, size_t len)
+{
+	memcpy(c->out.at + c->out.len, at, len);
+	c->out.len += len;
+}
+
+/* A line that had no end gets one, where something follows; its room was kept. */
+static void begin_put(struct console *c)
+{
+	c->before = c->out.len;
+	c->lent = c->unended;
+	c->unended = false;
+	if (c->lent)
+		add_out(c, "\n", 1);
+}
+
+/* Nothing has followed: the end is taken back. */
+static void end_put(struct console *c)
+{
+	if (c->lent && c->out.len == c->before + 1) {
+		c->out.len--;
+		c->unended = true;
+	}
+	c->lent = false;
+}
+
 struct outbuf *console_room(struct console *c, const struct source *s)
 {
 	if (c->owner ? c->owner != s : c->first != NULL || c->words.len > 0)
 		return NULL;
-	return c->done == 0 ? &c->out : NULL;
+	if (c->done > 0)
+		return NULL;
+	begin_put(c);
+	return &c->out;
+}
+
+void console_put_last(struct console *c, size_t before)
+{
+	if (c->out.len == before)
+		return;
+	c->out.len--;
+	c->unended = true;
 }
 
 static void watch_silence(struct console *c)
@@ -113,6 +150,7 @@ static void watch_silence(struct console *c)
 
 void console_put(struct console *c, struct source *s)
 {
+	end_put(c);
 	c->owner = s->open ? s : NULL;
 	c->shown++;
 	watch_silence(c);
@@ -154,18 +192,14 @@ void console_drop(struct console *c, struct source *s)
 		c->owner = NULL;
 }
 
-static void add_out(struct console *c, const char *at, size_t len)
-{
-	memcpy(c->out.at + c->out.len, at, len);
-	c->out.len += len;
-}
-
 void console_say(struct console *c, const char *at, size_t len)
 {
 	if (c->broken)
 		return;
-	if (!c->owner && c->words.len == 0 && len <= c->out.room - c->out.len) {
+	if (!c->owner && c->words.len == 0 && len + 1 <= c->out.room - c->out.len) {
+		begin_put(c);
 		add_out(c, at, len);
+		end_put(c);
 	} else if (c->words.len + len <= WORDS_MAX) {
 		text_add_bytes(&c->words, at, len);
 		watch_silence(c);
@@ -177,15 +211,18 @@ void console_say(struct console *c, const char *at, size_t len)
 /* Words that waited, whole lines of them. */
 static void put_words(struct console *c)
 {
-	size_t room = c->out.room - c->out.len, len = c->words.len;
+	size_t room, len = c->words.len;
 	char lost[96];
 
+	begin_put(c);
+	room = c->out.room - c->out.len;
 	if (len > room) {
 		const char *end = memrchr(c->words.at, '\n', room);
 
 		len = end ? (size_t)(end - c->words.at) + 1 : room;
 	}
 	add_out(c, c->words.at, len);
+	end_put(c);
 	memmove(c->words.at, c->words.at + len, c->words.len - len);
 	c->words.len -= len;
 	if (c->words.len > 0)
@@ -278,6 +315,7 @@ bool console_flush(struct console *c)
 			return false;
 		}
 		unqueue(c, s);
+		begin_put(c);
 		if (s->pull(s, &c->out))
 			console_queue(c, s);
 		console_put(c, s);

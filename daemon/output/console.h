@@ -41,7 +41,11 @@ struct console {
 	bool broken;        /* nobody reads it any more: all is thrown away */
 	unsigned handles;
 	struct outbuf out;
-	size_t done; /* of out, written already */
+	size_t done;   /* of out, written already */
+	bool unended;  /* the last line has no end: what follows must give it one, if anything does
+			*/
+	bool lent;     /* it was given one, in case */
+	size_t before; /* out's length before that */
 	struct source *first, *last, *owner;
 	size_t shown;      /* by the owner, since the timer looked */
 	struct text words; /* launchd's own, that found no room in out */
@@ -52,8 +56,13 @@ struct console {
  * same: -ENOMEM or an error of the loop. */
 int console_open(struct console *c, uv_loop_t *loop, int fd);
 
-/* Where to put what a source has, now; NULL: it is to be queued. console_put() after it. */
+/* Where to put what a source has, now; NULL: it is to be queued. console_put() after it in any
+ * case. */
 struct outbuf *console_room(struct console *c, const struct source *s);
+
+/* What this source put last is a stream's last line: if it had no '\n', it gets none, unless
+ * something follows it here. `before` is out's length before it was put. */
+void console_put_last(struct console *c, size_t before);
 
 /* Something was put: by this source, whose `open` is as it is now. */
 void console_put(struct console *c, struct source *s);

@@ -230,7 +230,7 @@ static void reopen(const struct logs *l, struct logfile *f)
 	struct failure why = { 0 };
 
 	if (logfile_reopen(f, &why) < 0)
-		l->host->say(l->host->owner, why.text);
+		l->host->say(l->host->owner, true, why.text);
 }
 
 void logs_reopen(struct logs *l)
@@ -255,7 +255,7 @@ void logs_reopen(struct logs *l)
 		"%u log files are the workers' own and can't be opened again: --log-max-size "
 		"makes launchd write them",
 		direct);
-	l->host->say(l->host->owner, text);
+	l->host->say(l->host->owner, true, text);
 }
 
 void logs_done(struct logs *l)

@@ -4,343 +4,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/arena.h"
-#include "common/failure.h"
-#include "common/fd.h"
-#include "daemon/output/logs.h"
-#include "daemon/output/tree.h"
+#include "daemon/output/output_parts.h"
 
-enum {
-	STACK_BYTES = 256 * 1024,
-	DRAIN_MS = 1000, /* for pipes that somebody keeps open */
-	WORDS_MAX = 256 * 1024,
-	AGAIN_ROOM = 2 * STREAM_READ,
-};
+enum { STACK_BYTES = 256 * 1024, WORDS_MAX = 256 * 1024 };
 
-/* At the end, for a disk that does not answer. */
-#define DISK_PATIENCE_NS (5 * 1000000000ull)
-
-/* What the thread is to do; of several at once in this order. */
-enum order {
-	ORDER_START = 1,
-	ORDER_DRAIN = 2,
-	ORDER_PREPARE = 4,
-	ORDER_REOPEN = 8,
-	ORDER_CLOSE = 16,
-};
-
-struct output {
-	/* both threads', under the lock */
-	uv_mutex_t lock;
-	uv_cond_t ended;
-	unsigned orders;
-	const struct plan *next_plan; /* ORDER_PREPARE */
-	unsigned next_attempt;
-	struct text words; /* launchd's own, for stderr */
-	size_t unsaid;     /* bytes of them that found no room */
-	bool attached, over;
-	bool told_prepared, told_drained; /* events that the main loop has yet to hear */
-	int prepared_rc;
-	struct failure prepared_why;
-	struct logs *prepared;
-	unsigned asked, answered; /* at the end: whether the thread is stuck in a disk */
-
-	/* the main thread's */
-	uv_thread_t thread;
-	uv_async_t to_main;
-	const struct output_events *on;
-	void *owner;
-	struct logs *now; /* the attempt that it starts, or has started */
-
-	/* the output thread's */
-	uv_loop_t loop;
-	uv_async_t to_thread;
-	uv_check_t turn;
-	uv_idle_t again; /* runs while a console has more to show at once */
-	uv_timer_t drain;
-	bool has_loop, has_async;
-	const char *hostname;
-	struct console consoles[2];
-	struct console *console_of[2]; /* stdout and stderr may be one */
-	struct stream_host host;
-	struct logs *logs; /* all attempts that are not done, the youngest first */
-	struct arena memory;
-	const char *run_dir; /* NULL: not made, or none */
-	bool closing;
-};
-
-/* --- the output thread --- */
-
-static void say_to_console(void *owner, const char *text)
-{
-	struct output *o = owner;
-	struct text line = { 0 };
-
-	text_printf(&line, "launchd: warning: %s\n", text);
-	console_say(o->console_of[1], text_string(&line), line.len);
-	text_done(&line);
-}
-
-/* Another turn follows at once. */
-static void on_again(uv_idle_t *i)
-{
-	(void)i;
-}
-
-static void stir(void *owner)
-{
-	struct output *o = owner;
-
-	(void)uv_idle_start(&o->again, on_again);
-}
-
-/* Attempts of which all is where it goes to. */
-static void sweep(struct output *o)
-{
-	for (struct logs **at = &o->logs; *at;) {
-		struct logs *l = *at;
-
-		if (l->open > 0 || l->going > 0 || !l->done) {
-			at = &l->next;
-			continue;
-		}
-		*at = l->next;
-		logs_done(l);
-		free(l);
-	}
-}
-
-static void on_closed(uv_handle_t *h)
-{
-	(void)h;
-}
-
-static bool has_all(const struct output *o)
-{
-	for (const struct logs *l = o->logs; l; l = l->next)
-		if (l->open > 0)
-			return false;
-	return console_is_idle(&o->consoles[0]) && console_is_idle(&o->consoles[1]);
-}
-
-static void close_all(struct output *o)
-{
-	uv_close((uv_handle_t *)&o->to_thread, on_closed);
-	uv_close((uv_handle_t *)&o->turn, on_closed);
-	uv_close((uv_handle_t *)&o->again, on_closed);
-	uv_close((uv_handle_t *)&o->drain, on_closed);
-	console_close(&o->consoles[0]);
-	if (o->console_of[1] == &o->consoles[1])
-		console_close(&o->consoles[1]);
-}
-
-/* After the pipes were looked at: what came is written. */
-static void on_turn(uv_check_t *c)
-{
-	struct output *o = c->data;
-	bool more = console_flush(&o->consoles[0]);
-
-	if (o->console_of[1] == &o->consoles[1])
-		more = console_flush(&o->consoles[1]) || more;
-	if (more)
-		(void)uv_idle_start(&o->again, on_again);
-	else
-		(void)uv_idle_stop(&o->again);
-	sweep(o);
-	if (o->closing && has_all(o) && !uv_is_closing((uv_handle_t *)c))
-		close_all(o);
-}
-
-/* The words are there. */
-static void on_drained(struct logs *l)
-{
-	struct output *o = l->owner;
-
-	l->on_ended = NULL;
-	(void)uv_timer_stop(&o->drain);
-	logs_collect(l);
-	uv_mutex_lock(&o->lock);
-	o->told_drained = true;
-	if (o->attached)
-		(void)uv_async_send(&o->to_main);
-	uv_mutex_unlock(&o->lock);
-}
-
-static void on_drain_over(uv_timer_t *t)
-{
-	struct output *o = t->data;
-
-	if (o->logs)
-		logs_end(o->logs);
-}
-
-static void drain(struct output *o)
-{
-	struct logs *l = o->logs;
-
-	if (l->going == 0) {
-		on_drained(l);
-		return;
-	}
-	l->on_ended = on_drained;
-	logs_drain(l);
-	(void)uv_timer_start(&o->drain, on_drain_over, DRAIN_MS, 0);
-}
-
-static int make_logs(struct output *o, const struct plan *plan, unsigned attempt, struct logs **ret,
-	struct failure *why)
-{
-	struct logs *l = calloc(1, sizeof *l);
-	int rc = 0;
-
-	if (!l)
-		return failure_oom(why);
-	if (plan->output.tree && !o->run_dir)
-		rc = tree_make_run(plan->output.log_dir, plan->run_id, plan->env, &o->memory,
-			&o->run_dir, why);
-	if (rc == 0)
-		rc = logs_init(
-			l, plan, attempt, o->run_dir, o->hostname, &o->host, o->console_of, why);
-	if (rc < 0) {
-		logs_done(l);
-		free(l);
-		return rc;
-	}
-	l->owner = o;
-	*ret = l;
-	return 0;
-}
-
-/* No logs but the current ones are in the main thread's hands. */
-static void let_go(struct output *o)
-{
-	for (struct logs *l = o->logs; l; l = l->next)
-		l->done = true;
-}
-
-static void prepare(struct output *o, const struct plan *plan, unsigned attempt)
-{
-	struct failure why = { 0 };
-	struct logs *l = NULL;
-	int rc = make_logs(o, plan, attempt, &l, &why);
-
-	let_go(o);
-	if (rc == 0) {
-		l->next = o->logs;
-		o->logs = l;
-	}
-	uv_mutex_lock(&o->lock);
-	o->prepared = l;
-	o->prepared_rc = rc;
-	o->prepared_why = why;
-	o->told_prepared = true;
-	if (o->attached)
-		(void)uv_async_send(&o->to_main);
-	uv_mutex_unlock(&o->lock);
-}
-
-static void start_closing(struct output *o)
-{
-	o->closing = true;
-	let_go(o);
-	for (struct logs *l = o->logs; l; l = l->next)
-		logs_end(l);
-	uv_mutex_lock(&o->lock);
-	o->answered++;
-	uv_mutex_unlock(&o->lock);
-}
-
-static void say_words(struct output *o, const struct text *words, size_t unsaid)
-{
-	char text[80];
-
-	console_say(o->console_of[1], text_string(words), words->len);
-	if (unsaid == 0)
-		return;
-	(void)snprintf(
-		text, sizeof text, "%zu bytes of launchd's own words were lost here", unsaid);
-	say_to_console(o, text);
-}
-
-static void on_orders(uv_async_t *a)
-{
-	struct output *o = a->data;
-	unsigned orders;
-	struct text words;
-	size_t unsaid;
-
-	uv_mutex_lock(&o->lock);
-	orders = o->orders;
-	words = o->words;
-	unsaid = o->unsaid;
-	o->orders = 0;
-	o->words = (struct text){ 0 };
-	o->unsaid = 0;
-	uv_mutex_unlock(&o->lock);
-	say_words(o, &words, unsaid);
-	text_done(&words);
-	if (orders & ORDER_START)
-		logs_start(o->logs);
-	if (orders & ORDER_DRAIN)
-		drain(o);
-	if (orders & ORDER_PREPARE)
-		prepare(o, o->next_plan, o->next_attempt);
-	if ((orders & ORDER_REOPEN) && o->logs)
-		logs_reopen(o->logs);
-	if (orders & ORDER_CLOSE)
-		start_closing(o);
-}
-
-static void thread_main(void *arg)
-{
-	struct output *o = arg;
-
-	(void)uv_run(&o->loop, UV_RUN_DEFAULT);
-	uv_mutex_lock(&o->lock);
-	o->over = true;
-	uv_cond_signal(&o->ended);
-	uv_mutex_unlock(&o->lock);
-}
-
-/* Standard output and error may be one file, on which lines of both must not mix. */
-static bool are_one(void)
-{
-	struct stat out, err;
-
-	return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
-		out.st_dev == err.st_dev && out.st_ino == err.st_ino;
-}
-
-static int open_loop(struct output *o)
-{
-	int rc = uv_loop_init(&o->loop);
-
-	if (rc < 0)
-		return rc;
-	o->has_loop = true;
-	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
-	if (rc < 0)
-		return rc;
-	o->has_async = true;
-	(void)uv_check_init(&o->loop, &o->turn); /* these can't fail */
-	(void)uv_check_start(&o->turn, on_turn);
-	uv_unref((uv_handle_t *)&o->turn);
-	(void)uv_idle_init(&o->loop, &o->again);
-	(void)uv_timer_init(&o->loop, &o->drain);
-	o->to_thread.data = o->turn.data = o->again.data = o->drain.data = o;
-	rc = console_open(&o->consoles[0], &o->loop, STDOUT_FILENO);
-	o->console_of[0] = o->console_of[1] = &o->consoles[0];
-	if (rc < 0 || are_one())
-		return rc;
-	o->console_of[1] = &o->consoles[1];
-	return console_open(&o->consoles[1], &o->loop, STDERR_FILENO);
-}
-
-/* --- the main thread --- */
+/* At the end, for a disk that does not answer; the second one where it did not for a while already.
+ */
+#define DISK_PATIENCE_NS   (5 * 1000000000ull)
+#define DISK_IMPATIENCE_NS (2 * 1000000000ull)
 
 static void done(struct output *o)
 {
@@ -358,8 +30,9 @@ static void done(struct output *o)
 	free(o);
 }
 
-int output_open(
-	const struct plan *plan, const char *hostname, struct output **ret, struct failure *why)
+int output_open(const struct plan *plan, const char *hostname,
+	void (*say)(void *owner, bool warning, const char *text), void *owner, struct output **ret,
+	struct failure *why)
 {
 	const uv_thread_options_t options = { UV_THREAD_HAS_STACK_SIZE, STACK_BYTES };
 	struct output *o = calloc(1, sizeof *o);
@@ -369,22 +42,17 @@ int output_open(
 		free(o);
 		return failure_oom(why);
 	}
+	for (int i = 0; i < 2; i++)
+		o->consoles[i] = (struct console){ .fd = -1, .epoll = -1 };
 	o->hostname = hostname;
-	o->host = (struct stream_host){
-		.loop = &o->loop,
-		.read_buf = malloc(STREAM_READ),
-		.again = { .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM },
-		.drop = plan->output.drop,
-		.say = say_to_console,
-		.stir = stir,
-		.owner = o,
-	};
-	rc = o->host.read_buf && o->host.again.at ? open_loop(o) : -ENOMEM;
+	o->say = say;
+	o->say_owner = owner;
+	o->host.drop = plan->output.drop;
+	rc = writer_open(o);
 	if (rc == 0)
-		rc = uv_thread_create_ex(&o->thread, &options, thread_main, o);
+		rc = uv_thread_create_ex(&o->thread, &options, writer_main, o);
 	if (rc < 0) {
-		if (o->has_async)
-			close_all(o);
+		writer_close(o);
 		if (o->has_loop)
 			(void)uv_run(&o->loop, UV_RUN_DEFAULT);
 		done(o);
@@ -407,15 +75,20 @@ static void order(struct output *o, enum order what)
 static void on_told(uv_async_t *a)
 {
 	struct output *o = a->data;
-	bool prepared, drained;
+	bool prepared, drained, status;
 
 	uv_mutex_lock(&o->lock);
+	status = o->told_status;
 	prepared = o->told_prepared;
 	drained = o->told_drained;
-	o->told_prepared = o->told_drained = false;
+	o->told_prepared = o->told_drained = o->told_status = false;
 	uv_mutex_unlock(&o->lock);
-	if (drained)
+	if (drained) {
+		o->draining = false;
 		o->on->drained(o->owner);
+	}
+	if (status)
+		o->on->status_over(o->owner);
 	if (prepared) {
 		o->now = o->prepared;
 		o->on->prepared(o->owner, o->prepared_rc, o->prepared_why.text);
@@ -493,6 +166,7 @@ void output_started(struct output *o)
 
 void output_drain(struct output *o)
 {
+	o->draining = true;
 	order(o, ORDER_DRAIN);
 }
 
@@ -512,6 +186,14 @@ void output_say(struct output *o, const char *at, size_t len)
 	order(o, 0);
 }
 
+void output_status(struct output *o, const char *text)
+{
+	uv_mutex_lock(&o->lock);
+	(void)snprintf(o->status_text, sizeof o->status_text, "%s", text ? text : "");
+	uv_mutex_unlock(&o->lock);
+	order(o, ORDER_STATUS);
+}
+
 void output_reopen(struct output *o)
 {
 	order(o, ORDER_REOPEN);
@@ -520,11 +202,12 @@ void output_reopen(struct output *o)
 /* Waits for the thread's end; false: it does not answer any more. */
 static bool wait_for_end(struct output *o)
 {
+	uint64_t patience_ns = o->draining ? DISK_IMPATIENCE_NS : DISK_PATIENCE_NS;
 	bool over;
 
 	uv_mutex_lock(&o->lock);
 	while (!o->over) {
-		if (uv_cond_timedwait(&o->ended, &o->lock, DISK_PATIENCE_NS) == 0)
+		if (uv_cond_timedwait(&o->ended, &o->lock, patience_ns) == 0)
 			continue;
 		if (o->asked != o->answered)
 			break;
@@ -537,15 +220,17 @@ static bool wait_for_end(struct output *o)
 	return over;
 }
 
-bool output_close(struct output *o)
+bool output_close(struct output *o, bool *ret_mid_line)
 {
 	uv_mutex_lock(&o->lock);
 	o->asked++;
 	uv_mutex_unlock(&o->lock);
 	order(o, ORDER_CLOSE);
+	*ret_mid_line = false;
 	if (!wait_for_end(o))
 		return false;
 	(void)uv_thread_join(&o->thread);
+	*ret_mid_line = o->console_of[1]->unended;
 	done(o);
 	return true;
 }

@@ -20,12 +20,16 @@ struct output_events {
 	void (*prepared)(void *owner, int rc, const char *text);
 	/* All that its workers wrote is read: see output_words(). */
 	void (*drained)(void *owner);
+	/* The terminal is written to by others: no status line any more. */
+	void (*status_over)(void *owner);
 };
 
-/* Starts the thread. hostname and the plan's output are borrowed until output_close().
+/* Starts the thread. hostname and the plan's output are borrowed until output_close(). What the
+ * thread has to say, it says by calling say(), which may hand it to output_say().
  * -ENOMEM, -EAGAIN: there is no thread for us. */
-int output_open(
-	const struct plan *plan, const char *hostname, struct output **ret, struct failure *why);
+int output_open(const struct plan *plan, const char *hostname,
+	void (*say)(void *owner, bool warning, const char *text), void *owner, struct output **ret,
+	struct failure *why);
 
 /* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
 int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,
@@ -57,11 +61,15 @@ const struct last_words *output_words(const struct output *o, unsigned i);
 /* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
 void output_say(struct output *o, const char *at, size_t len);
 
+/* Draws the status line, see status.h; NULL: takes it away for good. */
+void output_status(struct output *o, const char *text);
+
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);
 
 /* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that
- * hangs, for more than some seconds: false, then the thread is still there. */
-bool output_close(struct output *o);
+ * hangs, for more than some seconds: false, then the thread is still there. *ret_mid_line: the last
+ * line on stderr has no end, so what follows must begin with one. */
+bool output_close(struct output *o, bool *ret_mid_line);
 
 #endif

@@ -28,6 +28,7 @@ int prefix_render(const char *template, const struct prefix_values *v, struct te
 	(void)snprintf(node_rank, sizeof node_rank, "%u", v->node_rank);
 	prefix_time(v->wall_ns, time);
 	out->len = 0;
+	text_add(out, ""); /* that there is a text, of an empty template too */
 	template_expand(template, values, sizeof values / sizeof *values, out);
 	if (out->failed) {
 		text_done(out);

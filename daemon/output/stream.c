@@ -66,7 +66,7 @@ static void say_dropped(struct stream *s, bool last)
 		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr");
 	s->dropped = 0;
 	s->dropped_said_ns = now;
-	s->host->say(s->host->owner, text);
+	s->host->say(s->host->owner, true, text);
 }
 
 static void say_gone(struct stream *s)
@@ -77,7 +77,7 @@ static void say_gone(struct stream *s)
 		"rank %u: %llu bytes of its %s are not shown: their log file is gone already",
 		s->rank, (unsigned long long)s->gone, s->fd == 1 ? "stdout" : "stderr");
 	s->gone = 0;
-	s->host->say(s->host->owner, text);
+	s->host->say(s->host->owner, true, text);
 }
 
 static struct lines_style style_of(const struct stream *s)
@@ -151,8 +151,10 @@ static void show_bar(struct stream *s)
 		return;
 	s->bar_ns = now;
 	out = is_pending(s) ? NULL : console_room(s->console, &s->source);
-	if (out && lines_show_bar(&s->lines, &style, out) == 1)
-		console_put(s->console, &s->source);
+	if (!out)
+		return;
+	(void)lines_show_bar(&s->lines, &style, out); /* no room: the next time */
+	console_put(s->console, &s->source);
 }
 
 static void to_console(struct stream *s, const char *at, size_t len, const struct logged *w)
@@ -184,7 +186,7 @@ static void say_error(struct stream *s)
 	(void)snprintf(text, sizeof text,
 		"%s: can't be written to: %s; the worker goes on, and so does the console",
 		s->file.path, strerror(s->file.error));
-	s->host->say(s->host->owner, text);
+	s->host->say(s->host->owner, true, text);
 }
 
 /* One that contains a text of the filter's. */
@@ -229,7 +231,9 @@ static void take(struct stream *s, const char *at, size_t len)
 		s->render(s, now);
 	if (s->filter)
 		to_filter(s, at, len);
-	if (s->console)
+	if (s->console && s->console->broken && !s->has_file)
+		stream_end(s); /* as if it had the console itself: EPIPE */
+	else if (s->console)
 		to_console(s, at, len, &w);
 	if (s->has_file && !s->behind)
 		logfile_forget(&s->file, s->file.now.begin);
@@ -339,9 +343,11 @@ static bool pull(struct source *source, struct outbuf *out)
 	}
 	if (!s->polled) {
 		const struct lines_style style = style_of(s);
+		size_t before = out->len;
 
 		if (lines_end(&s->lines, &style, out) < 0)
 			return true;
+		console_put_last(s->console, before);
 		s->source.open = false;
 		say_dropped(s, true);
 		finish(s);

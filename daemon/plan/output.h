@@ -33,9 +33,15 @@ struct output_plan {
 	uint64_t max_size_bytes; /* of a log file; 0: no limit */
 	unsigned keep, tail_lines;
 	bool timestamps, drop, merge, json;
+	bool reopen;      /* a signal opens log files anew, so no worker may have one itself */
 	bool terminal[3]; /* launchd's own stream is a terminal of ours: isatty, and no launcher */
 	const char *events_path; /* NULL: none */
 	int events_fd;           /* -1: none */
 };
+
+struct plan;
+
+/* What becomes of a stream of a worker that starts here; fd is 1 or 2. */
+struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd);
 
 #endif

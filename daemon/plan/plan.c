@@ -152,7 +152,8 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
 		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
 		decide_store(s, facts, &p, notes, why) < 0 ||
-		decide_report(s, facts, &p, notes, why) < 0)
+		decide_report(s, facts, &p, notes, why) < 0 ||
+		decide_output(s, facts, t, nproc_of_node, &p, notes, why) < 0)
 		return why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
 		notes_add(notes, NOTE_WARNING,

@@ -11,10 +11,12 @@
 #include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
+#include "daemon/report/explain_output.h"
 
 struct attempt explain_attempt(const struct explained *e, struct arena *arena)
 {
 	const struct plan *p = e->plan;
+	const char *tree = explain_log_tree(p, arena);
 	bool known = p->master_port && !(p->nnodes > 1 && e->topology->control.takes_master_port);
 
 	return (struct attempt){
@@ -22,6 +24,7 @@ struct attempt explain_attempt(const struct explained *e, struct arena *arena)
 			p->nnodes > 1 ? EXPLAIN_BY_MEETING :
 					"<a free port>",
 		.run_dir = "<run directory>",
+		.log_dir = tree ? arena_printf(arena, "%s/attempt_0", tree) : NULL,
 	};
 }
 
@@ -74,6 +77,24 @@ static const char *restarts_shown(const struct plan *p, struct arena *a)
 	return arena_printf(a, "%u, the first after %s s", p->max_restarts, delay);
 }
 
+static void add_output(const struct explained *e, struct arena *a, struct explained_facts *t)
+{
+	const struct settings *s = e->settings;
+	const struct output_plan *o = &e->plan->output;
+	/* with none of the three there is no tree */
+	enum setting_id asked = o->log_dir       ? SET_LOG_DIR :
+		settings_given(s, SET_REDIRECTS) ? SET_REDIRECTS :
+						   SET_TEE;
+
+	if (o->tree)
+		add_fact(t, "logs", explain_log_tree(e->plan, a), settings_where(s, asked));
+	if (o->events_path)
+		add_fact(t, "events", o->events_path, settings_where(s, SET_EVENTS));
+	if (o->events_fd >= 0)
+		add_fact(t, "events", arena_printf(a, "fd:%d", o->events_fd),
+			settings_where(s, SET_EVENTS));
+}
+
 /* What only some jobs have. */
 static void add_rare_facts(const struct explained *e, struct arena *a, struct explained_facts *t)
 {
@@ -98,6 +119,7 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct ex
 		add_fact(t, "torch", p->torch_version, p->program);
 	if (p->report_path)
 		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
+	add_output(e, a, t);
 	num_print_seconds(p->mpirun_grace_ms, grace);
 	if (p->mpirun_grace_from)
 		add_fact(t, "mpirun_grace", arena_strdup(a, grace), p->mpirun_grace_from);

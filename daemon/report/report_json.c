@@ -14,6 +14,7 @@
 #include "daemon/report/others.h"
 #include "daemon/report/phrases.h"
 #include "daemon/report/record.h"
+#include "daemon/report/said.h"
 
 enum { SCHEMA = 1, NS_PER_US = 1000, US_PER_S = 1000000 };
 
@@ -256,6 +257,8 @@ static void add_culprit(const struct report_input *in, struct text *out)
 	add_command_line(in, out);
 	text_add(out, ",\n  ");
 	add_record(in->record, out);
+	text_add(out, ",\n  ");
+	said_add_json(in, out);
 	text_add(out, "},\n");
 }
 

@@ -17,16 +17,32 @@ static void close_all(struct run *r)
 	uv_close((uv_handle_t *)&r->unfinished, NULL);
 	uv_close((uv_handle_t *)&r->joining, NULL);
 	uv_close((uv_handle_t *)&r->draining, NULL);
+	uv_close((uv_handle_t *)&r->status, NULL);
 	output_detach(r->in->output);
 }
 
-/* One descriptor a worker, and a few of our own: said before the first start, not at the last. */
+/* What a worker takes: its pidfd, and for each stream its pipe and its file. */
+static unsigned descriptors_of(const struct plan *plan, unsigned local_rank)
+{
+	unsigned need = 1;
+
+	for (int fd = 1; fd < 3; fd++) {
+		const struct stream_plan how = plan_stream(plan, local_rank, fd);
+
+		need += (how.way == STREAM_PIPE ? 1u : 0) + (how.file ? 1u : 0);
+	}
+	return need;
+}
+
+/* Said before the first start, not at the last. */
 static int check_descriptors(const struct plan *plan, struct failure *why)
 {
-	enum { OUR_OWN = 32 };
-	const unsigned need = plan->start_count + OUR_OWN + plan->nnodes;
+	enum { OUR_OWN = 40 };
+	unsigned need = OUR_OWN + plan->nnodes;
 	struct rlimit limit;
 
+	for (unsigned i = 0; i < plan->start_count; i++)
+		need += descriptors_of(plan, plan->start_first + i);
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	return failure_set(why, -EMFILE,
@@ -135,7 +151,9 @@ static int begin(struct run *r)
 	(void)uv_timer_init(&r->loop, &r->unfinished);
 	(void)uv_timer_init(&r->loop, &r->joining);
 	(void)uv_timer_init(&r->loop, &r->draining);
-	r->max_runtime.data = r->unfinished.data = r->joining.data = r->draining.data = r;
+	(void)uv_timer_init(&r->loop, &r->status);
+	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
+	r->draining.data = r->status.data = r;
 	rc = output_attach(r->in->output, &r->loop, &run_output_events, r, r->why);
 	if (rc < 0) {
 		close_all(r);

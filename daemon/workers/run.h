@@ -33,6 +33,7 @@ struct run_input {
 	const struct heritage *heritage;
 	struct guard *guard; /* as guard_fork() left it in the supervisor; its pipe is taken over */
 	struct output *output; /* its thread writes what workers write */
+	bool status; /* a line on the terminal tells how far workers are, while they start */
 	const char *run_dir;
 	struct arena *arena;
 	const struct run_events *on;

@@ -157,6 +157,7 @@ static void on_pool_ended(struct pool *p)
 
 	(void)uv_timer_stop(&r->unfinished);
 	(void)uv_timer_stop(&r->joining);
+	run_status_stop(r);
 	copy_outcomes(r);
 	own->culprit = p->culprit ? &r->outcomes[p->culprit - p->workers] : NULL;
 	own->cause = p->cause;
@@ -170,20 +171,30 @@ static void on_pool_ended(struct pool *p)
 	drain(r);
 }
 
+const bool *run_joined(const struct run *r, struct arena *arena)
+{
+	unsigned count = r->plan->start_count;
+	pid_t *pids = arena_alloc(arena, count * sizeof *pids);
+	bool *joined = arena_alloc(arena, count * sizeof *joined);
+
+	if (!pids || !joined || r->state != RUN_WORKING || r->pool.state != POOL_RUNNING)
+		return NULL;
+	for (unsigned i = 0; i < count; i++)
+		pids[i] = r->pool.workers[i].outcome.pid;
+	return joined_look(pids, count, r->plan->master_addr, r->store_port, joined) == 0 ? joined :
+											    NULL;
+}
+
 /* Looks which workers have joined the store; later ones are looked for less often. */
 static void on_joining(uv_timer_t *t)
 {
 	struct run *r = t->data;
 	unsigned count = r->plan->start_count, *missing, missing_count = 0;
 	struct arena scratch = { 0 };
-	pid_t *pids = arena_alloc(&scratch, count * sizeof *pids);
-	bool *joined = arena_alloc(&scratch, count * sizeof *joined);
+	const bool *joined = run_joined(r, &scratch);
 
 	missing = arena_alloc(&scratch, count * sizeof *missing);
-	for (unsigned i = 0; pids && i < count; i++)
-		pids[i] = r->pool.workers[i].outcome.pid;
-	if (!arena_failed(&scratch) && r->state == RUN_WORKING && r->pool.state == POOL_RUNNING &&
-		joined_look(pids, count, r->plan->master_addr, r->store_port, joined) == 0) {
+	if (joined && missing) {
 		for (unsigned i = 0; i < count; i++)
 			if (!joined[i] && worker_is_alive(&r->pool.workers[i]))
 				missing[missing_count++] = r->pool.workers[i].outcome.rank;
@@ -287,6 +298,7 @@ static void start_workers(struct run *r)
 		return;
 	}
 	watch_joining(r);
+	run_status_start(r);
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && r->pool.culprit->outcome.end.how == ENDED_UNSTARTED)
 		member_failed(&r->member, &r->pool.culprit->outcome);
@@ -311,7 +323,12 @@ static void on_prepared(void *owner, int rc, const char *text)
 	start_workers(r);
 }
 
-const struct output_events run_output_events = { on_prepared, on_drained };
+static void on_status_over(void *owner)
+{
+	run_status_stop(owner);
+}
+
+const struct output_events run_output_events = { on_prepared, on_drained, on_status_over };
 
 void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 {

@@ -13,10 +13,10 @@
 
 enum run_state {
 	RUN_MEETING,
-	RUN_OPENING, /* an attempt's log files are being opened */
-	RUN_WORKING, /* an attempt's workers are there, or what they left behind */
+	RUN_OPENING,  /* an attempt's log files are being opened */
+	RUN_WORKING,  /* an attempt's workers are there, or what they left behind */
 	RUN_DRAINING, /* they have ended: what they wrote is read to its end */
-	RUN_WAITING, /* ours have ended: for the others, for the next attempt */
+	RUN_WAITING,  /* ours have ended: for the others, for the next attempt */
 	RUN_OVER,
 };
 
@@ -33,9 +33,9 @@ struct run {
 	struct member member;
 	struct pool pool;
 	struct attempt attempt;
-	uv_timer_t max_runtime, unfinished, joining, draining;
-	bool has_words;              /* the output thread has told what workers wrote last */
-	bool timed; /* --max-runtime counts from the first attempt */
+	uv_timer_t max_runtime, unfinished, joining, draining, status;
+	bool has_words; /* the output thread has told what workers wrote last */
+	bool timed;     /* --max-runtime counts from the first attempt */
 	unsigned store_port;
 	uint64_t joining_ms;         /* between two looks at who has joined the store */
 	bool said_missing;           /* the last look found one that had not */
@@ -65,6 +65,14 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port);
 
 /* The attempt ends before its workers were started. */
 void run_end_unstarted(struct run *r, const struct cause *cause);
+
+/* Which workers of this node have joined the store, as far as can be seen: one flag each, the
+ * arena's. NULL: it can't be seen. */
+const bool *run_joined(const struct run *r, struct arena *arena);
+
+/* The status line of an attempt whose workers run; see run_status.c. */
+void run_status_start(struct run *r);
+void run_status_stop(struct run *r);
 
 /* What the output thread has to tell. */
 extern const struct output_events run_output_events;

@@ -230,11 +230,13 @@ static void test_too_many(void **state)
 static void test_error_file(void **state)
 {
 	const struct attempt attempt = { 2, "1", "/run/x", NULL };
+	const struct attempt logged = { 2, "1", "/run/x", "/logs/attempt_2" };
 	struct arena a = { 0 };
 
 	(void)state;
 	assert_string_equal(
 		plan_error_file(&attempt, 7, &a), "/run/x/attempt_2_local_rank_7_error.json");
+	assert_string_equal(plan_error_file(&logged, 7, &a), "/logs/attempt_2/7/error.json");
 	arena_done(&a);
 }
 

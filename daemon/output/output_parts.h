@@ -1,0 +1,82 @@
+/* output_parts.h - what output.c, the main thread's side, and writer.c, the output thread's, share,
+ * and nobody else. */
+#ifndef LAUNCHD_DAEMON_OUTPUT_OUTPUT_PARTS_H
+#define LAUNCHD_DAEMON_OUTPUT_OUTPUT_PARTS_H
+
+#include <uv.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/text.h"
+#include "daemon/output/logs.h"
+#include "daemon/output/output.h"
+#include "daemon/output/status.h"
+
+/* What the thread is to do; of several at once in this order. */
+enum order {
+	ORDER_START = 1,
+	ORDER_DRAIN = 2,
+	ORDER_PREPARE = 4,
+	ORDER_REOPEN = 8,
+	ORDER_STATUS = 16,
+	ORDER_CLOSE = 32,
+};
+
+struct output {
+	/* both threads', under the lock */
+	uv_mutex_t lock;
+	uv_cond_t ended;
+	unsigned orders;
+	const struct plan *next_plan; /* ORDER_PREPARE */
+	unsigned next_attempt;
+	struct text words; /* launchd's own, for stderr */
+	size_t unsaid;     /* bytes of them that found no room */
+	bool attached, over;
+	char status_text[80]; /* ORDER_STATUS; "": none */
+	bool told_prepared, told_drained,
+		told_status; /* events that the main loop has yet to hear */
+	int prepared_rc;
+	struct failure prepared_why;
+	struct logs *prepared;
+	unsigned asked, answered; /* at the end: whether the thread is stuck in a disk */
+
+	/* the main thread's */
+	uv_thread_t thread;
+	uv_async_t to_main;
+	const struct output_events *on;
+	void *owner;
+	bool draining;    /* what that came to has not been told yet */
+	struct logs *now; /* the attempt that it starts, or has started */
+
+	/* the output thread's */
+	uv_loop_t loop;
+	uv_async_t to_thread;
+	uv_check_t turn;
+	uv_idle_t again; /* runs while a console has more to show at once */
+	uv_timer_t drain;
+	bool has_loop, has_async;
+	void (*say)(void *owner, bool warning, const char *text);
+	void *say_owner;
+	const char *hostname;
+	struct console consoles[2];
+	struct console *console_of[2]; /* stdout and stderr may be one */
+	struct stream_host host;
+	struct status status;
+	bool has_status;
+	struct logs *logs; /* all attempts that are not done, the youngest first */
+	struct arena memory;
+	const char *run_dir; /* NULL: not made, or none */
+	bool closing;
+};
+
+/* Makes the thread's loop with all that is in it; on failure writer_close() and the loop's end are
+ * the caller's all the same. */
+int writer_open(struct output *o);
+
+/* Closes the handles. */
+void writer_close(struct output *o);
+
+/* The thread: obeys orders until ORDER_CLOSE, and until all is written. */
+void writer_main(void *arg);
+
+#endif

@@ -1,0 +1,335 @@
+/* writer.c - the output thread; see output_parts.h */
+#include "daemon/output/output_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "daemon/output/tree.h"
+
+enum {
+	DRAIN_MS = 1000, /* for pipes that somebody keeps open */
+	AGAIN_ROOM = 2 * STREAM_READ,
+};
+
+static void host_say(void *owner, bool warning, const char *text)
+{
+	struct output *o = owner;
+
+	o->say(o->say_owner, warning, text);
+}
+
+/* Another turn follows at once. */
+static void on_again(uv_idle_t *i)
+{
+	(void)i;
+}
+
+static void stir(void *owner)
+{
+	struct output *o = owner;
+
+	(void)uv_idle_start(&o->again, on_again);
+}
+
+/* Attempts of which all is where it goes to. */
+static void sweep(struct output *o)
+{
+	for (struct logs **at = &o->logs; *at;) {
+		struct logs *l = *at;
+
+		if (l->open > 0 || l->going > 0 || !l->done) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		logs_done(l);
+		free(l);
+	}
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	(void)h;
+}
+
+static bool has_all(const struct output *o)
+{
+	for (const struct logs *l = o->logs; l; l = l->next)
+		if (l->open > 0)
+			return false;
+	return console_is_idle(&o->consoles[0]) && console_is_idle(&o->consoles[1]);
+}
+
+void writer_close(struct output *o)
+{
+	if (!o->has_async)
+		return;
+	uv_close((uv_handle_t *)&o->to_thread, on_closed);
+	uv_close((uv_handle_t *)&o->turn, on_closed);
+	uv_close((uv_handle_t *)&o->again, on_closed);
+	uv_close((uv_handle_t *)&o->drain, on_closed);
+	if (o->has_status)
+		status_close(&o->status);
+	console_close(&o->consoles[0]);
+	if (o->console_of[1] == &o->consoles[1])
+		console_close(&o->consoles[1]);
+}
+
+/* After the pipes were looked at: what came is written. */
+static void on_turn(uv_check_t *c)
+{
+	struct output *o = c->data;
+	bool more = console_flush(&o->consoles[0]);
+
+	if (o->console_of[1] == &o->consoles[1])
+		more = console_flush(&o->consoles[1]) || more;
+	if (more)
+		(void)uv_idle_start(&o->again, on_again);
+	else
+		(void)uv_idle_stop(&o->again);
+	sweep(o);
+	if (o->closing && has_all(o) && !uv_is_closing((uv_handle_t *)c))
+		writer_close(o);
+}
+
+/* The words are there. */
+static void on_drained(struct logs *l)
+{
+	struct output *o = l->owner;
+
+	l->on_ended = NULL;
+	(void)uv_timer_stop(&o->drain);
+	logs_collect(l);
+	uv_mutex_lock(&o->lock);
+	o->told_drained = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}
+
+static void on_drain_over(uv_timer_t *t)
+{
+	struct output *o = t->data;
+
+	if (o->logs)
+		logs_end(o->logs);
+}
+
+static void drain(struct output *o)
+{
+	struct logs *l = o->logs;
+
+	if (l->going == 0) {
+		on_drained(l);
+		return;
+	}
+	l->on_ended = on_drained;
+	logs_drain(l);
+	(void)uv_timer_start(&o->drain, on_drain_over, DRAIN_MS, 0);
+}
+
+static int make_run_dir(struct output *o, const struct plan *plan, struct failure *why)
+{
+	int rc = tree_make_run(
+		plan->output.log_dir, plan->run_id, plan->env, &o->memory, &o->run_dir, why);
+	struct text note = { 0 };
+
+	if (rc < 0 || plan->output.log_dir)
+		return rc;
+	text_printf(&note, "log files of the workers: %s", o->run_dir); /* nobody could guess it */
+	host_say(o, false, text_string(&note));
+	text_done(&note);
+	return 0;
+}
+
+static int make_logs(struct output *o, const struct plan *plan, unsigned attempt, struct logs **ret,
+	struct failure *why)
+{
+	struct logs *l = calloc(1, sizeof *l);
+	int rc = 0;
+
+	if (!l)
+		return failure_oom(why);
+	if (plan->output.tree && !o->run_dir)
+		rc = make_run_dir(o, plan, why);
+	if (rc == 0)
+		rc = logs_init(
+			l, plan, attempt, o->run_dir, o->hostname, &o->host, o->console_of, why);
+	if (rc < 0) {
+		logs_done(l);
+		free(l);
+		return rc;
+	}
+	l->owner = o;
+	*ret = l;
+	return 0;
+}
+
+/* No logs but the current ones are in the main thread's hands. */
+static void let_go(struct output *o)
+{
+	for (struct logs *l = o->logs; l; l = l->next)
+		l->done = true;
+}
+
+static void prepare(struct output *o, const struct plan *plan, unsigned attempt)
+{
+	struct failure why = { 0 };
+	struct logs *l = NULL;
+	int rc = make_logs(o, plan, attempt, &l, &why);
+
+	let_go(o);
+	if (rc == 0) {
+		l->next = o->logs;
+		o->logs = l;
+	}
+	uv_mutex_lock(&o->lock);
+	o->prepared = l;
+	o->prepared_rc = rc;
+	o->prepared_why = why;
+	o->told_prepared = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}
+
+static void start_closing(struct output *o)
+{
+	o->closing = true;
+	let_go(o);
+	for (struct logs *l = o->logs; l; l = l->next)
+		logs_end(l);
+	uv_mutex_lock(&o->lock);
+	o->answered++;
+	uv_mutex_unlock(&o->lock);
+}
+
+static void say_words(struct output *o, const struct text *words, size_t unsaid)
+{
+	char text[80];
+
+	console_say(o->console_of[1], text_string(words), words->len);
+	if (unsaid == 0)
+		return;
+	(void)snprintf(
+		text, sizeof text, "%zu bytes of launchd's own words were lost here", unsaid);
+	host_say(o, true, text);
+}
+
+static void on_status_over(struct status *s)
+{
+	struct output *o = s->owner;
+
+	uv_mutex_lock(&o->lock);
+	o->told_status = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}
+
+static void draw_status(struct output *o, const char *text)
+{
+	if (!o->has_status && *text) {
+		status_init(&o->status, &o->loop, STDERR_FILENO);
+		o->status.owner = o;
+		o->status.on_over = on_status_over;
+		o->has_status = true;
+		if (o->status.over)
+			on_status_over(&o->status);
+	}
+	if (*text)
+		status_show(&o->status, text);
+	else if (o->has_status)
+		status_end(&o->status);
+}
+
+static void on_orders(uv_async_t *a)
+{
+	char status[sizeof((struct output *)0)->status_text];
+	struct output *o = a->data;
+	unsigned orders;
+	struct text words;
+	size_t unsaid;
+
+	uv_mutex_lock(&o->lock);
+	orders = o->orders;
+	words = o->words;
+	unsaid = o->unsaid;
+	memcpy(status, o->status_text, sizeof status);
+	o->orders = 0;
+	o->words = (struct text){ 0 };
+	o->unsaid = 0;
+	uv_mutex_unlock(&o->lock);
+	say_words(o, &words, unsaid);
+	text_done(&words);
+	if (orders & ORDER_START)
+		logs_start(o->logs);
+	if (orders & ORDER_DRAIN)
+		drain(o);
+	if (orders & ORDER_STATUS)
+		draw_status(o, status);
+	if (orders & ORDER_PREPARE)
+		prepare(o, o->next_plan, o->next_attempt);
+	if ((orders & ORDER_REOPEN) && o->logs)
+		logs_reopen(o->logs);
+	if (orders & ORDER_CLOSE)
+		start_closing(o);
+}
+
+void writer_main(void *arg)
+{
+	struct output *o = arg;
+
+	(void)uv_run(&o->loop, UV_RUN_DEFAULT);
+	uv_mutex_lock(&o->lock);
+	o->over = true;
+	uv_cond_signal(&o->ended);
+	uv_mutex_unlock(&o->lock);
+}
+
+/* Standard output and error may be one file, on which lines of both must not mix. */
+static bool are_one(void)
+{
+	struct stat out, err;
+
+	return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+		out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
+int writer_open(struct output *o)
+{
+	int rc = uv_loop_init(&o->loop);
+
+	if (rc < 0)
+		return rc;
+	o->has_loop = true;
+	o->host.loop = &o->loop;
+	o->host.say = host_say;
+	o->host.stir = stir;
+	o->host.owner = o;
+	o->host.read_buf = malloc(STREAM_READ);
+	o->host.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
+	if (!o->host.read_buf || !o->host.again.at)
+		return -ENOMEM;
+	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
+	if (rc < 0)
+		return rc;
+	o->has_async = true;
+	(void)uv_check_init(&o->loop, &o->turn); /* these can't fail */
+	(void)uv_check_start(&o->turn, on_turn);
+	uv_unref((uv_handle_t *)&o->turn);
+	(void)uv_idle_init(&o->loop, &o->again);
+	(void)uv_timer_init(&o->loop, &o->drain);
+	o->to_thread.data = o->turn.data = o->again.data = o->drain.data = o;
+	rc = console_open(&o->consoles[0], &o->loop, STDOUT_FILENO);
+	o->console_of[0] = o->console_of[1] = &o->consoles[0];
+	if (rc < 0 || are_one())
+		return rc;
+	o->console_of[1] = &o->consoles[1];
+	return console_open(&o->consoles[1], &o->loop, STDERR_FILENO);
+}

@@ -1,0 +1,56 @@
+/* run_status.c - the status line of an attempt, from its start until anything else is written to
+ * the terminal; see run_parts.h */
+#include "daemon/workers/run_parts.h"
+
+#include "common/arena.h"
+#include "common/text.h"
+#include "daemon/workers/worker.h"
+
+enum { TICK_MS = 1000 }; /* a job that is quicker than that needs no line */
+
+/* "8/8 started, 6/8 joined, 12 s" */
+static void describe(const struct run *r, struct text *out)
+{
+	unsigned count = r->plan->start_count, started = 0, in = 0;
+	struct arena scratch = { 0 };
+	const bool *joined = run_joined(r, &scratch);
+
+	for (unsigned i = 0; i < count; i++) {
+		started += r->pool.workers[i].outcome.pid > 0 ? 1 : 0;
+		in += joined && joined[i] ? 1 : 0;
+	}
+	text_printf(out, "%u/%u started", started, count);
+	if (joined)
+		text_printf(out, ", %u/%u joined", in, count);
+	text_printf(out, ", %llu s",
+		(unsigned long long)((uv_hrtime() - r->end->own.started_ns) / 1000000000));
+	arena_done(&scratch);
+}
+
+static void on_tick(uv_timer_t *t)
+{
+	struct run *r = t->data;
+	struct text line = { 0 };
+
+	if (r->state != RUN_WORKING || r->pool.state != POOL_RUNNING) {
+		run_status_stop(r);
+		return;
+	}
+	describe(r, &line);
+	output_status(r->in->output, text_string(&line));
+	text_done(&line);
+}
+
+void run_status_start(struct run *r)
+{
+	if (r->in->status && r->attempt.number == 0 && r->pool.state == POOL_RUNNING)
+		(void)uv_timer_start(&r->status, on_tick, TICK_MS, TICK_MS);
+}
+
+void run_status_stop(struct run *r)
+{
+	if (!uv_is_active((uv_handle_t *)&r->status))
+		return;
+	(void)uv_timer_stop(&r->status);
+	output_status(r->in->output, NULL);
+}
