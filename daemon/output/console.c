@@ -14,7 +14,7 @@
 #include "common/fd.h"
 
 enum {
-	OUT_ROOM = 2 * LINES_HELD_MAX,
+	OUT_ROOM = 128 * 1024,
 	WORDS_MAX = 256 * 1024,
 	TURNS = 32, /* before the workers' pipes are looked at again */
 	SILENCE_MS = 1000,
