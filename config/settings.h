@@ -130,7 +130,7 @@ enum setting_kind {
 	KIND_RANKS,        /* R[-R][,R[-R]...], kept as text, empty where the preset is; see
 			    * ranks_contain() */
 	KIND_STREAMS,      /* streams by local rank, kept as text; see streams.h */
-	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; min and max of the row, too */
+	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
 	KIND_ENDS,         /* ends of workers: exit codes and signals, kept as text; see ends.h */
 };
 
@@ -196,6 +196,7 @@ struct settings {
 	const char *script;     /* NULL: none given */
 	struct vec args;        /* what belongs to the script */
 	bool as_torchrun;
+	bool warnings_only; /* by LOGLEVEL; see loglevel_least() */
 };
 
 extern const struct setting_row setting_rows[SETTING_COUNT];

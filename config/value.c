@@ -79,10 +79,9 @@ static int size_parse(
 	if (text[digits] && (!unit || text[digits + 1]))
 		return -EINVAL;
 	rc = num_parse(arena_strndup(a, text, digits), 0, row->max >> shift, &n);
-	if (rc < 0)
-		return rc;
-	*ret = n << shift;
-	return *ret < row->min ? -ERANGE : 0;
+	if (rc == 0)
+		*ret = n << shift;
+	return rc;
 }
 
 /* torchrun's k=v,k=v: every key needs a value. */
@@ -200,7 +199,7 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 	case KIND_TEXT:
 		return *text ? 0 : -EINVAL;
 	case KIND_RANKS:
-		return !*text && row->preset && !*row->preset ? 0 : ranks_check(text);
+		return !*text && row->preset ? 0 : ranks_check(text);
 	case KIND_STREAMS:
 		return streams_check(text);
 	case KIND_SIZE:

@@ -1,23 +1,87 @@
 /* say.c - see say.h */
 #include "daemon/say.h"
 
+#include <stdbool.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/text.h"
+#include "daemon/report/saying.h"
+
+/* How this process speaks: it has one stderr. */
+static struct {
+	bool json, node_known;
+	unsigned node;
+	void (*write)(void *owner, const char *bytes, size_t len);
+	void *owner;
+} voice;
+
+static struct saying saying_now(void)
+{
+	struct timespec wall;
+
+	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
+	return (struct saying){
+		.wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
+		.node_known = voice.node_known,
+		.node = voice.node,
+	};
+}
+
+/* Half a line of JSON is none: what memory has not sufficed for is not said. */
+static void utter(struct text *lines)
+{
+	if (lines->len > 0 && !(voice.json && lines->failed)) {
+		if (voice.write)
+			voice.write(voice.owner, text_string(lines), lines->len);
+		else
+			(void)fd_write_all(STDERR_FILENO, text_string(lines), lines->len);
+	}
+	text_done(lines);
+}
 
 void say_text(struct text *lines)
 {
-	(void)fd_write_all(STDERR_FILENO, text_string(lines), lines->len);
+	const struct saying now = saying_now();
+	struct text json = { 0 };
+
+	if (!voice.json) {
+		utter(lines);
+		return;
+	}
+	saying_add_lines(&json, &now, text_string(lines), lines->len);
 	text_done(lines);
+	utter(&json);
 }
 
 void say(const char *level, const char *line)
 {
+	const struct saying now = saying_now();
 	struct text whole = { 0 };
 
-	text_printf(&whole, "launchd: %s: %s\n", level, line);
-	say_text(&whole);
+	if (voice.json)
+		saying_add(&whole, &now, level, line);
+	else
+		text_printf(&whole, "launchd: %s: %s\n", level, line);
+	utter(&whole);
+}
+
+void say_json(void)
+{
+	voice.json = true;
+}
+
+void say_node(unsigned node_rank)
+{
+	voice.node = node_rank;
+	voice.node_known = true;
+}
+
+void say_through(void (*write)(void *owner, const char *bytes, size_t len), void *owner)
+{
+	voice.write = write;
+	voice.owner = owner;
 }
 
 int print_text(struct text *out)

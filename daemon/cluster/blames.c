@@ -281,8 +281,8 @@ static enum blames blames_of_end(char *text)
 	for (char *next; *text; text = next) {
 		next = next_line(text);
 		next[-1] = '\0';
-		if (!begins(text, "[W") && !begins(text, "[I") && HAS(text, of_peers) &&
-			HAS(text, of_torch))
+		if (!begins(text, "[W") && !begins(text, "[I") && !HAS(text, of_gpus) &&
+			HAS(text, of_peers) && HAS(text, of_torch))
 			return BLAMES_A_PEER;
 	}
 	return BLAMES_NOBODY;

@@ -2,8 +2,8 @@
  *
  * Deaths are ordered by their own times, which are known up to the error of each node's clock.
  * What launchd ended is a consequence, and so is what died of a lost peer: SIGABRT (NCCL's
- * watchdog), an error file that tells of a reset connection. A lost node counts as a death at the
- * time when it was last heard. */
+ * watchdog), an error file or last lines that tell of a reset connection. A lost node counts as a
+ * death at the time when it was last heard. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_VERDICT_H
 #define LAUNCHD_DAEMON_CLUSTER_VERDICT_H
 

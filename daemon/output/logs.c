@@ -11,6 +11,7 @@
 #include "common/fd.h"
 #include "daemon/output/prefix.h"
 #include "daemon/output/tree.h"
+#include "daemon/report/record.h"
 
 static const char *const names[2] = { "stdout", "stderr" };
 
@@ -212,6 +213,17 @@ static const char *place_of(struct logs *l, unsigned i)
 	return out || err ? path_of(l, local_rank, err) : NULL;
 }
 
+static const struct record_text *read_error(struct logs *l, unsigned i)
+{
+	const struct attempt attempt = { .log_dir = l->dir };
+	struct record_text *text = l->dir ? arena_alloc(&l->memory, sizeof *text) : NULL;
+
+	if (text)
+		record_read(plan_error_file(&attempt, l->plan->start_first + i, &l->memory),
+			&l->memory, text);
+	return text;
+}
+
 void logs_collect(struct logs *l)
 {
 	for (unsigned i = 0; i < l->plan->start_count; i++) {
@@ -220,8 +232,9 @@ void logs_collect(struct logs *l)
 
 		read_direct(l, i);
 		lines = tail_text(&w->tail, l->plan->output.tail_lines, &l->memory);
-		w->words.lines = *lines ? lines : NULL;
-		w->words.log = place_of(l, i);
+		w->words.words.lines = *lines ? lines : NULL;
+		w->words.words.log = place_of(l, i);
+		w->words.error = read_error(l, i);
 	}
 }
 

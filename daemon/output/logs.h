@@ -20,7 +20,7 @@ struct worker_logs {
 	int direct[2];           /* STREAM_DIRECT: the file for the worker; -1 */
 	int pipe[2];             /* our end, from the main thread; -1: it was not started */
 	struct tail tail;
-	struct last_words words; /* once collected; strings are the memory's */
+	struct left_words words; /* once collected; what it points to is the memory's */
 };
 
 struct logs {

@@ -21,17 +21,17 @@ static void done(struct output *o)
 	console_done(&o->consoles[0]);
 	if (o->console_of[1] == &o->consoles[1])
 		console_done(&o->consoles[1]);
-	free(o->host.read_buf);
-	free(o->host.again.at);
+	free(o->shared.read_buf);
+	free(o->shared.again.at);
 	text_done(&o->words);
+	text_done(&o->events);
 	arena_done(&o->memory);
 	uv_mutex_destroy(&o->lock);
 	uv_cond_destroy(&o->ended);
 	free(o);
 }
 
-int output_open(const struct plan *plan, const char *hostname,
-	void (*say)(void *owner, bool warning, const char *text), void *owner, struct output **ret,
+int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
 	struct failure *why)
 {
 	const uv_thread_options_t options = { UV_THREAD_HAS_STACK_SIZE, STACK_BYTES };
@@ -44,10 +44,8 @@ int output_open(const struct plan *plan, const char *hostname,
 	}
 	for (int i = 0; i < 2; i++)
 		o->consoles[i] = (struct console){ .fd = -1, .epoll = -1 };
-	o->hostname = hostname;
-	o->say = say;
-	o->say_owner = owner;
-	o->host.drop = plan->output.drop;
+	o->host = *host;
+	o->shared.drop = plan->output.drop;
 	rc = writer_open(o);
 	if (rc == 0)
 		rc = uv_thread_create_ex(&o->thread, &options, writer_main, o);
@@ -170,20 +168,30 @@ void output_drain(struct output *o)
 	order(o, ORDER_DRAIN);
 }
 
-const struct last_words *output_words(const struct output *o, unsigned i)
+const struct left_words *output_words(const struct output *o, unsigned i)
 {
 	return &o->now->of[i].words;
 }
 
-void output_say(struct output *o, const char *at, size_t len)
+static void post(struct output *o, struct text *to, size_t *lost, const char *at, size_t len)
 {
 	uv_mutex_lock(&o->lock);
-	if (o->words.len + len <= WORDS_MAX)
-		text_add_bytes(&o->words, at, len);
+	if (to->len + len <= WORDS_MAX)
+		text_add_bytes(to, at, len);
 	else
-		o->unsaid += len;
+		*lost += len;
 	uv_mutex_unlock(&o->lock);
-	order(o, 0);
+	order(o, ORDER_NONE);
+}
+
+void output_say(struct output *o, const char *at, size_t len)
+{
+	post(o, &o->words, &o->unsaid, at, len);
+}
+
+void output_events(struct output *o, const char *at, size_t len)
+{
+	post(o, &o->events, &o->untold, at, len);
 }
 
 void output_status(struct output *o, const char *text)
@@ -220,10 +228,11 @@ static bool wait_for_end(struct output *o)
 	return over;
 }
 
-bool output_close(struct output *o, bool *ret_mid_line)
+bool output_close(struct output *o, bool hurry, bool *ret_mid_line)
 {
 	uv_mutex_lock(&o->lock);
 	o->asked++;
+	o->hurry = hurry;
 	uv_mutex_unlock(&o->lock);
 	order(o, ORDER_CLOSE);
 	*ret_mid_line = false;

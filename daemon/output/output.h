@@ -24,11 +24,19 @@ struct output_events {
 	void (*status_over)(void *owner);
 };
 
-/* Starts the thread. hostname and the plan's output are borrowed until output_close(). What the
- * thread has to say, it says by calling say(), which may hand it to output_say().
- * -ENOMEM, -EAGAIN: there is no thread for us. */
-int output_open(const struct plan *plan, const char *hostname,
-	void (*say)(void *owner, bool warning, const char *text), void *owner, struct output **ret,
+/* What the thread asks of its owner. */
+struct output_host {
+	const char *hostname;
+	/* It has something to say; that may be handed to output_say(). */
+	void (*say)(void *owner, bool warning, const char *text);
+	/* Writes what output_events() got, as long as it takes. */
+	void (*write_events)(void *owner, const char *lines, size_t len);
+	void *owner;
+};
+
+/* Starts the thread. What the host points to, and the plan's output, are borrowed until
+ * output_close(). -ENOMEM, -EAGAIN: there is no thread for us. */
+int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
 	struct failure *why);
 
 /* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
@@ -56,10 +64,13 @@ void output_started(struct output *o);
 void output_drain(struct output *o);
 
 /* The i-th worker's last words, between `drained` and the next output_prepare(). */
-const struct last_words *output_words(const struct output *o, unsigned i);
+const struct left_words *output_words(const struct output *o, unsigned i);
 
 /* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
 void output_say(struct output *o, const char *at, size_t len);
+
+/* Whole lines of --events. */
+void output_events(struct output *o, const char *at, size_t len);
 
 /* Draws the status line, see status.h; NULL: takes it away for good. */
 void output_status(struct output *o, const char *text);
@@ -67,9 +78,10 @@ void output_status(struct output *o, const char *text);
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);
 
-/* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that
- * hangs, for more than some seconds: false, then the thread is still there. *ret_mid_line: the last
- * line on stderr has no end, so what follows must begin with one. */
-bool output_close(struct output *o, bool *ret_mid_line);
+/* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
+ * as it takes anything within a second; not for a disk that hangs, for more than some seconds:
+ * false, then the thread is still there. *ret_mid_line: the last line on stderr has no end, so what
+ * follows must begin with one. */
+bool output_close(struct output *o, bool hurry, bool *ret_mid_line);
 
 #endif

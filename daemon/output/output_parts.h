@@ -14,6 +14,7 @@
 
 /* What the thread is to do; of several at once in this order. */
 enum order {
+	ORDER_NONE = 0,
 	ORDER_START = 1,
 	ORDER_DRAIN = 2,
 	ORDER_PREPARE = 4,
@@ -31,7 +32,10 @@ struct output {
 	unsigned next_attempt;
 	struct text words; /* launchd's own, for stderr */
 	size_t unsaid;     /* bytes of them that found no room */
+	struct text events;
+	size_t untold; /* likewise */
 	bool attached, over;
+	bool hurry;           /* ORDER_CLOSE: no reader is waited for that takes nothing */
 	char status_text[80]; /* ORDER_STATUS; "": none */
 	bool told_prepared, told_drained,
 		told_status; /* events that the main loop has yet to hear */
@@ -55,18 +59,17 @@ struct output {
 	uv_idle_t again; /* runs while a console has more to show at once */
 	uv_timer_t drain;
 	bool has_loop, has_async;
-	void (*say)(void *owner, bool warning, const char *text);
-	void *say_owner;
-	const char *hostname;
+	struct output_host host;
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
-	struct stream_host host;
+	struct stream_host shared;     /* by all streams */
 	struct status status;
 	bool has_status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
 	const char *run_dir; /* NULL: not made, or none */
-	bool closing;
+	bool closing, hurrying;
+	uint64_t written; /* by the consoles, when somebody looked last */
 };
 
 /* Makes the thread's loop with all that is in it; on failure writer_close() and the loop's end are

@@ -20,7 +20,7 @@ static void host_say(void *owner, bool warning, const char *text)
 {
 	struct output *o = owner;
 
-	o->say(o->say_owner, warning, text);
+	o->host.say(o->host.owner, warning, text);
 }
 
 /* Another turn follows at once. */
@@ -158,8 +158,8 @@ static int make_logs(struct output *o, const struct plan *plan, unsigned attempt
 	if (plan->output.tree && !o->run_dir)
 		rc = make_run_dir(o, plan, why);
 	if (rc == 0)
-		rc = logs_init(
-			l, plan, attempt, o->run_dir, o->hostname, &o->host, o->console_of, why);
+		rc = logs_init(l, plan, attempt, o->run_dir, o->host.hostname, &o->shared,
+			o->console_of, why);
 	if (rc < 0) {
 		logs_done(l);
 		free(l);
@@ -198,9 +198,35 @@ static void prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	uv_mutex_unlock(&o->lock);
 }
 
-static void start_closing(struct output *o)
+static uint64_t written(const struct output *o)
 {
+	return o->consoles[0].written + o->consoles[1].written;
+}
+
+/* A reader that takes nothing is left to itself: all is in the files, where there are some. */
+static void on_hurry(uv_timer_t *t)
+{
+	struct output *o = t->data;
+
+	if (written(o) == o->written) {
+		console_abandon(&o->consoles[0]);
+		if (o->console_of[1] == &o->consoles[1])
+			console_abandon(&o->consoles[1]);
+		stir(o);
+	}
+	o->written = written(o);
+}
+
+static void start_closing(struct output *o, bool hurry)
+{
+	enum { HURRY_MS = 1000 };
+
 	o->closing = true;
+	if (hurry && !o->hurrying) {
+		o->hurrying = true;
+		o->written = written(o);
+		(void)uv_timer_start(&o->drain, on_hurry, HURRY_MS, HURRY_MS);
+	}
 	let_go(o);
 	for (struct logs *l = o->logs; l; l = l->next)
 		logs_end(l);
@@ -209,15 +235,11 @@ static void start_closing(struct output *o)
 	uv_mutex_unlock(&o->lock);
 }
 
-static void say_words(struct output *o, const struct text *words, size_t unsaid)
+static void say_lost(struct output *o, size_t bytes, const char *of)
 {
-	char text[80];
+	char text[96];
 
-	console_say(o->console_of[1], text_string(words), words->len);
-	if (unsaid == 0)
-		return;
-	(void)snprintf(
-		text, sizeof text, "%zu bytes of launchd's own words were lost here", unsaid);
+	(void)snprintf(text, sizeof text, "%zu bytes of %s were lost here", bytes, of);
 	host_say(o, true, text);
 }
 
@@ -248,25 +270,43 @@ static void draw_status(struct output *o, const char *text)
 		status_end(&o->status);
 }
 
+/* The texts that were posted, and their new, empty memory. */
+struct post {
+	struct text words, events;
+	size_t unsaid, untold;
+};
+
+static void deliver(struct output *o, struct post *p)
+{
+	console_say(o->console_of[1], text_string(&p->words), p->words.len);
+	if (p->unsaid)
+		say_lost(o, p->unsaid, "launchd's own words");
+	if (p->events.len > 0)
+		o->host.write_events(o->host.owner, text_string(&p->events), p->events.len);
+	if (p->untold)
+		say_lost(o, p->untold, "--events");
+	text_done(&p->words);
+	text_done(&p->events);
+}
+
 static void on_orders(uv_async_t *a)
 {
-	char status[sizeof((struct output *)0)->status_text];
 	struct output *o = a->data;
+	char status[sizeof o->status_text];
+	struct post p;
 	unsigned orders;
-	struct text words;
-	size_t unsaid;
+	bool hurry;
 
 	uv_mutex_lock(&o->lock);
 	orders = o->orders;
-	words = o->words;
-	unsaid = o->unsaid;
+	p = (struct post){ o->words, o->events, o->unsaid, o->untold };
 	memcpy(status, o->status_text, sizeof status);
+	hurry = o->hurry;
 	o->orders = 0;
-	o->words = (struct text){ 0 };
-	o->unsaid = 0;
+	o->words = o->events = (struct text){ 0 };
+	o->unsaid = o->untold = 0;
 	uv_mutex_unlock(&o->lock);
-	say_words(o, &words, unsaid);
-	text_done(&words);
+	deliver(o, &p);
 	if (orders & ORDER_START)
 		logs_start(o->logs);
 	if (orders & ORDER_DRAIN)
@@ -278,7 +318,7 @@ static void on_orders(uv_async_t *a)
 	if ((orders & ORDER_REOPEN) && o->logs)
 		logs_reopen(o->logs);
 	if (orders & ORDER_CLOSE)
-		start_closing(o);
+		start_closing(o, hurry);
 }
 
 void writer_main(void *arg)
@@ -308,13 +348,13 @@ int writer_open(struct output *o)
 	if (rc < 0)
 		return rc;
 	o->has_loop = true;
-	o->host.loop = &o->loop;
-	o->host.say = host_say;
-	o->host.stir = stir;
-	o->host.owner = o;
-	o->host.read_buf = malloc(STREAM_READ);
-	o->host.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
-	if (!o->host.read_buf || !o->host.again.at)
+	o->shared.loop = &o->loop;
+	o->shared.say = host_say;
+	o->shared.stir = stir;
+	o->shared.owner = o;
+	o->shared.read_buf = malloc(STREAM_READ);
+	o->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
+	if (!o->shared.read_buf || !o->shared.again.at)
 		return -ENOMEM;
 	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
 	if (rc < 0)

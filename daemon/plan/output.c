@@ -119,7 +119,7 @@ static const char *text_or_null(const struct settings *s, enum setting_id id)
 {
 	const char *text = settings_text(s, id);
 
-	return text && *text ? text : NULL;
+	return *text ? text : NULL;
 }
 
 int decide_output(const struct settings *s, const struct facts *facts, const struct topology *t,

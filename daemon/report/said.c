@@ -125,12 +125,21 @@ static bool is_same(struct piece line, struct piece of_traceback)
 static void take_common(struct piece *lines, struct piece *traceback)
 {
 	while (lines->len > 0 && traceback->len > 0) {
-		struct piece shorter = *traceback;
+		struct piece fewer = *lines, shorter = *traceback;
 
-		if (!is_same(take_last_line(lines), take_last_line(&shorter)))
+		if (!is_same(take_last_line(&fewer), take_last_line(&shorter)))
 			return;
+		*lines = fewer;
 		*traceback = shorter;
 	}
+}
+
+static bool is_header(struct piece text)
+{
+	static const char begin[] = "Traceback (";
+
+	return text.len >= sizeof begin - 1 && memcmp(text.at, begin, sizeof begin - 1) == 0 &&
+		count_lines(text) == 1;
 }
 
 /* What the last lines do not have of a traceback, which Python writes on stderr, too: with other
@@ -143,7 +152,7 @@ static struct piece untold_of(struct piece traceback, struct piece lines)
 		take_common(&before, &rest);
 		if (rest.len == traceback.len)
 			continue;
-		if (count_lines(rest) <= 1)
+		if (rest.len == 0 || is_header(rest))
 			return (struct piece){ rest.at, 0 };
 		if (before.len == 0)
 			return rest;

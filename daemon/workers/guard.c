@@ -214,7 +214,8 @@ int guard_wait(struct guard *g, struct failure *why)
 	if (!WIFEXITED(status))
 		inherit(g, WTERMSIG(status), why);
 	else if (!g->will->said)
-		/* nothing, unless it ended in a way that it does not know of (a library's exit()) */
+		/* nothing, unless it ended in a way that it does not know of (a library's exit())
+		 */
 		(void)tree_end_all(&g->spared, left, &count);
 	guard_drop_cgroups(g);
 	signals_release(&g->taken);

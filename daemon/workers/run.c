@@ -61,6 +61,7 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 	if (!r->outcomes)
 		return failure_oom(why);
 	r->plan = r->end->plan = plan;
+	run_tell_met(r);
 	return 0;
 }
 
@@ -73,8 +74,7 @@ static void on_forward(void *owner, int signal)
 {
 	struct run *r = owner;
 
-	if (r->state == RUN_WORKING)
-		pool_forward(&r->pool, signal);
+	run_forward_here(r, signal);
 }
 
 /* The job's result with the time of day, which no other node's clock is asked for. */
@@ -96,6 +96,7 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 	struct job_end told = *end;
 
 	told.result = &whole;
+	run_tell_restart(r, delay_ms);
 	r->in->on->on_pause(r->in->owner, &told, delay_ms);
 }
 
@@ -108,6 +109,7 @@ static void on_over(void *owner, const struct job_end *end)
 {
 	struct run *r = owner;
 
+	run_tell_verdict(r, end);
 	r->end->job = *end;
 	if (end->result) {
 		r->end->whole = dated(r, end->result);
@@ -139,8 +141,29 @@ static void on_say(void *owner, bool warning, const char *text)
 	r->in->on->say(r->in->owner, warning, text);
 }
 
-static const struct member_events events = { on_met, on_stop, on_forward, on_pause, on_start,
-	on_over, on_failed, on_closed, on_say };
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	run_tell_node(owner, node, name, NULL);
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	run_tell_node(owner, node, name, detail);
+}
+
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+};
 
 /* On failure the handles are closing. */
 static int begin(struct run *r)

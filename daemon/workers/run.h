@@ -8,6 +8,7 @@
 #include "daemon/cluster/member.h"
 #include "daemon/report/ending.h"
 
+struct event;
 struct failure;
 struct guard;
 struct heritage;
@@ -24,6 +25,8 @@ struct run_events {
 	/* An attempt has ended, another one follows. */
 	void (*on_pause)(void *owner, const struct job_end *end, uint64_t delay_ms);
 	void (*say)(void *owner, bool warning, const char *text);
+	/* Something has happened; in order, workers' deaths too. NULL: nobody wants to know. */
+	void (*event)(void *owner, const struct event *e);
 };
 
 struct run_input {

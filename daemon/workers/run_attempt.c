@@ -3,6 +3,7 @@
 #include "daemon/workers/run_parts.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -54,6 +55,7 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 {
 	struct run *r = p->owner;
 
+	run_tell_worker(r, &w->outcome);
 	if (p->culprit == w)
 		member_failed(&r->member, &w->outcome);
 	if (r->in->on->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
@@ -64,10 +66,10 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 }
 
 /* What the workers wrote last; NULL: nobody knows. */
-static const struct last_words *words_of(struct run *r)
+static const struct left_words *words_of(struct run *r)
 {
 	unsigned count = r->plan->start_count;
-	struct last_words *words = NULL;
+	struct left_words *words = NULL;
 
 	if (r->has_words)
 		words = arena_alloc(&r->end->memory, count * sizeof *words);
@@ -76,13 +78,24 @@ static const struct last_words *words_of(struct run *r)
 	return words;
 }
 
-/* The output thread's memory is gone before the report is written. */
-static void keep_words(struct run *r, struct last_words *w)
+static void on_worker_started(struct pool *p, const struct worker *w)
 {
-	if (w->lines)
-		w->lines = arena_strdup(&r->end->memory, w->lines);
-	if (w->log)
-		w->log = arena_strdup(&r->end->memory, w->log);
+	run_tell_worker(p->owner, &w->outcome);
+}
+
+/* A worker's failure, or the end of the grace; requests come by run_stop_here(). */
+static void on_stopping(struct pool *p)
+{
+	const struct run *r = p->owner;
+	struct stop s = {
+		.urgency = p->state == POOL_KILLING ? URGENCY_KILL : URGENCY_STOP,
+		.signal = SIGTERM,
+		.cause = p->cause,
+	};
+
+	if (p->culprit && s.cause.kind == CAUSE_FAILURE)
+		s.cause.node = r->plan->node_rank;
+	run_tell_stop(r, &s);
 }
 
 /* Tells the job how this node's part of the attempt has ended. */
@@ -105,8 +118,6 @@ static void tell_end(struct run *r)
 	size_t count = testimony_collect(r->plan, &r->attempt, r->outcomes, words_of(r), end.count,
 		&r->end->memory, said, &unread);
 
-	for (size_t i = 0; i < count; i++)
-		keep_words(r, &said[i].words);
 	r->end->own_culprit = (struct testimony){ .record = NULL };
 	for (size_t i = 0; i < count; i++)
 		if (own->culprit && said[i].rank == own->culprit->rank)
@@ -249,6 +260,7 @@ static void set_unstarted(struct run *r, struct ending end)
 			.end = end,
 			.ended_ns = end.how == ENDED_UNSTARTED ? uv_hrtime() : 0,
 		};
+		run_tell_worker(r, &r->outcomes[i]);
 	}
 	r->end->own.ended_ns = uv_hrtime();
 }
@@ -280,6 +292,10 @@ static int start_pool(struct run *r)
 	r->pool.output = r->in->output;
 	r->pool.on_ended = on_pool_ended;
 	r->pool.on_worker_ended = on_worker_ended;
+	if (run_tells(r)) {
+		r->pool.on_worker_started = on_worker_started;
+		r->pool.on_stopping = on_stopping;
+	}
 	if (rc == 0)
 		rc = pool_start(&r->pool, &r->attempt, r->in->heritage, r->why);
 	if (rc < 0)
@@ -340,6 +356,7 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 	r->has_words = false;
 	r->state = RUN_OPENING;
 	begin_result(r);
+	run_tell_attempt(r, master_port);
 	if (arena_failed(&r->end->memory))
 		fail_unstarted(r, ENOMEM);
 	else

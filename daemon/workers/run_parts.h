@@ -60,6 +60,9 @@ int run_listen(struct run *r);
 void run_stop_watching(struct run *r);
 void run_stop_listening(struct run *r);
 
+/* A signal that is only passed on: to this node's workers. */
+void run_forward_here(struct run *r, int signal);
+
 /* Opens an attempt's log files and starts its workers; that they can't be started is its end. */
 void run_start_attempt(struct run *r, unsigned number, unsigned master_port);
 
@@ -76,5 +79,21 @@ void run_status_stop(struct run *r);
 
 /* What the output thread has to tell. */
 extern const struct output_events run_output_events;
+
+/* run_events.c: what --events tells. All of them do nothing where nobody has asked for events;
+ * run_tells() is for those who would have to find something out first. */
+bool run_tells(const struct run *r);
+void run_tell_met(const struct run *r);
+void run_tell_attempt(const struct run *r, unsigned master_port);
+/* That it was started or, where it has an end, that. */
+void run_tell_worker(const struct run *r, const struct outcome *o);
+void run_tell_received(const struct run *r, const struct cause *signal);
+void run_tell_forwarded(const struct run *r, int signal);
+/* Once it is carried out here. */
+void run_tell_stop(const struct run *r, const struct stop *s);
+/* lost: how that showed; NULL: it has joined. */
+void run_tell_node(const struct run *r, unsigned rank, const char *name, const char *lost);
+void run_tell_restart(const struct run *r, uint64_t delay_ms);
+void run_tell_verdict(const struct run *r, const struct job_end *end);
 
 #endif

@@ -68,14 +68,18 @@ static struct last_words keep_words(const struct last_words *words, struct arena
 }
 
 /* What its error file says; its outcome learns whom it blames. */
-static const struct error_record *read_one(
-	const struct attempt *attempt, struct outcome *o, struct arena *arena, struct failure *why)
+static const struct error_record *read_one(const struct attempt *attempt, struct outcome *o,
+	const struct left_words *words, struct arena *arena, struct failure *why)
 {
 	struct error_record *record = arena_alloc(arena, sizeof *record);
+	struct record_text text = { 0 };
 
-	if (!record ||
-		record_load(plan_error_file(attempt, o->local_rank, arena), arena, record, why) <=
-			0)
+	/* in the tree of logs, whose disk may hang, it is another thread's to read */
+	if (!attempt->log_dir)
+		record_read(plan_error_file(attempt, o->local_rank, arena), arena, &text);
+	else if (words && words->error)
+		text = *words->error;
+	if (!record || record_load(&text, arena, record, why) <= 0)
 		return NULL;
 	if (record->message || record->traceback) /* else its last lines are all that can be read */
 		o->blames = blames_of(record->message, record->traceback);
@@ -83,7 +87,7 @@ static const struct error_record *read_one(
 }
 
 size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
-	struct outcome *outcomes, const struct last_words *words, size_t count, struct arena *arena,
+	struct outcome *outcomes, const struct left_words *words, size_t count, struct arena *arena,
 	struct testimony ret[TESTIMONIES_MAX], struct failure *why)
 {
 	struct outcome **failed = arena_alloc(arena, count * sizeof *failed);
@@ -97,19 +101,22 @@ size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
 			continue;
 		failed[n++] = &outcomes[i];
 		if (words)
-			outcomes[i].blames = blames_of_lines(&outcomes[i].end, words[i].lines);
+			outcomes[i].blames =
+				blames_of_lines(&outcomes[i].end, words[i].words.lines);
 	}
 	qsort(failed, n, sizeof *failed, by_time);
 	n = n < TESTIMONIES_READ ? n : TESTIMONIES_READ;
 	for (size_t i = 0; i < n; i++)
-		said[failed[i] - outcomes] = read_one(attempt, failed[i], arena, why);
+		said[failed[i] - outcomes] = read_one(attempt, failed[i],
+			words ? &words[failed[i] - outcomes] : NULL, arena, why);
 	qsort(failed, n, sizeof *failed, by_blame);
 	for (size_t i = 0; i < n && kept < TESTIMONIES_MAX; i++)
 		ret[kept++] = (struct testimony){
 			.rank = failed[i]->rank,
 			.record = said[failed[i] - outcomes],
 			.command = command_of(plan, failed[i], arena),
-			.words = keep_words(words ? &words[failed[i] - outcomes] : NULL, arena),
+			.words = keep_words(
+				words ? &words[failed[i] - outcomes].words : NULL, arena),
 		};
 	return kept;
 }

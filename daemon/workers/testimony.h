@@ -10,7 +10,7 @@
 struct arena;
 struct attempt;
 struct failure;
-struct last_words;
+struct left_words;
 struct outcome;
 struct plan;
 
@@ -25,7 +25,7 @@ enum {
  * known. Returns how many are in ret. Everything is the arena's. why: the first file that could not
  * be read. */
 size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
-	struct outcome *outcomes, const struct last_words *words, size_t count, struct arena *arena,
+	struct outcome *outcomes, const struct left_words *words, size_t count, struct arena *arena,
 	struct testimony ret[TESTIMONIES_MAX], struct failure *why);
 
 #endif

@@ -298,6 +298,11 @@ static const struct lines_row {
 	{ "torch's error at last", SIGNAL(SIGABRT),
 		"[rank1]:[E1121 22:36:22.7 ProcessGroupNCCL.cpp:629] " TIMED_OUT, BLAMES_A_PEER },
 
+	{ "torch's error at last, of its own GPU", SIGNAL(SIGABRT),
+		"[rank1]:[E1121 22:36:22.7 ProcessGroupNCCL.cpp:629] NCCL watchdog thread "
+		"terminated with exception: CUDA error: unspecified launch failure\n",
+		BLAMES_NOBODY },
+
 	{ "the watchdog's abort", SIGNAL(SIGABRT), STEPS ABORT_BY TIMED_OUT FRAMES, BLAMES_A_PEER },
 	{ "an abort by its own GPU's error", SIGNAL(SIGABRT),
 		ABORT_BY "CUDA error: an illegal memory access was encountered\n" FRAMES,

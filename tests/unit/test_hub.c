@@ -144,8 +144,29 @@ static void on_say(void *owner, bool warning, const char *text)
 	(void)owner, (void)warning, (void)text;
 }
 
-static const struct member_events events = { on_met, on_stop, on_forward, on_pause, on_start,
-	on_over, on_failed, on_closed, on_say };
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	(void)owner, (void)node, (void)name;
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	(void)owner, (void)node, (void)name, (void)detail;
+}
+
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+};
 
 static void tell(struct peer *p, enum message_type type, struct wire_out *w)
 {

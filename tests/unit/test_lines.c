@@ -3,38 +3,16 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/lining.h"
 
-enum { MAX = LINES_HELD_MAX };
+/* Rows are written with 'L' and 'M': see lines_unfold(). */
+enum { MAX = HELD_MAX };
 
-static const struct lines_style plain, prefixed = { .prefix = "[0]:", .prefix_len = 4 };
-
-/* Rows are written with these for what is too long for a source: 'L' MAX bytes, 'M' one more. */
-static struct text unfold(const char *folded, size_t len)
-{
-	struct text t = { 0 };
-	static char x[MAX + 1];
-
-	memset(x, 'x', sizeof x);
-	for (size_t i = 0; i < len; i++)
-		if (folded[i] == 'L' || folded[i] == 'M')
-			text_add_bytes(&t, x, MAX + (folded[i] == 'M'));
-		else
-			text_add_bytes(&t, folded + i, 1);
-	assert_false(t.failed);
-	return t;
-}
-
-static void assert_text(const struct text *got, const struct text *expected)
-{
-	assert_int_equal(got->len, expected->len);
-	if (got->len > 0)
-		assert_memory_equal(got->at, expected->at, got->len);
-}
+static const struct lines_style plain = { .held_max = MAX },
+				prefixed = { "[0]:", 4, NULL, NULL, MAX };
 
 #define BYTES(text) text, sizeof(text) - 1
 
@@ -81,16 +59,17 @@ static const struct stream_row {
 static void assert_stream(
 	const struct stream_row *row, const struct lines_style *style, size_t piece, size_t used)
 {
-	struct text in = unfold(row->in, row->in_len), out = { 0 }, expected = { 0 };
+	struct text in = lines_unfold(row->in, row->in_len), out = { 0 }, expected = { 0 };
 	struct console c;
 	struct lines l = { 0 };
 
 	for (size_t i = 0; i < row->out_len; i++)
 		if (row->out[i] == 'P')
-			text_add_bytes(&out, style->prefix, style->prefix_len);
+			text_add_bytes(
+				&out, style->prefix_len ? style->prefix : "", style->prefix_len);
 		else
 			text_add_bytes(&out, row->out + i, 1);
-	expected = unfold(text_string(&out), out.len);
+	expected = lines_unfold(text_string(&out), out.len);
 	console_make(&c);
 	memset(c.out.at, '#', used);
 	c.out.len = used; /* other streams' lines */
@@ -101,7 +80,7 @@ static void assert_stream(
 		c.got.len -= used;
 		memmove(c.got.at, c.got.at + used, c.got.len);
 	}
-	assert_text(&c.got, &expected);
+	assert_true(text_is(&c.got, &expected));
 	assert_false(l.open || l.dropping || l.said || l.bar || l.cr || l.len > 0);
 	lines_done(&l);
 	console_done(&c);
@@ -193,8 +172,8 @@ static const struct moment_row {
 
 static void assert_step(const struct step *s, struct lines *l, struct console *c)
 {
-	struct text in = unfold(s->bytes ? s->bytes : "", s->bytes ? strlen(s->bytes) : 0);
-	struct text expected = unfold(s->out, strlen(s->out));
+	struct text in = lines_unfold(s->bytes ? s->bytes : "", s->bytes ? strlen(s->bytes) : 0);
+	struct text expected = lines_unfold(s->out, strlen(s->out));
 	int rc = 0;
 
 	if (s->op == OP_TAKE)
@@ -210,7 +189,7 @@ static void assert_step(const struct step *s, struct lines *l, struct console *c
 	assert_int_equal(rc, s->rc);
 	c->got.len = 0;
 	console_write(c, SIZE_MAX);
-	assert_text(&c->got, &expected);
+	assert_true(text_is(&c->got, &expected));
 	text_done(&in);
 	text_done(&expected);
 }
@@ -254,7 +233,7 @@ static void test_full(void **state)
 /* An open line leaves a byte for the newline that breaks it off. */
 static void test_full_open(void **state)
 {
-	struct text in = unfold("MMM", 3);
+	struct text in = lines_unfold("MMM", 3);
 	struct console c;
 	struct lines l = { 0 };
 	size_t taken;
@@ -298,11 +277,11 @@ static bool has_k(const char *text, size_t len, void *data)
 static void test_keep(void **state)
 {
 	char wanted = 'k';
-	const struct lines_style style = { "k:", 2, has_k, &wanted };
+	const struct lines_style style = { "k:", 2, has_k, &wanted, MAX };
 	const char *folded = "a\nkb\nk\rc\nc\rk\n\nM\nkM\nMk\nak";
-	struct text in = unfold(folded, strlen(folded));
+	struct text in = lines_unfold(folded, strlen(folded));
 	const char *expected_folded = "k:kb\nk:k\nk:kM\nk:ak\n";
-	struct text expected = unfold(expected_folded, strlen(expected_folded));
+	struct text expected = lines_unfold(expected_folded, strlen(expected_folded));
 
 	(void)state;
 	for (size_t piece = 5; piece < 200000; piece = piece * 3 + 1) {
@@ -312,7 +291,7 @@ static void test_keep(void **state)
 		console_make(&c);
 		console_take(&c, &l, in.at, in.len, piece, &style);
 		console_end(&c, &l, &style);
-		assert_text(&c.got, &expected);
+		assert_true(text_is(&c.got, &expected));
 		lines_done(&l);
 		console_done(&c);
 	}
@@ -320,97 +299,60 @@ static void test_keep(void **state)
 	text_done(&expected);
 }
 
-/* A bar of 64 MB without a newline is held in some hundred bytes, and a long line gives its memory
- * back. */
-static void test_memory(void **state)
+/* A line that is held, but larger than a buffer: it comes out whole, in pieces. */
+static void test_poured(void **state)
 {
-	struct text bar = { 0 }, line = unfold("L", 1);
+	const struct lines_style style = { "[0]:", 4, NULL, NULL, 0 };
+	struct text in = { 0 }, expected = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct text line = lines_unfold("MMM", 3); /* 192 KiB and some */
+
+		text_printf(&in, "%s%sy%s\n", i == 1 ? "bar\r" : "", text_string(&line),
+			i == 2 ? "\r" : "");
+		text_printf(&expected, "[0]:%sy\n", text_string(&line));
+		text_done(&line);
+	}
+	text_add(&in, "end");
+	text_add(&expected, "[0]:end\n");
+	for (size_t piece = 1000; piece < 400000; piece = piece * 3 + 1) {
+		struct console c;
+		struct lines l = { 0 };
+
+		console_make(&c);
+		console_take(&c, &l, text_string(&in), in.len, piece, &style);
+		assert_false(l.open || l.pouring);
+		console_end(&c, &l, &style);
+		assert_true(text_is(&c.got, &expected));
+		lines_done(&l);
+		console_done(&c);
+	}
+	text_done(&in);
+	text_done(&expected);
+}
+
+/* Dropped in the middle of that, it is broken off, and lost. */
+static void test_poured_and_dropped(void **state)
+{
+	const struct lines_style style = { "[0]:", 4, NULL, NULL, 0 };
+	struct text line = lines_unfold("MM", 2);
 	struct console c;
 	struct lines l = { 0 };
 
 	(void)state;
-	for (unsigned i = 0; i < 1024; i++)
-		text_printf(&bar, "\r%4u/1024 [%-40.*s]", i, (int)(i / 26), "#################");
 	console_make(&c);
-	for (unsigned i = 0; i < (64u << 20) / bar.len; i++) {
-		console_take(&c, &l, bar.at, bar.len, 4096 + i, &prefixed);
-		assert_true(l.len <= 60 && l.room <= 1024);
-	}
-	console_take(&c, &l, "\n", 1, 1, &prefixed);
-	console_write(&c, SIZE_MAX);
-	assert_string_equal(
-		text_string(&c.got), "[0]:1023/1024 [#################                       ]\n");
-	assert_true(l.room > 0); /* the next one needs some, too */
-
-	console_take(&c, &l, line.at, line.len, 1000, &prefixed);
-	assert_int_equal(l.room, MAX);
-	console_take(&c, &l, "\n", 1, 1, &prefixed);
-	assert_true(l.room == 0 && !l.held);
-	console_take(&c, &l, line.at, line.len, 1000, &prefixed);
-	console_take(&c, &l, "x", 1, 1, &prefixed);
-	assert_true(l.open && l.room == 0);
+	assert_int_equal(lines_take(&l, line.at, line.len, &style, &c.out), line.len);
+	assert_int_equal(lines_take(&l, "\nnext\n", 6, &style, &c.out), 0);
+	assert_true(l.open && l.pouring);
+	assert_int_equal(lines_break(&l, &c.out), 0);
+	assert_true(l.open); /* nothing waits for its stream */
+	assert_int_equal(lines_drop(&l, "\nnext\n", 6, &c.out), 2);
+	assert_false(l.open || l.pouring || l.dropping);
+	assert_int_equal(c.out.at[c.out.len - 1], '\n');
 	lines_done(&l);
 	console_done(&c);
-	text_done(&bar);
 	text_done(&line);
-}
-
-/* Linked with --wrap: realloc() fails once `memory` of them are used up. */
-static unsigned memory = UINT_MAX;
-
-void *__real_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size);
-void *__wrap_realloc(void *at, size_t size)
-{
-	if (memory == 0)
-		return NULL;
-	if (memory < UINT_MAX)
-		memory--;
-	return __real_realloc(at, size);
-}
-
-static const struct oom_row {
-	const char *says;
-	unsigned memory;
-	const char *first, *second, *out;
-} ooms[] = {
-	{ "no memory: what can't be held goes out at once", 0, "a\nbc", "d\ne\n",
-		"[0]:a\n[0]:bcd\n[0]:e\n" },
-	{ "no memory: a bar goes out as it is", 0, "1\r2", "\r3\n4\n", "[0]:1\r2\r3\n[0]:4\n" },
-	{ "no memory for more: what is held goes out with it", 1, "a", "L\ne\n",
-		"[0]:aL\n[0]:e\n" },
-	{ "no memory for more: what a longer state wipes out does not", 1, "a\r", "L", "[0]:L\n" },
-	{ "no memory to hold is needed for whole lines", 0, "a\n1\r2\nL\n", "\n\r\n",
-		"[0]:a\n[0]:2\n[0]:L\n[0]:\n[0]:\n" },
-};
-
-static void test_oom(void **state)
-{
-	const struct oom_row *row = *state;
-	struct text second = unfold(row->second, strlen(row->second)),
-		    first = unfold(row->first, strlen(row->first)),
-		    expected = unfold(row->out, strlen(row->out));
-	struct console c;
-	struct lines l = { 0 };
-	size_t taken;
-
-	console_make(&c);
-	memory = row->memory;
-	taken = lines_take(&l, first.at, first.len, &prefixed, &c.out);
-	memory = UINT_MAX;
-	assert_int_equal(taken, first.len);
-	console_write(&c, SIZE_MAX);
-	memory = 0;
-	taken = lines_take(&l, second.at, second.len, &prefixed, &c.out);
-	memory = UINT_MAX;
-	assert_int_equal(taken, second.len);
-	console_end(&c, &l, &prefixed);
-	assert_text(&c.got, &expected);
-	lines_done(&l);
-	console_done(&c);
-	text_done(&first);
-	text_done(&second);
-	text_done(&expected);
 }
 
 int main(void)
@@ -419,10 +361,10 @@ int main(void)
 
 	SUITE_ROWS(&s, test_stream, streams);
 	SUITE_ROWS(&s, test_moment, moments);
-	SUITE_ROWS(&s, test_oom, ooms);
 	suite_add(&s, "a full buffer changes nothing", test_full, NULL, NULL);
 	suite_add(&s, "an open line leaves room for its newline", test_full_open, NULL, NULL);
 	suite_add(&s, "lines are chosen by what they show", test_keep, NULL, NULL);
-	suite_add(&s, "a bar of 64 MB and a long line leave no memory", test_memory, NULL, NULL);
+	suite_add(&s, "a line larger than the buffer comes out in pieces", test_poured, NULL, NULL);
+	suite_add(&s, "unless it is dropped", test_poured_and_dropped, NULL, NULL);
 	return suite_run(&s);
 }

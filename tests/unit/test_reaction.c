@@ -138,6 +138,8 @@ static const struct refused_row {
 	{ "no action", "TERM", NULL, "\"TERM\" is not SIGNAL=ACTION, as in USR1=ignore" },
 	{ "an empty action", "TERM=", NULL, "\"TERM=\" is not an action; it needs forward" },
 	{ "an unknown action", "TERM=kill", NULL, "\"TERM=kill\" is not an action" },
+	{ "an unknown action of six letters", "TERM=reload", NULL, "\"TERM=reload\" is not an" },
+	{ "an unknown action of seven", "TERM=discard", NULL, "\"TERM=discard\" is not an" },
 	{ "an action's beginning", "TERM=forw", NULL, "\"TERM=forw\" is not an action" },
 	{ "an action and more", "TERM=stops", NULL, "\"TERM=stops\" is not an action" },
 	{ "a grace that is none", "TERM=stop:x", NULL, "\"TERM=stop:x\" is not an action" },

@@ -86,6 +86,10 @@ static const struct said_row {
 	  E "exception: E: why\n" I "Traceback (most recent call last):\n"
 	  I "  File \"t.py\", line 3\n" I "    pour()\n"
 	  E "last 3 lines:\n" I "step 9\n" I "other()\n" I "E: why\n", "" },
+	{ "one that has only its last line there", "other", "before\nE: why\n",
+	  { "step 9\nE: why\n", NULL }, 20,
+	  E "exception: other\n" I "before\n" I "E: why\n"
+	  E "last 2 lines:\n" I "step 9\n" I "E: why\n", "" },
 	{ "a mark that is none", "E: why", "E: why\n", { "no [x]: E: why\n", NULL }, 20,
 	  E "exception: E: why\n" I "E: why\n" E "last line:\n" I "no [x]: E: why\n", "" },
 	{ "a traceback of one line on stderr", "other", "E: why\n", { "E: why\n", NULL }, 20,

@@ -62,10 +62,19 @@ static void test_streams(void **state)
 		assert_int_equal(streams_of(row->text, row->of[i].rank), row->of[i].streams);
 }
 
+/* A text that nobody checked counts as far as it is right. */
+static void test_unchecked(void **state)
+{
+	(void)state;
+	assert_int_equal(streams_of("1:2,x,1:3", 1), STREAMS_STDERR);
+	assert_true(streams_last("4:2,x,9:3") == 4);
+}
+
 int main(void)
 {
 	static struct suite s;
 
+	suite_add(&s, "what is wrong ends a list", test_unchecked, NULL, NULL);
 	SUITE_ROWS(&s, test_streams, rows);
 	return suite_run(&s);
 }

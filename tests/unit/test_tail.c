@@ -1,7 +1,6 @@
 /* test_tail.c - the last words of a worker: lines of two streams that came in pieces. */
 #include "tests/unit/unit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +115,35 @@ static void test_leaving(void **state)
 	tail_done(&t);
 }
 
+/* The same of many bytes at once. */
+static void test_leaving_at_once(void **state)
+{
+	static char many[TAIL_BYTES + 2];
+	struct tail t = { 0 };
+	struct arena a = { 0 };
+	struct tail_line *lines;
+
+	(void)state;
+	memset(many, 'x', sizeof many);
+	for (size_t over = 0; over <= 2; over++) {
+		for (int ended = 0; ended < 2; ended++) {
+			tail_add(&t, 2, ended ? "e\n" : "e", 1 + (size_t)ended);
+			tail_add(&t, 1, ended ? "a\n" : "a", 1 + (size_t)ended);
+			if (over > 0)
+				many[over - 1] = ended ? '\n' : 'x';
+			tail_add(&t, 1, many, TAIL_BYTES + over);
+			assert_int_equal(tail_lines(&t, 9, &a, &lines), 1);
+			assert_true(lines[0].len == TAIL_BYTES && lines[0].cut == !ended);
+			tail_add(&t, 2, "f", 1);
+			assert_int_equal(tail_lines(&t, 9, &a, &lines), 2);
+			assert_true(lines[1].fd == 2 && lines[1].len == 1);
+			assert_true(lines[0].cut && lines[1].cut == !ended);
+			tail_done(&t);
+		}
+	}
+	arena_done(&a);
+}
+
 /* Of a line that is longer than all that is kept, the end; and no more of it in a text than fits.
  */
 static void test_long(void **state)
@@ -183,25 +211,39 @@ static void test_nul(void **state)
 	tail_done(&t);
 }
 
-/* Streams that take turns byte by byte leave fewer bytes, and the same lines. */
+/* Streams that take turns every few bytes leave fewer bytes, and the same lines. */
 static void test_turns(void **state)
 {
 	struct tail t = { 0 };
-	char text[8 * 64];
-	size_t len = 0;
+	struct text now[2] = { { 0 } }, lines[8] = { { 0 } }, expected = { 0 };
+	unsigned count = 0;
 
 	(void)state;
-	for (int i = 0; i < 100000; i++)
-		tail_add(&t, 1 + i % 2, i % 50 >= 48 ? "\n" : i % 2 ? "e" : "o", 1);
-	for (int i = 0; i < 8; i++)
-		len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s", i ? "\n" : "", 24,
-			i % 2 ? "eeeeeeeeeeeeeeeeeeeeeeeee" : "ooooooooooooooooooooooooo");
-	assert_tail(&t, 8, text, "12121212");
+	for (unsigned i = 0; i < 20000; i++) {
+		const char *piece = i % 2 ? "eee" : "ooo";
+		size_t len = 1 + i % 3;
+
+		tail_add(&t, 1 + i % 2, piece, len);
+		text_add_bytes(&now[i % 2], piece, len);
+		if (i % 50 < 48)
+			continue;
+		tail_add(&t, 1 + i % 2, "\n", 1);
+		text_done(&lines[count % 8]);
+		lines[count++ % 8] = now[i % 2];
+		now[i % 2] = (struct text){ 0 };
+	}
+	for (unsigned i = 0; i < 8; i++, count++) {
+		text_printf(&expected, "%s%s", i ? "\n" : "", text_string(&lines[count % 8]));
+		text_done(&lines[count % 8]);
+	}
+	assert_tail(&t, 8, text_string(&expected), "12121212");
+	text_done(&expected);
 	tail_done(&t);
 }
 
-/* Linked with --wrap: malloc() fails while there is no memory. */
-static bool no_memory;
+/* Linked with --wrap: malloc() fails while there is no memory. Volatile: compilers know that
+ * malloc() looks at no variable of ours (with LTO the stores went). */
+static volatile bool no_memory;
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
@@ -339,6 +381,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_tail, tails);
 	suite_add(&s, "what came first leaves first", test_leaving, NULL, NULL);
+	suite_add(&s, "many bytes at once drive out all", test_leaving_at_once, NULL, NULL);
 	suite_add(&s, "lines that are too long", test_long, NULL, NULL);
 	suite_add(&s, "NUL bytes", test_nul, NULL, NULL);
 	suite_add(&s, "streams that take turns", test_turns, NULL, NULL);
