@@ -14,7 +14,7 @@
 #include "common/fd.h"
 
 enum {
-	OUT_ROOM = 2 * LINES_HELD_MAX,
+	OUT_ROOM = 128 * 1024,
 	WORDS_MAX = 256 * 1024,
 	TURNS = 32, /* before the workers' pipes are looked at again */
 	SILENCE_MS = 1000,
@@ -292,10 +292,20 @@ static bool write_out(struct console *c)
 		if (n < 0)
 			give_up(c);
 		else
-			c->done += (size_t)n;
+			c->done += (size_t)n, c->written += (uint64_t)n;
 	}
 	c->out.len = c->done = 0;
 	return true;
+}
+
+void console_abandon(struct console *c)
+{
+	c->broken = true;
+	c->waiting = false;
+	if (c->handles >= 2)
+		(void)uv_poll_stop(&c->poll);
+	while (console_flush(c))
+		;
 }
 
 bool console_flush(struct console *c)

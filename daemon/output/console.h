@@ -41,7 +41,8 @@ struct console {
 	bool broken;        /* nobody reads it any more: all is thrown away */
 	unsigned handles;
 	struct outbuf out;
-	size_t done;   /* of out, written already */
+	size_t done;      /* of out, written already */
+	uint64_t written; /* in all */
 	bool unended;  /* the last line has no end: what follows must give it one, if anything does
 			*/
 	bool lent;     /* it was given one, in case */
@@ -69,6 +70,9 @@ void console_put(struct console *c, struct source *s);
 
 /* Its turn comes, from console_flush(). Once is enough. */
 void console_queue(struct console *c, struct source *s);
+
+/* Its reader is waited for no longer. */
+void console_abandon(struct console *c);
 
 /* It is gone. */
 void console_drop(struct console *c, struct source *s);

@@ -228,10 +228,11 @@ static bool wait_for_end(struct output *o)
 	return over;
 }
 
-bool output_close(struct output *o, bool *ret_mid_line)
+bool output_close(struct output *o, bool hurry, bool *ret_mid_line)
 {
 	uv_mutex_lock(&o->lock);
 	o->asked++;
+	o->hurry = hurry;
 	uv_mutex_unlock(&o->lock);
 	order(o, ORDER_CLOSE);
 	*ret_mid_line = false;

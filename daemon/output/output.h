@@ -78,9 +78,10 @@ void output_status(struct output *o, const char *text);
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);
 
-/* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that
- * hangs, for more than some seconds: false, then the thread is still there. *ret_mid_line: the last
- * line on stderr has no end, so what follows must begin with one. */
-bool output_close(struct output *o, bool *ret_mid_line);
+/* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
+ * as it takes anything within a second; not for a disk that hangs, for more than some seconds:
+ * false, then the thread is still there. *ret_mid_line: the last line on stderr has no end, so what
+ * follows must begin with one. */
+bool output_close(struct output *o, bool hurry, bool *ret_mid_line);
 
 #endif

@@ -35,6 +35,7 @@ struct output {
 	struct text events;
 	size_t untold; /* likewise */
 	bool attached, over;
+	bool hurry;           /* ORDER_CLOSE: no reader is waited for that takes nothing */
 	char status_text[80]; /* ORDER_STATUS; "": none */
 	bool told_prepared, told_drained,
 		told_status; /* events that the main loop has yet to hear */
@@ -67,7 +68,8 @@ struct output {
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
 	const char *run_dir; /* NULL: not made, or none */
-	bool closing;
+	bool closing, hurrying;
+	uint64_t written; /* by the consoles, when somebody looked last */
 };
 
 /* Makes the thread's loop with all that is in it; on failure writer_close() and the loop's end are

@@ -234,6 +234,16 @@ static void on_log_room(void *owner)
 	party_send(p);
 }
 
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	(void)owner, (void)node, (void)name;
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	(void)owner, (void)node, (void)name, (void)detail;
+}
+
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -244,6 +254,8 @@ static const struct member_events events = {
 	.failed = on_failed,
 	.closed = on_closed,
 	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
 	.log = on_log,
 	.log_room = on_log_room,
 };
