@@ -18,6 +18,7 @@ enum {
 	WORDS_MAX = 256 * 1024,
 	TURNS = 32, /* before the workers' pipes are looked at again */
 	SILENCE_MS = 1000,
+	PATIENCE_MS = 200, /* a reader may have to wait for a CPU */
 };
 
 static bool has_others(const struct console *c)
@@ -40,6 +41,30 @@ static void on_silence(uv_timer_t *t)
 	c->owner->cut(c->owner, &c->out);
 	c->owner = c->owner->open ? c->owner : NULL;
 	(void)console_flush(c);
+}
+
+static void on_patience(uv_timer_t *t)
+{
+	struct console *c = t->data;
+
+	c->stuck = true;
+	for (struct source *s = c->first; s; s = s->next)
+		if (s->overflow)
+			s->overflow(s);
+}
+
+/* The reader is waited for, or takes something again. */
+static void wait_for_reader(struct console *c, bool on)
+{
+	c->waiting = on;
+	if (!c->drops)
+		return;
+	if (!on)
+		c->stuck = false;
+	if (on)
+		(void)uv_timer_start(&c->patience, on_patience, PATIENCE_MS, 0);
+	else
+		(void)uv_timer_stop(&c->patience);
 }
 
 /* A file of our own for the same pipe or terminal: what is non-blocking there stays blocking for
@@ -79,8 +104,9 @@ int console_open(struct console *c, uv_loop_t *loop, int fd)
 	if (c->kind == CONSOLE_POLLED)
 		c->fd = again;
 	(void)uv_timer_init(loop, &c->silence); /* can't fail */
-	c->silence.data = c;
-	c->handles = 1;
+	(void)uv_timer_init(loop, &c->patience);
+	c->silence.data = c->patience.data = c;
+	c->handles = 2;
 	if (!c->out.at)
 		return -ENOMEM;
 	if (c->kind == CONSOLE_FILE)
@@ -92,7 +118,7 @@ int console_open(struct console *c, uv_loop_t *loop, int fd)
 	if (rc < 0)
 		return rc;
 	c->poll.data = c;
-	c->handles = 2;
+	c->handles = 3;
 	return 0;
 }
 
@@ -263,7 +289,7 @@ static void on_writable(uv_poll_t *p, int status, int events)
 
 	(void)status, (void)events;
 	(void)uv_poll_stop(p);
-	c->waiting = false;
+	wait_for_reader(c, false);
 	(void)console_flush(c);
 }
 
@@ -286,7 +312,7 @@ static bool write_out(struct console *c)
 			return false;
 		n = write_some(c);
 		if (n < 0 && errno == EAGAIN) {
-			c->waiting = uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0;
+			wait_for_reader(c, uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0);
 			return false;
 		}
 		if (n < 0)
@@ -301,8 +327,8 @@ static bool write_out(struct console *c)
 void console_abandon(struct console *c)
 {
 	c->broken = true;
-	c->waiting = false;
-	if (c->handles >= 2)
+	wait_for_reader(c, false);
+	if (c->handles >= 3)
 		(void)uv_poll_stop(&c->poll);
 	while (console_flush(c))
 		;
@@ -347,9 +373,11 @@ static void on_closed(uv_handle_t *h)
 
 void console_close(struct console *c)
 {
-	if (c->handles >= 1)
+	if (c->handles >= 2) {
 		uv_close((uv_handle_t *)&c->silence, on_closed);
-	if (c->handles >= 2)
+		uv_close((uv_handle_t *)&c->patience, on_closed);
+	}
+	if (c->handles >= 3)
 		uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 

@@ -21,6 +21,9 @@ struct source {
 	bool open; /* its line has begun on the console, and has not ended */
 	/* Puts what fits into out, and says whether there is more. */
 	bool (*pull)(struct source *s, struct outbuf *out);
+	/* Drops what it keeps for a reader that has taken nothing for a while; NULL: it keeps it.
+	 */
+	void (*overflow)(struct source *s);
 	/* Ends the open line, whose stream is silent. */
 	void (*cut)(struct source *s, struct outbuf *out);
 };
@@ -36,9 +39,12 @@ struct console {
 	enum console_kind kind;
 	int epoll; /* uv_poll_init() would make the socket non-blocking for its other users */
 	uv_poll_t poll;
-	uv_timer_t silence; /* runs while others wait for the end of an open line */
-	bool waiting;       /* for the reader */
-	bool broken;        /* nobody reads it any more: all is thrown away */
+	uv_timer_t silence;  /* runs while others wait for the end of an open line */
+	uv_timer_t patience; /* with `drops`: runs while the reader takes nothing */
+	bool waiting;        /* for the reader */
+	bool drops;  /* sources are told to drop, when the reader takes nothing for a while */
+	bool stuck;  /* it has not */
+	bool broken; /* nobody reads it any more: all is thrown away */
 	unsigned handles;
 	struct outbuf out;
 	size_t done;      /* of out, written already */

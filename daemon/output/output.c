@@ -45,8 +45,8 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 	for (int i = 0; i < 2; i++)
 		o->consoles[i] = (struct console){ .fd = -1, .epoll = -1 };
 	o->host = *host;
-	o->shared.drop = plan->output.drop;
 	rc = writer_open(o);
+	o->consoles[0].drops = o->consoles[1].drops = plan->output.drop;
 	if (rc == 0)
 		rc = uv_thread_create_ex(&o->thread, &options, writer_main, o);
 	if (rc < 0) {

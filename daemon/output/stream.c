@@ -121,18 +121,37 @@ static size_t show(struct stream *s, const char *at, size_t len)
 	return taken;
 }
 
+static void drop(struct stream *s, const char *at, size_t len)
+{
+	ssize_t n = lines_drop(&s->lines, at, len, &s->console->out);
+
+	s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
+	s->source.open = s->lines.open;
+	console_put(s->console, &s->source);
+	say_dropped(s, false);
+}
+
+/* The console's reader takes nothing: the worker is not to wait for it. */
+static void overflow(struct source *source)
+{
+	struct stream *s = (struct stream *)source;
+
+	if (s->behind || s->backlog.len == s->backlog_done)
+		return;
+	drop(s, s->backlog.at + s->backlog_done, s->backlog.len - s->backlog_done);
+	text_done(&s->backlog);
+	s->backlog_done = 0;
+	if (!s->ended)
+		watch(s, true);
+}
+
 /* What the console has not taken, and no file has: it waits here, and with it the worker. */
 static void hold(struct stream *s, const char *at, size_t len)
 {
 	if (len == 0)
 		return;
-	if (s->host->drop) {
-		ssize_t n = lines_drop(&s->lines, at, len, &s->console->out);
-
-		s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
-		s->source.open = s->lines.open;
-		console_put(s->console, &s->source);
-		say_dropped(s, false);
+	if (s->console->stuck) {
+		drop(s, at, len);
 		return;
 	}
 	text_add_bytes(&s->backlog, at, len);
@@ -387,8 +406,10 @@ static bool pull(struct source *source, struct outbuf *out)
 		const struct lines_style style = style_of(s);
 		size_t before = out->len;
 
-		if (lines_end(&s->lines, &style, out) < 0)
+		if (lines_end(&s->lines, &style, out) < 0) {
+			s->source.open = s->lines.open; /* it goes out in pieces */
 			return true;
+		}
 		console_put_last(s->console, before);
 		s->source.open = false;
 		say_dropped(s, true);
@@ -413,6 +434,7 @@ int stream_start(struct stream *s, int pipe)
 	s->pipe = pipe;
 	s->source.pull = pull;
 	s->source.cut = cut;
+	s->source.overflow = overflow;
 	if (rc < 0) {
 		fd_closep(&s->pipe);
 		s->ended = s->finished = true;

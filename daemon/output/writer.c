@@ -57,8 +57,16 @@ static void on_closed(uv_handle_t *h)
 	(void)h;
 }
 
-static bool has_all(const struct output *o)
+/* Nothing is in the post, and all is where it goes to. */
+static bool has_all(struct output *o)
 {
+	bool posted;
+
+	uv_mutex_lock(&o->lock);
+	posted = o->words.len > 0 || o->events.len > 0;
+	uv_mutex_unlock(&o->lock);
+	if (posted)
+		return false;
 	for (const struct logs *l = o->logs; l; l = l->next)
 		if (l->open > 0)
 			return false;

@@ -61,7 +61,6 @@ def assert_same(got, wanted, what):
 def assert_console(console, streams, what='console'):
     """The console has all lines of these streams (lists of lines), whole, and no other; those of
     each stream in its order."""
-    assert console[-1:] in (b'', b'\n'), f'{what}: ends in {console[-80:]!r}'
     got = logged(console)
     wanted = [line for stream in streams for line in stream]
     missing = collections.Counter(wanted) - collections.Counter(got)
