@@ -49,6 +49,7 @@ struct console {
 	struct outbuf out;
 	size_t done;      /* of out, written already */
 	uint64_t written; /* in all */
+	bool mid_line;    /* and its last line has no end */
 	bool unended;  /* the last line has no end: what follows must give it one, if anything does
 			*/
 	bool lent;     /* it was given one, in case */
