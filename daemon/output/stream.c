@@ -36,14 +36,34 @@ static int64_t wall_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static void say_error(struct stream *s)
+{
+	char text[512];
+
+	if (s->file.missing == 0) {
+		s->said_error = false;
+		return;
+	}
+	if (s->said_error)
+		return;
+	s->said_error = true;
+	(void)snprintf(text, sizeof text,
+		"%s: can't be written to: %s; the worker goes on, and so does the console",
+		s->file.path, strerror(s->file.error));
+	s->host->say(s->host->owner, true, text);
+}
+
 /* All of it is where it goes to. */
 static void finish(struct stream *s)
 {
 	if (s->finished)
 		return;
 	s->finished = true;
-	if (s->has_file)
+	if (s->has_file) {
+		filer_wait(s->host->filer, &s->file);
+		say_error(s);
 		logfile_close(&s->file);
+	}
 	s->on_finished(s);
 }
 
@@ -181,36 +201,33 @@ static void show_bar(struct stream *s)
 	console_put(s->console, &s->source);
 }
 
-static void to_console(struct stream *s, const char *at, size_t len, const struct logged *w)
+/* What of the last bytes is in the file, which is this thread's again. */
+static struct logged settle(struct stream *s)
 {
-	size_t taken = show(s, at, len), in_file = w->len > taken ? w->len : taken;
+	if (!s->has_file)
+		return (struct logged){ 0 };
+	filer_wait(s->host->filer, &s->file);
+	return s->logged;
+}
 
-	if (taken < w->len && !s->behind) {
-		s->behind = true;
-		s->place = logfile_place(&s->file, w, at, taken);
+static void to_console(struct stream *s, const char *at, size_t len)
+{
+	size_t taken = show(s, at, len);
+
+	if (taken < len) {
+		const struct logged w = settle(s);
+		size_t in_file = w.len > taken ? w.len : taken;
+
+		if (taken < w.len && !s->behind) {
+			s->behind = true;
+			s->place = logfile_place(&s->file, &w, at, taken);
+		}
+		hold(s, at + in_file, len - in_file);
 	}
-	hold(s, at + in_file, len - in_file);
 	if (is_pending(s))
 		console_queue(s->console, &s->source);
 	else
 		show_bar(s);
-}
-
-static void say_error(struct stream *s)
-{
-	char text[512];
-
-	if (s->file.missing == 0) {
-		s->said_error = false;
-		return;
-	}
-	if (s->said_error)
-		return;
-	s->said_error = true;
-	(void)snprintf(text, sizeof text,
-		"%s: can't be written to: %s; the worker goes on, and so does the console",
-		s->file.path, strerror(s->file.error));
-	s->host->say(s->host->owner, true, text);
 }
 
 /* One that contains a text of the filter's. */
@@ -253,16 +270,30 @@ static void hang_up(struct stream *s)
 	uv_close((uv_handle_t *)&s->poll, on_closed);
 }
 
+/* A large piece is written by the other thread, while this one looks at its lines; a console that
+ * is behind wants to know at once where it is. */
+static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
+{
+	if (!filer_has(s->host->filer, &s->file)) {
+		say_error(s);
+		if (!s->behind)
+			logfile_forget(&s->file, s->file.now.begin);
+	}
+	if (len >= FILER_LARGE && !s->behind &&
+		filer_write(s->host->filer, &s->file, at, len, now, &s->logged))
+		return;
+	filer_wait(s->host->filer, &s->file);
+	s->logged = logfile_write(&s->file, at, len, now);
+	say_error(s);
+}
+
 static void take(struct stream *s, const char *at, size_t len)
 {
-	struct logged w = { 0 };
 	int64_t now = s->render || s->file.style.stamped ? wall_ns() : 0;
 
 	tail_add(s->tail, s->fd, at, len);
-	if (s->has_file) {
-		w = logfile_write(&s->file, at, len, now);
-		say_error(s);
-	}
+	if (s->has_file)
+		to_file(s, at, len, now);
 	if (s->render)
 		s->render(s, now);
 	if (s->filter)
@@ -270,21 +301,22 @@ static void take(struct stream *s, const char *at, size_t len)
 	if (s->console && s->console->broken && !s->has_file)
 		hang_up(s);
 	else if (s->console)
-		to_console(s, at, len, &w);
-	if (s->has_file && !s->behind)
-		logfile_forget(&s->file, s->file.now.begin);
+		to_console(s, at, len);
 }
 
 /* What is there, up to a buffer; 0: the pipe has ended, negative errno. */
 static ssize_t read_some(struct stream *s)
 {
+	char *buf = filer_buffer(s->host->filer);
 	ssize_t n;
 
+	if (!buf)
+		return -ENOMEM;
 	do
-		n = read(s->pipe, s->host->read_buf, STREAM_READ);
+		n = read(s->pipe, buf, STREAM_READ);
 	while (n < 0 && errno == EINTR);
 	if (n > 0)
-		take(s, s->host->read_buf, (size_t)n);
+		take(s, buf, (size_t)n);
 	return n < 0 ? -errno : n;
 }
 
@@ -364,6 +396,8 @@ static bool catch_up(struct stream *s, struct outbuf *out)
 {
 	char *buf = s->host->again.at;
 
+	if (s->behind)
+		(void)settle(s);
 	while (s->behind) {
 		struct logged from = { .place = s->place };
 		uint64_t gone;
@@ -378,8 +412,6 @@ static bool catch_up(struct stream *s, struct outbuf *out)
 		}
 		s->behind = s->place.position < s->file.now.end;
 	}
-	if (s->has_file && !s->finished)
-		logfile_forget(&s->file, s->file.now.begin);
 	if (s->gone)
 		say_gone(s);
 	return true;

@@ -15,24 +15,26 @@
 #include "common/text.h"
 #include "common/vec.h"
 #include "daemon/output/console.h"
+#include "daemon/output/filer.h"
 #include "daemon/output/lines.h"
 #include "daemon/output/logfile.h"
 
 struct tail;
 
-enum { STREAM_READ = 64 * 1024 }; /* what a pipe holds */
+enum { STREAM_READ = FILER_PIECE };
 
 /* Lines with one of these texts go to a file of their own, whichever worker's they are. */
 struct filter {
 	struct vec texts;
-	struct logfile file;
-	bool open; /* there is one */
+	struct logfile file;  /* see filer_wait() */
+	struct logged logged; /* what of the last bytes is in it; likewise */
+	bool open;            /* there is one */
 };
 
 /* What all streams of the output thread share. */
 struct stream_host {
 	uv_loop_t *loop;
-	char *read_buf; /* STREAM_READ bytes */
+	struct filer *filer; /* has the buffers to read into */
 	struct outbuf
 		again; /* for what is read again, and for filters; never less room than that */
 	/* launchd has something to say, as that a disk is full; from this thread */
@@ -54,7 +56,8 @@ struct stream {
 	bool ended;    /* nothing more comes */
 	bool finished; /* and all of it is where it goes to */
 
-	struct logfile file;
+	struct logfile file;  /* see filer_wait() */
+	struct logged logged; /* what of the last bytes is in it; likewise */
 	bool has_file, said_error;
 	struct console *console; /* NULL: none */
 	struct filter *filter;   /* NULL: none */

@@ -360,9 +360,9 @@ int writer_open(struct output *o)
 	o->shared.say = host_say;
 	o->shared.stir = stir;
 	o->shared.owner = o;
-	o->shared.read_buf = malloc(STREAM_READ);
+	o->shared.filer = &o->filer;
 	o->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
-	if (!o->shared.read_buf || !o->shared.again.at)
+	if (filer_init(&o->filer) < 0 || !o->shared.again.at)
 		return -ENOMEM;
 	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
 	if (rc < 0)
