@@ -63,6 +63,7 @@ struct output {
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
 	struct filer filer;
+	struct busy busy;
 	struct stream_host shared; /* by all streams */
 	struct status status;
 	bool has_status;

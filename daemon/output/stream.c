@@ -13,19 +13,46 @@
 #include "daemon/output/tail.h"
 
 #define SECOND_NS 1000000000ull
+#define MOMENT_NS 1000000ull
 
 enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
 
 static void on_readable(uv_poll_t *p, int status, int events);
 
+/* Takes it off the list of those that are read in every turn. */
+static void leave_busy(struct stream *s)
+{
+	struct stream **at = &s->host->busy->first;
+
+	while (*at && *at != s)
+		at = &(*at)->next_busy;
+	if (*at)
+		*at = s->next_busy;
+	s->is_busy = false;
+}
+
 /* Watches the pipe or leaves it alone. */
 static void watch(struct stream *s, bool on)
 {
+	if (s->is_busy)
+		leave_busy(s);
 	if (s->reading == on || !s->polled)
 		return;
 	s->reading = on && uv_poll_start(&s->poll, UV_READABLE, on_readable) == 0;
 	if (!on)
 		(void)uv_poll_stop(&s->poll);
+}
+
+/* A worker that writes line by line wakes whoever polls its pipe with each of them, which costs it
+ * as much as the write. So the pipe of one that has just written is not polled, but read in every
+ * turn, until it has been silent for a moment. */
+static void read_in_turns(struct stream *s)
+{
+	watch(s, false);
+	s->is_busy = true;
+	s->next_busy = s->host->busy->first;
+	s->host->busy->first = s;
+	s->host->stir(s->host->owner);
 }
 
 static int64_t wall_ns(void)
@@ -307,7 +334,8 @@ static void take(struct stream *s, const char *at, size_t len)
 /* What is there, up to a buffer; 0: the pipe has ended, negative errno. */
 static ssize_t read_some(struct stream *s)
 {
-	char *buf = filer_buffer(s->host->filer);
+	const struct stream_host *h = s->host;
+	char *buf = filer_buffer(h->filer);
 	ssize_t n;
 
 	if (!buf)
@@ -315,8 +343,11 @@ static ssize_t read_some(struct stream *s)
 	do
 		n = read(s->pipe, buf, STREAM_READ);
 	while (n < 0 && errno == EINTR);
-	if (n > 0)
+	if (n > 0) {
+		h->busy->bytes += (size_t)n;
+		s->read_ns = uv_hrtime();
 		take(s, buf, (size_t)n);
+	}
 	return n < 0 ? -errno : n;
 }
 
@@ -377,11 +408,28 @@ void stream_end(struct stream *s)
 static void on_readable(uv_poll_t *p, int status, int events)
 {
 	struct stream *s = p->data;
+	uint64_t before = s->read_ns;
 	ssize_t n = read_some(s);
 
 	(void)status, (void)events;
 	if (n == 0 || (n < 0 && n != -EAGAIN))
 		stream_end(s);
+	else if (n > 0 && n < FILER_LARGE && s->reading && s->read_ns - before < MOMENT_NS)
+		read_in_turns(s);
+}
+
+bool streams_read(const struct stream_host *h)
+{
+	for (struct stream *s = h->busy->first, *next; s; s = next) {
+		ssize_t n = read_some(s);
+
+		next = s->next_busy;
+		if (n == 0 || (n < 0 && n != -EAGAIN))
+			stream_end(s);
+		else if (n < 0 && uv_hrtime() - s->read_ns > MOMENT_NS)
+			watch(s, true);
+	}
+	return h->busy->first != NULL;
 }
 
 void stream_drain(struct stream *s)
