@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +320,20 @@ static void count(struct console *c, size_t len)
 	c->mid_line = c->out.at[c->done + len - 1] != '\n';
 	c->done += len;
 	c->written += len;
+	c->taken_ns = uv_hrtime();
+}
+
+bool console_wait(struct console *c)
+{
+	enum { MOMENT_MS = 2 };
+	const uint64_t lately_ns = 10000000;
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	if (!c->waiting || uv_hrtime() - c->taken_ns > lately_ns || poll(&p, 1, MOMENT_MS) <= 0)
+		return false;
+	(void)uv_poll_stop(&c->poll);
+	wait_for_reader(c, false);
+	return true;
 }
 
 /* Whether out is empty now. */

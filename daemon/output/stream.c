@@ -159,7 +159,8 @@ static size_t show(struct stream *s, const char *at, size_t len)
 			break;
 		n = put(s, out, at + taken, len - taken);
 		console_put(s->console, &s->source);
-		if (n == 0 && out->len == before && s->console->waiting)
+		if (n == 0 && out->len == before && s->console->waiting &&
+			!console_wait(s->console))
 			break; /* it is full */
 		taken += n;
 		if (taken < len)
