@@ -19,6 +19,8 @@ enum {
 	WORDS_MAX = 256 * 1024,
 	TURNS = 32, /* before the workers' pipes are looked at again */
 	SILENCE_MS = 1000,
+	PIPE_BYTES = 256 *
+		1024,      /* a reader that is woken less often is faster: measured, 1.3 to 1.8 x */
 	PATIENCE_MS = 200, /* a reader may have to wait for a CPU */
 };
 
@@ -88,6 +90,9 @@ static enum console_kind kind_of(int fd, int *ret_again)
 		return CONSOLE_SOCKET;
 	if (S_ISFIFO(st.st_mode) || isatty(fd)) {
 		*ret_again = open_again(fd);
+		if (S_ISFIFO(st.st_mode) && fcntl(fd, F_GETPIPE_SZ) < PIPE_BYTES)
+			(void)fcntl(
+				fd, F_SETPIPE_SZ, PIPE_BYTES); /* may be more than we may have */
 		/* another user's terminal (su): then it may make us wait */
 		return *ret_again < 0 ? CONSOLE_FILE : CONSOLE_POLLED;
 	}

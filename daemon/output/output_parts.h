@@ -62,7 +62,9 @@ struct output {
 	struct output_host host;
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
-	struct stream_host shared;     /* by all streams */
+	struct filer filer;
+	struct busy busy;
+	struct stream_host shared; /* by all streams */
 	struct status status;
 	bool has_status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */

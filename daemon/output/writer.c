@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -88,12 +89,24 @@ void writer_close(struct output *o)
 		console_close(&o->consoles[1]);
 }
 
+/* Lets lines of those that write many come together. */
+static void gather(struct output *o)
+{
+	enum { LITTLE = 16 * 1024 };
+	const struct timespec nap = { .tv_nsec = 100000 };
+
+	if (o->busy.first && o->busy.bytes < LITTLE && !o->closing)
+		(void)nanosleep(&nap, NULL);
+	o->busy.bytes = 0;
+}
+
 /* After the pipes were looked at: what came is written. */
 static void on_turn(uv_check_t *c)
 {
 	struct output *o = c->data;
-	bool more = console_flush(&o->consoles[0]);
+	bool more = streams_read(&o->shared);
 
+	more = console_flush(&o->consoles[0]) || more;
 	if (o->console_of[1] == &o->consoles[1])
 		more = console_flush(&o->consoles[1]) || more;
 	if (more)
@@ -101,6 +114,7 @@ static void on_turn(uv_check_t *c)
 	else
 		(void)uv_idle_stop(&o->again);
 	sweep(o);
+	gather(o);
 	if (o->closing && has_all(o) && !uv_is_closing((uv_handle_t *)c))
 		writer_close(o);
 }
@@ -361,9 +375,10 @@ int writer_open(struct output *o)
 	o->shared.say = host_say;
 	o->shared.stir = stir;
 	o->shared.owner = o;
-	o->shared.read_buf = malloc(STREAM_READ);
+	o->shared.filer = &o->filer;
+	o->shared.busy = &o->busy;
 	o->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
-	if (!o->shared.read_buf || !o->shared.again.at)
+	if (filer_init(&o->filer) < 0 || !o->shared.again.at)
 		return -ENOMEM;
 	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
 	if (rc < 0)

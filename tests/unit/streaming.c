@@ -38,8 +38,9 @@ static void stir(void *owner)
 static void on_turn(uv_check_t *c)
 {
 	struct stage *g = c->data;
+	bool more = streams_read(&g->host);
 
-	if (console_flush(&g->console))
+	if (console_flush(&g->console) || more)
 		(void)uv_idle_start(&g->again, on_again);
 	else
 		(void)uv_idle_stop(&g->again);
@@ -88,7 +89,8 @@ static void on_tick(uv_timer_t *t)
 		play(p);
 		if (kept > g->most_kept)
 			g->most_kept = kept;
-		if (p->stream.file.old_count > g->max_open)
+		if (p->stream.has_file && !filer_has(&g->filer, &p->stream.file) &&
+			p->stream.file.old_count > g->max_open)
 			g->max_open = (unsigned)p->stream.file.old_count;
 	}
 	read_console(g);
@@ -118,12 +120,14 @@ void stage_make(struct stage *g)
 	assert_int_equal(fcntl(g->console_end[0], F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(console_open(&g->console, &g->loop, g->console_end[1]), 0);
 	g->host = (struct stream_host){ .loop = &g->loop,
-		.read_buf = malloc(STREAM_READ),
+		.filer = &g->filer,
+		.busy = &g->busy,
 		.again = { .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM },
 		.say = say,
 		.stir = stir,
 		.owner = g };
-	assert_true(g->host.read_buf && g->host.again.at);
+	assert_non_null(g->host.again.at);
+	assert_int_equal(filer_init(&g->filer), 0);
 }
 
 static void on_ended(struct stream *s)
@@ -219,7 +223,8 @@ bool stage_stands(const struct stage *g)
 
 		if (p->stream.ended)
 			continue;
-		if (ioctl(p->stream.pipe, FIONREAD, &left) < 0 || (left > 0 && p->stream.reading) ||
+		if (ioctl(p->stream.pipe, FIONREAD, &left) < 0 ||
+			(left > 0 && (p->stream.reading || p->stream.is_busy)) ||
 			(p->sent < p->len && left < STREAM_READ / 2))
 			return false;
 	}
@@ -256,7 +261,7 @@ void stage_done(struct stage *g)
 	console_done(&g->console);
 	fd_closep(&g->console_end[0]);
 	fd_closep(&g->console_end[1]);
-	free(g->host.read_buf);
+	filer_done(&g->filer);
 	free(g->host.again.at);
 	text_done(&g->got);
 	text_done(&g->said);

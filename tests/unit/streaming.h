@@ -33,6 +33,8 @@ struct stage {
 	uv_timer_t tick, guard;
 	struct console console;
 	struct stream_host host;
+	struct filer filer;
+	struct busy busy;
 	struct filter filter;
 	int console_end[2];
 	bool reads;           /* the console's reader */

@@ -627,6 +627,7 @@ static void move_away(struct stage *g)
 	if (s->ended || access("log0", F_OK) < 0)
 		return;
 	(void)snprintf(path, sizeof path, "moved%u", moved++);
+	filer_wait(&g->filer, &s->file);
 	assert_int_equal(rename("log0", path), 0);
 	assert_int_equal(logfile_reopen(&s->file, &why), 0);
 }
