@@ -357,11 +357,15 @@ static void end_filtered(struct stream *s)
 {
 	struct lines_style style = style_of(s);
 	struct outbuf out = s->host->again;
+	bool left;
 
 	style.keep = matches;
 	style.data = s->filter;
-	(void)lines_end(&s->filter_lines, &style, &out); /* there is room */
-	(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
+	do {
+		left = lines_end(&s->filter_lines, &style, &out) < 0; /* a long line, in pieces */
+		(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
+		out.len = 0;
+	} while (left);
 }
 
 static void on_closed(uv_handle_t *h)
@@ -440,20 +444,33 @@ void stream_drain(struct stream *s)
 		watch(s, true);
 }
 
+/* What is gone was the rest of a line whose begin stands alone then: false, there is no room. */
+static bool end_torn(struct stream *s, struct outbuf *out)
+{
+	const struct lines_style style = style_of(s);
+
+	if (s->torn)
+		s->torn = lines_end(&s->lines, &style, out) < 0;
+	s->source.open = s->lines.open;
+	return !s->torn;
+}
+
 /* Reads the file again: false, the console has no more room. */
 static bool catch_up(struct stream *s, struct outbuf *out)
 {
 	char *buf = s->host->again.at;
+	bool was_behind = s->behind; /* then the file is this thread's until more is read */
 
-	if (s->behind)
+	if (was_behind)
 		(void)settle(s);
-	while (s->behind) {
+	while (end_torn(s, out) && s->behind) {
 		struct logged from = { .place = s->place };
 		uint64_t gone;
 		ssize_t n = logfile_read(&s->file, &s->place, buf, STREAM_READ, &gone);
 		size_t taken = n > 0 ? put(s, out, buf, (size_t)n) : 0;
 
 		s->gone += gone;
+		s->torn = gone > 0;
 		if (n > 0 && taken < (size_t)n) {
 			from.len = (size_t)n;
 			s->place = logfile_place(&s->file, &from, buf, taken);
@@ -461,6 +478,10 @@ static bool catch_up(struct stream *s, struct outbuf *out)
 		}
 		s->behind = s->place.position < s->file.now.end;
 	}
+	if (s->torn)
+		return false;
+	if (was_behind)
+		logfile_forget(&s->file, s->file.now.begin);
 	if (s->gone)
 		say_gone(s);
 	return true;

@@ -84,6 +84,7 @@ struct stream {
 	size_t backlog_done;
 	uint64_t dropped, dropped_said_ns; /* lines; when that was said last */
 	uint64_t gone;                     /* bytes that a console found deleted */
+	bool torn;                         /* and the rest of a line was among them */
 	uint64_t bar_ns;                   /* when a bar was shown last */
 
 	void (*on_ended)(struct stream *s);

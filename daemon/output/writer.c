@@ -125,7 +125,8 @@ static void on_drained(struct logs *l)
 	struct output *o = l->owner;
 
 	l->on_ended = NULL;
-	(void)uv_timer_stop(&o->drain);
+	if (!o->hurrying) /* else it counts for that */
+		(void)uv_timer_stop(&o->drain);
 	logs_collect(l);
 	uv_mutex_lock(&o->lock);
 	o->told_drained = true;
