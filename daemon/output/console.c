@@ -68,23 +68,40 @@ static enum console_kind kind_of(int fd, int *ret_again)
 	return CONSOLE_FILE;
 }
 
+/* What all kinds have. */
+static int begin_open(struct console *c, uv_loop_t *loop)
+{
+	c->out = (struct outbuf){ .at = malloc(OUT_ROOM), .room = OUT_ROOM };
+	(void)uv_timer_init(loop, &c->silence); /* can't fail */
+	c->silence.data = c;
+	c->handles = 1;
+	return c->out.at ? 0 : -ENOMEM;
+}
+
+int console_open_remote(struct console *c, uv_loop_t *loop,
+	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner)
+{
+	*c = (struct console){ .fd = -1,
+		.epoll = -1,
+		.kind = CONSOLE_REMOTE,
+		.hasty = true,
+		.write = write,
+		.owner_of_write = owner };
+	return begin_open(c, loop);
+}
+
 int console_open(struct console *c, uv_loop_t *loop, int fd)
 {
 	struct epoll_event writable = { .events = EPOLLOUT };
 	int again = -1, rc;
 
 	*c = (struct console){ .fd = fd, .epoll = -1 };
-	c->out = (struct outbuf){ .at = malloc(OUT_ROOM), .room = OUT_ROOM };
 	c->kind = kind_of(fd, &again);
 	if (c->kind == CONSOLE_POLLED)
 		c->fd = again;
-	(void)uv_timer_init(loop, &c->silence); /* can't fail */
-	c->silence.data = c;
-	c->handles = 1;
-	if (!c->out.at)
-		return -ENOMEM;
-	if (c->kind == CONSOLE_FILE)
-		return 0;
+	rc = begin_open(c, loop);
+	if (rc < 0 || c->kind == CONSOLE_FILE)
+		return rc;
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->fd, &writable) < 0)
 		return -errno;
@@ -134,7 +151,7 @@ struct outbuf *console_room(struct console *c, const struct source *s)
 
 void console_put_last(struct console *c, size_t before)
 {
-	if (c->out.len == before)
+	if (c->out.len == before || c->kind == CONSOLE_REMOTE) /* there others follow */
 		return;
 	c->out.len--;
 	c->unended = true;
@@ -244,6 +261,8 @@ static ssize_t write_some(const struct console *c)
 	size_t len = c->out.len - c->done;
 	ssize_t n;
 
+	if (c->kind == CONSOLE_REMOTE)
+		return c->write(c, at, len);
 	if (c->kind == CONSOLE_FILE) {
 		int rc = fd_write_all(c->fd, at, len);
 
@@ -267,6 +286,14 @@ static void on_writable(uv_poll_t *p, int status, int events)
 	(void)console_flush(c);
 }
 
+void console_writable(struct console *c)
+{
+	if (!c->waiting)
+		return;
+	c->waiting = false;
+	(void)console_flush(c);
+}
+
 /* The reader has gone: the job goes on, and so do the files. A full disk behind a console is no
  * different: what is not taken is not kept. */
 static void give_up(struct console *c)
@@ -286,7 +313,8 @@ static bool write_out(struct console *c)
 			return false;
 		n = write_some(c);
 		if (n < 0 && errno == EAGAIN) {
-			c->waiting = uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0;
+			c->waiting = c->kind == CONSOLE_REMOTE ||
+				uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0;
 			return false;
 		}
 		if (n < 0)

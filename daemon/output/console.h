@@ -29,6 +29,7 @@ enum console_kind {
 	CONSOLE_FILE,   /* written as it is: a disk's file, a null device */
 	CONSOLE_POLLED, /* a pipe or a terminal, opened again for ourselves as non-blocking */
 	CONSOLE_SOCKET, /* MSG_DONTWAIT */
+	CONSOLE_REMOTE, /* another node's, by the owner's write() */
 };
 
 struct console {
@@ -39,6 +40,7 @@ struct console {
 	uv_timer_t silence; /* runs while others wait for the end of an open line */
 	bool waiting;       /* for the reader */
 	bool broken;        /* nobody reads it any more: all is thrown away */
+	bool hasty;         /* who has no file drops lines, rather than wait for its reader */
 	unsigned handles;
 	struct outbuf out;
 	size_t done;   /* of out, written already */
@@ -50,11 +52,21 @@ struct console {
 	size_t shown;      /* by the owner, since the timer looked */
 	struct text words; /* launchd's own, that found no room in out */
 	size_t unsaid;     /* bytes of such words, that found no room here either */
+	/* CONSOLE_REMOTE: as write(2); after EAGAIN, console_writable() is called */
+	ssize_t (*write)(const struct console *c, const char *at, size_t len);
+	void *owner_of_write;
 };
 
 /* Takes the standard stream fd of this process. On failure console_close() is to be called all the
  * same: -ENOMEM or an error of the loop. */
 int console_open(struct console *c, uv_loop_t *loop, int fd);
+
+/* One that hands what it takes to somebody else. hasty. On failure as above: -ENOMEM. */
+int console_open_remote(struct console *c, uv_loop_t *loop,
+	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner);
+
+/* It takes bytes again. */
+void console_writable(struct console *c);
 
 /* Where to put what a source has, now; NULL: it is to be queued. console_put() after it in any
  * case. */

@@ -62,8 +62,9 @@ static void say_dropped(struct stream *s, bool last)
 			now - s->dropped_said_ns < DROPPED_EVERY_S * SECOND_NS))
 		return;
 	(void)snprintf(text, sizeof text,
-		"rank %u: %llu lines of its %s were dropped, as the console was too slow", s->rank,
-		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr");
+		"rank %u: %llu lines of its %s were dropped, as %s was too slow", s->rank,
+		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr",
+		s->console->kind == CONSOLE_REMOTE ? "node rank 0's console" : "the console");
 	s->dropped = 0;
 	s->dropped_said_ns = now;
 	s->host->say(s->host->owner, true, text);
@@ -121,7 +122,7 @@ static void hold(struct stream *s, const char *at, size_t len)
 {
 	if (len == 0)
 		return;
-	if (s->host->drop) {
+	if (s->host->drop || s->console->hasty) {
 		ssize_t n = lines_drop(&s->lines, at, len, &s->console->out);
 
 		s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */

@@ -57,12 +57,19 @@ static void on_closed(uv_handle_t *h)
 	(void)h;
 }
 
-static bool has_all(const struct output *o)
+/* No stream has more for the consoles, nor for its file. */
+static bool is_written(const struct output *o)
 {
 	for (const struct logs *l = o->logs; l; l = l->next)
 		if (l->open > 0)
 			return false;
-	return console_is_idle(&o->consoles[0]) && console_is_idle(&o->consoles[1]);
+	return true;
+}
+
+static bool has_all(const struct output *o)
+{
+	return is_written(o) && merge_is_idle(o) && console_is_idle(&o->consoles[0]) &&
+		console_is_idle(&o->consoles[1]);
 }
 
 void writer_close(struct output *o)
@@ -75,6 +82,7 @@ void writer_close(struct output *o)
 	uv_close((uv_handle_t *)&o->drain, on_closed);
 	if (o->has_status)
 		status_close(&o->status);
+	merge_close(&o->merge);
 	console_close(&o->consoles[0]);
 	if (o->console_of[1] == &o->consoles[1])
 		console_close(&o->consoles[1]);
@@ -84,7 +92,9 @@ void writer_close(struct output *o)
 static void on_turn(uv_check_t *c)
 {
 	struct output *o = c->data;
-	bool more = console_flush(&o->consoles[0]);
+	bool more = merge_flush(o);
+
+	more = console_flush(&o->consoles[0]) || more;
 
 	if (o->console_of[1] == &o->consoles[1])
 		more = console_flush(&o->consoles[1]) || more;
@@ -92,6 +102,7 @@ static void on_turn(uv_check_t *c)
 		(void)uv_idle_start(&o->again, on_again);
 	else
 		(void)uv_idle_stop(&o->again);
+	merge_turn(o, is_written(o));
 	sweep(o);
 	if (o->closing && has_all(o) && !uv_is_closing((uv_handle_t *)c))
 		writer_close(o);
@@ -159,7 +170,7 @@ static int make_logs(struct output *o, const struct plan *plan, unsigned attempt
 		rc = make_run_dir(o, plan, why);
 	if (rc == 0)
 		rc = logs_init(l, plan, attempt, o->run_dir, o->host.hostname, &o->shared,
-			o->console_of, why);
+			merge_consoles(o), why);
 	if (rc < 0) {
 		logs_done(l);
 		free(l);
@@ -204,6 +215,7 @@ static void start_closing(struct output *o)
 	let_go(o);
 	for (struct logs *l = o->logs; l; l = l->next)
 		logs_end(l);
+	merge_end(o);
 	uv_mutex_lock(&o->lock);
 	o->answered++;
 	uv_mutex_unlock(&o->lock);
@@ -279,6 +291,10 @@ static void on_orders(uv_async_t *a)
 	o->unsaid = o->untold = 0;
 	uv_mutex_unlock(&o->lock);
 	deliver(o, &p);
+	if (orders & ORDER_SEND)
+		merge_send(o);
+	if (orders & ORDER_HEAR)
+		merge_hear(o);
 	if (orders & ORDER_START)
 		logs_start(o->logs);
 	if (orders & ORDER_DRAIN)
