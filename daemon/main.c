@@ -16,6 +16,7 @@
 #include "daemon/facts/outfile.h"
 #include "daemon/join.h"
 #include "daemon/cluster/member.h"
+#include "daemon/output/tree.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/process.h"
@@ -212,6 +213,12 @@ static int run(struct launch *l, char **argv)
 	say_notes(l);
 	if (l->plan.start_count == 0)
 		return 0;
+	rc = l->plan.output.tree && l->plan.output.log_dir ?
+		tree_make_base(l->plan.output.log_dir, settings_where(&l->settings, SET_LOG_DIR),
+			&l->why) :
+		0;
+	if (rc < 0)
+		return rc;
 	rc = guard_init(&guard, &l->plan, &l->heritage.ignored, &l->why);
 	if (rc == 0)
 		rc = guard_use_cgroups(&guard, &l->arena, &l->why);

@@ -11,7 +11,7 @@
 
 /* How this process speaks: it has one stderr. */
 static struct {
-	bool json, node_known;
+	bool json, node_known, mid_line;
 	unsigned node;
 	void (*write)(void *owner, const char *bytes, size_t len);
 	void *owner;
@@ -33,6 +33,9 @@ static struct saying saying_now(void)
 static void utter(struct text *lines)
 {
 	if (lines->len > 0 && !(voice.json && lines->failed)) {
+		if (voice.mid_line)
+			(void)fd_write_all(STDERR_FILENO, "\n", 1);
+		voice.mid_line = false;
 		if (voice.write)
 			voice.write(voice.owner, text_string(lines), lines->len);
 		else
@@ -65,6 +68,11 @@ void say(const char *level, const char *line)
 	else
 		text_printf(&whole, "launchd: %s: %s\n", level, line);
 	utter(&whole);
+}
+
+void say_mid_line(void)
+{
+	voice.mid_line = true;
 }
 
 void say_json(void)

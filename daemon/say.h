@@ -12,6 +12,9 @@ void say(const char *level, const char *line);
 /* Says a text of whole lines "launchd: level: text" and empties it. */
 void say_text(struct text *lines);
 
+/* The last line on stderr has no end: it gets one, should anything more be said. */
+void say_mid_line(void);
+
 /* From now on lines are JSON objects; see saying.h. */
 void say_json(void);
 

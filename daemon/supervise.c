@@ -9,7 +9,6 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/fd.h"
 #include "common/text.h"
 #include "daemon/output/output.h"
 #include "daemon/plan/plan.h"
@@ -279,19 +278,25 @@ static int open_output(struct supervision *s, struct failure *why)
 }
 
 /* All output comes before the report. False: its thread can't be ended. */
-static bool close_output(struct supervision *s, bool more_follows)
+static bool close_output(struct supervision *s, bool hurry)
 {
 	bool mid_line;
-	bool closed = output_close(s->output, &mid_line);
+	bool closed = output_close(s->output, hurry, &mid_line);
 
 	say_through(NULL, NULL);
-	if (mid_line && (more_follows || !closed))
-		(void)fd_write_all(STDERR_FILENO, "\n", 1);
+	if (mid_line)
+		say_mid_line();
 	if (!closed)
 		say("warning",
 			"what workers wrote is not all in their log files: the disk does not answer");
 	s->output = NULL;
 	return closed;
+}
+
+/* Somebody wants it to be over, and not to wait for a reader. */
+static bool ended_by_request(const struct run_end *end, int rc)
+{
+	return rc < 0 || end->own.cause.kind > CAUSE_FAILURE;
 }
 
 int supervise(struct supervision *s, struct failure *why)
@@ -318,8 +323,7 @@ int supervise(struct supervision *s, struct failure *why)
 		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
-	closed = close_output(s,
-		rc != 0 || why->code != 0 || s->least == NOTE_VERBOSE || end.job.verdict.exit_code);
+	closed = close_output(s, ended_by_request(&end, rc));
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */

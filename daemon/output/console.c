@@ -14,10 +14,11 @@
 #include "common/fd.h"
 
 enum {
-	OUT_ROOM = 2 * LINES_HELD_MAX,
+	OUT_ROOM = 128 * 1024,
 	WORDS_MAX = 256 * 1024,
 	TURNS = 32, /* before the workers' pipes are looked at again */
 	SILENCE_MS = 1000,
+	PATIENCE_MS = 200, /* a reader may have to wait for a CPU */
 };
 
 static bool has_others(const struct console *c)
@@ -40,6 +41,33 @@ static void on_silence(uv_timer_t *t)
 	c->owner->cut(c->owner, &c->out);
 	c->owner = c->owner->open ? c->owner : NULL;
 	(void)console_flush(c);
+}
+
+static void on_patience(uv_timer_t *t)
+{
+	struct console *c = t->data;
+
+	c->late = c->kind == CONSOLE_REMOTE;
+	if (!c->waiting)
+		return;
+	c->stuck = true;
+	for (struct source *s = c->first; s; s = s->next)
+		if (s->overflow)
+			s->overflow(s);
+}
+
+/* The reader is waited for, or takes something again. */
+static void wait_for_reader(struct console *c, bool on)
+{
+	c->waiting = on;
+	if (!c->drops)
+		return;
+	if (!on)
+		c->stuck = false;
+	if (on && !uv_is_active((uv_handle_t *)&c->patience))
+		(void)uv_timer_start(&c->patience, on_patience, c->late ? 0 : PATIENCE_MS, 0);
+	else if (!on && c->kind != CONSOLE_REMOTE)
+		(void)uv_timer_stop(&c->patience);
 }
 
 /* A file of our own for the same pipe or terminal: what is non-blocking there stays blocking for
@@ -73,8 +101,9 @@ static int begin_open(struct console *c, uv_loop_t *loop)
 {
 	c->out = (struct outbuf){ .at = malloc(OUT_ROOM), .room = OUT_ROOM };
 	(void)uv_timer_init(loop, &c->silence); /* can't fail */
-	c->silence.data = c;
-	c->handles = 1;
+	(void)uv_timer_init(loop, &c->patience);
+	c->silence.data = c->patience.data = c;
+	c->handles = 2;
 	return c->out.at ? 0 : -ENOMEM;
 }
 
@@ -84,7 +113,7 @@ int console_open_remote(struct console *c, uv_loop_t *loop,
 	*c = (struct console){ .fd = -1,
 		.epoll = -1,
 		.kind = CONSOLE_REMOTE,
-		.hasty = true,
+		.drops = true,
 		.write = write,
 		.owner_of_write = owner };
 	return begin_open(c, loop);
@@ -109,7 +138,7 @@ int console_open(struct console *c, uv_loop_t *loop, int fd)
 	if (rc < 0)
 		return rc;
 	c->poll.data = c;
-	c->handles = 2;
+	c->handles = 3;
 	return 0;
 }
 
@@ -282,16 +311,28 @@ static void on_writable(uv_poll_t *p, int status, int events)
 
 	(void)status, (void)events;
 	(void)uv_poll_stop(p);
-	c->waiting = false;
+	wait_for_reader(c, false);
 	(void)console_flush(c);
 }
 
-void console_writable(struct console *c)
+void console_writable(struct console *c, bool all)
 {
+	if (all) {
+		c->late = false;
+		(void)uv_timer_stop(&c->patience);
+	}
 	if (!c->waiting)
 		return;
-	c->waiting = false;
+	wait_for_reader(c, false);
 	(void)console_flush(c);
+}
+
+void console_localize(struct console *c, bool drops)
+{
+	c->drops = drops;
+	c->stuck = false;
+	if (c->waiting)
+		wait_for_reader(c, true);
 }
 
 /* The reader has gone: the job goes on, and so do the files. A full disk behind a console is no
@@ -313,17 +354,28 @@ static bool write_out(struct console *c)
 			return false;
 		n = write_some(c);
 		if (n < 0 && errno == EAGAIN) {
-			c->waiting = c->kind == CONSOLE_REMOTE ||
-				uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0;
+			wait_for_reader(c,
+				c->kind == CONSOLE_REMOTE ||
+					uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0);
 			return false;
 		}
 		if (n < 0)
 			give_up(c);
 		else
-			c->done += (size_t)n;
+			c->done += (size_t)n, c->written += (uint64_t)n;
 	}
 	c->out.len = c->done = 0;
 	return true;
+}
+
+void console_abandon(struct console *c)
+{
+	c->broken = true;
+	wait_for_reader(c, false);
+	if (c->handles >= 3)
+		(void)uv_poll_stop(&c->poll);
+	while (console_flush(c))
+		;
 }
 
 bool console_flush(struct console *c)
@@ -365,9 +417,11 @@ static void on_closed(uv_handle_t *h)
 
 void console_close(struct console *c)
 {
-	if (c->handles >= 1)
+	if (c->handles >= 2) {
 		uv_close((uv_handle_t *)&c->silence, on_closed);
-	if (c->handles >= 2)
+		uv_close((uv_handle_t *)&c->patience, on_closed);
+	}
+	if (c->handles >= 3)
 		uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 

@@ -21,6 +21,9 @@ struct source {
 	bool open; /* its line has begun on the console, and has not ended */
 	/* Puts what fits into out, and says whether there is more. */
 	bool (*pull)(struct source *s, struct outbuf *out);
+	/* Drops what it keeps for a reader that has taken nothing for a while; NULL: it keeps it.
+	 */
+	void (*overflow)(struct source *s);
 	/* Ends the open line, whose stream is silent. */
 	void (*cut)(struct source *s, struct outbuf *out);
 };
@@ -37,13 +40,17 @@ struct console {
 	enum console_kind kind;
 	int epoll; /* uv_poll_init() would make the socket non-blocking for its other users */
 	uv_poll_t poll;
-	uv_timer_t silence; /* runs while others wait for the end of an open line */
-	bool waiting;       /* for the reader */
-	bool broken;        /* nobody reads it any more: all is thrown away */
-	bool hasty;         /* who has no file drops lines, rather than wait for its reader */
+	uv_timer_t silence;  /* runs while others wait for the end of an open line */
+	uv_timer_t patience; /* with `drops`: runs while the reader takes nothing */
+	bool waiting;        /* for the reader */
+	bool drops;  /* sources are told to drop, when the reader takes nothing for a while */
+	bool stuck;  /* it has not */
+	bool late;   /* CONSOLE_REMOTE: it was waited for, and has not taken all since */
+	bool broken; /* nobody reads it any more: all is thrown away */
 	unsigned handles;
 	struct outbuf out;
-	size_t done;   /* of out, written already */
+	size_t done;      /* of out, written already */
+	uint64_t written; /* in all */
 	bool unended;  /* the last line has no end: what follows must give it one, if anything does
 			*/
 	bool lent;     /* it was given one, in case */
@@ -61,12 +68,17 @@ struct console {
  * same: -ENOMEM or an error of the loop. */
 int console_open(struct console *c, uv_loop_t *loop, int fd);
 
-/* One that hands what it takes to somebody else. hasty. On failure as above: -ENOMEM. */
+/* One that hands what it takes to somebody else. No worker of ours is to wait for another node:
+ * until all is taken again sources are told to drop once the reader was waited for a while, be it
+ * in pieces. On failure as above: -ENOMEM. */
 int console_open_remote(struct console *c, uv_loop_t *loop,
 	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner);
 
-/* It takes bytes again. */
-void console_writable(struct console *c);
+/* It takes bytes again; all: it has taken all. */
+void console_writable(struct console *c, bool all);
+
+/* Its reader is waited for as this node's own are; drops: as above. */
+void console_localize(struct console *c, bool drops);
 
 /* Where to put what a source has, now; NULL: it is to be queued. console_put() after it in any
  * case. */
@@ -81,6 +93,9 @@ void console_put(struct console *c, struct source *s);
 
 /* Its turn comes, from console_flush(). Once is enough. */
 void console_queue(struct console *c, struct source *s);
+
+/* Its reader is waited for no longer. */
+void console_abandon(struct console *c);
 
 /* It is gone. */
 void console_drop(struct console *c, struct source *s);

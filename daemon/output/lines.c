@@ -14,6 +14,11 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+static size_t held_max(const struct lines_style *style)
+{
+	return style->held_max ? style->held_max : LINES_HELD_MAX;
+}
+
 static void put(struct outbuf *out, const char *at, size_t len)
 {
 	if (len == 0)
@@ -70,8 +75,8 @@ static int reserve(struct lines *l, size_t size)
 /* The line is over, or is held no longer. */
 static void forget(struct lines *l)
 {
-	l->len = 0;
-	l->cr = l->bar = l->said = false;
+	l->len = l->poured = 0;
+	l->cr = l->bar = l->said = l->pouring = false;
 	if (l->room > ROOM_KEPT) {
 		free(l->held);
 		l->held = NULL;
@@ -106,21 +111,52 @@ static int absorb(struct lines *l, const char *at, size_t len)
 	return 0;
 }
 
-/* Gives up holding the line. One byte of room stays, for the '\n' that breaks it off. */
+/* Puts what is held piece by piece, as it is larger than a buffer. The line is open as long: one
+ * byte of room stays, for the '\n' that ends or breaks it. False: there is more. */
+static bool pour(struct lines *l, size_t len, const struct lines_style *style, struct outbuf *out)
+{
+	size_t n;
+
+	if (!l->open) {
+		if (out->room - out->len < style->prefix_len + 1)
+			return false;
+		put(out, style->prefix, style->prefix_len);
+		l->open = l->pouring = true;
+		l->poured = 0;
+	}
+	n = least(len - l->poured, out->room - out->len - 1);
+	put(out, l->held + l->poured, n);
+	l->poured += n;
+	l->pouring = l->poured < len;
+	return !l->pouring;
+}
+
+/* Gives up holding the line. */
 static bool open_line(struct lines *l, const struct lines_style *style, struct outbuf *out)
 {
 	size_t len = l->cr ? 0 : l->len;
 
-	if (style->keep && !style->keep(len ? l->held : "", len, style->data)) {
+	if (!l->pouring && style->keep && !style->keep(len ? l->held : "", len, style->data))
 		l->dropping = true;
-	} else if (out->room - out->len < style->prefix_len + len + 1) {
+	else if (!pour(l, len, style, out))
 		return false;
-	} else {
-		put(out, style->prefix, style->prefix_len);
-		put(out, l->held, len);
-		l->open = true;
-	}
 	forget(l);
+	return true;
+}
+
+/* Puts what is held as a line that has ended. False: out is full. */
+static bool put_held(struct lines *l, const struct lines_style *style, struct outbuf *out)
+{
+	const char *text = l->len ? l->held : "";
+
+	if (!l->pouring && style->prefix_len + l->len + 1 <= out->room)
+		return put_line(style, text, l->len, false, out);
+	if (!l->pouring && style->keep && !style->keep(text, l->len, style->data))
+		return true;
+	if (!pour(l, l->len, style, out))
+		return false;
+	put(out, "\n", 1);
+	l->open = false;
 	return true;
 }
 
@@ -130,20 +166,21 @@ static bool take_held(struct lines *l, const char **at, const char *end,
 {
 	const char *newline = memchr(*at, '\n', (size_t)(end - *at));
 	const char *stop = newline ? newline : end;
+	size_t most = held_max(style);
 
 	while (*at < stop) {
-		size_t room = l->cr ? LINES_HELD_MAX : LINES_HELD_MAX - l->len;
+		size_t room = l->cr ? most : most - l->len;
 		size_t n = least((size_t)(stop - *at), room);
 
 		if (n == 0 && **at == '\r')
 			n = 1;
-		if (n == 0 || absorb(l, *at, n) < 0)
+		if (l->pouring || n == 0 || absorb(l, *at, n) < 0)
 			return open_line(l, style, out);
 		*at += n;
 	}
 	if (!newline)
 		return true;
-	if (!l->said && !put_line(style, l->len ? l->held : "", l->len, false, out))
+	if (!l->said && !put_held(l, style, out))
 		return false;
 	forget(l);
 	++*at;
@@ -193,7 +230,7 @@ static void take_whole(
 			at += len;
 			continue;
 		}
-		newline = memchr(at, '\n', least((size_t)(end - at), LINES_HELD_MAX + 1));
+		newline = memchr(at, '\n', least((size_t)(end - at), held_max(style) + 1));
 		if (!newline)
 			break;
 		len = (size_t)(newline - at);
@@ -218,7 +255,7 @@ size_t lines_take(struct lines *l, const char *at, size_t len, const struct line
 	while (fits && at < end) {
 		if (l->dropping) {
 			take_dropped(l, &at, end);
-		} else if (l->open) {
+		} else if (l->open && !l->pouring) {
 			fits = take_open(l, &at, end, out);
 		} else {
 			if (is_new(l))
@@ -232,11 +269,11 @@ size_t lines_take(struct lines *l, const char *at, size_t len, const struct line
 
 int lines_end(struct lines *l, const struct lines_style *style, struct outbuf *out)
 {
-	int rc = lines_break(l, out);
+	int rc = l->pouring ? 0 : lines_break(l, out);
 
 	if (rc < 0)
 		return rc;
-	if (l->len > 0 && !l->said && !put_line(style, l->held, l->len, false, out))
+	if (l->len > 0 && !l->said && !put_held(l, style, out))
 		return -ENOBUFS;
 	l->dropping = false;
 	forget(l);
@@ -245,7 +282,7 @@ int lines_end(struct lines *l, const struct lines_style *style, struct outbuf *o
 
 int lines_break(struct lines *l, struct outbuf *out)
 {
-	if (!l->open)
+	if (!l->open || l->pouring) /* what is poured waits for no stream */
 		return 0;
 	if (out->len == out->room)
 		return -ENOBUFS;
@@ -270,16 +307,17 @@ static size_t count_newlines(const char *at, size_t len)
 ssize_t lines_drop(struct lines *l, const char *at, size_t len, struct outbuf *out)
 {
 	/* of the first line nothing is lost, or it was counted when its begin was */
-	bool counted = l->dropping;
+	bool counted = l->dropping, poured = l->pouring;
 	size_t lost;
 	int rc;
 
 	if (len == 0)
 		return 0;
+	l->pouring = false;
 	rc = lines_break(l, out);
 	if (rc < 0)
 		return rc;
-	counted = counted || (l->said && at[0] == '\n');
+	counted = counted || (l->said && !poured && at[0] == '\n');
 	l->dropping = at[len - 1] != '\n';
 	lost = count_newlines(at, len) + l->dropping - counted;
 	forget(l);

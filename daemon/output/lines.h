@@ -17,10 +17,11 @@
 #include <sys/types.h>
 
 enum {
-	LINES_HELD_MAX = 64 * 1024,
+	LINES_HELD_MAX = 8 * 1024 * 1024,
 	LINES_PREFIX_MAX = 4096,
-	/* the least room of a buffer: any line that needn't be open fits while it is empty */
-	LINES_ROOM_MIN = LINES_HELD_MAX + LINES_PREFIX_MAX + 64,
+	/* the least room of a buffer: most lines fit while it is empty; longer ones go out in
+	 * pieces, and are open as long */
+	LINES_ROOM_MIN = 64 * 1024 + LINES_PREFIX_MAX + 64,
 };
 
 /* A console's bytes that are not written yet; the owner writes them and moves the rest down. */
@@ -36,13 +37,16 @@ struct lines_style {
 	 * line that opens it sees what was held. It may be asked twice about a line. */
 	bool (*keep)(const char *text, size_t len, void *data);
 	void *data;
+	size_t held_max; /* 0: LINES_HELD_MAX */
 };
 
 struct lines {
 	char *held; /* what the line that has not ended shows: no '\r', no '\n'; see lines_done() */
 	size_t len, room;
-	bool cr;       /* a '\r' came behind it: any other byte but '\n' begins anew */
-	bool bar;      /* this line had a '\r': it is a progress bar */
+	bool cr;      /* a '\r' came behind it: any other byte but '\n' begins anew */
+	bool bar;     /* this line had a '\r': it is a progress bar */
+	bool pouring; /* what is held goes out piece by piece: what it was taken from comes again */
+	size_t poured; /* of it */
 	bool said;     /* what is held is out already as a line: an end alone puts nothing */
 	bool open;     /* the begin is out, without '\n': nothing but this line may follow there */
 	bool dropping; /* the rest of this line is dropped, too */

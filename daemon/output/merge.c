@@ -132,6 +132,7 @@ static ssize_t write_remote(const struct console *c, const char *at, size_t len)
 	n = flow_add(&to->flow, at, len);
 	full = flow_left(&to->flow) == MERGE_FLOW;
 	m->full = m->full || n < len;
+	m->late[c - m->remote] = m->late[c - m->remote] || n < len;
 	if (m->kept)
 		queue_ready(to);
 	else
@@ -178,7 +179,7 @@ static void keep(struct output *o)
 	uv_mutex_lock(&o->lock);
 	m->kept = true;
 	for (unsigned i = 0; i < m->opened; i++) {
-		m->remote[i].hasty = false;
+		console_localize(&m->remote[i], o->consoles[i].drops);
 		queue_ready(&m->out[i]);
 	}
 	uv_mutex_unlock(&o->lock);
@@ -202,16 +203,20 @@ static void queue_come(struct output *o)
 void merge_hear(struct output *o)
 {
 	struct merge *m = &o->merge;
-	bool keeps;
+	bool keeps, all[2];
 
 	uv_mutex_lock(&o->lock);
 	keeps = m->keeps;
+	for (int i = 0; i < 2; i++) {
+		all[i] = m->caught[i];
+		m->caught[i] = false;
+	}
 	uv_mutex_unlock(&o->lock);
 	queue_come(o);
 	if (keeps && !m->kept)
 		keep(o);
 	for (unsigned i = 0; i < m->opened; i++)
-		console_writable(&m->remote[i]);
+		console_writable(&m->remote[i], all[i]);
 }
 
 bool merge_flush(struct output *o)

@@ -41,6 +41,8 @@ struct merge {
 	unsigned turn;   /* the stream that was taken from last */
 	bool mid;        /* in the middle of a line */
 	bool full;       /* a console waits for room in its flow */
+	bool late[2];    /* it did, and the flow was not empty since */
+	bool caught[2];  /* now it was: the console has yet to hear of it */
 	bool keeps;      /* nobody takes lines any more */
 	bool last, over; /* the last attempt is over; all its lines are in the flows */
 	struct merge_node *nodes, *taken, *come;

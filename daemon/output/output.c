@@ -46,8 +46,8 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 	for (int i = 0; i < 2; i++)
 		o->consoles[i] = (struct console){ .fd = -1, .epoll = -1 };
 	o->host = *host;
-	o->shared.drop = plan->output.drop;
 	rc = writer_open(o);
+	o->consoles[0].drops = o->consoles[1].drops = plan->output.drop;
 	if (rc == 0)
 		rc = uv_thread_create_ex(&o->thread, &options, writer_main, o);
 	if (rc < 0) {
@@ -241,10 +241,11 @@ static bool wait_for_end(struct output *o)
 	return over;
 }
 
-bool output_close(struct output *o, bool *ret_mid_line)
+bool output_close(struct output *o, bool hurry, bool *ret_mid_line)
 {
 	uv_mutex_lock(&o->lock);
 	o->asked++;
+	o->hurry = hurry;
 	uv_mutex_unlock(&o->lock);
 	output_order(o, ORDER_CLOSE);
 	*ret_mid_line = false;

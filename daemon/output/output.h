@@ -113,9 +113,10 @@ void output_hear_end(struct output *o, unsigned node);
 /* What the console has taken of a node's lines since it was asked last; false: nothing of any. */
 bool output_taken(struct output *o, unsigned *ret_node, size_t *ret_len);
 
-/* Writes what is left, frees, and waits for it as long as a reader takes; not for a disk that
- * hangs, for more than some seconds: false, then the thread is still there. *ret_mid_line: the last
- * line on stderr has no end, so what follows must begin with one. */
-bool output_close(struct output *o, bool *ret_mid_line);
+/* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
+ * as it takes anything within a second; not for a disk that hangs, for more than some seconds:
+ * false, then the thread is still there. *ret_mid_line: the last line on stderr has no end, so what
+ * follows must begin with one. */
+bool output_close(struct output *o, bool hurry, bool *ret_mid_line);
 
 #endif

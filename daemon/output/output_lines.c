@@ -19,6 +19,21 @@ static unsigned next_stream(const struct merge *m, bool wait)
 	return has ? m->turn : 2;
 }
 
+/* Whether the thread is to hear that something was taken of a stream. */
+static bool wants_to_know(struct merge *m, unsigned i)
+{
+	size_t left = flow_left(&m->out[i].flow);
+	bool has_room = m->full && left <= MERGE_FLOW / 2, is_empty = m->late[i] && left == 0;
+
+	if (has_room)
+		m->full = false;
+	if (is_empty) {
+		m->late[i] = false;
+		m->caught[i] = true;
+	}
+	return has_room || is_empty;
+}
+
 size_t output_next_lines(struct output *o, bool wait, char *ret, size_t room, int *ret_stream)
 {
 	struct merge *m = &o->merge;
@@ -31,8 +46,7 @@ size_t output_next_lines(struct output *o, bool wait, char *ret, size_t room, in
 	if (i < 2) {
 		n = flow_take(&m->out[i].flow, ret, room, &m->mid);
 		m->turn = i;
-		wake = m->full && flow_left(&m->out[i].flow) <= MERGE_FLOW / 2;
-		m->full = m->full && !wake;
+		wake = wants_to_know(m, i);
 		*ret_stream = (int)i + 1;
 	}
 	uv_mutex_unlock(&o->lock);

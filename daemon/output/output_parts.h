@@ -38,6 +38,7 @@ struct output {
 	struct text events;
 	size_t untold; /* likewise */
 	bool attached, over;
+	bool hurry;           /* ORDER_CLOSE: no reader is waited for that takes nothing */
 	char status_text[80]; /* ORDER_STATUS; "": none */
 	bool told_prepared, told_drained,
 		told_status; /* events that the main loop has yet to hear */
@@ -73,7 +74,8 @@ struct output {
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
 	const char *run_dir; /* NULL: not made, or none */
-	bool closing;
+	bool closing, hurrying;
+	uint64_t written; /* by the consoles, when somebody looked last */
 };
 
 /* Gives the thread an order, or only wakes it. */

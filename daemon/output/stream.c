@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,15 +107,43 @@ static size_t show(struct stream *s, const char *at, size_t len)
 		return 0;
 	while (taken < len) {
 		struct outbuf *out = console_room(s->console, &s->source);
+		size_t before = out ? out->len : 0, n;
 
 		if (!out)
 			break;
-		taken += put(s, out, at + taken, len - taken);
+		n = put(s, out, at + taken, len - taken);
 		console_put(s->console, &s->source);
+		if (n == 0 && out->len == before && s->console->waiting)
+			break; /* it is full */
+		taken += n;
 		if (taken < len)
 			(void)console_flush(s->console);
 	}
 	return taken;
+}
+
+static void drop(struct stream *s, const char *at, size_t len)
+{
+	ssize_t n = lines_drop(&s->lines, at, len, &s->console->out);
+
+	s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
+	s->source.open = s->lines.open;
+	console_put(s->console, &s->source);
+	say_dropped(s, false);
+}
+
+/* The console's reader takes nothing: the worker is not to wait for it. */
+static void overflow(struct source *source)
+{
+	struct stream *s = (struct stream *)source;
+
+	if (s->behind || s->backlog.len == s->backlog_done)
+		return;
+	drop(s, s->backlog.at + s->backlog_done, s->backlog.len - s->backlog_done);
+	text_done(&s->backlog);
+	s->backlog_done = 0;
+	if (!s->ended)
+		watch(s, true);
 }
 
 /* What the console has not taken, and no file has: it waits here, and with it the worker. */
@@ -122,13 +151,8 @@ static void hold(struct stream *s, const char *at, size_t len)
 {
 	if (len == 0)
 		return;
-	if (s->host->drop || s->console->hasty) {
-		ssize_t n = lines_drop(&s->lines, at, len, &s->console->out);
-
-		s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
-		s->source.open = s->lines.open;
-		console_put(s->console, &s->source);
-		say_dropped(s, false);
+	if (s->console->stuck) {
+		drop(s, at, len);
 		return;
 	}
 	text_add_bytes(&s->backlog, at, len);
@@ -218,6 +242,18 @@ static void to_filter(struct stream *s, const char *at, size_t len)
 	}
 }
 
+static void on_closed(uv_handle_t *h);
+
+/* Nothing more is read: a worker that still writes gets EPIPE, as if it had the console itself. */
+static void hang_up(struct stream *s)
+{
+	if (s->ended)
+		return;
+	s->ended = true;
+	watch(s, false);
+	uv_close((uv_handle_t *)&s->poll, on_closed);
+}
+
 static void take(struct stream *s, const char *at, size_t len)
 {
 	struct logged w = { 0 };
@@ -233,11 +269,24 @@ static void take(struct stream *s, const char *at, size_t len)
 	if (s->filter)
 		to_filter(s, at, len);
 	if (s->console && s->console->broken && !s->has_file)
-		stream_end(s); /* as if it had the console itself: EPIPE */
+		hang_up(s);
 	else if (s->console)
 		to_console(s, at, len, &w);
 	if (s->has_file && !s->behind)
 		logfile_forget(&s->file, s->file.now.begin);
+}
+
+/* What is there, up to a buffer; 0: the pipe has ended, negative errno. */
+static ssize_t read_some(struct stream *s)
+{
+	ssize_t n;
+
+	do
+		n = read(s->pipe, s->host->read_buf, STREAM_READ);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		take(s, s->host->read_buf, (size_t)n);
+	return n < 0 ? -errno : n;
 }
 
 /* A last line without an end. */
@@ -268,28 +317,40 @@ static void on_closed(uv_handle_t *h)
 	s->host->stir(s->host->owner);
 }
 
+/* What its worker wrote is in the pipe, whoever may still add to it. */
+static void read_rest(struct stream *s)
+{
+	int left = 0;
+
+	if (ioctl(s->pipe, FIONREAD, &left) < 0)
+		return;
+	while (left > 0 && !s->ended) {
+		ssize_t n = read_some(s);
+
+		if (n <= 0)
+			return;
+		left -= (int)n;
+	}
+}
+
 void stream_end(struct stream *s)
 {
 	if (s->ended)
 		return;
-	s->ended = true;
-	watch(s, false);
-	uv_close((uv_handle_t *)&s->poll, on_closed);
+	if (s->draining)
+		read_rest(s);
+	if (!s->ended)
+		hang_up(s);
 }
 
 static void on_readable(uv_poll_t *p, int status, int events)
 {
 	struct stream *s = p->data;
-	ssize_t n;
+	ssize_t n = read_some(s);
 
 	(void)status, (void)events;
-	do {
-		n = read(s->pipe, s->host->read_buf, STREAM_READ);
-		if (n > 0)
-			take(s, s->host->read_buf, (size_t)n);
-		else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-			stream_end(s);
-	} while (n > 0 && s->draining);
+	if (n == 0 || (n < 0 && n != -EAGAIN))
+		stream_end(s);
 }
 
 void stream_drain(struct stream *s)
@@ -346,8 +407,10 @@ static bool pull(struct source *source, struct outbuf *out)
 		const struct lines_style style = style_of(s);
 		size_t before = out->len;
 
-		if (lines_end(&s->lines, &style, out) < 0)
+		if (lines_end(&s->lines, &style, out) < 0) {
+			s->source.open = s->lines.open; /* it goes out in pieces */
 			return true;
+		}
 		console_put_last(s->console, before);
 		s->source.open = false;
 		say_dropped(s, true);
@@ -372,6 +435,7 @@ int stream_start(struct stream *s, int pipe)
 	s->pipe = pipe;
 	s->source.pull = pull;
 	s->source.cut = cut;
+	s->source.overflow = overflow;
 	if (rc < 0) {
 		fd_closep(&s->pipe);
 		s->ended = s->finished = true;

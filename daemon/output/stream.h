@@ -35,7 +35,6 @@ struct stream_host {
 	char *read_buf; /* STREAM_READ bytes */
 	struct outbuf
 		again; /* for what is read again, and for filters; never less room than that */
-	bool drop;     /* a console without a file drops lines, rather than wait */
 	/* launchd has something to say, as that a disk is full; from this thread */
 	void (*say)(void *owner, bool warning, const char *text);
 	void (*stir)(void *owner); /* the consoles are to be flushed, though no pipe has anything */

@@ -48,6 +48,19 @@ static int make_all(char *path, struct failure *why)
 	return 0;
 }
 
+int tree_make_base(const char *log_dir, const char *where, struct failure *why)
+{
+	struct failure reason = { 0 };
+	char *path = strdup(log_dir);
+	int rc = path ? make_all(path, &reason) : failure_oom(why);
+
+	free(path);
+	if (rc == 0 && access(log_dir, W_OK | X_OK) < 0)
+		rc = failure_set(&reason, -errno, "log directory %s: can't be written to: %s",
+			log_dir, strerror(errno));
+	return rc < 0 ? failure_set(why, -EINVAL, "%s: %s", where, reason.text) : 0;
+}
+
 /* The base by its absolute path, as workers may change their directory. */
 static int make_base(const char *log_dir, const char *const *env, struct arena *arena, char **ret,
 	struct failure *why)

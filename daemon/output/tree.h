@@ -6,6 +6,9 @@
 struct arena;
 struct failure;
 
+/* Makes log_dir, and what is missing above it. -EINVAL: it can't be. */
+int tree_make_base(const char *log_dir, const char *where, struct failure *why);
+
 /* Makes the directory of a run below log_dir, which is made, too, where it is not there; NULL:
  * below a new one in $TMPDIR of env, mode 700. *ret is its absolute path, the arena's. */
 int tree_make_run(const char *log_dir, const char *run_id, const char *const *env,

@@ -57,7 +57,7 @@ static void on_closed(uv_handle_t *h)
 	(void)h;
 }
 
-/* No stream has more for the consoles, nor for its file. */
+/* No stream has more for a console, nor for its file. */
 static bool is_written(const struct output *o)
 {
 	for (const struct logs *l = o->logs; l; l = l->next)
@@ -66,9 +66,15 @@ static bool is_written(const struct output *o)
 	return true;
 }
 
-static bool has_all(const struct output *o)
+/* Nothing is in the post, and all is where it goes to. */
+static bool has_all(struct output *o)
 {
-	return is_written(o) && merge_is_idle(o) && console_is_idle(&o->consoles[0]) &&
+	bool posted;
+
+	uv_mutex_lock(&o->lock);
+	posted = o->words.len > 0 || o->events.len > 0;
+	uv_mutex_unlock(&o->lock);
+	return !posted && is_written(o) && merge_is_idle(o) && console_is_idle(&o->consoles[0]) &&
 		console_is_idle(&o->consoles[1]);
 }
 
@@ -209,9 +215,35 @@ static void prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	uv_mutex_unlock(&o->lock);
 }
 
-static void start_closing(struct output *o)
+static uint64_t written(const struct output *o)
 {
+	return o->consoles[0].written + o->consoles[1].written;
+}
+
+/* A reader that takes nothing is left to itself: all is in the files, where there are some. */
+static void on_hurry(uv_timer_t *t)
+{
+	struct output *o = t->data;
+
+	if (written(o) == o->written) {
+		console_abandon(&o->consoles[0]);
+		if (o->console_of[1] == &o->consoles[1])
+			console_abandon(&o->consoles[1]);
+		stir(o);
+	}
+	o->written = written(o);
+}
+
+static void start_closing(struct output *o, bool hurry)
+{
+	enum { HURRY_MS = 1000 };
+
 	o->closing = true;
+	if (hurry && !o->hurrying) {
+		o->hurrying = true;
+		o->written = written(o);
+		(void)uv_timer_start(&o->drain, on_hurry, HURRY_MS, HURRY_MS);
+	}
 	let_go(o);
 	for (struct logs *l = o->logs; l; l = l->next)
 		logs_end(l);
@@ -281,11 +313,13 @@ static void on_orders(uv_async_t *a)
 	char status[sizeof o->status_text];
 	struct post p;
 	unsigned orders;
+	bool hurry;
 
 	uv_mutex_lock(&o->lock);
 	orders = o->orders;
 	p = (struct post){ o->words, o->events, o->unsaid, o->untold };
 	memcpy(status, o->status_text, sizeof status);
+	hurry = o->hurry;
 	o->orders = 0;
 	o->words = o->events = (struct text){ 0 };
 	o->unsaid = o->untold = 0;
@@ -306,7 +340,7 @@ static void on_orders(uv_async_t *a)
 	if ((orders & ORDER_REOPEN) && o->logs)
 		logs_reopen(o->logs);
 	if (orders & ORDER_CLOSE)
-		start_closing(o);
+		start_closing(o, hurry);
 }
 
 void writer_main(void *arg)

@@ -1,8 +1,8 @@
 /* lines.c - a worker that prints: lines BYTES CHUNK writes lines of 93 bytes, BYTES in all, to its
  * stdout, CHUNK bytes at a time (the last of them less); line ends fall where they fall, as they do
  * for a program with buffers of that size. CHUNK 0: each line by itself, as unbuffered Python does.
- * What it has had of a CPU is appended to the file $LINES_USAGE, in ns, one line a worker: the rest
- * of a run's CPU time is its launcher's. */
+ * Its pid and what it has had of a CPU, in ns, are appended to the file $LINES_USAGE, one line a
+ * worker: what else a run has used is its launcher's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static int write_whole(int fd, const char *bytes, size_t size)
 static int tell_usage(const char *path)
 {
 	struct rusage used;
-	char said[32];
+	char said[48];
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600), size;
 	int64_t us;
 
@@ -50,7 +50,7 @@ static int tell_usage(const char *path)
 		return -1;
 	us = ((int64_t)used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
 		used.ru_utime.tv_usec + used.ru_stime.tv_usec;
-	size = snprintf(said, sizeof said, "%" PRId64 "\n", us * 1000);
+	size = snprintf(said, sizeof said, "%d %" PRId64 "\n", (int)getpid(), us * 1000);
 	return write(fd, said, (size_t)size) == size ? close(fd) : -1;
 }
 

@@ -6,7 +6,6 @@ directory of its own for the files that it writes; all write to the same console
 import contextlib
 import os
 import pathlib
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -15,7 +14,6 @@ import time
 import measure
 
 LINE_BYTES = 93  # of lines.c
-TORN_BYTES = 4096  # what a job that lost output is told by
 
 
 class Way:
@@ -100,21 +98,26 @@ class Job:
                     self.way.command(directory, self.count, self.program), close_fds=False,
                     stdin=subprocess.DEVNULL, stdout=fd, stderr=said,
                     env={**os.environ, "LINES_USAGE": str(directory / "usage")})
-                watcher = Watcher(process.pid, self.program[0]) if watch else None
+                watcher = Watcher(process.pid) if watch else None
+                limit = threading.Timer(measure.LIMIT_S, process.kill)
+                limit.start()
                 _, status, used = os.wait4(process.pid, 0)
+                limit.cancel()
                 process.returncode = os.waitstatus_to_exitcode(status)
                 until_read()
                 self.wall_s = time.monotonic() - begin
             if watcher:
-                self.high_kb = watcher.stop()
+                watcher.stop()
             measure.end_all_children()
             if process.returncode != 0:
                 words = (directory / "said").read_text(errors="replace")
                 raise RuntimeError(f"{self.way.name} ended with {process.returncode}: {words}")
             self.way.check(directory, self.count, self.size)
             self.all_s = used.ru_utime + used.ru_stime
-            workers_s = sum(map(int, (directory / "usage").read_text().split())) / 1e9
-            self.own_s = self.all_s - workers_s
+            workers = [line.split() for line in (directory / "usage").read_text().splitlines()]
+            self.own_s = self.all_s - sum(int(ns) for _, ns in workers) / 1e9
+            if watcher:
+                self.high_kb = watcher.without({int(pid) for pid, _ in workers})
         return self
 
     def gigabytes(self):
@@ -122,35 +125,31 @@ class Job:
 
 
 class Watcher(threading.Thread):
-    """Reads the peak memory of a launcher's processes, but not of its workers, until stopped."""
+    """Reads the peak memory of all processes of a run until stopped."""
 
-    def __init__(self, pid, worker):
+    def __init__(self, pid):
         super().__init__()
-        self.pid, self.worker = pid, str(worker)
-        self.high, self.workers, self.over = {}, set(), threading.Event()
+        self.pid, self.high, self.over = pid, {}, threading.Event()
         self.start()
 
     def run(self):
-        while not self.over.wait(0.005):
+        over = False
+        while not over:
             for pid in measure.tree_of(self.pid):
-                # what it read of a process before its exec was of the launcher's copy
-                if measure.program_of(pid) == self.worker:
-                    self.workers.add(pid)
                 high = measure.kilobytes(measure.fields(f"/proc/{pid}/status"), "VmHWM")
                 self.high[pid] = max(high, self.high.get(pid, 0))
+            over = self.over.wait(0.005)
 
     def stop(self):
-        """KB: the sum over its processes."""
         self.over.set()
         self.join()
-        return sum(high for pid, high in self.high.items() if pid not in self.workers)
+
+    def without(self, workers):
+        """KB: the sum over those that were no workers, not even before their exec."""
+        return sum(high for pid, high in self.high.items() if pid not in workers)
 
 
 def in_turn(rounds, jobs):
     """The runs of these jobs: [[a, b], ...]; they are run a b a b, so that a machine whose speed
     changes does not change what a and b have to do with one another."""
     return [[Job(*job).run() for job in jobs] for _ in range(rounds)]
-
-
-def free_bytes(directory):
-    return shutil.disk_usage(directory).free

@@ -21,8 +21,9 @@ static bool has_k(const char *text, size_t len, void *data)
 	return len > 0 && memchr(text, 'k', len);
 }
 
-static const struct lines_style styles[] = { { 0 }, { "[0]:", 4, NULL, NULL },
-	{ "[0]:", 4, has_k, NULL }, { NULL, 0, has_k, NULL } };
+static const struct lines_style styles[] = { { NULL, 0, NULL, NULL, HELD_MAX },
+	{ "[0]:", 4, NULL, NULL, HELD_MAX }, { "[0]:", 4, has_k, NULL, HELD_MAX },
+	{ NULL, 0, has_k, NULL, HELD_MAX } };
 
 /* The input without its orders, but for those that repeat: 300 times n bytes, so that few bytes of
  * input make a line that is too long. Where the pieces end is kept. */
@@ -42,7 +43,7 @@ static void stream_make(struct stream *s, const uint8_t *at, size_t len)
 		if (at[i] < ORDER || i + 1 == len) {
 			text_add_bytes(&s->bytes, (const char *)&at[i], 1);
 		} else if (at[i] - ORDER == REPEAT) {
-			size_t n = s->bytes.len < 3 * LINES_HELD_MAX ? 300u * at[++i] : 0;
+			size_t n = s->bytes.len < 3 * HELD_MAX ? 300u * at[++i] : 0;
 
 			memset(many, s->bytes.len ? s->bytes.at[s->bytes.len - 1] : 'k', n);
 			text_add_bytes(&s->bytes, many, n);
@@ -75,7 +76,7 @@ static void check_pieces(const struct stream *s, const struct lines_style *style
 	}
 	console_end(&c, &l, style);
 	PROMISE(text_is(&c.got, &expected));
-	PROMISE(l.len == 0 && l.room <= LINES_HELD_MAX && !l.open && !l.dropping);
+	PROMISE(l.len == 0 && l.room <= HELD_MAX && !l.open && !l.dropping);
 	lines_done(&l);
 	console_done(&c);
 	text_done(&expected);
@@ -125,7 +126,7 @@ static void check_moments(const struct stream *s)
 		at = s->ends[i];
 		if (s->orders[i] == WRITE)
 			console_write(&c, s->numbers[i] * 300u);
-		PROMISE(l.len <= LINES_HELD_MAX && l.room <= LINES_HELD_MAX);
+		PROMISE(l.len <= HELD_MAX && l.room <= HELD_MAX);
 		PROMISE(!l.open || c.out.len < c.out.room);
 		PROMISE(!(l.open && (l.dropping || l.said || l.len > 0)));
 	}

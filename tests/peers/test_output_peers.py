@@ -1,8 +1,10 @@
 """Workers' output by torchrun and by launchd, side by side: the same tree of files with the same
 content, and the same lines on the same console. See test_peers.py for LAUNCHD_TORCHRUN."""
+import os
 import re
 
 import pytest
+from harness import children_of, end_children
 from launchers import Running, command, skip_if_absent
 from together import free_ports
 
@@ -29,23 +31,27 @@ ROWS = {
                  '[${role_name} ${rank}/${local_rank} $$ ${unknown}] '],
     'run id': ['-t', '1', '--rdzv-id', 'myrun'],
 }
-DEV_NULL = {'tee': ['-t', '3'], 'redirects': ['-r', '3'],
-            'some ranks': ['--local-ranks-filter', '1']}
+# not with --local-ranks-filter, which torchrun then does not obey
+DEV_NULL = {'tee': ['-t', '3'], 'redirects': ['-r', '3']}
 
 
-def ran(name, place, options, env=None):
+def ran(name, place, options, env=None, count=3):
     """(exit code, the workers' lines on both consoles)"""
     script = place.path / 'script'
     script.write_text(SCRIPT)
     script.chmod(0o755)
-    job = Running(command(name, 3, [script], options), place, env or {}, None)
-    code = job.end()
+    job = Running(command(name, count, [script], options), place, env or {}, None)
     consoles = []
-    for file in job.files:
-        file.seek(0)
-        consoles.append(sorted(line for line in file.read().decode().splitlines()
-                               if 'WORKER' in line and not line.startswith('launchd: ')))
-    job.close()
+    try:
+        code = job.end()
+        for file in job.files:
+            file.seek(0)
+            consoles.append(sorted(line for line in file.read().decode().splitlines()
+                                   if 'WORKER' in line and not line.startswith('launchd: ')))
+    finally:
+        job.process.kill()
+        job.process.wait()
+        job.close()
     return code, consoles
 
 
@@ -63,21 +69,26 @@ def tree(path):
 
 @pytest.fixture
 def both(place, nothing_left):
-    """both(options, env, dev_null) -> what came of it with torchrun, with launchd"""
+    """both(options, ...) -> what came of it with torchrun, with launchd"""
     skip_if_absent('torchrun')
+    before = children_of(os.getpid())
 
-    def run(options, env=None, dev_null=False):
+    def run(options, env=None, dev_null=False, count=3):
         results = []
         # without a port torchrun makes up a run's id
         options = ['--master-port', str(free_ports()), *options]
         for name in ('torchrun', 'launchd'):
             path = '/dev/null' if dev_null else place.path / f'logs of {name}'
-            results.append(ran(name, place, [f'--log-dir={path}', *options], env))
+            if name == 'launchd':
+                place.orphans_expected = False
+            results.append(ran(name, place, [f'--log-dir={path}', *options], env, count))
             if not dev_null:
                 results[-1] += (tree(path),)
         return results
 
-    return run
+    yield run
+    if place.orphans_expected:  # only if launchd had no turn
+        end_children(before)
 
 
 @pytest.mark.parametrize('row', ROWS)
@@ -103,6 +114,6 @@ def test_the_same_lines_without_files(both, row):
 
 
 def test_the_same_tree_of_attempts(both):
-    torchrun, launchd = both(['-t', '3', '--max-restarts', '1'], {'FAILS': '0'})
+    torchrun, launchd = both(['-t', '3', '--max-restarts', '1'], {'FAILS': '0'}, count=1)
     assert with_ends(torchrun) == with_ends(launchd)
     assert {'attempt_0', 'attempt_1'} <= {name.split('/')[1] for name in torchrun[2]}

@@ -156,7 +156,7 @@ def test_a_stranger_with_the_streams_delays_the_end_by_a_second(start, place, ta
     result = job.end()
     assert result.rc == code
     assert time.monotonic() - given < 10
-    assert result.out == ('[default0]:' if way == 'tee' else '') + 'last words\n'
+    assert result.out == ('[default0]:' if way == 'tee' else '') + 'last words'
     assert last_words(result) == ([1] if code else [])
     if way == 'tee':
         assert Logs(place).read(0) == 'last words'

@@ -27,7 +27,7 @@ static void plain_line(
 			continue;
 		shown = from;
 		shown_len = n;
-		if (n <= LINES_HELD_MAX)
+		if (n <= HELD_MAX)
 			continue;
 		shown_len = (size_t)(end - from); /* from here on it is passed as it is */
 		break;
@@ -35,8 +35,7 @@ static void plain_line(
 	if (shown_len == 0 && !ended)
 		return;
 	if (style->keep &&
-		!style->keep(shown, shown_len < LINES_HELD_MAX ? shown_len : LINES_HELD_MAX,
-			style->data))
+		!style->keep(shown, shown_len < HELD_MAX ? shown_len : HELD_MAX, style->data))
 		return;
 	text_add_bytes(ret, style->prefix_len ? style->prefix : "", style->prefix_len);
 	text_add_bytes(ret, shown, shown_len);
@@ -90,7 +89,8 @@ void console_take(struct console *c, struct lines *l, const char *at, size_t len
 		memcpy(exact, at, n);
 		taken = lines_take(l, exact, n, style, &c->out);
 		free(exact);
-		need(taken <= n && c->out.len <= c->out.room && l->len <= LINES_HELD_MAX);
+		need(taken <= n && c->out.len <= c->out.room &&
+			l->len <= (style->held_max ? style->held_max : LINES_HELD_MAX));
 		need(taken == n || c->out.len > 0); /* an empty buffer always lets it go on */
 		if (taken < n)
 			console_write(c, SIZE_MAX);
@@ -110,13 +110,13 @@ void console_end(struct console *c, struct lines *l, const struct lines_style *s
 
 struct text lines_unfold(const char *folded, size_t len)
 {
-	static char x[LINES_HELD_MAX + 1];
+	static char x[HELD_MAX + 1];
 	struct text t = { 0 };
 
 	memset(x, 'x', sizeof x);
 	for (size_t i = 0; i < len; i++)
 		if (folded[i] == 'L' || folded[i] == 'M')
-			text_add_bytes(&t, x, LINES_HELD_MAX + (folded[i] == 'M'));
+			text_add_bytes(&t, x, HELD_MAX + (folded[i] == 'M'));
 		else
 			text_add_bytes(&t, folded + i, 1);
 	need(!t.failed);

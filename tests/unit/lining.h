@@ -8,6 +8,9 @@
 #include "common/text.h"
 #include "daemon/output/lines.h"
 
+/* The styles' held_max in all tests: less than a buffer's room. */
+enum { HELD_MAX = 64 * 1024 };
+
 /* Adds what a console gets of a whole stream, its end included. */
 void plain_lines(const char *at, size_t len, const struct lines_style *style, struct text *ret);
 
@@ -30,7 +33,7 @@ void console_take(struct console *c, struct lines *l, const char *at, size_t len
 	const struct lines_style *style);
 void console_end(struct console *c, struct lines *l, const struct lines_style *style);
 
-/* A text in which each 'L' has become LINES_HELD_MAX bytes 'x' and each 'M' one more: what is too
+/* A text in which each 'L' has become HELD_MAX bytes 'x' and each 'M' one more: what is too
  * long for a source. The caller's. */
 struct text lines_unfold(const char *folded, size_t len);
 

@@ -9,9 +9,10 @@
 #include "tests/unit/lining.h"
 
 /* Rows are written with 'L' and 'M': see lines_unfold(). */
-enum { MAX = LINES_HELD_MAX };
+enum { MAX = HELD_MAX };
 
-static const struct lines_style plain, prefixed = { .prefix = "[0]:", .prefix_len = 4 };
+static const struct lines_style plain = { .held_max = MAX },
+				prefixed = { "[0]:", 4, NULL, NULL, MAX };
 
 #define BYTES(text) text, sizeof(text) - 1
 
@@ -276,7 +277,7 @@ static bool has_k(const char *text, size_t len, void *data)
 static void test_keep(void **state)
 {
 	char wanted = 'k';
-	const struct lines_style style = { "k:", 2, has_k, &wanted };
+	const struct lines_style style = { "k:", 2, has_k, &wanted, MAX };
 	const char *folded = "a\nkb\nk\rc\nc\rk\n\nM\nkM\nMk\nak";
 	struct text in = lines_unfold(folded, strlen(folded));
 	const char *expected_folded = "k:kb\nk:k\nk:kM\nk:ak\n";
@@ -298,6 +299,62 @@ static void test_keep(void **state)
 	text_done(&expected);
 }
 
+/* A line that is held, but larger than a buffer: it comes out whole, in pieces. */
+static void test_poured(void **state)
+{
+	const struct lines_style style = { "[0]:", 4, NULL, NULL, 0 };
+	struct text in = { 0 }, expected = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct text line = lines_unfold("MMM", 3); /* 192 KiB and some */
+
+		text_printf(&in, "%s%sy%s\n", i == 1 ? "bar\r" : "", text_string(&line),
+			i == 2 ? "\r" : "");
+		text_printf(&expected, "[0]:%sy\n", text_string(&line));
+		text_done(&line);
+	}
+	text_add(&in, "end");
+	text_add(&expected, "[0]:end\n");
+	for (size_t piece = 1000; piece < 400000; piece = piece * 3 + 1) {
+		struct console c;
+		struct lines l = { 0 };
+
+		console_make(&c);
+		console_take(&c, &l, text_string(&in), in.len, piece, &style);
+		assert_false(l.open || l.pouring);
+		console_end(&c, &l, &style);
+		assert_true(text_is(&c.got, &expected));
+		lines_done(&l);
+		console_done(&c);
+	}
+	text_done(&in);
+	text_done(&expected);
+}
+
+/* Dropped in the middle of that, it is broken off, and lost. */
+static void test_poured_and_dropped(void **state)
+{
+	const struct lines_style style = { "[0]:", 4, NULL, NULL, 0 };
+	struct text line = lines_unfold("MM", 2);
+	struct console c;
+	struct lines l = { 0 };
+
+	(void)state;
+	console_make(&c);
+	assert_int_equal(lines_take(&l, line.at, line.len, &style, &c.out), line.len);
+	assert_int_equal(lines_take(&l, "\nnext\n", 6, &style, &c.out), 0);
+	assert_true(l.open && l.pouring);
+	assert_int_equal(lines_break(&l, &c.out), 0);
+	assert_true(l.open); /* nothing waits for its stream */
+	assert_int_equal(lines_drop(&l, "\nnext\n", 6, &c.out), 2);
+	assert_false(l.open || l.pouring || l.dropping);
+	assert_int_equal(c.out.at[c.out.len - 1], '\n');
+	lines_done(&l);
+	console_done(&c);
+	text_done(&line);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -307,5 +364,7 @@ int main(void)
 	suite_add(&s, "a full buffer changes nothing", test_full, NULL, NULL);
 	suite_add(&s, "an open line leaves room for its newline", test_full_open, NULL, NULL);
 	suite_add(&s, "lines are chosen by what they show", test_keep, NULL, NULL);
+	suite_add(&s, "a line larger than the buffer comes out in pieces", test_poured, NULL, NULL);
+	suite_add(&s, "unless it is dropped", test_poured_and_dropped, NULL, NULL);
 	return suite_run(&s);
 }

@@ -7,7 +7,9 @@
 
 #include "tests/unit/lining.h"
 
-static const struct lines_style prefixed = { .prefix = "[0]:", .prefix_len = 4 };
+static const struct lines_style prefixed = {
+	.prefix = "[0]:", .prefix_len = 4, .held_max = HELD_MAX
+};
 
 /* A bar of 16 MB without a newline is held in some hundred bytes, and a long line gives its memory
  * back. */
@@ -32,7 +34,7 @@ static void test_memory(void **state)
 	assert_true(l.room > 0); /* the next one needs some, too */
 
 	console_take(&c, &l, line.at, line.len, 1000, &prefixed);
-	assert_int_equal(l.room, LINES_HELD_MAX);
+	assert_int_equal(l.room, HELD_MAX);
 	console_take(&c, &l, "\n", 1, 1, &prefixed);
 	assert_true(l.room == 0 && !l.held);
 	console_take(&c, &l, line.at, line.len, 1000, &prefixed);

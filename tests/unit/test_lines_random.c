@@ -5,7 +5,7 @@
 
 #include "tests/unit/lining.h"
 
-enum { MAX = LINES_HELD_MAX, RUNS = 200 };
+enum { MAX = HELD_MAX, RUNS = 200 };
 
 /* Lines of all kinds; many that end near what may be held. */
 static void add_line(struct text *t, uint64_t *seed)
@@ -69,8 +69,9 @@ static void feed(
 
 static void test_random(void **state)
 {
-	static const struct lines_style styles[] = { { 0 }, { "[0]:", 4, NULL, NULL },
-		{ "[0]:", 4, has_k, NULL }, { NULL, 0, has_k, NULL } };
+	static const struct lines_style styles[] = { { NULL, 0, NULL, NULL, HELD_MAX },
+		{ "[0]:", 4, NULL, NULL, HELD_MAX }, { "[0]:", 4, has_k, NULL, HELD_MAX },
+		{ NULL, 0, has_k, NULL, HELD_MAX } };
 
 	(void)state;
 	for (uint64_t run = 1; run <= RUNS; run++) {
@@ -97,7 +98,7 @@ static void test_random(void **state)
  * does not come out is counted once. */
 static void test_drops(void **state)
 {
-	const struct lines_style style = { .prefix = "P", .prefix_len = 1 };
+	const struct lines_style style = { .prefix = "P", .prefix_len = 1, .held_max = HELD_MAX };
 
 	(void)state;
 	for (uint64_t run = 1; run <= RUNS; run++) {
