@@ -44,11 +44,13 @@ static void tell_taken(struct merge_node *n, size_t len)
 	output_tell_lines(n->in[0].output);
 }
 
-/* What waited for this stream of its node. */
-static void queue_ready(struct inflow *in)
+/* False: it is queued already, or has nothing for the console now. */
+static bool queue_ready(struct inflow *in)
 {
-	if (is_ready(in))
-		console_queue(in->console, &in->source);
+	if (in->source.queued || !is_ready(in))
+		return false;
+	console_queue(in->console, &in->source);
+	return true;
 }
 
 static bool pull(struct source *s, struct outbuf *out)
@@ -64,14 +66,15 @@ static bool pull(struct source *s, struct outbuf *out)
 	more = is_ready(in);
 	if (in->node) {
 		tell_taken(in->node, n);
-		queue_ready(&in->node->in[in == &in->node->in[0]]);
+		/* it may have waited for this one; its console may have had its turn */
+		wake = queue_ready(&in->node->in[in == &in->node->in[0]]);
 	} else if (o->merge.full && n > 0) {
 		o->merge.full = false;
 		wake = true;
 	}
 	uv_mutex_unlock(&o->lock);
 	if (wake)
-		output_order(o, ORDER_HEAR); /* not from within another console's turn */
+		output_order(o, ORDER_HEAR); /* its turn is not within another console's */
 	return more;
 }
 
@@ -134,7 +137,7 @@ static ssize_t write_remote(const struct console *c, const char *at, size_t len)
 	m->full = m->full || n < len;
 	m->late[c - m->remote] = m->late[c - m->remote] || n < len;
 	if (m->kept)
-		queue_ready(to);
+		(void)queue_ready(to);
 	else
 		output_tell_lines(o);
 	uv_mutex_unlock(&o->lock);
@@ -180,7 +183,7 @@ static void keep(struct output *o)
 	m->kept = true;
 	for (unsigned i = 0; i < m->opened; i++) {
 		console_localize(&m->remote[i], o->consoles[i].drops);
-		queue_ready(&m->out[i]);
+		(void)queue_ready(&m->out[i]);
 	}
 	uv_mutex_unlock(&o->lock);
 }
@@ -193,8 +196,8 @@ static void queue_come(struct output *o)
 	for (struct merge_node *n = o->merge.come; n; n = next) {
 		next = n->next_come;
 		n->has_come = false;
-		queue_ready(&n->in[0]);
-		queue_ready(&n->in[1]);
+		(void)queue_ready(&n->in[0]);
+		(void)queue_ready(&n->in[1]);
 	}
 	o->merge.come = NULL;
 	uv_mutex_unlock(&o->lock);
@@ -249,7 +252,7 @@ void merge_end(struct output *o)
 	for (unsigned n = 0; n < m->count; n++)
 		for (int i = 0; i < 2; i++) {
 			m->nodes[n].in[i].flow.ended = true;
-			queue_ready(&m->nodes[n].in[i]);
+			(void)queue_ready(&m->nodes[n].in[i]);
 		}
 	uv_mutex_unlock(&o->lock);
 	merge_hear(o);
