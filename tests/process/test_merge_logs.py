@@ -5,11 +5,10 @@ import signal
 import socket
 
 import pytest
-from harness import native, status_of, supervisor_of, until, worker
+from harness import status_of, supervisor_of, until, worker
 from together import Cluster, exit_codes, warnings
 from written import all_streams, assert_console, assert_same, lines_of, logged, stream_of
 
-WRITER = native('writer')
 PREFIX = f'[{socket.gethostname()}:{{}}]:'
 MERGE = ['--merge-logs']
 FILES = [*MERGE, '--log-dir=logs']  # else what node rank 0 is too slow for is left out
@@ -21,6 +20,10 @@ def as_bytes(text):
 
 def sh(script, *options):
     return [*options, '--no_python', '--use_env', 'sh', '-c', script]
+
+
+# A worker that writes, and ends when it is told: after that its lines have a second.
+HELD = sh(f'{worker("writer")}; read -r w <$END_IT')
 
 
 def only(rank, script, others, *options):
@@ -39,6 +42,39 @@ class Merging(Cluster):
         super().__init__(start_node, nnodes, argv, env, each)
 
 
+class Held(Merging):
+    """HELD workers, on each node so many."""
+
+    def __init__(self, start, place, nnodes, nproc, options, env, **streams):
+        self.hold, self.count = place.fifo('end'), nnodes * nproc
+        self.wanted = {fd: all_streams(place, env, self.count, fd, PREFIX) for fd in (1, 2)}
+        super().__init__(start, nnodes, [*options, f'--nproc_per_node={nproc}', *HELD],
+                         {**env, 'END_IT': self.hold.path}, **streams)
+
+    def has_come(self, sizes, together=False):
+        """All lines of stdout and stderr, but for last ones that have not ended yet."""
+        most = [sum(len(line) + 1 for stream in self.wanted[fd] for line in stream[:-1])
+                for fd in (1, 2)]
+        most = [sum(most)] if together else most
+        until(lambda: all(size >= least for size, least in zip(sizes(), most)), 'all lines')
+
+    def end_held(self):
+        os.write(self.hold.fd, b'\n' * self.count)
+        results = self.end()
+        assert exit_codes(results) == [0] * self.nnodes
+        for result in results[1:]:
+            assert not warnings(result), result
+        assert_quiet(results[1:])
+        return results
+
+    def end_by_files(self):
+        files = self.jobs[0].files
+        self.has_come(lambda: [os.fstat(file.fileno()).st_size for file in files])
+        result = self.end_held()[0]
+        for fd, text in ((1, result.out), (2, result.err)):
+            assert_console(as_bytes(text), self.wanted[fd])
+
+
 def assert_quiet(results):
     """What nodes have on their own consoles is launchd's."""
     for result in results:
@@ -50,33 +86,23 @@ def assert_quiet(results):
 def test_every_line_is_on_node_rank_0s_console(start, place, nnodes, options, kinds):
     """Whole, with host and rank, on the side it was written to and in its stream's order."""
     env = {'SEED': '11', 'KINDS': kinds, 'LINES': '150'}
-    results = Merging(start, nnodes, [*options, '--nproc_per_node=2', *WRITER], env).end()
-    assert exit_codes(results) == [0] * nnodes
-    assert_quiet(results[1:])
-    for fd, text in ((1, results[0].out), (2, results[0].err)):
-        assert_console(as_bytes(text), all_streams(place, env, 2 * nnodes, fd, PREFIX))
-    assert not any(map(warnings, results[1:])), results
+    Held(start, place, nnodes, 2, options, env).end_by_files()
 
 
 def test_lines_of_megabytes(start, place):
-    env = {'SEED': '12', 'KINDS': 'sssm', 'LINES': '12'}
-    results = Merging(start, 3, [*FILES, *WRITER], env).end()
-    assert exit_codes(results) == [0] * 3
-    assert_quiet(results[1:])
-    for fd, text in ((1, results[0].out), (2, results[0].err)):
-        assert_console(as_bytes(text), all_streams(place, env, 3, fd, PREFIX))
+    Held(start, place, 3, 1, FILES,
+         {'SEED': '12', 'KINDS': 'sssm', 'LINES': '12'}).end_by_files()
 
 
 def test_both_streams_on_one_console(start, place, consoles):
     """`launchd 2>&1`"""
     console = consoles()
     env = {'SEED': '13', 'KINDS': 'sssbl', 'LINES': '60'}
-    cluster = Merging(start, 2, [*FILES, *WRITER], env, out=console.given, err=console.given)
+    cluster = Held(start, place, 2, 1, FILES, env, out=console.given, err=console.given)
     console.begin()
-    results = cluster.end()
-    assert exit_codes(results) == [0, 0]
-    assert_console(console.all(), [stream for fd in (1, 2)
-                                   for stream in all_streams(place, env, 2, fd, PREFIX)])
+    cluster.has_come(lambda: [sum(map(len, console.chunks))], together=True)
+    cluster.end_held()
+    assert_console(console.all(), cluster.wanted[1] + cluster.wanted[2])
 
 
 def test_a_prefix_of_ones_own_and_a_key(start, place):
@@ -202,15 +228,15 @@ def test_a_closed_console_disturbs_nobody(start, place, consoles):
     console = consoles()
     tell, go = place.fifo('tell'), place.fifo('go')
     env = {**LOUD, 'TELL': tell.path, 'GO': go.path}
-    cluster = Merging(start, 2, [*FILES, *WRITER], env, out=console.given)
+    cluster = Held(start, place, 2, 1, FILES, env, out=console.given)
     tell.expect('ready', 2)
     console.close()
     go.go(2)
     tell.expect('written', 2)
-    results = cluster.end()
-    assert exit_codes(results) == [0, 0]
-    assert_console(as_bytes(results[0].err), all_streams(place, env, 2, 2, PREFIX))
-    assert_quiet(results[1:])
+    err = cluster.jobs[0].files[1]
+    cluster.wanted[1] = []
+    cluster.has_come(lambda: [0, os.fstat(err.fileno()).st_size])
+    assert_console(as_bytes(cluster.end_held()[0].err), cluster.wanted[2])
 
 
 def test_a_node_is_lost_in_the_middle_of_a_line(start, place):
