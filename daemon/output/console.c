@@ -2,6 +2,7 @@
 #include "daemon/output/console.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -120,8 +121,11 @@ static void watch_silence(struct console *c)
 void console_put(struct console *c, struct source *s)
 {
 	end_put(c);
-	c->owner = s->open ? s : NULL;
-	c->shown++;
+	c->shown += c->owner == s;
+	if (s->open)
+		c->owner = s;
+	else if (c->owner == s) /* else it has only dropped something, in another's line */
+		c->owner = NULL;
 	watch_silence(c);
 }
 
@@ -207,6 +211,14 @@ static void put_words(struct console *c)
 	}
 }
 
+/* Another user's pipe that somebody has made non-blocking: there is nothing to be told by. */
+static bool waited(const struct console *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	return c->kind == CONSOLE_FILE && (poll(&p, 1, -1) > 0 || errno == EINTR);
+}
+
 static ssize_t write_some(const struct console *c)
 {
 	const char *at = c->out.at + c->done;
@@ -215,16 +227,10 @@ static ssize_t write_some(const struct console *c)
 
 	if (c->kind == CONSOLE_REMOTE)
 		return c->write(c, at, len);
-	if (c->kind == CONSOLE_FILE) {
-		int rc = fd_write_all(c->fd, at, len);
-
-		errno = -rc;
-		return rc < 0 ? -1 : (ssize_t)len;
-	}
 	do
 		n = c->kind == CONSOLE_SOCKET ? send(c->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
 						write(c->fd, at, len);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || (errno == EAGAIN && waited(c))));
 	return n;
 }
 
@@ -263,8 +269,31 @@ void console_localize(struct console *c, bool drops)
 static void give_up(struct console *c)
 {
 	c->broken = errno != ENOSPC && errno != EDQUOT;
+	c->unended = c->mid_line; /* what has room again is no part of this line */
 	c->out.len = c->done = 0;
 	text_done(&c->words);
+}
+
+static void count(struct console *c, size_t len)
+{
+	c->mid_line = c->out.at[c->done + len - 1] != '\n';
+	c->done += len;
+	c->written += len;
+	c->taken_ns = uv_hrtime();
+}
+
+bool console_wait(struct console *c)
+{
+	enum { MOMENT_MS = 2 };
+	const uint64_t lately_ns = 10000000;
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	if (!c->waiting || c->kind == CONSOLE_REMOTE || uv_hrtime() - c->taken_ns > lately_ns ||
+		poll(&p, 1, MOMENT_MS) <= 0)
+		return false;
+	(void)uv_poll_stop(&c->poll);
+	wait_for_reader(c, false);
+	return true;
 }
 
 /* Whether out is empty now. */
@@ -285,7 +314,7 @@ static bool write_out(struct console *c)
 		if (n < 0)
 			give_up(c);
 		else
-			c->done += (size_t)n, c->written += (uint64_t)n;
+			count(c, (size_t)n);
 	}
 	c->out.len = c->done = 0;
 	return true;

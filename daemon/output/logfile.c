@@ -34,7 +34,7 @@ static void use(struct logfile *f, int fd)
 	uint64_t position = f->now.end;
 
 	f->size_bytes = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-	f->now = (struct segment){ fd, position, position, (off_t)f->size_bytes };
+	f->now = (struct segment){ fd, position, position, (off_t)f->size_bytes, f->mid_line };
 }
 
 int logfile_open(
@@ -77,8 +77,7 @@ int logfile_reopen(struct logfile *f, struct failure *why)
 	if (fd < 0)
 		return fd;
 	retire(f);
-	use(f, fd);
-	f->mid_line = false;
+	use(f, fd); /* where a line has begun, its rest begins this file, without a stamp */
 	return 0;
 }
 
@@ -100,13 +99,40 @@ static int shift(const struct logfile *f)
 	return 0;
 }
 
-/* A file that can't be rotated goes on growing: no byte is lost for it. */
+/* A file that can't be rotated goes on growing: no byte is lost for it, and no older file moved. */
 static void rotate(struct logfile *f)
 {
 	struct failure why = { 0 };
+	char path[4096];
+	int n = snprintf(path, sizeof path, "%s.new", f->path);
+	int fd = n > 0 && (size_t)n < sizeof path ? open_path(path, &why) : -1;
 
-	if (shift(f) == 0)
-		(void)logfile_reopen(f, &why);
+	if (fd < 0)
+		return;
+	if (shift(f) < 0) {
+		(void)unlink(path);
+		fd_closep(&fd);
+		return;
+	}
+	(void)rename(path, f->path); /* whose name was just given away */
+	retire(f);
+	use(f, fd);
+}
+
+/* n bytes were written. Where they are not at the end of what we had, somebody has cut the file
+ * (logrotate's copytruncate), and ours begins with them. */
+static void moved_on(struct logfile *f, ssize_t n)
+{
+	off_t end = lseek(f->now.fd, 0, SEEK_CUR); /* -1: a pipe */
+
+	f->now.end += (uint64_t)n;
+	f->size_bytes += (uint64_t)n;
+	if (end < n || end - f->now.at >= (off_t)(f->now.end - f->now.begin))
+		return;
+	f->now.begin = f->now.end - (uint64_t)n;
+	f->now.at = end - n;
+	f->now.mid_line = f->mid_line;
+	f->size_bytes = (uint64_t)end;
 }
 
 /* Writes as much as the disk takes, and returns how much that was. */
@@ -124,27 +150,24 @@ static size_t put(struct logfile *f, const char *at, size_t len)
 			f->error = errno;
 			break;
 		}
+		moved_on(f, n);
 		done += (size_t)n;
-	}
-	f->now.end += done;
-	f->size_bytes += done;
-	if (done > 0)
 		f->mid_line = at[done - 1] != '\n';
+	}
 	return done;
 }
 
 /* All of it or nothing. */
 static bool put_whole(struct logfile *f, const char *at, size_t len)
 {
-	uint64_t size = f->size_bytes;
 	bool mid_line = f->mid_line;
 	size_t done = put(f, at, len);
 
 	if (done == len)
 		return true;
-	if (done > 0 && ftruncate(f->now.fd, (off_t)size) == 0) {
+	if (done > 0 && ftruncate(f->now.fd, (off_t)(f->size_bytes - done)) == 0) {
 		f->now.end -= done;
-		f->size_bytes = size;
+		f->size_bytes -= done;
 		f->mid_line = mid_line;
 	}
 	return false;
@@ -218,8 +241,10 @@ static bool put_missing(struct logfile *f, int64_t wall_ns)
 	int n = snprintf(note, sizeof note, "%s[launchd: %llu bytes are missing here: %s]\n",
 		f->mid_line ? "\n" : "", (unsigned long long)f->missing, strerror(f->error));
 	int error = f->error;
+	bool is_in = f->style.stamped ? put_stamped(f, note, (size_t)n, wall_ns) == (size_t)n :
+					put_whole(f, note, (size_t)n);
 
-	if (put_lines(f, note, (size_t)n, wall_ns) < (size_t)n) {
+	if (!is_in) {
 		f->error = f->error ? f->error : error;
 		return false;
 	}
@@ -309,6 +334,15 @@ static size_t unstamp(struct logplace *p, char *at, size_t len)
 	return kept;
 }
 
+/* Where this segment ends, and the next one begins. */
+static struct logplace behind(const struct logfile *f, const struct segment *s)
+{
+	const struct segment *next = segment_of(f, s->end);
+	bool mid_line = next->begin == s->end ? next->mid_line : f->mid_line;
+
+	return (struct logplace){ s->end, 0, !mid_line };
+}
+
 ssize_t logfile_read(
 	const struct logfile *f, struct logplace *place, char *ret, size_t room, uint64_t *ret_gone)
 {
@@ -319,7 +353,7 @@ ssize_t logfile_read(
 	*ret_gone = 0;
 	if (from < s->begin) { /* its file is deleted */
 		*ret_gone = s->begin - from;
-		*place = (struct logplace){ s->begin, 0, true };
+		*place = (struct logplace){ s->begin, 0, !s->mid_line };
 		return 0;
 	}
 	left = s->end - from;
@@ -331,7 +365,7 @@ ssize_t logfile_read(
 	while (n < 0 && errno == EINTR);
 	if (n <= 0) { /* it was cut */
 		*ret_gone = left;
-		*place = (struct logplace){ s->end, 0, true };
+		*place = behind(f, s);
 		return n < 0 ? -errno : 0;
 	}
 	place->position += (uint64_t)n;

@@ -24,6 +24,7 @@ struct segment {
 	int fd;
 	uint64_t begin, end; /* positions */
 	off_t at;            /* where begin is in the file */
+	bool mid_line;       /* its line has begun in the one before */
 };
 
 struct logfile {

@@ -242,6 +242,7 @@ static void reopen(const struct logs *l, struct logfile *f)
 {
 	struct failure why = { 0 };
 
+	filer_wait(l->host->filer, f);
 	if (logfile_reopen(f, &why) < 0)
 		l->host->say(l->host->owner, true, why.text);
 }

@@ -21,7 +21,7 @@ static void done(struct output *o)
 	console_done(&o->consoles[0]);
 	if (o->console_of[1] == &o->consoles[1])
 		console_done(&o->consoles[1]);
-	free(o->shared.read_buf);
+	filer_done(&o->filer);
 	free(o->shared.again.at);
 	text_done(&o->words);
 	text_done(&o->events);

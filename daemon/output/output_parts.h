@@ -67,6 +67,8 @@ struct output {
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
 	struct console *console_of_workers[2];
+	struct filer filer;
+	struct busy busy;
 	struct stream_host shared; /* by all streams */
 	struct merge merge;        /* its parts say whose they are */
 	struct status status;

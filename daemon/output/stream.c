@@ -13,19 +13,46 @@
 #include "daemon/output/tail.h"
 
 #define SECOND_NS 1000000000ull
+#define MOMENT_NS 1000000ull
 
 enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
 
 static void on_readable(uv_poll_t *p, int status, int events);
 
+/* Takes it off the list of those that are read in every turn. */
+static void leave_busy(struct stream *s)
+{
+	struct stream **at = &s->host->busy->first;
+
+	while (*at && *at != s)
+		at = &(*at)->next_busy;
+	if (*at)
+		*at = s->next_busy;
+	s->is_busy = false;
+}
+
 /* Watches the pipe or leaves it alone. */
 static void watch(struct stream *s, bool on)
 {
+	if (s->is_busy)
+		leave_busy(s);
 	if (s->reading == on || !s->polled)
 		return;
 	s->reading = on && uv_poll_start(&s->poll, UV_READABLE, on_readable) == 0;
 	if (!on)
 		(void)uv_poll_stop(&s->poll);
+}
+
+/* A worker that writes line by line wakes whoever polls its pipe with each of them, which costs it
+ * as much as the write. So the pipe of one that has just written is not polled, but read in every
+ * turn, until it has been silent for a moment. */
+static void read_in_turns(struct stream *s)
+{
+	watch(s, false);
+	s->is_busy = true;
+	s->next_busy = s->host->busy->first;
+	s->host->busy->first = s;
+	s->host->stir(s->host->owner);
 }
 
 static int64_t wall_ns(void)
@@ -36,14 +63,34 @@ static int64_t wall_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static void say_error(struct stream *s)
+{
+	char text[512];
+
+	if (s->file.missing == 0) {
+		s->said_error = false;
+		return;
+	}
+	if (s->said_error)
+		return;
+	s->said_error = true;
+	(void)snprintf(text, sizeof text,
+		"%s: can't be written to: %s; the worker goes on, and so does the console",
+		s->file.path, strerror(s->file.error));
+	s->host->say(s->host->owner, true, text);
+}
+
 /* All of it is where it goes to. */
 static void finish(struct stream *s)
 {
 	if (s->finished)
 		return;
 	s->finished = true;
-	if (s->has_file)
+	if (s->has_file) {
+		filer_wait(s->host->filer, &s->file);
+		say_error(s);
 		logfile_close(&s->file);
+	}
 	s->on_finished(s);
 }
 
@@ -113,7 +160,8 @@ static size_t show(struct stream *s, const char *at, size_t len)
 			break;
 		n = put(s, out, at + taken, len - taken);
 		console_put(s->console, &s->source);
-		if (n == 0 && out->len == before && s->console->waiting)
+		if (n == 0 && out->len == before && s->console->waiting &&
+			!console_wait(s->console))
 			break; /* it is full */
 		taken += n;
 		if (taken < len)
@@ -182,36 +230,33 @@ static void show_bar(struct stream *s)
 	console_put(s->console, &s->source);
 }
 
-static void to_console(struct stream *s, const char *at, size_t len, const struct logged *w)
+/* What of the last bytes is in the file, which is this thread's again. */
+static struct logged settle(struct stream *s)
 {
-	size_t taken = show(s, at, len), in_file = w->len > taken ? w->len : taken;
+	if (!s->has_file)
+		return (struct logged){ 0 };
+	filer_wait(s->host->filer, &s->file);
+	return s->logged;
+}
 
-	if (taken < w->len && !s->behind) {
-		s->behind = true;
-		s->place = logfile_place(&s->file, w, at, taken);
+static void to_console(struct stream *s, const char *at, size_t len)
+{
+	size_t taken = show(s, at, len);
+
+	if (taken < len) {
+		const struct logged w = settle(s);
+		size_t in_file = w.len > taken ? w.len : taken;
+
+		if (taken < w.len && !s->behind) {
+			s->behind = true;
+			s->place = logfile_place(&s->file, &w, at, taken);
+		}
+		hold(s, at + in_file, len - in_file);
 	}
-	hold(s, at + in_file, len - in_file);
 	if (is_pending(s))
 		console_queue(s->console, &s->source);
 	else
 		show_bar(s);
-}
-
-static void say_error(struct stream *s)
-{
-	char text[512];
-
-	if (s->file.missing == 0) {
-		s->said_error = false;
-		return;
-	}
-	if (s->said_error)
-		return;
-	s->said_error = true;
-	(void)snprintf(text, sizeof text,
-		"%s: can't be written to: %s; the worker goes on, and so does the console",
-		s->file.path, strerror(s->file.error));
-	s->host->say(s->host->owner, true, text);
 }
 
 /* One that contains a text of the filter's. */
@@ -254,16 +299,30 @@ static void hang_up(struct stream *s)
 	uv_close((uv_handle_t *)&s->poll, on_closed);
 }
 
+/* A large piece is written by the other thread, while this one looks at its lines; a console that
+ * is behind wants to know at once where it is. */
+static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
+{
+	if (!filer_has(s->host->filer, &s->file)) {
+		say_error(s);
+		if (!s->behind)
+			logfile_forget(&s->file, s->file.now.begin);
+	}
+	if (len >= FILER_LARGE && !s->behind &&
+		filer_write(s->host->filer, &s->file, at, len, now, &s->logged))
+		return;
+	filer_wait(s->host->filer, &s->file);
+	s->logged = logfile_write(&s->file, at, len, now);
+	say_error(s);
+}
+
 static void take(struct stream *s, const char *at, size_t len)
 {
-	struct logged w = { 0 };
 	int64_t now = s->render || s->file.style.stamped ? wall_ns() : 0;
 
 	tail_add(s->tail, s->fd, at, len);
-	if (s->has_file) {
-		w = logfile_write(&s->file, at, len, now);
-		say_error(s);
-	}
+	if (s->has_file)
+		to_file(s, at, len, now);
 	if (s->render)
 		s->render(s, now);
 	if (s->filter)
@@ -271,21 +330,26 @@ static void take(struct stream *s, const char *at, size_t len)
 	if (s->console && s->console->broken && !s->has_file)
 		hang_up(s);
 	else if (s->console)
-		to_console(s, at, len, &w);
-	if (s->has_file && !s->behind)
-		logfile_forget(&s->file, s->file.now.begin);
+		to_console(s, at, len);
 }
 
 /* What is there, up to a buffer; 0: the pipe has ended, negative errno. */
 static ssize_t read_some(struct stream *s)
 {
+	const struct stream_host *h = s->host;
+	char *buf = filer_buffer(h->filer);
 	ssize_t n;
 
+	if (!buf)
+		return -ENOMEM;
 	do
-		n = read(s->pipe, s->host->read_buf, STREAM_READ);
+		n = read(s->pipe, buf, STREAM_READ);
 	while (n < 0 && errno == EINTR);
-	if (n > 0)
-		take(s, s->host->read_buf, (size_t)n);
+	if (n > 0) {
+		h->busy->bytes += (size_t)n;
+		s->read_ns = uv_hrtime();
+		take(s, buf, (size_t)n);
+	}
 	return n < 0 ? -errno : n;
 }
 
@@ -294,11 +358,15 @@ static void end_filtered(struct stream *s)
 {
 	struct lines_style style = style_of(s);
 	struct outbuf out = s->host->again;
+	bool left;
 
 	style.keep = matches;
 	style.data = s->filter;
-	(void)lines_end(&s->filter_lines, &style, &out); /* there is room */
-	(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
+	do {
+		left = lines_end(&s->filter_lines, &style, &out) < 0; /* a long line, in pieces */
+		(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
+		out.len = 0;
+	} while (left);
 }
 
 static void on_closed(uv_handle_t *h)
@@ -346,11 +414,28 @@ void stream_end(struct stream *s)
 static void on_readable(uv_poll_t *p, int status, int events)
 {
 	struct stream *s = p->data;
+	uint64_t before = s->read_ns;
 	ssize_t n = read_some(s);
 
 	(void)status, (void)events;
 	if (n == 0 || (n < 0 && n != -EAGAIN))
 		stream_end(s);
+	else if (n > 0 && n < FILER_LARGE && s->reading && s->read_ns - before < MOMENT_NS)
+		read_in_turns(s);
+}
+
+bool streams_read(const struct stream_host *h)
+{
+	for (struct stream *s = h->busy->first, *next; s; s = next) {
+		ssize_t n = read_some(s);
+
+		next = s->next_busy;
+		if (n == 0 || (n < 0 && n != -EAGAIN))
+			stream_end(s);
+		else if (n < 0 && uv_hrtime() - s->read_ns > MOMENT_NS)
+			watch(s, true);
+	}
+	return h->busy->first != NULL;
 }
 
 void stream_drain(struct stream *s)
@@ -360,18 +445,33 @@ void stream_drain(struct stream *s)
 		watch(s, true);
 }
 
+/* What is gone was the rest of a line whose begin stands alone then: false, there is no room. */
+static bool end_torn(struct stream *s, struct outbuf *out)
+{
+	const struct lines_style style = style_of(s);
+
+	if (s->torn)
+		s->torn = lines_end(&s->lines, &style, out) < 0;
+	s->source.open = s->lines.open;
+	return !s->torn;
+}
+
 /* Reads the file again: false, the console has no more room. */
 static bool catch_up(struct stream *s, struct outbuf *out)
 {
 	char *buf = s->host->again.at;
+	bool was_behind = s->behind; /* then the file is this thread's until more is read */
 
-	while (s->behind) {
+	if (was_behind)
+		(void)settle(s);
+	while (end_torn(s, out) && s->behind) {
 		struct logged from = { .place = s->place };
 		uint64_t gone;
 		ssize_t n = logfile_read(&s->file, &s->place, buf, STREAM_READ, &gone);
 		size_t taken = n > 0 ? put(s, out, buf, (size_t)n) : 0;
 
 		s->gone += gone;
+		s->torn = gone > 0;
 		if (n > 0 && taken < (size_t)n) {
 			from.len = (size_t)n;
 			s->place = logfile_place(&s->file, &from, buf, taken);
@@ -379,7 +479,9 @@ static bool catch_up(struct stream *s, struct outbuf *out)
 		}
 		s->behind = s->place.position < s->file.now.end;
 	}
-	if (s->has_file && !s->finished)
+	if (s->torn)
+		return false;
+	if (was_behind)
 		logfile_forget(&s->file, s->file.now.begin);
 	if (s->gone)
 		say_gone(s);

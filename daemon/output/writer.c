@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -94,14 +95,25 @@ void writer_close(struct output *o)
 		console_close(&o->consoles[1]);
 }
 
+/* Lets lines of those that write many come together. */
+static void gather(struct output *o)
+{
+	enum { LITTLE = 16 * 1024 };
+	const struct timespec nap = { .tv_nsec = 100000 };
+
+	if (o->busy.first && o->busy.bytes < LITTLE && !o->closing)
+		(void)nanosleep(&nap, NULL);
+	o->busy.bytes = 0;
+}
+
 /* After the pipes were looked at: what came is written. */
 static void on_turn(uv_check_t *c)
 {
 	struct output *o = c->data;
-	bool more = merge_flush(o);
+	bool more = streams_read(&o->shared);
 
+	more = merge_flush(o) || more;
 	more = console_flush(&o->consoles[0]) || more;
-
 	if (o->console_of[1] == &o->consoles[1])
 		more = console_flush(&o->consoles[1]) || more;
 	if (more)
@@ -110,6 +122,7 @@ static void on_turn(uv_check_t *c)
 		(void)uv_idle_stop(&o->again);
 	merge_turn(o, is_written(o));
 	sweep(o);
+	gather(o);
 	if (o->closing && has_all(o) && !uv_is_closing((uv_handle_t *)c))
 		writer_close(o);
 }
@@ -120,7 +133,8 @@ static void on_drained(struct logs *l)
 	struct output *o = l->owner;
 
 	l->on_ended = NULL;
-	(void)uv_timer_stop(&o->drain);
+	if (!o->hurrying) /* else it counts for that */
+		(void)uv_timer_stop(&o->drain);
 	logs_collect(l);
 	uv_mutex_lock(&o->lock);
 	o->told_drained = true;
@@ -374,9 +388,10 @@ int writer_open(struct output *o)
 	o->shared.say = host_say;
 	o->shared.stir = stir;
 	o->shared.owner = o;
-	o->shared.read_buf = malloc(STREAM_READ);
+	o->shared.filer = &o->filer;
+	o->shared.busy = &o->busy;
 	o->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
-	if (!o->shared.read_buf || !o->shared.again.at)
+	if (filer_init(&o->filer) < 0 || !o->shared.again.at)
 		return -ENOMEM;
 	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
 	if (rc < 0)
