@@ -234,7 +234,7 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 		.heritage = s->heritage,
 		.guard = s->guard,
 		.output = s->output,
-		.status = s->plan->output.terminal[2] && s->least <= NOTE_INFO &&
+		.status = s->plan->output.foreground && s->least <= NOTE_INFO &&
 			!s->plan->output.json,
 		.run_dir = s->guard->run_dir,
 		.arena = s->arena,

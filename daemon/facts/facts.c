@@ -102,6 +102,7 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	f.hostname = arena_strdup(arena, hostname);
 	for (int fd = 0; fd < 3; fd++)
 		f.terminal[fd] = isatty(fd) == 1;
+	f.foreground = tcgetpgrp(STDERR_FILENO) == getpgrp();
 	f.under_systemd = by_systemd(env);
 	rc = program_find(s, env, arena, &f.program, why);
 	if (rc == 0)

@@ -264,14 +264,35 @@ void console_localize(struct console *c, bool drops)
 		wait_for_reader(c, true);
 }
 
-/* The reader has gone: the job goes on, and so do the files. A full disk behind a console is no
- * different: what is not taken is not kept. */
+/* The reader has gone: the job goes on, and so do the files. On a full disk what has no room is
+ * lost, which is said, and what comes later may have some. */
 static void give_up(struct console *c)
 {
-	c->broken = errno != ENOSPC && errno != EDQUOT;
+	bool first = c->missing == 0;
+
+	c->error = errno;
+	c->broken = c->error != ENOSPC && c->error != EDQUOT && c->error != EFBIG;
+	if (!c->broken)
+		c->missing += c->out.len - c->done;
 	c->unended = c->mid_line; /* what has room again is no part of this line */
 	c->out.len = c->done = 0;
 	text_done(&c->words);
+	if (!c->broken && first && c->on_missing)
+		c->on_missing(c);
+}
+
+/* What is missing is said where it is missing, before what follows. False: there is no room yet. */
+static bool put_missing(struct console *c)
+{
+	char note[160];
+	int n = snprintf(note, sizeof note, "%s[launchd: %llu bytes are missing here: %s]\n",
+		c->mid_line ? "\n" : "", (unsigned long long)c->missing, strerror(c->error));
+
+	if (write(c->fd, note, (size_t)n) != n)
+		return false;
+	c->missing = 0;
+	c->mid_line = c->unended = false;
+	return true;
 }
 
 static void count(struct console *c, size_t len)
@@ -304,6 +325,10 @@ static bool write_out(struct console *c)
 
 		if (c->waiting)
 			return false;
+		if (c->missing > 0 && c->done == 0 && !put_missing(c)) {
+			c->missing += c->out.len;
+			break;
+		}
 		n = write_some(c);
 		if (n < 0 && errno == EAGAIN) {
 			wait_for_reader(c,

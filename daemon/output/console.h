@@ -43,10 +43,14 @@ struct console {
 	uv_timer_t silence;  /* runs while others wait for the end of an open line */
 	uv_timer_t patience; /* with `drops`: runs while the reader takes nothing */
 	bool waiting;        /* for the reader */
-	bool drops;  /* sources are told to drop, when the reader takes nothing for a while */
-	bool stuck;  /* it has not */
-	bool late;   /* CONSOLE_REMOTE: it was waited for, and has not taken all since */
-	bool broken; /* nobody reads it any more: all is thrown away */
+	bool drops;       /* sources are told to drop, when the reader takes nothing for a while */
+	bool stuck;       /* it has not */
+	bool late;        /* CONSOLE_REMOTE: it was waited for, and has not taken all since */
+	bool broken;      /* nobody reads it any more: all is thrown away */
+	uint64_t missing; /* bytes that a full disk has not taken */
+	int error;        /* why, errno */
+	/* Something is missing, for the first time since all was well; NULL: nobody is told. */
+	void (*on_missing)(struct console *c);
 	unsigned handles;
 	struct outbuf out;
 	size_t done;       /* of out, written already */

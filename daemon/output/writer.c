@@ -377,6 +377,21 @@ static bool are_one(void)
 		out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }
 
+static void on_missing(struct console *c)
+{
+	struct output *o = c->silence.loop->data;
+	bool out = c == &o->consoles[0];
+	char text[160];
+
+	(void)snprintf(text, sizeof text,
+		"standard %s can't be written to: %s; what is printed meanwhile is lost there",
+		!out                          ? "error" :
+			o->console_of[1] == c ? "output and error" :
+						"output",
+		strerror(c->error));
+	host_say(o, true, text);
+}
+
 int writer_open(struct output *o)
 {
 	int rc = uv_loop_init(&o->loop);
@@ -403,10 +418,14 @@ int writer_open(struct output *o)
 	(void)uv_idle_init(&o->loop, &o->again);
 	(void)uv_timer_init(&o->loop, &o->drain);
 	o->to_thread.data = o->turn.data = o->again.data = o->drain.data = o;
+	o->loop.data = o;
 	rc = console_open(&o->consoles[0], &o->loop, STDOUT_FILENO);
+	o->consoles[0].on_missing = on_missing;
 	o->console_of[0] = o->console_of[1] = &o->consoles[0];
 	if (rc < 0 || are_one())
 		return rc;
 	o->console_of[1] = &o->consoles[1];
-	return console_open(&o->consoles[1], &o->loop, STDERR_FILENO);
+	rc = console_open(&o->consoles[1], &o->loop, STDERR_FILENO);
+	o->consoles[1].on_missing = on_missing;
+	return rc;
 }

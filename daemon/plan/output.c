@@ -150,6 +150,7 @@ int decide_output(const struct settings *s, const struct facts *facts, const str
 	};
 	for (int fd = 0; fd < 3; fd++) /* mpirun's stdout is a pty, and nobody's terminal */
 		o->terminal[fd] = facts->terminal[fd] && t->launcher == LAUNCHER_NONE;
+	o->foreground = o->terminal[2] && facts->foreground;
 	for (int n = 1; n < REACTION_SIGNALS; n++)
 		o->reopen |= p->reactions.of[n].kind == REACTION_REOPEN;
 	o->tree = o->log_dir ? !is_nowhere(o) : any_redirected(p, o);

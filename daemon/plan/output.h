@@ -35,6 +35,7 @@ struct output_plan {
 	bool timestamps, drop, merge, json;
 	bool reopen;      /* a signal opens log files anew, so no worker may have one itself */
 	bool terminal[3]; /* launchd's own stream is a terminal of ours: isatty, and no launcher */
+	bool foreground;  /* stderr is such a terminal, and launchd its foreground job */
 	const char *events_path; /* NULL: none */
 	int events_fd;           /* -1: none */
 };

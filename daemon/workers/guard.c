@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -148,6 +149,16 @@ static void relay(struct guard *g, const siginfo_t *si)
 		stop_self();
 }
 
+/* The status line that a killed supervisor has left: its row scrolls again (status.h). */
+static void give_terminal_back(const struct guard *g)
+{
+	static const char all_rows[] = "\0337\033[r\0338\033[J";
+	const char *term = getenv("TERM");
+
+	if (g->plan->output.foreground && term && strcmp(term, "dumb") != 0)
+		(void)fd_write_all(STDERR_FILENO, all_rows, sizeof all_rows - 1);
+}
+
 /* The supervisor was killed: its workers have SIGKILL from the kernel, and all that was below it
  * is ours now. */
 static void inherit(struct guard *g, int signal, struct failure *why)
@@ -159,6 +170,7 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
 	(void)tree_end_all(&g->spared, left, &count);
 	rc = run_dir_remove(g->run_dir);
+	give_terminal_back(g);
 	if (g->cut)
 		return; /* its report could not be written, neither could this */
 	(void)failure_set(why, -EOWNERDEAD,

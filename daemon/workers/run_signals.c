@@ -131,6 +131,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		forward(r, got->signal);
 		return;
 	case REACTION_SUSPEND:
+		run_status_stop(r);
 		if (r->state == RUN_WORKING)
 			pool_suspend(&r->pool);
 		return;

@@ -6,11 +6,15 @@
 #include "common/text.h"
 #include "daemon/workers/worker.h"
 
-enum { TICK_MS = 1000 }; /* a job that is quicker than that needs no line */
+enum {
+	TICK_MS = 1000,  /* a job that is quicker than that needs no line */
+	LONGEST_S = 120, /* one that nobody has joined by then has no store */
+};
 
-/* "8/8 started, 6/8 joined, 12 s" */
-static void describe(const struct run *r, struct text *out)
+/* "8/8 started, 6/8 joined, 12 s"; false: they have started. */
+static bool describe(const struct run *r, struct text *out)
 {
+	uint64_t seconds = (uv_hrtime() - r->end->own.started_ns) / 1000000000;
 	unsigned count = r->plan->start_count, started = 0, in = 0;
 	struct arena scratch = { 0 };
 	const bool *joined = run_joined(r, &scratch);
@@ -22,9 +26,9 @@ static void describe(const struct run *r, struct text *out)
 	text_printf(out, "%u/%u started", started, count);
 	if (joined)
 		text_printf(out, ", %u/%u joined", in, count);
-	text_printf(out, ", %llu s",
-		(unsigned long long)((uv_hrtime() - r->end->own.started_ns) / 1000000000));
+	text_printf(out, ", %llu s", (unsigned long long)seconds);
 	arena_done(&scratch);
+	return in < count && (in > 0 || seconds < LONGEST_S);
 }
 
 static void on_tick(uv_timer_t *t)
@@ -32,12 +36,11 @@ static void on_tick(uv_timer_t *t)
 	struct run *r = t->data;
 	struct text line = { 0 };
 
-	if (r->state != RUN_WORKING || r->pool.state != POOL_RUNNING) {
+	if (r->state == RUN_WORKING && r->pool.state == POOL_RUNNING && !r->pool.suspended &&
+		describe(r, &line))
+		output_status(r->in->output, text_string(&line));
+	else
 		run_status_stop(r);
-		return;
-	}
-	describe(r, &line);
-	output_status(r->in->output, text_string(&line));
 	text_done(&line);
 }
 

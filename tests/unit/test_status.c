@@ -78,7 +78,8 @@ static const char *screen(struct bench *b)
 	while (poll(&p, 1, MOMENT_MS) > 0) {
 		ssize_t n = read(b->screen, b->got + len, sizeof b->got - 1 - len);
 
-		assert_true(n > 0);
+		if (n <= 0)
+			break;
 		len += (size_t)n;
 	}
 	b->got[len] = '\0';
