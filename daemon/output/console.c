@@ -2,25 +2,18 @@
 #include "daemon/output/console.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 
 enum {
-	OUT_ROOM = 128 * 1024,
 	WORDS_MAX = 256 * 1024,
 	TURNS = 32, /* before the workers' pipes are looked at again */
 	SILENCE_MS = 1000,
-	PIPE_BYTES = 256 *
-		1024,      /* a reader that is woken less often is faster: measured, 1.3 to 1.8 x */
 	PATIENCE_MS = 200, /* a reader may have to wait for a CPU */
 };
 
@@ -50,6 +43,9 @@ static void on_patience(uv_timer_t *t)
 {
 	struct console *c = t->data;
 
+	c->late = c->kind == CONSOLE_REMOTE;
+	if (!c->waiting)
+		return;
 	c->stuck = true;
 	for (struct source *s = c->first; s; s = s->next)
 		if (s->overflow)
@@ -64,68 +60,10 @@ static void wait_for_reader(struct console *c, bool on)
 		return;
 	if (!on)
 		c->stuck = false;
-	if (on)
-		(void)uv_timer_start(&c->patience, on_patience, PATIENCE_MS, 0);
-	else
+	if (on && !uv_is_active((uv_handle_t *)&c->patience))
+		(void)uv_timer_start(&c->patience, on_patience, c->late ? 0 : PATIENCE_MS, 0);
+	else if (!on && c->kind != CONSOLE_REMOTE)
 		(void)uv_timer_stop(&c->patience);
-}
-
-/* A file of our own for the same pipe or terminal: what is non-blocking there stays blocking for
- * mpirun, the shell and the workers that have it, too. */
-static int open_again(int fd)
-{
-	char path[32];
-
-	(void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-}
-
-static enum console_kind kind_of(int fd, int *ret_again)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return CONSOLE_FILE;
-	if (S_ISSOCK(st.st_mode))
-		return CONSOLE_SOCKET;
-	if (S_ISFIFO(st.st_mode) || isatty(fd)) {
-		*ret_again = open_again(fd);
-		if (S_ISFIFO(st.st_mode) && fcntl(fd, F_GETPIPE_SZ) < PIPE_BYTES)
-			(void)fcntl(
-				fd, F_SETPIPE_SZ, PIPE_BYTES); /* may be more than we may have */
-		/* another user's terminal (su): then it may make us wait */
-		return *ret_again < 0 ? CONSOLE_FILE : CONSOLE_POLLED;
-	}
-	return CONSOLE_FILE;
-}
-
-int console_open(struct console *c, uv_loop_t *loop, int fd)
-{
-	struct epoll_event writable = { .events = EPOLLOUT };
-	int again = -1, rc;
-
-	*c = (struct console){ .fd = fd, .epoll = -1 };
-	c->out = (struct outbuf){ .at = malloc(OUT_ROOM), .room = OUT_ROOM };
-	c->kind = kind_of(fd, &again);
-	if (c->kind == CONSOLE_POLLED)
-		c->fd = again;
-	(void)uv_timer_init(loop, &c->silence); /* can't fail */
-	(void)uv_timer_init(loop, &c->patience);
-	c->silence.data = c->patience.data = c;
-	c->handles = 2;
-	if (!c->out.at)
-		return -ENOMEM;
-	if (c->kind == CONSOLE_FILE)
-		return 0;
-	c->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->fd, &writable) < 0)
-		return -errno;
-	rc = uv_poll_init(loop, &c->poll, c->epoll);
-	if (rc < 0)
-		return rc;
-	c->poll.data = c;
-	c->handles = 3;
-	return 0;
 }
 
 static void add_out(struct console *c, const char *at, size_t len)
@@ -166,7 +104,7 @@ struct outbuf *console_room(struct console *c, const struct source *s)
 
 void console_put_last(struct console *c, size_t before)
 {
-	if (c->out.len == before)
+	if (c->out.len == before || c->kind == CONSOLE_REMOTE) /* there others follow */
 		return;
 	c->out.len--;
 	c->unended = true;
@@ -287,6 +225,8 @@ static ssize_t write_some(const struct console *c)
 	size_t len = c->out.len - c->done;
 	ssize_t n;
 
+	if (c->kind == CONSOLE_REMOTE)
+		return c->write(c, at, len);
 	do
 		n = c->kind == CONSOLE_SOCKET ? send(c->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
 						write(c->fd, at, len);
@@ -302,6 +242,26 @@ static void on_writable(uv_poll_t *p, int status, int events)
 	(void)uv_poll_stop(p);
 	wait_for_reader(c, false);
 	(void)console_flush(c);
+}
+
+void console_writable(struct console *c, bool all)
+{
+	if (all) {
+		c->late = false;
+		(void)uv_timer_stop(&c->patience);
+	}
+	if (!c->waiting)
+		return;
+	wait_for_reader(c, false);
+	(void)console_flush(c);
+}
+
+void console_localize(struct console *c, bool drops)
+{
+	c->drops = drops;
+	c->stuck = false;
+	if (c->waiting)
+		wait_for_reader(c, true);
 }
 
 /* The reader has gone: the job goes on, and so do the files. A full disk behind a console is no
@@ -328,7 +288,8 @@ bool console_wait(struct console *c)
 	const uint64_t lately_ns = 10000000;
 	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
 
-	if (!c->waiting || uv_hrtime() - c->taken_ns > lately_ns || poll(&p, 1, MOMENT_MS) <= 0)
+	if (!c->waiting || c->kind == CONSOLE_REMOTE || uv_hrtime() - c->taken_ns > lately_ns ||
+		poll(&p, 1, MOMENT_MS) <= 0)
 		return false;
 	(void)uv_poll_stop(&c->poll);
 	wait_for_reader(c, false);
@@ -345,7 +306,9 @@ static bool write_out(struct console *c)
 			return false;
 		n = write_some(c);
 		if (n < 0 && errno == EAGAIN) {
-			wait_for_reader(c, uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0);
+			wait_for_reader(c,
+				c->kind == CONSOLE_REMOTE ||
+					uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0);
 			return false;
 		}
 		if (n < 0)
@@ -395,31 +358,4 @@ bool console_flush(struct console *c)
 bool console_is_idle(const struct console *c)
 {
 	return c->out.len == 0 && !c->first && c->words.len == 0;
-}
-
-static void on_closed(uv_handle_t *h)
-{
-	struct console *c = h->data;
-
-	c->handles--;
-}
-
-void console_close(struct console *c)
-{
-	if (c->handles >= 2) {
-		uv_close((uv_handle_t *)&c->silence, on_closed);
-		uv_close((uv_handle_t *)&c->patience, on_closed);
-	}
-	if (c->handles >= 3)
-		uv_close((uv_handle_t *)&c->poll, on_closed);
-}
-
-void console_done(struct console *c)
-{
-	fd_closep(&c->epoll);
-	if (c->kind == CONSOLE_POLLED)
-		fd_closep(&c->fd);
-	free(c->out.at);
-	c->out = (struct outbuf){ 0 };
-	text_done(&c->words);
 }

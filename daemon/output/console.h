@@ -32,6 +32,7 @@ enum console_kind {
 	CONSOLE_FILE,   /* written as it is: a disk's file, a null device */
 	CONSOLE_POLLED, /* a pipe or a terminal, opened again for ourselves as non-blocking */
 	CONSOLE_SOCKET, /* MSG_DONTWAIT */
+	CONSOLE_REMOTE, /* another node's, by the owner's write() */
 };
 
 struct console {
@@ -44,6 +45,7 @@ struct console {
 	bool waiting;        /* for the reader */
 	bool drops;  /* sources are told to drop, when the reader takes nothing for a while */
 	bool stuck;  /* it has not */
+	bool late;   /* CONSOLE_REMOTE: it was waited for, and has not taken all since */
 	bool broken; /* nobody reads it any more: all is thrown away */
 	unsigned handles;
 	struct outbuf out;
@@ -59,11 +61,26 @@ struct console {
 	size_t shown;      /* by the owner, since the timer looked */
 	struct text words; /* launchd's own, that found no room in out */
 	size_t unsaid;     /* bytes of such words, that found no room here either */
+	/* CONSOLE_REMOTE: as write(2); after EAGAIN, console_writable() is called */
+	ssize_t (*write)(const struct console *c, const char *at, size_t len);
+	void *owner_of_write;
 };
 
 /* Takes the standard stream fd of this process. On failure console_close() is to be called all the
  * same: -ENOMEM or an error of the loop. */
 int console_open(struct console *c, uv_loop_t *loop, int fd);
+
+/* One that hands what it takes to somebody else. No worker of ours is to wait for another node:
+ * until all is taken again sources are told to drop once the reader was waited for a while, be it
+ * in pieces. On failure as above: -ENOMEM. */
+int console_open_remote(struct console *c, uv_loop_t *loop,
+	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner);
+
+/* It takes bytes again; all: it has taken all. */
+void console_writable(struct console *c, bool all);
+
+/* Its reader is waited for as this node's own are; drops: as above. */
+void console_localize(struct console *c, bool drops);
 
 /* Where to put what a source has, now; NULL: it is to be queued. console_put() after it in any
  * case. */

@@ -25,6 +25,7 @@ static void done(struct output *o)
 	free(o->shared.again.at);
 	text_done(&o->words);
 	text_done(&o->events);
+	merge_done(&o->merge);
 	arena_done(&o->memory);
 	uv_mutex_destroy(&o->lock);
 	uv_cond_destroy(&o->ended);
@@ -60,7 +61,7 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 	return 0;
 }
 
-static void order(struct output *o, enum order what)
+void output_order(struct output *o, enum order what)
 {
 	uv_mutex_lock(&o->lock);
 	o->orders |= what;
@@ -69,17 +70,27 @@ static void order(struct output *o, enum order what)
 	uv_mutex_unlock(&o->lock);
 }
 
+void output_tell_lines(struct output *o)
+{
+	if (o->told_lines)
+		return;
+	o->told_lines = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+}
+
 /* From the main loop: what the thread has to tell. */
 static void on_told(uv_async_t *a)
 {
 	struct output *o = a->data;
-	bool prepared, drained, status;
+	bool prepared, drained, status, lines;
 
 	uv_mutex_lock(&o->lock);
 	status = o->told_status;
 	prepared = o->told_prepared;
 	drained = o->told_drained;
-	o->told_prepared = o->told_drained = o->told_status = false;
+	lines = o->told_lines;
+	o->told_prepared = o->told_drained = o->told_status = o->told_lines = false;
 	uv_mutex_unlock(&o->lock);
 	if (drained) {
 		o->draining = false;
@@ -87,6 +98,8 @@ static void on_told(uv_async_t *a)
 	}
 	if (status)
 		o->on->status_over(o->owner);
+	if (lines)
+		o->on->lines(o->owner);
 	if (prepared) {
 		o->now = o->prepared;
 		o->on->prepared(o->owner, o->prepared_rc, o->prepared_why.text);
@@ -129,7 +142,7 @@ void output_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	o->next_attempt = attempt;
 	o->told_drained = false; /* of the attempt before, too late */
 	uv_mutex_unlock(&o->lock);
-	order(o, ORDER_PREPARE);
+	output_order(o, ORDER_PREPARE);
 }
 
 const char *output_log_dir(const struct output *o)
@@ -159,13 +172,13 @@ void output_take(struct output *o, unsigned i, int fd, int pipe)
 
 void output_started(struct output *o)
 {
-	order(o, ORDER_START);
+	output_order(o, ORDER_START);
 }
 
 void output_drain(struct output *o)
 {
 	o->draining = true;
-	order(o, ORDER_DRAIN);
+	output_order(o, ORDER_DRAIN);
 }
 
 const struct left_words *output_words(const struct output *o, unsigned i)
@@ -181,7 +194,7 @@ static void post(struct output *o, struct text *to, size_t *lost, const char *at
 	else
 		*lost += len;
 	uv_mutex_unlock(&o->lock);
-	order(o, ORDER_NONE);
+	output_order(o, ORDER_NONE);
 }
 
 void output_say(struct output *o, const char *at, size_t len)
@@ -199,12 +212,12 @@ void output_status(struct output *o, const char *text)
 	uv_mutex_lock(&o->lock);
 	(void)snprintf(o->status_text, sizeof o->status_text, "%s", text ? text : "");
 	uv_mutex_unlock(&o->lock);
-	order(o, ORDER_STATUS);
+	output_order(o, ORDER_STATUS);
 }
 
 void output_reopen(struct output *o)
 {
-	order(o, ORDER_REOPEN);
+	output_order(o, ORDER_REOPEN);
 }
 
 /* Waits for the thread's end; false: it does not answer any more. */
@@ -234,7 +247,7 @@ bool output_close(struct output *o, bool hurry, bool *ret_mid_line)
 	o->asked++;
 	o->hurry = hurry;
 	uv_mutex_unlock(&o->lock);
-	order(o, ORDER_CLOSE);
+	output_order(o, ORDER_CLOSE);
 	*ret_mid_line = false;
 	if (!wait_for_end(o))
 		return false;

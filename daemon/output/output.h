@@ -22,6 +22,8 @@ struct output_events {
 	void (*drained)(void *owner);
 	/* The terminal is written to by others: no status line any more. */
 	void (*status_over)(void *owner);
+	/* --merge-logs: see output_next_lines(), output_lines_over() and output_taken(). */
+	void (*lines)(void *owner);
 };
 
 /* What the thread asks of its owner. */
@@ -77,6 +79,39 @@ void output_status(struct output *o, const char *text);
 
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);
+
+/* --merge-logs, on a node whose workers' lines go to node rank 0: from the next output_prepare()
+ * on. Twice is once. Where a reader there is slow, they wait in their files, or are dropped. */
+void output_send_lines(struct output *o);
+
+/* Takes up to room bytes of them, 0: there are none now; *ret_stream is 1 or 2. The pieces of a
+ * line come one after the other, and no other stream's between them; wait: also if it takes
+ * long. */
+size_t output_next_lines(struct output *o, bool wait, char *ret, size_t room, int *ret_stream);
+
+/* Whether output_next_lines() waits for the end of a line, and with it the other stream's. */
+bool output_lines_wait(struct output *o);
+
+/* No more attempts follow; output_lines_over(): all lines were taken. */
+void output_last_lines(struct output *o);
+bool output_lines_over(struct output *o);
+
+/* Nobody takes them any more: what is left, and what comes, stays on this node's console. */
+void output_keep_lines(struct output *o);
+
+/* On node rank 0: lines of so many nodes will come, of each `share` bytes at a time at most. Twice
+ * is once. -ENOMEM. */
+int output_hear_nodes(struct output *o, unsigned nodes, size_t share);
+
+/* Lines of one of them, or pieces: how many bytes are kept for the console. The rest has no room,
+ * or no memory, and is lost. */
+size_t output_hear(struct output *o, unsigned node, int stream, const char *at, size_t len);
+
+/* It is lost: a line that has not ended ends. */
+void output_hear_end(struct output *o, unsigned node);
+
+/* What the console has taken of a node's lines since it was asked last; false: nothing of any. */
+bool output_taken(struct output *o, unsigned *ret_node, size_t *ret_len);
 
 /* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
  * as it takes anything within a second; not for a disk that hangs, for more than some seconds:

@@ -9,6 +9,7 @@
 #include "common/failure.h"
 #include "common/text.h"
 #include "daemon/output/logs.h"
+#include "daemon/output/merge.h"
 #include "daemon/output/output.h"
 #include "daemon/output/status.h"
 
@@ -21,6 +22,8 @@ enum order {
 	ORDER_REOPEN = 8,
 	ORDER_STATUS = 16,
 	ORDER_CLOSE = 32,
+	ORDER_SEND = 64,
+	ORDER_HEAR = 128,
 };
 
 struct output {
@@ -42,6 +45,7 @@ struct output {
 	int prepared_rc;
 	struct failure prepared_why;
 	struct logs *prepared;
+	bool told_lines;
 	unsigned asked, answered; /* at the end: whether the thread is stuck in a disk */
 
 	/* the main thread's */
@@ -62,9 +66,11 @@ struct output {
 	struct output_host host;
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
+	struct console *console_of_workers[2];
 	struct filer filer;
 	struct busy busy;
 	struct stream_host shared; /* by all streams */
+	struct merge merge;        /* its parts say whose they are */
 	struct status status;
 	bool has_status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
@@ -73,6 +79,12 @@ struct output {
 	bool closing, hurrying;
 	uint64_t written; /* by the consoles, when somebody looked last */
 };
+
+/* Gives the thread an order, or only wakes it. */
+void output_order(struct output *o, enum order what);
+
+/* The main loop is to hear of lines: see output_events. With the lock held. */
+void output_tell_lines(struct output *o);
 
 /* Makes the thread's loop with all that is in it; on failure writer_close() and the loop's end are
  * the caller's all the same. */

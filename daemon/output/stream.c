@@ -110,8 +110,9 @@ static void say_dropped(struct stream *s, bool last)
 			now - s->dropped_said_ns < DROPPED_EVERY_S * SECOND_NS))
 		return;
 	(void)snprintf(text, sizeof text,
-		"rank %u: %llu lines of its %s were dropped, as the console was too slow", s->rank,
-		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr");
+		"rank %u: %llu lines of its %s were dropped, as %s was too slow", s->rank,
+		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr",
+		s->console->kind == CONSOLE_REMOTE ? "node rank 0's console" : "the console");
 	s->dropped = 0;
 	s->dropped_said_ns = now;
 	s->host->say(s->host->owner, true, text);

@@ -58,6 +58,15 @@ static void on_closed(uv_handle_t *h)
 	(void)h;
 }
 
+/* No stream has more for a console, nor for its file. */
+static bool is_written(const struct output *o)
+{
+	for (const struct logs *l = o->logs; l; l = l->next)
+		if (l->open > 0)
+			return false;
+	return true;
+}
+
 /* Nothing is in the post, and all is where it goes to. */
 static bool has_all(struct output *o)
 {
@@ -66,12 +75,8 @@ static bool has_all(struct output *o)
 	uv_mutex_lock(&o->lock);
 	posted = o->words.len > 0 || o->events.len > 0;
 	uv_mutex_unlock(&o->lock);
-	if (posted)
-		return false;
-	for (const struct logs *l = o->logs; l; l = l->next)
-		if (l->open > 0)
-			return false;
-	return console_is_idle(&o->consoles[0]) && console_is_idle(&o->consoles[1]);
+	return !posted && is_written(o) && merge_is_idle(o) && console_is_idle(&o->consoles[0]) &&
+		console_is_idle(&o->consoles[1]);
 }
 
 void writer_close(struct output *o)
@@ -84,6 +89,7 @@ void writer_close(struct output *o)
 	uv_close((uv_handle_t *)&o->drain, on_closed);
 	if (o->has_status)
 		status_close(&o->status);
+	merge_close(&o->merge);
 	console_close(&o->consoles[0]);
 	if (o->console_of[1] == &o->consoles[1])
 		console_close(&o->consoles[1]);
@@ -106,6 +112,8 @@ static void on_turn(uv_check_t *c)
 	struct output *o = c->data;
 	bool more = streams_read(&o->shared);
 
+	more = merge_flush(o) || more;
+
 	more = console_flush(&o->consoles[0]) || more;
 	if (o->console_of[1] == &o->consoles[1])
 		more = console_flush(&o->consoles[1]) || more;
@@ -113,6 +121,7 @@ static void on_turn(uv_check_t *c)
 		(void)uv_idle_start(&o->again, on_again);
 	else
 		(void)uv_idle_stop(&o->again);
+	merge_turn(o, is_written(o));
 	sweep(o);
 	gather(o);
 	if (o->closing && has_all(o) && !uv_is_closing((uv_handle_t *)c))
@@ -182,7 +191,7 @@ static int make_logs(struct output *o, const struct plan *plan, unsigned attempt
 		rc = make_run_dir(o, plan, why);
 	if (rc == 0)
 		rc = logs_init(l, plan, attempt, o->run_dir, o->host.hostname, &o->shared,
-			o->console_of, why);
+			merge_consoles(o), why);
 	if (rc < 0) {
 		logs_done(l);
 		free(l);
@@ -253,6 +262,7 @@ static void start_closing(struct output *o, bool hurry)
 	let_go(o);
 	for (struct logs *l = o->logs; l; l = l->next)
 		logs_end(l);
+	merge_end(o);
 	uv_mutex_lock(&o->lock);
 	o->answered++;
 	uv_mutex_unlock(&o->lock);
@@ -330,6 +340,10 @@ static void on_orders(uv_async_t *a)
 	o->unsaid = o->untold = 0;
 	uv_mutex_unlock(&o->lock);
 	deliver(o, &p);
+	if (orders & ORDER_SEND)
+		merge_send(o);
+	if (orders & ORDER_HEAR)
+		merge_hear(o);
 	if (orders & ORDER_START)
 		logs_start(o->logs);
 	if (orders & ORDER_DRAIN)

@@ -18,6 +18,12 @@ static void close_all(struct run *r)
 	uv_close((uv_handle_t *)&r->joining, NULL);
 	uv_close((uv_handle_t *)&r->draining, NULL);
 	uv_close((uv_handle_t *)&r->status, NULL);
+}
+
+/* Last lines of the workers' come and go as long as the member is there. */
+static void leave_output(struct run *r)
+{
+	run_merge_stop(r);
 	output_detach(r->in->output);
 }
 
@@ -116,6 +122,7 @@ static void on_over(void *owner, const struct job_end *end)
 		r->end->job.result = &r->end->whole;
 	}
 	close_all(r);
+	run_merge_last(r);
 	member_close(&r->member);
 }
 
@@ -131,6 +138,7 @@ static void on_failed(void *owner, int code, const char *text)
 /* The loop has nothing more to do now, and ends. */
 static void on_closed(void *owner)
 {
+	leave_output(owner);
 	run_stop_listening(owner);
 }
 
@@ -148,7 +156,20 @@ static void on_node_joined(void *owner, unsigned node, const char *name)
 
 static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
 {
-	run_tell_node(owner, node, name, detail);
+	struct run *r = owner;
+
+	output_hear_end(r->in->output, node);
+	run_tell_node(r, node, name, detail);
+}
+
+static void on_log(void *owner, unsigned node, int stream, const char *at, size_t len)
+{
+	run_merge_hear(owner, node, stream, at, len);
+}
+
+static void on_log_room(void *owner)
+{
+	run_merge_lines(owner);
 }
 
 static const struct member_events events = {
@@ -163,6 +184,8 @@ static const struct member_events events = {
 	.say = on_say,
 	.node_joined = on_node_joined,
 	.node_lost = on_node_lost,
+	.log = on_log,
+	.log_room = on_log_room,
 };
 
 /* On failure the handles are closing. */
@@ -177,9 +200,11 @@ static int begin(struct run *r)
 	(void)uv_timer_init(&r->loop, &r->status);
 	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
 	r->draining.data = r->status.data = r;
+	run_merge_init(r);
 	rc = output_attach(r->in->output, &r->loop, &run_output_events, r, r->why);
 	if (rc < 0) {
 		close_all(r);
+		leave_output(r);
 		return rc;
 	}
 	rc = run_listen(r);
@@ -191,6 +216,7 @@ static int begin(struct run *r)
 	}
 	if (rc < 0) {
 		close_all(r);
+		leave_output(r);
 		run_stop_listening(r);
 	} else {
 		member_start(&r->member, &r->loop, r->in->member, &events, r, &r->end->memory);

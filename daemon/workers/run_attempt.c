@@ -344,7 +344,13 @@ static void on_status_over(void *owner)
 	run_status_stop(owner);
 }
 
-const struct output_events run_output_events = { on_prepared, on_drained, on_status_over };
+static void on_lines(void *owner)
+{
+	run_merge_lines(owner);
+}
+
+const struct output_events run_output_events = { on_prepared, on_drained, on_status_over,
+	on_lines };
 
 void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 {
@@ -357,8 +363,10 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 	r->state = RUN_OPENING;
 	begin_result(r);
 	run_tell_attempt(r, master_port);
-	if (arena_failed(&r->end->memory))
+	if (arena_failed(&r->end->memory)) {
 		fail_unstarted(r, ENOMEM);
-	else
-		output_prepare(r->in->output, r->plan, number);
+		return;
+	}
+	run_merge_start(r);
+	output_prepare(r->in->output, r->plan, number);
 }

@@ -20,6 +20,13 @@ enum run_state {
 	RUN_OVER,
 };
 
+/* --merge-logs, once the first attempt has started. */
+enum run_merge {
+	MERGE_NONE,
+	MERGE_SENDS, /* this node's lines go to node rank 0 */
+	MERGE_HEARS, /* it is node rank 0 */
+};
+
 struct run {
 	const struct run_input *in;
 	const struct plan *plan;
@@ -34,6 +41,8 @@ struct run {
 	struct pool pool;
 	struct attempt attempt;
 	uv_timer_t max_runtime, unfinished, joining, draining, status;
+	uv_timer_t merging; /* until the member is closed */
+	enum run_merge merge;
 	bool has_words; /* the output thread has told what workers wrote last */
 	bool timed;     /* --max-runtime counts from the first attempt */
 	unsigned store_port;
@@ -76,6 +85,19 @@ const bool *run_joined(const struct run *r, struct arena *arena);
 /* The status line of an attempt whose workers run; see run_status.c. */
 void run_status_start(struct run *r);
 void run_status_stop(struct run *r);
+
+/* --merge-logs, see run_merge.c: an attempt starts; the last one is over, when the state says so;
+ * the timer is closed. */
+void run_merge_init(struct run *r);
+void run_merge_start(struct run *r);
+void run_merge_last(struct run *r);
+void run_merge_stop(struct run *r);
+
+/* The output thread has lines or has taken some, or the member has room or takes none any more. */
+void run_merge_lines(struct run *r);
+
+/* Another node's, on node rank 0. */
+void run_merge_hear(struct run *r, unsigned node, int stream, const char *at, size_t len);
 
 /* What the output thread has to tell. */
 extern const struct output_events run_output_events;

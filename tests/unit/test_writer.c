@@ -126,7 +126,8 @@ static void begin(struct scene *s, bool piped)
 
 static void open_output(struct scene *s)
 {
-	static const struct output_events events = { on_prepared, on_drained, on_status_over };
+	static const struct output_events events = { on_prepared, on_drained, on_status_over,
+		NULL };
 	const struct output_host host = {
 		.hostname = "here", .say = say, .write_events = write_events, .owner = s
 	};
