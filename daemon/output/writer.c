@@ -113,7 +113,6 @@ static void on_turn(uv_check_t *c)
 	bool more = streams_read(&o->shared);
 
 	more = merge_flush(o) || more;
-
 	more = console_flush(&o->consoles[0]) || more;
 	if (o->console_of[1] == &o->consoles[1])
 		more = console_flush(&o->consoles[1]) || more;
