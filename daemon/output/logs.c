@@ -142,7 +142,7 @@ int logs_init(struct logs *l, const struct plan *plan, unsigned attempt, const c
 	for (unsigned i = 0; l->of && i < plan->start_count; i++)
 		for (int stream = 0; stream < 2; stream++)
 			l->of[i].direct[stream] = l->of[i].pipe[stream] = -1;
-	for (unsigned i = 0; rc == 0 && i < plan->start_count; i++)
+	for (unsigned i = 0; l->of && rc == 0 && i < plan->start_count; i++)
 		for (int stream = 0; stream < 2 && rc == 0; stream++)
 			rc = init_stream(l, i, stream, host, consoles[stream], why);
 	return rc;

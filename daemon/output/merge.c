@@ -206,7 +206,7 @@ static void queue_come(struct output *o)
 void merge_hear(struct output *o)
 {
 	struct merge *m = &o->merge;
-	bool keeps, all[2];
+	bool keeps, all[2] = { false, false };
 
 	uv_mutex_lock(&o->lock);
 	keeps = m->keeps;

@@ -30,30 +30,26 @@ struct output {
 	/* both threads', under the lock */
 	uv_mutex_t lock;
 	uv_cond_t ended;
-	unsigned orders;
 	const struct plan *next_plan; /* ORDER_PREPARE */
-	unsigned next_attempt;
-	struct text words; /* launchd's own, for stderr */
-	size_t unsaid;     /* bytes of them that found no room */
-	struct text events;
-	size_t untold; /* likewise */
-	bool attached, over;
-	bool hurry;           /* ORDER_CLOSE: no reader is waited for that takes nothing */
-	char status_text[80]; /* ORDER_STATUS; "": none */
-	bool told_prepared, told_drained,
-		told_status; /* events that the main loop has yet to hear */
-	int prepared_rc;
-	struct failure prepared_why;
+	struct text words, events;    /* launchd's own, for stderr; of --events */
+	size_t unsaid, untold;        /* bytes of them that found no room */
 	struct logs *prepared;
-	bool told_lines;
-	unsigned asked, answered; /* at the end: whether the thread is stuck in a disk */
+	struct failure prepared_why;
+	int prepared_rc;
+	unsigned orders, next_attempt; /* the latter: ORDER_PREPARE */
+	unsigned asked, answered;      /* at the end: whether the thread is stuck in a disk */
+	char status_text[80];          /* ORDER_STATUS; "": none */
+	bool attached, over;
+	bool hurry; /* ORDER_CLOSE: no reader is waited for that takes nothing */
+	/* events that the main loop has yet to hear */
+	bool told_prepared, told_drained, told_status, told_lines;
 
 	/* the main thread's */
+	bool draining; /* what that came to has not been told yet */
 	uv_thread_t thread;
 	uv_async_t to_main;
 	const struct output_events *on;
 	void *owner;
-	bool draining;    /* what that came to has not been told yet */
 	struct logs *now; /* the attempt that it starts, or has started */
 
 	/* the output thread's */
@@ -62,7 +58,6 @@ struct output {
 	uv_check_t turn;
 	uv_idle_t again; /* runs while a console has more to show at once */
 	uv_timer_t drain;
-	bool has_loop, has_async;
 	struct output_host host;
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
@@ -72,12 +67,11 @@ struct output {
 	struct stream_host shared; /* by all streams */
 	struct merge merge;        /* its parts say whose they are */
 	struct status status;
-	bool has_status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
 	const char *run_dir; /* NULL: not made, or none */
-	bool closing, hurrying;
-	uint64_t written; /* by the consoles, when somebody looked last */
+	uint64_t written;    /* by the consoles, when somebody looked last */
+	bool has_loop, has_async, has_status, closing, hurrying;
 };
 
 /* Gives the thread an order, or only wakes it. */
@@ -92,6 +86,18 @@ int writer_open(struct output *o);
 
 /* Closes the handles. */
 void writer_close(struct output *o);
+
+/* For the thread's own files: what it has to say. owner: the struct output. */
+void writer_say(void *owner, bool warning, const char *text);
+
+/* Opens an attempt's files, and tells; the attempts before it are in nobody's hands any more. */
+void writer_prepare(struct output *o, const struct plan *plan, unsigned attempt);
+
+/* Reads what its workers have left in their pipes, and tells. */
+void writer_drain(struct output *o);
+
+/* The main thread has no more to do with any attempt. */
+void writer_let_go(struct output *o);
 
 /* The thread: obeys orders until ORDER_CLOSE, and until all is written. */
 void writer_main(void *arg);

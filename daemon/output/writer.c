@@ -13,11 +13,10 @@
 #include "daemon/output/tree.h"
 
 enum {
-	DRAIN_MS = 1000, /* for pipes that somebody keeps open */
 	AGAIN_ROOM = 2 * STREAM_READ,
 };
 
-static void host_say(void *owner, bool warning, const char *text)
+void writer_say(void *owner, bool warning, const char *text)
 {
 	struct output *o = owner;
 
@@ -127,108 +126,6 @@ static void on_turn(uv_check_t *c)
 		writer_close(o);
 }
 
-/* The words are there. */
-static void on_drained(struct logs *l)
-{
-	struct output *o = l->owner;
-
-	l->on_ended = NULL;
-	if (!o->hurrying) /* else it counts for that */
-		(void)uv_timer_stop(&o->drain);
-	logs_collect(l);
-	uv_mutex_lock(&o->lock);
-	o->told_drained = true;
-	if (o->attached)
-		(void)uv_async_send(&o->to_main);
-	uv_mutex_unlock(&o->lock);
-}
-
-static void on_drain_over(uv_timer_t *t)
-{
-	struct output *o = t->data;
-
-	if (o->logs)
-		logs_end(o->logs);
-}
-
-static void drain(struct output *o)
-{
-	struct logs *l = o->logs;
-
-	if (l->going == 0) {
-		on_drained(l);
-		return;
-	}
-	l->on_ended = on_drained;
-	logs_drain(l);
-	(void)uv_timer_start(&o->drain, on_drain_over, DRAIN_MS, 0);
-}
-
-static int make_run_dir(struct output *o, const struct plan *plan, struct failure *why)
-{
-	int rc = tree_make_run(
-		plan->output.log_dir, plan->run_id, plan->env, &o->memory, &o->run_dir, why);
-	struct text note = { 0 };
-
-	if (rc < 0 || plan->output.log_dir)
-		return rc;
-	text_printf(&note, "log files of the workers: %s", o->run_dir); /* nobody could guess it */
-	host_say(o, false, text_string(&note));
-	text_done(&note);
-	return 0;
-}
-
-static int make_logs(struct output *o, const struct plan *plan, unsigned attempt, struct logs **ret,
-	struct failure *why)
-{
-	struct logs *l = calloc(1, sizeof *l);
-	int rc = 0;
-
-	if (!l)
-		return failure_oom(why);
-	if (plan->output.tree && !o->run_dir)
-		rc = make_run_dir(o, plan, why);
-	if (rc == 0)
-		rc = logs_init(l, plan, attempt, o->run_dir, o->host.hostname, &o->shared,
-			merge_consoles(o), why);
-	if (rc < 0) {
-		logs_done(l);
-		free(l);
-		return rc;
-	}
-	l->owner = o;
-	*ret = l;
-	return 0;
-}
-
-/* No logs but the current ones are in the main thread's hands. */
-static void let_go(struct output *o)
-{
-	for (struct logs *l = o->logs; l; l = l->next)
-		l->done = true;
-}
-
-static void prepare(struct output *o, const struct plan *plan, unsigned attempt)
-{
-	struct failure why = { 0 };
-	struct logs *l = NULL;
-	int rc = make_logs(o, plan, attempt, &l, &why);
-
-	let_go(o);
-	if (rc == 0) {
-		l->next = o->logs;
-		o->logs = l;
-	}
-	uv_mutex_lock(&o->lock);
-	o->prepared = l;
-	o->prepared_rc = rc;
-	o->prepared_why = why;
-	o->told_prepared = true;
-	if (o->attached)
-		(void)uv_async_send(&o->to_main);
-	uv_mutex_unlock(&o->lock);
-}
-
 static uint64_t written(const struct output *o)
 {
 	return o->consoles[0].written + o->consoles[1].written;
@@ -258,7 +155,7 @@ static void start_closing(struct output *o, bool hurry)
 		o->written = written(o);
 		(void)uv_timer_start(&o->drain, on_hurry, HURRY_MS, HURRY_MS);
 	}
-	let_go(o);
+	writer_let_go(o);
 	for (struct logs *l = o->logs; l; l = l->next)
 		logs_end(l);
 	merge_end(o);
@@ -272,7 +169,7 @@ static void say_lost(struct output *o, size_t bytes, const char *of)
 	char text[96];
 
 	(void)snprintf(text, sizeof text, "%zu bytes of %s were lost here", bytes, of);
-	host_say(o, true, text);
+	writer_say(o, true, text);
 }
 
 static void on_status_over(struct status *s)
@@ -346,11 +243,11 @@ static void on_orders(uv_async_t *a)
 	if (orders & ORDER_START)
 		logs_start(o->logs);
 	if (orders & ORDER_DRAIN)
-		drain(o);
+		writer_drain(o);
 	if (orders & ORDER_STATUS)
 		draw_status(o, status);
 	if (orders & ORDER_PREPARE)
-		prepare(o, o->next_plan, o->next_attempt);
+		writer_prepare(o, o->next_plan, o->next_attempt);
 	if ((orders & ORDER_REOPEN) && o->logs)
 		logs_reopen(o->logs);
 	if (orders & ORDER_CLOSE)
@@ -389,7 +286,7 @@ static void on_missing(struct console *c)
 			o->console_of[1] == c ? "output and error" :
 						"output",
 		strerror(c->error));
-	host_say(o, true, text);
+	writer_say(o, true, text);
 }
 
 int writer_open(struct output *o)
@@ -400,7 +297,7 @@ int writer_open(struct output *o)
 		return rc;
 	o->has_loop = true;
 	o->shared.loop = &o->loop;
-	o->shared.say = host_say;
+	o->shared.say = writer_say;
 	o->shared.stir = stir;
 	o->shared.owner = o;
 	o->shared.filer = &o->filer;

@@ -252,6 +252,8 @@ def test_a_request_that_comes_by_both_ways_is_one(start, place, log):
     job.signal(signal.SIGTERM)
     ready.expect('SIGTERM', 1)
     until(lambda: of(read(log), 'stop'), 'the stop')
+    # one that is still pending would swallow the next
+    until(lambda: not int(status_of(job.pid)['ShdPnd'], 16) >> (signal.SIGTERM - 1) & 1, 'the guard')
     job.signal(signal.SIGTERM)
     until(lambda: [event['urgency'] for event in of(read(log), 'stop')] == ['stop', 'hurry'],
           'the second request')
