@@ -192,7 +192,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_TAIL_LINES] = { .flag = "tail-lines", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
 		.metavar = "N", .preset = "20", .max = 1000,
 		.help = "How many of its last lines the report of a failure shows of the worker that "
-			"failed first; 0: none." },
+			"failed first, 8 KB of them at most; 0: none." },
 	[SET_EVENTS] = { .flag = "events", .kind = KIND_TEXT, .group = GROUP_OUTPUT,
 		.metavar = "FILE|fd:N",
 		.help = "Write one JSON object a line for each thing that happens: launchd(1) "

@@ -218,7 +218,7 @@ void merge_hear(struct output *o)
 	queue_come(o);
 	if (keeps && !m->kept)
 		keep(o);
-	for (unsigned i = 0; i < m->opened; i++)
+	for (unsigned i = 0; i < m->opened && i < 2; i++)
 		console_writable(&m->remote[i], all[i]);
 }
 

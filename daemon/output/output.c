@@ -211,6 +211,7 @@ void output_status(struct output *o, const char *text)
 {
 	uv_mutex_lock(&o->lock);
 	(void)snprintf(o->status_text, sizeof o->status_text, "%s", text ? text : "");
+	o->status_ended = o->status_ended || !text;
 	uv_mutex_unlock(&o->lock);
 	output_order(o, ORDER_STATUS);
 }

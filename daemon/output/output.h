@@ -74,7 +74,8 @@ void output_say(struct output *o, const char *at, size_t len);
 /* Whole lines of --events. */
 void output_events(struct output *o, const char *at, size_t len);
 
-/* Draws the status line, see status.h; NULL: takes it away for good. */
+/* Draws the status line, see status.h; "": from now on whoever writes to the terminal ends it;
+ * NULL: takes it away for good. */
 void output_status(struct output *o, const char *text);
 
 /* Log files were moved away: they are opened again by their names. */

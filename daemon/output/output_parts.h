@@ -38,8 +38,8 @@ struct output {
 	int prepared_rc;
 	unsigned orders, next_attempt; /* the latter: ORDER_PREPARE */
 	unsigned asked, answered;      /* at the end: whether the thread is stuck in a disk */
-	char status_text[80];          /* ORDER_STATUS; "": none */
-	bool attached, over;
+	char status_text[80];          /* ORDER_STATUS; "": none yet */
+	bool attached, over, status_ended;
 	bool hurry; /* ORDER_CLOSE: no reader is waited for that takes nothing */
 	/* events that the main loop has yet to hear */
 	bool told_prepared, told_drained, told_status, told_lines;

@@ -70,7 +70,7 @@ void status_show(struct status *s, const char *text)
 	}
 	(void)uv_fs_event_stop(&s->writes); /* of our own we need not hear */
 	if (!s->shown) /* a free row below, out of the region, and the cursor back into it */
-		text_printf(&out, "\n\0337\033[1;%ur\0338\033[1A", rows - 1);
+		text_printf(&out, "\033D\0337\033[1;%ur\0338\033[1A", rows - 1);
 	text_printf(&out, "\0337\033[%u;1H\033[2K%.*s\0338", rows,
 		(int)(columns > 1 ? columns - 1 : 1), text);
 	put(s, &out);

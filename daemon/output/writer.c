@@ -183,9 +183,9 @@ static void on_status_over(struct status *s)
 	uv_mutex_unlock(&o->lock);
 }
 
-static void draw_status(struct output *o, const char *text)
+static void draw_status(struct output *o, const char *text, bool ended)
 {
-	if (!o->has_status && *text) {
+	if (!o->has_status && !ended) {
 		status_init(&o->status, &o->loop, STDERR_FILENO);
 		o->status.owner = o;
 		o->status.on_over = on_status_over;
@@ -193,10 +193,10 @@ static void draw_status(struct output *o, const char *text)
 		if (o->status.over)
 			on_status_over(&o->status);
 	}
-	if (*text)
-		status_show(&o->status, text);
-	else if (o->has_status)
+	if (ended && o->has_status)
 		status_end(&o->status);
+	else if (*text)
+		status_show(&o->status, text);
 }
 
 /* The texts that were posted, and their new, empty memory. */
@@ -224,12 +224,13 @@ static void on_orders(uv_async_t *a)
 	char status[sizeof o->status_text];
 	struct post p;
 	unsigned orders;
-	bool hurry;
+	bool hurry, status_ended;
 
 	uv_mutex_lock(&o->lock);
 	orders = o->orders;
 	p = (struct post){ o->words, o->events, o->unsaid, o->untold };
 	memcpy(status, o->status_text, sizeof status);
+	status_ended = o->status_ended;
 	hurry = o->hurry;
 	o->orders = 0;
 	o->words = o->events = (struct text){ 0 };
@@ -245,7 +246,7 @@ static void on_orders(uv_async_t *a)
 	if (orders & ORDER_DRAIN)
 		writer_drain(o);
 	if (orders & ORDER_STATUS)
-		draw_status(o, status);
+		draw_status(o, status, status_ended);
 	if (orders & ORDER_PREPARE)
 		writer_prepare(o, o->next_plan, o->next_attempt);
 	if ((orders & ORDER_REOPEN) && o->logs)

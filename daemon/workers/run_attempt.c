@@ -336,6 +336,7 @@ static void on_prepared(void *owner, int rc, const char *text)
 		return;
 	}
 	r->attempt.log_dir = output_log_dir(r->in->output);
+	run_status_watch(r);
 	start_workers(r);
 }
 

@@ -43,8 +43,9 @@ struct run {
 	uv_timer_t max_runtime, unfinished, joining, draining, status;
 	uv_timer_t merging; /* until the member is closed */
 	enum run_merge merge;
-	bool has_words; /* the output thread has told what workers wrote last */
-	bool timed;     /* --max-runtime counts from the first attempt */
+	bool status_over; /* no status line any more */
+	bool has_words;   /* the output thread has told what workers wrote last */
+	bool timed;       /* --max-runtime counts from the first attempt */
 	unsigned store_port;
 	uint64_t joining_ms;         /* between two looks at who has joined the store */
 	bool said_missing;           /* the last look found one that had not */
@@ -83,6 +84,7 @@ void run_end_unstarted(struct run *r, const struct cause *cause);
 const bool *run_joined(const struct run *r, struct arena *arena);
 
 /* The status line of an attempt whose workers run; see run_status.c. */
+void run_status_watch(struct run *r); /* before the first worker may write */
 void run_status_start(struct run *r);
 void run_status_stop(struct run *r);
 

@@ -44,16 +44,22 @@ static void on_tick(uv_timer_t *t)
 	text_done(&line);
 }
 
+void run_status_watch(struct run *r)
+{
+	if (r->in->status && !r->status_over)
+		output_status(r->in->output, "");
+}
+
 void run_status_start(struct run *r)
 {
-	if (r->in->status && r->attempt.number == 0 && r->pool.state == POOL_RUNNING)
+	if (r->in->status && !r->status_over && r->pool.state == POOL_RUNNING)
 		(void)uv_timer_start(&r->status, on_tick, TICK_MS, TICK_MS);
 }
 
 void run_status_stop(struct run *r)
 {
-	if (!uv_is_active((uv_handle_t *)&r->status))
-		return;
 	(void)uv_timer_stop(&r->status);
-	output_status(r->in->output, NULL);
+	if (r->in->status && !r->status_over)
+		output_status(r->in->output, NULL);
+	r->status_over = true;
 }

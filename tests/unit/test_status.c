@@ -15,7 +15,7 @@
 #include "daemon/output/status.h"
 
 /* A row is made free below, and the line is drawn there. */
-#define FIRST "\r\n\0337\033[1;23r\0338\033[1A\0337\033[24;1H\033[2K"
+#define FIRST "\033D\0337\033[1;23r\0338\033[1A\0337\033[24;1H\033[2K"
 #define LAST  "\0338"
 
 enum { LIMIT_MS = 30000 };
