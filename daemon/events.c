@@ -19,10 +19,10 @@ void events_init(struct events *ev)
 	*ev = (struct events){ .fd = -1 };
 }
 
-static int fail(struct failure *why, int rc)
+static int fail(const struct events *ev, struct failure *why, int rc)
 {
-	return failure_set(why, rc, "--events: can't be written: %s; there are no more of them",
-		strerror(-rc));
+	return failure_set(why, rc, "--events%s%s: can't be written: %s; there are no more of them",
+		ev->path ? " " : "", ev->path ? ev->path : "", strerror(-rc));
 }
 
 /* Non-blocking, as a FIFO that nobody reads would hold launchd up here. */
@@ -37,9 +37,10 @@ static int open_place(const struct output_plan *o)
 
 int events_open(struct events *ev, const struct output_plan *o, struct failure *why)
 {
-	int fd = events_wanted(o) ? open_place(o) : -1;
-	int rc = events_wanted(o) && fd < 0 ? fail(why, fd) : 0;
+	int fd = events_wanted(o) ? open_place(o) : -1, rc;
 
+	ev->path = o->events_path;
+	rc = events_wanted(o) && fd < 0 ? fail(ev, why, fd) : 0;
 	ev->open = true;
 	ev->fd = fd < 0 ? -1 : fd;
 	if (rc == 0 && ev->early.len > 0)
@@ -61,7 +62,7 @@ int events_write(struct events *ev, const char *lines, size_t len, struct failur
 	rc = fd_write_all(ev->fd, lines, len);
 	if (rc < 0) {
 		fd_closep(&ev->fd);
-		(void)fail(why, rc);
+		(void)fail(ev, why, rc);
 	}
 	return rc;
 }

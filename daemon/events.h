@@ -13,6 +13,7 @@ struct output_plan;
 
 struct events {
 	int fd;            /* -1: none */
+	const char *path;  /* as the plan has it; NULL: a descriptor */
 	bool open;         /* as far as it can be */
 	struct text early; /* lines that came before */
 };

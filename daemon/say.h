@@ -12,6 +12,9 @@ void say(const char *level, const char *line);
 /* Says a text of whole lines "launchd: level: text" and empties it. */
 void say_text(struct text *lines);
 
+/* From now on a stderr that takes nothing for a second gets nothing more. */
+void say_in_a_hurry(void);
+
 /* The last line on stderr has no end: it gets one, should anything more be said. */
 void say_mid_line(void);
 

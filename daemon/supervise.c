@@ -284,6 +284,8 @@ static bool close_output(struct supervision *s, bool hurry)
 	bool closed = output_close(s->output, hurry, &mid_line);
 
 	say_through(NULL, NULL);
+	if (hurry)
+		say_in_a_hurry();
 	if (mid_line)
 		say_mid_line();
 	if (!closed)

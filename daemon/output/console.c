@@ -274,7 +274,7 @@ static void give_up(struct console *c)
 	c->broken = c->error != ENOSPC && c->error != EDQUOT && c->error != EFBIG;
 	if (!c->broken)
 		c->missing += c->out.len - c->done;
-	c->unended = c->mid_line; /* what has room again is no part of this line */
+	c->unended = false; /* what has room again is no part of this line: see put_missing() */
 	c->out.len = c->done = 0;
 	text_done(&c->words);
 	if (!c->broken && first && c->on_missing)

@@ -186,7 +186,8 @@ static void on_status_over(struct status *s)
 static void draw_status(struct output *o, const char *text, bool ended)
 {
 	if (!o->has_status && !ended) {
-		status_init(&o->status, &o->loop, STDERR_FILENO);
+		/* the console's own is non-blocking: a stopped terminal goes without the line */
+		status_init(&o->status, &o->loop, o->console_of[1]->fd);
 		o->status.owner = o;
 		o->status.on_over = on_status_over;
 		o->has_status = true;

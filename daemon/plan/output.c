@@ -30,9 +30,9 @@ static const char *prefix_of(const struct output_plan *o, bool teed)
 {
 	if (o->prefix)
 		return o->prefix;
-	if (teed)
-		return "[${role_name}${local_rank}]:"; /* torchrun's */
-	return o->merge ? "[${hostname}:${rank}]:" : NULL;
+	if (o->merge) /* local ranks of several nodes are the same */
+		return "[${hostname}:${rank}]:";
+	return teed ? "[${role_name}${local_rank}]:" /* torchrun's */ : NULL;
 }
 
 struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd)

@@ -221,12 +221,13 @@ def test_lines_can_be_dropped_instead(start, place, consoles):
     assert_console(as_bytes(result.err), all_streams(place, env, 2, 2))
 
 
+@pytest.mark.parametrize('both', [False, True])
 @pytest.mark.parametrize('options', [[], ['--log-dir=logs', '-t3'], ['--console-overflow=drop']])
-def test_a_stopped_console_delays_no_end(start, consoles, options):
-    """A signal ends the job although nobody reads what its workers said."""
+def test_a_stopped_console_delays_no_end(start, consoles, options, both):
+    """A signal ends the job although nobody reads what its workers said, nor the report."""
     console = consoles()
     job = start(sh('yes | head -c 3000000; exec sleep 1000', '--shutdown-timeout=5', *options),
-                out=console.given)
+                out=console.given, **({'err': console.given} if both else {}))
     until(lambda: console.waiting() > 60000, 'the console to be full')
     job.signal(signal.SIGTERM)
     assert job.end().rc == 143

@@ -106,7 +106,7 @@ static void test_not_to_be_opened(void **state)
 	put(s, "a\n");
 	assert_int_equal(mkfifo(s->path, 0600), 0); /* which nobody reads */
 	assert_int_equal(events_open(&s->ev, &s->to, &s->why), -ENXIO);
-	assert_contains(s->why.text, "--events: can't be written: ");
+	assert_contains(s->why.text, ": can't be written: ");
 	put(s, "b\n");
 }
 
