@@ -350,8 +350,8 @@ def test_a_full_disk_is_said_once_and_costs_nothing_else(launch, place):
     result = launch(['--events=/dev/full', *native('ending', '--nproc_per_node=2')],
                     {'END': 'exit:0', 'OMP_NUM_THREADS': '1'})
     assert result.rc == 0
-    assert result.err == 'launchd: warning: --events: can\'t be written: No space left on ' \
-        'device; there are no more of them\n'
+    assert result.err == 'launchd: warning: --events /dev/full: can\'t be written: No space ' \
+        'left on device; there are no more of them\n'
 
 
 def test_without_it_nothing_is_opened(launch, place):
