@@ -88,7 +88,7 @@ static size_t skip_end(struct flow *f)
 /* How many bytes can be put, and whether a line is open behind them. */
 static size_t count(const struct flow *f, size_t room, bool press, bool *ret_open)
 {
-	const char *at = f->at + f->done;
+	const char *at = f->at ? f->at + f->done : "";
 	size_t left = flow_left(f), n = least(left, room);
 	const char *end = n > 0 ? memrchr(at, '\n', n) : NULL;
 
@@ -134,12 +134,13 @@ bool flow_cut(struct flow *f, struct outbuf *out)
 
 size_t flow_take(struct flow *f, char *ret, size_t room, bool *ret_mid)
 {
-	const char *at = f->at + f->done;
 	size_t n = least(flow_left(f), room);
-	const char *end = n > 0 ? memrchr(at, '\n', n) : NULL;
+	const char *at, *end;
 
 	if (n == 0)
 		return 0;
+	at = f->at + f->done;
+	end = memrchr(at, '\n', n);
 	*ret_mid = !end;
 	if (end)
 		n = (size_t)(end + 1 - at);

@@ -125,7 +125,8 @@ static bool pour(struct lines *l, size_t len, const struct lines_style *style, s
 		l->poured = 0;
 	}
 	n = least(len - l->poured, out->room - out->len - 1);
-	put(out, l->held + l->poured, n);
+	if (n > 0) /* else nothing may be held at all */
+		put(out, l->held + l->poured, n);
 	l->poured += n;
 	l->pouring = l->poured < len;
 	return !l->pouring;

@@ -320,8 +320,7 @@ static const struct merge_row {
 } merges[] = {
 	{ "static nodes", 2, LAUNCHER_NONE, CONTROL_STATIC, "0", true, MERGE, 0, NULL, 0 },
 	{ "srun", 2, LAUNCHER_SLURM, CONTROL_PMIX, "0", true, MERGE, 0, NULL, 0 },
-	{ "not torchrun's prefix", 2, LAUNCHER_NONE, CONTROL_STATIC, "3", true, MERGE, 0, NULL,
-		0 },
+	{ "not torchrun's prefix", 2, LAUNCHER_NONE, CONTROL_STATIC, "3", true, MERGE, 0, NULL, 0 },
 	{ "one node", 1, LAUNCHER_NONE, CONTROL_NONE, "0", false, NULL, 0,
 		"--merge-logs has no effect on one node", NOTE_INFO },
 	{ "mpirun", 2, LAUNCHER_OPEN_MPI, CONTROL_PMIX, "0", false, NULL, 0,
