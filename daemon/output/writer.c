@@ -94,13 +94,17 @@ void writer_close(struct output *o)
 		console_close(&o->consoles[1]);
 }
 
-/* Lets lines of those that write many come together. */
+/* Lets lines of those that write many come together; not where much comes by itself, as a worker
+ * that is faster than that would wait for us. */
 static void gather(struct output *o)
 {
-	enum { LITTLE = 16 * 1024 };
-	const struct timespec nap = { .tv_nsec = 100000 };
+	enum { LITTLE = 16 * 1024, QUICK_NS = 5000000 };
+	const struct timespec nap = { .tv_nsec = 50000 };
+	uint64_t now = uv_hrtime();
 
-	if (o->busy.first && o->busy.bytes < LITTLE && !o->closing)
+	if (o->busy.bytes >= LITTLE)
+		o->quick_until_ns = now + QUICK_NS;
+	if (o->busy.first && o->busy.bytes < LITTLE && now > o->quick_until_ns && !o->closing)
 		(void)nanosleep(&nap, NULL);
 	o->busy.bytes = 0;
 }
