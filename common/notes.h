@@ -7,7 +7,8 @@
 
 struct arena;
 
-enum note_level { NOTE_VERBOSE, NOTE_INFO, NOTE_WARNING };
+/* NOTE_NONE is above all notes: it is no note's, but a bound. */
+enum note_level { NOTE_VERBOSE, NOTE_INFO, NOTE_WARNING, NOTE_NONE };
 
 struct note {
 	enum note_level level;

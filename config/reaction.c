@@ -119,6 +119,8 @@ static int parse_action(const char *text, size_t len, struct reaction *ret)
 		ret->kind = REACTION_STOP;
 	else if (word == 6 && strncmp(text, "ignore", word) == 0 && !colon)
 		ret->kind = REACTION_IGNORE;
+	else if (word == 6 && strncmp(text, "reopen", word) == 0 && !colon)
+		ret->kind = REACTION_REOPEN;
 	else
 		return -EINVAL;
 	if (!colon)
@@ -154,7 +156,7 @@ static int put_action(
 	if (parse_action(equals + 1, len - name - 1, &now) < 0)
 		return failure_set(why, -EINVAL,
 			"%s: \"%.*s\" is not an action; it needs forward, forward:SECONDS, stop, "
-			"stop:SECONDS or ignore",
+			"stop:SECONDS, reopen or ignore",
 			where, (int)len, word);
 	if (signal == SIGCONT && now.kind != REACTION_FORWARD)
 		return refuse_cont(where, why);
@@ -190,6 +192,7 @@ static const struct {
 } names[] = {
 	[REACTION_NONE] = { "", "", false },
 	[REACTION_IGNORE] = { "ignore", "ignore", false },
+	[REACTION_REOPEN] = { "reopen log files", "reopen", false },
 	[REACTION_FORWARD] = { "forward", "forward", false },
 	[REACTION_SUSPEND] = { "stop workers and launchd, until SIGCONT", "suspend", false },
 	[REACTION_RESUME] = { "wake workers that were stopped", "resume", false },

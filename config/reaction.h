@@ -13,6 +13,7 @@ struct settings;
 enum reaction_kind {
 	REACTION_NONE, /* not taken: the kernel does what it does (SEGV, KILL, STOP, CHLD, TTIN) */
 	REACTION_IGNORE,  /* taken, and nothing follows */
+	REACTION_REOPEN,  /* log files are opened anew under their names, and the job lives */
 	REACTION_FORWARD, /* to every worker, and the job lives */
 	REACTION_SUSPEND, /* TSTP: workers are stopped until CONT comes, and so is launchd */
 	REACTION_RESUME,  /* CONT: to every worker's process group */

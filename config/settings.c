@@ -159,18 +159,10 @@ void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)
 	}
 }
 
-/* Whether a value is the preset, however it is written ("false" is "0"). */
-static bool is_preset(struct arena *a, const struct value *v, const struct setting_row *row)
+/* Whether a value is the preset; of a flag that says no, however it is written. */
+static bool is_preset(const struct value *v, const struct setting_row *row)
 {
-	uint64_t number = 0;
-
-	if (v->from.level <= LEVEL_PRESET)
-		return true;
-	if (!row->preset || value_parse(a, row, row->preset, &number) < 0)
-		return false;
-	return row->kind == KIND_FLAG || row->kind == KIND_COUNT ?
-		v->number == number :
-		strcmp(v->text, row->preset) == 0;
+	return v->from.level <= LEVEL_PRESET || (row->kind == KIND_FLAG && v->number == 0);
 }
 
 /* Settings whose standing is not STANDS. */
@@ -189,12 +181,12 @@ static int check_standing(const struct settings *s, struct notes *notes, struct 
 					label(s->arena, row, v->from), row->help);
 			break;
 		case STANDS_LATER:
-			if (!is_preset(s->arena, v, row))
+			if (!is_preset(v, row))
 				return failure_set(why, -EINVAL, "%s: \"%s\" is %s",
 					label(s->arena, row, v->from), v->text, row->help);
 			break;
 		case STANDS_OUT:
-			if (!is_preset(s->arena, v, row))
+			if (!is_preset(v, row))
 				return failure_set(why, -EINVAL, "%s %s",
 					label(s->arena, row, v->from), row->help);
 			break;
@@ -222,7 +214,7 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 		if (settings_number(s, SET_MAX_RESTARTS) == 0 &&
 			s->value[rules[i]].from.level > LEVEL_SYSTEM_FILE)
 			notes_add(notes, NOTE_WARNING, "%s has no effect without --max-restarts",
-				label(s->arena, &setting_rows[rules[i]], s->value[rules[i]].from));
+				settings_label(s, rules[i]));
 	return 0;
 }
 
@@ -313,6 +305,11 @@ uint64_t settings_number(const struct settings *s, enum setting_id id)
 const char *settings_text(const struct settings *s, enum setting_id id)
 {
 	return s->value[id].text;
+}
+
+const char *settings_label(const struct settings *s, enum setting_id id)
+{
+	return label(s->arena, &setting_rows[id], s->value[id].from);
 }
 
 const char *settings_where(const struct settings *s, enum setting_id id)

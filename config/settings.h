@@ -47,6 +47,21 @@ enum setting_id {
 	SET_UNSET_ENV,
 	SET_MPI_ENV,
 	SET_NCCL_SOCKET_IFNAME,
+	SET_LOG_DIR,
+	SET_REDIRECTS,
+	SET_TEE,
+	SET_LOCAL_RANKS_FILTER,
+	SET_LOG_LINE_PREFIX_TEMPLATE,
+	SET_DUPLICATE_STDOUT_FILTERS,
+	SET_DUPLICATE_STDERR_FILTERS,
+	SET_LOG_MAX_SIZE,
+	SET_LOG_KEEP,
+	SET_LOG_TIMESTAMPS,
+	SET_CONSOLE_OVERFLOW,
+	SET_TAIL_LINES,
+	SET_EVENTS,
+	SET_LOG_FORMAT,
+	SET_MERGE_LOGS,
 	SET_SHUTDOWN_TIMEOUT,
 	SET_LEFTOVER_GRACE,
 	SET_ON_SIGNAL,
@@ -71,13 +86,6 @@ enum setting_id {
 	SET_PRINT_COMPLETION,
 	SET_VERSION,
 	SET_HELP,
-	SET_LOG_DIR,
-	SET_REDIRECTS,
-	SET_TEE,
-	SET_LOG_LINE_PREFIX_TEMPLATE,
-	SET_LOCAL_RANKS_FILTER,
-	SET_DUPLICATE_STDOUT_FILTERS,
-	SET_DUPLICATE_STDERR_FILTERS,
 	SET_NUMA_BINDING,
 	SET_MONITOR_INTERVAL,
 	SET_START_METHOD,
@@ -119,7 +127,10 @@ enum setting_kind {
 	KIND_CONF,         /* torchrun's k=v,k=v: checked, kept as text */
 	KIND_ENV,          /* NAME=VALUE, adds to the list of changes */
 	KIND_UNSET,        /* NAME[,NAME...], adds to the list of changes */
-	KIND_RANKS,        /* R[-R][,R[-R]...], kept as text; see ranks_contain() */
+	KIND_RANKS,        /* R[-R][,R[-R]...], kept as text, empty where the preset is; see
+			    * ranks_contain() */
+	KIND_STREAMS,      /* streams by local rank, kept as text; see streams.h */
+	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
 	KIND_ENDS,         /* ends of workers: exit codes and signals, kept as text; see ends.h */
 };
 
@@ -136,6 +147,7 @@ enum setting_group {
 	GROUP_NODES,
 	GROUP_WORKERS,
 	GROUP_ENVIRONMENT,
+	GROUP_OUTPUT,
 	GROUP_END,
 	GROUP_RESTART,
 	GROUP_RDZV,
@@ -184,6 +196,7 @@ struct settings {
 	const char *script;     /* NULL: none given */
 	struct vec args;        /* what belongs to the script */
 	bool as_torchrun;
+	bool warnings_only; /* by LOGLEVEL; see loglevel_least() */
 };
 
 extern const struct setting_row setting_rows[SETTING_COUNT];
@@ -221,6 +234,9 @@ bool settings_flag(const struct settings *s, enum setting_id id);
 uint64_t settings_number(const struct settings *s, enum setting_id id);
 const char *settings_text(const struct settings *s, enum setting_id id); /* NULL: not set */
 const char *settings_where(const struct settings *s, enum setting_id id);
+
+/* The place, and the setting's name where the place does not say it. */
+const char *settings_label(const struct settings *s, enum setting_id id);
 
 /* The index of text in "a|b|c"; -1: not there. */
 int choice_index(const char *choices, const char *text);

@@ -16,8 +16,8 @@
  * directly behind it. Spellings and abbreviations: cli.c. argv[0] is not read. */
 int settings_read_argv(struct settings *s, const char *const *argv, struct failure *why);
 
-/* LAUNCHD_* and PET_* variables, and the other variable that a row names. An empty value counts as
- * not set. A LAUNCHD_ name that is nearly a setting's gets a warning. */
+/* LAUNCHD_* and PET_* variables, the other variable that a row names, and LOGLEVEL (loglevel.h). An
+ * empty value counts as not set. A LAUNCHD_ name that is nearly a setting's gets a warning. */
 int settings_read_environment(
 	struct settings *s, const char *const *env, struct notes *notes, struct failure *why);
 

@@ -1,13 +1,12 @@
 /* table.c - the rows of settings.h. Adding a setting is adding a row (and using its value). */
 #include "config/settings.h"
 
-#define LATER_LOGS "not supported yet: workers' output goes where the launcher's goes"
-
 const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_JOB] = "Job and nodes",
 	[GROUP_NODES] = "Several nodes",
 	[GROUP_WORKERS] = "Workers",
 	[GROUP_ENVIRONMENT] = "Workers' environment",
+	[GROUP_OUTPUT] = "Output",
 	[GROUP_END] = "Ending",
 	[GROUP_RESTART] = "Restarts",
 	[GROUP_RDZV] = "Rendezvous, as torchrun spells it",
@@ -139,6 +138,74 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_ENVIRONMENT, .metavar = "NAMES",
 		.help = "Set NCCL_SOCKET_IFNAME for the workers." },
 
+	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
+		.group = GROUP_OUTPUT, .metavar = "DIR",
+		.help = "Directory in which the run makes a tree of log files, one of its own each time. "
+			"Alone it means files for all workers, and the console as well; with "
+			"--redirects or --tee these say which. /dev/null: no files at all." },
+	[SET_REDIRECTS] = { .flag = "redirects", .letter = 'r', .original = 1, .pet = 1,
+		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .preset = "0",
+		.help = "Streams that go to files and not to the console: 0 none, 1 stdout, 2 stderr, 3 "
+			"both; or by local rank, as in 0:1,4-7:3." },
+	[SET_TEE] = { .flag = "tee", .letter = 't', .original = 1, .pet = 1,
+		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .preset = "0",
+		.help = "Streams that go to files and to the console, there with a prefix before each "
+			"line; written as for --redirects." },
+	[SET_LOCAL_RANKS_FILTER] = { .flag = "local-ranks-filter", .original = 1, .pet = 1,
+		.kind = KIND_RANKS, .group = GROUP_OUTPUT, .metavar = "R[-R][,R[-R]...]",
+		.preset = "",
+		.help = "The local ranks whose lines are shown on the console, as in 0,4-7. Without "
+			"it: all." },
+	[SET_LOG_LINE_PREFIX_TEMPLATE] = { .flag = "log-line-prefix-template", .original = 1,
+		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
+		.variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", .metavar = "TEMPLATE",
+		.preset = "",
+		.help = "What stands before a worker's line on the console: ${role_name}, "
+			"${local_rank}, ${rank}, ${node_rank}, ${hostname}, ${stream} and ${time} "
+			"have the line's own values. Without it: [${role_name}${local_rank}]: with "
+			"--tee, [${hostname}:${rank}]: with --merge-logs, else nothing." },
+	[SET_DUPLICATE_STDOUT_FILTERS] = { .flag = "duplicate-stdout-filters", .original = 1,
+		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
+		.metavar = "TEXT[,TEXT...]", .preset = "",
+		.help = "Lines of a tee'd stdout that have one of these texts also go to "
+			"filtered_stdout.log; ,, is a comma inside a text." },
+	[SET_DUPLICATE_STDERR_FILTERS] = { .flag = "duplicate-stderr-filters", .original = 1,
+		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
+		.metavar = "TEXT[,TEXT...]", .preset = "",
+		.help = "The same for stderr and filtered_stderr.log." },
+	[SET_LOG_MAX_SIZE] = { .flag = "log-max-size", .kind = KIND_SIZE, .group = GROUP_OUTPUT,
+		.metavar = "BYTES", .preset = "0", .max = 1ull << 50,
+		.help = "Begin a new log file before one would grow above that size; K, M and G stand "
+			"for 1024 bytes, and so on. 0: never." },
+	[SET_LOG_KEEP] = { .flag = "log-keep", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
+		.metavar = "N", .preset = "5", .min = 1, .max = 1000,
+		.help = "How many full log files of a stream are kept, as stdout.log.1 (the youngest) "
+			"and so on." },
+	[SET_LOG_TIMESTAMPS] = { .flag = "log-timestamps", .kind = KIND_FLAG,
+		.group = GROUP_OUTPUT, .preset = "0",
+		.help = "The time of day (UTC) before each line of a log file." },
+	[SET_CONSOLE_OVERFLOW] = { .flag = "console-overflow", .kind = KIND_CHOICE,
+		.group = GROUP_OUTPUT, .metavar = "block|drop", .choices = "block|drop",
+		.preset = "block",
+		.help = "When the console takes lines more slowly than a worker without a log file "
+			"writes them: let the worker wait, or drop lines and say how many." },
+	[SET_TAIL_LINES] = { .flag = "tail-lines", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
+		.metavar = "N", .preset = "20", .max = 1000,
+		.help = "How many of its last lines the report of a failure shows of the worker that "
+			"failed first, 8 KB of them at most; 0: none." },
+	[SET_EVENTS] = { .flag = "events", .kind = KIND_TEXT, .group = GROUP_OUTPUT,
+		.metavar = "FILE|fd:N",
+		.help = "Write one JSON object a line for each thing that happens: launchd(1) "
+			"describes them under EVENTS. %n, %h and %% in the name as with --report; "
+			"fd:N is a descriptor that launchd was started with." },
+	[SET_LOG_FORMAT] = { .flag = "log-format", .kind = KIND_CHOICE, .group = GROUP_OUTPUT,
+		.metavar = "text|json", .choices = "text|json", .preset = "text",
+		.help = "How launchd writes its own messages: as text, or as one JSON object a line." },
+	[SET_MERGE_LOGS] = { .flag = "merge-logs", .kind = KIND_FLAG, .group = GROUP_OUTPUT,
+		.preset = "0",
+		.help = "Show the lines of all nodes' workers on node rank 0's console, each with a "
+			"prefix. mpirun does so by itself." },
+
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,
 		.variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .metavar = "SECONDS", .preset = "30",
@@ -154,8 +221,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "SIGNAL=ACTION[,...]",
 		.help = "What to do with a signal: forward (pass it on, the job lives), "
 			"forward:SECONDS (pass it on, the job ends within that time), stop[:SECONDS] "
-			"(SIGTERM to the workers, the job ends) or ignore. SIGNAL is a name (TERM, "
-			"SIGUSR1, RTMIN+1) or a number." },
+			"(SIGTERM to the workers, the job ends), reopen (begin log files anew under their "
+			"names, as logrotate wants it) or ignore. SIGNAL is a name (TERM, SIGUSR1, "
+			"RTMIN+1) or a number." },
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
 		.preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
@@ -243,28 +311,6 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.kind = KIND_FLAG, .group = GROUP_GENERAL, .preset = "0",
 		.help = "Print this and exit." },
 
-	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
-		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "DIR",
-		.help = LATER_LOGS },
-	[SET_REDIRECTS] = { .flag = "redirects", .letter = 'r', .original = 1, .pet = 1,
-		.kind = KIND_TEXT, .standing = STANDS_LATER, .group = GROUP_LATER,
-		.metavar = "SPEC", .preset = "0", .help = LATER_LOGS },
-	[SET_TEE] = { .flag = "tee", .letter = 't', .original = 1, .pet = 1, .kind = KIND_TEXT,
-		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "SPEC", .preset = "0",
-		.help = LATER_LOGS },
-	[SET_LOG_LINE_PREFIX_TEMPLATE] = { .flag = "log-line-prefix-template", .original = 1,
-		.pet = 1, .kind = KIND_TEXT_OR_NONE, .standing = STANDS_LATER,
-		.group = GROUP_LATER, .variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
-		.metavar = "TEMPLATE", .preset = "", .help = LATER_LOGS },
-	[SET_LOCAL_RANKS_FILTER] = { .flag = "local-ranks-filter", .original = 1, .pet = 1,
-		.kind = KIND_TEXT_OR_NONE, .standing = STANDS_LATER, .group = GROUP_LATER,
-		.metavar = "RANKS", .preset = "", .help = LATER_LOGS },
-	[SET_DUPLICATE_STDOUT_FILTERS] = { .flag = "duplicate-stdout-filters", .original = 1,
-		.pet = 1, .kind = KIND_TEXT_OR_NONE, .standing = STANDS_LATER,
-		.group = GROUP_LATER, .metavar = "TEXTS", .preset = "", .help = LATER_LOGS },
-	[SET_DUPLICATE_STDERR_FILTERS] = { .flag = "duplicate-stderr-filters", .original = 1,
-		.pet = 1, .kind = KIND_TEXT_OR_NONE, .standing = STANDS_LATER,
-		.group = GROUP_LATER, .metavar = "TEXTS", .preset = "", .help = LATER_LOGS },
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "MODE",
 		.help = "not supported yet: let a script that reads LOCAL_RANK call numactl" },
@@ -281,7 +327,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "has no effect: launchd says on its standard error what happens" },
 	[SET_LOGS_SPECS] = { .flag = "logs-specs", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_OUT, .group = GROUP_LATER, .metavar = "NAME",
-		.help = "is not supported, it names a Python class: redirect output inside the script" },
+		.help = "is not supported, it names a Python class: -r, -t and --log-dir say where "
+			"output goes" },
 	[SET_RUN_PATH] = { .flag = "run-path", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.standing = STANDS_OUT, .group = GROUP_LATER, .preset = "0",
 		.help = "is not supported, it runs the script inside the launcher's Python: leave it "

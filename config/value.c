@@ -9,6 +9,7 @@
 #include "common/num.h"
 #include "config/ends.h"
 #include "config/settings.h"
+#include "config/streams.h"
 
 int choice_index(const char *choices, const char *text)
 {
@@ -62,6 +63,25 @@ static int seconds_parse(const struct setting_row *row, const char *text, uint64
 	int rc = num_parse_seconds(text, row->max, ret);
 
 	return rc == 0 && *ret < row->min * 1000 ? -ERANGE : rc;
+}
+
+/* N, NK, NM, NG */
+static int size_parse(
+	struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMG";
+	size_t digits = strspn(text, "0123456789");
+	const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
+	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	uint64_t n;
+	int rc;
+
+	if (text[digits] && (!unit || text[digits + 1]))
+		return -EINVAL;
+	rc = num_parse(arena_strndup(a, text, digits), 0, row->max >> shift, &n);
+	if (rc == 0)
+		*ret = n << shift;
+	return rc;
 }
 
 /* torchrun's k=v,k=v: every key needs a value. */
@@ -179,7 +199,11 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 	case KIND_TEXT:
 		return *text ? 0 : -EINVAL;
 	case KIND_RANKS:
-		return ranks_check(text);
+		return !*text && row->preset ? 0 : ranks_check(text);
+	case KIND_STREAMS:
+		return streams_check(text);
+	case KIND_SIZE:
+		return size_parse(a, row, text, ret);
 	case KIND_ENDS:
 		return ends_check(text);
 	case KIND_TEXT_OR_NONE:
@@ -212,6 +236,11 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return "a list of key=value, divided by commas";
 	case KIND_RANKS:
 		return "a list of ranks and ranges, as in 0,4-7";
+	case KIND_STREAMS:
+		return "a number from 0 to 3 (1 is stdout, 2 stderr, 3 both) or a list of them by "
+		       "local rank, as in 0:1,4-7:3";
+	case KIND_SIZE:
+		return "a whole number of bytes, or of K, M or G, as in 64M";
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
 		       "in 1,64-77,SIGSEGV";

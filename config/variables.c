@@ -6,6 +6,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
+#include "config/loglevel.h"
 
 /* The key of a variable: "NPROC_PER_NODE" as "nproc_per_node". */
 static const char *key_of(struct arena *a, const char *upper, size_t len)
@@ -49,6 +50,10 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 	if (len == sizeof SETTING_KEY_VARIABLE - 1 &&
 		strncmp(entry, SETTING_KEY_VARIABLE, len) == 0)
 		return 0;
+	if (len == sizeof LOGLEVEL_VARIABLE - 1 && strncmp(entry, LOGLEVEL_VARIABLE, len) == 0)
+		return entry[len] && entry[len + 1] ?
+			loglevel_read(s, entry + len + 1, notes, why) :
+			0;
 	if (strncmp(entry, ours, ours_len) == 0 && len > ours_len) {
 		const char *key = key_of(s->arena, entry + ours_len, len - ours_len);
 		const char *nearest = settings_nearest(key, strlen(key));

@@ -152,6 +152,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.way = way_of(s, t),
 		.verbose = settings_flag(s, SET_VERBOSE),
 		.required = t->control.required,
+		.merge_logs = plan->output.merge,
 		.nnodes = t->identity.nnodes,
 		.node_rank = t->identity.node_rank,
 		.nproc = t->nproc,

@@ -10,11 +10,13 @@
 #include "common/text.h"
 #include "common/vec.h"
 #include "config/help.h"
+#include "config/loglevel.h"
 #include "config/sources.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
 #include "daemon/join.h"
 #include "daemon/cluster/member.h"
+#include "daemon/output/tree.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/process.h"
@@ -38,21 +40,12 @@ struct launch {
 	struct member_config member;
 };
 
-static enum note_level least_level(const struct settings *s)
-{
-	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
-
-	if (quiet->number && verbose->number)
-		return quiet->from.level > verbose->from.level ? NOTE_WARNING + 1 : NOTE_VERBOSE;
-	return quiet->number ? NOTE_WARNING + 1 : verbose->number ? NOTE_VERBOSE : NOTE_INFO;
-}
-
 /* Under MPI and srun all nodes have the same command line and nearly the same environment, so one
  * of them speaks for all. */
 static bool another_node_speaks(const struct launch *l)
 {
 	return l->topology.launcher != LAUNCHER_NONE && l->topology.identity.node_rank > 0 &&
-		least_level(&l->settings) != NOTE_VERBOSE;
+		loglevel_least(&l->settings) != NOTE_VERBOSE;
 }
 
 static void say_notes(const struct launch *l)
@@ -60,7 +53,7 @@ static void say_notes(const struct launch *l)
 	if (another_node_speaks(l))
 		return;
 	for (const struct note *n = l->notes.first; n; n = n->next)
-		if (n->level >= least_level(&l->settings))
+		if (n->level >= loglevel_least(&l->settings))
 			say(note_word(n->level), n->text);
 }
 
@@ -77,6 +70,7 @@ static int read_settings(struct launch *l, const char *const *argv)
 	const char *const *env = (const char *const *)environ;
 	struct settings *s = &l->settings;
 	const char *name = argv[0] ? program_name(argv[0]) : "launchd";
+	enum { LOG_TEXT, LOG_JSON };
 
 	settings_init(s, &l->arena, strcmp(name, "torchrun") == 0);
 	if (settings_read_argv(s, argv, &l->why) < 0)
@@ -90,6 +84,8 @@ static int read_settings(struct launch *l, const char *const *argv)
 	if (settings_given(s, SET_CONFIG) &&
 		settings_load_file(s, settings_text(s, SET_CONFIG), LEVEL_FILE, false, &l->why) < 0)
 		return l->why.code;
+	if (settings_number(s, SET_LOG_FORMAT) == LOG_JSON)
+		say_json();
 	return settings_check(s, &l->notes, &l->why);
 }
 
@@ -118,6 +114,23 @@ static int make_plan(struct launch *l, const struct topology *t, const unsigned 
 	return plan_make(&l->settings, &l->facts, t, nproc_of_node, ret, notes, why);
 }
 
+/* Whether what is written later can be written. */
+static int check_outputs(const struct settings *s, const struct plan *p, struct failure *why)
+{
+	const struct output_plan *o = &p->output;
+	int rc = 0;
+
+	if (p->report_path)
+		rc = outfile_check(p->report_path, settings_where(s, SET_REPORT), why);
+	if (rc == 0 && o->tree && o->log_dir)
+		rc = outdir_check(o->log_dir, settings_where(s, SET_LOG_DIR), why);
+	if (rc == 0 && o->events_path)
+		rc = outfile_check(o->events_path, settings_where(s, SET_EVENTS), why);
+	if (rc == 0 && o->events_fd >= 0)
+		rc = outfd_check(o->events_fd, settings_where(s, SET_EVENTS), why);
+	return rc;
+}
+
 /* From settings to a plan. Where nodes have yet to meet it is not for good: all are taken to have
  * as many workers as this one. */
 static int decide(struct launch *l)
@@ -135,6 +148,8 @@ static int decide(struct launch *l)
 		topology_finish(s, &l->facts, join_tells_master(s, &l->facts, t), &l->arena, t,
 			&l->notes, &l->why) < 0)
 		return l->why.code;
+	if (t->identity.node_rank_known)
+		say_node(t->identity.node_rank);
 	nproc_of_node = arena_alloc(&l->arena, t->identity.nnodes * sizeof *nproc_of_node);
 	if (!nproc_of_node)
 		return failure_oom(&l->why);
@@ -142,9 +157,7 @@ static int decide(struct launch *l)
 		nproc_of_node[i] = t->nproc;
 	if (make_plan(l, t, nproc_of_node, &l->plan, &l->notes, &l->why) < 0)
 		return l->why.code;
-	return l->plan.report_path ?
-		outfile_check(l->plan.report_path, settings_where(s, SET_REPORT), &l->why) :
-		0;
+	return check_outputs(s, &l->plan, &l->why);
 }
 
 /* The plan for good. What is worth a note has been said of the first one. */
@@ -190,8 +203,7 @@ static int run(struct launch *l, char **argv)
 		.guard = &guard,
 		.hostname = l->facts.hostname,
 		.arena = &l->arena,
-		.quiet = least_level(&l->settings) > NOTE_WARNING,
-		.verbose = least_level(&l->settings) == NOTE_VERBOSE,
+		.least = loglevel_least(&l->settings),
 		.decide = decide_met,
 		.owner = l,
 	};
@@ -201,6 +213,12 @@ static int run(struct launch *l, char **argv)
 	say_notes(l);
 	if (l->plan.start_count == 0)
 		return 0;
+	rc = l->plan.output.tree && l->plan.output.log_dir ?
+		tree_make_base(l->plan.output.log_dir, settings_where(&l->settings, SET_LOG_DIR),
+			&l->why) :
+		0;
+	if (rc < 0)
+		return rc;
 	rc = guard_init(&guard, &l->plan, &l->heritage.ignored, &l->why);
 	if (rc == 0)
 		rc = guard_use_cgroups(&guard, &l->arena, &l->why);

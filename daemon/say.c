@@ -1,23 +1,132 @@
 /* say.c - see say.h */
 #include "daemon/say.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/text.h"
+#include "daemon/report/saying.h"
+
+/* How this process speaks: it has one stderr. */
+static struct {
+	bool json, node_known, mid_line;
+	bool hurry, given_up;
+	unsigned node;
+	void (*write)(void *owner, const char *bytes, size_t len);
+	void *owner;
+} voice;
+
+static struct saying saying_now(void)
+{
+	struct timespec wall;
+
+	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
+	return (struct saying){
+		.wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
+		.node_known = voice.node_known,
+		.node = voice.node,
+	};
+}
+
+/* To a terminal that is stopped, or a pipe that nobody reads, in a hurry: a second is enough, for
+ * all that is left to say. Pieces that are no longer than what such a file takes without waiting.
+ */
+static void write_hurried(const char *at, size_t len)
+{
+	enum { SECOND_MS = 1000 };
+
+	while (len > 0 && !voice.given_up) {
+		struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+		size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
+		int rc = poll(&p, 1, SECOND_MS);
+
+		if (rc < 0 && errno == EINTR)
+			continue;
+		voice.given_up = rc <= 0 || fd_write_all(STDERR_FILENO, at, piece) < 0;
+		at += piece;
+		len -= piece;
+	}
+}
+
+static void write_out(const char *at, size_t len)
+{
+	if (voice.hurry)
+		write_hurried(at, len);
+	else
+		(void)fd_write_all(STDERR_FILENO, at, len);
+}
+
+/* Half a line of JSON is none: what memory has not sufficed for is not said. */
+static void utter(struct text *lines)
+{
+	if (lines->len > 0 && !(voice.json && lines->failed)) {
+		if (voice.mid_line)
+			write_out("\n", 1);
+		voice.mid_line = false;
+		if (voice.write)
+			voice.write(voice.owner, text_string(lines), lines->len);
+		else
+			write_out(text_string(lines), lines->len);
+	}
+	text_done(lines);
+}
 
 void say_text(struct text *lines)
 {
-	(void)fd_write_all(STDERR_FILENO, text_string(lines), lines->len);
+	const struct saying now = saying_now();
+	struct text json = { 0 };
+
+	if (!voice.json) {
+		utter(lines);
+		return;
+	}
+	saying_add_lines(&json, &now, text_string(lines), lines->len);
 	text_done(lines);
+	utter(&json);
 }
 
 void say(const char *level, const char *line)
 {
+	const struct saying now = saying_now();
 	struct text whole = { 0 };
 
-	text_printf(&whole, "launchd: %s: %s\n", level, line);
-	say_text(&whole);
+	if (voice.json)
+		saying_add(&whole, &now, level, line);
+	else
+		text_printf(&whole, "launchd: %s: %s\n", level, line);
+	utter(&whole);
+}
+
+void say_in_a_hurry(void)
+{
+	voice.hurry = true;
+}
+
+void say_mid_line(void)
+{
+	voice.mid_line = true;
+}
+
+void say_json(void)
+{
+	voice.json = true;
+}
+
+void say_node(unsigned node_rank)
+{
+	voice.node = node_rank;
+	voice.node_known = true;
+}
+
+void say_through(void (*write)(void *owner, const char *bytes, size_t len), void *owner)
+{
+	voice.write = write;
+	voice.owner = owner;
 }
 
 int print_text(struct text *out)

@@ -3,14 +3,17 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
+#include "daemon/output/output.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/event.h"
 #include "daemon/report/report.h"
 #include "daemon/report/report_file.h"
 #include "daemon/say.h"
@@ -74,6 +77,7 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 		.hostname = s->hostname,
 		.record = end->testimony ? end->testimony->record : NULL,
 		.command = end->testimony ? end->testimony->command : NULL,
+		.words = end->testimony ? end->testimony->words : (struct last_words){ 0 },
 		.attempt = end->verdict.attempt,
 		.max_restarts = plan->max_restarts,
 		.why_not = end->why_not,
@@ -110,6 +114,7 @@ static void report(const struct supervision *s, const struct run_end *end)
 	if (job->alone && end->own.cause.kind == CAUSE_FAILURE) {
 		say("note", "this node's own workers, of which node rank 0 can't tell:");
 		in.record = end->own_culprit.record;
+		in.words = end->own_culprit.words;
 		say_report(&in);
 	}
 	if (end->plan->report_path && (end->own.count > 0 || job->result))
@@ -127,20 +132,81 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 	say_text(&text);
 }
 
+/* What has failed is said once: there are no more of them. */
+static void say_no_events(const struct failure *why)
+{
+	if (why->code != 0)
+		say("warning", why->text);
+}
+
+/* A file's name may have the node rank in it, and without it node rank 0 alone writes one. */
+static void open_events(struct supervision *s)
+{
+	struct failure why = { 0 };
+
+	(void)events_open(&s->events, &s->plan->output, &why);
+	say_no_events(&why);
+}
+
+static void on_event(void *owner, const struct event *e)
+{
+	struct supervision *s = owner;
+	struct failure why = { 0 };
+	struct text line = { 0 };
+	struct timespec wall;
+	struct event_frame frame = {
+		.node_known = s->ranked,
+		.node = s->plan->node_rank,
+		.now_ns = uv_hrtime(),
+	};
+
+	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
+	frame.wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec;
+	event_add(&line, e, &frame);
+	/* while it runs, the thread writes them, which may wait for a disk */
+	if (!line.failed && s->events.open && s->output)
+		output_events(s->output, text_string(&line), line.len);
+	else if (!line.failed)
+		(void)events_write(&s->events, text_string(&line), line.len, &why);
+	say_no_events(&why);
+	text_done(&line);
+}
+
+/* The last of them. */
+static void tell_ended(struct supervision *s, int exit_code)
+{
+	const struct event ended = {
+		.kind = EVENT_JOB_ENDED, .at_ns = uv_hrtime(), .exit_code = exit_code
+	};
+
+	on_event(s, &ended);
+	events_done(&s->events);
+}
+
 static const struct plan *on_met(void *owner, const struct meeting *m, struct failure *why)
 {
 	struct supervision *s = owner;
 
-	s->plan = s->decide(s->owner, m, why);
-	return s->plan;
+	const struct plan *plan = s->decide(s->owner, m, why);
+
+	if (!plan)
+		return NULL;
+	s->plan = plan;
+	s->ranked = true;
+	say_node(plan->node_rank);
+	if (!s->events.open)
+		open_events(s);
+	return plan;
 }
 
 static void on_say(void *owner, bool warning, const char *text)
 {
 	const struct supervision *s = owner;
 
-	if (!s->quiet)
-		say(warning ? "warning" : "note", text);
+	enum note_level level = warning ? NOTE_WARNING : NOTE_INFO;
+
+	if (level >= s->least)
+		say(note_word(level), text);
 }
 
 static void remove_run_dir(const struct supervision *s, struct failure *why)
@@ -152,28 +218,106 @@ static void remove_run_dir(const struct supervision *s, struct failure *why)
 			why, -EIO, "%s: can't be removed: %s", s->guard->run_dir, strerror(-rc));
 }
 
-int supervise(struct supervision *s, struct failure *why)
+static int run_supervised(struct supervision *s, struct run_end *ret, struct failure *why)
 {
 	const struct run_events events = {
 		.on_met = on_met,
-		.on_started = s->verbose ? on_started : NULL,
-		.on_unfinished = s->quiet ? NULL : on_unfinished,
+		.on_started = s->least == NOTE_VERBOSE ? on_started : NULL,
+		.on_unfinished = s->least <= NOTE_INFO ? on_unfinished : NULL,
 		.on_pause = on_pause,
 		.say = on_say,
+		.event = events_wanted(&s->plan->output) ? on_event : NULL,
 	};
 	const struct run_input in = {
 		.plan = s->plan,
 		.member = s->member,
 		.heritage = s->heritage,
 		.guard = s->guard,
+		.output = s->output,
+		.status = s->plan->output.foreground && s->least <= NOTE_INFO &&
+			!s->plan->output.json,
 		.run_dir = s->guard->run_dir,
 		.arena = s->arena,
 		.on = &events,
 		.owner = s,
 	};
-	struct run_end end;
-	int rc = run_job(&in, &end, why);
 
+	return run_job(&in, ret, why);
+}
+
+/* From the output thread. */
+static void write_events(void *owner, const char *lines, size_t len)
+{
+	struct supervision *s = owner;
+	struct failure why = { 0 };
+
+	(void)events_write(&s->events, lines, len, &why);
+	say_no_events(&why);
+}
+
+static void say_by_output(void *owner, const char *bytes, size_t len)
+{
+	const struct supervision *s = owner;
+
+	output_say(s->output, bytes, len);
+}
+
+static int open_output(struct supervision *s, struct failure *why)
+{
+	const struct output_host host = {
+		.hostname = s->hostname,
+		.say = on_say,
+		.write_events = write_events,
+		.owner = s,
+	};
+	int rc = output_open(s->plan, &host, &s->output, why);
+
+	if (rc == 0)
+		say_through(say_by_output, s);
+	return rc;
+}
+
+/* All output comes before the report. False: its thread can't be ended. */
+static bool close_output(struct supervision *s, bool hurry)
+{
+	bool mid_line;
+	bool closed = output_close(s->output, hurry, &mid_line);
+
+	say_through(NULL, NULL);
+	if (hurry)
+		say_in_a_hurry();
+	if (mid_line)
+		say_mid_line();
+	if (!closed)
+		say("warning",
+			"what workers wrote is not all in their log files: the disk does not answer");
+	s->output = NULL;
+	return closed;
+}
+
+/* Somebody wants it to be over, and not to wait for a reader. */
+static bool ended_by_request(const struct run_end *end, int rc)
+{
+	return rc < 0 || end->own.cause.kind > CAUSE_FAILURE;
+}
+
+int supervise(struct supervision *s, struct failure *why)
+{
+	struct run_end end;
+	bool closed;
+	int rc;
+
+	s->ranked = s->member->node_rank_known;
+	events_init(&s->events);
+	if (s->ranked || !s->plan->output.events_path)
+		open_events(s);
+	rc = open_output(s, why);
+	if (rc < 0) {
+		events_done(&s->events);
+		remove_run_dir(s, why);
+		return rc;
+	}
+	rc = run_supervised(s, &end, why);
 	remove_run_dir(s, why);
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
@@ -181,15 +325,20 @@ int supervise(struct supervision *s, struct failure *why)
 		guard_drop_cgroups(s->guard);
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
+	closed = close_output(s, ended_by_request(&end, rc));
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */
 		if (why->code != 0)
 			say(rc == 0 ? "warning" : "error", why->text);
 		report(s, &end);
-		if (rc == 0 && s->verbose)
+		if (rc == 0 && s->least == NOTE_VERBOSE)
 			say("note", "all workers ended with exit code 0");
 	}
 	run_end_done(&end);
+	if (events_wanted(&s->plan->output) && closed)
+		tell_ended(s, rc < 0 ? failure_exit_code(why) : rc);
+	if (!closed)
+		guard_bequeath(s->guard, rc < 0 ? failure_exit_code(why) : rc);
 	return rc;
 }

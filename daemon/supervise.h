@@ -4,12 +4,16 @@
 
 #include <stdbool.h>
 
+#include "common/notes.h"
+#include "daemon/events.h"
+
 struct arena;
 struct failure;
 struct guard;
 struct heritage;
 struct meeting;
 struct member_config;
+struct output;
 struct plan;
 
 struct supervision {
@@ -17,13 +21,18 @@ struct supervision {
 	const struct member_config *member;
 	const struct heritage *heritage;
 	struct guard *guard;
+	struct output *output; /* supervise()'s own */
 	const char *hostname;
 	struct arena *arena;
-	bool quiet, verbose;
+	enum note_level least; /* of launchd's notes these and what is above them are said */
 
 	/* The plan for good, once the nodes have met. NULL: there is none, why says so. */
 	const struct plan *(*decide)(void *owner, const struct meeting *m, struct failure *why);
 	void *owner;
+
+	/* supervise()'s own */
+	struct events events;
+	bool ranked; /* this node's rank is known */
 };
 
 /* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.

@@ -3,6 +3,7 @@
 Every test has a directory of its own, which is its workers' $TMPDIR, and pytest is a subreaper:
 whatever a launcher leaves behind becomes a child of pytest, is found after the test, and fails it.
 """
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -12,9 +13,10 @@ import tempfile
 
 import pytest
 
-pytest.register_assert_rewrite('harness')
+pytest.register_assert_rewrite('harness', 'written')
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'process'))
 from harness import LIMIT, Job, Place, Plan, children_of, end_children, is_running, until  # noqa: E402
+from written import Reader  # noqa: E402
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -109,6 +111,13 @@ def refused(launch, place):
         return errors[0]
 
     return run
+
+
+@pytest.fixture
+def consoles(nothing_left):
+    """consoles() -> Reader, which is closed after the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *args: stack.enter_context(contextlib.closing(Reader(*args)))
 
 
 @pytest.fixture

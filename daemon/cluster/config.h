@@ -25,7 +25,8 @@ enum way_to_meet {
 struct member_config {
 	enum way_to_meet way;
 	bool verbose;
-	bool required; /* --control required: no job without a channel */
+	bool required;   /* --control required: no job without a channel */
+	bool merge_logs; /* lines of this node's workers go to node rank 0's console */
 	unsigned nnodes, node_rank, nproc;
 	bool node_rank_known;  /* else: who owns the address is 0 */
 	const char *name;      /* this host's */

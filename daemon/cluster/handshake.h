@@ -17,7 +17,7 @@
 #include "daemon/cluster/frame.h"
 
 enum {
-	HANDSHAKE_VERSION = 1,
+	HANDSHAKE_VERSION = 2,
 	HANDSHAKE_NONCE = 16,
 	HANDSHAKE_TOKEN = 16,
 };

@@ -55,6 +55,7 @@ static void tell_verdict(struct hub *h, const struct verdict *v)
 	struct wire_out w = { 0 };
 
 	message_put_verdict(&w, v);
+	hub_logs_last(h);
 	hub_dismiss(h, MESSAGE_VERDICT, w.at, w.len);
 	wire_out_done(&w);
 }
@@ -273,6 +274,7 @@ void hub_begin(struct hub *h)
 		return;
 	}
 	welcome(h);
+	hub_logs_offer(h);
 	if (h->unready == 0)
 		hub_start_first(h);
 }

@@ -12,6 +12,7 @@
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/link.h"
 #include "daemon/cluster/listener.h"
+#include "daemon/cluster/logs.h"
 #include "daemon/cluster/message.h"
 
 struct arena;
@@ -43,6 +44,7 @@ struct hub {
 	struct testimony *said;
 	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
 	size_t said_count, said_room;
+	struct hub_logs logs;
 	bool *late;         /* by node rank: it came late, and its workers start; NULL: none did */
 	unsigned unready;   /* nodes that have joined, and have no plan yet */
 	unsigned strangers; /* connections that are ready, and have not joined */
@@ -97,7 +99,8 @@ struct caller {
 	struct message_join about;
 	struct outcome *outcomes; /* of the attempt, as far as they came; the attempt's memory */
 	size_t count;
-	size_t kept_bytes; /* of what it said in this attempt */
+	size_t kept_bytes;    /* of what it said in this attempt */
+	struct credit credit; /* for its workers' lines */
 };
 
 int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,

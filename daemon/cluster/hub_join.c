@@ -14,7 +14,7 @@
 
 enum { NPROC_MAX = 1 << 20 }; /* far above what a node can have */
 
-static void leave_place(struct hub *h, struct caller *p)
+static void leave_place(struct hub *h, struct caller *p, const char *why)
 {
 	if (!p->joined)
 		return;
@@ -22,6 +22,7 @@ static void leave_place(struct hub *h, struct caller *p)
 	h->joined--;
 	if (p->node == NODE_RANK_UNKNOWN)
 		return;
+	member_tell_node(h->member, p->node, p->about.name, why);
 	h->peers[p->node] = NULL;
 	job_unjoined(&h->job, p->node);
 }
@@ -32,6 +33,7 @@ static void take_place(struct hub *h, struct caller *p, unsigned node)
 	h->peers[node] = p;
 	h->nproc[node] = p->about.nproc;
 	job_joined(&h->job, node, p->about.nproc, p->about.name);
+	member_tell_node(h->member, node, p->about.name, NULL);
 }
 
 /* Those without a rank get what is left, in the natural order of their names: node2 before node10.
@@ -127,8 +129,10 @@ static void check_wishes(struct hub *h, struct caller *p)
 /* Its launcher was started anew before we knew that the old one is gone. */
 static void replace(struct hub *h, struct caller *old)
 {
-	leave_place(h, old);
-	link_close(&old->link, false, "its node has joined anew");
+	static const char why[] = "its node has joined anew";
+
+	leave_place(h, old, why);
+	link_close(&old->link, false, why);
 }
 
 void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
@@ -193,8 +197,10 @@ void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)
 
 void hub_lose_early(struct caller *p, const char *why)
 {
-	if (p->hub->begun)
-		end_for(p, -ECONNRESET, why);
-	else
-		leave_place(p->hub, p);
+	if (!p->hub->begun) {
+		leave_place(p->hub, p, why);
+		return;
+	}
+	member_tell_node(p->hub->member, p->node, p->about.name, why);
+	end_for(p, -ECONNRESET, why);
 }

@@ -36,7 +36,8 @@ void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t l
 		p->told = true;
 		if (p->joined)
 			(void)link_send(&p->link, type, at, len);
-		link_close(&p->link, true, NULL);
+		if (!hub_logs_awaits(p))
+			link_close(&p->link, true, NULL);
 	}
 }
 
@@ -99,8 +100,10 @@ static void on_record(struct caller *p, const unsigned char *at, size_t len)
 	if (message_get_record(at, len, p->hub->member->memory, &r) == 0 &&
 		r.attempt == p->hub->job.attempt)
 		hub_remember(p->hub,
-			&(struct testimony){
-				.rank = r.rank, .record = r.record, .command = r.command });
+			&(struct testimony){ .rank = r.rank,
+				.record = r.record,
+				.command = r.command,
+				.words = r.words });
 }
 
 static void on_ended(struct caller *p, const unsigned char *at, size_t len)
@@ -121,14 +124,25 @@ static void on_ended(struct caller *p, const unsigned char *at, size_t len)
 		&orders);
 }
 
+/* The job knows whether it is a loss; then it is told before what follows from it. */
+static void tell_loss(const struct caller *p)
+{
+	const struct job_node *n = &p->hub->job.nodes[p->node];
+
+	if (n->state == NODE_LOST)
+		member_tell_node(p->hub->member, p->node, n->about.name, n->lost.detail);
+}
+
 static void on_leave(struct caller *p)
 {
 	struct hub *h = p->hub;
 	struct orders orders = { 0 };
+	enum order what;
 
 	p->told = true;
-	hub_obey(h, job_left(&h->job, p->node, uv_hrtime(), h->member->config->arena, &orders),
-		&orders);
+	what = job_left(&h->job, p->node, uv_hrtime(), h->member->config->arena, &orders);
+	tell_loss(p);
+	hub_obey(h, what, &orders);
 }
 
 static void on_unjoined(struct caller *p, const unsigned char *at, size_t len)
@@ -187,7 +201,9 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	struct caller *p = l->owner;
 	const struct hub *h = p->hub;
 
-	if (p->told || h->over)
+	if (type == MESSAGE_LOG) /* also after its node's last word, and the verdict */
+		hub_hear_log(p, at, len);
+	if (type == MESSAGE_LOG || p->told || h->over)
 		return;
 	if (type == MESSAGE_JOIN)
 		hub_hear_join(p, at, len);
@@ -255,10 +271,11 @@ static void lose(struct caller *p, const char *why)
 	struct hub *h = p->hub;
 	struct loss loss = loss_of(h, &p->link, why);
 	struct orders orders = { 0 };
+	enum order what =
+		job_lost(&h->job, p->node, &loss, uv_hrtime(), h->member->config->arena, &orders);
 
-	hub_obey(h,
-		job_lost(&h->job, p->node, &loss, uv_hrtime(), h->member->config->arena, &orders),
-		&orders);
+	tell_loss(p);
+	hub_obey(h, what, &orders);
 }
 
 /* Both ends are told that a key is wrong: it may be wrong at either. Strangers don't fill a log.
@@ -296,6 +313,7 @@ static void on_link_closed(struct link *l, const char *why)
 	else if (!h->over && !p->told)
 		lose(p, why);
 	free(p);
+	hub_logs_lost(h);
 	hub_handle_closed(h);
 }
 
@@ -364,5 +382,6 @@ void hub_hang_up(struct hub *h)
 	listener_close(&h->listener);
 	beat_close(&h->beat);
 	for (struct caller *p = h->all; p; p = p->next)
-		link_close(&p->link, true, NULL);
+		if (!hub_logs_awaits(p))
+			link_close(&p->link, true, NULL);
 }

@@ -100,6 +100,7 @@ struct link {
 	void (*on_ready)(struct link *l);
 	void (*on_message)(struct link *l, unsigned type, const unsigned char *payload, size_t len);
 	void (*on_closed)(struct link *l, const char *why); /* one sentence, no newline */
+	void (*on_idle)(struct link *l); /* what had to wait has gone out; NULL: nobody asks */
 	void *owner;
 	uint32_t timeout_ms; /* told to the peer: when we take it for lost; 0: never */
 
@@ -154,6 +155,10 @@ int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *
  * once, where the peer reads as fast. -ENOTCONN: the link is not open. -ENOBUFS: the peer is too
  * far behind, -ENOMEM, or another errno: the link is being closed, on_closed will say why. */
 int link_send(struct link *l, unsigned type, const void *payload, size_t len);
+
+/* Whether it is open, and nothing that was sent waits until the peer has read more: what is sent
+ * next goes out before whatever comes after it. */
+bool link_is_idle(const struct link *l);
 
 /* Ends the link; on_closed comes later, nothing else does. flush: what was sent still goes out, and
  * a word of farewell, for as long as timeout_ms, LINK_HANDSHAKE_MS at most; else what is queued is

@@ -21,6 +21,14 @@ void member_say(const struct member *m, bool warning, const char *text)
 	m->on->say(m->owner, warning, text);
 }
 
+void member_tell_node(const struct member *m, unsigned node, const char *name, const char *why)
+{
+	if (why)
+		m->on->node_lost(m->owner, node, name, why);
+	else
+		m->on->node_joined(m->owner, node, name);
+}
+
 void member_say_unkeyed(struct member *m)
 {
 	member_say(m, false,

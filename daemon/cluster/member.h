@@ -5,7 +5,21 @@
  * more than: have we met, what must I do; and it tells what happened here.
  *
  * Events come from the loop, or from within a call of member_*(). After `over` or `failed` no other
- * comes but `closed`. */
+ * comes but `closed`, and those of lines, before it.
+ *
+ * Lines of workers (--merge-logs), where config.merge_logs says so on node rank 0 and on the node:
+ * the node's owner sends what its workers print, prefixed already, whenever there is room;
+ * node rank 0's owner hears it, in each node's order, and says when its console has taken it. Until
+ * then it holds 16 MiB of all nodes at most: 64 KiB of one, or its share where there are more than
+ * 256 nodes, 1 KiB at least. A node whose lines are not taken waits by itself, no other one with
+ * it. What else nodes tell one another waits for the rest of one message of 16 KiB where it is
+ * sent, and for what of that node's share is on the way.
+ *
+ * At the end lines delay nothing but `closed`, by a second at most. A node that leaves, after the
+ * verdict or because its workers have ended well, goes on sending from member_close() on until its
+ * owner says that this was all, but not for longer than that second; node rank 0 tells the verdict,
+ * and its `over`, at once, and then hears the last lines until the nodes have left. What could not
+ * be sent is still the owner's. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_MEMBER_H
 #define LAUNCHD_DAEMON_CLUSTER_MEMBER_H
 
@@ -24,6 +38,7 @@
 #include "daemon/cluster/sodium.h"
 #include "daemon/cluster/spoke.h"
 #include "daemon/cluster/verdict.h"
+#include "daemon/report/last_words.h"
 
 struct arena;
 struct error_record;
@@ -34,6 +49,7 @@ struct testimony {
 	unsigned rank;
 	const struct error_record *record; /* NULL: nothing */
 	const char *command;               /* as a shell would have it */
+	struct last_words words;
 };
 
 /* What the nodes have agreed on. */
@@ -75,6 +91,16 @@ struct member_events {
 	void (*failed)(void *owner, int code, const char *text);
 	void (*closed)(void *owner); /* nothing of it is in the loop any more */
 	void (*say)(void *owner, bool warning, const char *text);
+	/* On node rank 0: another node has its rank, and may be gone again before the job begins or
+	 * while it runs; detail: how that showed. */
+	void (*node_joined)(void *owner, unsigned node, const char *name);
+	void (*node_lost)(void *owner, unsigned node, const char *name, const char *detail);
+	/* Node rank 0: bytes of what a node's workers print, borrowed; stream 1 or 2. A line may
+	 * come in pieces. member_log_taken() follows, now or later. NULL: they are thrown away. */
+	void (*log)(void *owner, unsigned node, int stream, const char *at, size_t len);
+	/* Other nodes: ask for member_log_room() again, or node rank 0 was lost and
+	 * member_merges() is false now. May be NULL. */
+	void (*log_room)(void *owner);
 };
 
 enum member_role { MEMBER_NONE, MEMBER_HUB, MEMBER_SPOKE };
@@ -123,10 +149,31 @@ void member_ended(
 /* These of this node's workers have not joined the store, as far as can be seen; none: all have. */
 void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);
 
-/* Leaves; `closed` follows from the loop. */
+/* Whether node rank 0 takes this node's lines: from the start of the first attempt on, if ever,
+ * until it is lost, this node has left, or member_log_end(). False at node rank 0 itself. */
+bool member_merges(const struct member *m);
+
+/* How many bytes of lines can be sent now: 0, or 16 KiB (with more than 256 nodes, from a quarter
+ * of a node's share on). It becomes 0 while the link is behind, or node rank 0's console;
+ * `log_room` tells when it isn't any more. What has no line's end within it can be sent in pieces.
+ */
+size_t member_log_room(const struct member *m);
+
+/* Sends 1 to member_log_room() bytes of lines; stream 1 or 2. They are copied. */
+void member_log(struct member *m, int stream, const char *at, size_t len);
+
+/* This node has no more lines for the job. To be called once all were sent, before or after
+ * member_close(), which else waits for them. Not needed where member_merges() is false. */
+void member_log_end(struct member *m);
+
+/* Node rank 0: its console has taken, or thrown away, so many more bytes of what came from a node,
+ * which may be lost already. */
+void member_log_taken(struct member *m, unsigned node, size_t len);
+
+/* Leaves; `closed` follows from the loop, once the last lines are sent or have come. */
 void member_close(struct member *m);
 
-/* Once it is closing: leaves at once, whoever may still read its last words. */
+/* Once it is closing: leaves at once, whoever may still read its last words or send lines. */
 void member_hurry(struct member *m);
 
 /* For the parts of it: this one has nothing in the loop any more. */
@@ -147,6 +194,8 @@ void member_fail(struct member *m, int code, const char *text);
 /* See hub_start(). */
 int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
 	unsigned port, struct failure *why);
+/* What became of another node; why: how its loss showed, NULL: it has joined. */
+void member_tell_node(const struct member *m, unsigned node, const char *name, const char *why);
 /* To the user of this node. */
 void member_say(const struct member *m, bool warning, const char *text);
 /* That the channel has no key: once in a job, by the node that all others trust. */

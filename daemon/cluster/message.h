@@ -14,6 +14,7 @@
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/verdict.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/last_words.h"
 
 struct arena;
 struct error_record;
@@ -36,6 +37,8 @@ enum message_type {
 	MESSAGE_START,     /* hub to nodes: an attempt; the first one when all are ready */
 	MESSAGE_VERDICT,   /* hub to nodes: the job is over */
 	MESSAGE_JOINED,    /* node to hub: which of its ranks are not in the store */
+	MESSAGE_LOG,       /* node to hub: what its workers print; see credit.h */
+	MESSAGE_LOG_ROOM,  /* hub to node: so many bytes more of it, the first time the whole */
 	MESSAGE_END,
 };
 
@@ -85,8 +88,9 @@ struct message_start {
 /* The words of a failed worker. */
 struct message_record {
 	unsigned attempt, rank;
-	const struct error_record *record; /* NULL: only the command is sent */
+	const struct error_record *record; /* NULL: none */
 	const char *command;               /* the worker's, quoted for a shell */
+	struct last_words words;
 };
 
 /* What tells ids of runs apart, however long they are; 0: NULL. */
@@ -111,6 +115,12 @@ void message_put_verdict(struct wire_out *out, const struct verdict *v);
 /* JOINED: ranks of this node that have not connected to the store. */
 void message_put_ranks(struct wire_out *out, unsigned attempt, const unsigned *ranks, size_t count);
 
+/* LOG: 1 to MESSAGE_LOG_MAX bytes of stream 1 (stdout) or 2 (stderr). LOG_ROOM: 1 to
+ * MESSAGE_LOG_ROOM_MAX. */
+enum { MESSAGE_LOG_MAX = 16 << 10, MESSAGE_LOG_ROOM_MAX = 4 * MESSAGE_LOG_MAX };
+void message_put_log(struct wire_out *out, int stream, const char *at, size_t len);
+void message_put_log_room(struct wire_out *out, size_t bytes);
+
 /* Decoders. What they return by pointer is the arena's. */
 int message_get_join(const unsigned char *at, size_t len, struct message_join *ret);
 int message_get_welcome(
@@ -129,5 +139,9 @@ int message_get_start(const unsigned char *at, size_t len, struct message_start 
 int message_get_verdict(const unsigned char *at, size_t len, struct verdict *ret);
 int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
 	unsigned *ret_attempt, unsigned **ret, size_t *ret_count);
+/* The bytes lie in the message. They are a worker's, and may be any. */
+int message_get_log(
+	const unsigned char *at, size_t len, int *ret_stream, const char **ret, size_t *ret_len);
+int message_get_log_room(const unsigned char *at, size_t len, size_t *ret);
 
 #endif

@@ -110,6 +110,8 @@ static const char *get_optional(struct wire_in *w, size_t max, struct arena *are
 void message_put_record(struct wire_out *out, const struct message_record *m)
 {
 	const struct error_record *r = m->record;
+	const char *log = m->words.log;
+
 	wire_put_u32(out, m->attempt);
 	wire_put_u32(out, m->rank);
 	put_optional(out, m->command, COMMAND_MAX_BYTES);
@@ -121,6 +123,9 @@ void message_put_record(struct wire_out *out, const struct message_record *m)
 		put_optional(out, r->raw, RECORD_MAX_BYTES);
 		put_optional(out, r->raw_why, MESSAGE_TEXT_SIZE);
 	}
+	put_optional(out, m->words.lines, LAST_LINES_BYTES);
+	/* a path that is cut is none */
+	put_optional(out, log && strnlen(log, LOG_BYTES + 1) <= LOG_BYTES ? log : NULL, LOG_BYTES);
 }
 
 /* NULL, and nothing has failed: there is none. */
@@ -154,6 +159,8 @@ int message_get_record(
 	m.rank = wire_get_u32(&w);
 	m.command = get_optional(&w, COMMAND_MAX_BYTES, arena);
 	m.record = get_error_record(&w, arena);
+	m.words.lines = get_optional(&w, LAST_LINES_BYTES, arena);
+	m.words.log = get_optional(&w, LOG_BYTES, arena);
 	if (arena_failed(arena))
 		return -ENOMEM;
 	if (!wire_is_read(&w)) {

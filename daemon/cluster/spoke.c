@@ -75,6 +75,8 @@ static void on_start(struct spoke *s, const unsigned char *at, size_t len)
 	s->state = SPOKE_IN;
 	s->attempt = m.attempt;
 	s->ended = false;
+	if (m.attempt == 0)
+		spoke_logs_start(s);
 	s->member->on->start(s->member->owner, m.attempt, m.master_port);
 }
 
@@ -92,9 +94,12 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	char text[MESSAGE_TEXT_SIZE];
 	int signal;
 
-	if (s->state == SPOKE_OVER)
+	if (s->state == SPOKE_OVER && type != MESSAGE_LOG_ROOM)
 		return;
 	switch (type) {
+	case MESSAGE_LOG_ROOM:
+		spoke_hear_log_room(s, at, len);
+		return;
 	case MESSAGE_WAITING:
 		if (message_get_text(at, len, text) == 0)
 			member_say(s->member, false, text);
@@ -165,6 +170,7 @@ static void on_link_closed(struct link *l, const char *why)
 	struct text t = { 0 };
 
 	s->linked = false;
+	spoke_logs_lost(s);
 	if (s->state == SPOKE_IN) {
 		lose_hub(s, why);
 	} else if (s->state == SPOKE_READY) {
@@ -189,6 +195,7 @@ void spoke_dial(struct spoke *s)
 		.on_ready = spoke_introduce,
 		.on_message = on_message,
 		.on_closed = on_link_closed,
+		.on_idle = spoke_logs_idle,
 		.timeout_ms = (uint32_t)s->member->config->node_timeout_ms };
 	s->state = SPOKE_DIALING;
 	if (link_dial(&s->link, s->member->loop, (const struct sockaddr *)&s->addresses[s->next],
@@ -270,8 +277,8 @@ static void tell_testimonies(
 	struct spoke *s, unsigned attempt, const struct testimony *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct message_record r = { attempt, list[i].rank, list[i].record,
-			list[i].command };
+		struct message_record r = { attempt, list[i].rank, list[i].record, list[i].command,
+			list[i].words };
 		struct wire_out w = { 0 };
 
 		message_put_record(&w, &r);
@@ -319,6 +326,12 @@ void spoke_close(struct spoke *s)
 		return;
 	s->closing = true;
 	s->state = SPOKE_OVER;
+	if (!spoke_logs_last(s))
+		spoke_leave(s);
+}
+
+void spoke_leave(struct spoke *s)
+{
 	if (s->linked)
 		link_close(&s->link, true, NULL);
 	beat_close(&s->beat);

@@ -12,6 +12,7 @@
 #include "daemon/cluster/beat.h"
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/link.h"
+#include "daemon/cluster/logs.h"
 #include "daemon/cluster/message.h"
 
 struct member;
@@ -41,6 +42,7 @@ struct spoke {
 	unsigned attempt, max_restarts;
 	bool ended; /* this node's part of the attempt */
 	bool closing;
+	struct spoke_logs logs;
 	struct cause lost; /* the hub was lost; CAUSE_NONE: it was not */
 	unsigned handles;
 };
@@ -64,12 +66,14 @@ void spoke_close(struct spoke *s);
 /* After spoke_close(): waits no longer until the hub has read what it was told. */
 void spoke_hurry(struct spoke *s);
 
-/* For spoke.c and spoke_join.c among themselves. */
+/* For spoke*.c among themselves. */
 
 struct wire_out;
 
 enum { SPOKE_FIRST_NOTE_MS = 10000 }; /* until it is said that the hub is not reached */
 
+/* What spoke_close() comes to, at once or when the last lines are sent. */
+void spoke_leave(struct spoke *s);
 void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w);
 /* There is no job. */
 void spoke_fail(struct spoke *s, int code, const char *text);

@@ -1,5 +1,5 @@
 /* talk.h - what is said over a link, below the owner's messages: the handshake, pings, beats.
- * For link.c only, and what talk.c needs of it. */
+ * For link.c and link_send.c only, and what talk.c needs of them. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_TALK_H
 #define LAUNCHD_DAEMON_CLUSTER_TALK_H
 

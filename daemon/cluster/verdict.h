@@ -2,8 +2,8 @@
  *
  * Deaths are ordered by their own times, which are known up to the error of each node's clock.
  * What launchd ended is a consequence, and so is what died of a lost peer: SIGABRT (NCCL's
- * watchdog), an error file that tells of a reset connection. A lost node counts as a death at the
- * time when it was last heard. */
+ * watchdog), an error file or last lines that tell of a reset connection. A lost node counts as a
+ * death at the time when it was last heard. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_VERDICT_H
 #define LAUNCHD_DAEMON_CLUSTER_VERDICT_H
 
@@ -35,5 +35,11 @@ void verdict_make(const struct result *r, struct verdict *ret);
 
 /* What the words of an error file say (message and traceback; either may be NULL). */
 enum blames blames_of(const char *message, const char *traceback);
+
+/* What a failed worker's last lines say (NULL: not known). Unlike an error file they need not tell
+ * of its end: only an exception that nothing but a few lines follow counts, torch's, NCCL's and
+ * gloo's own words about a peer, and an end that goes with them: neither SIGSEGV nor SIGKILL does.
+ */
+enum blames blames_of_lines(const struct ending *end, const char *lines);
 
 #endif

@@ -100,6 +100,9 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 		return failure_set(why, -EIO, "gethostname: %s", strerror(errno));
 	hostname[sizeof hostname - 1] = '\0';
 	f.hostname = arena_strdup(arena, hostname);
+	for (int fd = 0; fd < 3; fd++)
+		f.terminal[fd] = isatty(fd) == 1;
+	f.foreground = tcgetpgrp(STDERR_FILENO) == getpgrp();
 	f.under_systemd = by_systemd(env);
 	rc = program_find(s, env, arena, &f.program, why);
 	if (rc == 0)

@@ -20,6 +20,8 @@ struct facts {
 	unsigned gpus;         /* that CUDA would show; read only for nproc_per_node gpu and auto */
 	struct vec addresses;  /* of this host's interfaces, as text; only where needed */
 	const char *random_id; /* a new UUID; "" unless --standalone */
+	bool terminal[3];      /* whether descriptors 0 to 2 are one */
+	bool foreground;       /* stderr's terminal has this process in its foreground */
 	bool under_systemd;    /* systemd started this process itself */
 	bool cpus_unbound;     /* mpirun had bound the launcher to fewer CPUs */
 	int cpus_error;        /* why its binding could not be taken off; 0: it could, or none */

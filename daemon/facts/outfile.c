@@ -2,6 +2,7 @@
 #include "daemon/facts/outfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,4 +60,49 @@ int outfile_check(const char *path, const char *where, struct failure *why)
 			strerror(errno));
 	/* a device or a FIFO is written to where it stands, a file may be replaced by a new one */
 	return S_ISREG(st.st_mode) ? check_new(path, where, why) : 0;
+}
+
+/* The last directory of a path that is there. */
+static int check_above(const char *path, char *above, const char *where, struct failure *why)
+{
+	struct stat st;
+
+	while (stat(above, &st) < 0 && errno == ENOENT) {
+		char *slash = strrchr(above, '/');
+
+		if (!slash || slash == above)
+			return check_directory(path, slash ? "/" : ".", where, why);
+		*slash = '\0';
+	}
+	return check_directory(path, above, where, why);
+}
+
+int outdir_check(const char *path, const char *where, struct failure *why)
+{
+	struct stat st;
+	char *above;
+	int rc;
+
+	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return failure_set(why, -EINVAL, "%s: %s is no directory", where, path);
+	above = strdup(path);
+	if (!above)
+		return failure_oom(why);
+	rc = check_above(path, above, where, why);
+	free(above);
+	return rc;
+}
+
+int outfd_check(int fd, const char *where, struct failure *why)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return failure_set(why, -EINVAL,
+			"%s: descriptor %d is not open: whoever starts launchd must open it", where,
+			fd);
+	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH))
+		return failure_set(
+			why, -EINVAL, "%s: descriptor %d is open for reading only", where, fd);
+	return 0;
 }

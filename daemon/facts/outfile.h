@@ -1,4 +1,5 @@
-/* outfile.h - whether a file can be written at the end of a run, found out before its begin. */
+/* outfile.h - whether files can be written during a run and at its end, found out before its begin.
+ */
 #ifndef LAUNCHD_DAEMON_FACTS_OUTFILE_H
 #define LAUNCHD_DAEMON_FACTS_OUTFILE_H
 
@@ -7,5 +8,11 @@ struct failure;
 /* Looks whether path's directory is there and both may be written to; makes nothing. where is the
  * setting that asks for the file. -EINVAL: it can't be, and why. */
 int outfile_check(const char *path, const char *where, struct failure *why);
+
+/* The same for a directory that will be made, with those above it, where it is not there. */
+int outdir_check(const char *path, const char *where, struct failure *why);
+
+/* The same for a descriptor that is open already. */
+int outfd_check(int fd, const char *where, struct failure *why);
 
 #endif

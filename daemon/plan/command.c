@@ -4,57 +4,24 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/template.h"
+#include "common/text.h"
 #include "config/value.h"
 
-/* Length of the name that follows a '$', braces and all, as Python's string.Template has it
- * ([_a-z][_a-z0-9]*, no matter the case); 0: none. */
-static size_t placeholder(const char *s, const char **ret_name, size_t *ret_len)
-{
-	bool braced = *s == '{';
-	size_t len;
-
-	s += braced;
-	if (*s >= '0' && *s <= '9')
-		return 0;
-	len = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
-	if (len == 0 || (braced && s[len] != '}'))
-		return 0;
-	*ret_name = s;
-	*ret_len = len;
-	return len + 2 * braced;
-}
-
-/* torchrun hands every argument to string.Template(...).safe_substitute(local_rank=N): what is no
- * placeholder, or another one, stays as it is. */
+/* torchrun hands every argument to string.Template(...).safe_substitute(local_rank=N). */
 static const char *expand(struct arena *a, const char *arg, const char *local_rank)
 {
-	static const char name_wanted[] = "local_rank";
-	const char *out = "";
+	const struct template_value value = { "local_rank", local_rank };
+	struct text out = { 0 };
+	const char *expanded;
 
 	if (!strchr(arg, '$'))
 		return arg;
-	while (*arg) {
-		size_t plain = strcspn(arg, "$"), len, skip;
-		const char *name;
-
-		out = arena_printf(a, "%s%.*s", out, (int)plain, arg);
-		arg += plain;
-		if (!*arg)
-			break;
-		skip = placeholder(arg + 1, &name, &len);
-		if (arg[1] == '$') {
-			out = arena_printf(a, "%s$", out);
-			arg += 2;
-		} else if (skip && len == sizeof name_wanted - 1 &&
-			strncmp(name, name_wanted, len) == 0) {
-			out = arena_printf(a, "%s%s", out, local_rank);
-			arg += 1 + skip;
-		} else {
-			out = arena_printf(a, "%s$", out);
-			arg++;
-		}
-	}
-	return out;
+	template_expand(arg, &value, 1, &out);
+	a->failed = a->failed || out.failed;
+	expanded = arena_strndup(a, text_string(&out), out.len);
+	text_done(&out);
+	return expanded;
 }
 
 bool plan_is_wrapped(const struct plan *p, unsigned local_rank)

@@ -47,6 +47,8 @@ struct worker_rank plan_rank(const struct plan *p, unsigned local_rank)
 
 const char *plan_error_file(const struct attempt *attempt, unsigned local_rank, struct arena *arena)
 {
+	if (attempt->log_dir)
+		return arena_printf(arena, "%s/%u/error.json", attempt->log_dir, local_rank);
 	return arena_printf(arena, "%s/attempt_%u_local_rank_%u_error.json", attempt->run_dir,
 		attempt->number, local_rank);
 }
@@ -75,7 +77,7 @@ static void decide_threads(
 		p->nproc, facts->cpus);
 }
 
-static void decide_stdio(const struct settings *s, const struct facts *facts,
+static void decide_input(const struct settings *s, const struct facts *facts,
 	const struct topology *t, struct plan *p)
 {
 	enum { AUTO, INHERIT, NONE };
@@ -84,10 +86,9 @@ static void decide_stdio(const struct settings *s, const struct facts *facts,
 	bool started_by_another = (t->launcher != LAUNCHER_NONE || facts->under_systemd) &&
 		!settings_given(s, SET_ONLY_RANK);
 
-	for (int fd = 0; fd < 3; fd++)
-		p->stdio[fd] = (struct stdio){ STDIO_INHERIT, NULL };
+	p->input = (struct stdio){ .how = STDIO_INHERIT };
 	if (choice == NONE || (choice == AUTO && started_by_another))
-		p->stdio[0] = (struct stdio){ STDIO_FILE, "/dev/null" };
+		p->input = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
 }
 
 /* The i-th device for worker i, so the launcher's list must be long enough. */
@@ -151,7 +152,8 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
 		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
 		decide_store(s, facts, &p, notes, why) < 0 ||
-		decide_report(s, facts, &p, notes, why) < 0)
+		decide_report(s, facts, &p, notes, why) < 0 ||
+		decide_output(s, facts, t, nproc_of_node, &p, notes, why) < 0)
 		return why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
 		notes_add(notes, NOTE_WARNING,
@@ -160,7 +162,7 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 			settings_where(s, SET_MPI_ENV), p.nproc);
 	decide_mpirun_grace(s, facts, t->launcher, &p, notes);
 	decide_threads(s, facts, &p, notes);
-	decide_stdio(s, facts, t, &p);
+	decide_input(s, facts, t, &p);
 	if (arena_failed(s->arena))
 		return failure_oom(why);
 	*ret = p;

@@ -10,6 +10,7 @@
 
 #include "common/vec.h"
 #include "config/reaction.h"
+#include "daemon/plan/output.h"
 #include "daemon/plan/scrub.h"
 
 struct arena;
@@ -31,11 +32,13 @@ enum stdio_how {
 	STDIO_INHERIT, /* the launcher's own */
 	STDIO_PIPE,    /* a pipe, whose other end the launcher keeps */
 	STDIO_FILE,    /* opened for the worker: read for stdin, else append */
+	STDIO_OPEN,    /* a descriptor of the launcher's, which stays open there */
 };
 
 struct stdio {
 	enum stdio_how how;
 	const char *path; /* STDIO_FILE only */
+	int fd;           /* STDIO_OPEN only */
 };
 
 /* Who gets the signals that launchd passes on. */
@@ -60,7 +63,8 @@ struct plan {
 	enum mpi_env mpi_env;
 	const char *const *env; /* the launcher's, borrowed */
 	const struct env_change *user_env;
-	struct stdio stdio[3];
+	struct stdio input; /* of every worker */
+	struct output_plan output;
 
 	unsigned start_first, start_count; /* local ranks to start: all, one, or none of them */
 	struct vec wrap;                   /* words before a worker's own command; none: no wrap */
@@ -88,7 +92,8 @@ struct plan {
 struct attempt {
 	unsigned number;         /* from 0 */
 	const char *master_port; /* as text */
-	const char *run_dir;     /* holds the error files of all attempts */
+	const char *run_dir;     /* holds the error files of all attempts without a log_dir */
+	const char *log_dir;     /* of this attempt's logs and error files; NULL: none */
 };
 
 enum env_how { ENV_SET, ENV_REWRITTEN, ENV_REMOVED, ENV_HOW_COUNT };
@@ -137,8 +142,9 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 void plan_untouched(
 	const struct plan *p, const struct env_edits *edits, struct arena *arena, struct vec *ret);
 
-/* Path of a worker's error file. All lie in one directory: to make and remove one for each worker
- * took more time than to start the worker (0.5 ms on a disk). */
+/* Path of a worker's error file: in the tree of logs where there is one. Else all lie in one
+ * directory: to make and remove one for each worker took more time than to start the worker (0.5 ms
+ * on a disk). */
 const char *plan_error_file(
 	const struct attempt *attempt, unsigned local_rank, struct arena *arena);
 

@@ -1,13 +1,15 @@
-/* report_path.c - where --report goes; see decide.h */
+/* report_path.c - where --report and --events go; see decide.h */
 #include "daemon/plan/decide.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
+#include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
@@ -27,17 +29,18 @@ static const char *value_of(char letter, const struct facts *facts, const char *
 	}
 }
 
-int decide_report(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes, struct failure *why)
+/* The setting's file on this node; NULL: another node writes it. `holds` says what one file holds
+ * where only node rank 0 writes it. */
+static int node_path(const struct settings *s, enum setting_id id, const char *holds,
+	const struct facts *facts, const struct plan *p, const char **ret, struct notes *notes,
+	struct failure *why)
 {
-	const char *text = settings_text(s, SET_REPORT);
-	const char *where = settings_where(s, SET_REPORT);
+	const char *text = settings_text(s, id);
+	const char *where = settings_where(s, id);
 	const char *number = arena_printf(s->arena, "%u", p->node_rank);
 	const char *path = "";
 	bool of_this_node = false;
 
-	if (!text)
-		return 0;
 	for (const char *at = text; *at;) {
 		size_t plain = strcspn(at, "%");
 		const char *value = at[plain] ? value_of(at[plain + 1], facts, number) : "";
@@ -53,10 +56,40 @@ int decide_report(const struct settings *s, const struct facts *facts, struct pl
 	}
 	if (p->nnodes > 1 && !of_this_node)
 		notes_add(notes, NOTE_VERBOSE,
-			"%s: only node rank 0 writes %s, which tells of all %u nodes; with %%n (the "
-			"node rank) in the name each node writes its own",
-			where, path, p->nnodes);
+			"%s: only node rank 0 writes %s, %s; with %%n (the node rank) in the name "
+			"each node writes its own",
+			where, path, holds);
 	if (p->node_rank == 0 || p->nnodes == 1 || of_this_node)
-		p->report_path = path;
+		*ret = path;
+	return 0;
+}
+
+int decide_report(const struct settings *s, const struct facts *facts, struct plan *p,
+	struct notes *notes, struct failure *why)
+{
+	if (!settings_text(s, SET_REPORT))
+		return 0;
+	return node_path(s, SET_REPORT,
+		arena_printf(s->arena, "which tells of all %u nodes", p->nnodes), facts, p,
+		&p->report_path, notes, why);
+}
+
+int decide_events(const struct settings *s, const struct facts *facts, struct plan *p,
+	struct notes *notes, struct failure *why)
+{
+	const char *text = settings_text(s, SET_EVENTS);
+	uint64_t fd;
+
+	if (!text)
+		return 0;
+	if (strncmp(text, "fd:", 3) != 0)
+		return node_path(s, SET_EVENTS, "what it sees", facts, p, &p->output.events_path,
+			notes, why);
+	if (num_parse(text + 3, 0, INT_MAX, &fd) < 0)
+		return failure_set(why, -EINVAL,
+			"%s: \"%s\" has no descriptor's number behind \"fd:\"; a file of that name is "
+			"./%s",
+			settings_where(s, SET_EVENTS), text, text);
+	p->output.events_fd = (int)fd;
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "daemon/report/others.h"
 #include "daemon/report/phrases.h"
 #include "daemon/report/record.h"
+#include "daemon/report/said.h"
 
 enum { EXCEPTION_MAX = 400, NS_PER_MS = 1000000 };
 
@@ -55,6 +56,8 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 	text_add(out, "\n");
 	if (failed && in->record && in->record->message)
 		add_exception(in->record->message, out);
+	if (failed)
+		said_add_log(in, "warning", out);
 	if (failed)
 		add_together(r, out);
 }

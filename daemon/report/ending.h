@@ -25,7 +25,7 @@ enum asked { ASKED_NOTHING, ASKED_TO_STOP, ASKED_KILLED };
  * processes share the cgroup. */
 enum oom { OOM_NO, OOM_LIKELY, OOM_YES };
 
-/* What a worker's error file says of the cause. */
+/* What a worker's error file, or what it wrote last, says of the cause. */
 enum blames {
 	BLAMES_NOBODY, /* there is none, or nobody can tell */
 	BLAMES_ITSELF, /* an exception of its own */

@@ -15,12 +15,13 @@
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain_facts.h"
+#include "daemon/report/explain_output.h"
 
 /* The signals worth a line of their own, those that end the job first; the rest are forwarded. */
 static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
 {
 	static const enum reaction_kind order[] = { REACTION_END, REACTION_STOP, REACTION_SUSPEND,
-		REACTION_RESUME, REACTION_IGNORE, REACTION_FORWARD };
+		REACTION_RESUME, REACTION_REOPEN, REACTION_IGNORE, REACTION_FORWARD };
 	size_t count = 0;
 
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -145,6 +146,7 @@ static void add_workers(const struct explained *e, const struct env_edits *edits
 	struct arena *arena, struct text *out)
 {
 	const struct plan *p = e->plan;
+	struct attempt attempt = explain_attempt(e, arena);
 
 	if (p->start_count == 0)
 		return;
@@ -161,6 +163,7 @@ static void add_workers(const struct explained *e, const struct env_edits *edits
 		plan_command(p, i, arena, &argv);
 		add_command(&argv, out);
 		text_add(out, "\n");
+		explain_streams_text(p, i, &attempt, out);
 		for (size_t k = 0; k < edits[i].count; k++)
 			if (!is_common(e, &edits[i].at[k], k, edits))
 				add_edit(&edits[i].at[k], out);
@@ -208,7 +211,7 @@ void explain_text(const struct explained *e, struct arena *arena, struct text *o
 	text_add(out, "\nSettings\n");
 	for (int id = 0; id < SETTING_COUNT; id++)
 		if (is_shown(e->settings, id))
-			text_printf(out, "  %-20s %-20s  (%s)\n", setting_rows[id].flag,
+			text_printf(out, "  %-24s %-20s  (%s)\n", setting_rows[id].flag,
 				*e->settings->value[id].text ? e->settings->value[id].text : "\"\"",
 				e->settings->value[id].from.where);
 	add_signals(e, out);
@@ -247,6 +250,7 @@ static void add_json_value(
 static void add_json_worker(const struct explained *e, unsigned i, const struct env_edits *edits,
 	struct arena *arena, struct text *out)
 {
+	struct attempt attempt = explain_attempt(e, arena);
 	struct vec argv = { 0 };
 
 	plan_command(e->plan, i, arena, &argv);
@@ -257,7 +261,9 @@ static void add_json_worker(const struct explained *e, unsigned i, const struct 
 		text_add(out, k ? "," : "");
 		text_add_json(out, argv.at[k]);
 	}
-	text_add(out, "],\"environment\":[");
+	text_add(out, "],\n   ");
+	explain_streams_json(e->plan, i, &attempt, out);
+	text_add(out, ",\n   \"environment\":[");
 	for (size_t k = 0; k < edits->count; k++) {
 		const struct env_edit *edit = &edits->at[k];
 		bool first = true;

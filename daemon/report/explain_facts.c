@@ -11,10 +11,12 @@
 #include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
+#include "daemon/report/explain_output.h"
 
 struct attempt explain_attempt(const struct explained *e, struct arena *arena)
 {
 	const struct plan *p = e->plan;
+	const char *tree = explain_log_tree(p, arena);
 	bool known = p->master_port && !(p->nnodes > 1 && e->topology->control.takes_master_port);
 
 	return (struct attempt){
@@ -22,6 +24,7 @@ struct attempt explain_attempt(const struct explained *e, struct arena *arena)
 			p->nnodes > 1 ? EXPLAIN_BY_MEETING :
 					"<a free port>",
 		.run_dir = "<run directory>",
+		.log_dir = tree ? arena_printf(arena, "%s/attempt_0", tree) : NULL,
 	};
 }
 
@@ -74,6 +77,24 @@ static const char *restarts_shown(const struct plan *p, struct arena *a)
 	return arena_printf(a, "%u, the first after %s s", p->max_restarts, delay);
 }
 
+static void add_output(const struct explained *e, struct arena *a, struct explained_facts *t)
+{
+	const struct settings *s = e->settings;
+	const struct output_plan *o = &e->plan->output;
+	/* with none of the three there is no tree */
+	enum setting_id asked = o->log_dir       ? SET_LOG_DIR :
+		settings_given(s, SET_REDIRECTS) ? SET_REDIRECTS :
+						   SET_TEE;
+
+	if (o->tree)
+		add_fact(t, "logs", explain_log_tree(e->plan, a), settings_where(s, asked));
+	if (o->events_path)
+		add_fact(t, "events", o->events_path, settings_where(s, SET_EVENTS));
+	if (o->events_fd >= 0)
+		add_fact(t, "events", arena_printf(a, "fd:%d", o->events_fd),
+			settings_where(s, SET_EVENTS));
+}
+
 /* What only some jobs have. */
 static void add_rare_facts(const struct explained *e, struct arena *a, struct explained_facts *t)
 {
@@ -98,6 +119,7 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct ex
 		add_fact(t, "torch", p->torch_version, p->program);
 	if (p->report_path)
 		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
+	add_output(e, a, t);
 	num_print_seconds(p->mpirun_grace_ms, grace);
 	if (p->mpirun_grace_from)
 		add_fact(t, "mpirun_grace", arena_strdup(a, grace), p->mpirun_grace_from);
@@ -112,7 +134,7 @@ void explain_facts(const struct explained *e, struct arena *a, struct explained_
 	const char *started_by = top->launcher != LAUNCHER_NONE ? launcher_name(top->launcher) :
 		e->facts->under_systemd                         ? "systemd" :
 								  "a user or script";
-	bool no_input = p->stdio[0].how == STDIO_FILE, known = top->identity.node_rank_known;
+	bool no_input = p->input.how == STDIO_FILE, known = top->identity.node_rank_known;
 
 	add_fact(t, "nnodes", number(a, p->nnodes), top->identity.nnodes_from);
 	add_fact(t, "node_rank", known ? number(a, p->node_rank) : EXPLAIN_BY_MEETING,
@@ -130,7 +152,7 @@ void explain_facts(const struct explained *e, struct arena *a, struct explained_
 		settings_where(s, settings_flag(s, SET_STANDALONE) ? SET_STANDALONE : SET_RDZV_ID));
 	add_fact(t, "store", p->store == STORE_AGENT ? "agent" : "rank0", p->store_from);
 	add_fact(t, "program", p->program, e->facts->program.from);
-	add_fact(t, "stdin", no_input ? p->stdio[0].path : "inherited",
+	add_fact(t, "stdin", no_input ? p->input.path : "inherited",
 		settings_number(s, SET_STDIN) != 0 || !no_input ? settings_where(s, SET_STDIN) :
 								  started_by);
 	add_fact(t, "started_by", started_by, "environment");

@@ -122,31 +122,42 @@ static char *read_begin(int fd, struct arena *arena, size_t *ret_len, int *ret_e
 	return text;
 }
 
-int record_load(
-	const char *path, struct arena *arena, struct error_record *ret, struct failure *why)
+void record_read(const char *path, struct arena *arena, struct record_text *ret)
 {
 	/* a FIFO must not hold us up, nor a link of a worker's that is another user lead us on */
 	autoclose fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	struct stat st;
+	int rc = 0;
+
+	*ret = (struct record_text){ 0 };
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		(void)failure_set(&ret->why, -errno, "%s can't be read: %s", path, strerror(errno));
+		return;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		(void)failure_set(&ret->why, -EINVAL, "%s is not a regular file", path);
+		return;
+	}
+	ret->at = read_begin(fd, arena, &ret->len, &rc);
+	if (rc < 0)
+		(void)failure_set(&ret->why, rc, "%s can't be read: %s", path, strerror(-rc));
+	else if (!ret->at)
+		(void)failure_oom(&ret->why);
+}
+
+int record_load(const struct record_text *text, struct arena *arena, struct error_record *ret,
+	struct failure *why)
+{
 	struct failure missing = { 0 };
 	struct cjson c = { 0 };
-	struct stat st;
-	size_t len = 0;
-	int rc = 0;
-	char *text;
+	int rc;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return failure_set(why, -errno, "%s can't be read: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return failure_set(why, -EINVAL, "%s is not a regular file", path);
-	text = read_begin(fd, arena, &len, &rc);
-	if (rc < 0)
-		return failure_set(why, rc, "%s can't be read: %s", path, strerror(-rc));
-	if (!text)
-		return failure_oom(why);
+	if (!text->at)
+		return text->why.code ? failure_set(why, text->why.code, "%s", text->why.text) : 0;
 	rc = cjson_open(CJSON_LIBRARY, &c, &missing);
-	record_parse(rc == 0 ? &c : NULL, missing.text, text, len, arena, ret);
+	record_parse(rc == 0 ? &c : NULL, missing.text, text->at, text->len, arena, ret);
 	cjson_close(&c);
 	return arena_failed(arena) ? failure_oom(why) : 1;
 }

@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/failure.h"
+
 struct arena;
 struct cjson;
-struct failure;
 
 enum { RECORD_MAX_BYTES = 256 * 1024 }; /* of a longer file only the begin is read */
 
@@ -24,10 +25,20 @@ struct error_record {
 		*raw_why; /* beside raw, why: "is cut off, or no JSON" follows "its error file" */
 };
 
-/* Reads the file at path. 1: *ret says what is in it; 0: there is none, *ret is untouched; else
- * negative errno with a sentence. Never waits, whatever lies there. Strings are the arena's. */
-int record_load(
-	const char *path, struct arena *arena, struct error_record *ret, struct failure *why);
+/* The bytes of a file, or why there are none. */
+struct record_text {
+	const char *at; /* NULL: there is no file, or why says why it can't be read */
+	size_t len;
+	struct failure why;
+};
+
+/* Reads the file at path, and waits for nothing but the disk, whatever lies there. */
+void record_read(const char *path, struct arena *arena, struct record_text *ret);
+
+/* Understands it. 1: *ret says what is in it; 0: there is none, *ret is untouched; else negative
+ * errno with a sentence. Strings are the arena's. */
+int record_load(const struct record_text *text, struct arena *arena, struct error_record *ret,
+	struct failure *why);
 
 /* Understands the file's text; text[len] must be NUL. c NULL: there is no library, for the reason
  * `missing`. Changes nothing but the arena. */

@@ -12,11 +12,10 @@
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
 #include "daemon/report/phrases.h"
-#include "daemon/report/record.h"
 #include "daemon/report/remains.h"
+#include "daemon/report/said.h"
 
-/* Bounds of what is shown of texts that are not ours; --report has more. */
-enum { COMMAND_MAX = 600, LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };
+enum { COMMAND_MAX = 600 }; /* bytes that are shown; --report has more */
 
 /* "launchd: error: time: 2026-11-21 07:00:12.345 +0100" */
 static void add_moment(const struct report_input *in, struct text *out)
@@ -66,103 +65,6 @@ static void add_command(const struct report_input *in, struct text *out)
 	text_done(&command);
 }
 
-/* A piece of a text that a worker wrote. */
-struct piece {
-	const char *at;
-	size_t len;
-};
-
-static struct piece piece_of(const char *text)
-{
-	struct piece p = { text, strlen(text) };
-
-	while (p.len > 0 && strchr("\r\n", p.at[p.len - 1]))
-		p.len--;
-	return p;
-}
-
-/* The next line, without its end; what is left of *rest begins behind it. */
-static struct piece next_line(struct piece *rest)
-{
-	const char *end = memchr(rest->at, '\n', rest->len);
-	struct piece line = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
-	size_t used = line.len + (end != NULL);
-
-	rest->at += used;
-	rest->len -= used;
-	if (line.len > 0 && line.at[line.len - 1] == '\r')
-		line.len--;
-	return line;
-}
-
-static size_t count_lines(struct piece p)
-{
-	size_t count = 0;
-
-	for (; p.len > 0; count++)
-		(void)next_line(&p);
-	return count;
-}
-
-static void add_line(struct piece line, struct text *out)
-{
-	bool is_long = line.len > LINE_MAX_BYTES;
-
-	text_add_shown(out, line.at, is_long ? LINE_MAX_BYTES : line.len);
-	text_add(out, is_long ? " ...\n" : "\n");
-}
-
-/* Up to `max` lines, indented; of more the first ones, or the last ones. */
-static void add_lines(struct piece p, size_t max, bool last, struct text *out)
-{
-	size_t count = count_lines(p), skipped = count > max ? count - max : 0;
-
-	for (size_t i = 0; last && i < skipped; i++)
-		(void)next_line(&p);
-	if (last && skipped)
-		text_printf(out, "launchd: error:     [%zu lines before]\n", skipped);
-	for (size_t i = 0; i < max && p.len > 0; i++) {
-		text_add(out, "launchd: error:     ");
-		add_line(next_line(&p), out);
-	}
-	if (!last && skipped)
-		text_printf(out, "launchd: error:     [%zu lines more]\n", skipped);
-}
-
-/* A traceback without the message that Python writes at its end, as that has been said. */
-static struct piece traceback_of(const struct error_record *e)
-{
-	struct piece traceback = piece_of(e->traceback);
-	struct piece message = piece_of(e->message ? e->message : "");
-
-	if (message.len > 0 && traceback.len > message.len &&
-		traceback.at[traceback.len - message.len - 1] == '\n' &&
-		memcmp(traceback.at + traceback.len - message.len, message.at, message.len) == 0)
-		traceback.len -= message.len + 1;
-	return traceback;
-}
-
-static void add_record(const struct error_record *e, struct text *out)
-{
-	struct piece rest;
-
-	if (e->raw) {
-		text_add(out, "launchd: error: error file: ");
-		text_add_shown(out, e->raw_why, strlen(e->raw_why));
-		text_add(out, *e->raw ? ":\n" : "\n");
-		add_lines(piece_of(e->raw), MESSAGE_LINES, false, out);
-		return;
-	}
-	if (e->message) {
-		rest = piece_of(e->message);
-		text_add(out, "launchd: error: exception: ");
-		add_line(next_line(&rest), out);
-		add_lines(rest, MESSAGE_LINES - 1, false, out);
-	}
-	if (e->traceback)
-		add_lines(traceback_of(e), TRACEBACK_LINES, true, out);
-}
-
 static void add_culprit(const struct report_input *in, struct text *out)
 {
 	text_add(out, "launchd: error: ");
@@ -170,8 +72,7 @@ static void add_culprit(const struct report_input *in, struct text *out)
 	text_add(out, "\n");
 	add_moment(in, out);
 	add_command(in, out);
-	if (in->record)
-		add_record(in->record, out);
+	said_add(in, out);
 }
 
 /* ", sent by pid 812 (bash, uid 1000)" */

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/report/last_words.h"
+
 struct arena;
 struct error_record;
 struct outcome;
@@ -19,7 +21,8 @@ struct report_input {
 	const struct result *result;
 	const struct plan *plan;
 	const char *hostname;
-	const struct error_record *record; /* the culprit's own words; NULL: none */
+	const struct error_record *record; /* the culprit's error file; NULL: none */
+	struct last_words words;           /* the culprit's */
 	uid_t uid;                         /* launchd's own */
 	struct arena *arena;               /* for what the report needs in between */
 	/* the culprit's, quoted for a shell; NULL: the plan's, where that is ours */
@@ -39,8 +42,8 @@ struct report_input {
  * workers and nodes. */
 void report_text(const struct report_input *in, struct text *out);
 
-/* Adds the lines, three at most, about an attempt that failed and the next one, which starts after
- * delay_ms: who was first to fail, its exception, and what follows. */
+/* Adds the lines, four at most, about an attempt that failed and the next one, which starts after
+ * delay_ms: who was first to fail, its exception, where its log is, and what follows. */
 void report_restart_text(const struct report_input *in, uint64_t delay_ms, struct text *out);
 
 /* Adds the culprit's command line, quoted for a shell and no longer than max_bytes. False, and

@@ -10,36 +10,14 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/json_parts.h"
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
 #include "daemon/report/phrases.h"
 #include "daemon/report/record.h"
+#include "daemon/report/said.h"
 
 enum { SCHEMA = 1, NS_PER_US = 1000, US_PER_S = 1000000 };
-
-static const char *const cause_words[] = {
-	[CAUSE_NONE] = "none",
-	[CAUSE_FAILURE] = "failure",
-	[CAUSE_SIGNAL] = "signal",
-	[CAUSE_MAX_RUNTIME] = "max_runtime",
-	[CAUSE_GUARD] = "launchd_killed",
-	[CAUSE_LAUNCHER] = "launcher_ended",
-	[CAUSE_HANGUP] = "hang_up",
-	[CAUSE_NODE_LOST] = "node_lost",
-};
-
-static const char *const how_words[] = {
-	[ENDED_NONE] = "not_started",
-	[ENDED_EXIT] = "exit",
-	[ENDED_SIGNAL] = "signal",
-	[ENDED_UNSTARTED] = "not_startable",
-};
-
-static const char *const oom_words[] = {
-	[OOM_NO] = "no",
-	[OOM_LIKELY] = "likely",
-	[OOM_YES] = "yes",
-};
 
 static const char *const blames_words[] = {
 	[BLAMES_NOBODY] = "nobody",
@@ -47,56 +25,14 @@ static const char *const blames_words[] = {
 	[BLAMES_A_PEER] = "peer",
 };
 
-static const char *bool_word(bool b)
-{
-	return b ? "true" : "false";
-}
-
-static void add_string(struct text *out, const char *key, const char *value)
-{
-	text_printf(out, "\"%s\":", key);
-	text_add_json(out, value);
-}
-
-/* A number, or null where it is not known. */
-static void add_number(struct text *out, const char *key, bool known, long long value)
-{
-	if (known)
-		text_printf(out, "\"%s\":%lld", key, value);
-	else
-		text_printf(out, "\"%s\":null", key);
-}
-
-/* Seconds between two moments, or null where one of them is not known. */
-static void add_seconds(struct text *out, const char *key, uint64_t from_ns, uint64_t to_ns)
-{
-	uint64_t us = to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0;
-
-	if (from_ns && to_ns)
-		text_printf(out, "\"%s\":%llu.%06u", key, (unsigned long long)(us / US_PER_S),
-			(unsigned)(us % US_PER_S));
-	else
-		text_printf(out, "\"%s\":null", key);
-}
-
 static void add_moment(struct text *out, const char *key, const struct result *r, uint64_t at_ns)
 {
 	struct text moment = { 0 };
 	bool known = moment_add(&moment, r, at_ns, true);
 
-	add_string(out, key, known ? text_string(&moment) : NULL);
+	json_add_string(out, key, known ? text_string(&moment) : NULL);
 	out->failed = out->failed || moment.failed;
 	text_done(&moment);
-}
-
-static void add_words(struct text *out, const char *key, const struct vec *words)
-{
-	text_printf(out, "\"%s\":[", key);
-	for (size_t i = 0; i < words->count; i++) {
-		text_add(out, i ? "," : "");
-		text_add_json(out, words->at[i]);
-	}
-	text_add(out, "]");
 }
 
 static void add_numbers(struct text *out, const char *key, const unsigned *list, size_t count)
@@ -112,11 +48,11 @@ static void add_whole(const struct report_input *in, struct text *out)
 {
 	bool is_node = in->plan->nnodes > 1 && !result_is_jobwide(in->result);
 
-	add_string(out, "scope", is_node ? "node" : "job");
+	json_add_string(out, "scope", is_node ? "node" : "job");
 	text_add(out, ",");
-	add_string(out, "verdict", in->verdict);
+	json_add_string(out, "verdict", in->verdict);
 	text_printf(out, ",\"attempt\":%u,\"max_restarts\":%u,", in->attempt, in->max_restarts);
-	add_string(out, "no_restart", in->why_not && *in->why_not ? in->why_not : NULL);
+	json_add_string(out, "no_restart", in->why_not && *in->why_not ? in->why_not : NULL);
 	text_add(out, ",\n  ");
 }
 
@@ -131,11 +67,11 @@ static void add_job(const struct report_input *in, struct text *out)
 	for (size_t i = 0; i < p->args->count; i++)
 		vec_add(in->arena, &command, p->args->at[i]);
 	text_add(out, " \"job\":{");
-	add_string(out, "run_id", p->run_id);
+	json_add_string(out, "run_id", p->run_id);
 	text_add(out, ",");
-	add_words(out, "command", &command);
+	json_add_words(out, "command", &command);
 	text_add(out, ",\n  ");
-	add_string(out, "host", in->hostname);
+	json_add_string(out, "host", in->hostname);
 	text_printf(out,
 		",\"node_rank\":%u,\"nnodes\":%u,\"nproc_per_node\":%u,\"first_rank\":%u,"
 		"\"world_size\":%u,\n  ",
@@ -145,22 +81,8 @@ static void add_job(const struct report_input *in, struct text *out)
 	text_add(out, ",");
 	add_moment(out, "ended", r, r->ended_ns);
 	text_add(out, ",");
-	add_seconds(out, "seconds", r->started_ns, r->ended_ns);
+	json_add_seconds(out, "seconds", r->started_ns, r->ended_ns);
 	text_printf(out, ",\"exit_code\":%d},\n", code);
-}
-
-static void add_sender(const struct report_input *in, const struct sender *s, struct text *out)
-{
-	text_add(out, "\"sender\":{");
-	add_number(out, "pid", s->pid > 0, s->pid);
-	text_add(out, ",");
-	add_number(out, "uid", s->pid > 0, s->uid);
-	text_add(out, ",");
-	add_string(out, "command",
-		*s->command ? arena_strndup(in->arena, s->command,
-				      strnlen(s->command, sizeof s->command)) :
-			      NULL);
-	text_printf(out, ",\"kernel\":%s}", bool_word(s->kernel));
 }
 
 /* Where it came in. A job on one node does not number it. */
@@ -182,41 +104,38 @@ static void add_cause(const struct report_input *in, struct text *out)
 	bool by_signal = c->kind == CAUSE_SIGNAL;
 
 	text_add(out, " \"cause\":{");
-	add_string(out, "kind", cause_words[c->kind]);
+	json_add_string(out, "kind", json_cause_word(c->kind));
 	text_add(out, ",");
 	add_moment(out, "at", r, cause_ns(r));
 	text_add(out, ",");
-	add_seconds(out, "seconds", r->started_ns, cause_ns(r));
+	json_add_seconds(out, "seconds", r->started_ns, cause_ns(r));
 	text_add(out, ",");
-	add_number(out, "node", c->kind != CAUSE_NONE, cause_node(in));
-	text_printf(out, ",\"unsure\":%s,", bool_word(r->unsure));
-	add_string(out, "detail", *c->detail ? c->detail : NULL);
+	json_add_number(out, "node", c->kind != CAUSE_NONE, cause_node(in));
+	text_printf(out, ",\"unsure\":%s,", json_bool(r->unsure));
+	json_add_string(out, "detail", *c->detail ? c->detail : NULL);
 	text_add(out, ",\n  ");
-	add_string(out, "signal", by_signal ? signal_name(c->signal) : NULL);
+	json_add_string(out, "signal", by_signal ? signal_name(c->signal) : NULL);
 	text_add(out, ",");
-	if (by_signal && (c->sender.pid || c->sender.kernel))
-		add_sender(in, &c->sender, out);
-	else
-		add_string(out, "sender", NULL);
+	json_add_sender(out, by_signal ? &c->sender : &(struct sender){ .pid = 0 });
 	text_add(out, "},\n");
 }
 
 static void add_record(const struct error_record *e, struct text *out)
 {
 	if (!e) {
-		add_string(out, "error_file", NULL);
+		json_add_string(out, "error_file", NULL);
 		return;
 	}
 	text_add(out, "\"error_file\":{");
-	add_string(out, "message", e->message);
+	json_add_string(out, "message", e->message);
 	text_add(out, ",");
-	add_string(out, "traceback", e->traceback);
+	json_add_string(out, "traceback", e->traceback);
 	text_add(out, ",");
-	add_number(out, "timestamp", e->timestamp > 0, e->timestamp);
+	json_add_number(out, "timestamp", e->timestamp > 0, e->timestamp);
 	text_add(out, ",");
-	add_string(out, "raw", e->raw);
+	json_add_string(out, "raw", e->raw);
 	text_add(out, ",");
-	add_string(out, "raw_why", e->raw ? e->raw_why : NULL);
+	json_add_string(out, "raw_why", e->raw ? e->raw_why : NULL);
 	text_add(out, "}");
 }
 
@@ -227,7 +146,7 @@ static void add_command_line(const struct report_input *in, struct text *out)
 	struct text line = { 0 };
 	bool known = report_command(in, COMMAND_LINE_MAX, &line);
 
-	add_string(out, "command_line", known ? text_string(&line) : NULL);
+	json_add_string(out, "command_line", known ? text_string(&line) : NULL);
 	out->failed = out->failed || line.failed;
 	text_done(&line);
 }
@@ -248,14 +167,16 @@ static void add_culprit(const struct report_input *in, struct text *out)
 		o->local_rank, node);
 	if (node == in->plan->node_rank) {
 		plan_command(in->plan, o->local_rank, in->arena, &argv);
-		add_words(out, "command", &argv);
+		json_add_words(out, "command", &argv);
 	} else {
-		add_string(out, "command", NULL);
+		json_add_string(out, "command", NULL);
 	}
 	text_add(out, ",");
 	add_command_line(in, out);
 	text_add(out, ",\n  ");
 	add_record(in->record, out);
+	text_add(out, ",\n  ");
+	said_add_json(in, out);
 	text_add(out, "},\n");
 }
 
@@ -264,23 +185,7 @@ static const char *how_word(const struct report_input *in, const struct outcome 
 {
 	if (o->end.how == ENDED_NONE && node_is_silent(in, o->node))
 		return "not_known";
-	return o->pid && o->end.how == ENDED_NONE ? "alive" : how_words[o->end.how];
-}
-
-/* How it ended. */
-static void add_ending(const struct report_input *in, const struct outcome *o, struct text *out)
-{
-	const struct ending *e = &o->end;
-
-	add_string(out, "how", how_word(in, o));
-	text_add(out, ",");
-	add_number(out, "exit_code", e->how == ENDED_EXIT, e->value);
-	text_add(out, ",");
-	add_string(out, "signal", e->how == ENDED_SIGNAL ? signal_name(e->value) : NULL);
-	text_add(out, ",");
-	add_string(out, "error", e->how == ENDED_UNSTARTED ? strerror(e->value) : NULL);
-	text_printf(out, ",\"core_dumped\":%s,", bool_word(e->how == ENDED_SIGNAL && e->core));
-	add_string(out, "oom", oom_words[o->oom]);
+	return o->pid && o->end.how == ENDED_NONE ? "alive" : json_how_word(o->end.how);
 }
 
 static void add_worker(const struct report_input *in, const struct outcome *o, struct text *out)
@@ -290,23 +195,25 @@ static void add_worker(const struct report_input *in, const struct outcome *o, s
 
 	text_printf(out, "  {\"rank\":%u,\"local_rank\":%u,\"node\":%u,\"attempt\":%u,", o->rank,
 		o->local_rank, node_rank_of(in, o->node), o->attempt);
-	add_number(out, "pid", o->pid > 0, o->pid);
+	json_add_number(out, "pid", o->pid > 0, o->pid);
 	text_add(out, ",");
-	add_ending(in, o, out);
+	json_add_string(out, "how", how_word(in, o));
 	text_add(out, ",");
-	add_string(out, "blames", blames_words[o->blames]);
+	json_add_ending(out, o);
+	text_add(out, ",");
+	json_add_string(out, "blames", blames_words[o->blames]);
 	text_printf(out, ",\"together\":%s,\n   \"ended_by_launchd\":%s,\"killed_by_launchd\":%s,",
-		bool_word(together), bool_word(o->asked != ASKED_NOTHING),
-		bool_word(o->asked == ASKED_KILLED));
-	add_string(out, "asked_signal", o->asked_signal ? signal_name(o->asked_signal) : NULL);
+		json_bool(together), json_bool(o->asked != ASKED_NOTHING),
+		json_bool(o->asked == ASKED_KILLED));
+	json_add_string(out, "asked_signal", o->asked_signal ? signal_name(o->asked_signal) : NULL);
 	text_add(out, ",");
-	add_seconds(out, "seconds_after_asked", o->asked_ns, o->ended_ns);
+	json_add_seconds(out, "seconds_after_asked", o->asked_ns, o->ended_ns);
 	text_add(out, ",\n   ");
-	add_seconds(out, "started_seconds", r->started_ns, o->started_ns);
+	json_add_seconds(out, "started_seconds", r->started_ns, o->started_ns);
 	text_add(out, ",");
-	add_seconds(out, "ended_seconds", r->started_ns, o->ended_ns);
+	json_add_seconds(out, "ended_seconds", r->started_ns, o->ended_ns);
 	text_add(out, ",");
-	add_seconds(out, "seconds", o->started_ns, o->ended_ns);
+	json_add_seconds(out, "seconds", o->started_ns, o->ended_ns);
 	text_printf(out, ",\"left\":%u,\"left_killed\":%u}", o->left, o->left_killed);
 }
 
@@ -322,9 +229,9 @@ static void add_survivors(const struct report_input *in, struct text *out)
 
 		text_printf(out, "%s\n  {\"pid\":%d,\"uid\":%u,", i ? "," : "", (int)s->pid,
 			(unsigned)s->uid);
-		add_string(out, "state", state);
+		json_add_string(out, "state", state);
 		text_add(out, ",");
-		add_string(out, "command",
+		json_add_string(out, "command",
 			arena_strndup(
 				in->arena, s->command, strnlen(s->command, sizeof s->command)));
 		text_printf(out, ",\"node\":%u}", node_rank_of(in, s->node));
@@ -337,9 +244,9 @@ static void add_node(struct text *out, unsigned rank, const struct node *node)
 	uint64_t us = node->clock_error_ns / NS_PER_US;
 
 	text_printf(out, "{\"rank\":%u,", rank);
-	add_string(out, "name", *node->name ? node->name : NULL);
+	json_add_string(out, "name", *node->name ? node->name : NULL);
 	text_printf(out, ",\"lost\":%s,\"lost_unsure\":%s,\"clock_error_seconds\":%llu.%06u}",
-		bool_word(node->lost), bool_word(node->lost_unsure),
+		json_bool(node->lost), json_bool(node->lost_unsure),
 		(unsigned long long)(us / US_PER_S), (unsigned)(us % US_PER_S));
 }
 

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -77,6 +79,10 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 
 	if (rc < 0)
 		return failure_set(why, rc, "prctl(PR_SET_CHILD_SUBREAPER): %s", strerror(-rc));
+	g->will = mmap(
+		NULL, sizeof *g->will, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g->will == MAP_FAILED)
+		return failure_set(why, -errno, "mmap: %s", strerror(errno));
 	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
 		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
 	autoclose reader = p[0];
@@ -143,6 +149,16 @@ static void relay(struct guard *g, const siginfo_t *si)
 		stop_self();
 }
 
+/* The status line that a killed supervisor has left: its row scrolls again (status.h). */
+static void give_terminal_back(const struct guard *g)
+{
+	static const char all_rows[] = "\0337\033[r\0338\033[J";
+	const char *term = getenv("TERM");
+
+	if (g->plan->output.foreground && term && strcmp(term, "dumb") != 0)
+		(void)fd_write_all(STDERR_FILENO, all_rows, sizeof all_rows - 1);
+}
+
 /* The supervisor was killed: its workers have SIGKILL from the kernel, and all that was below it
  * is ours now. */
 static void inherit(struct guard *g, int signal, struct failure *why)
@@ -154,6 +170,7 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
 	(void)tree_end_all(&g->spared, left, &count);
 	rc = run_dir_remove(g->run_dir);
+	give_terminal_back(g);
 	if (g->cut)
 		return; /* its report could not be written, neither could this */
 	(void)failure_set(why, -EOWNERDEAD,
@@ -164,29 +181,53 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 		rc < 0 ? "; this directory could not be removed: " : "", rc < 0 ? g->run_dir : "");
 }
 
+_Noreturn void guard_bequeath(struct guard *g, int exit_code)
+{
+	g->will->exit_code = exit_code;
+	g->will->said = 1;
+	if (!g->gone)
+		(void)kill(g->guard, SIGCHLD); /* it looks, and sees the will */
+	_exit(exit_code); /* no destructor: what they free may be the other thread's */
+}
+
+/* Nothing came for a second, in which the supervisor should have ended. False: it can't be ended.
+ */
+static bool hasten(struct guard *g, unsigned *seconds)
+{
+	enum { PATIENCE_S = 3 };
+
+	(void)kill(g->supervisor, SIGKILL);
+	return !g->will->said || ++*seconds < PATIENCE_S;
+}
+
 int guard_wait(struct guard *g, struct failure *why)
 {
 	const struct timespec last_words = { .tv_sec = 1 };
+	unsigned seconds = 0;
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
 	siginfo_t si;
-	int status;
+	int status = 0;
 
 	while (!supervisor_ended(g, &status)) {
 		/* a report that nobody reads must not make the job immortal */
-		if ((g->cut ? sigtimedwait(&g->taken, &si, &last_words) :
-			      sigwaitinfo(&g->taken, &si)) < 0) {
-			if (errno == EAGAIN)
-				(void)kill(g->supervisor, SIGKILL);
+		if ((g->cut || g->will->said ? sigtimedwait(&g->taken, &si, &last_words) :
+					       sigwaitinfo(&g->taken, &si)) < 0) {
+			if (errno == EAGAIN && !hasten(g, &seconds))
+				break;
 			continue; /* EINTR: a debugger, or a stop that is over */
 		}
 		if (si.si_signo != SIGCHLD)
 			relay(g, &si);
 	}
 	fd_closep(&g->relay);
+	if (g->will->said)
+		status = W_EXITCODE(g->will->exit_code, 0); /* it may have been killed since */
 	if (!WIFEXITED(status))
 		inherit(g, WTERMSIG(status), why);
-	else /* nothing, unless it ended in a way that it does not know of (a library's exit()) */
+	else if (!g->will->said)
+		/* nothing, unless it ended in a way that it does not know of (a library's exit())
+		 */
 		(void)tree_end_all(&g->spared, left, &count);
 	guard_drop_cgroups(g);
 	signals_release(&g->taken);

@@ -22,6 +22,12 @@ struct arena;
 struct failure;
 struct plan;
 
+/* What the supervisor leaves to the guard where it can't end: one of its threads waits for a disk
+ * that does not answer, and can't be killed. In memory that both have. */
+struct will {
+	volatile sig_atomic_t said, exit_code;
+};
+
 struct guard {
 	const struct plan *plan;
 	const char *run_dir; /* removed by the guard where the supervisor could not */
@@ -33,7 +39,8 @@ struct guard {
 	pid_t parent; /* what started the guard */
 	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
 	bool gone;    /* the supervisor has seen the guard's end */
-	int cut;      /* the signal that came at the supervisor's last words; 0: none */
+	struct will *will;
+	int cut; /* the signal that came at the supervisor's last words; 0: none */
 };
 
 /* Blocks the signals that launchd takes (`ignored`: on entry) and remembers the children that are
@@ -51,6 +58,10 @@ void guard_drop_cgroups(struct guard *g);
 /* Makes the two processes. Returns 0 in the supervisor, its pid in the guard. Negative errno: there
  * is still but one process, or this is a supervisor that must end at once. */
 pid_t guard_fork(struct guard *g, struct failure *why);
+
+/* In the supervisor: this is its exit code, and its work is done; the guard does not wait for its
+ * end for more than some seconds. Does not return. */
+_Noreturn void guard_bequeath(struct guard *g, int exit_code);
 
 /* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it
  * was killed, ends all that it has left, sets why, and returns 128 + the signal. */

@@ -25,12 +25,15 @@ struct look {
 static struct worker *by_error_file(const struct leftovers *l, pid_t pid)
 {
 	char path[4096];
-	size_t len = strlen(l->run_dir);
+	const char *dir = l->log_dir ? l->log_dir : l->run_dir;
+	size_t len = strlen(dir);
 	unsigned attempt, local_rank;
 
 	if (!process_variable(pid, "TORCHELASTIC_ERROR_FILE", path, sizeof path) ||
-		strncmp(path, l->run_dir, len) != 0 ||
-		sscanf(path + len, "/attempt_%u_local_rank_%u_", &attempt, &local_rank) != 2)
+		strncmp(path, dir, len) != 0 ||
+		(l->log_dir ? sscanf(path + len, "/%u/", &local_rank) != 1 :
+			      sscanf(path + len, "/attempt_%u_local_rank_%u_", &attempt,
+				      &local_rank) != 2))
 		return NULL;
 	for (unsigned i = 0; i < l->count; i++)
 		if (l->workers[i].outcome.local_rank == local_rank)

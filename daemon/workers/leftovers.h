@@ -15,7 +15,8 @@
 struct leftovers {
 	struct worker *workers; /* borrowed */
 	unsigned count;
-	const char *run_dir; /* of the error files, whose paths are in workers' environments */
+	/* of the error files, whose paths are in workers' environments; log_dir NULL: run_dir */
+	const char *run_dir, *log_dir;
 	uint64_t grace_ns;
 	struct leftover nobodys; /* of workers that can't be told apart any more */
 };

@@ -19,9 +19,8 @@
 #define TO(s) (1u << (s))
 
 enum {
-	LOOK_SOON_MS = 20, /* after a death: several often come together */
-	UNKILLED_MS =
-		10000, /* for workers that SIGKILL has not ended: one frees its GPUs' memory */
+	LOOK_SOON_MS = 20,   /* after a death: several often come together */
+	UNKILLED_MS = 10000, /* for workers that SIGKILL has not ended: GPUs are freed */
 	HURRY_MAX_MS = 5000,
 };
 
@@ -124,10 +123,13 @@ static void on_grace_over(uv_timer_t *t)
 {
 	struct pool *p = t->data;
 
-	if (p->state == POOL_STOPPING)
+	if (p->state == POOL_STOPPING) {
 		kill_all(p);
-	else
+		if (p->on_stopping)
+			p->on_stopping(p);
+	} else {
 		end_leftovers(p);
+	}
 }
 
 static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
@@ -143,6 +145,8 @@ static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
 static void stop_for_failure(struct pool *p)
 {
 	stop_all(p, SIGTERM, p->plan->grace_ms);
+	if (p->on_stopping)
+		p->on_stopping(p);
 }
 
 /* Whether anything below this process lives; reaps orphans that have ended. */
@@ -281,6 +285,7 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 		.workers = p->workers,
 		.count = plan->start_count,
 		.run_dir = attempt->run_dir,
+		.log_dir = attempt->log_dir,
 		.grace_ns = plan->leftover_grace_ms * 1000000,
 	};
 	return 0;
@@ -298,7 +303,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	(void)uv_timer_init(p->loop, &p->grace); /* can't fail */
 	(void)uv_timer_init(p->loop, &p->look);
 	p->grace.data = p->look.data = p;
-	starter_init(&starter, p->plan, attempt, heritage);
+	starter_init(&starter, p->plan, attempt, heritage, p->output);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;
@@ -306,6 +311,8 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 			p->culprit = &p->workers[i];
 			blame(p, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = uv_hrtime() });
 		}
+		if (p->on_worker_started)
+			p->on_worker_started(p, &p->workers[i]);
 		/* of those before: their time, and no more starts after a failure */
 		died |= note_deaths(p);
 	}
@@ -321,7 +328,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	return 0;
 }
 
-void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms)
+bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms)
 {
 	settle(p);
 	if (p->state == POOL_RUNNING) {
@@ -334,25 +341,38 @@ void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 	} else if (p->state == POOL_LINGERING) {
 		blame(p, cause);
 		set_grace(p, grace_ms);
+	} else {
+		return false;
 	}
+	return true;
 }
 
-void pool_hurry(struct pool *p, uint64_t grace_ms)
+bool pool_hurry(struct pool *p, uint64_t grace_ms)
 {
-	if (p->state == POOL_STOPPING || p->state == POOL_LINGERING)
-		set_grace(p, grace_ms / 4 < HURRY_MAX_MS ? grace_ms / 4 : HURRY_MAX_MS);
+	if (p->state != POOL_STOPPING && p->state != POOL_LINGERING)
+		return false;
+	set_grace(p, grace_ms / 4 < HURRY_MAX_MS ? grace_ms / 4 : HURRY_MAX_MS);
+	return true;
 }
 
-void pool_kill(struct pool *p, const struct cause *cause)
+uint64_t pool_grace_left_ms(const struct pool *p)
+{
+	bool runs = p->state == POOL_STOPPING || p->state == POOL_LINGERING;
+
+	return runs ? uv_timer_get_due_in(&p->grace) : 0;
+}
+
+bool pool_kill(struct pool *p, const struct cause *cause)
 {
 	settle(p);
-	if (p->state == POOL_ENDED)
-		return;
+	if (p->state == POOL_ENDED || p->state == POOL_KILLING)
+		return false;
 	blame(p, cause);
 	if (p->state == POOL_LINGERING)
 		end_leftovers(p);
-	else if (p->state != POOL_KILLING)
+	else
 		kill_all(p);
+	return true;
 }
 
 void pool_forward(struct pool *p, int signal)

@@ -14,6 +14,7 @@
 struct attempt;
 struct failure;
 struct heritage;
+struct output;
 struct plan;
 
 enum pool_state {
@@ -37,11 +38,17 @@ struct pool {
 	struct cause cause;       /* why the job ends; the first one counts */
 	struct cgroup_leaf *leaf; /* the owner's, set before the start; may be none */
 	struct oom_watch *oom;    /* likewise */
+	struct output *output;    /* likewise; NULL: workers inherit stdout and stderr */
 	struct leftovers left;
 	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;
 	unsigned handles; /* of these and of the deaths, that are closing */
 
+	/* called when a worker was started, or could not be, as its outcome tells; may be NULL */
+	void (*on_worker_started)(struct pool *p, const struct worker *w);
+	/* called when the pool by itself has begun to end its workers, POOL_STOPPING, or to kill
+	 * them, as the grace is over, POOL_KILLING; may be NULL */
+	void (*on_stopping)(struct pool *p);
 	/* called when a worker has ended, in the order of death */
 	void (*on_worker_ended)(struct pool *p, const struct worker *w);
 	/* called once: no worker and no handle is left */
@@ -64,14 +71,17 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 
 /* Ends the job: the signal goes to every worker, and SIGKILL follows when the grace is over. While
  * it ends already: a signal that launchd has got goes out again, and the shorter grace counts; any
- * other cause has nothing to add. */
-void pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms);
+ * other cause has nothing to add. False, here and in the two below: there was nothing to do. */
+bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms);
 
 /* Cuts what is left of the grace to a quarter of the whole, 5 s at most. */
-void pool_hurry(struct pool *p, uint64_t grace_ms);
+bool pool_hurry(struct pool *p, uint64_t grace_ms);
+
+/* What is left of the grace; 0: none. */
+uint64_t pool_grace_left_ms(const struct pool *p);
 
 /* Ends the job at once. */
-void pool_kill(struct pool *p, const struct cause *cause);
+bool pool_kill(struct pool *p, const struct cause *cause);
 
 /* A signal that is only passed on. */
 void pool_forward(struct pool *p, int signal);

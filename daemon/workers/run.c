@@ -16,15 +16,39 @@ static void close_all(struct run *r)
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 	uv_close((uv_handle_t *)&r->unfinished, NULL);
 	uv_close((uv_handle_t *)&r->joining, NULL);
+	uv_close((uv_handle_t *)&r->draining, NULL);
+	uv_close((uv_handle_t *)&r->status, NULL);
 }
 
-/* One descriptor a worker, and a few of our own: said before the first start, not at the last. */
+/* Last lines of the workers' come and go as long as the member is there. */
+static void leave_output(struct run *r)
+{
+	run_merge_stop(r);
+	output_detach(r->in->output);
+}
+
+/* What a worker takes: its pidfd, and for each stream its pipe and its file. */
+static unsigned descriptors_of(const struct plan *plan, unsigned local_rank)
+{
+	unsigned need = 1;
+
+	for (int fd = 1; fd < 3; fd++) {
+		const struct stream_plan how = plan_stream(plan, local_rank, fd);
+
+		need += (how.way == STREAM_PIPE ? 1u : 0) + (how.file ? 1u : 0);
+	}
+	return need;
+}
+
+/* Said before the first start, not at the last. */
 static int check_descriptors(const struct plan *plan, struct failure *why)
 {
-	enum { OUR_OWN = 32 };
-	const unsigned need = plan->start_count + OUR_OWN + plan->nnodes;
+	enum { OUR_OWN = 40 };
+	unsigned need = OUR_OWN + plan->nnodes;
 	struct rlimit limit;
 
+	for (unsigned i = 0; i < plan->start_count; i++)
+		need += descriptors_of(plan, plan->start_first + i);
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	return failure_set(why, -EMFILE,
@@ -43,6 +67,7 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 	if (!r->outcomes)
 		return failure_oom(why);
 	r->plan = r->end->plan = plan;
+	run_tell_met(r);
 	return 0;
 }
 
@@ -55,8 +80,7 @@ static void on_forward(void *owner, int signal)
 {
 	struct run *r = owner;
 
-	if (r->state == RUN_WORKING)
-		pool_forward(&r->pool, signal);
+	run_forward_here(r, signal);
 }
 
 /* The job's result with the time of day, which no other node's clock is asked for. */
@@ -78,6 +102,7 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 	struct job_end told = *end;
 
 	told.result = &whole;
+	run_tell_restart(r, delay_ms);
 	r->in->on->on_pause(r->in->owner, &told, delay_ms);
 }
 
@@ -90,12 +115,14 @@ static void on_over(void *owner, const struct job_end *end)
 {
 	struct run *r = owner;
 
+	run_tell_verdict(r, end);
 	r->end->job = *end;
 	if (end->result) {
 		r->end->whole = dated(r, end->result);
 		r->end->job.result = &r->end->whole;
 	}
 	close_all(r);
+	run_merge_last(r);
 	member_close(&r->member);
 }
 
@@ -111,6 +138,7 @@ static void on_failed(void *owner, int code, const char *text)
 /* The loop has nothing more to do now, and ends. */
 static void on_closed(void *owner)
 {
+	leave_output(owner);
 	run_stop_listening(owner);
 }
 
@@ -121,8 +149,44 @@ static void on_say(void *owner, bool warning, const char *text)
 	r->in->on->say(r->in->owner, warning, text);
 }
 
-static const struct member_events events = { on_met, on_stop, on_forward, on_pause, on_start,
-	on_over, on_failed, on_closed, on_say };
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	run_tell_node(owner, node, name, NULL);
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	struct run *r = owner;
+
+	output_hear_end(r->in->output, node);
+	run_tell_node(r, node, name, detail);
+}
+
+static void on_log(void *owner, unsigned node, int stream, const char *at, size_t len)
+{
+	run_merge_hear(owner, node, stream, at, len);
+}
+
+static void on_log_room(void *owner)
+{
+	run_merge_lines(owner);
+}
+
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+	.log = on_log,
+	.log_room = on_log_room,
+};
 
 /* On failure the handles are closing. */
 static int begin(struct run *r)
@@ -132,7 +196,17 @@ static int begin(struct run *r)
 	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
 	(void)uv_timer_init(&r->loop, &r->unfinished);
 	(void)uv_timer_init(&r->loop, &r->joining);
+	(void)uv_timer_init(&r->loop, &r->draining);
+	(void)uv_timer_init(&r->loop, &r->status);
 	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
+	r->draining.data = r->status.data = r;
+	run_merge_init(r);
+	rc = output_attach(r->in->output, &r->loop, &run_output_events, r, r->why);
+	if (rc < 0) {
+		close_all(r);
+		leave_output(r);
+		return rc;
+	}
 	rc = run_listen(r);
 	if (rc == 0) {
 		rc = spawn_seal_descriptors();
@@ -142,6 +216,7 @@ static int begin(struct run *r)
 	}
 	if (rc < 0) {
 		close_all(r);
+		leave_output(r);
 		run_stop_listening(r);
 	} else {
 		member_start(&r->member, &r->loop, r->in->member, &events, r, &r->end->memory);

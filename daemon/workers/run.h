@@ -8,9 +8,11 @@
 #include "daemon/cluster/member.h"
 #include "daemon/report/ending.h"
 
+struct event;
 struct failure;
 struct guard;
 struct heritage;
+struct output;
 struct plan;
 
 struct run_events {
@@ -23,6 +25,8 @@ struct run_events {
 	/* An attempt has ended, another one follows. */
 	void (*on_pause)(void *owner, const struct job_end *end, uint64_t delay_ms);
 	void (*say)(void *owner, bool warning, const char *text);
+	/* Something has happened; in order, workers' deaths too. NULL: nobody wants to know. */
+	void (*event)(void *owner, const struct event *e);
 };
 
 struct run_input {
@@ -31,6 +35,8 @@ struct run_input {
 	const struct member_config *member;
 	const struct heritage *heritage;
 	struct guard *guard; /* as guard_fork() left it in the supervisor; its pipe is taken over */
+	struct output *output; /* its thread writes what workers write */
+	bool status; /* a line on the terminal tells how far workers are, while they start */
 	const char *run_dir;
 	struct arena *arena;
 	const struct run_events *on;

@@ -3,6 +3,7 @@
 #include "daemon/workers/run_parts.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -54,6 +55,7 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 {
 	struct run *r = p->owner;
 
+	run_tell_worker(r, &w->outcome);
 	if (p->culprit == w)
 		member_failed(&r->member, &w->outcome);
 	if (r->in->on->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
@@ -61,6 +63,39 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 		(p->state == POOL_STARTING || p->state == POOL_RUNNING) &&
 		!uv_is_active((uv_handle_t *)&r->unfinished))
 		(void)uv_timer_start(&r->unfinished, on_unfinished, r->plan->unfinished_note_ms, 0);
+}
+
+/* What the workers wrote last; NULL: nobody knows. */
+static const struct left_words *words_of(struct run *r)
+{
+	unsigned count = r->plan->start_count;
+	struct left_words *words = NULL;
+
+	if (r->has_words)
+		words = arena_alloc(&r->end->memory, count * sizeof *words);
+	for (unsigned i = 0; words && i < count; i++)
+		words[i] = *output_words(r->in->output, i);
+	return words;
+}
+
+static void on_worker_started(struct pool *p, const struct worker *w)
+{
+	run_tell_worker(p->owner, &w->outcome);
+}
+
+/* A worker's failure, or the end of the grace; requests come by run_stop_here(). */
+static void on_stopping(struct pool *p)
+{
+	const struct run *r = p->owner;
+	struct stop s = {
+		.urgency = p->state == POOL_KILLING ? URGENCY_KILL : URGENCY_STOP,
+		.signal = SIGTERM,
+		.cause = p->cause,
+	};
+
+	if (p->culprit && s.cause.kind == CAUSE_FAILURE)
+		s.cause.node = r->plan->node_rank;
+	run_tell_stop(r, &s);
 }
 
 /* Tells the job how this node's part of the attempt has ended. */
@@ -80,8 +115,8 @@ static void tell_end(struct run *r)
 		.started_ns = own->started_ns,
 		.ended_ns = own->ended_ns,
 	};
-	size_t count = testimony_collect(
-		r->plan, &r->attempt, r->outcomes, end.count, &r->end->memory, said, &unread);
+	size_t count = testimony_collect(r->plan, &r->attempt, r->outcomes, words_of(r), end.count,
+		&r->end->memory, said, &unread);
 
 	r->end->own_culprit = (struct testimony){ .record = NULL };
 	for (size_t i = 0; i < count; i++)
@@ -94,6 +129,38 @@ static void tell_end(struct run *r)
 	member_ended(&r->member, &end, said, count);
 }
 
+/* All that they wrote is read, or a disk keeps the thread from telling. */
+static void end_drained(struct run *r)
+{
+	if (r->state != RUN_DRAINING)
+		return;
+	(void)uv_timer_stop(&r->draining);
+	tell_end(r);
+}
+
+static void on_draining_over(uv_timer_t *t)
+{
+	end_drained(t->data);
+}
+
+static void drain(struct run *r)
+{
+	enum { PATIENCE_MS = 3000 }; /* more than the thread takes, where nothing hangs */
+
+	r->state = RUN_DRAINING;
+	uv_update_time(&r->loop);
+	(void)uv_timer_start(&r->draining, on_draining_over, PATIENCE_MS, 0);
+	output_drain(r->in->output);
+}
+
+static void on_drained(void *owner)
+{
+	struct run *r = owner;
+
+	r->has_words = true;
+	end_drained(r);
+}
+
 static void on_pool_ended(struct pool *p)
 {
 	struct run *r = p->owner;
@@ -101,6 +168,7 @@ static void on_pool_ended(struct pool *p)
 
 	(void)uv_timer_stop(&r->unfinished);
 	(void)uv_timer_stop(&r->joining);
+	run_status_stop(r);
 	copy_outcomes(r);
 	own->culprit = p->culprit ? &r->outcomes[p->culprit - p->workers] : NULL;
 	own->cause = p->cause;
@@ -111,7 +179,21 @@ static void on_pool_ended(struct pool *p)
 	(void)tree_end_all(NULL, own->survivors, &own->survivor_count);
 	for (unsigned i = 0; i < own->survivor_count && i < SURVIVORS_MAX; i++)
 		own->survivors[i].node = r->plan->node_rank;
-	tell_end(r);
+	drain(r);
+}
+
+const bool *run_joined(const struct run *r, struct arena *arena)
+{
+	unsigned count = r->plan->start_count;
+	pid_t *pids = arena_alloc(arena, count * sizeof *pids);
+	bool *joined = arena_alloc(arena, count * sizeof *joined);
+
+	if (!pids || !joined || r->state != RUN_WORKING || r->pool.state != POOL_RUNNING)
+		return NULL;
+	for (unsigned i = 0; i < count; i++)
+		pids[i] = r->pool.workers[i].outcome.pid;
+	return joined_look(pids, count, r->plan->master_addr, r->store_port, joined) == 0 ? joined :
+											    NULL;
 }
 
 /* Looks which workers have joined the store; later ones are looked for less often. */
@@ -120,14 +202,10 @@ static void on_joining(uv_timer_t *t)
 	struct run *r = t->data;
 	unsigned count = r->plan->start_count, *missing, missing_count = 0;
 	struct arena scratch = { 0 };
-	pid_t *pids = arena_alloc(&scratch, count * sizeof *pids);
-	bool *joined = arena_alloc(&scratch, count * sizeof *joined);
+	const bool *joined = run_joined(r, &scratch);
 
 	missing = arena_alloc(&scratch, count * sizeof *missing);
-	for (unsigned i = 0; pids && i < count; i++)
-		pids[i] = r->pool.workers[i].outcome.pid;
-	if (!arena_failed(&scratch) && r->state == RUN_WORKING && r->pool.state == POOL_RUNNING &&
-		joined_look(pids, count, r->plan->master_addr, r->store_port, joined) == 0) {
+	if (joined && missing) {
 		for (unsigned i = 0; i < count; i++)
 			if (!joined[i] && worker_is_alive(&r->pool.workers[i]))
 				missing[missing_count++] = r->pool.workers[i].outcome.rank;
@@ -141,12 +219,11 @@ static void on_joining(uv_timer_t *t)
 }
 
 /* Where this launcher's job hosts the store, it knows who is missing. */
-static void watch_joining(struct run *r, unsigned port)
+static void watch_joining(struct run *r)
 {
 	enum { FIRST_MS = 30000 };
 
 	r->said_missing = false;
-	r->store_port = port;
 	r->joining_ms = FIRST_MS;
 	if (r->plan->store == STORE_AGENT)
 		(void)uv_timer_start(&r->joining, on_joining, r->joining_ms, 0);
@@ -169,8 +246,8 @@ static void begin_result(struct run *r)
 	r->timed = true;
 }
 
-/* There is no memory for the attempt: none of its workers was started. */
-static void end_unstarted(struct run *r)
+/* What stands of each worker when none was started. */
+static void set_unstarted(struct run *r, struct ending end)
 {
 	for (unsigned i = 0; i < r->plan->start_count; i++) {
 		struct worker_rank where = plan_rank(r->plan, r->plan->start_first + i);
@@ -180,43 +257,64 @@ static void end_unstarted(struct run *r)
 			.local_rank = where.local_rank,
 			.node = where.node_rank,
 			.attempt = r->attempt.number,
-			.end = { .how = ENDED_UNSTARTED, .value = ENOMEM },
-			.ended_ns = uv_hrtime(),
+			.end = end,
+			.ended_ns = end.how == ENDED_UNSTARTED ? uv_hrtime() : 0,
 		};
+		run_tell_worker(r, &r->outcomes[i]);
 	}
+	r->end->own.ended_ns = uv_hrtime();
+}
+
+/* The attempt can't be: there is no memory, or no log file. */
+static void fail_unstarted(struct run *r, int error)
+{
+	set_unstarted(r, (struct ending){ .how = ENDED_UNSTARTED, .value = error });
 	r->end->own.culprit = &r->outcomes[0];
 	r->end->own.cause = run_cause(r, CAUSE_FAILURE);
-	r->end->own.ended_ns = uv_hrtime();
-	pool_done(&r->pool);
+	member_failed(&r->member, r->end->own.culprit);
 	tell_end(r);
 }
 
-void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
+void run_end_unstarted(struct run *r, const struct cause *cause)
 {
-	arena_done(&r->end->memory);
-	r->attempt.number = number;
-	r->attempt.run_dir = r->in->run_dir;
-	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
-	r->urgency = URGENCY_NONE;
-	r->state = RUN_WORKING;
-	begin_result(r);
-	(void)cgroup_leaf_enter(
-		&r->in->guard->leaf); /* killing the attempt before needed it empty */
-	if (arena_failed(&r->end->memory) ||
-		pool_init(&r->pool, &r->loop, r->plan, &r->attempt, r->why) < 0) {
-		end_unstarted(r);
-		return;
-	}
+	set_unstarted(r, (struct ending){ .how = ENDED_NONE });
+	r->end->own.cause = *cause;
+	tell_end(r);
+}
+
+static int start_pool(struct run *r)
+{
+	int rc = pool_init(&r->pool, &r->loop, r->plan, &r->attempt, r->why);
+
 	r->pool.owner = r;
 	r->pool.leaf = &r->in->guard->leaf;
 	r->pool.oom = &r->in->guard->oom;
+	r->pool.output = r->in->output;
 	r->pool.on_ended = on_pool_ended;
 	r->pool.on_worker_ended = on_worker_ended;
-	if (pool_start(&r->pool, &r->attempt, r->in->heritage, r->why) < 0) {
-		end_unstarted(r);
+	if (run_tells(r)) {
+		r->pool.on_worker_started = on_worker_started;
+		r->pool.on_stopping = on_stopping;
+	}
+	if (rc == 0)
+		rc = pool_start(&r->pool, &r->attempt, r->in->heritage, r->why);
+	if (rc < 0)
+		pool_done(&r->pool);
+	output_started(r->in->output);
+	return rc;
+}
+
+static void start_workers(struct run *r)
+{
+	r->state = RUN_WORKING;
+	(void)cgroup_leaf_enter(
+		&r->in->guard->leaf); /* killing the attempt before needed it empty */
+	if (start_pool(r) < 0) {
+		fail_unstarted(r, ENOMEM);
 		return;
 	}
-	watch_joining(r, master_port);
+	watch_joining(r);
+	run_status_start(r);
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && r->pool.culprit->outcome.end.how == ENDED_UNSTARTED)
 		member_failed(&r->member, &r->pool.culprit->outcome);
@@ -224,4 +322,52 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 		copy_outcomes(r);
 		r->in->on->on_started(r->in->owner, r->outcomes, r->plan->start_count);
 	}
+}
+
+static void on_prepared(void *owner, int rc, const char *text)
+{
+	struct run *r = owner;
+
+	if (r->state != RUN_OPENING)
+		return; /* it was ended meanwhile */
+	if (rc < 0) {
+		(void)failure_set(r->why, rc, "%s", text);
+		fail_unstarted(r, -rc);
+		return;
+	}
+	r->attempt.log_dir = output_log_dir(r->in->output);
+	run_status_watch(r);
+	start_workers(r);
+}
+
+static void on_status_over(void *owner)
+{
+	run_status_stop(owner);
+}
+
+static void on_lines(void *owner)
+{
+	run_merge_lines(owner);
+}
+
+const struct output_events run_output_events = { on_prepared, on_drained, on_status_over,
+	on_lines };
+
+void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
+{
+	arena_done(&r->end->memory);
+	r->attempt = (struct attempt){ .number = number, .run_dir = r->in->run_dir };
+	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
+	r->store_port = master_port;
+	r->urgency = URGENCY_NONE;
+	r->has_words = false;
+	r->state = RUN_OPENING;
+	begin_result(r);
+	run_tell_attempt(r, master_port);
+	if (arena_failed(&r->end->memory)) {
+		fail_unstarted(r, ENOMEM);
+		return;
+	}
+	run_merge_start(r);
+	output_prepare(r->in->output, r->plan, number);
 }

@@ -11,18 +11,23 @@
 
 void run_stop_here(struct run *r, const struct stop *s)
 {
+	bool acted;
+
 	if (s->urgency <= r->urgency)
 		return;
 	r->urgency = s->urgency;
+	if (r->state == RUN_OPENING)
+		run_end_unstarted(r, &s->cause);
 	if (r->state != RUN_WORKING)
 		return;
-	if (s->urgency == URGENCY_KILL) {
-		pool_kill(&r->pool, &s->cause);
-		return;
-	}
-	pool_stop(&r->pool, &s->cause, s->signal, s->grace_ms);
+	if (s->urgency == URGENCY_KILL)
+		acted = pool_kill(&r->pool, &s->cause);
+	else
+		acted = pool_stop(&r->pool, &s->cause, s->signal, s->grace_ms);
 	if (s->urgency == URGENCY_HURRY)
-		pool_hurry(&r->pool, s->grace_ms);
+		acted |= pool_hurry(&r->pool, s->grace_ms);
+	if (acted)
+		run_tell_stop(r, s);
 }
 
 void run_stop_everywhere(struct run *r, const struct stop *s)
@@ -59,12 +64,16 @@ static struct cause cause_of_signal(const struct run *r, const struct relayed *g
 
 static void on_request(struct run *r, const struct relayed *got, enum signal_way way)
 {
+	const struct cause cause = cause_of_signal(r, got);
 	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
 	unsigned request = count_request(r, way);
 
 	if (r->state == RUN_OVER)
 		member_hurry(&r->member); /* the report waits for its farewells */
-	if (request == 0 || r->state == RUN_OVER)
+	if (request == 0)
+		return;
+	run_tell_received(r, &cause);
+	if (r->state == RUN_OVER)
 		return;
 	run_stop_everywhere(r,
 		&(struct stop){
@@ -72,32 +81,57 @@ static void on_request(struct run *r, const struct relayed *got, enum signal_way
 			.urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL,
 			.signal = reaction->kind == REACTION_STOP ? SIGTERM : got->signal,
 			.grace_ms = reaction->grace_ms,
-			.cause = cause_of_signal(r, got),
+			.cause = cause,
 		});
+}
+
+void run_forward_here(struct run *r, int signal)
+{
+	if (r->state != RUN_WORKING)
+		return;
+	pool_forward(&r->pool, signal);
+	run_tell_forwarded(r, signal);
 }
 
 static void forward(struct run *r, int signal)
 {
-	if (r->state == RUN_WORKING)
-		pool_forward(&r->pool, signal);
+	run_forward_here(r, signal);
 	/* mpirun and srun hand a signal to all nodes by themselves */
 	if (!r->plan->lifeline_mark && r->state != RUN_OVER)
 		member_forward(&r->member, signal);
 }
 
+/* Who sent it is looked up only for those who want to know. */
+static void tell_received(const struct run *r, const struct relayed *got)
+{
+	struct cause cause;
+
+	if (!run_tells(r))
+		return;
+	cause = cause_of_signal(r, got);
+	run_tell_received(r, &cause);
+}
+
 static void on_signal(struct signals *s, const struct relayed *got, enum signal_way way)
 {
 	struct run *r = s->owner;
+	enum reaction_kind kind = r->plan->reactions.of[got->signal].kind;
 
 	lifeline_signalled(&r->lifeline, got->signal);
-	switch (r->plan->reactions.of[got->signal].kind) {
+	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP)
+		tell_received(r, got);
+	switch (kind) {
 	case REACTION_NONE:
 	case REACTION_IGNORE:
+		return;
+	case REACTION_REOPEN:
+		output_reopen(r->in->output);
 		return;
 	case REACTION_FORWARD:
 		forward(r, got->signal);
 		return;
 	case REACTION_SUSPEND:
+		run_status_stop(r);
 		if (r->state == RUN_WORKING)
 			pool_suspend(&r->pool);
 		return;

@@ -67,6 +67,9 @@ static int open_stream(
 		if (*ret_child < 0)
 			return failure_set(why, -EIO, "%s: %s", io->path, strerror(errno));
 		return 0;
+	case STDIO_OPEN:
+		*ret_child = fcntl(io->fd, F_DUPFD_CLOEXEC, 3);
+		return *ret_child < 0 ? failure_set(why, -errno, "fcntl: %s", strerror(errno)) : 0;
 	case STDIO_PIPE:
 		if (pipe2(p, O_CLOEXEC) < 0)
 			return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));

@@ -4,16 +4,20 @@
 #include <errno.h>
 
 #include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/output/output.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/worker.h"
 
 void starter_init(struct starter *s, const struct plan *plan, const struct attempt *attempt,
-	const struct heritage *heritage)
+	const struct heritage *heritage, struct output *output)
 {
 	struct env_edits edits = { 0 };
 
-	*s = (struct starter){ .plan = plan, .attempt = attempt, .heritage = heritage };
+	*s = (struct starter){
+		.plan = plan, .attempt = attempt, .heritage = heritage, .output = output
+	};
 	/* the same names are touched for all workers */
 	plan_environment(plan, plan->start_first, attempt, &s->scratch, &edits);
 	plan_untouched(plan, &edits, &s->scratch, &s->inherited);
@@ -37,11 +41,15 @@ int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct fail
 	struct arena_mark mark = arena_mark(&s->scratch);
 	unsigned local_rank = w->outcome.local_rank;
 	struct vec argv = { 0 }, env = { 0 };
+	unsigned index = local_rank - s->plan->start_first;
+	struct stdio stdio[3] = { s->plan->input };
 	struct spawn how = { .program = plan_program(s->plan, local_rank),
-		.stdio = s->plan->stdio,
+		.stdio = stdio,
 		.heritage = s->heritage };
 	int rc;
 
+	for (int fd = 1; fd < 3 && s->output; fd++)
+		stdio[fd] = output_stdio(s->output, index, fd);
 	plan_command(s->plan, local_rank, &s->scratch, &argv);
 	render_environment(s, local_rank, &env);
 	how.argv = vec_argv(&argv);
@@ -52,6 +60,9 @@ int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct fail
 	} else {
 		rc = worker_start(w, epoll_fd, &how, why);
 	}
+	for (int fd = 1; fd < 3 && rc == 0; fd++)
+		if (w->pipe[fd] >= 0)
+			output_take(s->output, index, fd, fd_take(&w->pipe[fd]));
 	arena_rewind(&s->scratch, mark);
 	return rc;
 }

@@ -9,6 +9,7 @@
 struct attempt;
 struct failure;
 struct heritage;
+struct output;
 struct plan;
 struct worker;
 
@@ -16,13 +17,15 @@ struct starter {
 	const struct plan *plan;
 	const struct attempt *attempt;
 	const struct heritage *heritage;
+	struct output *output; /* NULL: workers inherit stdout and stderr */
 	struct arena scratch;
 	struct vec inherited; /* what every worker has of the launcher's environment */
 };
 
-/* The three are borrowed. Out of memory shows at the first start. */
+/* All are borrowed; output NULL: workers inherit stdout and stderr. Out of memory shows at the
+ * first start. */
 void starter_init(struct starter *s, const struct plan *plan, const struct attempt *attempt,
-	const struct heritage *heritage);
+	const struct heritage *heritage, struct output *output);
 
 /* Starts an unstarted worker; see worker_start(). -ENOMEM. */
 int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct failure *why);

@@ -2,12 +2,14 @@
 #include "daemon/workers/testimony.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/arena.h"
 #include "common/text.h"
 #include "daemon/cluster/verdict.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/last_words.h"
 #include "daemon/report/record.h"
 
 /* Who may be the culprit, likeliest first: by itself before asked, then in order of death. */
@@ -51,22 +53,41 @@ static const char *command_of(const struct plan *plan, const struct outcome *o, 
 	return copy;
 }
 
-/* What one says; its outcome learns whom it blames. */
-static const struct error_record *read_one(
-	const struct attempt *attempt, struct outcome *o, struct arena *arena, struct failure *why)
+/* Copies, as whoever made them does not outlive the attempt. */
+static struct last_words keep_words(const struct last_words *words, struct arena *arena)
+{
+	struct last_words ret = { 0 };
+	size_t len = words && words->lines ? strlen(words->lines) : 0;
+	size_t skipped = len > LAST_LINES_BYTES ? len - LAST_LINES_BYTES : 0;
+
+	if (words && words->lines)
+		ret.lines = arena_strdup(arena, words->lines + skipped);
+	if (words && words->log)
+		ret.log = arena_strdup(arena, words->log);
+	return ret;
+}
+
+/* What its error file says; its outcome learns whom it blames. */
+static const struct error_record *read_one(const struct attempt *attempt, struct outcome *o,
+	const struct left_words *words, struct arena *arena, struct failure *why)
 {
 	struct error_record *record = arena_alloc(arena, sizeof *record);
+	struct record_text text = { 0 };
 
-	if (!record ||
-		record_load(plan_error_file(attempt, o->local_rank, arena), arena, record, why) <=
-			0)
+	/* in the tree of logs, whose disk may hang, it is another thread's to read */
+	if (!attempt->log_dir)
+		record_read(plan_error_file(attempt, o->local_rank, arena), arena, &text);
+	else if (words && words->error)
+		text = *words->error;
+	if (!record || record_load(&text, arena, record, why) <= 0)
 		return NULL;
-	o->blames = blames_of(record->message, record->traceback);
+	if (record->message || record->traceback) /* else its last lines are all that can be read */
+		o->blames = blames_of(record->message, record->traceback);
 	return record;
 }
 
 size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
-	struct outcome *outcomes, size_t count, struct arena *arena,
+	struct outcome *outcomes, const struct left_words *words, size_t count, struct arena *arena,
 	struct testimony ret[TESTIMONIES_MAX], struct failure *why)
 {
 	struct outcome **failed = arena_alloc(arena, count * sizeof *failed);
@@ -75,19 +96,27 @@ size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
 
 	if (!failed || !said)
 		return 0;
-	for (size_t i = 0; i < count; i++)
-		if (has_failed(&outcomes[i]))
-			failed[n++] = &outcomes[i];
+	for (size_t i = 0; i < count; i++) {
+		if (!has_failed(&outcomes[i]))
+			continue;
+		failed[n++] = &outcomes[i];
+		if (words)
+			outcomes[i].blames =
+				blames_of_lines(&outcomes[i].end, words[i].words.lines);
+	}
 	qsort(failed, n, sizeof *failed, by_time);
 	n = n < TESTIMONIES_READ ? n : TESTIMONIES_READ;
 	for (size_t i = 0; i < n; i++)
-		said[failed[i] - outcomes] = read_one(attempt, failed[i], arena, why);
+		said[failed[i] - outcomes] = read_one(attempt, failed[i],
+			words ? &words[failed[i] - outcomes] : NULL, arena, why);
 	qsort(failed, n, sizeof *failed, by_blame);
 	for (size_t i = 0; i < n && kept < TESTIMONIES_MAX; i++)
 		ret[kept++] = (struct testimony){
 			.rank = failed[i]->rank,
 			.record = said[failed[i] - outcomes],
 			.command = command_of(plan, failed[i], arena),
+			.words = keep_words(
+				words ? &words[failed[i] - outcomes].words : NULL, arena),
 		};
 	return kept;
 }

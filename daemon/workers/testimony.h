@@ -1,5 +1,5 @@
 /* testimony.h - what the failed workers of an attempt say of themselves: their error files, read
- * when the last of them has ended. */
+ * when the last of them has ended, and what they wrote last. */
 #ifndef LAUNCHD_DAEMON_WORKERS_TESTIMONY_H
 #define LAUNCHD_DAEMON_WORKERS_TESTIMONY_H
 
@@ -10,6 +10,7 @@
 struct arena;
 struct attempt;
 struct failure;
+struct left_words;
 struct outcome;
 struct plan;
 
@@ -19,10 +20,12 @@ enum {
 };
 
 /* Reads the error files of those that failed, first those that nobody had asked to end, in order of
- * their deaths; sets their outcomes' `blames`; and keeps what the likeliest culprits say. Returns
- * how many are in ret. Everything is the arena's. why: the first file that could not be read. */
+ * their deaths; sets their outcomes' `blames`, by what they wrote last where there is no error
+ * file; and keeps what the likeliest culprits say. words: one for each outcome; NULL: nothing is
+ * known. Returns how many are in ret. Everything is the arena's. why: the first file that could not
+ * be read. */
 size_t testimony_collect(const struct plan *plan, const struct attempt *attempt,
-	struct outcome *outcomes, size_t count, struct arena *arena,
+	struct outcome *outcomes, const struct left_words *words, size_t count, struct arena *arena,
 	struct testimony ret[TESTIMONIES_MAX], struct failure *why);
 
 #endif

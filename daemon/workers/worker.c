@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "common/failure.h"
+#include "common/fd.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/tree.h"
 
@@ -43,7 +44,7 @@ bool worker_is_alive(const struct worker *w)
 
 void worker_init(struct worker *w)
 {
-	*w = (struct worker){ .pidfd = -1 };
+	*w = (struct worker){ .pidfd = -1, .pipe = { -1, -1, -1 } };
 }
 
 /* Nothing more will come of it. */
@@ -76,11 +77,14 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 	}
 	w->outcome.pid = p.pid;
 	w->pidfd = p.pidfd;
+	memcpy(w->pipe, p.pipe, sizeof w->pipe);
 	worker_goto(w, WORKER_RUNNING);
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
 		return 0;
 	rc = failure_set(why, -errno, "can't watch a worker: %s", strerror(errno));
 	worker_kill(w);
+	for (int fd = 0; fd < 3; fd++)
+		fd_closep(&w->pipe[fd]);
 	while (waitpid(p.pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	worker_not_started(w, -rc);

@@ -32,7 +32,8 @@ struct worker {
 	enum worker_state state;
 	struct outcome outcome;
 	struct leftover left;
-	int pidfd; /* -1: none */
+	int pidfd;   /* -1: none */
+	int pipe[3]; /* our ends of its STDIO_PIPE streams, to be taken over; -1: none */
 };
 
 /* Whether the table of states has this edge; for tests and asserts. */

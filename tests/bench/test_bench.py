@@ -1,5 +1,6 @@
-"""tests/bench/run and run_store work: their tables have every row, and a number in each. It judges
-nothing here: how long something takes on a machine that runs other tests as well says little."""
+"""tests/bench/run, run_store and run_output work: their tables have every row, and a number in each.
+Nothing is judged here: how long something takes on a machine that runs other tests as well says
+little."""
 import os
 import pathlib
 import re
@@ -38,3 +39,27 @@ def test_the_table_of_the_store(tmp_path):
         assert re.match(r"[\d,.]+( |$)", cells[1]), cells
         assert cells[2] == "not installed"
     assert re.search(r"^\d{4}-\d\d-\d\d: no torch, Linux", done.stdout, re.M)
+
+
+def test_the_tables_of_the_output(tmp_path):
+    done = subprocess.run([RUN.with_name("run_output"), "--quick", "--megabytes", "1", "--build",
+                           BUILD, "--directory", tmp_path], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=300)
+    assert done.returncode == 0, done.stderr
+    *tables, caption = done.stdout.strip().split("\n\n")
+    tables = [[[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+               for line in table.splitlines()] for table in tables]
+    assert [len(rows) - 2 for rows in tables] == [27, 9, 18, 18, 5]
+    for beside in tables[:4]:
+        assert [len(row) for row in beside] == [7] * len(beside)
+        for cells in beside[2:]:
+            assert re.fullmatch(r"\d+\.\d\d GB/s", cells[1]), cells
+            assert re.fullmatch(r"\d+\.\d\d \(\d+\.\d\d\)", cells[4]), cells
+    for cells in tables[0][2:] + tables[3][2:]:
+        assert re.fullmatch(r"\d+\.\d\d ×", cells[3]), cells
+    assert [cells[2] for cells in tables[1][2:]] == ["not installed"] * 9  # no --torchrun
+    for cells in tables[4][2:]:
+        assert re.match(r"\d+(\.\d+)?( |$)", cells[1]), cells
+    assert re.search(r"^Medians of 1 runs", caption)
+    assert re.search(r"^\d{4}-\d\d-\d\d: .*Linux", done.stdout, re.M)
+    assert list(tmp_path.iterdir()) == [], "it left files"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config/ends.h"
+#include "config/streams.h"
 #include "config/value.h"
 
 void fuzz_promise(const char *broken, const char *file, int line)
@@ -86,8 +87,17 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		PROMISE(*v->text);
 		break;
 	case KIND_RANKS:
+		if (!*v->text) /* all of them */
+			break;
 		PROMISE(ranks_last(v->text) <= INT_MAX);
 		PROMISE(ranks_contain(v->text, (unsigned)ranks_last(v->text)));
+		break;
+	case KIND_STREAMS:
+		PROMISE(streams_last(v->text) <= INT_MAX);
+		PROMISE(streams_of(v->text, (unsigned)streams_last(v->text)) <= 3);
+		break;
+	case KIND_SIZE:
+		PROMISE(v->number <= row->max);
 		break;
 	case KIND_ENDS:
 		PROMISE(ends_check(v->text) == 0);

@@ -18,7 +18,7 @@
 
 enum { EXPLAINED_MAX = 8 }; /* workers; more of them cost time and show nothing new */
 
-static const struct attempt attempt = { 0, "12345", "/run/x" };
+static const struct attempt attempt = { 0, "12345", "/run/x", NULL };
 
 static bool begins(const char *text, const char *with)
 {

@@ -116,6 +116,24 @@ static int again_over(struct trial *t, enum message_type type)
 	return rc;
 }
 
+static int again_log(struct trial *t, enum message_type type)
+{
+	const char *bytes;
+	size_t len;
+	int stream, rc;
+
+	if (type == MESSAGE_LOG) {
+		rc = message_get_log(t->at, t->len, &stream, &bytes, &len);
+		if (rc == 0)
+			message_put_log(&t->out, stream, bytes, len);
+	} else {
+		rc = message_get_log_room(t->at, t->len, &len);
+		if (rc == 0)
+			message_put_log_room(&t->out, len);
+	}
+	return rc;
+}
+
 /* Reads a message and writes it again; what the reader returns, 1 for a type without content. */
 static int again(struct trial *t, enum message_type type)
 {
@@ -137,6 +155,9 @@ static int again(struct trial *t, enum message_type type)
 	case MESSAGE_VERDICT:
 	case MESSAGE_JOINED:
 		return again_over(t, type);
+	case MESSAGE_LOG:
+	case MESSAGE_LOG_ROOM:
+		return again_log(t, type);
 	case MESSAGE_READY:
 	case MESSAGE_LEAVE:
 	case MESSAGE_END:
@@ -158,7 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	exact = realloc(exact, t.len + (t.len == 0));
 	PROMISE(exact != NULL);
 	t.at = exact;
-	rc = len == 0 ? 1 : again(&t, (enum message_type)(MESSAGE_JOIN + bytes[0] % 15));
+	rc = len == 0 ? 1 : again(&t, (enum message_type)(MESSAGE_JOIN + bytes[0] % 17));
 	PROMISE(rc == 0 || rc == 1 || rc == -EPROTO);
 	PROMISE(!t.out.failed && !arena_failed(&t.arena));
 	if (rc == 0) {

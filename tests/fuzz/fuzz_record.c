@@ -1,10 +1,11 @@
-/* fuzz_record.c - error files, from any bytes to the report that shows them. */
+/* fuzz_record.c - error files, and last lines, from any bytes to the report that shows them. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/text.h"
+#include "daemon/cluster/verdict.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/cjson.h"
 #include "daemon/report/ending.h"
@@ -25,7 +26,7 @@ static void open_library(void)
 /* Every line is ours, short, and does nothing to a terminal. */
 static void check_lines(const char *text)
 {
-	enum { LINES_MAX = 60, LINE_MAX_BYTES = 2000 };
+	enum { LINES_MAX = 82, LINE_MAX_BYTES = 2000 };
 	size_t lines = 0;
 
 	while (*text) {
@@ -55,17 +56,22 @@ static void check_utf8(const char *text)
 	text_done(&quoted);
 }
 
-static void check_report(const struct error_record *record, struct arena *arena)
+static void check_report(const struct error_record *record, const char *lines, struct arena *arena)
 {
 	const struct outcome o = { .pid = 10, .end = { ENDED_EXIT, 1, false } };
 	const struct result r = {
 		.outcomes = &o, .count = 1, .culprit = &o, .cause = { .kind = CAUSE_FAILURE }
 	};
 	const struct vec args = { 0 };
-	const struct plan plan = { .script = "./x", .use_env = true, .args = &args };
-	const struct report_input in = {
-		.result = &r, .plan = &plan, .hostname = "host", .record = record, .arena = arena
+	const struct plan plan = {
+		.script = "./x", .use_env = true, .args = &args, .output.tail_lines = 20
 	};
+	const struct report_input in = { .result = &r,
+		.plan = &plan,
+		.hostname = "host",
+		.record = record,
+		.words = { lines, lines },
+		.arena = arena };
 	struct text text = { 0 }, json = { 0 };
 
 	report_text(&in, &text);
@@ -93,9 +99,22 @@ static void check_record(const struct error_record *record, const uint8_t *bytes
 		PROMISE(strcmp(record->raw_why, "has no message") == 0);
 }
 
+/* The same bytes as what a worker wrote last, which has no NUL. */
+static const char *lines_of(const uint8_t *bytes, size_t len, struct arena *arena)
+{
+	char *lines = arena_alloc(arena, len + 1);
+
+	PROMISE(lines != NULL);
+	for (size_t i = 0; i < len; i++)
+		lines[i] = bytes[i] ? (char)bytes[i] : ' ';
+	return lines;
+}
+
 static void check(const struct cjson *c, const uint8_t *bytes, size_t len)
 {
+	const struct ending failed = { ENDED_EXIT, 1, false };
 	char *exact = malloc(len + 1);
+	const char *lines;
 	struct error_record record;
 	struct arena arena = { 0 };
 
@@ -108,7 +127,10 @@ static void check(const struct cjson *c, const uint8_t *bytes, size_t len)
 	PROMISE(!arena_failed(&arena));
 	if (c)
 		check_record(&record, bytes, len);
-	check_report(&record, &arena);
+	check_report(&record, NULL, &arena);
+	lines = lines_of(bytes, len, &arena);
+	check_report(&record, lines, &arena);
+	PROMISE(blames_of_lines(&failed, lines) <= BLAMES_A_PEER);
 	arena_done(&arena);
 }
 

@@ -21,7 +21,7 @@ def test_help_in_groups(launch):
     text = launch(['-h']).out
     titles = re.findall(r'\n\n(\S.*):\n  -', text)
     assert titles == ['Job and nodes', 'Several nodes', 'Workers', "Workers' environment",
-                      'Ending', 'Restarts', 'Rendezvous, as torchrun spells it', 'General',
+                      'Output', 'Ending', 'Restarts', 'Rendezvous, as torchrun spells it', 'General',
                       'Known from torchrun, with a limit']
     assert max(map(len, text.splitlines())) <= 110
     assert {'nproc_per_node', 'rdzv-backend', 'dry-run', 'mpi-env'} <= options_of_help(launch)

@@ -33,6 +33,11 @@ CASES = {
                   '--report=report.%n.json', 'train.py'],
                  {**MPI, 'MASTER_ADDR': 'head', 'OMPI_MCA_odls_base_sigkill_timeout': '10',
                   'OMP_NUM_THREADS': '4'}),
+    'logs': (['--nproc_per_node=3', '--log-dir=logs', '--rdzv-id=r', '-r', '0:1,2:3', '-t', '1:1',
+              '--log-line-prefix-template=[${time} ${rank}] ', '--log-max-size=64M',
+              '--duplicate-stdout-filters=loss', '--local-ranks-filter=0-1',
+              '--on-signal=USR1=reopen', '--events=events.%n.jsonl', 'train.py'],
+             {'OMP_NUM_THREADS': '4'}),
     'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
                   '--rank=$local_rank'], {}),
 }
@@ -75,6 +80,35 @@ def test_golden(case, how, launch, desk, request):
     assert printed == golden.read_text()
     assert not (desk.path / 'started').exists()
     assert list(desk.tmp.iterdir()) == []
+
+
+def test_a_terminal_is_the_workers_own(launch, desk):
+    """Each of the two streams by itself; never where mpirun or srun has started us."""
+    for env, way in (({}, 'inherit'), ({'SLURM_STEP_ID': '0', 'SLURM_PROCID': '0',
+                                        'SLURM_STEP_NUM_TASKS': '1'}, 'pipe')):
+        master, slave = os.openpty()
+        result = launch(['--dry-run=json', '/bin/true'], env, err=slave)
+        worker = json.loads(result.out)['workers'][0]
+        os.close(slave)
+        os.close(master)
+        assert result.rc == 0
+        assert worker['stderr'] == {'way': way, 'file': None, 'console': True, 'prefix': None,
+                                    'filtered': False}
+        assert worker['stdout']['way'] == 'pipe'
+
+
+def test_events_to_a_descriptor(launch, refused, desk):
+    read, write = os.pipe()
+    try:
+        result = launch([f'--events=fd:{write}', '--dry-run=json', '/bin/true'], pass_fds=[write])
+        assert json.loads(result.out)['job']['events'] == {'value': f'fd:{write}',
+                                                           'source': '--events'}
+        refused([f'--events=fd:{read}', '/bin/true'], f'descriptor {read}', 'reading only',
+                pass_fds=[read])
+        refused([f'--events=fd:{write}', '/bin/true'], f'descriptor {write} is not open')
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 def test_text_is_the_default(launch, desk):

@@ -1,5 +1,6 @@
 """Section 5: watching and ending."""
 import ctypes
+import fcntl
 import os
 import pathlib
 import re
@@ -134,6 +135,7 @@ def test_a_signal_during_the_start_leaves_nothing_behind(start, place):
 def test_a_launcher_whose_report_nobody_reads_can_be_ended(start, place):
     """Its stderr is a full pipe: the job is over, and a signal must not wait for a reader."""
     reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 18)  # more launchd does not ask for
     os.set_blocking(writer, False)
     try:
         while True:

@@ -136,7 +136,7 @@ def test_every_setting_has_its_key(dry, launch, place):
              'nccl_socket_ifname': 'lo', 'only-rank': '0', 'wrap': '/bin/true', 'wrap-ranks': '0',
              'on-signal': 'USR1=ignore', 'report': 'report.json', 'control-port': '29501',
              'key-file': 'key', 'interface': 'lo', 'store': 'rank0', 'restart-on': '1-9',
-             'no-restart-on': 'SIGKILL'}
+             'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1'}
     lines = [f'{key} = {keys[key] or given.get(key, "")}' for key in keys]
     place.write('job.ini', '\n'.join(['[launchd]', *lines, '[env]', 'NAME = value']))
     plan = dry(['--config=job.ini'])
@@ -163,7 +163,7 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd]\nhelp = 1\n', 2, ['--help', 'command line']),
     ('[launchd]\nrole = "x"\n', 2, ['role', 'quotes']),
     ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
-    ('[launchd]\nlog_dir = logs\n', 2, ['log-dir', '"logs"', 'not supported yet']),
+    ('[launchd]\nnuma_binding = node\n', 2, ['numa-binding', '"node"', 'not supported yet']),
     ('[launchd]\nnode_timeout = 0.5\n', 2, ['node-timeout', '"0.5"', 'seconds from 1 to']),
     ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd] and [env]']),
     ('role = x\n', 1, ['role', '[launchd]']),
@@ -180,7 +180,7 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd\nrole = x\n', 1, ['[section]']),
     ('[launchd] role = x\n', 1, ['[section]']),
     ('[launchd]\nrole = "a ; b"\n', 2, ["';'", 'command line']),
-    ('[launchd]\nredirects = 3\n', 2, ['"3"', 'not supported yet']),
+    ('[launchd]\nredirects = 4\n', 2, ['"4"', 'a number from 0 to 3']),
     ('[launchd]\nrole =\n', 2, ['role is empty']),
 ])
 def test_errors_name_file_line_and_what_is_right(refused, place, text, line, words):

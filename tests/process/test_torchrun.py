@@ -51,25 +51,67 @@ def test_short_flags_are_accepted_at_their_default(dry, flag):
     assert dry([f'{flag}0']).warnings() == []
 
 
-LATER = [
-    ('log-dir', 'logs'), ('redirects', '3'), ('tee', '0:1'),
-    ('log-line-prefix-template', '[${rank}]'), ('local-ranks-filter', '0'),
-    ('duplicate-stdout-filters', 'loss'), ('duplicate-stderr-filters', 'x'),
-    ('numa-binding', 'node'),
+@pytest.mark.parametrize('flag, value', [('numa-binding', 'node')])
+def test_flags_of_later_work_are_refused_never_ignored(refused, flag, value):
+    refused([f'--{flag}={value}', *native('dump')], f'--{flag}', value, 'not supported yet')
+
+
+# flag, value, and what a worker's stdout and stderr are then: way, console, prefix
+OUTPUT = [
+    ('log-dir', 'logs', ('pipe', True, None), ('pipe', True, None)),
+    ('redirects', '3', ('file', False, None), ('file', False, None)),
+    ('redirects', '0:1', ('file', False, None), ('pipe', True, None)),
+    ('redirects', '10-12:3', ('pipe', True, None), ('pipe', True, None)),
+    ('tee', '0:2', ('pipe', True, None), ('pipe', True, '[${role_name}${local_rank}]:')),
+    ('log-line-prefix-template', '[${rank}]', ('pipe', True, '[${rank}]'),
+     ('pipe', True, '[${rank}]')),
+    ('local-ranks-filter', '1', ('pipe', False, None), ('pipe', False, None)),
 ]
 
 
-@pytest.mark.parametrize('flag, value', LATER)
-def test_flags_of_later_work_are_refused_never_ignored(refused, flag, value):
-    refused([f'--{flag}={value}', *native('dump')], f'--{flag}', value, 'not supported yet')
+@pytest.mark.parametrize('flag, value, stdout, stderr', OUTPUT)
+def test_flags_of_output(dry, flag, value, stdout, stderr):
     variable = 'PET_' + flag.upper().replace('-', '_')
-    if flag != 'numa-binding':  # torchrun has no variable for it
-        refused(native('dump'), variable, value, 'not supported yet', env={variable: value})
+    for plan in (dry([f'--{flag}={value}']), dry([], {variable: value})):
+        worker = plan.json['workers'][0]
+        for name, (way, console, prefix) in (('stdout', stdout), ('stderr', stderr)):
+            is_ = worker[name]
+            assert (is_['way'], is_['console'], is_['prefix']) == (way, console, prefix)
 
 
-def test_short_flags_of_later_work_are_refused(refused):
-    refused(['-r', '3', *native('dump')], '-r', '"3"', 'not supported yet')
-    refused(['-t3', *native('dump')], '-t', '"3"', 'not supported yet')
+def test_short_flags_of_output(dry):
+    assert dry(['-r', '3']).json['workers'][0]['stdout']['way'] == 'file'
+    assert dry(['-t3']).json['workers'][0]['stdout']['file'].endswith('/attempt_0/0/stdout.log')
+
+
+def test_the_tree_is_torchruns(dry):
+    """<dir>/<run id>_XXXXXXXX/attempt_N/<local rank>/{stdout.log,stderr.log,error.json}"""
+    plan = dry(['--log-dir=logs', '--rdzv-id=r', '--nproc_per_node=2'])
+    below = 'logs/r_XXXXXXXX/attempt_0/1/'
+    worker = plan.json['workers'][1]
+    assert worker['stdout']['file'] == below + 'stdout.log'
+    assert worker['stderr']['file'] == below + 'stderr.log'
+    assert {'name': 'TORCHELASTIC_ERROR_FILE', 'change': 'set', 'value': below + 'error.json'} \
+        .items() <= next(e for e in worker['environment']
+                         if e['name'] == 'TORCHELASTIC_ERROR_FILE').items()
+
+
+def test_lines_that_are_filtered(dry):
+    plan = dry(['-t', '3', '--duplicate-stdout-filters=a,,b,c'])
+    assert plan.json['workers'][0]['stdout']['filtered'] is True
+    assert plan.json['workers'][0]['stderr']['filtered'] is False
+
+
+@pytest.mark.parametrize('argv, words', [
+    (['-t', '9:3'], ['-t: "9:3" has local rank 9']),
+    (['--log-max-size=1M'], ['--log-max-size has no effect without log files']),
+    (['--log-dir=/dev/null', '-r3'], ['--log-dir', '/dev/null', 'goes to the console']),
+    (['--merge-logs'], ['--merge-logs has no effect on one node']),
+])
+def test_output_that_will_not_be_as_asked_is_told(dry, argv, words):
+    notes = ' '.join(note['text'] for note in dry(argv).json['notes'])
+    for word in words:
+        assert word in notes
 
 
 @pytest.mark.parametrize('flag, value, instead', [
@@ -86,7 +128,7 @@ def test_what_means_nothing_here_warns_in_one_line(launch, flag, value, instead)
 
 @pytest.mark.parametrize('argv, way_out', [
     (['--run-path'], 'leave it out'),
-    (['--logs-specs', 'x'], 'inside the script'),
+    (['--logs-specs', 'x'], '-r, -t and --log-dir'),
     (['--rdzv-backend', 'etcd'], '--rdzv-endpoint HOST:PORT'),
     (['--rdzv-backend=mine'], '--rdzv-endpoint HOST:PORT'),
 ])

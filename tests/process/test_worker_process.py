@@ -94,7 +94,8 @@ def test_descriptors_that_were_closed_on_entry(launch, place, closed):
     assert launch(native('dump'), {'EXIT_0': '6'}, before=close_all(*closed)).rc == 6
     fds = place.dumps()[0]['fds']
     assert set(fds) == {'0', '1', '2'}
-    assert all(fds[str(fd)] == NULL for fd in closed)
+    # what workers print passes through launchd all the same: a report may want its end
+    assert all((fds[str(fd)] == NULL) == (fd == 0) for fd in closed)
 
 
 def test_a_reader_of_stderr_that_is_gone_does_not_end_the_job(launch, place):
@@ -112,7 +113,8 @@ def test_a_reader_of_stdout_that_is_gone(launch, place):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        assert launch(['--no_python', '--use_env', '/bin/echo', 'x'], out=writer).rc in (1, 141)
+        assert launch(['--no_python', '--use_env', '/bin/echo', 'x'], out=writer).rc == 0
+        assert launch(['--no_python', '--use_env', '/usr/bin/yes'], out=writer).rc in (1, 141)
         assert launch(['--help'], out=writer).rc == 1
     finally:
         os.close(writer)

@@ -78,8 +78,12 @@ static int read_as(enum message_type type, const unsigned char *at, size_t len)
 	case MESSAGE_JOINED:
 		rc = message_get_ranks(at, len, &arena, &attempt, &ranks, &count);
 		break;
+	case MESSAGE_LOG_ROOM:
+		rc = message_get_log_room(at, len, &count);
+		break;
 	case MESSAGE_READY:
 	case MESSAGE_LEAVE:
+	case MESSAGE_LOG: /* of any length */
 	case MESSAGE_END:
 		break;
 	}

@@ -21,7 +21,10 @@ char *report_made(struct report_input in, void (*make)(const struct report_input
 	char *report;
 
 	if (!in.plan) {
-		plan = (struct plan){ .script = "./train", .use_env = true, .start_count = 1024 };
+		plan = (struct plan){ .script = "./train",
+			.use_env = true,
+			.start_count = 1024,
+			.output.tail_lines = 20 };
 		plan.args = &argv;
 		in.plan = &plan;
 	}
@@ -49,7 +52,8 @@ char *report_of(const struct result *r, const struct error_record *record, const
 		.node_rank = 2,
 		.start_first = start_first,
 		.start_count = start_count,
-		.max_runtime_ms = 7200000 };
+		.max_runtime_ms = 7200000,
+		.output.tail_lines = 20 };
 	char *report;
 
 	vec_add_all(&arena, &argv, args);

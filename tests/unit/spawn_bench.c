@@ -34,7 +34,7 @@ int bench_make(void **state)
 	bench.heritage.nofile = bench.nofile;
 	bench.heritage.nofile_raised = true;
 	for (int fd = 0; fd < 3; fd++)
-		bench.stdio[fd] = (struct stdio){ fd == 1 ? STDIO_PIPE : STDIO_INHERIT, NULL };
+		bench.stdio[fd] = (struct stdio){ .how = fd == 1 ? STDIO_PIPE : STDIO_INHERIT };
 	/* a process that a failed test forgot comes to us, not to init */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	return mkdtemp(bench.dir) ? 0 : -1;

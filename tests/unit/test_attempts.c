@@ -24,13 +24,14 @@ static const struct attempt_row {
 	uint64_t delay_ms;
 	const char *restart; /* the lines between the attempts */
 	const char *part;    /* stands in the report */
+	struct last_words words;
 } rows[] = {
 	{ "who failed, and what follows",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 13.5)) }, 1, { FAILURE, .started_ns = S(1) },
 	  { 0 }, 0, 3, NULL, 2000,
 	  "launchd: warning: first to fail: rank 4 (local rank 0, pid 10) on host (node 0): "
 	  "exit code 1 after 12.5 s; restart 1 of at most 3 starts in 2.00 s\n",
-	  "launchd: error: restarts: 0 of at most 3\n" },
+	  "launchd: error: restarts: 0 of at most 3\n", { 0 } },
 	{ "on another node, with its exception, and one that failed with it",
 	  { WORKER(0, BY_EXIT(1), .node = 0, RAN(1, 2.0003)),
 	    WORKER(1, BY_SIGNAL(SIGSEGV), .node = 1, RAN(1, 2)) }, 2,
@@ -39,24 +40,25 @@ static const struct attempt_row {
 	  "launchd: warning: one of the first to fail: rank 5 (local rank 1, pid 11) on gpu07 "
 	  "(node 1): killed by SIGSEGV after 1.00 s; restart 3 of at most 3 starts now\n"
 	  "launchd: warning: exception: ValueError: \\x1b empty\n"
+	  "launchd: warning: log: /l/\\x1b\n"
 	  "launchd: warning: 1 other failed at the same time\n",
 	  "launchd: error: one of the first to fail: rank 5 (local rank 1, pid 11) on gpu07 "
-	  "(node 1)" },
+	  "(node 1)", { "not shown\n", "/l/\x1b" } },
 	{ "several failed together",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 2)), WORKER(1, BY_EXIT(1), RAN(1, 2)),
 	    WORKER(2, BY_EXIT(1), RAN(1, 2)) }, 3, { FAILURE }, { 0 }, 0, 1, "", 60000,
 	  "launchd: warning: first to fail: rank 6 (local rank 2, pid 12) on host (node 0): "
 	  "exit code 1 after 1.00 s; restart 1 of at most 1 starts in 60.0 s\n"
 	  "launchd: warning: 2 others failed at the same time\n",
-	  "launchd: error: restarts: 0 of at most 1\n" },
+	  "launchd: error: restarts: 0 of at most 1\n", { 0 } },
 	{ "no worker failed", { { 0 } }, 0, { .cause = { .kind = CAUSE_GUARD } }, { 0 }, 0, 1,
 	  NULL, 0, "launchd: warning: restart 1 of at most 1 starts now\n",
-	  "launchd: error: restarts: 0 of at most 1\n" },
+	  "launchd: error: restarts: 0 of at most 1\n", { NULL, "/l" } },
 	{ "why no other follows",
 	  { WORKER(0, BY_EXIT(2), RAN(1, 2)) }, 1, { FAILURE }, { 0 }, 1, 3,
 	  "exit code 2 is none of --restart-on", 0, NULL,
 	  "launchd: error: restarts: 1 of at most 3; no restart: exit code 2 is none of "
-	  "--restart-on\n" },
+	  "--restart-on\n", { 0 } },
 };
 /* clang-format on */
 
@@ -73,6 +75,7 @@ static void test_attempt(void **state)
 	struct result r = row->r;
 	struct report_input in = { .result = &r,
 		.record = &row->record,
+		.words = row->words,
 		.attempt = row->attempt,
 		.max_restarts = row->max_restarts,
 		.why_not = row->why_not };

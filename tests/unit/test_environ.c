@@ -24,7 +24,7 @@ static struct plan plan_of(const char *const *env)
 		.env = env };
 }
 
-static const struct attempt attempt = { 2, "1234", "/run/x" };
+static const struct attempt attempt = { 2, "1234", "/run/x", NULL };
 
 static const struct env_edit *edit_of(const struct env_edits *edits, const char *name)
 {

@@ -19,17 +19,17 @@ static const struct hello_row {
 	uint16_t version;
 	bool keyed;
 } hellos[] = {
-	{ "with a key", FRAME_HELLO, "LNCHD\1\0\1" NONCE, 24, 0, 1, true },
-	{ "without a key", FRAME_HELLO, "LNCHD\1\0\0" NONCE, 24, 0, 1, false },
-	{ "another version", FRAME_HELLO, "LNCHD\2\1\1" NONCE, 24, 0, 258, true },
-	{ "another version, longer", FRAME_HELLO, "LNCHD\2\0\3" NONCE "more", 28, 0, 2, false },
-	{ "our version, longer", FRAME_HELLO, "LNCHD\1\0\1" NONCE "more", 28, -EPROTO, 0, 0 },
-	{ "our version, neither with nor without", FRAME_HELLO, "LNCHD\1\0\2" NONCE, 24, -EPROTO, 0,
+	{ "with a key", FRAME_HELLO, "LNCHD\2\0\1" NONCE, 24, 0, 2, true },
+	{ "without a key", FRAME_HELLO, "LNCHD\2\0\0" NONCE, 24, 0, 2, false },
+	{ "another version", FRAME_HELLO, "LNCHD\3\1\1" NONCE, 24, 0, 259, true },
+	{ "another version, longer", FRAME_HELLO, "LNCHD\3\0\3" NONCE "more", 28, 0, 3, false },
+	{ "our version, longer", FRAME_HELLO, "LNCHD\2\0\1" NONCE "more", 28, -EPROTO, 0, 0 },
+	{ "our version, neither with nor without", FRAME_HELLO, "LNCHD\2\0\2" NONCE, 24, -EPROTO, 0,
 		0 },
-	{ "cut off", FRAME_HELLO, "LNCHD\1\0\1" NONCE, 23, -EPROTO, 0, 0 },
+	{ "cut off", FRAME_HELLO, "LNCHD\2\0\1" NONCE, 23, -EPROTO, 0, 0 },
 	{ "nothing", FRAME_HELLO, "", 0, -EPROTO, 0, 0 },
 	{ "of another program", FRAME_HELLO, "LNCHX\1\0\1" NONCE, 24, -EPROTO, 0, 0 },
-	{ "another frame", FRAME_READY, "LNCHD\1\0\1" NONCE, 24, -EPROTO, 0, 0 },
+	{ "another frame", FRAME_READY, "LNCHD\2\0\1" NONCE, 24, -EPROTO, 0, 0 },
 };
 
 static void test_hello(void **state)
@@ -47,7 +47,7 @@ static void test_hello(void **state)
 
 static void test_put(void **state)
 {
-	const struct hello h = { .version = 1, .keyed = true, .nonce = "0123456789abcde" };
+	const struct hello h = { .version = 2, .keyed = true, .nonce = "0123456789abcde" };
 	const struct ready r = { 0x1122334455667788, "0123456789abcde", true, 3000 };
 	struct wire_out w = { 0 };
 	struct frame f;

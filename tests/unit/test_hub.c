@@ -32,6 +32,7 @@ enum deed {
 	DEED_TALKS,      /* without end, when the job runs */
 	DEED_DOES_NOT_READ,
 	DEED_OWN_PLAN, /* node rank 0's can't be made */
+	DEED_FAILS,    /* its worker does, with words */
 };
 
 struct stage {
@@ -44,7 +45,7 @@ struct stage {
 	struct peer peers[PEERS];
 	unsigned met, started, stopped, over, closed;
 	int failed;
-	char why[512];
+	char why[512], lines[64], log[64]; /* the culprit's last words */
 	struct cause cause;
 };
 
@@ -111,6 +112,10 @@ static void on_over(void *owner, const struct job_end *end)
 
 	s->over++;
 	(void)snprintf(s->why, sizeof s->why, "%s", end->verdict.text);
+	if (end->testimony) {
+		(void)snprintf(s->lines, sizeof s->lines, "%s", end->testimony->words.lines);
+		(void)snprintf(s->log, sizeof s->log, "%s", end->testimony->words.log);
+	}
 	member_close(&s->member);
 }
 
@@ -139,8 +144,29 @@ static void on_say(void *owner, bool warning, const char *text)
 	(void)owner, (void)warning, (void)text;
 }
 
-static const struct member_events events = { on_met, on_stop, on_forward, on_pause, on_start,
-	on_over, on_failed, on_closed, on_say };
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	(void)owner, (void)node, (void)name;
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	(void)owner, (void)node, (void)name, (void)detail;
+}
+
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+};
 
 static void tell(struct peer *p, enum message_type type, struct wire_out *w)
 {
@@ -214,6 +240,27 @@ static void on_talking(uv_timer_t *t)
 	talk(t->data);
 }
 
+/* Its one worker ends: by itself with words, or asked. */
+static void end_there(struct peer *p, bool failed)
+{
+	const struct message_record r = { .rank = p->node,
+		.words = { failed ? "its last line\n" : "a line of another\n", "/log/2" } };
+	struct outcome o = { .rank = p->node,
+		.pid = 10,
+		.asked = failed ? ASKED_NOTHING : ASKED_TO_STOP,
+		.end = { ENDED_EXIT, failed ? 7 : 1, false },
+		.ended_ns = uv_hrtime() };
+	const struct node_end end = { .cause = { .kind = CAUSE_FAILURE, .at_ns = o.ended_ns } };
+	struct wire_out w = { 0 };
+
+	message_put_outcomes(&w, 0, &o, 1);
+	tell(p, MESSAGE_OUTCOMES, &w);
+	message_put_record(&w, &r);
+	tell(p, MESSAGE_RECORD, &w);
+	message_put_ended(&w, &end);
+	tell(p, MESSAGE_ENDED, &w);
+}
+
 static void be_ready(struct peer *p, enum deed deed)
 {
 	struct wire_out w = { 0 };
@@ -241,9 +288,13 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		be_ready(p, deed);
 	else if (type == MESSAGE_START && deed == DEED_TALKS)
 		(void)uv_timer_start(&p->stage->talking, on_talking, 1, 1);
+	else if (type == MESSAGE_START && deed == DEED_FAILS)
+		end_there(p, true);
+	else if (type == MESSAGE_STOP && p->stage->deed == DEED_FAILS && p->node == 1)
+		end_there(p, false);
 	else if (type == MESSAGE_START && deed == DEED_NONE && p->node == 2)
 		ask(p);
-	else if (type == MESSAGE_STOP)
+	else if (type == MESSAGE_STOP && p->stage->deed != DEED_FAILS)
 		link_close(l, true, NULL); /* its workers' ends are not what is tested */
 }
 
@@ -328,6 +379,8 @@ static const struct row {
 	{ "a node that never ends to talk", DEED_TALKS, 0, 1, 1, 1, 1, 0,
 		"it said more than a node has to say" },
 	{ "node rank 0 has no plan", DEED_OWN_PLAN, -EINVAL, 1, 0, 0, 0, 1, "it can't be made" },
+	{ "a worker of another node, and what it wrote last", DEED_FAILS, 0, 1, 1, 1, 1, 0,
+		"first to fail: rank 2 (local rank 0, pid 10) on host (node 2): exit code 7" },
 	{ "a node that does not read", DEED_DOES_NOT_READ, 0, 1, 1, 1, 1, 0, "has not read" },
 };
 
@@ -349,6 +402,8 @@ static void test_hub(void **state)
 	assert_int_equal(s.peers[0].heard[MESSAGE_REFUSED], row->refused);
 	if (row->refused)
 		assert_string_equal(s.peers[0].refusal, s.why);
+	assert_string_equal(s.lines, row->deed == DEED_FAILS ? "its last line\n" : "");
+	assert_string_equal(s.log, row->deed == DEED_FAILS ? "/log/2" : "");
 	assert_int_equal(s.peers[0].heard[MESSAGE_START], row->started);
 	for (unsigned i = 0; i < PEERS; i++)
 		assert_int_equal(s.peers[i].closed, 1);

@@ -209,8 +209,33 @@ static void on_closed(void *owner)
 	(void)owner;
 }
 
-static const struct member_events events = { on_met, on_stop, on_forward, on_pause, on_start,
-	on_over, on_failed, on_closed, on_say };
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	struct stage *s = owner;
+
+	text_printf(&s->said, "joined: node %u, %s\n", node, name);
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	struct stage *s = owner;
+
+	text_printf(&s->said, "lost: node %u, %s: %s\n", node, name, detail);
+}
+
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+};
 
 static void on_guard(uv_timer_t *t)
 {
@@ -321,6 +346,11 @@ static const struct row rows[] = {
 	{ "the same store, and no wish", 3,
 		{ { IS("n1", 1), .store = STORE_WISH_RANK0 }, { IS("n2", 2) } },
 		.never_told = "counts" },
+	{ "who has joined is told with the rank, and who leaves when all is over is not lost", 2,
+		{ { IS("n1", 1) } }, .told = "joined: node 1, n1\n", .never_told = "lost:" },
+	{ "nodes without ranks are told when they have them", 3,
+		{ { IS("n10", ANY) }, { IS("n2", ANY) } },
+		.told = "joined: node 1, n2\njoined: node 2, n10\n", .never_told = "lost:" },
 	{ "a launcher of another job is no late node", 2, { { .name = NULL } }, .run_id = "A",
 		.last = { IS("n1", 1), .run_id = "B" }, .why = REFUSED_JOB,
 		.told = "warning: a launcher of job \"B\" was turned away: n1 (127.0.0.1:",

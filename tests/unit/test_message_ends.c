@@ -167,7 +167,8 @@ static void test_record(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		const struct error_record *r = i < 3 ? &records[i] : NULL;
-		const struct message_record m = { 1, 5, r, i == 1 ? NULL : "./train 'a b'" };
+		const struct message_record m = { 1, 5, r, i == 1 ? NULL : "./train 'a b'",
+			{ i % 2 ? "a\n\x1b[2J\xff" : NULL, i > 1 ? "/log/1/stderr.log" : NULL } };
 		struct message_record got;
 		struct arena arena = { 0 };
 		struct wire_out w = { 0 };
@@ -179,6 +180,8 @@ static void test_record(void **state)
 		assert_int_equal(got.attempt, 1);
 		assert_int_equal(got.rank, 5);
 		assert_same(got.command, m.command);
+		assert_same(got.words.lines, m.words.lines);
+		assert_same(got.words.log, m.words.log);
 		assert_int_equal(got.record == NULL, r == NULL);
 		if (r) {
 			assert_same(got.record->message, r->message);
@@ -198,7 +201,7 @@ static void test_large_record(void **state)
 	enum { LARGE = RECORD_MAX_BYTES + 10 };
 	char *text = malloc(LARGE + 1);
 	struct error_record record = { .message = text, .traceback = text };
-	const struct message_record m = { 0, 0, &record, text };
+	const struct message_record m = { 0, 0, &record, text, { text, text } };
 	struct message_record got;
 	struct arena arena = { 0 };
 	struct wire_out w = { 0 };
@@ -212,9 +215,53 @@ static void test_large_record(void **state)
 	assert_int_equal(message_get_record(w.at, w.len, &arena, &got), 0);
 	assert_int_equal(strlen(got.record->message), RECORD_MAX_BYTES);
 	assert_int_equal(strlen(got.command), 64 * 1024);
+	assert_int_equal(strlen(got.words.lines), LAST_LINES_BYTES);
+	assert_null(got.words.log); /* the path of another file */
 	wire_out_done(&w);
 	arena_done(&arena);
 	free(text);
+}
+
+/* Last words of `lines_len` and `log_len` bytes behind an empty record. */
+static int read_words(size_t lines_len, size_t log_len, bool nul)
+{
+	static char bytes[LAST_LINES_BYTES + 1];
+	struct message_record got;
+	struct arena arena = { 0 };
+	struct wire_out w = { 0 };
+	int rc;
+
+	memset(bytes, 'x', sizeof bytes);
+	bytes[lines_len / 2] = nul ? '\0' : '\x1b';
+	wire_put_u32(&w, 1);
+	wire_put_u32(&w, 5);
+	wire_put_bool(&w, false); /* no command */
+	wire_put_bool(&w, false); /* no error file */
+	wire_put_bool(&w, true);
+	wire_put_bytes(&w, bytes, lines_len);
+	wire_put_bool(&w, true);
+	wire_put_bytes(&w, bytes, log_len);
+	rc = message_get_record(w.at, w.len, &arena, &got);
+	if (rc == 0) {
+		assert_int_equal(strlen(got.words.lines), lines_len);
+		assert_int_equal(strlen(got.words.log), log_len);
+	} else {
+		assert_null(arena.last); /* nothing is kept of it */
+	}
+	wire_out_done(&w);
+	arena_done(&arena);
+	return rc;
+}
+
+static void test_words_bounds(void **state)
+{
+	(void)state;
+	assert_int_equal(read_words(LAST_LINES_BYTES, LOG_BYTES, false), 0);
+	assert_int_equal(read_words(1, 0, false), 0);
+	assert_int_equal(read_words(LAST_LINES_BYTES + 1, 1, false), -EPROTO);
+	assert_int_equal(read_words(1, LOG_BYTES + 1, false), -EPROTO);
+	assert_int_equal(read_words(100, 1, true), -EPROTO);
+	assert_int_equal(read_words(1, 100, true), -EPROTO);
 }
 
 static void test_ended(void **state)
@@ -300,6 +347,7 @@ int main(void)
 	suite_add(&s, "4096 outcomes, and no more", test_many_outcomes, NULL, NULL);
 	suite_add(&s, "a worker's words", test_record, NULL, NULL);
 	suite_add(&s, "more words than are sent", test_large_record, NULL, NULL);
+	suite_add(&s, "last words in their bounds", test_words_bounds, NULL, NULL);
 	suite_add(&s, "a node's end", test_ended, NULL, NULL);
 	SUITE_ROWS(&s, test_value, values);
 	return suite_run(&s);

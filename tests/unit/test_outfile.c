@@ -44,6 +44,59 @@ static void test_outfile(void **state)
 	assert_true(stat("new.json", &st) < 0 && stat("there/new.json", &st) < 0);
 }
 
+static const struct outfile_row directories[] = {
+	{ "a directory that is there", "there", NULL },
+	{ "with a slash", "there/", NULL },
+	{ "this one", ".", NULL },
+	{ "the root", "/", NULL },
+	{ "a new one in this directory", "logs", NULL },
+	{ "a new one in another", "there/logs", NULL },
+	{ "several new ones", "there/a/b/c", NULL },
+	{ "several new ones below the root", "/launchd_test_outfile/a/b", NULL },
+	{ "a file", "there/old", "--log-dir: there/old is no directory" },
+	{ "a new one below a file", "there/old/logs",
+		"there/old/logs: its directory there/old/logs" },
+	{ "a device", "/dev/zero", "--log-dir: /dev/zero is no directory" },
+};
+
+static void test_outdir(void **state)
+{
+	const struct outfile_row *row = *state;
+	struct failure why = { 0 };
+	struct stat st;
+	int rc = outdir_check(row->path, "--log-dir", &why);
+
+	assert_outcome(rc, row->part ? -EINVAL : 0, &why, row->part);
+	assert_true(stat("logs", &st) < 0 && stat("there/a", &st) < 0);
+}
+
+static const struct outfd_row {
+	const char *says;
+	int flags; /* -1: closed */
+	const char *part;
+} descriptors[] = {
+	{ "a descriptor to write to", O_WRONLY, NULL },
+	{ "one to read and write", O_RDWR, NULL },
+	{ "one to read from", O_RDONLY, "is open for reading only" },
+	{ "one for no use at all", O_PATH, "is open for reading only" },
+	{ "one that is closed", -1, "is not open: whoever starts launchd must open it" },
+};
+
+static void test_outfd(void **state)
+{
+	const struct outfd_row *row = *state;
+	struct failure why = { 0 };
+	int fd = open("/dev/null", (row->flags < 0 ? 0 : row->flags) | O_CLOEXEC), rc;
+
+	assert_true(fd >= 0);
+	if (row->flags < 0)
+		assert_int_equal(close(fd), 0);
+	rc = outfd_check(fd, "--events", &why);
+	assert_outcome(rc, row->part ? -EINVAL : 0, &why, row->part);
+	if (row->flags >= 0)
+		assert_int_equal(close(fd), 0);
+}
+
 static int yard_make(void)
 {
 	int fd;
@@ -69,6 +122,8 @@ int main(void)
 	int rc = yard_make() < 0 ? 2 : 0;
 
 	SUITE_ROWS(&s, test_outfile, rows);
+	SUITE_ROWS(&s, test_outdir, directories);
+	SUITE_ROWS(&s, test_outfd, descriptors);
 	if (rc == 0)
 		rc = suite_run(&s);
 	return yard_done() < 0 ? 2 : rc;

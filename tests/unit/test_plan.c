@@ -142,11 +142,9 @@ static void test_make(void **state)
 	rc = plan_make(&b.s, &facts, &t, &row->nproc, &p, &b.notes, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->note : NULL);
 	if (rc == 0) {
-		assert_int_equal(p.stdio[0].how, row->stdin_path ? STDIO_FILE : STDIO_INHERIT);
+		assert_int_equal(p.input.how, row->stdin_path ? STDIO_FILE : STDIO_INHERIT);
 		if (row->stdin_path)
-			assert_string_equal(p.stdio[0].path, row->stdin_path);
-		assert_int_equal(p.stdio[1].how, STDIO_INHERIT);
-		assert_int_equal(p.stdio[2].how, STDIO_INHERIT);
+			assert_string_equal(p.input.path, row->stdin_path);
 		assert_true((p.omp_num_threads == NULL) == (row->omp == NULL));
 		assert_true(row->note == NULL || b.notes.first != NULL);
 		if (row->note)
@@ -231,12 +229,14 @@ static void test_too_many(void **state)
 
 static void test_error_file(void **state)
 {
-	const struct attempt attempt = { 2, "1", "/run/x" };
+	const struct attempt attempt = { 2, "1", "/run/x", NULL };
+	const struct attempt logged = { 2, "1", "/run/x", "/logs/attempt_2" };
 	struct arena a = { 0 };
 
 	(void)state;
 	assert_string_equal(
 		plan_error_file(&attempt, 7, &a), "/run/x/attempt_2_local_rank_7_error.json");
+	assert_string_equal(plan_error_file(&logged, 7, &a), "/logs/attempt_2/7/error.json");
 	arena_done(&a);
 }
 

@@ -207,8 +207,11 @@ static void bench_make(struct bench *b)
 /* Before what is asserted, so that nothing is left behind a failure. */
 static int bench_load(struct bench *b)
 {
-	int rc = record_load(b->path, &b->arena, &b->record, &b->why);
+	struct record_text text;
+	int rc;
 
+	record_read(b->path, &b->arena, &text);
+	rc = record_load(&text, &b->arena, &b->record, &b->why);
 	(void)(unlink(b->path) == 0 || rmdir(b->path) == 0);
 	(void)rmdir(b->dir);
 	return rc;

@@ -46,7 +46,7 @@ static const struct json_row {
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1), .ended_ns = S(2) } },
 	  1, 0, { .cause.kind = CAUSE_FAILURE, STARTED }, &recorded,
 	  "\"error_file\":{\"message\":\"E: \\\"x\\\"\\u000a\",\"traceback\":\"T\\u000a\","
-	  "\"timestamp\":7,\"raw\":null,\"raw_why\":null}}" },
+	  "\"timestamp\":7,\"raw\":null,\"raw_why\":null},\n  \"last_lines\":null" },
 	{ "a failure with words that can't be read",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false } } }, 1, 0,
 	  { .cause.kind = CAUSE_FAILURE }, &unread,
@@ -117,6 +117,11 @@ static const struct several_row {
 	  { .cause.kind = CAUSE_FAILURE, SEVERAL }, NULL,
 	  "\"command\":null,\"command_line\":null,\n" },
 	  { 0 } },
+	{ { "what it wrote last, and where",
+	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .node = 1 } }, 1, 0,
+	  { .cause.kind = CAUSE_FAILURE, SEVERAL }, NULL,
+	  "\"last_lines\":[\"2\",\n   \"\\u001b\\ufffd\"],\"log\":\"/l/stderr.log\"},\n" },
+	  { .words = { "1\n2\n\x1b\xff\n", "/l/stderr.log" } } },
 	{ { "the nodes",
 	  { { 0 } }, 0, -1, { .cause.kind = CAUSE_MAX_RUNTIME, SEVERAL }, NULL,
 	  " \"nodes\":[\n  {\"rank\":0,\"name\":\"gpu06\",\"lost\":false,\"lost_unsure\":false,"
@@ -170,7 +175,8 @@ static void add_report(const struct json_row *row, struct report_input in, struc
 		.nproc = 4,
 		.first_rank = 8,
 		.world_size = 16,
-		.start_count = 4 };
+		.start_count = 4,
+		.output.tail_lines = 2 };
 	struct result r = row->r;
 
 	in.result = &r;
@@ -258,7 +264,8 @@ static void test_whole(void **state)
 		"  \"signal\":null,\"sender\":null},\n"
 		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,\n"
 		"  \"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\",\n"
-		"  \"error_file\":null},\n"
+		"  \"error_file\":null,\n"
+		"  \"last_lines\":null,\"log\":null},\n"
 		" \"nodes\":[\n"
 		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,\"lost_unsure\":false,"
 		"\"clock_error_seconds\":0.000000}],\n"

@@ -1,4 +1,4 @@
-/* test_report_path.c - the name of --report's file on this node. */
+/* test_report_path.c - the names of --report's and --events' files on this node. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -56,10 +56,61 @@ static void test_path(void **state)
 	bed_done(&b);
 }
 
+static const struct events_row {
+	const char *says, *text; /* NULL: not given */
+	unsigned nnodes, node;
+	int rc, fd;
+	const char *path; /* or part of the sentence */
+	const char *note; /* NULL: none */
+} events[] = {
+	{ "no events", NULL, 4, 2, 0, -1, NULL, NULL },
+	{ "a file", "e.jsonl", 1, 0, 0, -1, "e.jsonl", NULL },
+	{ "a file of this node", "%h-%n%%", 4, 2, 0, -1, "gpu07-2%", NULL },
+	{ "a file of node rank 0", "e", 4, 0, 0, -1, "e",
+		"--events: only node rank 0 writes e, what it sees; with %n" },
+	{ "a file of another node", "e", 4, 2, 0, -1, NULL, "--events: only node rank 0" },
+	{ "an unknown letter", "e%x", 1, 0, -EINVAL, -1, "--events: \"e%x\" has a \"%x\"", NULL },
+	{ "a descriptor", "fd:3", 1, 0, 0, 3, NULL, NULL },
+	{ "a descriptor, on every node", "fd:12", 4, 2, 0, 12, NULL, NULL },
+	{ "no descriptor", "fd:", 1, 0, -EINVAL, -1,
+		"--events: \"fd:\" has no descriptor's number behind \"fd:\"", NULL },
+	{ "a word for a descriptor", "fd:x", 1, 0, -EINVAL, -1, "a file of that name is ./fd:x",
+		NULL },
+	{ "a descriptor below 0", "fd:-1", 1, 0, -EINVAL, -1, "no descriptor's number", NULL },
+	{ "a descriptor too high", "fd:2147483648", 1, 0, -EINVAL, -1, "no descriptor's", NULL },
+	{ "a file that looks like one", "./fd:3", 1, 0, 0, -1, "./fd:3", NULL },
+};
+
+static void test_events(void **state)
+{
+	const struct events_row *row = *state;
+	const struct facts facts = { .hostname = "gpu07" };
+	struct plan p = {
+		.nnodes = row->nnodes, .node_rank = row->node, .output = { .events_fd = -1 }
+	};
+	struct bed b;
+	int rc;
+
+	bed_make(&b, false);
+	if (row->text)
+		assert_int_equal(settings_put(&b.s, SET_EVENTS, row->text,
+					 (struct origin){ LEVEL_COMMAND_LINE, "--events" }, &b.why),
+			0);
+	rc = decide_events(&b.s, &facts, &p, &b.notes, &b.why);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
+	assert_int_equal(p.output.events_fd, row->fd);
+	assert_true((p.output.events_path != NULL) == (rc == 0 && row->path));
+	if (p.output.events_path)
+		assert_string_equal(p.output.events_path, row->path);
+	assert_note(&b.notes, NOTE_VERBOSE, row->note);
+	bed_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
 
+	SUITE_ROWS(&s, test_events, events);
 	SUITE_ROWS(&s, test_path, rows);
 	return suite_run(&s);
 }

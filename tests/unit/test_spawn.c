@@ -57,8 +57,8 @@ static void test_files(void **state)
 	(void)snprintf(path, sizeof path, "%s/file", b->dir);
 	b->extra = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	assert_int_equal(fd_write_all(b->extra, "before ", 7), 0);
-	b->stdio[0] = (struct stdio){ STDIO_FILE, "/dev/null" };
-	b->stdio[1] = (struct stdio){ STDIO_FILE, path };
+	b->stdio[0] = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
+	b->stdio[1] = (struct stdio){ .how = STDIO_FILE, .path = path };
 	assert_outcome(bench_spawn(b, NULL, "facts", NULL), 0, &b->why, NULL);
 	assert_int_equal(b->p.pipe[1], -1);
 	assert_int_equal(bench_ending(b).si_status, 0);
@@ -186,7 +186,7 @@ static void test_no_stream(void **state)
 	int before = count_descriptors();
 
 	b->stdio[0].how = STDIO_PIPE;
-	b->stdio[2] = (struct stdio){ STDIO_FILE, "/nowhere/at/all" };
+	b->stdio[2] = (struct stdio){ .how = STDIO_FILE, .path = "/nowhere/at/all" };
 	assert_outcome(bench_spawn(b, NULL, "facts", NULL), -EIO, &b->why, "/nowhere/at/all");
 	assert_int_equal(count_descriptors(), before);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

@@ -57,8 +57,12 @@ static void test_kinds(void **state)
 		assert_true(row->kind == KIND_FLAG || row->metavar);
 		assert_true(row->kind != KIND_CHOICE || row->choices);
 		assert_true(!counts || row->max > row->min);
+		assert_true(row->kind != KIND_SIZE || (row->max > 0 && row->min == 0));
+		assert_true(row->kind != KIND_RANKS || !row->preset || !*row->preset);
 		assert_true(!row->optional || row->choices);
 		assert_true(!row->pet || row->original);
+		/* what can be refused is a flag that is off, or has no preset */
+		assert_true(row->standing == STANDS || !row->preset || row->kind == KIND_FLAG);
 	}
 }
 

@@ -1,0 +1,13 @@
+/* utc.h - moments of the wall clock as RFC 3339 has them. Pure: whoever asks knows the time. */
+#ifndef LAUNCHD_COMMON_UTC_H
+#define LAUNCHD_COMMON_UTC_H
+
+#include <stdint.h>
+
+struct text;
+
+/* Adds "2026-11-21T07:00:12.345678Z": CLOCK_REALTIME nanoseconds with that many digits of the
+ * second's fraction, 0 to 9, cut, not rounded: a moment is never later than it was. */
+void utc_add(struct text *t, int64_t wall_ns, unsigned digits);
+
+#endif

@@ -1,0 +1,36 @@
+/* events.h - where the lines of --events go: a file, or a descriptor that launchd was started with.
+ * Writing blocks as long as the file does. */
+#ifndef LAUNCHD_DAEMON_EVENTS_H
+#define LAUNCHD_DAEMON_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/text.h"
+
+struct failure;
+struct output_plan;
+
+struct events {
+	int fd;            /* -1: none */
+	const char *path;  /* as the plan has it; NULL: a descriptor */
+	bool open;         /* as far as it can be */
+	struct text early; /* lines that came before */
+};
+
+bool events_wanted(const struct output_plan *o);
+
+/* Lines are kept until they have a place. */
+void events_init(struct events *ev);
+
+/* Opens the plan's place, to append, and writes what was kept; no place: all lines are dropped. On
+ * failure, too; why says it. */
+int events_open(struct events *ev, const struct output_plan *o, struct failure *why);
+
+/* Writes whole lines. On failure why is set, and no other line is written. */
+int events_write(struct events *ev, const char *lines, size_t len, struct failure *why);
+
+/* Closes; what is kept still is dropped. */
+void events_done(struct events *ev);
+
+#endif

@@ -1,0 +1,386 @@
+/* console.c - see console.h */
+#include "daemon/output/console.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+
+enum {
+	WORDS_MAX = 256 * 1024,
+	TURNS = 32, /* before the workers' pipes are looked at again */
+	SILENCE_MS = 1000,
+	PATIENCE_MS = 200, /* a reader may have to wait for a CPU */
+};
+
+static bool has_others(const struct console *c)
+{
+	return c->words.len > 0 || (c->first && (c->first != c->owner || c->first->next));
+}
+
+/* The owner's stream has stopped in the middle of a line, and others wait. */
+static void on_silence(uv_timer_t *t)
+{
+	struct console *c = t->data;
+
+	if (!c->owner)
+		return;
+	if (c->shown > 0 || c->waiting || c->owner->queued) {
+		c->shown = 0;
+		(void)uv_timer_start(t, on_silence, SILENCE_MS, 0);
+		return;
+	}
+	c->owner->cut(c->owner, &c->out);
+	c->owner = c->owner->open ? c->owner : NULL;
+	(void)console_flush(c);
+}
+
+static void on_patience(uv_timer_t *t)
+{
+	struct console *c = t->data;
+
+	c->late = c->kind == CONSOLE_REMOTE;
+	if (!c->waiting)
+		return;
+	c->stuck = true;
+	for (struct source *s = c->first; s; s = s->next)
+		if (s->overflow)
+			s->overflow(s);
+}
+
+/* The reader is waited for, or takes something again. */
+static void wait_for_reader(struct console *c, bool on)
+{
+	c->waiting = on;
+	if (!c->drops)
+		return;
+	if (!on)
+		c->stuck = false;
+	if (on && !uv_is_active((uv_handle_t *)&c->patience))
+		(void)uv_timer_start(&c->patience, on_patience, c->late ? 0 : PATIENCE_MS, 0);
+	else if (!on && c->kind != CONSOLE_REMOTE)
+		(void)uv_timer_stop(&c->patience);
+}
+
+static void add_out(struct console *c, const char *at, size_t len)
+{
+	memcpy(c->out.at + c->out.len, at, len);
+	c->out.len += len;
+}
+
+/* A line that had no end gets one, where something follows; its room was kept. */
+static void begin_put(struct console *c)
+{
+	c->before = c->out.len;
+	c->lent = c->unended;
+	c->unended = false;
+	if (c->lent)
+		add_out(c, "\n", 1);
+}
+
+/* Nothing has followed: the end is taken back. */
+static void end_put(struct console *c)
+{
+	if (c->lent && c->out.len == c->before + 1) {
+		c->out.len--;
+		c->unended = true;
+	}
+	c->lent = false;
+}
+
+struct outbuf *console_room(struct console *c, const struct source *s)
+{
+	if (c->owner ? c->owner != s : c->first != NULL || c->words.len > 0)
+		return NULL;
+	if (c->done > 0)
+		return NULL;
+	begin_put(c);
+	return &c->out;
+}
+
+void console_put_last(struct console *c, size_t before)
+{
+	if (c->out.len == before || c->kind == CONSOLE_REMOTE) /* there others follow */
+		return;
+	c->out.len--;
+	c->unended = true;
+}
+
+static void watch_silence(struct console *c)
+{
+	if (!c->owner)
+		(void)uv_timer_stop(&c->silence);
+	else if (has_others(c) && !uv_is_active((uv_handle_t *)&c->silence))
+		(void)uv_timer_start(&c->silence, on_silence, SILENCE_MS, 0);
+}
+
+void console_put(struct console *c, struct source *s)
+{
+	end_put(c);
+	c->shown += c->owner == s;
+	if (s->open)
+		c->owner = s;
+	else if (c->owner == s) /* else it has only dropped something, in another's line */
+		c->owner = NULL;
+	watch_silence(c);
+}
+
+void console_queue(struct console *c, struct source *s)
+{
+	if (s->queued)
+		return;
+	s->queued = true;
+	s->next = NULL;
+	if (c->first)
+		c->last->next = s;
+	else
+		c->first = s;
+	c->last = s;
+	watch_silence(c);
+}
+
+static void unqueue(struct console *c, struct source *s)
+{
+	struct source **at = &c->first, *before = NULL;
+
+	if (!s->queued)
+		return;
+	for (; *at && *at != s; at = &(*at)->next)
+		before = *at;
+	*at = s->next;
+	if (c->last == s)
+		c->last = before;
+	s->queued = false;
+	s->next = NULL;
+}
+
+void console_drop(struct console *c, struct source *s)
+{
+	unqueue(c, s);
+	if (c->owner == s)
+		c->owner = NULL;
+}
+
+void console_say(struct console *c, const char *at, size_t len)
+{
+	if (c->broken)
+		return;
+	if (!c->owner && c->words.len == 0 && len + 1 <= c->out.room - c->out.len) {
+		begin_put(c);
+		add_out(c, at, len);
+		end_put(c);
+	} else if (c->words.len + len <= WORDS_MAX) {
+		text_add_bytes(&c->words, at, len);
+		watch_silence(c);
+	} else {
+		c->unsaid += len;
+	}
+}
+
+/* Words that waited, whole lines of them. */
+static void put_words(struct console *c)
+{
+	size_t room, len = c->words.len;
+	char lost[96];
+
+	begin_put(c);
+	room = c->out.room - c->out.len;
+	if (len > room) {
+		const char *end = memrchr(c->words.at, '\n', room);
+
+		len = end ? (size_t)(end - c->words.at) + 1 : room;
+	}
+	add_out(c, c->words.at, len);
+	end_put(c);
+	memmove(c->words.at, c->words.at + len, c->words.len - len);
+	c->words.len -= len;
+	if (c->words.len > 0)
+		return;
+	text_done(&c->words);
+	if (c->unsaid > 0) {
+		int n = snprintf(lost, sizeof lost,
+			"launchd: warning: %zu bytes of launchd's own words found no reader\n",
+			c->unsaid);
+
+		c->unsaid = 0;
+		console_say(c, lost, (size_t)n);
+	}
+}
+
+/* Another user's pipe that somebody has made non-blocking: there is nothing to be told by. */
+static bool waited(const struct console *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	return c->kind == CONSOLE_FILE && (poll(&p, 1, -1) > 0 || errno == EINTR);
+}
+
+static ssize_t write_some(const struct console *c)
+{
+	const char *at = c->out.at + c->done;
+	size_t len = c->out.len - c->done;
+	ssize_t n;
+
+	if (c->kind == CONSOLE_REMOTE)
+		return c->write(c, at, len);
+	do
+		n = c->kind == CONSOLE_SOCKET ? send(c->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
+						write(c->fd, at, len);
+	while (n < 0 && (errno == EINTR || (errno == EAGAIN && waited(c))));
+	return n;
+}
+
+static void on_writable(uv_poll_t *p, int status, int events)
+{
+	struct console *c = p->data;
+
+	(void)status, (void)events;
+	(void)uv_poll_stop(p);
+	wait_for_reader(c, false);
+	(void)console_flush(c);
+}
+
+void console_writable(struct console *c, bool all)
+{
+	if (all) {
+		c->late = false;
+		(void)uv_timer_stop(&c->patience);
+	}
+	if (!c->waiting)
+		return;
+	wait_for_reader(c, false);
+	(void)console_flush(c);
+}
+
+void console_localize(struct console *c, bool drops)
+{
+	c->drops = drops;
+	c->stuck = false;
+	if (c->waiting)
+		wait_for_reader(c, true);
+}
+
+/* The reader has gone: the job goes on, and so do the files. On a full disk what has no room is
+ * lost, which is said, and what comes later may have some. */
+static void give_up(struct console *c)
+{
+	bool first = c->missing == 0;
+
+	c->error = errno;
+	c->broken = c->error != ENOSPC && c->error != EDQUOT && c->error != EFBIG;
+	if (!c->broken)
+		c->missing += c->out.len - c->done;
+	c->unended = false; /* what has room again is no part of this line: see put_missing() */
+	c->out.len = c->done = 0;
+	text_done(&c->words);
+	if (!c->broken && first && c->on_missing)
+		c->on_missing(c);
+}
+
+/* What is missing is said where it is missing, before what follows. False: there is no room yet. */
+static bool put_missing(struct console *c)
+{
+	char note[160];
+	int n = snprintf(note, sizeof note, "%s[launchd: %llu bytes are missing here: %s]\n",
+		c->mid_line ? "\n" : "", (unsigned long long)c->missing, strerror(c->error));
+
+	if (write(c->fd, note, (size_t)n) != n)
+		return false;
+	c->missing = 0;
+	c->mid_line = c->unended = false;
+	return true;
+}
+
+static void count(struct console *c, size_t len)
+{
+	c->mid_line = c->out.at[c->done + len - 1] != '\n';
+	c->done += len;
+	c->written += len;
+	c->taken_ns = uv_hrtime();
+}
+
+bool console_wait(struct console *c)
+{
+	enum { MOMENT_MS = 2 };
+	const uint64_t lately_ns = 10000000;
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	if (!c->waiting || c->kind == CONSOLE_REMOTE || uv_hrtime() - c->taken_ns > lately_ns ||
+		poll(&p, 1, MOMENT_MS) <= 0)
+		return false;
+	(void)uv_poll_stop(&c->poll);
+	wait_for_reader(c, false);
+	return true;
+}
+
+/* Whether out is empty now. */
+static bool write_out(struct console *c)
+{
+	while (c->done < c->out.len && !c->broken) {
+		ssize_t n;
+
+		if (c->waiting)
+			return false;
+		if (c->missing > 0 && c->done == 0 && !put_missing(c)) {
+			c->missing += c->out.len;
+			break;
+		}
+		n = write_some(c);
+		if (n < 0 && errno == EAGAIN) {
+			wait_for_reader(c,
+				c->kind == CONSOLE_REMOTE ||
+					uv_poll_start(&c->poll, UV_READABLE, on_writable) == 0);
+			return false;
+		}
+		if (n < 0)
+			give_up(c);
+		else
+			count(c, (size_t)n);
+	}
+	c->out.len = c->done = 0;
+	return true;
+}
+
+void console_abandon(struct console *c)
+{
+	c->broken = true;
+	wait_for_reader(c, false);
+	if (c->handles >= 3)
+		(void)uv_poll_stop(&c->poll);
+	while (console_flush(c))
+		;
+}
+
+bool console_flush(struct console *c)
+{
+	for (int turn = 0; turn < TURNS; turn++) {
+		struct source *s;
+
+		if (!write_out(c))
+			return false;
+		if (!c->owner && c->words.len > 0) {
+			put_words(c);
+			continue;
+		}
+		s = c->owner ? (c->owner->queued ? c->owner : NULL) : c->first;
+		if (!s) {
+			watch_silence(c);
+			return false;
+		}
+		unqueue(c, s);
+		begin_put(c);
+		if (s->pull(s, &c->out))
+			console_queue(c, s);
+		console_put(c, s);
+	}
+	return true;
+}
+
+bool console_is_idle(const struct console *c)
+{
+	return c->out.len == 0 && !c->first && c->words.len == 0;
+}

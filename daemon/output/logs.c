@@ -1,0 +1,289 @@
+/* logs.c - see logs.h */
+#include "daemon/output/logs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/output/prefix.h"
+#include "daemon/output/tree.h"
+#include "daemon/report/record.h"
+
+static const char *const names[2] = { "stdout", "stderr" };
+
+static const char *path_of(struct logs *l, unsigned local_rank, int stream)
+{
+	return arena_printf(&l->memory, "%s/%u/%s.log", l->dir, local_rank, names[stream]);
+}
+
+static struct logfile_style style_of(const struct output_plan *p)
+{
+	return (struct logfile_style){ p->max_size_bytes, p->keep, p->timestamps };
+}
+
+static void render(struct stream *s, int64_t wall_ns)
+{
+	const struct logs *l = s->owner;
+	struct worker_rank where = plan_rank(l->plan, s->local_rank);
+	const struct prefix_values values = {
+		.role_name = l->plan->role,
+		.hostname = l->hostname,
+		.local_rank = where.local_rank,
+		.rank = where.rank,
+		.node_rank = where.node_rank,
+		.fd = s->fd,
+		.wall_ns = wall_ns,
+	};
+
+	(void)prefix_render(s->prefix_template, &values, &s->prefix); /* no memory: no prefix */
+}
+
+static void on_ended(struct stream *s)
+{
+	struct logs *l = s->owner;
+
+	if (--l->going == 0 && l->on_ended)
+		l->on_ended(l);
+}
+
+static void on_finished(struct stream *s)
+{
+	struct logs *l = s->owner;
+
+	l->open--;
+}
+
+static int open_filter(struct logs *l, int stream, struct failure *why)
+{
+	const struct output_plan *p = &l->plan->output;
+	const struct logfile_style plain = { .max_size_bytes = 0 };
+	struct filter *f = &l->filters[stream];
+	int rc;
+
+	f->texts = stream == 0 ? p->out_filters : p->err_filters;
+	if (f->open)
+		return 0;
+	rc = logfile_open(&f->file,
+		arena_printf(&l->memory, "%s/filtered_%s.log", l->dir, names[stream]), &plain, why);
+	f->open = rc == 0;
+	return rc;
+}
+
+static int init_stream(struct logs *l, unsigned i, int stream, const struct stream_host *host,
+	struct console *console, struct failure *why)
+{
+	unsigned local_rank = l->plan->start_first + i;
+	const struct logfile_style style = style_of(&l->plan->output);
+	struct worker_logs *w = &l->of[i];
+	struct stream *s = &w->stream[stream];
+	struct stream_plan *how = &w->how[stream];
+
+	*how = plan_stream(l->plan, local_rank, stream + 1);
+	if (how->way == STREAM_DIRECT) {
+		const char *path = path_of(l, local_rank, stream);
+
+		w->direct[stream] = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+		if (w->direct[stream] < 0)
+			return failure_set(
+				why, -errno, "%s: can't be opened: %s", path, strerror(errno));
+	}
+	if (how->way != STREAM_PIPE)
+		return 0;
+	s->host = host;
+	s->local_rank = local_rank;
+	s->rank = plan_rank(l->plan, local_rank).rank;
+	s->fd = stream + 1;
+	s->pipe = -1;
+	s->tail = &w->tail;
+	s->owner = l;
+	s->on_ended = on_ended;
+	s->on_finished = on_finished;
+	s->console = how->console ? console : NULL;
+	s->prefix_template = how->prefix;
+	if (how->prefix) {
+		s->render = render;
+		render(s, 0);
+		if (!prefix_has_time(how->prefix))
+			s->render = NULL;
+	}
+	if (how->file) {
+		int rc = logfile_open(&s->file, path_of(l, local_rank, stream), &style, why);
+
+		s->has_file = true;
+		s->file.reads_back = s->console != NULL;
+		if (rc < 0)
+			return rc;
+	}
+	if (how->filtered) {
+		s->filter = &l->filters[stream];
+		return open_filter(l, stream, why);
+	}
+	return 0;
+}
+
+int logs_init(struct logs *l, const struct plan *plan, unsigned attempt, const char *run_dir,
+	const char *hostname, const struct stream_host *host, struct console *const consoles[2],
+	struct failure *why)
+{
+	int rc = 0;
+
+	*l = (struct logs){ .plan = plan, .hostname = hostname, .attempt = attempt, .host = host };
+	if (run_dir)
+		rc = tree_make_attempt(run_dir, attempt, plan->start_first, plan->start_count,
+			&l->memory, &l->dir, why);
+	if (rc == 0) {
+		l->of = arena_alloc(&l->memory, plan->start_count * sizeof *l->of);
+		rc = l->of ? 0 : failure_oom(why);
+	}
+	for (unsigned i = 0; l->of && i < plan->start_count; i++)
+		for (int stream = 0; stream < 2; stream++)
+			l->of[i].direct[stream] = l->of[i].pipe[stream] = -1;
+	for (unsigned i = 0; l->of && rc == 0 && i < plan->start_count; i++)
+		for (int stream = 0; stream < 2 && rc == 0; stream++)
+			rc = init_stream(l, i, stream, host, consoles[stream], why);
+	return rc;
+}
+
+void logs_start(struct logs *l)
+{
+	for (unsigned i = 0; i < l->plan->start_count; i++) {
+		struct worker_logs *w = &l->of[i];
+
+		for (int stream = 0; stream < 2; stream++) {
+			fd_closep(&w->direct[stream]); /* the worker has it */
+			if (w->pipe[stream] < 0)
+				continue;
+			if (stream_start(&w->stream[stream], fd_take(&w->pipe[stream])) < 0)
+				continue;
+			l->going++;
+			l->open++;
+		}
+	}
+}
+
+static bool is_going(const struct stream *s)
+{
+	return s->polled && !s->ended;
+}
+
+void logs_drain(struct logs *l)
+{
+	for (unsigned i = 0; i < l->plan->start_count; i++)
+		for (int stream = 0; stream < 2; stream++)
+			if (is_going(&l->of[i].stream[stream]))
+				stream_drain(&l->of[i].stream[stream]);
+}
+
+void logs_end(struct logs *l)
+{
+	for (unsigned i = 0; i < l->plan->start_count; i++)
+		for (int stream = 0; stream < 2; stream++)
+			if (is_going(&l->of[i].stream[stream]))
+				stream_end(&l->of[i].stream[stream]);
+}
+
+/* What a worker has written into its file itself. */
+static void read_direct(struct logs *l, unsigned i)
+{
+	for (int stream = 0; stream < 2; stream++) {
+		char buf[TAIL_BYTES];
+		ssize_t n;
+
+		if (l->of[i].how[stream].way != STREAM_DIRECT)
+			continue;
+		n = logfile_last(path_of(l, l->plan->start_first + i, stream), buf, sizeof buf);
+		if (n > 0)
+			tail_add(&l->of[i].tail, stream + 1, buf, (size_t)n);
+	}
+}
+
+/* Where the worker's files are: the one there is, or the directory of both. */
+static const char *place_of(struct logs *l, unsigned i)
+{
+	const struct worker_logs *w = &l->of[i];
+	unsigned local_rank = l->plan->start_first + i;
+	bool out = w->how[0].file, err = w->how[1].file;
+
+	if (out && err)
+		return arena_printf(&l->memory, "%s/%u", l->dir, local_rank);
+	return out || err ? path_of(l, local_rank, err) : NULL;
+}
+
+static const struct record_text *read_error(struct logs *l, unsigned i)
+{
+	const struct attempt attempt = { .log_dir = l->dir };
+	struct record_text *text = l->dir ? arena_alloc(&l->memory, sizeof *text) : NULL;
+
+	if (text)
+		record_read(plan_error_file(&attempt, l->plan->start_first + i, &l->memory),
+			&l->memory, text);
+	return text;
+}
+
+void logs_collect(struct logs *l)
+{
+	for (unsigned i = 0; i < l->plan->start_count; i++) {
+		struct worker_logs *w = &l->of[i];
+		const char *lines;
+
+		read_direct(l, i);
+		lines = tail_text(&w->tail, l->plan->output.tail_lines, &l->memory);
+		w->words.words.lines = *lines ? lines : NULL;
+		w->words.words.log = place_of(l, i);
+		w->words.error = read_error(l, i);
+	}
+}
+
+static void reopen(const struct logs *l, struct logfile *f)
+{
+	struct failure why = { 0 };
+
+	filer_wait(l->host->filer, f);
+	if (logfile_reopen(f, &why) < 0)
+		l->host->say(l->host->owner, true, why.text);
+}
+
+void logs_reopen(struct logs *l)
+{
+	unsigned direct = 0;
+	char text[160];
+
+	for (unsigned i = 0; i < l->plan->start_count; i++)
+		for (int stream = 0; stream < 2; stream++) {
+			struct stream *s = &l->of[i].stream[stream];
+
+			direct += l->of[i].how[stream].way == STREAM_DIRECT;
+			if (s->has_file && !s->finished)
+				reopen(l, &s->file);
+		}
+	for (int stream = 0; stream < 2; stream++)
+		if (l->filters[stream].open)
+			reopen(l, &l->filters[stream].file);
+	if (direct == 0)
+		return;
+	(void)snprintf(text, sizeof text,
+		"%u log files are the workers' own and can't be opened again: --log-max-size "
+		"makes launchd write them",
+		direct);
+	l->host->say(l->host->owner, true, text);
+}
+
+void logs_done(struct logs *l)
+{
+	for (unsigned i = 0; l->of && i < l->plan->start_count; i++)
+		for (int stream = 0; stream < 2; stream++) {
+			fd_closep(&l->of[i].direct[stream]);
+			fd_closep(&l->of[i].pipe[stream]);
+			stream_done(&l->of[i].stream[stream]);
+			if (stream == 1)
+				tail_done(&l->of[i].tail);
+		}
+	for (int stream = 0; stream < 2; stream++)
+		if (l->filters[stream].open)
+			logfile_close(&l->filters[stream].file);
+	arena_done(&l->memory);
+}

@@ -1,0 +1,66 @@
+/* logs.h - the output of one attempt's workers: its files, streams and last words. For the output
+ * thread; what is said of the main thread is before logs_start(). */
+#ifndef LAUNCHD_DAEMON_OUTPUT_LOGS_H
+#define LAUNCHD_DAEMON_OUTPUT_LOGS_H
+
+#include <stdbool.h>
+
+#include "common/arena.h"
+#include "daemon/output/stream.h"
+#include "daemon/output/tail.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/last_words.h"
+
+struct failure;
+
+/* One worker's; index 0 is its stdout, 1 its stderr. */
+struct worker_logs {
+	struct stream_plan how[2];
+	struct stream stream[2]; /* STREAM_PIPE only */
+	int direct[2];           /* STREAM_DIRECT: the file for the worker; -1 */
+	int pipe[2];             /* our end, from the main thread; -1: it was not started */
+	struct tail tail;
+	struct left_words words; /* once collected; what it points to is the memory's */
+};
+
+struct logs {
+	struct logs *next;
+	const struct plan *plan;
+	const struct stream_host *host;
+	const char *hostname;
+	const char *dir; /* of the attempt; NULL: no files */
+	unsigned attempt;
+	struct arena memory;
+	struct worker_logs *of; /* plan->start_count */
+	struct filter filters[2];
+	unsigned going; /* streams that have not ended */
+	unsigned open;  /* and that are not where they go to */
+	bool done;      /* the main thread has no more to do with it */
+	void (*on_ended)(struct logs *l);
+	void *owner;
+};
+
+/* Makes the directories and opens the files; run_dir NULL: none are wanted. The consoles are those
+ * of stdout and stderr. logs_free() in any case. */
+int logs_init(struct logs *l, const struct plan *plan, unsigned attempt, const char *run_dir,
+	const char *hostname, const struct stream_host *host, struct console *const consoles[2],
+	struct failure *why);
+
+/* Reads the pipes that were taken over. */
+void logs_start(struct logs *l);
+
+/* All processes have ended: what is in the pipes is read, and then ended where it is not already.
+ */
+void logs_drain(struct logs *l);
+void logs_end(struct logs *l);
+
+/* Every worker's last words. */
+void logs_collect(struct logs *l);
+
+/* Opens the files again by their names. */
+void logs_reopen(struct logs *l);
+
+/* Frees what logs_init() made, also half of it; nothing of it is in the loop. */
+void logs_done(struct logs *l);
+
+#endif

@@ -1,0 +1,334 @@
+/* writer.c - the output thread; see output_parts.h */
+#include "daemon/output/output_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "daemon/output/tree.h"
+
+enum {
+	AGAIN_ROOM = 2 * STREAM_READ,
+};
+
+void writer_say(void *owner, bool warning, const char *text)
+{
+	struct output *o = owner;
+
+	o->host.say(o->host.owner, warning, text);
+}
+
+/* Another turn follows at once. */
+static void on_again(uv_idle_t *i)
+{
+	(void)i;
+}
+
+static void stir(void *owner)
+{
+	struct output *o = owner;
+
+	(void)uv_idle_start(&o->again, on_again);
+}
+
+/* Attempts of which all is where it goes to. */
+static void sweep(struct output *o)
+{
+	for (struct logs **at = &o->logs; *at;) {
+		struct logs *l = *at;
+
+		if (l->open > 0 || l->going > 0 || !l->done) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		logs_done(l);
+		free(l);
+	}
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	(void)h;
+}
+
+/* No stream has more for a console, nor for its file. */
+static bool is_written(const struct output *o)
+{
+	for (const struct logs *l = o->logs; l; l = l->next)
+		if (l->open > 0)
+			return false;
+	return true;
+}
+
+/* Nothing is in the post, and all is where it goes to. */
+static bool has_all(struct output *o)
+{
+	bool posted;
+
+	uv_mutex_lock(&o->lock);
+	posted = o->words.len > 0 || o->events.len > 0;
+	uv_mutex_unlock(&o->lock);
+	return !posted && is_written(o) && merge_is_idle(o) && console_is_idle(&o->consoles[0]) &&
+		console_is_idle(&o->consoles[1]);
+}
+
+void writer_close(struct output *o)
+{
+	if (!o->has_async)
+		return;
+	uv_close((uv_handle_t *)&o->to_thread, on_closed);
+	uv_close((uv_handle_t *)&o->turn, on_closed);
+	uv_close((uv_handle_t *)&o->again, on_closed);
+	uv_close((uv_handle_t *)&o->drain, on_closed);
+	if (o->has_status)
+		status_close(&o->status);
+	merge_close(&o->merge);
+	console_close(&o->consoles[0]);
+	if (o->console_of[1] == &o->consoles[1])
+		console_close(&o->consoles[1]);
+}
+
+/* Lets lines of those that write many come together; not where much comes by itself, as a worker
+ * that is faster than that would wait for us. */
+static void gather(struct output *o)
+{
+	enum { LITTLE = 16 * 1024, QUICK_NS = 5000000 };
+	const struct timespec nap = { .tv_nsec = 50000 };
+	uint64_t now = uv_hrtime();
+
+	if (o->busy.bytes >= LITTLE)
+		o->quick_until_ns = now + QUICK_NS;
+	if (o->busy.first && o->busy.bytes < LITTLE && now > o->quick_until_ns && !o->closing)
+		(void)nanosleep(&nap, NULL);
+	o->busy.bytes = 0;
+}
+
+/* After the pipes were looked at: what came is written. */
+static void on_turn(uv_check_t *c)
+{
+	struct output *o = c->data;
+	bool more = streams_read(&o->shared);
+
+	more = merge_flush(o) || more;
+	more = console_flush(&o->consoles[0]) || more;
+	if (o->console_of[1] == &o->consoles[1])
+		more = console_flush(&o->consoles[1]) || more;
+	if (more)
+		(void)uv_idle_start(&o->again, on_again);
+	else
+		(void)uv_idle_stop(&o->again);
+	merge_turn(o, is_written(o));
+	sweep(o);
+	gather(o);
+	if (o->closing && has_all(o) && !uv_is_closing((uv_handle_t *)c))
+		writer_close(o);
+}
+
+static uint64_t written(const struct output *o)
+{
+	return o->consoles[0].written + o->consoles[1].written;
+}
+
+/* A reader that takes nothing is left to itself: all is in the files, where there are some. */
+static void on_hurry(uv_timer_t *t)
+{
+	struct output *o = t->data;
+
+	if (written(o) == o->written) {
+		console_abandon(&o->consoles[0]);
+		if (o->console_of[1] == &o->consoles[1])
+			console_abandon(&o->consoles[1]);
+		stir(o);
+	}
+	o->written = written(o);
+}
+
+static void start_closing(struct output *o, bool hurry)
+{
+	enum { HURRY_MS = 1000 };
+
+	o->closing = true;
+	if (hurry && !o->hurrying) {
+		o->hurrying = true;
+		o->written = written(o);
+		(void)uv_timer_start(&o->drain, on_hurry, HURRY_MS, HURRY_MS);
+	}
+	writer_let_go(o);
+	for (struct logs *l = o->logs; l; l = l->next)
+		logs_end(l);
+	merge_end(o);
+	uv_mutex_lock(&o->lock);
+	o->answered++;
+	uv_mutex_unlock(&o->lock);
+}
+
+static void say_lost(struct output *o, size_t bytes, const char *of)
+{
+	char text[96];
+
+	(void)snprintf(text, sizeof text, "%zu bytes of %s were lost here", bytes, of);
+	writer_say(o, true, text);
+}
+
+static void on_status_over(struct status *s)
+{
+	struct output *o = s->owner;
+
+	uv_mutex_lock(&o->lock);
+	o->told_status = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}
+
+static void draw_status(struct output *o, const char *text, bool ended)
+{
+	if (!o->has_status && !ended) {
+		/* the console's own is non-blocking: a stopped terminal goes without the line */
+		status_init(&o->status, &o->loop, o->console_of[1]->fd);
+		o->status.owner = o;
+		o->status.on_over = on_status_over;
+		o->has_status = true;
+		if (o->status.over)
+			on_status_over(&o->status);
+	}
+	if (ended && o->has_status)
+		status_end(&o->status);
+	else if (*text)
+		status_show(&o->status, text);
+}
+
+/* The texts that were posted, and their new, empty memory. */
+struct post {
+	struct text words, events;
+	size_t unsaid, untold;
+};
+
+static void deliver(struct output *o, struct post *p)
+{
+	console_say(o->console_of[1], text_string(&p->words), p->words.len);
+	if (p->unsaid)
+		say_lost(o, p->unsaid, "launchd's own words");
+	if (p->events.len > 0)
+		o->host.write_events(o->host.owner, text_string(&p->events), p->events.len);
+	if (p->untold)
+		say_lost(o, p->untold, "--events");
+	text_done(&p->words);
+	text_done(&p->events);
+}
+
+static void on_orders(uv_async_t *a)
+{
+	struct output *o = a->data;
+	char status[sizeof o->status_text];
+	struct post p;
+	unsigned orders;
+	bool hurry, status_ended;
+
+	uv_mutex_lock(&o->lock);
+	orders = o->orders;
+	p = (struct post){ o->words, o->events, o->unsaid, o->untold };
+	memcpy(status, o->status_text, sizeof status);
+	status_ended = o->status_ended;
+	hurry = o->hurry;
+	o->orders = 0;
+	o->words = o->events = (struct text){ 0 };
+	o->unsaid = o->untold = 0;
+	uv_mutex_unlock(&o->lock);
+	deliver(o, &p);
+	if (orders & ORDER_SEND)
+		merge_send(o);
+	if (orders & ORDER_HEAR)
+		merge_hear(o);
+	if (orders & ORDER_START)
+		logs_start(o->logs);
+	if (orders & ORDER_DRAIN)
+		writer_drain(o);
+	if (orders & ORDER_STATUS)
+		draw_status(o, status, status_ended);
+	if (orders & ORDER_PREPARE)
+		writer_prepare(o, o->next_plan, o->next_attempt);
+	if ((orders & ORDER_REOPEN) && o->logs)
+		logs_reopen(o->logs);
+	if (orders & ORDER_CLOSE)
+		start_closing(o, hurry);
+}
+
+void writer_main(void *arg)
+{
+	struct output *o = arg;
+
+	(void)uv_run(&o->loop, UV_RUN_DEFAULT);
+	uv_mutex_lock(&o->lock);
+	o->over = true;
+	uv_cond_signal(&o->ended);
+	uv_mutex_unlock(&o->lock);
+}
+
+/* Standard output and error may be one file, on which lines of both must not mix. */
+static bool are_one(void)
+{
+	struct stat out, err;
+
+	return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+		out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
+static void on_missing(struct console *c)
+{
+	struct output *o = c->silence.loop->data;
+	bool out = c == &o->consoles[0];
+	char text[160];
+
+	(void)snprintf(text, sizeof text,
+		"standard %s can't be written to: %s; what is printed meanwhile is lost there",
+		!out                          ? "error" :
+			o->console_of[1] == c ? "output and error" :
+						"output",
+		strerror(c->error));
+	writer_say(o, true, text);
+}
+
+int writer_open(struct output *o)
+{
+	int rc = uv_loop_init(&o->loop);
+
+	if (rc < 0)
+		return rc;
+	o->has_loop = true;
+	o->shared.loop = &o->loop;
+	o->shared.say = writer_say;
+	o->shared.stir = stir;
+	o->shared.owner = o;
+	o->shared.filer = &o->filer;
+	o->shared.busy = &o->busy;
+	o->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
+	if (filer_init(&o->filer) < 0 || !o->shared.again.at)
+		return -ENOMEM;
+	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
+	if (rc < 0)
+		return rc;
+	o->has_async = true;
+	(void)uv_check_init(&o->loop, &o->turn); /* these can't fail */
+	(void)uv_check_start(&o->turn, on_turn);
+	uv_unref((uv_handle_t *)&o->turn);
+	(void)uv_idle_init(&o->loop, &o->again);
+	(void)uv_timer_init(&o->loop, &o->drain);
+	o->to_thread.data = o->turn.data = o->again.data = o->drain.data = o;
+	o->loop.data = o;
+	rc = console_open(&o->consoles[0], &o->loop, STDOUT_FILENO);
+	o->consoles[0].on_missing = on_missing;
+	o->console_of[0] = o->console_of[1] = &o->consoles[0];
+	if (rc < 0 || are_one())
+		return rc;
+	o->console_of[1] = &o->consoles[1];
+	rc = console_open(&o->consoles[1], &o->loop, STDERR_FILENO);
+	o->consoles[1].on_missing = on_missing;
+	return rc;
+}

@@ -1,0 +1,110 @@
+/* writer_attempt.c - an attempt's files and streams, in the output thread; see output_parts.h */
+#include "daemon/output/output_parts.h"
+
+#include <stdlib.h>
+
+#include "daemon/output/tree.h"
+
+enum { DRAIN_MS = 1000 /* for pipes that somebody keeps open */ };
+
+/* The words are there. */
+static void on_drained(struct logs *l)
+{
+	struct output *o = l->owner;
+
+	l->on_ended = NULL;
+	if (!o->hurrying) /* else it counts for that */
+		(void)uv_timer_stop(&o->drain);
+	logs_collect(l);
+	uv_mutex_lock(&o->lock);
+	o->told_drained = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}
+
+static void on_drain_over(uv_timer_t *t)
+{
+	struct output *o = t->data;
+
+	if (o->logs)
+		logs_end(o->logs);
+}
+
+void writer_drain(struct output *o)
+{
+	struct logs *l = o->logs;
+
+	if (l->going == 0) {
+		on_drained(l);
+		return;
+	}
+	l->on_ended = on_drained;
+	logs_drain(l);
+	(void)uv_timer_start(&o->drain, on_drain_over, DRAIN_MS, 0);
+}
+
+static int make_run_dir(struct output *o, const struct plan *plan, struct failure *why)
+{
+	int rc = tree_make_run(
+		plan->output.log_dir, plan->run_id, plan->env, &o->memory, &o->run_dir, why);
+	struct text note = { 0 };
+
+	if (rc < 0 || plan->output.log_dir)
+		return rc;
+	text_printf(&note, "log files of the workers: %s", o->run_dir); /* nobody could guess it */
+	writer_say(o, false, text_string(&note));
+	text_done(&note);
+	return 0;
+}
+
+static int make_logs(struct output *o, const struct plan *plan, unsigned attempt, struct logs **ret,
+	struct failure *why)
+{
+	struct logs *l = calloc(1, sizeof *l);
+	int rc = 0;
+
+	if (!l)
+		return failure_oom(why);
+	if (plan->output.tree && !o->run_dir)
+		rc = make_run_dir(o, plan, why);
+	if (rc == 0)
+		rc = logs_init(l, plan, attempt, o->run_dir, o->host.hostname, &o->shared,
+			merge_consoles(o), why);
+	if (rc < 0) {
+		logs_done(l);
+		free(l);
+		return rc;
+	}
+	l->owner = o;
+	*ret = l;
+	return 0;
+}
+
+/* No logs but the current ones are in the main thread's hands. */
+void writer_let_go(struct output *o)
+{
+	for (struct logs *l = o->logs; l; l = l->next)
+		l->done = true;
+}
+
+void writer_prepare(struct output *o, const struct plan *plan, unsigned attempt)
+{
+	struct failure why = { 0 };
+	struct logs *l = NULL;
+	int rc = make_logs(o, plan, attempt, &l, &why);
+
+	writer_let_go(o);
+	if (l) {
+		l->next = o->logs;
+		o->logs = l;
+	}
+	uv_mutex_lock(&o->lock);
+	o->prepared = l;
+	o->prepared_rc = rc;
+	o->prepared_why = why;
+	o->told_prepared = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}

@@ -1,0 +1,254 @@
+/* said.c - see said.h */
+#include "daemon/report/said.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/text.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/record.h"
+#include "daemon/report/report.h"
+
+/* Bounds of what is shown of texts that are not ours; --report has more. */
+enum { LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };
+
+/* A piece of a text that a worker wrote. */
+struct piece {
+	const char *at;
+	size_t len;
+};
+
+static struct piece piece_of(const char *text)
+{
+	struct piece p = { text, strlen(text) };
+
+	while (p.len > 0 && strchr("\r\n", p.at[p.len - 1]))
+		p.len--;
+	return p;
+}
+
+/* The next line, without its end; what is left of *rest begins behind it. */
+static struct piece next_line(struct piece *rest)
+{
+	const char *end = memchr(rest->at, '\n', rest->len);
+	struct piece line = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
+	size_t used = line.len + (end != NULL);
+
+	rest->at += used;
+	rest->len -= used;
+	if (line.len > 0 && line.at[line.len - 1] == '\r')
+		line.len--;
+	return line;
+}
+
+static size_t count_lines(struct piece p)
+{
+	size_t count = 0;
+
+	for (; p.len > 0; count++)
+		(void)next_line(&p);
+	return count;
+}
+
+static void add_line(struct piece line, struct text *out)
+{
+	bool is_long = line.len > LINE_MAX_BYTES;
+
+	text_add_shown(out, line.at, is_long ? LINE_MAX_BYTES : line.len);
+	text_add(out, is_long ? " ...\n" : "\n");
+}
+
+/* Up to `max` lines, indented; of more the first ones, or the last ones. */
+static void add_lines(struct piece p, size_t max, bool last, struct text *out)
+{
+	size_t count = count_lines(p), skipped = count > max ? count - max : 0;
+
+	for (size_t i = 0; last && i < skipped; i++)
+		(void)next_line(&p);
+	if (last && skipped)
+		text_printf(out, "launchd: error:     [%zu lines before]\n", skipped);
+	for (size_t i = 0; i < max && p.len > 0; i++) {
+		text_add(out, "launchd: error:     ");
+		add_line(next_line(&p), out);
+	}
+	if (!last && skipped)
+		text_printf(out, "launchd: error:     [%zu lines more]\n", skipped);
+}
+
+/* The same, and of a progress bar what was seen last: what follows the last '\r'. */
+static struct piece next_seen_line(struct piece *rest)
+{
+	struct piece line = next_line(rest);
+	const char *seen = memrchr(line.at, '\r', line.len);
+	size_t hidden = seen ? (size_t)(seen - line.at) + 1 : 0;
+
+	return (struct piece){ line.at + hidden, line.len - hidden };
+}
+
+/* The lines that the culprit wrote last, as many as are wanted; *ret_count is how many these are.
+ */
+static struct piece last_lines_of(const struct report_input *in, size_t *ret_count)
+{
+	struct piece p = piece_of(in->words.lines ? in->words.lines : "");
+	size_t count = count_lines(p), wanted = in->plan->output.tail_lines;
+
+	for (; count > wanted; count--)
+		(void)next_line(&p);
+	*ret_count = count;
+	return p;
+}
+
+static struct piece take_last_line(struct piece *rest)
+{
+	const char *before = memrchr(rest->at, '\n', rest->len);
+	size_t from = before ? (size_t)(before - rest->at) + 1 : 0;
+	struct piece line = { rest->at + from, rest->len - from };
+
+	rest->len = before ? from - 1 : 0;
+	if (line.len > 0 && line.at[line.len - 1] == '\r')
+		line.len--;
+	return line;
+}
+
+/* Whether a line is this one of a traceback, but for the "[rank3]: " that torch puts before it. */
+static bool is_same(struct piece line, struct piece of_traceback)
+{
+	size_t mark = line.len > of_traceback.len ? line.len - of_traceback.len : 0;
+	bool is_marked = mark > 3 && *line.at == '[' && memcmp(line.at + mark - 3, "]: ", 3) == 0;
+
+	return line.len - mark == of_traceback.len && (mark == 0 || is_marked) &&
+		memcmp(line.at + mark, of_traceback.at, of_traceback.len) == 0;
+}
+
+/* Compares from the last lines on; takes off the traceback what is the same. */
+static void take_common(struct piece *lines, struct piece *traceback)
+{
+	while (lines->len > 0 && traceback->len > 0) {
+		struct piece fewer = *lines, shorter = *traceback;
+
+		if (!is_same(take_last_line(&fewer), take_last_line(&shorter)))
+			return;
+		*lines = fewer;
+		*traceback = shorter;
+	}
+}
+
+static bool is_header(struct piece text)
+{
+	static const char begin[] = "Traceback (";
+
+	return text.len >= sizeof begin - 1 && memcmp(text.at, begin, sizeof begin - 1) == 0 &&
+		count_lines(text) == 1;
+}
+
+/* What the last lines do not have of a traceback, which Python writes on stderr, too: with other
+ * lines before it where it is @record's. Where they begin in the middle of it, its begin. */
+static struct piece untold_of(struct piece traceback, struct piece lines)
+{
+	for (; lines.len > 0; (void)take_last_line(&lines)) {
+		struct piece before = lines, rest = traceback;
+
+		take_common(&before, &rest);
+		if (rest.len == traceback.len)
+			continue;
+		if (rest.len == 0 || is_header(rest))
+			return (struct piece){ rest.at, 0 };
+		if (before.len == 0)
+			return rest;
+	}
+	return traceback;
+}
+
+/* A traceback without the message that Python writes at its end, as that has been said. */
+static struct piece traceback_of(const struct error_record *e)
+{
+	struct piece traceback = piece_of(e->traceback);
+	struct piece message = piece_of(e->message ? e->message : "");
+
+	if (message.len > 0 && traceback.len > message.len &&
+		traceback.at[traceback.len - message.len - 1] == '\n' &&
+		memcmp(traceback.at + traceback.len - message.len, message.at, message.len) == 0)
+		traceback.len -= message.len + 1;
+	return traceback;
+}
+
+static void add_traceback(const struct error_record *e, struct piece last_lines, struct text *out)
+{
+	struct piece whole = piece_of(e->traceback), untold = untold_of(whole, last_lines);
+
+	if (untold.len == whole.len)
+		untold = traceback_of(e);
+	add_lines(untold, TRACEBACK_LINES, true, out);
+}
+
+static void add_record(const struct error_record *e, struct piece last_lines, struct text *out)
+{
+	struct piece rest;
+
+	if (e->raw) {
+		text_add(out, "launchd: error: error file: ");
+		text_add_shown(out, e->raw_why, strlen(e->raw_why));
+		text_add(out, *e->raw ? ":\n" : "\n");
+		add_lines(piece_of(e->raw), MESSAGE_LINES, false, out);
+		return;
+	}
+	if (e->message) {
+		rest = piece_of(e->message);
+		text_add(out, "launchd: error: exception: ");
+		add_line(next_line(&rest), out);
+		add_lines(rest, MESSAGE_LINES - 1, false, out);
+	}
+	if (e->traceback)
+		add_traceback(e, last_lines, out);
+}
+
+void said_add_log(const struct report_input *in, const char *level, struct text *out)
+{
+	const char *log = in->words.log;
+
+	if (!log || !*log)
+		return;
+	text_printf(out, "launchd: %s: log: ", level);
+	text_add_shown(out, log, strlen(log));
+	text_add(out, "\n");
+}
+
+static void add_last_lines(struct piece lines, size_t count, struct text *out)
+{
+	if (count == 1)
+		text_add(out, "launchd: error: last line:\n");
+	else if (count > 0)
+		text_printf(out, "launchd: error: last %zu lines:\n", count);
+	while (lines.len > 0) {
+		text_add(out, "launchd: error:     ");
+		add_line(next_seen_line(&lines), out);
+	}
+}
+
+void said_add(const struct report_input *in, struct text *out)
+{
+	size_t count;
+	struct piece last_lines = last_lines_of(in, &count);
+
+	if (in->record)
+		add_record(in->record, last_lines, out);
+	add_last_lines(last_lines, count, out);
+	said_add_log(in, "error", out);
+}
+
+void said_add_json(const struct report_input *in, struct text *out)
+{
+	size_t count;
+	struct piece rest = last_lines_of(in, &count);
+
+	text_printf(out, "\"last_lines\":%s", in->words.lines ? "[" : "null");
+	for (size_t i = 0; rest.len > 0; i++) {
+		struct piece line = next_seen_line(&rest);
+
+		text_add(out, i ? ",\n   " : "");
+		text_add_json(out, arena_strndup(in->arena, line.at, line.len));
+	}
+	text_add(out, in->words.lines ? "],\"log\":" : ",\"log\":");
+	text_add_json(out, in->words.log);
+}

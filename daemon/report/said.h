@@ -1,0 +1,18 @@
+/* said.h - the report's words about what the culprit itself says: its exception, the lines that it
+ * wrote last, and where its log is. Pure. */
+#ifndef LAUNCHD_DAEMON_REPORT_SAID_H
+#define LAUNCHD_DAEMON_REPORT_SAID_H
+
+struct report_input;
+struct text;
+
+/* Adds the lines of the report, none where the culprit says nothing. */
+void said_add(const struct report_input *in, struct text *out);
+
+/* Adds the line of its log; level: "error", "warning". Nothing where there is none. */
+void said_add_log(const struct report_input *in, const char *level, struct text *out);
+
+/* Adds the last lines and the log as members of a JSON object, without a comma at the end. */
+void said_add_json(const struct report_input *in, struct text *out);
+
+#endif
