@@ -6,23 +6,32 @@
 
 #include "common/text.h"
 
-void utc_add(struct text *t, int64_t wall_ns, unsigned digits)
+void utc_write(char ret[UTC_SIZE], int64_t wall_ns, unsigned digits)
 {
-	enum { NS = 1000000000, MOST = 9 };
+	enum { NS = 1000000000, MOST = 9, SECONDS_LEN = 19 };
 	int64_t ns = wall_ns % NS;
 	time_t s = (time_t)(wall_ns / NS);
+	size_t len = SECONDS_LEN;
 	struct tm tm = { 0 };
-	char fraction[MOST + 1];
 
 	if (ns < 0) { /* before 1970 the fraction still counts forwards */
 		ns += NS;
 		s--;
 	}
 	(void)gmtime_r(&s, &tm); /* 64 bits of ns are 292 years, which fit */
-	text_printf(t, "%04d-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1,
-		tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
-	(void)snprintf(fraction, sizeof fraction, "%09u", (unsigned)ns);
-	if (digits > 0)
-		text_printf(t, ".%.*s", (int)(digits < MOST ? digits : MOST), fraction);
-	text_add(t, "Z");
+	(void)strftime(ret, UTC_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (digits > 0) {
+		(void)snprintf(ret + len, UTC_SIZE - len, ".%09u", (unsigned)ns);
+		len += 1 + (digits < MOST ? digits : MOST);
+	}
+	ret[len] = 'Z';
+	ret[len + 1] = '\0';
+}
+
+void utc_add(struct text *t, int64_t wall_ns, unsigned digits)
+{
+	char moment[UTC_SIZE];
+
+	utc_write(moment, wall_ns, digits);
+	text_add(t, moment);
 }

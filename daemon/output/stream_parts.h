@@ -14,9 +14,6 @@ void stream_finish(struct stream *s);
 /* How its lines look. */
 struct lines_style stream_style(const struct stream *s);
 
-/* Something of it waits for the console. */
-bool stream_is_pending(const struct stream *s);
-
 /* Shows what was just read, and what of it is in the file; or keeps it, see stream.h. */
 void stream_show(struct stream *s, const char *at, size_t len);
 

@@ -8,7 +8,7 @@
 
 enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
 
-bool stream_is_pending(const struct stream *s)
+static bool is_pending(const struct stream *s)
 {
 	return s->behind || s->backlog.len > s->backlog_done;
 }
@@ -64,7 +64,7 @@ static size_t show(struct stream *s, const char *at, size_t len)
 {
 	size_t taken = 0;
 
-	if (stream_is_pending(s) || s->source.queued)
+	if (is_pending(s) || s->source.queued)
 		return 0;
 	while (taken < len) {
 		struct outbuf *out = console_room(s->console, &s->source);
@@ -137,7 +137,7 @@ static void show_bar(struct stream *s)
 	if (now - s->bar_ns < BAR_EVERY_S * SECOND_NS)
 		return;
 	s->bar_ns = now;
-	out = stream_is_pending(s) ? NULL : console_room(s->console, &s->source);
+	out = is_pending(s) ? NULL : console_room(s->console, &s->source);
 	if (!out)
 		return;
 	(void)lines_show_bar(&s->lines, &style, out); /* no room: the next time */
@@ -167,7 +167,7 @@ void stream_show(struct stream *s, const char *at, size_t len)
 		}
 		hold(s, at + in_file, len - in_file);
 	}
-	if (stream_is_pending(s))
+	if (is_pending(s))
 		console_queue(s->console, &s->source);
 	else
 		show_bar(s);
