@@ -96,6 +96,27 @@ static void say_report(const struct report_input *in)
 	say_text(&text);
 }
 
+/* What this node knows by itself; nothing, if that is no failure. */
+static void say_own(const struct supervision *s, const struct run_end *end, const char *why)
+{
+	struct report_input in = input_of(s, end->plan, &end->job, &end->own);
+
+	if (end->own.cause.kind == CAUSE_NONE)
+		return;
+	in.attempt = end->own.count > 0 ? end->own.outcomes[0].attempt : 0;
+	in.record = end->own_culprit.record;
+	in.words = end->own_culprit.words;
+	say("note", why);
+	say_report(&in);
+}
+
+static void on_own(void *owner, const struct run_end *end)
+{
+	say_own(owner, end,
+		"launchd was killed (by mpirun or srun, if they end the job); until the other "
+		"nodes have told, this is known:");
+}
+
 /* Node rank 0 has heard all; the others say in a line what it told them. The words come before the
  * file: a file system that hangs must not keep them. */
 static void report(const struct supervision *s, const struct run_end *end)
@@ -111,12 +132,8 @@ static void report(const struct supervision *s, const struct run_end *end)
 		say_report(&in);
 	else if (!job->verdict.well)
 		say("error", job->verdict.text);
-	if (job->alone && end->own.cause.kind == CAUSE_FAILURE) {
-		say("note", "this node's own workers, of which node rank 0 can't tell:");
-		in.record = end->own_culprit.record;
-		in.words = end->own_culprit.words;
-		say_report(&in);
-	}
+	if (job->alone && end->own.cause.kind == CAUSE_FAILURE)
+		say_own(s, end, "this node's own workers, of which node rank 0 can't tell:");
 	if (end->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);
 }
@@ -225,6 +242,7 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 		.on_started = s->least == NOTE_VERBOSE ? on_started : NULL,
 		.on_unfinished = s->least <= NOTE_INFO ? on_unfinished : NULL,
 		.on_pause = on_pause,
+		.on_own = on_own,
 		.say = on_say,
 		.event = events_wanted(&s->plan->output) ? on_event : NULL,
 	};

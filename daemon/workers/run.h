@@ -14,6 +14,7 @@ struct guard;
 struct heritage;
 struct output;
 struct plan;
+struct run_end;
 
 struct run_events {
 	/* The nodes have met: the plan for good. NULL: there is none, why says so. */
@@ -24,6 +25,9 @@ struct run_events {
 	void (*on_unfinished)(void *owner, const struct outcome *o, size_t count);
 	/* An attempt has ended, another one follows. */
 	void (*on_pause)(void *owner, const struct job_end *end, uint64_t delay_ms);
+	/* The job's first process was killed on node rank 0, whose workers have ended; the end's
+	 * job and whole are not known yet. */
+	void (*on_own)(void *owner, const struct run_end *end);
 	void (*say)(void *owner, bool warning, const char *text);
 	/* Something has happened; in order, workers' deaths too. NULL: nobody wants to know. */
 	void (*event)(void *owner, const struct event *e);

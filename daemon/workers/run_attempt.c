@@ -98,6 +98,12 @@ static void on_stopping(struct pool *p)
 	run_tell_stop(r, &s);
 }
 
+void run_tell_own(const struct run *r)
+{
+	if (r->state == RUN_WAITING && r->in->guard->gone && r->plan->node_rank == 0)
+		r->in->on->on_own(r->in->owner, r->end);
+}
+
 /* Tells the job how this node's part of the attempt has ended. */
 static void tell_end(struct run *r)
 {
@@ -127,6 +133,7 @@ static void tell_end(struct run *r)
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);
 	r->state = RUN_WAITING;
 	member_ended(&r->member, &end, said, count);
+	run_tell_own(r);
 }
 
 /* All that they wrote is read, or a disk keeps the thread from telling. */

@@ -79,6 +79,10 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port);
 /* The attempt ends before its workers were started. */
 void run_end_unstarted(struct run *r, const struct cause *cause);
 
+/* The guard was killed, and this node's part has ended: whoever did that may be gone before the
+ * other nodes have told how theirs did. Else nothing. */
+void run_tell_own(const struct run *r);
+
 /* Which workers of this node have joined the store, as far as can be seen: one flag each, the
  * arena's. NULL: it can't be seen. */
 const bool *run_joined(const struct run *r, struct arena *arena);

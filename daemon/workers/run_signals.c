@@ -179,6 +179,7 @@ static void on_guard_gone(struct signals *s)
 
 	r->in->guard->gone = true;
 	kill_for(r, CAUSE_GUARD);
+	run_tell_own(r);
 }
 
 /* A guard that is stopped would never learn that its work is done. */

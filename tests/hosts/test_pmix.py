@@ -73,17 +73,18 @@ def pmix_children(hosts):
 
 
 def waiting(hosts, count):
-    """The children of so many launchers, which wait for one more."""
-    return until(lambda: len(pmix_children(hosts)) == count and pmix_children(hosts),
-                 f"{count} to wait for another one")
+    """The children of so many launchers, which wait for one more. One that is killed in PMIx_Init
+    leaves an orted or an mpirun that may not end, so they have its time."""
+    children = until(lambda: len(pmix_children(hosts)) == count and pmix_children(hosts),
+                     f"{count} to wait for another one")
+    time.sleep(1)
+    return children
 
 
 def test_the_child_is_killed(hosts):
-    """The launcher lives, and says so. One that is killed in PMIx_Init leaves an orted that may not
-    end, so that it has its time."""
+    """The launcher lives, and says so."""
     job = hosts.mpirun(absent(2, f"{PROBE} 30000; exit 3"))
     children = waiting(hosts, 3)
-    time.sleep(1)
     for pid in children:
         os.kill(pid, signal.SIGKILL)
     result = hosts.finish(job)
