@@ -69,9 +69,9 @@ struct output {
 	struct status status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
-	const char *run_dir;     /* NULL: not made, or none */
-	uint64_t quick_until_ns; /* until then nothing is waited for: see gather() */
-	uint64_t written;        /* by the consoles, when somebody looked last */
+	const char *run_dir; /* NULL: not made, or none */
+	long nap_ns;         /* between two turns: see gather() */
+	uint64_t written;    /* by the consoles, when somebody looked last */
 	bool has_loop, has_async, has_status, closing, hurrying;
 };
 

@@ -12,7 +12,8 @@
 #include "common/fd.h"
 #include "daemon/output/tail.h"
 
-#define MOMENT_NS 1000000ull
+#define MOMENT_NS  1000000ull
+#define SILENCE_NS 4000000ull
 
 static void on_readable(uv_poll_t *p, int status, int events);
 
@@ -178,7 +179,8 @@ static ssize_t read_some(struct stream *s)
 		n = read(s->pipe, buf, STREAM_READ);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
-		h->busy->bytes += (size_t)n;
+		if ((size_t)n > h->busy->most)
+			h->busy->most = (size_t)n;
 		s->read_ns = uv_hrtime();
 		take(s, buf, (size_t)n);
 	}
@@ -264,7 +266,7 @@ bool streams_read(const struct stream_host *h)
 		next = s->next_busy;
 		if (n == 0 || (n < 0 && n != -EAGAIN))
 			stream_end(s);
-		else if (n < 0 && uv_hrtime() - s->read_ns > MOMENT_NS)
+		else if (n < 0 && uv_hrtime() - s->read_ns > SILENCE_NS)
 			stream_watch(s, true);
 	}
 	return h->busy->first != NULL;

@@ -34,7 +34,7 @@ struct filter {
 /* Streams that are read in every turn of the loop; see streams_read(). */
 struct busy {
 	struct stream *first;
-	size_t bytes; /* that were read of all streams in this turn */
+	size_t most; /* that was read of a stream in this turn */
 };
 
 /* What all streams of the output thread share. */

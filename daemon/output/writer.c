@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,19 +95,30 @@ void writer_close(struct output *o)
 		console_close(&o->consoles[1]);
 }
 
-/* Lets lines of those that write many come together; not where much comes by itself, as a worker
- * that is faster than that would wait for us. */
+/* Lets lines of those that write many come together, up to half of what a pipe holds: every write
+ * to an empty one costs the worker more, and every turn us; one that is full it waits for. */
 static void gather(struct output *o)
 {
-	enum { LITTLE = 16 * 1024, QUICK_NS = 5000000 };
-	const struct timespec nap = { .tv_nsec = 50000 };
-	uint64_t now = uv_hrtime();
+	enum {
+		LITTLE = FILER_PIECE / 4,
+		MUCH = FILER_PIECE / 2,
+		SHORT_NS = 20000,
+		LONG_NS = 1000000
+	};
+	struct timespec nap = { .tv_nsec = o->nap_ns };
 
-	if (o->busy.bytes >= LITTLE)
-		o->quick_until_ns = now + QUICK_NS;
-	if (o->busy.first && o->busy.bytes < LITTLE && now > o->quick_until_ns && !o->closing)
+	if (!o->busy.first || o->closing)
+		nap.tv_nsec = 0;
+	else if (o->busy.most > MUCH)
+		nap.tv_nsec = nap.tv_nsec > SHORT_NS ? nap.tv_nsec / 2 : 0;
+	else if (o->busy.most < LITTLE)
+		nap.tv_nsec = nap.tv_nsec ? nap.tv_nsec * 2 : SHORT_NS;
+	if (nap.tv_nsec > LONG_NS)
+		nap.tv_nsec = LONG_NS;
+	o->nap_ns = nap.tv_nsec;
+	o->busy.most = 0;
+	if (nap.tv_nsec > 0)
 		(void)nanosleep(&nap, NULL);
-	o->busy.bytes = 0;
 }
 
 /* After the pipes were looked at: what came is written. */
@@ -264,6 +276,7 @@ void writer_main(void *arg)
 {
 	struct output *o = arg;
 
+	(void)prctl(PR_SET_TIMERSLACK, 1ul); /* gather() naps for less than the slack of 50 us */
 	(void)uv_run(&o->loop, UV_RUN_DEFAULT);
 	uv_mutex_lock(&o->lock);
 	o->over = true;
