@@ -147,8 +147,6 @@ static void unqueue(struct console *c, struct source *s)
 {
 	struct source **at = &c->first, *before = NULL;
 
-	if (!s->queued)
-		return;
 	for (; *at && *at != s; at = &(*at)->next)
 		before = *at;
 	*at = s->next;
@@ -156,13 +154,6 @@ static void unqueue(struct console *c, struct source *s)
 		c->last = before;
 	s->queued = false;
 	s->next = NULL;
-}
-
-void console_drop(struct console *c, struct source *s)
-{
-	unqueue(c, s);
-	if (c->owner == s)
-		c->owner = NULL;
 }
 
 void console_say(struct console *c, const char *at, size_t len)

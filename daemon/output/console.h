@@ -103,9 +103,6 @@ void console_queue(struct console *c, struct source *s);
 /* Its reader is waited for no longer. */
 void console_abandon(struct console *c);
 
-/* It is gone. */
-void console_drop(struct console *c, struct source *s);
-
 /* Whole lines of launchd's own. */
 void console_say(struct console *c, const char *at, size_t len);
 

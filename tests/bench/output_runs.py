@@ -150,6 +150,13 @@ class Watcher(threading.Thread):
 
 
 def in_turn(rounds, jobs):
-    """The runs of these jobs: [[a, b], ...]; they are run a b a b, so that a machine whose speed
-    changes does not change what a and b have to do with one another."""
-    return [[Job(*job).run() for job in jobs] for _ in range(rounds)]
+    """The runs of these jobs: [[a, b], ...]; they are run a b b a, so that a machine whose speed
+    changes does not change what a and b have to do with one another, nor the memory that the one
+    leaves to the other, which is not cold then."""
+    runs = []
+    for i in range(rounds):
+        made = [Job(*job) for job in jobs]
+        for job in made[::-1 if i % 2 else 1]:
+            job.run()
+        runs.append(made)
+    return runs

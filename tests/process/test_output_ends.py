@@ -10,7 +10,7 @@ import pytest
 from hang_fs import HangFS
 from harness import is_running, native, until
 from written import (Logs, all_streams, assert_console, assert_same, counted, lines_of,
-                     stream_of)
+                     shown, stream_of)
 
 WRITER = native('writer')
 WAYS = {'pass': [], 'direct': ['-r3', '--log-dir=logs'], 'tee': ['-t3', '--log-dir=logs'],
@@ -209,6 +209,31 @@ def test_a_full_disk(start, place, consoles, slow):
     assert len({re.search(r'std(out|err)\.log', line)[0] for line in notes}) == len(notes) > 0
     assert_same(kept, stream_of(place.environment(env), 0, 1)[:len(kept)], 'file')
     assert kept
+
+
+SMALL_CONSOLE = ['unshare', '--mount', 'bash', '-c', 'mkdir small; '
+                 'mount -t tmpfs -o size=256k none small || exit 99; "$@" >small/console; code=$?; '
+                 'cat small/console >seen; exit $code', 'bash']
+
+
+@needs_root
+@pytest.mark.parametrize('way', ['pass', 'tee'])
+def test_a_console_on_a_full_disk(launch, place, way):
+    """It is said once; the worker lives on, and its file has all."""
+    env = {'SEED': '9', 'KINDS': 'ss', 'LINES': '20000'}
+    result = launch([*WAYS[way], *WRITER], env, wrap=SMALL_CONSOLE)
+    assert result.rc == 0
+    assert [line for line in result.err.splitlines() if 'No space left' in line] == [
+        "launchd: warning: standard output can't be written to: No space left on device; what is "
+        'printed meanwhile is lost there']
+    written = stream_of(place.environment(env), 0, 1)
+    prefix = b'[default0]:' if way == 'tee' else b''
+    seen = (place.path / 'seen').read_bytes()
+    assert 100000 < len(seen) <= 256 << 10
+    lines = b''.join(line + b'\n' for line in shown(written, prefix))
+    assert_same(seen, lines[:len(seen)], 'console')
+    if way == 'tee':
+        assert_same(Logs(place).file(0).read_bytes(), written, 'file')
 
 
 @pytest.fixture
