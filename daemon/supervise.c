@@ -2,6 +2,7 @@
 #include "daemon/supervise.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -327,6 +328,7 @@ int supervise(struct supervision *s, struct failure *why)
 
 	s->ranked = s->member->node_rank_known;
 	events_init(&s->events);
+	(void)mallopt(M_ARENA_MAX, 1); /* a heap of the output thread's own would take its pages */
 	if (s->ranked || !s->plan->output.events_path)
 		open_events(s);
 	rc = open_output(s, why);

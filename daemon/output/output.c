@@ -141,8 +141,10 @@ void output_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	o->next_plan = plan;
 	o->next_attempt = attempt;
 	o->told_drained = false; /* of the attempt before, too late */
+	o->collected = NULL;
 	uv_mutex_unlock(&o->lock);
-	output_order(o, ORDER_PREPARE);
+	if (!writer_prepare_at_once(o, plan, attempt))
+		output_order(o, ORDER_PREPARE);
 }
 
 const char *output_log_dir(const struct output *o)
@@ -177,8 +179,17 @@ void output_started(struct output *o)
 
 void output_drain(struct output *o)
 {
+	bool drained;
+
 	o->draining = true;
-	output_order(o, ORDER_DRAIN);
+	uv_mutex_lock(&o->lock);
+	drained = o->collected && o->collected == o->now;
+	o->told_drained = drained;
+	if (drained && o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+	if (!drained)
+		output_order(o, ORDER_DRAIN);
 }
 
 const struct left_words *output_words(const struct output *o, unsigned i)

@@ -24,6 +24,7 @@ enum order {
 	ORDER_CLOSE = 32,
 	ORDER_SEND = 64,
 	ORDER_HEAR = 128,
+	ORDER_ADOPT = 256, /* before all others */
 };
 
 struct output {
@@ -33,6 +34,8 @@ struct output {
 	const struct plan *next_plan; /* ORDER_PREPARE */
 	struct text words, events;    /* launchd's own, for stderr; of --events */
 	size_t unsaid, untold;        /* bytes of them that found no room */
+	struct logs *fresh;           /* ORDER_ADOPT: made by the main thread */
+	struct logs *collected; /* has no more to be drained, and is told when that is asked for */
 	struct logs *prepared;
 	struct failure prepared_why;
 	int prepared_rc;
@@ -93,6 +96,13 @@ void writer_say(void *owner, bool warning, const char *text);
 
 /* Opens an attempt's files, and tells; the attempts before it are in nobody's hands any more. */
 void writer_prepare(struct output *o, const struct plan *plan, unsigned attempt);
+
+/* The same at once, from the main thread; false: files are wanted, which may make it wait. */
+bool writer_prepare_at_once(struct output *o, const struct plan *plan, unsigned attempt);
+void writer_adopt(struct output *o);
+
+/* Its workers have been started. */
+void writer_start(struct output *o);
 
 /* Reads what its workers have left in their pipes, and tells. */
 void writer_drain(struct output *o);

@@ -254,12 +254,14 @@ static void on_orders(uv_async_t *a)
 	o->unsaid = o->untold = 0;
 	uv_mutex_unlock(&o->lock);
 	deliver(o, &p);
+	if (orders & ORDER_ADOPT)
+		writer_adopt(o);
 	if (orders & ORDER_SEND)
 		merge_send(o);
 	if (orders & ORDER_HEAR)
 		merge_hear(o);
 	if (orders & ORDER_START)
-		logs_start(o->logs);
+		writer_start(o);
 	if (orders & ORDER_DRAIN)
 		writer_drain(o);
 	if (orders & ORDER_STATUS)

@@ -23,6 +23,27 @@ static void on_drained(struct logs *l)
 	uv_mutex_unlock(&o->lock);
 }
 
+/* Nothing but pipes is to be looked at: the words are complete before anybody asks. */
+static void on_all_ended(struct logs *l)
+{
+	struct output *o = l->owner;
+
+	l->on_ended = NULL;
+	logs_collect(l);
+	uv_mutex_lock(&o->lock);
+	o->collected = l;
+	uv_mutex_unlock(&o->lock);
+}
+
+void writer_start(struct output *o)
+{
+	struct logs *l = o->logs;
+
+	if (!l->dir)
+		l->on_ended = on_all_ended;
+	logs_start(l);
+}
+
 static void on_drain_over(uv_timer_t *t)
 {
 	struct output *o = t->data;
@@ -58,6 +79,13 @@ static int make_run_dir(struct output *o, const struct plan *plan, struct failur
 	return 0;
 }
 
+static void drop_logs(struct logs *l)
+{
+	if (l)
+		logs_done(l);
+	free(l);
+}
+
 static int make_logs(struct output *o, const struct plan *plan, unsigned attempt, struct logs **ret,
 	struct failure *why)
 {
@@ -72,8 +100,7 @@ static int make_logs(struct output *o, const struct plan *plan, unsigned attempt
 		rc = logs_init(l, plan, attempt, o->run_dir, o->host.hostname, &o->shared,
 			merge_consoles(o), why);
 	if (rc < 0) {
-		logs_done(l);
-		free(l);
+		drop_logs(l);
 		return rc;
 	}
 	l->owner = o;
@@ -88,23 +115,63 @@ void writer_let_go(struct output *o)
 		l->done = true;
 }
 
+static void tell_prepared(struct output *o, struct logs *l, int rc, const struct failure *why)
+{
+	uv_mutex_lock(&o->lock);
+	o->prepared = l;
+	o->prepared_rc = rc;
+	o->prepared_why = *why;
+	o->told_prepared = true;
+	if (o->attached)
+		(void)uv_async_send(&o->to_main);
+	uv_mutex_unlock(&o->lock);
+}
+
+static void adopt(struct output *o, struct logs *l)
+{
+	writer_let_go(o);
+	if (!l)
+		return;
+	l->next = o->logs;
+	o->logs = l;
+}
+
 void writer_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 {
 	struct failure why = { 0 };
 	struct logs *l = NULL;
 	int rc = make_logs(o, plan, attempt, &l, &why);
 
-	writer_let_go(o);
-	if (l) {
-		l->next = o->logs;
-		o->logs = l;
-	}
+	adopt(o, l);
+	tell_prepared(o, l, rc, &why);
+}
+
+bool writer_prepare_at_once(struct output *o, const struct plan *plan, unsigned attempt)
+{
+	struct failure why = { 0 };
+	struct logs *l = NULL, *unseen;
+	int rc;
+
+	if (plan->output.tree || plan->output.merge)
+		return false;
+	rc = make_logs(o, plan, attempt, &l, &why);
 	uv_mutex_lock(&o->lock);
-	o->prepared = l;
-	o->prepared_rc = rc;
-	o->prepared_why = why;
-	o->told_prepared = true;
-	if (o->attached)
-		(void)uv_async_send(&o->to_main);
+	unseen = o->fresh; /* of an attempt that was not started */
+	o->fresh = l;
+	o->orders |= ORDER_ADOPT; /* with the next order */
 	uv_mutex_unlock(&o->lock);
+	drop_logs(unseen);
+	tell_prepared(o, l, rc, &why);
+	return true;
+}
+
+void writer_adopt(struct output *o)
+{
+	struct logs *l;
+
+	uv_mutex_lock(&o->lock);
+	l = o->fresh;
+	o->fresh = NULL;
+	uv_mutex_unlock(&o->lock);
+	adopt(o, l);
 }

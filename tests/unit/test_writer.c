@@ -335,6 +335,38 @@ static void test_tmpdir(void **state)
 	done(&s);
 }
 
+/* Without files: some attempts are not started; of others all has ended before anybody asks. */
+static void test_attempts(void **state)
+{
+	enum { ATTEMPTS = 40 };
+	struct scene s;
+
+	(void)state;
+	begin(&s, false);
+	open_output(&s);
+	for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+		char line[32];
+
+		prepare(&s, attempt);
+		if (attempt % 4 == 1)
+			continue;
+		start(&s);
+		(void)snprintf(line, sizeof line, "attempt %u\n", attempt);
+		put(&s, 1, 1, line);
+		end_workers(&s);
+		if (attempt % 4 == 2)
+			(void)usleep(2000);
+		drain(&s);
+		line[strlen(line) - 1] = '\0';
+		assert_string_equal(output_words(s.output, 1)->words.lines, line);
+		assert_null(output_words(s.output, 0)->words.lines);
+	}
+	prepare(&s, ATTEMPTS);
+	close_output(&s, false);
+	assert_int_equal(s.prepared, ATTEMPTS + 1);
+	done(&s);
+}
+
 static void test_not_prepared(void **state)
 {
 	struct scene s;
@@ -712,6 +744,7 @@ int main(void)
 	SUITE_ROWS(&s, test_course, courses);
 	SUITE_ROWS(&s, test_hurry, hurries);
 	suite_add(&s, "files in a directory of their own", test_tmpdir, NULL, NULL);
+	suite_add(&s, "attempts without files", test_attempts, NULL, NULL);
 	suite_add(&s, "files that can't be made", test_not_prepared, NULL, NULL);
 	suite_add(&s, "words and events, in order", test_words, NULL, NULL);
 	suite_add(&s, "a last line without an end", test_mid_line, NULL, NULL);
