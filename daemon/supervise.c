@@ -2,6 +2,7 @@
 #include "daemon/supervise.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <string.h>
 #include <time.h>
@@ -281,6 +282,16 @@ static void say_by_output(void *owner, const char *bytes, size_t len)
 	output_say(s->output, bytes, len);
 }
 
+/* While another thread has it, too, a table of open files grows only after an RCU grace period,
+ * some 10 ms: see expand_fdtable() in Linux' fs/file.c. */
+static void grow_file_table(const struct plan *plan)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)run_descriptors(plan));
+
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 static int open_output(struct supervision *s, struct failure *why)
 {
 	const struct output_host host = {
@@ -289,8 +300,10 @@ static int open_output(struct supervision *s, struct failure *why)
 		.write_events = write_events,
 		.owner = s,
 	};
-	int rc = output_open(s->plan, &host, &s->output, why);
+	int rc;
 
+	grow_file_table(s->plan);
+	rc = output_open(s->plan, &host, &s->output, why);
 	if (rc == 0)
 		say_through(say_by_output, s);
 	return rc;

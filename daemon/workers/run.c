@@ -40,15 +40,22 @@ static unsigned descriptors_of(const struct plan *plan, unsigned local_rank)
 	return need;
 }
 
-/* Said before the first start, not at the last. */
-static int check_descriptors(const struct plan *plan, struct failure *why)
+unsigned run_descriptors(const struct plan *plan)
 {
 	enum { OUR_OWN = 40 };
 	unsigned need = OUR_OWN + plan->nnodes;
-	struct rlimit limit;
 
 	for (unsigned i = 0; i < plan->start_count; i++)
 		need += descriptors_of(plan, plan->start_first + i);
+	return need;
+}
+
+/* Said before the first start, not at the last. */
+static int check_descriptors(const struct plan *plan, struct failure *why)
+{
+	unsigned need = run_descriptors(plan);
+	struct rlimit limit;
+
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	return failure_set(why, -EMFILE,

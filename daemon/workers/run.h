@@ -57,6 +57,9 @@ struct run_end {
 	struct arena memory;          /* of the two; see run_end_done() */
 };
 
+/* How many files a run has open at the most. */
+unsigned run_descriptors(const struct plan *plan);
+
 /* Runs the job to its end; blocks as long. When it returns nothing that was started is left, but
  * for the survivors that it names.
  * Negative errno: nothing was started, why says what failed; else 0 and *ret. Why may hold a
