@@ -85,7 +85,7 @@ def draw(seed, number):
         child=dice.random() < 0.3 and all(event.deed != 'launcher killed' for event in events),
         loss=dice.choice((0.05, 0.1)) if bad else 0.0,
         delay=dice.choice((5, 50)) if bad else 0.0,
-        clocks=[dice.randrange(-500, 1_000_000) for _ in range(nodes)],
+        clocks=[dice.randrange(1_000_000) for _ in range(nodes)],
         events=sorted(events, key=lambda event: event.at_ms))
 
 

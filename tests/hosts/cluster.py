@@ -161,7 +161,8 @@ class Cluster:
     netem: the path of that program, which is then the switch; `self.netem` is the first network's.
     networks: each host has eth0, eth1, ...; names mean addresses of the first one.
     ipv6: True: IPv6 addresses as well; "only": no others.
-    clocks: how many seconds CLOCK_MONOTONIC and CLOCK_BOOTTIME of each host are ahead of ours.
+    clocks: how many seconds CLOCK_MONOTONIC and CLOCK_BOOTTIME of each host are ahead of ours; not
+        behind, as these can't be before the machine's start, which may have been a minute ago.
     variables: for each host, what every command there finds in its environment.
     """
 

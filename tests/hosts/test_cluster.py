@@ -126,7 +126,7 @@ def test_two_networks_and_both_families(make_hosts, talk, netem, ipv6):
 
 
 def test_hosts_have_clocks_of_their_own_and_one_wall_clock(make_hosts):
-    clocks = [0, 100_000, -1000]
+    clocks = [1000, 101_000, 0]
     hosts = make_hosts(3, clocks=clocks, variables=[
         {}, {}, {"LD_PRELOAD": BUILD / "tests/hosts/wallshift.so",
                  "LAUNCHD_TEST_WALL_SHIFT": "3600.5"}])

@@ -80,7 +80,7 @@ def test_nothing_of_an_attempt_is_left_when_the_next_one_starts(make_hosts, job_
 
 
 def test_clocks_do_not_matter(make_hosts, job_of):
-    hosts = make_hosts(4, clocks=[0, 800_000, -300, 5])
+    hosts = make_hosts(4, clocks=[300, 800_300, 0, 305])
     job = job_of("static", hosts, "--max-restarts=2", ACT="never;never;exit:0@0",
                  ACT_3="exit:7@0;exit:7@0;exit:0@0")
     assert verdict(job.wait())[0] == 0

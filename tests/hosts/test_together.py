@@ -304,7 +304,7 @@ def test_a_failure_on_a_bad_network(make_hosts, static_job):
     assert verdict(job.wait()) == (7, 2)
 
 
-@pytest.mark.parametrize("clocks", [[0, 90_000, -2000, 7], None])
+@pytest.mark.parametrize("clocks", [[2000, 92_000, 0, 2007], None])
 def test_clocks_do_not_matter(make_hosts, static_job, clocks):
     hosts = make_hosts(4, clocks=clocks)
     job = static_job(hosts, TIMEOUT, ACT_3="exit:7@20000")
