@@ -11,8 +11,9 @@
 
 #include "common/fd.h"
 #include "tests/unit/unit.h"
+#include "tests/unit/yard.h"
 
-enum { LIMIT_MS = 60000, AGAIN_ROOM = 2 * STREAM_READ };
+enum { LIMIT_MS = 60000, AGAIN_ROOM = 2 * STREAM_READ, STAMP_LEN = 25 };
 
 static void say(void *owner, bool warning, const char *text)
 {
@@ -265,4 +266,113 @@ void stage_done(struct stage *g)
 	free(g->host.again.at);
 	text_done(&g->got);
 	text_done(&g->said);
+}
+
+void stage_set_reader(struct stage *g, enum reader reader)
+{
+	g->reads = reader != READER_LATE;
+	g->reads_at_most = reader == READER_SLOW ? 10000 : 0;
+}
+
+bool stage_ended_or_stands(const struct stage *g)
+{
+	return stage_all_ended(g) || stage_stands(g);
+}
+
+bool stage_half_sent(const struct stage *g)
+{
+	return g->players[0].sent >= g->players[0].len / 2;
+}
+
+static size_t draw(uint64_t *seed, size_t below)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return (size_t)(*seed % below);
+}
+
+struct text lines_of(unsigned stream, size_t size, size_t line, bool unended)
+{
+	uint64_t seed = 20261121 + stream;
+	struct text t = { 0 };
+
+	while (t.len < size) {
+		size_t len = draw(&seed, line);
+		char c = (char)('A' + stream);
+
+		text_add_bytes(&t, &c, 1);
+		for (size_t i = 1; i < len; i++) {
+			c = (char)('a' + draw(&seed, 26));
+			text_add_bytes(&t, &c, 1);
+		}
+		if (t.len < size || !unended)
+			text_add_bytes(&t, "\n", 1);
+	}
+	assert_false(t.failed);
+	return t;
+}
+
+void assert_shown(const struct stage *g, const char *prefix)
+{
+	const char *at = text_string(&g->got), *end = at + g->got.len;
+	size_t shown[STAGE_STREAMS] = { 0 }, len = strlen(prefix);
+
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at)), *line, *rest;
+		size_t is = (size_t)((newline ? newline : end) - at), expected;
+		unsigned i = is > len ? (unsigned)(at[len] - 'A') : STAGE_STREAMS;
+
+		if (is <= len || memcmp(at, prefix, len) != 0 || i >= g->count)
+			fail_msg("no line of anybody: \"%.*s\"", (int)(is < 60 ? is : 60), at);
+		line = g->players[i].text + shown[i];
+		rest = memchr(line, '\n', g->players[i].len - shown[i]);
+		expected = rest ? (size_t)(rest - line) : g->players[i].len - shown[i];
+		assert_bytes(at + len, is - len, line, expected);
+		shown[i] += expected + (rest != NULL);
+		at = newline ? newline + 1 : end;
+	}
+	for (unsigned i = 0; i < g->count; i++)
+		assert_int_equal(shown[i], g->players[i].len);
+}
+
+/* The file and those before it, without stamps. */
+static struct text read_files(const char *name, bool stamps)
+{
+	struct text ret = { 0 };
+	unsigned oldest = 0;
+	char path[64];
+	bool begins = true;
+
+	for (;; oldest++) {
+		(void)snprintf(path, sizeof path, "%s.%u", name, oldest + 1);
+		if (access(path, F_OK) < 0)
+			break;
+	}
+	for (unsigned i = oldest + 1; i-- > 0;) {
+		struct text one;
+
+		(void)snprintf(path, sizeof path, i > 0 ? "%s.%u" : "%s", name, i);
+		one = yard_read(path);
+		for (size_t at = 0; at < one.len;) {
+			const char *newline = memchr(one.at + at, '\n', one.len - at);
+			size_t skip = stamps && begins ? STAMP_LEN : 0;
+			size_t len = newline ? (size_t)(newline + 1 - one.at) - at : one.len - at;
+
+			assert_true(len >= skip && (!skip || one.at[at + skip - 1] == ' '));
+			text_add_bytes(&ret, one.at + at + skip, len - skip);
+			begins = newline != NULL;
+			at += len;
+		}
+		text_done(&one);
+	}
+	return ret;
+}
+
+void assert_files(const struct player *p, const char *name, bool stamps)
+{
+	struct text is = read_files(name, stamps);
+
+	assert_bytes(text_string(&is), is.len, p->text, p->len);
+	text_done(&is);
 }

@@ -11,7 +11,10 @@
 #include "daemon/output/stream.h"
 #include "daemon/output/tail.h"
 
-enum { STAGE_STREAMS = 3 };
+enum { STAGE_STREAMS = 3, KB = 1024 };
+
+/* When the console's reader reads. */
+enum reader { READER_FAST, READER_SLOW, READER_LATE };
 
 /* One worker's end of a pipe, and what it has to write. */
 struct player {
@@ -61,6 +64,9 @@ void player_prefix(struct player *p, const char *prefix);
 
 void stage_begin(struct stage *g);
 
+/* Late: not before the test says so. */
+void stage_set_reader(struct stage *g, enum reader reader);
+
 /* Runs until that holds; aborts when it takes too long. */
 void stage_run(struct stage *g, bool (*until)(const struct stage *g));
 
@@ -73,9 +79,21 @@ bool stage_all_finished(const struct stage *g);
 /* Everything that can be written without a reader is. */
 bool stage_stands(const struct stage *g);
 
+bool stage_ended_or_stands(const struct stage *g);
+bool stage_half_sent(const struct stage *g);
+
 /* Runs for that many ticks. */
 void stage_ticks(struct stage *g, unsigned n);
 
 void stage_done(struct stage *g);
+
+/* Lines that begin with their stream's letter, shorter than that; the last one may have no end. */
+struct text lines_of(unsigned stream, size_t size, size_t line, bool unended);
+
+/* What was shown is the streams' lines, each whole and in its stream's order. */
+void assert_shown(const struct stage *g, const char *prefix);
+
+/* That is what the player's file and those before it hold, without stamps. */
+void assert_files(const struct player *p, const char *name, bool stamps);
 
 #endif

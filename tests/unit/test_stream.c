@@ -1,11 +1,9 @@
 /* test_stream.c - from workers' pipes to files and a console: every byte, every line whole. */
 #include "tests/unit/unit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,10 +12,7 @@
 #include "tests/unit/streaming.h"
 #include "tests/unit/yard.h"
 
-enum { KB = 1024, STAMP_LEN = 25, MANY = 400 };
-
-/* When the console's reader reads. */
-enum reader { READER_FAST, READER_SLOW, READER_LATE };
+enum { MANY = 400 };
 
 static const struct logfile_style plain, stamped = { .stamped = true },
 					 rotated = { 10 * KB, MANY, false },
@@ -67,106 +62,6 @@ static const struct flow_row {
 		300 * KB, true },
 };
 
-static size_t draw(uint64_t *seed, size_t below)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return (size_t)(*seed % below);
-}
-
-/* Lines that begin with their stream's letter. */
-static struct text lines_of(unsigned stream, size_t size, size_t line, bool unended)
-{
-	uint64_t seed = 20261121 + stream;
-	struct text t = { 0 };
-
-	while (t.len < size) {
-		size_t len = draw(&seed, line);
-		char c = (char)('A' + stream);
-
-		text_add_bytes(&t, &c, 1);
-		for (size_t i = 1; i < len; i++) {
-			c = (char)('a' + draw(&seed, 26));
-			text_add_bytes(&t, &c, 1);
-		}
-		if (t.len < size || !unended)
-			text_add_bytes(&t, "\n", 1);
-	}
-	assert_false(t.failed);
-	return t;
-}
-
-/* What was shown is the streams' lines, each whole and in its stream's order. */
-static void assert_shown(const struct stage *g, const char *prefix)
-{
-	const char *at = text_string(&g->got), *end = at + g->got.len;
-	size_t shown[STAGE_STREAMS] = { 0 }, len = strlen(prefix);
-
-	while (at < end) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at)), *line, *rest;
-		size_t is = (size_t)((newline ? newline : end) - at), expected;
-		unsigned i = is > len ? (unsigned)(at[len] - 'A') : STAGE_STREAMS;
-
-		if (is <= len || memcmp(at, prefix, len) != 0 || i >= g->count)
-			fail_msg("no line of anybody: \"%.*s\"", (int)(is < 60 ? is : 60), at);
-		line = g->players[i].text + shown[i];
-		rest = memchr(line, '\n', g->players[i].len - shown[i]);
-		expected = rest ? (size_t)(rest - line) : g->players[i].len - shown[i];
-		assert_bytes(at + len, is - len, line, expected);
-		shown[i] += expected + (rest != NULL);
-		at = newline ? newline + 1 : end;
-	}
-	for (unsigned i = 0; i < g->count; i++)
-		assert_int_equal(shown[i], g->players[i].len);
-}
-
-/* The file and those before it, without stamps. */
-static struct text read_files(const char *name, bool stamps)
-{
-	struct text ret = { 0 };
-	unsigned oldest = 0;
-	char path[64];
-	bool begins = true;
-
-	for (;; oldest++) {
-		(void)snprintf(path, sizeof path, "%s.%u", name, oldest + 1);
-		if (access(path, F_OK) < 0)
-			break;
-	}
-	for (unsigned i = oldest + 1; i-- > 0;) {
-		struct text one;
-
-		(void)snprintf(path, sizeof path, i > 0 ? "%s.%u" : "%s", name, i);
-		one = yard_read(path);
-		for (size_t at = 0; at < one.len;) {
-			const char *newline = memchr(one.at + at, '\n', one.len - at);
-			size_t skip = stamps && begins ? STAMP_LEN : 0;
-			size_t len = newline ? (size_t)(newline + 1 - one.at) - at : one.len - at;
-
-			assert_true(len >= skip && (!skip || one.at[at + skip - 1] == ' '));
-			text_add_bytes(&ret, one.at + at + skip, len - skip);
-			begins = newline != NULL;
-			at += len;
-		}
-		text_done(&one);
-	}
-	return ret;
-}
-
-static void assert_files(const struct player *p, const char *name, bool stamps)
-{
-	struct text is = read_files(name, stamps);
-
-	assert_bytes(text_string(&is), is.len, p->text, p->len);
-	text_done(&is);
-}
-
-static bool ended_or_stands(const struct stage *g)
-{
-	return stage_all_ended(g) || stage_stands(g);
-}
-
 static void test_flow(void **state)
 {
 	static const char *const names[] = { "log0", "log1", "log2" };
@@ -181,10 +76,9 @@ static void test_flow(void **state)
 		player_prefix(stage_add(&g, texts[i].at, texts[i].len, row->style), row->prefix);
 	}
 	stage_begin(&g);
-	g.reads = row->reader != READER_LATE;
-	g.reads_at_most = row->reader == READER_SLOW ? 10000 : 0;
+	stage_set_reader(&g, row->reader);
 	if (row->reader == READER_LATE)
-		stage_run(&g, row->style ? stage_all_ended : ended_or_stands);
+		stage_run(&g, row->style ? stage_all_ended : stage_ended_or_stands);
 	for (unsigned i = 0; i < row->streams && row->reader == READER_LATE; i++)
 		assert_int_equal(g.players[i].sent == g.players[i].len, row->style != NULL);
 	g.reads = true;
@@ -515,197 +409,6 @@ static void test_bar(void **state)
 	assert_file("log0", "A 10%\rA 20%\rA 80%\rA 90%\rA100%\n");
 }
 
-/* The console's reader is gone. */
-static void test_broken(void **state)
-{
-	struct text texts[2];
-	struct stage g;
-
-	(void)state;
-	yard_clear();
-	stage_make(&g);
-	for (unsigned i = 0; i < 2; i++) {
-		texts[i] = lines_of(i, 1000 * KB, 200, true);
-		(void)stage_add(&g, texts[i].at, texts[i].len, i == 0 ? &plain : NULL);
-	}
-	g.reads = false;
-	stage_begin(&g);
-	stage_ticks(&g, 20);
-	fd_closep(&g.console_end[0]);
-	stage_run(&g, stage_all_finished);
-	assert_true(g.console.broken);
-	assert_files(&g.players[0], "log0", false);
-	assert_true(g.players[1].got_epipe); /* as if it had the console itself */
-	assert_false(g.players[0].got_epipe);
-	stage_done(&g);
-	for (unsigned i = 0; i < 2; i++)
-		text_done(&texts[i]);
-}
-
-/* The files of a console that is behind are cut or deleted: what is left of lines is no part of
- * other lines, and what is missing is said. */
-static const struct loss_row {
-	const char *says;
-	struct logfile_style style;
-	bool cut;
-} losses[] = {
-	{ "rotated away", { 10 * KB, 2, false }, false },
-	{ "rotated away, with stamps", { 10 * KB, 2, true }, false },
-	{ "cut", { 0 }, true },
-	{ "cut, with stamps", { .stamped = true }, true },
-};
-
-static bool half_sent(const struct stage *g)
-{
-	return g->players[0].sent >= g->players[0].len / 2;
-}
-
-static void test_loss(void **state)
-{
-	const struct loss_row *row = *state;
-	struct text t = lines_of(0, 2000 * KB, 200, false);
-	const char *at, *end, *from = t.at;
-	unsigned torn = 0;
-	unsigned long long gone = 0;
-	struct stage g;
-
-	yard_clear();
-	stage_make(&g);
-	(void)stage_add(&g, t.at, t.len, &row->style);
-	g.reads = false;
-	stage_begin(&g);
-	stage_run(&g, half_sent);
-	if (row->cut)
-		assert_int_equal(truncate("log0", 0), 0);
-	stage_run(&g, stage_all_ended);
-	g.reads = true;
-	stage_run(&g, stage_all_finished);
-	at = text_string(&g.got);
-	end = at + g.got.len;
-	assert_int_equal(
-		sscanf(text_string(&g.said), "rank 0: %llu bytes of its stdout", &gone), 1);
-	assert_true(gone > 0);
-	if (!row->style.stamped)
-		assert_in_range(g.got.len + gone, t.len, t.len + 2);
-	for (const char *newline; at < end; at = newline + 1) {
-		const char *found;
-
-		newline = memchr(at, '\n', (size_t)(end - at));
-		assert_non_null(newline);
-		found = memmem(from, (size_t)(t.at + t.len - from), at, (size_t)(newline + 1 - at));
-		torn += !found;
-		if (!found) /* the begin of a line, or the end of one */
-			found = memmem(
-				from, (size_t)(t.at + t.len - from), at, (size_t)(newline - at));
-		if (!found)
-			fail_msg("no part of a line: \"%.*s\"", (int)(newline - at), at);
-		from = found;
-	}
-	assert_in_range(torn, 0, 1);
-	/* what came last is there */
-	assert_memory_equal(end - 5000, t.at + t.len - 5000, 5000);
-	stage_done(&g);
-	text_done(&t);
-}
-
-/* A file that was moved away is opened again, while the console is behind. */
-static const struct moved_row {
-	const char *says;
-	struct logfile_style style;
-} moves[] = {
-	{ "moved away, a late console", { 0 } },
-	{ "moved away with stamps, a late console", { .stamped = true } },
-};
-
-static void move_away(struct stage *g)
-{
-	struct stream *s = &g->players[0].stream;
-	struct failure why = { 0 };
-	char path[32];
-	static unsigned moved;
-
-	if (s->ended || access("log0", F_OK) < 0)
-		return;
-	(void)snprintf(path, sizeof path, "moved%u", moved++);
-	filer_wait(&g->filer, &s->file);
-	assert_int_equal(rename("log0", path), 0);
-	assert_int_equal(logfile_reopen(&s->file, &why), 0);
-}
-
-static void test_moved(void **state)
-{
-	const struct moved_row *row = *state;
-	struct text t = lines_of(0, 2000 * KB, 5000, true);
-	struct stage g;
-
-	yard_clear();
-	stage_make(&g);
-	(void)stage_add(&g, t.at, t.len, &row->style);
-	g.reads = false;
-	g.on_tick = move_away;
-	stage_begin(&g);
-	stage_run(&g, stage_all_ended);
-	g.reads = true;
-	stage_run(&g, stage_all_finished);
-	assert_true(g.max_open > 1);
-	assert_shown(&g, "");
-	stage_done(&g);
-	text_done(&t);
-}
-
-/* The disk is full. */
-static const struct full_row {
-	const char *says;
-	enum reader reader;
-	bool again; /* it has room again */
-} fulls[] = {
-	{ "a full disk, a fast console", READER_FAST, false },
-	{ "a full disk, a slow console", READER_SLOW, false },
-	{ "a full disk, a late console", READER_LATE, false },
-	{ "a disk that has room again, a slow console", READER_SLOW, true },
-};
-
-static void test_full(void **state)
-{
-	const struct full_row *row = *state;
-	struct text t = lines_of(0, 1000 * KB, 200, false), is;
-	struct stage g;
-
-	yard_clear();
-	stage_make(&g);
-	(void)stage_add(&g, t.at, t.len, &plain);
-	g.reads = row->reader != READER_LATE;
-	g.reads_at_most = row->reader == READER_SLOW ? 10000 : 0;
-	yard_limit_files(300 * KB);
-	stage_begin(&g);
-	if (row->reader == READER_LATE)
-		stage_run(&g, ended_or_stands);
-	if (row->again) {
-		stage_run(&g, half_sent);
-		yard_limit_files(0);
-	}
-	g.reads = true;
-	stage_run(&g, stage_all_finished);
-	yard_limit_files(0);
-	assert_true(g.most_kept <= STREAM_READ);
-	assert_string_equal(text_string(&g.said),
-		"log0: can't be written to: File too large; the worker goes on, and so does the "
-		"console\n");
-	is = yard_read("log0");
-	assert_memory_equal(is.at, t.at, 300 * KB);
-	if (!row->again) {
-		assert_int_equal(is.len, 300 * KB);
-		assert_shown(&g, "");
-	} else {
-		assert_contains(is.at, " bytes are missing here: File too large]\n");
-		assert_memory_equal(is.at + is.len - 5000, t.at + t.len - 5000, 5000);
-		assert_memory_equal(g.got.at + g.got.len - 5000, t.at + t.len - 5000, 5000);
-	}
-	text_done(&is);
-	stage_done(&g);
-	text_done(&t);
-}
-
 /* All that a stream needs while it is idle is given back. */
 static void test_memory(void **state)
 {
@@ -743,15 +446,11 @@ int main(void)
 	SUITE_ROWS(&s, test_flow, flows);
 	SUITE_ROWS(&s, test_drop, drops);
 	SUITE_ROWS(&s, test_drain, drains);
-	SUITE_ROWS(&s, test_loss, losses);
-	SUITE_ROWS(&s, test_moved, moves);
-	SUITE_ROWS(&s, test_full, fulls);
 	suite_add(&s, "the end of a drain reads the pipe", test_end_at_once, NULL, NULL);
 	suite_add(&s, "a pipe that never empties", test_chatter, NULL, NULL);
 	suite_add(&s, "lines for a filter's file", test_filter, NULL, NULL);
 	suite_add(&s, "long lines for a filter's file", test_long_filter, NULL, NULL);
 	suite_add(&s, "a progress bar", test_bar, NULL, NULL);
-	suite_add(&s, "nobody reads the console", test_broken, NULL, NULL);
 	suite_add(&s, "nothing is kept that nobody needs", test_memory, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
