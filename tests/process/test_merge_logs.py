@@ -245,8 +245,10 @@ def test_a_node_is_lost_in_the_middle_of_a_line(start, place):
                          'for i in range(300):\n'
                          '    os.write(1, b"x" * 65536)\n'
                          'signal.pause()\n')
+    begun = place.fifo('begun').path
     cluster = Merging(start, 2, only(
-        1, f'exec python3 {script}', 'trap "echo after; exit" TERM; echo before; sleep 1000 & wait',
+        1, f'read -r go <{begun}; exec python3 {script}',
+        f'trap "echo after; exit" TERM; echo before; echo >{begun}; sleep 1000 & wait',
         *FILES, '--shutdown-timeout=5'))
     until(lambda: 'xxx' in cluster.jobs[0].said(0), 'the line to begin')
     os.kill(supervisor_of(cluster.jobs[1].pid), signal.SIGKILL)
@@ -256,7 +258,7 @@ def test_a_node_is_lost_in_the_middle_of_a_line(start, place):
     lines = result.out.splitlines()
     assert [re.sub('x+', 'x', line) for line in lines if 'x' in line] == [PREFIX.format(1) + 'x']
     assert [line for line in lines if 'x' not in line] == \
-        [PREFIX.format(0) + word for word in ('before', 'after')]
+        [PREFIX.format(0) + word for word in ('before', 'after')], result.err
 
 
 def test_node_rank_0_is_lost(start, place, consoles):
