@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -50,6 +51,26 @@ int fd_write_all(int fd, const char *bytes, size_t len)
 			return -errno;
 		bytes += n;
 		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int fd_write_within(int fd, const char *bytes, size_t len, int patience_ms, size_t *ret_done)
+{
+	for (*ret_done = 0; *ret_done < len;) {
+		struct pollfd p = { .fd = fd, .events = POLLOUT };
+		size_t left = len - *ret_done;
+		int rc = poll(&p, 1, patience_ms);
+		ssize_t n;
+
+		if (rc == 0)
+			return 0;
+		n = rc < 0 ? -1 : write(fd, bytes + *ret_done, left < PIPE_BUF ? left : PIPE_BUF);
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		*ret_done += n > 0 ? (size_t)n : 0;
 	}
 	return 0;
 }

@@ -182,6 +182,12 @@ void text_add_wrapped(struct text *t, const char *s, size_t column, size_t inden
 	}
 }
 
+void text_drop(struct text *t, size_t len)
+{
+	memmove(t->at, t->at + len, t->len - len + 1); /* and its NUL */
+	t->len -= len;
+}
+
 const char *text_string(const struct text *t)
 {
 	return t->at ? t->at : "";

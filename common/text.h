@@ -33,6 +33,9 @@ void text_add_json(struct text *t, const char *s);
  * `indent` blanks. `column` is where the first word begins. */
 void text_add_wrapped(struct text *t, const char *s, size_t column, size_t indent, size_t width);
 
+/* Takes the first len bytes away. */
+void text_drop(struct text *t, size_t len);
+
 /* Never NULL; valid until the next addition. */
 const char *text_string(const struct text *t);
 

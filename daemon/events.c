@@ -22,10 +22,12 @@ void events_init(struct events *ev)
 static int fail(const struct events *ev, struct failure *why, int rc)
 {
 	return failure_set(why, rc, "--events%s%s: can't be written: %s; there are no more of them",
-		ev->path ? " " : "", ev->path ? ev->path : "", strerror(-rc));
+		ev->path ? " " : "", ev->path ? ev->path : "",
+		rc == -EAGAIN ? "its reader takes nothing" : strerror(-rc));
 }
 
-/* Non-blocking, as a FIFO that nobody reads would hold launchd up here. */
+/* Non-blocking, as a FIFO that nobody reads would hold launchd up here; a descriptor stays as it is
+ * for the others that have it. */
 static int open_place(const struct output_plan *o)
 {
 	enum { FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
@@ -35,40 +37,67 @@ static int open_place(const struct output_plan *o)
 	return fd < 0 ? -errno : fd;
 }
 
-int events_open(struct events *ev, const struct output_plan *o, struct failure *why)
+/* Writes what is kept, as far as it is taken. */
+static int flush(struct events *ev, int patience_ms, struct failure *why)
 {
-	int fd = events_wanted(o) ? open_place(o) : -1, rc;
+	size_t done = 0;
+	int rc = fd_write_within(ev->fd, text_string(&ev->kept), ev->kept.len, patience_ms, &done);
 
-	ev->path = o->events_path;
-	rc = events_wanted(o) && fd < 0 ? fail(ev, why, fd) : 0;
-	ev->open = true;
-	ev->fd = fd < 0 ? -1 : fd;
-	if (rc == 0 && ev->early.len > 0)
-		rc = events_write(ev, text_string(&ev->early), ev->early.len, why);
-	text_done(&ev->early);
-	return rc;
-}
-
-int events_write(struct events *ev, const char *lines, size_t len, struct failure *why)
-{
-	int rc;
-
-	if (!ev->open) {
-		text_add_bytes(&ev->early, lines, len);
-		return 0;
-	}
-	if (ev->fd < 0)
-		return 0;
-	rc = fd_write_all(ev->fd, lines, len);
 	if (rc < 0) {
 		fd_closep(&ev->fd);
 		(void)fail(ev, why, rc);
 	}
+	if (rc < 0 || done == ev->kept.len)
+		text_done(&ev->kept);
+	else
+		text_drop(&ev->kept, done);
+	return rc;
+}
+
+int events_open(struct events *ev, const struct output_plan *o, struct failure *why)
+{
+	int fd = events_wanted(o) ? open_place(o) : -1;
+
+	ev->path = o->events_path;
+	ev->open = true;
+	ev->fd = fd < 0 ? -1 : fd;
+	if (ev->fd >= 0)
+		return flush(ev, 0, why);
+	text_done(&ev->kept);
+	return events_wanted(o) ? fail(ev, why, fd) : 0;
+}
+
+int events_write(struct events *ev, const char *lines, size_t len, struct failure *why)
+{
+	enum { KEPT_MAX = 1 << 20 };
+
+	if (ev->open && ev->fd < 0)
+		return 0;
+	text_add_bytes(&ev->kept, lines, len);
+	if (!ev->open)
+		return 0;
+	if (ev->kept.failed || ev->kept.len > KEPT_MAX) {
+		bool oom = ev->kept.failed;
+
+		events_done(ev);
+		return oom ? fail(ev, why, -ENOMEM) : fail(ev, why, -EAGAIN);
+	}
+	return flush(ev, 0, why);
+}
+
+int events_end(struct events *ev, struct failure *why)
+{
+	enum { PATIENCE_MS = 1000 };
+	int rc = ev->fd >= 0 ? flush(ev, PATIENCE_MS, why) : 0;
+
+	if (rc == 0 && ev->fd >= 0 && ev->kept.len > 0)
+		rc = fail(ev, why, -EAGAIN);
+	events_done(ev);
 	return rc;
 }
 
 void events_done(struct events *ev)
 {
 	fd_closep(&ev->fd);
-	text_done(&ev->early);
+	text_done(&ev->kept);
 }

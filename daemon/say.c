@@ -1,10 +1,8 @@
 /* say.c - see say.h */
 #include "daemon/say.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,43 +12,35 @@
 
 /* How this process speaks: it has one stderr. */
 static struct {
-	bool json, node_known, mid_line;
-	bool hurry, given_up;
-	unsigned node;
+	bool json, mid_line, hurry, given_up;
+	_Atomic int64_t node; /* known while the output thread speaks, too; -1: not yet */
 	void (*write)(void *owner, const char *bytes, size_t len);
 	void *owner;
-} voice;
+} voice = { .node = -1 };
 
 static struct saying saying_now(void)
 {
+	int64_t node = voice.node;
 	struct timespec wall;
 
 	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
 	return (struct saying){
 		.wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
-		.node_known = voice.node_known,
-		.node = voice.node,
+		.node_known = node >= 0,
+		.node = node >= 0 ? (unsigned)node : 0,
 	};
 }
 
 /* To a terminal that is stopped, or a pipe that nobody reads, in a hurry: a second is enough, for
- * all that is left to say. Pieces that are no longer than what such a file takes without waiting.
- */
+ * all that is left to say. */
 static void write_hurried(const char *at, size_t len)
 {
 	enum { SECOND_MS = 1000 };
+	size_t done;
 
-	while (len > 0 && !voice.given_up) {
-		struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
-		size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
-		int rc = poll(&p, 1, SECOND_MS);
-
-		if (rc < 0 && errno == EINTR)
-			continue;
-		voice.given_up = rc <= 0 || fd_write_all(STDERR_FILENO, at, piece) < 0;
-		at += piece;
-		len -= piece;
-	}
+	if (!voice.given_up)
+		voice.given_up =
+			fd_write_within(STDERR_FILENO, at, len, SECOND_MS, &done) < 0 || done < len;
 }
 
 static void write_out(const char *at, size_t len)
@@ -65,9 +55,10 @@ static void write_out(const char *at, size_t len)
 static void utter(struct text *lines)
 {
 	if (lines->len > 0 && !(voice.json && lines->failed)) {
-		if (voice.mid_line)
+		if (voice.mid_line) { /* set when no other thread speaks any more */
 			write_out("\n", 1);
-		voice.mid_line = false;
+			voice.mid_line = false;
+		}
 		if (voice.write)
 			voice.write(voice.owner, text_string(lines), lines->len);
 		else
@@ -120,7 +111,6 @@ void say_json(void)
 void say_node(unsigned node_rank)
 {
 	voice.node = node_rank;
-	voice.node_known = true;
 }
 
 void say_through(void (*write)(void *owner, const char *bytes, size_t len), void *owner)

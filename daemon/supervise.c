@@ -197,9 +197,11 @@ static void tell_ended(struct supervision *s, int exit_code)
 	const struct event ended = {
 		.kind = EVENT_JOB_ENDED, .at_ns = uv_hrtime(), .exit_code = exit_code
 	};
+	struct failure why = { 0 };
 
 	on_event(s, &ended);
-	events_done(&s->events);
+	(void)events_end(&s->events, &why);
+	say_no_events(&why);
 }
 
 static const struct plan *on_met(void *owner, const struct meeting *m, struct failure *why)
@@ -312,13 +314,16 @@ static int open_output(struct supervision *s, struct failure *why)
 /* All output comes before the report. False: its thread can't be ended. */
 static bool close_output(struct supervision *s, bool hurry)
 {
-	bool mid_line;
-	bool closed = output_close(s->output, hurry, &mid_line);
+	sigset_t asked;
+	struct closing c = { .hurry = hurry, .asked = &asked };
+	bool closed;
 
+	signals_ending(&s->plan->reactions, &asked);
+	closed = output_close(s->output, &c);
 	say_through(NULL, NULL);
-	if (hurry)
+	if (c.hurry)
 		say_in_a_hurry();
-	if (mid_line)
+	if (c.ret_mid_line)
 		say_mid_line();
 	if (!closed)
 		say("warning",

@@ -39,18 +39,7 @@ static void on_silence(uv_timer_t *t)
 	(void)console_flush(c);
 }
 
-static void on_patience(uv_timer_t *t)
-{
-	struct console *c = t->data;
-
-	c->late = c->kind == CONSOLE_REMOTE;
-	if (!c->waiting)
-		return;
-	c->stuck = true;
-	for (struct source *s = c->first; s; s = s->next)
-		if (s->overflow)
-			s->overflow(s);
-}
+static void on_patience(uv_timer_t *t);
 
 /* The reader is waited for, or takes something again. */
 static void wait_for_reader(struct console *c, bool on)
@@ -60,10 +49,41 @@ static void wait_for_reader(struct console *c, bool on)
 		return;
 	if (!on)
 		c->stuck = false;
-	if (on && !uv_is_active((uv_handle_t *)&c->patience))
+	if (on && !uv_is_active((uv_handle_t *)&c->patience)) {
+		uv_update_time(c->patience.loop);
 		(void)uv_timer_start(&c->patience, on_patience, c->late ? 0 : PATIENCE_MS, 0);
-	else if (!on && c->kind != CONSOLE_REMOTE)
+	} else if (!on && c->kind != CONSOLE_REMOTE) {
 		(void)uv_timer_stop(&c->patience);
+	}
+}
+
+/* Whether the reader that is waited for takes something again, within that time. */
+static bool takes_again(struct console *c, int within_ms)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+
+	if (c->kind == CONSOLE_REMOTE || poll(&p, 1, within_ms) <= 0)
+		return false;
+	(void)uv_poll_stop(&c->poll);
+	wait_for_reader(c, false);
+	return true;
+}
+
+static void on_patience(uv_timer_t *t)
+{
+	struct console *c = t->data;
+
+	c->late = c->kind == CONSOLE_REMOTE;
+	if (!c->waiting)
+		return;
+	if (takes_again(c, 0)) { /* it was this thread that did not look, for a disk */
+		(void)console_flush(c);
+		return;
+	}
+	c->stuck = true;
+	for (struct source *s = c->first; s; s = s->next)
+		if (s->overflow)
+			s->overflow(s);
 }
 
 static void add_out(struct console *c, const char *at, size_t len)
@@ -276,10 +296,13 @@ static void give_up(struct console *c)
 static bool put_missing(struct console *c)
 {
 	char note[160];
+	ssize_t put;
 	int n = snprintf(note, sizeof note, "%s[launchd: %llu bytes are missing here: %s]\n",
 		c->mid_line ? "\n" : "", (unsigned long long)c->missing, strerror(c->error));
 
-	if (write(c->fd, note, (size_t)n) != n)
+	put = c->kind == CONSOLE_REMOTE ? c->write(c, note, (size_t)n) :
+					  write(c->fd, note, (size_t)n);
+	if (put != n)
 		return false;
 	c->missing = 0;
 	c->mid_line = c->unended = false;
@@ -298,14 +321,8 @@ bool console_wait(struct console *c)
 {
 	enum { MOMENT_MS = 2 };
 	const uint64_t lately_ns = 10000000;
-	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
 
-	if (!c->waiting || c->kind == CONSOLE_REMOTE || uv_hrtime() - c->taken_ns > lately_ns ||
-		poll(&p, 1, MOMENT_MS) <= 0)
-		return false;
-	(void)uv_poll_stop(&c->poll);
-	wait_for_reader(c, false);
-	return true;
+	return c->waiting && uv_hrtime() - c->taken_ns <= lately_ns && takes_again(c, MOMENT_MS);
 }
 
 /* Whether out is empty now. */

@@ -293,7 +293,7 @@ int lines_break(struct lines *l, struct outbuf *out)
 	return 0;
 }
 
-static size_t count_newlines(const char *at, size_t len)
+size_t lines_count(const char *at, size_t len)
 {
 	const char *end = at + len;
 	size_t count = 0;
@@ -320,7 +320,7 @@ ssize_t lines_drop(struct lines *l, const char *at, size_t len, struct outbuf *o
 		return rc;
 	counted = counted || (l->said && !poured && at[0] == '\n');
 	l->dropping = at[len - 1] != '\n';
-	lost = count_newlines(at, len) + l->dropping - counted;
+	lost = lines_count(at, len) + l->dropping - counted;
 	forget(l);
 	return (ssize_t)lost;
 }

@@ -68,6 +68,9 @@ int lines_end(struct lines *l, const struct lines_style *style, struct outbuf *o
  * was put since it opened; otherwise -ENOBUFS. */
 int lines_break(struct lines *l, struct outbuf *out);
 
+/* How many lines end in these bytes. */
+size_t lines_count(const char *at, size_t len);
+
 /* Drops bytes that lines_take() would have got, and all of the line that they begin in and of the
  * one that they end in; an open line is broken off first (see there). How many lines are lost by
  * it, at least in part; a line counts once, however many calls it takes. -ENOBUFS as above. */

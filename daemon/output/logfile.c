@@ -153,6 +153,7 @@ static size_t put(struct logfile *f, const char *at, size_t len)
 		moved_on(f, n);
 		done += (size_t)n;
 		f->mid_line = at[done - 1] != '\n';
+		f->at_return = at[done - 1] == '\r';
 	}
 	return done;
 }
@@ -160,7 +161,7 @@ static size_t put(struct logfile *f, const char *at, size_t len)
 /* All of it or nothing. */
 static bool put_whole(struct logfile *f, const char *at, size_t len)
 {
-	bool mid_line = f->mid_line;
+	bool mid_line = f->mid_line, at_return = f->at_return;
 	size_t done = put(f, at, len);
 
 	if (done == len)
@@ -169,6 +170,7 @@ static bool put_whole(struct logfile *f, const char *at, size_t len)
 		f->now.end -= done;
 		f->size_bytes -= done;
 		f->mid_line = mid_line;
+		f->at_return = at_return;
 	}
 	return false;
 }
@@ -211,6 +213,18 @@ static size_t put_lines(struct logfile *f, const char *at, size_t len, int64_t w
 	return f->style.stamped ? put_stamped(f, at, len, wall_ns) : put(f, at, len);
 }
 
+/* In a full file a line without an end is divided where it goes back: a progress bar may last for
+ * days. How many bytes of it go in before that; len: it does not go back. */
+static size_t before_return(const struct logfile *f, const char *at, size_t len)
+{
+	if (f->at_return && at[0] != '\n')
+		return 0;
+	for (size_t i = 0; i + 1 < len; i++)
+		if (at[i] == '\r' && at[i + 1] != '\n')
+			return i;
+	return len;
+}
+
 /* How many bytes go in before the file is rotated; 0: it is to be rotated first. */
 static size_t before_rotation(const struct logfile *f, const char *at, size_t len)
 {
@@ -220,6 +234,12 @@ static size_t before_rotation(const struct logfile *f, const char *at, size_t le
 	uint64_t size = 0;
 	size_t taken = 0;
 
+	if (room == 0 && f->mid_line) {
+		size_t before = before_return(f, at, len);
+
+		if (before < len)
+			return before;
+	}
 	while (taken < len) {
 		const char *end = memchr(at + taken, '\n', len - taken);
 		size_t line = end ? (size_t)(end - at) - taken + 1 : len - taken;
@@ -285,8 +305,11 @@ struct logplace logfile_place(
 {
 	struct logplace p = w->place;
 
-	p.position += taken;
-	if (!f->style.stamped || taken == 0)
+	if (taken == 0)
+		return p;
+	p.position += p.skip + taken;
+	p.skip = 0;
+	if (!f->style.stamped)
 		return p;
 	for (size_t i = 0; i < taken; i++) {
 		if (p.line_begins)

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
 
+#include "common/fd.h"
 #include "daemon/output/output_parts.h"
 
 enum { STACK_BYTES = 256 * 1024, WORDS_MAX = 256 * 1024 };
@@ -22,6 +24,7 @@ static void done(struct output *o)
 	if (o->console_of[1] == &o->consoles[1])
 		console_done(&o->consoles[1]);
 	filer_done(&o->filer);
+	fd_closep(&o->requests);
 	free(o->shared.again.at);
 	text_done(&o->words);
 	text_done(&o->events);
@@ -45,7 +48,9 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 	}
 	for (int i = 0; i < 2; i++)
 		o->consoles[i] = (struct console){ .fd = -1, .epoll = -1 };
+	o->requests = -1;
 	o->host = *host;
+	o->events_fd = plan->output.events_path ? -1 : plan->output.events_fd;
 	rc = writer_open(o);
 	o->consoles[0].drops = o->consoles[1].drops = plan->output.drop;
 	if (rc == 0)
@@ -140,7 +145,7 @@ void output_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	uv_mutex_lock(&o->lock);
 	o->next_plan = plan;
 	o->next_attempt = attempt;
-	o->told_drained = false; /* of the attempt before, too late */
+	o->told_prepared = o->told_drained = false; /* of the attempt before, too late */
 	o->collected = NULL;
 	uv_mutex_unlock(&o->lock);
 	if (!writer_prepare_at_once(o, plan, attempt))
@@ -253,18 +258,21 @@ static bool wait_for_end(struct output *o)
 	return over;
 }
 
-bool output_close(struct output *o, bool hurry, bool *ret_mid_line)
+bool output_close(struct output *o, struct closing *c)
 {
 	uv_mutex_lock(&o->lock);
 	o->asked++;
-	o->hurry = hurry;
+	o->hurry = c->hurry;
+	if (c->asked) /* -1: then nobody can ask */
+		o->requests = signalfd(-1, c->asked, SFD_CLOEXEC | SFD_NONBLOCK);
 	uv_mutex_unlock(&o->lock);
 	output_order(o, ORDER_CLOSE);
-	*ret_mid_line = false;
+	c->ret_mid_line = false;
 	if (!wait_for_end(o))
 		return false;
 	(void)uv_thread_join(&o->thread);
-	*ret_mid_line = o->console_of[1]->unended;
+	c->hurry = o->hurrying;
+	c->ret_mid_line = o->console_of[1]->unended;
 	done(o);
 	return true;
 }

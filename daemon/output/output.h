@@ -5,6 +5,7 @@
 #ifndef LAUNCHD_DAEMON_OUTPUT_OUTPUT_H
 #define LAUNCHD_DAEMON_OUTPUT_OUTPUT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
@@ -116,8 +117,14 @@ bool output_taken(struct output *o, unsigned *ret_node, size_t *ret_len);
 
 /* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
  * as it takes anything within a second; not for a disk that hangs, for more than some seconds:
- * false, then the thread is still there. *ret_mid_line: the last line on stderr has no end, so what
- * follows must begin with one. */
-bool output_close(struct output *o, bool hurry, bool *ret_mid_line);
+ * false, then the thread is still there. */
+struct closing {
+	bool hurry;            /* also set when it came to it meanwhile */
+	const sigset_t *asked; /* blocked signals by which somebody asks for a hurry; NULL: none */
+	bool ret_mid_line; /* the last line on stderr has no end: what follows must begin with one
+			    */
+};
+
+bool output_close(struct output *o, struct closing *c);
 
 #endif

@@ -34,6 +34,7 @@ struct output {
 	const struct plan *next_plan; /* ORDER_PREPARE */
 	struct text words, events;    /* launchd's own, for stderr; of --events */
 	size_t unsaid, untold;        /* bytes of them that found no room */
+	int requests;                 /* of signalfd(2): for a hurry, while it closes; -1 */
 	struct logs *fresh;           /* ORDER_ADOPT: made by the main thread */
 	struct logs *collected; /* has no more to be drained, and is told when that is asked for */
 	struct logs *prepared;
@@ -65,6 +66,7 @@ struct output {
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
 	struct console *console_of_workers[2];
+	int events_fd; /* --events fd:1 and fd:2: their lines stand between those of workers */
 	struct filer filer;
 	struct busy busy;
 	struct stream_host shared; /* by all streams */
@@ -75,7 +77,8 @@ struct output {
 	const char *run_dir; /* NULL: not made, or none */
 	long nap_ns;         /* between two turns: see gather() */
 	uint64_t written;    /* by the consoles, when somebody looked last */
-	bool has_loop, has_async, has_status, closing, hurrying;
+	uv_poll_t request;   /* of `requests` */
+	bool has_loop, has_async, has_status, has_request, closing, hurrying;
 };
 
 /* Gives the thread an order, or only wakes it. */

@@ -61,21 +61,23 @@ static int64_t wall_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void say_error(struct stream *s)
+/* Once, until all goes well again. */
+static void say_error(const struct stream *s, const struct logfile *f, bool *said)
 {
 	char text[512];
 
-	if (s->file.missing == 0) {
-		s->said_error = false;
-		return;
+	if (f->missing > 0 && !*said) {
+		(void)snprintf(text, sizeof text,
+			"%s: can't be written to: %s; the worker goes on, and so does the console",
+			f->path, strerror(f->error));
+		s->host->say(s->host->owner, true, text);
 	}
-	if (s->said_error)
-		return;
-	s->said_error = true;
-	(void)snprintf(text, sizeof text,
-		"%s: can't be written to: %s; the worker goes on, and so does the console",
-		s->file.path, strerror(s->file.error));
-	s->host->say(s->host->owner, true, text);
+	*said = f->missing > 0;
+}
+
+static void say_file_error(struct stream *s)
+{
+	say_error(s, &s->file, &s->said_error);
 }
 
 /* All of it is where it goes to. */
@@ -86,7 +88,7 @@ void stream_finish(struct stream *s)
 	s->finished = true;
 	if (s->has_file) {
 		filer_wait(s->host->filer, &s->file);
-		say_error(s);
+		say_file_error(s);
 		logfile_close(&s->file);
 	}
 	s->on_finished(s);
@@ -103,6 +105,15 @@ static bool matches(const char *line, size_t len, void *data)
 	return false;
 }
 
+static void write_filtered(const struct stream *s, struct outbuf *out)
+{
+	struct filter *f = s->filter;
+
+	(void)logfile_write(&f->file, out->at, out->len, wall_ns());
+	out->len = 0;
+	say_error(s, &f->file, &f->said_error);
+}
+
 static void to_filter(struct stream *s, const char *at, size_t len)
 {
 	struct lines_style style = stream_style(s);
@@ -113,8 +124,7 @@ static void to_filter(struct stream *s, const char *at, size_t len)
 	while (len > 0) {
 		size_t n = lines_take(&s->filter_lines, at, len, &style, &out);
 
-		(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
-		out.len = 0;
+		write_filtered(s, &out);
 		at += n;
 		len -= n;
 	}
@@ -137,7 +147,7 @@ static void hang_up(struct stream *s)
 static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
 {
 	if (!filer_has(s->host->filer, &s->file)) {
-		say_error(s);
+		say_file_error(s);
 		if (!s->behind)
 			logfile_forget(&s->file, s->file.now.begin);
 	}
@@ -146,7 +156,7 @@ static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
 		return;
 	filer_wait(s->host->filer, &s->file);
 	s->logged = logfile_write(&s->file, at, len, now);
-	say_error(s);
+	say_file_error(s);
 }
 
 static void take(struct stream *s, const char *at, size_t len)
@@ -198,8 +208,7 @@ static void end_filtered(struct stream *s)
 	style.data = s->filter;
 	do {
 		left = lines_end(&s->filter_lines, &style, &out) < 0; /* a long line, in pieces */
-		(void)logfile_write(&s->filter->file, out.at, out.len, wall_ns());
-		out.len = 0;
+		write_filtered(s, &out);
 	} while (left);
 }
 

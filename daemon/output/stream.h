@@ -26,9 +26,9 @@ enum { STREAM_READ = FILER_PIECE };
 /* Lines with one of these texts go to a file of their own, whichever worker's they are. */
 struct filter {
 	struct vec texts;
-	struct logfile file;  /* see filer_wait() */
-	struct logged logged; /* what of the last bytes is in it; likewise */
-	bool open;            /* there is one */
+	struct logfile file;
+	bool open; /* there is one */
+	bool said_error;
 };
 
 /* Streams that are read in every turn of the loop; see streams_read(). */
@@ -83,9 +83,10 @@ struct stream {
 	struct text backlog; /* and then these, which are not in the file */
 	size_t backlog_done;
 	uint64_t dropped, dropped_said_ns; /* lines; when that was said last */
-	uint64_t gone;                     /* bytes that a console found deleted */
-	bool torn;                         /* and the rest of a line was among them */
-	uint64_t bar_ns;                   /* when a bar was shown last */
+	char late_drop;  /* dropped while it was behind: '\n' or not, the last byte; '\0': none */
+	uint64_t gone;   /* bytes that a console found deleted */
+	bool torn;       /* and the rest of a line was among them */
+	uint64_t bar_ns; /* when a bar was shown last */
 
 	void (*on_ended)(struct stream *s);
 	void (*on_finished)(struct stream *s); /* after on_ended; its handle may be closing */

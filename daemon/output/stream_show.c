@@ -10,7 +10,7 @@ enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
 
 static bool is_pending(const struct stream *s)
 {
-	return s->behind || s->backlog.len > s->backlog_done;
+	return s->behind || s->late_drop != '\0' || s->backlog.len > s->backlog_done;
 }
 
 /* Says what could not be shown; not more often than is good. */
@@ -84,10 +84,35 @@ static size_t show(struct stream *s, const char *at, size_t len)
 	return taken;
 }
 
+/* The console has yet to read what is in the file before these. */
+static void drop_behind(struct stream *s, const char *at, size_t len)
+{
+	s->dropped += (s->late_drop == '\n') + lines_count(at, len - 1);
+	s->late_drop = at[len - 1] == '\n' ? '\n' : ' ';
+}
+
+/* It has: what of a line was there ends. False: there is no room. */
+static bool end_behind(struct stream *s, struct outbuf *out)
+{
+	ssize_t n = s->late_drop ? lines_drop(&s->lines, &s->late_drop, 1, out) : 0;
+
+	if (n < 0)
+		return false;
+	s->dropped += (uint64_t)n;
+	s->late_drop = '\0';
+	s->source.open = s->lines.open;
+	return true;
+}
+
 static void drop(struct stream *s, const char *at, size_t len)
 {
-	ssize_t n = lines_drop(&s->lines, at, len, &s->console->out);
+	ssize_t n;
 
+	if (s->behind || s->late_drop) {
+		drop_behind(s, at, len);
+		return;
+	}
+	n = lines_drop(&s->lines, at, len, &s->console->out);
 	s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
 	s->source.open = s->lines.open;
 	console_put(s->console, &s->source);
@@ -99,7 +124,7 @@ static void overflow(struct source *source)
 {
 	struct stream *s = (struct stream *)source;
 
-	if (s->behind || s->backlog.len == s->backlog_done)
+	if (s->backlog.len == s->backlog_done)
 		return;
 	drop(s, s->backlog.at + s->backlog_done, s->backlog.len - s->backlog_done);
 	text_done(&s->backlog);
@@ -161,6 +186,10 @@ void stream_show(struct stream *s, const char *at, size_t len)
 		const struct logged w = settle(s);
 		size_t in_file = w.len > taken ? w.len : taken;
 
+		if (s->late_drop && w.len > 0) { /* of these the file tells itself */
+			s->dropped++;
+			s->late_drop = '\0';
+		}
 		if (taken < w.len && !s->behind) {
 			s->behind = true;
 			s->place = logfile_place(&s->file, &w, at, taken);
@@ -192,6 +221,7 @@ static bool catch_up(struct stream *s, struct outbuf *out)
 
 	if (was_behind)
 		(void)settle(s);
+	s->behind = was_behind && !s->console->broken; /* nobody reads it any more */
 	while (end_torn(s, out) && s->behind) {
 		struct logged from = { .place = s->place };
 		uint64_t gone;
@@ -207,7 +237,7 @@ static bool catch_up(struct stream *s, struct outbuf *out)
 		}
 		s->behind = s->place.position < s->file.now.end;
 	}
-	if (s->torn)
+	if (s->torn || !end_behind(s, out))
 		return false;
 	if (was_behind)
 		logfile_forget(&s->file, s->file.now.begin);

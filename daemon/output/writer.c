@@ -89,6 +89,8 @@ void writer_close(struct output *o)
 	uv_close((uv_handle_t *)&o->drain, on_closed);
 	if (o->has_status)
 		status_close(&o->status);
+	if (o->has_request)
+		uv_close((uv_handle_t *)&o->request, on_closed);
 	merge_close(&o->merge);
 	console_close(&o->consoles[0]);
 	if (o->console_of[1] == &o->consoles[1])
@@ -161,16 +163,45 @@ static void on_hurry(uv_timer_t *t)
 	o->written = written(o);
 }
 
-static void start_closing(struct output *o, bool hurry)
+static void start_hurry(struct output *o)
 {
 	enum { HURRY_MS = 1000 };
 
+	if (o->hurrying)
+		return;
+	o->hurrying = true;
+	o->written = written(o);
+	(void)uv_timer_start(&o->drain, on_hurry, HURRY_MS, HURRY_MS);
+}
+
+static void on_request(uv_poll_t *p, int status, int events)
+{
+	(void)status, (void)events;
+	(void)uv_poll_stop(p);
+	start_hurry(p->data);
+}
+
+static void watch_requests(struct output *o)
+{
+	int fd;
+
+	uv_mutex_lock(&o->lock);
+	fd = o->requests;
+	uv_mutex_unlock(&o->lock);
+	if (fd < 0 || o->has_request || uv_poll_init(&o->loop, &o->request, fd) < 0)
+		return;
+	o->has_request = true;
+	o->request.data = o;
+	(void)uv_poll_start(&o->request, UV_READABLE, on_request);
+}
+
+static void start_closing(struct output *o, bool hurry)
+{
 	o->closing = true;
-	if (hurry && !o->hurrying) {
-		o->hurrying = true;
-		o->written = written(o);
-		(void)uv_timer_start(&o->drain, on_hurry, HURRY_MS, HURRY_MS);
-	}
+	if (hurry)
+		start_hurry(o);
+	else
+		watch_requests(o);
 	writer_let_go(o);
 	for (struct logs *l = o->logs; l; l = l->next)
 		logs_end(l);
@@ -227,7 +258,10 @@ static void deliver(struct output *o, struct post *p)
 	console_say(o->console_of[1], text_string(&p->words), p->words.len);
 	if (p->unsaid)
 		say_lost(o, p->unsaid, "launchd's own words");
-	if (p->events.len > 0)
+	if (p->events.len > 0 && o->events_fd > 0 && o->events_fd <= STDERR_FILENO)
+		console_say(
+			o->console_of[o->events_fd - 1], text_string(&p->events), p->events.len);
+	else if (p->events.len > 0)
 		o->host.write_events(o->host.owner, text_string(&p->events), p->events.len);
 	if (p->untold)
 		say_lost(o, p->untold, "--events");
@@ -239,12 +273,15 @@ static void on_orders(uv_async_t *a)
 {
 	struct output *o = a->data;
 	char status[sizeof o->status_text];
+	const struct plan *plan;
 	struct post p;
-	unsigned orders;
+	unsigned orders, attempt;
 	bool hurry, status_ended;
 
 	uv_mutex_lock(&o->lock);
 	orders = o->orders;
+	plan = o->next_plan;
+	attempt = o->next_attempt;
 	p = (struct post){ o->words, o->events, o->unsaid, o->untold };
 	memcpy(status, o->status_text, sizeof status);
 	status_ended = o->status_ended;
@@ -267,7 +304,7 @@ static void on_orders(uv_async_t *a)
 	if (orders & ORDER_STATUS)
 		draw_status(o, status, status_ended);
 	if (orders & ORDER_PREPARE)
-		writer_prepare(o, o->next_plan, o->next_attempt);
+		writer_prepare(o, plan, attempt);
 	if ((orders & ORDER_REOPEN) && o->logs)
 		logs_reopen(o->logs);
 	if (orders & ORDER_CLOSE)

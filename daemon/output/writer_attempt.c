@@ -17,8 +17,8 @@ static void on_drained(struct logs *l)
 		(void)uv_timer_stop(&o->drain);
 	logs_collect(l);
 	uv_mutex_lock(&o->lock);
-	o->told_drained = true;
-	if (o->attached)
+	o->told_drained = l->attempt == o->next_attempt; /* else it is waited for no longer */
+	if (o->told_drained && o->attached)
 		(void)uv_async_send(&o->to_main);
 	uv_mutex_unlock(&o->lock);
 }
@@ -46,10 +46,11 @@ void writer_start(struct output *o)
 
 static void on_drain_over(uv_timer_t *t)
 {
-	struct output *o = t->data;
+	const struct output *o = t->data;
 
-	if (o->logs)
-		logs_end(o->logs);
+	for (struct logs *l = o->logs; l; l = l->next)
+		if (l->on_ended == on_drained)
+			logs_end(l);
 }
 
 void writer_drain(struct output *o)
@@ -115,15 +116,19 @@ void writer_let_go(struct output *o)
 		l->done = true;
 }
 
-static void tell_prepared(struct output *o, struct logs *l, int rc, const struct failure *why)
+/* Meanwhile the job may have gone on to another attempt, which comes next. */
+static void tell_prepared(
+	struct output *o, unsigned attempt, struct logs *l, int rc, const struct failure *why)
 {
 	uv_mutex_lock(&o->lock);
-	o->prepared = l;
-	o->prepared_rc = rc;
-	o->prepared_why = *why;
-	o->told_prepared = true;
-	if (o->attached)
-		(void)uv_async_send(&o->to_main);
+	if (attempt == o->next_attempt) {
+		o->prepared = l;
+		o->prepared_rc = rc;
+		o->prepared_why = *why;
+		o->told_prepared = true;
+		if (o->attached)
+			(void)uv_async_send(&o->to_main);
+	}
 	uv_mutex_unlock(&o->lock);
 }
 
@@ -143,7 +148,7 @@ void writer_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	int rc = make_logs(o, plan, attempt, &l, &why);
 
 	adopt(o, l);
-	tell_prepared(o, l, rc, &why);
+	tell_prepared(o, attempt, l, rc, &why);
 }
 
 bool writer_prepare_at_once(struct output *o, const struct plan *plan, unsigned attempt)
@@ -161,7 +166,7 @@ bool writer_prepare_at_once(struct output *o, const struct plan *plan, unsigned 
 	o->orders |= ORDER_ADOPT; /* with the next order */
 	uv_mutex_unlock(&o->lock);
 	drop_logs(unseen);
-	tell_prepared(o, l, rc, &why);
+	tell_prepared(o, attempt, l, rc, &why);
 	return true;
 }
 

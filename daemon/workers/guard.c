@@ -141,7 +141,7 @@ static void relay(struct guard *g, const siginfo_t *si)
 
 	if (n < 0 && ends && errno == EPIPE)
 		g->cut = si->si_signo;
-	else if (n < 0 && ends)
+	if (n < 0 && ends)
 		(void)kill(g->supervisor, si->si_signo);
 	if (ends || kind == REACTION_RESUME)
 		(void)kill(g->supervisor, SIGCONT);
@@ -202,7 +202,9 @@ static bool hasten(struct guard *g, unsigned *seconds)
 
 int guard_wait(struct guard *g, struct failure *why)
 {
-	const struct timespec last_words = { .tv_sec = 1 };
+	const struct timespec moment = { .tv_sec = 1 };
+	/* a second for who reads its output, one for who reads its report */
+	const struct timespec last_words = { .tv_sec = 3 };
 	unsigned seconds = 0;
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
@@ -211,8 +213,9 @@ int guard_wait(struct guard *g, struct failure *why)
 
 	while (!supervisor_ended(g, &status)) {
 		/* a report that nobody reads must not make the job immortal */
-		if ((g->cut || g->will->said ? sigtimedwait(&g->taken, &si, &last_words) :
-					       sigwaitinfo(&g->taken, &si)) < 0) {
+		if ((g->cut                       ? sigtimedwait(&g->taken, &si, &last_words) :
+				    g->will->said ? sigtimedwait(&g->taken, &si, &moment) :
+						    sigwaitinfo(&g->taken, &si)) < 0) {
 			if (errno == EAGAIN && !hasten(g, &seconds))
 				break;
 			continue; /* EINTR: a debugger, or a stop that is over */

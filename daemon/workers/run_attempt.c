@@ -164,7 +164,7 @@ static void on_drained(void *owner)
 {
 	struct run *r = owner;
 
-	r->has_words = true;
+	r->has_words = r->has_words || r->state == RUN_DRAINING; /* else it is too late */
 	end_drained(r);
 }
 

@@ -31,6 +31,14 @@ void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t 
 			sigaddset(ret, n);
 }
 
+void signals_ending(const struct reactions *r, sigset_t *ret)
+{
+	sigemptyset(ret);
+	for (int n = 1; n < REACTION_SIGNALS; n++)
+		if (ends_the_job(r, n))
+			sigaddset(ret, n);
+}
+
 static void on_direct(uv_poll_t *h, int status, int events)
 {
 	struct signals *s = h->data;

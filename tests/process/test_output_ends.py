@@ -1,5 +1,6 @@
 """What is left of a worker's words when it has died, and what can be in the way of writing them."""
 import contextlib
+import json
 import os
 import re
 import signal
@@ -268,3 +269,22 @@ def test_a_file_system_that_hangs_delays_no_end(start, place, hang, options, how
         assert lines_of(result.out.encode())[0] == b'[default0]:before'
     place.orphans_expected = True
     hang.close()
+
+
+def test_a_signal_while_a_failed_job_waits_for_its_console(start, place):
+    """What is left for the console is given up; the report, its file and the exit code are not."""
+    console, begin = os.pipe()
+    try:
+        job = start(sh('yes | head -n 1000000; exit 3', '--log-dir=logs', '--report=report.json',
+                       '--events=events'), out=begin)
+        events = place.path / 'events'
+        until(lambda: events.exists() and '"verdict"' in events.read_text(), 'the verdict')
+        time.sleep(.3)  # for its event loop to end
+        os.kill(job.pid, signal.SIGTERM)
+        result = job.end()
+    finally:
+        os.close(console)
+        os.close(begin)
+    assert result.rc == 3
+    assert 'first to fail: rank 0' in result.err and 'exit code 3' in result.err
+    assert json.loads((place.path / 'report.json').read_text())['job']['exit_code'] == 3

@@ -376,3 +376,13 @@ void assert_files(const struct player *p, const char *name, bool stamps)
 	assert_bytes(text_string(&is), is.len, p->text, p->len);
 	text_done(&is);
 }
+
+void stage_set_filter(struct stage *g, const char **texts, size_t count)
+{
+	struct failure why = { 0 };
+
+	g->filter.texts = (struct vec){ .at = texts, .count = count };
+	assert_int_equal(
+		logfile_open(&g->filter.file, "filtered", &(struct logfile_style){ 0 }, &why), 0);
+	g->filter.open = true;
+}

@@ -62,6 +62,9 @@ struct player *stage_add(
 /* Gives it a prefix. */
 void player_prefix(struct player *p, const char *prefix);
 
+/* Lines with one of these texts, for the streams that have the stage's filter, go to "filtered". */
+void stage_set_filter(struct stage *g, const char **texts, size_t count);
+
 void stage_begin(struct stage *g);
 
 /* Late: not before the test says so. */

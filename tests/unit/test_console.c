@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/text.h"
 #include "tests/unit/consoling.h"
@@ -307,6 +308,40 @@ static void test_last(void **state)
 	bench_done(&b);
 }
 
+static unsigned overflows;
+
+static void overflow(struct source *s)
+{
+	(void)s;
+	overflows++;
+}
+
+/* The reader takes all, while the thread waits for a disk: nothing is to be dropped. */
+static void test_no_overflow(void **state)
+{
+	struct feed a = feed_of('a', 0);
+	struct bench b;
+
+	(void)state;
+	overflows = 0;
+	bench_make(&b, KIND_PIPE);
+	b.c.drops = true;
+	a.source.overflow = overflow;
+	(void)bench_fill(&b, &a);
+	(void)usleep(400000);
+	bench_read(&b);
+	(void)uv_run(&b.loop, UV_RUN_NOWAIT);
+	assert_int_equal(overflows, 0);
+	assert_false(b.c.stuck);
+	bench_read_all(&b);
+	a.done = 0;
+	(void)bench_fill(&b, &a);
+	while (overflows == 0)
+		(void)uv_run(&b.loop, UV_RUN_ONCE);
+	assert_true(b.c.stuck);
+	bench_done(&b);
+}
+
 /* A source that has dropped something says so, also while another one's line is open. */
 static void test_dropped(void **state)
 {
@@ -340,6 +375,8 @@ int main(void)
 	suite_add(&s, "each has its turns", test_fair, NULL, NULL);
 	suite_add(&s, "and the loop, too", test_turns, NULL, NULL);
 	suite_add(&s, "words without room are counted", test_unsaid, NULL, NULL);
+	suite_add(&s, "a reader that takes what there is, and a thread that is late",
+		test_no_overflow, NULL, NULL);
 	suite_add(&s, "a line stays open while another is dropped", test_dropped, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);

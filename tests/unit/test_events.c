@@ -131,6 +131,82 @@ static void test_descriptor(void **state)
 	(void)close(p[1]);
 }
 
+/* Writes 100,000 lines, more than a pipe takes. */
+static void put_many(struct scene *s)
+{
+	char line[16];
+
+	for (int i = 0; i < 100000; i++) {
+		(void)snprintf(line, sizeof line, "%09d\n", i);
+		put(s, line);
+	}
+}
+
+static void open_pipe(struct scene *s, int p[2])
+{
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	s->to = (struct output_plan){ .events_fd = p[1] };
+	assert_int_equal(events_open(&s->ev, &s->to, &s->why), 0);
+	assert_int_equal(close(p[1]), 0);
+}
+
+/* Nobody waits for a reader, which has all when it comes. */
+static void test_slow_reader(void **state)
+{
+	static char got[1100000];
+	struct scene *s = *state;
+	size_t len = 0;
+	ssize_t n;
+	int p[2];
+
+	open_pipe(s, p);
+	put_many(s);
+	assert_true(s->ev.kept.len > 0);
+	assert_int_equal(fcntl(p[0], F_SETFL, O_NONBLOCK), 0);
+	while (len < 500000) {
+		while ((n = read(p[0], got + len, sizeof got - len)) > 0)
+			len += (size_t)n;
+		put(s, "");
+	}
+	assert_int_equal(fcntl(p[0], F_SETPIPE_SZ, 1 << 20), 1 << 20);
+	assert_int_equal(events_end(&s->ev, &s->why), 0);
+	while ((n = read(p[0], got + len, sizeof got - len)) > 0)
+		len += (size_t)n;
+	assert_int_equal(len, 1000000);
+	for (int i = 0; i < 100000; i++)
+		assert_int_equal(atoi(got + (size_t)i * 10), i);
+	(void)close(p[0]);
+}
+
+static void test_no_reader(void **state)
+{
+	struct scene *s = *state;
+	int p[2], rc = 0;
+
+	open_pipe(s, p);
+	put_many(s);
+	for (int i = 0; i < 20000 && rc == 0; i++)
+		rc = events_write(&s->ev, "012345678\n", 10, &s->why);
+	assert_int_equal(rc, -EAGAIN);
+	assert_contains(
+		s->why.text, "can't be written: its reader takes nothing; there are no more");
+	put(s, "a\n"); /* and no word about it */
+	assert_int_equal(events_end(&s->ev, &s->why), 0);
+	(void)close(p[0]);
+}
+
+static void test_no_reader_at_the_end(void **state)
+{
+	struct scene *s = *state;
+	int p[2];
+
+	open_pipe(s, p);
+	put_many(s);
+	assert_int_equal(events_end(&s->ev, &s->why), -EAGAIN); /* after a second */
+	assert_int_equal(s->ev.fd, -1);
+	(void)close(p[0]);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -142,5 +218,8 @@ int main(void)
 	suite_add(&s, "a place that can't be opened is one failure", test_not_to_be_opened, make,
 		unmake);
 	suite_add(&s, "a descriptor, until nobody reads it", test_descriptor, make, unmake);
+	suite_add(&s, "nobody waits for its reader", test_slow_reader, make, unmake);
+	suite_add(&s, "a reader that never takes anything", test_no_reader, make, unmake);
+	suite_add(&s, "nor at the end", test_no_reader_at_the_end, make, unmake);
 	return suite_run(&s);
 }

@@ -90,7 +90,8 @@ static void hear_text(struct scene *s, unsigned node, int stream, const char *te
 /* Ends the thread; what stands in both files. */
 static void scene_end(struct scene *s, struct text ret[3])
 {
-	bool mid_line, closed = output_close(s->output, false, &mid_line);
+	struct closing c = { .hurry = false };
+	bool closed = output_close(s->output, &c);
 
 	for (int fd = 1; fd <= 2; fd++) {
 		char buf[4096];
@@ -103,7 +104,7 @@ static void scene_end(struct scene *s, struct text ret[3])
 		(void)close(s->own[fd]);
 		(void)close(s->files[fd]);
 	}
-	assert_true(closed && !mid_line);
+	assert_true(closed && !c.ret_mid_line);
 }
 
 static const struct merge_row {

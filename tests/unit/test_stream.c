@@ -117,10 +117,14 @@ static const struct drop_row {
 	const char *says;
 	unsigned streams;
 	size_t size, line;
+	size_t disk; /* what a file has room for; 0: no file */
 } drops[] = {
-	{ "lines of one stream are dropped", 1, 2000 * KB, 200 },
-	{ "lines of three streams are dropped", 3, 1000 * KB, 200 },
-	{ "long lines of three streams are dropped", 3, 3000 * KB, 300 * KB },
+	{ "lines of one stream are dropped", 1, 2000 * KB, 200, 0 },
+	{ "lines of three streams are dropped", 3, 1000 * KB, 200, 0 },
+	{ "long lines of three streams are dropped", 3, 3000 * KB, 300 * KB, 0 },
+	{ "lines that a full disk has not taken are dropped", 1, 2000 * KB, 200, 300 * KB },
+	{ "lines of three streams that a full disk has not taken", 3, 1000 * KB, 200, 300 * KB },
+	{ "long lines that a full disk has not taken", 3, 3000 * KB, 300 * KB, 700 * KB },
 };
 
 /* Lines that are shown are whole, but the one that the reader got the begin of. */
@@ -164,9 +168,10 @@ static void test_drop(void **state)
 	g.console.drops = true;
 	for (unsigned i = 0; i < row->streams; i++) {
 		texts[i] = lines_of(i, row->size, row->line, false);
-		(void)stage_add(&g, texts[i].at, texts[i].len, NULL);
+		(void)stage_add(&g, texts[i].at, texts[i].len, row->disk ? &plain : NULL);
 		lines += count_lines(texts[i].at, texts[i].len);
 	}
+	yard_limit_files(row->disk);
 	stage_begin(&g);
 	g.reads = false;
 	stage_run(&g, all_sent);
@@ -176,15 +181,41 @@ static void test_drop(void **state)
 	for (const char *at = text_string(&g.said); *at; at = strchr(at, '\n') + 1) {
 		unsigned rank, n;
 
+		if (row->disk && strncmp(at, "log", 3) == 0)
+			continue; /* it is full */
 		assert_int_equal(
 			sscanf(at, "rank %u: %u lines of its stdout were dropped", &rank, &n), 2);
 		dropped += n;
 	}
+	yard_limit_files(0);
 	assert_true(dropped > 0);
 	assert_int_equal(count_whole(&g) + dropped, lines);
 	stage_done(&g);
 	for (unsigned i = 0; i < row->streams; i++)
 		text_done(&texts[i]);
+}
+
+/* Where the console is behind it may be so within a stamp. */
+static void test_empty_lines(void **state)
+{
+	struct text t = { 0 };
+	struct stage g;
+
+	(void)state;
+	yard_clear();
+	stage_make(&g);
+	while (t.len < 1000 * KB)
+		text_add(&t, t.len % 7 == 0 ? "ab\n\n" : "\n");
+	(void)stage_add(&g, t.at, t.len, &stamped);
+	g.reads = false;
+	stage_begin(&g);
+	stage_run(&g, stage_all_ended);
+	g.reads = true;
+	g.reads_at_most = 10001;
+	stage_run(&g, stage_all_finished);
+	assert_bytes(text_string(&g.got), g.got.len, t.at, t.len);
+	stage_done(&g);
+	text_done(&t);
 }
 
 /* A worker that has died, and a process that keeps its pipe open. */
@@ -295,15 +326,6 @@ static void test_chatter(void **state)
 	stage_done(&g);
 }
 
-static void set_filter(struct stage *g, const char **texts, size_t count)
-{
-	struct failure why = { 0 };
-
-	g->filter.texts = (struct vec){ .at = texts, .count = count };
-	assert_int_equal(logfile_open(&g->filter.file, "filtered", &plain, &why), 0);
-	g->filter.open = true;
-}
-
 static void test_filter(void **state)
 {
 	static const char *texts[] = { "loss", "grad" };
@@ -314,7 +336,7 @@ static void test_filter(void **state)
 	(void)state;
 	yard_clear();
 	stage_make(&g);
-	set_filter(&g, texts, 2);
+	stage_set_filter(&g, texts, 2);
 	player_prefix(stage_add(&g, a, sizeof a - 1, &plain), "[0]:");
 	player_prefix(stage_add(&g, b, sizeof b - 1, NULL), "[1]:");
 	g.players[0].stream.filter = g.players[1].stream.filter = &g.filter;
@@ -345,7 +367,7 @@ static void test_long_filter(void **state)
 	(void)state;
 	yard_clear();
 	stage_make(&g);
-	set_filter(&g, texts, 1);
+	stage_set_filter(&g, texts, 1);
 	text_add(&t, "Aloss");
 	while (t.len < LEN)
 		text_add(&t, "abcdefghij");
@@ -446,6 +468,7 @@ int main(void)
 	SUITE_ROWS(&s, test_flow, flows);
 	SUITE_ROWS(&s, test_drop, drops);
 	SUITE_ROWS(&s, test_drain, drains);
+	suite_add(&s, "empty lines with stamps, a late console", test_empty_lines, NULL, NULL);
 	suite_add(&s, "the end of a drain reads the pipe", test_end_at_once, NULL, NULL);
 	suite_add(&s, "a pipe that never empties", test_chatter, NULL, NULL);
 	suite_add(&s, "lines for a filter's file", test_filter, NULL, NULL);

@@ -198,6 +198,31 @@ static void test_full(void **state)
 	text_done(&t);
 }
 
+/* The disk of filtered lines is full. */
+static void test_full_filter(void **state)
+{
+	static const char text[] = "Aa loss\nAb loss\nAnone\nAc loss\n";
+	static const char *of[] = { "loss" };
+	struct stage g;
+
+	(void)state;
+	yard_clear();
+	stage_make(&g);
+	stage_set_filter(&g, of, 1);
+	(void)stage_add(&g, text, sizeof text - 1, NULL);
+	g.players[0].stream.filter = &g.filter;
+	yard_limit_files(10);
+	stage_begin(&g);
+	stage_run(&g, stage_all_finished);
+	yard_limit_files(0);
+	assert_string_equal(text_string(&g.said),
+		"filtered: can't be written to: File too large; the worker goes on, and so does "
+		"the console\n");
+	assert_shown(&g, "");
+	stage_done(&g);
+	assert_file("filtered", "Aa loss\nAb");
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -206,6 +231,7 @@ int main(void)
 	SUITE_ROWS(&s, test_loss, losses);
 	SUITE_ROWS(&s, test_moved, moves);
 	SUITE_ROWS(&s, test_full, fulls);
+	suite_add(&s, "a full disk of filtered lines", test_full_filter, NULL, NULL);
 	suite_add(&s, "nobody reads the console", test_broken, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);

@@ -85,6 +85,15 @@ static void test_course(void **state)
 	assert_int_equal(count_descriptors(), descriptors);
 }
 
+static void begin_files(struct scene *s)
+{
+	scene_begin(s, false);
+	s->plan.output.tree = true;
+	s->plan.output.log_dir = "logs";
+	s->plan.output.log_all = true;
+	scene_open(s);
+}
+
 static void test_tmpdir(void **state)
 {
 	struct scene s;
@@ -138,6 +147,43 @@ static void test_attempts(void **state)
 	scene_done(&s);
 }
 
+/* The job goes on before the thread has prepared an attempt, or has told what the one before it
+ * wrote: neither is told then. */
+static void test_overtaken(void **state)
+{
+	enum { ROUNDS = 100 };
+	char dir[512];
+	struct scene s;
+
+	(void)state;
+	begin_files(&s);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		output_prepare(s.output, &s.plan, 2 * i);
+		if (i % 3 == 0)
+			(void)usleep(i * 10);
+		scene_prepare(&s, 2 * i + 1);
+		must(s.prepared == i + 1);
+		(void)snprintf(dir, sizeof dir, "/attempt_%u", 2 * i + 1);
+		must(strstr(output_log_dir(s.output), dir) != NULL);
+		scene_start(&s);
+		scene_put(&s, 1, 1, "a\n");
+		scene_end_workers(&s);
+		output_drain(s.output);
+		if (i % 3 == 1)
+			(void)usleep(i * 10);
+	}
+	scene_prepare(&s, 2 * ROUNDS);
+	(void)uv_run(&s.loop, UV_RUN_NOWAIT);
+	scene_close(&s, false);
+	assert_int_equal(s.prepared, ROUNDS + 1);
+	assert_int_equal(s.drained, 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		(void)snprintf(dir, sizeof dir, "attempt_%u/1/stdout.log", 2 * i + 1);
+		scene_assert_log("logs", dir, "a\n");
+	}
+	scene_done(&s);
+}
+
 static void test_not_prepared(void **state)
 {
 	struct scene s;
@@ -188,11 +234,7 @@ static void test_not_started(void **state)
 	struct scene s;
 
 	(void)state;
-	scene_begin(&s, false);
-	s.plan.output.tree = true;
-	s.plan.output.log_dir = "logs";
-	s.plan.output.log_all = true;
-	scene_open(&s);
+	begin_files(&s);
 	scene_prepare(&s, 0);
 	output_started(s.output);
 	scene_drain(&s);
@@ -334,7 +376,7 @@ static void test_no_descriptors(void **state)
 		rc = output_open(&s.plan, &host, &o, &why);
 		yard_free_descriptors();
 		if (rc == 0)
-			s.closed = output_close(o, false, &s.mid_line);
+			s.closed = output_close(o, &(struct closing){ .hurry = false });
 		scene_restore(&s);
 		(void)alarm(0);
 		if (rc < 0) {
@@ -360,6 +402,7 @@ int main(void)
 	SUITE_ROWS(&s, test_course, courses);
 	suite_add(&s, "files in a directory of their own", test_tmpdir, NULL, NULL);
 	suite_add(&s, "attempts without files", test_attempts, NULL, NULL);
+	suite_add(&s, "an attempt that is overtaken by the next one", test_overtaken, NULL, NULL);
 	suite_add(&s, "files that can't be made", test_not_prepared, NULL, NULL);
 	suite_add(&s, "words and events, in order", test_words, NULL, NULL);
 	suite_add(&s, "no worker could be started", test_not_started, NULL, NULL);

@@ -184,9 +184,12 @@ void scene_restore(struct scene *s)
 
 void scene_close(struct scene *s, bool hurry)
 {
+	struct closing c = { .hurry = hurry };
+
 	output_detach(s->output);
 	(void)uv_run(&s->loop, UV_RUN_DEFAULT);
-	s->closed = output_close(s->output, hurry, &s->mid_line);
+	s->closed = output_close(s->output, &c);
+	s->mid_line = c.ret_mid_line;
 	scene_end_workers(s);
 	scene_restore(s);
 	(void)alarm(0);
