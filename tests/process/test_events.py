@@ -334,7 +334,7 @@ def test_a_reader_that_stops_holds_nobody_up(start, place):
     end, begin = os.pipe()
     fcntl.fcntl(begin, fcntl.F_SETPIPE_SZ, 4096)
     os.set_inheritable(begin, True)
-    script = 'trap "" USR1; i=0; while read -r go <$GO; do i=$((i + 1)); echo line $i; done'
+    script = 'trap "" USR1; i=0; while echo line $i; read -r go <$GO; do i=$((i + 1)); done'
     try:
         job = start([f'--events=fd:{begin}', '--log-dir=logs', '-r', '3', '--log-timestamps',
                      '--use_env', '--no-python', 'sh', '-c', script], {'GO': go.path},
@@ -343,10 +343,10 @@ def test_a_reader_that_stops_holds_nobody_up(start, place):
         begin = -1
         until(lambda: list(place.path.glob('logs/*/attempt_0/0/stdout.log')), 'its log')
         logfile, = place.path.glob('logs/*/attempt_0/0/stdout.log')
-        for count in range(1, 100):
+        for count in range(100):
+            until(lambda: f'line {count}\n' in logfile.read_text(), 'the line')
             os.kill(job.pid, signal.SIGUSR1)
             os.write(go.fd, b'\n')
-            until(lambda: f'line {count}\n' in logfile.read_text(), 'the line')
         os.kill(job.pid, signal.SIGTERM)
         result = job.end()
     finally:
@@ -360,20 +360,22 @@ def test_a_reader_that_stops_holds_nobody_up(start, place):
 
 def test_on_a_console_they_stand_between_lines(start, place):
     """Of workers that write their lines in pieces."""
+    go = place.fifo('go')
     script = 'i=0; while [ $i -lt 300 ]; do i=$((i + 1)); printf "line "; echo $i; done'
     job = start(['--events=fd:1', '--nproc_per_node=3', '--use_env', '--no-python', 'sh', '-c',
-                 f'trap "exit 0" TERM; trap : USR1; {script}; {script}'])
-    until(lambda: 'line 1\n' in job.said(0), 'the first lines')
+                 f'trap "" USR1; echo begun; {script}; {script}; read -r go <$GO'], {'GO': go.path})
+    until(lambda: job.said(0).count('begun\n') == 3, 'the first lines')
     for _ in range(50):
         os.kill(job.pid, signal.SIGUSR1)
         time.sleep(.001)
+    os.write(go.fd, b'\n\n\n')
     result = job.end()
     assert result.rc == 0
     lines = result.out.splitlines()
     events = parse(''.join(f'{line}\n' for line in lines if line.startswith('{')))
     assert kinds(events)[0] == 'job_started' and kinds(events)[-1] == 'job_ended'
     assert sorted(line for line in lines if not line.startswith('{')) == \
-        sorted(f'line {i}' for i in range(1, 301) for _ in range(6))
+        sorted(['begun'] * 3 + [f'line {i}' for i in range(1, 301) for _ in range(6)])
 
 
 @pytest.mark.parametrize('which, words', [
