@@ -78,15 +78,15 @@ struct stream {
 	struct text prefix; /* rendered; at the time of the last read, where it has one */
 	void (*render)(struct stream *s, int64_t wall_ns); /* the prefix; NULL: it is for good */
 
-	bool behind; /* the console has yet to read the file from this place on */
+	char late_drop; /* dropped while it was behind: the last byte, '\n' or not; '\0': none */
+	bool behind;    /* the console has yet to read the file from this place on */
 	struct logplace place;
 	struct text backlog; /* and then these, which are not in the file */
 	size_t backlog_done;
 	uint64_t dropped, dropped_said_ns; /* lines; when that was said last */
-	char late_drop;  /* dropped while it was behind: '\n' or not, the last byte; '\0': none */
-	uint64_t gone;   /* bytes that a console found deleted */
-	bool torn;       /* and the rest of a line was among them */
-	uint64_t bar_ns; /* when a bar was shown last */
+	uint64_t gone;                     /* bytes that a console found deleted */
+	bool torn;                         /* and the rest of a line was among them */
+	uint64_t bar_ns;                   /* when a bar was shown last */
 
 	void (*on_ended)(struct stream *s);
 	void (*on_finished)(struct stream *s); /* after on_ended; its handle may be closing */
