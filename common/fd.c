@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
 void fd_closep(int *fd)
@@ -55,20 +56,32 @@ int fd_write_all(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
+/* What a pipe takes whole or not at all, and without a part of a line, where lines are shorter. */
+static size_t whole_lines(const char *at, size_t len)
+{
+	const char *end;
+
+	if (len <= PIPE_BUF)
+		return len;
+	end = memrchr(at, '\n', PIPE_BUF);
+	return end ? (size_t)(end + 1 - at) : PIPE_BUF;
+}
+
 int fd_write_within(int fd, const char *bytes, size_t len, int patience_ms, size_t *ret_done)
 {
 	for (*ret_done = 0; *ret_done < len;) {
 		struct pollfd p = { .fd = fd, .events = POLLOUT };
-		size_t left = len - *ret_done;
 		int rc = poll(&p, 1, patience_ms);
 		ssize_t n;
 
 		if (rc == 0)
 			return 0;
-		n = rc < 0 ? -1 : write(fd, bytes + *ret_done, left < PIPE_BUF ? left : PIPE_BUF);
-		if (n < 0 && errno == EAGAIN)
+		n = rc < 0 ? -1 :
+			     write(fd, bytes + *ret_done,
+				     whole_lines(bytes + *ret_done, len - *ret_done));
+		if (n < 0 && errno == EAGAIN && patience_ms == 0)
 			return 0;
-		if (n < 0 && errno != EINTR)
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
 		*ret_done += n > 0 ? (size_t)n : 0;
 	}

@@ -23,7 +23,8 @@ int fd_write_all(int fd, const char *bytes, size_t len);
 
 /* The same to a pipe, a socket or a terminal that may be full: stops when nothing more is taken for
  * so long. How much was written is in *ret_done, also after a failure. Bytes go in pieces that such
- * a file takes without blocking once poll(2) says that it is writable: PIPE_BUF, pipe(7). */
+ * a file takes without blocking once poll(2) says that it is writable: PIPE_BUF, pipe(7); lines
+ * that are shorter than that are not divided. */
 int fd_write_within(int fd, const char *bytes, size_t len, int patience_ms, size_t *ret_done);
 
 /* Reads a file of at most max - 1 bytes and ends it with a NUL. Returns its length, -EFBIG where

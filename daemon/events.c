@@ -85,12 +85,17 @@ int events_write(struct events *ev, const char *lines, size_t len, struct failur
 	return flush(ev, 0, why);
 }
 
+bool events_wait(const struct events *ev)
+{
+	return ev->fd >= 0 && ev->kept.len > 0;
+}
+
 int events_end(struct events *ev, struct failure *why)
 {
 	enum { PATIENCE_MS = 1000 };
 	int rc = ev->fd >= 0 ? flush(ev, PATIENCE_MS, why) : 0;
 
-	if (rc == 0 && ev->fd >= 0 && ev->kept.len > 0)
+	if (rc == 0 && events_wait(ev))
 		rc = fail(ev, why, -EAGAIN);
 	events_done(ev);
 	return rc;

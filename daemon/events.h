@@ -31,6 +31,9 @@ int events_open(struct events *ev, const struct output_plan *o, struct failure *
  * more is a failure. On failure why is set, and no other line is written. */
 int events_write(struct events *ev, const char *lines, size_t len, struct failure *why);
 
+/* Lines wait for a reader: events_write() is to be called again, with none. */
+bool events_wait(const struct events *ev);
+
 /* Gives the reader a second to take what is kept, and closes. A failure: it has not. */
 int events_end(struct events *ev, struct failure *why);
 

@@ -268,13 +268,14 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 }
 
 /* From the output thread. */
-static void write_events(void *owner, const char *lines, size_t len)
+static bool write_events(void *owner, const char *lines, size_t len)
 {
 	struct supervision *s = owner;
 	struct failure why = { 0 };
 
 	(void)events_write(&s->events, lines, len, &why);
 	say_no_events(&why);
+	return events_wait(&s->events);
 }
 
 static void say_by_output(void *owner, const char *bytes, size_t len)

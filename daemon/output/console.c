@@ -57,16 +57,11 @@ static void wait_for_reader(struct console *c, bool on)
 	}
 }
 
-/* Whether the reader that is waited for takes something again, within that time. */
-static bool takes_again(struct console *c, int within_ms)
+static bool is_writable(const struct console *c, int within_ms)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
 
-	if (c->kind == CONSOLE_REMOTE || poll(&p, 1, within_ms) <= 0)
-		return false;
-	(void)uv_poll_stop(&c->poll);
-	wait_for_reader(c, false);
-	return true;
+	return c->kind != CONSOLE_REMOTE && poll(&p, 1, within_ms) > 0;
 }
 
 static void on_patience(uv_timer_t *t)
@@ -76,10 +71,8 @@ static void on_patience(uv_timer_t *t)
 	c->late = c->kind == CONSOLE_REMOTE;
 	if (!c->waiting)
 		return;
-	if (takes_again(c, 0)) { /* it was this thread that did not look, for a disk */
-		(void)console_flush(c);
+	if (is_writable(c, 0)) /* it was this thread that did not look, for a disk; now it will */
 		return;
-	}
 	c->stuck = true;
 	for (struct source *s = c->first; s; s = s->next)
 		if (s->overflow)
@@ -322,7 +315,11 @@ bool console_wait(struct console *c)
 	enum { MOMENT_MS = 2 };
 	const uint64_t lately_ns = 10000000;
 
-	return c->waiting && uv_hrtime() - c->taken_ns <= lately_ns && takes_again(c, MOMENT_MS);
+	if (!c->waiting || uv_hrtime() - c->taken_ns > lately_ns || !is_writable(c, MOMENT_MS))
+		return false;
+	(void)uv_poll_stop(&c->poll);
+	wait_for_reader(c, false);
+	return true;
 }
 
 /* Whether out is empty now. */

@@ -219,7 +219,7 @@ static size_t before_return(const struct logfile *f, const char *at, size_t len)
 {
 	if (f->at_return && at[0] != '\n')
 		return 0;
-	for (size_t i = 0; i + 1 < len; i++)
+	for (size_t i = 0; i + 1 < len && at[i] != '\n'; i++)
 		if (at[i] == '\r' && at[i + 1] != '\n')
 			return i;
 	return len;

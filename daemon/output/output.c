@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "common/fd.h"
 #include "daemon/output/output_parts.h"
@@ -258,6 +259,21 @@ static bool wait_for_end(struct output *o)
 	return over;
 }
 
+/* The last event follows, where a last line may have no end. */
+static void end_line_for_event(struct output *o)
+{
+	enum { PATIENCE_MS = 1000 };
+	struct console *c = o->events_fd == STDOUT_FILENO || o->events_fd == STDERR_FILENO ?
+		o->console_of[o->events_fd - 1] :
+		NULL;
+	size_t done;
+
+	if (!c || !c->unended)
+		return;
+	(void)fd_write_within(o->events_fd, "\n", 1, PATIENCE_MS, &done);
+	c->unended = false;
+}
+
 bool output_close(struct output *o, struct closing *c)
 {
 	uv_mutex_lock(&o->lock);
@@ -272,6 +288,7 @@ bool output_close(struct output *o, struct closing *c)
 		return false;
 	(void)uv_thread_join(&o->thread);
 	c->hurry = o->hurrying;
+	end_line_for_event(o);
 	c->ret_mid_line = o->console_of[1]->unended;
 	done(o);
 	return true;

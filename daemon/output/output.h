@@ -33,7 +33,7 @@ struct output_host {
 	/* It has something to say; that may be handed to output_say(). */
 	void (*say)(void *owner, bool warning, const char *text);
 	/* Writes what output_events() got, as long as it takes. */
-	void (*write_events)(void *owner, const char *lines, size_t len);
+	bool (*write_events)(void *owner, const char *lines, size_t len);
 	void *owner;
 };
 
@@ -115,16 +115,15 @@ void output_hear_end(struct output *o, unsigned node);
 /* What the console has taken of a node's lines since it was asked last; false: nothing of any. */
 bool output_taken(struct output *o, unsigned *ret_node, size_t *ret_len);
 
-/* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
- * as it takes anything within a second; not for a disk that hangs, for more than some seconds:
- * false, then the thread is still there. */
 struct closing {
 	bool hurry;            /* also set when it came to it meanwhile */
-	const sigset_t *asked; /* blocked signals by which somebody asks for a hurry; NULL: none */
-	bool ret_mid_line; /* the last line on stderr has no end: what follows must begin with one
-			    */
+	const sigset_t *asked; /* blocked signals by which somebody asks for one; NULL: none */
+	bool ret_mid_line;     /* stderr's last line has no end: what follows must give it one */
 };
 
+/* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
+ * as it takes anything within a second (once that is asked for: for a second); not for a disk that
+ * hangs, for more than some seconds: false, then the thread is still there. */
 bool output_close(struct output *o, struct closing *c);
 
 #endif

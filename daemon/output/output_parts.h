@@ -62,6 +62,7 @@ struct output {
 	uv_check_t turn;
 	uv_idle_t again; /* runs while a console has more to show at once */
 	uv_timer_t drain;
+	uv_timer_t events_again; /* runs while lines of --events wait for a reader */
 	struct output_host host;
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
@@ -78,7 +79,7 @@ struct output {
 	long nap_ns;         /* between two turns: see gather() */
 	uint64_t written;    /* by the consoles, when somebody looked last */
 	uv_poll_t request;   /* of `requests` */
-	bool has_loop, has_async, has_status, has_request, closing, hurrying;
+	bool has_loop, has_async, has_status, has_request, closing, hurrying, requested;
 };
 
 /* Gives the thread an order, or only wakes it. */

@@ -78,8 +78,8 @@ struct stream {
 	struct text prefix; /* rendered; at the time of the last read, where it has one */
 	void (*render)(struct stream *s, int64_t wall_ns); /* the prefix; NULL: it is for good */
 
-	char late_drop; /* dropped while it was behind: the last byte, '\n' or not; '\0': none */
-	bool behind;    /* the console has yet to read the file from this place on */
+	char late_first, late_last; /* dropped while it was behind: '\n' or not; '\0': none */
+	bool behind;                /* the console has yet to read the file from this place on */
 	struct logplace place;
 	struct text backlog; /* and then these, which are not in the file */
 	size_t backlog_done;

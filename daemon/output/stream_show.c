@@ -10,7 +10,7 @@ enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
 
 static bool is_pending(const struct stream *s)
 {
-	return s->behind || s->late_drop != '\0' || s->backlog.len > s->backlog_done;
+	return s->behind || s->late_first != '\0' || s->backlog.len > s->backlog_done;
 }
 
 /* Says what could not be shown; not more often than is good. */
@@ -84,22 +84,35 @@ static size_t show(struct stream *s, const char *at, size_t len)
 	return taken;
 }
 
+static char kind_of(char byte)
+{
+	return byte == '\n' ? '\n' : ' ';
+}
+
 /* The console has yet to read what is in the file before these. */
 static void drop_behind(struct stream *s, const char *at, size_t len)
 {
-	s->dropped += (s->late_drop == '\n') + lines_count(at, len - 1);
-	s->late_drop = at[len - 1] == '\n' ? '\n' : ' ';
+	if (!s->late_first) {
+		s->late_first = kind_of(*at++);
+		len--;
+	}
+	if (len == 0)
+		return;
+	s->dropped += (s->late_last == '\n') + lines_count(at, len - 1);
+	s->late_last = kind_of(at[len - 1]);
 }
 
 /* It has: what of a line was there ends. False: there is no room. */
 static bool end_behind(struct stream *s, struct outbuf *out)
 {
-	ssize_t n = s->late_drop ? lines_drop(&s->lines, &s->late_drop, 1, out) : 0;
+	ssize_t n = s->late_first ? lines_drop(&s->lines, &s->late_first, 1, out) : 0;
 
 	if (n < 0)
 		return false;
+	if (s->late_last)
+		n += lines_drop(&s->lines, &s->late_last, 1, out); /* which breaks no line */
 	s->dropped += (uint64_t)n;
-	s->late_drop = '\0';
+	s->late_first = s->late_last = '\0';
 	s->source.open = s->lines.open;
 	return true;
 }
@@ -108,7 +121,7 @@ static void drop(struct stream *s, const char *at, size_t len)
 {
 	ssize_t n;
 
-	if (s->behind || s->late_drop) {
+	if (s->behind || s->late_first) {
 		drop_behind(s, at, len);
 		return;
 	}
@@ -186,9 +199,10 @@ void stream_show(struct stream *s, const char *at, size_t len)
 		const struct logged w = settle(s);
 		size_t in_file = w.len > taken ? w.len : taken;
 
-		if (s->late_drop && w.len > 0) { /* of these the file tells itself */
+		if (s->late_first && w.len > 0) { /* of these the file tells itself */
 			s->dropped++;
-			s->late_drop = '\0';
+			s->torn = s->torn || !s->behind;
+			s->late_first = s->late_last = '\0';
 		}
 		if (taken < w.len && !s->behind) {
 			s->behind = true;

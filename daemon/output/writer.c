@@ -87,6 +87,7 @@ void writer_close(struct output *o)
 	uv_close((uv_handle_t *)&o->turn, on_closed);
 	uv_close((uv_handle_t *)&o->again, on_closed);
 	uv_close((uv_handle_t *)&o->drain, on_closed);
+	uv_close((uv_handle_t *)&o->events_again, on_closed);
 	if (o->has_status)
 		status_close(&o->status);
 	if (o->has_request)
@@ -149,12 +150,13 @@ static uint64_t written(const struct output *o)
 	return o->consoles[0].written + o->consoles[1].written;
 }
 
-/* A reader that takes nothing is left to itself: all is in the files, where there are some. */
+/* A reader that takes nothing is left to itself: all is in the files, where there are some. So is
+ * any reader, where somebody wants launchd to end at last. */
 static void on_hurry(uv_timer_t *t)
 {
 	struct output *o = t->data;
 
-	if (written(o) == o->written) {
+	if (o->requested || written(o) == o->written) {
 		console_abandon(&o->consoles[0]);
 		if (o->console_of[1] == &o->consoles[1])
 			console_abandon(&o->consoles[1]);
@@ -176,9 +178,12 @@ static void start_hurry(struct output *o)
 
 static void on_request(uv_poll_t *p, int status, int events)
 {
+	struct output *o = p->data;
+
 	(void)status, (void)events;
 	(void)uv_poll_stop(p);
-	start_hurry(p->data);
+	o->requested = true;
+	start_hurry(o);
 }
 
 static void watch_requests(struct output *o)
@@ -253,6 +258,23 @@ struct post {
 	size_t unsaid, untold;
 };
 
+static void on_events_again(uv_timer_t *t);
+
+static void write_events(struct output *o, const char *lines, size_t len)
+{
+	enum { AGAIN_MS = 100 };
+
+	if (!o->host.write_events(o->host.owner, lines, len))
+		(void)uv_timer_stop(&o->events_again);
+	else if (!uv_is_active((uv_handle_t *)&o->events_again))
+		(void)uv_timer_start(&o->events_again, on_events_again, AGAIN_MS, AGAIN_MS);
+}
+
+static void on_events_again(uv_timer_t *t)
+{
+	write_events(t->data, "", 0);
+}
+
 static void deliver(struct output *o, struct post *p)
 {
 	console_say(o->console_of[1], text_string(&p->words), p->words.len);
@@ -262,7 +284,7 @@ static void deliver(struct output *o, struct post *p)
 		console_say(
 			o->console_of[o->events_fd - 1], text_string(&p->events), p->events.len);
 	else if (p->events.len > 0)
-		o->host.write_events(o->host.owner, text_string(&p->events), p->events.len);
+		write_events(o, text_string(&p->events), p->events.len);
 	if (p->untold)
 		say_lost(o, p->untold, "--events");
 	text_done(&p->words);
@@ -372,7 +394,9 @@ int writer_open(struct output *o)
 	uv_unref((uv_handle_t *)&o->turn);
 	(void)uv_idle_init(&o->loop, &o->again);
 	(void)uv_timer_init(&o->loop, &o->drain);
-	o->to_thread.data = o->turn.data = o->again.data = o->drain.data = o;
+	(void)uv_timer_init(&o->loop, &o->events_again);
+	o->to_thread.data = o->turn.data = o->again.data = o;
+	o->drain.data = o->events_again.data = o;
 	o->loop.data = o;
 	rc = console_open(&o->consoles[0], &o->loop, STDOUT_FILENO);
 	o->consoles[0].on_missing = on_missing;

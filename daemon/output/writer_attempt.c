@@ -7,19 +7,37 @@
 
 enum { DRAIN_MS = 1000 /* for pipes that somebody keeps open */ };
 
-/* The words are there. */
+static void on_drained(struct logs *l);
+
+static bool is_draining(const struct logs *l)
+{
+	return l->on_ended == on_drained;
+}
+
+/* Until the last of them has its words: see on_drain_over(); in a hurry the timer is for that. */
+static void stop_draining(struct output *o)
+{
+	for (const struct logs *l = o->logs; l; l = l->next)
+		if (is_draining(l))
+			return;
+	if (!o->hurrying)
+		(void)uv_timer_stop(&o->drain);
+}
+
+/* The words are there. Another attempt's are waited for no longer. */
 static void on_drained(struct logs *l)
 {
 	struct output *o = l->owner;
 
 	l->on_ended = NULL;
-	if (!o->hurrying) /* else it counts for that */
-		(void)uv_timer_stop(&o->drain);
+	stop_draining(o);
 	logs_collect(l);
 	uv_mutex_lock(&o->lock);
-	o->told_drained = l->attempt == o->next_attempt; /* else it is waited for no longer */
-	if (o->told_drained && o->attached)
-		(void)uv_async_send(&o->to_main);
+	if (l->attempt == o->next_attempt) {
+		o->told_drained = true;
+		if (o->attached)
+			(void)uv_async_send(&o->to_main);
+	}
 	uv_mutex_unlock(&o->lock);
 }
 
@@ -49,7 +67,7 @@ static void on_drain_over(uv_timer_t *t)
 	const struct output *o = t->data;
 
 	for (struct logs *l = o->logs; l; l = l->next)
-		if (l->on_ended == on_drained)
+		if (is_draining(l))
 			logs_end(l);
 }
 

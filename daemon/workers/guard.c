@@ -203,8 +203,8 @@ static bool hasten(struct guard *g, unsigned *seconds)
 int guard_wait(struct guard *g, struct failure *why)
 {
 	const struct timespec moment = { .tv_sec = 1 };
-	/* a second for who reads its output, one for who reads its report */
-	const struct timespec last_words = { .tv_sec = 3 };
+	/* a second for who reads its output, one for its report, one for its events */
+	const struct timespec last_words = { .tv_sec = 4 };
 	unsigned seconds = 0;
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
@@ -213,9 +213,12 @@ int guard_wait(struct guard *g, struct failure *why)
 
 	while (!supervisor_ended(g, &status)) {
 		/* a report that nobody reads must not make the job immortal */
-		if ((g->cut                       ? sigtimedwait(&g->taken, &si, &last_words) :
-				    g->will->said ? sigtimedwait(&g->taken, &si, &moment) :
-						    sigwaitinfo(&g->taken, &si)) < 0) {
+		const struct timespec *patience = g->will->said ? &moment :
+			g->cut                                  ? &last_words :
+								  NULL;
+
+		if ((patience ? sigtimedwait(&g->taken, &si, patience) :
+				sigwaitinfo(&g->taken, &si)) < 0) {
 			if (errno == EAGAIN && !hasten(g, &seconds))
 				break;
 			continue; /* EINTR: a debugger, or a stop that is over */

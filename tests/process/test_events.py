@@ -378,6 +378,40 @@ def test_on_a_console_they_stand_between_lines(start, place):
         sorted(['begun'] * 3 + [f'line {i}' for i in range(1, 301) for _ in range(6)])
 
 
+@pytest.mark.parametrize('fd', [1, 2])
+def test_the_last_one_is_a_line_behind_one_without_an_end(launch, fd):
+    result = launch([f'--events=fd:{fd}', '--use_env', '--no-python', 'sh', '-c',
+                     f'printf "no end" >&{fd}'], {'OMP_NUM_THREADS': '1'})
+    *before, last = (result.out if fd == 1 else result.err).splitlines()
+    assert json.loads(last)['event'] == 'job_ended' and 'no end' in before
+
+
+def test_a_reader_that_comes_back_gets_them_soon(start, place):
+    """Without another event that would bring them."""
+    go = place.fifo('go')
+    end, begin = os.pipe()
+    fcntl.fcntl(begin, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_inheritable(begin, True)
+    text = b''
+    try:
+        job = start([f'--events=fd:{begin}', '--nproc_per_node=64', '--use_env', '--no-python', 'sh',
+                     '-c', 'read -r go <$GO'], {'GO': go.path}, pass_fds=[begin])
+        os.close(begin)
+        begin = -1
+        time.sleep(1)  # they have been told, whether or not anybody reads them
+        while text.count(b'"worker_started"') < 64:
+            text += os.read(end, 65536)
+        os.write(go.fd, b'\n' * 64)
+        with os.fdopen(os.dup(end), 'rb') as pipe:
+            text += pipe.read()
+        assert job.end().rc == 0
+    finally:
+        os.close(end)
+        if begin >= 0:
+            os.close(begin)
+    assert kinds(parse(text.decode()))[-1] == 'job_ended'
+
+
 @pytest.mark.parametrize('which, words', [
     ('closed', ['descriptor']),
     ('reading', ['descriptor', 'reading']),

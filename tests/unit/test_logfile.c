@@ -70,6 +70,8 @@ static const struct write_row {
 		{ "b\n", "a 2\r\n", "a 1\r" } },
 	{ "in the middle of a piece", { 4, 3, false }, { "a 1b 1", "c 2\rd 3\n" },
 		{ "\rd 3\n", "a 1b 1c 2" } },
+	{ "only the line that has begun", { 4, 3, false }, { "abcde", "x\nfoo\nb\rz\n" },
+		{ "b\rz\n", "foo\n", "abcdex\n" } },
 	{ "an end of line is not", { 4, 3, false }, { "ab", "cdef", "gh\r\n", "x" },
 		{ "x", "abcdefgh\r\n" } },
 	{ "empty lines", { 2, 3, false }, { "\n\n\n\n\n" }, { "\n", "\n\n", "\n\n" } },

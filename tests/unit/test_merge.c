@@ -25,9 +25,10 @@ static void say(void *owner, bool warning, const char *text)
 	(void)owner, (void)warning, (void)text;
 }
 
-static void write_events(void *owner, const char *lines, size_t len)
+static bool write_events(void *owner, const char *lines, size_t len)
 {
 	(void)owner, (void)lines, (void)len;
+	return false;
 }
 
 static void scene_make(struct scene *s)

@@ -23,13 +23,14 @@ void scene_say(void *owner, bool warning, const char *text)
 	uv_mutex_unlock(&s->lock);
 }
 
-static void write_events(void *owner, const char *lines, size_t len)
+static bool write_events(void *owner, const char *lines, size_t len)
 {
 	struct scene *s = owner;
 
 	uv_mutex_lock(&s->lock);
 	text_add_bytes(&s->told, lines, len);
 	uv_mutex_unlock(&s->lock);
+	return false;
 }
 
 static void on_prepared(void *owner, int rc, const char *text)
