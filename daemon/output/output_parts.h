@@ -95,6 +95,15 @@ int writer_open(struct output *o);
 /* Closes the handles. */
 void writer_close(struct output *o);
 
+/* ORDER_CLOSE: it ends when all is written, or the reader's time is over. */
+void writer_end(struct output *o, bool hurry);
+
+/* No stream has more for a console, nor for its file. */
+bool writer_has_written(const struct output *o);
+
+/* And nothing is in the post: all is where it goes to. */
+bool writer_has_all(struct output *o);
+
 /* For the thread's own files: what it has to say. owner: the struct output. */
 void writer_say(void *owner, bool warning, const char *text);
 
