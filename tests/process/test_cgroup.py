@@ -64,7 +64,8 @@ class Cgroup:
                 for name in names]
 
     def is_clean(self):
-        return not processes_in(self.path) and not self.cgroups()
+        # in this order: a supervisor that leaves its leaf to remove it is missed by the other one
+        return not self.cgroups() and not processes_in(self.path)
 
     def remove(self):
         def gone():
