@@ -77,10 +77,10 @@ int events_write(struct events *ev, const char *lines, size_t len, struct failur
 	if (!ev->open)
 		return 0;
 	if (ev->kept.failed || ev->kept.len > KEPT_MAX) {
-		bool oom = ev->kept.failed;
+		int rc = ev->kept.failed ? -ENOMEM : -EAGAIN;
 
 		events_done(ev);
-		return oom ? fail(ev, why, -ENOMEM) : fail(ev, why, -EAGAIN);
+		return fail(ev, why, rc);
 	}
 	return flush(ev, 0, why);
 }

@@ -319,7 +319,7 @@ static bool close_output(struct supervision *s, bool hurry)
 	struct closing c = { .hurry = hurry, .asked = &asked };
 	bool closed;
 
-	signals_ending(&s->plan->reactions, &asked);
+	signals_ending(&s->plan->reactions, &s->heritage->ignored, &asked);
 	closed = output_close(s->output, &c);
 	say_through(NULL, NULL);
 	if (c.hurry)

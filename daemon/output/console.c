@@ -200,8 +200,7 @@ static void put_words(struct console *c)
 	}
 	add_out(c, c->words.at, len);
 	end_put(c);
-	memmove(c->words.at, c->words.at + len, c->words.len - len);
-	c->words.len -= len;
+	text_drop(&c->words, len);
 	if (c->words.len > 0)
 		return;
 	text_done(&c->words);

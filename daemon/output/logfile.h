@@ -36,6 +36,7 @@ struct logfile {
 	uint64_t size_bytes; /* of the present file, for the rotation */
 	bool mid_line;       /* what was written last has not ended its line */
 	bool at_return;      /* but has gone back to its begin */
+	bool told;           /* for its owner: that bytes are missing was said */
 	uint64_t missing;    /* bytes that could not be written since the last one that could */
 	int error;           /* why not, errno; 0: all is well */
 	bool reads_back;     /* segments are kept for a reader */

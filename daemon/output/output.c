@@ -263,9 +263,7 @@ static bool wait_for_end(struct output *o)
 static void end_line_for_event(struct output *o)
 {
 	enum { PATIENCE_MS = 1000 };
-	struct console *c = o->events_fd == STDOUT_FILENO || o->events_fd == STDERR_FILENO ?
-		o->console_of[o->events_fd - 1] :
-		NULL;
+	struct console *c = writer_events_console(o);
 	size_t done;
 
 	if (!c || !c->unended)

@@ -67,7 +67,7 @@ struct output {
 	struct console consoles[2];
 	struct console *console_of[2]; /* stdout and stderr may be one */
 	struct console *console_of_workers[2];
-	int events_fd; /* --events fd:1 and fd:2: their lines stand between those of workers */
+	int events_fd; /* of --events; -1: none, or a file */
 	struct filer filer;
 	struct busy busy;
 	struct stream_host shared; /* by all streams */
@@ -103,6 +103,10 @@ bool writer_has_written(const struct output *o);
 
 /* And nothing is in the post: all is where it goes to. */
 bool writer_has_all(struct output *o);
+
+/* The console that --events fd:1 or fd:2 are: their lines stand between those of workers. NULL:
+ * they go elsewhere. */
+struct console *writer_events_console(const struct output *o);
 
 /* For the thread's own files: what it has to say. owner: the struct output. */
 void writer_say(void *owner, bool warning, const char *text);

@@ -62,22 +62,17 @@ static int64_t wall_ns(void)
 }
 
 /* Once, until all goes well again. */
-static void say_error(const struct stream *s, const struct logfile *f, bool *said)
+static void say_error(const struct stream *s, struct logfile *f)
 {
 	char text[512];
 
-	if (f->missing > 0 && !*said) {
+	if (f->missing > 0 && !f->told) {
 		(void)snprintf(text, sizeof text,
 			"%s: can't be written to: %s; the worker goes on, and so does the console",
 			f->path, strerror(f->error));
 		s->host->say(s->host->owner, true, text);
 	}
-	*said = f->missing > 0;
-}
-
-static void say_file_error(struct stream *s)
-{
-	say_error(s, &s->file, &s->said_error);
+	f->told = f->missing > 0;
 }
 
 /* All of it is where it goes to. */
@@ -88,7 +83,7 @@ void stream_finish(struct stream *s)
 	s->finished = true;
 	if (s->has_file) {
 		filer_wait(s->host->filer, &s->file);
-		say_file_error(s);
+		say_error(s, &s->file);
 		logfile_close(&s->file);
 	}
 	s->on_finished(s);
@@ -111,7 +106,7 @@ static void write_filtered(const struct stream *s, struct outbuf *out)
 
 	(void)logfile_write(&f->file, out->at, out->len, wall_ns());
 	out->len = 0;
-	say_error(s, &f->file, &f->said_error);
+	say_error(s, &f->file);
 }
 
 static void to_filter(struct stream *s, const char *at, size_t len)
@@ -147,7 +142,7 @@ static void hang_up(struct stream *s)
 static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
 {
 	if (!filer_has(s->host->filer, &s->file)) {
-		say_file_error(s);
+		say_error(s, &s->file);
 		if (!s->behind)
 			logfile_forget(&s->file, s->file.now.begin);
 	}
@@ -156,7 +151,7 @@ static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
 		return;
 	filer_wait(s->host->filer, &s->file);
 	s->logged = logfile_write(&s->file, at, len, now);
-	say_file_error(s);
+	say_error(s, &s->file);
 }
 
 static void take(struct stream *s, const char *at, size_t len)

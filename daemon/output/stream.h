@@ -28,7 +28,6 @@ struct filter {
 	struct vec texts;
 	struct logfile file;
 	bool open; /* there is one */
-	bool said_error;
 };
 
 /* Streams that are read in every turn of the loop; see streams_read(). */
@@ -68,7 +67,7 @@ struct stream {
 
 	struct logfile file;  /* see filer_wait() */
 	struct logged logged; /* what of the last bytes is in it; likewise */
-	bool has_file, said_error;
+	bool has_file;
 	struct console *console; /* NULL: none */
 	struct filter *filter;   /* NULL: none */
 	struct tail *tail;

@@ -156,14 +156,22 @@ static void on_events_again(uv_timer_t *t)
 	write_events(t->data, "", 0);
 }
 
+struct console *writer_events_console(const struct output *o)
+{
+	bool is_ours = o->events_fd == STDOUT_FILENO || o->events_fd == STDERR_FILENO;
+
+	return is_ours ? o->console_of[o->events_fd - 1] : NULL;
+}
+
 static void deliver(struct output *o, struct post *p)
 {
+	struct console *console = writer_events_console(o);
+
 	console_say(o->console_of[1], text_string(&p->words), p->words.len);
 	if (p->unsaid)
 		say_lost(o, p->unsaid, "launchd's own words");
-	if (p->events.len > 0 && o->events_fd > 0 && o->events_fd <= STDERR_FILENO)
-		console_say(
-			o->console_of[o->events_fd - 1], text_string(&p->events), p->events.len);
+	if (p->events.len > 0 && console)
+		console_say(console, text_string(&p->events), p->events.len);
 	else if (p->events.len > 0)
 		write_events(o, text_string(&p->events), p->events.len);
 	if (p->untold)

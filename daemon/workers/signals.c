@@ -31,11 +31,11 @@ void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t 
 			sigaddset(ret, n);
 }
 
-void signals_ending(const struct reactions *r, sigset_t *ret)
+void signals_ending(const struct reactions *r, const sigset_t *ignored, sigset_t *ret)
 {
 	sigemptyset(ret);
 	for (int n = 1; n < REACTION_SIGNALS; n++)
-		if (ends_the_job(r, n))
+		if (is_taken(r, ignored, n) && ends_the_job(r, n))
 			sigaddset(ret, n);
 }
 
@@ -91,11 +91,8 @@ int signals_start(struct signals *s, uv_loop_t *loop, const struct reactions *r,
 	sigset_t direct;
 	int rc;
 
-	sigemptyset(&direct);
+	signals_ending(r, ignored, &direct);
 	sigaddset(&direct, SIGCHLD);
-	for (int n = 1; n < REACTION_SIGNALS; n++)
-		if (is_taken(r, ignored, n) && ends_the_job(r, n))
-			sigaddset(&direct, n);
 	s->relay = relay;
 	s->fd = signalfd(-1, &direct, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->fd < 0)

@@ -39,8 +39,8 @@ struct signals {
  * in any case, and CHLD. */
 void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t *ret);
 
-/* Those that end the job. */
-void signals_ending(const struct reactions *r, sigset_t *ret);
+/* Those of them that end the job. */
+void signals_ending(const struct reactions *r, const sigset_t *ignored, sigset_t *ret);
 
 /* Takes: TERM and its like that end the job, CHLD, and what the guard relays. They must be blocked.
  * Takes the pipe's end over. On failure nothing is left open but the pipe. */
