@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int failure_set(struct failure *why, int code, const char *fmt, ...)
 {
@@ -24,6 +25,14 @@ int failure_set(struct failure *why, int code, const char *fmt, ...)
 int failure_oom(struct failure *why)
 {
 	return failure_set(why, -ENOMEM, "out of memory");
+}
+
+int failure_not_started(struct failure *why, int code, const char *what)
+{
+	return failure_set(why, code, "can't start %s: %s%s", what, strerror(-code),
+		code == -EAGAIN ? ": no more processes and threads are allowed here (ulimit -u, or "
+				  "pids.max of a control group)" :
+				  "");
 }
 
 int failure_exit_code(const struct failure *why)

@@ -15,6 +15,10 @@ __attribute__((format(printf, 3, 4))) int failure_set(
 /* The same for "out of memory". Returns -ENOMEM. */
 int failure_oom(struct failure *why);
 
+/* The same for a process or thread that can't be started, which `what` names ("a process"): with
+ * the limits that -EAGAIN comes from. Returns code. */
+int failure_not_started(struct failure *why, int code, const char *what);
+
 /* What the launcher ends with when this failure kept it from starting workers:
  * 2 for what the user wrote (-EINVAL), 127 for a program that is not there (-ENOENT), 126 for one
  * that can't be executed (-EACCES, -ENOEXEC), as a shell has it; 1 for everything else. */

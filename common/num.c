@@ -24,33 +24,58 @@ int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
+/* A unit's milliseconds; 0: there is no such unit. */
+static uint64_t ms_of_unit(const char *unit)
+{
+	static const struct {
+		const char *name;
+		uint64_t ms;
+	} units[] = { { "", 1000 }, { "s", 1000 }, { "ms", 1 }, { "m", 60000 }, { "min", 60000 },
+		{ "h", 3600000 }, { "d", 86400000 } };
+
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (strcmp(units[i].name, unit) == 0)
+			return units[i].ms;
+	return 0;
+}
+
+/* ".5": thousandths, and how many bytes they take; -EINVAL: no digit, or too many. */
+static int parse_decimals(const char *text, uint64_t *ret, size_t *ret_len)
+{
+	static const uint64_t of_digit[] = { 100, 10, 1 };
+	size_t len = *text == '.' ? strspn(text + 1, "0123456789") : 0;
+
+	*ret = 0;
+	*ret_len = 0;
+	if (*text != '.')
+		return 0;
+	if (len == 0 || len > sizeof of_digit / sizeof *of_digit)
+		return -EINVAL;
+	for (size_t i = 0; i < len; i++)
+		*ret += of_digit[i] * (uint64_t)(text[1 + i] - '0');
+	*ret_len = len + 1;
+	return 0;
+}
+
 int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
 {
-	static const uint64_t ms_of_digit[] = { 100, 10, 1 };
-	size_t whole = strspn(text, "0123456789");
+	size_t whole = strspn(text, "0123456789"), rest;
+	uint64_t n, thousandths, unit;
 	char digits[24];
-	uint64_t n, ms = 0;
 	int rc;
 
-	if (whole == 0 || whole >= sizeof digits)
+	if (whole == 0 || whole >= sizeof digits ||
+		parse_decimals(text + whole, &thousandths, &rest) < 0)
+		return -EINVAL;
+	unit = ms_of_unit(text + whole + rest);
+	if (unit == 0 || thousandths * unit % 1000 != 0)
 		return -EINVAL;
 	memcpy(digits, text, whole);
 	digits[whole] = '\0';
-	if (text[whole] == '.') {
-		const char *decimals = text + whole + 1;
-		size_t len = strspn(decimals, "0123456789");
-
-		if (len == 0 || len > 3 || decimals[len])
-			return -EINVAL;
-		for (size_t i = 0; i < len; i++)
-			ms += ms_of_digit[i] * (uint64_t)(decimals[i] - '0');
-	} else if (text[whole]) {
-		return -EINVAL;
-	}
-	rc = num_parse(digits, 0, max_seconds, &n);
+	rc = num_parse(digits, 0, max_seconds * 1000 / unit, &n);
 	if (rc < 0)
 		return rc;
-	n = n * 1000 + ms;
+	n = n * unit + thousandths * unit / 1000;
 	if (n > max_seconds * 1000)
 		return -ERANGE;
 	*ret_ms = n;

@@ -8,7 +8,8 @@
 /* Decimal digits only. -EINVAL: not a number; -ERANGE: outside min..max. *ret is untouched then. */
 int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 
-/* Seconds with at most three decimals ("30", "0.5") as milliseconds; errors as num_parse(). */
+/* A time with at most three decimals as milliseconds: seconds ("30", "0.5"), or another unit
+ * ("500ms", "90s", "5m", "5min", "1.5h", "2d"). Errors as num_parse(). */
 int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms);
 
 /* The other way: "30", "0.25". */

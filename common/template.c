@@ -1,6 +1,7 @@
 /* template.c - see template.h */
 #include "common/template.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* Length of the name that follows a '$', braces and all, as string.Template has it
@@ -49,4 +50,32 @@ void template_expand(
 		else
 			template += template[1] == '$' ? 2 : 1;
 	}
+}
+
+static bool is_one_of(const char *names, const char *name, size_t len)
+{
+	while (*names) {
+		size_t n = strcspn(names, "|");
+
+		if (n == len && strncmp(names, name, n) == 0)
+			return true;
+		names += n;
+		names += *names == '|';
+	}
+	return false;
+}
+
+const char *template_unknown(const char *template, const char *names, size_t *ret_len)
+{
+	for (template = strchr(template, '$'); template; template = strchr(template, '$')) {
+		const char *name;
+		size_t len, skip = placeholder(template + 1, &name, &len);
+
+		if (skip && !is_one_of(names, name, len)) {
+			*ret_len = len;
+			return name;
+		}
+		template += skip ? 1 + skip : template[1] == '$' ? 2 : 1;
+	}
+	return NULL;
 }

@@ -17,4 +17,7 @@ struct template_value {
 void template_expand(
 	const char *template, const struct template_value *values, size_t count, struct text *out);
 
+/* The first name in the template that is none of "a|b|c", of *ret_len bytes; NULL: all are. */
+const char *template_unknown(const char *template, const char *names, size_t *ret_len);
+
 #endif

@@ -103,6 +103,42 @@ static int put(struct reader *r, enum setting_id id, const char *written, const 
 	return settings_put(r->s, id, value, from, r->why);
 }
 
+/* The typographic dash that a word begins with, as U+2013; 0: none. Word processors and chat
+ * programs make one of "--". */
+static unsigned long_dash(const char *word)
+{
+	const unsigned char *b = (const unsigned char *)word;
+
+	if (b[0] == 0xe2 && b[1] == 0x80 && b[2] >= 0x90 && b[2] <= 0x95)
+		return 0x2000u + (b[2] - 0x80u);
+	return b[0] == 0xe2 && b[1] == 0x88 && b[2] == 0x92 ? 0x2212 : 0;
+}
+
+/* 0: the word begins with no such dash. */
+static int refuse_long_dash(const char *word, struct failure *why)
+{
+	enum { DASH_BYTES = 3 };
+	const char *name = word + strspn(word, "-");
+	unsigned dash = long_dash(name);
+
+	if (!dash)
+		return 0;
+	while (*name == '-' || long_dash(name))
+		name += *name == '-' ? 1 : DASH_BYTES;
+	return failure_set(why, -EINVAL, "%s begins with a long dash (U+%04X): type %s%s", word,
+		dash, strcspn(name, "=") > 1 ? "--" : "-", name);
+}
+
+static int unknown_letter(const char *word, struct failure *why)
+{
+	if (refuse_long_dash(word, why) < 0)
+		return why->code;
+	if (word[1] == 'n') /* mpirun's -n and -np */
+		return failure_set(
+			why, -EINVAL, "%s: no such option, did you mean --nproc_per_node?", word);
+	return failure_set(why, -EINVAL, "%s: no such option; launchd --help lists them", word);
+}
+
 /* One word of short options: flags may be joined, the rest of the word is a value. */
 static int short_options(struct reader *r, const char *word)
 {
@@ -113,8 +149,7 @@ static int short_options(struct reader *r, const char *word)
 		while (id < SETTING_COUNT && setting_rows[id].letter != *p)
 			id++;
 		if (id == SETTING_COUNT)
-			return failure_set(r->why, -EINVAL,
-				"%s: no such option; launchd --help lists them", word);
+			return unknown_letter(word, r->why);
 		if (setting_rows[id].kind != KIND_FLAG) {
 			const char *rest = p[1] == '=' ? p + 2 : p + 1;
 
@@ -142,6 +177,17 @@ static int option(struct reader *r, const char *word)
 	return put(r, id, arena_strndup(r->s->arena, word, len), equals ? equals + 1 : NULL);
 }
 
+static int take_script(struct reader *r)
+{
+	const char *word = *r->at++;
+
+	if (!*word)
+		return failure_set(
+			r->why, -EINVAL, "the script's name is empty (an unset variable?)");
+	r->s->script = word;
+	return refuse_long_dash(word, r->why);
+}
+
 int settings_read_argv(struct settings *s, const char *const *argv, struct failure *why)
 {
 	struct reader r = { s, argv[0] ? argv + 1 : argv, why };
@@ -156,8 +202,8 @@ int settings_read_argv(struct settings *s, const char *const *argv, struct failu
 		if (rc < 0)
 			return rc;
 	}
-	if (*r.at)
-		s->script = *r.at++;
+	if (*r.at && take_script(&r) < 0)
+		return why->code;
 	if (s->script && *r.at && strcmp(*r.at, "--") == 0)
 		r.at++;
 	vec_add_all(s->arena, &s->args, r.at);

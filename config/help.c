@@ -46,7 +46,7 @@ void help_text(struct text *out)
 		"  mpirun -n 4 --map-by ppr:1:node launchd --nproc_per_node 8 --use_env train.py "
 		"--lr 1e-4\n\n"
 		"Options may be written with '-' or '_' and as --opt=value, and shortened as with "
-		"torchrun.\nPresets stand in brackets. Most values can also come from a file "
+		"torchrun.\nDefaults stand in brackets. Most values can also come from a file "
 		"(--config), from\nLAUNCHD_<NAME>, and torchrun's own from PET_<NAME>.\n");
 	for (int group = 0; group < GROUP_COUNT; group++) {
 		text_printf(out, "\n%s:\n", setting_group_titles[group]);
@@ -93,7 +93,7 @@ static void man_row(const struct setting_row *row, struct text *out)
 	text_add(out, "\n");
 	add_roff(row->help, out);
 	if (row->preset && *row->preset && row->kind != KIND_FLAG) {
-		text_add(out, row->standing == STANDS ? "\nPreset: " : ".\nPreset: ");
+		text_add(out, row->standing == STANDS ? "\nDefault: " : ".\nDefault: ");
 		add_roff(row->preset, out);
 		text_add(out, ".");
 	}
@@ -117,7 +117,7 @@ void help_ini(struct text *out)
 {
 	text_add(out,
 		"; Settings of launchd(1). Every key is an option's name; all are shown with "
-		"their presets.\n\n[launchd]\n");
+		"their defaults.\n\n[launchd]\n");
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
 

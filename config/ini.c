@@ -62,7 +62,13 @@ static int line_check(struct file *f, const char *line, size_t len)
 	const char *equals = memchr(line, '=', len), *colon = memchr(line, ':', len);
 
 	if (memchr(line, '\0', len))
-		return failure_set(f->why, -EINVAL, "%s: a NUL byte", place(f));
+		return failure_set(f->why, -EINVAL,
+			"%s: a NUL byte; if the file is UTF-16, save it as UTF-8", place(f));
+	if (len > 0 && *line == '{')
+		return failure_set(f->why, -EINVAL,
+			"%s: this looks like JSON; settings are lines \"key = value\" below a line "
+			"[launchd]",
+			place(f));
 	if (len == 0 || *line == ';' || *line == '#')
 		return 0;
 	if (len > LINE_MAX_BYTES)
@@ -203,14 +209,23 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 	return rc == 0;
 }
 
+/* By its byte order mark, which Windows' editors write. */
+static bool is_utf16(const char *bytes, size_t len)
+{
+	return len >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0);
+}
+
 int settings_read_ini(struct settings *s, const char *bytes, size_t len, const char *name,
 	enum level level, struct failure *why)
 {
 	struct file f = {
 		.s = s, .name = name, .level = level, .at = bytes, .end = bytes + len, .why = why
 	};
-	int rc = ini_parse_stream(next_line, &f, on_entry, &f);
+	int rc;
 
+	if (is_utf16(bytes, len))
+		return failure_set(why, -EINVAL, "%s: the file is UTF-16: save it as UTF-8", name);
+	rc = ini_parse_stream(next_line, &f, on_entry, &f);
 	if (why->code != 0)
 		return why->code;
 	if (arena_failed(s->arena) || rc == -2)

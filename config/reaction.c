@@ -52,7 +52,7 @@ static void presets(const struct settings *s, struct reactions *ret)
 	for (int n = 1; n <= SIGRTMAX; n++)
 		if (!why_not(n))
 			ret->of[n] =
-				(struct reaction){ REACTION_FORWARD, false, grace_ms, "preset" };
+				(struct reaction){ REACTION_FORWARD, false, grace_ms, "default" };
 	ret->of[SIGTSTP].kind = REACTION_SUSPEND;
 	ret->of[SIGCONT].kind = REACTION_RESUME;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)

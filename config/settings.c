@@ -55,6 +55,26 @@ static const char *label(struct arena *a, const struct setting_row *row, struct 
 	return from.where;
 }
 
+static int refuse_value(const struct settings *s, const struct setting_row *row, const char *text,
+	struct origin from, struct failure *why)
+{
+	const char *where = label(s->arena, row, from), *nearest = NULL;
+	const char *wanted = value_wanted(s->arena, row);
+
+	if (!*text)
+		return failure_set(why, -EINVAL, "%s is empty; it needs %s", where, wanted);
+	if (row->foreign && choice_index(row->foreign, text) >= 0)
+		return failure_set(
+			why, -EINVAL, "%s: \"%s\" is not supported: %s", where, text, row->instead);
+	if (row->choices)
+		nearest = choice_nearest(s->arena, row->choices, text);
+	if (nearest)
+		return failure_set(why, -EINVAL, "%s: \"%s\" is not %s; did you mean %s?", where,
+			text, wanted, nearest);
+	return failure_set(why, -EINVAL, "%s: \"%s\" is not %s%s%s", where, text, wanted,
+		row->hint ? "; " : "", row->hint ? row->hint : "");
+}
+
 int settings_put(struct settings *s, enum setting_id id, const char *text, struct origin from,
 	struct failure *why)
 {
@@ -66,13 +86,8 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 		return put_env(s, text, from, why);
 	if (row->kind == KIND_UNSET)
 		return put_unset(s, text, from, why);
-	if (value_parse(s->arena, row, text, &number) < 0 && !*text)
-		return failure_set(why, -EINVAL, "%s is empty; it needs %s",
-			label(s->arena, row, from), value_wanted(s->arena, row));
 	if (value_parse(s->arena, row, text, &number) < 0)
-		return failure_set(why, -EINVAL, "%s: \"%s\" is not %s%s%s",
-			label(s->arena, row, from), text, value_wanted(s->arena, row),
-			row->hint ? "; " : "", row->hint ? row->hint : "");
+		return refuse_value(s, row, text, from, why);
 	if (from.level >= v->from.level)
 		*v = (struct value){ .from = from, .text = text, .number = number };
 	return 0;
@@ -144,8 +159,8 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 
 void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)
 {
-	const struct origin preset = { LEVEL_PRESET, "preset" };
-	const struct origin torchrun = { LEVEL_PRESET, "preset of torchrun" };
+	const struct origin preset = { LEVEL_PRESET, "default" };
+	const struct origin torchrun = { LEVEL_PRESET, "torchrun's default" };
 	struct failure ours = { 0 };
 
 	*s = (struct settings){ .arena = arena, .as_torchrun = as_torchrun };
@@ -195,6 +210,27 @@ static int check_standing(const struct settings *s, struct notes *notes, struct 
 	return 0;
 }
 
+/* Programs can have any name; shells and Python's code only see what they can spell. */
+static bool is_identifier(const char *name)
+{
+	static const char letters[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	return strspn(name, letters) > 0 &&
+		!name[strspn(name,
+			"0123456789_abcdefghijklmnopqrstuvwxyz"
+			"ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
+}
+
+static void check_env_names(const struct settings *s, struct notes *notes)
+{
+	for (const struct env_change *c = s->env; c; c = c->next)
+		if (c->value && !is_identifier(c->name))
+			notes_add(notes, NOTE_WARNING,
+				"%s: \"%s\" is set, but shells can't read a variable of that name "
+				"(letters, digits and _ only, no digit first)",
+				c->from.where, c->name);
+}
+
 /* The settings that say when a failed job is started again. */
 static int check_restarts(const struct settings *s, struct notes *notes, struct failure *why)
 {
@@ -218,6 +254,18 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 	return 0;
 }
 
+/* Who gives a key does not want workers that start without it when a stranger has the port. */
+static void require_meeting(struct settings *s)
+{
+	struct failure ours = { 0 };
+	struct origin key = { LEVEL_PRESET, settings_where(s, SET_KEY_FILE) };
+
+	if (!settings_given(s, SET_KEY_FILE))
+		key.where = s->key_variable ? SETTING_KEY_VARIABLE : NULL;
+	if (key.where && !settings_given(s, SET_CONTROL))
+		(void)settings_put(s, SET_CONTROL, "required", key, &ours); /* it is a choice */
+}
+
 int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 {
 	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
@@ -229,6 +277,7 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 		rc = check_restarts(s, notes, why);
 	if (rc < 0)
 		return rc;
+	require_meeting(s);
 	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
 		return failure_set(why, -EINVAL,
 			"%s needs --use_env: a program that is no Python script gets its local rank "
@@ -244,6 +293,7 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
 		return failure_set(why, -EINVAL, "%s and %s exclude each other", quiet->from.where,
 			verbose->from.where);
+	check_env_names(s, notes);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }
 

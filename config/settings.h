@@ -172,7 +172,9 @@ struct setting_row {
 	const char *preset;  /* NULL: not set */
 	uint64_t min, max;
 	const char *help; /* what it does; for STANDS_LATER/APART/OUT: what to do or what is done */
-	const char *hint; /* added to the error about a bad value; NULL: none */
+	const char *foreign; /* "a|b": values of torchrun's that are not supported; NULL: none */
+	const char *instead; /* of these */
+	const char *hint;    /* added to the error about another bad value; NULL: none */
 };
 
 struct value {
@@ -196,6 +198,7 @@ struct settings {
 	const char *script;     /* NULL: none given */
 	struct vec args;        /* what belongs to the script */
 	bool as_torchrun;
+	bool key_variable;  /* the environment has the job's key */
 	bool warnings_only; /* by LOGLEVEL; see loglevel_least() */
 };
 
@@ -217,8 +220,9 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 int settings_put_env(struct settings *s, const char *name, const char *value, struct origin from,
 	struct failure *why);
 
-/* What no single value shows: contradictions, settings that are not supported yet, warnings, and
- * the settings that --rdzv-conf means. -EINVAL with a sentence that names the sources. */
+/* What no single value shows: contradictions, settings that are not supported yet, warnings, the
+ * settings that --rdzv-conf means, and --control required as the default where the user gave a key.
+ * -EINVAL with a sentence that names the sources. */
 int settings_check(struct settings *s, struct notes *notes, struct failure *why);
 
 /* The setting of that name, whole; SETTING_COUNT: none. */

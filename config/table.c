@@ -14,17 +14,22 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_LATER] = "Known from torchrun, with a limit",
 };
 
+#define C10D_OR_MPIRUN \
+	"give --rdzv-endpoint HOST:PORT of node rank 0 with c10d, or start launchd by mpirun"
+
 /* a row is a paragraph: clang-format would make it a column */
 /* clang-format off */
 const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_NPROC_PER_NODE] = { .flag = "nproc_per_node", .original = 1, .pet = 1,
 		.kind = KIND_NPROC, .group = GROUP_JOB, .metavar = "N|auto|cpu|gpu",
 		.choices = "auto|cpu|gpu", .preset = "1", .min = 1, .max = 65536,
+		.foreign = "xpu|mps", .instead = "give a number",
 		.help = "Workers to start on this node: a number, gpu (one for each GPU), cpu (one for "
 			"each CPU this process may use) or auto (GPUs, without any CPUs)." },
 	[SET_NNODES] = { .flag = "nnodes", .original = 1, .pet = 1, .kind = KIND_NNODES,
 		.group = GROUP_JOB, .metavar = "N", .min = 1, .max = 65536,
-		.help = "Number of nodes. Without it: what mpirun, srun or NNODES says, else 1.",
+		.help = "Number of nodes. Without it: what mpirun, srun, NNODES or Azure ML's"
+			" AZUREML_NODE_COUNT says, else 1.",
 		.hint = "elastic jobs (MIN:MAX with MIN below MAX) are not supported: give one number" },
 	[SET_NODE_RANK] = { .flag = "node_rank", .original = 1, .pet = 1, .kind = KIND_COUNT,
 		.group = GROUP_JOB, .metavar = "R", .min = 0, .max = 65535,
@@ -51,7 +56,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "auto|required|off", .choices = "auto|required|off", .preset = "auto",
 		.help = "Whether the launchers of all nodes meet and act as one. auto: workers start "
 			"all the same, with a warning, where node rank 0's launcher can't be reached; "
-			"required: the job fails then; off: each launcher stands alone." },
+			"required: the job fails then; off: each launcher stands alone. With a key (see "
+			"--key-file) the default is required." },
 	[SET_CONTROL_PORT] = { .flag = "control-port", .kind = KIND_COUNT, .group = GROUP_NODES,
 		.metavar = "PORT", .min = 1, .max = 65535,
 		.help = "Port on node rank 0 where its launcher listens for the others. Without it: "
@@ -91,7 +97,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_USE_ENV] = { .flag = "use_env", .original = 1, .kind = KIND_FLAG,
 		.group = GROUP_WORKERS, .preset = "0",
 		.help = "Hand the local rank over in LOCAL_RANK only, not also as an argument "
-			"--local_rank=N. The preset under the name torchrun." },
+			"--local_rank=N. The default under the name torchrun." },
 	[SET_LOCAL_RANK_ARG] = { .flag = "local_rank_arg", .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "FLAG", .preset = "--local_rank",
 		.help = "How that argument is spelled; torch.distributed.launch since 2.0 has "
@@ -103,7 +109,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_STDIN] = { .flag = "stdin", .kind = KIND_CHOICE, .group = GROUP_WORKERS,
 		.metavar = "auto|inherit|null", .choices = "auto|inherit|null", .preset = "auto",
 		.help = "Workers' standard input: the launcher's, or /dev/null. auto: /dev/null under "
-			"mpirun, srun and systemd unless --only-rank is given, else the launcher's." },
+			"mpirun, srun and systemd unless --only-rank is given, and in the background "
+			"of a terminal, else the launcher's." },
 	[SET_VIRTUAL_LOCAL_RANK] = { .flag = "virtual-local-rank", .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .preset = "0",
 		.help = "Every worker sees one GPU, as device 0: LOCAL_RANK=0 and CUDA_VISIBLE_DEVICES "
@@ -274,8 +281,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.choices = "static|c10d", .preset = "static",
 		.help = "How nodes meet. Both mean the address of --rdzv-endpoint here; with c10d "
 			"nodes need no --node_rank.",
-		.hint = "etcd and custom backends are not supported: give --rdzv-endpoint HOST:PORT of "
-			"node rank 0 with c10d, or start launchd by mpirun" },
+		.foreign = "etcd|etcd-v2", .instead = C10D_OR_MPIRUN,
+		.hint = "custom backends are not supported: " C10D_OR_MPIRUN },
 	[SET_RDZV_ENDPOINT] = { .flag = "rdzv-endpoint", .original = 1, .pet = 1,
 		.kind = KIND_TEXT_OR_NONE, .group = GROUP_RDZV, .metavar = "HOST[:PORT]",
 		.preset = "",
@@ -313,12 +320,13 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "MODE",
-		.help = "not supported yet: let a script that reads LOCAL_RANK call numactl" },
+		.help = "not supported yet: give --wrap a script that reads LOCAL_RANK and calls numactl" },
 	[SET_MONITOR_INTERVAL] = { .flag = "monitor-interval", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .standing = STANDS_APART, .group = GROUP_LATER,
 		.metavar = "SECONDS",
 		.help = "has no effect: a worker's end is seen at once, without polling" },
-	[SET_START_METHOD] = { .flag = "start-method", .original = 1, .pet = 1, .kind = KIND_TEXT,
+	[SET_START_METHOD] = { .flag = "start-method", .original = 1, .pet = 1,
+		.kind = KIND_CHOICE, .choices = "spawn|fork|forkserver",
 		.standing = STANDS_APART, .group = GROUP_LATER, .metavar = "METHOD",
 		.help = "has no effect: every worker is a process of its own, started by execve" },
 	[SET_EVENT_LOG_HANDLER] = { .flag = "event-log-handler", .original = 1, .pet = 1,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/name.h"
 #include "common/num.h"
 #include "config/ends.h"
 #include "config/settings.h"
@@ -24,6 +25,26 @@ int choice_index(const char *choices, const char *text)
 			return -1;
 		choices += n + 1;
 	}
+}
+
+const char *choice_nearest(struct arena *a, const char *choices, const char *text)
+{
+	size_t len = strlen(text), limit = len > 4 ? 2 : 1, best = limit + 1;
+	const char *nearest = NULL;
+
+	while (*choices) {
+		size_t n = strcspn(choices, "|");
+		const char *one = arena_strndup(a, choices, n);
+		size_t distance = name_distance(one, text, len, limit);
+
+		if (distance < best && distance < len) {
+			best = distance;
+			nearest = one;
+		}
+		choices += n;
+		choices += *choices == '|';
+	}
+	return nearest;
 }
 
 /* The words of "true" that INI files and PET_* variables use. -EINVAL: none of them. */
@@ -227,11 +248,12 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return arena_printf(a, "a whole number from %llu to %llu, auto, cpu or gpu",
 			(unsigned long long)row->min, (unsigned long long)row->max);
 	case KIND_SECONDS:
-		return arena_printf(a, "a number of seconds from %llu to %llu (%llu.5 works, too)",
+		return arena_printf(a,
+			"a time from %llu to %llu seconds, such as 90, %llu.5, 90s, 5m or 1h",
 			(unsigned long long)row->min, (unsigned long long)row->max,
 			(unsigned long long)row->min);
 	case KIND_CHOICE:
-		return arena_printf(a, "one of %s", row->metavar);
+		return arena_printf(a, "one of %s", row->choices);
 	case KIND_CONF:
 		return "a list of key=value, divided by commas";
 	case KIND_RANKS:

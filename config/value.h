@@ -18,6 +18,10 @@ bool ranks_contain(const char *ranks, unsigned rank);
 /* The highest rank of such a text. */
 uint64_t ranks_last(const char *ranks);
 
+/* The nearest of "a|b|c" for "did you mean", within one letter, or two where that is less than half
+ * of the text; NULL: none. The arena's. */
+const char *choice_nearest(struct arena *a, const char *choices, const char *text);
+
 /* What would have been right, to end the sentence "X is not ..."; the arena's or constant. */
 const char *value_wanted(struct arena *a, const struct setting_row *row);
 

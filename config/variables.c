@@ -48,8 +48,10 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 	enum level level = LEVEL_ENVIRONMENT;
 
 	if (len == sizeof SETTING_KEY_VARIABLE - 1 &&
-		strncmp(entry, SETTING_KEY_VARIABLE, len) == 0)
+		strncmp(entry, SETTING_KEY_VARIABLE, len) == 0) {
+		s->key_variable = s->key_variable || (entry[len] && entry[len + 1]);
 		return 0;
+	}
 	if (len == sizeof LOGLEVEL_VARIABLE - 1 && strncmp(entry, LOGLEVEL_VARIABLE, len) == 0)
 		return entry[len] && entry[len + 1] ?
 			loglevel_read(s, entry + len + 1, notes, why) :

@@ -1,13 +1,16 @@
 /* join.c - see join.h */
 #include "daemon/join.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/notes.h"
 #include "common/vec.h"
 #include "config/settings.h"
 #include "daemon/cluster/config.h"
@@ -66,10 +69,22 @@ static int read_key(const struct settings *s, const struct facts *facts, struct 
 	const struct key_sources sources = {
 		.file = settings_text(s, SET_KEY_FILE),
 		.file_where = settings_where(s, SET_KEY_FILE),
-		.text = env_get(facts->env, "LAUNCHD_KEY"),
+		.text = env_get(facts->env, SETTING_KEY_VARIABLE),
 	};
 
 	return key_read(&sources, ret, why);
+}
+
+/* A launcher that meets nobody needs no key, and does not read it; that its file is not there would
+ * show on several nodes only. */
+static void note_idle_key(const struct settings *s, struct notes *notes)
+{
+	const char *file = settings_text(s, SET_KEY_FILE);
+
+	if (s->value[SET_KEY_FILE].from.level > LEVEL_SYSTEM_FILE && access(file, R_OK) < 0)
+		notes_add(notes, NOTE_WARNING,
+			"%s: %s: %s; it has no effect here, as this launcher meets no other",
+			settings_where(s, SET_KEY_FILE), file, strerror(errno));
 }
 
 /* Which setting to change where the launchers' port is taken. */
@@ -128,13 +143,27 @@ static int find_addresses(const struct settings *s, struct member_config *c, str
 		.one_host = true, /* loopback comes last, where nothing else is there */
 	};
 	struct interfaces all;
+	const char *own;
 	int rc = interfaces_read(s->arena, &all, why);
 
 	for (size_t i = 0; rc == 0 && i < all.count; i++)
 		vec_add(s->arena, &c->local, all.at[i].address);
 	if (rc == 0 && c->own_addr)
-		look_up(c->own_addr, s->arena, &wish);
+		rc = address_check(wish.local_where, c->own_addr, s->arena, &own, why);
+	if (rc == 0 && c->own_addr)
+		look_up(own, s->arena, &wish);
 	return rc < 0 ? rc : reachable_choose(&all, &wish, s->arena, &c->addresses, why);
+}
+
+/* Why no job starts without a channel; NULL: it does. */
+static const char *required_by(const struct settings *s, const struct topology *t)
+{
+	if (!t->control.required)
+		return NULL;
+	return settings_given(s, SET_CONTROL) ?
+		"--control required" :
+		arena_printf(s->arena, "--control required, the default with %s",
+			settings_where(s, SET_CONTROL));
 }
 
 /* --local-addr; NULL: none. */
@@ -146,12 +175,13 @@ static const char *own_addr(const struct settings *s)
 }
 
 int join_config(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const struct plan *plan, char **argv, struct member_config *ret, struct failure *why)
+	const struct plan *plan, char **argv, struct member_config *ret, struct notes *notes,
+	struct failure *why)
 {
 	struct member_config c = {
 		.way = way_of(s, t),
 		.verbose = settings_flag(s, SET_VERBOSE),
-		.required = t->control.required,
+		.required = required_by(s, t),
 		.merge_logs = plan->output.merge,
 		.nnodes = t->identity.nnodes,
 		.node_rank = t->identity.node_rank,
@@ -181,11 +211,13 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 	};
 
 	if (c.way == MEET_NOBODY) {
+		note_idle_key(s, notes);
 		*ret = c;
 		return 0;
 	}
 	if (read_key(s, facts, &c.key, why) < 0 || find_addresses(s, &c, why) < 0)
 		return why->code;
 	*ret = c;
+	explicit_bzero(&c.key, sizeof c.key);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }

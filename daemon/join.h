@@ -7,6 +7,7 @@
 struct facts;
 struct failure;
 struct member_config;
+struct notes;
 struct plan;
 struct settings;
 struct topology;
@@ -19,6 +20,7 @@ bool join_tells_master(
 /* Everything in *ret is borrowed or the settings' arena's. Reads the key's file. argv: main()'s.
  * -EINVAL, -EACCES, -ENOENT: an interface that is not there, a key that is none. */
 int join_config(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const struct plan *plan, char **argv, struct member_config *ret, struct failure *why);
+	const struct plan *plan, char **argv, struct member_config *ret, struct notes *notes,
+	struct failure *why);
 
 #endif

@@ -15,7 +15,9 @@
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
 #include "daemon/join.h"
+#include "daemon/cluster/key.h"
 #include "daemon/cluster/member.h"
+#include "daemon/cluster/obituary.h"
 #include "daemon/output/tree.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
@@ -26,6 +28,8 @@
 #include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/place.h"
+#include "daemon/workers/run.h"
+#include "daemon/workers/spawn.h"
 
 /* All that one run is made of, in the order in which it is decided. */
 struct launch {
@@ -160,19 +164,37 @@ static int decide(struct launch *l)
 	return check_outputs(s, &l->plan, &l->why);
 }
 
+static bool was_said(const struct launch *l, const char *text)
+{
+	for (const struct note *n = l->notes.first; n; n = n->next)
+		if (n->level >= loglevel_least(&l->settings) && strcmp(n->text, text) == 0)
+			return true;
+	return false;
+}
+
+/* What one node says for the job, where nobody knew which one that would be. */
+static void say_for_the_job(const struct launch *l, const struct notes *now)
+{
+	for (const struct note *n = now->first; n; n = n->next)
+		if (n->level >= loglevel_least(&l->settings) && !was_said(l, n->text))
+			say(note_word(n->level), n->text);
+}
+
 /* The plan for good. What is worth a note has been said of the first one. */
 static const struct plan *decide_met(void *owner, const struct meeting *m, struct failure *why)
 {
 	struct launch *l = owner;
 	const struct meeting_facts met = { m->node_rank, m->master_addr, m->master_port };
-	struct notes said = { .arena = &l->arena };
-
+	struct notes notes = { .arena = &l->arena };
+	bool rank_was_known = l->topology.identity.node_rank_known;
 	bool is_planned = m->alone && l->plan.master_addr && !m->master_addr;
 
 	if (!is_planned &&
 		(topology_met(&l->topology, &met, why) < 0 ||
-			make_plan(l, &l->topology, m->nproc_of_node, &l->plan, &said, why) < 0))
+			make_plan(l, &l->topology, m->nproc_of_node, &l->plan, &notes, why) < 0))
 		return NULL;
+	if (!rank_was_known)
+		say_for_the_job(l, &notes);
 	/* one node's settings count for the whole job */
 	l->plan.max_restarts = m->max_restarts;
 	l->plan.store = m->agent_store ? STORE_AGENT : STORE_RANK0;
@@ -192,6 +214,24 @@ static int dry_run(struct launch *l)
 	return print_text(&out);
 }
 
+/* What must be so, and be there, before the first process is started. */
+static int prepare(struct launch *l)
+{
+	const struct output_plan *o = &l->plan.output;
+	int rc = run_check_descriptors(&l->plan, &l->why);
+
+	if (rc == 0)
+		rc = spawn_check_kernel(&l->why);
+	if (rc == 0 && o->tree && o->log_dir)
+		rc = tree_make_base(o->log_dir, settings_where(&l->settings, SET_LOG_DIR), &l->why);
+	return rc;
+}
+
+static bool tell_others(void *obituary, int signal)
+{
+	return obituary_tell(obituary, signal);
+}
+
 /* The two processes of a run: the guard waits, the supervisor does the rest. */
 static int run(struct launch *l, char **argv)
 {
@@ -207,16 +247,14 @@ static int run(struct launch *l, char **argv)
 		.decide = decide_met,
 		.owner = l,
 	};
+	struct obituary obituary = OBITUARY_NONE;
 	pid_t pid;
 	int rc;
 
 	say_notes(l);
 	if (l->plan.start_count == 0)
 		return 0;
-	rc = l->plan.output.tree && l->plan.output.log_dir ?
-		tree_make_base(l->plan.output.log_dir, settings_where(&l->settings, SET_LOG_DIR),
-			&l->why) :
-		0;
+	rc = prepare(l);
 	if (rc < 0)
 		return rc;
 	rc = guard_init(&guard, &l->plan, &l->heritage.ignored, &l->why);
@@ -228,6 +266,10 @@ static int run(struct launch *l, char **argv)
 		guard_drop_cgroups(&guard);
 		return rc;
 	}
+	if (l->member.way != MEET_NOBODY) {
+		obituary_make(&obituary);
+		l->member.obituary = &obituary;
+	}
 	pid = guard_fork(&guard, &l->why);
 	if (pid < 0) {
 		guard_drop_cgroups(&guard);
@@ -235,9 +277,16 @@ static int run(struct launch *l, char **argv)
 		return pid;
 	}
 	if (pid == 0) {
+		obituary_is_supervisors(&obituary);
 		process_rename(argv, SUPERVISOR_NAME);
-		return supervise(&s, &l->why);
+		rc = supervise(&s, &l->why);
+		guard_wake(&guard);
+		return rc;
 	}
+	explicit_bzero(
+		l->member.key.bytes, sizeof l->member.key.bytes); /* the supervisor's alone */
+	obituary_is_guards(&obituary);
+	guard.bereaved = (struct bereaved){ tell_others, &obituary };
 	rc = guard_wait(&guard, &l->why);
 	if (l->why.code != 0)
 		say("error", l->why.text);
@@ -270,8 +319,9 @@ static int launch(struct launch *l, char **argv)
 		return rc;
 	rc = decide(l);
 	if (rc == 0)
-		rc = join_config(
-			&l->settings, &l->facts, &l->topology, &l->plan, argv, &l->member, &l->why);
+		rc = join_config(&l->settings, &l->facts, &l->topology, &l->plan, argv, &l->member,
+			&l->notes, &l->why);
+	key_forget_variable(environ);
 	if (rc < 0)
 		return rc;
 	return settings_given(&l->settings, SET_DRY_RUN) ? dry_run(l) : run(l, argv);

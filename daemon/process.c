@@ -25,6 +25,19 @@ static int signals_init(sigset_t *ret_ignored)
 	return 0;
 }
 
+/* What doesn't fit ends with SIGSEGV, and nobody is told why. */
+static int check_stack(struct failure *why)
+{
+	enum { LEAST_KB = 256 }; /* we need less than half of that */
+	struct rlimit stack;
+
+	if (getrlimit(RLIMIT_STACK, &stack) < 0 || stack.rlim_cur / 1024 >= LEAST_KB)
+		return 0;
+	return failure_set(why, -ENOMEM,
+		"the stack may have no more than %llu KB here (ulimit -s): launchd needs %d",
+		(unsigned long long)stack.rlim_cur / 1024, LEAST_KB);
+}
+
 int process_init(struct heritage *ret, struct failure *why)
 {
 	int rc = fd_open_standard();
@@ -32,6 +45,9 @@ int process_init(struct heritage *ret, struct failure *why)
 
 	if (rc < 0)
 		return failure_set(why, -EIO, "/dev/null: %s", strerror(-rc));
+	rc = check_stack(why);
+	if (rc < 0)
+		return rc;
 	rc = signals_init(&ret->ignored);
 	if (rc < 0)
 		return failure_set(why, -EIO, "sigaction: %s", strerror(-rc));

@@ -7,7 +7,8 @@ struct heritage;
 
 /* Makes this process fit to be a launcher, and keeps what it found for the workers:
  * 0, 1 and 2 are open; CHLD is not ignored (exit codes would be lost) and PIPE is (a reader that
- * is gone must not end the job); RLIMIT_NOFILE is raised as far as it goes. */
+ * is gone must not end the job); RLIMIT_NOFILE is raised as far as it goes. Negative errno with a
+ * sentence, also where RLIMIT_STACK is too low. */
 int process_init(struct heritage *ret, struct failure *why);
 
 /* The name of the process that starts the workers. */

@@ -98,44 +98,89 @@ static void say_report(const struct report_input *in)
 	say_text(&text);
 }
 
-/* What this node knows by itself; nothing, if that is no failure. */
-static void say_own(const struct supervision *s, const struct run_end *end, const char *why)
+/* What this node knows by itself. */
+static struct report_input own_input(const struct supervision *s, const struct run_end *end)
 {
 	struct report_input in = input_of(s, end->plan, &end->job, &end->own);
 
-	if (end->own.cause.kind == CAUSE_NONE)
-		return;
 	in.attempt = end->own.count > 0 ? end->own.outcomes[0].attempt : 0;
 	in.record = end->own_culprit.record;
 	in.words = end->own_culprit.words;
-	say("note", why);
-	say_report(&in);
+	return in;
 }
 
 static void on_own(void *owner, const struct run_end *end)
 {
-	say_own(owner, end,
-		"launchd was killed (by mpirun or srun, if they end the job); until the other "
-		"nodes have told, this is known:");
+	const struct report_input in = own_input(owner, end);
+
+	if (end->own.cause.kind == CAUSE_NONE)
+		return;
+	say("note",
+		"launchd was killed, as mpirun and srun do when they end a job; this is what it "
+		"knows before the other nodes have answered:");
+	say_report(&in);
 }
 
-/* Node rank 0 has heard all; the others say in a line what it told them. The words come before the
- * file: a file system that hangs must not keep them. */
+/* The first of this node's workers to fail, where the job's root cause is another one. */
+static void say_own_culprit(const struct supervision *s, const struct run_end *end)
+{
+	struct report_input in = own_input(s, end);
+	struct text text = { 0 };
+
+	in.is_local = true;
+	report_culprit_text(&in, &text);
+	say_text(&text);
+}
+
+/* What this node can report: node rank 0 has heard all, any other one knows no more than its own
+ * workers' ends and why the job ended. */
+static struct result known_result(const struct run_end *end)
+{
+	const struct job_end *job = &end->job;
+	struct result known = job->result ? *job->result : end->own;
+
+	if (!job->result) {
+		known.cause = job->verdict.cause;
+		known.unsure = job->verdict.unsure;
+	}
+	return known;
+}
+
+/* Where the culprit is not this node's, what the first of its own to fail says is told as well. */
+static void say_alone(
+	const struct supervision *s, const struct run_end *end, struct report_input *in)
+{
+	const struct outcome *own = result_culprit(&end->own);
+	bool is_own = own && !*end->own.cause.host;
+	bool is_culprit = is_own && result_is_culprit(in->result, own);
+
+	if (is_culprit) {
+		in->record = end->own_culprit.record;
+		in->words = end->own_culprit.words;
+	}
+	say_report(in);
+	if (is_own && !is_culprit)
+		say_own_culprit(s, end);
+}
+
+/* The nodes that are in touch with node rank 0 say in a line what it told them. The words come
+ * before the file: a file system that hangs must not keep them. */
 static void report(const struct supervision *s, const struct run_end *end)
 {
 	const struct job_end *job = &end->job;
-	struct report_input in = input_of(s, end->plan, job, job->result ? job->result : &end->own);
+	const struct result known = known_result(end);
+	struct report_input in = input_of(s, end->plan, job, &known);
 
 	if (end->plan->nnodes > 1) {
 		in.verdict = job->verdict.text;
 		in.verdict_code = job->verdict.exit_code;
 	}
-	if (job->result)
+	if (job->alone)
+		say_alone(s, end, &in);
+	else if (job->result)
 		say_report(&in);
 	else if (!job->verdict.well)
 		say("error", job->verdict.text);
-	if (job->alone && end->own.cause.kind == CAUSE_FAILURE)
-		say_own(s, end, "this node's own workers, of which node rank 0 can't tell:");
 	if (end->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);
 }
@@ -371,6 +416,7 @@ int supervise(struct supervision *s, struct failure *why)
 		if (why->code != 0)
 			say(rc == 0 ? "warning" : "error", why->text);
 		report(s, &end);
+		guard_foresee(s->guard, rc, false); /* it is told: no signal changes it now */
 		if (rc == 0 && s->least == NOTE_VERBOSE)
 			say("note", "all workers ended with exit code 0");
 	}

@@ -5,21 +5,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "daemon/cluster/bequest.h"
 #include "daemon/cluster/listener.h"
+#include "daemon/cluster/rescue.h"
 
 enum { MS = 1000000 };
 
+static void on_timer(uv_timer_t *t);
 static void arm(struct beat *b, uint64_t now, uint64_t soonest);
+static void end(struct beat *b);
 
 static struct link **bucket(const struct beat *b, uint64_t session)
 {
 	return &b->table[session & (b->buckets - 1)]; /* sessions are random */
 }
 
-static struct link *find(const struct beat *b, uint64_t session)
+struct link *beat_find(const struct beat *b, uint64_t session)
 {
 	struct link *l = b->buckets ? *bucket(b, session) : NULL;
 
@@ -66,19 +71,51 @@ static uint64_t timeout_of(const struct beat *b)
 	return BEAT_PARTS * interval_of(b->timeout_ms);
 }
 
-/* What came half of the shorter time-out ago or earlier came too long ago to rely on. */
-static bool is_recent(const struct beat *b, uint64_t then, uint64_t now)
+bool beat_is_recent(const struct link *l, uint64_t then, uint64_t now)
 {
-	return then != 0 && now - then < b->interval_ns * BEAT_PARTS / 2;
+	return then != 0 && now - then < l->beats.interval_ns * BEAT_PARTS / 2;
 }
 
-/* By UDP, where the other end of it is known. */
-static void send_datagram(struct beat *b, struct link *l, const unsigned char body[BEAT_BODY])
+/* Counts while the machine is suspended, too. */
+static uint64_t boot_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &t); /* can't fail */
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Whether others have heard none of our beats for so long; the one before came before that. */
+static bool is_long(const struct beat *b, uint64_t gap_ns)
+{
+	return gap_ns > (BEAT_PARTS - 1) * b->interval_ns;
+}
+
+static void note_awake(struct beat *b)
+{
+	uint64_t now = boot_ns();
+
+	if (is_long(b, now - b->awake_ns)) {
+		b->slept_ns = now - b->awake_ns;
+		b->woke_ns = now;
+	}
+	b->awake_ns = now;
+}
+
+uint64_t beat_slept_ms(const struct beat *b)
+{
+	uint64_t now = boot_ns();
+
+	if (b->links > 0 && is_long(b, now - b->awake_ns))
+		return (now - b->awake_ns) / MS; /* the timer's turn comes after a socket's */
+	return b->slept_ns > 0 && now - b->woke_ns < timeout_of(b) ? b->slept_ns / MS : 0;
+}
+
+void beat_send_datagram(struct beat *b, struct link *l, unsigned char *datagram, size_t len)
 {
 	const struct sockaddr *to = NULL; /* a dialer's socket is connected */
-	unsigned char datagram[BEAT_DATAGRAM];
 	uv_udp_t *udp = &l->udp;
-	uv_buf_t buf = uv_buf_init((char *)datagram, sizeof datagram);
+	uv_buf_t buf = uv_buf_init((char *)datagram, (unsigned)(len + FRAME_TAG));
 
 	if (l->is_hub) {
 		to = (const struct sockaddr *)&l->beats.from;
@@ -87,29 +124,55 @@ static void send_datagram(struct beat *b, struct link *l, const unsigned char bo
 			return;
 	} else if (!l->has_udp)
 		return;
-	memcpy(datagram, body, BEAT_BODY);
-	beat_seal(l->auth->sodium, l->auth->keyed ? l->beat_out : l->token, datagram);
-	(void)uv_udp_try_send(udp, &buf, 1, to); /* may be lost, as any datagram */
+	datagram_seal(l->auth->sodium, l->auth->keyed ? l->beat_out : l->token, datagram, len);
+	if (uv_udp_try_send(udp, &buf, 1, to) == UV_ECONNREFUSED)
+		l->beats.refused = true;
 }
 
-static void send_beat(struct beat *b, struct link *l, uint64_t now)
+/* A beat for this moment. */
+static void make_beat(struct link *l, unsigned char ret[BEAT_BODY])
 {
+	uint64_t now = uv_hrtime();
 	const struct beat_body body = {
 		.session = l->session,
 		.sequence = ++l->beats.sent,
 		.sent_ns = now,
 		.echo_ns = l->beats.peer_sent_ns,
 		.received_ns = l->beats.received_ns,
-		.udp_heard = is_recent(b, l->beats.udp_ns, now),
+		.sent = kept_sent(&l->kept),
+		.taken = l->taken,
+		.udp_heard = beat_is_recent(l, l->beats.udp_ns, now),
+		.tcp_behind = l->taken > l->tcp_taken,
+		.lost = l->beats.lost,
 	};
-	unsigned char bytes[BEAT_BODY];
 
-	beat_body_write(&body, bytes);
-	send_datagram(b, l, bytes);
-	if (!is_recent(b, l->beats.udp_heard_ns, now))
-		(void)link_send_beat(l, bytes, sizeof bytes);
+	l->told = l->taken;
+	beat_body_write(&body, ret);
 }
 
+static void send_by_udp(struct beat *b, struct link *l, unsigned char datagram[BEAT_DATAGRAM])
+{
+	make_beat(l, datagram);
+	beat_send_datagram(b, l, datagram, BEAT_BODY);
+}
+
+void beat_answer(struct beat *b, struct link *l)
+{
+	unsigned char datagram[BEAT_DATAGRAM];
+
+	send_by_udp(b, l, datagram);
+}
+
+void beat_send(struct beat *b, struct link *l)
+{
+	unsigned char datagram[BEAT_DATAGRAM];
+
+	send_by_udp(b, l, datagram);
+	if (!beat_is_recent(l, l->beats.udp_heard_ns, uv_hrtime()))
+		(void)link_send_beat(l, datagram, BEAT_BODY);
+}
+
+/* May end the link. */
 static void take_beat(struct link *l, const struct beat_body *body, uint64_t now)
 {
 	if (body->udp_heard)
@@ -118,9 +181,15 @@ static void take_beat(struct link *l, const struct beat_body *body, uint64_t now
 		(void)clock_add_sample(
 			&l->clock, body->echo_ns, body->received_ns, body->sent_ns, now);
 	if (body->sent_ns > l->beats.peer_sent_ns) {
+		l->beats.behind = body->tcp_behind;
 		l->beats.peer_sent_ns = body->sent_ns;
 		l->beats.received_ns = now;
 	}
+	if (body->sent > l->beats.peer_sent)
+		l->beats.peer_sent = body->sent;
+	link_acknowledge(l, body->taken);
+	if (body->lost)
+		link_close(l, false, "it is heard, but nothing got through to it any more");
 }
 
 static void on_beat(struct link *l, const unsigned char *payload, size_t len)
@@ -131,18 +200,86 @@ static void on_beat(struct link *l, const unsigned char *payload, size_t len)
 		take_beat(l, &body, l->heard_ns);
 }
 
-/* Whether it is a datagram of this link's. Those that come twice, late or altered are nobody's. */
-static bool take_datagram(struct link *l, const unsigned char *bytes, const struct beat_body *body)
+static bool is_sealed(const struct link *l, const unsigned char *bytes, size_t len)
 {
-	uint64_t now = uv_hrtime();
+	return datagram_is_sealed(
+		l->auth->sodium, l->auth->keyed ? l->beat_in : l->token, bytes, len);
+}
 
-	if (!l || body->session != l->session || body->sequence <= l->beats.seen ||
-		!beat_is_sealed(l->auth->sodium, l->auth->keyed ? l->beat_in : l->token, bytes))
+/* Where the hub's answers go. */
+static void note_source(struct beat *b, struct link *l, const uv_udp_t *h, const struct sockaddr *a)
+{
+	unsigned socket = (unsigned)(h - b->udp);
+
+	if (!l->is_hub ||
+		(socket == l->beats.socket && memcmp(&l->beats.from, a, address_size(a)) == 0))
+		return;
+	memcpy(&l->beats.from, a, address_size(a));
+	l->beats.socket = socket;
+	bequest_move(b, l);
+}
+
+/* Whether it is a beat of this link's. Those that come twice, late or altered are nobody's. */
+static bool take_beat_datagram(struct beat *b, struct link *l, const unsigned char *bytes,
+	const uv_udp_t *h, const struct sockaddr *from)
+{
+	uint64_t acked = l->kept.acked, now = uv_hrtime();
+	bool first = l->beats.udp_ns == 0;
+	struct beat_body body;
+
+	if (beat_body_read(bytes, BEAT_BODY, &body) < 0 || body.session != l->session ||
+		body.sequence <= l->beats.seen || !is_sealed(l, bytes, BEAT_BODY))
 		return false;
-	l->beats.seen = body->sequence;
+	note_source(b, l, h, from);
+	l->beats.seen = body.sequence;
 	l->beats.udp_ns = l->heard_ns = now;
-	take_beat(l, body, now);
+	take_beat(l, &body, now);
+	if (l->beats.watcher && l->kept.acked > acked)
+		rescue_acknowledged(b, l);
+	if (first && l->is_hub && l->beats.watcher)
+		beat_answer(b, l); /* both know from the first moment on that there is UDP */
 	return true;
+}
+
+/* The same of a piece. One that is not new is no sign of life: it may be sent by anyone who has
+ * seen it. */
+static bool take_piece(struct beat *b, struct link *l, const unsigned char *bytes, size_t len)
+{
+	struct piece p;
+
+	if (piece_read(bytes, len, &p) < 0 || p.session != l->session ||
+		!is_sealed(l, bytes, len - FRAME_TAG))
+		return false;
+	rescue_take(b, l, &p);
+	return true;
+}
+
+/* Whose datagram it is, by what all kinds begin with. NULL: nobody's. */
+static struct link *owner_of(const struct beat *b, const unsigned char *bytes, size_t len)
+{
+	struct beat_body body;
+	uint64_t session;
+	struct piece p;
+
+	if (len == BEAT_DATAGRAM && beat_body_read(bytes, BEAT_BODY, &body) == 0)
+		return beat_find(b, body.session);
+	if (notice_session(bytes, len, &session) == 0)
+		return beat_find(b, session);
+	return piece_read(bytes, len, &p) == 0 ? beat_find(b, p.session) : NULL;
+}
+
+/* A datagram has come to handle h. only: whose it may be; NULL: anyone's. */
+static void sort(struct beat *b, struct link *only, const uv_buf_t *buf, ssize_t n, uv_udp_t *h,
+	const struct sockaddr *from)
+{
+	const unsigned char *bytes = (const unsigned char *)buf->base;
+	size_t len = n > 0 ? (size_t)n : 0;
+	struct link *l = only ? only : owner_of(b, bytes, len);
+
+	if (!l ||
+		(!(len == BEAT_DATAGRAM && take_beat_datagram(b, l, bytes, h, from)) &&
+			!bequest_take(l, bytes, len, h, from) && !take_piece(b, l, bytes, len)))
+		b->bad++;
 }
 
 static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
@@ -153,37 +290,23 @@ static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 	*buf = uv_buf_init((char *)b->buffer, sizeof b->buffer);
 }
 
-/* Whose datagram it is; NULL, and counted, where nobody's. only: who may have it; NULL: anyone. */
-static struct link *sort(struct beat *b, struct link *only, const uv_buf_t *buf, ssize_t n)
-{
-	const unsigned char *bytes = (const unsigned char *)buf->base;
-	struct link *l = only;
-	struct beat_body body;
-
-	if (n == BEAT_DATAGRAM && beat_body_read(bytes, BEAT_BODY, &body) == 0) {
-		l = only ? only : find(b, body.session);
-		if (take_datagram(l, bytes, &body))
-			return l;
-	}
-	b->bad++;
-	return NULL;
-}
-
 /* At the hub. */
 static void on_datagram(
 	uv_udp_t *h, ssize_t n, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
 {
-	struct beat *b = h->data;
-	struct link *l;
-
 	(void)flags;
-	if (!from) /* nothing more, or an error that an earlier one of ours caused */
-		return;
-	l = sort(b, NULL, buf, n);
-	if (l) {
-		memcpy(&l->beats.from, from, address_size(from));
-		l->beats.socket = (unsigned)(h - b->udp);
-	}
+	if (from) /* else: nothing more, or an error that an earlier one of ours caused */
+		sort(h->data, NULL, buf, n, h, from);
+}
+
+/* Whatever follows is done by the timer, outside of the link's callbacks. */
+static void on_change(struct link *l)
+{
+	struct beat *b = l->beats.of;
+
+	if (!b->soon)
+		(void)uv_timer_start(&b->timer, on_timer, 0, 0);
+	b->soon = true;
 }
 
 /* At a dialer: the handle is the link's. */
@@ -202,7 +325,11 @@ static void on_answer(
 
 	(void)flags;
 	if (from)
-		(void)sort(l->beats.of, l, buf, n);
+		sort(l->beats.of, l, buf, n, h, from);
+	if (n == UV_ECONNREFUSED) {
+		l->beats.refused = true;
+		on_change(l);
+	}
 }
 
 static void on_handle_closed(uv_handle_t *h)
@@ -238,6 +365,9 @@ static void unwatch(struct link *l)
 	struct beat *b = l->beats.of;
 	struct link **at = bucket(b, l->session);
 
+	note_awake(b);
+	rescue_farewell(b, l);
+	bequest_withdraw(b, l);
 	while (*at != l)
 		at = &(*at)->beats.chain;
 	*at = l->beats.chain;
@@ -255,42 +385,52 @@ static void unwatch(struct link *l)
 	}
 	if (l->has_udp)
 		(void)uv_udp_recv_stop(&l->udp);
+	if (b->links == 0 && b->closing)
+		end(b);
 }
 
-static const struct link_watcher watcher = { .on_beat = on_beat, .on_ending = unwatch };
+static const struct link_watcher watcher = {
+	.on_beat = on_beat, .on_change = on_change, .on_ending = unwatch
+};
 
 int beat_watch(struct beat *b, struct link *l)
 {
-	uint64_t now = uv_hrtime(), theirs = interval_of(l->peer_timeout_ms);
+	uint64_t now = uv_hrtime(), interval = interval_of(b->timeout_ms);
 
 	if (l->beats.watcher || l->state != LINK_OPEN)
 		return 0;
 	if (grow(b) < 0)
 		return -ENOMEM;
-	l->beats = (struct link_beats){ .watcher = &watcher, .of = b, .next = b->first };
+	if (b->links == 0)
+		b->awake_ns = boot_ns();
+	if (l->peer_timeout_ms != 0 && l->peer_timeout_ms < b->timeout_ms)
+		interval = interval_of(l->peer_timeout_ms);
+	l->beats = (struct link_beats){
+		.watcher = &watcher, .of = b, .next = b->first, .interval_ns = interval
+	};
 	if (b->first)
 		b->first->beats.previous = l;
 	b->first = l;
 	b->links++;
 	chain(b, l);
-	if (l->peer_timeout_ms != 0 && theirs < b->interval_ns)
-		b->interval_ns = theirs;
+	if (interval < b->interval_ns)
+		b->interval_ns = interval;
 	if (b->links == 1 || b->next_ns > now + b->interval_ns)
 		b->next_ns = now + b->interval_ns;
 	open_socket(l);
 	arm(b, now, b->next_ns);
-	send_beat(b, l, now); /* the hub learns where to send its own */
+	beat_send(b, l); /* the hub learns where to send its own */
 	return 0;
 }
 
 /* Whether it is silent for the time-out, for the second time. *ret_soonest: when to look again. */
 static bool is_lost(struct beat *b, struct link *l, uint64_t now, uint64_t *ret_soonest)
 {
-	uint64_t heard = l->heard_ns > b->fresh_ns ? l->heard_ns : b->fresh_ns;
-	uint64_t deadline = heard + timeout_of(b);
+	uint64_t deadline = rescue_trouble_since(b, l, now) + timeout_of(b), due;
 	bool lost = false;
 
-	if (now < deadline) {
+	/* a farewell has a limit of its own, and so has a dead peer's guard */
+	if (now < deadline || l->state != LINK_OPEN || bequest_is_awaited(l, &due)) {
 		l->beats.suspect_ns = 0;
 		l->beats.silent = false;
 	} else if (l->beats.suspect_ns == 0 || l->beats.suspect_ns == now) {
@@ -307,18 +447,21 @@ static bool is_lost(struct beat *b, struct link *l, uint64_t now, uint64_t *ret_
 	return lost;
 }
 
-/* When to look again. on_silent may end any link, so that each is followed by a new beginning. */
+/* When to look again. What is done about a link may end any of them: then all begins anew. */
 static uint64_t look(struct beat *b, uint64_t now)
 {
-	uint64_t soonest = b->next_ns;
+	uint64_t soonest = b->next_ns, due;
 	struct link *l = b->first;
 
 	while (l) {
+		unsigned links = b->links;
 		bool lost = is_lost(b, l, now, &soonest);
 
 		if (lost)
-			b->on_silent(b, l, (now - l->heard_ns) / MS);
-		l = lost ? b->first : l->beats.next;
+			b->on_silent(b, l, (now - rescue_trouble_since(b, l, now)) / MS);
+		else if ((due = rescue_look(b, l, now)) < soonest)
+			soonest = due;
+		l = lost || b->links != links ? b->first : l->beats.next;
 	}
 	return soonest;
 }
@@ -329,12 +472,14 @@ static void on_timer(uv_timer_t *t)
 	uint64_t now = uv_hrtime();
 	struct link *next;
 
+	b->soon = false;
+	note_awake(b);
 	if (now > b->next_ns + BEAT_LATE * b->interval_ns)
 		b->fresh_ns = now; /* we have slept, so nobody can be blamed for silence */
 	if (now >= b->next_ns) {
 		for (struct link *l = b->first; l; l = next) {
 			next = l->beats.next; /* a link that can't send may end */
-			send_beat(b, l, now);
+			beat_send(b, l);
 		}
 		b->next_ns = b->next_ns + b->interval_ns > now ? b->next_ns + b->interval_ns :
 								 now + b->interval_ns;
@@ -349,7 +494,7 @@ static void arm(struct beat *b, uint64_t now, uint64_t soonest)
 	if (!b->first)
 		return;
 	uv_update_time(b->loop);
-	(void)uv_timer_start(&b->timer, on_timer, ms ? ms : 1, 0);
+	(void)uv_timer_start(&b->timer, on_timer, b->soon ? 0 : ms ? ms : 1, 0);
 }
 
 void beat_open(struct beat *b, uv_loop_t *loop)
@@ -377,21 +522,33 @@ void beat_hear(struct beat *b, struct listener *li)
 
 void beat_drop(struct beat *b, struct link *l, uint64_t silent_ms)
 {
-	char why[64];
+	static const char *const troubles[] = {
+		[TROUBLE_SILENT] = "nothing was heard from it",
+		[TROUBLE_UNACKED] = "it is heard, but nothing got through to it",
+		[TROUBLE_MISSING] = "it is heard, but nothing of what it has to say got here",
+	};
+	char why[96];
 
-	(void)b;
-	(void)snprintf(
-		why, sizeof why, "nothing was heard of it for %.1f s", (double)silent_ms / 1000);
+	(void)snprintf(why, sizeof why, "%s for %.1f s", troubles[l->beats.trouble],
+		(double)silent_ms / 1000);
+	l->beats.lost = true;
+	for (int i = 0; i < RESCUE_FAREWELLS; i++)
+		beat_answer(b, l); /* it may hear us all the same, and the end of TCP later */
 	link_close(l, false, why);
+}
+
+static void end(struct beat *b)
+{
+	uv_close((uv_handle_t *)&b->timer, on_handle_closed);
+	for (unsigned i = 0; i < b->sockets; i++)
+		uv_close((uv_handle_t *)&b->udp[i], on_handle_closed);
 }
 
 void beat_close(struct beat *b)
 {
-	if (b->handles == 0 || uv_is_closing((uv_handle_t *)&b->timer))
+	if (b->handles == 0 || b->closing)
 		return;
-	while (b->first)
-		unwatch(b->first);
-	uv_close((uv_handle_t *)&b->timer, on_handle_closed);
-	for (unsigned i = 0; i < b->sockets; i++)
-		uv_close((uv_handle_t *)&b->udp[i], on_handle_closed);
+	b->closing = true;
+	if (!b->first)
+		end(b);
 }

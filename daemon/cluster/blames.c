@@ -310,7 +310,7 @@ enum blames blames_of_lines(const struct ending *end, const char *lines)
 	char *first;
 
 	/* a signal has an author that does not write into a worker's output; abort(3) has not */
-	if (!lines || end->how == ENDED_UNSTARTED || code == 0 ||
+	if (!lines || ending_is_unstarted(end) || code == 0 ||
 		(code > SIGNAL_CODES && code != ABORTED))
 		return BLAMES_NOBODY;
 	copy_telling(lines, text);

@@ -14,6 +14,7 @@
 #include "daemon/store/request.h"
 
 struct arena;
+struct obituary;
 
 /* How this node finds the others. */
 enum way_to_meet {
@@ -25,10 +26,10 @@ enum way_to_meet {
 struct member_config {
 	enum way_to_meet way;
 	bool verbose;
-	bool required;   /* --control required: no job without a channel */
 	bool merge_logs; /* lines of this node's workers go to node rank 0's console */
 	unsigned nnodes, node_rank, nproc;
 	bool node_rank_known;  /* else: who owns the address is 0 */
+	const char *required;  /* no job without a channel: "--control required"; NULL: auto */
 	const char *name;      /* this host's */
 	const char *run_id;    /* of the job, as the user gave it; NULL: nobody did */
 	const char *hub_addr;  /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
@@ -49,6 +50,7 @@ struct member_config {
 	enum store_wish store_wish;       /* the user's, for this node */
 	enum store_dialect store_dialect; /* of clients before torch 2.2 */
 	char **argv;                      /* main()'s, for names of child processes */
+	struct obituary *obituary;        /* for the guard; NULL: it tells nobody of our death */
 	struct arena *arena;
 };
 

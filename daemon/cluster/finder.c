@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/failure.h"
+#include "daemon/cluster/lookup.h"
+
 enum {
 	RETRY_MS = 1000,
-	FIRST_NOTE_MS = 10000, /* until the owner hears that it takes time */
 	NEXT_NOTE_MS = 60000,
 };
 
@@ -15,8 +17,10 @@ static void look_up(struct finder *f);
 
 static void give_up(struct finder *f)
 {
-	f->over = true;
 	(void)uv_timer_stop(&f->retry);
+	if (f->asking)
+		lookup_abandon(f->asking);
+	f->asking = NULL;
 	f->on_failed(f, f->why);
 }
 
@@ -50,11 +54,11 @@ static void explain(struct finder *f, const char *why)
 	(void)snprintf(f->why, sizeof f->why, "the name %s can't be resolved: %s", f->name, why);
 }
 
-static void later(struct finder *f, int error)
+static void later(struct finder *f, const char *why)
 {
 	uint64_t now = uv_now(f->loop), left = left_ms(f);
 
-	explain(f, uv_strerror(error));
+	explain(f, why);
 	if (left == 0) {
 		give_up(f);
 		return;
@@ -76,40 +80,55 @@ static void keep(struct finder *f, const struct sockaddr *a, socklen_t len)
 		memcpy(&f->addresses[f->count++], a, len);
 }
 
-static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
+/* The resolver's order, but each address of the other family than the one before it, while there
+ * are such: where one family leads nowhere, the other one is not far behind. */
+static void alternate(struct finder *f)
 {
-	struct finder *f = request->data;
+	for (unsigned i = 1; i < f->count; i++) {
+		struct sockaddr_storage *at = &f->addresses[i], moved;
+		unsigned j = i;
 
-	f->asking = false;
-	for (const struct addrinfo *a = status == 0 ? list : NULL; a; a = a->ai_next)
-		keep(f, a->ai_addr, a->ai_addrlen);
-	uv_freeaddrinfo(list);
-	if (f->closing)
-		uv_close((uv_handle_t *)&f->retry, on_retry_closed);
-	if (f->closing || f->over)
+		while (j < f->count && f->addresses[j].ss_family == at[-1].ss_family)
+			j++;
+		if (j == f->count)
+			return;
+		moved = f->addresses[j];
+		memmove(at + 1, at, (j - i) * sizeof *at);
+		*at = moved;
+	}
+}
+
+static void on_answer(void *of, const struct addrinfo *list, const char *why)
+{
+	struct finder *f = of;
+	bool again = f->count > 0;
+
+	f->asking = NULL;
+	if (again && !list)
 		return;
+	f->count = 0;
+	memset(f->addresses, 0, sizeof f->addresses);
+	for (const struct addrinfo *a = list; a; a = a->ai_next)
+		keep(f, a->ai_addr, a->ai_addrlen);
+	alternate(f);
 	(void)uv_timer_stop(&f->retry);
 	if (f->count > 0)
 		f->on_found(f);
 	else
-		later(f, status < 0 ? status : UV_EAI_NONAME);
+		later(f, why ? why : "it has no addresses");
 }
-
-static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC };
 
 static void look_up(struct finder *f)
 {
-	int rc;
+	int rc = lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asking);
+	struct failure why = { 0 };
 
-	f->request.data = f;
-	rc = uv_getaddrinfo(f->loop, &f->request, on_answer, f->name, f->port, &hints);
 	if (rc < 0) {
-		later(f, rc);
+		(void)failure_not_started(&why, rc, "a thread");
+		later(f, why.text);
 		return;
 	}
-	f->asking = true;
-	if (left_ms(f) > 0)
-		(void)uv_timer_start(&f->retry, on_retry, left_ms(f), 0);
+	(void)uv_timer_start(&f->retry, on_retry, left_ms(f), 0);
 }
 
 static void on_numeric(uv_timer_t *t)
@@ -119,12 +138,12 @@ static void on_numeric(uv_timer_t *t)
 	f->on_found(f);
 }
 
-/* An address needs no resolver, whose thread would stay for the whole run. */
+/* An address needs no resolver. */
 static bool is_numeric(struct finder *f)
 {
-	struct addrinfo numeric = hints, *list;
+	const struct addrinfo numeric = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
+	struct addrinfo *list;
 
-	numeric.ai_flags = AI_NUMERICHOST;
 	if (getaddrinfo(f->name, f->port, &numeric, &list) != 0)
 		return false;
 	keep(f, list->ai_addr, list->ai_addrlen);
@@ -138,7 +157,7 @@ void finder_start(
 	f->loop = loop;
 	f->name = name;
 	f->deadline_ms = uv_now(loop) + within_ms;
-	f->note_ms = uv_now(loop) + FIRST_NOTE_MS;
+	f->note_ms = uv_now(loop); /* a mistyped name is said at once */
 	(void)snprintf(f->port, sizeof f->port, "%u", port);
 	(void)uv_timer_init(loop, &f->retry); /* can't fail */
 	f->retry.data = f;
@@ -150,14 +169,21 @@ void finder_start(
 		look_up(f);
 }
 
+void finder_again(struct finder *f)
+{
+	if (f->count == 0 || f->numeric || f->asking || f->closing)
+		return;
+	/* where that fails, the next time comes */
+	(void)lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asking);
+}
+
 void finder_close(struct finder *f)
 {
 	if (f->closing)
 		return;
 	f->closing = true;
-	(void)uv_timer_stop(&f->retry);
 	if (f->asking)
-		(void)uv_cancel((uv_req_t *)&f->request); /* on_answer comes in any case */
-	else
-		uv_close((uv_handle_t *)&f->retry, on_retry_closed);
+		lookup_abandon(f->asking);
+	f->asking = NULL;
+	uv_close((uv_handle_t *)&f->retry, on_retry_closed);
 }

@@ -32,7 +32,8 @@ enum frame_type {
 	FRAME_BEAT = 3,
 	FRAME_PING = 4,
 	FRAME_PONG = 5,
-	FRAME_CLOSE = 6, /* the last one: its sender ends the connection on purpose */
+	FRAME_CLOSE = 6,  /* the last one: its sender ends the connection on purpose */
+	FRAME_RESUME = 7, /* the hub's: from here on it is the connection of an older link */
 	FRAME_OWNER = 16,
 	FRAME_TYPES = 256,
 };

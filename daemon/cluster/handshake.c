@@ -42,6 +42,7 @@ void ready_put(struct wire_out *w, const struct ready *r)
 	wire_put_raw(w, r->token, sizeof r->token);
 	wire_put_u8(w, r->udp);
 	wire_put_u32(w, r->timeout_ms);
+	wire_put_u64(w, r->taken);
 }
 
 int ready_get(const struct frame *f, struct ready *ret)
@@ -52,6 +53,7 @@ int ready_get(const struct frame *f, struct ready *ret)
 	uint8_t udp = wire_get_u8(&w);
 
 	r.timeout_ms = wire_get_u32(&w);
+	r.taken = wire_get_u64(&w);
 	if (f->type != FRAME_READY || !wire_is_read(&w) || udp > 1)
 		return -EPROTO;
 	r.udp = udp == 1;

@@ -7,7 +7,12 @@
  *   READY time-out  (with a tag)        --->
  *
  * Either is ready when the other's READY has come and its tag is right. The hub answers a HELLO
- * that it can't agree to with its own, so that both ends know why. */
+ * that it can't agree to with its own, so that both ends know why.
+ *
+ * A dialer whose connection has broken, or lets nothing through, takes another one for the same
+ * session: its READY has that session and its token, and how many bytes of the hub's stream have
+ * come. The hub answers with RESUME, how many of the dialer's have come to it, and both go on with
+ * the first byte that the other one lacks, under the keys of the session. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_HANDSHAKE_H
 #define LAUNCHD_DAEMON_CLUSTER_HANDSHAKE_H
 
@@ -17,7 +22,7 @@
 #include "daemon/cluster/frame.h"
 
 enum {
-	HANDSHAKE_VERSION = 2,
+	HANDSHAKE_VERSION = 3,
 	HANDSHAKE_NONCE = 16,
 	HANDSHAKE_TOKEN = 16,
 };
@@ -29,10 +34,12 @@ struct hello {
 };
 
 struct ready {
-	uint64_t session; /* the hub's number for this connection; 0 from the dialer */
+	/* the hub's number for this connection; from the dialer 0, or the one that it resumes */
+	uint64_t session;
 	unsigned char token[HANDSHAKE_TOKEN]; /* in the place of tags in beats without a key */
 	bool udp;            /* the hub listens for beats by UDP at the number of its port */
 	uint32_t timeout_ms; /* after which the sender takes a silent peer for lost */
+	uint64_t taken;      /* of the stream that is resumed; 0 from the hub */
 };
 
 /* The four keys of a session. */

@@ -16,20 +16,13 @@
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
 
-static void tell_stop(struct hub *h)
-{
-	struct wire_out w = { 0 };
-
-	message_put_stop(&w, &h->job.stop);
-	hub_tell(h, MESSAGE_STOP, w.at, w.len, NULL);
-	wire_out_done(&w);
-}
-
 /* What the culprit says of itself. */
 static const struct testimony *testimony_of(const struct hub *h, const struct result *r)
 {
-	for (size_t i = 0; r->culprit && i < h->said_count; i++)
-		if (h->said[i].rank == r->culprit->rank)
+	const struct outcome *culprit = result_culprit(r);
+
+	for (size_t i = 0; culprit && i < h->said_count; i++)
+		if (h->said[i].rank == culprit->rank)
 			return &h->said[i];
 	return NULL;
 }
@@ -52,9 +45,12 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 
 static void tell_verdict(struct hub *h, const struct verdict *v)
 {
+	struct verdict told = *v;
 	struct wire_out w = { 0 };
 
-	message_put_verdict(&w, v);
+	if (!told.well)
+		job_name_host(&h->job, &told.cause);
+	message_put_verdict(&w, &told);
 	hub_logs_last(h);
 	hub_dismiss(h, MESSAGE_VERDICT, w.at, w.len);
 	wire_out_done(&w);
@@ -126,7 +122,7 @@ void hub_obey(struct hub *h, enum order what, const struct orders *orders)
 	case ORDER_NONE:
 		return;
 	case ORDER_STOP:
-		tell_stop(h);
+		hub_tell_stop(h);
 		m->on->stop(m->owner, &h->job.stop);
 		return;
 	case ORDER_RESTART:
@@ -277,12 +273,18 @@ void hub_begin(struct hub *h)
 	hub_logs_offer(h);
 	if (h->unready == 0)
 		hub_start_first(h);
+	else
+		hub_await_ready(h);
 }
 
 void hub_start_first(struct hub *h)
 {
+	(void)uv_timer_stop(&h->clock);
 	h->started = true;
 	job_begin(&h->job, uv_hrtime());
+	for (struct caller *p = h->all; p; p = p->next)
+		if (p->joined)
+			beat_bequeath(&h->beat, &p->link);
 	start_next(h);
 }
 
@@ -327,7 +329,7 @@ void hub_failed(struct hub *h, const struct outcome *o)
 {
 	/* this node's workers are being ended already: the pool waits for nobody's order */
 	if (job_failed(&h->job, h->self, o, uv_hrtime()) == ORDER_STOP)
-		tell_stop(h);
+		hub_tell_stop(h);
 }
 
 void hub_asked(struct hub *h, const struct stop *s)

@@ -34,11 +34,14 @@ struct hub {
 	struct caller **peers; /* by node rank, of those that have joined */
 	struct caller *all;    /* every connection */
 	unsigned joined;
-	unsigned *nproc;      /* by node rank */
-	uv_timer_t clock;     /* the join timeout and its notes; then the pause before an attempt */
-	uint64_t deadline_ms; /* of the joining */
-	struct store *store;  /* the workers'; NULL: rank 0 hosts it */
-	int port_fd;          /* keeps the attempt's port; -1: it was given, or the store has it */
+	unsigned *nproc;  /* by node rank */
+	uv_timer_t clock; /* the join timeout and its notes; then how long a node may take to get
+			   * ready, and, once it is to stop, to end; then the pause before an
+			   * attempt */
+	uint64_t stop_grace_ms; /* of the order to stop */
+	uint64_t overdue_ms;    /* when all must have ended; uv_now() */
+	struct store *store;    /* the workers'; NULL: rank 0 hosts it */
+	int port_fd; /* keeps the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
 	struct testimony *said;
@@ -49,6 +52,7 @@ struct hub {
 	unsigned unready;   /* nodes that have joined, and have no plan yet */
 	unsigned strangers; /* connections that are ready, and have not joined */
 	unsigned turned_away; /* a bit for each enum link_end that was said of one */
+	bool crowded;         /* too many strangers came, and that was said */
 	bool met_another_job; /* and that was said */
 	bool met_other_wishes;
 	bool begun;   /* every node is there, or is not waited for any more */
@@ -112,6 +116,8 @@ void hub_wait(struct hub *h);
 /* hub_join.c: what comes of a node before the job has started. */
 void hub_hear_join(struct caller *p, const unsigned char *at, size_t len);
 void hub_hear_ready(struct caller *p);
+/* For those that have joined to be ready, no longer than a silent node is waited for. */
+void hub_await_ready(struct hub *h);
 void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len);
 /* A node that had joined is gone before the job has started. */
 void hub_lose_early(struct caller *p, const char *why);
@@ -139,6 +145,9 @@ bool hub_turns_away(struct caller *p);
 void hub_add_peer(struct text *t, const struct caller *p);
 /* Every node that can come is there, or is not waited for any more. Later calls do nothing. */
 void hub_begin(struct hub *h);
+/* hub_stop.c. Tells all what job.stop says. Who has not told of its end by the grace, STOP_REST_MS
+ * and the node timeout later is lost. */
+void hub_tell_stop(struct hub *h);
 /* Does what the job has decided. */
 void hub_obey(struct hub *h, enum order what, const struct orders *orders);
 void hub_handle_closed(struct hub *h);

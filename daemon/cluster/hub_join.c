@@ -7,6 +7,7 @@
 
 #include "common/arena.h"
 #include "common/natural.h"
+#include "common/num.h"
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
@@ -183,6 +184,32 @@ static void end_for(struct caller *p, int code, const char *text)
 	text_add(&t, text);
 	hub_refuse(p->hub, code, text_string(&t));
 	text_done(&t);
+}
+
+/* It beats, but does not answer: its launcher is none, or hangs. */
+static void on_unready(uv_timer_t *t)
+{
+	struct hub *h = t->data;
+	char seconds[NUM_SECONDS_SIZE];
+	struct text why = { 0 };
+
+	num_print_seconds(h->member->config->node_timeout_ms, seconds);
+	for (struct caller *p = h->all; p && !h->over; p = p->next) {
+		if (!p->joined || p->ready)
+			continue;
+		text_printf(&why,
+			"it had joined, but was not ready to start its workers within %s s "
+			"(--node-timeout)",
+			seconds);
+		end_for(p, -ETIMEDOUT, text_string(&why));
+	}
+	text_done(&why);
+}
+
+void hub_await_ready(struct hub *h)
+{
+	uv_update_time(h->member->loop);
+	(void)uv_timer_start(&h->clock, on_unready, h->member->config->node_timeout_ms, 0);
 }
 
 void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/num.h"
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
@@ -74,12 +75,14 @@ static void add_missing(struct text *t, const struct presence *p, unsigned nnode
 
 static void add_late(struct text *t, const struct presence *p, const struct hub *h)
 {
+	char seconds[NUM_SECONDS_SIZE];
+
+	num_print_seconds(h->member->config->join_timeout_ms, seconds);
 	if (p->ranked)
 		numbers_add(t, "node", p->awaited, p->awaited_count);
 	else
 		text_printf(t, "%u of %u nodes", p->missing, h->job.nnodes);
-	text_printf(t, " did not come within %llu s (--join-timeout)",
-		(unsigned long long)(h->member->config->join_timeout_ms / 1000));
+	text_printf(t, " did not come within %s s (--join-timeout)", seconds);
 	add_here(t, p);
 }
 
@@ -113,11 +116,17 @@ static void stop_waiting(struct hub *h, const struct presence *p)
 	text_done(&line);
 }
 
+static uint64_t left_ms(const struct hub *h)
+{
+	uint64_t now = uv_now(h->member->loop), until = h->member->deadline_ms;
+
+	return until > now ? until - now : 0;
+}
+
 static void on_waiting(uv_timer_t *t)
 {
 	struct hub *h = t->data;
-	uint64_t now = uv_now(h->member->loop);
-	uint64_t left = h->deadline_ms > now ? h->deadline_ms - now : 0;
+	uint64_t left = left_ms(h);
 	struct presence p;
 
 	if (look(h, &p) < 0) {
@@ -133,11 +142,10 @@ static void on_waiting(uv_timer_t *t)
 
 void hub_wait(struct hub *h)
 {
-	uint64_t timeout = h->member->config->join_timeout_ms;
+	uint64_t left;
 
 	if (h->begun || h->over)
 		return;
-	h->deadline_ms = uv_now(h->member->loop) + timeout;
-	(void)uv_timer_start(
-		&h->clock, on_waiting, timeout < FIRST_NOTE_MS ? timeout : FIRST_NOTE_MS, 0);
+	left = left_ms(h);
+	(void)uv_timer_start(&h->clock, on_waiting, left < FIRST_NOTE_MS ? left : FIRST_NOTE_MS, 0);
 }

@@ -41,15 +41,21 @@ void hub_dismiss(struct hub *h, enum message_type type, const void *at, size_t l
 	}
 }
 
+/* Before times of that node's clock are heard. */
+static void note_clock(const struct caller *p)
+{
+	if (p->link.clock.known)
+		job_clock(&p->hub->job, p->node, clock_offset_ns(&p->link.clock),
+			clock_error_ns(&p->link.clock, uv_hrtime()));
+}
+
 static void on_failed(struct caller *p, const unsigned char *at, size_t len)
 {
 	struct outcome o;
 
 	if (message_get_failed(at, len, &o) < 0)
 		return;
-	if (p->link.clock.known)
-		job_clock(&p->hub->job, p->node, clock_offset_ns(&p->link.clock),
-			clock_error_ns(&p->link.clock, uv_hrtime()));
+	note_clock(p);
 	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &o, uv_hrtime()), NULL);
 }
 
@@ -61,6 +67,7 @@ static void on_stop(struct caller *p, const unsigned char *at, size_t len)
 	/* before the meeting is over its rank may not be known: any that is left will do */
 	if (message_get_stop(at, len, &s) < 0 || hub_rank_rest(p->hub) < 0)
 		return;
+	note_clock(p);
 	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &s, &orders), &orders);
 }
 
@@ -116,9 +123,7 @@ static void on_ended(struct caller *p, const unsigned char *at, size_t len)
 		return;
 	end.outcomes = p->outcomes;
 	end.count = p->count;
-	if (p->link.clock.known)
-		job_clock(&h->job, p->node, clock_offset_ns(&p->link.clock),
-			clock_error_ns(&p->link.clock, uv_hrtime()));
+	note_clock(p);
 	hub_obey(h,
 		job_ended(&h->job, p->node, &end, uv_hrtime(), h->member->config->arena, &orders),
 		&orders);
@@ -233,17 +238,71 @@ void hub_remember(struct hub *h, const struct testimony *said)
 	h->said[h->said_count++] = *said;
 }
 
+static void say_crowded(
+	struct hub *h, unsigned count, const char *what, const struct sockaddr *from)
+{
+	char host[ADDRESS_TEXT];
+	struct text t = { 0 };
+
+	if (h->crowded || h->over)
+		return;
+	h->crowded = true;
+	address_host_text(from, host);
+	text_printf(&t,
+		"%u connections to the launchers' port have %s, the latest from %s: the oldest are "
+		"dropped to let nodes in (is the port being scanned?)",
+		count, what, host);
+	member_say(h->member, true, text_string(&t));
+	text_done(&t);
+}
+
+static void say_starved(struct hub *h)
+{
+	if (h->crowded || h->over)
+		return;
+	h->crowded = true;
+	member_say(h->member, true,
+		"no descriptors are left for connections to the launchers' port (ulimit -n): the "
+		"oldest that have not introduced themselves are dropped to let nodes in");
+}
+
+static void on_crowded(struct listener *li, const struct sockaddr *from)
+{
+	if (li->starved)
+		say_starved(li->owner);
+	else
+		say_crowded(li->owner, li->pending, "not introduced themselves", from);
+}
+
+/* Those who could join, and don't, must not keep others out either. */
+static void drop_oldest_stranger(struct hub *h)
+{
+	struct caller *oldest = NULL;
+
+	for (struct caller *p = h->all; p; p = p->next)
+		if (p->stranger)
+			oldest = p; /* the newest is the first of all */
+	if (!oldest)
+		return;
+	oldest->stranger = false;
+	h->strangers--;
+	link_close(&oldest->link, false, "it had not joined when too many others came");
+}
+
 static void on_ready(struct link *l)
 {
 	struct caller *p = l->owner;
 	struct hub *h = p->hub;
 
+	if (h->strangers >= h->job.nnodes + STRANGERS) {
+		say_crowded(h, h->strangers, "not joined the job",
+			(const struct sockaddr *)&l->peer_address);
+		drop_oldest_stranger(h);
+	}
 	p->stranger = true;
-	if (++h->strangers > h->job.nnodes + STRANGERS)
-		link_close(l, false, "too many have connected and said nothing");
-	else
-		(void)beat_watch(
-			&h->beat, l); /* without memory: the connection's end still tells */
+	h->strangers++;
+	if (beat_watch(&h->beat, l) < 0)
+		link_close(l, false, "out of memory");
 }
 
 static void unlist(struct hub *h, struct caller *p)
@@ -255,25 +314,34 @@ static void unlist(struct hub *h, struct caller *p)
 	*at = p->next;
 }
 
-/* A connection that the other end closes tells its end; one that we close for silence, that it was
- * some time after the last word. */
+/* A connection that the other end closes tells its end; one that broke, or that we close for
+ * silence, that it was some time after the last word. */
 static struct loss loss_of(const struct hub *h, const struct link *l, const char *why)
 {
 	uint64_t now = uv_hrtime(), due = l->heard_ns + h->beat.interval_ns;
 
-	if (l->end != LINK_END_OURS)
-		return (struct loss){ now, now, why };
-	return (struct loss){ l->heard_ns, due < now ? due : now, why };
+	if (l->eof || (l->killed_by && l->broke_ns))
+		return (struct loss){ l->broke_ns, l->broke_ns, why, NULL,
+			l->agreed ? l->killed_by : 0 };
+	if (l->broke_ns > l->heard_ns)
+		due = l->broke_ns;
+	else if (l->end != LINK_END_OURS)
+		return (struct loss){ now, now, why, NULL, 0 };
+	return (struct loss){ l->heard_ns, due < now ? due : now, why, NULL,
+		l->agreed ? l->killed_by : 0 };
 }
 
 static void lose(struct caller *p, const char *why)
 {
 	struct hub *h = p->hub;
 	struct loss loss = loss_of(h, &p->link, why);
+	struct cause own;
 	struct orders orders = { 0 };
-	enum order what =
-		job_lost(&h->job, p->node, &loss, uv_hrtime(), h->member->config->arena, &orders);
+	enum order what;
 
+	if (p->link.killed_by == 0 && member_slept(&h->beat, h->self, &own))
+		loss.own = &own;
+	what = job_lost(&h->job, p->node, &loss, uv_hrtime(), h->member->config->arena, &orders);
 	tell_loss(p);
 	hub_obey(h, what, &orders);
 }
@@ -317,6 +385,13 @@ static void on_link_closed(struct link *l, const char *why)
 	hub_handle_closed(h);
 }
 
+static struct link *find(struct link *l, uint64_t session)
+{
+	const struct caller *p = l->owner;
+
+	return beat_find(&p->hub->beat, session);
+}
+
 static struct link *on_accept(struct listener *li, const struct sockaddr *from)
 {
 	struct hub *h = li->owner;
@@ -331,6 +406,7 @@ static struct link *on_accept(struct listener *li, const struct sockaddr *from)
 	h->handles++;
 	p->link.owner = p;
 	p->link.timeout_ms = (uint32_t)h->member->config->node_timeout_ms;
+	p->link.find = find;
 	p->link.on_ready = on_ready;
 	p->link.on_message = on_message;
 	p->link.on_closed = on_link_closed;
@@ -354,6 +430,7 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 
 	h->listener = (struct listener){ .on_accept = on_accept,
 		.on_closed = on_listener_closed,
+		.on_crowded = on_crowded,
 		.owner = h,
 		.auth = &m->auth };
 	if (listener_open(&h->listener, m->loop, bound, bound_count, (uint16_t)port, why) < 0)
@@ -361,6 +438,7 @@ int hub_listen(struct hub *h, const struct sockaddr *const *bound, unsigned boun
 	h->beat = (struct beat){ .on_silent = beat_drop,
 		.on_closed = on_beat_closed,
 		.owner = h,
+		.obituary = m->config->obituary,
 		.timeout_ms = (uint32_t)m->config->node_timeout_ms };
 	beat_open(&h->beat, m->loop);
 	beat_hear(&h->beat, &h->listener);

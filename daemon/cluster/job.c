@@ -82,13 +82,23 @@ static bool is_running(const struct job *j)
 	return j->state == JOB_RUNNING || j->state == JOB_STOPPING;
 }
 
-/* All workers of the job are to end, more urgently than so far. */
+void job_name_host(const struct job *j, struct cause *c)
+{
+	const char *name = j->nodes[c->node].about.name;
+
+	if (j->nnodes > 1)
+		(void)snprintf(c->host, sizeof c->host, "%s", *name ? name : "?");
+}
+
+/* All workers of the job are to end, more urgently than so far. Whoever hears why must be able to
+ * tell it without us. */
 static enum order stop(struct job *j, const struct stop *s)
 {
 	if (s->urgency <= j->stop.urgency)
 		return ORDER_NONE;
 	j->stop = *s;
 	j->stop.attempt = j->attempt;
+	job_name_host(j, &j->stop.cause);
 	if (j->state == JOB_RUNNING)
 		job_goto(j, JOB_STOPPING);
 	return ORDER_STOP;
@@ -105,9 +115,42 @@ static enum order stop_for(struct job *j, const struct cause *cause)
 		});
 }
 
-static enum order stop_for_failure(struct job *j, unsigned node, uint64_t now_ns)
+/* The one that is known to be the first so far is what all nodes are told. */
+static enum order stop_for_failure(
+	struct job *j, unsigned node, const struct outcome *o, uint64_t now_ns)
 {
-	return stop_for(j, &(struct cause){ .kind = CAUSE_FAILURE, .node = node, .at_ns = now_ns });
+	struct outcome failed = job_our_outcome(j, node, o);
+	struct cause cause, *known = &j->stop.cause;
+
+	failed.late_ns = 0; /* it may reach back before our clock began */
+	cause = cause_of_failure(&failed);
+	if (cause.at_ns == 0) /* it could not be started */
+		cause.at_ns = now_ns;
+	if (j->stop.urgency == URGENCY_NONE)
+		return stop_for(j, &cause);
+	if (known->kind != CAUSE_FAILURE || known->at_ns <= cause.at_ns)
+		return ORDER_NONE;
+	*known = cause;
+	job_name_host(j, known);
+	return ORDER_STOP;
+}
+
+/* A node has ended, and nothing that it told before was a reason for that. */
+static enum order stop_for_end(
+	struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns)
+{
+	struct cause cause = end->cause;
+
+	if (*cause.host)
+		return ORDER_NONE; /* it has that from us */
+	if (cause.kind == CAUSE_FAILURE)
+		return stop_for_failure(j, node, &cause.culprit, now_ns);
+	for (size_t i = 0; i < end->count && cause.kind == CAUSE_NONE; i++)
+		if (!ending_is_success(&end->outcomes[i].end))
+			return stop_for_failure(j, node, &end->outcomes[i], now_ns);
+	cause.node = node;
+	cause.at_ns = now_ns;
+	return stop_for(j, &cause);
 }
 
 static void put_result(const struct job *j, struct orders *ret)
@@ -151,7 +194,7 @@ enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uin
 		n->failed.asked = ASKED_NOTHING;
 		n->has_failed = true;
 	}
-	return stop_for_failure(j, node, now_ns);
+	return stop_for_failure(j, node, &n->failed, now_ns);
 }
 
 /* Nothing runs that would have to end first. */
@@ -160,7 +203,6 @@ static enum order end_as_asked(struct job *j, struct orders *ret)
 	if (j->state == JOB_MEETING)
 		job_make_result(j, j->asked.at_ns, NULL); /* of no workers: no memory is needed */
 	j->result.cause = j->asked;
-	j->result.culprit = NULL;
 	j->result.unsure = false;
 	put_result(j, ret);
 	return end(j, ret);
@@ -192,7 +234,7 @@ enum order job_ended(struct job *j, unsigned node, const struct node_end *end, u
 	n->state = NODE_ENDED;
 	what = settle(j, now_ns, arena, ret);
 	if (what == ORDER_NONE && !job_end_is_well(end))
-		what = stop_for_failure(j, node, now_ns);
+		what = stop_for_end(j, node, end, now_ns);
 	return what;
 }
 
@@ -207,13 +249,17 @@ static void note_loss(struct job *j, unsigned node, const struct loss *loss, uin
 	n->lost = (struct cause){
 		.kind = CAUSE_NODE_LOST,
 		.at_ns = loss->heard_ns,
-		.noticed_ns = now_ns,
+		.noticed_ns = loss->due_ns > loss->heard_ns ? now_ns : loss->heard_ns,
 		.node = node,
+		.signal = loss->signal,
 	};
 	(void)snprintf(n->lost.detail, sizeof n->lost.detail, "%s", loss->detail);
 	if (n->has_ended)
 		return; /* its whole story is told: it is no cause any more */
-	if (j->lost.kind == CAUSE_NONE || n->due_ns < j->nodes[j->lost.node].due_ns)
+	if (loss->own)
+		j->lost = *loss->own;
+	else if (j->lost.kind == CAUSE_NONE ||
+		(!j->lost.asleep && n->due_ns < j->nodes[j->lost.node].due_ns))
 		j->lost = n->lost;
 }
 
@@ -251,13 +297,14 @@ enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint6
 	if (j->state == JOB_PAUSED)
 		return lose_paused(j, node, ret);
 	what = settle(j, now_ns, arena, ret);
-	return what == ORDER_NONE && !n->has_ended ? stop_for(j, &n->lost) : what;
+	return what == ORDER_NONE && !n->has_ended ? stop_for(j, loss->own ? loss->own : &n->lost) :
+						     what;
 }
 
 enum order job_left(
 	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret)
 {
-	const struct loss loss = { now_ns, now_ns, "it left before its time" };
+	const struct loss loss = { now_ns, now_ns, "it left before its time", NULL, 0 };
 	struct job_node *n = node_of(j, node);
 
 	if (!has_ended_well(n) || j->state == JOB_PAUSED)

@@ -34,7 +34,12 @@ enum job_state { JOB_MEETING, JOB_RUNNING, JOB_STOPPING, JOB_PAUSED, JOB_OVER, J
 /* How urgently workers are to end: as the first, second, third signal to one launcher. */
 enum urgency { URGENCY_NONE, URGENCY_STOP, URGENCY_HURRY, URGENCY_KILL };
 
-/* How a stop is carried out on every node. */
+/* What a node may need, beyond a stop's grace, until it has told of its end: for workers that
+ * SIGKILL does not end at once, for what is left below it, for what they wrote last. */
+enum { STOP_REST_MS = 20000 };
+
+/* How a stop is carried out on every node. Its grace is the most that any of them has, as its
+ * workers may be stopping already for a reason of their own. */
 struct stop {
 	unsigned attempt;
 	enum urgency urgency;
@@ -60,6 +65,7 @@ struct node_end {
 	struct outcome *outcomes;
 	size_t count;
 	unsigned left, left_killed;
+	bool left_unknown;
 	struct survivor survivors[SURVIVORS_MAX];
 	unsigned survivor_count;
 	uint64_t started_ns, ended_ns;
@@ -84,6 +90,8 @@ struct loss {
 	uint64_t heard_ns;  /* its last word */
 	uint64_t due_ns;    /* when the next one should have come; where its end was seen, then */
 	const char *detail; /* borrowed: "its connection was closed" */
+	const struct cause *own; /* it is this launcher that was missed; NULL: it was not */
+	int signal; /* of which its supervisor died, as its guard says; 0: nobody does */
 };
 
 struct job {
@@ -105,7 +113,7 @@ struct job {
 /* What the owner must do now. */
 enum order {
 	ORDER_NONE,
-	ORDER_STOP,    /* job.stop is new, or more urgent: to all nodes that run */
+	ORDER_STOP,    /* job.stop is new, more urgent, or has another cause: to all that run */
 	ORDER_RESTART, /* after ret->delay_ms: job_resume(), then the attempt starts everywhere */
 	ORDER_OVER,    /* ret->result is the job's, and all nodes may go */
 };
@@ -114,8 +122,8 @@ struct orders {
 	enum order what;
 	uint64_t delay_ms;    /* ORDER_RESTART */
 	struct result result; /* ORDER_OVER, ORDER_RESTART: of the attempt that has ended */
-	/* ORDER_OVER: why no restart follows a failure, where --max-restarts was given: "restarted
-	 * 3 times already", "exit code 2 is none of --restart-on"; "" otherwise */
+	/* ORDER_OVER: why no restart follows a failure, where --max-restarts was given: "the
+	 * limit is reached", "exit code 2 is not in --restart-on"; "" otherwise */
 	char why_not[WHY_NOT_SIZE];
 };
 
@@ -135,14 +143,19 @@ void job_begin(struct job *j, uint64_t now_ns);
 /* The estimate of a node's clock: its own minus ours, and by how much that may be wrong. */
 void job_clock(struct job *j, unsigned node, int64_t offset_ns, uint64_t error_ns);
 
-/* A worker failed that nobody had asked to end; node_end tells the whole story later. An event of
- * another attempt than this one changes nothing, here and below. */
+/* A worker failed that nobody had asked to end; node_end tells the whole story later. STOP, too,
+ * where the job ends for a failure already, but this one came before: all are told of it instead.
+ * An event of another attempt than this one changes nothing, here and below. */
 enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uint64_t now_ns);
 
 /* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
  * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
  * Before the job has begun, and between two attempts, it ends at once: OVER, and ret is set. */
 enum order job_asked(struct job *j, unsigned node, const struct stop *asked, struct orders *ret);
+
+/* Names the host of a cause's node for the other launchers. Not where there are none: of a job on
+ * one node the user knows the node by another number. */
+void job_name_host(const struct job *j, struct cause *c);
 
 /* All workers of a node have ended. Outcomes are copied. ret is set for RESTART and OVER. Where
  * there is no memory the arena has failed, and outcomes are missing from the result. */

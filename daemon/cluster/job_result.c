@@ -51,16 +51,21 @@ uint64_t job_our_ns(const struct job *j, unsigned node, uint64_t node_ns)
 	return ours > 0 ? (uint64_t)ours : 1; /* 0 means never */
 }
 
+struct outcome job_our_outcome(const struct job *j, unsigned node, const struct outcome *o)
+{
+	struct outcome ours = *o;
+
+	ours.node = node;
+	ours.attempt = j->attempt;
+	ours.started_ns = job_our_ns(j, node, o->started_ns);
+	ours.ended_ns = job_our_ns(j, node, o->ended_ns);
+	ours.asked_ns = job_our_ns(j, node, o->asked_ns);
+	return ours;
+}
+
 static void add_outcome(struct job *j, unsigned node, const struct outcome *o)
 {
-	struct outcome *to = &j->outcomes[j->result.count++];
-
-	*to = *o;
-	to->node = node;
-	to->attempt = j->attempt;
-	to->started_ns = job_our_ns(j, node, o->started_ns);
-	to->ended_ns = job_our_ns(j, node, o->ended_ns);
-	to->asked_ns = job_our_ns(j, node, o->asked_ns);
+	j->outcomes[j->result.count++] = job_our_outcome(j, node, o);
 }
 
 /* A worker that could not be started has no end of its own: it failed when its node knew. */
@@ -71,7 +76,7 @@ static void add_ended(struct job *j, unsigned node)
 	for (size_t i = 0; i < e->count; i++) {
 		struct outcome o = e->outcomes[i];
 
-		if (o.end.how == ENDED_UNSTARTED && o.ended_ns == 0)
+		if (ending_is_unstarted(&o.end) && o.ended_ns == 0)
 			o.ended_ns = e->cause.at_ns;
 		add_outcome(j, node, &o);
 	}
@@ -160,6 +165,7 @@ static void add_nodes(struct job *j)
 			r->started_ns = started;
 		r->left += n->end.left;
 		r->left_killed += n->end.left_killed;
+		r->left_unknown |= n->end.left_unknown;
 		add_survivors(r, i, &n->end);
 	}
 }
@@ -193,7 +199,9 @@ static void find_untold(struct job *j)
 		r->cause = n->end.cause;
 		r->cause.node = i;
 		r->cause.at_ns = job_our_ns(j, i, n->end.cause.at_ns);
-		if (r->cause.kind != CAUSE_FAILURE && r->cause.kind != CAUSE_NONE)
+		if (r->cause.kind == CAUSE_FAILURE)
+			r->cause.culprit = job_our_outcome(j, i, &n->end.cause.culprit);
+		if (r->cause.kind != CAUSE_NONE)
 			continue;
 		r->cause.kind = CAUSE_NODE_LOST;
 		(void)snprintf(r->cause.detail, sizeof r->cause.detail,

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "config/settings.h"
 #include "daemon/cluster/sodium.h"
 
 /* Changes with what the key is used for. */
@@ -19,6 +21,23 @@ struct secret {
 	unsigned char bytes[KEY_SECRET_MAX + 2]; /* a newline, and one too many */
 	size_t len;
 };
+
+int key_shield(struct failure *why)
+{
+	if (prctl(PR_SET_DUMPABLE, 0) == 0)
+		return 0;
+	return failure_set(why, -errno, "prctl(PR_SET_DUMPABLE): %s", strerror(errno));
+}
+
+void key_forget_variable(char **env)
+{
+	static const char name[] = SETTING_KEY_VARIABLE "=";
+	const size_t len = sizeof name - 1;
+
+	for (; env && *env; env++)
+		if (strncmp(*env, name, len) == 0)
+			explicit_bzero(*env + len, strlen(*env + len));
+}
 
 int key_random(unsigned char ret[KEY_BYTES], struct failure *why)
 {
@@ -126,8 +145,11 @@ int key_read(const struct key_sources *from, struct job_key *ret, struct failure
 {
 	struct secret s = { .len = 0 };
 	const char *name = NULL;
-	int rc = 0;
+	bool any = from->random || from->file || (from->text && *from->text);
+	int rc = any ? key_shield(why) : 0;
 
+	if (rc < 0)
+		return rc;
 	if (from->random) {
 		name = "PMIx";
 		s.len = KEY_BYTES;

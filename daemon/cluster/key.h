@@ -28,6 +28,15 @@ struct key_sources {
 	const char *text;            /* LAUNCHD_KEY's value; NULL or "": none */
 };
 
+/* Keeps what this process has in memory from core dumps and, but for root, from other processes:
+ * from now on only who has CAP_SYS_PTRACE can attach to it or read its environment. A program that
+ * it executes is as any other again. For processes that hold a key. */
+int key_shield(struct failure *why);
+
+/* Overwrites the value of LAUNCHD_KEY where the kernel put it, which is what /proc/PID/environ
+ * shows; the variable stays, and is empty. The key itself must have been read. */
+void key_forget_variable(char **env);
+
 /* New bytes that nobody can guess. Blocks for the kernel's first entropy at most. */
 int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
 
@@ -36,7 +45,7 @@ int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
  * that nobody else may read or write; one newline at its end does not count.
  * -EINVAL: the user's secret is too short or long, or its file not there, or not private. -ENOSYS:
  * libsodium is missing. Other negative errno: the file can't be read. Blocks as long as the file
- * system does. */
+ * system does. Where there is a source, key_shield() comes first. */
 int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why);
 
 #endif

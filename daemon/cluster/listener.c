@@ -130,6 +130,8 @@ static void unlist(struct link *l)
 
 	if (l->pending_next)
 		l->pending_next->pending_previous = l->pending_previous;
+	else
+		li->last = l->pending_previous;
 	if (l->pending_previous)
 		l->pending_previous->pending_next = l->pending_next;
 	else
@@ -145,29 +147,50 @@ static void list(struct listener *li, struct link *l)
 	l->pending_next = li->first;
 	if (li->first)
 		li->first->pending_previous = l;
+	else
+		li->last = l;
 	li->first = l;
 	li->pending++;
 }
 
-/* Who connects and says nothing must not keep others out. */
-static bool is_crowded(const struct listener *li, const struct sockaddr *from)
+/* Who connects and says nothing must not keep others out: one that has to go before there is room
+ * for another from there, the oldest, which had the most time. NULL: there is room. */
+static struct link *find_excess(const struct listener *li, const struct sockaddr *from)
 {
 	unsigned max = li->source_max ? li->source_max : LISTENER_PENDING_SOURCE;
+	struct link *oldest = NULL;
 	unsigned same = 0;
 
-	if (li->pending >= (li->pending_max ? li->pending_max : LISTENER_PENDING))
-		return true;
-	for (const struct link *l = li->first; l; l = l->pending_next)
-		same += address_same_host((const struct sockaddr *)&l->peer_address, from);
-	return same >= max;
+	for (struct link *l = li->first; l; l = l->pending_next)
+		if (address_same_host((const struct sockaddr *)&l->peer_address, from)) {
+			oldest = l;
+			same++;
+		}
+	if (same >= max)
+		return oldest;
+	return li->pending >= (li->pending_max ? li->pending_max : LISTENER_PENDING) ? li->last :
+										       NULL;
+}
+
+/* Its descriptor is free at once. */
+static void drop(struct listener *li, struct link *l, const struct sockaddr *newest)
+{
+	if (li->on_crowded)
+		li->on_crowded(li, newest);
+	l->on_settled = NULL;
+	unlist(l);
+	link_close(l, false, "it had not introduced itself when too many others came");
 }
 
 static void take(struct listener *li, int connection, const struct sockaddr *from, bool udp)
 {
 	autoclose fd = connection;
 	struct failure why = { 0 };
-	struct link *l = is_crowded(li, from) ? NULL : li->on_accept(li, from);
+	struct link *excess = find_excess(li, from), *l;
 
+	if (excess)
+		drop(li, excess, from);
+	l = li->on_accept(li, from);
 	if (!l) {
 		li->refused++;
 		return;
@@ -185,13 +208,18 @@ static void take(struct listener *li, int connection, const struct sockaddr *fro
 	l->on_closed(l, why.text);
 }
 
-/* No descriptor is left: the connection is taken with the spare one and dropped, as otherwise it
- * would be announced without end. */
-static bool drop(struct listener *li, int fd)
+/* No descriptor is left: the oldest one in a handshake gives up its own. Else the connection is
+ * taken with the spare one and dropped, as otherwise it would be announced without end. */
+static bool make_room(struct listener *li, int fd)
 {
 	bool had = li->spare >= 0;
 	autoclose dropped = -1;
 
+	li->starved = true;
+	if (li->last) {
+		drop(li, li->last, (const struct sockaddr *)&li->first->peer_address);
+		return true;
+	}
 	fd_closep(&li->spare);
 	dropped = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 	had = had && dropped >= 0;
@@ -213,7 +241,7 @@ static bool accept_one(struct listener *li, int fd, bool udp)
 		return true;
 	}
 	if (errno == EMFILE || errno == ENFILE)
-		return drop(li, fd);
+		return make_room(li, fd);
 	return errno != EAGAIN && errno != ENOMEM &&
 		errno != ENOBUFS; /* else: it broke meanwhile */
 }

@@ -19,14 +19,19 @@ struct listener {
 	 * on_closed gives it back. Must not close the listener. */
 	struct link *(*on_accept)(struct listener *li, const struct sockaddr *from);
 	void (*on_closed)(struct listener *li); /* the memory is the owner's again */
+	/* There are too many handshakes that are not over, or no descriptors for more: the oldest
+	 * one is dropped for the next one, each time. from: who came last. May be NULL. */
+	void (*on_crowded)(struct listener *li, const struct sockaddr *from);
 	void *owner;
 	const struct link_auth *auth;
 	unsigned pending_max, source_max; /* 0: LISTENER_PENDING, LISTENER_PENDING_SOURCE */
 
 	/* to be read */
 	uint16_t port;
-	unsigned count;        /* of addresses */
-	unsigned long refused; /* connections closed at once: too many, no memory, not wanted */
+	bool starved;                /* there were no descriptors for more, once at least */
+	unsigned count;              /* of addresses */
+	unsigned pending;            /* handshakes that are not over */
+	unsigned long refused;       /* connections closed at once: no memory, not wanted */
 	int udp[LISTENER_ADDRESSES]; /* -1: the port was taken, or passed on: see beat_hear() */
 	bool has_udp;                /* at every address */
 
@@ -36,8 +41,7 @@ struct listener {
 	int epoll; /* of these */
 	int spare; /* a descriptor to give up where there are no more */
 	uv_poll_t poll;
-	unsigned pending;
-	struct link *first;
+	struct link *first, *last; /* of those in a handshake: the newest, the oldest */
 };
 
 /* Listens at all addresses (count 0: at any, IPv4 and IPv6) at one port: that one, or with 0 one

@@ -3,6 +3,7 @@
 #include "daemon/cluster/member.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/address.h"
@@ -130,9 +131,11 @@ void member_miss(struct member *m, const char *why)
 	struct text t = { 0 };
 
 	if (c->required || (c->way == MEET_PMIX && !c->hub_addr)) {
-		text_printf(&t, "%s%s", why,
-			c->required ? " (--control required)" :
-				      ": give --master_addr to all nodes");
+		text_add(&t, why);
+		if (c->required)
+			text_printf(&t, " (%s)", c->required);
+		else
+			text_add(&t, ": give --master_addr to all nodes");
 		if (m->role == MEMBER_HUB)
 			hub_refuse(&m->hub, -ETIMEDOUT, text_string(&t));
 		else
@@ -147,6 +150,25 @@ void member_miss(struct member *m, const char *why)
 		go_alone(m, why);
 	}
 	text_done(&t);
+}
+
+bool member_slept(const struct beat *b, unsigned node, struct cause *ret)
+{
+	uint64_t slept_ms = beat_slept_ms(b), now = uv_hrtime();
+
+	if (slept_ms == 0)
+		return false;
+	*ret = (struct cause){
+		.kind = CAUSE_NODE_LOST,
+		.at_ns = now > slept_ms * 1000000 ? now - slept_ms * 1000000 : 1,
+		.noticed_ns = now,
+		.node = node,
+		.asleep = true,
+	};
+	(void)snprintf(ret->detail, sizeof ret->detail,
+		"its launcher did not run for %.1f s, and the other nodes missed it",
+		(double)slept_ms / 1000);
+	return true;
 }
 
 void member_introduce(const struct member *m, struct link *hub)
@@ -208,6 +230,8 @@ void member_start(struct member *m, uv_loop_t *loop, const struct member_config 
 		.config = c, .on = on, .owner = owner, .loop = loop, .memory = memory
 	};
 	m->began_ns = uv_hrtime();
+	uv_update_time(loop);
+	m->deadline_ms = uv_now(loop) + c->join_timeout_ms;
 	say_way(m);
 	switch (c->way) {
 	case MEET_NOBODY:

@@ -68,7 +68,8 @@ struct meeting {
 struct job_end {
 	struct verdict verdict;
 	const struct result *result; /* the whole job's; NULL: this node has not heard it all */
-	bool alone; /* node rank 0 was lost: nobody else tells how this node's workers ended */
+	/* Node rank 0 was lost: nobody else tells how this node's workers ended. */
+	bool alone;
 	const struct testimony *testimony; /* of result->culprit; NULL: none */
 	unsigned restarts;
 	const char *why_not;     /* why no more restarts; "" */
@@ -122,7 +123,8 @@ struct member {
 	struct sockaddr_storage hub_addresses[FINDER_ADDRESSES];
 	struct member_config alone; /* the config of a node that has to do without the others */
 	uint64_t began_ns;
-	unsigned parts; /* of the six above, that are in the loop */
+	uint64_t deadline_ms; /* when the nodes have to have met; uv_now() */
+	unsigned parts;       /* of the six above, that are in the loop */
 	bool finds, doubts, closing;
 };
 
@@ -184,6 +186,9 @@ void member_miss(struct member *m, const char *why);
 
 /* For the hub and the spoke: tells `met`, and the user who asked for every word. */
 int member_met(struct member *m, const struct meeting *met, struct failure *why);
+
+/* Whether it was this node that did not run, so that the others missed it: why the job ends. */
+bool member_slept(const struct beat *b, unsigned node, struct cause *ret);
 
 /* Asks the hub behind a link for this node's place in the job. */
 void member_introduce(const struct member *m, struct link *hub);

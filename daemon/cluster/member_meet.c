@@ -8,6 +8,7 @@
 
 #include "common/address.h"
 #include "common/failure.h"
+#include "common/num.h"
 #include "common/text.h"
 #include "daemon/cluster/card.h"
 #include "daemon/cluster/key.h"
@@ -102,6 +103,22 @@ static bool take_role(struct member *m, const struct finder *f, bool owns,
 	return true;
 }
 
+/* Addresses that the name means now. Where ranks are not given, and it means this node after all,
+ * this is node rank 0, or another launcher of this node is. */
+static void use_addresses(struct member *m, const struct finder *f, bool owns,
+	const struct sockaddr *const *own, unsigned bound)
+{
+	struct failure why = { 0 };
+
+	if (m->role != MEMBER_SPOKE)
+		return;
+	if (owns && !m->config->node_rank_known && m->spoke.state == SPOKE_DIALING &&
+		member_start_hub(m, own, bound, m->config->hub_port, &why) == 0)
+		spoke_close(&m->spoke);
+	else
+		spoke_hear_addresses(&m->spoke, f->addresses, f->count);
+}
+
 static void on_found(struct finder *f)
 {
 	struct member *m = f->owner;
@@ -111,6 +128,10 @@ static void on_found(struct finder *f)
 
 	if (!f->numeric || owned == 0)
 		bound = m->config->bound ? add_asked(m, room, own, owned) : 0;
+	if (m->role != MEMBER_NONE) {
+		use_addresses(m, f, owned > 0, own, bound);
+		return;
+	}
 	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
 	if (!take_role(m, f, owned > 0, own, bound))
 		return;
@@ -121,10 +142,12 @@ static void on_found(struct finder *f)
 static void on_not_found(struct finder *f, const char *why)
 {
 	struct member *m = f->owner;
+	char seconds[NUM_SECONDS_SIZE];
 	struct text t = { 0 };
 
-	text_printf(&t, "node rank 0's launcher can't be found within %llu s (--join-timeout): %s",
-		(unsigned long long)(m->config->join_timeout_ms / 1000), why);
+	num_print_seconds(m->config->join_timeout_ms, seconds);
+	text_printf(&t, "node rank 0's launcher can't be found within %s s (--join-timeout): %s",
+		seconds, why);
 	member_miss(m, text_string(&t));
 	text_done(&t);
 }
@@ -132,9 +155,11 @@ static void on_not_found(struct finder *f, const char *why)
 static void on_searching(struct finder *f, const char *why)
 {
 	struct member *m = f->owner;
+	char seconds[NUM_SECONDS_SIZE];
 	struct text t = { 0 };
 
-	text_printf(&t, "node rank 0's launcher can't be found yet: %s", why);
+	num_print_seconds(m->config->join_timeout_ms, seconds);
+	text_printf(&t, "%s; trying again for up to %s s (--join-timeout)", why, seconds);
 	member_say(m, false, text_string(&t));
 	text_done(&t);
 }
@@ -146,7 +171,10 @@ static void on_finder_closed(struct finder *f)
 
 static int set_key(struct member *m, const unsigned char *key, struct failure *why)
 {
-	int rc = m->sodium.generichash ? 0 : sodium_load(&m->sodium, why);
+	int rc = key_shield(why);
+
+	if (rc == 0 && !m->sodium.generichash)
+		rc = sodium_load(&m->sodium, why);
 
 	if (rc < 0)
 		return rc;
@@ -167,8 +195,20 @@ bool member_use_key(struct member *m)
 	return false;
 }
 
+/* What PMIx has taken of the time leaves at least as much as a connection may need. */
+static void leave_time_to_dial(struct member *m)
+{
+	uint64_t most = m->config->join_timeout_ms;
+	uint64_t least = uv_now(m->loop) + (most < LINK_HANDSHAKE_MS ? most : LINK_HANDSHAKE_MS);
+
+	if (m->deadline_ms < least)
+		m->deadline_ms = least;
+}
+
 void member_meet_static(struct member *m)
 {
+	uint64_t now = uv_now(m->loop);
+
 	m->finder = (struct finder){ .on_found = on_found,
 		.on_searching = on_searching,
 		.on_failed = on_not_found,
@@ -177,7 +217,7 @@ void member_meet_static(struct member *m)
 	m->finds = true;
 	m->parts++;
 	finder_start(&m->finder, m->loop, m->config->hub_addr, m->config->hub_port,
-		m->config->join_timeout_ms);
+		m->deadline_ms > now ? m->deadline_ms - now : 0);
 }
 
 /* --- PMIx --- */
@@ -188,11 +228,19 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	struct card card;
 	struct failure why = { 0 };
 	unsigned count = 0;
+	int rc;
 
 	pmix_close(x);
-	if (m->role == MEMBER_HUB)
-		return; /* the others dial now */
-	if (card_decode(bytes, len, &card, &why) < 0 || set_key(m, card.key, &why) < 0) {
+	leave_time_to_dial(m);
+	if (m->role == MEMBER_HUB) {
+		hub_wait(&m->hub); /* the others dial now */
+		return;
+	}
+	rc = card_decode(bytes, len, &card, &why);
+	if (rc == 0)
+		rc = set_key(m, card.key, &why);
+	explicit_bzero(card.key, sizeof card.key);
+	if (rc < 0) {
 		member_miss(m, why.text);
 		return;
 	}
@@ -235,6 +283,7 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 		member_miss(m, why);
 		return;
 	}
+	leave_time_to_dial(m);
 	/* the same on all nodes, mostly: the address that they know will do */
 	m->auth = (struct link_auth){ .keyed = false };
 	if (!member_use_key(m))
@@ -290,4 +339,6 @@ void member_meet_by_pmix(struct member *m)
 	};
 	if (pmix_start(&m->pmix, m->loop, bytes, len, m->config->join_timeout_ms, &why) < 0)
 		member_miss(m, why.text);
+	explicit_bzero(&card, sizeof card); /* PMIx's process has its copy */
+	explicit_bzero(bytes, sizeof bytes);
 }

@@ -193,6 +193,8 @@ void message_put_verdict(struct wire_out *out, const struct verdict *v)
 	wire_put_bool(out, v->well);
 	wire_put_u32(out, v->attempt);
 	wire_put_line(out, v->text, sizeof v->text);
+	wire_put_bool(out, v->unsure);
+	wire_put_cause(out, &v->cause);
 }
 
 int message_get_verdict(const unsigned char *at, size_t len, struct verdict *ret)
@@ -203,7 +205,10 @@ int message_get_verdict(const unsigned char *at, size_t len, struct verdict *ret
 	v.well = wire_get_bool(&w);
 	v.attempt = wire_get_u32(&w);
 	wire_get_line(&w, v.text, sizeof v.text);
-	if (read_all(&w) < 0 || (v.well && v.exit_code != 0))
+	v.unsure = wire_get_bool(&w);
+	wire_get_cause(&w, &v.cause);
+	if (read_all(&w) < 0 || v.well != (v.cause.kind == CAUSE_NONE) ||
+		(v.well && v.exit_code != 0))
 		return -EPROTO;
 	*ret = v;
 	return 0;

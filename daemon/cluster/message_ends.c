@@ -200,6 +200,7 @@ void message_put_ended(struct wire_out *out, const struct node_end *e)
 	wire_put_cause(out, &e->cause);
 	wire_put_u32(out, e->left);
 	wire_put_u32(out, e->left_killed);
+	wire_put_bool(out, e->left_unknown);
 	wire_put_u64(out, e->started_ns);
 	wire_put_u64(out, e->ended_ns);
 	wire_put_u32(out, e->survivor_count);
@@ -215,6 +216,7 @@ int message_get_ended(const unsigned char *at, size_t len, struct node_end *ret)
 	wire_get_cause(&w, &e.cause);
 	e.left = wire_get_u32(&w);
 	e.left_killed = wire_get_u32(&w);
+	e.left_unknown = wire_get_bool(&w);
 	e.started_ns = wire_get_u64(&w);
 	e.ended_ns = wire_get_u64(&w);
 	e.survivor_count = wire_get_u32(&w);

@@ -74,7 +74,10 @@ void wire_put_cause(struct wire_out *w, const struct cause *c)
 	wire_put_u64(w, c->at_ns);
 	wire_put_u64(w, c->noticed_ns);
 	wire_put_u32(w, c->node);
+	wire_put_line(w, c->host, sizeof c->host);
 	wire_put_line(w, c->detail, sizeof c->detail);
+	if (c->kind == CAUSE_FAILURE)
+		wire_put_outcome(w, &c->culprit);
 }
 
 void wire_get_cause(struct wire_in *w, struct cause *ret)
@@ -88,8 +91,12 @@ void wire_get_cause(struct wire_in *w, struct cause *ret)
 	ret->at_ns = wire_get_u64(w);
 	ret->noticed_ns = wire_get_u64(w);
 	ret->node = wire_get_u32(w);
+	wire_get_line(w, ret->host, sizeof ret->host);
 	wire_get_line(w, ret->detail, sizeof ret->detail);
-	w->failed = w->failed || (ret->kind == CAUSE_SIGNAL) != (ret->signal != 0);
+	if (ret->kind == CAUSE_FAILURE)
+		wire_get_outcome(w, &ret->culprit);
+	w->failed = w->failed || (ret->kind == CAUSE_SIGNAL && ret->signal == 0) ||
+		(ret->kind != CAUSE_SIGNAL && ret->kind != CAUSE_NODE_LOST && ret->signal != 0);
 }
 
 static void put_ending(struct wire_out *w, const struct ending *e)
@@ -106,9 +113,10 @@ static void get_ending(struct wire_in *w, struct ending *ret)
 		[ENDED_EXIT] = CODE_MAX,
 		[ENDED_SIGNAL] = SIGNAL_MAX,
 		[ENDED_UNSTARTED] = ERRNO_MAX,
+		[ENDED_UNMADE] = ERRNO_MAX,
 	};
 
-	ret->how = wire_get_below(w, ENDED_UNSTARTED + 1);
+	ret->how = wire_get_below(w, ENDED_UNMADE + 1);
 	ret->value = wire_get_u16(w);
 	ret->core = wire_get_bool(w);
 	w->failed = w->failed || ret->value > max[ret->how] ||

@@ -267,8 +267,7 @@ int pmix_start(struct pmix_exchange *x, uv_loop_t *loop, const void *mine, size_
 	if (rc == 0)
 		rc = start(x, loop, &c);
 	if (rc < 0)
-		return failure_set(
-			why, rc, "can't start a process to meet by PMIx: %s", strerror(-rc));
+		return failure_not_started(why, rc, "a process to meet by PMIx");
 	(void)uv_timer_init(loop, &x->limit); /* can't fail, nor can the start of a new watch */
 	x->gone.data = x->limit.data = x;
 	x->handles = 2;

@@ -48,8 +48,9 @@ struct pmix_exchange {
  * processes that the server started in this job must do the same. Exactly one callback follows,
  * none after pmix_close().
  *
- * To be called from the process's only thread: the child is forked and executes nothing. SIGCHLD
- * may be blocked or not; nobody else may reap the child. On failure nothing is left. */
+ * The child is forked and executes nothing, but allocates: no other thread of this process may hold
+ * a lock meanwhile. Not every allocator can be forked beside a thread that uses it, as glibc's can.
+ * SIGCHLD may be blocked or not; nobody else may reap the child. On failure nothing is left. */
 int pmix_start(struct pmix_exchange *x, uv_loop_t *loop, const void *mine, size_t len,
 	uint64_t timeout_ms, struct failure *why);
 

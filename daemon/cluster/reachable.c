@@ -79,6 +79,36 @@ static void add_kind(struct arena *arena, const struct interfaces *all, enum kin
 	}
 }
 
+static bool is_link_local(const struct interface *i)
+{
+	struct in6_addr v6;
+
+	return inet_pton(AF_INET6, i->address, &v6) == 1 && IN6_IS_ADDR_LINKLOCAL(&v6);
+}
+
+/* Those that a user would choose from: neither loopback nor networks within this host, and no
+ * link-local address but where there is no other. */
+static bool is_choice(const struct interfaces *all, const struct interface *one)
+{
+	if (one->loopback || is_inner(one->name))
+		return false;
+	for (size_t i = 0; is_link_local(one) && i < all->count; i++)
+		if (strcmp(all->at[i].name, one->name) == 0 && !is_link_local(&all->at[i]))
+			return false;
+	return true;
+}
+
+static struct interfaces choices_of(struct arena *arena, const struct interfaces *all)
+{
+	struct interface *at = arena_alloc(arena, (all->count + 1) * sizeof *at);
+	struct interfaces left = { .at = at };
+
+	for (size_t i = 0; at && i < all->count; i++)
+		if (is_choice(all, &all->at[i]))
+			at[left.count++] = all->at[i];
+	return left;
+}
+
 /* "lo (127.0.0.1, ::1), eth0 (10.0.0.1, down)": an interface's addresses stand together. */
 static const char *list_all(struct arena *arena, const struct interfaces *all)
 {
@@ -104,6 +134,13 @@ static const char *list_all(struct arena *arena, const struct interfaces *all)
 	return copy;
 }
 
+static const char *list_choices(struct arena *arena, const struct interfaces *all)
+{
+	const struct interfaces left = choices_of(arena, all);
+
+	return list_all(arena, &left);
+}
+
 static int choose_named(const struct interfaces *all, const struct reachable_wish *wish,
 	struct arena *arena, struct vec *ret, struct failure *why)
 {
@@ -120,7 +157,7 @@ static int choose_named(const struct interfaces *all, const struct reachable_wis
 	return failure_set(why, -EINVAL,
 		"%s: \"%s\" names no interface of this node that is up and has an address others "
 		"can reach; there are: %s",
-		wish->where, wish->interfaces, list_all(arena, all));
+		wish->where, wish->interfaces, list_choices(arena, all));
 }
 
 static const char *own_text(const struct interfaces *all, const struct sockaddr *a)
@@ -145,13 +182,13 @@ static int refuse_local(const struct interfaces *all, const struct reachable_wis
 		return failure_set(why, -EINVAL,
 			"%s: the name \"%s\" can't be resolved (%s); this node's addresses are: %s",
 			wish->local_where, wish->local_addr, wish->local_unknown,
-			list_all(arena, all));
+			list_choices(arena, all));
 	if (address_parse(wish->local_addr, 0, &ignored) < 0)
 		for (size_t i = 0; i < wish->meant.count; i++)
 			text_printf(&t, "%s%s", i > 0 ? ", " : " (", wish->meant.at[i]);
 	rc = failure_set(why, -EINVAL, "%s: \"%s\"%s%s is no address of this node; there are: %s",
 		wish->local_where, wish->local_addr, text_string(&t), t.len > 0 ? ")" : "",
-		list_all(arena, all));
+		list_choices(arena, all));
 	text_done(&t);
 	return rc;
 }

@@ -38,7 +38,8 @@ static void add_code(const struct ending *e, struct text *out)
 static bool add_missing_node(const struct job *j, struct text *out)
 {
 	if (j->lost.kind != CAUSE_NONE) {
-		text_printf(out, "node %u was lost", j->lost.node);
+		text_printf(out, "node %u", j->lost.node);
+		loss_add(out, &j->lost);
 		return true;
 	}
 	for (unsigned i = 0; i < j->nnodes; i++)
@@ -69,12 +70,12 @@ static bool add_against_ending(
 
 	if (p->not_on && list_has(p->not_on, e)) {
 		add_code(e, out);
-		text_add(out, " is one of --no-restart-on");
+		text_add(out, " is in --no-restart-on");
 	} else if (p->on && !list_has(p->on, e)) {
 		add_code(e, out);
-		text_add(out, " is none of --restart-on");
+		text_add(out, " is not in --restart-on");
 	} else if (!p->on && (code == 126 || code == 127)) {
-		text_printf(out, "exit code %d says that a program could not be started", code);
+		text_printf(out, "exit code %d means that a program could not be started", code);
 	} else {
 		return false;
 	}
@@ -100,6 +101,7 @@ static bool add_against_uptime(const struct job *j, const struct outcome *culpri
 
 static bool add_against(const struct job *j, const struct result *r, struct text *out)
 {
+	const struct outcome *culprit = result_culprit(r);
 	unsigned max = j->policy.max_restarts;
 
 	if (j->asked.kind != CAUSE_NONE)
@@ -107,10 +109,12 @@ static bool add_against(const struct job *j, const struct result *r, struct text
 	else if (add_missing_node(j, out))
 		return true;
 	else if (j->attempt >= max)
-		text_printf(out, "restarted %u time%s already", max, max == 1 ? "" : "s");
+		text_add(out, "the limit is reached");
+	else if (!culprit)
+		text_add(out, "it is not known which worker failed");
 	else
-		return add_against_ending(&j->policy, &r->culprit->end, out) ||
-			add_against_uptime(j, r->culprit, out);
+		return add_against_ending(&j->policy, &culprit->end, out) ||
+			add_against_uptime(j, culprit, out);
 	return true;
 }
 

@@ -22,47 +22,120 @@ static void handle_closed(struct spoke *s)
 void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w)
 {
 	if (s->linked)
-		(void)link_send(&s->link, type, w->at, w->len); /* a lost link tells by itself */
+		(void)link_send(s->link, type, w->at, w->len); /* a lost link tells by itself */
 	wire_out_done(w);
 }
 
-/* The end, as this node knows it. */
+static void tell_over(struct spoke *s, const struct job_end *end)
+{
+	spoke_enter(s, SPOKE_OVER, 0);
+	s->member->on->over(s->member->owner, end);
+}
+
+/* The end, as the hub has told it or all have agreed on. */
 static void be_over(struct spoke *s, const struct verdict *v)
 {
-	struct job_end end = { .verdict = *v, .why_not = "", .alone = s->lost.kind != CAUSE_NONE };
+	const struct job_end end = { .verdict = *v, .why_not = "" };
 
-	s->state = SPOKE_OVER;
-	(void)uv_timer_stop(&s->clock);
-	s->member->on->over(s->member->owner, &end);
+	tell_over(s, &end);
 }
 
 void spoke_fail(struct spoke *s, int code, const char *text)
 {
-	s->state = SPOKE_OVER;
-	(void)uv_timer_stop(&s->clock);
+	spoke_enter(s, SPOKE_OVER, 0);
 	s->member->on->failed(s->member->owner, code, text);
 }
 
-/* The job ends here for a cause that this node found by itself. */
+/* The job is asked to end here before it has begun. */
 static void be_over_for(struct spoke *s, const struct cause *cause)
 {
-	struct node hub = { 0 };
-	struct result r = { .cause = *cause, .nodes = &hub, .node_count = 1 };
+	const struct result r = { .cause = *cause };
 	struct verdict v;
 
-	if (cause->kind == CAUSE_NODE_LOST) /* node 0, whose name was never told */
-		address_host_text((const struct sockaddr *)&s->addresses[s->next], hub.name);
 	verdict_make(&r, &v);
 	v.attempt = s->attempt;
 	be_over(s, &v);
+}
+
+/* Why the job ends, without the hub. What the hub told came before it was lost, and all nodes that
+ * heard it know the same; else this node's own workers and the loss are all that is known. */
+static void find_cause(const struct spoke *s, struct result *ret)
+{
+	const struct cause *own = &s->end.cause;
+	bool asked = own->kind != CAUSE_FAILURE && own->kind != CAUSE_NODE_LOST;
+
+	*ret = (struct result){ .outcomes = s->end.outcomes, .count = s->end.count };
+	if (s->told.kind != CAUSE_NONE)
+		ret->cause = s->told;
+	else
+		verdict_find(ret, asked ? own : NULL, &s->lost);
+}
+
+/* What the report tells of the cause leaves this open. */
+static void say_loss(const struct spoke *s)
+{
+	struct text t = { 0 };
+
+	if (s->lost.asleep)
+		text_printf(&t, "this node was itself frozen or suspended: %s", s->lost.detail);
+	else
+		text_printf(&t, "this node lost contact with node 0 (%s): %s", s->lost.host,
+			s->lost.detail);
+	text_add(&t, "; how the other nodes ended is not known");
+	member_say(s->member, true, text_string(&t));
+	text_done(&t);
+}
+
+static void be_over_alone(struct spoke *s)
+{
+	struct job_end end = { .why_not = "", .alone = true };
+	struct result known;
+
+	find_cause(s, &known);
+	if (known.cause.kind != CAUSE_NODE_LOST || known.cause.node != s->lost.node)
+		say_loss(s);
+	verdict_make(&known, &end.verdict);
+	end.verdict.attempt = s->attempt;
+	tell_over(s, &end);
+}
+
+static uint64_t our_ns(const struct spoke *s, uint64_t hub_ns)
+{
+	int64_t ours = (int64_t)(hub_ns - (uint64_t)clock_offset_ns(&s->link->clock));
+
+	return hub_ns == 0 || !s->link->clock.known || ours <= 0 ? 0 : (uint64_t)ours;
+}
+
+/* Times that can't be brought to our clock are not known. */
+static void to_our_clock(const struct spoke *s, struct cause *c)
+{
+	uint64_t at_ns = our_ns(s, c->at_ns);
+
+	c->at_ns = at_ns ? at_ns : uv_hrtime();
+	c->noticed_ns = our_ns(s, c->noticed_ns);
+	c->culprit.started_ns = our_ns(s, c->culprit.started_ns);
+	c->culprit.ended_ns = our_ns(s, c->culprit.ended_ns);
+	c->culprit.asked_ns = our_ns(s, c->culprit.asked_ns);
+	c->culprit.late_ns = 0;
 }
 
 static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct stop stop;
 
-	if (message_get_stop(at, len, &stop) == 0)
-		s->member->on->stop(s->member->owner, &stop);
+	if (message_get_stop(at, len, &stop) < 0 || stop.attempt != s->attempt)
+		return;
+	to_our_clock(s, &stop.cause);
+	/* the first cause counts, but of failures the hub may have heard of an earlier one */
+	if (s->told.kind == CAUSE_NONE) {
+		s->stop_grace_ms = stop.grace_ms;
+		(void)uv_timer_stop(&s->clock); /* begun with another grace */
+	}
+	if (s->told.kind == CAUSE_NONE ||
+		(s->told.kind == CAUSE_FAILURE && stop.cause.kind == CAUSE_FAILURE))
+		s->told = stop.cause;
+	spoke_await_verdict(s);
+	s->member->on->stop(s->member->owner, &stop);
 }
 
 static void on_start(struct spoke *s, const unsigned char *at, size_t len)
@@ -72,11 +145,14 @@ static void on_start(struct spoke *s, const unsigned char *at, size_t len)
 	if (message_get_start(at, len, &m) < 0 ||
 		(s->state == SPOKE_READY ? m.attempt != 0 : s->state != SPOKE_IN || !s->ended))
 		return;
-	s->state = SPOKE_IN;
+	spoke_enter(s, SPOKE_IN, 0);
 	s->attempt = m.attempt;
-	s->ended = false;
+	s->ended = s->asked = false;
+	s->stop_grace_ms = s->member->config->grace_ms;
+	s->told = (struct cause){ .kind = CAUSE_NONE };
 	if (m.attempt == 0)
 		spoke_logs_start(s);
+	beat_bequeath(&s->beat, s->link);
 	s->member->on->start(s->member->owner, m.attempt, m.master_port);
 }
 
@@ -84,8 +160,10 @@ static void on_verdict(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct verdict v;
 
-	if (message_get_verdict(at, len, &v) == 0 && (s->state != SPOKE_IN || s->ended))
-		be_over(s, &v);
+	if (message_get_verdict(at, len, &v) < 0 || (s->state == SPOKE_IN && !s->ended))
+		return;
+	to_our_clock(s, &v.cause);
+	be_over(s, &v);
 }
 
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
@@ -131,6 +209,42 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	}
 }
 
+/* What may be behind it, where nobody is there who could tell: a hub that missed us has closed the
+ * connection, too. */
+static const char *guess_at_loss(const struct spoke *s)
+{
+	if (s->link->killed_by)
+		return "";
+	if (s->overdue)
+		return "; its launcher hangs, or is none";
+	if (s->link->end == LINK_END_OURS)
+		return "; one of the two was cut off, frozen or powered off";
+	if (s->link->end == LINK_END_LOST || s->link->end == LINK_END_PEERS)
+		return "; its launcher was killed, or missed this node first";
+	return ""; /* why says it all */
+}
+
+static struct cause cause_of_loss(const struct spoke *s, const char *why)
+{
+	const struct link *l = s->link;
+	struct cause c = {
+		.kind = CAUSE_NODE_LOST,
+		.signal = l->agreed ? l->killed_by : 0,
+		.at_ns = l->eof ? l->broke_ns : l->heard_ns,
+		.node = 0,
+		.noticed_ns = uv_hrtime(),
+		.contact = l->killed_by == 0,
+	};
+	struct cause own;
+
+	if (l->killed_by == 0 && !s->overdue && member_slept(&s->beat, s->node, &own))
+		return own;
+	/* its name was never told */
+	address_host_text((const struct sockaddr *)&l->peer_address, c.host);
+	(void)snprintf(c.detail, sizeof c.detail, "%s%s", why, guess_at_loss(s));
+	return c;
+}
+
 /* The job goes on without us, or not at all: either way ours is over. */
 static void lose_hub(struct spoke *s, const char *why)
 {
@@ -139,36 +253,23 @@ static void lose_hub(struct spoke *s, const char *why)
 		.urgency = URGENCY_STOP,
 		.signal = SIGTERM,
 		.grace_ms = s->member->config->grace_ms,
-		.cause = { .kind = CAUSE_NODE_LOST,
-			.at_ns = s->link.heard_ns,
-			.node = 0,
-			.noticed_ns = uv_hrtime() },
+		.cause = cause_of_loss(s, why),
 	};
 
-	(void)snprintf(stop.cause.detail, sizeof stop.cause.detail, "%s", why);
 	s->lost = stop.cause;
 	if (s->ended)
-		be_over_for(s, &s->lost);
+		be_over_alone(s);
 	else
 		s->member->on->stop(s->member->owner, &stop);
 }
 
-/* Whether dialling again would end so again. Where PMIx is offered and not to be had, node rank 0
- * may listen with a key of its own until it has noticed, too. */
-static bool is_final(const struct spoke *s, enum link_end end)
+/* The link that was ready is closed. */
+static void on_link_lost(struct dialer *d, struct link *l, const char *why)
 {
-	bool may_change = s->member->config->way == MEET_PMIX;
-
-	return end == LINK_END_VERSION ||
-		(!may_change && (end == LINK_END_KEYED || end == LINK_END_KEY));
-}
-
-static void on_link_closed(struct link *l, const char *why)
-{
-	struct spoke *s = l->owner;
-	enum link_end end = l->end;
+	struct spoke *s = d->owner;
 	struct text t = { 0 };
 
+	(void)l;
 	s->linked = false;
 	spoke_logs_lost(s);
 	if (s->state == SPOKE_IN) {
@@ -177,34 +278,15 @@ static void on_link_closed(struct link *l, const char *why)
 		text_printf(
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
 		spoke_fail(s, -ECONNRESET, text_string(&t));
-	} else if (s->state != SPOKE_OVER && is_final(s, end)) {
-		text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
-		spoke_give_up(s, text_string(&t));
 	} else if (s->state != SPOKE_OVER) {
-		spoke_dial_later(s, why);
+		spoke_dial_again(s, why);
 	}
 	text_done(&t);
-	handle_closed(s);
 }
 
-void spoke_dial(struct spoke *s)
+static void on_dialer_closed(struct dialer *d)
 {
-	struct failure why = { 0 };
-
-	s->link = (struct link){ .owner = s,
-		.on_ready = spoke_introduce,
-		.on_message = on_message,
-		.on_closed = on_link_closed,
-		.on_idle = spoke_logs_idle,
-		.timeout_ms = (uint32_t)s->member->config->node_timeout_ms };
-	s->state = SPOKE_DIALING;
-	if (link_dial(&s->link, s->member->loop, (const struct sockaddr *)&s->addresses[s->next],
-		    &s->member->auth, &why) < 0) {
-		spoke_dial_later(s, why.text);
-		return;
-	}
-	s->linked = true;
-	s->handles++;
+	handle_closed(d->owner);
 }
 
 static void on_beat_closed(struct beat *b)
@@ -220,18 +302,22 @@ static void on_clock_closed(uv_handle_t *h)
 void spoke_start(
 	struct spoke *s, struct member *m, const struct sockaddr_storage *addresses, unsigned count)
 {
-	*s = (struct spoke){ .member = m, .addresses = addresses, .count = count };
+	*s = (struct spoke){ .member = m,
+		.dialer = { .on_lost = on_link_lost,
+			.on_closed = on_dialer_closed,
+			.on_message = on_message,
+			.on_idle = spoke_logs_idle,
+			.owner = s } };
 	(void)uv_timer_init(m->loop, &s->clock); /* can't fail */
 	s->clock.data = s;
 	s->beat = (struct beat){ .on_silent = beat_drop,
 		.on_closed = on_beat_closed,
 		.owner = s,
-		.timeout_ms = (uint32_t)m->config->node_timeout_ms };
+		.timeout_ms = (uint32_t)m->config->node_timeout_ms,
+		.obituary = m->config->obituary };
 	beat_open(&s->beat, m->loop);
-	s->handles = 2;
-	s->deadline_ms = uv_now(m->loop) + m->config->join_timeout_ms;
-	s->note_ms = uv_now(m->loop) + SPOKE_FIRST_NOTE_MS;
-	spoke_dial(s);
+	s->handles = 3;
+	spoke_dial(s, addresses, count);
 }
 
 void spoke_failed(struct spoke *s, const struct outcome *o)
@@ -250,8 +336,11 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 
 	message_put_stop(&w, stop);
 	spoke_send(s, MESSAGE_STOP, &w);
+	s->asked = true;
 	if (s->state != SPOKE_IN)
 		be_over_for(s, &stop->cause);
+	else
+		spoke_await_verdict(s);
 }
 
 void spoke_forward(struct spoke *s, int signal)
@@ -302,14 +391,17 @@ void spoke_ended(
 	struct wire_out w = { 0 };
 
 	s->ended = true;
+	s->end = *end;
 	tell_outcomes(s, end);
 	tell_testimonies(s, end->attempt, list, count);
 	message_put_ended(&w, end);
 	spoke_send(s, MESSAGE_ENDED, &w);
 	if (s->lost.kind != CAUSE_NONE)
-		be_over_for(s, &s->lost);
+		be_over_alone(s);
 	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
 		leave(s);
+	else
+		spoke_await_verdict(s);
 }
 
 void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count)
@@ -325,7 +417,7 @@ void spoke_close(struct spoke *s)
 	if (s->closing)
 		return;
 	s->closing = true;
-	s->state = SPOKE_OVER;
+	spoke_enter(s, SPOKE_OVER, 0);
 	if (!spoke_logs_last(s))
 		spoke_leave(s);
 }
@@ -333,7 +425,8 @@ void spoke_close(struct spoke *s)
 void spoke_leave(struct spoke *s)
 {
 	if (s->linked)
-		link_close(&s->link, true, NULL);
+		link_close(s->link, true, NULL);
+	dialer_close(&s->dialer);
 	beat_close(&s->beat);
 	uv_close((uv_handle_t *)&s->clock, on_clock_closed);
 }
@@ -341,5 +434,5 @@ void spoke_leave(struct spoke *s)
 void spoke_hurry(struct spoke *s)
 {
 	if (s->linked)
-		link_close(&s->link, false, NULL);
+		link_close(s->link, false, NULL);
 }

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "daemon/cluster/beat.h"
+#include "daemon/cluster/dialer.h"
 #include "daemon/cluster/job.h"
 #include "daemon/cluster/link.h"
 #include "daemon/cluster/logs.h"
@@ -20,34 +21,39 @@ struct stop;
 struct testimony;
 
 enum spoke_state {
-	SPOKE_DIALING, /* or waiting to dial again */
-	SPOKE_JOINING, /* connected: for all the others */
+	SPOKE_DIALING, /* until the join timeout */
+	SPOKE_JOINING, /* connected: for all the others, until a moment later */
 	SPOKE_READY,   /* all are there: its plan is made, the first attempt may start */
-	SPOKE_IN,      /* the job runs */
+	SPOKE_IN,      /* the job runs; when it is to stop and has ended here: for what follows */
 	SPOKE_OVER,
 };
 
 struct spoke {
 	struct member *member;
 	enum spoke_state state;
-	struct link link;
-	bool linked; /* the link is in the loop */
+	struct dialer dialer;
+	struct link *link; /* to the hub, once there was one; the dialer's */
+	bool linked;       /* it is in the loop */
 	struct beat beat;
-	uv_timer_t clock;                         /* the next dialing, the join timeout */
-	const struct sockaddr_storage *addresses; /* of the hub, in the order in which to try */
-	unsigned count, next, tries;
-	uint64_t deadline_ms; /* of the joining */
-	uint64_t note_ms;     /* when it is said next that the hub is not reached */
-	char last[256];       /* why the last dialing failed */
+	uv_timer_t clock; /* how long the state may last */
+	uint64_t note_ms; /* when it is said next that the hub is not reached */
+	unsigned node;    /* this one's rank, once it is in the job */
 	unsigned attempt, max_restarts;
-	bool ended; /* this node's part of the attempt */
+	bool ended;          /* this node's part of the attempt, */
+	struct node_end end; /* like this; outcomes are borrowed */
+	struct cause
+		told; /* why the hub had this attempt stopped, on our clock; NONE: it had not */
+	bool asked;   /* this node's launcher was asked to end the job */
+	uint64_t stop_grace_ms; /* of the stop that the hub told first; else our own */
+	uint64_t overdue_ms;    /* when the hub must have said what follows; uv_now() */
+	bool overdue;           /* it had not */
 	bool closing;
 	struct spoke_logs logs;
 	struct cause lost; /* the hub was lost; CAUSE_NONE: it was not */
 	unsigned handles;
 };
 
-/* Begins to dial. The addresses are borrowed. Whatever happens is told by the member's events. */
+/* Begins to dial. The addresses are copied. Whatever happens is told by the member's events. */
 void spoke_start(struct spoke *s, struct member *m, const struct sockaddr_storage *addresses,
 	unsigned count);
 
@@ -60,6 +66,10 @@ void spoke_ended(
 	struct spoke *s, const struct node_end *end, const struct testimony *list, size_t count);
 void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count);
 
+/* The hub's name means these now. */
+void spoke_hear_addresses(
+	struct spoke *s, const struct sockaddr_storage *addresses, unsigned count);
+
 /* Leaves; the member hears member_part_closed() when nothing is left in the loop. */
 void spoke_close(struct spoke *s);
 
@@ -70,8 +80,6 @@ void spoke_hurry(struct spoke *s);
 
 struct wire_out;
 
-enum { SPOKE_FIRST_NOTE_MS = 10000 }; /* until it is said that the hub is not reached */
-
 /* What spoke_close() comes to, at once or when the last lines are sent. */
 void spoke_leave(struct spoke *s);
 void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w);
@@ -79,11 +87,14 @@ void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w);
 void spoke_fail(struct spoke *s, int code, const char *text);
 /* There is no channel to be had. */
 void spoke_give_up(struct spoke *s, const char *why);
-/* Dials the next address, at once or after the last one later. */
-void spoke_dial(struct spoke *s);
-void spoke_dial_later(struct spoke *s, const char *why);
-/* The link's on_ready. */
-void spoke_introduce(struct link *l);
+/* The only writer of the state; it has until then (uv_now(); 0: for ever). */
+void spoke_enter(struct spoke *s, enum spoke_state state, uint64_t until_ms);
+/* spoke_stop.c. The attempt is to stop, or has ended on this node: once it is both, the hub has a
+ * limit for what follows. */
+void spoke_await_verdict(struct spoke *s);
+/* Begins to dial, and again when the link was lost. */
+void spoke_dial(struct spoke *s, const struct sockaddr_storage *addresses, unsigned count);
+void spoke_dial_again(struct spoke *s, const char *why);
 void spoke_hear_welcome(struct spoke *s, const unsigned char *at, size_t len);
 void spoke_hear_refusal(struct spoke *s, const unsigned char *at, size_t len);
 

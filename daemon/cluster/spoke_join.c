@@ -2,80 +2,169 @@
  * see spoke.h */
 #include "daemon/cluster/spoke.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/num.h"
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/wire.h"
 
 enum {
-	RETRY_FIRST_MS = 50, /* doubled up to the next one */
-	RETRY_MAX_MS = 2000,
+	FIRST_NOTE_MS = 10000, /* until it is said that the hub is not reached */
 	NEXT_NOTE_MS = 60000,
 };
 
 /* There is no channel to be had. */
 void spoke_give_up(struct spoke *s, const char *why)
 {
-	s->state = SPOKE_OVER;
-	(void)uv_timer_stop(&s->clock);
+	dialer_stop(&s->dialer);
+	spoke_enter(s, SPOKE_OVER, 0);
 	member_miss(s->member, why);
 }
 
-static void on_time(uv_timer_t *timer)
+/* What the state waits for has not come. */
+static void on_limit(uv_timer_t *timer)
 {
 	struct spoke *s = timer->data;
+	const struct member_config *c = s->member->config;
+	char seconds[NUM_SECONDS_SIZE];
 	struct text t = { 0 };
 
-	if (uv_now(s->member->loop) < s->deadline_ms) {
-		spoke_dial(s);
-		return;
+	num_print_seconds(
+		s->state == SPOKE_READY ? c->node_timeout_ms : c->join_timeout_ms, seconds);
+	switch (s->state) {
+	case SPOKE_DIALING:
+		text_printf(&t, "node rank 0's launcher %s within %s s (--join-timeout): ",
+			s->link ? "was reached, but did not take this node" : "was not reached",
+			seconds);
+		dialer_explain(&s->dialer, &t);
+		spoke_give_up(s, text_string(&t));
+		break;
+	case SPOKE_JOINING:
+		text_printf(&t,
+			"the launcher at %s was reached, but did not say within %s s "
+			"(--join-timeout) that the job begins",
+			link_peer_text(s->link), seconds);
+		spoke_give_up(s, text_string(&t));
+		break;
+	case SPOKE_READY:
+		text_printf(&t,
+			"all nodes had met, but node rank 0's launcher (%s) did not start the job "
+			"within %s s (--node-timeout)",
+			link_peer_text(s->link), seconds);
+		spoke_fail(s, -ETIMEDOUT, text_string(&t));
+		break;
+	case SPOKE_IN:
+	case SPOKE_OVER:
+		break;
 	}
-	text_printf(&t, "node rank 0's launcher was not reached within %llu s (--join-timeout): %s",
-		(unsigned long long)(s->member->config->join_timeout_ms / 1000), s->last);
-	spoke_give_up(s, text_string(&t));
 	text_done(&t);
 }
 
-static void say_waiting(struct spoke *s, uint64_t now)
+void spoke_enter(struct spoke *s, enum spoke_state state, uint64_t until_ms)
 {
+	uint64_t now;
+
+	s->state = state;
+	(void)uv_timer_stop(&s->clock);
+	if (until_ms == 0)
+		return;
+	uv_update_time(s->member->loop);
+	now = uv_now(s->member->loop);
+	(void)uv_timer_start(&s->clock, on_limit, until_ms > now ? until_ms - now : 0, 0);
+}
+
+/* A hub that decides at the end of a time-out has a moment to tell. */
+static uint64_t moment_ms(const struct spoke *s)
+{
+	return s->member->config->node_timeout_ms / 4;
+}
+
+static void say_waiting(struct spoke *s)
+{
+	uint64_t now = uv_now(s->member->loop);
 	struct text t = { 0 };
 
 	if (now < s->note_ms)
 		return;
 	s->note_ms = now + NEXT_NOTE_MS;
-	text_printf(&t, "node rank 0's launcher is not there yet: %s; trying on", s->last);
+	text_add(&t, "node rank 0's launcher is not there yet: ");
+	dialer_explain(&s->dialer, &t);
+	text_add(&t, "; trying on");
 	member_say(s->member, false, text_string(&t));
 	text_done(&t);
 }
 
-/* Dials the next address; after the last one all again, after a pause that grows. */
-void spoke_dial_later(struct spoke *s, const char *why)
+static void on_round(struct dialer *d)
 {
-	uint64_t now = uv_now(s->member->loop), pause = RETRY_FIRST_MS;
+	struct spoke *s = d->owner;
 
-	(void)snprintf(s->last, sizeof s->last, "%s", why);
-	s->state = SPOKE_DIALING;
-	if (++s->next < s->count) {
-		spoke_dial(s);
-		return;
-	}
-	s->next = 0;
-	for (unsigned i = 0; i < s->tries && pause < RETRY_MAX_MS; i++)
-		pause *= 2;
-	s->tries++;
-	say_waiting(s, now);
-	if (pause > RETRY_MAX_MS)
-		pause = RETRY_MAX_MS;
-	if (now + pause > s->note_ms)
-		pause = s->note_ms - now;
-	if (now + pause > s->deadline_ms)
-		pause = s->deadline_ms > now ? s->deadline_ms - now : 0;
-	(void)uv_timer_start(&s->clock, on_time, pause, 0);
+	say_waiting(s);
+	finder_again(&s->member->finder);
+}
+
+static void on_hopeless(struct dialer *d, const char *why)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
+	spoke_give_up(d->owner, text_string(&t));
+	text_done(&t);
+}
+
+/* What this node waits for the others counts from its own start, whenever it reached the hub. One
+ * that began at the same time has decided by then. */
+static void on_ready(struct dialer *d, struct link *l)
+{
+	struct spoke *s = d->owner;
+
+	s->link = l;
+	s->linked = true;
+	spoke_enter(s, SPOKE_JOINING, s->member->deadline_ms + moment_ms(s));
+	if (beat_watch(&s->beat, l) < 0)
+		link_close(l, false, "out of memory");
+	else
+		member_introduce(s->member, l);
+}
+
+/* The ends after which dialling again would end so again. Where PMIx is offered and not to be had,
+ * node rank 0 may listen with a key of its own until it has noticed, too. */
+static unsigned final_ends(const struct spoke *s)
+{
+	unsigned keys = 1U << LINK_END_KEYED | 1U << LINK_END_KEY;
+
+	return 1U << LINK_END_VERSION | (s->member->config->way == MEET_PMIX ? 0 : keys);
+}
+
+void spoke_dial(struct spoke *s, const struct sockaddr_storage *addresses, unsigned count)
+{
+	struct member *m = s->member;
+
+	s->dialer.on_ready = on_ready;
+	s->dialer.on_round = on_round;
+	s->dialer.on_hopeless = on_hopeless;
+	s->dialer.auth = &m->auth;
+	s->dialer.timeout_ms = (uint32_t)m->config->node_timeout_ms;
+	s->dialer.final = final_ends(s);
+	s->note_ms = uv_now(m->loop) + FIRST_NOTE_MS;
+	spoke_enter(s, SPOKE_DIALING, m->deadline_ms);
+	dialer_start(&s->dialer, m->loop, addresses, count);
+}
+
+void spoke_dial_again(struct spoke *s, const char *why)
+{
+	spoke_enter(s, SPOKE_DIALING, s->member->deadline_ms);
+	dialer_again(&s->dialer, why);
+}
+
+void spoke_hear_addresses(struct spoke *s, const struct sockaddr_storage *addresses, unsigned count)
+{
+	dialer_use(&s->dialer, addresses, count);
 }
 
 /* This node can't take part after all, so there is no job. */
@@ -99,10 +188,11 @@ void spoke_hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
 
 	if (message_get_welcome(at, len, m->config->arena, &w) < 0 ||
 		w.nnodes != m->config->nnodes) {
-		link_close(&s->link, false, "what it said is no message of this protocol");
+		link_close(s->link, false, "what it said is no message of this protocol");
 		return;
 	}
-	s->state = SPOKE_READY;
+	spoke_enter(s, SPOKE_READY, uv_now(m->loop) + m->config->node_timeout_ms + moment_ms(s));
+	s->node = w.node_rank;
 	s->max_restarts = w.max_restarts;
 	met = (struct meeting){
 		.node_rank = w.node_rank,
@@ -138,14 +228,4 @@ void spoke_hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
 		spoke_give_up(s, r.text);
 		return;
 	}
-}
-
-void spoke_introduce(struct link *l)
-{
-	struct spoke *s = l->owner;
-
-	s->state = SPOKE_JOINING;
-	s->tries = 0;
-	(void)beat_watch(&s->beat, l);
-	member_introduce(s->member, l);
 }

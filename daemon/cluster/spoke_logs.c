@@ -12,12 +12,12 @@
 bool spoke_merges(const struct spoke *s)
 {
 	return s->member->config->merge_logs && s->logs.credit.whole > 0 && !s->logs.ended &&
-		s->linked && s->link.state == LINK_OPEN;
+		s->linked && s->link->state == LINK_OPEN;
 }
 
 size_t spoke_log_room(const struct spoke *s)
 {
-	return spoke_merges(s) && link_is_idle(&s->link) ? credit_room(&s->logs.credit) : 0;
+	return spoke_merges(s) && link_is_idle(s->link) ? credit_room(&s->logs.credit) : 0;
 }
 
 static void tell(const struct spoke *s)
@@ -44,7 +44,7 @@ void spoke_log(struct spoke *s, int stream, const char *at, size_t len)
 	spent = credit_spend(&s->logs.credit, len);
 	message_put_log(&w, stream, at, len);
 	if (spent)
-		(void)link_send(&s->link, MESSAGE_LOG, w.at, w.len);
+		(void)link_send(s->link, MESSAGE_LOG, w.at, w.len);
 }
 
 void spoke_hear_log_room(struct spoke *s, const unsigned char *at, size_t len)
@@ -55,7 +55,7 @@ void spoke_hear_log_room(struct spoke *s, const unsigned char *at, size_t len)
 	if (s->state == SPOKE_JOINING)
 		return; /* it was not welcomed yet */
 	if (message_get_log_room(at, len, &bytes) < 0 || (c->whole > 0 && !credit_give(c, bytes))) {
-		link_close(&s->link, false, "what it said is no message of this protocol");
+		link_close(s->link, false, "what it said is no message of this protocol");
 		return;
 	}
 	if (c->whole == 0)

@@ -47,6 +47,10 @@ static void put_ready(struct link *l)
 	if (l->is_hub) {
 		r.session = l->session;
 		memcpy(r.token, l->token, sizeof r.token);
+	} else if (l->resumes) {
+		r.session = l->resumes->session;
+		memcpy(r.token, l->resumes->token, sizeof r.token);
+		r.taken = l->resumes_at = l->resumes->taken;
 	}
 	ready_put(&w, &r);
 	(void)link_put(l, FRAME_READY, bytes, w.len);
@@ -107,13 +111,24 @@ static void hear_ready(struct link *l, const struct frame *f)
 	l->state = LINK_OPEN;
 	l->heard_ns = uv_hrtime();
 	l->in.max = FRAME_MAX;
+	l->taken = l->tcp_taken = l->in.end - l->in.begin; /* the stream begins behind this frame */
+	if (l->resumes) /* the time for the handshake goes on until the hub says where */
+		return;
 	link_opened(l);
+	if (l->is_hub && r.session != 0) {
+		link_resume(l, &r);
+		return;
+	}
 	if (l->is_hub) {
 		l->pings = LINK_PINGS;
 		put_ping(l); /* before whatever the owner says: see link.h */
 	}
 	if (l->state == LINK_OPEN)
 		l->on_ready(l);
+	if (!l->beats.watcher) {
+		l->unkept = true;
+		kept_done(&l->kept);
+	}
 }
 
 static void hear_ping(struct link *l, const struct frame *f)
@@ -157,6 +172,8 @@ static void hear_open(struct link *l, const struct frame *f)
 		hear_ping(l, f);
 	else if (f->type == FRAME_PONG)
 		hear_pong(l, f);
+	else if (f->type == FRAME_RESUME && l->resumes)
+		link_resumed(l, f);
 	else if (f->type == FRAME_CLOSE)
 		link_fail(l, LINK_END_PEERS, "%s closed the connection", l->peer);
 	else

@@ -1,5 +1,5 @@
 /* talk.h - what is said over a link, below the owner's messages: the handshake, pings, beats.
- * For link.c and link_send.c only, and what talk.c needs of them. */
+ * For link*.c only, and what talk.c needs of them. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_TALK_H
 #define LAUNCHD_DAEMON_CLUSTER_TALK_H
 
@@ -27,5 +27,29 @@ __attribute__((format(printf, 3, 4))) void link_fail(
 
 /* The handshake is over: no time limit any more. */
 void link_opened(struct link *l);
+
+/* The connection broke, without a farewell: rc says how. The link ends where nobody watches it. */
+void link_broke(struct link *l, int rc);
+
+/* Everything that waits in the stream is heard. */
+void link_hear(struct link *l);
+
+/* The last handle is closed, or one less is open. */
+void link_handle_closed(struct link *l);
+
+/* Puts the connection of this descriptor, which it takes, under the link, in the place of the one
+ * it has or had; nothing is read yet. -ENOMEM: nothing was done. */
+int link_put_under(struct link *l, int fd);
+void link_start_reading(struct link *l);
+
+/* Sends the stream over the connection from there on; before what is kept, zeros: the peer has
+ * that. Negative errno: the link was ended. */
+int link_resend(struct link *l, uint64_t from);
+
+/* link_resume.c. The dialer's READY says that it resumes a link: at the hub. */
+void link_resume(struct link *l, const struct ready *r);
+
+/* The hub's answer, at the dialer. */
+void link_resumed(struct link *l, const struct frame *f);
 
 #endif

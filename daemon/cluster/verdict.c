@@ -224,11 +224,9 @@ static void blame_worker(const struct inquest *q, const struct outcome *culprit)
 {
 	const struct outcome *late = is_primary(culprit) ? NULL : late_culprit(q, culprit);
 
-	q->r->culprit = late ? late : culprit;
-	q->r->cause = (struct cause){
-		.kind = CAUSE_FAILURE, .at_ns = q->r->culprit->ended_ns, .node = q->r->culprit->node
-	};
-	q->r->unsure = is_unsure(q, q->r->culprit);
+	culprit = late ? late : culprit;
+	q->r->cause = cause_of_failure(culprit);
+	q->r->unsure = is_unsure(q, culprit);
 }
 
 /* A worker elsewhere that failed before the loss was noticed may have been the first. */
@@ -269,7 +267,6 @@ void verdict_find(struct result *r, const struct cause *asked, const struct caus
 	struct inquest q = { .r = r };
 	const struct outcome *first;
 
-	r->culprit = NULL;
 	r->unsure = false;
 	r->cause = (struct cause){ .kind = CAUSE_NONE };
 	q.asked = asked && asked->kind != CAUSE_NONE ? asked : NULL;

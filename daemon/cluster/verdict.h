@@ -11,7 +11,7 @@
 
 struct text;
 
-/* Sets culprit, unsure and cause of a result whose outcomes (with times on one clock) and nodes are
+/* Sets unsure and cause of a result whose outcomes (with times on one clock) and nodes are
  * there. asked: why the job was stopped where somebody asked for it (CAUSE_NONE: nobody did);
  * lost: the first node that was lost (CAUSE_NONE: none). */
 void verdict_find(struct result *r, const struct cause *asked, const struct cause *lost);
@@ -26,11 +26,13 @@ struct verdict {
 	int exit_code;
 	bool well; /* every worker of the job ended with 0 */
 	unsigned attempt;
+	struct cause cause;           /* of which the text is */
+	bool unsure;                  /* as a result has it */
 	char text[VERDICT_TEXT_SIZE]; /* the line of the nodes that don't print the whole report */
 };
 
-/* The verdict that a job's result comes to: "first to fail: rank 3 (local rank 1, pid 4711) on
- * gpu07 (node 1): exit code 1". */
+/* The verdict that a job's result comes to: "root cause: rank 3 (local rank 1, pid 4711) on gpu07
+ * (node 1): exit code 1". */
 void verdict_make(const struct result *r, struct verdict *ret);
 
 /* What the words of an error file say (message and traceback; either may be NULL). */

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -65,16 +66,19 @@ static bool by_systemd(const char *const *env)
 	return env_get(env, "INVOCATION_ID") && getppid() == 1;
 }
 
+/* A UUID of version 4, RFC 9562. */
 static int random_id_read(struct arena *arena, struct facts *f, struct failure *why)
 {
-	char text[64];
-	long n = fd_read_file("/proc/sys/kernel/random/uuid", text, sizeof text);
+	unsigned char b[16];
 
-	if (n < 0)
-		return failure_set(
-			why, -EIO, "/proc/sys/kernel/random/uuid: %s", strerror((int)-n));
-	text[strcspn(text, "\n")] = '\0';
-	f->random_id = arena_strdup(arena, text);
+	if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
+		return failure_set(why, -EIO, "getrandom: %s", strerror(errno));
+	b[6] = (unsigned char)(0x40 | (b[6] & 0x0f));
+	b[8] = (unsigned char)(0x80 | (b[8] & 0x3f));
+	f->random_id = arena_printf(arena,
+		"%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		b[15]);
 	return 0;
 }
 
@@ -85,6 +89,14 @@ static bool needs_torch(const struct settings *s)
 	bool automatic = !settings_given(s, SET_STORE) && settings_number(s, SET_MAX_RESTARTS) > 0;
 
 	return (agent || automatic) && !settings_flag(s, SET_NO_PYTHON);
+}
+
+/* 0 is a group that this pid namespace does not show. */
+static bool is_background(void)
+{
+	pid_t group = tcgetpgrp(STDIN_FILENO);
+
+	return group > 0 && group != getpgrp();
 }
 
 int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
@@ -102,8 +114,10 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	f.hostname = arena_strdup(arena, hostname);
 	for (int fd = 0; fd < 3; fd++)
 		f.terminal[fd] = isatty(fd) == 1;
+	f.background = is_background();
 	f.foreground = tcgetpgrp(STDERR_FILENO) == getpgrp();
 	f.under_systemd = by_systemd(env);
+	f.proc = proc_look();
 	rc = program_find(s, env, arena, &f.program, why);
 	if (rc == 0)
 		rc = wrapper_find(s, env, arena, &f.wrapper, why);

@@ -8,6 +8,7 @@
 
 #include "common/vec.h"
 #include "daemon/facts/program.h"
+#include "daemon/workers/procfs.h"
 
 struct arena;
 struct failure;
@@ -22,6 +23,8 @@ struct facts {
 	const char *random_id; /* a new UUID; "" unless --standalone */
 	bool terminal[3];      /* whether descriptors 0 to 2 are one */
 	bool foreground;       /* stderr's terminal has this process in its foreground */
+	bool background;       /* stdin's terminal is ours, and another job is in its foreground */
+	enum proc proc;        /* whose processes /proc shows */
 	bool under_systemd;    /* systemd started this process itself */
 	bool cpus_unbound;     /* mpirun had bound the launcher to fewer CPUs */
 	int cpus_error;        /* why its binding could not be taken off; 0: it could, or none */

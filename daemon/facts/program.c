@@ -12,6 +12,7 @@
 #include "common/vec.h"
 #include "common/words.h"
 #include "config/settings.h"
+#include "daemon/facts/misnamed.h"
 
 /* 0 if path is a file that can be executed, else negative errno. */
 static int executable(const char *path)
@@ -56,24 +57,23 @@ static int search(struct arena *a, const char *const *env, const char *name, con
 	return rc;
 }
 
-static int refuse(struct failure *why, const char *what, const char *name, int rc)
+static int refuse(struct failure *why, const char *what, const char *name, int rc, struct arena *a)
 {
-	bool absent = rc == -ENOENT || rc == -ENOTDIR;
-
-	return failure_set(why, absent ? -ENOENT : -EACCES, "%s%s: %s", what, name,
-		absent ? "no such file" : strerror(-rc));
+	return misnamed(why, what, name, strchr(name, '/') ? RUN_BY_EXEC : RUN_BY_EXEC_PATH, rc, a);
 }
 
 static int find_python(const struct settings *s, const char *const *env, struct arena *a,
 	struct program *ret, struct failure *why)
 {
-	const char *given = settings_text(s, SET_PYTHON);
+	const char *given = settings_text(s, SET_PYTHON), *what;
 	int rc;
 
 	if (given) {
 		ret->from = settings_where(s, SET_PYTHON);
+		what = arena_printf(a, "%s: ", ret->from);
 		rc = search(a, env, given, &ret->path);
-		return rc == 0 ? 0 : refuse(why, arena_printf(a, "%s: ", ret->from), given, rc);
+		return rc == 0 ? first_line_check(what, ret->path, a, why) :
+				 refuse(why, what, given, rc, a);
 	}
 	ret->from = "PATH";
 	if (search(a, env, "python3", &ret->path) == 0 || search(a, env, "python", &ret->path) == 0)
@@ -90,10 +90,44 @@ static int check_script(struct arena *a, const char *script, struct failure *why
 	if (strcmp(script, "-") == 0)
 		return 0;
 	if (stat(script, &st) < 0)
-		return refuse(why, "", script, -errno);
+		return misnamed(why, "", script, RUN_BY_PYTHON, -errno, a);
 	if (S_ISDIR(st.st_mode) && access(arena_printf(a, "%s/__main__.py", script), R_OK) < 0)
 		return failure_set(why, -EACCES, "%s: a directory without a __main__.py", script);
-	return access(script, R_OK) < 0 ? refuse(why, "", script, -errno) : 0;
+	return access(script, R_OK) < 0 ? misnamed(why, "", script, RUN_BY_PYTHON, -errno, a) : 0;
+}
+
+/* "-m src/train.py": Python would run the file once, to look for a module py in it. */
+static int check_module(const struct settings *s, struct arena *a, struct failure *why)
+{
+	static const char suffix[] = ".py";
+	size_t len = strlen(s->script), stem = len - (sizeof suffix - 1);
+	struct stat st;
+	char *name;
+
+	if (len < sizeof suffix || strcmp(s->script + stem, suffix) != 0 ||
+		stat(s->script, &st) < 0 || !S_ISREG(st.st_mode) ||
+		access(arena_strndup(a, s->script, stem), F_OK) == 0)
+		return 0;
+	name = arena_strndup(a, s->script, stem);
+	name += strncmp(name, "./", 2) == 0 ? 2 : 0;
+	for (char *p = name; *p; p++)
+		*p = *p == '/' ? '.' : *p;
+	return failure_set(why, -EINVAL,
+		"%s takes the name of a module, and %s is a file: %s%s%sleave out %s",
+		settings_where(s, SET_MODULE), s->script, *name != '.' ? "give " : "",
+		*name != '.' ? name : "", *name != '.' ? ", or " : "",
+		settings_where(s, SET_MODULE));
+}
+
+/* What is no Python script by its own first line, as "#!/bin/sh". Some are all the same: pip's,
+ * where the path of the Python is too long for a first line. */
+static const char *foreign_line(const char *script, struct arena *a)
+{
+	const char *line = first_line(script, a);
+
+	return line && !strstr(line, "python") && !strstr(line, "pypy") ?
+		arena_strndup(a, line, strcspn(line, "\r")) :
+		NULL;
 }
 
 /* "launchd python -u train.py", "launchd python -m train" would run the program python by Python.
@@ -124,18 +158,20 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 	if (settings_flag(s, SET_NO_PYTHON)) {
 		ret->from = "script";
 		rc = search(arena, env, s->script, &ret->path);
-		return rc == 0 ? 0 : refuse(why, "", s->script, rc);
+		return rc == 0 ? first_line_check("", ret->path, arena, why) :
+				 refuse(why, "", s->script, rc, arena);
 	}
 	if (!settings_flag(s, SET_MODULE) && is_python_before_script(s))
 		return failure_set(why, -EINVAL,
 			"the script is \"%s\": launchd starts Python itself, so drop that word (or "
 			"keep it and add --no_python --use_env)",
 			s->script);
-	if (!settings_flag(s, SET_MODULE)) {
-		rc = check_script(arena, s->script, why);
-		if (rc < 0)
-			return rc;
-	}
+	rc = settings_flag(s, SET_MODULE) ? check_module(s, arena, why) :
+					    check_script(arena, s->script, why);
+	if (rc < 0)
+		return rc;
+	if (!settings_flag(s, SET_MODULE))
+		ret->foreign_line = foreign_line(s->script, arena);
 	return find_python(s, env, arena, ret, why);
 }
 
@@ -145,7 +181,7 @@ int wrapper_find(const struct settings *s, const char *const *env, struct arena 
 	const char *text = settings_text(s, SET_WRAP);
 	const char *where = settings_where(s, SET_WRAP);
 	struct wrapper w = { 0 };
-	const char *fault;
+	const char *fault, *what;
 	int rc;
 
 	*ret = w;
@@ -158,10 +194,13 @@ int wrapper_find(const struct settings *s, const char *const *env, struct arena 
 		return arena_failed(arena) ?
 			failure_oom(why) :
 			failure_set(why, -EINVAL, "%s: there is no command in it", where);
+	what = arena_printf(arena, "%s: ", where);
 	rc = search(arena, env, w.words.at[0], &w.path);
 	if (rc < 0) {
 		w.path = NULL;
-		(void)refuse(&w.why, arena_printf(arena, "%s: ", where), w.words.at[0], rc);
+		(void)refuse(&w.why, what, w.words.at[0], rc, arena);
+	} else {
+		(void)first_line_check(what, w.path, arena, &w.why);
 	}
 	*ret = w;
 	return 0;

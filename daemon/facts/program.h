@@ -9,8 +9,9 @@ struct arena;
 struct settings;
 
 struct program {
-	const char *path; /* what is executed: the Python, or the script with --no_python */
-	const char *from; /* where that was decided */
+	const char *path;         /* what is executed: the Python, or the script with --no_python */
+	const char *from;         /* where that was decided */
+	const char *foreign_line; /* "#!/bin/sh": of a script that Python runs; NULL: none such */
 };
 
 /* The command of --wrap. */

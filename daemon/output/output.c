@@ -32,6 +32,7 @@ static void done(struct output *o)
 	merge_done(&o->merge);
 	arena_done(&o->memory);
 	uv_mutex_destroy(&o->lock);
+	uv_cond_destroy(&o->gate);
 	uv_cond_destroy(&o->ended);
 	free(o);
 }
@@ -43,7 +44,8 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 	struct output *o = calloc(1, sizeof *o);
 	int rc;
 
-	if (!o || uv_mutex_init(&o->lock) < 0 || uv_cond_init(&o->ended) < 0) {
+	if (!o || uv_mutex_init(&o->lock) < 0 || uv_cond_init(&o->gate) < 0 ||
+		uv_cond_init(&o->ended) < 0) {
 		free(o);
 		return failure_oom(why);
 	}
@@ -61,10 +63,22 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 		if (o->has_loop)
 			(void)uv_run(&o->loop, UV_RUN_DEFAULT);
 		done(o);
-		return failure_set(why, rc, "can't start the output thread: %s", uv_strerror(rc));
+		return failure_not_started(why, rc, "the output thread");
 	}
+	uv_mutex_lock(&o->lock);
+	while (!o->at_gate)
+		uv_cond_wait(&o->gate, &o->lock);
+	uv_mutex_unlock(&o->lock);
 	*ret = o;
 	return 0;
+}
+
+void output_start(struct output *o)
+{
+	uv_mutex_lock(&o->lock);
+	o->started = true;
+	uv_cond_signal(&o->gate);
+	uv_mutex_unlock(&o->lock);
 }
 
 void output_order(struct output *o, enum order what)
@@ -280,6 +294,7 @@ bool output_close(struct output *o, struct closing *c)
 	if (c->asked) /* -1: then nobody can ask */
 		o->requests = signalfd(-1, c->asked, SFD_CLOEXEC | SFD_NONBLOCK);
 	uv_mutex_unlock(&o->lock);
+	output_start(o);
 	output_order(o, ORDER_CLOSE);
 	c->ret_mid_line = false;
 	if (!wait_for_end(o))

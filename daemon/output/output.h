@@ -37,10 +37,14 @@ struct output_host {
 	void *owner;
 };
 
-/* Starts the thread. What the host points to, and the plan's output, are borrowed until
- * output_close(). -ENOMEM, -EAGAIN: there is no thread for us. */
+/* Makes the thread, which waits for output_start(). What the host points to, and the plan's output,
+ * are borrowed until output_close(). -ENOMEM, -EAGAIN: there is no thread for us. */
 int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
 	struct failure *why);
+
+/* Lets the thread obey orders, also those that it got before. Until then it holds no lock, the
+ * allocator's included, so the process may fork a child that allocates: pmix_start(). */
+void output_start(struct output *o);
 
 /* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
 int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,

@@ -30,6 +30,7 @@ enum order {
 struct output {
 	/* both threads', under the lock */
 	uv_mutex_t lock;
+	uv_cond_t gate; /* see output_start() */
 	uv_cond_t ended;
 	const struct plan *next_plan; /* ORDER_PREPARE */
 	struct text words, events;    /* launchd's own, for stderr; of --events */
@@ -43,6 +44,7 @@ struct output {
 	unsigned orders, next_attempt; /* the latter: ORDER_PREPARE */
 	unsigned asked, answered;      /* at the end: whether the thread is stuck in a disk */
 	char status_text[80];          /* ORDER_STATUS; "": none yet */
+	bool at_gate, started;         /* the thread waits there until it is started */
 	bool attached, over, status_ended;
 	bool hurry; /* ORDER_CLOSE: no reader is waited for that takes nothing */
 	/* events that the main loop has yet to hear */
@@ -127,7 +129,7 @@ void writer_drain(struct output *o);
 /* The main thread has no more to do with any attempt. */
 void writer_let_go(struct output *o);
 
-/* The thread: obeys orders until ORDER_CLOSE, and until all is written. */
+/* The thread: from output_start() on obeys orders until ORDER_CLOSE, and until all is written. */
 void writer_main(void *arg);
 
 #endif

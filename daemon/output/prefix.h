@@ -7,6 +7,9 @@
 
 #include "common/text.h"
 
+/* The names that a template may have. */
+#define PREFIX_NAMES "role_name|local_rank|rank|hostname|node_rank|stream|time"
+
 struct prefix_values {
 	const char *role_name, *hostname;
 	unsigned local_rank, rank, node_rank;

@@ -226,6 +226,12 @@ void writer_main(void *arg)
 {
 	struct output *o = arg;
 
+	uv_mutex_lock(&o->lock);
+	o->at_gate = true;
+	uv_cond_signal(&o->gate);
+	while (!o->started)
+		uv_cond_wait(&o->gate, &o->lock);
+	uv_mutex_unlock(&o->lock);
 	(void)prctl(PR_SET_TIMERSLACK, 1ul); /* gather() naps for less than the slack of 50 us */
 	(void)uv_run(&o->loop, UV_RUN_DEFAULT);
 	uv_mutex_lock(&o->lock);

@@ -99,7 +99,10 @@ static int said(const struct settings *s, enum setting_id id, const char *const 
 	enum launcher launcher, struct found *ret, struct failure *why)
 {
 	const char *name = id == SET_NODE_RANK ? says[launcher].rank : says[launcher].size;
+	const char *anyones = env_get(env, says[LAUNCHER_NONE].size);
 
+	if (launcher == LAUNCHER_NONE && id == SET_NNODES && (!anyones || !*anyones))
+		name = AZURE_NODES; /* beside NODE_RANK, where no MPI is asked for */
 	if (launcher == LAUNCHER_SLURM && id == SET_NNODES && !env_get(env, name))
 		name = "SLURM_NTASKS";
 	*ret = (struct found){ .where = name };
@@ -145,11 +148,11 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 	struct found rank, struct identity *ret, struct notes *notes, struct failure *why)
 {
 	if (!size.there && !rank.there) {
-		*ret = (struct identity){ 1, 0, "one node", "one node", true };
+		*ret = (struct identity){ 1, 0, ONE_NODE, ONE_NODE, true };
 		return 0;
 	}
 	if (!size.there && launcher == LAUNCHER_NONE && rank.n == 0) {
-		*ret = (struct identity){ 1, 0, "one node", rank.where, true };
+		*ret = (struct identity){ 1, 0, ONE_NODE, rank.where, true };
 		return 0;
 	}
 	if (!size.there)
@@ -158,7 +161,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 			"set %s)",
 			rank.where, rank.n, says[launcher].size);
 	if (size.n == 1 && launcher == LAUNCHER_NONE) {
-		*ret = (struct identity){ 1, 0, size.where, "one node", true };
+		*ret = (struct identity){ 1, 0, size.where, ONE_NODE, true };
 		return 0;
 	}
 	if (launcher == LAUNCHER_NONE && settings_number(s, SET_RDZV_BACKEND) == 1 &&
@@ -175,7 +178,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 			"%s says %u and nothing says this node's rank: taken as 0; every other node "
 			"needs --node_rank",
 			size.where, size.n);
-		*ret = (struct identity){ size.n, 0, size.where, "preset", true };
+		*ret = (struct identity){ size.n, 0, size.where, "default", true };
 		return 0;
 	}
 	return failure_set(why, -EINVAL,

@@ -38,6 +38,11 @@ struct search {
 	struct master m; /* addr NULL: not found yet; port_from NULL: none yet */
 };
 
+static bool asks_c10d(const struct settings *s)
+{
+	return settings_number(s, SET_RDZV_BACKEND) == 1;
+}
+
 static bool one_node(const struct search *f)
 {
 	return f->id->nnodes == 1;
@@ -66,14 +71,22 @@ static int from_endpoint(struct search *f)
 {
 	const char *where = settings_where(f->s, SET_RDZV_ENDPOINT);
 	const char *text = settings_text(f->s, SET_RDZV_ENDPOINT), *port;
-	bool c10d = settings_number(f->s, SET_RDZV_BACKEND) == 1;
+	bool c10d = asks_c10d(f->s);
 
+	if (endpoint_check(where, text, f->why) < 0)
+		return f->why->code;
 	if (endpoint_split(f->arena, text, &f->m.addr, &port) < 0)
 		return failure_set(f->why, -EINVAL, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT",
 			where, text);
 	f->m.addr_from = where;
-	if (port && port_set(f, port, 0, where) < 0)
+	if (port && port_set(f, port, 0, arena_printf(f->arena, "%s: \"%s\"", where, text)) < 0)
 		return f->why->code;
+	if (port)
+		f->m.port_from = where;
+	if (port && text[0] != '[' && strchr(f->m.addr, ':'))
+		notes_add(f->notes, NOTE_INFO,
+			"%s: \"%s\" is read as port %u of %s; write [%s]:%u to say so", where, text,
+			f->m.port, f->m.addr, f->m.addr, f->m.port);
 	if (!port && c10d) {
 		f->m.port = PORT_C10D;
 		f->m.port_from = where;
@@ -91,7 +104,7 @@ static int from_given(struct search *f)
 	const struct value *local = &f->s->value[SET_LOCAL_ADDR];
 	bool has_addr = addr->from.level > LEVEL_ENVIRONMENT;
 	bool has_endpoint = endpoint->from.level > LEVEL_ENVIRONMENT && *endpoint->text;
-	bool c10d = settings_number(f->s, SET_RDZV_BACKEND) == 1;
+	bool c10d = asks_c10d(f->s);
 	int rc = 0;
 
 	if (has_endpoint && (!has_addr || endpoint->from.level >= addr->from.level))
@@ -187,6 +200,7 @@ static bool is_this_host(const struct search *f, const char *addr)
 static int from_environment(struct search *f)
 {
 	const char *addr = variable(f, "MASTER_ADDR"), *port = variable(f, "MASTER_PORT");
+	const char *host = addr, *ignored;
 
 	if (inside_worker(f->facts->env))
 		return 0;
@@ -195,7 +209,8 @@ static int from_environment(struct search *f)
 			"MASTER_PORT=%s counts only beside a MASTER_ADDR: ignored", port);
 	if (!addr)
 		return 0;
-	if (one_node(f) && !is_this_host(f, addr)) {
+	(void)endpoint_split(f->arena, addr, &host, &ignored);
+	if (one_node(f) && !is_this_host(f, host)) {
 		notes_add(f->notes, NOTE_INFO,
 			"MASTER_ADDR=%s is not this host (%s) and ignored: the job has one node",
 			addr, f->facts->hostname);
@@ -233,20 +248,6 @@ static void from_slurm(struct search *f)
 	}
 }
 
-/* An address is one word; brackets around an IPv6 address are for endpoints only. */
-static int check_address(struct search *f)
-{
-	size_t len = strlen(f->m.addr);
-
-	if (f->m.addr[strcspn(f->m.addr, " \t\n,")])
-		return failure_set(f->why, -EINVAL,
-			"%s: \"%s\" is not one address (the output of hostname -I has several)",
-			f->m.addr_from, f->m.addr);
-	if (len > 2 && f->m.addr[0] == '[' && f->m.addr[len - 1] == ']')
-		f->m.addr = arena_strndup(f->arena, f->m.addr + 1, len - 2);
-	return 0;
-}
-
 /* srun --mpi=pmi2 sets PMI's variables beside its own; where they say the same, its list counts. A
  * Hydra that srun only carries has other numbers. */
 static bool started_by_srun(const struct search *f, enum launcher launcher)
@@ -260,12 +261,14 @@ static bool started_by_srun(const struct search *f, enum launcher launcher)
 		size && pmi_size && strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0;
 }
 
-static int nobody_says(const struct identity *id, struct failure *why)
+static int nobody_says(const struct identity *id, bool c10d, struct failure *why)
 {
-	return failure_set(why, -EINVAL,
-		"the job has %u nodes (%s), but nothing says the address of node rank 0: give "
-		"--master_addr to all nodes, or set MASTER_ADDR",
-		id->nnodes, id->nnodes_from);
+	return failure_set(why, -EINVAL, "the job has %u nodes (%s), but nothing says %s",
+		id->nnodes, id->nnodes_from,
+		c10d ? "where they meet: give all nodes --rdzv-endpoint HOST:PORT, the address of one "
+		       "of them" :
+		       "the address of node rank 0: give --master_addr to all nodes, or set "
+		       "MASTER_ADDR");
 }
 
 static int find_address(struct search *f, enum launcher launcher)
@@ -287,9 +290,9 @@ static int find_address(struct search *f, enum launcher launcher)
 		f->m.addr_from = "one node";
 	}
 	if (f->m.addr)
-		return check_address(f);
+		return address_check(f->m.addr_from, f->m.addr, f->arena, &f->m.addr, f->why);
 	f->m.addr_from = BY_MEETING;
-	return f->will_meet ? 0 : nobody_says(f->id, f->why);
+	return f->will_meet ? 0 : nobody_says(f->id, asks_c10d(f->s), f->why);
 }
 
 static int find_port(struct search *f)
@@ -315,7 +318,7 @@ static int find_port(struct search *f)
 		f->m.port = one_node(f) || !f->m.addr ? 0 : PORT_TORCHRUN;
 		f->m.port_from = one_node(f) ? "one node: a free port" :
 			!f->m.addr           ? BY_MEETING :
-					       "preset";
+					       "default";
 	}
 	if (f->m.port == 0 && !one_node(f) && !f->will_meet)
 		return failure_set(f->why, -EINVAL,
@@ -364,7 +367,7 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 	bool several = t->identity.nnodes > 1;
 
 	if (!m->addr && !met->addr)
-		return nobody_says(&t->identity, why);
+		return nobody_says(&t->identity, false, why);
 	if (several && m->port == 0 && met->port == 0)
 		return failure_set(why, -EINVAL,
 			"%s: node rank 0 has told no port for its worker 0: give --master_port",

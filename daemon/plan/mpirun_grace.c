@@ -34,7 +34,7 @@ static bool find_grace(const char *const *env, struct plan *p)
 	}
 	if (!given) {
 		p->mpirun_grace_ms = PRESET_OF_OPEN_MPI_4_MS;
-		p->mpirun_grace_from = "preset of mpirun";
+		p->mpirun_grace_from = "mpirun's default";
 		return true;
 	}
 	if (num_parse(given, 0, INT_MAX, &seconds) < 0)
@@ -44,7 +44,8 @@ static bool find_grace(const char *const *env, struct plan *p)
 	return true;
 }
 
-/* launchd's last acts need a moment, too: so one second more than the grace. */
+/* launchd's last acts need a moment, too: so one second more than the grace. A variable works also
+ * for those who can't change mpirun's command line. */
 static const char *way_out(struct arena *a, bool can_be_longer, uint64_t grace_ms)
 {
 	unsigned long long needed = (grace_ms + 999) / 1000 + 1;
@@ -52,8 +53,8 @@ static const char *way_out(struct arena *a, bool can_be_longer, uint64_t grace_m
 	if (!can_be_longer)
 		return "Open MPI 5 has no setting for that";
 	return arena_printf(a,
-		"mpirun --mca " PARAMETER " %llu makes room for it, but then its SIGTERM comes "
-		"%llu s later, too",
+		"to change that, set OMPI_MCA_" PARAMETER "=%llu where mpirun is started (its "
+		"SIGTERM then comes %llu s later, too)",
 		needed, needed);
 }
 
@@ -75,11 +76,13 @@ void decide_mpirun_grace(const struct settings *s, const struct facts *facts,
 		return;
 	num_print_seconds(term->grace_ms, ours);
 	num_print_seconds(p->mpirun_grace_ms, theirs);
-	notes_add(notes, asked ? NOTE_WARNING : NOTE_INFO,
-		"%s: when mpirun ends the job, its SIGKILL comes %s s after its SIGTERM, before the "
-		"grace of %s s is over; %s",
+	p->mpirun_cuts = arena_printf(s->arena,
+		"mpirun sends SIGKILL %s s after its SIGTERM, before the %s s of %s are over; %s",
+		theirs, ours,
 		!asked            ? "--shutdown-timeout" :
 			of_signal ? settings_where(s, SET_ON_SIGNAL) :
 				    settings_where(s, SET_SHUTDOWN_TIMEOUT),
-		theirs, ours, way_out(s->arena, can_be_longer, term->grace_ms));
+		way_out(s->arena, can_be_longer, term->grace_ms));
+	/* who did not ask for a time is told when it counts: as mpirun ends the job */
+	notes_add(notes, asked ? NOTE_WARNING : NOTE_VERBOSE, "%s", p->mpirun_cuts);
 }

@@ -4,10 +4,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/arena.h"
 #include "common/notes.h"
+#include "common/template.h"
 #include "config/settings.h"
 #include "config/streams.h"
 #include "config/value.h"
+#include "daemon/output/prefix.h"
 #include "daemon/plan/plan.h"
 
 /* What the workers that start here have. */
@@ -46,6 +49,24 @@ static void note_rank(const struct settings *s, enum setting_id id, uint64_t nam
 			most - 1);
 }
 
+/* A name that is misspelt would stand in every line. */
+static void note_template(const struct settings *s, const struct plan *p, struct notes *notes)
+{
+	size_t len;
+	const char *name =
+		p->output.prefix ? template_unknown(p->output.prefix, PREFIX_NAMES, &len) : NULL;
+	const char *nearest;
+
+	if (!name)
+		return;
+	name = arena_strndup(s->arena, name, len);
+	nearest = choice_nearest(s->arena, PREFIX_NAMES, name);
+	notes_add(notes, NOTE_WARNING, "%s: ${%s} is not replaced; %s%s%s",
+		settings_label(s, SET_LOG_LINE_PREFIX_TEMPLATE), name,
+		nearest ? "did you mean ${" : "launchd(1) lists the names that are",
+		nearest ? nearest : "", nearest ? "}?" : "");
+}
+
 void note_idle_output(const struct settings *s, const unsigned *nproc_of_node, const struct plan *p,
 	struct notes *notes)
 {
@@ -76,6 +97,7 @@ void note_idle_output(const struct settings *s, const unsigned *nproc_of_node, c
 		if (rules[i].idle && s->value[rules[i].id].from.level > LEVEL_SYSTEM_FILE)
 			notes_add(notes, NOTE_WARNING, "%s has no effect %s",
 				settings_label(s, rules[i].id), rules[i].because);
+	note_template(s, p, notes);
 	if (o->reopen && !u.file)
 		notes_add(notes, NOTE_WARNING, "%s: reopen has no effect %s",
 			settings_label(s, SET_ON_SIGNAL), no_file);

@@ -62,19 +62,20 @@ static bool user_decides(const struct settings *s, const char *name)
 	return false;
 }
 
-static void decide_threads(
-	const struct settings *s, const struct facts *facts, struct plan *p, struct notes *notes)
+/* One line for the whole job: node rank 0's. */
+static void decide_threads(const struct settings *s, const struct facts *facts,
+	const struct identity *id, struct plan *p, struct notes *notes)
 {
+	bool speaks = id->node_rank_known && id->node_rank == 0;
+
 	if (p->nproc < 2 || env_get(facts->env, "OMP_NUM_THREADS") ||
 		user_decides(s, "OMP_NUM_THREADS"))
 		return;
 	p->omp_num_threads = "1";
 	if (p->start_count == 0)
 		return;
-	notes_add(notes, NOTE_INFO,
-		"OMP_NUM_THREADS is not set: 1 for each of the %u workers, as the original launchers "
-		"do; %u CPUs are there, so set it where the workers should use more",
-		p->nproc, facts->cpus);
+	notes_add(notes, speaks ? NOTE_INFO : NOTE_VERBOSE,
+		"OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker");
 }
 
 static void decide_input(const struct settings *s, const struct facts *facts,
@@ -86,9 +87,24 @@ static void decide_input(const struct settings *s, const struct facts *facts,
 	bool started_by_another = (t->launcher != LAUNCHER_NONE || facts->under_systemd) &&
 		!settings_given(s, SET_ONLY_RANK);
 
+	/* A job in the background that reads its terminal is stopped (TTIN). That is for processes
+	 * of the terminal's session: workers, in sessions of their own, would get what is typed for
+	 * the shell. */
 	p->input = (struct stdio){ .how = STDIO_INHERIT };
-	if (choice == NONE || (choice == AUTO && started_by_another))
+	if (choice == NONE || (choice == AUTO && (started_by_another || facts->background)))
 		p->input = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
+}
+
+static void note_proc(const struct facts *facts, struct notes *notes)
+{
+	static const char then[] =
+		"what workers leave behind can't be looked for, only ended "
+		"as it turns up; mount one here (unshare --mount-proc, bwrap --proc /proc)";
+
+	if (facts->proc == PROC_FOREIGN)
+		notes_add(notes, NOTE_WARNING, "/proc is another pid namespace's: %s", then);
+	else if (facts->proc == PROC_NONE)
+		notes_add(notes, NOTE_WARNING, "/proc is not mounted: %s", then);
 }
 
 /* The i-th device for worker i, so the launcher's list must be long enough. */
@@ -115,6 +131,7 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 		.node_rank = id->node_rank,
 		.program = facts->program.path,
 		.script = s->script,
+		.foreign_line = facts->program.foreign_line,
 		.args = &s->args,
 		.python = !settings_flag(s, SET_NO_PYTHON),
 		.module = settings_flag(s, SET_MODULE),
@@ -161,7 +178,8 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 			"could call MPI_Init",
 			settings_where(s, SET_MPI_ENV), p.nproc);
 	decide_mpirun_grace(s, facts, t->launcher, &p, notes);
-	decide_threads(s, facts, &p, notes);
+	decide_threads(s, facts, id, &p, notes);
+	note_proc(facts, notes);
 	decide_input(s, facts, t, &p);
 	if (arena_failed(s->arena))
 		return failure_oom(why);

@@ -52,6 +52,8 @@ struct plan {
 	bool provisional;    /* nodes have yet to meet, and may have other numbers of workers */
 	const char *program; /* path to execute */
 	const char *script;
+	const char
+		*foreign_line;  /* of a script that Python runs; see facts/program.h; NULL: none */
 	const struct vec *args; /* the script's */
 	bool python, module, use_env, expand_args, virtual_local_rank;
 	const char *local_rank_arg;
@@ -84,6 +86,7 @@ struct plan {
 	const char *report_path;       /* NULL: none */
 	uint64_t mpirun_grace_ms;      /* between mpirun's own SIGTERM and SIGKILL */
 	const char *mpirun_grace_from; /* who says so; NULL: no mpirun, or it isn't known */
+	const char *mpirun_cuts;       /* sentence: that is less than the grace; NULL: it isn't */
 	/* under mpirun, srun: their end, or a hang-up of stdout or stderr, ends the job, and this
 	 * variable tells processes of this rank from theirs; NULL: under none of them */
 	const char *lifeline_mark;

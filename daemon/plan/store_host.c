@@ -75,7 +75,7 @@ int decide_store(const struct settings *s, const struct facts *facts, struct pla
 	/* the others of an only rank are not this launcher's, and bring a store of their own */
 	if (p->max_restarts == 0 || settings_given(s, SET_ONLY_RANK)) {
 		p->store = STORE_RANK0;
-		p->store_from = "preset";
+		p->store_from = "default";
 		return 0;
 	}
 	p->store = is_known ? STORE_AGENT : STORE_RANK0;

@@ -77,6 +77,41 @@ static void note_batch_script(const struct settings *s, const struct facts *fact
 		nodes);
 }
 
+/* A variable's number, if it is one and above 1. */
+static bool is_several(const struct facts *facts, const char *name, uint64_t *ret)
+{
+	const char *text = env_get(facts->env, name);
+
+	return text && num_parse(text, 2, UINT32_MAX, ret) == 0;
+}
+
+/* PyTorch's own names, as Kubernetes' PyTorchJob and Azure ML's "type: pytorch" set them, tell of
+ * a job of which this launcher is one process. Workers of any launcher have them, too, with
+ * LOCAL_RANK: what starts there is a job of its own. */
+static void note_ranks_of_others(
+	const struct facts *facts, const struct topology *t, struct notes *notes)
+{
+	const char *rank = env_get(facts->env, "RANK");
+	const char *from = t->identity.nnodes_from;
+	unsigned nnodes = t->identity.nnodes;
+	uint64_t size;
+
+	if (t->launcher != LAUNCHER_NONE || inside_worker(facts->env) || !rank || !*rank ||
+		!is_several(facts, "WORLD_SIZE", &size))
+		return;
+	if (strcmp(from, AZURE_NODES) == 0 && size > nnodes)
+		notes_add(notes, NOTE_WARNING,
+			"Azure ML started %llu processes on %u node%s, and each starts all of a "
+			"node's workers: set process_count_per_instance to 1",
+			(unsigned long long)size, nnodes, nnodes == 1 ? "" : "s");
+	if (strcmp(from, ONE_NODE) == 0 && !env_get(facts->env, "LOCAL_RANK"))
+		notes_add(notes, NOTE_WARNING,
+			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: for one "
+			"job of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 "
+			"says that one is meant)",
+			rank, (unsigned long long)size);
+}
+
 int topology_begin(const struct settings *s, const struct facts *facts, struct arena *arena,
 	struct topology *ret, struct notes *notes, struct failure *why)
 {
@@ -88,14 +123,15 @@ int topology_begin(const struct settings *s, const struct facts *facts, struct a
 	if (rc < 0)
 		return rc;
 	note_batch_script(s, facts, &t, notes);
+	note_ranks_of_others(facts, &t, notes);
 	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(s, SET_STANDALONE))
 		note_mpi_tasks(facts, notes);
 	if (t.launcher == LAUNCHER_SLURM && !settings_flag(s, SET_STANDALONE))
 		note_slurm_tasks(facts, notes);
 	if (facts->cpus_unbound)
-		notes_add(notes, NOTE_INFO,
-			"mpirun bound this launcher to fewer CPUs than it may use; taken off, workers "
-			"may use %u (mpirun --bind-to none does without)",
+		notes_add(notes, NOTE_VERBOSE,
+			"mpirun bound this launcher to fewer CPUs than it may use; launchd has undone "
+			"that, and workers may use all %u",
 			facts->cpus);
 	if (facts->cpus_error)
 		notes_add(notes, NOTE_WARNING,

@@ -21,6 +21,10 @@ enum launcher {
 	LAUNCHER_SLURM, /* a step of srun; a batch script is none */
 };
 
+/* Where a number of nodes is from: nothing says one, or Azure ML does. */
+#define ONE_NODE    "one node"
+#define AZURE_NODES "AZUREML_NODE_COUNT"
+
 struct identity {
 	unsigned nnodes, node_rank;
 	const char *nnodes_from, *node_rank_from;
@@ -123,6 +127,13 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
  * "::1:29400" so). *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
 int endpoint_split(
 	struct arena *arena, const char *text, const char **ret_host, const char **ret_port);
+
+/* Whether text can be an endpoint, or the address of a host without any port (*ret: without the
+ * brackets of an IPv6 address). -EINVAL, with a sentence that begins with where: it is a URL, has a
+ * port, or is several words. */
+int endpoint_check(const char *where, const char *text, struct failure *why);
+int address_check(const char *where, const char *text, struct arena *arena, const char **ret,
+	struct failure *why);
 
 /* The first host of a Slurm host list ("gpu[01-04,07],x" is gpu01), the arena's. "": none. */
 const char *hostlist_first(struct arena *arena, const char *list);

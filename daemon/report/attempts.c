@@ -32,8 +32,8 @@ static void add_together(const struct result *r, struct text *out)
 	for (size_t i = 0; i < r->count; i++)
 		count += worker_is_together(r, &r->outcomes[i]);
 	if (count)
-		text_printf(out, "launchd: warning: %zu other%s failed at the same time\n", count,
-			count == 1 ? "" : "s");
+		text_printf(out, "launchd: warning: %zu other worker%s failed at the same time\n",
+			count, count == 1 ? "" : "s");
 }
 
 void report_restart_text(const struct report_input *in, uint64_t delay_ms, struct text *out)

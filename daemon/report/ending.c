@@ -12,32 +12,63 @@ bool ending_is_success(const struct ending *e)
 	return e->how == ENDED_EXIT && e->value == 0;
 }
 
+bool ending_is_unstarted(const struct ending *e)
+{
+	return e->how == ENDED_UNSTARTED || e->how == ENDED_UNMADE;
+}
+
 int ending_exit_code(const struct ending *e)
 {
 	switch (e->how) {
 	case ENDED_NONE:
+	case ENDED_UNMADE:
 		return 1;
 	case ENDED_EXIT:
 		return e->value;
 	case ENDED_SIGNAL:
 		return 128 + e->value;
 	case ENDED_UNSTARTED:
-		if (e->value == ENOENT)
-			return 127;
-		return e->value == EACCES || e->value == ENOEXEC ? 126 : 1;
+		return e->value == ENOENT || e->value == ENOTDIR ? 127 : 126;
 	}
 	__builtin_unreachable();
 }
 
-int result_exit_code(const struct result *r)
+struct cause cause_of_failure(const struct outcome *culprit)
 {
-	switch (r->cause.kind) {
+	return (struct cause){
+		.kind = CAUSE_FAILURE,
+		.culprit = *culprit,
+		.at_ns = culprit->ended_ns,
+		.node = culprit->node,
+	};
+}
+
+const struct outcome *cause_culprit(const struct cause *c)
+{
+	return c->kind == CAUSE_FAILURE ? &c->culprit : NULL;
+}
+
+const struct outcome *result_culprit(const struct result *r)
+{
+	return cause_culprit(&r->cause);
+}
+
+bool result_is_culprit(const struct result *r, const struct outcome *o)
+{
+	const struct outcome *c = result_culprit(r);
+
+	return c && c->rank == o->rank;
+}
+
+int cause_exit_code(const struct cause *c)
+{
+	switch (c->kind) {
 	case CAUSE_NONE:
 		return 0;
 	case CAUSE_FAILURE:
-		return ending_exit_code(&r->culprit->end);
+		return ending_exit_code(&c->culprit.end);
 	case CAUSE_SIGNAL:
-		return 128 + r->cause.signal;
+		return 128 + c->signal;
 	case CAUSE_MAX_RUNTIME:
 		return EXIT_MAX_RUNTIME;
 	case CAUSE_GUARD:
@@ -46,9 +77,14 @@ int result_exit_code(const struct result *r)
 	case CAUSE_HANGUP:
 		return 128 + SIGHUP;
 	case CAUSE_NODE_LOST:
-		return EXIT_NODE_LOST;
+		return c->signal ? 128 + c->signal : EXIT_NODE_LOST;
 	}
 	__builtin_unreachable();
+}
+
+int result_exit_code(const struct result *r)
+{
+	return cause_exit_code(&r->cause);
 }
 
 static uint64_t clock_error_ns(const struct result *r, const struct outcome *o)
@@ -86,11 +122,11 @@ enum failing outcome_failing(const struct outcome *o)
 
 bool result_is_together(const struct result *r, const struct outcome *o)
 {
-	const struct outcome *c = r->culprit;
+	const struct outcome *c = result_culprit(r);
 	uint64_t gap;
 
-	if (!c || o == c || o->asked != ASKED_NOTHING || ending_is_success(&o->end) || !o->pid ||
-		!c->pid)
+	if (!c || result_is_culprit(r, o) || o->asked != ASKED_NOTHING ||
+		ending_is_success(&o->end) || !o->pid || !c->pid)
 		return false;
 	if ((outcome_failing(o) == FAILING_PEER) != (outcome_failing(c) == FAILING_PEER))
 		return false;
@@ -112,6 +148,7 @@ void ending_describe(const struct ending *e, struct text *out)
 			e->core ? " (core dumped)" : "");
 		return;
 	case ENDED_UNSTARTED:
+	case ENDED_UNMADE:
 		text_add(out, "could not be started");
 		return;
 	}

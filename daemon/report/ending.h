@@ -9,13 +9,19 @@
 
 struct text;
 
-enum how { ENDED_NONE, ENDED_EXIT, ENDED_SIGNAL, ENDED_UNSTARTED };
+enum how {
+	ENDED_NONE, /* never tried to start */
+	ENDED_EXIT,
+	ENDED_SIGNAL,
+	ENDED_UNSTARTED, /* execve(2) refused its program */
+	ENDED_UNMADE,    /* it did not come to that: no memory, no process, no log file */
+};
 
 /* One meaning for each field: never a raw wait status. */
 struct ending {
-	enum how how; /* ENDED_NONE: never tried to start */
-	int value;    /* exit code | signal | errno */
-	bool core;    /* ENDED_SIGNAL: a core was dumped */
+	enum how how;
+	int value; /* exit code | signal | errno | errno */
+	bool core; /* ENDED_SIGNAL: a core was dumped */
 };
 
 /* What launchd did before a worker ended. */
@@ -59,7 +65,7 @@ struct sender {
 /* Why the job ended before its work was done. */
 enum cause_kind {
 	CAUSE_NONE,        /* it was not: every worker ended by itself with 0 */
-	CAUSE_FAILURE,     /* a worker's: result.culprit */
+	CAUSE_FAILURE,     /* a worker's: cause.culprit; see cause_of_failure() */
 	CAUSE_SIGNAL,      /* that launchd got */
 	CAUSE_MAX_RUNTIME, /* --max-runtime is over */
 	CAUSE_GUARD,       /* launchd's first process, which mpirun knows, was killed */
@@ -68,14 +74,23 @@ enum cause_kind {
 	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
 };
 
+enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
+
 struct cause {
 	enum cause_kind kind;
-	int signal;           /* CAUSE_SIGNAL */
-	struct sender sender; /* CAUSE_SIGNAL */
-	uint64_t at_ns;       /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
-	uint64_t noticed_ns;  /* NODE_LOST: when its loss was seen; it was lost between the two */
-	unsigned node;        /* where: the node rank */
-	char detail[96];      /* CAUSE_NODE_LOST: "its connection was closed", ...; else "" */
+	int signal;             /* CAUSE_SIGNAL; NODE_LOST: of which its supervisor died, where all
+				 * nodes know that; 0: not so */
+	struct sender sender;   /* CAUSE_SIGNAL */
+	struct outcome culprit; /* CAUSE_FAILURE: a copy, as it may be another node's worker */
+	uint64_t at_ns;         /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
+	uint64_t noticed_ns;    /* NODE_LOST: when its loss was seen; it was lost between the two */
+	unsigned node;          /* where: the node rank */
+	char host[NODE_NAME_SIZE]; /* of that node, where others than this result's nodes know it:
+				    * another launcher told the cause; "": none did */
+	bool contact; /* NODE_LOST: all that this node knows is that it lost contact with that one
+		       */
+	bool asleep;  /* NODE_LOST: it is this node, which did not run, and was missed by others */
+	char detail[CAUSE_DETAIL_SIZE]; /* NODE_LOST: "its connection was closed", ...; else "" */
 };
 
 /* A process that could not be ended: in the kernel (state D), or another user's. */
@@ -88,8 +103,6 @@ struct survivor {
 };
 
 enum { SURVIVORS_MAX = 16 };
-
-enum { NODE_NAME_SIZE = 65 };
 
 /* A node of the job, as the report needs it. */
 struct node {
@@ -106,14 +119,14 @@ struct node {
 struct result {
 	const struct outcome *outcomes; /* one for each worker, by rank; borrowed */
 	size_t count;
-	const struct outcome *culprit; /* one of them: the first to fail; NULL: none failed */
 	bool unsure; /* others failed so close to it that their clocks can't tell who was first */
 	const struct node *nodes; /* by node rank; borrowed */
 	unsigned node_count;
-	struct cause cause;            /* the first one counts */
+	struct cause cause;            /* the first one counts; with the worker that failed first */
 	uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC: of the first start, of the last end */
 	int64_t started_wall_ns;       /* CLOCK_REALTIME beside started_ns */
 	unsigned left, left_killed; /* left behind by workers that can't be told apart any more */
+	bool left_unknown; /* there may be more: without /proc (procfs.h) who is left is not seen */
 	struct survivor survivors[SURVIVORS_MAX];
 	unsigned survivor_count; /* may be larger than SURVIVORS_MAX */
 };
@@ -121,17 +134,36 @@ struct result {
 /* The exit code of a job that --max-runtime ended, as timeout(1) has it. */
 enum { EXIT_MAX_RUNTIME = 124 };
 
-/* The exit code of a job that lost a node, which has no worker's code. */
+/* The exit code of a job that lost a node, which has no worker's code; unless all know the signal
+ * that killed its supervisor. */
 enum { EXIT_NODE_LOST = 125 };
 
 bool ending_is_success(const struct ending *e);
 
+/* Whether it could not be started, for whatever reason. */
+bool ending_is_unstarted(const struct ending *e);
+
+/* A worker's failure as the cause: the only way to make one, so that there is always a culprit. */
+struct cause cause_of_failure(const struct outcome *culprit);
+
+/* The worker that failed first; NULL: the job did not end by a worker's failure. */
+const struct outcome *cause_culprit(const struct cause *c);
+const struct outcome *result_culprit(const struct result *r);
+
+/* Whether this one of the result's outcomes is the worker that failed first. */
+bool result_is_culprit(const struct result *r, const struct outcome *o);
+
 /* 0..255 as a shell says it: the code, 128 + signal, 127 for a program that is not there, 126 for
- * one that can't be executed. ENDED_NONE is 1. */
+ * one that can't be executed. 1 for ENDED_NONE, and for ENDED_UNMADE, which is no program's fault.
+ */
 int ending_exit_code(const struct ending *e);
 
+/* The exit code of a job that ends for this cause. */
+int cause_exit_code(const struct cause *c);
+
 /* The job's exit code: the culprit's own, 128 + the signal that ended the job, 124 for
- * --max-runtime, 128 + SIGKILL for a killed guard, 128 + SIGHUP for a launcher that has ended or
+ * --max-runtime, 128 + SIGKILL for a killed guard, 128 + the signal for a killed supervisor that
+ * all nodes know of, 128 + SIGHUP for a launcher that has ended or
  * hung up, and 0 only if every worker ended with 0. */
 int result_exit_code(const struct result *r);
 

@@ -53,7 +53,7 @@ static void add_signals(const struct explained *e, struct text *out)
 		text_printf(out, "%*s  (%s)\n",
 			out->len - start < 62 ? (int)(62 - (out->len - start)) : 0, "", r->from);
 	}
-	text_printf(out, "  %-16s %-43s  (preset)\n", "others", reaction_word(REACTION_FORWARD));
+	text_printf(out, "  %-16s %-43s  (default)\n", "others", reaction_word(REACTION_FORWARD));
 }
 
 /* Settings worth a line: all that have a value and ask for no act. */
@@ -290,7 +290,7 @@ static void add_json_signals(const struct explained *e, struct arena *arena, str
 		add_json_value(
 			out, signal_name(shown[i]), reaction_action(arena, r), r->from, &first);
 	}
-	add_json_value(out, "others", "forward", "preset", &first);
+	add_json_value(out, "others", "forward", "default", &first);
 }
 
 static void add_json_notes(const struct explained *e, struct text *out)

@@ -154,6 +154,7 @@ void explain_facts(const struct explained *e, struct arena *a, struct explained_
 	add_fact(t, "program", p->program, e->facts->program.from);
 	add_fact(t, "stdin", no_input ? p->input.path : "inherited",
 		settings_number(s, SET_STDIN) != 0 || !no_input ? settings_where(s, SET_STDIN) :
+			e->facts->background                    ? "a background job" :
 								  started_by);
 	add_fact(t, "started_by", started_by, "environment");
 	add_rare_facts(e, a, t);

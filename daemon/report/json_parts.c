@@ -26,6 +26,7 @@ static const char *const how_words[] = {
 	[ENDED_EXIT] = "exit",
 	[ENDED_SIGNAL] = "signal",
 	[ENDED_UNSTARTED] = "not_startable",
+	[ENDED_UNMADE] = "not_startable",
 };
 
 static const char *const oom_words[] = {
@@ -110,7 +111,7 @@ void json_add_ending(struct text *out, const struct outcome *o)
 	text_add(out, ",");
 	json_add_string(out, "signal", e->how == ENDED_SIGNAL ? signal_name(e->value) : NULL);
 	text_add(out, ",");
-	json_add_string(out, "error", e->how == ENDED_UNSTARTED ? strerror(e->value) : NULL);
+	json_add_string(out, "error", ending_is_unstarted(e) ? strerror(e->value) : NULL);
 	text_printf(out, ",\"core_dumped\":%s,", json_bool(e->how == ENDED_SIGNAL && e->core));
 	json_add_string(out, "oom", oom_words[o->oom]);
 }

@@ -45,8 +45,12 @@ static void add_name(const char *name, struct text *out)
 /* A report of one node may tell of another one, which was lost: it has no name for that. */
 void node_add(const struct report_input *in, unsigned node, struct text *out)
 {
+	const struct cause *c = &in->result->cause;
 	bool is_known = result_is_jobwide(in->result) || node == in->plan->node_rank;
 	const char *name = is_known ? node_name_of(in, node) : "";
+
+	if (*c->host && node == c->node)
+		name = c->host;
 
 	text_printf(out, "node %u", node);
 	if (!*name)
@@ -56,17 +60,35 @@ void node_add(const struct report_input *in, unsigned node, struct text *out)
 	text_add(out, ")");
 }
 
-void host_add(const struct report_input *in, unsigned node, struct text *out)
+/* " on gpu03 (node 2)" */
+static void on_host_add(const char *name, unsigned node_rank, struct text *out)
 {
-	const char *name = node_name_of(in, node);
-
 	text_add(out, " on ");
 	if (*name) {
-		text_add_shown(out, name, strlen(name));
-		text_printf(out, " (node %u)", node_rank_of(in, node));
+		add_name(name, out);
+		text_printf(out, " (node %u)", node_rank);
 	} else {
-		text_printf(out, "node %u", node_rank_of(in, node));
+		text_printf(out, "node %u", node_rank);
 	}
+}
+
+void host_add(const struct report_input *in, unsigned node, struct text *out)
+{
+	on_host_add(node_name_of(in, node), node_rank_of(in, node), out);
+}
+
+unsigned cause_node_of(const struct report_input *in)
+{
+	const struct cause *c = &in->result->cause;
+
+	return *c->host ? c->node : node_rank_of(in, c->node);
+}
+
+void cause_host_add(const struct report_input *in, struct text *out)
+{
+	const struct cause *c = &in->result->cause;
+
+	on_host_add(*c->host ? c->host : node_name_of(in, c->node), cause_node_of(in), out);
 }
 
 size_t nodes_of_add(const struct report_input *in, const struct outcome *const *list, size_t count,
@@ -113,6 +135,16 @@ static bool is_cause(const struct result *r, unsigned node)
 	return r->cause.kind == CAUSE_NODE_LOST && r->cause.node == node;
 }
 
+static void add_lost(const struct result *r, const char *were, bool unsure, struct text *out)
+{
+	if (r->cause.asleep)
+		text_printf(out, " %s gone when this node went on\n", were);
+	else
+		text_printf(out, " %s lost%s%s\n", were,
+			r->cause.kind == CAUSE_NODE_LOST ? ", too" : "",
+			unsure ? "; launchd can't tell which was first" : "");
+}
+
 /* "nodes 2, 5 were lost"; which: those without a name, or the lost ones */
 static void add_missing(const struct report_input *in, bool unnamed, struct text *out)
 {
@@ -143,16 +175,15 @@ static void add_missing(const struct report_input *in, bool unnamed, struct text
 	if (unnamed)
 		text_add(out, " never joined\n");
 	else
-		text_printf(out, " %s lost%s%s\n", count == 1 ? "was" : "were",
-			by_loss ? ", too" : "",
-			unsure ? "; which was the first can't be told" : "");
+		add_lost(r, count == 1 ? "was" : "were", unsure, out);
 }
 
 /* The others can't all have fallen silent by chance. */
 static bool is_cut_off(const struct report_input *in)
 {
 	const struct result *r = in->result;
-	bool silent = r->cause.kind == CAUSE_NODE_LOST && r->cause.noticed_ns > r->cause.at_ns;
+	bool silent = r->cause.kind == CAUSE_NODE_LOST && !r->cause.asleep &&
+		r->cause.noticed_ns > r->cause.at_ns;
 
 	for (unsigned i = 0; i < r->node_count && silent; i++)
 		silent = i == in->plan->node_rank || is_cause(r, i) || r->nodes[i].lost_unsure;
@@ -214,14 +245,17 @@ void waiting_add(const struct report_input *in, struct text *out)
 void culprit_add(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
-	const struct outcome *o = r->culprit;
+	const struct outcome *o = &r->cause.culprit;
 
-	text_printf(out, "%sfirst to fail: ", r->unsure ? "one of the " : "");
+	if (in->is_local)
+		text_add(out, "first failure on this node: ");
+	else
+		text_printf(out, "root cause: %s", r->unsure ? "possibly " : "");
 	worker_add(out, o);
-	host_add(in, o->node, out);
+	cause_host_add(in, out);
 	text_add(out, ": ");
 	outcome_add(out, o);
-	if (o->pid) {
+	if (o->pid && (o->ended_ns || !*r->cause.host)) {
 		text_add(out, " after ");
 		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);
 	}

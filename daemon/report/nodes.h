@@ -30,6 +30,11 @@ void node_add(const struct report_input *in, unsigned node, struct text *out);
 /* " on gpu03 (node 2)"; " on node 2" */
 void host_add(const struct report_input *in, unsigned node, struct text *out);
 
+/* The rank of the node where the cause came in, and its host as above: it may be another launcher
+ * that has told of it. */
+unsigned cause_node_of(const struct report_input *in);
+void cause_host_add(const struct report_input *in, struct text *out);
+
 /* Where workers, in order of rank, are: " (node 2, gpu03)", " (nodes 0, 2-5)". Nothing on one node.
  * The number of nodes, 1 on one node. */
 size_t nodes_of_add(const struct report_input *in, const struct outcome *const *list, size_t count,
@@ -47,7 +52,8 @@ void nodes_missing_add(const struct report_input *in, struct text *out);
 /* Adds the line about ranks that had not joined the store. */
 void waiting_add(const struct report_input *in, struct text *out);
 
-/* "first to fail: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit code 1 after 12.3 s" */
+/* "root cause: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit code 1 after 12.3 s"; of a
+ * result whose cause is a failure. */
 void culprit_add(const struct report_input *in, struct text *out);
 
 #endif

@@ -30,7 +30,7 @@ bool worker_is_together(const struct result *r, const struct outcome *o)
 	if (r->cause.kind != CAUSE_FAILURE || !result_is_together(r, o))
 		return false;
 	/* on another node it may be known to be a consequence, however soon */
-	return r->unsure || !result_is_jobwide(r) || o->node == r->culprit->node;
+	return r->unsure || !result_is_jobwide(r) || o->node == r->cause.culprit.node;
 }
 
 /* What a worker did, most telling first: the order of the lines. */
@@ -56,7 +56,7 @@ static enum story story_of(const struct report_input *in, const struct outcome *
 
 	if (o->end.how == ENDED_NONE && node_is_silent(in, o->node))
 		return *node_name_of(in, o->node) ? STORY_LOST : STORY_UNJOINED;
-	if (o->end.how == ENDED_UNSTARTED)
+	if (ending_is_unstarted(&o->end))
 		return STORY_UNSTARTED;
 	if (!o->pid)
 		return STORY_NONE;
@@ -91,7 +91,9 @@ struct group {
 static uint64_t story_ns(const struct group *g, const struct outcome *o)
 {
 	bool asked = g->story == STORY_STOPPED || g->story == STORY_OUTSTAYED;
-	uint64_t from = g->later ? g->r->culprit->ended_ns : asked ? o->asked_ns : o->started_ns;
+	uint64_t from = g->later ? g->r->cause.culprit.ended_ns :
+		asked            ? o->asked_ns :
+				   o->started_ns;
 
 	return o->ended_ns > from ? o->ended_ns - from : 0;
 }
@@ -103,36 +105,77 @@ static bool is_later(const struct group *g)
 		(g->story != STORY_FAILED && g->story != STORY_PEER))
 		return false;
 	for (size_t i = 0; i < g->count; i++)
-		if (g->list[i]->ended_ns < g->r->culprit->ended_ns)
+		if (g->list[i]->ended_ns < g->r->cause.culprit.ended_ns)
 			return false;
 	return true;
 }
 
-/* "0.02 s"; for several from the shortest to the longest, and whose that is where others waited
- * for it: "0.01 s to 29.8 s (rank 37)". */
-static void add_times(struct text *out, const struct group *g)
+/* The times of a group's stories. */
+struct times {
+	uint64_t least_ns, most_ns;
+	unsigned last; /* the rank that has the longest */
+};
+
+static struct times times_of(const struct group *g)
 {
-	enum { LONGER_NS = 1000000000 };
-	uint64_t least = UINT64_MAX, most = 0;
-	char shortest[SPAN_SIZE], longest[SPAN_SIZE];
-	unsigned last = 0;
+	struct times t = { .least_ns = UINT64_MAX };
 
 	for (size_t i = 0; i < g->count; i++) {
 		uint64_t ns = story_ns(g, g->list[i]);
 
-		least = ns < least ? ns : least;
-		if (ns >= most) {
-			most = ns;
-			last = g->list[i]->rank;
+		t.least_ns = ns < t.least_ns ? ns : t.least_ns;
+		if (ns >= t.most_ns) {
+			t.most_ns = ns;
+			t.last = g->list[i]->rank;
 		}
 	}
-	span_format(least, shortest);
-	span_format(most, longest);
+	return t;
+}
+
+/* " (rank 37 was last)": where the others waited for it. */
+static void add_last(struct text *out, const struct times *t)
+{
+	enum { LONGER_NS = 1000000000 };
+
+	if (t->most_ns - t->least_ns >= LONGER_NS)
+		text_printf(out, " (rank %u was last)", t->last);
+}
+
+/* "0.02 s"; for several from the shortest to the longest: "0.01 s to 29.8 s (rank 37 was last)". */
+static void add_times(struct text *out, const struct group *g)
+{
+	const struct times t = times_of(g);
+	char shortest[SPAN_SIZE], longest[SPAN_SIZE];
+
+	span_format(t.least_ns, shortest);
+	span_format(t.most_ns, longest);
 	text_add(out, shortest);
 	if (strcmp(shortest, longest) != 0)
 		text_printf(out, " to %s", longest);
-	if (most - least >= LONGER_NS)
-		text_printf(out, " (rank %u)", last);
+	add_last(out, &t);
+}
+
+/* "ended by launchd's SIGTERM within 0.02 s"; "exit code 1 within 0.02 s of launchd's SIGTERM" */
+static void add_stopped(struct text *out, const struct group *g)
+{
+	enum { SHOWN_NS = 10000000 };
+	const struct outcome *o = g->list[0];
+	const struct times t = times_of(g);
+	bool by_it = o->end.how == ENDED_SIGNAL && o->end.value == o->asked_signal &&
+		!o->end.core && o->oom == OOM_NO;
+	char longest[SPAN_SIZE];
+
+	/* rounded up: it was within that */
+	span_format((t.most_ns + SHOWN_NS - 1) / SHOWN_NS * SHOWN_NS, longest);
+	if (by_it) {
+		text_printf(out, "ended by launchd's %s within %s", signal_name(o->asked_signal),
+			longest);
+	} else {
+		outcome_add(out, o);
+		text_printf(
+			out, " within %s of launchd's %s", longest, signal_name(o->asked_signal));
+	}
+	add_last(out, &t);
 }
 
 /* "failed 0.02 s later: exit code 1" */
@@ -144,11 +187,11 @@ static void add_failure(struct text *out, const struct group *g, const char *wha
 	outcome_add(out, g->list[0]);
 }
 
-/* Why nobody can tell who was first: ": times of two nodes compare to 0.4 ms only" */
+/* Why nobody can tell who was first: " (the nodes' clocks agree only to 0.4 ms)" */
 static void add_doubt(struct text *out, const struct group *g)
 {
 	enum { NS_PER_TENTH_MS = 100000, MS_MAX = 60000 };
-	const struct outcome *culprit = g->r->culprit;
+	const struct outcome *culprit = &g->r->cause.culprit;
 	uint64_t worst = 0, tenths;
 
 	for (size_t i = 0; i < g->count; i++) {
@@ -161,9 +204,9 @@ static void add_doubt(struct text *out, const struct group *g)
 		return;
 	tenths = worst / NS_PER_TENTH_MS + (worst % NS_PER_TENTH_MS != 0);
 	if (tenths > (uint64_t)MS_MAX * 10)
-		text_add(out, ": the nodes' clocks could not be compared");
+		text_add(out, " (the nodes' clocks could not be compared)");
 	else
-		text_printf(out, ": times of two nodes compare to %u.%u ms only",
+		text_printf(out, " (the nodes' clocks agree only to %u.%u ms)",
 			(unsigned)(tenths / 10), (unsigned)(tenths % 10));
 }
 
@@ -176,15 +219,15 @@ static void add_story(struct text *out, const struct group *g, size_t nodes)
 		text_add(out, "failed at the same time: ");
 		outcome_add(out, o);
 		text_add(out,
-			g->count == 1 ? "; either may be the cause" :
-					"; any of them may be the cause");
+			g->count == 1 ? "; either may be the root cause" :
+					"; any of them may be the root cause");
 		add_doubt(out, g);
 		return;
 	case STORY_FAILED:
 		add_failure(out, g, "failed");
 		return;
 	case STORY_PEER:
-		add_failure(out, g, "died of a lost peer");
+		add_failure(out, g, "lost a peer and failed");
 		return;
 	case STORY_ENDED:
 		outcome_add(out, o);
@@ -192,13 +235,10 @@ static void add_story(struct text *out, const struct group *g, size_t nodes)
 		add_times(out, g);
 		return;
 	case STORY_STOPPED:
-		outcome_add(out, o);
-		text_add(out, ", ");
-		add_times(out, g);
-		text_printf(out, " after launchd's %s", signal_name(o->asked_signal));
+		add_stopped(out, g);
 		return;
 	case STORY_OUTSTAYED:
-		text_add(out, "still there ");
+		text_add(out, "still running ");
 		add_times(out, g);
 		text_printf(out, " after launchd's %s: ", signal_name(o->asked_signal));
 		outcome_add(out, o);
@@ -208,17 +248,17 @@ static void add_story(struct text *out, const struct group *g, size_t nodes)
 		add_times(out, g);
 		return;
 	case STORY_ALIVE:
-		text_add(out, "still there when launchd ended");
+		text_add(out, "still alive when launchd ended");
 		return;
 	case STORY_UNSTARTED:
 	case STORY_NONE:
 		ending_describe(&o->end, out);
 		return;
 	case STORY_LOST:
-		text_printf(out, "not known: the node%s lost", nodes == 1 ? " was" : "s were");
+		text_printf(out, "unknown: the node%s lost", nodes == 1 ? " was" : "s were");
 		return;
 	case STORY_UNJOINED:
-		text_printf(out, "not known: the node%s never joined", nodes == 1 ? "" : "s");
+		text_printf(out, "unknown: the node%s never joined", nodes == 1 ? "" : "s");
 		return;
 	case STORY_COUNT:
 		break;
@@ -244,7 +284,8 @@ static bool is_same_story(const struct outcome *a, const struct outcome *b)
 		a->asked_signal == b->asked_signal;
 }
 
-enum { SINGLE_MAX = 16, LINES_MAX = 32 };
+/* Three and more with the same story share a line; two do among many, too. */
+enum { GROUP_MIN = 3, SINGLE_MAX = 16, LINES_MAX = 32 };
 
 /* The other workers, sorted by story. */
 struct others {
@@ -259,14 +300,17 @@ static struct group group_take(const struct report_input *in, struct others *o, 
 {
 	struct group g = { in, in->result, o->stories[first], false, o->group, 0 };
 	const struct outcome *model = o->all[first];
-	bool alone = o->count <= SINGLE_MAX;
 
-	for (size_t i = first; i < o->count && !(alone && g.count > 0); i++) {
-		if (!o->all[i] || o->stories[i] != g.story || !is_same_story(o->all[i], model))
-			continue;
-		g.list[g.count++] = o->all[i];
-		o->all[i] = NULL;
-	}
+	for (size_t i = first; i < o->count; i++)
+		if (o->all[i] && o->stories[i] == g.story && is_same_story(o->all[i], model))
+			g.list[g.count++] = o->all[i];
+	if (g.count < GROUP_MIN && o->count <= SINGLE_MAX)
+		g.count = 1;
+	for (size_t i = first, n = 0; n < g.count; i++)
+		if (o->all[i] == g.list[n]) {
+			o->all[i] = NULL;
+			n++;
+		}
 	g.later = is_later(&g);
 	return g;
 }
@@ -274,7 +318,6 @@ static struct group group_take(const struct report_input *in, struct others *o, 
 static bool others_make(const struct report_input *in, struct others *ret)
 {
 	const struct result *r = in->result;
-	const struct outcome *first = r->cause.kind == CAUSE_FAILURE ? r->culprit : NULL;
 
 	ret->all = arena_alloc(in->arena, r->count * sizeof *ret->all);
 	ret->group = arena_alloc(in->arena, r->count * sizeof *ret->group);
@@ -285,7 +328,7 @@ static bool others_make(const struct report_input *in, struct others *ret)
 	for (size_t i = 0; i < r->count; i++) {
 		const struct outcome *o = &r->outcomes[i];
 
-		if (o == first || !worker_is_planned(in, o))
+		if (result_is_culprit(r, o) || !worker_is_planned(in, o))
 			continue;
 		ret->stories[ret->count] = story_of(in, o);
 		ret->all[ret->count++] = o;
@@ -293,7 +336,16 @@ static bool others_make(const struct report_input *in, struct others *ret)
 	return true;
 }
 
-/* Doubt of which no worker's line tells: it is about a request to end the job, or a lost node. */
+/* What is not sure and no worker's line tells. */
+static const char *doubt_of(enum cause_kind kind)
+{
+	if (kind == CAUSE_NODE_LOST)
+		return "a worker may have failed before the node was lost: launchd can't tell";
+	if (kind == CAUSE_FAILURE)
+		return "another worker may have failed first: the nodes' clocks can't tell";
+	return "a worker may have failed first: the nodes' clocks can't tell";
+}
+
 static void add_unsure(const struct report_input *in, const struct others *o, struct text *out)
 {
 	if (!in->result->unsure)
@@ -301,9 +353,7 @@ static void add_unsure(const struct report_input *in, const struct others *o, st
 	for (size_t i = 0; i < o->count; i++)
 		if (o->stories[i] == STORY_TOGETHER)
 			return;
-	text_printf(out,
-		"launchd: note: %s may have failed before, as the nodes' clocks can't tell\n",
-		in->result->cause.kind == CAUSE_NODE_LOST ? "a worker on another node" : "others");
+	text_printf(out, "launchd: note: %s\n", doubt_of(in->result->cause.kind));
 }
 
 void others_add(const struct report_input *in, struct text *out)
@@ -329,6 +379,7 @@ void others_add(const struct report_input *in, struct text *out)
 			lines++;
 		}
 	if (told < o.count)
-		text_printf(out, "launchd: note: %zu more workers, whose ends --report FILE has\n",
+		text_printf(out,
+			"launchd: note: %zu more workers are not listed: see --report FILE\n",
 			o.count - told);
 }

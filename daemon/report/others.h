@@ -10,8 +10,8 @@ struct result;
 struct text;
 
 /* Adds a line for each other worker: first those that failed together with the culprit, then those
- * that failed by themselves after it, those that died of a lost peer, then the rest. Of more than
- * 16 those with the same story share a line. */
+ * that failed by themselves after it, those that died of a lost peer, then the rest. Three
+ * and more with the same story share a line; of more than 16 two do, too. */
 void others_add(const struct report_input *in, struct text *out);
 
 /* Whether the plan wanted it at all: --only-rank starts one of them. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "common/signame.h"
 #include "common/text.h"
 #include "daemon/report/ending.h"
 
@@ -54,9 +55,40 @@ bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool i
 
 uint64_t cause_ns(const struct result *r)
 {
-	bool ended = r->cause.kind == CAUSE_FAILURE && r->culprit->ended_ns;
+	const struct outcome *culprit = result_culprit(r);
 
-	return ended ? r->culprit->ended_ns : r->cause.at_ns;
+	return culprit && culprit->ended_ns ? culprit->ended_ns : r->cause.at_ns;
+}
+
+void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
+{
+	switch (c->kind) {
+	case CAUSE_NONE:
+	case CAUSE_FAILURE:
+	case CAUSE_NODE_LOST:
+		return;
+	case CAUSE_SIGNAL:
+		text_printf(out, "launchd got %s", signal_name(c->signal));
+		return;
+	case CAUSE_MAX_RUNTIME:
+		text_add(out, "--max-runtime ");
+		if (max_runtime_ms) {
+			text_add(out, "(");
+			span_add(out, 0, max_runtime_ms * NS_PER_MS);
+			text_add(out, ") ");
+		}
+		text_add(out, "expired");
+		return;
+	case CAUSE_GUARD:
+		text_add(out, "launchd itself was killed");
+		return;
+	case CAUSE_LAUNCHER:
+		text_add(out, "launchd's parent process (mpirun, srun) ended");
+		return;
+	case CAUSE_HANGUP:
+		text_add(out, "mpirun or srun has ended (nobody reads launchd's output any more)");
+		return;
+	}
 }
 
 /* The i-th number of a list of any kind. */
@@ -103,6 +135,40 @@ void ranks_add(struct text *out, const struct outcome *const *list, size_t count
 	ranges_add(out, "rank", rank_at, list, count);
 }
 
+/* A result's i-th lost node. */
+static unsigned lost_at(const void *result, size_t i)
+{
+	const struct result *r = result;
+	unsigned node = 0;
+
+	for (size_t seen = 0; node < r->node_count; node++)
+		if (r->nodes[node].lost && seen++ == i)
+			break;
+	return node;
+}
+
+void loss_add(struct text *out, const struct cause *c)
+{
+	if (c->asleep)
+		text_add(out, " was itself frozen or suspended");
+	else if (!c->contact)
+		text_add(out, " was lost");
+}
+
+void losses_add(struct text *out, const struct result *r)
+{
+	size_t count = 0;
+
+	if (r->cause.asleep)
+		return;
+	for (unsigned i = 0; i < r->node_count; i++)
+		count += r->nodes[i].lost ? 1 : 0;
+	if (count < 2 || count * 2 < r->node_count)
+		return;
+	text_printf(out, "; %zu of %u nodes were lost: ", count, r->node_count);
+	ranges_add(out, "node", lost_at, r, count);
+}
+
 void worker_add(struct text *out, const struct outcome *o)
 {
 	text_printf(out, "rank %u (local rank %u", o->rank, o->local_rank);
@@ -115,8 +181,8 @@ void outcome_add(struct text *out, const struct outcome *o)
 {
 	static const char *const words[] = {
 		[OOM_NO] = "",
-		[OOM_LIKELY] = " (likely ended by the kernel for want of memory: OOM)",
-		[OOM_YES] = " (ended by the kernel for want of memory: OOM)",
+		[OOM_LIKELY] = " (likely OOM-killed by the kernel)",
+		[OOM_YES] = " (OOM-killed by the kernel)",
 	};
 
 	ending_describe(&o->end, out);

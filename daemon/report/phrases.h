@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cause;
 struct outcome;
 struct result;
 struct text;
@@ -26,6 +27,10 @@ bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool i
 /* When the job's fate was sealed: the culprit's end, else when launchd knew; 0: not known. */
 uint64_t cause_ns(const struct result *r);
 
+/* What ended the job where that is no worker and no lost node: "launchd got SIGTERM". Nothing of
+ * the others. max_runtime_ms: of --max-runtime; 0: not known. */
+void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out);
+
 /* "node 3", "nodes 0-2, 4": count > 0 numbers in ascending order. After 16 ranges the rest is
  * counted: "nodes 0, 2, ... (96 in all)". */
 void numbers_add(struct text *out, const char *noun, const unsigned *list, size_t count);
@@ -33,11 +38,18 @@ void numbers_add(struct text *out, const char *noun, const unsigned *list, size_
 /* "rank 3", "ranks 0-2, 4": count > 0 outcomes in order of their ranks, in the same way. */
 void ranks_add(struct text *out, const struct outcome *const *list, size_t count);
 
+/* Behind the name of the node of a cause of kind NODE_LOST: " was lost"; " was itself frozen or
+ * suspended"; nothing where all that is known is said before it. */
+void loss_add(struct text *out, const struct cause *c);
+
+/* "; 3 of 4 nodes were lost: nodes 1-3", where that is half of them or more; else nothing. */
+void losses_add(struct text *out, const struct result *r);
+
 /* "rank 3 (local rank 1, pid 4711)" */
 void worker_add(struct text *out, const struct outcome *o);
 
-/* How a worker ended, and whether the kernel ended it: "exit code 1", "killed by SIGKILL (likely
- * ended by the kernel for want of memory: OOM)". */
+/* How a worker ended, and whether the kernel ended it: "exit code 1", "killed by SIGKILL
+ * (OOM-killed by the kernel)". */
 void outcome_add(struct text *out, const struct outcome *o);
 
 #endif

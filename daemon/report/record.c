@@ -82,9 +82,9 @@ void record_parse(const struct cjson *c, const char *missing, const char *text, 
 	*ret = (struct error_record){ 0 };
 	if (!c || len == 0 || len >= RECORD_MAX_BYTES) {
 		set_raw(text, len,
-			len == 0   ? "is empty" :
-				!c ? arena_printf(arena, "is shown as it is: %s", missing) :
-				     "is too long to be read whole",
+			len == 0   ? "empty" :
+				!c ? arena_printf(arena, "not parsed (%s)", missing) :
+				     "too long to be read whole",
 			arena, ret);
 		return;
 	}
@@ -92,9 +92,9 @@ void record_parse(const struct cjson *c, const char *missing, const char *text, 
 	 * (CVE-2023-53154) */
 	root = c->parse(text, len + 1);
 	if (!root)
-		set_raw(text, len, "is cut off, or no JSON", arena, ret);
+		set_raw(text, len, "truncated, or not JSON", arena, ret);
 	else if (!read_root(c, root, arena, ret))
-		set_raw(text, len, "has no message", arena, ret);
+		set_raw(text, len, "without a message", arena, ret);
 	c->free(root);
 }
 

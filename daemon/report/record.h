@@ -22,7 +22,7 @@ struct error_record {
 	int64_t timestamp;     /* when it was written, in s since 1970; 0: not known */
 	const char *raw;       /* the file's begin, where the rest is not known; else NULL */
 	const char
-		*raw_why; /* beside raw, why: "is cut off, or no JSON" follows "its error file" */
+		*raw_why; /* beside raw, why: "truncated, or not JSON" follows "its error file" */
 };
 
 /* The bytes of a file, or why there are none. */

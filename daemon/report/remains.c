@@ -16,7 +16,7 @@ static void add_left(struct text *out, unsigned left, unsigned killed, bool each
 	text_printf(
 		out, "%u process%s behind%s; ", left, left == 1 ? "" : "es", each ? " each" : "");
 	if (killed == 0)
-		text_printf(out, "%s ended in time\n", left == 1 ? "it" : "they");
+		text_printf(out, "%s ended after launchd's SIGTERM\n", left == 1 ? "it" : "they");
 	else if (killed >= left)
 		text_printf(out, "launchd killed %s\n", left == 1 ? "it" : "them");
 	else
@@ -50,9 +50,10 @@ static void add_survivor(const struct report_input *in, const struct survivor *s
 	text_add_shown(out, s->command, strnlen(s->command, sizeof s->command));
 	text_printf(out, ", uid %u): ", (unsigned)s->uid);
 	if (s->state == 'D')
-		text_add(out, "in the kernel (state D), ends when it comes back\n");
+		text_add(out,
+			"stuck in the kernel (state D); it ends when its system call returns\n");
 	else if (s->uid != in->uid && in->uid != 0)
-		text_add(out, "another user's, which launchd may not end\n");
+		text_add(out, "belongs to another user, so launchd may not end it\n");
 	else
 		text_printf(out, "could not be ended (state %c)\n", s->state);
 }
@@ -84,8 +85,7 @@ static void add_each(const struct report_input *in, bool worst_only, const char 
 	}
 	if (more)
 		text_printf(out,
-			"launchd: %s: %zu more workers left processes behind, as --report FILE "
-			"tells\n",
+			"launchd: %s: %zu more workers left processes behind: see --report FILE\n",
 			level, more);
 }
 

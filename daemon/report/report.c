@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "common/signame.h"
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/hint.h"
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
 #include "daemon/report/phrases.h"
@@ -30,10 +30,12 @@ static void add_moment(const struct report_input *in, struct text *out)
 
 bool report_command(const struct report_input *in, size_t max_bytes, struct text *out)
 {
-	const struct outcome *o = in->result->culprit;
+	const struct outcome *o = result_culprit(in->result);
 	struct vec argv = { 0 };
 	size_t start = out->len;
 
+	if (!o)
+		return false;
 	if (in->command) {
 		size_t len = strnlen(in->command, max_bytes + 1);
 
@@ -41,7 +43,7 @@ bool report_command(const struct report_input *in, size_t max_bytes, struct text
 		text_add(out, len > max_bytes ? " ..." : "");
 		return true;
 	}
-	if (node_rank_of(in, o->node) != in->plan->node_rank)
+	if (cause_node_of(in) != in->plan->node_rank)
 		return false;
 	plan_command(in->plan, o->local_rank, in->arena, &argv);
 	for (size_t i = 0; i < argv.count; i++) {
@@ -65,44 +67,53 @@ static void add_command(const struct report_input *in, struct text *out)
 	text_done(&command);
 }
 
-static void add_culprit(const struct report_input *in, struct text *out)
+static void add_hint(const struct report_input *in, struct text *out)
+{
+	const char *hint = report_hint(in);
+
+	if (hint)
+		text_printf(out, "launchd: error: hint: %s\n", hint);
+}
+
+void report_culprit_text(const struct report_input *in, struct text *out)
 {
 	text_add(out, "launchd: error: ");
 	culprit_add(in, out);
 	text_add(out, "\n");
 	add_moment(in, out);
 	add_command(in, out);
+	add_hint(in, out);
 	said_add(in, out);
 }
 
-/* ", sent by pid 812 (bash, uid 1000)" */
+/* " from pid 812 (bash, uid 1000)" */
 static void add_sender(const struct cause *c, struct text *out)
 {
 	const struct sender *s = &c->sender;
 
 	if (s->kernel) {
-		text_add(out, ", sent by the ");
 		text_add(out,
 			c->signal == SIGHUP || c->signal == SIGINT || c->signal == SIGQUIT ?
-				"terminal" :
-				"kernel");
+				" from the terminal" :
+				" from the kernel");
 	} else if (s->pid) {
-		text_printf(out, ", sent by pid %d (", (int)s->pid);
+		text_printf(out, " from pid %d (", (int)s->pid);
 		text_add_shown(out, s->command, strnlen(s->command, sizeof s->command));
 		text_printf(
-			out, "%suid %u)", *s->command ? ", " : "ended since, ", (unsigned)s->uid);
+			out, "%suid %u)", *s->command ? ", " : "already gone, ", (unsigned)s->uid);
 	}
 }
 
-/* "node 2 (gpu03) was lost after 12.3 s: silent for 10.0 s" */
+/* "root cause: node 2 (gpu03) was lost after 12.3 s: silent for 10.0 s" */
 static void add_loss(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
 	const struct cause *c = &r->cause;
 
-	text_add(out, "launchd: error: ");
+	text_printf(out, "launchd: error: root cause: %s",
+		c->contact ? "this node lost contact with " : "");
 	node_add(in, c->node, out);
-	text_add(out, " was lost");
+	loss_add(out, c);
 	if (r->started_ns && c->at_ns) {
 		text_add(out, " after ");
 		span_add(out, r->started_ns, c->at_ns);
@@ -111,11 +122,12 @@ static void add_loss(const struct report_input *in, struct text *out)
 		text_add(out, ": ");
 		text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
 	}
+	losses_add(out, r);
 	text_add(out, "\n");
 	add_moment(in, out);
 }
 
-/* "restarts: 1 of at most 3; no restart: exit code 2 is none of --restart-on" */
+/* "restarts: 1 of at most 3; no restart: exit code 2 is not in --restart-on" */
 static void add_restarts(const struct report_input *in, struct text *out)
 {
 	if (in->max_restarts == 0)
@@ -129,15 +141,10 @@ static void add_restarts(const struct report_input *in, struct text *out)
 	text_add(out, "\n");
 }
 
-/* The cause that is no worker's. */
+/* A cause that is no worker's: "root cause: launchd got SIGTERM on gpu07 (node 1) from pid 812
+ * (bash, uid 1000) after 12.3 s" */
 static void add_cause(const struct report_input *in, struct text *out)
 {
-	static const char *const reasons[] = {
-		[CAUSE_GUARD] = ": launchd itself was killed",
-		[CAUSE_LAUNCHER] = ": what started launchd (mpirun, srun) has ended",
-		[CAUSE_HANGUP] = ": nobody reads launchd's output any more, so mpirun or srun has "
-				 "ended",
-	};
 	const struct result *r = in->result;
 	const struct cause *c = &r->cause;
 
@@ -145,25 +152,15 @@ static void add_cause(const struct report_input *in, struct text *out)
 		add_loss(in, out);
 		return;
 	}
-	text_add(out, "launchd: error: the job was ended");
-	if (c->kind == CAUSE_SIGNAL)
-		text_printf(out, " by %s", signal_name(c->signal));
-	if (c->kind == CAUSE_MAX_RUNTIME)
-		text_add(out, " by --max-runtime");
-	if (c->kind == CAUSE_MAX_RUNTIME && node_rank_of(in, c->node) == in->plan->node_rank) {
-		text_add(out, " (");
-		span_add(out, 0, in->plan->max_runtime_ms * 1000000);
-		text_add(out, ")");
-	}
-	host_add(in, c->node, out);
+	text_add(out, "launchd: error: root cause: ");
+	cause_add(c, cause_node_of(in) == in->plan->node_rank ? in->plan->max_runtime_ms : 0, out);
+	cause_host_add(in, out);
 	if (c->kind == CAUSE_SIGNAL)
 		add_sender(c, out);
 	if (r->started_ns && c->at_ns) {
-		text_add(out, c->kind == CAUSE_SIGNAL ? ", after " : " after ");
+		text_add(out, " after ");
 		span_add(out, r->started_ns, c->at_ns);
 	}
-	if (c->kind >= CAUSE_GUARD)
-		text_add(out, reasons[c->kind]);
 	text_add(out, "\n");
 	add_moment(in, out);
 }
@@ -173,7 +170,7 @@ void report_text(const struct report_input *in, struct text *out)
 	bool well = result_exit_code(in->result) == 0;
 
 	if (in->result->cause.kind == CAUSE_FAILURE)
-		add_culprit(in, out);
+		report_culprit_text(in, out);
 	else if (!well)
 		add_cause(in, out);
 	if (!well) {

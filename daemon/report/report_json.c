@@ -10,6 +10,7 @@
 #include "common/text.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/ending.h"
+#include "daemon/report/hint.h"
 #include "daemon/report/json_parts.h"
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
@@ -88,13 +89,11 @@ static void add_job(const struct report_input *in, struct text *out)
 /* Where it came in. A job on one node does not number it. */
 static unsigned cause_node(const struct report_input *in)
 {
-	const struct result *r = in->result;
+	const struct cause *c = &in->result->cause;
 
-	if (r->cause.kind == CAUSE_FAILURE)
-		return node_rank_of(in, r->culprit->node);
-	if (in->verdict || r->cause.kind == CAUSE_NODE_LOST)
-		return r->cause.node;
-	return node_rank_of(in, r->cause.node);
+	if (c->kind != CAUSE_FAILURE && (in->verdict || c->kind == CAUSE_NODE_LOST))
+		return c->node;
+	return cause_node_of(in);
 }
 
 static void add_cause(const struct report_input *in, struct text *out)
@@ -114,7 +113,7 @@ static void add_cause(const struct report_input *in, struct text *out)
 	text_printf(out, ",\"unsure\":%s,", json_bool(r->unsure));
 	json_add_string(out, "detail", *c->detail ? c->detail : NULL);
 	text_add(out, ",\n  ");
-	json_add_string(out, "signal", by_signal ? signal_name(c->signal) : NULL);
+	json_add_string(out, "signal", c->signal ? signal_name(c->signal) : NULL);
 	text_add(out, ",");
 	json_add_sender(out, by_signal ? &c->sender : &(struct sender){ .pid = 0 });
 	text_add(out, "},\n");
@@ -154,15 +153,15 @@ static void add_command_line(const struct report_input *in, struct text *out)
 static void add_culprit(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
-	const struct outcome *o = r->culprit;
+	const struct outcome *o = result_culprit(r);
 	struct vec argv = { 0 };
 	unsigned node;
 
-	if (r->cause.kind != CAUSE_FAILURE) {
+	if (!o) {
 		text_add(out, " \"culprit\":null,\n");
 		return;
 	}
-	node = node_rank_of(in, o->node);
+	node = cause_node_of(in);
 	text_printf(out, " \"culprit\":{\"rank\":%u,\"local_rank\":%u,\"node\":%u,\n  ", o->rank,
 		o->local_rank, node);
 	if (node == in->plan->node_rank) {
@@ -174,6 +173,8 @@ static void add_culprit(const struct report_input *in, struct text *out)
 	text_add(out, ",");
 	add_command_line(in, out);
 	text_add(out, ",\n  ");
+	json_add_string(out, "hint", report_hint(in));
+	text_add(out, ",");
 	add_record(in->record, out);
 	text_add(out, ",\n  ");
 	said_add_json(in, out);
@@ -221,8 +222,10 @@ static void add_survivors(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
 
-	text_printf(out, " \"left\":%u,\"left_killed\":%u,\n \"survivor_count\":%u,\"survivors\":[",
-		r->left, r->left_killed, r->survivor_count);
+	text_printf(out,
+		" \"left\":%u,\"left_killed\":%u,\"left_known\":%s,\n \"survivor_count\":%u,"
+		"\"survivors\":[",
+		r->left, r->left_killed, json_bool(!r->left_unknown), r->survivor_count);
 	for (unsigned i = 0; i < r->survivor_count && i < SURVIVORS_MAX; i++) {
 		const struct survivor *s = &r->survivors[i];
 		const char state[] = { s->state, '\0' };

@@ -51,7 +51,7 @@ static size_t count_lines(struct piece p)
 	return count;
 }
 
-static void add_line(struct piece line, struct text *out)
+static void add_text(struct piece line, struct text *out)
 {
 	bool is_long = line.len > LINE_MAX_BYTES;
 
@@ -59,7 +59,15 @@ static void add_line(struct piece line, struct text *out)
 	text_add(out, is_long ? " ...\n" : "\n");
 }
 
-/* Up to `max` lines, indented; of more the first ones, or the last ones. */
+/* Indented, and without "launchd: error:" before it: these lines are copied. None of them can be
+ * taken for one of launchd's. */
+static void add_line(struct piece line, struct text *out)
+{
+	text_add(out, line.len > 0 ? "    " : "");
+	add_text(line, out);
+}
+
+/* Up to `max` lines; of more the first ones, or the last ones. */
 static void add_lines(struct piece p, size_t max, bool last, struct text *out)
 {
 	size_t count = count_lines(p), skipped = count > max ? count - max : 0;
@@ -67,13 +75,11 @@ static void add_lines(struct piece p, size_t max, bool last, struct text *out)
 	for (size_t i = 0; last && i < skipped; i++)
 		(void)next_line(&p);
 	if (last && skipped)
-		text_printf(out, "launchd: error:     [%zu lines before]\n", skipped);
-	for (size_t i = 0; i < max && p.len > 0; i++) {
-		text_add(out, "launchd: error:     ");
+		text_printf(out, "    [%zu lines before]\n", skipped);
+	for (size_t i = 0; i < max && p.len > 0; i++)
 		add_line(next_line(&p), out);
-	}
 	if (!last && skipped)
-		text_printf(out, "launchd: error:     [%zu lines more]\n", skipped);
+		text_printf(out, "    [%zu lines more]\n", skipped);
 }
 
 /* The same, and of a progress bar what was seen last: what follows the last '\r'. */
@@ -121,19 +127,6 @@ static bool is_same(struct piece line, struct piece of_traceback)
 		memcmp(line.at + mark, of_traceback.at, of_traceback.len) == 0;
 }
 
-/* Compares from the last lines on; takes off the traceback what is the same. */
-static void take_common(struct piece *lines, struct piece *traceback)
-{
-	while (lines->len > 0 && traceback->len > 0) {
-		struct piece fewer = *lines, shorter = *traceback;
-
-		if (!is_same(take_last_line(&fewer), take_last_line(&shorter)))
-			return;
-		*lines = fewer;
-		*traceback = shorter;
-	}
-}
-
 static bool is_header(struct piece text)
 {
 	static const char begin[] = "Traceback (";
@@ -142,22 +135,28 @@ static bool is_header(struct piece text)
 		count_lines(text) == 1;
 }
 
-/* What the last lines do not have of a traceback, which Python writes on stderr, too: with other
- * lines before it where it is @record's. Where they begin in the middle of it, its begin. */
+/* What the last lines do not have of a traceback, which Python writes on stderr, too. There it may
+ * have other lines between its own: the frames before @record's, what another thread writes. Where
+ * the last lines begin in the middle of it, its begin. */
 static struct piece untold_of(struct piece traceback, struct piece lines)
 {
-	for (; lines.len > 0; (void)take_last_line(&lines)) {
-		struct piece before = lines, rest = traceback;
+	struct piece rest = traceback;
+	size_t found = 0, others = 0; /* lines of it, and those before the topmost one found */
 
-		take_common(&before, &rest);
-		if (rest.len == traceback.len)
-			continue;
-		if (rest.len == 0 || is_header(rest))
-			return (struct piece){ rest.at, 0 };
-		if (before.len == 0)
-			return rest;
+	while (lines.len > 0 && rest.len > 0) {
+		struct piece shorter = rest;
+
+		if (is_same(take_last_line(&lines), take_last_line(&shorter))) {
+			rest = shorter;
+			found++;
+			others = 0;
+		} else {
+			others++;
+		}
 	}
-	return traceback;
+	if (rest.len > 0 && found <= others)
+		return traceback;
+	return is_header(rest) ? (struct piece){ rest.at, 0 } : rest;
 }
 
 /* A traceback without the message that Python writes at its end, as that has been said. */
@@ -196,7 +195,7 @@ static void add_record(const struct error_record *e, struct piece last_lines, st
 	if (e->message) {
 		rest = piece_of(e->message);
 		text_add(out, "launchd: error: exception: ");
-		add_line(next_line(&rest), out);
+		add_text(next_line(&rest), out);
 		add_lines(rest, MESSAGE_LINES - 1, false, out);
 	}
 	if (e->traceback)
@@ -220,10 +219,8 @@ static void add_last_lines(struct piece lines, size_t count, struct text *out)
 		text_add(out, "launchd: error: last line:\n");
 	else if (count > 0)
 		text_printf(out, "launchd: error: last %zu lines:\n", count);
-	while (lines.len > 0) {
-		text_add(out, "launchd: error:     ");
+	while (lines.len > 0)
 		add_line(next_seen_line(&lines), out);
-	}
 }
 
 void said_add(const struct report_input *in, struct text *out)

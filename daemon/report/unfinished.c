@@ -8,7 +8,8 @@
 
 enum { NAMED_MAX = 4 };
 
-/* "rank 1 (pid 4711), rank 4 (pid 4714) still run": those to look at, as long as they are few. */
+/* "rank 1 (pid 4711), rank 4 (pid 4714) are still running": those to look at, as long as they are
+ * few. */
 static void add_running(struct text *out, const struct outcome *const *list, size_t count)
 {
 	for (size_t i = 0; count <= NAMED_MAX && i < count; i++)
@@ -16,7 +17,7 @@ static void add_running(struct text *out, const struct outcome *const *list, siz
 			out, "%srank %u (pid %d)", i ? ", " : "", list[i]->rank, (int)list[i]->pid);
 	if (count > NAMED_MAX)
 		ranks_add(out, list, count);
-	text_printf(out, " still run%s", count == 1 ? "s" : "");
+	text_add(out, count == 1 ? " is still running" : " are still running");
 }
 
 void report_unfinished(const struct outcome *outcomes, size_t count, uint64_t now_ns,
@@ -44,7 +45,7 @@ void report_unfinished(const struct outcome *outcomes, size_t count, uint64_t no
 	if (done_count == 0 || running_count == 0)
 		return;
 	ranks_add(out, done, done_count);
-	text_printf(out, " ended with exit code 0%s ", done_count == 1 ? "" : ", the first");
+	text_printf(out, " ended with exit code 0, %s", done_count == 1 ? "" : "the first ");
 	span_add(out, first_ns, now_ns);
 	text_add(out, " ago; ");
 	add_running(out, running, running_count);

@@ -125,8 +125,13 @@ static int parse_address(const char *text, struct peer *ret)
 int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port, bool *ret_joined)
 {
 	struct connections c = { .port = port };
-	bool *found = calloc(count + 1, sizeof *found);
-	int rc = found ? parse_address(addr, &c.addr) : -ENOMEM;
+	bool *found;
+	int rc;
+
+	if (proc_look() != PROC_OURS)
+		return -ENOENT;
+	found = calloc(count + 1, sizeof *found);
+	rc = found ? parse_address(addr, &c.addr) : -ENOMEM;
 
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		found[i] = has_joined(&c, pids[i]);

@@ -72,6 +72,8 @@ int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), vo
 	char path[PATH_SIZE];
 	int rc;
 
+	if (proc_look() != PROC_OURS)
+		return -ENOENT;
 	(void)snprintf(path, sizeof path, "/proc/%d/net/tcp", (int)of);
 	rc = each_of_file(path, see, to);
 	(void)snprintf(path, sizeof path, "/proc/%d/net/tcp6", (int)of);
@@ -86,6 +88,8 @@ int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to)
 	bool more = true;
 	DIR *dir;
 
+	if (proc_look() != PROC_OURS)
+		return -ENOENT;
 	(void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
 	if (!dir)

@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -61,7 +64,8 @@ static int open_leaf(const char *path, int parent, struct cgroup_leaf *ret)
 {
 	autoclose dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	autoclose kill_fd = dir < 0 ? -1 : openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
-	autoclose outside = kill_fd < 0 ? -1 : openat(parent, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	autoclose freeze = kill_fd < 0 ? -1 : openat(dir, "cgroup.freeze", O_WRONLY | O_CLOEXEC);
+	autoclose outside = freeze < 0 ? -1 : openat(parent, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 
 	if (outside < 0) /* before Linux 5.14 there is no cgroup.kill */
 		return -errno;
@@ -69,6 +73,7 @@ static int open_leaf(const char *path, int parent, struct cgroup_leaf *ret)
 		.path = path,
 		.dir = fd_take(&dir),
 		.kill = fd_take(&kill_fd),
+		.freeze = fd_take(&freeze),
 		.outside = fd_take(&outside),
 	};
 	return 0;
@@ -162,6 +167,63 @@ int cgroup_leaf_leave(struct cgroup_leaf *leaf)
 	return rc;
 }
 
+static int thaw_directory(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	char file[PATH_MAX];
+
+	(void)st, (void)where;
+	if (type != FTW_D ||
+		snprintf(file, sizeof file, "%s/cgroup.freeze", path) >= (int)sizeof file)
+		return 0;
+	autoclose freeze = open(file, O_WRONLY | O_CLOEXEC);
+	if (freeze >= 0)
+		(void)fd_write_all(freeze, "0", 1);
+	return 0;
+}
+
+void cgroup_leaf_thaw(const struct cgroup_leaf *leaf)
+{
+	struct stat st;
+
+	if (!leaf->path)
+		return;
+	(void)fd_write_all(leaf->freeze, "0", 1);
+	if (fstat(leaf->dir, &st) == 0 && st.st_nlink > 2) /* there are cgroups in it */
+		(void)nftw(leaf->path, thaw_directory, 16, FTW_PHYS | FTW_MOUNT);
+}
+
+static bool says(int events, const char *what)
+{
+	char text[64] = "";
+
+	return pread(events, text, sizeof text - 1, 0) > 0 && strstr(text, what);
+}
+
+/* The kernel says so of cgroup.events to who polls it, and by inotify, which sends signals. */
+int cgroup_leaf_watch(const struct cgroup_leaf *leaf, int signal)
+{
+	char file[PATH_MAX];
+	autoclose watch = leaf->path ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
+
+	if (watch < 0 ||
+		snprintf(file, sizeof file, "%s/cgroup.events", leaf->path) >= (int)sizeof file ||
+		inotify_add_watch(watch, file, IN_MODIFY) < 0 ||
+		fcntl(watch, F_SETOWN, getpid()) < 0 || fcntl(watch, F_SETSIG, signal) < 0 ||
+		fcntl(watch, F_SETFL, O_NONBLOCK | O_ASYNC) < 0)
+		return -1;
+	return fd_take(&watch);
+}
+
+bool cgroup_leaf_was_frozen(const struct cgroup_leaf *leaf, int watch)
+{
+	char told[sizeof(struct inotify_event) + NAME_MAX + 1];
+
+	if (watch < 0 || read(watch, told, sizeof told) <= 0)
+		return false;
+	autoclose events = openat(leaf->dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	return events >= 0 && says(events, "frozen 1");
+}
+
 int cgroup_leaf_kill(const struct cgroup_leaf *leaf)
 {
 	if (!leaf->path)
@@ -194,9 +256,7 @@ static int remove_tree(const char *path)
 
 static bool is_populated(int events)
 {
-	char text[64] = "";
-
-	return pread(events, text, sizeof text - 1, 0) > 0 && strstr(text, "populated 1");
+	return says(events, "populated 1");
 }
 
 /* Waits until nothing lives in the leaf: the kernel tells who polls its cgroup.events (Linux,
@@ -220,6 +280,7 @@ int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms)
 {
 	int rc = leaf->inside ? -EBUSY : leaf->path ? remove_tree(leaf->path) : 0;
 
+	fd_closep(&leaf->freeze);
 	fd_closep(&leaf->kill); /* there may be no descriptor but this to wait with */
 	if (rc == -EBUSY && !leaf->inside) {
 		wait_empty(leaf->dir, (int)within_ms);

@@ -20,13 +20,14 @@ struct cgroup_leaf {
 	const char *path; /* NULL: none; the arena's */
 	int dir;          /* the leaf's directory */
 	int kill;         /* its cgroup.kill */
+	int freeze;       /* its cgroup.freeze */
 	int outside;      /* cgroup.procs of the cgroup that it lies in */
 	bool inside;      /* this process is in it */
 };
 
 #define CGROUP_LEAF_NONE \
 	{ \
-		.path = NULL, .dir = -1, .kill = -1, .outside = -1, .inside = false \
+		.path = NULL, .dir = -1, .kill = -1, .freeze = -1, .outside = -1, .inside = false \
 	}
 
 /* Makes the leaf "launchd-<pid>" below our own cgroup. *ret is none where nothing is delegated.
@@ -46,6 +47,16 @@ int cgroup_leaf_enter(struct cgroup_leaf *leaf);
 /* Takes this process out of the leaf, what it has started stays in. Waits for the kernel, which
  * needs some 10 ms. 0 or negative errno. */
 int cgroup_leaf_leave(struct cgroup_leaf *leaf);
+
+/* Lets everything in the leaf go on that was frozen in it, as a worker may do: what is frozen takes
+ * no signal but SIGKILL. What an operator freezes lies above, and stays. */
+void cgroup_leaf_thaw(const struct cgroup_leaf *leaf);
+
+/* Has the kernel send this process that signal when something in the leaf was frozen or thawed, as
+ * a whole, or its last process has ended. A descriptor for cgroup_leaf_was_frozen(), which also
+ * asks for the next signal; negative: there is none. */
+int cgroup_leaf_watch(const struct cgroup_leaf *leaf, int signal);
+bool cgroup_leaf_was_frozen(const struct cgroup_leaf *leaf, int watch);
 
 /* SIGKILL to everything in the leaf and in the cgroups that workers made in it, at once and
  * without a gap for what forks. 0 or negative errno; -EBUSY: this process is in it. */

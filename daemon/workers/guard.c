@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
@@ -19,6 +20,7 @@
 #include "daemon/workers/cgroup_paths.h"
 #include "daemon/workers/place.h"
 #include "daemon/workers/signals.h"
+#include "daemon/workers/spawn.h"
 
 int guard_init(
 	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why)
@@ -90,7 +92,7 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 	g->guard = getpid();
 	g->supervisor = cgroup_fork(&g->leaf);
 	if (g->supervisor < 0)
-		return failure_set(why, -errno, "can't start a process: %s", strerror(errno));
+		return failure_not_started(why, -errno, "a process");
 	if (g->supervisor > 0) {
 		g->relay = fd_take(&writer);
 		return g->supervisor;
@@ -102,6 +104,18 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 	return become_supervisor(g, why);
 }
 
+enum {
+	STANDSTILL_MS = 10000, /* the first */
+	WOKEN_MAX = 100,
+};
+
+/* The supervisor was stopped, or goes on. */
+static void note_standstill(struct guard *g, int status)
+{
+	g->standstill.is = WIFSTOPPED(status);
+	g->standstill.since_ns = uv_hrtime();
+}
+
 /* The supervisor's ending, or false. What else has ended is an orphan of before our time. */
 static bool supervisor_ended(struct guard *g, int *ret_status)
 {
@@ -109,14 +123,58 @@ static bool supervisor_ended(struct guard *g, int *ret_status)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-		tree_forget(&g->spared, pid);
-		if (pid == g->supervisor) {
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED | __WALL)) > 0) {
+		bool lives = WIFSTOPPED(status) || WIFCONTINUED(status);
+
+		if (!lives)
+			tree_forget(&g->spared, pid);
+		if (pid != g->supervisor)
+			continue;
+		if (lives) {
+			note_standstill(g, status);
+		} else {
 			*ret_status = status;
 			ended = true;
 		}
 	}
 	return ended;
+}
+
+/* For how much longer the supervisor may stand still. */
+static uint64_t standstill_left_ns(const struct standstill *s)
+{
+	uint64_t patience_ns =
+		s->over || s->woken >= 64 ? 0 : (uint64_t)STANDSTILL_MS * 1000000 >> s->woken;
+	uint64_t passed_ns = uv_hrtime() - s->since_ns;
+
+	return passed_ns < patience_ns ? patience_ns - passed_ns : 0;
+}
+
+/* It goes on and says what has been; or has been stopped so often that it can't work, and ends. */
+static void end_standstill(struct guard *g)
+{
+	const struct relayed r = { .signal = SIGSTOP };
+
+	g->standstill.is = false;
+	if (++g->standstill.woken > WOKEN_MAX) {
+		(void)kill(g->supervisor, SIGKILL);
+		return;
+	}
+	if (g->standstill.woken == 1 && !g->standstill.over)
+		(void)!write(g->relay, &r, sizeof r); /* the pipe may be full: it's but a word */
+	cgroup_leaf_thaw(&g->leaf);
+	(void)kill(g->supervisor, SIGCONT);
+}
+
+/* Somebody has frozen the supervisor with all that is in its leaf: that is no operator's way, whose
+ * freezes lie above, with us in them. */
+static void end_freeze(struct guard *g)
+{
+	if (!cgroup_leaf_was_frozen(&g->leaf, g->watch))
+		return;
+	if (++g->standstill.thawed > WOKEN_MAX)
+		(void)kill(g->supervisor, SIGKILL);
+	cgroup_leaf_thaw(&g->leaf);
 }
 
 /* Stops this process, which is how a shell sees that the job has stopped. Unless a CONT is here
@@ -143,6 +201,10 @@ static void relay(struct guard *g, const siginfo_t *si)
 		g->cut = si->si_signo;
 	if (n < 0 && ends)
 		(void)kill(g->supervisor, si->si_signo);
+	if (ends) {
+		g->standstill.over = true;
+		cgroup_leaf_thaw(&g->leaf);
+	}
 	if (ends || kind == REACTION_RESUME)
 		(void)kill(g->supervisor, SIGCONT);
 	if (kind == REACTION_SUSPEND)
@@ -164,30 +226,63 @@ static void give_terminal_back(const struct guard *g)
 static void inherit(struct guard *g, int signal, struct failure *why)
 {
 	struct survivor left[SURVIVORS_MAX];
+	bool frozen = g->standstill.thawed > WOKEN_MAX;
+	bool stopped = frozen || g->standstill.woken > WOKEN_MAX;
 	unsigned count;
 	int rc;
 
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
-	(void)tree_end_all(&g->spared, left, &count);
+	(void)tree_end_all(&g->spared, NULL, left, &count);
 	rc = run_dir_remove(g->run_dir);
 	give_terminal_back(g);
 	if (g->cut)
 		return; /* its report could not be written, neither could this */
 	(void)failure_set(why, -EOWNERDEAD,
-		"launchd's supervisor (pid %d) was killed by %s: all workers of this node were "
+		"launchd's supervisor (pid %d) was %s%s: all workers of this node were "
 		"killed%s%s%s",
-		(int)g->supervisor, signal_name(signal),
+		(int)g->supervisor,
+		frozen          ? "frozen again and again, and so " :
+			stopped ? "stopped again and again, and so " :
+				  "killed by ",
+		stopped ? "killed" : signal_name(signal),
 		count > 0 ? ", but for some that SIGKILL does not end" : "",
 		rc < 0 ? "; this directory could not be removed: " : "", rc < 0 ? g->run_dir : "");
+}
+
+void guard_wake(const struct guard *g)
+{
+	if (getppid() == g->guard)
+		(void)kill(g->guard, SIGCONT);
 }
 
 _Noreturn void guard_bequeath(struct guard *g, int exit_code)
 {
 	g->will->exit_code = exit_code;
 	g->will->said = 1;
-	if (!g->gone)
+	if (!g->gone) {
 		(void)kill(g->guard, SIGCHLD); /* it looks, and sees the will */
+		(void)kill(g->guard, SIGCONT);
+	}
 	_exit(exit_code); /* no destructor: what they free may be the other thread's */
+}
+
+void guard_foresee(struct guard *g, int exit_code, bool unless_told)
+{
+	g->will->undecided = unless_told;
+	g->will->if_killed = exit_code;
+}
+
+/* What can't wait, as the rest may take seconds. Returns the job's exit code. */
+static int announce(struct guard *g, int signal)
+{
+	const struct bereaved *b = &g->bereaved;
+	bool all_know;
+
+	(void)cgroup_leaf_kill(&g->leaf);
+	all_know = b->tell && b->tell(b->of, signal);
+	if (g->will->if_killed && !(g->will->undecided && all_know))
+		return g->will->if_killed;
+	return 128 + (g->cut ? g->cut : signal);
 }
 
 /* Nothing came for a second, in which the supervisor should have ended. False: it can't be ended.
@@ -200,44 +295,66 @@ static bool hasten(struct guard *g, unsigned *seconds)
 	return !g->will->said || ++*seconds < PATIENCE_S;
 }
 
+/* guard_wake()'s: not for the workers; and to the supervisor itself, which it would go back to, a
+ * CONT can do harm while a debugger attaches, or LeakSanitizer. */
+static bool is_wake(const struct guard *g, const siginfo_t *si)
+{
+	return si->si_signo == SIGCONT && si->si_code == SI_USER && si->si_pid == g->supervisor;
+}
+
+/* For how long to wait for a signal. False: for ever. A report that nobody reads must not make the
+ * job immortal. */
+static bool patience(const struct guard *g, struct timespec *ret)
+{
+	/* a second for who reads its output, one for its report, one for its events */
+	enum { LAST_WORDS_S = 4 };
+	uint64_t left_ns;
+
+	if (g->will->said || g->cut) {
+		*ret = (struct timespec){ .tv_sec = g->will->said ? 1 : LAST_WORDS_S };
+		return true;
+	}
+	left_ns = standstill_left_ns(&g->standstill);
+	ret->tv_sec = (time_t)(left_ns / 1000000000);
+	ret->tv_nsec = (long)(left_ns % 1000000000);
+	return g->standstill.is;
+}
+
 int guard_wait(struct guard *g, struct failure *why)
 {
-	const struct timespec moment = { .tv_sec = 1 };
-	/* a second for who reads its output, one for its report, one for its events */
-	const struct timespec last_words = { .tv_sec = 4 };
 	unsigned seconds = 0;
+	struct timespec most;
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
 	siginfo_t si;
-	int status = 0;
+	int status = 0, code;
 
+	g->watch = cgroup_leaf_watch(&g->leaf, SIGCHLD);
 	while (!supervisor_ended(g, &status)) {
-		/* a report that nobody reads must not make the job immortal */
-		const struct timespec *patience = g->will->said ? &moment :
-			g->cut                                  ? &last_words :
-								  NULL;
-
-		if ((patience ? sigtimedwait(&g->taken, &si, patience) :
-				sigwaitinfo(&g->taken, &si)) < 0) {
-			if (errno == EAGAIN && !hasten(g, &seconds))
+		end_freeze(g);
+		if ((patience(g, &most) ? sigtimedwait(&g->taken, &si, &most) :
+					  sigwaitinfo(&g->taken, &si)) < 0) {
+			if (errno == EAGAIN && !g->will->said && !g->cut)
+				end_standstill(g);
+			else if (errno == EAGAIN && !hasten(g, &seconds))
 				break;
 			continue; /* EINTR: a debugger, or a stop that is over */
 		}
-		if (si.si_signo != SIGCHLD)
+		if (si.si_signo != SIGCHLD && !is_wake(g, &si))
 			relay(g, &si);
 	}
 	fd_closep(&g->relay);
+	fd_closep(&g->watch);
 	if (g->will->said)
 		status = W_EXITCODE(g->will->exit_code, 0); /* it may have been killed since */
+	code = WIFEXITED(status) ? WEXITSTATUS(status) : announce(g, WTERMSIG(status));
 	if (!WIFEXITED(status))
 		inherit(g, WTERMSIG(status), why);
 	else if (!g->will->said)
 		/* nothing, unless it ended in a way that it does not know of (a library's exit())
 		 */
-		(void)tree_end_all(&g->spared, left, &count);
+		(void)tree_end_all(&g->spared, NULL, left, &count);
 	guard_drop_cgroups(g);
 	signals_release(&g->taken);
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	return 128 + (g->cut ? g->cut : WTERMSIG(status));
+	return code;
 }

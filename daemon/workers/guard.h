@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/workers/cgroup.h"
@@ -22,10 +23,31 @@ struct arena;
 struct failure;
 struct plan;
 
-/* What the supervisor leaves to the guard where it can't end: one of its threads waits for a disk
- * that does not answer, and can't be killed. In memory that both have. */
+/* A supervisor that is stopped alone: a terminal, mpirun and batch systems stop the guard, or both.
+ * Who sent a SIGSTOP can't be known. So it holds for a while, which is for a look at it and for a
+ * batch system that has not come to the guard yet; each time for half as long, and not at all once
+ * the job is to end. Somebody who does not let it run does not let the job live. */
+struct standstill {
+	bool is;           /* it is stopped, as far as we know */
+	bool over;         /* the job ends: no more patience */
+	uint64_t since_ns; /* CLOCK_MONOTONIC */
+	unsigned woken;    /* how often it was, by us */
+	unsigned thawed;   /* the same, where it was frozen with its leaf */
+};
+
+/* What the supervisor leaves to the guard, in memory that both have. said: it can't end, as one of
+ * its threads waits for a disk that does not answer and can't be killed; its exit code. if_killed:
+ * the exit code of all other nodes, should it be killed now; 0: there are none. undecided: it is
+ * that where they are not told of its death, else 128 + the signal. */
 struct will {
-	volatile sig_atomic_t said, exit_code;
+	volatile sig_atomic_t said, exit_code, if_killed, undecided;
+};
+
+/* Who else is to know that the supervisor was killed. tell() returns whether all of them know it,
+ * and how; it is called at most once. */
+struct bereaved {
+	bool (*tell)(void *of, int signal); /* NULL: there is nobody */
+	void *of;
 };
 
 struct guard {
@@ -40,7 +62,10 @@ struct guard {
 	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
 	bool gone;    /* the supervisor has seen the guard's end */
 	struct will *will;
-	int cut; /* the signal that came at the supervisor's last words; 0: none */
+	struct bereaved bereaved; /* the caller's, before guard_wait() */
+	struct standstill standstill;
+	int watch; /* for the leaf's being frozen; negative: none */
+	int cut;   /* the signal that came at the supervisor's last words; 0: none */
 };
 
 /* Blocks the signals that launchd takes (`ignored`: on entry) and remembers the children that are
@@ -59,12 +84,22 @@ void guard_drop_cgroups(struct guard *g);
  * is still but one process, or this is a supervisor that must end at once. */
 pid_t guard_fork(struct guard *g, struct failure *why);
 
+/* In the supervisor, which has done all it had to: a guard that is stopped, by whomever, wakes and
+ * ends. */
+void guard_wake(const struct guard *g);
+
 /* In the supervisor: this is its exit code, and its work is done; the guard does not wait for its
  * end for more than some seconds. Does not return. */
 _Noreturn void guard_bequeath(struct guard *g, int exit_code);
 
+/* In the supervisor: with this code all other nodes end, if it is killed now, or the job has ended
+ * with it here. 0: neither.
+ * unless_told: where they are told of that, their code is 128 + the signal. */
+void guard_foresee(struct guard *g, int exit_code, bool unless_told);
+
 /* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it
- * was killed, ends all that it has left, sets why, and returns 128 + the signal. */
+ * was killed, tells who is bereaved, ends all that it has left, sets why, and returns what
+ * guard_foresee() said, else 128 + the signal. */
 int guard_wait(struct guard *g, struct failure *why);
 
 #endif

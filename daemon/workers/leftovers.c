@@ -1,12 +1,14 @@
 /* leftovers.c - see leftovers.h */
 #include "daemon/workers/leftovers.h"
 
-#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <uv.h>
 
+#include "common/fd.h"
 #include "daemon/workers/procfs.h"
 #include "daemon/workers/tree.h"
 
@@ -15,11 +17,73 @@ enum {
 	CROWD = 64,    /* orphans: more than that may be a storm of forks, which outruns us */
 };
 
+/* Who it is: a pid alone may be another one's by now. */
+struct seen {
+	pid_t pid;
+	bool gone; /* reaped */
+	uint64_t started;
+	struct leftover *of;
+};
+
 struct look {
 	struct leftovers *l;
 	bool all_ended;
 	uint64_t now_ns, next_ms;
+	struct felled felled;
 };
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Not one that was noted since seen_sort(). NULL: nobody. */
+static struct seen *seen_find(const struct leftovers *l, pid_t pid)
+{
+	const struct seen key = { .pid = pid };
+
+	return l->sorted ? bsearch(&key, l->seen, l->sorted, sizeof key, by_pid) : NULL;
+}
+
+static void seen_sort(struct leftovers *l)
+{
+	if (l->sorted < l->seen_count)
+		qsort(l->seen, l->seen_count, sizeof *l->seen, by_pid);
+	l->sorted = l->seen_count;
+}
+
+/* NULL: there is no memory. */
+static struct seen *seen_add(struct leftovers *l)
+{
+	if (l->seen_count == l->seen_room) {
+		size_t room = l->seen_room ? 2 * l->seen_room : 64;
+		struct seen *now = realloc(l->seen, room * sizeof *now);
+
+		if (!now)
+			return NULL;
+		l->seen = now;
+		l->seen_room = room;
+	}
+	return &l->seen[l->seen_count++];
+}
+
+/* Counts it, unless that has been done. True: it is new. */
+static bool note(struct leftovers *l, pid_t pid, uint64_t started, struct leftover *of)
+{
+	struct seen *s = seen_find(l, pid);
+
+	if (s && !s->gone && s->started == started)
+		return false;
+	if (!s)
+		s = seen_add(l);
+	if (s) { /* else it may count when it is reaped */
+		*s = (struct seen){ .pid = pid, .started = started, .of = of };
+		of->count++;
+	}
+	return true;
+}
 
 /* The worker whose local rank stands in the path of an error file of this run. */
 static struct worker *by_error_file(const struct leftovers *l, pid_t pid)
@@ -52,8 +116,8 @@ static struct worker *by_session(const struct leftovers *l, pid_t pid)
 	return NULL;
 }
 
-/* The environment first: the number of a worker that has ended long ago may be that of a new
- * session by now. */
+/* Whom an orphan was left by; NULL: nobody knows. The environment before the session: the number of
+ * a worker that has ended long ago may be that of a new session by now. */
 static struct worker *owner_of(const struct leftovers *l, pid_t orphan)
 {
 	struct worker *owner = by_error_file(l, orphan);
@@ -75,45 +139,62 @@ static void again_in(struct look *look, uint64_t ms)
 		look->next_ms = ms ? ms : 1;
 }
 
-/* An orphan whose worker has ended. The pass in which `told` becomes true is the one in which its
- * worker's orphans are all asked: see settle(). */
-static void deal_with(struct look *look, struct leftover *left, pid_t orphan)
+/* Whether it is the process that was seen, and not another one of its number. */
+static bool is_same(const struct seen *s, pid_t pid)
 {
-	if (!left->told) {
-		left->count += tree_signal(orphan, SIGTERM);
-		(void)tree_signal(orphan, SIGCONT);
-		left->deadline_ns = look->now_ns + look->l->grace_ns;
-	}
-	if (look->now_ns >= left->deadline_ns) {
-		unsigned reached = tree_signal(orphan, SIGKILL);
+	struct process p = { 0 };
 
-		tree_kill_child(orphan);
-		left->forced += left->killed ? 0 : reached;
-		again_in(look, AGAIN_MS);
+	return !s->gone && process_read(pid, &p) == 0 && p.started == s->started;
+}
+
+/* Whose turn it is with an orphan; NULL: it is a living worker's, or may be. */
+static struct leftover *left_by(const struct look *look, pid_t orphan)
+{
+	const struct seen *s = seen_find(look->l, orphan);
+	struct worker *owner;
+
+	if (s && is_same(s, orphan))
+		return s->of;
+	owner = owner_of(look->l, orphan);
+	if (owner)
+		return look->all_ended || !worker_is_alive(owner) ? &owner->left : NULL;
+	return look->all_ended ? &look->l->nobodys : NULL;
+}
+
+/* One of those that were left, or of those below it. */
+static void deal_with(struct look *look, struct leftover *left, pid_t pid)
+{
+	struct process p = { 0 };
+	autoclose fd = tree_open(pid, &p);
+	bool is_new;
+
+	if (fd < 0 || p.state == 'Z')
 		return;
+	is_new = note(look->l, pid, p.started, left);
+	if (left->killed) {
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0u);
+	} else if (is_new) {
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0u);
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0u);
 	}
-	again_in(look, (left->deadline_ns - look->now_ns) / 1000000 + 1);
 }
 
 static void see_child(struct look *look, pid_t child)
 {
-	struct worker *owner;
+	static struct pids tree; /* one thread */
+	struct leftover *left = is_worker(look->l, child) ? NULL : left_by(look, child);
 
-	if (is_worker(look->l, child))
+	if (!left)
 		return;
-	owner = owner_of(look->l, child);
-	if (owner && (look->all_ended || !worker_is_alive(owner)))
-		deal_with(look, &owner->left, child);
-	else if (!owner && look->all_ended)
-		deal_with(look, &look->l->nobodys, child);
-}
-
-static void settle(struct leftover *left, uint64_t now_ns)
-{
-	left->told |= left->deadline_ns > 0;
-	left->killed |= left->told && now_ns >= left->deadline_ns;
-	if (left->count < left->forced) /* some were born in the grace */
-		left->count = left->forced;
+	if (!left->deadline_ns)
+		left->deadline_ns = look->now_ns + look->l->grace_ns;
+	left->killed = look->now_ns >= left->deadline_ns;
+	tree_list(child, &tree);
+	for (size_t i = 0; i < tree.count; i++)
+		deal_with(look, left, tree.at[i]);
+	if (left->killed)
+		tree_kill_child(child, &look->felled);
+	again_in(look, left->killed ? AGAIN_MS : (left->deadline_ns - look->now_ns) / 1000000 + 1);
 }
 
 uint64_t leftovers_look(struct leftovers *l, bool all_ended)
@@ -122,40 +203,57 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 	struct look look = { .l = l, .all_ended = all_ended, .now_ns = uv_hrtime() };
 
 	/* all of them first: what a signal orphans would turn up at the end of a list that is still
-	 * read, and count twice */
+	 * read */
 	children.count = 0;
 	process_list_children(getpid(), &children);
 	if (all_ended && children.count > CROWD)
 		tree_go_first();
 	for (size_t i = 0; i < children.count; i++)
 		see_child(&look, children.at[i]);
-	for (unsigned i = 0; i < l->count; i++)
-		settle(&l->workers[i].left, look.now_ns);
-	settle(&l->nobodys, look.now_ns);
+	seen_sort(l);
 	return look.next_ms;
 }
 
 void leftovers_kill(struct leftovers *l)
 {
 	static struct pids children; /* one thread */
+	struct felled felled = { { 0 } };
 
+	l->killing = true;
 	children.count = 0;
 	process_list_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++) {
-		struct worker *owner;
-		struct leftover *left;
-		unsigned reached;
-
 		if (is_worker(l, children.at[i]))
 			continue;
-		/* to read the environment of a process that forks waits for its memory */
-		owner = by_session(l, children.at[i]);
-		left = owner ? &owner->left : &l->nobodys;
-		reached = children.count > CROWD ? 1 : tree_signal(children.at[i], SIGKILL);
-		left->forced += left->killed ? 0 : reached;
-		tree_kill_child(children.at[i]);
+		if (children.count <= CROWD)
+			(void)tree_signal(children.at[i], SIGKILL);
+		tree_kill_child(children.at[i], &felled);
 	}
-	for (unsigned i = 0; i < l->count; i++)
-		settle(&l->workers[i].left, UINT64_MAX);
-	settle(&l->nobodys, UINT64_MAX);
+}
+
+void leftovers_reaped(struct leftovers *l, const siginfo_t *si)
+{
+	struct seen *s = seen_find(l, si->si_pid);
+	struct worker *owner;
+	struct leftover *left;
+
+	if (is_worker(l, si->si_pid))
+		return;
+	if (s && s->gone)
+		s = NULL;
+	owner = s ? NULL : by_session(l, si->si_pid);
+	left = s ? s->of : owner ? &owner->left : &l->nobodys;
+	if (si->si_code != CLD_EXITED && si->si_status == SIGKILL && (l->killing || left->killed)) {
+		left->count += s ? 0 : 1;
+		left->forced++;
+	}
+	if (s)
+		s->gone = true;
+}
+
+void leftovers_done(struct leftovers *l)
+{
+	free(l->seen);
+	l->seen = NULL;
+	l->seen_count = l->seen_room = l->sorted = 0;
 }

@@ -7,10 +7,15 @@
 #ifndef LAUNCHD_DAEMON_WORKERS_LEFTOVERS_H
 #define LAUNCHD_DAEMON_WORKERS_LEFTOVERS_H
 
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/workers/worker.h"
+
+/* One that was seen, and counts for whom it was left by. */
+struct seen;
 
 struct leftovers {
 	struct worker *workers; /* borrowed */
@@ -19,6 +24,9 @@ struct leftovers {
 	const char *run_dir, *log_dir;
 	uint64_t grace_ns;
 	struct leftover nobodys; /* of workers that can't be told apart any more */
+	struct seen *seen;       /* the first `sorted` of them in order of pid */
+	size_t seen_count, seen_room, sorted;
+	bool killing; /* leftovers_kill() was called */
 };
 
 /* Looks at the orphans: what an ended worker has left gets SIGTERM at first sight, and SIGKILL when
@@ -26,8 +34,15 @@ struct leftovers {
  * milliseconds to look again; 0: nothing is left to look for. */
 uint64_t leftovers_look(struct leftovers *l, bool all_ended);
 
-/* Ends every grace: SIGKILL to all orphans. Fast, as they may be forking without end: whose they
- * were is told by their session alone. */
+/* Ends every grace: SIGKILL to all orphans. Fast, as they may be forking without end. */
 void leftovers_kill(struct leftovers *l);
+
+/* To be called for each child that is no worker when it has ended, before it is reaped. Whoever had
+ * to be killed is counted here, and is counted as left behind here if that has not been done
+ * before: so each counts once, and who was never seen alive counts, too. */
+void leftovers_reaped(struct leftovers *l, const siginfo_t *si);
+
+/* Gives its memory back; the numbers stay. */
+void leftovers_done(struct leftovers *l);
 
 #endif

@@ -99,19 +99,23 @@ static int add_launcher_above(struct lifeline *l, pid_t shell, const char *mark,
 	rc = add_process(l, above, &l->launcher);
 	if (rc == -ESRCH || (rc == 0 && parent_of(below) != above))
 		return -ESRCH;
+	l->launcher_pid = above;
 	return rc;
 }
 
 static int add_all(struct lifeline *l, pid_t parent, const char *mark, const char *const *env)
 {
 	const char *value = env_get(env, mark);
+	bool seen = proc_look() == PROC_OURS; /* else it may be a shell as well */
 	int rc = add(l, STDOUT_FILENO, 0);
 
 	if (rc == 0)
 		rc = add(l, STDERR_FILENO, 0);
 	if (rc < 0 || parent <= 1)
 		return rc;
-	if (!is_of_this_rank(parent, mark, value))
+	if (!seen || !is_of_this_rank(parent, mark, value))
+		l->launcher_pid = parent;
+	if (seen && l->launcher_pid)
 		return add_process(l, parent, &l->launcher);
 	rc = add_process(l, parent, &l->shell);
 	return rc < 0 ? rc : add_launcher_above(l, parent, mark, value);
@@ -130,6 +134,7 @@ int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char
 	int rc;
 
 	l->launcher = l->shell = -1;
+	l->launcher_pid = 0;
 	l->lost_ns = l->signal_ns = 0;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	rc = l->epoll < 0 ? -errno : add_all(l, parent, mark, env);
@@ -144,6 +149,11 @@ int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char
 	l->handles = 2;
 	(void)uv_poll_start(&l->poll, UV_READABLE, on_event);
 	return 0;
+}
+
+bool lifeline_is_launcher(const struct lifeline *l, pid_t sender)
+{
+	return sender == l->launcher_pid;
 }
 
 void lifeline_signalled(struct lifeline *l, int signal)

@@ -10,6 +10,7 @@
 #ifndef LAUNCHD_DAEMON_WORKERS_LIFELINE_H
 #define LAUNCHD_DAEMON_WORKERS_LIFELINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
@@ -22,6 +23,7 @@ struct lifeline {
 	int epoll; /* of the descriptors below: libuv would make stdout and stderr non-blocking, for
 		    * everyone who shares them */
 	int launcher, shell; /* pidfds; -1: none that can be seen */
+	pid_t launcher_pid;  /* 0: none that can be seen */
 	uv_poll_t poll;
 	uv_timer_t doubt; /* runs while something is lost and a signal may explain it */
 	unsigned handles; /* of the two above, not closed yet */
@@ -36,6 +38,9 @@ struct lifeline {
  * one who was not is the launcher's process. On failure nothing is left open. */
 int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char *mark,
 	const char *const *env, struct failure *why);
+
+/* Whether a signal's sender is the launcher's process; one that can't be seen has the pid 0. */
+bool lifeline_is_launcher(const struct lifeline *l, pid_t sender);
 
 /* A signal has come. Those count that end whoever does not catch them. Also where nothing was
  * started ({ 0 }). */

@@ -19,8 +19,7 @@
 #define TO(s) (1u << (s))
 
 enum {
-	LOOK_SOON_MS = 20,   /* after a death: several often come together */
-	UNKILLED_MS = 10000, /* for workers that SIGKILL has not ended: GPUs are freed */
+	LOOK_SOON_MS = 20, /* after a death: several often come together */
 	HURRY_MAX_MS = 5000,
 };
 
@@ -54,6 +53,16 @@ static void blame(struct pool *p, const struct cause *cause)
 {
 	if (p->cause.kind == CAUSE_NONE)
 		p->cause = *cause;
+}
+
+/* One that could not be started has no end of its own: it failed now. */
+static void blame_worker(struct pool *p, const struct worker *w)
+{
+	struct cause cause = cause_of_failure(&w->outcome);
+
+	if (cause.at_ns == 0)
+		cause.at_ns = uv_hrtime();
+	blame(p, &cause);
 }
 
 static void on_handle_closed(uv_handle_t *h)
@@ -116,7 +125,7 @@ static void kill_all(struct pool *p)
 	/* one that hangs in the kernel keeps its children from becoming ours */
 	signal_all(p, SIGKILL, SCOPE_TREE);
 	(void)uv_timer_stop(&p->grace);
-	set_grace(p, UNKILLED_MS);
+	set_grace(p, POOL_UNKILLED_MS);
 }
 
 static void on_grace_over(uv_timer_t *t)
@@ -135,6 +144,7 @@ static void on_grace_over(uv_timer_t *t)
 static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
 {
 	pool_goto(p, POOL_STOPPING);
+	cgroup_leaf_thaw(p->leaf);
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_stop(&p->workers[i], signal, p->plan->signal_scope);
 	if (p->suspended)
@@ -164,6 +174,7 @@ static bool reap_orphans(struct pool *p)
 			if (p->workers[i].outcome.pid == si.si_pid &&
 				worker_is_alive(&p->workers[i]))
 				return true; /* its pidfd is readable, and tells its turn */
+		leftovers_reaped(&p->left, &si);
 		(void)waitpid(si.si_pid, NULL, WNOHANG | __WALL);
 	}
 }
@@ -206,6 +217,7 @@ static void linger(struct pool *p)
 	}
 	if (p->state != POOL_LINGERING) {
 		pool_goto(p, POOL_LINGERING);
+		cgroup_leaf_thaw(p->leaf);
 		set_grace(p, p->plan->leftover_grace_ms);
 		look(p);
 	}
@@ -222,7 +234,7 @@ static void on_worker_ended(void *owner, struct worker *w)
 	if (!p->culprit && w->outcome.asked == ASKED_NOTHING &&
 		!ending_is_success(&w->outcome.end)) {
 		p->culprit = w;
-		blame(p, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = w->outcome.ended_ns });
+		blame_worker(p, w);
 	}
 	if (p->on_worker_ended)
 		p->on_worker_ended(p, w);
@@ -279,6 +291,7 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 		worker_init(w);
 		w->outcome.rank = plan_rank(plan, local_rank).rank;
 		w->outcome.local_rank = local_rank;
+		w->outcome.node = plan->node_rank;
 		w->outcome.attempt = attempt->number;
 	}
 	p->left = (struct leftovers){
@@ -309,7 +322,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 			p->alive++;
 		} else {
 			p->culprit = &p->workers[i];
-			blame(p, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = uv_hrtime() });
+			blame_worker(p, p->culprit);
 		}
 		if (p->on_worker_started)
 			p->on_worker_started(p, &p->workers[i]);
@@ -342,9 +355,16 @@ bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 		blame(p, cause);
 		set_grace(p, grace_ms);
 	} else {
+		pool_cut(p, grace_ms);
 		return false;
 	}
 	return true;
+}
+
+void pool_cut(struct pool *p, uint64_t grace_ms)
+{
+	if (p->state == POOL_STOPPING || p->state == POOL_LINGERING)
+		set_grace(p, grace_ms);
 }
 
 bool pool_hurry(struct pool *p, uint64_t grace_ms)
@@ -397,6 +417,7 @@ void pool_resume(struct pool *p)
 
 void pool_done(struct pool *p)
 {
+	leftovers_done(&p->left);
 	free(p->workers);
 	p->workers = NULL;
 }

@@ -17,6 +17,8 @@ struct heritage;
 struct output;
 struct plan;
 
+enum { POOL_UNKILLED_MS = 10000 }; /* for workers that SIGKILL has not ended: GPUs are freed */
+
 enum pool_state {
 	POOL_STARTING,
 	POOL_RUNNING,
@@ -71,8 +73,12 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 
 /* Ends the job: the signal goes to every worker, and SIGKILL follows when the grace is over. While
  * it ends already: a signal that launchd has got goes out again, and the shorter grace counts; any
- * other cause has nothing to add. False, here and in the two below: there was nothing to do. */
+ * other cause has no more to add than that. False, here and in the two below: there was nothing to
+ * do. */
 bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms);
+
+/* Leaves what is stopping already that much of its grace, at most. */
+void pool_cut(struct pool *p, uint64_t grace_ms);
 
 /* Cuts what is left of the grace to a quarter of the whole, 5 s at most. */
 bool pool_hurry(struct pool *p, uint64_t grace_ms);

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "common/failure.h"
+#include "daemon/workers/guard.h"
 #include "daemon/workers/run_parts.h"
 #include "daemon/workers/spawn.h"
 
@@ -50,8 +51,7 @@ unsigned run_descriptors(const struct plan *plan)
 	return need;
 }
 
-/* Said before the first start, not at the last. */
-static int check_descriptors(const struct plan *plan, struct failure *why)
+int run_check_descriptors(const struct plan *plan, struct failure *why)
 {
 	unsigned need = run_descriptors(plan);
 	struct rlimit limit;
@@ -59,8 +59,9 @@ static int check_descriptors(const struct plan *plan, struct failure *why)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
 		return 0;
 	return failure_set(why, -EMFILE,
-		"%u workers need %u open files, but the limit is %llu (ulimit -Hn)",
-		plan->start_count, need, (unsigned long long)limit.rlim_cur);
+		"%u worker%s need%s %u open files, but the limit is %llu (ulimit -Hn)",
+		plan->start_count, plan->start_count == 1 ? "" : "s",
+		plan->start_count == 1 ? "s" : "", need, (unsigned long long)limit.rlim_cur);
 }
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
@@ -68,12 +69,13 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 	struct run *r = owner;
 	const struct plan *plan = r->in->on->on_met(r->in->owner, m, why);
 
-	if (!plan || check_descriptors(plan, why) < 0)
+	if (!plan || run_check_descriptors(plan, why) < 0)
 		return why->code;
 	r->outcomes = arena_alloc(r->in->arena, plan->start_count * sizeof *r->outcomes);
 	if (!r->outcomes)
 		return failure_oom(why);
 	r->plan = r->end->plan = plan;
+	r->shared = plan->nnodes > 1 && !m->alone;
 	run_tell_met(r);
 	return 0;
 }
@@ -123,6 +125,8 @@ static void on_over(void *owner, const struct job_end *end)
 	struct run *r = owner;
 
 	run_tell_verdict(r, end);
+	if (r->shared && end->verdict.exit_code)
+		guard_foresee(r->in->guard, end->verdict.exit_code, false);
 	r->end->job = *end;
 	if (end->result) {
 		r->end->whole = dated(r, end->result);
@@ -228,6 +232,7 @@ static int begin(struct run *r)
 	} else {
 		member_start(&r->member, &r->loop, r->in->member, &events, r, &r->end->memory);
 	}
+	output_start(r->in->output); /* not before: member_start() may fork PMIx's process */
 	return rc;
 }
 

@@ -60,6 +60,10 @@ struct run_end {
 /* How many files a run has open at the most. */
 unsigned run_descriptors(const struct plan *plan);
 
+/* Whether so many may be open. -EMFILE with a sentence. To be asked before the first of them is:
+ * libuv aborts where it gets no descriptor for its loop. */
+int run_check_descriptors(const struct plan *plan, struct failure *why);
+
 /* Runs the job to its end; blocks as long. When it returns nothing that was started is left, but
  * for the survivors that it names.
  * Negative errno: nothing was started, why says what failed; else 0 and *ret. Why may hold a

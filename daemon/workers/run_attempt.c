@@ -2,6 +2,7 @@
  * see run_parts.h */
 #include "daemon/workers/run_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "daemon/store/joined.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/guard.h"
+#include "daemon/workers/procfs.h"
 #include "daemon/workers/testimony.h"
 #include "daemon/workers/tree.h"
 #include "daemon/workers/worker.h"
@@ -56,8 +58,10 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 	struct run *r = p->owner;
 
 	run_tell_worker(r, &w->outcome);
-	if (p->culprit == w)
+	if (p->culprit == w) {
+		run_know(r, &p->cause);
 		member_failed(&r->member, &w->outcome);
+	}
 	if (r->in->on->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
 		ending_is_success(&w->outcome.end) &&
 		(p->state == POOL_STARTING || p->state == POOL_RUNNING) &&
@@ -93,8 +97,6 @@ static void on_stopping(struct pool *p)
 		.cause = p->cause,
 	};
 
-	if (p->culprit && s.cause.kind == CAUSE_FAILURE)
-		s.cause.node = r->plan->node_rank;
 	run_tell_stop(r, &s);
 }
 
@@ -102,6 +104,20 @@ void run_tell_own(const struct run *r)
 {
 	if (r->state == RUN_WAITING && r->in->guard->gone && r->plan->node_rank == 0)
 		r->in->on->on_own(r->in->owner, r->end);
+}
+
+/* Where the job ends for a worker of this node: its whole story, and what it says of itself. */
+static void know_culprit(struct run *r, const struct testimony *said, size_t count)
+{
+	struct result *own = &r->end->own;
+
+	r->end->own_culprit = (struct testimony){ .record = NULL };
+	for (size_t i = 0; i < own->count; i++)
+		if (result_is_culprit(own, &own->outcomes[i]))
+			own->cause.culprit = own->outcomes[i];
+	for (size_t i = 0; i < count; i++)
+		if (result_culprit(own) && said[i].rank == result_culprit(own)->rank)
+			r->end->own_culprit = said[i];
 }
 
 /* Tells the job how this node's part of the attempt has ended. */
@@ -112,11 +128,11 @@ static void tell_end(struct run *r)
 	struct failure unread = { 0 };
 	struct node_end end = {
 		.attempt = r->attempt.number,
-		.cause = own->cause,
 		.outcomes = r->outcomes,
 		.count = r->plan->start_count,
 		.left = own->left,
 		.left_killed = own->left_killed,
+		.left_unknown = own->left_unknown,
 		.survivor_count = own->survivor_count,
 		.started_ns = own->started_ns,
 		.ended_ns = own->ended_ns,
@@ -124,10 +140,8 @@ static void tell_end(struct run *r)
 	size_t count = testimony_collect(r->plan, &r->attempt, r->outcomes, words_of(r), end.count,
 		&r->end->memory, said, &unread);
 
-	r->end->own_culprit = (struct testimony){ .record = NULL };
-	for (size_t i = 0; i < count; i++)
-		if (own->culprit && said[i].rank == own->culprit->rank)
-			r->end->own_culprit = said[i];
+	know_culprit(r, said, count);
+	end.cause = own->cause;
 	if (unread.code != 0)
 		r->in->on->say(r->in->owner, true, unread.text);
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);
@@ -154,6 +168,8 @@ static void drain(struct run *r)
 {
 	enum { PATIENCE_MS = 3000 }; /* more than the thread takes, where nothing hangs */
 
+	static_assert(POOL_UNKILLED_MS + TREE_PATIENCE_MS + PATIENCE_MS < STOP_REST_MS,
+		"the other nodes wait that long");
 	r->state = RUN_DRAINING;
 	uv_update_time(&r->loop);
 	(void)uv_timer_start(&r->draining, on_draining_over, PATIENCE_MS, 0);
@@ -168,22 +184,28 @@ static void on_drained(void *owner)
 	end_drained(r);
 }
 
+static void on_reaped(void *owner, const siginfo_t *si)
+{
+	leftovers_reaped(owner, si);
+}
+
 static void on_pool_ended(struct pool *p)
 {
+	const struct mourner mourner = { on_reaped, &p->left };
 	struct run *r = p->owner;
 	struct result *own = &r->end->own;
 
 	(void)uv_timer_stop(&r->unfinished);
 	(void)uv_timer_stop(&r->joining);
 	run_status_stop(r);
-	copy_outcomes(r);
-	own->culprit = p->culprit ? &r->outcomes[p->culprit - p->workers] : NULL;
-	own->cause = p->cause;
 	own->ended_ns = uv_hrtime();
+	(void)tree_end_all(NULL, &mourner, own->survivors, &own->survivor_count);
+	copy_outcomes(r);
+	own->cause = p->cause;
 	own->left = p->left.nobodys.count;
 	own->left_killed = p->left.nobodys.forced;
+	own->left_unknown = proc_look() != PROC_OURS;
 	pool_done(p);
-	(void)tree_end_all(NULL, own->survivors, &own->survivor_count);
 	for (unsigned i = 0; i < own->survivor_count && i < SURVIVORS_MAX; i++)
 		own->survivors[i].node = r->plan->node_rank;
 	drain(r);
@@ -265,7 +287,7 @@ static void set_unstarted(struct run *r, struct ending end)
 			.node = where.node_rank,
 			.attempt = r->attempt.number,
 			.end = end,
-			.ended_ns = end.how == ENDED_UNSTARTED ? uv_hrtime() : 0,
+			.ended_ns = ending_is_unstarted(&end) ? uv_hrtime() : 0,
 		};
 		run_tell_worker(r, &r->outcomes[i]);
 	}
@@ -275,10 +297,9 @@ static void set_unstarted(struct run *r, struct ending end)
 /* The attempt can't be: there is no memory, or no log file. */
 static void fail_unstarted(struct run *r, int error)
 {
-	set_unstarted(r, (struct ending){ .how = ENDED_UNSTARTED, .value = error });
-	r->end->own.culprit = &r->outcomes[0];
-	r->end->own.cause = run_cause(r, CAUSE_FAILURE);
-	member_failed(&r->member, r->end->own.culprit);
+	set_unstarted(r, (struct ending){ .how = ENDED_UNMADE, .value = error });
+	r->end->own.cause = cause_of_failure(&r->outcomes[0]);
+	member_failed(&r->member, &r->outcomes[0]);
 	tell_end(r);
 }
 
@@ -323,7 +344,7 @@ static void start_workers(struct run *r)
 	watch_joining(r);
 	run_status_start(r);
 	/* one that could not be started has not ended in the loop */
-	if (r->pool.culprit && r->pool.culprit->outcome.end.how == ENDED_UNSTARTED)
+	if (r->pool.culprit && ending_is_unstarted(&r->pool.culprit->outcome.end))
 		member_failed(&r->member, &r->pool.culprit->outcome);
 	if (r->in->on->on_started && !r->pool.culprit) {
 		copy_outcomes(r);
@@ -367,6 +388,9 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
 	r->store_port = master_port;
 	r->urgency = URGENCY_NONE;
+	r->known = (struct cause){ .kind = CAUSE_NONE };
+	if (r->shared)
+		guard_foresee(r->in->guard, EXIT_NODE_LOST, true);
 	r->has_words = false;
 	r->state = RUN_OPENING;
 	begin_result(r);

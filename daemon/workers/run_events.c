@@ -117,6 +117,12 @@ void run_tell_restart(const struct run *r, uint64_t delay_ms)
 			});
 }
 
+/* The worker that failed first, where this node knows it. */
+static const struct outcome *culprit_of(const struct job_end *end)
+{
+	return end->result ? result_culprit(end->result) : cause_culprit(&end->verdict.cause);
+}
+
 void run_tell_verdict(const struct run *r, const struct job_end *end)
 {
 	const struct verdict *v = &end->verdict;
@@ -125,7 +131,6 @@ void run_tell_verdict(const struct run *r, const struct job_end *end)
 		tell(r,
 			(struct event){
 				.kind = EVENT_VERDICT,
-				.verdict = { v->attempt, v->exit_code, v->text,
-					end->result ? end->result->culprit : NULL },
+				.verdict = { v->attempt, v->exit_code, v->text, culprit_of(end) },
 			});
 }

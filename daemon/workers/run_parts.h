@@ -39,6 +39,8 @@ struct run {
 	struct lifeline lifeline;
 	struct member member;
 	struct pool pool;
+	bool shared;        /* other nodes end with the same code as this one */
+	struct cause known; /* why the attempt ends, as far as this node knows; NONE: it goes on */
 	struct attempt attempt;
 	uv_timer_t max_runtime, unfinished, joining, draining, status;
 	uv_timer_t merging; /* until the member is closed */
@@ -59,6 +61,10 @@ void run_stop_here(struct run *r, const struct stop *s);
 
 /* The same, and the other nodes hear of it. */
 void run_stop_everywhere(struct run *r, const struct stop *s);
+
+/* This is why the attempt ends; the first one counts, but of failures that which all nodes are
+ * told. */
+void run_know(struct run *r, const struct cause *c);
 
 /* A cause that was found here, now. */
 struct cause run_cause(const struct run *r, enum cause_kind kind);

@@ -2,6 +2,7 @@
 #include "daemon/workers/run_parts.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -9,12 +10,27 @@
 #include "daemon/workers/guard.h"
 #include "daemon/workers/procfs.h"
 
+void run_know(struct run *r, const struct cause *c)
+{
+	bool better = r->known.kind == CAUSE_FAILURE && c->kind == CAUSE_FAILURE && *c->host;
+
+	if (r->known.kind != CAUSE_NONE && !better)
+		return;
+	r->known = *c;
+	if (r->shared)
+		guard_foresee(r->in->guard, cause_exit_code(c), false);
+}
+
 void run_stop_here(struct run *r, const struct stop *s)
 {
 	bool acted;
 
-	if (s->urgency <= r->urgency)
+	run_know(r, &s->cause);
+	if (s->urgency <= r->urgency) {
+		if (r->state == RUN_WORKING)
+			pool_cut(&r->pool, s->grace_ms);
 		return;
+	}
 	r->urgency = s->urgency;
 	if (r->state == RUN_OPENING)
 		run_end_unstarted(r, &s->cause);
@@ -62,6 +78,14 @@ static struct cause cause_of_signal(const struct run *r, const struct relayed *g
 	return c;
 }
 
+/* What mpirun leaves of the grace is worth a line now, to one node of the job. */
+static void warn_of_mpirun(struct run *r, const struct cause *c)
+{
+	if (c->signal == SIGTERM && !c->sender.kernel && r->plan->mpirun_cuts &&
+		r->plan->node_rank == 0 && lifeline_is_launcher(&r->lifeline, c->sender.pid))
+		r->in->on->say(r->in->owner, true, r->plan->mpirun_cuts);
+}
+
 static void on_request(struct run *r, const struct relayed *got, enum signal_way way)
 {
 	const struct cause cause = cause_of_signal(r, got);
@@ -75,6 +99,8 @@ static void on_request(struct run *r, const struct relayed *got, enum signal_way
 	run_tell_received(r, &cause);
 	if (r->state == RUN_OVER)
 		return;
+	if (request == 1)
+		warn_of_mpirun(r, &cause);
 	run_stop_everywhere(r,
 		&(struct stop){
 			.attempt = r->attempt.number,
@@ -112,11 +138,27 @@ static void tell_received(const struct run *r, const struct relayed *got)
 	run_tell_received(r, &cause);
 }
 
+/* The guard has woken us; see struct standstill. */
+static void tell_stopped(const struct run *r)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof text,
+		"launchd's supervisor (pid %d) was stopped by SIGSTOP, alone, and goes on now; to "
+		"stop the job, stop launchd itself (pid %d, with SIGTSTP)",
+		(int)getpid(), (int)r->in->guard->guard);
+	r->in->on->say(r->in->owner, true, text);
+}
+
 static void on_signal(struct signals *s, const struct relayed *got, enum signal_way way)
 {
 	struct run *r = s->owner;
 	enum reaction_kind kind = r->plan->reactions.of[got->signal].kind;
 
+	if (got->signal == SIGSTOP) {
+		tell_stopped(r);
+		return;
+	}
 	lifeline_signalled(&r->lifeline, got->signal);
 	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP)
 		tell_received(r, got);
@@ -179,6 +221,8 @@ static void on_guard_gone(struct signals *s)
 
 	r->in->guard->gone = true;
 	kill_for(r, CAUSE_GUARD);
+	/* nobody is left who would thaw us, if it is frozen now */
+	(void)cgroup_leaf_leave(&r->in->guard->leaf);
 	run_tell_own(r);
 }
 

@@ -7,9 +7,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +32,45 @@ static const char *const stage_words[] = {
 	[STAGE_SIGNALS] = "resetting signals",
 	[STAGE_EXEC] = "execve",
 };
+
+/* Whether this kernel is older than the one that brought pidfds whole. What a vendor has put into
+ * an older one is not asked for: then the call is there. */
+static bool is_old(const struct utsname *u)
+{
+	unsigned major, minor;
+
+	return sscanf(u->release, "%u.%u", &major, &minor) == 2 &&
+		(major < 5 || (major == 5 && minor < 3));
+}
+
+static int no_pidfds(const char *call, int error, struct failure *why)
+{
+	struct utsname u = { 0 };
+
+	(void)uname(&u); /* can't fail */
+	if (error == ENOSYS && is_old(&u))
+		return failure_set(why, -ENOSYS,
+			"this kernel, Linux %s, has no %s: launchd needs Linux 5.3 or later",
+			u.release, call);
+	if (error != ENOSYS && error != EPERM && error != EACCES)
+		return failure_set(why, -error, "%s: %s", call, strerror(error));
+	return failure_set(why, -EPERM,
+		"%s is forbidden here (%s), as by a container's seccomp profile: launchd needs it; "
+		"Docker 20.10 and containerd 1.4.2 allow it, older ones with "
+		"--security-opt seccomp=unconfined",
+		call, strerror(error));
+}
+
+int spawn_check_kernel(struct failure *why)
+{
+	autoclose self = (int)syscall(SYS_pidfd_open, getpid(), 0u); /* Linux 5.3 */
+
+	if (self < 0)
+		return no_pidfds("pidfd_open", errno, why);
+	if (syscall(SYS_pidfd_send_signal, self, 0, NULL, 0u) < 0) /* Linux 5.1 */
+		return no_pidfds("pidfd_send_signal", errno, why);
+	return 0;
+}
 
 int spawn_seal_descriptors(void)
 {
@@ -109,21 +151,65 @@ static void undo(pid_t pid)
 		;
 }
 
+/* What an answer of execve(2) comes from, where its name alone does not tell. */
+static const char *hint_of(const struct child *c)
+{
+	bool there = access(c->program, F_OK) == 0;
+
+	switch (c->error) {
+	case ENOENT:
+		return there ? "the interpreter that its first line names (#!), or that it is "
+			       "linked for, is not there" :
+			       NULL;
+	case EACCES:
+		return there ? "it, or the interpreter that its first line names (#!), may not be "
+			       "executed here" :
+			       NULL;
+	case ENOEXEC:
+		return "its first line names no interpreter (#!), or it is for another kind of "
+		       "machine";
+	case ETXTBSY:
+		return "somebody has it open to write it";
+	case ELOOP:
+		return "links, or interpreters that first lines name (#!), lead in a circle";
+	case E2BIG:
+		return "arguments and environment take more than a quarter of the stack's limit "
+		       "(ulimit -s), or one of them more than 128 KB";
+	case EAGAIN:
+		return "its user may have no more processes (ulimit -u)";
+	case ELIBBAD:
+	case EISDIR:
+		return "the interpreter that it is linked for is none";
+	case EINVAL:
+		return "it names more than one interpreter";
+	case EPERM:
+		return "its file system or a security module does not allow it";
+	default:
+		return NULL;
+	}
+}
+
+static int refused(const struct child *c, struct failure *why)
+{
+	const char *hint = hint_of(c);
+
+	return failure_set(why, -c->error, "%s: %s: %s%s%s", c->program, stage_words[STAGE_EXEC],
+		strerror(c->error), hint ? ": " : "", hint ? hint : "");
+}
+
 static int run_child(struct child *c, struct spawned *ret, struct failure *why)
 {
 	pid_t pid = start(c);
 	int pidfd;
 
 	if (pid < 0)
-		return failure_set(why, pid, "can't start a process: %s", strerror(-pid));
+		return failure_not_started(why, pid, "a process");
 	if (c->failed != STAGE_NONE) {
 		undo(pid);
-		if (c->failed == STAGE_EXEC && c->error == ENOENT && access(c->program, F_OK) == 0)
-			return failure_set(why, -ENOENT,
-				"%s: the interpreter that its first line names (#!) is not there",
-				c->program);
-		return failure_set(why, -c->error, "%s: %s: %s", c->program, stage_words[c->failed],
-			strerror(c->error));
+		ret->refused = c->failed == STAGE_EXEC;
+		return ret->refused ? refused(c, why) :
+				      failure_set(why, -c->error, "%s: %s: %s", c->program,
+					      stage_words[c->failed], strerror(c->error));
 	}
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0u); /* Linux 5.3; close-on-exec by itself */
 	if (pidfd < 0) {
@@ -161,5 +247,7 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 	}
 	if (rc == 0)
 		*ret = out;
+	else
+		ret->refused = out.refused;
 	return rc;
 }

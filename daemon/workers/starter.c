@@ -55,7 +55,7 @@ int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct fail
 	how.argv = vec_argv(&argv);
 	how.env = vec_argv(&env);
 	if (arena_failed(&s->scratch)) {
-		worker_not_started(w, ENOMEM);
+		worker_not_started(w, ENDED_UNMADE, ENOMEM);
 		rc = failure_oom(why);
 	} else {
 		rc = worker_start(w, epoll_fd, &how, why);

@@ -19,9 +19,8 @@
 
 enum {
 	DEPTH_MAX = 256, /* of ancestors that are asked */
-	PATIENCE_MS =
-		5000,    /* for a process that SIGKILL has not ended yet: it may be freeing GPUs */
-	STUCK_MS = 100,  /* of it, before what is below that process is not waited for */
+	STUCK_MS =
+		100, /* of TREE_PATIENCE_MS, before what is below that process is not waited for */
 	DENIED_MS = 200, /* where none may be killed */
 };
 
@@ -93,38 +92,58 @@ bool tree_has(pid_t pid)
 }
 
 /* Opened first, asked then: whoever has the number when its ancestors are asked is the one that
- * was opened, or that one has ended and the signal reaches nobody. A zombie takes a signal, too,
- * but does not count. */
-static bool signal_one(pid_t pid, int signal)
+ * was opened, or that one has ended and a signal reaches nobody. */
+int tree_open(pid_t pid, struct process *ret)
 {
 	autoclose fd = (int)syscall(SYS_pidfd_open, pid, 0u);
-	struct process p;
+	int rc = fd < 0 ? -errno : process_read(pid, ret);
 
-	return fd >= 0 && process_read(pid, &p) == 0 && leads_here(p.parent) &&
-		syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0u) == 0 && p.state != 'Z';
+	if (rc == 0 && !leads_here(ret->parent))
+		rc = -ESRCH;
+	return rc < 0 ? rc : fd_take(&fd);
+}
+
+/* A zombie takes a signal, too, but does not count. */
+static bool signal_one(pid_t pid, int signal)
+{
+	struct process p = { 0 };
+	autoclose fd = tree_open(pid, &p);
+
+	return fd >= 0 && syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0u) == 0 &&
+		p.state != 'Z';
+}
+
+void tree_list(pid_t root, struct pids *ret)
+{
+	ret->at[0] = root;
+	ret->count = 1;
+	for (size_t i = 0; i < ret->count; i++)
+		process_list_children(ret->at[i], ret);
 }
 
 unsigned tree_signal(pid_t root, int signal)
 {
-	/* one thread; 16 KB is too much for a stack, and memory may be out */
+	/* one thread; it is too much for a stack, and memory may be out */
 	static struct pids f;
 	unsigned reached = 0;
 
-	f.at[0] = root;
-	f.count = 1;
-	for (size_t i = 0; i < f.count; i++)
-		process_list_children(f.at[i], &f);
+	tree_list(root, &f);
 	for (size_t i = 0; i < f.count; i++)
 		reached += signal_one(f.at[i], signal);
 	return reached;
 }
 
-void tree_kill_child(pid_t child)
+void tree_kill_child(pid_t child, struct felled *done)
 {
+	enum { GROUPS = sizeof done->groups / sizeof *done->groups };
 	pid_t group = getpgid(child), session = getsid(child);
+	pid_t *last = &done->groups[group > 0 ? group % GROUPS : 0];
 
-	if (group > 1 && session > 0 && session != getsid(0))
+	/* the kernel goes through all of the group: for each of its members that is a square */
+	if (group > 1 && *last != group && session > 0 && session != getsid(0)) {
 		(void)kill(-group, SIGKILL);
+		*last = group;
+	}
 	(void)kill(child, SIGKILL);
 }
 
@@ -132,6 +151,7 @@ struct round {
 	const struct spared *spared;
 	unsigned found, denied;
 	bool stuck; /* nothing has ended for a while: what is below those that stay goes, too */
+	struct felled felled;
 	struct survivor *survivors;
 };
 
@@ -143,7 +163,7 @@ static void kill_one(pid_t child, void *to)
 		return;
 	if (kill(child, 0) < 0 && errno == EPERM)
 		r->denied++;
-	tree_kill_child(child);
+	tree_kill_child(child, &r->felled);
 	if (r->stuck)
 		(void)tree_signal(child, SIGKILL);
 	r->found++;
@@ -190,17 +210,31 @@ void tree_forget(struct spared *s, pid_t child)
 			s->child[i] = 0;
 }
 
-/* Reaps what has ended. False: no child is left at all. */
-static bool reap(struct spared *spared, unsigned *reaped)
-{
-	pid_t pid;
+/* Who is spared, who mourns, and how many there were. */
+struct burial {
+	struct spared *spared;
+	const struct mourner *mourner;
+	unsigned reaped;
+};
 
-	while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0) {
-		if (spared)
-			tree_forget(spared, pid);
-		++*reaped;
+/* Reaps what has ended. False: no child is left at all. */
+static bool reap(struct burial *b)
+{
+	for (;;) {
+		siginfo_t si = { .si_pid = 0 };
+
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+			return errno != ECHILD;
+		if (si.si_pid == 0)
+			return true;
+		if (b->mourner)
+			b->mourner->on_reaped(b->mourner->owner, &si);
+		if (waitpid(si.si_pid, NULL, WNOHANG | __WALL) != si.si_pid)
+			return true;
+		if (b->spared)
+			tree_forget(b->spared, si.si_pid);
+		b->reaped++;
 	}
-	return pid == 0 || errno != ECHILD;
 }
 
 void tree_go_first(void)
@@ -211,51 +245,69 @@ void tree_go_first(void)
 		(void)setpriority(PRIO_PROCESS, 0, -20);
 }
 
+/* Until so many are reaped, as long as one ends every few milliseconds. False: no child is left. */
+static bool await_deaths(struct burial *b, unsigned goal)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	unsigned before;
+	sigset_t chld;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (!reap(b))
+		return false;
+	do {
+		before = b->reaped;
+		if (before >= goal)
+			return true;
+		(void)sigtimedwait(&chld, NULL, &pause);
+		if (!reap(b))
+			return false;
+	} while (b->reaped > before);
+	return true;
+}
+
 /* Kills in rounds. True: nobody is left but the spared; false: SIGKILL does not help. */
-static bool end_in_rounds(struct spared *spared, unsigned *reaped)
+static bool end_in_rounds(struct burial *b)
 {
 	enum {
 		QUIET_ROUNDS = 3, /* a list that changes while it is read may look empty once */
 		SLOW_ROUNDS = 10, /* those below fork as fast as we kill */
 	};
-	const struct timespec pause = { .tv_nsec = 5000000 };
 	uint64_t progress_ms = now_ms();
 	unsigned quiet = 0, rounds = 0;
-	sigset_t chld;
 
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
-	while (reap(spared, reaped)) {
-		struct round r = { .spared = spared, .stuck = now_ms() - progress_ms > STUCK_MS };
-		unsigned before = *reaped;
+	while (reap(b)) {
+		struct round r = { .spared = b->spared,
+			.stuck = now_ms() - progress_ms > STUCK_MS };
+		unsigned before = b->reaped;
 
 		if (++rounds == SLOW_ROUNDS)
 			tree_go_first();
-
 		(void)process_children(getpid(), kill_one, &r);
 		quiet = r.found == 0 ? quiet + 1 : 0;
-		if (spared && spared->count > 0 && quiet == QUIET_ROUNDS)
+		if (b->spared && b->spared->count > 0 && quiet == QUIET_ROUNDS)
 			return true;
-		if (!reap(spared, reaped))
+		/* a crowd that has SIGKILL need not get it again while it ends */
+		if (!await_deaths(b, before + 1 + r.found / 2))
 			return true;
-		if (*reaped > before) {
+		if (b->reaped > before)
 			progress_ms = now_ms();
-			continue;
-		}
-		if (now_ms() - progress_ms > (r.denied == r.found ? DENIED_MS : PATIENCE_MS))
+		else if (now_ms() - progress_ms >
+			(r.denied == r.found ? DENIED_MS : TREE_PATIENCE_MS))
 			return false;
-		(void)sigtimedwait(&chld, NULL, &pause); /* until one has ended, or may have */
 	}
 	return true;
 }
 
-unsigned tree_end_all(struct spared *spared, struct survivor *ret, unsigned *ret_count)
+unsigned tree_end_all(struct spared *spared, const struct mourner *mourner, struct survivor *ret,
+	unsigned *ret_count)
 {
 	struct round left = { .spared = spared, .survivors = ret };
-	unsigned reaped = 0;
+	struct burial b = { spared, mourner, 0 };
 
-	if (!end_in_rounds(spared, &reaped))
+	if (!end_in_rounds(&b))
 		name_all(&left);
 	*ret_count = left.found;
-	return reaped;
+	return b.reaped;
 }

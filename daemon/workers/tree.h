@@ -5,9 +5,12 @@
 #ifndef LAUNCHD_DAEMON_WORKERS_TREE_H
 #define LAUNCHD_DAEMON_WORKERS_TREE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct pids;
+struct process;
 struct survivor;
 
 /* Children that were there before anything was started (a shell's background jobs, when the shell
@@ -31,22 +34,48 @@ void tree_forget(struct spared *s, pid_t child);
 /* Whether a pid is below this process at this moment. */
 bool tree_has(pid_t pid);
 
+/* Opens a process that is below this one at this moment: a pidfd, and what it is in *ret. Negative
+ * errno: it is not, or not any more (-ESRCH), or there is no descriptor left. */
+int tree_open(pid_t pid, struct process *ret);
+
+/* Lists a process and all below it, itself first. */
+void tree_list(pid_t root, struct pids *ret);
+
 /* Sends a signal to a child, or one further down, and to all below it. Returns how many that live
  * got it, of PIDS_MAX (daemon/workers/procfs.h) at most. */
 unsigned tree_signal(pid_t root, int signal);
 
+/* Groups that have SIGKILL: some of many. To begin with { 0 } for each list of children. */
+struct felled {
+	pid_t groups[64];
+};
+
 /* Sends SIGKILL to a child of this process, and to its process group, which holds descendants of
- * this process only: without that, a chain of processes that fork and exit could outrun us. */
-void tree_kill_child(pid_t child);
+ * this process only: without that, a chain of processes that fork and exit could outrun us. Once to
+ * a group of thousands: *done. */
+void tree_kill_child(pid_t child, struct felled *done);
+
+/* Who wants to know of each process that is reaped: called before that, so that its number and its
+ * session's are still its own. */
+struct mourner {
+	void (*on_reaped)(void *owner, const siginfo_t *si);
+	void *owner;
+};
 
 /* This process runs before all ordinary ones from now on, where that is allowed: for one that does
  * nothing any more but end others. */
 void tree_go_first(void);
 
+enum {
+	/* for a process that SIGKILL has not ended yet: it may be freeing GPUs */
+	TREE_PATIENCE_MS = 5000,
+};
+
 /* Ends every child of this process and what they leave, in rounds, until there is none but
  * `spared` (NULL: none). Blocks; SIGCHLD must be blocked. What can't be ended (in the kernel for
  * longer than 5 s, or another user's) is left: *ret_count of them, the first SURVIVORS_MAX in ret.
- * Returns how many it has reaped. */
-unsigned tree_end_all(struct spared *spared, struct survivor *ret, unsigned *ret_count);
+ * Returns how many it has reaped, of which it tells `mourner` (NULL: nobody). */
+unsigned tree_end_all(struct spared *spared, const struct mourner *mourner, struct survivor *ret,
+	unsigned *ret_count);
 
 #endif

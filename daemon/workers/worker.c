@@ -12,6 +12,7 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/workers/procfs.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/tree.h"
 
@@ -58,21 +59,21 @@ static void finish(struct worker *w, struct ending end)
 	worker_goto(w, WORKER_ENDED);
 }
 
-void worker_not_started(struct worker *w, int error)
+void worker_not_started(struct worker *w, enum how how, int error)
 {
-	finish(w, (struct ending){ ENDED_UNSTARTED, error, false });
+	finish(w, (struct ending){ how, error, false });
 }
 
 int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = w };
-	struct spawned p;
+	struct spawned p = { .refused = false };
 	int rc;
 
 	w->outcome.started_ns = uv_hrtime();
 	rc = spawn_process(how, &p, why);
 	if (rc < 0) {
-		worker_not_started(w, -rc);
+		worker_not_started(w, p.refused ? ENDED_UNSTARTED : ENDED_UNMADE, -rc);
 		return rc;
 	}
 	w->outcome.pid = p.pid;
@@ -87,7 +88,7 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 		fd_closep(&w->pipe[fd]);
 	while (waitpid(p.pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	worker_not_started(w, -rc);
+	worker_not_started(w, ENDED_UNMADE, -rc);
 	return rc;
 }
 
@@ -115,6 +116,8 @@ void worker_signal(struct worker *w, int signal, enum signal_scope scope)
 		return;
 	/* ESRCH can't be: the process is not reaped; EPERM: it has become another user, and what
 	 * that means shows at the end of the grace */
+	if (scope == SCOPE_TREE && proc_look() != PROC_OURS)
+		scope = SCOPE_GROUP; /* nobody tells who is below it */
 	switch (scope) {
 	case SCOPE_WORKER:
 		(void)kill(pid, signal);

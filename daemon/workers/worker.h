@@ -22,9 +22,8 @@ enum worker_state {
 
 /* What it left behind when it ended, and what was done about that. */
 struct leftover {
-	bool told;              /* SIGTERM is sent */
+	uint64_t deadline_ns;   /* for SIGKILL; 0: nothing was seen that has SIGTERM */
 	bool killed;            /* SIGKILL is sent */
-	uint64_t deadline_ns;   /* for SIGKILL; told only */
 	unsigned count, forced; /* processes; of these, how many needed SIGKILL */
 };
 
@@ -47,8 +46,8 @@ void worker_init(struct worker *w);
  * started", and nothing is left of it. */
 int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why);
 
-/* It can't be started, for an errno. */
-void worker_not_started(struct worker *w, int error);
+/* It can't be started: ENDED_UNSTARTED or ENDED_UNMADE, for an errno. */
+void worker_not_started(struct worker *w, enum how how, int error);
 
 /* Fetches how it ended, once its pidfd is readable. False: it has not ended, nothing is changed. */
 bool worker_reap(struct worker *w);

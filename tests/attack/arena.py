@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'process'))
 from harness import BUILD, LIMIT, Job, Place, children_of, is_running, status_of, until  # noqa: E402,F401
+from needs import for_all  # noqa: E402
 
 NOBODY = 65534
 # Not what is asked (1 s), for slow machines that run other tests: the worst is measured and said.
@@ -99,8 +100,9 @@ class Witness:
 
 
 def programs(path, user):
-    """Where the programs are for a user who may not be able to reach the build directory."""
-    if user is None:
+    """Where the programs are for a user, and for a helper that becomes nobody: neither may be able
+    to reach the build directory."""
+    if user is None and for_all(BUILD):
         return BUILD, BUILD / 'tests' / 'workers'
     home = path / 'bin'
     if not home.exists():
@@ -108,7 +110,7 @@ def programs(path, user):
         shutil.copy(BUILD / 'launchd', home)
         for name in ('stubborn', 'ending', 'act'):
             shutil.copy(BUILD / 'tests' / 'workers' / name, home)
-        for entry in (path, *path.rglob('*')):
+        for entry in (path, *path.rglob('*')) if user is not None else ():
             os.chown(entry, user, user)
     return home, home
 
@@ -225,7 +227,12 @@ def make_cgroup(user=None):
             continue
         made.chmod(0o755)
         if user is None:
-            os.setxattr(made, 'trusted.delegate', b'1')  # as systemd marks one that is root's
+            try:
+                # as systemd marks one that is root's; CAP_SYS_ADMIN may
+                os.setxattr(made, 'trusted.delegate', b'1')
+            except OSError:
+                made.rmdir()
+                return None
         else:
             for path in (made, *(made / f'cgroup.{end}' for end in
                                  ('procs', 'threads', 'subtree_control'))):

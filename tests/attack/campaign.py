@@ -224,6 +224,8 @@ class Battle:
             self.causes.append(Cause(max(deaths.values()), 0))  # then all was well
         if plan.max_runtime:
             self.causes.append(Cause(self.begun_ns + int(plan.max_runtime * 1e9), 124, sure=False))
+        # so that an end of all who had it is seen, also where --max-runtime was first
+        os.close(os.open(self.attack.witness.path, os.O_WRONLY))
         assert self.attack.witness.is_gone(), \
             f'outlived launchd: {self.attack.witness.described()}'
         if 'supervisor' in self.handles:

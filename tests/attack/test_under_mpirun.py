@@ -7,10 +7,11 @@ import time
 import pytest
 from arena import GONE_LIMIT, LIMIT, NOBODY, Handle, children_of, status_of, until
 
+from needs import mark, why_no_mpirun
 from test_ends import ALL
 
 MPIRUN = shutil.which('mpirun')
-pytestmark = pytest.mark.skipif(not MPIRUN, reason='there is no mpirun')
+pytestmark = mark(why_no_mpirun())
 WORDS = [MPIRUN, '--allow-run-as-root', '-n', '1', '--oversubscribe']
 SHELL = ['sh', '-c', '"$@"; exit $?', 'sh']
 KILL = signal.SIGKILL

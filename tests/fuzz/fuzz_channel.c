@@ -1,5 +1,5 @@
 /* fuzz_channel.c - whatever comes over the control channel: frames in any pieces, the handshake,
- * beats, and the fields of messages.
+ * beats, pieces, and the fields of messages.
  *
  * The first byte says in what pieces the rest comes and whether there is a key. */
 #include "tests/fuzz/fuzz.h"
@@ -108,6 +108,19 @@ static void check_beat(const struct frame *f)
 	PROMISE(f->len == BEAT_BODY && memcmp(bytes, f->payload, BEAT_BODY) == 0);
 }
 
+/* The input as a datagram. */
+static void check_piece(const uint8_t *bytes, size_t len)
+{
+	unsigned char again[PIECE_DATAGRAM];
+	struct piece p;
+
+	if (piece_read(bytes, len, &p) < 0)
+		return;
+	PROMISE(p.len > 0 && p.len <= PIECE_BYTES && p.bytes + p.len + FRAME_TAG == bytes + len);
+	PROMISE(piece_write(&p, again) + FRAME_TAG == len);
+	PROMISE(memcmp(again, bytes, len - FRAME_TAG) == 0);
+}
+
 static void check_frame(const struct frame *f)
 {
 	PROMISE(f->type < FRAME_TYPES && f->len <= FRAME_EARLY_MAX);
@@ -148,6 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
 	if (len == 0)
 		return 0;
+	check_piece(bytes + 1, len - 1);
 	keyed = bytes[0] & 1;
 	count = decode(bytes + 1, len - 1, len, keyed, &whole);
 	PROMISE(count == decode(bytes + 1, len - 1, 1 + bytes[0] / 2u, keyed, &pieces));

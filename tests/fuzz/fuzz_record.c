@@ -23,7 +23,8 @@ static void open_library(void)
 		PROMISE(cjson_open(CJSON_LIBRARY, &library, &why) == 0);
 }
 
-/* Every line is ours, short, and does nothing to a terminal. */
+/* Every line is ours, or the worker's and then indented or empty; it is short and does nothing to a
+ * terminal. */
 static void check_lines(const char *text)
 {
 	enum { LINES_MAX = 82, LINE_MAX_BYTES = 2000 };
@@ -33,7 +34,8 @@ static void check_lines(const char *text)
 		size_t len = strcspn(text, "\n");
 
 		PROMISE(text[len] == '\n' && len <= LINE_MAX_BYTES);
-		PROMISE(strncmp(text, "launchd: ", 9) == 0);
+		PROMISE(len == 0 || strncmp(text, "    ", 4) == 0 ||
+			strncmp(text, "launchd: ", 9) == 0);
 		for (size_t i = 0; i < len; i++)
 			PROMISE((unsigned char)text[i] >= 0x20 && text[i] != 0x7f);
 		text += len + 1;
@@ -59,13 +61,12 @@ static void check_utf8(const char *text)
 static void check_report(const struct error_record *record, const char *lines, struct arena *arena)
 {
 	const struct outcome o = { .pid = 10, .end = { ENDED_EXIT, 1, false } };
-	const struct result r = {
-		.outcomes = &o, .count = 1, .culprit = &o, .cause = { .kind = CAUSE_FAILURE }
-	};
+	const struct result r = { .outcomes = &o, .count = 1, .cause = cause_of_failure(&o) };
 	const struct vec args = { 0 };
-	const struct plan plan = {
-		.script = "./x", .use_env = true, .args = &args, .output.tail_lines = 20
-	};
+	const struct plan plan = { .script = "./x",
+		.local_rank_arg = "--local_rank",
+		.args = &args,
+		.output.tail_lines = 20 };
 	const struct report_input in = { .result = &r,
 		.plan = &plan,
 		.hostname = "host",
@@ -96,7 +97,7 @@ static void check_record(const struct error_record *record, const uint8_t *bytes
 		PROMISE((uint8_t)record->raw[i] == (bytes[i] ? bytes[i] : ' '));
 	/* half a surrogate is valid by the grammar, and none to cJSON */
 	if (json_is_valid((const char *)bytes, len) && !memchr(bytes, '\\', len))
-		PROMISE(strcmp(record->raw_why, "has no message") == 0);
+		PROMISE(strcmp(record->raw_why, "without a message") == 0);
 }
 
 /* The same bytes as what a worker wrote last, which has no NUL. */

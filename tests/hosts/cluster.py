@@ -11,6 +11,7 @@ whatever happened to us. It takes the hosts' control groups along, the only thin
 namespaces; the kernel then kills every process in the PID namespace, and with the last of them go
 namespaces, mounts and network devices. Clusters of parallel test runs don't meet.
 """
+import contextlib
 import ctypes
 import os
 import secrets
@@ -22,6 +23,7 @@ import time
 from pathlib import Path
 
 from netem import Netem
+from own_mounts import OWN_MOUNTS
 
 LIMIT_S = 120  # for whatever takes a few seconds on an idle machine
 NETWORK = "10.{}.0.{}"
@@ -29,6 +31,7 @@ NETWORK6 = "fd{}::{:x}"
 FIRST_NETWORK = 77
 HOME = "/run/home"  # the shared directory, as the hosts name it
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+NAMESPACES = ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--mount-proc"]
 
 # Process 1: reaps what is left to it, as an init does, until its standard input ends. A control
 # group can be removed when the last process in it is gone.
@@ -54,10 +57,16 @@ while top.name and top.exists() and time.monotonic() < end:
 # The cluster; arguments: python, the text above, control group, networks of bridges, directories to
 # share that lie in /tmp.
 CLUSTER = """set -e
+cd /
 python=$1 init=$2 group=$3 bridges=$4
 shift 4
 mount -t tmpfs tmpfs /run
 mkdir /run/home /run/share
+if [ ! -e /etc/hosts ]; then
+    cp -a /etc /run/etc
+    : >/run/etc/hosts
+    mount --bind /run/etc /etc
+fi
 : >/run/shared
 for dir; do
     n=$(grep -c . /run/shared || true)
@@ -76,6 +85,7 @@ exec "$python" -c "$init" "$group"
 
 # A host; arguments: name, networks of bridges. The test says when its devices are there.
 HOST = """set -e
+cd /
 hostname "$1"
 mount --bind /run/hosts /etc/hosts
 mount -t tmpfs -o mode=1777 tmpfs /tmp
@@ -108,7 +118,7 @@ pid=$(cat "/run/$1.pid") || exit 255
 group=$(cat "/run/group")/$1 more=$(cat "/run/$1.env")
 shift
 [ ! -e "$group" ] || echo 0 >"$group/cgroup.procs"
-exec nsenter --target "$pid" --net --uts --mount --time -- \
+exec nsenter --target "$pid" --net --uts --mount --root --wd --time -- \
     env -i -C / PATH={PATH} HOME=/root $more sh -c "$*"
 """
 
@@ -125,8 +135,7 @@ def why_impossible():
         if not any(os.access(f"{d}/{tool}", os.X_OK) for d in PATH.split(":")):
             return f"simulated hosts need {tool}"
     trial = subprocess.run(
-        ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--mount-proc",
-         "ip", "link", "add", "switch", "type", "bridge"],
+        [*OWN_MOUNTS, *NAMESPACES, "ip", "link", "add", "switch", "type", "bridge"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if trial.returncode:
         return f"simulated hosts can't be made here: {trial.stderr.strip()}"
@@ -217,8 +226,8 @@ class Cluster:
         bridges = "" if self._netem else " ".join(map(str, range(len(self.ipv4))))
         self._group = _make_group()
         self._line(self._spawn(
-            ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--mount-proc", "sh", "-c",
-             CLUSTER, "sh", sys.executable, INIT, self._group or "", bridges, *masked]))
+            [*OWN_MOUNTS, *NAMESPACES, "sh", "-c", CLUSTER, "sh", sys.executable, INIT,
+             self._group or "", bridges, *masked]))
         self.init = _child_of(self._started[0].pid)
         run = Path(f"/proc/{self.init}/root/run")
         self.home = run / "home"
@@ -266,12 +275,14 @@ class Cluster:
         (run / "rsh").chmod(0o755)
 
     def _enter(self):
-        return ["nsenter", "--target", str(self.init), "--pid", "--net", "--uts", "--mount", "--"]
+        # into its root, too, which in a chroot is not the namespace's; nor may we stay where we are
+        return ["nsenter", "--target", str(self.init), "--pid", "--net", "--uts", "--mount",
+                "--root", "--wd", "--"]
 
     def _inside(self, host):
         """Words before a command that is to run on a host."""
         return [*self._enter(), "nsenter", "--target", self._pids[host], "--net", "--uts",
-                "--mount", "--time", "--", "sh", "-c", INTO_GROUP,
+                "--mount", "--root", "--wd", "--time", "--", "sh", "-c", INTO_GROUP,
                 str(self._group / self.names[host]) if self._group else ""]
 
     def continue_commands(self):
@@ -381,22 +392,26 @@ class Cluster:
             except ProcessLookupError:
                 pass
 
+    def supervisors(self, host):
+        """launchd's processes that are connected to other nodes."""
+        return [pid for pid, line in self.processes(host) if line.startswith("rank-supervisor")]
+
     def launchers(self, host):
         """launchd's own two processes on a host, guard and supervisor, as they are there."""
-        return [pid for pid, line in self.processes(host)
-                if line.startswith("rank-supervisor") or
-                os.path.basename(line.split()[0]) == "launchd"]
+        return self.supervisors(host) + [
+            pid for pid, line in self.processes(host)
+            if os.path.basename(line.split()[0]) == "launchd"]
 
     def kill_launchers(self, host):
-        """Both, and the one first that is connected to other nodes, so that it can't tell them; the
-        host's kernel is still there and closes what they had open."""
-        supervisors = {pid for pid, line in self.processes(host)
-                       if line.startswith("rank-supervisor")}
-        for pid in sorted(self.launchers(host), key=lambda pid: pid not in supervisors):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        """Both, so that neither can tell other nodes of the other: the guard is stopped meanwhile.
+        The host's kernel is still there and closes what they had open."""
+        supervisors = self.supervisors(host)
+        guards = [pid for pid in self.launchers(host) if pid not in supervisors]
+        for pids, number in ((guards, signal.SIGSTOP), (supervisors, signal.SIGKILL),
+                             (guards, signal.SIGKILL)):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
 
     def cut(self, host, direction="both"):
         """Nothing passes between a host and the switch any more. "in" and "out", what it receives

@@ -23,11 +23,11 @@ LIMIT_S = 60  # for what takes a second or two
 SYS_FUTEX, FUTEX_WAKE = 202, 1
 MS = 1_000_000
 # What launchd says of the culprit: the report of node 0, or the line of the others.
-CULPRIT = re.compile(r"^launchd: error: .*?(?:first to fail: rank (\d+)|"
-                     r"\brank (\d+) .*? was the first to fail)", re.M)
+CULPRIT = re.compile(r"^launchd: error: root cause: (?:possibly )?rank (\d+) ", re.M)
 # What it says of a node that has vanished.
-LOST = re.compile(r"^launchd: error: (?!restarts:).*?\bnode (\d+)\b.*? was lost", re.M)
-LOST_CODE = 125
+LOST = re.compile(r"^launchd: error: root cause: (?:node (\d+)\b.*? was lost|"
+                  r"this node lost contact with node (\d+)\b)", re.M)
+LOST_CODE, KILLED_CODE = 125, 137
 NOBODY = re.compile(r"(?!)")
 # What mpirun has on other nodes than its own; it does not notice at once that mpirun has vanished.
 ORTED = re.compile(r"orted|sh -c +orted")
@@ -135,12 +135,12 @@ class End:
     ended_ns: int
 
     def culprits(self):
-        """The ranks that it names as the first to fail, each once."""
-        return sorted({int("".join(found)) for found in CULPRIT.findall(self.err)})
+        """The ranks that it names as the root cause, each once."""
+        return sorted({int(rank) for rank in CULPRIT.findall(self.err)})
 
     def lost(self):
         """The nodes that it says were lost."""
-        return sorted({int(node) for node in LOST.findall(self.err)})
+        return sorted({int("".join(found)) for found in LOST.findall(self.err)})
 
 
 class Launcher:
@@ -231,6 +231,12 @@ class Job:
                 waiting.discard(fd)
         return {one.host: one.end() for one in wanted.values()}
 
+    def end_well(self, limit=LIMIT_S):
+        """Workers whose ACT is "obey" end with 0, and so does the job."""
+        for rank in range(self.world):
+            self.stage.order(rank, "exit:0@0")
+        assert verdict(self.wait(limit=limit)) == (0, None)
+
     def described(self):
         """What there is to see when something is wrong."""
         text = [f"ended: {self.ended()}", f"processes: {self.hosts.processes()}"]
@@ -246,7 +252,8 @@ class Job:
         found = []
         for node in nodes or range(self.nodes):
             found += [line for _, line in self.hosts.processes(node)
-                      if self.worker[-1] in line and "launchd" not in line.split()[0]]
+                      if self.worker[-1] in line and
+                      os.path.basename(line.split()[0]) != "launchd"]
         return found
 
     def nothing_left(self, *nodes, spared=NOBODY):
@@ -312,9 +319,9 @@ class MpirunJob(Job):
     """One launchd on each host by mpirun on the first one; its output has that of all. What the
     workers find in their environment gets there by -x. kill_timeout: mpirun's, in s: so long it waits
     between CONT, TERM and KILL when it ends a job itself, as it does after the first launcher that
-    fails; it takes four times that before it returns."""
+    fails; it takes four times that before it returns. around: words before launchd itself."""
 
-    def __init__(self, hosts, *options, mpi=(), kill_timeout=2, **more):
+    def __init__(self, hosts, *options, mpi=(), kill_timeout=2, around=(), **more):
         super().__init__(hosts, *options, **more)
         self.by_others_ms = 1000 * kill_timeout
         exported = {**hosts.sanitizers(), **self.env}
@@ -323,6 +330,7 @@ class MpirunJob(Job):
                 "-H", ",".join(f"{name}:2" for name in hosts.names[:self.nodes]),
                 "-n", str(self.nodes), "--map-by", "ppr:1:node", *mpi,
                 *(word for name in exported for word in ("-x", name)),
+                *around,
                 *hosts.launchd(f"--nproc_per_node={self.nproc[0]}", *self.options, *self.worker)]
         try:
             self.launchers[0] = Launcher(hosts, 0, argv, exported)
@@ -332,11 +340,22 @@ class MpirunJob(Job):
 
     def guard(self, node):
         """launchd's own process on a node, as mpirun's side knows it."""
-        found = self.hosts.launchers(node)
-        supervisors = [pid for pid, line in self.hosts.processes(node)
-                       if line.startswith("rank-supervisor")]
-        [guard] = [pid for pid in found if pid not in supervisors]
+        supervisors = self.hosts.supervisors(node)
+        [guard] = [pid for pid in self.hosts.launchers(node) if pid not in supervisors]
         return guard
+
+
+# Ways in which a node is lost.
+def launcher_killed(hosts, node):
+    hosts.kill_launchers(node)
+
+
+def frozen(hosts, node):
+    hosts.freeze(node)
+
+
+def cut(hosts, node):
+    hosts.cut(node)
 
 
 def verdict(ends):

@@ -5,16 +5,17 @@
  * goes elsewhere, or to many, is dropped. What a packet meets is set for each host and direction:
  * `out` is what it sends, `in` what it receives. Lines on stdin, each answered by one on stdout:
  *
- *   host N|all out|in|both [loss P] [delay MS] [jitter MS] [reorder 0|1] [cut 0|1] [no_udp 0|1]
+ *   host N|all out|in|both [loss P] [delay MS] [jitter MS] [reorder 0|1] [cut 0|1]
+ *       [no_udp 0|1] [no_tcp 0|1] [max_size BYTES] [reset 0|1] [forget MS]
  *   pair A B cut 0|1     no packet from A to B
  *   heal                 everything as at the start
  *   stats                "N out passed lost cut in passed lost cut", hosts in one line
  *
  * Loss is drawn by a generator of each host and direction, so that one stream of packets meets the
  * same losses in each run with the same seed. A delay is that of the direction plus up to jitter;
- * a packet overtakes one with the same sender and receiver only where reorder is set. no_udp is
- * a firewall, whose packets count as cut. A packet that is under way when its receiver is cut is
- * lost. Nothing is lost unless asked for. */
+ * a packet overtakes one with the same sender and receiver only where reorder is set. The second
+ * line is of firewalls (wall.h); what they drop counts as cut. A packet that is under way when its
+ * receiver is cut is lost. Nothing is lost unless asked for. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,7 @@
 #include <unistd.h>
 
 #include "flight.h"
+#include "wall.h"
 
 enum { HOSTS_MAX = 256, PACKET_MAX = 9216, BATCH = 32, QUEUE_DEVICE = 20000 };
 enum { OUT, IN, DIRECTIONS };
@@ -42,7 +44,8 @@ enum { PASSED, LOST, CUT, FATES };
 
 struct direction {
 	double loss, delay_ms, jitter_ms;
-	bool reorder, cut, no_udp;
+	bool reorder, cut;
+	struct wall wall;
 	uint64_t dice;
 	uint64_t fates[FATES];
 };
@@ -54,6 +57,7 @@ struct network {
 	bool pair_cut[HOSTS_MAX][HOSTS_MAX];
 	int64_t last_ns[HOSTS_MAX][HOSTS_MAX]; /* when the newest packet of a pair is due */
 	struct flight flight;
+	struct wall_flows flows;
 };
 
 static int64_t now_ns(void)
@@ -125,9 +129,36 @@ static int receiver(const struct network *n, const unsigned char *bytes, size_t 
 	return number >= 1 && number <= (unsigned)n->count ? (int)number - 1 : -1;
 }
 
-static bool is_udp(const unsigned char *bytes, size_t size)
+/* Both ends of its connection are told that there is none. */
+static void reset(struct network *n, int from, int to, const unsigned char *bytes, size_t size)
 {
-	return size >= 20 && bytes[bytes[0] >> 4 == 4 ? 9 : 6] == IPPROTO_UDP;
+	for (int back = 0; back < 2; back++) {
+		unsigned char copy[PACKET_MAX];
+
+		memcpy(copy, bytes, size);
+		deliver(n, back ? from : to, copy, wall_reset(copy, size, back));
+	}
+}
+
+/* Whether no wall on its way stops it. */
+static bool is_let_through(
+	struct network *n, int from, int to, const unsigned char *bytes, size_t size)
+{
+	const struct wall *walls[] = { &n->hosts[from][OUT].wall, &n->hosts[to][IN].wall };
+	int64_t now = now_ns();
+	struct wall_flow *flow = wall_flow(&n->flows, bytes, size, now);
+
+	for (size_t i = 0; i < sizeof walls / sizeof *walls; i++) {
+		if (!wall_passes(walls[i], bytes, size, flow, now))
+			return false;
+		if (flow && walls[i]->reset) {
+			reset(n, from, to, bytes, size);
+			return false;
+		}
+	}
+	if (flow)
+		flow->seen_ns = now;
+	return true;
 }
 
 static void carry(struct network *n, int from, const unsigned char *bytes, size_t size)
@@ -138,8 +169,7 @@ static void carry(struct network *n, int from, const unsigned char *bytes, size_
 
 	if (to < 0)
 		return;
-	if (n->pair_cut[from][to] ||
-		((out->no_udp || n->hosts[to][IN].no_udp) && is_udp(bytes, size))) {
+	if (n->pair_cut[from][to] || !is_let_through(n, from, to, bytes, size)) {
 		out->fates[CUT]++;
 		return;
 	}
@@ -211,7 +241,15 @@ static bool set_direction(struct direction *d, const char *name, double value)
 	else if (strcmp(name, "cut") == 0)
 		d->cut = value > 0;
 	else if (strcmp(name, "no_udp") == 0)
-		d->no_udp = value > 0;
+		d->wall.no_udp = value > 0;
+	else if (strcmp(name, "no_tcp") == 0)
+		d->wall.no_tcp = value > 0;
+	else if (strcmp(name, "max_size") == 0)
+		d->wall.max_size = (size_t)value;
+	else if (strcmp(name, "reset") == 0)
+		d->wall.reset = value > 0;
+	else if (strcmp(name, "forget") == 0)
+		d->wall.forget_ms = value;
 	else
 		known = false;
 	return known;
@@ -260,7 +298,8 @@ static void heal(struct network *n)
 			struct direction *one = &n->hosts[host][d];
 
 			one->loss = one->delay_ms = one->jitter_ms = 0;
-			one->reorder = one->cut = one->no_udp = false;
+			one->reorder = one->cut = false;
+			one->wall = (struct wall){ 0 };
 		}
 }
 

@@ -69,7 +69,8 @@ class Scene:
         return pid
 
     def supervisor(self, node):
-        return self.find(node, "rank-supervisor")
+        [pid] = self.hosts.supervisors(node)
+        return pid
 
     def guard(self, node):
         return parent_of(self.supervisor(node))

@@ -23,8 +23,8 @@ PER_HOSTS = 20  # cascades on one set of hosts
 NODES = 4
 VICTIMS = ("signal:6", "reset:1", "text:1", "exit:1")
 CULPRITS = ("exit:7", "signal:11", "raise:1", "signal:9", "exit:1", "signal:6")
-CANT_TELL = re.compile(r"^launchd: .*(can't tell|may be the cause)", re.M)
-COMPARE = re.compile(r"^launchd: .*times of two nodes compare to ([\d.]+) ms only$", re.M)
+CANT_TELL = re.compile(r"^launchd: .*(can't tell|may be the root cause)", re.M)
+COMPARE = re.compile(r"^launchd: .*the nodes' clocks agree only to ([\d.]+) ms\)$", re.M)
 # No order is in doubt beyond that, even if a launcher has to wait for a CPU.
 UNSURE_MS = 20
 SAME_MS = 0.3  # what lies between the time that a worker notes and its death

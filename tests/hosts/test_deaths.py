@@ -49,11 +49,11 @@ def test_a_process_group_is_killed_and_its_node_is_empty(
 
 
 @pytest.mark.parametrize("victim, codes", [
-    ("guard", {137}), ("supervisor", {137, 125}), ("orted", range(1, 256)), ("worker", {137})])
+    ("guard", {137}), ("supervisor", {137}), ("orted", range(1, 256)), ("worker", {137})])
 def test_what_mpirun_says_to_a_death(make_hosts, scene, victim, codes):
     """orted's: 205 with the Open MPI that this was written with, but that is mpirun's own. After a
-    supervisor's the guard ends with 137, and the other node with 125 for the lost one: mpirun
-    takes the first. It must not kill that guard at once, too: without both a daemon may live on."""
+    supervisor's its guard ends with 137, as the other node does, which it tells. mpirun must not
+    kill that guard at once, too: without both a daemon may live on."""
     hosts = make_hosts(2)
     at_once = AT_ONCE if victim != "supervisor" else ()
     s = scene(hosts, by_mpirun(hosts, *at_once), "--shutdown-timeout=0", "--leftover-grace=0")
@@ -64,7 +64,7 @@ def test_what_mpirun_says_to_a_death(make_hosts, scene, victim, codes):
     s.nothing_left()
     assert result.returncode in codes, result
     if victim == "worker":
-        assert re.search(r"first to fail: rank 1 .* killed by SIGKILL", result.stderr), result
+        assert re.search(r"root cause: rank 1 .* killed by SIGKILL", result.stderr), result
 
 
 def test_mpiruns_death_ends_all_nodes(make_hosts, scene):
@@ -86,7 +86,7 @@ def test_a_failure_leaves_the_others_their_time(make_hosts, scene):
     assert s.hear(3) == {(0, "asked"), (0, "saved"), (2, "asked")}
     assert s.silent()
     assert result.returncode == 7, result
-    assert re.search(r"first to fail: rank 1 .* on n1 \(node 1\): exit code 7", result.stderr)
+    assert re.search(r"root cause: rank 1 .* on n1 \(node 1\): exit code 7", result.stderr)
     s.nothing_left()
 
 
@@ -98,7 +98,8 @@ def test_sigterm_to_mpirun_gives_a_second_for_a_checkpoint(make_hosts, scene):
     assert s.hear(3) == {(0, "asked"), (0, "saved"), (1, "asked")}
     assert s.silent()
     assert result.returncode == 1, result
-    assert "ended by SIGTERM on n0 (node 0)" in result.stderr  # mpirun shows its own node's
+    assert "launchd got SIGTERM on n0 (node 0)" in result.stderr  # mpirun shows its own node's
+    assert result.stderr.count("set OMPI_MCA_odls_base_sigkill_timeout=31 where mpirun") == 1, result
     s.nothing_left()
 
 

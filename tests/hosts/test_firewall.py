@@ -34,7 +34,7 @@ def test_without_udp_beats_go_by_tcp(make_hosts, static_job, wall, ipv6):
     hosts.freeze(2)
     ends = job.wait(0, 1, limit=TIMEOUT_S + SLACK_S)
     assert {(end.rc, *end.lost()) for end in ends.values()} == {(LOST_CODE, 2)}, ends
-    [silent] = re.findall(r"nothing was heard of it for (\d+\.\d) s", ends[0].err)[:1]
+    [silent] = re.findall(r"nothing was heard from it for (\d+\.\d) s", ends[0].err)[:1]
     assert TIMEOUT_S <= float(silent) < TIMEOUT_S + BEAT_S + SLACK_S / 2
     hosts.thaw(2)
     assert job.wait(2)[2].rc != 0

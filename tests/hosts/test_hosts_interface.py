@@ -4,7 +4,6 @@ import socket
 
 import pytest
 from harness import native, until
-from job import verdict
 
 STORE, CONTROL = 29500, 29501
 SLOW, FAST = 0, 1  # eth0, eth1
@@ -38,12 +37,6 @@ def seen(hosts, port):
     return [network for network in (SLOW, FAST) if answers(hosts, network, port)]
 
 
-def finish(job):
-    for rank in range(3):
-        job.stage.order(rank, "exit:0@0")
-    assert verdict(job.wait()) == (0, None)
-
-
 @pytest.mark.parametrize("address", ["10.78.0.1", "fast0"])
 @pytest.mark.parametrize("how", ["--interface=eth1", "--local-addr=10.78.0.1"])
 def test_static_nodes_listen_on_the_network_that_is_asked_for(hosts, static_job, address, how):
@@ -55,7 +48,7 @@ def test_static_nodes_listen_on_the_network_that_is_asked_for(hosts, static_job,
     job = static_job(hosts, command=command, ACT="obey")
     job.start()
     assert (seen(hosts, CONTROL), seen(hosts, STORE)) == ([FAST], [FAST])
-    finish(job)
+    job.end_well()
 
 
 def test_an_address_that_is_none_of_this_host(hosts, static_job):
@@ -80,7 +73,7 @@ def test_without_a_word_a_name_is_reached_by_all_networks(hosts, static_job):
     job = static_job(hosts, command=command, ACT="obey")
     job.start()
     assert seen(hosts, CONTROL) == [SLOW, FAST]
-    finish(job)
+    job.end_well()
 
 
 def test_launchers_that_meet_by_pmix_do(hosts, mpirun_job):

@@ -304,7 +304,8 @@ def test_a_lost_node_0_is_named_by_its_address(make_hosts, static_job):
     hosts.cut(0)
     end = job.wait(1, limit=3 + SLACK_S)[1]
     assert end.rc == 125
-    assert re.search(r"^launchd: error: node 0 \(10\.77\.0\.1\) was lost: ", end.err, re.M), end
+    lost = r"^launchd: error: root cause: this node lost contact with node 0 \(10\.77\.0\.1\) after "
+    assert re.search(lost, end.err, re.M), end
 
 
 def test_verbose_tells_of_the_meeting(make_hosts, static_job, mpirun_job):

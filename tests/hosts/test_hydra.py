@@ -37,8 +37,8 @@ def test_a_failure_is_the_jobs_exit_code(hosts, others):
     go.go(8 if others == "exit:0" else 1)
     result = hosts.finish(job)
     assert result.returncode == 7, result
-    assert result.stderr.count("first to fail: rank 5") == (4 if others == "never" else
-                                                            result.stderr.count("first to fail"))
+    assert result.stderr.count("root cause: rank 5") == (4 if others == "never" else
+                                                            result.stderr.count("root cause: "))
     until(lambda: not hosts.processes(), "the processes on all hosts to end")
 
 

@@ -81,18 +81,23 @@ def test_workers_read_nothing_from_stdin(hosts):
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: nothing to bind away")
-def test_mpiruns_binding_is_taken_off_and_said(make_hosts):
+def test_mpiruns_binding_is_taken_off_and_said_on_request(make_hosts):
     """With one or two processes mpirun binds each to one core; all workers would share it."""
     hosts = make_hosts(2)
     bound = hosts.run_mpi(["sh", "-c", "grep Cpus_allowed_list /proc/self/status"],
                           options=[], n=2)
     assert re.search(r":\s*\d+$", bound.stdout, re.M), "mpirun no longer binds to a core"
-    result = hosts.run_mpi(two_dumps(hosts), options=[], n=2,
-                           export={"MASTER_ADDR": hosts.addresses[0]})
-    assert result.returncode == 0, result
+    for options, said in ((["--verbose"], 2), ([], 0)):
+        result = hosts.run_mpi(
+            hosts.launchd("--nproc_per_node", "2", *options, *native("dump")), options=[], n=2,
+            export={"MASTER_ADDR": hosts.addresses[0]})
+        assert result.returncode == 0, result
+        assert result.stderr.count("mpirun bound this launcher to fewer CPUs") == said, result
+    # nothing else needs anybody
+    assert re.findall("launchd: note: .*", result.stderr) == [
+        "launchd: note: OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker"], result
     dumps = hosts.place.dumps()
     assert {dump["cpus"] for dump in dumps.values()} == {len(os.sched_getaffinity(0))}
-    assert result.stderr.count("mpirun bound this launcher to fewer CPUs") >= 1
 
 
 def meeting(hosts, **more):
@@ -117,7 +122,7 @@ def test_first_failure_is_the_jobs_exit_code_and_ends_all_nodes(hosts):
     go.go()
     result = hosts.finish(job)
     assert result.returncode == 7, result
-    assert re.search(rf"first to fail: rank 5 \(local rank 1, pid {pids[5]}\) on n2 \(node 2\): "
+    assert re.search(rf"root cause: rank 5 \(local rank 1, pid {pids[5]}\) on n2 \(node 2\): "
                      r"exit code 7", result.stderr), result.stderr
     nothing_is_left(hosts)
 

@@ -49,6 +49,25 @@ class Udp:
             one.close()
 
 
+def connected(hosts, family, addresses, server=None):
+    """A TCP connection from host 0 to host 1, the client last; server: who listens, else a new one
+    comes first."""
+    made = [] if server else [hosts.socket(1, family, socket.SOCK_STREAM)]
+    for server in made:
+        server.bind((addresses[1], PORT))
+        server.listen()
+    client = hosts.socket(0, family, socket.SOCK_STREAM)
+    client.settimeout(WAIT_S)
+    client.connect((addresses[1], PORT))
+    peer, _ = server.accept()
+    peer.settimeout(WAIT_S)
+    return *made, peer, client
+
+
+def is_silent(peer):
+    return not select.select([peer], [], [], 0.5)[0]
+
+
 @pytest.fixture
 def network(make_hosts):
     """network(count, ...) -> (hosts, Udp)"""
@@ -177,27 +196,76 @@ def test_a_firewall_drops_udp_in_one_direction_and_no_tcp(network, family, ipv6)
     udp.send(0, 1, 1)
     assert udp.silent(1)
     assert udp.burst(1, 0, 5) == udp.burst(0, 2, 5) == list(range(5))
-    server, client = (hosts.socket(i, family, socket.SOCK_STREAM) for i in (1, 0))
-    server.bind((udp.addresses[1], PORT))
-    server.listen()
-    client.settimeout(WAIT_S)
-    client.connect((udp.addresses[1], PORT))
-    for one in (server, client):
+    for one in connected(hosts, family, udp.addresses):
         one.close()
     hosts.netem.heal()
     assert udp.burst(0, 1, 5) == list(range(5))
+
+
+def test_a_wall_drops_tcp_and_no_udp(network):
+    hosts, udp = network(2)
+    server, peer, client = connected(hosts, socket.AF_INET, hosts.addresses)
+    hosts.netem.set(1, "in", no_tcp=1)
+    client.send(b"x")
+    assert udp.burst(0, 1, 5) == list(range(5))
+    assert is_silent(peer)
+    hosts.netem.heal()
+    assert peer.recv(1) == b"x"  # sent again by its kernel
+    for one in (server, peer, client):
+        one.close()
+
+
+def test_a_wall_drops_what_is_large(network):
+    hosts, _ = network(2)
+    server, peer, client = connected(hosts, socket.AF_INET, hosts.addresses)
+    hosts.netem.set(0, "out", max_size=299)
+    client.send(b"x" * 200)
+    assert len(peer.recv(1000)) == 200
+    client.send(b"x" * 300)
+    assert is_silent(peer)
+    hosts.netem.heal()
+    assert len(peer.recv(1000)) == 300
+    for one in (server, peer, client):
+        one.close()
+
+
+@pytest.mark.parametrize("family, ipv6", [(socket.AF_INET, False), (socket.AF_INET6, True)])
+def test_a_wall_resets_tcp(network, family, ipv6):
+    hosts, udp = network(2, family, ipv6=ipv6)
+    server, peer, client = connected(hosts, family, udp.addresses)
+    hosts.netem.set(reset=1)
+    client.send(b"x")
+    for one in (peer, client):
+        with pytest.raises(ConnectionResetError):
+            one.recv(1)
+    hosts.netem.heal()
+    for one in (*connected(hosts, family, udp.addresses, server), server, peer, client):
+        one.close()
+
+
+def test_a_wall_forgets_an_idle_connection_and_takes_a_new_one(network):
+    hosts, udp = network(2)
+    server, peer, client = connected(hosts, socket.AF_INET, hosts.addresses)
+    hosts.netem.set(1, forget=2000)
+    time.sleep(2.5)
+    client.send(b"x")
+    assert is_silent(peer)
+    again = connected(hosts, socket.AF_INET, hosts.addresses, server)
+    for _ in range(6):  # never idle for as long
+        again[1].send(b"y")
+        assert again[0].recv(1) == b"y"
+        time.sleep(0.5)
+    assert is_silent(peer)
+    assert udp.burst(0, 1, 5) == list(range(5))
+    for one in (server, peer, client, *again):
+        one.close()
 
 
 def test_tcp_gets_everything_through(network):
     hosts, _ = network(2)
     hosts.netem.set(loss=0.02, delay=1)
     data = random.Random(1).randbytes(2_000_000)
-    server, client = (hosts.socket(i, socket.AF_INET, socket.SOCK_STREAM) for i in (1, 0))
-    server.bind((hosts.addresses[1], PORT))
-    server.listen()
-    client.settimeout(WAIT_S)
-    client.connect((hosts.addresses[1], PORT))
-    peer, _ = server.accept()
+    server, peer, client = connected(hosts, socket.AF_INET, hosts.addresses)
     client.setblocking(False)
     got, sent, end = bytearray(), 0, time.monotonic() + 60
     while len(got) < len(data) and time.monotonic() < end:

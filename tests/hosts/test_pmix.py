@@ -171,7 +171,7 @@ def test_launchd_under_open_mpi_5():
             '[ $RANK != 5 ] || exit 7; exec sleep 60'],
             {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
         assert result.returncode == 7, result
-        assert result.stderr.count("first to fail: rank 5") == 4, result.stderr
+        assert result.stderr.count("root cause: rank 5") == 4, result.stderr
         assert not hosts.processes()
 
 

@@ -3,7 +3,6 @@ import os
 import time
 
 import pytest
-from job import verdict
 
 SOAK_S = float(os.environ.get("LAUNCHD_SOAK_S", "0"))
 
@@ -21,7 +20,5 @@ def test_no_false_alarm(make_hosts, static_job, record_property, options):
         time.sleep(1)
         assert not job.ended(), job.described()
     record_property("packets", hosts.netem.stats()[0])
-    for rank in range(16):
-        job.stage.order(rank, "exit:0@0")
-    assert verdict(job.wait(limit=120)) == (0, None)
+    job.end_well(120)
     job.nothing_left()

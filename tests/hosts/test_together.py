@@ -1,10 +1,12 @@
 """Several nodes act as one: they stop together, agree on who was first, and notice whoever is gone."""
+import contextlib
+import re
 import signal
 import time
 
 import pytest
 from harness import until
-from job import LOST_CODE, ORTED, now_ns, verdict
+from job import LOST_CODE, ORTED, cut, frozen, launcher_killed, now_ns, verdict
 
 TIMEOUT_S = 3
 TIMEOUT = f"--node-timeout={TIMEOUT_S}"
@@ -149,18 +151,6 @@ def test_a_request_cuts_the_farewell_not_the_report(make_hosts, static_job):
     assert verdict(job.wait()) == (7, 0)
 
 
-def launcher_killed(hosts, node):
-    hosts.kill_launchers(node)
-
-
-def frozen(hosts, node):
-    hosts.freeze(node)
-
-
-def cut(hosts, node):
-    hosts.cut(node)
-
-
 def hears_nothing(hosts, node):
     hosts.cut(node, "in")
 
@@ -215,9 +205,74 @@ def test_node_0_is_told_that_it_may_be_the_one(make_hosts, static_job):
     assert ends[0].err.endswith(
         "launchd: note: no other node is heard: node 0 (n0) itself may have been cut off\n"), ends
     assert all(ends[node].lost() == [0] for node in range(1, 4)), ends
+    assert "; 3 of 4 nodes were lost: nodes 1-3\n" in ends[0].err, ends
+    for node in range(1, 4):
+        assert "was lost" not in ends[node].err, "it can't know that"
+        assert "this node lost contact with node 0 (10.77.0.1)" in ends[node].err, ends
+        assert "one of the two was cut off, frozen or powered off" in ends[node].err, ends
 
 
-UNSURE = "was lost, too; which was the first can't be told"
+def test_a_node_that_was_cut_off_says_what_it_saw(make_hosts, static_job):
+    """The others have their verdict about it, and it can't know which of the two it was."""
+    hosts = make_hosts(3, netem=True)
+    job = static_job(hosts, TIMEOUT)
+    job.start()
+    hosts.cut(1)
+    ends = job.wait(limit=TIMEOUT_S + SLACK_S)
+    assert all(ends[node].lost() == [1] for node in (0, 2)), ends
+    assert "node 0" in ends[1].err and "was lost" not in ends[1].err, ends[1]
+    assert "this node lost contact with node 0 (10.77.0.1)" in ends[1].err, ends[1]
+
+
+def stopped(hosts, node):
+    for pid in hosts.launchers(node):
+        hosts.signal_pid(pid, signal.SIGSTOP)
+
+
+def goes_on(hosts, node):
+    for pid in hosts.launchers(node):
+        with contextlib.suppress(ProcessLookupError):  # one wakes the other, which finds all over
+            hosts.signal_pid(pid, signal.SIGCONT)
+    hosts.continue_commands()
+
+
+@pytest.mark.parametrize("node", [0, 1])
+@pytest.mark.parametrize("hold, release", [(frozen, BACK[frozen]), (stopped, goes_on)],
+                         ids=["frozen", "stopped"])
+def test_a_node_that_did_not_run_says_so(make_hosts, static_job, node, hold, release):
+    """It sees that it was itself; the others know no more than that it was silent."""
+    hosts = make_hosts(3)
+    job = static_job(hosts, TIMEOUT)
+    job.start()
+    hold(hosts, node)
+    others = [other for other in range(3) if other != node]
+    ends = job.wait(*others, limit=TIMEOUT_S + SLACK_S)
+    assert all(end.lost() == [node] for end in ends.values()), ends
+    release(hosts, node)
+    end = job.wait(node, limit=TIMEOUT_S + SLACK_S)[node]
+    assert end.rc == LOST_CODE and not end.lost(), end
+    assert re.search(fr"^launchd: error: root cause: node {node} \(.*\) was itself frozen or "
+                     r"suspended( after .* s)?: its launcher did not run for \d+\.\d s, and the "
+                     "other nodes missed it$", end.err, re.M), end
+    assert "was lost" not in end.err.replace("the node was lost", "") and \
+        "lost contact" not in end.err and "cut off" not in end.err, end
+
+
+def test_a_pause_shorter_than_the_time_out_is_no_excuse(make_hosts, static_job):
+    """A node that is killed soon after it was."""
+    hosts = make_hosts(3)
+    job = static_job(hosts, TIMEOUT)
+    job.start()
+    hosts.freeze(0)
+    time.sleep(TIMEOUT_S / 4)
+    hosts.thaw(0)
+    hosts.kill_launchers(2)
+    ends = job.wait(0, 1, limit=TIMEOUT_S + SLACK_S)
+    assert all(end.lost() == [2] and "frozen or suspended" not in end.err
+               for end in ends.values()), ends
+
+
+UNSURE = "was lost, too; launchd can't tell which was first"
 
 
 def test_a_silence_that_began_before_another_nodes_end(make_hosts, static_job):
@@ -276,9 +331,7 @@ def test_no_alarm_when_a_host_sleeps_a_little(make_hosts, static_job, who):
             hosts.thaw(host)
         time.sleep(TIMEOUT_S * 1.5)
         assert not job.ended(), job.described()
-    for rank in range(4):
-        job.stage.order(rank, "exit:0@0")
-    assert verdict(job.wait()) == (0, None)
+    job.end_well()
 
 
 @pytest.mark.long
@@ -290,9 +343,7 @@ def test_no_alarm_on_a_bad_network(make_hosts, static_job):
     job.start()
     time.sleep(15)
     assert not job.ended(), job.described()
-    for rank in range(8):
-        job.stage.order(rank, "exit:0@0")
-    assert verdict(job.wait()) == (0, None)
+    job.end_well()
 
 
 def test_a_failure_on_a_bad_network(make_hosts, static_job):

@@ -66,6 +66,19 @@ def test_record_writes_the_error_file(launch, place):
 
 
 @needs_torch
+def test_the_report_has_a_recorded_traceback_once(launch):
+    """As Python writes it, with @record's frames, and without launchd's words before its lines."""
+    result = launch([*PYTHON, "--nproc_per_node", "4", "--use_env",
+                     str(SCRIPTS / "fail_recorded.py")])
+    report = result.err[result.err.index("launchd: error: root cause: "):]
+    assert result.rc == 1, result
+    assert report.count("    Traceback (most recent call last):\n") == 1, report
+    assert re.search(r'last \d+ lines:\n    Traceback .*\n      File .*/fail_recorded.py", line \d+, '
+                     r'in <module>\n        main\(\)\n(?:     .*\n)+'
+                     r'    ValueError: the teapot is empty\nlaunchd: ', report), report
+
+
+@needs_torch
 @pytest.mark.parametrize('where', ['start', 'group', 'barrier'])
 def test_a_gloo_job_is_restarted_over_the_agents_store(start, where):
     job = start([*PYTHON, '--nproc_per_node', '4', '--use_env', '--max-restarts', '3',

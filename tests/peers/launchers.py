@@ -9,6 +9,7 @@ import time
 
 import pytest
 from harness import BUILD, LIMIT, TESTS, fresh_process, is_running, status_of
+from needs import why_no_mpirun
 
 sys.path.insert(0, str(TESTS / 'bench'))
 from measure import tree_of  # noqa: E402
@@ -26,8 +27,8 @@ def why_absent(name):
         return 'no torchrun: LAUNCHD_TORCHRUN names that of an environment with torch 2.15'
     if name == 'torchrun' and not shutil.which(TORCHRUN):
         return f'LAUNCHD_TORCHRUN={TORCHRUN} is no program'
-    if name == 'mpirun' and not shutil.which('mpirun'):
-        return 'no mpirun'
+    if name == 'mpirun':
+        return why_no_mpirun()
     return ''
 
 

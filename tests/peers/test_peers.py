@@ -205,7 +205,7 @@ wait
         told = ''
     text = 'written' if 'saved' in told else \
         'its data loader is killed under it' if 'alone' in told else 'killed before it is written'
-    saw('SIGTERM, and a worker writes a checkpoint for 3 s (presets)', text, text != 'written')
+    saw('SIGTERM, and a worker writes a checkpoint for 3 s (defaults)', text, text != 'written')
 
 
 @shown_by('torchrun')

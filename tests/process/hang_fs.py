@@ -6,11 +6,12 @@ import os
 import select
 import stat
 import struct
-import subprocess
 import threading
 
 import pytest
-from harness import LIMIT, until
+from harness import until
+from needs import why_not
+from own_mounts import OWN_MOUNTS
 
 REQUEST = struct.Struct('=IIQQ16x')  # length, opcode, number, node
 ANSWER = struct.Struct('=IiQ')
@@ -29,36 +30,43 @@ class Node:
         self.children = {}
 
 
-class HangFS:
-    """mount: what a launcher is to be wrapped in, with pass_fds. It can be in three states: it
-    answers; `stop`: it does not read requests, as a file server that is stopped; `hold`: it reads
-    writes and does not answer them, so that not even SIGKILL ends who waits."""
+class FuseMount:
+    """mount: what a launcher is to be wrapped in, with pass_fds=[fd], to find a file system at path
+    that whoever reads requests from fd answers."""
 
-    def __init__(self, place):
-        self.path = place.path / 'mounted'
+    def __init__(self, path):
+        self.path = path
         self.path.mkdir()
-        self.nodes = {1: Node(1, stat.S_IFDIR | 0o755)}
-        self.holding, self.held = False, []
-        self.fd = self.waking = self.waker = -1
-        self.thread = None
         try:
             trial = self.open()
-            possible = subprocess.run([*self.mount, 'true'], pass_fds=[trial], check=False,
-                                      capture_output=True, timeout=LIMIT).returncode == 0
+            why = why_not(*self.mount, 'true', pass_fds=[trial])
             os.close(trial)
-        except OSError:
-            possible = False
-        if not possible:
-            pytest.skip('no file system of FUSE can be mounted')
+        except OSError as error:
+            why = str(error)
+        if why:
+            pytest.skip(f'no file system of FUSE can be mounted: {why}')
         self.fd = self.open()
-        self.go_on()
 
     def open(self):
         fd = os.open('/dev/fuse', os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         options = f'fd={fd},rootmode=40000,user_id=0,group_id=0'
-        self.mount = ['unshare', '--mount', 'bash', '-ec', 'mount -i -t fuse -o "$1" hang "$2"; '
+        self.mount = [*OWN_MOUNTS, 'bash', '-ec', 'mount -i -t fuse -o "$1" hang "$2"; '
                       f'exec {fd}<&-; shift 2; exec "$@"', 'bash', options, str(self.path)]
         return fd
+
+
+class HangFS(FuseMount):
+    """It can be in three states: it answers; `stop`: it does not read requests, as a file server that
+    is stopped; `hold`: it reads writes and does not answer them, so that not even SIGKILL ends who
+    waits."""
+
+    def __init__(self, place):
+        super().__init__(place.path / 'mounted')
+        self.nodes = {1: Node(1, stat.S_IFDIR | 0o755)}
+        self.holding, self.held = False, []
+        self.waking = self.waker = -1
+        self.thread = None
+        self.go_on()
 
     def go_on(self):
         self.waking, self.waker = os.pipe()

@@ -9,15 +9,47 @@ from harness import LIMIT, until
 from together import listens
 
 
+class Words:
+    """Bytes that become others of the same length."""
+
+    def __init__(self, old, new):
+        self.old, self.new = old, new
+
+    def change(self, text):
+        return text.replace(self.old, self.new), text.count(self.old)
+
+
+class Lost:
+    """Frames of these types become such as no launcher knows, and each passes over; on a connection
+    without a key."""
+    HEADER, NOTHING = 8, 0xfa
+
+    def __init__(self, *types):
+        self.types = types
+        self.rest = b''
+
+    def change(self, text):
+        text, whole, count = self.rest + text, bytearray(), 0
+        while len(text) >= self.HEADER and \
+                len(text) >= (size := self.HEADER + int.from_bytes(text[:4], 'little')):
+            frame, text = bytearray(text[:size]), text[size:]
+            if frame[4] in self.types:
+                frame[4] = self.NOTHING
+                count += 1
+            whole += frame
+        self.rest = text
+        return bytes(whole), count
+
+
 class Relay:
-    """Listens for one launcher at `port`. up and down: (old, new) bytes of one length, of what the
-    launcher says and of what it hears; `changed` counts both. UDP does not come through. Begins
+    """Listens for one launcher at `port`. up and down: what changes the words of the launcher, and
+    those that it hears: Lost, or (old, new) bytes of one length; `changed` counts both. UDP does not come through. Begins
     when node rank 0 listens: it dials once, where a launcher would try again."""
 
     def __init__(self, hub_port, up=None, down=None):
         until(lambda: listens(hub_port), "node rank 0's launcher listens")
         self.hub = ('127.0.0.1', hub_port)
-        self.words = up, down
+        self.words = [Words(*how) if isinstance(how, tuple) else how for how in (up, down)]
         self.changed = 0
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.port = self.listener.getsockname()[1]
@@ -45,11 +77,12 @@ class Relay:
         """False: that was all. Each frame is written by one call, so that no word is cut."""
         with contextlib.suppress(ConnectionError):
             text = sender.recv(65536)
+            over = not text
             if text and words:
-                self.changed += text.count(words[0])
-                text = text.replace(*words)
-            if text:
-                receiver.sendall(text)
+                text, count = words.change(text)
+                self.changed += count
+            receiver.sendall(text)
+            if not over:
                 return True
         with contextlib.suppress(OSError):
             receiver.shutdown(socket.SHUT_WR)

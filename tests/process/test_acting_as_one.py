@@ -37,7 +37,7 @@ def test_a_failure_ends_all_with_its_code(start, place):
     go.go()
     results = cluster.end()
     assert exit_codes(results) == [7, 7, 7]
-    assert 'first to fail: rank 2' in results[0].err
+    assert 'root cause: rank 2' in results[0].err
     for result in results[1:]:
         [line] = errors(result)
         assert 'rank 2 ' in line and 'exit code 7' in line
@@ -99,6 +99,8 @@ def test_a_killed_launcher_ends_the_job(start, place, node, which):
     cluster = Running(start, place)
     job = cluster.jobs[node]
     supervisor = supervisor_of(job.pid)
+    if which == 'both':
+        job.signal(signal.SIGSTOP)  # else it may have told the others by then
     if which != 'guard':
         place.launcher_killed = place.orphans_expected = True
         os.kill(supervisor, signal.SIGKILL)
@@ -112,9 +114,16 @@ def test_a_killed_launcher_ends_the_job(start, place, node, which):
         for result in others:
             assert f'(node {node})' in result.err or f'node {node}' in result.err
         return
+    if which == 'supervisor':
+        assert exit_codes(results) == [137, 137, 137], results
+        for result in others:
+            assert f'node {node}' in result.err
+            assert 'its supervisor was killed by SIGKILL' in result.err
+        return
     assert exit_codes(others) == [125, 125], others
     for result in others:
-        assert f'node {node}' in result.err and 'was lost' in result.err
+        assert f'node {node}' in result.err
+        assert ('lost contact with' if node == 0 else 'was lost') in result.err
 
 
 def test_a_failure_of_which_node_0_can_not_tell(start, place):
@@ -131,10 +140,11 @@ def test_a_failure_of_which_node_0_can_not_tell(start, place):
         os.kill(supervisor, signal.SIGCONT)
     assert exit_codes(results) == [125, 125]
     for result in results:
-        assert 'node 0 (127.0.0.1) was lost' in errors(result)[0]
-    assert 'can\'t tell' not in results[0].err
-    told = results[1].err.partition("of which node rank 0 can't tell:\n")[2]
-    assert 'launchd: error: first to fail: rank 2 ' in told, results[1]
+        assert 'this node lost contact with node 0 (127.0.0.1)' in errors(result)[0]
+        assert 'one of the two was cut off, frozen or powered off' in errors(result)[0]
+    assert 'first failure' not in results[0].err and 'root cause: rank' not in results[1].err
+    told = results[1].err.partition('launchd: error: first failure on this node: ')[2]
+    assert told.startswith('rank 2 '), results[1]
     assert 'launchd: error: exception: ValueError: the teapot is empty' in told
     cluster.jobs[0].end()
 
@@ -152,7 +162,7 @@ def test_a_frozen_launcher_is_lost_after_the_time_out(start, place, node):
         assert exit_codes(results) == [125, 125]
         assert 2.5 < took < 8
         for result in results:
-            assert 'nothing was heard of it for' in result.err
+            assert 'nothing was heard from it for' in result.err
     finally:
         os.kill(supervisor, signal.SIGCONT)
     late = cluster.jobs[node].end()
@@ -221,7 +231,9 @@ def test_strangers_at_the_control_port_do_no_harm(start, place):
             for _ in range(1000):
                 udp.sendto(os.urandom(64), at)
         assert all(map(is_running, cluster.pids.values()))
-        assert int(status_of(supervisor)['VmRSS'].split()[0]) < 64 * 1024
+        # AddressSanitizer keeps what was freed, of 5,000 connections
+        limit = 160 if 'ASAN_OPTIONS' in os.environ else 64
+        assert int(status_of(supervisor)['VmRSS'].split()[0]) < limit * 1024
         cluster.jobs[1].signal(signal.SIGSTOP)  # the guard: no harm either
         cluster.jobs[1].signal(signal.SIGCONT)
     finally:
@@ -301,7 +313,7 @@ def test_restarts_are_counted_once(start, place):
         cluster.fail_now()
     results = cluster.end()
     assert exit_codes(results) == [5, 5, 5]
-    assert 'restarted 1 time already' in results[0].err
+    assert 'no restart: the limit is reached' in results[0].err
 
 
 def test_node_0s_settings_of_restarts_count(start, place):
@@ -317,7 +329,7 @@ def test_node_0s_settings_of_restarts_count(start, place):
         cluster.fail_now()
     results = cluster.end()
     assert exit_codes(results) == [5, 5, 5]
-    assert 'restarted 1 time already' in results[0].err
+    assert 'no restart: the limit is reached' in results[0].err
     said = [re.findall(r'has --max-restarts (\d+), but that of node rank 0 counts: 1$', result.err,
                        re.M) for result in results]
     assert said[0] in (['0'], ['14']) and said[1:] == [['0'], ['14']], results
@@ -332,9 +344,9 @@ def test_workers_are_told_node_0s_number_of_restarts(start, place):
 
 
 @pytest.mark.parametrize('options, how, code, why', [
-    (['--restart-on=6,SIGKILL'], 'exit 5', 5, 'exit code 5 is none of --restart-on'),
-    (['--no-restart-on=1-9'], 'exit 5', 5, 'exit code 5 is one of --no-restart-on'),
-    (['--no-restart-on=SIGKILL'], 'kill -9 $$', 137, 'SIGKILL is one of --no-restart-on'),
+    (['--restart-on=6,SIGKILL'], 'exit 5', 5, 'exit code 5 is not in --restart-on'),
+    (['--no-restart-on=1-9'], 'exit 5', 5, 'exit code 5 is in --no-restart-on'),
+    (['--no-restart-on=SIGKILL'], 'kill -9 $$', 137, 'SIGKILL is in --no-restart-on'),
     (['--restart-min-uptime=600'], 'exit 5', 5, 'sooner than --restart-min-uptime'),
 ])
 def test_ends_that_no_restart_follows(start, place, options, how, code, why):

@@ -93,7 +93,7 @@ def made(controller):
     try:
         path.mkdir()
     except OSError as error:
-        pytest.skip(f'no cgroup can be made: {error}')
+        pytest.skip(f'no cgroup can be made: {error.strerror}')
     cgroup = Cgroup(path)
     try:
         if os.geteuid() != 0:
@@ -230,6 +230,67 @@ exec {native('ending')[-1]}
     worker = place.ready.expect('ready', 1)[0]
     assert cgroup_of(worker) == 'b' and len(delegated.cgroups()) == 3
     end_by(how, job, place, delegated)
+
+
+FREEZES = '''#!/bin/sh
+leaf={path}/$(sed -n 's|^0::.*/||p' /proc/self/cgroup)
+{then}
+'''
+
+
+def expires(job, place, delegated):
+    assert job.end(30).rc == 124
+    assert delegated.is_clean()
+
+
+@pytest.mark.parametrize('how, option', [
+    (terminate, LONG), (kill_guard, LONG), (kill_supervisor, LONG), (expires, '--max-runtime=3')])
+def test_a_leaf_that_a_worker_freezes_is_thawed(start, place, delegated, how, option):
+    """Nothing in it would take a signal, and the supervisor see no time pass."""
+    program = native('ending')[-1]
+    script = place.write('job.sh', FREEZES.format(path=delegated.path, then=f'''
+[ $RANK = 1 ] && exec {program}
+sleep 1000 &
+while [ ! -e {place.path}/now ]; do sleep 0.05; done
+echo 1 >$leaf/cgroup.freeze
+echo >{place.path}/thawed
+wait'''), 0o755)
+    job = start(['--no_python', '--use_env', '--nproc_per_node=2', option, script],
+                {'TELL': place.ready.path}, before=delegated.enter)
+    place.ready.expect('ready', 1)
+    (place.path / 'now').write_text('')
+    until((place.path / 'thawed').exists, 'it to go on')
+    if how is expires:
+        expires(job, place, delegated)
+    else:
+        end_by(how, job, place, delegated)
+
+
+def test_a_leaf_that_is_frozen_again_and_again_ends_the_job(start, place, delegated):
+    script = place.write('job.sh', FREEZES.format(path=delegated.path, then=f'''
+echo "0 $$ ready" >{place.ready.path}
+while :; do echo 1 >$leaf/cgroup.freeze; done'''), 0o755)
+    job = start(['--no_python', '--use_env', LONG, script], {'TELL': place.ready.path},
+                before=delegated.enter)
+    place.launcher_killed = True
+    end = job.end(60)
+    assert end.rc == 137 and 'frozen again and again' in end.err, end
+    assert delegated.is_clean()
+
+
+def test_a_worker_in_a_frozen_cgroup_of_its_own_gets_its_signal(start, place, delegated):
+    script = place.write('job.sh', FREEZES.format(path=delegated.path, then=f'''
+mkdir -p $leaf/a/b && echo 0 >$leaf/a/b/cgroup.procs || exit 98
+exec {native('report_signals')[-1]}'''), 0o755)
+    job = start(['--no_python', '--use_env', LONG, script], {'TELL': place.ready.path},
+                before=delegated.enter)
+    place.ready.expect('ready', 1)
+    [b] = [path for path in delegated.cgroups() if path.name == 'b']
+    (b / 'cgroup.freeze').write_text('1')
+    until(lambda: 'frozen 1' in (b / 'cgroup.events').read_text(), 'it to freeze')
+    job.signal(signal.SIGTERM)
+    place.ready.expect('SIGTERM', 1)
+    assert job.end().rc == 143
 
 
 @pytest.mark.parametrize('how', [terminate, kill_guard, kill_supervisor])

@@ -48,9 +48,9 @@ def test_the_example_file_has_every_key_and_works(dry, place, launch):
     assert {'nproc_per_node', 'shutdown-timeout', 'unset-env'} <= keys <= options_of_help(launch) | \
         {'NAME'}
     assert dry(['--config', str(DOCS / 'launchd.conf.example')]).value('nproc_per_node') == '1'
-    presets = re.sub(r'^;([\w-]+ = \S)', r'\1', example, flags=re.M)
-    assert presets != example
-    place.write('all.ini', presets)
+    defaults = re.sub(r'^;([\w-]+ = \S)', r'\1', example, flags=re.M)
+    assert defaults != example
+    place.write('all.ini', defaults)
     plan = dry(['--config', 'all.ini'])
     assert plan.setting('shutdown-timeout') == ('30', plan.setting('shutdown-timeout')[1])
     assert 'all.ini:' in plan.setting('shutdown-timeout')[1]

@@ -2,6 +2,7 @@
 import pytest
 
 from harness import native
+from together import Cluster
 
 
 def ompi(rank=None, size=None, **more):
@@ -125,7 +126,7 @@ def test_variables_beside_given_numbers_are_not_read(dry):
 def test_nnodes_alone_is_node_0_with_a_warning(dry):
     """As torchrun and classic launch have it; node 0's command line often leaves the rank out."""
     plan = dry(['--nnodes=2', *M])
-    assert (plan.value('node_rank'), plan.source('node_rank')) == ('0', 'preset')
+    assert (plan.value('node_rank'), plan.source('node_rank')) == ('0', 'default')
     assert len(plan.warnings()) == 1 and '--node_rank' in plan.warnings()[0]
 
 
@@ -158,3 +159,56 @@ def test_a_batch_script_of_several_nodes_is_told_of_srun(dry, options, env, warn
     warnings = dry(options, batch).warnings()
     assert len(warnings) == warned
     assert not warned or 'srun' in warnings[0]
+
+
+K8S = {'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': '23456'}
+ALONE = 'RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: for one job of all nodes ' \
+        'give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one is meant)'
+AZURE = {**K8S, 'NODE_RANK': '0', 'LOCAL_RANK': '0', 'AZUREML_NODE_COUNT': '2'}
+
+
+@pytest.mark.parametrize('options, env, warnings', [
+    ([], K8S, [ALONE]),
+    ([], {**K8S, 'NODE_RANK': '0'}, [ALONE]),
+    (['--nnodes=2', '--node_rank=0'], K8S, []),
+    (['--nnodes=1'], K8S, []), (['--standalone'], K8S, []),
+    ([], {**K8S, 'PET_NNODES': '2', 'PET_NODE_RANK': '0'}, []),
+    ([], {**K8S, 'NNODES': '1'}, []),
+    ([], {**K8S, 'WORLD_SIZE': '1'}, []), ([], {**K8S, 'WORLD_SIZE': 'x'}, []),
+    ([], {**K8S, 'RANK': ''}, []),
+    # a worker's: of torchrun or of launchd, and of DeepSpeed or classic launch
+    ([], {**K8S, 'LOCAL_RANK': '0', 'TORCHELASTIC_RUN_ID': 'none'}, []),
+    ([], {**K8S, 'LOCAL_RANK': '0'}, []),
+    ([], {**K8S, **ompi(0, 1)}, []),
+    ([], AZURE, []),
+    ([], {**AZURE, 'WORLD_SIZE': '16'},
+     ["Azure ML started 16 processes on 2 nodes, and each starts all of a node's workers: set "
+      'process_count_per_instance to 1']),
+    ([], {**AZURE, 'WORLD_SIZE': '8', 'AZUREML_NODE_COUNT': '1'},
+     ["Azure ML started 8 processes on 1 node, and each starts all of a node's workers: set "
+      'process_count_per_instance to 1']),
+    (['--standalone'], {**AZURE, 'WORLD_SIZE': '16'}, []),
+])
+def test_ranks_that_a_job_of_one_node_ignores_are_warned_of(dry, options, env, warnings):
+    plan = dry(options, env)
+    assert plan.warnings() == warnings
+
+
+class Azure(Cluster):
+    """What "type: pytorch" sets; the command line says nothing of nodes."""
+
+    def options(self, node):
+        return []
+
+
+def test_azure_mls_own_variables_make_one_job(start, place):
+    cluster = Azure(start, 2, native('dump'), begin=False)
+    cluster.each = lambda node: ([], {
+        'RANK': str(node), 'WORLD_SIZE': '2', 'LOCAL_RANK': '0', 'NODE_RANK': str(node),
+        'AZUREML_NODE_COUNT': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(cluster.port)})
+    for node in range(2):
+        cluster.begin(node)
+    results = cluster.end()
+    assert [(result.rc, 'warning' in result.err) for result in results] == [(0, False)] * 2, results
+    assert {rank: dump['env']['WORLD_SIZE'] for rank, dump in place.dumps().items()} == \
+        {0: '2', 1: '2'}

@@ -1,4 +1,5 @@
 """What a worker has left behind when it ended: SIGTERM, a grace, SIGKILL, and nobody else's."""
+import json
 import os
 import signal
 import time
@@ -123,6 +124,18 @@ def test_a_living_workers_own_are_not_touched(family, ends):
     assert f.job.end().rc == 0
 
 
+def test_a_large_environment_does_not_hide_whose_they_are(family, ends):
+    """300 KB, and the path that tells stands behind them."""
+    large = {f'LARGE_{i}': 'x' * 100000 for i in range(3)}
+    f = family([LONG, LONG_LEFT], 'daemon', env={**ends(0, 1), **large}, count=2)
+    ends.go(0)
+    f.told(TERM, (0, 'daemon'))
+    f.fence((1, 'daemon'), (1, 'worker'))
+    ends.go(1)
+    f.told(TERM, (1, 'daemon'))
+    assert f.job.end().rc == 0
+
+
 def test_an_ended_workers_are_killed_while_others_run_on(family, ends):
     f = family([LONG, '--leftover-grace=0.3'], 'child session orphan daemon', KIN,
                env=ends(0, 1), count=2)
@@ -234,6 +247,101 @@ def test_a_second_signal_leaves_them_five_seconds(family, ends):
         calm(f.job.pid)
     assert f.job.end().rc == 143
     assert 5 <= time.monotonic() - begin < LIMIT / 2
+
+
+# what the report says of them
+
+
+def numbers(report):
+    """(left, of these killed) of each worker, and of none that is known."""
+    told = json.loads(report.read_text())
+    return [(w['left'], w['left_killed']) for w in told['workers'] + [told]]
+
+
+def lines_about(result):
+    return [line for line in result.err.splitlines() if ' behind' in line]
+
+
+def test_each_counts_once(family, place, ends):
+    """A daemon is known by its environment when it is asked, and nobody reads that when it is
+    killed."""
+    report = place.tmp / 'report.json'
+    f = family(['--leftover-grace=0.3', LONG, f'--report={report}'], KIN, KIN, env=ends(0))
+    ends.go(0)
+    f.told(TERM, *f.of(*KIN.split()))
+    result = f.job.end()
+    assert numbers(report) == [(4, 4), (1, 1)]
+    assert lines_about(result) == [
+        'launchd: warning: rank 0 left 4 processes behind; launchd killed them',
+        'launchd: warning: workers left 1 process behind; launchd killed it']
+
+
+def test_some_end_in_time_and_some_are_killed(family, place, ends):
+    report = place.tmp / 'report.json'
+    f = family(['--leftover-grace=0.3', LONG, f'--report={report}'], KIN, 'session daemon',
+               env=ends(0))
+    ends.go(0)
+    f.told(TERM, *f.of(*KIN.split()))
+    result = f.job.end()
+    assert numbers(report) == [(4, 2), (1, 0)]
+    assert lines_about(result) == [
+        'launchd: warning: rank 0 left 4 processes behind; launchd killed 2 of them']
+
+
+@pytest.fixture
+def crowd(start, place):
+    """crowd(number, env, option...): a worker with so many around it, the gate by which it ends,
+    and where the report will be."""
+
+    def make(number, env, *options):
+        count = len(place.fifos)
+        told, gate = place.fifo(f'told{count}'), place.fifo(f'gate{count}')
+        report = place.tmp / f'report{count}.json'
+        job = start([f'--report={report}', *options, *native('crowd')],
+                    {'TELL': told.path, 'GO': gate.path, 'CROWD': str(number), **env})
+        text = told.line()[2]
+        if text != f'ready {number}':
+            job.kill()
+            pytest.skip(f'{number} processes are more than may be started here: {text}')
+        return job, gate, report
+
+    return make
+
+
+@pytest.mark.parametrize('env', [{}, {'SESSIONS': '1'}], ids=['group', 'sessions'])
+@pytest.mark.parametrize('when', ['left', 'asked', 'killed with it'])
+def test_a_crowd_is_counted(crowd, env, when):
+    """However many end at once, and whoever looks away meanwhile."""
+    number = 250
+    if when == 'killed with it':
+        env = {**env, 'CLING': '1'}
+    job, gate, report = crowd(number, env, '--leftover-grace=0.2', '--shutdown-timeout=0.2')
+    if when == 'left':
+        gate.go()
+    else:
+        job.signal(TERM)
+    assert job.end().rc == (0 if when == 'left' else 143)
+    left, killed = map(sum, zip(*numbers(report)))
+    assert (left, killed) == (number, number)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize('env', [{}, {'SESSIONS': '1'}], ids=['group', 'sessions'])
+def test_a_large_crowd_takes_little_longer_than_the_kernel_does(crowd, env):
+    """What launchd adds to the grace, against what it takes to start them."""
+    number, grace = 4500, 1
+
+    def measure():
+        begin = time.monotonic()
+        job, gate, report = crowd(number, env, f'--leftover-grace={grace}')
+        started = time.monotonic() - begin
+        gate.go()
+        assert job.end().rc == 0
+        left, killed = map(sum, zip(*numbers(report)))
+        assert (left, killed) == (number, number)
+        return (time.monotonic() - begin - started - grace) / started
+
+    best_of_three(measure, least=0, most=4)
 
 
 # zombies

@@ -1,10 +1,13 @@
 """Section 3: the master's address and port, and the free port that launchd keeps."""
 import errno
+import signal
 import socket
+import subprocess
 
 import pytest
 
 from harness import native
+from together import C10d
 
 NODES = ['--nnodes=2', '--node_rank=1']
 
@@ -33,7 +36,7 @@ FREE = ('<a free port>', 'one node: a free port')
     ([*NODES, '--master_addr=h', '--master_port=7'], {'MASTER_ADDR': 'e', 'MASTER_PORT': '8'},
      ('h', '--master_addr'), ('7', '--master_port')),
     ([*NODES, '--master_addr=h'], {'MASTER_PORT': '8'}, ('h', '--master_addr'),
-     ('29500', 'preset')),
+     ('29500', 'default')),
     (NODES, {'PET_MASTER_ADDR': 'h', 'PET_MASTER_PORT': '7'}, ('h', 'PET_MASTER_ADDR'),
      ('7', 'PET_MASTER_PORT')),
     (['--master_addr=h'], {}, ('h', '--master_addr'), FREE),
@@ -43,7 +46,7 @@ FREE = ('<a free port>', 'one node: a free port')
     (['--local-addr=10.0.0.9'], {}, ('10.0.0.9', '--local-addr'), FREE),
     # endpoint
     ([*NODES, '--rdzv-endpoint=h:7'], {}, ('h', '--rdzv-endpoint'), ('7', '--rdzv-endpoint')),
-    ([*NODES, '--rdzv-endpoint=h'], {}, ('h', '--rdzv-endpoint'), ('29500', 'preset')),
+    ([*NODES, '--rdzv-endpoint=h'], {}, ('h', '--rdzv-endpoint'), ('29500', 'default')),
     ([*NODES, '--rdzv-endpoint=h', '--master_port=3'], {}, ('h', '--rdzv-endpoint'),
      ('3', '--master_port')),
     ([*NODES, '--rdzv-backend=c10d', '--rdzv-endpoint=h'], {}, ('h', '--rdzv-endpoint'),
@@ -51,10 +54,10 @@ FREE = ('<a free port>', 'one node: a free port')
     ([*NODES, '--rdzv-endpoint=[fe80::1]:7'], {}, ('fe80::1', '--rdzv-endpoint'),
      ('7', '--rdzv-endpoint')),
     ([*NODES, '--rdzv-endpoint=fe80::1'], {}, ('fe80::1', '--rdzv-endpoint'),
-     ('29500', 'preset')),
+     ('29500', 'default')),
     ([*NODES, '--rdzv-endpoint=::1:29400'], {}, ('::1', '--rdzv-endpoint'),
      ('29400', '--rdzv-endpoint')),
-    ([*NODES, '--master_addr=[fd00::1]'], {}, ('fd00::1', '--master_addr'), ('29500', 'preset')),
+    ([*NODES, '--master_addr=[fd00::1]'], {}, ('fd00::1', '--master_addr'), ('29500', 'default')),
     (['--rdzv-endpoint=i:7', '--master_port=8'], {'PET_RDZV_ENDPOINT': 'h:6'},
      ('i', '--rdzv-endpoint'), ('7', '--rdzv-endpoint')),
     (['--master_addr=h', '--master_port=8'], {'PET_RDZV_ENDPOINT': 'i:7'}, ('h', '--master_addr'),
@@ -78,10 +81,10 @@ FREE = ('<a free port>', 'one node: a free port')
      ('9', 'MASTER_PORT')),
     # Azure's names without Open MPI mean nothing
     (NODES, {'AZ_BATCH_MASTER_NODE': 'h:1', 'MASTER_ADDR': 'e'}, ('e', 'MASTER_ADDR'),
-     ('29500', 'preset')),
+     ('29500', 'default')),
     # MASTER_ADDR
     (NODES, {'MASTER_ADDR': 'e', 'MASTER_PORT': '9'}, ('e', 'MASTER_ADDR'), ('9', 'MASTER_PORT')),
-    (NODES, {'MASTER_ADDR': 'e'}, ('e', 'MASTER_ADDR'), ('29500', 'preset')),
+    (NODES, {'MASTER_ADDR': 'e'}, ('e', 'MASTER_ADDR'), ('29500', 'default')),
     ([], {'MASTER_ADDR': 'localhost', 'MASTER_PORT': '9'}, ('localhost', 'MASTER_ADDR'),
      ('9', 'MASTER_PORT')),
     ([], {'MASTER_ADDR': '127.0.0.1'}, ('127.0.0.1', 'MASTER_ADDR'), FREE),
@@ -89,16 +92,16 @@ FREE = ('<a free port>', 'one node: a free port')
     ([], {'MASTER_PORT': '9'}, ('127.0.0.1', 'one node'), FREE),
     # Slurm's first host
     ([], slurm(1, 2, SLURM_STEP_NODELIST='gpu[03-04]', SLURM_JOB_NODELIST='a,b'),
-     ('gpu03', 'SLURM_STEP_NODELIST'), ('29500', 'preset')),
-    ([], slurm(1, 2, SLURM_JOB_NODELIST='a,b'), ('a', 'SLURM_JOB_NODELIST'), ('29500', 'preset')),
+     ('gpu03', 'SLURM_STEP_NODELIST'), ('29500', 'default')),
+    ([], slurm(1, 2, SLURM_JOB_NODELIST='a,b'), ('a', 'SLURM_JOB_NODELIST'), ('29500', 'default')),
     ([], slurm(1, 2, SLURM_STEP_NODELIST='r[1,3]n[07-09]x'), ('r1n07x', 'SLURM_STEP_NODELIST'),
-     ('29500', 'preset')),
+     ('29500', 'default')),
     ([], slurm(1, 2, SLURM_STEP_NODELIST='a', MASTER_ADDR='e'), ('e', 'MASTER_ADDR'),
-     ('29500', 'preset')),
+     ('29500', 'default')),
     ([], slurm(0, 1, SLURM_STEP_NODELIST='a'), ('127.0.0.1', 'one node'), FREE),
     # srun --mpi=pmi2 says the same in PMI's names
     ([], slurm(1, 2, SLURM_STEP_NODELIST='gpu[03-04]', PMI_RANK='1', PMI_SIZE='2'),
-     ('gpu03', 'SLURM_STEP_NODELIST'), ('29500', 'preset')),
+     ('gpu03', 'SLURM_STEP_NODELIST'), ('29500', 'default')),
     # one node
     ([], {}, ('127.0.0.1', 'one node'), FREE),
 ])
@@ -230,18 +233,66 @@ def test_a_given_port_is_not_touched(start, place):
     assert job.end().rc == 0
 
 
-@pytest.mark.parametrize('options, env, level', [
-    ([], {}, 'note'), (['--shutdown-timeout=5'], {}, 'warning'),
-    (['--on-signal=TERM=forward:600'], {}, 'warning'),
-    (['--shutdown-timeout=1'], {}, None), (['--shutdown-timeout=5'], PATIENT, None),
-    (['--shutdown-timeout=5', '--standalone'], {}, 'warning'),
+MPIRUN = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1'}
+CUT = 'mpirun sends SIGKILL 1 s after its SIGTERM, before the {} s of {} are over; to change that, ' \
+      'set OMPI_MCA_odls_base_sigkill_timeout={} where mpirun is started (its SIGTERM then comes ' \
+      '{} s later, too)'
+PRESET = CUT.format(30, '--shutdown-timeout', 31, 31)
+
+
+@pytest.mark.parametrize('options, env, said', [
+    ([], {}, ''),
+    (['--verbose'], {}, f'launchd: note: {PRESET}\n'),
+    (['--shutdown-timeout=5'], {},
+     f"launchd: warning: {CUT.format(5, '--shutdown-timeout', 6, 6)}\n"),
+    (['--on-signal=TERM=forward:600'], {},
+     f"launchd: warning: {CUT.format(600, '--on-signal', 601, 601)}\n"),
+    (['--shutdown-timeout=1'], {}, ''), (['--shutdown-timeout=5'], PATIENT, ''),
+    (['--shutdown-timeout=5', '--standalone'], {},
+     f"launchd: warning: {CUT.format(5, '--shutdown-timeout', 6, 6)}\n"),
 ])
-def test_a_grace_that_mpirun_cuts_is_said(launch, options, env, level):
-    result = launch([*options, *native('dump')],
-                    {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1', **env})
-    lines = result.err.splitlines()
-    assert result.rc == 0 and len(lines) == (level is not None)
-    if level:
-        assert lines[0].startswith(f'launchd: {level}: --')
-        assert 'SIGKILL comes 1 s after' in lines[0]
-        assert 'mpirun --mca odls_base_sigkill_timeout' in lines[0]
+def test_a_grace_that_mpirun_cuts_is_said_to_who_asked_for_it(launch, options, env, said):
+    result = launch([*options, *native('dump')], {**MPIRUN, **env})
+    before, _, _ = result.err.partition('launchd: note: started rank 0')  # by --verbose
+    assert (result.rc, before) == (0, said)
+
+
+def test_a_dry_run_says_what_mpirun_cuts(launch):
+    assert f'  note: {PRESET}\n' in launch(['--dry-run', *native('dump')], MPIRUN).out
+
+
+@pytest.mark.parametrize('by_mpirun, env, said', [
+    (True, MPIRUN, 1),
+    (False, MPIRUN, 0),  # somebody else's SIGTERM, which no SIGKILL follows
+    (True, {**MPIRUN, **PATIENT}, 0),
+    (True, {**MPIRUN, 'OMPI_COMM_WORLD_RANK': '1', 'OMPI_COMM_WORLD_SIZE': '2',
+            'MASTER_ADDR': 'h'}, 0),  # node rank 0 says it
+    (True, {}, 0),
+])
+def test_what_mpirun_cuts_is_said_when_its_sigterm_has_come(start, place, by_mpirun, env, said):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(native('dump'), {'TELL': ready.path, 'GO': go.path, **env})
+    ready.expect('ready', 1)
+    assert job.said() == ''
+    if by_mpirun:
+        job.signal(signal.SIGTERM)
+    else:
+        subprocess.run(['sh', '-c', f'kill -TERM {job.pid}'], check=True)
+    result = job.end()
+    assert result.err.count(f'launchd: warning: {PRESET}\n') == said, result
+    assert not said or result.err.index(PRESET) < result.err.index('launchd got SIGTERM'), result
+
+
+def test_threads_are_said_once_a_job(launch, start):
+    """By node rank 0."""
+    said = 'launchd: note: OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker\n'
+    for node, expected in ((0, said), (1, '')):
+        result = launch(['--nnodes=2', f'--node_rank={node}', '--master_addr=h',
+                         *native('dump', '--nproc_per_node=2')])
+        assert (result.rc, result.err) == (0, expected)
+    cluster = C10d(start, 3, native('dump', '--nproc_per_node=2', '--join-timeout=60'),
+                   {'OMP_NUM_THREADS': None})
+    assert sorted(result.err.count(said) for result in cluster.end()) == [0, 0, 1]
+    result = launch(native('dump', '--nproc_per_node=2'),
+                    {**MPIRUN, 'OMPI_MCA_orte_bound_at_launch': '1'})
+    assert (result.rc, result.err) == (0, said)  # nothing else needs anybody

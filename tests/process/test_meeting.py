@@ -9,6 +9,7 @@ import pytest
 
 from together import (MEETS, C10d, Cluster, errors, exit_codes, free_ports, listens, warnings)
 from harness import native, supervisor_of, until
+from needs import LOCALHOST, dropping
 
 KEY = 'a secret that is long enough'
 HOST = socket.gethostname()
@@ -18,7 +19,7 @@ def said(job, text):
     until(lambda: text in job.said(), f'"{text}" to be said')
 
 
-@pytest.mark.parametrize('host', ['127.0.0.1', '::1', 'localhost'])
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1', LOCALHOST])
 def test_unequal_numbers_of_workers_get_right_ranks(start, place, host):
     counts = [2, 1, 3]
     cluster = Cluster(start, 3, native('dump'), host=host,
@@ -129,7 +130,7 @@ def test_nodes_wait_for_node_0(start, place):
     assert exit_codes(cluster.end()) == [0, 0]
 
 
-@pytest.mark.parametrize('host', ['localhost', '127.0.0.1', '::1'])
+@pytest.mark.parametrize('host', [LOCALHOST, '127.0.0.1', '::1'])
 def test_c10d_needs_no_ranks(start, place, host):
     cluster = C10d(start, 3, native('dump', '--nproc_per_node=2'), host=host)
     assert exit_codes(cluster.end()) == [0, 0, 0]
@@ -184,13 +185,13 @@ def test_auto_starts_without_those_who_do_not_come(start, place):
 
 
 def test_auto_goes_on_without_node_0(start, place):
-    cluster = Cluster(start, 2, native('dump', '--join-timeout=2', '--max-restarts=3',
+    cluster = Cluster(start, 2, native('dump', '--join-timeout=1500ms', '--max-restarts=3',
                                        '--store=agent'), begin=False)
     cluster.begin(1)
     [result] = cluster.end()
     assert result.rc == 0
     [line] = warnings(result)
-    for words in ("was not reached within 2 s", "this node's workers start without",
+    for words in ("was not reached within 1.5 s", "this node's workers start without",
                   'there are no restarts', 'rank 0 hosts the store'):
         assert words in line
     env = place.dumps()[1]['env']
@@ -253,9 +254,9 @@ def test_a_port_that_only_root_may_have(launch, place):
     with open('/proc/sys/net/ipv4/ip_unprivileged_port_start') as file:
         if int(file.read()) <= 1022:
             pytest.skip('ports below 1024 are free for all here')
-    wrap = ['setpriv', '--bounding-set=-net_bind_service'] if os.geteuid() == 0 else []
     result = launch(['--nnodes=2', '--node_rank=0', '--master_addr=127.0.0.1',
-                     '--master_port=1021', *native('dump')], MEETS, wrap=wrap)
+                     '--master_port=1021', *native('dump')], MEETS,
+                    wrap=dropping('net_bind_service'))
     assert result.rc == 1, result
     assert errors(result) == ["launchd: error: can't listen at 127.0.0.1:1022: Permission denied"]
 
@@ -348,6 +349,23 @@ def test_a_wrong_key_and_a_node_without(start, place, keys):
     assert 'key' in errors(results[1])[0]
     assert any('key' in line for line in warnings(results[0]))
     assert not place.dumps()
+
+
+@pytest.mark.parametrize('given, source', [(0, 'LAUNCHD_KEY'), (1, '--key-file')])
+def test_with_a_key_nobody_starts_without_the_others(start, place, given, source):
+    """Who says nothing of --control wants no workers that a stranger at the port sets free."""
+    def each(node):
+        options, env = keyed(place, node, [KEY, KEY + 'x'])
+        return options, {**env, 'LAUNCHD_CONTROL': ''}
+    cluster = Cluster(start, 2, native('dump', '--join-timeout=3'), each=each)
+    results = cluster.end()
+    assert exit_codes(results) == [1, 1]
+    assert len(errors(results[1])) == 1
+    assert '(--control required, the default with --key-file)' in errors(results[1])[0]
+    assert not place.dumps()
+    shown = start([*cluster.options(given), *each(given)[0], '--dry-run', *native('dump')],
+                  each(given)[1]).end()
+    assert re.search(rf'^  control +required +\({source}\)$', shown.out, re.M), shown
 
 
 def test_auto_goes_on_with_a_wrong_key(start, place):

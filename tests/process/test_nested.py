@@ -16,7 +16,9 @@ def inner_plan(launch, options, env):
     result = launch([*options, '--no_python', '--use_env', *INNER],
                     {'LAUNCHD_CONTROL': 'off', **env})
     assert result.rc == 0, result
-    return {name: row['value'] for name, row in json.loads(result.out)['job'].items()}
+    plan = json.loads(result.out)
+    assert not [note for note in plan['notes'] if note['level'] == 'warning'], plan['notes']
+    return {name: row['value'] for name, row in plan['job'].items()}
 
 
 @pytest.mark.parametrize('options, env', [
@@ -24,6 +26,9 @@ def inner_plan(launch, options, env):
     (['--nnodes=2', '--node_rank=1', '--master_addr=10.0.0.4'], {}),
     ([], OMPI),
     (['--mpi-env=scrub'], OMPI),
+    ([], {'NODE_RANK': '0', 'AZUREML_NODE_COUNT': '1'}),
+    (['--nproc_per_node=1', '--nnodes=2', '--node_rank=0', '--master_addr=h', '--only-rank=0'],
+     {'AZUREML_NODE_COUNT': '2', 'WORLD_SIZE': '2', 'RANK': '0'}),
 ])
 def test_a_launcher_in_a_worker_starts_a_job_of_its_own(launch, options, env):
     job = inner_plan(launch, options, env)

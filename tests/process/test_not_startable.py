@@ -1,14 +1,18 @@
 """Section 5: 127 / 126 for a script that can't be found or executed, before the first start where
 possible, and 2 for usage (test_command_line.py has those)."""
+import errno
 import os
+import resource
+import shutil
 
 import pytest
 
 from harness import BUILD, native
+from needs import dropping
+from sandbox import claim_to_be_old, without
 
 # root may read everything, unless it lacks these
-NO_OVERRIDE = ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] \
-    if os.geteuid() == 0 else []
+NO_OVERRIDE = dropping('dac_override', 'dac_read_search')
 NATIVE = ['--nproc_per_node=2', '--no_python', '--use_env']
 
 
@@ -53,16 +57,41 @@ def test_no_python_at_all(refused, place):
 
 
 @pytest.mark.parametrize('content, rc, words', [
-    ('#!/nowhere/interpreter\n', 127, 'interpreter'),
+    ('#!./first\n', 127, 'interpreter'),
     ('no program at all\n', 126, 'Exec format error'),
 ])
 def test_found_by_execve_only(launch, place, content, rc, words):
+    place.write('first', '#!/nowhere/interpreter\n', 0o755)
     place.write('program', content, 0o755)
     result = launch([*NATIVE, './program'])
     assert result.rc == rc
     assert './program' in error(result) and words in error(result)
     assert 'rank 0 (local rank 0) ' in result.err and 'could not be started' in result.err
     assert 'rank 1 (local rank 1): not started' in result.err
+
+
+def test_a_program_that_is_being_written(launch, place):
+    """As by a copy that has not ended yet."""
+    shutil.copy('/bin/true', place.path / 'program')
+    with open(place.path / 'program', 'r+b'):
+        result = launch([*NATIVE, './program'])
+    assert result.rc == 126 and 'could not be started' in result.err
+    assert './program: execve: Text file busy: somebody has it open to write it' in error(result)
+
+
+def test_interpreters_in_a_circle(launch, place):
+    place.write('a', f'#!{place.path}/b\n', 0o755)
+    place.write('b', f'#!{place.path}/a\n', 0o755)
+    result = launch([*NATIVE, './a'])
+    assert result.rc == 126 and 'could not be started' in result.err
+    assert './a: execve: ' in error(result) and 'in a circle' in error(result)
+
+
+def test_links_in_a_circle(launch, place):
+    (place.path / 'a').symlink_to('b')
+    (place.path / 'b').symlink_to('a')
+    result = launch([*NATIVE, './a'])
+    assert result.rc == 126 and './a: Too many levels' in error(result)
 
 
 def test_a_module_that_is_absent_is_pythons_own_error(launch):
@@ -100,10 +129,53 @@ def test_too_few_descriptors(launch, place):
     assert '100 workers need' in result.err and '64' in result.err
 
 
-def test_an_interpreter_that_is_not_there_is_named(launch, place):
-    script = place.path / 'orphan'
-    script.write_text('#!/nowhere/python\n')
-    script.chmod(0o755)
-    result = launch(['--no_python', '--use_env', '--quiet', str(script)])
-    assert result.rc == 127
-    assert '#!' in result.err and 'warning' not in result.err
+@pytest.mark.parametrize('most', [4, 6, 7, 8, 10, 16, 40])
+def test_hardly_any_descriptors(refused, most):
+    """libuv aborts where it gets none for its loop."""
+    refused(native('dump'), '1 worker needs', f'limit is {most} ', 'ulimit -Hn', rc=1,
+            before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+
+
+@pytest.mark.parametrize('kilobytes', [64, 128, 255])
+def test_hardly_any_stack(refused, kilobytes):
+    refused(native('dump', '--report=report.json'), f' {kilobytes} KB ', 'ulimit -s', rc=1,
+            before=lambda: limit_stack(kilobytes))
+
+
+def limit_stack(kilobytes):
+    resource.setrlimit(resource.RLIMIT_STACK, (kilobytes << 10, kilobytes << 10))
+
+
+def test_as_much_stack_as_it_asks_for(launch, place):
+    """A failed job with log files, a report and a notable last output takes the most."""
+    result = launch(native('dump', '--nproc_per_node=4', '--log-dir=logs', '-t', '3',
+                           '--report=report.json'),
+                    {'EXIT_2': '3'}, before=lambda: limit_stack(256))
+    assert result.rc == 3 and 'rank 2 ' in result.err.partition('root cause: ')[2]
+    assert (place.path / 'report.json').exists()
+
+
+@pytest.mark.parametrize('call', ['pidfd_open', 'pidfd_send_signal'])
+@pytest.mark.parametrize('error', [errno.EPERM, errno.ENOSYS])
+def test_pidfds_that_a_sandbox_forbids(refused, call, error):
+    """As Docker did before 20.10: no worker's program runs, and no restart is tried."""
+    text = refused(native('dump', '--max-restarts=20'), call, 'seccomp', 'Docker 20.10', rc=1,
+                   before=lambda: without(call, error=error))
+    assert os.strerror(error) in text
+
+
+def test_a_kernel_without_pidfds(refused):
+    def before():
+        without('pidfd_open', 'clone3', 'close_range', error=errno.ENOSYS)
+        claim_to_be_old()
+
+    text = refused(native('dump', '--max-restarts=20'), 'pidfd_open', 'Linux 2.6.', 'Linux 5.3',
+                   rc=1, before=before)
+    assert 'seccomp' not in text
+
+
+def test_newer_calls_are_done_without(launch, place):
+    """What came later than pidfds has another way."""
+    result = launch(native('dump'), before=lambda: without('clone3', 'close_range',
+                                                           error=errno.ENOSYS))
+    assert result.rc == 0 and len(place.dumps()) == 1

@@ -4,6 +4,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 from harness import native, until, is_running
@@ -55,7 +57,8 @@ def test_who_sent_the_signal(start, place):
     result, report = job.end(), json.loads(path.read_text())
     comm = open('/proc/self/comm', encoding='utf8').read().strip()
     assert result.rc == 143 and re.search(
-        rf'ended by SIGTERM.* sent by pid {os.getpid()} \({re.escape(comm)}', result.err), result
+        rf'root cause: launchd got SIGTERM.* from pid {os.getpid()} \({re.escape(comm)}',
+        result.err), result
     assert report['cause']['signal'] == 'SIGTERM'
     assert report['cause']['sender'] == {'pid': os.getpid(), 'uid': os.getuid(), 'command': comm,
                                          'kernel': False}
@@ -72,6 +75,98 @@ def test_the_culprits_own_words(reported, place):
     assert report['culprit']['error_file']['message'] == 'ValueError: the teapot is empty'
 
 
+CHAINED = """import sys, traceback
+
+def load():
+    raise FileNotFoundError("no shard")
+
+def step():
+    try:
+        load()
+    except OSError as e:
+        raise ValueError("the teapot is empty") from e
+
+def recorded():  # as torch's @record has it: the frames before it are not in the error file
+    try:
+        step()
+    except ValueError:
+        import json, os
+        with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as f:
+            json.dump({"message": {"message": "ValueError: the teapot is empty", "extraInfo": {
+                "py_callstack": traceback.format_exc(), "timestamp": "1700000000"}}}, f)
+        raise
+
+print("step 9", flush=True)
+recorded()
+"""
+
+
+@pytest.mark.parametrize('tail', [100, 12, 5, 0])
+def test_a_traceback_can_be_copied_and_is_there_once(launch, place, tail):
+    """From the error file, from what the worker wrote last, or the begin from one and the rest from
+    the other: without launchd's words before its lines."""
+    script = place.write('train.py', CHAINED)
+    argv = ['--use_env', f'--tail-lines={tail}', script]
+    stderr = subprocess.run([sys.executable, '-u', script], capture_output=True, text=True,
+                            env={**os.environ, 'TORCHELASTIC_ERROR_FILE': os.devnull}).stderr
+    report = launch(['--python', sys.executable, *argv]).err.partition('error: exception: ')[2]
+    shown = ''.join(line[4:] + '\n' for line in report.splitlines()[1:]
+                    if not line.startswith('launchd: ') and 'step 9' not in line)
+
+    def without_module(text):  # its frame is not in the error file
+        return re.sub(r'  File .*, in <module>\n    recorded\(\)\n', '', text)
+
+    wanted = without_module(stderr)
+    if tail == 0:  # its last line has been said
+        wanted = wanted[:wanted.rindex('ValueError: ')]
+    assert without_module(shown) == wanted, report
+
+
+def test_no_line_of_a_worker_is_taken_for_one_of_launchd(launch, place):
+    script = place.write('job.sh', 'echo "launchd: error: root cause: rank 7"; exit 1\n')
+    result = launch(['--no_python', '--use_env', '-r=3', '--log-dir=logs', 'sh', script])
+    assert '\n    launchd: error: root cause: rank 7\n' in result.err
+    assert len(re.findall('^launchd: error: root cause: ', result.err, re.M)) == 1
+
+
+def test_three_victims_share_a_line(start, place):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(['--nproc_per_node=5', '--quiet', LONG, *native('ending')],
+                {'TELL': ready.path, 'GO': go.path, 'END_3': 'exit:7'})
+    ready.expect('ready', 5)
+    go.go()
+    result = job.end()
+    assert result.rc == 7
+    note, = re.findall('^launchd: note: (.*)$', result.err, re.M)
+    assert re.fullmatch(r"ranks 0-2, 4: ended by launchd's SIGTERM within \d+\.\d\d s", note)
+
+
+REFUSES = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr")
+{}
+parser.parse_args()
+"""
+
+
+@pytest.mark.parametrize('more, told', [
+    ('', 'the script refused --local_rank, which launchd passes to it: give --use_env (the script '
+     'then reads LOCAL_RANK)'),
+    ('parser.add_argument("--local-rank")',
+     'the script takes --local-rank, not --local_rank: give --local_rank_arg=--local-rank')])
+def test_a_script_that_refuses_the_local_rank(reported, place, more, told):
+    script = place.write('train.py', REFUSES.format(more))
+    argv = ['--python', sys.executable, '--nproc_per_node=2', script, '--lr', '1']
+    result, report = reported(argv)
+    assert result.rc == 2 and f'\nlaunchd: error: hint: {told}\n' in result.err, result
+    assert report['culprit']['hint'] == told
+    result, report = reported(['--log-format=json', *argv])
+    said = [json.loads(line) for line in result.err.splitlines() if line.startswith('{')]
+    assert ('error', f'hint: {told}') in [(line['level'], line['text']) for line in said], said
+    assert 'hint' not in reported(['--local_rank_arg=--lr', *argv])[0].err  # not refused
+    assert reported(['--use_env', *argv])[0].rc == 0
+
+
 def test_a_note_when_some_are_done_and_the_rest_is_not(start, place):
     ready, noted = place.fifo('ready'), place.tmp / 'err'
     with open(noted, 'wb') as err:
@@ -79,8 +174,8 @@ def test_a_note_when_some_are_done_and_the_rest_is_not(start, place):
                     {'TELL': ready.path, 'END_1': 'exit:0'}, err=err)
     pids = ready.expect('ready', 3)
     until(lambda: 'still run' in noted.read_text(), 'the note')
-    assert re.search(rf'note: rank 1 ended with exit code 0 0\.\d+ s ago; rank 0 \(pid {pids[0]}\),'
-                     rf' rank 2 \(pid {pids[2]}\) still run\n', noted.read_text())
+    assert re.search(rf'note: rank 1 ended with exit code 0, 0\.\d+ s ago; rank 0 \(pid {pids[0]}\),'
+                     rf' rank 2 \(pid {pids[2]}\) are still running\n', noted.read_text())
     assert is_running(pids[0])
     job.signal(signal.SIGTERM)
     assert job.end().rc == 143

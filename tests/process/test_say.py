@@ -45,7 +45,7 @@ def test_a_whole_failure_is_json(start, place):
     wanted = [shape(*re.fullmatch(r'launchd: (\w+): (.*)', line).groups()) for line in plain]
     assert sorted(shape(line['level'], line['text']) for line in said) == sorted(wanted)
     texts = [line['text'] for line in said]
-    assert any(text.startswith('first to fail: rank 1 (') for text in texts)
+    assert any(text.startswith('root cause: rank 1 (') for text in texts)
     assert 'exception: ValueError: the teapot is empty' in texts
     assert any(text.startswith('started rank 2 (') for text in texts)
 
@@ -93,7 +93,7 @@ def test_each_node_says_its_rank(start):
         assert result.rc == 5
         said = lines(result.err)
         assert {line['node'] for line in said} == {node}
-        assert any('first to fail: rank 1' in line['text'] for line in said)
+        assert any('root cause: rank 1' in line['text'] for line in said)
 
 
 NOTE = 'note: all workers ended'
@@ -123,7 +123,7 @@ def test_loglevel_of_notes(launch, level, said):
 @pytest.mark.parametrize('level', ['ERROR', 'WARNING', 'CRITICAL'])
 def test_errors_are_always_said(launch, level):
     result = launch(native('ending'), {'END': 'exit:3', 'LOGLEVEL': level})
-    assert result.rc == 3 and 'first to fail: rank 0 (' in result.err
+    assert result.rc == 3 and 'root cause: rank 0 (' in result.err
 
 
 def test_what_is_given_is_above_loglevel(launch):

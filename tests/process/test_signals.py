@@ -241,6 +241,50 @@ def test_a_flood_before_it_does_not_lose_the_one_that_ends_the_job(family):
     assert f.job.end().rc == 143
 
 
+# our own processes, stopped by a worker
+
+STOPS = '''#!/bin/sh
+guard=$(sed -n "s/^PPid:.//p" /proc/$PPID/status)
+supervisor=$PPID
+[ "$RANK" = 0 ] || exec sleep 1000
+{}
+'''
+
+
+@pytest.mark.long
+def test_a_supervisor_that_a_worker_stops_goes_on(launch, place):
+    """After ten seconds, as nobody else does that: a terminal or a batch system stops the guard."""
+    script = place.write('job.sh', STOPS.format('kill -STOP $supervisor; exit 3'), 0o755)
+    result = launch(['--no_python', '--use_env', '--nproc_per_node=2', script])
+    assert result.rc == 3 and 'root cause: rank 0 ' in result.err
+    [warning] = [line for line in result.err.splitlines() if 'warning' in line]
+    assert 'was stopped by SIGSTOP, alone' in warning and f'pid {result.pid}' in warning
+
+
+@pytest.mark.parametrize('code', [0, 3])
+def test_a_guard_that_a_worker_stops_ends_after_the_report(launch, place, code):
+    then = f'[ {code} = 0 ] || sleep 0.2\nkill -STOP $guard; exit {code}'
+    script = place.write('job.sh', STOPS.format(then), 0o755)
+    result = launch(['--no_python', '--use_env', f'--nproc_per_node={1 + (code > 0)}', script])
+    assert result.rc == code and ('root cause: rank 0 ' in result.err) == (code > 0)
+
+
+def test_a_supervisor_that_is_stopped_without_end_is_ended(start, place):
+    """It can't work, and neither can the job."""
+    ready = place.fifo('ready')
+    script = place.write('job.sh', STOPS.format(
+        f'echo "0 $$ ready" >{ready.path}; while kill -STOP $supervisor; do :; done'), 0o755)
+    job = start(['--no_python', '--use_env', '--nproc_per_node=2', LONG, script])
+    ready.expect('ready', 1)
+    supervisor = supervisor_of(job.pid)
+    until(lambda: is_stopped(supervisor), 'the supervisor to stop')
+    place.orphans_expected = True
+    job.signal(signal.SIGTERM)
+    result = job.end()
+    assert result.rc in (137, 143), result
+    assert result.rc == 143 or 'was stopped again and again, and so killed' in result.err
+
+
 # CONT
 
 
@@ -328,7 +372,7 @@ def test_actions_by_which_the_job_lives(family):
     (signal.SIGINT, signal.SIGTERM, 4, LIMIT / 2),  # --shutdown-timeout
     (signal.SIGUSR2, signal.SIGTERM, 1, LIMIT / 2),
     (signal.SIGQUIT, signal.SIGQUIT, 4, LIMIT / 2),  # not named: as ever
-], ids=['forward:2', 'stop', 'stop:1', 'preset'])
+], ids=['forward:2', 'stop', 'stop:1', 'default'])
 def test_actions_that_end_the_job(family, number, as_what, least, most):
     f = family(['--shutdown-timeout=4', ACTIONS], stay='worker', count=2)
     begin = time.monotonic()

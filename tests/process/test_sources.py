@@ -1,13 +1,12 @@
 """Section 3: where each value comes from, its precedence and source, and the INI files."""
 import re
-import subprocess
 
 import pytest
 
 from harness import BUILD, native
+from needs import needs_mounts
+from own_mounts import OWN_MOUNTS
 
-CAN_MOUNT = subprocess.run(['unshare', '--mount', 'true'], capture_output=True).returncode == 0
-needs_mount = pytest.mark.skipif(not CAN_MOUNT, reason='no mount namespace can be made here')
 SYSTEM = '/etc/launchd/launchd.conf'
 
 
@@ -15,11 +14,11 @@ def with_system_file(place, text):
     """A command that runs its arguments where /etc holds nothing but our launchd.conf. The mount
     ends with the process that made it."""
     place.write('etc/launchd/launchd.conf', text)
-    return ['unshare', '--mount', 'sh', '-ec', 'mount --bind "$1" /etc; shift; exec "$@"', 'sh',
+    return [*OWN_MOUNTS, 'sh', '-ec', 'mount --bind "$1" /etc; shift; exec "$@"', 'sh',
             str(place.path / 'etc')]
 
 
-@needs_mount
+@needs_mounts
 def test_the_order_of_the_places(dry, place):
     """Each place, without those above it, gives the value and is named as its source."""
     wrap = with_system_file(place, '[launchd]\nshutdown-timeout = 6\n')
@@ -35,10 +34,10 @@ def test_the_order_of_the_places(dry, place):
     assert seen == [('1', '--shutdown-timeout'), ('2', 'job.ini:3'),
                     ('3', 'LAUNCHD_SHUTDOWN_TIMEOUT'), ('4', 'PET_SHUTDOWN_TIMEOUT'),
                     ('5', 'TORCH_ELASTIC_SHUTDOWN_TIMEOUT'), ('6', f'{SYSTEM}:2'),
-                    ('30', 'preset')]
+                    ('30', 'default')]
 
 
-@needs_mount
+@needs_mounts
 def test_each_value_has_its_own_precedence(dry, place):
     wrap = with_system_file(place, '[launchd]\nrole = system\nrdzv-id = system\nstdin = null\n'
                             'mpi-env = keep\nlocal_rank_arg = --system\n')
@@ -49,10 +48,10 @@ def test_each_value_has_its_own_precedence(dry, place):
     assert [plan.setting(name) for name in
             ('role', 'rdzv-id', 'stdin', 'mpi-env', 'local_rank_arg', 'shutdown-timeout')] == [
         ('flag', '--role'), ('file', 'job.ini:3'), ('inherit', 'LAUNCHD_STDIN'),
-        ('scrub', 'LAUNCHD_MPI_ENV'), ('--system', f'{SYSTEM}:6'), ('30', 'preset')]
+        ('scrub', 'LAUNCHD_MPI_ENV'), ('--system', f'{SYSTEM}:6'), ('30', 'default')]
 
 
-@needs_mount
+@needs_mounts
 def test_the_nodes_launcher_stands_between_pet_and_the_system_file(dry, place):
     wrap = with_system_file(place, '[launchd]\nnnodes = 5\nnode_rank = 4\nmaster_addr = system\n'
                             'master_port = 99\n')
@@ -70,7 +69,7 @@ def test_the_nodes_launcher_stands_between_pet_and_the_system_file(dry, place):
          ('99', f'{system}:5')]]
 
 
-@needs_mount
+@needs_mounts
 def test_an_error_in_the_system_file_is_named(refused, place):
     wrap = with_system_file(place, '[launchd]\n\nnprocs_per_node = 2\n')
     refused(native('dump'), f'{SYSTEM}:3: ', 'nprocs_per_node', 'did you mean nproc_per_node?',
@@ -97,7 +96,7 @@ def test_flags_in_variables_and_files(dry, place, text, number):
 def test_an_empty_variable_is_not_set(dry):
     plan = dry([], {'PET_NNODES': '', 'LAUNCHD_ROLE': '', 'MASTER_ADDR': '', 'NODE_RANK': '',
                     'OMP_NUM_THREADS': ''})
-    assert plan.value('nnodes') == '1' and plan.setting('role') == ('default', 'preset')
+    assert plan.value('nnodes') == '1' and plan.setting('role') == ('default', 'default')
     assert plan.source('master_addr') == 'one node'
 
 
@@ -164,7 +163,7 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd]\nrole = "x"\n', 2, ['role', 'quotes']),
     ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
     ('[launchd]\nnuma_binding = node\n', 2, ['numa-binding', '"node"', 'not supported yet']),
-    ('[launchd]\nnode_timeout = 0.5\n', 2, ['node-timeout', '"0.5"', 'seconds from 1 to']),
+    ('[launchd]\nnode_timeout = 0.5\n', 2, ['node-timeout', '"0.5"', 'from 1 to 86400 seconds']),
     ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd] and [env]']),
     ('role = x\n', 1, ['role', '[launchd]']),
     ('[launchd]\n\nnproc_per_node = two\n', 3, ['"two"', 'whole number']),

@@ -11,9 +11,11 @@ import subprocess
 
 import pytest
 
+from hang_fs import FuseMount
 from harness import BUILD, children_of, is_running, status_of, until
+from needs import needs_root
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason='needs root')
+pytestmark = needs_root
 NOBODY = 65534
 LONG = '--shutdown-timeout=600'
 
@@ -22,31 +24,9 @@ REQUEST = struct.Struct('=IIQ24x')  # length, opcode, number
 INIT, INIT_ANSWER = 26, struct.pack('=IIIIHHI40x', 7, 31, 0, 0, 1, 1, 4096)
 
 
-class HungMount:
+class HungMount(FuseMount):
     """A file system that answers nothing but the mount: who asks it hangs in the kernel, and does
     not end by SIGKILL. Closing it sets them free."""
-
-    def __init__(self, place):
-        self.path = place.path / 'hung'
-        self.path.mkdir()
-        try:
-            trial = self.open()
-            possible = subprocess.run([*self.wrap, 'true'], pass_fds=[trial], check=False,
-                                      capture_output=True).returncode == 0
-            os.close(trial)
-        except OSError:
-            possible = False
-        if not possible:
-            pytest.skip('no file system of FUSE can be mounted')
-        self.fd = self.open()
-
-    def open(self):
-        """In a mount namespace of the launcher's: nothing has to be unmounted."""
-        fd = os.open('/dev/fuse', os.O_RDWR | os.O_NONBLOCK)
-        options = f'fd={fd},rootmode=40000,user_id=0,group_id=0'
-        self.wrap = ['unshare', '--mount', 'bash', '-ec', 'mount -i -t fuse -o "$1" hung "$2"; '
-                     f'exec {fd}<&-; shift 2; exec "$@"', 'bash', options, str(self.path)]
-        return fd
 
     def request(self):
         """The next one of the kernel's."""
@@ -69,7 +49,7 @@ class HungMount:
 
 @pytest.fixture
 def hung(place, nothing_left):
-    mount = HungMount(place)
+    mount = HungMount(place.path / 'hung')
     yield mount
     mount.close()
 
@@ -81,7 +61,7 @@ def test_one_that_hangs_in_the_kernel_is_named_and_what_is_below_it_ends(start, 
     script = (f'setsid sleep 1000 & echo 0 $! child >{fifo.path}; '
               f'echo 0 $$ worker >{fifo.path}; exec stat {hung.path}/file')
     job = start(['--shutdown-timeout=0.2', '--no_python', '--use_env', 'sh', '-c', script],
-                wrap=hung.wrap, pass_fds=[hung.fd])
+                wrap=hung.mount, pass_fds=[hung.fd])
     hung.answer_the_mount()
     child, worker = fifo.line()[1], fifo.line()[1]
     hung.request()
@@ -90,7 +70,7 @@ def test_one_that_hangs_in_the_kernel_is_named_and_what_is_below_it_ends(start, 
     assert status_of(worker)['State'][0] == 'D'
     result = job.end()
     assert result.rc == 143
-    assert f'still alive: pid {worker} (stat, uid 0): in the kernel (state D)' in result.err
+    assert f'still alive: pid {worker} (stat, uid 0): stuck in the kernel (state D)' in result.err
     assert f'pid {child} ' not in result.err
     place.orphans_expected = True
 
@@ -120,7 +100,7 @@ def test_another_users_is_named_and_left(start, place):
         assert result.rc == 143
         for pid, name in ((survivor, 'sh'), (below, 'sleep')):
             assert is_running(pid)
-            assert re.search(rf'still alive: pid {pid} \({name}, uid 0\): another user\'s', result.err)
+            assert re.search(rf'still alive: pid {pid} \({name}, uid 0\): belongs to another user,', result.err)
     finally:
         os.kill(below, signal.SIGKILL)
         os.kill(survivor, signal.SIGKILL)

@@ -29,32 +29,70 @@ echo "shell: ended with $code"
 '''
 
 
-class Terminal:
-    """A pty with a shell on it, whose job in the foreground is a family."""
+# The job is in the background, and the shell reads on; or the other way round.
+READING_SHELLS = {'background': r'''
+set -m
+"$@" &
+read -r typed
+echo "shell: read $typed"
+wait $!
+echo "shell: ended with $?"
+''', 'foreground': r'''
+set -m
+"$@"
+echo "shell: ended with $?"
+'''}
 
-    def __init__(self, start, place, options=(), **how):
-        self.master, slave = pty.openpty()
+
+class Pty:
+    """A terminal, as who sits before it has it."""
+
+    def __init__(self):
+        self.master, self.slave = pty.openpty()
         self.text = ''
-        self.go_on = place.fifo('go_on')
-        how['env'] = {'GO_ON': self.go_on.path, **how.get('env', {})}
-        self.family = Family(
-            start, place, options, wrap=['bash', '-c', SHELL, 'bash'], stdin=slave, out=slave,
-            err=slave, before=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **how)
-        os.close(slave)
-        self.shell = self.family.job
-        [self.pid] = children_of(self.shell.pid)
-        self.supervisor = supervisor_of(self.pid)
+
+    def streams(self):
+        """For a process that it becomes the controlling terminal of."""
+        return {'stdin': self.slave, 'out': self.slave, 'err': self.slave,
+                'before': lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)}
+
+    def given(self):
+        """The process has its streams."""
+        os.close(self.slave)
 
     def press(self, key):
         os.write(self.master, key)
 
-    def shows(self, what):
+    def shows(self, *what):
+        """One of these; the one that comes first."""
         end = time.monotonic() + LIMIT
-        while what not in self.text:
+        while not any(one in self.text for one in what):
             left = end - time.monotonic()
             assert left > 0 and select.select([self.master], [], [], left)[0], self.text
             self.text += os.read(self.master, 4096).decode()
-        self.text = self.text.partition(what)[2]
+        first = min((one for one in what if one in self.text), key=self.text.index)
+        self.text = self.text.partition(first)[2]
+        return first
+
+    def close(self):
+        if self.master >= 0:
+            os.close(self.master)
+        self.master = -1
+
+
+class Terminal(Pty):
+    """One with a shell on it, whose job in the foreground is a family."""
+
+    def __init__(self, start, place, options=(), **how):
+        super().__init__()
+        self.go_on = place.fifo('go_on')
+        how['env'] = {'GO_ON': self.go_on.path, **how.get('env', {})}
+        self.family = Family(
+            start, place, options, wrap=['bash', '-c', SHELL, 'bash'], **self.streams(), **how)
+        self.given()
+        self.shell = self.family.job
+        [self.pid] = children_of(self.shell.pid)
+        self.supervisor = supervisor_of(self.pid)
 
     def fg(self):
         os.write(self.go_on.fd, b'fg\n')
@@ -67,11 +105,6 @@ class Terminal:
         assert self.shell.end().rc == 0
         self.family.all_gone()
         assert not is_running(self.pid) and not is_running(self.supervisor)
-
-    def close(self):
-        if self.master >= 0:
-            os.close(self.master)
-        self.master = -1
 
 
 @pytest.fixture
@@ -153,6 +186,57 @@ def test_ctrl_backslash_ends_the_job(terminal):
     t.press(b'\x1c')
     t.family.told(signal.SIGQUIT, (0, 'worker'))
     t.ended_with(131)
+
+
+@pytest.fixture
+def reader(start):
+    """reader(place, options) -> (Pty, Job): a shell whose job is a worker that reads."""
+    opened = []
+
+    def make(where, *options):
+        opened.append(Pty())
+        job = start([*options, '--no_python', '--use_env', '/bin/sh', '-c',
+                     'echo "worker: reads"; exec sed "s/^/worker: /"'],
+                    wrap=['bash', '-c', READING_SHELLS[where], 'bash'], **opened[-1].streams())
+        opened[-1].given()
+        return opened[-1], job
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def test_a_worker_reads_the_terminal(reader):
+    t, job = reader('foreground')
+    t.shows('worker: reads')
+    t.press(b'for the worker\n\x04')
+    t.shows('worker: for the worker')
+    t.shows('shell: ended with 0')
+    assert job.end().rc == 0
+
+
+@pytest.mark.parametrize('options', [[], ['--nproc_per_node=2'], ['--log-dir=logs', '-t', '3']])
+def test_a_job_in_the_background_does_not_read_what_is_typed_for_the_shell(reader, options):
+    """Its workers have sessions of their own, so the terminal would not stop them."""
+    t, job = reader('background', *options)
+    t.shows('worker: reads')
+    t.press(b'for the shell\n')
+    t.shows('shell: read for the shell')
+    t.shows('shell: ended with 0')
+    assert job.end().rc == 0
+
+
+def test_a_job_in_the_background_may_be_told_to_read(reader):
+    t, job = reader('background', '--stdin=inherit')
+    t.shows('worker: reads')
+    t.press(b'one for both\n')
+    while t.shows('shell: read ', 'worker: ') == 'worker: ':  # the shell reads a single line
+        t.press(b'one more for both\n')
+    t.press(b'the next is for the job\n')
+    t.shows('worker: ')
+    t.press(b'\x04')
+    t.shows('shell: ended with 0')
+    assert job.end().rc == 0
 
 
 def test_a_resize_reaches_the_workers(terminal):

@@ -21,10 +21,10 @@ def test_a_symlink_named_torchrun_has_torchruns_defaults(launch, place):
         ['-u', 'train.py', '--local_rank=1', '--r=$local_rank', '$$']
 
 
-def test_torchruns_defaults_are_presets(dry):
+def test_torchruns_defaults_are_ours(dry):
     plan = dry(name='torchrun')
-    assert plan.setting('use_env') == ('1', 'preset of torchrun')
-    assert plan.setting('expand-args') == ('1', 'preset of torchrun')
+    assert plan.setting('use_env') == ('1', "torchrun's default")
+    assert plan.setting('expand-args') == ('1', "torchrun's default")
     assert dry(['--expand-args=0'], name='torchrun').setting('expand-args') == \
         ('0', '--expand-args')
 
@@ -140,7 +140,7 @@ def test_signals_to_handle_adds_to_those_that_end_the_job(dry):
     plan = dry(['--signals-to-handle=SIGUSR1'], {'PET_SIGNALS_TO_HANDLE': 'SIGUSR2'})
     assert plan.json['signals']['SIGUSR1'] == \
         {'value': 'forward:30', 'source': '--signals-to-handle'}
-    assert plan.json['signals']['SIGTERM'] == {'value': 'forward:30', 'source': 'preset'}
+    assert plan.json['signals']['SIGTERM'] == {'value': 'forward:30', 'source': 'default'}
     assert 'SIGUSR2' not in plan.json['signals']
     assert plan.warnings() == []
 
@@ -270,6 +270,6 @@ def test_print_completion_needs_a_known_shell(refused):
     refused(['--print-completion', 'fish'], '--print-completion', '"fish"', 'bash|zsh')
 
 
-def test_a_preset_in_other_words_is_still_the_preset(dry):
+def test_a_default_in_other_words_is_still_the_default(dry):
     plan = dry(['--max-restarts=00'], {'PET_RUN_PATH': 'false'})
     assert plan.warnings() == []

@@ -1,6 +1,5 @@
 """--wrap: a command before some ranks' own, split as a shell splits it; --only-rank: one rank is
 started; --report: its file is looked at before anything starts."""
-import os
 import subprocess
 
 import pytest
@@ -133,7 +132,6 @@ def test_what_can_not_be_meant(refused, place, options, words):
     refused([*options, '--nproc_per_node=2', *native('dump')], *words)
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not NO_OVERRIDE, reason='root may write everywhere')
 def test_a_report_that_may_not_be_written(refused, place):
     (place.path / 'locked').mkdir(mode=0o500)
     place.write('old.json', '', 0o400)

@@ -41,12 +41,12 @@ class Cluster:
         return ['--nnodes', str(self.nnodes), '--node_rank', str(node), '--master_addr', self.host,
                 '--master_port', str(self.port)]
 
-    def begin(self, node, options=()):
+    def begin(self, node, options=(), **how):
         """Starts a node's launcher; a second one under the same number takes its place here."""
         more, env = self.each(node)
         self.jobs[node] = self.start(
             [*self.options(node), *FAST, *more, *options, *self.argv],
-            {**MEETS, 'OMP_NUM_THREADS': '1', **self.env, **env})
+            {**MEETS, 'OMP_NUM_THREADS': '1', **self.env, **env}, **how)
         return self.jobs[node]
 
     def end(self, limit=LIMIT):

@@ -45,8 +45,13 @@ def shown(text, prefix=b''):
 
 
 def logged(console):
-    """The console's lines, without those of launchd."""
-    return [line for line in lines_of(console) if not line.startswith(b'launchd: ')]
+    """The console's lines, without those of launchd and what it quotes below them."""
+    found, quoted = [], False
+    for line in lines_of(console):
+        quoted = line.startswith(b'launchd: ') or quoted and line.startswith(b'    ')
+        if not quoted:
+            found.append(line)
+    return found
 
 
 def assert_same(got, wanted, what):

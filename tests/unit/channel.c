@@ -34,8 +34,6 @@ static bool is_reached(const struct channel *c)
 		return hubs + dialers >= c->goal_count;
 	case CHANNEL_MESSAGES:
 		return c->hub[0].messages >= c->goal_count;
-	case CHANNEL_REFUSED:
-		return c->listener.refused >= c->goal_count;
 	case CHANNEL_PINGED:
 		return c->hub[0].ready && c->hub[0].link.pings == 0;
 	case CHANNEL_NEVER:
@@ -56,6 +54,11 @@ static void on_ready(struct link *l)
 		c->on_ready(e);
 }
 
+static struct link *find(struct link *l, uint64_t session)
+{
+	return beat_find(&((struct end *)l->owner)->channel->hub_beat, session);
+}
+
 static void on_closed(struct link *l, const char *why)
 {
 	struct end *e = l->owner;
@@ -72,6 +75,7 @@ void end_make(struct channel *c, struct end *e)
 	e->link = (struct link){ .on_ready = on_ready,
 		.on_message = c->heard,
 		.on_closed = on_closed,
+		.find = find,
 		.owner = e,
 		.timeout_ms = c->timeout_ms };
 }
@@ -224,6 +228,14 @@ void channel_done(struct channel *c)
 	uv_close((uv_handle_t *)&c->check, NULL);
 	(void)uv_run(&c->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&c->loop), 0);
+}
+
+void channel_mute(struct channel *c)
+{
+	(void)uv_timer_stop(&c->dialer_beat.timer);
+	for (unsigned i = 0; i < CHANNEL_ENDS; i++)
+		if (c->dialer[i].link.has_udp)
+			(void)uv_udp_recv_stop(&c->dialer[i].link.udp);
 }
 
 void channel_hear_nothing(struct link *l, unsigned type, const unsigned char *payload, size_t len)

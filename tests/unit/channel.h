@@ -31,9 +31,8 @@ enum channel_goal {
 	CHANNEL_HUBS_CLOSED,
 	CHANNEL_DIALERS_CLOSED,
 	CHANNEL_MESSAGES, /* so many at the hub */
-	CHANNEL_REFUSED,
-	CHANNEL_PINGED, /* the hub's first end is done with its pings */
-	CHANNEL_SILENT, /* so many were reported */
+	CHANNEL_PINGED,   /* the hub's first end is done with its pings */
+	CHANNEL_SILENT,   /* so many were reported */
 };
 
 struct channel {
@@ -73,6 +72,8 @@ void channel_beat(struct channel *c, uint32_t timeout_ms);
 enum { CHANNEL_TIMEOUT_MS = 1200 };
 void channel_hear_nothing(struct link *l, unsigned type, const unsigned char *payload, size_t len);
 void channel_make_beating(struct channel *c, const char *key);
+/* Dialers stay connected, without a sign of life. */
+void channel_mute(struct channel *c);
 void assert_nobody_silent(const struct channel *c);
 
 void end_make(struct channel *c, struct end *e);

@@ -22,8 +22,7 @@ int leaf_make(void)
 void delegated_make(void)
 {
 	trial_make(TREE_UNIFIED);
-	if (access(trial_path("cgroup.kill"), F_OK) < 0) /* before Linux 5.14 */
-		skip();
+	needs(access(trial_path("cgroup.kill"), F_OK) == 0, "cgroup.kill (Linux 5.14)");
 	trial_give(NOBODY, true);
 }
 

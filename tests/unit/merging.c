@@ -134,7 +134,7 @@ static void make_link_narrow(struct link *l)
 {
 	int fd = -1;
 
-	assert_int_equal(uv_fileno((uv_handle_t *)&l->tcp, &fd), 0);
+	assert_int_equal(uv_fileno((uv_handle_t *)l->tcp, &fd), 0);
 	make_narrow(fd);
 }
 
@@ -148,7 +148,7 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 	p->ended = false;
 	p->merged_at_start = member_merges(&p->member);
 	if (p->of->narrow && p->rank > 0)
-		make_link_narrow(&p->member.spoke.link);
+		make_link_narrow(p->member.spoke.link);
 	if (p->of->on_start)
 		p->of->on_start(p);
 	else if (p->of->fails_first && attempt == 0 && p->rank == 1)

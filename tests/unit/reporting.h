@@ -10,7 +10,7 @@ struct text;
 
 #define S(seconds)     ((uint64_t)((seconds)*1e9))
 #define FAILURE        .cause = { .kind = CAUSE_FAILURE }
-#define HEAD(who, how) "launchd: error: first to fail: rank " who " on host (node 2): " how "\n"
+#define HEAD(who, how) "launchd: error: root cause: rank " who " on host (node 2): " how "\n"
 #define COMMAND        "launchd: error: command: ./train 'a b' --lr=1\n"
 
 /* One worker's story; what a row does not say is 0. */

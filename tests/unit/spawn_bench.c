@@ -19,7 +19,7 @@ static struct bench bench; /* one at a time: also a test whose state is its row 
 
 int bench_make(void **state)
 {
-	bench = (struct bench){ .p = { -1, -1, { -1, -1, -1 } },
+	bench = (struct bench){ .p = { -1, -1, { -1, -1, -1 }, false },
 		.extra = -1,
 		.dir = "/tmp/launchd_test_spawn_XXXXXX" };
 	*state = &bench;
@@ -70,7 +70,8 @@ static void reap_rest(void)
 
 int bench_done(void **state)
 {
-	static const char *const files[] = { "file", "text", "plain", "script", NULL };
+	static const char *const files[] = { "file", "text", "plain", "script", "root", "circle",
+		"open", NULL };
 
 	(void)state;
 	bench_reap(&bench);

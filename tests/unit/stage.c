@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +21,7 @@ enum { SHARED_BYTES = 64 * sizeof(int), LIMIT_S = 100 };
 
 volatile int *stage_shared;
 static int ready_fd = -1;
+static const char **told; /* what does not hold, of a part behind a namespace */
 
 static _Noreturn void give_up(const char *what)
 {
@@ -64,18 +67,78 @@ static void run(stage_part *part)
 	(void)close(p[0]);
 	(void)close(p[1]);
 	(void)munmap((void *)(uintptr_t)stage_shared, SHARED_BYTES);
+	if (strncmp(broken, NEEDS, sizeof NEEDS - 1) == 0)
+		needs(false, broken + sizeof NEEDS - 1);
 	if (broken[0])
 		fail_msg("does not hold: %s", broken);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		fail_msg("the part ended with status %x", (unsigned)status);
 }
 
+/* For the part, and what it has started: as play() makes it. */
+static _Noreturn void play_below(stage_part *part)
+{
+	if (setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		give_up("set-up");
+	(void)alarm(LIMIT_S);
+	/* the same image, so the same addresses */
+	*told = part();
+	_exit(0);
+}
+
+/* Process 1 of a new pid namespace, all of which ends with it. */
+static _Noreturn void be_first(stage_part *part)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		play_below(part);
+	(void)waitpid(pid, NULL, 0);
+	_exit(0);
+}
+
+static _Noreturn void leave_proc(bool foreign, stage_part *part)
+{
+	pid_t pid;
+
+	if (unshare(foreign ? CLONE_NEWPID : CLONE_NEWNS) < 0 ||
+		(!foreign && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) ||
+		(!foreign && umount2("/proc", MNT_DETACH) < 0)) {
+		*told = NEEDS "the right to make pid and mount namespaces";
+		_exit(0);
+	}
+	if (!foreign)
+		play_below(part);
+	pid = fork();
+	if (pid == 0)
+		be_first(part);
+	(void)waitpid(pid, NULL, 0);
+	_exit(0);
+}
+
+const char *stage_without_proc(bool foreign, stage_part *part)
+{
+	const char *broken;
+	pid_t pid;
+
+	told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (told == MAP_FAILED)
+		give_up("mmap");
+	*told = "it ended early";
+	pid = fork();
+	if (pid == 0)
+		leave_proc(foreign, part);
+	(void)waitpid(pid, NULL, 0);
+	broken = *told;
+	(void)munmap(told, sizeof *told);
+	return broken;
+}
+
 static void test_row(void **state)
 {
 	const struct stage_row *row = *state;
 
-	if (row->root && geteuid() != 0)
-		skip();
+	needs(!row->root || geteuid() == 0, "root");
 	run(row->part);
 }
 

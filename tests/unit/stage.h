@@ -17,6 +17,9 @@ typedef const char *stage_part(void);
 			return sentence; \
 	} while (0)
 
+/* What a part returns that can't be played here, and what is missing. */
+#define NEEDS "needs "
+
 /* A test for each row: the sentence, and the part that shows it. */
 struct stage_row {
 	const char *says;
@@ -28,6 +31,11 @@ void stage_add(struct suite *s, const struct stage_row *rows, size_t count);
 
 /* Numbers that all processes of a part share, 64 zeros at its start. */
 extern volatile int *stage_shared;
+
+/* Plays a part where /proc is not to be believed. foreign: it is another pid namespace's, in which
+ * this process has the number of one that has many children where kernels have threads; else there
+ * is none at all. */
+const char *stage_without_proc(bool foreign, stage_part *part);
 
 enum actor_kind {
 	ACTOR_CHILD = 0,

@@ -29,7 +29,7 @@ static const struct attempt_row {
 	{ "who failed, and what follows",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 13.5)) }, 1, { FAILURE, .started_ns = S(1) },
 	  { 0 }, 0, 3, NULL, 2000,
-	  "launchd: warning: first to fail: rank 4 (local rank 0, pid 10) on host (node 0): "
+	  "launchd: warning: root cause: rank 4 (local rank 0, pid 10) on host (node 0): "
 	  "exit code 1 after 12.5 s; restart 1 of at most 3 starts in 2.00 s\n",
 	  "launchd: error: restarts: 0 of at most 3\n", { 0 } },
 	{ "on another node, with its exception, and one that failed with it",
@@ -37,27 +37,27 @@ static const struct attempt_row {
 	    WORKER(1, BY_SIGNAL(SIGSEGV), .node = 1, RAN(1, 2)) }, 2,
 	  { FAILURE, .nodes = nodes, .node_count = 2, .unsure = true, .started_ns = S(1) },
 	  { .message = "ValueError: \x1b empty\nsecond line" }, 2, 3, NULL, 0,
-	  "launchd: warning: one of the first to fail: rank 5 (local rank 1, pid 11) on gpu07 "
+	  "launchd: warning: root cause: possibly rank 5 (local rank 1, pid 11) on gpu07 "
 	  "(node 1): killed by SIGSEGV after 1.00 s; restart 3 of at most 3 starts now\n"
 	  "launchd: warning: exception: ValueError: \\x1b empty\n"
 	  "launchd: warning: log: /l/\\x1b\n"
-	  "launchd: warning: 1 other failed at the same time\n",
-	  "launchd: error: one of the first to fail: rank 5 (local rank 1, pid 11) on gpu07 "
+	  "launchd: warning: 1 other worker failed at the same time\n",
+	  "launchd: error: root cause: possibly rank 5 (local rank 1, pid 11) on gpu07 "
 	  "(node 1)", { "not shown\n", "/l/\x1b" } },
 	{ "several failed together",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 2)), WORKER(1, BY_EXIT(1), RAN(1, 2)),
 	    WORKER(2, BY_EXIT(1), RAN(1, 2)) }, 3, { FAILURE }, { 0 }, 0, 1, "", 60000,
-	  "launchd: warning: first to fail: rank 6 (local rank 2, pid 12) on host (node 0): "
+	  "launchd: warning: root cause: rank 6 (local rank 2, pid 12) on host (node 0): "
 	  "exit code 1 after 1.00 s; restart 1 of at most 1 starts in 60.0 s\n"
-	  "launchd: warning: 2 others failed at the same time\n",
+	  "launchd: warning: 2 other workers failed at the same time\n",
 	  "launchd: error: restarts: 0 of at most 1\n", { 0 } },
 	{ "no worker failed", { { 0 } }, 0, { .cause = { .kind = CAUSE_GUARD } }, { 0 }, 0, 1,
 	  NULL, 0, "launchd: warning: restart 1 of at most 1 starts now\n",
 	  "launchd: error: restarts: 0 of at most 1\n", { NULL, "/l" } },
 	{ "why no other follows",
 	  { WORKER(0, BY_EXIT(2), RAN(1, 2)) }, 1, { FAILURE }, { 0 }, 1, 3,
-	  "exit code 2 is none of --restart-on", 0, NULL,
-	  "launchd: error: restarts: 1 of at most 3; no restart: exit code 2 is none of "
+	  "exit code 2 is not in --restart-on", 0, NULL,
+	  "launchd: error: restarts: 1 of at most 3; no restart: exit code 2 is not in "
 	  "--restart-on\n", { 0 } },
 };
 /* clang-format on */
@@ -84,7 +84,8 @@ static void test_attempt(void **state)
 	row_at_hand = row;
 	r.outcomes = row->o;
 	r.count = row->count;
-	r.culprit = row->count ? &row->o[row->count - 1] : NULL;
+	if (row->count && r.cause.kind == CAUSE_FAILURE)
+		r.cause = cause_of_failure(&row->o[row->count - 1]);
 	if (row->restart) {
 		text = report_made(in, make_restart);
 		assert_string_equal(text, row->restart);
@@ -98,7 +99,7 @@ static void test_attempt(void **state)
 static void test_none_wanted(void **state)
 {
 	const struct outcome o = WORKER(0, BY_EXIT(1), RAN(1, 2));
-	const struct result r = { .outcomes = &o, .count = 1, .culprit = &o, FAILURE };
+	const struct result r = { .outcomes = &o, .count = 1, .cause = cause_of_failure(&o) };
 	char *text = report_made((struct report_input){ .result = &r }, report_text);
 
 	(void)state;
@@ -110,7 +111,7 @@ static void test_long_exception(void **state)
 {
 	static const struct attempt_row once = { .delay_ms = 0 };
 	const struct outcome o = WORKER(0, BY_EXIT(1), RAN(1, 2));
-	const struct result r = { .outcomes = &o, .count = 1, .culprit = &o, FAILURE };
+	const struct result r = { .outcomes = &o, .count = 1, .cause = cause_of_failure(&o) };
 	char message[100001] = "";
 	const struct error_record record = { .message = message };
 	char *text;

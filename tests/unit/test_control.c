@@ -160,10 +160,10 @@ static const struct met_row {
 	const char *port_from;
 } mets[] = {
 	{ "what was known stays", { NODES, CLI(MASTER_ADDR, "h") }, { NULL }, { 1, NULL, 5 }, 0, 0,
-		"h", 29500, "preset" },
+		"h", 29500, "default" },
 	{ "an address that is told counts: the store's, where a name was known",
 		{ NODES, CLI(MASTER_ADDR, "h") }, { NULL }, { 1, "10.0.0.1", 5 }, 0, 0, "10.0.0.1",
-		29500, "preset" },
+		29500, "default" },
 	{ "one node keeps its free port", { { 0 } }, { NULL }, { 1, NULL, 5 }, 0, 0, "127.0.0.1", 0,
 		"one node: a free port" },
 	{ "address and port by the meeting", { { 0 } }, { MPI, PMIX }, { 0, "10.0.0.1", 5 }, 0, 0,

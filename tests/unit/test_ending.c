@@ -29,8 +29,17 @@ static const struct ending_row {
 		"could not be started" },
 	{ "a file that is no program", { ENDED_UNSTARTED, ENOEXEC, false }, false, 126,
 		"could not be started" },
-	{ "no memory to start it", { ENDED_UNSTARTED, ENOMEM, false }, false, 1,
+	{ "a program below a file", { ENDED_UNSTARTED, ENOTDIR, false }, false, 127,
 		"could not be started" },
+	{ "a program that is being written", { ENDED_UNSTARTED, ETXTBSY, false }, false, 126,
+		"could not be started" },
+	{ "interpreters in a circle", { ENDED_UNSTARTED, ELOOP, false }, false, 126,
+		"could not be started" },
+	{ "a program that there is no memory for", { ENDED_UNSTARTED, ENOMEM, false }, false, 126,
+		"could not be started" },
+	{ "no memory to start it", { ENDED_UNMADE, ENOMEM, false }, false, 1,
+		"could not be started" },
+	{ "no log file for it", { ENDED_UNMADE, EACCES, false }, false, 1, "could not be started" },
 };
 
 static void test_ending(void **state)
@@ -96,14 +105,13 @@ static void test_result(void **state)
 	struct outcome o[3] = { { 0 } };
 	struct result r = { .outcomes = o,
 		.count = 3,
-		.cause = { .kind = row->first >= 0 ? CAUSE_FAILURE :
-				row->ended_by      ? CAUSE_SIGNAL :
-						     CAUSE_NONE,
+		.cause = { .kind = row->ended_by ? CAUSE_SIGNAL : CAUSE_NONE,
 			.signal = row->ended_by } };
 
 	for (size_t i = 0; i < 3; i++)
 		o[i].end = row->end[i];
-	r.culprit = row->first < 0 ? NULL : &o[row->first];
+	if (row->first >= 0)
+		r.cause = cause_of_failure(&o[row->first]);
 	assert_int_equal(result_exit_code(&r), row->code);
 }
 

@@ -124,7 +124,7 @@ static const struct row {
 		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
 		"\"ended_by_launchd\":true,\"killed_by_launchd\":true,"
 		"\"asked_signal\":\"SIGINT\",\"seconds\":1.000000" },
-	{ "worker_ended for want of memory", { EVENT_WORKER_ENDED, S(5), .worker = &oom },
+	{ "worker_ended, OOM-killed", { EVENT_WORKER_ENDED, S(5), .worker = &oom },
 		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
 		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"likely\","
 		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
@@ -174,9 +174,9 @@ static const struct row {
 		HEAD("node_lost") "\"node_rank\":3,\"name\":\"\",\"detail\":\"silent for 10.0 s\"" },
 	{ "restart", { EVENT_RESTART, S(5), .restart = { 2, 10500 } },
 		HEAD("restart") "\"next_attempt\":2,\"delay_seconds\":10.500" },
-	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "first to fail: \x1b", &failed } },
+	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "root cause: \x1b", &failed } },
 		HEAD("verdict") "\"attempt\":1,\"exit_code\":7,"
-		"\"text\":\"first to fail: \\u001b\",\"culprit_rank\":17" },
+		"\"text\":\"root cause: \\u001b\",\"culprit_rank\":17" },
 	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL } },
 		HEAD("verdict") "\"attempt\":0,\"exit_code\":0,\"text\":\"well\","
 		"\"culprit_rank\":null" },

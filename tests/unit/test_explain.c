@@ -43,14 +43,14 @@ static const struct explain_row {
 		{ "LAUNCHD_SIGNALS_TO_HANDLE=SIGUSR2" },
 		{ "\"SIGTERM\":{\"value\":\"stop:5\",\"source\":\"--on-signal\"}",
 			"\"SIGUSR2\":{\"value\":\"forward:30\",\"source\":\"LAUNCHD_SIGNALS_TO_HANDLE\"}",
-			"\"others\":{\"value\":\"forward\",\"source\":\"preset\"}" },
+			"\"others\":{\"value\":\"forward\",\"source\":\"default\"}" },
 		{ "  SIGTERM          send SIGTERM, and end the job within 5 s     (--on-signal)",
 			"  SIGHUP           ignore ", "  SIGUSR1          forward " } },
 	{ "what mpirun leaves of a grace is told", { "t.py" },
 		{ "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1",
 			"OMPI_MCA_odls_base_sigkill_timeout=3" },
 		{ "\"mpirun_grace\":{\"value\":\"3\",\"source\":\"OMPI_MCA_odls_base_sigkill_timeout\"}",
-			"\"level\":\"note\",\"text\":\"--shutdown-timeout: when mpirun" },
+			"\"level\":\"verbose\",\"text\":\"mpirun sends SIGKILL 3 s after" },
 		{ "  mpirun_grace     3 " } },
 	{ "one rank of several", { "--nproc_per_node=3", "--only-rank=1", "t.py" }, { NULL },
 		{ "\"started_ranks\":{\"value\":\"1\",\"source\":\"--only-rank\"}",
@@ -153,7 +153,7 @@ static void test_explain(void **state)
 		.cpus = 4,
 		.random_id = "",
 		.terminal = { false, env_get(row->env, "HAVE_TERMINAL") != NULL, false },
-		.program = { "/py", "PATH" } };
+		.program = { "/py", "PATH", NULL } };
 	struct topology t;
 	struct plan p;
 	struct text json = { 0 }, text = { 0 };

@@ -29,6 +29,20 @@ static void test_long(void **state)
 	assert_int_equal(strlen(why.text), sizeof why.text - 1);
 }
 
+/* The limits are named where they may be meant. */
+static void test_not_started(void **state)
+{
+	struct failure crowded = { 0 }, starved = { 0 };
+
+	(void)state;
+	assert_int_equal(failure_not_started(&crowded, -EAGAIN, "a thread"), -EAGAIN);
+	assert_string_equal(crowded.text,
+		"can't start a thread: Resource temporarily unavailable: no more processes and "
+		"threads are allowed here (ulimit -u, or pids.max of a control group)");
+	assert_int_equal(failure_not_started(&starved, -ENOMEM, "a process"), -ENOMEM);
+	assert_string_equal(starved.text, "can't start a process: Cannot allocate memory");
+}
+
 /* What users wrote is quoted in sentences; it must not make two lines of one, nor move a cursor. */
 static void test_one_line(void **state)
 {
@@ -69,6 +83,7 @@ int main(void)
 
 	suite_add(&s, "the first cause wins", test_first, NULL, NULL);
 	suite_add(&s, "a sentence that is too long is cut", test_long, NULL, NULL);
+	suite_add(&s, "a process that can't be started", test_not_started, NULL, NULL);
 	suite_add(&s, "control characters stay out of the sentence", test_one_line, NULL, NULL);
 	SUITE_ROWS(&s, test_code, codes);
 	return suite_run(&s);

@@ -165,6 +165,38 @@ static const char *part_wakes(void)
 	return NULL;
 }
 
+static void await_term(void)
+{
+	struct relayed got;
+
+	(void)kill(guard.guard, SIGTERM);
+	if (!next(&got) || got.signal != SIGTERM)
+		_exit(1);
+}
+
+static void stop_a_little(void)
+{
+	await_term();
+	for (int i = 0; i < 3; i++)
+		(void)raise(SIGSTOP);
+	_exit(7);
+}
+
+static void stop_for_ever(void)
+{
+	await_term();
+	for (;;)
+		(void)raise(SIGSTOP);
+}
+
+static const char *part_stands_still(void)
+{
+	HOLDS(play(stop_a_little) == 7 && why.code == 0, "it goes on at once, as the job ends");
+	HOLDS(play(stop_for_ever) == 128 + SIGKILL, "but not for ever");
+	HOLDS(strstr(why.text, "stopped again and again"), "and that is said");
+	return NULL;
+}
+
 static void stop_the_guard(void)
 {
 	await_supervisor(0);
@@ -172,6 +204,29 @@ static void stop_the_guard(void)
 	stage_await(getppid(), 'T');
 	stage_shared[1] = 1;
 	(void)kill(getppid(), SIGCONT);
+}
+
+static void wake_the_guard(void)
+{
+	struct relayed got;
+
+	guard_wake(&guard);
+	(void)kill(guard.guard, SIGUSR1);
+	_exit(next(&got) && got.signal == SIGUSR1 ? 4 : 1);
+}
+
+static void stop_the_guard_first(void)
+{
+	(void)kill(guard.guard, SIGSTOP);
+	stage_await(guard.guard, 'T');
+	wake_the_guard();
+}
+
+static const char *part_wake(void)
+{
+	HOLDS(play(wake_the_guard) == 4, "nothing comes back, such as a CONT for workers");
+	HOLDS(play(stop_the_guard_first) == 4, "a stopped guard ends with the supervisor");
+	return NULL;
 }
 
 static void be_suspended(void)
@@ -251,6 +306,55 @@ static void die_among_many(void)
 	(void)raise(SIGKILL);
 }
 
+static void die_foreseen(void)
+{
+	guard_foresee(&guard, 125, true);
+	(void)raise(SIGKILL);
+}
+
+static const char *part_foreseen(void)
+{
+	HOLDS(begin() == 0, "set-up");
+	HOLDS(go_on(die_foreseen) == 125, "the exit code is that of the other nodes");
+	HOLDS(strstr(why.text, "SIGKILL"), "the sentence is the same");
+	return NULL;
+}
+
+static bool tell(void *told, int signal)
+{
+	*(int *)told += signal;
+	return true;
+}
+
+static const char *part_told(void)
+{
+	int told = 0;
+
+	HOLDS(begin() == 0, "set-up");
+	guard.bereaved = (struct bereaved){ tell, &told };
+	HOLDS(go_on(die_foreseen) == 128 + SIGKILL, "they have heard of it: it is the signal's");
+	HOLDS(told == SIGKILL, "they were told once, and of which one it was");
+	return NULL;
+}
+
+static void die_decided(void)
+{
+	guard_foresee(&guard, 125, true);
+	guard_foresee(&guard, 7, false);
+	(void)raise(SIGKILL);
+}
+
+static const char *part_decided(void)
+{
+	int told = 0;
+
+	HOLDS(begin() == 0, "set-up");
+	guard.bereaved = (struct bereaved){ tell, &told };
+	HOLDS(go_on(die_decided) == 7, "what the job ends for already is its exit code");
+	HOLDS(told == SIGKILL, "they are told, and need not wait for it");
+	return NULL;
+}
+
 static const char *part_killed(void)
 {
 	pid_t before = stage_start(ACTOR_SESSION, stage_wait);
@@ -320,10 +424,15 @@ static const struct stage_row rows[] = {
 	{ "two processes, each prepared for the other's death", part_supervisor, false },
 	{ "signals are relayed with their senders", part_relay, false },
 	{ "a stopped supervisor is woken", part_wakes, false },
+	{ "a supervisor that is stopped while the job ends", part_stands_still, false },
 	{ "TSTP stops the guard, and CONT wakes it", part_suspend, false },
+	{ "a supervisor that has done its work wakes the guard", part_wake, false },
 	{ "a full pipe does not lose what ends the job", part_full_pipe, false },
 	{ "at its last words the supervisor can be ended", part_last_words, false },
 	{ "a killed supervisor is followed by all that it has left", part_killed, false },
+	{ "a killed supervisor of several nodes", part_foreseen, false },
+	{ "one that the others are told of", part_told, false },
+	{ "one that dies when the job ends for something else", part_decided, false },
 	{ "a killed guard wakes the supervisor", part_guard_killed, false },
 	{ "more children than can be spared are refused", part_too_many, false },
 	{ "a child of before our time may end", part_reaps, false },

@@ -19,17 +19,17 @@ static const struct hello_row {
 	uint16_t version;
 	bool keyed;
 } hellos[] = {
-	{ "with a key", FRAME_HELLO, "LNCHD\2\0\1" NONCE, 24, 0, 2, true },
-	{ "without a key", FRAME_HELLO, "LNCHD\2\0\0" NONCE, 24, 0, 2, false },
-	{ "another version", FRAME_HELLO, "LNCHD\3\1\1" NONCE, 24, 0, 259, true },
-	{ "another version, longer", FRAME_HELLO, "LNCHD\3\0\3" NONCE "more", 28, 0, 3, false },
-	{ "our version, longer", FRAME_HELLO, "LNCHD\2\0\1" NONCE "more", 28, -EPROTO, 0, 0 },
-	{ "our version, neither with nor without", FRAME_HELLO, "LNCHD\2\0\2" NONCE, 24, -EPROTO, 0,
+	{ "with a key", FRAME_HELLO, "LNCHD\3\0\1" NONCE, 24, 0, 3, true },
+	{ "without a key", FRAME_HELLO, "LNCHD\3\0\0" NONCE, 24, 0, 3, false },
+	{ "another version", FRAME_HELLO, "LNCHD\4\1\1" NONCE, 24, 0, 260, true },
+	{ "another version, longer", FRAME_HELLO, "LNCHD\4\0\3" NONCE "more", 28, 0, 4, false },
+	{ "our version, longer", FRAME_HELLO, "LNCHD\3\0\1" NONCE "more", 28, -EPROTO, 0, 0 },
+	{ "our version, neither with nor without", FRAME_HELLO, "LNCHD\3\0\2" NONCE, 24, -EPROTO, 0,
 		0 },
-	{ "cut off", FRAME_HELLO, "LNCHD\2\0\1" NONCE, 23, -EPROTO, 0, 0 },
+	{ "cut off", FRAME_HELLO, "LNCHD\3\0\1" NONCE, 23, -EPROTO, 0, 0 },
 	{ "nothing", FRAME_HELLO, "", 0, -EPROTO, 0, 0 },
 	{ "of another program", FRAME_HELLO, "LNCHX\1\0\1" NONCE, 24, -EPROTO, 0, 0 },
-	{ "another frame", FRAME_READY, "LNCHD\2\0\1" NONCE, 24, -EPROTO, 0, 0 },
+	{ "another frame", FRAME_READY, "LNCHD\3\0\1" NONCE, 24, -EPROTO, 0, 0 },
 };
 
 static void test_hello(void **state)
@@ -47,8 +47,10 @@ static void test_hello(void **state)
 
 static void test_put(void **state)
 {
-	const struct hello h = { .version = 2, .keyed = true, .nonce = "0123456789abcde" };
-	const struct ready r = { 0x1122334455667788, "0123456789abcde", true, 3000 };
+	const struct hello h = {
+		.version = HANDSHAKE_VERSION, .keyed = true, .nonce = "0123456789abcde"
+	};
+	const struct ready r = { 0x1122334455667788, "0123456789abcde", true, 3000, 77 };
 	struct wire_out w = { 0 };
 	struct frame f;
 	struct hello h2;
@@ -63,7 +65,7 @@ static void test_put(void **state)
 	ready_put(&w, &r);
 	f = (struct frame){ FRAME_READY, w.at, w.len };
 	assert_int_equal(ready_get(&f, &r2), 0);
-	assert_true(r2.session == r.session && r2.udp && r2.timeout_ms == 3000);
+	assert_true(r2.session == r.session && r2.udp && r2.timeout_ms == 3000 && r2.taken == 77);
 	assert_memory_equal(r2.token, r.token, sizeof r.token);
 	for (f.len = 0; f.len < w.len; f.len++)
 		assert_int_equal(ready_get(&f, &r2), -EPROTO);
@@ -102,7 +104,7 @@ static void test_keys(void **state)
 				(unsigned char *)k + j * FRAME_KEY, FRAME_KEY);
 }
 
-static const struct beat_body beat = { 1, 2, 3, UINT64_MAX, 5, true };
+static const struct beat_body beat = { 1, 2, 3, UINT64_MAX, 5, 6, 7, true, false, true };
 
 static void test_beat_body(void **state)
 {
@@ -114,9 +116,10 @@ static void test_beat_body(void **state)
 	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), 0);
 	assert_true(b.session == 1 && b.sequence == 2 && b.sent_ns == 3 && b.udp_heard);
 	assert_true(b.echo_ns == UINT64_MAX && b.received_ns == 5);
+	assert_true(b.sent == 6 && b.taken == 7 && !b.tcp_behind && b.lost);
 	for (size_t len = 0; len < sizeof bytes; len++)
 		assert_int_equal(beat_body_read(bytes, len, &b), -EPROTO);
-	bytes[4] = 2; /* a flag that nobody knows */
+	bytes[4] = 8; /* a flag that nobody knows */
 	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), -EPROTO);
 	beat_body_write(&beat, bytes);
 	bytes[0] = 'X';
@@ -132,19 +135,19 @@ static void test_seal(void **state)
 	(void)state;
 	assert_int_equal(sodium_load(&sodium, &why), 0);
 	beat_body_write(&beat, d);
-	beat_seal(&sodium, secret, d);
-	assert_true(beat_is_sealed(&sodium, secret, d));
+	datagram_seal(&sodium, secret, d, BEAT_BODY);
+	assert_true(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
 	for (size_t i = 0; i < 8 * sizeof d; i++) {
 		d[i / 8] ^= (unsigned char)(1 << i % 8);
-		assert_false(beat_is_sealed(&sodium, secret, d));
+		assert_false(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
 		d[i / 8] ^= (unsigned char)(1 << i % 8);
 	}
 	secret[31] = 1;
-	assert_false(beat_is_sealed(&sodium, secret, d));
-	beat_seal(NULL, secret, d);
-	assert_true(beat_is_sealed(NULL, secret, d));
+	assert_false(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
+	datagram_seal(NULL, secret, d, BEAT_BODY);
+	assert_true(datagram_is_sealed(NULL, secret, d, BEAT_BODY));
 	secret[15] = 1;
-	assert_false(beat_is_sealed(NULL, secret, d));
+	assert_false(datagram_is_sealed(NULL, secret, d, BEAT_BODY));
 }
 
 int main(void)

@@ -247,7 +247,7 @@ static void make(struct stage *s, const struct row *row)
 {
 	*s = (struct stage){ .row = row };
 	s->config = (struct member_config){ .way = MEET_STATIC,
-		.required = row->required,
+		.required = row->required ? "--control required" : NULL,
 		.nnodes = row->nnodes,
 		.nproc = 1,
 		.node_rank_known = !row->unranked,
@@ -281,7 +281,7 @@ static void let_join(struct stage *s)
 	}
 	while (s->member.hub.joined < count)
 		(void)uv_run(&s->loop, UV_RUN_ONCE);
-	s->config.join_timeout_ms = 1;
+	s->member.deadline_ms = uv_now(&s->loop) + 1;
 	hub_wait(&s->member.hub);
 }
 
@@ -315,24 +315,24 @@ static const struct row rows[] = {
 		.why = REFUSED_RUNNING, .refusal = LATE ", and is ending" },
 	{ "who is missing is known by its rank, and who is here by name", 3, { { IS("n2", 2) } },
 		.required = true, .failed = -ETIMEDOUT,
-		.told = ": node 1 did not come within 0 s (--join-timeout); here are n0, n2\n" },
+		.told = ": node 1 did not come within 60 s (--join-timeout); here are n0, n2\n" },
 	{ "a job that starts without one says so", 2, { { .name = NULL } },
-		.told = "warning: node 1 did not come within 0 s (--join-timeout); here is n0; the "
+		.told = "warning: node 1 did not come within 60 s (--join-timeout); here is n0; the "
 			"job starts all the same, and will not know if it fails\n" },
 	{ "without two", 3, { { .name = NULL } },
-		.told = "nodes 1, 2 did not come within 0 s (--join-timeout); here is n0; the job "
+		.told = "nodes 1, 2 did not come within 60 s (--join-timeout); here is n0; the job "
 			"starts all the same, and will not know if they fail\n" },
 	{ "nodes without ranks: who is missing has no name", 4,
 		{ { IS("n10", ANY) }, { IS("n2", ANY) } }, .required = true, .failed = -ETIMEDOUT,
-		.told = ": 1 of 4 nodes did not come within 0 s (--join-timeout); here are n0, n2, "
+		.told = ": 1 of 4 nodes did not come within 60 s (--join-timeout); here are n0, n2, "
 			"n10\n" },
 	{ "some with ranks, some without", 4, { { IS("n10", 1) }, { IS("n2", ANY) } },
 		.required = true, .failed = -ETIMEDOUT,
-		.told = ": 1 of 4 nodes did not come within 0 s (--join-timeout); here are n0, "
+		.told = ": 1 of 4 nodes did not come within 60 s (--join-timeout); here are n0, "
 			"n10, n2\n" },
 	{ "two of them are missing", 3, { { .name = NULL } }, .unranked = true, .required = true,
 		.failed = -ETIMEDOUT,
-		.told = ": 2 of 3 nodes did not come within 0 s (--join-timeout); here is n0\n" },
+		.told = ": 2 of 3 nodes did not come within 60 s (--join-timeout); here is n0\n" },
 	{ "another number of restarts than node rank 0's counts for nothing, which is said once", 3,
 		{ { IS("n1", 1), .max_restarts = 3 }, { IS("n2", 2), .max_restarts = 3 } },
 		.told = " has --max-restarts 3, but that of node rank 0 counts: 0\n", .told_once = true,

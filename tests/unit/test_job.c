@@ -35,16 +35,16 @@ static enum order end_as(
 	struct stand *t, unsigned node, unsigned attempt, double at, const struct outcome *like)
 {
 	struct outcome o = *like;
-	const struct node_end end = { .attempt = attempt,
-		.outcomes = &o,
-		.count = 1,
-		.started_ns = S(1),
-		.cause.kind = ending_is_success(&o.end) ? CAUSE_NONE : CAUSE_FAILURE,
-		.cause.at_ns = S(at) };
+	struct node_end end = {
+		.attempt = attempt, .outcomes = &o, .count = 1, .started_ns = S(1)
+	};
 
 	o.rank = node;
 	o.pid = o.end.how == ENDED_UNSTARTED ? 0 : 10;
 	o.ended_ns = o.end.how == ENDED_UNSTARTED ? 0 : S(at);
+	if (!ending_is_success(&o.end))
+		end.cause = cause_of_failure(&o);
+	end.cause.at_ns = S(at);
 	return job_ended(&t->j, node, &end, S(at), &t->arena, &t->orders);
 }
 
@@ -76,7 +76,7 @@ static enum order ask(struct stand *t, unsigned node, enum urgency urgency)
 
 static enum order lose(struct stand *t, unsigned node, double at)
 {
-	const struct loss loss = { S(at), S(at), "cut" };
+	const struct loss loss = { S(at), S(at), "cut", NULL, 0 };
 
 	return job_lost(&t->j, node, &loss, S(at), &t->arena, &t->orders);
 }
@@ -84,7 +84,7 @@ static enum order lose(struct stand *t, unsigned node, double at)
 /* It says nothing for 10 s; it used to say something every second. */
 static enum order miss(struct stand *t, unsigned node, double heard)
 {
-	const struct loss loss = { S(heard), S(heard + 1), "silent" };
+	const struct loss loss = { S(heard), S(heard + 1), "silent", NULL, 0 };
 
 	return job_lost(&t->j, node, &loss, S(heard + 10), &t->arena, &t->orders);
 }
@@ -140,9 +140,42 @@ static void test_failure(void **state)
 	assert_int_equal(end_as(&t, 0, 1, 4, &failed), ORDER_NONE); /* of another attempt */
 	assert_int_equal(end_as(&t, 0, 0, 4, &stopped), ORDER_NONE);
 	assert_int_equal(end_as(&t, 1, 0, 2, &failed), ORDER_OVER);
-	assert_int_equal(t.orders.result.culprit->rank, 1);
+	assert_int_equal(t.orders.result.cause.culprit.rank, 1);
 	assert_string_equal(t.orders.why_not, "");
 	assert_over(&t, CAUSE_FAILURE, 3);
+}
+
+static enum order fails_at(struct stand *t, unsigned node, double at)
+{
+	struct outcome o = failed;
+
+	o.rank = node;
+	o.ended_ns = S(at);
+	o.pid = 10;
+	return job_failed(&t->j, node, &o, S(5));
+}
+
+/* All nodes are told who is known to be the first so far, and where: they may be alone soon. */
+static void test_told(void **state)
+{
+	const struct cause *why;
+	struct stand t;
+
+	(void)state;
+	begin(&t, 0);
+	why = &t.j.stop.cause;
+	assert_int_equal(fails_at(&t, 2, 3), ORDER_STOP);
+	assert_int_equal(why->kind, CAUSE_FAILURE);
+	assert_int_equal(why->culprit.rank, 2);
+	assert_int_equal(why->node, 2);
+	assert_string_equal(why->host, "host");
+	assert_int_equal(fails_at(&t, 0, 4), ORDER_NONE);
+	assert_int_equal(fails_at(&t, 1, 2), ORDER_STOP);
+	assert_int_equal(why->culprit.rank, 1);
+	assert_int_equal(why->at_ns, S(2));
+	assert_int_equal(t.j.stop.urgency, URGENCY_STOP);
+	assert_int_equal(cause_exit_code(why), 3);
+	arena_done(&t.arena);
 }
 
 /* A node whose only word is that it has ended. */
@@ -155,9 +188,9 @@ static void test_untold(void **state)
 	assert_int_equal(end_as(&t, 1, 0, 1.5, &unstarted), ORDER_STOP);
 	assert_int_equal(end_as(&t, 0, 0, 4, &failed), ORDER_NONE);
 	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
-	assert_int_equal(t.orders.result.culprit->rank, 1);
+	assert_int_equal(t.orders.result.cause.culprit.rank, 1);
 	assert_string_equal(
-		t.orders.why_not, "exit code 127 says that a program could not be started");
+		t.orders.why_not, "exit code 127 means that a program could not be started");
 	assert_over(&t, CAUSE_FAILURE, 127);
 }
 
@@ -183,7 +216,7 @@ static void test_restart(void **state)
 	assert_int_equal(end_as(&t, 0, 2, 3, &failed), ORDER_STOP);
 	assert_int_equal(end_as(&t, 1, 2, 3.5, &stopped), ORDER_NONE);
 	assert_int_equal(end_as(&t, 2, 2, 3.5, &stopped), ORDER_OVER);
-	assert_string_equal(t.orders.why_not, "restarted 2 times already");
+	assert_string_equal(t.orders.why_not, "the limit is reached");
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 
@@ -228,6 +261,27 @@ static void test_request(void **state)
 		assert_int_equal(end_as(&t, i, 0, 4, &stopped), i < 2 ? ORDER_NONE : ORDER_OVER);
 	assert_string_equal(t.orders.why_not, "");
 	assert_over(&t, CAUSE_SIGNAL, 130);
+}
+
+/* Node 0 did not run, and finds the others gone: in whatever order, it is the cause. */
+static void test_slept(void **state)
+{
+	const struct cause own = {
+		.kind = CAUSE_NODE_LOST, .at_ns = S(2), .noticed_ns = S(15), .asleep = true
+	};
+	const struct loss loss = { S(1), S(1), "cut", &own, 0 };
+	struct stand t;
+
+	(void)state;
+	begin(&t, 2);
+	assert_int_equal(job_lost(&t.j, 1, &loss, S(15), &t.arena, &t.orders), ORDER_STOP);
+	assert_true(t.j.stop.cause.asleep);
+	assert_int_equal(lose(&t, 2, 1), ORDER_NONE);
+	assert_int_equal(end_as(&t, 0, 0, 16, &stopped), ORDER_OVER);
+	assert_true(t.orders.result.cause.asleep);
+	assert_int_equal(t.orders.result.cause.node, 0);
+	assert_string_equal(t.orders.why_not, "node 0 was itself frozen or suspended");
+	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 }
 
 static void test_lost(void **state)
@@ -297,6 +351,44 @@ static void test_losses(void **state)
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 }
 
+/* What the nodes saw of processes that were left behind: the numbers add up, and one node that
+ * can't look makes the sum unknown, whichever it is. */
+static const struct remains_row {
+	const char *name;
+	bool blind[3]; /* by the order of their ends: node 1, 2, 0 */
+	bool unknown;
+} blindness[] = {
+	{ "what is left: all nodes see it", { false, false, false }, false },
+	{ "what is left: all but the first to end see it", { true, false, false }, true },
+	{ "what is left: all but the second see it", { false, true, false }, true },
+	{ "what is left: all but the last see it", { false, false, true }, true },
+	{ "what is left: no node sees it", { true, true, true }, true },
+};
+
+static void test_remains(void **state)
+{
+	const struct remains_row *row = *state;
+	struct outcome o = well;
+	struct stand t;
+
+	begin(&t, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		struct node_end end = { .outcomes = &o,
+			.count = 1,
+			.left = 10 + i,
+			.left_killed = i,
+			.left_unknown = row->blind[i] };
+
+		o.rank = (i + 1) % 3;
+		assert_int_equal(job_ended(&t.j, o.rank, &end, S(5), &t.arena, &t.orders),
+			i == 2 ? ORDER_OVER : ORDER_NONE);
+	}
+	assert_int_equal(t.orders.result.left, 33);
+	assert_int_equal(t.orders.result.left_killed, 3);
+	assert_int_equal(t.orders.result.left_unknown, row->unknown);
+	assert_over(&t, CAUSE_NONE, 0);
+}
+
 static void test_left(void **state)
 {
 	struct stand t;
@@ -359,8 +451,8 @@ static void test_clock(void **state)
 	assert_int_equal(end_as(&t, 1, 0, 3, &failed), ORDER_STOP);
 	assert_int_equal(end_as(&t, 0, 0, 2.5, &failed), ORDER_NONE);
 	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
-	assert_int_equal(t.orders.result.culprit->rank, 1);
-	assert_int_equal(t.orders.result.culprit->ended_ns, S(2));
+	assert_int_equal(t.orders.result.cause.culprit.rank, 1);
+	assert_int_equal(t.orders.result.cause.culprit.ended_ns, S(2));
 	assert_int_equal(t.orders.result.nodes[1].clock_error_ns, 500);
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
@@ -371,12 +463,15 @@ int main(void)
 
 	suite_add(&s, "all end well, one leaves", test_well, NULL, NULL);
 	suite_add(&s, "a failure", test_failure, NULL, NULL);
+	suite_add(&s, "a failure is told to all", test_told, NULL, NULL);
 	suite_add(&s, "a failure that only an end tells of", test_untold, NULL, NULL);
 	suite_add(&s, "restarts", test_restart, NULL, NULL);
 	suite_add(&s, "between two attempts", test_paused, NULL, NULL);
 	suite_add(&s, "requests", test_request, NULL, NULL);
 	suite_add(&s, "lost nodes", test_lost, NULL, NULL);
+	suite_add(&s, "node 0 that did not run", test_slept, NULL, NULL);
 	SUITE_ROWS(&s, test_losses, losses);
+	SUITE_ROWS(&s, test_remains, blindness);
 	suite_add(&s, "nodes that leave", test_left, NULL, NULL);
 	suite_add(&s, "the meeting", test_meeting, NULL, NULL);
 	suite_add(&s, "a node that never came", test_absent, NULL, NULL);

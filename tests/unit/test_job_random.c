@@ -48,6 +48,8 @@ static struct sim {
 	struct sim_node nodes[NODES];
 	uint64_t now;
 	unsigned round, orders[URGENCY_KILL + 1], over, resumes, max_restarts;
+	enum urgency urgency; /* of the last order to stop, */
+	uint64_t told_ns;     /* and when its cause was */
 	/* the truth of the attempt: when, where and who; worker PROCS: the node or the request */
 	enum cause_kind truth;
 	uint64_t truth_at;
@@ -112,6 +114,7 @@ static void on_death(const struct event *e)
 {
 	struct sim_node *n = &s.nodes[e->node];
 	struct outcome *o = &n->workers[e->worker];
+	struct cause failed;
 
 	if (n->gone || o->ended_ns)
 		return;
@@ -122,7 +125,8 @@ static void on_death(const struct event *e)
 	n->alive--;
 	if (o->asked == ASKED_NOTHING && !ending_is_success(&o->end)) {
 		tell(FAILED, e->node)->o = *o;
-		stop_node(e->node, &(struct cause){ .kind = CAUSE_FAILURE, .at_ns = o->ended_ns });
+		failed = cause_of_failure(o);
+		stop_node(e->node, &failed);
 	}
 	if (n->alive == 0)
 		tell_end(e->node);
@@ -134,7 +138,15 @@ static void plan_attempt(void);
 static void obey(enum order order, const struct orders *orders)
 {
 	if (order == ORDER_STOP) {
-		s.orders[s.job.stop.urgency]++;
+		const struct cause *why = &s.job.stop.cause;
+
+		/* once for each urgency, and again where an earlier failure is heard of */
+		if (s.job.stop.urgency == s.urgency)
+			assert_true(why->kind == CAUSE_FAILURE && why->at_ns < s.told_ns);
+		else
+			s.orders[s.job.stop.urgency]++;
+		s.urgency = s.job.stop.urgency;
+		s.told_ns = why->at_ns;
 		for (unsigned i = 0; i < s.job.nnodes; i++)
 			add(TO_NODE, s.now + (i ? 50 * US + dice(20 * MS) : 0), i)->stop =
 				s.job.stop;
@@ -180,6 +192,7 @@ static void resume(void)
 	job_resume(&s.job, s.now);
 	s.resumes++;
 	memset(s.orders, 0, sizeof s.orders);
+	s.urgency = URGENCY_NONE;
 	plan_attempt();
 }
 
@@ -200,7 +213,7 @@ static void on_node_event(const struct event *e)
 
 static void on_event(const struct event *e)
 {
-	const struct loss loss = { e->o.started_ns, e->o.started_ns, "gone" };
+	const struct loss loss = { e->o.started_ns, e->o.started_ns, "gone", NULL, 0 };
 	struct orders orders = { .what = ORDER_NONE };
 	enum order what = ORDER_NONE;
 
@@ -327,8 +340,8 @@ static void check(const struct result *r)
 	}
 	assert_int_equal(r->count, workers);
 	if (r->cause.kind == CAUSE_FAILURE)
-		right = right && r->culprit->node == s.truth_node &&
-			r->culprit->local_rank == s.truth_worker;
+		right = right && r->cause.culprit.node == s.truth_node &&
+			r->cause.culprit.local_rank == s.truth_worker;
 	else if (s.truth != CAUSE_NONE && s.truth != CAUSE_SIGNAL) /* there are two requests */
 		right = right && r->cause.node == s.truth_node;
 	if (!right && !r->unsure)

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -128,8 +130,7 @@ static void test_another_user(void **state)
 	struct job_key k;
 
 	(void)state;
-	if (geteuid() != 0)
-		skip();
+	needs(geteuid() == 0, "root");
 	assert_int_equal(make_file(SIXTEEN, 16, 0600), 0);
 	assert_int_equal(chown(path, 65534, 65534), 0);
 	assert_outcome(read_file(&k, &why), -EINVAL, &why, "belongs to user 65534");
@@ -215,6 +216,71 @@ static void test_random(void **state)
 	assert_true(memcmp(a, b, KEY_BYTES) != 0);
 }
 
+/* Runs in a process of its own: what it does to itself would stay. */
+static void in_child(int (*act)(void))
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(prctl(PR_SET_DUMPABLE, 1) != 0 || act()); /* earlier tests had keys */
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static int read_nothing(void)
+{
+	struct failure why = { 0 };
+	struct job_key k;
+	int rc = key_read(&(struct key_sources){ .text = NULL }, &k, &why);
+
+	return rc != 0 || prctl(PR_GET_DUMPABLE) != 1;
+}
+
+static int read_a_key(void)
+{
+	struct failure why = { 0 };
+	struct job_key k;
+	int rc = key_read(&(struct key_sources){ .text = SIXTEEN }, &k, &why);
+
+	return rc != 0 || prctl(PR_GET_DUMPABLE) != 0;
+}
+
+/* A program that is executed by a shielded process: a worker. */
+static int execute(void)
+{
+	struct failure why = { 0 };
+
+	/* one with dumpable 0 could not read its own, but as root */
+	if (key_shield(&why) == 0 && (setuid(65534) == 0 || geteuid() != 0))
+		(void)execl("/bin/sh", "sh", "-c", "exec cat /proc/self/environ >/dev/null", NULL);
+	return 1;
+}
+
+static void test_shield(void **state)
+{
+	(void)state;
+	in_child(read_nothing);
+	in_child(read_a_key);
+	in_child(execute);
+}
+
+static void test_forget(void **state)
+{
+	char first[] = "LAUNCHD_KEY=secret", other[] = "LAUNCHD_KEYS=1", bare[] = "LAUNCHD_KEY",
+	     again[] = "LAUNCHD_KEY=more";
+	char *env[] = { first, other, bare, again, NULL };
+
+	(void)state;
+	key_forget_variable(env);
+	assert_memory_equal(first, "LAUNCHD_KEY=\0\0\0\0\0\0", sizeof first);
+	assert_string_equal(other, "LAUNCHD_KEYS=1");
+	assert_string_equal(bare, "LAUNCHD_KEY");
+	assert_memory_equal(again, "LAUNCHD_KEY=\0\0\0\0", sizeof again);
+	key_forget_variable(NULL);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -229,5 +295,8 @@ int main(void)
 		remove_dir);
 	suite_add(&s, "the key is what another build makes of it", test_known, NULL, NULL);
 	suite_add(&s, "random bytes differ", test_random, NULL, NULL);
+	suite_add(
+		&s, "who holds a key is not dumped, what it executes is", test_shield, NULL, NULL);
+	suite_add(&s, "the variable stays, empty", test_forget, NULL, NULL);
 	return suite_run(&s);
 }

@@ -5,9 +5,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/report/ending.h"
 #include "daemon/workers/leftovers.h"
+#include "daemon/workers/tree.h"
 
 #define RUN_DIR "/nowhere/launchd_abc"
 
@@ -49,6 +52,21 @@ static pid_t start_worker(unsigned i, void (*acts)(void))
 static void start_lonely(unsigned i)
 {
 	(void)stage_reap(start_worker(i, stage_end));
+}
+
+/* As the pool does it. */
+static int reap(pid_t pid)
+{
+	siginfo_t si = { .si_pid = 0 };
+
+	(void)waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT);
+	leftovers_reaped(&left, &si);
+	return stage_reap(pid);
+}
+
+static bool counts(const struct leftover *of, unsigned count, unsigned forced)
+{
+	return of->count == count && of->forced == forced;
 }
 
 static void end_worker(unsigned i)
@@ -105,8 +123,8 @@ static const char *part_by_session(void)
 	orphan = start_worker(0, stage_wait);
 	end_worker(0);
 	next = leftovers_look(&left, false);
-	HOLDS(stage_reap(orphan) == 128 + SIGTERM, "it is asked");
-	HOLDS(workers[0].left.count == 1 && workers[0].left.forced == 0, "it counts");
+	HOLDS(reap(orphan) == 128 + SIGTERM, "it is asked");
+	HOLDS(counts(&workers[0].left, 1, 0), "it counts");
 	HOLDS(workers[1].left.count == 0 && left.nobodys.count == 0, "for its worker");
 	HOLDS(next > LONG_MS - 60000 && next <= LONG_MS + 1, "its grace has an end");
 	HOLDS(leftovers_look(&left, false) == 0, "there is no more");
@@ -136,7 +154,7 @@ static const char *part_living(void)
 	own = start_daemon(RUN_DIR "/attempt_0_local_rank_4_error.json");
 	HOLDS(leftovers_look(&left, false) == 0, "there is nothing to do");
 	HOLDS(stage_lives(orphan) && stage_lives(own), "nobody is touched");
-	HOLDS(workers[0].left.count == 0 && !workers[0].left.told, "nobody counts");
+	HOLDS(counts(&workers[0].left, 0, 0) && !workers[0].left.deadline_ns, "nobody counts");
 	return NULL;
 }
 
@@ -201,10 +219,10 @@ static const char *part_grace(void)
 		HOLDS(workers[0].left.count == 1, "it is asked once");
 		(void)usleep((useconds_t)next * 1000);
 	} while (!workers[0].left.killed);
-	HOLDS(stage_reap(orphan) == 128 + SIGKILL, "it is killed");
-	HOLDS(workers[0].left.forced == 1, "that counts");
+	HOLDS(reap(orphan) == 128 + SIGKILL, "it is killed");
+	HOLDS(counts(&workers[0].left, 1, 1), "that counts");
 	HOLDS(leftovers_look(&left, false) == 0, "there is no more");
-	HOLDS(workers[0].left.count == 1 && workers[0].left.forced == 1, "it counts once");
+	HOLDS(counts(&workers[0].left, 1, 1), "it counts once");
 	return NULL;
 }
 
@@ -245,10 +263,9 @@ static const char *part_no_grace(void)
 	end_worker(0);
 	end_worker(1);
 	HOLDS(leftovers_look(&left, false) > 0, "what they orphan must be found");
-	HOLDS(stage_reap(first) == 128 + SIGKILL && stage_reap(second) == 128 + SIGKILL,
-		"they are killed");
-	HOLDS(workers[0].left.count == 1 && workers[0].left.forced == 1, "the first counts");
-	HOLDS(workers[1].left.count == 1 && workers[1].left.forced == 1, "so does the second");
+	HOLDS(reap(first) == 128 + SIGKILL && reap(second) == 128 + SIGKILL, "they are killed");
+	HOLDS(counts(&workers[0].left, 1, 1), "the first counts");
+	HOLDS(counts(&workers[1].left, 1, 1), "so does the second");
 	return NULL;
 }
 
@@ -271,6 +288,17 @@ static const char *part_tree(void)
 	HOLDS(stage_reap(below) == 128 + SIGTERM, "so is what is below it");
 	HOLDS(workers[0].left.count == 2, "both count");
 	return NULL;
+}
+
+static void with_stubborn_child(void)
+{
+	stage_shared[1] = stage_start(ACTOR_SESSION, stage_stay);
+	stage_wait();
+}
+
+static void on_reaped(void *owner, const siginfo_t *si)
+{
+	leftovers_reaped(owner, si);
 }
 
 static volatile sig_atomic_t asked;
@@ -310,10 +338,9 @@ static const char *part_born_late(void)
 	while (!stage_shared[2])
 		(void)usleep(1000);
 	leftovers_kill(&left);
-	HOLDS(stage_reap(orphan) == 128 + SIGKILL, "it is killed");
-	HOLDS(stage_reap(stage_shared[2]) == 128 + SIGKILL, "so is what it has started since");
-	HOLDS(workers[0].left.forced == 2, "both count as killed");
-	HOLDS(workers[0].left.count == 2, "and as left");
+	HOLDS(reap(orphan) == 128 + SIGKILL, "it is killed");
+	HOLDS(reap(stage_shared[2]) == 128 + SIGKILL, "so is what it has started since");
+	HOLDS(counts(&workers[0].left, 2, 2), "both count as left and killed");
 	return NULL;
 }
 
@@ -328,9 +355,112 @@ static const char *part_kill(void)
 	end_worker(0);
 	(void)leftovers_look(&left, false);
 	leftovers_kill(&left);
-	HOLDS(stage_reap(ended) == 128 + SIGKILL, "an ended worker's orphan");
-	HOLDS(stage_reap(living) == 128 + SIGKILL, "a living one's");
-	HOLDS(stage_reap(nobodys) == 128 + SIGKILL, "nobody's");
+	HOLDS(reap(ended) == 128 + SIGKILL, "an ended worker's orphan");
+	HOLDS(reap(living) == 128 + SIGKILL, "a living one's");
+	HOLDS(reap(nobodys) == 128 + SIGKILL, "nobody's");
+	HOLDS(counts(&workers[0].left, 1, 1) && counts(&workers[1].left, 1, 1), "each counts");
+	HOLDS(counts(&left.nobodys, 1, 1), "once");
+	return NULL;
+}
+
+static void stay_as_daemon(void)
+{
+	(void)signal(SIGTERM, SIG_IGN); /* which an executed program inherits */
+	with_error_file();
+}
+
+/* Known by its environment when it is asked, and by nothing when it is killed. */
+static const char *part_counts_once(void)
+{
+	pid_t own;
+
+	make(LONG_MS);
+	start_lonely(0);
+	start_lonely(1);
+	error_file = RUN_DIR "/attempt_0_local_rank_5_error.json";
+	own = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, stay_as_daemon);
+	while (!is_executed(own))
+		(void)usleep(1000);
+	end_worker(0);
+	end_worker(1);
+	for (int i = 0; i < 2; i++)
+		HOLDS(leftovers_look(&left, true) > 0, "it is there");
+	leftovers_kill(&left);
+	leftovers_kill(&left);
+	HOLDS(reap(own) == 128 + SIGKILL, "it is killed");
+	HOLDS(counts(&workers[1].left, 1, 1), "it counts for its worker, once");
+	HOLDS(counts(&workers[0].left, 0, 0) && counts(&left.nobodys, 0, 0), "and nobody else");
+	return NULL;
+}
+
+/* Below another one when it is asked, and this process's own child when it is killed. */
+static const char *part_counts_once_below(void)
+{
+	pid_t orphan, below;
+
+	make(LONG_MS);
+	orphan = start_worker(0, with_stubborn_child);
+	below = stage_shared[1];
+	end_worker(0);
+	(void)leftovers_look(&left, true);
+	HOLDS(reap(orphan) == 128 + SIGTERM, "its parent ends");
+	(void)leftovers_look(&left, true);
+	HOLDS(counts(&workers[0].left, 2, 0), "two were left");
+	leftovers_kill(&left);
+	HOLDS(reap(below) == 128 + SIGKILL, "it is killed");
+	HOLDS(counts(&workers[0].left, 2, 1), "one of them was killed");
+	return NULL;
+}
+
+/* Who ends by somebody else's SIGKILL was not killed by us. */
+static const char *part_anothers_kill(void)
+{
+	pid_t orphan;
+
+	make(LONG_MS);
+	orphan = start_worker(0, stage_stay);
+	end_worker(0);
+	(void)leftovers_look(&left, false);
+	(void)kill(orphan, SIGKILL);
+	HOLDS(reap(orphan) == 128 + SIGKILL, "it ends");
+	HOLDS(counts(&workers[0].left, 1, 0), "as one that was left");
+	return NULL;
+}
+
+#ifdef __SANITIZE_ADDRESS__
+enum { CROWD = 300 }; /* a fork takes long */
+#else
+enum { CROWD = 5000 }; /* more than were once looked for */
+#endif
+
+static void start_crowd(void)
+{
+	(void)signal(SIGTERM, SIG_IGN);
+	for (pid_t pid; stage_shared[1] < CROWD && (pid = fork()) >= 0; stage_shared[1]++)
+		if (pid == 0)
+			for (;;)
+				(void)pause();
+	stage_wait();
+}
+
+static const char *part_crowd(void)
+{
+	const struct mourner mourner = { on_reaped, &left };
+	struct survivor alive[SURVIVORS_MAX];
+	unsigned count, reaped, crowd;
+
+	make(LONG_MS);
+	workers[0].outcome.pid = stage_start(ACTOR_SESSION, start_crowd);
+	workers[0].state = WORKER_RUNNING;
+	crowd = (unsigned)stage_shared[1]; /* fewer, where no more may be started */
+	end_worker(0);
+	for (int i = 0; i < 2; i++)
+		(void)leftovers_look(&left, true);
+	HOLDS(counts(&workers[0].left, crowd, 0), "all are asked, and count");
+	leftovers_kill(&left);
+	reaped = tree_end_all(NULL, &mourner, alive, &count);
+	HOLDS(reaped == crowd && count == 0, "all end");
+	HOLDS(counts(&workers[0].left, crowd, crowd), "each counts once");
 	return NULL;
 }
 
@@ -339,7 +469,7 @@ static const char *part_none(void)
 	make(LONG_MS);
 	HOLDS(leftovers_look(&left, false) == 0 && leftovers_look(&left, true) == 0, "nothing");
 	leftovers_kill(&left);
-	HOLDS(left.nobodys.count == 0 && !left.nobodys.told, "counts");
+	HOLDS(counts(&left.nobodys, 0, 0), "counts");
 	return NULL;
 }
 
@@ -357,6 +487,10 @@ static const struct stage_row rows[] = {
 	{ "what is below an orphan goes with it", part_tree, false },
 	{ "what was born in the grace counts, too", part_born_late, false },
 	{ "a kill is for all orphans, whosever they are", part_kill, false },
+	{ "one that is known by its environment counts once", part_counts_once, false },
+	{ "one that comes to this process later counts once", part_counts_once_below, false },
+	{ "one that somebody else kills was not killed by launchd", part_anothers_kill, false },
+	{ "each of a crowd is found and counts", part_crowd, false },
 	{ "nothing may be left", part_none, false },
 };
 

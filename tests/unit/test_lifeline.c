@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +18,7 @@
 #define LAUNCHER \
 	"MARK=mine sh -c 'echo $$ >&4; read line <&3; exit' 2>/dev/null; read line <&3; exit"
 
-enum { QUIET_MS = 900, SIGNAL_SOON_MS = 60, SIGNAL_LATE_MS = 600 };
+enum { QUIET_MS = 900, LIMIT_MS = 60000, SIGNAL_SOON_MS = 60, SIGNAL_LATE_MS = 600 };
 
 struct bench {
 	uv_loop_t loop;
@@ -152,6 +155,14 @@ static void lose(struct bench *b, enum loss loss)
 	}
 }
 
+/* The process whose signals are mpirun's. */
+static pid_t seen_as_launcher(const struct bench *b, const struct lifeline_row *row, pid_t parent)
+{
+	if (parent == 1)
+		return 0;
+	return row->env && strcmp(row->env, "MARK=mine") == 0 ? b->launcher : parent;
+}
+
 static void test_loss(void **state)
 {
 	const struct lifeline_row *row = *state;
@@ -167,18 +178,57 @@ static void test_loss(void **state)
 	if (row->loss == LOSS_READER && !row->env)
 		parent = 1;
 	assert_int_equal(lifeline_start(&b.lifeline, &b.loop, parent, "MARK", env, &b.why), 0);
+	assert_true(lifeline_is_launcher(&b.lifeline, seen_as_launcher(&b, row, parent)));
+	assert_false(lifeline_is_launcher(&b.lifeline, getpid()));
 	lose(&b, row->loss);
 	if (row->signal_ms < 0)
 		lifeline_signalled(&b.lifeline, -row->signal_ms);
 	else if (row->signal_ms > 0)
 		(void)uv_timer_start(&b.signal, on_signal, (uint64_t)row->signal_ms, 0);
-	(void)uv_timer_start(&b.quiet, on_quiet, QUIET_MS, 0);
+	(void)uv_timer_start(&b.quiet, on_quiet, row->cause == CAUSE_NONE ? QUIET_MS : LIMIT_MS, 0);
 	(void)uv_run(&b.loop, UV_RUN_DEFAULT);
 	assert_int_equal(b.lost, row->cause != CAUSE_NONE);
 	assert_int_equal(b.kind, row->cause);
 	if (b.lost)
 		assert_int_equal(b.lifeline.lost_ns == 0, row->at_once);
 	bench_done(&b);
+}
+
+/* 0: the job lives on though the shell above has ended, as there was a signal; 1: there is no such
+ * namespace; 2: it does not. */
+static int play_unseen(void)
+{
+	const char *const env[] = { "MARK=mine", NULL };
+	struct bench b;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		umount2("/proc", MNT_DETACH) < 0)
+		return 1;
+	if (bench_make(&b) < 0)
+		return 2;
+	(void)uv_timer_init(&b.loop, &b.quiet);
+	if (lifeline_start(&b.lifeline, &b.loop, b.shell, "MARK", env, &b.why) < 0)
+		return 2;
+	lifeline_signalled(&b.lifeline, SIGTERM);
+	(void)kill(b.shell, SIGKILL);
+	(void)uv_timer_start(&b.quiet, on_quiet, QUIET_MS, 0);
+	(void)uv_run(&b.loop, UV_RUN_DEFAULT);
+	(void)kill(b.launcher, SIGKILL);
+	return b.lost == 0 ? 0 : 2;
+}
+
+/* Without /proc nobody knows whether launchd's parent is a shell. */
+static void test_unseen(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(play_unseen());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	needs(status != W_EXITCODE(1, 0), "the right to make mount namespaces");
+	assert_int_equal(status, 0);
 }
 
 static void test_gone(void **state)
@@ -205,5 +255,6 @@ int main(void)
 
 	SUITE_ROWS(&s, test_loss, rows);
 	suite_add(&s, "what started us has ended already", test_gone, NULL, NULL);
+	suite_add(&s, "what can't be seen may be a shell", test_unseen, NULL, NULL);
 	return suite_run(&s);
 }

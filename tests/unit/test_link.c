@@ -14,7 +14,7 @@
 
 #include "tests/unit/channel.h"
 
-static const unsigned char hello_unkeyed[] = "\x18\0\0\0\1\0\0\0LNCHD\2\0\0"
+static const unsigned char hello_unkeyed[] = "\x18\0\0\0\1\0\0\0LNCHD\3\0\0"
 					     "0123456789abcdef";
 
 enum { HELLO = sizeof hello_unkeyed - 1 };
@@ -256,28 +256,36 @@ static const struct raw_row {
 		"0123456789abcdef",
 		32, false, LINK_END_BROKEN, "does not speak launchd's protocol" },
 	{ "another version",
-		"\x18\0\0\0\1\0\0\0LNCHD\3\0\0"
+		"\x18\0\0\0\1\0\0\0LNCHD\4\0\0"
 		"0123456789abcdef",
 		32, false, LINK_END_VERSION,
-		"speaks version 3 of the protocol, this launchd version 2" },
+		"speaks version 4 of the protocol, this launchd version 3" },
 	{ "a message before HELLO", "\1\0\0\0\20\0\0\0x", 9, false, LINK_END_BROKEN,
 		"does not speak launchd's protocol" },
 	{ "a payload too long for a handshake", "\1\20\0\0\1\0\0\0", 8, false, LINK_END_BROKEN,
 		"does not speak launchd's protocol" },
 	{ "HELLO, then a message",
-		"\x18\0\0\0\1\0\0\0LNCHD\2\0\0"
+		"\x18\0\0\0\1\0\0\0LNCHD\3\0\0"
 		"0123456789abcdef"
 		"\0\0\0\0\20\0\0\0",
 		40, false, LINK_END_BROKEN, "does not speak launchd's protocol" },
 };
 
-static int dial_raw(const struct channel *c)
+static int dial_raw_from(const struct channel *c, uint32_t host)
 {
+	const struct sockaddr_in from = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK + host) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof from), 0);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&c->address, sizeof c->address), 0);
 	return fd;
+}
+
+static int dial_raw(const struct channel *c)
+{
+	return dial_raw_from(c, 0);
 }
 
 static void test_raw(void **state)
@@ -332,14 +340,14 @@ static void on_write_next(uv_timer_t *t)
 /* A whole conversation, a byte in each millisecond. */
 static void test_split(void **state)
 {
-	unsigned char script[HELLO + 8 + 29 + 8 + 3];
+	unsigned char script[HELLO + 8 + 37 + 8 + 3];
 	struct channel c;
 
 	(void)state;
 	memset(script, 0, sizeof script);
 	memcpy(script, hello_unkeyed, HELLO);
-	memcpy(script + HELLO, "\x1d\0\0\0\2\0\0\0", 8);
-	memcpy(script + HELLO + 8 + 29, "\3\0\0\0\x20\0\0\0\x20\x20\x20", 11);
+	memcpy(script + HELLO, "\x25\0\0\0\2\0\0\0", 8);
+	memcpy(script + HELLO + 8 + 37, "\3\0\0\0\x20\0\0\0\x20\x20\x20", 11);
 	channel_make(&c, NULL, NULL, on_message);
 	c.raw = dial_raw(&c);
 	c.script = script;
@@ -370,25 +378,53 @@ static void test_silent(void **state)
 	channel_done(&c);
 }
 
-/* Who dials and is silent, from one address, leaves room for others. */
+static unsigned crowded;
+
+static void on_crowded(struct listener *li, const struct sockaddr *from)
+{
+	assert_int_equal(from->sa_family, AF_INET);
+	assert_true(li->pending > 0);
+	crowded++;
+}
+
+static const struct crowd_row {
+	const char *says;
+	unsigned source_max, pending_max; /* 0: far above */
+	bool one_source;
+} crowds[] = {
+	{ "many who dial from one address and are silent", 4, 0, true },
+	{ "many who dial and are silent, each from its own address", 0, 4, false },
+	{ "many of all addresses together", 0, 4, true },
+};
+
+/* They hold four places; the oldest of them makes room for who has something to say. */
 static void test_crowd(void **state)
 {
+	const struct crowd_row *row = *state;
 	struct channel c;
 	int fd[6];
 
-	(void)state;
-	channel_make(&c, NULL, NULL, on_message);
-	c.listener.source_max = 4;
+	channel_make(&c, "k", "k", on_message);
+	crowded = 0;
+	c.listener.on_crowded = on_crowded;
+	c.listener.source_max = row->source_max;
+	c.listener.pending_max = row->pending_max;
 	for (int i = 0; i < 6; i++)
-		fd[i] = dial_raw(&c);
-	channel_run_until(&c, CHANNEL_REFUSED, 2);
+		fd[i] = dial_raw_from(&c, row->one_source ? 0 : 1 + (uint32_t)i);
+	channel_run_until(&c, CHANNEL_HUBS_CLOSED, 2);
 	assert_int_equal(c.listener.pending, 4);
+	assert_int_equal(crowded, 2);
 	for (int i = 0; i < 6; i++)
-		(void)close(fd[i]);
-	channel_run_until(&c, CHANNEL_HUBS_CLOSED, 4);
-	assert_int_equal(c.listener.pending, 0);
+		assert_int_equal(c.hub[i].closed, i < 2);
 	channel_dial(&c, 0);
 	channel_run_until(&c, CHANNEL_READY, 1);
+	assert_int_equal(c.hub[2].closed, 1);
+	assert_int_equal(c.listener.pending, 3);
+	assert_int_equal(c.listener.refused, 0);
+	for (int i = 0; i < 6; i++)
+		(void)close(fd[i]);
+	channel_run_until(&c, CHANNEL_HUBS_CLOSED, 6);
+	assert_int_equal(c.listener.pending, 0);
 	channel_done(&c);
 }
 
@@ -447,7 +483,7 @@ static void test_addresses(void **state)
 	address_text((struct sockaddr *)&a, text);
 	assert_string_equal(text, link_peer_text(&c.hub[0].link));
 	assert_contains(text, "127.0.0.1:");
-	assert_int_equal(uv_fileno((uv_handle_t *)&c.hub[0].link.tcp, &fd), 0);
+	assert_int_equal(uv_fileno((uv_handle_t *)c.hub[0].link.tcp, &fd), 0);
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
 	assert_int_equal(on, 1);
@@ -474,7 +510,7 @@ int main(void)
 	suite_add(&s, "who has another version is told ours", test_version_is_told, NULL, NULL);
 	suite_add(&s, "a conversation byte by byte", test_split, NULL, NULL);
 	suite_add(&s, "a silent dialer is cut off", test_silent, NULL, NULL);
-	suite_add(&s, "a crowd of silent dialers keeps nobody out", test_crowd, NULL, NULL);
+	SUITE_ROWS(&s, test_crowd, crowds);
 	suite_add(&s, "the peer's clock is known before its first message", test_clock, NULL, NULL);
 	suite_add(&s, "addresses, and the options of sockets", test_addresses, NULL, NULL);
 	s.at[s.count] = s.at[sizeof pairs / sizeof *pairs + sizeof raws / sizeof *raws];

@@ -30,7 +30,7 @@ static void send_one(struct link *l)
 /* The hub reads nothing; the dialer sends until something waits. */
 static void fill(struct channel *c)
 {
-	(void)uv_read_stop((uv_stream_t *)&c->hub[0].link.tcp);
+	(void)uv_read_stop((uv_stream_t *)c->hub[0].link.tcp);
 	while (link_is_idle(&c->dialer[0].link))
 		send_one(&c->dialer[0].link);
 }
@@ -48,7 +48,7 @@ static void make(struct channel *c)
 	channel_run_until(c, CHANNEL_PINGED, 1);
 	c->dialer[0].link.on_idle = on_idle;
 	assert_true(link_is_idle(&c->dialer[0].link));
-	assert_int_equal(uv_fileno((uv_handle_t *)&c->dialer[0].link.tcp, &fd), 0);
+	assert_int_equal(uv_fileno((uv_handle_t *)c->dialer[0].link.tcp, &fd), 0);
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0);
 }
 
@@ -60,12 +60,12 @@ static void test_idle(void **state)
 
 	(void)state;
 	make(&c);
-	room = c.hub[0].link.tcp.alloc_cb;
-	read = c.hub[0].link.tcp.read_cb;
+	room = c.hub[0].link.tcp->alloc_cb;
+	read = c.hub[0].link.tcp->read_cb;
 	fill(&c);
 	send_one(&c.dialer[0].link); /* waits behind the other one */
 	assert_int_equal(idle, 0);
-	assert_int_equal(uv_read_start((uv_stream_t *)&c.hub[0].link.tcp, room, read), 0);
+	assert_int_equal(uv_read_start((uv_stream_t *)c.hub[0].link.tcp, room, read), 0);
 	channel_run(&c);
 	assert_int_equal(idle, 1); /* told once, when the last one has gone out */
 	assert_true(link_is_idle(&c.dialer[0].link));
@@ -84,12 +84,12 @@ static void test_ending(void **state)
 	uv_read_cb read;
 
 	make(&c);
-	room = c.hub[0].link.tcp.alloc_cb;
-	read = c.hub[0].link.tcp.read_cb;
+	room = c.hub[0].link.tcp->alloc_cb;
+	read = c.hub[0].link.tcp->read_cb;
 	fill(&c);
 	link_close(&c.dialer[0].link, flush, NULL);
 	assert_false(link_is_idle(&c.dialer[0].link));
-	assert_int_equal(uv_read_start((uv_stream_t *)&c.hub[0].link.tcp, room, read), 0);
+	assert_int_equal(uv_read_start((uv_stream_t *)c.hub[0].link.tcp, room, read), 0);
 	channel_run_until(&c, CHANNEL_CLOSED, 1);
 	assert_int_equal(c.hub[0].link.end, flush ? LINK_END_PEERS : LINK_END_LOST);
 	assert_int_equal(idle, 0);

@@ -242,6 +242,38 @@ static void test_no_descriptors(void **state)
 	done(&b);
 }
 
+/* ... and where somebody is there who has not said what he is, that one goes. */
+static void test_descriptor_of_another(void **state)
+{
+	const struct sockaddr_in a = loopback(1, 0);
+	const struct sockaddr *one = (const struct sockaddr *)&a;
+	struct rlimit old, none;
+	struct sockaddr_in at;
+	struct bed_of b;
+	int fd[2];
+
+	(void)state;
+	make(&b);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 1, 0, &b.why), 0);
+	at = loopback(1, b.listener.port);
+	fd[0] = dial(&at);
+	while (b.accepted == 0)
+		(void)uv_run(&b.loop, UV_RUN_ONCE);
+	fd[1] = dial(&at);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = old;
+	none.rlim_cur = (rlim_t)fd[1] + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	while (b.accepted == 1)
+		(void)uv_run(&b.loop, UV_RUN_ONCE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_true(b.link.state >= LINK_CLOSING);
+	(void)close(fd[0]);
+	(void)close(fd[1]);
+	done(&b);
+	assert_int_equal(b.link_closed, 1);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -252,5 +284,7 @@ int main(void)
 	suite_add(&s, "a port that is taken by UDP only", test_udp_taken, NULL, NULL);
 	suite_add(&s, "an address that is not ours", test_nowhere, NULL, NULL);
 	suite_add(&s, "no descriptor is left", test_no_descriptors, NULL, NULL);
+	suite_add(&s, "no descriptor is left but those of strangers", test_descriptor_of_another,
+		NULL, NULL);
 	return suite_run(&s);
 }

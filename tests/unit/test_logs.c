@@ -116,15 +116,15 @@ static void count(struct merging *g, unsigned node, size_t len)
 /* Lines wait in the link of node 1, whose hub reads nothing, when it asks for the end. */
 static void fill_and_ask(struct party *p)
 {
-	struct link *hub = &p->of->party[0].member.hub.peers[1]->link, *l = &p->member.spoke.link;
+	struct link *hub = &p->of->party[0].member.hub.peers[1]->link, *l = p->member.spoke.link;
 
 	if (p->rank == 0)
 		return;
-	(void)uv_read_stop((uv_stream_t *)&hub->tcp);
+	(void)uv_read_stop((uv_stream_t *)hub->tcp);
 	party_send(p);
 	assert_false(link_is_idle(l));
 	assert_in_range(
-		uv_stream_get_write_queue_size((uv_stream_t *)&l->tcp), 1, MESSAGE_LOG_MAX + 64);
+		uv_stream_get_write_queue_size((uv_stream_t *)l->tcp), 1, MESSAGE_LOG_MAX + 64);
 	race.asked = true;
 	party_ask(p);
 	merging_pause(p->of);
@@ -161,13 +161,13 @@ static void test_overtakes(void **state)
 	while (g.party[0].started == 0)
 		(void)uv_run(&g.loop, UV_RUN_ONCE);
 	hub = &g.party[0].member.hub.peers[1]->link;
-	room = hub->tcp.alloc_cb;
-	read = hub->tcp.read_cb;
+	room = hub->tcp->alloc_cb;
+	read = hub->tcp->read_cb;
 	merging_run(&g);
 	assert_true(race.asked);
-	queued = uv_stream_get_write_queue_size((uv_stream_t *)&g.party[1].member.spoke.link.tcp);
+	queued = uv_stream_get_write_queue_size((uv_stream_t *)g.party[1].member.spoke.link->tcp);
 	assert_in_range(queued, 1, MESSAGE_LOG_MAX + KB); /* one message, and the request */
-	assert_int_equal(uv_read_start((uv_stream_t *)&hub->tcp, room, read), 0);
+	assert_int_equal(uv_read_start((uv_stream_t *)hub->tcp, room, read), 0);
 	while (!race.ended)
 		(void)uv_run(&g.loop, UV_RUN_ONCE);
 	merging_run(&g);
@@ -273,7 +273,7 @@ static void lose_one(struct merging *g, unsigned node, size_t len)
 {
 	(void)len;
 	if (node == 1 && g->held[1] > g->whole / 2)
-		link_close(&g->party[1].member.spoke.link, false, "killed");
+		link_close(g->party[1].member.spoke.link, false, "killed");
 }
 
 static void test_lost(void **state)

@@ -53,6 +53,7 @@ static void scene_make(struct scene *s)
 	}
 	if (output_open(&s->plan, &host, &s->output, &why) < 0)
 		abort();
+	output_start(s->output);
 }
 
 static void hear_taken(struct scene *s)

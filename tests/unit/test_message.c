@@ -97,7 +97,11 @@ static void test_small(void **state)
 	const struct message_refused refused = { REFUSED_JOB, -ETIMEDOUT,
 		"nodes 2, 5 did not come" };
 	const struct message_start start = { 3, 29500 };
-	const struct verdict verdict = { 139, false, 3, "rank 3 was the first to fail" };
+	const struct verdict verdict = { 139, false, 3,
+		{ .kind = CAUSE_FAILURE,
+			.culprit = { .rank = 3, .end = { .how = ENDED_SIGNAL, .value = SIGSEGV } },
+			.host = "gpu07" },
+		true, "root cause: rank 3" };
 	struct message_refused got_refused;
 	struct message_start got_start;
 	struct verdict got_verdict;
@@ -141,6 +145,9 @@ static void test_small(void **state)
 	assert_false(got_verdict.well);
 	assert_int_equal(got_verdict.attempt, 3);
 	assert_string_equal(got_verdict.text, verdict.text);
+	assert_true(got_verdict.unsure);
+	assert_int_equal(cause_culprit(&got_verdict.cause)->rank, 3);
+	assert_string_equal(got_verdict.cause.host, "gpu07");
 	assert_whole(MESSAGE_VERDICT, &bytes);
 }
 

@@ -19,6 +19,7 @@ static const struct cause cause = {
 	.at_ns = 77,
 	.noticed_ns = 78,
 	.node = 3,
+	.host = "gpu09",
 	.detail = "its connection was closed",
 };
 
@@ -52,6 +53,7 @@ static void assert_cause(const struct cause *a, const struct cause *b)
 	assert_int_equal(a->at_ns, b->at_ns);
 	assert_int_equal(a->noticed_ns, b->noticed_ns);
 	assert_int_equal(a->node, b->node);
+	assert_string_equal(a->host, b->host);
 	assert_string_equal(a->detail, b->detail);
 }
 
@@ -93,6 +95,24 @@ static void test_stop(void **state)
 	assert_int_equal(got.signal, SIGINT);
 	assert_int_equal(got.grace_ms, 30000);
 	assert_cause(&got.cause, &cause);
+	assert_whole(MESSAGE_STOP, &bytes);
+}
+
+/* Whoever hears of a failure keeps the culprit. */
+static void test_stop_for_failure(void **state)
+{
+	struct stop m = { 1, URGENCY_STOP, SIGTERM, 30000, cause_of_failure(&outcome) };
+	struct stop got;
+	struct wire_out w = { 0 };
+	struct message bytes;
+
+	(void)state;
+	(void)strcpy(m.cause.host, "gpu09");
+	message_put_stop(&w, &m);
+	bytes = message_of(&w);
+	assert_int_equal(message_get_stop(bytes.at, bytes.len, &got), 0);
+	assert_cause(&got.cause, &m.cause);
+	assert_outcomes(&got.cause.culprit, &outcome);
 	assert_whole(MESSAGE_STOP, &bytes);
 }
 
@@ -161,7 +181,7 @@ static void test_record(void **state)
 	static const struct error_record records[] = {
 		{ .message = "ValueError: \t\xff", .traceback = "a\nb", .timestamp = 1700000000 },
 		{ .message = "" },
-		{ .raw = "{\"mess", .raw_why = "is cut off, or no JSON" },
+		{ .raw = "{\"mess", .raw_why = "truncated, or not JSON" },
 	};
 
 	(void)state;
@@ -285,6 +305,7 @@ static void test_ended(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		m.survivor_count = i == 0 ? 1 : 100; /* more than are told */
+		m.left_unknown = i == 0;
 		message_put_ended(&w, &m);
 		bytes = message_of(&w);
 		assert_int_equal(message_get_ended(bytes.at, bytes.len, &got), 0);
@@ -292,6 +313,7 @@ static void test_ended(void **state)
 		assert_cause(&got.cause, &cause);
 		assert_int_equal(got.left, 3);
 		assert_int_equal(got.left_killed, 1);
+		assert_true(got.left_unknown == m.left_unknown);
 		assert_int_equal(got.started_ns, 10);
 		assert_int_equal(got.ended_ns, 20);
 		assert_int_equal(got.survivor_count, m.survivor_count);
@@ -343,6 +365,7 @@ int main(void)
 	static struct suite s;
 
 	suite_add(&s, "stop", test_stop, NULL, NULL);
+	suite_add(&s, "STOP for a failure", test_stop_for_failure, NULL, NULL);
 	suite_add(&s, "outcomes", test_outcomes, NULL, NULL);
 	suite_add(&s, "4096 outcomes, and no more", test_many_outcomes, NULL, NULL);
 	suite_add(&s, "a worker's words", test_record, NULL, NULL);

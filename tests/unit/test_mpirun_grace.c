@@ -6,7 +6,7 @@
 #include "daemon/plan/plan.h"
 
 #define TIMEOUT "OMPI_MCA_odls_base_sigkill_timeout="
-#define PRESET  "preset of mpirun"
+#define DEFAULT "mpirun's default"
 
 static const struct grace_row {
 	const char *says;
@@ -20,25 +20,26 @@ static const struct grace_row {
 } rows[] = {
 	{ "no mpirun", LAUNCHER_NONE, { NULL }, "600", NULL, NULL, 0, 0, NULL },
 	{ "another launcher", LAUNCHER_SLURM, { TIMEOUT "3" }, "600", NULL, NULL, 0, 0, NULL },
-	{ "both presets: a note", LAUNCHER_OPEN_MPI, { NULL }, NULL, NULL, PRESET, 1000, NOTE_INFO,
-		"--shutdown-timeout: when mpirun ends the job, its SIGKILL comes 1 s after its "
-		"SIGTERM, before the grace of 30 s is over; mpirun --mca odls_base_sigkill_timeout "
-		"31 makes room for it, but then its SIGTERM comes 31 s later, too" },
-	{ "a grace that was asked for: a warning", LAUNCHER_OPEN_MPI, { NULL }, "600", NULL, PRESET,
-		1000, NOTE_WARNING,
-		"--shutdown-timeout: when mpirun ends the job, its SIGKILL comes 1 s" },
-	{ "parts of a second are rounded up", LAUNCHER_OPEN_MPI, { NULL }, "2.5", NULL, PRESET,
-		1000, NOTE_WARNING, "odls_base_sigkill_timeout 4 makes" },
-	{ "as long as mpirun's", LAUNCHER_OPEN_MPI, { NULL }, "1", NULL, PRESET, 1000, 0, NULL },
-	{ "shorter than mpirun's", LAUNCHER_OPEN_MPI, { NULL }, "0.5", NULL, PRESET, 1000, 0,
+	{ "both defaults: for --verbose", LAUNCHER_OPEN_MPI, { NULL }, NULL, NULL, DEFAULT, 1000,
+		NOTE_VERBOSE,
+		"mpirun sends SIGKILL 1 s after its SIGTERM, before the 30 s of --shutdown-timeout "
+		"are over; to change that, set OMPI_MCA_odls_base_sigkill_timeout=31 where mpirun "
+		"is started (its SIGTERM then comes 31 s later, too)" },
+	{ "a grace that was asked for: a warning", LAUNCHER_OPEN_MPI, { NULL }, "600", NULL,
+		DEFAULT, 1000, NOTE_WARNING,
+		"mpirun sends SIGKILL 1 s after its SIGTERM, before the 600 s of --shutdown-" },
+	{ "parts of a second are rounded up", LAUNCHER_OPEN_MPI, { NULL }, "2.5", NULL, DEFAULT,
+		1000, NOTE_WARNING, "odls_base_sigkill_timeout=4 where" },
+	{ "as long as mpirun's", LAUNCHER_OPEN_MPI, { NULL }, "1", NULL, DEFAULT, 1000, 0, NULL },
+	{ "shorter than mpirun's", LAUNCHER_OPEN_MPI, { NULL }, "0.5", NULL, DEFAULT, 1000, 0,
 		NULL },
 	{ "mpirun's is long enough", LAUNCHER_OPEN_MPI, { TIMEOUT "31" }, NULL, NULL,
 		"OMPI_MCA_odls_base_sigkill_timeout", 31000, 0, NULL },
 	{ "mpirun's is set, and too short", LAUNCHER_OPEN_MPI, { TIMEOUT "20" }, NULL, NULL,
-		"OMPI_MCA_odls_base_sigkill_timeout", 20000, NOTE_INFO,
-		"its SIGKILL comes 20 s after its SIGTERM, before the grace of 30 s" },
+		"OMPI_MCA_odls_base_sigkill_timeout", 20000, NOTE_VERBOSE,
+		"mpirun sends SIGKILL 20 s after its SIGTERM, before the 30 s" },
 	{ "mpirun's is 0", LAUNCHER_OPEN_MPI, { TIMEOUT "0" }, NULL, NULL,
-		"OMPI_MCA_odls_base_sigkill_timeout", 0, NOTE_INFO, "its SIGKILL comes 0 s after" },
+		"OMPI_MCA_odls_base_sigkill_timeout", 0, NOTE_VERBOSE, "sends SIGKILL 0 s after" },
 	{ "mpirun waits for ever", LAUNCHER_OPEN_MPI, { TIMEOUT "-1" }, "600", NULL, NULL, 0, 0,
 		NULL },
 	{ "what mpirun makes of a word isn't known", LAUNCHER_OPEN_MPI, { TIMEOUT "x" }, "600",
@@ -46,18 +47,17 @@ static const struct grace_row {
 	{ "the longest that mpirun takes", LAUNCHER_OPEN_MPI, { TIMEOUT "2147483647" }, "600", NULL,
 		"OMPI_MCA_odls_base_sigkill_timeout", 2147483647000, 0, NULL },
 	{ "Open MPI 5 has no parameter", LAUNCHER_OPEN_MPI, { "PRTE_LAUNCHED=1" }, NULL, NULL,
-		"Open MPI 5", 250, NOTE_INFO,
-		"its SIGKILL comes 0.25 s after its SIGTERM, before the grace of 30 s is over; Open "
-		"MPI 5 has no setting for that" },
-	{ "the grace of TERM counts", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=forward:600", PRESET,
-		1000, NOTE_WARNING,
-		"--on-signal: when mpirun ends the job, its SIGKILL comes 1 s after its SIGTERM, "
-		"before the grace of 600 s" },
-	{ "a short grace of TERM", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=stop:1", PRESET, 1000,
+		"Open MPI 5", 250, NOTE_VERBOSE,
+		"mpirun sends SIGKILL 0.25 s after its SIGTERM, before the 30 s of "
+		"--shutdown-timeout are over; Open MPI 5 has no setting for that" },
+	{ "the grace of TERM counts", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=forward:600",
+		DEFAULT, 1000, NOTE_WARNING,
+		"mpirun sends SIGKILL 1 s after its SIGTERM, before the 600 s of --on-signal" },
+	{ "a short grace of TERM", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=stop:1", DEFAULT, 1000,
 		0, NULL },
 	{ "the grace of another signal does not", LAUNCHER_OPEN_MPI, { NULL }, "1",
-		"INT=forward:600", PRESET, 1000, 0, NULL },
-	{ "TERM ends nothing", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=ignore", PRESET, 1000, 0,
+		"INT=forward:600", DEFAULT, 1000, 0, NULL },
+	{ "TERM ends nothing", LAUNCHER_OPEN_MPI, { NULL }, NULL, "TERM=ignore", DEFAULT, 1000, 0,
 		NULL },
 };
 
@@ -86,6 +86,7 @@ static void test_grace(void **state)
 		assert_string_equal(p.mpirun_grace_from, row->from);
 	assert_true(p.mpirun_grace_ms == row->ms);
 	assert_note(&b.notes, row->part ? row->level : NOTE_VERBOSE, row->part);
+	assert_true((p.mpirun_cuts == NULL) == (row->part == NULL));
 	bed_done(&b);
 }
 

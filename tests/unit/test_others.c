@@ -15,9 +15,7 @@ enum { MANY = 512 };
 static void assert_many(void (*change)(struct outcome *), const char *expected)
 {
 	static struct outcome o[MANY];
-	const struct result r = {
-		.outcomes = o, .count = MANY, .culprit = &o[3], .cause = { .kind = CAUSE_FAILURE }
-	};
+	struct result r = { .outcomes = o, .count = MANY };
 	char *report;
 
 	for (unsigned i = 0; i < MANY; i++)
@@ -29,6 +27,7 @@ static void assert_many(void (*change)(struct outcome *), const char *expected)
 			RAN(1, 2.01) };
 	o[3] = (struct outcome){ .rank = 3, .local_rank = 3, .pid = 103, BY_EXIT(1), RAN(1, 2) };
 	change(o);
+	r.cause = cause_of_failure(&o[3]);
 	report = report_of(&r, NULL, arguments, 0, MANY);
 	assert_string_equal(report, expected);
 	free(report);
@@ -60,13 +59,14 @@ static void test_many(void **state)
 	assert_many(change_some,
 		MANY_HEAD
 		"launchd: error: ranks 400-402: failed at the same time: exit code 1; any of them "
-		"may be the cause\n"
+		"may be the root cause\n"
 		"launchd: note: rank 7 (local rank 7, pid 107): exit code 0 after 0.50 s\n"
-		"launchd: note: ranks 0-2, 4-6, 8-99, 101-199, 300-399, 403-511: killed by "
-		"SIGTERM, 0.01 s to 0.04 s after launchd's SIGTERM\n"
-		"launchd: note: rank 100 (local rank 100, pid 200): killed by SIGSEGV, 0.01 s "
-		"after launchd's SIGTERM\n"
-		"launchd: note: ranks 200-299: still there 30.0 s after launchd's SIGTERM: killed "
+		"launchd: note: ranks 0-2, 4-6, 8-99, 101-199, 300-399, 403-511: ended by "
+		"launchd's SIGTERM within 0.04 s\n"
+		"launchd: note: rank 100 (local rank 100, pid 200): killed by SIGSEGV within 0.01 "
+		"s of launchd's SIGTERM\n"
+		"launchd: note: ranks 200-299: still running 30.0 s after launchd's SIGTERM: "
+		"killed "
 		"by SIGKILL\n");
 }
 
@@ -80,8 +80,8 @@ static void test_straggler(void **state)
 	(void)state;
 	assert_many(change_one,
 		MANY_HEAD
-		"launchd: note: ranks 0-2, 4-511: killed by SIGTERM, 0.01 s to 29.8 s (rank 37) "
-		"after launchd's SIGTERM\n");
+		"launchd: note: ranks 0-2, 4-511: ended by launchd's SIGTERM within 29.8 s (rank "
+		"37 was last)\n");
 }
 
 static void change_odd(struct outcome *o)
@@ -96,9 +96,9 @@ static void test_many_ranges(void **state)
 	assert_many(change_odd,
 		MANY_HEAD
 		"launchd: note: ranks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, "
-		"... (256 in all): killed by SIGABRT, 0.01 s after launchd's SIGTERM\n"
+		"... (256 in all): killed by SIGABRT within 0.01 s of launchd's SIGTERM\n"
 		"launchd: note: ranks 1, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, "
-		"... (255 in all): killed by SIGTERM, 0.01 s after launchd's SIGTERM\n");
+		"... (255 in all): ended by launchd's SIGTERM within 0.01 s\n");
 }
 
 /* Never 511 lines, even if all stories differ. */
@@ -118,7 +118,9 @@ static void test_many_stories(void **state)
 	for (const char *p = report; *p; p++)
 		lines += *p == '\n';
 	assert_int_equal(lines, 1 + 32 + 1);
-	assert_contains(report, "launchd: note: 480 more workers, whose ends --report FILE has\n");
+	assert_contains(report,
+		"launchd: note: 480 more workers are not listed: see --report "
+		"FILE\n");
 	free(report);
 }
 
@@ -152,8 +154,7 @@ static struct crowd *crowd_make(unsigned nodes)
 	};
 	c->r = (struct result){ .outcomes = c->o,
 		.count = (size_t)nodes * EACH,
-		.culprit = &c->o[20],
-		FAILURE,
+		.cause = cause_of_failure(&c->o[20]),
 		.nodes = c->nodes,
 		.node_count = nodes };
 	return c;
@@ -171,7 +172,7 @@ static char *crowd_report(const struct crowd *c)
 }
 
 #define CROWD_FIRST \
-	"launchd: error: first to fail: rank 20 (local rank 4, pid 120) on gpu01 (node 1): exit " \
+	"launchd: error: root cause: rank 20 (local rank 4, pid 120) on gpu01 (node 1): exit " \
 	"code 1 after 1.00 s\n" \
 	"launchd: error: command: x\n"
 
@@ -196,10 +197,11 @@ static void test_64_nodes(void **state)
 	assert_string_equal(text,
 		CROWD_FIRST
 		"launchd: note: ranks 0-19, 21-111, 128-639, 656-799, 816-1023 (nodes 0-6, 8-39, "
-		"41-49, 51-63): killed by SIGTERM, 0.01 s after launchd's SIGTERM\n"
-		"launchd: note: ranks 112-127 (node 7, gpu07): still there 30.0 s after launchd's "
+		"41-49, 51-63): ended by launchd's SIGTERM within 0.01 s\n"
+		"launchd: note: ranks 112-127 (node 7, gpu07): still running 30.0 s after "
+		"launchd's "
 		"SIGTERM: killed by SIGKILL\n"
-		"launchd: note: ranks 640-655, 800-815 (nodes 40, 50): not known: the nodes were "
+		"launchd: note: ranks 640-655, 800-815 (nodes 40, 50): unknown: the nodes were "
 		"lost\n"
 		"launchd: note: nodes 40, 50 were lost\n"
 		"launchd: note: ranks 3, 5, 17, 1000 (nodes 0, 1, 62) had not joined the store\n");
@@ -213,13 +215,9 @@ static void test_readme(void **state)
 	static struct outcome o[32];
 	static const struct node nodes[] = { { .name = "gpu06" }, { .name = "gpu07" },
 		{ .name = "gpu08" }, { .name = "gpu09" } };
-	struct result r = { .outcomes = o,
-		.count = 32,
-		.culprit = &o[11],
-		FAILURE,
-		.started_ns = S(1),
-		.nodes = nodes,
-		.node_count = 4 };
+	struct result r = {
+		.outcomes = o, .count = 32, .started_ns = S(1), .nodes = nodes, .node_count = 4
+	};
 	char *text;
 
 	(void)state;
@@ -239,15 +237,17 @@ static void test_readme(void **state)
 	o[11].ended_ns = S(13.3);
 	o[10].ended_ns = S(13.31);
 	o[12].ended_ns = S(13.32);
+	r.cause = cause_of_failure(&o[11]);
 	text = report_made((struct report_input){ .result = &r, .command = "x" }, report_text);
 	assert_string_equal(text,
-		"launchd: error: first to fail: rank 11 (local rank 3, pid 4713) on gpu07 (node "
+		"launchd: error: root cause: rank 11 (local rank 3, pid 4713) on gpu07 (node "
 		"1): exit code 1 after 12.3 s\n"
 		"launchd: error: command: x\n"
-		"launchd: note: ranks 10, 12 (node 1, gpu07): died of a lost peer 0.01 s to 0.02 s "
+		"launchd: note: ranks 10, 12 (node 1, gpu07): lost a peer and failed 0.01 s to "
+		"0.02 s "
 		"later: exit code 1\n"
-		"launchd: note: ranks 0-9, 13-31 (nodes 0-3): killed by SIGTERM, 0.01 s to 0.05 s "
-		"after launchd's SIGTERM\n");
+		"launchd: note: ranks 0-9, 13-31 (nodes 0-3): ended by launchd's SIGTERM within "
+		"0.05 s\n");
 	free(text);
 }
 
@@ -293,7 +293,8 @@ static void scatter(struct crowd *c, unsigned seed)
 	c->r.unsure = seed % 2;
 	c->r.survivor_count = 10000;
 	c->r.cause = (struct cause){ .kind = (enum cause_kind)(1 + seed % 7), .node = seed };
-	c->r.culprit = &c->o[seed];
+	if (c->r.cause.kind == CAUSE_FAILURE)
+		c->r.cause = cause_of_failure(&c->o[seed]);
 }
 
 static void test_bounded(void **state)

@@ -78,7 +78,7 @@ static const struct make_row {
 		{ { SET_ONLY_RANK, "0" }, { SET_STDIN, "null" } }, { PATIENT }, 0, "/dev/null",
 		NULL, NULL },
 	{ "a grace that mpirun cuts is said", 1, LAUNCHER_OPEN_MPI, false, { { 0 } }, { NULL }, 0,
-		"/dev/null", NULL, "its SIGKILL comes 1 s after its SIGTERM" },
+		"/dev/null", NULL, "mpirun sends SIGKILL 1 s after its SIGTERM" },
 	{ "a signal that is none", 1, LAUNCHER_NONE, false, { { SET_ON_SIGNAL, "X=stop" } },
 		{ NULL }, -EINVAL, NULL, NULL, "\"X\" is not a signal" },
 	{ "a rank that is none", 1, LAUNCHER_NONE, false, { { SET_ONLY_RANK, "1" } }, { NULL },
@@ -155,6 +155,37 @@ static void test_make(void **state)
 	bed_done(&b);
 }
 
+static const struct proc_row {
+	const char *says;
+	enum proc proc;
+	const char *note;
+} proc_rows[] = {
+	{ "/proc is as it should be", PROC_OURS, NULL },
+	{ "/proc of another pid namespace warns", PROC_FOREIGN,
+		"/proc is another pid namespace's" },
+	{ "no /proc warns", PROC_NONE, "/proc is not mounted" },
+};
+
+static void test_proc(void **state)
+{
+	const struct proc_row *row = *state;
+	static const char *const env[] = { NULL };
+	const struct facts facts = {
+		.env = env, .hostname = "h", .cpus = 8, .random_id = "", .proc = row->proc
+	};
+	const struct topology t = { .identity = { 1, 0, "", "", true },
+		.master = { "127.0.0.1", 0, "", "", 0 },
+		.nproc = 1,
+		.nproc_from = "" };
+	struct plan p = { 0 };
+	struct bed b;
+
+	bed_make(&b, false);
+	assert_int_equal(plan_make(&b.s, &facts, &t, &t.nproc, &p, &b.notes, &b.why), 0);
+	assert_note(&b.notes, NOTE_WARNING, row->note);
+	bed_done(&b);
+}
+
 /* The numbers of the other nodes' workers are an input. */
 static void test_unequal(void **state)
 {
@@ -179,6 +210,7 @@ static void test_unequal(void **state)
 	assert_int_equal(r.local_world_size, 3);
 	assert_int_equal(r.node_rank, 1);
 	assert_int_equal(r.nnodes, 3);
+	assert_note(&b.notes, NOTE_INFO, NULL); /* node rank 0 speaks of threads */
 	bed_done(&b);
 }
 
@@ -246,6 +278,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_ranks, ranks);
 	SUITE_ROWS(&s, test_make, makes);
+	SUITE_ROWS(&s, test_proc, proc_rows);
 	suite_add(&s, "nodes may have unequal numbers of workers", test_unequal, NULL, NULL);
 	suite_add(&s, "a node without the only rank says one thing", test_elsewhere, NULL, NULL);
 	suite_add(&s, "a job beyond all bounds is refused", test_too_many, NULL, NULL);

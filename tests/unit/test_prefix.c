@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -117,6 +118,25 @@ static void test_time(void **state)
 	assert_string_equal(text, row->time);
 }
 
+/* The names that are said to be known are those that are replaced. */
+static void test_names(void **state)
+{
+	char names[] = PREFIX_NAMES;
+	size_t count = 0;
+
+	(void)state;
+	for (char *at = names, *name; (name = strtok_r(at, "|", &at)); count++) {
+		char template[64];
+		struct text out = { 0 };
+
+		(void)snprintf(template, sizeof template, "${%s}", name);
+		assert_int_equal(prefix_render(template, &values, &out), 0);
+		assert_null(strchr(text_string(&out), '$'));
+		text_done(&out);
+	}
+	assert_int_equal(count, 7);
+}
+
 /* Every day that 64 bits of nanoseconds reach, against the C library. */
 static void test_days(void **state)
 {
@@ -141,6 +161,7 @@ int main(void)
 	SUITE_ROWS(&s, test_time, times);
 	suite_add(&s, "a long prefix is cut between characters", test_long, NULL, NULL);
 	suite_add(&s, "no memory for a prefix", test_oom, NULL, NULL);
+	suite_add(&s, "the names that a template may have", test_names, NULL, NULL);
 	suite_add(&s, "every day is that of the C library", test_days, NULL, NULL);
 	return suite_run(&s);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -39,6 +40,21 @@ static const char *part_read(void)
 		;
 	HOLDS(p.state == 'Z', "a zombie can be read");
 	HOLDS(stage_reap(child) == 128 + SIGKILL, "it is reaped");
+	return NULL;
+}
+
+/* A number says little: it may be another process's by now. */
+static const char *part_started(void)
+{
+	const struct timespec later = { .tv_nsec = 30000000 };
+	pid_t first = stage_start(ACTOR_CHILD, stage_wait), second;
+	struct process p, again, q;
+
+	(void)nanosleep(&later, NULL); /* more than a tick */
+	second = stage_start(ACTOR_CHILD, stage_wait);
+	HOLDS(process_read(first, &p) == 0 && process_read(second, &q) == 0, "both can be read");
+	HOLDS(p.started > 0 && p.started < q.started, "who was first");
+	HOLDS(process_read(first, &again) == 0 && again.started == p.started, "and stays so");
 	return NULL;
 }
 
@@ -175,20 +191,98 @@ static const char *part_variable(void)
 		"cut to fit");
 	HOLDS(process_variable(child, "L", value, sizeof value) && strlen(value) == 63, "long");
 	HOLDS(!process_variable(child, "NAM", value, sizeof value), "no part of a name");
-	HOLDS(!process_variable(child, "LATE", value, sizeof value), "none behind 128 KiB");
+	HOLDS(process_variable(child, "LATE", value, sizeof value) && strcmp(value, "1") == 0,
+		"behind 128 KiB");
 	(void)kill(child, SIGKILL);
 	(void)stage_reap(child);
 	HOLDS(!process_variable(child, "NAME", value, sizeof value), "of nobody");
 	return NULL;
 }
 
+/* What all of them have in common. */
+static const char *unseen(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_parent), ended;
+	pid_t session = stage_start(ACTOR_SESSION, stage_wait);
+	struct list l = { .count = 0 };
+	char text[64] = "x";
+	struct process p;
+
+	HOLDS(process_children(getpid(), note, &l) == 0 && l.count == 2, "as many as there are");
+	HOLDS(has(&l, child) && has(&l, session), "its children are found");
+	l.count = 0;
+	HOLDS(process_children(child, note, &l) < 0 && l.count == 0, "nobody else's");
+	HOLDS(process_children(getppid(), note, &l) < 0 && l.count == 0, "nor its parent's");
+	HOLDS(process_read(session, &p) == 0 && p.parent == getpid(), "a child can be read");
+	HOLDS(p.session == session && p.uid == geteuid(), "what the kernel tells of it");
+	HOLDS(p.state == '?' && strcmp(p.command, "?") == 0 && p.started == 0, "and no more");
+	HOLDS(process_read(getpid(), &p) == -ESRCH, "this process is no child");
+	HOLDS(process_read(stage_shared[0], &p) == -ESRCH, "nor is a grandchild");
+	HOLDS(process_read(0, &p) == -ESRCH && process_read(-1, &p) == -ESRCH, "nor what is none");
+	for (pid_t pid = session + 1; pid < session + 1000; pid++)
+		HOLDS(process_read(pid, &p) < 0, "nor is a stranger");
+	process_command(getpid(), text);
+	HOLDS(text[0] == '\0', "nobody's name is told");
+	HOLDS(!process_variable(getpid(), "PATH", text, sizeof text), "nor an environment");
+	(void)kill(child, SIGKILL);
+	stage_await(child, 'Z');
+	HOLDS(process_read(child, &p) == 0 && p.state == 'Z', "a zombie is one");
+	HOLDS(stage_reap(child) == 128 + SIGKILL, "it is reaped");
+	HOLDS(process_read(child, &p) == -ESRCH, "and is gone");
+	ended = stage_start(ACTOR_CHILD, stage_end);
+	HOLDS(stage_reap(ended) == 0, "another one is");
+	return NULL;
+}
+
+static const char *in_foreign(void)
+{
+	HOLDS(proc_look() == PROC_FOREIGN, "it shows");
+	return unseen();
+}
+
+static const char *in_none(void)
+{
+	HOLDS(proc_look() == PROC_NONE, "it shows");
+	return unseen();
+}
+
+static const char *part_foreign(void)
+{
+	HOLDS(proc_look() == PROC_OURS, "at first it is ours");
+	return stage_without_proc(true, in_foreign);
+}
+
+static const char *part_none(void)
+{
+	HOLDS(proc_look() == PROC_OURS, "at first it is ours");
+	return stage_without_proc(false, in_none);
+}
+
+/* No file can be opened any more. */
+static const char *part_no_descriptor(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
+	struct list l = { .count = 0 };
+
+	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+		;
+	HOLDS(errno == EMFILE, "none is left");
+	HOLDS(process_children(getpid(), note, &l) == 0 && l.count == 1, "the list is there");
+	HOLDS(has(&l, child), "with its child");
+	return NULL;
+}
+
 static const struct stage_row rows[] = {
 	{ "a process is read, also one whose name looks like its state", part_read, false },
+	{ "when it was started", part_started, false },
 	{ "one that is gone is not there", part_gone, false },
 	{ "its name alone", part_command, false },
 	{ "children: of every thread, adopted, dead, and no others", part_children, false },
 	{ "more children than one read has room for", part_many, false },
 	{ "a variable that it was executed with", part_variable, false },
+	{ "/proc of another pid namespace is not believed", part_foreign, false },
+	{ "without /proc there are its children", part_none, false },
+	{ "without a descriptor its children are found", part_no_descriptor, false },
 };
 
 int main(void)

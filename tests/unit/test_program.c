@@ -13,26 +13,45 @@
 #include "daemon/facts/facts.h"
 #include "daemon/facts/program.h"
 
+#define SLASHES "////////////////////////////////////////////////////////////////"
+#define BLANKS  "                                                                "
+
 /* The tree that all rows look at; modes are what matters. */
 static char yard[] = "/tmp/launchd_test_program_XXXXXX";
 
 static const struct entry {
 	const char *path;
 	mode_t mode; /* 0: a directory */
+	const char *text;
 } tree[] = {
-	{ "bin", 0 },
-	{ "bin/python3", 0700 },
-	{ "bin/python", 0700 },
-	{ "bin/tool", 0700 },
-	{ "old", 0 },
-	{ "old/python", 0700 },
-	{ "locked", 0 },
-	{ "locked/python3", 0600 },
-	{ "locked/tool", 0600 },
-	{ "empty", 0 },
-	{ "t.py", 0600 },
-	{ "package", 0 },
-	{ "package/__main__.py", 0600 },
+	{ "bin", 0, NULL },
+	{ "bin/python3", 0700, NULL },
+	{ "bin/python", 0700, NULL },
+	{ "bin/tool", 0700, NULL },
+	{ "old", 0, NULL },
+	{ "old/python", 0700, NULL },
+	{ "locked", 0, NULL },
+	{ "locked/python3", 0600, NULL },
+	{ "locked/tool", 0600, NULL },
+	{ "empty", 0, NULL },
+	{ "t.py", 0600, NULL },
+	{ "package", 0, NULL },
+	{ "package/__main__.py", 0600, NULL },
+	{ "crlf", 0700, "#!/bin/sh -e\r\nexit 0\r\n" },
+	{ "gone", 0700, "#!\t/nowhere/sh -e\n" },
+	{ "below", 0700, "#!/bin/sh/x\n" },
+	{ "nox", 0700, "#!/etc/passwd\n" },
+	{ "naked", 0700, "#! \n" },
+	{ "cut", 0700, "#!/" SLASHES SLASHES SLASHES SLASHES "nowhere\n" },
+	{ "spaced", 0700, "#! /bin/sh" BLANKS BLANKS BLANKS BLANKS "\n" },
+	{ "unix", 0700, "#!/bin/sh -e\nexit 0\r\n" },
+	{ "shell", 0600, "#!/bin/sh -e\r\nexit 0\r\n" },
+	{ "pip.py", 0600, "#!/usr/bin/python3.11\n" },
+	{ "src", 0, NULL },
+	{ "src/train.py", 0600, NULL },
+	{ "src/train2.py", 0600, NULL },
+	{ "src/package.py", 0600, NULL },
+	{ "src/package", 0, NULL },
 };
 
 static const struct program_row {
@@ -86,6 +105,49 @@ static const struct program_row {
 		"%/empty", NULL },
 	{ "an empty name is no program", "%/bin", NULL, true, false, "", { NULL }, -ENOENT, "",
 		NULL },
+	{ "a script of nearly that name", "%/bin", NULL, false, false, "%/src/trian.py", { NULL },
+		-ENOENT, "%/src/trian.py: no such file; did you mean %/src/train.py?", NULL },
+	{ "the first of several of nearly that name", "%/bin", NULL, false, false,
+		"%/src/train3.py", { NULL }, -ENOENT, "did you mean %/src/train.py?", NULL },
+	{ "a name that is too short to be nearly another", "%/bin", NULL, false, false, "%/x.y",
+		{ NULL }, -ENOENT, "%/x.y: no such file", NULL },
+	{ "a directory that is not there", "%/bin", NULL, false, false, "%/none/train.py", { NULL },
+		-ENOENT, "%/none/train.py: no such file", NULL },
+	{ "an option behind \"--\"", "%/bin", NULL, false, false, "--use_env", { NULL }, -ENOENT,
+		"--use_env: no such file; \"--\" ends the options", NULL },
+	{ "a program without its x", "%/bin", NULL, true, false, "%/t.py", { NULL }, -EACCES,
+		"%/t.py: Permission denied: it is not executable (chmod +x %/t.py)", NULL },
+	{ "a program that is not on PATH", "%/bin", NULL, true, false, "none", { NULL }, -ENOENT,
+		"none: no such file on PATH", NULL },
+	{ "Windows line ends", "%/bin", NULL, true, false, "%/crlf", { NULL }, -ENOENT,
+		"%/crlf: its first line, #!/bin/sh -e, ends with a carriage return (Windows line "
+		"ends): run dos2unix %/crlf",
+		NULL },
+	{ "... but in the first line", "%/bin", NULL, true, false, "%/unix", { NULL }, 0, "%/unix",
+		"script" },
+	{ "... of the Python", "%/bin", "%/crlf", false, false, "%/t.py", { NULL }, -ENOENT,
+		"--python: %/crlf: its first line", NULL },
+	{ "an interpreter that is not there", "%/bin", NULL, true, false, "%/gone", { NULL },
+		-ENOENT,
+		"%/gone: its first line, #!?/nowhere/sh -e, names an interpreter that is not "
+		"there: mend that line, or install /nowhere/sh",
+		NULL },
+	{ "... below a file", "%/bin", NULL, true, false, "%/below", { NULL }, -ENOENT,
+		"install /bin/sh/x", NULL },
+	{ "... of the Python", "%/bin", "%/gone", false, false, "%/t.py", { NULL }, -ENOENT,
+		"--python: %/gone: its first line", NULL },
+	{ "an interpreter that is no program", "%/bin", NULL, true, false, "%/nox", { NULL },
+		-EACCES, "names an interpreter that can't be executed: Permission denied", NULL },
+	{ "no interpreter: execve(2) says that", "%/bin", NULL, true, false, "%/naked", { NULL }, 0,
+		"%/naked", "script" },
+	{ "one whose name the kernel cuts: it says that, too", "%/bin", NULL, true, false, "%/cut",
+		{ NULL }, 0, "%/cut", "script" },
+	{ "a first line that is long behind the name", "%/bin", NULL, true, false, "%/spaced",
+		{ NULL }, 0, "%/spaced", "script" },
+	{ "a file as a module", "%/bin", NULL, false, true, "%/src/train.py", { NULL }, -EINVAL,
+		"takes the name of a module, and %/src/train.py is a file: leave out", NULL },
+	{ "a package that may have a module py", "%/bin", NULL, false, true, "%/src/package.py",
+		{ NULL }, 0, "%/bin/python3", "PATH" },
 	{ "python before the script", "%/bin", NULL, false, false, "python",
 		{ "%/t.py", "x", NULL }, -EINVAL, "drop that word", NULL },
 	{ "python3.11 with an option before the script", "%/bin", NULL, false, false,
@@ -109,6 +171,8 @@ static int yard_make(void **state)
 		}
 		fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, tree[i].mode);
 		if (fd < 0)
+			return -1;
+		if (tree[i].text && fd_write_all(fd, tree[i].text, strlen(tree[i].text)) < 0)
 			return -1;
 		(void)close(fd);
 	}
@@ -165,6 +229,32 @@ static void test_program(void **state)
 	bed_done(&b);
 }
 
+static const struct foreign_row {
+	const char *says, *script, *line; /* NULL: Python's own */
+} foreign[] = {
+	{ "a shell's script for Python", "%/shell", "#!/bin/sh -e" },
+	{ "a script of Python's", "%/pip.py", NULL },
+	{ "a script without a first line", "%/t.py", NULL },
+	{ "a package", "%/package", NULL },
+};
+
+static void test_foreign(void **state)
+{
+	const struct foreign_row *row = *state;
+	struct program program = { 0 };
+	const char *env[2] = { NULL };
+	struct bed b;
+
+	bed_make(&b, false);
+	env[0] = arena_printf(&b.arena, "PATH=%s/bin", yard);
+	b.s.script = in_yard(&b.arena, row->script);
+	assert_outcome(program_find(&b.s, env, &b.arena, &program, &b.why), 0, &b.why, NULL);
+	assert_true((program.foreign_line == NULL) == (row->line == NULL));
+	if (row->line)
+		assert_string_equal(program.foreign_line, row->line);
+	bed_done(&b);
+}
+
 static const struct wrapper_row {
 	const char *says;
 	const char *wrap; /* NULL: not given */
@@ -182,6 +272,8 @@ static const struct wrapper_row {
 	{ "a wrapper that may not be executed, too", "%/locked/tool", 0, "%/locked/tool ", NULL,
 		-EACCES, "--wrap: %/locked/tool: Permission denied" },
 	{ "a directory is no wrapper", "%/empty", 0, "%/empty ", NULL, -EACCES, "%/empty" },
+	{ "a wrapper with Windows line ends", "%/crlf -x", 0, "%/crlf -x ", "%/crlf", -ENOENT,
+		"--wrap: %/crlf: its first line" },
 	{ "an empty word is no wrapper", "'' x", 0, " x ", NULL, -ENOENT, "--wrap: : no" },
 	{ "a wrapper of blanks", " \t ", -EINVAL, "--wrap: there is no command", NULL, 0, NULL },
 	{ "a wrapper with an open quote", "tool 'a", -EINVAL,
@@ -221,6 +313,7 @@ int main(void)
 	int rc = yard_make(NULL) < 0 ? 2 : 0;
 
 	SUITE_ROWS(&s, test_program, rows);
+	SUITE_ROWS(&s, test_foreign, foreign);
 	SUITE_ROWS(&s, test_wrapper, wrappers);
 	if (rc == 0)
 		rc = suite_run(&s);

@@ -14,14 +14,14 @@ static const struct conf_row {
 	const char *text, *where; /* of --join-timeout, where rc is 0 */
 	const char *part;         /* of the sentence, or of the warning; NULL: none */
 } rows[] = {
-	{ "nothing", "", LEVEL_COMMAND_LINE, NULL, NULL, 0, "600", "preset", NULL },
+	{ "nothing", "", LEVEL_COMMAND_LINE, NULL, NULL, 0, "600", "default", NULL },
 	{ "join_timeout with c10d", "join_timeout=60", LEVEL_COMMAND_LINE, "c10d", NULL, 0, "60",
 		"join_timeout in --here", NULL },
 	{ "join_timeout with static", "join_timeout=60", LEVEL_PET, NULL, NULL, 0, "60",
 		"join_timeout in --here", NULL },
 	{ "timeout with static", "timeout=900", LEVEL_COMMAND_LINE, NULL, NULL, 0, "900",
 		"timeout in --here", NULL },
-	{ "timeout with c10d", "timeout=900", LEVEL_COMMAND_LINE, "c10d", NULL, 0, "600", "preset",
+	{ "timeout with c10d", "timeout=900", LEVEL_COMMAND_LINE, "c10d", NULL, 0, "600", "default",
 		"timeout has no effect: only the static backend" },
 	{ "both: the last one counts", "timeout=900,join_timeout=60", LEVEL_COMMAND_LINE, NULL,
 		NULL, 0, "60", "join_timeout in --here", NULL },
@@ -34,7 +34,7 @@ static const struct conf_row {
 	{ "no number where another counts", "join_timeout=x", LEVEL_PET, NULL, "5", -EINVAL, NULL,
 		NULL, "join_timeout=x" },
 	{ "no time at all", "join_timeout=0", LEVEL_PET, NULL, NULL, -EINVAL, NULL, NULL,
-		"join_timeout in --here: \"0\" is not a number of seconds from 1" },
+		"join_timeout in --here: \"0\" is not a time from 1" },
 	{ "last_call_timeout", "last_call_timeout=30", LEVEL_PET, NULL, NULL, 0, "600", NULL,
 		"last_call_timeout has no effect: the job begins" },
 	{ "close_timeout", "close_timeout=30", LEVEL_PET, NULL, NULL, 0, "600", NULL,

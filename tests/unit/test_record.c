@@ -13,7 +13,7 @@
 #include "daemon/report/cjson.h"
 #include "daemon/report/record.h"
 
-static const char no_json[] = "is cut off, or no JSON", no_message[] = "has no message";
+static const char no_json[] = "truncated, or not JSON", no_message[] = "without a message";
 
 static const struct record_row {
 	const char *says;
@@ -67,7 +67,7 @@ static const struct record_row {
 	{ "no JSON at all", "Traceback: no", { .raw_why = no_json } },
 	{ "half a pair of surrogates", "{\"message\":\"\\ud800\"}", { .raw_why = no_json } },
 	{ "blanks", " \n", { .raw_why = no_json } },
-	{ "nothing", "", { .raw_why = "is empty" } },
+	{ "nothing", "", { .raw_why = "empty" } },
 };
 
 static void assert_text(const char *text, const char *expected)
@@ -125,7 +125,7 @@ static void test_parse(void **state)
 
 static void test_no_library(void **state)
 {
-	const struct error_record expected = { .raw_why = "is shown as it is: nobody knows it" };
+	const struct error_record expected = { .raw_why = "not parsed (nobody knows it)" };
 	struct arena arena = { 0 };
 	struct error_record r;
 
@@ -258,7 +258,7 @@ static void test_load_empty(void **state)
 	bench_make(&b);
 	bench_write(&b, "", 0);
 	assert_int_equal(bench_load(&b), 1);
-	assert_record(&b.record, &(struct error_record){ .raw_why = "is empty" }, "");
+	assert_record(&b.record, &(struct error_record){ .raw_why = "empty" }, "");
 	arena_done(&b.arena);
 }
 
@@ -275,7 +275,7 @@ static void test_load_huge(void **state)
 	memcpy(text, "{\"message\":\"", 12);
 	bench_write(&b, text, HUGE);
 	assert_int_equal(bench_load(&b), 1);
-	assert_string_equal(b.record.raw_why, "is too long to be read whole");
+	assert_string_equal(b.record.raw_why, "too long to be read whole");
 	assert_int_equal(strlen(b.record.raw), 4096);
 	assert_memory_equal(b.record.raw, text, 4096);
 	free(text);

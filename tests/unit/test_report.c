@@ -27,8 +27,8 @@ static const struct report_row {
 	    WORKER(1, STOPPED(SIGTERM, 1.25), BY_SIGNAL(SIGTERM), RAN(1, 1.5)) }, 2, 0,
 	  { FAILURE },
 	  HEAD("4 (local rank 0, pid 10)", "killed by SIGSEGV (core dumped) after 0.25 s") COMMAND
-	  "launchd: note: rank 5 (local rank 1, pid 11): killed by SIGTERM, 0.25 s after "
-	  "launchd's SIGTERM\n" },
+	  "launchd: note: rank 5 (local rank 1, pid 11): ended by launchd's SIGTERM within 0.25 "
+	  "s\n" },
 	{ "when: local time, and since the job's start, not the worker's",
 	  { WORKER(0, BY_EXIT(1), RAN(5, 13.5)) }, 1, 0,
 	  { FAILURE, .started_ns = S(1), .started_wall_ns = 1763705999345678901 },
@@ -39,7 +39,7 @@ static const struct report_row {
 	    WORKER(1, KILLED(SIGTERM, 13.5), BY_SIGNAL(SIGKILL), RAN(1, 18.5)) }, 2, 0,
 	  { FAILURE },
 	  HEAD("4 (local rank 0, pid 10)", "exit code 7 after 12.5 s") COMMAND
-	  "launchd: note: rank 5 (local rank 1, pid 11): still there 5.00 s after launchd's "
+	  "launchd: note: rank 5 (local rank 1, pid 11): still running 5.00 s after launchd's "
 	  "SIGTERM: killed by SIGKILL\n" },
 	{ "the other was killed without a question",
 	  { WORKER(0, BY_EXIT(7), RAN(1, 13.5)),
@@ -66,24 +66,24 @@ static const struct report_row {
 	    WORKER(3, BY_EXIT(1), RAN(1, 2)) }, 4, 3, { FAILURE },
 	  HEAD("7 (local rank 3, pid 13)", "exit code 1 after 1.00 s") COMMAND
 	  "launchd: error: rank 6 (local rank 2, pid 12): failed at the same time: killed by "
-	  "SIGABRT; either may be the cause\n"
+	  "SIGABRT; either may be the root cause\n"
 	  "launchd: note: rank 5 (local rank 1, pid 11): failed 0.30 s later: exit code 3\n"
-	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 0, 3.50 s after launchd's "
+	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 0 within 3.50 s of launchd's "
 	  "SIGTERM\n" },
-	{ "for want of memory, surely and likely",
+	{ "OOM-killed, surely and likely",
 	  { WORKER(0, .oom = OOM_YES, BY_SIGNAL(SIGKILL), RAN(1, 2)),
 	    WORKER(1, .oom = OOM_LIKELY, BY_SIGNAL(SIGKILL), RAN(1, 3)) }, 2, 0, { FAILURE },
-	  HEAD("4 (local rank 0, pid 10)", "killed by SIGKILL (ended by the kernel for want of "
-	       "memory: OOM) after 1.00 s") COMMAND
+	  HEAD("4 (local rank 0, pid 10)", "killed by SIGKILL (OOM-killed by the kernel) after "
+	       "1.00 s") COMMAND
 	  "launchd: note: rank 5 (local rank 1, pid 11): failed 1.00 s later: killed by SIGKILL "
-	  "(likely ended by the kernel for want of memory: OOM)\n" },
+	  "(likely OOM-killed by the kernel)\n" },
 	{ "ended by a signal of nobody known",
 	  { WORKER(0, STOPPED(SIGINT, 2), BY_EXIT(1), RAN(1, 3)),
 	    WORKER(1, BY_EXIT(0), RAN(1, 2)) }, 2, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGINT } },
-	  "launchd: error: the job was ended by SIGINT on host (node 2)\n"
+	  "launchd: error: root cause: launchd got SIGINT on host (node 2)\n"
 	  "launchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 1.00 s\n"
-	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 1, 1.00 s after launchd's "
+	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 1 within 1.00 s of launchd's "
 	  "SIGINT\n" },
 	{ "ended by somebody's signal; a worker that failed later is no culprit",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 3)) }, 1, 0,
@@ -91,47 +91,46 @@ static const struct report_row {
 	      .sender = { 812, 1000, false, "ba\x1bsh" },
 	      .at_ns = S(2.5) },
 	    .started_ns = S(1), .started_wall_ns = 1763705999345678901 },
-	  "launchd: error: the job was ended by SIGTERM on host (node 2), sent by pid 812 "
-	  "(ba\\x1bsh, uid 1000), after 1.50 s\n"
+	  "launchd: error: root cause: launchd got SIGTERM on host (node 2) from pid 812 "
+	  "(ba\\x1bsh, uid 1000) after 1.50 s\n"
 	  "launchd: error: time: 2025-11-21 07:50:00.845 +0130\n"
 	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 1 after 2.00 s\n" },
 	{ "the sender has ended",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM,
 	      .sender = { 812, 0, false, "" } } },
-	  "launchd: error: the job was ended by SIGTERM on host (node 2), sent by pid 812 "
-	  "(ended since, uid 0)\n" },
+	  "launchd: error: root cause: launchd got SIGTERM on host (node 2) from pid 812 "
+	  "(already gone, uid 0)\n" },
 	{ "the terminal's signal",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGQUIT, .sender = { .kernel = true } } },
-	  "launchd: error: the job was ended by SIGQUIT on host (node 2), sent by the terminal\n" },
+	  "launchd: error: root cause: launchd got SIGQUIT on host (node 2) from the terminal\n" },
 	{ "the kernel's signal",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGXCPU, .sender = { .kernel = true } } },
-	  "launchd: error: the job was ended by SIGXCPU on host (node 2), sent by the kernel\n" },
+	  "launchd: error: root cause: launchd got SIGXCPU on host (node 2) from the kernel\n" },
 	{ "the time is over",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_MAX_RUNTIME, .at_ns = S(7201) }, .started_ns = S(1) },
-	  "launchd: error: the job was ended by --max-runtime (120 min 00 s) on host (node 2) "
+	  "launchd: error: root cause: --max-runtime (120 min 00 s) expired on host (node 2) "
 	  "after 120 min 00 s\n" },
 	{ "launchd was killed",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_GUARD, .at_ns = S(2) }, .started_ns = S(1) },
-	  "launchd: error: the job was ended on host (node 2) after 1.00 s: launchd itself was "
-	  "killed\n" },
+	  "launchd: error: root cause: launchd itself was killed on host (node 2) after 1.00 s\n" },
 	{ "its launcher has ended",
 	  { { 0 } }, 0, -1, { .cause = { .kind = CAUSE_LAUNCHER } },
-	  "launchd: error: the job was ended on host (node 2): what started launchd (mpirun, "
-	  "srun) has ended\n" },
+	  "launchd: error: root cause: launchd's parent process (mpirun, srun) ended on host "
+	  "(node 2)\n" },
 	{ "its launcher hung up",
 	  { { 0 } }, 0, -1, { .cause = { .kind = CAUSE_HANGUP } },
-	  "launchd: error: the job was ended on host (node 2): nobody reads launchd's output any "
-	  "more, so mpirun or srun has ended\n" },
+	  "launchd: error: root cause: mpirun or srun has ended (nobody reads launchd's output "
+	  "any more) on host (node 2)\n" },
 	{ "one could not even be killed",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 2)), WORKER(1, KILLED(SIGTERM, 2), .started_ns = S(1)) },
 	  2, 0, { FAILURE },
 	  HEAD("4 (local rank 0, pid 10)", "exit code 1 after 1.00 s") COMMAND
-	  "launchd: note: rank 5 (local rank 1, pid 11): still there when launchd ended\n" },
+	  "launchd: note: rank 5 (local rank 1, pid 11): still alive when launchd ended\n" },
 	{ "a clock that went nowhere",
 	  { WORKER(0, BY_EXIT(1), RAN(2, 1)), WORKER(1, BY_EXIT(0)) }, 2, 0, { FAILURE },
 	  HEAD("4 (local rank 0, pid 10)", "exit code 1 after 0.00 s") COMMAND
@@ -150,17 +149,18 @@ static const struct report_row {
 	  HEAD("4 (local rank 0, pid 10)", "exit code 1 after 1.00 s") COMMAND
 	  "launchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 1.00 s\n"
 	  "launchd: note: rank 6 (local rank 2, pid 12): exit code 0 after 1.00 s\n"
-	  "launchd: note: ranks 4, 6 left 2 processes behind each; they ended in time\n"
-	  "launchd: note: rank 5 left 1 process behind; it ended in time\n"
-	  "launchd: note: workers left 1 process behind; it ended in time\n" },
+	  "launchd: note: ranks 4, 6 left 2 processes behind each; they ended after launchd's SIGTERM\n"
+	  "launchd: note: rank 5 left 1 process behind; it ended after launchd's SIGTERM\n"
+	  "launchd: note: workers left 1 process behind; it ended after launchd's SIGTERM\n" },
 	{ "survivors",
 	  { { 0 } }, 0, -1,
 	  { .survivors = { { 71, 500, 'D', "python3", 0 }, { 72, 0, 'S', "su\ndo", 0 },
 			   { 73, 500, '?', "x", 0 } }, .survivor_count = 3 },
-	  "launchd: warning: still alive: pid 71 (python3, uid 500): in the kernel (state D), ends "
-	  "when it comes back\n"
-	  "launchd: warning: still alive: pid 72 (su\\x0ado, uid 0): another user's, which launchd "
-	  "may not end\n"
+	  "launchd: warning: still alive: pid 71 (python3, uid 500): stuck in the kernel (state "
+	  "D); "
+	  "it ends when its system call returns\n"
+	  "launchd: warning: still alive: pid 72 (su\\x0ado, uid 0): belongs to another user, so "
+	  "launchd may not end it\n"
 	  "launchd: warning: still alive: pid 73 (x, uid 500): could not be ended (state ?)\n" },
 };
 /* clang-format on */
@@ -181,16 +181,18 @@ static void test_report(void **state)
 
 	r.outcomes = row->o;
 	r.count = row->count;
-	r.culprit = row->first < 0 ? NULL : &row->o[row->first];
+	if (row->first >= 0 && r.cause.kind == CAUSE_FAILURE)
+		r.cause = cause_of_failure(&row->o[row->first]);
 	assert_report(&r, NULL, arguments, row->text);
 }
 
 static const struct outcome failed = { .pid = 10, .end = { ENDED_EXIT, 1, false } };
-static const struct result failure = {
-	.outcomes = &failed, .count = 1, .culprit = &failed, .cause = { .kind = CAUSE_FAILURE }
-};
+static const struct result failure = { .outcomes = &failed,
+	.count = 1,
+	.cause = { .kind = CAUSE_FAILURE,
+		.culprit = { .pid = 10, .end = { ENDED_EXIT, 1, false } } } };
 #define FAILED \
-	"launchd: error: first to fail: rank 0 (local rank 0, pid 10) on host (node 2): " \
+	"launchd: error: root cause: rank 0 (local rank 0, pid 10) on host (node 2): " \
 	"exit code 1 after 0.00 s\n"
 
 static void test_long_command(void **state)
@@ -211,9 +213,7 @@ static void test_only_rank(void **state)
 {
 	const struct outcome o[3] = { UNSTARTED(0), WORKER(1, BY_EXIT(1), RAN(1, 2)),
 		UNSTARTED(2) };
-	const struct result r = {
-		.outcomes = o, .count = 3, .culprit = &o[1], .cause = { .kind = CAUSE_FAILURE }
-	};
+	const struct result r = { .outcomes = o, .count = 3, .cause = cause_of_failure(&o[1]) };
 	char *report = report_of(&r, NULL, arguments, 1, 1);
 
 	(void)state;
@@ -223,7 +223,7 @@ static void test_only_rank(void **state)
 }
 
 #define E "launchd: error: "
-#define I E "    "
+#define I "    "
 
 static const struct record_row {
 	const char *says;
@@ -250,9 +250,9 @@ static const struct record_row {
 		{ .message = "\x1b[2J\xc2\x9b 2J\tgr\xc3\xbc\xc3\x9f\xff\x7f" },
 		E "exception: \\x1b[2J\\x9b 2J    gr\xc3\xbc\xc3\x9f\\xff\\x7f\n" },
 	{ "what is no JSON is shown as it is",
-		{ .raw = "{\"mess\nage", .raw_why = "is cut off, or no JSON" },
-		E "error file: is cut off, or no JSON:\n" I "{\"mess\n" I "age\n" },
-	{ "an empty file", { .raw = "", .raw_why = "is empty" }, E "error file: is empty\n" },
+		{ .raw = "{\"mess\nage", .raw_why = "truncated, or not JSON" },
+		E "error file: truncated, or not JSON:\n" I "{\"mess\n" I "age\n" },
+	{ "an empty file", { .raw = "", .raw_why = "empty" }, E "error file: empty\n" },
 };
 
 static void test_record(void **state)

@@ -45,7 +45,7 @@ static const struct json_row {
 	{ "a failure with its words",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1), .ended_ns = S(2) } },
 	  1, 0, { .cause.kind = CAUSE_FAILURE, STARTED }, &recorded,
-	  "\"error_file\":{\"message\":\"E: \\\"x\\\"\\u000a\",\"traceback\":\"T\\u000a\","
+	  "\"hint\":null,\"error_file\":{\"message\":\"E: \\\"x\\\"\\u000a\",\"traceback\":\"T\\u000a\","
 	  "\"timestamp\":7,\"raw\":null,\"raw_why\":null},\n  \"last_lines\":null" },
 	{ "a failure with words that can't be read",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false } } }, 1, 0,
@@ -88,10 +88,13 @@ static const struct json_row {
 	    { .rank = 2, .local_rank = 2, .pid = 12, .end = { ENDED_EXIT, 1, false },
 	      .ended_ns = S(2) } }, 3, 0,
 	  { .cause.kind = CAUSE_FAILURE }, NULL, "\"pid\":11,\"how\":\"alive\"" },
+	{ "nobody could look for what was left", { { 0 } }, 0, -1,
+	  { .left = 1, .left_unknown = true }, NULL,
+	  "\"left\":1,\"left_killed\":0,\"left_known\":false,\n" },
 	{ "survivors", { { 0 } }, 0, -1,
 	  { .survivors = { { 71, 500, 'D', "python3", 0 }, { 72, 0, '?', "su\ndo", 0 } },
 	    .survivor_count = 2 }, NULL,
-	  "\"survivor_count\":2,\"survivors\":[\n"
+	  "\"left_known\":true,\n \"survivor_count\":2,\"survivors\":[\n"
 	  "  {\"pid\":71,\"uid\":500,\"state\":\"D\",\"command\":\"python3\",\"node\":2},\n"
 	  "  {\"pid\":72,\"uid\":0,\"state\":\"?\",\"command\":\"su\\u000ado\",\"node\":2}" },
 };
@@ -144,9 +147,9 @@ static const struct several_row {
 	  { 0 } },
 	{ { "the job's verdict on node rank 0, and its attempts",
 	  { { 0 } }, 0, -1, { .cause.kind = CAUSE_MAX_RUNTIME, SEVERAL }, NULL,
-	  "\"scope\":\"job\",\"verdict\":\"the job was ended\",\"attempt\":1,"
+	  "\"scope\":\"job\",\"verdict\":\"root cause: SIGKILL\",\"attempt\":1,"
 	  "\"max_restarts\":3,\"no_restart\":\"too \\\"soon\\\"\",\n" },
-	  { .verdict = "the job was ended", .verdict_code = 9, .attempt = 1, .max_restarts = 3,
+	  { .verdict = "root cause: SIGKILL", .verdict_code = 9, .attempt = 1, .max_restarts = 3,
 	    .why_not = "too \"soon\"" } },
 	{ { "the job's exit code on another node, whose own workers ended with 0",
 	  { { .pid = 10, .end = { ENDED_EXIT, 0, false } } }, 1, -1, { STARTED, .ended_ns = S(2) },
@@ -187,7 +190,8 @@ static void add_report(const struct json_row *row, struct report_input in, struc
 	in.arena = &arena;
 	r.outcomes = row->o;
 	r.count = row->count;
-	r.culprit = row->first < 0 ? NULL : &row->o[row->first];
+	if (row->first >= 0 && r.cause.kind == CAUSE_FAILURE)
+		r.cause = cause_of_failure(&row->o[row->first]);
 	vec_add(&arena, &args, "a b");
 	report_json(&in, out);
 	arena_done(&arena);
@@ -264,7 +268,7 @@ static void test_whole(void **state)
 		"  \"signal\":null,\"sender\":null},\n"
 		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,\n"
 		"  \"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\",\n"
-		"  \"error_file\":null,\n"
+		"  \"hint\":null,\"error_file\":null,\n"
 		"  \"last_lines\":null,\"log\":null},\n"
 		" \"nodes\":[\n"
 		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,\"lost_unsure\":false,"
@@ -287,7 +291,7 @@ static void test_whole(void **state)
 		"\"asked_signal\":\"SIGTERM\",\"seconds_after_asked\":0.250000,\n"
 		"   \"started_seconds\":0.000000,\"ended_seconds\":13.000000,"
 		"\"seconds\":13.000000,\"left\":2,\"left_killed\":1}],\n"
-		" \"left\":0,\"left_killed\":0,\n"
+		" \"left\":0,\"left_killed\":0,\"left_known\":true,\n"
 		" \"survivor_count\":0,\"survivors\":[]}\n");
 	text_done(&t);
 }

@@ -32,33 +32,33 @@ static const struct row {
 	{ "no restarts are wanted", "", { .max_restarts = 0 }, { ENDED_EXIT, 2, false },
 		.attempt = 0 },
 	{ "the last one", NULL, { .max_restarts = 3 }, { ENDED_EXIT, 2, false }, .attempt = 2 },
-	{ "none is left", "restarted 3 times already", { .max_restarts = 3 },
-		{ ENDED_EXIT, 2, false }, .attempt = 3 },
-	{ "the only one is used", "restarted 1 time already", { .max_restarts = 1 },
+	{ "none is left", "the limit is reached", { .max_restarts = 3 }, { ENDED_EXIT, 2, false },
+		.attempt = 3 },
+	{ "the only one is used", "the limit is reached", { .max_restarts = 1 },
 		{ ENDED_EXIT, 2, false }, .attempt = 1 },
 	{ "named by --restart-on", NULL, { .max_restarts = 1, .on = "2" }, { ENDED_EXIT, 2, false },
 		.attempt = 0 },
-	{ "not named by --restart-on", "exit code 2 is none of --restart-on",
+	{ "not named by --restart-on", "exit code 2 is not in --restart-on",
 		{ .max_restarts = 1, .on = "3" }, { ENDED_EXIT, 2, false }, .attempt = 0 },
-	{ "a signal that is not named", "SIGSEGV is none of --restart-on",
+	{ "a signal that is not named", "SIGSEGV is not in --restart-on",
 		{ .max_restarts = 1, .on = "3" }, { ENDED_SIGNAL, SIGSEGV, true }, .attempt = 0 },
-	{ "named by --no-restart-on", "SIGKILL is one of --no-restart-on",
+	{ "named by --no-restart-on", "SIGKILL is in --no-restart-on",
 		{ .max_restarts = 1, .not_on = "3,KILL" }, { ENDED_SIGNAL, SIGKILL, false },
 		.attempt = 0 },
 	{ "a shell's 137, where a signal is named", NULL,
 		{ .max_restarts = 1, .not_on = "SIGKILL" }, { ENDED_EXIT, 137, false },
 		.attempt = 0 },
-	{ "a signal, where a shell's 137 is named", "SIGKILL is none of --restart-on",
+	{ "a signal, where a shell's 137 is named", "SIGKILL is not in --restart-on",
 		{ .max_restarts = 1, .on = "137,9" }, { ENDED_SIGNAL, SIGKILL, false },
 		.attempt = 0 },
 	{ "not named by --no-restart-on", NULL, { .max_restarts = 1, .not_on = "3" },
 		{ ENDED_EXIT, 2, false }, .attempt = 0 },
-	{ "named by both", "exit code 2 is one of --no-restart-on",
+	{ "named by both", "exit code 2 is in --no-restart-on",
 		{ .max_restarts = 1, .on = "2", .not_on = "2" }, { ENDED_EXIT, 2, false },
 		.attempt = 0 },
-	{ "no program", "exit code 127 says that a program could not be started",
+	{ "no program", "exit code 127 means that a program could not be started",
 		{ .max_restarts = 1 }, { ENDED_UNSTARTED, ENOENT, false }, .attempt = 0 },
-	{ "no program, of a shell", "exit code 126 says that a program could not be started",
+	{ "no program, of a shell", "exit code 126 means that a program could not be started",
 		{ .max_restarts = 1 }, { ENDED_EXIT, 126, false }, .attempt = 0 },
 	{ "no program, which --restart-on names", NULL, { .max_restarts = 1, .on = "127" },
 		{ ENDED_UNSTARTED, ENOENT, false }, .attempt = 0 },
@@ -78,6 +78,9 @@ static const struct row {
 		{ ENDED_EXIT, 2, false }, .attempt = 0, .asked = CAUSE_SIGNAL },
 	{ "a request alone", "", { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0,
 		.kind = CAUSE_SIGNAL, .asked = CAUSE_SIGNAL },
+	{ "a failure of nobody knows whom", "it is not known which worker failed",
+		{ .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0,
+		.kind = CAUSE_NODE_LOST },
 	{ "a lost node alone", "node 1 was lost", { .max_restarts = 1 }, { ENDED_EXIT, 2, false },
 		.attempt = 0, .other = NODE_LOST, .kind = CAUSE_NODE_LOST },
 };
@@ -94,10 +97,11 @@ static void test_restart(void **state)
 		.nodes = nodes,
 		.asked = { .kind = row->asked },
 		.started_ns = 1000000000 };
-	const struct result r = { .culprit = &o,
-		.cause = { .kind = row->kind ? row->kind : CAUSE_FAILURE } };
+	struct result r = { .cause = { .kind = row->kind } };
 	char why[WHY_NOT_SIZE];
 
+	if (row->kind == CAUSE_NONE || row->kind == CAUSE_FAILURE)
+		r.cause = cause_of_failure(&o);
 	assert_int_equal(restart_is_due(&j, &r, why), row->why == NULL);
 	assert_string_equal(why, row->why ? row->why : "");
 }

@@ -13,9 +13,10 @@
 #include "tests/unit/reporting.h"
 
 #define E             "launchd: error: "
-#define I             E "    "
+#define I             "    "
 #define HEAD_OF_TRACE "Traceback (most recent call last):\n"
 #define TRACE         "  File \"t.py\", line 3\n    pour()\n"
+#define CHAINED       "\nThe above exception was the direct cause of this one:\n\n"
 #define OF_RECORD     "  File \"/torch/errors/__init__.py\", line 357, in wrapper\n    return f()\n"
 
 /* clang-format off */
@@ -26,18 +27,21 @@ static const struct said_row {
 	unsigned tail;
 	const char *text, *json;
 } rows[] = {
-	{ "nothing is known", NULL, NULL, { NULL, NULL }, 20, "", "\"last_lines\":null,\"log\":null" },
-	{ "nothing was written", NULL, NULL, { "", NULL }, 20, "", "\"last_lines\":[],\"log\":null" },
+	{ "nothing is "
+	  "known", NULL, NULL, { NULL, NULL }, 20, "", "\"last_lines\":null,\"log\":null" },
+	{ "nothing was "
+	  "written", NULL, NULL, { "", NULL }, 20, "", "\"last_lines\":[],\"log\":null" },
 	{ "nothing but ends of lines", NULL, NULL, { "\n\r\n\n", NULL }, 20, "",
 	  "\"last_lines\":[],\"log\":null" },
 	{ "only a log", NULL, NULL, { NULL, "/logs/{stdout,stderr}.log" }, 20,
 	  E "log: /logs/{stdout,stderr}.log\n",
 	  "\"last_lines\":null,\"log\":\"/logs/{stdout,stderr}.log\"" },
-	{ "an empty log is none", NULL, NULL, { NULL, "" }, 20, "", "\"last_lines\":null,\"log\":\"\"" },
+	{ "an empty log is "
+	  "none", NULL, NULL, { NULL, "" }, 20, "", "\"last_lines\":null,\"log\":\"\"" },
 	{ "one line, without its end", NULL, NULL, { "segfault", NULL }, 20,
 	  E "last line:\n" I "segfault\n", "\"last_lines\":[\"segfault\"],\"log\":null" },
 	{ "lines, and an empty one among them", NULL, NULL, { "a\n\nb\r\n", "/l" }, 20,
-	  E "last 3 lines:\n" I "a\n" I "\n" I "b\n" E "log: /l\n",
+	  E "last 3 lines:\n" I "a\n" "\n" I "b\n" E "log: /l\n",
 	  "\"last_lines\":[\"a\",\n   \"\",\n   \"b\"],\"log\":\"/l\"" },
 	{ "as many as are wanted", NULL, NULL, { "1\n2\n3\n4\n", NULL }, 2,
 	  E "last 2 lines:\n" I "3\n" I "4\n", "\"last_lines\":[\"3\",\n   \"4\"],\"log\":null" },
@@ -81,6 +85,21 @@ static const struct said_row {
 	  E "exception: E: why\n" I "Traceback (most recent call last):\n"
 	  I "  File \"/torch/errors/__init__.py\", line 357, in wrapper\n" I "    return f()\n"
 	  E "last 3 lines:\n" I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n", "" },
+	{ "one that was raised from another, with Python's own frames before @record's: once",
+	  "E: why", HEAD_OF_TRACE TRACE CHAINED HEAD_OF_TRACE OF_RECORD TRACE "E: why\n",
+	  { HEAD_OF_TRACE TRACE CHAINED HEAD_OF_TRACE "  File \"t.py\", line 9, in <module>\n"
+	    OF_RECORD TRACE "E: why\n", NULL }, 10,
+	  E "exception: E: why\n" I "Traceback (most recent call last):\n"
+	  I "  File \"t.py\", line 3\n" I "    pour()\n"
+	  E "last 10 lines:\n" "\n" I "The above exception was the direct cause of this one:\n" "\n"
+	  I "Traceback (most recent call last):\n" I "  File \"t.py\", line 9, in <module>\n"
+	  I "  File \"/torch/errors/__init__.py\", line 357, in wrapper\n" I "    return f()\n"
+	  I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n", "" },
+	{ "with a line of another thread in the middle: once", "E: why",
+	  HEAD_OF_TRACE TRACE "E: why\n",
+	  { HEAD_OF_TRACE "  File \"t.py\", line 3\nstep 10\n    pour()\nE: why\n", NULL }, 20,
+	  E "exception: E: why\n" E "last 5 lines:\n" I "Traceback (most recent call last):\n"
+	  I "  File \"t.py\", line 3\n" I "step 10\n" I "    pour()\n" I "E: why\n", "" },
 	{ "another traceback that ends alike: both", "E: why", HEAD_OF_TRACE TRACE "E: why\n",
 	  { "step 9\nother()\nE: why\n", NULL }, 20,
 	  E "exception: E: why\n" I "Traceback (most recent call last):\n"
@@ -98,9 +117,10 @@ static const struct said_row {
 /* clang-format on */
 
 static const struct outcome failed = { .pid = 10, .end = { ENDED_EXIT, 1, false } };
-static const struct result failure = {
-	.outcomes = &failed, .count = 1, .culprit = &failed, .cause = { .kind = CAUSE_FAILURE }
-};
+static const struct result failure = { .outcomes = &failed,
+	.count = 1,
+	.cause = { .kind = CAUSE_FAILURE,
+		.culprit = { .pid = 10, .end = { ENDED_EXIT, 1, false } } } };
 
 static char *made(
 	const struct said_row *row, void (*make)(const struct report_input *, struct text *))

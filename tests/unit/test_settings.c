@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/sources.h"
+
 /* Every pair of levels, in both orders. */
 static void test_levels(void **state)
 {
@@ -83,6 +85,12 @@ static const struct check_row {
 	{ "no meaning here: --monitor-interval", { { SET_MONITOR_INTERVAL, "0.1" } }, 0,
 		"--here has no effect: a worker's end is seen at once" },
 	{ "no meaning here: --start-method", { { SET_START_METHOD, "spawn" } }, 0, "no effect" },
+	{ "a variable that shells can't read", { { SET_ENV, "1A=2" } }, 0,
+		"--here: \"1A\" is set, but shells can't read a variable of that name" },
+	{ "... for a dash", { { SET_ENV, "A-B=2" } }, 0, "\"A-B\" is set" },
+	{ "... for no name at all but an umlaut", { { SET_ENV, "\xc3\xa4=2" } }, 0, "is set, but" },
+	{ "a variable that they can read", { { SET_ENV, "_a1B=2" } }, 0, NULL },
+	{ "one that is only removed", { { SET_UNSET_ENV, "1A" } }, 0, NULL },
 	{ "no meaning here: --event-log-handler", { { SET_EVENT_LOG_HANDLER, "null" } }, 0,
 		"no effect" },
 	{ "refused with the way out: --run-path", { { SET_RUN_PATH, "1" } }, -EINVAL,
@@ -124,6 +132,45 @@ static void test_check(void **state)
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0)
 		assert_note(&b.notes, NOTE_WARNING, row->part);
+	bed_done(&b);
+}
+
+static const struct key_row {
+	const char *says, *file, *variable, *control; /* NULL: not given */
+	const char *expected, *where;
+} keys[] = {
+	{ "without a key nodes need not meet", NULL, NULL, NULL, "auto", "default" },
+	{ "an empty key is none", NULL, "LAUNCHD_KEY=", NULL, "auto", "default" },
+	{ "with a key's file they must", "key", NULL, NULL, "required", "--key-file" },
+	{ "... or with the key itself", NULL, "LAUNCHD_KEY=secret", NULL, "required",
+		"LAUNCHD_KEY" },
+	{ "the file is the one that is read", "key", "LAUNCHD_KEY=secret", NULL, "required",
+		"--key-file" },
+	{ "what is given stays: auto", "key", NULL, "auto", "auto", "--control" },
+	{ "what is given stays: off", NULL, "LAUNCHD_KEY=secret", "off", "off", "--control" },
+};
+
+static void test_key(void **state)
+{
+	const struct key_row *row = *state;
+	const char *const env[] = { row->variable, NULL };
+	struct bed b;
+
+	bed_make(&b, false);
+	if (row->file)
+		assert_int_equal(
+			settings_put(&b.s, SET_KEY_FILE, row->file,
+				(struct origin){ LEVEL_COMMAND_LINE, "--key-file" }, &b.why),
+			0);
+	if (row->control)
+		assert_int_equal(settings_put(&b.s, SET_CONTROL, row->control,
+					 (struct origin){ LEVEL_SYSTEM_FILE, "--control" }, &b.why),
+			0);
+	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_string_equal(settings_text(&b.s, SET_CONTROL), row->expected);
+	assert_string_equal(settings_where(&b.s, SET_CONTROL), row->where);
+	assert_int_equal(settings_given(&b.s, SET_CONTROL), row->control != NULL);
 	bed_done(&b);
 }
 
@@ -275,6 +322,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_torchrun, torchruns);
 	SUITE_ROWS(&s, test_check, checks);
+	SUITE_ROWS(&s, test_key, keys);
 	SUITE_ROWS(&s, test_env, envs);
 	SUITE_ROWS(&s, test_list, lists);
 	SUITE_ROWS(&s, test_find, finds);

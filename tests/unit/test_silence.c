@@ -26,7 +26,7 @@ static void test_silent(void **state)
 	(void)state;
 	channel_make_beating(&c, "k");
 	channel_run_ms(&c, TIMEOUT_MS / 2);
-	beat_close(&c.dialer_beat); /* connected, but without a sign of life */
+	channel_mute(&c); /* connected, but without a sign of life */
 	channel_run_ms(&c, 20);
 	heard = c.hub[0].link.heard_ns;
 	channel_run_until(&c, CHANNEL_SILENT, 1);
@@ -34,6 +34,23 @@ static void test_silent(void **state)
 	assert_in_range(c.hub[0].silent_ms, TIMEOUT_MS, TIMEOUT_MS + TIMEOUT_MS / 2);
 	channel_run_ms(&c, TIMEOUT_MS);
 	assert_int_equal(c.hub[0].silent, 1); /* once */
+	channel_done(&c);
+}
+
+/* Its datagrams got nowhere, and those of the peer come: one of them says so. */
+static void test_told(void **state)
+{
+	struct channel c;
+
+	(void)state;
+	channel_make_beating(&c, "k");
+	channel_run_ms(&c, TIMEOUT_MS / 2);
+	c.hub[0].link.beats.lost = true;
+	beat_answer(&c.hub_beat, &c.hub[0].link);
+	channel_run_until(&c, CHANNEL_DIALERS_CLOSED, 1);
+	assert_string_equal(c.dialer[0].why, "it is heard, but nothing got through to it any more");
+	assert_int_equal(c.dialer[0].link.end, LINK_END_OURS);
+	assert_nobody_silent(&c);
 	channel_done(&c);
 }
 
@@ -55,7 +72,7 @@ static void test_all_silent(void **state)
 		channel_dial(&c, i);
 	channel_run_until(&c, CHANNEL_READY, CHANNEL_ENDS);
 	assert_int_equal(c.hub_beat.links, CHANNEL_ENDS);
-	beat_close(&c.dialer_beat);
+	channel_mute(&c);
 	c.hub_beat.on_silent = close_it;
 	channel_run_until(&c, CHANNEL_CLOSED, CHANNEL_ENDS);
 	for (unsigned i = 0; i < CHANNEL_ENDS; i++) {
@@ -193,7 +210,7 @@ static void test_other_clock(void **state)
 	if (!c.hub[0].ready) {
 		channel_done(&c);
 		assert_int_equal(WEXITSTATUS(status), NO_RIGHTS);
-		skip();
+		needs(false, "root's right to make time namespaces");
 	}
 	channel_run_ms(&c, TIMEOUT_MS);
 	l = &c.hub[0].link;
@@ -214,6 +231,7 @@ int main(void)
 
 	(void)signal(SIGPIPE, SIG_IGN); /* as the program does */
 	suite_add(&s, "who is silent is reported, in time and once", test_silent, NULL, NULL);
+	suite_add(&s, "whom the peer takes for lost is told", test_told, NULL, NULL);
 	suite_add(&s, "all of them silent at once", test_all_silent, NULL, NULL);
 	suite_add(&s, "all sleep, nobody is blamed", test_all_sleep, NULL, NULL);
 	SUITE_ROWS(&s, test_sleep, sleeps);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -154,6 +155,49 @@ static void test_joined(void **state)
 	(void)close(other.fd);
 }
 
+/* In a pid namespace whose /proc is another one's: whether strangers who have the same numbers are
+ * left alone. */
+static int play_foreign(const struct server *s)
+{
+	const struct peer here = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 } };
+	char command[16];
+	bool joined = true;
+	pid_t pid = getpid();
+
+	return joined_look(&pid, 1, "127.0.0.1", s->port, &joined) == -ENOENT && joined &&
+			sockets_find_listener(&here, s->port, &pid, command) == -ENOENT ?
+		0 :
+		2;
+}
+
+static int enter(const struct server *s)
+{
+	int status = 0;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		return 1;
+	pid = fork();
+	if (pid == 0)
+		_exit(play_foreign(s));
+	return waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : 2;
+}
+
+static void test_foreign(void **state)
+{
+	struct server s = listen_here();
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(enter(&s));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	(void)close(s.fd);
+	needs(status != W_EXITCODE(1, 0), "the right to make pid namespaces");
+	assert_int_equal(status, 0);
+}
+
 static void test_listener(void **state)
 {
 	const struct peer here = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 } };
@@ -184,4 +228,5 @@ int main(void)
 	suite_add(&s, "which processes are connected", test_joined, NULL, NULL);
 	suite_add(&s, "who listens", test_listener, NULL, NULL);
 	return suite_run(&s);
+	suite_add(&s, "/proc of another pid namespace tells nothing", test_foreign, NULL, NULL);
 }

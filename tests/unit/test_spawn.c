@@ -132,13 +132,17 @@ static void test_end(void **state)
 static const struct failing_row {
 	const char *says, *program; /* program: "%" is the test's own directory */
 	int rc;
+	const char *words;
 } failing[] = {
-	{ "a program that is not there", "/nowhere/at/all", -ENOENT },
-	{ "a directory", "/", -EACCES },
-	{ "a file that may not be executed", "%/plain", -EACCES },
-	{ "a file that is no program", "%/text", -ENOEXEC },
-	{ "a script whose interpreter is not there", "%/script", -ENOENT },
-	{ "a file where a directory should be", "/dev/null/x", -ENOTDIR },
+	{ "a program that is not there", "/nowhere/at/all", -ENOENT, "No such file" },
+	{ "a directory", "/", -EACCES, "may not be executed" },
+	{ "a file that may not be executed", "%/plain", -EACCES, "may not be executed" },
+	{ "a file that is no program", "%/text", -ENOEXEC, "(#!)" },
+	{ "a script whose interpreter is not there", "%/script", -ENOENT, "interpreter" },
+	{ "a script whose interpreter is a directory", "%/root", -EACCES, "interpreter" },
+	{ "a script that is its own interpreter", "%/circle", -ELOOP, "in a circle" },
+	{ "a program that is being written", "%/open", -ETXTBSY, "to write it" },
+	{ "a file where a directory should be", "/dev/null/x", -ENOTDIR, "Not a directory" },
 };
 
 static void make_file(const struct bench *b, const char *name, mode_t mode, const char *text)
@@ -158,11 +162,17 @@ static void test_failing(void **state)
 	const struct failing_row *row = *state;
 	void *bench;
 	struct bench *b;
-	char program[128];
+	char program[128], text[160];
 	int before, after, rc;
 
 	assert_int_equal(bench_make(&bench), 0);
 	b = bench;
+	(void)snprintf(text, sizeof text, "#!%s/circle\n", b->dir);
+	make_file(b, "circle", 0700, text);
+	make_file(b, "root", 0700, "#!/\n");
+	make_file(b, "open", 0700, "\x01\x02");
+	(void)snprintf(program, sizeof program, "%s/open", b->dir);
+	b->extra = open(program, O_WRONLY | O_CLOEXEC);
 	make_file(b, "plain", 0600, "\x01\x02");
 	make_file(b, "text", 0700, "\x01\x02");
 	make_file(b, "script", 0700, "#!/nowhere/at/all\n");
@@ -177,7 +187,9 @@ static void test_failing(void **state)
 	assert_int_equal(b->p.pid, -1); /* untouched */
 	assert_int_equal(before, after);
 	assert_outcome(rc, row->rc, &b->why, program);
-	assert_contains(b->why.text, strstr(program, "/script") ? "interpreter" : "execve");
+	assert_true(b->p.refused);
+	assert_contains(b->why.text, "execve");
+	assert_contains(b->why.text, row->words);
 }
 
 static void test_no_stream(void **state)
@@ -190,6 +202,18 @@ static void test_no_stream(void **state)
 	assert_outcome(bench_spawn(b, NULL, "facts", NULL), -EIO, &b->why, "/nowhere/at/all");
 	assert_int_equal(count_descriptors(), before);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_false(b->p.refused); /* it is not the program that can't be executed */
+}
+
+/* Text that is longer than the kernel takes. */
+static void test_too_long(void **state)
+{
+	struct bench *b = *state;
+	static char text[256 * 1024];
+
+	memset(text, 'x', sizeof text - 1);
+	assert_outcome(bench_spawn(b, NULL, "exit", text), -E2BIG, &b->why, "128 KB");
+	assert_true(b->p.refused);
 }
 
 int main(void)
@@ -203,6 +227,7 @@ int main(void)
 	TEST("streams by files, appended to", test_files);
 	TEST("streams that are inherited", test_inherited);
 	TEST("the pidfd is readable once it has ended, and not before", test_pidfd);
+	TEST("an argument that is too long", test_too_long);
 	TEST("a stream that can't be opened leaves nothing behind", test_no_stream);
 	/* these make their bench themselves, as their state is the row */
 	suite_add_rows(&s, test_end, bench_done, ends, sizeof ends / sizeof *ends, sizeof *ends);

@@ -52,11 +52,37 @@ static void test_value(void **state)
 	text_done(&out);
 }
 
+static const struct unknown_row {
+	const char *says, *template, *name; /* NULL: none */
+} unknown[] = {
+	{ "no name is unknown", "", NULL },
+	{ "... of known ones", "$a-${ab}$_c9$e", NULL },
+	{ "an unknown name", "$a ${abc} $x", "abc" },
+	{ "an unknown name without braces", "$x", "x" },
+	{ "the beginning of a known one", "${_c}", "_c" },
+	{ "what is no name is not unknown", "$ $9 ${ a} ${x $$x", NULL },
+	{ "behind a dollar sign", "$$$x", "x" },
+};
+
+static void test_unknown(void **state)
+{
+	const struct unknown_row *row = *state;
+	size_t len = 0;
+	const char *name = template_unknown(row->template, "a|ab|_c9|e", &len);
+
+	assert_true((name == NULL) == (row->name == NULL));
+	if (row->name) {
+		assert_int_equal(len, strlen(row->name));
+		assert_memory_equal(name, row->name, len);
+	}
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_template, rows);
+	SUITE_ROWS(&s, test_unknown, unknown);
 	suite_add(&s, "values are not read as templates", test_value, NULL, NULL);
 	return suite_run(&s);
 }

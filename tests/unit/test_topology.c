@@ -48,7 +48,9 @@ static const struct note_row {
 	enum note_level level;
 	const char *part;
 } notes[] = {
-	{ "a binding that was taken off is said", { NULL }, true, NOTE_INFO, "fewer CPUs" },
+	{ "a binding that was taken off is said to who asks", { NULL }, true, NOTE_VERBOSE,
+		"fewer CPUs than it may use; launchd has undone that, and workers may use all 8" },
+	{ "... and to nobody else", { NULL }, true, NOTE_INFO, NULL },
 	{ "nothing to say", { NULL }, false, NOTE_INFO, NULL },
 	{ "several tasks of srun on a node",
 		{ "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=4",

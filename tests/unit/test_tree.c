@@ -104,8 +104,9 @@ static void leader(void)
 static const char *part_kill_child(void)
 {
 	pid_t child = stage_start(ACTOR_SESSION, leader);
+	struct felled done = { { 0 } };
 
-	tree_kill_child(child);
+	tree_kill_child(child, &done);
 	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
 	HOLDS(stage_reap(stage_shared[0]) == 128 + SIGKILL, "its group");
 	HOLDS(stage_lives(stage_shared[1]), "not its other sessions: they come to this process");
@@ -117,8 +118,9 @@ static const char *part_kill_near(void)
 {
 	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
 	pid_t other = stage_start(ACTOR_CHILD, stage_wait);
+	struct felled done = { { 0 } };
 
-	tree_kill_child(child);
+	tree_kill_child(child, &done);
 	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
 	HOLDS(stage_lives(other), "nobody else in this process's group");
 	return NULL;
@@ -129,7 +131,7 @@ static const char *end_all(struct spared *spared, unsigned expected)
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count = 4711;
 
-	HOLDS(tree_end_all(spared, left, &count) >= expected, "all are reaped");
+	HOLDS(tree_end_all(spared, NULL, left, &count) >= expected, "all are reaped");
 	HOLDS(count == 0, "nobody survives");
 	return NULL;
 }
@@ -224,12 +226,52 @@ static const char *part_survivors(void)
 	(void)prctl(PR_SET_NAME, "not this one");
 	HOLDS(setresuid(NOBODY, NOBODY, NOBODY) == 0, "it becomes nobody");
 	(void)stage_start(ACTOR_SESSION, stage_stay);
-	HOLDS(tree_end_all(NULL, left, &count) == 1, "its own are ended");
+	HOLDS(tree_end_all(NULL, NULL, left, &count) == 1, "its own are ended");
 	HOLDS(count == 1 && left[0].pid == child, "the other is named");
 	HOLDS(left[0].uid == 0 && (left[0].state == 'S' || left[0].state == 'R') &&
 			strncmp(left[0].command, "test_tree", 9) == 0,
 		"with what is known of it");
 	return NULL;
+}
+
+/* What is below its children shows when these have ended. */
+static const char *without_proc(void)
+{
+	pid_t root = stage_start(ACTOR_CHILD, stage_parent), below = stage_shared[0];
+	pid_t other = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_stay);
+
+	HOLDS(tree_has(root) && tree_has(other) && !tree_has(below), "its children are below it");
+	HOLDS(tree_signal(getppid(), SIGKILL) == 0, "its parent gets nothing");
+	HOLDS(tree_signal(root, SIGTERM) == 1, "a child gets it");
+	HOLDS(stage_reap(root) == 128 + SIGTERM, "and ends");
+	HOLDS(tree_has(below), "what it has left comes to this process");
+	HOLDS(tree_signal(below, SIGTERM) == 1 && stage_reap(below) == 128 + SIGTERM, "as well");
+	(void)stage_start(ACTOR_SESSION, leader);
+	return end_all(NULL, 4);
+}
+
+static const char *part_foreign(void)
+{
+	return stage_without_proc(true, without_proc);
+}
+
+static const char *spare_without_proc(void)
+{
+	pid_t before = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_wait);
+	const char *broken;
+	struct spared s;
+
+	HOLDS(tree_spare(&s) == 0 && s.count == 1 && s.child[0] == before, "one is there before");
+	(void)stage_start(ACTOR_SESSION, leader);
+	broken = end_all(&s, 3);
+	HOLDS(!broken, broken);
+	HOLDS(stage_lives(before), "and is spared");
+	return NULL;
+}
+
+static const char *part_foreign_spare(void)
+{
+	return stage_without_proc(true, spare_without_proc);
 }
 
 static const struct stage_row rows[] = {
@@ -246,6 +288,8 @@ static const struct stage_row rows[] = {
 	{ "who is there before is remembered", part_spare, false },
 	{ "who was there before is spared, with its session", part_end_spared, false },
 	{ "who can't be ended is named", part_survivors, true },
+	{ "/proc of another pid namespace names nobody to be ended", part_foreign, false },
+	{ "there, too, who was there before is spared", part_foreign_spare, false },
 };
 
 int main(void)

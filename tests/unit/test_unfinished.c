@@ -16,14 +16,14 @@ static const struct unfinished_row {
 	{ "none is done", "rr", "" },
 	{ "all are done", "dd", "" },
 	{ "one is done, one runs", "dr",
-		"rank 0 ended with exit code 0 60.0 s ago; rank 1 (pid 11) still runs" },
+		"rank 0 ended with exit code 0, 60.0 s ago; rank 1 (pid 11) is still running" },
 	{ "some are done, some run", "drddr",
 		"ranks 0, 2, 3 ended with exit code 0, the first 60.0 s ago; rank 1 (pid 11), rank "
-		"4 (pid 14) still run" },
+		"4 (pid 14) are still running" },
 	{ "many run", "rrrrrddd",
-		"ranks 5-7 ended with exit code 0, the first 55.0 s ago; ranks 0-4 still run" },
+		"ranks 5-7 ended with exit code 0, the first 55.0 s ago; ranks 0-4 are still running" },
 	{ "failed and not started ones are neither", "dfnr",
-		"rank 0 ended with exit code 0 60.0 s ago; rank 3 (pid 13) still runs" },
+		"rank 0 ended with exit code 0, 60.0 s ago; rank 3 (pid 13) is still running" },
 };
 
 static void test_unfinished(void **state)

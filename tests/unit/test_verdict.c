@@ -224,11 +224,11 @@ static void test_verdict(void **state)
 	}
 	verdict_find(&r, &row->asked, &row->lost);
 	assert_int_equal(r.cause.kind, row->kind);
-	assert_ptr_equal(r.culprit, row->culprit < 0 ? NULL : &o[row->culprit]);
+	assert_int_equal(result_culprit(&r) ? (int)r.cause.culprit.rank : -1, row->culprit);
 	assert_int_equal(r.unsure, row->unsure);
-	if (r.culprit) {
-		assert_int_equal(r.cause.node, r.culprit->node);
-		assert_int_equal(r.cause.at_ns, r.culprit->ended_ns);
+	if (result_culprit(&r)) {
+		assert_int_equal(r.cause.node, r.cause.culprit.node);
+		assert_int_equal(r.cause.at_ns, o[row->culprit].ended_ns);
 	}
 }
 
@@ -243,7 +243,7 @@ static void test_one_node(void **state)
 
 	(void)state;
 	verdict_find(&r, NULL, NULL);
-	assert_ptr_equal(r.culprit, &o[1]);
+	assert_true(result_is_culprit(&r, &o[1]));
 	assert_false(r.unsure);
 	assert_true(result_is_together(&r, &o[0]));
 	assert_true(verdict_is_unsure(&r, &o[0], &o[1]));
@@ -271,15 +271,21 @@ static void test_together(void **state)
 	assert_false(result_is_together(&r, &o[2]));
 }
 
-static const struct outcome culprit = {
-	.rank = 3, .local_rank = 1, .node = 1, .pid = 4711, .end = EXIT(7), .attempt = 2
-};
+#define CULPRIT \
+	{ \
+		.rank = 3, .local_rank = 1, .node = 1, .pid = 4711, .end = EXIT(7), .attempt = 2 \
+	}
+static const struct outcome culprit = CULPRIT;
 
 #define RESULT(...) \
 	{ \
 		.outcomes = &culprit, .count = 1, .nodes = nodes, .node_count = NODES, __VA_ARGS__ \
 	}
 #define CAUSE(k, n) .cause = { .kind = (k), .node = (n) }
+#define FAILED      .cause = { .kind = CAUSE_FAILURE, .culprit = CULPRIT, .node = 1 }
+
+static const struct node half[] = { { .name = "gpu06" }, { .name = "gpu07", .lost = true },
+	{ .name = "gpu08" }, { .name = "gpu09", .lost = true } };
 
 static const struct text_row {
 	const char *says;
@@ -288,28 +294,52 @@ static const struct text_row {
 	const char *text;
 } texts[] = {
 	{ "all went well", RESULT(CAUSE(CAUSE_NONE, 0)), 0, "" },
-	{ "a worker", RESULT(.culprit = &culprit, CAUSE(CAUSE_FAILURE, 1)), 7,
-		"first to fail: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit code 7" },
-	{ "a worker, unsure", RESULT(.culprit = &culprit, .unsure = true, CAUSE(CAUSE_FAILURE, 1)),
-		7,
-		"one of the first to fail: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit "
-		"code 7; others may have failed before, as the nodes' clocks can't tell" },
+	{ "a worker", RESULT(FAILED), 7,
+		"root cause: rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit code 7" },
+	{ "a worker, unsure", RESULT(.unsure = true, FAILED), 7,
+		"root cause: possibly rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit "
+		"code 7; another worker may have failed first: the nodes' clocks can't tell" },
 	{ "a lost node", RESULT(.cause = { .kind = CAUSE_NODE_LOST, .node = 2, .detail = "cut" }),
-		125, "node 2 (gpu08) was lost: cut" },
+		125, "root cause: node 2 (gpu08) was lost: cut" },
 	{ "a lost node, unsure",
 		RESULT(.unsure = true, .cause = { .kind = CAUSE_NODE_LOST, .node = 2 }), 125,
-		"node 2 (gpu08) was lost; a worker on another node may have failed before" },
+		"root cause: node 2 (gpu08) was lost; a worker may have failed before that" },
+	{ "half of all nodes",
+		{ .outcomes = &culprit,
+			.count = 1,
+			.nodes = half,
+			.node_count = 4,
+			CAUSE(CAUSE_NODE_LOST, 3) },
+		125, "root cause: node 3 (gpu09) was lost; 2 of 4 nodes were lost: nodes 1, 3" },
+	{ "a node that only knows that it hears nothing",
+		{ .outcomes = &culprit,
+			.count = 1,
+			.cause = { .kind = CAUSE_NODE_LOST,
+				.contact = true,
+				.host = "10.0.0.4",
+				.detail = "nothing was heard; one of the two was cut off" } },
+		125,
+		"root cause: this node lost contact with node 0 (10.0.0.4): nothing was heard; one "
+		"of the two was cut off" },
+	{ "a failure that another node has told",
+		{ .outcomes = &culprit,
+			.count = 1,
+			.cause = { .kind = CAUSE_FAILURE,
+				.culprit = CULPRIT,
+				.node = 1,
+				.host = "gpu99" } },
+		7, "root cause: rank 3 (local rank 1, pid 4711) on gpu99 (node 1): exit code 7" },
 	{ "a name does nothing to a terminal", RESULT(CAUSE(CAUSE_MAX_RUNTIME, 3)), 124,
-		"the job was ended by --max-runtime on gpu\\x1b[2J (node 3)" },
+		"root cause: --max-runtime expired on gpu\\x1b[2J (node 3)" },
 	{ "a node without a name", RESULT(CAUSE(CAUSE_GUARD, 9)), 137,
-		"the job was ended on node 9: launchd itself was killed" },
+		"root cause: launchd itself was killed on node 9" },
 	{ "a signal", RESULT(.cause = { .kind = CAUSE_SIGNAL, .signal = SIGINT, .node = 1 }), 130,
-		"the job was ended by SIGINT on gpu07 (node 1)" },
+		"root cause: launchd got SIGINT on gpu07 (node 1)" },
 	{ "mpirun's end", RESULT(CAUSE(CAUSE_LAUNCHER, 1)), 129,
-		"the job was ended on gpu07 (node 1): what started launchd (mpirun, srun) has ended" },
+		"root cause: launchd's parent process (mpirun, srun) ended on gpu07 (node 1)" },
 	{ "mpirun's readers' end", RESULT(CAUSE(CAUSE_HANGUP, 1)), 129,
-		"the job was ended on gpu07 (node 1): nobody reads launchd's output any more, so "
-		"mpirun or srun has ended" },
+		"root cause: mpirun or srun has ended (nobody reads launchd's output any more) on "
+		"gpu07 (node 1)" },
 };
 
 static void test_text(void **state)

@@ -390,6 +390,61 @@ static void test_no_descriptors(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
+static off_t size_of_err(void)
+{
+	struct stat st;
+
+	must(fstat(2, &st) == 0);
+	return st.st_size;
+}
+
+/* Whoever forks before it is started finds no lock taken. */
+static void test_not_before_start(void **state)
+{
+	static const struct output_host host = { .hostname = "here", .say = scene_say };
+	struct failure why = { 0 };
+	struct output *o = NULL;
+	struct scene s;
+	off_t before;
+
+	(void)state;
+	scene_begin(&s, false);
+	must(output_open(&s.plan, &host, &o, &why) == 0);
+	output_say(o, "early\n", 6);
+	(void)usleep(50000); /* it would take 1 ms */
+	before = size_of_err();
+	output_start(o);
+	while (size_of_err() == 0) /* or the alarm comes */
+		(void)usleep(1000);
+	output_say(o, "late\n", 5);
+	s.closed = output_close(o, &(struct closing){ .hurry = false });
+	scene_restore(&s);
+	(void)alarm(0);
+	assert_int_equal(before, 0);
+	assert_file("err", "early\nlate\n");
+	scene_done(&s);
+}
+
+/* It need not have been. */
+static void test_never_started(void **state)
+{
+	static const struct output_host host = { .hostname = "here", .say = scene_say };
+	struct failure why = { 0 };
+	struct output *o = NULL;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, false);
+	must(output_open(&s.plan, &host, &o, &why) == 0);
+	output_say(o, "early\n", 6);
+	s.closed = output_close(o, &(struct closing){ .hurry = false });
+	scene_restore(&s);
+	(void)alarm(0);
+	assert_true(s.closed);
+	assert_file("err", "early\n");
+	scene_done(&s);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -409,6 +464,8 @@ int main(void)
 	suite_add(&s, "a worker's error file", test_error_file, NULL, NULL);
 	suite_add(&s, "files are opened again", test_reopen, NULL, NULL);
 	suite_add(&s, "stdout and stderr are one", test_one_console, NULL, NULL);
+	suite_add(&s, "nothing is done before the start", test_not_before_start, NULL, NULL);
+	suite_add(&s, "closed without a start", test_never_started, NULL, NULL);
 	suite_add(&s, "no descriptors for the thread", test_no_descriptors, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);

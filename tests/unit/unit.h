@@ -37,6 +37,10 @@ void suite_add(struct suite *s, const char *says, CMUnitTestFunction test, CMFix
 /* Runs them all; to be returned from main(). */
 int suite_run(const struct suite *s);
 
+/* Skips the test where that is not there; the reason comes before it in the output. `what` as in
+ * "needs root". */
+void needs(bool there, const char *what);
+
 /* Settings with all that they need. */
 struct bed {
 	struct arena arena;

@@ -116,6 +116,7 @@ void scene_open(struct scene *s)
 
 	must(output_open(&s->plan, &host, &s->output, &why) == 0);
 	must(output_attach(s->output, &s->loop, &events, s, &why) == 0);
+	output_start(s->output);
 }
 
 static void wait_for(struct scene *s, const unsigned *what, unsigned count)
