@@ -34,18 +34,18 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 NAMESPACES = ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--mount-proc"]
 
 # Process 1: reaps what is left to it, as an init does, until its standard input ends. A control
-# group can be removed when the last process in it is gone.
+# group can be removed when the last process in it is gone; who was on the way in comes in meanwhile.
 INIT = """import os, pathlib, signal, sys, time
 for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 sys.stdin.read()
-try:
-    os.kill(-1, signal.SIGKILL)
-except ProcessLookupError:
-    pass
 top = pathlib.Path(sys.argv[1])
 end = time.monotonic() + 30
 while top.name and top.exists() and time.monotonic() < end:
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
     try:
         for below in sorted(filter(pathlib.Path.is_dir, top.rglob("*")), reverse=True):
             below.rmdir()

@@ -177,7 +177,13 @@ def test_nothing_is_left_of_a_test_that_is_killed(make_hosts, number):
     until(lambda: not Path(f"/proc/{init}").exists(), "process 1 to end")
     until(lambda: not spaces(space), "everything to end")
     if group != "None":
-        until(lambda: not Path(group).exists(), "the control group to go")
+        until(lambda: not Path(group).exists(), lambda: f"to go: {members(Path(group))}")
+
+
+def members(group):
+    """The control groups from one on, and who is in them."""
+    return {str(entry): (entry / "cgroup.procs").read_text().split()
+            for entry in [group, *filter(Path.is_dir, group.rglob("*"))]}
 
 
 def spaces(wanted):
