@@ -13,9 +13,7 @@ static void on_overdue(uv_timer_t *t);
 
 static void wait_for(struct hub *h, uint64_t ms)
 {
-	uv_update_time(h->member->loop);
-	h->overdue_ms = uv_now(h->member->loop) + ms;
-	(void)uv_timer_start(&h->clock, on_overdue, ms, 0);
+	h->overdue_ms = member_wait(h->member, &h->clock, on_overdue, ms);
 }
 
 static uint64_t limit_ms(const struct hub *h)
@@ -36,16 +34,14 @@ static void give_up(struct hub *h, struct caller *p, const char *why)
 	link_close(&p->link, false, why);
 }
 
-/* A node that is heard all the time, but whose launcher is none, or hangs: it counts as lost. What
- * came while we slept has its turn first. */
+/* A node that is heard all the time, but whose launcher is none, or hangs: it counts as lost. */
 static void on_overdue(uv_timer_t *t)
 {
 	struct hub *h = t->data;
-	uint64_t timeout_ms = h->member->config->node_timeout_ms;
 	char seconds[NUM_SECONDS_SIZE], why[160];
 
-	if (uv_now(h->member->loop) > h->overdue_ms + timeout_ms / 4) {
-		wait_for(h, timeout_ms);
+	if (member_overslept(h->member, h->overdue_ms)) {
+		wait_for(h, h->member->config->node_timeout_ms);
 		return;
 	}
 	num_print_seconds(limit_ms(h), seconds);

@@ -171,6 +171,18 @@ bool member_slept(const struct beat *b, unsigned node, struct cause *ret)
 	return true;
 }
 
+uint64_t member_wait(const struct member *m, uv_timer_t *t, uv_timer_cb on_overdue, uint64_t ms)
+{
+	uv_update_time(m->loop);
+	(void)uv_timer_start(t, on_overdue, ms, 0);
+	return uv_now(m->loop) + ms;
+}
+
+bool member_overslept(const struct member *m, uint64_t overdue_ms)
+{
+	return uv_now(m->loop) > overdue_ms + m->config->node_timeout_ms / 4;
+}
+
 void member_introduce(const struct member *m, struct link *hub)
 {
 	const struct member_config *c = m->config;

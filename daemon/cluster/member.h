@@ -190,6 +190,12 @@ int member_met(struct member *m, const struct meeting *met, struct failure *why)
 /* Whether it was this node that did not run, so that the others missed it: why the job ends. */
 bool member_slept(const struct beat *b, unsigned node, struct cause *ret);
 
+/* Calls back after `ms`. Returns when that is: uv_now(). */
+uint64_t member_wait(const struct member *m, uv_timer_t *t, uv_timer_cb on_overdue, uint64_t ms);
+
+/* Whether this node slept past that time, so that what came meanwhile has its turn first. */
+bool member_overslept(const struct member *m, uint64_t overdue_ms);
+
 /* Asks the hub behind a link for this node's place in the job. */
 void member_introduce(const struct member *m, struct link *hub);
 

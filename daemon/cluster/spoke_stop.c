@@ -12,9 +12,7 @@ static void on_overdue(uv_timer_t *t);
 
 static void wait_for(struct spoke *s, uint64_t ms)
 {
-	uv_update_time(s->member->loop);
-	s->overdue_ms = uv_now(s->member->loop) + ms;
-	(void)uv_timer_start(&s->clock, on_overdue, ms, 0);
+	s->overdue_ms = member_wait(s->member, &s->clock, on_overdue, ms);
 }
 
 static bool may_restart(const struct spoke *s)
@@ -31,16 +29,14 @@ static uint64_t limit_ms(const struct spoke *s)
 		s->member->config->node_timeout_ms + (may_restart(s) ? RESTART_DELAY_MAX_MS : 0);
 }
 
-/* The hub is heard all the time, but is no launcher's, or hangs: it counts as lost. What came while
- * we slept has its turn first. */
+/* The hub is heard all the time, but is no launcher's, or hangs: it counts as lost. */
 static void on_overdue(uv_timer_t *t)
 {
 	struct spoke *s = t->data;
-	uint64_t timeout_ms = s->member->config->node_timeout_ms;
 	char seconds[NUM_SECONDS_SIZE], why[160];
 
-	if (uv_now(s->member->loop) > s->overdue_ms + timeout_ms / 4) {
-		wait_for(s, timeout_ms);
+	if (member_overslept(s->member, s->overdue_ms)) {
+		wait_for(s, s->member->config->node_timeout_ms);
 		return;
 	}
 	num_print_seconds(limit_ms(s), seconds);
