@@ -10,7 +10,7 @@ void help_text(struct text *out);
 /* The part of launchd(1) that lists the options, in mdoc(7). */
 void help_man(struct text *out);
 
-/* An INI file with every setting, its preset and help as comments. */
+/* An INI file with every setting, its default and help as comments. */
 void help_ini(struct text *out);
 
 /* Completion script for bash or zsh. */

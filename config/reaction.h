@@ -1,4 +1,4 @@
-/* reaction.h - what launchd does with each signal that it gets: the presets, and what
+/* reaction.h - what launchd does with each signal that it gets: the defaults, and what
  * --signals-to-handle and --on-signal change of them. Pure. */
 #ifndef LAUNCHD_CONFIG_REACTION_H
 #define LAUNCHD_CONFIG_REACTION_H
@@ -35,8 +35,8 @@ struct reactions {
 	struct reaction of[REACTION_SIGNALS]; /* by signal, from 1 */
 };
 
-/* Puts presets, --signals-to-handle and --on-signal together. -EINVAL with a sentence: an unknown
- * signal or action, a signal that can't be taken, one named twice, another use of CONT. */
+/* Puts the defaults, --signals-to-handle and --on-signal together. -EINVAL with a sentence: an
+ * unknown signal or action, a signal that can't be taken, one named twice, another use of CONT. */
 int reactions_make(const struct settings *s, struct reactions *ret, struct failure *why);
 
 /* What follows the signal, for people: "forward, and end the job". "": REACTION_NONE. */

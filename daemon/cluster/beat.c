@@ -366,7 +366,8 @@ static void unwatch(struct link *l)
 	struct link **at = bucket(b, l->session);
 
 	note_awake(b);
-	rescue_farewell(b, l);
+	if (l->taken > l->tcp_taken)
+		rescue_farewell(b, l);
 	bequest_withdraw(b, l);
 	while (*at != l)
 		at = &(*at)->beats.chain;
@@ -426,7 +427,7 @@ int beat_watch(struct beat *b, struct link *l)
 /* Whether it is silent for the time-out, for the second time. *ret_soonest: when to look again. */
 static bool is_lost(struct beat *b, struct link *l, uint64_t now, uint64_t *ret_soonest)
 {
-	uint64_t deadline = rescue_trouble_since(b, l, now) + timeout_of(b), due;
+	uint64_t deadline = rescue_note_trouble(b, l, now) + timeout_of(b), due;
 	bool lost = false;
 
 	/* a farewell has a limit of its own, and so has a dead peer's guard */
@@ -458,7 +459,7 @@ static uint64_t look(struct beat *b, uint64_t now)
 		bool lost = is_lost(b, l, now, &soonest);
 
 		if (lost)
-			b->on_silent(b, l, (now - rescue_trouble_since(b, l, now)) / MS);
+			b->on_silent(b, l, (now - rescue_note_trouble(b, l, now)) / MS);
 		else if ((due = rescue_look(b, l, now)) < soonest)
 			soonest = due;
 		l = lost || b->links != links ? b->first : l->beats.next;
@@ -532,8 +533,7 @@ void beat_drop(struct beat *b, struct link *l, uint64_t silent_ms)
 	(void)snprintf(why, sizeof why, "%s for %.1f s", troubles[l->beats.trouble],
 		(double)silent_ms / 1000);
 	l->beats.lost = true;
-	for (int i = 0; i < RESCUE_FAREWELLS; i++)
-		beat_answer(b, l); /* it may hear us all the same, and the end of TCP later */
+	rescue_farewell(b, l); /* it may hear us all the same, and the end of TCP later */
 	link_close(l, false, why);
 }
 

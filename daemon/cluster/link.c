@@ -91,7 +91,7 @@ static void shut_one(struct link *l)
 		uv_close((uv_handle_t *)&l->udp, on_handle_closed);
 }
 
-static bool is_closing(const struct link *l)
+static bool is_out_of_use(const struct link *l)
 {
 	return l->state == LINK_IDLE || l->state >= LINK_CLOSING;
 }
@@ -110,7 +110,7 @@ static void shut(struct link *l)
 	if (l->state >= LINK_CLOSING)
 		return;
 	shut_one(l);
-	if (!l->fresh || is_closing(l->fresh))
+	if (!l->fresh || is_out_of_use(l->fresh))
 		return;
 	end_here(l->fresh, NULL);
 	shut_one(l->fresh);
@@ -510,7 +510,7 @@ static void drain(struct link *l)
 
 void link_close(struct link *l, bool flush, const char *why)
 {
-	if (is_closing(l))
+	if (is_out_of_use(l))
 		return;
 	end_here(l, why);
 	if (flush && l->state == LINK_OPEN && !l->eof)

@@ -28,7 +28,7 @@ static bool is_heard_since(const struct link *l, uint64_t then)
 	return l->heard_ns > then + BEAT_LATE * l->beats.interval_ns;
 }
 
-uint64_t rescue_trouble_since(const struct beat *b, struct link *l, uint64_t now)
+uint64_t rescue_note_trouble(const struct beat *b, struct link *l, uint64_t now)
 {
 	uint64_t since = later(l->heard_ns, b->fresh_ns);
 
@@ -124,7 +124,7 @@ static void look_at_dialing(struct beat *b, struct link *l, uint64_t now)
 	uint64_t late = RESCUE_DIAL * l->beats.interval_ns;
 
 	if (l->is_hub || l->state != LINK_OPEN || l->fresh || now < l->beats.dial_ns ||
-		(l->tcp && now - rescue_trouble_since(b, l, now) < late))
+		(l->tcp && now - rescue_note_trouble(b, l, now) < late))
 		return;
 	l->beats.dial_ns = now + (l->tcp ? late : l->beats.interval_ns);
 	link_redial(l);
@@ -174,6 +174,6 @@ void rescue_take(struct beat *b, struct link *l, const struct piece *p)
 
 void rescue_farewell(struct beat *b, struct link *l)
 {
-	for (int i = 0; i < RESCUE_FAREWELLS && l->taken > l->tcp_taken; i++)
+	for (int i = 0; i < RESCUE_FAREWELLS; i++)
 		beat_answer(b, l);
 }

@@ -21,9 +21,10 @@ enum {
 	RESCUE_FAREWELLS = 3, /* of an end that is not told again, on a way that loses */
 };
 
-/* Since when nothing was heard, nothing got through, or what the peer has sent is missing,
- * whichever began first: in l->beats.trouble. Not before we woke. `now` where all is well. */
-uint64_t rescue_trouble_since(const struct beat *b, struct link *l, uint64_t now);
+/* Notes in l->beats.trouble whether nothing was heard, nothing got through, or what the peer has
+ * sent is missing, whichever began first. Returns since when: not before we woke; `now` where
+ * all is well. */
+uint64_t rescue_note_trouble(const struct beat *b, struct link *l, uint64_t now);
 
 /* Does what is due: pieces, a fresh connection, the end of a link whose connection broke for good.
  * Returns when to look again; UINT64_MAX: with the next beat is soon enough. */
@@ -35,7 +36,7 @@ void rescue_acknowledged(struct beat *b, struct link *l);
 /* A piece has come; it is acknowledged at once. May end the link. */
 void rescue_take(struct beat *b, struct link *l, const struct piece *p);
 
-/* The link ends: the peer is told what has come, where that matters. */
+/* The link ends, and that is not told again: the peer hears how it stands, on a way that loses. */
 void rescue_farewell(struct beat *b, struct link *l);
 
 #endif

@@ -22,7 +22,7 @@ enum worker_state {
 
 /* What it left behind when it ended, and what was done about that. */
 struct leftover {
-	uint64_t deadline_ns;   /* for SIGKILL; 0: nothing was seen that has SIGTERM */
+	uint64_t deadline_ns;   /* for SIGKILL; 0: nothing was found */
 	bool killed;            /* SIGKILL is sent */
 	unsigned count, forced; /* processes; of these, how many needed SIGKILL */
 };
