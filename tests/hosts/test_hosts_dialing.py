@@ -2,6 +2,7 @@
 import time
 
 import pytest
+from harness import until
 from job import closed_after
 from test_hosts_names import PORT, Named
 
@@ -76,6 +77,35 @@ def test_a_record_that_is_corrected_is_seen(make_hosts, named, how):
     assert job.attempt()[0] == {"n0": 0, "n1": 1}
     job.proceed()
     assert [end.rc for end in job.end()] == [0, 0]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_who_becomes_the_hub_late_listens_where_it_was_told(make_hosts, named, told):
+    """The name is that of another node at first."""
+    hosts = make_hosts(2, networks=2)
+    own_hosts_file(hosts, 0)
+    means(hosts, 0, "hub", SILENT[:1])
+    job = named(hosts, hosts.names)
+    where = ["--interface=eth0"] if told else []
+    job.launch(0, "--control=required", "--join-timeout=40", "--rdzv-backend=c10d",
+               f"--rdzv-endpoint=hub:{PORT}", *where)
+    time.sleep(3)
+    means(hosts, 0, "hub", [hosts.addresses[0]])
+    until(lambda: listens(hosts, 0, PORT), "node 0 to listen")
+    assert listens(hosts, 0, PORT) == ({hosts.addresses[0]} if told else {"*"})
+    own_hosts_file(hosts, 1)
+    means(hosts, 1, "hub", [hosts.addresses[0]])
+    job.launch(1, "--control=required", "--join-timeout=40", "--rdzv-backend=c10d",
+               f"--rdzv-endpoint=hub:{PORT}")
+    assert job.attempt()[0] == {"n0": 0, "n1": 1}
+    job.proceed()
+    assert [end.rc for end in job.end()] == [0, 0]
+
+
+def listens(hosts, host, port):
+    """Addresses at which somebody listens there."""
+    lines = hosts.run(host, ["ss", "-Hltn", f"sport = {port}"]).stdout.splitlines()
+    return {line.split()[3].rpartition(":")[0] for line in lines}
 
 
 @pytest.mark.parametrize("known", [False, True])

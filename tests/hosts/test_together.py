@@ -224,6 +224,17 @@ def test_a_node_that_was_cut_off_says_what_it_saw(make_hosts, static_job):
     assert "this node lost contact with node 0 (10.77.0.1)" in ends[1].err, ends[1]
 
 
+def test_a_killed_hub_may_have_missed_the_node(make_hosts, static_job):
+    """What ended the connection was its kernel, so nothing was cut."""
+    hosts = make_hosts(3)
+    job = static_job(hosts, TIMEOUT)
+    job.start()
+    hosts.kill_launchers(0)
+    for node, end in job.wait(1, 2).items():
+        assert "lost contact with node 0 (10.77.0.1)" in end.err, (node, end)
+        assert "; its launcher was killed, or missed this node first" in end.err, (node, end)
+
+
 def stopped(hosts, node):
     for pid in hosts.launchers(node):
         hosts.signal_pid(pid, signal.SIGSTOP)

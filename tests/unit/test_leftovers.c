@@ -2,9 +2,12 @@
 #include "tests/unit/stage.h"
 
 #include <fcntl.h>
+#include <errno.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -464,6 +467,61 @@ static const char *part_crowd(void)
 	return NULL;
 }
 
+/* Has the pid of one that was reaped; ends with whether it was asked to, once SIGUSR1 has come. */
+static pid_t start_namesake(pid_t pid)
+{
+	const struct clone_args args = {
+		.exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1
+	};
+	sigset_t both, pending;
+	long rc;
+	int got;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGTERM);
+	sigaddset(&both, SIGUSR1);
+	(void)sigprocmask(SIG_BLOCK, &both, NULL);
+	rc = syscall(SYS_clone3, &args, sizeof args);
+	if (rc != 0)
+		return rc > 0 ? pid : -errno;
+	sigdelset(&both, SIGTERM);
+	(void)sigwait(&both, &got);
+	(void)sigpending(&pending);
+	_exit(sigismember(&pending, SIGTERM));
+}
+
+/* Whose number was given again, once it was reaped: by us, or by another one. */
+static const char *number_given_again(int (*reaps)(pid_t))
+{
+	pid_t orphan, namesake;
+
+	make(LONG_MS);
+	orphan = start_worker(0, stage_wait);
+	(void)start_worker(1, stage_wait);
+	end_worker(0);
+	(void)leftovers_look(&left, false);
+	(void)usleep(20000); /* its number in proc(5) has ticks of 10 ms */
+	HOLDS(reaps(orphan) == 128 + SIGTERM, "the first one is asked");
+	namesake = start_namesake(orphan);
+	if (namesake < 0)
+		return NEEDS "a kernel and the right to give a pid again";
+	HOLDS(leftovers_look(&left, false) == 0, "of the second nothing is known");
+	HOLDS(counts(&workers[0].left, 1, 0), "it was not left by the first one's worker");
+	(void)kill(namesake, SIGUSR1);
+	HOLDS(reap(namesake) == 0, "and is not asked");
+	return NULL;
+}
+
+static const char *part_reaped(void)
+{
+	return number_given_again(reap);
+}
+
+static const char *part_gone(void)
+{
+	return number_given_again(stage_reap);
+}
+
 static const char *part_none(void)
 {
 	make(LONG_MS);
@@ -491,6 +549,8 @@ static const struct stage_row rows[] = {
 	{ "one that comes to this process later counts once", part_counts_once_below, false },
 	{ "one that somebody else kills was not killed by launchd", part_anothers_kill, false },
 	{ "each of a crowd is found and counts", part_crowd, false },
+	{ "a number that is given again once it was reaped", part_reaped, false },
+	{ "a number that is given again after who knows what", part_gone, false },
 	{ "nothing may be left", part_none, false },
 };
 

@@ -202,6 +202,51 @@ static void test_reset(void **state)
 	channel_done(&c);
 }
 
+static struct uncertain {
+	struct channel *c;
+	bool at_hub;
+	unsigned turns; /* of the loop, from the fresh connection's start on, until that is reset */
+} uncertain;
+
+static void on_turn(uv_check_t *check)
+{
+	struct channel *c = uncertain.c;
+	struct link *fresh = uncertain.at_hub ? &c->hub[1].link : c->dialer[0].link.fresh;
+	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+	int fd;
+
+	if (c->accepted < 2 || !fresh || !fresh->tcp || uncertain.turns-- > 0)
+		return;
+	if (uv_fileno((uv_handle_t *)fresh->tcp, &fd) == 0)
+		(void)connect(fd, &nowhere, sizeof nowhere);
+	(void)uv_check_stop(check);
+}
+
+/* A fresh connection is reset as well, in any moment of its way to be the link's. */
+static void test_reset_again(void **state)
+{
+	for (unsigned turns = 0; turns < 12; turns++) {
+		struct channel c;
+		uv_check_t check;
+
+		make(&c, "k");
+		uncertain = (struct uncertain){ &c, *state != NULL, turns };
+		(void)uv_check_init(&c.loop, &check);
+		(void)uv_check_start(&check, on_turn);
+		uv_unref((uv_handle_t *)&check);
+		reset(&c.dialer[0]);
+		say_all(&c.hub[0]);
+		say_all(&c.dialer[0]);
+		run_until_heard(&c, 1);
+		channel_run_ms(&c, TIMEOUT_MS / 4);
+		say_all(&c.hub[0]);
+		say_all(&c.dialer[0]);
+		run_until_heard(&c, 2);
+		uv_close((uv_handle_t *)&check, NULL);
+		channel_done(&c);
+	}
+}
+
 /* Messages that wait for a dead connection are those of the next one. */
 static void test_silent_tcp(void **state)
 {
@@ -399,6 +444,9 @@ int main(void)
 	suite_add(&s, "TCP comes back", test_tcp_comes_back, NULL, NULL);
 	suite_add(&s, "a farewell in pieces", test_farewell, NULL, NULL);
 	SUITE_ROWS(&s, test_reset, resets);
+	suite_add(&s, "a fresh connection is reset at the dialer", test_reset_again, NULL, NULL);
+	suite_add(&s, "a fresh connection is reset at the hub", test_reset_again, NULL, NULL);
+	s.at[s.count - 1].initial_state = &yes;
 	suite_add(&s, "a connection that brings nothing, and no UDP", test_silent_tcp, NULL, NULL);
 	suite_add(&s, "a reset by a hub that has died, no UDP", test_dead_hub, NULL, NULL);
 	suite_add(&s, "a reset by a hub that has died", test_dead_hub, NULL, NULL);
