@@ -412,6 +412,12 @@ class Cluster:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
+        # an nsenter may have stopped when its guard did; on a frozen host nobody waits for it
+        end = time.monotonic() + 10
+        while time.monotonic() < end and not self._is_frozen(host) and \
+                any(os.path.exists(f"/proc/{pid}") for pid in guards):
+            self.continue_commands()
+            time.sleep(0.001)
 
     def cut(self, host, direction="both"):
         """Nothing passes between a host and the switch any more. "in" and "out", what it receives
@@ -440,6 +446,10 @@ class Cluster:
     def freeze(self, host):
         """All processes of a host stop, and none of them can tell; its kernel goes on."""
         self._freeze(host, "1", signal.SIGSTOP)
+
+    def _is_frozen(self, host):
+        return bool(self._group) and \
+            "frozen 1" in (self._group / self.names[host] / "cgroup.events").read_text()
 
     def thaw(self, host):
         self._freeze(host, "0", signal.SIGCONT)

@@ -176,9 +176,9 @@ mount --bind /run/home/resolv.conf /etc/resolv.conf"""
     assert hosts.run(1, ["sh", "-c", script]).returncode == 0
     job = static_job(hosts, "--join-timeout=2", "--master_addr=train-0.train", late=[0])
     job.meet(count=1, limit=20)
-    assert re.search(r"launchd: warning: node rank 0's launcher can't be found within 2 s "
-                     r"\(--join-timeout\): the name train-0.train can't be resolved: ",
-                     job.launchers[1].said()), job.described()
+    wanted = r"launchd: warning: node rank 0's launcher can't be found within 2 s " \
+        r"\(--join-timeout\): the name train-0.train can't be resolved: "
+    until(lambda: re.search(wanted, job.launchers[1].said()), lambda: job.described())
 
 
 TWO = r"launchd: error: two launchers have node rank 0: n0 \(node 0\) and n1 \(10\.77\.0\.2:\d+\)"

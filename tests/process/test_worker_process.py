@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from harness import native, until, worker
-from needs import needs_pids
+from needs import PID_1, needs_pids
 
 NULL = '/dev/null'
 
@@ -222,7 +222,7 @@ def test_stdin_is_null_under_systemd(launch, place):
 @needs_pids
 def test_stdin_is_null_under_a_systemd_that_does_not_say_the_pid(launch, place):
     """Before v248: a unit's process has INVOCATION_ID and is a child of pid 1."""
-    wrap = ['unshare', '--pid', '--fork', 'sh', '-c', '"$@"; exit $?', 'sh']
+    wrap = [*PID_1, 'sh', '-c', '"$@"; exit $?', 'sh']
     reader, writer = os.pipe()
     try:
         assert launch(native('dump'), {'INVOCATION_ID': 'x'}, wrap=wrap, stdin=reader).rc == 0
