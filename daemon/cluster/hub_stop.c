@@ -34,7 +34,7 @@ static void give_up(struct hub *h, struct caller *p, const char *why)
 	link_close(&p->link, false, why);
 }
 
-/* A node that is heard all the time, but whose launcher is none, or hangs: it counts as lost. */
+/* A node that is heard all the time, but hangs, or is another program: it counts as lost. */
 static void on_overdue(uv_timer_t *t)
 {
 	struct hub *h = t->data;

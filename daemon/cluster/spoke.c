@@ -216,7 +216,7 @@ static const char *guess_at_loss(const struct spoke *s)
 	if (s->link->killed_by)
 		return "";
 	if (s->overdue)
-		return "; its launcher hangs, or is none";
+		return "; its launcher hangs, or another program has its port";
 	if (s->link->end == LINK_END_OURS)
 		return "; one of the two was cut off, frozen or powered off";
 	if (s->link->end == LINK_END_LOST || s->link->end == LINK_END_PEERS)

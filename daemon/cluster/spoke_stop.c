@@ -29,7 +29,7 @@ static uint64_t limit_ms(const struct spoke *s)
 		s->member->config->node_timeout_ms + (may_restart(s) ? RESTART_DELAY_MAX_MS : 0);
 }
 
-/* The hub is heard all the time, but is no launcher's, or hangs: it counts as lost. */
+/* The hub is heard all the time, but hangs, or is another program: it counts as lost. */
 static void on_overdue(uv_timer_t *t)
 {
 	struct spoke *s = t->data;

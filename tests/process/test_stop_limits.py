@@ -56,7 +56,7 @@ def test_a_hub_that_does_not_say_what_follows(start, place):
     assert 'root cause: rank 1 ' in errors(result)[0]
     [line] = [line for line in warnings(result) if 'lost contact' in line]
     assert "it is heard, but has not said within 25 s of this node's end how the job goes on; " \
-        "its launcher hangs, or is none" in line
+        "its launcher hangs, or another program has its port" in line
     result = cluster.jobs.pop(0).end()
     assert result.rc == 7 and 'root cause: rank 1 ' in errors(result)[0], result
 
