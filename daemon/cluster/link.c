@@ -475,12 +475,11 @@ void link_adopt_udp(struct link *l, int fd)
 	l->handles++;
 }
 
+/* Where it failed the connection has broken, which is the reader's to find: what waits for it may
+ * have another way. */
 static void on_shutdown(uv_shutdown_t *r, int status)
 {
-	struct link *l = r->data;
-
-	if (status < 0 && l->state == LINK_DRAINING && r->handle == (uv_stream_t *)l->tcp)
-		shut(l);
+	(void)r, (void)status;
 }
 
 static void on_drain_limit(uv_timer_t *t)
@@ -500,12 +499,11 @@ static void drain(struct link *l)
 		shut(l);
 		return;
 	}
-	l->request.shutdown.data = l;
 	uv_update_time(l->limit.loop);
 	(void)uv_timer_start(
 		&l->limit, on_drain_limit, most < LINK_HANDSHAKE_MS ? most : LINK_HANDSHAKE_MS, 0);
-	if (l->tcp && uv_shutdown(&l->request.shutdown, (uv_stream_t *)l->tcp, on_shutdown) < 0)
-		shut(l);
+	if (l->tcp)
+		(void)uv_shutdown(&l->request.shutdown, (uv_stream_t *)l->tcp, on_shutdown);
 }
 
 void link_close(struct link *l, bool flush, const char *why)

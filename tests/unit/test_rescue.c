@@ -158,6 +158,23 @@ static void test_farewell(void **state)
 	channel_done(&c);
 }
 
+/* The connection is reset in the last moment: what was said shortly before takes the other way. */
+static void test_farewell_after_reset(void **state)
+{
+	struct channel c;
+
+	(void)state;
+	make(&c, "k");
+	reset(&c.hub[0]);
+	say_all(&c.dialer[0]);
+	link_close(&c.dialer[0].link, true, NULL);
+	beat_close(&c.dialer_beat);
+	channel_run_until(&c, CHANNEL_CLOSED, 1);
+	assert_int_equal(c.hub[0].messages, MESSAGES);
+	assert_int_equal(c.hub[0].link.end, LINK_END_PEERS);
+	channel_done(&c);
+}
+
 static const struct reset_row {
 	const char *says;
 	const char *key;
@@ -443,6 +460,7 @@ int main(void)
 	s.at[s.count - 1].initial_state = &yes;
 	suite_add(&s, "TCP comes back", test_tcp_comes_back, NULL, NULL);
 	suite_add(&s, "a farewell in pieces", test_farewell, NULL, NULL);
+	suite_add(&s, "a farewell right after a reset", test_farewell_after_reset, NULL, NULL);
 	SUITE_ROWS(&s, test_reset, resets);
 	suite_add(&s, "a fresh connection is reset at the dialer", test_reset_again, NULL, NULL);
 	suite_add(&s, "a fresh connection is reset at the hub", test_reset_again, NULL, NULL);
