@@ -129,6 +129,13 @@ void beat_send_datagram(struct beat *b, struct link *l, unsigned char *datagram,
 		l->beats.refused = true;
 }
 
+/* The peer relies on that for half of the time-out, and must then have time to use TCP. */
+static bool hears_udp(const struct link *l, uint64_t now)
+{
+	return l->beats.udp_ns != 0 &&
+		now - l->beats.udp_ns < l->beats.interval_ns * BEAT_PARTS / 6;
+}
+
 /* A beat for this moment. */
 static void make_beat(struct link *l, unsigned char ret[BEAT_BODY])
 {
@@ -141,7 +148,7 @@ static void make_beat(struct link *l, unsigned char ret[BEAT_BODY])
 		.received_ns = l->beats.received_ns,
 		.sent = kept_sent(&l->kept),
 		.taken = l->taken,
-		.udp_heard = beat_is_recent(l, l->beats.udp_ns, now),
+		.udp_heard = hears_udp(l, now),
 		.tcp_behind = l->taken > l->tcp_taken,
 		.lost = l->beats.lost,
 	};

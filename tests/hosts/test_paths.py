@@ -57,6 +57,19 @@ def test_no_alarm_behind_a_dead_path(make_hosts, static_job, wall):
     job.nothing_left()
 
 
+@pytest.mark.parametrize("direction", ["both", "in", "out"])
+def test_no_alarm_when_udp_ends(make_hosts, static_job, direction):
+    """Beats go by TCP before the time-out is over, also where only one end misses the other's."""
+    hosts = make_hosts(NODES, netem=True)
+    job = static_job(hosts, TIMEOUT, ACT="obey")
+    job.start()
+    hosts.netem.set(FAR, direction, no_udp=1)
+    time.sleep(3 * TIMEOUT_S)
+    assert not job.ended(), job.described()
+    job.end_well(TIMEOUT_S + SLACK_S)
+    job.nothing_left()
+
+
 def without_udp(make_hosts, static_job):
     hosts = make_hosts(NODES, netem=True)
     hosts.netem.set(no_udp=1)

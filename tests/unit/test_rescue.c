@@ -264,6 +264,34 @@ static void test_reset_again(void **state)
 	}
 }
 
+/* The hub has heard datagrams, and none yet that says the same of its own. What it says of them by
+ * TCP must not keep the dialer from using TCP as well until it is too late. */
+static void test_udp_ends_at_the_start(void **state)
+{
+	enum { SLOW_MS = 3 * TIMEOUT_MS };
+	struct channel c;
+	uint64_t longest_ns = 0;
+
+	(void)state;
+	channel_make(&c, "k", "k", on_message);
+	channel_beat(&c, SLOW_MS);
+	channel_dial(&c, 0);
+	channel_run_until(&c, CHANNEL_READY, 1);
+	while (c.hub[0].link.beats.udp_ns == 0)
+		channel_run_ms(&c, 1);
+	drop_udp(&c);
+	c.hub[0].link.beats.udp_heard_ns = 0;
+	for (int i = 0; i < SLOW_MS / 20; i++) {
+		uint64_t silent_ns;
+
+		channel_run_ms(&c, 20);
+		silent_ns = uv_hrtime() - c.hub[0].link.heard_ns;
+		longest_ns = silent_ns > longest_ns ? silent_ns : longest_ns;
+	}
+	assert_true(longest_ns < SLOW_MS * 10 / BEAT_PARTS * UINT64_C(1000000));
+	channel_done(&c);
+}
+
 /* Messages that wait for a dead connection are those of the next one. */
 static void test_silent_tcp(void **state)
 {
@@ -465,6 +493,7 @@ int main(void)
 	suite_add(&s, "a fresh connection is reset at the dialer", test_reset_again, NULL, NULL);
 	suite_add(&s, "a fresh connection is reset at the hub", test_reset_again, NULL, NULL);
 	s.at[s.count - 1].initial_state = &yes;
+	suite_add(&s, "UDP ends before both know of it", test_udp_ends_at_the_start, NULL, NULL);
 	suite_add(&s, "a connection that brings nothing, and no UDP", test_silent_tcp, NULL, NULL);
 	suite_add(&s, "a reset by a hub that has died, no UDP", test_dead_hub, NULL, NULL);
 	suite_add(&s, "a reset by a hub that has died", test_dead_hub, NULL, NULL);
