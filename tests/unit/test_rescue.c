@@ -66,14 +66,19 @@ static void drop_udp(struct channel *c)
 	(void)uv_udp_recv_stop(&c->dialer[0].link.udp);
 }
 
-/* Both ends of the connection get a reset. */
-static void reset(struct end *e)
+/* Both ends of the connection get a reset. False: it is closed, or none yet. */
+static bool disconnect(uv_tcp_t *tcp)
 {
 	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
 	int fd;
 
-	assert_int_equal(uv_fileno((uv_handle_t *)e->link.tcp, &fd), 0);
-	assert_int_equal(connect(fd, &nowhere, sizeof nowhere), 0);
+	return uv_fileno((uv_handle_t *)tcp, &fd) == 0 &&
+		connect(fd, &nowhere, sizeof nowhere) == 0;
+}
+
+static void reset(struct end *e)
+{
+	assert_true(disconnect(e->link.tcp));
 }
 
 static void assert_heard(const struct channel *c, unsigned times)
@@ -229,13 +234,10 @@ static void on_turn(uv_check_t *check)
 {
 	struct channel *c = uncertain.c;
 	struct link *fresh = uncertain.at_hub ? &c->hub[1].link : c->dialer[0].link.fresh;
-	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
-	int fd;
 
 	if (c->accepted < 2 || !fresh || !fresh->tcp || uncertain.turns-- > 0)
 		return;
-	if (uv_fileno((uv_handle_t *)fresh->tcp, &fd) == 0)
-		(void)connect(fd, &nowhere, sizeof nowhere);
+	(void)disconnect(fresh->tcp);
 	(void)uv_check_stop(check);
 }
 
