@@ -1,7 +1,9 @@
-"""Help, man page and example file come from the one table, so they name the same options."""
+"""Help, man page and example file come from the one table, so they name the same options. README and
+the guides are written by hand, so their links and options are checked."""
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,14 @@ from harness import BUILD
 
 DOCS = BUILD / 'config' / 'docs'
 MANDOC = shutil.which('mandoc')
+SOURCE = Path(__file__).resolve().parents[2]
+README = SOURCE / 'README.md'
+README_WORDS = 1500  # what is longer goes to the man page or to a guide
+GUIDES = sorted((SOURCE / 'config' / 'docs').glob('*.md'))
+PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob('*/README.md'))]
+# of mpirun, srun, gdb, scripts and our own test tools, which README and the guides show as well
+FOREIGN_OPTIONS = {'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
+                   'quick', 'dist', 'seed', 'deaths', 'rounds'}
 
 
 def options_of_help(launch):
@@ -54,3 +64,41 @@ def test_the_example_file_has_every_key_and_works(dry, place, launch):
     plan = dry(['--config', 'all.ini'])
     assert plan.setting('shutdown-timeout') == ('30', plan.setting('shutdown-timeout')[1])
     assert 'all.ini:' in plan.setting('shutdown-timeout')[1]
+
+
+def anchors_of(page):
+    """What "#..." behind a page's name may say: its headings, as web front ends for git spell them."""
+    headings = re.findall(r'^#+ (.*)$', page.read_text(), re.M)
+    return {re.sub(r'[^\w -]', '', heading).lower().replace(' ', '-') for heading in headings}
+
+
+def links_of(page):
+    """(file, anchor) of each link that is not a URL."""
+    targets = re.findall(r'\]\(([^)\s]+)\)', page.read_text())
+    return [target.partition('#')[::2] for target in targets if '://' not in target]
+
+
+def test_readme_is_short():
+    assert len(README.read_text().split()) <= README_WORDS
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(SOURCE)))
+def test_links_lead_somewhere(page):
+    for name, anchor in links_of(page):
+        target = page.parent / name if name else page
+        assert target.exists(), f'{name} does not exist'
+        assert not anchor or anchor in anchors_of(target), f'{name} has no heading #{anchor}'
+
+
+def test_readme_links_every_guide():
+    linked = {(README.parent / name).resolve() for name, _ in links_of(README)}
+    assert GUIDES and {guide.name for guide in GUIDES if guide not in linked} == set()
+
+
+def test_readme_and_guides_name_options_that_exist(launch):
+    named = {option for page in (README, *GUIDES)
+             for option in re.findall(r'(?<![\w-])--([a-z][\w-]*)', page.read_text())}
+    known = {option.replace('_', '-') for option in options_of_help(launch)}
+    assert 'dry-run' in named
+    assert {option for option in named - FOREIGN_OPTIONS
+            if option.replace('_', '-') not in known} == set()
