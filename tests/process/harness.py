@@ -67,6 +67,11 @@ def is_running(pid):
     return status_of(pid).get('State', 'Z')[0] not in 'ZX'
 
 
+def waits_in(pid):
+    """The kernel's function in which its first thread sleeps; '0' if it does not."""
+    return pathlib.Path(f'/proc/{pid}/wchan').read_text()
+
+
 def end_children(before):
     """Kills and reaps the children that were not there before. Returns what was still alive."""
     alive = {}

@@ -27,6 +27,16 @@ class Running(Cluster):
         self.pids = self.tell.expect('ready', nnodes)
 
 
+EVENTS = '--events=events%n'
+
+
+def told_everywhere(place, nodes, text):
+    """Waits until an event with this text has come to each of the first nodes."""
+    files = [place.path / f'events{node}' for node in range(nodes)]
+    until(lambda: all(file.exists() and text in file.read_text() for file in files),
+          f'{text} on {nodes} nodes')
+
+
 def all_gone(pids):
     until(lambda: not any(map(is_running, pids.values())), 'workers to end')
 
@@ -55,22 +65,24 @@ def test_a_request_to_one_launcher_ends_all(start, place, node, number):
 
 
 def test_the_second_and_the_third_request_count_everywhere(start, place):
-    cluster = Running(start, place, worker='ignore_signals', options=['--shutdown-timeout=600'])
+    cluster = Running(start, place, worker='ignore_signals',
+                      options=['--shutdown-timeout=600', EVENTS])
     began = time.monotonic()
     cluster.jobs[1].signal(signal.SIGTERM)
-    time.sleep(0.5)
+    told_everywhere(place, 3, '"urgency":"stop"')
     assert all(map(is_running, cluster.pids.values()))
     cluster.jobs[1].signal(signal.SIGTERM)  # 5 s are left of the grace
-    time.sleep(0.5)
+    told_everywhere(place, 3, '"urgency":"hurry"')
     cluster.jobs[1].signal(signal.SIGTERM)
     assert exit_codes(cluster.end()) == [143, 143, 143]
     assert time.monotonic() - began < 4
 
 
 def test_a_second_request_hurries_everywhere(start, place):
-    cluster = Running(start, place, worker='ignore_signals', options=['--shutdown-timeout=600'])
+    cluster = Running(start, place, worker='ignore_signals',
+                      options=['--shutdown-timeout=600', EVENTS])
     cluster.jobs[2].signal(signal.SIGTERM)
-    time.sleep(0.5)
+    told_everywhere(place, 3, '"urgency":"stop"')
     cluster.jobs[2].signal(signal.SIGTERM)
     assert exit_codes(cluster.end(30)) == [143, 143, 143]
 
@@ -389,11 +401,11 @@ def test_a_launcher_that_is_lost_in_the_pause(start, place, node):
 
 
 def test_a_node_that_has_finished_is_restarted_with_the_others(start, place):
-    cluster = Restarting(start, place, ['--max-restarts=1', '--leftover-grace=0.1'], fails=1)
+    cluster = Restarting(start, place, ['--max-restarts=1', '--leftover-grace=0.1', EVENTS],
+                         fails=1)
     pids, _, _ = cluster.attempt(0)
     os.write(cluster.go.fd, b'\n\n')
-    until(lambda: not is_running(pids[0]) and not is_running(pids[1]), 'two to end')
-    time.sleep(0.5)  # their launchers wait
+    told_everywhere(place, 2, '"worker_ended"')  # their launchers wait
     assert is_running(pids[2]) and all(is_running(job.pid) for job in cluster.jobs.values())
     os.write(cluster.fail.fd, b'\n')
     cluster.attempt(1)

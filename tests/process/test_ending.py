@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from harness import children_of, is_running, native, status_of, supervisor_of, until
+from harness import (children_of, is_running, native, status_of, supervisor_of, until,
+                     waits_in)
 from needs import PID_1, needs_pids
 
 PTRACE_SEIZE, WALL = 0x4206, 0x40000000
@@ -144,8 +145,8 @@ def test_a_launcher_whose_report_nobody_reads_can_be_ended(start, place):
         os.set_blocking(writer, True)
     job = start(native('ending', '--quiet'), {'END': 'exit:5'}, err=writer)
     supervisor = supervisor_of(job.pid)
-    until(lambda: not children_of(supervisor) and 'pipe_write' in
-          pathlib.Path(f'/proc/{supervisor}/wchan').read_text(), 'the launcher to block')
+    until(lambda: not children_of(supervisor) and 'pipe_write' in waits_in(supervisor),
+          'the launcher to block')
     job.signal(signal.SIGTERM)
     assert job.end().rc == 143
     os.close(reader)
@@ -383,11 +384,10 @@ def test_nothing_wakes_up_while_nothing_happens(start, place):
     pids = ready.expect('ready', 2)
     supervisor = supervisor_of(job.pid)
     ours = job.pid, supervisor
-    until(lambda: all(status_of(pid)['State'][0] == 'S' for pid in ours), 'launchd to sleep')
 
     def switches():
-        return [(status['voluntary_ctxt_switches'], status['nonvoluntary_ctxt_switches'])
-                for status in map(status_of, ours)]
+        return [(status['State'][0] == 'S', status['voluntary_ctxt_switches'],
+                 status['nonvoluntary_ctxt_switches']) for status in map(status_of, ours)]
 
     before = until_steady(switches)
     time.sleep(2)  # the measured span itself
@@ -424,13 +424,14 @@ def test_a_dead_worker_that_a_debugger_holds(start, place):
 
 
 def until_steady(measure):
-    """The value once it stays the same for 0.1 s, as it will when the start is through."""
+    """The values once they stay the same for 0.1 s, as they will when the start is through; the
+    first one of each must be true."""
     seen = [measure()]
 
     def steady():
         time.sleep(0.1)
         seen.append(measure())
-        return seen[-1] == seen[-2]
+        return seen[-1] == seen[-2] and all(first for first, *_ in seen[-1])
 
     until(steady, 'the launcher to become idle', limit=10)
     return seen[-1]

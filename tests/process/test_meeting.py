@@ -8,7 +8,7 @@ import time
 import pytest
 
 from together import (MEETS, C10d, Cluster, errors, exit_codes, free_ports, listens, warnings)
-from harness import native, supervisor_of, until
+from harness import LIMIT, native, supervisor_of, until
 from needs import LOCALHOST, dropping
 
 KEY = 'a secret that is long enough'
@@ -17,6 +17,16 @@ HOST = socket.gethostname()
 
 def said(job, text):
     until(lambda: text in job.said(), f'"{text}" to be said')
+
+
+def two_of_three(start, place):
+    """Node ranks 0 and 1 of a job of three have met; the third one is missing."""
+    cluster = Cluster(start, 3, native('dump'), begin=False)
+    events = place.path / 'events'
+    cluster.begin(0, [f'--events={events}'])
+    cluster.begin(1)
+    until(lambda: events.exists() and '"node_joined"' in events.read_text(), 'node 1 to join')
+    return cluster
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1', LOCALHOST])
@@ -48,12 +58,8 @@ def refused_everywhere(results, *words):
 
 
 def test_one_rank_twice_is_refused_on_all_nodes(start, place):
-    cluster = Cluster(start, 3, native('dump'), begin=False)
-    cluster.begin(0)
-    cluster.begin(1)
-    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
+    cluster = two_of_three(start, place)
     first = cluster.jobs[1]
-    time.sleep(0.5)  # either may come first, but both have to be there
     cluster.jobs[2] = start([*cluster.options(1), *native('dump')], MEETS)
     results = cluster.end()
     refused_everywhere(results, 'two launchers have node rank 1', 'a --node_rank of its own')
@@ -61,11 +67,7 @@ def test_one_rank_twice_is_refused_on_all_nodes(start, place):
 
 
 def test_another_number_of_nodes_is_refused_on_all_nodes(start, place):
-    cluster = Cluster(start, 3, native('dump'), begin=False)
-    cluster.begin(0)
-    cluster.begin(1)
-    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
-    time.sleep(0.5)
+    cluster = two_of_three(start, place)
     cluster.begin(2, ['--nnodes=4'])
     refused_everywhere(cluster.end(), 'says that the job has 4 nodes', '(node 0) says 3',
                        'the same --nnodes')
@@ -97,11 +99,8 @@ def test_a_rank_that_only_all_nodes_together_have(start, place):
 
 
 def test_a_node_that_is_started_again_joins_again(start, place):
-    cluster = Cluster(start, 3, native('dump'), begin=False)
-    cluster.begin(0)
-    first = cluster.begin(1)
-    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
-    time.sleep(0.5)
+    cluster = two_of_three(start, place)
+    first = cluster.jobs[1]
     supervisor = supervisor_of(first.pid)
     os.kill(supervisor, signal.SIGKILL)
     first.kill()
@@ -124,8 +123,10 @@ def test_node_0_decides_about_restarts_and_store_and_says_so(start, place):
 
 def test_nodes_wait_for_node_0(start, place):
     cluster = Cluster(start, 2, native('dump'), begin=False)
-    cluster.begin(1)
-    time.sleep(0.5)
+    with socket.create_server(('127.0.0.1', cluster.port + 1)) as listener:
+        listener.settimeout(LIMIT)
+        cluster.begin(1)
+        listener.accept()[0].close()  # it has dialled, and nobody took it in
     cluster.begin(0)
     assert exit_codes(cluster.end()) == [0, 0]
 
@@ -381,11 +382,7 @@ def test_auto_goes_on_with_a_wrong_key(start, place):
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize('node', [0, 1])
 def test_a_request_while_nodes_meet_ends_all(start, place, node, number):
-    cluster = Cluster(start, 3, native('dump'), begin=False)
-    cluster.begin(0)
-    cluster.begin(1)
-    until(lambda: listens(cluster.port + 1), 'node 0 to listen')
-    time.sleep(0.5)
+    cluster = two_of_three(start, place)
     cluster.jobs[node].signal(number)
     results = cluster.end()
     assert exit_codes(results) == [128 + number] * 2
@@ -395,12 +392,12 @@ def test_a_request_while_nodes_meet_ends_all(start, place, node, number):
 
 
 def test_a_c10d_node_without_a_rank_yet_ends_all(start, place):
-    cluster = C10d(start, 3, native('dump'), begin=False)
-    cluster.begin(0)
-    cluster.begin(1)
-    until(lambda: listens(cluster.port), 'one of them to listen')
-    time.sleep(0.5)
-    cluster.jobs[1].signal(signal.SIGTERM)
+    # whichever becomes node rank 0 says that the other one's setting differs when it takes it in
+    cluster = C10d(start, 3, native('dump'), begin=False,
+                   each=lambda node: ([f'--max-restarts={node}'], {}))
+    first, second = cluster.begin(0), cluster.begin(1)
+    until(lambda: 'has --max-restarts' in first.said() + second.said(), 'one to join the other')
+    second.signal(signal.SIGTERM)
     assert exit_codes(cluster.end()) == [143, 143]
 
 

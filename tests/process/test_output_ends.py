@@ -9,7 +9,7 @@ import time
 
 import pytest
 from hang_fs import HangFS
-from harness import is_running, native, until
+from harness import is_running, native, supervisor_of, until, waits_in
 from needs import needs_mounts
 from own_mounts import OWN_MOUNTS
 from written import (Logs, all_streams, assert_console, assert_same, counted, lines_of,
@@ -279,8 +279,10 @@ def test_a_signal_while_a_failed_job_waits_for_its_console(start, place):
         job = start(sh('yes | head -n 1000000; exit 3', '--log-dir=logs', '--report=report.json',
                        '--events=events'), out=begin)
         events = place.path / 'events'
+        supervisor = supervisor_of(job.pid)
         until(lambda: events.exists() and '"verdict"' in events.read_text(), 'the verdict')
-        time.sleep(.3)  # for its event loop to end
+        # its event loop has ended: it waits for the thread that writes
+        until(lambda: 'futex' in waits_in(supervisor), 'launchd to wait for its console')
         os.kill(job.pid, signal.SIGTERM)
         result = job.end()
     finally:
