@@ -12,23 +12,23 @@
 #include "config/help.h"
 #include "config/loglevel.h"
 #include "config/sources.h"
+#include "daemon/cluster/member.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
 #include "daemon/join.h"
-#include "daemon/cluster/key.h"
-#include "daemon/cluster/member.h"
-#include "daemon/cluster/obituary.h"
-#include "daemon/output/tree.h"
+#include "daemon/net/key.h"
+#include "daemon/net/obituary.h"
+#include "daemon/observe/say.h"
+#include "daemon/os/process.h"
+#include "daemon/output/log_tree.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
-#include "daemon/process.h"
 #include "daemon/report/explain.h"
-#include "daemon/say.h"
+#include "daemon/run/run.h"
 #include "daemon/supervise.h"
 #include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/place.h"
-#include "daemon/workers/run.h"
 #include "daemon/workers/spawn.h"
 
 /* All that one run is made of, in the order in which it is decided. */
@@ -36,7 +36,7 @@ struct launch {
 	struct arena arena;
 	struct notes notes;
 	struct failure why;
-	struct heritage heritage;
+	struct inherited inherited;
 	struct settings settings;
 	struct facts facts;
 	struct topology topology;
@@ -239,7 +239,7 @@ static int run(struct launch *l, char **argv)
 	struct supervision s = {
 		.plan = &l->plan,
 		.member = &l->member,
-		.heritage = &l->heritage,
+		.inherited = &l->inherited,
 		.guard = &guard,
 		.hostname = l->facts.hostname,
 		.arena = &l->arena,
@@ -257,7 +257,7 @@ static int run(struct launch *l, char **argv)
 	rc = prepare(l);
 	if (rc < 0)
 		return rc;
-	rc = guard_init(&guard, &l->plan, &l->heritage.ignored, &l->why);
+	rc = guard_init(&guard, &l->plan, &l->inherited.ignored, &l->why);
 	if (rc == 0)
 		rc = guard_use_cgroups(&guard, &l->arena, &l->why);
 	if (rc == 0)
@@ -308,7 +308,7 @@ static int launch(struct launch *l, char **argv)
 {
 	const char *const *words = copy_argv(l, argv);
 	int rc = arena_failed(&l->arena) ? failure_oom(&l->why) :
-					   process_init(&l->heritage, &l->why);
+					   process_init(&l->inherited, &l->why);
 
 	if (rc == 0)
 		rc = read_settings(l, words);

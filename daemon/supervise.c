@@ -12,17 +12,18 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
-#include "daemon/output/output.h"
+#include "daemon/job/ending.h"
+#include "daemon/observe/event.h"
+#include "daemon/observe/say.h"
+#include "daemon/os/process.h"
+#include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
-#include "daemon/report/event.h"
 #include "daemon/report/report.h"
 #include "daemon/report/report_file.h"
-#include "daemon/say.h"
+#include "daemon/run/run.h"
 #include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/place.h"
-#include "daemon/workers/run.h"
 #include "daemon/workers/signals.h"
 
 /* --verbose: which process has which rank. */
@@ -77,9 +78,9 @@ static struct report_input input_of(const struct supervision *s, const struct pl
 		.result = result,
 		.plan = plan,
 		.hostname = s->hostname,
-		.record = end->testimony ? end->testimony->record : NULL,
-		.command = end->testimony ? end->testimony->command : NULL,
-		.words = end->testimony ? end->testimony->words : (struct last_words){ 0 },
+		.record = end->evidence ? end->evidence->record : NULL,
+		.command = end->evidence ? end->evidence->command : NULL,
+		.words = end->evidence ? end->evidence->words : (struct last_words){ 0 },
 		.attempt = end->verdict.attempt,
 		.max_restarts = plan->max_restarts,
 		.why_not = end->why_not,
@@ -298,7 +299,7 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 	const struct run_input in = {
 		.plan = s->plan,
 		.member = s->member,
-		.heritage = s->heritage,
+		.inherited = s->inherited,
 		.guard = s->guard,
 		.output = s->output,
 		.status = s->plan->output.foreground && s->least <= NOTE_INFO &&
@@ -364,7 +365,7 @@ static bool close_output(struct supervision *s, bool hurry)
 	struct closing c = { .hurry = hurry, .asked = &asked };
 	bool closed;
 
-	signals_ending(&s->plan->reactions, &s->heritage->ignored, &asked);
+	signals_ending(&s->plan->reactions, &s->inherited->ignored, &asked);
 	closed = output_close(s->output, &c);
 	say_through(NULL, NULL);
 	if (c.hurry)

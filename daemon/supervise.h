@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 #include "common/notes.h"
-#include "daemon/events.h"
+#include "daemon/observe/event_file.h"
 
 struct arena;
 struct failure;
 struct guard;
-struct heritage;
+struct inherited;
 struct meeting;
 struct member_config;
 struct output;
@@ -19,7 +19,7 @@ struct plan;
 struct supervision {
 	const struct plan *plan; /* where nodes have yet to meet, not for good */
 	const struct member_config *member;
-	const struct heritage *heritage;
+	const struct inherited *inherited;
 	struct guard *guard;
 	struct output *output; /* supervise()'s own */
 	const char *hostname;

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "common/vec.h"
-#include "daemon/cluster/job.h"
-#include "daemon/cluster/key.h"
 #include "daemon/cluster/message.h"
+#include "daemon/job/job.h"
+#include "daemon/net/key.h"
 #include "daemon/store/request.h"
 
 struct arena;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "daemon/cluster/link.h"
+#include "daemon/net/link.h"
 
 struct finder;
 struct member;

@@ -8,16 +8,16 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
-#include "common/port.h"
 #include "common/text.h"
 #include "common/vec.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub_store.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
+#include "daemon/os/port.h"
 
 /* What the culprit says of itself. */
-static const struct testimony *testimony_of(const struct hub *h, const struct result *r)
+static const struct evidence *evidence_of(const struct hub *h, const struct result *r)
 {
 	const struct outcome *culprit = result_culprit(r);
 
@@ -31,7 +31,7 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 {
 	struct job_end end = {
 		.result = &orders->result,
-		.testimony = testimony_of(h, &orders->result),
+		.evidence = evidence_of(h, &orders->result),
 		.restarts = h->restarts,
 		/* it is read when the orders have gone */
 		.why_not = arena_strdup(h->member->config->arena, orders->why_not),
@@ -349,8 +349,7 @@ void hub_forward(struct hub *h, int signal)
 	wire_out_done(&w);
 }
 
-void hub_ended(
-	struct hub *h, const struct node_end *end, const struct testimony *list, size_t count)
+void hub_ended(struct hub *h, const struct node_end *end, const struct evidence *list, size_t count)
 {
 	struct orders orders = { 0 };
 

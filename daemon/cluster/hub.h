@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/cluster/beat.h"
-#include "daemon/cluster/job.h"
-#include "daemon/cluster/link.h"
-#include "daemon/cluster/listener.h"
-#include "daemon/cluster/logs.h"
+#include "daemon/cluster/merged_lines.h"
 #include "daemon/cluster/message.h"
+#include "daemon/job/job.h"
+#include "daemon/net/beat.h"
+#include "daemon/net/link.h"
+#include "daemon/net/listener.h"
 
 struct arena;
 struct failure;
@@ -21,7 +21,7 @@ struct member;
 struct caller;
 struct stop;
 struct store;
-struct testimony;
+struct evidence;
 struct text;
 
 struct hub {
@@ -44,7 +44,7 @@ struct hub {
 	int port_fd; /* keeps the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
-	struct testimony *said;
+	struct evidence *said;
 	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
 	size_t said_count, said_room;
 	struct hub_logs logs;
@@ -72,7 +72,7 @@ void hub_failed(struct hub *h, const struct outcome *o);
 void hub_asked(struct hub *h, const struct stop *s);
 void hub_forward(struct hub *h, int signal);
 void hub_ended(
-	struct hub *h, const struct node_end *end, const struct testimony *list, size_t count);
+	struct hub *h, const struct node_end *end, const struct evidence *list, size_t count);
 
 /* Ranks of a node that have not joined the store; see hub_waiting.c. */
 void hub_waiting(
@@ -152,7 +152,7 @@ void hub_tell_stop(struct hub *h);
 void hub_obey(struct hub *h, enum order what, const struct orders *orders);
 void hub_handle_closed(struct hub *h);
 /* Keeps what a failed worker says; what it points to lives as long as the attempt's memory. */
-void hub_remember(struct hub *h, const struct testimony *said);
+void hub_remember(struct hub *h, const struct evidence *said);
 /* Stops listening and watching, and closes what connections are left. */
 void hub_hang_up(struct hub *h);
 

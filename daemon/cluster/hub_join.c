@@ -11,7 +11,7 @@
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 enum { NPROC_MAX = 1 << 20 }; /* far above what a node can have */
 

@@ -1,10 +1,10 @@
-/* hub_logs.c - other nodes' lines, as node rank 0 takes them; see logs.h */
-#include "daemon/cluster/logs.h"
+/* hub_logs.c - other nodes' lines, as node rank 0 takes them; see merged_lines.h */
+#include "daemon/cluster/merged_lines.h"
 
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 static void give(struct caller *p, size_t bytes)
 {

@@ -9,8 +9,8 @@
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
-#include "daemon/report/phrases.h"
+#include "daemon/job/phrases.h"
+#include "daemon/net/wire.h"
 
 enum {
 	FIRST_NOTE_MS = 10000, /* until those who wait are told for whom */

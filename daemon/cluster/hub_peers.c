@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 enum {
 	STRANGERS = 64,      /* more than there are nodes, that may be about to join */
@@ -107,7 +107,7 @@ static void on_record(struct caller *p, const unsigned char *at, size_t len)
 	if (message_get_record(at, len, p->hub->member->memory, &r) == 0 &&
 		r.attempt == p->hub->job.attempt)
 		hub_remember(p->hub,
-			&(struct testimony){ .rank = r.rank,
+			&(struct evidence){ .rank = r.rank,
 				.record = r.record,
 				.command = r.command,
 				.words = r.words });
@@ -222,11 +222,11 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		hub_hear_refusal(p, at, len);
 }
 
-void hub_remember(struct hub *h, const struct testimony *said)
+void hub_remember(struct hub *h, const struct evidence *said)
 {
 	if (h->said_count == h->said_room) {
 		size_t room = h->said_room ? h->said_room * 2 : 16;
-		struct testimony *more = arena_alloc(h->member->memory, room * sizeof *more);
+		struct evidence *more = arena_alloc(h->member->memory, room * sizeof *more);
 
 		if (!more)
 			return;

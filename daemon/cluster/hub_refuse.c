@@ -7,7 +7,7 @@
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 enum {
 	ID_SHOWN = 40,          /* characters of a run's id */

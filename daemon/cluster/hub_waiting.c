@@ -9,7 +9,7 @@
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/hub_store.h"
 #include "daemon/cluster/member.h"
-#include "daemon/report/phrases.h"
+#include "daemon/job/phrases.h"
 
 static unsigned first_rank(const struct hub *h, unsigned node)
 {

@@ -10,7 +10,7 @@
 #include "common/failure.h"
 #include "common/text.h"
 #include "daemon/cluster/message.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 void member_fail(struct member *m, int code, const char *text)
 {
@@ -303,7 +303,7 @@ void member_forward(struct member *m, int signal)
 }
 
 void member_ended(
-	struct member *m, const struct node_end *end, const struct testimony *list, size_t count)
+	struct member *m, const struct node_end *end, const struct evidence *list, size_t count)
 {
 	if (m->role == MEMBER_HUB)
 		hub_ended(&m->hub, end, list, count);

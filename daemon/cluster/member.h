@@ -30,27 +30,18 @@
 
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/doubt.h"
-#include "daemon/cluster/finder.h"
 #include "daemon/cluster/hub.h"
-#include "daemon/cluster/job.h"
-#include "daemon/cluster/link.h"
-#include "daemon/cluster/pmix.h"
-#include "daemon/cluster/sodium.h"
 #include "daemon/cluster/spoke.h"
-#include "daemon/cluster/verdict.h"
-#include "daemon/report/last_words.h"
+#include "daemon/job/evidence.h"
+#include "daemon/job/job.h"
+#include "daemon/job/verdict.h"
+#include "daemon/meet/finder.h"
+#include "daemon/meet/pmix.h"
+#include "daemon/net/link.h"
+#include "daemon/net/sodium.h"
 
 struct arena;
-struct error_record;
 struct failure;
-
-/* What a failed worker says of itself. */
-struct testimony {
-	unsigned rank;
-	const struct error_record *record; /* NULL: nothing */
-	const char *command;               /* as a shell would have it */
-	struct last_words words;
-};
 
 /* What the nodes have agreed on. */
 struct meeting {
@@ -70,7 +61,7 @@ struct job_end {
 	const struct result *result; /* the whole job's; NULL: this node has not heard it all */
 	/* Node rank 0 was lost: nobody else tells how this node's workers ended. */
 	bool alone;
-	const struct testimony *testimony; /* of result->culprit; NULL: none */
+	const struct evidence *evidence; /* of result->culprit; NULL: none */
 	unsigned restarts;
 	const char *why_not;     /* why no more restarts; "" */
 	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
@@ -144,9 +135,9 @@ void member_asked(struct member *m, const struct stop *s);
 void member_forward(struct member *m, int signal);
 
 /* All workers of the attempt have ended here, with what some of them say. The end's outcomes and
- * the testimonies are borrowed until the next attempt starts. */
+ * the evidence are borrowed until the next attempt starts. */
 void member_ended(
-	struct member *m, const struct node_end *end, const struct testimony *list, size_t count);
+	struct member *m, const struct node_end *end, const struct evidence *list, size_t count);
 
 /* These of this node's workers have not joined the store, as far as can be seen; none: all have. */
 void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);

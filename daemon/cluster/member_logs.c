@@ -1,7 +1,7 @@
 /* member_logs.c - this launcher's part in merging the nodes' lines; see member.h */
 #include "daemon/cluster/config.h"
-#include "daemon/cluster/logs.h"
 #include "daemon/cluster/member.h"
+#include "daemon/cluster/merged_lines.h"
 
 bool member_merges(const struct member *m)
 {

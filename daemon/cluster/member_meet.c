@@ -10,8 +10,8 @@
 #include "common/failure.h"
 #include "common/num.h"
 #include "common/text.h"
-#include "daemon/cluster/card.h"
-#include "daemon/cluster/key.h"
+#include "daemon/meet/card.h"
+#include "daemon/net/key.h"
 
 static bool is_own(const struct member *m, const struct sockaddr *a)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/siphash.h"
 #include "daemon/cluster/message_wire.h"
-#include "daemon/store/siphash.h"
 
 enum { SIGNAL_MAX = 127, NUMBER_BYTES = 4, CODE_MAX = 255 };
 

@@ -11,13 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/cluster/job.h"
-#include "daemon/cluster/verdict.h"
-#include "daemon/report/ending.h"
-#include "daemon/report/last_words.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/evidence.h"
+#include "daemon/job/job.h"
+#include "daemon/job/verdict.h"
 
 struct arena;
-struct error_record;
 struct wire_out; /* wire.h */
 
 /* Types below 16 are the link's own. */

@@ -7,7 +7,8 @@
 
 #include "common/arena.h"
 #include "daemon/cluster/message_wire.h"
-#include "daemon/report/record.h"
+#include "daemon/job/evidence.h"
+#include "daemon/report/error_file.h"
 
 enum { SIGNAL_MAX = 127, COMMAND_MAX_BYTES = 64 * 1024 };
 
@@ -143,7 +144,7 @@ static struct error_record *get_error_record(struct wire_in *w, struct arena *ar
 	r->timestamp = wire_get_i64(w);
 	r->raw = get_optional(w, RECORD_MAX_BYTES, arena);
 	r->raw_why = get_optional(w, MESSAGE_TEXT_SIZE, arena);
-	/* as record.h has it */
+	/* as evidence.h has it */
 	w->failed = w->failed || r->timestamp < 0 || (r->raw == NULL) != (r->raw_why == NULL) ||
 		(r->raw == NULL) != (r->message || r->traceback);
 	return r;

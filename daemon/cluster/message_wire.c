@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "daemon/report/ending.h"
+#include "daemon/job/ending.h"
 
 enum { SIGNAL_MAX = 127, CODE_MAX = 255, ERRNO_MAX = 4095, TEXT_MAX = 512 };
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 struct cause;
 struct outcome;

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
-#include "common/address.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 static void handle_closed(struct spoke *s)
 {
@@ -362,8 +362,8 @@ static void tell_outcomes(struct spoke *s, const struct node_end *end)
 	}
 }
 
-static void tell_testimonies(
-	struct spoke *s, unsigned attempt, const struct testimony *list, size_t count)
+static void tell_evidence(
+	struct spoke *s, unsigned attempt, const struct evidence *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct message_record r = { attempt, list[i].rank, list[i].record, list[i].command,
@@ -386,14 +386,14 @@ static void leave(struct spoke *s)
 }
 
 void spoke_ended(
-	struct spoke *s, const struct node_end *end, const struct testimony *list, size_t count)
+	struct spoke *s, const struct node_end *end, const struct evidence *list, size_t count)
 {
 	struct wire_out w = { 0 };
 
 	s->ended = true;
 	s->end = *end;
 	tell_outcomes(s, end);
-	tell_testimonies(s, end->attempt, list, count);
+	tell_evidence(s, end->attempt, list, count);
 	message_put_ended(&w, end);
 	spoke_send(s, MESSAGE_ENDED, &w);
 	if (s->lost.kind != CAUSE_NONE)

@@ -9,16 +9,16 @@
 #include <sys/socket.h>
 #include <uv.h>
 
-#include "daemon/cluster/beat.h"
-#include "daemon/cluster/dialer.h"
-#include "daemon/cluster/job.h"
-#include "daemon/cluster/link.h"
-#include "daemon/cluster/logs.h"
+#include "daemon/cluster/merged_lines.h"
 #include "daemon/cluster/message.h"
+#include "daemon/job/job.h"
+#include "daemon/meet/dialer.h"
+#include "daemon/net/beat.h"
+#include "daemon/net/link.h"
 
 struct member;
 struct stop;
-struct testimony;
+struct evidence;
 
 enum spoke_state {
 	SPOKE_DIALING, /* until the join timeout */
@@ -63,7 +63,7 @@ void spoke_failed(struct spoke *s, const struct outcome *o);
 void spoke_asked(struct spoke *s, const struct stop *stop);
 void spoke_forward(struct spoke *s, int signal);
 void spoke_ended(
-	struct spoke *s, const struct node_end *end, const struct testimony *list, size_t count);
+	struct spoke *s, const struct node_end *end, const struct evidence *list, size_t count);
 void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* The hub's name means these now. */

@@ -12,7 +12,7 @@
 #include "common/text.h"
 #include "daemon/cluster/config.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 enum {
 	FIRST_NOTE_MS = 10000, /* until it is said that the hub is not reached */

@@ -1,5 +1,5 @@
-/* spoke_logs.c - this node's lines, as it sends them to node rank 0; see logs.h */
-#include "daemon/cluster/logs.h"
+/* spoke_logs.c - this node's lines, as it sends them to node rank 0; see merged_lines.h */
+#include "daemon/cluster/merged_lines.h"
 
 #include <assert.h>
 
@@ -7,7 +7,7 @@
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/message.h"
 #include "daemon/cluster/spoke.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 bool spoke_merges(const struct spoke *s)
 {

@@ -14,8 +14,8 @@
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/gpu.h"
-#include "daemon/facts/torch.h"
 #include "daemon/facts/interfaces.h"
+#include "daemon/facts/torch.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
 enum { CPUS_MAX = 16384 };

@@ -8,7 +8,7 @@
 
 #include "common/vec.h"
 #include "daemon/facts/program.h"
-#include "daemon/workers/procfs.h"
+#include "daemon/os/procfs.h"
 
 struct arena;
 struct failure;

@@ -11,7 +11,7 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "daemon/output/prefix.h"
+#include "daemon/plan/prefix.h"
 
 enum {
 	STAMP_LEN = PREFIX_TIME_SIZE, /* the time, and a blank instead of its NUL */

@@ -9,9 +9,9 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "daemon/output/prefix.h"
-#include "daemon/output/tree.h"
-#include "daemon/report/record.h"
+#include "daemon/output/log_tree.h"
+#include "daemon/plan/prefix.h"
+#include "daemon/report/error_file.h"
 
 static const char *const names[2] = { "stdout", "stderr" };
 

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 #include "common/arena.h"
+#include "daemon/job/evidence.h"
 #include "daemon/output/stream.h"
 #include "daemon/output/tail.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/last_words.h"
 
 struct failure;
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/output/output_parts.h"
+#include "daemon/output/post.h"
 
 /* A line of which this much is held is not waited for any longer. Of another node's share half of
  * what it may send can be on its way back to it: see cluster/credit.h. */

@@ -10,8 +10,8 @@
 #include "config/settings.h"
 #include "config/streams.h"
 #include "config/value.h"
-#include "daemon/output/prefix.h"
 #include "daemon/plan/plan.h"
+#include "daemon/plan/prefix.h"
 
 /* What the workers that start here have. */
 struct used {

@@ -10,7 +10,7 @@
 
 #include "common/vec.h"
 #include "config/reaction.h"
-#include "daemon/plan/output.h"
+#include "daemon/plan/output_plan.h"
 #include "daemon/plan/scrub.h"
 
 struct arena;

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
+#include "daemon/report/error_file.h"
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
-#include "daemon/report/phrases.h"
-#include "daemon/report/record.h"
 #include "daemon/report/said.h"
 
 enum { EXCEPTION_MAX = 400, NS_PER_MS = 1000000 };

@@ -7,9 +7,9 @@
 #include "common/arena.h"
 #include "common/vec.h"
 #include "config/settings.h"
+#include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
-#include "daemon/report/record.h"
+#include "daemon/report/error_file.h"
 #include "daemon/report/report.h"
 
 enum { EXIT_USAGE = 2 }; /* argparse's, click's and absl's */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/report/ending.h"
+#include "daemon/job/ending.h"
 
 struct text;
 struct vec;

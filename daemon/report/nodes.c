@@ -5,9 +5,9 @@
 
 #include "common/arena.h"
 #include "common/text.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
-#include "daemon/report/phrases.h"
 #include "daemon/report/report.h"
 
 bool result_is_jobwide(const struct result *r)

@@ -8,10 +8,10 @@
 #include "common/arena.h"
 #include "common/signame.h"
 #include "common/text.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
 #include "daemon/report/nodes.h"
-#include "daemon/report/phrases.h"
 #include "daemon/report/report.h"
 
 bool worker_is_planned(const struct report_input *in, const struct outcome *o)

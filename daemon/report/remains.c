@@ -5,9 +5,9 @@
 
 #include "common/arena.h"
 #include "common/text.h"
-#include "daemon/report/ending.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/phrases.h"
 #include "daemon/report/nodes.h"
-#include "daemon/report/phrases.h"
 #include "daemon/report/report.h"
 
 /* "2 processes behind; launchd killed 1 of them" */

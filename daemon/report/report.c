@@ -6,12 +6,12 @@
 
 #include "common/arena.h"
 #include "common/text.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
 #include "daemon/report/hint.h"
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
-#include "daemon/report/phrases.h"
 #include "daemon/report/remains.h"
 #include "daemon/report/said.h"
 

@@ -8,10 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/report/last_words.h"
+#include "daemon/job/evidence.h"
 
 struct arena;
-struct error_record;
 struct outcome;
 struct plan;
 struct result;

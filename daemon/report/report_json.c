@@ -8,14 +8,14 @@
 #include "common/arena.h"
 #include "common/signame.h"
 #include "common/text.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
+#include "daemon/report/error_file.h"
 #include "daemon/report/hint.h"
 #include "daemon/report/json_parts.h"
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
-#include "daemon/report/phrases.h"
-#include "daemon/report/record.h"
 #include "daemon/report/said.h"
 
 enum { SCHEMA = 1, NS_PER_US = 1000, US_PER_S = 1000000 };

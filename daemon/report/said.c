@@ -6,8 +6,9 @@
 
 #include "common/arena.h"
 #include "common/text.h"
+#include "daemon/job/evidence.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/record.h"
+#include "daemon/report/error_file.h"
 #include "daemon/report/report.h"
 
 /* Bounds of what is shown of texts that are not ours; --report has more. */

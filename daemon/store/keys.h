@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/siphash.h"
 #include "daemon/store/budget.h"
 #include "daemon/store/request.h"
-#include "daemon/store/siphash.h"
 
 struct wait;
 struct watch;

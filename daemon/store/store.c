@@ -15,8 +15,8 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/store/client.h"
-#include "daemon/store/front.h"
 #include "daemon/store/note.h"
+#include "daemon/store/store_listener.h"
 
 enum { ACCEPTS_MAX = 64 }; /* at a time; the loop comes back for more */
 

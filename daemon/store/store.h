@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/os/peers.h"
 #include "daemon/store/answer.h"
-#include "daemon/store/front.h"
-#include "daemon/store/peers.h"
 #include "daemon/store/request.h"
+#include "daemon/store/store_listener.h"
 
 struct client;
 struct failure;

@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "daemon/os/process.h"
+
 static int failed(struct child *c, enum stage stage)
 {
 	c->error = errno;
@@ -31,7 +33,7 @@ static int reset_signals(const struct child *c)
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
-	if (sigismember(&c->heritage->ignored, SIGPIPE) != 1 &&
+	if (sigismember(&c->inherited->ignored, SIGPIPE) != 1 &&
 		sigaction(SIGPIPE, &by_default, NULL) < 0)
 		return -1;
 	if (sigaction(SIGCHLD, &by_default, NULL) < 0 || sigaction(SIGTERM, &by_default, NULL) < 0)
@@ -52,7 +54,7 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_PARENT_GONE);
 	if (place_stdio(c) < 0)
 		return failed(c, STAGE_STDIO);
-	if (c->heritage->nofile_raised && setrlimit(RLIMIT_NOFILE, &c->heritage->nofile) < 0)
+	if (c->inherited->nofile_raised && setrlimit(RLIMIT_NOFILE, &c->inherited->nofile) < 0)
 		return failed(c, STAGE_LIMITS);
 	if (reset_signals(c) < 0)
 		return failed(c, STAGE_SIGNALS);

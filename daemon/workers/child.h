@@ -7,15 +7,9 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
-/* What the launcher itself inherited, for workers to inherit in turn. */
-struct heritage {
-	sigset_t ignored;     /* signals that were ignored when the launcher started */
-	struct rlimit nofile; /* RLIMIT_NOFILE before the launcher raised its own */
-	bool nofile_raised;
-};
+struct inherited;
 
 enum stage {
 	STAGE_NONE,
@@ -32,7 +26,7 @@ struct child {
 	const char *program;
 	char *const *argv, *const *env;
 	int stdio[3]; /* descriptors to put at 0, 1, 2; -1: what is there stays */
-	const struct heritage *heritage;
+	const struct inherited *inherited;
 	pid_t parent;
 
 	/* the child's answer: where it failed, and errno; STAGE_NONE: it executed its program */

@@ -9,7 +9,7 @@
 #include <uv.h>
 
 #include "common/fd.h"
-#include "daemon/workers/procfs.h"
+#include "daemon/os/procfs.h"
 #include "daemon/workers/tree.h"
 
 enum {

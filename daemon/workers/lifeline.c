@@ -11,7 +11,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
-#include "daemon/workers/procfs.h"
+#include "daemon/os/procfs.h"
 
 enum {
 	DOUBT_MS = 300, /* between a signal to a process group and what it does to its members */

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
-#include "daemon/report/ending.h"
+#include "daemon/job/ending.h"
 
 struct failure;
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/report/ending.h"
+#include "daemon/job/ending.h"
 
 struct cgroup_paths;
 

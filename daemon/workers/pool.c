@@ -304,7 +304,7 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	return 0;
 }
 
-int pool_start(struct pool *p, const struct attempt *attempt, const struct heritage *heritage,
+int pool_start(struct pool *p, const struct attempt *attempt, const struct inherited *inherited,
 	struct failure *why)
 {
 	struct starter starter;
@@ -316,7 +316,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct herit
 	(void)uv_timer_init(p->loop, &p->grace); /* can't fail */
 	(void)uv_timer_init(p->loop, &p->look);
 	p->grace.data = p->look.data = p;
-	starter_init(&starter, p->plan, attempt, heritage, p->output);
+	starter_init(&starter, p->plan, attempt, inherited, p->output);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;

@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/report/ending.h"
+#include "daemon/job/ending.h"
 #include "daemon/workers/deaths.h"
 #include "daemon/workers/leftovers.h"
 
 struct attempt;
 struct failure;
-struct heritage;
+struct inherited;
 struct output;
 struct plan;
 
@@ -68,7 +68,7 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 /* Starts them all. If one can't be started, the others are ended in order and it is the first
  * failure. on_ended follows from the loop in every case, unless this fails outright: -ENOMEM, and
  * no worker was started. */
-int pool_start(struct pool *p, const struct attempt *attempt, const struct heritage *heritage,
+int pool_start(struct pool *p, const struct attempt *attempt, const struct inherited *inherited,
 	struct failure *why);
 
 /* Ends the job: the signal goes to every worker, and SIGKILL follows when the grace is over. While

@@ -231,7 +231,7 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.argv = how->argv,
 		.env = how->env,
 		.stdio = { -1, -1, -1 },
-		.heritage = how->heritage,
+		.inherited = how->inherited,
 		.parent = getpid(),
 	};
 	int rc = 0;

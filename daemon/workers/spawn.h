@@ -8,13 +8,13 @@
 #include "daemon/plan/plan.h"
 
 struct failure;
-struct heritage;
+struct inherited;
 
 struct spawn {
 	const char *program;
 	char *const *argv, *const *env;
 	const struct stdio *stdio; /* of 0, 1, 2 */
-	const struct heritage *heritage;
+	const struct inherited *inherited;
 };
 
 struct spawned {

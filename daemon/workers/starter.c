@@ -5,22 +5,22 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "daemon/output/output.h"
+#include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/worker.h"
 
 void starter_init(struct starter *s, const struct plan *plan, const struct attempt *attempt,
-	const struct heritage *heritage, struct output *output)
+	const struct inherited *inherited, struct output *output)
 {
 	struct env_edits edits = { 0 };
 
 	*s = (struct starter){
-		.plan = plan, .attempt = attempt, .heritage = heritage, .output = output
+		.plan = plan, .attempt = attempt, .inherited = inherited, .output = output
 	};
 	/* the same names are touched for all workers */
 	plan_environment(plan, plan->start_first, attempt, &s->scratch, &edits);
-	plan_untouched(plan, &edits, &s->scratch, &s->inherited);
+	plan_untouched(plan, &edits, &s->scratch, &s->unchanged);
 }
 
 static void render_environment(struct starter *s, unsigned local_rank, struct vec *ret)
@@ -28,7 +28,7 @@ static void render_environment(struct starter *s, unsigned local_rank, struct ve
 	struct env_edits edits = { 0 };
 
 	plan_environment(s->plan, local_rank, s->attempt, &s->scratch, &edits);
-	vec_add_all(&s->scratch, ret, s->inherited.at);
+	vec_add_all(&s->scratch, ret, s->unchanged.at);
 	for (size_t i = 0; i < edits.count; i++)
 		if (edits.at[i].value)
 			vec_add(&s->scratch, ret,
@@ -45,7 +45,7 @@ int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct fail
 	struct stdio stdio[3] = { s->plan->input };
 	struct spawn how = { .program = plan_program(s->plan, local_rank),
 		.stdio = stdio,
-		.heritage = s->heritage };
+		.inherited = s->inherited };
 	int rc;
 
 	for (int fd = 1; fd < 3 && s->output; fd++)

@@ -8,7 +8,7 @@
 
 struct attempt;
 struct failure;
-struct heritage;
+struct inherited;
 struct output;
 struct plan;
 struct worker;
@@ -16,16 +16,16 @@ struct worker;
 struct starter {
 	const struct plan *plan;
 	const struct attempt *attempt;
-	const struct heritage *heritage;
+	const struct inherited *inherited;
 	struct output *output; /* NULL: workers inherit stdout and stderr */
 	struct arena scratch;
-	struct vec inherited; /* what every worker has of the launcher's environment */
+	struct vec unchanged; /* what every worker has of the launcher's environment */
 };
 
 /* All are borrowed; output NULL: workers inherit stdout and stderr. Out of memory shows at the
  * first start. */
 void starter_init(struct starter *s, const struct plan *plan, const struct attempt *attempt,
-	const struct heritage *heritage, struct output *output);
+	const struct inherited *inherited, struct output *output);
 
 /* Starts an unstarted worker; see worker_start(). -ENOMEM. */
 int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct failure *why);

@@ -14,8 +14,8 @@
 #include <uv.h>
 
 #include "common/fd.h"
-#include "daemon/report/ending.h"
-#include "daemon/workers/procfs.h"
+#include "daemon/job/ending.h"
+#include "daemon/os/procfs.h"
 
 enum {
 	DEPTH_MAX = 256, /* of ancestors that are asked */

@@ -12,7 +12,7 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "daemon/workers/procfs.h"
+#include "daemon/os/procfs.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/tree.h"
 

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/ending.h"
 
 struct failure;
 struct spawn;

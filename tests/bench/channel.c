@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "common/failure.h"
-#include "daemon/cluster/beat.h"
-#include "daemon/cluster/listener.h"
-#include "daemon/cluster/sodium.h"
+#include "daemon/net/beat.h"
+#include "daemon/net/listener.h"
+#include "daemon/net/sodium.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define IS_SANITIZED 1

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/cluster/card.h"
+#include "daemon/meet/card.h"
 
 /* What is taken for a card is one: written again it is the same bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

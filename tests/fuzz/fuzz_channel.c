@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "common/failure.h"
-#include "daemon/cluster/datagram.h"
-#include "daemon/cluster/frame.h"
-#include "daemon/cluster/handshake.h"
-#include "daemon/cluster/sodium.h"
+#include "daemon/net/datagram.h"
+#include "daemon/net/frame.h"
+#include "daemon/net/handshake.h"
+#include "daemon/net/sodium.h"
 
 static struct sodium sodium;
 

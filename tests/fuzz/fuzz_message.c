@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/cluster/message.h"
-#include "daemon/cluster/wire.h"
+#include "daemon/net/wire.h"
 
 /* A message, and room for what it says. */
 struct trial {

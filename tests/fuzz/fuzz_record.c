@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "daemon/cluster/verdict.h"
+#include "daemon/job/ending.h"
+#include "daemon/job/evidence.h"
+#include "daemon/job/verdict.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/cjson.h"
-#include "daemon/report/ending.h"
-#include "daemon/report/record.h"
+#include "daemon/report/error_file.h"
 #include "daemon/report/report.h"
 #include "tests/unit/json.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/sim.h"
+#include "tests/unit/daemon/store/store_sim.h"
 
 enum { MEMORY = 1 << 20 };
 

@@ -18,7 +18,7 @@
 #include <uv.h>
 
 #include "common/failure.h"
-#include "daemon/cluster/pmix.h"
+#include "daemon/meet/pmix.h"
 #include "daemon/plan/topology.h"
 
 extern char **environ;

@@ -1,0 +1,322 @@
+/* blames.c - see verdict.h */
+#include "daemon/job/verdict.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "daemon/job/evidence.h"
+
+/* What torch, NCCL and gloo say where another process has gone, or does not answer any more. Each
+ * was seen in the reports named beside it. */
+static const char *const of_peers[] = {
+	/* gloo's pair.cc (pytorch#75512, pytorch#61670) */
+	"Connection closed by peer",
+	/* gloo, after another pair of the process has failed (BCNet#53); its unbound_buffer.cc
+	 * (gloo#511); its monitored_barrier (pytorch#83289) */
+	"Application timeout caused pair closure",
+	"for recv operation to complete",
+	"for send operation to complete",
+	"failed to pass monitoredBarrier",
+	/* NCCL 2.13 and later (nccl#2076, nccl#1141), before (nccl#795, nccl#1514), and where the
+	 * peer does not answer over IB (stanford_alpaca#207) */
+	"remote process exited or there was a network error",
+	"ncclRemoteError",
+	"Connection closed by remote peer",
+	"Got completion from peer",
+	/* torch's watchdog (pytorch#118369, LlamaFactory#6269) */
+	"Watchdog caught collective operation timeout",
+	"NCCL watchdog thread terminated with exception",
+	/* torch's store whose server has gone (pytorch#153586), or that a peer never wrote to
+	 * (LlamaFactory#3698, pytorch#82091) or never came to (OpenRLHF#1040, pytorch-distributed
+	 * of tczhangzhi#18) */
+	"to recv, got 0 bytes",
+	"Connection was likely closed",
+	"recvValue failed",
+	"sendBytes failed",
+	"but store->get(",
+	"Socket Timeout",
+	"Timeout waiting for key",
+	"wait timeout after",
+	"clients joined",
+	"in store based barrier",
+};
+
+/* errno's words, which every socket has: gloo's "Read error [192.168.70.92]:25266: Connection reset
+ * by peer" (RVC-WebUI#1882), NCCL's "Call to recv from ... failed : Broken pipe" (nccl#795), torch
+ * 1.13's store, whose whole message they are. */
+static const char *const of_sockets[] = {
+	"Connection reset by peer",
+	"Broken pipe",
+	"Connection refused",
+};
+
+/* Ends that somebody asked for, which torch's and Python's handlers turn into exceptions. */
+static const char *const of_nobody[] = { "KeyboardInterrupt", "SignalException", "SystemExit" };
+
+#define HAS(text, list) has_any((text), (list), sizeof(list) / sizeof *(list))
+
+static bool has_any(const char *text, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strstr(text, list[i]))
+			return true;
+	return false;
+}
+
+/* NCCL calls every failing system call by one name: a socket's is a peer's, malloc's is not, and
+ * "(e.g. socket, malloc)" is part of the name's own explanation. */
+static bool is_failed_socket(const char *text)
+{
+	const char *last = strstr(text, "Last error:");
+
+	return strstr(text, "ncclSystemError") && last &&
+		(strstr(last, "socket") || strstr(last, "Socket"));
+}
+
+/* Python's sockets say "[Errno 104] Connection reset by peer": of a data loader, of a server that
+ * the training reads from. Only with torch's in the traceback a peer of the job is meant. */
+static bool tells_of_peer(const char *text, const char *traceback)
+{
+	if (HAS(text, of_peers) || is_failed_socket(text))
+		return true;
+	return HAS(text, of_sockets) &&
+		(!strstr(text, "[Errno ") || (traceback && strstr(traceback, "torch/distributed")));
+}
+
+/* The name of the exception, which stands at the begin: "ValueError: ...", with the modules that it
+ * is in, or without: "torch.distributed.elastic....SignalException: Process 12 got signal: 15". */
+static bool is_named(const char *message, const char *name)
+{
+	size_t len = strcspn(message, ":( \n");
+	size_t name_len = strlen(name);
+
+	return len >= name_len && memcmp(message + len - name_len, name, name_len) == 0 &&
+		(len == name_len || message[len - name_len - 1] == '.');
+}
+
+/* What follows the last line of source, each of which begins with blanks and may quote anything:
+ * Python ends a traceback with the exception, whose message may have many lines. */
+static const char *exception_of(const char *traceback)
+{
+	const char *ret = traceback;
+
+	for (const char *line = traceback; *line; line += *line == '\n') {
+		bool is_source = *line == ' ' || *line == '\t';
+
+		line += strcspn(line, "\n");
+		if (is_source && *line)
+			ret = line + 1;
+	}
+	return ret;
+}
+
+enum blames blames_of(const char *message, const char *traceback)
+{
+	bool has_message = message && *message;
+	const char *said;
+
+	if (!has_message && !(traceback && *traceback))
+		return BLAMES_NOBODY;
+	said = has_message ? message : exception_of(traceback);
+	for (size_t i = 0; i < sizeof of_nobody / sizeof *of_nobody; i++)
+		if (is_named(said, of_nobody[i]))
+			return BLAMES_NOBODY;
+	return tells_of_peer(said, traceback) ? BLAMES_A_PEER : BLAMES_ITSELF;
+}
+
+/* Beside a sentence in a worker's output: it is one of torch's, NCCL's or gloo's, and not of
+ * another library that the training talks through. */
+static const char *const of_torch[] = { "torch/distributed", "torch.distributed", "c10d", "NCCL",
+	"nccl", "gloo" };
+
+/* What a watchdog may say, too, of a failure of this worker's own GPU; and what is a consequence of
+ * a signal to a data loader. */
+static const char *const of_gpus[] = { "CUDA error", "unhandled cuda error", "Cuda failure" };
+static const char killed_loader[] = "is killed by signal: Terminated";
+
+enum { FINAL_LINES = 16, MESSAGE_LINES = 8, MUTE_LINES = 3 };
+
+static bool begins(const char *line, const char *with)
+{
+	return strncmp(line, with, strlen(with)) == 0;
+}
+
+/* Stack frames of C++ are long, and say nothing to us. */
+static bool is_frame(const char *line)
+{
+	return begins(line, "frame #") || begins(line, "Exception raised from ") ||
+		begins(line, "<omitting python frames>");
+}
+
+/* "[rank3]: " is what torch puts before each line of an exception. */
+static const char *behind_rank(const char *line)
+{
+	const char *at = line + strlen("[rank");
+
+	if (!begins(line, "[rank"))
+		return line;
+	at += strspn(at, "0123456789");
+	if (!begins(at, "]:"))
+		return line;
+	return at + (at[2] == ' ' ? 3 : 2);
+}
+
+/* The lines that may tell, each with its '\n'; of more than there is room for the last ones. */
+static void copy_telling(const char *lines, char ret[LAST_LINES_BYTES + 2])
+{
+	size_t len = strlen(lines), used = 0;
+	const char *at = lines + (len > LAST_LINES_BYTES ? len - LAST_LINES_BYTES : 0);
+
+	for (size_t n; *at; at += n + (at[n] == '\n')) {
+		const char *line = behind_rank(at);
+
+		n = strcspn(at, "\n");
+		len = n - (size_t)(line - at);
+		if (len == 0 || *line == '\r' || is_frame(line))
+			continue;
+		memcpy(ret + used, line, len);
+		used += len;
+		ret[used++] = '\n';
+	}
+	ret[used] = '\0';
+}
+
+static char *next_line(char *line)
+{
+	line += strcspn(line, "\n");
+	return line + (*line == '\n');
+}
+
+static size_t count_lines(char *text)
+{
+	size_t count = 0;
+
+	for (; *text; text = next_line(text))
+		count++;
+	return count;
+}
+
+/* "ValueError: ...", "KeyboardInterrupt", "torch.distributed.DistNetworkError: ..." */
+static bool is_exception(const char *line)
+{
+	size_t len = strcspn(line, ":\n");
+	size_t name =
+		strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
+
+	return len > 0 && name == len && !(*line >= '0' && *line <= '9');
+}
+
+/* The last exceptions that a worker wrote. */
+struct finals {
+	char *python, *traceback; /* NULL: none */
+	char *native;             /* of C++, which ends in SIGABRT */
+};
+
+/* Python writes one behind lines of source; what a thread or a destructor raises ends no process.
+ */
+static void find_finals(char *text, struct finals *ret)
+{
+	bool in_source = false, aside = false;
+	char *block = text;
+
+	for (char *line = text; *line; line = next_line(line)) {
+		if (*line == ' ' || *line == '\t') {
+			in_source = in_source || begins(line, "  File \"");
+			continue;
+		}
+		if (begins(line, "Traceback (")) {
+			block = line;
+		} else if (begins(line, "Exception in thread ") ||
+			begins(line, "Exception ignored in")) {
+			aside = true;
+		} else if (in_source && is_exception(line)) {
+			if (!aside)
+				*ret = (struct finals){ line, block, NULL };
+			aside = false;
+		} else if (begins(line, "terminate called after throwing")) {
+			ret->native = line;
+		}
+		in_source = false;
+	}
+}
+
+/* Ends an exception's message, which may have several lines, before what others write behind it. */
+static void cut_message(char *message)
+{
+	char *line = next_line(message);
+
+	for (int i = 1; i < MESSAGE_LINES && *line; i++, line = next_line(line))
+		if (*line == '[' || begins(line, "Traceback (") || begins(line, "Exception ") ||
+			begins(line, "terminate called") || begins(line, "During handling of") ||
+			begins(line, "The above exception"))
+			break;
+	*line = '\0';
+}
+
+static bool is_of_nobody(const char *message)
+{
+	for (size_t i = 0; i < sizeof of_nobody / sizeof *of_nobody; i++)
+		if (is_named(message, of_nobody[i]))
+			return true;
+	return strstr(message, killed_loader);
+}
+
+static enum blames blames_of_message(char *message, const char *context)
+{
+	cut_message(message);
+	if (is_of_nobody(message))
+		return BLAMES_NOBODY;
+	if (HAS(message, of_gpus) || !tells_of_peer(message, context))
+		return BLAMES_ITSELF;
+	return HAS(message, of_torch) || HAS(context, of_torch) ? BLAMES_A_PEER : BLAMES_NOBODY;
+}
+
+/* Without an exception only what the very last lines say of a peer counts; a warning is none, as
+ * healthy jobs have them when they end. */
+static enum blames blames_of_end(char *text)
+{
+	for (size_t skipped = count_lines(text); skipped > MUTE_LINES; skipped--)
+		text = next_line(text);
+	for (char *next; *text; text = next) {
+		next = next_line(text);
+		next[-1] = '\0';
+		if (!begins(text, "[W") && !begins(text, "[I") && !HAS(text, of_gpus) &&
+			HAS(text, of_peers) && HAS(text, of_torch))
+			return BLAMES_A_PEER;
+	}
+	return BLAMES_NOBODY;
+}
+
+/* Where Python's exception and the one that aborted it say different things, nobody can tell: one's
+ * own may have been caught and shown, and the other may come of how long its end took. */
+static enum blames blames_of_finals(const struct finals *f)
+{
+	enum blames native = f->native ? blames_of_message(f->native, f->native) : BLAMES_NOBODY;
+	enum blames python;
+
+	if (!f->python)
+		return native;
+	python = blames_of_message(f->python, f->traceback);
+	return f->native && native != python ? BLAMES_NOBODY : python;
+}
+
+enum blames blames_of_lines(const struct ending *end, const char *lines)
+{
+	enum { SIGNAL_CODES = 128, ABORTED = SIGNAL_CODES + SIGABRT };
+	char text[LAST_LINES_BYTES + 2];
+	int code = ending_exit_code(end);
+	struct finals f = { 0 };
+	char *first;
+
+	/* a signal has an author that does not write into a worker's output; abort(3) has not */
+	if (!lines || ending_is_unstarted(end) || code == 0 ||
+		(code > SIGNAL_CODES && code != ABORTED))
+		return BLAMES_NOBODY;
+	copy_telling(lines, text);
+	find_finals(text, &f);
+	first = f.python ? f.python : f.native;
+	if (!first)
+		return blames_of_end(text);
+	return count_lines(first) <= FINAL_LINES ? blames_of_finals(&f) : BLAMES_NOBODY;
+}

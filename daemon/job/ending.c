@@ -1,0 +1,155 @@
+/* ending.c - see ending.h */
+#include "daemon/job/ending.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "common/signame.h"
+#include "common/text.h"
+
+bool ending_is_success(const struct ending *e)
+{
+	return e->how == ENDED_EXIT && e->value == 0;
+}
+
+bool ending_is_unstarted(const struct ending *e)
+{
+	return e->how == ENDED_UNSTARTED || e->how == ENDED_UNMADE;
+}
+
+int ending_exit_code(const struct ending *e)
+{
+	switch (e->how) {
+	case ENDED_NONE:
+	case ENDED_UNMADE:
+		return 1;
+	case ENDED_EXIT:
+		return e->value;
+	case ENDED_SIGNAL:
+		return 128 + e->value;
+	case ENDED_UNSTARTED:
+		return e->value == ENOENT || e->value == ENOTDIR ? 127 : 126;
+	}
+	__builtin_unreachable();
+}
+
+struct cause cause_of_failure(const struct outcome *culprit)
+{
+	return (struct cause){
+		.kind = CAUSE_FAILURE,
+		.culprit = *culprit,
+		.at_ns = culprit->ended_ns,
+		.node = culprit->node,
+	};
+}
+
+const struct outcome *cause_culprit(const struct cause *c)
+{
+	return c->kind == CAUSE_FAILURE ? &c->culprit : NULL;
+}
+
+const struct outcome *result_culprit(const struct result *r)
+{
+	return cause_culprit(&r->cause);
+}
+
+bool result_is_culprit(const struct result *r, const struct outcome *o)
+{
+	const struct outcome *c = result_culprit(r);
+
+	return c && c->rank == o->rank;
+}
+
+int cause_exit_code(const struct cause *c)
+{
+	switch (c->kind) {
+	case CAUSE_NONE:
+		return 0;
+	case CAUSE_FAILURE:
+		return ending_exit_code(&c->culprit.end);
+	case CAUSE_SIGNAL:
+		return 128 + c->signal;
+	case CAUSE_MAX_RUNTIME:
+		return EXIT_MAX_RUNTIME;
+	case CAUSE_GUARD:
+		return 128 + SIGKILL;
+	case CAUSE_LAUNCHER:
+	case CAUSE_HANGUP:
+		return 128 + SIGHUP;
+	case CAUSE_NODE_LOST:
+		return c->signal ? 128 + c->signal : EXIT_NODE_LOST;
+	}
+	__builtin_unreachable();
+}
+
+int result_exit_code(const struct result *r)
+{
+	return cause_exit_code(&r->cause);
+}
+
+static uint64_t clock_error_ns(const struct result *r, const struct outcome *o)
+{
+	return o->node < r->node_count ? r->nodes[o->node].clock_error_ns : 0;
+}
+
+uint64_t result_tolerance_ns(
+	const struct result *r, const struct outcome *a, const struct outcome *b)
+{
+	enum { TOGETHER_NS = 200000 }; /* below that the order is right in most cases, not in all */
+	const struct outcome *later = a->ended_ns > b->ended_ns ? a : b;
+	uint64_t doubt;
+
+	if (a->node == b->node)
+		return TOGETHER_NS; /* their order is known, and only says little */
+	doubt = clock_error_ns(r, a) + clock_error_ns(r, b) + later->late_ns;
+	return doubt > TOGETHER_NS ? doubt : TOGETHER_NS;
+}
+
+enum failing outcome_failing(const struct outcome *o)
+{
+	switch (o->blames) {
+	case BLAMES_ITSELF:
+		return FAILING_ITSELF;
+	case BLAMES_A_PEER:
+		return FAILING_PEER;
+	case BLAMES_NOBODY:
+		break;
+	}
+	if (ending_exit_code(&o->end) == 128 + SIGABRT) /* also of a shell whose child aborted */
+		return FAILING_ABORT;
+	return o->end.how == ENDED_EXIT ? FAILING_MUTE : FAILING_ITSELF;
+}
+
+bool result_is_together(const struct result *r, const struct outcome *o)
+{
+	const struct outcome *c = result_culprit(r);
+	uint64_t gap;
+
+	if (!c || result_is_culprit(r, o) || o->asked != ASKED_NOTHING ||
+		ending_is_success(&o->end) || !o->pid || !c->pid)
+		return false;
+	if ((outcome_failing(o) == FAILING_PEER) != (outcome_failing(c) == FAILING_PEER))
+		return false;
+	gap = o->ended_ns > c->ended_ns ? o->ended_ns - c->ended_ns : c->ended_ns - o->ended_ns;
+	return gap < result_tolerance_ns(r, o, c);
+}
+
+void ending_describe(const struct ending *e, struct text *out)
+{
+	switch (e->how) {
+	case ENDED_NONE:
+		text_add(out, "not started");
+		return;
+	case ENDED_EXIT:
+		text_printf(out, "exit code %d", e->value);
+		return;
+	case ENDED_SIGNAL:
+		text_printf(out, "killed by %s%s", signal_name(e->value),
+			e->core ? " (core dumped)" : "");
+		return;
+	case ENDED_UNSTARTED:
+	case ENDED_UNMADE:
+		text_add(out, "could not be started");
+		return;
+	}
+}

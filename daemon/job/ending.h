@@ -1,0 +1,193 @@
+/* ending.h - how workers and the job ended, in words and numbers. Pure. */
+#ifndef LAUNCHD_DAEMON_JOB_ENDING_H
+#define LAUNCHD_DAEMON_JOB_ENDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct text;
+
+enum how {
+	ENDED_NONE, /* never tried to start */
+	ENDED_EXIT,
+	ENDED_SIGNAL,
+	ENDED_UNSTARTED, /* execve(2) refused its program */
+	ENDED_UNMADE,    /* it did not come to that: no memory, no process, no log file */
+};
+
+/* One meaning for each field: never a raw wait status. */
+struct ending {
+	enum how how;
+	int value; /* exit code | signal | errno | errno */
+	bool core; /* ENDED_SIGNAL: a core was dumped */
+};
+
+/* What launchd did before a worker ended. */
+enum asked { ASKED_NOTHING, ASKED_TO_STOP, ASKED_KILLED };
+
+/* Whether the kernel ended it for want of memory. LIKELY: its cgroup's counter rose, but other
+ * processes share the cgroup. */
+enum oom { OOM_NO, OOM_LIKELY, OOM_YES };
+
+/* What a worker's error file, or what it wrote last, says of the cause. */
+enum blames {
+	BLAMES_NOBODY, /* there is none, or nobody can tell */
+	BLAMES_ITSELF, /* an exception of its own */
+	BLAMES_A_PEER, /* another worker had gone: connection reset, NCCL's watchdog */
+};
+
+/* One worker's whole story, as the report tells it. */
+struct outcome {
+	unsigned rank, local_rank, attempt;
+	unsigned node; /* node rank */
+	pid_t pid;     /* 0: never started */
+	struct ending end;
+	enum oom oom;
+	enum asked asked;                        /* by launchd, before it ended */
+	int asked_signal;                        /* the first one that asked it to stop */
+	uint64_t started_ns, ended_ns, asked_ns; /* CLOCK_MONOTONIC; 0: never */
+	uint64_t late_ns; /* it may have ended so much earlier: a node alone does not ask, 0 */
+	enum blames blames;
+	unsigned left;        /* processes that it left behind */
+	unsigned left_killed; /* of these, how many needed SIGKILL */
+};
+
+/* Who sent a signal, as far as the kernel tells. */
+struct sender {
+	pid_t pid; /* 0: not known, or the kernel itself */
+	uid_t uid;
+	bool kernel;      /* the terminal, a limit */
+	char command[16]; /* comm of the pid when the signal was read; "": gone already */
+};
+
+/* Why the job ended before its work was done. */
+enum cause_kind {
+	CAUSE_NONE,        /* it was not: every worker ended by itself with 0 */
+	CAUSE_FAILURE,     /* a worker's: cause.culprit; see cause_of_failure() */
+	CAUSE_SIGNAL,      /* that launchd got */
+	CAUSE_MAX_RUNTIME, /* --max-runtime is over */
+	CAUSE_GUARD,       /* launchd's first process, which mpirun knows, was killed */
+	CAUSE_LAUNCHER,    /* what started launchd (mpirun, srun) has ended */
+	CAUSE_HANGUP,    /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
+	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
+};
+
+enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
+
+struct cause {
+	enum cause_kind kind;
+	int signal;             /* CAUSE_SIGNAL; NODE_LOST: of which its supervisor died, where all
+				 * nodes know that; 0: not so */
+	struct sender sender;   /* CAUSE_SIGNAL */
+	struct outcome culprit; /* CAUSE_FAILURE: a copy, as it may be another node's worker */
+	uint64_t at_ns;         /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
+	uint64_t noticed_ns;    /* NODE_LOST: when its loss was seen; it was lost between the two */
+	unsigned node;          /* where: the node rank */
+	char host[NODE_NAME_SIZE]; /* of that node, where others than this result's nodes know it:
+				    * another launcher told the cause; "": none did */
+	bool contact; /* NODE_LOST: all that this node knows is that it lost contact with that one
+		       */
+	bool asleep;  /* NODE_LOST: it is this node, which did not run, and was missed by others */
+	char detail[CAUSE_DETAIL_SIZE]; /* NODE_LOST: "its connection was closed", ...; else "" */
+};
+
+/* A process that could not be ended: in the kernel (state D), or another user's. */
+struct survivor {
+	pid_t pid;
+	uid_t uid;
+	char state; /* as proc(5) has it; '?': not known */
+	char command[16];
+	unsigned node;
+};
+
+enum { SURVIVORS_MAX = 16 };
+
+/* A node of the job, as the report needs it. */
+struct node {
+	char name[NODE_NAME_SIZE]; /* its host's; "": it never joined */
+	bool lost;
+	bool lost_unsure; /* perhaps before the node whose loss is the cause */
+	/* times of its outcomes are brought to the clock of the node that makes the report, and may
+	 * be wrong by that much */
+	uint64_t clock_error_ns;
+};
+
+/* What came of a run, of an attempt: on this node, or, where node rank 0 has heard all others, in
+ * the whole job. */
+struct result {
+	const struct outcome *outcomes; /* one for each worker, by rank; borrowed */
+	size_t count;
+	bool unsure; /* others failed so close to it that their clocks can't tell who was first */
+	const struct node *nodes; /* by node rank; borrowed */
+	unsigned node_count;
+	struct cause cause;            /* the first one counts; with the worker that failed first */
+	uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC: of the first start, of the last end */
+	int64_t started_wall_ns;       /* CLOCK_REALTIME beside started_ns */
+	unsigned left, left_killed; /* left behind by workers that can't be told apart any more */
+	bool left_unknown; /* there may be more: without /proc (procfs.h) who is left is not seen */
+	struct survivor survivors[SURVIVORS_MAX];
+	unsigned survivor_count; /* may be larger than SURVIVORS_MAX */
+};
+
+/* The exit code of a job that --max-runtime ended, as timeout(1) has it. */
+enum { EXIT_MAX_RUNTIME = 124 };
+
+/* The exit code of a job that lost a node, which has no worker's code; unless all know the signal
+ * that killed its supervisor. */
+enum { EXIT_NODE_LOST = 125 };
+
+bool ending_is_success(const struct ending *e);
+
+/* Whether it could not be started, for whatever reason. */
+bool ending_is_unstarted(const struct ending *e);
+
+/* A worker's failure as the cause: the only way to make one, so that there is always a culprit. */
+struct cause cause_of_failure(const struct outcome *culprit);
+
+/* The worker that failed first; NULL: the job did not end by a worker's failure. */
+const struct outcome *cause_culprit(const struct cause *c);
+const struct outcome *result_culprit(const struct result *r);
+
+/* Whether this one of the result's outcomes is the worker that failed first. */
+bool result_is_culprit(const struct result *r, const struct outcome *o);
+
+/* 0..255 as a shell says it: the code, 128 + signal, 127 for a program that is not there, 126 for
+ * one that can't be executed. 1 for ENDED_NONE, and for ENDED_UNMADE, which is no program's fault.
+ */
+int ending_exit_code(const struct ending *e);
+
+/* The exit code of a job that ends for this cause. */
+int cause_exit_code(const struct cause *c);
+
+/* The job's exit code: the culprit's own, 128 + the signal that ended the job, 124 for
+ * --max-runtime, 128 + SIGKILL for a killed guard, 128 + the signal for a killed supervisor that
+ * all nodes know of, 128 + SIGHUP for a launcher that has ended or
+ * hung up, and 0 only if every worker ended with 0. */
+int result_exit_code(const struct result *r);
+
+/* By how much the times of two outcomes must differ for their order to be sure: on one node what
+ * passes until a death is seen, on two what their clocks may be wrong by, and how late the later
+ * one may have been seen. */
+uint64_t result_tolerance_ns(
+	const struct result *r, const struct outcome *a, const struct outcome *b);
+
+/* Whether it failed so soon before or after the culprit that their order says little. A worker that
+ * died of a lost peer is never that close to one that did not. */
+bool result_is_together(const struct result *r, const struct outcome *o);
+
+/* What a failure tells of itself, the most telling first. */
+enum failing {
+	FAILING_ITSELF, /* an exception of its own, a signal, no start */
+	FAILING_MUTE,   /* an exit code without words: a cause, or a consequence */
+	FAILING_ABORT,  /* SIGABRT without words: NCCL's watchdog, mostly */
+	FAILING_PEER,   /* it says that another worker had gone */
+};
+
+enum failing outcome_failing(const struct outcome *o);
+
+/* "exit code 1", "killed by SIGSEGV (core dumped)", "could not be started", "not started" */
+void ending_describe(const struct ending *e, struct text *out);
+
+#endif

@@ -1,0 +1,329 @@
+/* job.c - see job.h */
+#include "daemon/job/job.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "daemon/job/job_result.h"
+#include "daemon/job/restart.h"
+
+#define TO(s) (1u << (s))
+
+static const unsigned next_states[JOB_STATES] = {
+	[JOB_MEETING] = TO(JOB_RUNNING) | TO(JOB_OVER), /* OVER: asked to end before it began */
+	[JOB_RUNNING] = TO(JOB_STOPPING) | TO(JOB_PAUSED) | TO(JOB_OVER),
+	[JOB_STOPPING] = TO(JOB_PAUSED) | TO(JOB_OVER),
+	[JOB_PAUSED] = TO(JOB_RUNNING) | TO(JOB_OVER), /* OVER: a request, or a lost node */
+	[JOB_OVER] = 0,
+};
+
+/* The only writer of the state. */
+static void job_goto(struct job *j, enum job_state next)
+{
+	assert(next_states[j->state] & TO(next));
+	j->state = next;
+}
+
+int job_init(struct job *j, unsigned nnodes, const struct restart_policy *policy, uint64_t grace_ms,
+	struct arena *arena)
+{
+	*j = (struct job){ .nnodes = nnodes, .policy = *policy, .grace_ms = grace_ms };
+	assert(nnodes > 0);
+	j->nodes = arena_alloc(arena, nnodes * sizeof *j->nodes);
+	j->told = arena_alloc(arena, nnodes * sizeof *j->told);
+	return j->nodes && j->told ? 0 : -ENOMEM;
+}
+
+static struct job_node *node_of(struct job *j, unsigned node)
+{
+	assert(node < j->nnodes);
+	return &j->nodes[node];
+}
+
+void job_joined(struct job *j, unsigned node, unsigned nproc, const char *name)
+{
+	struct job_node *n = node_of(j, node);
+
+	assert(j->state == JOB_MEETING);
+	n->state = NODE_JOINED;
+	n->nproc = nproc;
+	(void)snprintf(n->about.name, sizeof n->about.name, "%s", name);
+}
+
+void job_unjoined(struct job *j, unsigned node)
+{
+	assert(j->state == JOB_MEETING);
+	*node_of(j, node) = (struct job_node){ .state = NODE_AWAITED };
+}
+
+void job_begin(struct job *j, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < j->nnodes; i++)
+		if (j->nodes[i].state == NODE_AWAITED)
+			j->nodes[i].state = NODE_ABSENT;
+	j->started_ns = now_ns;
+	job_goto(j, JOB_RUNNING);
+}
+
+void job_clock(struct job *j, unsigned node, int64_t offset_ns, uint64_t error_ns)
+{
+	struct job_node *n = node_of(j, node);
+
+	n->offset_ns = offset_ns;
+	n->about.clock_error_ns = error_ns;
+}
+
+static bool is_running(const struct job *j)
+{
+	return j->state == JOB_RUNNING || j->state == JOB_STOPPING;
+}
+
+void job_name_host(const struct job *j, struct cause *c)
+{
+	const char *name = j->nodes[c->node].about.name;
+
+	if (j->nnodes > 1)
+		(void)snprintf(c->host, sizeof c->host, "%s", *name ? name : "?");
+}
+
+/* All workers of the job are to end, more urgently than so far. Whoever hears why must be able to
+ * tell it without us. */
+static enum order stop(struct job *j, const struct stop *s)
+{
+	if (s->urgency <= j->stop.urgency)
+		return ORDER_NONE;
+	j->stop = *s;
+	j->stop.attempt = j->attempt;
+	job_name_host(j, &j->stop.cause);
+	if (j->state == JOB_RUNNING)
+		job_goto(j, JOB_STOPPING);
+	return ORDER_STOP;
+}
+
+static enum order stop_for(struct job *j, const struct cause *cause)
+{
+	return stop(j,
+		&(struct stop){
+			.urgency = URGENCY_STOP,
+			.signal = SIGTERM,
+			.grace_ms = j->grace_ms,
+			.cause = *cause,
+		});
+}
+
+/* The one that is known to be the first so far is what all nodes are told. */
+static enum order stop_for_failure(
+	struct job *j, unsigned node, const struct outcome *o, uint64_t now_ns)
+{
+	struct outcome failed = job_our_outcome(j, node, o);
+	struct cause cause, *known = &j->stop.cause;
+
+	failed.late_ns = 0; /* it may reach back before our clock began */
+	cause = cause_of_failure(&failed);
+	if (cause.at_ns == 0) /* it could not be started */
+		cause.at_ns = now_ns;
+	if (j->stop.urgency == URGENCY_NONE)
+		return stop_for(j, &cause);
+	if (known->kind != CAUSE_FAILURE || known->at_ns <= cause.at_ns)
+		return ORDER_NONE;
+	*known = cause;
+	job_name_host(j, known);
+	return ORDER_STOP;
+}
+
+/* A node has ended, and nothing that it told before was a reason for that. */
+static enum order stop_for_end(
+	struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns)
+{
+	struct cause cause = end->cause;
+
+	if (*cause.host)
+		return ORDER_NONE; /* it has that from us */
+	if (cause.kind == CAUSE_FAILURE)
+		return stop_for_failure(j, node, &cause.culprit, now_ns);
+	for (size_t i = 0; i < end->count && cause.kind == CAUSE_NONE; i++)
+		if (!ending_is_success(&end->outcomes[i].end))
+			return stop_for_failure(j, node, &end->outcomes[i], now_ns);
+	cause.node = node;
+	cause.at_ns = now_ns;
+	return stop_for(j, &cause);
+}
+
+static void put_result(const struct job *j, struct orders *ret)
+{
+	ret->delay_ms = 0;
+	ret->why_not[0] = '\0';
+	ret->result = j->result;
+}
+
+static enum order end(struct job *j, struct orders *ret)
+{
+	job_goto(j, JOB_OVER);
+	ret->what = ORDER_OVER;
+	return ORDER_OVER;
+}
+
+/* No node is left that runs workers: what follows? */
+static enum order settle(struct job *j, uint64_t now_ns, struct arena *arena, struct orders *ret)
+{
+	for (unsigned i = 0; i < j->nnodes; i++)
+		if (j->nodes[i].state == NODE_JOINED)
+			return ORDER_NONE;
+	job_make_result(j, now_ns, arena);
+	put_result(j, ret);
+	if (!restart_is_due(j, &j->result, ret->why_not))
+		return end(j, ret);
+	ret->delay_ms = restart_delay_ms(&j->policy, j->attempt);
+	ret->what = ORDER_RESTART;
+	job_goto(j, JOB_PAUSED);
+	return ORDER_RESTART;
+}
+
+enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uint64_t now_ns)
+{
+	struct job_node *n = node_of(j, node);
+
+	if (!is_running(j) || n->state != NODE_JOINED || o->attempt != j->attempt)
+		return ORDER_NONE;
+	if (!n->has_failed) {
+		n->failed = *o;
+		n->failed.asked = ASKED_NOTHING;
+		n->has_failed = true;
+	}
+	return stop_for_failure(j, node, &n->failed, now_ns);
+}
+
+/* Nothing runs that would have to end first. */
+static enum order end_as_asked(struct job *j, struct orders *ret)
+{
+	if (j->state == JOB_MEETING)
+		job_make_result(j, j->asked.at_ns, NULL); /* of no workers: no memory is needed */
+	j->result.cause = j->asked;
+	j->result.unsure = false;
+	put_result(j, ret);
+	return end(j, ret);
+}
+
+enum order job_asked(struct job *j, unsigned node, const struct stop *asked, struct orders *ret)
+{
+	struct stop s = *asked;
+
+	if (j->state == JOB_OVER || node_of(j, node)->state == NODE_LOST)
+		return ORDER_NONE;
+	s.cause.node = node;
+	s.cause.at_ns = job_our_ns(j, node, asked->cause.at_ns);
+	/* of several requests the first one counts, as far as the clocks tell */
+	if (j->asked.kind == CAUSE_NONE || s.cause.at_ns < j->asked.at_ns)
+		j->asked = s.cause;
+	return is_running(j) ? stop(j, &s) : end_as_asked(j, ret);
+}
+
+enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns,
+	struct arena *arena, struct orders *ret)
+{
+	struct job_node *n = node_of(j, node);
+	enum order what;
+
+	if (!is_running(j) || n->state != NODE_JOINED || end->attempt != j->attempt)
+		return ORDER_NONE;
+	job_keep_end(j, node, end, arena);
+	n->state = NODE_ENDED;
+	what = settle(j, now_ns, arena, ret);
+	if (what == ORDER_NONE && !job_end_is_well(end))
+		what = stop_for_end(j, node, end, now_ns);
+	return what;
+}
+
+/* Of several the one counts that was missed first: a silence may have begun long before a word was
+ * due, and need not. */
+static void note_loss(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns)
+{
+	struct job_node *n = &j->nodes[node];
+
+	n->state = NODE_LOST;
+	n->due_ns = loss->due_ns;
+	n->lost = (struct cause){
+		.kind = CAUSE_NODE_LOST,
+		.at_ns = loss->heard_ns,
+		.noticed_ns = loss->due_ns > loss->heard_ns ? now_ns : loss->heard_ns,
+		.node = node,
+		.signal = loss->signal,
+	};
+	(void)snprintf(n->lost.detail, sizeof n->lost.detail, "%s", loss->detail);
+	if (n->has_ended)
+		return; /* its whole story is told: it is no cause any more */
+	if (loss->own)
+		j->lost = *loss->own;
+	else if (j->lost.kind == CAUSE_NONE ||
+		(!j->lost.asleep && n->due_ns < j->nodes[j->lost.node].due_ns))
+		j->lost = n->lost;
+}
+
+/* A node that is gone between two attempts: the failure stays the cause, but nothing follows it. */
+static enum order lose_paused(struct job *j, unsigned node, struct orders *ret)
+{
+	j->told[node].lost = true;
+	put_result(j, ret);
+	(void)restart_is_due(j, &j->result, ret->why_not);
+	return end(j, ret);
+}
+
+static bool has_ended_well(const struct job_node *n)
+{
+	return n->state == NODE_ENDED && job_end_is_well(&n->end);
+}
+
+enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns,
+	struct arena *arena, struct orders *ret)
+{
+	struct job_node *n = node_of(j, node);
+	enum order what;
+
+	if (j->state == JOB_OVER || (n->state != NODE_JOINED && n->state != NODE_ENDED))
+		return ORDER_NONE;
+	if (j->state == JOB_MEETING) {
+		job_unjoined(j, node);
+		return ORDER_NONE;
+	}
+	if (has_ended_well(n) && j->state != JOB_PAUSED) {
+		n->state = NODE_LEFT; /* all that was asked of it is done */
+		return ORDER_NONE;
+	}
+	note_loss(j, node, loss, now_ns);
+	if (j->state == JOB_PAUSED)
+		return lose_paused(j, node, ret);
+	what = settle(j, now_ns, arena, ret);
+	return what == ORDER_NONE && !n->has_ended ? stop_for(j, loss->own ? loss->own : &n->lost) :
+						     what;
+}
+
+enum order job_left(
+	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret)
+{
+	const struct loss loss = { now_ns, now_ns, "it left before its time", NULL, 0 };
+	struct job_node *n = node_of(j, node);
+
+	if (!has_ended_well(n) || j->state == JOB_PAUSED)
+		return job_lost(j, node, &loss, now_ns, arena, ret);
+	n->state = NODE_LEFT;
+	return ORDER_NONE; /* the job waits for those that run, and for nobody where it is over */
+}
+
+void job_resume(struct job *j, uint64_t now_ns)
+{
+	job_goto(j, JOB_RUNNING);
+	j->attempt++;
+	j->started_ns = now_ns;
+	j->stop = (struct stop){ .urgency = URGENCY_NONE };
+	for (unsigned i = 0; i < j->nnodes; i++) {
+		struct job_node *n = &j->nodes[i];
+
+		assert(n->state == NODE_ENDED);
+		n->state = NODE_JOINED;
+		n->has_ended = n->has_failed = false;
+	}
+}

@@ -1,0 +1,179 @@
+/* job.h - the whole job as node rank 0's launcher sees it: who is there, who failed, what follows.
+ * Pure: events in, orders out; no clock (every event brings its time), no sockets, no memory but
+ * what job_init() made.
+ *
+ * A job on one node is a job with one node: the same path decides about restarts.
+ *
+ *   MEETING --all joined--> RUNNING --failure, request, lost node--> STOPPING
+ *   RUNNING, STOPPING --the last node has ended--> PAUSED (a restart follows) or OVER
+ *   PAUSED --job_resume()--> RUNNING, the next attempt */
+#ifndef LAUNCHD_DAEMON_JOB_JOB_H
+#define LAUNCHD_DAEMON_JOB_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/job/ending.h"
+
+struct arena;
+struct failure;
+
+enum node_state {
+	NODE_AWAITED, /* has not joined */
+	NODE_JOINED,  /* its workers start, or run */
+	NODE_ENDED,   /* all its workers of this attempt have ended, and what they left behind */
+	NODE_LEFT,    /* ended with 0 and gone: nothing can make it start again */
+	NODE_LOST,
+	NODE_ABSENT, /* never came; the job runs without its launcher (--control auto) */
+	NODE_STATES,
+};
+
+enum job_state { JOB_MEETING, JOB_RUNNING, JOB_STOPPING, JOB_PAUSED, JOB_OVER, JOB_STATES };
+
+/* How urgently workers are to end: as the first, second, third signal to one launcher. */
+enum urgency { URGENCY_NONE, URGENCY_STOP, URGENCY_HURRY, URGENCY_KILL };
+
+/* What a node may need, beyond a stop's grace, until it has told of its end: for workers that
+ * SIGKILL does not end at once, for what is left below it, for what they wrote last. */
+enum { STOP_REST_MS = 20000 };
+
+/* How a stop is carried out on every node. Its grace is the most that any of them has, as its
+ * workers may be stopping already for a reason of their own. */
+struct stop {
+	unsigned attempt;
+	enum urgency urgency;
+	int signal;        /* to the workers, first */
+	uint64_t grace_ms; /* until SIGKILL */
+	struct cause cause;
+};
+
+/* Decides about restarts. */
+struct restart_policy {
+	unsigned max_restarts;
+	uint64_t delay_ms; /* doubled with each restart, up to RESTART_DELAY_MAX_MS */
+	uint64_t min_uptime_ms;
+	const char *on, *not_on; /* as --restart-on and --no-restart-on have it; NULL: not given */
+};
+
+enum { RESTART_DELAY_MAX_MS = 300000, WHY_NOT_SIZE = 160 };
+
+/* One node's part of an attempt, when it has ended there. Times are the node's own. */
+struct node_end {
+	unsigned attempt;
+	struct cause cause; /* why it ended there: CAUSE_NONE where all workers ended with 0 */
+	struct outcome *outcomes;
+	size_t count;
+	unsigned left, left_killed;
+	bool left_unknown;
+	struct survivor survivors[SURVIVORS_MAX];
+	unsigned survivor_count;
+	uint64_t started_ns, ended_ns;
+};
+
+struct job_node {
+	enum node_state state;
+	struct node about;
+	unsigned nproc;
+	int64_t offset_ns; /* its clock minus ours */
+	struct node_end end;
+	bool has_ended;        /* end tells of this attempt; also in a node that was lost later */
+	size_t room;           /* outcomes that fit into end.outcomes: attempts share the memory */
+	struct outcome failed; /* the first failure that it told of; asked: ASKED_NOTHING */
+	bool has_failed;
+	struct cause lost; /* NODE_LOST: why, and when it was last heard of, on our clock */
+	uint64_t due_ns;   /* NODE_LOST: as struct loss has it */
+};
+
+/* A node's launcher is gone. Times are on our clock. */
+struct loss {
+	uint64_t heard_ns;  /* its last word */
+	uint64_t due_ns;    /* when the next one should have come; where its end was seen, then */
+	const char *detail; /* borrowed: "its connection was closed" */
+	const struct cause *own; /* it is this launcher that was missed; NULL: it was not */
+	int signal; /* of which its supervisor died, as its guard says; 0: nobody does */
+};
+
+struct job {
+	enum job_state state;
+	unsigned nnodes, attempt;
+	uint64_t grace_ms; /* for a stop that no request has brought */
+	struct restart_policy policy;
+	struct job_node *nodes;
+	struct stop stop;         /* the one that was ordered; urgency NONE: none */
+	struct cause asked;       /* the first request to end the job, on our clock; NONE: none */
+	struct cause lost;        /* the node that was missed first; NONE: none */
+	uint64_t started_ns;      /* of this attempt, on our clock */
+	struct outcome *outcomes; /* the whole job's, when the last node has ended */
+	size_t room;              /* as in job_node */
+	struct node *told;        /* the nodes, as results have them */
+	struct result result;     /* of the attempt that ended last */
+};
+
+/* What the owner must do now. */
+enum order {
+	ORDER_NONE,
+	ORDER_STOP,    /* job.stop is new, more urgent, or has another cause: to all that run */
+	ORDER_RESTART, /* after ret->delay_ms: job_resume(), then the attempt starts everywhere */
+	ORDER_OVER,    /* ret->result is the job's, and all nodes may go */
+};
+
+struct orders {
+	enum order what;
+	uint64_t delay_ms;    /* ORDER_RESTART */
+	struct result result; /* ORDER_OVER, ORDER_RESTART: of the attempt that has ended */
+	/* ORDER_OVER: why no restart follows a failure, where --max-restarts was given: "the
+	 * limit is reached", "exit code 2 is not in --restart-on"; "" otherwise */
+	char why_not[WHY_NOT_SIZE];
+};
+
+/* A job of nnodes nodes, none joined. Memory for nodes is the arena's. -ENOMEM. */
+int job_init(struct job *j, unsigned nnodes, const struct restart_policy *policy, uint64_t grace_ms,
+	struct arena *arena);
+
+/* A node is there, with that many workers. To be called in MEETING. */
+void job_joined(struct job *j, unsigned node, unsigned nproc, const char *name);
+
+/* It went away before the job began: it is awaited again. */
+void job_unjoined(struct job *j, unsigned node);
+
+/* Begins the first attempt; nodes that have not joined are ABSENT from now on. */
+void job_begin(struct job *j, uint64_t now_ns);
+
+/* The estimate of a node's clock: its own minus ours, and by how much that may be wrong. */
+void job_clock(struct job *j, unsigned node, int64_t offset_ns, uint64_t error_ns);
+
+/* A worker failed that nobody had asked to end; node_end tells the whole story later. STOP, too,
+ * where the job ends for a failure already, but this one came before: all are told of it instead.
+ * An event of another attempt than this one changes nothing, here and below. */
+enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uint64_t now_ns);
+
+/* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
+ * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
+ * Before the job has begun, and between two attempts, it ends at once: OVER, and ret is set. */
+enum order job_asked(struct job *j, unsigned node, const struct stop *asked, struct orders *ret);
+
+/* Names the host of a cause's node for the other launchers. Not where there are none: of a job on
+ * one node the user knows the node by another number. */
+void job_name_host(const struct job *j, struct cause *c);
+
+/* All workers of a node have ended. Outcomes are copied. ret is set for RESTART and OVER. Where
+ * there is no memory the arena has failed, and outcomes are missing from the result. */
+enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns,
+	struct arena *arena, struct orders *ret);
+
+/* A node's launcher is gone without a word, or has been silent too long. In a node that has ended
+ * with 0 and said so it is no loss. May stop the job, and may be the last event that it waited for.
+ * Between two attempts it ends the job. */
+enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns,
+	struct arena *arena, struct orders *ret);
+
+/* A node whose workers have ended with 0 leaves: only where no restart can follow, as after this
+ * none does. Before it has ended that is a loss. */
+enum order job_left(
+	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret);
+
+/* Begins the next attempt. */
+void job_resume(struct job *j, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,190 @@
+/* phrases.c - see phrases.h */
+#include "daemon/job/phrases.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "common/signame.h"
+#include "common/text.h"
+#include "daemon/job/ending.h"
+
+enum { NS_PER_MS = 1000000, MS_PER_S = 1000, RANGES_SHOWN = 16 };
+
+void span_format(uint64_t ns, char ret[SPAN_SIZE])
+{
+	uint64_t ms = ns / NS_PER_MS;
+
+	if (ms < 10000)
+		(void)snprintf(ret, SPAN_SIZE, "%.2f s", (double)ms / MS_PER_S);
+	else if (ms < 600000)
+		(void)snprintf(ret, SPAN_SIZE, "%.1f s", (double)ms / MS_PER_S);
+	else if (ms < 36000000)
+		(void)snprintf(ret, SPAN_SIZE, "%u min %02u s", (unsigned)(ms / 60000),
+			(unsigned)(ms / 1000 % 60));
+	else
+		(void)snprintf(ret, SPAN_SIZE, "%u h %02u min", (unsigned)(ms / 3600000),
+			(unsigned)(ms / 60000 % 60));
+}
+
+void span_add(struct text *out, uint64_t from_ns, uint64_t to_ns)
+{
+	char span[SPAN_SIZE];
+
+	span_format(to_ns > from_ns ? to_ns - from_ns : 0, span);
+	text_add(out, span);
+}
+
+bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool iso)
+{
+	int64_t ms = (r->started_wall_ns + (int64_t)(at_ns - r->started_ns)) / NS_PER_MS;
+	time_t seconds = (time_t)(ms / MS_PER_S);
+	char when[32], zone[8];
+	struct tm tm;
+
+	if (r->started_wall_ns <= 0 || at_ns == 0 || ms < 0 || !localtime_r(&seconds, &tm))
+		return false;
+	(void)strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
+	(void)strftime(zone, sizeof zone, "%z", &tm);
+	if (iso)
+		text_printf(out, "%.10sT%s.%03d%.3s:%s", when, when + 11, (int)(ms % MS_PER_S),
+			zone, zone + 3);
+	else
+		text_printf(out, "%s.%03d %s", when, (int)(ms % MS_PER_S), zone);
+	return true;
+}
+
+uint64_t cause_ns(const struct result *r)
+{
+	const struct outcome *culprit = result_culprit(r);
+
+	return culprit && culprit->ended_ns ? culprit->ended_ns : r->cause.at_ns;
+}
+
+void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
+{
+	switch (c->kind) {
+	case CAUSE_NONE:
+	case CAUSE_FAILURE:
+	case CAUSE_NODE_LOST:
+		return;
+	case CAUSE_SIGNAL:
+		text_printf(out, "launchd got %s", signal_name(c->signal));
+		return;
+	case CAUSE_MAX_RUNTIME:
+		text_add(out, "--max-runtime ");
+		if (max_runtime_ms) {
+			text_add(out, "(");
+			span_add(out, 0, max_runtime_ms * NS_PER_MS);
+			text_add(out, ") ");
+		}
+		text_add(out, "expired");
+		return;
+	case CAUSE_GUARD:
+		text_add(out, "launchd itself was killed");
+		return;
+	case CAUSE_LAUNCHER:
+		text_add(out, "launchd's parent process (mpirun, srun) ended");
+		return;
+	case CAUSE_HANGUP:
+		text_add(out, "mpirun or srun has ended (nobody reads launchd's output any more)");
+		return;
+	}
+}
+
+/* The i-th number of a list of any kind. */
+typedef unsigned number_at(const void *list, size_t i);
+
+static void ranges_add(
+	struct text *out, const char *noun, number_at *at, const void *list, size_t count)
+{
+	size_t ranges = 0, last;
+
+	text_printf(out, "%s%s ", noun, count == 1 ? "" : "s");
+	for (size_t i = 0; i < count; i = last + 1) {
+		last = i;
+		while (last + 1 < count && at(list, last + 1) == at(list, last) + 1)
+			last++;
+		text_add(out, i ? ", " : "");
+		if (ranges++ == RANGES_SHOWN) {
+			text_printf(out, "... (%zu in all)", count);
+			return;
+		}
+		text_printf(out, "%u", at(list, i));
+		if (last > i)
+			text_printf(out, last > i + 1 ? "-%u" : ", %u", at(list, last));
+	}
+}
+
+static unsigned plain_at(const void *list, size_t i)
+{
+	return ((const unsigned *)list)[i];
+}
+
+static unsigned rank_at(const void *list, size_t i)
+{
+	return ((const struct outcome *const *)list)[i]->rank;
+}
+
+void numbers_add(struct text *out, const char *noun, const unsigned *list, size_t count)
+{
+	ranges_add(out, noun, plain_at, list, count);
+}
+
+void ranks_add(struct text *out, const struct outcome *const *list, size_t count)
+{
+	ranges_add(out, "rank", rank_at, list, count);
+}
+
+/* A result's i-th lost node. */
+static unsigned lost_at(const void *result, size_t i)
+{
+	const struct result *r = result;
+	unsigned node = 0;
+
+	for (size_t seen = 0; node < r->node_count; node++)
+		if (r->nodes[node].lost && seen++ == i)
+			break;
+	return node;
+}
+
+void loss_add(struct text *out, const struct cause *c)
+{
+	if (c->asleep)
+		text_add(out, " was itself frozen or suspended");
+	else if (!c->contact)
+		text_add(out, " was lost");
+}
+
+void losses_add(struct text *out, const struct result *r)
+{
+	size_t count = 0;
+
+	if (r->cause.asleep)
+		return;
+	for (unsigned i = 0; i < r->node_count; i++)
+		count += r->nodes[i].lost ? 1 : 0;
+	if (count < 2 || count * 2 < r->node_count)
+		return;
+	text_printf(out, "; %zu of %u nodes were lost: ", count, r->node_count);
+	ranges_add(out, "node", lost_at, r, count);
+}
+
+void worker_add(struct text *out, const struct outcome *o)
+{
+	text_printf(out, "rank %u (local rank %u", o->rank, o->local_rank);
+	if (o->pid)
+		text_printf(out, ", pid %d", (int)o->pid);
+	text_add(out, ")");
+}
+
+void outcome_add(struct text *out, const struct outcome *o)
+{
+	static const char *const words[] = {
+		[OOM_NO] = "",
+		[OOM_LIKELY] = " (likely OOM-killed by the kernel)",
+		[OOM_YES] = " (OOM-killed by the kernel)",
+	};
+
+	ending_describe(&o->end, out);
+	text_add(out, words[o->oom]);
+}

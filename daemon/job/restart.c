@@ -1,0 +1,134 @@
+/* restart.c - see restart.h */
+#include "daemon/job/restart.h"
+
+#include <stdio.h>
+
+#include "common/num.h"
+#include "common/signame.h"
+#include "common/text.h"
+#include "config/ends.h"
+#include "daemon/job/phrases.h"
+
+static bool list_has(const char *list, const struct ending *e)
+{
+	bool is_signal = e->how == ENDED_SIGNAL;
+
+	return ends_contain(list, is_signal, is_signal ? e->value : ending_exit_code(e));
+}
+
+uint64_t restart_delay_ms(const struct restart_policy *policy, unsigned attempt)
+{
+	uint64_t ms = policy->delay_ms;
+
+	for (; attempt > 0 && ms < RESTART_DELAY_MAX_MS && ms > 0; attempt--)
+		ms *= 2;
+	return ms < RESTART_DELAY_MAX_MS ? ms : RESTART_DELAY_MAX_MS;
+}
+
+/* "exit code 2", "SIGSEGV" */
+static void add_code(const struct ending *e, struct text *out)
+{
+	if (e->how == ENDED_SIGNAL)
+		text_add(out, signal_name(e->value));
+	else
+		text_printf(out, "exit code %d", ending_exit_code(e));
+}
+
+/* A node that can't start its workers again; first the one whose loss ended the job. */
+static bool add_missing_node(const struct job *j, struct text *out)
+{
+	if (j->lost.kind != CAUSE_NONE) {
+		text_printf(out, "node %u", j->lost.node);
+		loss_add(out, &j->lost);
+		return true;
+	}
+	for (unsigned i = 0; i < j->nnodes; i++)
+		switch (j->nodes[i].state) {
+		case NODE_LOST:
+			text_printf(out, "node %u was lost", i);
+			return true;
+		case NODE_LEFT:
+			text_printf(out, "node %u has ended and left", i);
+			return true;
+		case NODE_ABSENT:
+			text_printf(out, "node %u runs without launchd", i);
+			return true;
+		case NODE_AWAITED:
+		case NODE_JOINED:
+		case NODE_ENDED:
+		case NODE_STATES:
+			break;
+		}
+	return false;
+}
+
+/* What the culprit's end has against a restart. */
+static bool add_against_ending(
+	const struct restart_policy *p, const struct ending *e, struct text *out)
+{
+	int code = ending_exit_code(e);
+
+	if (p->not_on && list_has(p->not_on, e)) {
+		add_code(e, out);
+		text_add(out, " is in --no-restart-on");
+	} else if (p->on && !list_has(p->on, e)) {
+		add_code(e, out);
+		text_add(out, " is not in --restart-on");
+	} else if (!p->on && (code == 126 || code == 127)) {
+		text_printf(out, "exit code %d means that a program could not be started", code);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool add_against_uptime(const struct job *j, const struct outcome *culprit, struct text *out)
+{
+	enum { NS_PER_MS = 1000000 };
+	uint64_t least_ns = j->policy.min_uptime_ms * NS_PER_MS;
+	char number[NUM_SECONDS_SIZE];
+
+	if (culprit->ended_ns >= j->started_ns && culprit->ended_ns - j->started_ns >= least_ns)
+		return false;
+	if (least_ns == 0)
+		return false;
+	num_print_seconds(j->policy.min_uptime_ms, number);
+	text_printf(out, "rank %u failed ", culprit->rank);
+	span_add(out, j->started_ns, culprit->ended_ns);
+	text_printf(out, " after the start, sooner than --restart-min-uptime (%s s)", number);
+	return true;
+}
+
+static bool add_against(const struct job *j, const struct result *r, struct text *out)
+{
+	const struct outcome *culprit = result_culprit(r);
+	unsigned max = j->policy.max_restarts;
+
+	if (j->asked.kind != CAUSE_NONE)
+		text_add(out, "the job was asked to end");
+	else if (add_missing_node(j, out))
+		return true;
+	else if (j->attempt >= max)
+		text_add(out, "the limit is reached");
+	else if (!culprit)
+		text_add(out, "it is not known which worker failed");
+	else
+		return add_against_ending(&j->policy, &culprit->end, out) ||
+			add_against_uptime(j, culprit, out);
+	return true;
+}
+
+bool restart_is_due(const struct job *j, const struct result *r, char why[WHY_NOT_SIZE])
+{
+	struct text text = { 0 };
+	bool due;
+
+	*why = '\0';
+	if (j->policy.max_restarts == 0 ||
+		(r->cause.kind != CAUSE_FAILURE && r->cause.kind != CAUSE_NODE_LOST))
+		return false; /* nobody expects one */
+	due = !add_against(j, r, &text);
+	(void)snprintf(why, WHY_NOT_SIZE, "%s", text_string(&text));
+	text_done(&text);
+	return due;
+}

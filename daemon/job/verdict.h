@@ -1,0 +1,47 @@
+/* verdict.h - who was the first to fail, of all workers of the job. Pure.
+ *
+ * Deaths are ordered by their own times, which are known up to the error of each node's clock.
+ * What launchd ended is a consequence, and so is what died of a lost peer: SIGABRT (NCCL's
+ * watchdog), an error file or last lines that tell of a reset connection. A lost node counts as a
+ * death at the time when it was last heard. */
+#ifndef LAUNCHD_DAEMON_JOB_VERDICT_H
+#define LAUNCHD_DAEMON_JOB_VERDICT_H
+
+#include "daemon/job/ending.h"
+
+struct text;
+
+/* Sets unsure and cause of a result whose outcomes (with times on one clock) and nodes are
+ * there. asked: why the job was stopped where somebody asked for it (CAUSE_NONE: nobody did);
+ * lost: the first node that was lost (CAUSE_NONE: none). */
+void verdict_find(struct result *r, const struct cause *asked, const struct cause *lost);
+
+/* Whether two deaths are so close that the clocks of their nodes can't order them. */
+bool verdict_is_unsure(const struct result *r, const struct outcome *a, const struct outcome *b);
+
+enum { VERDICT_TEXT_SIZE = 512 };
+
+/* What every launcher ends with. */
+struct verdict {
+	int exit_code;
+	bool well; /* every worker of the job ended with 0 */
+	unsigned attempt;
+	struct cause cause;           /* of which the text is */
+	bool unsure;                  /* as a result has it */
+	char text[VERDICT_TEXT_SIZE]; /* the line of the nodes that don't print the whole report */
+};
+
+/* The verdict that a job's result comes to: "root cause: rank 3 (local rank 1, pid 4711) on gpu07
+ * (node 1): exit code 1". */
+void verdict_make(const struct result *r, struct verdict *ret);
+
+/* What the words of an error file say (message and traceback; either may be NULL). */
+enum blames blames_of(const char *message, const char *traceback);
+
+/* What a failed worker's last lines say (NULL: not known). Unlike an error file they need not tell
+ * of its end: only an exception that nothing but a few lines follow counts, torch's, NCCL's and
+ * gloo's own words about a peer, and an end that goes with them: neither SIGSEGV nor SIGKILL does.
+ */
+enum blames blames_of_lines(const struct ending *end, const char *lines);
+
+#endif

@@ -1,0 +1,259 @@
+/* dialer.c - see dialer.h */
+#include "daemon/meet/dialer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/failure.h"
+#include "common/text.h"
+
+enum {
+	NEXT_ADDRESS_MS = 250, /* RFC 8305, 8: "Connection Attempt Delay" */
+	ROUND_FIRST_MS = 50,   /* doubled from round to round, up to the next one */
+	ROUND_MAX_MS = 2000,
+};
+
+static void dial_next(struct dialer *d);
+
+static void handle_closed(struct dialer *d)
+{
+	if (--d->handles == 0)
+		d->on_closed(d);
+}
+
+static bool any_busy(const struct dialer *d)
+{
+	for (unsigned i = 0; i < FINDER_ADDRESSES; i++)
+		if (d->lanes[i].busy)
+			return true;
+	return false;
+}
+
+static void close_lanes(struct dialer *d)
+{
+	for (unsigned i = 0; i < FINDER_ADDRESSES; i++)
+		if (d->lanes[i].busy && &d->lanes[i] != d->ready)
+			link_close(&d->lanes[i].link, false, NULL);
+}
+
+void dialer_stop(struct dialer *d)
+{
+	d->dialing = false;
+	(void)uv_timer_stop(&d->clock);
+	close_lanes(d);
+}
+
+static void start_clock(struct dialer *d, uv_timer_cb then, uint64_t ms)
+{
+	uv_update_time(d->loop);
+	(void)uv_timer_start(&d->clock, then, ms, 0);
+}
+
+static void begin_round(struct dialer *d)
+{
+	d->next = 0;
+	*d->refusal = '\0';
+	dial_next(d);
+}
+
+static void on_pause_over(uv_timer_t *t)
+{
+	struct dialer *d = t->data;
+
+	d->on_round(d);
+	if (d->dialing)
+		begin_round(d);
+}
+
+static void pause_round(struct dialer *d)
+{
+	uint64_t ms = ROUND_FIRST_MS;
+
+	for (unsigned i = 0; i < d->rounds && ms < ROUND_MAX_MS; i++)
+		ms *= 2;
+	d->rounds++;
+	start_clock(d, on_pause_over, ms < ROUND_MAX_MS ? ms : ROUND_MAX_MS);
+}
+
+/* All addresses of this round have failed, one of them so that it will again. */
+static bool is_hopeless(const struct dialer *d)
+{
+	return *d->refusal && d->next >= d->count && !any_busy(d);
+}
+
+static void give_up(struct dialer *d)
+{
+	dialer_stop(d);
+	d->on_hopeless(d, d->refusal);
+}
+
+static void lane_closed(struct link *l, const char *why)
+{
+	struct dialer_lane *lane = (struct dialer_lane *)l;
+	struct dialer *d = lane->dialer;
+	bool was_ready = lane == d->ready;
+
+	lane->busy = false;
+	if (was_ready) {
+		d->ready = NULL;
+		d->on_lost(d, l, why);
+	} else if (d->dialing) {
+		(void)snprintf(d->last, sizeof d->last, "%s", why);
+		if (d->final & 1U << l->end)
+			(void)snprintf(d->refusal, sizeof d->refusal, "%s", why);
+		if (d->next < d->count)
+			dial_next(d); /* its moment is over */
+		else if (is_hopeless(d))
+			give_up(d);
+	}
+	handle_closed(d);
+}
+
+static void lane_ready(struct link *l)
+{
+	struct dialer *d = ((struct dialer_lane *)l)->dialer;
+
+	d->ready = (struct dialer_lane *)l;
+	dialer_stop(d);
+	d->on_ready(d, l);
+}
+
+static struct dialer_lane *free_lane(struct dialer *d, const struct sockaddr_storage *to)
+{
+	struct dialer_lane *found = NULL;
+
+	for (unsigned i = 0; i < FINDER_ADDRESSES; i++) {
+		struct dialer_lane *lane = &d->lanes[i];
+
+		if (!lane->busy)
+			found = lane;
+		else if (memcmp(&lane->to, to, sizeof *to) == 0)
+			return NULL;
+	}
+	return found;
+}
+
+/* False: it is being dialled already, or can't be now. */
+static bool dial(struct dialer *d, const struct sockaddr_storage *to)
+{
+	struct dialer_lane *lane = free_lane(d, to);
+	struct failure why = { 0 };
+
+	if (!lane)
+		return false;
+	*lane = (struct dialer_lane){ .dialer = d,
+		.to = *to,
+		.link = { .owner = d->owner,
+			.on_ready = lane_ready,
+			.on_message = d->on_message,
+			.on_closed = lane_closed,
+			.on_idle = d->on_idle,
+			.timeout_ms = d->timeout_ms } };
+	if (link_dial(&lane->link, d->loop, (const struct sockaddr *)to, d->auth, &why) < 0) {
+		(void)snprintf(d->last, sizeof d->last, "%.*s", (int)sizeof d->last - 1, why.text);
+		return false;
+	}
+	lane->busy = true;
+	d->handles++;
+	return true;
+}
+
+static void on_moment_over(uv_timer_t *t)
+{
+	dial_next(t->data);
+}
+
+/* The next address, and after the last one a pause. */
+static void dial_next(struct dialer *d)
+{
+	bool dialed = false;
+
+	while (!dialed && d->next < d->count)
+		dialed = dial(d, &d->addresses[d->next++]);
+	if (d->next < d->count)
+		start_clock(d, on_moment_over, NEXT_ADDRESS_MS);
+	else if (is_hopeless(d))
+		give_up(d);
+	else
+		pause_round(d);
+}
+
+static void copy_addresses(
+	struct dialer *d, const struct sockaddr_storage *addresses, unsigned count)
+{
+	d->count = count < FINDER_ADDRESSES ? count : FINDER_ADDRESSES;
+	memcpy(d->addresses, addresses, d->count * sizeof *addresses);
+}
+
+void dialer_start(
+	struct dialer *d, uv_loop_t *loop, const struct sockaddr_storage *addresses, unsigned count)
+{
+	d->loop = loop;
+	copy_addresses(d, addresses, count);
+	(void)uv_timer_init(loop, &d->clock); /* can't fail */
+	d->clock.data = d;
+	d->handles = 1;
+	d->dialing = true;
+	begin_round(d);
+}
+
+static bool is_known(const struct dialer *d, const struct sockaddr_storage *a)
+{
+	for (unsigned i = 0; i < d->count; i++)
+		if (memcmp(&d->addresses[i], a, sizeof *a) == 0)
+			return true;
+	return false;
+}
+
+void dialer_use(struct dialer *d, const struct sockaddr_storage *addresses, unsigned count)
+{
+	bool news = count != d->count;
+
+	for (unsigned i = 0; i < count; i++)
+		news = news || !is_known(d, &addresses[i]);
+	if (!news)
+		return; /* in another order, perhaps: this round goes on */
+	copy_addresses(d, addresses, count);
+	if (d->dialing)
+		begin_round(d);
+}
+
+void dialer_again(struct dialer *d, const char *why)
+{
+	(void)snprintf(d->last, sizeof d->last, "%s", why);
+	d->dialing = true;
+	d->next = d->count;
+	pause_round(d);
+}
+
+void dialer_explain(const struct dialer *d, struct text *t)
+{
+	const struct dialer_lane *lane = NULL;
+
+	for (unsigned i = 0; i < FINDER_ADDRESSES; i++)
+		if (d->lanes[i].busy)
+			lane = &d->lanes[i];
+	if (*d->last || !lane)
+		text_add(t, *d->last ? d->last : "no address was dialled");
+	else
+		text_printf(t, "%s %s", link_peer_text(&lane->link),
+			lane->link.state == LINK_CONNECTING ? "does not answer" :
+							      "does not introduce itself");
+	if (d->count > 1)
+		text_printf(t, " (%u addresses were dialled)", d->count);
+}
+
+static void on_clock_closed(uv_handle_t *h)
+{
+	handle_closed(h->data);
+}
+
+void dialer_close(struct dialer *d)
+{
+	if (d->closing)
+		return;
+	d->closing = true;
+	dialer_stop(d);
+	uv_close((uv_handle_t *)&d->clock, on_clock_closed);
+}

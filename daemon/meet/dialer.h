@@ -1,0 +1,85 @@
+/* dialer.h - a link to the hub at whichever of its addresses answers first (RFC 8305).
+ *
+ * A round dials all addresses, each a moment after the one before it, or at once when that one has
+ * failed; who has not answered yet is not dialled twice, but goes on beside the next round. The
+ * first that has proved to have the key is taken, and the others are closed: an address that leads
+ * nowhere, or to somebody else, costs no more than that moment. */
+#ifndef LAUNCHD_DAEMON_MEET_DIALER_H
+#define LAUNCHD_DAEMON_MEET_DIALER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "daemon/meet/finder.h"
+#include "daemon/net/link.h"
+
+struct text;
+
+struct dialer;
+
+/* One address that is being dialled. */
+struct dialer_lane {
+	struct link link; /* the first: a link is its lane */
+	struct dialer *dialer;
+	struct sockaddr_storage to;
+	bool busy;
+};
+
+struct dialer {
+	/* the owner's, before dialer_start(); the rest is { 0 } */
+	/* It dials no more; l has the owner as its own, and is the dialer's memory. */
+	void (*on_ready)(struct dialer *d, struct link *l);
+	/* That one was closed. dialer_again() may follow. */
+	void (*on_lost)(struct dialer *d, struct link *l, const char *why);
+	/* A round is about to begin, but for the first one. */
+	void (*on_round)(struct dialer *d);
+	/* Once: somebody has answered, nobody is left who may, and dialling again would end so
+	 * again. Nothing is dialled any more. */
+	void (*on_hopeless)(struct dialer *d, const char *why);
+	void (*on_closed)(struct dialer *d); /* the memory is the owner's again */
+	/* of the links; see link.h */
+	void (*on_message)(struct link *l, unsigned type, const unsigned char *payload, size_t len);
+	void (*on_idle)(struct link *l);
+	void *owner;
+	const struct link_auth *auth;
+	uint32_t timeout_ms;
+	unsigned final; /* a bit for each enum link_end after which there is no hope */
+
+	/* private */
+	uv_loop_t *loop;
+	uv_timer_t clock; /* the next address, or the next round */
+	struct dialer_lane lanes[FINDER_ADDRESSES];
+	struct dialer_lane *ready;
+	struct sockaddr_storage addresses[FINDER_ADDRESSES];
+	unsigned count, next; /* of this round */
+	unsigned rounds;      /* that are over; one that was ready and closed again is no success */
+	bool dialing, closing;
+	char last[256];    /* why the last one failed; "": none has */
+	char refusal[256]; /* of a final end; "": there was none in this round */
+	unsigned handles;
+};
+
+/* Begins with the first round. The addresses are copied, FINDER_ADDRESSES at most. */
+void dialer_start(struct dialer *d, uv_loop_t *loop, const struct sockaddr_storage *addresses,
+	unsigned count);
+
+/* From now on these are the hub's addresses; new ones are dialled at once, unless there is a link.
+ */
+void dialer_use(struct dialer *d, const struct sockaddr_storage *addresses, unsigned count);
+
+/* After on_lost: dials again, after a moment. why: for dialer_explain(). */
+void dialer_again(struct dialer *d, const char *why);
+
+/* Dials no more. A link that is ready stays. */
+void dialer_stop(struct dialer *d);
+
+/* Adds why nobody was reached so far: the last failure, or who does not answer. */
+void dialer_explain(const struct dialer *d, struct text *t);
+
+/* Ends it; a link that is ready is the owner's to close, before or after. on_closed follows when
+ * nothing of it is in the loop. */
+void dialer_close(struct dialer *d);
+
+#endif

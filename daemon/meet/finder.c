@@ -1,0 +1,189 @@
+/* finder.c - see finder.h */
+#include "daemon/meet/finder.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "daemon/meet/lookup.h"
+
+enum {
+	RETRY_MS = 1000,
+	NEXT_NOTE_MS = 60000,
+};
+
+static void look_up(struct finder *f);
+
+static void give_up(struct finder *f)
+{
+	(void)uv_timer_stop(&f->retry);
+	if (f->asking)
+		lookup_abandon(f->asking);
+	f->asking = NULL;
+	f->on_failed(f, f->why);
+}
+
+/* The next try, or the end of the time, which may come before the resolver's answer. */
+static void on_retry(uv_timer_t *t)
+{
+	struct finder *f = t->data;
+
+	if (f->asking || uv_now(f->loop) >= f->deadline_ms)
+		give_up(f);
+	else
+		look_up(f);
+}
+
+static void on_retry_closed(uv_handle_t *h)
+{
+	struct finder *f = h->data;
+
+	f->on_closed(f);
+}
+
+static uint64_t left_ms(const struct finder *f)
+{
+	uint64_t now = uv_now(f->loop);
+
+	return f->deadline_ms > now ? f->deadline_ms - now : 0;
+}
+
+static void explain(struct finder *f, const char *why)
+{
+	(void)snprintf(f->why, sizeof f->why, "the name %s can't be resolved: %s", f->name, why);
+}
+
+static void later(struct finder *f, const char *why)
+{
+	uint64_t now = uv_now(f->loop), left = left_ms(f);
+
+	explain(f, why);
+	if (left == 0) {
+		give_up(f);
+		return;
+	}
+	(void)uv_timer_start(&f->retry, on_retry, left < RETRY_MS ? left : RETRY_MS, 0);
+	if (now >= f->note_ms) {
+		f->note_ms = now + NEXT_NOTE_MS;
+		f->on_searching(f, f->why);
+	}
+}
+
+/* Every address once: the resolver may give one for each kind of socket. */
+static void keep(struct finder *f, const struct sockaddr *a, socklen_t len)
+{
+	for (unsigned i = 0; i < f->count; i++)
+		if (memcmp(&f->addresses[i], a, len) == 0)
+			return;
+	if (f->count < FINDER_ADDRESSES && len <= sizeof *f->addresses)
+		memcpy(&f->addresses[f->count++], a, len);
+}
+
+/* The resolver's order, but each address of the other family than the one before it, while there
+ * are such: where one family leads nowhere, the other one is not far behind. */
+static void alternate(struct finder *f)
+{
+	for (unsigned i = 1; i < f->count; i++) {
+		struct sockaddr_storage *at = &f->addresses[i], moved;
+		unsigned j = i;
+
+		while (j < f->count && f->addresses[j].ss_family == at[-1].ss_family)
+			j++;
+		if (j == f->count)
+			return;
+		moved = f->addresses[j];
+		memmove(at + 1, at, (j - i) * sizeof *at);
+		*at = moved;
+	}
+}
+
+static void on_answer(void *of, const struct addrinfo *list, const char *why)
+{
+	struct finder *f = of;
+	bool again = f->count > 0;
+
+	f->asking = NULL;
+	if (again && !list)
+		return;
+	f->count = 0;
+	memset(f->addresses, 0, sizeof f->addresses);
+	for (const struct addrinfo *a = list; a; a = a->ai_next)
+		keep(f, a->ai_addr, a->ai_addrlen);
+	alternate(f);
+	(void)uv_timer_stop(&f->retry);
+	if (f->count > 0)
+		f->on_found(f);
+	else
+		later(f, why ? why : "it has no addresses");
+}
+
+static void look_up(struct finder *f)
+{
+	int rc = lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asking);
+	struct failure why = { 0 };
+
+	if (rc < 0) {
+		(void)failure_not_started(&why, rc, "a thread");
+		later(f, why.text);
+		return;
+	}
+	(void)uv_timer_start(&f->retry, on_retry, left_ms(f), 0);
+}
+
+static void on_numeric(uv_timer_t *t)
+{
+	struct finder *f = t->data;
+
+	f->on_found(f);
+}
+
+/* An address needs no resolver. */
+static bool is_numeric(struct finder *f)
+{
+	const struct addrinfo numeric = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
+	struct addrinfo *list;
+
+	if (getaddrinfo(f->name, f->port, &numeric, &list) != 0)
+		return false;
+	keep(f, list->ai_addr, list->ai_addrlen);
+	freeaddrinfo(list);
+	return true;
+}
+
+void finder_start(
+	struct finder *f, uv_loop_t *loop, const char *name, unsigned port, uint64_t within_ms)
+{
+	f->loop = loop;
+	f->name = name;
+	f->deadline_ms = uv_now(loop) + within_ms;
+	f->note_ms = uv_now(loop); /* a mistyped name is said at once */
+	(void)snprintf(f->port, sizeof f->port, "%u", port);
+	(void)uv_timer_init(loop, &f->retry); /* can't fail */
+	f->retry.data = f;
+	f->numeric = is_numeric(f);
+	explain(f, "the resolver does not answer");
+	if (f->numeric)
+		(void)uv_timer_start(&f->retry, on_numeric, 0, 0);
+	else
+		look_up(f);
+}
+
+void finder_again(struct finder *f)
+{
+	if (f->count == 0 || f->numeric || f->asking || f->closing)
+		return;
+	/* where that fails, the next time comes */
+	(void)lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asking);
+}
+
+void finder_close(struct finder *f)
+{
+	if (f->closing)
+		return;
+	f->closing = true;
+	if (f->asking)
+		lookup_abandon(f->asking);
+	f->asking = NULL;
+	uv_close((uv_handle_t *)&f->retry, on_retry_closed);
+}

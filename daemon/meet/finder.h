@@ -1,0 +1,51 @@
+/* finder.h - the hub's address as the settings have it, looked up without waiting: names of nodes
+ * that boot later come to be known later, and what they mean may change. */
+#ifndef LAUNCHD_DAEMON_MEET_FINDER_H
+#define LAUNCHD_DAEMON_MEET_FINDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+struct lookup;
+
+enum { FINDER_ADDRESSES = 16 };
+
+struct finder {
+	/* the owner's, before finder_start(); the rest is { 0 } */
+	void (*on_found)(struct finder *f); /* addresses are there; again after finder_again() */
+	void (*on_searching)(struct finder *f, const char *why); /* at once, then each minute */
+	void (*on_failed)(struct finder *f, const char *why);    /* once: the time is over */
+	void (*on_closed)(struct finder *f); /* the memory is the owner's again */
+	void *owner;
+
+	/* to be read */
+	struct sockaddr_storage addresses[FINDER_ADDRESSES]; /* families in turn (RFC 8305, 4) */
+	unsigned count;
+	bool numeric; /* the name is an address */
+
+	/* private */
+	const char *name;
+	char port[8];
+	uv_loop_t *loop;
+	struct lookup *asking; /* NULL: nobody is asked now */
+	uv_timer_t retry;
+	uint64_t deadline_ms, note_ms;
+	char why[256]; /* the last failure */
+	bool closing;
+};
+
+/* Looks the name up, again and again until within_ms have passed. An address is found at once, that
+ * is in the next turn of the loop. The name is borrowed. */
+void finder_start(
+	struct finder *f, uv_loop_t *loop, const char *name, unsigned port, uint64_t within_ms);
+
+/* Once it was found: asks again what the name means, unless that is going on, or the name is an
+ * address. Where there is no answer, what is known stays, and on_found does not come. */
+void finder_again(struct finder *f);
+
+/* Ends it, also while the resolver hangs; on_closed follows from the loop. */
+void finder_close(struct finder *f);
+
+#endif

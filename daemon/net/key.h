@@ -1,0 +1,51 @@
+/* key.h - the job's secret, by which launchers know each other's messages. */
+#ifndef LAUNCHD_DAEMON_NET_KEY_H
+#define LAUNCHD_DAEMON_NET_KEY_H
+
+#include <stdbool.h>
+
+struct failure;
+
+enum {
+	KEY_BYTES = 32,
+	KEY_SECRET_MIN = 16, /* of what users give: shorter ones can be guessed */
+	KEY_SECRET_MAX = 4096,
+};
+
+struct job_key {
+	unsigned char bytes[KEY_BYTES];
+	bool there;
+	const char *from; /* who gave it, for the user: "PMIx", "LAUNCHD_KEY", or the file's name as
+			   * it was given; NULL: nobody */
+};
+
+/* Where a key may come from; the first that is there is taken, and no other looked at. All
+ * borrowed, file also by the key. */
+struct key_sources {
+	const unsigned char *random; /* KEY_BYTES, that came by PMIx; NULL: none */
+	const char *file;            /* NULL: none */
+	const char *file_where;      /* the setting that names it, for the user */
+	const char *text;            /* LAUNCHD_KEY's value; NULL or "": none */
+};
+
+/* Keeps what this process has in memory from core dumps and, but for root, from other processes:
+ * from now on only who has CAP_SYS_PTRACE can attach to it or read its environment. A program that
+ * it executes is as any other again. For processes that hold a key. */
+int key_shield(struct failure *why);
+
+/* Overwrites the value of LAUNCHD_KEY where the kernel put it, which is what /proc/PID/environ
+ * shows; the variable stays, and is empty. The key itself must have been read. */
+void key_forget_variable(char **env);
+
+/* New bytes that nobody can guess. Blocks for the kernel's first entropy at most. */
+int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
+
+/* Makes the key: a hash of the secret for this use alone, so that no other use of the secret gives
+ * it away. No source: 0, and the key is not there. A file must be a regular one of ours or root's
+ * that nobody else may read or write; one newline at its end does not count.
+ * -EINVAL: the user's secret is too short or long, or its file not there, or not private. -ENOSYS:
+ * libsodium is missing. Other negative errno: the file can't be read. Blocks as long as the file
+ * system does. Where there is a source, key_shield() comes first. */
+int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why);
+
+#endif

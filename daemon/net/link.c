@@ -1,0 +1,535 @@
+/* link.c - see link.h */
+#include "daemon/net/link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/signame.h"
+#include "daemon/net/talk.h"
+
+void link_handle_closed(struct link *l)
+{
+	if (--l->handles > 0)
+		return;
+	frame_stream_done(&l->in);
+	kept_done(&l->kept);
+	l->state = LINK_CLOSED;
+	l->on_closed(l, l->why);
+}
+
+static void on_handle_closed(uv_handle_t *h)
+{
+	link_handle_closed(h->data);
+}
+
+static void on_tcp_closed(uv_handle_t *h)
+{
+	struct link *l = h->data;
+
+	free(h);
+	link_handle_closed(l);
+}
+
+static void close_tcp(struct link *l)
+{
+	if (l->tcp)
+		uv_close((uv_handle_t *)l->tcp, on_tcp_closed);
+	l->tcp = NULL;
+}
+
+/* Closes it by a reset: an end of file would tell the peer that this process has died. */
+static void abort_tcp(struct link *l)
+{
+	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+	uv_os_fd_t fd;
+
+	if (l->tcp && uv_fileno((uv_handle_t *)l->tcp, &fd) == 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	close_tcp(l);
+}
+
+/* The handshake is over, one way or the other. */
+static void settle(struct link *l)
+{
+	void (*tell)(struct link *) = l->on_settled;
+
+	l->on_settled = NULL;
+	if (tell)
+		tell(l);
+}
+
+/* From here on the owner and the watcher hear nothing more of it. */
+static void end_talk(struct link *l)
+{
+	const struct link_watcher *watcher = l->beats.watcher;
+
+	settle(l);
+	if (watcher)
+		watcher->on_ending(l);
+	l->beats.watcher = NULL;
+}
+
+/* All but the connection that may take its place. */
+static void shut_one(struct link *l)
+{
+	l->state = LINK_CLOSING;
+	end_talk(l);
+	if (l->resumes && !l->moved && l->resumes->state < LINK_CLOSING)
+		abort_tcp(l); /* the hub may use it already */
+	else
+		close_tcp(l);
+	uv_close((uv_handle_t *)&l->limit, on_handle_closed);
+	if (l->has_udp)
+		uv_close((uv_handle_t *)&l->udp, on_handle_closed);
+}
+
+static bool is_out_of_use(const struct link *l)
+{
+	return l->state == LINK_IDLE || l->state >= LINK_CLOSING;
+}
+
+/* The owner ends it, unless something has before. */
+static void end_here(struct link *l, const char *why)
+{
+	if (l->end != LINK_END_NONE)
+		return;
+	l->end = LINK_END_OURS;
+	(void)snprintf(l->why, sizeof l->why, "%s", why ? why : "closed here");
+}
+
+static void shut(struct link *l)
+{
+	if (l->state >= LINK_CLOSING)
+		return;
+	shut_one(l);
+	if (!l->fresh || is_out_of_use(l->fresh))
+		return;
+	end_here(l->fresh, NULL);
+	shut_one(l->fresh);
+}
+
+void link_fail(struct link *l, enum link_end end, const char *fmt, ...)
+{
+	va_list args;
+
+	if (l->end == LINK_END_NONE) {
+		l->end = end;
+		va_start(args, fmt);
+		(void)vsnprintf(l->why, sizeof l->why, fmt, args);
+		va_end(args);
+	}
+	shut(l);
+}
+
+void link_opened(struct link *l)
+{
+	(void)uv_timer_stop(&l->limit);
+	settle(l);
+}
+
+static void on_limit(uv_timer_t *t)
+{
+	struct link *l = t->data;
+
+	if (l->state == LINK_CONNECTING)
+		link_fail(l, LINK_END_UNREACHED, "%s did not answer within %d s", l->peer,
+			LINK_HANDSHAKE_MS / 1000);
+	else
+		link_fail(l, LINK_END_MUTE, "%s did not introduce itself within %d s", l->peer,
+			LINK_HANDSHAKE_MS / 1000);
+}
+
+static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+	struct link *l = h->data;
+	unsigned char *at = NULL;
+	size_t len = 0;
+
+	(void)suggested;
+	(void)frame_stream_room(&l->in, &at, &len); /* without room libuv says ENOBUFS */
+	*buf = uv_buf_init((char *)at, (unsigned)len);
+}
+
+void link_give_up(struct link *l)
+{
+	if (l->killed_by)
+		link_fail(l, LINK_END_LOST, "its supervisor was killed by %s",
+			signal_name(l->killed_by));
+	else if (l->eof)
+		link_fail(l, LINK_END_LOST, "the connection to %s ended", l->peer);
+	else
+		link_fail(l, LINK_END_LOST, "the connection to %s broke: %s", l->peer,
+			strerror(-l->broke));
+}
+
+/* The peer has died. Once the job has begun its guard may say how: who watches the link looks. */
+static void end_unsaid(struct link *l)
+{
+	l->eof = true;
+	l->broke_ns = uv_hrtime();
+	close_tcp(l);
+	if (l->beats.watcher && l->beats.bequeathed)
+		l->beats.watcher->on_change(l);
+	else
+		link_give_up(l);
+}
+
+void link_broke(struct link *l, int rc)
+{
+	l->broke = rc;
+	if (!l->beats.watcher) {
+		link_give_up(l);
+	} else if (l->tcp) {
+		l->broke_ns = uv_hrtime();
+		abort_tcp(l);
+		l->beats.watcher->on_change(l);
+	}
+}
+
+/* An end of file may be a reset: libuv says the former where a hang-up is there with the last
+ * bytes, and so does the kernel after a write was told. After a peer's own end (EPIPE) it is one.
+ */
+static int end_of_file(const struct link *l)
+{
+	socklen_t len = sizeof(int);
+	uv_os_fd_t fd;
+	int error = 0;
+
+	if (l->was_reset)
+		return UV_ECONNRESET;
+	if (uv_fileno((uv_handle_t *)l->tcp, &fd) < 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error == EPIPE)
+		return UV_EOF;
+	return error ? -error : UV_EOF;
+}
+
+static void on_end(struct link *l, int rc)
+{
+	if (rc == UV_EOF && l->tcp)
+		rc = end_of_file(l);
+	if (rc == UV_ENOBUFS)
+		link_fail(l, LINK_END_SYSTEM, "out of memory");
+	else if (l->state == LINK_DRAINING && rc == UV_EOF)
+		shut(l);
+	else if (l->state == LINK_OPEN && rc == UV_EOF)
+		end_unsaid(l);
+	else if (l->state == LINK_OPEN || l->state == LINK_DRAINING)
+		link_broke(l, rc);
+	else
+		link_fail(l, LINK_END_MUTE, "%s ended the connection before it introduced itself",
+			l->peer);
+}
+
+void link_hear(struct link *l)
+{
+	struct frame f;
+	int rc = 0;
+
+	while (l->state < LINK_DRAINING && (rc = frame_stream_next(&l->in, &f)) > 0)
+		talk_hear(l, &f);
+	if (rc < 0)
+		talk_garbled(l, rc);
+}
+
+/* TCP has brought so many bytes, which lie in the stream's room. Pieces may have brought some of
+ * them before. A link that says farewell reads, so that the kernel does not reset what is queued,
+ * and the peer knows that it was heard. */
+static void feed(struct link *l, unsigned char *bytes, size_t len)
+{
+	uint64_t known = l->taken - l->tcp_taken;
+	size_t skip = known < len ? (size_t)known : len;
+
+	l->tcp_taken += len;
+	l->taken += len - skip;
+	if (l->state == LINK_DRAINING) {
+		frame_stream_done(&l->in);
+		return;
+	}
+	memmove(bytes, bytes + skip, len - skip);
+	frame_stream_fed(&l->in, len - skip);
+	link_hear(l);
+}
+
+static void on_bytes(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+	struct link *l = s->data;
+
+	if (n > 0)
+		feed(l, (unsigned char *)buf->base, (size_t)n);
+	else
+		frame_stream_fed(&l->in, 0);
+	if (l->beats.watcher && l->taken - l->told >= LINK_ACK_BYTES)
+		l->beats.watcher->on_change(l);
+	if (n < 0 && l->state <= LINK_DRAINING && s == (uv_stream_t *)l->tcp)
+		on_end(l, (int)n);
+}
+
+bool link_take(struct link *l, uint64_t at, const unsigned char *bytes, size_t len)
+{
+	uint64_t known = l->taken - at;
+	unsigned char *room;
+	size_t there;
+
+	if ((l->state != LINK_OPEN && l->state != LINK_DRAINING) || at > l->taken || known >= len)
+		return false;
+	bytes += known;
+	len -= known;
+	l->taken += len;
+	while (l->state == LINK_OPEN && len > 0) {
+		if (frame_stream_room(&l->in, &room, &there) < 0) {
+			link_fail(l, LINK_END_SYSTEM, "out of memory");
+			return true;
+		}
+		if (there > len)
+			there = len;
+		memcpy(room, bytes, there);
+		frame_stream_fed(&l->in, there);
+		bytes += there;
+		len -= there;
+	}
+	if (l->state == LINK_OPEN)
+		link_hear(l);
+	return true;
+}
+
+void link_acknowledge(struct link *l, uint64_t upto)
+{
+	int rc = kept_ack(&l->kept, upto);
+	bool all = l->kept.acked == kept_sent(&l->kept);
+
+	if (rc < 0)
+		link_fail(l, LINK_END_BROKEN, "%s has heard what was never said", l->peer);
+	if (rc <= 0)
+		return;
+	l->unacked_ns = all ? 0 : uv_hrtime();
+	if (all && l->state == LINK_DRAINING)
+		shut(l); /* the farewell was heard, too */
+	else if (all && !l->tcp && l->on_idle && link_is_idle(l))
+		l->on_idle(l);
+}
+
+bool link_is_behind(const struct link *l)
+{
+	return !l->tcp || l->beats.behind || l->taken > l->tcp_taken;
+}
+
+void link_start_reading(struct link *l)
+{
+	(void)uv_read_start((uv_stream_t *)l->tcp, on_room, on_bytes); /* can't fail when open */
+}
+
+static void start_reading(struct link *l)
+{
+	link_start_reading(l);
+	talk_begin(l);
+}
+
+/* Where nobody listens at a port of this host, the kernel may choose that port for our end, and
+ * connect it to itself. That must not linger where a launcher is about to listen. */
+static bool is_own_end(struct link *l)
+{
+	const struct sockaddr *peer = (const struct sockaddr *)&l->peer_address;
+	struct sockaddr_storage own;
+
+	if (link_local_address(l, &own) < 0 ||
+		address_port((const struct sockaddr *)&own) != address_port(peer) ||
+		!address_same_host((const struct sockaddr *)&own, peer))
+		return false;
+	abort_tcp(l);
+	return true;
+}
+
+static void on_connected(uv_connect_t *r, int status)
+{
+	struct link *l = r->data;
+
+	if (l->state != LINK_CONNECTING)
+		return;
+	if (l->resumes)
+		l->resumes->fresh_refused = status == UV_ECONNREFUSED;
+	if (status == 0 && is_own_end(l))
+		status = UV_ECONNREFUSED;
+	if (status < 0)
+		link_fail(l, LINK_END_UNREACHED, "%s can't be reached: %s", l->peer,
+			strerror(-status));
+	else
+		start_reading(l);
+}
+
+/* What can fail is done before the first handle is there. */
+static int draw(struct link *l, const struct link_auth *auth, struct failure *why)
+{
+	unsigned char bytes[HANDSHAKE_NONCE + HANDSHAKE_TOKEN + sizeof l->session];
+
+	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+		return failure_set(why, -EIO, "no random numbers: %s", strerror(errno));
+	l->hello = (struct hello){ .version = HANDSHAKE_VERSION, .keyed = auth->keyed };
+	memcpy(l->hello.nonce, bytes, HANDSHAKE_NONCE);
+	memcpy(l->token, bytes + HANDSHAKE_NONCE, HANDSHAKE_TOKEN);
+	memcpy(&l->session, bytes + HANDSHAKE_NONCE + HANDSHAKE_TOKEN, sizeof l->session);
+	return 0;
+}
+
+/* Options make it faster or surer; it works without them, too. */
+static void tune(int fd)
+{
+	const int on = 1, user_timeout = LINK_USER_TIMEOUT_MS, idle = LINK_KEEPALIVE_S;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof user_timeout);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	/* few bytes are ever in flight: a second loss shall not double the wait */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
+}
+
+int link_put_under(struct link *l, int fd)
+{
+	uv_tcp_t *tcp = malloc(sizeof *tcp);
+
+	if (!tcp)
+		return -ENOMEM;
+	abort_tcp(l);
+	tune(fd);
+	(void)uv_tcp_init(l->limit.loop, tcp);
+	(void)uv_tcp_open(tcp, fd); /* in no loop yet: can't fail */
+	tcp->data = l;
+	l->tcp = tcp;
+	l->was_reset = false;
+	l->handles++;
+	return 0;
+}
+
+/* Makes the handles; takes fd, which is open and in no loop, where it does not fail. */
+static int begin(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *peer,
+	const struct link_auth *auth, struct failure *why)
+{
+	l->limit.loop = loop;
+	if (link_put_under(l, fd) < 0)
+		return failure_oom(why);
+	l->auth = auth;
+	l->state = LINK_CONNECTING;
+	l->in.max = FRAME_EARLY_MAX;
+	memcpy(&l->peer_address, peer, address_size(peer));
+	address_text(peer, l->peer);
+	(void)uv_timer_init(loop, &l->limit);
+	l->limit.data = l->request.connect.data = l;
+	l->handles++;
+	uv_update_time(loop);
+	(void)uv_timer_start(&l->limit, on_limit, LINK_HANDSHAKE_MS, 0);
+	return 0;
+}
+
+int link_dial(struct link *l, uv_loop_t *loop, const struct sockaddr *to,
+	const struct link_auth *auth, struct failure *why)
+{
+	int rc = draw(l, auth, why);
+	autoclose fd = -1;
+
+	if (rc < 0)
+		return rc;
+	fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return failure_set(why, -errno, "no socket: %s", strerror(errno));
+	rc = begin(l, loop, fd, to, auth, why);
+	if (rc < 0)
+		return rc;
+	(void)fd_take(&fd);
+	rc = uv_tcp_connect(&l->request.connect, l->tcp, to, on_connected);
+	if (rc < 0)
+		link_fail(l, LINK_END_UNREACHED, "%s can't be reached: %s", l->peer, strerror(-rc));
+	return 0;
+}
+
+int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *from, bool udp,
+	const struct link_auth *auth, struct failure *why)
+{
+	int rc = draw(l, auth, why);
+
+	if (rc < 0)
+		return rc;
+	l->is_hub = true;
+	l->peer_udp = udp;
+	rc = begin(l, loop, fd, from, auth, why);
+	if (rc < 0)
+		return rc;
+	start_reading(l);
+	return 0;
+}
+
+void link_adopt_udp(struct link *l, int fd)
+{
+	(void)uv_udp_init(l->limit.loop, &l->udp);
+	(void)uv_udp_open(&l->udp, fd); /* in no loop yet: can't fail */
+	l->udp.data = l;
+	l->has_udp = true;
+	l->handles++;
+}
+
+/* Where it failed the connection has broken, which is the reader's to find: what waits for it may
+ * have another way. */
+static void on_shutdown(uv_shutdown_t *r, int status)
+{
+	(void)r, (void)status;
+}
+
+static void on_drain_limit(uv_timer_t *t)
+{
+	shut(t->data);
+}
+
+/* Everything goes out, then our end of the connection; the peer's end of it is the end, or its word
+ * that it has heard all, the farewell too. A peer that reads nothing for the time-out is lost. */
+static void drain(struct link *l)
+{
+	uint64_t most = l->timeout_ms ? l->timeout_ms : LINK_HANDSHAKE_MS;
+
+	l->state = LINK_DRAINING;
+	settle(l);
+	if (link_put(l, FRAME_CLOSE, NULL, 0) < 0 || l->state != LINK_DRAINING) {
+		shut(l);
+		return;
+	}
+	uv_update_time(l->limit.loop);
+	(void)uv_timer_start(
+		&l->limit, on_drain_limit, most < LINK_HANDSHAKE_MS ? most : LINK_HANDSHAKE_MS, 0);
+	if (l->tcp)
+		(void)uv_shutdown(&l->request.shutdown, (uv_stream_t *)l->tcp, on_shutdown);
+}
+
+void link_close(struct link *l, bool flush, const char *why)
+{
+	if (is_out_of_use(l))
+		return;
+	end_here(l, why);
+	if (flush && l->state == LINK_OPEN && !l->eof)
+		drain(l);
+	else if (!flush || l->state != LINK_DRAINING)
+		shut(l);
+}
+
+const char *link_peer_text(const struct link *l)
+{
+	return l->peer;
+}
+
+int link_local_address(const struct link *l, struct sockaddr_storage *ret)
+{
+	struct sockaddr_storage a = { 0 };
+	int len = sizeof a, rc = -ENOTCONN;
+
+	if (l->tcp)
+		rc = uv_tcp_getsockname(l->tcp, (struct sockaddr *)&a, &len);
+	if (rc == 0)
+		*ret = a;
+	return rc;
+}

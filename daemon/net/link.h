@@ -1,0 +1,256 @@
+/* link.h - one connection of the control channel, at either end: typed messages in, typed messages
+ * out, authenticated where there is a key.
+ *
+ * Life: link_dial() or link_accept() starts it. on_ready comes when the peer has proved to have the
+ * key, on_message for each message from then on, on_closed exactly once, when the last handle is
+ * closed: the struct is the owner's again. Any callback may close the link, or send.
+ *
+ * The hub pings before its owner can say anything, and the peer answers before its owner has heard
+ * it: whatever the peer says about what the hub told it, the hub knows its clock by then.
+ *
+ * The link is a stream of bytes each way, which frames are cut from, and TCP is only the first way
+ * that the bytes take. What was sent is kept until the peer has acknowledged it, in its beats; what
+ * TCP does not bring in time comes in pieces by UDP (beat.h), or over a fresh connection:
+ *
+ *   sent      kept ......... acked        the peer's taken
+ *   received  taken: as far as the stream has come, by whatever way; tcp_taken: as far as TCP has
+ *             brought it. What comes again is dropped by its place in the stream.
+ *
+ * So a connection that breaks, by a reset or as the kernel has given up, is not the end of a link
+ * that is watched. Its end without a farewell (EOF) is: that is a process that has died. Its guard
+ * has a moment to say how (bequest.h).
+ *
+ * A dialer takes a fresh connection by link_redial(): a link of its own with a handshake of its
+ * own, whose READY says what it resumes. When the hub has answered, both ends move that connection
+ * under the old link, whose keys and frame numbers go on.
+ *
+ * The process must ignore SIGPIPE. */
+#ifndef LAUNCHD_DAEMON_NET_LINK_H
+#define LAUNCHD_DAEMON_NET_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "common/address.h"
+#include "daemon/net/clock.h"
+#include "daemon/net/frame.h"
+#include "daemon/net/handshake.h"
+#include "daemon/net/kept.h"
+
+struct failure;
+struct sodium;
+
+enum {
+	LINK_QUEUE_MAX = 4 << 20,  /* bytes that a peer may be behind in reading */
+	LINK_HANDSHAKE_MS = 10000, /* from dialing or accepting to ready */
+	/* Data, or probes of an idle connection, without an answer: beats find losses sooner. */
+	LINK_USER_TIMEOUT_MS = 300000,
+	/* Firewalls forget idle connections, some after 60 s. The kernel's probes wake nobody up.
+	 */
+	LINK_KEEPALIVE_S = 20,
+	LINK_ACK_BYTES = 64 << 10, /* the peer is told of so many that were taken at once */
+	LINK_PINGS = 8, /* by the hub, at once when ready: an estimate of the peer's clock */
+	LINK_TYPE_MIN = FRAME_OWNER, /* of the owner's messages */
+};
+
+/* What the owner of a job's channel has; it must outlive the links. */
+struct link_auth {
+	bool keyed;
+	unsigned char key[FRAME_KEY];
+	const struct sodium *sodium; /* NULL where not keyed */
+};
+
+/* Why a link has ended, for owners that act on it; on_closed has the sentence. */
+enum link_end {
+	LINK_END_NONE,
+	LINK_END_OURS,      /* link_close() */
+	LINK_END_PEERS,     /* the peer closed it on purpose: its last word came */
+	LINK_END_LOST,      /* the connection ended or broke without one: the peer has died */
+	LINK_END_UNREACHED, /* there was no connection: refused, no route, or no answer in time */
+	LINK_END_MUTE,    /* connected, but the handshake was not over in time, or was cut short */
+	LINK_END_VERSION, /* the peer speaks another version of the protocol: link->peer_version */
+	LINK_END_KEYED,   /* one end has a key, the other one has none */
+	LINK_END_KEY,     /* the keys are different */
+	LINK_END_BROKEN,  /* what came is not the protocol, too long, or was changed on the way */
+	LINK_END_FULL,    /* the peer does not read: LINK_QUEUE_MAX was reached */
+	LINK_END_SYSTEM,  /* out of memory, or a system call failed */
+};
+
+enum link_state {
+	LINK_IDLE,
+	LINK_CONNECTING,
+	LINK_HELLO, /* the peer's HELLO is awaited */
+	LINK_PROOF, /* its READY */
+	LINK_OPEN,
+	LINK_DRAINING, /* what is queued still goes out; nothing more is told to the owner */
+	LINK_CLOSING,
+	LINK_CLOSED,
+};
+
+struct link;
+
+/* Who sends and hears beats over a link; see beat.h. */
+struct link_watcher {
+	void (*on_beat)(struct link *l, const unsigned char *payload, size_t len);
+	/* Look at it soon: its connection broke or was replaced, no other was to be had, much has
+	 * come, or something was sent that TCP does not bring in time. */
+	void (*on_change)(struct link *l);
+	void (*on_ending)(struct link *l); /* once; the link is closing */
+};
+
+/* What a watcher keeps of each link. */
+struct link_beats {
+	const struct link_watcher *watcher; /* NULL: none watches */
+	void *of;                           /* the struct beat */
+	struct link *next, *previous;       /* of all that are watched */
+	struct link *chain;                 /* next with the same hash */
+	uint64_t interval_ns;               /* of the beats that the peer sends */
+	struct sockaddr_storage from;       /* where its datagrams come from; family 0: none came */
+	unsigned socket;                    /* the hub's socket by which they come */
+	uint64_t sent, seen;                /* sequence numbers: our last, the peer's last by UDP */
+	uint64_t peer_sent_ns,
+		received_ns;   /* the peer's last beat: its time at the peer, and here */
+	uint64_t udp_ns;       /* a datagram was heard last; 0: never */
+	uint64_t udp_heard_ns; /* the peer said last that it hears ours; 0: never */
+	uint64_t suspect_ns; /* it was found silent for the time-out for the first time; 0: it isn't
+			      */
+	bool silent;         /* and that was told */
+	bool lost;           /* we take the peer for lost, and it is told so */
+	uint64_t peer_sent;  /* where the peer's stream ended by its last beat */
+	uint64_t missing_ns; /* since when some of that is missing, and nothing more came; 0: no */
+	uint64_t missing_at; /* from here on */
+	uint64_t piece_at;   /* what was sent in pieces, in this round */
+	uint64_t piece_ns, piece_wait_ns; /* when the next round is due, and how long it waits */
+	uint64_t dial_ns;                 /* no fresh connection before */
+	bool behind;                      /* the peer says that TCP is behind what came in pieces */
+	bool refused;                     /* nobody is at the peer's UDP port */
+	bool asked;                       /* whether anybody is, when it had died */
+	bool bequeathed;    /* the job has begun: who is killed is told of by its guard; of ours: */
+	int place, lent;    /* the obituary's numbers for it and its socket, and 1; 0: none */
+	uint64_t notice_ns; /* the peer's guard was heard first; 0: never */
+	enum { TROUBLE_SILENT, TROUBLE_UNACKED, TROUBLE_MISSING } trouble;
+};
+
+struct link {
+	/* the owner's, before link_dial() or in listener's on_accept; the rest is { 0 } */
+	void (*on_ready)(struct link *l);
+	void (*on_message)(struct link *l, unsigned type, const unsigned char *payload, size_t len);
+	void (*on_closed)(struct link *l, const char *why); /* one sentence, no newline */
+	void (*on_idle)(struct link *l); /* what had to wait has gone out; NULL: nobody asks */
+	/* A hub's: its link of that session, which a dialer wants to resume; NULL: none. */
+	struct link *(*find)(struct link *l, uint64_t session);
+	void *owner;
+	uint32_t timeout_ms; /* told to the peer: when we take it for lost; 0: never */
+
+	/* to be read */
+	enum link_state state;
+	enum link_end end;
+	bool is_hub;           /* we accepted it */
+	bool peer_udp;         /* beats by UDP are heard at the hub's port */
+	bool eof;              /* it ended without a farewell: the peer has died, as it seems */
+	bool agreed;           /* all others know what killed the peer, too */
+	uint16_t peer_version; /* of the protocol; 0: not known yet */
+	uint32_t peer_timeout_ms;
+	int killed_by;     /* the signal that killed the peer, as its guard says; 0: nobody does */
+	uint64_t session;  /* chosen by the hub at random; the same at both ends */
+	uint64_t heard_ns; /* when the last authenticated frame or beat came, uv_hrtime() */
+	uint64_t broke_ns; /* when the connection broke or ended; 0: it has not */
+	struct clock_offset clock; /* the peer's clock beside ours */
+	char peer[ADDRESS_TEXT];
+	struct sockaddr_storage peer_address;
+
+	/* private */
+	const struct link_auth *auth;
+	uv_tcp_t *tcp;    /* NULL: it broke */
+	uv_timer_t limit; /* of the handshake, and of a flush */
+	uv_udp_t udp;     /* a dialer's, for beats */
+	union {
+		uv_connect_t connect;
+		uv_shutdown_t shutdown;
+	} request;
+	bool has_udp;
+	bool unkept;      /* nobody watches it, so nothing is acknowledged */
+	unsigned handles; /* not closed yet */
+	unsigned pings;   /* still to be sent */
+	struct frame_key out;
+	struct frame_stream in;
+	struct kept kept;          /* of our stream, from the end of the handshake on */
+	uint64_t unacked_ns;       /* since when no more of it is acknowledged; 0: all is */
+	uint64_t taken, tcp_taken; /* of the peer's: in a row, and by TCP */
+	uint64_t told;             /* what we have told of it */
+	int broke;                 /* why the connection broke: negative errno */
+	struct link *fresh;        /* a connection that may take its place */
+	struct link *resumes;      /* this is such a one, for that link */
+	uint64_t resumes_at;       /* what had come when it asked */
+	bool moved;                /* its connection is that link's now */
+	bool was_reset;            /* a write was told: the kernel tells only once */
+	bool fresh_refused;        /* nobody listens there any more */
+	struct hello hello;        /* ours */
+	unsigned char token[HANDSHAKE_TOKEN];
+	unsigned char beat_in[FRAME_KEY], beat_out[FRAME_KEY];
+	struct link_beats beats;
+	void (*on_settled)(struct link *l); /* the listener's: the handshake is over, either way */
+	void *listener;
+	struct link *pending_next, *pending_previous;
+	char why[256];
+};
+
+/* Connects. Where that fails later, or the peer refuses us, on_closed says so; the link may then be
+ * dialed again ({ 0 } but for the owner's part). On failure nothing was begun. */
+int link_dial(struct link *l, uv_loop_t *loop, const struct sockaddr *to,
+	const struct link_auth *auth, struct failure *why);
+
+/* Takes over a connection that was accepted, and its descriptor, from `from`. udp: whether we hear
+ * beats by UDP at the same port. On failure nothing was begun and fd stays the caller's. */
+int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *from, bool udp,
+	const struct link_auth *auth, struct failure *why);
+
+/* Sends a message of type LINK_TYPE_MIN to 255 and at most FRAME_MAX bytes, which are copied. At
+ * once, where the peer reads as fast. -ENOTCONN: the link is not open. -ENOBUFS: the peer is too
+ * far behind, -ENOMEM, or another errno: the link is being closed, on_closed will say why. */
+int link_send(struct link *l, unsigned type, const void *payload, size_t len);
+
+/* Whether it is open, and nothing that was sent waits until the peer has read more: what is sent
+ * next goes out before whatever comes after it. */
+bool link_is_idle(const struct link *l);
+
+/* Ends the link; on_closed comes later, nothing else does. flush: what was sent still goes out, and
+ * a word of farewell, for as long as timeout_ms, LINK_HANDSHAKE_MS at most; else what is queued is
+ * dropped. A second call without flush cuts a flush short; else it does nothing. why: for
+ * on_closed; NULL for "closed here". */
+void link_close(struct link *l, bool flush, const char *why);
+
+/* "10.0.0.4:41234" */
+const char *link_peer_text(const struct link *l);
+
+/* Our end's address, as the peer sees it (without address translation). 0 or negative errno. */
+int link_local_address(const struct link *l, struct sockaddr_storage *ret);
+
+/* For the watcher: sends a beat as a frame. As link_send(). */
+int link_send_beat(struct link *l, const void *payload, size_t len);
+
+/* For the watcher: some bytes of the peer's stream have come. True: what is new was taken, and the
+ * owner may have heard messages, and ended the link. False: all of them were known, or there is a
+ * gap before them. */
+bool link_take(struct link *l, uint64_t at, const unsigned char *bytes, size_t len);
+
+/* For the watcher: the peer has our stream up to there. May end a link that says farewell, or that
+ * was never sent so much. */
+void link_acknowledge(struct link *l, uint64_t upto);
+
+/* For the watcher: whether TCP is known not to bring in time what is sent now. */
+bool link_is_behind(const struct link *l);
+
+/* For the watcher of a dialer's link: tries a fresh connection, one at a time. */
+void link_redial(struct link *l);
+
+/* For the watcher: ends a link whose connection broke, with that as the reason. */
+void link_give_up(struct link *l);
+
+/* For the watcher: l->udp is a handle with this socket from now on, closed with the link. */
+void link_adopt_udp(struct link *l, int fd);
+
+#endif

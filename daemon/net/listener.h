@@ -1,0 +1,57 @@
+/* listener.h - where the hub is dialed: one port, by TCP for links and by UDP for beats, at one or
+ * more addresses. */
+#ifndef LAUNCHD_DAEMON_NET_LISTENER_H
+#define LAUNCHD_DAEMON_NET_LISTENER_H
+
+#include <uv.h>
+
+#include "daemon/net/link.h"
+
+enum {
+	LISTENER_ADDRESSES = 16,
+	LISTENER_PENDING = 4096,      /* handshakes that are not over */
+	LISTENER_PENDING_SOURCE = 64, /* of these, from one address */
+};
+
+struct listener {
+	/* the owner's, before listener_open(); the rest is { 0 } */
+	/* Memory for a link, with the owner's part filled in, or NULL: not from there. The link's
+	 * on_closed gives it back. Must not close the listener. */
+	struct link *(*on_accept)(struct listener *li, const struct sockaddr *from);
+	void (*on_closed)(struct listener *li); /* the memory is the owner's again */
+	/* There are too many handshakes that are not over, or no descriptors for more: the oldest
+	 * one is dropped for the next one, each time. from: who came last. May be NULL. */
+	void (*on_crowded)(struct listener *li, const struct sockaddr *from);
+	void *owner;
+	const struct link_auth *auth;
+	unsigned pending_max, source_max; /* 0: LISTENER_PENDING, LISTENER_PENDING_SOURCE */
+
+	/* to be read */
+	uint16_t port;
+	bool starved;                /* there were no descriptors for more, once at least */
+	unsigned count;              /* of addresses */
+	unsigned pending;            /* handshakes that are not over */
+	unsigned long refused;       /* connections closed at once: no memory, not wanted */
+	int udp[LISTENER_ADDRESSES]; /* -1: the port was taken, or passed on: see beat_hear() */
+	bool has_udp;                /* at every address */
+
+	/* private */
+	uv_loop_t *loop;
+	int fd[LISTENER_ADDRESSES];
+	int epoll; /* of these */
+	int spare; /* a descriptor to give up where there are no more */
+	uv_poll_t poll;
+	struct link *first, *last; /* of those in a handshake: the newest, the oldest */
+};
+
+/* Listens at all addresses (count 0: at any, IPv4 and IPv6) at one port: that one, or with 0 one
+ * that is free at all of them by TCP and UDP. Where a given port is taken by UDP only, beats travel
+ * by TCP (has_udp). -EADDRINUSE, -EADDRNOTAVAIL, …: why names the address and
+ * who listens there; nothing is open then. */
+int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *const *addresses,
+	unsigned count, uint16_t port, struct failure *why);
+
+/* Stops listening; links live on, those in a handshake too. */
+void listener_close(struct listener *li);
+
+#endif

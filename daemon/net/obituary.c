@@ -1,0 +1,282 @@
+/* obituary.c - see obituary.h */
+#include "daemon/net/obituary.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <uv.h>
+
+#include "common/address.h"
+#include "common/fd.h"
+
+enum { MS = 1000000, FIRST_WAIT_MS = 10 };
+
+struct entry {
+	atomic_bool used; /* the rest is whole */
+	bool answered;    /* the guard's: this round */
+	uint8_t socket;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in ip4;
+		struct sockaddr_in6 ip6;
+	} to;
+	uint64_t session;
+	unsigned char key[NOTICE_KEY];
+};
+
+/* Both processes have it. No page of it is there before it is written. */
+struct obituary_book {
+	bool full; /* somebody has no place */
+	unsigned sockets;
+	unsigned end; /* of the entries that were ever used */
+	struct entry entries[OBITUARY_PEERS];
+};
+
+/* The guard's, while it tells. */
+struct teller {
+	struct obituary_book *book;
+	struct pollfd sockets[OBITUARY_SOCKETS];
+	unsigned count;
+	struct notice notice;
+};
+
+void obituary_make(struct obituary *o)
+{
+	int ends[2];
+	void *book = mmap(NULL, sizeof *o->book, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	*o = (struct obituary)OBITUARY_NONE;
+	if (book == MAP_FAILED)
+		return;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
+		(void)munmap(book, sizeof *o->book);
+		return;
+	}
+	*o = (struct obituary){ .book = book, .lend = ends[0], .take = ends[1] };
+}
+
+void obituary_is_guards(struct obituary *o)
+{
+	fd_closep(&o->lend);
+}
+
+void obituary_is_supervisors(struct obituary *o)
+{
+	fd_closep(&o->take);
+}
+
+void obituary_done(struct obituary *o)
+{
+	fd_closep(&o->lend);
+	fd_closep(&o->take);
+	if (o->book)
+		(void)munmap(o->book, sizeof *o->book);
+	o->book = NULL;
+}
+
+/* Room for one descriptor in a message. */
+union parcel {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int obituary_lend(struct obituary *o, int fd)
+{
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	union parcel p = { .bytes = { 0 } };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &p, .msg_controllen = sizeof p
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	if (!o->book || o->book->sockets == OBITUARY_SOCKETS)
+		return -1;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	if (sendmsg(o->lend, &m, MSG_NOSIGNAL) != 1)
+		return -1;
+	return (int)o->book->sockets++;
+}
+
+int obituary_add(struct obituary *o, const struct obituary_peer *p)
+{
+	socklen_t len = address_size(p->to);
+	struct entry *e;
+	int i = 0;
+
+	if (!o->book)
+		return -1;
+	while (i < OBITUARY_PEERS && o->book->entries[i].used)
+		i++;
+	if (i == OBITUARY_PEERS) {
+		o->book->full = true;
+		return -1;
+	}
+	e = &o->book->entries[i];
+	memset(&e->to, 0, sizeof e->to);
+	if (len <= sizeof e->to)
+		memcpy(&e->to, p->to, len);
+	memcpy(e->key, p->key, sizeof e->key);
+	e->socket = (uint8_t)p->socket;
+	e->session = p->session;
+	if (o->book->end <= (unsigned)i)
+		o->book->end = (unsigned)i + 1;
+	e->used = true;
+	return i;
+}
+
+void obituary_drop(struct obituary *o, int place)
+{
+	if (o->book && place >= 0)
+		o->book->entries[place].used = false;
+}
+
+/* The next one that was lent; -1: there is none. */
+static int take_socket(int from)
+{
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	union parcel p = { .bytes = { 0 } };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &p, .msg_controllen = sizeof p
+	};
+	const struct cmsghdr *c;
+	int fd = -1;
+
+	if (recvmsg(from, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+		return -1;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_type == SCM_RIGHTS) /* else there was no descriptor left for it */
+		memcpy(&fd, CMSG_DATA(c), sizeof fd);
+	return fd;
+}
+
+static void take_sockets(int from, struct teller *ret)
+{
+	int fd;
+
+	while (ret->count < OBITUARY_SOCKETS && (fd = take_socket(from)) >= 0)
+		ret->sockets[ret->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+}
+
+/* Tells those who have not answered. Returns how many there are. */
+static unsigned tell_rest(struct teller *t)
+{
+	unsigned char datagram[NOTICE_DATAGRAM];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < t->book->end; i++) {
+		struct entry *e = &t->book->entries[i];
+
+		if (!e->used || e->answered)
+			continue;
+		t->notice.session = e->session;
+		notice_write(&t->notice, e->key, datagram);
+		(void)sendto(t->sockets[e->socket].fd, datagram, sizeof datagram,
+			MSG_DONTWAIT | MSG_NOSIGNAL, &e->to.any, address_size(&e->to.any));
+		count++;
+	}
+	return count;
+}
+
+/* True: one more has answered. */
+static bool take_answer(struct teller *t, const unsigned char *bytes, size_t len)
+{
+	uint64_t session;
+	struct notice n;
+
+	if (notice_session(bytes, len, &session) < 0)
+		return false;
+	for (unsigned i = 0; i < t->book->end; i++) {
+		struct entry *e = &t->book->entries[i];
+
+		if (!e->used || e->session != session || e->answered ||
+			notice_read(bytes, len, e->key, &n) < 0 || !n.answer ||
+			n.kind != t->notice.kind)
+			continue;
+		e->answered = true;
+		return true;
+	}
+	return false;
+}
+
+/* All that has come by one socket. How many have answered. */
+static unsigned take_answers(struct teller *t, int fd)
+{
+	unsigned char bytes[DATAGRAM_MAX + 1];
+	unsigned count = 0;
+	ssize_t n;
+
+	/* an error is that of an earlier datagram of ours */
+	while ((n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) >= 0 || errno == ECONNREFUSED)
+		count += n > 0 && take_answer(t, bytes, (size_t)n) ? 1 : 0;
+	return count;
+}
+
+/* Hears until so many have answered, or the time is over. How many have not. */
+static unsigned hear(struct teller *t, unsigned awaited, unsigned within_ms)
+{
+	uint64_t end = uv_hrtime() + (uint64_t)within_ms * MS, now;
+
+	while (awaited > 0 && (now = uv_hrtime()) < end) {
+		if (poll(t->sockets, t->count, (int)((end - now + MS - 1) / MS)) <= 0)
+			continue; /* its time is over, or a debugger was there */
+		for (unsigned i = 0; i < t->count && awaited > 0; i++)
+			if (t->sockets[i].revents)
+				awaited -= take_answers(t, t->sockets[i].fd);
+	}
+	return awaited;
+}
+
+/* Tells each until it has answered. False: some have not. */
+static bool tell_all(struct teller *t, enum notice_kind kind)
+{
+	unsigned waited_ms = 0, awaited = 1;
+
+	t->notice.kind = kind;
+	for (unsigned i = 0; i < t->book->end; i++)
+		t->book->entries[i].answered = false;
+	for (unsigned ms = FIRST_WAIT_MS; awaited > 0 && waited_ms < OBITUARY_ROUND_MS; ms *= 2) {
+		awaited = hear(t, tell_rest(t), ms);
+		waited_ms += ms;
+	}
+	return awaited == 0;
+}
+
+/* Whether there is anybody, and a way to all of them. */
+static bool can_tell(const struct teller *t)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < t->book->end; i++) {
+		const struct entry *e = &t->book->entries[i];
+
+		if (e->used && (e->socket >= t->count || e->to.any.sa_family == AF_UNSPEC))
+			return false;
+		count += e->used ? 1 : 0;
+	}
+	return count > 0 && !t->book->full;
+}
+
+bool obituary_tell(struct obituary *o, int signal)
+{
+	struct teller t = { .book = o->book, .notice = { .signal = signal } };
+	bool all;
+
+	if (!o->book)
+		return false;
+	take_sockets(o->take, &t);
+	all = can_tell(&t) && tell_all(&t, NOTICE_KILLED);
+	if (all)
+		(void)tell_all(&t, NOTICE_AGREED); /* they know; it's up to the way to them now */
+	for (unsigned i = 0; i < t.count; i++)
+		fd_closep(&t.sockets[i].fd);
+	return all;
+}

@@ -1,0 +1,179 @@
+/* rescue.c - see rescue.h */
+#include "daemon/net/rescue.h"
+
+#include "daemon/net/bequest.h"
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Some of the peer's stream is missing, by what it said last. */
+static void note_missing(struct link *l, uint64_t now)
+{
+	struct link_beats *b = &l->beats;
+
+	if (l->taken >= b->peer_sent) {
+		b->missing_ns = 0;
+	} else if (b->missing_ns == 0 || b->missing_at != l->taken) {
+		b->missing_ns = now;
+		b->missing_at = l->taken;
+	}
+}
+
+/* Whether so much was heard of the peer since then that it would have said more by now: a beat may
+ * have been on its way, and the next one tells. Else it is silence that it is to be blamed for. */
+static bool is_heard_since(const struct link *l, uint64_t then)
+{
+	return l->heard_ns > then + BEAT_LATE * l->beats.interval_ns;
+}
+
+uint64_t rescue_note_trouble(const struct beat *b, struct link *l, uint64_t now)
+{
+	uint64_t since = later(l->heard_ns, b->fresh_ns);
+
+	note_missing(l, now);
+	l->beats.trouble = TROUBLE_SILENT;
+	if (l->unacked_ns != 0 && is_heard_since(l, l->unacked_ns) &&
+		later(l->unacked_ns, b->fresh_ns) < since) {
+		since = later(l->unacked_ns, b->fresh_ns);
+		l->beats.trouble = TROUBLE_UNACKED;
+	}
+	if (l->beats.missing_ns != 0 && is_heard_since(l, l->beats.missing_ns) &&
+		later(l->beats.missing_ns, b->fresh_ns) < since) {
+		since = later(l->beats.missing_ns, b->fresh_ns);
+		l->beats.trouble = TROUBLE_MISSING;
+	}
+	return since;
+}
+
+/* What is kept, in pieces, as far as the window goes and they have not gone out in this round. */
+static void send_pieces(struct beat *b, struct link *l)
+{
+	uint64_t end = kept_sent(&l->kept), most = l->kept.acked + RESCUE_WINDOW * PIECE_BYTES;
+	unsigned char bytes[PIECE_BYTES], datagram[PIECE_DATAGRAM];
+	uint64_t at = later(l->beats.piece_at, l->kept.acked);
+
+	while (at < end && at < most) {
+		struct piece p = { .session = l->session, .at = at, .bytes = bytes };
+
+		p.len = kept_read(&l->kept, at, bytes, sizeof bytes);
+		beat_send_datagram(b, l, datagram, piece_write(&p, datagram));
+		at += p.len;
+	}
+	l->beats.piece_at = at;
+}
+
+/* Pieces where they are due. Where there is no UDP, none: beats find out whether there is. */
+static uint64_t look_at_pieces(struct beat *b, struct link *l, uint64_t now)
+{
+	struct link_beats *k = &l->beats;
+	uint64_t due = later(l->unacked_ns, b->fresh_ns) + RESCUE_LATE * l->beats.interval_ns;
+
+	if (l->unacked_ns == 0 ||
+		!(beat_is_recent(l, k->udp_ns, now) || beat_is_recent(l, k->udp_heard_ns, now))) {
+		k->piece_at = k->piece_ns = k->piece_wait_ns = 0;
+		return UINT64_MAX;
+	}
+	if (link_is_behind(l))
+		due = now;
+	if (due > now)
+		return due;
+	if (now >= k->piece_ns) {
+		k->piece_at = 0; /* all of them again */
+		k->piece_wait_ns = k->piece_wait_ns ? 2 * k->piece_wait_ns :
+						      l->beats.interval_ns / RESCUE_PARTS;
+		if (k->piece_wait_ns > l->beats.interval_ns)
+			k->piece_wait_ns = l->beats.interval_ns;
+		k->piece_ns = now + k->piece_wait_ns;
+	}
+	send_pieces(b, l);
+	return k->piece_ns;
+}
+
+void rescue_acknowledged(struct beat *b, struct link *l)
+{
+	if (l->beats.piece_ns == 0)
+		return;
+	l->beats.piece_wait_ns = l->beats.interval_ns / RESCUE_PARTS;
+	l->beats.piece_ns = uv_hrtime() + l->beats.piece_wait_ns;
+	send_pieces(b, l);
+}
+
+/* A connection that broke and no sign of life since then: the peer's process has died, as it seemed
+ * at first. Where the hub's kernel says that nobody is at its port any more, at once; a firewall
+ * may say that, too, of a way that was never open. */
+static bool is_dead(const struct beat *b, const struct link *l, uint64_t now)
+{
+	const struct link_beats *k = &l->beats;
+	bool by_udp = beat_is_recent(l, k->udp_ns, now);
+	uint64_t beats = by_udp ? RESCUE_BROKEN : RESCUE_BROKEN_TCP;
+
+	if (l->tcp)
+		return false;
+	if (!l->is_hub && (by_udp ? k->refused : l->fresh_refused))
+		return true;
+	if (l->state == LINK_DRAINING)
+		return !by_udp;
+	return l->heard_ns <= l->broke_ns &&
+		now >= later(l->broke_ns, b->fresh_ns) + beats * l->beats.interval_ns;
+}
+
+static void look_at_dialing(struct beat *b, struct link *l, uint64_t now)
+{
+	uint64_t late = RESCUE_DIAL * l->beats.interval_ns;
+
+	if (l->is_hub || l->state != LINK_OPEN || l->fresh || now < l->beats.dial_ns ||
+		(l->tcp && now - rescue_note_trouble(b, l, now) < late))
+		return;
+	l->beats.dial_ns = now + (l->tcp ? late : l->beats.interval_ns);
+	link_redial(l);
+}
+
+/* A dialer's own datagram brings word of a hub's host where nobody is at that port any more. */
+static uint64_t look_at_bequest(struct beat *b, struct link *l, uint64_t now, uint64_t due)
+{
+	if (due <= now) {
+		link_give_up(l);
+		return UINT64_MAX;
+	}
+	if (!l->is_hub && !l->killed_by && !l->beats.asked) {
+		l->beats.asked = true;
+		beat_answer(b, l);
+	}
+	return due;
+}
+
+uint64_t rescue_look(struct beat *b, struct link *l, uint64_t now)
+{
+	uint64_t due;
+
+	if (bequest_is_awaited(l, &due))
+		return look_at_bequest(b, l, now, due);
+	if (is_dead(b, l, now)) {
+		link_give_up(l);
+		return UINT64_MAX;
+	}
+	if (l->tcp)
+		l->beats.refused = l->fresh_refused = false;
+	look_at_dialing(b, l, now);
+	if (l->taken - l->told >= LINK_ACK_BYTES)
+		beat_send(b, l);
+	return l->beats.watcher ? look_at_pieces(b, l, now) : UINT64_MAX;
+}
+
+void rescue_take(struct beat *b, struct link *l, const struct piece *p)
+{
+	bool in_reach = p->at <= l->taken;
+
+	if (link_take(l, p->at, p->bytes, p->len))
+		l->heard_ns = uv_hrtime();
+	if (in_reach && l->beats.watcher)
+		beat_answer(b, l);
+}
+
+void rescue_farewell(struct beat *b, struct link *l)
+{
+	for (int i = 0; i < RESCUE_FAREWELLS; i++)
+		beat_answer(b, l);
+}

@@ -1,0 +1,27 @@
+/* sodium.h - the functions of libsodium that are needed, loaded where a job has a key: one node
+ * alone never pays for it. */
+#ifndef LAUNCHD_DAEMON_NET_SODIUM_H
+#define LAUNCHD_DAEMON_NET_SODIUM_H
+
+#include <stddef.h>
+
+struct failure;
+
+#define SODIUM_LIBRARY "libsodium.so.23"
+
+/* Each returns 0 for success; memcmp, which takes the same time whatever the bytes are, for
+ * equality. */
+struct sodium {
+	int (*generichash)(unsigned char *out, size_t outlen, const unsigned char *in,
+		unsigned long long inlen, const unsigned char *key, size_t keylen);
+	int (*memcmp)(const void *a, const void *b, size_t len);
+};
+
+/* Loads the library and makes it ready. It stays loaded until the process ends. -ENOSYS: it is not
+ * there, or not what its name says; why names the package. */
+int sodium_load(struct sodium *ret, struct failure *why);
+
+/* The same, from a library of another name. */
+int sodium_load_from(const char *name, struct sodium *ret, struct failure *why);
+
+#endif

@@ -1,0 +1,55 @@
+/* talk.h - what is said over a link, below the owner's messages: the handshake, pings, beats.
+ * For link*.c only, and what talk.c needs of them. */
+#ifndef LAUNCHD_DAEMON_NET_TALK_H
+#define LAUNCHD_DAEMON_NET_TALK_H
+
+#include <stddef.h>
+
+#include "daemon/net/link.h"
+
+/* The connection is there: state LINK_HELLO. The dialer speaks first. */
+void talk_begin(struct link *l);
+
+/* A frame has come. It may end the link. */
+void talk_hear(struct link *l, const struct frame *f);
+
+/* What came is no frame: rc of frame_stream_next(). Ends the link. */
+void talk_garbled(struct link *l, int rc);
+
+/* By link.c: */
+
+/* Sends a frame of any type. As link_send(). */
+int link_put(struct link *l, unsigned type, const void *payload, size_t len);
+
+/* Ends the link at once, for the first reason that is given. */
+__attribute__((format(printf, 3, 4))) void link_fail(
+	struct link *l, enum link_end end, const char *fmt, ...);
+
+/* The handshake is over: no time limit any more. */
+void link_opened(struct link *l);
+
+/* The connection broke, without a farewell: rc says how. The link ends where nobody watches it. */
+void link_broke(struct link *l, int rc);
+
+/* Everything that waits in the stream is heard. */
+void link_hear(struct link *l);
+
+/* The last handle is closed, or one less is open. */
+void link_handle_closed(struct link *l);
+
+/* Puts the connection of this descriptor, which it takes, under the link, in the place of the one
+ * it has or had; nothing is read yet. -ENOMEM: nothing was done. */
+int link_put_under(struct link *l, int fd);
+void link_start_reading(struct link *l);
+
+/* Sends the stream over the connection from there on; before what is kept, zeros: the peer has
+ * that. Negative errno: the link was ended. */
+int link_resend(struct link *l, uint64_t from);
+
+/* link_resume.c. The dialer's READY says that it resumes a link: at the hub. */
+void link_resume(struct link *l, const struct ready *r);
+
+/* The hub's answer, at the dialer. */
+void link_resumed(struct link *l, const struct frame *f);
+
+#endif

@@ -1,0 +1,96 @@
+/* event.h - the things that happen in a run, each as one JSON object on a line (--events). Pure:
+ * clocks are passed in. Described in launchd(1), EVENTS: a change here is one there. */
+#ifndef LAUNCHD_DAEMON_OBSERVE_EVENT_H
+#define LAUNCHD_DAEMON_OBSERVE_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cause;
+struct outcome;
+struct plan;
+struct sender;
+struct text;
+
+enum event_kind {
+	EVENT_JOB_STARTED, /* the nodes have met */
+	EVENT_ATTEMPT_STARTED,
+	EVENT_WORKER_STARTED,
+	EVENT_WORKER_ENDED,
+	EVENT_SIGNAL_RECEIVED,
+	EVENT_SIGNAL_FORWARDED, /* to this node's workers */
+	EVENT_STOP,             /* this node's workers are being ended, or more urgently */
+	EVENT_NODE_JOINED,
+	EVENT_NODE_LOST,
+	EVENT_RESTART, /* an attempt is over, and another one follows */
+	EVENT_VERDICT,
+	EVENT_JOB_ENDED,
+	EVENT_KINDS,
+};
+
+/* How urgent a stop is, in words. */
+#define EVENT_STOP_STOP  "stop"
+#define EVENT_STOP_HURRY "hurry"
+#define EVENT_STOP_KILL  "kill"
+
+/* One event; borrowed are all pointers. What its kind does not name is not looked at. */
+struct event {
+	enum event_kind kind;
+	uint64_t at_ns; /* CLOCK_MONOTONIC, when it happened */
+	union {
+		struct {
+			const struct plan *plan;
+			const char *host;
+		} job_started;
+		struct {
+			unsigned attempt;
+			const char *master_addr;
+			unsigned master_port;
+		} attempt_started;
+		const struct outcome *worker; /* WORKER_STARTED, WORKER_ENDED */
+		struct {
+			int signal;
+			const struct sender *sender;
+			const char *reaction; /* as --on-signal spells it */
+		} received;
+		int forwarded; /* a signal */
+		struct {
+			const struct cause *cause;
+			const char *urgency;
+			int signal; /* that the workers get; 0: none is left */
+			uint64_t grace_ms;
+		} stop;
+		struct {
+			unsigned rank;
+			const char *name;
+			const char *detail; /* how a loss showed */
+		} other;                    /* NODE_JOINED, NODE_LOST */
+		struct {
+			unsigned attempt; /* the next one */
+			uint64_t delay_ms;
+		} restart;
+		struct {
+			unsigned attempt;
+			int exit_code;
+			const char *text;
+			const struct outcome *culprit; /* NULL: none, or another node knows */
+		} verdict;
+		int exit_code; /* JOB_ENDED */
+	};
+};
+
+/* Where and when lines are written: the node, and one moment on both clocks. */
+struct event_frame {
+	bool node_known; /* else node is null */
+	unsigned node;   /* node rank of this launcher */
+	uint64_t now_ns; /* CLOCK_MONOTONIC */
+	int64_t wall_ns; /* CLOCK_REALTIME */
+};
+
+/* The name of a kind: "worker_started". */
+const char *event_name(enum event_kind kind);
+
+/* Adds the event's line, with its newline. */
+void event_add(struct text *out, const struct event *e, const struct event_frame *frame);
+
+#endif

@@ -1,0 +1,108 @@
+/* event_file.c - see event_file.h */
+#include "daemon/observe/event_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/plan/output_plan.h"
+
+bool events_wanted(const struct output_plan *o)
+{
+	return o->events_path || o->events_fd >= 0;
+}
+
+void events_init(struct events *ev)
+{
+	*ev = (struct events){ .fd = -1 };
+}
+
+static int fail(const struct events *ev, struct failure *why, int rc)
+{
+	return failure_set(why, rc, "--events%s%s: can't be written: %s; there are no more of them",
+		ev->path ? " " : "", ev->path ? ev->path : "",
+		rc == -EAGAIN ? "its reader takes nothing" : strerror(-rc));
+}
+
+/* Non-blocking, as a FIFO that nobody reads would hold launchd up here; a descriptor stays as it is
+ * for the others that have it. */
+static int open_place(const struct output_plan *o)
+{
+	enum { FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
+	int fd = o->events_path ? open(o->events_path, FLAGS, 0644) :
+				  fcntl(o->events_fd, F_DUPFD_CLOEXEC, 3);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Writes what is kept, as far as it is taken. */
+static int flush(struct events *ev, int patience_ms, struct failure *why)
+{
+	size_t done = 0;
+	int rc = fd_write_within(ev->fd, text_string(&ev->kept), ev->kept.len, patience_ms, &done);
+
+	if (rc < 0) {
+		fd_closep(&ev->fd);
+		(void)fail(ev, why, rc);
+	}
+	if (rc < 0 || done == ev->kept.len)
+		text_done(&ev->kept);
+	else
+		text_drop(&ev->kept, done);
+	return rc;
+}
+
+int events_open(struct events *ev, const struct output_plan *o, struct failure *why)
+{
+	int fd = events_wanted(o) ? open_place(o) : -1;
+
+	ev->path = o->events_path;
+	ev->open = true;
+	ev->fd = fd < 0 ? -1 : fd;
+	if (ev->fd >= 0)
+		return flush(ev, 0, why);
+	text_done(&ev->kept);
+	return events_wanted(o) ? fail(ev, why, fd) : 0;
+}
+
+int events_write(struct events *ev, const char *lines, size_t len, struct failure *why)
+{
+	enum { KEPT_MAX = 1 << 20 };
+
+	if (ev->open && ev->fd < 0)
+		return 0;
+	text_add_bytes(&ev->kept, lines, len);
+	if (!ev->open)
+		return 0;
+	if (ev->kept.failed || ev->kept.len > KEPT_MAX) {
+		int rc = ev->kept.failed ? -ENOMEM : -EAGAIN;
+
+		events_done(ev);
+		return fail(ev, why, rc);
+	}
+	return flush(ev, 0, why);
+}
+
+bool events_wait(const struct events *ev)
+{
+	return ev->fd >= 0 && ev->kept.len > 0;
+}
+
+int events_end(struct events *ev, struct failure *why)
+{
+	enum { PATIENCE_MS = 1000 };
+	int rc = ev->fd >= 0 ? flush(ev, PATIENCE_MS, why) : 0;
+
+	if (rc == 0 && events_wait(ev))
+		rc = fail(ev, why, -EAGAIN);
+	events_done(ev);
+	return rc;
+}
+
+void events_done(struct events *ev)
+{
+	fd_closep(&ev->fd);
+	text_done(&ev->kept);
+}

@@ -1,0 +1,130 @@
+/* say.c - see say.h */
+#include "daemon/observe/say.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/text.h"
+#include "daemon/observe/saying.h"
+
+/* How this process speaks: it has one stderr. */
+static struct {
+	bool json, mid_line, hurry, given_up;
+	_Atomic int64_t node; /* known while the output thread speaks, too; -1: not yet */
+	void (*write)(void *owner, const char *bytes, size_t len);
+	void *owner;
+} voice = { .node = -1 };
+
+static struct saying saying_now(void)
+{
+	int64_t node = voice.node;
+	struct timespec wall;
+
+	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
+	return (struct saying){
+		.wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
+		.node_known = node >= 0,
+		.node = node >= 0 ? (unsigned)node : 0,
+	};
+}
+
+/* To a terminal that is stopped, or a pipe that nobody reads, in a hurry: a second is enough, for
+ * all that is left to say. */
+static void write_hurried(const char *at, size_t len)
+{
+	enum { SECOND_MS = 1000 };
+	size_t done;
+
+	if (!voice.given_up)
+		voice.given_up =
+			fd_write_within(STDERR_FILENO, at, len, SECOND_MS, &done) < 0 || done < len;
+}
+
+static void write_out(const char *at, size_t len)
+{
+	if (voice.hurry)
+		write_hurried(at, len);
+	else
+		(void)fd_write_all(STDERR_FILENO, at, len);
+}
+
+/* Half a line of JSON is none: what memory has not sufficed for is not said. */
+static void utter(struct text *lines)
+{
+	if (lines->len > 0 && !(voice.json && lines->failed)) {
+		if (voice.mid_line) { /* set when no other thread speaks any more */
+			write_out("\n", 1);
+			voice.mid_line = false;
+		}
+		if (voice.write)
+			voice.write(voice.owner, text_string(lines), lines->len);
+		else
+			write_out(text_string(lines), lines->len);
+	}
+	text_done(lines);
+}
+
+void say_text(struct text *lines)
+{
+	const struct saying now = saying_now();
+	struct text json = { 0 };
+
+	if (!voice.json) {
+		utter(lines);
+		return;
+	}
+	saying_add_lines(&json, &now, text_string(lines), lines->len);
+	text_done(lines);
+	utter(&json);
+}
+
+void say(const char *level, const char *line)
+{
+	const struct saying now = saying_now();
+	struct text whole = { 0 };
+
+	if (voice.json)
+		saying_add(&whole, &now, level, line);
+	else
+		text_printf(&whole, "launchd: %s: %s\n", level, line);
+	utter(&whole);
+}
+
+void say_in_a_hurry(void)
+{
+	voice.hurry = true;
+}
+
+void say_mid_line(void)
+{
+	voice.mid_line = true;
+}
+
+void say_json(void)
+{
+	voice.json = true;
+}
+
+void say_node(unsigned node_rank)
+{
+	voice.node = node_rank;
+}
+
+void say_through(void (*write)(void *owner, const char *bytes, size_t len), void *owner)
+{
+	voice.write = write;
+	voice.owner = owner;
+}
+
+int print_text(struct text *out)
+{
+	int rc = out->failed ? 1 : fd_write_all(STDOUT_FILENO, text_string(out), out->len) < 0;
+
+	if (rc)
+		say("error", out->failed ? "out of memory" : "standard output can't be written");
+	text_done(out);
+	return rc;
+}

@@ -1,0 +1,76 @@
+/* process.c - see process.h */
+#include "daemon/os/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/workers/child.h"
+
+static int signals_init(sigset_t *ret_ignored)
+{
+	sigemptyset(ret_ignored);
+	for (int s = 1; s < NSIG; s++) {
+		struct sigaction sa;
+
+		if (sigaction(s, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)
+			sigaddset(ret_ignored, s);
+	}
+	if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return -errno;
+	return 0;
+}
+
+/* What doesn't fit ends with SIGSEGV, and nobody is told why. */
+static int check_stack(struct failure *why)
+{
+	enum { LEAST_KB = 256 }; /* we need less than half of that */
+	struct rlimit stack;
+
+	if (getrlimit(RLIMIT_STACK, &stack) < 0 || stack.rlim_cur / 1024 >= LEAST_KB)
+		return 0;
+	return failure_set(why, -ENOMEM,
+		"the stack may have no more than %llu KB here (ulimit -s): launchd needs %d",
+		(unsigned long long)stack.rlim_cur / 1024, LEAST_KB);
+}
+
+int process_init(struct inherited *ret, struct failure *why)
+{
+	int rc = fd_open_standard();
+	struct rlimit raised;
+
+	if (rc < 0)
+		return failure_set(why, -EIO, "/dev/null: %s", strerror(-rc));
+	rc = check_stack(why);
+	if (rc < 0)
+		return rc;
+	rc = signals_init(&ret->ignored);
+	if (rc < 0)
+		return failure_set(why, -EIO, "sigaction: %s", strerror(-rc));
+	if (getrlimit(RLIMIT_NOFILE, &ret->nofile) < 0)
+		return failure_set(why, -EIO, "getrlimit: %s", strerror(errno));
+	raised = ret->nofile;
+	raised.rlim_cur = raised.rlim_max;
+	/* not allowed where the limit is above fs.nr_open: then what is there must do */
+	ret->nofile_raised = setrlimit(RLIMIT_NOFILE, &raised) == 0;
+	return 0;
+}
+
+void process_rename(char **argv, const char *name)
+{
+	char *end = argv[0];
+	size_t room, len = strlen(name);
+
+	(void)prctl(PR_SET_NAME, name); /* cut at 15 bytes */
+	for (char **arg = argv; *arg && *arg == end; arg++)
+		end = *arg + strlen(*arg) + 1; /* the kernel puts them one behind the other */
+	room = (size_t)(end - argv[0]);
+	if (room == 0)
+		return;
+	memset(argv[0], 0, room);
+	memcpy(argv[0], name, len < room ? len : room - 1);
+}

@@ -1,0 +1,163 @@
+/* sockets.c - see sockets.h */
+#include "daemon/os/sockets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/os/procfs.h"
+
+enum { HEX_4 = 8, HEX_6 = 32, PATH_SIZE = 64 };
+
+/* Words of 32 bits in the byte order of the host, each of four bytes of the address. */
+static int read_address(const char *hex, struct peer *ret)
+{
+	const size_t len = strlen(hex);
+	struct peer p = { { [10] = 0xff, [11] = 0xff } };
+	uint8_t *at = p.at + (len == HEX_4 ? 12 : 0);
+
+	if (len != HEX_4 && len != HEX_6)
+		return -EINVAL;
+	for (size_t i = 0; i < len; i += HEX_4, at += 4) {
+		char word[HEX_4 + 1] = "";
+		uint32_t bits;
+
+		memcpy(word, hex + i, HEX_4);
+		bits = (uint32_t)strtoul(word, NULL, 16);
+		memcpy(at, &bits, sizeof bits);
+	}
+	*ret = p;
+	return 0;
+}
+
+int socket_parse(const char *line, struct tcp_socket *ret)
+{
+	char local[HEX_6 + 1], remote[HEX_6 + 1];
+	struct tcp_socket s;
+
+	if (sscanf(line,
+		    " %*u: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*x:%*x %*x:%*x %*x %*u %*u"
+		    " %" SCNu64,
+		    local, &s.local_port, remote, &s.remote_port, &s.state, &s.inode) != 6 ||
+		read_address(local, &s.local) < 0 || read_address(remote, &s.remote) < 0)
+		return -EINVAL;
+	*ret = s;
+	return 0;
+}
+
+static int each_of_file(
+	const char *path, void (*see)(const struct tcp_socket *s, void *to), void *to)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+	struct tcp_socket s;
+
+	if (!f)
+		return -errno;
+	while (getline(&line, &size, f) >= 0)
+		if (socket_parse(line, &s) == 0)
+			see(&s, to);
+	free(line);
+	(void)fclose(f);
+	return 0;
+}
+
+int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), void *to)
+{
+	char path[PATH_SIZE];
+	int rc;
+
+	if (proc_look() != PROC_OURS)
+		return -ENOENT;
+	(void)snprintf(path, sizeof path, "/proc/%d/net/tcp", (int)of);
+	rc = each_of_file(path, see, to);
+	(void)snprintf(path, sizeof path, "/proc/%d/net/tcp6", (int)of);
+	(void)each_of_file(path, see, to); /* not there where IPv6 is off */
+	return rc;
+}
+
+int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to)
+{
+	char path[PATH_SIZE], link[PATH_SIZE];
+	struct dirent *entry;
+	bool more = true;
+	DIR *dir;
+
+	if (proc_look() != PROC_OURS)
+		return -ENOENT;
+	(void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (more && (entry = readdir(dir))) {
+		ssize_t len = readlinkat(dirfd(dir), entry->d_name, link, sizeof link - 1);
+		uint64_t inode;
+
+		if (len < 0)
+			continue; /* "." and "..", and what was closed meanwhile */
+		link[len] = '\0';
+		if (sscanf(link, "socket:[%" SCNu64 "]", &inode) == 1)
+			more = see(inode, to);
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+struct listener_search {
+	struct peer addr;
+	unsigned port;
+	uint64_t inode; /* of its socket; 0: none */
+	bool found;
+};
+
+static bool is_any(const struct peer *p)
+{
+	static const struct peer four = { { [10] = 0xff, [11] = 0xff } }, six;
+
+	return memcmp(p, &four, sizeof four) == 0 || memcmp(p, &six, sizeof six) == 0;
+}
+
+static void see_listener(const struct tcp_socket *s, void *to)
+{
+	struct listener_search *l = to;
+
+	if (s->state == SOCKET_LISTEN && s->local_port == l->port && s->inode != 0 && !l->inode &&
+		(is_any(&s->local) || is_any(&l->addr) ||
+			memcmp(&s->local, &l->addr, sizeof l->addr) == 0))
+		l->inode = s->inode;
+}
+
+static bool see_inode(uint64_t inode, void *to)
+{
+	struct listener_search *l = to;
+
+	l->found = inode == l->inode;
+	return !l->found;
+}
+
+int sockets_find_listener(
+	const struct peer *addr, unsigned port, pid_t *ret_pid, char ret_command[16])
+{
+	struct listener_search l = { .addr = *addr, .port = port };
+	struct dirent *entry;
+	DIR *dir;
+
+	(void)sockets_each(getpid(), see_listener, &l);
+	dir = l.inode ? opendir("/proc") : NULL;
+	while (dir && !l.found && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0 || sockets_of(pid, see_inode, &l) < 0 || !l.found)
+			continue;
+		process_command(pid, ret_command);
+		*ret_pid = pid;
+	}
+	if (dir)
+		(void)closedir(dir);
+	return l.found ? 0 : -ENOENT;
+}

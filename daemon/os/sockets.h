@@ -1,0 +1,37 @@
+/* sockets.h - the kernel's list of TCP sockets (/proc/net/tcp, tcp6), and who has one of them open.
+ * Reads files of /proc, which takes no time worth speaking of but for many thousand sockets. */
+#ifndef LAUNCHD_DAEMON_OS_SOCKETS_H
+#define LAUNCHD_DAEMON_OS_SOCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/os/peers.h"
+
+enum { SOCKET_ESTABLISHED = 1, SOCKET_LISTEN = 10 }; /* as include/net/tcp_states.h has them */
+
+struct tcp_socket {
+	struct peer local, remote;
+	unsigned local_port, remote_port, state;
+	uint64_t inode; /* 0: no process has it open any more */
+};
+
+/* Reads one line of such a file; -EINVAL: it is none (the heading). Pure. */
+int socket_parse(const char *line, struct tcp_socket *ret);
+
+/* Calls see() for each TCP socket in the network namespace of a process (of IPv4, then of IPv6).
+ * 0 or negative errno, where not even IPv4's list can be read. */
+int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), void *to);
+
+/* Calls see() for the inode of each socket that a process has open, until it returns false.
+ * Negative errno: its descriptors can't be seen. */
+int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to);
+
+/* Who listens on a port of this host, so that a socket for addr can't: its pid and command; of
+ * several the first in the order of pids. -ENOENT: nobody that can be seen. */
+int sockets_find_listener(
+	const struct peer *addr, unsigned port, pid_t *ret_pid, char ret_command[16]);
+
+#endif

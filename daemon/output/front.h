@@ -1,0 +1,133 @@
+/* front.h - the thread that writes: workers' output, log files, and launchd's own words.
+ *
+ * The event loop waits for nothing: what may wait for a disk or a reader is done by a thread of its
+ * own, which the loop gives orders to and hears of by events. Functions are the main thread's. */
+#ifndef LAUNCHD_DAEMON_OUTPUT_FRONT_H
+#define LAUNCHD_DAEMON_OUTPUT_FRONT_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "daemon/job/evidence.h"
+#include "daemon/plan/plan.h"
+
+struct failure;
+struct output;
+
+struct output_events {
+	/* The files of an attempt are there; negative errno: they are not, for the reason text. */
+	void (*prepared)(void *owner, int rc, const char *text);
+	/* All that its workers wrote is read: see output_words(). */
+	void (*drained)(void *owner);
+	/* The terminal is written to by others: no status line any more. */
+	void (*status_over)(void *owner);
+	/* --merge-logs: see output_next_lines(), output_lines_over() and output_taken(). */
+	void (*lines)(void *owner);
+};
+
+/* What the thread asks of its owner. */
+struct output_host {
+	const char *hostname;
+	/* It has something to say; that may be handed to output_say(). */
+	void (*say)(void *owner, bool warning, const char *text);
+	/* Writes what output_events() got, as long as it takes. */
+	bool (*write_events)(void *owner, const char *lines, size_t len);
+	void *owner;
+};
+
+/* Makes the thread, which waits for output_start(). What the host points to, and the plan's output,
+ * are borrowed until output_close(). -ENOMEM, -EAGAIN: there is no thread for us. */
+int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
+	struct failure *why);
+
+/* Lets the thread obey orders, also those that it got before. Until then it holds no lock, the
+ * allocator's included, so the process may fork a child that allocates: pmix_start(). */
+void output_start(struct output *o);
+
+/* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
+int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,
+	struct failure *why);
+void output_detach(struct output *o);
+
+/* An attempt, whose plan is borrowed until output_close(): its files are opened, `prepared`
+ * follows. */
+void output_prepare(struct output *o, const struct plan *plan, unsigned attempt);
+
+/* The directory of the prepared attempt's log files; NULL: there is none. */
+const char *output_log_dir(const struct output *o);
+
+/* What to start the i-th worker's stdout (1) or stderr (2) with, and the end of the pipe that
+ * STDIO_PIPE then has, which is taken over. */
+struct stdio output_stdio(const struct output *o, unsigned i, int fd);
+void output_take(struct output *o, unsigned i, int fd, int pipe);
+
+/* All workers are started, or none is any more: their pipes are read. */
+void output_started(struct output *o);
+
+/* All processes of the attempt have ended: `drained` follows within some more than a second, unless
+ * a disk hangs. */
+void output_drain(struct output *o);
+
+/* The i-th worker's last words, between `drained` and the next output_prepare(). */
+const struct left_words *output_words(const struct output *o, unsigned i);
+
+/* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
+void output_say(struct output *o, const char *at, size_t len);
+
+/* Whole lines of --events. */
+void output_events(struct output *o, const char *at, size_t len);
+
+/* Draws the status line, see status.h; "": from now on whoever writes to the terminal ends it;
+ * NULL: takes it away for good. */
+void output_status(struct output *o, const char *text);
+
+/* Log files were moved away: they are opened again by their names. */
+void output_reopen(struct output *o);
+
+/* --merge-logs, on a node whose workers' lines go to node rank 0: from the next output_prepare()
+ * on. Twice is once. Where a reader there is slow, they wait in their files, or are dropped. */
+void output_send_lines(struct output *o);
+
+/* Takes up to room bytes of them, 0: there are none now; *ret_stream is 1 or 2. The pieces of a
+ * line come one after the other, and no other stream's between them; wait: also if it takes
+ * long. */
+size_t output_next_lines(struct output *o, bool wait, char *ret, size_t room, int *ret_stream);
+
+/* Whether output_next_lines() waits for the end of a line, and with it the other stream's. */
+bool output_lines_wait(struct output *o);
+
+/* No more attempts follow; output_lines_over(): all lines were taken. */
+void output_last_lines(struct output *o);
+bool output_lines_over(struct output *o);
+
+/* Nobody takes them any more: what is left, and what comes, stays on this node's console. */
+void output_keep_lines(struct output *o);
+
+/* On node rank 0: lines of so many nodes will come, of each `share` bytes at a time at most. Twice
+ * is once. -ENOMEM. */
+int output_hear_nodes(struct output *o, unsigned nodes, size_t share);
+
+/* Lines of one of them, or pieces: how many bytes are kept for the console. The rest has no room,
+ * or no memory, and is lost. */
+size_t output_hear(struct output *o, unsigned node, int stream, const char *at, size_t len);
+
+/* It is lost: a line that has not ended ends. */
+void output_hear_end(struct output *o, unsigned node);
+
+/* What the console has taken of a node's lines since it was asked last; false: nothing of any. */
+bool output_taken(struct output *o, unsigned *ret_node, size_t *ret_len);
+
+struct closing {
+	bool hurry;            /* also set when it came to it meanwhile */
+	const sigset_t *asked; /* blocked signals by which somebody asks for one; NULL: none */
+	bool ret_mid_line;     /* stderr's last line has no end: what follows must give it one */
+};
+
+/* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
+ * as it takes anything within a second (once that is asked for: for a second); not for a disk that
+ * hangs, for more than some seconds: false, then the thread is still there. */
+bool output_close(struct output *o, struct closing *c);
+
+#endif

@@ -1,0 +1,150 @@
+/* log_tree.c - see log_tree.h */
+#include "daemon/output/log_tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/vec.h"
+
+enum { RANDOM_LEN = 8, TRIES = 100 };
+
+static int make(const char *path, struct failure *why)
+{
+	if (mkdir(path, 0777) == 0)
+		return 0;
+	return failure_set(
+		why, -errno, "log directory %s: can't be made: %s", path, strerror(errno));
+}
+
+/* mkdir -p */
+static int make_all(char *path, struct failure *why)
+{
+	struct stat st;
+
+	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+		int rc;
+
+		*slash = '\0';
+		rc = stat(path, &st) < 0 && errno == ENOENT && mkdir(path, 0777) < 0 &&
+				errno != EEXIST ?
+			-errno :
+			0;
+		if (rc < 0)
+			(void)failure_set(why, rc, "log directory %s: can't be made: %s", path,
+				strerror(-rc));
+		*slash = '/';
+		if (rc < 0)
+			return rc;
+	}
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return failure_set(
+			why, -errno, "log directory %s: can't be made: %s", path, strerror(errno));
+	return 0;
+}
+
+int tree_make_base(const char *log_dir, const char *where, struct failure *why)
+{
+	struct failure reason = { 0 };
+	char *path = strdup(log_dir);
+	int rc = path ? make_all(path, &reason) : failure_oom(why);
+
+	free(path);
+	if (rc == 0 && access(log_dir, W_OK | X_OK) < 0)
+		rc = failure_set(&reason, -errno, "log directory %s: can't be written to: %s",
+			log_dir, strerror(errno));
+	return rc < 0 ? failure_set(why, -EINVAL, "%s: %s", where, reason.text) : 0;
+}
+
+/* The base by its absolute path, as workers may change their directory. */
+static int make_base(const char *log_dir, const char *const *env, struct arena *arena, char **ret,
+	struct failure *why)
+{
+	const char *tmp = env_get(env, "TMPDIR");
+	char *here;
+
+	if (!log_dir) {
+		*ret = arena_printf(
+			arena, "%s/launchd_logs_XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+		if (arena_failed(arena))
+			return failure_oom(why);
+		return mkdtemp(*ret) ? 0 :
+				       failure_set(why, -errno,
+					       "log directory %s: can't be made: %s; --log-dir "
+					       "DIR gives another one",
+					       *ret, strerror(errno));
+	}
+	here = *log_dir == '/' ? NULL : get_current_dir_name();
+	if (*log_dir != '/' && !here)
+		return failure_set(why, -errno, "log directory %s: %s", log_dir, strerror(errno));
+	*ret = here ? arena_printf(arena, "%s/%s", here, log_dir) : arena_strdup(arena, log_dir);
+	free(here);
+	return arena_failed(arena) ? failure_oom(why) : make_all(*ret, why);
+}
+
+/* Eight of the letters that Python's tempfile takes. */
+static int random_name(char ret[RANDOM_LEN + 1])
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+	unsigned char bytes[RANDOM_LEN];
+
+	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+		return -EIO;
+	for (size_t i = 0; i < RANDOM_LEN; i++)
+		ret[i] = letters[bytes[i] % (sizeof letters - 1)];
+	ret[RANDOM_LEN] = '\0';
+	return 0;
+}
+
+int tree_make_run(const char *log_dir, const char *run_id, const char *const *env,
+	struct arena *arena, const char **ret, struct failure *why)
+{
+	char suffix[RANDOM_LEN + 1];
+	char *base = NULL, *id = arena_strdup(arena, run_id);
+	int rc = make_base(log_dir, env, arena, &base, why);
+
+	if (rc < 0)
+		return rc;
+	for (char *c = id; *c; c++)
+		*c = *c == '/' ? '_' : *c; /* one directory, whatever the id is */
+	for (int i = 0; i < TRIES; i++) {
+		char *path;
+
+		if (random_name(suffix) < 0)
+			return failure_set(why, -EIO, "getrandom: %s", strerror(errno));
+		path = arena_printf(arena, "%s/%s_%s", base, id, suffix);
+		if (arena_failed(arena))
+			return failure_oom(why);
+		if (mkdir(path, 0777) == 0) {
+			*ret = path;
+			return 0;
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return failure_set(why, -errno, "log directory %s: nothing can be made in it: %s", base,
+		strerror(errno));
+}
+
+int tree_make_attempt(const char *run_dir, unsigned attempt, unsigned first, unsigned count,
+	struct arena *arena, const char **ret, struct failure *why)
+{
+	const char *dir = arena_printf(arena, "%s/attempt_%u", run_dir, attempt);
+	int rc = arena_failed(arena) ? failure_oom(why) : make(dir, why);
+
+	for (unsigned i = first; i < first + count && rc == 0; i++) {
+		struct arena_mark mark = arena_mark(arena);
+		const char *path = arena_printf(arena, "%s/%u", dir, i);
+
+		rc = arena_failed(arena) ? failure_oom(why) : make(path, why);
+		arena_rewind(arena, mark);
+	}
+	if (rc == 0)
+		*ret = dir;
+	return rc;
+}

@@ -1,0 +1,21 @@
+/* log_tree.h - the directories of log files, laid out as torchrun's are:
+ * DIR/ID_XXXXXXXX/attempt_N/LOCAL_RANK/{stdout.log,stderr.log,error.json}. Waits for the disk. */
+#ifndef LAUNCHD_DAEMON_OUTPUT_LOG_TREE_H
+#define LAUNCHD_DAEMON_OUTPUT_LOG_TREE_H
+
+struct arena;
+struct failure;
+
+/* Makes log_dir, and what is missing above it. -EINVAL: it can't be. */
+int tree_make_base(const char *log_dir, const char *where, struct failure *why);
+
+/* Makes the directory of a run below log_dir, which is made, too, where it is not there; NULL:
+ * below a new one in $TMPDIR of env, mode 700. *ret is its absolute path, the arena's. */
+int tree_make_run(const char *log_dir, const char *run_id, const char *const *env,
+	struct arena *arena, const char **ret, struct failure *why);
+
+/* Makes an attempt's directory in it, with those of the local ranks first to first + count - 1. */
+int tree_make_attempt(const char *run_dir, unsigned attempt, unsigned first, unsigned count,
+	struct arena *arena, const char **ret, struct failure *why);
+
+#endif

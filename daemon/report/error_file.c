@@ -1,0 +1,164 @@
+/* error_file.c - see error_file.h */
+#include "daemon/report/error_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/num.h"
+#include "daemon/job/evidence.h"
+#include "daemon/report/cjson.h"
+
+enum { RAW_MAX_BYTES = 4096 };
+
+/* The member of an object; NULL: there is none, or the item is no object. */
+static const cJSON *member(const struct cjson *c, const cJSON *item, const char *name)
+{
+	return item && (item->type & 0xff) == cJSON_Object ? c->item(item, name) : NULL;
+}
+
+static const char *string_of(const cJSON *item, struct arena *arena)
+{
+	bool is_string = item && (item->type & 0xff) == cJSON_String && item->valuestring;
+
+	return is_string ? arena_strdup(arena, item->valuestring) : NULL;
+}
+
+/* torch writes it as text; others may take a number. */
+static int64_t seconds_of(const cJSON *item)
+{
+	static const uint64_t most = 1ULL << 40;
+	uint64_t n;
+
+	if (!item)
+		return 0;
+	if ((item->type & 0xff) == cJSON_String && item->valuestring)
+		return num_parse(item->valuestring, 0, most, &n) == 0 ? (int64_t)n : 0;
+	if ((item->type & 0xff) != cJSON_Number ||
+		!(item->valuedouble >= 0 && item->valuedouble <= (double)most))
+		return 0;
+	return (int64_t)item->valuedouble;
+}
+
+/* {"message": {"message": text, "extraInfo": {"py_callstack": text, "timestamp": "s"}}}, or the
+ * short form {"message": text, "timestamp": s}. False: neither. */
+static bool read_root(
+	const struct cjson *c, const cJSON *root, struct arena *arena, struct error_record *ret)
+{
+	const cJSON *message = member(c, root, "message");
+	const cJSON *extra = member(c, message, "extraInfo");
+
+	ret->message = string_of(message, arena);
+	ret->timestamp = seconds_of(member(c, root, "timestamp"));
+	if (!ret->message) {
+		ret->message = string_of(member(c, message, "message"), arena);
+		ret->traceback = string_of(member(c, extra, "py_callstack"), arena);
+		ret->timestamp = seconds_of(member(c, extra, "timestamp"));
+	}
+	return ret->message || ret->traceback;
+}
+
+static void set_raw(const char *text, size_t len, const char *why, struct arena *arena,
+	struct error_record *ret)
+{
+	size_t shown = len < RAW_MAX_BYTES ? len : RAW_MAX_BYTES;
+	char *raw = arena_strndup(arena, text, shown);
+
+	for (size_t i = 0; i < shown && !arena_failed(arena); i++)
+		if (raw[i] == '\0')
+			raw[i] = ' ';
+	*ret = (struct error_record){ .raw = raw, .raw_why = why };
+}
+
+void record_parse(const struct cjson *c, const char *missing, const char *text, size_t len,
+	struct arena *arena, struct error_record *ret)
+{
+	cJSON *root;
+
+	*ret = (struct error_record){ 0 };
+	if (!c || len == 0 || len >= RECORD_MAX_BYTES) {
+		set_raw(text, len,
+			len == 0   ? "empty" :
+				!c ? arena_printf(arena, "not parsed (%s)", missing) :
+				     "too long to be read whole",
+			arena, ret);
+		return;
+	}
+	/* with its NUL: cJSON 1.7.15 reads one byte too far in a text that ends in a number
+	 * (CVE-2023-53154) */
+	root = c->parse(text, len + 1);
+	if (!root)
+		set_raw(text, len, "truncated, or not JSON", arena, ret);
+	else if (!read_root(c, root, arena, ret))
+		set_raw(text, len, "without a message", arena, ret);
+	c->free(root);
+}
+
+/* The begin of the file; NULL where there is no memory (the arena is failed), or *ret_error says
+ * why it could not be read. */
+static char *read_begin(int fd, struct arena *arena, size_t *ret_len, int *ret_error)
+{
+	char *text = arena_alloc(arena, RECORD_MAX_BYTES + 1);
+	size_t len = 0;
+
+	while (text && len < RECORD_MAX_BYTES) {
+		ssize_t n = read(fd, text + len, RECORD_MAX_BYTES - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			*ret_error = -errno;
+			return NULL;
+		}
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	*ret_len = len;
+	return text;
+}
+
+void record_read(const char *path, struct arena *arena, struct record_text *ret)
+{
+	/* a FIFO must not hold us up, nor a link of a worker's that is another user lead us on */
+	autoclose fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	struct stat st;
+	int rc = 0;
+
+	*ret = (struct record_text){ 0 };
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		(void)failure_set(&ret->why, -errno, "%s can't be read: %s", path, strerror(errno));
+		return;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		(void)failure_set(&ret->why, -EINVAL, "%s is not a regular file", path);
+		return;
+	}
+	ret->at = read_begin(fd, arena, &ret->len, &rc);
+	if (rc < 0)
+		(void)failure_set(&ret->why, rc, "%s can't be read: %s", path, strerror(-rc));
+	else if (!ret->at)
+		(void)failure_oom(&ret->why);
+}
+
+int record_load(const struct record_text *text, struct arena *arena, struct error_record *ret,
+	struct failure *why)
+{
+	struct failure missing = { 0 };
+	struct cjson c = { 0 };
+	int rc;
+
+	if (!text->at)
+		return text->why.code ? failure_set(why, text->why.code, "%s", text->why.text) : 0;
+	rc = cjson_open(CJSON_LIBRARY, &c, &missing);
+	record_parse(rc == 0 ? &c : NULL, missing.text, text->at, text->len, arena, ret);
+	cjson_close(&c);
+	return arena_failed(arena) ? failure_oom(why) : 1;
+}

@@ -1,0 +1,258 @@
+/* run.c - see run.h */
+#include "daemon/run/run.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/failure.h"
+#include "daemon/run/run_parts.h"
+#include "daemon/workers/guard.h"
+#include "daemon/workers/spawn.h"
+
+static void close_all(struct run *r)
+{
+	r->state = RUN_OVER;
+	run_stop_watching(r);
+	uv_close((uv_handle_t *)&r->max_runtime, NULL);
+	uv_close((uv_handle_t *)&r->unfinished, NULL);
+	uv_close((uv_handle_t *)&r->joining, NULL);
+	uv_close((uv_handle_t *)&r->draining, NULL);
+	uv_close((uv_handle_t *)&r->status, NULL);
+}
+
+/* Last lines of the workers' come and go as long as the member is there. */
+static void leave_output(struct run *r)
+{
+	run_merge_stop(r);
+	output_detach(r->in->output);
+}
+
+/* What a worker takes: its pidfd, and for each stream its pipe and its file. */
+static unsigned descriptors_of(const struct plan *plan, unsigned local_rank)
+{
+	unsigned need = 1;
+
+	for (int fd = 1; fd < 3; fd++) {
+		const struct stream_plan how = plan_stream(plan, local_rank, fd);
+
+		need += (how.way == STREAM_PIPE ? 1u : 0) + (how.file ? 1u : 0);
+	}
+	return need;
+}
+
+unsigned run_descriptors(const struct plan *plan)
+{
+	enum { OUR_OWN = 40 };
+	unsigned need = OUR_OWN + plan->nnodes;
+
+	for (unsigned i = 0; i < plan->start_count; i++)
+		need += descriptors_of(plan, plan->start_first + i);
+	return need;
+}
+
+int run_check_descriptors(const struct plan *plan, struct failure *why)
+{
+	unsigned need = run_descriptors(plan);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+		return 0;
+	return failure_set(why, -EMFILE,
+		"%u worker%s need%s %u open files, but the limit is %llu (ulimit -Hn)",
+		plan->start_count, plan->start_count == 1 ? "" : "s",
+		plan->start_count == 1 ? "s" : "", need, (unsigned long long)limit.rlim_cur);
+}
+
+static int on_met(void *owner, const struct meeting *m, struct failure *why)
+{
+	struct run *r = owner;
+	const struct plan *plan = r->in->on->on_met(r->in->owner, m, why);
+
+	if (!plan || run_check_descriptors(plan, why) < 0)
+		return why->code;
+	r->outcomes = arena_alloc(r->in->arena, plan->start_count * sizeof *r->outcomes);
+	if (!r->outcomes)
+		return failure_oom(why);
+	r->plan = r->end->plan = plan;
+	r->shared = plan->nnodes > 1 && !m->alone;
+	run_tell_met(r);
+	return 0;
+}
+
+static void on_stop(void *owner, const struct stop *s)
+{
+	run_stop_here(owner, s);
+}
+
+static void on_forward(void *owner, int signal)
+{
+	struct run *r = owner;
+
+	run_forward_here(r, signal);
+}
+
+/* The job's result with the time of day, which no other node's clock is asked for. */
+static struct result dated(const struct run *r, const struct result *whole)
+{
+	const struct result *own = &r->end->own;
+	struct result dated = *whole;
+
+	if (own->started_ns && whole->started_ns)
+		dated.started_wall_ns =
+			own->started_wall_ns + (int64_t)(whole->started_ns - own->started_ns);
+	return dated;
+}
+
+static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
+{
+	struct run *r = owner;
+	struct result whole = dated(r, end->result);
+	struct job_end told = *end;
+
+	told.result = &whole;
+	run_tell_restart(r, delay_ms);
+	r->in->on->on_pause(r->in->owner, &told, delay_ms);
+}
+
+static void on_start(void *owner, unsigned attempt, unsigned master_port)
+{
+	run_start_attempt(owner, attempt, master_port);
+}
+
+static void on_over(void *owner, const struct job_end *end)
+{
+	struct run *r = owner;
+
+	run_tell_verdict(r, end);
+	if (r->shared && end->verdict.exit_code)
+		guard_foresee(r->in->guard, end->verdict.exit_code, false);
+	r->end->job = *end;
+	if (end->result) {
+		r->end->whole = dated(r, end->result);
+		r->end->job.result = &r->end->whole;
+	}
+	close_all(r);
+	run_merge_last(r);
+	member_close(&r->member);
+}
+
+static void on_failed(void *owner, int code, const char *text)
+{
+	struct run *r = owner;
+
+	r->rc = failure_set(r->why, code, "%s", text);
+	close_all(r);
+	member_close(&r->member);
+}
+
+/* The loop has nothing more to do now, and ends. */
+static void on_closed(void *owner)
+{
+	leave_output(owner);
+	run_stop_listening(owner);
+}
+
+static void on_say(void *owner, bool warning, const char *text)
+{
+	struct run *r = owner;
+
+	r->in->on->say(r->in->owner, warning, text);
+}
+
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	run_tell_node(owner, node, name, NULL);
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	struct run *r = owner;
+
+	output_hear_end(r->in->output, node);
+	run_tell_node(r, node, name, detail);
+}
+
+static void on_log(void *owner, unsigned node, int stream, const char *at, size_t len)
+{
+	run_merge_hear(owner, node, stream, at, len);
+}
+
+static void on_log_room(void *owner)
+{
+	run_merge_lines(owner);
+}
+
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+	.log = on_log,
+	.log_room = on_log_room,
+};
+
+/* On failure the handles are closing. */
+static int begin(struct run *r)
+{
+	int rc;
+
+	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
+	(void)uv_timer_init(&r->loop, &r->unfinished);
+	(void)uv_timer_init(&r->loop, &r->joining);
+	(void)uv_timer_init(&r->loop, &r->draining);
+	(void)uv_timer_init(&r->loop, &r->status);
+	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
+	r->draining.data = r->status.data = r;
+	run_merge_init(r);
+	rc = output_attach(r->in->output, &r->loop, &run_output_events, r, r->why);
+	if (rc < 0) {
+		close_all(r);
+		leave_output(r);
+		return rc;
+	}
+	rc = run_listen(r);
+	if (rc == 0) {
+		rc = spawn_seal_descriptors();
+		if (rc < 0)
+			(void)failure_set(
+				r->why, rc, "can't close inherited files: %s", strerror(-rc));
+	}
+	if (rc < 0) {
+		close_all(r);
+		leave_output(r);
+		run_stop_listening(r);
+	} else {
+		member_start(&r->member, &r->loop, r->in->member, &events, r, &r->end->memory);
+	}
+	output_start(r->in->output); /* not before: member_start() may fork PMIx's process */
+	return rc;
+}
+
+int run_job(const struct run_input *in, struct run_end *ret, struct failure *why)
+{
+	struct run r = { .in = in, .plan = in->plan, .end = ret, .why = why };
+	int rc = uv_loop_init(&r.loop);
+
+	*ret = (struct run_end){ .plan = in->plan };
+	if (rc < 0)
+		return failure_set(why, rc, "uv_loop_init: %s", uv_strerror(rc));
+	rc = begin(&r);
+	(void)uv_run(&r.loop, UV_RUN_DEFAULT); /* returns when no handle is left */
+	rc = rc < 0 ? rc : r.rc;
+	if (uv_loop_close(&r.loop) < 0 && rc == 0)
+		rc = failure_set(why, -EBUSY, "the event loop is not empty: please report this");
+	return rc;
+}
+
+void run_end_done(struct run_end *end)
+{
+	arena_done(&end->memory);
+}

@@ -1,0 +1,145 @@
+/* joined.c - see joined.h */
+#include "daemon/run/watch/joined.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "daemon/os/procfs.h"
+#include "daemon/os/sockets.h"
+
+enum { DEPTH_MAX = 8 };
+
+/* The connections to the store in one network namespace. */
+struct connections {
+	struct peer addr;
+	unsigned port;
+	char namespace[64]; /* "net:[4026531840]"; "": none was read */
+	uint64_t *inodes;   /* in ascending order once all are there */
+	size_t count, room;
+	bool failed;
+};
+
+static void see_connection(const struct tcp_socket *s, void *to)
+{
+	struct connections *c = to;
+
+	if (s->state != SOCKET_ESTABLISHED || s->remote_port != c->port || s->inode == 0 ||
+		memcmp(&s->remote, &c->addr, sizeof c->addr) != 0)
+		return;
+	if (c->count == c->room) {
+		size_t room = c->room ? 2 * c->room : 64;
+		uint64_t *now = realloc(c->inodes, room * sizeof *now);
+
+		c->failed = c->failed || !now;
+		if (!now)
+			return;
+		c->inodes = now;
+		c->room = room;
+	}
+	c->inodes[c->count++] = s->inode;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x, y;
+
+	memcpy(&x, a, sizeof x);
+	memcpy(&y, b, sizeof y);
+	return (x > y) - (x < y);
+}
+
+/* Reads the list of the namespace of a process, unless it is the one that was read last. */
+static void read_namespace(struct connections *c, pid_t pid)
+{
+	char path[64], name[sizeof c->namespace] = "";
+	ssize_t len;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	len = readlink(path, name, sizeof name - 1);
+	if (len > 0 && strcmp(name, c->namespace) == 0)
+		return;
+	memcpy(c->namespace, name, sizeof name);
+	c->count = 0;
+	(void)sockets_each(pid, see_connection, c);
+	if (c->count > 1)
+		qsort(c->inodes, c->count, sizeof *c->inodes, compare);
+}
+
+struct one_look {
+	const struct connections *c;
+	unsigned depth; /* below the worker */
+	bool found;
+};
+
+static bool see_inode(uint64_t inode, void *to)
+{
+	struct one_look *look = to;
+	const struct connections *c = look->c;
+
+	look->found = bsearch(&inode, c->inodes, c->count, sizeof inode, compare) != NULL;
+	return !look->found;
+}
+
+/* A wrapper has its program as a child, which is the one that connects. */
+static void see_process(pid_t pid, void *to)
+{
+	struct one_look *look = to;
+
+	if (look->found || look->depth == DEPTH_MAX)
+		return;
+	(void)sockets_of(pid, see_inode, look);
+	look->depth++;
+	if (!look->found)
+		(void)process_children(pid, see_process, look);
+	look->depth--;
+}
+
+static bool has_joined(struct connections *c, pid_t pid)
+{
+	struct one_look look = { .c = c };
+
+	read_namespace(c, pid);
+	if (c->count > 0)
+		see_process(pid, &look);
+	return look.found;
+}
+
+static int parse_address(const char *text, struct peer *ret)
+{
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+
+	if (uv_ip4_addr(text, 0, &in) == 0)
+		return peer_make((const struct sockaddr *)&in, ret);
+	if (uv_ip6_addr(text, 0, &in6) == 0)
+		return peer_make((const struct sockaddr *)&in6, ret);
+	return -EINVAL;
+}
+
+int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port, bool *ret_joined)
+{
+	struct connections c = { .port = port };
+	bool *found;
+	int rc;
+
+	if (proc_look() != PROC_OURS)
+		return -ENOENT;
+	found = calloc(count + 1, sizeof *found);
+	rc = found ? parse_address(addr, &c.addr) : -ENOMEM;
+
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		found[i] = has_joined(&c, pids[i]);
+		rc = c.failed ? -ENOMEM : 0;
+	}
+	if (rc == 0)
+		memcpy(ret_joined, found, count * sizeof *found);
+	free(found);
+	free(c.inodes);
+	return rc;
+}

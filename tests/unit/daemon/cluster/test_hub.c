@@ -1,0 +1,422 @@
+/* test_hub.c - node rank 0's launcher among nodes that do what no launcher does, or not in time. */
+#include "tests/unit/unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "daemon/cluster/member.h"
+#include "daemon/net/wire.h"
+
+enum { PEERS = 2, LIMIT_MS = 60000, FLOOD = 400000 };
+
+struct stage;
+
+struct peer {
+	struct link link;
+	struct stage *stage;
+	unsigned node, closed, heard[MESSAGE_END];
+	char refusal[MESSAGE_TEXT_SIZE];
+};
+
+/* What the second node does that is wrong. */
+enum deed {
+	DEED_NONE,
+	DEED_REFUSES,    /* it has no plan */
+	DEED_GOES,       /* after the welcome */
+	DEED_NO_WORKERS, /* says that it has none */
+	DEED_ASKS_EARLY, /* ends a job that has not begun, and has no rank */
+	DEED_TALKS,      /* without end, when the job runs */
+	DEED_DOES_NOT_READ,
+	DEED_OWN_PLAN, /* node rank 0's can't be made */
+	DEED_FAILS,    /* its worker does, with words */
+};
+
+struct stage {
+	enum deed deed;
+	uv_loop_t loop;
+	uv_timer_t guard, talking;
+	struct member member;
+	struct member_config config;
+	struct arena arena, memory;
+	struct peer peers[PEERS];
+	unsigned met, started, stopped, over, closed;
+	int failed;
+	char why[512], lines[64], log[64]; /* the culprit's last words */
+	struct cause cause;
+};
+
+static int on_met(void *owner, const struct meeting *m, struct failure *why)
+{
+	struct stage *s = owner;
+
+	s->met++;
+	assert_int_equal(m->nnodes, PEERS + 1);
+	assert_int_equal(s->started, 0);
+	return s->deed == DEED_OWN_PLAN ? failure_set(why, -EINVAL, "it can't be made") : 0;
+}
+
+static void end_here(struct stage *s)
+{
+	struct outcome o = { .end = { .how = ENDED_SIGNAL, .value = SIGTERM },
+		.asked = ASKED_TO_STOP };
+	struct node_end end = { .outcomes = &o, .count = 1, .cause = s->cause };
+
+	member_ended(&s->member, &end, NULL, 0);
+}
+
+static void on_stop(void *owner, const struct stop *stop)
+{
+	struct stage *s = owner;
+
+	s->stopped++;
+	s->cause = stop->cause;
+	end_here(s);
+}
+
+static void on_forward(void *owner, int signal)
+{
+	(void)owner, (void)signal;
+}
+
+static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
+{
+	(void)owner, (void)end, (void)delay_ms;
+	fail();
+}
+
+static void on_start(void *owner, unsigned attempt, unsigned master_port)
+{
+	struct stage *s = owner;
+
+	s->started++;
+	assert_int_equal(attempt, 0);
+	assert_int_equal(master_port, 29500);
+	for (int i = 0; s->deed == DEED_DOES_NOT_READ && i < FLOOD; i++)
+		member_forward(&s->member, SIGUSR1);
+}
+
+static void finish(struct stage *s)
+{
+	for (unsigned i = 0; i < PEERS; i++)
+		link_close(&s->peers[i].link, false, NULL);
+	member_close(&s->member);
+}
+
+static void on_over(void *owner, const struct job_end *end)
+{
+	struct stage *s = owner;
+
+	s->over++;
+	(void)snprintf(s->why, sizeof s->why, "%s", end->verdict.text);
+	if (end->evidence) {
+		(void)snprintf(s->lines, sizeof s->lines, "%s", end->evidence->words.lines);
+		(void)snprintf(s->log, sizeof s->log, "%s", end->evidence->words.log);
+	}
+	member_close(&s->member);
+}
+
+static void on_failed(void *owner, int code, const char *text)
+{
+	struct stage *s = owner;
+
+	assert_int_equal(s->failed, 0);
+	s->failed = code;
+	(void)snprintf(s->why, sizeof s->why, "%s", text);
+	member_close(&s->member);
+}
+
+static void on_closed(void *owner)
+{
+	struct stage *s = owner;
+
+	s->closed++;
+	link_close(&s->peers[1].link, false, NULL); /* one that does not read does not see it */
+	uv_close((uv_handle_t *)&s->guard, NULL);
+	uv_close((uv_handle_t *)&s->talking, NULL);
+}
+
+static void on_say(void *owner, bool warning, const char *text)
+{
+	(void)owner, (void)warning, (void)text;
+}
+
+static void on_node_joined(void *owner, unsigned node, const char *name)
+{
+	(void)owner, (void)node, (void)name;
+}
+
+static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+{
+	(void)owner, (void)node, (void)name, (void)detail;
+}
+
+static const struct member_events events = {
+	.met = on_met,
+	.stop = on_stop,
+	.forward = on_forward,
+	.pause = on_pause,
+	.start = on_start,
+	.over = on_over,
+	.failed = on_failed,
+	.closed = on_closed,
+	.say = on_say,
+	.node_joined = on_node_joined,
+	.node_lost = on_node_lost,
+};
+
+static void tell(struct peer *p, enum message_type type, struct wire_out *w)
+{
+	assert_false(w->failed);
+	(void)link_send(&p->link, type, w->at, w->len);
+	wire_out_done(w);
+}
+
+static void ask(struct peer *p)
+{
+	const struct stop stop = { .urgency = URGENCY_STOP,
+		.signal = SIGTERM,
+		.cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM, .at_ns = uv_hrtime() } };
+	struct wire_out w = { 0 };
+
+	message_put_stop(&w, &stop);
+	tell(p, MESSAGE_STOP, &w);
+}
+
+static void on_ready(struct link *l)
+{
+	struct peer *p = l->owner;
+	enum deed deed = p->node == 2 ? p->stage->deed : DEED_NONE;
+	struct message_join j = { .node_rank = p->node,
+		.nnodes = PEERS + 1,
+		.nproc = 1,
+		.name = "host",
+		.version = LAUNCHD_VERSION,
+		.reached = "127.0.0.1" };
+	struct wire_out w = { 0 };
+
+	if (deed == DEED_NO_WORKERS)
+		j.nproc = 0;
+	if (p->stage->deed == DEED_ASKS_EARLY) {
+		j.node_rank = NODE_RANK_UNKNOWN;
+		if (p->node == 1)
+			return; /* it only looks on */
+	}
+	message_put_join(&w, &j);
+	tell(p, MESSAGE_JOIN, &w);
+	if (deed == DEED_ASKS_EARLY)
+		ask(p);
+}
+
+static void refuse(struct peer *p)
+{
+	const struct message_refused m = { REFUSED_JOB, -ENODEV, "no such device here" };
+	struct wire_out w = { 0 };
+
+	message_put_refused(&w, &m);
+	tell(p, MESSAGE_REFUSED, &w);
+}
+
+/* Words that would be kept for the verdict. */
+static void talk(struct peer *p)
+{
+	static char words[32 << 10];
+	struct message_record r = { .rank = 2, .command = words };
+
+	memset(words, 'x', sizeof words - 1);
+	for (int i = 0; i < 4 && p->link.state == LINK_OPEN; i++) { /* not faster than it is read */
+		struct wire_out w = { 0 };
+
+		message_put_record(&w, &r);
+		tell(p, MESSAGE_RECORD, &w);
+	}
+}
+
+static void on_talking(uv_timer_t *t)
+{
+	talk(t->data);
+}
+
+/* Its one worker ends: by itself with words, or asked. */
+static void end_there(struct peer *p, bool failed)
+{
+	const struct message_record r = { .rank = p->node,
+		.words = { failed ? "its last line\n" : "a line of another\n", "/log/2" } };
+	struct outcome o = { .rank = p->node,
+		.pid = 10,
+		.asked = failed ? ASKED_NOTHING : ASKED_TO_STOP,
+		.end = { ENDED_EXIT, failed ? 7 : 1, false },
+		.ended_ns = uv_hrtime() };
+	const struct node_end end = { .cause = { .kind = CAUSE_FAILURE, .at_ns = o.ended_ns } };
+	struct wire_out w = { 0 };
+
+	message_put_outcomes(&w, 0, &o, 1);
+	tell(p, MESSAGE_OUTCOMES, &w);
+	message_put_record(&w, &r);
+	tell(p, MESSAGE_RECORD, &w);
+	message_put_ended(&w, &end);
+	tell(p, MESSAGE_ENDED, &w);
+}
+
+static void be_ready(struct peer *p, enum deed deed)
+{
+	struct wire_out w = { 0 };
+
+	if (deed == DEED_DOES_NOT_READ)
+		(void)uv_read_stop((uv_stream_t *)p->link.tcp);
+	tell(p, MESSAGE_READY, &w);
+}
+
+static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
+{
+	struct peer *p = l->owner;
+	enum deed deed = p->node == 2 ? p->stage->deed : DEED_NONE;
+	struct message_refused m;
+
+	assert_in_range(type, MESSAGE_JOIN, MESSAGE_END - 1);
+	p->heard[type]++;
+	if (type == MESSAGE_REFUSED && message_get_refused(at, len, &m) == 0)
+		(void)snprintf(p->refusal, sizeof p->refusal, "%s", m.text);
+	if (type == MESSAGE_WELCOME && deed == DEED_REFUSES)
+		refuse(p);
+	else if (type == MESSAGE_WELCOME && deed == DEED_GOES)
+		link_close(l, false, NULL);
+	else if (type == MESSAGE_WELCOME)
+		be_ready(p, deed);
+	else if (type == MESSAGE_START && deed == DEED_TALKS)
+		(void)uv_timer_start(&p->stage->talking, on_talking, 1, 1);
+	else if (type == MESSAGE_START && deed == DEED_FAILS)
+		end_there(p, true);
+	else if (type == MESSAGE_STOP && p->stage->deed == DEED_FAILS && p->node == 1)
+		end_there(p, false);
+	else if (type == MESSAGE_START && deed == DEED_NONE && p->node == 2)
+		ask(p);
+	else if (type == MESSAGE_STOP && p->stage->deed != DEED_FAILS)
+		link_close(l, true, NULL); /* its workers' ends are not what is tested */
+}
+
+static void on_link_closed(struct link *l, const char *why)
+{
+	struct peer *p = l->owner;
+
+	(void)why;
+	p->closed++;
+	if (p->stage->deed == DEED_NO_WORKERS && p->node == 2)
+		finish(p->stage);
+}
+
+static void on_guard(uv_timer_t *t)
+{
+	(void)t;
+	fail_msg("it takes too long");
+}
+
+static void make(struct stage *s, enum deed deed)
+{
+	bool keyed = deed == DEED_DOES_NOT_READ;
+
+	*s = (struct stage){ .deed = deed };
+	s->config = (struct member_config){ .way = MEET_STATIC,
+		.nnodes = PEERS + 1,
+		.nproc = 1,
+		.node_rank_known = deed != DEED_ASKS_EARLY,
+		.name = "self",
+		.hub_addr = "127.0.0.1",
+		.master_addr = "127.0.0.1",
+		.master_port = 29500,
+		.key = { .there = keyed },
+		.join_timeout_ms = LIMIT_MS,
+		.node_timeout_ms = LIMIT_MS,
+		.grace_ms = 1000,
+		.arena = &s->arena };
+	assert_int_equal(uv_loop_init(&s->loop), 0);
+	(void)uv_timer_init(&s->loop, &s->guard);
+	(void)uv_timer_init(&s->loop, &s->talking);
+	s->guard.data = s;
+	s->talking.data = &s->peers[1];
+	(void)uv_timer_start(&s->guard, on_guard, LIMIT_MS, 0);
+	member_start(&s->member, &s->loop, &s->config, &events, s, &s->memory);
+	while (s->member.role != MEMBER_HUB)
+		(void)uv_run(&s->loop, UV_RUN_NOWAIT);
+}
+
+static void dial(struct stage *s)
+{
+	for (unsigned i = 0; i < PEERS; i++) {
+		struct sockaddr_storage to;
+		struct failure why = { 0 };
+		struct peer *p = &s->peers[i];
+
+		*p = (struct peer){ .stage = s, .node = i + 1 };
+		p->link = (struct link){ .owner = p,
+			.on_ready = on_ready,
+			.on_message = on_message,
+			.on_closed = on_link_closed };
+		assert_int_equal(
+			address_parse("127.0.0.1", (uint16_t)hub_port(&s->member.hub), &to), 0);
+		assert_int_equal(link_dial(&p->link, &s->loop, (struct sockaddr *)&to,
+					 &s->member.auth, &why),
+			0);
+	}
+}
+
+static const struct row {
+	const char *says;
+	enum deed deed;
+	int failed;
+	unsigned met, started, stopped, over, refused; /* refused: the first node */
+	const char *why;
+} rows[] = {
+	{ "all is well until it is asked to end", DEED_NONE, 0, 1, 1, 1, 1, 0, "SIGTERM" },
+	{ "a node has no plan", DEED_REFUSES, -ENODEV, 1, 0, 0, 0, 1, "node 2, host (127.0.0.1:" },
+	{ "a node goes after the welcome", DEED_GOES, -ECONNRESET, 1, 0, 0, 0, 1, "node 2, host" },
+	{ "a node without workers is none", DEED_NO_WORKERS, 0, 0, 0, 0, 0, 0, "" },
+	{ "a request of a node that has no rank yet", DEED_ASKS_EARLY, 0, 0, 0, 0, 1, 0,
+		"SIGTERM" },
+	{ "a node that never ends to talk", DEED_TALKS, 0, 1, 1, 1, 1, 0,
+		"it said more than a node has to say" },
+	{ "node rank 0 has no plan", DEED_OWN_PLAN, -EINVAL, 1, 0, 0, 0, 1, "it can't be made" },
+	{ "a worker of another node, and what it wrote last", DEED_FAILS, 0, 1, 1, 1, 1, 0,
+		"root cause: rank 2 (local rank 0, pid 10) on host (node 2): exit code 7" },
+	{ "a node that does not read", DEED_DOES_NOT_READ, 0, 1, 1, 1, 1, 0, "has not read" },
+};
+
+static void test_hub(void **state)
+{
+	const struct row *row = *state;
+	struct stage s;
+
+	make(&s, row->deed);
+	dial(&s);
+	assert_int_equal(uv_run(&s.loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(s.closed, 1);
+	assert_int_equal(s.failed, row->failed);
+	assert_int_equal(s.met, row->met);
+	assert_int_equal(s.started, row->started);
+	assert_int_equal(s.stopped, row->stopped);
+	assert_int_equal(s.over, row->over);
+	assert_contains(s.why, row->why);
+	assert_int_equal(s.peers[0].heard[MESSAGE_REFUSED], row->refused);
+	if (row->refused)
+		assert_string_equal(s.peers[0].refusal, s.why);
+	assert_string_equal(s.lines, row->deed == DEED_FAILS ? "its last line\n" : "");
+	assert_string_equal(s.log, row->deed == DEED_FAILS ? "/log/2" : "");
+	assert_int_equal(s.peers[0].heard[MESSAGE_START], row->started);
+	for (unsigned i = 0; i < PEERS; i++)
+		assert_int_equal(s.peers[i].closed, 1);
+	assert_int_equal(uv_loop_close(&s.loop), 0);
+	arena_done(&s.memory);
+	arena_done(&s.arena);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	SUITE_ROWS(&s, test_hub, rows);
+	return suite_run(&s);
+}

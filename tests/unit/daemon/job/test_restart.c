@@ -1,0 +1,116 @@
+/* test_restart.c - whether a job that has failed is started again, and if not, why. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "daemon/job/restart.h"
+
+static void test_delay(void **state)
+{
+	const struct restart_policy p = { .delay_ms = 1000 }, none = { 0 };
+
+	(void)state;
+	assert_int_equal(restart_delay_ms(&p, 0), 1000);
+	assert_int_equal(restart_delay_ms(&p, 1), 2000);
+	assert_int_equal(restart_delay_ms(&p, 8), 256000);
+	assert_int_equal(restart_delay_ms(&p, 9), RESTART_DELAY_MAX_MS);
+	assert_int_equal(restart_delay_ms(&p, 4000000000), RESTART_DELAY_MAX_MS);
+	assert_int_equal(restart_delay_ms(&none, 4000000000), 0);
+}
+
+/* Rank 3 fails 0.8 s after the start of an attempt, on the first of two nodes. */
+static const struct row {
+	const char *says, *why; /* why NULL: it is started again */
+	struct restart_policy policy;
+	struct ending end;
+	unsigned attempt;
+	enum node_state other;
+	enum cause_kind kind, asked;
+} rows[] = {
+	{ "a failure", NULL, { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0 },
+	{ "no restarts are wanted", "", { .max_restarts = 0 }, { ENDED_EXIT, 2, false },
+		.attempt = 0 },
+	{ "the last one", NULL, { .max_restarts = 3 }, { ENDED_EXIT, 2, false }, .attempt = 2 },
+	{ "none is left", "the limit is reached", { .max_restarts = 3 }, { ENDED_EXIT, 2, false },
+		.attempt = 3 },
+	{ "the only one is used", "the limit is reached", { .max_restarts = 1 },
+		{ ENDED_EXIT, 2, false }, .attempt = 1 },
+	{ "named by --restart-on", NULL, { .max_restarts = 1, .on = "2" }, { ENDED_EXIT, 2, false },
+		.attempt = 0 },
+	{ "not named by --restart-on", "exit code 2 is not in --restart-on",
+		{ .max_restarts = 1, .on = "3" }, { ENDED_EXIT, 2, false }, .attempt = 0 },
+	{ "a signal that is not named", "SIGSEGV is not in --restart-on",
+		{ .max_restarts = 1, .on = "3" }, { ENDED_SIGNAL, SIGSEGV, true }, .attempt = 0 },
+	{ "named by --no-restart-on", "SIGKILL is in --no-restart-on",
+		{ .max_restarts = 1, .not_on = "3,KILL" }, { ENDED_SIGNAL, SIGKILL, false },
+		.attempt = 0 },
+	{ "a shell's 137, where a signal is named", NULL,
+		{ .max_restarts = 1, .not_on = "SIGKILL" }, { ENDED_EXIT, 137, false },
+		.attempt = 0 },
+	{ "a signal, where a shell's 137 is named", "SIGKILL is not in --restart-on",
+		{ .max_restarts = 1, .on = "137,9" }, { ENDED_SIGNAL, SIGKILL, false },
+		.attempt = 0 },
+	{ "not named by --no-restart-on", NULL, { .max_restarts = 1, .not_on = "3" },
+		{ ENDED_EXIT, 2, false }, .attempt = 0 },
+	{ "named by both", "exit code 2 is in --no-restart-on",
+		{ .max_restarts = 1, .on = "2", .not_on = "2" }, { ENDED_EXIT, 2, false },
+		.attempt = 0 },
+	{ "no program", "exit code 127 means that a program could not be started",
+		{ .max_restarts = 1 }, { ENDED_UNSTARTED, ENOENT, false }, .attempt = 0 },
+	{ "no program, of a shell", "exit code 126 means that a program could not be started",
+		{ .max_restarts = 1 }, { ENDED_EXIT, 126, false }, .attempt = 0 },
+	{ "no program, which --restart-on names", NULL, { .max_restarts = 1, .on = "127" },
+		{ ENDED_UNSTARTED, ENOENT, false }, .attempt = 0 },
+	{ "too soon",
+		"rank 3 failed 0.80 s after the start, sooner than --restart-min-uptime (10 s)",
+		{ .max_restarts = 1, .min_uptime_ms = 10000 }, { ENDED_EXIT, 2, false },
+		.attempt = 0 },
+	{ "late enough", NULL, { .max_restarts = 1, .min_uptime_ms = 800 },
+		{ ENDED_EXIT, 2, false }, .attempt = 0 },
+	{ "a lost node", "node 1 was lost", { .max_restarts = 1 }, { ENDED_EXIT, 2, false },
+		.attempt = 0, .other = NODE_LOST },
+	{ "a node that has left", "node 1 has ended and left", { .max_restarts = 1 },
+		{ ENDED_EXIT, 2, false }, .attempt = 0, .other = NODE_LEFT },
+	{ "a node without a launcher", "node 1 runs without launchd", { .max_restarts = 1 },
+		{ ENDED_EXIT, 2, false }, .attempt = 0, .other = NODE_ABSENT },
+	{ "a request after the failure", "the job was asked to end", { .max_restarts = 1 },
+		{ ENDED_EXIT, 2, false }, .attempt = 0, .asked = CAUSE_SIGNAL },
+	{ "a request alone", "", { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0,
+		.kind = CAUSE_SIGNAL, .asked = CAUSE_SIGNAL },
+	{ "a failure of nobody knows whom", "it is not known which worker failed",
+		{ .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0,
+		.kind = CAUSE_NODE_LOST },
+	{ "a lost node alone", "node 1 was lost", { .max_restarts = 1 }, { ENDED_EXIT, 2, false },
+		.attempt = 0, .other = NODE_LOST, .kind = CAUSE_NODE_LOST },
+};
+
+static void test_restart(void **state)
+{
+	const struct row *row = *state;
+	const struct outcome o = { .rank = 3, .end = row->end, .ended_ns = 1800000000 };
+	struct job_node nodes[2] = { { .state = NODE_ENDED },
+		{ .state = row->other ? row->other : NODE_ENDED } };
+	const struct job j = { .nnodes = 2,
+		.attempt = row->attempt,
+		.policy = row->policy,
+		.nodes = nodes,
+		.asked = { .kind = row->asked },
+		.started_ns = 1000000000 };
+	struct result r = { .cause = { .kind = row->kind } };
+	char why[WHY_NOT_SIZE];
+
+	if (row->kind == CAUSE_NONE || row->kind == CAUSE_FAILURE)
+		r.cause = cause_of_failure(&o);
+	assert_int_equal(restart_is_due(&j, &r, why), row->why == NULL);
+	assert_string_equal(why, row->why ? row->why : "");
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_restart, rows);
+	suite_add(&s, "the delay doubles, to five minutes", test_delay, NULL, NULL);
+	return suite_run(&s);
+}

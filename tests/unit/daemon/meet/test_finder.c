@@ -1,0 +1,182 @@
+/* test_finder.c - node rank 0's address is looked up without waiting. */
+#include "tests/unit/unit.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/fd.h"
+#include "daemon/meet/finder.h"
+
+struct look {
+	uv_loop_t loop;
+	struct finder finder;
+	unsigned agains; /* how often it asks again */
+	unsigned found, searching, failed, closed;
+	char why[256];
+};
+
+static void on_found(struct finder *f)
+{
+	struct look *l = f->owner;
+
+	if (l->found++ == l->agains)
+		finder_close(f);
+	else
+		finder_again(f);
+}
+
+static void on_searching(struct finder *f, const char *why)
+{
+	struct look *l = f->owner;
+
+	(void)why;
+	l->searching++;
+}
+
+static void on_failed(struct finder *f, const char *why)
+{
+	struct look *l = f->owner;
+
+	l->failed++;
+	(void)snprintf(l->why, sizeof l->why, "%s", why);
+	finder_close(f);
+	finder_close(f); /* a second time does nothing */
+}
+
+static void on_closed(struct finder *f)
+{
+	struct look *l = f->owner;
+
+	l->closed++;
+}
+
+static void look_up(struct look *l, const char *name, uint64_t within_ms)
+{
+	assert_int_equal(uv_loop_init(&l->loop), 0);
+	l->finder = (struct finder){ .on_found = on_found,
+		.on_searching = on_searching,
+		.on_failed = on_failed,
+		.on_closed = on_closed,
+		.owner = l };
+	finder_start(&l->finder, &l->loop, name, 29501, within_ms);
+	assert_int_equal(l->found + l->failed, 0); /* not from within */
+}
+
+static void end_look(struct look *l)
+{
+	assert_int_equal(uv_run(&l->loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(l->closed, 1);
+	assert_int_equal(uv_loop_close(&l->loop), 0);
+}
+
+static const struct row {
+	const char *says, *name, *text; /* text NULL: it is not found */
+	bool numeric;
+} rows[] = {
+	{ "an IPv4 address", "10.0.0.4", "10.0.0.4:29501", true },
+	{ "an IPv6 address", "fd00::4", "[fd00::4]:29501", true },
+	{ "a name", "localhost", NULL, false },
+};
+
+/* Where it stands in no file, DNS may let us wait for a minute. */
+static bool localhost_is_known(void)
+{
+	static char hosts[65536];
+
+	return fd_read_file("/etc/hosts", hosts, sizeof hosts) > 0 && strstr(hosts, "localhost");
+}
+
+static void test_found(void **state)
+{
+	const struct row *row = *state;
+	struct look l = { 0 };
+	char text[ADDRESS_TEXT];
+
+	needs(row->numeric || localhost_is_known(), "the name localhost in /etc/hosts");
+	look_up(&l, row->name, 60000);
+	end_look(&l);
+	assert_int_equal(l.found, 1);
+	assert_int_equal(l.failed + l.searching, 0);
+	assert_true(l.finder.count > 0);
+	assert_int_equal(l.finder.numeric, row->numeric);
+	address_text((const struct sockaddr *)&l.finder.addresses[0], text);
+	if (row->text)
+		assert_string_equal(text, row->text);
+	for (unsigned i = 0; i < l.finder.count; i++) {
+		const struct sockaddr *a = (const struct sockaddr *)&l.finder.addresses[i];
+
+		assert_int_equal(address_port(a), 29501);
+		assert_int_equal(address_is_loopback(a), !row->numeric);
+		for (unsigned j = 0; j < i; j++)
+			assert_memory_not_equal(&l.finder.addresses[i], &l.finder.addresses[j],
+				sizeof *l.finder.addresses);
+	}
+}
+
+static const struct unknown_row {
+	const char *says;
+	uint64_t within_ms;
+} unknown_rows[] = {
+	{ "a name that nobody knows", 0 },
+	{ "... is looked for as long as was said", 400 },
+	{ "... also where that is no multiple of the pauses", 1300 },
+};
+
+static void test_not_found(void **state)
+{
+	const struct unknown_row *row = *state;
+	uint64_t began = uv_hrtime();
+	struct look l = { 0 };
+
+	look_up(&l, "no-such-host.invalid", row->within_ms);
+	end_look(&l);
+	assert_int_equal(l.found, 0);
+	assert_int_equal(l.failed, 1);
+	assert_contains(l.why, "the name no-such-host.invalid can't be resolved: ");
+	assert_int_equal(l.searching, row->within_ms > 0); /* at once, and not again so soon */
+	/* the loop's clock has whole ms */
+	assert_true((uv_hrtime() - began) / 1000000 + 1 >= row->within_ms);
+}
+
+static void test_again(void **state)
+{
+	struct look l = { .agains = 3 };
+
+	(void)state;
+	needs(localhost_is_known(), "the name localhost in /etc/hosts");
+	look_up(&l, "localhost", 60000);
+	finder_again(&l.finder); /* it is asking */
+	end_look(&l);
+	assert_int_equal(l.found, 4);
+	assert_true(address_is_loopback((const struct sockaddr *)&l.finder.addresses[0]));
+	for (unsigned i = 1; i < l.finder.count; i++) /* one of each family */
+		assert_true(l.finder.addresses[i].ss_family != l.finder.addresses[i - 1].ss_family);
+}
+
+static void test_closed_while_it_asks(void **state)
+{
+	static const char *const names[] = { "localhost", "127.0.0.1", "no-such-host.invalid" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct look l = { 0 };
+
+		look_up(&l, names[i], 60000);
+		finder_close(&l.finder);
+		end_look(&l);
+		assert_int_equal(l.found + l.failed, 0);
+	}
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_found, rows);
+	SUITE_ROWS(&s, test_not_found, unknown_rows);
+	suite_add(&s, "asked again what it means", test_again, NULL, NULL);
+	suite_add(&s, "closed before the answer", test_closed_while_it_asks, NULL, NULL);
+	return suite_run(&s);
+}

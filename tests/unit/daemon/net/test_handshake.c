@@ -1,0 +1,163 @@
+/* test_handshake.c - the first two frames of a connection, its keys, and the bytes of beats. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/net/datagram.h"
+#include "daemon/net/handshake.h"
+#include "daemon/net/sodium.h"
+
+#define NONCE "0123456789abcdef"
+
+static const struct hello_row {
+	const char *says;
+	unsigned type;
+	const char *bytes;
+	size_t len;
+	int rc;
+	uint16_t version;
+	bool keyed;
+} hellos[] = {
+	{ "with a key", FRAME_HELLO, "LNCHD\3\0\1" NONCE, 24, 0, 3, true },
+	{ "without a key", FRAME_HELLO, "LNCHD\3\0\0" NONCE, 24, 0, 3, false },
+	{ "another version", FRAME_HELLO, "LNCHD\4\1\1" NONCE, 24, 0, 260, true },
+	{ "another version, longer", FRAME_HELLO, "LNCHD\4\0\3" NONCE "more", 28, 0, 4, false },
+	{ "our version, longer", FRAME_HELLO, "LNCHD\3\0\1" NONCE "more", 28, -EPROTO, 0, 0 },
+	{ "our version, neither with nor without", FRAME_HELLO, "LNCHD\3\0\2" NONCE, 24, -EPROTO, 0,
+		0 },
+	{ "cut off", FRAME_HELLO, "LNCHD\3\0\1" NONCE, 23, -EPROTO, 0, 0 },
+	{ "nothing", FRAME_HELLO, "", 0, -EPROTO, 0, 0 },
+	{ "of another program", FRAME_HELLO, "LNCHX\1\0\1" NONCE, 24, -EPROTO, 0, 0 },
+	{ "another frame", FRAME_READY, "LNCHD\3\0\1" NONCE, 24, -EPROTO, 0, 0 },
+};
+
+static void test_hello(void **state)
+{
+	const struct hello_row *row = *state;
+	const struct frame f = { row->type, (const unsigned char *)row->bytes, row->len };
+	struct hello h = { .version = 99 };
+
+	assert_int_equal(hello_get(&f, &h), row->rc);
+	assert_int_equal(h.version, row->rc < 0 ? 99 : row->version);
+	assert_int_equal(h.keyed, row->keyed);
+	if (row->rc == 0)
+		assert_memory_equal(h.nonce, NONCE, HANDSHAKE_NONCE);
+}
+
+static void test_put(void **state)
+{
+	const struct hello h = {
+		.version = HANDSHAKE_VERSION, .keyed = true, .nonce = "0123456789abcde"
+	};
+	const struct ready r = { 0x1122334455667788, "0123456789abcde", true, 3000, 77 };
+	struct wire_out w = { 0 };
+	struct frame f;
+	struct hello h2;
+	struct ready r2 = { 0 };
+
+	(void)state;
+	hello_put(&w, &h);
+	f = (struct frame){ FRAME_HELLO, w.at, w.len };
+	assert_int_equal(hello_get(&f, &h2), 0);
+	assert_memory_equal(h2.nonce, h.nonce, sizeof h.nonce);
+	wire_out_done(&w);
+	ready_put(&w, &r);
+	f = (struct frame){ FRAME_READY, w.at, w.len };
+	assert_int_equal(ready_get(&f, &r2), 0);
+	assert_true(r2.session == r.session && r2.udp && r2.timeout_ms == 3000 && r2.taken == 77);
+	assert_memory_equal(r2.token, r.token, sizeof r.token);
+	for (f.len = 0; f.len < w.len; f.len++)
+		assert_int_equal(ready_get(&f, &r2), -EPROTO);
+	f.type = FRAME_HELLO;
+	assert_int_equal(ready_get(&f, &r2), -EPROTO);
+	wire_out_done(&w);
+}
+
+static void derive(const char *key, const char *dialer, const char *hub, struct handshake_keys *k)
+{
+	struct sodium sodium;
+	struct failure why = { 0 };
+
+	assert_int_equal(sodium_load(&sodium, &why), 0);
+	handshake_derive(&sodium, (const unsigned char *)key, (const unsigned char *)dialer,
+		(const unsigned char *)hub, k);
+}
+
+static void test_keys(void **state)
+{
+	static const char key[] = "a key of at least thirty-two bytes";
+	static const char other[] = "another key of thirty-two bytes!";
+	struct handshake_keys k[5];
+
+	(void)state;
+	derive(key, NONCE, "fedcba9876543210", &k[0]);
+	derive(key, NONCE, "fedcba9876543210", &k[1]);
+	assert_memory_equal(&k[0], &k[1], sizeof k[0]);
+	derive(key, NONCE, "fedcba9876543211", &k[1]);
+	derive(key, "0123456789abcdeg", "fedcba9876543210", &k[2]);
+	derive(key, "fedcba9876543210", NONCE, &k[3]);
+	derive(other, NONCE, "fedcba9876543210", &k[4]);
+	for (size_t i = 0; i < 5 * 4; i++) /* each direction and purpose has its own */
+		for (size_t j = 0; j < i; j++)
+			assert_memory_not_equal((unsigned char *)k + i * FRAME_KEY,
+				(unsigned char *)k + j * FRAME_KEY, FRAME_KEY);
+}
+
+static const struct beat_body beat = { 1, 2, 3, UINT64_MAX, 5, 6, 7, true, false, true };
+
+static void test_beat_body(void **state)
+{
+	unsigned char bytes[BEAT_BODY];
+	struct beat_body b = { 0 };
+
+	(void)state;
+	beat_body_write(&beat, bytes);
+	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), 0);
+	assert_true(b.session == 1 && b.sequence == 2 && b.sent_ns == 3 && b.udp_heard);
+	assert_true(b.echo_ns == UINT64_MAX && b.received_ns == 5);
+	assert_true(b.sent == 6 && b.taken == 7 && !b.tcp_behind && b.lost);
+	for (size_t len = 0; len < sizeof bytes; len++)
+		assert_int_equal(beat_body_read(bytes, len, &b), -EPROTO);
+	bytes[4] = 8; /* a flag that nobody knows */
+	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), -EPROTO);
+	beat_body_write(&beat, bytes);
+	bytes[0] = 'X';
+	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), -EPROTO);
+}
+
+static void test_seal(void **state)
+{
+	struct sodium sodium;
+	struct failure why = { 0 };
+	unsigned char secret[FRAME_KEY] = "secret", d[BEAT_DATAGRAM];
+
+	(void)state;
+	assert_int_equal(sodium_load(&sodium, &why), 0);
+	beat_body_write(&beat, d);
+	datagram_seal(&sodium, secret, d, BEAT_BODY);
+	assert_true(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
+	for (size_t i = 0; i < 8 * sizeof d; i++) {
+		d[i / 8] ^= (unsigned char)(1 << i % 8);
+		assert_false(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
+		d[i / 8] ^= (unsigned char)(1 << i % 8);
+	}
+	secret[31] = 1;
+	assert_false(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
+	datagram_seal(NULL, secret, d, BEAT_BODY);
+	assert_true(datagram_is_sealed(NULL, secret, d, BEAT_BODY));
+	secret[15] = 1;
+	assert_false(datagram_is_sealed(NULL, secret, d, BEAT_BODY));
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_hello, hellos);
+	suite_add(&s, "HELLO and READY are read as they were written", test_put, NULL, NULL);
+	suite_add(&s, "each direction, purpose and session has its own key", test_keys, NULL, NULL);
+	suite_add(&s, "a beat is read as it was written", test_beat_body, NULL, NULL);
+	suite_add(&s, "a beat with any bit changed is no beat", test_seal, NULL, NULL);
+	return suite_run(&s);
+}

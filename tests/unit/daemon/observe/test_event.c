@@ -1,0 +1,264 @@
+/* test_event.c - the lines of --events. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "daemon/job/ending.h"
+#include "daemon/observe/event.h"
+#include "daemon/plan/plan.h"
+#include "tests/unit/json.h"
+
+#define S(seconds) ((uint64_t)((seconds)*1e9))
+#define HEAD(name) \
+	"{\"v\":1,\"event\":\"" name "\",\"mono_ns\":5000000000," \
+	"\"time\":\"2025-11-21T06:19:59.345678Z\",\"node\":2,"
+
+/* two seconds after the events */
+static const struct event_frame frame = { true, 2, S(7), 1763706001345678901 };
+
+static const char *arguments[] = { "a b", "--x=\"\x01\xff\"", NULL };
+static const struct vec args = { arguments, 2, 3 };
+static const struct vec no_args = { NULL, 0, 0 };
+static const struct plan plan = { .run_id = "run \"7\"",
+	.nnodes = 4,
+	.nproc = 8,
+	.first_rank = 16,
+	.world_size = 32,
+	.max_restarts = 3,
+	.script = "train.py",
+	.args = &args };
+static const struct plan bare = {
+	.script = "x", .nnodes = 1, .nproc = 1, .world_size = 1, .args = &no_args
+};
+
+static const struct outcome started = {
+	.rank = 17, .local_rank = 1, .attempt = 2, .pid = 4711, .started_ns = S(5)
+};
+static const struct outcome failed = { .rank = 17,
+	.local_rank = 1,
+	.pid = 4711,
+	.end = { ENDED_EXIT, 7, false },
+	.started_ns = S(3.5),
+	.ended_ns = S(5) };
+static const struct outcome dumped = {
+	.pid = 4711, .end = { ENDED_SIGNAL, SIGSEGV, true }, .started_ns = S(4), .ended_ns = S(5)
+};
+static const struct outcome stopped = { .pid = 4711,
+	.asked = ASKED_TO_STOP,
+	.asked_signal = SIGTERM,
+	.end = { ENDED_EXIT, 0, false },
+	.started_ns = S(4),
+	.ended_ns = S(5) };
+static const struct outcome killed = { .pid = 4711,
+	.asked = ASKED_KILLED,
+	.asked_signal = SIGINT,
+	.end = { ENDED_SIGNAL, SIGKILL, false },
+	.started_ns = S(4),
+	.ended_ns = S(5) };
+static const struct outcome oom = { .pid = 4711,
+	.oom = OOM_LIKELY,
+	.end = { ENDED_SIGNAL, SIGKILL, false },
+	.started_ns = S(4),
+	.ended_ns = S(5) };
+static const struct outcome unstarted = {
+	.rank = 1, .end = { ENDED_UNSTARTED, ENOENT, false }, .started_ns = S(4), .ended_ns = S(5)
+};
+
+static const struct sender shell = { 812, 1000, false, "ba\"sh" };
+static const struct sender kernel = { 0, 0, true, "" };
+static const struct sender nobody = { 0, 0, false, "" };
+/* its last byte is no NUL */
+static const struct sender full = { 9, 0, false,
+	{ '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f' } };
+
+static const struct cause by_failure = { .kind = CAUSE_FAILURE, .node = 1 };
+static const struct cause by_signal = { .kind = CAUSE_SIGNAL, .signal = SIGTERM };
+static const struct cause by_loss = { .kind = CAUSE_NODE_LOST, .node = 3, .detail = "\"silent\"" };
+
+#define WORKER(rank, local, attempt) \
+	"\"rank\":" rank ",\"local_rank\":" local ",\"attempt\":" attempt ",\"pid\":4711"
+
+/* clang-format off */
+static const struct row {
+	const char *says;
+	struct event e;
+	const char *line; /* without the closing brace and newline */
+} rows[] = {
+	{ "job_started", { EVENT_JOB_STARTED, S(5), .job_started = { &plan, "gpu\n07" } },
+		HEAD("job_started") "\"run_id\":\"run \\\"7\\\"\",\"launchd\":\"" LAUNCHD_VERSION
+		"\",\"host\":\"gpu\\u000a07\",\"nnodes\":4,\"nproc_per_node\":8,\"first_rank\":16,"
+		"\"world_size\":32,\"max_restarts\":3,"
+		"\"command\":[\"train.py\",\"a b\",\"--x=\\\"\\u0001\\ufffd\\\"\"]" },
+	{ "a job without an id and arguments", { EVENT_JOB_STARTED, S(5),
+			.job_started = { &bare, "h" } },
+		HEAD("job_started") "\"run_id\":null,\"launchd\":\"" LAUNCHD_VERSION
+		"\",\"host\":\"h\",\"nnodes\":1,\"nproc_per_node\":1,\"first_rank\":0,"
+		"\"world_size\":1,\"max_restarts\":0,\"command\":[\"x\"]" },
+	{ "attempt_started", { EVENT_ATTEMPT_STARTED, S(5),
+			.attempt_started = { 1, "10.0.0.4", 29500 } },
+		HEAD("attempt_started")
+		"\"attempt\":1,\"master_addr\":\"10.0.0.4\",\"master_port\":29500" },
+	{ "worker_started", { EVENT_WORKER_STARTED, S(5), .worker = &started },
+		HEAD("worker_started") WORKER("17", "1", "2") },
+	{ "worker_ended by an exit code", { EVENT_WORKER_ENDED, S(5), .worker = &failed },
+		HEAD("worker_ended") WORKER("17", "1", "0") ",\"how\":\"exit\",\"exit_code\":7,"
+		"\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
+		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
+		"\"seconds\":1.500000" },
+	{ "worker_ended by a signal", { EVENT_WORKER_ENDED, S(5), .worker = &dumped },
+		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
+		"\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,\"oom\":\"no\","
+		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
+		"\"seconds\":1.000000" },
+	{ "worker_ended as it was asked", { EVENT_WORKER_ENDED, S(5), .worker = &stopped },
+		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"exit\",\"exit_code\":0,"
+		"\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
+		"\"ended_by_launchd\":true,\"killed_by_launchd\":false,"
+		"\"asked_signal\":\"SIGTERM\",\"seconds\":1.000000" },
+	{ "worker_ended by launchd", { EVENT_WORKER_ENDED, S(5), .worker = &killed },
+		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
+		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
+		"\"ended_by_launchd\":true,\"killed_by_launchd\":true,"
+		"\"asked_signal\":\"SIGINT\",\"seconds\":1.000000" },
+	{ "worker_ended, OOM-killed", { EVENT_WORKER_ENDED, S(5), .worker = &oom },
+		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
+		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"likely\","
+		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
+		"\"seconds\":1.000000" },
+	{ "worker_ended before it began", { EVENT_WORKER_ENDED, S(5), .worker = &unstarted },
+		HEAD("worker_ended") "\"rank\":1,\"local_rank\":0,\"attempt\":0,\"pid\":null,"
+		"\"how\":\"not_startable\",\"exit_code\":null,\"signal\":null,"
+		"\"error\":\"No such file or directory\",\"core_dumped\":false,\"oom\":\"no\","
+		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
+		"\"seconds\":1.000000" },
+	{ "signal_received", { EVENT_SIGNAL_RECEIVED, S(5),
+			.received = { SIGUSR1, &shell, "forward" } },
+		HEAD("signal_received") "\"signal\":\"SIGUSR1\",\"sender\":{\"pid\":812,\"uid\":1000,"
+		"\"command\":\"ba\\\"sh\",\"kernel\":false},\"reaction\":\"forward\"" },
+	{ "signal_received from the terminal", { EVENT_SIGNAL_RECEIVED, S(5),
+			.received = { SIGINT, &kernel, "forward:30" } },
+		HEAD("signal_received") "\"signal\":\"SIGINT\",\"sender\":{\"pid\":null,\"uid\":null,"
+		"\"command\":null,\"kernel\":true},\"reaction\":\"forward:30\"" },
+	{ "signal_received from nobody", { EVENT_SIGNAL_RECEIVED, S(5),
+			.received = { 37, &nobody, "ignore" } },
+		HEAD("signal_received") "\"signal\":\"SIGRTMIN+3\",\"sender\":null,"
+		"\"reaction\":\"ignore\"" },
+	{ "signal_received from a long name", { EVENT_SIGNAL_RECEIVED, S(5),
+			.received = { SIGHUP, &full, "stop:5" } },
+		HEAD("signal_received") "\"signal\":\"SIGHUP\",\"sender\":{\"pid\":9,\"uid\":0,"
+		"\"command\":\"0123456789abcdef\",\"kernel\":false},\"reaction\":\"stop:5\"" },
+	{ "signal_forwarded", { EVENT_SIGNAL_FORWARDED, S(5), .forwarded = SIGUSR2 },
+		HEAD("signal_forwarded") "\"signal\":\"SIGUSR2\"" },
+	{ "stop for a failure", { EVENT_STOP, S(5),
+			.stop = { &by_failure, EVENT_STOP_STOP, SIGTERM, 30000 } },
+		HEAD("stop") "\"urgency\":\"stop\",\"cause\":\"failure\",\"cause_node\":1,"
+		"\"cause_signal\":null,\"detail\":null,\"signal\":\"SIGTERM\","
+		"\"grace_seconds\":30.000" },
+	{ "stop for a signal, of which no worker is left", { EVENT_STOP, S(5),
+			.stop = { &by_signal, EVENT_STOP_HURRY, 0, 1250 } },
+		HEAD("stop") "\"urgency\":\"hurry\",\"cause\":\"signal\",\"cause_node\":0,"
+		"\"cause_signal\":\"SIGTERM\",\"detail\":null,\"signal\":null,"
+		"\"grace_seconds\":1.250" },
+	{ "stop for a lost node", { EVENT_STOP, S(5),
+			.stop = { &by_loss, EVENT_STOP_KILL, SIGKILL, 0 } },
+		HEAD("stop") "\"urgency\":\"kill\",\"cause\":\"node_lost\",\"cause_node\":3,"
+		"\"cause_signal\":null,\"detail\":\"\\\"silent\\\"\",\"signal\":\"SIGKILL\","
+		"\"grace_seconds\":0.000" },
+	{ "node_joined", { EVENT_NODE_JOINED, S(5), .other = { 3, "gpu\\07", NULL } },
+		HEAD("node_joined") "\"node_rank\":3,\"name\":\"gpu\\\\07\"" },
+	{ "node_lost", { EVENT_NODE_LOST, S(5), .other = { 3, "", "silent for 10.0 s" } },
+		HEAD("node_lost") "\"node_rank\":3,\"name\":\"\",\"detail\":\"silent for 10.0 s\"" },
+	{ "restart", { EVENT_RESTART, S(5), .restart = { 2, 10500 } },
+		HEAD("restart") "\"next_attempt\":2,\"delay_seconds\":10.500" },
+	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "root cause: \x1b", &failed } },
+		HEAD("verdict") "\"attempt\":1,\"exit_code\":7,"
+		"\"text\":\"root cause: \\u001b\",\"culprit_rank\":17" },
+	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL } },
+		HEAD("verdict") "\"attempt\":0,\"exit_code\":0,\"text\":\"well\","
+		"\"culprit_rank\":null" },
+	{ "job_ended", { EVENT_JOB_ENDED, S(5), .exit_code = 139 },
+		HEAD("job_ended") "\"exit_code\":139" },
+};
+/* clang-format on */
+
+static void test_event(void **state)
+{
+	const struct row *row = *state;
+	struct text t = { 0 }, line = { 0 };
+
+	text_printf(&line, "%s}\n", row->line);
+	event_add(&t, &row->e, &frame);
+	assert_string_equal(text_string(&t), text_string(&line));
+	assert_true(json_is_valid(text_string(&t), t.len - 1));
+	assert_null(strchr(strchr(text_string(&t), '\n') + 1, '\n'));
+	text_done(&t);
+	text_done(&line);
+}
+
+static void test_every_kind(void **state)
+{
+	bool seen[EVENT_KINDS] = { false };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		seen[rows[i].e.kind] = true;
+	for (int kind = 0; kind < EVENT_KINDS; kind++) {
+		assert_true(seen[kind]);
+		assert_true(strlen(event_name((enum event_kind)kind)) > 0);
+		for (int other = 0; other < kind; other++)
+			assert_string_not_equal(event_name((enum event_kind)kind),
+				event_name((enum event_kind)other));
+	}
+}
+
+/* The wall clock is read when the line is made, the event was before, or a moment after. */
+static void test_clocks(void **state)
+{
+	static const struct {
+		uint64_t at_ns;
+		const char *time;
+	} moments[] = {
+		{ S(7), "\"mono_ns\":7000000000,\"time\":\"2025-11-21T06:20:01.345678Z\"" },
+		{ S(7) + 1000, "\"mono_ns\":7000001000,\"time\":\"2025-11-21T06:20:01.345679Z\"" },
+		{ S(1), "\"mono_ns\":1000000000,\"time\":\"2025-11-21T06:19:55.345678Z\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
+		const struct event e = { EVENT_JOB_ENDED, moments[i].at_ns, .exit_code = 0 };
+		struct text t = { 0 };
+
+		event_add(&t, &e, &frame);
+		assert_contains(text_string(&t), moments[i].time);
+		text_done(&t);
+	}
+}
+
+static void test_node_unknown(void **state)
+{
+	static const struct event_frame unranked = { false, 2, S(7), 0 };
+	const struct event e = { EVENT_JOB_ENDED, S(7), .exit_code = 0 };
+	struct text t = { 0 };
+
+	(void)state;
+	event_add(&t, &e, &unranked);
+	assert_string_equal(text_string(&t),
+		"{\"v\":1,\"event\":\"job_ended\",\"mono_ns\":7000000000,"
+		"\"time\":\"1970-01-01T00:00:00.000000Z\",\"node\":null,\"exit_code\":0}\n");
+	text_done(&t);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_event, rows);
+	suite_add(&s, "every kind has a row and a name of its own", test_every_kind, NULL, NULL);
+	suite_add(&s, "both clocks tell of the same moment", test_clocks, NULL, NULL);
+	suite_add(&s, "the node's rank is not known", test_node_unknown, NULL, NULL);
+	return suite_run(&s);
+}

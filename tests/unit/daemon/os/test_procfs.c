@@ -1,0 +1,294 @@
+/* test_procfs.c - what /proc tells of processes, also of those that lie about themselves. */
+#include "tests/unit/daemon/workers/process_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "daemon/os/procfs.h"
+
+enum { MANY = 700 }; /* whose numbers do not fit the 4 KiB that are read at once */
+
+static void misnamed(void)
+{
+	(void)prctl(PR_SET_NAME, "a) Z 1 2 (b");
+	stage_wait();
+}
+
+static const char *part_read(void)
+{
+	pid_t child = stage_start(ACTOR_SESSION, misnamed);
+	struct process p;
+
+	HOLDS(process_read(child, &p) == 0, "a child can be read");
+	HOLDS(p.parent == getpid(), "its parent");
+	HOLDS(p.session == child, "its session");
+	HOLDS(p.uid == geteuid(), "its user");
+	HOLDS(p.state == 'S' || p.state == 'R', "its state");
+	HOLDS(strcmp(p.command, "a) Z 1 2 (b") == 0, "its name");
+	(void)kill(child, SIGSTOP);
+	stage_await(child, 'T');
+	(void)kill(child, SIGKILL);
+	while (process_read(child, &p) == 0 && p.state != 'Z')
+		;
+	HOLDS(p.state == 'Z', "a zombie can be read");
+	HOLDS(stage_reap(child) == 128 + SIGKILL, "it is reaped");
+	return NULL;
+}
+
+/* A number says little: it may be another process's by now. */
+static const char *part_started(void)
+{
+	const struct timespec later = { .tv_nsec = 30000000 };
+	pid_t first = stage_start(ACTOR_CHILD, stage_wait), second;
+	struct process p, again, q;
+
+	(void)nanosleep(&later, NULL); /* more than a tick */
+	second = stage_start(ACTOR_CHILD, stage_wait);
+	HOLDS(process_read(first, &p) == 0 && process_read(second, &q) == 0, "both can be read");
+	HOLDS(p.started > 0 && p.started < q.started, "who was first");
+	HOLDS(process_read(first, &again) == 0 && again.started == p.started, "and stays so");
+	return NULL;
+}
+
+static const char *part_gone(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_end);
+	struct process p = { .parent = 4711 };
+	char name[16] = "x";
+
+	(void)stage_reap(child);
+	HOLDS(process_read(child, &p) == -ENOENT, "a process that is gone can't be read");
+	HOLDS(p.parent == 4711, "nothing is touched");
+	process_command(child, name);
+	HOLDS(name[0] == '\0', "it has no name");
+	return NULL;
+}
+
+static const char *part_command(void)
+{
+	char name[16] = "x";
+
+	process_command(0, name);
+	HOLDS(name[0] == '\0', "there is no process 0");
+	(void)prctl(PR_SET_NAME, "0123456789abcdef");
+	process_command(getpid(), name);
+	HOLDS(strcmp(name, "0123456789abcde") == 0, "the kernel keeps 15 bytes");
+	return NULL;
+}
+
+struct list {
+	pid_t at[2 * MANY];
+	size_t count;
+};
+
+static void note(pid_t child, void *to)
+{
+	struct list *l = to;
+
+	if (l->count < sizeof l->at / sizeof *l->at)
+		l->at[l->count++] = child;
+}
+
+static bool has(const struct list *l, pid_t pid)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < l->count; i++)
+		found += l->at[i] == pid;
+	return found == 1;
+}
+
+/* A child is its thread's as long as that lives. */
+static void start_in_thread(void *to)
+{
+	(void)to;
+	stage_shared[1] = stage_start(ACTOR_CHILD, stage_wait);
+	while (!stage_shared[2])
+		(void)usleep(1000);
+}
+
+static const char *part_children(void)
+{
+	pid_t one = stage_start(ACTOR_CHILD, stage_parent);
+	pid_t two = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_wait);
+	pid_t dead = stage_start(ACTOR_CHILD, stage_end);
+	struct list l = { .count = 0 };
+	uv_thread_t thread;
+
+	HOLDS(uv_thread_create(&thread, start_in_thread, NULL) == 0, "a thread");
+	while (!stage_shared[1])
+		(void)usleep(1000);
+	stage_await(dead, 'Z');
+	HOLDS(process_children(getpid(), note, &l) == 0, "the list can be read");
+	HOLDS(has(&l, one) && has(&l, two), "children and adopted orphans, once each");
+	HOLDS(has(&l, dead), "zombies");
+	HOLDS(has(&l, stage_shared[1]), "another thread's");
+	HOLDS(!has(&l, stage_shared[0]) && l.count == 4, "no grandchildren");
+	l.count = 0;
+	HOLDS(process_children(one, note, &l) == 0 && l.count == 1 && has(&l, stage_shared[0]),
+		"another process's");
+	l.count = 0;
+	HOLDS(process_children(two, note, &l) == 0 && l.count == 0, "none");
+	stage_shared[2] = 1;
+	(void)uv_thread_join(&thread);
+	(void)stage_reap(dead);
+	HOLDS(process_children(dead, note, &l) < 0 && l.count == 0, "a process that is gone");
+	return NULL;
+}
+
+static const char *part_many(void)
+{
+	static pid_t started[MANY];
+	struct list l = { .count = 0 };
+
+	for (int i = 0; i < MANY; i++)
+		started[i] = stage_start(ACTOR_CHILD, stage_end);
+	HOLDS(process_children(getpid(), note, &l) == 0, "the list can be read");
+	for (int i = 0; i < MANY; i++)
+		HOLDS(has(&l, started[i]), "all of them, once each");
+	HOLDS(l.count == MANY, "nobody else");
+	return NULL;
+}
+
+/* Executes a program that waits, with the environment of the test below. */
+static void execute(void)
+{
+	static char words[][32] = { "NAMES=1", "NAME=a value=of three words",
+		"EMPTY=", "NAME=second", "LATE=1", "wait" };
+	static char large[70000] = "L=", other[70000] = "O=";
+	char *argv[] = { getenv("LAUNCHD_PROBE"), words[5], NULL };
+	char *env[] = { words[0], words[1], words[2], words[3], large, other, words[4], NULL };
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	memset(large + 2, 'x', sizeof large - 3);
+	memset(other + 2, 'x', sizeof other - 3);
+	(void)dup2(nowhere, STDOUT_FILENO);
+	stage_ready();
+	(void)execve(argv[0], argv, env);
+	_exit(99);
+}
+
+static const char *part_variable(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, execute);
+	char value[64] = "", small[4];
+
+	while (!process_variable(child, "EMPTY", value, sizeof value)) /* until it is executed */
+		(void)usleep(1000);
+	HOLDS(value[0] == '\0', "an empty one");
+	HOLDS(process_variable(child, "NAME", value, sizeof value) &&
+			strcmp(value, "a value=of three words") == 0,
+		"the first of this very name, with all that is in it");
+	HOLDS(process_variable(child, "NAME", small, sizeof small) && strcmp(small, "a v") == 0,
+		"cut to fit");
+	HOLDS(process_variable(child, "L", value, sizeof value) && strlen(value) == 63, "long");
+	HOLDS(!process_variable(child, "NAM", value, sizeof value), "no part of a name");
+	HOLDS(process_variable(child, "LATE", value, sizeof value) && strcmp(value, "1") == 0,
+		"behind 128 KiB");
+	(void)kill(child, SIGKILL);
+	(void)stage_reap(child);
+	HOLDS(!process_variable(child, "NAME", value, sizeof value), "of nobody");
+	return NULL;
+}
+
+/* What all of them have in common. */
+static const char *unseen(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_parent), ended;
+	pid_t session = stage_start(ACTOR_SESSION, stage_wait);
+	struct list l = { .count = 0 };
+	char text[64] = "x";
+	struct process p;
+
+	HOLDS(process_children(getpid(), note, &l) == 0 && l.count == 2, "as many as there are");
+	HOLDS(has(&l, child) && has(&l, session), "its children are found");
+	l.count = 0;
+	HOLDS(process_children(child, note, &l) < 0 && l.count == 0, "nobody else's");
+	HOLDS(process_children(getppid(), note, &l) < 0 && l.count == 0, "nor its parent's");
+	HOLDS(process_read(session, &p) == 0 && p.parent == getpid(), "a child can be read");
+	HOLDS(p.session == session && p.uid == geteuid(), "what the kernel tells of it");
+	HOLDS(p.state == '?' && strcmp(p.command, "?") == 0 && p.started == 0, "and no more");
+	HOLDS(process_read(getpid(), &p) == -ESRCH, "this process is no child");
+	HOLDS(process_read(stage_shared[0], &p) == -ESRCH, "nor is a grandchild");
+	HOLDS(process_read(0, &p) == -ESRCH && process_read(-1, &p) == -ESRCH, "nor what is none");
+	for (pid_t pid = session + 1; pid < session + 1000; pid++)
+		HOLDS(process_read(pid, &p) < 0, "nor is a stranger");
+	process_command(getpid(), text);
+	HOLDS(text[0] == '\0', "nobody's name is told");
+	HOLDS(!process_variable(getpid(), "PATH", text, sizeof text), "nor an environment");
+	(void)kill(child, SIGKILL);
+	stage_await(child, 'Z');
+	HOLDS(process_read(child, &p) == 0 && p.state == 'Z', "a zombie is one");
+	HOLDS(stage_reap(child) == 128 + SIGKILL, "it is reaped");
+	HOLDS(process_read(child, &p) == -ESRCH, "and is gone");
+	ended = stage_start(ACTOR_CHILD, stage_end);
+	HOLDS(stage_reap(ended) == 0, "another one is");
+	return NULL;
+}
+
+static const char *in_foreign(void)
+{
+	HOLDS(proc_look() == PROC_FOREIGN, "it shows");
+	return unseen();
+}
+
+static const char *in_none(void)
+{
+	HOLDS(proc_look() == PROC_NONE, "it shows");
+	return unseen();
+}
+
+static const char *part_foreign(void)
+{
+	HOLDS(proc_look() == PROC_OURS, "at first it is ours");
+	return stage_without_proc(true, in_foreign);
+}
+
+static const char *part_none(void)
+{
+	HOLDS(proc_look() == PROC_OURS, "at first it is ours");
+	return stage_without_proc(false, in_none);
+}
+
+/* No file can be opened any more. */
+static const char *part_no_descriptor(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
+	struct list l = { .count = 0 };
+
+	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+		;
+	HOLDS(errno == EMFILE, "none is left");
+	HOLDS(process_children(getpid(), note, &l) == 0 && l.count == 1, "the list is there");
+	HOLDS(has(&l, child), "with its child");
+	return NULL;
+}
+
+static const struct stage_row rows[] = {
+	{ "a process is read, also one whose name looks like its state", part_read, false },
+	{ "when it was started", part_started, false },
+	{ "one that is gone is not there", part_gone, false },
+	{ "its name alone", part_command, false },
+	{ "children: of every thread, adopted, dead, and no others", part_children, false },
+	{ "more children than one read has room for", part_many, false },
+	{ "a variable that it was executed with", part_variable, false },
+	{ "/proc of another pid namespace is not believed", part_foreign, false },
+	{ "without /proc there are its children", part_none, false },
+	{ "without a descriptor its children are found", part_no_descriptor, false },
+};
+
+int main(void)
+{
+	static struct suite s;
+
+	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	return suite_run(&s);
+}

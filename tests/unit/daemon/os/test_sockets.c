@@ -1,0 +1,232 @@
+/* test_sockets.c - the kernel's list of sockets, and who of our processes is connected where. */
+#include "tests/unit/unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/os/procfs.h"
+#include "daemon/os/sockets.h"
+#include "daemon/run/watch/joined.h"
+
+static const struct line_row {
+	const char *says, *line;
+	int rc;
+	uint8_t remote[16];
+	unsigned remote_port, state;
+	uint64_t inode;
+} lines[] = {
+	{ "IPv4, established",
+		"   2: 0100007F:A410 0700000A:733C 01 00000000:00000000 02:000000AF 00000000  1000"
+		"        0 4242424242 2 ffff8881 20 4 30 10 -1\n",
+		0, { [10] = 0xff, [11] = 0xff, 10, 0, 0, 7 }, 29500, SOCKET_ESTABLISHED,
+		4242424242 },
+	{ "IPv6, listening",
+		"   0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A"
+		" 00000000:00000000 00:00000000 00000000     0        0 5158 1 0000 100 0 0 10 0\n",
+		0, { 0 }, 0, SOCKET_LISTEN, 5158 },
+	{ "IPv6, an address",
+		"  11: 000000FD000000000000000001000000:0016 000000FD000000000000000007000000:733C 01"
+		" 00000000:00000000 00:00000000 00000000     0        0 9 1 0000 100 0 0 10 0\n",
+		0, { 0xfd, [15] = 7 }, 29500, SOCKET_ESTABLISHED, 9 },
+	{ "the heading",
+		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n",
+		-EINVAL, { 0 }, 0, 0, 0 },
+	{ "a line that ends early", "   2: 0100007F:A410 0700000A:733C 01 00000000:0000\n", -EINVAL,
+		{ 0 }, 0, 0, 0 },
+	{ "an address of another length",
+		"   2: 010000:A410 0700000A:733C 01 00000000:00000000 02:000000AF 00000000  1000"
+		"        0 42 2\n",
+		-EINVAL, { 0 }, 0, 0, 0 },
+};
+
+static void test_line(void **state)
+{
+	const struct line_row *row = *state;
+	struct tcp_socket s = { 0 };
+
+	assert_int_equal(socket_parse(row->line, &s), row->rc);
+	assert_memory_equal(s.remote.at, row->remote, 16);
+	assert_int_equal(s.remote_port, row->remote_port);
+	assert_int_equal(s.state, row->state);
+	assert_int_equal(s.inode, row->inode);
+}
+
+struct server {
+	int fd;
+	unsigned port;
+};
+
+static struct server listen_here(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof in;
+	struct server s = { .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+
+	assert_int_equal(bind(s.fd, (struct sockaddr *)&in, sizeof in), 0);
+	assert_int_equal(listen(s.fd, 64), 0);
+	assert_int_equal(getsockname(s.fd, (struct sockaddr *)&in, &len), 0);
+	s.port = ntohs(in.sin_port);
+	return s;
+}
+
+/* A process that connects, where it is to: by IPv4, or by IPv4 in an IPv6 socket as torch does. */
+enum connects { NOT, BY_4, BY_6, ELSEWHERE };
+
+static void dial(const struct server *s, enum connects how)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = in.sin_port };
+	int fd = socket(how == BY_6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	(void)inet_pton(AF_INET6, "::ffff:127.0.0.1", &in6.sin6_addr);
+	if (how == BY_6 ? connect(fd, (struct sockaddr *)&in6, sizeof in6) < 0 :
+			  connect(fd, (struct sockaddr *)&in, sizeof in) < 0)
+		_exit(1);
+}
+
+static pid_t start(const struct server *s, const struct server *other, enum connects how)
+{
+	int ready[2];
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)close(s->fd);
+		if (how != NOT)
+			dial(how == ELSEWHERE ? other : s, how);
+		(void)!write(ready[1], "", 1);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static bool have_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+static void test_joined(void **state)
+{
+	const enum connects ways[] = { BY_4, NOT, have_ipv6() ? BY_6 : BY_4, ELSEWHERE, BY_4 };
+	struct server s = listen_here(), other = listen_here();
+	bool joined[6] = { 0 };
+	pid_t pids[6];
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		pids[i] = start(&s, &other, ways[i]);
+	pids[5] = 0x3fffffff; /* nobody */
+	assert_int_equal(joined_look(pids, 6, "127.0.0.1", s.port, joined), 0);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(joined[i], ways[i] == BY_4 || ways[i] == BY_6);
+	assert_false(joined[5]);
+	assert_int_equal(joined_look(pids, 1, "127.0.0.2", s.port, joined), 0);
+	assert_false(joined[0]);
+	joined[0] = true;
+	assert_int_equal(joined_look(pids, 1, "localhost", s.port, joined), -EINVAL);
+	assert_true(joined[0]);
+	assert_int_equal(joined_look(pids, 0, "127.0.0.1", s.port, joined), 0);
+	for (size_t i = 0; i < 5; i++)
+		stop(pids[i]);
+	(void)close(s.fd);
+	(void)close(other.fd);
+}
+
+/* In a pid namespace whose /proc is another one's: whether strangers who have the same numbers are
+ * left alone. */
+static int play_foreign(const struct server *s)
+{
+	const struct peer here = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 } };
+	char command[16];
+	bool joined = true;
+	pid_t pid = getpid();
+
+	return joined_look(&pid, 1, "127.0.0.1", s->port, &joined) == -ENOENT && joined &&
+			sockets_find_listener(&here, s->port, &pid, command) == -ENOENT ?
+		0 :
+		2;
+}
+
+static int enter(const struct server *s)
+{
+	int status = 0;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		return 1;
+	pid = fork();
+	if (pid == 0)
+		_exit(play_foreign(s));
+	return waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : 2;
+}
+
+static void test_foreign(void **state)
+{
+	struct server s = listen_here();
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(enter(&s));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	(void)close(s.fd);
+	needs(status != W_EXITCODE(1, 0), "the right to make pid namespaces");
+	assert_int_equal(status, 0);
+}
+
+static void test_listener(void **state)
+{
+	const struct peer here = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 } };
+	const struct peer any = { { 0 } };
+	const struct peer there = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 2 } };
+	struct server s = listen_here();
+	char command[16] = "", own[16];
+	pid_t pid = 0;
+
+	(void)state;
+	assert_int_equal(sockets_find_listener(&here, s.port, &pid, command), 0);
+	assert_int_equal(pid, getpid());
+	process_command(getpid(), own);
+	assert_string_equal(command, own);
+	pid = 0;
+	assert_int_equal(sockets_find_listener(&any, s.port, &pid, command), 0);
+	assert_int_equal(pid, getpid());
+	assert_int_equal(sockets_find_listener(&there, s.port, &pid, command), -ENOENT);
+	(void)close(s.fd);
+	assert_int_equal(sockets_find_listener(&here, s.port, &pid, command), -ENOENT);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_line, lines);
+	suite_add(&s, "which processes are connected", test_joined, NULL, NULL);
+	suite_add(&s, "who listens", test_listener, NULL, NULL);
+	return suite_run(&s);
+	suite_add(&s, "/proc of another pid namespace tells nothing", test_foreign, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+/* console_fixture.h - a console, its reader, and what is shown there: what the tests of consoles
+ * share.
+ */
+#ifndef LAUNCHD_TESTS_UNIT_DAEMON_OUTPUT_CONSOLE_FIXTURE_H
+#define LAUNCHD_TESTS_UNIT_DAEMON_OUTPUT_CONSOLE_FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "common/text.h"
+#include "daemon/output/console.h"
+
+enum { FEED_LINE = 1000 };
+
+/* A source whose lines are "NAME0...\n", "NAME1...\n" and so on. */
+struct feed {
+	struct source source;
+	char name;
+	unsigned lines, done; /* to show, and shown */
+	unsigned pulls, cuts;
+	bool begun; /* it has a line open, by hand */
+};
+
+struct bench {
+	uv_loop_t loop;
+	uv_timer_t guard;
+	struct console c;
+	int write_end, read_end;
+	struct text got;
+};
+
+enum bench_kind { KIND_PIPE, KIND_SOCKET, KIND_PTY, KIND_FILE };
+
+/* The loop without the console; it aborts when the test hangs. */
+void bench_loop(struct bench *b);
+
+/* A console of that kind, and who could read it. */
+void bench_make(struct bench *b, enum bench_kind kind);
+
+/* A console that is this file; to be set up before. */
+void bench_open(struct bench *b, int fd);
+
+void bench_done(struct bench *b);
+
+/* Adds what is there to read now. */
+void bench_read(struct bench *b);
+
+/* Reads what is there, and compares all that was. */
+void bench_assert_got(struct bench *b, const char *expected);
+
+/* Without a reader. */
+void bench_flush(struct bench *b);
+
+/* Reads until all is written. */
+void bench_read_all(struct bench *b);
+
+/* Fills the pipe, which nobody reads. Returns how much went in. */
+size_t bench_fill(struct bench *b, struct feed *f);
+
+struct feed feed_of(char name, unsigned lines);
+
+/* Puts that text; false: the console has no room for this source. */
+bool feed_put(struct bench *b, struct feed *f, const char *text, bool open);
+
+void outbuf_add(struct outbuf *out, const char *text);
+
+#endif

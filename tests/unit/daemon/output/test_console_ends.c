@@ -1,0 +1,161 @@
+/* test_console_ends.c - a console without a reader, on a full disk, or of somebody else's making.
+ */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/text.h"
+#include "tests/unit/daemon/output/console_fixture.h"
+#include "tests/unit/daemon/output/scratch_dir.h"
+
+static void test_broken(void **state)
+{
+	struct feed a = feed_of('a', 100000);
+	struct bench b;
+
+	(void)state;
+	bench_make(&b, KIND_PIPE);
+	(void)bench_fill(&b, &a);
+	a.lines = 100000;
+	console_say(&b.c, "words\n", 6);
+	fd_closep(&b.read_end);
+	while (!console_is_idle(&b.c)) {
+		(void)uv_run(&b.loop, UV_RUN_NOWAIT);
+		bench_flush(&b);
+	}
+	assert_true(b.c.broken);
+	assert_int_equal(a.done, 100000); /* nobody waits for what nobody reads */
+	console_say(&b.c, "words\n", 6);
+	assert_true(feed_put(&b, &a, "line\n", false));
+	bench_flush(&b);
+	assert_true(console_is_idle(&b.c));
+	bench_done(&b);
+}
+
+static void test_abandoned(void **state)
+{
+	struct feed a = feed_of('a', 0), other = feed_of('o', 5);
+	struct bench b;
+
+	(void)state;
+	bench_make(&b, KIND_PIPE);
+	(void)bench_fill(&b, &a);
+	console_queue(&b.c, &other.source);
+	console_say(&b.c, "words\n", 6);
+	console_abandon(&b.c);
+	assert_true(console_is_idle(&b.c));
+	assert_int_equal(a.done, 1000);
+	assert_int_equal(other.done, 5);
+	bench_done(&b);
+}
+
+/* Disks behind a console. */
+static void test_full_disk(void **state)
+{
+	struct feed a = feed_of('a', 1000);
+	struct bench b = { .read_end = -1 };
+
+	(void)state;
+	b.write_end = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	bench_open(&b, b.write_end);
+	console_queue(&b.c, &a.source);
+	bench_flush(&b);
+	assert_int_equal(a.done, 1000);
+	assert_false(b.c.broken); /* it may have room again */
+	assert_true(console_is_idle(&b.c));
+	bench_done(&b);
+}
+
+static unsigned told;
+
+static void on_missing(struct console *c)
+{
+	assert_int_equal(c->error, EFBIG);
+	told++;
+}
+
+/* What follows a line that was cut by a full disk is a line of its own, behind what is missing. */
+static void test_cut_by_disk(void **state)
+{
+	struct feed a = feed_of('a', 0);
+	struct bench b;
+
+	(void)state;
+	bench_make(&b, KIND_FILE);
+	told = 0;
+	b.c.on_missing = on_missing;
+	assert_true(feed_put(&b, &a, "0123456789\n", false));
+	yard_limit_files(5);
+	bench_flush(&b);
+	yard_limit_files(0);
+	assert_false(b.c.broken);
+	assert_int_equal(told, 1);
+	assert_true(feed_put(&b, &a, "lost\n", false));
+	yard_limit_files(5);
+	bench_flush(&b);
+	yard_limit_files(0);
+	assert_int_equal(told, 1); /* once */
+	assert_true(feed_put(&b, &a, "line\n", false));
+	bench_flush(&b);
+	bench_assert_got(&b, "01234\n[launchd: 11 bytes are missing here: File too large]\nline\n");
+	bench_done(&b);
+}
+
+static void read_until_end(void *arg)
+{
+	struct bench *b = arg;
+	char buf[10000];
+	ssize_t n;
+
+	while ((n = read(b->read_end, buf, sizeof buf)) > 0)
+		text_add_bytes(&b->got, buf, (size_t)n);
+}
+
+/* A pipe that can't be opened again, and that somebody has made non-blocking: it may make us wait,
+ * but what is written is written once. */
+static void test_foreign(void **state)
+{
+	struct feed a = feed_of('a', 1000);
+	struct bench b = { 0 };
+	uv_thread_t reader;
+	int ends[2], rc;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+	b.read_end = ends[0];
+	b.write_end = ends[1];
+	bench_loop(&b);
+	yard_limit_descriptors(0);
+	rc = console_open(&b.c, &b.loop, b.write_end);
+	yard_free_descriptors();
+	assert_int_equal(rc, 0);
+	assert_int_equal(b.c.kind, CONSOLE_FILE);
+	assert_int_equal(uv_thread_create(&reader, read_until_end, &b), 0);
+	console_queue(&b.c, &a.source);
+	bench_flush(&b);
+	assert_true(console_is_idle(&b.c));
+	fd_closep(&b.write_end);
+	assert_int_equal(uv_thread_join(&reader), 0);
+	assert_int_equal(b.got.len, 1000 * FEED_LINE);
+	bench_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
+
+	suite_add(&s, "the reader is gone", test_broken, NULL, NULL);
+	suite_add(&s, "the reader is waited for no longer", test_abandoned, NULL, NULL);
+	suite_add(&s, "a full disk behind it", test_full_disk, NULL, NULL);
+	suite_add(&s, "a line that a full disk has cut", test_cut_by_disk, NULL, NULL);
+	suite_add(&s, "a non-blocking pipe of somebody else's", test_foreign, NULL, NULL);
+	if (rc == 0)
+		rc = suite_run(&s);
+	return yard_done() < 0 ? 2 : rc;
+}

@@ -1,0 +1,158 @@
+/* test_log_tree.c - the directories of log files are torchrun's. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/output/log_tree.h"
+#include "tests/unit/daemon/output/scratch_dir.h"
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* "file" is one, "there" is a directory. */
+static void setup(void)
+{
+	FILE *f;
+
+	yard_clear();
+	f = fopen("file", "we");
+	assert_true(f && fclose(f) == 0 && mkdir("there", 0700) == 0);
+}
+
+static const struct run_row {
+	const char *says, *log_dir, *run_id;
+	const char *where; /* below the working directory, or absolute; the name follows */
+	int rc;
+	const char *part;
+} runs[] = {
+	{ "a directory that is there", "there", "job", "there/job_", 0, NULL },
+	{ "a new one", "new", "job", "new/job_", 0, NULL },
+	{ "several new ones", "a/b/c", "job", "a/b/c/job_", 0, NULL },
+	{ "with slashes", "there//d/", "job", "there//d//job_", 0, NULL },
+	{ "this directory", ".", "job", "./job_", 0, NULL },
+	{ "a run id with a slash is one directory", "there", "../a/b", "there/.._a_b_", 0, NULL },
+	{ "an empty run id", "there", "", "there/_", 0, NULL },
+	{ "a file", "file", "job", NULL, -ENOTDIR, "file: nothing can be made in it: Not a dir" },
+	{ "below a file", "file/a", "job", NULL, -ENOTDIR, "file/a: can't be made: Not a dir" },
+	{ "below a file's new directory", "file/a/b", "job", NULL, -ENOTDIR, "can't be made" },
+	{ "where nothing can be made", "/proc/logs", "job", NULL, -ENOENT,
+		"log directory /proc/logs: can't be made" },
+};
+
+static void test_run(void **state)
+{
+	static const char *const env[] = { NULL };
+	const struct run_row *row = *state;
+	const char *path = NULL, *name;
+	struct failure why = { 0 };
+	struct arena arena = { 0 };
+	char here[256], expected[512];
+	int rc;
+
+	setup();
+	assert_non_null(getcwd(here, sizeof here));
+	rc = tree_make_run(row->log_dir, row->run_id, env, &arena, &path, &why);
+	assert_outcome(rc, row->rc, &why, row->part);
+	if (rc == 0) {
+		(void)snprintf(expected, sizeof expected, "%s/%s", here, row->where);
+		assert_true(is_dir(path));
+		assert_int_equal(strlen(path), strlen(expected) + 8);
+		assert_memory_equal(path, expected, strlen(expected));
+		name = path + strlen(expected);
+		assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_"), 8);
+	} else {
+		assert_null(path);
+	}
+	arena_done(&arena);
+}
+
+static void test_tmpdir(void **state)
+{
+	char here[256], variable[300];
+	const char *env[] = { variable, NULL }, *first, *second;
+	struct failure why = { 0 };
+	struct arena arena = { 0 };
+	struct stat st;
+	char base[512];
+
+	(void)state;
+	setup();
+	assert_non_null(getcwd(here, sizeof here));
+	(void)snprintf(variable, sizeof variable, "TMPDIR=%s", here);
+	assert_int_equal(tree_make_run(NULL, "job", env, &arena, &first, &why), 0);
+	assert_int_equal(tree_make_run(NULL, "job", env, &arena, &second, &why), 0);
+	assert_string_not_equal(first, second);
+	assert_contains(first, "/launchd_logs_");
+	assert_contains(first, "/job_");
+	(void)snprintf(base, sizeof base, "%.*s", (int)(strrchr(first, '/') - first), first);
+	assert_int_equal(stat(base, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	(void)snprintf(variable, sizeof variable, "TMPDIR=%s/gone", here);
+	assert_outcome(tree_make_run(NULL, "job", env, &arena, &first, &why), -ENOENT, &why,
+		"--log-dir DIR gives another one");
+	arena_done(&arena);
+}
+
+static void test_attempt(void **state)
+{
+	struct failure why = { 0 };
+	struct arena arena = { 0 };
+	const char *dir = NULL, *again = NULL;
+
+	(void)state;
+	setup();
+	assert_int_equal(tree_make_attempt("there", 3, 8, 3, &arena, &dir, &why), 0);
+	assert_string_equal(dir, "there/attempt_3");
+	assert_true(is_dir("there/attempt_3/8") && is_dir("there/attempt_3/10"));
+	assert_false(is_dir("there/attempt_3/7") || is_dir("there/attempt_3/11"));
+	assert_outcome(tree_make_attempt("there", 3, 8, 3, &arena, &again, &why), -EEXIST, &why,
+		"there/attempt_3: can't be made: File exists");
+	assert_null(again);
+	assert_int_equal(tree_make_attempt("there", 4, 0, 0, &arena, &again, &why), 0);
+	assert_true(is_dir("there/attempt_4"));
+	arena_done(&arena);
+}
+
+static const struct base_row {
+	const char *says, *dir;
+	const char *part; /* NULL: it can be made */
+} bases[] = {
+	{ "a base that is there", "there", NULL },
+	{ "new bases", "x/y/z", NULL },
+	{ "a base below a file", "file/x", "--log-dir: log directory file/x: can't be made" },
+	{ "a base that is a file", "file", "--log-dir: log directory file" },
+};
+
+static void test_base(void **state)
+{
+	const struct base_row *row = *state;
+	struct failure why = { 0 };
+
+	setup();
+	assert_outcome(tree_make_base(row->dir, "--log-dir", &why), row->part ? -EINVAL : 0, &why,
+		row->part);
+	assert_int_equal(is_dir(row->dir), !row->part);
+}
+
+int main(void)
+{
+	static struct suite s;
+	int rc = yard_make() < 0 ? 2 : 0;
+
+	SUITE_ROWS(&s, test_run, runs);
+	SUITE_ROWS(&s, test_base, bases);
+	suite_add(&s, "a directory in $TMPDIR", test_tmpdir, NULL, NULL);
+	suite_add(&s, "an attempt's directories", test_attempt, NULL, NULL);
+	if (rc == 0)
+		rc = suite_run(&s);
+	return yard_done() < 0 ? 2 : rc;
+}

@@ -1,0 +1,283 @@
+/* test_store_limits.c - clients that ask for too much, read too little, or go: others do not
+ * notice. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/daemon/store/store_fixture.h"
+#include "tests/unit/daemon/store/store_sim.h"
+
+#define D STORE_DIALECT_D
+
+/* Notes have an end, however many bad clients there are. */
+static void test_note_flood(void **state)
+{
+	struct stage st;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	for (int i = 0; i < 100; i++) {
+		int bad = dial_and_greet(&st);
+
+		ask(&st, bad, "SET *8193 v");
+		hear_end(&st, bad);
+	}
+	assert_int_equal(st.note_count, 33);
+	assert_contains(st.notes[32], "more connections, of which nothing more is said");
+	stage_close(&st);
+}
+
+/* One that asks for much and reads nothing costs one answer; the others do not notice. */
+static void test_never_reads(void **state)
+{
+	struct stage st;
+	int lazy, good;
+	size_t sent = 0;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	good = dial_and_greet(&st);
+	ask(&st, good, "SET k *8000000");
+	lazy = dial_and_greet(&st);
+	settle(&st);
+	assert_int_equal(fcntl(lazy, F_SETFL, O_NONBLOCK), 0);
+	for (int i = 0; i < 100000; i++) {
+		struct text bytes = { 0 };
+		ssize_t n;
+
+		wire_request(&bytes, D, "GET k");
+		n = send(lazy, bytes.at, bytes.len, MSG_NOSIGNAL);
+		sent += n > 0 ? (size_t)n : 0;
+		text_done(&bytes);
+		if (i % 100 == 0)
+			(void)uv_run(&st.loop, UV_RUN_NOWAIT);
+		if (n < 0)
+			break;
+	}
+	settle(&st);
+	assert_true(sent > 1000);
+	assert_true(st.store.budget.used < 40 << 20);
+	ask(&st, good, "PING %1");
+	hear(&st, good, "%1");
+	(void)close(lazy);
+	settle(&st);
+	(void)close(good);
+	settle(&st);
+	assert_null(st.store.clients);
+	stage_close(&st);
+}
+
+/* A large answer comes whole to a slow reader, and what it asked meanwhile after it. */
+static void test_slow_reader(void **state)
+{
+	enum { SIZE = 8000000 };
+	struct stage st;
+	uint64_t len;
+	char *got = malloc(SIZE + 8);
+	size_t have = 0;
+	int fd;
+
+	(void)state;
+	assert_non_null(got);
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	fd = dial_and_greet(&st);
+	ask(&st, fd, "SET k *8000000");
+	ask(&st, fd, "GET k");
+	ask(&st, fd, "PING %77");
+	settle(&st);
+	while (have < SIZE + 8) {
+		ssize_t n;
+
+		run_until_readable(&st, fd);
+		n = recv(fd, got + have, have + 70000 < SIZE + 8 ? 70000 : SIZE + 8 - have, 0);
+		assert_true(n > 0);
+		have += (size_t)n;
+	}
+	memcpy(&len, got, sizeof len);
+	assert_int_equal(len, SIZE);
+	for (size_t i = 8; i < SIZE + 8; i++)
+		assert_true(got[i] == 'x');
+	hear(&st, fd, "%77");
+	free(got);
+	(void)close(fd);
+	stage_close(&st);
+}
+
+/* Large values are sent from where they lie: in their place between what is small. */
+static void test_large_among_small(void **state)
+{
+	struct stage st;
+	int fd;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	fd = dial_and_greet(&st);
+	ask(&st, fd, "SET a 1");
+	ask(&st, fd, "SET k *20000");
+	ask(&st, fd, "SET b 2");
+	ask(&st, fd, "MULTI_GET @5 a k b k a");
+	hear(&st, fd, "1 *20000 2 *20000 1");
+	ask(&st, fd, "QUEUE_PUSH q *30000");
+	ask(&st, fd, "QUEUE_POP q");
+	hear(&st, fd, "#1 *30000");
+	(void)close(fd);
+	stage_close(&st);
+}
+
+/* Who watches a key and does not read is closed before it costs too much. */
+static void test_watcher_never_reads(void **state)
+{
+	struct stage st;
+	struct text bytes = { 0 };
+	int watcher, writer;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", 256 << 20);
+	st.store.config.old = STORE_DIALECT_A;
+	watcher = dial(&st, "127.0.0.1", "127.0.0.1");
+	writer = dial_and_greet(&st);
+	wire_request(&bytes, STORE_DIALECT_A, "WATCH_KEY k");
+	assert_int_equal(send(watcher, bytes.at, bytes.len, 0), bytes.len);
+	text_done(&bytes);
+	hear(&st, watcher, "$3");
+	for (int i = 0; i < 64 && st.note_count == 0; i++) {
+		ask(&st, writer, "SET k *1000000");
+		ask(&st, writer, "PING %1");
+		hear(&st, writer, "%1");
+	}
+	assert_int_equal(st.note_count, 1);
+	assert_contains(st.notes[0], "it does not read what it is sent");
+	assert_true(st.store.budget.used < 100 << 20);
+	(void)close(watcher);
+	(void)close(writer);
+	stage_close(&st);
+}
+
+static void test_many_clients(void **state)
+{
+	enum { MANY = 400 };
+	struct stage st;
+	int fds[MANY];
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = dial_and_greet(&st);
+		ask(&st, fds[i], "BARRIER b #400");
+		(void)uv_run(&st.loop, UV_RUN_NOWAIT);
+	}
+	for (int i = 0; i < MANY; i++)
+		hear(&st, fds[i], "$0");
+	assert_int_equal(store_clients(&st.store), MANY);
+	for (int i = 0; i < MANY; i++)
+		(void)close(fds[i]);
+	stage_close(&st);
+}
+
+/* Without a descriptor for it a connection is closed; the store neither spins nor dies of it. */
+static void test_no_descriptors(void **state)
+{
+	struct rlimit was, low;
+	const char *preload = getenv("LD_PRELOAD");
+	struct stage st;
+	int a, b, next;
+
+	(void)state;
+	needs(!preload || !strstr(preload, "vgpreload"), "its own limits, not valgrind's");
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	a = dial_and_greet(&st);
+	b = dial_and_greet(&st);
+	next = dup(0);
+	assert_true(next > 0);
+	(void)close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	low = was;
+	low.rlim_cur = (rlim_t)next + 1; /* room for one of the two */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	hear_end(&st, b);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(st.note_count, 1);
+	assert_contains(st.notes[0], "no file descriptor left");
+	ask(&st, a, "PING %1");
+	hear(&st, a, "%1");
+	(void)close(a);
+	stage_close(&st);
+}
+
+/* They go while the store writes to them. */
+static void test_sudden_end(void **state)
+{
+	struct stage st;
+	int good;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	good = dial_and_greet(&st);
+	ask(&st, good, "SET k *1000000");
+	for (int i = 0; i < 100; i++) {
+		int fd = dial_and_greet(&st);
+
+		ask(&st, fd, "WAIT @1 late");
+		ask(&st, fd, i % 2 ? "GET k" : "PING %1");
+		ask(&st, fd, "WAIT @1 late");
+		if (i % 3 == 0)
+			(void)uv_run(&st.loop, UV_RUN_NOWAIT);
+		(void)close(fd);
+		if (i % 5 == 0)
+			ask(&st, good, "SET late v");
+		if (i % 7 == 0)
+			settle(&st);
+	}
+	settle(&st);
+	ask(&st, good, "PING %1");
+	hear(&st, good, "%1");
+	(void)close(good);
+	settle(&st);
+	assert_null(st.store.clients);
+	stage_close(&st);
+	assert_int_equal(st.note_count, 0);
+}
+
+static void test_memory(void **state)
+{
+	struct stage st;
+	int greedy, good;
+
+	(void)state;
+	stage_open(&st, "127.0.0.1", 1 << 20);
+	good = dial_and_greet(&st);
+	ask(&st, good, "SET k v");
+	greedy = dial_and_greet(&st);
+	ask(&st, greedy, "SET k *1100000");
+	hear_end(&st, greedy);
+	assert_contains(st.notes[0], "no memory for its request (SET)");
+	ask(&st, good, "GET k");
+	hear(&st, good, "v");
+	(void)close(good);
+	stage_close(&st);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return 1;
+	suite_add(&s, "notes have an end", test_note_flood, NULL, NULL);
+	suite_add(&s, "one that asks and never reads", test_never_reads, NULL, NULL);
+	suite_add(&s, "a large answer to a slow reader", test_slow_reader, NULL, NULL);
+	suite_add(&s, "large values among small ones", test_large_among_small, NULL, NULL);
+	suite_add(&s, "one that watches and never reads", test_watcher_never_reads, NULL, NULL);
+	suite_add(&s, "four hundred clients at a barrier", test_many_clients, NULL, NULL);
+	suite_add(&s, "no descriptor left", test_no_descriptors, NULL, NULL);
+	suite_add(&s, "clients that go while they are answered", test_sudden_end, NULL, NULL);
+	suite_add(&s, "a request that the memory does not hold", test_memory, NULL, NULL);
+	return suite_run(&s);
+}

@@ -1,0 +1,232 @@
+/* test_cgroup.c - where a leaf is made and where none, and who is born in it: real ones. How it
+ * ends: test_cgroup_kill.c. */
+#include "tests/unit/daemon/workers/leaf_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* Delegated or not. */
+static const struct delegation_row {
+	const char *says;
+	uid_t uid, owner;
+	bool procs_too;
+	const char *mark, *value;
+	bool leaf;
+} delegations[] = {
+	{ "root's, unmarked, for root: none", 0, 0, true, NULL, NULL, false },
+	{ "root's, marked by systemd: a leaf", 0, 0, true, "user.delegate", "1", true },
+	{ "root's, marked by an older systemd: a leaf", 0, 0, true, "trusted.delegate", "1", true },
+	{ "marked as not delegated: none", 0, 0, true, "user.delegate", "0", false },
+	{ "a mark that only begins with 1: none", 0, 0, true, "user.delegate", "12", false },
+	{ "another attribute: none", 0, 0, true, "user.other", "1", false },
+	{ "a user's own: a leaf", NOBODY, NOBODY, true, NULL, NULL, true },
+	{ "another user's: none", NOBODY, 1, true, NULL, NULL, false },
+	{ "another user's, for root: none", 0, NOBODY, true, NULL, NULL, false },
+	{ "marked, but not for this user: none", NOBODY, 0, false, "user.delegate", "1", false },
+	{ "a user's own, but with processes that are not: none", NOBODY, NOBODY, false, NULL, NULL,
+		false },
+};
+
+static const char *part_no_leaf(void)
+{
+	HOLDS(leaf_make() == 0, "it is no error that nothing is delegated");
+	HOLDS(!leaf.path && leaf.dir == -1, "there is no leaf");
+	return NULL;
+}
+
+static const char *part_leaf(void)
+{
+	struct stat st;
+	char path[PATH_MAX];
+
+	HOLDS(leaf_make() == 0, "a leaf can be made");
+	HOLDS(leaf.path && stat(leaf.path, &st) == 0, "there is a leaf");
+	HOLDS(fcntl(leaf.dir, F_GETFD) & FD_CLOEXEC && fcntl(leaf.kill, F_GETFD) & FD_CLOEXEC &&
+			fcntl(leaf.outside, F_GETFD) & FD_CLOEXEC,
+		"workers don't get its files");
+	(void)snprintf(path, sizeof path, "%s", leaf.path);
+	HOLDS(cgroup_leaf_remove(&leaf, BOUND_MS) == 0, "it can be removed");
+	HOLDS(stat(path, &st) < 0 && errno == ENOENT, "it is gone");
+	return NULL;
+}
+
+static void test_delegation(void **state)
+{
+	const struct delegation_row *row = *state;
+
+	trial_make(TREE_UNIFIED);
+	trial_give(row->owner, row->procs_too);
+	needs(!row->mark ||
+			setxattr(trial_path(""), row->mark, row->value, strlen(row->value), 0) == 0,
+		"marks on cgroups (extended attributes; trusted ones by CAP_SYS_ADMIN)");
+	trial_run(row->uid, row->leaf ? part_leaf : part_no_leaf);
+}
+
+static const char *part_none(void)
+{
+	struct cgroup_leaf none = CGROUP_LEAF_NONE;
+	pid_t pid = cgroup_fork(&none);
+	int status;
+
+	if (pid == 0)
+		_exit(none.inside ? 2 : 3);
+	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid, "it forks");
+	HOLDS(WIFEXITED(status) && WEXITSTATUS(status) == 3, "the child is in no leaf");
+	HOLDS(cgroup_leaf_leave(&none) == 0 && cgroup_leaf_kill(&none) == 0 &&
+			cgroup_leaf_remove(&none, 0) == 0,
+		"nothing is to be done");
+	return NULL;
+}
+
+static void test_none(void **state)
+{
+	(void)state;
+	assert_null(part_none());
+}
+
+static volatile sig_atomic_t raised;
+
+static void on_raised(int signal)
+{
+	(void)signal;
+	raised = raised + 1;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#else
+#define SANITIZED 0
+#endif
+
+static void *thread_main(void *arg)
+{
+	return pthread_mutex_lock(arg) == 0 && pthread_mutex_unlock(arg) == 0 ? arg : NULL;
+}
+
+/* What the C library keeps of a process must be right in the child: its ids, by which mutexes know
+ * their owner, and threads. 0, or which of it is not. */
+static int check_library(pid_t parent)
+{
+	pthread_mutexattr_t kind;
+	pthread_mutex_t mutex;
+	pthread_t thread;
+	void *got = NULL;
+
+	if (getpid() == parent || gettid() != getpid() || getppid() != parent)
+		return 10;
+	(void)signal(SIGUSR1, on_raised);
+	if (raise(SIGUSR1) != 0 || raised != 1 || pthread_kill(pthread_self(), SIGUSR1) != 0 ||
+		raised != 2)
+		return 11;
+	(void)pthread_mutexattr_init(&kind);
+	(void)pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+	(void)pthread_mutex_init(&mutex, &kind);
+	if (pthread_mutex_lock(&mutex) != 0 || mutex.__data.__owner != getpid() ||
+		pthread_mutex_lock(&mutex) != EDEADLK || pthread_mutex_unlock(&mutex) != 0)
+		return 12;
+	if (pthread_create(&thread, NULL, thread_main, &mutex) != 0 ||
+		pthread_join(thread, &got) != 0 || got != &mutex)
+		return 13;
+	free(malloc(1 << 20));
+	return fork() == 0 ? (_exit(0), 0) : waitpid(-1, NULL, 0) > 0 ? 0 : 14;
+}
+
+static const char *fork_and_check(void)
+{
+	static char says[64];
+	pid_t parent = getpid(), pid;
+	int status;
+
+	HOLDS(leaf_make() == 0 && leaf.path, "there is a leaf");
+	pid = cgroup_fork(&leaf);
+	if (pid == 0) {
+		if (!leaf.inside || !is_in(getpid(), leaf_name()))
+			_exit(9);
+		_exit(check_library(parent));
+	}
+	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid, "it forks");
+	HOLDS(!leaf.inside && !is_in(getpid(), leaf_name()), "the parent stays outside");
+	(void)snprintf(says, sizeof says, "the child is well (wait status 0x%x)", (unsigned)status);
+	HOLDS(status == 0, says);
+	HOLDS(cgroup_leaf_remove(&leaf, BOUND_MS) == 0, "the leaf can be removed");
+	return NULL;
+}
+
+static void test_fork(void **state)
+{
+	(void)state;
+	delegated_make();
+	trial_run(NOBODY, fork_and_check);
+}
+
+/* With a second thread the child must be the C library's own. */
+static const char *part_fork_threads(void)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	const char *says;
+	pthread_t thread;
+
+	HOLDS(pthread_mutex_lock(&mutex) == 0 &&
+			pthread_create(&thread, NULL, thread_main, &mutex) == 0,
+		"a thread can be made");
+	says = fork_and_check();
+	HOLDS(pthread_mutex_unlock(&mutex) == 0 && pthread_join(thread, NULL) == 0, "it ends");
+	return says;
+}
+
+static void test_fork_threads(void **state)
+{
+	(void)state;
+	delegated_make();
+	trial_run(NOBODY, part_fork_threads);
+}
+
+/* One that a launchd of the same pid left, when both its processes were killed. */
+static const char *part_stale(void)
+{
+	struct cgroup_leaf first;
+
+	HOLDS(leaf_make() == 0 && leaf.path, "there is a leaf");
+	HOLDS(leaf_make() == 0 && leaf.path, "an empty one of the same name is replaced");
+	HOLDS(leaf_fork(act_idle) > 0, "something lives in it");
+	first = leaf;
+	HOLDS(leaf_make() < 0, "one that is not empty is not ours");
+	HOLDS(leaf.path == first.path && leaf.dir == first.dir, "failure leaves *ret alone");
+	HOLDS(cgroup_leaf_kill(&first) == 0 && cgroup_leaf_remove(&first, BOUND_MS) == 0,
+		"it can be removed");
+	return NULL;
+}
+
+static void test_stale(void **state)
+{
+	(void)state;
+	delegated_make();
+	trial_run(NOBODY, part_stale);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	suite_add_rows(&s, test_delegation, trial_done, delegations,
+		sizeof delegations / sizeof *delegations, sizeof *delegations);
+	suite_add(&s, "without a leaf there is fork(2) and nothing else", test_none, NULL, NULL);
+	suite_add(&s, "a child is born in the leaf", test_fork, NULL, trial_done);
+	/* the sanitizers' own locks hang a child that is forked beside threads, now and then */
+	if (!SANITIZED)
+		suite_add(&s, "a child enters it where there are threads", test_fork_threads, NULL,
+			trial_done);
+	suite_add(&s, "a leaf that was left", test_stale, NULL, trial_done);
+	return suite_run(&s);
+}

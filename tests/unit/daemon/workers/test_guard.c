@@ -1,0 +1,447 @@
+/* test_guard.c - two processes, each the other's heir. The part's own process is the guard. */
+#include "tests/unit/daemon/workers/process_fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/plan/plan.h"
+#include "daemon/workers/guard.h"
+#include "daemon/workers/signals.h"
+
+static struct plan plan;
+static struct guard guard;
+static struct failure why;
+static char dir[32];
+
+/* Everything before the fork. */
+static int begin(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	(void)signal(SIGPIPE, SIG_IGN);
+	plan = (struct plan){ .nproc = 1 };
+	plan.reactions.of[SIGTERM].kind = REACTION_END;
+	plan.reactions.of[SIGUSR1].kind = REACTION_FORWARD;
+	plan.reactions.of[SIGTSTP].kind = REACTION_SUSPEND;
+	plan.reactions.of[SIGCONT].kind = REACTION_RESUME;
+	why = (struct failure){ 0 };
+	(void)snprintf(dir, sizeof dir, "/tmp/launchd_unit_XXXXXX");
+	if (guard_init(&guard, &plan, &none, &why) < 0)
+		return why.code;
+	guard.run_dir = dir;
+	return mkdtemp(dir) ? 0 : -errno;
+}
+
+/* The guard's part from the fork on; `supervisor` must not return. */
+static int go_on(void (*supervisor)(void))
+{
+	pid_t pid = guard_fork(&guard, &why);
+
+	if (pid == 0)
+		supervisor();
+	return pid < 0 ? pid : guard_wait(&guard, &why);
+}
+
+static int end(int rc)
+{
+	(void)rmdir(dir);
+	return rc;
+}
+
+static int play(void (*supervisor)(void))
+{
+	int rc = begin();
+
+	return rc < 0 ? rc : end(go_on(supervisor));
+}
+
+/* Of a supervisor: what the guard relays next; false: the guard is gone. */
+static bool next(struct relayed *ret)
+{
+	struct pollfd p = { .fd = guard.relay, .events = POLLIN };
+
+	return poll(&p, 1, -1) == 1 && read(guard.relay, ret, sizeof *ret) == (ssize_t)sizeof *ret;
+}
+
+static void look_around(void)
+{
+	int death = 0, adopts = 0;
+	sigset_t blocked;
+
+	(void)prctl(PR_GET_PDEATHSIG, &death);
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &adopts);
+	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
+	stage_shared[0] = getsid(0) == getpid();
+	stage_shared[1] = death;
+	stage_shared[2] = adopts;
+	stage_shared[3] = getppid() == guard.guard;
+	stage_shared[4] = sigismember(&blocked, SIGTERM) == 1 &&
+		sigismember(&blocked, SIGUSR1) == 1 && sigismember(&blocked, SIGUSR2) == 0;
+	_exit(42);
+}
+
+static const char *part_supervisor(void)
+{
+	int adopts = 0;
+	sigset_t blocked;
+
+	HOLDS(play(look_around) == 42 && why.code == 0, "its exit code is the guard's");
+	HOLDS(stage_shared[0], "it has a session of its own");
+	HOLDS(stage_shared[1] == SIGCONT, "the guard's death wakes it");
+	HOLDS(stage_shared[2] == 1, "it adopts orphans");
+	HOLDS(stage_shared[3], "it is the guard's child");
+	HOLDS(stage_shared[4], "what is taken is blocked, and nothing else");
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &adopts);
+	HOLDS(adopts == 1, "the guard adopts orphans");
+	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
+	HOLDS(sigismember(&blocked, SIGTERM) == 0, "in the end nothing is blocked");
+	return NULL;
+}
+
+static void be_told(void)
+{
+	struct relayed got;
+
+	(void)kill(guard.guard, SIGUSR1);
+	stage_shared[0] = next(&got) && got.signal == SIGUSR1 && got.code == SI_USER &&
+		got.pid == getpid() && got.uid == getuid();
+	(void)kill(guard.guard, SIGTERM);
+	stage_shared[1] = next(&got) && got.signal == SIGTERM && got.pid == getpid();
+	_exit(0);
+}
+
+static const char *part_relay(void)
+{
+	HOLDS(play(be_told) == 0, "it has heard both");
+	HOLDS(stage_shared[0], "with their senders");
+	HOLDS(stage_shared[1], "one after the other");
+	return NULL;
+}
+
+/* Of a process that was there before the guard: stage_shared[0] is the supervisor. */
+static void await_supervisor(char state)
+{
+	stage_ready();
+	while (!stage_shared[0])
+		(void)usleep(1000);
+	if (state)
+		stage_await(stage_shared[0], state);
+}
+
+static void wake_by_term(void)
+{
+	await_supervisor('T');
+	(void)kill(getppid(), SIGTERM);
+}
+
+static void wake_by_cont(void)
+{
+	await_supervisor('T');
+	(void)kill(getppid(), SIGCONT);
+}
+
+static void stop(void)
+{
+	stage_shared[0] = getpid();
+	(void)raise(SIGSTOP);
+	_exit(7);
+}
+
+static const char *part_wakes(void)
+{
+	(void)stage_start(ACTOR_CHILD, wake_by_term);
+	HOLDS(play(stop) == 7, "by what ends the job");
+	stage_shared[0] = 0;
+	(void)stage_start(ACTOR_CHILD, wake_by_cont);
+	HOLDS(play(stop) == 7, "by CONT");
+	return NULL;
+}
+
+static void await_term(void)
+{
+	struct relayed got;
+
+	(void)kill(guard.guard, SIGTERM);
+	if (!next(&got) || got.signal != SIGTERM)
+		_exit(1);
+}
+
+static void stop_a_little(void)
+{
+	await_term();
+	for (int i = 0; i < 3; i++)
+		(void)raise(SIGSTOP);
+	_exit(7);
+}
+
+static void stop_for_ever(void)
+{
+	await_term();
+	for (;;)
+		(void)raise(SIGSTOP);
+}
+
+static const char *part_stands_still(void)
+{
+	HOLDS(play(stop_a_little) == 7 && why.code == 0, "it goes on at once, as the job ends");
+	HOLDS(play(stop_for_ever) == 128 + SIGKILL, "but not for ever");
+	HOLDS(strstr(why.text, "stopped again and again"), "and that is said");
+	return NULL;
+}
+
+static void stop_the_guard(void)
+{
+	await_supervisor(0);
+	(void)kill(getppid(), SIGTSTP);
+	stage_await(getppid(), 'T');
+	stage_shared[1] = 1;
+	(void)kill(getppid(), SIGCONT);
+}
+
+static void wake_the_guard(void)
+{
+	struct relayed got;
+
+	guard_wake(&guard);
+	(void)kill(guard.guard, SIGUSR1);
+	_exit(next(&got) && got.signal == SIGUSR1 ? 4 : 1);
+}
+
+static void stop_the_guard_first(void)
+{
+	(void)kill(guard.guard, SIGSTOP);
+	stage_await(guard.guard, 'T');
+	wake_the_guard();
+}
+
+static const char *part_wake(void)
+{
+	HOLDS(play(wake_the_guard) == 4, "nothing comes back, such as a CONT for workers");
+	HOLDS(play(stop_the_guard_first) == 4, "a stopped guard ends with the supervisor");
+	return NULL;
+}
+
+static void be_suspended(void)
+{
+	struct relayed got;
+
+	stage_shared[0] = getpid();
+	if (!next(&got) || got.signal != SIGTSTP || !next(&got) || got.signal != SIGCONT)
+		_exit(1);
+	_exit(0);
+}
+
+static const char *part_suspend(void)
+{
+	(void)stage_start(ACTOR_CHILD, stop_the_guard);
+	HOLDS(play(be_suspended) == 0, "the supervisor hears of both");
+	HOLDS(stage_shared[1], "the guard has stopped between them");
+	return NULL;
+}
+
+static void term_the_guard(void)
+{
+	await_supervisor(0);
+	(void)kill(getppid(), SIGTERM);
+}
+
+static void take_directly(void)
+{
+	siginfo_t si = { 0 };
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	stage_shared[0] = getpid();
+	_exit(sigwaitinfo(&term, &si) == SIGTERM && si.si_pid == guard.guard ? 5 : 1);
+}
+
+static const char *part_full_pipe(void)
+{
+	const struct relayed usr1 = { .signal = SIGUSR1 };
+	pid_t pid;
+
+	(void)stage_start(ACTOR_CHILD, term_the_guard);
+	HOLDS(begin() == 0, "set-up");
+	pid = guard_fork(&guard, &why);
+	if (pid == 0)
+		take_directly();
+	while (write(guard.relay, &usr1, sizeof usr1) > 0)
+		;
+	HOLDS(errno == EAGAIN, "the pipe is full");
+	HOLDS(end(guard_wait(&guard, &why)) == 5, "TERM comes without it");
+	return NULL;
+}
+
+static void last_words(void)
+{
+	(void)close(guard.relay);
+	signals_release(&guard.taken);
+	stage_shared[0] = getpid();
+	for (;;)
+		(void)pause();
+}
+
+static const char *part_last_words(void)
+{
+	(void)stage_start(ACTOR_CHILD, term_the_guard);
+	HOLDS(play(last_words) == 128 + SIGTERM, "it ends as the signal says");
+	HOLDS(why.code == 0, "there is nothing to say: nobody reads it");
+	return NULL;
+}
+
+static void die_among_many(void)
+{
+	for (int i = 1; i <= 8; i++)
+		stage_shared[i] = stage_start((unsigned)i % 4, i < 5 ? stage_stay : stage_wait);
+	(void)kill(stage_shared[1], SIGSTOP);
+	(void)raise(SIGKILL);
+}
+
+static void die_foreseen(void)
+{
+	guard_foresee(&guard, 125, true);
+	(void)raise(SIGKILL);
+}
+
+static const char *part_foreseen(void)
+{
+	HOLDS(begin() == 0, "set-up");
+	HOLDS(go_on(die_foreseen) == 125, "the exit code is that of the other nodes");
+	HOLDS(strstr(why.text, "SIGKILL"), "the sentence is the same");
+	return NULL;
+}
+
+static bool tell(void *told, int signal)
+{
+	*(int *)told += signal;
+	return true;
+}
+
+static const char *part_told(void)
+{
+	int told = 0;
+
+	HOLDS(begin() == 0, "set-up");
+	guard.bereaved = (struct bereaved){ tell, &told };
+	HOLDS(go_on(die_foreseen) == 128 + SIGKILL, "they have heard of it: it is the signal's");
+	HOLDS(told == SIGKILL, "they were told once, and of which one it was");
+	return NULL;
+}
+
+static void die_decided(void)
+{
+	guard_foresee(&guard, 125, true);
+	guard_foresee(&guard, 7, false);
+	(void)raise(SIGKILL);
+}
+
+static const char *part_decided(void)
+{
+	int told = 0;
+
+	HOLDS(begin() == 0, "set-up");
+	guard.bereaved = (struct bereaved){ tell, &told };
+	HOLDS(go_on(die_decided) == 7, "what the job ends for already is its exit code");
+	HOLDS(told == SIGKILL, "they are told, and need not wait for it");
+	return NULL;
+}
+
+static const char *part_killed(void)
+{
+	pid_t before = stage_start(ACTOR_SESSION, stage_wait);
+	struct stat st;
+	int rc;
+
+	HOLDS(begin() == 0, "set-up");
+	rc = go_on(die_among_many);
+	HOLDS(stat(dir, &st) < 0 && errno == ENOENT, "the run's directory is removed");
+	HOLDS(rc == 128 + SIGKILL, "the exit code tells the signal");
+	HOLDS(why.code == -EOWNERDEAD && strstr(why.text, "SIGKILL"), "so does a sentence");
+	for (int i = 1; i <= 8; i++)
+		HOLDS(stage_shared[i] > 0 && !stage_lives(stage_shared[i]), "all are killed");
+	HOLDS(stage_lives(before), "who was there before lives");
+	return NULL;
+}
+
+static void outlive(void)
+{
+	struct relayed got;
+
+	stage_shared[1] = getpid();
+	(void)raise(SIGSTOP);
+	stage_shared[2] = !next(&got) ? 1 : -1;
+	_exit(end(0)); /* of the directory: the guard can't */
+}
+
+static void be_guard(void)
+{
+	stage_ready();
+	stage_shared[0] = play(outlive);
+}
+
+static const char *part_guard_killed(void)
+{
+	pid_t pid = stage_start(ACTOR_SESSION, be_guard);
+
+	while (!stage_shared[1])
+		(void)usleep(1000);
+	stage_await(stage_shared[1], 'T');
+	(void)kill(pid, SIGKILL);
+	HOLDS(stage_reap(pid) == 128 + SIGKILL, "the guard is gone");
+	HOLDS(stage_reap(stage_shared[1]) == 0, "a stopped supervisor wakes");
+	HOLDS(stage_shared[2] == 1, "and finds the pipe's end");
+	return NULL;
+}
+
+static const char *part_too_many(void)
+{
+	for (int i = 0; i <= SPARED_MAX; i++)
+		(void)stage_start(ACTOR_CHILD, stage_wait);
+	HOLDS(begin() == -E2BIG && why.text[0] != '\0', "it is refused with a sentence");
+	return NULL;
+}
+
+static const char *part_reaps(void)
+{
+	pid_t before = stage_start(ACTOR_CHILD, stage_end);
+
+	stage_await(before, 'Z');
+	HOLDS(play(look_around) == 42, "it is not taken for the supervisor");
+	HOLDS(stage_reap(before) == -ECHILD, "it is reaped");
+	return NULL;
+}
+
+static const struct stage_row rows[] = {
+	{ "two processes, each prepared for the other's death", part_supervisor, false },
+	{ "signals are relayed with their senders", part_relay, false },
+	{ "a stopped supervisor is woken", part_wakes, false },
+	{ "a supervisor that is stopped while the job ends", part_stands_still, false },
+	{ "TSTP stops the guard, and CONT wakes it", part_suspend, false },
+	{ "a supervisor that has done its work wakes the guard", part_wake, false },
+	{ "a full pipe does not lose what ends the job", part_full_pipe, false },
+	{ "at its last words the supervisor can be ended", part_last_words, false },
+	{ "a killed supervisor is followed by all that it has left", part_killed, false },
+	{ "a killed supervisor of several nodes", part_foreseen, false },
+	{ "one that the others are told of", part_told, false },
+	{ "one that dies when the job ends for something else", part_decided, false },
+	{ "a killed guard wakes the supervisor", part_guard_killed, false },
+	{ "more children than can be spared are refused", part_too_many, false },
+	{ "a child of before our time may end", part_reaps, false },
+};
+
+int main(void)
+{
+	static struct suite s;
+
+	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	return suite_run(&s);
+}

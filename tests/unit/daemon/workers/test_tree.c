@@ -1,0 +1,301 @@
+/* test_tree.c - the processes below this one, and never anything else. */
+#include "tests/unit/daemon/workers/process_fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/job/ending.h"
+#include "daemon/workers/tree.h"
+
+enum { NOBODY = 65534 };
+
+static const char *part_adopt(void)
+{
+	pid_t orphan;
+
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
+	HOLDS(tree_adopt_orphans() == 0, "it can be done");
+	orphan = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, stage_end);
+	HOLDS(stage_reap(orphan) == 0, "an orphan is this process's child");
+	return NULL;
+}
+
+static const char *part_has(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_parent);
+	pid_t orphan = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, stage_wait);
+	pid_t gone = stage_start(ACTOR_CHILD, stage_end);
+
+	(void)stage_reap(gone);
+	HOLDS(tree_has(child) && tree_has(orphan), "children are below this process");
+	HOLDS(tree_has(stage_shared[0]), "a grandchild in another session is");
+	HOLDS(!tree_has(getpid()), "this process itself is not");
+	HOLDS(!tree_has(getppid()) && !tree_has(1), "what is above it is not");
+	HOLDS(!tree_has(gone), "a process that is gone is not");
+	HOLDS(!tree_has(0) && !tree_has(-1), "what is no process is not");
+	return NULL;
+}
+
+static const char *part_signal(void)
+{
+	pid_t root = stage_start(ACTOR_CHILD, stage_parent), below = stage_shared[0];
+	pid_t other = stage_start(ACTOR_CHILD, stage_wait);
+
+	HOLDS(tree_signal(root, SIGTERM) == 2, "two get it");
+	stage_await(below, 'Z');
+	HOLDS(stage_reap(root) == 128 + SIGTERM, "the root gets it");
+	HOLDS(stage_reap(below) == 128 + SIGTERM, "what is below it gets it, in its own session");
+	HOLDS(stage_lives(other), "its sibling does not");
+	return NULL;
+}
+
+/* Asks for what is not its own. */
+static void ask_for_others(void)
+{
+	stage_shared[2] = (int)tree_signal(stage_shared[1], SIGKILL);
+	stage_shared[3] = (int)tree_signal(getppid(), SIGKILL);
+	stage_shared[4] = (int)tree_signal(getpid(), SIGKILL);
+	stage_ready();
+}
+
+static const char *part_others(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_wait), asks;
+	pid_t gone = stage_start(ACTOR_CHILD, stage_end);
+
+	(void)stage_reap(gone);
+	HOLDS(tree_signal(gone, SIGKILL) == 0, "nobody has a number that is gone");
+	stage_shared[1] = child;
+	asks = stage_start(ACTOR_CHILD, ask_for_others);
+	HOLDS(stage_reap(asks) == 0, "it lives");
+	HOLDS(stage_shared[2] == 0 && stage_lives(child), "a sibling is not below it");
+	HOLDS(stage_shared[3] == 0, "nor is its parent, nor what is below that one");
+	HOLDS(stage_shared[4] == 0, "nor is it below itself");
+	return NULL;
+}
+
+static void with_zombie(void)
+{
+	stage_shared[0] = stage_start(ACTOR_CHILD, stage_end);
+	stage_await(stage_shared[0], 'Z');
+	stage_wait();
+}
+
+static const char *part_zombies(void)
+{
+	pid_t root = stage_start(ACTOR_CHILD, with_zombie);
+
+	HOLDS(tree_signal(root, SIGTERM) == 1, "who has ended does not count");
+	return NULL;
+}
+
+static void leader(void)
+{
+	(void)setpgid(0, 0);
+	stage_shared[0] = stage_start(ACTOR_CHILD, stage_stay);
+	stage_shared[1] = stage_start(ACTOR_SESSION, stage_stay);
+	stage_wait();
+}
+
+static const char *part_kill_child(void)
+{
+	pid_t child = stage_start(ACTOR_SESSION, leader);
+	struct felled done = { { 0 } };
+
+	tree_kill_child(child, &done);
+	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
+	HOLDS(stage_reap(stage_shared[0]) == 128 + SIGKILL, "its group");
+	HOLDS(stage_lives(stage_shared[1]), "not its other sessions: they come to this process");
+	return NULL;
+}
+
+/* A group in this process's session may be this process's own. */
+static const char *part_kill_near(void)
+{
+	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
+	pid_t other = stage_start(ACTOR_CHILD, stage_wait);
+	struct felled done = { { 0 } };
+
+	tree_kill_child(child, &done);
+	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
+	HOLDS(stage_lives(other), "nobody else in this process's group");
+	return NULL;
+}
+
+static const char *end_all(struct spared *spared, unsigned expected)
+{
+	struct survivor left[SURVIVORS_MAX];
+	unsigned count = 4711;
+
+	HOLDS(tree_end_all(spared, NULL, left, &count) >= expected, "all are reaped");
+	HOLDS(count == 0, "nobody survives");
+	return NULL;
+}
+
+static const char *part_end_none(void)
+{
+	return end_all(NULL, 0);
+}
+
+static const char *part_end_all(void)
+{
+	pid_t stopped = stage_start(ACTOR_SESSION, stage_stay);
+	const char *broken;
+
+	(void)stage_start(ACTOR_CHILD, stage_parent);
+	(void)stage_start(ACTOR_SESSION, stage_stay);
+	(void)stage_start(ACTOR_ORPHAN, stage_stay);
+	(void)stage_start(ACTOR_ORPHAN | ACTOR_SESSION, leader);
+	(void)stage_start(ACTOR_CHILD, stage_end);
+	(void)kill(stopped, SIGSTOP);
+	stage_await(stopped, 'T');
+	broken = end_all(NULL, 9);
+	HOLDS(!broken, broken);
+	HOLDS(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD, "no child is left");
+	return NULL;
+}
+
+static const char *part_end_many(void)
+{
+	enum { MANY = 300 };
+
+	for (unsigned i = 0; i < MANY; i++)
+		(void)stage_start(i % 4, stage_stay);
+	return end_all(NULL, MANY);
+}
+
+static const char *part_spare(void)
+{
+	struct spared s;
+	pid_t child, session;
+
+	HOLDS(tree_spare(&s) == 0 && s.count == 0, "there is none");
+	child = stage_start(ACTOR_CHILD, stage_wait);
+	session = stage_start(ACTOR_SESSION, stage_wait);
+	HOLDS(tree_spare(&s) == 0 && s.count == 2, "there are two");
+	HOLDS(s.child[0] == child && s.session[0] == getsid(0), "one in our session");
+	HOLDS(s.child[1] == session && s.session[1] == session, "one in its own");
+	tree_forget(&s, child);
+	HOLDS(s.child[0] == 0 && s.child[1] == session && s.count == 2, "one is forgotten");
+	for (int i = 2; i < SPARED_MAX; i++)
+		(void)stage_start(ACTOR_CHILD, stage_wait);
+	HOLDS(tree_spare(&s) == 0 && s.count == SPARED_MAX, "as many as there is room for");
+	(void)stage_start(ACTOR_CHILD, stage_wait);
+	HOLDS(tree_spare(&s) == -E2BIG && s.count == 0, "more are refused");
+	return NULL;
+}
+
+static const char *part_end_spared(void)
+{
+	pid_t before = stage_start(ACTOR_CHILD, stage_parent), below = stage_shared[0];
+	pid_t leader_of = stage_start(ACTOR_SESSION, leader), member = stage_shared[0];
+	pid_t ours;
+	struct spared s;
+	const char *broken;
+
+	HOLDS(tree_spare(&s) == 0 && s.count == 2, "two are there before");
+	ours = stage_start(ACTOR_SESSION, stage_stay);
+	(void)kill(leader_of, SIGKILL); /* its group becomes this process's, but is not ours */
+	stage_await(leader_of, 'Z');
+	broken = end_all(&s, 2);
+	HOLDS(!broken, broken);
+	HOLDS(!stage_lives(ours), "what was started since is ended");
+	HOLDS(stage_lives(before) && stage_lives(below), "what was there before lives");
+	HOLDS(stage_lives(member), "so does the session that it has left");
+	HOLDS(s.child[0] == before && s.child[1] == 0, "who was reaped is forgotten");
+	return NULL;
+}
+
+static void become_nobody(void)
+{
+	if (setresuid(0, 0, 0) == 0)
+		stage_wait();
+}
+
+/* Root's process can't be signalled by nobody. */
+static const char *part_survivors(void)
+{
+	struct survivor left[SURVIVORS_MAX];
+	unsigned count = 0;
+	pid_t child = stage_start(ACTOR_SESSION, become_nobody);
+
+	(void)prctl(PR_SET_NAME, "not this one");
+	HOLDS(setresuid(NOBODY, NOBODY, NOBODY) == 0, "it becomes nobody");
+	(void)stage_start(ACTOR_SESSION, stage_stay);
+	HOLDS(tree_end_all(NULL, NULL, left, &count) == 1, "its own are ended");
+	HOLDS(count == 1 && left[0].pid == child, "the other is named");
+	HOLDS(left[0].uid == 0 && (left[0].state == 'S' || left[0].state == 'R') &&
+			strncmp(left[0].command, "test_tree", 9) == 0,
+		"with what is known of it");
+	return NULL;
+}
+
+/* What is below its children shows when these have ended. */
+static const char *without_proc(void)
+{
+	pid_t root = stage_start(ACTOR_CHILD, stage_parent), below = stage_shared[0];
+	pid_t other = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_stay);
+
+	HOLDS(tree_has(root) && tree_has(other) && !tree_has(below), "its children are below it");
+	HOLDS(tree_signal(getppid(), SIGKILL) == 0, "its parent gets nothing");
+	HOLDS(tree_signal(root, SIGTERM) == 1, "a child gets it");
+	HOLDS(stage_reap(root) == 128 + SIGTERM, "and ends");
+	HOLDS(tree_has(below), "what it has left comes to this process");
+	HOLDS(tree_signal(below, SIGTERM) == 1 && stage_reap(below) == 128 + SIGTERM, "as well");
+	(void)stage_start(ACTOR_SESSION, leader);
+	return end_all(NULL, 4);
+}
+
+static const char *part_foreign(void)
+{
+	return stage_without_proc(true, without_proc);
+}
+
+static const char *spare_without_proc(void)
+{
+	pid_t before = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_wait);
+	const char *broken;
+	struct spared s;
+
+	HOLDS(tree_spare(&s) == 0 && s.count == 1 && s.child[0] == before, "one is there before");
+	(void)stage_start(ACTOR_SESSION, leader);
+	broken = end_all(&s, 3);
+	HOLDS(!broken, broken);
+	HOLDS(stage_lives(before), "and is spared");
+	return NULL;
+}
+
+static const char *part_foreign_spare(void)
+{
+	return stage_without_proc(true, spare_without_proc);
+}
+
+static const struct stage_row rows[] = {
+	{ "orphans come to whoever adopts them", part_adopt, false },
+	{ "below is what has this process among its ancestors", part_has, false },
+	{ "a signal to a tree reaches all of it", part_signal, false },
+	{ "a signal reaches nobody who is not below", part_others, false },
+	{ "the dead are not counted", part_zombies, false },
+	{ "SIGKILL to a child is for its group, too", part_kill_child, false },
+	{ "SIGKILL to a child in our own group is for it alone", part_kill_near, false },
+	{ "there may be nothing to end", part_end_none, false },
+	{ "all kinds of children are ended and reaped", part_end_all, false },
+	{ "many are", part_end_many, false },
+	{ "who is there before is remembered", part_spare, false },
+	{ "who was there before is spared, with its session", part_end_spared, false },
+	{ "who can't be ended is named", part_survivors, true },
+	{ "/proc of another pid namespace names nobody to be ended", part_foreign, false },
+	{ "there, too, who was there before is spared", part_foreign_spare, false },
+};
+
+int main(void)
+{
+	static struct suite s;
+
+	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	return suite_run(&s);
+}
