@@ -8,7 +8,7 @@
 
 #include "common/num.h"
 
-struct entry {
+struct stream_entry {
 	uint64_t first, last;
 	unsigned streams;
 };
@@ -36,7 +36,7 @@ static int value_parse_digit(const char **at, unsigned *ret)
 }
 
 /* RANK[-RANK]:VALUE; *at moves behind it and its comma, to NULL behind the last. */
-static int entry_next(const char **at, struct entry *ret)
+static int entry_next(const char **at, struct stream_entry *ret)
 {
 	const char *p = *at;
 
@@ -62,7 +62,7 @@ static int is_single(const char *text, unsigned *ret)
 
 int streams_check(const char *text)
 {
-	struct entry e;
+	struct stream_entry e;
 	unsigned all;
 	int rc = 0;
 
@@ -76,7 +76,7 @@ int streams_check(const char *text)
 unsigned streams_of(const char *checked, unsigned local_rank)
 {
 	unsigned ret = STREAMS_NONE;
-	struct entry e;
+	struct stream_entry e;
 
 	if (is_single(checked, &ret))
 		return ret;
@@ -90,7 +90,7 @@ unsigned streams_of(const char *checked, unsigned local_rank)
 uint64_t streams_last(const char *checked)
 {
 	uint64_t highest = 0;
-	struct entry e;
+	struct stream_entry e;
 	unsigned all;
 
 	if (is_single(checked, &all))

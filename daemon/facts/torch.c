@@ -18,7 +18,7 @@
 
 enum { FILE_MAX = 16384 };
 
-struct search {
+struct torch_search {
 	const char *const *env;
 	struct arena *arena;
 	const char *lib; /* "python3.11", the name of its directories; NULL: not known */
@@ -37,7 +37,7 @@ static const char *read_text(struct arena *arena, const char *path)
 }
 
 /* Looks into one entry of sys.path, unless one before it had a torch. */
-static void look(struct search *f, const char *dir)
+static void look(struct torch_search *f, const char *dir)
 {
 	char version[TORCH_VERSION_SIZE];
 	const char *text;
@@ -49,7 +49,7 @@ static void look(struct search *f, const char *dir)
 		f->found = arena_strdup(f->arena, version);
 }
 
-static void look_in_pythonpath(struct search *f)
+static void look_in_pythonpath(struct torch_search *f)
 {
 	const char *path = env_get(f->env, "PYTHONPATH");
 
@@ -63,7 +63,7 @@ static void look_in_pythonpath(struct search *f)
 	}
 }
 
-static void look_for_user(struct search *f)
+static void look_for_user(struct torch_search *f)
 {
 	const char *base = env_get(f->env, "PYTHONUSERBASE"), *home = env_get(f->env, "HOME");
 	const char *without = env_get(f->env, "PYTHONNOUSERSITE");
@@ -85,7 +85,7 @@ static bool is_directory(const char *path)
 
 /* The packages of an installation. Debian has its own name for them, and one directory for all
  * minor versions; its Python doesn't look where one that is built below /usr/local does. */
-static void look_in_prefix(struct search *f, const char *prefix)
+static void look_in_prefix(struct torch_search *f, const char *prefix)
 {
 	const char *debian = arena_printf(f->arena, "%s/lib/python3/dist-packages", prefix);
 
@@ -168,7 +168,7 @@ static const char *venv_value(struct arena *arena, const char *cfg, const char *
 }
 
 /* The interpreter's own installation. python need not be a program: its directory counts. */
-static void look_in_installation(struct search *f, const char *python)
+static void look_in_installation(struct torch_search *f, const char *python)
 {
 	const char *home = env_get(f->env, "PYTHONHOME");
 	const char *prefix = home && *home ? home : up(f->arena, python, 2);
@@ -184,7 +184,7 @@ static void look_in_installation(struct search *f, const char *python)
 
 const char *torch_version_read(const char *const *env, const char *python, struct arena *arena)
 {
-	struct search f = { .env = env, .arena = arena };
+	struct torch_search f = { .env = env, .arena = arena };
 	char real[PATH_MAX];
 	const char *venv = NULL, *cfg = NULL;
 

@@ -14,13 +14,13 @@
 static const uint64_t lost_peer_window_ns = 10000000000;
 
 /* What has happened, between two moments. */
-struct span {
+struct moment_span {
 	uint64_t first_ns, last_ns;
 };
 
-static struct span span_around(uint64_t at_ns, uint64_t error_ns)
+static struct moment_span span_around(uint64_t at_ns, uint64_t error_ns)
 {
-	return (struct span){ at_ns > error_ns ? at_ns - error_ns : 0, at_ns + error_ns };
+	return (struct moment_span){ at_ns > error_ns ? at_ns - error_ns : 0, at_ns + error_ns };
 }
 
 static uint64_t error_of(const struct result *r, unsigned node)
@@ -28,9 +28,9 @@ static uint64_t error_of(const struct result *r, unsigned node)
 	return node < r->node_count ? r->nodes[node].clock_error_ns : 0;
 }
 
-static struct span span_of(const struct result *r, const struct outcome *o)
+static struct moment_span span_of(const struct result *r, const struct outcome *o)
 {
-	struct span s = span_around(o->ended_ns, error_of(r, o->node));
+	struct moment_span s = span_around(o->ended_ns, error_of(r, o->node));
 
 	s.first_ns -= o->late_ns < s.first_ns ? o->late_ns : s.first_ns;
 	return s;
@@ -96,13 +96,13 @@ static bool counts(const struct inquest *q, const struct outcome *o)
 
 /* A silence has begun when the node was last heard; its workers' deaths that it told of came
  * before. */
-static struct span span_of_loss(const struct inquest *q)
+static struct moment_span span_of_loss(const struct inquest *q)
 {
 	uint64_t error = error_of(q->r, q->lost->node);
 	uint64_t noticed =
 		q->lost->noticed_ns > q->lost->at_ns ? q->lost->noticed_ns : q->lost->at_ns;
 
-	return (struct span){ span_around(q->lost->at_ns, error).first_ns, noticed };
+	return (struct moment_span){ span_around(q->lost->at_ns, error).first_ns, noticed };
 }
 
 static bool is_before_loss(const struct inquest *q, const struct outcome *o)

@@ -14,7 +14,7 @@
 
 enum { MS = 1000000, FIRST_WAIT_MS = 10 };
 
-struct entry {
+struct obituary_entry {
 	atomic_bool used; /* the rest is whole */
 	bool answered;    /* the guard's: this round */
 	uint8_t socket;
@@ -32,7 +32,7 @@ struct obituary_book {
 	bool full; /* somebody has no place */
 	unsigned sockets;
 	unsigned end; /* of the entries that were ever used */
-	struct entry entries[OBITUARY_PEERS];
+	struct obituary_entry entries[OBITUARY_PEERS];
 };
 
 /* The guard's, while it tells. */
@@ -108,7 +108,7 @@ int obituary_lend(struct obituary *o, int fd)
 int obituary_add(struct obituary *o, const struct obituary_peer *p)
 {
 	socklen_t len = address_size(p->to);
-	struct entry *e;
+	struct obituary_entry *e;
 	int i = 0;
 
 	if (!o->book)
@@ -173,7 +173,7 @@ static unsigned tell_rest(struct teller *t)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < t->book->end; i++) {
-		struct entry *e = &t->book->entries[i];
+		struct obituary_entry *e = &t->book->entries[i];
 
 		if (!e->used || e->answered)
 			continue;
@@ -195,7 +195,7 @@ static bool take_answer(struct teller *t, const unsigned char *bytes, size_t len
 	if (notice_session(bytes, len, &session) < 0)
 		return false;
 	for (unsigned i = 0; i < t->book->end; i++) {
-		struct entry *e = &t->book->entries[i];
+		struct obituary_entry *e = &t->book->entries[i];
 
 		if (!e->used || e->session != session || e->answered ||
 			notice_read(bytes, len, e->key, &n) < 0 || !n.answer ||
@@ -256,7 +256,7 @@ static bool can_tell(const struct teller *t)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < t->book->end; i++) {
-		const struct entry *e = &t->book->entries[i];
+		const struct obituary_entry *e = &t->book->entries[i];
 
 		if (e->used && (e->socket >= t->count || e->to.any.sa_family == AF_UNSPEC))
 			return false;

@@ -9,7 +9,6 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "daemon/workers/child.h"
 
 static int signals_init(sigset_t *ret_ignored)
 {

@@ -81,7 +81,7 @@ void output_start(struct output *o)
 	uv_mutex_unlock(&o->lock);
 }
 
-void output_order(struct output *o, enum order what)
+void output_order(struct output *o, enum post_order what)
 {
 	uv_mutex_lock(&o->lock);
 	o->orders |= what;

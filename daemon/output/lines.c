@@ -252,7 +252,7 @@ size_t lines_take(struct lines *l, const char *at, size_t len, const struct line
 	const char *begin = at, *end = at + len;
 	bool fits = true;
 
-	assert(style->prefix_len <= LINES_PREFIX_MAX && out->room >= LINES_ROOM_MIN);
+	assert(style->prefix_len <= PREFIX_MAX && out->room >= LINES_ROOM_MIN);
 	while (fits && at < end) {
 		if (l->dropping) {
 			take_dropped(l, &at, end);

@@ -16,12 +16,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "daemon/plan/prefix.h"
+
 enum {
 	LINES_HELD_MAX = 8 * 1024 * 1024,
-	LINES_PREFIX_MAX = 4096,
 	/* the least room of a buffer: most lines fit while it is empty; longer ones go out in
 	 * pieces, and are open as long */
-	LINES_ROOM_MIN = 64 * 1024 + LINES_PREFIX_MAX + 64,
+	LINES_ROOM_MIN = 64 * 1024 + PREFIX_MAX + 64,
 };
 
 /* A console's bytes that are not written yet; the owner writes them and moves the rest down. */
@@ -32,7 +33,7 @@ struct outbuf {
 
 struct lines_style {
 	const char *prefix; /* rendered; may hold any byte; NULL where prefix_len is 0 */
-	size_t prefix_len;  /* <= LINES_PREFIX_MAX */
+	size_t prefix_len;  /* <= PREFIX_MAX */
 	/* Whether a line is put at all, by its text without prefix and '\n'; NULL: all are. Of a
 	 * line that opens it sees what was held. It may be asked twice about a line. */
 	bool (*keep)(const char *text, size_t len, void *data);

@@ -14,7 +14,7 @@
 #include "daemon/output/status.h"
 
 /* What the thread is to do; of several at once in this order. */
-enum order {
+enum post_order {
 	ORDER_NONE = 0,
 	ORDER_START = 1,
 	ORDER_DRAIN = 2,
@@ -85,7 +85,7 @@ struct output {
 };
 
 /* Gives the thread an order, or only wakes it. */
-void output_order(struct output *o, enum order what);
+void output_order(struct output *o, enum post_order what);
 
 /* The main loop is to hear of lines: see output_events. With the lock held. */
 void output_tell_lines(struct output *o);

@@ -10,7 +10,7 @@
 
 static const char dots[] = "..."; /* for what came before a cut */
 
-struct run {
+struct tail_run {
 	uint16_t len; /* <= TAIL_BYTES */
 	uint8_t stream;
 };
@@ -21,7 +21,7 @@ struct tail_kept {
 	size_t first_run, count; /* of runs */
 	bool cut[2];             /* the first line of the stream has lost its begin */
 	char last[2];            /* the last byte that came; '\n' before the first one */
-	struct run runs[TAIL_RUNS];
+	struct tail_run runs[TAIL_RUNS];
 	char bytes[TAIL_BYTES];
 };
 
@@ -30,7 +30,7 @@ static char *byte_at(struct tail_kept *k, size_t i)
 	return &k->bytes[(k->begin + i) % TAIL_BYTES];
 }
 
-static struct run *run_at(struct tail_kept *k, size_t i)
+static struct tail_run *run_at(struct tail_kept *k, size_t i)
 {
 	return &k->runs[(k->first_run + i) % TAIL_RUNS];
 }
@@ -38,7 +38,7 @@ static struct run *run_at(struct tail_kept *k, size_t i)
 /* Forgets the first len bytes of the first run. */
 static void lose(struct tail_kept *k, size_t len)
 {
-	struct run *first = run_at(k, 0);
+	struct tail_run *first = run_at(k, 0);
 
 	k->cut[first->stream] = *byte_at(k, len - 1) != '\n';
 	k->begin = (k->begin + len) % TAIL_BYTES;
@@ -79,7 +79,7 @@ void tail_add(struct tail *t, int fd, const char *at, size_t len)
 {
 	unsigned stream = fd == 2;
 	struct tail_kept *k;
-	struct run *last;
+	struct tail_run *last;
 
 	assert(fd == 1 || fd == 2);
 	if (len == 0)
@@ -107,7 +107,7 @@ void tail_add(struct tail *t, int fd, const char *at, size_t len)
 		if (k->count == TAIL_RUNS)
 			lose(k, run_at(k, 0)->len);
 		last = run_at(k, k->count++);
-		*last = (struct run){ .stream = (uint8_t)stream };
+		*last = (struct tail_run){ .stream = (uint8_t)stream };
 	}
 	last->len = (uint16_t)(last->len + len);
 	append(k, at, len);
@@ -132,7 +132,7 @@ static bool reassemble(struct tail_kept *k, struct arena *arena, struct whole w[
 			return false;
 	}
 	for (size_t i = 0; i < k->count; i++) {
-		const struct run *r = run_at(k, i);
+		const struct tail_run *r = run_at(k, i);
 		struct whole *to = &w[r->stream];
 		size_t n = r->len < TAIL_BYTES - from ? r->len : TAIL_BYTES - from;
 
@@ -184,7 +184,7 @@ size_t tail_lines(const struct tail *t, unsigned max, struct arena *arena, struc
 	left[1] = w[1].len;
 	/* back from the last byte: where lines end is met in the order that is asked for */
 	for (size_t i = t->kept->count; i-- > 0 && count < room;) {
-		const struct run *r = run_at(t->kept, i);
+		const struct tail_run *r = run_at(t->kept, i);
 		const struct whole *of = &w[r->stream];
 
 		for (size_t k = 0; k < r->len && count < room; k++) {

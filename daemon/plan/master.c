@@ -27,7 +27,7 @@ enum {
 	PORT_AZURE = 6105,
 };
 
-struct search {
+struct master_search {
 	const struct settings *s;
 	const struct facts *facts;
 	const struct identity *id;
@@ -43,19 +43,19 @@ static bool asks_c10d(const struct settings *s)
 	return settings_number(s, SET_RDZV_BACKEND) == 1;
 }
 
-static bool one_node(const struct search *f)
+static bool one_node(const struct master_search *f)
 {
 	return f->id->nnodes == 1;
 }
 
-static const char *variable(const struct search *f, const char *name)
+static const char *variable(const struct master_search *f, const char *name)
 {
 	const char *value = env_get(f->facts->env, name);
 
 	return value && *value ? value : NULL;
 }
 
-static int port_set(struct search *f, const char *text, uint64_t min, const char *where)
+static int port_set(struct master_search *f, const char *text, uint64_t min, const char *where)
 {
 	uint64_t n;
 
@@ -67,7 +67,7 @@ static int port_set(struct search *f, const char *text, uint64_t min, const char
 	return 0;
 }
 
-static int from_endpoint(struct search *f)
+static int from_endpoint(struct master_search *f)
 {
 	const char *where = settings_where(f->s, SET_RDZV_ENDPOINT);
 	const char *text = settings_text(f->s, SET_RDZV_ENDPOINT), *port;
@@ -97,7 +97,7 @@ static int from_endpoint(struct search *f)
 }
 
 /* 2. What is given, of the two spellings the one of the higher level. */
-static int from_given(struct search *f)
+static int from_given(struct master_search *f)
 {
 	const struct value *addr = &f->s->value[SET_MASTER_ADDR];
 	const struct value *endpoint = &f->s->value[SET_RDZV_ENDPOINT];
@@ -128,7 +128,7 @@ static int from_given(struct search *f)
 }
 
 /* 3. Azure ML: one node where all launchers of the job run on this host. */
-static int from_azure(struct search *f)
+static int from_azure(struct master_search *f)
 {
 	const char *local_size = variable(f, "OMPI_COMM_WORLD_LOCAL_SIZE");
 	const char *batch = variable(f, "AZ_BATCH_MASTER_NODE");
@@ -176,7 +176,7 @@ static const char *canonical(struct arena *a, const char *addr)
 	}
 }
 
-static bool is_this_host(const struct search *f, const char *addr)
+static bool is_this_host(const struct master_search *f, const char *addr)
 {
 	const char *hostname = f->facts->hostname;
 	const char *ip = canonical(f->arena, addr);
@@ -197,7 +197,7 @@ static bool is_this_host(const struct search *f, const char *addr)
 }
 
 /* 4. */
-static int from_environment(struct search *f)
+static int from_environment(struct master_search *f)
 {
 	const char *addr = variable(f, "MASTER_ADDR"), *port = variable(f, "MASTER_PORT");
 	const char *host = addr, *ignored;
@@ -222,7 +222,7 @@ static int from_environment(struct search *f)
 }
 
 /* 5. */
-static void from_system_file(struct search *f)
+static void from_system_file(struct master_search *f)
 {
 	const struct value *addr = &f->s->value[SET_MASTER_ADDR];
 
@@ -233,7 +233,7 @@ static void from_system_file(struct search *f)
 }
 
 /* 6. The order of a step's host list is that of its tasks (srun(1), block distribution). */
-static void from_slurm(struct search *f)
+static void from_slurm(struct master_search *f)
 {
 	const char *names[] = { "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST" };
 
@@ -250,7 +250,7 @@ static void from_slurm(struct search *f)
 
 /* srun --mpi=pmi2 sets PMI's variables beside its own; where they say the same, its list counts. A
  * Hydra that srun only carries has other numbers. */
-static bool started_by_srun(const struct search *f, enum launcher launcher)
+static bool started_by_srun(const struct master_search *f, enum launcher launcher)
 {
 	const char *rank = variable(f, "SLURM_PROCID"), *pmi_rank = variable(f, "PMI_RANK");
 	const char *size = variable(f, "SLURM_STEP_NUM_TASKS"), *pmi_size = variable(f, "PMI_SIZE");
@@ -271,7 +271,7 @@ static int nobody_says(const struct identity *id, bool c10d, struct failure *why
 		       "MASTER_ADDR");
 }
 
-static int find_address(struct search *f, enum launcher launcher)
+static int find_address(struct master_search *f, enum launcher launcher)
 {
 	int rc = from_given(f);
 
@@ -295,7 +295,7 @@ static int find_address(struct search *f, enum launcher launcher)
 	return f->will_meet ? 0 : nobody_says(f->id, asks_c10d(f->s), f->why);
 }
 
-static int find_port(struct search *f)
+static int find_port(struct master_search *f)
 {
 	const struct value *port = &f->s->value[SET_MASTER_PORT];
 	const struct value *endpoint = &f->s->value[SET_RDZV_ENDPOINT];
@@ -328,7 +328,7 @@ static int find_port(struct search *f)
 	return 0;
 }
 
-static void standalone(struct search *f)
+static void standalone(struct master_search *f)
 {
 	static const enum setting_id overridden[] = { SET_MASTER_ADDR, SET_MASTER_PORT,
 		SET_RDZV_ENDPOINT, SET_RDZV_ID, SET_LOCAL_ADDR };
@@ -346,7 +346,7 @@ int master_find(const struct settings *s, const struct facts *facts, enum launch
 	const struct identity *id, bool will_meet, struct arena *arena, struct master *ret,
 	struct notes *notes, struct failure *why)
 {
-	struct search f = { s, facts, id, will_meet, arena, notes, why, { 0 } };
+	struct master_search f = { s, facts, id, will_meet, arena, notes, why, { 0 } };
 	int rc = 0;
 
 	if (settings_flag(s, SET_STANDALONE))

@@ -7,7 +7,6 @@
 
 #include "common/template.h"
 #include "common/utc.h"
-#include "daemon/output/lines.h"
 
 int prefix_render(const char *template, const struct prefix_values *v, struct text *out)
 {
@@ -33,8 +32,8 @@ int prefix_render(const char *template, const struct prefix_values *v, struct te
 		text_done(out);
 		return -ENOMEM;
 	}
-	if (out->len > LINES_PREFIX_MAX) {
-		out->len = LINES_PREFIX_MAX;
+	if (out->len > PREFIX_MAX) {
+		out->len = PREFIX_MAX;
 		for (int i = 0; i < 3 && ((unsigned char)out->at[out->len] & 0xc0) == 0x80; i++)
 			out->len--;
 		out->at[out->len] = '\0';

@@ -7,6 +7,8 @@
 
 #include "common/text.h"
 
+enum { PREFIX_MAX = 4096 }; /* bytes before a line */
+
 /* The names that a template may have. */
 #define PREFIX_NAMES "role_name|local_rank|rank|hostname|node_rank|stream|time"
 
@@ -19,7 +21,7 @@ struct prefix_values {
 
 /* Replaces out by the template with the values of role_name, local_rank, rank, hostname, node_rank,
  * stream and time; see common/template.h for what a template is. What is longer than lines.h's
- * LINES_PREFIX_MAX is cut there, between characters. -ENOMEM: out is empty. */
+ * PREFIX_MAX is cut there, between characters. -ENOMEM: out is empty. */
 int prefix_render(const char *template, const struct prefix_values *v, struct text *out);
 
 /* It says ${time}: it is to be rendered anew as time goes by. */

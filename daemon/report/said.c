@@ -15,14 +15,14 @@
 enum { LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };
 
 /* A piece of a text that a worker wrote. */
-struct piece {
+struct said_piece {
 	const char *at;
 	size_t len;
 };
 
-static struct piece piece_of(const char *text)
+static struct said_piece piece_of(const char *text)
 {
-	struct piece p = { text, strlen(text) };
+	struct said_piece p = { text, strlen(text) };
 
 	while (p.len > 0 && strchr("\r\n", p.at[p.len - 1]))
 		p.len--;
@@ -30,10 +30,10 @@ static struct piece piece_of(const char *text)
 }
 
 /* The next line, without its end; what is left of *rest begins behind it. */
-static struct piece next_line(struct piece *rest)
+static struct said_piece next_line(struct said_piece *rest)
 {
 	const char *end = memchr(rest->at, '\n', rest->len);
-	struct piece line = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
+	struct said_piece line = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
 	size_t used = line.len + (end != NULL);
 
 	rest->at += used;
@@ -43,7 +43,7 @@ static struct piece next_line(struct piece *rest)
 	return line;
 }
 
-static size_t count_lines(struct piece p)
+static size_t count_lines(struct said_piece p)
 {
 	size_t count = 0;
 
@@ -52,7 +52,7 @@ static size_t count_lines(struct piece p)
 	return count;
 }
 
-static void add_text(struct piece line, struct text *out)
+static void add_text(struct said_piece line, struct text *out)
 {
 	bool is_long = line.len > LINE_MAX_BYTES;
 
@@ -62,14 +62,14 @@ static void add_text(struct piece line, struct text *out)
 
 /* Indented, and without "launchd: error:" before it: these lines are copied. None of them can be
  * taken for one of launchd's. */
-static void add_line(struct piece line, struct text *out)
+static void add_line(struct said_piece line, struct text *out)
 {
 	text_add(out, line.len > 0 ? "    " : "");
 	add_text(line, out);
 }
 
 /* Up to `max` lines; of more the first ones, or the last ones. */
-static void add_lines(struct piece p, size_t max, bool last, struct text *out)
+static void add_lines(struct said_piece p, size_t max, bool last, struct text *out)
 {
 	size_t count = count_lines(p), skipped = count > max ? count - max : 0;
 
@@ -84,20 +84,20 @@ static void add_lines(struct piece p, size_t max, bool last, struct text *out)
 }
 
 /* The same, and of a progress bar what was seen last: what follows the last '\r'. */
-static struct piece next_seen_line(struct piece *rest)
+static struct said_piece next_seen_line(struct said_piece *rest)
 {
-	struct piece line = next_line(rest);
+	struct said_piece line = next_line(rest);
 	const char *seen = memrchr(line.at, '\r', line.len);
 	size_t hidden = seen ? (size_t)(seen - line.at) + 1 : 0;
 
-	return (struct piece){ line.at + hidden, line.len - hidden };
+	return (struct said_piece){ line.at + hidden, line.len - hidden };
 }
 
 /* The lines that the culprit wrote last, as many as are wanted; *ret_count is how many these are.
  */
-static struct piece last_lines_of(const struct report_input *in, size_t *ret_count)
+static struct said_piece last_lines_of(const struct report_input *in, size_t *ret_count)
 {
-	struct piece p = piece_of(in->words.lines ? in->words.lines : "");
+	struct said_piece p = piece_of(in->words.lines ? in->words.lines : "");
 	size_t count = count_lines(p), wanted = in->plan->output.tail_lines;
 
 	for (; count > wanted; count--)
@@ -106,11 +106,11 @@ static struct piece last_lines_of(const struct report_input *in, size_t *ret_cou
 	return p;
 }
 
-static struct piece take_last_line(struct piece *rest)
+static struct said_piece take_last_line(struct said_piece *rest)
 {
 	const char *before = memrchr(rest->at, '\n', rest->len);
 	size_t from = before ? (size_t)(before - rest->at) + 1 : 0;
-	struct piece line = { rest->at + from, rest->len - from };
+	struct said_piece line = { rest->at + from, rest->len - from };
 
 	rest->len = before ? from - 1 : 0;
 	if (line.len > 0 && line.at[line.len - 1] == '\r')
@@ -119,7 +119,7 @@ static struct piece take_last_line(struct piece *rest)
 }
 
 /* Whether a line is this one of a traceback, but for the "[rank3]: " that torch puts before it. */
-static bool is_same(struct piece line, struct piece of_traceback)
+static bool is_same(struct said_piece line, struct said_piece of_traceback)
 {
 	size_t mark = line.len > of_traceback.len ? line.len - of_traceback.len : 0;
 	bool is_marked = mark > 3 && *line.at == '[' && memcmp(line.at + mark - 3, "]: ", 3) == 0;
@@ -128,7 +128,7 @@ static bool is_same(struct piece line, struct piece of_traceback)
 		memcmp(line.at + mark, of_traceback.at, of_traceback.len) == 0;
 }
 
-static bool is_header(struct piece text)
+static bool is_header(struct said_piece text)
 {
 	static const char begin[] = "Traceback (";
 
@@ -139,13 +139,13 @@ static bool is_header(struct piece text)
 /* What the last lines do not have of a traceback, which Python writes on stderr, too. There it may
  * have other lines between its own: the frames before @record's, what another thread writes. Where
  * the last lines begin in the middle of it, its begin. */
-static struct piece untold_of(struct piece traceback, struct piece lines)
+static struct said_piece untold_of(struct said_piece traceback, struct said_piece lines)
 {
-	struct piece rest = traceback;
+	struct said_piece rest = traceback;
 	size_t found = 0, others = 0; /* lines of it, and those before the topmost one found */
 
 	while (lines.len > 0 && rest.len > 0) {
-		struct piece shorter = rest;
+		struct said_piece shorter = rest;
 
 		if (is_same(take_last_line(&lines), take_last_line(&shorter))) {
 			rest = shorter;
@@ -157,14 +157,14 @@ static struct piece untold_of(struct piece traceback, struct piece lines)
 	}
 	if (rest.len > 0 && found <= others)
 		return traceback;
-	return is_header(rest) ? (struct piece){ rest.at, 0 } : rest;
+	return is_header(rest) ? (struct said_piece){ rest.at, 0 } : rest;
 }
 
 /* A traceback without the message that Python writes at its end, as that has been said. */
-static struct piece traceback_of(const struct error_record *e)
+static struct said_piece traceback_of(const struct error_record *e)
 {
-	struct piece traceback = piece_of(e->traceback);
-	struct piece message = piece_of(e->message ? e->message : "");
+	struct said_piece traceback = piece_of(e->traceback);
+	struct said_piece message = piece_of(e->message ? e->message : "");
 
 	if (message.len > 0 && traceback.len > message.len &&
 		traceback.at[traceback.len - message.len - 1] == '\n' &&
@@ -173,18 +173,19 @@ static struct piece traceback_of(const struct error_record *e)
 	return traceback;
 }
 
-static void add_traceback(const struct error_record *e, struct piece last_lines, struct text *out)
+static void add_traceback(
+	const struct error_record *e, struct said_piece last_lines, struct text *out)
 {
-	struct piece whole = piece_of(e->traceback), untold = untold_of(whole, last_lines);
+	struct said_piece whole = piece_of(e->traceback), untold = untold_of(whole, last_lines);
 
 	if (untold.len == whole.len)
 		untold = traceback_of(e);
 	add_lines(untold, TRACEBACK_LINES, true, out);
 }
 
-static void add_record(const struct error_record *e, struct piece last_lines, struct text *out)
+static void add_record(const struct error_record *e, struct said_piece last_lines, struct text *out)
 {
-	struct piece rest;
+	struct said_piece rest;
 
 	if (e->raw) {
 		text_add(out, "launchd: error: error file: ");
@@ -214,7 +215,7 @@ void said_add_log(const struct report_input *in, const char *level, struct text 
 	text_add(out, "\n");
 }
 
-static void add_last_lines(struct piece lines, size_t count, struct text *out)
+static void add_last_lines(struct said_piece lines, size_t count, struct text *out)
 {
 	if (count == 1)
 		text_add(out, "launchd: error: last line:\n");
@@ -227,7 +228,7 @@ static void add_last_lines(struct piece lines, size_t count, struct text *out)
 void said_add(const struct report_input *in, struct text *out)
 {
 	size_t count;
-	struct piece last_lines = last_lines_of(in, &count);
+	struct said_piece last_lines = last_lines_of(in, &count);
 
 	if (in->record)
 		add_record(in->record, last_lines, out);
@@ -238,11 +239,11 @@ void said_add(const struct report_input *in, struct text *out)
 void said_add_json(const struct report_input *in, struct text *out)
 {
 	size_t count;
-	struct piece rest = last_lines_of(in, &count);
+	struct said_piece rest = last_lines_of(in, &count);
 
 	text_printf(out, "\"last_lines\":%s", in->words.lines ? "[" : "null");
 	for (size_t i = 0; rest.len > 0; i++) {
-		struct piece line = next_seen_line(&rest);
+		struct said_piece line = next_seen_line(&rest);
 
 		text_add(out, i ? ",\n   " : "");
 		text_add_json(out, arena_strndup(in->arena, line.at, line.len));

@@ -12,26 +12,26 @@
 
 enum { PUSH_KEEP = 64 << 10, LARGE = 16 << 10 };
 
-int out_of_memory(const struct asked *a)
+int out_of_memory(const struct inquiry *a)
 {
 	return failure_set(a->why, -ENOMEM,
 		"no memory for its %s: the store has %" PRIu64 " of %" PRIu64 " MiB in use",
 		query_name(a->r->query), a->s->budget->used >> 20, a->s->budget->max >> 20);
 }
 
-int asked_say(const struct asked *a, const void *bytes, size_t len)
+int asked_say(const struct inquiry *a, const void *bytes, size_t len)
 {
 	return bytes_add(a->reply, a->s->budget, bytes, len) < 0 ? out_of_memory(a) : 0;
 }
 
-int say_byte(const struct asked *a, int byte)
+int say_byte(const struct inquiry *a, int byte)
 {
 	const uint8_t word = (uint8_t)byte;
 
 	return asked_say(a, &word, sizeof word);
 }
 
-int say_number(const struct asked *a, int64_t number)
+int say_number(const struct inquiry *a, int64_t number)
 {
 	return asked_say(a, &number, sizeof number);
 }
@@ -49,7 +49,7 @@ static int add_span(struct bytes *to, struct budget *b, struct span span)
 	return 0;
 }
 
-int say_span(const struct asked *a, struct span span)
+int say_span(const struct inquiry *a, struct span span)
 {
 	if (span.len >= LARGE && a->s->tell_large) {
 		if (say_number(a, (int64_t)span.len) < 0)
@@ -60,7 +60,7 @@ int say_span(const struct asked *a, struct span span)
 	return add_span(a->reply, a->s->budget, span) < 0 ? out_of_memory(a) : 0;
 }
 
-struct key *need_key(const struct asked *a, struct span name)
+struct key *need_key(const struct inquiry *a, struct span name)
 {
 	struct key *key = keys_need(&a->s->keys, name);
 
@@ -84,7 +84,7 @@ void wake(struct space *s, struct key *key, bool one)
 
 /* A change, as those who watch the key are told of it; nothing where nobody does. -ENOMEM. */
 static int push_make(
-	const struct asked *a, const struct key *key, int kind, struct span old, struct span now)
+	const struct inquiry *a, const struct key *key, int kind, struct span old, struct span now)
 {
 	const struct span name = { key->name, key->len };
 	const uint8_t word = (uint8_t)kind;
@@ -99,7 +99,7 @@ static int push_make(
 	return 0;
 }
 
-static void push_send(const struct asked *a, const struct key *key)
+static void push_send(const struct inquiry *a, const struct key *key)
 {
 	struct bytes *what = &a->s->push;
 
@@ -111,7 +111,7 @@ static void push_send(const struct asked *a, const struct key *key)
 }
 
 /* What follows every change of a key that gives it a value; rc is what became of the change. */
-static int changed(const struct asked *a, struct key *key, int rc)
+static int changed(const struct inquiry *a, struct key *key, int rc)
 {
 	if (rc < 0) {
 		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
@@ -123,21 +123,21 @@ static int changed(const struct asked *a, struct key *key, int rc)
 	return 0;
 }
 
-int set(const struct asked *a, struct key *key, struct span value)
+int set(const struct inquiry *a, struct key *key, struct span value)
 {
 	int rc = push_make(a, key, key->value ? KEY_UPDATED : KEY_CREATED, key_value(key), value);
 
 	return changed(a, key, rc < 0 ? rc : key_set(&a->s->keys, key, value));
 }
 
-static int on_set(struct asked *a)
+static int on_set(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
 
 	return key ? set(a, key, request_span(&a->at)) : -ENOMEM;
 }
 
-static int on_multi_set(struct asked *a)
+static int on_multi_set(struct inquiry *a)
 {
 	int rc = 0;
 
@@ -146,7 +146,7 @@ static int on_multi_set(struct asked *a)
 	return rc;
 }
 
-static int on_compare_set(struct asked *a)
+static int on_compare_set(struct inquiry *a)
 {
 	struct span name = request_span(&a->at), expected = request_span(&a->at);
 	struct span desired = request_span(&a->at), now = expected;
@@ -167,7 +167,7 @@ static int on_compare_set(struct asked *a)
 	return key ? set(a, key, desired) : -ENOMEM;
 }
 
-static int not_there(const struct asked *a)
+static int not_there(const struct inquiry *a)
 {
 	return failure_set(
 		a->why, -EPROTO, "its %s is of a key that is not there", query_name(a->r->query));
@@ -175,7 +175,7 @@ static int not_there(const struct asked *a)
 
 /* A missing key is empty to clients of 2.2 and above, and the end of older ones: so does torch.
  * All of them wait for it first. */
-static int say_value(const struct asked *a, struct span name)
+static int say_value(const struct inquiry *a, struct span name)
 {
 	const struct key *key = keys_find(&a->s->keys, name);
 
@@ -184,12 +184,12 @@ static int say_value(const struct asked *a, struct span name)
 	return say_span(a, key ? key_value(key) : (struct span){ NULL, 0 });
 }
 
-static int on_get(struct asked *a)
+static int on_get(struct inquiry *a)
 {
 	return say_value(a, request_span(&a->at));
 }
 
-static int on_multi_get(struct asked *a)
+static int on_multi_get(struct inquiry *a)
 {
 	int rc = 0;
 
@@ -198,7 +198,7 @@ static int on_multi_get(struct asked *a)
 	return rc;
 }
 
-int read_number(const struct asked *a, const struct key *key, int64_t *ret)
+int read_number(const struct inquiry *a, const struct key *key, int64_t *ret)
 {
 	struct span value = key_value(key);
 	char text[2 * DIGITS] = "", *end;
@@ -228,7 +228,7 @@ struct span in_digits(int64_t number, char text[DIGITS])
 	return (struct span){ (const uint8_t *)text, (size_t)len };
 }
 
-static int on_add(struct asked *a)
+static int on_add(struct inquiry *a)
 {
 	struct span name = request_span(&a->at);
 	int64_t delta = request_number(&a->at), number = 0;
@@ -247,7 +247,7 @@ static int on_add(struct asked *a)
 	return key ? set(a, key, in_digits(number, text)) : -ENOMEM;
 }
 
-static int on_append(struct asked *a)
+static int on_append(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
 	const struct span more = request_span(&a->at), none = { NULL, 0 };
@@ -259,12 +259,12 @@ static int on_append(struct asked *a)
 	return changed(a, key, rc < 0 ? rc : key_append(&a->s->keys, key, more));
 }
 
-static int on_getnumkeys(struct asked *a)
+static int on_getnumkeys(struct inquiry *a)
 {
 	return say_number(a, (int64_t)a->s->keys.with_value);
 }
 
-static int on_delete_key(struct asked *a)
+static int on_delete_key(struct inquiry *a)
 {
 	struct key *key = keys_find(&a->s->keys, request_span(&a->at));
 	int rc;
@@ -284,7 +284,7 @@ static int on_delete_key(struct asked *a)
 	return 0;
 }
 
-static int on_ping(struct asked *a)
+static int on_ping(struct inquiry *a)
 {
 	return asked_say(a, a->at, sizeof(uint32_t));
 }
@@ -294,20 +294,20 @@ static int say_name(const struct key *key, void *to)
 	return say_span(to, (struct span){ key->name, key->len });
 }
 
-static int on_list_keys(struct asked *a)
+static int on_list_keys(struct inquiry *a)
 {
 	int rc = say_number(a, (int64_t)a->s->keys.with_value);
 
 	return rc < 0 ? rc : keys_each(&a->s->keys, say_name, a);
 }
 
-static int on_validate(struct asked *a)
+static int on_validate(struct inquiry *a)
 {
 	(void)a;
 	return 0;
 }
 
-static int (*const handlers[QUERIES])(struct asked *a) = {
+static int (*const handlers[QUERIES])(struct inquiry *a) = {
 	[QUERY_VALIDATE] = on_validate,
 	[QUERY_SET] = on_set,
 	[QUERY_COMPARE_SET] = on_compare_set,
@@ -333,7 +333,7 @@ static int (*const handlers[QUERIES])(struct asked *a) = {
 int answer(struct space *s, struct guest *who, const struct request *r, struct bytes *reply,
 	struct failure *why)
 {
-	struct asked a = { s, who, r, r->args, reply, why };
+	struct inquiry a = { s, who, r, r->args, reply, why };
 
 	wait_end(&s->keys, who);
 	return handlers[r->query](&a);

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /* How many of the keys are not there. */
-static size_t missing(const struct asked *a)
+static size_t missing(const struct inquiry *a)
 {
 	const uint8_t *at = a->at;
 	size_t count = 0;
@@ -17,12 +17,12 @@ static size_t missing(const struct asked *a)
 	return count;
 }
 
-int on_check(struct asked *a)
+int on_check(struct inquiry *a)
 {
 	return say_byte(a, missing(a) == 0 ? READY : NOT_READY);
 }
 
-int on_wait(struct asked *a)
+int on_wait(struct inquiry *a)
 {
 	size_t count = missing(a);
 
@@ -43,12 +43,12 @@ int on_wait(struct asked *a)
 	return 0;
 }
 
-int on_cancel_wait(struct asked *a)
+int on_cancel_wait(struct inquiry *a)
 {
 	return say_byte(a, WAIT_CANCELED); /* answer() has ended the wait */
 }
 
-int on_watch_key(struct asked *a)
+int on_watch_key(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
 
@@ -61,7 +61,7 @@ int on_watch_key(struct asked *a)
 	return say_byte(a, KEY_CALLBACK_REGISTERED);
 }
 
-int on_queue_push(struct asked *a)
+int on_queue_push(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
 
@@ -75,7 +75,7 @@ int on_queue_push(struct asked *a)
 	return 0;
 }
 
-int on_queue_pop(struct asked *a)
+int on_queue_pop(struct inquiry *a)
 {
 	struct key *key = keys_find(&a->s->keys, request_span(&a->at));
 	int rc;
@@ -92,7 +92,7 @@ int on_queue_pop(struct asked *a)
 	return 0;
 }
 
-int on_queue_len(struct asked *a)
+int on_queue_len(struct inquiry *a)
 {
 	const struct key *key = keys_find(&a->s->keys, request_span(&a->at));
 
@@ -100,7 +100,7 @@ int on_queue_len(struct asked *a)
 }
 
 /* Counts who has come; all but the last wait, for whatever sets the key next. */
-int on_barrier(struct asked *a)
+int on_barrier(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
 	int64_t world = request_number(&a->at), count = 0;

@@ -19,7 +19,7 @@ struct tree {
 	struct cgroup_place *found;
 };
 
-struct search {
+struct cgroup_search {
 	struct arena *arena;
 	const char *root;
 	struct tree unified, memory;
@@ -37,7 +37,7 @@ static bool list_has(const char *list, const char *word)
 }
 
 /* "0::/path" is of version 2, "4:cpu,memory:/path" of version 1. */
-static void take_cgroup(char *line, struct search *s)
+static void take_cgroup(char *line, struct cgroup_search *s)
 {
 	char *controllers = strchr(line, ':');
 	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -53,7 +53,7 @@ static void take_cgroup(char *line, struct search *s)
 }
 
 /* Where systemd mounts the trees, and every container runtime after it. */
-static void try_usual(struct tree *t, const struct search *s, const char *point)
+static void try_usual(struct tree *t, const struct cgroup_search *s, const char *point)
 {
 	char path[PATH_MAX];
 	int len;
@@ -98,7 +98,8 @@ static const char *below(const char *path, const char *root)
 	return strstr(path, "/..") ? NULL : strcmp(path, "/") == 0 ? "" : path;
 }
 
-static void take_tree(struct tree *t, const struct search *s, const char *root, const char *point)
+static void take_tree(
+	struct tree *t, const struct cgroup_search *s, const char *root, const char *point)
 {
 	const char *rest = t->path ? below(t->path, root) : NULL;
 
@@ -115,7 +116,7 @@ static bool is_through(const struct tree *t)
 
 /* "41 31 0:38 ROOT POINT rw,relatime [tags] - cgroup2 cgroup2 rw,memory": proc(5).
  * True: nothing more is wanted. */
-static bool take_mount(char *line, struct search *s)
+static bool take_mount(char *line, struct cgroup_search *s)
 {
 	char *type = strstr(line, " - cgroup"); /* no blank within a field before it */
 	char *root = line, *point, *options;
@@ -142,7 +143,7 @@ static bool take_mount(char *line, struct search *s)
 }
 
 /* There may be thousands of mounts, and the trees are mostly among the first. */
-static void search_mounts(struct search *s)
+static void search_mounts(struct cgroup_search *s)
 {
 	char path[PATH_MAX], *line = NULL;
 	size_t room = 0;
@@ -164,7 +165,7 @@ static void search_mounts(struct search *s)
 int cgroup_paths_read(const char *root, struct arena *arena, struct cgroup_paths *ret)
 {
 	struct cgroup_paths found = { 0 };
-	struct search s = { .arena = arena,
+	struct cgroup_search s = { .arena = arena,
 		.root = root,
 		.unified = { .type = "cgroup2", .found = &found.unified },
 		.memory = { .type = "cgroup", .controller = "memory", .found = &found.memory } };

@@ -1,7 +1,6 @@
 /* pool.c - see pool.h */
 #include "daemon/workers/pool.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,39 +9,38 @@
 #include <unistd.h>
 
 #include "common/failure.h"
+#include "common/sm.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/starter.h"
 #include "daemon/workers/worker.h"
 
-#define TO(s) (1u << (s))
-
 enum {
 	LOOK_SOON_MS = 20, /* after a death: several often come together */
 	HURRY_MAX_MS = 5000,
 };
 
-static const unsigned next_states[POOL_STATES] = {
-	[POOL_STARTING] =
-		TO(POOL_RUNNING) | TO(POOL_STOPPING) | TO(POOL_LINGERING) | TO(POOL_ENDED),
-	[POOL_RUNNING] = TO(POOL_STOPPING) | TO(POOL_KILLING) | TO(POOL_LINGERING) | TO(POOL_ENDED),
-	[POOL_STOPPING] = TO(POOL_KILLING) | TO(POOL_LINGERING) | TO(POOL_ENDED),
-	[POOL_KILLING] = TO(POOL_ENDED),
-	[POOL_LINGERING] = TO(POOL_ENDED),
-	[POOL_ENDED] = 0,
+static const struct sm_state states[POOL_STATES] = {
+	[POOL_STARTING] = { "starting",
+		SM_TO(POOL_RUNNING) | SM_TO(POOL_STOPPING) | SM_TO(POOL_LINGERING) |
+			SM_TO(POOL_ENDED) },
+	[POOL_RUNNING] = { "running",
+		SM_TO(POOL_STOPPING) | SM_TO(POOL_KILLING) | SM_TO(POOL_LINGERING) |
+			SM_TO(POOL_ENDED) },
+	[POOL_STOPPING] = { "stopping",
+		SM_TO(POOL_KILLING) | SM_TO(POOL_LINGERING) | SM_TO(POOL_ENDED) },
+	[POOL_KILLING] = { "killing", SM_TO(POOL_ENDED) },
+	[POOL_LINGERING] = { "lingering", SM_TO(POOL_ENDED) },
+	[POOL_ENDED] = { "ended", 0 },
 };
 
-bool pool_may_go(enum pool_state from, enum pool_state to)
-{
-	return (next_states[from] & TO(to)) != 0;
-}
+const struct sm pool_life = { "pool", states, POOL_STATES };
 
-/* The only writer of the state; stops what the new one does not own. */
+/* Also stops what the new state does not own. */
 static void pool_goto(struct pool *p, enum pool_state next)
 {
-	assert(pool_may_go(p->state, next));
-	p->state = next;
+	p->state = sm_go(&pool_life, p->state, next);
 	if (next == POOL_RUNNING || next == POOL_ENDED)
 		(void)uv_timer_stop(&p->grace);
 	if (next == POOL_KILLING || next == POOL_ENDED)

@@ -16,6 +16,7 @@ struct failure;
 struct inherited;
 struct output;
 struct plan;
+struct sm;
 
 enum { POOL_UNKILLED_MS = 10000 }; /* for workers that SIGKILL has not ended: GPUs are freed */
 
@@ -58,8 +59,8 @@ struct pool {
 	void *owner;
 };
 
-/* Whether the table of states has this edge. */
-bool pool_may_go(enum pool_state from, enum pool_state to);
+/* Of enum pool_state. */
+extern const struct sm pool_life;
 
 /* Makes the workers of an attempt, unstarted. -ENOMEM. pool_done() in either case. */
 int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,

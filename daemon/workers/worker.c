@@ -1,7 +1,6 @@
 /* worker.c - see worker.h */
 #include "daemon/workers/worker.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -12,30 +11,26 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/sm.h"
 #include "daemon/os/procfs.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/tree.h"
 
-#define TO(s) (1u << (s))
-
-/* Every edge; worker_goto() alone writes a state. */
-static const unsigned next_states[WORKER_STATES] = {
-	[WORKER_PLANNED] = TO(WORKER_RUNNING) | TO(WORKER_ENDED), /* ENDED: exec failed */
-	[WORKER_RUNNING] = TO(WORKER_STOPPING) | TO(WORKER_KILLING) | TO(WORKER_ENDED),
-	[WORKER_STOPPING] = TO(WORKER_KILLING) | TO(WORKER_ENDED),
-	[WORKER_KILLING] = TO(WORKER_ENDED),
-	[WORKER_ENDED] = 0,
+static const struct sm_state states[WORKER_STATES] = {
+	/* ended: exec failed */
+	[WORKER_PLANNED] = { "planned", SM_TO(WORKER_RUNNING) | SM_TO(WORKER_ENDED) },
+	[WORKER_RUNNING] = { "running",
+		SM_TO(WORKER_STOPPING) | SM_TO(WORKER_KILLING) | SM_TO(WORKER_ENDED) },
+	[WORKER_STOPPING] = { "stopping", SM_TO(WORKER_KILLING) | SM_TO(WORKER_ENDED) },
+	[WORKER_KILLING] = { "killing", SM_TO(WORKER_ENDED) },
+	[WORKER_ENDED] = { "ended", 0 },
 };
 
-bool worker_may_go(enum worker_state from, enum worker_state to)
-{
-	return (next_states[from] & TO(to)) != 0;
-}
+const struct sm worker_life = { "worker", states, WORKER_STATES };
 
 static void worker_goto(struct worker *w, enum worker_state next)
 {
-	assert(worker_may_go(w->state, next));
-	w->state = next;
+	w->state = sm_go(&worker_life, w->state, next);
 }
 
 bool worker_is_alive(const struct worker *w)

@@ -9,6 +9,7 @@
 #include "daemon/plan/plan.h"
 
 struct failure;
+struct sm;
 struct spawn;
 
 enum worker_state {
@@ -35,8 +36,8 @@ struct worker {
 	int pipe[3]; /* our ends of its STDIO_PIPE streams, to be taken over; -1: none */
 };
 
-/* Whether the table of states has this edge; for tests and asserts. */
-bool worker_may_go(enum worker_state from, enum worker_state to);
+/* Of enum worker_state. */
+extern const struct sm worker_life;
 
 /* An unstarted worker; rank, local_rank and attempt of w->outcome are the caller's to set. */
 void worker_init(struct worker *w);

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/sm.h"
+#include "common/text.h"
+
 void suite_add_rows(struct suite *s, CMUnitTestFunction test, CMFixtureFunction teardown,
 	const void *rows, size_t count, size_t stride)
 {
@@ -113,4 +116,20 @@ void assert_settings(const struct settings *s, const struct expected *e, size_t 
 		if (e[i].where)
 			assert_string_equal(settings_where(s, e[i].id), e[i].where);
 	}
+}
+
+void assert_life(const struct sm *life, const char *const *lines)
+{
+	for (unsigned from = 0; from < life->count; from++) {
+		struct text line = { 0 };
+
+		text_printf(&line, "%s:", life->states[from].name);
+		for (unsigned to = 0; to < life->count; to++)
+			if (sm_may_go(life, from, to))
+				text_printf(&line, " %s", life->states[to].name);
+		assert_non_null(lines[from]);
+		assert_string_equal(text_string(&line), lines[from]);
+		text_done(&line);
+	}
+	assert_null(lines[life->count]);
 }

@@ -69,4 +69,10 @@ struct expected {
 
 void assert_settings(const struct settings *s, const struct expected *e, size_t max);
 
+struct sm;
+
+/* A machine has these edges and no other: a line a state in their order, "planned: running ended",
+ * then NULL. */
+void assert_life(const struct sm *life, const char *const *lines);
+
 #endif

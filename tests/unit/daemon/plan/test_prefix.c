@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/output/lines.h"
 #include "daemon/plan/prefix.h"
 
 static const struct prefix_values values = { .role_name = "default",
@@ -53,28 +52,27 @@ static void test_prefix(void **state)
  */
 static void test_long(void **state)
 {
-	static char template[2 * LINES_PREFIX_MAX];
+	static char template[2 * PREFIX_MAX];
 	struct text out = { 0 };
 
 	(void)state;
-	memset(template, 'x', LINES_PREFIX_MAX);
+	memset(template, 'x', PREFIX_MAX);
 	assert_int_equal(prefix_render(template, &values, &out), 0);
-	assert_int_equal(out.len, LINES_PREFIX_MAX);
+	assert_int_equal(out.len, PREFIX_MAX);
 	assert_string_equal(out.at, template);
-	template[LINES_PREFIX_MAX] = 'x';
+	template[PREFIX_MAX] = 'x';
 	assert_int_equal(prefix_render(template, &values, &out), 0);
-	assert_int_equal(strlen(out.at), LINES_PREFIX_MAX);
-	assert_int_equal(out.len, LINES_PREFIX_MAX);
+	assert_int_equal(strlen(out.at), PREFIX_MAX);
+	assert_int_equal(out.len, PREFIX_MAX);
 	for (size_t before = 1; before <= 4; before++) {
-		memcpy(template + LINES_PREFIX_MAX - before, "\xf0\x9f\x98\x80$rank", 10);
+		memcpy(template + PREFIX_MAX - before, "\xf0\x9f\x98\x80$rank", 10);
 		assert_int_equal(prefix_render(template, &values, &out), 0);
-		assert_int_equal(
-			out.len, before == 4 ? LINES_PREFIX_MAX : LINES_PREFIX_MAX - before);
+		assert_int_equal(out.len, before == 4 ? PREFIX_MAX : PREFIX_MAX - before);
 	}
 	/* not UTF-8: there is no better place */
 	memset(template, 0x80, sizeof template - 1);
 	assert_int_equal(prefix_render(template, &values, &out), 0);
-	assert_int_equal(out.len, LINES_PREFIX_MAX - 3);
+	assert_int_equal(out.len, PREFIX_MAX - 3);
 	text_done(&out);
 }
 
