@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "daemon/os/process.h"
@@ -14,6 +15,14 @@ static int failed(struct child *c, enum stage stage)
 	c->error = errno;
 	c->failed = stage;
 	return 127;
+}
+
+/* A table of our own, with a copy of what is below that number only. */
+static int leave_table(unsigned foreign)
+{
+	const unsigned unshare = 2; /* CLOSE_RANGE_UNSHARE */
+
+	return foreign ? (int)syscall(SYS_close_range, foreign, ~0u, unshare) : 0;
 }
 
 /* Puts the descriptors at 0, 1, 2. The launcher's numbers are all above 2. */
@@ -52,6 +61,8 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_PARENT_DEATH);
 	if (getppid() != c->parent) /* the launcher died before the call above */
 		return failed(c, STAGE_PARENT_GONE);
+	if (leave_table(c->foreign) < 0)
+		return failed(c, STAGE_FILES);
 	if (place_stdio(c) < 0)
 		return failed(c, STAGE_STDIO);
 	if (c->inherited->nofile_raised && setrlimit(RLIMIT_NOFILE, &c->inherited->nofile) < 0)

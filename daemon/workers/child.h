@@ -16,6 +16,7 @@ enum stage {
 	STAGE_SESSION,
 	STAGE_PARENT_DEATH,
 	STAGE_PARENT_GONE,
+	STAGE_FILES,
 	STAGE_STDIO,
 	STAGE_LIMITS,
 	STAGE_SIGNALS,
@@ -28,6 +29,9 @@ struct child {
 	int stdio[3]; /* descriptors to put at 0, 1, 2; -1: what is there stays */
 	const struct inherited *inherited;
 	pid_t parent;
+	/* 0: the table of open files is a copy. Else it is the launcher's (CLONE_FILES), and from
+	 * this number on there is nothing for the worker. */
+	unsigned foreign;
 
 	/* the child's answer: where it failed, and errno; STAGE_NONE: it executed its program */
 	volatile enum stage failed;

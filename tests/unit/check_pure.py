@@ -19,7 +19,7 @@ SAFE = {
     "sigprocmask", "write",
 }
 # bare system calls on Linux, which neither lock nor allocate, although POSIX says nothing of them
-BARE = {"prctl", "setrlimit", "setrlimit64", "sched_setaffinity"}
+BARE = {"prctl", "syscall", "setrlimit", "setrlimit64", "sched_setaffinity"}
 # what compilers add: the place of errno, the stack protector, position independence
 COMPILER = {"__errno_location", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_", "memset", "memcpy"}
 SANITIZER = re.compile(r"__(asan|ubsan|tsan|sanitizer|gcov|llvm)_|_ITM_|__gmon_start__")

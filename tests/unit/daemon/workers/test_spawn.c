@@ -106,6 +106,22 @@ static void test_pidfd(void **state)
 	assert_int_equal(si.si_status, 0);
 }
 
+/* From here on streams go by low descriptors, which must not keep the pipes open. */
+static void test_sealed(void **state)
+{
+	struct bench *b = *state;
+	int before;
+
+	assert_int_equal(spawn_seal_descriptors(), 0);
+	assert_int_equal(spawn_seal_descriptors(), 0); /* for a second attempt: takes no more */
+	b->stdio[0].how = b->stdio[2].how = STDIO_PIPE;
+	before = count_descriptors();
+	assert_int_equal(bench_spawn(b, "/nowhere/at/all", "facts", NULL), -ENOENT);
+	assert_int_equal(count_descriptors(), before);
+	b->why = (struct failure){ 0 };
+	test_pipes(state);
+}
+
 static const struct end_row {
 	const char *says, *act, *arg;
 	int code, status;
@@ -224,6 +240,7 @@ int main(void)
 		return 2;
 #define TEST(says, test) suite_add(&s, says, test, bench_make, bench_done)
 	TEST("streams by pipes, whose other ends are ours", test_pipes);
+	TEST("streams by pipes, in a table of files of its own", test_sealed);
 	TEST("streams by files, appended to", test_files);
 	TEST("streams that are inherited", test_inherited);
 	TEST("the pidfd is readable once it has ended, and not before", test_pidfd);
