@@ -26,7 +26,8 @@ def product():
     """Every file of the product, by its path from the root."""
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
             for top in ("common", "config", "daemon")
-            for path in sorted((ROOT / top).rglob("*.[ch]")) if "docs" not in path.parts}
+            for path in sorted((ROOT / top).rglob("*.[ch]"))
+            if "docs" not in path.relative_to(ROOT).parts}
 
 
 def module(path):
