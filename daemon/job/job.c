@@ -8,24 +8,40 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/sm.h"
 #include "daemon/job/job_result.h"
 #include "daemon/job/restart.h"
 
-#define TO(s) (1u << (s))
-
-static const unsigned next_states[JOB_STATES] = {
-	[JOB_MEETING] = TO(JOB_RUNNING) | TO(JOB_OVER), /* OVER: asked to end before it began */
-	[JOB_RUNNING] = TO(JOB_STOPPING) | TO(JOB_PAUSED) | TO(JOB_OVER),
-	[JOB_STOPPING] = TO(JOB_PAUSED) | TO(JOB_OVER),
-	[JOB_PAUSED] = TO(JOB_RUNNING) | TO(JOB_OVER), /* OVER: a request, or a lost node */
-	[JOB_OVER] = 0,
+static const struct sm_state job_states[JOB_STATES] = {
+	/* OVER: asked to end before it began */
+	[JOB_MEETING] = { "meeting", SM_TO(JOB_RUNNING) | SM_TO(JOB_OVER) },
+	[JOB_RUNNING] = { "running", SM_TO(JOB_STOPPING) | SM_TO(JOB_PAUSED) | SM_TO(JOB_OVER) },
+	[JOB_STOPPING] = { "stopping", SM_TO(JOB_PAUSED) | SM_TO(JOB_OVER) },
+	/* OVER: a request, or a lost node */
+	[JOB_PAUSED] = { "paused", SM_TO(JOB_RUNNING) | SM_TO(JOB_OVER) },
+	[JOB_OVER] = { "over", 0 },
 };
+const struct sm job_life = { "job", job_states, JOB_STATES };
 
-/* The only writer of the state. */
+static const struct sm_state node_states[NODE_STATES] = {
+	[NODE_AWAITED] = { "awaited", SM_TO(NODE_JOINED) | SM_TO(NODE_ABSENT) },
+	/* AWAITED: it went away before the job began */
+	[NODE_JOINED] = { "joined", SM_TO(NODE_AWAITED) | SM_TO(NODE_ENDED) | SM_TO(NODE_LOST) },
+	[NODE_ENDED] = { "ended", SM_TO(NODE_JOINED) | SM_TO(NODE_LEFT) | SM_TO(NODE_LOST) },
+	[NODE_LEFT] = { "left", 0 },
+	[NODE_LOST] = { "lost", 0 },
+	[NODE_ABSENT] = { "absent", 0 },
+};
+const struct sm node_life = { "node", node_states, NODE_STATES };
+
 static void job_goto(struct job *j, enum job_state next)
 {
-	assert(next_states[j->state] & TO(next));
-	j->state = next;
+	j->state = sm_go(&job_life, j->state, next);
+}
+
+static void node_goto(struct job_node *n, enum node_state next)
+{
+	n->state = sm_go(&node_life, n->state, next);
 }
 
 int job_init(struct job *j, unsigned nnodes, const struct restart_policy *policy, uint64_t grace_ms,
@@ -49,22 +65,25 @@ void job_joined(struct job *j, unsigned node, unsigned nproc, const char *name)
 	struct job_node *n = node_of(j, node);
 
 	assert(j->state == JOB_MEETING);
-	n->state = NODE_JOINED;
+	node_goto(n, NODE_JOINED);
 	n->nproc = nproc;
 	(void)snprintf(n->about.name, sizeof n->about.name, "%s", name);
 }
 
 void job_unjoined(struct job *j, unsigned node)
 {
+	struct job_node *n = node_of(j, node);
+
 	assert(j->state == JOB_MEETING);
-	*node_of(j, node) = (struct job_node){ .state = NODE_AWAITED };
+	node_goto(n, NODE_AWAITED);
+	*n = (struct job_node){ .state = n->state };
 }
 
 void job_begin(struct job *j, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < j->nnodes; i++)
 		if (j->nodes[i].state == NODE_AWAITED)
-			j->nodes[i].state = NODE_ABSENT;
+			node_goto(&j->nodes[i], NODE_ABSENT);
 	j->started_ns = now_ns;
 	job_goto(j, JOB_RUNNING);
 }
@@ -231,7 +250,7 @@ enum order job_ended(struct job *j, unsigned node, const struct node_end *end, u
 	if (!is_running(j) || n->state != NODE_JOINED || end->attempt != j->attempt)
 		return ORDER_NONE;
 	job_keep_end(j, node, end, arena);
-	n->state = NODE_ENDED;
+	node_goto(n, NODE_ENDED);
 	what = settle(j, now_ns, arena, ret);
 	if (what == ORDER_NONE && !job_end_is_well(end))
 		what = stop_for_end(j, node, end, now_ns);
@@ -244,7 +263,7 @@ static void note_loss(struct job *j, unsigned node, const struct loss *loss, uin
 {
 	struct job_node *n = &j->nodes[node];
 
-	n->state = NODE_LOST;
+	node_goto(n, NODE_LOST);
 	n->due_ns = loss->due_ns;
 	n->lost = (struct cause){
 		.kind = CAUSE_NODE_LOST,
@@ -290,7 +309,7 @@ enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint6
 		return ORDER_NONE;
 	}
 	if (has_ended_well(n) && j->state != JOB_PAUSED) {
-		n->state = NODE_LEFT; /* all that was asked of it is done */
+		node_goto(n, NODE_LEFT); /* all that was asked of it is done */
 		return ORDER_NONE;
 	}
 	note_loss(j, node, loss, now_ns);
@@ -309,7 +328,7 @@ enum order job_left(
 
 	if (!has_ended_well(n) || j->state == JOB_PAUSED)
 		return job_lost(j, node, &loss, now_ns, arena, ret);
-	n->state = NODE_LEFT;
+	node_goto(n, NODE_LEFT);
 	return ORDER_NONE; /* the job waits for those that run, and for nobody where it is over */
 }
 
@@ -322,8 +341,7 @@ void job_resume(struct job *j, uint64_t now_ns)
 	for (unsigned i = 0; i < j->nnodes; i++) {
 		struct job_node *n = &j->nodes[i];
 
-		assert(n->state == NODE_ENDED);
-		n->state = NODE_JOINED;
+		node_goto(n, NODE_JOINED);
 		n->has_ended = n->has_failed = false;
 	}
 }

@@ -18,6 +18,7 @@
 
 struct arena;
 struct failure;
+struct sm;
 
 enum node_state {
 	NODE_AWAITED, /* has not joined */
@@ -30,6 +31,8 @@ enum node_state {
 };
 
 enum job_state { JOB_MEETING, JOB_RUNNING, JOB_STOPPING, JOB_PAUSED, JOB_OVER, JOB_STATES };
+
+extern const struct sm job_life, node_life; /* of these states */
 
 /* How urgently workers are to end: as the first, second, third signal to one launcher. */
 enum urgency { URGENCY_NONE, URGENCY_STOP, URGENCY_HURRY, URGENCY_KILL };

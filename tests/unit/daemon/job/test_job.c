@@ -457,10 +457,22 @@ static void test_clock(void **state)
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 
+static void test_lives(void **state)
+{
+	(void)state;
+	assert_life(&job_life,
+		(const char *const[]){ "meeting: running over", "running: stopping paused over",
+			"stopping: paused over", "paused: running over", "over:", NULL });
+	assert_life(&node_life,
+		(const char *const[]){ "awaited: joined absent", "joined: awaited ended lost",
+			"ended: joined left lost", "left:", "lost:", "absent:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
 
+	suite_add(&s, "the states of the job and of a node", test_lives, NULL, NULL);
 	suite_add(&s, "all end well, one leaves", test_well, NULL, NULL);
 	suite_add(&s, "a failure", test_failure, NULL, NULL);
 	suite_add(&s, "a failure is told to all", test_told, NULL, NULL);
