@@ -1,6 +1,7 @@
 """Help, man page and example file come from the one table, so they name the same options. README and
-the guides are written by hand, so their links and options are checked."""
+the guides are written by hand, so their links, options and examples are checked."""
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -102,3 +103,32 @@ def test_readme_and_guides_name_options_that_exist(launch):
     assert 'dry-run' in named
     assert {option for option in named - FOREIGN_OPTIONS
             if option.replace('_', '-') not in known} == set()
+
+
+def examples_of(page):
+    """The arguments of each launchd in an indented block, whatever starts it there."""
+    text = page.read_text().replace('\\\n', ' ')
+    lines = re.findall(r'^(?: {4}|\.Dl ).*\b(?:launchd|torchrun) (-.*)$', text, re.M)
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+@pytest.mark.parametrize('page', [README, DOCS / 'launchd.1', *filter(examples_of, GUIDES)],
+                         ids=lambda page: page.name)
+def test_examples_are_understood(launch, place, page):
+    """By --dry-run: the other nodes are not there, nor are GPUs."""
+    for name in ('nsys', 'gdb'):
+        place.write(name, '#!/bin/sh\n', 0o755)
+    place.write('train.py', '')
+    stands_for = {'$WORLD_SIZE': '2', '$RANK': '0', 'gpu': '2'}
+    for example in examples_of(page):
+        argv = [stands_for.get(word, word) for word in example if word != '--dry-run']
+        env = {'PATH': f'{place.path}:/usr/bin:/bin'}
+        if '$WORLD_SIZE' in example:  # in a PyTorchJob
+            env['MASTER_ADDR'] = '10.0.0.4'
+        result = launch(['--dry-run', *argv], env, cwd=place.path)
+        assert (result.rc, result.err) == (0, ''), (example, result)
+
+
+def test_examples_are_found():
+    assert len(examples_of(README)) >= 10
+    assert len(examples_of(DOCS / 'launchd.1')) >= 8
