@@ -6,19 +6,46 @@
 #include <stdio.h>
 #include <string.h>
 
+static int set(struct failure *why, int code, enum failure_class class, const char *fmt, va_list ap)
+{
+	if (why->code != 0)
+		return code;
+	why->code = code;
+	why->class = class;
+	(void)vsnprintf(why->text, sizeof why->text, fmt, ap);
+	for (char *p = why->text; *p; p++) /* what users wrote must not break the line */
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	return code;
+}
+
 int failure_set(struct failure *why, int code, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (why->code != 0)
-		return code;
-	why->code = code;
 	va_start(ap, fmt);
-	(void)vsnprintf(why->text, sizeof why->text, fmt, ap);
+	(void)set(why, code, FAILURE_OTHER, fmt, ap);
 	va_end(ap);
-	for (char *p = why->text; *p; p++) /* what users wrote must not break the line */
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	return code;
+}
+
+int failure_usage(struct failure *why, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)set(why, -EINVAL, FAILURE_USAGE, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int failure_program(struct failure *why, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)set(why, code, code == -ENOENT ? FAILURE_NOT_FOUND : FAILURE_NOT_EXECUTABLE, fmt, ap);
+	va_end(ap);
 	return code;
 }
 
@@ -35,19 +62,21 @@ int failure_not_started(struct failure *why, int code, const char *what)
 				  "");
 }
 
+int failure_copy(struct failure *why, const struct failure *from)
+{
+	if (why->code == 0)
+		*why = *from;
+	return from->code;
+}
+
 int failure_exit_code(const struct failure *why)
 {
-	switch (-why->code) {
-	case 0:
-		return 0;
-	case EINVAL:
-		return 2;
-	case ENOENT:
-		return 127;
-	case EACCES:
-	case ENOEXEC:
-		return 126;
-	default:
-		return 1;
-	}
+	static const int codes[] = {
+		[FAILURE_OTHER] = 1,
+		[FAILURE_USAGE] = 2,
+		[FAILURE_NOT_EXECUTABLE] = 126,
+		[FAILURE_NOT_FOUND] = 127,
+	};
+
+	return why->code == 0 ? 0 : codes[why->class];
 }

@@ -2,14 +2,31 @@
 #ifndef LAUNCHD_COMMON_FAILURE_H
 #define LAUNCHD_COMMON_FAILURE_H
 
+/* What a failure makes the launcher exit with where it kept workers from starting. That is not
+ * errno's to say: the EACCES of a port below 1024 is not that of a program without its x bit. */
+enum failure_class {
+	FAILURE_OTHER,          /* 1 */
+	FAILURE_USAGE,          /* 2: what the user wrote */
+	FAILURE_NOT_EXECUTABLE, /* 126, as in a shell: a program that can't be executed */
+	FAILURE_NOT_FOUND,      /* 127, as in a shell: a program that isn't there */
+};
+
 struct failure {
-	int code;       /* negative errno; 0: nothing failed */
+	int code; /* negative errno; 0: nothing failed */
+	enum failure_class class;
 	char text[768]; /* one sentence for the user, no newline; "" when code is 0 */
 };
 
 /* Records a failure unless one is recorded already: the first cause wins, as what follows it is
  * mostly its consequence. A sentence that is too long is cut at the end. Returns code. */
 __attribute__((format(printf, 3, 4))) int failure_set(
+	struct failure *why, int code, const char *fmt, ...);
+
+/* The same for what the user wrote. Returns -EINVAL. */
+__attribute__((format(printf, 2, 3))) int failure_usage(struct failure *why, const char *fmt, ...);
+
+/* The same for a program that isn't there (-ENOENT) or can't be executed (anything else). */
+__attribute__((format(printf, 3, 4))) int failure_program(
 	struct failure *why, int code, const char *fmt, ...);
 
 /* The same for "out of memory". Returns -ENOMEM. */
@@ -19,9 +36,10 @@ int failure_oom(struct failure *why);
  * the limits that -EAGAIN comes from. Returns code. */
 int failure_not_started(struct failure *why, int code, const char *what);
 
-/* What the launcher ends with when this failure kept it from starting workers:
- * 2 for what the user wrote (-EINVAL), 127 for a program that is not there (-ENOENT), 126 for one
- * that can't be executed (-EACCES, -ENOEXEC), as a shell has it; 1 for everything else. */
+/* The same for a failure that was recorded elsewhere. Returns its code. */
+int failure_copy(struct failure *why, const struct failure *from);
+
+/* The launcher's exit code; 0 where nothing failed. */
 int failure_exit_code(const struct failure *why);
 
 #endif

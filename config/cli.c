@@ -71,7 +71,7 @@ static int long_option(struct reader *r, const char *word, size_t len, enum sett
 
 		id = abbreviated(name, len, original, &many);
 		if (many)
-			return failure_set(r->why, -EINVAL, "--%.*s: could be %s", (int)len, name,
+			return failure_usage(r->why, "--%.*s: could be %s", (int)len, name,
 				candidates(r->s->arena, name, len, original));
 	}
 	if (id != SETTING_COUNT) {
@@ -79,7 +79,7 @@ static int long_option(struct reader *r, const char *word, size_t len, enum sett
 		return 0;
 	}
 	nearest = settings_nearest(name, len);
-	return failure_set(r->why, -EINVAL, "--%.*s: no such option%s%s%s", (int)len, name,
+	return failure_usage(r->why, "--%.*s: no such option%s%s%s", (int)len, name,
 		nearest ? ", did you mean --" : "", nearest ? nearest : "",
 		nearest ? "?" : "; launchd --help lists them");
 }
@@ -96,8 +96,8 @@ static int put(struct reader *r, enum setting_id id, const char *written, const 
 		value = arena_strndup(r->s->arena, row->choices, strcspn(row->choices, "|"));
 	if (!value) {
 		if (!*r->at || looks_like_option(*r->at))
-			return failure_set(r->why, -EINVAL, "%s needs a value: %s%s%s", written,
-				written, written[1] == '-' ? "=" : " ", row->metavar);
+			return failure_usage(r->why, "%s needs a value: %s%s%s", written, written,
+				written[1] == '-' ? "=" : " ", row->metavar);
 		value = *r->at++;
 	}
 	return settings_put(r->s, id, value, from, r->why);
@@ -125,8 +125,8 @@ static int refuse_long_dash(const char *word, struct failure *why)
 		return 0;
 	while (*name == '-' || long_dash(name))
 		name += *name == '-' ? 1 : DASH_BYTES;
-	return failure_set(why, -EINVAL, "%s begins with a long dash (U+%04X): type %s%s", word,
-		dash, strcspn(name, "=") > 1 ? "--" : "-", name);
+	return failure_usage(why, "%s begins with a long dash (U+%04X): type %s%s", word, dash,
+		strcspn(name, "=") > 1 ? "--" : "-", name);
 }
 
 static int unknown_letter(const char *word, struct failure *why)
@@ -134,9 +134,9 @@ static int unknown_letter(const char *word, struct failure *why)
 	if (refuse_long_dash(word, why) < 0)
 		return why->code;
 	if (word[1] == 'n') /* mpirun's -n and -np */
-		return failure_set(
-			why, -EINVAL, "%s: no such option, did you mean --nproc_per_node?", word);
-	return failure_set(why, -EINVAL, "%s: no such option; launchd --help lists them", word);
+		return failure_usage(
+			why, "%s: no such option, did you mean --nproc_per_node?", word);
+	return failure_usage(why, "%s: no such option; launchd --help lists them", word);
 }
 
 /* One word of short options: flags may be joined, the rest of the word is a value. */
@@ -182,8 +182,7 @@ static int take_script(struct reader *r)
 	const char *word = *r->at++;
 
 	if (!*word)
-		return failure_set(
-			r->why, -EINVAL, "the script's name is empty (an unset variable?)");
+		return failure_usage(r->why, "the script's name is empty (an unset variable?)");
 	r->s->script = word;
 	return refuse_long_dash(word, r->why);
 }

@@ -62,44 +62,44 @@ static int line_check(struct file *f, const char *line, size_t len)
 	const char *equals = memchr(line, '=', len), *colon = memchr(line, ':', len);
 
 	if (memchr(line, '\0', len))
-		return failure_set(f->why, -EINVAL,
+		return failure_usage(f->why,
 			"%s: a NUL byte; if the file is UTF-16, save it as UTF-8", place(f));
 	if (len > 0 && *line == '{')
-		return failure_set(f->why, -EINVAL,
+		return failure_usage(f->why,
 			"%s: this looks like JSON; settings are lines \"key = value\" below a line "
 			"[launchd]",
 			place(f));
 	if (len == 0 || *line == ';' || *line == '#')
 		return 0;
 	if (len > LINE_MAX_BYTES)
-		return failure_set(f->why, -EINVAL,
+		return failure_usage(f->why,
 			"%s: the line has %zu bytes, at most %d are read; give long values on the "
 			"command line",
 			place(f), len, LINE_MAX_BYTES);
 	for (size_t i = 0; i < len; i++) /* inih takes some of them for blanks */
 		if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
-			return failure_set(f->why, -EINVAL, "%s: a control character", place(f));
+			return failure_usage(f->why, "%s: a control character", place(f));
 	if (len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) /* inih drops one, too */
-		return failure_set(f->why, -EINVAL, "%s: a second byte order mark", place(f));
+		return failure_usage(f->why, "%s: a second byte order mark", place(f));
 	if (*line == '[') {
 		const char *close = memchr(line, ']', len);
 
 		if (!close || memchr(line, ';', (size_t)(close - line)) ||
 			close - line > SECTION_MAX_BYTES)
-			return failure_set(f->why, -EINVAL, "%s: not a [section]", place(f));
+			return failure_usage(f->why, "%s: not a [section]", place(f));
 		for (close++; close < line + len; close++)
 			if (*close == ';' || *close == '#')
 				break;
 			else if (*close != ' ' && *close != '\t')
-				return failure_set(f->why, -EINVAL,
+				return failure_usage(f->why,
 					"%s: only a comment may follow a [section]", place(f));
 		return 0;
 	}
 	if (!equals || (colon && colon < equals))
-		return failure_set(f->why, -EINVAL, "%s: \"%.*s\" is not key = value", place(f),
-			(int)len, line);
+		return failure_usage(
+			f->why, "%s: \"%.*s\" is not key = value", place(f), (int)len, line);
 	if (comment_in_quotes(line, len))
-		return failure_set(f->why, -EINVAL,
+		return failure_usage(f->why,
 			"%s: a ';' behind a blank begins a comment, also inside quotes; give this "
 			"value on the command line",
 			place(f));
@@ -135,7 +135,7 @@ static char *next_line(char *ret, int size, void *stream)
 	if (len > 0 && (*line == ';' || *line == '#'))
 		len = 0; /* a comment may be of any length */
 	if (len + 2 > (size_t)size) {
-		(void)failure_set(f->why, -EINVAL, "%s: the line is too long", place(f));
+		(void)failure_usage(f->why, "%s: the line is too long", place(f));
 		return NULL;
 	}
 	memcpy(ret, line, len);
@@ -146,8 +146,8 @@ static char *next_line(char *ret, int size, void *stream)
 
 static int unknown(const struct file *f, const char *what, const char *name, const char *nearest)
 {
-	return failure_set(f->why, -EINVAL, "%s: \"%s\" is no %s of launchd%s%s%s", place(f), name,
-		what, nearest ? ", did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+	return failure_usage(f->why, "%s: \"%s\" is no %s of launchd%s%s%s", place(f), name, what,
+		nearest ? ", did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
 static int put_variable(struct file *f, const char *name, const char *value)
@@ -156,9 +156,8 @@ static int put_variable(struct file *f, const char *name, const char *value)
 
 	for (const struct env_change *c = f->s->env; c; c = c->next)
 		if (c->from.level == f->level && c->value && strcmp(c->name, name) == 0)
-			return failure_set(f->why, -EINVAL,
-				"%s: %s is set a second time, first at %s", where, name,
-				c->from.where);
+			return failure_usage(f->why, "%s: %s is set a second time, first at %s",
+				where, name, c->from.where);
 	return settings_put_env(f->s, arena_strdup(f->s->arena, name),
 		arena_strdup(f->s->arena, value), (struct origin){ f->level, where }, f->why);
 }
@@ -168,21 +167,21 @@ static int put_setting(struct file *f, const char *name, const char *value)
 	enum setting_id id = settings_find(name, strlen(name));
 
 	if (id != SETTING_COUNT && setting_rows[id].only_flag)
-		return failure_set(f->why, -EINVAL, "%s: --%s can only stand on the command line",
+		return failure_usage(f->why, "%s: --%s can only stand on the command line",
 			place(f), setting_rows[id].flag);
 	if (id == SETTING_COUNT)
 		return unknown(f, "setting", name, settings_nearest(name, strlen(name)));
 	if (setting_rows[id].kind == KIND_ENV)
-		return failure_set(f->why, -EINVAL,
+		return failure_usage(f->why,
 			"%s: variables of the workers stand in a section [env], one a line",
 			place(f));
 	if (f->seen[id])
-		return failure_set(f->why, -EINVAL, "%s: %s is set a second time, first at %s:%u",
+		return failure_usage(f->why, "%s: %s is set a second time, first at %s:%u",
 			place(f), setting_rows[id].flag, f->name, f->seen[id]);
 	f->seen[id] = f->line;
 	if (*value == '"' || *value == '\'' || strstr(value, " #"))
-		return failure_set(f->why, -EINVAL, "%s: %s: %s would be a part of the value%s",
-			place(f), setting_rows[id].flag,
+		return failure_usage(f->why, "%s: %s: %s would be a part of the value%s", place(f),
+			setting_rows[id].flag,
 			strstr(value, " #") ? "'#' and what follows" : "quotes",
 			strstr(value, " #") ? "; a comment begins with ';'" : ": leave them out");
 	return settings_put(f->s, id, arena_strdup(f->s->arena, value),
@@ -200,12 +199,12 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 	else if (strcmp(section, "launchd") == 0)
 		rc = put_setting(f, name, value);
 	else if (!*section)
-		rc = failure_set(f->why, -EINVAL,
+		rc = failure_usage(f->why,
 			"%s: %s stands before any section; settings stand in [launchd]", place(f),
 			name);
 	else
-		rc = failure_set(f->why, -EINVAL,
-			"%s: [%s] is no section; there are [launchd] and [env]", place(f), section);
+		rc = failure_usage(f->why, "%s: [%s] is no section; there are [launchd] and [env]",
+			place(f), section);
 	return rc == 0;
 }
 
@@ -224,14 +223,14 @@ int settings_read_ini(struct settings *s, const char *bytes, size_t len, const c
 	int rc;
 
 	if (is_utf16(bytes, len))
-		return failure_set(why, -EINVAL, "%s: the file is UTF-16: save it as UTF-8", name);
+		return failure_usage(why, "%s: the file is UTF-16: save it as UTF-8", name);
 	rc = ini_parse_stream(next_line, &f, on_entry, &f);
 	if (why->code != 0)
 		return why->code;
 	if (arena_failed(s->arena) || rc == -2)
 		return failure_oom(why);
 	if (rc != 0) /* line_check() lets nothing through that inih would refuse */
-		return failure_set(why, -EINVAL, "%s:%d: not understood", name, rc);
+		return failure_usage(why, "%s:%d: not understood", name, rc);
 	return 0;
 }
 
@@ -248,7 +247,7 @@ int settings_load_file(struct settings *s, const char *path, enum level level, b
 		return failure_oom(why);
 	len = fd_read_file(path, bytes, FILE_MAX_BYTES);
 	if (len < 0)
-		(void)failure_set(why, -EINVAL, "%s%s: can't be read: %s",
+		(void)failure_usage(why, "%s%s: can't be read: %s",
 			level == LEVEL_FILE ? "--config: " : "", path, strerror((int)-len));
 	else
 		(void)settings_read_ini(s, bytes, (size_t)len, path, level, why);

@@ -64,19 +64,19 @@ static int find_signal(const char *where, const char *name, size_t len, struct f
 	int signal = signal_number(name, len);
 
 	if (signal < 0)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: \"%.*s\" is not a signal; it needs a name like TERM or SIGUSR1, or a "
 			"number",
 			where, (int)len, name);
 	if (why_not(signal))
-		return failure_set(why, -EINVAL, "%s: %s can't be handled: %s", where,
-			signal_name(signal), why_not(signal));
+		return failure_usage(why, "%s: %s can't be handled: %s", where, signal_name(signal),
+			why_not(signal));
 	return signal;
 }
 
 static int refuse_cont(const char *where, struct failure *why)
 {
-	return failure_set(why, -EINVAL,
+	return failure_usage(why,
 		"%s: SIGCONT always wakes the workers, and ends nothing: a shell sends it to wake a "
 		"job, and mpirun ahead of every SIGTERM",
 		where);
@@ -142,19 +142,17 @@ static int put_action(
 	int signal;
 
 	if (!equals)
-		return failure_set(why, -EINVAL,
-			"%s: \"%.*s\" is not SIGNAL=ACTION, as in USR1=ignore", where, (int)len,
-			word);
+		return failure_usage(why, "%s: \"%.*s\" is not SIGNAL=ACTION, as in USR1=ignore",
+			where, (int)len, word);
 	signal = find_signal(where, word, name, why);
 	if (signal < 0)
 		return signal;
 	to = &r->of[signal];
 	if (to->named)
-		return failure_set(
-			why, -EINVAL, "%s: %s is there twice", where, signal_name(signal));
+		return failure_usage(why, "%s: %s is there twice", where, signal_name(signal));
 	now = (struct reaction){ .named = true, .grace_ms = to->grace_ms, .from = where };
 	if (parse_action(equals + 1, len - name - 1, &now) < 0)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: \"%.*s\" is not an action; it needs forward, forward:SECONDS, stop, "
 			"stop:SECONDS, reopen or ignore",
 			where, (int)len, word);

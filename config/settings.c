@@ -37,7 +37,7 @@ static int put_env(struct settings *s, const char *text, struct origin from, str
 	const char *equals = strchr(text, '=');
 
 	if (!equals)
-		return failure_set(why, -EINVAL, "%s: \"%s\" is not NAME=VALUE", from.where, text);
+		return failure_usage(why, "%s: \"%s\" is not NAME=VALUE", from.where, text);
 	return settings_put_env(
 		s, arena_strndup(s->arena, text, (size_t)(equals - text)), equals + 1, from, why);
 }
@@ -62,16 +62,16 @@ static int refuse_value(const struct settings *s, const struct setting_row *row,
 	const char *wanted = value_wanted(s->arena, row);
 
 	if (!*text)
-		return failure_set(why, -EINVAL, "%s is empty; it needs %s", where, wanted);
+		return failure_usage(why, "%s is empty; it needs %s", where, wanted);
 	if (row->foreign && choice_index(row->foreign, text) >= 0)
-		return failure_set(
-			why, -EINVAL, "%s: \"%s\" is not supported: %s", where, text, row->instead);
+		return failure_usage(
+			why, "%s: \"%s\" is not supported: %s", where, text, row->instead);
 	if (row->choices)
 		nearest = choice_nearest(s->arena, row->choices, text);
 	if (nearest)
-		return failure_set(why, -EINVAL, "%s: \"%s\" is not %s; did you mean %s?", where,
-			text, wanted, nearest);
-	return failure_set(why, -EINVAL, "%s: \"%s\" is not %s%s%s", where, text, wanted,
+		return failure_usage(why, "%s: \"%s\" is not %s; did you mean %s?", where, text,
+			wanted, nearest);
+	return failure_usage(why, "%s: \"%s\" is not %s%s%s", where, text, wanted,
 		row->hint ? "; " : "", row->hint ? row->hint : "");
 }
 
@@ -132,14 +132,14 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 	struct env_change **at = &s->env;
 
 	if (!*name || strchr(name, '='))
-		return failure_set(why, -EINVAL, "%s: \"%s\" can't be the name of a variable",
-			from.where, name);
+		return failure_usage(
+			why, "%s: \"%s\" can't be the name of a variable", from.where, name);
 	if (value && strcmp(name, SETTING_KEY_VARIABLE) == 0)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: %s is the key of the job's launchers, and never for its workers",
 			from.where, name);
 	if (owner)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: launchd sets %s for each worker; what decides it is %s", from.where,
 			name, owner);
 	while (*at && strcmp((*at)->name, name) != 0)
@@ -197,13 +197,13 @@ static int check_standing(const struct settings *s, struct notes *notes, struct 
 			break;
 		case STANDS_LATER:
 			if (!is_preset(v, row))
-				return failure_set(why, -EINVAL, "%s: \"%s\" is %s",
+				return failure_usage(why, "%s: \"%s\" is %s",
 					label(s->arena, row, v->from), v->text, row->help);
 			break;
 		case STANDS_OUT:
 			if (!is_preset(v, row))
-				return failure_set(why, -EINVAL, "%s %s",
-					label(s->arena, row, v->from), row->help);
+				return failure_usage(
+					why, "%s %s", label(s->arena, row, v->from), row->help);
 			break;
 		}
 	}
@@ -242,7 +242,7 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 	int value;
 
 	if (on && not_on && ends_overlap(on, not_on, &is_signal, &value))
-		return failure_set(why, -EINVAL, "%s and %s both have %s%s",
+		return failure_usage(why, "%s and %s both have %s%s",
 			settings_where(s, SET_RESTART_ON), settings_where(s, SET_NO_RESTART_ON),
 			is_signal ? "" : "exit code ",
 			is_signal ? signal_name(value) : arena_printf(s->arena, "%d", value));
@@ -279,19 +279,19 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 		return rc;
 	require_meeting(s);
 	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s needs --use_env: a program that is no Python script gets its local rank "
 			"in LOCAL_RANK only",
 			settings_where(s, SET_NO_PYTHON));
 	if (settings_flag(s, SET_NO_PYTHON) && settings_flag(s, SET_MODULE))
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s and %s exclude each other: a module is started by Python",
 			settings_where(s, SET_NO_PYTHON), settings_where(s, SET_MODULE));
 	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))
-		return failure_set(why, -EINVAL, "%s needs --wrap, the command for those ranks",
+		return failure_usage(why, "%s needs --wrap, the command for those ranks",
 			settings_where(s, SET_WRAP_RANKS));
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
-		return failure_set(why, -EINVAL, "%s and %s exclude each other", quiet->from.where,
+		return failure_usage(why, "%s and %s exclude each other", quiet->from.where,
 			verbose->from.where);
 	check_env_names(s, notes);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;

@@ -144,7 +144,7 @@ static int decide(struct launch *l)
 	unsigned *nproc_of_node;
 
 	if (!s->script)
-		return failure_set(&l->why, -EINVAL,
+		return failure_usage(&l->why,
 			"no training script: launchd [options] script [script's arguments]; launchd "
 			"--help has the options");
 	if (facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||

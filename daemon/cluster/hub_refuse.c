@@ -39,7 +39,7 @@ void hub_refuse(struct hub *h, int code, const char *text)
 	for (struct caller *p = h->all; p; p = p->next)
 		if (!p->told)
 			hub_turn_away(p, REFUSED_JOB, code, text);
-	m->on->failed(m->owner, code, text);
+	member_fail(m, code, text);
 }
 
 void hub_add_peer(struct text *t, const struct caller *p)

@@ -14,7 +14,10 @@
 
 void member_fail(struct member *m, int code, const char *text)
 {
-	m->on->failed(m->owner, code, text);
+	struct failure why = { 0 };
+
+	message_failure(code, text, &why);
+	m->on->failed(m->owner, &why);
 }
 
 void member_say(const struct member *m, bool warning, const char *text)

@@ -80,7 +80,7 @@ struct member_events {
 	void (*start)(void *owner, unsigned attempt, unsigned master_port);
 	void (*over)(void *owner, const struct job_end *end);
 	/* There is no job: nodes contradict one another, or did not come. Nothing was started. */
-	void (*failed)(void *owner, int code, const char *text);
+	void (*failed)(void *owner, const struct failure *why);
 	void (*closed)(void *owner); /* nothing of it is in the loop any more */
 	void (*say)(void *owner, bool warning, const char *text);
 	/* On node rank 0: another node has its rank, and may be gone again before the job begins or

@@ -30,6 +30,7 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 {
 	const struct member_config *c = m->config;
 	bool needed = c->required || c->agent_store || c->policy.max_restarts > 0;
+	struct failure told = { 0 };
 	struct text t = { 0 };
 
 	text_add(&t, why->text);
@@ -41,8 +42,8 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 		if (!needed && c->node_rank_known && !c->port_by_endpoint)
 			text_add(&t, ", or --control off");
 	}
-	/* EACCES is a port below 1024; 126 is for programs that can't be executed */
-	member_fail(m, why->code == -EACCES ? -EPERM : why->code, text_string(&t));
+	(void)failure_set(&told, why->code, "%s", text_string(&t));
+	m->on->failed(m->owner, &told);
 	text_done(&t);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/failure.h"
 #include "common/siphash.h"
 #include "daemon/cluster/message_wire.h"
 
@@ -120,6 +121,16 @@ void message_put_refused(struct wire_out *out, const struct message_refused *m)
 	wire_put_u8(out, (uint8_t)m->why);
 	wire_put_u16(out, (uint16_t)-m->code);
 	wire_put_line(out, m->text, sizeof m->text);
+}
+
+void message_failure(int code, const char *text, struct failure *why)
+{
+	if (code == -EINVAL)
+		(void)failure_usage(why, "%s", text);
+	else if (code == -ENOENT || code == -EACCES) /* of --wrap, on another node */
+		(void)failure_program(why, code, "%s", text);
+	else
+		(void)failure_set(why, code, "%s", text);
 }
 
 int message_get_refused(const unsigned char *at, size_t len, struct message_refused *ret)

@@ -68,6 +68,8 @@ struct message_welcome {
 	unsigned *nproc;       /* of each node */
 };
 
+struct failure;
+
 enum refusal {
 	REFUSED_JOB,     /* the job can't be, for the same error on all nodes */
 	REFUSED_RUNNING, /* it runs without this node already, or is over */
@@ -142,5 +144,9 @@ int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
 int message_get_log(
 	const unsigned char *at, size_t len, int *ret_stream, const char **ret, size_t *ret_len);
 int message_get_log_room(const unsigned char *at, size_t len, size_t *ret);
+
+/* A refusal as a failure of this launcher: the message has room for an errno only, so that decides
+ * the exit code here. */
+void message_failure(int code, const char *text, struct failure *why);
 
 #endif

@@ -43,7 +43,7 @@ static void be_over(struct spoke *s, const struct verdict *v)
 void spoke_fail(struct spoke *s, int code, const char *text)
 {
 	spoke_enter(s, SPOKE_OVER, 0);
-	s->member->on->failed(s->member->owner, code, text);
+	member_fail(s->member, code, text);
 }
 
 /* The job is asked to end here before it has begun. */

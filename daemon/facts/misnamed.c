@@ -73,18 +73,18 @@ static int absent(struct failure *why, const char *what, const char *name, enum 
 	mode_t ignored;
 
 	if (by == RUN_BY_EXEC_PATH && is_file(name, &ignored))
-		return failure_set(why, -ENOENT,
+		return failure_program(why, -ENOENT,
 			"%s%s is not on PATH; for the one in this directory write ./%s", what, name,
 			name);
 	if (by == RUN_BY_EXEC_PATH)
-		return failure_set(why, -ENOENT, "%s%s: no such file on PATH", what, name);
+		return failure_program(why, -ENOENT, "%s%s: no such file on PATH", what, name);
 	if (name[0] == '-')
-		return failure_set(why, -ENOENT,
+		return failure_program(why, -ENOENT,
 			"%s%s: no such file; \"--\" ends the options, so what follows it is the "
 			"script",
 			what, name);
 	nearest = nearest_file(name, arena);
-	return failure_set(why, -ENOENT, "%s%s: no such file%s%s%s", what, name,
+	return failure_program(why, -ENOENT, "%s%s: no such file%s%s%s", what, name,
 		nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -96,10 +96,10 @@ int misnamed(struct failure *why, const char *what, const char *name, enum run_b
 	if (rc == -ENOENT || rc == -ENOTDIR)
 		return absent(why, what, name, by, arena);
 	if (rc == -EACCES && by == RUN_BY_EXEC && is_file(name, &mode) && (mode & 0111) == 0)
-		return failure_set(why, -EACCES,
+		return failure_program(why, -EACCES,
 			"%s%s: Permission denied: it is not executable (chmod +x %s)", what, name,
 			name);
-	return failure_set(why, -EACCES, "%s%s: %s", what, name, strerror(-rc));
+	return failure_program(why, -EACCES, "%s%s: %s", what, name, strerror(-rc));
 }
 
 const char *first_line(const char *path, struct arena *arena)
@@ -140,7 +140,7 @@ int first_line_check(const char *what, const char *path, struct arena *arena, st
 	if (len == 0)
 		return 0;
 	if (line[len - 1] == '\r')
-		return failure_set(why, -ENOENT,
+		return failure_program(why, -ENOENT,
 			"%s%s: its first line, %.*s, ends with a carriage return (Windows line "
 			"ends): run dos2unix %s",
 			what, path, (int)(len - 1), line, path);
@@ -148,11 +148,11 @@ int first_line_check(const char *what, const char *path, struct arena *arena, st
 	if (!interpreter || access(interpreter, X_OK) == 0)
 		return 0;
 	if (errno == ENOENT || errno == ENOTDIR)
-		return failure_set(why, -ENOENT,
+		return failure_program(why, -ENOENT,
 			"%s%s: its first line, %s, names an interpreter that is not there: mend "
 			"that line, or install %s",
 			what, path, line, interpreter);
-	return failure_set(why, -EACCES,
+	return failure_program(why, -EACCES,
 		"%s%s: its first line, %s, names an interpreter that can't be executed: %s", what,
 		path, line, strerror(errno));
 }

@@ -16,14 +16,13 @@ static int check_directory(
 	struct stat st;
 
 	if (stat(directory, &st) < 0)
-		return failure_set(why, -EINVAL, "%s: %s: its directory %s: %s", where, path,
-			directory, strerror(errno));
+		return failure_usage(why, "%s: %s: its directory %s: %s", where, path, directory,
+			strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return failure_set(
-			why, -EINVAL, "%s: %s: %s is no directory", where, path, directory);
+		return failure_usage(why, "%s: %s: %s is no directory", where, path, directory);
 	if (access(directory, W_OK | X_OK) < 0)
-		return failure_set(why, -EINVAL, "%s: %s: its directory %s can't be written to: %s",
-			where, path, directory, strerror(errno));
+		return failure_usage(why, "%s: %s: its directory %s can't be written to: %s", where,
+			path, directory, strerror(errno));
 	return 0;
 }
 
@@ -43,7 +42,7 @@ static int check_new(const char *path, const char *where, struct failure *why)
 	rc = check_directory(path, directory, where, why);
 	free(directory);
 	if (rc == 0 && slash && !slash[1])
-		rc = failure_set(why, -EINVAL, "%s: %s is a directory", where, path);
+		rc = failure_usage(why, "%s: %s is a directory", where, path);
 	return rc;
 }
 
@@ -54,10 +53,10 @@ int outfile_check(const char *path, const char *where, struct failure *why)
 	if (stat(path, &st) < 0)
 		return check_new(path, where, why);
 	if (S_ISDIR(st.st_mode))
-		return failure_set(why, -EINVAL, "%s: %s is a directory", where, path);
+		return failure_usage(why, "%s: %s is a directory", where, path);
 	if (access(path, W_OK) < 0)
-		return failure_set(why, -EINVAL, "%s: %s can't be written to: %s", where, path,
-			strerror(errno));
+		return failure_usage(
+			why, "%s: %s can't be written to: %s", where, path, strerror(errno));
 	/* a device or a FIFO is written to where it stands, a file may be replaced by a new one */
 	return S_ISREG(st.st_mode) ? check_new(path, where, why) : 0;
 }
@@ -84,7 +83,7 @@ int outdir_check(const char *path, const char *where, struct failure *why)
 	int rc;
 
 	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-		return failure_set(why, -EINVAL, "%s: %s is no directory", where, path);
+		return failure_usage(why, "%s: %s is no directory", where, path);
 	above = strdup(path);
 	if (!above)
 		return failure_oom(why);
@@ -98,11 +97,10 @@ int outfd_check(int fd, const char *where, struct failure *why)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: descriptor %d is not open: whoever starts launchd must open it", where,
 			fd);
 	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH))
-		return failure_set(
-			why, -EINVAL, "%s: descriptor %d is open for reading only", where, fd);
+		return failure_usage(why, "%s: descriptor %d is open for reading only", where, fd);
 	return 0;
 }

@@ -78,7 +78,7 @@ static int find_python(const struct settings *s, const char *const *env, struct 
 	ret->from = "PATH";
 	if (search(a, env, "python3", &ret->path) == 0 || search(a, env, "python", &ret->path) == 0)
 		return 0;
-	return failure_set(
+	return failure_program(
 		why, -ENOENT, "neither python3 nor python is on PATH; --python names another one");
 }
 
@@ -92,7 +92,8 @@ static int check_script(struct arena *a, const char *script, struct failure *why
 	if (stat(script, &st) < 0)
 		return misnamed(why, "", script, RUN_BY_PYTHON, -errno, a);
 	if (S_ISDIR(st.st_mode) && access(arena_printf(a, "%s/__main__.py", script), R_OK) < 0)
-		return failure_set(why, -EACCES, "%s: a directory without a __main__.py", script);
+		return failure_program(
+			why, -EACCES, "%s: a directory without a __main__.py", script);
 	return access(script, R_OK) < 0 ? misnamed(why, "", script, RUN_BY_PYTHON, -errno, a) : 0;
 }
 
@@ -112,7 +113,7 @@ static int check_module(const struct settings *s, struct arena *a, struct failur
 	name += strncmp(name, "./", 2) == 0 ? 2 : 0;
 	for (char *p = name; *p; p++)
 		*p = *p == '/' ? '.' : *p;
-	return failure_set(why, -EINVAL,
+	return failure_usage(why,
 		"%s takes the name of a module, and %s is a file: %s%s%sleave out %s",
 		settings_where(s, SET_MODULE), s->script, *name != '.' ? "give " : "",
 		*name != '.' ? name : "", *name != '.' ? ", or " : "",
@@ -162,7 +163,7 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 				 refuse(why, "", s->script, rc, arena);
 	}
 	if (!settings_flag(s, SET_MODULE) && is_python_before_script(s))
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"the script is \"%s\": launchd starts Python itself, so drop that word (or "
 			"keep it and add --no_python --use_env)",
 			s->script);
@@ -188,12 +189,11 @@ int wrapper_find(const struct settings *s, const char *const *env, struct arena 
 	if (!text)
 		return 0;
 	if (words_split(text, arena, &w.words, &fault) < 0)
-		return failure_set(
-			why, -EINVAL, "%s: \"%s\" is not a command: %s", where, text, fault);
+		return failure_usage(why, "%s: \"%s\" is not a command: %s", where, text, fault);
 	if (w.words.count == 0)
 		return arena_failed(arena) ?
 			failure_oom(why) :
-			failure_set(why, -EINVAL, "%s: there is no command in it", where);
+			failure_usage(why, "%s: there is no command in it", where);
 	what = arena_printf(arena, "%s: ", where);
 	rc = search(arena, env, w.words.at[0], &w.path);
 	if (rc < 0) {

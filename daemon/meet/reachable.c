@@ -154,7 +154,7 @@ static int choose_named(const struct interfaces *all, const struct reachable_wis
 	}
 	if (ret->count > 0)
 		return 0;
-	return failure_set(why, -EINVAL,
+	return failure_usage(why,
 		"%s: \"%s\" names no interface of this node that is up and has an address others "
 		"can reach; there are: %s",
 		wish->where, wish->interfaces, list_choices(arena, all));
@@ -179,14 +179,14 @@ static int refuse_local(const struct interfaces *all, const struct reachable_wis
 	int rc;
 
 	if (wish->local_unknown)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: the name \"%s\" can't be resolved (%s); this node's addresses are: %s",
 			wish->local_where, wish->local_addr, wish->local_unknown,
 			list_choices(arena, all));
 	if (address_parse(wish->local_addr, 0, &ignored) < 0)
 		for (size_t i = 0; i < wish->meant.count; i++)
 			text_printf(&t, "%s%s", i > 0 ? ", " : " (", wish->meant.at[i]);
-	rc = failure_set(why, -EINVAL, "%s: \"%s\"%s%s is no address of this node; there are: %s",
+	rc = failure_usage(why, "%s: \"%s\"%s%s is no address of this node; there are: %s",
 		wish->local_where, wish->local_addr, text_string(&t), t.len > 0 ? ")" : "",
 		list_choices(arena, all));
 	text_done(&t);

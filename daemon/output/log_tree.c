@@ -58,7 +58,7 @@ int tree_make_base(const char *log_dir, const char *where, struct failure *why)
 	if (rc == 0 && access(log_dir, W_OK | X_OK) < 0)
 		rc = failure_set(&reason, -errno, "log directory %s: can't be written to: %s",
 			log_dir, strerror(errno));
-	return rc < 0 ? failure_set(why, -EINVAL, "%s: %s", where, reason.text) : 0;
+	return rc < 0 ? failure_usage(why, "%s: %s", where, reason.text) : 0;
 }
 
 /* The base by its absolute path, as workers may change their directory. */

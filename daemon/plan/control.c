@@ -39,7 +39,7 @@ static int find_static(
 		c->port = (unsigned)settings_number(s, SET_CONTROL_PORT);
 		c->from = settings_where(s, SET_CONTROL_PORT);
 		if (c->port == m->port && c->port != m->c10d_port)
-			return failure_set(why, -EINVAL,
+			return failure_usage(why,
 				"%s: worker 0 listens on port %u (%s): the launchers need another",
 				c->from, m->port, m->port_from);
 	} else if (m->c10d_port) {
@@ -48,7 +48,7 @@ static int find_static(
 	} else if (m->port == 0 || (by_pmix && m->port == PORT_MAX)) {
 		return 0;
 	} else if (m->port == PORT_MAX) {
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: port %u has none above it, where the launchers would meet: give "
 			"--control-port (or --control off)",
 			m->port_from, m->port);
@@ -74,7 +74,7 @@ static int check_off(const struct settings *s, struct failure *why)
 	else if (settings_given(s, SET_STORE) && settings_number(s, SET_STORE) == AGENT)
 		needs = settings_where(s, SET_STORE);
 	return needs ?
-		failure_set(why, -EINVAL,
+		failure_usage(why,
 			"%s: on several nodes this needs the control channel, which %s turns "
 			"off",
 			needs, settings_where(s, SET_CONTROL)) :
@@ -106,7 +106,7 @@ int control_find(const struct settings *s, const struct facts *facts, const stru
 	if (c.how == CONTROL_PMIX)
 		c.from = "PMIX_NAMESPACE";
 	else if (!c.addr)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"the job has %u nodes, but nothing says where their launchers meet: give "
 			"--master_addr to all nodes",
 			t->identity.nnodes);

@@ -50,7 +50,7 @@ int endpoint_check(const char *where, const char *text, struct failure *why)
 {
 	const char *host = strstr(text, "://");
 
-	return host ? failure_set(why, -EINVAL, "%s: \"%s\" is a URL; leave out %.*s", where, text,
+	return host ? failure_usage(why, "%s: \"%s\" is a URL; leave out %.*s", where, text,
 			      (int)(host + 3 - text), text) :
 		      0;
 }
@@ -62,7 +62,7 @@ int address_check(const char *where, const char *text, struct arena *arena, cons
 	const char *host, *port;
 
 	if (text[strcspn(text, " \t\n,")])
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: \"%s\" is not one address (the output of hostname -I has several)",
 			where, text);
 	if (endpoint_check(where, text, why) < 0)
@@ -76,9 +76,9 @@ int address_check(const char *where, const char *text, struct arena *arena, cons
 		return 0;
 	}
 	if (endpoint_split(arena, text, &host, &port) < 0 || !port || !*port)
-		return failure_set(why, -EINVAL,
-			"%s: \"%s\" is not an address or the name of a host", where, text);
-	return failure_set(why, -EINVAL,
+		return failure_usage(
+			why, "%s: \"%s\" is not an address or the name of a host", where, text);
+	return failure_usage(why,
 		"%s: \"%s\" has a port; use --master_port %s, and give the host alone here: %s",
 		where, text, port, host);
 }

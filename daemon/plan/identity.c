@@ -77,8 +77,8 @@ static int from_environment(const char *const *env, const char *name, unsigned m
 	if (!text || !*text)
 		return 0;
 	if (num_parse(text, min, setting_rows[SET_NNODES].max, &n) < 0)
-		return failure_set(why, -EINVAL, "%s: \"%s\" is not a whole number from %u to %llu",
-			name, text, min, (unsigned long long)setting_rows[SET_NNODES].max);
+		return failure_usage(why, "%s: \"%s\" is not a whole number from %u to %llu", name,
+			text, min, (unsigned long long)setting_rows[SET_NNODES].max);
 	ret->n = (unsigned)n;
 	ret->there = true;
 	return 0;
@@ -119,7 +119,7 @@ static int choose(const struct settings *s, enum setting_id id, enum launcher la
 	struct found given = from_settings(s, id, true);
 
 	if (given.there && theirs.there && launcher != LAUNCHER_NONE && given.n != theirs.n)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s says %u, but %s says %u: leave out the one that is wrong (--standalone "
 			"starts a job of this node alone)",
 			given.where, given.n, theirs.where, theirs.n);
@@ -134,10 +134,10 @@ static int standalone(const struct settings *s, struct identity *ret, struct fai
 	const char *where = settings_where(s, SET_STANDALONE);
 
 	if (nnodes.there && nnodes.n != 1)
-		return failure_set(why, -EINVAL, "%s is a job of one node, but %s says %u", where,
+		return failure_usage(why, "%s is a job of one node, but %s says %u", where,
 			nnodes.where, nnodes.n);
 	if (node_rank.there && node_rank.n != 0)
-		return failure_set(why, -EINVAL, "%s is a job of one node, but %s says %u", where,
+		return failure_usage(why, "%s is a job of one node, but %s says %u", where,
 			node_rank.where, node_rank.n);
 	*ret = (struct identity){ 1, 0, where, where, true };
 	return 0;
@@ -156,7 +156,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 		return 0;
 	}
 	if (!size.there)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s says %u, but nothing says how many nodes there are: give --nnodes (or "
 			"set %s)",
 			rank.where, rank.n, says[launcher].size);
@@ -181,7 +181,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 		*ret = (struct identity){ size.n, 0, size.where, "default", true };
 		return 0;
 	}
-	return failure_set(why, -EINVAL,
+	return failure_usage(why,
 		"%s says %u, but nothing says this node's rank: give --node_rank (or set %s)",
 		size.where, size.n, says[launcher].rank);
 }
@@ -201,7 +201,7 @@ int identity_find(const struct settings *s, const char *const *env, enum launche
 	if (!rank.there || !size.there)
 		return complete(s, launcher, size, rank, ret, notes, why);
 	if (rank.n >= size.n)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"node rank %u (%s) must be below the number of nodes, %u (%s)", rank.n,
 			rank.where, size.n, size.where);
 	*ret = (struct identity){ size.n, rank.n, size.where, rank.where, true };

@@ -60,8 +60,8 @@ static int port_set(struct master_search *f, const char *text, uint64_t min, con
 	uint64_t n;
 
 	if (num_parse(text, min, 65535, &n) < 0)
-		return failure_set(f->why, -EINVAL, "%s: \"%s\" is not a port from %u to 65535",
-			where, text, (unsigned)min);
+		return failure_usage(f->why, "%s: \"%s\" is not a port from %u to 65535", where,
+			text, (unsigned)min);
 	f->m.port = (unsigned)n;
 	f->m.port_from = where;
 	return 0;
@@ -76,8 +76,8 @@ static int from_endpoint(struct master_search *f)
 	if (endpoint_check(where, text, f->why) < 0)
 		return f->why->code;
 	if (endpoint_split(f->arena, text, &f->m.addr, &port) < 0)
-		return failure_set(f->why, -EINVAL, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT",
-			where, text);
+		return failure_usage(
+			f->why, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT", where, text);
 	f->m.addr_from = where;
 	if (port && port_set(f, port, 0, arena_printf(f->arena, "%s: \"%s\"", where, text)) < 0)
 		return f->why->code;
@@ -136,7 +136,7 @@ static int from_azure(struct master_search *f)
 	uint64_t n = 0;
 
 	if (local_size && num_parse(local_size, 1, UINT32_MAX, &n) < 0)
-		return failure_set(f->why, -EINVAL,
+		return failure_usage(f->why,
 			"OMPI_COMM_WORLD_LOCAL_SIZE: \"%s\" is not a whole number above 0",
 			local_size);
 	if (n == f->id->nnodes) {
@@ -151,8 +151,8 @@ static int from_azure(struct master_search *f)
 	if (!batch)
 		return 0;
 	if (endpoint_split(f->arena, batch, &f->m.addr, &ignored) < 0)
-		return failure_set(
-			f->why, -EINVAL, "AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
+		return failure_usage(
+			f->why, "AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
 	f->m.addr_from = "AZ_BATCH_MASTER_NODE";
 	if (port)
 		return port_set(f, port, 1, "MASTER_PORT");
@@ -263,8 +263,8 @@ static bool started_by_srun(const struct master_search *f, enum launcher launche
 
 static int nobody_says(const struct identity *id, bool c10d, struct failure *why)
 {
-	return failure_set(why, -EINVAL, "the job has %u nodes (%s), but nothing says %s",
-		id->nnodes, id->nnodes_from,
+	return failure_usage(why, "the job has %u nodes (%s), but nothing says %s", id->nnodes,
+		id->nnodes_from,
 		c10d ? "where they meet: give all nodes --rdzv-endpoint HOST:PORT, the address of one "
 		       "of them" :
 		       "the address of node rank 0: give --master_addr to all nodes, or set "
@@ -321,7 +321,7 @@ static int find_port(struct master_search *f)
 					       "default";
 	}
 	if (f->m.port == 0 && !one_node(f) && !f->will_meet)
-		return failure_set(f->why, -EINVAL,
+		return failure_usage(f->why,
 			"%s: port 0 means a free one, which the other nodes couldn't know: give a "
 			"number above 0",
 			f->m.port_from);
@@ -369,7 +369,7 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 	if (!m->addr && !met->addr)
 		return nobody_says(&t->identity, false, why);
 	if (several && m->port == 0 && met->port == 0)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: node rank 0 has told no port for its worker 0: give --master_port",
 			m->port_from);
 	if (!t->identity.node_rank_known) {

@@ -99,9 +99,8 @@ static int decide_merge(const struct settings *s, const struct topology *t, stru
 		return 0;
 	}
 	if (t->control.how == CONTROL_NONE)
-		return failure_set(why, -EINVAL,
-			"%s needs launchers that meet, and %s keeps them apart", label,
-			settings_label(s, SET_CONTROL));
+		return failure_usage(why, "%s needs launchers that meet, and %s keeps them apart",
+			label, settings_label(s, SET_CONTROL));
 	o->merge = true;
 	return 0;
 }

@@ -115,9 +115,8 @@ static int check_devices(const struct plan *p, struct failure *why)
 
 	if (!p->virtual_local_rank || !list || devices_count(list) >= p->nproc)
 		return 0;
-	return failure_set(why, -EINVAL,
-		"--virtual-local-rank: %u workers, but %s=%s has fewer devices", p->nproc, variable,
-		list);
+	return failure_usage(why, "--virtual-local-rank: %u workers, but %s=%s has fewer devices",
+		p->nproc, variable, list);
 }
 
 int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
@@ -164,8 +163,8 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 	};
 
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
-		return failure_set(why, -EINVAL, "%u nodes with %u workers each are too many",
-			id->nnodes, p.nproc);
+		return failure_usage(
+			why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
 	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
 		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
 		decide_store(s, facts, &p, notes, why) < 0 ||

@@ -46,7 +46,7 @@ static int node_path(const struct settings *s, enum setting_id id, const char *h
 		const char *value = at[plain] ? value_of(at[plain + 1], facts, number) : "";
 
 		if (!value)
-			return failure_set(why, -EINVAL,
+			return failure_usage(why,
 				"%s: \"%s\" has a \"%.2s\", which stands for nothing: %%n is the node "
 				"rank, %%h the host's name, %%%% a percent sign",
 				where, text, at + plain);
@@ -86,7 +86,7 @@ int decide_events(const struct settings *s, const struct facts *facts, struct pl
 		return node_path(s, SET_EVENTS, "what it sees", facts, p, &p->output.events_path,
 			notes, why);
 	if (num_parse(text + 3, 0, INT_MAX, &fd) < 0)
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: \"%s\" has no descriptor's number behind \"fd:\"; a file of that name is "
 			"./%s",
 			settings_where(s, SET_EVENTS), text, text);

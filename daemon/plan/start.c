@@ -19,10 +19,10 @@ static int no_such_rank(const struct settings *s, enum setting_id id, uint64_t r
 	unsigned long long n = rank;
 
 	if (p->world_size == 1)
-		return failure_set(why, -EINVAL,
-			"%s: there is no rank %llu: the job has rank 0 only", where, n);
-	return failure_set(why, -EINVAL, "%s: there is no rank %llu: the job has the ranks 0 to %u",
-		where, n, p->world_size - 1);
+		return failure_usage(
+			why, "%s: there is no rank %llu: the job has rank 0 only", where, n);
+	return failure_usage(why, "%s: there is no rank %llu: the job has the ranks 0 to %u", where,
+		n, p->world_size - 1);
 }
 
 /* The node that a rank of the job is on. */
@@ -81,7 +81,7 @@ static int decide_wrap(const struct settings *s, const struct facts *facts, stru
 	for (unsigned i = p->start_first; i < p->start_first + p->start_count && !used; i++)
 		used = plan_is_wrapped(p, i);
 	if (used && facts->wrapper.why.code < 0)
-		return failure_set(why, facts->wrapper.why.code, "%s", facts->wrapper.why.text);
+		return failure_copy(why, &facts->wrapper.why);
 	if (!used && p->start_count == 1 && settings_given(s, SET_ONLY_RANK))
 		notes_add(notes, NOTE_WARNING,
 			"%s leaves out rank %u, the only one that is started: %s has no effect",

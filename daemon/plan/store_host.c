@@ -54,7 +54,7 @@ static int check_agent(const struct settings *s, const struct facts *facts, cons
 		return 0;
 	}
 	if (!is_served(facts->torch_version))
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: launchd's store serves torch 1.13 and above, but that of %s is %s: "
 			"give --store rank0",
 			where, facts->program.path, facts->torch_version);

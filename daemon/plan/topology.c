@@ -26,7 +26,7 @@ static int nproc_find(const struct settings *s, const struct facts *facts, struc
 		t->nproc = facts->cpus;
 		t->nproc_from = arena_printf(arena, "%s=%s, CPUs", where, text);
 	} else if (facts->gpus == 0) {
-		return failure_set(why, -EINVAL,
+		return failure_usage(why,
 			"%s: \"gpu\", but NVML and CUDA_VISIBLE_DEVICES show no GPU here", where);
 	} else {
 		t->nproc = facts->gpus;

@@ -137,11 +137,11 @@ static void on_over(void *owner, const struct job_end *end)
 	member_close(&r->member);
 }
 
-static void on_failed(void *owner, int code, const char *text)
+static void on_failed(void *owner, const struct failure *why)
 {
 	struct run *r = owner;
 
-	r->rc = failure_set(r->why, code, "%s", text);
+	r->rc = failure_copy(r->why, why);
 	close_all(r);
 	member_close(&r->member);
 }

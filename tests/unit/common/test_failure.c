@@ -56,25 +56,52 @@ static void test_one_line(void **state)
 	assert_contains(why.text, "launchd: note: all is well");
 }
 
+/* errno doesn't decide the exit code: what the failure is about does. */
 static const struct code_row {
 	const char *says;
-	int code, exit_code;
+	int code;
+	enum failure_class class;
+	int exit_code;
 } codes[] = {
-	{ "nothing failed", 0, 0 },
-	{ "what the user wrote", -EINVAL, 2 },
-	{ "a program that is not there", -ENOENT, 127 },
-	{ "a program that may not be executed", -EACCES, 126 },
-	{ "a file that is no program", -ENOEXEC, 126 },
-	{ "out of memory", -ENOMEM, 1 },
-	{ "anything else", -EIO, 1 },
+	{ "nothing failed", 0, FAILURE_OTHER, 0 },
+	{ "what the user wrote", -EINVAL, FAILURE_USAGE, 2 },
+	{ "a value that a system call refused", -EINVAL, FAILURE_OTHER, 1 },
+	{ "a program that isn't there", -ENOENT, FAILURE_NOT_FOUND, 127 },
+	{ "a program that may not be executed", -EACCES, FAILURE_NOT_EXECUTABLE, 126 },
+	{ "a file that is no program", -ENOEXEC, FAILURE_NOT_EXECUTABLE, 126 },
+	{ "a port that only root may have", -EACCES, FAILURE_OTHER, 1 },
+	{ "out of memory", -ENOMEM, FAILURE_OTHER, 1 },
 };
 
 static void test_code(void **state)
 {
 	const struct code_row *row = *state;
-	const struct failure why = { .code = row->code };
+	struct failure why = { 0 }, copy = { 0 };
+	int rc = row->code;
 
+	if (row->class == FAILURE_USAGE)
+		rc = failure_usage(&why, "%s", row->says);
+	else if (row->class != FAILURE_OTHER)
+		rc = failure_program(&why, row->code, "%s", row->says);
+	else if (row->code < 0)
+		rc = failure_set(&why, row->code, "%s", row->says);
+	assert_int_equal(rc, row->code);
+	assert_int_equal(why.class, row->class);
 	assert_int_equal(failure_exit_code(&why), row->exit_code);
+	assert_int_equal(failure_copy(&copy, &why), row->code);
+	assert_int_equal(failure_exit_code(&copy), row->exit_code);
+}
+
+static void test_copy(void **state)
+{
+	struct failure first = { 0 }, second = { 0 };
+
+	(void)state;
+	(void)failure_usage(&first, "first");
+	(void)failure_set(&second, -EIO, "second");
+	assert_int_equal(failure_copy(&first, &second), -EIO);
+	assert_int_equal(first.code, -EINVAL);
+	assert_string_equal(first.text, "first");
 }
 
 int main(void)
@@ -85,6 +112,7 @@ int main(void)
 	suite_add(&s, "a sentence that is too long is cut", test_long, NULL, NULL);
 	suite_add(&s, "a process that can't be started", test_not_started, NULL, NULL);
 	suite_add(&s, "control characters stay out of the sentence", test_one_line, NULL, NULL);
+	suite_add(&s, "a copy replaces no first cause", test_copy, NULL, NULL);
 	SUITE_ROWS(&s, test_code, codes);
 	return suite_run(&s);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/failure.h"
 #include "tests/unit/unit.h"
 
 enum { LIMIT_MS = 60000, TICK_MS = 1 };
@@ -170,10 +171,10 @@ static void on_over(void *owner, const struct job_end *end)
 	party_send(p);
 }
 
-static void on_failed(void *owner, int code, const char *text)
+static void on_failed(void *owner, const struct failure *why)
 {
-	(void)owner, (void)code;
-	fail_msg("%s", text);
+	(void)owner;
+	fail_msg("%s", why->text);
 }
 
 static void on_closed(void *owner)

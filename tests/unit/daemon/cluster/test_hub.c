@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/address.h"
+#include "common/failure.h"
 #include "daemon/cluster/member.h"
 #include "daemon/net/wire.h"
 
@@ -45,7 +46,7 @@ struct stage {
 	struct peer peers[PEERS];
 	unsigned met, started, stopped, over, closed;
 	int failed;
-	char why[512], lines[64], log[64]; /* the culprit's last words */
+	char why[768], lines[64], log[64]; /* the culprit's last words */
 	struct cause cause;
 };
 
@@ -119,13 +120,13 @@ static void on_over(void *owner, const struct job_end *end)
 	member_close(&s->member);
 }
 
-static void on_failed(void *owner, int code, const char *text)
+static void on_failed(void *owner, const struct failure *why)
 {
 	struct stage *s = owner;
 
 	assert_int_equal(s->failed, 0);
-	s->failed = code;
-	(void)snprintf(s->why, sizeof s->why, "%s", text);
+	s->failed = why->code;
+	(void)snprintf(s->why, sizeof s->why, "%s", why->text);
 	member_close(&s->member);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/address.h"
+#include "common/failure.h"
 #include "common/text.h"
 #include "daemon/cluster/member.h"
 #include "daemon/net/wire.h"
@@ -195,12 +196,12 @@ static void on_say(void *owner, bool warning, const char *text)
 	text_printf(&s->said, "%s: %s\n", warning ? "warning" : "note", text);
 }
 
-static void on_failed(void *owner, int code, const char *text)
+static void on_failed(void *owner, const struct failure *why)
 {
 	struct stage *s = owner;
 
-	s->failed = code;
-	on_say(owner, true, text);
+	s->failed = why->code;
+	on_say(owner, true, why->text);
 	finish(s);
 }
 
