@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import BUILD
+from together import Cluster
 
 DOCS = BUILD / 'config' / 'docs'
 MANDOC = shutil.which('mandoc')
@@ -132,3 +133,65 @@ def test_examples_are_understood(launch, place, page):
 def test_examples_are_found():
     assert len(examples_of(README)) >= 10
     assert len(examples_of(DOCS / 'launchd.1')) >= 8
+
+
+# --- what README and failures.md show of a worker that fails
+
+TRAIN = """
+import os
+import time
+
+
+def main():
+    open(f"started.{os.environ['RANK']}", "w").close()
+    if os.environ["RANK"] == "4":
+        while len([name for name in os.listdir() if name.startswith("started.")]) < 9:
+            time.sleep(0.01)
+        raise ValueError("loss is NaN in step 2000")
+    time.sleep(600)
+
+
+main()
+"""
+
+
+def shown(page, begin):
+    """The indented block that begins so, without the indent."""
+    block = re.search(rf'^ {{4}}{begin}.*\n(?: {{4}}.*\n)*', page.read_text(), re.M)[0]
+    return re.sub('^ {4}', '', block, flags=re.M)
+
+
+def without_names_and_numbers(text):
+    text = re.sub(r' on \S+ \(node', ' on HOST (node', text)
+    text = re.sub(r'/\S+(?=/train.py|/python3)', '', text)
+    return re.sub(r'\d+(\.\d+)?', 'N', text)
+
+
+@pytest.fixture
+def failed(start, place):
+    """failed(options) -> what node rank 0 of three says when rank 4 has failed."""
+    def run(*options):
+        place.write('train.py', TRAIN)
+        cluster = Cluster(start, 3, ['--nproc_per_node=3', '--use_env', *options, 'train.py'],
+                          {'TZ': 'UTC', 'PATH': '/usr/bin:/bin'})
+        results = cluster.end()
+        assert [result.rc for result in results] == [1, 1, 1], results
+        return results[0].err
+
+    return run
+
+
+@pytest.mark.parametrize('page', [README, SOURCE / 'config' / 'docs' / 'failures.md'],
+                         ids=lambda page: page.name)
+def test_reports_look_as_shown(failed, page):
+    begin = 'launchd: error: root cause: rank'
+    said = failed()
+    assert without_names_and_numbers(said[said.index(begin):]) == \
+        without_names_and_numbers(shown(page, begin))
+
+
+def test_restarts_look_as_shown(failed):
+    begin = 'launchd: warning: root cause: rank'
+    said = failed('--max-restarts=1')
+    assert without_names_and_numbers(said[said.index(begin):]).splitlines()[0] == \
+        without_names_and_numbers(shown(SOURCE / 'config/docs/failures.md', begin)).rstrip()
