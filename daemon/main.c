@@ -28,7 +28,6 @@
 #include "daemon/supervise.h"
 #include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
-#include "daemon/workers/place.h"
 #include "daemon/workers/spawn.h"
 
 /* All that one run is made of, in the order in which it is decided. */
@@ -260,8 +259,6 @@ static int run(struct launch *l, char **argv)
 	rc = guard_init(&guard, &l->plan, &l->inherited.ignored, &l->why);
 	if (rc == 0)
 		rc = guard_use_cgroups(&guard, &l->arena, &l->why);
-	if (rc == 0)
-		rc = run_dir_make(l->plan.env, &l->arena, &guard.run_dir, &l->why);
 	if (rc < 0) {
 		guard_drop_cgroups(&guard);
 		return rc;
@@ -273,7 +270,6 @@ static int run(struct launch *l, char **argv)
 	pid = guard_fork(&guard, &l->why);
 	if (pid < 0) {
 		guard_drop_cgroups(&guard);
-		(void)run_dir_remove(guard.run_dir); /* the failure before it is told */
 		return pid;
 	}
 	if (pid == 0) {

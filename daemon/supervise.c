@@ -23,7 +23,6 @@
 #include "daemon/run/run.h"
 #include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
-#include "daemon/workers/place.h"
 #include "daemon/workers/signals.h"
 
 /* --verbose: which process has which rank. */
@@ -276,15 +275,6 @@ static void on_say(void *owner, bool warning, const char *text)
 		say(note_word(level), text);
 }
 
-static void remove_run_dir(const struct supervision *s, struct failure *why)
-{
-	int rc = run_dir_remove(s->guard->run_dir);
-
-	if (rc < 0)
-		(void)failure_set(
-			why, -EIO, "%s: can't be removed: %s", s->guard->run_dir, strerror(-rc));
-}
-
 static int run_supervised(struct supervision *s, struct run_end *ret, struct failure *why)
 {
 	const struct run_events events = {
@@ -304,13 +294,14 @@ static int run_supervised(struct supervision *s, struct run_end *ret, struct fai
 		.output = s->output,
 		.status = s->plan->output.foreground && s->least <= NOTE_INFO &&
 			!s->plan->output.json,
-		.run_dir = s->guard->run_dir,
+		.run_dir = guard_run_dir(s->guard, why),
 		.arena = s->arena,
 		.on = &events,
 		.owner = s,
 	};
 
-	return run_job(&in, ret, why);
+	*ret = (struct run_end){ .plan = s->plan };
+	return in.run_dir ? run_job(&in, ret, why) : why->code;
 }
 
 /* From the output thread. */
@@ -399,11 +390,9 @@ int supervise(struct supervision *s, struct failure *why)
 	rc = open_output(s, why);
 	if (rc < 0) {
 		events_done(&s->events);
-		remove_run_dir(s, why);
 		return rc;
 	}
 	rc = run_supervised(s, &end, why);
-	remove_run_dir(s, why);
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
 	if (s->guard->gone || getppid() != s->guard->guard)
@@ -411,6 +400,7 @@ int supervise(struct supervision *s, struct failure *why)
 	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&s->guard->taken);
 	closed = close_output(s, ended_by_request(&end, rc));
+	(void)guard_remove_run_dir(s->guard, why);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */

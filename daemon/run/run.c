@@ -127,6 +127,7 @@ static void on_over(void *owner, const struct job_end *end)
 	run_tell_verdict(r, end);
 	if (r->shared && end->verdict.exit_code)
 		guard_foresee(r->in->guard, end->verdict.exit_code, false);
+	guard_end_run_dir(r->in->guard);
 	r->end->job = *end;
 	if (end->result) {
 		r->end->whole = dated(r, end->result);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "common/failure.h"
+#include "common/arena.h"
 #include "common/fd.h"
 #include "common/signame.h"
 #include "daemon/job/ending.h"
@@ -62,6 +64,11 @@ void guard_drop_cgroups(struct guard *g)
 	oom_stop(&g->oom);
 }
 
+static int killed(const struct guard *g, struct failure *why)
+{
+	return failure_set(why, -ESRCH, "launchd (pid %d) was killed", (int)g->guard);
+}
+
 /* The supervisor leaves the session that mpirun or a terminal signals as a whole, and wakes, if
  * it was stopped, when the guard dies. */
 static int become_supervisor(struct guard *g, struct failure *why)
@@ -71,7 +78,66 @@ static int become_supervisor(struct guard *g, struct failure *why)
 	if (prctl(PR_SET_PDEATHSIG, SIGCONT) < 0)
 		return failure_set(why, -errno, "prctl(PR_SET_PDEATHSIG): %s", strerror(errno));
 	if (getppid() != g->guard)
-		return failure_set(why, -ESRCH, "launchd (pid %d) was killed", (int)g->guard);
+		return killed(g, why);
+	return 0;
+}
+
+/* And tells the supervisor, with the first of what it relays. */
+static void make_run_dir(struct guard *g)
+{
+	const struct relayed made = { 0 };
+	struct arena scratch = { 0 };
+	const char *path;
+
+	g->will->removed = run_dir_make(g->plan->env, &scratch, &path, &g->will->made) < 0;
+	if (!g->will->removed)
+		(void)snprintf(g->will->run_dir, sizeof g->will->run_dir, "%s", path);
+	arena_done(&scratch);
+	(void)!write(g->relay, &made, sizeof made); /* the pipe is empty; EPIPE: it was killed */
+}
+
+const char *guard_run_dir(const struct guard *g, struct failure *why)
+{
+	struct pollfd p = { .fd = g->relay, .events = POLLIN };
+	struct relayed made;
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	if (read(g->relay, &made, sizeof made) != sizeof made) {
+		(void)killed(g, why);
+		return NULL;
+	}
+	if (g->will->made.code == 0)
+		return g->will->run_dir;
+	(void)failure_set(why, g->will->made.code, "%s", g->will->made.text);
+	return NULL;
+}
+
+void guard_end_run_dir(const struct guard *g)
+{
+	g->will->over = 1;
+	if (!g->gone) {
+		(void)kill(g->guard, SIGCHLD); /* it looks */
+		(void)kill(g->guard, SIGCONT);
+	}
+}
+
+/* The guard's. */
+static void end_run_dir(struct guard *g)
+{
+	if (g->will->over && !g->will->removed && run_dir_remove(g->will->run_dir) == 0)
+		g->will->removed = 1;
+}
+
+int guard_remove_run_dir(const struct guard *g, struct failure *why)
+{
+	struct will *w = g->will;
+	int rc = w->removed ? 0 : run_dir_remove(w->run_dir);
+
+	if (rc < 0 && rc != -ENOENT)
+		return failure_set(
+			why, -EIO, "%s: can't be removed: %s", w->run_dir, strerror(-rc));
+	w->removed = 1;
 	return 0;
 }
 
@@ -95,6 +161,7 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 		return failure_not_started(why, -errno, "a process");
 	if (g->supervisor > 0) {
 		g->relay = fd_take(&writer);
+		make_run_dir(g);
 		return g->supervisor;
 	}
 	g->relay = fd_take(&reader);
@@ -233,7 +300,7 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
 	(void)tree_end_all(&g->spared, NULL, left, &count);
-	rc = run_dir_remove(g->run_dir);
+	rc = g->will->removed ? 0 : run_dir_remove(g->will->run_dir);
 	give_terminal_back(g);
 	if (g->cut)
 		return; /* its report could not be written, neither could this */
@@ -246,7 +313,8 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 				  "killed by ",
 		stopped ? "killed" : signal_name(signal),
 		count > 0 ? ", but for some that SIGKILL does not end" : "",
-		rc < 0 ? "; this directory could not be removed: " : "", rc < 0 ? g->run_dir : "");
+		rc < 0 ? "; this directory could not be removed: " : "",
+		rc < 0 ? g->will->run_dir : "");
 }
 
 void guard_wake(const struct guard *g)
@@ -320,17 +388,28 @@ static bool patience(const struct guard *g, struct timespec *ret)
 	return g->standstill.is;
 }
 
+/* Nothing is, unless the supervisor ended before it did anything, or in a way that it does not know
+ * of (a library's exit()). */
+static void end_what_is_left(struct guard *g)
+{
+	struct survivor left[SURVIVORS_MAX];
+	unsigned count;
+
+	(void)tree_end_all(&g->spared, NULL, left, &count);
+	if (!g->will->removed)
+		(void)run_dir_remove(g->will->run_dir);
+}
+
 int guard_wait(struct guard *g, struct failure *why)
 {
 	unsigned seconds = 0;
 	struct timespec most;
-	struct survivor left[SURVIVORS_MAX];
-	unsigned count;
 	siginfo_t si;
 	int status = 0, code;
 
 	g->watch = cgroup_leaf_watch(&g->leaf, SIGCHLD);
 	while (!supervisor_ended(g, &status)) {
+		end_run_dir(g);
 		end_freeze(g);
 		if ((patience(g, &most) ? sigtimedwait(&g->taken, &si, &most) :
 					  sigwaitinfo(&g->taken, &si)) < 0) {
@@ -351,9 +430,7 @@ int guard_wait(struct guard *g, struct failure *why)
 	if (!WIFEXITED(status))
 		inherit(g, WTERMSIG(status), why);
 	else if (!g->will->said)
-		/* nothing, unless it ended in a way that it does not know of (a library's exit())
-		 */
-		(void)tree_end_all(&g->spared, NULL, left, &count);
+		end_what_is_left(g);
 	guard_drop_cgroups(g);
 	signals_release(&g->taken);
 	return code;

@@ -10,17 +10,18 @@
 #ifndef LAUNCHD_DAEMON_WORKERS_GUARD_H
 #define LAUNCHD_DAEMON_WORKERS_GUARD_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/failure.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/tree.h"
 
 struct arena;
-struct failure;
 struct plan;
 
 /* A supervisor that is stopped alone: a terminal, mpirun and batch systems stop the guard, or both.
@@ -35,12 +36,17 @@ struct standstill {
 	unsigned thawed;   /* the same, where it was frozen with its leaf */
 };
 
-/* What the supervisor leaves to the guard, in memory that both have. said: it can't end, as one of
+/* What the two tell one another, in memory that both have. over: the supervisor has no more use for
+ * the run's directory; removed: the guard has removed it. made: 0, or what kept the guard from
+ * making it. And what the supervisor leaves to the guard. said: it can't end, as one of
  * its threads waits for a disk that does not answer and can't be killed; its exit code. if_killed:
  * the exit code of all other nodes, should it be killed now; 0: there are none. undecided: it is
  * that where they are not told of its death, else 128 + the signal. */
 struct will {
+	volatile sig_atomic_t over, removed;
 	volatile sig_atomic_t said, exit_code, if_killed, undecided;
+	struct failure made;
+	char run_dir[PATH_MAX];
 };
 
 /* Who else is to know that the supervisor was killed. tell() returns whether all of them know it,
@@ -52,8 +58,7 @@ struct bereaved {
 
 struct guard {
 	const struct plan *plan;
-	const char *run_dir; /* removed by the guard where the supervisor could not */
-	sigset_t taken;      /* blocked in both processes from guard_fork() on */
+	sigset_t taken; /* blocked in both processes from guard_fork() on */
 	struct spared spared;
 	struct cgroup_leaf leaf; /* the supervisor and all below it live there */
 	struct oom_watch oom;
@@ -83,6 +88,17 @@ void guard_drop_cgroups(struct guard *g);
 /* Makes the two processes. Returns 0 in the supervisor, its pid in the guard. Negative errno: there
  * is still but one process, or this is a supervisor that must end at once. */
 pid_t guard_fork(struct guard *g, struct failure *why);
+
+/* In the supervisor: the directory of the run, which the guard makes while the supervisor prepares
+ * the rest, as it also removes it while the supervisor ends: where many files were deleted lately,
+ * ext4 takes 0.2 ms for either. NULL: it can't be made, or the guard was killed. */
+const char *guard_run_dir(const struct guard *g, struct failure *why);
+
+/* In the supervisor, which needs that directory no more: the guard may remove it. */
+void guard_end_run_dir(const struct guard *g);
+
+/* In the supervisor, before it ends: it is removed. 0, or negative errno and a sentence. */
+int guard_remove_run_dir(const struct guard *g, struct failure *why);
 
 /* In the supervisor, which has done all it had to: a guard that is stopped, by whomever, wakes and
  * ends. */

@@ -18,7 +18,6 @@
 static struct plan plan;
 static struct guard guard;
 static struct failure why;
-static char dir[32];
 
 /* Everything before the fork. */
 static int begin(void)
@@ -33,11 +32,7 @@ static int begin(void)
 	plan.reactions.of[SIGTSTP].kind = REACTION_SUSPEND;
 	plan.reactions.of[SIGCONT].kind = REACTION_RESUME;
 	why = (struct failure){ 0 };
-	(void)snprintf(dir, sizeof dir, "/tmp/launchd_unit_XXXXXX");
-	if (guard_init(&guard, &plan, &none, &why) < 0)
-		return why.code;
-	guard.run_dir = dir;
-	return mkdtemp(dir) ? 0 : -errno;
+	return guard_init(&guard, &plan, &none, &why);
 }
 
 /* The guard's part from the fork on; `supervisor` must not return. */
@@ -45,22 +40,19 @@ static int go_on(void (*supervisor)(void))
 {
 	pid_t pid = guard_fork(&guard, &why);
 
-	if (pid == 0)
+	if (pid == 0) {
+		if (!guard_run_dir(&guard, &why))
+			_exit(99);
 		supervisor();
+	}
 	return pid < 0 ? pid : guard_wait(&guard, &why);
-}
-
-static int end(int rc)
-{
-	(void)rmdir(dir);
-	return rc;
 }
 
 static int play(void (*supervisor)(void))
 {
 	int rc = begin();
 
-	return rc < 0 ? rc : end(go_on(supervisor));
+	return rc < 0 ? rc : go_on(supervisor);
 }
 
 /* Of a supervisor: what the guard relays next; false: the guard is gone. */
@@ -103,6 +95,40 @@ static const char *part_supervisor(void)
 	HOLDS(adopts == 1, "the guard adopts orphans");
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
 	HOLDS(sigismember(&blocked, SIGTERM) == 0, "in the end nothing is blocked");
+	return NULL;
+}
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return *path && stat(path, &st) == 0;
+}
+
+static void use_run_dir(void)
+{
+	const char *path = guard.will->run_dir;
+
+	stage_shared[0] = is_there(path);
+	guard_end_run_dir(&guard);
+	while (!guard.will->removed)
+		(void)usleep(1000);
+	stage_shared[1] = !is_there(path);
+	_exit(-guard_remove_run_dir(&guard, &why));
+}
+
+static void remove_run_dir(void)
+{
+	_exit(guard_remove_run_dir(&guard, &why) == 0 && !is_there(guard.will->run_dir) ? 0 : 1);
+}
+
+static const char *part_run_dir(void)
+{
+	HOLDS(play(use_run_dir) == 0, "whose removal is no failure where the guard was first");
+	HOLDS(stage_shared[0], "it is there before anything is started");
+	HOLDS(stage_shared[1], "the guard removes it when it is not needed any more");
+	HOLDS(play(remove_run_dir) == 0, "or the supervisor does");
+	HOLDS(play(look_around) == 42 && !is_there(guard.will->run_dir), "or the guard at the end");
 	return NULL;
 }
 
@@ -277,7 +303,7 @@ static const char *part_full_pipe(void)
 	while (write(guard.relay, &usr1, sizeof usr1) > 0)
 		;
 	HOLDS(errno == EAGAIN, "the pipe is full");
-	HOLDS(end(guard_wait(&guard, &why)) == 5, "TERM comes without it");
+	HOLDS(guard_wait(&guard, &why) == 5, "TERM comes without it");
 	return NULL;
 }
 
@@ -358,12 +384,11 @@ static const char *part_decided(void)
 static const char *part_killed(void)
 {
 	pid_t before = stage_start(ACTOR_SESSION, stage_wait);
-	struct stat st;
 	int rc;
 
 	HOLDS(begin() == 0, "set-up");
 	rc = go_on(die_among_many);
-	HOLDS(stat(dir, &st) < 0 && errno == ENOENT, "the run's directory is removed");
+	HOLDS(!is_there(guard.will->run_dir), "the run's directory is removed");
 	HOLDS(rc == 128 + SIGKILL, "the exit code tells the signal");
 	HOLDS(why.code == -EOWNERDEAD && strstr(why.text, "SIGKILL"), "so does a sentence");
 	for (int i = 1; i <= 8; i++)
@@ -379,7 +404,7 @@ static void outlive(void)
 	stage_shared[1] = getpid();
 	(void)raise(SIGSTOP);
 	stage_shared[2] = !next(&got) ? 1 : -1;
-	_exit(end(0)); /* of the directory: the guard can't */
+	_exit(-guard_remove_run_dir(&guard, &why)); /* the guard can't */
 }
 
 static void be_guard(void)
@@ -422,6 +447,7 @@ static const char *part_reaps(void)
 
 static const struct stage_row rows[] = {
 	{ "two processes, each prepared for the other's death", part_supervisor, false },
+	{ "a directory of the run, which the guard makes and removes", part_run_dir, false },
 	{ "signals are relayed with their senders", part_relay, false },
 	{ "a stopped supervisor is woken", part_wakes, false },
 	{ "a supervisor that is stopped while the job ends", part_stands_still, false },
