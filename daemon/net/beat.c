@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "daemon/net/bequest.h"
 #include "daemon/net/listener.h"
 #include "daemon/net/rescue.h"
 

@@ -18,7 +18,7 @@
  *
  * So a connection that breaks, by a reset or as the kernel has given up, is not the end of a link
  * that is watched. Its end without a farewell (EOF) is: that is a process that has died. Its guard
- * has a moment to say how (bequest.h).
+ * has a moment to say how (rescue.h).
  *
  * A dialer takes a fresh connection by link_redial(): a link of its own with a handshake of its
  * own, whose READY says what it resumes. When the hub has answered, both ends move that connection
@@ -41,6 +41,7 @@
 #include "daemon/net/kept.h"
 
 struct failure;
+struct sm;
 struct sodium;
 
 enum {
@@ -88,7 +89,10 @@ enum link_state {
 	LINK_DRAINING, /* what is queued still goes out; nothing more is told to the owner */
 	LINK_CLOSING,
 	LINK_CLOSED,
+	LINK_STATES,
 };
+
+extern const struct sm link_life; /* of these states */
 
 struct link;
 
@@ -204,9 +208,9 @@ int link_dial(struct link *l, uv_loop_t *loop, const struct sockaddr *to,
 	const struct link_auth *auth, struct failure *why);
 
 /* Takes over a connection that was accepted, and its descriptor, from `from`. udp: whether we hear
- * beats by UDP at the same port. On failure nothing was begun and fd stays the caller's. */
+ * beats by UDP at the same port. On failure on_closed was told why, and fd stays the caller's. */
 int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *from, bool udp,
-	const struct link_auth *auth, struct failure *why);
+	const struct link_auth *auth);
 
 /* Sends a message of type LINK_TYPE_MIN to 255 and at most FRAME_MAX bytes, which are copied. At
  * once, where the peer reads as fast. -ENOTCONN: the link is not open. -ENOBUFS: the peer is too

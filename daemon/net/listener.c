@@ -185,7 +185,6 @@ static void drop(struct listener *li, struct link *l, const struct sockaddr *new
 static void take(struct listener *li, int connection, const struct sockaddr *from, bool udp)
 {
 	autoclose fd = connection;
-	struct failure why = { 0 };
 	struct link *excess = find_excess(li, from), *l;
 
 	if (excess)
@@ -196,16 +195,10 @@ static void take(struct listener *li, int connection, const struct sockaddr *fro
 		return;
 	}
 	list(li, l);
-	if (link_accept(l, li->loop, fd, from, udp, li->auth, &why) == 0) {
+	if (link_accept(l, li->loop, fd, from, udp, li->auth) == 0)
 		(void)fd_take(&fd);
-		return;
-	}
-	li->refused++;
-	unlist(l);
-	l->on_settled = NULL;
-	l->state = LINK_CLOSED;
-	l->end = LINK_END_SYSTEM;
-	l->on_closed(l, why.text);
+	else
+		li->refused++;
 }
 
 /* No descriptor is left: the oldest one in a handshake gives up its own. Else the connection is

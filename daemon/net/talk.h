@@ -25,8 +25,8 @@ int link_put(struct link *l, unsigned type, const void *payload, size_t len);
 __attribute__((format(printf, 3, 4))) void link_fail(
 	struct link *l, enum link_end end, const char *fmt, ...);
 
-/* The handshake is over: no time limit any more. */
-void link_opened(struct link *l);
+/* The only writer of a link's state. */
+void link_goto(struct link *l, enum link_state next);
 
 /* The connection broke, without a farewell: rc says how. The link ends where nobody watches it. */
 void link_broke(struct link *l, int rc);
@@ -45,11 +45,5 @@ void link_start_reading(struct link *l);
 /* Sends the stream over the connection from there on; before what is kept, zeros: the peer has
  * that. Negative errno: the link was ended. */
 int link_resend(struct link *l, uint64_t from);
-
-/* link_resume.c. The dialer's READY says that it resumes a link: at the hub. */
-void link_resume(struct link *l, const struct ready *r);
-
-/* The hub's answer, at the dialer. */
-void link_resumed(struct link *l, const struct frame *f);
 
 #endif

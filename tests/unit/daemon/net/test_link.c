@@ -492,6 +492,15 @@ static void test_addresses(void **state)
 	channel_done(&c);
 }
 
+static void test_life(void **state)
+{
+	(void)state;
+	assert_life(&link_life,
+		(const char *const[]){ "idle: connecting closed", "connecting: hello closing",
+			"hello: proof closing", "proof: open closing", "open: draining closing",
+			"draining: closing", "closing: closed", "closed:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -512,6 +521,7 @@ int main(void)
 	suite_add(&s, "a silent dialer is cut off", test_silent, NULL, NULL);
 	SUITE_ROWS(&s, test_crowd, crowds);
 	suite_add(&s, "the peer's clock is known before its first message", test_clock, NULL, NULL);
+	suite_add(&s, "the states of a link", test_life, NULL, NULL);
 	suite_add(&s, "addresses, and the options of sockets", test_addresses, NULL, NULL);
 	s.at[s.count] = s.at[sizeof pairs / sizeof *pairs + sizeof raws / sizeof *raws];
 	s.at[s.count].name = "messages of all sizes, both ways, with a key";
