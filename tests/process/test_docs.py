@@ -1,5 +1,5 @@
-"""Help, man page and example file come from the one table, so they name the same options. README and
-the guides are written by hand, so their links, options and examples are checked."""
+"""Help, man page and example file come from the one table, so they name the same options. README
+and the guides are written by hand, so their links, options and examples are checked."""
 import re
 import shlex
 import shutil
@@ -69,7 +69,7 @@ def test_the_example_file_has_every_key_and_works(dry, place, launch):
 
 
 def anchors_of(page):
-    """What "#..." behind a page's name may say: its headings, as web front ends for git spell them."""
+    """What may follow "#" in a link to it: its headings, as web front ends for git spell them."""
     headings = re.findall(r'^#+ (.*)$', page.read_text(), re.M)
     return {re.sub(r'[^\w -]', '', heading).lower().replace(' ', '-') for heading in headings}
 

@@ -209,8 +209,8 @@ static void test_64_nodes(void **state)
 	free(c);
 }
 
-/* README: "When a worker fails". */
-static void test_readme(void **state)
+/* A culprit, two victims that lost it as a peer, and the rest. */
+static void test_culprit_and_victims(void **state)
 {
 	static struct outcome o[32];
 	static const struct node nodes[] = { { .name = "gpu06" }, { .name = "gpu07" },
@@ -334,7 +334,7 @@ int main(void)
 	suite_add(&s, "a long list of ranks is cut", test_many_ranges, NULL, NULL);
 	suite_add(&s, "512 stories are not 512 lines", test_many_stories, NULL, NULL);
 	suite_add(&s, "1,024 workers on 64 nodes", test_64_nodes, NULL, NULL);
-	suite_add(&s, "what README shows", test_readme, NULL, NULL);
+	suite_add(&s, "a culprit, its victims, and the rest", test_culprit_and_victims, NULL, NULL);
 	suite_add(&s, "whoever the store waits for", test_one_node_waits, NULL, NULL);
 	suite_add(&s, "4,096 workers are a bounded report", test_bounded, NULL, NULL);
 	return suite_run(&s);
