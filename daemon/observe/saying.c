@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/json.h"
 #include "common/text.h"
 #include "common/utc.h"
 
@@ -10,16 +11,18 @@ enum { VERSION = 1, TIME_DIGITS = 6 };
 
 void saying_add(struct text *out, const struct saying *s, const char *level, const char *text)
 {
-	text_printf(out, "{\"v\":%d,\"time\":\"", VERSION);
-	utc_add(out, s->wall_ns, TIME_DIGITS);
-	text_printf(out, "\",\"level\":\"%s\",\"node\":", level);
-	if (s->node_known)
-		text_printf(out, "%u", s->node);
-	else
-		text_add(out, "null");
-	text_add(out, ",\"text\":");
-	text_add_json(out, text);
-	text_add(out, "}\n");
+	struct json j = { .out = out };
+	char time[UTC_SIZE];
+
+	utc_write(time, s->wall_ns, TIME_DIGITS);
+	json_object_begin(&j, NULL);
+	json_number(&j, "v", VERSION);
+	json_string(&j, "time", time);
+	json_string(&j, "level", level);
+	json_number_if(&j, "node", s->node_known, s->node);
+	json_string(&j, "text", text);
+	json_object_end(&j);
+	text_add(out, "\n");
 }
 
 /* What stands behind "launchd: level: ", and the level; a line without it stays whole. */

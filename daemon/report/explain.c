@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/json.h"
 #include "common/notes.h"
 #include "common/num.h"
 #include "common/signame.h"
@@ -14,8 +15,196 @@
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
-#include "daemon/report/explain_facts.h"
-#include "daemon/report/explain_output.h"
+
+/* What only the nodes together can tell. */
+#define BY_MEETING "<told when nodes meet>"
+
+static const char *const stream_names[] = { "stdin", "stdout", "stderr" };
+
+static const char *const change_words[ENV_HOW_COUNT] = {
+	[ENV_SET] = "set",
+	[ENV_REWRITTEN] = "rewritten",
+	[ENV_REMOVED] = "removed",
+};
+
+/* A decided value, and what decided it. */
+struct fact {
+	const char *name, *value, *from;
+};
+
+struct fact_list {
+	struct fact at[24];
+	size_t count;
+};
+
+/* All that is printed in either form. */
+struct shown {
+	const struct explained *e;
+	struct arena *arena;
+	struct attempt attempt; /* what an attempt will choose when it starts, in words */
+	struct fact_list facts;
+	struct env_edits *edits; /* by local rank; NULL: out of memory */
+};
+
+/* The directory that the run will make for its logs, in words where it has no name yet; NULL: there
+ * will be none. */
+static const char *log_tree(const struct plan *p, struct arena *arena)
+{
+	const char *tmp = env_get(p->env, "TMPDIR");
+	const char *dir = p->output.log_dir;
+
+	if (!p->output.tree)
+		return NULL;
+	if (!dir)
+		dir = arena_printf(arena, "%s/launchd_logs_XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	return arena_printf(arena, "%s/%s_XXXXXXXX", dir, p->run_id);
+}
+
+static struct attempt attempt_in_words(const struct explained *e, struct arena *arena)
+{
+	const struct plan *p = e->plan;
+	const char *tree = log_tree(p, arena);
+	bool known = p->master_port && !(p->nnodes > 1 && e->topology->control.takes_master_port);
+
+	return (struct attempt){
+		.master_port = known  ? arena_printf(arena, "%u", p->master_port) :
+			p->nnodes > 1 ? BY_MEETING :
+					"<a free port>",
+		.run_dir = "<run directory>",
+		.log_dir = tree ? arena_printf(arena, "%s/attempt_0", tree) : NULL,
+	};
+}
+
+static void add_fact(struct fact_list *t, const char *name, const char *value, const char *from)
+{
+	assert(t->count < sizeof t->at / sizeof *t->at);
+	t->at[t->count++] = (struct fact){ name, value, from };
+}
+
+static const char *number(struct arena *a, unsigned n)
+{
+	return arena_printf(a, "%u", n);
+}
+
+/* "0-7", "3" or "none" */
+static const char *started_ranks(const struct plan *p, struct arena *a)
+{
+	unsigned first = p->first_rank + p->start_first;
+
+	return p->start_count == 0  ? "none" :
+		p->start_count == 1 ? number(a, first) :
+				      arena_printf(a, "%u-%u", first, first + p->start_count - 1);
+}
+
+/* "10.0.0.4:29501", "[fe80::1]:29501", "by PMIx" */
+static const char *control_shown(const struct control *c, struct arena *a)
+{
+	bool v6 = c->addr && strchr(c->addr, ':');
+
+	switch (c->how) {
+	case CONTROL_NONE:
+		break;
+	case CONTROL_STATIC:
+		return arena_printf(a, "%s%s%s:%u", v6 ? "[" : "", c->addr, v6 ? "]" : "", c->port);
+	case CONTROL_PMIX:
+		return "by PMIx";
+	}
+	return "none";
+}
+
+/* "3", "3, the first after 5 s" */
+static const char *restarts_shown(const struct plan *p, struct arena *a)
+{
+	char delay[NUM_SECONDS_SIZE];
+
+	if (p->restart_delay_ms == 0)
+		return number(a, p->max_restarts);
+	num_print_seconds(p->restart_delay_ms, delay);
+	return arena_printf(a, "%u, the first after %s s", p->max_restarts, delay);
+}
+
+static void add_output(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct settings *s = e->settings;
+	const struct output_plan *o = &e->plan->output;
+	/* with none of the three there is no tree */
+	enum setting_id asked = o->log_dir       ? SET_LOG_DIR :
+		settings_given(s, SET_REDIRECTS) ? SET_REDIRECTS :
+						   SET_TEE;
+
+	if (o->tree)
+		add_fact(t, "logs", log_tree(e->plan, a), settings_where(s, asked));
+	if (o->events_path)
+		add_fact(t, "events", o->events_path, settings_where(s, SET_EVENTS));
+	if (o->events_fd >= 0)
+		add_fact(t, "events", arena_printf(a, "fd:%d", o->events_fd),
+			settings_where(s, SET_EVENTS));
+}
+
+/* What only some jobs have. */
+static void add_rare_facts(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct plan *p = e->plan;
+	char grace[NUM_SECONDS_SIZE];
+
+	if (p->wrap.count > 0)
+		add_fact(t, "wrapper", p->wrapper ? p->wrapper : "not found, not needed here",
+			settings_where(e->settings, SET_WRAP));
+	if (p->nnodes > 1)
+		add_fact(t, "control", control_shown(&e->topology->control, a),
+			e->topology->control.from);
+	if (e->key)
+		add_fact(t, "key", e->key,
+			settings_given(e->settings, SET_KEY_FILE) ?
+				settings_where(e->settings, SET_KEY_FILE) :
+				"environment");
+	if (p->max_restarts > 0)
+		add_fact(t, "restarts", restarts_shown(p, a),
+			settings_where(e->settings, SET_MAX_RESTARTS));
+	if (p->torch_version)
+		add_fact(t, "torch", p->torch_version, p->program);
+	if (p->report_path)
+		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
+	add_output(e, a, t);
+	num_print_seconds(p->mpirun_grace_ms, grace);
+	if (p->mpirun_grace_from)
+		add_fact(t, "mpirun_grace", arena_strdup(a, grace), p->mpirun_grace_from);
+}
+
+static void find_facts(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct topology *top = e->topology;
+	const struct settings *s = e->settings;
+	const struct plan *p = e->plan;
+	const char *all = "nproc_per_node of every node";
+	const char *started_by = top->launcher != LAUNCHER_NONE ? launcher_name(top->launcher) :
+		e->facts->under_systemd                         ? "systemd" :
+								  "a user or script";
+	bool no_input = p->input.how == STDIO_FILE, known = top->identity.node_rank_known;
+
+	add_fact(t, "nnodes", number(a, p->nnodes), top->identity.nnodes_from);
+	add_fact(t, "node_rank", known ? number(a, p->node_rank) : BY_MEETING,
+		top->identity.node_rank_from);
+	add_fact(t, "nproc_per_node", number(a, p->nproc), top->nproc_from);
+	add_fact(t, "world_size", number(a, p->world_size), all);
+	add_fact(t, "first_rank", known ? number(a, p->first_rank) : BY_MEETING, all);
+	add_fact(t, "started_ranks", known ? started_ranks(p, a) : BY_MEETING,
+		settings_given(s, SET_ONLY_RANK) ? settings_where(s, SET_ONLY_RANK) :
+						   top->nproc_from);
+	add_fact(t, "master_addr", p->master_addr ? p->master_addr : BY_MEETING,
+		top->master.addr_from);
+	add_fact(t, "master_port", attempt_in_words(e, a).master_port, top->master.port_from);
+	add_fact(t, "run_id", p->run_id,
+		settings_where(s, settings_flag(s, SET_STANDALONE) ? SET_STANDALONE : SET_RDZV_ID));
+	add_fact(t, "store", p->store == STORE_AGENT ? "agent" : "rank0", p->store_from);
+	add_fact(t, "program", p->program, e->facts->program.from);
+	add_fact(t, "stdin", no_input ? p->input.path : "inherited",
+		settings_number(s, SET_STDIN) != 0 || !no_input ? settings_where(s, SET_STDIN) :
+			e->facts->background                    ? "a background job" :
+								  started_by);
+	add_fact(t, "started_by", started_by, "environment");
+	add_rare_facts(e, a, t);
+}
 
 /* The signals worth a line of their own, those that end the job first; the rest are forwarded. */
 static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
@@ -34,28 +223,6 @@ static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
 	return count;
 }
 
-static void add_signals(const struct explained *e, struct text *out)
-{
-	int shown[REACTION_SIGNALS];
-	size_t count = shown_signals(e->plan, shown);
-
-	text_add(out, "\nSignals\n");
-	for (size_t i = 0; i < count; i++) {
-		const struct reaction *r = &e->plan->reactions.of[shown[i]];
-		bool ends = r->kind == REACTION_END || r->kind == REACTION_STOP;
-		char grace[NUM_SECONDS_SIZE];
-		size_t start = out->len;
-
-		num_print_seconds(r->grace_ms, grace);
-		text_printf(out, "  %-16s %s", signal_name(shown[i]), reaction_word(r->kind));
-		if (ends)
-			text_printf(out, " within %s s", grace);
-		text_printf(out, "%*s  (%s)\n",
-			out->len - start < 62 ? (int)(62 - (out->len - start)) : 0, "", r->from);
-	}
-	text_printf(out, "  %-16s %-43s  (default)\n", "others", reaction_word(REACTION_FORWARD));
-}
-
 /* Settings worth a line: all that have a value and ask for no act. */
 static bool is_shown(const struct settings *s, int id)
 {
@@ -67,107 +234,9 @@ static bool is_shown(const struct settings *s, int id)
 	return v->from.level > (limited ? LEVEL_PRESET : LEVEL_NONE);
 }
 
-static void add_notes(const struct explained *e, struct text *out)
-{
-	for (const struct note *n = e->notes->first; n; n = n->next)
-		text_printf(out, "  %s: %s\n", note_word(n->level), n->text);
-}
-
-static void add_command(const struct vec *argv, struct text *out)
-{
-	for (size_t i = 0; i < argv->count; i++) {
-		text_add(out, i ? " " : "");
-		text_add_shell(out, argv->at[i]);
-	}
-}
-
-static const char *const how_words[ENV_HOW_COUNT] = {
-	[ENV_SET] = "set",
-	[ENV_REWRITTEN] = "rewritten",
-	[ENV_REMOVED] = "removed",
-};
-
-static void add_edit(const struct env_edit *edit, struct text *out)
-{
-	size_t start;
-
-	text_printf(out, "    %-9s ", how_words[edit->how]);
-	start = out->len;
-	text_add(out, edit->name);
-	if (edit->value) {
-		text_add(out, "=");
-		text_add_shell(out, edit->value);
-	}
-	text_printf(out, "%*s  (%s)\n", out->len - start < 44 ? (int)(44 - (out->len - start)) : 0,
-		"", edit->why);
-}
-
-/* The local ranks that are started: from the first up to the end. */
-static unsigned first_local(const struct plan *p)
-{
-	return p->start_first;
-}
-
-static unsigned end_local(const struct plan *p)
-{
-	return p->start_first + p->start_count;
-}
-
-/* Whether an edit is the same for all workers, so that it is shown once. */
-static bool is_common(const struct explained *e, const struct env_edit *edit, size_t index,
-	const struct env_edits *of_worker)
-{
-	for (unsigned i = first_local(e->plan); i < end_local(e->plan); i++) {
-		const struct env_edit *other = &of_worker[i].at[index];
-
-		if (index >= of_worker[i].count || strcmp(other->name, edit->name) != 0 ||
-			(other->value == NULL) != (edit->value == NULL) ||
-			(edit->value && strcmp(other->value, edit->value) != 0))
-			return false;
-	}
-	return true;
-}
-
 static bool ranks_are_known(const struct explained *e)
 {
 	return e->topology->identity.node_rank_known;
-}
-
-static void add_rank(
-	const struct explained *e, unsigned local_rank, const char *unknown, struct text *out)
-{
-	if (ranks_are_known(e))
-		text_printf(out, "%u", plan_rank(e->plan, local_rank).rank);
-	else
-		text_add(out, unknown);
-}
-
-static void add_workers(const struct explained *e, const struct env_edits *edits,
-	struct arena *arena, struct text *out)
-{
-	const struct plan *p = e->plan;
-	struct attempt attempt = explain_attempt(e, arena);
-
-	if (p->start_count == 0)
-		return;
-	text_add(out, "\nEnvironment of every worker\n");
-	for (size_t k = 0; k < edits[first_local(p)].count; k++)
-		if (is_common(e, &edits[first_local(p)].at[k], k, edits))
-			add_edit(&edits[first_local(p)].at[k], out);
-	for (unsigned i = first_local(p); i < end_local(p); i++) {
-		struct vec argv = { 0 };
-
-		text_add(out, "\nWorker rank ");
-		add_rank(e, i, EXPLAIN_BY_MEETING, out);
-		text_printf(out, ", local rank %u\n    command   ", i);
-		plan_command(p, i, arena, &argv);
-		add_command(&argv, out);
-		text_add(out, "\n");
-		explain_streams_text(p, i, &attempt, out);
-		for (size_t k = 0; k < edits[i].count; k++)
-			if (!is_common(e, &edits[i].at[k], k, edits))
-				add_edit(&edits[i].at[k], out);
-	}
 }
 
 /* Ranks that the plan has had to take for those of node rank 0. */
@@ -178,161 +247,304 @@ static void hide_ranks(struct env_edits *edits)
 	for (size_t k = 0; k < edits->count; k++)
 		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 			if (strcmp(edits->at[k].name, names[i]) == 0 && edits->at[k].value)
-				edits->at[k].value = EXPLAIN_BY_MEETING;
+				edits->at[k].value = BY_MEETING;
 }
 
-/* The edits of all workers; NULL: out of memory. */
-static struct env_edits *all_edits(const struct explained *e, struct arena *arena)
+static struct env_edits *all_edits(const struct shown *s)
 {
-	struct env_edits *edits = arena_alloc(arena, e->plan->nproc * sizeof *edits);
-	struct attempt attempt = explain_attempt(e, arena);
-	struct plan shown = *e->plan;
+	struct plan plan = *s->e->plan;
+	struct env_edits *edits = arena_alloc(s->arena, plan.nproc * sizeof *edits);
 
-	if (!shown.master_addr)
-		shown.master_addr = EXPLAIN_BY_MEETING;
-	for (unsigned i = 0; edits && i < shown.nproc; i++) {
-		plan_environment(&shown, i, &attempt, arena, &edits[i]);
-		if (!ranks_are_known(e))
+	if (!plan.master_addr)
+		plan.master_addr = BY_MEETING;
+	for (unsigned i = 0; edits && i < plan.nproc; i++) {
+		plan_environment(&plan, i, &s->attempt, s->arena, &edits[i]);
+		if (!ranks_are_known(s->e))
 			hide_ranks(&edits[i]);
 	}
-	return arena_failed(arena) ? NULL : edits;
+	return arena_failed(s->arena) ? NULL : edits;
+}
+
+static struct shown show(const struct explained *e, struct arena *arena)
+{
+	struct shown s = { .e = e, .arena = arena, .attempt = attempt_in_words(e, arena) };
+
+	find_facts(e, arena, &s.facts);
+	s.edits = all_edits(&s);
+	return s;
+}
+
+/* Of a stream with a log file. */
+static const char *log_path(const struct shown *s, unsigned local_rank, int fd)
+{
+	return arena_printf(
+		s->arena, "%s/%u/%s.log", s->attempt.log_dir, local_rank, stream_names[fd]);
+}
+
+/* --- as text --- */
+
+/* Ends a line that began at `start` with what decided it, in a column of its own where it fits. */
+static void add_from(struct text *out, size_t start, size_t column, const char *from)
+{
+	size_t len = out->len - start;
+
+	text_printf(out, "%*s  (%s)\n", len < column ? (int)(column - len) : 0, "", from);
+}
+
+static void add_signals(const struct plan *p, struct text *out)
+{
+	int shown[REACTION_SIGNALS];
+	size_t count = shown_signals(p, shown);
+
+	text_add(out, "\nSignals\n");
+	for (size_t i = 0; i < count; i++) {
+		const struct reaction *r = &p->reactions.of[shown[i]];
+		bool ends = r->kind == REACTION_END || r->kind == REACTION_STOP;
+		char grace[NUM_SECONDS_SIZE];
+		size_t start = out->len;
+
+		num_print_seconds(r->grace_ms, grace);
+		text_printf(out, "  %-16s %s", signal_name(shown[i]), reaction_word(r->kind));
+		if (ends)
+			text_printf(out, " within %s s", grace);
+		add_from(out, start, 62, r->from);
+	}
+	text_printf(out, "  %-16s %-43s  (default)\n", "others", reaction_word(REACTION_FORWARD));
+}
+
+static void add_edit(const struct env_edit *edit, struct text *out)
+{
+	size_t start = out->len;
+
+	text_printf(out, "    %-9s %s", change_words[edit->how], edit->name);
+	if (edit->value) {
+		text_add(out, "=");
+		text_add_shell(out, edit->value);
+	}
+	add_from(out, start, 58, edit->why);
+}
+
+/* Whether an edit is the same for all workers, so that it is shown once. */
+static bool is_common(const struct shown *s, const struct env_edit *edit, size_t index)
+{
+	const struct plan *p = s->e->plan;
+
+	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++) {
+		const struct env_edit *other = &s->edits[i].at[index];
+
+		if (index >= s->edits[i].count || strcmp(other->name, edit->name) != 0 ||
+			(other->value == NULL) != (edit->value == NULL) ||
+			(edit->value && strcmp(other->value, edit->value) != 0))
+			return false;
+	}
+	return true;
+}
+
+/* A worker's edits that all have, or those that not all have. */
+static void add_edits(const struct shown *s, unsigned local_rank, bool common, struct text *out)
+{
+	const struct env_edits *edits = &s->edits[local_rank];
+
+	for (size_t k = 0; k < edits->count; k++)
+		if (is_common(s, &edits->at[k], k) == common)
+			add_edit(&edits->at[k], out);
+}
+
+static void add_stream(const struct shown *s, unsigned local_rank, int fd, struct text *out)
+{
+	const struct stream_plan stream = plan_stream(s->e->plan, local_rank, fd);
+
+	text_printf(out, "    %-9s ", stream_names[fd]);
+	if (stream.file)
+		text_add_shell(out, log_path(s, local_rank, fd));
+	if (stream.way == STREAM_INHERIT)
+		text_add(out, "launchd's own, a terminal");
+	else if (stream.console)
+		text_add(out, stream.file ? " and the console" : "the console, by whole lines");
+	else if (stream.way == STREAM_PIPE)
+		text_add(out, stream.file ? ", written by launchd" : "kept for the report only");
+	if (stream.prefix) {
+		text_add(out, ", with the prefix ");
+		text_add_shell(out, stream.prefix);
+	}
+	if (stream.filtered)
+		text_printf(out, ", and some lines to filtered_%s.log", stream_names[fd]);
+	text_add(out, "\n");
+}
+
+static void add_worker(const struct shown *s, unsigned local_rank, struct text *out)
+{
+	const struct plan *p = s->e->plan;
+	struct vec argv = { 0 };
+
+	text_add(out, "\nWorker rank ");
+	if (ranks_are_known(s->e))
+		text_printf(out, "%u", plan_rank(p, local_rank).rank);
+	else
+		text_add(out, BY_MEETING);
+	text_printf(out, ", local rank %u\n    command  ", local_rank);
+	plan_command(p, local_rank, s->arena, &argv);
+	for (size_t i = 0; i < argv.count; i++) {
+		text_add(out, " ");
+		text_add_shell(out, argv.at[i]);
+	}
+	text_add(out, "\n");
+	add_stream(s, local_rank, 1, out);
+	add_stream(s, local_rank, 2, out);
+	add_edits(s, local_rank, false, out);
 }
 
 void explain_text(const struct explained *e, struct arena *arena, struct text *out)
 {
-	const struct env_edits *edits = all_edits(e, arena);
-	struct explained_facts facts = { 0 };
+	const struct shown s = show(e, arena);
+	const struct plan *p = e->plan;
 
-	explain_facts(e, arena, &facts);
 	text_add(out, "Dry run: nothing is started.\n\nJob\n");
-	for (size_t i = 0; i < facts.count; i++)
-		text_printf(out, "  %-16s %-24s  (%s)\n", facts.at[i].name, facts.at[i].value,
-			facts.at[i].from);
+	for (size_t i = 0; i < s.facts.count; i++)
+		text_printf(out, "  %-16s %-24s  (%s)\n", s.facts.at[i].name, s.facts.at[i].value,
+			s.facts.at[i].from);
 	text_add(out, "\nSettings\n");
 	for (int id = 0; id < SETTING_COUNT; id++)
 		if (is_shown(e->settings, id))
 			text_printf(out, "  %-24s %-20s  (%s)\n", setting_rows[id].flag,
 				*e->settings->value[id].text ? e->settings->value[id].text : "\"\"",
 				e->settings->value[id].from.where);
-	add_signals(e, out);
+	add_signals(p, out);
 	if (e->notes->first)
 		text_add(out, "\nNotes\n");
-	add_notes(e, out);
-	if (edits)
-		add_workers(e, edits, arena, out);
-	else
-		out->failed = true;
+	for (const struct note *n = e->notes->first; n; n = n->next)
+		text_printf(out, "  %s: %s\n", note_word(n->level), n->text);
+	out->failed = out->failed || !s.edits;
+	if (out->failed || p->start_count == 0)
+		return;
+	text_add(out, "\nEnvironment of every worker\n");
+	add_edits(&s, p->start_first, true, out);
+	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++)
+		add_worker(&s, i, out);
 }
 
-static void add_json_pair(struct text *out, const char *name, const char *value, bool *first)
+/* --- as JSON --- */
+
+static void json_value(struct json *j, const char *name, const char *value, const char *from)
 {
-	text_add(out, *first ? "" : ",");
-	*first = false;
-	text_add_json(out, name);
-	text_add(out, ":");
-	text_add_json(out, value);
+	json_line(j);
+	json_object_begin(j, name);
+	json_string(j, "value", value);
+	json_string(j, "source", from);
+	json_object_end(j);
 }
 
-static void add_json_value(
-	struct text *out, const char *name, const char *value, const char *from, bool *first)
+static void json_stream(const struct shown *s, unsigned local_rank, int fd, struct json *j)
 {
-	bool inner = true;
+	static const char *const ways[] = {
+		[STREAM_INHERIT] = "inherit",
+		[STREAM_DIRECT] = "file",
+		[STREAM_PIPE] = "pipe",
+	};
+	const struct stream_plan stream = plan_stream(s->e->plan, local_rank, fd);
 
-	text_add(out, *first ? "\n  " : ",\n  ");
-	*first = false;
-	text_add_json(out, name);
-	text_add(out, ":{");
-	add_json_pair(out, "value", value, &inner);
-	add_json_pair(out, "source", from, &inner);
-	text_add(out, "}");
+	json_object_begin(j, stream_names[fd]);
+	json_string(j, "way", ways[stream.way]);
+	json_string(j, "file", stream.file ? log_path(s, local_rank, fd) : NULL);
+	json_bool(j, "console", stream.console);
+	json_string(j, "prefix", stream.prefix);
+	json_bool(j, "filtered", stream.filtered);
+	json_object_end(j);
 }
 
-static void add_json_worker(const struct explained *e, unsigned i, const struct env_edits *edits,
-	struct arena *arena, struct text *out)
+static void json_worker(const struct shown *s, unsigned local_rank, struct json *j)
 {
-	struct attempt attempt = explain_attempt(e, arena);
+	const struct env_edits *edits = &s->edits[local_rank];
+	const struct plan *p = s->e->plan;
 	struct vec argv = { 0 };
 
-	plan_command(e->plan, i, arena, &argv);
-	text_add(out, i > first_local(e->plan) ? ",\n  {\"rank\":" : "\n  {\"rank\":");
-	add_rank(e, i, "null", out);
-	text_printf(out, ",\"local_rank\":%u,\"command\":[", i);
-	for (size_t k = 0; k < argv.count; k++) {
-		text_add(out, k ? "," : "");
-		text_add_json(out, argv.at[k]);
-	}
-	text_add(out, "],\n   ");
-	explain_streams_json(e->plan, i, &attempt, out);
-	text_add(out, ",\n   \"environment\":[");
+	plan_command(p, local_rank, s->arena, &argv);
+	json_line(j);
+	json_object_begin(j, NULL);
+	json_number_if(j, "rank", ranks_are_known(s->e), plan_rank(p, local_rank).rank);
+	json_number(j, "local_rank", local_rank);
+	json_strings(j, "command", &argv);
+	json_line(j);
+	json_stream(s, local_rank, 1, j);
+	json_stream(s, local_rank, 2, j);
+	json_line(j);
+	json_array_begin(j, "environment");
 	for (size_t k = 0; k < edits->count; k++) {
-		const struct env_edit *edit = &edits->at[k];
-		bool first = true;
-
-		text_add(out, k ? ",\n    {" : "\n    {");
-		add_json_pair(out, "name", edit->name, &first);
-		add_json_pair(out, "change", how_words[edit->how], &first);
-		add_json_pair(out, "value", edit->value, &first);
-		add_json_pair(out, "why", edit->why, &first);
-		text_add(out, "}");
+		json_line(j);
+		json_object_begin(j, NULL);
+		json_string(j, "name", edits->at[k].name);
+		json_string(j, "change", change_words[edits->at[k].how]);
+		json_string(j, "value", edits->at[k].value);
+		json_string(j, "why", edits->at[k].why);
+		json_object_end(j);
 	}
-	text_add(out, "]}");
+	json_array_end(j);
+	json_object_end(j);
 }
 
-static void add_json_signals(const struct explained *e, struct arena *arena, struct text *out)
+static void json_signals(const struct shown *s, struct json *j)
 {
 	int shown[REACTION_SIGNALS];
-	size_t count = shown_signals(e->plan, shown);
-	bool first = true;
+	size_t count = shown_signals(s->e->plan, shown);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct reaction *r = &e->plan->reactions.of[shown[i]];
+		const struct reaction *r = &s->e->plan->reactions.of[shown[i]];
 
-		add_json_value(
-			out, signal_name(shown[i]), reaction_action(arena, r), r->from, &first);
+		json_value(j, signal_name(shown[i]), reaction_action(s->arena, r), r->from);
 	}
-	add_json_value(out, "others", "forward", "default", &first);
+	json_value(j, "others", "forward", "default");
 }
 
-static void add_json_notes(const struct explained *e, struct text *out)
+static void json_notes(const struct notes *notes, struct json *j)
 {
 	static const char *const words[] = { "verbose", "note", "warning" };
 
-	for (const struct note *n = e->notes->first; n; n = n->next) {
-		bool first = true;
-
-		text_add(out, n == e->notes->first ? "\n  {" : ",\n  {");
-		add_json_pair(out, "level", words[n->level], &first);
-		add_json_pair(out, "text", n->text, &first);
-		text_add(out, "}");
+	for (const struct note *n = notes->first; n; n = n->next) {
+		json_line(j);
+		json_object_begin(j, NULL);
+		json_string(j, "level", words[n->level]);
+		json_string(j, "text", n->text);
+		json_object_end(j);
 	}
 }
 
 void explain_json(const struct explained *e, struct arena *arena, struct text *out)
 {
-	const struct env_edits *edits = all_edits(e, arena);
-	struct explained_facts facts = { 0 };
-	bool first = true;
+	const struct shown s = show(e, arena);
+	const struct plan *p = e->plan;
+	struct json j = { .out = out };
 
-	if (!edits) {
+	if (!s.edits) {
 		out->failed = true;
 		return;
 	}
-	explain_facts(e, arena, &facts);
-	text_add(out, "{\"schema\":1,\n \"job\":{");
-	for (size_t i = 0; i < facts.count; i++)
-		add_json_value(out, facts.at[i].name, facts.at[i].value, facts.at[i].from, &first);
-	text_add(out, "},\n \"settings\":{");
-	first = true;
+	json_object_begin(&j, NULL);
+	json_number(&j, "schema", 1);
+	json_line(&j);
+	json_object_begin(&j, "job");
+	for (size_t i = 0; i < s.facts.count; i++)
+		json_value(&j, s.facts.at[i].name, s.facts.at[i].value, s.facts.at[i].from);
+	json_object_end(&j);
+	json_line(&j);
+	json_object_begin(&j, "settings");
 	for (int id = 0; id < SETTING_COUNT; id++)
 		if (is_shown(e->settings, id))
-			add_json_value(out, setting_rows[id].flag, e->settings->value[id].text,
-				e->settings->value[id].from.where, &first);
-	text_add(out, "},\n \"signals\":{");
-	add_json_signals(e, arena, out);
-	text_add(out, "},\n \"notes\":[");
-	add_json_notes(e, out);
-	text_add(out, "],\n \"workers\":[");
-	for (unsigned i = first_local(e->plan); i < end_local(e->plan); i++)
-		add_json_worker(e, i, &edits[i], arena, out);
-	text_add(out, "]}\n");
+			json_value(&j, setting_rows[id].flag, e->settings->value[id].text,
+				e->settings->value[id].from.where);
+	json_object_end(&j);
+	json_line(&j);
+	json_object_begin(&j, "signals");
+	json_signals(&s, &j);
+	json_object_end(&j);
+	json_line(&j);
+	json_array_begin(&j, "notes");
+	json_notes(e->notes, &j);
+	json_array_end(&j);
+	json_line(&j);
+	json_array_begin(&j, "workers");
+	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++)
+		json_worker(&s, i, &j);
+	json_array_end(&j);
+	json_object_end(&j);
+	text_add(out, "\n");
 }

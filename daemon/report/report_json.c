@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/json.h"
 #include "common/signame.h"
 #include "common/text.h"
 #include "daemon/job/ending.h"
@@ -13,12 +14,12 @@
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
 #include "daemon/report/hint.h"
-#include "daemon/report/json_parts.h"
+#include "daemon/report/outcome_json.h"
 #include "daemon/report/nodes.h"
 #include "daemon/report/others.h"
 #include "daemon/report/said.h"
 
-enum { SCHEMA = 1, NS_PER_US = 1000, US_PER_S = 1000000 };
+enum { SCHEMA = 1, NS_PER_US = 1000, US_DIGITS = 6 };
 
 static const char *const blames_words[] = {
 	[BLAMES_NOBODY] = "nobody",
@@ -26,64 +27,54 @@ static const char *const blames_words[] = {
 	[BLAMES_A_PEER] = "peer",
 };
 
-static void add_moment(struct text *out, const char *key, const struct result *r, uint64_t at_ns)
+static const char *or_null(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static void add_moment(struct json *j, const char *key, const struct result *r, uint64_t at_ns)
 {
 	struct text moment = { 0 };
 	bool known = moment_add(&moment, r, at_ns, true);
 
-	json_add_string(out, key, known ? text_string(&moment) : NULL);
-	out->failed = out->failed || moment.failed;
+	json_string(j, key, known ? text_string(&moment) : NULL);
+	j->out->failed = j->out->failed || moment.failed;
 	text_done(&moment);
 }
 
-static void add_numbers(struct text *out, const char *key, const unsigned *list, size_t count)
-{
-	text_printf(out, "\"%s\":[", key);
-	for (size_t i = 0; i < count; i++)
-		text_printf(out, "%s%u", i ? "," : "", list[i]);
-	text_add(out, "]");
-}
-
-/* What came of all nodes together, and of all attempts. */
-static void add_whole(const struct report_input *in, struct text *out)
-{
-	bool is_node = in->plan->nnodes > 1 && !result_is_jobwide(in->result);
-
-	json_add_string(out, "scope", is_node ? "node" : "job");
-	text_add(out, ",");
-	json_add_string(out, "verdict", in->verdict);
-	text_printf(out, ",\"attempt\":%u,\"max_restarts\":%u,", in->attempt, in->max_restarts);
-	json_add_string(out, "no_restart", in->why_not && *in->why_not ? in->why_not : NULL);
-	text_add(out, ",\n  ");
-}
-
-static void add_job(const struct report_input *in, struct text *out)
+static void add_job(const struct report_input *in, struct json *j)
 {
 	const struct result *r = in->result;
-	int code = in->verdict && !result_is_jobwide(r) ? in->verdict_code : result_exit_code(r);
+	bool jobwide = result_is_jobwide(r);
 	const struct plan *p = in->plan;
 	struct vec command = { 0 };
 
 	vec_add(in->arena, &command, p->script);
-	for (size_t i = 0; i < p->args->count; i++)
-		vec_add(in->arena, &command, p->args->at[i]);
-	text_add(out, " \"job\":{");
-	json_add_string(out, "run_id", p->run_id);
-	text_add(out, ",");
-	json_add_words(out, "command", &command);
-	text_add(out, ",\n  ");
-	json_add_string(out, "host", in->hostname);
-	text_printf(out,
-		",\"node_rank\":%u,\"nnodes\":%u,\"nproc_per_node\":%u,\"first_rank\":%u,"
-		"\"world_size\":%u,\n  ",
-		p->node_rank, p->nnodes, p->nproc, p->first_rank, p->world_size);
-	add_whole(in, out);
-	add_moment(out, "started", r, r->started_ns);
-	text_add(out, ",");
-	add_moment(out, "ended", r, r->ended_ns);
-	text_add(out, ",");
-	json_add_seconds(out, "seconds", r->started_ns, r->ended_ns);
-	text_printf(out, ",\"exit_code\":%d},\n", code);
+	vec_add_all(in->arena, &command, p->args->at);
+	json_line(j);
+	json_object_begin(j, "job");
+	json_string(j, "run_id", p->run_id);
+	json_strings(j, "command", &command);
+	json_line(j);
+	json_string(j, "host", in->hostname);
+	json_number(j, "node_rank", p->node_rank);
+	json_number(j, "nnodes", p->nnodes);
+	json_number(j, "nproc_per_node", p->nproc);
+	json_number(j, "first_rank", p->first_rank);
+	json_number(j, "world_size", p->world_size);
+	json_line(j);
+	json_string(j, "scope", p->nnodes > 1 && !jobwide ? "node" : "job");
+	json_string(j, "verdict", in->verdict);
+	json_number(j, "attempt", in->attempt);
+	json_number(j, "max_restarts", in->max_restarts);
+	json_string(j, "no_restart", or_null(in->why_not));
+	json_line(j);
+	add_moment(j, "started", r, r->started_ns);
+	add_moment(j, "ended", r, r->ended_ns);
+	json_seconds(j, "seconds", r->started_ns, r->ended_ns);
+	json_number(
+		j, "exit_code", in->verdict && !jobwide ? in->verdict_code : result_exit_code(r));
+	json_object_end(j);
 }
 
 /* Where it came in. A job on one node does not number it. */
@@ -96,89 +87,81 @@ static unsigned cause_node(const struct report_input *in)
 	return cause_node_of(in);
 }
 
-static void add_cause(const struct report_input *in, struct text *out)
+static void add_cause(const struct report_input *in, struct json *j)
 {
+	static const struct sender nobody = { .pid = 0 };
 	const struct result *r = in->result;
 	const struct cause *c = &r->cause;
-	bool by_signal = c->kind == CAUSE_SIGNAL;
 
-	text_add(out, " \"cause\":{");
-	json_add_string(out, "kind", json_cause_word(c->kind));
-	text_add(out, ",");
-	add_moment(out, "at", r, cause_ns(r));
-	text_add(out, ",");
-	json_add_seconds(out, "seconds", r->started_ns, cause_ns(r));
-	text_add(out, ",");
-	json_add_number(out, "node", c->kind != CAUSE_NONE, cause_node(in));
-	text_printf(out, ",\"unsure\":%s,", json_bool(r->unsure));
-	json_add_string(out, "detail", *c->detail ? c->detail : NULL);
-	text_add(out, ",\n  ");
-	json_add_string(out, "signal", c->signal ? signal_name(c->signal) : NULL);
-	text_add(out, ",");
-	json_add_sender(out, by_signal ? &c->sender : &(struct sender){ .pid = 0 });
-	text_add(out, "},\n");
+	json_line(j);
+	json_object_begin(j, "cause");
+	json_string(j, "kind", json_cause_word(c->kind));
+	add_moment(j, "at", r, cause_ns(r));
+	json_seconds(j, "seconds", r->started_ns, cause_ns(r));
+	json_number_if(j, "node", c->kind != CAUSE_NONE, cause_node(in));
+	json_bool(j, "unsure", r->unsure);
+	json_string(j, "detail", or_null(c->detail));
+	json_line(j);
+	json_string(j, "signal", c->signal ? signal_name(c->signal) : NULL);
+	json_sender(j, c->kind == CAUSE_SIGNAL ? &c->sender : &nobody);
+	json_object_end(j);
 }
 
-static void add_record(const struct error_record *e, struct text *out)
+static void add_record(const struct error_record *e, struct json *j)
 {
 	if (!e) {
-		json_add_string(out, "error_file", NULL);
+		json_string(j, "error_file", NULL);
 		return;
 	}
-	text_add(out, "\"error_file\":{");
-	json_add_string(out, "message", e->message);
-	text_add(out, ",");
-	json_add_string(out, "traceback", e->traceback);
-	text_add(out, ",");
-	json_add_number(out, "timestamp", e->timestamp > 0, e->timestamp);
-	text_add(out, ",");
-	json_add_string(out, "raw", e->raw);
-	text_add(out, ",");
-	json_add_string(out, "raw_why", e->raw ? e->raw_why : NULL);
-	text_add(out, "}");
+	json_object_begin(j, "error_file");
+	json_string(j, "message", e->message);
+	json_string(j, "traceback", e->traceback);
+	json_number_if(j, "timestamp", e->timestamp > 0, e->timestamp);
+	json_string(j, "raw", e->raw);
+	json_string(j, "raw_why", e->raw ? e->raw_why : NULL);
+	json_object_end(j);
 }
 
-/* The command line as one text. */
-static void add_command_line(const struct report_input *in, struct text *out)
+/* Its command as words, where this node knows them, and as one line. */
+static void add_command(const struct report_input *in, const struct outcome *o, struct json *j)
 {
 	enum { COMMAND_LINE_MAX = 131072 }; /* the kernel's bound of one word */
 	struct text line = { 0 };
+	struct vec argv = { 0 };
 	bool known = report_command(in, COMMAND_LINE_MAX, &line);
 
-	json_add_string(out, "command_line", known ? text_string(&line) : NULL);
-	out->failed = out->failed || line.failed;
+	if (cause_node_of(in) == in->plan->node_rank) {
+		plan_command(in->plan, o->local_rank, in->arena, &argv);
+		json_strings(j, "command", &argv);
+	} else {
+		json_string(j, "command", NULL);
+	}
+	json_string(j, "command_line", known ? text_string(&line) : NULL);
+	j->out->failed = j->out->failed || line.failed;
 	text_done(&line);
 }
 
-static void add_culprit(const struct report_input *in, struct text *out)
+static void add_culprit(const struct report_input *in, struct json *j)
 {
-	const struct result *r = in->result;
-	const struct outcome *o = result_culprit(r);
-	struct vec argv = { 0 };
-	unsigned node;
+	const struct outcome *o = result_culprit(in->result);
 
+	json_line(j);
 	if (!o) {
-		text_add(out, " \"culprit\":null,\n");
+		json_string(j, "culprit", NULL);
 		return;
 	}
-	node = cause_node_of(in);
-	text_printf(out, " \"culprit\":{\"rank\":%u,\"local_rank\":%u,\"node\":%u,\n  ", o->rank,
-		o->local_rank, node);
-	if (node == in->plan->node_rank) {
-		plan_command(in->plan, o->local_rank, in->arena, &argv);
-		json_add_words(out, "command", &argv);
-	} else {
-		json_add_string(out, "command", NULL);
-	}
-	text_add(out, ",");
-	add_command_line(in, out);
-	text_add(out, ",\n  ");
-	json_add_string(out, "hint", report_hint(in));
-	text_add(out, ",");
-	add_record(in->record, out);
-	text_add(out, ",\n  ");
-	said_add_json(in, out);
-	text_add(out, "},\n");
+	json_object_begin(j, "culprit");
+	json_number(j, "rank", o->rank);
+	json_number(j, "local_rank", o->local_rank);
+	json_number(j, "node", cause_node_of(in));
+	json_line(j);
+	add_command(in, o, j);
+	json_line(j);
+	json_string(j, "hint", report_hint(in));
+	add_record(in->record, j);
+	json_line(j);
+	said_add_json(in, j);
+	json_object_end(j);
 }
 
 /* How it ended, in one word. */
@@ -189,112 +172,114 @@ static const char *how_word(const struct report_input *in, const struct outcome 
 	return o->pid && o->end.how == ENDED_NONE ? "alive" : json_how_word(o->end.how);
 }
 
-static void add_worker(const struct report_input *in, const struct outcome *o, struct text *out)
+static void add_worker(const struct report_input *in, const struct outcome *o, struct json *j)
 {
 	const struct result *r = in->result;
-	bool together = worker_is_together(r, o);
 
-	text_printf(out, "  {\"rank\":%u,\"local_rank\":%u,\"node\":%u,\"attempt\":%u,", o->rank,
-		o->local_rank, node_rank_of(in, o->node), o->attempt);
-	json_add_number(out, "pid", o->pid > 0, o->pid);
-	text_add(out, ",");
-	json_add_string(out, "how", how_word(in, o));
-	text_add(out, ",");
-	json_add_ending(out, o);
-	text_add(out, ",");
-	json_add_string(out, "blames", blames_words[o->blames]);
-	text_printf(out, ",\"together\":%s,\n   \"ended_by_launchd\":%s,\"killed_by_launchd\":%s,",
-		json_bool(together), json_bool(o->asked != ASKED_NOTHING),
-		json_bool(o->asked == ASKED_KILLED));
-	json_add_string(out, "asked_signal", o->asked_signal ? signal_name(o->asked_signal) : NULL);
-	text_add(out, ",");
-	json_add_seconds(out, "seconds_after_asked", o->asked_ns, o->ended_ns);
-	text_add(out, ",\n   ");
-	json_add_seconds(out, "started_seconds", r->started_ns, o->started_ns);
-	text_add(out, ",");
-	json_add_seconds(out, "ended_seconds", r->started_ns, o->ended_ns);
-	text_add(out, ",");
-	json_add_seconds(out, "seconds", o->started_ns, o->ended_ns);
-	text_printf(out, ",\"left\":%u,\"left_killed\":%u}", o->left, o->left_killed);
+	json_line(j);
+	json_object_begin(j, NULL);
+	json_number(j, "rank", o->rank);
+	json_number(j, "local_rank", o->local_rank);
+	json_number(j, "node", node_rank_of(in, o->node));
+	json_number(j, "attempt", o->attempt);
+	json_number_if(j, "pid", o->pid > 0, o->pid);
+	json_string(j, "how", how_word(in, o));
+	json_ending(j, o);
+	json_string(j, "blames", blames_words[o->blames]);
+	json_bool(j, "together", worker_is_together(r, o));
+	json_line(j);
+	json_asked(j, o);
+	json_seconds(j, "seconds_after_asked", o->asked_ns, o->ended_ns);
+	json_line(j);
+	json_seconds(j, "started_seconds", r->started_ns, o->started_ns);
+	json_seconds(j, "ended_seconds", r->started_ns, o->ended_ns);
+	json_seconds(j, "seconds", o->started_ns, o->ended_ns);
+	json_number(j, "left", o->left);
+	json_number(j, "left_killed", o->left_killed);
+	json_object_end(j);
 }
 
-static void add_survivors(const struct report_input *in, struct text *out)
+static void add_survivors(const struct report_input *in, struct json *j)
 {
 	const struct result *r = in->result;
 
-	text_printf(out,
-		" \"left\":%u,\"left_killed\":%u,\"left_known\":%s,\n \"survivor_count\":%u,"
-		"\"survivors\":[",
-		r->left, r->left_killed, json_bool(!r->left_unknown), r->survivor_count);
+	json_line(j);
+	json_number(j, "left", r->left);
+	json_number(j, "left_killed", r->left_killed);
+	json_bool(j, "left_known", !r->left_unknown);
+	json_line(j);
+	json_number(j, "survivor_count", r->survivor_count);
+	json_array_begin(j, "survivors");
 	for (unsigned i = 0; i < r->survivor_count && i < SURVIVORS_MAX; i++) {
 		const struct survivor *s = &r->survivors[i];
-		const char state[] = { s->state, '\0' };
+		size_t len = strnlen(s->command, sizeof s->command);
 
-		text_printf(out, "%s\n  {\"pid\":%d,\"uid\":%u,", i ? "," : "", (int)s->pid,
-			(unsigned)s->uid);
-		json_add_string(out, "state", state);
-		text_add(out, ",");
-		json_add_string(out, "command",
-			arena_strndup(
-				in->arena, s->command, strnlen(s->command, sizeof s->command)));
-		text_printf(out, ",\"node\":%u}", node_rank_of(in, s->node));
+		json_line(j);
+		json_object_begin(j, NULL);
+		json_number(j, "pid", s->pid);
+		json_number(j, "uid", s->uid);
+		json_string(j, "state", (const char[]){ s->state, '\0' });
+		json_string(j, "command", arena_strndup(in->arena, s->command, len));
+		json_number(j, "node", node_rank_of(in, s->node));
+		json_object_end(j);
 	}
-	text_add(out, "]}\n");
+	json_array_end(j);
 }
 
-static void add_node(struct text *out, unsigned rank, const struct node *node)
+static void add_node(struct json *j, unsigned rank, const struct node *node)
 {
-	uint64_t us = node->clock_error_ns / NS_PER_US;
-
-	text_printf(out, "{\"rank\":%u,", rank);
-	json_add_string(out, "name", *node->name ? node->name : NULL);
-	text_printf(out, ",\"lost\":%s,\"lost_unsure\":%s,\"clock_error_seconds\":%llu.%06u}",
-		json_bool(node->lost), json_bool(node->lost_unsure),
-		(unsigned long long)(us / US_PER_S), (unsigned)(us % US_PER_S));
+	json_line(j);
+	json_object_begin(j, NULL);
+	json_number(j, "rank", rank);
+	json_string(j, "name", or_null(node->name));
+	json_bool(j, "lost", node->lost);
+	json_bool(j, "lost_unsure", node->lost_unsure);
+	json_decimal(j, "clock_error_seconds", node->clock_error_ns / NS_PER_US, US_DIGITS);
+	json_object_end(j);
 }
 
 /* Those whose workers the report tells of. */
-static void add_nodes(const struct report_input *in, struct text *out)
+static void add_nodes(const struct report_input *in, struct json *j)
 {
 	const struct result *r = in->result;
-	unsigned count = result_is_jobwide(r) ? r->node_count : 1;
+	struct node own = { 0 };
 
-	text_add(out, " \"nodes\":[");
-	for (unsigned i = 0; i < count; i++) {
-		struct node own = { 0 };
-
-		(void)snprintf(own.name, sizeof own.name, "%s", in->hostname);
-		text_add(out, i ? ",\n  " : "\n  ");
-		if (result_is_jobwide(r))
-			add_node(out, i, &r->nodes[i]);
-		else
-			add_node(out, in->plan->node_rank, &own);
-	}
-	text_add(out, "],\n ");
-	add_numbers(out, "not_in_store", in->waiting, in->waiting_count);
-	text_add(out, ",\n");
+	(void)snprintf(own.name, sizeof own.name, "%s", in->hostname);
+	json_line(j);
+	json_array_begin(j, "nodes");
+	for (unsigned i = 0; result_is_jobwide(r) && i < r->node_count; i++)
+		add_node(j, i, &r->nodes[i]);
+	if (!result_is_jobwide(r))
+		add_node(j, in->plan->node_rank, &own);
+	json_array_end(j);
+	json_line(j);
+	json_array_begin(j, "not_in_store");
+	for (size_t i = 0; i < in->waiting_count; i++)
+		json_number(j, NULL, in->waiting[i]);
+	json_array_end(j);
 }
 
 void report_json(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
-	bool first = true;
+	struct json j = { .out = out };
 
-	text_printf(out, "{\"schema\":%d,\"launchd\":\"" LAUNCHD_VERSION "\",\n", SCHEMA);
-	add_job(in, out);
-	add_cause(in, out);
-	add_culprit(in, out);
-	add_nodes(in, out);
-	text_add(out, " \"workers\":[");
-	for (size_t i = 0; i < r->count; i++) {
-		if (!worker_is_planned(in, &r->outcomes[i]))
-			continue;
-		text_add(out, first ? "\n" : ",\n");
-		add_worker(in, &r->outcomes[i], out);
-		first = false;
-	}
-	text_add(out, "],\n");
-	add_survivors(in, out);
+	json_object_begin(&j, NULL);
+	json_number(&j, "schema", SCHEMA);
+	json_string(&j, "launchd", LAUNCHD_VERSION);
+	add_job(in, &j);
+	add_cause(in, &j);
+	add_culprit(in, &j);
+	add_nodes(in, &j);
+	json_line(&j);
+	json_array_begin(&j, "workers");
+	for (size_t i = 0; i < r->count; i++)
+		if (worker_is_planned(in, &r->outcomes[i]))
+			add_worker(in, &r->outcomes[i], &j);
+	json_array_end(&j);
+	add_survivors(in, &j);
+	json_object_end(&j);
+	text_add(out, "\n");
 	if (arena_failed(in->arena))
 		out->failed = true;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/json.h"
 #include "common/text.h"
 #include "daemon/job/evidence.h"
 #include "daemon/plan/plan.h"
@@ -236,18 +237,23 @@ void said_add(const struct report_input *in, struct text *out)
 	said_add_log(in, "error", out);
 }
 
-void said_add_json(const struct report_input *in, struct text *out)
+void said_add_json(const struct report_input *in, struct json *j)
 {
 	size_t count;
 	struct said_piece rest = last_lines_of(in, &count);
 
-	text_printf(out, "\"last_lines\":%s", in->words.lines ? "[" : "null");
-	for (size_t i = 0; rest.len > 0; i++) {
+	if (in->words.lines)
+		json_array_begin(j, "last_lines");
+	else
+		json_string(j, "last_lines", NULL);
+	for (bool first = true; rest.len > 0; first = false) {
 		struct said_piece line = next_seen_line(&rest);
 
-		text_add(out, i ? ",\n   " : "");
-		text_add_json(out, arena_strndup(in->arena, line.at, line.len));
+		if (!first)
+			json_line(j);
+		json_string(j, NULL, arena_strndup(in->arena, line.at, line.len));
 	}
-	text_add(out, in->words.lines ? "],\"log\":" : ",\"log\":");
-	text_add_json(out, in->words.log);
+	if (in->words.lines)
+		json_array_end(j);
+	json_string(j, "log", in->words.log);
 }

@@ -3,6 +3,7 @@
 #ifndef LAUNCHD_DAEMON_REPORT_SAID_H
 #define LAUNCHD_DAEMON_REPORT_SAID_H
 
+struct json;
 struct report_input;
 struct text;
 
@@ -12,7 +13,7 @@ void said_add(const struct report_input *in, struct text *out);
 /* Adds the line of its log; level: "error", "warning". Nothing where there is none. */
 void said_add_log(const struct report_input *in, const char *level, struct text *out);
 
-/* Adds the last lines and the log as members of a JSON object, without a comma at the end. */
-void said_add_json(const struct report_input *in, struct text *out);
+/* Adds the last lines and the log as members of a JSON object. */
+void said_add_json(const struct report_input *in, struct json *j);
 
 #endif

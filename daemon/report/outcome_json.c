@@ -1,0 +1,89 @@
+/* outcome_json.c - see outcome_json.h */
+#include "daemon/report/outcome_json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/signame.h"
+
+enum { NS_PER_US = 1000, US_DIGITS = 6 };
+
+static const char *const cause_words[] = {
+	[CAUSE_NONE] = "none",
+	[CAUSE_FAILURE] = "failure",
+	[CAUSE_SIGNAL] = "signal",
+	[CAUSE_MAX_RUNTIME] = "max_runtime",
+	[CAUSE_GUARD] = "launchd_killed",
+	[CAUSE_LAUNCHER] = "launcher_ended",
+	[CAUSE_HANGUP] = "hang_up",
+	[CAUSE_NODE_LOST] = "node_lost",
+};
+
+static const char *const how_words[] = {
+	[ENDED_NONE] = "not_started",
+	[ENDED_EXIT] = "exit",
+	[ENDED_SIGNAL] = "signal",
+	[ENDED_UNSTARTED] = "not_startable",
+	[ENDED_UNMADE] = "not_startable",
+};
+
+static const char *const oom_words[] = {
+	[OOM_NO] = "no",
+	[OOM_LIKELY] = "likely",
+	[OOM_YES] = "yes",
+};
+
+const char *json_cause_word(enum cause_kind kind)
+{
+	return cause_words[kind];
+}
+
+const char *json_how_word(enum how how)
+{
+	return how_words[how];
+}
+
+void json_seconds(struct json *j, const char *key, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns && to_ns)
+		json_decimal(
+			j, key, to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0, US_DIGITS);
+	else
+		json_string(j, key, NULL);
+}
+
+void json_sender(struct json *j, const struct sender *s)
+{
+	char command[sizeof s->command + 1]; /* it may have no NUL at its end */
+
+	if (!s->pid && !s->kernel) {
+		json_string(j, "sender", NULL);
+		return;
+	}
+	(void)snprintf(command, sizeof command, "%.*s", (int)sizeof s->command, s->command);
+	json_object_begin(j, "sender");
+	json_number_if(j, "pid", s->pid > 0, s->pid);
+	json_number_if(j, "uid", s->pid > 0, s->uid);
+	json_string(j, "command", *command ? command : NULL);
+	json_bool(j, "kernel", s->kernel);
+	json_object_end(j);
+}
+
+void json_ending(struct json *j, const struct outcome *o)
+{
+	const struct ending *e = &o->end;
+
+	json_number_if(j, "exit_code", e->how == ENDED_EXIT, e->value);
+	json_string(j, "signal", e->how == ENDED_SIGNAL ? signal_name(e->value) : NULL);
+	json_string(j, "error", ending_is_unstarted(e) ? strerror(e->value) : NULL);
+	json_bool(j, "core_dumped", e->how == ENDED_SIGNAL && e->core);
+	json_string(j, "oom", oom_words[o->oom]);
+}
+
+void json_asked(struct json *j, const struct outcome *o)
+{
+	json_bool(j, "ended_by_launchd", o->asked != ASKED_NOTHING);
+	json_bool(j, "killed_by_launchd", o->asked == ASKED_KILLED);
+	json_string(j, "asked_signal", o->asked_signal ? signal_name(o->asked_signal) : NULL);
+}
