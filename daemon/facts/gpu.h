@@ -5,7 +5,7 @@
 struct failure;
 
 /* Asks NVML, loaded for this call only, and applies CUDA_VISIBLE_DEVICES of env. No driver or no
- * library: 0 GPUs. -EIO: NVML is there and fails. */
+ * library: 0 GPUs. -EIO, -ELIBBAD: NVML is there and fails. */
 int gpu_count(const char *const *env, unsigned *ret, struct failure *why);
 
 #endif

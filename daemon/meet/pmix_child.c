@@ -2,13 +2,13 @@
 #include "daemon/meet/pmix_child.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pmix.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,8 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "common/failure.h"
+#include "daemon/os/dlib.h"
 #include "daemon/os/process.h"
 
 /* One value of each launcher; PMIx keeps names that begin so for itself: "pmix". */
@@ -42,9 +44,14 @@ static struct {
 	volatile pmix_status_t status;
 } fence;
 
-static _Noreturn void fail(const struct pmix_child *c, const char *what, const char *detail)
+__attribute__((format(printf, 2, 3))) static _Noreturn void fail(
+	const struct pmix_child *c, const char *fmt, ...)
 {
-	(void)snprintf(c->answer->text, sizeof c->answer->text, "%s: %s", what, detail);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(c->answer->text, sizeof c->answer->text, fmt, ap);
+	va_end(ap);
 	_exit(1);
 }
 
@@ -85,59 +92,50 @@ static void be_born(const struct pmix_child *c)
 		(void)signal(s, SIG_DFL); /* KILL, STOP and the C library's own can't be */
 	(void)signal(SIGPIPE, SIG_IGN);   /* a server that has gone is an error, no reason to die */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		fail(c, "prctl", strerror(errno));
+		fail(c, "prctl: %s", strerror(errno));
 	if (getppid() != c->parent)
 		_exit(1);
 	if (null < 0 || dup2(null, 0) < 0 || dup2(c->chatter, 1) < 0 || dup2(c->chatter, 2) < 0)
-		fail(c, "/dev/null", strerror(errno));
+		fail(c, "/dev/null: %s", strerror(errno));
 	(void)setrlimit(RLIMIT_CORE, &no_core); /* nobody looks for PMIx's core by his script */
 	if (close_others() < 0)
-		fail(c, "/proc/self/fd", strerror(errno));
+		fail(c, "/proc/self/fd: %s", strerror(errno));
 	if (c->argv)
 		process_rename(c->argv, "rank-pmix");
 	else
 		(void)prctl(PR_SET_NAME, "rank-pmix");
 }
 
-static void find(const struct pmix_child *c, void *library, const char *name, void *ret)
-{
-	void *at = dlsym(library, name);
-
-	if (!at)
-		fail(c, PMIX_LIBRARY, "it is not PMIx 3 or newer");
-	/* POSIX has dlsym() return functions as void *; memcpy() is the conversion ISO C allows */
-	memcpy(ret, &at, sizeof at);
-}
-
 /* Open MPI 5 that lies in a directory of its own has its own PMIx there, and says where. It is to
  * be preferred: it is of the server's version. */
-static void *open_library(void)
-{
-	static const char *const places[] = { "lib", "lib/openmpi", "lib64" };
-	const char *prefix = getenv("OPAL_PREFIX");
-	void *library = NULL;
-	char path[PATH_MAX];
-
-	for (size_t i = 0; prefix && !library && i < sizeof places / sizeof *places; i++) {
-		(void)snprintf(path, sizeof path, "%s/%s/" PMIX_LIBRARY, prefix, places[i]);
-		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	}
-	return library ? library : dlopen(PMIX_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-}
-
 static void load(const struct pmix_child *c, struct pmix *ret)
 {
-	void *library = open_library();
+	static const char *const places[] = { "lib", "lib/openmpi", "lib64" };
+	static const struct dlib_symbol symbols[] = {
+		{ "PMIx_Init", offsetof(struct pmix, init) },
+		{ "PMIx_Put", offsetof(struct pmix, put) },
+		{ "PMIx_Commit", offsetof(struct pmix, commit) },
+		{ "PMIx_Fence_nb", offsetof(struct pmix, fence) },
+		{ "PMIx_Get", offsetof(struct pmix, get) },
+		{ "PMIx_Finalize", offsetof(struct pmix, finalize) },
+		{ "PMIx_Error_string", offsetof(struct pmix, error_string) },
+		{ NULL, 0 },
+	};
+	static const struct dlib library = { "libpmix", "libpmix.so.2",
+		"Debian's package is libpmix2; PMIx 3 or newer is needed", symbols };
+	const char *prefix = getenv("OPAL_PREFIX");
+	struct failure why = { 0 }, unused;
+	char path[PATH_MAX];
+	void *stays;
 
-	if (!library)
-		fail(c, "Debian's package is libpmix2", dlerror());
-	find(c, library, "PMIx_Init", &ret->init);
-	find(c, library, "PMIx_Put", &ret->put);
-	find(c, library, "PMIx_Commit", &ret->commit);
-	find(c, library, "PMIx_Fence_nb", &ret->fence);
-	find(c, library, "PMIx_Get", &ret->get);
-	find(c, library, "PMIx_Finalize", &ret->finalize);
-	find(c, library, "PMIx_Error_string", &ret->error_string);
+	for (size_t i = 0; prefix && i < sizeof places / sizeof *places; i++) {
+		(void)snprintf(path, sizeof path, "%s/%s/%s", prefix, places[i], library.file);
+		unused = (struct failure){ 0 };
+		if (dlib_open(&library, path, ret, &stays, &unused) == 0)
+			return;
+	}
+	if (dlib_open(&library, NULL, ret, &stays, &why) < 0)
+		fail(c, "%s", why.text);
 }
 
 /* A server (PMIx 4.2 to 6 in Open MPI 4.1; op_cbfunc2() there) answers PMIx_Finalize in one thread
@@ -213,7 +211,7 @@ static void check(
 	(void)snprintf(detail, sizeof detail, "%s (%d)", p->error_string(status), status);
 	if (c->answer->stage > PMIX_STAGE_INIT)
 		(void)leave(p);
-	fail(c, what, detail);
+	fail(c, "%s: %s", what, detail);
 }
 
 static void on_fence(pmix_status_t status, void *data)
@@ -264,7 +262,7 @@ static void put(const struct pmix_child *c, const struct pmix *p)
 	char *copy = malloc(c->len + 1);
 
 	if (!copy)
-		fail(c, "PMIx_Put", "out of memory");
+		fail(c, "PMIx_Put: out of memory");
 	memcpy(copy, c->mine, c->len);
 	value.data.bo.bytes = copy;
 	value.data.bo.size = c->len;
@@ -326,7 +324,7 @@ void pmix_child_main(const struct pmix_child *c)
 	enter(c, PMIX_STAGE_FINALIZE);
 	status = leave(&p);
 	if (status != PMIX_SUCCESS)
-		fail(c, "PMIx_Finalize", p.error_string(status));
+		fail(c, "PMIx_Finalize: %s", p.error_string(status));
 	enter(c, PMIX_STAGE_DONE);
 	_exit(0);
 }

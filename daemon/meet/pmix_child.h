@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PMIX_LIBRARY "libpmix.so.2"
-
 enum { PMIX_BYTES_MAX = 4096 };
 
 enum pmix_stage {
@@ -29,7 +27,7 @@ struct pmix_answer {
 	volatile uint32_t rank, size; /* in the job; size 0: not known yet */
 	volatile uint32_t timed_out;  /* the fence was left, as its time was over */
 	volatile uint32_t len;        /* of the bytes; counts at PMIX_STAGE_DONE only */
-	char text[256];               /* why the stage failed; "": it did not say */
+	char text[512];               /* why the stage failed; "": it did not say */
 	unsigned char bytes[PMIX_BYTES_MAX];
 };
 

@@ -43,7 +43,7 @@ int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
 /* Makes the key: a hash of the secret for this use alone, so that no other use of the secret gives
  * it away. No source: 0, and the key is not there. A file must be a regular one of ours or root's
  * that nobody else may read or write; one newline at its end does not count.
- * -EINVAL: the user's secret is too short or long, or its file not there, or not private. -ENOSYS:
+ * -EINVAL: the user's secret is too short or long, or its file not there, or not private. -ELIBACC:
  * libsodium is missing. Other negative errno: the file can't be read. Blocks as long as the file
  * system does. Where there is a source, key_shield() comes first. */
 int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why);

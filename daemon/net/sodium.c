@@ -1,12 +1,11 @@
 /* sodium.c - see sodium.h */
 #include "daemon/net/sodium.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <sodium.h>
-#include <string.h>
 
 #include "common/failure.h"
+#include "daemon/os/dlib.h"
 
 /* Who uses them needs no header of the library; that the types are its own is looked at here. */
 #define SAME_TYPE(member, function) \
@@ -16,30 +15,32 @@
 SAME_TYPE(generichash, crypto_generichash);
 SAME_TYPE(memcmp, sodium_memcmp);
 
-int sodium_load_from(const char *name, struct sodium *ret, struct failure *why)
+int sodium_load_from(const char *file, struct sodium *ret, struct failure *why)
 {
-	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	void *init_at, *hash, *compare;
-	int (*init)(void);
+	struct loaded {
+		int (*init)(void);
+		struct sodium functions;
+	} l;
+	static const struct dlib_symbol symbols[] = {
+		{ "sodium_init", offsetof(struct loaded, init) },
+		{ "crypto_generichash", offsetof(struct loaded, functions.generichash) },
+		{ "sodium_memcmp", offsetof(struct loaded, functions.memcmp) },
+		{ NULL, 0 },
+	};
+	static const struct dlib library = { "libsodium", "libsodium.so.23",
+		"a key needs it; Debian's package is libsodium23", symbols };
+	void *stays;
+	int rc = dlib_open(&library, file, &l, &stays, why);
 
-	if (!library)
-		return failure_set(why, -ENOSYS,
-			"%s is not here: a key needs it, Debian's package is libsodium23", name);
-	init_at = dlsym(library, "sodium_init");
-	hash = dlsym(library, "crypto_generichash");
-	compare = dlsym(library, "sodium_memcmp");
-	/* POSIX has dlsym() return functions as void *; memcpy() is the conversion ISO C allows */
-	memcpy(&init, &init_at, sizeof init);
-	if (!init || !hash || !compare || init() < 0) {
-		(void)dlclose(library);
-		return failure_set(why, -ENOSYS, "%s is not libsodium, or can't start", name);
-	}
-	memcpy(&ret->generichash, &hash, sizeof hash);
-	memcpy(&ret->memcmp, &compare, sizeof compare);
+	if (rc < 0)
+		return rc;
+	if (l.init() < 0)
+		return failure_set(why, -ELIBBAD, "libsodium: sodium_init failed");
+	*ret = l.functions;
 	return 0;
 }
 
 int sodium_load(struct sodium *ret, struct failure *why)
 {
-	return sodium_load_from(SODIUM_LIBRARY, ret, why);
+	return sodium_load_from(NULL, ret, why);
 }

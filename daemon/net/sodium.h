@@ -7,8 +7,6 @@
 
 struct failure;
 
-#define SODIUM_LIBRARY "libsodium.so.23"
-
 /* Each returns 0 for success; memcmp, which takes the same time whatever the bytes are, for
  * equality. */
 struct sodium {
@@ -17,11 +15,11 @@ struct sodium {
 	int (*memcmp)(const void *a, const void *b, size_t len);
 };
 
-/* Loads the library and makes it ready. It stays loaded until the process ends. -ENOSYS: it is not
- * there, or not what its name says; why names the package. */
+/* Loads the library and makes it ready. It stays loaded until the process ends. Errors of
+ * dlib_open(); -ELIBBAD also where it can't start. */
 int sodium_load(struct sodium *ret, struct failure *why);
 
-/* The same, from a library of another name. */
-int sodium_load_from(const char *name, struct sodium *ret, struct failure *why);
+/* The same, from another file. */
+int sodium_load_from(const char *file, struct sodium *ret, struct failure *why);
 
 #endif

@@ -2,31 +2,21 @@
 #include "daemon/report/cjson.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <string.h>
 
-#include "common/failure.h"
+#include "daemon/os/dlib.h"
 
-int cjson_open(const char *name, struct cjson *ret, struct failure *why)
+int cjson_open(const char *file, struct cjson *ret, struct failure *why)
 {
-	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	void *parse, *item, *delete;
+	static const struct dlib_symbol symbols[] = {
+		{ "cJSON_ParseWithLength", offsetof(struct cjson, parse) },
+		{ "cJSON_GetObjectItemCaseSensitive", offsetof(struct cjson, item) },
+		{ "cJSON_Delete", offsetof(struct cjson, free) },
+		{ NULL, 0 },
+	};
+	static const struct dlib library = { "libcjson", "libcjson.so.1",
+		"Debian's package is libcjson1; 1.7.13 or newer is needed", symbols };
 
-	if (!library)
-		return failure_set(why, -ENOENT, "%s is not installed", name);
-	parse = dlsym(library, "cJSON_ParseWithLength"); /* since 1.7.13 */
-	item = dlsym(library, "cJSON_GetObjectItemCaseSensitive");
-	delete = dlsym(library, "cJSON_Delete");
-	if (!parse || !item || !delete) {
-		(void)dlclose(library);
-		return failure_set(why, -ENOENT, "%s is older than cJSON 1.7.13", name);
-	}
-	/* POSIX has dlsym() return functions as void *; memcpy() is the conversion ISO C allows */
-	memcpy(&ret->parse, &parse, sizeof parse);
-	memcpy(&ret->item, &item, sizeof item);
-	memcpy(&ret->free, &delete, sizeof delete);
-	ret->library = library;
-	return 0;
+	return dlib_open(&library, file, ret, &ret->library, why);
 }
 
 void cjson_close(struct cjson *c)

@@ -7,8 +7,6 @@
 
 struct failure;
 
-#define CJSON_LIBRARY "libcjson.so.1"
-
 /* The functions that are needed, with the types that the header gives them. */
 struct cjson {
 	void *library; /* NULL: not open */
@@ -17,8 +15,8 @@ struct cjson {
 	__typeof__(cJSON_Delete) *free;
 };
 
-/* Loads the library of that name. -ENOENT: it is not there, or lacks a function. */
-int cjson_open(const char *name, struct cjson *ret, struct failure *why);
+/* Loads the library; file is for tests, NULL for the usual one. Errors of dlib_open(). */
+int cjson_open(const char *file, struct cjson *ret, struct failure *why);
 
 /* Unloads it. Nothing that it made may be left. */
 void cjson_close(struct cjson *c);

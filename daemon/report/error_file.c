@@ -157,7 +157,7 @@ int record_load(const struct record_text *text, struct arena *arena, struct erro
 
 	if (!text->at)
 		return text->why.code ? failure_set(why, text->why.code, "%s", text->why.text) : 0;
-	rc = cjson_open(CJSON_LIBRARY, &c, &missing);
+	rc = cjson_open(NULL, &c, &missing);
 	record_parse(rc == 0 ? &c : NULL, missing.text, text->at, text->len, arena, ret);
 	cjson_close(&c);
 	return arena_failed(arena) ? failure_oom(why) : 1;

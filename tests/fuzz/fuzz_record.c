@@ -21,7 +21,7 @@ static void open_library(void)
 	struct failure why = { 0 };
 
 	if (!library.library)
-		PROMISE(cjson_open(CJSON_LIBRARY, &library, &why) == 0);
+		PROMISE(cjson_open(NULL, &library, &why) == 0);
 }
 
 /* Every line is ours, or the worker's and then indented or empty; it is short and does nothing to a

@@ -39,11 +39,16 @@ static void test_twice(void **state)
 }
 
 static const struct name_row {
-	const char *says, *name, *part;
+	const char *says, *name;
+	int rc;
+	const char *part;
 } names[] = {
-	{ "a library that is not there", "libnothing.so.0",
-		"libnothing.so.0 is not here: a key needs it, Debian's package is libsodium23" },
-	{ "a library that is another one", "libcjson.so.1", "libcjson.so.1 is not libsodium" },
+	{ "a library that is not there", "libnothing.so.0", -ELIBACC,
+		"libsodium: libnothing.so.0: cannot open" },
+	{ "who needs it, and where to get it", "libnothing.so.0", -ELIBACC,
+		"(a key needs it; Debian's package is libsodium23)" },
+	{ "a library that is another one", "libcjson.so.1", -ELIBBAD,
+		"libsodium: libcjson.so.1 has no sodium_init" },
 };
 
 static void test_refused(void **state)
@@ -52,7 +57,7 @@ static void test_refused(void **state)
 	struct sodium untouched = { 0 }, s = { 0 };
 	struct failure why = { 0 };
 
-	assert_outcome(sodium_load_from(row->name, &s, &why), -ENOSYS, &why, row->part);
+	assert_outcome(sodium_load_from(row->name, &s, &why), row->rc, &why, row->part);
 	assert_memory_equal(&s, &untouched, sizeof s);
 }
 

@@ -1,0 +1,31 @@
+/* dlib.h - libraries that are loaded at run time, where something needs them: who has no use for
+ * one neither pays for it nor has to install it.
+ *
+ * Who describes one declares the functions in a struct of its own, with the types that the
+ * library's header gives them ("__typeof__(cJSON_Delete) *free"), and names each in a table. */
+#ifndef LAUNCHD_DAEMON_OS_DLIB_H
+#define LAUNCHD_DAEMON_OS_DLIB_H
+
+#include <stddef.h>
+
+struct failure;
+
+struct dlib_symbol {
+	const char *name;
+	size_t at; /* where the struct has the function's pointer */
+};
+
+struct dlib {
+	const char *name;                  /* "libsodium", for sentences */
+	const char *file;                  /* its soname */
+	const char *hint;                  /* what it is for, or which package has it */
+	const struct dlib_symbol *symbols; /* up to one without a name */
+};
+
+/* Loads the library from `file` (NULL: d->file) and fills in the struct. *ret_library is for
+ * dlclose(3), who wants that. -ELIBACC: it can't be loaded; -ELIBBAD: it lacks a function, and is
+ * closed again. On failure nothing is changed. */
+int dlib_open(
+	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why);
+
+#endif

@@ -1,0 +1,78 @@
+/* test_dlib.c - a library that is there, and what is said of one that is not. */
+#include "tests/unit/unit.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/os/dlib.h"
+
+struct functions {
+	size_t (*length)(const char *text);
+	int (*compare)(const char *a, const char *b);
+};
+
+static const struct dlib_symbol symbols[] = {
+	{ "strlen", offsetof(struct functions, length) },
+	{ "strcoll", offsetof(struct functions, compare) },
+	{ NULL, 0 },
+};
+static const struct dlib_symbol unknown[] = {
+	{ "strlen", offsetof(struct functions, length) },
+	{ "no_such_function", offsetof(struct functions, compare) },
+	{ NULL, 0 },
+};
+
+static const struct dlib libc = { "the C library", "libc.so.6", "it is everywhere", symbols };
+
+static void test_loads(void **state)
+{
+	struct failure why = { 0 };
+	struct functions f = { 0 };
+	void *library = NULL;
+
+	(void)state;
+	assert_outcome(dlib_open(&libc, NULL, &f, &library, &why), 0, &why, NULL);
+	assert_int_equal(f.length("four"), 4);
+	assert_true(f.compare("a", "b") < 0);
+	assert_int_equal(dlclose(library), 0);
+}
+
+static const struct refused_row {
+	const char *says;
+	struct dlib library;
+	const char *file;
+	int rc;
+	const char *part;
+} refused[] = {
+	{ "a library that is not installed", { "Nothing", "libnothing.so.0", "get it", symbols },
+		NULL, -ELIBACC, "Nothing: libnothing.so.0: cannot open" },
+	{ "the hint is said", { "Nothing", "libnothing.so.0", "get it", symbols }, NULL, -ELIBACC,
+		" (get it)" },
+	{ "a file that is no library", { "C", "libc.so.6", "get it", symbols }, "/etc/passwd",
+		-ELIBACC, "C: /etc/passwd: " },
+	{ "a library that is another one, or older", { "C", "libc.so.6", "get it", unknown }, NULL,
+		-ELIBBAD, "C: libc.so.6 has no no_such_function (get it)" },
+};
+
+static void test_refused(void **state)
+{
+	const struct refused_row *row = *state;
+	struct functions f = { 0 }, untouched = { 0 };
+	struct failure why = { 0 };
+	void *library = NULL;
+
+	assert_outcome(
+		dlib_open(&row->library, row->file, &f, &library, &why), row->rc, &why, row->part);
+	assert_memory_equal(&f, &untouched, sizeof f);
+	assert_null(library);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	suite_add(&s, "its functions are found", test_loads, NULL, NULL);
+	SUITE_ROWS(&s, test_refused, refused);
+	return suite_run(&s);
+}
