@@ -2,22 +2,17 @@
 #include "daemon/net/listener.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "daemon/os/peers.h"
-#include "daemon/os/process.h"
-#include "daemon/os/sockets.h"
+#include "daemon/os/port.h"
 
 enum {
-	TRIES = 32,   /* to find a port that is free at all addresses */
-	AT_ONCE = 64, /* connections that are taken before other events have their turn */
+	TRIES = 32, /* to find a port that is free at all addresses */
 	BACKLOG = 4096,
 	BUFFER = 4 << 20, /* of a socket for beats; the kernel cuts it to what is allowed */
 };
@@ -29,43 +24,8 @@ static void close_sockets(struct listener *li)
 		fd_closep(&li->udp[i]);
 	}
 	fd_closep(&li->epoll);
-	fd_closep(&li->spare);
+	acceptor_close(&li->acceptor);
 	li->count = 0;
-}
-
-/* A socket bound to the address at a port. Negative errno, or the descriptor. */
-static int bind_at(const struct sockaddr *a, uint16_t port, int type, bool both_families)
-{
-	const int on = 1, v6_only = !both_families, buffer = BUFFER;
-	struct sockaddr_storage at = { 0 };
-	autoclose fd = socket(a->sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	memcpy(&at, a, address_size(a));
-	address_set_port((struct sockaddr *)&at, port);
-	if (a->sa_family == AF_INET6)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
-	if (type == SOCK_STREAM) /* connections of a launcher that has just ended may linger */
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	else
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
-	if (bind(fd, (struct sockaddr *)&at, address_size(a)) < 0)
-		return -errno;
-	if (type == SOCK_STREAM && listen(fd, BACKLOG) < 0)
-		return -errno;
-	return fd_take(&fd);
-}
-
-static int port_of(int fd, uint16_t *ret)
-{
-	struct sockaddr_storage a;
-	socklen_t len = sizeof a;
-
-	if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)
-		return -errno;
-	*ret = address_port((struct sockaddr *)&a);
-	return 0;
 }
 
 /* One more address. UDP may fail where the port was given. */
@@ -73,19 +33,25 @@ static int add(struct listener *li, const struct sockaddr *a, bool any, bool cho
 {
 	struct epoll_event e = { .events = EPOLLIN };
 	unsigned i = li->count;
-	int rc = bind_at(a, li->port, SOCK_STREAM, any);
+	const int buffer = BUFFER;
+	const unsigned how = any ? PORT_BOTH_FAMILIES : 0;
+	int rc = port_bind(a, li->port, SOCK_STREAM, how);
 
 	if (rc < 0)
 		return rc;
 	li->fd[i] = rc;
 	li->count++;
-	if (li->port == 0 && (rc = port_of(li->fd[i], &li->port)) < 0)
+	if (listen(li->fd[i], BACKLOG) < 0)
+		return -errno;
+	if (li->port == 0 && (rc = port_of(li->fd[i])) < 0)
 		return rc;
-	rc = bind_at(a, li->port, SOCK_DGRAM, any);
+	li->port = li->port ? li->port : (uint16_t)rc;
+	rc = port_bind(a, li->port, SOCK_DGRAM, how);
 	if (rc < 0 && (chosen || rc != -EADDRINUSE))
 		return rc;
 	li->udp[i] = rc < 0 ? -1 : rc;
 	li->has_udp = li->has_udp && rc >= 0;
+	(void)setsockopt(li->udp[i], SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
 	return epoll_ctl(li->epoll, EPOLL_CTL_ADD, li->fd[i], &e) < 0 ? -errno : 0;
 }
 
@@ -110,7 +76,7 @@ static int add_all(struct listener *li, const struct sockaddr *const *addresses,
 	li->has_udp = true;
 	*ret_at = NULL;
 	li->epoll = epoll_create1(EPOLL_CLOEXEC);
-	li->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	acceptor_open(&li->acceptor);
 	if (li->epoll < 0)
 		rc = -errno;
 	else if (count == 0)
@@ -182,8 +148,9 @@ static void drop(struct listener *li, struct link *l, const struct sockaddr *new
 	link_close(l, false, "it had not introduced itself when too many others came");
 }
 
-static void take(struct listener *li, int connection, const struct sockaddr *from, bool udp)
+static void take(struct acceptor *a, int connection, const struct sockaddr *from)
 {
+	struct listener *li = a->owner;
 	autoclose fd = connection;
 	struct link *excess = find_excess(li, from), *l;
 
@@ -195,48 +162,27 @@ static void take(struct listener *li, int connection, const struct sockaddr *fro
 		return;
 	}
 	list(li, l);
-	if (link_accept(l, li->loop, fd, from, udp, li->auth) == 0)
+	if (link_accept(l, li->loop, fd, from, li->has_udp, li->auth) == 0)
 		(void)fd_take(&fd);
 	else
 		li->refused++;
 }
 
-/* No descriptor is left: the oldest one in a handshake gives up its own. Else the connection is
- * taken with the spare one and dropped, as otherwise it would be announced without end. */
-static bool make_room(struct listener *li, int fd)
+/* The oldest one in a handshake gives up its descriptor. */
+static bool make_room(struct acceptor *a)
 {
-	bool had = li->spare >= 0;
-	autoclose dropped = -1;
+	struct listener *li = a->owner;
+	bool had = li->last != NULL;
 
 	li->starved = true;
-	if (li->last) {
+	if (had)
 		drop(li, li->last, (const struct sockaddr *)&li->first->peer_address);
-		return true;
-	}
-	fd_closep(&li->spare);
-	dropped = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-	had = had && dropped >= 0;
-	fd_closep(&dropped);
-	li->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	li->refused += had;
 	return had;
 }
 
-/* False: there is none any more. */
-static bool accept_one(struct listener *li, int fd, bool udp)
+static void on_dropped(struct acceptor *a)
 {
-	struct sockaddr_storage from = { 0 };
-	socklen_t len = sizeof from;
-	int connection = accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	if (connection >= 0) {
-		take(li, connection, (struct sockaddr *)&from, udp);
-		return true;
-	}
-	if (errno == EMFILE || errno == ENFILE)
-		return make_room(li, fd);
-	return errno != EAGAIN && errno != ENOMEM &&
-		errno != ENOBUFS; /* else: it broke meanwhile */
+	((struct listener *)a->owner)->refused++;
 }
 
 static void on_connection(uv_poll_t *h, int status, int events)
@@ -245,42 +191,7 @@ static void on_connection(uv_poll_t *h, int status, int events)
 
 	(void)status, (void)events;
 	for (unsigned i = 0; i < li->count; i++)
-		for (int n = 0; n < AT_ONCE && !uv_is_closing((uv_handle_t *)h); n++)
-			if (!accept_one(li, li->fd[i], li->has_udp))
-				break;
-}
-
-/* The address in question (NULL: any) and its port, which names where it was given. */
-static void place_text(const struct sockaddr *at, uint16_t port, char *ret, size_t room)
-{
-	struct sockaddr_storage shown = { 0 };
-	char text[ADDRESS_TEXT] = "any port";
-
-	if (at && port) {
-		memcpy(&shown, at, address_size(at));
-		address_set_port((struct sockaddr *)&shown, port);
-		address_text((struct sockaddr *)&shown, text);
-	} else if (at) {
-		address_host_text(at, text);
-	} else if (port) {
-		(void)snprintf(text, sizeof text, "port %u", port);
-	}
-	(void)snprintf(ret, room, "%s %s", at ? "at" : "on", text);
-}
-
-static int cannot_listen(const struct sockaddr *at, uint16_t port, int rc, struct failure *why)
-{
-	struct peer addr = { 0 }; /* any */
-	char place[ADDRESS_TEXT + 4], command[16];
-	pid_t pid;
-
-	place_text(at, port, place, sizeof place);
-	if (at)
-		(void)peer_make(at, &addr); /* of a known family: it has a socket */
-	if (rc != -EADDRINUSE || sockets_find_listener(&addr, port, &pid, command) < 0)
-		return failure_set(why, rc, "can't listen %s: %s", place, strerror(-rc));
-	return failure_set(why, rc, "can't listen %s: %s (pid %d) listens there", place,
-		strcmp(command, SUPERVISOR_NAME) == 0 ? "another launchd" : command, (int)pid);
+		(void)acceptor_run(&li->acceptor, li->fd[i]);
 }
 
 int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *const *addresses,
@@ -292,7 +203,12 @@ int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *c
 	if (count > LISTENER_ADDRESSES)
 		return failure_set(
 			why, -EINVAL, "more than %d addresses to listen at", LISTENER_ADDRESSES);
-	li->epoll = li->spare = -1;
+	li->epoll = -1;
+	li->acceptor = (struct acceptor){ .on_connection = take,
+		.make_room = make_room,
+		.on_dropped = on_dropped,
+		.owner = li,
+		.spare = -1 };
 	for (unsigned i = 0; i < LISTENER_ADDRESSES; i++)
 		li->fd[i] = li->udp[i] = -1;
 	for (int i = 0; rc == -EADDRINUSE && i < (port ? 1 : TRIES); i++)
@@ -300,7 +216,7 @@ int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *c
 	if (rc == 0 && (rc = uv_poll_init(loop, &li->poll, li->epoll)) < 0)
 		close_sockets(li);
 	if (rc < 0)
-		return cannot_listen(at, port, rc, why);
+		return port_explain("", at, port, rc, why);
 	li->loop = loop;
 	li->poll.data = li;
 	(void)uv_poll_start(&li->poll, UV_READABLE, on_connection); /* a new watch: can't fail */
@@ -324,6 +240,7 @@ void listener_close(struct listener *li)
 		li->first->on_settled = NULL;
 		unlist(li->first);
 	}
+	acceptor_close(&li->acceptor);
 	for (unsigned i = 0; i < li->count; i++)
 		fd_closep(&li->fd[i]); /* from now on the port is free */
 	uv_close((uv_handle_t *)&li->poll, on_poll_closed);

@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "daemon/net/link.h"
+#include "daemon/os/acceptor.h"
 
 enum {
 	LISTENER_ADDRESSES = 16,
@@ -39,7 +40,7 @@ struct listener {
 	uv_loop_t *loop;
 	int fd[LISTENER_ADDRESSES];
 	int epoll; /* of these */
-	int spare; /* a descriptor to give up where there are no more */
+	struct acceptor acceptor;
 	uv_poll_t poll;
 	struct link *first, *last; /* of those in a handshake: the newest, the oldest */
 };

@@ -1,8 +1,29 @@
-/* port.h - a port that nobody else takes. */
+/* port.h - ports of this host: bound, kept from others, and who has one that can't be bound. */
 #ifndef LAUNCHD_DAEMON_OS_PORT_H
 #define LAUNCHD_DAEMON_OS_PORT_H
 
+#include <stdint.h>
+
 struct failure;
+struct sockaddr;
+
+enum {
+	PORT_BOTH_FAMILIES = 1, /* "any" of IPv6 takes IPv4 along */
+	PORT_SHARED = 2,        /* with other sockets of this user that say so, too */
+};
+
+/* A socket of that type (SOCK_STREAM, SOCK_DGRAM), bound to the address at a port (0: any free
+ * one). It neither blocks nor listens. Its descriptor or negative errno. */
+int port_bind(const struct sockaddr *at, uint16_t port, int type, unsigned how);
+
+/* The port that a socket is bound to, or negative errno. */
+int port_of(int fd);
+
+/* Says that `who` ("", "the store ") can't listen at an address (NULL: any) and port, for which rc
+ * is the error: of a port that is in use, who listens there, as far as that can be seen. Returns
+ * rc. */
+int port_explain(
+	const char *who, const struct sockaddr *at, uint16_t port, int rc, struct failure *why);
 
 /* Binds a free TCP port of all addresses, IPv6 and IPv4, with SO_REUSEADDR and without listening:
  * then another socket with SO_REUSEADDR may bind and listen there (torch's store does), while the

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,10 +14,10 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/store/client.h"
+#include "daemon/os/port.h"
 #include "daemon/store/note.h"
-#include "daemon/store/store_listener.h"
 
-enum { ACCEPTS_MAX = 64 }; /* at a time; the loop comes back for more */
+enum { BACKLOG = 65535 }; /* the kernel takes the least of this and net.core.somaxconn */
 
 void store_handle_closed(struct store *s)
 {
@@ -32,58 +31,33 @@ void store_handle_closed(struct store *s)
 	s->on_closed(s);
 }
 
-/* There is no descriptor left; the kernel says so whether a connection waits or not. One that does
- * would wake us for ever: it is taken with the spare descriptor, and closed. False: none waits. */
-static bool shed(struct store *s)
+static void on_dropped(struct acceptor *a)
 {
-	int fd;
-
-	fd_closep(&s->spare);
-	fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0) {
-		(void)close(fd);
-		note(s, "the store closed a connection: launchd has no file descriptor left");
-	}
-	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return fd >= 0;
+	note(a->owner, "the store closed a connection: launchd has no file descriptor left");
 }
 
-static void receive_client(struct store *s, int fd, const union address *from)
+static void on_connection(struct acceptor *a, int connection, const struct sockaddr *from)
 {
-	union address to = { 0 };
+	struct store *s = a->owner;
+	struct sockaddr_storage to = { 0 };
 	socklen_t len = sizeof to;
+	autoclose fd = connection;
 	char text[ADDRESS_TEXT];
 	int rc;
 
-	address_text(&from->any, text);
-	if (getsockname(fd, &to.any, &len) < 0 || !peers_may(&s->peers, &from->any, &to.any)) {
-		(void)close(fd);
-		if (peers_is_news(&s->peers, &from->any))
+	if (s->emptying)
+		return;
+	address_text(from, text);
+	if (getsockname(fd, (struct sockaddr *)&to, &len) < 0 ||
+		!peers_may(&s->peers, from, (struct sockaddr *)&to)) {
+		if (peers_is_news(&s->peers, from))
 			note(s, "the store closed the connection of %s: it is no node of this job",
 				text);
 		return;
 	}
-	rc = client_open(s, fd);
+	rc = client_open(s, fd_take(&fd));
 	if (rc < 0)
 		note(s, "the store closed the connection of %s: %s", text, strerror(-rc));
-}
-
-/* Accepts one connection; false: there is none. */
-static bool accept_one(struct store *s, bool wanted)
-{
-	union address from = { 0 };
-	socklen_t len = sizeof from;
-	int fd = accept4(s->listener, &from.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-		return shed(s);
-	if (fd < 0) /* those of the network are errors of one connection: see accept(2) */
-		return errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM;
-	if (wanted)
-		receive_client(s, fd, &from);
-	else
-		(void)close(fd);
-	return true;
 }
 
 static void on_connections(uv_poll_t *poll, int status, int events)
@@ -91,14 +65,64 @@ static void on_connections(uv_poll_t *poll, int status, int events)
 	struct store *s = poll->data;
 
 	(void)status, (void)events;
-	for (int i = 0; i < ACCEPTS_MAX && accept_one(s, true); i++)
-		;
+	(void)acceptor_run(&s->acceptor, s->listener);
+}
+
+/* Its descriptor or negative errno. */
+static int listen_at(const struct sockaddr *at, unsigned how)
+{
+	autoclose fd = port_bind(at, address_port(at), SOCK_STREAM, PORT_BOTH_FAMILIES | how);
+
+	if (fd >= 0 && listen(fd, BACKLOG) < 0)
+		return -errno;
+	return fd_take(&fd);
+}
+
+static int open_listener(struct store *s, struct failure *why)
+{
+	const struct sockaddr *own = (const struct sockaddr *)&s->own;
+	const unsigned port = s->config.port;
+	struct peer here;
+	int rc;
+
+	if (address_parse(s->config.addr, (uint16_t)port, &s->own) < 0)
+		return failure_set(why, -EINVAL,
+			"the store can't listen at \"%s\": it is no IP address", s->config.addr);
+	s->listener = rc = listen_at(own, 0);
+	if (rc >= 0)
+		rc = port_of(s->listener);
+	if (rc < 0)
+		return port_explain("the store ", own, (uint16_t)port, rc, why);
+	s->port = (unsigned)rc;
+	address_set_port((struct sockaddr *)&s->own, (uint16_t)rc);
+	(void)peer_make(own, &here);
+	s->peers.loopback = peer_is_loopback(&here);
+	return 0;
+}
+
+/* Puts a new socket in the place of the one that listens, under the same number, on the same port,
+ * which is open all the time. Connections that nobody has accepted are reset, those too that are
+ * only about to be made: a peer that is dead by now, and whose last packets come late, gets in no
+ * more. Negative errno: nothing has changed. */
+static int renew_listener(const struct store *s)
+{
+	const int on = 1, off = 0;
+	int rc = 0;
+
+	/* for a moment both sockets share the port, with nobody of another user */
+	(void)setsockopt(s->listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+	autoclose now = listen_at((const struct sockaddr *)&s->own, PORT_SHARED);
+	if (now < 0)
+		rc = now;
+	else if (dup3(now, s->listener, O_CLOEXEC) < 0)
+		rc = -errno;
+	(void)setsockopt(s->listener, SOL_SOCKET, SO_REUSEPORT, &off, sizeof off);
+	return rc;
 }
 
 static int start(struct store *s, struct failure *why)
 {
 	uint8_t secret[SIPHASH_KEY_SIZE];
-	struct peer own;
 	int rc;
 
 	if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret)
@@ -106,12 +130,10 @@ static int start(struct store *s, struct failure *why)
 	s->room = malloc(CLIENT_READ_SIZE);
 	if (!s->room)
 		return failure_oom(why);
-	rc = front_open(s->config.addr, s->config.port, &s->own, &s->listener, &s->port, why);
+	rc = open_listener(s, why);
 	if (rc < 0)
 		return rc;
-	(void)peer_make(&s->own.any, &own);
-	s->peers.loopback = peer_is_loopback(&own);
-	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	acceptor_open(&s->acceptor);
 	keys_init(&s->space.keys, &s->budget, secret);
 	s->space.budget = &s->budget;
 	s->space.tell = client_tell;
@@ -129,7 +151,10 @@ int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, s
 
 	*s = (struct store){ .loop = loop,
 		.listener = -1,
-		.spare = -1,
+		.acceptor = { .on_connection = on_connection,
+			.on_dropped = on_dropped,
+			.owner = s,
+			.spare = -1 },
 		.config = *c,
 		.budget = { .max = c->memory_max } };
 	rc = start(s, why);
@@ -137,7 +162,7 @@ int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, s
 	if (rc < 0) {
 		free(s->room);
 		fd_closep(&s->listener);
-		fd_closep(&s->spare);
+		acceptor_close(&s->acceptor);
 		return rc;
 	}
 	s->handles = 1;
@@ -167,9 +192,12 @@ void store_next_attempt(struct store *s)
 {
 	part_from_all(s);
 	uv_poll_stop(&s->poll); /* the number will be another socket's */
-	if (front_renew(s->listener, &s->own) < 0)
-		while (accept_one(s, false))
+	if (renew_listener(s) < 0) {
+		s->emptying = true;
+		while (acceptor_run(&s->acceptor, s->listener))
 			;
+		s->emptying = false;
+	}
 	(void)uv_poll_start(&s->poll, UV_READABLE, on_connections);
 	s->spoke = s->notes = 0;
 }
@@ -191,5 +219,5 @@ void store_close(struct store *s, void (*on_closed)(struct store *s))
 	part_from_all(s);
 	uv_close((uv_handle_t *)&s->poll, on_poll_closed);
 	fd_closep(&s->listener);
-	fd_closep(&s->spare);
+	acceptor_close(&s->acceptor);
 }

@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/os/acceptor.h"
 #include "daemon/os/peers.h"
 #include "daemon/store/answer.h"
 #include "daemon/store/request.h"
-#include "daemon/store/store_listener.h"
 
 struct client;
 struct failure;
@@ -36,9 +36,10 @@ struct store {
 	uv_loop_t *loop;
 	uv_poll_t poll; /* of the listening socket */
 	int listener;   /* -1: closed */
-	int spare;      /* a descriptor to be without when there are no others; -1: lost */
+	struct acceptor acceptor;
+	bool emptying;              /* what waits to be accepted is of the last attempt */
 	struct store_config config; /* addr: only while opening */
-	union address own;
+	struct sockaddr_storage own;
 	unsigned port;
 	struct peers peers;
 	struct budget budget;

@@ -42,7 +42,7 @@ def test_nodes_tell_an_address_for_a_name(start, place, store, told):
 def test_an_address_of_another_machine(launch, place):
     result = launch([f'--master_addr={ASIDE}', '--store=agent', *native('dump')])
     assert result.rc == 1, result
-    assert f"the store can't listen on {ASIDE}: Cannot assign requested address: give " \
+    assert f"the store can't listen at {ASIDE}: Cannot assign requested address: give " \
         '--local-addr an address of this node that the others reach, or --store rank0' in result.err
     assert not place.dumps()
 
@@ -65,5 +65,5 @@ def test_a_port_that_is_taken_is_not_changed_for_another(start, place, store):
     assert [result.rc for result in results] == [1, 1], results
     for result in results:
         [line] = errors(result)
-        assert f"the store can't listen on 127.0.0.1 port {cluster.port}" in line
+        assert f"the store can't listen at 127.0.0.1:{cluster.port}" in line
     assert not place.dumps()

@@ -237,7 +237,7 @@ static void test_no_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	assert_int_equal(b.accepted, 0);
 	assert_int_equal(read(fd, &byte, 1), 0);
-	assert_true(b.listener.spare >= 0); /* for the next one */
+	assert_true(b.listener.acceptor.spare >= 0); /* for the next one */
 	(void)close(fd);
 	done(&b);
 }

@@ -179,8 +179,8 @@ static const struct open_row {
 	int rc;
 } opens[] = {
 	{ "a name is no address", "localhost",
-		"the store can't listen on \"localhost\": it is no IP address", -EINVAL },
-	{ "an address of another host", "192.0.2.1", "can't listen on 192.0.2.1: Cannot assign",
+		"the store can't listen at \"localhost\": it is no IP address", -EINVAL },
+	{ "an address of another host", "192.0.2.1", "can't listen at 192.0.2.1: Cannot assign",
 		-EADDRNOTAVAIL },
 };
 
@@ -211,8 +211,8 @@ static void test_port_in_use(void **state)
 	c.port = store_port(&st.store);
 	assert_int_equal(store_open(&second, &st.loop, &c, &why), -EADDRINUSE);
 	(void)snprintf(part, sizeof part,
-		"the store can't listen on 127.0.0.1 port %u: %s (pid %d) listens there", c.port,
-		own, (int)getpid());
+		"the store can't listen at 127.0.0.1:%u: %s (pid %d) listens there", c.port, own,
+		(int)getpid());
 	assert_string_equal(why.text, part);
 	stage_close(&st);
 }
