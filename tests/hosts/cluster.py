@@ -13,12 +13,14 @@ namespaces, mounts and network devices. Clusters of parallel test runs don't mee
 """
 import contextlib
 import ctypes
+import fcntl
 import os
 import secrets
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -31,6 +33,7 @@ NETWORK6 = "fd{}::{:x}"
 FIRST_NETWORK = 77
 HOME = "/run/home"  # the shared directory, as the hosts name it
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+MPIRUNS = 2  # at once, of all tests: when there were four, Open MPI itself hung now and then
 NAMESPACES = ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--mount-proc"]
 
 # Process 1: reaps what is left to it, as an init does, until its standard input ends. A control
@@ -163,6 +166,19 @@ def _make_group():
     return None
 
 
+def mpirun_slot():
+    """Waits for one of MPIRUNS slots; it is held until the returned file is closed."""
+    while True:
+        for number in range(MPIRUNS):
+            slot = open(f"{tempfile.gettempdir()}/launchd-mpirun-{os.geteuid()}-{number}", "w")
+            try:
+                fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return slot
+            except BlockingIOError:
+                slot.close()
+        time.sleep(0.05)
+
+
 class Cluster:
     """Hosts n0, n1, ... `home` is the shared directory as this process names it.
 
@@ -194,6 +210,7 @@ class Cluster:
         self._commands = []
         self._uts = []
         self._group = None
+        self._slot = None
 
     def __enter__(self):
         try:
@@ -311,10 +328,14 @@ class Cluster:
                     except BrokenPipeError:
                         pass
         self._started, self._commands = [], []
+        if self._slot:
+            self._slot.close()
 
     def popen(self, host, argv, env=None, **options):
         """Starts a command on host number `host`, in /run/home, in a session of its own and with
         nothing of our environment."""
+        if "mpirun" in argv and not self._slot:
+            self._slot = mpirun_slot()
         variables = {"PATH": PATH, "HOME": "/root", **self._variables[host], **(env or {})}
         if "ASAN_OPTIONS" in os.environ:  # see conftest.py
             variables["ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"] + ":detect_leaks=0"
@@ -352,6 +373,13 @@ class Cluster:
 
     def run(self, host, argv, env=None):
         return self.finish(self.popen(host, argv, env))
+
+    def counted(self, host, protocol, name):
+        """What a host's kernel has counted since its start, as it stands in its /proc/net/snmp."""
+        text = Path(f"/proc/{_child_of(self._started[1 + host].pid)}/net/snmp").read_text()
+        names, values = (line.split()[1:] for line in text.splitlines()
+                         if line.startswith(f"{protocol}:"))
+        return int(values[names.index(name)])
 
     @staticmethod
     def pid_of(process):

@@ -17,8 +17,9 @@ import tempfile
 import time
 
 from cluster import HOME, Cluster
-from harness import BUILD, TESTS, native, until
+from harness import BUILD, TESTS, is_idle, native, until
 
+EVENTS = "--events=events%n"  # for Job.happened()
 LIMIT_S = 60  # for what takes a second or two
 SYS_FUTEX, FUTEX_WAKE = 202, 1
 MS = 1_000_000
@@ -207,6 +208,21 @@ class Job:
         """Waits for all, and lets them begin; when that is."""
         self.meet(attempt)
         return self.stage.start(attempt, after_s)
+
+    def happened(self, event, count=1, node=0):
+        """Whether a node's launcher, which was started with EVENTS, has told of it so often."""
+        file = self.hosts.home / f"events{node}"
+        return file.exists() and file.read_text().count(f'"event":"{event}"') >= count
+
+    def idle(self, *nodes):
+        """Waits until these launchers have done what there was to do."""
+        until(lambda: all(map(is_idle, [pid for node in nodes
+                                        for pid in self.hosts.supervisors(node)])), "idle launchers")
+
+    def beats(self, count=2):
+        """Waits until so many datagrams have come to each node."""
+        until(lambda: all(self.hosts.counted(node, "Udp", "InDatagrams") >= count
+                          for node in range(self.nodes)), "beats")
 
     def ended(self):
         return [node for node, one in self.launchers.items() if one.process.poll() is not None]

@@ -30,6 +30,10 @@ def means(hosts, host, name, addresses):
     assert hosts.run(host, ["sh", "-c", script]).returncode == 0
 
 
+def dials(hosts, host):
+    until(lambda: hosts.counted(host, "Tcp", "ActiveOpens"), f"n{host} to dial")
+
+
 @pytest.mark.parametrize("count", [1, 6])
 def test_addresses_that_lead_nowhere_take_no_longer_than_the_join_timeout(make_hosts, named, count):
     """A connection would be tried for 10 s, at each of them."""
@@ -71,7 +75,8 @@ def test_a_record_that_is_corrected_is_seen(make_hosts, named, how):
         job.launch(host, "--control=required", "--join-timeout=40", *(
             [f"--node_rank={host}", "--master_addr=hub"] if how == "master_addr" else
             ["--rdzv-backend=c10d", f"--rdzv-endpoint=hub:{PORT}"]))
-    time.sleep(3)
+    for host in range(2):
+        dials(hosts, host)
     for host in range(2):
         means(hosts, host, "hub", [hosts.addresses[0]])
     assert job.attempt()[0] == {"n0": 0, "n1": 1}
@@ -89,7 +94,7 @@ def test_who_becomes_the_hub_late_listens_where_it_was_told(make_hosts, named, t
     where = ["--interface=eth0"] if told else []
     job.launch(0, "--control=required", "--join-timeout=40", "--rdzv-backend=c10d",
                f"--rdzv-endpoint=hub:{PORT}", *where)
-    time.sleep(3)
+    dials(hosts, 0)
     means(hosts, 0, "hub", [hosts.addresses[0]])
     until(lambda: listens(hosts, 0, PORT), "node 0 to listen")
     assert listens(hosts, 0, PORT) == ({hosts.addresses[0]} if told else {"*"})
@@ -121,7 +126,7 @@ def test_a_resolver_that_hangs_holds_nobody_up(make_hosts, named, known):
     began = time.monotonic()
     job.launch(1, "--node_rank=1", "--master_addr=hub", "--control=required", "--join-timeout=5")
     if known:
-        time.sleep(1)
+        dials(hosts, 1)
         means(hosts, 1, "hub", [])
     [end] = job.end()
     assert end.rc == 1 and "within 5 s (--join-timeout)" in end.err, end

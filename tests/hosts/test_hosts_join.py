@@ -1,18 +1,21 @@
 """How the nodes of a job come together: contradictions, who is missing, keys, addresses."""
+import contextlib
 import re
 import sys
 import time
 
 import pytest
+from cluster import HOME
 from harness import native, until
-from job import verdict
+from job import EVENTS, Launcher, verdict
 
 SLACK_S = 10  # beyond the time-out, on a machine that does other things
 
 
 def contradicts(job, node):
-    """When the others have joined: one that comes when the job was refused can't know of it."""
-    time.sleep(2)
+    """When the others have joined: one that comes when the job was refused can't know of it. They
+    have EVENTS."""
+    until(lambda: job.happened("node_joined", len(job.launchers) - 1), "the others to join")
     job.launch(node)
 
 
@@ -30,14 +33,14 @@ def refused_on_all(job, *words):
 
 def test_two_nodes_of_one_rank_are_refused_on_all(make_hosts, static_job):
     hosts = make_hosts(4)
-    job = static_job(hosts, of_node={3: ["--node_rank=2"]}, late=[3])
+    job = static_job(hosts, EVENTS, of_node={3: ["--node_rank=2"]}, late=[3])
     contradicts(job, 3)
     refused_on_all(job, r"\b2\b", r"n2|n3")
 
 
 def test_another_number_of_nodes_is_refused_on_all(make_hosts, static_job):
     hosts = make_hosts(4)
-    job = static_job(hosts, of_node={2: ["--nnodes=5"]}, late=[2])
+    job = static_job(hosts, EVENTS, of_node={2: ["--nnodes=5"]}, late=[2])
     contradicts(job, 2)
     refused_on_all(job, r"\b5\b", r"n2|node 2")
 
@@ -140,7 +143,7 @@ def test_nobody_joins_himself(make_hosts):
 
     ports(29501, 29501)
     early = start(1)
-    time.sleep(2)
+    until(lambda: hosts.counted(0, "Tcp", "ActiveOpens") >= 3, "it to dial again and again")
     ports(32768, 60999)
     ends = [hosts.finish(start(0)), hosts.finish(early)]
     assert [end.returncode for end in ends] == [0, 0], ends
@@ -195,8 +198,10 @@ def test_node_rank_0_given_twice(make_hosts, static_job, late, master):
     job = static_job(hosts, f"--master_addr={master}", of_node={1: ["--node_rank=0"]}, late=late)
     if late == [0]:
         until(lambda: re.search(NOT_OURS.format(master), job.launchers[1].said()), "a warning")
+    if late == [1]:
+        until(lambda: hosts.run(0, ["ss", "-Hltn", "sport = 29501"]).stdout, "node 0 to listen")
     for node in late:
-        contradicts(job, node)
+        job.launch(node)
     ends = job.wait(limit=20)
     for end in ends.values():
         assert end.rc == 2 and len(re.findall(TWO, end.err)) == 1, ends
@@ -272,7 +277,7 @@ def test_an_address_that_leads_to_node_rank_0(make_hosts):
                             *native("dump"))
 
     first = start(1, 0)
-    time.sleep(3)
+    until(lambda: hosts.counted(1, "Tcp", "PassiveOpens"), "it to have called itself")
     ends = [hosts.finish(one) for one in (start(2, 1), first)]
     assert [end.returncode for end in ends] == [0, 0], ends
     assert not any("warning" in end.stderr for end in ends), ends
@@ -283,18 +288,23 @@ def test_an_address_that_leads_nowhere_yet(make_hosts):
     """Node rank 0 warns, and goes on waiting: the service may come later."""
     hosts = make_hosts(3)
 
+    warning = NOT_OURS.format("10.77.0.1")
+
     def start(host, rank):
-        return hosts.static(host, "--nnodes=2", f"--node_rank={rank}", "--master_addr=10.77.0.1",
-                            *native("dump"))
+        return Launcher(hosts, host, hosts.launchd(
+            "--nnodes=2", f"--node_rank={rank}", "--master_addr=10.77.0.1", *native("dump")),
+            {**hosts.sanitizers(), "DUMP_DIR": f"{HOME}/out"})
 
     first, second = start(1, 0), start(2, 1)
-    time.sleep(3)
+    until(lambda: re.search(warning, first.said()), "a warning")
     forwarder = hosts.popen(0, [sys.executable, "-c", FORWARDER], {})
     assert forwarder.stdout.readline().strip() == "ready"
-    ends = [hosts.finish(one) for one in (first, second)]
-    assert [end.returncode for end in ends] == [0, 0], ends
-    assert len(re.findall(NOT_OURS.format("10.77.0.1"), ends[0].stderr)) == 1, ends
-    assert "warning" not in ends[1].stderr
+    until(lambda: first.end() and second.end(), "both to end")
+    with contextlib.closing(first), contextlib.closing(second):
+        ends = [first.end(), second.end()]
+    assert [end.rc for end in ends] == [0, 0], ends
+    assert len(re.findall(warning, ends[0].err)) == 1, ends
+    assert "warning" not in ends[1].err
 
 
 def test_a_lost_node_0_is_named_by_its_address(make_hosts, static_job):

@@ -32,7 +32,7 @@ def test_a_worker_fails_behind_a_dead_path(make_hosts, static_job, record_proper
     hosts = make_hosts(NODES, netem=True)
     job = static_job(hosts, TIMEOUT, ACT="obey")
     job.start()
-    time.sleep(0.5)  # for beats to and fro, and for a firewall to forget
+    job.beats()
     hosts.netem.set(host, direction, **what)
     begun = time.monotonic()
     job.stage.order(culprit, "raise:7@300000")
@@ -127,7 +127,7 @@ def test_one_direction_is_cut(make_hosts, static_job, record_property, node, dir
     hosts = make_hosts(2, netem=True)
     job = static_job(hosts, f"--node-timeout={timeout_s}")
     job.start()
-    time.sleep(0.5)
+    job.beats()
     hosts.netem.set(node, no_tcp=1)
     hosts.netem.set(node, direction, cut=1)
     begun_ns = now_ns()

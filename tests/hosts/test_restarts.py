@@ -6,7 +6,7 @@ import time
 
 import pytest
 from harness import TESTS, until
-from job import MS, verdict
+from job import EVENTS, MS, verdict
 
 KINDS = [("static", 2), ("static", 4), ("mpirun", 4)]
 # Restarts of a job of torch and gloo; 100 by hand.
@@ -129,10 +129,10 @@ def test_a_lost_launcher_is_not_restarted(make_hosts, job_of):
 
 def test_sigterm_between_two_attempts_ends_the_job(make_hosts, job_of):
     hosts = make_hosts(2)
-    job = job_of("static", hosts, "--max-restarts=3", "--restart-delay=60", ACT_1="exit:7@0")
+    job = job_of("static", hosts, "--max-restarts=3", "--restart-delay=60", EVENTS, ACT_1="exit:7@0")
     job.meet()
-    until(lambda: job.stage.part(1).died_ns and not job.alive(), "the pause")
-    time.sleep(0.5)
+    until(lambda: job.happened("restart"), "the pause")
+    job.idle(0, 1)
     job.signal(1, signal.SIGTERM)
     assert 0 not in {end.rc for end in job.wait(limit=20).values()}
     in_step(job, 1)

@@ -43,7 +43,7 @@ def test_the_hub_is_lost_after_a_failure(make_hosts, static_job, way):
                      ON_TERM="ignore")
     job.start()
     until(lambda: job.stage.part(1).term_ns, "the stop on node 1")
-    time.sleep(1)
+    job.idle(0, 1, 2)
     way(hosts, 0)
     ends = job.wait(1, 2, limit=LIMIT_S)
     assert {(end.rc, *end.culprits()) for end in ends.values()} == {(7, 2)}, ends
@@ -62,7 +62,6 @@ def test_a_request_after_a_failure_by_another_clock(make_hosts, static_job):
                      ON_TERM_1="ignore")
     job.start()
     until(lambda: job.stage.part(1).term_ns, "the stop on node 1")
-    time.sleep(0.5)
     job.signal(1, signal.SIGTERM)
     ends = job.wait(limit=LIMIT_S)
     assert {(end.rc, *end.culprits()) for end in ends.values()} == {(7, 0)}, ends
@@ -178,7 +177,7 @@ def test_a_killed_hub_that_one_node_does_not_hear_of(make_hosts, static_job):
     hosts = make_hosts(3, netem=True)
     job = static_job(hosts, "--node-timeout=6")
     job.start()
-    time.sleep(2)  # by then all have heard datagrams of all
+    job.beats()
     hosts.netem.set(2, no_udp=1)
     supervisor_killed(hosts, 0)
     ends = job.wait(limit=LIMIT_S)
@@ -192,7 +191,7 @@ def test_a_killed_supervisor_on_a_bad_way(make_hosts, static_job):
     hosts = make_hosts(3, netem=True)
     job = static_job(hosts, "--node-timeout=20")
     job.start()
-    time.sleep(4)
+    job.beats()
     hosts.netem.set(direction="out", loss=0.1)
     supervisor_killed(hosts, 0)
     ends = job.wait(limit=LIMIT_S)
@@ -207,7 +206,7 @@ def test_a_supervisor_is_killed_after_a_failure(make_hosts, static_job, node):
     job = static_job(hosts, TIMEOUT, GRACE, ACT_2="exit:7@20000", ON_TERM="ignore")
     job.start()
     until(lambda: all(job.stage.part(other).term_ns for other in (0, 1)), "the stop")
-    time.sleep(0.5)
+    job.idle(0, 1, 2)
     supervisor_killed(hosts, node)
     ends = job.wait(limit=LIMIT_S)
     assert {end.rc for end in ends.values()} == {7}, ends

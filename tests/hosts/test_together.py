@@ -6,7 +6,7 @@ import time
 
 import pytest
 from harness import until
-from job import LOST_CODE, ORTED, cut, frozen, launcher_killed, now_ns, verdict
+from job import EVENTS, LOST_CODE, ORTED, cut, frozen, launcher_killed, now_ns, verdict
 
 TIMEOUT_S = 3
 TIMEOUT = f"--node-timeout={TIMEOUT_S}"
@@ -136,10 +136,10 @@ def test_a_request_cuts_the_farewell_not_the_report(make_hosts, static_job):
     """mpirun's SIGTERM comes soon after the first launcher's end: one that still waits for a frozen
     host to read the verdict, up to 10 s, leaves with its report and the job's exit code."""
     hosts = make_hosts(3)
-    job = static_job(hosts, ACT_0="exit:7@20000", ON_TERM_1="ms:2000")
+    job = static_job(hosts, EVENTS, ACT_0="exit:7@20000", ON_TERM_1="ms:2000")
     job.start()
-    until(lambda: job.stage.part(2).term_ns and not job.alive(2), "the end of node 2's worker")
-    time.sleep(0.5)  # it is told
+    until(lambda: job.happened("worker_ended", node=2), "the end of node 2's worker")
+    job.idle(2)  # it is told
     hosts.freeze(2)
     assert job.wait(1)[1].rc == 7
     asked = time.monotonic()
@@ -304,7 +304,7 @@ def test_an_end_before_another_nodes_silence(make_hosts, static_job):
     hosts = make_hosts(4, netem=True)
     job = static_job(hosts, TIMEOUT, ON_TERM_1="ms:2000")  # it is not done before it is cut
     job.start()
-    time.sleep(1)  # so that beats go to and fro
+    job.beats()
     hosts.kill_launchers(2)
     hosts.cut(1)
     ends = job.wait(0, 3, limit=TIMEOUT_S + SLACK_S)

@@ -72,6 +72,11 @@ def waits_in(pid):
     return pathlib.Path(f'/proc/{pid}/wchan').read_text()
 
 
+def is_idle(pid):
+    """Whether its event loop waits for something to happen."""
+    return waits_in(pid).startswith(('ep_poll', 'do_epoll_wait'))
+
+
 def end_children(before):
     """Kills and reaps the children that were not there before. Returns what was still alive."""
     alive = {}
