@@ -243,7 +243,7 @@ static int run(struct launch *l, char **argv)
 		.hostname = l->facts.hostname,
 		.arena = &l->arena,
 		.least = loglevel_least(&l->settings),
-		.decide = decide_met,
+		.bind = decide_met,
 		.owner = l,
 	};
 	struct obituary obituary = OBITUARY_NONE;

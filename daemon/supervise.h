@@ -2,10 +2,10 @@
 #ifndef LAUNCHD_DAEMON_SUPERVISE_H
 #define LAUNCHD_DAEMON_SUPERVISE_H
 
-#include <stdbool.h>
-
 #include "common/notes.h"
+#include "daemon/observe/bus.h"
 #include "daemon/observe/event_file.h"
+#include "daemon/observe/reporter.h"
 
 struct arena;
 struct failure;
@@ -26,13 +26,14 @@ struct supervision {
 	struct arena *arena;
 	enum note_level least; /* of launchd's notes these and what is above them are said */
 
-	/* The plan for good, once the nodes have met. NULL: there is none, why says so. */
-	const struct plan *(*decide)(void *owner, const struct meeting *m, struct failure *why);
+	/* The final plan, once the nodes have met. NULL: there is none, why says so. */
+	const struct plan *(*bind)(void *owner, const struct meeting *m, struct failure *why);
 	void *owner;
 
 	/* supervise()'s own */
+	struct bus bus;
+	struct reporter reporter;
 	struct events events;
-	bool ranked; /* this node's rank is known */
 };
 
 /* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.

@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "daemon/cluster/message.h"
 #include "daemon/net/wire.h"
+#include "daemon/observe/bus.h"
 
 void member_fail(struct member *m, int code, const char *text)
 {
@@ -22,15 +23,16 @@ void member_fail(struct member *m, int code, const char *text)
 
 void member_say(const struct member *m, bool warning, const char *text)
 {
-	m->on->say(m->owner, warning, text);
+	bus_note(m->bus, warning ? NOTE_WARNING : NOTE_INFO, text);
 }
 
 void member_tell_node(const struct member *m, unsigned node, const char *name, const char *why)
 {
-	if (why)
-		m->on->node_lost(m->owner, node, name, why);
-	else
-		m->on->node_joined(m->owner, node, name);
+	bus_emit(m->bus,
+		&(struct event){
+			.kind = why ? EVENT_NODE_LOST : EVENT_NODE_JOINED,
+			.other = { node, name, why },
+		});
 }
 
 void member_say_unkeyed(struct member *m)
@@ -239,10 +241,15 @@ int member_met(struct member *m, const struct meeting *met, struct failure *why)
 }
 
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
-	const struct member_events *on, void *owner, struct arena *memory)
+	const struct member_events *on, void *owner, const struct bus *bus, struct arena *memory)
 {
 	*m = (struct member){
-		.config = c, .on = on, .owner = owner, .loop = loop, .memory = memory
+		.config = c,
+		.on = on,
+		.owner = owner,
+		.bus = bus,
+		.loop = loop,
+		.memory = memory,
 	};
 	m->began_ns = uv_hrtime();
 	uv_update_time(loop);

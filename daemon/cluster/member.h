@@ -32,15 +32,15 @@
 #include "daemon/cluster/doubt.h"
 #include "daemon/cluster/hub.h"
 #include "daemon/cluster/spoke.h"
-#include "daemon/job/evidence.h"
 #include "daemon/job/job.h"
-#include "daemon/job/verdict.h"
+#include "daemon/job/job_end.h"
 #include "daemon/meet/finder.h"
 #include "daemon/meet/pmix.h"
 #include "daemon/net/link.h"
 #include "daemon/net/sodium.h"
 
 struct arena;
+struct bus;
 struct failure;
 
 /* What the nodes have agreed on. */
@@ -53,19 +53,6 @@ struct meeting {
 	unsigned max_restarts;
 	bool agent_store;
 	bool alone; /* the others could not be met: node rank and sizes are as the settings say */
-};
-
-/* How a job ended. */
-struct job_end {
-	struct verdict verdict;
-	const struct result *result; /* the whole job's; NULL: this node has not heard it all */
-	/* Node rank 0 was lost: nobody else tells how this node's workers ended. */
-	bool alone;
-	const struct evidence *evidence; /* of result->culprit; NULL: none */
-	unsigned restarts;
-	const char *why_not;     /* why no more restarts; "" */
-	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
-	size_t waiting_count;
 };
 
 struct member_events {
@@ -82,11 +69,6 @@ struct member_events {
 	/* There is no job: nodes contradict one another, or did not come. Nothing was started. */
 	void (*failed)(void *owner, const struct failure *why);
 	void (*closed)(void *owner); /* nothing of it is in the loop any more */
-	void (*say)(void *owner, bool warning, const char *text);
-	/* On node rank 0: another node has its rank, and may be gone again before the job begins or
-	 * while it runs; detail: how that showed. */
-	void (*node_joined)(void *owner, unsigned node, const char *name);
-	void (*node_lost)(void *owner, unsigned node, const char *name, const char *detail);
 	/* Node rank 0: bytes of what a node's workers print, borrowed; stream 1 or 2. A line may
 	 * come in pieces. member_log_taken() follows, now or later. NULL: they are thrown away. */
 	void (*log)(void *owner, unsigned node, int stream, const char *at, size_t len);
@@ -101,6 +83,7 @@ struct member {
 	const struct member_config *config;
 	const struct member_events *on;
 	void *owner;
+	const struct bus *bus;
 	uv_loop_t *loop;
 	struct arena *memory; /* of the attempt, for what others say of it */
 	enum member_role role;
@@ -119,11 +102,11 @@ struct member {
 	bool finds, doubts, closing;
 };
 
-/* Begins to meet the others. The config is borrowed. Where that fails, it is told by an event. What
+/* Begins to meet the others. The config is borrowed. Where that fails, `failed` tells. What
  * the others say of an attempt goes to `memory`, which the owner empties when the next one starts.
- */
+ * What happens to this node and the others is told on the bus. */
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
-	const struct member_events *on, void *owner, struct arena *memory);
+	const struct member_events *on, void *owner, const struct bus *bus, struct arena *memory);
 
 /* A worker failed that nobody had asked to end. */
 void member_failed(struct member *m, const struct outcome *o);

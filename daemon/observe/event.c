@@ -113,14 +113,14 @@ static void add_verdict(struct json *j, const struct event *e)
 
 static void add_job_ended(struct json *j, const struct event *e)
 {
-	json_number(j, "exit_code", e->exit_code);
+	json_number(j, "exit_code", e->job_ended.exit_code);
 }
 
 /* All that is known of a kind. */
 static const struct {
 	const char *name;
 	void (*add)(struct json *j, const struct event *e);
-} kinds[EVENT_KINDS] = {
+} kinds[EVENT_LINES] = {
 	[EVENT_JOB_STARTED] = { "job_started", add_job_started },
 	[EVENT_ATTEMPT_STARTED] = { "attempt_started", add_attempt_started },
 	[EVENT_WORKER_STARTED] = { "worker_started", add_worker_started },

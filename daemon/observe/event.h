@@ -1,14 +1,19 @@
-/* event.h - the things that happen in a run, each as one JSON object on a line (--events). Pure:
- * clocks are passed in. Described in launchd(1), EVENTS: a change here is one there. */
+/* event.h - the things that happen in a run, and each as one JSON object on a line (--events).
+ * Pure: clocks are passed in. Described in launchd(1), EVENTS: a change here is one there. */
 #ifndef LAUNCHD_DAEMON_OBSERVE_EVENT_H
 #define LAUNCHD_DAEMON_OBSERVE_EVENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "common/notes.h"
+
 struct cause;
+struct job_end;
 struct outcome;
 struct plan;
+struct run_end;
 struct sender;
 struct text;
 
@@ -24,7 +29,11 @@ enum event_kind {
 	EVENT_NODE_LOST,
 	EVENT_RESTART, /* an attempt is over, and another one follows */
 	EVENT_VERDICT,
-	EVENT_JOB_ENDED,
+	EVENT_JOB_ENDED,          /* the last one: all output is written */
+	EVENT_LINES,              /* how many kinds have a line in --events; the others: */
+	EVENT_NOTE = EVENT_LINES, /* a sentence for the user */
+	EVENT_UNFINISHED,         /* some workers are done, others still run some time later */
+	EVENT_KILLED, /* the guard was, and this node's workers have ended: what it knows */
 	EVENT_KINDS,
 };
 
@@ -33,7 +42,7 @@ enum event_kind {
 #define EVENT_STOP_HURRY "hurry"
 #define EVENT_STOP_KILL  "kill"
 
-/* One event; borrowed are all pointers. What its kind does not name is not looked at. */
+/* One event. All pointers are borrowed for the call that tells of it. */
 struct event {
 	enum event_kind kind;
 	uint64_t at_ns; /* CLOCK_MONOTONIC, when it happened */
@@ -68,6 +77,7 @@ struct event {
 		struct {
 			unsigned attempt; /* the next one */
 			uint64_t delay_ms;
+			const struct job_end *end; /* of the one that is over */
 		} restart;
 		struct {
 			unsigned attempt;
@@ -75,7 +85,19 @@ struct event {
 			const char *text;
 			const struct outcome *culprit; /* NULL: none, or another node knows */
 		} verdict;
-		int exit_code; /* JOB_ENDED */
+		struct {
+			int exit_code;
+			const struct run_end *end; /* NULL: no job was run */
+		} job_ended;
+		struct {
+			enum note_level level;
+			const char *text;
+		} note;
+		struct {
+			const struct outcome *outcomes; /* of all workers of this node */
+			size_t count;
+		} unfinished;
+		const struct run_end *killed; /* without its job and whole */
 	};
 };
 
@@ -87,10 +109,10 @@ struct event_frame {
 	int64_t wall_ns; /* CLOCK_REALTIME */
 };
 
-/* The name of a kind: "worker_started". */
+/* The name of a kind below EVENT_LINES: "worker_started". */
 const char *event_name(enum event_kind kind);
 
-/* Adds the event's line, with its newline. */
+/* Adds the line of an event whose kind is below EVENT_LINES, with its newline. */
 void event_add(struct text *out, const struct event *e, const struct event_frame *frame);
 
 #endif

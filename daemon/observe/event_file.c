@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "daemon/plan/output_plan.h"
+#include "daemon/observe/bus.h"
+#include "daemon/observe/say.h"
+#include "daemon/output/front.h"
+#include "daemon/plan/plan.h"
 
 bool events_wanted(const struct output_plan *o)
 {
@@ -105,4 +109,106 @@ void events_done(struct events *ev)
 {
 	fd_closep(&ev->fd);
 	text_done(&ev->kept);
+}
+
+/* What has failed is said once: no more lines follow. */
+static void say_failed(const struct failure *why)
+{
+	if (why->code != 0)
+		say("warning", why->text);
+}
+
+bool events_write_lines(void *owner, const char *lines, size_t len)
+{
+	struct events *ev = owner;
+	struct failure why = { 0 };
+
+	(void)events_write(ev, lines, len, &why);
+	say_failed(&why);
+	return events_wait(ev);
+}
+
+static uint64_t read_clock(clockid_t clock)
+{
+	struct timespec t;
+
+	(void)clock_gettime(clock, &t); /* can't fail */
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void on_event(void *owner, const struct event *e)
+{
+	struct events *ev = owner;
+	struct text line = { 0 };
+	const struct event_frame frame = {
+		.node_known = ev->node_known,
+		.node = ev->node,
+		.now_ns = read_clock(CLOCK_MONOTONIC),
+		.wall_ns = (int64_t)read_clock(CLOCK_REALTIME),
+	};
+
+	event_add(&line, e, &frame);
+	/* the thread may wait for a disk, the loop may not */
+	if (!line.failed && ev->open && ev->output)
+		output_events(ev->output, text_string(&line), line.len);
+	else if (!line.failed)
+		(void)events_write_lines(ev, text_string(&line), line.len);
+	text_done(&line);
+}
+
+static void open_place_of(struct events *ev, const struct output_plan *o)
+{
+	struct failure why = { 0 };
+
+	(void)events_open(ev, o, &why);
+	say_failed(&why);
+}
+
+static void on_job_started(void *owner, const struct event *e)
+{
+	struct events *ev = owner;
+
+	ev->node_known = true;
+	ev->node = e->job_started.plan->node_rank;
+	if (!ev->open)
+		open_place_of(ev, &e->job_started.plan->output);
+	on_event(ev, e);
+}
+
+static void on_job_ended(void *owner, const struct event *e)
+{
+	struct events *ev = owner;
+	struct failure why = { 0 };
+
+	if (ev->output)
+		return; /* its thread waits for a disk, and holds the lines before this one */
+	on_event(ev, e);
+	(void)events_end(ev, &why);
+	say_failed(&why);
+}
+
+static const struct observer event_file = {
+	.on = {
+		[EVENT_JOB_STARTED] = on_job_started,
+		[EVENT_ATTEMPT_STARTED] = on_event,
+		[EVENT_WORKER_STARTED] = on_event,
+		[EVENT_WORKER_ENDED] = on_event,
+		[EVENT_SIGNAL_RECEIVED] = on_event,
+		[EVENT_SIGNAL_FORWARDED] = on_event,
+		[EVENT_STOP] = on_event,
+		[EVENT_NODE_JOINED] = on_event,
+		[EVENT_NODE_LOST] = on_event,
+		[EVENT_RESTART] = on_event,
+		[EVENT_VERDICT] = on_event,
+		[EVENT_JOB_ENDED] = on_job_ended,
+	},
+};
+
+void events_start(struct events *ev, const struct output_plan *o, struct bus *b)
+{
+	if (!events_wanted(o))
+		return;
+	if (ev->node_known || !o->events_path)
+		open_place_of(ev, o);
+	bus_add(b, &event_file, ev);
 }

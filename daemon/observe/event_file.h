@@ -8,10 +8,15 @@
 
 #include "common/text.h"
 
+struct bus;
 struct failure;
+struct output;
 struct output_plan;
 
 struct events {
+	struct output *output; /* whose thread writes while it runs; NULL: it doesn't */
+	bool node_known;
+	unsigned node;    /* the launcher's rank */
 	int fd;           /* -1: none */
 	const char *path; /* as the plan has it; NULL: a descriptor */
 	bool open;        /* as far as it can be */
@@ -36,6 +41,15 @@ bool events_wait(const struct events *ev);
 
 /* Gives the reader a second to take what is kept, and closes. A failure: it has not. */
 int events_end(struct events *ev, struct failure *why);
+
+/* Begins to observe, and opens the plan's place as soon as the node's rank is known, if it is
+ * wanted at all: a file's name may have the rank in it, and without it node rank 0 alone writes
+ * one. The plan is borrowed. */
+void events_start(struct events *ev, const struct output_plan *o, struct bus *b);
+
+/* For the output thread: writes whole lines, also none. `owner` is a struct events. Returns
+ * events_wait(). */
+bool events_write_lines(void *owner, const char *lines, size_t len);
 
 /* Closes; what is kept still is dropped. */
 void events_done(struct events *ev);

@@ -50,20 +50,35 @@ static void on_unfinished(uv_timer_t *t)
 	if (r->state != RUN_WORKING || r->pool.state != POOL_RUNNING)
 		return;
 	copy_outcomes(r);
-	r->in->on->on_unfinished(r->in->owner, r->outcomes, r->plan->start_count);
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = EVENT_UNFINISHED,
+			.unfinished = { r->outcomes, r->plan->start_count },
+		});
+}
+
+static void tell_worker(const struct run *r, const struct outcome *o)
+{
+	bool ended = o->end.how != ENDED_NONE;
+
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = ended ? EVENT_WORKER_ENDED : EVENT_WORKER_STARTED,
+			.at_ns = ended ? o->ended_ns : o->started_ns,
+			.worker = o,
+		});
 }
 
 static void on_worker_ended(struct pool *p, const struct worker *w)
 {
 	struct run *r = p->owner;
 
-	run_tell_worker(r, &w->outcome);
+	tell_worker(r, &w->outcome);
 	if (p->culprit == w) {
 		run_know(r, &p->cause);
 		member_failed(&r->member, &w->outcome);
 	}
-	if (r->in->on->on_unfinished && r->plan->unfinished_note_ms > 0 && p->alive > 0 &&
-		ending_is_success(&w->outcome.end) &&
+	if (r->plan->unfinished_note_ms > 0 && p->alive > 0 && ending_is_success(&w->outcome.end) &&
 		(p->state == POOL_STARTING || p->state == POOL_RUNNING) &&
 		!uv_is_active((uv_handle_t *)&r->unfinished))
 		(void)uv_timer_start(&r->unfinished, on_unfinished, r->plan->unfinished_note_ms, 0);
@@ -84,7 +99,7 @@ static const struct left_words *words_of(struct run *r)
 
 static void on_worker_started(struct pool *p, const struct worker *w)
 {
-	run_tell_worker(p->owner, &w->outcome);
+	tell_worker(p->owner, &w->outcome);
 }
 
 /* A worker's failure, or the end of the grace; requests come by run_stop_here(). */
@@ -103,7 +118,7 @@ static void on_stopping(struct pool *p)
 void run_tell_own(const struct run *r)
 {
 	if (r->state == RUN_WAITING && r->in->guard->gone && r->plan->node_rank == 0)
-		r->in->on->on_own(r->in->owner, r->end);
+		bus_emit(r->in->bus, &(struct event){ .kind = EVENT_KILLED, .killed = r->end });
 }
 
 /* Where the job ends for a worker of this node: its whole story, and what it says of itself. */
@@ -143,7 +158,7 @@ static void tell_end(struct run *r)
 	know_culprit(r, said, count);
 	end.cause = own->cause;
 	if (unread.code != 0)
-		r->in->on->say(r->in->owner, true, unread.text);
+		bus_note(r->in->bus, NOTE_WARNING, unread.text);
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);
 	r->state = RUN_WAITING;
 	member_ended(&r->member, &end, said, count);
@@ -289,7 +304,7 @@ static void set_unstarted(struct run *r, struct ending end)
 			.end = end,
 			.ended_ns = ending_is_unstarted(&end) ? uv_hrtime() : 0,
 		};
-		run_tell_worker(r, &r->outcomes[i]);
+		tell_worker(r, &r->outcomes[i]);
 	}
 	r->end->own.ended_ns = uv_hrtime();
 }
@@ -320,10 +335,8 @@ static int start_pool(struct run *r)
 	r->pool.output = r->in->output;
 	r->pool.on_ended = on_pool_ended;
 	r->pool.on_worker_ended = on_worker_ended;
-	if (run_tells(r)) {
-		r->pool.on_worker_started = on_worker_started;
-		r->pool.on_stopping = on_stopping;
-	}
+	r->pool.on_worker_started = on_worker_started;
+	r->pool.on_stopping = on_stopping;
 	if (rc == 0)
 		rc = pool_start(&r->pool, &r->attempt, r->in->inherited, r->why);
 	if (rc < 0)
@@ -346,10 +359,6 @@ static void start_workers(struct run *r)
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && ending_is_unstarted(&r->pool.culprit->outcome.end))
 		member_failed(&r->member, &r->pool.culprit->outcome);
-	if (r->in->on->on_started && !r->pool.culprit) {
-		copy_outcomes(r);
-		r->in->on->on_started(r->in->owner, r->outcomes, r->plan->start_count);
-	}
 }
 
 static void on_prepared(void *owner, int rc, const char *text)
@@ -394,7 +403,12 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 	r->has_words = false;
 	r->state = RUN_OPENING;
 	begin_result(r);
-	run_tell_attempt(r, master_port);
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = EVENT_ATTEMPT_STARTED,
+			.at_ns = r->end->own.started_ns,
+			.attempt_started = { number, r->plan->master_addr, master_port },
+		});
 	if (arena_failed(&r->end->memory)) {
 		fail_unstarted(r, ENOMEM);
 		return;

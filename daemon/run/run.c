@@ -67,16 +67,20 @@ int run_check_descriptors(const struct plan *plan, struct failure *why)
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
 {
 	struct run *r = owner;
-	const struct plan *plan = r->in->on->on_met(r->in->owner, m, why);
+	const struct plan *plan = r->in->bind(r->in->owner, m, why);
 
 	if (!plan || run_check_descriptors(plan, why) < 0)
 		return why->code;
 	r->outcomes = arena_alloc(r->in->arena, plan->start_count * sizeof *r->outcomes);
 	if (!r->outcomes)
 		return failure_oom(why);
-	r->plan = r->end->plan = plan;
+	r->plan = plan;
 	r->shared = plan->nnodes > 1 && !m->alone;
-	run_tell_met(r);
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = EVENT_JOB_STARTED,
+			.job_started = { plan, r->in->member->name },
+		});
 	return 0;
 }
 
@@ -111,8 +115,11 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 	struct job_end told = *end;
 
 	told.result = &whole;
-	run_tell_restart(r, delay_ms);
-	r->in->on->on_pause(r->in->owner, &told, delay_ms);
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = EVENT_RESTART,
+			.restart = { r->attempt.number + 1, delay_ms, &told },
+		});
 }
 
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
@@ -120,11 +127,22 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 	run_start_attempt(owner, attempt, master_port);
 }
 
+/* The worker that failed first, where this node knows it. */
+static const struct outcome *culprit_of(const struct job_end *end)
+{
+	return end->result ? result_culprit(end->result) : cause_culprit(&end->verdict.cause);
+}
+
 static void on_over(void *owner, const struct job_end *end)
 {
+	const struct verdict *v = &end->verdict;
 	struct run *r = owner;
 
-	run_tell_verdict(r, end);
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = EVENT_VERDICT,
+			.verdict = { v->attempt, v->exit_code, v->text, culprit_of(end) },
+		});
 	if (r->shared && end->verdict.exit_code)
 		guard_foresee(r->in->guard, end->verdict.exit_code, false);
 	guard_end_run_dir(r->in->guard);
@@ -154,25 +172,15 @@ static void on_closed(void *owner)
 	run_stop_listening(owner);
 }
 
-static void on_say(void *owner, bool warning, const char *text)
+/* What is left of its last line will not come. */
+static void on_node_lost(void *owner, const struct event *e)
 {
-	struct run *r = owner;
+	const struct run *r = owner;
 
-	r->in->on->say(r->in->owner, warning, text);
+	output_hear_end(r->in->output, e->other.rank);
 }
 
-static void on_node_joined(void *owner, unsigned node, const char *name)
-{
-	run_tell_node(owner, node, name, NULL);
-}
-
-static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
-{
-	struct run *r = owner;
-
-	output_hear_end(r->in->output, node);
-	run_tell_node(r, node, name, detail);
-}
+static const struct observer run_observer = { .on = { [EVENT_NODE_LOST] = on_node_lost } };
 
 static void on_log(void *owner, unsigned node, int stream, const char *at, size_t len)
 {
@@ -193,9 +201,6 @@ static const struct member_events events = {
 	.over = on_over,
 	.failed = on_failed,
 	.closed = on_closed,
-	.say = on_say,
-	.node_joined = on_node_joined,
-	.node_lost = on_node_lost,
 	.log = on_log,
 	.log_room = on_log_room,
 };
@@ -231,7 +236,8 @@ static int begin(struct run *r)
 		leave_output(r);
 		run_stop_listening(r);
 	} else {
-		member_start(&r->member, &r->loop, r->in->member, &events, r, &r->end->memory);
+		member_start(&r->member, &r->loop, r->in->member, &events, r, r->in->bus,
+			&r->end->memory);
 	}
 	output_start(r->in->output); /* not before: member_start() may fork PMIx's process */
 	return rc;
@@ -242,11 +248,12 @@ int run_job(const struct run_input *in, struct run_end *ret, struct failure *why
 	struct run r = { .in = in, .plan = in->plan, .end = ret, .why = why };
 	int rc = uv_loop_init(&r.loop);
 
-	*ret = (struct run_end){ .plan = in->plan };
 	if (rc < 0)
 		return failure_set(why, rc, "uv_loop_init: %s", uv_strerror(rc));
+	bus_add(in->bus, &run_observer, &r);
 	rc = begin(&r);
 	(void)uv_run(&r.loop, UV_RUN_DEFAULT); /* returns when no handle is left */
+	bus_remove(in->bus);
 	rc = rc < 0 ? rc : r.rc;
 	if (uv_loop_close(&r.loop) < 0 && rc == 0)
 		rc = failure_set(why, -EBUSY, "the event loop is not empty: please report this");

@@ -60,7 +60,7 @@ void run_merge_start(struct run *r)
 	} else if (r->plan->output.merge && r->plan->node_rank == 0 && r->merge == MERGE_NONE) {
 		r->merge = MERGE_HEARS;
 		if (output_hear_nodes(r->in->output, r->plan->nnodes, credit_for(others)) < 0)
-			r->in->on->say(r->in->owner, true,
+			bus_note(r->in->bus, NOTE_WARNING,
 				"no memory for other nodes' lines: they are lost");
 	}
 }

@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include "daemon/observe/bus.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/run.h"
@@ -114,20 +115,7 @@ void run_merge_hear(struct run *r, unsigned node, int stream, const char *at, si
 /* What the output thread has to tell. */
 extern const struct output_events run_output_events;
 
-/* run_events.c: what --events tells. All of them do nothing where nobody has asked for events;
- * run_tells() is for those who would have to find something out first. */
-bool run_tells(const struct run *r);
-void run_tell_met(const struct run *r);
-void run_tell_attempt(const struct run *r, unsigned master_port);
-/* That it was started or, where it has an end, that. */
-void run_tell_worker(const struct run *r, const struct outcome *o);
-void run_tell_received(const struct run *r, const struct cause *signal);
-void run_tell_forwarded(const struct run *r, int signal);
-/* Once it is carried out here. */
+/* A stop, once it is carried out here. */
 void run_tell_stop(const struct run *r, const struct stop *s);
-/* lost: how that showed; NULL: it has joined. */
-void run_tell_node(const struct run *r, unsigned rank, const char *name, const char *lost);
-void run_tell_restart(const struct run *r, uint64_t delay_ms);
-void run_tell_verdict(const struct run *r, const struct job_end *end);
 
 #endif

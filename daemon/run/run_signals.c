@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/arena.h"
 #include "common/fd.h"
 #include "daemon/os/process.h"
 #include "daemon/os/procfs.h"
@@ -20,6 +21,23 @@ void run_know(struct run *r, const struct cause *c)
 	r->known = *c;
 	if (r->shared)
 		guard_foresee(r->in->guard, cause_exit_code(c), false);
+}
+
+void run_tell_stop(const struct run *r, const struct stop *s)
+{
+	static const char *const words[] = {
+		[URGENCY_STOP] = EVENT_STOP_STOP,
+		[URGENCY_HURRY] = EVENT_STOP_HURRY,
+		[URGENCY_KILL] = EVENT_STOP_KILL,
+	};
+	int signal = s->urgency == URGENCY_KILL ? SIGKILL : r->pool.alive == 0 ? 0 : s->signal;
+
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = EVENT_STOP,
+			.stop = { &s->cause, words[s->urgency], signal,
+				pool_grace_left_ms(&r->pool) },
+		});
 }
 
 void run_stop_here(struct run *r, const struct stop *s)
@@ -79,12 +97,38 @@ static struct cause cause_of_signal(const struct run *r, const struct relayed *g
 	return c;
 }
 
+static void tell_received(const struct run *r, const struct cause *signal)
+{
+	const struct reaction *reaction = &r->plan->reactions.of[signal->signal];
+	struct arena scratch = { 0 };
+
+	bus_emit(r->in->bus,
+		&(struct event){
+			.kind = EVENT_SIGNAL_RECEIVED,
+			.at_ns = signal->at_ns,
+			.received = { signal->signal, &signal->sender,
+				reaction_action(&scratch, reaction) },
+		});
+	arena_done(&scratch);
+}
+
+/* Who sent a signal that ends nothing is looked up only for those who want to know. */
+static void tell_got(const struct run *r, const struct relayed *got)
+{
+	struct cause cause;
+
+	if (!bus_wants(r->in->bus, EVENT_SIGNAL_RECEIVED))
+		return;
+	cause = cause_of_signal(r, got);
+	tell_received(r, &cause);
+}
+
 /* What mpirun leaves of the grace is worth a line now, to one node of the job. */
 static void warn_of_mpirun(struct run *r, const struct cause *c)
 {
 	if (c->signal == SIGTERM && !c->sender.kernel && r->plan->mpirun_cuts &&
 		r->plan->node_rank == 0 && lifeline_is_launcher(&r->lifeline, c->sender.pid))
-		r->in->on->say(r->in->owner, true, r->plan->mpirun_cuts);
+		bus_note(r->in->bus, NOTE_WARNING, r->plan->mpirun_cuts);
 }
 
 static void on_request(struct run *r, const struct relayed *got, enum signal_way way)
@@ -97,7 +141,7 @@ static void on_request(struct run *r, const struct relayed *got, enum signal_way
 		member_hurry(&r->member); /* the report waits for its farewells */
 	if (request == 0)
 		return;
-	run_tell_received(r, &cause);
+	tell_received(r, &cause);
 	if (r->state == RUN_OVER)
 		return;
 	if (request == 1)
@@ -117,7 +161,8 @@ void run_forward_here(struct run *r, int signal)
 	if (r->state != RUN_WORKING)
 		return;
 	pool_forward(&r->pool, signal);
-	run_tell_forwarded(r, signal);
+	bus_emit(
+		r->in->bus, &(struct event){ .kind = EVENT_SIGNAL_FORWARDED, .forwarded = signal });
 }
 
 static void forward(struct run *r, int signal)
@@ -126,17 +171,6 @@ static void forward(struct run *r, int signal)
 	/* mpirun and srun hand a signal to all nodes by themselves */
 	if (!r->plan->lifeline_mark && r->state != RUN_OVER)
 		member_forward(&r->member, signal);
-}
-
-/* Who sent it is looked up only for those who want to know. */
-static void tell_received(const struct run *r, const struct relayed *got)
-{
-	struct cause cause;
-
-	if (!run_tells(r))
-		return;
-	cause = cause_of_signal(r, got);
-	run_tell_received(r, &cause);
 }
 
 /* The guard has woken us; see struct standstill. */
@@ -148,7 +182,7 @@ static void tell_stopped(const struct run *r)
 		"launchd's supervisor (pid %d) was stopped by SIGSTOP, alone, and goes on now; to "
 		"stop the job, stop launchd itself (pid %d, with SIGTSTP)",
 		(int)getpid(), (int)r->in->guard->guard);
-	r->in->on->say(r->in->owner, true, text);
+	bus_note(r->in->bus, NOTE_WARNING, text);
 }
 
 static void on_signal(struct signals *s, const struct relayed *got, enum signal_way way)
@@ -162,7 +196,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	}
 	lifeline_signalled(&r->lifeline, got->signal);
 	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP)
-		tell_received(r, got);
+		tell_got(r, got);
 	switch (kind) {
 	case REACTION_NONE:
 	case REACTION_IGNORE:

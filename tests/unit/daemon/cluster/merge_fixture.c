@@ -187,13 +187,14 @@ static void on_closed(void *owner)
 		uv_stop(&p->of->loop);
 }
 
-static void on_say(void *owner, bool warning, const char *text)
+static void on_note(void *owner, const struct event *e)
 {
 	struct party *p = owner;
 
-	(void)warning;
-	text_printf(&p->said, "%s\n", text);
+	text_printf(&p->said, "%s\n", e->note.text);
 }
+
+static const struct observer observer = { .on = { [EVENT_NOTE] = on_note } };
 
 void merging_take(struct merging *g, unsigned node, size_t len)
 {
@@ -235,16 +236,6 @@ static void on_log_room(void *owner)
 	party_send(p);
 }
 
-static void on_node_joined(void *owner, unsigned node, const char *name)
-{
-	(void)owner, (void)node, (void)name;
-}
-
-static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
-{
-	(void)owner, (void)node, (void)name, (void)detail;
-}
-
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -254,9 +245,6 @@ static const struct member_events events = {
 	.over = on_over,
 	.failed = on_failed,
 	.closed = on_closed,
-	.say = on_say,
-	.node_joined = on_node_joined,
-	.node_lost = on_node_lost,
 	.log = on_log,
 	.log_room = on_log_room,
 };
@@ -322,7 +310,8 @@ void merging_start(struct merging *g)
 
 		if (i > 0)
 			p->config.hub_port = hub_port(&g->party[0].member.hub);
-		member_start(&p->member, &g->loop, &p->config, &events, p, &p->memory);
+		bus_add(&p->bus, &observer, p);
+		member_start(&p->member, &g->loop, &p->config, &events, p, &p->bus, &p->memory);
 		g->open++;
 		while (i == 0 && p->member.role != MEMBER_HUB)
 			(void)uv_run(&g->loop, UV_RUN_NOWAIT);

@@ -8,6 +8,7 @@
 #include "common/arena.h"
 #include "common/text.h"
 #include "daemon/cluster/member.h"
+#include "daemon/observe/bus.h"
 
 enum { MERGING_NODES = 4 };
 
@@ -22,6 +23,7 @@ struct merging;
 
 struct party {
 	struct member member;
+	struct bus bus;
 	struct member_config config;
 	struct arena arena, memory;
 	struct merging *of;

@@ -11,6 +11,7 @@
 #include "common/failure.h"
 #include "daemon/cluster/member.h"
 #include "daemon/net/wire.h"
+#include "daemon/observe/bus.h"
 
 enum { PEERS = 2, LIMIT_MS = 60000, FLOOD = 400000 };
 
@@ -140,20 +141,7 @@ static void on_closed(void *owner)
 	uv_close((uv_handle_t *)&s->talking, NULL);
 }
 
-static void on_say(void *owner, bool warning, const char *text)
-{
-	(void)owner, (void)warning, (void)text;
-}
-
-static void on_node_joined(void *owner, unsigned node, const char *name)
-{
-	(void)owner, (void)node, (void)name;
-}
-
-static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
-{
-	(void)owner, (void)node, (void)name, (void)detail;
-}
+static const struct bus no_bus;
 
 static const struct member_events events = {
 	.met = on_met,
@@ -164,9 +152,6 @@ static const struct member_events events = {
 	.over = on_over,
 	.failed = on_failed,
 	.closed = on_closed,
-	.say = on_say,
-	.node_joined = on_node_joined,
-	.node_lost = on_node_lost,
 };
 
 static void tell(struct peer *p, enum message_type type, struct wire_out *w)
@@ -339,7 +324,7 @@ static void make(struct stage *s, enum deed deed)
 	s->guard.data = s;
 	s->talking.data = &s->peers[1];
 	(void)uv_timer_start(&s->guard, on_guard, LIMIT_MS, 0);
-	member_start(&s->member, &s->loop, &s->config, &events, s, &s->memory);
+	member_start(&s->member, &s->loop, &s->config, &events, s, &no_bus, &s->memory);
 	while (s->member.role != MEMBER_HUB)
 		(void)uv_run(&s->loop, UV_RUN_NOWAIT);
 }

@@ -12,6 +12,7 @@
 #include "common/text.h"
 #include "daemon/cluster/member.h"
 #include "daemon/net/wire.h"
+#include "daemon/observe/bus.h"
 
 enum { FIRST = 3, LIMIT_MS = 60000, ANY = -1 };
 
@@ -59,6 +60,7 @@ struct stage {
 	uv_loop_t loop;
 	uv_timer_t guard;
 	struct member member;
+	struct bus bus;
 	struct member_config config;
 	struct arena arena, memory;
 	struct peer peers[FIRST + 1];
@@ -189,11 +191,9 @@ static void on_over(void *owner, const struct job_end *end)
 	fail();
 }
 
-static void on_say(void *owner, bool warning, const char *text)
+static void say(struct stage *s, enum note_level level, const char *text)
 {
-	struct stage *s = owner;
-
-	text_printf(&s->said, "%s: %s\n", warning ? "warning" : "note", text);
+	text_printf(&s->said, "%s: %s\n", note_word(level), text);
 }
 
 static void on_failed(void *owner, const struct failure *why)
@@ -201,7 +201,7 @@ static void on_failed(void *owner, const struct failure *why)
 	struct stage *s = owner;
 
 	s->failed = why->code;
-	on_say(owner, true, why->text);
+	say(s, NOTE_WARNING, why->text);
 	finish(s);
 }
 
@@ -210,19 +210,33 @@ static void on_closed(void *owner)
 	(void)owner;
 }
 
-static void on_node_joined(void *owner, unsigned node, const char *name)
+static void on_note(void *owner, const struct event *e)
+{
+	say(owner, e->note.level, e->note.text);
+}
+
+static void on_node_joined(void *owner, const struct event *e)
 {
 	struct stage *s = owner;
 
-	text_printf(&s->said, "joined: node %u, %s\n", node, name);
+	text_printf(&s->said, "joined: node %u, %s\n", e->other.rank, e->other.name);
 }
 
-static void on_node_lost(void *owner, unsigned node, const char *name, const char *detail)
+static void on_node_lost(void *owner, const struct event *e)
 {
 	struct stage *s = owner;
 
-	text_printf(&s->said, "lost: node %u, %s: %s\n", node, name, detail);
+	text_printf(
+		&s->said, "lost: node %u, %s: %s\n", e->other.rank, e->other.name, e->other.detail);
 }
+
+static const struct observer observer = {
+	.on = {
+		[EVENT_NOTE] = on_note,
+		[EVENT_NODE_JOINED] = on_node_joined,
+		[EVENT_NODE_LOST] = on_node_lost,
+	},
+};
 
 static const struct member_events events = {
 	.met = on_met,
@@ -233,9 +247,6 @@ static const struct member_events events = {
 	.over = on_over,
 	.failed = on_failed,
 	.closed = on_closed,
-	.say = on_say,
-	.node_joined = on_node_joined,
-	.node_lost = on_node_lost,
 };
 
 static void on_guard(uv_timer_t *t)
@@ -264,7 +275,8 @@ static void make(struct stage *s, const struct row *row)
 	assert_int_equal(uv_loop_init(&s->loop), 0);
 	(void)uv_timer_init(&s->loop, &s->guard);
 	(void)uv_timer_start(&s->guard, on_guard, LIMIT_MS, 0);
-	member_start(&s->member, &s->loop, &s->config, &events, s, &s->memory);
+	bus_add(&s->bus, &observer, s);
+	member_start(&s->member, &s->loop, &s->config, &events, s, &s->bus, &s->memory);
 	while (s->member.role != MEMBER_HUB)
 		(void)uv_run(&s->loop, UV_RUN_NOWAIT);
 }

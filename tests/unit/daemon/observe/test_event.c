@@ -180,7 +180,7 @@ static const struct row {
 	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL } },
 		HEAD("verdict") "\"attempt\":0,\"exit_code\":0,\"text\":\"well\","
 		"\"culprit_rank\":null" },
-	{ "job_ended", { EVENT_JOB_ENDED, S(5), .exit_code = 139 },
+	{ "job_ended", { EVENT_JOB_ENDED, S(5), .job_ended = { 139, NULL } },
 		HEAD("job_ended") "\"exit_code\":139" },
 };
 /* clang-format on */
@@ -201,12 +201,12 @@ static void test_event(void **state)
 
 static void test_every_kind(void **state)
 {
-	bool seen[EVENT_KINDS] = { false };
+	bool seen[EVENT_LINES] = { false };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		seen[rows[i].e.kind] = true;
-	for (int kind = 0; kind < EVENT_KINDS; kind++) {
+	for (int kind = 0; kind < EVENT_LINES; kind++) {
 		assert_true(seen[kind]);
 		assert_true(strlen(event_name((enum event_kind)kind)) > 0);
 		for (int other = 0; other < kind; other++)
@@ -229,7 +229,8 @@ static void test_clocks(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
-		const struct event e = { EVENT_JOB_ENDED, moments[i].at_ns, .exit_code = 0 };
+		const struct event e = { EVENT_JOB_ENDED, moments[i].at_ns,
+			.job_ended = { 0, NULL } };
 		struct text t = { 0 };
 
 		event_add(&t, &e, &frame);
@@ -241,7 +242,7 @@ static void test_clocks(void **state)
 static void test_node_unknown(void **state)
 {
 	static const struct event_frame unranked = { false, 2, S(7), 0 };
-	const struct event e = { EVENT_JOB_ENDED, S(7), .exit_code = 0 };
+	const struct event e = { EVENT_JOB_ENDED, S(7), .job_ended = { 0, NULL } };
 	struct text t = { 0 };
 
 	(void)state;

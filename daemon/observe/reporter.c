@@ -1,0 +1,231 @@
+/* reporter.c - see reporter.h */
+#include "daemon/observe/reporter.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/text.h"
+#include "daemon/job/job_end.h"
+#include "daemon/observe/bus.h"
+#include "daemon/observe/say.h"
+#include "daemon/plan/plan.h"
+#include "daemon/report/report.h"
+#include "daemon/report/report_file.h"
+
+static void note(const struct reporter *r, enum note_level level, const char *text)
+{
+	if (level >= r->least)
+		say(note_word(level), text);
+}
+
+void reporter_say(const struct reporter *r, bool warning, const char *text)
+{
+	note(r, warning ? NOTE_WARNING : NOTE_INFO, text);
+}
+
+static void on_note(void *owner, const struct event *e)
+{
+	note(owner, e->note.level, e->note.text);
+}
+
+static void on_job_started(void *owner, const struct event *e)
+{
+	struct reporter *r = owner;
+
+	r->plan = e->job_started.plan;
+	say_node(r->plan->node_rank);
+}
+
+/* --verbose: which process has which rank. */
+static void on_worker_started(void *owner, const struct event *e)
+{
+	const struct outcome *o = e->worker;
+	struct text line = { 0 };
+
+	text_printf(&line, "started rank %u (local rank %u, attempt %u, pid %d)", o->rank,
+		o->local_rank, o->attempt, (int)o->pid);
+	note(owner, NOTE_VERBOSE, text_string(&line));
+	text_done(&line);
+}
+
+/* Some have ended with 0, and the rest does not follow: a hang that looks like work. */
+static void on_unfinished(void *owner, const struct event *e)
+{
+	struct arena scratch = { 0 };
+	struct text line = { 0 };
+
+	report_unfinished(e->unfinished.outcomes, e->unfinished.count, e->at_ns, &scratch, &line);
+	if (line.len > 0)
+		note(owner, NOTE_INFO, text_string(&line));
+	text_done(&line);
+	arena_done(&scratch);
+}
+
+/* --report */
+static void write_report(const struct report_input *in)
+{
+	struct failure why = { 0 };
+	struct text json = { 0 };
+
+	report_json(in, &json);
+	if (json.failed)
+		(void)failure_oom(&why);
+	else
+		(void)report_write(in->plan->report_path, text_string(&json), json.len, &why);
+	text_done(&json);
+	if (why.code != 0)
+		say("warning", why.text);
+}
+
+static void say_report(const struct report_input *in)
+{
+	struct text text = { 0 };
+
+	report_text(in, &text);
+	say_text(&text);
+}
+
+static struct report_input input_of(
+	const struct reporter *r, const struct job_end *end, const struct result *result)
+{
+	return (struct report_input){
+		.result = result,
+		.plan = r->plan,
+		.hostname = r->hostname,
+		.record = end->evidence ? end->evidence->record : NULL,
+		.command = end->evidence ? end->evidence->command : NULL,
+		.words = end->evidence ? end->evidence->words : (struct last_words){ 0 },
+		.attempt = end->verdict.attempt,
+		.max_restarts = r->plan->max_restarts,
+		.why_not = end->why_not,
+		.waiting = end->waiting,
+		.waiting_count = end->waiting_count,
+		.uid = geteuid(),
+		.arena = r->arena,
+	};
+}
+
+/* What this node knows by itself. */
+static struct report_input own_input(const struct reporter *r, const struct run_end *end)
+{
+	struct report_input in = input_of(r, &end->job, &end->own);
+
+	in.attempt = end->own.count > 0 ? end->own.outcomes[0].attempt : 0;
+	in.record = end->own_culprit.record;
+	in.words = end->own_culprit.words;
+	return in;
+}
+
+static void on_killed(void *owner, const struct event *e)
+{
+	const struct run_end *end = e->killed;
+	const struct report_input in = own_input(owner, end);
+
+	if (end->own.cause.kind == CAUSE_NONE)
+		return;
+	say("note",
+		"launchd was killed, as mpirun and srun do when they end a job; this is what it "
+		"knows before the other nodes have answered:");
+	say_report(&in);
+}
+
+/* An attempt has ended, and the next one follows. */
+static void on_restart(void *owner, const struct event *e)
+{
+	const struct job_end *end = e->restart.end;
+	const struct report_input in = input_of(owner, end, end->result);
+	struct text text = { 0 };
+
+	report_restart_text(&in, e->restart.delay_ms, &text);
+	say_text(&text);
+}
+
+/* The first of this node's workers to fail, where the job's root cause is another one. */
+static void say_own_culprit(const struct reporter *r, const struct run_end *end)
+{
+	struct report_input in = own_input(r, end);
+	struct text text = { 0 };
+
+	in.is_local = true;
+	report_culprit_text(&in, &text);
+	say_text(&text);
+}
+
+/* What this node can report: node rank 0 has heard all, any other one knows no more than its own
+ * workers' ends and why the job ended. */
+static struct result known_result(const struct run_end *end)
+{
+	const struct job_end *job = &end->job;
+	struct result known = job->result ? *job->result : end->own;
+
+	if (!job->result) {
+		known.cause = job->verdict.cause;
+		known.unsure = job->verdict.unsure;
+	}
+	return known;
+}
+
+/* Where the culprit is not this node's, what the first of its own to fail says is told as well. */
+static void say_alone(const struct reporter *r, const struct run_end *end, struct report_input *in)
+{
+	const struct outcome *own = result_culprit(&end->own);
+	bool is_own = own && !*end->own.cause.host;
+	bool is_culprit = is_own && result_is_culprit(in->result, own);
+
+	if (is_culprit) {
+		in->record = end->own_culprit.record;
+		in->words = end->own_culprit.words;
+	}
+	say_report(in);
+	if (is_own && !is_culprit)
+		say_own_culprit(r, end);
+}
+
+/* The nodes that are in touch with node rank 0 say in a line what it told them. The words come
+ * before the file: a file system that hangs must not keep them. */
+static void report_end(const struct reporter *r, const struct run_end *end)
+{
+	const struct job_end *job = &end->job;
+	const struct result known = known_result(end);
+	struct report_input in = input_of(r, job, &known);
+
+	if (r->plan->nnodes > 1) {
+		in.verdict = job->verdict.text;
+		in.verdict_code = job->verdict.exit_code;
+	}
+	if (job->alone)
+		say_alone(r, end, &in);
+	else if (job->result)
+		say_report(&in);
+	else if (!job->verdict.well)
+		say("error", job->verdict.text);
+	if (r->plan->report_path && (end->own.count > 0 || job->result))
+		write_report(&in);
+	if (job->verdict.exit_code == 0)
+		note(r, NOTE_VERBOSE, "all workers ended with exit code 0");
+}
+
+static void on_job_ended(void *owner, const struct event *e)
+{
+	if (e->job_ended.end)
+		report_end(owner, e->job_ended.end);
+}
+
+static const struct observer reporter = {
+	.on = {
+		[EVENT_JOB_STARTED] = on_job_started,
+		[EVENT_WORKER_STARTED] = on_worker_started,
+		[EVENT_RESTART] = on_restart,
+		[EVENT_JOB_ENDED] = on_job_ended,
+		[EVENT_NOTE] = on_note,
+		[EVENT_UNFINISHED] = on_unfinished,
+		[EVENT_KILLED] = on_killed,
+	},
+};
+
+void reporter_start(struct reporter *r, struct bus *b)
+{
+	bus_add(b, &reporter, r);
+}

@@ -1,0 +1,26 @@
+/* reporter.h - the observer that tells the user, on stderr and in --report's file, what happens. */
+#ifndef LAUNCHD_DAEMON_OBSERVE_REPORTER_H
+#define LAUNCHD_DAEMON_OBSERVE_REPORTER_H
+
+#include <stdbool.h>
+
+#include "common/notes.h"
+
+struct arena;
+struct bus;
+struct plan;
+
+struct reporter {
+	const struct plan *plan; /* the final one, once the nodes have met */
+	const char *hostname;
+	struct arena *arena;   /* for what reports need in between */
+	enum note_level least; /* of notes these and what is above them are said */
+};
+
+/* Begins to observe. The reporter is filled in, and outlives the bus. */
+void reporter_start(struct reporter *r, struct bus *b);
+
+/* Says a note at once, also on another thread than the bus': for struct output_host. */
+void reporter_say(const struct reporter *r, bool warning, const char *text);
+
+#endif
