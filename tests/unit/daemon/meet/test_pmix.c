@@ -74,7 +74,7 @@ static void bench_make(struct bench *b, const char *fake)
 static void bench_run(struct bench *b)
 {
 	assert_int_equal(uv_run(&b->loop, UV_RUN_DEFAULT), 0);
-	assert_int_equal(b->x.handles, 0);
+	assert_int_equal(b->x.helper.state, HELPER_NONE);
 	assert_int_equal(uv_loop_close(&b->loop), 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
@@ -157,7 +157,7 @@ static void test_close_at(const char *fake, uint64_t ms)
 	b.later.data = &b;
 	assert_int_equal(uv_timer_init(&b.loop, &b.later), 0);
 	assert_outcome(pmix_start(&b.x, &b.loop, "x", 2, 60000, &why), 0, &why, NULL);
-	child = b.x.child;
+	child = b.x.helper.child;
 	assert_int_equal(uv_timer_start(&b.later, on_later, ms, 0), 0);
 	bench_run(&b);
 	assert_int_equal(b.done + b.failed, 0);

@@ -1,0 +1,286 @@
+/* helper.c - see helper.h */
+#include "daemon/os/helper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/signame.h"
+#include "common/sm.h"
+#include "common/text.h"
+#include "daemon/os/process.h"
+
+enum { REAP_MS = 1000 }; /* from SIGKILL on; longer only for what hangs in the kernel */
+
+static const struct sm_state states[HELPER_STATES] = {
+	[HELPER_NONE] = { "none", SM_TO(HELPER_RUNNING) },
+	[HELPER_RUNNING] = { "running",
+		SM_TO(HELPER_OVERDUE) | SM_TO(HELPER_UNWANTED) | SM_TO(HELPER_ENDED) },
+	[HELPER_OVERDUE] = { "overdue", SM_TO(HELPER_UNWANTED) | SM_TO(HELPER_ENDED) },
+	[HELPER_UNWANTED] = { "unwanted", SM_TO(HELPER_CLOSING) },
+	[HELPER_ENDED] = { "ended", SM_TO(HELPER_CLOSING) },
+	[HELPER_CLOSING] = { "closing", SM_TO(HELPER_NONE) },
+};
+const struct sm helper_life = { "helper", states, HELPER_STATES };
+
+/* --- the child --- */
+
+_Noreturn void helper_fail(const struct helper *h, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(h->answer->text, sizeof h->answer->text, fmt, ap);
+	va_end(ap);
+	_exit(1);
+}
+
+static int close_others(void)
+{
+	DIR *dir;
+	struct dirent *entry;
+
+	if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0) /* Linux 5.9 */
+		return 0;
+	dir = opendir("/proc/self/fd");
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		long fd = strtol(entry->d_name, NULL, 10); /* 0 for "." and ".." */
+
+		if (fd > 2 && fd != dirfd(dir))
+			(void)close((int)fd);
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+/* A process like any other: what it calls must not find the launcher's signal mask, nor a file of
+ * the job's. */
+static void set_up_child(const struct helper *h, pid_t parent, int output)
+{
+	const struct rlimit no_core = { 0 };
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+
+	sigemptyset(&none);
+	for (int s = 1; s < NSIG; s++)
+		(void)signal(s, SIG_DFL); /* KILL, STOP and the C library's own can't be */
+	(void)signal(SIGPIPE, SIG_IGN);   /* a server that has gone is an error, no reason to die */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		helper_fail(h, "prctl: %s", strerror(errno));
+	if (getppid() != parent)
+		_exit(1);
+	if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+		helper_fail(h, "/dev/null: %s", strerror(errno));
+	(void)setrlimit(
+		RLIMIT_CORE, &no_core); /* nobody looks for a library's core by his script */
+	if (close_others() < 0)
+		helper_fail(h, "/proc/self/fd: %s", strerror(errno));
+	if (h->argv)
+		process_rename(h->argv, h->name);
+	else
+		(void)prctl(PR_SET_NAME, h->name);
+}
+
+/* --- the parent --- */
+
+static void release(struct helper *h)
+{
+	fd_closep(&h->pidfd);
+	fd_closep(&h->printed);
+	if (h->answer)
+		(void)munmap(h->answer, h->answer_size);
+	h->answer = NULL;
+}
+
+static void on_limit(uv_timer_t *t);
+static void on_closed(uv_handle_t *handle);
+
+static void start_limit(struct helper *h, uint64_t ms)
+{
+	uv_update_time(h->limit.loop);
+	(void)uv_timer_start(&h->limit, on_limit, ms, 0); /* has a callback */
+}
+
+static void helper_goto(struct helper *h, enum helper_state next)
+{
+	h->state = sm_go(&helper_life, h->state, next);
+	if (next == HELPER_OVERDUE || next == HELPER_UNWANTED) {
+		(void)kill(h->child, SIGKILL); /* not reaped yet, so the number is its own */
+		start_limit(h, REAP_MS);
+	} else if (next == HELPER_ENDED) {
+		(void)uv_poll_stop(&h->gone);
+		(void)uv_timer_stop(&h->limit);
+	} else if (next == HELPER_CLOSING) {
+		uv_close((uv_handle_t *)&h->gone, on_closed);
+		uv_close((uv_handle_t *)&h->limit, on_closed);
+	} else if (next == HELPER_NONE) {
+		release(h);
+	}
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct helper *h = handle->data;
+
+	if (--h->handles == 0)
+		helper_goto(h, HELPER_NONE);
+}
+
+/* The child has ended with this status, or never will. */
+static void end(struct helper *h, int status)
+{
+	if (h->state == HELPER_UNWANTED) {
+		helper_goto(h, HELPER_CLOSING);
+		return;
+	}
+	h->timed_out = h->state == HELPER_OVERDUE;
+	h->status = status;
+	helper_goto(h, HELPER_ENDED);
+	h->on_end(h, WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void on_gone(uv_poll_t *poll, int poll_status, int events)
+{
+	struct helper *h = poll->data;
+	int status = 0;
+	pid_t pid = waitpid(h->child, &status, WNOHANG);
+
+	(void)poll_status, (void)events;
+	if (pid == 0 || (pid < 0 && errno == EINTR))
+		return;
+	h->child = 0;
+	end(h, status);
+}
+
+static void on_limit(uv_timer_t *t)
+{
+	struct helper *h = t->data;
+
+	if (h->state == HELPER_RUNNING)
+		helper_goto(h, HELPER_OVERDUE);
+	else /* it hangs in the kernel: who ends the tree at last will reap it */
+		end(h, SIGKILL);
+}
+
+/* Ends and reaps a child that can't be used. */
+static void undo(pid_t child)
+{
+	(void)kill(child, SIGKILL); /* not reaped yet, so the number is its own */
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* What it prints goes into a pipe that refuses more once it is full, instead of blocking. */
+static int start(struct helper *h, uv_loop_t *loop)
+{
+	const pid_t parent = getpid();
+	autoclose output = -1;
+	int p[2], rc;
+	void *shared;
+
+	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	h->printed = p[0];
+	output = p[1];
+	shared = mmap(
+		NULL, h->answer_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return -errno;
+	h->answer = shared;
+	h->child = fork();
+	if (h->child == 0) {
+		set_up_child(h, parent, output);
+		h->work(h);
+		_exit(0);
+	}
+	if (h->child < 0)
+		return -errno;
+	h->pidfd = (int)syscall(SYS_pidfd_open, h->child, 0u); /* Linux 5.3; closes on exec */
+	rc = h->pidfd < 0 ? -errno : uv_poll_init(loop, &h->gone, h->pidfd);
+	if (rc < 0)
+		undo(h->child);
+	return rc;
+}
+
+int helper_start(struct helper *h, uv_loop_t *loop, size_t answer_size, uint64_t limit_ms)
+{
+	int rc;
+
+	h->answer_size = answer_size;
+	h->limit_ms = limit_ms;
+	h->pidfd = h->printed = -1;
+	rc = start(h, loop);
+	if (rc < 0) {
+		release(h);
+		return rc;
+	}
+	(void)uv_timer_init(loop, &h->limit); /* can't fail, nor can the start of a new watch */
+	h->gone.data = h->limit.data = h;
+	h->handles = 2;
+	helper_goto(h, HELPER_RUNNING);
+	(void)uv_poll_start(&h->gone, UV_READABLE, on_gone);
+	start_limit(h, limit_ms);
+	return 0;
+}
+
+void helper_close(struct helper *h)
+{
+	/* the child of an end that never came is not waited for again */
+	if (h->state == HELPER_RUNNING || h->state == HELPER_OVERDUE)
+		helper_goto(h, HELPER_UNWANTED);
+	else if (h->state == HELPER_ENDED)
+		helper_goto(h, HELPER_CLOSING);
+}
+
+/* The first line of what it printed that has a word in it; libraries draw boxes with dashes. */
+static void add_printed(const struct helper *h, struct text *t)
+{
+	char bytes[2048];
+	ssize_t n = read(h->printed, bytes, sizeof bytes - 1);
+	char *line = bytes, *next;
+
+	bytes[n > 0 ? n : 0] = '\0';
+	for (; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		line += strspn(line, " -=*\t\r");
+		if (*line == '\0')
+			continue;
+		text_add(t, "; it says: ");
+		text_add_shown(t, line, strlen(line));
+		return;
+	}
+}
+
+void helper_explain(const struct helper *h, const char *step, struct text *t)
+{
+	const char *said = h->answer->text;
+	size_t len = strnlen(said, sizeof h->answer->text);
+
+	if (h->timed_out)
+		text_printf(t, "%s did not end within %.3g s", step, (double)h->limit_ms / 1000);
+	else if (WIFSIGNALED(h->status))
+		text_printf(t, "its process was killed by %s in %s",
+			signal_name(WTERMSIG(h->status)), step);
+	else if (len > 0)
+		text_add_shown(t, said, len);
+	else
+		text_printf(t, "its process ended with exit code %d in %s", WEXITSTATUS(h->status),
+			step);
+	add_printed(h, t);
+}
