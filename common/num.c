@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+int num_parse_len(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	uint64_t n = 0;
 
-	if (!*text || text[strspn(text, "0123456789")])
+	if (len == 0)
 		return -EINVAL;
-	for (; *text; text++) {
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < '0' || text[i] > '9')
+			return -EINVAL;
+	for (; len > 0; text++, len--) {
 		uint64_t digit = (uint64_t)(*text - '0');
 
 		if (n > (UINT64_MAX - digit) / 10)
@@ -22,6 +25,11 @@ int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 		return -ERANGE;
 	*ret = n;
 	return 0;
+}
+
+int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	return num_parse_len(text, strlen(text), min, max, ret);
 }
 
 /* A unit's milliseconds; 0: there is no such unit. */
@@ -60,19 +68,17 @@ static int parse_decimals(const char *text, uint64_t *ret, size_t *ret_len)
 int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
 {
 	size_t whole = strspn(text, "0123456789"), rest;
+	enum { DIGITS_MAX = 20 }; /* of any 64 bits */
 	uint64_t n, thousandths, unit;
-	char digits[24];
 	int rc;
 
-	if (whole == 0 || whole >= sizeof digits ||
+	if (whole == 0 || whole > DIGITS_MAX ||
 		parse_decimals(text + whole, &thousandths, &rest) < 0)
 		return -EINVAL;
 	unit = ms_of_unit(text + whole + rest);
 	if (unit == 0 || thousandths * unit % 1000 != 0)
 		return -EINVAL;
-	memcpy(digits, text, whole);
-	digits[whole] = '\0';
-	rc = num_parse(digits, 0, max_seconds * 1000 / unit, &n);
+	rc = num_parse_len(text, whole, 0, max_seconds * 1000 / unit, &n);
 	if (rc < 0)
 		return rc;
 	n = n * unit + thousandths * unit / 1000;

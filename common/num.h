@@ -3,10 +3,14 @@
 #ifndef LAUNCHD_COMMON_NUM_H
 #define LAUNCHD_COMMON_NUM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Decimal digits only. -EINVAL: not a number; -ERANGE: outside min..max. *ret is untouched then. */
 int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+
+/* The same of the len bytes at text. */
+int num_parse_len(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
 
 /* A time with at most three decimals as milliseconds: seconds ("30", "0.5"), or another unit
  * ("500ms", "90s", "5m", "5min", "1.5h", "2d"). Errors as num_parse(). */

@@ -31,8 +31,8 @@ static void help_row(const struct setting_row *row, struct text *out)
 	else
 		text_printf(out, "%*s", (int)(HELP_COLUMN - (out->len - start)), "");
 	text_add_wrapped(out, row->help, HELP_COLUMN, HELP_COLUMN, HELP_WIDTH);
-	if (row->preset && *row->preset && row->kind != KIND_FLAG)
-		text_printf(out, " [%s]", row->preset);
+	if (row->by_default && *row->by_default && row->kind != KIND_FLAG)
+		text_printf(out, " [%s]", row->by_default);
 	text_add(out, "\n");
 }
 
@@ -92,9 +92,9 @@ static void man_row(const struct setting_row *row, struct text *out)
 	}
 	text_add(out, "\n");
 	add_roff(row->help, out);
-	if (row->preset && *row->preset && row->kind != KIND_FLAG) {
+	if (row->by_default && *row->by_default && row->kind != KIND_FLAG) {
 		text_add(out, row->standing == STANDS ? "\nDefault: " : ".\nDefault: ");
-		add_roff(row->preset, out);
+		add_roff(row->by_default, out);
 		text_add(out, ".");
 	}
 	if (row->variable)
@@ -134,7 +134,7 @@ void help_ini(struct text *out)
 			p += len;
 			p += *p == ' ';
 		}
-		text_printf(out, ";%s = %s\n", row->flag, row->preset ? row->preset : "");
+		text_printf(out, ";%s = %s\n", row->flag, row->by_default ? row->by_default : "");
 	}
 	text_add(out, "\n; Variables of the workers, one a line.\n[env]\n;NAME = value\n");
 }

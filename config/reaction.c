@@ -43,7 +43,7 @@ static const char *why_not(int signal)
 							   NULL;
 }
 
-static void presets(const struct settings *s, struct reactions *ret)
+static void set_defaults(const struct settings *s, struct reactions *ret)
 {
 	static const int ends[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	uint64_t grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT);
@@ -170,7 +170,7 @@ int reactions_make(const struct settings *s, struct reactions *ret, struct failu
 	struct reactions r;
 	int rc;
 
-	presets(s, &r);
+	set_defaults(s, &r);
 	rc = add_ending(s, &r, why);
 	while (rc == 0 && list && *list) {
 		const char *word;

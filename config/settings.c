@@ -7,11 +7,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/name.h"
-#include "common/notes.h"
-#include "common/signame.h"
 #include "common/words.h"
-#include "config/ends.h"
-#include "config/rdzv_conf.h"
 #include "config/value.h"
 
 /* --unset-env A,B */
@@ -159,142 +155,19 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 
 void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)
 {
-	const struct origin preset = { LEVEL_PRESET, "default" };
-	const struct origin torchrun = { LEVEL_PRESET, "torchrun's default" };
-	struct failure ours = { 0 };
+	const struct origin ours = { LEVEL_DEFAULT, "default" };
+	const struct origin torchrun = { LEVEL_DEFAULT, "torchrun's default" };
+	struct failure none = { 0 }; /* defaults are checked by a unit test */
 
 	*s = (struct settings){ .arena = arena, .as_torchrun = as_torchrun };
 	for (int id = 0; id < SETTING_COUNT; id++)
-		if (setting_rows[id].preset)
-			(void)settings_put(s, (enum setting_id)id, setting_rows[id].preset, preset,
-				&ours); /* presets are checked by a unit test */
+		if (setting_rows[id].by_default)
+			(void)settings_put(
+				s, (enum setting_id)id, setting_rows[id].by_default, ours, &none);
 	if (as_torchrun) {
-		(void)settings_put(s, SET_USE_ENV, "1", torchrun, &ours);
-		(void)settings_put(s, SET_EXPAND_ARGS, "1", torchrun, &ours);
+		(void)settings_put(s, SET_USE_ENV, "1", torchrun, &none);
+		(void)settings_put(s, SET_EXPAND_ARGS, "1", torchrun, &none);
 	}
-}
-
-/* Whether a value is the preset; of a flag that says no, however it is written. */
-static bool is_preset(const struct value *v, const struct setting_row *row)
-{
-	return v->from.level <= LEVEL_PRESET || (row->kind == KIND_FLAG && v->number == 0);
-}
-
-/* Settings whose standing is not STANDS. */
-static int check_standing(const struct settings *s, struct notes *notes, struct failure *why)
-{
-	for (int id = 0; id < SETTING_COUNT; id++) {
-		const struct setting_row *row = &setting_rows[id];
-		const struct value *v = &s->value[id];
-
-		switch (row->standing) {
-		case STANDS:
-			break;
-		case STANDS_APART:
-			if (v->from.level > LEVEL_PRESET)
-				notes_add(notes, NOTE_WARNING, "%s %s",
-					label(s->arena, row, v->from), row->help);
-			break;
-		case STANDS_LATER:
-			if (!is_preset(v, row))
-				return failure_usage(why, "%s: \"%s\" is %s",
-					label(s->arena, row, v->from), v->text, row->help);
-			break;
-		case STANDS_OUT:
-			if (!is_preset(v, row))
-				return failure_usage(
-					why, "%s %s", label(s->arena, row, v->from), row->help);
-			break;
-		}
-	}
-	return 0;
-}
-
-/* Programs can have any name; shells and Python's code only see what they can spell. */
-static bool is_identifier(const char *name)
-{
-	static const char letters[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
-	return strspn(name, letters) > 0 &&
-		!name[strspn(name,
-			"0123456789_abcdefghijklmnopqrstuvwxyz"
-			"ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
-}
-
-static void check_env_names(const struct settings *s, struct notes *notes)
-{
-	for (const struct env_change *c = s->env; c; c = c->next)
-		if (c->value && !is_identifier(c->name))
-			notes_add(notes, NOTE_WARNING,
-				"%s: \"%s\" is set, but shells can't read a variable of that name "
-				"(letters, digits and _ only, no digit first)",
-				c->from.where, c->name);
-}
-
-/* The settings that say when a failed job is started again. */
-static int check_restarts(const struct settings *s, struct notes *notes, struct failure *why)
-{
-	static const enum setting_id rules[] = { SET_RESTART_DELAY, SET_RESTART_MIN_UPTIME,
-		SET_RESTART_ON, SET_NO_RESTART_ON };
-	const char *on = settings_text(s, SET_RESTART_ON);
-	const char *not_on = settings_text(s, SET_NO_RESTART_ON);
-	bool is_signal;
-	int value;
-
-	if (on && not_on && ends_overlap(on, not_on, &is_signal, &value))
-		return failure_usage(why, "%s and %s both have %s%s",
-			settings_where(s, SET_RESTART_ON), settings_where(s, SET_NO_RESTART_ON),
-			is_signal ? "" : "exit code ",
-			is_signal ? signal_name(value) : arena_printf(s->arena, "%d", value));
-	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-		if (settings_number(s, SET_MAX_RESTARTS) == 0 &&
-			s->value[rules[i]].from.level > LEVEL_SYSTEM_FILE)
-			notes_add(notes, NOTE_WARNING, "%s has no effect without --max-restarts",
-				settings_label(s, rules[i]));
-	return 0;
-}
-
-/* Who gives a key does not want workers that start without it when a stranger has the port. */
-static void require_meeting(struct settings *s)
-{
-	struct failure ours = { 0 };
-	struct origin key = { LEVEL_PRESET, settings_where(s, SET_KEY_FILE) };
-
-	if (!settings_given(s, SET_KEY_FILE))
-		key.where = s->key_variable ? SETTING_KEY_VARIABLE : NULL;
-	if (key.where && !settings_given(s, SET_CONTROL))
-		(void)settings_put(s, SET_CONTROL, "required", key, &ours); /* it is a choice */
-}
-
-int settings_check(struct settings *s, struct notes *notes, struct failure *why)
-{
-	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
-	int rc = check_standing(s, notes, why);
-
-	if (rc == 0)
-		rc = rdzv_conf_apply(s, notes, why);
-	if (rc == 0)
-		rc = check_restarts(s, notes, why);
-	if (rc < 0)
-		return rc;
-	require_meeting(s);
-	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
-		return failure_usage(why,
-			"%s needs --use_env: a program that is no Python script gets its local rank "
-			"in LOCAL_RANK only",
-			settings_where(s, SET_NO_PYTHON));
-	if (settings_flag(s, SET_NO_PYTHON) && settings_flag(s, SET_MODULE))
-		return failure_usage(why,
-			"%s and %s exclude each other: a module is started by Python",
-			settings_where(s, SET_NO_PYTHON), settings_where(s, SET_MODULE));
-	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))
-		return failure_usage(why, "%s needs --wrap, the command for those ranks",
-			settings_where(s, SET_WRAP_RANKS));
-	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
-		return failure_usage(why, "%s and %s exclude each other", quiet->from.where,
-			verbose->from.where);
-	check_env_names(s, notes);
-	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }
 
 enum setting_id settings_find(const char *name, size_t len)
@@ -339,7 +212,7 @@ const char *settings_nearest(const char *name, size_t len)
 
 bool settings_given(const struct settings *s, enum setting_id id)
 {
-	return s->value[id].from.level > LEVEL_PRESET;
+	return s->value[id].from.level > LEVEL_DEFAULT;
 }
 
 bool settings_flag(const struct settings *s, enum setting_id id)

@@ -6,26 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/num.h"
+#include "config/ranks.h"
 
 struct stream_entry {
-	uint64_t first, last;
+	struct range ranks;
 	unsigned streams;
 };
-
-/* The number that stands before one of the ends; *at moves to that end. */
-static int rank_parse(const char **at, const char *ends, uint64_t min, uint64_t *ret)
-{
-	size_t len = strcspn(*at, ends);
-	char digits[16];
-
-	if (len >= sizeof digits)
-		return -EINVAL;
-	memcpy(digits, *at, len);
-	digits[len] = '\0';
-	*at += len;
-	return num_parse(digits, min, INT_MAX, ret);
-}
 
 static int value_parse_digit(const char **at, unsigned *ret)
 {
@@ -38,17 +24,11 @@ static int value_parse_digit(const char **at, unsigned *ret)
 /* RANK[-RANK]:VALUE; *at moves behind it and its comma, to NULL behind the last. */
 static int entry_next(const char **at, struct stream_entry *ret)
 {
-	const char *p = *at;
+	size_t len = strcspn(*at, ":");
+	const char *p = *at + len;
 
-	if (rank_parse(&p, "-:,", 0, &ret->first) < 0)
-		return -EINVAL;
-	ret->last = ret->first;
-	if (*p == '-') {
-		p++;
-		if (rank_parse(&p, ":,", ret->first, &ret->last) < 0)
-			return -EINVAL;
-	}
-	if (*p++ != ':' || value_parse_digit(&p, &ret->streams) < 0 || (*p && *p != ','))
+	if (range_parse(*at, len, 0, INT_MAX, &ret->ranks) < 0 || *p++ != ':' ||
+		value_parse_digit(&p, &ret->streams) < 0 || (*p && *p != ','))
 		return -EINVAL;
 	*at = *p ? p + 1 : NULL;
 	return 0;
@@ -82,7 +62,7 @@ unsigned streams_of(const char *checked, unsigned local_rank)
 		return ret;
 	ret = STREAMS_NONE;
 	while (checked && entry_next(&checked, &e) == 0)
-		if (local_rank >= e.first && local_rank <= e.last)
+		if (range_has(&e.ranks, local_rank))
 			ret = e.streams;
 	return ret;
 }
@@ -96,7 +76,7 @@ uint64_t streams_last(const char *checked)
 	if (is_single(checked, &all))
 		return 0;
 	while (checked && entry_next(&checked, &e) == 0)
-		if (e.last > highest)
-			highest = e.last;
+		if (e.ranks.last > highest)
+			highest = e.ranks.last;
 	return highest;
 }

@@ -1,5 +1,5 @@
-/* table.c - the rows of settings.h. Adding a setting is adding a row (and using its value). */
-#include "config/settings.h"
+/* table.c - see table.h. Adding a setting is adding a row (and using its value). */
+#include "config/table.h"
 
 const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_JOB] = "Job and nodes",
@@ -22,7 +22,7 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_NPROC_PER_NODE] = { .flag = "nproc_per_node", .original = 1, .pet = 1,
 		.kind = KIND_NPROC, .group = GROUP_JOB, .metavar = "N|auto|cpu|gpu",
-		.choices = "auto|cpu|gpu", .preset = "1", .min = 1, .max = 65536,
+		.choices = "auto|cpu|gpu", .by_default = "1", .min = 1, .max = 65536,
 		.foreign = "xpu|mps", .instead = "give a number",
 		.help = "Workers to start on this node: a number, gpu (one for each GPU), cpu (one for "
 			"each CPU this process may use) or auto (GPUs, without any CPUs)." },
@@ -44,7 +44,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"it: Azure ML's rule, MASTER_PORT beside a used MASTER_ADDR, 29500, or a free "
 			"port on one node." },
 	[SET_STANDALONE] = { .flag = "standalone", .original = 1, .pet = 1, .kind = KIND_FLAG,
-		.group = GROUP_JOB, .preset = "0",
+		.group = GROUP_JOB, .by_default = "0",
 		.help = "A job of this node alone, whatever mpirun or the environment say: on 127.0.0.1 "
 			"and a free port, with a run id of its own." },
 	[SET_LOCAL_ADDR] = { .flag = "local-addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
@@ -53,7 +53,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"several the one under which the other nodes reach this one." },
 
 	[SET_CONTROL] = { .flag = "control", .kind = KIND_CHOICE, .group = GROUP_NODES,
-		.metavar = "auto|required|off", .choices = "auto|required|off", .preset = "auto",
+		.metavar = "auto|required|off", .choices = "auto|required|off", .by_default = "auto",
 		.help = "Whether the launchers of all nodes meet and act as one. auto: workers start "
 			"all the same, with a warning, where node rank 0's launcher can't be reached; "
 			"required: the job fails then; off: each launcher stands alone. With a key (see "
@@ -64,10 +64,10 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"the port of --rdzv-endpoint with --rdzv-backend c10d, else the master port + "
 			"1; where PMIx is offered, a free one." },
 	[SET_JOIN_TIMEOUT] = { .flag = "join-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
-		.metavar = "SECONDS", .preset = "600", .min = 1, .max = 31536000,
+		.metavar = "SECONDS", .by_default = "600", .min = 1, .max = 31536000,
 		.help = "Time in which all nodes must have met." },
 	[SET_NODE_TIMEOUT] = { .flag = "node-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
-		.metavar = "SECONDS", .preset = "10", .min = 1, .max = 86400,
+		.metavar = "SECONDS", .by_default = "10", .min = 1, .max = 86400,
 		.help = "A node that is silent that long is lost, and the job ends." },
 	[SET_KEY_FILE] = { .flag = "key-file", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "FILE",
@@ -85,38 +85,38 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"torch is of a version that it can serve, else worker 0." },
 
 	[SET_MODULE] = { .flag = "module", .letter = 'm', .original = 1, .pet = 1,
-		.kind = KIND_FLAG, .group = GROUP_WORKERS, .preset = "0",
+		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",
 		.help = "The script is a Python module: python -m SCRIPT." },
 	[SET_NO_PYTHON] = { .flag = "no_python", .original = 1, .pet = 1, .kind = KIND_FLAG,
-		.group = GROUP_WORKERS, .preset = "0",
+		.group = GROUP_WORKERS, .by_default = "0",
 		.help = "The script is a program of its own: no Python before it. Needs --use_env." },
 	[SET_PYTHON] = { .flag = "python", .kind = KIND_TEXT, .group = GROUP_WORKERS,
 		.variable = "PYTHON_EXEC", .metavar = "PATH",
 		.help = "The Python to start workers with. Without it: PYTHON_EXEC, else python3, else "
 			"python on PATH." },
 	[SET_USE_ENV] = { .flag = "use_env", .original = 1, .kind = KIND_FLAG,
-		.group = GROUP_WORKERS, .preset = "0",
+		.group = GROUP_WORKERS, .by_default = "0",
 		.help = "Hand the local rank over in LOCAL_RANK only, not also as an argument "
 			"--local_rank=N. The default under the name torchrun." },
 	[SET_LOCAL_RANK_ARG] = { .flag = "local_rank_arg", .kind = KIND_TEXT,
-		.group = GROUP_WORKERS, .metavar = "FLAG", .preset = "--local_rank",
+		.group = GROUP_WORKERS, .metavar = "FLAG", .by_default = "--local_rank",
 		.help = "How that argument is spelled; torch.distributed.launch since 2.0 has "
 			"--local-rank." },
 	[SET_EXPAND_ARGS] = { .flag = "expand-args", .kind = KIND_FLAG, .group = GROUP_WORKERS,
-		.preset = "0",
+		.by_default = "0",
 		.help = "Read the script's arguments as torchrun's template: $local_rank and "
 			"${local_rank} become the local rank, $$ becomes $." },
 	[SET_STDIN] = { .flag = "stdin", .kind = KIND_CHOICE, .group = GROUP_WORKERS,
-		.metavar = "auto|inherit|null", .choices = "auto|inherit|null", .preset = "auto",
+		.metavar = "auto|inherit|null", .choices = "auto|inherit|null", .by_default = "auto",
 		.help = "Workers' standard input: the launcher's, or /dev/null. auto: /dev/null under "
 			"mpirun, srun and systemd unless --only-rank is given, and in the background "
 			"of a terminal, else the launcher's." },
 	[SET_VIRTUAL_LOCAL_RANK] = { .flag = "virtual-local-rank", .original = 1, .pet = 1,
-		.kind = KIND_FLAG, .group = GROUP_WORKERS, .preset = "0",
+		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",
 		.help = "Every worker sees one GPU, as device 0: LOCAL_RANK=0 and CUDA_VISIBLE_DEVICES "
 			"is its own entry of the launcher's list." },
 	[SET_ROLE] = { .flag = "role", .original = 1, .pet = 1, .kind = KIND_TEXT,
-		.group = GROUP_WORKERS, .metavar = "NAME", .preset = "default",
+		.group = GROUP_WORKERS, .metavar = "NAME", .by_default = "default",
 		.help = "ROLE_NAME of the workers." },
 	[SET_ONLY_RANK] = { .flag = "only-rank", .kind = KIND_COUNT, .group = GROUP_WORKERS,
 		.metavar = "R", .min = 0, .max = 2147483647,
@@ -138,7 +138,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Keep a variable from the workers; can be given again." },
 	[SET_MPI_ENV] = { .flag = "mpi-env", .kind = KIND_CHOICE, .group = GROUP_ENVIRONMENT,
 		.metavar = "rewrite|scrub|keep", .choices = "rewrite|scrub|keep",
-		.preset = "rewrite",
+		.by_default = "rewrite",
 		.help = "What workers see of the MPI or Slurm task that the launcher is: "
 			"OMPI_COMM_WORLD_* with the worker's own values, nothing, or all as it is." },
 	[SET_NCCL_SOCKET_IFNAME] = { .flag = "nccl_socket_ifname", .kind = KIND_TEXT,
@@ -151,53 +151,53 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"Alone it means files for all workers, and the console as well; with "
 			"--redirects or --tee these say which. /dev/null: no files at all." },
 	[SET_REDIRECTS] = { .flag = "redirects", .letter = 'r', .original = 1, .pet = 1,
-		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .preset = "0",
+		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .by_default = "0",
 		.help = "Streams that go to files and not to the console: 0 none, 1 stdout, 2 stderr, 3 "
 			"both; or by local rank, as in 0:1,4-7:3." },
 	[SET_TEE] = { .flag = "tee", .letter = 't', .original = 1, .pet = 1,
-		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .preset = "0",
+		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .by_default = "0",
 		.help = "Streams that go to files and to the console, there with a prefix before each "
 			"line; written as for --redirects." },
 	[SET_LOCAL_RANKS_FILTER] = { .flag = "local-ranks-filter", .original = 1, .pet = 1,
 		.kind = KIND_RANKS, .group = GROUP_OUTPUT, .metavar = "R[-R][,R[-R]...]",
-		.preset = "",
+		.by_default = "",
 		.help = "The local ranks whose lines are shown on the console, as in 0,4-7. Without "
 			"it: all." },
 	[SET_LOG_LINE_PREFIX_TEMPLATE] = { .flag = "log-line-prefix-template", .original = 1,
 		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
 		.variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", .metavar = "TEMPLATE",
-		.preset = "",
+		.by_default = "",
 		.help = "What stands before a worker's line on the console: ${role_name}, "
 			"${local_rank}, ${rank}, ${node_rank}, ${hostname}, ${stream} and ${time} "
 			"have the line's own values. Without it: [${role_name}${local_rank}]: with "
 			"--tee, [${hostname}:${rank}]: with --merge-logs, else nothing." },
 	[SET_DUPLICATE_STDOUT_FILTERS] = { .flag = "duplicate-stdout-filters", .original = 1,
 		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
-		.metavar = "TEXT[,TEXT...]", .preset = "",
+		.metavar = "TEXT[,TEXT...]", .by_default = "",
 		.help = "Lines of a tee'd stdout that have one of these texts also go to "
 			"filtered_stdout.log; ,, is a comma inside a text." },
 	[SET_DUPLICATE_STDERR_FILTERS] = { .flag = "duplicate-stderr-filters", .original = 1,
 		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
-		.metavar = "TEXT[,TEXT...]", .preset = "",
+		.metavar = "TEXT[,TEXT...]", .by_default = "",
 		.help = "The same for stderr and filtered_stderr.log." },
 	[SET_LOG_MAX_SIZE] = { .flag = "log-max-size", .kind = KIND_SIZE, .group = GROUP_OUTPUT,
-		.metavar = "BYTES", .preset = "0", .max = 1ull << 50,
+		.metavar = "BYTES", .by_default = "0", .max = 1ull << 50,
 		.help = "Begin a new log file before one would grow above that size; K, M and G stand "
 			"for 1024 bytes, and so on. 0: never." },
 	[SET_LOG_KEEP] = { .flag = "log-keep", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
-		.metavar = "N", .preset = "5", .min = 1, .max = 1000,
+		.metavar = "N", .by_default = "5", .min = 1, .max = 1000,
 		.help = "How many full log files of a stream are kept, as stdout.log.1 (the youngest) "
 			"and so on." },
 	[SET_LOG_TIMESTAMPS] = { .flag = "log-timestamps", .kind = KIND_FLAG,
-		.group = GROUP_OUTPUT, .preset = "0",
+		.group = GROUP_OUTPUT, .by_default = "0",
 		.help = "The time of day (UTC) before each line of a log file." },
 	[SET_CONSOLE_OVERFLOW] = { .flag = "console-overflow", .kind = KIND_CHOICE,
 		.group = GROUP_OUTPUT, .metavar = "block|drop", .choices = "block|drop",
-		.preset = "block",
+		.by_default = "block",
 		.help = "When the console takes lines more slowly than a worker without a log file "
 			"writes them: let the worker wait, or drop lines and say how many." },
 	[SET_TAIL_LINES] = { .flag = "tail-lines", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
-		.metavar = "N", .preset = "20", .max = 1000,
+		.metavar = "N", .by_default = "20", .max = 1000,
 		.help = "How many of its last lines the report of a failure shows of the worker that "
 			"failed first, 8 KB of them at most; 0: none." },
 	[SET_EVENTS] = { .flag = "events", .kind = KIND_TEXT, .group = GROUP_OUTPUT,
@@ -206,22 +206,22 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"describes them under EVENTS. %n, %h and %% in the name as with --report; "
 			"fd:N is a descriptor that launchd was started with." },
 	[SET_LOG_FORMAT] = { .flag = "log-format", .kind = KIND_CHOICE, .group = GROUP_OUTPUT,
-		.metavar = "text|json", .choices = "text|json", .preset = "text",
+		.metavar = "text|json", .choices = "text|json", .by_default = "text",
 		.help = "How launchd writes its own messages: as text, or as one JSON object a line." },
 	[SET_MERGE_LOGS] = { .flag = "merge-logs", .kind = KIND_FLAG, .group = GROUP_OUTPUT,
-		.preset = "0",
+		.by_default = "0",
 		.help = "Show the lines of all nodes' workers on node rank 0's console, each with a "
 			"prefix. mpirun does so by itself." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,
-		.variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .metavar = "SECONDS", .preset = "30",
+		.variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .metavar = "SECONDS", .by_default = "30",
 		.max = 31536000,
 		.help = "Time from the signal that ends the job to SIGKILL, whatever ends it; tenths of "
 			"a second count. A second signal cuts what is left to a quarter of it, 5 s at "
 			"most; a third ends it." },
 	[SET_LEFTOVER_GRACE] = { .flag = "leftover-grace", .kind = KIND_SECONDS,
-		.group = GROUP_END, .metavar = "SECONDS", .preset = "5", .max = 31536000,
+		.group = GROUP_END, .metavar = "SECONDS", .by_default = "5", .max = 31536000,
 		.help = "Time from SIGTERM to SIGKILL for processes that a worker has left behind when "
 			"it ended." },
 	[SET_ON_SIGNAL] = { .flag = "on-signal", .kind = KIND_TEXT, .group = GROUP_END,
@@ -233,19 +233,19 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"RTMIN+1) or a number." },
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
-		.preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+		.by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
 		.help = "Signals that end the job, besides these four, which always do. All others "
 			"that can be are passed on to the workers." },
 	[SET_SIGNAL_SCOPE] = { .flag = "signal-scope", .kind = KIND_CHOICE, .group = GROUP_END,
-		.metavar = "worker|group|tree", .choices = "worker|group|tree", .preset = "worker",
+		.metavar = "worker|group|tree", .choices = "worker|group|tree", .by_default = "worker",
 		.help = "Who gets a signal: each worker's own process, its process group, or all "
 			"processes below it. SIGTERM to the group ends PyTorch's data loaders before a "
 			"worker has written its checkpoint. SIGKILL goes to all in any case." },
 	[SET_MAX_RUNTIME] = { .flag = "max-runtime", .kind = KIND_SECONDS, .group = GROUP_END,
-		.metavar = "SECONDS", .preset = "0", .max = 31536000,
+		.metavar = "SECONDS", .by_default = "0", .max = 31536000,
 		.help = "End the job, with exit code 124, when it has run that long; 0: no limit." },
 	[SET_UNFINISHED_NOTE] = { .flag = "unfinished-note", .kind = KIND_SECONDS,
-		.group = GROUP_END, .metavar = "SECONDS", .preset = "60", .max = 31536000,
+		.group = GROUP_END, .metavar = "SECONDS", .by_default = "60", .max = 31536000,
 		.help = "Say which ranks still run that long after the first one ended with 0; 0: "
 			"never." },
 	[SET_REPORT] = { .flag = "report", .kind = KIND_TEXT, .group = GROUP_END,
@@ -256,15 +256,15 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"it." },
 
 	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
-		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .preset = "0",
+		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .by_default = "0",
 		.max = 1000000,
 		.help = "How often a job that failed is started again, on all nodes together. Not what "
 			"a signal, --max-runtime or a lost node has ended." },
 	[SET_RESTART_DELAY] = { .flag = "restart-delay", .kind = KIND_SECONDS,
-		.group = GROUP_RESTART, .metavar = "SECONDS", .preset = "0", .max = 300,
+		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "0", .max = 300,
 		.help = "Time before the first restart; each further one doubles it, up to 300 s." },
 	[SET_RESTART_MIN_UPTIME] = { .flag = "restart-min-uptime", .kind = KIND_SECONDS,
-		.group = GROUP_RESTART, .metavar = "SECONDS", .preset = "0", .max = 31536000,
+		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "0", .max = 31536000,
 		.help = "A job that failed within that time of its start, or restart, is not started "
 			"again; 0: it is." },
 	[SET_RESTART_ON] = { .flag = "restart-on", .kind = KIND_ENDS, .group = GROUP_RESTART,
@@ -278,21 +278,21 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 
 	[SET_RDZV_BACKEND] = { .flag = "rdzv-backend", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .group = GROUP_RDZV, .metavar = "static|c10d",
-		.choices = "static|c10d", .preset = "static",
+		.choices = "static|c10d", .by_default = "static",
 		.help = "How nodes meet. Both mean the address of --rdzv-endpoint here; with c10d "
 			"nodes need no --node_rank.",
 		.foreign = "etcd|etcd-v2", .instead = C10D_OR_MPIRUN,
 		.hint = "custom backends are not supported: " C10D_OR_MPIRUN },
 	[SET_RDZV_ENDPOINT] = { .flag = "rdzv-endpoint", .original = 1, .pet = 1,
 		.kind = KIND_TEXT_OR_NONE, .group = GROUP_RDZV, .metavar = "HOST[:PORT]",
-		.preset = "",
+		.by_default = "",
 		.help = "Master address and port in one; without a port 29400 with c10d, else that of "
 			"--master_port." },
 	[SET_RDZV_ID] = { .flag = "rdzv-id", .original = 1, .pet = 1, .kind = KIND_TEXT,
-		.group = GROUP_RDZV, .metavar = "ID", .preset = "none",
+		.group = GROUP_RDZV, .metavar = "ID", .by_default = "none",
 		.help = "Name of the run: TORCHELASTIC_RUN_ID. It keeps jobs apart that meet at one address." },
 	[SET_RDZV_CONF] = { .flag = "rdzv-conf", .original = 1, .pet = 1, .kind = KIND_CONF,
-		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .preset = "",
+		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .by_default = "",
 		.help = "torchrun's settings of its rendezvous: join_timeout, and timeout with the "
 			"static backend, mean --join-timeout; the others are checked, and a warning "
 			"for each says why it has no effect." },
@@ -305,17 +305,17 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
 		.help = "Print every value with its source and every worker's command and changes of "
 			"environment; start nothing." },
-	[SET_QUIET] = { .flag = "quiet", .kind = KIND_FLAG, .group = GROUP_GENERAL, .preset = "0",
+	[SET_QUIET] = { .flag = "quiet", .kind = KIND_FLAG, .group = GROUP_GENERAL, .by_default = "0",
 		.help = "No notes and warnings; errors and the report of a failure only." },
 	[SET_VERBOSE] = { .flag = "verbose", .kind = KIND_FLAG, .group = GROUP_GENERAL,
-		.preset = "0", .help = "Say also what goes as it should." },
+		.by_default = "0", .help = "Say also what goes as it should." },
 	[SET_PRINT_COMPLETION] = { .flag = "print-completion", .original = 1, .only_flag = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "bash|zsh",
 		.choices = "bash|zsh", .help = "Print a shell's completion script and exit." },
 	[SET_VERSION] = { .flag = "version", .only_flag = 1, .kind = KIND_FLAG,
-		.group = GROUP_GENERAL, .preset = "0", .help = "Print the version and exit." },
+		.group = GROUP_GENERAL, .by_default = "0", .help = "Print the version and exit." },
 	[SET_HELP] = { .flag = "help", .letter = 'h', .original = 1, .only_flag = 1,
-		.kind = KIND_FLAG, .group = GROUP_GENERAL, .preset = "0",
+		.kind = KIND_FLAG, .group = GROUP_GENERAL, .by_default = "0",
 		.help = "Print this and exit." },
 
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
@@ -338,7 +338,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "is not supported, it names a Python class: -r, -t and --log-dir say where "
 			"output goes" },
 	[SET_RUN_PATH] = { .flag = "run-path", .original = 1, .pet = 1, .kind = KIND_FLAG,
-		.standing = STANDS_OUT, .group = GROUP_LATER, .preset = "0",
+		.standing = STANDS_OUT, .group = GROUP_LATER, .by_default = "0",
 		.help = "is not supported, it runs the script inside the launcher's Python: leave it "
 			"out, and the script runs by a Python of its own" },
 };

@@ -2,15 +2,15 @@
 #include "config/value.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "common/arena.h"
 #include "common/name.h"
 #include "common/num.h"
 #include "config/ends.h"
-#include "config/settings.h"
+#include "config/ranks.h"
 #include "config/streams.h"
+#include "config/table.h"
 
 int choice_index(const char *choices, const char *text)
 {
@@ -120,79 +120,6 @@ static int conf_check(const char *text)
 	return 0;
 }
 
-/* Calls see() for each range of "0,4-7"; -EINVAL: the text is none. */
-static int each_range(
-	const char *text, void (*see)(uint64_t first, uint64_t last, void *to), void *to)
-{
-	for (;;) {
-		size_t len = strcspn(text, ","), first_len = strcspn(text, ",-");
-		char number[2][16] = { "", "" };
-		uint64_t first, last;
-
-		if (first_len >= sizeof number[0] || len - first_len > sizeof number[1])
-			return -EINVAL;
-		memcpy(number[0], text, first_len);
-		if (text[first_len] == '-')
-			memcpy(number[1], text + first_len + 1, len - first_len - 1);
-		else
-			memcpy(number[1], number[0], sizeof number[0]);
-		if (num_parse(number[0], 0, INT_MAX, &first) < 0 ||
-			num_parse(number[1], first, INT_MAX, &last) < 0)
-			return -EINVAL;
-		see(first, last, to);
-		if (!text[len])
-			return 0;
-		text += len + 1;
-	}
-}
-
-static void see_nothing(uint64_t first, uint64_t last, void *to)
-{
-	(void)first, (void)last, (void)to;
-}
-
-static int ranks_check(const char *text)
-{
-	return each_range(text, see_nothing, NULL);
-}
-
-struct sought {
-	unsigned rank;
-	bool found;
-};
-
-static void look_for(uint64_t first, uint64_t last, void *to)
-{
-	struct sought *s = to;
-
-	s->found |= s->rank >= first && s->rank <= last;
-}
-
-bool ranks_contain(const char *ranks, unsigned rank)
-{
-	struct sought s = { rank, false };
-
-	(void)each_range(ranks, look_for, &s);
-	return s.found;
-}
-
-static void look_higher(uint64_t first, uint64_t last, void *to)
-{
-	uint64_t *highest = to;
-
-	(void)first;
-	if (last > *highest)
-		*highest = last;
-}
-
-uint64_t ranks_last(const char *ranks)
-{
-	uint64_t highest = 0;
-
-	(void)each_range(ranks, look_higher, &highest);
-	return highest;
-}
-
 int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	int i;
@@ -220,7 +147,7 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 	case KIND_TEXT:
 		return *text ? 0 : -EINVAL;
 	case KIND_RANKS:
-		return !*text && row->preset ? 0 : ranks_check(text);
+		return !*text && row->by_default ? 0 : ranks_check(text);
 	case KIND_STREAMS:
 		return streams_check(text);
 	case KIND_SIZE:

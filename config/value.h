@@ -2,7 +2,6 @@
 #ifndef LAUNCHD_CONFIG_VALUE_H
 #define LAUNCHD_CONFIG_VALUE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
@@ -12,11 +11,8 @@ struct setting_row;
  * are texts. -EINVAL or -ERANGE: it is no such value, *ret may be changed. */
 int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret);
 
-/* Whether a KIND_RANKS text, once checked, has the rank. */
-bool ranks_contain(const char *ranks, unsigned rank);
-
-/* The highest rank of such a text. */
-uint64_t ranks_last(const char *ranks);
+/* The index of text in "a|b|c"; -1: not there. */
+int choice_index(const char *choices, const char *text);
 
 /* The nearest of "a|b|c" for "did you mean", within one letter, or two where that is less than half
  * of the text; NULL: none. The arena's. */

@@ -125,12 +125,12 @@ static void look_up(const char *name, struct arena *arena, struct reachable_wish
 	freeaddrinfo(list);
 }
 
-/* The job's name, where the user gave one: the preset is every job's. */
+/* The job's name, where the user gave one: the default is every job's. */
 static const char *run_id_of(const struct settings *s)
 {
 	const char *id = settings_text(s, SET_RDZV_ID);
 
-	return strcmp(id, setting_rows[SET_RDZV_ID].preset) != 0 ? id : NULL;
+	return strcmp(id, setting_rows[SET_RDZV_ID].by_default) != 0 ? id : NULL;
 }
 
 /* Where this node is, and where others may reach it. */

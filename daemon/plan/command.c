@@ -6,7 +6,7 @@
 #include "common/arena.h"
 #include "common/template.h"
 #include "common/text.h"
-#include "config/value.h"
+#include "config/ranks.h"
 
 /* torchrun hands every argument to string.Template(...).safe_substitute(local_rank=N). */
 static const char *expand(struct arena *a, const char *arg, const char *local_rank)

@@ -119,7 +119,7 @@ static int from_given(struct master_search *f)
 		f->m.addr_from = addr->from.where;
 	}
 	/* on several nodes it is what this node tells the others of itself */
-	if (local->from.level > LEVEL_PRESET && one_node(f) &&
+	if (local->from.level > LEVEL_DEFAULT && one_node(f) &&
 		(!f->m.addr || (has_endpoint && c10d))) {
 		f->m.addr = local->text;
 		f->m.addr_from = local->from.where;

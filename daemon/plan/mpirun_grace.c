@@ -1,8 +1,8 @@
 /* mpirun_grace.c - how long mpirun lets its processes live once it ends the job; see decide.h
  *
  * Open MPI 4 sends SIGCONT, T seconds later SIGTERM, and T seconds after that SIGKILL; T is its
- * parameter odls_base_sigkill_timeout, preset 1, which it hands down in the environment. Open MPI 5
- * (PRRTE 3) has lost the parameter: a quarter of a second each, whatever is asked for. */
+ * parameter odls_base_sigkill_timeout, 1 by default, which it hands down in the environment. Open
+ * MPI 5 (PRRTE 3) has lost the parameter: a quarter of a second each, whatever is asked for. */
 #include "daemon/plan/decide.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 #define PARAMETER "odls_base_sigkill_timeout"
 
-enum { PRESET_OF_OPEN_MPI_4_MS = 1000, FIXED_BY_OPEN_MPI_5_MS = 250 };
+enum { DEFAULT_OF_OPEN_MPI_4_MS = 1000, FIXED_BY_OPEN_MPI_5_MS = 250 };
 
 /* Whether it can be lengthened; false also where nothing is known (a -1 waits for ever, and what
  * mpirun makes of a word is its own matter). */
@@ -33,7 +33,7 @@ static bool find_grace(const char *const *env, struct plan *p)
 		return false;
 	}
 	if (!given) {
-		p->mpirun_grace_ms = PRESET_OF_OPEN_MPI_4_MS;
+		p->mpirun_grace_ms = DEFAULT_OF_OPEN_MPI_4_MS;
 		p->mpirun_grace_from = "mpirun's default";
 		return true;
 	}

@@ -7,6 +7,7 @@
 #include "common/arena.h"
 #include "common/notes.h"
 #include "common/template.h"
+#include "config/ranks.h"
 #include "config/settings.h"
 #include "config/streams.h"
 #include "config/value.h"

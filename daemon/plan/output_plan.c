@@ -9,7 +9,7 @@
 #include "common/notes.h"
 #include "config/settings.h"
 #include "config/streams.h"
-#include "config/value.h"
+#include "config/ranks.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/decide.h"
 #include "daemon/plan/plan.h"

@@ -8,7 +8,7 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "config/settings.h"
-#include "config/value.h"
+#include "config/ranks.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 

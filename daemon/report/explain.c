@@ -231,7 +231,7 @@ static bool is_shown(const struct settings *s, int id)
 
 	if (setting_rows[id].only_flag && id != SET_CONFIG)
 		return false;
-	return v->from.level > (limited ? LEVEL_PRESET : LEVEL_NONE);
+	return v->from.level > (limited ? LEVEL_DEFAULT : LEVEL_NONE);
 }
 
 static bool ranks_are_known(const struct explained *e)

@@ -9,6 +9,7 @@
 
 #include "config/ends.h"
 #include "config/streams.h"
+#include "config/ranks.h"
 #include "config/value.h"
 
 void fuzz_promise(const char *broken, const char *file, int line)
@@ -122,7 +123,7 @@ void reading_check(const struct reading *r)
 			check_value(&setting_rows[id], &r->s.value[id]);
 	for (const struct env_change *c = r->s.env; c; c = c->next) {
 		PROMISE(*c->name && !strchr(c->name, '='));
-		PROMISE(c->from.level > LEVEL_PRESET && c->from.where && *c->from.where);
+		PROMISE(c->from.level > LEVEL_DEFAULT && c->from.where && *c->from.where);
 		for (const struct env_change *other = c->next; other; other = other->next)
 			PROMISE(strcmp(c->name, other->name) != 0);
 	}

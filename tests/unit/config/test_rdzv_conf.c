@@ -8,7 +8,7 @@
 static const struct conf_row {
 	const char *says, *conf;
 	enum level level;
-	const char *backend;      /* NULL: the preset, static */
+	const char *backend;      /* NULL: the default, static */
 	const char *join_timeout; /* given on the command line; NULL: not */
 	int rc;
 	const char *text, *where; /* of --join-timeout, where rc is 0 */

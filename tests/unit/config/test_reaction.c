@@ -1,4 +1,4 @@
-/* test_reaction.c - what follows each signal: presets, --signals-to-handle, --on-signal. */
+/* test_reaction.c - what follows each signal: defaults, --signals-to-handle, --on-signal. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>

@@ -10,8 +10,8 @@
 static void test_levels(void **state)
 {
 	(void)state;
-	for (int first = LEVEL_PRESET; first <= LEVEL_COMMAND_LINE; first++)
-		for (int second = LEVEL_PRESET; second <= LEVEL_COMMAND_LINE; second++) {
+	for (int first = LEVEL_DEFAULT; first <= LEVEL_COMMAND_LINE; first++)
+		for (int second = LEVEL_DEFAULT; second <= LEVEL_COMMAND_LINE; second++) {
 			struct bed b;
 			bool replaced = second >= first;
 

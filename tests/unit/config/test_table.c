@@ -26,7 +26,7 @@ static void test_names(void **state)
 	}
 }
 
-static void test_presets(void **state)
+static void test_defaults(void **state)
 {
 	(void)state;
 	for (int id = 0; id < SETTING_COUNT; id++) {
@@ -34,14 +34,14 @@ static void test_presets(void **state)
 		struct bed b;
 
 		bed_make(&b, false);
-		if (row->preset) {
-			int rc = settings_put(&b.s, (enum setting_id)id, row->preset,
+		if (row->by_default) {
+			int rc = settings_put(&b.s, (enum setting_id)id, row->by_default,
 				(struct origin){ LEVEL_COMMAND_LINE, row->flag }, &b.why);
 
 			assert_outcome(rc, 0, &b.why, NULL);
 		}
-		assert_true(row->preset != NULL || !settings_text(&b.s, (enum setting_id)id));
-		assert_true(row->kind != KIND_FLAG || row->preset);
+		assert_true(row->by_default != NULL || !settings_text(&b.s, (enum setting_id)id));
+		assert_true(row->kind != KIND_FLAG || row->by_default);
 		bed_done(&b);
 	}
 }
@@ -58,11 +58,11 @@ static void test_kinds(void **state)
 		assert_true(row->kind != KIND_CHOICE || row->choices);
 		assert_true(!counts || row->max > row->min);
 		assert_true(row->kind != KIND_SIZE || (row->max > 0 && row->min == 0));
-		assert_true(row->kind != KIND_RANKS || !row->preset || !*row->preset);
+		assert_true(row->kind != KIND_RANKS || !row->by_default || !*row->by_default);
 		assert_true(!row->optional || row->choices);
 		assert_true(!row->pet || row->original);
-		/* what can be refused is a flag that is off, or has no preset */
-		assert_true(row->standing == STANDS || !row->preset || row->kind == KIND_FLAG);
+		/* what can be refused is a flag that is off, or has no default */
+		assert_true(row->standing == STANDS || !row->by_default || row->kind == KIND_FLAG);
 	}
 }
 
@@ -85,7 +85,7 @@ int main(void)
 	static struct suite s;
 
 	suite_add(&s, "names, letters and variables are there once", test_names, NULL, NULL);
-	suite_add(&s, "every preset is a value of its setting", test_presets, NULL, NULL);
+	suite_add(&s, "every default is a value of its setting", test_defaults, NULL, NULL);
 	suite_add(&s, "every kind has what it needs", test_kinds, NULL, NULL);
 	suite_add(&s, "every setting has help, every group a title", test_help, NULL, NULL);
 	return suite_run(&s);

@@ -1,0 +1,158 @@
+/* table.h - the one table of settings.
+ *
+ * A row of the table is everything about a setting: its flag, INI key and variables, its kind and
+ * bounds, its default (as text, so that one parser reads all sources), its place in --help, the man
+ * page and the shells' completion. */
+#ifndef LAUNCHD_CONFIG_TABLE_H
+#define LAUNCHD_CONFIG_TABLE_H
+
+#include <stdint.h>
+
+enum setting_id {
+	SET_NPROC_PER_NODE,
+	SET_NNODES,
+	SET_NODE_RANK,
+	SET_MASTER_ADDR,
+	SET_MASTER_PORT,
+	SET_STANDALONE,
+	SET_LOCAL_ADDR,
+	SET_CONTROL,
+	SET_CONTROL_PORT,
+	SET_JOIN_TIMEOUT,
+	SET_NODE_TIMEOUT,
+	SET_KEY_FILE,
+	SET_INTERFACE,
+	SET_STORE,
+	SET_MODULE,
+	SET_NO_PYTHON,
+	SET_PYTHON,
+	SET_USE_ENV,
+	SET_LOCAL_RANK_ARG,
+	SET_EXPAND_ARGS,
+	SET_STDIN,
+	SET_VIRTUAL_LOCAL_RANK,
+	SET_ROLE,
+	SET_ONLY_RANK,
+	SET_WRAP,
+	SET_WRAP_RANKS,
+	SET_ENV,
+	SET_UNSET_ENV,
+	SET_MPI_ENV,
+	SET_NCCL_SOCKET_IFNAME,
+	SET_LOG_DIR,
+	SET_REDIRECTS,
+	SET_TEE,
+	SET_LOCAL_RANKS_FILTER,
+	SET_LOG_LINE_PREFIX_TEMPLATE,
+	SET_DUPLICATE_STDOUT_FILTERS,
+	SET_DUPLICATE_STDERR_FILTERS,
+	SET_LOG_MAX_SIZE,
+	SET_LOG_KEEP,
+	SET_LOG_TIMESTAMPS,
+	SET_CONSOLE_OVERFLOW,
+	SET_TAIL_LINES,
+	SET_EVENTS,
+	SET_LOG_FORMAT,
+	SET_MERGE_LOGS,
+	SET_SHUTDOWN_TIMEOUT,
+	SET_LEFTOVER_GRACE,
+	SET_ON_SIGNAL,
+	SET_SIGNALS_TO_HANDLE,
+	SET_SIGNAL_SCOPE,
+	SET_MAX_RUNTIME,
+	SET_UNFINISHED_NOTE,
+	SET_REPORT,
+	SET_MAX_RESTARTS,
+	SET_RESTART_DELAY,
+	SET_RESTART_MIN_UPTIME,
+	SET_RESTART_ON,
+	SET_NO_RESTART_ON,
+	SET_RDZV_BACKEND,
+	SET_RDZV_ENDPOINT,
+	SET_RDZV_ID,
+	SET_RDZV_CONF,
+	SET_CONFIG,
+	SET_DRY_RUN,
+	SET_QUIET,
+	SET_VERBOSE,
+	SET_PRINT_COMPLETION,
+	SET_VERSION,
+	SET_HELP,
+	SET_NUMA_BINDING,
+	SET_MONITOR_INTERVAL,
+	SET_START_METHOD,
+	SET_EVENT_LOG_HANDLER,
+	SET_LOGS_SPECS,
+	SET_RUN_PATH,
+	SETTING_COUNT,
+};
+
+/* The key of the job's launchers, see --key-file. It has no row, as nothing may show its value. */
+#define SETTING_KEY_VARIABLE "LAUNCHD_KEY"
+
+enum setting_kind {
+	KIND_FLAG,         /* number is 0 or 1 */
+	KIND_COUNT,        /* number, min..max of the row */
+	KIND_NPROC,        /* number; 0: text is "auto", "cpu" or "gpu" */
+	KIND_NNODES,       /* number, from N or N:N */
+	KIND_SECONDS,      /* number is milliseconds; min and max of the row in seconds */
+	KIND_TEXT,         /* any text that is not empty */
+	KIND_TEXT_OR_NONE, /* any text */
+	KIND_CHOICE,       /* number is the index in the row's choices */
+	KIND_CONF,         /* torchrun's k=v,k=v: checked, kept as text */
+	KIND_ENV,          /* NAME=VALUE, adds to the list of changes */
+	KIND_UNSET,        /* NAME[,NAME...], adds to the list of changes */
+	KIND_RANKS,        /* R[-R][,R[-R]...], kept as text, empty where the default is; see
+			    * ranks_contain() */
+	KIND_STREAMS,      /* streams by local rank, kept as text; see streams.h */
+	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
+	KIND_ENDS,         /* ends of workers: exit codes and signals, kept as text; see ends.h */
+};
+
+/* What becomes of a setting that has a value. */
+enum setting_standing {
+	STANDS,       /* works */
+	STANDS_LATER, /* only its default is accepted: what it asks for is not built yet */
+	STANDS_APART, /* means nothing here: accepted, with a warning of what is done instead */
+	STANDS_OUT,   /* refused, with the way out */
+};
+
+enum setting_group {
+	GROUP_JOB,
+	GROUP_NODES,
+	GROUP_WORKERS,
+	GROUP_ENVIRONMENT,
+	GROUP_OUTPUT,
+	GROUP_END,
+	GROUP_RESTART,
+	GROUP_RDZV,
+	GROUP_GENERAL,
+	GROUP_LATER,
+	GROUP_COUNT,
+};
+
+struct setting_row {
+	const char *flag;       /* without dashes; '-' and '_' are the same to all readers */
+	char letter;            /* short option; 0: none */
+	unsigned original : 1;  /* a flag of torchrun, classic launch or Azure ML's launch.py */
+	unsigned pet : 1;       /* torchrun reads PET_<NAME> for it */
+	unsigned optional : 1;  /* its value may be left out: the first choice is meant */
+	unsigned only_flag : 1; /* no INI key, no variable: it asks for an act, not a value */
+	enum setting_kind kind;
+	enum setting_standing standing;
+	enum setting_group group;
+	const char *variable; /* another variable that sets it, below PET_*; NULL: none */
+	const char *metavar;
+	const char *choices;    /* "a|b|c" */
+	const char *by_default; /* NULL: not set */
+	uint64_t min, max;
+	const char *help; /* what it does; for STANDS_LATER/APART/OUT: what to do or what is done */
+	const char *foreign; /* "a|b": values of torchrun's that are not supported; NULL: none */
+	const char *instead; /* of these */
+	const char *hint;    /* added to the error about another bad value; NULL: none */
+};
+
+extern const struct setting_row setting_rows[SETTING_COUNT];
+extern const char *const setting_group_titles[GROUP_COUNT];
+
+#endif
