@@ -27,12 +27,9 @@ int decide_report(const struct settings *s, const struct facts *facts, struct pl
 int decide_output(const struct settings *s, const struct facts *facts, const struct topology *t,
 	const unsigned *nproc_of_node, struct plan *p, struct notes *notes, struct failure *why);
 
-/* Its parts in other files: --events, with errors as decide_report()'s, and notes on what can have
- * no effect. */
+/* Its part in another file: --events, with errors as decide_report()'s. */
 int decide_events(const struct settings *s, const struct facts *facts, struct plan *p,
 	struct notes *notes, struct failure *why);
-void note_idle_output(const struct settings *s, const unsigned *nproc_of_node, const struct plan *p,
-	struct notes *notes);
 
 /* --store, and what decides where it is not given. -EINVAL: a torch whose store is not known. */
 int decide_store(const struct settings *s, const struct facts *facts, struct plan *p,

@@ -6,6 +6,7 @@
 #include "common/arena.h"
 #include "config/settings.h"
 #include "daemon/facts/devices.h"
+#include "daemon/plan/scrub.h"
 
 struct build {
 	const struct plan *p;

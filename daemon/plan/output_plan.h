@@ -41,9 +41,7 @@ struct output_plan {
 	int events_fd;           /* -1: none */
 };
 
-struct plan;
-
-/* What becomes of a stream of a worker that starts here; fd is 1 or 2. */
-struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd);
+/* Whether -r or -t names the stream. A tee'd stream is a redirected one that is shown as well. */
+bool output_is_redirected(const struct output_plan *o, unsigned local_rank, int fd);
 
 #endif

@@ -1,37 +1,13 @@
-/* plan.c - see plan.h */
+/* plan.c - what a plan says of one worker; see plan.h */
 #include "daemon/plan/plan.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "common/arena.h"
-#include "common/failure.h"
-#include "common/notes.h"
-#include "config/settings.h"
-#include "daemon/facts/devices.h"
-#include "daemon/facts/facts.h"
-#include "daemon/plan/decide.h"
-#include "daemon/plan/topology.h"
-
-int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_rank,
-	unsigned *ret_first_rank, unsigned *ret_world_size)
-{
-	unsigned first = 0, size = 0;
-
-	if (node_rank >= nnodes)
-		return -ERANGE;
-	for (unsigned i = 0; i < nnodes; i++) {
-		if (i == node_rank)
-			first = size;
-		if (nproc_of_node[i] > INT_MAX - size) /* ranks are signed ints to all readers */
-			return -ERANGE;
-		size += nproc_of_node[i];
-	}
-	*ret_first_rank = first;
-	*ret_world_size = size;
-	return 0;
-}
+#include "common/template.h"
+#include "common/text.h"
+#include "config/ranks.h"
+#include "config/streams.h"
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank)
 {
@@ -53,135 +29,90 @@ const char *plan_error_file(const struct attempt *attempt, unsigned local_rank, 
 		attempt->number, local_rank);
 }
 
-/* --env and --unset-env may name it, too: then the user has decided. */
-static bool user_decides(const struct settings *s, const char *name)
+bool output_is_redirected(const struct output_plan *o, unsigned local_rank, int fd)
 {
-	for (const struct env_change *c = s->env; c; c = c->next)
-		if (strcmp(c->name, name) == 0)
-			return true;
-	return false;
+	return ((streams_of(o->redirects, local_rank) | streams_of(o->tee, local_rank)) &
+		       (unsigned)fd) != 0;
 }
 
-/* One line for the whole job: node rank 0's. */
-static void decide_threads(const struct settings *s, const struct facts *facts,
-	const struct identity *id, struct plan *p, struct notes *notes)
+static const char *prefix_of(const struct output_plan *o, bool teed)
 {
-	bool speaks = id->node_rank_known && id->node_rank == 0;
-
-	if (p->nproc < 2 || env_get(facts->env, "OMP_NUM_THREADS") ||
-		user_decides(s, "OMP_NUM_THREADS"))
-		return;
-	p->omp_num_threads = "1";
-	if (p->start_count == 0)
-		return;
-	notes_add(notes, speaks ? NOTE_INFO : NOTE_VERBOSE,
-		"OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker");
+	if (o->prefix)
+		return o->prefix;
+	if (o->merge) /* local ranks of several nodes are the same */
+		return "[${hostname}:${rank}]:";
+	return teed ? "[${role_name}${local_rank}]:" /* torchrun's */ : NULL;
 }
 
-static void decide_input(const struct settings *s, const struct facts *facts,
-	const struct topology *t, struct plan *p)
+struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd)
 {
-	enum { AUTO, INHERIT, NONE };
-	uint64_t choice = settings_number(s, SET_STDIN);
-	/* what mpirun hands to one of its processes is not for several workers of one node */
-	bool started_by_another = (t->launcher != LAUNCHER_NONE || facts->under_systemd) &&
-		!settings_given(s, SET_ONLY_RANK);
-
-	/* A job in the background that reads its terminal is stopped (TTIN). That is for processes
-	 * of the terminal's session: workers, in sessions of their own, would get what is typed for
-	 * the shell. */
-	p->input = (struct stdio){ .how = STDIO_INHERIT };
-	if (choice == NONE || (choice == AUTO && (started_by_another || facts->background)))
-		p->input = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
-}
-
-static void note_proc(const struct facts *facts, struct notes *notes)
-{
-	static const char then[] =
-		"what workers leave behind can't be looked for, only ended "
-		"as it turns up; mount one here (unshare --mount-proc, bwrap --proc /proc)";
-
-	if (facts->proc == PROC_FOREIGN)
-		notes_add(notes, NOTE_WARNING, "/proc is another pid namespace's: %s", then);
-	else if (facts->proc == PROC_NONE)
-		notes_add(notes, NOTE_WARNING, "/proc is not mounted: %s", then);
-}
-
-/* The i-th device for worker i, so the launcher's list must be long enough. */
-static int check_devices(const struct plan *p, struct failure *why)
-{
-	const char *list;
-	const char *variable = devices_variable(p->env, &list);
-
-	if (!p->virtual_local_rank || !list || devices_count(list) >= p->nproc)
-		return 0;
-	return failure_usage(why, "--virtual-local-rank: %u workers, but %s=%s has fewer devices",
-		p->nproc, variable, list);
-}
-
-int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why)
-{
-	const struct identity *id = &t->identity;
-	struct plan p = {
-		.nproc = t->nproc,
-		.nnodes = id->nnodes,
-		.provisional = t->control.how != CONTROL_NONE && !t->met,
-		.node_rank = id->node_rank,
-		.program = facts->program.path,
-		.script = s->script,
-		.foreign_line = facts->program.foreign_line,
-		.args = &s->args,
-		.python = !settings_flag(s, SET_NO_PYTHON),
-		.module = settings_flag(s, SET_MODULE),
-		.use_env = settings_flag(s, SET_USE_ENV),
-		.expand_args = settings_flag(s, SET_EXPAND_ARGS),
-		.virtual_local_rank = settings_flag(s, SET_VIRTUAL_LOCAL_RANK),
-		.local_rank_arg = settings_text(s, SET_LOCAL_RANK_ARG),
-		.run_id = settings_flag(s, SET_STANDALONE) ? facts->random_id :
-							     settings_text(s, SET_RDZV_ID),
-		.role = settings_text(s, SET_ROLE),
-		.master_addr = t->master.addr,
-		.master_port = t->master.port,
-		.nccl_socket_ifname = settings_text(s, SET_NCCL_SOCKET_IFNAME),
-		.mpi_env = (enum mpi_env)settings_number(s, SET_MPI_ENV),
-		.env = facts->env,
-		.user_env = s->env,
-		.signal_scope = (enum signal_scope)settings_number(s, SET_SIGNAL_SCOPE),
-		.grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT),
-		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
-		.max_runtime_ms = settings_number(s, SET_MAX_RUNTIME),
-		.unfinished_note_ms = settings_number(s, SET_UNFINISHED_NOTE),
-		.max_restarts = (unsigned)settings_number(s, SET_MAX_RESTARTS),
-		.restart_delay_ms = settings_number(s, SET_RESTART_DELAY),
-		.restart_min_uptime_ms = settings_number(s, SET_RESTART_MIN_UPTIME),
-		.restart_on = settings_text(s, SET_RESTART_ON),
-		.no_restart_on = settings_text(s, SET_NO_RESTART_ON),
-		.join_timeout_ms = settings_number(s, SET_JOIN_TIMEOUT),
-		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
-		.lifeline_mark = launcher_mark(t->launcher, facts->env),
+	const struct output_plan *o = &p->output;
+	bool shown = !o->ranks_filter || ranks_contain(o->ranks_filter, local_rank);
+	bool redirected = o->tree && output_is_redirected(o, local_rank, fd);
+	bool teed = redirected && (streams_of(o->tee, local_rank) & (unsigned)fd) != 0;
+	const struct vec *filters = fd == 1 ? &o->out_filters : &o->err_filters;
+	struct stream_plan ret = {
+		.way = STREAM_PIPE,
+		.file = redirected || (o->tree && o->log_all),
+		.console = (teed || !redirected) && shown,
+		.filtered = teed && shown && filters->count > 0,
 	};
 
-	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
-		return failure_usage(
-			why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
-	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
-		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
-		decide_store(s, facts, &p, notes, why) < 0 ||
-		decide_report(s, facts, &p, notes, why) < 0 ||
-		decide_output(s, facts, t, nproc_of_node, &p, notes, why) < 0)
-		return why->code;
-	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
-		notes_add(notes, NOTE_WARNING,
-			"%s: all %u workers see the launcher's own MPI identity; only one of them "
-			"could call MPI_Init",
-			settings_where(s, SET_MPI_ENV), p.nproc);
-	decide_mpirun_grace(s, facts, t->launcher, &p, notes);
-	decide_threads(s, facts, id, &p, notes);
-	note_proc(facts, notes);
-	decide_input(s, facts, t, &p);
-	if (arena_failed(s->arena))
-		return failure_oom(why);
-	*ret = p;
-	return 0;
+	if (ret.console)
+		ret.prefix = prefix_of(o, teed);
+	if (ret.console && !ret.file && !ret.prefix && o->terminal[fd])
+		ret.way = STREAM_INHERIT;
+	if (ret.file && !ret.console && o->max_size_bytes == 0 && !o->timestamps && !o->reopen)
+		ret.way = STREAM_DIRECT;
+	return ret;
+}
+
+/* torchrun hands every argument to string.Template(...).safe_substitute(local_rank=N). */
+static const char *expand(struct arena *a, const char *arg, const char *local_rank)
+{
+	const struct template_value value = { "local_rank", local_rank };
+	struct text out = { 0 };
+	const char *expanded;
+
+	if (!strchr(arg, '$'))
+		return arg;
+	template_expand(arg, &value, 1, &out);
+	a->failed = a->failed || out.failed;
+	expanded = arena_strndup(a, text_string(&out), out.len);
+	text_done(&out);
+	return expanded;
+}
+
+bool plan_is_wrapped(const struct plan *p, unsigned local_rank)
+{
+	return p->wrap.count > 0 &&
+		(!p->wrap_ranks || ranks_contain(p->wrap_ranks, p->first_rank + local_rank));
+}
+
+const char *plan_program(const struct plan *p, unsigned local_rank)
+{
+	return plan_is_wrapped(p, local_rank) ? p->wrapper : p->program;
+}
+
+void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena, struct vec *ret)
+{
+	unsigned shown = p->virtual_local_rank ? 0 : local_rank;
+	const char *number = arena_printf(arena, "%u", local_rank); /* as torchrun: the real one */
+	bool wrapped = plan_is_wrapped(p, local_rank);
+
+	if (wrapped)
+		vec_add_all(arena, ret, p->wrap.at);
+	if (p->python) {
+		vec_add(arena, ret, p->program);
+		vec_add(arena, ret, "-u");
+		if (p->module)
+			vec_add(arena, ret, "-m");
+	}
+	/* a wrapper looks for the program anew: it gets the path that we have found */
+	vec_add(arena, ret, wrapped && !p->python ? p->program : p->script);
+	if (!p->use_env)
+		vec_add(arena, ret, arena_printf(arena, "%s=%u", p->local_rank_arg, shown));
+	for (size_t i = 0; i < p->args->count; i++)
+		vec_add(arena, ret,
+			p->expand_args ? expand(arena, p->args->at[i], number) : p->args->at[i]);
 }

@@ -11,7 +11,6 @@
 #include "common/vec.h"
 #include "config/reaction.h"
 #include "daemon/plan/output_plan.h"
-#include "daemon/plan/scrub.h"
 
 struct arena;
 struct facts;
@@ -40,6 +39,8 @@ struct stdio {
 	const char *path; /* STDIO_FILE only */
 	int fd;           /* STDIO_OPEN only */
 };
+
+enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP }; /* the choices of --mpi-env */
 
 /* Who gets the signals that launchd passes on. */
 enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
@@ -126,6 +127,9 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why);
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
+
+/* What becomes of a stream of a worker that starts here; fd is 1 or 2. */
+struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd);
 
 /* Whether --wrap's command stands before the worker's own. */
 bool plan_is_wrapped(const struct plan *p, unsigned local_rank);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "config/settings.h"
-#include "daemon/plan/plan.h"
 
 /* The one table. A pattern that ends with '*' matches every name that begins so. Users' tuning
  * (OMPI_MCA_btl*, pml*, coll*, UCX_*, I_MPI_*, FI_*, SLURM_JOB_*) is in no row and stays. */

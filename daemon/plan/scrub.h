@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP }; /* the choices of --mpi-env */
+#include "daemon/plan/plan.h"
 
 enum scrub {
 	SCRUB_PASS, /* the worker inherits it */
@@ -17,8 +17,6 @@ enum scrub {
 
 /* What becomes of a variable; name has len bytes. *ret_why: one line for --dry-run. */
 enum scrub scrub_of(const char *name, size_t len, enum mpi_env policy, const char **ret_why);
-
-struct worker_rank;
 
 /* The worker's own value of a variable that is rewritten. */
 unsigned scrub_value(const char *name, size_t len, const struct worker_rank *rank);

@@ -10,7 +10,7 @@
 #include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
-#include "daemon/report/report.h"
+#include "daemon/report/report_input.h"
 
 enum { EXIT_USAGE = 2 }; /* argparse's, click's and absl's */
 

@@ -8,7 +8,7 @@
 #include "daemon/job/ending.h"
 #include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
-#include "daemon/report/report.h"
+#include "daemon/report/report_input.h"
 
 bool result_is_jobwide(const struct result *r)
 {

@@ -12,7 +12,7 @@
 #include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/nodes.h"
-#include "daemon/report/report.h"
+#include "daemon/report/report_input.h"
 
 bool worker_is_planned(const struct report_input *in, const struct outcome *o)
 {

@@ -6,36 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#include "daemon/job/evidence.h"
+#include "daemon/report/report_input.h"
 
 struct arena;
 struct outcome;
-struct plan;
-struct result;
 struct text;
-
-struct report_input {
-	const struct result *result;
-	const struct plan *plan;
-	const char *hostname;
-	const struct error_record *record; /* the culprit's error file; NULL: none */
-	struct last_words words;           /* the culprit's */
-	bool is_local; /* it is only this node's culprit: the job's root cause is another one */
-	uid_t uid;     /* launchd's own */
-	struct arena *arena; /* for what the report needs in between */
-	/* the culprit's, quoted for a shell; NULL: the plan's, where that is ours */
-	const char *command;
-	unsigned attempt, max_restarts; /* the attempt's number, from 0; 0: none are wanted */
-	const char *why_not; /* why no restart follows where some are left; NULL, "": no reason */
-	const unsigned *waiting; /* ranks that had not joined the store, in order */
-	size_t waiting_count;
-	/* what the job came to in one line; NULL: on one node. With a result of one node of several
-	 * the exit code is the job's. */
-	const char *verdict;
-	int verdict_code;
-};
 
 /* Adds the report, lines of "launchd: level: text". Of a job that ended with 0 only what had to be
  * killed, or could not be: that is nothing in most. Its length is bounded for any number of

@@ -10,7 +10,7 @@
 #include "daemon/job/evidence.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
-#include "daemon/report/report.h"
+#include "daemon/report/report_input.h"
 
 /* Bounds of what is shown of texts that are not ours; --report has more. */
 enum { LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };

@@ -1,4 +1,4 @@
-/* topology.c - see topology.h */
+/* topology_make.c - where this node stands, put together; see topology.h */
 #include "daemon/plan/topology.h"
 
 #include <errno.h>

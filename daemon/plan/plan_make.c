@@ -1,0 +1,167 @@
+/* plan_make.c - all decisions together; see plan.h. The larger ones are in files of their own. */
+#include "daemon/plan/plan.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+#include "config/settings.h"
+#include "daemon/facts/devices.h"
+#include "daemon/facts/facts.h"
+#include "daemon/plan/decide.h"
+#include "daemon/plan/topology.h"
+
+int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_rank,
+	unsigned *ret_first_rank, unsigned *ret_world_size)
+{
+	unsigned first = 0, size = 0;
+
+	if (node_rank >= nnodes)
+		return -ERANGE;
+	for (unsigned i = 0; i < nnodes; i++) {
+		if (i == node_rank)
+			first = size;
+		if (nproc_of_node[i] > INT_MAX - size) /* ranks are signed ints to all readers */
+			return -ERANGE;
+		size += nproc_of_node[i];
+	}
+	*ret_first_rank = first;
+	*ret_world_size = size;
+	return 0;
+}
+
+/* --env and --unset-env may name it, too: then the user has decided. */
+static bool user_decides(const struct settings *s, const char *name)
+{
+	for (const struct env_change *c = s->env; c; c = c->next)
+		if (strcmp(c->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* One line for the whole job: node rank 0's. */
+static void decide_threads(const struct settings *s, const struct facts *facts,
+	const struct identity *id, struct plan *p, struct notes *notes)
+{
+	bool speaks = id->node_rank_known && id->node_rank == 0;
+
+	if (p->nproc < 2 || env_get(facts->env, "OMP_NUM_THREADS") ||
+		user_decides(s, "OMP_NUM_THREADS"))
+		return;
+	p->omp_num_threads = "1";
+	if (p->start_count == 0)
+		return;
+	notes_add(notes, speaks ? NOTE_INFO : NOTE_VERBOSE,
+		"OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker");
+}
+
+static void decide_input(const struct settings *s, const struct facts *facts,
+	const struct topology *t, struct plan *p)
+{
+	enum { AUTO, INHERIT, NONE };
+	uint64_t choice = settings_number(s, SET_STDIN);
+	/* what mpirun hands to one of its processes is not for several workers of one node */
+	bool started_by_another = (t->launcher != LAUNCHER_NONE || facts->under_systemd) &&
+		!settings_given(s, SET_ONLY_RANK);
+
+	/* A job in the background that reads its terminal is stopped (TTIN). That is for processes
+	 * of the terminal's session: workers, in sessions of their own, would get what is typed for
+	 * the shell. */
+	p->input = (struct stdio){ .how = STDIO_INHERIT };
+	if (choice == NONE || (choice == AUTO && (started_by_another || facts->background)))
+		p->input = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
+}
+
+static void note_proc(const struct facts *facts, struct notes *notes)
+{
+	static const char then[] =
+		"what workers leave behind can't be looked for, only ended "
+		"as it turns up; mount one here (unshare --mount-proc, bwrap --proc /proc)";
+
+	if (facts->proc == PROC_FOREIGN)
+		notes_add(notes, NOTE_WARNING, "/proc is another pid namespace's: %s", then);
+	else if (facts->proc == PROC_NONE)
+		notes_add(notes, NOTE_WARNING, "/proc is not mounted: %s", then);
+}
+
+/* The i-th device for worker i, so the launcher's list must be long enough. */
+static int check_devices(const struct plan *p, struct failure *why)
+{
+	const char *list;
+	const char *variable = devices_variable(p->env, &list);
+
+	if (!p->virtual_local_rank || !list || devices_count(list) >= p->nproc)
+		return 0;
+	return failure_usage(why, "--virtual-local-rank: %u workers, but %s=%s has fewer devices",
+		p->nproc, variable, list);
+}
+
+int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
+	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why)
+{
+	const struct identity *id = &t->identity;
+	struct plan p = {
+		.nproc = t->nproc,
+		.nnodes = id->nnodes,
+		.provisional = t->control.how != CONTROL_NONE && !t->met,
+		.node_rank = id->node_rank,
+		.program = facts->program.path,
+		.script = s->script,
+		.foreign_line = facts->program.foreign_line,
+		.args = &s->args,
+		.python = !settings_flag(s, SET_NO_PYTHON),
+		.module = settings_flag(s, SET_MODULE),
+		.use_env = settings_flag(s, SET_USE_ENV),
+		.expand_args = settings_flag(s, SET_EXPAND_ARGS),
+		.virtual_local_rank = settings_flag(s, SET_VIRTUAL_LOCAL_RANK),
+		.local_rank_arg = settings_text(s, SET_LOCAL_RANK_ARG),
+		.run_id = settings_flag(s, SET_STANDALONE) ? facts->random_id :
+							     settings_text(s, SET_RDZV_ID),
+		.role = settings_text(s, SET_ROLE),
+		.master_addr = t->master.addr,
+		.master_port = t->master.port,
+		.nccl_socket_ifname = settings_text(s, SET_NCCL_SOCKET_IFNAME),
+		.mpi_env = (enum mpi_env)settings_number(s, SET_MPI_ENV),
+		.env = facts->env,
+		.user_env = s->env,
+		.signal_scope = (enum signal_scope)settings_number(s, SET_SIGNAL_SCOPE),
+		.grace_ms = settings_number(s, SET_SHUTDOWN_TIMEOUT),
+		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
+		.max_runtime_ms = settings_number(s, SET_MAX_RUNTIME),
+		.unfinished_note_ms = settings_number(s, SET_UNFINISHED_NOTE),
+		.max_restarts = (unsigned)settings_number(s, SET_MAX_RESTARTS),
+		.restart_delay_ms = settings_number(s, SET_RESTART_DELAY),
+		.restart_min_uptime_ms = settings_number(s, SET_RESTART_MIN_UPTIME),
+		.restart_on = settings_text(s, SET_RESTART_ON),
+		.no_restart_on = settings_text(s, SET_NO_RESTART_ON),
+		.join_timeout_ms = settings_number(s, SET_JOIN_TIMEOUT),
+		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
+		.lifeline_mark = launcher_mark(t->launcher, facts->env),
+	};
+
+	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
+		return failure_usage(
+			why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
+	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
+		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
+		decide_store(s, facts, &p, notes, why) < 0 ||
+		decide_report(s, facts, &p, notes, why) < 0 ||
+		decide_output(s, facts, t, nproc_of_node, &p, notes, why) < 0)
+		return why->code;
+	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
+		notes_add(notes, NOTE_WARNING,
+			"%s: all %u workers see the launcher's own MPI identity; only one of them "
+			"could call MPI_Init",
+			settings_where(s, SET_MPI_ENV), p.nproc);
+	decide_mpirun_grace(s, facts, t->launcher, &p, notes);
+	decide_threads(s, facts, id, &p, notes);
+	note_proc(facts, notes);
+	decide_input(s, facts, t, &p);
+	if (arena_failed(s->arena))
+		return failure_oom(why);
+	*ret = p;
+	return 0;
+}
