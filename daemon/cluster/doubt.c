@@ -6,9 +6,10 @@
 #include "common/address.h"
 #include "common/failure.h"
 #include "common/text.h"
-#include "daemon/cluster/config.h"
-#include "daemon/cluster/member.h"
+#include "daemon/cluster/hub.h"
 #include "daemon/cluster/message.h"
+#include "daemon/cluster/spoke.h"
+#include "daemon/meet/finder.h"
 
 enum {
 	RETRY_MS = 500,
@@ -22,20 +23,15 @@ static void dial(struct doubt *d);
 /* What follows is the business of those who have met. */
 static bool is_settled(const struct doubt *d)
 {
-	const struct member *m = d->member;
-
-	if (d->closing || m->closing)
+	if (d->closing || d->party->closing)
 		return true;
-	if (m->role == MEMBER_HUB)
-		return m->hub.begun || m->hub.over;
-	return m->spoke.state != SPOKE_DIALING;
+	return d->hub ? d->hub->state != HUB_MEETING : d->spoke->state != SPOKE_DIALING;
 }
 
 static void say(struct doubt *d, struct text *t)
 {
 	d->said = true;
-	member_say(d->member, true, text_string(t));
-	text_done(t);
+	party_say_text(d->party, true, t);
 }
 
 static void say_misplaced(struct doubt *d)
@@ -45,7 +41,7 @@ static void say_misplaced(struct doubt *d)
 	text_printf(&t,
 		"%s is this node, whose node rank is %u, and no launcher of node rank 0 is here: "
 		"have nodes been given each other's ranks, or is the master address wrong?",
-		d->name, d->member->config->node_rank);
+		d->name, d->party->config->node_rank);
 	say(d, &t);
 }
 
@@ -114,7 +110,7 @@ static void dial_later(struct doubt *d, const char *why)
 static void handle_closed(struct doubt *d)
 {
 	if (--d->handles == 0)
-		member_part_closed(d->member);
+		party_part_closed(d->party);
 }
 
 static void on_link_closed(struct link *l, const char *why)
@@ -127,26 +123,18 @@ static void on_link_closed(struct link *l, const char *why)
 	handle_closed(d);
 }
 
-/* The address leads here, by whatever detour. */
-static bool is_own_hub(const struct member *m, const struct link *l)
-{
-	for (const struct caller *p = m->hub.all; p; p = p->next)
-		if (p->link.session == l->session)
-			return true;
-	return false;
-}
-
 /* Asks for the place that this node has. */
 static void on_ready(struct link *l)
 {
 	struct doubt *d = l->owner;
 
-	if (is_settled(d) || is_own_hub(d->member, l)) {
+	/* the address may lead here, by whatever detour */
+	if (is_settled(d) || hub_has_session(d->hub, l->session)) {
 		d->kind = DOUBT_NONE;
 		link_close(l, false, NULL);
 		return;
 	}
-	member_introduce(d->member, l);
+	party_introduce(d->party, l);
 }
 
 /* It tells its nodes, and this one its own. */
@@ -158,21 +146,21 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	if (type != MESSAGE_REFUSED || is_settled(d) || message_get_refused(at, len, &r) < 0)
 		return;
 	d->kind = DOUBT_NONE;
-	hub_refuse(&d->member->hub, r.code, r.text);
+	hub_refuse(d->hub, r.code, r.text);
 }
 
 static void dial(struct doubt *d)
 {
-	struct member *m = d->member;
+	const struct party *p = d->party;
 	struct failure why = { 0 };
 
 	d->link = (struct link){ .owner = d,
 		.on_ready = on_ready,
 		.on_message = on_message,
 		.on_closed = on_link_closed,
-		.timeout_ms = (uint32_t)m->config->node_timeout_ms };
-	if (link_dial(&d->link, m->loop, (const struct sockaddr *)&m->hub_addresses[d->next],
-		    &m->auth, &why) < 0) {
+		.timeout_ms = (uint32_t)p->config->node_timeout_ms };
+	if (link_dial(&d->link, p->loop, (const struct sockaddr *)&d->addresses[d->next], &p->auth,
+		    &why) < 0) {
 		dial_later(d, why.text);
 		return;
 	}
@@ -189,28 +177,28 @@ static bool all_loopback(const struct finder *f)
 }
 
 /* A host's own name may mean loopback there, and not elsewhere. */
-static enum doubt_kind kind_of(const struct member *m, const struct finder *f, unsigned own)
+static enum doubt_kind kind_of(const struct doubt *d, const struct finder *f, unsigned own)
 {
-	const struct member_config *c = m->config;
+	const struct member_config *c = d->party->config;
 
 	if (all_loopback(f) && (f->numeric || strcmp(c->hub_addr, "localhost") == 0))
 		return DOUBT_LOOPBACK;
 	if (!c->node_rank_known)
 		return DOUBT_NONE;
-	if (m->role == MEMBER_HUB)
+	if (d->hub)
 		return own == 0 ? DOUBT_RIVAL : DOUBT_NONE;
 	return own > 0 ? DOUBT_MISPLACED : DOUBT_NONE;
 }
 
-bool doubt_start(struct doubt *d, struct member *m, const struct finder *f, unsigned own)
+bool doubt_start(struct doubt *d, const struct finder *f, unsigned own)
 {
-	*d = (struct doubt){ .member = m,
-		.kind = kind_of(m, f, own),
-		.name = m->config->hub_addr,
-		.count = f->count };
+	d->kind = kind_of(d, f, own);
+	d->name = d->party->config->hub_addr;
+	d->count = f->count;
 	if (d->kind == DOUBT_NONE)
 		return false;
-	(void)uv_timer_init(m->loop, &d->clock); /* can't fail */
+	d->party->parts++;
+	(void)uv_timer_init(d->party->loop, &d->clock); /* can't fail */
 	d->clock.data = d;
 	d->handles = 1;
 	(void)uv_timer_start(&d->clock, on_time, d->kind == DOUBT_RIVAL ? 0 : PATIENCE_MS, 0);

@@ -13,7 +13,9 @@
 #include "daemon/net/link.h"
 
 struct finder;
-struct member;
+struct hub;
+struct party;
+struct spoke;
 
 enum doubt_kind {
 	DOUBT_NONE,
@@ -23,7 +25,12 @@ enum doubt_kind {
 };
 
 struct doubt {
-	struct member *member;
+	/* the owner's, before doubt_start(); the rest is { 0 } */
+	struct party *party;
+	struct hub *hub;                          /* NULL: this node is not node rank 0 */
+	struct spoke *spoke;                      /* where it isn't */
+	const struct sockaddr_storage *addresses; /* what the address means */
+
 	enum doubt_kind kind;
 	const char *name; /* the address, as the user gave it */
 	uv_timer_t clock; /* the next dialing, or the moment to speak */
@@ -35,11 +42,11 @@ struct doubt {
 };
 
 /* Begins to doubt, where there is a reason: f has found the addresses, of which `own` are this
- * node's, and the member has its role. True: it has begun, and is a part of the member that wants
- * doubt_close(). It leaves off by itself when the nodes have met. */
-bool doubt_start(struct doubt *d, struct member *m, const struct finder *f, unsigned own);
+ * node's. True: it has begun, and is a part of the party that wants doubt_close(). It leaves off by
+ * itself when the nodes have met. */
+bool doubt_start(struct doubt *d, const struct finder *f, unsigned own);
 
-/* The member hears member_part_closed() when nothing is left in the loop. */
+/* The party hears party_part_closed() when nothing is left in the loop. */
 void doubt_close(struct doubt *d);
 
 #endif

@@ -1,315 +1,439 @@
-/* hub.c - what the job decides, carried out on all nodes; see hub.h */
+/* hub.c - the hub's life, its connections, and what the nodes of the job say; see hub.h */
 #include "daemon/cluster/hub.h"
 
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/fd.h"
 #include "common/text.h"
-#include "common/vec.h"
-#include "daemon/cluster/config.h"
-#include "daemon/cluster/hub_store.h"
-#include "daemon/cluster/member.h"
-#include "daemon/net/wire.h"
-#include "daemon/os/port.h"
+#include "daemon/store/store.h"
 
-/* What the culprit says of itself. */
-static const struct evidence *evidence_of(const struct hub *h, const struct result *r)
+enum {
+	STRANGERS = 64,      /* more than there are nodes, that may be about to join */
+	KEPT_MAX = 16 << 20, /* bytes that a node may say in an attempt, and for each worker: */
+	KEPT_WORKER = 256 << 10,
+};
+
+/* --- what nodes say --- */
+
+/* Before times of that node's clock are heard. */
+static void note_clock(const struct caller *p)
 {
-	const struct outcome *culprit = result_culprit(r);
-
-	for (size_t i = 0; culprit && i < h->said_count; i++)
-		if (h->said[i].rank == culprit->rank)
-			return &h->said[i];
-	return NULL;
+	if (p->link.clock.known)
+		job_clock(&p->hub->job, p->node, clock_offset_ns(&p->link.clock),
+			clock_error_ns(&p->link.clock, uv_hrtime()));
 }
 
-static struct job_end end_of(const struct hub *h, const struct orders *orders)
+static void on_failed(struct caller *p, const unsigned char *at, size_t len)
 {
-	struct job_end end = {
-		.result = &orders->result,
-		.evidence = evidence_of(h, &orders->result),
-		.restarts = h->restarts,
-		/* it is read when the orders have gone */
-		.why_not = arena_strdup(h->member->config->arena, orders->why_not),
-	};
+	struct outcome o;
 
-	end.waiting = hub_all_waiting(h, &end.waiting_count);
-	verdict_make(&orders->result, &end.verdict);
-	end.verdict.attempt = h->job.attempt;
-	return end;
+	if (message_get_failed(at, len, &o) < 0)
+		return;
+	note_clock(p);
+	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &o, uv_hrtime()), NULL);
 }
 
-static void tell_verdict(struct hub *h, const struct verdict *v)
+static void on_stop(struct caller *p, const unsigned char *at, size_t len)
 {
-	struct verdict told = *v;
+	struct orders orders = { 0 };
+	struct stop s;
+
+	/* before the meeting is over its rank may not be known: any that is left will do */
+	if (message_get_stop(at, len, &s) < 0 || hub_rank_rest(p->hub) < 0)
+		return;
+	note_clock(p);
+	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &s, &orders), &orders);
+}
+
+static void on_signal(struct caller *p, const unsigned char *at, size_t len)
+{
+	const struct party *party = p->hub->party;
 	struct wire_out w = { 0 };
+	int signal;
 
-	if (!told.well)
-		job_name_host(&h->job, &told.cause);
-	message_put_verdict(&w, &told);
-	hub_logs_last(h);
-	hub_dismiss(h, MESSAGE_VERDICT, w.at, w.len);
-	wire_out_done(&w);
-}
-
-/* The port of the next attempt. 0: there is none, why says so. */
-static unsigned next_port(struct hub *h, struct failure *why)
-{
-	unsigned port = h->store ? h->master_port : h->member->config->master_port;
-
-	if (port > 0)
-		return port;
-	fd_closep(&h->port_fd);
-	return port_reserve(&h->port_fd, &port, why) < 0 ? 0 : port;
-}
-
-static void start_next(struct hub *h)
-{
-	struct message_start m = { .attempt = h->job.attempt, .master_port = h->master_port };
-	struct wire_out w = { 0 };
-
-	message_put_start(&w, &m);
-	hub_tell(h, MESSAGE_START, w.at, w.len, NULL);
-	wire_out_done(&w);
-	h->member->on->start(h->member->owner, m.attempt, m.master_port);
-}
-
-/* There can be no next attempt after all: the job ends as a launcher's failure. */
-static void fail_here(struct hub *h, const char *text)
-{
-	struct stop s = { .attempt = h->job.attempt,
-		.urgency = URGENCY_STOP,
-		.cause = { .kind = CAUSE_NODE_LOST, .at_ns = uv_hrtime(), .node = h->self } };
-
-	member_say(h->member, true, text);
-	(void)strncpy(s.cause.detail, "it found no free port", sizeof s.cause.detail - 1);
-	hub_asked(h, &s);
-}
-
-static void on_pause_over(uv_timer_t *t)
-{
-	struct hub *h = t->data;
-	struct failure why = { 0 };
-	unsigned port = next_port(h, &why);
-
-	if (port == 0) {
-		fail_here(h, why.text);
+	if (!party->auth.keyed || message_get_signal(at, len, &signal) < 0)
 		return;
+	message_put_signal(&w, signal);
+	hub_tell(p->hub, MESSAGE_SIGNAL, &w, p);
+	party->on->forward(party->owner, signal);
+}
+
+static void on_outcomes(struct caller *p, const unsigned char *at, size_t len)
+{
+	struct arena *a = p->hub->party->memory;
+	struct outcome *list, *all;
+	unsigned attempt;
+	size_t count;
+
+	if (message_get_outcomes(at, len, a, &attempt, &list, &count) < 0 ||
+		attempt != p->hub->job.attempt || count > p->about.nproc - p->count)
+		return;
+	if (!p->outcomes)
+		p->outcomes = arena_alloc(a, p->about.nproc * sizeof *all);
+	if (!p->outcomes)
+		return;
+	memcpy(p->outcomes + p->count, list, count * sizeof *list);
+	p->count += count;
+}
+
+static void on_record(struct caller *p, const unsigned char *at, size_t len)
+{
+	struct message_record r;
+
+	if (message_get_record(at, len, p->hub->party->memory, &r) == 0 &&
+		r.attempt == p->hub->job.attempt)
+		hub_remember(p->hub,
+			&(struct evidence){ .rank = r.rank,
+				.record = r.record,
+				.command = r.command,
+				.words = r.words });
+}
+
+static void on_ended(struct caller *p, const unsigned char *at, size_t len)
+{
+	struct hub *h = p->hub;
+	struct orders orders = { 0 };
+	struct node_end end;
+
+	if (message_get_ended(at, len, &end) < 0)
+		return;
+	end.outcomes = p->outcomes;
+	end.count = p->count;
+	note_clock(p);
+	hub_obey(h,
+		job_ended(&h->job, p->node, &end, uv_hrtime(), h->party->config->arena, &orders),
+		&orders);
+}
+
+/* The job knows whether it is a loss; then it is told before what follows from it. */
+static void tell_loss(const struct caller *p)
+{
+	const struct job_node *n = &p->hub->job.nodes[p->node];
+
+	if (n->state == NODE_LOST)
+		party_tell_node(p->hub->party, p->node, n->about.name, n->lost.detail);
+}
+
+static void on_leave(struct caller *p)
+{
+	struct hub *h = p->hub;
+	struct orders orders = { 0 };
+	enum order what;
+
+	p->told = true;
+	what = job_left(&h->job, p->node, uv_hrtime(), h->party->config->arena, &orders);
+	tell_loss(p);
+	hub_obey(h, what, &orders);
+}
+
+static void on_unjoined(struct caller *p, const unsigned char *at, size_t len)
+{
+	unsigned attempt, *ranks;
+	size_t count;
+
+	if (message_get_ranks(at, len, p->hub->party->memory, &attempt, &ranks, &count) == 0)
+		hub_waiting(p->hub, p->node, attempt, ranks, count);
+}
+
+/* What a node says is kept until the attempt is over: it must not be without end. */
+static bool keeps(struct caller *p, size_t len)
+{
+	p->kept_bytes += len;
+	if (p->kept_bytes <= KEPT_MAX + (size_t)p->about.nproc * KEPT_WORKER)
+		return true;
+	link_close(&p->link, false, "it said more than a node has to say");
+	return false;
+}
+
+static void hear(struct caller *p, unsigned type, const unsigned char *at, size_t len)
+{
+	switch (type) {
+	case MESSAGE_FAILED:
+		on_failed(p, at, len);
+		return;
+	case MESSAGE_SIGNAL:
+		on_signal(p, at, len);
+		return;
+	case MESSAGE_OUTCOMES:
+		if (keeps(p, len))
+			on_outcomes(p, at, len);
+		return;
+	case MESSAGE_RECORD:
+		if (keeps(p, len))
+			on_record(p, at, len);
+		return;
+	case MESSAGE_ENDED:
+		on_ended(p, at, len);
+		return;
+	case MESSAGE_LEAVE:
+		on_leave(p);
+		return;
+	case MESSAGE_JOINED:
+		if (keeps(p, len))
+			on_unjoined(p, at, len);
+		return;
+	default:
+		return; /* a later version's: it has checked that this one can do without */
 	}
-	h->said = NULL;
-	h->unjoined = NULL;
-	h->said_count = h->said_room = 0;
-	for (struct caller *p = h->all; p; p = p->next) {
-		p->outcomes = NULL;
-		p->count = p->kept_bytes = 0;
-	}
-	h->master_port = port;
-	hub_store_renew(h);
-	job_resume(&h->job, uv_hrtime());
-	start_next(h);
 }
 
-void hub_obey(struct hub *h, enum order what, const struct orders *orders)
+static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
-	struct member *m = h->member;
-	struct job_end end;
+	struct caller *p = l->owner;
+	enum hub_state state = p->hub->state;
 
-	switch (what) {
-	case ORDER_NONE:
+	if (type == MESSAGE_LOG) /* also after its node's last word, and the verdict */
+		hub_lines_hear(p, at, len);
+	if (type == MESSAGE_LOG || p->told || state >= HUB_OVER)
 		return;
-	case ORDER_STOP:
-		hub_tell_stop(h);
-		m->on->stop(m->owner, &h->job.stop);
-		return;
-	case ORDER_RESTART:
-		end = end_of(h, orders);
-		h->restarts++;
-		m->on->pause(m->owner, &end, orders->delay_ms);
-		(void)uv_timer_start(&h->clock, on_pause_over, orders->delay_ms, 0);
-		return;
-	case ORDER_OVER:
-		(void)uv_timer_stop(&h->clock);
-		h->over = true;
-		end = end_of(h, orders);
-		tell_verdict(h, &end.verdict);
-		m->on->over(m->owner, &end);
-		return;
-	}
+	if (type == MESSAGE_JOIN)
+		hub_hear_join(p, at, len);
+	else if (p->joined && type == MESSAGE_STOP)
+		on_stop(p, at, len);
+	else if (p->joined && state == HUB_RUNNING)
+		hear(p, type, at, len);
+	else if (p->joined && state == HUB_PREPARING && type == MESSAGE_READY)
+		hub_hear_ready(p);
+	else if (p->joined && state == HUB_PREPARING && type == MESSAGE_REFUSED)
+		hub_hear_refusal(p, at, len);
 }
 
-/* The place of an address among our own, from 1 on, in the order in which the others try them. 0:
- * it is none of them, but one that leads here. */
-static size_t place_of(const struct vec *own, const char *address)
+/* --- connections --- */
+
+static void say_crowded(
+	struct hub *h, unsigned count, const char *what, const struct sockaddr *from)
 {
-	for (size_t i = 0; i < own->count; i++)
-		if (strcmp(own->at[i], address) == 0)
-			return i + 1;
+	char host[ADDRESS_TEXT];
+	struct text t = { 0 };
+
+	if (h->crowded || h->state >= HUB_OVER)
+		return;
+	h->crowded = true;
+	address_host_text(from, host);
+	text_printf(&t,
+		"%u connections to the launchers' port have %s, the latest from %s: the oldest are "
+		"dropped to let nodes in (is the port being scanned?)",
+		count, what, host);
+	party_say_text(h->party, true, &t);
+}
+
+static void say_starved(struct hub *h)
+{
+	if (h->crowded || h->state >= HUB_OVER)
+		return;
+	h->crowded = true;
+	party_say(h->party, true,
+		"no descriptors are left for connections to the launchers' port (ulimit -n): the "
+		"oldest that have not introduced themselves are dropped to let nodes in");
+}
+
+static void on_crowded(struct listener *li, const struct sockaddr *from)
+{
+	if (li->starved)
+		say_starved(li->owner);
+	else
+		say_crowded(li->owner, li->pending, "not introduced themselves", from);
+}
+
+/* Those who could join, and don't, must not keep others out either. */
+static void drop_oldest_stranger(struct hub *h)
+{
+	struct caller *oldest = NULL;
+
+	for (struct caller *p = h->all; p; p = p->next)
+		if (p->stranger)
+			oldest = p; /* the newest is the first of all */
+	if (!oldest)
+		return;
+	oldest->stranger = false;
+	h->strangers--;
+	link_close(&oldest->link, false, "it had not joined when too many others came");
+}
+
+static void on_ready(struct link *l)
+{
+	struct caller *p = l->owner;
+	struct hub *h = p->hub;
+
+	if (h->strangers >= h->job.nnodes + STRANGERS) {
+		say_crowded(h, h->strangers, "not joined the job",
+			(const struct sockaddr *)&l->peer_address);
+		drop_oldest_stranger(h);
+	}
+	p->stranger = true;
+	h->strangers++;
+	if (beat_watch(&h->beat, l) < 0)
+		link_close(l, false, "out of memory");
+}
+
+static void unlist(struct hub *h, struct caller *p)
+{
+	struct caller **at = &h->all;
+
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+}
+
+/* A connection that the other end closes tells its end; one that broke, or that we close for
+ * silence, that it was some time after the last word. */
+static struct loss loss_of(const struct hub *h, const struct link *l, const char *why)
+{
+	uint64_t now = uv_hrtime(), due = l->heard_ns + h->beat.interval_ns;
+
+	if (l->eof || (l->killed_by && l->broke_ns))
+		return (struct loss){ l->broke_ns, l->broke_ns, why, NULL,
+			l->agreed ? l->killed_by : 0 };
+	if (l->broke_ns > l->heard_ns)
+		due = l->broke_ns;
+	else if (l->end != LINK_END_OURS)
+		return (struct loss){ now, now, why, NULL, 0 };
+	return (struct loss){ l->heard_ns, due < now ? due : now, why, NULL,
+		l->agreed ? l->killed_by : 0 };
+}
+
+static void lose(struct caller *p, const char *why)
+{
+	struct hub *h = p->hub;
+	struct loss loss = loss_of(h, &p->link, why);
+	struct cause own;
+	struct orders orders = { 0 };
+	enum order what;
+
+	if (p->link.killed_by == 0 && party_slept(&h->beat, h->self, &own))
+		loss.own = &own;
+	what = job_lost(&h->job, p->node, &loss, uv_hrtime(), h->party->config->arena, &orders);
+	tell_loss(p);
+	hub_obey(h, what, &orders);
+}
+
+/* Both ends are told that a key is wrong: it may be wrong at either. Strangers don't fill a log.
+ * While PMIx is not done here, a launcher without a key is one that has no PMIx: it comes again. */
+static void say_turned_away(struct caller *p, const char *why)
+{
+	struct hub *h = p->hub;
+	unsigned bit = 1U << p->link.end;
+	struct text t = { 0 };
+
+	if (h->state >= HUB_OVER || (h->turned_away & bit) != 0 ||
+		(h->state == HUB_MEETING && !uv_is_active((const uv_handle_t *)&h->clock)) ||
+		(p->link.end != LINK_END_VERSION && p->link.end != LINK_END_KEYED &&
+			p->link.end != LINK_END_KEY))
+		return;
+	h->turned_away |= bit;
+	text_printf(&t, "a launcher was turned away: %s", why);
+	party_say_text(h->party, true, &t);
+}
+
+static void on_link_closed(struct link *l, const char *why)
+{
+	struct caller *p = l->owner;
+	struct hub *h = p->hub;
+
+	unlist(h, p);
+	h->strangers -= p->stranger;
+	if (p->joined && p->node != NODE_RANK_UNKNOWN && h->state != HUB_MEETING)
+		h->peers[p->node] = NULL;
+	if (!p->joined)
+		say_turned_away(p, why);
+	else if (h->state < HUB_RUNNING)
+		hub_lose_early(p, why);
+	else if (h->state == HUB_RUNNING && !p->told)
+		lose(p, why);
+	free(p);
+	hub_lines_lost(h);
+	hub_handle_closed(h);
+}
+
+static struct link *find(struct link *l, uint64_t session)
+{
+	const struct caller *p = l->owner;
+
+	return beat_find(&p->hub->beat, session);
+}
+
+static struct link *on_accept(struct listener *li, const struct sockaddr *from)
+{
+	struct hub *h = li->owner;
+	struct caller *p = h->state >= HUB_OVER ? NULL : calloc(1, sizeof *p);
+
+	(void)from;
+	if (!p)
+		return NULL;
+	p->hub = h;
+	p->next = h->all;
+	h->all = p;
+	h->handles++;
+	p->link.owner = p;
+	p->link.timeout_ms = (uint32_t)h->party->config->node_timeout_ms;
+	p->link.find = find;
+	p->link.on_ready = on_ready;
+	p->link.on_message = on_message;
+	p->link.on_closed = on_link_closed;
+	return &p->link;
+}
+
+static void on_listener_closed(struct listener *li)
+{
+	hub_handle_closed(li->owner);
+}
+
+static void on_beat_closed(struct beat *b)
+{
+	hub_handle_closed(b->owner);
+}
+
+static int open_port(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
+	unsigned port, struct failure *why)
+{
+	const struct party *p = h->party;
+
+	h->listener = (struct listener){ .on_accept = on_accept,
+		.on_closed = on_listener_closed,
+		.on_crowded = on_crowded,
+		.owner = h,
+		.auth = &p->auth };
+	if (listener_open(&h->listener, p->loop, bound, bound_count, (uint16_t)port, why) < 0)
+		return why->code;
+	h->beat = (struct beat){ .on_silent = beat_drop,
+		.on_closed = on_beat_closed,
+		.owner = h,
+		.obituary = p->config->obituary,
+		.timeout_ms = (uint32_t)p->config->node_timeout_ms };
+	beat_open(&h->beat, p->loop);
+	beat_hear(&h->beat, &h->listener);
+	h->handles += 2;
 	return 0;
 }
 
-/* What the settings say of it. A store listens on an address, which the workers are told: a name
- * may mean another one to each of them. */
-static const char *given_master(const struct hub *h)
-{
-	const struct member_config *c = h->member->config;
-	const char *first = h->agent_store ? c->own_addr : c->master_addr;
-	const char *second = h->agent_store ? c->master_addr : c->own_addr;
-	struct sockaddr_storage parsed;
-
-	if (first && (!h->agent_store || address_parse(first, 0, &parsed) == 0))
-		return first;
-	if (second && (!h->agent_store || address_parse(second, 0, &parsed) == 0))
-		return second;
-	return NULL;
-}
-
-/* Where the others reach worker 0. Who came by an address has not come by those before it: of those
- * by which nodes came the last one is left, even where most came by another. */
-static const char *find_master(struct hub *h)
-{
-	const struct member_config *c = h->member->config;
-	const char *best = given_master(h);
-	size_t last = 0;
-
-	if (best)
-		return best;
-	for (struct caller *p = h->all; p; p = p->next) {
-		size_t place = p->joined ? place_of(&c->addresses, p->about.reached) : 0;
-
-		if (p->joined && (!best || place > last)) {
-			last = place;
-			best = p->about.reached;
-		}
-	}
-	if (!best && c->addresses.count > 0)
-		best = c->addresses.at[0];
-	return best ? best : "127.0.0.1";
-}
-
-/* Where a node has no launcher that could start its workers again, none is. */
-static unsigned restarts_of(const struct hub *h)
-{
-	return h->joined == h->job.nnodes ? h->job.policy.max_restarts : 0;
-}
-
-static void welcome(struct hub *h)
-{
-	struct message_welcome m = {
-		.nnodes = h->job.nnodes,
-		.master_port = h->master_port,
-		.agent_store = h->agent_store,
-		.max_restarts = restarts_of(h),
-		.nproc = h->nproc,
-	};
-
-	(void)strncpy(m.master_addr, h->master_addr, sizeof m.master_addr - 1);
-	for (unsigned i = 0; i < h->job.nnodes; i++) {
-		struct wire_out w = { 0 };
-
-		if (!h->peers[i])
-			continue;
-		m.node_rank = i;
-		message_put_welcome(&w, &m);
-		(void)link_send(&h->peers[i]->link, MESSAGE_WELCOME, w.at, w.len);
-		wire_out_done(&w);
-	}
-}
-
-/* Where worker 0 listens: the store's port, where this launcher hosts it. */
-static void find_port(struct hub *h, struct failure *why)
-{
-	if (h->agent_store)
-		(void)hub_store_open(h, why);
-	else
-		h->master_port = next_port(h, why);
-}
-
-/* The plan of this node, made before the others are asked for theirs. */
-static int plan_own(struct hub *h, struct failure *why)
-{
-	struct member *m = h->member;
-	const char *given = m->config->master_addr;
-	bool alone = m->config->way == MEET_NOBODY;
-	const struct meeting met = {
-		.node_rank = alone ? m->config->node_rank : h->self,
-		.nnodes = m->config->nnodes,
-		.nproc_of_node = h->nproc,
-		.master_addr = given && strcmp(given, h->master_addr) == 0 ? NULL : h->master_addr,
-		.master_port = h->master_port,
-		.max_restarts = restarts_of(h),
-		.agent_store = h->agent_store,
-		.alone = alone,
-	};
-
-	return member_met(m, &met, why);
-}
-
-void hub_begin(struct hub *h)
-{
-	const struct member_config *c = h->member->config;
-	struct failure why = { 0 };
-
-	if (h->begun || h->over)
-		return;
-	(void)uv_timer_stop(&h->clock);
-	h->begun = true;
-	if (hub_rank_rest(h) < 0)
-		(void)failure_oom(&why);
-	h->unready = h->joined - 1;
-	h->agent_store = c->agent_store && h->joined == h->job.nnodes;
-	for (unsigned i = 0; i < c->nnodes; i++)
-		h->nproc[i] = h->nproc[i] ? h->nproc[i] : c->nproc;
-	h->master_addr = find_master(h);
-	find_port(h, &why);
-	if (why.code != 0 || plan_own(h, &why) < 0) {
-		hub_refuse(h, why.code, why.text);
-		return;
-	}
-	welcome(h);
-	hub_logs_offer(h);
-	if (h->unready == 0)
-		hub_start_first(h);
-	else
-		hub_await_ready(h);
-}
-
-void hub_start_first(struct hub *h)
-{
-	(void)uv_timer_stop(&h->clock);
-	h->started = true;
-	job_begin(&h->job, uv_hrtime());
-	for (struct caller *p = h->all; p; p = p->next)
-		if (p->joined)
-			beat_bequeath(&h->beat, &p->link);
-	start_next(h);
-}
+/* --- its life, and what happens on this node --- */
 
 static void on_alone(uv_timer_t *t)
 {
 	hub_begin(t->data);
 }
 
-int hub_start(struct hub *h, struct member *m, const struct sockaddr *const *bound,
+int hub_start(struct hub *h, struct party *p, const struct sockaddr *const *bound,
 	unsigned bound_count, unsigned port, struct failure *why)
 {
-	const struct member_config *c = m->config;
+	const struct member_config *c = p->config;
 	unsigned nnodes = c->way == MEET_NOBODY ? 1 : c->nnodes;
 
-	*h = (struct hub){ .member = m, .port_fd = -1 };
+	*h = (struct hub){ .party = p, .port_fd = -1 };
 	h->peers = arena_alloc(c->arena, nnodes * sizeof(struct caller *));
 	h->nproc = arena_alloc(c->arena, c->nnodes * sizeof *h->nproc);
 	if (!h->peers || !h->nproc ||
 		job_init(&h->job, nnodes, &c->policy, c->grace_ms, c->arena) < 0)
 		return failure_oom(why);
-	if (nnodes > 1 && hub_listen(h, bound, bound_count, port, why) < 0)
+	if (nnodes > 1 && open_port(h, bound, bound_count, port, why) < 0)
 		return why->code;
-	(void)uv_timer_init(m->loop, &h->clock); /* can't fail */
+	(void)uv_timer_init(p->loop, &h->clock); /* can't fail */
 	h->clock.data = h;
 	h->handles++;
+	p->parts++;
 	h->nproc[c->way == MEET_NOBODY ? c->node_rank : h->self] = c->nproc;
 	h->joined = 1;
 	job_joined(&h->job, h->self, c->nproc, c->name);
@@ -325,6 +449,14 @@ unsigned hub_port(const struct hub *h)
 	return h->listener.port;
 }
 
+bool hub_has_session(const struct hub *h, uint64_t session)
+{
+	for (const struct caller *p = h->all; p; p = p->next)
+		if (p->link.session == session)
+			return true;
+	return false;
+}
+
 void hub_failed(struct hub *h, const struct outcome *o)
 {
 	/* this node's workers are being ended already: the pool waits for nobody's order */
@@ -336,7 +468,7 @@ void hub_asked(struct hub *h, const struct stop *s)
 {
 	struct orders orders = { 0 };
 
-	if (!h->over)
+	if (h->state < HUB_OVER)
 		hub_obey(h, job_asked(&h->job, h->self, s, &orders), &orders);
 }
 
@@ -345,27 +477,24 @@ void hub_forward(struct hub *h, int signal)
 	struct wire_out w = { 0 };
 
 	message_put_signal(&w, signal);
-	hub_tell(h, MESSAGE_SIGNAL, w.at, w.len, NULL);
-	wire_out_done(&w);
+	hub_tell(h, MESSAGE_SIGNAL, &w, NULL);
 }
 
 void hub_ended(struct hub *h, const struct node_end *end, const struct evidence *list, size_t count)
 {
 	struct orders orders = { 0 };
 
+	if (h->state >= HUB_OVER)
+		return;
 	for (size_t i = 0; i < count; i++)
 		hub_remember(h, &list[i]);
-	hub_obey(h,
-		job_ended(&h->job, h->self, end, uv_hrtime(), h->member->config->arena, &orders),
+	hub_obey(h, job_ended(&h->job, h->self, end, uv_hrtime(), h->party->config->arena, &orders),
 		&orders);
 }
 
-void hub_handle_closed(struct hub *h)
+static void on_store_closed(struct store *s)
 {
-	if (--h->handles > 0)
-		return;
-	fd_closep(&h->port_fd);
-	member_part_closed(h->member);
+	hub_handle_closed(s->config.owner);
 }
 
 static void on_clock_closed(uv_handle_t *handle)
@@ -375,10 +504,21 @@ static void on_clock_closed(uv_handle_t *handle)
 
 void hub_close(struct hub *h)
 {
-	if (h->closing)
+	if (h->state == HUB_CLOSED)
 		return;
-	h->closing = h->over = true; /* what ends now is no news */
+	hub_goto(h, HUB_CLOSED); /* what ends now is no news */
 	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
-	hub_store_close(h);
-	hub_hang_up(h);
+	if (h->store)
+		store_close(h->store, on_store_closed);
+	listener_close(&h->listener);
+	beat_close(&h->beat);
+	for (struct caller *p = h->all; p; p = p->next)
+		if (!hub_lines_await(p))
+			link_close(&p->link, true, NULL);
+}
+
+void hub_hurry(struct hub *h)
+{
+	for (struct caller *p = h->all; p; p = p->next)
+		link_close(&p->link, false, NULL);
 }

@@ -1,77 +1,298 @@
-/* hub_join.c - who takes part in the job; see hub.h */
-#include "daemon/cluster/hub.h"
+/* hub_join.c - who may take part in the job, who is turned away and what is said of it; see
+ * hub_parts.h */
+#include "daemon/cluster/hub_parts.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/arena.h"
-#include "common/natural.h"
-#include "common/num.h"
 #include "common/text.h"
-#include "daemon/cluster/config.h"
-#include "daemon/cluster/member.h"
-#include "daemon/net/wire.h"
 
-enum { NPROC_MAX = 1 << 20 }; /* far above what a node can have */
+enum {
+	NPROC_MAX = 1 << 20, /* far above what a node can have */
+	ID_SHOWN = 40,       /* characters of a run's id */
+	NAMES_SHOWN = 16,
+	BROUGHT_BACK_MS = 2000, /* least silence after which a node may join anew under its rank */
+	NS_PER_MS = 1000000,
+};
 
-static void leave_place(struct hub *h, struct caller *p, const char *why)
+/* --- nodes that contradict one another, and launchers of other jobs --- */
+
+/* A node under a rank that is taken: its own launcher again, whose first connection has not ended
+ * yet, or a second one. */
+static bool replaces(const struct caller *p, const struct caller *old)
 {
-	if (!p->joined)
-		return;
-	p->joined = false;
-	h->joined--;
-	if (p->node == NODE_RANK_UNKNOWN)
-		return;
-	member_tell_node(h->member, p->node, p->about.name, why);
-	h->peers[p->node] = NULL;
-	job_unjoined(&h->job, p->node);
+	uint64_t quarter_ms = p->hub->party->config->node_timeout_ms / 4; /* three beats */
+	uint64_t least_ms = quarter_ms > BROUGHT_BACK_MS ? quarter_ms : BROUGHT_BACK_MS;
+
+	return strcmp(p->about.name, old->about.name) == 0 &&
+		uv_hrtime() - old->link.heard_ns > least_ms * NS_PER_MS;
 }
 
-static void take_place(struct hub *h, struct caller *p, unsigned node)
+static void add_self(struct text *t, const struct hub *h)
 {
-	p->node = node;
-	h->peers[node] = p;
-	h->nproc[node] = p->about.nproc;
-	job_joined(&h->job, node, p->about.nproc, p->about.name);
-	member_tell_node(h->member, node, p->about.name, NULL);
+	const char *name = h->party->config->name;
+
+	text_add_shown(t, name, strlen(name));
+	text_printf(t, " (node %u)", h->self);
 }
 
-/* Those without a rank get what is left, in the natural order of their names: node2 before node10.
- */
-static int by_name(const void *a, const void *b)
+/* False, and nothing added: there is none. */
+static bool add_contradiction(const struct hub *h, const struct caller *p, struct text *t)
 {
-	const struct caller *x = *(struct caller *const *)a, *y = *(struct caller *const *)b;
-	int rc = natural_compare(x->about.name, y->about.name);
+	unsigned rank = p->about.node_rank, nnodes = h->job.nnodes;
+	const struct caller *old = rank < nnodes ? h->peers[rank] : NULL;
+	bool taken = rank == h->self || (old && !replaces(p, old));
 
-	return rc ? rc : strcmp(link_peer_text(&x->link), link_peer_text(&y->link));
-}
-
-struct caller **hub_unranked(const struct hub *h, struct arena *arena, unsigned *ret_count)
-{
-	struct caller **list = arena_alloc(arena, h->job.nnodes * sizeof(struct caller *));
-	unsigned count = 0;
-
-	for (struct caller *p = h->all; p && list; p = p->next)
-		if (p->joined && p->node == NODE_RANK_UNKNOWN)
-			list[count++] = p;
-	if (count > 0)
-		qsort(list, count, sizeof *list, by_name);
-	*ret_count = count;
-	return list;
-}
-
-int hub_rank_rest(struct hub *h)
-{
-	unsigned count, node = 0;
-	struct caller **list = hub_unranked(h, h->member->config->arena, &count);
-
-	for (unsigned i = 0; i < count; i++) {
-		while (node == h->self || h->peers[node])
-			node++;
-		take_place(h, list[i], node);
+	if (p->about.nnodes != nnodes) {
+		hub_add_peer(t, p);
+		text_printf(t, " says that the job has %u nodes, but ", p->about.nnodes);
+		add_self(t, h);
+		text_printf(t, " says %u: give all nodes the same --nnodes", nnodes);
+	} else if (rank >= nnodes && rank != NODE_RANK_UNKNOWN) {
+		hub_add_peer(t, p);
+		text_printf(t, " has node rank %u, but the job has %u nodes", rank, nnodes);
+	} else if (taken) {
+		text_printf(t, "two launchers have node rank %u: ", rank);
+		if (old)
+			hub_add_peer(t, old);
+		else
+			add_self(t, h);
+		text_add(t, " and ");
+		hub_add_peer(t, p);
+		text_add(t, ": give every node a --node_rank of its own");
+	} else {
+		return false;
 	}
-	return list ? 0 : -ENOMEM;
+	return true;
+}
+
+static bool is_contradiction(struct hub *h, const struct caller *p)
+{
+	struct text t = { 0 };
+	bool bad = add_contradiction(h, p, &t);
+
+	if (bad)
+		hub_refuse(h, -EINVAL, text_string(&t));
+	text_done(&t);
+	return bad;
+}
+
+static void add_job(struct text *t, const char *run_id)
+{
+	size_t len = strlen(run_id);
+
+	text_add(t, "job \"");
+	text_add_shown(t, run_id, len < ID_SHOWN ? len : ID_SHOWN);
+	text_add(t, len > ID_SHOWN ? "...\"" : "\"");
+}
+
+/* Whose port this is, as a launcher of another job needs to know. */
+static void add_owner(struct text *t, const struct caller *p)
+{
+	const char *own = p->hub->party->config->run_id;
+	bool has_own = p->about.run_hash != 0;
+
+	text_add(t, "this port belongs to ");
+	if (own) {
+		add_job(t, own);
+		text_add(t, " (--rdzv-id)");
+	} else {
+		text_add(t, "a job without --rdzv-id");
+	}
+	if (own && !has_own) {
+		text_add(t,
+			", and this launcher has none: give it the same one or, if it is of "
+			"another job, another --rdzv-endpoint or --control-port");
+	} else {
+		text_add(t, ": give ");
+		add_job(t, p->about.run_id);
+		text_add(t, " another --rdzv-endpoint or --control-port");
+	}
+}
+
+static void say_another_job(struct hub *h, const struct caller *p)
+{
+	struct text t = { 0 };
+
+	if (h->met_another_job)
+		return;
+	h->met_another_job = true;
+	text_add(&t, "a launcher of ");
+	if (p->about.run_hash != 0)
+		add_job(&t, p->about.run_id);
+	else
+		text_add(&t, "a job without --rdzv-id");
+	text_add(&t, " was turned away: ");
+	hub_add_peer(&t, p);
+	party_say_text(h->party, true, &t);
+}
+
+/* Those whom PMIx brings together are one job: a variable may be set on one of its nodes only. */
+static bool is_of_another_job(const struct hub *h, const struct caller *p)
+{
+	uint64_t ours = message_run_hash(h->party->config->run_id), theirs = p->about.run_hash;
+
+	return ours != theirs && (h->party->config->way != MEET_PMIX || (ours != 0 && theirs != 0));
+}
+
+/* The job that has this port must not end by it. */
+static void turn_away_another_job(struct hub *h, struct caller *p)
+{
+	struct text t = { 0 };
+
+	say_another_job(h, p);
+	add_owner(&t, p);
+	hub_turn_away(p, REFUSED_JOB, -EINVAL, text_string(&t));
+	text_done(&t);
+}
+
+/* --- who comes when the job has begun --- */
+
+static bool never_came(const struct hub *h, unsigned node)
+{
+	enum node_state state = h->job.nodes[node].state;
+
+	if (h->late && h->late[node])
+		return false;
+	return state == NODE_ABSENT || (h->state < HUB_RUNNING && state == NODE_AWAITED);
+}
+
+/* Its workers start. If its launcher comes again, these can't join the others' once more. */
+static void note_late(struct hub *h, unsigned node)
+{
+	if (!h->late)
+		h->late = arena_alloc(h->party->config->arena, h->job.nnodes * sizeof *h->late);
+	if (h->late && node < h->job.nnodes)
+		h->late[node] = true;
+}
+
+/* Whether one of the nodes that the job started without can be this one. */
+static bool is_missed(const struct hub *h, const struct caller *p)
+{
+	unsigned rank = p->about.node_rank;
+
+	if (p->about.nnodes != h->job.nnodes)
+		return false;
+	if (rank != NODE_RANK_UNKNOWN)
+		return rank < h->job.nnodes && never_came(h, rank);
+	for (unsigned i = 0; i < h->job.nnodes; i++)
+		if (never_came(h, i))
+			return true;
+	return false;
+}
+
+/* Whether the ranks of all nodes are as one reckons that knows its own number of workers only. */
+static bool has_right_ranks(const struct hub *h, const struct caller *p)
+{
+	for (unsigned i = 0; i < h->job.nnodes; i++)
+		if (h->nproc[i] != p->about.nproc)
+			return false;
+	return true;
+}
+
+/* A node of the job, whose launcher was restarted. */
+static bool comes_back(const struct hub *h, const struct caller *p)
+{
+	unsigned rank = p->about.node_rank;
+
+	if (h->late && rank < h->job.nnodes && h->late[rank])
+		return true;
+	for (unsigned i = 0; i < h->job.nnodes; i++)
+		if (strcmp(h->job.nodes[i].about.name, p->about.name) == 0)
+			return true;
+	return false;
+}
+
+static void add_too_many(struct text *t, const struct hub *h)
+{
+	unsigned nnodes = h->job.nnodes;
+
+	text_printf(t, "the job has its %u nodes already (", nnodes);
+	for (unsigned i = 0; i < nnodes && i < NAMES_SHOWN; i++) {
+		const char *name = h->job.nodes[i].about.name;
+
+		text_add(t, i > 0 ? ", " : "");
+		if (*name)
+			text_add_shown(t, name, strlen(name));
+		else
+			text_add(t, "one that never came");
+	}
+	text_add(t, nnodes > NAMES_SHOWN ? ", ...)" : ")");
+}
+
+static void say_late(struct hub *h, const struct caller *p)
+{
+	struct text t = { 0 };
+
+	if (p->about.node_rank == NODE_RANK_UNKNOWN)
+		text_add(&t, "a node");
+	else
+		text_printf(&t, "node %u", p->about.node_rank);
+	text_add(&t, " came after --join-timeout: ");
+	hub_add_peer(&t, p);
+	party_say_text(h->party, false, &t);
+}
+
+/* Why the workers of a node that is missed can't start; NULL: they can. */
+static const char *hindrance(const struct hub *h, const struct caller *p)
+{
+	if (h->state == HUB_RUNNING && h->job.state != JOB_RUNNING)
+		return ", and is ending";
+	if (!has_right_ranks(h, p))
+		return ": its number of workers is another than other nodes', so that it can't "
+		       "know the ranks";
+	return NULL;
+}
+
+/* Those who come late but know all that their workers need may start them: the others' workers wait
+ * for these, and would wait in vain. */
+static void turn_away_missed(struct hub *h, struct caller *p)
+{
+	const char *hinders = hindrance(h, p);
+	struct text t = { 0 };
+
+	say_late(h, p);
+	text_add(&t, "the job has started without this node, which came after --join-timeout");
+	text_add(&t, hinders ? hinders : "");
+	if (!hinders)
+		note_late(h, p->about.node_rank);
+	hub_turn_away(p, hinders ? REFUSED_RUNNING : REFUSED_UNABLE, -ETIMEDOUT, text_string(&t));
+	text_done(&t);
+}
+
+static void turn_away_late(struct caller *p)
+{
+	struct hub *h = p->hub;
+	struct text t = { 0 };
+
+	if (is_missed(h, p)) {
+		turn_away_missed(h, p);
+		return;
+	}
+	if (comes_back(h, p))
+		text_add(&t,
+			"the job runs already, without this node: a node can't come back to it");
+	else
+		add_too_many(&t, h);
+	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT, text_string(&t));
+	text_done(&t);
+}
+
+/* --- joining --- */
+
+/* Whether p, which has said what it is, can't join: it was refused, or the job was. */
+static bool is_turned_away(struct caller *p)
+{
+	struct hub *h = p->hub;
+
+	if (is_of_another_job(h, p))
+		turn_away_another_job(h, p);
+	else if (h->state != HUB_MEETING)
+		turn_away_late(p);
+	else
+		return is_contradiction(h, p);
+	return true;
 }
 
 static void check_version(struct hub *h, const struct caller *p)
@@ -84,8 +305,7 @@ static void check_version(struct hub *h, const struct caller *p)
 	text_add(&t, " runs launchd ");
 	text_add_shown(&t, p->about.version, strlen(p->about.version));
 	text_add(&t, ", this node " LAUNCHD_VERSION);
-	member_say(h->member, true, text_string(&t));
-	text_done(&t);
+	party_say_text(h->party, true, &t);
 }
 
 static const char *store_name(bool agent)
@@ -97,7 +317,7 @@ static const char *store_name(bool agent)
  * wishes. */
 static void check_wishes(struct hub *h, struct caller *p)
 {
-	const struct member_config *c = h->member->config;
+	const struct member_config *c = h->party->config;
 	bool restarts = p->about.max_restarts != c->policy.max_restarts;
 	bool is_agent = p->about.store == STORE_WISH_AGENT;
 	bool store = p->about.store != STORE_WISH_NONE && is_agent != c->agent_store;
@@ -119,20 +339,19 @@ static void check_wishes(struct hub *h, struct caller *p)
 	if (store)
 		text_add(&t, store_name(c->agent_store));
 	if (!h->met_other_wishes)
-		member_say(h->member, true, text_string(&t));
+		party_say(h->party, true, text_string(&t));
 	h->met_other_wishes = true;
 	message_put_text(&w, text_string(&t));
-	(void)link_send(&p->link, MESSAGE_WAITING, w.at, w.len);
-	wire_out_done(&w);
+	hub_send(p, MESSAGE_WAITING, &w);
 	text_done(&t);
 }
 
 /* Its launcher was started anew before we knew that the old one is gone. */
-static void replace(struct hub *h, struct caller *old)
+static void replace(struct caller *old)
 {
 	static const char why[] = "its node has joined anew";
 
-	leave_place(h, old, why);
+	hub_leave_place(old, why);
 	link_close(&old->link, false, why);
 }
 
@@ -146,11 +365,11 @@ void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
 		link_close(&p->link, false, "what it said is no message of this protocol");
 		return;
 	}
-	if (hub_turns_away(p))
+	if (is_turned_away(p))
 		return;
 	rank = p->about.node_rank;
 	if (rank != NODE_RANK_UNKNOWN && h->peers[rank])
-		replace(h, h->peers[rank]);
+		replace(h->peers[rank]);
 	check_version(h, p);
 	check_wishes(h, p);
 	h->strangers--;
@@ -159,75 +378,7 @@ void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
 	p->node = NODE_RANK_UNKNOWN;
 	h->joined++;
 	if (rank != NODE_RANK_UNKNOWN)
-		take_place(h, p, rank);
+		hub_take_place(h, p, rank);
 	if (h->joined == h->job.nnodes)
 		hub_begin(h);
-}
-
-void hub_hear_ready(struct caller *p)
-{
-	if (p->ready)
-		return;
-	p->ready = true;
-	if (--p->hub->unready == 0)
-		hub_start_first(p->hub);
-}
-
-/* What was found wrong on one node is the end on all. */
-static void end_for(struct caller *p, int code, const char *text)
-{
-	struct text t = { 0 };
-
-	text_printf(&t, "node %u, ", p->node);
-	hub_add_peer(&t, p);
-	text_add(&t, ": ");
-	text_add(&t, text);
-	hub_refuse(p->hub, code, text_string(&t));
-	text_done(&t);
-}
-
-/* It beats, but does not answer: its launcher is none, or hangs. */
-static void on_unready(uv_timer_t *t)
-{
-	struct hub *h = t->data;
-	char seconds[NUM_SECONDS_SIZE];
-	struct text why = { 0 };
-
-	num_print_seconds(h->member->config->node_timeout_ms, seconds);
-	for (struct caller *p = h->all; p && !h->over; p = p->next) {
-		if (!p->joined || p->ready)
-			continue;
-		text_printf(&why,
-			"it had joined, but was not ready to start its workers within %s s "
-			"(--node-timeout)",
-			seconds);
-		end_for(p, -ETIMEDOUT, text_string(&why));
-	}
-	text_done(&why);
-}
-
-void hub_await_ready(struct hub *h)
-{
-	uv_update_time(h->member->loop);
-	(void)uv_timer_start(&h->clock, on_unready, h->member->config->node_timeout_ms, 0);
-}
-
-void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)
-{
-	struct message_refused m;
-
-	if (message_get_refused(at, len, &m) < 0)
-		return;
-	p->told = true; /* by itself */
-	end_for(p, m.code, m.text);
-}
-
-void hub_lose_early(struct caller *p, const char *why)
-{
-	if (!p->hub->begun) {
-		leave_place(p->hub, p, why);
-		return;
-	}
-	member_tell_node(p->hub->member, p->node, p->about.name, why);
-	end_for(p, -ECONNRESET, why);
 }

@@ -28,66 +28,19 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "daemon/cluster/config.h"
 #include "daemon/cluster/doubt.h"
 #include "daemon/cluster/hub.h"
+#include "daemon/cluster/party.h"
 #include "daemon/cluster/spoke.h"
-#include "daemon/job/job.h"
-#include "daemon/job/job_end.h"
 #include "daemon/meet/finder.h"
 #include "daemon/meet/pmix.h"
-#include "daemon/net/link.h"
 #include "daemon/net/sodium.h"
-
-struct arena;
-struct bus;
-struct failure;
-
-/* What the nodes have agreed on. */
-struct meeting {
-	unsigned node_rank, nnodes;
-	const unsigned *nproc_of_node; /* borrowed until the loop ends */
-	const char *master_addr;       /* NULL: as the settings have it */
-	unsigned master_port;          /* of the first attempt; never 0 */
-	/* of the job, as node rank 0 has it; none and false where the others could not be met */
-	unsigned max_restarts;
-	bool agent_store;
-	bool alone; /* the others could not be met: node rank and sizes are as the settings say */
-};
-
-struct member_events {
-	/* The plan can be made; the first attempt starts when all nodes have theirs. Negative
-	 * errno: it can't be made, why says so, and the other nodes are told: `failed` follows. */
-	int (*met)(void *owner, const struct meeting *m, struct failure *why);
-	/* End all workers, or more urgently than before. */
-	void (*stop)(void *owner, const struct stop *s);
-	void (*forward)(void *owner, int signal);
-	/* An attempt has ended as `end` says, and the next one follows after delay_ms. */
-	void (*pause)(void *owner, const struct job_end *end, uint64_t delay_ms);
-	void (*start)(void *owner, unsigned attempt, unsigned master_port);
-	void (*over)(void *owner, const struct job_end *end);
-	/* There is no job: nodes contradict one another, or did not come. Nothing was started. */
-	void (*failed)(void *owner, const struct failure *why);
-	void (*closed)(void *owner); /* nothing of it is in the loop any more */
-	/* Node rank 0: bytes of what a node's workers print, borrowed; stream 1 or 2. A line may
-	 * come in pieces. member_log_taken() follows, now or later. NULL: they are thrown away. */
-	void (*log)(void *owner, unsigned node, int stream, const char *at, size_t len);
-	/* Other nodes: ask for member_log_room() again, or node rank 0 was lost and
-	 * member_merges() is false now. May be NULL. */
-	void (*log_room)(void *owner);
-};
 
 enum member_role { MEMBER_NONE, MEMBER_HUB, MEMBER_SPOKE };
 
 struct member {
-	const struct member_config *config;
-	const struct member_events *on;
-	void *owner;
-	const struct bus *bus;
-	uv_loop_t *loop;
-	struct arena *memory; /* of the attempt, for what others say of it */
+	struct party party;
 	enum member_role role;
-	struct link_auth auth;
 	struct sodium sodium;
 	struct pmix_exchange pmix;
 	struct finder finder;
@@ -96,15 +49,12 @@ struct member {
 	struct spoke spoke;
 	struct sockaddr_storage hub_addresses[FINDER_ADDRESSES];
 	struct member_config alone; /* the config of a node that has to do without the others */
-	uint64_t began_ns;
-	uint64_t deadline_ms; /* when the nodes have to have met; uv_now() */
-	unsigned parts;       /* of the six above, that are in the loop */
-	bool finds, doubts, closing;
+	bool finds, doubts;         /* these are in the loop */
 };
 
-/* Begins to meet the others. The config is borrowed. Where that fails, `failed` tells. What
- * the others say of an attempt goes to `memory`, which the owner empties when the next one starts.
- * What happens to this node and the others is told on the bus. */
+/* Begins to meet the others. The config is borrowed. Where that fails, `failed` tells. What the
+ * others say of an attempt goes to `memory`, which the owner empties when the next one starts. What
+ * happens to this node and the others is told on the bus. */
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
 	const struct member_events *on, void *owner, const struct bus *bus, struct arena *memory);
 
@@ -152,44 +102,7 @@ void member_close(struct member *m);
 /* Once it is closing: leaves at once, whoever may still read its last words or send lines. */
 void member_hurry(struct member *m);
 
-/* For the parts of it: this one has nothing in the loop any more. */
-void member_part_closed(struct member *m);
-
-/* For the spoke: the hub is not to be had, so this node's workers start without, or not at all. */
-void member_miss(struct member *m, const char *why);
-
-/* For the hub and the spoke: tells `met`, and the user who asked for every word. */
-int member_met(struct member *m, const struct meeting *met, struct failure *why);
-
-/* Whether it was this node that did not run, so that the others missed it: why the job ends. */
-bool member_slept(const struct beat *b, unsigned node, struct cause *ret);
-
-/* Calls back after `ms`. Returns when that is: uv_now(). */
-uint64_t member_wait(const struct member *m, uv_timer_t *t, uv_timer_cb on_overdue, uint64_t ms);
-
-/* Whether this node slept past that time, so that what came meanwhile has its turn first. */
-bool member_overslept(const struct member *m, uint64_t overdue_ms);
-
-/* Asks the hub behind a link for this node's place in the job. */
-void member_introduce(const struct member *m, struct link *hub);
-
-/* For member.c and member_meet.c among themselves. */
-
-void member_fail(struct member *m, int code, const char *text);
-/* See hub_start(). */
-int member_start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
-	unsigned port, struct failure *why);
-/* What became of another node; why: how its loss showed, NULL: it has joined. */
-void member_tell_node(const struct member *m, unsigned node, const char *name, const char *why);
-/* To the user of this node. */
-void member_say(const struct member *m, bool warning, const char *text);
-/* That the channel has no key: once in a job, by the node that all others trust. */
-void member_say_unkeyed(struct member *m);
-/* Begins to dial hub_addresses. */
-void member_start_spoke(struct member *m, unsigned count);
-/* The key that the user gave, if any. False: it can't be used, and that is the end. */
-bool member_use_key(struct member *m);
-void member_meet_static(struct member *m);
-void member_meet_by_pmix(struct member *m);
+/* member_meet.c: begins to look for the others, as the config says. */
+void member_meet(struct member *m);
 
 #endif

@@ -1,5 +1,5 @@
-/* member_meet.c - how this launcher finds the others: by PMIx, or at an address that all know; see
- * member.h */
+/* member_meet.c - how this launcher finds the others, by PMIx or at an address that all know, and
+ * which part it takes then; see member.h */
 #include "daemon/cluster/member.h"
 
 #include <errno.h>
@@ -13,12 +13,144 @@
 #include "daemon/meet/card.h"
 #include "daemon/net/key.h"
 
+static void miss(void *owner, const char *why);
+
+/* --- its part --- */
+
+/* Once in a job, by the node that all others trust. */
+static void say_unkeyed(struct member *m)
+{
+	party_say(&m->party, false,
+		"the control channel is not authenticated: whoever reaches its port could end the "
+		"job, and signals are not forwarded to other nodes; give all nodes the same "
+		"--key-file or LAUNCHD_KEY");
+}
+
+/* Whether the socket is taken already tells which launcher of a host came first. */
+static int start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
+	unsigned port, struct failure *why)
+{
+	int rc = hub_start(&m->hub, &m->party, bound, count, port, why);
+
+	if (rc < 0)
+		return rc;
+	m->role = MEMBER_HUB;
+	if (hub_port(&m->hub) != 0 && !m->party.auth.keyed)
+		say_unkeyed(m);
+	return 0;
+}
+
+/* All addresses were dialled in vain: the name may mean others by now. */
+static void on_round(void *owner)
+{
+	finder_again(&((struct member *)owner)->finder);
+}
+
+static void start_spoke(struct member *m, unsigned count)
+{
+	m->role = MEMBER_SPOKE;
+	m->spoke = (struct spoke){ .on_missed = miss, .on_round = on_round, .owner = m };
+	spoke_start(&m->spoke, &m->party, m->hub_addresses, count);
+}
+
+/* A job of this node, whose ranks and sizes are as the settings say. */
+static void be_alone(struct member *m)
+{
+	struct failure why = { 0 };
+
+	if (start_hub(m, NULL, 0, 0, &why) < 0)
+		party_fail(&m->party, why.code, why.text);
+}
+
+/* What the workers of a node that is alone have to do without. */
+static void say_alone(struct member *m, const char *why)
+{
+	const struct member_config *c = m->party.config;
+	struct text t = { 0 };
+
+	text_printf(&t,
+		"%s; this node's workers start without the others: if another node fails, nobody "
+		"tells this one",
+		why);
+	if (c->policy.max_restarts > 0)
+		text_add(&t, ", and there are no restarts");
+	if (c->agent_store)
+		text_add(&t, "; rank 0 hosts the store");
+	party_say_text(&m->party, true, &t);
+}
+
+/* What only the meeting would have told, and how to do without; NULL: nothing. */
+static const char *unknown_alone(const struct member_config *c)
+{
+	if (!c->node_rank_known)
+		return "its rank: give --node_rank";
+	if (c->master_port > 0)
+		return NULL;
+	/* the launchers have the port that is given: worker 0 gets another one */
+	return c->way == MEET_STATIC ?
+		"the port of worker 0: give all nodes a --control-port, which leaves that of "
+		"--rdzv-endpoint to it" :
+		"the port of worker 0: give --master_port";
+}
+
+static void go_alone(struct member *m, const char *why)
+{
+	const struct member_config *c = m->party.config;
+	const char *unknown = unknown_alone(c);
+
+	if (m->role == MEMBER_SPOKE)
+		spoke_close(&m->spoke);
+	if (unknown) {
+		struct text t = { 0 };
+
+		text_printf(&t, "%s: without the others this node can't know %s", why, unknown);
+		party_fail_text(&m->party, -ETIMEDOUT, &t);
+		return;
+	}
+	say_alone(m, why);
+	m->alone = *c;
+	m->alone.way = MEET_NOBODY;
+	m->alone.policy.max_restarts = 0; /* of one node only they would help nobody */
+	m->alone.agent_store = false;
+	m->party.config = &m->alone;
+	be_alone(m);
+}
+
+/* The hub is missed: this node's workers start without, or not at all. */
+static void miss(void *owner, const char *why)
+{
+	struct member *m = owner;
+	const struct member_config *c = m->party.config;
+	struct text t = { 0 };
+
+	if (c->required || (c->way == MEET_PMIX && !c->hub_addr)) {
+		text_add(&t, why);
+		if (c->required)
+			text_printf(&t, " (%s)", c->required);
+		else
+			text_add(&t, ": give --master_addr to all nodes");
+		if (m->role == MEMBER_HUB)
+			hub_refuse(&m->hub, -ETIMEDOUT, text_string(&t));
+		else
+			party_fail(&m->party, -ETIMEDOUT, text_string(&t));
+	} else if (m->role == MEMBER_HUB) {
+		text_printf(&t,
+			"%s; the job starts all the same, and will not know if other nodes fail",
+			why);
+		party_say(&m->party, true, text_string(&t));
+		hub_begin(&m->hub);
+	} else {
+		go_alone(m, why);
+	}
+	text_done(&t);
+}
+
 static bool is_own(const struct member *m, const struct sockaddr *a)
 {
-	for (size_t i = 0; i < m->config->local.count; i++) {
+	for (size_t i = 0; i < m->party.config->local.count; i++) {
 		struct sockaddr_storage own;
 
-		if (address_parse(m->config->local.at[i], 0, &own) == 0 &&
+		if (address_parse(m->party.config->local.at[i], 0, &own) == 0 &&
 			address_same_host(a, (const struct sockaddr *)&own))
 			return true;
 	}
@@ -28,7 +160,7 @@ static bool is_own(const struct member *m, const struct sockaddr *a)
 /* Users know of no such port, unless they gave it. */
 static void fail_to_listen(struct member *m, const struct failure *why)
 {
-	const struct member_config *c = m->config;
+	const struct member_config *c = m->party.config;
 	bool needed = c->required || c->agent_store || c->policy.max_restarts > 0;
 	struct failure told = { 0 };
 	struct text t = { 0 };
@@ -43,7 +175,7 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 			text_add(&t, ", or --control off");
 	}
 	(void)failure_set(&told, why->code, "%s", text_string(&t));
-	m->on->failed(m->owner, &told);
+	m->party.on->failed(m->party.owner, &told);
 	text_done(&t);
 }
 
@@ -68,7 +200,7 @@ static unsigned own_addresses(const struct member *m, const struct sockaddr *ret
 static unsigned add_asked(const struct member *m, struct sockaddr_storage room[LISTENER_ADDRESSES],
 	const struct sockaddr *ret[LISTENER_ADDRESSES], unsigned count)
 {
-	const struct vec *asked = &m->config->addresses;
+	const struct vec *asked = &m->party.config->addresses;
 
 	for (size_t i = 0; i < asked->count && count < LISTENER_ADDRESSES; i++) {
 		const struct sockaddr *a = (const struct sockaddr *)&room[count];
@@ -87,11 +219,11 @@ static unsigned add_asked(const struct member *m, struct sockaddr_storage room[L
 static bool take_role(struct member *m, const struct finder *f, bool owns,
 	const struct sockaddr *const *own, unsigned bound)
 {
-	bool known = m->config->node_rank_known;
+	bool known = m->party.config->node_rank_known;
 	struct failure why = { 0 };
 
-	if (known ? m->config->node_rank == 0 : owns) {
-		int rc = member_start_hub(m, own, bound, m->config->hub_port, &why);
+	if (known ? m->party.config->node_rank == 0 : owns) {
+		int rc = start_hub(m, own, bound, m->party.config->hub_port, &why);
 
 		if (rc == 0)
 			return true;
@@ -100,7 +232,7 @@ static bool take_role(struct member *m, const struct finder *f, bool owns,
 			return false;
 		}
 	}
-	member_start_spoke(m, f->count);
+	start_spoke(m, f->count);
 	return true;
 }
 
@@ -113,11 +245,13 @@ static void use_addresses(struct member *m, const struct finder *f, bool owns,
 
 	if (m->role != MEMBER_SPOKE)
 		return;
-	if (owns && !m->config->node_rank_known && m->spoke.state == SPOKE_DIALING &&
-		member_start_hub(m, own, bound, m->config->hub_port, &why) == 0)
+	if (owns && !m->party.config->node_rank_known && m->spoke.state == SPOKE_DIALING &&
+		start_hub(m, own, bound, m->party.config->hub_port, &why) == 0) {
+		m->doubt.hub = &m->hub;
 		spoke_close(&m->spoke);
-	else
+	} else {
 		spoke_hear_addresses(&m->spoke, f->addresses, f->count);
+	}
 }
 
 static void on_found(struct finder *f)
@@ -128,7 +262,7 @@ static void on_found(struct finder *f)
 	unsigned owned = own_addresses(m, own), bound = owned;
 
 	if (!f->numeric || owned == 0)
-		bound = m->config->bound ? add_asked(m, room, own, owned) : 0;
+		bound = m->party.config->bound ? add_asked(m, room, own, owned) : 0;
 	if (m->role != MEMBER_NONE) {
 		use_addresses(m, f, owned > 0, own, bound);
 		return;
@@ -136,8 +270,11 @@ static void on_found(struct finder *f)
 	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
 	if (!take_role(m, f, owned > 0, own, bound))
 		return;
-	m->doubts = doubt_start(&m->doubt, m, f, owned);
-	m->parts += m->doubts;
+	m->doubt = (struct doubt){ .party = &m->party,
+		.hub = m->role == MEMBER_HUB ? &m->hub : NULL,
+		.spoke = &m->spoke,
+		.addresses = m->hub_addresses };
+	m->doubts = doubt_start(&m->doubt, f, owned);
 }
 
 static void on_not_found(struct finder *f, const char *why)
@@ -146,10 +283,10 @@ static void on_not_found(struct finder *f, const char *why)
 	char seconds[NUM_SECONDS_SIZE];
 	struct text t = { 0 };
 
-	num_print_seconds(m->config->join_timeout_ms, seconds);
+	num_print_seconds(m->party.config->join_timeout_ms, seconds);
 	text_printf(&t, "node rank 0's launcher can't be found within %s s (--join-timeout): %s",
 		seconds, why);
-	member_miss(m, text_string(&t));
+	miss(m, text_string(&t));
 	text_done(&t);
 }
 
@@ -159,15 +296,14 @@ static void on_searching(struct finder *f, const char *why)
 	char seconds[NUM_SECONDS_SIZE];
 	struct text t = { 0 };
 
-	num_print_seconds(m->config->join_timeout_ms, seconds);
+	num_print_seconds(m->party.config->join_timeout_ms, seconds);
 	text_printf(&t, "%s; trying again for up to %s s (--join-timeout)", why, seconds);
-	member_say(m, false, text_string(&t));
-	text_done(&t);
+	party_say_text(&m->party, false, &t);
 }
 
 static void on_finder_closed(struct finder *f)
 {
-	member_part_closed(f->owner);
+	party_part_closed(&((struct member *)f->owner)->party);
 }
 
 static int set_key(struct member *m, const unsigned char *key, struct failure *why)
@@ -179,36 +315,37 @@ static int set_key(struct member *m, const unsigned char *key, struct failure *w
 
 	if (rc < 0)
 		return rc;
-	m->auth.keyed = true;
-	m->auth.sodium = &m->sodium;
-	memcpy(m->auth.key, key, sizeof m->auth.key);
+	m->party.auth.keyed = true;
+	m->party.auth.sodium = &m->sodium;
+	memcpy(m->party.auth.key, key, sizeof m->party.auth.key);
 	return 0;
 }
 
 /* The key that the user gave, if any. False: it can't be used, and that is the end. */
-bool member_use_key(struct member *m)
+static bool use_key(struct member *m)
 {
 	struct failure why = { 0 };
 
-	if (!m->config->key.there || set_key(m, m->config->key.bytes, &why) == 0)
+	if (!m->party.config->key.there || set_key(m, m->party.config->key.bytes, &why) == 0)
 		return true;
-	member_fail(m, why.code, why.text);
+	party_fail(&m->party, why.code, why.text);
 	return false;
 }
 
 /* What PMIx has taken of the time leaves at least as much as a connection may need. */
 static void leave_time_to_dial(struct member *m)
 {
-	uint64_t most = m->config->join_timeout_ms;
-	uint64_t least = uv_now(m->loop) + (most < LINK_HANDSHAKE_MS ? most : LINK_HANDSHAKE_MS);
+	uint64_t most = m->party.config->join_timeout_ms;
+	uint64_t least =
+		uv_now(m->party.loop) + (most < LINK_HANDSHAKE_MS ? most : LINK_HANDSHAKE_MS);
 
-	if (m->deadline_ms < least)
-		m->deadline_ms = least;
+	if (m->party.deadline_ms < least)
+		m->party.deadline_ms = least;
 }
 
-void member_meet_static(struct member *m)
+static void meet_at_address(struct member *m)
 {
-	uint64_t now = uv_now(m->loop);
+	uint64_t now = uv_now(m->party.loop);
 
 	m->finder = (struct finder){ .on_found = on_found,
 		.on_searching = on_searching,
@@ -216,9 +353,10 @@ void member_meet_static(struct member *m)
 		.on_closed = on_finder_closed,
 		.owner = m };
 	m->finds = true;
-	m->parts++;
-	finder_start(&m->finder, m->loop, m->config->hub_addr, m->config->hub_port,
-		m->deadline_ms > now ? m->deadline_ms - now : 0);
+	m->party.parts++;
+	finder_start(&m->finder, m->party.loop, m->party.config->hub_addr,
+		m->party.config->hub_port,
+		m->party.deadline_ms > now ? m->party.deadline_ms - now : 0);
 }
 
 /* --- PMIx --- */
@@ -242,7 +380,7 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 		rc = set_key(m, card.key, &why);
 	explicit_bzero(card.key, sizeof card.key);
 	if (rc < 0) {
-		member_miss(m, why.text);
+		miss(m, why.text);
 		return;
 	}
 	for (unsigned i = 0; i < card.count && count < FINDER_ADDRESSES; i++)
@@ -250,9 +388,9 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 			0)
 			count++;
 	if (count == 0)
-		member_miss(m, "node rank 0 has no address that others could reach");
+		miss(m, "node rank 0 has no address that others could reach");
 	else
-		member_start_spoke(m, count);
+		start_spoke(m, count);
 }
 
 /* Node rank 0 listens already, at the port that the others know unless somebody else does. */
@@ -260,16 +398,16 @@ static void listen_on(struct member *m)
 {
 	char text[256];
 
-	if (hub_port(&m->hub) != m->config->hub_port) {
+	if (hub_port(&m->hub) != m->party.config->hub_port) {
 		(void)snprintf(text, sizeof text,
 			"without PMIx launchers meet at port %u, where another program of this "
 			"node listens: give all nodes another --control-port or MASTER_PORT",
-			m->config->hub_port);
+			m->party.config->hub_port);
 		hub_refuse(&m->hub, -EADDRINUSE, text);
 		return;
 	}
-	if (!m->auth.keyed)
-		member_say_unkeyed(m);
+	if (!m->party.auth.keyed)
+		say_unkeyed(m);
 	hub_wait(&m->hub);
 }
 
@@ -278,27 +416,27 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 	struct member *m = x->owner;
 
 	pmix_close(x);
-	if (m->role == MEMBER_HUB && (m->hub.begun || m->hub.over))
+	if (m->role == MEMBER_HUB && (m->hub.state != HUB_MEETING))
 		return; /* the others have met all the same */
-	if (!unavailable || !m->config->hub_addr) {
-		member_miss(m, why);
+	if (!unavailable || !m->party.config->hub_addr) {
+		miss(m, why);
 		return;
 	}
 	leave_time_to_dial(m);
 	/* the same on all nodes, mostly: the address that they know will do */
-	m->auth = (struct link_auth){ .keyed = false };
-	if (!member_use_key(m))
+	m->party.auth = (struct link_auth){ .keyed = false };
+	if (!use_key(m))
 		return;
 	if (m->role == MEMBER_HUB)
 		listen_on(m);
 	else
-		member_meet_static(m);
+		meet_at_address(m);
 }
 
 /* Node rank 0 listens before it tells where. */
 static int make_card(struct member *m, struct card *card, struct failure *why)
 {
-	const struct member_config *c = m->config;
+	const struct member_config *c = m->party.config;
 	struct sockaddr_storage own[CARD_ADDRESSES_MAX];
 	const struct sockaddr *bound[CARD_ADDRESSES_MAX];
 	int rc = key_random(card->key, why);
@@ -312,34 +450,52 @@ static int make_card(struct member *m, struct card *card, struct failure *why)
 	if (rc == 0)
 		rc = set_key(m, card->key, why);
 	if (rc == 0)
-		rc = member_start_hub(m, bound, c->bound ? card->count : 0, c->hub_port, why);
+		rc = start_hub(m, bound, c->bound ? card->count : 0, c->hub_port, why);
 	if (rc == -EADDRINUSE && !c->port_given) { /* another job's; nobody knows this one yet */
 		*why = (struct failure){ 0 };
-		rc = member_start_hub(m, bound, c->bound ? card->count : 0, 0, why);
+		rc = start_hub(m, bound, c->bound ? card->count : 0, 0, why);
 	}
 	card->port = rc == 0 ? hub_port(&m->hub) : 0;
 	return rc;
 }
 
-void member_meet_by_pmix(struct member *m)
+static void meet_by_pmix(struct member *m)
 {
 	struct card card = { 0 };
 	struct failure why = { 0 };
 	unsigned char bytes[CARD_BYTES_MAX];
 	size_t len = 0;
 
-	if (m->config->node_rank == 0) {
+	if (m->party.config->node_rank == 0) {
 		if (make_card(m, &card, &why) < 0) {
 			fail_to_listen(m, &why);
 			return;
 		}
 		len = card_encode(&card, bytes);
 	}
-	m->pmix = (struct pmix_exchange){
-		.on_done = on_card, .on_failed = on_no_card, .owner = m, .argv = m->config->argv
-	};
-	if (pmix_start(&m->pmix, m->loop, bytes, len, m->config->join_timeout_ms, &why) < 0)
-		member_miss(m, why.text);
+	m->pmix = (struct pmix_exchange){ .on_done = on_card,
+		.on_failed = on_no_card,
+		.owner = m,
+		.argv = m->party.config->argv };
+	if (pmix_start(&m->pmix, m->party.loop, bytes, len, m->party.config->join_timeout_ms,
+		    &why) < 0)
+		miss(m, why.text);
 	explicit_bzero(&card, sizeof card); /* PMIx's process has its copy */
 	explicit_bzero(bytes, sizeof bytes);
+}
+
+void member_meet(struct member *m)
+{
+	switch (m->party.config->way) {
+	case MEET_NOBODY:
+		be_alone(m);
+		return;
+	case MEET_PMIX:
+		meet_by_pmix(m);
+		return;
+	case MEET_STATIC:
+		if (use_key(m))
+			meet_at_address(m);
+		return;
+	}
 }

@@ -68,8 +68,6 @@ struct message_welcome {
 	unsigned *nproc;       /* of each node */
 };
 
-struct failure;
-
 enum refusal {
 	REFUSED_JOB,     /* the job can't be, for the same error on all nodes */
 	REFUSED_RUNNING, /* it runs without this node already, or is over */
@@ -106,7 +104,7 @@ void message_put_failed(struct wire_out *out, const struct outcome *o);
 void message_put_stop(struct wire_out *out, const struct stop *s);
 void message_put_signal(struct wire_out *out, int signal);
 /* Up to OUTCOMES_MAX of them. */
-enum { OUTCOMES_MAX = 4096 };
+enum { OUTCOMES_MAX = 4096, OUTCOME_BYTES = 68 };
 void message_put_outcomes(
 	struct wire_out *out, unsigned attempt, const struct outcome *list, size_t count);
 void message_put_record(struct wire_out *out, const struct message_record *m);
@@ -144,9 +142,5 @@ int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
 int message_get_log(
 	const unsigned char *at, size_t len, int *ret_stream, const char **ret, size_t *ret_len);
 int message_get_log_room(const unsigned char *at, size_t len, size_t *ret);
-
-/* A refusal as a failure of this launcher: the message has room for an errno only, so that decides
- * the exit code here. */
-void message_failure(int code, const char *text, struct failure *why);
 
 #endif

@@ -8,18 +8,48 @@
 #include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/num.h"
+#include "common/sm.h"
 #include "common/text.h"
-#include "daemon/cluster/config.h"
-#include "daemon/cluster/member.h"
+#include "daemon/cluster/message.h"
 #include "daemon/net/wire.h"
+
+enum {
+	FIRST_NOTE_MS = 10000, /* until it is said that the hub is not reached */
+	NEXT_NOTE_MS = 60000,
+};
+
+#define ENDS (SM_TO(SPOKE_OVER) | SM_TO(SPOKE_LASTING) | SM_TO(SPOKE_CLOSED))
+
+static const struct sm_state states[SPOKE_STATES] = {
+	[SPOKE_DIALING] = { "dialing",
+		SM_TO(SPOKE_JOINING) | SM_TO(SPOKE_OVER) | SM_TO(SPOKE_CLOSED) },
+	/* DIALING: the link was lost */
+	[SPOKE_JOINING] = { "joining",
+		SM_TO(SPOKE_DIALING) | SM_TO(SPOKE_READY) | SM_TO(SPOKE_OVER) |
+			SM_TO(SPOKE_CLOSED) },
+	[SPOKE_READY] = { "ready", SM_TO(SPOKE_RUNNING) | ENDS },
+	[SPOKE_RUNNING] = { "running", SM_TO(SPOKE_ENDED) | ENDS },
+	[SPOKE_ENDED] = { "ended", SM_TO(SPOKE_RUNNING) | ENDS },
+	[SPOKE_OVER] = { "over", SM_TO(SPOKE_LASTING) | SM_TO(SPOKE_CLOSED) },
+	[SPOKE_LASTING] = { "lasting", SM_TO(SPOKE_CLOSED) },
+	[SPOKE_CLOSED] = { "closed", 0 },
+};
+const struct sm spoke_life = { "spoke", states, SPOKE_STATES };
+
+static void spoke_goto(struct spoke *s, enum spoke_state next)
+{
+	s->state = sm_go(&spoke_life, s->state, next);
+	(void)uv_timer_stop(&s->clock);
+}
 
 static void handle_closed(struct spoke *s)
 {
 	if (--s->handles == 0)
-		member_part_closed(s->member);
+		party_part_closed(s->party);
 }
 
-void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w)
+static void tell_hub(struct spoke *s, enum message_type type, struct wire_out *w)
 {
 	if (s->linked)
 		(void)link_send(s->link, type, w->at, w->len); /* a lost link tells by itself */
@@ -28,8 +58,8 @@ void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w)
 
 static void tell_over(struct spoke *s, const struct job_end *end)
 {
-	spoke_enter(s, SPOKE_OVER, 0);
-	s->member->on->over(s->member->owner, end);
+	spoke_goto(s, SPOKE_OVER);
+	s->party->on->over(s->party->owner, end);
 }
 
 /* The end, as the hub has told it or all have agreed on. */
@@ -40,10 +70,17 @@ static void be_over(struct spoke *s, const struct verdict *v)
 	tell_over(s, &end);
 }
 
-void spoke_fail(struct spoke *s, int code, const char *text)
+/* There is no job. The second one takes the text. */
+static void fail(struct spoke *s, int code, const char *text)
 {
-	spoke_enter(s, SPOKE_OVER, 0);
-	member_fail(s->member, code, text);
+	spoke_goto(s, SPOKE_OVER);
+	party_fail(s->party, code, text);
+}
+
+static void fail_text(struct spoke *s, int code, struct text *t)
+{
+	fail(s, code, text_string(t));
+	text_done(t);
 }
 
 /* The job is asked to end here before it has begun. */
@@ -82,8 +119,7 @@ static void say_loss(const struct spoke *s)
 		text_printf(&t, "this node lost contact with node 0 (%s): %s", s->lost.host,
 			s->lost.detail);
 	text_add(&t, "; how the other nodes ended is not known");
-	member_say(s->member, true, text_string(&t));
-	text_done(&t);
+	party_say_text(s->party, true, &t);
 }
 
 static void be_over_alone(struct spoke *s)
@@ -97,6 +133,240 @@ static void be_over_alone(struct spoke *s)
 	verdict_make(&known, &end.verdict);
 	end.verdict.attempt = s->attempt;
 	tell_over(s, &end);
+}
+
+/* There will be no channel. */
+static void give_up(struct spoke *s, struct text *why)
+{
+	dialer_stop(&s->dialer);
+	spoke_goto(s, SPOKE_OVER);
+	s->on_missed(s->owner, text_string(why));
+	text_done(why);
+}
+
+/* --- on its way into the job --- */
+
+/* What the state waits for has not come. */
+static void on_limit(uv_timer_t *timer)
+{
+	struct spoke *s = timer->data;
+	const struct member_config *c = s->party->config;
+	char seconds[NUM_SECONDS_SIZE];
+	struct text t = { 0 };
+
+	num_print_seconds(
+		s->state == SPOKE_READY ? c->node_timeout_ms : c->join_timeout_ms, seconds);
+	if (s->state == SPOKE_DIALING) {
+		text_printf(&t, "node rank 0's launcher %s within %s s (--join-timeout): ",
+			s->link ? "was reached, but did not take this node" : "was not reached",
+			seconds);
+		dialer_explain(&s->dialer, &t);
+		give_up(s, &t);
+	} else if (s->state == SPOKE_JOINING) {
+		text_printf(&t,
+			"the launcher at %s was reached, but did not say within %s s "
+			"(--join-timeout) that the job begins",
+			link_peer_text(s->link), seconds);
+		give_up(s, &t);
+	} else {
+		text_printf(&t,
+			"all nodes had met, but node rank 0's launcher (%s) did not start the job "
+			"within %s s (--node-timeout)",
+			link_peer_text(s->link), seconds);
+		fail_text(s, -ETIMEDOUT, &t);
+	}
+}
+
+/* The state has until then: uv_now(). */
+static void limit(struct spoke *s, uint64_t until_ms)
+{
+	uv_update_time(s->party->loop);
+	(void)uv_timer_start(&s->clock, on_limit, party_left_ms(s->party, until_ms), 0);
+}
+
+/* A hub that decides at the end of a time-out has a moment to tell. */
+static uint64_t moment_ms(const struct spoke *s)
+{
+	return s->party->config->node_timeout_ms / 4;
+}
+
+static void say_waiting(struct spoke *s)
+{
+	uint64_t now = uv_now(s->party->loop);
+	struct text t = { 0 };
+
+	if (now < s->note_ms)
+		return;
+	s->note_ms = now + NEXT_NOTE_MS;
+	text_add(&t, "node rank 0's launcher is not there yet: ");
+	dialer_explain(&s->dialer, &t);
+	text_add(&t, "; trying on");
+	party_say_text(s->party, false, &t);
+}
+
+static void on_round(struct dialer *d)
+{
+	struct spoke *s = d->owner;
+
+	say_waiting(s);
+	s->on_round(s->owner);
+}
+
+static void on_hopeless(struct dialer *d, const char *why)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
+	give_up(d->owner, &t);
+}
+
+/* What this node waits for the others counts from its own start, whenever it reached the hub. One
+ * that began at the same time has decided by then. */
+static void on_ready(struct dialer *d, struct link *l)
+{
+	struct spoke *s = d->owner;
+
+	s->link = l;
+	s->linked = true;
+	spoke_goto(s, SPOKE_JOINING);
+	limit(s, s->party->deadline_ms + moment_ms(s));
+	if (beat_watch(&s->beat, l) < 0)
+		link_close(l, false, "out of memory");
+	else
+		party_introduce(s->party, l);
+}
+
+/* The ends after which dialling again would end so again. Where PMIx is offered and not to be had,
+ * node rank 0 may listen with a key of its own until it has noticed, too. */
+static unsigned final_ends(const struct spoke *s)
+{
+	unsigned keys = 1U << LINK_END_KEYED | 1U << LINK_END_KEY;
+
+	return 1U << LINK_END_VERSION | (s->party->config->way == MEET_PMIX ? 0 : keys);
+}
+
+void spoke_hear_addresses(struct spoke *s, const struct sockaddr_storage *addresses, unsigned count)
+{
+	dialer_use(&s->dialer, addresses, count);
+}
+
+/* This node can't take part after all, so there is no job. */
+static void tell_refusal(struct spoke *s, int code, const char *text)
+{
+	struct message_refused m = { .why = REFUSED_JOB, .code = code };
+	struct wire_out w = { 0 };
+
+	(void)snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
+	message_put_refused(&w, &m);
+	tell_hub(s, MESSAGE_REFUSED, &w);
+}
+
+static void hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
+{
+	const struct party *p = s->party;
+	struct message_welcome w;
+	struct wire_out ready = { 0 };
+	struct failure why = { 0 };
+	struct meeting met;
+
+	if (message_get_welcome(at, len, p->config->arena, &w) < 0 ||
+		w.nnodes != p->config->nnodes) {
+		link_close(s->link, false, "what it said is no message of this protocol");
+		return;
+	}
+	spoke_goto(s, SPOKE_READY);
+	limit(s, uv_now(p->loop) + p->config->node_timeout_ms + moment_ms(s));
+	s->node = w.node_rank;
+	s->max_restarts = w.max_restarts;
+	met = (struct meeting){
+		.node_rank = w.node_rank,
+		.nnodes = w.nnodes,
+		.nproc_of_node = w.nproc,
+		.master_addr = p->config->master_addr && !w.agent_store ?
+			NULL :
+			arena_strdup(p->config->arena, w.master_addr),
+		.master_port = w.master_port,
+		.max_restarts = w.max_restarts,
+		.agent_store = w.agent_store,
+	};
+	if (party_met(p, &met, &why) < 0) {
+		tell_refusal(s, why.code, why.text);
+		fail(s, why.code, why.text);
+	} else {
+		tell_hub(s, MESSAGE_READY, &ready);
+	}
+}
+
+static void hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
+{
+	struct message_refused r;
+	struct text t = { 0 };
+
+	if (message_get_refused(at, len, &r) < 0)
+		return;
+	text_add(&t, r.text);
+	if (r.why == REFUSED_UNABLE)
+		give_up(s, &t);
+	else
+		fail_text(s, r.code, &t);
+}
+
+/* --- in the job --- */
+
+/* The job runs: this node's part of the attempt, or what the others have still to do. */
+static bool is_in(const struct spoke *s)
+{
+	return s->state == SPOKE_RUNNING || s->state == SPOKE_ENDED;
+}
+
+static void on_overdue(uv_timer_t *t);
+
+static void wait_for(struct spoke *s, uint64_t ms)
+{
+	s->overdue_ms = party_wait(s->party, &s->clock, on_overdue, ms);
+}
+
+static bool may_restart(const struct spoke *s)
+{
+	return s->attempt < s->max_restarts && !s->asked &&
+		(s->told.kind == CAUSE_NONE || s->told.kind == CAUSE_FAILURE);
+}
+
+/* The hub waits for the slowest node as hub_stop.c has it, and then for no longer than the longest
+ * pause before an attempt; our node timeout is for the way. */
+static uint64_t limit_ms(const struct spoke *s)
+{
+	return s->stop_grace_ms + STOP_REST_MS + s->link->peer_timeout_ms +
+		s->party->config->node_timeout_ms + (may_restart(s) ? RESTART_DELAY_MAX_MS : 0);
+}
+
+/* The hub is heard all the time, but hangs, or is another program: it counts as lost. */
+static void on_overdue(uv_timer_t *t)
+{
+	struct spoke *s = t->data;
+	char seconds[NUM_SECONDS_SIZE], why[160];
+
+	if (party_overslept(s->party, s->overdue_ms)) {
+		wait_for(s, s->party->config->node_timeout_ms);
+		return;
+	}
+	num_print_seconds(limit_ms(s), seconds);
+	(void)snprintf(why, sizeof why,
+		"it is heard, but has not said within %s s of this node's end how the job goes on",
+		seconds);
+	s->overdue = true;
+	link_close(s->link, false, why);
+}
+
+/* The attempt is to stop, or has ended on this node: once it is both, the hub has a limit for what
+ * follows. */
+static void await_verdict(struct spoke *s)
+{
+	bool stops = s->told.kind != CAUSE_NONE || s->asked || s->end.cause.kind != CAUSE_NONE;
+
+	if (s->state == SPOKE_ENDED && s->linked && stops &&
+		!uv_is_active((const uv_handle_t *)&s->clock))
+		wait_for(s, limit_ms(s));
 }
 
 static uint64_t our_ns(const struct spoke *s, uint64_t hub_ns)
@@ -134,8 +404,8 @@ static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
 	if (s->told.kind == CAUSE_NONE ||
 		(s->told.kind == CAUSE_FAILURE && stop.cause.kind == CAUSE_FAILURE))
 		s->told = stop.cause;
-	spoke_await_verdict(s);
-	s->member->on->stop(s->member->owner, &stop);
+	await_verdict(s);
+	s->party->on->stop(s->party->owner, &stop);
 }
 
 static void on_start(struct spoke *s, const unsigned char *at, size_t len)
@@ -143,24 +413,24 @@ static void on_start(struct spoke *s, const unsigned char *at, size_t len)
 	struct message_start m;
 
 	if (message_get_start(at, len, &m) < 0 ||
-		(s->state == SPOKE_READY ? m.attempt != 0 : s->state != SPOKE_IN || !s->ended))
+		(s->state == SPOKE_READY ? m.attempt != 0 : s->state != SPOKE_ENDED))
 		return;
-	spoke_enter(s, SPOKE_IN, 0);
+	spoke_goto(s, SPOKE_RUNNING);
 	s->attempt = m.attempt;
-	s->ended = s->asked = false;
-	s->stop_grace_ms = s->member->config->grace_ms;
+	s->asked = false;
+	s->stop_grace_ms = s->party->config->grace_ms;
 	s->told = (struct cause){ .kind = CAUSE_NONE };
 	if (m.attempt == 0)
-		spoke_logs_start(s);
+		spoke_lines_start(s);
 	beat_bequeath(&s->beat, s->link);
-	s->member->on->start(s->member->owner, m.attempt, m.master_port);
+	s->party->on->start(s->party->owner, m.attempt, m.master_port);
 }
 
 static void on_verdict(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct verdict v;
 
-	if (message_get_verdict(at, len, &v) < 0 || (s->state == SPOKE_IN && !s->ended))
+	if (message_get_verdict(at, len, &v) < 0 || s->state == SPOKE_RUNNING)
 		return;
 	to_our_clock(s, &v.cause);
 	be_over(s, &v);
@@ -172,7 +442,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	char text[MESSAGE_TEXT_SIZE];
 	int signal;
 
-	if (s->state == SPOKE_OVER && type != MESSAGE_LOG_ROOM)
+	if (s->state >= SPOKE_OVER && type != MESSAGE_LOG_ROOM)
 		return;
 	switch (type) {
 	case MESSAGE_LOG_ROOM:
@@ -180,23 +450,23 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		return;
 	case MESSAGE_WAITING:
 		if (message_get_text(at, len, text) == 0)
-			member_say(s->member, false, text);
+			party_say(s->party, false, text);
 		return;
 	case MESSAGE_WELCOME:
 		if (s->state == SPOKE_JOINING)
-			spoke_hear_welcome(s, at, len);
+			hear_welcome(s, at, len);
 		return;
 	case MESSAGE_REFUSED:
-		if (s->state != SPOKE_IN)
-			spoke_hear_refusal(s, at, len);
+		if (s->state < SPOKE_RUNNING)
+			hear_refusal(s, at, len);
 		return;
 	case MESSAGE_STOP:
-		if (s->state == SPOKE_IN)
+		if (is_in(s))
 			on_stop(s, at, len);
 		return;
 	case MESSAGE_SIGNAL:
-		if (s->member->auth.keyed && message_get_signal(at, len, &signal) == 0)
-			s->member->on->forward(s->member->owner, signal);
+		if (s->party->auth.keyed && message_get_signal(at, len, &signal) == 0)
+			s->party->on->forward(s->party->owner, signal);
 		return;
 	case MESSAGE_START:
 		on_start(s, at, len);
@@ -237,7 +507,7 @@ static struct cause cause_of_loss(const struct spoke *s, const char *why)
 	};
 	struct cause own;
 
-	if (l->killed_by == 0 && !s->overdue && member_slept(&s->beat, s->node, &own))
+	if (l->killed_by == 0 && !s->overdue && party_slept(&s->beat, s->node, &own))
 		return own;
 	/* its name was never told */
 	address_host_text((const struct sockaddr *)&l->peer_address, c.host);
@@ -252,15 +522,15 @@ static void lose_hub(struct spoke *s, const char *why)
 		.attempt = s->attempt,
 		.urgency = URGENCY_STOP,
 		.signal = SIGTERM,
-		.grace_ms = s->member->config->grace_ms,
+		.grace_ms = s->party->config->grace_ms,
 		.cause = cause_of_loss(s, why),
 	};
 
 	s->lost = stop.cause;
-	if (s->ended)
+	if (s->state == SPOKE_ENDED)
 		be_over_alone(s);
 	else
-		s->member->on->stop(s->member->owner, &stop);
+		s->party->on->stop(s->party->owner, &stop);
 }
 
 /* The link that was ready is closed. */
@@ -271,17 +541,18 @@ static void on_link_lost(struct dialer *d, struct link *l, const char *why)
 
 	(void)l;
 	s->linked = false;
-	spoke_logs_lost(s);
-	if (s->state == SPOKE_IN) {
+	spoke_lines_lost(s);
+	if (is_in(s)) {
 		lose_hub(s, why);
 	} else if (s->state == SPOKE_READY) {
 		text_printf(
 			&t, "node rank 0's launcher was lost before the workers started: %s", why);
-		spoke_fail(s, -ECONNRESET, text_string(&t));
-	} else if (s->state != SPOKE_OVER) {
-		spoke_dial_again(s, why);
+		fail_text(s, -ECONNRESET, &t);
+	} else if (s->state == SPOKE_JOINING) {
+		spoke_goto(s, SPOKE_DIALING);
+		limit(s, s->party->deadline_ms);
+		dialer_again(&s->dialer, why);
 	}
-	text_done(&t);
 }
 
 static void on_dialer_closed(struct dialer *d)
@@ -299,25 +570,38 @@ static void on_clock_closed(uv_handle_t *h)
 	handle_closed(h->data);
 }
 
+/* --- its life, and what happens on this node --- */
+
 void spoke_start(
-	struct spoke *s, struct member *m, const struct sockaddr_storage *addresses, unsigned count)
+	struct spoke *s, struct party *p, const struct sockaddr_storage *addresses, unsigned count)
 {
-	*s = (struct spoke){ .member = m,
-		.dialer = { .on_lost = on_link_lost,
-			.on_closed = on_dialer_closed,
-			.on_message = on_message,
-			.on_idle = spoke_logs_idle,
-			.owner = s } };
-	(void)uv_timer_init(m->loop, &s->clock); /* can't fail */
+	const uint32_t timeout_ms = (uint32_t)p->config->node_timeout_ms;
+
+	s->party = p;
+	p->parts++;
+	(void)uv_timer_init(p->loop, &s->clock); /* can't fail */
 	s->clock.data = s;
 	s->beat = (struct beat){ .on_silent = beat_drop,
 		.on_closed = on_beat_closed,
 		.owner = s,
-		.timeout_ms = (uint32_t)m->config->node_timeout_ms,
-		.obituary = m->config->obituary };
-	beat_open(&s->beat, m->loop);
+		.timeout_ms = timeout_ms,
+		.obituary = p->config->obituary };
+	beat_open(&s->beat, p->loop);
+	s->dialer = (struct dialer){ .on_ready = on_ready,
+		.on_lost = on_link_lost,
+		.on_round = on_round,
+		.on_hopeless = on_hopeless,
+		.on_closed = on_dialer_closed,
+		.on_message = on_message,
+		.on_idle = spoke_lines_idle,
+		.owner = s,
+		.auth = &p->auth,
+		.timeout_ms = timeout_ms,
+		.final = final_ends(s) };
 	s->handles = 3;
-	spoke_dial(s, addresses, count);
+	s->note_ms = uv_now(p->loop) + FIRST_NOTE_MS;
+	limit(s, p->deadline_ms);
+	dialer_start(&s->dialer, p->loop, addresses, count);
 }
 
 void spoke_failed(struct spoke *s, const struct outcome *o)
@@ -325,7 +609,7 @@ void spoke_failed(struct spoke *s, const struct outcome *o)
 	struct wire_out w = { 0 };
 
 	message_put_failed(&w, o);
-	spoke_send(s, MESSAGE_FAILED, &w);
+	tell_hub(s, MESSAGE_FAILED, &w);
 }
 
 /* Before the job has begun there is nothing to stop: this launcher leaves, and the hub, which may
@@ -335,12 +619,12 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 	struct wire_out w = { 0 };
 
 	message_put_stop(&w, stop);
-	spoke_send(s, MESSAGE_STOP, &w);
+	tell_hub(s, MESSAGE_STOP, &w);
 	s->asked = true;
-	if (s->state != SPOKE_IN)
+	if (s->state < SPOKE_RUNNING)
 		be_over_for(s, &stop->cause);
 	else
-		spoke_await_verdict(s);
+		await_verdict(s);
 }
 
 void spoke_forward(struct spoke *s, int signal)
@@ -348,7 +632,7 @@ void spoke_forward(struct spoke *s, int signal)
 	struct wire_out w = { 0 };
 
 	message_put_signal(&w, signal);
-	spoke_send(s, MESSAGE_SIGNAL, &w);
+	tell_hub(s, MESSAGE_SIGNAL, &w);
 }
 
 static void tell_outcomes(struct spoke *s, const struct node_end *end)
@@ -358,7 +642,7 @@ static void tell_outcomes(struct spoke *s, const struct node_end *end)
 		struct wire_out w = { 0 };
 
 		message_put_outcomes(&w, end->attempt, end->outcomes + i, n);
-		spoke_send(s, MESSAGE_OUTCOMES, &w);
+		tell_hub(s, MESSAGE_OUTCOMES, &w);
 	}
 }
 
@@ -371,7 +655,7 @@ static void tell_evidence(
 		struct wire_out w = { 0 };
 
 		message_put_record(&w, &r);
-		spoke_send(s, MESSAGE_RECORD, &w);
+		tell_hub(s, MESSAGE_RECORD, &w);
 	}
 }
 
@@ -381,7 +665,7 @@ static void leave(struct spoke *s)
 	struct verdict well = { .well = true, .attempt = s->attempt };
 	struct wire_out w = { 0 };
 
-	spoke_send(s, MESSAGE_LEAVE, &w);
+	tell_hub(s, MESSAGE_LEAVE, &w);
 	be_over(s, &well);
 }
 
@@ -390,18 +674,20 @@ void spoke_ended(
 {
 	struct wire_out w = { 0 };
 
-	s->ended = true;
+	if (s->state != SPOKE_RUNNING)
+		return;
+	spoke_goto(s, SPOKE_ENDED);
 	s->end = *end;
 	tell_outcomes(s, end);
 	tell_evidence(s, end->attempt, list, count);
 	message_put_ended(&w, end);
-	spoke_send(s, MESSAGE_ENDED, &w);
+	tell_hub(s, MESSAGE_ENDED, &w);
 	if (s->lost.kind != CAUSE_NONE)
 		be_over_alone(s);
 	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
 		leave(s);
 	else
-		spoke_await_verdict(s);
+		await_verdict(s);
 }
 
 void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count)
@@ -409,21 +695,29 @@ void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, siz
 	struct wire_out w = { 0 };
 
 	message_put_ranks(&w, attempt, ranks, count);
-	spoke_send(s, MESSAGE_JOINED, &w);
+	tell_hub(s, MESSAGE_JOINED, &w);
+}
+
+static void on_last_over(uv_timer_t *t)
+{
+	spoke_leave(t->data);
 }
 
 void spoke_close(struct spoke *s)
 {
-	if (s->closing)
+	if (s->state >= SPOKE_LASTING)
 		return;
-	s->closing = true;
-	spoke_enter(s, SPOKE_OVER, 0);
-	if (!spoke_logs_last(s))
+	if (!spoke_merges(s)) {
 		spoke_leave(s);
+		return;
+	}
+	spoke_goto(s, SPOKE_LASTING);
+	(void)party_wait(s->party, &s->clock, on_last_over, LINES_LAST_MS);
 }
 
 void spoke_leave(struct spoke *s)
 {
+	spoke_goto(s, SPOKE_CLOSED);
 	if (s->linked)
 		link_close(s->link, true, NULL);
 	dialer_close(&s->dialer);

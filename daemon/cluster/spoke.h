@@ -9,27 +9,37 @@
 #include <sys/socket.h>
 #include <uv.h>
 
-#include "daemon/cluster/merged_lines.h"
-#include "daemon/cluster/message.h"
+#include "daemon/cluster/credit.h"
+#include "daemon/cluster/party.h"
 #include "daemon/job/job.h"
 #include "daemon/meet/dialer.h"
 #include "daemon/net/beat.h"
 #include "daemon/net/link.h"
 
-struct member;
-struct stop;
 struct evidence;
+struct sm;
 
 enum spoke_state {
 	SPOKE_DIALING, /* until the join timeout */
 	SPOKE_JOINING, /* connected: for all the others, until a moment later */
 	SPOKE_READY,   /* all are there: its plan is made, the first attempt may start */
-	SPOKE_IN,      /* the job runs; when it is to stop and has ended here: for what follows */
-	SPOKE_OVER,
+	SPOKE_RUNNING, /* an attempt */
+	SPOKE_ENDED,   /* its part of the attempt: where it is to stop, for what follows */
+	SPOKE_OVER,    /* nothing more is expected of the hub */
+	SPOKE_LASTING, /* closing: workers' last lines still go out */
+	SPOKE_CLOSED,  /* it leaves the loop */
+	SPOKE_STATES,
 };
 
+extern const struct sm spoke_life;
+
 struct spoke {
-	struct member *member;
+	/* the owner's, before spoke_start(); the rest is { 0 } */
+	void (*on_missed)(void *owner, const char *why); /* once: there will be no channel */
+	void (*on_round)(void *owner); /* all addresses were dialled in vain: are there others? */
+	void *owner;
+
+	struct party *party;
 	enum spoke_state state;
 	struct dialer dialer;
 	struct link *link; /* to the hub, once there was one; the dialer's */
@@ -39,26 +49,24 @@ struct spoke {
 	uint64_t note_ms; /* when it is said next that the hub is not reached */
 	unsigned node;    /* this one's rank, once it is in the job */
 	unsigned attempt, max_restarts;
-	bool ended;          /* this node's part of the attempt, */
-	struct node_end end; /* like this; outcomes are borrowed */
+	struct node_end end; /* of this node's part of the attempt; outcomes are borrowed */
 	struct cause
 		told; /* why the hub had this attempt stopped, on our clock; NONE: it had not */
 	bool asked;   /* this node's launcher was asked to end the job */
 	uint64_t stop_grace_ms; /* of the stop that the hub told first; else our own */
 	uint64_t overdue_ms;    /* when the hub must have said what follows; uv_now() */
 	bool overdue;           /* it had not */
-	bool closing;
-	struct spoke_logs logs;
-	struct cause lost; /* the hub was lost; CAUSE_NONE: it was not */
+	struct cause lost;      /* the hub was lost; CAUSE_NONE: it was not */
+	struct credit credit;   /* for this node's lines */
+	bool lines_ended;       /* it has no more of them */
 	unsigned handles;
 };
 
-/* Begins to dial. The addresses are copied. Whatever happens is told by the member's events. */
-void spoke_start(struct spoke *s, struct member *m, const struct sockaddr_storage *addresses,
-	unsigned count);
+/* Begins to dial, as a part of the party, whose events tell what happens. Addresses are copied. */
+void spoke_start(
+	struct spoke *s, struct party *p, const struct sockaddr_storage *addresses, unsigned count);
 
 /* What happens on this node; see member.h. */
-
 void spoke_failed(struct spoke *s, const struct outcome *o);
 void spoke_asked(struct spoke *s, const struct stop *stop);
 void spoke_forward(struct spoke *s, int signal);
@@ -70,32 +78,28 @@ void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, siz
 void spoke_hear_addresses(
 	struct spoke *s, const struct sockaddr_storage *addresses, unsigned count);
 
-/* Leaves; the member hears member_part_closed() when nothing is left in the loop. */
+/* Leaves; the party hears party_part_closed() when nothing is left in the loop. */
 void spoke_close(struct spoke *s);
 
 /* After spoke_close(): waits no longer until the hub has read what it was told. */
 void spoke_hurry(struct spoke *s);
 
-/* For spoke*.c among themselves. */
+/* This node's lines; see member.h. */
+bool spoke_merges(const struct spoke *s);
+size_t spoke_log_room(const struct spoke *s);
+void spoke_log(struct spoke *s, int stream, const char *at, size_t len);
+void spoke_log_end(struct spoke *s);
 
-struct wire_out;
+/* --- spoke_lines.c and spoke.c among themselves --- */
 
+void spoke_hear_log_room(struct spoke *s, const unsigned char *at, size_t len);
+/* The link's on_idle. */
+void spoke_lines_idle(struct link *l);
+/* The job starts: says where this node and node rank 0 do not have the same wishes. */
+void spoke_lines_start(const struct spoke *s);
+/* The link has closed. */
+void spoke_lines_lost(struct spoke *s);
 /* What spoke_close() comes to, at once or when the last lines are sent. */
 void spoke_leave(struct spoke *s);
-void spoke_send(struct spoke *s, enum message_type type, struct wire_out *w);
-/* There is no job. */
-void spoke_fail(struct spoke *s, int code, const char *text);
-/* There is no channel to be had. */
-void spoke_give_up(struct spoke *s, const char *why);
-/* The only writer of the state; it has until then (uv_now(); 0: for ever). */
-void spoke_enter(struct spoke *s, enum spoke_state state, uint64_t until_ms);
-/* spoke_stop.c. The attempt is to stop, or has ended on this node: once it is both, the hub has a
- * limit for what follows. */
-void spoke_await_verdict(struct spoke *s);
-/* Begins to dial, and again when the link was lost. */
-void spoke_dial(struct spoke *s, const struct sockaddr_storage *addresses, unsigned count);
-void spoke_dial_again(struct spoke *s, const char *why);
-void spoke_hear_welcome(struct spoke *s, const unsigned char *at, size_t len);
-void spoke_hear_refusal(struct spoke *s, const unsigned char *at, size_t len);
 
 #endif

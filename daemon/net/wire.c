@@ -34,7 +34,7 @@ static unsigned char *extend(struct wire_out *w, size_t len)
 	return w->at + w->len - len;
 }
 
-static void put_integer(struct wire_out *w, uint64_t value, size_t len)
+void wire_put_int(struct wire_out *w, uint64_t value, size_t len)
 {
 	unsigned char *at = extend(w, len);
 
@@ -44,27 +44,27 @@ static void put_integer(struct wire_out *w, uint64_t value, size_t len)
 
 void wire_put_u8(struct wire_out *w, uint8_t value)
 {
-	put_integer(w, value, 1);
+	wire_put_int(w, value, 1);
 }
 
 void wire_put_u16(struct wire_out *w, uint16_t value)
 {
-	put_integer(w, value, 2);
+	wire_put_int(w, value, 2);
 }
 
 void wire_put_u32(struct wire_out *w, uint32_t value)
 {
-	put_integer(w, value, 4);
+	wire_put_int(w, value, 4);
 }
 
 void wire_put_u64(struct wire_out *w, uint64_t value)
 {
-	put_integer(w, value, 8);
+	wire_put_int(w, value, 8);
 }
 
 void wire_put_i64(struct wire_out *w, int64_t value)
 {
-	put_integer(w, (uint64_t)value, 8);
+	wire_put_int(w, (uint64_t)value, 8);
 }
 
 void wire_put_raw(struct wire_out *w, const void *bytes, size_t len)
@@ -107,7 +107,7 @@ const unsigned char *wire_get_raw(struct wire_in *w, size_t len)
 	return at;
 }
 
-static uint64_t get_integer(struct wire_in *w, size_t len)
+uint64_t wire_get_int(struct wire_in *w, size_t len)
 {
 	const unsigned char *at = wire_get_raw(w, len);
 	uint64_t value = 0;
@@ -119,27 +119,27 @@ static uint64_t get_integer(struct wire_in *w, size_t len)
 
 uint8_t wire_get_u8(struct wire_in *w)
 {
-	return (uint8_t)get_integer(w, 1);
+	return (uint8_t)wire_get_int(w, 1);
 }
 
 uint16_t wire_get_u16(struct wire_in *w)
 {
-	return (uint16_t)get_integer(w, 2);
+	return (uint16_t)wire_get_int(w, 2);
 }
 
 uint32_t wire_get_u32(struct wire_in *w)
 {
-	return (uint32_t)get_integer(w, 4);
+	return (uint32_t)wire_get_int(w, 4);
 }
 
 uint64_t wire_get_u64(struct wire_in *w)
 {
-	return get_integer(w, 8);
+	return wire_get_int(w, 8);
 }
 
 int64_t wire_get_i64(struct wire_in *w)
 {
-	return (int64_t)get_integer(w, 8);
+	return (int64_t)wire_get_int(w, 8);
 }
 
 const unsigned char *wire_get_bytes(struct wire_in *w, size_t max, size_t *ret_len)

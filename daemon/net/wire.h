@@ -23,6 +23,7 @@ struct wire_out {
 /* A message in memory of the caller's, of `room` bytes. */
 struct wire_out wire_fixed(void *at, size_t room);
 
+void wire_put_int(struct wire_out *w, uint64_t value, size_t len); /* of so many bytes */
 void wire_put_u8(struct wire_out *w, uint8_t value);
 void wire_put_u16(struct wire_out *w, uint16_t value);
 void wire_put_u32(struct wire_out *w, uint32_t value);
@@ -43,6 +44,7 @@ struct wire_in {
 
 struct wire_in wire_from(const void *bytes, size_t len);
 
+uint64_t wire_get_int(struct wire_in *w, size_t len); /* of so many bytes */
 uint8_t wire_get_u8(struct wire_in *w);
 uint16_t wire_get_u16(struct wire_in *w);
 uint32_t wire_get_u32(struct wire_in *w);

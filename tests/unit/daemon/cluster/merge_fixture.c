@@ -25,12 +25,12 @@ static char byte_at(unsigned node, int stream, size_t at)
 	return (char)(at * 31 + (at >> 8) * 7 + node * 67 + (size_t)stream);
 }
 
-static size_t all_sent(const struct party *p)
+static size_t all_sent(const struct launcher *p)
 {
 	return p->sent[1] + p->sent[2];
 }
 
-void party_end(struct party *p, int code)
+void party_end(struct launcher *p, int code)
 {
 	struct outcome o = { .rank = p->rank,
 		.node = p->rank,
@@ -49,7 +49,7 @@ void party_end(struct party *p, int code)
 	member_ended(&p->member, &end, NULL, 0);
 }
 
-void party_ask(struct party *p)
+void party_ask(struct launcher *p)
 {
 	const struct stop stop = { .attempt = p->attempt,
 		.urgency = URGENCY_STOP,
@@ -59,7 +59,7 @@ void party_ask(struct party *p)
 	member_asked(&p->member, &stop);
 }
 
-static void send_some(struct party *p, size_t room)
+static void send_some(struct launcher *p, size_t room)
 {
 	char bytes[MESSAGE_LOG_MAX];
 	size_t left = p->amount - all_sent(p), len = 1 + dice(p->of, left < room ? left : room);
@@ -71,7 +71,7 @@ static void send_some(struct party *p, size_t room)
 	member_log(&p->member, stream, bytes, len);
 }
 
-void party_send(struct party *p)
+void party_send(struct launcher *p)
 {
 	size_t room;
 
@@ -92,7 +92,7 @@ void party_send(struct party *p)
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
 {
-	struct party *p = owner;
+	struct launcher *p = owner;
 
 	(void)why;
 	assert_int_equal(m->nnodes, p->of->nodes);
@@ -102,7 +102,7 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 
 static void on_stop(void *owner, const struct stop *stop)
 {
-	struct party *p = owner;
+	struct launcher *p = owner;
 
 	p->stopped++;
 	(void)snprintf(p->why, sizeof p->why, "%s", stop->cause.detail);
@@ -141,7 +141,7 @@ static void make_link_narrow(struct link *l)
 
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
 {
-	struct party *p = owner;
+	struct launcher *p = owner;
 
 	(void)master_port;
 	p->started++;
@@ -162,7 +162,7 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 
 static void on_over(void *owner, const struct job_end *end)
 {
-	struct party *p = owner;
+	struct launcher *p = owner;
 
 	p->over++;
 	p->over_ns = uv_hrtime();
@@ -179,7 +179,7 @@ static void on_failed(void *owner, const struct failure *why)
 
 static void on_closed(void *owner)
 {
-	struct party *p = owner;
+	struct launcher *p = owner;
 
 	p->closed++;
 	p->closed_ns = uv_hrtime();
@@ -189,7 +189,7 @@ static void on_closed(void *owner)
 
 static void on_note(void *owner, const struct event *e)
 {
-	struct party *p = owner;
+	struct launcher *p = owner;
 
 	text_printf(&p->said, "%s\n", e->note.text);
 }
@@ -204,7 +204,7 @@ void merging_take(struct merging *g, unsigned node, size_t len)
 
 static void on_log(void *owner, unsigned node, int stream, const char *at, size_t len)
 {
-	const struct party *p = owner;
+	const struct launcher *p = owner;
 	struct merging *g = p->of;
 	size_t *heard = &g->heard[node][stream];
 
@@ -228,7 +228,7 @@ static void on_log(void *owner, unsigned node, int stream, const char *at, size_
 
 static void on_log_room(void *owner)
 {
-	struct party *p = owner;
+	struct launcher *p = owner;
 
 	p->rooms++;
 	p->lost += !member_merges(&p->member);
@@ -281,7 +281,7 @@ void merging_make(struct merging *g, unsigned nodes, bool keyed)
 	(void)uv_timer_init(&g->loop, &g->tick);
 	g->guard.data = g->tick.data = g;
 	for (unsigned i = 0; i < nodes; i++) {
-		struct party *p = &g->party[i];
+		struct launcher *p = &g->party[i];
 
 		p->of = g;
 		p->rank = i;
@@ -306,7 +306,7 @@ void merging_make(struct merging *g, unsigned nodes, bool keyed)
 void merging_start(struct merging *g)
 {
 	for (unsigned i = 0; i < g->parties; i++) {
-		struct party *p = &g->party[i];
+		struct launcher *p = &g->party[i];
 
 		if (i > 0)
 			p->config.hub_port = hub_port(&g->party[0].member.hub);
@@ -353,7 +353,7 @@ void merging_done(struct merging *g)
 
 void assert_all_heard(const struct merging *g, unsigned node)
 {
-	const struct party *p = &g->party[node];
+	const struct launcher *p = &g->party[node];
 
 	assert_int_equal(all_sent(p), p->amount);
 	assert_int_equal(g->heard[node][1], p->sent[1]);

@@ -21,7 +21,7 @@ enum console {
 
 struct merging;
 
-struct party {
+struct launcher {
 	struct member member;
 	struct bus bus;
 	struct member_config config;
@@ -44,7 +44,7 @@ struct merging {
 	uv_timer_t guard, tick;
 	unsigned nodes, parties; /* of the job; of these, launchers that are here */
 	unsigned open;           /* not closed yet */
-	struct party party[MERGING_NODES];
+	struct launcher party[MERGING_NODES];
 	bool narrow;                         /* the kernel holds a few KiB of what is on its way */
 	bool any_bytes;                      /* what comes is not looked at */
 	bool ends_early;                     /* workers end when their lines are still to be sent */
@@ -55,8 +55,8 @@ struct merging {
 	size_t most[MERGING_NODES];          /* of it, ever */
 	size_t whole;                        /* of a node's credit */
 	uint64_t seed;                       /* of the pieces */
-	void (*on_start)(struct party *p);   /* NULL: as it is */
-	void (*on_stop)(struct party *p);    /* the same */
+	void (*on_start)(struct launcher *p);                         /* NULL: as it is */
+	void (*on_stop)(struct launcher *p);                          /* the same */
 	void (*on_log)(struct merging *g, unsigned node, size_t len); /* after it was counted */
 };
 
@@ -76,13 +76,13 @@ void merging_done(struct merging *g);
 void assert_all_heard(const struct merging *g, unsigned node);
 
 /* A node's workers have ended, one of them with this code. */
-void party_end(struct party *p, int code);
+void party_end(struct launcher *p, int code);
 
 /* A request to end the job. */
-void party_ask(struct party *p);
+void party_ask(struct launcher *p);
 
 /* Sends what it may. */
-void party_send(struct party *p);
+void party_send(struct launcher *p);
 
 /* Node rank 0's console takes so much of a node's lines. */
 void merging_take(struct merging *g, unsigned node, size_t len);

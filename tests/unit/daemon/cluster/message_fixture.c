@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cluster/message_wire.h"
+#include "daemon/net/wire.h"
 #include "daemon/net/wire.h"
 #include "tests/unit/unit.h"
 

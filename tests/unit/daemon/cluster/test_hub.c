@@ -344,7 +344,7 @@ static void dial(struct stage *s)
 		assert_int_equal(
 			address_parse("127.0.0.1", (uint16_t)hub_port(&s->member.hub), &to), 0);
 		assert_int_equal(link_dial(&p->link, &s->loop, (struct sockaddr *)&to,
-					 &s->member.auth, &why),
+					 &s->member.party.auth, &why),
 			0);
 	}
 }
@@ -398,11 +398,26 @@ static void test_hub(void **state)
 	arena_done(&s.arena);
 }
 
+static void test_lives(void **state)
+{
+	(void)state;
+	assert_life(&hub_life,
+		(const char *const[]){ "meeting: preparing over closed",
+			"preparing: running over closed", "running: over closed", "over: closed",
+			"closed:", NULL });
+	assert_life(&spoke_life,
+		(const char *const[]){ "dialing: joining over closed",
+			"joining: dialing ready over closed", "ready: running over lasting closed",
+			"running: ended over lasting closed", "ended: running over lasting closed",
+			"over: lasting closed", "lasting: closed", "closed:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	SUITE_ROWS(&s, test_hub, rows);
+	suite_add(&s, "the states of the hub and of a spoke", test_lives, NULL, NULL);
 	return suite_run(&s);
 }

@@ -144,7 +144,8 @@ static void dial(struct stage *s, struct peer *p, const struct who *who)
 		.on_closed = on_link_closed };
 	assert_int_equal(address_parse("127.0.0.1", (uint16_t)hub_port(&s->member.hub), &to), 0);
 	assert_int_equal(
-		link_dial(&p->link, &s->loop, (struct sockaddr *)&to, &s->member.auth, &why), 0);
+		link_dial(&p->link, &s->loop, (struct sockaddr *)&to, &s->member.party.auth, &why),
+		0);
 }
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
@@ -294,7 +295,7 @@ static void let_join(struct stage *s)
 	}
 	while (s->member.hub.joined < count)
 		(void)uv_run(&s->loop, UV_RUN_ONCE);
-	s->member.deadline_ms = uv_now(&s->loop) + 1;
+	s->member.party.deadline_ms = uv_now(&s->loop) + 1;
 	hub_wait(&s->member.hub);
 }
 

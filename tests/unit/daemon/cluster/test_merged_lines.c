@@ -115,7 +115,7 @@ static void count(struct merging *g, unsigned node, size_t len)
 }
 
 /* Lines wait in the link of node 1, whose hub reads nothing, when it asks for the end. */
-static void fill_and_ask(struct party *p)
+static void fill_and_ask(struct launcher *p)
 {
 	struct link *hub = &p->of->party[0].member.hub.peers[1]->link, *l = p->member.spoke.link;
 
@@ -131,7 +131,7 @@ static void fill_and_ask(struct party *p)
 	merging_pause(p->of);
 }
 
-static void when_asked(struct party *p)
+static void when_asked(struct launcher *p)
 {
 	if (p->rank == 0)
 		race.ended = true;
@@ -195,7 +195,7 @@ static void test_last_second(void **state)
 	merging_start(&g);
 	merging_run(&g);
 	for (unsigned i = 0; i < 3; i++) {
-		const struct party *p = &g.party[i];
+		const struct launcher *p = &g.party[i];
 
 		assert_int_equal(p->over, 1);
 		assert_true(p->over_ns < g.party[1].closed_ns);
@@ -203,14 +203,14 @@ static void test_last_second(void **state)
 		/* whose second began first ends it for the others, too */
 		if (verdict == (i == 0))
 			assert_true(
-				p->closed_ns - p->over_ns >= (LOGS_LAST_MS - 10) * (uint64_t)MS);
+				p->closed_ns - p->over_ns >= (LINES_LAST_MS - 10) * (uint64_t)MS);
 	}
 	assert_in_range(g.heard[1][1] + g.heard[1][2], g.whole * 3 / 4, g.whole);
 	assert_in_range(g.party[1].sent[1] + g.party[1].sent[2], g.whole * 3 / 4, g.whole);
 	merging_done(&g);
 }
 
-static void hurry_all(struct party *p)
+static void hurry_all(struct launcher *p)
 {
 	party_end(p, 0);
 	if (p->rank == 0)
@@ -237,9 +237,9 @@ static void test_hurry(void **state)
 	while (g.party[0].over == 0 || g.party[1].over == 0)
 		(void)uv_run(&g.loop, UV_RUN_ONCE);
 	assert_int_equal(g.open, 2);
-	assert_true(g.party[0].member.hub.logs.lasting);
-	assert_true(g.party[1].member.spoke.logs.lasting);
-	make_endless(&g.party[0].member.hub.logs.clock);
+	assert_true(g.party[0].member.hub.lines.lasting);
+	assert_true(g.party[1].member.spoke.state == SPOKE_LASTING);
+	make_endless(&g.party[0].member.hub.lines.clock);
 	make_endless(&g.party[1].member.spoke.clock);
 	member_hurry(&g.party[*state ? 1 : 0].member);
 	merging_run(&g);

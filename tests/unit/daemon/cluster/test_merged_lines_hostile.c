@@ -117,12 +117,12 @@ static void on_link_closed(struct link *l, const char *why)
 		merging_pause(s->of);
 }
 
-static void keep_count(struct party *p)
+static void keep_count(struct launcher *p)
 {
 	party_end(p, 0);
 }
 
-static void wait_for_stop(struct party *p)
+static void wait_for_stop(struct launcher *p)
 {
 	assert_int_equal(p->rank, 0);
 }
@@ -138,7 +138,9 @@ static void dial(struct stranger *s)
 		.on_message = on_message,
 		.on_closed = on_link_closed };
 	assert_int_equal(address_parse("127.0.0.1", (uint16_t)hub_port(&m->hub), &to), 0);
-	assert_int_equal(link_dial(&s->link, m->loop, (struct sockaddr *)&to, &m->auth, &why), 0);
+	assert_int_equal(
+		link_dial(&s->link, m->party.loop, (struct sockaddr *)&to, &m->party.auth, &why),
+		0);
 	s->of->open++;
 }
 
@@ -186,7 +188,7 @@ static const struct given_row {
 
 static const struct given_row *row_at_hand;
 
-static void give(struct party *p)
+static void give(struct launcher *p)
 {
 	if (p->rank == 0)
 		send_raw(&p->member.hub.peers[1]->link, MESSAGE_LOG_ROOM, &row_at_hand->bytes,

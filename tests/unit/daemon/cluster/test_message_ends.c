@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/cluster/message.h"
-#include "daemon/cluster/message_wire.h"
+#include "daemon/net/wire.h"
 #include "daemon/net/wire.h"
 #include "daemon/report/error_file.h"
 #include "tests/unit/daemon/cluster/message_fixture.h"
@@ -255,11 +255,11 @@ static int read_words(size_t lines_len, size_t log_len, bool nul)
 	bytes[lines_len / 2] = nul ? '\0' : '\x1b';
 	wire_put_u32(&w, 1);
 	wire_put_u32(&w, 5);
-	wire_put_bool(&w, false); /* no command */
-	wire_put_bool(&w, false); /* no error file */
-	wire_put_bool(&w, true);
+	wire_put_u8(&w, false); /* no command */
+	wire_put_u8(&w, false); /* no error file */
+	wire_put_u8(&w, true);
 	wire_put_bytes(&w, bytes, lines_len);
-	wire_put_bool(&w, true);
+	wire_put_u8(&w, true);
 	wire_put_bytes(&w, bytes, log_len);
 	rc = message_get_record(w.at, w.len, &arena, &got);
 	if (rc == 0) {

@@ -1,0 +1,369 @@
+/* hub_act.c - what the job decides, carried out on all nodes; see hub_parts.h */
+#include "daemon/cluster/hub_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/num.h"
+#include "common/text.h"
+#include "daemon/job/phrases.h"
+#include "daemon/os/port.h"
+#include "daemon/store/store.h"
+
+enum { STORE_MEMORY_MAX = 1 << 30 };
+
+/* --- who has not joined the store --- */
+
+static unsigned first_rank(const struct hub *h, unsigned node)
+{
+	unsigned first = 0;
+
+	for (unsigned i = 0; i < node; i++)
+		first += h->nproc[i];
+	return first;
+}
+
+static unsigned world_size(const struct hub *h)
+{
+	return first_rank(h, h->party->config->nnodes);
+}
+
+/* A wrapper's connections are not the worker's own, and some join after they were looked for. */
+static bool all_joined(const struct hub *h)
+{
+	return (h->store ? store_clients(h->store) : 0) >= world_size(h);
+}
+
+static void say_waiting(struct hub *h, unsigned node, const unsigned *ranks, size_t count)
+{
+	const struct node *about = &h->job.nodes[node].about;
+	struct text t = { 0 };
+
+	text_add(&t, "waiting for ");
+	numbers_add(&t, "rank", ranks, count);
+	text_printf(&t, " (node %u, ", node);
+	text_add_shown(&t, about->name, strlen(about->name));
+	text_printf(&t, ") to join the store, %.0f s after the start",
+		(double)(uv_hrtime() - h->job.started_ns) / 1e9);
+	party_say_text(h->party, false, &t);
+}
+
+void hub_waiting(
+	struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks, size_t count)
+{
+	unsigned first = first_rank(h, node), nproc = h->nproc[node];
+
+	if (all_joined(h))
+		count = 0;
+	if (h->state >= HUB_OVER || attempt != h->job.attempt || count > nproc)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (ranks[i] < first || ranks[i] >= first + nproc)
+			return;
+	if (!h->unjoined)
+		h->unjoined = arena_alloc(h->party->memory, world_size(h) * sizeof *h->unjoined);
+	if (!h->unjoined)
+		return;
+	memset(h->unjoined + first, 0, nproc * sizeof *h->unjoined);
+	for (size_t i = 0; i < count; i++)
+		h->unjoined[ranks[i]] = true;
+	if (count > 0)
+		say_waiting(h, node, ranks, count);
+}
+
+/* Those of all nodes, in order; the attempt's memory. */
+static const unsigned *all_waiting(const struct hub *h, size_t *ret_count)
+{
+	unsigned world = world_size(h), *list = NULL;
+	size_t count = 0;
+
+	if (h->unjoined && !all_joined(h))
+		list = arena_alloc(h->party->memory, world * sizeof *list);
+	for (unsigned i = 0; list && i < world; i++)
+		if (h->unjoined[i])
+			list[count++] = i;
+	*ret_count = count;
+	return list;
+}
+
+/* --- what failed workers say --- */
+
+void hub_remember(struct hub *h, const struct evidence *said)
+{
+	if (h->said_count == h->said_room) {
+		size_t room = h->said_room ? h->said_room * 2 : 16;
+		struct evidence *more = arena_alloc(h->party->memory, room * sizeof *more);
+
+		if (!more)
+			return;
+		if (h->said_count)
+			memcpy(more, h->said, h->said_count * sizeof *more);
+		h->said = more;
+		h->said_room = room;
+	}
+	h->said[h->said_count++] = *said;
+}
+
+static const struct evidence *evidence_of(const struct hub *h, const struct result *r)
+{
+	const struct outcome *culprit = result_culprit(r);
+
+	for (size_t i = 0; culprit && i < h->said_count; i++)
+		if (h->said[i].rank == culprit->rank)
+			return &h->said[i];
+	return NULL;
+}
+
+static void forget_attempt(struct hub *h)
+{
+	h->said = NULL;
+	h->unjoined = NULL;
+	h->said_count = h->said_room = 0;
+	for (struct caller *p = h->all; p; p = p->next) {
+		p->outcomes = NULL;
+		p->count = p->kept_bytes = 0;
+	}
+}
+
+/* --- the store, and the port of an attempt --- */
+
+static void on_store_note(void *owner, const char *text)
+{
+	party_say(((struct hub *)owner)->party, true, text);
+}
+
+/* Behind the address of a service, or one that is translated, a store of the workers may listen
+ * on all addresses: ours does not. */
+static int say_remedy(struct failure *why)
+{
+	struct failure without = *why;
+
+	if (why->code != -EADDRNOTAVAIL)
+		return why->code;
+	*why = (struct failure){ 0 };
+	return failure_set(why, without.code,
+		"%s: give --local-addr an address of this node that the others reach, or "
+		"--store rank0",
+		without.text);
+}
+
+static int open_store(struct hub *h, struct failure *why)
+{
+	const struct member_config *c = h->party->config;
+	const struct store_config config = {
+		.addr = h->master_addr,
+		.port = c->master_port,
+		.old = c->store_dialect,
+		.memory_max = STORE_MEMORY_MAX,
+		.on_note = on_store_note,
+		.owner = h,
+	};
+	struct store *store = arena_alloc(c->arena, sizeof *store);
+
+	if (!store)
+		return failure_oom(why);
+	if (store_open(store, h->party->loop, &config, why) < 0)
+		return say_remedy(why);
+	h->store = store;
+	h->handles++;
+	h->master_port = store_port(store);
+	for (struct caller *p = h->all; p; p = p->next)
+		if (p->joined)
+			(void)store_allow(store, (struct sockaddr *)&p->link.peer_address);
+	return 0;
+}
+
+/* The port of the next attempt. 0: there is none, why says so. */
+static unsigned next_port(struct hub *h, struct failure *why)
+{
+	unsigned port = h->store ? h->master_port : h->party->config->master_port;
+
+	if (port > 0)
+		return port;
+	fd_closep(&h->port_fd);
+	return port_reserve(&h->port_fd, &port, why) < 0 ? 0 : port;
+}
+
+int hub_find_port(struct hub *h, struct failure *why)
+{
+	if (h->agent_store)
+		return open_store(h, why);
+	h->master_port = next_port(h, why);
+	return why->code;
+}
+
+/* --- orders --- */
+
+static void on_overdue(uv_timer_t *t);
+
+static void wait_for_ends(struct hub *h, uint64_t ms)
+{
+	h->overdue_ms = party_wait(h->party, &h->clock, on_overdue, ms);
+}
+
+static uint64_t limit_ms(const struct hub *h)
+{
+	return h->stop_grace_ms + STOP_REST_MS + h->party->config->node_timeout_ms;
+}
+
+/* The report may have another cause, and no room for this one. */
+static void give_up(struct hub *h, struct caller *p, const char *why)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "node %u, ", p->node);
+	hub_add_peer(&t, p);
+	text_printf(&t, ", counts as lost: %s", why);
+	party_say_text(h->party, true, &t);
+	link_close(&p->link, false, why);
+}
+
+/* A node that is heard all the time, but hangs, or is another program: it counts as lost. */
+static void on_overdue(uv_timer_t *t)
+{
+	struct hub *h = t->data;
+	char seconds[NUM_SECONDS_SIZE], why[160];
+
+	if (party_overslept(h->party, h->overdue_ms)) {
+		wait_for_ends(h, h->party->config->node_timeout_ms);
+		return;
+	}
+	num_print_seconds(limit_ms(h), seconds);
+	(void)snprintf(why, sizeof why,
+		"it is heard, but has not said within %s s of the order to stop that its workers "
+		"have ended",
+		seconds);
+	for (unsigned i = 0; i < h->job.nnodes; i++)
+		if (h->peers[i] && h->job.nodes[i].state == NODE_JOINED)
+			give_up(h, h->peers[i], why);
+}
+
+void hub_tell_stop(struct hub *h)
+{
+	struct wire_out w = { 0 };
+
+	message_put_stop(&w, &h->job.stop);
+	hub_tell(h, MESSAGE_STOP, &w, NULL);
+	/* of several orders the first one counts: the others only hurry */
+	if (h->joined == 1 || uv_is_active((const uv_handle_t *)&h->clock))
+		return;
+	h->stop_grace_ms = h->job.stop.grace_ms;
+	wait_for_ends(h, limit_ms(h));
+}
+
+static void start_next(struct hub *h)
+{
+	struct message_start m = { .attempt = h->job.attempt, .master_port = h->master_port };
+	struct wire_out w = { 0 };
+
+	message_put_start(&w, &m);
+	hub_tell(h, MESSAGE_START, &w, NULL);
+	h->party->on->start(h->party->owner, m.attempt, m.master_port);
+}
+
+/* There can be no next attempt after all: the job ends as a launcher's failure. */
+static void fail_here(struct hub *h, const char *text)
+{
+	struct orders orders = { 0 };
+	struct stop s = { .attempt = h->job.attempt,
+		.urgency = URGENCY_STOP,
+		.cause = { .kind = CAUSE_NODE_LOST,
+			.at_ns = uv_hrtime(),
+			.node = h->self,
+			.detail = "it found no free port" } };
+
+	party_say(h->party, true, text);
+	hub_obey(h, job_asked(&h->job, h->self, &s, &orders), &orders);
+}
+
+static void on_pause_over(uv_timer_t *t)
+{
+	struct hub *h = t->data;
+	struct failure why = { 0 };
+	unsigned port = next_port(h, &why);
+
+	if (port == 0) {
+		fail_here(h, why.text);
+		return;
+	}
+	forget_attempt(h);
+	h->master_port = port;
+	if (h->store)
+		store_next_attempt(h->store);
+	job_resume(&h->job, uv_hrtime());
+	start_next(h);
+}
+
+static struct job_end end_of(const struct hub *h, const struct orders *orders)
+{
+	struct job_end end = {
+		.result = &orders->result,
+		.evidence = evidence_of(h, &orders->result),
+		.restarts = h->restarts,
+		/* it is read when the orders have gone */
+		.why_not = arena_strdup(h->party->config->arena, orders->why_not),
+	};
+
+	end.waiting = all_waiting(h, &end.waiting_count);
+	verdict_make(&orders->result, &end.verdict);
+	end.verdict.attempt = h->job.attempt;
+	return end;
+}
+
+/* Ends all connections with it, but for those whose last lines may come. */
+static void tell_verdict(struct hub *h, struct verdict told)
+{
+	struct wire_out w = { 0 };
+
+	if (!told.well)
+		job_name_host(&h->job, &told.cause);
+	message_put_verdict(&w, &told);
+	hub_tell(h, MESSAGE_VERDICT, &w, NULL);
+	hub_lines_last(h);
+	for (struct caller *p = h->all; p; p = p->next) {
+		if (!p->told && !hub_lines_await(p))
+			link_close(&p->link, true, NULL);
+		p->told = true;
+	}
+}
+
+void hub_obey(struct hub *h, enum order what, const struct orders *orders)
+{
+	const struct party *p = h->party;
+	struct job_end end;
+
+	switch (what) {
+	case ORDER_NONE:
+		return;
+	case ORDER_STOP:
+		hub_tell_stop(h);
+		p->on->stop(p->owner, &h->job.stop);
+		return;
+	case ORDER_RESTART:
+		end = end_of(h, orders);
+		h->restarts++;
+		p->on->pause(p->owner, &end, orders->delay_ms);
+		(void)uv_timer_start(&h->clock, on_pause_over, orders->delay_ms, 0);
+		return;
+	case ORDER_OVER:
+		hub_goto(h, HUB_OVER);
+		end = end_of(h, orders);
+		tell_verdict(h, end.verdict);
+		p->on->over(p->owner, &end);
+		return;
+	}
+}
+
+void hub_start_first(struct hub *h)
+{
+	hub_goto(h, HUB_RUNNING);
+	job_begin(&h->job, uv_hrtime());
+	for (struct caller *p = h->all; p; p = p->next)
+		if (p->joined)
+			beat_bequeath(&h->beat, &p->link);
+	start_next(h);
+}

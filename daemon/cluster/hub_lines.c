@@ -1,0 +1,102 @@
+/* hub_lines.c - other nodes' lines, as node rank 0 takes them; see hub_parts.h */
+#include "daemon/cluster/hub_parts.h"
+
+static void give(struct caller *p, size_t bytes)
+{
+	struct wire_out w = { 0 };
+
+	message_put_log_room(&w, bytes);
+	hub_send(p, MESSAGE_LOG_ROOM, &w);
+}
+
+void hub_lines_offer(struct hub *h)
+{
+	if (!h->party->config->merge_logs)
+		return;
+	for (unsigned i = 0; i < h->job.nnodes; i++) {
+		struct caller *p = h->peers[i];
+
+		if (!p)
+			continue;
+		p->credit = credit_open(credit_for(h->job.nnodes - 1));
+		give(p, p->credit.whole);
+	}
+}
+
+void hub_lines_hear(struct caller *p, const unsigned char *at, size_t len)
+{
+	const struct party *party = p->hub->party;
+	const char *bytes;
+	size_t count;
+	int stream;
+
+	if (message_get_log(at, len, &stream, &bytes, &count) < 0)
+		link_close(&p->link, false, "what it said is no message of this protocol");
+	else if (p->credit.whole == 0)
+		link_close(&p->link, false, "it sent its workers' lines without being asked");
+	else if (!credit_spend(&p->credit, count))
+		link_close(&p->link, false, "it sent more of its workers' lines than it may");
+	else if (party->on->log)
+		party->on->log(party->owner, p->node, stream, bytes, count);
+	else
+		hub_lines_taken(p->hub, p->node, count);
+}
+
+void hub_lines_taken(struct hub *h, unsigned node, size_t len)
+{
+	struct caller *p = node < h->job.nnodes ? h->peers[node] : NULL;
+	size_t back = p ? credit_take(&p->credit, len) : 0;
+
+	if (back > 0)
+		give(p, back);
+}
+
+bool hub_lines_await(const struct caller *p)
+{
+	return p->hub->lines.lasting && p->credit.whole > 0;
+}
+
+static bool awaits_any(const struct hub *h)
+{
+	for (const struct caller *p = h->all; p; p = p->next)
+		if (hub_lines_await(p))
+			return true;
+	return false;
+}
+
+static void on_clock_closed(uv_handle_t *handle)
+{
+	hub_handle_closed(handle->data);
+}
+
+/* Whoever has not left until now does not want to, or can't. */
+static void end_last(struct hub *h)
+{
+	h->lines.lasting = false;
+	uv_close((uv_handle_t *)&h->lines.clock, on_clock_closed);
+	for (struct caller *p = h->all; p; p = p->next)
+		link_close(&p->link, true, NULL);
+}
+
+static void on_last_over(uv_timer_t *t)
+{
+	end_last(t->data);
+}
+
+void hub_lines_last(struct hub *h)
+{
+	h->lines.lasting = true;
+	h->lines.lasting = awaits_any(h);
+	if (!h->lines.lasting)
+		return;
+	(void)uv_timer_init(h->party->loop, &h->lines.clock); /* can't fail */
+	h->lines.clock.data = h;
+	h->handles++;
+	(void)party_wait(h->party, &h->lines.clock, on_last_over, LINES_LAST_MS);
+}
+
+void hub_lines_lost(struct hub *h)
+{
+	if (h->lines.lasting && !awaits_any(h))
+		end_last(h);
+}

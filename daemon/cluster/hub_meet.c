@@ -1,0 +1,398 @@
+/* hub_meet.c - the meeting: for whom the job waits, which ranks they have, and how the job begins;
+ * see hub_parts.h */
+#include "daemon/cluster/hub_parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/natural.h"
+#include "common/num.h"
+#include "common/text.h"
+#include "common/vec.h"
+#include "daemon/job/phrases.h"
+
+enum {
+	FIRST_NOTE_MS = 10000, /* until those who wait are told for whom */
+	NEXT_NOTE_MS = 60000,
+	NAMES_SHOWN = 16,
+};
+
+/* --- ranks --- */
+
+void hub_leave_place(struct caller *p, const char *why)
+{
+	struct hub *h = p->hub;
+
+	if (!p->joined)
+		return;
+	p->joined = false;
+	h->joined--;
+	if (p->node == NODE_RANK_UNKNOWN)
+		return;
+	party_tell_node(h->party, p->node, p->about.name, why);
+	h->peers[p->node] = NULL;
+	job_unjoined(&h->job, p->node);
+}
+
+void hub_take_place(struct hub *h, struct caller *p, unsigned node)
+{
+	p->node = node;
+	h->peers[node] = p;
+	h->nproc[node] = p->about.nproc;
+	job_joined(&h->job, node, p->about.nproc, p->about.name);
+	party_tell_node(h->party, node, p->about.name, NULL);
+}
+
+/* Those without a rank get what is left, in the natural order of their names: node2 before node10.
+ */
+static int by_name(const void *a, const void *b)
+{
+	const struct caller *x = *(struct caller *const *)a, *y = *(struct caller *const *)b;
+	int rc = natural_compare(x->about.name, y->about.name);
+
+	return rc ? rc : strcmp(link_peer_text(&x->link), link_peer_text(&y->link));
+}
+
+/* Those who have joined without a rank, in the order in which they will have one. NULL: no memory.
+ */
+static struct caller **unranked_of(const struct hub *h, struct arena *arena, unsigned *ret_count)
+{
+	struct caller **list = arena_alloc(arena, h->job.nnodes * sizeof(struct caller *));
+	unsigned count = 0;
+
+	for (struct caller *p = h->all; p && list; p = p->next)
+		if (p->joined && p->node == NODE_RANK_UNKNOWN)
+			list[count++] = p;
+	if (count > 0)
+		qsort(list, count, sizeof *list, by_name);
+	*ret_count = count;
+	return list;
+}
+
+int hub_rank_rest(struct hub *h)
+{
+	unsigned count, node = 0;
+	struct caller **list = unranked_of(h, h->party->config->arena, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		while (node == h->self || h->peers[node])
+			node++;
+		hub_take_place(h, list[i], node);
+	}
+	return list ? 0 : -ENOMEM;
+}
+
+/* What was found wrong on one node is the end on all. */
+static void end_for(struct caller *p, int code, const char *text)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "node %u, ", p->node);
+	hub_add_peer(&t, p);
+	text_add(&t, ": ");
+	text_add(&t, text);
+	hub_refuse_text(p->hub, code, &t);
+}
+
+/* --- the beginning --- */
+
+/* The place of an address among our own, from 1 on, in the order in which the others try them. 0:
+ * it is none of them, but one that leads here. */
+static size_t place_of(const struct vec *own, const char *address)
+{
+	for (size_t i = 0; i < own->count; i++)
+		if (strcmp(own->at[i], address) == 0)
+			return i + 1;
+	return 0;
+}
+
+/* What the settings say of it. A store listens on an address, which the workers are told: a name
+ * may mean another one to each of them. */
+static const char *given_master(const struct hub *h)
+{
+	const struct member_config *c = h->party->config;
+	const char *first = h->agent_store ? c->own_addr : c->master_addr;
+	const char *second = h->agent_store ? c->master_addr : c->own_addr;
+	struct sockaddr_storage parsed;
+
+	if (first && (!h->agent_store || address_parse(first, 0, &parsed) == 0))
+		return first;
+	if (second && (!h->agent_store || address_parse(second, 0, &parsed) == 0))
+		return second;
+	return NULL;
+}
+
+/* Where the others reach worker 0. Who came by an address has not come by those before it: of those
+ * by which nodes came the last one is left, even where most came by another. */
+static const char *find_master(struct hub *h)
+{
+	const struct member_config *c = h->party->config;
+	const char *best = given_master(h);
+	size_t last = 0;
+
+	if (best)
+		return best;
+	for (struct caller *p = h->all; p; p = p->next) {
+		size_t place = p->joined ? place_of(&c->addresses, p->about.reached) : 0;
+
+		if (p->joined && (!best || place > last)) {
+			last = place;
+			best = p->about.reached;
+		}
+	}
+	if (!best && c->addresses.count > 0)
+		best = c->addresses.at[0];
+	return best ? best : "127.0.0.1";
+}
+
+/* Where a node has no launcher that could start its workers again, none is. */
+static unsigned restarts_of(const struct hub *h)
+{
+	return h->joined == h->job.nnodes ? h->job.policy.max_restarts : 0;
+}
+
+static void welcome(struct hub *h)
+{
+	struct message_welcome m = {
+		.nnodes = h->job.nnodes,
+		.master_port = h->master_port,
+		.agent_store = h->agent_store,
+		.max_restarts = restarts_of(h),
+		.nproc = h->nproc,
+	};
+
+	(void)strncpy(m.master_addr, h->master_addr, sizeof m.master_addr - 1);
+	for (unsigned i = 0; i < h->job.nnodes; i++) {
+		struct wire_out w = { 0 };
+
+		if (!h->peers[i])
+			continue;
+		m.node_rank = i;
+		message_put_welcome(&w, &m);
+		hub_send(h->peers[i], MESSAGE_WELCOME, &w);
+	}
+}
+
+/* The plan of this node, made before the others are asked for theirs. */
+static int plan_own(struct hub *h, struct failure *why)
+{
+	const struct member_config *c = h->party->config;
+	const char *given = c->master_addr;
+	bool alone = c->way == MEET_NOBODY;
+	const struct meeting met = {
+		.node_rank = alone ? c->node_rank : h->self,
+		.nnodes = c->nnodes,
+		.nproc_of_node = h->nproc,
+		.master_addr = given && strcmp(given, h->master_addr) == 0 ? NULL : h->master_addr,
+		.master_port = h->master_port,
+		.max_restarts = restarts_of(h),
+		.agent_store = h->agent_store,
+		.alone = alone,
+	};
+
+	return party_met(h->party, &met, why);
+}
+
+/* It beats, but does not answer: its launcher is none, or hangs. */
+static void on_unready(uv_timer_t *t)
+{
+	struct hub *h = t->data;
+	char seconds[NUM_SECONDS_SIZE];
+	struct text why = { 0 };
+
+	num_print_seconds(h->party->config->node_timeout_ms, seconds);
+	for (struct caller *p = h->all; p && h->state < HUB_OVER; p = p->next) {
+		if (!p->joined || p->ready)
+			continue;
+		text_printf(&why,
+			"it had joined, but was not ready to start its workers within %s s "
+			"(--node-timeout)",
+			seconds);
+		end_for(p, -ETIMEDOUT, text_string(&why));
+	}
+	text_done(&why);
+}
+
+void hub_begin(struct hub *h)
+{
+	const struct member_config *c = h->party->config;
+	struct failure why = { 0 };
+
+	if (h->state != HUB_MEETING)
+		return;
+	hub_goto(h, HUB_PREPARING);
+	if (hub_rank_rest(h) < 0)
+		(void)failure_oom(&why);
+	h->unready = h->joined - 1;
+	h->agent_store = c->agent_store && h->joined == h->job.nnodes;
+	for (unsigned i = 0; i < c->nnodes; i++)
+		h->nproc[i] = h->nproc[i] ? h->nproc[i] : c->nproc;
+	h->master_addr = find_master(h);
+	if (why.code != 0 || hub_find_port(h, &why) < 0 || plan_own(h, &why) < 0) {
+		hub_refuse(h, why.code, why.text);
+		return;
+	}
+	welcome(h);
+	hub_lines_offer(h);
+	if (h->unready == 0)
+		hub_start_first(h);
+	else
+		(void)party_wait(h->party, &h->clock, on_unready, c->node_timeout_ms);
+}
+
+void hub_hear_ready(struct caller *p)
+{
+	if (p->ready)
+		return;
+	p->ready = true;
+	if (--p->hub->unready == 0)
+		hub_start_first(p->hub);
+}
+
+void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)
+{
+	struct message_refused m;
+
+	if (message_get_refused(at, len, &m) < 0)
+		return;
+	p->told = true; /* by itself */
+	end_for(p, m.code, m.text);
+}
+
+void hub_lose_early(struct caller *p, const char *why)
+{
+	if (p->hub->state == HUB_MEETING) {
+		hub_leave_place(p, why);
+		return;
+	}
+	party_tell_node(p->hub->party, p->node, p->about.name, why);
+	end_for(p, -ECONNRESET, why);
+}
+
+/* --- waiting --- */
+
+/* Who is here, and who is not. */
+struct presence {
+	struct arena scratch;
+	const char **names; /* of those who are, by rank; the ones without come last */
+	unsigned *awaited;  /* ranks that nobody has yet */
+	unsigned here, missing, awaited_count;
+	bool ranked; /* all have ranks: the awaited ones are those of the missing nodes */
+};
+
+/* -ENOMEM; ret is to be done with all the same. */
+static int look(const struct hub *h, struct presence *ret)
+{
+	unsigned nnodes = h->job.nnodes, unranked = 0;
+	struct presence p = { .missing = nnodes - h->joined };
+	struct caller **list = unranked_of(h, &p.scratch, &unranked);
+
+	p.names = arena_alloc(&p.scratch, nnodes * sizeof *p.names);
+	p.awaited = arena_alloc(&p.scratch, nnodes * sizeof *p.awaited);
+	p.ranked = unranked == 0 && h->party->config->node_rank_known;
+	for (unsigned i = 0; i < nnodes && p.names && p.awaited; i++) {
+		if (h->job.nodes[i].state == NODE_JOINED)
+			p.names[p.here++] = h->job.nodes[i].about.name;
+		else
+			p.awaited[p.awaited_count++] = i;
+	}
+	for (unsigned i = 0; i < unranked && p.names; i++)
+		p.names[p.here++] = list[i]->about.name;
+	*ret = p;
+	return arena_failed(&p.scratch) ? -ENOMEM : 0;
+}
+
+static void add_here(struct text *t, const struct presence *p)
+{
+	text_add(t, p->here == 1 ? "; here is " : "; here are ");
+	for (unsigned i = 0; i < p->here; i++) {
+		text_add(t, i > 0 ? ", " : "");
+		if (i == NAMES_SHOWN) {
+			text_printf(t, "... (%u in all)", p->here);
+			return;
+		}
+		text_add_shown(t, p->names[i], strlen(p->names[i]));
+	}
+}
+
+static void add_missing(struct text *t, const struct presence *p, unsigned nnodes)
+{
+	text_printf(
+		t, "%u of %u nodes %s missing", p->missing, nnodes, p->missing == 1 ? "is" : "are");
+	if (p->ranked) {
+		text_add(t, ": ");
+		numbers_add(t, "node", p->awaited, p->awaited_count);
+	}
+	add_here(t, p);
+}
+
+static void add_late(struct text *t, const struct presence *p, const struct hub *h)
+{
+	char seconds[NUM_SECONDS_SIZE];
+
+	num_print_seconds(h->party->config->join_timeout_ms, seconds);
+	if (p->ranked)
+		numbers_add(t, "node", p->awaited, p->awaited_count);
+	else
+		text_printf(t, "%u of %u nodes", p->missing, h->job.nnodes);
+	text_printf(t, " did not come within %s s (--join-timeout)", seconds);
+	add_here(t, p);
+}
+
+static void tell_missing(struct hub *h, const struct presence *p)
+{
+	struct text line = { 0 };
+	struct wire_out w = { 0 };
+
+	add_missing(&line, p, h->job.nnodes);
+	party_say(h->party, false, text_string(&line));
+	message_put_text(&w, text_string(&line));
+	hub_tell(h, MESSAGE_WAITING, &w, NULL);
+	text_done(&line);
+}
+
+/* They are not waited for any more. */
+static void stop_waiting(struct hub *h, const struct presence *p)
+{
+	struct text line = { 0 };
+
+	add_late(&line, p, h);
+	if (h->party->config->required) {
+		hub_refuse_text(h, -ETIMEDOUT, &line);
+		return;
+	}
+	text_printf(&line, "; the job starts all the same, and will not know if %s",
+		p->missing == 1 ? "it fails" : "they fail");
+	party_say_text(h->party, true, &line);
+	hub_begin(h);
+}
+
+static void on_waiting(uv_timer_t *t)
+{
+	struct hub *h = t->data;
+	uint64_t left = party_left_ms(h->party, h->party->deadline_ms);
+	struct presence p;
+
+	if (look(h, &p) < 0) {
+		hub_refuse(h, -ENOMEM, "out of memory");
+	} else if (left > 0) {
+		tell_missing(h, &p);
+		(void)uv_timer_start(t, on_waiting, left < NEXT_NOTE_MS ? left : NEXT_NOTE_MS, 0);
+	} else {
+		stop_waiting(h, &p);
+	}
+	arena_done(&p.scratch);
+}
+
+void hub_wait(struct hub *h)
+{
+	uint64_t left = party_left_ms(h->party, h->party->deadline_ms);
+
+	if (h->state == HUB_MEETING)
+		(void)uv_timer_start(
+			&h->clock, on_waiting, left < FIRST_NOTE_MS ? left : FIRST_NOTE_MS, 0);
+}

@@ -1,0 +1,174 @@
+/* hub_parts.h - the hub as its own files see it, from the ground up: hub_peers.c (connections),
+ * hub_lines.c (workers' lines), hub_act.c (what the job decides), hub_meet.c (the meeting and the
+ * beginning), hub_join.c (who may take part), hub.c. Each calls those before it only. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_HUB_PARTS_H
+#define LAUNCHD_DAEMON_CLUSTER_HUB_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/cluster/credit.h"
+#include "daemon/cluster/message.h"
+#include "daemon/cluster/party.h"
+#include "daemon/job/job.h"
+#include "daemon/net/beat.h"
+#include "daemon/net/link.h"
+#include "daemon/net/listener.h"
+#include "daemon/net/wire.h"
+
+struct arena;
+struct caller;
+struct failure;
+struct sm;
+struct store;
+struct text;
+
+enum hub_state {
+	HUB_MEETING,   /* nodes are waited for */
+	HUB_PREPARING, /* all are there, or are not waited for any more: they make their plans */
+	HUB_RUNNING,   /* attempts, as all have a plan */
+	HUB_OVER,      /* the verdict, or that there is no job, is told */
+	HUB_CLOSED,    /* it leaves the loop */
+	HUB_STATES,
+};
+
+extern const struct sm hub_life;
+
+struct hub {
+	struct party *party;
+	enum hub_state state;
+	struct job job;
+	unsigned self; /* this node in the job */
+	struct listener listener;
+	struct beat beat;
+	struct caller **peers; /* by node rank, of those that have joined */
+	struct caller *all;    /* every connection */
+	unsigned joined;
+	unsigned *nproc; /* by node rank */
+	/* The state's: MEETING: the join timeout and its notes. PREPARING: how long a node may
+	 * take to get ready. RUNNING: how long one may take to end once it is to stop, then the
+	 * pause before an attempt. */
+	uv_timer_t clock;
+	uint64_t stop_grace_ms; /* of the order to stop */
+	uint64_t overdue_ms;    /* when all must have ended; uv_now() */
+	struct store *store;    /* the workers'; NULL: rank 0 hosts it */
+	int port_fd; /* keeps the attempt's port; -1: it was given, or the store has it */
+	const char *master_addr;
+	unsigned master_port, restarts;
+	struct evidence *said;
+	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
+	size_t said_count, said_room;
+	struct {
+		bool lasting;     /* the verdict is told, and last lines may come */
+		uv_timer_t clock; /* in the loop while lasting */
+	} lines;
+	bool *late;         /* by node rank: it came late, and its workers start; NULL: none did */
+	unsigned unready;   /* nodes that have joined, and have no plan yet */
+	unsigned strangers; /* connections that are ready, and have not joined */
+	unsigned turned_away; /* a bit for each enum link_end that was said of one */
+	bool crowded;         /* too many strangers came, and that was said */
+	bool met_another_job; /* and that was said */
+	bool met_other_wishes;
+	bool agent_store;
+	unsigned handles; /* of the loop: the clock, the listener, beats, connections */
+};
+
+/* A connection to a node. */
+struct caller {
+	struct link link;
+	struct hub *hub;
+	struct caller *next; /* of all */
+	bool stranger, joined, ready;
+	bool told;     /* it knows the verdict, or was refused */
+	unsigned node; /* joined */
+	struct message_join about;
+	struct outcome *outcomes; /* of the attempt, as far as they came; the attempt's memory */
+	size_t count;
+	size_t kept_bytes;    /* of what it said in this attempt */
+	struct credit credit; /* for its workers' lines */
+};
+
+/* --- hub_peers.c --- */
+
+/* The only writer of the state. */
+void hub_goto(struct hub *h, enum hub_state next);
+void hub_handle_closed(struct hub *h);
+/* Sends to one, or to all that have joined but `except` (NULL: to all). They take the message. */
+void hub_send(struct caller *p, enum message_type type, struct wire_out *w);
+void hub_tell(
+	struct hub *h, enum message_type type, struct wire_out *w, const struct caller *except);
+/* Refuses one that has not joined; the others hear nothing of it. */
+void hub_turn_away(struct caller *p, enum refusal why, int code, const char *text);
+/* Refuses the job on all nodes, this one too. code: as in message_refused. The second one takes the
+ * text. */
+void hub_refuse(struct hub *h, int code, const char *text);
+void hub_refuse_text(struct hub *h, int code, struct text *t);
+/* The name by which users know a peer: its host's, and where it comes from. */
+void hub_add_peer(struct text *t, const struct caller *p);
+
+/* --- hub_lines.c: workers' lines, on their way to this node's console; see member.h ---
+ *
+ * Flow: with the welcome the hub gives each node credit. A node sends while it has some, and only
+ * when nothing else waits in its link's queue: what it says itself, a failure or an end, waits for
+ * the rest of one such message at most. The hub's owner says what its console has taken, and that
+ * much the node may send again. Other nodes' credit is their own.
+ *
+ * The end: who leaves has LINES_LAST_MS for what its output still holds. The hub leaves its links
+ * open as long, after it has told the verdict; whoever has said all closes its own. */
+
+/* Gives all nodes their credit, where this node wants their lines; they were welcomed. */
+void hub_lines_offer(struct hub *h);
+void hub_lines_hear(struct caller *p, const unsigned char *at, size_t len);
+/* So many bytes of a node are taken. It may be lost. */
+void hub_lines_taken(struct hub *h, unsigned node, size_t len);
+/* The verdict is being told. */
+void hub_lines_last(struct hub *h);
+/* Whether this connection stays open for its last lines; its node closes it. */
+bool hub_lines_await(const struct caller *p);
+/* A connection has closed. */
+void hub_lines_lost(struct hub *h);
+
+/* --- hub_act.c --- */
+
+/* Opens the workers' store, where this launcher hosts it, before anybody is told of it: at
+ * h->master_addr, where only the job's nodes may connect. Sets h->master_port either way. */
+int hub_find_port(struct hub *h, struct failure *why);
+/* All nodes have their plans. */
+void hub_start_first(struct hub *h);
+/* Tells all what job.stop says. Who has not told of its end by the grace, STOP_REST_MS and the node
+ * timeout later is lost. */
+void hub_tell_stop(struct hub *h);
+/* Does what the job has decided. */
+void hub_obey(struct hub *h, enum order what, const struct orders *orders);
+/* Keeps what a failed worker says; what it points to lives as long as the attempt's memory. */
+void hub_remember(struct hub *h, const struct evidence *said);
+/* These of a node's workers have not joined the store: a job that hangs at its start says so. */
+void hub_waiting(
+	struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks, size_t count);
+
+/* --- hub_meet.c --- */
+
+/* Waits for the other nodes from now on, until the join timeout, and says so from time to time. By
+ * PMIx only when its exchange has ended: it has the same limit. After the meeting: nothing. */
+void hub_wait(struct hub *h);
+/* Every node that can come is there, or is not waited for any more. Later calls do nothing. */
+void hub_begin(struct hub *h);
+/* A node takes its rank: the one that it was given, or one of those that are left. */
+void hub_take_place(struct hub *h, struct caller *p, unsigned node);
+/* A node that had joined is gone before the job begins; why: how that showed. */
+void hub_leave_place(struct caller *p, const char *why);
+/* Gives a rank to all who have joined without. -ENOMEM. */
+int hub_rank_rest(struct hub *h);
+/* What comes of a node while it makes its plan. */
+void hub_hear_ready(struct caller *p);
+void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len);
+/* A node that had joined is gone before the job has started. */
+void hub_lose_early(struct caller *p, const char *why);
+
+/* --- hub_join.c --- */
+
+void hub_hear_join(struct caller *p, const unsigned char *at, size_t len);
+
+#endif

@@ -1,0 +1,132 @@
+/* party.c - see party.h */
+#include "daemon/cluster/party.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/failure.h"
+#include "common/text.h"
+#include "daemon/cluster/message.h"
+#include "daemon/net/beat.h"
+#include "daemon/net/wire.h"
+#include "daemon/observe/bus.h"
+
+void party_part_closed(struct party *p)
+{
+	if (--p->parts == 0 && p->closing)
+		p->on->closed(p->owner);
+}
+
+void party_say(const struct party *p, bool warning, const char *text)
+{
+	bus_note(p->bus, warning ? NOTE_WARNING : NOTE_INFO, text);
+}
+
+void party_say_text(const struct party *p, bool warning, struct text *t)
+{
+	party_say(p, warning, text_string(t));
+	text_done(t);
+}
+
+void party_tell_node(const struct party *p, unsigned node, const char *name, const char *why)
+{
+	bus_emit(p->bus,
+		&(struct event){
+			.kind = why ? EVENT_NODE_LOST : EVENT_NODE_JOINED,
+			.other = { node, name, why },
+		});
+}
+
+/* What another node refuses comes as an errno, which decides the exit code here. */
+void party_fail(const struct party *p, int code, const char *text)
+{
+	struct failure why = { 0 };
+
+	if (code == -EINVAL)
+		(void)failure_usage(&why, "%s", text);
+	else if (code == -ENOENT || code == -EACCES) /* of --wrap, on another node */
+		(void)failure_program(&why, code, "%s", text);
+	else
+		(void)failure_set(&why, code, "%s", text);
+	p->on->failed(p->owner, &why);
+}
+
+void party_fail_text(const struct party *p, int code, struct text *t)
+{
+	party_fail(p, code, text_string(t));
+	text_done(t);
+}
+
+int party_met(const struct party *p, const struct meeting *met, struct failure *why)
+{
+	struct text t = { 0 };
+
+	if (p->config->verbose && !met->alone) {
+		text_printf(&t, "the launchers have met after %.2f s; this is node rank %u",
+			(double)(uv_hrtime() - p->began_ns) / 1e9, met->node_rank);
+		party_say_text(p, false, &t);
+	}
+	return p->on->met(p->owner, met, why);
+}
+
+bool party_slept(const struct beat *b, unsigned node, struct cause *ret)
+{
+	uint64_t slept_ms = beat_slept_ms(b), now = uv_hrtime();
+
+	if (slept_ms == 0)
+		return false;
+	*ret = (struct cause){
+		.kind = CAUSE_NODE_LOST,
+		.at_ns = now > slept_ms * 1000000 ? now - slept_ms * 1000000 : 1,
+		.noticed_ns = now,
+		.node = node,
+		.asleep = true,
+	};
+	(void)snprintf(ret->detail, sizeof ret->detail,
+		"its launcher did not run for %.1f s, and the other nodes missed it",
+		(double)slept_ms / 1000);
+	return true;
+}
+
+uint64_t party_wait(const struct party *p, uv_timer_t *t, uv_timer_cb then, uint64_t ms)
+{
+	uv_update_time(p->loop);
+	(void)uv_timer_start(t, then, ms, 0);
+	return uv_now(p->loop) + ms;
+}
+
+bool party_overslept(const struct party *p, uint64_t overdue_ms)
+{
+	return uv_now(p->loop) > overdue_ms + p->config->node_timeout_ms / 4;
+}
+
+uint64_t party_left_ms(const struct party *p, uint64_t until_ms)
+{
+	uint64_t now = uv_now(p->loop);
+
+	return until_ms > now ? until_ms - now : 0;
+}
+
+void party_introduce(const struct party *p, struct link *hub)
+{
+	const struct member_config *c = p->config;
+	struct message_join j = {
+		.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
+		.nnodes = c->nnodes,
+		.nproc = c->nproc,
+		.max_restarts = c->policy.max_restarts,
+		.store = c->store_wish,
+		.run_hash = message_run_hash(c->run_id),
+		.version = LAUNCHD_VERSION,
+	};
+	struct wire_out w = { 0 };
+
+	(void)strncpy(j.run_id, c->run_id ? c->run_id : "", sizeof j.run_id - 1);
+	(void)strncpy(j.name, c->name, sizeof j.name - 1);
+	address_host_text((const struct sockaddr *)&hub->peer_address, j.reached);
+	message_put_join(&w, &j);
+	(void)link_send(hub, MESSAGE_JOIN, w.at, w.len); /* a lost link tells by itself */
+	wire_out_done(&w);
+}

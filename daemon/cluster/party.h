@@ -1,0 +1,105 @@
+/* party.h - what this launcher's parts in the channel share: its hub or its spoke, and those who
+ * look for the other nodes. They know nothing of one another's owner (member.h). */
+#ifndef LAUNCHD_DAEMON_CLUSTER_PARTY_H
+#define LAUNCHD_DAEMON_CLUSTER_PARTY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/cluster/config.h"
+#include "daemon/job/job.h"
+#include "daemon/job/job_end.h"
+#include "daemon/net/link.h"
+
+struct arena;
+struct beat;
+struct bus;
+struct failure;
+struct text;
+
+/* What the nodes have agreed on. */
+struct meeting {
+	unsigned node_rank, nnodes;
+	const unsigned *nproc_of_node; /* borrowed until the loop ends */
+	const char *master_addr;       /* NULL: as the settings have it */
+	unsigned master_port;          /* of the first attempt; never 0 */
+	/* of the job, as node rank 0 has it; none and false where the others could not be met */
+	unsigned max_restarts;
+	bool agent_store;
+	bool alone; /* the others could not be met: node rank and sizes are as the settings say */
+};
+
+struct member_events {
+	/* The plan can be made; the first attempt starts when all nodes have theirs. Negative
+	 * errno: it can't be made, why says so, and the other nodes are told: `failed` follows. */
+	int (*met)(void *owner, const struct meeting *m, struct failure *why);
+	/* End all workers, or more urgently than before. */
+	void (*stop)(void *owner, const struct stop *s);
+	void (*forward)(void *owner, int signal);
+	/* An attempt has ended as `end` says, and the next one follows after delay_ms. */
+	void (*pause)(void *owner, const struct job_end *end, uint64_t delay_ms);
+	void (*start)(void *owner, unsigned attempt, unsigned master_port);
+	void (*over)(void *owner, const struct job_end *end);
+	/* There is no job: nodes contradict one another, or did not come. Nothing was started. */
+	void (*failed)(void *owner, const struct failure *why);
+	void (*closed)(void *owner); /* nothing of it is in the loop any more */
+	/* Node rank 0: bytes of what a node's workers print, borrowed; stream 1 or 2. A line may
+	 * come in pieces. member_log_taken() follows, now or later. NULL: they are thrown away. */
+	void (*log)(void *owner, unsigned node, int stream, const char *at, size_t len);
+	/* Other nodes: ask for member_log_room() again, or node rank 0 was lost and
+	 * member_merges() is false now. May be NULL. */
+	void (*log_room)(void *owner);
+};
+
+enum { LINES_LAST_MS = 1000 }; /* for workers' last lines, when the verdict is told */
+
+struct party {
+	const struct member_config *config;
+	const struct member_events *on;
+	void *owner;
+	const struct bus *bus;
+	uv_loop_t *loop;
+	struct arena *memory; /* of the attempt, for what others say of it */
+	struct link_auth auth;
+	uint64_t began_ns;
+	uint64_t deadline_ms; /* when the nodes have to have met; uv_now() */
+	unsigned parts;       /* that are in the loop */
+	bool closing;         /* `closed` follows when none is */
+};
+
+/* A part has nothing in the loop any more. */
+void party_part_closed(struct party *p);
+
+/* To the user of this node. The second one takes the text. */
+void party_say(const struct party *p, bool warning, const char *text);
+void party_say_text(const struct party *p, bool warning, struct text *t);
+
+/* What became of another node; why: how its loss showed, NULL: it has joined. */
+void party_tell_node(const struct party *p, unsigned node, const char *name, const char *why);
+
+/* There is no job; code: negative errno, as another node may have told it. The second one takes the
+ * text. */
+void party_fail(const struct party *p, int code, const char *text);
+void party_fail_text(const struct party *p, int code, struct text *t);
+
+/* Tells `met`, and the user who asked for every word. */
+int party_met(const struct party *p, const struct meeting *met, struct failure *why);
+
+/* Whether it was this node that did not run, so that the others missed it: why the job ends. */
+bool party_slept(const struct beat *b, unsigned node, struct cause *ret);
+
+/* Calls back after `ms`. Returns when that is: uv_now(). */
+uint64_t party_wait(const struct party *p, uv_timer_t *t, uv_timer_cb then, uint64_t ms);
+
+/* Whether this node slept past that time, so that what came meanwhile has its turn first. */
+bool party_overslept(const struct party *p, uint64_t overdue_ms);
+
+/* How long is left until then: uv_now(). */
+uint64_t party_left_ms(const struct party *p, uint64_t until_ms);
+
+/* Asks the hub behind a link for this node's place in the job. */
+void party_introduce(const struct party *p, struct link *hub);
+
+#endif
