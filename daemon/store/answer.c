@@ -8,32 +8,48 @@
 #include <string.h>
 
 #include "common/failure.h"
-#include "daemon/store/asked.h"
 
 enum { PUSH_KEEP = 64 << 10, LARGE = 16 << 10 };
 
-int out_of_memory(const struct inquiry *a)
+/* What torch calls WaitResponseType, CheckResponseType and WatchResponseType. */
+enum { STOP_WAITING = 0, WAIT_CANCELED = 1 };
+enum { READY = 0, NOT_READY = 1 };
+enum { KEY_UPDATED, KEY_CREATED, KEY_DELETED, KEY_CALLBACK_REGISTERED, KEY_APPENDED };
+
+enum { DIGITS = 24 };
+
+struct inquiry {
+	struct space *s;
+	struct guest *who;
+	const struct request *r;
+	const uint8_t *at; /* the next argument */
+	struct bytes *reply;
+	struct failure *why;
+};
+
+static int out_of_memory(const struct inquiry *a)
 {
 	return failure_set(a->why, -ENOMEM,
 		"no memory for its %s: the store has %" PRIu64 " of %" PRIu64 " MiB in use",
 		query_name(a->r->query), a->s->budget->used >> 20, a->s->budget->max >> 20);
 }
 
-int asked_say(const struct inquiry *a, const void *bytes, size_t len)
+/* Adds to the reply. 0 or -ENOMEM, which is said. */
+static int say(const struct inquiry *a, const void *bytes, size_t len)
 {
 	return bytes_add(a->reply, a->s->budget, bytes, len) < 0 ? out_of_memory(a) : 0;
 }
 
-int say_byte(const struct inquiry *a, int byte)
+static int say_byte(const struct inquiry *a, int byte)
 {
 	const uint8_t word = (uint8_t)byte;
 
-	return asked_say(a, &word, sizeof word);
+	return say(a, &word, sizeof word);
 }
 
-int say_number(const struct inquiry *a, int64_t number)
+static int say_number(const struct inquiry *a, int64_t number)
 {
-	return asked_say(a, &number, sizeof number);
+	return say(a, &number, sizeof number);
 }
 
 static int add_span(struct bytes *to, struct budget *b, struct span span)
@@ -49,7 +65,7 @@ static int add_span(struct bytes *to, struct budget *b, struct span span)
 	return 0;
 }
 
-int say_span(const struct inquiry *a, struct span span)
+static int say_span(const struct inquiry *a, struct span span)
 {
 	if (span.len >= LARGE && a->s->tell_large) {
 		if (say_number(a, (int64_t)span.len) < 0)
@@ -60,7 +76,8 @@ int say_span(const struct inquiry *a, struct span span)
 	return add_span(a->reply, a->s->budget, span) < 0 ? out_of_memory(a) : 0;
 }
 
-struct key *need_key(const struct inquiry *a, struct span name)
+/* A key by its name, made where there is none; NULL: out of memory, which is said. */
+static struct key *need_key(const struct inquiry *a, struct span name)
 {
 	struct key *key = keys_need(&a->s->keys, name);
 
@@ -77,7 +94,8 @@ static void on_ready(struct guest *g, void *to)
 	s->tell(g, &word, sizeof word);
 }
 
-void wake(struct space *s, struct key *key, bool one)
+/* Tells those to go on who wait for a key that has come; with `one` the first of them only. */
+static void wake(struct space *s, struct key *key, bool one)
 {
 	wait_wake(&s->keys, key, one, on_ready, s);
 }
@@ -123,7 +141,9 @@ static int changed(const struct inquiry *a, struct key *key, int rc)
 	return 0;
 }
 
-int set(const struct inquiry *a, struct key *key, struct span value)
+/* Gives a key a value, wakes who waits for it and tells who watches it. On failure the key is
+ * settled, and as it was. */
+static int set(const struct inquiry *a, struct key *key, struct span value)
 {
 	int rc = push_make(a, key, key->value ? KEY_UPDATED : KEY_CREATED, key_value(key), value);
 
@@ -198,7 +218,9 @@ static int on_multi_get(struct inquiry *a)
 	return rc;
 }
 
-int read_number(const struct inquiry *a, const struct key *key, int64_t *ret)
+/* The number at the beginning of a key's value, as std::stoll reads it: blanks, sign, digits.
+ * -EPROTO: there is none, or none that fits. */
+static int read_number(const struct inquiry *a, const struct key *key, int64_t *ret)
 {
 	struct span value = key_value(key);
 	char text[2 * DIGITS] = "", *end;
@@ -216,12 +238,14 @@ int read_number(const struct inquiry *a, const struct key *key, int64_t *ret)
 	return 0;
 }
 
-int64_t sum(int64_t a, int64_t b)
+/* a + b, around the end as in two's complement. */
+static int64_t sum(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-struct span in_digits(int64_t number, char text[DIGITS])
+/* A number as ADD stores it. */
+static struct span in_digits(int64_t number, char text[DIGITS])
 {
 	int len = snprintf(text, DIGITS, "%" PRId64, number);
 
@@ -286,7 +310,7 @@ static int on_delete_key(struct inquiry *a)
 
 static int on_ping(struct inquiry *a)
 {
-	return asked_say(a, a->at, sizeof(uint32_t));
+	return say(a, a->at, sizeof(uint32_t));
 }
 
 static int say_name(const struct key *key, void *to)
@@ -304,6 +328,135 @@ static int on_list_keys(struct inquiry *a)
 static int on_validate(struct inquiry *a)
 {
 	(void)a;
+	return 0;
+}
+
+/* --- the queries that wait, and queues --- */
+
+/* How many of the keys are not there. */
+static size_t missing(const struct inquiry *a)
+{
+	const uint8_t *at = a->at;
+	size_t count = 0;
+
+	for (uint64_t i = 0; i < a->r->count; i++) {
+		const struct key *key = keys_find(&a->s->keys, request_span(&at));
+
+		count += !key || !key_is_there(key);
+	}
+	return count;
+}
+
+static int on_check(struct inquiry *a)
+{
+	return say_byte(a, missing(a) == 0 ? READY : NOT_READY);
+}
+
+static int on_wait(struct inquiry *a)
+{
+	size_t count = missing(a);
+
+	if (count == 0)
+		return say_byte(a, STOP_WAITING);
+	if (wait_begin(&a->s->keys, a->who, count) < 0)
+		return out_of_memory(a);
+	for (uint64_t i = 0; i < a->r->count; i++) {
+		struct key *key = need_key(a, request_span(&a->at));
+
+		if (!key) {
+			wait_end(&a->s->keys, a->who);
+			return -ENOMEM;
+		}
+		if (!key_is_there(key))
+			wait_for(a->who, key);
+	}
+	return 0;
+}
+
+static int on_cancel_wait(struct inquiry *a)
+{
+	return say_byte(a, WAIT_CANCELED); /* answer() has ended the wait */
+}
+
+static int on_watch_key(struct inquiry *a)
+{
+	struct key *key = need_key(a, request_span(&a->at));
+
+	if (!key)
+		return -ENOMEM;
+	if (watch_add(&a->s->keys, a->who, key) < 0) {
+		keys_settle(&a->s->keys, key);
+		return out_of_memory(a);
+	}
+	return say_byte(a, KEY_CALLBACK_REGISTERED);
+}
+
+static int on_queue_push(struct inquiry *a)
+{
+	struct key *key = need_key(a, request_span(&a->at));
+
+	if (!key)
+		return -ENOMEM;
+	if (key_push(&a->s->keys, key, request_span(&a->at)) < 0) {
+		keys_settle(&a->s->keys, key);
+		return out_of_memory(a);
+	}
+	wake(a->s, key, true);
+	return 0;
+}
+
+static int on_queue_pop(struct inquiry *a)
+{
+	struct key *key = keys_find(&a->s->keys, request_span(&a->at));
+	int rc;
+
+	if (!key || !key->queue_first)
+		return say_number(a, 0);
+	rc = say_number(a, (int64_t)key->queued);
+	if (rc == 0)
+		rc = say_span(a, (struct span){ key->queue_first->at, key->queue_first->len });
+	if (rc < 0)
+		return rc;
+	key_pop(&a->s->keys, key);
+	keys_settle(&a->s->keys, key);
+	return 0;
+}
+
+static int on_queue_len(struct inquiry *a)
+{
+	const struct key *key = keys_find(&a->s->keys, request_span(&a->at));
+
+	return say_number(a, key ? (int64_t)key->queued : 0);
+}
+
+/* Counts who has come; all but the last wait, for whatever sets the key next. */
+static int on_barrier(struct inquiry *a)
+{
+	struct key *key = need_key(a, request_span(&a->at));
+	int64_t world = request_number(&a->at), count = 0;
+	char text[DIGITS];
+	int rc = 0;
+
+	if (!key)
+		return -ENOMEM;
+	if (key->value)
+		rc = read_number(a, key, &count);
+	if (rc < 0)
+		return rc;
+	count = sum(count, 1);
+	if (count >= world && (rc = say_byte(a, STOP_WAITING)) == 0)
+		return set(a, key, in_digits(count, text));
+	if (rc < 0) {
+		keys_settle(&a->s->keys, key);
+		return rc;
+	}
+	if (wait_begin(&a->s->keys, a->who, 1) < 0 ||
+		key_set(&a->s->keys, key, in_digits(count, text)) < 0) {
+		wait_end(&a->s->keys, a->who);
+		keys_settle(&a->s->keys, key);
+		return out_of_memory(a);
+	}
+	wait_for(a->who, key);
 	return 0;
 }
 

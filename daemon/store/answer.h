@@ -9,7 +9,7 @@
 #define LAUNCHD_DAEMON_STORE_ANSWER_H
 
 #include "daemon/store/keys.h"
-#include "daemon/store/waits.h"
+#include "daemon/store/request.h"
 
 struct failure;
 

@@ -2,12 +2,16 @@
 #include "daemon/store/client.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/failure.h"
-#include "daemon/store/note.h"
+#include "common/sm.h"
 #include "daemon/store/store.h"
 
 enum {
@@ -16,18 +20,17 @@ enum {
 	UNREAD_MAX = 32 << 20, /* bytes to a client that does not read what it did not ask for */
 };
 
-/* Bytes that did not fit into the socket. */
-struct unsent {
-	uv_write_t req;
-	struct client *client;
-	size_t len;
-	char bytes[];
+static const struct sm_state states[CLIENT_STATES] = {
+	[CLIENT_READING] = { "reading",
+		SM_TO(CLIENT_WRITING) | SM_TO(CLIENT_LOST) | SM_TO(CLIENT_LEFT) },
+	[CLIENT_WRITING] = { "writing",
+		SM_TO(CLIENT_READING) | SM_TO(CLIENT_LOST) | SM_TO(CLIENT_LEFT) },
+	[CLIENT_LOST] = { "lost", SM_TO(CLIENT_LEFT) },
+	[CLIENT_LEFT] = { "left", 0 },
 };
+const struct sm client_life = { "client", states, CLIENT_STATES };
 
-static struct client *client_of(struct guest *g)
-{
-	return (struct client *)(void *)((char *)g - offsetof(struct client, guest));
-}
+static void on_event(uv_poll_t *poll, int status, int events);
 
 static void on_closed(uv_handle_t *h)
 {
@@ -38,34 +41,66 @@ static void on_closed(uv_handle_t *h)
 	store_handle_closed(s);
 }
 
-void client_leave(struct client *c)
+static void unlink_client(struct client *c)
 {
-	struct store *s = c->store;
-
-	if (c->left)
-		return;
-	c->left = true;
-	guest_leave(&s->space.keys, &c->guest);
-	bytes_done(&c->inbox, &s->budget);
 	if (c->before)
 		c->before->next = c->next;
 	else
-		s->clients = c->next;
+		c->store->clients = c->next;
 	if (c->next)
 		c->next->before = c->before;
-	uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
-/* It can't be spoken to, and leaves as soon as nobody is at work on keys. why NULL: it has gone. */
+static void client_goto(struct client *c, enum client_state next)
+{
+	struct store *s = c->store;
+
+	c->state = sm_go(&client_life, c->state, next);
+	switch (next) {
+	case CLIENT_READING:
+		(void)uv_poll_start(&c->poll, UV_READABLE, on_event); /* can't fail */
+		break;
+	case CLIENT_WRITING:
+		(void)uv_poll_start(&c->poll, UV_WRITABLE, on_event);
+		break;
+	case CLIENT_LOST:
+		c->next_lost = s->lost;
+		s->lost = c;
+		break;
+	case CLIENT_LEFT:
+		guest_leave(&s->space.keys, &c->guest);
+		bytes_done(&c->inbox, &s->budget);
+		bytes_done(&c->outbox, &s->budget);
+		unlink_client(c);
+		uv_close((uv_handle_t *)&c->poll, on_closed);
+		(void)close(c->fd); /* nothing polls it any more */
+		break;
+	case CLIENT_STATES:
+		break;
+	}
+}
+
+void client_leave(struct client *c)
+{
+	if (c->state != CLIENT_LEFT)
+		client_goto(c, CLIENT_LEFT);
+}
+
+/* It can't be spoken to. why NULL: it has gone. */
 static void lose(struct client *c, const char *why)
 {
-	if (c->is_lost)
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof from;
+	char text[ADDRESS_TEXT];
+
+	if (c->state >= CLIENT_LOST)
 		return;
-	if (why)
-		note_client(c, why);
-	c->is_lost = true;
-	c->next_lost = c->store->lost;
-	c->store->lost = c;
+	if (why) {
+		(void)getpeername(c->fd, (struct sockaddr *)&from, &len);
+		address_text((struct sockaddr *)&from, text);
+		store_note(c->store, "the store closed the connection of %s: %s", text, why);
+	}
+	client_goto(c, CLIENT_LOST);
 }
 
 static void let_lost_leave(struct store *s)
@@ -78,98 +113,73 @@ static void let_lost_leave(struct store *s)
 	}
 }
 
-static void on_written(uv_write_t *req, int status);
-
-static void send_later(struct client *c, const char *bytes, size_t len)
+/* How much the socket takes now; 0 where that is nothing; negative errno. */
+static ssize_t send_now(const struct client *c, const struct iovec *parts, size_t count)
 {
-	struct store *s = c->store;
-	struct unsent *u;
-	uv_buf_t buf;
+	const struct msghdr m = { .msg_iov = (struct iovec *)parts, .msg_iovlen = count };
+	ssize_t n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	u = budget_alloc(&s->budget, sizeof *u + len);
-	if (!u) {
-		lose(c, "no memory for what it does not read");
-		return;
-	}
-	u->client = c;
-	u->len = len;
-	memcpy(u->bytes, bytes, len);
-	buf = uv_buf_init(u->bytes, (unsigned)len);
-	if (uv_write(&u->req, (uv_stream_t *)&c->tcp, &buf, 1, on_written) < 0) {
-		budget_free(&s->budget, u, sizeof *u + len);
+	if (n >= 0)
+		return n;
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* Sends the parts one behind the other: at once, as far as the socket takes them. */
+static void send_parts(struct client *c, const struct iovec *parts, size_t count)
+{
+	ssize_t sent = c->state == CLIENT_READING ? send_now(c, parts, count) : 0;
+
+	if (sent < 0)
 		lose(c, NULL);
-		return;
-	}
-	if (c->queued == 0)
-		(void)uv_read_stop((uv_stream_t *)&c->tcp);
-	c->queued += len;
-}
+	for (size_t i = 0; i < count && c->state < CLIENT_LOST; i++) {
+		size_t len = parts[i].iov_len, done = len < (size_t)sent ? len : (size_t)sent;
 
-/* libuv's buffers are not const, although what is written is only read. */
-static uv_buf_t buffer(const char *at, size_t len)
-{
-	uv_buf_t buf = { .len = len };
-
-	memcpy(&buf.base, &at, sizeof at);
-	return buf;
-}
-
-/* One behind the other: at once, as far as the socket takes them. The buffers are used up. */
-static void send_all(struct client *c, uv_buf_t *bufs, unsigned count)
-{
-	while (count > 0 && !c->is_lost) {
-		ssize_t n = UV_EAGAIN;
-
-		if (bufs->len > 0 && c->queued == 0)
-			n = uv_try_write((uv_stream_t *)&c->tcp, bufs, count);
-		if (n == UV_EAGAIN && bufs->len > 0)
-			send_later(c, bufs->base, bufs->len);
-		else if (n < 0 && bufs->len > 0)
-			lose(c, NULL);
-		if (n < 0)
-			n = (ssize_t)bufs->len;
-		for (; count > 0 && (size_t)n >= bufs->len; bufs++, count--)
-			n -= (ssize_t)bufs->len;
-		if (count > 0) {
-			bufs->base += n;
-			bufs->len -= (size_t)n;
-		}
+		sent -= (ssize_t)done;
+		if (done == len)
+			continue;
+		if (bytes_add(&c->outbox, &c->store->budget, (char *)parts[i].iov_base + done,
+			    len - done) < 0)
+			lose(c, "no memory for what it does not read");
+		else if (c->state == CLIENT_READING)
+			client_goto(c, CLIENT_WRITING);
 	}
 }
 
-static void send_bytes(struct client *c, const void *bytes, size_t len)
+/* An iovec's bytes are not const, although what is sent is only read. */
+static struct iovec part_of(const void *bytes, size_t len)
 {
-	uv_buf_t buf = buffer(bytes, len);
-
-	send_all(c, &buf, 1);
+	return (struct iovec){ (void *)bytes, len };
 }
 
 void client_tell(struct guest *to, const void *bytes, size_t len)
 {
-	struct client *c = client_of(to);
+	struct client *c = (struct client *)(void *)((char *)to - offsetof(struct client, guest));
+	const struct iovec part = part_of(bytes, len);
 	struct store *s = c->store;
 
 	if (c == s->answering && bytes_add(&s->reply, &s->budget, bytes, len) == 0)
 		return; /* behind what it has been answered before */
-	if (c->queued > 0 && c->queued + len > UNREAD_MAX)
+	if (c->state == CLIENT_WRITING && c->outbox.len - c->sent + len > UNREAD_MAX)
 		lose(c, "it does not read what it is sent");
-	send_bytes(c, bytes, len);
+	send_parts(c, &part, 1);
 }
 
 void client_tell_large(struct guest *to, struct bytes *reply, const void *bytes, size_t len)
 {
-	struct client *c = client_of(to);
-	uv_buf_t bufs[] = { buffer((const char *)reply->at, reply->len), buffer(bytes, len) };
+	struct client *c = (struct client *)(void *)((char *)to - offsetof(struct client, guest));
+	const struct iovec parts[] = { part_of(reply->at, reply->len), part_of(bytes, len) };
 
-	send_all(c, bufs, 2);
+	send_parts(c, parts, 2);
 	reply->len = 0;
 }
 
 static void flush(struct client *c)
 {
 	struct store *s = c->store;
+	const struct iovec part = part_of(s->reply.at, s->reply.len);
 
-	send_bytes(c, s->reply.at, s->reply.len);
+	if (s->reply.len > 0)
+		send_parts(c, &part, 1);
 	bytes_trim(&s->reply, &s->budget, KEEP);
 }
 
@@ -183,7 +193,7 @@ static long answer_all(struct client *c, const uint8_t *bytes, size_t len, struc
 	int rc = 1;
 
 	s->answering = c;
-	while (done < len && c->queued == 0 && !c->is_lost) {
+	while (done < len && c->state == CLIENT_READING) {
 		rc = scan_next(&c->scan, bytes + done, len - done, &r, why);
 		if (rc > 0) {
 			s->spoke += !c->spoke;
@@ -240,77 +250,84 @@ static void receive(struct client *c, const uint8_t *bytes, size_t len)
 	}
 	if (rc < 0)
 		lose(c, why.text);
-	let_lost_leave(c->store);
 }
 
-static void on_room(uv_handle_t *h, size_t wanted, uv_buf_t *ret)
+/* False: it has gone. */
+static bool read_some(struct client *c)
 {
-	const struct client *c = h->data;
-
-	(void)wanted;
-	*ret = uv_buf_init(c->store->room, CLIENT_READ_SIZE);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-	struct client *c = stream->data;
+	ssize_t n = recv(c->fd, c->store->room, CLIENT_READ_SIZE, 0);
 
 	if (n > 0)
-		receive(c, (const uint8_t *)buf->base, (size_t)n);
-	else if (n < 0)
-		client_leave(c);
+		receive(c, (const uint8_t *)c->store->room, (size_t)n);
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-static void on_written(uv_write_t *req, int status)
+static void write_some(struct client *c)
 {
-	struct unsent *u = (struct unsent *)(void *)((char *)req - offsetof(struct unsent, req));
-	struct client *c = u->client;
+	struct bytes *out = &c->outbox;
+	const struct iovec rest = part_of(out->at + c->sent, out->len - c->sent);
+	ssize_t n = send_now(c, &rest, 1);
 	struct failure why = { 0 };
 
-	c->queued -= u->len;
-	budget_free(&c->store->budget, u, sizeof *u + u->len);
-	if (c->left)
+	if (n < 0) {
+		lose(c, NULL);
 		return;
-	if (status < 0)
-		lose(c, NULL);
-	else if (c->queued == 0 && answer_inbox(c, &why) < 0)
+	}
+	c->sent += (size_t)n;
+	if (c->sent == out->len || c->sent > out->len / 2) {
+		bytes_drop(out, c->sent);
+		c->sent = 0;
+	}
+	if (out->len > 0)
+		return;
+	bytes_trim(out, &c->store->budget, 0);
+	client_goto(c, CLIENT_READING);
+	if (answer_inbox(c, &why) < 0)
 		lose(c, why.text);
-	if (!c->is_lost && c->queued == 0 &&
-		uv_read_start((uv_stream_t *)&c->tcp, on_room, on_read) < 0)
-		lose(c, NULL);
+}
+
+/* libuv tells of a connection that broke by a status, and stops to poll it: what came before is
+ * still there to be read. */
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+	struct client *c = poll->data;
+	bool more = true;
+
+	(void)events;
+	do {
+		if (c->state == CLIENT_WRITING)
+			write_some(c);
+		else
+			more = read_some(c);
+	} while (more && status < 0 && c->state < CLIENT_LOST);
+	if (!more)
+		client_leave(c);
 	let_lost_leave(c->store);
 }
 
 int client_open(struct store *s, int fd)
 {
 	struct client *c = budget_alloc(&s->budget, sizeof *c);
-	int rc;
+	const int on = 1;
+	int rc = -ENOMEM;
 
-	if (!c) {
-		(void)close(fd);
-		return -ENOMEM;
+	if (c) {
+		*c = (struct client){ .fd = fd, .store = s, .next = s->clients };
+		rc = uv_poll_init(s->loop, &c->poll, fd);
 	}
-	*c = (struct client){ .store = s, .next = s->clients };
-	scan_init(&c->scan, s->config.old);
-	rc = uv_tcp_init(s->loop, &c->tcp);
 	if (rc < 0) {
 		budget_free(&s->budget, c, sizeof *c);
 		(void)close(fd);
 		return rc;
 	}
-	c->tcp.data = c;
+	scan_init(&c->scan, s->config.old);
+	c->poll.data = c;
 	s->handles++;
 	if (c->next)
 		c->next->before = c;
 	s->clients = c;
-	rc = uv_tcp_open(&c->tcp, fd);
-	if (rc < 0)
-		(void)close(fd);
-	if (rc == 0)
-		rc = uv_read_start((uv_stream_t *)&c->tcp, on_room, on_read);
-	if (rc < 0)
-		client_leave(c);
-	else
-		(void)uv_tcp_nodelay(&c->tcp, 1); /* answers are small and awaited */
-	return rc;
+	(void)uv_poll_start(&c->poll, UV_READABLE, on_event);
+	/* answers are small and awaited */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	return 0;
 }

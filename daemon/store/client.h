@@ -1,8 +1,8 @@
-/* client.h - one connection to the store; between the files of store.h.
+/* client.h - one connection to the store.
  *
- * While something for it is still to be written, nothing more is read of it: one that asks and
- * does not listen costs its last answer, not more. What it is told without asking (a key it
- * watches has changed) has a limit. */
+ * While something for it is still to be written, nothing more is read from it: a client that asks
+ * and does not listen costs its last answer, not more. What it is told without asking (a key that
+ * it watches has changed) has a limit. */
 #ifndef LAUNCHD_DAEMON_STORE_CLIENT_H
 #define LAUNCHD_DAEMON_STORE_CLIENT_H
 
@@ -10,24 +10,37 @@
 #include <stddef.h>
 #include <uv.h>
 
-#include "daemon/store/budget.h"
+#include "daemon/store/keys.h"
 #include "daemon/store/request.h"
-#include "daemon/store/waits.h"
 
+struct sm;
 struct store;
 
 enum { CLIENT_READ_SIZE = 64 << 10 }; /* what is read at a time, into memory that all share */
 
+enum client_state {
+	CLIENT_READING,
+	CLIENT_WRITING, /* what its socket did not take at once */
+	CLIENT_LOST,    /* it leaves as soon as nobody is at work on keys */
+	CLIENT_LEFT,
+	CLIENT_STATES,
+};
+
+extern const struct sm client_life;
+
 struct client {
-	uv_tcp_t tcp;
+	uv_poll_t poll;
+	int fd;
+	enum client_state state;
 	struct store *store;
 	struct guest guest;
 	struct scan scan;
-	struct bytes inbox;           /* what came of a request that is not whole, or has to wait */
+	struct bytes inbox; /* what came of a request that is not whole, or has to wait */
+	struct bytes outbox;
+	size_t sent;                  /* of the outbox */
 	struct client *before, *next; /* of the store's */
 	struct client *next_lost;
-	size_t queued; /* bytes that are still to be written */
-	bool spoke, is_lost, left;
+	bool spoke;
 };
 
 /* Takes a connection over, also on failure. -ENOMEM and others: it is closed. */

@@ -14,8 +14,8 @@
 #include "daemon/store/budget.h"
 #include "daemon/store/request.h"
 
-struct wait;
-struct watch;
+struct guest;
+struct key;
 
 struct blob {
 	struct blob *next; /* in a queue */
@@ -33,6 +33,30 @@ struct key {
 	uint64_t hash;
 	size_t len;
 	uint8_t name[];
+};
+
+/* One client waits for one key. */
+struct wait {
+	struct guest *guest;
+	struct key *key;            /* NULL: it has come */
+	struct wait *before, *next; /* of the key */
+};
+
+/* One client watches one key: it is told of every change. */
+struct watch {
+	struct guest *guest;
+	struct key *key;
+	struct watch *before, *next; /* of the key */
+	struct watch *of_guest;      /* the next one of the client */
+};
+
+/* A client as the keys see it; { 0 } neither waits nor watches. */
+struct guest {
+	struct wait one,
+		*waits;      /* waits: `one`, where it is for one key only; NULL: it doesn't wait */
+	size_t room, filled; /* of waits */
+	size_t awaited;      /* those of them whose keys have not come */
+	struct watch *watches;
 };
 
 struct keys {
@@ -81,5 +105,25 @@ bool key_is_there(const struct key *key);
 /* Calls see() for each key with a value, in no order, until it returns an error, which is returned.
  */
 int keys_each(const struct keys *k, int (*see)(const struct key *key, void *to), void *to);
+
+/* Begins to wait, for `room` keys at most, each named by wait_for(). -ENOMEM: it does not wait. A
+ * guest that waits must not begin again. */
+int wait_begin(struct keys *k, struct guest *g, size_t room);
+void wait_for(struct guest *g, struct key *key);
+
+/* It waits no more; nothing where it does not. Keys that nobody needs are taken away. */
+void wait_end(struct keys *k, struct guest *g);
+
+/* A key has come: takes its waits away, the oldest first, and calls ready() for each guest whose
+ * last key it was, which waits no more; with `one` only as far as the first of these. The key must
+ * be settled; ready() changes neither keys nor waits. */
+void wait_wake(struct keys *k, struct key *key, bool one, void (*ready)(struct guest *g, void *to),
+	void *to);
+
+/* Begins to watch; -ENOMEM. */
+int watch_add(struct keys *k, struct guest *g, struct key *key);
+
+/* It has gone: it waits for nothing and watches nothing. */
+void guest_leave(struct keys *k, struct guest *g);
 
 #endif

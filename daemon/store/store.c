@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,9 +17,25 @@
 #include "common/fd.h"
 #include "daemon/store/client.h"
 #include "daemon/os/port.h"
-#include "daemon/store/note.h"
 
 enum { BACKLOG = 65535 }; /* the kernel takes the least of this and net.core.somaxconn */
+
+void store_note(struct store *s, const char *fmt, ...)
+{
+	char text[768];
+	va_list ap;
+
+	if (!s->config.on_note || s->notes > STORE_NOTES_MAX)
+		return;
+	s->notes++;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (s->notes > STORE_NOTES_MAX)
+		(void)snprintf(text, sizeof text,
+			"the store closes more connections, of which nothing more is said");
+	s->config.on_note(s->config.owner, text);
+}
 
 void store_handle_closed(struct store *s)
 {
@@ -33,7 +51,7 @@ void store_handle_closed(struct store *s)
 
 static void on_dropped(struct acceptor *a)
 {
-	note(a->owner, "the store closed a connection: launchd has no file descriptor left");
+	store_note(a->owner, "the store closed a connection: launchd has no file descriptor left");
 }
 
 static void on_connection(struct acceptor *a, int connection, const struct sockaddr *from)
@@ -51,13 +69,14 @@ static void on_connection(struct acceptor *a, int connection, const struct socka
 	if (getsockname(fd, (struct sockaddr *)&to, &len) < 0 ||
 		!peers_may(&s->peers, from, (struct sockaddr *)&to)) {
 		if (peers_is_news(&s->peers, from))
-			note(s, "the store closed the connection of %s: it is no node of this job",
+			store_note(s,
+				"the store closed the connection of %s: it is no node of this job",
 				text);
 		return;
 	}
 	rc = client_open(s, fd_take(&fd));
 	if (rc < 0)
-		note(s, "the store closed the connection of %s: %s", text, strerror(-rc));
+		store_note(s, "the store closed the connection of %s: %s", text, strerror(-rc));
 }
 
 static void on_connections(uv_poll_t *poll, int status, int events)

@@ -78,4 +78,14 @@ unsigned store_clients(const struct store *s);
 /* Closes everything. on_closed is called from the loop once the memory is the owner's again. */
 void store_close(struct store *s, void (*on_closed)(struct store *s));
 
+/* --- for client.c --- */
+
+enum { STORE_NOTES_MAX = 32 }; /* of one attempt */
+
+/* One sentence to the owner; beyond STORE_NOTES_MAX only that there are more. */
+__attribute__((format(printf, 2, 3))) void store_note(struct store *s, const char *fmt, ...);
+
+/* One of its handles is closed. */
+void store_handle_closed(struct store *s);
+
 #endif
