@@ -1,5 +1,5 @@
-/* back.c - the output thread; see post.h */
-#include "daemon/output/post.h"
+/* back.c - see back.h */
+#include "daemon/output/back.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,15 +10,103 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/arena.h"
+#include "common/fd.h"
+#include "common/sm.h"
+#include "daemon/output/console/status.h"
+#include "daemon/output/front.h"
+#include "daemon/output/log_tree.h"
+#include "daemon/output/logs.h"
+#include "daemon/output/merge/merge.h"
+#include "daemon/output/post.h"
+
 enum {
 	AGAIN_ROOM = 2 * STREAM_READ,
+	DRAIN_MS = 1000, /* for pipes that somebody keeps open */
+	HURRY_MS = 1000,
+	EVENTS_AGAIN_MS = 100,
 };
 
-void writer_say(void *owner, bool warning, const char *text)
-{
-	struct output *o = owner;
+struct back {
+	struct post *post;
+	struct output_host host;
+	enum back_state state;
+	uv_loop_t loop;
+	uv_check_t turn;
+	uv_idle_t again;         /* runs while a console has more to show at once */
+	uv_timer_t drain, hurry; /* while pipes are drained; while somebody is in a hurry */
+	uv_timer_t events_again; /* runs while lines of --events wait for a reader */
+	uv_poll_t request;       /* for a hurry; in the loop once there is an order to end */
+	struct console consoles[2];
+	unsigned console_count; /* 1: stdout and stderr are one */
+	struct console *console_of[2];
+	int events_fd; /* of --events: lines for 1 and 2 stand between those of workers; -1: a file
+			*/
+	struct filer filer;
+	struct busy busy;
+	struct stream_host shared; /* by all streams */
+	struct merge *merge;
+	struct status status;
+	struct logs *logs; /* all attempts that are not done, the youngest first */
+	struct arena memory;
+	const char *run_dir; /* NULL: not made, or none */
+	long nap_ns;         /* between two turns: see gather() */
+	uint64_t written;    /* by the consoles, when somebody in a hurry looked last */
+};
 
-	o->host.say(o->host.owner, warning, text);
+static const struct sm_state states[BACK_STATES] = {
+	[BACK_RUNNING] = { "running", SM_TO(BACK_ENDING) | SM_TO(BACK_CLOSED) },
+	[BACK_ENDING] = { "ending",
+		SM_TO(BACK_HURRIED) | SM_TO(BACK_PRESSED) | SM_TO(BACK_CLOSED) },
+	[BACK_HURRIED] = { "hurried", SM_TO(BACK_CLOSED) },
+	[BACK_PRESSED] = { "pressed", SM_TO(BACK_CLOSED) },
+	[BACK_CLOSED] = { "closed", 0 },
+};
+
+const struct sm back_life = { "output", states, BACK_STATES };
+
+static void close_handle(uv_handle_t *h, void *arg)
+{
+	(void)arg;
+	if (!uv_is_closing(h))
+		uv_close(h, NULL);
+}
+
+/* Ends the loop. */
+static void close_all(struct back *b)
+{
+	status_close(&b->status);
+	if (b->merge)
+		merge_close(b->merge);
+	for (unsigned i = 0; i < b->console_count; i++)
+		console_close(&b->consoles[i]);
+	uv_walk(&b->loop, close_handle, NULL);
+}
+
+static uint64_t written(const struct back *b)
+{
+	return b->consoles[0].written + b->consoles[1].written;
+}
+
+static void on_hurry(uv_timer_t *t);
+
+static void back_goto(struct back *b, enum back_state next)
+{
+	b->state = sm_go(&back_life, b->state, next);
+	if (next == BACK_HURRIED || next == BACK_PRESSED) {
+		b->written = written(b);
+		(void)uv_timer_start(&b->hurry, on_hurry, HURRY_MS, HURRY_MS);
+	} else if (next == BACK_CLOSED) {
+		close_all(b);
+	}
+}
+
+/* Also the streams' and the merge's, whose owner is the struct back. */
+static void say(void *owner, bool warning, const char *text)
+{
+	const struct back *b = owner;
+
+	b->host.say(b->host.owner, warning, text);
 }
 
 /* Another turn follows at once. */
@@ -29,15 +117,29 @@ static void on_again(uv_idle_t *i)
 
 static void stir(void *owner)
 {
-	struct output *o = owner;
+	struct back *b = owner;
 
-	(void)uv_idle_start(&o->again, on_again);
+	(void)uv_idle_start(&b->again, on_again);
+}
+
+/* A reader that takes nothing is left to itself: all is in the files, where there are some. So is
+ * any reader, where somebody wants launchd to end at last. */
+static void on_hurry(uv_timer_t *t)
+{
+	struct back *b = t->data;
+
+	if (b->state == BACK_PRESSED || written(b) == b->written) {
+		for (unsigned i = 0; i < b->console_count; i++)
+			console_abandon(&b->consoles[i]);
+		stir(b);
+	}
+	b->written = written(b);
 }
 
 /* Attempts of which all is where it goes to. */
-static void sweep(struct output *o)
+static void sweep(struct back *b)
 {
-	for (struct logs **at = &o->logs; *at;) {
+	for (struct logs **at = &b->logs; *at;) {
 		struct logs *l = *at;
 
 		if (l->open > 0 || l->going > 0 || !l->done) {
@@ -45,14 +147,13 @@ static void sweep(struct output *o)
 			continue;
 		}
 		*at = l->next;
-		logs_done(l);
-		free(l);
+		logs_free(l);
 	}
 }
 
 /* Lets lines of those that write many come together, up to half of what a pipe holds: every write
  * to an empty one costs the worker more, and every turn us; one that is full it waits for. */
-static void gather(struct output *o)
+static void gather(struct back *b)
 {
 	enum {
 		LITTLE = FILER_PIECE / 4,
@@ -60,95 +161,79 @@ static void gather(struct output *o)
 		SHORT_NS = 20000,
 		LONG_NS = 1000000
 	};
-	struct timespec nap = { .tv_nsec = o->nap_ns };
+	struct timespec nap = { .tv_nsec = b->nap_ns };
 
-	if (!o->busy.first || o->closing)
+	if (!b->busy.first || b->state != BACK_RUNNING)
 		nap.tv_nsec = 0;
-	else if (o->busy.most > MUCH)
+	else if (b->busy.most > MUCH)
 		nap.tv_nsec = nap.tv_nsec > SHORT_NS ? nap.tv_nsec / 2 : 0;
-	else if (o->busy.most < LITTLE)
+	else if (b->busy.most < LITTLE)
 		nap.tv_nsec = nap.tv_nsec ? nap.tv_nsec * 2 : SHORT_NS;
 	if (nap.tv_nsec > LONG_NS)
 		nap.tv_nsec = LONG_NS;
-	o->nap_ns = nap.tv_nsec;
-	o->busy.most = 0;
+	b->nap_ns = nap.tv_nsec;
+	b->busy.most = 0;
 	if (nap.tv_nsec > 0)
 		(void)nanosleep(&nap, NULL);
+}
+
+/* No stream has more for a console, nor for its file. */
+static bool is_written(const struct back *b)
+{
+	for (const struct logs *l = b->logs; l; l = l->next)
+		if (l->open > 0)
+			return false;
+	return true;
+}
+
+/* And nothing is in the post: all is where it goes to. */
+static bool is_all_written(const struct back *b)
+{
+	for (unsigned i = 0; i < b->console_count; i++)
+		if (!console_is_idle(&b->consoles[i]))
+			return false;
+	return is_written(b) && merge_is_idle(b->merge) && post_is_empty(b->post);
 }
 
 /* After the pipes were looked at: what came is written. */
 static void on_turn(uv_check_t *c)
 {
-	struct output *o = c->data;
-	bool more = streams_read(&o->shared);
+	struct back *b = c->data;
+	bool more = streams_read(&b->shared);
 
-	more = merge_flush(o) || more;
-	more = console_flush(&o->consoles[0]) || more;
-	if (o->console_of[1] == &o->consoles[1])
-		more = console_flush(&o->consoles[1]) || more;
+	more = merge_flush(b->merge) || more;
+	for (unsigned i = 0; i < b->console_count; i++)
+		more = console_flush(&b->consoles[i]) || more;
 	if (more)
-		(void)uv_idle_start(&o->again, on_again);
+		(void)uv_idle_start(&b->again, on_again);
 	else
-		(void)uv_idle_stop(&o->again);
-	merge_turn(o, writer_has_written(o));
-	sweep(o);
-	gather(o);
-	if (o->closing && writer_has_all(o) && !uv_is_closing((uv_handle_t *)c))
-		writer_close(o);
+		(void)uv_idle_stop(&b->again);
+	merge_turn(b->merge, is_written(b));
+	sweep(b);
+	gather(b);
+	if (b->state != BACK_RUNNING && b->state != BACK_CLOSED && is_all_written(b))
+		back_goto(b, BACK_CLOSED);
 }
 
-static void say_lost(struct output *o, size_t bytes, const char *of)
+static void say_lost(struct back *b, size_t bytes, const char *of)
 {
 	char text[96];
 
+	if (bytes == 0)
+		return;
 	(void)snprintf(text, sizeof text, "%zu bytes of %s were lost here", bytes, of);
-	writer_say(o, true, text);
+	say(b, true, text);
 }
-
-static void on_status_over(struct status *s)
-{
-	struct output *o = s->owner;
-
-	uv_mutex_lock(&o->lock);
-	o->told_status = true;
-	if (o->attached)
-		(void)uv_async_send(&o->to_main);
-	uv_mutex_unlock(&o->lock);
-}
-
-static void draw_status(struct output *o, const char *text, bool ended)
-{
-	if (!o->has_status && !ended) {
-		/* the console's own is non-blocking: a stopped terminal goes without the line */
-		status_init(&o->status, &o->loop, o->console_of[1]->fd);
-		o->status.owner = o;
-		o->status.on_over = on_status_over;
-		o->has_status = true;
-		if (o->status.over)
-			on_status_over(&o->status);
-	}
-	if (ended && o->has_status)
-		status_end(&o->status);
-	else if (*text)
-		status_show(&o->status, text);
-}
-
-/* The texts that were posted, and their new, empty memory. */
-struct post {
-	struct text words, events;
-	size_t unsaid, untold;
-};
 
 static void on_events_again(uv_timer_t *t);
 
-static void write_events(struct output *o, const char *lines, size_t len)
+static void write_events(struct back *b, const char *lines, size_t len)
 {
-	enum { AGAIN_MS = 100 };
-
-	if (!o->host.write_events(o->host.owner, lines, len))
-		(void)uv_timer_stop(&o->events_again);
-	else if (!uv_is_active((uv_handle_t *)&o->events_again))
-		(void)uv_timer_start(&o->events_again, on_events_again, AGAIN_MS, AGAIN_MS);
+	if (!b->host.write_events(b->host.owner, lines, len))
+		(void)uv_timer_stop(&b->events_again);
+	else if (!uv_is_active((uv_handle_t *)&b->events_again))
+		(void)uv_timer_start(
+			&b->events_again, on_events_again, EVENTS_AGAIN_MS, EVENTS_AGAIN_MS);
 }
 
 static void on_events_again(uv_timer_t *t)
@@ -156,88 +241,242 @@ static void on_events_again(uv_timer_t *t)
 	write_events(t->data, "", 0);
 }
 
-struct console *writer_events_console(const struct output *o)
+static struct console *events_console(const struct back *b)
 {
-	bool is_ours = o->events_fd == STDOUT_FILENO || o->events_fd == STDERR_FILENO;
+	bool is_ours = b->events_fd == STDOUT_FILENO || b->events_fd == STDERR_FILENO;
 
-	return is_ours ? o->console_of[o->events_fd - 1] : NULL;
+	return is_ours ? b->console_of[b->events_fd - 1] : NULL;
 }
 
-static void deliver(struct output *o, struct post *p)
+static void deliver(struct back *b, struct order_list *p)
 {
-	struct console *console = writer_events_console(o);
+	struct console *console = events_console(b);
 
-	console_say(o->console_of[1], text_string(&p->words), p->words.len);
-	if (p->unsaid)
-		say_lost(o, p->unsaid, "launchd's own words");
+	console_say(b->console_of[1], text_string(&p->words), p->words.len);
+	say_lost(b, p->unsaid, "launchd's own words");
 	if (p->events.len > 0 && console)
 		console_say(console, text_string(&p->events), p->events.len);
 	else if (p->events.len > 0)
-		write_events(o, text_string(&p->events), p->events.len);
-	if (p->untold)
-		say_lost(o, p->untold, "--events");
+		write_events(b, text_string(&p->events), p->events.len);
+	say_lost(b, p->untold, "--events");
 	text_done(&p->words);
 	text_done(&p->events);
 }
 
-static void on_orders(uv_async_t *a)
+static void on_status_over(struct status *s)
 {
-	struct output *o = a->data;
-	char status[sizeof o->status_text];
-	const struct plan *plan;
-	struct post p;
-	unsigned orders, attempt;
-	bool hurry, status_ended;
+	struct back *b = s->owner;
 
-	uv_mutex_lock(&o->lock);
-	orders = o->orders;
-	plan = o->next_plan;
-	attempt = o->next_attempt;
-	p = (struct post){ o->words, o->events, o->unsaid, o->untold };
-	memcpy(status, o->status_text, sizeof status);
-	status_ended = o->status_ended;
-	hurry = o->hurry;
-	o->orders = 0;
-	o->words = o->events = (struct text){ 0 };
-	o->unsaid = o->untold = 0;
-	uv_mutex_unlock(&o->lock);
-	deliver(o, &p);
-	if (orders & ORDER_ADOPT)
-		writer_adopt(o);
-	if (orders & ORDER_SEND)
-		merge_send(o);
-	if (orders & ORDER_HEAR)
-		merge_hear(o);
-	if (orders & ORDER_START)
-		writer_start(o);
-	if (orders & ORDER_DRAIN)
-		writer_drain(o);
-	if (orders & ORDER_STATUS)
-		draw_status(o, status, status_ended);
-	if (orders & ORDER_PREPARE)
-		writer_prepare(o, plan, attempt);
-	if ((orders & ORDER_REOPEN) && o->logs)
-		logs_reopen(o->logs);
-	if (orders & ORDER_CLOSE)
-		writer_end(o, hurry);
+	post_tell(b->post, NEWS_STATUS_OVER);
 }
 
-void writer_main(void *arg)
+static void draw_status(struct back *b, const char *text, bool ended)
 {
-	struct output *o = arg;
+	if (b->status.state == STATUS_NONE && !ended)
+		/* the console's own file is non-blocking: a stopped terminal goes without the line
+		 */
+		status_open(&b->status, &b->loop, b->console_of[1]->fd, on_status_over, b);
+	if (ended)
+		status_end(&b->status);
+	else if (*text)
+		status_show(&b->status, text);
+}
 
-	uv_mutex_lock(&o->lock);
-	o->at_gate = true;
-	uv_cond_signal(&o->gate);
-	while (!o->started)
-		uv_cond_wait(&o->gate, &o->lock);
-	uv_mutex_unlock(&o->lock);
+static void on_drained(struct logs *l);
+
+static bool is_draining(const struct logs *l)
+{
+	return l->on_ended == on_drained;
+}
+
+/* Until the last of them has its words: see on_drain_over(). */
+static void stop_draining(struct back *b)
+{
+	for (const struct logs *l = b->logs; l; l = l->next)
+		if (is_draining(l))
+			return;
+	(void)uv_timer_stop(&b->drain);
+}
+
+/* The words are there. Another attempt's are waited for no longer. */
+static void on_drained(struct logs *l)
+{
+	struct back *b = l->owner;
+
+	l->on_ended = NULL;
+	stop_draining(b);
+	logs_collect(l);
+	post_drained(b->post, l->attempt);
+}
+
+/* Nothing but pipes is to be looked at: the words are complete before anybody asks. */
+static void on_all_ended(struct logs *l)
+{
+	struct back *b = l->owner;
+
+	l->on_ended = NULL;
+	logs_collect(l);
+	post_collected(b->post, l);
+}
+
+static void start(struct back *b)
+{
+	struct logs *l = b->logs;
+
+	if (!l->dir)
+		l->on_ended = on_all_ended;
+	logs_start(l);
+}
+
+static void end_logs(struct logs *l)
+{
+	for (; l; l = l->next)
+		logs_end(l);
+}
+
+static void on_drain_over(uv_timer_t *t)
+{
+	const struct back *b = t->data;
+
+	for (struct logs *l = b->logs; l; l = l->next)
+		if (is_draining(l))
+			logs_end(l);
+}
+
+/* Reads what an attempt's workers have left in their pipes, and tells. */
+static void drain(struct back *b)
+{
+	struct logs *l = b->logs;
+
+	if (l->going == 0) {
+		on_drained(l);
+		return;
+	}
+	l->on_ended = on_drained;
+	logs_drain(l);
+	(void)uv_timer_start(&b->drain, on_drain_over, DRAIN_MS, 0);
+}
+
+static int make_run_dir(struct back *b, const struct plan *plan, struct failure *why)
+{
+	int rc = tree_make_run(
+		plan->output.log_dir, plan->run_id, plan->env, &b->memory, &b->run_dir, why);
+	struct text note = { 0 };
+
+	if (rc < 0 || plan->output.log_dir)
+		return rc;
+	text_printf(&note, "log files of the workers: %s", b->run_dir); /* nobody could guess it */
+	say(b, false, text_string(&note));
+	text_done(&note);
+	return 0;
+}
+
+int back_make_logs(struct back *b, const struct plan *plan, unsigned attempt, struct logs **ret,
+	struct failure *why)
+{
+	struct console *const *remote = merge_consoles(b->merge);
+	int rc = plan->output.tree && !b->run_dir ? make_run_dir(b, plan, why) : 0;
+
+	if (rc == 0)
+		rc = logs_new(plan, attempt, b->run_dir, b->host.hostname, &b->shared,
+			remote ? remote : b->console_of, ret, why);
+	if (rc == 0)
+		(*ret)->owner = b;
+	return rc;
+}
+
+/* The event loop has no more to do with the attempts before. */
+static void let_go(struct back *b)
+{
+	for (struct logs *l = b->logs; l; l = l->next)
+		l->done = true;
+}
+
+static void adopt(struct back *b, struct logs *l)
+{
+	let_go(b);
+	if (!l)
+		return;
+	l->next = b->logs;
+	b->logs = l;
+}
+
+/* Opens an attempt's files, and tells. */
+static void prepare(struct back *b, const struct plan *plan, unsigned attempt)
+{
+	struct failure why = { 0 };
+	struct logs *l = NULL;
+	int rc = back_make_logs(b, plan, attempt, &l, &why);
+
+	adopt(b, l);
+	post_prepared(b->post, attempt, l, rc, &why);
+}
+
+static void on_request(uv_poll_t *p, int status, int events)
+{
+	struct back *b = p->data;
+
+	(void)status, (void)events;
+	(void)uv_poll_stop(p);
+	post_hurry(b->post);
+	back_goto(b, BACK_PRESSED);
+}
+
+/* More than once, where it was asked whether this thread still answers. */
+static void end(struct back *b, const struct order_list *p)
+{
+	if (b->state == BACK_RUNNING) {
+		back_goto(b, BACK_ENDING);
+		if (p->hurry) {
+			back_goto(b, BACK_HURRIED);
+		} else if (p->requests >= 0 &&
+			uv_poll_init(&b->loop, &b->request, p->requests) == 0) {
+			b->request.data = b;
+			(void)uv_poll_start(&b->request, UV_READABLE, on_request);
+		}
+	}
+	let_go(b);
+	end_logs(b->logs);
+	merge_end(b->merge);
+	post_answer(b->post);
+}
+
+static void on_orders(uv_async_t *a)
+{
+	struct back *b = a->data;
+	struct order_list p = post_take_orders(b->post);
+
+	deliver(b, &p);
+	if (p.made)
+		adopt(b, p.made);
+	merge_serve(b->merge);
+	if (p.what & ORDER_START)
+		start(b);
+	if (p.what & ORDER_DRAIN)
+		drain(b);
+	if (p.what & ORDER_STATUS)
+		draw_status(b, p.status, p.status_ended);
+	if (p.what & ORDER_PREPARE)
+		prepare(b, p.plan, p.attempt);
+	if ((p.what & ORDER_REOPEN) && b->logs)
+		logs_reopen(b->logs);
+	if (p.what & ORDER_CLOSE)
+		end(b, &p);
+}
+
+void back_main(void *arg)
+{
+	struct back *b = arg;
+
+	post_wait_at_gate(b->post);
 	(void)prctl(PR_SET_TIMERSLACK, 1ul); /* gather() naps for less than the slack of 50 us */
-	(void)uv_run(&o->loop, UV_RUN_DEFAULT);
-	uv_mutex_lock(&o->lock);
-	o->over = true;
-	uv_cond_signal(&o->ended);
-	uv_mutex_unlock(&o->lock);
+	(void)uv_run(&b->loop, UV_RUN_DEFAULT);
+	post_over(b->post);
+}
+
+struct merge *back_merge(const struct back *b)
+{
+	return b->merge;
 }
 
 /* Standard output and error may be one file, on which lines of both must not mix. */
@@ -251,55 +490,136 @@ static bool are_one(void)
 
 static void on_missing(struct console *c)
 {
-	struct output *o = c->silence.loop->data;
-	bool out = c == &o->consoles[0];
+	struct back *b = c->silence.loop->data;
+	const char *name = "error";
 	char text[160];
 
+	if (c == &b->consoles[0])
+		name = b->console_count == 1 ? "output and error" : "output";
 	(void)snprintf(text, sizeof text,
 		"standard %s can't be written to: %s; what is printed meanwhile is lost there",
-		!out                          ? "error" :
-			o->console_of[1] == c ? "output and error" :
-						"output",
-		strerror(c->error));
-	writer_say(o, true, text);
+		name, strerror(c->error));
+	say(b, true, text);
 }
 
-int writer_open(struct output *o)
+static int open_consoles(struct back *b, const struct output_plan *p)
 {
-	int rc = uv_loop_init(&o->loop);
+	unsigned count = are_one() ? 1 : 2;
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
-	o->has_loop = true;
-	o->shared.loop = &o->loop;
-	o->shared.say = writer_say;
-	o->shared.stir = stir;
-	o->shared.owner = o;
-	o->shared.filer = &o->filer;
-	o->shared.busy = &o->busy;
-	o->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
-	if (filer_init(&o->filer) < 0 || !o->shared.again.at)
-		return -ENOMEM;
-	rc = uv_async_init(&o->loop, &o->to_thread, on_orders);
-	if (rc < 0)
-		return rc;
-	o->has_async = true;
-	(void)uv_check_init(&o->loop, &o->turn); /* these can't fail */
-	(void)uv_check_start(&o->turn, on_turn);
-	uv_unref((uv_handle_t *)&o->turn);
-	(void)uv_idle_init(&o->loop, &o->again);
-	(void)uv_timer_init(&o->loop, &o->drain);
-	(void)uv_timer_init(&o->loop, &o->events_again);
-	o->to_thread.data = o->turn.data = o->again.data = o;
-	o->drain.data = o->events_again.data = o;
-	o->loop.data = o;
-	rc = console_open(&o->consoles[0], &o->loop, STDOUT_FILENO);
-	o->consoles[0].on_missing = on_missing;
-	o->console_of[0] = o->console_of[1] = &o->consoles[0];
-	if (rc < 0 || are_one())
-		return rc;
-	o->console_of[1] = &o->consoles[1];
-	rc = console_open(&o->consoles[1], &o->loop, STDERR_FILENO);
-	o->consoles[1].on_missing = on_missing;
+	for (unsigned i = 0; i < count && rc == 0; i++) {
+		rc = console_open(&b->consoles[i], &b->loop, i ? STDERR_FILENO : STDOUT_FILENO);
+		b->consoles[i].on_missing = on_missing;
+		b->consoles[i].drops = p->drop;
+		b->console_count++;
+	}
+	b->console_of[0] = &b->consoles[0];
+	b->console_of[1] = &b->consoles[count - 1];
+	b->events_fd = p->events_path ? -1 : p->events_fd;
 	return rc;
+}
+
+static void wake(void *owner)
+{
+	struct back *b = owner;
+
+	post_order(b->post, ORDER_NONE);
+}
+
+static void tell_lines(void *owner)
+{
+	struct back *b = owner;
+
+	post_tell(b->post, NEWS_LINES);
+}
+
+static int make(struct back *b, const struct plan *plan)
+{
+	const struct merge_host merging = {
+		.loop = &b->loop,
+		.consoles = b->console_of,
+		.wake = wake,
+		.tell = tell_lines,
+		.say = say,
+		.owner = b,
+	};
+	int rc;
+
+	b->shared = (struct stream_host){
+		.loop = &b->loop,
+		.say = say,
+		.stir = stir,
+		.owner = b,
+		.filer = &b->filer,
+		.busy = &b->busy,
+		.again = { .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM },
+	};
+	rc = b->shared.again.at ? filer_init(&b->filer) : -ENOMEM;
+	if (rc == 0)
+		rc = merge_new(&merging, &b->merge);
+	return rc < 0 ? rc : open_consoles(b, &plan->output);
+}
+
+int back_new(const struct plan *plan, const struct output_host *host, struct post *post,
+	struct back **ret)
+{
+	struct back *b = calloc(1, sizeof *b);
+	int rc = b ? uv_loop_init(&b->loop) : -ENOMEM;
+
+	if (rc < 0) {
+		free(b);
+		return rc;
+	}
+	b->post = post;
+	b->host = *host;
+	b->loop.data = b;
+	(void)uv_check_init(&b->loop, &b->turn); /* these can't fail */
+	(void)uv_idle_init(&b->loop, &b->again);
+	(void)uv_timer_init(&b->loop, &b->drain);
+	(void)uv_timer_init(&b->loop, &b->hurry);
+	(void)uv_timer_init(&b->loop, &b->events_again);
+	(void)uv_check_start(&b->turn, on_turn);
+	uv_unref((uv_handle_t *)&b->turn);
+	b->turn.data = b->drain.data = b->hurry.data = b->events_again.data = b;
+	rc = uv_async_init(&b->loop, &post->to_back, on_orders);
+	post->to_back.data = b;
+	if (rc == 0)
+		rc = make(b, plan);
+	if (rc < 0) {
+		back_free(b);
+		return rc;
+	}
+	*ret = b;
+	return 0;
+}
+
+bool back_end_lines(struct back *b)
+{
+	enum { PATIENCE_MS = 1000 };
+	struct console *c = events_console(b);
+	size_t done;
+
+	if (c && c->unended) {
+		(void)fd_write_within(b->events_fd, "\n", 1, PATIENCE_MS, &done);
+		c->unended = false;
+	}
+	return b->console_of[1]->unended;
+}
+
+void back_free(struct back *b)
+{
+	if (!b)
+		return;
+	if (b->state != BACK_CLOSED) { /* it never ran */
+		back_goto(b, BACK_CLOSED);
+		(void)uv_run(&b->loop, UV_RUN_DEFAULT);
+	}
+	(void)uv_loop_close(&b->loop);
+	for (unsigned i = 0; i < b->console_count; i++)
+		console_done(&b->consoles[i]);
+	filer_done(&b->filer);
+	merge_free(b->merge);
+	free(b->shared.again.at);
+	arena_done(&b->memory);
+	free(b);
 }

@@ -4,39 +4,29 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static unsigned buffer_of(const struct filer *f, const char *at)
-{
-	unsigned i = 0;
-
-	while (i + 1 < FILER_BUFFERS && f->buffers[i] != at)
-		i++;
-	return i;
-}
+#include "daemon/os/lock.h"
 
 static void thread_main(void *arg)
 {
 	struct filer *f = arg;
+	autolock held = lock_take(&f->lock);
 
-	uv_mutex_lock(&f->lock);
-	for (;;) {
+	while (f->count > 0 || !f->ending) {
 		struct filer_job *job = &f->jobs[f->first];
 		struct logged w;
 
-		while (f->count == 0 && !f->ending)
+		if (f->count == 0) {
 			uv_cond_wait(&f->posted, &f->lock);
-		if (f->count == 0)
-			break;
+			continue;
+		}
 		uv_mutex_unlock(&f->lock);
-		w = logfile_write(job->file, job->at, job->len, job->wall_ns);
+		w = logfile_write(job->file, job->buffer, job->len, job->wall_ns);
 		uv_mutex_lock(&f->lock);
 		*job->ret = w;
-		f->taken[buffer_of(f, job->at)] = false;
-		job->file = NULL;
-		f->first = (f->first + 1) % FILER_BUFFERS;
 		f->count--;
+		f->first = (f->first + 1) % FILER_JOBS;
 		uv_cond_signal(&f->done);
 	}
-	uv_mutex_unlock(&f->lock);
 }
 
 int filer_init(struct filer *f)
@@ -57,28 +47,34 @@ int filer_init(struct filer *f)
 	return 0;
 }
 
-/* The first one that is free: few are made where few are needed. */
-static char *free_buffer(struct filer *f)
+/* The job behind those that were posted, whichever of these have been done meanwhile. */
+static struct filer_job *next_job(struct filer *f)
 {
-	for (unsigned i = 0; i < FILER_BUFFERS; i++) {
-		if (f->taken[i])
-			continue;
-		if (!f->buffers[i])
-			f->buffers[i] = malloc(FILER_PIECE);
-		if (f->buffers[i])
-			return f->buffers[i];
-	}
-	return NULL;
+	return &f->jobs[(f->first + f->count) % FILER_JOBS];
+}
+
+/* NULL: all are posted, or there is no memory. */
+static char *next_buffer(struct filer *f)
+{
+	struct filer_job *job;
+
+	if (f->count == FILER_JOBS)
+		return NULL;
+	if (f->count == 0)
+		f->first = 0; /* few buffers are made where few are needed */
+	job = next_job(f);
+	if (!job->buffer)
+		job->buffer = malloc(FILER_PIECE);
+	return job->buffer;
 }
 
 char *filer_buffer(struct filer *f)
 {
+	autolock held = lock_take(&f->lock);
 	char *at;
 
-	uv_mutex_lock(&f->lock);
-	while (!(at = free_buffer(f)) && f->count > 0)
+	while (!(at = next_buffer(f)) && f->count > 0)
 		uv_cond_wait(&f->done, &f->lock);
-	uv_mutex_unlock(&f->lock);
 	return at;
 }
 
@@ -91,45 +87,41 @@ static bool start(struct filer *f)
 	return f->running;
 }
 
-bool filer_write(struct filer *f, struct logfile *file, const char *at, size_t len, int64_t wall_ns,
-	struct logged *ret)
+bool filer_write(
+	struct filer *f, struct logfile *file, size_t len, int64_t wall_ns, struct logged *ret)
 {
+	autolock held = lock_take(&f->lock);
+	struct filer_job *job = next_job(f);
+
 	if (!start(f))
 		return false;
-	uv_mutex_lock(&f->lock);
-	f->jobs[(f->first + f->count) % FILER_BUFFERS] =
-		(struct filer_job){ file, ret, at, len, wall_ns };
-	f->taken[buffer_of(f, at)] = true; /* so there is room for a job */
+	*job = (struct filer_job){ job->buffer, file, ret, len, wall_ns };
 	f->count++;
 	uv_cond_signal(&f->posted);
-	uv_mutex_unlock(&f->lock);
 	return true;
 }
 
 static bool is_in_job(const struct filer *f, const struct logfile *file)
 {
 	for (unsigned i = 0; i < f->count; i++)
-		if (f->jobs[(f->first + i) % FILER_BUFFERS].file == file)
+		if (f->jobs[(f->first + i) % FILER_JOBS].file == file)
 			return true;
 	return false;
 }
 
 bool filer_has(struct filer *f, const struct logfile *file)
 {
-	bool has;
+	autolock held = lock_take(&f->lock);
 
-	uv_mutex_lock(&f->lock);
-	has = is_in_job(f, file);
-	uv_mutex_unlock(&f->lock);
-	return has;
+	return is_in_job(f, file);
 }
 
 void filer_wait(struct filer *f, const struct logfile *file)
 {
-	uv_mutex_lock(&f->lock);
+	autolock held = lock_take(&f->lock);
+
 	while (is_in_job(f, file))
 		uv_cond_wait(&f->done, &f->lock);
-	uv_mutex_unlock(&f->lock);
 }
 
 void filer_done(struct filer *f)
@@ -143,8 +135,8 @@ void filer_done(struct filer *f)
 		uv_mutex_unlock(&f->lock);
 		(void)uv_thread_join(&f->thread);
 	}
-	for (unsigned i = 0; i < FILER_BUFFERS; i++)
-		free(f->buffers[i]);
+	for (unsigned i = 0; i < FILER_JOBS; i++)
+		free(f->jobs[i].buffer);
 	uv_cond_destroy(&f->done);
 	uv_cond_destroy(&f->posted);
 	uv_mutex_destroy(&f->lock);

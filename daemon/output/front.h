@@ -14,6 +14,7 @@
 #include "daemon/plan/plan.h"
 
 struct failure;
+struct merge;
 struct output;
 
 struct output_events {
@@ -23,7 +24,7 @@ struct output_events {
 	void (*drained)(void *owner);
 	/* The terminal is written to by others: no status line any more. */
 	void (*status_over)(void *owner);
-	/* --merge-logs: see output_next_lines(), output_lines_over() and output_taken(). */
+	/* --merge-logs: see merge_next(), merge_is_over() and merge_taken(). */
 	void (*lines)(void *owner);
 };
 
@@ -45,6 +46,9 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 /* Lets the thread obey orders, also those that it got before. Until then it holds no lock, the
  * allocator's included, so the process may fork a child that allocates: pmix_start(). */
 void output_start(struct output *o);
+
+/* --merge-logs: of which merge/merge.h tells what the event loop does. */
+struct merge *output_merge(const struct output *o);
 
 /* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
 int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,
@@ -85,39 +89,6 @@ void output_status(struct output *o, const char *text);
 
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);
-
-/* --merge-logs, on a node whose workers' lines go to node rank 0: from the next output_prepare()
- * on. Twice is once. Where a reader there is slow, they wait in their files, or are dropped. */
-void output_send_lines(struct output *o);
-
-/* Takes up to room bytes of them, 0: there are none now; *ret_stream is 1 or 2. The pieces of a
- * line come one after the other, and no other stream's between them; wait: also if it takes
- * long. */
-size_t output_next_lines(struct output *o, bool wait, char *ret, size_t room, int *ret_stream);
-
-/* Whether output_next_lines() waits for the end of a line, and with it the other stream's. */
-bool output_lines_wait(struct output *o);
-
-/* No more attempts follow; output_lines_over(): all lines were taken. */
-void output_last_lines(struct output *o);
-bool output_lines_over(struct output *o);
-
-/* Nobody takes them any more: what is left, and what comes, stays on this node's console. */
-void output_keep_lines(struct output *o);
-
-/* On node rank 0: lines of so many nodes will come, of each `share` bytes at a time at most. Twice
- * is once. -ENOMEM. */
-int output_hear_nodes(struct output *o, unsigned nodes, size_t share);
-
-/* Lines of one of them, or pieces: how many bytes are kept for the console. The rest has no room,
- * or no memory, and is lost. */
-size_t output_hear(struct output *o, unsigned node, int stream, const char *at, size_t len);
-
-/* It is lost: a line that has not ended ends. */
-void output_hear_end(struct output *o, unsigned node);
-
-/* What the console has taken of a node's lines since it was asked last; false: nothing of any. */
-bool output_taken(struct output *o, unsigned *ret_node, size_t *ret_len);
 
 struct closing {
 	bool hurry;            /* also set when it came to it meanwhile */

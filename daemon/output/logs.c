@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,8 +74,8 @@ static int open_filter(struct logs *l, int stream, struct failure *why)
 	return rc;
 }
 
-static int init_stream(struct logs *l, unsigned i, int stream, const struct stream_host *host,
-	struct console *console, struct failure *why)
+static int init_stream(
+	struct logs *l, unsigned i, int stream, struct console *console, struct failure *why)
 {
 	unsigned local_rank = l->plan->start_first + i;
 	const struct logfile_style style = style_of(&l->plan->output);
@@ -93,7 +94,7 @@ static int init_stream(struct logs *l, unsigned i, int stream, const struct stre
 	}
 	if (how->way != STREAM_PIPE)
 		return 0;
-	s->host = host;
+	s->host = l->host;
 	s->local_rank = local_rank;
 	s->rank = plan_rank(l->plan, local_rank).rank;
 	s->fd = stream + 1;
@@ -125,27 +126,66 @@ static int init_stream(struct logs *l, unsigned i, int stream, const struct stre
 	return 0;
 }
 
-int logs_init(struct logs *l, const struct plan *plan, unsigned attempt, const char *run_dir,
-	const char *hostname, const struct stream_host *host, struct console *const consoles[2],
-	struct failure *why)
+/* What logs_new() made, also half of it. */
+void logs_free(struct logs *l)
+{
+	for (unsigned i = 0; l && l->of && i < l->plan->start_count; i++) {
+		for (int stream = 0; stream < 2; stream++) {
+			fd_closep(&l->of[i].direct[stream]);
+			fd_closep(&l->of[i].pipe[stream]);
+			stream_done(&l->of[i].stream[stream]);
+		}
+		tail_done(&l->of[i].tail);
+	}
+	for (int stream = 0; l && stream < 2; stream++)
+		if (l->filters[stream].open)
+			logfile_close(&l->filters[stream].file);
+	if (l)
+		arena_done(&l->memory);
+	free(l);
+}
+
+/* A stream of each worker, as its plan has it. */
+static int init_streams(struct logs *l, struct console *const consoles[2], struct failure *why)
 {
 	int rc = 0;
 
-	*l = (struct logs){ .plan = plan, .hostname = hostname, .attempt = attempt, .host = host };
+	l->of = arena_alloc(&l->memory, l->plan->start_count * sizeof *l->of);
+	if (!l->of)
+		return failure_oom(why);
+	for (unsigned i = 0; i < l->plan->start_count; i++)
+		for (int stream = 0; stream < 2; stream++)
+			l->of[i].direct[stream] = l->of[i].pipe[stream] = -1;
+	for (unsigned i = 0; rc == 0 && i < l->plan->start_count; i++)
+		for (int stream = 0; stream < 2 && rc == 0; stream++)
+			rc = init_stream(l, i, stream, consoles[stream], why);
+	return rc;
+}
+
+int logs_new(const struct plan *plan, unsigned attempt, const char *run_dir, const char *hostname,
+	const struct stream_host *host, struct console *const consoles[2], struct logs **ret,
+	struct failure *why)
+{
+	struct logs *l = calloc(1, sizeof *l);
+	int rc = 0;
+
+	if (!l)
+		return failure_oom(why);
+	l->plan = plan;
+	l->hostname = hostname;
+	l->attempt = attempt;
+	l->host = host;
 	if (run_dir)
 		rc = tree_make_attempt(run_dir, attempt, plan->start_first, plan->start_count,
 			&l->memory, &l->dir, why);
-	if (rc == 0) {
-		l->of = arena_alloc(&l->memory, plan->start_count * sizeof *l->of);
-		rc = l->of ? 0 : failure_oom(why);
+	if (rc == 0)
+		rc = init_streams(l, consoles, why);
+	if (rc < 0) {
+		logs_free(l);
+		return rc;
 	}
-	for (unsigned i = 0; l->of && i < plan->start_count; i++)
-		for (int stream = 0; stream < 2; stream++)
-			l->of[i].direct[stream] = l->of[i].pipe[stream] = -1;
-	for (unsigned i = 0; l->of && rc == 0 && i < plan->start_count; i++)
-		for (int stream = 0; stream < 2 && rc == 0; stream++)
-			rc = init_stream(l, i, stream, host, consoles[stream], why);
-	return rc;
+	*ret = l;
+	return 0;
 }
 
 void logs_start(struct logs *l)
@@ -165,25 +205,18 @@ void logs_start(struct logs *l)
 	}
 }
 
-static bool is_going(const struct stream *s)
-{
-	return s->polled && !s->ended;
-}
-
 void logs_drain(struct logs *l)
 {
 	for (unsigned i = 0; i < l->plan->start_count; i++)
 		for (int stream = 0; stream < 2; stream++)
-			if (is_going(&l->of[i].stream[stream]))
-				stream_drain(&l->of[i].stream[stream]);
+			stream_drain(&l->of[i].stream[stream]);
 }
 
 void logs_end(struct logs *l)
 {
 	for (unsigned i = 0; i < l->plan->start_count; i++)
 		for (int stream = 0; stream < 2; stream++)
-			if (is_going(&l->of[i].stream[stream]))
-				stream_end(&l->of[i].stream[stream]);
+			stream_end(&l->of[i].stream[stream]);
 }
 
 /* What a worker has written into its file itself. */
@@ -257,7 +290,7 @@ void logs_reopen(struct logs *l)
 			struct stream *s = &l->of[i].stream[stream];
 
 			direct += l->of[i].how[stream].way == STREAM_DIRECT;
-			if (s->has_file && !s->finished)
+			if (s->has_file && s->state != STREAM_FINISHED)
 				reopen(l, &s->file);
 		}
 	for (int stream = 0; stream < 2; stream++)
@@ -270,20 +303,4 @@ void logs_reopen(struct logs *l)
 		"makes launchd write them",
 		direct);
 	l->host->say(l->host->owner, true, text);
-}
-
-void logs_done(struct logs *l)
-{
-	for (unsigned i = 0; l->of && i < l->plan->start_count; i++)
-		for (int stream = 0; stream < 2; stream++) {
-			fd_closep(&l->of[i].direct[stream]);
-			fd_closep(&l->of[i].pipe[stream]);
-			stream_done(&l->of[i].stream[stream]);
-			if (stream == 1)
-				tail_done(&l->of[i].tail);
-		}
-	for (int stream = 0; stream < 2; stream++)
-		if (l->filters[stream].open)
-			logfile_close(&l->filters[stream].file);
-	arena_done(&l->memory);
 }

@@ -41,9 +41,9 @@ struct logs {
 };
 
 /* Makes the directories and opens the files; run_dir NULL: none are wanted. The consoles are those
- * of stdout and stderr. logs_free() in any case. */
-int logs_init(struct logs *l, const struct plan *plan, unsigned attempt, const char *run_dir,
-	const char *hostname, const struct stream_host *host, struct console *const consoles[2],
+ * of stdout and stderr. */
+int logs_new(const struct plan *plan, unsigned attempt, const char *run_dir, const char *hostname,
+	const struct stream_host *host, struct console *const consoles[2], struct logs **ret,
 	struct failure *why);
 
 /* Reads the pipes that were taken over. */
@@ -60,7 +60,7 @@ void logs_collect(struct logs *l);
 /* Opens the files again by their names. */
 void logs_reopen(struct logs *l);
 
-/* Frees what logs_init() made, also half of it; nothing of it is in the loop. */
-void logs_done(struct logs *l);
+/* Closes and frees; nothing of it is in the loop. NULL is allowed. */
+void logs_free(struct logs *l);
 
 #endif

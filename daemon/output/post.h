@@ -1,135 +1,131 @@
-/* post.h - what front.c, the main thread's side, and back.c, the output thread's, share,
- * and nobody else. */
+/* post.h - what the event loop's side (front.c) and the output thread (back.c) hand one another:
+ * orders one way, news the other.
+ *
+ * All of it is under the lock, which is held for as long as it takes to copy; neither side sees
+ * anything else of the other. What only one thread calls says so. */
 #ifndef LAUNCHD_DAEMON_OUTPUT_POST_H
 #define LAUNCHD_DAEMON_OUTPUT_POST_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
-#include "common/arena.h"
 #include "common/failure.h"
 #include "common/text.h"
-#include "daemon/output/front.h"
-#include "daemon/output/logs.h"
-#include "daemon/output/merge.h"
-#include "daemon/output/status.h"
 
-/* What the thread is to do; of several at once in this order. */
+struct logs;
+struct plan;
+struct sm;
+
+/* The thread's life. It waits at the gate until it is started: see output_start(). */
+enum post_state { POST_MADE, POST_AT_GATE, POST_STARTED, POST_OVER, POST_STATES };
+
+extern const struct sm post_life;
+
+/* What the thread is to do; several at once are done in this order. */
 enum post_order {
-	ORDER_NONE = 0,
-	ORDER_START = 1,
-	ORDER_DRAIN = 2,
-	ORDER_PREPARE = 4,
-	ORDER_REOPEN = 8,
-	ORDER_STATUS = 16,
-	ORDER_CLOSE = 32,
-	ORDER_SEND = 64,
-	ORDER_HEAR = 128,
-	ORDER_ADOPT = 256, /* before all others */
+	ORDER_NONE = 0, /* only to look at what was posted */
+	ORDER_START = 1 << 0,
+	ORDER_DRAIN = 1 << 1,
+	ORDER_STATUS = 1 << 2,
+	ORDER_PREPARE = 1 << 3,
+	ORDER_REOPEN = 1 << 4,
+	ORDER_CLOSE = 1 << 5,
 };
 
-struct output {
-	/* both threads', under the lock */
+struct order_list {
+	unsigned what;
+	struct logs *made; /* by the event loop itself, to be adopted before all else; or NULL */
+	struct text words, events; /* launchd's own, for stderr; of --events */
+	size_t unsaid, untold;     /* bytes of them that found no room */
+	const struct plan *plan;   /* ORDER_PREPARE: of this attempt */
+	unsigned attempt;          /* likewise */
+	char status[80];           /* ORDER_STATUS; "": none yet */
+	bool status_ended;         /* likewise: it is taken away for good */
+	bool hurry;                /* ORDER_CLOSE: no reader is waited for that takes nothing */
+	int requests;              /* signalfd(2) by which a hurry is asked for later; -1 */
+};
+
+enum post_news {
+	NEWS_PREPARED = 1 << 0,
+	NEWS_DRAINED = 1 << 1,
+	NEWS_STATUS_OVER = 1 << 2,
+	NEWS_LINES = 1 << 3,
+};
+
+struct news {
+	unsigned what;
+	struct logs *prepared; /* NEWS_PREPARED; NULL: they could not be, for that reason */
+	int rc;
+	struct failure why;
+};
+
+struct post {
 	uv_mutex_t lock;
-	uv_cond_t gate; /* see output_start() */
-	uv_cond_t ended;
-	const struct plan *next_plan; /* ORDER_PREPARE */
-	struct text words, events;    /* launchd's own, for stderr; of --events */
-	size_t unsaid, untold;        /* bytes of them that found no room */
-	int requests;                 /* of signalfd(2): for a hurry, while it closes; -1 */
-	struct logs *fresh;           /* ORDER_ADOPT: made by the main thread */
-	struct logs *collected; /* has no more to be drained, and is told when that is asked for */
-	struct logs *prepared;
-	struct failure prepared_why;
-	int prepared_rc;
-	unsigned orders, next_attempt; /* the latter: ORDER_PREPARE */
-	unsigned asked, answered;      /* at the end: whether the thread is stuck in a disk */
-	char status_text[80];          /* ORDER_STATUS; "": none yet */
-	bool at_gate, started;         /* the thread waits there until it is started */
-	bool attached, over, status_ended;
-	bool hurry; /* ORDER_CLOSE: no reader is waited for that takes nothing */
-	/* events that the main loop has yet to hear */
-	bool told_prepared, told_drained, told_status, told_lines;
-
-	/* the main thread's */
-	bool draining; /* what that came to has not been told yet */
-	uv_thread_t thread;
-	uv_async_t to_main;
-	const struct output_events *on;
-	void *owner;
-	struct logs *now; /* the attempt that it starts, or has started */
-
-	/* the output thread's */
-	uv_loop_t loop;
-	uv_async_t to_thread;
-	uv_check_t turn;
-	uv_idle_t again; /* runs while a console has more to show at once */
-	uv_timer_t drain;
-	uv_timer_t events_again; /* runs while lines of --events wait for a reader */
-	struct output_host host;
-	struct console consoles[2];
-	struct console *console_of[2]; /* stdout and stderr may be one */
-	struct console *console_of_workers[2];
-	int events_fd; /* of --events; -1: none, or a file */
-	struct filer filer;
-	struct busy busy;
-	struct stream_host shared; /* by all streams */
-	struct merge merge;        /* its parts say whose they are */
-	struct status status;
-	struct logs *logs; /* all attempts that are not done, the youngest first */
-	struct arena memory;
-	const char *run_dir; /* NULL: not made, or none */
-	long nap_ns;         /* between two turns: see gather() */
-	uint64_t written;    /* by the consoles, when somebody looked last */
-	uv_poll_t request;   /* of `requests` */
-	bool has_loop, has_async, has_status, has_request, closing, hurrying, requested;
+	uv_cond_t moved; /* the state has changed */
+	enum post_state state;
+	uv_async_t to_back, to_front; /* in the loops that they wake */
+	bool attached;                /* the event loop has to_front */
+	bool unanswered;              /* ORDER_CLOSE: the thread may be stuck in a disk */
+	const struct logs *collected; /* have ended before that was asked for */
+	struct order_list orders;
+	struct news news;
 };
 
-/* Gives the thread an order, or only wakes it. */
-void output_order(struct output *o, enum post_order what);
+/* -ENOMEM: there is nothing to be freed. */
+int post_init(struct post *p);
+void post_done(struct post *p);
 
-/* The main loop is to hear of lines: see output_events. With the lock held. */
-void output_tell_lines(struct output *o);
+/* The thread reaches the gate and waits there; it is over. */
+void post_wait_at_gate(struct post *p);
+void post_over(struct post *p);
 
-/* Makes the thread's loop with all that is in it; on failure writer_close() and the loop's end are
- * the caller's all the same. */
-int writer_open(struct output *o);
+/* The event loop's: waits until the thread is at the gate; opens it, which may be done twice; waits
+ * until it is over. False: it has not answered ORDER_CLOSE for that long, nor is it over. */
+void post_await_gate(struct post *p);
+void post_open_gate(struct post *p);
+bool post_await_end(struct post *p, uint64_t patience_ns);
 
-/* Closes the handles. */
-void writer_close(struct output *o);
+/* Adds an order and wakes the thread. */
+void post_order(struct post *p, enum post_order what);
 
-/* ORDER_CLOSE: it ends when all is written, or the reader's time is over. */
-void writer_end(struct output *o, bool hurry);
+/* The event loop's. Words and events are whole lines. */
+void post_say(struct post *p, const char *at, size_t len);
+void post_event(struct post *p, const char *at, size_t len);
+void post_status(struct post *p, const char *text);
+void post_close(struct post *p, bool hurry, int requests);
 
-/* No stream has more for a console, nor for its file. */
-bool writer_has_written(const struct output *o);
+/* The event loop's: from now on this attempt's news are told, and no other's. */
+void post_next_attempt(struct post *p, const struct plan *plan, unsigned attempt);
 
-/* And nothing is in the post: all is where it goes to. */
-bool writer_has_all(struct output *o);
+/* Its logs were made already: the thread adopts them with its next order. Returns those that it has
+ * not adopted yet, as their attempt was never started. */
+struct logs *post_made(struct post *p, struct logs *made);
 
-/* The console that --events fd:1 or fd:2 are: their lines stand between those of workers. NULL:
- * they go elsewhere. */
-struct console *writer_events_console(const struct output *o);
+/* The event loop's: NEWS_DRAINED is wanted of these; they may have ended already. */
+void post_drain(struct post *p, const struct logs *l);
 
-/* For the thread's own files: what it has to say. owner: the struct output. */
-void writer_say(void *owner, bool warning, const char *text);
+/* The thread's: takes all that is there, texts and all. */
+struct order_list post_take_orders(struct post *p);
+bool post_is_empty(struct post *p);
 
-/* Opens an attempt's files, and tells; the attempts before it are in nobody's hands any more. */
-void writer_prepare(struct output *o, const struct plan *plan, unsigned attempt);
+/* The thread's: ORDER_CLOSE was obeyed; from now on it is in a hurry. */
+void post_answer(struct post *p);
+void post_hurry(struct post *p);
 
-/* The same at once, from the main thread; false: files are wanted, which may make it wait. */
-bool writer_prepare_at_once(struct output *o, const struct plan *plan, unsigned attempt);
-void writer_adopt(struct output *o);
+/* Adds news and wakes the event loop, if it listens. */
+void post_tell(struct post *p, enum post_news what);
 
-/* Its workers have been started. */
-void writer_start(struct output *o);
+/* An attempt's logs are prepared, drained, or have ended by themselves. */
+void post_prepared(
+	struct post *p, unsigned attempt, struct logs *l, int rc, const struct failure *why);
+void post_drained(struct post *p, unsigned attempt);
+void post_collected(struct post *p, const struct logs *l);
 
-/* Reads what its workers have left in their pipes, and tells. */
-void writer_drain(struct output *o);
-
-/* The main thread has no more to do with any attempt. */
-void writer_let_go(struct output *o);
-
-/* The thread: from output_start() on obeys orders until ORDER_CLOSE, and until all is written. */
-void writer_main(void *arg);
+/* The event loop's: listens by to_front, which is in its loop; stops. False: it did not listen. */
+void post_attach(struct post *p);
+bool post_detach(struct post *p);
+struct news post_take_news(struct post *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* stream.c - see stream.h */
-#include "daemon/output/stream_parts.h"
+#include "daemon/output/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,12 +10,33 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/sm.h"
 #include "daemon/output/tail.h"
 
 #define MOMENT_NS  1000000ull
 #define SILENCE_NS 4000000ull
+#define SECOND_NS  1000000000ull
+
+enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
 
 static void on_readable(uv_poll_t *p, int status, int events);
+
+static void on_closed(uv_handle_t *h);
+
+static const struct sm_state states[STREAM_STATES] = {
+	/* finished: it can't be watched */
+	[STREAM_NEW] = { "new", SM_TO(STREAM_POLLED) | SM_TO(STREAM_FINISHED) },
+	[STREAM_POLLED] = { "polled",
+		SM_TO(STREAM_BUSY) | SM_TO(STREAM_PAUSED) | SM_TO(STREAM_CLOSING) },
+	[STREAM_BUSY] = { "busy",
+		SM_TO(STREAM_POLLED) | SM_TO(STREAM_PAUSED) | SM_TO(STREAM_CLOSING) },
+	[STREAM_PAUSED] = { "paused", SM_TO(STREAM_POLLED) | SM_TO(STREAM_CLOSING) },
+	[STREAM_CLOSING] = { "closing", SM_TO(STREAM_ENDED) },
+	[STREAM_ENDED] = { "ended", SM_TO(STREAM_FINISHED) },
+	[STREAM_FINISHED] = { "finished", 0 },
+};
+
+const struct sm stream_life = { "stream", states, STREAM_STATES };
 
 /* Takes it off the list of those that are read in every turn. */
 static void leave_busy(struct stream *s)
@@ -26,31 +47,45 @@ static void leave_busy(struct stream *s)
 		at = &(*at)->next_busy;
 	if (*at)
 		*at = s->next_busy;
-	s->is_busy = false;
 }
 
-/* Watches the pipe or leaves it alone. */
-void stream_watch(struct stream *s, bool on)
+static void enter_busy(struct stream *s)
 {
-	if (s->is_busy)
-		leave_busy(s);
-	if (s->reading == on || !s->polled)
-		return;
-	s->reading = on && uv_poll_start(&s->poll, UV_READABLE, on_readable) == 0;
-	if (!on)
-		(void)uv_poll_stop(&s->poll);
-}
-
-/* A worker that writes line by line wakes whoever polls its pipe with each of them, which costs it
- * as much as the write. So the pipe of one that has just written is not polled, but read in every
- * turn, until it has been silent for a moment. */
-static void read_in_turns(struct stream *s)
-{
-	stream_watch(s, false);
-	s->is_busy = true;
 	s->next_busy = s->host->busy->first;
 	s->host->busy->first = s;
 	s->host->stir(s->host->owner);
+}
+
+static void stream_goto(struct stream *s, enum stream_state next)
+{
+	enum stream_state before = s->state;
+
+	if (next == before)
+		return;
+	s->state = sm_go(&stream_life, before, next);
+	if (before == STREAM_BUSY)
+		leave_busy(s);
+	if (before == STREAM_POLLED)
+		(void)uv_poll_stop(&s->poll);
+	if (next == STREAM_BUSY)
+		enter_busy(s);
+	if (next == STREAM_POLLED)
+		(void)uv_poll_start(&s->poll, UV_READABLE, on_readable); /* can't fail */
+	if (next == STREAM_CLOSING)
+		uv_close((uv_handle_t *)&s->poll, on_closed);
+}
+
+/* Its worker may still write. */
+static bool is_going(const struct stream *s)
+{
+	return s->state == STREAM_POLLED || s->state == STREAM_BUSY || s->state == STREAM_PAUSED;
+}
+
+/* The pipe is to be read again, if it was not. */
+static void go_on(struct stream *s)
+{
+	if (is_going(s))
+		stream_goto(s, STREAM_POLLED);
 }
 
 static int64_t wall_ns(void)
@@ -76,17 +111,21 @@ static void say_error(const struct stream *s, struct logfile *f)
 }
 
 /* All of it is where it goes to. */
-void stream_finish(struct stream *s)
+static void finish(struct stream *s)
 {
-	if (s->finished)
-		return;
-	s->finished = true;
+	stream_goto(s, STREAM_FINISHED);
 	if (s->has_file) {
 		filer_wait(s->host->filer, &s->file);
 		say_error(s, &s->file);
 		logfile_close(&s->file);
 	}
 	s->on_finished(s);
+}
+
+static struct lines_style style_of(const struct stream *s)
+{
+	return (struct lines_style){ .prefix = text_string(&s->prefix),
+		.prefix_len = s->prefix.len };
 }
 
 /* One that contains a text of the filter's. */
@@ -111,7 +150,7 @@ static void write_filtered(const struct stream *s, struct outbuf *out)
 
 static void to_filter(struct stream *s, const char *at, size_t len)
 {
-	struct lines_style style = stream_style(s);
+	struct lines_style style = style_of(s);
 	struct outbuf out = s->host->again;
 
 	style.keep = matches;
@@ -125,18 +164,6 @@ static void to_filter(struct stream *s, const char *at, size_t len)
 	}
 }
 
-static void on_closed(uv_handle_t *h);
-
-/* Nothing more is read: a worker that still writes gets EPIPE, as if it had the console itself. */
-static void hang_up(struct stream *s)
-{
-	if (s->ended)
-		return;
-	s->ended = true;
-	stream_watch(s, false);
-	uv_close((uv_handle_t *)&s->poll, on_closed);
-}
-
 /* A large piece is written by the other thread, while this one looks at its lines; a console that
  * is behind wants to know at once where it is. */
 static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
@@ -147,13 +174,302 @@ static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
 			logfile_forget(&s->file, s->file.now.begin);
 	}
 	if (len >= FILER_LARGE && !s->behind &&
-		filer_write(s->host->filer, &s->file, at, len, now, &s->logged))
+		filer_write(s->host->filer, &s->file, len, now, &s->logged))
 		return;
 	filer_wait(s->host->filer, &s->file);
 	s->logged = logfile_write(&s->file, at, len, now);
 	say_error(s, &s->file);
 }
 
+static bool is_pending(const struct stream *s)
+{
+	return s->behind || s->late_first != '\0' || s->backlog.len > s->backlog_done;
+}
+
+/* Says what could not be shown; not more often than is good. */
+static void say_dropped(struct stream *s, bool last)
+{
+	uint64_t now = uv_hrtime();
+	char text[160];
+
+	if (s->dropped == 0 ||
+		(!last && s->dropped_said_ns &&
+			now - s->dropped_said_ns < DROPPED_EVERY_S * SECOND_NS))
+		return;
+	(void)snprintf(text, sizeof text,
+		"rank %u: %llu lines of its %s were dropped, as %s was too slow", s->rank,
+		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr",
+		s->console->kind == CONSOLE_REMOTE ? "node rank 0's console" : "the console");
+	s->dropped = 0;
+	s->dropped_said_ns = now;
+	s->host->say(s->host->owner, true, text);
+}
+
+static void say_gone(struct stream *s)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof text,
+		"rank %u: %llu bytes of its %s are not shown: their log file is gone already",
+		s->rank, (unsigned long long)s->gone, s->fd == 1 ? "stdout" : "stderr");
+	s->gone = 0;
+	s->host->say(s->host->owner, true, text);
+}
+
+/* Puts lines into the console's buffer: how many bytes were taken. */
+static size_t put(struct stream *s, struct outbuf *out, const char *at, size_t len)
+{
+	const struct lines_style style = style_of(s);
+	size_t taken = lines_take(&s->lines, at, len, &style, out);
+
+	s->source.open = s->lines.open;
+	return taken;
+}
+
+/* Shows what it can at once. */
+static size_t show_now(struct stream *s, const char *at, size_t len)
+{
+	size_t taken = 0;
+
+	if (is_pending(s) || s->source.queued)
+		return 0;
+	while (taken < len) {
+		struct outbuf *out = console_room(s->console, &s->source);
+		size_t before = out ? out->len : 0, n;
+
+		if (!out)
+			break;
+		n = put(s, out, at + taken, len - taken);
+		console_put(s->console, &s->source);
+		if (n == 0 && out->len == before && !console_wait(s->console))
+			break; /* it is full */
+		taken += n;
+		if (taken < len)
+			(void)console_flush(s->console);
+	}
+	return taken;
+}
+
+static char kind_of(char byte)
+{
+	return byte == '\n' ? '\n' : ' ';
+}
+
+/* The console has yet to read what is in the file before these. */
+static void drop_behind(struct stream *s, const char *at, size_t len)
+{
+	if (!s->late_first) {
+		s->late_first = kind_of(*at++);
+		len--;
+	}
+	if (len == 0)
+		return;
+	s->dropped += (s->late_last == '\n') + lines_count(at, len - 1);
+	s->late_last = kind_of(at[len - 1]);
+}
+
+/* It has: what of a line was there ends. False: there is no room. */
+static bool end_behind(struct stream *s, struct outbuf *out)
+{
+	ssize_t n = s->late_first ? lines_drop(&s->lines, &s->late_first, 1, out) : 0;
+
+	if (n < 0)
+		return false;
+	if (s->late_last)
+		n += lines_drop(&s->lines, &s->late_last, 1, out); /* which breaks no line */
+	s->dropped += (uint64_t)n;
+	s->late_first = s->late_last = '\0';
+	s->source.open = s->lines.open;
+	return true;
+}
+
+static void drop(struct stream *s, const char *at, size_t len)
+{
+	ssize_t n;
+
+	if (s->behind || s->late_first) {
+		drop_behind(s, at, len);
+		return;
+	}
+	n = lines_drop(&s->lines, at, len, &s->console->out);
+	s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
+	s->source.open = s->lines.open;
+	console_put(s->console, &s->source);
+	say_dropped(s, false);
+}
+
+/* The console's reader takes nothing: the worker is not to wait for it. */
+static void overflow(struct source *source)
+{
+	struct stream *s = (struct stream *)source;
+
+	if (s->backlog.len == s->backlog_done)
+		return;
+	drop(s, s->backlog.at + s->backlog_done, s->backlog.len - s->backlog_done);
+	text_done(&s->backlog);
+	s->backlog_done = 0;
+	go_on(s);
+}
+
+/* What the console has not taken, and no file has: it waits here, and with it the worker. */
+static void hold(struct stream *s, const char *at, size_t len)
+{
+	if (len == 0)
+		return;
+	if (s->console->state == CONSOLE_STUCK) {
+		drop(s, at, len);
+		return;
+	}
+	text_add_bytes(&s->backlog, at, len);
+	if (!s->draining)
+		stream_goto(s, STREAM_PAUSED);
+}
+
+/* A bar that goes on for long without an end of line is shown as it is. */
+static void show_bar(struct stream *s)
+{
+	const struct lines_style style = style_of(s);
+	struct outbuf *out;
+	uint64_t now;
+
+	if (!s->lines.bar || s->lines.open)
+		return;
+	now = uv_hrtime();
+	if (s->bar_ns == 0)
+		s->bar_ns = now;
+	if (now - s->bar_ns < BAR_EVERY_S * SECOND_NS)
+		return;
+	s->bar_ns = now;
+	out = is_pending(s) ? NULL : console_room(s->console, &s->source);
+	if (!out)
+		return;
+	(void)lines_show_bar(&s->lines, &style, out); /* no room: the next time */
+	console_put(s->console, &s->source);
+}
+
+/* What of the last bytes is in the file, which is this thread's again. */
+static struct logged settle(struct stream *s)
+{
+	if (!s->has_file)
+		return (struct logged){ 0 };
+	filer_wait(s->host->filer, &s->file);
+	return s->logged;
+}
+
+static void show(struct stream *s, const char *at, size_t len)
+{
+	size_t taken = show_now(s, at, len);
+
+	if (taken < len) {
+		const struct logged w = settle(s);
+		size_t in_file = w.len > taken ? w.len : taken;
+
+		if (s->late_first && w.len > 0) { /* of these the file tells itself */
+			s->dropped++;
+			s->torn = s->torn || !s->behind;
+			s->late_first = s->late_last = '\0';
+		}
+		if (taken < w.len && !s->behind) {
+			s->behind = true;
+			s->place = logfile_place(&s->file, &w, at, taken);
+		}
+		hold(s, at + in_file, len - in_file);
+	}
+	if (is_pending(s))
+		console_queue(s->console, &s->source);
+	else
+		show_bar(s);
+}
+
+/* What is gone was the rest of a line whose begin stands alone then: false, there is no room. */
+static bool end_torn(struct stream *s, struct outbuf *out)
+{
+	const struct lines_style style = style_of(s);
+
+	if (s->torn)
+		s->torn = lines_end(&s->lines, &style, out) < 0;
+	s->source.open = s->lines.open;
+	return !s->torn;
+}
+
+/* Reads the file again: false, the console has no more room. */
+static bool catch_up(struct stream *s, struct outbuf *out)
+{
+	char *buf = s->host->again.at;
+	bool was_behind = s->behind; /* then the file is this thread's until more is read */
+
+	if (was_behind)
+		(void)settle(s);
+	s->behind =
+		was_behind && s->console->state != CONSOLE_BROKEN; /* nobody reads it any more */
+	while (end_torn(s, out) && s->behind) {
+		struct logged from = { .place = s->place };
+		uint64_t gone;
+		ssize_t n = logfile_read(&s->file, &s->place, buf, STREAM_READ, &gone);
+		size_t taken = n > 0 ? put(s, out, buf, (size_t)n) : 0;
+
+		s->gone += gone;
+		s->torn = gone > 0;
+		if (n > 0 && taken < (size_t)n) {
+			from.len = (size_t)n;
+			s->place = logfile_place(&s->file, &from, buf, taken);
+			return false;
+		}
+		s->behind = s->place.position < s->file.now.end;
+	}
+	if (s->torn || !end_behind(s, out))
+		return false;
+	if (was_behind)
+		logfile_forget(&s->file, s->file.now.begin);
+	if (s->gone)
+		say_gone(s);
+	return true;
+}
+
+/* The last line is over, and so is the stream: false, there is no room. */
+static bool end_shown(struct stream *s, struct outbuf *out)
+{
+	const struct lines_style style = style_of(s);
+	size_t before = out->len;
+	bool is_out = lines_end(&s->lines, &style, out) == 0; /* else it goes out in pieces */
+
+	s->source.open = s->lines.open;
+	if (!is_out)
+		return false;
+	console_put_last(s->console, before);
+	say_dropped(s, true);
+	finish(s);
+	return true;
+}
+
+static bool pull(struct source *source, struct outbuf *out)
+{
+	struct stream *s = (struct stream *)source;
+
+	if (!catch_up(s, out))
+		return true;
+	if (s->backlog.len > s->backlog_done)
+		s->backlog_done += put(
+			s, out, s->backlog.at + s->backlog_done, s->backlog.len - s->backlog_done);
+	if (s->backlog.len > s->backlog_done)
+		return true;
+	text_done(&s->backlog);
+	s->backlog_done = 0;
+	go_on(s);
+	return s->state == STREAM_ENDED && !end_shown(s, out);
+}
+
+/* The console has waited long enough for the end of this stream's line. */
+static void cut(struct source *source, struct outbuf *out)
+{
+	struct stream *s = (struct stream *)source;
+
+	(void)lines_break(&s->lines, out); /* there is room: only this line was put since */
+	s->source.open = s->lines.open;
+}
+
+/* Takes what was read to where it goes. A worker that still writes though nobody reads the console
+ * gets EPIPE, as if it had the console itself. */
 static void take(struct stream *s, const char *at, size_t len)
 {
 	int64_t now = s->render || s->file.style.stamped ? wall_ns() : 0;
@@ -165,10 +481,10 @@ static void take(struct stream *s, const char *at, size_t len)
 		s->render(s, now);
 	if (s->filter)
 		to_filter(s, at, len);
-	if (s->console && s->console->broken && !s->has_file)
-		hang_up(s);
+	if (s->console && s->console->state == CONSOLE_BROKEN && !s->has_file)
+		stream_goto(s, STREAM_CLOSING);
 	else if (s->console)
-		stream_show(s, at, len);
+		show(s, at, len);
 }
 
 /* What is there, up to a buffer; 0: the pipe has ended, negative errno. */
@@ -195,7 +511,7 @@ static ssize_t read_some(struct stream *s)
 /* A last line without an end. */
 static void end_filtered(struct stream *s)
 {
-	struct lines_style style = stream_style(s);
+	struct lines_style style = style_of(s);
 	struct outbuf out = s->host->again;
 	bool left;
 
@@ -211,7 +527,7 @@ static void on_closed(uv_handle_t *h)
 {
 	struct stream *s = h->data;
 
-	s->polled = false;
+	stream_goto(s, STREAM_ENDED);
 	fd_closep(&s->pipe);
 	if (s->filter)
 		end_filtered(s);
@@ -219,7 +535,7 @@ static void on_closed(uv_handle_t *h)
 	if (s->console)
 		console_queue(s->console, &s->source); /* which ends the last line, in its turn */
 	else
-		stream_finish(s);
+		finish(s);
 	s->host->stir(s->host->owner);
 }
 
@@ -230,7 +546,7 @@ static void read_rest(struct stream *s)
 
 	if (ioctl(s->pipe, FIONREAD, &left) < 0)
 		return;
-	while (left > 0 && !s->ended) {
+	while (left > 0 && is_going(s)) {
 		ssize_t n = read_some(s);
 
 		if (n <= 0)
@@ -241,14 +557,15 @@ static void read_rest(struct stream *s)
 
 void stream_end(struct stream *s)
 {
-	if (s->ended)
-		return;
-	if (s->draining)
+	if (s->draining && is_going(s))
 		read_rest(s);
-	if (!s->ended)
-		hang_up(s);
+	if (is_going(s))
+		stream_goto(s, STREAM_CLOSING);
 }
 
+/* A worker that writes line by line wakes whoever polls its pipe with each of them, which costs it
+ * as much as the write. So the pipe of one that has just written is not polled, but read in every
+ * turn, until it has been silent for a moment. */
 static void on_readable(uv_poll_t *p, int status, int events)
 {
 	struct stream *s = p->data;
@@ -258,8 +575,9 @@ static void on_readable(uv_poll_t *p, int status, int events)
 	(void)status, (void)events;
 	if (n == 0 || (n < 0 && n != -EAGAIN))
 		stream_end(s);
-	else if (n > 0 && n < FILER_LARGE && s->reading && s->read_ns - before < MOMENT_NS)
-		read_in_turns(s);
+	else if (n > 0 && n < FILER_LARGE && s->state == STREAM_POLLED &&
+		s->read_ns - before < MOMENT_NS)
+		stream_goto(s, STREAM_BUSY);
 }
 
 bool streams_read(const struct stream_host *h)
@@ -271,7 +589,7 @@ bool streams_read(const struct stream_host *h)
 		if (n == 0 || (n < 0 && n != -EAGAIN))
 			stream_end(s);
 		else if (n < 0 && uv_hrtime() - s->read_ns > SILENCE_NS)
-			stream_watch(s, true);
+			stream_goto(s, STREAM_POLLED);
 	}
 	return h->busy->first != NULL;
 }
@@ -279,8 +597,7 @@ bool streams_read(const struct stream_host *h)
 void stream_drain(struct stream *s)
 {
 	s->draining = true;
-	if (!s->ended)
-		stream_watch(s, true);
+	go_on(s);
 }
 
 int stream_start(struct stream *s, int pipe)
@@ -288,16 +605,14 @@ int stream_start(struct stream *s, int pipe)
 	int rc = uv_poll_init(s->host->loop, &s->poll, pipe);
 
 	s->pipe = pipe;
-	stream_be_source(s);
-	if (rc < 0) {
-		fd_closep(&s->pipe);
-		s->ended = s->finished = true;
-		return rc;
-	}
+	s->source.pull = pull;
+	s->source.cut = cut;
+	s->source.overflow = overflow;
 	s->poll.data = s;
-	s->polled = true;
-	stream_watch(s, true);
-	return 0;
+	if (rc < 0)
+		fd_closep(&s->pipe);
+	stream_goto(s, rc < 0 ? STREAM_FINISHED : STREAM_POLLED);
+	return rc;
 }
 
 void stream_done(struct stream *s)

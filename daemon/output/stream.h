@@ -14,11 +14,12 @@
 
 #include "common/text.h"
 #include "common/vec.h"
-#include "daemon/output/console.h"
+#include "daemon/output/console/console.h"
 #include "daemon/output/filer.h"
-#include "daemon/output/lines.h"
+#include "daemon/output/console/lines.h"
 #include "daemon/output/logfile.h"
 
+struct sm;
 struct tail;
 
 enum { STREAM_READ = FILER_PIECE };
@@ -49,21 +50,30 @@ struct stream_host {
 	void *owner;
 };
 
+enum stream_state {
+	STREAM_NEW,      /* there is no pipe; perhaps never */
+	STREAM_POLLED,   /* read when the pipe has something */
+	STREAM_BUSY,     /* read in every turn of the loop: see on_readable() */
+	STREAM_PAUSED,   /* left alone, which makes the worker wait */
+	STREAM_CLOSING,  /* nothing more comes; the loop has the handle still */
+	STREAM_ENDED,    /* the console has yet to show the last of it */
+	STREAM_FINISHED, /* all of it is where it goes to */
+	STREAM_STATES
+};
+
+extern const struct sm stream_life;
+
 struct stream {
 	struct source source; /* for the console; first, so that one is the other */
+	enum stream_state state;
 	const struct stream_host *host;
 	unsigned rank, local_rank;
 	int fd; /* the worker's: 1 or 2 */
 	int pipe;
 	uv_poll_t poll;
-	bool polled;  /* the handle is in the loop */
-	bool reading; /* it is watched */
-	bool is_busy; /* it is not, but read in every turn */
 	struct stream *next_busy;
 	uint64_t read_ns; /* when something came last */
 	bool draining;    /* the worker has ended: all that is in the pipe is read, come what may */
-	bool ended;       /* nothing more comes */
-	bool finished;    /* and all of it is where it goes to */
 
 	struct logfile file;  /* see filer_wait() */
 	struct logged logged; /* what of the last bytes is in it; likewise */

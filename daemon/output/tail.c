@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "daemon/output/lines.h"
+#include "daemon/output/console/lines.h"
 
 static const char dots[] = "..."; /* for what came before a cut */
 

@@ -1,7 +1,7 @@
 /* tail.h - the last words of one worker: the last bytes of its stdout and stderr, in the order in
  * which they came, and the lines that they are. Pure. */
-#ifndef LAUNCHD_OUTPUT_TAIL_H
-#define LAUNCHD_OUTPUT_TAIL_H
+#ifndef LAUNCHD_DAEMON_OUTPUT_TAIL_H
+#define LAUNCHD_DAEMON_OUTPUT_TAIL_H
 
 #include <stdbool.h>
 #include <stddef.h>

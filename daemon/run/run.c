@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "common/failure.h"
+#include "daemon/output/merge/merge.h"
 #include "daemon/run/run_parts.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/spawn.h"
@@ -177,7 +178,7 @@ static void on_node_lost(void *owner, const struct event *e)
 {
 	const struct run *r = owner;
 
-	output_hear_end(r->in->output, e->other.rank);
+	merge_lost(output_merge(r->in->output), e->other.rank);
 }
 
 static const struct observer run_observer = { .on = { [EVENT_NODE_LOST] = on_node_lost } };

@@ -3,9 +3,15 @@
 
 #include "daemon/cluster/credit.h"
 #include "daemon/cluster/message.h"
+#include "daemon/output/merge/merge.h"
 
 /* For the rest of a line that has begun, before lines of the other stream may come between. */
 enum { PATIENCE_MS = 1000 };
+
+static struct merge *merged(const struct run *r)
+{
+	return output_merge(r->in->output);
+}
 
 static void send_lines(struct run *r, bool wait)
 {
@@ -15,7 +21,7 @@ static void send_lines(struct run *r, bool wait)
 
 	while ((room = member_log_room(&r->member)) > 0) {
 		room = room < sizeof lines ? room : sizeof lines;
-		len = output_next_lines(r->in->output, wait, lines, room, &stream);
+		len = merge_next(merged(r), wait, lines, room, &stream);
 		if (len == 0)
 			break;
 		(void)uv_timer_stop(&r->merging);
@@ -32,15 +38,15 @@ static void on_patience_over(uv_timer_t *t)
 static void on_send(struct run *r)
 {
 	if (!member_merges(&r->member)) {
-		output_keep_lines(r->in->output);
+		merge_keep(merged(r));
 		return;
 	}
 	send_lines(r, true);
-	if (output_lines_wait(r->in->output) && !uv_is_active((uv_handle_t *)&r->merging)) {
+	if (merge_waits(merged(r)) && !uv_is_active((uv_handle_t *)&r->merging)) {
 		uv_update_time(&r->loop);
 		(void)uv_timer_start(&r->merging, on_patience_over, PATIENCE_MS, 0);
 	}
-	if (r->state == RUN_OVER && output_lines_over(r->in->output))
+	if (r->state == RUN_OVER && merge_is_over(merged(r)))
 		member_log_end(&r->member);
 }
 
@@ -56,10 +62,10 @@ void run_merge_start(struct run *r)
 
 	if (member_merges(&r->member)) {
 		r->merge = MERGE_SENDS;
-		output_send_lines(r->in->output);
+		merge_send(merged(r));
 	} else if (r->plan->output.merge && r->plan->node_rank == 0 && r->merge == MERGE_NONE) {
 		r->merge = MERGE_HEARS;
-		if (output_hear_nodes(r->in->output, r->plan->nnodes, credit_for(others)) < 0)
+		if (merge_expect(merged(r), r->plan->nnodes, credit_for(others)) < 0)
 			bus_note(r->in->bus, NOTE_WARNING,
 				"no memory for other nodes' lines: they are lost");
 	}
@@ -68,7 +74,7 @@ void run_merge_start(struct run *r)
 void run_merge_last(struct run *r)
 {
 	if (r->merge == MERGE_SENDS)
-		output_last_lines(r->in->output);
+		merge_last(merged(r));
 }
 
 void run_merge_stop(struct run *r)
@@ -83,13 +89,13 @@ void run_merge_lines(struct run *r)
 
 	if (r->merge == MERGE_SENDS)
 		on_send(r);
-	while (output_taken(r->in->output, &node, &len))
+	while (merge_taken(merged(r), &node, &len))
 		member_log_taken(&r->member, node, len);
 }
 
 void run_merge_hear(struct run *r, unsigned node, int stream, const char *at, size_t len)
 {
-	size_t kept = output_hear(r->in->output, node, stream, at, len);
+	size_t kept = merge_hear(merged(r), node, stream, at, len);
 
 	if (kept < len)
 		member_log_taken(&r->member, node, len - kept);

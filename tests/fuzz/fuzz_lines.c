@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/output/tail.h"
-#include "tests/unit/daemon/output/lines_fixture.h"
+#include "tests/unit/daemon/output/console/lines_fixture.h"
 
 enum { ORDER = 0xf8, PIECES = 300 };
 

@@ -222,14 +222,14 @@ bool stage_stands(const struct stage *g)
 		const struct player *p = &g->players[i];
 		int left = 0;
 
-		if (p->stream.ended)
+		if (p->stream.state >= STREAM_CLOSING)
 			continue;
 		if (ioctl(p->stream.pipe, FIONREAD, &left) < 0 ||
-			(left > 0 && (p->stream.reading || p->stream.is_busy)) ||
+			(left > 0 && p->stream.state != STREAM_PAUSED) ||
 			(p->sent < p->len && left < STREAM_READ / 2))
 			return false;
 	}
-	return g->console.waiting;
+	return console_is_waiting(&g->console);
 }
 
 void stage_ticks(struct stage *g, unsigned n)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/output/back.h"
 #include "daemon/report/error_file.h"
 #include "tests/unit/daemon/output/back_fixture.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
@@ -445,6 +446,14 @@ static void test_never_started(void **state)
 	scene_done(&s);
 }
 
+static void test_back_life(void **state)
+{
+	(void)state;
+	assert_life(&back_life,
+		(const char *const[]){ "running: ending closed", "ending: hurried pressed closed",
+			"hurried: closed", "pressed: closed", "closed:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -454,6 +463,7 @@ int main(void)
 		2 :
 		0;
 
+	suite_add(&s, "the output thread's end", test_back_life, NULL, NULL);
 	SUITE_ROWS(&s, test_course, courses);
 	suite_add(&s, "files in a directory of their own", test_tmpdir, NULL, NULL);
 	suite_add(&s, "attempts without files", test_attempts, NULL, NULL);

@@ -36,7 +36,7 @@ static void post(struct bench *b, unsigned file, char letter)
 
 	assert_non_null(at);
 	memset(at, letter, LEN);
-	assert_true(filer_write(&b->filer, &b->files[file], at, LEN, 0, &b->logged[file]));
+	assert_true(filer_write(&b->filer, &b->files[file], LEN, 0, &b->logged[file]));
 }
 
 static void assert_pieces(const char *path, size_t count)
@@ -109,12 +109,12 @@ static void test_end(void **state)
 
 	(void)state;
 	make(&b);
-	for (unsigned i = 0; i < FILER_BUFFERS; i++)
+	for (unsigned i = 0; i < FILER_JOBS; i++)
 		post(&b, 0, (char)('a' + i));
 	filer_done(&b.filer);
 	filer_done(&b.filer);
 	close_files(&b);
-	assert_pieces("log0", FILER_BUFFERS);
+	assert_pieces("log0", FILER_JOBS);
 }
 
 /* Without a large piece there is no thread. */

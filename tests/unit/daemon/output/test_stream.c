@@ -256,7 +256,7 @@ static void test_drain(void **state)
 	stream_drain(&p->stream);
 	stage_ticks(&g, 50);
 	assert_int_equal(p->ended, 0); /* somebody keeps it open */
-	assert_false(p->stream.ended);
+	assert_true(p->stream.state < STREAM_CLOSING);
 	stream_end(&p->stream);
 	stage_run(&g, any_ended);
 	g.reads = true;
@@ -460,11 +460,21 @@ static void test_memory(void **state)
 	text_done(&t);
 }
 
+static void test_stream_life(void **state)
+{
+	(void)state;
+	assert_life(&stream_life,
+		(const char *const[]){ "new: polled finished", "polled: busy paused closing",
+			"busy: polled paused closing", "paused: polled closing", "closing: ended",
+			"ended: finished", "finished:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
 	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
 
+	suite_add(&s, "a stream's life", test_stream_life, NULL, NULL);
 	SUITE_ROWS(&s, test_flow, flows);
 	SUITE_ROWS(&s, test_drop, drops);
 	SUITE_ROWS(&s, test_drain, drains);

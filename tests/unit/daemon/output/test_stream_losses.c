@@ -31,7 +31,7 @@ static void test_broken(void **state)
 	stage_ticks(&g, 20);
 	fd_closep(&g.console_end[0]);
 	stage_run(&g, stage_all_finished);
-	assert_true(g.console.broken);
+	assert_int_equal(g.console.state, CONSOLE_BROKEN);
 	assert_files(&g.players[0], "log0", false);
 	assert_true(g.players[1].got_epipe); /* as if it had the console itself */
 	assert_false(g.players[0].got_epipe);
@@ -117,7 +117,7 @@ static void move_away(struct stage *g)
 	char path[32];
 	static unsigned moved;
 
-	if (s->ended || access("log0", F_OK) < 0)
+	if (s->state >= STREAM_CLOSING || access("log0", F_OK) < 0)
 		return;
 	(void)snprintf(path, sizeof path, "moved%u", moved++);
 	filer_wait(&g->filer, &s->file);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/output/tail.h"
-#include "tests/unit/daemon/output/lines_fixture.h"
+#include "tests/unit/daemon/output/console/lines_fixture.h"
 
 /* Pieces as they come: "1abc" is "abc" of stdout, "2abc" of stderr; the text is expected. */
 static const struct tail_row {

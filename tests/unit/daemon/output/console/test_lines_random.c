@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tests/unit/daemon/output/lines_fixture.h"
+#include "tests/unit/daemon/output/console/lines_fixture.h"
 
 enum { MAX = HELD_MAX, RUNS = 200 };
 

@@ -4,15 +4,15 @@
  * can, and who has more to show waits in a queue for its turn. (A file on a disk may make it wait,
  * which is what this thread is for.) While a source has a line open, because it is too long to be
  * held, nobody else writes. */
-#ifndef LAUNCHD_DAEMON_OUTPUT_CONSOLE_H
-#define LAUNCHD_DAEMON_OUTPUT_CONSOLE_H
+#ifndef LAUNCHD_DAEMON_OUTPUT_CONSOLE_CONSOLE_H
+#define LAUNCHD_DAEMON_OUTPUT_CONSOLE_CONSOLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 
 #include "common/text.h"
-#include "daemon/output/lines.h"
+#include "daemon/output/console/lines.h"
 
 /* Who has something to show. */
 struct source {
@@ -35,18 +35,27 @@ enum console_kind {
 	CONSOLE_REMOTE, /* another node's, by the owner's write() */
 };
 
+enum console_state {
+	CONSOLE_WRITING, /* its reader takes what there is */
+	CONSOLE_WAITING, /* for its reader, which has no room */
+	CONSOLE_STUCK,   /* for a while already, with `drops` */
+	CONSOLE_BROKEN,  /* nobody reads it any more: all is thrown away */
+	CONSOLE_STATES
+};
+
+struct sm;
+extern const struct sm console_life;
+
 struct console {
+	enum console_state state;
 	int fd; /* ours for CONSOLE_POLLED, else the standard stream's number */
 	enum console_kind kind;
 	int epoll; /* uv_poll_init() would make the socket non-blocking for its other users */
 	uv_poll_t poll;
 	uv_timer_t silence;  /* runs while others wait for the end of an open line */
 	uv_timer_t patience; /* with `drops`: runs while the reader takes nothing */
-	bool waiting;        /* for the reader */
 	bool drops;       /* sources are told to drop, when the reader takes nothing for a while */
-	bool stuck;       /* it has not */
 	bool late;        /* CONSOLE_REMOTE: it was waited for, and has not taken all since */
-	bool broken;      /* nobody reads it any more: all is thrown away */
 	uint64_t missing; /* bytes that a full disk has not taken */
 	int error;        /* why, errno */
 	/* Something is missing, for the first time since all was well; NULL: nobody is told. */
@@ -100,14 +109,17 @@ void console_put(struct console *c, struct source *s);
 /* Its turn comes, from console_flush(). Once is enough. */
 void console_queue(struct console *c, struct source *s);
 
+/* Waiting or stuck. */
+bool console_is_waiting(const struct console *c);
+
 /* Its reader is waited for no longer. */
 void console_abandon(struct console *c);
 
 /* Whole lines of launchd's own. */
 void console_say(struct console *c, const char *at, size_t len);
 
-/* Waits a moment for a reader that is only a little late: to fall behind it costs more. False: it
- * is more than that. */
+/* Waits a moment for a reader that is only a little late, if it waits for one: to fall behind costs
+ * more. False: it is more than that. */
 bool console_wait(struct console *c);
 
 /* Writes what the reader takes, and lets the queue have its turns; returns when either has an end,

@@ -1,5 +1,5 @@
 /* flow.c - see flow.h */
-#include "daemon/output/flow.h"
+#include "daemon/output/merge/flow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "common/fd.h"
 #include "common/text.h"
-#include "daemon/output/status.h"
+#include "daemon/output/console/status.h"
 
 /* A row is made free below, and the line is drawn there. */
 #define FIRST "\033D\0337\033[1;23r\0338\033[1A\0337\033[24;1H\033[2K"
@@ -57,9 +57,7 @@ static void make(struct bench *b, const char *term)
 	assert_int_equal(uv_loop_init(&b->loop), 0);
 	assert_int_equal(uv_timer_init(&b->loop, &b->guard), 0);
 	assert_int_equal(uv_timer_start(&b->guard, on_guard, LIMIT_MS, 0), 0);
-	status_init(&b->status, &b->loop, b->fd);
-	b->status.owner = b;
-	b->status.on_over = on_over;
+	status_open(&b->status, &b->loop, b->fd, on_over, b);
 }
 
 static void done(struct bench *b)
@@ -103,7 +101,7 @@ static void test_line(void **state)
 
 	(void)state;
 	make(&b, "xterm");
-	assert_false(b.status.over);
+	assert_int_equal(b.status.state, STATUS_HIDDEN);
 	status_show(&b.status, "one");
 	assert_screen(&b, FIRST "one" LAST);
 	turn(&b);
@@ -172,18 +170,27 @@ static void test_none(void **state)
 		turn(&b);
 		fd_closep(&b.fd);
 		b.fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-		status_init(&b.status, &b.loop, b.fd);
+		status_open(&b.status, &b.loop, b.fd, on_over, &b);
 	}
 	status_show(&b.status, "one");
-	assert_true(b.status.over);
+	assert_int_equal(b.status.state, STATUS_OVER);
 	assert_screen(&b, "");
 	done(&b);
+}
+
+static void test_life(void **state)
+{
+	(void)state;
+	assert_life(&status_life,
+		(const char *const[]){
+			"none: hidden over", "hidden: shown over", "shown: over", "over:", NULL });
 }
 
 int main(void)
 {
 	static struct suite s;
 
+	suite_add(&s, "a status line's life", test_life, NULL, NULL);
 	SUITE_ROWS(&s, test_none, nones);
 	suite_add(&s, "a line in the last row", test_line, NULL, NULL);
 	suite_add(&s, "somebody else writes", test_written, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "common/text.h"
 #include "daemon/output/front.h"
+#include "daemon/output/merge/merge.h"
 
 enum { SHARE = 64 * 1024, PIECE_MAX = 16 * 1024, NODES = 3, LIMIT_S = 60 };
 
@@ -61,7 +62,7 @@ static void hear_taken(struct scene *s)
 	unsigned node;
 	size_t len;
 
-	while (output_taken(s->output, &node, &len))
+	while (merge_taken(output_merge(s->output), &node, &len))
 		s->taken[node] += len;
 }
 
@@ -76,7 +77,7 @@ static void hear(struct scene *s, unsigned node, int stream, const char *at, siz
 			hear_taken(s);
 			continue;
 		}
-		if (output_hear(s->output, node, stream, at, n) != n)
+		if (merge_hear(output_merge(s->output), node, stream, at, n) != n)
 			abort();
 		s->given[node] += n;
 		at += n;
@@ -137,12 +138,12 @@ static void test_rows(void **state)
 	struct scene s;
 
 	scene_make(&s);
-	assert_int_equal(output_hear_nodes(s.output, NODES, SHARE), 0);
+	assert_int_equal(merge_expect(output_merge(s.output), NODES, SHARE), 0);
 	for (size_t i = 0; i < 5 && row->heard[i].node; i++)
 		if (row->heard[i].text)
 			hear_text(&s, row->heard[i].node, row->heard[i].stream, row->heard[i].text);
 		else
-			output_hear_end(s.output, row->heard[i].node);
+			merge_lost(output_merge(s.output), row->heard[i].node);
 	scene_end(&s, got);
 	assert_string_equal(text_string(&got[1]), row->out);
 	assert_string_equal(text_string(&got[2]), row->err);
@@ -160,7 +161,7 @@ static void test_long_lines(void **state)
 
 	(void)state;
 	scene_make(&s);
-	assert_int_equal(output_hear_nodes(s.output, NODES, SHARE), 0);
+	assert_int_equal(merge_expect(output_merge(s.output), NODES, SHARE), 0);
 	memset(many, 'x', sizeof many);
 	for (int i = 0; i < 40; i++) {
 		int stream = 1 + i % 2;
@@ -192,12 +193,12 @@ static void test_too_much(void **state)
 	(void)state;
 	memset(many, 'x', sizeof many);
 	scene_make(&s);
-	kept[0] = output_hear(s.output, 1, 1, "early\n", 6);
-	(void)output_hear_nodes(s.output, NODES, SHARE);
-	(void)output_hear_nodes(s.output, NODES, SHARE); /* twice is once */
-	kept[1] = output_hear(s.output, NODES, 1, "strange\n", 8);
-	kept[2] = output_hear(s.output, 1, 1, many, sizeof many);
-	output_hear_end(s.output, NODES);
+	kept[0] = merge_hear(output_merge(s.output), 1, 1, "early\n", 6);
+	(void)merge_expect(output_merge(s.output), NODES, SHARE);
+	(void)merge_expect(output_merge(s.output), NODES, SHARE); /* twice is once */
+	kept[1] = merge_hear(output_merge(s.output), NODES, 1, "strange\n", 8);
+	kept[2] = merge_hear(output_merge(s.output), 1, 1, many, sizeof many);
+	merge_lost(output_merge(s.output), NODES);
 	scene_end(&s, got);
 	assert_int_equal(kept[0] + kept[1], 0);
 	assert_int_equal(kept[2], SHARE);
@@ -205,10 +206,19 @@ static void test_too_much(void **state)
 	text_done(&got[1]);
 }
 
+static void test_merge_life(void **state)
+{
+	(void)state;
+	assert_life(&merge_life,
+		(const char *const[]){ "local: opening kept", "opening: sending kept",
+			"sending: keeping", "keeping: kept", "kept:", NULL });
+}
+
 int main(void)
 {
 	struct suite s = { .count = 0 };
 
+	suite_add(&s, "where lines go", test_merge_life, NULL, NULL);
 	SUITE_ROWS(&s, test_rows, rows);
 	suite_add(&s, "lines that are longer than a node's share", test_long_lines, NULL, NULL);
 	suite_add(&s, "what has no room", test_too_much, NULL, NULL);

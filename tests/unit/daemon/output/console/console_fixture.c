@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "tests/unit/daemon/output/console_fixture.h"
+#include "tests/unit/daemon/output/console/console_fixture.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 
 enum { LIMIT_MS = 30000 };
@@ -165,6 +165,6 @@ size_t bench_fill(struct bench *b, struct feed *f)
 	f->lines = 1000;
 	console_queue(&b->c, &f->source);
 	bench_flush(b);
-	assert_true(b->c.waiting);
+	assert_true(console_is_waiting(&b->c));
 	return b->c.written;
 }

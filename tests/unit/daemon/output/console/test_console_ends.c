@@ -9,7 +9,7 @@
 
 #include "common/fd.h"
 #include "common/text.h"
-#include "tests/unit/daemon/output/console_fixture.h"
+#include "tests/unit/daemon/output/console/console_fixture.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 
 static void test_broken(void **state)
@@ -27,7 +27,7 @@ static void test_broken(void **state)
 		(void)uv_run(&b.loop, UV_RUN_NOWAIT);
 		bench_flush(&b);
 	}
-	assert_true(b.c.broken);
+	assert_int_equal(b.c.state, CONSOLE_BROKEN);
 	assert_int_equal(a.done, 100000); /* nobody waits for what nobody reads */
 	console_say(&b.c, "words\n", 6);
 	assert_true(feed_put(&b, &a, "line\n", false));
@@ -65,7 +65,7 @@ static void test_full_disk(void **state)
 	console_queue(&b.c, &a.source);
 	bench_flush(&b);
 	assert_int_equal(a.done, 1000);
-	assert_false(b.c.broken); /* it may have room again */
+	assert_int_not_equal(b.c.state, CONSOLE_BROKEN); /* it may have room again */
 	assert_true(console_is_idle(&b.c));
 	bench_done(&b);
 }
@@ -92,7 +92,7 @@ static void test_cut_by_disk(void **state)
 	yard_limit_files(5);
 	bench_flush(&b);
 	yard_limit_files(0);
-	assert_false(b.c.broken);
+	assert_int_not_equal(b.c.state, CONSOLE_BROKEN);
 	assert_int_equal(told, 1);
 	assert_true(feed_put(&b, &a, "lost\n", false));
 	yard_limit_files(5);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/daemon/output/lines_fixture.h"
+#include "tests/unit/daemon/output/console/lines_fixture.h"
 
 /* Rows are written with 'L' and 'M': see lines_unfold(). */
 enum { MAX = HELD_MAX };

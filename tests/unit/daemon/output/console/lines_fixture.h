@@ -1,13 +1,13 @@
-/* lines_fixture.h - what tests of daemon/output/lines.h share: the same rules said as simply as
- * they can be, and a console that takes its bytes in pieces. No cmocka: the fuzz target uses it,
- * too. */
+/* lines_fixture.h - what tests of daemon/output/console/lines.h share: the same rules said as
+ * simply as they can be, and a console that takes its bytes in pieces. No cmocka: the fuzz target
+ * uses it, too. */
 #ifndef LAUNCHD_TESTS_UNIT_DAEMON_OUTPUT_LINES_FIXTURE_H
 #define LAUNCHD_TESTS_UNIT_DAEMON_OUTPUT_LINES_FIXTURE_H
 
 #include <stdint.h>
 
 #include "common/text.h"
-#include "daemon/output/lines.h"
+#include "daemon/output/console/lines.h"
 
 /* The styles' held_max in all tests: less than a buffer's room. */
 enum { HELD_MAX = 64 * 1024 };

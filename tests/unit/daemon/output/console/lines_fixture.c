@@ -1,5 +1,5 @@
 /* lines_fixture.c - see lines_fixture.h */
-#include "tests/unit/daemon/output/lines_fixture.h"
+#include "tests/unit/daemon/output/console/lines_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>

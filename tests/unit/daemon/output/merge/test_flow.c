@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "daemon/output/flow.h"
+#include "daemon/output/merge/flow.h"
 
 enum { MAX = 64 * 1024, ROOM = LINES_ROOM_MIN, RUNS = 300 };
 

@@ -9,8 +9,8 @@
  *
  * What comes out doesn't depend on how the bytes were cut into calls (but for lines_break(),
  * lines_drop() and lines_show_bar(), which belong to a moment). { 0 } is a stream's begin. */
-#ifndef LAUNCHD_OUTPUT_LINES_H
-#define LAUNCHD_OUTPUT_LINES_H
+#ifndef LAUNCHD_DAEMON_OUTPUT_CONSOLE_LINES_H
+#define LAUNCHD_DAEMON_OUTPUT_CONSOLE_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

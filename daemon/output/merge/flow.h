@@ -3,13 +3,13 @@
  *
  * Lines go out whole. Only where a line is too long to be held, the owner presses for it: it
  * "opens", as in lines.h, and goes on as it comes. */
-#ifndef LAUNCHD_OUTPUT_FLOW_H
-#define LAUNCHD_OUTPUT_FLOW_H
+#ifndef LAUNCHD_DAEMON_OUTPUT_MERGE_FLOW_H
+#define LAUNCHD_DAEMON_OUTPUT_MERGE_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/output/lines.h"
+#include "daemon/output/console/lines.h"
 
 /* { .max = n } is an empty one. */
 struct flow {

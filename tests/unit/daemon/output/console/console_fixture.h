@@ -9,7 +9,7 @@
 #include <uv.h>
 
 #include "common/text.h"
-#include "daemon/output/console.h"
+#include "daemon/output/console/console.h"
 
 enum { FEED_LINE = 1000 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
-#include "tests/unit/daemon/output/console_fixture.h"
+#include "tests/unit/daemon/output/console/console_fixture.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 
 static const struct kind_row {
@@ -332,13 +332,13 @@ static void test_no_overflow(void **state)
 	bench_read(&b);
 	(void)uv_run(&b.loop, UV_RUN_NOWAIT);
 	assert_int_equal(overflows, 0);
-	assert_false(b.c.stuck);
+	assert_int_not_equal(b.c.state, CONSOLE_STUCK);
 	bench_read_all(&b);
 	a.done = 0;
 	(void)bench_fill(&b, &a);
 	while (overflows == 0)
 		(void)uv_run(&b.loop, UV_RUN_ONCE);
-	assert_true(b.c.stuck);
+	assert_int_equal(b.c.state, CONSOLE_STUCK);
 	bench_done(&b);
 }
 
@@ -360,11 +360,20 @@ static void test_dropped(void **state)
 	bench_done(&b);
 }
 
+static void test_console_life(void **state)
+{
+	(void)state;
+	assert_life(&console_life,
+		(const char *const[]){ "writing: waiting broken", "waiting: writing stuck broken",
+			"stuck: writing waiting broken", "broken:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
 	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
 
+	suite_add(&s, "a console's life", test_console_life, NULL, NULL);
 	SUITE_ROWS(&s, test_kind, kinds);
 	SUITE_ROWS(&s, test_silence, silences);
 	SUITE_ROWS(&s, test_last, lasts);

@@ -1,5 +1,5 @@
 /* lines.c - see lines.h */
-#include "daemon/output/lines.h"
+#include "daemon/output/console/lines.h"
 
 #include <assert.h>
 #include <errno.h>

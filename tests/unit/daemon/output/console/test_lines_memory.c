@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "tests/unit/daemon/output/lines_fixture.h"
+#include "tests/unit/daemon/output/console/lines_fixture.h"
 
 static const struct lines_style prefixed = {
 	.prefix = "[0]:", .prefix_len = 4, .held_max = HELD_MAX

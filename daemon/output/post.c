@@ -1,0 +1,282 @@
+/* post.c - see post.h */
+#include "daemon/output/post.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/sm.h"
+#include "daemon/os/lock.h"
+
+enum { WORDS_MAX = 256 * 1024 };
+
+static const struct sm_state states[POST_STATES] = {
+	[POST_MADE] = { "made", SM_TO(POST_AT_GATE) },
+	[POST_AT_GATE] = { "at the gate", SM_TO(POST_STARTED) },
+	[POST_STARTED] = { "started", SM_TO(POST_OVER) },
+	[POST_OVER] = { "over", 0 },
+};
+
+const struct sm post_life = { "output thread", states, POST_STATES };
+
+/* With the lock held. Only one thread at a time waits for the other. */
+static void post_goto(struct post *p, enum post_state next)
+{
+	p->state = sm_go(&post_life, p->state, next);
+	uv_cond_signal(&p->moved);
+}
+
+int post_init(struct post *p)
+{
+	*p = (struct post){ .orders.requests = -1 };
+	if (uv_mutex_init(&p->lock) < 0)
+		return -ENOMEM;
+	if (uv_cond_init(&p->moved) == 0)
+		return 0;
+	uv_mutex_destroy(&p->lock);
+	return -ENOMEM;
+}
+
+void post_done(struct post *p)
+{
+	text_done(&p->orders.words);
+	text_done(&p->orders.events);
+	uv_cond_destroy(&p->moved);
+	uv_mutex_destroy(&p->lock);
+}
+
+/* With the lock held. */
+static void wait_for(struct post *p, enum post_state state)
+{
+	while (p->state < state)
+		uv_cond_wait(&p->moved, &p->lock);
+}
+
+void post_wait_at_gate(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	post_goto(p, POST_AT_GATE);
+	wait_for(p, POST_STARTED);
+}
+
+void post_over(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	post_goto(p, POST_OVER);
+}
+
+void post_await_gate(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	wait_for(p, POST_AT_GATE);
+}
+
+void post_open_gate(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	if (p->state == POST_AT_GATE)
+		post_goto(p, POST_STARTED);
+}
+
+/* With the lock held, as for tell(). */
+static void order(struct post *p, unsigned what)
+{
+	p->orders.what |= what;
+	if (p->state != POST_OVER)
+		(void)uv_async_send(&p->to_back); /* fails for a closing handle only */
+}
+
+static void tell(struct post *p, unsigned what)
+{
+	p->news.what |= what;
+	if (p->attached)
+		(void)uv_async_send(&p->to_front);
+}
+
+void post_order(struct post *p, enum post_order what)
+{
+	autolock held = lock_take(&p->lock);
+
+	order(p, what);
+}
+
+void post_tell(struct post *p, enum post_news what)
+{
+	autolock held = lock_take(&p->lock);
+
+	tell(p, what);
+}
+
+static void add(struct post *p, struct text *to, size_t *lost, const char *at, size_t len)
+{
+	autolock held = lock_take(&p->lock);
+
+	if (to->len + len <= WORDS_MAX)
+		text_add_bytes(to, at, len);
+	else
+		*lost += len;
+	order(p, ORDER_NONE);
+}
+
+void post_say(struct post *p, const char *at, size_t len)
+{
+	add(p, &p->orders.words, &p->orders.unsaid, at, len);
+}
+
+void post_event(struct post *p, const char *at, size_t len)
+{
+	add(p, &p->orders.events, &p->orders.untold, at, len);
+}
+
+void post_status(struct post *p, const char *text)
+{
+	autolock held = lock_take(&p->lock);
+
+	(void)snprintf(p->orders.status, sizeof p->orders.status, "%s", text ? text : "");
+	p->orders.status_ended = p->orders.status_ended || !text;
+	order(p, ORDER_STATUS);
+}
+
+void post_close(struct post *p, bool hurry, int requests)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->orders.hurry = hurry;
+	p->orders.requests = requests;
+	p->unanswered = true;
+	order(p, ORDER_CLOSE);
+}
+
+bool post_await_end(struct post *p, uint64_t patience_ns)
+{
+	autolock held = lock_take(&p->lock);
+
+	while (p->state != POST_OVER) {
+		if (uv_cond_timedwait(&p->moved, &p->lock, patience_ns) == 0)
+			continue;
+		if (p->unanswered)
+			return false;
+		p->unanswered = true;
+		order(p, ORDER_CLOSE);
+	}
+	return true;
+}
+
+void post_next_attempt(struct post *p, const struct plan *plan, unsigned attempt)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->orders.plan = plan;
+	p->orders.attempt = attempt;
+	p->news.what &= ~(unsigned)(NEWS_PREPARED | NEWS_DRAINED); /* of the one before: too late */
+	p->collected = NULL;
+}
+
+struct logs *post_made(struct post *p, struct logs *made)
+{
+	autolock held = lock_take(&p->lock);
+	struct logs *before = p->orders.made;
+
+	p->orders.made = made;
+	return before;
+}
+
+void post_drain(struct post *p, const struct logs *l)
+{
+	autolock held = lock_take(&p->lock);
+
+	if (p->collected && p->collected == l)
+		tell(p, NEWS_DRAINED);
+	else
+		order(p, ORDER_DRAIN);
+}
+
+struct order_list post_take_orders(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+	struct order_list taken = p->orders;
+
+	p->orders.what = 0;
+	p->orders.made = NULL;
+	p->orders.words = p->orders.events = (struct text){ 0 };
+	p->orders.unsaid = p->orders.untold = 0;
+	return taken;
+}
+
+bool post_is_empty(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	return p->orders.words.len == 0 && p->orders.events.len == 0;
+}
+
+void post_answer(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->unanswered = false;
+}
+
+void post_hurry(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->orders.hurry = true;
+}
+
+void post_prepared(
+	struct post *p, unsigned attempt, struct logs *l, int rc, const struct failure *why)
+{
+	autolock held = lock_take(&p->lock);
+
+	if (attempt == p->orders.attempt) { /* else the job has gone on to another one meanwhile */
+		p->news.prepared = l;
+		p->news.rc = rc;
+		p->news.why = *why;
+		tell(p, NEWS_PREPARED);
+	}
+}
+
+void post_drained(struct post *p, unsigned attempt)
+{
+	autolock held = lock_take(&p->lock);
+
+	if (attempt == p->orders.attempt)
+		tell(p, NEWS_DRAINED);
+}
+
+void post_collected(struct post *p, const struct logs *l)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->collected = l;
+}
+
+void post_attach(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->attached = true;
+	tell(p, 0); /* what there was to tell before */
+}
+
+bool post_detach(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+	bool was = p->attached;
+
+	p->attached = false;
+	return was;
+}
+
+struct news post_take_news(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+	struct news taken = p->news;
+
+	p->news.what = 0;
+	return taken;
+}

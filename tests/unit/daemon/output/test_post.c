@@ -1,0 +1,224 @@
+/* test_post.c - what the event loop and the output thread hand one another. */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "daemon/os/lock.h"
+#include "daemon/output/post.h"
+
+/* Both ends lie in loops that nobody runs: what was sent there does not matter. */
+struct ends {
+	struct post post;
+	uv_loop_t loop;
+};
+
+static void on_sent(uv_async_t *a)
+{
+	(void)a;
+}
+
+static void make(struct ends *e)
+{
+	assert_int_equal(post_init(&e->post), 0);
+	assert_int_equal(uv_loop_init(&e->loop), 0);
+	assert_int_equal(uv_async_init(&e->loop, &e->post.to_back, on_sent), 0);
+	assert_int_equal(uv_async_init(&e->loop, &e->post.to_front, on_sent), 0);
+	post_attach(&e->post);
+}
+
+static void done(struct ends *e)
+{
+	assert_true(post_detach(&e->post));
+	assert_false(post_detach(&e->post));
+	uv_close((uv_handle_t *)&e->post.to_back, NULL);
+	uv_close((uv_handle_t *)&e->post.to_front, NULL);
+	(void)uv_run(&e->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&e->loop), 0);
+	post_done(&e->post);
+}
+
+static void test_life(void **state)
+{
+	(void)state;
+	assert_life(&post_life,
+		(const char *const[]){ "made: at the gate", "at the gate: started", "started: over",
+			"over:", NULL });
+}
+
+static void test_orders(void **state)
+{
+	struct order_list taken;
+	struct ends e;
+
+	(void)state;
+	make(&e);
+	post_order(&e.post, ORDER_START);
+	post_status(&e.post, "2/8 started");
+	post_say(&e.post, "a\n", 2);
+	post_say(&e.post, "b\n", 2);
+	post_event(&e.post, "{}\n", 3);
+	assert_false(post_is_empty(&e.post));
+	taken = post_take_orders(&e.post);
+	assert_int_equal(taken.what, ORDER_START | ORDER_STATUS);
+	assert_string_equal(taken.status, "2/8 started");
+	assert_string_equal(text_string(&taken.words), "a\nb\n");
+	assert_string_equal(text_string(&taken.events), "{}\n");
+	assert_int_equal(taken.requests, -1);
+	text_done(&taken.words);
+	text_done(&taken.events);
+	assert_true(post_is_empty(&e.post));
+	taken = post_take_orders(&e.post); /* each is obeyed once */
+	assert_int_equal(taken.what, 0);
+	assert_int_equal(taken.words.len + taken.events.len, 0);
+	done(&e);
+}
+
+/* A thread that stands still in a disk: what is said meanwhile has an end, and is counted. */
+static void test_too_much(void **state)
+{
+	static char line[100 * 1024];
+	struct order_list taken;
+	struct ends e;
+
+	(void)state;
+	memset(line, 'x', sizeof line);
+	make(&e);
+	for (int i = 0; i < 4; i++) {
+		post_say(&e.post, line, sizeof line);
+		post_event(&e.post, line, sizeof line);
+	}
+	taken = post_take_orders(&e.post);
+	assert_int_equal(taken.words.len, 2 * sizeof line);
+	assert_int_equal(taken.unsaid, 2 * sizeof line);
+	assert_int_equal(taken.untold, 2 * sizeof line);
+	text_done(&taken.words);
+	text_done(&taken.events);
+	taken = post_take_orders(&e.post);
+	assert_int_equal(taken.unsaid + taken.untold, 0);
+	done(&e);
+}
+
+/* Once the status line was taken away, it stays away. */
+static void test_status_ends(void **state)
+{
+	struct order_list taken;
+	struct ends e;
+
+	(void)state;
+	make(&e);
+	post_status(&e.post, NULL);
+	post_status(&e.post, "8/8 started");
+	taken = post_take_orders(&e.post);
+	assert_true(taken.status_ended);
+	done(&e);
+}
+
+static void test_attempts(void **state)
+{
+	const struct failure fine = { 0 }, full = { .code = -28, .text = "no space" };
+	struct logs *first = (struct logs *)&fine, *second = (struct logs *)&full; /* only names */
+	struct news news;
+	struct ends e;
+
+	(void)state;
+	make(&e);
+	post_next_attempt(&e.post, NULL, 0);
+	post_prepared(&e.post, 0, first, 0, &fine);
+	post_drained(&e.post, 0);
+	post_next_attempt(&e.post, NULL, 1); /* overtakes it */
+	post_prepared(&e.post, 0, first, 0, &fine);
+	post_drained(&e.post, 0);
+	assert_int_equal(post_take_news(&e.post).what, 0);
+	post_prepared(&e.post, 1, NULL, -28, &full);
+	post_tell(&e.post, NEWS_LINES);
+	news = post_take_news(&e.post);
+	assert_int_equal(news.what, NEWS_PREPARED | NEWS_LINES);
+	assert_int_equal(news.rc, -28);
+	assert_string_equal(news.why.text, "no space");
+	assert_null(post_made(&e.post, first));
+	assert_ptr_equal(post_made(&e.post, second), first); /* which was never adopted */
+	assert_ptr_equal(post_take_orders(&e.post).made, second);
+	assert_null(post_made(&e.post, NULL));
+	done(&e);
+}
+
+/* Workers without files may have ended before the event loop asks for their last words. */
+static void test_collected(void **state)
+{
+	const struct failure a = { 0 }, b = { 0 };
+	const struct logs *mine = (const struct logs *)&a, *other = (const struct logs *)&b;
+	struct ends e;
+
+	(void)state;
+	make(&e);
+	post_collected(&e.post, mine);
+	post_drain(&e.post, other);
+	assert_int_equal(post_take_orders(&e.post).what, ORDER_DRAIN);
+	assert_int_equal(post_take_news(&e.post).what, 0);
+	post_drain(&e.post, mine);
+	assert_int_equal(post_take_orders(&e.post).what, 0);
+	assert_int_equal(post_take_news(&e.post).what, NEWS_DRAINED);
+	post_next_attempt(&e.post, NULL, 1);
+	post_drain(&e.post, mine);
+	assert_int_equal(post_take_orders(&e.post).what, ORDER_DRAIN);
+	done(&e);
+}
+
+static void thread_main(void *arg)
+{
+	struct post *p = arg;
+
+	post_wait_at_gate(p);
+	while (!(post_take_orders(p).what & ORDER_CLOSE))
+		uv_sleep(1);
+	post_answer(p);
+	while (!(post_take_orders(p).what & ORDER_CLOSE)) /* it is asked whether it is stuck */
+		uv_sleep(1);
+	post_over(p);
+}
+
+static bool is_answered(struct post *p)
+{
+	autolock held = lock_take(&p->lock);
+
+	return !p->unanswered;
+}
+
+static void test_end(void **state)
+{
+	struct ends e;
+	uv_thread_t thread;
+
+	(void)state;
+	make(&e);
+	post_close(&e.post, false, -1);
+	assert_false(post_await_end(&e.post, 1000)); /* nobody has answered */
+	(void)post_take_orders(&e.post);
+	assert_int_equal(uv_thread_create(&thread, thread_main, &e.post), 0);
+	post_await_gate(&e.post);
+	post_close(&e.post, true, -1);
+	post_open_gate(&e.post);
+	post_open_gate(&e.post);
+	while (!is_answered(&e.post))
+		uv_sleep(1);
+	while (!post_await_end(
+		&e.post, 1000000)) /* 1 ms: on a machine that is busy more than once */
+		;
+	assert_true(e.post.orders.hurry);
+	assert_int_equal(uv_thread_join(&thread), 0);
+	done(&e);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	suite_add(&s, "the thread's life", test_life, NULL, NULL);
+	suite_add(&s, "orders, words and events are taken once", test_orders, NULL, NULL);
+	suite_add(&s, "more words than there is room for", test_too_much, NULL, NULL);
+	suite_add(&s, "a status line that was taken away", test_status_ends, NULL, NULL);
+	suite_add(&s, "news of an attempt that was overtaken", test_attempts, NULL, NULL);
+	suite_add(&s, "workers that have ended already", test_collected, NULL, NULL);
+	suite_add(&s, "the end, and a thread that is asked for it twice", test_end, NULL, NULL);
+	return suite_run(&s);
+}
