@@ -57,9 +57,9 @@ int failure_oom(struct failure *why)
 int failure_not_started(struct failure *why, int code, const char *what)
 {
 	return failure_set(why, code, "can't start %s: %s%s", what, strerror(-code),
-		code == -EAGAIN ? ": no more processes and threads are allowed here (ulimit -u, or "
-				  "pids.max of a control group)" :
-				  "");
+		code == -EAGAIN ?
+			": no more processes and threads are allowed here (ulimit -u, or pids.max of the control group)" :
+			"");
 }
 
 int failure_copy(struct failure *why, const struct failure *from)

@@ -21,7 +21,7 @@ struct reader {
 	struct failure *why;
 };
 
-/* Whether a word is the next option's begin rather than a value (argparse, _parse_optional). */
+/* Whether a word is the start of the next option rather than a value (argparse, _parse_optional). */
 static bool looks_like_option(const char *word)
 {
 	if (word[0] != '-' || word[1] == '\0' || strchr(word, ' '))
@@ -71,8 +71,8 @@ static int long_option(struct reader *r, const char *word, size_t len, enum sett
 
 		id = abbreviated(name, len, original, &many);
 		if (many)
-			return failure_usage(r->why, "--%.*s: could be %s", (int)len, name,
-				candidates(r->s->arena, name, len, original));
+			return failure_usage(r->why, "--%.*s: ambiguous, it could be %s", (int)len,
+				name, candidates(r->s->arena, name, len, original));
 	}
 	if (id != SETTING_COUNT) {
 		*ret = id;

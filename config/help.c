@@ -40,14 +40,14 @@ void help_text(struct text *out)
 {
 	text_add(out,
 		"Usage: launchd [options] script [script's arguments]\n\n"
-		"Starts nproc_per_node workers of a distributed training job on this node and watches "
-		"them. One\nlaunchd runs on each node; they meet, and when a worker fails on any node, "
-		"all of the job are ended:\n\n"
+		"Starts the workers of a distributed training job on this node and supervises them. "
+		"One launchd\nruns on each node; they find one another, and when a worker fails on "
+		"any node, the whole job ends:\n\n"
 		"  mpirun -n 4 --map-by ppr:1:node launchd --nproc_per_node 8 --use_env train.py "
 		"--lr 1e-4\n\n"
-		"Options may be written with '-' or '_' and as --opt=value, and shortened as with "
-		"torchrun.\nDefaults stand in brackets. Most values can also come from a file "
-		"(--config), from\nLAUNCHD_<NAME>, and torchrun's own from PET_<NAME>.\n");
+		"Options may be written with '-' or '_' and as --opt=value, and abbreviated as with "
+		"torchrun.\nDefaults are in brackets. Most values can also come from a file "
+		"(--config) or from\nLAUNCHD_<NAME>, and torchrun's own from PET_<NAME>.\n");
 	for (int group = 0; group < GROUP_COUNT; group++) {
 		text_printf(out, "\n%s:\n", setting_group_titles[group]);
 		for (int id = 0; id < SETTING_COUNT; id++)
@@ -55,14 +55,14 @@ void help_text(struct text *out)
 				help_row(&setting_rows[id], out);
 	}
 	text_add(out,
-		"\nExit codes: 0 all workers ended with 0; the code of the worker that failed "
-		"first, on any node,\nor 128 + signal; 124 --max-runtime was over; 125 a node was lost; "
-		"129 mpirun had gone; 2 bad usage;\n126, 127 the script can't be executed, can't be "
-		"found; 1 the launcher itself failed, or the nodes did\nnot meet (--control "
+		"\nExit codes: 0 all workers exited with 0; the code of the worker that failed "
+		"first, on any node,\nor 128 + signal; 124 --max-runtime expired; 125 a node was lost; "
+		"129 mpirun had ended; 2 usage;\n126, 127 the script can't be executed, wasn't found; "
+		"1 the launcher itself failed, or the nodes did\nnot find one another (--control "
 		"required).\n");
 }
 
-/* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at a line's begin as a call. */
+/* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at the start of a line as a call. */
 static void add_roff(const char *s, struct text *out)
 {
 	if (*s == '.' || *s == '\'')
@@ -136,5 +136,5 @@ void help_ini(struct text *out)
 		}
 		text_printf(out, ";%s = %s\n", row->flag, row->by_default ? row->by_default : "");
 	}
-	text_add(out, "\n; Variables of the workers, one a line.\n[env]\n;NAME = value\n");
+	text_add(out, "\n; Variables of the workers, one per line.\n[env]\n;NAME = value\n");
 }

@@ -73,8 +73,7 @@ static int line_check(struct file *f, const char *line, size_t len)
 		return 0;
 	if (len > LINE_MAX_BYTES)
 		return failure_usage(f->why,
-			"%s: the line has %zu bytes, at most %d are read; give long values on the "
-			"command line",
+			"%s: the line has %zu bytes, but at most %d are read: give long values on the command line",
 			place(f), len, LINE_MAX_BYTES);
 	for (size_t i = 0; i < len; i++) /* inih takes some of them for blanks */
 		if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
@@ -100,8 +99,7 @@ static int line_check(struct file *f, const char *line, size_t len)
 			f->why, "%s: \"%.*s\" is not key = value", place(f), (int)len, line);
 	if (comment_in_quotes(line, len))
 		return failure_usage(f->why,
-			"%s: a ';' behind a blank begins a comment, also inside quotes; give this "
-			"value on the command line",
+			"%s: a ';' after a blank starts a comment, even inside quotes: give this value on the command line",
 			place(f));
 	return 0;
 }
@@ -146,8 +144,8 @@ static char *next_line(char *ret, int size, void *stream)
 
 static int unknown(const struct file *f, const char *what, const char *name, const char *nearest)
 {
-	return failure_usage(f->why, "%s: \"%s\" is no %s of launchd%s%s%s", place(f), name, what,
-		nearest ? ", did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+	return failure_usage(f->why, "%s: \"%s\" is not a %s of launchd%s%s%s", place(f), name,
+		what, nearest ? ", did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
 static int put_variable(struct file *f, const char *name, const char *value)
@@ -156,8 +154,8 @@ static int put_variable(struct file *f, const char *name, const char *value)
 
 	for (const struct env_change *c = f->s->env; c; c = c->next)
 		if (c->from.level == f->level && c->value && strcmp(c->name, name) == 0)
-			return failure_usage(f->why, "%s: %s is set a second time, first at %s",
-				where, name, c->from.where);
+			return failure_usage(f->why, "%s: %s is set twice, first at %s", where,
+				name, c->from.where);
 	return settings_put_env(f->s, arena_strdup(f->s->arena, name),
 		arena_strdup(f->s->arena, value), (struct origin){ f->level, where }, f->why);
 }
@@ -167,22 +165,22 @@ static int put_setting(struct file *f, const char *name, const char *value)
 	enum setting_id id = settings_find(name, strlen(name));
 
 	if (id != SETTING_COUNT && setting_rows[id].only_flag)
-		return failure_usage(f->why, "%s: --%s can only stand on the command line",
-			place(f), setting_rows[id].flag);
+		return failure_usage(f->why, "%s: --%s is for the command line only", place(f),
+			setting_rows[id].flag);
 	if (id == SETTING_COUNT)
 		return unknown(f, "setting", name, settings_nearest(name, strlen(name)));
 	if (setting_rows[id].kind == KIND_ENV)
 		return failure_usage(f->why,
-			"%s: variables of the workers stand in a section [env], one a line",
+			"%s: the workers' variables go into a section [env], one per line",
 			place(f));
 	if (f->seen[id])
-		return failure_usage(f->why, "%s: %s is set a second time, first at %s:%u",
-			place(f), setting_rows[id].flag, f->name, f->seen[id]);
+		return failure_usage(f->why, "%s: %s is set twice, first at %s:%u", place(f),
+			setting_rows[id].flag, f->name, f->seen[id]);
 	f->seen[id] = f->line;
 	if (*value == '"' || *value == '\'' || strstr(value, " #"))
-		return failure_usage(f->why, "%s: %s: %s would be a part of the value%s", place(f),
+		return failure_usage(f->why, "%s: %s: %s would be part of the value%s", place(f),
 			setting_rows[id].flag,
-			strstr(value, " #") ? "'#' and what follows" : "quotes",
+			strstr(value, " #") ? "'#' and what follows it" : "quotes",
 			strstr(value, " #") ? "; a comment begins with ';'" : ": leave them out");
 	return settings_put(f->s, id, arena_strdup(f->s->arena, value),
 		(struct origin){ f->level, place(f) }, f->why);
@@ -200,11 +198,12 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 		rc = put_setting(f, name, value);
 	else if (!*section)
 		rc = failure_usage(f->why,
-			"%s: %s stands before any section; settings stand in [launchd]", place(f),
+			"%s: %s comes before any section; settings go into [launchd]", place(f),
 			name);
 	else
-		rc = failure_usage(f->why, "%s: [%s] is no section; there are [launchd] and [env]",
-			place(f), section);
+		rc = failure_usage(f->why,
+			"%s: [%s] is not a section; there are [launchd] and [env]", place(f),
+			section);
 	return rc == 0;
 }
 

@@ -52,8 +52,8 @@ int loglevel_read(struct settings *s, const char *text, struct notes *notes, str
 
 	if (parse(text, &number) < 0) {
 		notes_add(notes, NOTE_WARNING,
-			LOGLEVEL_VARIABLE "=%s has no effect: it is no level of Python's logging "
-					  "(DEBUG, INFO, WARNING, ERROR, CRITICAL, or a number)",
+			LOGLEVEL_VARIABLE
+			"=%s has no effect: it is not a level of Python's logging (DEBUG, INFO, WARNING, ERROR, CRITICAL, or a number)",
 			text);
 		return 0;
 	}

@@ -28,8 +28,8 @@ static const struct {
 	{ "join_timeout", JOINS, true, NULL },
 	{ "timeout", JOINS_STATIC, true, "only the static backend has it" },
 	{ "last_call_timeout", NO_EFFECT, true,
-		"the job begins as soon as all of its nodes have met" },
-	{ "close_timeout", NO_EFFECT, true, "the end of the job is told to all nodes at once" },
+		"the job starts as soon as all of its nodes have met" },
+	{ "close_timeout", NO_EFFECT, true, "all nodes are told of the job's end at once" },
 	{ "heartbeat_timeout", NO_EFFECT, true, "--node-timeout says when a node is lost" },
 	{ "read_timeout", NO_EFFECT, true, "--node-timeout says when a node is lost" },
 	{ "keep_alive_interval", NO_EFFECT, false, "--node-timeout says when a node is lost" },
@@ -40,7 +40,7 @@ static int apply_one(struct settings *s, const char *key, const char *value, enu
 	struct notes *notes, struct failure *why)
 {
 	const struct origin from = s->value[SET_RDZV_CONF].from;
-	const char *because = "launchd's nodes meet without torch's store";
+	const char *because = "launchd's nodes find one another without torch's store";
 	enum effect effect = NO_EFFECT;
 	uint64_t ms;
 

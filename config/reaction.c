@@ -22,12 +22,12 @@ static const struct {
 } left_alone[] = {
 	{ SIGKILL, "no process can catch it" },
 	{ SIGSTOP, "no process can catch it" },
-	{ SIGCHLD, "it only says that a child has ended" },
-	{ SIGSEGV, "it says that the launcher itself has crashed" },
-	{ SIGBUS, "it says that the launcher itself has crashed" },
-	{ SIGFPE, "it says that the launcher itself has crashed" },
-	{ SIGILL, "it says that the launcher itself has crashed" },
-	{ SIGPIPE, "it only says that nobody reads the launcher's output" },
+	{ SIGCHLD, "it only means that a child has ended" },
+	{ SIGSEGV, "it means that the launcher itself has crashed" },
+	{ SIGBUS, "it means that the launcher itself has crashed" },
+	{ SIGFPE, "it means that the launcher itself has crashed" },
+	{ SIGILL, "it means that the launcher itself has crashed" },
+	{ SIGPIPE, "it only means that nobody reads the launcher's output" },
 	{ SIGTTIN, "the terminal stops background jobs with it" },
 	{ SIGTTOU, "the terminal stops background jobs with it" },
 };
@@ -39,8 +39,7 @@ static const char *why_not(int signal)
 		if (signal == left_alone[i].signal)
 			return left_alone[i].why;
 	/* the first two real-time signals */
-	return signal >= __SIGRTMIN && signal < SIGRTMIN ? "the C library keeps it to itself" :
-							   NULL;
+	return signal >= __SIGRTMIN && signal < SIGRTMIN ? "the C library reserves it" : NULL;
 }
 
 static void set_defaults(const struct settings *s, struct reactions *ret)
@@ -77,8 +76,7 @@ static int find_signal(const char *where, const char *name, size_t len, struct f
 static int refuse_cont(const char *where, struct failure *why)
 {
 	return failure_usage(why,
-		"%s: SIGCONT always wakes the workers, and ends nothing: a shell sends it to wake a "
-		"job, and mpirun ahead of every SIGTERM",
+		"%s: SIGCONT always resumes the workers and never ends the job: a shell sends it to resume a job, and mpirun before every SIGTERM",
 		where);
 }
 
@@ -149,7 +147,7 @@ static int put_action(
 		return signal;
 	to = &r->of[signal];
 	if (to->named)
-		return failure_usage(why, "%s: %s is there twice", where, signal_name(signal));
+		return failure_usage(why, "%s: %s is listed twice", where, signal_name(signal));
 	now = (struct reaction){ .named = true, .grace_ms = to->grace_ms, .from = where };
 	if (parse_action(equals + 1, len - name - 1, &now) < 0)
 		return failure_usage(why,
@@ -193,7 +191,7 @@ static const struct {
 	[REACTION_REOPEN] = { "reopen log files", "reopen", false },
 	[REACTION_FORWARD] = { "forward", "forward", false },
 	[REACTION_SUSPEND] = { "stop workers and launchd, until SIGCONT", "suspend", false },
-	[REACTION_RESUME] = { "wake workers that were stopped", "resume", false },
+	[REACTION_RESUME] = { "resume workers that were stopped", "resume", false },
 	[REACTION_END] = { "forward, and end the job", "forward", true },
 	[REACTION_STOP] = { "send SIGTERM, and end the job", "stop", true },
 };

@@ -111,7 +111,7 @@ static const char *env_owner(const char *name)
 		{ "TORCHELASTIC_RUN_ID", "--rdzv-id" },
 		{ "TORCHELASTIC_RESTART_COUNT", "--max-restarts" },
 		{ "TORCHELASTIC_MAX_RESTARTS", "--max-restarts" },
-		{ "TORCHELASTIC_ERROR_FILE", "nothing else" },
+		{ "TORCHELASTIC_ERROR_FILE", "--log-dir" },
 		{ "TORCHELASTIC_USE_AGENT_STORE", "--store" },
 	};
 
@@ -129,15 +129,14 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 
 	if (!*name || strchr(name, '='))
 		return failure_usage(
-			why, "%s: \"%s\" can't be the name of a variable", from.where, name);
+			why, "%s: \"%s\" is not a valid name of a variable", from.where, name);
 	if (value && strcmp(name, SETTING_KEY_VARIABLE) == 0)
 		return failure_usage(why,
-			"%s: %s is the key of the job's launchers, and never for its workers",
+			"%s: %s is the key of the job's launchers, and workers never get it",
 			from.where, name);
 	if (owner)
-		return failure_usage(why,
-			"%s: launchd sets %s for each worker; what decides it is %s", from.where,
-			name, owner);
+		return failure_usage(why, "%s: launchd sets %s for each worker, as decided by %s",
+			from.where, name, owner);
 	while (*at && strcmp((*at)->name, name) != 0)
 		at = &(*at)->next;
 	if (!*at) {
@@ -178,7 +177,7 @@ enum setting_id settings_find(const char *name, size_t len)
 	return SETTING_COUNT;
 }
 
-/* How many letters two names share from the begin. */
+/* How many letters two names share at their start. */
 static size_t common_prefix(const char *name, const char *text, size_t len)
 {
 	size_t n = 0;

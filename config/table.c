@@ -3,19 +3,19 @@
 
 const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_JOB] = "Job and nodes",
-	[GROUP_NODES] = "Several nodes",
+	[GROUP_NODES] = "Multiple nodes",
 	[GROUP_WORKERS] = "Workers",
 	[GROUP_ENVIRONMENT] = "Workers' environment",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_END] = "Ending",
 	[GROUP_RESTART] = "Restarts",
-	[GROUP_RDZV] = "Rendezvous, as torchrun spells it",
+	[GROUP_RDZV] = "Rendezvous, as with torchrun",
 	[GROUP_GENERAL] = "General",
-	[GROUP_LATER] = "Known from torchrun, with a limit",
+	[GROUP_LATER] = "Limited or without effect",
 };
 
 #define C10D_OR_MPIRUN \
-	"give --rdzv-endpoint HOST:PORT of node rank 0 with c10d, or start launchd by mpirun"
+	"give --rdzv-endpoint HOST:PORT of node rank 0 with c10d, or start launchd with mpirun"
 
 /* a row is a paragraph: clang-format would make it a column */
 /* clang-format off */
@@ -24,291 +24,309 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.kind = KIND_NPROC, .group = GROUP_JOB, .metavar = "N|auto|cpu|gpu",
 		.choices = "auto|cpu|gpu", .by_default = "1", .min = 1, .max = 65536,
 		.foreign = "xpu|mps", .instead = "give a number",
-		.help = "Workers to start on this node: a number, gpu (one for each GPU), cpu (one for "
-			"each CPU this process may use) or auto (GPUs, without any CPUs)." },
+		.help = "Workers to start on this node: a number, gpu (one per GPU), cpu (one per "
+			"CPU that this process may use) or auto (gpu, or cpu where there is no "
+			"GPU)." },
 	[SET_NNODES] = { .flag = "nnodes", .original = 1, .pet = 1, .kind = KIND_NNODES,
 		.group = GROUP_JOB, .metavar = "N", .min = 1, .max = 65536,
-		.help = "Number of nodes. Without it: what mpirun, srun, NNODES or Azure ML's"
-			" AZUREML_NODE_COUNT says, else 1.",
-		.hint = "elastic jobs (MIN:MAX with MIN below MAX) are not supported: give one number" },
+		.help = "Number of nodes. Default: what mpirun, srun, NNODES or Azure ML's "
+			"AZUREML_NODE_COUNT says, else 1.",
+		.hint = "elastic jobs (MIN:MAX with MIN below MAX) are not supported: give one "
+			"number" },
 	[SET_NODE_RANK] = { .flag = "node_rank", .original = 1, .pet = 1, .kind = KIND_COUNT,
 		.group = GROUP_JOB, .metavar = "R", .min = 0, .max = 65535,
-		.help = "This node's rank, from 0. Without it: what mpirun, srun or NODE_RANK says." },
+		.help = "This node's rank, from 0. Default: what mpirun, srun or NODE_RANK says." },
 	[SET_MASTER_ADDR] = { .flag = "master_addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
-		.help = "Address of node rank 0 that all nodes reach. Without it: Azure ML's variables, "
-			"MASTER_ADDR, Slurm's first host, or 127.0.0.1 on one node." },
+		.help = "Address of node rank 0 that all nodes can reach. Default: Azure ML's "
+			"variables, MASTER_ADDR, Slurm's first host, or 127.0.0.1 on one node." },
 	[SET_MASTER_PORT] = { .flag = "master_port", .original = 1, .pet = 1, .kind = KIND_COUNT,
 		.group = GROUP_JOB, .metavar = "PORT", .min = 0, .max = 65535,
-		.help = "Port on node rank 0 where worker 0 listens; 0 on one node: a free one. Without "
-			"it: Azure ML's rule, MASTER_PORT beside a used MASTER_ADDR, 29500, or a free "
-			"port on one node." },
+		.help = "Port on node rank 0 that worker 0 listens on; 0 means a free one (one "
+			"node only). Default: Azure ML's rule, MASTER_PORT where MASTER_ADDR is "
+			"used, 29500, or a free port on one node." },
 	[SET_STANDALONE] = { .flag = "standalone", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.group = GROUP_JOB, .by_default = "0",
-		.help = "A job of this node alone, whatever mpirun or the environment say: on 127.0.0.1 "
-			"and a free port, with a run id of its own." },
+		.help = "Run a job on this node alone, whatever mpirun or the environment say: on "
+			"127.0.0.1 and a free port, with a run ID of its own." },
 	[SET_LOCAL_ADDR] = { .flag = "local-addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
-		.help = "Address of this node; on one node the master address, unless one is given; on "
-			"several the one under which the other nodes reach this one." },
+		.help = "Address of this node. On one node it is the master address unless one is "
+			"given; on several, the one at which the other nodes reach this one." },
 
 	[SET_CONTROL] = { .flag = "control", .kind = KIND_CHOICE, .group = GROUP_NODES,
-		.metavar = "auto|required|off", .choices = "auto|required|off", .by_default = "auto",
-		.help = "Whether the launchers of all nodes meet and act as one. auto: workers start "
-			"all the same, with a warning, where node rank 0's launcher can't be reached; "
-			"required: the job fails then; off: each launcher stands alone. With a key (see "
-			"--key-file) the default is required." },
+		.metavar = "auto|required|off", .choices = "auto|required|off",
+		.by_default = "auto",
+		.help = "Whether the launchers of all nodes connect to one another and act as "
+			"one. auto: where node rank 0's launcher is unreachable, workers start "
+			"anyway, with a warning; required: the job fails then; off: each launcher "
+			"is on its own. With a key (see --key-file) the default is required." },
 	[SET_CONTROL_PORT] = { .flag = "control-port", .kind = KIND_COUNT, .group = GROUP_NODES,
 		.metavar = "PORT", .min = 1, .max = 65535,
-		.help = "Port on node rank 0 where its launcher listens for the others. Without it: "
-			"the port of --rdzv-endpoint with --rdzv-backend c10d, else the master port + "
-			"1; where PMIx is offered, a free one." },
+		.help = "Port on node rank 0 that its launcher listens on for the others. "
+			"Default: the port of --rdzv-endpoint with --rdzv-backend c10d, else the "
+			"master port + 1; with PMIx, a free one." },
 	[SET_JOIN_TIMEOUT] = { .flag = "join-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
 		.metavar = "SECONDS", .by_default = "600", .min = 1, .max = 31536000,
-		.help = "Time in which all nodes must have met." },
+		.help = "How long to wait for all nodes to join." },
 	[SET_NODE_TIMEOUT] = { .flag = "node-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
 		.metavar = "SECONDS", .by_default = "10", .min = 1, .max = 86400,
-		.help = "A node that is silent that long is lost, and the job ends." },
+		.help = "A node that has been silent for this long is lost, and the job ends." },
 	[SET_KEY_FILE] = { .flag = "key-file", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "FILE",
-		.help = "File with the job's key, by which launchers know each other: the same on all "
-			"nodes, and for its owner's eyes only. LAUNCHD_KEY holds the key itself, and "
-			"is kept from the workers." },
+		.help = "File with the job's key, by which launchers authenticate one another: "
+			"the same on all nodes, and readable by its owner only. LAUNCHD_KEY holds "
+			"the key itself and is hidden from the workers." },
 	[SET_INTERFACE] = { .flag = "interface", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "NAME[,NAME]",
-		.help = "Network interfaces on which the other nodes reach this one, the best first. "
-			"--local-addr goes above it." },
+		.help = "Network interfaces at which the other nodes reach this one, the best "
+			"first. --local-addr takes precedence." },
 	[SET_STORE] = { .flag = "store", .kind = KIND_CHOICE, .group = GROUP_NODES,
 		.metavar = "agent|rank0", .choices = "agent|rank0",
-		.help = "Who hosts the store in which workers meet: node rank 0's launcher, or worker "
-			"0. Without it: the launcher where --max-restarts is above 0 and the Python's "
-			"torch is of a version that it can serve, else worker 0." },
+		.help = "Who hosts the store that workers rendezvous through: node rank 0's "
+			"launcher, or worker 0. Default: the launcher where --max-restarts is "
+			"above 0 and it can serve the version of torch that Python has, else "
+			"worker 0." },
 
 	[SET_MODULE] = { .flag = "module", .letter = 'm', .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",
-		.help = "The script is a Python module: python -m SCRIPT." },
+		.help = "The script is a Python module: run python -m SCRIPT." },
 	[SET_NO_PYTHON] = { .flag = "no_python", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.group = GROUP_WORKERS, .by_default = "0",
-		.help = "The script is a program of its own: no Python before it. Needs --use_env." },
+		.help = "The script is a program of its own: don't run it with Python. Needs "
+			"--use_env." },
 	[SET_PYTHON] = { .flag = "python", .kind = KIND_TEXT, .group = GROUP_WORKERS,
 		.variable = "PYTHON_EXEC", .metavar = "PATH",
-		.help = "The Python to start workers with. Without it: PYTHON_EXEC, else python3, else "
-			"python on PATH." },
+		.help = "Python interpreter for the workers. Default: PYTHON_EXEC, else python3, "
+			"else python on PATH." },
 	[SET_USE_ENV] = { .flag = "use_env", .original = 1, .kind = KIND_FLAG,
 		.group = GROUP_WORKERS, .by_default = "0",
-		.help = "Hand the local rank over in LOCAL_RANK only, not also as an argument "
-			"--local_rank=N. The default under the name torchrun." },
+		.help = "Pass the local rank in LOCAL_RANK only, not also as an argument "
+			"--local_rank=N. The default when run as torchrun." },
 	[SET_LOCAL_RANK_ARG] = { .flag = "local_rank_arg", .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "FLAG", .by_default = "--local_rank",
-		.help = "How that argument is spelled; torch.distributed.launch since 2.0 has "
-			"--local-rank." },
+		.help = "Spelling of that argument; torch.distributed.launch has --local-rank "
+			"since 2.0." },
 	[SET_EXPAND_ARGS] = { .flag = "expand-args", .kind = KIND_FLAG, .group = GROUP_WORKERS,
 		.by_default = "0",
-		.help = "Read the script's arguments as torchrun's template: $local_rank and "
+		.help = "Expand the script's arguments as torchrun does: $local_rank and "
 			"${local_rank} become the local rank, $$ becomes $." },
 	[SET_STDIN] = { .flag = "stdin", .kind = KIND_CHOICE, .group = GROUP_WORKERS,
-		.metavar = "auto|inherit|null", .choices = "auto|inherit|null", .by_default = "auto",
-		.help = "Workers' standard input: the launcher's, or /dev/null. auto: /dev/null under "
-			"mpirun, srun and systemd unless --only-rank is given, and in the background "
-			"of a terminal, else the launcher's." },
+		.metavar = "auto|inherit|null", .choices = "auto|inherit|null",
+		.by_default = "auto",
+		.help = "Workers' standard input: the launcher's, or /dev/null. auto: /dev/null "
+			"under mpirun, srun and systemd unless --only-rank is given, and in the "
+			"background of a terminal; otherwise the launcher's." },
 	[SET_VIRTUAL_LOCAL_RANK] = { .flag = "virtual-local-rank", .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",
-		.help = "Every worker sees one GPU, as device 0: LOCAL_RANK=0 and CUDA_VISIBLE_DEVICES "
-			"is its own entry of the launcher's list." },
+		.help = "Let every worker see one GPU, as device 0: LOCAL_RANK is 0 and "
+			"CUDA_VISIBLE_DEVICES is the worker's own entry of the launcher's list." },
 	[SET_ROLE] = { .flag = "role", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "NAME", .by_default = "default",
 		.help = "ROLE_NAME of the workers." },
 	[SET_ONLY_RANK] = { .flag = "only-rank", .kind = KIND_COUNT, .group = GROUP_WORKERS,
 		.metavar = "R", .min = 0, .max = 2147483647,
-		.help = "Start only the worker of this rank, with the ranks and sizes of the whole "
-			"job: to debug one rank while the others run elsewhere." },
+		.help = "Start only the worker of this rank, with the ranks and sizes of the "
+			"whole job: to debug one rank while the others run elsewhere." },
 	[SET_WRAP] = { .flag = "wrap", .kind = KIND_TEXT, .group = GROUP_WORKERS,
 		.metavar = "COMMAND",
-		.help = "Put a command before the workers' own, as in 'nsys profile -o out'. Quotes "
-			"and backslashes work as in a shell; nothing else is expanded." },
+		.help = "Command to run the workers' own commands under, as in 'nsys profile -o "
+			"out'. Quotes and backslashes work as in a shell; nothing else is "
+			"expanded." },
 	[SET_WRAP_RANKS] = { .flag = "wrap-ranks", .kind = KIND_RANKS, .group = GROUP_WORKERS,
 		.metavar = "R[-R][,R[-R]...]",
-		.help = "The ranks that --wrap is for, as in 0,4-7. Without it: all." },
+		.help = "Ranks that --wrap applies to, as in 0,4-7. Default: all." },
 
 	[SET_ENV] = { .flag = "env", .kind = KIND_ENV, .group = GROUP_ENVIRONMENT,
 		.metavar = "NAME=VALUE",
-		.help = "Set a variable for the workers; can be given again. In a file: section [env]." },
+		.help = "Set a variable for the workers; may be repeated. In a file: section "
+			"[env]." },
 	[SET_UNSET_ENV] = { .flag = "unset-env", .kind = KIND_UNSET, .group = GROUP_ENVIRONMENT,
 		.metavar = "NAME[,NAME...]",
-		.help = "Keep a variable from the workers; can be given again." },
+		.help = "Remove a variable from the workers' environment; may be repeated." },
 	[SET_MPI_ENV] = { .flag = "mpi-env", .kind = KIND_CHOICE, .group = GROUP_ENVIRONMENT,
 		.metavar = "rewrite|scrub|keep", .choices = "rewrite|scrub|keep",
 		.by_default = "rewrite",
-		.help = "What workers see of the MPI or Slurm task that the launcher is: "
-			"OMPI_COMM_WORLD_* with the worker's own values, nothing, or all as it is." },
+		.help = "What workers see of the launcher's own MPI or Slurm task: "
+			"OMPI_COMM_WORLD_* with the worker's own values (rewrite), nothing "
+			"(scrub), or everything unchanged (keep)." },
 	[SET_NCCL_SOCKET_IFNAME] = { .flag = "nccl_socket_ifname", .kind = KIND_TEXT,
 		.group = GROUP_ENVIRONMENT, .metavar = "NAMES",
 		.help = "Set NCCL_SOCKET_IFNAME for the workers." },
 
 	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_OUTPUT, .metavar = "DIR",
-		.help = "Directory in which the run makes a tree of log files, one of its own each time. "
+		.help = "Directory in which each run creates a tree of log files of its own. "
 			"Alone it means files for all workers, and the console as well; with "
-			"--redirects or --tee these say which. /dev/null: no files at all." },
+			"--redirects or --tee, these say which. /dev/null: no files at all." },
 	[SET_REDIRECTS] = { .flag = "redirects", .letter = 'r', .original = 1, .pet = 1,
-		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .by_default = "0",
-		.help = "Streams that go to files and not to the console: 0 none, 1 stdout, 2 stderr, 3 "
-			"both; or by local rank, as in 0:1,4-7:3." },
+		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS",
+		.by_default = "0",
+		.help = "Streams that go to files instead of the console: 0 none, 1 stdout, 2 "
+			"stderr, 3 both; or by local rank, as in 0:1,4-7:3." },
 	[SET_TEE] = { .flag = "tee", .letter = 't', .original = 1, .pet = 1,
-		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS", .by_default = "0",
-		.help = "Streams that go to files and to the console, there with a prefix before each "
-			"line; written as for --redirects." },
+		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS",
+		.by_default = "0",
+		.help = "Streams that go to files and to the console, where each line has a "
+			"prefix; written like those of --redirects." },
 	[SET_LOCAL_RANKS_FILTER] = { .flag = "local-ranks-filter", .original = 1, .pet = 1,
 		.kind = KIND_RANKS, .group = GROUP_OUTPUT, .metavar = "R[-R][,R[-R]...]",
 		.by_default = "",
-		.help = "The local ranks whose lines are shown on the console, as in 0,4-7. Without "
-			"it: all." },
+		.help = "Local ranks whose output is shown on the console, as in 0,4-7. Default: "
+			"all." },
 	[SET_LOG_LINE_PREFIX_TEMPLATE] = { .flag = "log-line-prefix-template", .original = 1,
 		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
 		.variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", .metavar = "TEMPLATE",
 		.by_default = "",
-		.help = "What stands before a worker's line on the console: ${role_name}, "
+		.help = "Prefix of a worker's lines on the console, in which ${role_name}, "
 			"${local_rank}, ${rank}, ${node_rank}, ${hostname}, ${stream} and ${time} "
-			"have the line's own values. Without it: [${role_name}${local_rank}]: with "
-			"--tee, [${hostname}:${rank}]: with --merge-logs, else nothing." },
+			"are replaced by the line's own values. Default: "
+			"[${role_name}${local_rank}]: with --tee, [${hostname}:${rank}]: with "
+			"--merge-logs, otherwise none." },
 	[SET_DUPLICATE_STDOUT_FILTERS] = { .flag = "duplicate-stdout-filters", .original = 1,
 		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
 		.metavar = "TEXT[,TEXT...]", .by_default = "",
-		.help = "Lines of a tee'd stdout that have one of these texts also go to "
-			"filtered_stdout.log; ,, is a comma inside a text." },
+		.help = "Lines of a tee'd stdout that contain one of these texts also go to "
+			"filtered_stdout.log; ,, is a comma within a text." },
 	[SET_DUPLICATE_STDERR_FILTERS] = { .flag = "duplicate-stderr-filters", .original = 1,
 		.pet = 1, .kind = KIND_TEXT_OR_NONE, .group = GROUP_OUTPUT,
 		.metavar = "TEXT[,TEXT...]", .by_default = "",
 		.help = "The same for stderr and filtered_stderr.log." },
 	[SET_LOG_MAX_SIZE] = { .flag = "log-max-size", .kind = KIND_SIZE, .group = GROUP_OUTPUT,
 		.metavar = "BYTES", .by_default = "0", .max = 1ull << 50,
-		.help = "Begin a new log file before one would grow above that size; K, M and G stand "
-			"for 1024 bytes, and so on. 0: never." },
+		.help = "Start a new log file before one grows beyond this size; K, M and G are "
+			"powers of 1024 bytes. 0: no limit." },
 	[SET_LOG_KEEP] = { .flag = "log-keep", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
 		.metavar = "N", .by_default = "5", .min = 1, .max = 1000,
-		.help = "How many full log files of a stream are kept, as stdout.log.1 (the youngest) "
-			"and so on." },
+		.help = "How many full log files of a stream to keep, as stdout.log.1 (the "
+			"newest) and so on." },
 	[SET_LOG_TIMESTAMPS] = { .flag = "log-timestamps", .kind = KIND_FLAG,
 		.group = GROUP_OUTPUT, .by_default = "0",
-		.help = "The time of day (UTC) before each line of a log file." },
+		.help = "Put the time of day (UTC) before each line of a log file." },
 	[SET_CONSOLE_OVERFLOW] = { .flag = "console-overflow", .kind = KIND_CHOICE,
 		.group = GROUP_OUTPUT, .metavar = "block|drop", .choices = "block|drop",
 		.by_default = "block",
-		.help = "When the console takes lines more slowly than a worker without a log file "
-			"writes them: let the worker wait, or drop lines and say how many." },
+		.help = "When a worker without a log file writes faster than the console takes "
+			"it: make the worker wait, or drop lines and say how many." },
 	[SET_TAIL_LINES] = { .flag = "tail-lines", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
 		.metavar = "N", .by_default = "20", .max = 1000,
-		.help = "How many of its last lines the report of a failure shows of the worker that "
-			"failed first, 8 KB of them at most; 0: none." },
+		.help = "How many of the last lines of the worker that failed first to show in "
+			"the report of a failure, 8 KB of them at most; 0: none." },
 	[SET_EVENTS] = { .flag = "events", .kind = KIND_TEXT, .group = GROUP_OUTPUT,
 		.metavar = "FILE|fd:N",
-		.help = "Write one JSON object a line for each thing that happens: launchd(1) "
-			"describes them under EVENTS. %n, %h and %% in the name as with --report; "
-			"fd:N is a descriptor that launchd was started with." },
+		.help = "Write one JSON object per line for each thing that happens: see EVENTS "
+			"in launchd(1). %n, %h and %% in the name as with --report; fd:N is a "
+			"descriptor that launchd was started with." },
 	[SET_LOG_FORMAT] = { .flag = "log-format", .kind = KIND_CHOICE, .group = GROUP_OUTPUT,
 		.metavar = "text|json", .choices = "text|json", .by_default = "text",
-		.help = "How launchd writes its own messages: as text, or as one JSON object a line." },
+		.help = "Format of launchd's own messages: text, or one JSON object per line." },
 	[SET_MERGE_LOGS] = { .flag = "merge-logs", .kind = KIND_FLAG, .group = GROUP_OUTPUT,
 		.by_default = "0",
-		.help = "Show the lines of all nodes' workers on node rank 0's console, each with a "
-			"prefix. mpirun does so by itself." },
+		.help = "Show the output of all nodes' workers on node rank 0's console, each "
+			"line with a prefix. mpirun does so by itself." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,
-		.variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .metavar = "SECONDS", .by_default = "30",
+		.variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .metavar = "SECONDS",
+		.by_default = "30",
 		.max = 31536000,
-		.help = "Time from the signal that ends the job to SIGKILL, whatever ends it; tenths of "
-			"a second count. A second signal cuts what is left to a quarter of it, 5 s at "
-			"most; a third ends it." },
+		.help = "Time from the signal that ends the job to SIGKILL, whatever ends the "
+			"job; may have decimals. A second signal cuts what is left to a quarter, "
+			"5 s at most; a third ends it." },
 	[SET_LEFTOVER_GRACE] = { .flag = "leftover-grace", .kind = KIND_SECONDS,
 		.group = GROUP_END, .metavar = "SECONDS", .by_default = "5", .max = 31536000,
-		.help = "Time from SIGTERM to SIGKILL for processes that a worker has left behind when "
-			"it ended." },
+		.help = "Time from SIGTERM to SIGKILL for processes that a worker left behind "
+			"when it ended." },
 	[SET_ON_SIGNAL] = { .flag = "on-signal", .kind = KIND_TEXT, .group = GROUP_END,
 		.metavar = "SIGNAL=ACTION[,...]",
-		.help = "What to do with a signal: forward (pass it on, the job lives), "
-			"forward:SECONDS (pass it on, the job ends within that time), stop[:SECONDS] "
-			"(SIGTERM to the workers, the job ends), reopen (begin log files anew under their "
-			"names, as logrotate wants it) or ignore. SIGNAL is a name (TERM, SIGUSR1, "
-			"RTMIN+1) or a number." },
+		.help = "What to do with a signal: forward (pass it on, the job continues), "
+			"forward:SECONDS (pass it on, the job ends within that time), "
+			"stop[:SECONDS] (SIGTERM to the workers, the job ends), reopen (reopen "
+			"log files by their names, as logrotate needs it) or ignore. SIGNAL is a "
+			"name (TERM, SIGUSR1, RTMIN+1) or a number." },
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
 		.by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-		.help = "Signals that end the job, besides these four, which always do. All others "
-			"that can be are passed on to the workers." },
+		.help = "Signals that end the job, besides these four, which always do. All "
+			"others that can be are forwarded to the workers." },
 	[SET_SIGNAL_SCOPE] = { .flag = "signal-scope", .kind = KIND_CHOICE, .group = GROUP_END,
-		.metavar = "worker|group|tree", .choices = "worker|group|tree", .by_default = "worker",
-		.help = "Who gets a signal: each worker's own process, its process group, or all "
-			"processes below it. SIGTERM to the group ends PyTorch's data loaders before a "
-			"worker has written its checkpoint. SIGKILL goes to all in any case." },
+		.metavar = "worker|group|tree", .choices = "worker|group|tree",
+		.by_default = "worker",
+		.help = "Who gets a signal: each worker's own process, its process group, or its "
+			"whole process tree. SIGTERM to the group ends PyTorch's data loaders "
+			"before a worker has written its checkpoint. SIGKILL goes to all in any "
+			"case." },
 	[SET_MAX_RUNTIME] = { .flag = "max-runtime", .kind = KIND_SECONDS, .group = GROUP_END,
 		.metavar = "SECONDS", .by_default = "0", .max = 31536000,
-		.help = "End the job, with exit code 124, when it has run that long; 0: no limit." },
+		.help = "End the job, with exit code 124, when it has run for this long; 0: no "
+			"limit." },
 	[SET_UNFINISHED_NOTE] = { .flag = "unfinished-note", .kind = KIND_SECONDS,
 		.group = GROUP_END, .metavar = "SECONDS", .by_default = "60", .max = 31536000,
-		.help = "Say which ranks still run that long after the first one ended with 0; 0: "
-			"never." },
+		.help = "Say which ranks are still running this long after the first one exited "
+			"with 0; 0: never." },
 	[SET_REPORT] = { .flag = "report", .kind = KIND_TEXT, .group = GROUP_END,
 		.metavar = "FILE",
-		.help = "Write what became of the job to a file when it has ended, as JSON: launchd(1) "
-			"describes it under REPORT. In the name %n becomes the node rank, %h the "
-			"host's name, %% a percent sign; without %n and %h only node rank 0 writes "
-			"it." },
+		.help = "Write a report of the job to a file when it has ended, as JSON: see "
+			"REPORT in launchd(1). In the name, %n is the node rank, %h the host name "
+			"and %% a percent sign; without %n and %h only node rank 0 writes it." },
 
 	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
 		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .by_default = "0",
 		.max = 1000000,
-		.help = "How often a job that failed is started again, on all nodes together. Not what "
-			"a signal, --max-runtime or a lost node has ended." },
+		.help = "How many times to restart a failed job, on all nodes together. A job "
+			"that a signal, --max-runtime or a lost node has ended is not restarted." },
 	[SET_RESTART_DELAY] = { .flag = "restart-delay", .kind = KIND_SECONDS,
 		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "0", .max = 300,
-		.help = "Time before the first restart; each further one doubles it, up to 300 s." },
+		.help = "Time before the first restart; doubled for each further one, up to "
+			"300 s." },
 	[SET_RESTART_MIN_UPTIME] = { .flag = "restart-min-uptime", .kind = KIND_SECONDS,
 		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "0", .max = 31536000,
-		.help = "A job that failed within that time of its start, or restart, is not started "
-			"again; 0: it is." },
+		.help = "Don't restart a job that failed within this time of its start or last "
+			"restart; 0: restart it all the same." },
 	[SET_RESTART_ON] = { .flag = "restart-on", .kind = KIND_ENDS, .group = GROUP_RESTART,
 		.metavar = "LIST",
-		.help = "Start again only if the first worker that failed ended so: exit codes, "
-			"ranges of them and names of signals, as in 1,64-77,SIGSEGV. Without it: "
-			"however it ended." },
+		.help = "Restart only if the first worker to fail ended in one of these ways: "
+			"exit codes, ranges of them and names of signals, as in 1,64-77,SIGSEGV. "
+			"Default: in any way." },
 	[SET_NO_RESTART_ON] = { .flag = "no-restart-on", .kind = KIND_ENDS,
 		.group = GROUP_RESTART, .metavar = "LIST",
-		.help = "Don't start again if it ended so." },
+		.help = "Don't restart if it ended in one of these ways." },
 
 	[SET_RDZV_BACKEND] = { .flag = "rdzv-backend", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .group = GROUP_RDZV, .metavar = "static|c10d",
 		.choices = "static|c10d", .by_default = "static",
-		.help = "How nodes meet. Both mean the address of --rdzv-endpoint here; with c10d "
-			"nodes need no --node_rank.",
+		.help = "How nodes find one another. Both mean the address of --rdzv-endpoint "
+			"here; with c10d, nodes need no --node_rank.",
 		.foreign = "etcd|etcd-v2", .instead = C10D_OR_MPIRUN,
 		.hint = "custom backends are not supported: " C10D_OR_MPIRUN },
 	[SET_RDZV_ENDPOINT] = { .flag = "rdzv-endpoint", .original = 1, .pet = 1,
 		.kind = KIND_TEXT_OR_NONE, .group = GROUP_RDZV, .metavar = "HOST[:PORT]",
 		.by_default = "",
-		.help = "Master address and port in one; without a port 29400 with c10d, else that of "
-			"--master_port." },
+		.help = "Master address and port in one; the port defaults to 29400 with c10d, "
+			"else to that of --master_port." },
 	[SET_RDZV_ID] = { .flag = "rdzv-id", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_RDZV, .metavar = "ID", .by_default = "none",
-		.help = "Name of the run: TORCHELASTIC_RUN_ID. It keeps jobs apart that meet at one address." },
+		.help = "Name of the run: TORCHELASTIC_RUN_ID. It keeps jobs apart that use the "
+			"same address." },
 	[SET_RDZV_CONF] = { .flag = "rdzv-conf", .original = 1, .pet = 1, .kind = KIND_CONF,
 		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .by_default = "",
-		.help = "torchrun's settings of its rendezvous: join_timeout, and timeout with the "
-			"static backend, mean --join-timeout; the others are checked, and a warning "
-			"for each says why it has no effect." },
+		.help = "Rendezvous settings of torchrun: join_timeout, and timeout with the "
+			"static backend, mean --join-timeout; the others are checked, and a "
+			"warning for each says why it has no effect." },
 
 	[SET_CONFIG] = { .flag = "config", .only_flag = 1, .kind = KIND_TEXT,
 		.group = GROUP_GENERAL, .metavar = "FILE",
-		.help = "Read settings from an INI file: below the command line, above the "
-			"environment." },
+		.help = "Read settings from an INI file. The command line overrides them, and "
+			"they override the environment." },
 	[SET_DRY_RUN] = { .flag = "dry-run", .only_flag = 1, .optional = 1, .kind = KIND_CHOICE,
 		.group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
-		.help = "Print every value with its source and every worker's command and changes of "
-			"environment; start nothing." },
-	[SET_QUIET] = { .flag = "quiet", .kind = KIND_FLAG, .group = GROUP_GENERAL, .by_default = "0",
-		.help = "No notes and warnings; errors and the report of a failure only." },
+		.help = "Print every value with its source, and every worker's command and "
+			"changes of the environment; start nothing." },
+	[SET_QUIET] = { .flag = "quiet", .kind = KIND_FLAG, .group = GROUP_GENERAL,
+		.by_default = "0",
+		.help = "No notes and warnings, only errors and the report of a failure." },
 	[SET_VERBOSE] = { .flag = "verbose", .kind = KIND_FLAG, .group = GROUP_GENERAL,
-		.by_default = "0", .help = "Say also what goes as it should." },
+		.by_default = "0", .help = "Also say what goes as it should." },
 	[SET_PRINT_COMPLETION] = { .flag = "print-completion", .original = 1, .only_flag = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "bash|zsh",
 		.choices = "bash|zsh", .help = "Print a shell's completion script and exit." },
@@ -320,11 +338,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "MODE",
-		.help = "not supported yet: give --wrap a script that reads LOCAL_RANK and calls numactl" },
+		.help = "not supported yet: give --wrap a script that reads LOCAL_RANK and "
+			"calls numactl" },
 	[SET_MONITOR_INTERVAL] = { .flag = "monitor-interval", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .standing = STANDS_APART, .group = GROUP_LATER,
 		.metavar = "SECONDS",
-		.help = "has no effect: a worker's end is seen at once, without polling" },
+		.help = "has no effect: a worker's end is noticed at once, without polling" },
 	[SET_START_METHOD] = { .flag = "start-method", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .choices = "spawn|fork|forkserver",
 		.standing = STANDS_APART, .group = GROUP_LATER, .metavar = "METHOD",
@@ -335,10 +354,10 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "has no effect: launchd says on its standard error what happens" },
 	[SET_LOGS_SPECS] = { .flag = "logs-specs", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_OUT, .group = GROUP_LATER, .metavar = "NAME",
-		.help = "is not supported, it names a Python class: -r, -t and --log-dir say where "
-			"output goes" },
+		.help = "is not supported, as it names a Python class: -r, -t and --log-dir say "
+			"where output goes" },
 	[SET_RUN_PATH] = { .flag = "run-path", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.standing = STANDS_OUT, .group = GROUP_LATER, .by_default = "0",
-		.help = "is not supported, it runs the script inside the launcher's Python: leave it "
-			"out, and the script runs by a Python of its own" },
+		.help = "is not supported, as it runs the script inside the launcher's Python: "
+			"leave it out, and the script runs in a Python of its own" },
 };

@@ -182,14 +182,14 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 	case KIND_CHOICE:
 		return arena_printf(a, "one of %s", row->choices);
 	case KIND_CONF:
-		return "a list of key=value, divided by commas";
+		return "a list of key=value, separated by commas";
 	case KIND_RANKS:
 		return "a list of ranks and ranges, as in 0,4-7";
 	case KIND_STREAMS:
 		return "a number from 0 to 3 (1 is stdout, 2 stderr, 3 both) or a list of them by "
 		       "local rank, as in 0:1,4-7:3";
 	case KIND_SIZE:
-		return "a whole number of bytes, or of K, M or G, as in 64M";
+		return "a whole number of bytes, or one with K, M or G, as in 64M";
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
 		       "in 1,64-77,SIGSEGV";
@@ -199,5 +199,5 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 	case KIND_UNSET:
 		break;
 	}
-	return "a text that is not empty";
+	return "a value";
 }

@@ -68,7 +68,7 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 				setting_rows[id].flag);
 		else if (id == SETTING_COUNT && nearest)
 			notes_add(notes, NOTE_WARNING,
-				"%.*s is no variable of launchd; the nearest setting is %s",
+				"%.*s is not a variable of launchd; the nearest setting is %s",
 				(int)len, entry, nearest);
 	} else if (strncmp(entry, torchrun, torchrun_len) == 0 && len > torchrun_len) {
 		const char *key = key_of(s->arena, entry + torchrun_len, len - torchrun_len);

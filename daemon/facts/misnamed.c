@@ -141,16 +141,14 @@ int first_line_check(const char *what, const char *path, struct arena *arena, st
 		return 0;
 	if (line[len - 1] == '\r')
 		return failure_program(why, -ENOENT,
-			"%s%s: its first line, %.*s, ends with a carriage return (Windows line "
-			"ends): run dos2unix %s",
+			"%s%s: its first line, %.*s, ends with a carriage return (Windows line endings): run dos2unix %s",
 			what, path, (int)(len - 1), line, path);
 	interpreter = interpreter_of(line, arena);
 	if (!interpreter || access(interpreter, X_OK) == 0)
 		return 0;
 	if (errno == ENOENT || errno == ENOTDIR)
 		return failure_program(why, -ENOENT,
-			"%s%s: its first line, %s, names an interpreter that is not there: mend "
-			"that line, or install %s",
+			"%s%s: its first line, %s, names an interpreter that doesn't exist: fix that line, or install %s",
 			what, path, line, interpreter);
 	return failure_program(why, -EACCES,
 		"%s%s: its first line, %s, names an interpreter that can't be executed: %s", what,

@@ -19,7 +19,7 @@ static int check_directory(
 		return failure_usage(why, "%s: %s: its directory %s: %s", where, path, directory,
 			strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return failure_usage(why, "%s: %s: %s is no directory", where, path, directory);
+		return failure_usage(why, "%s: %s: %s is not a directory", where, path, directory);
 	if (access(directory, W_OK | X_OK) < 0)
 		return failure_usage(why, "%s: %s: its directory %s can't be written to: %s", where,
 			path, directory, strerror(errno));
@@ -83,7 +83,7 @@ int outdir_check(const char *path, const char *where, struct failure *why)
 	int rc;
 
 	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-		return failure_usage(why, "%s: %s is no directory", where, path);
+		return failure_usage(why, "%s: %s is not a directory", where, path);
 	above = strdup(path);
 	if (!above)
 		return failure_oom(why);

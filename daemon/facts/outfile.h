@@ -1,4 +1,4 @@
-/* outfile.h - whether files can be written during a run and at its end, found out before its begin.
+/* outfile.h - whether files can be written during a run and at its end, checked before it starts.
  */
 #ifndef LAUNCHD_DAEMON_FACTS_OUTFILE_H
 #define LAUNCHD_DAEMON_FACTS_OUTFILE_H

@@ -79,7 +79,7 @@ static int find_python(const struct settings *s, const char *const *env, struct 
 	if (search(a, env, "python3", &ret->path) == 0 || search(a, env, "python", &ret->path) == 0)
 		return 0;
 	return failure_program(
-		why, -ENOENT, "neither python3 nor python is on PATH; --python names another one");
+		why, -ENOENT, "neither python3 nor python is on PATH; give --python PATH");
 }
 
 /* Python runs a file, and a directory or archive that has a __main__.py. */
@@ -92,8 +92,7 @@ static int check_script(struct arena *a, const char *script, struct failure *why
 	if (stat(script, &st) < 0)
 		return misnamed(why, "", script, RUN_BY_PYTHON, -errno, a);
 	if (S_ISDIR(st.st_mode) && access(arena_printf(a, "%s/__main__.py", script), R_OK) < 0)
-		return failure_program(
-			why, -EACCES, "%s: a directory without a __main__.py", script);
+		return failure_program(why, -EACCES, "%s: a directory without __main__.py", script);
 	return access(script, R_OK) < 0 ? misnamed(why, "", script, RUN_BY_PYTHON, -errno, a) : 0;
 }
 
@@ -114,7 +113,7 @@ static int check_module(const struct settings *s, struct arena *a, struct failur
 	for (char *p = name; *p; p++)
 		*p = *p == '/' ? '.' : *p;
 	return failure_usage(why,
-		"%s takes the name of a module, and %s is a file: %s%s%sleave out %s",
+		"%s takes the name of a module, but %s is a file: %s%s%sleave out %s",
 		settings_where(s, SET_MODULE), s->script, *name != '.' ? "give " : "",
 		*name != '.' ? name : "", *name != '.' ? ", or " : "",
 		settings_where(s, SET_MODULE));
@@ -193,7 +192,7 @@ int wrapper_find(const struct settings *s, const char *const *env, struct arena 
 	if (w.words.count == 0)
 		return arena_failed(arena) ?
 			failure_oom(why) :
-			failure_usage(why, "%s: there is no command in it", where);
+			failure_usage(why, "%s: it contains no command", where);
 	what = arena_printf(arena, "%s: ", where);
 	rc = search(arena, env, w.words.at[0], &w.path);
 	if (rc < 0) {

@@ -84,7 +84,7 @@ static bool tells_of_peer(const char *text, const char *traceback)
 		(!strstr(text, "[Errno ") || (traceback && strstr(traceback, "torch/distributed")));
 }
 
-/* The name of the exception, which stands at the begin: "ValueError: ...", with the modules that it
+/* The name of the exception, which comes first: "ValueError: ...", with the modules that it
  * is in, or without: "torch.distributed.elastic....SignalException: Process 12 got signal: 15". */
 static bool is_named(const char *message, const char *name)
 {

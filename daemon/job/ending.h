@@ -27,7 +27,7 @@ struct ending {
 /* What launchd did before a worker ended. */
 enum asked { ASKED_NOTHING, ASKED_TO_STOP, ASKED_KILLED };
 
-/* Whether the kernel ended it for want of memory. LIKELY: its cgroup's counter rose, but other
+/* Whether the kernel's OOM killer ended it. LIKELY: its cgroup's counter rose, but other
  * processes share the cgroup. */
 enum oom { OOM_NO, OOM_LIKELY, OOM_YES };
 
@@ -66,7 +66,7 @@ struct sender {
 enum cause_kind {
 	CAUSE_NONE,        /* it was not: every worker ended by itself with 0 */
 	CAUSE_FAILURE,     /* a worker's: cause.culprit; see cause_of_failure() */
-	CAUSE_SIGNAL,      /* that launchd got */
+	CAUSE_SIGNAL,      /* that launchd received */
 	CAUSE_MAX_RUNTIME, /* --max-runtime is over */
 	CAUSE_GUARD,       /* launchd's first process, which mpirun knows, was killed */
 	CAUSE_LAUNCHER,    /* what started launchd (mpirun, srun) has ended */

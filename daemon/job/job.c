@@ -312,7 +312,7 @@ static void find_untold(struct job *j)
 			continue;
 		r->cause.kind = CAUSE_NODE_LOST;
 		(void)snprintf(r->cause.detail, sizeof r->cause.detail,
-			"its workers failed, but it could not tell which");
+			"its workers failed, but it could not say which ones");
 	}
 }
 
@@ -551,7 +551,7 @@ enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint6
 enum order job_left(
 	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret)
 {
-	const struct loss loss = { now_ns, now_ns, "it left before its time", NULL, 0 };
+	const struct loss loss = { now_ns, now_ns, "it left before the job had ended", NULL, 0 };
 	struct job_node *n = node_of(j, node);
 
 	if (!has_ended_well(n) || j->state == JOB_PAUSED)

@@ -68,7 +68,7 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 	case CAUSE_NODE_LOST:
 		return;
 	case CAUSE_SIGNAL:
-		text_printf(out, "launchd got %s", signal_name(c->signal));
+		text_printf(out, "launchd received %s", signal_name(c->signal));
 		return;
 	case CAUSE_MAX_RUNTIME:
 		text_add(out, "--max-runtime ");
@@ -181,8 +181,8 @@ void outcome_add(struct text *out, const struct outcome *o)
 {
 	static const char *const words[] = {
 		[OOM_NO] = "",
-		[OOM_LIKELY] = " (likely OOM-killed by the kernel)",
-		[OOM_YES] = " (OOM-killed by the kernel)",
+		[OOM_LIKELY] = " (likely by the kernel's OOM killer)",
+		[OOM_YES] = " (by the kernel's OOM killer)",
 	};
 
 	ending_describe(&o->end, out);

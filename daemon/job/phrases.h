@@ -27,8 +27,8 @@ bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool i
 /* When the job's fate was sealed: the culprit's end, else when launchd knew; 0: not known. */
 uint64_t cause_ns(const struct result *r);
 
-/* What ended the job where that is no worker and no lost node: "launchd got SIGTERM". Nothing of
- * the others. max_runtime_ms: of --max-runtime; 0: not known. */
+/* What ended the job where that is no worker and no lost node: "launchd received SIGTERM". Nothing
+ * of the others. max_runtime_ms: of --max-runtime; 0: not known. */
 void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out);
 
 /* "node 3", "nodes 0-2, 4": count > 0 numbers in ascending order. After 16 ranges the rest is
@@ -49,7 +49,7 @@ void losses_add(struct text *out, const struct result *r);
 void worker_add(struct text *out, const struct outcome *o);
 
 /* How a worker ended, and whether the kernel ended it: "exit code 1", "killed by SIGKILL
- * (OOM-killed by the kernel)". */
+ * (by the kernel's OOM killer)". */
 void outcome_add(struct text *out, const struct outcome *o);
 
 #endif

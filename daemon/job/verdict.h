@@ -1,4 +1,4 @@
-/* verdict.h - who was the first to fail, of all workers of the job. Pure.
+/* verdict.h - which worker of the job failed first. Pure.
  *
  * Deaths are ordered by their own times, which are known up to the error of each node's clock.
  * What launchd ended is a consequence, and so is what died of a lost peer: SIGABRT (NCCL's

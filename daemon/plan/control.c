@@ -40,7 +40,7 @@ static int find_static(
 		c->from = settings_where(s, SET_CONTROL_PORT);
 		if (c->port == m->port && c->port != m->c10d_port)
 			return failure_usage(why,
-				"%s: worker 0 listens on port %u (%s): the launchers need another",
+				"%s: worker 0 listens on port %u (%s): the launchers need another one",
 				c->from, m->port, m->port_from);
 	} else if (m->c10d_port) {
 		c->port = m->c10d_port;

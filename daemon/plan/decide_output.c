@@ -57,13 +57,13 @@ static int decide_merge(const struct settings *s, const struct topology *t, stru
 	}
 	if (t->launcher == LAUNCHER_OPEN_MPI || t->launcher == LAUNCHER_HYDRA) {
 		notes_add(notes, NOTE_WARNING,
-			"%s has no effect under %s, which brings all nodes' output together itself",
-			label, launcher_name(t->launcher));
+			"%s has no effect under %s, which merges all nodes' output itself", label,
+			launcher_name(t->launcher));
 		return 0;
 	}
 	if (t->control.how == CONTROL_NONE)
-		return failure_usage(why, "%s needs launchers that meet, and %s keeps them apart",
-			label, settings_label(s, SET_CONTROL));
+		return failure_usage(why, "%s needs launchers that meet, which %s prevents", label,
+			settings_label(s, SET_CONTROL));
 	o->merge = true;
 	return 0;
 }
@@ -108,7 +108,8 @@ static void note_rank(const struct settings *s, enum setting_id id, uint64_t nam
 	for (unsigned i = 0; i < nnodes; i++)
 		most = nproc_of_node[i] > most ? nproc_of_node[i] : most;
 	if (named >= most)
-		notes_add(notes, NOTE_WARNING, "%s: \"%s\" has local rank %llu, and the last is %u",
+		notes_add(notes, NOTE_WARNING,
+			"%s: \"%s\" has local rank %llu, but the last one is %u",
 			settings_label(s, id), settings_text(s, id), (unsigned long long)named,
 			most - 1);
 }
@@ -136,7 +137,7 @@ static void note_idle_output(const struct settings *s, const unsigned *nproc_of_
 {
 	const struct output_plan *o = &p->output;
 	const struct used u = look(p);
-	const char *no_file = "without log files; --log-dir, -r and -t ask for them";
+	const char *no_file = "without log files; --log-dir, -r and -t create them";
 	const struct {
 		enum setting_id id;
 		bool idle;
@@ -146,7 +147,7 @@ static void note_idle_output(const struct settings *s, const unsigned *nproc_of_
 		{ SET_LOG_KEEP, o->max_size_bytes == 0, "without --log-max-size" },
 		{ SET_LOG_TIMESTAMPS, o->timestamps && !u.file, no_file },
 		{ SET_CONSOLE_OVERFLOW, o->drop && !u.waits,
-			"here: no worker writes through launchd to the console alone" },
+			"here: no worker's output goes through launchd to the console alone" },
 		{ SET_LOG_LINE_PREFIX_TEMPLATE, o->prefix && !u.console,
 			"here: nothing goes to the console" },
 		{ SET_DUPLICATE_STDOUT_FILTERS, o->out_filters.count > 0 && !u.filtered[1],

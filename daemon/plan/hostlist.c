@@ -5,8 +5,8 @@
 
 #include "common/arena.h"
 
-/* Slurm's host lists (scontrol(1), "show hostnames"): names divided by commas, each with any number
- * of brackets that hold numbers and ranges of numbers. */
+/* Slurm's host lists (scontrol(1), "show hostnames"): names separated by commas, each with any
+ * number of brackets that hold numbers and ranges of numbers. */
 const char *hostlist_first(struct arena *arena, const char *list)
 {
 	const char *host = "";

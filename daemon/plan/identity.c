@@ -167,7 +167,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 	if (launcher == LAUNCHER_NONE && settings_number(s, SET_RDZV_BACKEND) == 1 &&
 		strcmp(settings_text(s, SET_CONTROL), "off") != 0) {
 		notes_add(notes, NOTE_VERBOSE,
-			"nothing says this node's rank: the nodes decide it when they meet");
+			"nothing says this node's rank: the nodes agree on it when they meet");
 		*ret = (struct identity){ size.n, 0, size.where, "rendezvous", false };
 		return 0;
 	}

@@ -85,8 +85,8 @@ static int from_endpoint(struct master_search *f)
 		f->m.port_from = where;
 	if (port && text[0] != '[' && strchr(f->m.addr, ':'))
 		notes_add(f->notes, NOTE_INFO,
-			"%s: \"%s\" is read as port %u of %s; write [%s]:%u to say so", where, text,
-			f->m.port, f->m.addr, f->m.addr, f->m.port);
+			"%s: \"%s\" is read as port %u of %s; write [%s]:%u to make that clear",
+			where, text, f->m.port, f->m.addr, f->m.addr, f->m.port);
 	if (!port && c10d) {
 		f->m.port = PORT_C10D;
 		f->m.port_from = where;
@@ -112,7 +112,7 @@ static int from_given(struct master_search *f)
 	if (rc < 0)
 		return rc;
 	if (has_addr && f->m.addr && strcmp(f->m.addr, addr->text) != 0)
-		notes_add(f->notes, NOTE_WARNING, "%s=%s has no effect beside %s, as with torchrun",
+		notes_add(f->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
 			addr->from.where, addr->text, endpoint->from.where);
 	if (has_addr && !f->m.addr) {
 		f->m.addr = addr->text;
@@ -206,13 +206,13 @@ static int from_environment(struct master_search *f)
 		return 0;
 	if (!addr && port)
 		notes_add(f->notes, NOTE_VERBOSE,
-			"MASTER_PORT=%s counts only beside a MASTER_ADDR: ignored", port);
+			"MASTER_PORT=%s is ignored, as MASTER_ADDR is not set", port);
 	if (!addr)
 		return 0;
 	(void)endpoint_split(f->arena, addr, &host, &ignored);
 	if (one_node(f) && !is_this_host(f, host)) {
 		notes_add(f->notes, NOTE_INFO,
-			"MASTER_ADDR=%s is not this host (%s) and ignored: the job has one node",
+			"MASTER_ADDR=%s is not this host (%s), so it is ignored: the job has one node",
 			addr, f->facts->hostname);
 		return 0;
 	}
@@ -304,7 +304,7 @@ static int find_port(struct master_search *f)
 
 	if (given && by_endpoint && port->from.level <= endpoint->from.level &&
 		port->number != f->m.port)
-		notes_add(f->notes, NOTE_WARNING, "%s=%s has no effect beside %s, as with torchrun",
+		notes_add(f->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
 			port->from.where, port->text, endpoint->from.where);
 	if (given && (!by_endpoint || port->from.level > endpoint->from.level)) {
 		f->m.port = (unsigned)port->number;
@@ -337,7 +337,7 @@ static void standalone(struct master_search *f)
 	for (size_t i = 0; i < sizeof overridden / sizeof *overridden; i++)
 		if (f->s->value[overridden[i]].from.level > LEVEL_ENVIRONMENT)
 			notes_add(f->notes, NOTE_WARNING,
-				"%s has no effect beside %s, as with torchrun",
+				"%s is overridden by %s, as with torchrun",
 				settings_where(f->s, overridden[i]), where);
 	f->m = (struct master){ "127.0.0.1", 0, where, where, 0 };
 }
@@ -370,7 +370,7 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 		return nobody_says(&t->identity, false, why);
 	if (several && m->port == 0 && met->port == 0)
 		return failure_usage(why,
-			"%s: node rank 0 has told no port for its worker 0: give --master_port",
+			"%s: node rank 0 has sent no port for worker 0: give --master_port",
 			m->port_from);
 	if (!t->identity.node_rank_known) {
 		t->identity.node_rank = met->node_rank;

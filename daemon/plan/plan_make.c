@@ -78,11 +78,10 @@ static void decide_input(const struct settings *s, const struct facts *facts,
 static void note_proc(const struct facts *facts, struct notes *notes)
 {
 	static const char then[] =
-		"what workers leave behind can't be looked for, only ended "
-		"as it turns up; mount one here (unshare --mount-proc, bwrap --proc /proc)";
+		"processes that workers leave behind can't be searched for, only ended as they turn up; mount one here (unshare --mount-proc, bwrap --proc /proc)";
 
 	if (facts->proc == PROC_FOREIGN)
-		notes_add(notes, NOTE_WARNING, "/proc is another pid namespace's: %s", then);
+		notes_add(notes, NOTE_WARNING, "/proc belongs to another PID namespace: %s", then);
 	else if (facts->proc == PROC_NONE)
 		notes_add(notes, NOTE_WARNING, "/proc is not mounted: %s", then);
 }

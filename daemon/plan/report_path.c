@@ -47,8 +47,7 @@ static int node_path(const struct settings *s, enum setting_id id, const char *h
 
 		if (!value)
 			return failure_usage(why,
-				"%s: \"%s\" has a \"%.2s\", which stands for nothing: %%n is the node "
-				"rank, %%h the host's name, %%%% a percent sign",
+				"%s: \"%s\" has a \"%.2s\", which means nothing: %%n is the node rank, %%h the host's name, %%%% a percent sign",
 				where, text, at + plain);
 		of_this_node |= at[plain] && at[plain + 1] != '%';
 		path = arena_printf(s->arena, "%s%.*s%s", path, (int)plain, at, value);
@@ -70,7 +69,7 @@ int decide_report(const struct settings *s, const struct facts *facts, struct pl
 	if (!settings_text(s, SET_REPORT))
 		return 0;
 	return node_path(s, SET_REPORT,
-		arena_printf(s->arena, "which tells of all %u nodes", p->nnodes), facts, p,
+		arena_printf(s->arena, "which covers all %u nodes", p->nnodes), facts, p,
 		&p->report_path, notes, why);
 }
 
@@ -87,8 +86,7 @@ int decide_events(const struct settings *s, const struct facts *facts, struct pl
 			notes, why);
 	if (num_parse(text + 3, 0, INT_MAX, &fd) < 0)
 		return failure_usage(why,
-			"%s: \"%s\" has no descriptor's number behind \"fd:\"; a file of that name is "
-			"./%s",
+			"%s: \"%s\" has no number of a descriptor after \"fd:\"; for a file of that name write ./%s",
 			settings_where(s, SET_EVENTS), text, text);
 	p->output.events_fd = (int)fd;
 	return 0;

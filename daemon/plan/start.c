@@ -21,8 +21,8 @@ static int no_such_rank(const struct settings *s, enum setting_id id, uint64_t r
 	if (p->world_size == 1)
 		return failure_usage(
 			why, "%s: there is no rank %llu: the job has rank 0 only", where, n);
-	return failure_usage(why, "%s: there is no rank %llu: the job has the ranks 0 to %u", where,
-		n, p->world_size - 1);
+	return failure_usage(why, "%s: there is no rank %llu: the job has ranks 0 to %u", where, n,
+		p->world_size - 1);
 }
 
 /* The node that a rank of the job is on. */
@@ -50,7 +50,7 @@ static int decide_ranks(const struct settings *s, const unsigned *nproc_of_node,
 	if (rank < p->first_rank || rank - p->first_rank >= p->nproc) {
 		p->start_count = 0;
 		notes_add(notes, NOTE_INFO,
-			"%s: rank %u is on node %u: this is node %u, nothing is started here",
+			"%s: rank %u is on node %u: this is node %u, so nothing is started here",
 			settings_where(s, SET_ONLY_RANK), rank, node_of(nproc_of_node, rank),
 			p->node_rank);
 		return 0;
@@ -59,8 +59,7 @@ static int decide_ranks(const struct settings *s, const unsigned *nproc_of_node,
 	p->start_count = 1;
 	if (p->master_port == 0 && p->world_size > 1)
 		notes_add(notes, NOTE_INFO,
-			"%s: rank %u gets a free port, which the other ranks can't know; where they "
-			"are to meet, give all of them the same --master_port",
+			"%s: rank %u gets a free port, which the other ranks can't know; for them to meet, give all of them the same --master_port",
 			settings_where(s, SET_ONLY_RANK), rank);
 	return 0;
 }

@@ -32,14 +32,11 @@ static void note_unknown_torch(
 {
 	if (!p->python)
 		notes_add(notes, NOTE_INFO,
-			"%s: which torch a program has is not known here: the store serves 2.2 and "
-			"above",
+			"%s: launchd can't tell which torch a program has: the store serves 2.2 and later",
 			where);
 	else
 		notes_add(notes, NOTE_INFO,
-			"%s: no torch was found for %s%s: the store serves 2.2 and above; for an "
-			"older one give --python the path of the interpreter itself, or --store "
-			"rank0",
+			"%s: no torch was found for %s%s: the store serves 2.2 and later; for an older one give --python the path of the interpreter itself, or --store rank0",
 			where, python,
 			is_shim(python) ? ", a shim that hides its interpreter" : "");
 }
@@ -55,8 +52,7 @@ static int check_agent(const struct settings *s, const struct facts *facts, cons
 	}
 	if (!is_served(facts->torch_version))
 		return failure_usage(why,
-			"%s: launchd's store serves torch 1.13 and above, but that of %s is %s: "
-			"give --store rank0",
+			"%s: launchd's store serves torch 1.13 and later, but %s has %s: give --store rank0",
 			where, facts->program.path, facts->torch_version);
 	return 0;
 }
@@ -85,9 +81,7 @@ int decide_store(const struct settings *s, const struct facts *facts, struct pla
 				       "no torch was found";
 	if (p->python && !facts->torch_version && is_shim(facts->program.path))
 		notes_add(notes, NOTE_INFO,
-			"%s: %s is a shim that hides its interpreter, so that worker 0 hosts the "
-			"store: give --python the path of the interpreter itself for launchd to "
-			"host it",
+			"%s: %s is a shim that hides its interpreter, so worker 0 hosts the store: give --python the path of the interpreter itself for launchd to host it",
 			settings_where(s, SET_MAX_RESTARTS), facts->program.path);
 	return 0;
 }

@@ -43,8 +43,7 @@ static void note_slurm_tasks(const struct facts *facts, struct notes *notes)
 
 	if (tasks && nodes && strcmp(tasks, nodes) != 0)
 		notes_add(notes, NOTE_WARNING,
-			"srun started %s launchers on %s nodes, each counts as a node of its own; for "
-			"one launcher a node give srun --ntasks-per-node=1",
+			"srun started %s launchers on %s nodes, and each counts as a node of its own; for one launcher per node use srun --ntasks-per-node=1",
 			tasks, nodes);
 }
 
@@ -56,8 +55,7 @@ static void note_mpi_tasks(const struct facts *facts, struct notes *notes)
 
 	if (local_size && num_parse(local_size, 2, UINT32_MAX, &n) == 0)
 		notes_add(notes, NOTE_WARNING,
-			"mpirun started %s launchers on this host, each counts as a node of its own; "
-			"for one launcher a node give mpirun --map-by ppr:1:node",
+			"mpirun started %s launchers on this host, and each counts as a node of its own; for one launcher per node use mpirun --map-by ppr:1:node",
 			local_size);
 }
 
@@ -106,9 +104,7 @@ static void note_ranks_of_others(
 			(unsigned long long)size, nnodes, nnodes == 1 ? "" : "s");
 	if (strcmp(from, ONE_NODE) == 0 && !env_get(facts->env, "LOCAL_RANK"))
 		notes_add(notes, NOTE_WARNING,
-			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: for one "
-			"job of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 "
-			"says that one is meant)",
+			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: for one job of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one node is meant)",
 			rank, (unsigned long long)size);
 }
 
@@ -135,8 +131,7 @@ int topology_begin(const struct settings *s, const struct facts *facts, struct a
 			facts->cpus);
 	if (facts->cpus_error)
 		notes_add(notes, NOTE_WARNING,
-			"mpirun's CPU binding can't be taken off (%s): workers share %u CPUs; give "
-			"mpirun --bind-to none",
+			"mpirun's CPU binding can't be undone (%s): workers share %u CPUs; give mpirun --bind-to none",
 			strerror(facts->cpus_error), facts->cpus);
 	*ret = t;
 	return arena_failed(arena) ? failure_oom(why) : 0;

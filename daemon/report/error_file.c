@@ -99,7 +99,7 @@ void record_parse(const struct cjson *c, const char *missing, const char *text, 
 	c->free(root);
 }
 
-/* The begin of the file; NULL where there is no memory (the arena is failed), or *ret_error says
+/* The start of the file; NULL when out of memory (the arena is failed), or *ret_error says
  * why it could not be read. */
 static char *read_begin(int fd, struct arena *arena, size_t *ret_len, int *ret_error)
 {

@@ -14,7 +14,7 @@ struct arena;
 struct cjson;
 struct error_record;
 
-enum { RECORD_MAX_BYTES = 256 * 1024 }; /* of a longer file only the begin is read */
+enum { RECORD_MAX_BYTES = 256 * 1024 }; /* of a longer file only the start is read */
 
 /* The bytes of a file, or why there are none. */
 struct record_text {

@@ -17,7 +17,7 @@
 #include "daemon/plan/topology.h"
 
 /* What only the nodes together can tell. */
-#define BY_MEETING "<told when nodes meet>"
+#define BY_MEETING "<decided when nodes meet>"
 
 static const char *const stream_names[] = { "stdin", "stdout", "stderr" };
 
@@ -360,7 +360,7 @@ static void add_stream(const struct shown *s, unsigned local_rank, int fd, struc
 	if (stream.way == STREAM_INHERIT)
 		text_add(out, "launchd's own, a terminal");
 	else if (stream.console)
-		text_add(out, stream.file ? " and the console" : "the console, by whole lines");
+		text_add(out, stream.file ? " and the console" : "the console, in whole lines");
 	else if (stream.way == STREAM_PIPE)
 		text_add(out, stream.file ? ", written by launchd" : "kept for the report only");
 	if (stream.prefix) {

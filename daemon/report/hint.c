@@ -98,8 +98,7 @@ static const char *misplaced(const struct report_input *in, const struct words *
 			continue;
 		if (refuses(in, w, name) || may_refuse(in, w))
 			return arena_printf(in->arena,
-				"--%s stands behind the script, so %sit went to the script: "
-				"launchd's options stand before it",
+				"--%s comes after the script, so %sit went to the script: launchd's options come before it",
 				name, may_refuse(in, w) ? "if it is launchd's, " : "");
 	}
 	return NULL;
@@ -115,8 +114,7 @@ static const char *foreign(const struct report_input *in, const struct words *w)
 	if (!line || (w->lines && !is_no_python))
 		return NULL;
 	return arena_printf(in->arena,
-		"Python runs %s, whose first line is %s: for a program that is no Python script give "
-		"--no_python --use_env",
+		"Python runs %s, whose first line is %s: for a program that isn't a Python script give --no_python --use_env",
 		in->plan->script, line);
 }
 

@@ -138,7 +138,7 @@ static bool is_cause(const struct result *r, unsigned node)
 static void add_lost(const struct result *r, const char *were, bool unsure, struct text *out)
 {
 	if (r->cause.asleep)
-		text_printf(out, " %s gone when this node went on\n", were);
+		text_printf(out, " %s gone when this node resumed\n", were);
 	else
 		text_printf(out, " %s lost%s%s\n", were,
 			r->cause.kind == CAUSE_NODE_LOST ? ", too" : "",
@@ -196,9 +196,9 @@ void nodes_missing_add(const struct report_input *in, struct text *out)
 		return;
 	add_missing(in, false, out);
 	if (is_cut_off(in)) {
-		text_add(out, "launchd: note: no other node is heard: ");
+		text_add(out, "launchd: note: no other node is heard from: ");
 		node_add(in, in->plan->node_rank, out);
-		text_add(out, " itself may have been cut off\n");
+		text_add(out, " may itself have been cut off\n");
 	}
 	add_missing(in, true, out);
 }

@@ -37,7 +37,7 @@ bool worker_is_together(const struct result *r, const struct outcome *o)
 enum story {
 	STORY_TOGETHER,  /* failed when the culprit did */
 	STORY_FAILED,    /* failed by itself after the culprit */
-	STORY_PEER,      /* failed for want of one that had gone */
+	STORY_PEER,      /* failed because another worker had gone */
 	STORY_ENDED,     /* ended by itself, mostly with 0 */
 	STORY_STOPPED,   /* ended within the grace after a signal of ours */
 	STORY_OUTSTAYED, /* did not */
@@ -248,7 +248,7 @@ static void add_story(struct text *out, const struct group *g, size_t nodes)
 		add_times(out, g);
 		return;
 	case STORY_ALIVE:
-		text_add(out, "still alive when launchd ended");
+		text_add(out, "still alive when launchd exited");
 		return;
 	case STORY_UNSTARTED:
 	case STORY_NONE:

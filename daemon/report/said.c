@@ -77,11 +77,11 @@ static void add_lines(struct said_piece p, size_t max, bool last, struct text *o
 	for (size_t i = 0; last && i < skipped; i++)
 		(void)next_line(&p);
 	if (last && skipped)
-		text_printf(out, "    [%zu lines before]\n", skipped);
+		text_printf(out, "    [%zu earlier lines]\n", skipped);
 	for (size_t i = 0; i < max && p.len > 0; i++)
 		add_line(next_line(&p), out);
 	if (!last && skipped)
-		text_printf(out, "    [%zu lines more]\n", skipped);
+		text_printf(out, "    [%zu more lines]\n", skipped);
 }
 
 /* The same, and of a progress bar what was seen last: what follows the last '\r'. */
@@ -139,7 +139,7 @@ static bool is_header(struct said_piece text)
 
 /* What the last lines do not have of a traceback, which Python writes on stderr, too. There it may
  * have other lines between its own: the frames before @record's, what another thread writes. Where
- * the last lines begin in the middle of it, its begin. */
+ * the last lines begin in the middle of it, the part before. */
 static struct said_piece untold_of(struct said_piece traceback, struct said_piece lines)
 {
 	struct said_piece rest = traceback;

@@ -98,7 +98,7 @@ def test_sigterm_to_mpirun_gives_a_second_for_a_checkpoint(make_hosts, scene):
     assert s.hear(3) == {(0, "asked"), (0, "saved"), (1, "asked")}
     assert s.silent()
     assert result.returncode == 1, result
-    assert "launchd got SIGTERM on n0 (node 0)" in result.stderr  # mpirun shows its own node's
+    assert "launchd received SIGTERM on n0 (node 0)" in result.stderr  # mpirun shows its own node's
     assert result.stderr.count("set OMPI_MCA_odls_base_sigkill_timeout=31 where mpirun") == 1, result
     s.nothing_left()
 

@@ -203,7 +203,7 @@ def test_node_0_is_told_that_it_may_be_the_one(make_hosts, static_job):
     hosts.cut(0)
     ends = job.wait(limit=TIMEOUT_S + SLACK_S)
     assert ends[0].err.endswith(
-        "launchd: note: no other node is heard: node 0 (n0) itself may have been cut off\n"), ends
+        "launchd: note: no other node is heard from: node 0 (n0) may itself have been cut off\n"), ends
     assert all(ends[node].lost() == [0] for node in range(1, 4)), ends
     assert "; 3 of 4 nodes were lost: nodes 1-3\n" in ends[0].err, ends
     for node in range(1, 4):

@@ -197,7 +197,7 @@ def test_python_without_a_py_file_is_a_script(launch, place):
     (['--console-overflow', 'wait'], ['--console-overflow', '"wait"', 'block|drop']),
     (['--local-ranks-filter', '0,,1'], ['--local-ranks-filter', '"0,,1"', '0,4-7']),
     (['--on-signal', 'USR1=reopen:1'], ['--on-signal', 'USR1=reopen:1', 'reopen or ignore']),
-    (['--log-dir', '/dev/zero'], ['--log-dir', '/dev/zero is no directory']),
+    (['--log-dir', '/dev/zero'], ['--log-dir', '/dev/zero is not a directory']),
     (['--log-dir', '/proc/1/status/x'], ['--log-dir', '/proc/1/status', 'Not a directory']),
     (['--events', '/nowhere/e'], ['--events', '/nowhere/e', 'its directory /nowhere']),
     (['--events', 'fd:77'], ['--events', 'descriptor 77 is not open']),

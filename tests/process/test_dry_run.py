@@ -136,8 +136,8 @@ def test_a_node_without_the_only_rank_shows_no_worker(launch, dry, desk):
     env = {**MPI, 'MASTER_ADDR': 'head'}
     plan = dry(['--only-rank=0'], env)
     assert plan.workers == [] and plan.value('started_ranks') == 'none'
-    assert plan.said() == ['--only-rank: rank 0 is on node 0: this is node 1, nothing is started '
-                           'here']
+    assert plan.said() == ['--only-rank: rank 0 is on node 0: this is node 1, so nothing is '
+                           'started here']
     text = launch(['--dry-run', '--only-rank=0', 'train.py'], env)
     assert text.rc == 0 and 'Environment of every worker' not in text.out
 

@@ -195,7 +195,7 @@ def test_these_are_forwarded_and_end_the_job(start, place, name):
     ready.expect(name, 2)
     result = job.end()
     assert result.rc == 128 + number
-    assert f'root cause: launchd got {name} on {socket.gethostname()}' in result.err
+    assert f'root cause: launchd received {name} on {socket.gethostname()}' in result.err
     assert len(re.findall(rf'exit code 0 within \S+ s of launchd\'s {name}', result.err)) == 2
 
 

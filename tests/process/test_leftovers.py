@@ -62,7 +62,7 @@ def test_what_stays_gets_sigkill_after_the_leftover_grace(family, ends, code):
     best_of_three(measure, least=1.2, most=1.9)
 
 
-def test_five_seconds_are_the_preset(family, ends):
+def test_five_seconds_are_the_default(family, ends):
     f = family([LONG], 'session', 'session', env=ends(0))
     begin = time.monotonic()
     ends.go(0)

@@ -50,7 +50,7 @@ FREE = ('<a free port>', 'one node: a free port')
     ([*NODES, '--rdzv-endpoint=h', '--master_port=3'], {}, ('h', '--rdzv-endpoint'),
      ('3', '--master_port')),
     ([*NODES, '--rdzv-backend=c10d', '--rdzv-endpoint=h'], {}, ('h', '--rdzv-endpoint'),
-     ('<told when nodes meet>', '--rdzv-endpoint')),
+     ('<decided when nodes meet>', '--rdzv-endpoint')),
     ([*NODES, '--rdzv-endpoint=[fe80::1]:7'], {}, ('fe80::1', '--rdzv-endpoint'),
      ('7', '--rdzv-endpoint')),
     ([*NODES, '--rdzv-endpoint=fe80::1'], {}, ('fe80::1', '--rdzv-endpoint'),
@@ -138,7 +138,7 @@ def test_an_endpoint_goes_above_address_and_port_with_a_warning(launch, place, o
     env = place.dumps()[0]['env']
     assert result.rc == 0 and (env['MASTER_ADDR'], env['MASTER_PORT']) == ('i', '7')
     assert len(result.err.splitlines()) == 1
-    assert result.err.startswith(f'launchd: warning: {option} has no effect')
+    assert result.err.startswith(f'launchd: warning: {option} is overridden by')
 
 
 def test_a_foreign_master_addr_is_ignored_on_one_node_with_a_note(launch, place):
@@ -237,12 +237,12 @@ MPIRUN = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1'}
 CUT = 'mpirun sends SIGKILL 1 s after its SIGTERM, before the {} s of {} are over; to change that, ' \
       'set OMPI_MCA_odls_base_sigkill_timeout={} where mpirun is started (its SIGTERM then comes ' \
       '{} s later, too)'
-PRESET = CUT.format(30, '--shutdown-timeout', 31, 31)
+DEFAULT = CUT.format(30, '--shutdown-timeout', 31, 31)
 
 
 @pytest.mark.parametrize('options, env, said', [
     ([], {}, ''),
-    (['--verbose'], {}, f'launchd: note: {PRESET}\n'),
+    (['--verbose'], {}, f'launchd: note: {DEFAULT}\n'),
     (['--shutdown-timeout=5'], {},
      f"launchd: warning: {CUT.format(5, '--shutdown-timeout', 6, 6)}\n"),
     (['--on-signal=TERM=forward:600'], {},
@@ -258,7 +258,7 @@ def test_a_grace_that_mpirun_cuts_is_said_to_who_asked_for_it(launch, options, e
 
 
 def test_a_dry_run_says_what_mpirun_cuts(launch):
-    assert f'  note: {PRESET}\n' in launch(['--dry-run', *native('dump')], MPIRUN).out
+    assert f'  note: {DEFAULT}\n' in launch(['--dry-run', *native('dump')], MPIRUN).out
 
 
 @pytest.mark.parametrize('by_mpirun, env, said', [
@@ -279,8 +279,8 @@ def test_what_mpirun_cuts_is_said_when_its_sigterm_has_come(start, place, by_mpi
     else:
         subprocess.run(['sh', '-c', f'kill -TERM {job.pid}'], check=True)
     result = job.end()
-    assert result.err.count(f'launchd: warning: {PRESET}\n') == said, result
-    assert not said or result.err.index(PRESET) < result.err.index('launchd got SIGTERM'), result
+    assert result.err.count(f'launchd: warning: {DEFAULT}\n') == said, result
+    assert not said or result.err.index(DEFAULT) < result.err.index('launchd received SIGTERM'), result
 
 
 def test_threads_are_said_once_a_job(launch, start):

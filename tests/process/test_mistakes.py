@@ -64,7 +64,7 @@ SECONDS = 'is not a time from 0 to 31536000 seconds, such as 90, 0.5, 90s, 5m or
 STREAMS = 'is not a number from 0 to 3 (1 is stdout, 2 stderr, 3 both) or a list of them by local ' \
           'rank, as in 0:1,4-7:3'
 CROWDED = 'Resource temporarily unavailable: no more processes and threads are allowed here ' \
-          '(ulimit -u, or pids.max of a control group)'
+          '(ulimit -u, or pids.max of the control group)'
 THREADS = 'note: OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker'
 # root may write to every directory, and still not there
 UNMADE = ("--log-dir: log directory /proc/nosuch: can't be made: No such file or directory"
@@ -103,7 +103,7 @@ MISTAKES = {
         bad('trian.py: no such file; did you mean train.py?', 'trian.py', rc=127),
         bad('src/trian.py: no such file; did you mean src/train.py?', 'src/trian.py', rc=127),
         bad('srk/train.py: no such file', 'srk/train.py', rc=127)],
-    'a directory': [bad('src: a directory without a __main__.py', 'src', rc=126)],
+    'a directory': [bad('src: a directory without __main__.py', 'src', rc=126)],
     'an empty script': [
         bad("the script's name is empty (an unset variable?)", '', 'train.py')],
     'a program without its x': [
@@ -114,19 +114,19 @@ MISTAKES = {
             'prog.sh', rc=127),
         bad('nosuch: no such file on PATH', *RUN, 'nosuch', rc=127)],
     'Windows line ends': [
-        bad('./crlf.sh: its first line, #!/bin/sh, ends with a carriage return (Windows line ends): '
+        bad('./crlf.sh: its first line, #!/bin/sh, ends with a carriage return (Windows line endings): '
             'run dos2unix ./crlf.sh', *RUN, './crlf.sh', rc=127),
         bad('./crlf.py: its first line, #!/usr/bin/env python3, ends with a carriage return (Windows '
-            'line ends): run dos2unix ./crlf.py', *RUN, './crlf.py', rc=127),
+            'line endings): run dos2unix ./crlf.py', *RUN, './crlf.py', rc=127),
         fine('crlf.py')],
     'an interpreter that is not there': [
-        bad('./gone.py: its first line, #!/nowhere/python3 -u, names an interpreter that is not '
-            'there: mend that line, or install /nowhere/python3', *RUN, './gone.py', rc=127),
-        bad('--python: ./gone.py: its first line, #!/nowhere/python3 -u, names an interpreter that is '
-            'not there: mend that line, or install /nowhere/python3', '--python=./gone.py',
+        bad("./gone.py: its first line, #!/nowhere/python3 -u, names an interpreter that doesn't "
+            'exist: fix that line, or install /nowhere/python3', *RUN, './gone.py', rc=127),
+        bad('--python: ./gone.py: its first line, #!/nowhere/python3 -u, names an interpreter that '
+            "doesn't exist: fix that line, or install /nowhere/python3", '--python=./gone.py',
             'train.py', rc=127),
-        bad('--wrap: ./gone.py: its first line, #!/nowhere/python3 -u, names an interpreter that is '
-            'not there: mend that line, or install /nowhere/python3', '--wrap=./gone.py', 'train.py',
+        bad('--wrap: ./gone.py: its first line, #!/nowhere/python3 -u, names an interpreter that '
+            "doesn't exist: fix that line, or install /nowhere/python3", '--wrap=./gone.py', 'train.py',
             rc=127),
         bad("./nox.py: its first line, #! train.py, names an interpreter that can't be executed: "
             'Permission denied', *RUN, './nox.py', rc=126),
@@ -164,7 +164,7 @@ MISTAKES = {
         Case(['prog.sh'], 1, failed(
             1, 'PYTHON -u prog.sh --local_rank=0',
             'error: hint: Python runs prog.sh, whose first line is #!/bin/sh: for a program that '
-            'is no Python script give --no_python --use_env', 'error: last 4 lines:'))],
+            "isn't a Python script give --no_python --use_env", 'error: last 4 lines:'))],
     'python before the script': [
         bad('the script is "python": launchd starts Python itself, so drop that word (or keep it '
             'and add --no_python --use_env)', 'python', 'train.py')],
@@ -175,12 +175,12 @@ MISTAKES = {
     'options behind the script': [
         Case(['--use_env', 'usage.py', '--nproc_per_node', '2'], 2, failed(
             2, 'PYTHON -u usage.py --nproc_per_node 2',
-            "error: hint: --nproc_per_node stands behind the script, so it went to the script: "
-            "launchd's options stand before it", 'error: last 2 lines:'))],
+            "error: hint: --nproc_per_node comes after the script, so it went to the script: "
+            "launchd's options come before it", 'error: last 2 lines:'))],
     'a file for a module': [
-        bad('-m takes the name of a module, and train.py is a file: give train, or leave out -m',
+        bad('-m takes the name of a module, but train.py is a file: give train, or leave out -m',
             '-m', 'train.py'),
-        bad('--module takes the name of a module, and src/train.py is a file: give src.train, or '
+        bad('--module takes the name of a module, but src/train.py is a file: give src.train, or '
             'leave out --module', '--module', 'src/train.py')],
     'a Python that can not be one': [
         bad('--python: ./none: no such file', '--python=./none', 'train.py', rc=127),
@@ -189,7 +189,7 @@ MISTAKES = {
         bad('--python: ./nox.sh: Permission denied: it is not executable (chmod +x ./nox.sh)',
             '--python=./nox.sh', 'train.py', rc=126)],
     'a module without Python': [
-        bad('--no_python and -m exclude each other: a module is started by Python', *RUN, '-m',
+        bad('--no_python and -m are mutually exclusive: a module is run by Python', *RUN, '-m',
             'train')],
     'an elastic job': [
         bad('--nnodes: "1:4" is not a whole number from 1 to 65536; elastic jobs (MIN:MAX with MIN '
@@ -248,11 +248,11 @@ MISTAKES = {
             'train.py')],
     'a backend that is none': [
         bad('--rdzv_backend: "etcd" is not supported: give --rdzv-endpoint HOST:PORT of node rank 0 '
-            'with c10d, or start launchd by mpirun', '--rdzv_backend=etcd', 'train.py'),
+            'with c10d, or start launchd with mpirun', '--rdzv_backend=etcd', 'train.py'),
         bad('--rdzv_backend: "c10" is not one of static|c10d; did you mean c10d?',
             '--rdzv_backend=c10', 'train.py'),
         bad('--rdzv_backend: "zeus" is not one of static|c10d; custom backends are not supported: '
-            'give --rdzv-endpoint HOST:PORT of node rank 0 with c10d, or start launchd by mpirun',
+            'give --rdzv-endpoint HOST:PORT of node rank 0 with c10d, or start launchd with mpirun',
             '--rdzv_backend=zeus', 'train.py')],
     'an endpoint that is none': [
         bad('--rdzv_endpoint: "localhost:": "" is not a port from 0 to 65535',
@@ -264,29 +264,29 @@ MISTAKES = {
     'an endpoint without brackets': [
         fine('--rdzv_endpoint=::1:29400', 'train.py', said=[
             'note: --rdzv_endpoint: "::1:29400" is read as port 29400 of ::1; write [::1]:29400 to '
-            'say so'])],
+            'make that clear'])],
     "torchrun's settings of a rendezvous": [
-        bad('--rdzv_conf: "timeout" is not a list of key=value, divided by commas',
+        bad('--rdzv_conf: "timeout" is not a list of key=value, separated by commas',
             '--rdzv_conf=timeout', 'train.py'),
         fine('--rdzv_conf=foo=bar', 'train.py', said=[
-            "warning: --rdzv_conf: foo has no effect: launchd's nodes meet without torch's store"])],
+            "warning: --rdzv_conf: foo has no effect: launchd's nodes find one another without torch's store"])],
     'a file with a mistake': [
-        ini('[launchd]\nnproc_per_nod = 2\n', 'job.ini:2: "nproc_per_nod" is no setting of launchd, '
+        ini('[launchd]\nnproc_per_nod = 2\n', 'job.ini:2: "nproc_per_nod" is not a setting of launchd, '
             'did you mean nproc_per_node?'),
-        ini('nproc_per_node = 2\n', 'job.ini:1: nproc_per_node stands before any section; settings '
-            'stand in [launchd]'),
-        ini('[lanchd]\nnproc_per_node = 2\n', 'job.ini:2: [lanchd] is no section; there are [launchd] '
+        ini('nproc_per_node = 2\n', 'job.ini:1: nproc_per_node comes before any section; settings '
+            'go into [launchd]'),
+        ini('[lanchd]\nnproc_per_node = 2\n', 'job.ini:2: [lanchd] is not a section; there are [launchd] '
             'and [env]'),
         ini('[launchd]\nnproc_per_node 2\n', 'job.ini:2: "nproc_per_node 2" is not key = value'),
-        ini('[launchd]\nrole = "x"\n', 'job.ini:2: role: quotes would be a part of the value: leave '
+        ini('[launchd]\nrole = "x"\n', 'job.ini:2: role: quotes would be part of the value: leave '
             'them out'),
-        ini('[launchd]\nrole = x # y\n', "job.ini:2: role: '#' and what follows would be a part of "
+        ini('[launchd]\nrole = x # y\n', "job.ini:2: role: '#' and what follows it would be part of "
             "the value; a comment begins with ';'"),
-        ini('[launchd]\nrole = x\nrole = y\n', 'job.ini:3: role is set a second time, first at '
+        ini('[launchd]\nrole = x\nrole = y\n', 'job.ini:3: role is set twice, first at '
             'job.ini:2'),
         ini('[launchd]\nnproc_per_node = two\n', f'job.ini:2: nproc_per_node: "two" {NPROC}'),
-        ini('[launchd]\nscript = train.py\n', 'job.ini:2: "script" is no setting of launchd'),
-        ini('[launchd]\nconfig = x\n', 'job.ini:2: --config can only stand on the command line')],
+        ini('[launchd]\nscript = train.py\n', 'job.ini:2: "script" is not a setting of launchd'),
+        ini('[launchd]\nconfig = x\n', 'job.ini:2: --config is for the command line only')],
     'a file that is odd': [
         fine('--config=job.ini', 'train.py', file=text) for text in
         ('[launchd]\r\nrole = x\r\n', '\ufeff[launchd]\nrole = x\n', '\t[launchd]\n\trole\t=\tx\n',
@@ -317,7 +317,7 @@ MISTAKES = {
     'streams and log directories that can not be': [
         bad(f'-r: "5" {STREAMS}', '-r', '5', 'train.py'),
         bad(f'-t: "3x" {STREAMS}', '-t', '3x', 'train.py'),
-        bad('--log-dir: train.py is no directory', '--log-dir=train.py', 'train.py'),
+        bad('--log-dir: train.py is not a directory', '--log-dir=train.py', 'train.py'),
         bad(UNMADE, '--log-dir=/proc/nosuch', 'train.py')],
     'a macro of nearly that name': [
         fine('--log-line-prefix-template=[${rnak}]', 'train.py', said=[
@@ -327,7 +327,7 @@ MISTAKES = {
             'names that are'])],
     'local ranks that are none': [
         fine('--local-ranks-filter=9', 'train.py', said=[
-            'warning: --local-ranks-filter: "9" has local rank 9, and the last is 0']),
+            'warning: --local-ranks-filter: "9" has local rank 9, but the last one is 0']),
         bad('--local-ranks-filter: "a" is not a list of ranks and ranges, as in 0,4-7',
             '--local-ranks-filter=a', 'train.py')],
     'a wrapper that is none': [
@@ -335,7 +335,7 @@ MISTAKES = {
         bad('--wrap: "env \'A" is not a command: a \' is not closed', "--wrap=env 'A", 'train.py'),
         bad('--wrap-ranks needs --wrap, the command for those ranks', '--wrap-ranks=0', 'train.py')],
     "a variable that is launchd's": [
-        bad('--env: launchd sets RANK for each worker; what decides it is --node_rank and '
+        bad('--env: launchd sets RANK for each worker, as decided by --node_rank and '
             '--nproc_per_node', '--env=RANK=5', 'train.py')],
     'signals and ends that are none': [
         bad('--on-signal: "FOO" is not a signal; it needs a name like TERM or SIGUSR1, or a number',
@@ -371,17 +371,17 @@ MISTAKES = {
         bad('\u2212t begins with a long dash (U+2212): type -t', '\u2212t', '3', 'train.py')],
     'a variable of nearly that name': [
         fine('train.py', env={'LAUNCHD_NPROC_PER_NOD': '2'}, said=[
-            'warning: LAUNCHD_NPROC_PER_NOD is no variable of launchd; the nearest setting is '
+            'warning: LAUNCHD_NPROC_PER_NOD is not a variable of launchd; the nearest setting is '
             'nproc_per_node']),
         fine('train.py', env={'PET_NPROC': '2'})],
     'variables that are none': [
         bad('NODE_RANK: "x" is not a whole number from 0 to 65536', 'train.py',
             env={'NODE_RANK': 'x'}),
         fine('train.py', env={'LOGLEVEL': 'LOUD'}, said=[
-            "warning: LOGLEVEL=LOUD has no effect: it is no level of Python's logging (DEBUG, INFO, "
+            "warning: LOGLEVEL=LOUD has no effect: it is not a level of Python's logging (DEBUG, INFO, "
             'WARNING, ERROR, CRITICAL, or a number)']),
         bad('PYTHON_EXEC: /nosuch: no such file', 'train.py', rc=127, env={'PYTHON_EXEC': '/nosuch'}),
-        bad('neither python3 nor python is on PATH; --python names another one', 'train.py', rc=127,
+        bad('neither python3 nor python is on PATH; give --python PATH', 'train.py', rc=127,
             env={'PATH': ''})],
     "a rank that contradicts mpirun's": [
         bad('--node_rank says 0, but OMPI_COMM_WORLD_RANK says 1: leave out the one that is wrong '
@@ -390,8 +390,8 @@ MISTAKES = {
     "ranks of Kubernetes' or Azure ML's": [
         fine('train.py', env={'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1'}, said=[
             'warning: RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: for one job '
-            'of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one is '
-            'meant)'])],
+            'of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one '
+            'node is meant)'])],
 }
 
 

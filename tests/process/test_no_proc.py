@@ -17,7 +17,7 @@ BWRAP = ['bwrap', '--unshare-pid', '--dev-bind', '/', '/']
 OWN = ['unshare', '--fork', '--pid', '--mount-proc']
 WRAPS = {'foreign': FOREIGN, 'bwrap': BWRAP, 'none': NONE, 'own': OWN}
 WAITERS = {'foreign': 1, 'bwrap': 2, 'none': 0, 'own': 1}  # the wrap's processes above launchd
-SAYS = {'foreign': "/proc is another pid namespace's", 'bwrap': "/proc is another pid namespace's",
+SAYS = {'foreign': "/proc belongs to another PID namespace", 'bwrap': "/proc belongs to another PID namespace",
         'none': '/proc is not mounted'}
 KIN = 'child session orphan daemon'
 

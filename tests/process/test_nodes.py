@@ -50,7 +50,7 @@ def test_c10d_needs_no_node_rank(dry, refused):
     argv = ['--nnodes=2', '--rdzv-backend=c10d', '--rdzv-endpoint=h:7']
     plan = dry(argv)
     assert (plan.value('node_rank'), plan.source('node_rank')) == \
-        ('<told when nodes meet>', 'rendezvous')
+        ('<decided when nodes meet>', 'rendezvous')
     assert dry([*argv, '--node_rank=1']).value('node_rank') == '1'
     refused([*argv, '--control=off', *native('dump')], '--nnodes says 2', '--node_rank')
 
@@ -92,7 +92,7 @@ def test_who_hosts_the_store(dry, python, version, options, store, told):
 
 
 def test_a_torch_that_no_store_of_ours_serves(refused, python):
-    refused([*python('1.12.1'), '--store=agent', '/bin/true'], '--store', 'torch 1.13 and above',
+    refused([*python('1.12.1'), '--store=agent', '/bin/true'], '--store', 'torch 1.13 and later',
             '1.12.1', '--store rank0')
 
 
@@ -112,5 +112,5 @@ def test_rules_of_restarts(dry, refused, place):
     argv = ['--max-restarts=1', *native('dump')]
     refused(['--restart-on=0', *argv], '--restart-on', '"0"', 'exit codes from 1 to 255')
     refused(['--restart-on=1-9', '--no-restart-on=7,SIGKILL', *argv], '--restart-on',
-            '--no-restart-on', 'both have exit code 7')
+            '--no-restart-on', 'both contain exit code 7')
     refused(['--restart-delay=301', *argv], '--restart-delay', '"301"', 'from 0 to 300')

@@ -1,6 +1,6 @@
 """Many runs of random workers that write, block and die, each judged byte for byte.
 
-$LAUNCHD_OUTPUT_RUNS: how many, preset 60; 1000 take minutes. A run follows from its seed, which
+$LAUNCHD_OUTPUT_RUNS: how many, 60 by default; 1000 take minutes. A run follows from its seed, which
 is in what fails; $LAUNCHD_OUTPUT_SEED: that one alone.
 """
 import contextlib

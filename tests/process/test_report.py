@@ -57,7 +57,7 @@ def test_who_sent_the_signal(start, place):
     result, report = job.end(), json.loads(path.read_text())
     comm = open('/proc/self/comm', encoding='utf8').read().strip()
     assert result.rc == 143 and re.search(
-        rf'root cause: launchd got SIGTERM.* from pid {os.getpid()} \({re.escape(comm)}',
+        rf'root cause: launchd received SIGTERM.* from pid {os.getpid()} \({re.escape(comm)}',
         result.err), result
     assert report['cause']['signal'] == 'SIGTERM'
     assert report['cause']['sender'] == {'pid': os.getpid(), 'uid': os.getuid(), 'command': comm,

@@ -78,7 +78,7 @@ def test_it_is_gone_when_the_job_ends_in_silence(screen):
     job.signal(signal.SIGTERM)
     assert job.end().rc == 143
     text = s.all()
-    assert text.index(TAKEN_AWAY) < text.index('root cause: launchd got SIGTERM')
+    assert text.index(TAKEN_AWAY) < text.index('root cause: launchd received SIGTERM')
 
 
 @pytest.mark.parametrize('options, env', [

@@ -160,7 +160,7 @@ def test_standalone(launch, place):
 def test_standalone_says_what_it_overrides(dry):
     warnings = dry(['--standalone', '--master_addr=h', '--rdzv-id=x']).warnings()
     assert len(warnings) == 2
-    assert '--master_addr has no effect' in warnings[0] and '--rdzv-id has no' in warnings[1]
+    assert '--master_addr is overridden by' in warnings[0] and '--rdzv-id is overridden by' in warnings[1]
 
 
 def test_rdzv_conf_other_keys_warn(dry):

@@ -39,7 +39,7 @@ def test_jobs_of_different_names_stay_apart(start, place, kind, own, other, said
     assert stranger.rc == 2
     [line] = errors(stranger)
     assert said_of_it in line
-    until(lambda: 'was turned away' in cluster.jobs[0].said(), 'node 0 to say so')
+    until(lambda: 'was turned away' in cluster.jobs[0].said(), 'node 0 to make that clear')
     cluster.begin(1, named(own))
     assert exit_codes(cluster.end()) == [0, 0]
     dumps = place.dumps()
@@ -59,7 +59,7 @@ def test_a_job_that_runs_tells_another_jobs_launcher_the_same(start, place):
 
 
 def test_the_name_that_stands_for_none(start, place):
-    """torchrun's preset, given on one node only."""
+    """torchrun's default, given on one node only."""
     cluster = C10d(start, 2, native('dump'),
                    each=lambda node: (named('none' if node else None), {}))
     assert exit_codes(cluster.end()) == [0, 0]

@@ -95,7 +95,7 @@ def test_the_exit_code_is_the_wrappers(launch):
     ('./directory', 126, ['--wrap: ./directory:', 'directory']),
     ("env 'A=1", 2, ["--wrap: \"env 'A=1\" is not a command: a ' is not closed"]),
     ('env \\', 2, ['it ends with a backslash']),
-    ('  ', 2, ['--wrap: there is no command in it']),
+    ('  ', 2, ['--wrap: it contains no command']),
     ('', 2, ['--wrap is empty']),
 ])
 def test_refused_before_the_first_start(refused, place, command, rc, words):
@@ -125,7 +125,7 @@ def test_a_wrapper_for_other_nodes_may_be_absent_here(dry, refused):
     (['--report=%x.json'], ['--report', '"%x"', '%n is the node rank']),
     (['--report=gone/r.json'], ['--report', 'gone/r.json', 'No such file or directory']),
     (['--report=out'], ['--report', 'out is a directory']),
-    (['--report=file/r.json'], ['--report', 'file is no directory']),
+    (['--report=file/r.json'], ['--report', 'file is not a directory']),
 ])
 def test_what_can_not_be_meant(refused, place, options, words):
     place.write('file', '')

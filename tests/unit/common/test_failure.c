@@ -37,8 +37,7 @@ static void test_not_started(void **state)
 	(void)state;
 	assert_int_equal(failure_not_started(&crowded, -EAGAIN, "a thread"), -EAGAIN);
 	assert_string_equal(crowded.text,
-		"can't start a thread: Resource temporarily unavailable: no more processes and "
-		"threads are allowed here (ulimit -u, or pids.max of a control group)");
+		"can't start a thread: Resource temporarily unavailable: no more processes and threads are allowed here (ulimit -u, or pids.max of the control group)");
 	assert_int_equal(failure_not_started(&starved, -ENOMEM, "a process"), -ENOMEM);
 	assert_string_equal(starved.text, "can't start a process: Cannot allocate memory");
 }

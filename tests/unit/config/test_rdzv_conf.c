@@ -36,7 +36,7 @@ static const struct conf_row {
 	{ "no time at all", "join_timeout=0", LEVEL_PET, NULL, NULL, -EINVAL, NULL, NULL,
 		"join_timeout in --here: \"0\" is not a time from 1" },
 	{ "last_call_timeout", "last_call_timeout=30", LEVEL_PET, NULL, NULL, 0, "600", NULL,
-		"last_call_timeout has no effect: the job begins" },
+		"last_call_timeout has no effect: the job starts" },
 	{ "close_timeout", "close_timeout=30", LEVEL_PET, NULL, NULL, 0, "600", NULL,
 		"close_timeout has no effect" },
 	{ "close_timeout that is no number", "close_timeout=x", LEVEL_PET, NULL, NULL, -EINVAL,
@@ -48,7 +48,7 @@ static const struct conf_row {
 	{ "keep_alive_interval", "keep_alive_interval=5", LEVEL_PET, NULL, NULL, 0, "600", NULL,
 		"keep_alive_interval has no effect: --node-timeout" },
 	{ "another key", "is_host=1", LEVEL_PET, NULL, NULL, 0, "600", NULL,
-		"is_host has no effect: launchd's nodes meet without" },
+		"is_host has no effect: launchd's nodes find one another without" },
 	{ "the second of two", "join_timeout=7,store_type=file", LEVEL_PET, NULL, NULL, 0, "7",
 		NULL, "store_type has no effect" },
 };

@@ -24,7 +24,7 @@ static const struct outfile_row {
 	{ "a device", "/dev/null", NULL },
 	{ "no such directory", "gone/new.json",
 		"--report: gone/new.json: its directory gone: No such file or directory" },
-	{ "a directory below a file", "there/old/new.json", "there/old is no directory" },
+	{ "a directory below a file", "there/old/new.json", "there/old is not a directory" },
 	{ "a directory below no directory", "there/old/x/new", "there/old/x: Not a directory" },
 	{ "a directory", "there", "--report: there is a directory" },
 	{ "a directory with a slash", "there/", "--report: there/ is a directory" },
@@ -53,10 +53,10 @@ static const struct outfile_row directories[] = {
 	{ "a new one in another", "there/logs", NULL },
 	{ "several new ones", "there/a/b/c", NULL },
 	{ "several new ones below the root", "/launchd_test_outfile/a/b", NULL },
-	{ "a file", "there/old", "--log-dir: there/old is no directory" },
+	{ "a file", "there/old", "--log-dir: there/old is not a directory" },
 	{ "a new one below a file", "there/old/logs",
 		"there/old/logs: its directory there/old/logs" },
-	{ "a device", "/dev/zero", "--log-dir: /dev/zero is no directory" },
+	{ "a device", "/dev/zero", "--log-dir: /dev/zero is not a directory" },
 };
 
 static void test_outdir(void **state)

@@ -120,8 +120,7 @@ static const struct program_row {
 	{ "a program that is not on PATH", "%/bin", NULL, true, false, "none", { NULL }, -ENOENT,
 		"none: no such file on PATH", NULL },
 	{ "Windows line ends", "%/bin", NULL, true, false, "%/crlf", { NULL }, -ENOENT,
-		"%/crlf: its first line, #!/bin/sh -e, ends with a carriage return (Windows line "
-		"ends): run dos2unix %/crlf",
+		"%/crlf: its first line, #!/bin/sh -e, ends with a carriage return (Windows line endings): run dos2unix %/crlf",
 		NULL },
 	{ "... but in the first line", "%/bin", NULL, true, false, "%/unix", { NULL }, 0, "%/unix",
 		"script" },
@@ -129,8 +128,7 @@ static const struct program_row {
 		"--python: %/crlf: its first line", NULL },
 	{ "an interpreter that is not there", "%/bin", NULL, true, false, "%/gone", { NULL },
 		-ENOENT,
-		"%/gone: its first line, #!?/nowhere/sh -e, names an interpreter that is not "
-		"there: mend that line, or install /nowhere/sh",
+		"%/gone: its first line, #!?/nowhere/sh -e, names an interpreter that doesn't exist: fix that line, or install /nowhere/sh",
 		NULL },
 	{ "... below a file", "%/bin", NULL, true, false, "%/below", { NULL }, -ENOENT,
 		"install /bin/sh/x", NULL },
@@ -145,7 +143,7 @@ static const struct program_row {
 	{ "a first line that is long behind the name", "%/bin", NULL, true, false, "%/spaced",
 		{ NULL }, 0, "%/spaced", "script" },
 	{ "a file as a module", "%/bin", NULL, false, true, "%/src/train.py", { NULL }, -EINVAL,
-		"takes the name of a module, and %/src/train.py is a file: leave out", NULL },
+		"takes the name of a module, but %/src/train.py is a file: leave out", NULL },
 	{ "a package that may have a module py", "%/bin", NULL, false, true, "%/src/package.py",
 		{ NULL }, 0, "%/bin/python3", "PATH" },
 	{ "python before the script", "%/bin", NULL, false, false, "python",
@@ -275,7 +273,7 @@ static const struct wrapper_row {
 	{ "a wrapper with Windows line ends", "%/crlf -x", 0, "%/crlf -x ", "%/crlf", -ENOENT,
 		"--wrap: %/crlf: its first line" },
 	{ "an empty word is no wrapper", "'' x", 0, " x ", NULL, -ENOENT, "--wrap: : no" },
-	{ "a wrapper of blanks", " \t ", -EINVAL, "--wrap: there is no command", NULL, 0, NULL },
+	{ "a wrapper of blanks", " \t ", -EINVAL, "--wrap: it contains no command", NULL, 0, NULL },
 	{ "a wrapper with an open quote", "tool 'a", -EINVAL,
 		"--wrap: \"tool 'a\" is not a command: a ' is not closed", NULL, 0, NULL },
 };

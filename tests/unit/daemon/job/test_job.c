@@ -81,7 +81,7 @@ static enum order lose(struct stand *t, unsigned node, double at)
 	return job_lost(&t->j, node, &loss, S(at), &t->arena, &t->orders);
 }
 
-/* It says nothing for 10 s; it used to say something every second. */
+/* It says nothing for 10 s; it used to make that clearmething every second. */
 static enum order miss(struct stand *t, unsigned node, double heard)
 {
 	const struct loss loss = { S(heard), S(heard + 1), "silent", NULL, 0 };

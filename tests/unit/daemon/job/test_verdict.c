@@ -1,4 +1,4 @@
-/* test_verdict.c - who was the first to fail, of workers on several nodes. Times are in ms; the
+/* test_verdict.c - which worker failed first, on several nodes. Times are in ms; the
  * clocks of nodes 0 to 3 may be wrong by 0, 1, 2 and 3 ms. */
 #include "tests/unit/unit.h"
 
@@ -334,7 +334,7 @@ static const struct text_row {
 	{ "a node without a name", RESULT(CAUSE(CAUSE_GUARD, 9)), 137,
 		"root cause: launchd itself was killed on node 9" },
 	{ "a signal", RESULT(.cause = { .kind = CAUSE_SIGNAL, .signal = SIGINT, .node = 1 }), 130,
-		"root cause: launchd got SIGINT on gpu07 (node 1)" },
+		"root cause: launchd received SIGINT on gpu07 (node 1)" },
 	{ "mpirun's end", RESULT(CAUSE(CAUSE_LAUNCHER, 1)), 129,
 		"root cause: launchd's parent process (mpirun, srun) ended on gpu07 (node 1)" },
 	{ "mpirun's readers' end", RESULT(CAUSE(CAUSE_HANGUP, 1)), 129,

@@ -72,13 +72,13 @@ static const struct master_row {
 	{ "the higher level of the two spellings counts: the endpoint", 2, LAUNCHER_NONE,
 		{ { SET_MASTER_ADDR, "h", LEVEL_PET }, { SET_MASTER_PORT, "9", LEVEL_PET },
 			CLI(RDZV_ENDPOINT, "e:1") },
-		{ NULL }, "e", 1, NULL, NULL, "given=h has no effect" },
+		{ NULL }, "e", 1, NULL, NULL, "given=h is overridden" },
 	{ "an endpoint goes above another address beside it, which is said", 2, LAUNCHER_NONE,
 		{ CLI(RDZV_ENDPOINT, "a:1"), CLI(MASTER_ADDR, "b") }, { NULL }, "a", 1, NULL, NULL,
-		"given=b has no effect" },
+		"given=b is overridden" },
 	{ "an endpoint goes above another port beside it, which is said", 2, LAUNCHER_NONE,
 		{ CLI(RDZV_ENDPOINT, "a:1"), CLI(MASTER_PORT, "2") }, { NULL }, "a", 1, NULL, NULL,
-		"given=2 has no effect" },
+		"given=2 is overridden" },
 	{ "brackets are for endpoints, but harmless", 2, LAUNCHER_NONE,
 		{ CLI(MASTER_ADDR, "[fe80::1]") }, { NULL }, "fe80::1", 29500, NULL, NULL, NULL },
 	{ "an IPv6 address and a port that is too long for a part of it", 2, LAUNCHER_NONE,
@@ -209,7 +209,7 @@ static const struct master_row {
 		{ "MASTER_ADDR=h", "MASTER_PORT=1" }, "127.0.0.1", 0, "given", "given", NULL },
 	{ "standalone overrides given values, with a warning", 1, LAUNCHER_NONE,
 		{ CLI(STANDALONE, "1"), CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "1") }, { NULL },
-		"127.0.0.1", 0, "given", "given", "no effect" },
+		"127.0.0.1", 0, "given", "given", "overridden" },
 };
 
 static const struct failing_row {

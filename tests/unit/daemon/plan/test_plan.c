@@ -162,7 +162,7 @@ static const struct proc_row {
 } proc_rows[] = {
 	{ "/proc is as it should be", PROC_OURS, NULL },
 	{ "/proc of another pid namespace warns", PROC_FOREIGN,
-		"/proc is another pid namespace's" },
+		"/proc belongs to another PID namespace" },
 	{ "no /proc warns", PROC_NONE, "/proc is not mounted" },
 };
 

@@ -84,25 +84,20 @@ static const struct hint_row {
 	  NULL, NULL, { NULL }, NULL },
 	{ "an option of launchd's behind the script", ENDED(2),
 	  "t.py: error: unrecognized arguments: --nproc_per_node 2 --local_rank=0\n", NULL, false, NULL,
-	  "--nproc_per_node stands behind the script, so it went to the script: launchd's options stand "
-	  "before it", { "--lr", "--nproc_per_node", "2" }, NULL },
+	  "--nproc_per_node comes after the script, so it went to the script: launchd's options come before it", { "--lr", "--nproc_per_node", "2" }, NULL },
 	{ "... and its value in one word", ENDED(2), "error: unrecognized arguments: --max-restarts=2\n",
 	  NULL, true, NULL,
-	  "--max-restarts stands behind the script, so it went to the script: launchd's options stand "
-	  "before it", { "--max-restarts=2" }, NULL },
+	  "--max-restarts comes after the script, so it went to the script: launchd's options come before it", { "--max-restarts=2" }, NULL },
 	{ "... and nobody has read the script's words", ENDED(2), NULL, NULL, true, NULL,
-	  "--nnodes stands behind the script, so if it is launchd's, it went to the script: launchd's "
-	  "options stand before it", { "--nnodes", "2" }, NULL },
+	  "--nnodes comes after the script, so if it is launchd's, it went to the script: launchd's options come before it", { "--nnodes", "2" }, NULL },
 	{ "... and the script takes it", ENDED(2), "error: unrecognized arguments: --foo\n", NULL, true,
 	  NULL, NULL, { "--role", "x", "--foo" }, NULL },
 	{ "... and it fails otherwise", ENDED(1), NULL, NULL, true, NULL, NULL, { "--nnodes" }, NULL },
 	{ "an option that is not launchd's", ENDED(2), NULL, NULL, true, NULL, NULL, { "--lr" }, NULL },
 	{ "Python runs a shell's script", ENDED(1), "    exit 0\nSyntaxError: invalid syntax\n", NULL,
-	  true, NULL, "Python runs ./train, whose first line is #!/bin/sh: for a program that is no "
-	  "Python script give --no_python --use_env", { NULL }, "#!/bin/sh" },
+	  true, NULL, "Python runs ./train, whose first line is #!/bin/sh: for a program that isn't a Python script give --no_python --use_env", { NULL }, "#!/bin/sh" },
 	{ "... whose words nobody has read", ENDED(1), NULL, NULL, true, NULL,
-	  "Python runs ./train, whose first line is #!/bin/sh: for a program that is no Python script "
-	  "give --no_python --use_env", { NULL }, "#!/bin/sh" },
+	  "Python runs ./train, whose first line is #!/bin/sh: for a program that isn't a Python script give --no_python --use_env", { NULL }, "#!/bin/sh" },
 	{ "... which is also Python", ENDED(1), "ValueError: the teapot is empty\n", NULL, true, NULL,
 	  NULL, { NULL }, "#!/bin/sh" },
 	{ "a signal", { ENDED_SIGNAL, SIGSEGV, false }, "unrecognized arguments: --local_rank=0", NULL,

@@ -147,11 +147,7 @@ static const struct nodes_row {
 	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 1, .at_ns = S(1), .noticed_ns = S(11) } },
 	  { { .name = "gpu06" }, { .name = "gpu07", .lost = true },
 	    { .name = "gpu08", .lost = true, .lost_unsure = true } }, 3, { 0 },
-	  "launchd: error: root cause: node 1 (gpu07) was lost; 2 of 3 nodes were lost: nodes 1, 2\n"
-	  "launchd: note: rank 2 (local rank 0) on gpu07 (node 1): unknown: the node was lost\n"
-	  "launchd: note: rank 4 (local rank 0) on gpu08 (node 2): unknown: the node was lost\n"
-	  "launchd: note: node 2 (gpu08) was lost, too; launchd can't tell which was first\n"
-	  "launchd: note: no other node is heard: node 0 (gpu06) itself may have been cut off\n" },
+	  "launchd: error: root cause: node 1 (gpu07) was lost; 2 of 3 nodes were lost: nodes 1, 2\nlaunchd: note: rank 2 (local rank 0) on gpu07 (node 1): unknown: the node was lost\nlaunchd: note: rank 4 (local rank 0) on gpu08 (node 2): unknown: the node was lost\nlaunchd: note: node 2 (gpu08) was lost, too; launchd can't tell which was first\nlaunchd: note: no other node is heard from: node 0 (gpu06) may itself have been cut off\n" },
 	{ "a lost node and a failure that the clocks can't order, and nodes that never joined",
 	  { GONE(0), GONE(2), AT(4, BY_EXIT(1), RAN(1, 13.5)) }, 3, -1,
 	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 0 }, .unsure = true },
@@ -176,17 +172,13 @@ static const struct nodes_row {
 		       .sender = { 812, 1000, false, "scancel" } },
 	    STARTED },
 	  { { .name = "gpu06" }, { .name = "gpu07" } }, 2, { 0 },
-	  "launchd: error: root cause: launchd got SIGTERM on gpu07 (node 1) from pid 812 "
-	  "(scancel, uid 1000) after 1.50 s\n" },
+	  "launchd: error: root cause: launchd received SIGTERM on gpu07 (node 1) from pid 812 (scancel, uid 1000) after 1.50 s\n" },
 	{ "a signal, and a failure that the clocks can't order",
 	  { AT(3, BY_EXIT(1), RAN(1, 2.5)) }, 1, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM, .node = 0, .at_ns = S(2.5) },
 	    .unsure = true, STARTED },
 	  { { .name = "gpu06" }, { .name = "gpu07" } }, 2, { 0 },
-	  "launchd: error: root cause: launchd got SIGTERM on gpu06 (node 0) after 1.50 s\n"
-	  "launchd: note: a worker may have failed first: the nodes' clocks can't tell\n"
-	  "launchd: note: rank 3 (local rank 1, pid 13) on gpu07 (node 1): exit code 1 after "
-	  "1.50 s\n" },
+	  "launchd: error: root cause: launchd received SIGTERM on gpu06 (node 0) after 1.50 s\nlaunchd: note: a worker may have failed first: the nodes' clocks can't tell\nlaunchd: note: rank 3 (local rank 1, pid 13) on gpu07 (node 1): exit code 1 after 1.50 s\n" },
 	{ "where launchd was killed", { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_GUARD, .node = 1, .at_ns = S(2) }, STARTED },
 	  { { .name = "gpu06" }, { .name = "gpu07" } }, 2, { 0 },

@@ -73,42 +73,33 @@ static const struct report_row {
 	{ "OOM-killed, surely and likely",
 	  { WORKER(0, .oom = OOM_YES, BY_SIGNAL(SIGKILL), RAN(1, 2)),
 	    WORKER(1, .oom = OOM_LIKELY, BY_SIGNAL(SIGKILL), RAN(1, 3)) }, 2, 0, { FAILURE },
-	  HEAD("4 (local rank 0, pid 10)", "killed by SIGKILL (OOM-killed by the kernel) after "
-	       "1.00 s") COMMAND
-	  "launchd: note: rank 5 (local rank 1, pid 11): failed 1.00 s later: killed by SIGKILL "
-	  "(likely OOM-killed by the kernel)\n" },
+	  HEAD("4 (local rank 0, pid 10)", "killed by SIGKILL (by the kernel's OOM killer) after 1.00 s") COMMAND
+	  "launchd: note: rank 5 (local rank 1, pid 11): failed 1.00 s later: killed by SIGKILL (likely by the kernel's OOM killer)\n" },
 	{ "ended by a signal of nobody known",
 	  { WORKER(0, STOPPED(SIGINT, 2), BY_EXIT(1), RAN(1, 3)),
 	    WORKER(1, BY_EXIT(0), RAN(1, 2)) }, 2, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGINT } },
-	  "launchd: error: root cause: launchd got SIGINT on host (node 2)\n"
-	  "launchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 1.00 s\n"
-	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 1 within 1.00 s of launchd's "
-	  "SIGINT\n" },
+	  "launchd: error: root cause: launchd received SIGINT on host (node 2)\nlaunchd: note: rank 5 (local rank 1, pid 11): exit code 0 after 1.00 s\nlaunchd: note: rank 4 (local rank 0, pid 10): exit code 1 within 1.00 s of launchd's SIGINT\n" },
 	{ "ended by somebody's signal; a worker that failed later is no culprit",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 3)) }, 1, 0,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM,
 	      .sender = { 812, 1000, false, "ba\x1bsh" },
 	      .at_ns = S(2.5) },
 	    .started_ns = S(1), .started_wall_ns = 1763705999345678901 },
-	  "launchd: error: root cause: launchd got SIGTERM on host (node 2) from pid 812 "
-	  "(ba\\x1bsh, uid 1000) after 1.50 s\n"
-	  "launchd: error: time: 2025-11-21 07:50:00.845 +0130\n"
-	  "launchd: note: rank 4 (local rank 0, pid 10): exit code 1 after 2.00 s\n" },
+	  "launchd: error: root cause: launchd received SIGTERM on host (node 2) from pid 812 (ba\\x1bsh, uid 1000) after 1.50 s\nlaunchd: error: time: 2025-11-21 07:50:00.845 +0130\nlaunchd: note: rank 4 (local rank 0, pid 10): exit code 1 after 2.00 s\n" },
 	{ "the sender has ended",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM,
 	      .sender = { 812, 0, false, "" } } },
-	  "launchd: error: root cause: launchd got SIGTERM on host (node 2) from pid 812 "
-	  "(already gone, uid 0)\n" },
+	  "launchd: error: root cause: launchd received SIGTERM on host (node 2) from pid 812 (already gone, uid 0)\n" },
 	{ "the terminal's signal",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGQUIT, .sender = { .kernel = true } } },
-	  "launchd: error: root cause: launchd got SIGQUIT on host (node 2) from the terminal\n" },
+	  "launchd: error: root cause: launchd received SIGQUIT on host (node 2) from the terminal\n" },
 	{ "the kernel's signal",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGXCPU, .sender = { .kernel = true } } },
-	  "launchd: error: root cause: launchd got SIGXCPU on host (node 2) from the kernel\n" },
+	  "launchd: error: root cause: launchd received SIGXCPU on host (node 2) from the kernel\n" },
 	{ "the time is over",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_MAX_RUNTIME, .at_ns = S(7201) }, .started_ns = S(1) },
@@ -130,7 +121,7 @@ static const struct report_row {
 	  { WORKER(0, BY_EXIT(1), RAN(1, 2)), WORKER(1, KILLED(SIGTERM, 2), .started_ns = S(1)) },
 	  2, 0, { FAILURE },
 	  HEAD("4 (local rank 0, pid 10)", "exit code 1 after 1.00 s") COMMAND
-	  "launchd: note: rank 5 (local rank 1, pid 11): still alive when launchd ended\n" },
+	  "launchd: note: rank 5 (local rank 1, pid 11): still alive when launchd exited\n" },
 	{ "a clock that went nowhere",
 	  { WORKER(0, BY_EXIT(1), RAN(2, 1)), WORKER(1, BY_EXIT(0)) }, 2, 0, { FAILURE },
 	  HEAD("4 (local rank 0, pid 10)", "exit code 1 after 0.00 s") COMMAND
@@ -245,7 +236,7 @@ static const struct record_row {
 	{ "an empty message", { .message = "" }, E "exception: \n" },
 	{ "a message of many lines", { .message = "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n\n" },
 		E "exception: 0\n" I "1\n" I "2\n" I "3\n" I "4\n" I "5\n" I "6\n" I "7\n" I "8\n" I
-		  "9\n" I "[2 lines more]\n" },
+		  "9\n" I "[2 more lines]\n" },
 	{ "nothing that a terminal obeys",
 		{ .message = "\x1b[2J\xc2\x9b 2J\tgr\xc3\xbc\xc3\x9f\xff\x7f" },
 		E "exception: \\x1b[2J\\x9b 2J    gr\xc3\xbc\xc3\x9f\\xff\\x7f\n" },
@@ -276,7 +267,7 @@ static void test_long_traceback(void **state)
 		text_printf(&traceback, "line %d %0400d\n", i, 0);
 	record.traceback = text_string(&traceback);
 	report = report_of(&failure, &record, arguments, 0, 1);
-	assert_contains(report, COMMAND I "[70 lines before]\n" I "line 70 000");
+	assert_contains(report, COMMAND I "[70 earlier lines]\n" I "line 70 000");
 	assert_contains(report, "000 ...\n" I "line 99 000");
 	assert_true(strlen(report) < 30 * 430 + 500);
 	free(report);
