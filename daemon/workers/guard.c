@@ -93,7 +93,8 @@ static void make_run_dir(struct guard *g)
 	if (!g->will->removed)
 		(void)snprintf(g->will->run_dir, sizeof g->will->run_dir, "%s", path);
 	arena_done(&scratch);
-	(void)!write(g->relay, &made, sizeof made); /* the pipe is empty; EPIPE: it was killed */
+	if (write(g->relay, &made, sizeof made) < 0) /* the pipe is empty; EPIPE: it was killed */
+		fd_closep(&g->relay);                /* else it would wait for ever */
 }
 
 const char *guard_run_dir(const struct guard *g, struct failure *why)
