@@ -1,4 +1,6 @@
 """Launchers of one job that meet on this host, each as a node of its own."""
+import os
+import random
 import socket
 
 from harness import LIMIT
@@ -8,16 +10,19 @@ FAST = ['--node-timeout=20']  # far above what a loaded machine holds a launcher
 
 
 def free_ports(host='127.0.0.1'):
-    """A port that is free with the one above it, where launchers meet."""
+    """A port that is free with the one above it, where launchers meet. It stays so until they
+    listen: the kernel takes none of these for connections, and each of pytest's workers has a
+    thousand of its own."""
+    first = 10000 + 1000 * (int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 22)
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     for _ in range(100):
+        port = random.randrange(first, first + 1000, 2)
         with socket.socket(family) as one, socket.socket(family) as other:
             try:
-                one.bind((host, 0))
-                port = one.getsockname()[1]
+                one.bind((host, port))
                 other.bind((host, port + 1))
                 return port
-            except (OSError, OverflowError):
+            except OSError:
                 continue
     raise AssertionError('no two free ports')
 
