@@ -179,15 +179,16 @@ static int end_reading(const struct pass *p, struct arena_mark before)
 	return -EPROTO;
 }
 
-/* Defines message_put_NAME() and message_get_NAME() by NAME_fields(). */
-#define PUT_AND_GET(name, type) \
+/* Define message_put_NAME() and message_get_NAME() by NAME_fields(). */
+#define PUT(name, type) \
 	void message_put_##name(struct wire_out *out, const type *m) \
 	{ \
 		type copy = *m; \
 \
 		name##_fields(&(struct pass){ .out = out }, &copy); \
-	} \
-\
+	}
+
+#define GET(name, type) \
 	int message_get_##name(const unsigned char *at, size_t len, type *ret) \
 	{ \
 		struct wire_in in = wire_from(at, len); \
@@ -198,6 +199,24 @@ static int end_reading(const struct pass *p, struct arena_mark before)
 			return -EPROTO; \
 		*ret = m; \
 		return 0; \
+	}
+
+/* The same of a message with pointers, to memory of the arena. */
+#define GET_INTO_ARENA(name, type) \
+	int message_get_##name( \
+		const unsigned char *at, size_t len, struct arena *arena, type *ret) \
+	{ \
+		struct wire_in in = wire_from(at, len); \
+		struct pass p = { .in = &in, .arena = arena }; \
+		struct arena_mark before = arena_mark(arena); \
+		type m = { 0 }; \
+		int rc; \
+\
+		name##_fields(&p, &m); \
+		rc = end_reading(&p, before); \
+		if (rc == 0) \
+			*ret = m; \
+		return rc; \
 	}
 
 /* --- of what several messages are made --- */
@@ -286,7 +305,8 @@ static void join_fields(struct pass *p, struct message_join *m)
 	LINE(p, m->reached);
 }
 
-PUT_AND_GET(join, struct message_join)
+PUT(join, struct message_join)
+GET(join, struct message_join)
 
 static void welcome_fields(struct pass *p, struct message_welcome *m)
 {
@@ -302,28 +322,8 @@ static void welcome_fields(struct pass *p, struct message_welcome *m)
 	refuse_if(p, m->node_rank >= m->nnodes);
 }
 
-void message_put_welcome(struct wire_out *out, const struct message_welcome *m)
-{
-	struct message_welcome copy = *m;
-
-	welcome_fields(&(struct pass){ .out = out }, &copy);
-}
-
-int message_get_welcome(
-	const unsigned char *at, size_t len, struct arena *arena, struct message_welcome *ret)
-{
-	struct wire_in in = wire_from(at, len);
-	struct pass p = { .in = &in, .arena = arena };
-	struct arena_mark before = arena_mark(arena);
-	struct message_welcome m = { 0 };
-	int rc;
-
-	welcome_fields(&p, &m);
-	rc = end_reading(&p, before);
-	if (rc == 0)
-		*ret = m;
-	return rc;
-}
+PUT(welcome, struct message_welcome)
+GET_INTO_ARENA(welcome, struct message_welcome)
 
 static void refused_fields(struct pass *p, struct message_refused *m)
 {
@@ -333,7 +333,8 @@ static void refused_fields(struct pass *p, struct message_refused *m)
 	refuse_if(p, m->code == 0);
 }
 
-PUT_AND_GET(refused, struct message_refused)
+PUT(refused, struct message_refused)
+GET(refused, struct message_refused)
 
 void message_put_text(struct wire_out *out, const char *text)
 {
@@ -358,7 +359,8 @@ static void start_fields(struct pass *p, struct message_start *m)
 	m->master_port = u16(p, m->master_port);
 }
 
-PUT_AND_GET(start, struct message_start)
+PUT(start, struct message_start)
+GET(start, struct message_start)
 
 void message_put_ranks(struct wire_out *out, unsigned attempt, const unsigned *ranks, size_t count)
 {
@@ -389,7 +391,8 @@ int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
 
 /* --- how workers end, and that they shall --- */
 
-PUT_AND_GET(failed, struct outcome)
+PUT(failed, struct outcome)
+GET(failed, struct outcome)
 
 static void stop_fields(struct pass *p, struct stop *s)
 {
@@ -401,7 +404,8 @@ static void stop_fields(struct pass *p, struct stop *s)
 	refuse_if(p, s->urgency == URGENCY_NONE || s->cause.kind == CAUSE_NONE);
 }
 
-PUT_AND_GET(stop, struct stop)
+PUT(stop, struct stop)
+GET(stop, struct stop)
 
 void message_put_signal(struct wire_out *out, int signal)
 {
@@ -497,21 +501,7 @@ void message_put_record(struct wire_out *out, const struct message_record *m)
 	record_fields(&(struct pass){ .out = out }, &copy);
 }
 
-int message_get_record(
-	const unsigned char *at, size_t len, struct arena *arena, struct message_record *ret)
-{
-	struct wire_in in = wire_from(at, len);
-	struct pass p = { .in = &in, .arena = arena };
-	struct arena_mark before = arena_mark(arena);
-	struct message_record m = { 0 };
-	int rc;
-
-	record_fields(&p, &m);
-	rc = end_reading(&p, before);
-	if (rc == 0)
-		*ret = m;
-	return rc;
-}
+GET_INTO_ARENA(record, struct message_record)
 
 static void survivor_fields(struct pass *p, struct survivor *s)
 {
@@ -539,7 +529,8 @@ static void ended_fields(struct pass *p, struct node_end *e)
 		survivor_fields(p, &e->survivors[i]);
 }
 
-PUT_AND_GET(ended, struct node_end)
+PUT(ended, struct node_end)
+GET(ended, struct node_end)
 
 static void verdict_fields(struct pass *p, struct verdict *v)
 {
@@ -552,7 +543,8 @@ static void verdict_fields(struct pass *p, struct verdict *v)
 	refuse_if(p, v->well != (v->cause.kind == CAUSE_NONE) || (v->well && v->exit_code != 0));
 }
 
-PUT_AND_GET(verdict, struct verdict)
+PUT(verdict, struct verdict)
+GET(verdict, struct verdict)
 
 /* --- lines of workers, on their way to node rank 0's console --- */
 

@@ -143,27 +143,19 @@ static int derive(
 int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why)
 {
 	struct secret s = { .len = 0 };
-	const char *name = NULL;
-	bool any = from->random || from->file || (from->text && *from->text);
-	int rc = any ? key_shield(why) : 0;
+	bool by_file = from->file, by_text = !by_file && from->text && *from->text;
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	if (from->random) {
-		name = "PMIx";
-		s.len = KEY_BYTES;
-		memcpy(s.bytes, from->random, KEY_BYTES);
-	} else if (from->file) {
-		name = from->file;
-		rc = read_file(from->file, from->file_where, &s, why);
-	} else if (from->text && *from->text) {
-		name = "LAUNCHD_KEY";
-		rc = read_text(from->text, &s, why);
-	}
-	if (rc == 0 && name)
-		rc = derive(&s, name, ret, why);
-	else if (rc == 0)
+	if (!by_file && !by_text) {
 		*ret = (struct job_key){ .there = false };
+		return 0;
+	}
+	rc = key_shield(why);
+	if (rc == 0)
+		rc = by_file ? read_file(from->file, from->file_where, &s, why) :
+			       read_text(from->text, &s, why);
+	if (rc == 0)
+		rc = derive(&s, by_file ? from->file : "LAUNCHD_KEY", ret, why);
 	explicit_bzero(&s, sizeof s);
 	return rc;
 }

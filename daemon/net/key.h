@@ -15,17 +15,15 @@ enum {
 struct job_key {
 	unsigned char bytes[KEY_BYTES];
 	bool there;
-	const char *from; /* who gave it, for the user: "PMIx", "LAUNCHD_KEY", or the file's name as
-			   * it was given; NULL: nobody */
+	const char *from; /* for the user: "LAUNCHD_KEY", or the name of the file as it was given */
 };
 
 /* Where a key may come from; the first that is there is taken, and no other looked at. All
  * borrowed, file also by the key. */
 struct key_sources {
-	const unsigned char *random; /* KEY_BYTES, that came by PMIx; NULL: none */
-	const char *file;            /* NULL: none */
-	const char *file_where;      /* the setting that names it, for the user */
-	const char *text;            /* LAUNCHD_KEY's value; NULL or "": none */
+	const char *file;       /* NULL: none */
+	const char *file_where; /* the setting that names it, for the user */
+	const char *text;       /* LAUNCHD_KEY's value; NULL or "": none */
 };
 
 /* Keeps what this process has in memory from core dumps and, but for root, from other processes:

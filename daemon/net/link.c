@@ -201,7 +201,8 @@ static void end_unsaid(struct link *l)
 		link_give_up(l);
 }
 
-void link_broke(struct link *l, int rc)
+/* The connection broke, without a farewell. The link ends where nobody watches it. */
+static void lose_connection(struct link *l, int rc)
 {
 	l->broke = rc;
 	if (!l->beats.watcher) {
@@ -225,7 +226,7 @@ static void write_failed(struct link *l, int rc)
 {
 	l->was_reset = l->was_reset || rc == UV_ECONNRESET;
 	if (rc != UV_EPIPE && rc != UV_ECONNRESET && l->state < LINK_CLOSING)
-		link_broke(l, rc);
+		lose_connection(l, rc);
 }
 
 static size_t queued(const struct link *l)
@@ -287,7 +288,7 @@ static bool has_room(struct link *l, size_t size)
 	size_t waits = queued(l);
 
 	if (waits + size > LINK_QUEUE_MAX && l->kept.acked > kept_sent(&l->kept) - waits)
-		link_broke(l, -ETIMEDOUT);
+		lose_connection(l, -ETIMEDOUT);
 	if (l->state >= LINK_CLOSING)
 		return false;
 	if (!l->tcp)
@@ -397,13 +398,14 @@ static void on_end(struct link *l, int rc)
 	else if (l->state == LINK_OPEN && rc == UV_EOF)
 		end_unsaid(l);
 	else if (l->state == LINK_OPEN || l->state == LINK_DRAINING)
-		link_broke(l, rc);
+		lose_connection(l, rc);
 	else
 		link_fail(l, LINK_END_MUTE, "%s ended the connection before it introduced itself",
 			l->peer);
 }
 
-void link_hear(struct link *l)
+/* Everything that waits in the stream is heard. */
+static void hear(struct link *l)
 {
 	struct frame f;
 	int rc = 0;
@@ -430,7 +432,7 @@ static void feed(struct link *l, unsigned char *bytes, size_t len)
 	}
 	memmove(bytes, bytes + skip, len - skip);
 	frame_stream_fed(&l->in, len - skip);
-	link_hear(l);
+	hear(l);
 }
 
 static void on_bytes(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
@@ -471,7 +473,7 @@ bool link_take(struct link *l, uint64_t at, const unsigned char *bytes, size_t l
 		len -= there;
 	}
 	if (l->state == LINK_OPEN)
-		link_hear(l);
+		hear(l);
 	return true;
 }
 

@@ -28,12 +28,6 @@ __attribute__((format(printf, 3, 4))) void link_fail(
 /* The only writer of a link's state. */
 void link_goto(struct link *l, enum link_state next);
 
-/* The connection broke, without a farewell: rc says how. The link ends where nobody watches it. */
-void link_broke(struct link *l, int rc);
-
-/* Everything that waits in the stream is heard. */
-void link_hear(struct link *l);
-
 /* The last handle is closed, or one less is open. */
 void link_handle_closed(struct link *l);
 

@@ -62,11 +62,6 @@ void wire_put_u64(struct wire_out *w, uint64_t value)
 	wire_put_int(w, value, 8);
 }
 
-void wire_put_i64(struct wire_out *w, int64_t value)
-{
-	wire_put_int(w, (uint64_t)value, 8);
-}
-
 void wire_put_raw(struct wire_out *w, const void *bytes, size_t len)
 {
 	unsigned char *at = extend(w, len);
@@ -135,11 +130,6 @@ uint32_t wire_get_u32(struct wire_in *w)
 uint64_t wire_get_u64(struct wire_in *w)
 {
 	return wire_get_int(w, 8);
-}
-
-int64_t wire_get_i64(struct wire_in *w)
-{
-	return (int64_t)wire_get_int(w, 8);
 }
 
 const unsigned char *wire_get_bytes(struct wire_in *w, size_t max, size_t *ret_len)

@@ -28,7 +28,6 @@ void wire_put_u8(struct wire_out *w, uint8_t value);
 void wire_put_u16(struct wire_out *w, uint16_t value);
 void wire_put_u32(struct wire_out *w, uint32_t value);
 void wire_put_u64(struct wire_out *w, uint64_t value);
-void wire_put_i64(struct wire_out *w, int64_t value);
 void wire_put_raw(struct wire_out *w, const void *bytes, size_t len);   /* without a length */
 void wire_put_bytes(struct wire_out *w, const void *bytes, size_t len); /* u32 length, bytes */
 
@@ -49,7 +48,6 @@ uint8_t wire_get_u8(struct wire_in *w);
 uint16_t wire_get_u16(struct wire_in *w);
 uint32_t wire_get_u32(struct wire_in *w);
 uint64_t wire_get_u64(struct wire_in *w);
-int64_t wire_get_i64(struct wire_in *w);
 
 /* len bytes without a length; they lie in the message. NULL, and failed, where there are fewer. */
 const unsigned char *wire_get_raw(struct wire_in *w, size_t len);

@@ -65,7 +65,7 @@ static void read_fields(const unsigned char *bytes, size_t len)
 		else if (kind % 7 == 3)
 			(void)wire_get_u32(&w);
 		else if (kind % 7 == 4)
-			(void)wire_get_i64(&w);
+			(void)wire_get_u64(&w);
 		else
 			(void)wire_get_raw(&w, kind % 3);
 		PROMISE(w.left <= before && w.at + w.left == exact + len);

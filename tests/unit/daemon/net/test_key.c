@@ -148,21 +148,13 @@ static void assert_same(const struct key_sources *a, const struct key_sources *b
 
 static void test_same_secret(void **state)
 {
-	static const unsigned char random[KEY_BYTES] = SIXTEEN "fedcba987654321";
 	const struct key_sources file = { .file = path, .file_where = "--key-file" },
-				 text = { .text = SIXTEEN }, other = { .text = SIXTEEN "g" },
-				 pmix = { .random = random, .file = "/nowhere", .text = SIXTEEN };
-	struct failure why = { 0 };
-	struct job_key k;
+				 text = { .text = SIXTEEN }, other = { .text = SIXTEEN "g" };
 
 	(void)state;
 	assert_int_equal(make_file(SIXTEEN "\n", 17, 0600), 0);
 	assert_same(&file, &text, true);
 	assert_same(&text, &other, false);
-	assert_same(&pmix, &text, false);
-	assert_outcome(key_read(&pmix, &k, &why), 0, &why, NULL);
-	assert_string_equal(k.from, "PMIx");
-	assert_true(memcmp(k.bytes, random, KEY_BYTES) != 0);
 }
 
 /* BLAKE2b-256 of the sixteen bytes, keyed with the context: nodes of two builds must agree. */

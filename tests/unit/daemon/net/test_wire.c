@@ -12,7 +12,7 @@ static void put_all(struct wire_out *w)
 	wire_put_u16(w, 0xfedc);
 	wire_put_u32(w, 0xfedcba98);
 	wire_put_u64(w, UINT64_C(0xfedcba9876543210));
-	wire_put_i64(w, INT64_MIN);
+	wire_put_u64(w, (uint64_t)INT64_MIN);
 	wire_put_bytes(w, "node7", 5);
 	wire_put_bytes(w, NULL, 0);
 	wire_put_bytes(w, "a\0b", 3);
@@ -54,7 +54,7 @@ static bool get_all(size_t len)
 	same = wire_get_u16(&w) == 0xfedc && same;
 	same = wire_get_u32(&w) == 0xfedcba98 && same;
 	same = wire_get_u64(&w) == UINT64_C(0xfedcba9876543210) && same;
-	same = wire_get_i64(&w) == INT64_MIN && same;
+	same = wire_get_u64(&w) == (uint64_t)INT64_MIN && same;
 	wire_get_string(&w, name, sizeof name);
 	wire_get_string(&w, none, sizeof none);
 	same = strcmp(name, w.failed ? "" : "node7") == 0 && none[0] == '\0' && same;
