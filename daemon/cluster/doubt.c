@@ -39,8 +39,8 @@ static void say_misplaced(struct doubt *d)
 	struct text t = { 0 };
 
 	text_printf(&t,
-		"%s is this node, whose node rank is %u, and no launcher of node rank 0 is here: "
-		"have nodes been given each other's ranks, or is the master address wrong?",
+		"%s is this node, which has node rank %u, but no launcher with node rank 0 runs "
+		"here: were node ranks mixed up, or is the master address wrong?",
 		d->name, d->party->config->node_rank);
 	say(d, &t);
 }
@@ -50,8 +50,8 @@ static void say_loopback(struct doubt *d)
 	struct text t = { 0 };
 
 	text_printf(&t,
-		"%s means each host itself, so launchers of other hosts can't meet there: give all "
-		"nodes an address of node rank 0 that the others reach",
+		"%s is each host itself, so launchers on other hosts can't reach it: give all "
+		"nodes an address of node rank 0 that the others can reach",
 		d->name);
 	say(d, &t);
 }
@@ -61,8 +61,8 @@ static void say_no_rival(struct doubt *d, const char *why)
 	struct text t = { 0 };
 
 	text_printf(&t,
-		"node rank 0 is this node, but %s is none of its addresses (%s): have two nodes "
-		"been given node rank 0, or is the master address wrong?",
+		"this node has node rank 0, but %s is not one of its addresses (%s): do two nodes "
+		"have node rank 0, or is the master address wrong?",
 		d->name, why);
 	say(d, &t);
 }

@@ -144,7 +144,7 @@ static bool keeps(struct caller *p, size_t len)
 	p->kept_bytes += len;
 	if (p->kept_bytes <= KEPT_MAX + (size_t)p->about.nproc * KEPT_WORKER)
 		return true;
-	link_close(&p->link, false, "it said more than a node has to say");
+	link_close(&p->link, false, "it sent more than a node may send");
 	return false;
 }
 
@@ -226,7 +226,7 @@ static void say_starved(struct hub *h)
 		return;
 	h->crowded = true;
 	party_say(h->party, true,
-		"no descriptors are left for connections to the launchers' port (ulimit -n): the "
+		"out of file descriptors for connections to the launchers' port (ulimit -n): the "
 		"oldest that have not introduced themselves are dropped to let nodes in");
 }
 
@@ -250,7 +250,7 @@ static void drop_oldest_stranger(struct hub *h)
 		return;
 	oldest->stranger = false;
 	h->strangers--;
-	link_close(&oldest->link, false, "it had not joined when too many others came");
+	link_close(&oldest->link, false, "it had not joined when too many others connected");
 }
 
 static void on_ready(struct link *l)

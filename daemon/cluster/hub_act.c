@@ -146,8 +146,8 @@ static int say_remedy(struct failure *why)
 		return why->code;
 	*why = (struct failure){ 0 };
 	return failure_set(why, without.code,
-		"%s: give --local-addr an address of this node that the others reach, or "
-		"--store rank0",
+		"%s: set --local-addr to an address of this node that the others can reach, or "
+		"use --store rank0",
 		without.text);
 }
 
@@ -217,7 +217,7 @@ static void give_up(struct hub *h, struct caller *p, const char *why)
 
 	text_printf(&t, "node %u, ", p->node);
 	hub_add_peer(&t, p);
-	text_printf(&t, ", counts as lost: %s", why);
+	text_printf(&t, ", is considered lost: %s", why);
 	party_say_text(h->party, true, &t);
 	link_close(&p->link, false, why);
 }
@@ -234,8 +234,8 @@ static void on_overdue(uv_timer_t *t)
 	}
 	num_print_seconds(limit_ms(h), seconds);
 	(void)snprintf(why, sizeof why,
-		"it is heard, but has not said within %s s of the order to stop that its workers "
-		"have ended",
+		"it is alive, but has not reported within %s s of the order to stop that its "
+		"workers have ended",
 		seconds);
 	for (unsigned i = 0; i < h->job.nnodes; i++)
 		if (h->peers[i] && h->job.nodes[i].state == NODE_JOINED)

@@ -60,7 +60,7 @@ static bool add_contradiction(const struct hub *h, const struct caller *p, struc
 			add_self(t, h);
 		text_add(t, " and ");
 		hub_add_peer(t, p);
-		text_add(t, ": give every node a --node_rank of its own");
+		text_add(t, ": give each node a different --node_rank");
 	} else {
 		return false;
 	}
@@ -102,7 +102,7 @@ static void add_owner(struct text *t, const struct caller *p)
 	}
 	if (own && !has_own) {
 		text_add(t,
-			", and this launcher has none: give it the same one or, if it is of "
+			", and this launcher has none: give it the same one or, if it belongs to "
 			"another job, another --rdzv-endpoint or --control-port");
 	} else {
 		text_add(t, ": give ");
@@ -216,7 +216,7 @@ static void add_too_many(struct text *t, const struct hub *h)
 		if (*name)
 			text_add_shown(t, name, strlen(name));
 		else
-			text_add(t, "one that never came");
+			text_add(t, "one that never joined");
 	}
 	text_add(t, nnodes > NAMES_SHOWN ? ", ...)" : ")");
 }
@@ -229,7 +229,7 @@ static void say_late(struct hub *h, const struct caller *p)
 		text_add(&t, "a node");
 	else
 		text_printf(&t, "node %u", p->about.node_rank);
-	text_add(&t, " came after --join-timeout: ");
+	text_add(&t, " arrived after --join-timeout: ");
 	hub_add_peer(&t, p);
 	party_say_text(h->party, false, &t);
 }
@@ -240,8 +240,8 @@ static const char *hindrance(const struct hub *h, const struct caller *p)
 	if (h->state == HUB_RUNNING && h->job.state != JOB_RUNNING)
 		return ", and is ending";
 	if (!has_right_ranks(h, p))
-		return ": its number of workers is another than other nodes', so that it can't "
-		       "know the ranks";
+		return ": its number of workers differs from the other nodes', so it can't tell "
+		       "its ranks";
 	return NULL;
 }
 
@@ -253,7 +253,7 @@ static void turn_away_missed(struct hub *h, struct caller *p)
 	struct text t = { 0 };
 
 	say_late(h, p);
-	text_add(&t, "the job has started without this node, which came after --join-timeout");
+	text_add(&t, "the job has started without this node, which arrived after --join-timeout");
 	text_add(&t, hinders ? hinders : "");
 	if (!hinders)
 		note_late(h, p->about.node_rank);
@@ -271,8 +271,8 @@ static void turn_away_late(struct caller *p)
 		return;
 	}
 	if (comes_back(h, p))
-		text_add(&t,
-			"the job runs already, without this node: a node can't come back to it");
+		text_add(
+			&t, "the job is already running without this node: a node can't rejoin it");
 	else
 		add_too_many(&t, h);
 	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT, text_string(&t));
@@ -332,8 +332,8 @@ static void check_wishes(struct hub *h, struct caller *p)
 		text_printf(&t, "--max-restarts %u%s", p->about.max_restarts, store ? " and " : "");
 	if (store)
 		text_printf(&t, "--store %s", store_name(is_agent));
-	text_printf(&t, ", but %s of node rank 0 %s: ", restarts && store ? "those" : "that",
-		restarts && store ? "count" : "counts");
+	text_printf(
+		&t, ", but node rank 0's value%s: ", restarts && store ? "s apply" : " applies");
 	if (restarts)
 		text_printf(&t, "%u%s", c->policy.max_restarts, store ? ", " : "");
 	if (store)
@@ -349,7 +349,7 @@ static void check_wishes(struct hub *h, struct caller *p)
 /* Its launcher was started anew before we knew that the old one is gone. */
 static void replace(struct caller *old)
 {
-	static const char why[] = "its node has joined anew";
+	static const char why[] = "its node has joined again";
 
 	hub_leave_place(old, why);
 	link_close(&old->link, false, why);
@@ -362,7 +362,7 @@ void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
 
 	if (p->joined || message_get_join(at, len, &p->about) < 0 || p->about.nproc == 0 ||
 		p->about.nproc > NPROC_MAX) {
-		link_close(&p->link, false, "what it said is no message of this protocol");
+		link_close(&p->link, false, "it sent a malformed message");
 		return;
 	}
 	if (is_turned_away(p))

@@ -31,11 +31,12 @@ void hub_lines_hear(struct caller *p, const unsigned char *at, size_t len)
 	int stream;
 
 	if (message_get_log(at, len, &stream, &bytes, &count) < 0)
-		link_close(&p->link, false, "what it said is no message of this protocol");
+		link_close(&p->link, false, "it sent a malformed message");
 	else if (p->credit.whole == 0)
 		link_close(&p->link, false, "it sent its workers' lines without being asked");
 	else if (!credit_spend(&p->credit, count))
-		link_close(&p->link, false, "it sent more of its workers' lines than it may");
+		link_close(&p->link, false,
+			"it sent more of its workers' lines than it was allowed to");
 	else if (party->on->log)
 		party->on->log(party->owner, p->node, stream, bytes, count);
 	else

@@ -308,7 +308,7 @@ static int look(const struct hub *h, struct presence *ret)
 
 static void add_here(struct text *t, const struct presence *p)
 {
-	text_add(t, p->here == 1 ? "; here is " : "; here are ");
+	text_add(t, "; joined: ");
 	for (unsigned i = 0; i < p->here; i++) {
 		text_add(t, i > 0 ? ", " : "");
 		if (i == NAMES_SHOWN) {
@@ -339,7 +339,7 @@ static void add_late(struct text *t, const struct presence *p, const struct hub 
 		numbers_add(t, "node", p->awaited, p->awaited_count);
 	else
 		text_printf(t, "%u of %u nodes", p->missing, h->job.nnodes);
-	text_printf(t, " did not come within %s s (--join-timeout)", seconds);
+	text_printf(t, " did not join within %s s (--join-timeout)", seconds);
 	add_here(t, p);
 }
 
@@ -365,7 +365,7 @@ static void stop_waiting(struct hub *h, const struct presence *p)
 		hub_refuse_text(h, -ETIMEDOUT, &line);
 		return;
 	}
-	text_printf(&line, "; the job starts all the same, and will not know if %s",
+	text_printf(&line, "; the job starts anyway, but won't notice if %s",
 		p->missing == 1 ? "it fails" : "they fail");
 	party_say_text(h->party, true, &line);
 	hub_begin(h);

@@ -21,9 +21,9 @@ static void miss(void *owner, const char *why);
 static void say_unkeyed(struct member *m)
 {
 	party_say(&m->party, false,
-		"the control channel is not authenticated: whoever reaches its port could end the "
-		"job, and signals are not forwarded to other nodes; give all nodes the same "
-		"--key-file or LAUNCHD_KEY");
+		"the control channel is not authenticated: anyone who can reach its port could "
+		"end the job, and signals are not forwarded to other nodes; give all nodes the "
+		"same --key-file or LAUNCHD_KEY");
 }
 
 /* Whether the socket is taken already tells which launcher of a host came first. */
@@ -69,8 +69,8 @@ static void say_alone(struct member *m, const char *why)
 	struct text t = { 0 };
 
 	text_printf(&t,
-		"%s; this node's workers start without the others: if another node fails, nobody "
-		"tells this one",
+		"%s; this node's workers start without the others: if another node fails, this "
+		"one won't be told",
 		why);
 	if (c->policy.max_restarts > 0)
 		text_add(&t, ", and there are no restarts");
@@ -88,7 +88,7 @@ static const char *unknown_alone(const struct member_config *c)
 		return NULL;
 	/* the launchers have the port that is given: worker 0 gets another one */
 	return c->way == MEET_STATIC ?
-		"the port of worker 0: give all nodes a --control-port, which leaves that of "
+		"the port of worker 0: give all nodes a --control-port, which leaves the port of "
 		"--rdzv-endpoint to it" :
 		"the port of worker 0: give --master_port";
 }
@@ -134,9 +134,8 @@ static void miss(void *owner, const char *why)
 		else
 			party_fail(&m->party, -ETIMEDOUT, text_string(&t));
 	} else if (m->role == MEMBER_HUB) {
-		text_printf(&t,
-			"%s; the job starts all the same, and will not know if other nodes fail",
-			why);
+		text_printf(
+			&t, "%s; the job starts anyway, but won't notice if other nodes fail", why);
 		party_say(&m->party, true, text_string(&t));
 		hub_begin(&m->hub);
 	} else {
@@ -284,7 +283,8 @@ static void on_not_found(struct finder *f, const char *why)
 	struct text t = { 0 };
 
 	num_print_seconds(m->party.config->join_timeout_ms, seconds);
-	text_printf(&t, "node rank 0's launcher can't be found within %s s (--join-timeout): %s",
+	text_printf(&t,
+		"node rank 0's launcher could not be found within %s s (--join-timeout): %s",
 		seconds, why);
 	miss(m, text_string(&t));
 	text_done(&t);
@@ -388,7 +388,7 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 			0)
 			count++;
 	if (count == 0)
-		miss(m, "node rank 0 has no address that others could reach");
+		miss(m, "node rank 0 has no address that others can reach");
 	else
 		start_spoke(m, count);
 }
@@ -400,8 +400,8 @@ static void listen_on(struct member *m)
 
 	if (hub_port(&m->hub) != m->party.config->hub_port) {
 		(void)snprintf(text, sizeof text,
-			"without PMIx launchers meet at port %u, where another program of this "
-			"node listens: give all nodes another --control-port or MASTER_PORT",
+			"without PMIx launchers meet at port %u, where another program on this "
+			"node is listening: give all nodes another --control-port or MASTER_PORT",
 			m->party.config->hub_port);
 		hub_refuse(&m->hub, -EADDRINUSE, text);
 		return;

@@ -158,14 +158,14 @@ static void on_limit(uv_timer_t *timer)
 		s->state == SPOKE_READY ? c->node_timeout_ms : c->join_timeout_ms, seconds);
 	if (s->state == SPOKE_DIALING) {
 		text_printf(&t, "node rank 0's launcher %s within %s s (--join-timeout): ",
-			s->link ? "was reached, but did not take this node" : "was not reached",
+			s->link ? "was reached, but did not accept this node" : "was not reached",
 			seconds);
 		dialer_explain(&s->dialer, &t);
 		give_up(s, &t);
 	} else if (s->state == SPOKE_JOINING) {
 		text_printf(&t,
-			"the launcher at %s was reached, but did not say within %s s "
-			"(--join-timeout) that the job begins",
+			"the launcher at %s was reached, but did not start the job within %s s "
+			"(--join-timeout)",
 			link_peer_text(s->link), seconds);
 		give_up(s, &t);
 	} else {
@@ -198,9 +198,9 @@ static void say_waiting(struct spoke *s)
 	if (now < s->note_ms)
 		return;
 	s->note_ms = now + NEXT_NOTE_MS;
-	text_add(&t, "node rank 0's launcher is not there yet: ");
+	text_add(&t, "node rank 0's launcher can't be reached yet: ");
 	dialer_explain(&s->dialer, &t);
-	text_add(&t, "; trying on");
+	text_add(&t, "; still trying");
 	party_say_text(s->party, false, &t);
 }
 
@@ -216,7 +216,7 @@ static void on_hopeless(struct dialer *d, const char *why)
 {
 	struct text t = { 0 };
 
-	text_printf(&t, "node rank 0's launcher can't be joined: %s", why);
+	text_printf(&t, "can't join node rank 0's launcher: %s", why);
 	give_up(d->owner, &t);
 }
 
@@ -271,7 +271,7 @@ static void hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
 
 	if (message_get_welcome(at, len, p->config->arena, &w) < 0 ||
 		w.nnodes != p->config->nnodes) {
-		link_close(s->link, false, "what it said is no message of this protocol");
+		link_close(s->link, false, "it sent a malformed message");
 		return;
 	}
 	spoke_goto(s, SPOKE_READY);
@@ -352,7 +352,7 @@ static void on_overdue(uv_timer_t *t)
 	}
 	num_print_seconds(limit_ms(s), seconds);
 	(void)snprintf(why, sizeof why,
-		"it is heard, but has not said within %s s of this node's end how the job goes on",
+		"it is alive, but has not said within %s s of this node's end how the job goes on",
 		seconds);
 	s->overdue = true;
 	link_close(s->link, false, why);
@@ -490,7 +490,7 @@ static const char *guess_at_loss(const struct spoke *s)
 	if (s->link->end == LINK_END_OURS)
 		return "; one of the two was cut off, frozen or powered off";
 	if (s->link->end == LINK_END_LOST || s->link->end == LINK_END_PEERS)
-		return "; its launcher was killed, or missed this node first";
+		return "; its launcher was killed, or took this node for lost first";
 	return ""; /* why says it all */
 }
 

@@ -52,7 +52,7 @@ void spoke_hear_log_room(struct spoke *s, const unsigned char *at, size_t len)
 	if (s->state == SPOKE_JOINING)
 		return; /* it was not welcomed yet */
 	if (message_get_log_room(at, len, &bytes) < 0 || (c->whole > 0 && !credit_give(c, bytes))) {
-		link_close(s->link, false, "what it said is no message of this protocol");
+		link_close(s->link, false, "it sent a malformed message");
 		return;
 	}
 	if (c->whole == 0)
@@ -71,12 +71,12 @@ void spoke_lines_start(const struct spoke *s)
 
 	if (wants && !offered)
 		party_say(s->party, true,
-			"node rank 0 has no --merge-logs: the lines of this node's workers stay "
+			"node rank 0 has no --merge-logs: the output of this node's workers stays "
 			"here");
 	if (offered && !wants)
 		party_say(s->party, false,
-			"node rank 0 has --merge-logs, but this node has not: the lines of its "
-			"workers stay here");
+			"node rank 0 has --merge-logs, but this node does not: the output of its "
+			"workers stays here");
 }
 
 void spoke_log_end(struct spoke *s)

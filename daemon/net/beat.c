@@ -195,7 +195,7 @@ static void take_beat(struct link *l, const struct beat_body *body, uint64_t now
 		l->beats.peer_sent = body->sent;
 	link_acknowledge(l, body->taken);
 	if (body->lost)
-		link_close(l, false, "it is heard, but nothing got through to it any more");
+		link_close(l, false, "it can be heard, but can't be reached any more");
 }
 
 static void on_beat(struct link *l, const unsigned char *payload, size_t len)
@@ -531,8 +531,8 @@ void beat_drop(struct beat *b, struct link *l, uint64_t silent_ms)
 {
 	static const char *const troubles[] = {
 		[TROUBLE_SILENT] = "nothing was heard from it",
-		[TROUBLE_UNACKED] = "it is heard, but nothing got through to it",
-		[TROUBLE_MISSING] = "it is heard, but nothing of what it has to say got here",
+		[TROUBLE_UNACKED] = "it can be heard, but can't be reached",
+		[TROUBLE_MISSING] = "it can be heard, but none of its messages arrived",
 	};
 	char why[96];
 

@@ -53,7 +53,7 @@ static int check_length(size_t len, const char *where, struct failure *why)
 {
 	if (len >= KEY_SECRET_MIN && len <= KEY_SECRET_MAX)
 		return 0;
-	return failure_usage(why, "%s: a key has %d to %d bytes, this one %s%zu", where,
+	return failure_usage(why, "%s: a key must have %d to %d bytes, this one has %s%zu", where,
 		KEY_SECRET_MIN, KEY_SECRET_MAX, len > KEY_SECRET_MAX ? "more than " : "",
 		len > KEY_SECRET_MAX ? (size_t)KEY_SECRET_MAX : len);
 }
@@ -66,13 +66,13 @@ static int check_file(int fd, const char *where, const char *path, struct failur
 	if (fstat(fd, &st) < 0)
 		return failure_set(why, -errno, "%s: %s: %s", where, path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return failure_usage(why, "%s: %s is no regular file", where, path);
+		return failure_usage(why, "%s: %s is not a regular file", where, path);
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		return failure_usage(why, "%s: %s belongs to user %u, who is neither you nor root",
 			where, path, (unsigned)st.st_uid);
 	if (st.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH))
 		return failure_usage(why,
-			"%s: %s has mode %04o: others may read or write it (chmod 600 mends it)",
+			"%s: %s has mode %04o: others may read or write it (chmod 600 fixes that)",
 			where, path, (unsigned)(st.st_mode & 07777));
 	return 0;
 }
@@ -134,7 +134,7 @@ static int derive(
 		return rc;
 	if (sodium.generichash(
 		    k.bytes, sizeof k.bytes, s->bytes, s->len, context, sizeof context - 1) != 0)
-		return failure_set(why, -EIO, "libsodium makes no hash");
+		return failure_set(why, -EIO, "libsodium: hashing failed");
 	*ret = k;
 	explicit_bzero(&k, sizeof k);
 	return 0;

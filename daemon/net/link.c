@@ -483,7 +483,7 @@ void link_acknowledge(struct link *l, uint64_t upto)
 	bool all = l->kept.acked == kept_sent(&l->kept);
 
 	if (rc < 0)
-		link_fail(l, LINK_END_BROKEN, "%s has heard what was never said", l->peer);
+		link_fail(l, LINK_END_BROKEN, "%s acknowledged what was never sent", l->peer);
 	if (rc <= 0)
 		return;
 	l->unacked_ns = all ? 0 : uv_hrtime();
@@ -547,7 +547,7 @@ static int draw(struct link *l, const struct link_auth *auth, struct failure *wh
 	unsigned char bytes[HANDSHAKE_NONCE + HANDSHAKE_TOKEN + sizeof l->session];
 
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return failure_set(why, -EIO, "no random numbers: %s", strerror(errno));
+		return failure_set(why, -EIO, "getrandom: %s", strerror(errno));
 	l->hello = (struct hello){ .version = HANDSHAKE_VERSION, .keyed = auth->keyed };
 	memcpy(l->hello.nonce, bytes, HANDSHAKE_NONCE);
 	memcpy(l->token, bytes + HANDSHAKE_NONCE, HANDSHAKE_TOKEN);

@@ -145,7 +145,7 @@ static void drop(struct listener *li, struct link *l, const struct sockaddr *new
 		li->on_crowded(li, newest);
 	l->on_settled = NULL;
 	unlist(l);
-	link_close(l, false, "it had not introduced itself when too many others came");
+	link_close(l, false, "it had not introduced itself when too many others connected");
 }
 
 static void take(struct acceptor *a, int connection, const struct sockaddr *from)

@@ -109,7 +109,8 @@ static void take_over(struct link *l, struct link *from, uint64_t in_at, uint64_
 	autoclose copy = -1;
 
 	if (out_at > kept_sent(&l->kept) || kept_sent(&l->kept) - out_at > 4 * LINK_QUEUE_MAX) {
-		link_fail(from, LINK_END_BROKEN, "%s resumes what was never said", from->peer);
+		link_fail(from, LINK_END_BROKEN, "%s wants to resume at bytes that were never sent",
+			from->peer);
 		return;
 	}
 	if (uv_fileno((uv_handle_t *)from->tcp, &fd) == 0)
@@ -145,8 +146,8 @@ static void resume(struct link *l, const struct ready *r)
 	uint64_t taken;
 
 	if (!older || older == l || memcmp(older->token, r->token, sizeof r->token) != 0) {
-		link_close(
-			l, true, "what it resumes is not here"); /* a farewell: it has its answer */
+		link_close(l, true,
+			"it resumes a link that is not here"); /* a farewell: it has its answer */
 		return;
 	}
 	taken = older->taken;
@@ -162,7 +163,7 @@ static void hear_resume(struct link *l, const struct frame *f)
 	uint64_t taken = wire_get_u64(&w);
 
 	if (!wire_is_read(&w))
-		link_fail(l, LINK_END_BROKEN, "%s does not say what it resumes", l->peer);
+		link_fail(l, LINK_END_BROKEN, "%s sent a malformed RESUME", l->peer);
 	else
 		take_over(l->resumes, l, l->resumes_at, taken);
 }
@@ -215,7 +216,7 @@ static void hear_ping(struct link *l, const struct frame *f)
 	if (wire_is_read(&in))
 		(void)link_put(l, FRAME_PONG, bytes, out.len);
 	else
-		link_fail(l, LINK_END_BROKEN, "%s sent a ping that is none", l->peer);
+		link_fail(l, LINK_END_BROKEN, "%s sent a malformed ping", l->peer);
 }
 
 static void hear_pong(struct link *l, const struct frame *f)
@@ -224,7 +225,7 @@ static void hear_pong(struct link *l, const struct frame *f)
 	uint64_t t0 = wire_get_u64(&in), t1 = wire_get_u64(&in), t2 = wire_get_u64(&in);
 
 	if (!wire_is_read(&in)) {
-		link_fail(l, LINK_END_BROKEN, "%s sent a pong that is none", l->peer);
+		link_fail(l, LINK_END_BROKEN, "%s sent a malformed pong", l->peer);
 		return;
 	}
 	(void)clock_add_sample(&l->clock, t0, t1, t2, l->heard_ns);
@@ -249,8 +250,8 @@ static void hear_open(struct link *l, const struct frame *f)
 	else if (f->type == FRAME_CLOSE)
 		link_fail(l, LINK_END_PEERS, "%s closed the connection", l->peer);
 	else
-		link_fail(l, LINK_END_BROKEN, "%s sent a message of type %u, which nobody knows",
-			l->peer, f->type);
+		link_fail(l, LINK_END_BROKEN, "%s sent a message of unknown type %u", l->peer,
+			f->type);
 }
 
 void talk_hear(struct link *l, const struct frame *f)
@@ -266,16 +267,16 @@ void talk_hear(struct link *l, const struct frame *f)
 void talk_garbled(struct link *l, int rc)
 {
 	if (rc == -EBADMSG && l->state == LINK_PROOF)
-		link_fail(l, LINK_END_KEY, "%s has another key than this node", l->peer);
+		link_fail(l, LINK_END_KEY, "%s has a different key than this node", l->peer);
 	else if (rc == -EBADMSG)
-		link_fail(l, LINK_END_BROKEN, "a message of %s was changed on the way", l->peer);
+		link_fail(l, LINK_END_BROKEN, "a message from %s was altered in transit", l->peer);
 	else if (l->state != LINK_OPEN)
 		link_fail(l, LINK_END_BROKEN, "%s does not speak launchd's protocol", l->peer);
 	else if (rc == -EMSGSIZE)
 		link_fail(l, LINK_END_BROKEN, "%s sent a message of more than %d bytes", l->peer,
 			FRAME_MAX);
 	else
-		link_fail(l, LINK_END_BROKEN, "%s sent what is no message", l->peer);
+		link_fail(l, LINK_END_BROKEN, "%s sent a malformed message", l->peer);
 }
 
 static void ignore(struct link *l, unsigned type, const unsigned char *payload, size_t len)
@@ -293,7 +294,7 @@ static void on_fresh_closed(struct link *fresh, const char *why)
 	free(fresh);
 	l->fresh = NULL;
 	if (l->state == LINK_OPEN && end == LINK_END_PEERS)
-		link_fail(l, LINK_END_LOST, "%s takes this node for lost", l->peer);
+		link_fail(l, LINK_END_LOST, "%s considers this node lost", l->peer);
 	else if (l->beats.watcher)
 		l->beats.watcher->on_change(l);
 	link_handle_closed(l);

@@ -179,14 +179,14 @@ mount --bind /run/home/resolv.conf /etc/resolv.conf"""
     assert hosts.run(1, ["sh", "-c", script]).returncode == 0
     job = static_job(hosts, "--join-timeout=2", "--master_addr=train-0.train", late=[0])
     job.meet(count=1, limit=20)
-    wanted = r"launchd: warning: node rank 0's launcher can't be found within 2 s " \
+    wanted = r"launchd: warning: node rank 0's launcher could not be found within 2 s " \
         r"\(--join-timeout\): the name train-0.train can't be resolved: "
     until(lambda: re.search(wanted, job.launchers[1].said()), lambda: job.described())
 
 
 TWO = r"launchd: error: two launchers have node rank 0: n0 \(node 0\) and n1 \(10\.77\.0\.2:\d+\)"
-NOT_OURS = r"launchd: warning: node rank 0 is this node, but {} is none of its addresses \("
-ELSE = r"launchd: warning: {} is this node, whose node rank is 1, and no launcher of node rank 0 is here"
+NOT_OURS = r"launchd: warning: this node has node rank 0, but {} is not one of its addresses \("
+ELSE = r"launchd: warning: {} is this node, which has node rank 1, but no launcher with node rank 0 runs here"
 LOOPBACK = r"launchd: warning: {} means each host itself"
 
 

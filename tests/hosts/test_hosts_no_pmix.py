@@ -10,8 +10,8 @@ from test_hosts_meet import absent, fake_library
 
 PORT = 29500
 UNKEYED = "the control channel is not authenticated"
-TAKEN = f"without PMIx launchers meet at port {PORT + 1}, where another program of this node " \
-    "listens: give all nodes another --control-port or MASTER_PORT"
+TAKEN = f"without PMIx launchers meet at port {PORT + 1}, where another program on this node " \
+    "is listening: give all nodes another --control-port or MASTER_PORT"
 
 
 def run(hosts, *options, wrap=lambda launchd: launchd):
@@ -64,7 +64,7 @@ def test_a_node_that_never_comes_is_not_waited_for_without_end(make_hosts):
     hosts = make_hosts(3)
     result = run(hosts, "--join-timeout=2", wrap=lambda launchd: absent(2, launchd))
     assert result.returncode == 0, result
-    assert "launchd: warning: node 2 did not come within 2 s" in result.stderr, result
+    assert "launchd: warning: node 2 did not join within 2 s" in result.stderr, result
     assert sorted(hosts.place.dumps()) == [0, 1]
 
 

@@ -36,7 +36,7 @@ def test_a_failure_ends_the_step_on_all_nodes(slurm, mpi):
     result = slurm.hosts.finish(job)
     assert result.returncode == 7, result
     assert result.stderr.count("root cause: rank 3") == 2, result.stderr
-    assert "nobody tells this one" not in result.stderr
+    assert "this one won't be told" not in result.stderr
 
 
 @pytest.mark.parametrize("store", ["rank0", "agent"])

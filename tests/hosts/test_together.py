@@ -232,7 +232,7 @@ def test_a_killed_hub_may_have_missed_the_node(make_hosts, static_job):
     hosts.kill_launchers(0)
     for node, end in job.wait(1, 2).items():
         assert "lost contact with node 0 (10.77.0.1)" in end.err, (node, end)
-        assert "; its launcher was killed, or missed this node first" in end.err, (node, end)
+        assert "; its launcher was killed, or took this node for lost first" in end.err, (node, end)
 
 
 def stopped(hosts, node):

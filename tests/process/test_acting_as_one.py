@@ -342,7 +342,7 @@ def test_node_0s_settings_of_restarts_count(start, place):
     results = cluster.end()
     assert exit_codes(results) == [5, 5, 5]
     assert 'no restart: the limit is reached' in results[0].err
-    said = [re.findall(r'has --max-restarts (\d+), but that of node rank 0 counts: 1$', result.err,
+    said = [re.findall(r"has --max-restarts (\d+), but node rank 0's value applies: 1$", result.err,
                        re.M) for result in results]
     assert said[0] in (['0'], ['14']) and said[1:] == [['0'], ['14']], results
 

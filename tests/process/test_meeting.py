@@ -62,7 +62,7 @@ def test_one_rank_twice_is_refused_on_all_nodes(start, place):
     first = cluster.jobs[1]
     cluster.jobs[2] = start([*cluster.options(1), *native('dump')], MEETS)
     results = cluster.end()
-    refused_everywhere(results, 'two launchers have node rank 1', 'a --node_rank of its own')
+    refused_everywhere(results, 'two launchers have node rank 1', 'give each node a different --node_rank')
     assert first and not place.dumps()
 
 
@@ -116,7 +116,7 @@ def test_node_0_decides_about_restarts_and_store_and_says_so(start, place):
         ['--max-restarts=3', '--store=agent'] if node else [], {}))
     results = cluster.end()
     assert exit_codes(results) == [0, 0]
-    text = 'has --max-restarts 3 and --store agent, but those of node rank 0 count: 0, rank0'
+    text = 'has --max-restarts 3 and --store agent, but node rank 0\'s values apply: 0, rank0'
     assert [text in line for line in warnings(results[0])] == [True] and text in results[1].err
     assert {dump['env']['TORCHELASTIC_MAX_RESTARTS'] for dump in place.dumps().values()} == {'0'}
 
@@ -159,7 +159,7 @@ def test_required_and_not_all_come(start, place):
     assert exit_codes(results) == [1, 1]
     for result in results:
         [line] = errors(result)
-        assert f'nodes 1, 3 did not come within 3 s (--join-timeout); here are {HOST}, ' in line
+        assert f'nodes 1, 3 did not join within 3 s (--join-timeout); joined: {HOST}, ' in line
     assert not place.dumps()
 
 
@@ -180,7 +180,7 @@ def test_auto_starts_without_those_who_do_not_come(start, place):
     cluster.begin(2)
     results = cluster.end()
     assert exit_codes(results) == [0, 0]
-    assert any('node 1 did not come within 3 s' in line for line in warnings(results[0]))
+    assert any('node 1 did not join within 3 s' in line for line in warnings(results[0]))
     dumps = place.dumps()
     assert {rank: dump['env']['WORLD_SIZE'] for rank, dump in dumps.items()} == {0: '3', 2: '3'}
 
@@ -292,16 +292,16 @@ def test_both_ends_say_who_is_missing(start, place):
     unranked.begin(0)
     unranked.begin(1)
     for job in cluster.jobs[0], cluster.jobs[1]:
-        said(job, f': 1 of 3 nodes is missing: node 2; here are {HOST}, {HOST}\n')
+        said(job, f': 1 of 3 nodes is missing: node 2; joined: {HOST}, {HOST}\n')
     for job in unranked.jobs[0], unranked.jobs[1]:
-        said(job, f': 2 of 4 nodes are missing; here are {HOST}, {HOST}\n')
-    said(lost.jobs[1], f"node rank 0's launcher is not there yet: 127.0.0.1:{lost.port + 1} ")
+        said(job, f': 2 of 4 nodes are missing; joined: {HOST}, {HOST}\n')
+    said(lost.jobs[1], f"node rank 0's launcher can't be reached yet: 127.0.0.1:{lost.port + 1} ")
     assert time.monotonic() - began > 9
     assert exit_codes(cluster.end()) == [1, 1] and exit_codes(lost.end()) == [1]
     results = unranked.end()
     assert exit_codes(results) == [1, 1]
     for result in results:
-        assert '2 of 4 nodes did not come within 12 s (--join-timeout); here are' in \
+        assert '2 of 4 nodes did not join within 12 s (--join-timeout); joined:' in \
             errors(result)[0]
 
 

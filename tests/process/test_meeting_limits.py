@@ -35,7 +35,7 @@ def test_a_hub_that_does_not_answer_join(start, place, how):
     result = cluster.jobs.pop(1).end()
     assert result.rc == (how == 'required'), result
     [line] = errors(result) if how == 'required' else warnings(result)
-    assert 'was reached, but did not say within 2 s (--join-timeout) that the job begins' in line
+    assert 'was reached, but did not start the job within 2 s (--join-timeout)' in line
     assert list(place.dumps()) == ([] if how == 'required' else [1])
     hub.signal(15)
     assert cluster.end()[0].rc == 143
@@ -51,7 +51,7 @@ def test_the_time_counts_from_the_nodes_own_start(start):
     hub = cluster.begin(0, ['--join-timeout=600'])
     result = cluster.jobs.pop(1).end()
     took = time.monotonic() - begun
-    assert result.rc == 1 and 'was reached, but did not say within 30 s' in errors(result)[0], result
+    assert result.rc == 1 and 'was reached, but did not start the job within 30 s' in errors(result)[0], result
     assert 30 < took < 42, 'once more from there it would be 46 s'
     hub.signal(15)
     assert cluster.end()[0].rc == 143

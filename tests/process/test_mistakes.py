@@ -146,7 +146,7 @@ MISTAKES = {
               *RUN, './prog.sh'], 1, [
             "note: the name no-such-host.invalid can't be resolved: can't start a thread: "
             f'{CROWDED}; trying again for up to 1 s (--join-timeout)',
-            "error: node rank 0's launcher can't be found within 1 s (--join-timeout): the name "
+            "error: node rank 0's launcher could not be found within 1 s (--join-timeout): the name "
             f"no-such-host.invalid can't be resolved: can't start a thread: {CROWDED} (--control "
             'required)'], processes=3),
         bad(f"can't start the output thread: {CROWDED}", *RUN, './prog.sh', rc=1, processes=2),
@@ -212,7 +212,7 @@ MISTAKES = {
               'train.py'], 1, [
             "note: the name no-such-host.invalid can't be resolved: UNKNOWN; trying again for up to "
             '1 s (--join-timeout)',
-            "error: node rank 0's launcher can't be found within 1 s (--join-timeout): the name "
+            "error: node rank 0's launcher could not be found within 1 s (--join-timeout): the name "
             "no-such-host.invalid can't be resolved: UNKNOWN (--control required)"])],
     'a port in the address': [
         *[bad(f'{where}: "{text}" has a port; use --master_port 29500, and give the host alone '
@@ -362,7 +362,7 @@ MISTAKES = {
             'warning: --key-file: nosuch: No such file or directory; it has no effect here, as this '
             'launcher meets no other'])],
     'a key that others may read': [
-        bad('--key-file: open.key has mode 0644: others may read or write it (chmod 600 mends it)', *TWO, '--master_addr=h', '--key-file=open.key', 'train.py')],
+        bad('--key-file: open.key has mode 0644: others may read or write it (chmod 600 fixes that)', *TWO, '--master_addr=h', '--key-file=open.key', 'train.py')],
     'a long dash': [
         bad('\u2013nproc_per_node begins with a long dash (U+2013): type --nproc_per_node',
             '\u2013nproc_per_node', '2', 'train.py'),

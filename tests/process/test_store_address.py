@@ -42,8 +42,9 @@ def test_nodes_tell_an_address_for_a_name(start, place, store, told):
 def test_an_address_of_another_machine(launch, place):
     result = launch([f'--master_addr={ASIDE}', '--store=agent', *native('dump')])
     assert result.rc == 1, result
-    assert f"the store can't listen at {ASIDE}: Cannot assign requested address: give " \
-        '--local-addr an address of this node that the others reach, or --store rank0' in result.err
+    assert f"the store can't listen at {ASIDE}: Cannot assign requested address: set " \
+        '--local-addr to an address of this node that the others can reach, or use --store rank0' \
+        in result.err
     assert not place.dumps()
 
 

@@ -43,4 +43,4 @@ def test_no_descriptors_for_a_crowd(start):
     results = cluster.end()
     assert exit_codes(results) == [0, 0], results
     [line] = crowded(results[0])
-    assert 'no descriptors are left' in line and 'ulimit -n' in line
+    assert 'out of file descriptors' in line and 'ulimit -n' in line

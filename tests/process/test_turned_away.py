@@ -13,7 +13,7 @@ def test_a_late_node_is_refused_and_starts_no_worker(start, place):
                       {'TELL': tell.path, 'GO': go.path, 'END': 'exit:0'})
     tell.expect('ready', 2)
     late = start([*cluster.options(1), *native('ending')], {'TELL': tell.path, **MEETS}).end()
-    assert late.rc == 1 and 'the job runs already' in errors(late)[0]
+    assert late.rc == 1 and 'the job is already running' in errors(late)[0]
     go.go(2)
     assert exit_codes(cluster.end()) == [0, 0]
 
@@ -88,7 +88,7 @@ class Begun:
         return self.cluster.end()
 
 
-AFTER = 'the job has started without this node, which came after --join-timeout'
+AFTER = 'the job has started without this node, which arrived after --join-timeout'
 
 
 @pytest.mark.parametrize('kind', [Cluster, C10d])
@@ -98,20 +98,20 @@ def test_auto_starts_the_workers_of_a_node_that_comes_too_late(start, place, kin
     assert late.rc == 0, late
     env = place.dumps()[1]['env']
     again = begun.late('--node_rank=1')
-    assert again.rc == 1 and "a node can't come back" in errors(again)[0]
+    assert again.rc == 1 and "a node can't rejoin it" in errors(again)[0]
     [line] = warnings(late)
     for words in (AFTER, "this node's workers start without the others", 'there are no restarts'):
         assert words in line
     [first] = begun.end()
     assert first.rc == 0
-    assert f'node 1 came after --join-timeout: {socket.gethostname()} (127.0.0.1:' in first.err
+    assert f'node 1 arrived after --join-timeout: {socket.gethostname()} (127.0.0.1:' in first.err
     assert (env['WORLD_SIZE'], env['RANK'], env['MASTER_PORT'], env['TORCHELASTIC_MAX_RESTARTS'],
             env['TORCHELASTIC_USE_AGENT_STORE']) == \
         ('2', '1', str(begun.cluster.port), '0', 'False')
 
 
 @pytest.mark.parametrize('kind, more, options, words', [
-    (Cluster, [], ['--nproc_per_node=2'], [AFTER, 'its number of workers is another']),
+    (Cluster, [], ['--nproc_per_node=2'], [AFTER, 'its number of workers differs']),
     (Cluster, [], ['--control=required'], [AFTER, '--control required']),
     (C10d, [], [], [AFTER, 'its rank: give --node_rank']),
     (C10d, [], ['--node_rank=1'], [AFTER, 'the port of worker 0: give all nodes a --control-port']),
@@ -129,5 +129,5 @@ def test_a_node_that_comes_too_late_and_can_not_know_enough(start, place, kind, 
 def test_a_node_that_joined_can_not_come_back_though_another_is_absent(start, place):
     begun = Begun(start, place, nodes=(0, 1))
     late = begun.late(node=1)
-    assert late.rc == 1 and 'the job runs already, without this node' in errors(late)[0]
+    assert late.rc == 1 and 'the job is already running without this node' in errors(late)[0]
     assert [result.rc for result in begun.end()] == [0, 0] and not place.dumps()

@@ -300,7 +300,7 @@ static void let_join(struct stage *s)
 }
 
 #define IS(n, r) .name = (n), .rank = (r)
-#define LATE     "the job has started without this node, which came after --join-timeout"
+#define LATE     "the job has started without this node, which arrived after --join-timeout"
 
 /* clang-format off */
 static const struct row rows[] = {
@@ -312,50 +312,52 @@ static const struct row rows[] = {
 	{ "and one of a job of another size", 2, { { IS("n1", 1) } }, .last = { IS("n3", 7), .nnodes = 9 },
 		.why = REFUSED_RUNNING, .refusal = "the job has its 2 nodes already (n0, n1)" },
 	{ "a node that was there can't come back", 2, { { IS("n1", 1) } }, .last = { IS("n1", 1) },
-		.why = REFUSED_RUNNING, .refusal = "the job runs already, without this node" },
+		.why = REFUSED_RUNNING, .refusal = "the job is already running without this node" },
 	{ "nor while another one has not come", 3, { { IS("n1", 1) } }, .last = { IS("n1", 1) },
-		.why = REFUSED_RUNNING, .refusal = "the job runs already, without this node" },
+		.why = REFUSED_RUNNING, .refusal = "the job is already running without this node" },
 	{ "a node that never came is one that the others miss", 3, { { IS("n1", 1) } },
-		.last = { IS("n2", 2) }, .told = "note: node 2 came after --join-timeout: n2 (127.0.0.1:",
+		.last = { IS("n2", 2) }, .told = "note: node 2 arrived after --join-timeout: n2 "
+			"(127.0.0.1:",
 		.why = REFUSED_UNABLE, .refusal = LATE },
 	{ "also if it has no rank, of which it must say the rest itself", 3, { { IS("n1", 1) } },
-		.last = { IS("n2", ANY) }, .told = "note: a node came after --join-timeout: n2 (127.0.0.1:",
+		.last = { IS("n2", ANY) }, .told = "note: a node arrived after --join-timeout: n2 "
+			"(127.0.0.1:",
 		.why = REFUSED_UNABLE, .refusal = LATE },
 	{ "it has another number of workers", 3, { { IS("n1", 1) } }, .last = { IS("n2", 2), .nproc = 2 },
-		.why = REFUSED_RUNNING, .refusal = LATE ": its number of workers is another" },
+		.why = REFUSED_RUNNING, .refusal = LATE ": its number of workers differs" },
 	{ "another one has", 3, { { IS("n1", 1), .nproc = 2 } }, .last = { IS("n2", 2) },
-		.why = REFUSED_RUNNING, .refusal = LATE ": its number of workers is another" },
+		.why = REFUSED_RUNNING, .refusal = LATE ": its number of workers differs" },
 	{ "the job is ending", 3, { { IS("n1", 1) } }, .last = { IS("n2", 2) }, .stopping = true,
 		.why = REFUSED_RUNNING, .refusal = LATE ", and is ending" },
 	{ "who is missing is known by its rank, and who is here by name", 3, { { IS("n2", 2) } },
 		.required = true, .failed = -ETIMEDOUT,
-		.told = ": node 1 did not come within 60 s (--join-timeout); here are n0, n2\n" },
+		.told = ": node 1 did not join within 60 s (--join-timeout); joined: n0, n2\n" },
 	{ "a job that starts without one says so", 2, { { .name = NULL } },
-		.told = "warning: node 1 did not come within 60 s (--join-timeout); here is n0; the "
-			"job starts all the same, and will not know if it fails\n" },
+		.told = "warning: node 1 did not join within 60 s (--join-timeout); joined: n0; "
+			"the job starts anyway, but won't notice if it fails\n" },
 	{ "without two", 3, { { .name = NULL } },
-		.told = "nodes 1, 2 did not come within 60 s (--join-timeout); here is n0; the job "
-			"starts all the same, and will not know if they fail\n" },
+		.told = "nodes 1, 2 did not join within 60 s (--join-timeout); joined: n0; the "
+			"job starts anyway, but won't notice if they fail\n" },
 	{ "nodes without ranks: who is missing has no name", 4,
 		{ { IS("n10", ANY) }, { IS("n2", ANY) } }, .required = true, .failed = -ETIMEDOUT,
-		.told = ": 1 of 4 nodes did not come within 60 s (--join-timeout); here are n0, n2, "
-			"n10\n" },
+		.told = ": 1 of 4 nodes did not join within 60 s (--join-timeout); joined: n0, "
+			"n2, n10\n" },
 	{ "some with ranks, some without", 4, { { IS("n10", 1) }, { IS("n2", ANY) } },
 		.required = true, .failed = -ETIMEDOUT,
-		.told = ": 1 of 4 nodes did not come within 60 s (--join-timeout); here are n0, "
+		.told = ": 1 of 4 nodes did not join within 60 s (--join-timeout); joined: n0, "
 			"n10, n2\n" },
 	{ "two of them are missing", 3, { { .name = NULL } }, .unranked = true, .required = true,
 		.failed = -ETIMEDOUT,
-		.told = ": 2 of 3 nodes did not come within 60 s (--join-timeout); here is n0\n" },
+		.told = ": 2 of 3 nodes did not join within 60 s (--join-timeout); joined: n0\n" },
 	{ "another number of restarts than node rank 0's counts for nothing, which is said once", 3,
 		{ { IS("n1", 1), .max_restarts = 3 }, { IS("n2", 2), .max_restarts = 3 } },
-		.told = " has --max-restarts 3, but that of node rank 0 counts: 0\n", .told_once = true,
-		.heard = " has --max-restarts 3, but that of node rank 0 counts: 0" },
+		.told = " has --max-restarts 3, but node rank 0's value applies: 0\n", .told_once = true,
+		.heard = " has --max-restarts 3, but node rank 0's value applies: 0" },
 	{ "another store", 2, { { IS("n1", 1), .store = STORE_WISH_AGENT } },
-		.told = " has --store agent, but that of node rank 0 counts: rank0\n",
+		.told = " has --store agent, but node rank 0's value applies: rank0\n",
 		.heard = "n1 (127.0.0.1:" },
 	{ "both", 2, { { IS("n1", 1), .store = STORE_WISH_AGENT, .max_restarts = 1 } },
-		.told = " has --max-restarts 1 and --store agent, but those of node rank 0 count: 0, "
+		.told = " has --max-restarts 1 and --store agent, but node rank 0's values apply: 0, "
 			"rank0\n", .heard = "n1 (127.0.0.1:" },
 	{ "the same store, and no wish", 3,
 		{ { IS("n1", 1), .store = STORE_WISH_RANK0 }, { IS("n2", 2) } },

@@ -23,11 +23,11 @@ static const struct row {
 } rows[] = {
 	{ "all that it may", WHEN_STARTED, true, 1, 0, MESSAGE_LOG_ROOM_MAX, "SIGTERM" },
 	{ "a byte more than it may", WHEN_STARTED, true, 2, 1, MESSAGE_LOG_ROOM_MAX,
-		"it sent more of its workers' lines than it may" },
+		"it sent more of its workers' lines than it was allowed to" },
 	{ "lines where nobody asked for them", WHEN_STARTED, false, 1, 0, 0,
 		"it sent its workers' lines without being asked" },
 	{ "a stream that there is not", WHEN_STARTED, true, 3, 0, 0,
-		"what it said is no message of this protocol" },
+		"it sent a malformed message" },
 	{ "lines before it was welcomed", WHEN_JOINED, true, 1, 0, 0, NULL },
 	{ "lines of somebody who has not joined", WHEN_CONNECTED, true, 1, 0, 0, NULL },
 };
@@ -207,7 +207,7 @@ static void test_given(void **state)
 	merging_run(&g);
 	assert_int_equal(g.party[1].stopped, 1);
 	assert_int_equal(g.party[1].over, 1);
-	assert_contains(g.party[1].why, "what it said is no message of this protocol");
+	assert_contains(g.party[1].why, "it sent a malformed message");
 	merging_done(&g);
 }
 

@@ -64,14 +64,14 @@ static const struct file_row {
 	{ "a newline at the end", SIXTEEN "\n", 17, 0600, 0, NULL },
 	{ "the longest", NULL, 4096, 0600, 0, NULL },
 	{ "fifteen bytes", SIXTEEN, 15, 0600, -EINVAL,
-		"--key-file: a key has 16 to 4096 bytes, this one 15" },
+		"--key-file: a key must have 16 to 4096 bytes, this one has 15" },
 	{ "a newline is none of the sixteen", "0123456789abcde\n", 16, 0600, -EINVAL,
-		"this one 15" },
-	{ "empty", "", 0, 0600, -EINVAL, "this one 0" },
-	{ "one byte too long", NULL, 4097, 0600, -EINVAL, "this one more than 4096" },
-	{ "much too long", NULL, 9000, 0600, -EINVAL, "this one more than 4096" },
+		"this one has 15" },
+	{ "empty", "", 0, 0600, -EINVAL, "this one has 0" },
+	{ "one byte too long", NULL, 4097, 0600, -EINVAL, "this one has more than 4096" },
+	{ "much too long", NULL, 9000, 0600, -EINVAL, "this one has more than 4096" },
 	{ "the group may read", SIXTEEN, 16, 0640, -EINVAL,
-		"has mode 0640: others may read or write it (chmod 600 mends it)" },
+		"has mode 0640: others may read or write it (chmod 600 fixes that)" },
 	{ "others may read", SIXTEEN, 16, 0604, -EINVAL, "has mode 0604" },
 	{ "others may write", SIXTEEN, 16, 0602, -EINVAL, "has mode 0602" },
 	{ "the group may write", SIXTEEN, 16, 0620, -EINVAL, "has mode 0620" },
@@ -111,7 +111,7 @@ static void test_fifo(void **state)
 
 	(void)state;
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_outcome(read_file(&k, &why), -EINVAL, &why, "is no regular file");
+	assert_outcome(read_file(&k, &why), -EINVAL, &why, "is not a regular file");
 }
 
 static void test_directory(void **state)
@@ -121,7 +121,7 @@ static void test_directory(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_outcome(read_file(&k, &why), -EINVAL, &why, "is no regular file");
+	assert_outcome(read_file(&k, &why), -EINVAL, &why, "is not a regular file");
 }
 
 static void test_another_user(void **state)
@@ -182,7 +182,7 @@ static const struct text_row {
 	{ "an empty LAUNCHD_KEY", "", 0, false, NULL },
 	{ "LAUNCHD_KEY", SIXTEEN, 0, true, NULL },
 	{ "a short LAUNCHD_KEY, which is not shown", "secret", -EINVAL, false,
-		"LAUNCHD_KEY: a key has 16 to 4096 bytes, this one 6" },
+		"LAUNCHD_KEY: a key must have 16 to 4096 bytes, this one has 6" },
 };
 
 static void test_text(void **state)

@@ -51,7 +51,7 @@ static const struct pair_row {
 	{ "both without a key", NULL, NULL, LINK_END_NONE, LINK_END_NONE, "", "" },
 	{ "both with the same key", "k", "k", LINK_END_NONE, LINK_END_NONE, "", "" },
 	{ "different keys: both ends say so", "k", "l", LINK_END_KEY, LINK_END_KEY,
-		"has another key than this node", "has another key than this node" },
+		"has a different key than this node", "has a different key than this node" },
 	{ "a key at the hub only", "k", NULL, LINK_END_KEYED, LINK_END_KEYED,
 		"has no key, this node has one", "has a key, this node has none" },
 	{ "a key at the dialer only", NULL, "k", LINK_END_KEYED, LINK_END_KEYED,

@@ -393,7 +393,7 @@ static void test_given_up(void **state)
 	reset(&c.dialer[0]);
 	channel_run_until(&c, CHANNEL_DIALERS_CLOSED, 1);
 	assert_int_equal(c.dialer[0].link.end, LINK_END_LOST);
-	assert_contains(c.dialer[0].why, "takes this node for lost");
+	assert_contains(c.dialer[0].why, "considers this node lost");
 	channel_done(&c);
 }
 
@@ -411,7 +411,7 @@ static void test_stuck(void **state)
 	c.hub_beat.on_silent = beat_drop;
 	drop_tcp(&c.dialer[0]);
 	channel_run_until(&c, CHANNEL_HUBS_CLOSED, 1);
-	assert_contains(c.hub[0].why, "it is heard, but nothing got through to it for 1.");
+	assert_contains(c.hub[0].why, "it can be heard, but can't be reached for 1.");
 	channel_done(&c);
 }
 
@@ -424,7 +424,7 @@ static void test_missing(void **state)
 	c.hub_beat.on_silent = beat_drop;
 	c.hub[0].link.beats.peer_sent += 1000; /* it has said so much more, by its beats */
 	channel_run_until(&c, CHANNEL_HUBS_CLOSED, 1);
-	assert_contains(c.hub[0].why, "but nothing of what it has to say got here for 1.");
+	assert_contains(c.hub[0].why, "but none of its messages arrived for 1.");
 	channel_done(&c);
 }
 
