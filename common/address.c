@@ -109,7 +109,7 @@ uint16_t address_port(const struct sockaddr *a)
 
 void address_set_port(struct sockaddr *a, uint16_t port)
 {
-	in_port_t p = htons(port); /* by bytes: memory of any type of address may be behind a */
+	in_port_t p = htons(port); /* by bytes: a may point to memory of any type of address */
 
 	if (a->sa_family == AF_INET)
 		memcpy((char *)a + offsetof(struct sockaddr_in, sin_port), &p, sizeof p);

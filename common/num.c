@@ -32,7 +32,7 @@ int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 	return num_parse_len(text, strlen(text), min, max, ret);
 }
 
-/* A unit's milliseconds; 0: there is no such unit. */
+/* A unit in milliseconds; 0: an unknown unit. */
 static uint64_t ms_of_unit(const char *unit)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* sm.h - state machines: every edge of one stands in a table, and one function writes the state.
+/* sm.h - state machines: every edge of one is in a table, and one function writes the state.
  * Pure.
  *
  * The state stays an enum of the struct that it belongs to, so that compilers check each switch

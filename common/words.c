@@ -36,7 +36,7 @@ static void keep(struct split *s, char c)
 	*s->end++ = c;
 }
 
-/* Behind a backslash. Within double quotes it only takes the meaning from what has one there. */
+/* After a backslash. Within double quotes it escapes only what is special there. */
 static void escaped(struct split *s, bool quoted)
 {
 	char c = *s->at;

@@ -11,11 +11,11 @@
 struct arena;
 struct vec;
 
-/* One entry of a list with commas, without the blanks around it; *at moves behind it and its comma.
+/* One entry of a list with commas, without the blanks around it; *at moves past it and its comma.
  * Returns its length; at the end of the list 0, as for an empty entry. */
 size_t list_next(const char **at, const char **ret);
 
-/* Adds the words of text; none where it is blank. -EINVAL: it ends inside quotes or behind a
+/* Adds the words of text; none where it is blank. -EINVAL: it ends inside quotes or after a
  * backslash; *ret_fault then says so ("a ' is not closed"), and nothing is added. */
 int words_split(const char *text, struct arena *arena, struct vec *ret, const char **ret_fault);
 

@@ -1,9 +1,9 @@
 /* cli.c - the command line, read as the originals' argparse reads it:
  *
  * - "--opt value", "--opt=value", "-t value", "-tvalue", "-mt value"; '-' and '_' are the same;
- * - an abbreviation means the one flag of the originals that begins so, whatever we added beside
+ * - an abbreviation means the one flag of the originals that starts so, whatever we added to
  *   them, so that a command line of theirs can't change its meaning here; only where no original
- *   begins so, one of ours may be meant;
+ *   starts so, one of ours may be meant;
  * - a value that begins with '-' needs "=", except "-", negative numbers and what has a blank;
  * - the first word that is no option is the script; "--" ends the options before it. */
 #include "config/sources.h"
@@ -21,7 +21,8 @@ struct reader {
 	struct failure *why;
 };
 
-/* Whether a word is the start of the next option rather than a value (argparse, _parse_optional). */
+/* Whether a word is the start of the next option rather than a value (argparse, _parse_optional).
+ */
 static bool looks_like_option(const char *word)
 {
 	if (word[0] != '-' || word[1] == '\0' || strchr(word, ' '))
@@ -29,7 +30,7 @@ static bool looks_like_option(const char *word)
 	return word[1 + strspn(word + 1, "0123456789.")] != '\0';
 }
 
-/* All flags that begin so, for the sentence about an ambiguous abbreviation. */
+/* All flags that start so, for the sentence about an ambiguous abbreviation. */
 static const char *candidates(struct arena *a, const char *name, size_t len, bool original)
 {
 	const char *list = "";
@@ -42,7 +43,7 @@ static const char *candidates(struct arena *a, const char *name, size_t len, boo
 	return list;
 }
 
-/* The one flag, among the originals' or among ours, that begins so; SETTING_COUNT: none;
+/* The one flag, among the originals' or among ours, that starts so; SETTING_COUNT: none;
  * *ret_many: more than one. */
 static enum setting_id abbreviated(const char *name, size_t len, bool original, bool *ret_many)
 {
@@ -84,7 +85,7 @@ static int long_option(struct reader *r, const char *word, size_t len, enum sett
 		nearest ? "?" : "; launchd --help lists them");
 }
 
-/* Takes the option's value (NULL: none beside it) and puts the setting. */
+/* Takes the option's value (NULL: none in the same word) and puts the setting. */
 static int put(struct reader *r, enum setting_id id, const char *written, const char *value)
 {
 	const struct setting_row *row = &setting_rows[id];
@@ -114,7 +115,7 @@ static unsigned long_dash(const char *word)
 	return b[0] == 0xe2 && b[1] == 0x88 && b[2] == 0x92 ? 0x2212 : 0;
 }
 
-/* 0: the word begins with no such dash. */
+/* 0: the word doesn't start with such a dash. */
 static int refuse_long_dash(const char *word, struct failure *why)
 {
 	enum { DASH_BYTES = 3 };

@@ -47,7 +47,7 @@ static void add_pattern(struct text *out, bool (*wanted)(int))
 	}
 }
 
-/* The words of "a|b|c" behind a blank each. */
+/* The words of "a|b|c", separated by blanks. */
 static void add_words(struct text *out, const char *choices)
 {
 	for (const char *p = choices; *p; p++)

@@ -30,10 +30,10 @@ static int entry_parse(const char *word, size_t len, struct ends *ret)
 	return signal < 0 ? -EINVAL : 0;
 }
 
-/* The next entry of a list; *at is NULL behind the last. */
+/* The next entry of a list; *at is NULL after the last one. */
 static int entry_next(const char **at, struct ends *ret)
 {
-	/* an empty entry behind the last comma is one, too */
+	/* an empty entry after the last comma counts, too */
 	bool more = strchr(*at, ',') != NULL;
 	const char *word;
 	size_t len = list_next(at, &word);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* 0, or -EINVAL: text is no such list. Exit code 0 is in none, as it is no failure. */
+/* 0, or -EINVAL: text isn't such a list. Exit code 0 can't be in one, as it is no failure. */
 int ends_check(const char *text);
 
 /* Whether a list, once checked, has the end: a signal's number, or an exit code. */

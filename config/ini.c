@@ -38,7 +38,7 @@ static const char *place(const struct file *f)
 	return arena_printf(f->s->arena, "%s:%u", f->name, f->line);
 }
 
-/* A ';' behind a blank, inside a value that begins with a quote and ends with the same later. */
+/* A ';' after a blank, inside a value that starts with a quote and is closed later. */
 static bool comment_in_quotes(const char *line, size_t len)
 {
 	const char *equals = memchr(line, '=', len);

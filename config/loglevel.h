@@ -12,10 +12,10 @@ struct settings;
 
 /* Reads the variable's value, a name or number of Python's logging, as what --quiet and --verbose
  * are where nothing above the environment has set them. Programs use this variable in their own
- * ways: a value that is none of Python's has no effect but a warning. 0, or -ENOMEM. */
+ * ways: a value that Python doesn't know only causes a warning. 0, or -ENOMEM. */
 int loglevel_read(struct settings *s, const char *text, struct notes *notes, struct failure *why);
 
-/* Of notes these and what is above them are said; NOTE_NONE: none is. */
+/* The least level of notes that are printed; NOTE_NONE: none are. */
 enum note_level loglevel_least(const struct settings *s);
 
 #endif

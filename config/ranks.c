@@ -27,7 +27,7 @@ int range_parse(const char *text, size_t len, uint64_t min, uint64_t max, struct
 	return dash ? parse(dash + 1, len - first - 1, ret->first, max, &ret->last) : 0;
 }
 
-/* The next entry of a list; *at is NULL behind the last one. */
+/* The next entry of a list; *at is NULL after the last one. */
 static int next(const char **at, struct range *ret)
 {
 	size_t len = strcspn(*at, ",");

@@ -8,7 +8,7 @@ struct settings;
 
 /* Sets --join-timeout by join_timeout, and by timeout with the static backend, unless it is given
  * at the same or a higher level; a warning for every other key says why it has no effect.
- * -EINVAL: a time-out that is none. */
+ * -EINVAL: a malformed timeout. */
 int rdzv_conf_apply(struct settings *s, struct notes *notes, struct failure *why);
 
 #endif

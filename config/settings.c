@@ -20,7 +20,7 @@ static int put_unset(struct settings *s, const char *text, struct origin from, s
 		const char *name;
 		size_t len;
 
-		/* an empty name behind the last comma is one, too */
+		/* an empty name after the last comma counts, too */
 		more = strchr(text, ',') != NULL;
 		len = list_next(&text, &name);
 		rc = settings_put_env(s, arena_strndup(s->arena, name, len), NULL, from, why);

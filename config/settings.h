@@ -60,7 +60,7 @@ struct settings {
 void settings_init(struct settings *s, struct arena *arena, bool as_torchrun);
 
 /* Reads text as the value of a setting. A value of a higher level stays, but text is checked all
- * the same. -EINVAL: text is no such value; the sentence names from.where and what would be right.
+ * the same. -EINVAL: text is malformed; the sentence names from.where and what would be right.
  * text and from.where are borrowed for the life of the settings. */
 int settings_put(struct settings *s, enum setting_id id, const char *text, struct origin from,
 	struct failure *why);

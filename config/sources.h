@@ -13,7 +13,7 @@
 #define SYSTEM_CONFIG "/etc/launchd/launchd.conf"
 
 /* Command line: options up to the script, then everything is the script's, but for one "--"
- * directly behind it. Spellings and abbreviations: cli.c. argv[0] is not read. */
+ * directly after it. Spellings and abbreviations: cli.c. argv[0] is not read. */
 int settings_read_argv(struct settings *s, const char *const *argv, struct failure *why);
 
 /* LAUNCHD_* and PET_* variables, the other variable that a row names, and LOGLEVEL (loglevel.h). An

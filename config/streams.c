@@ -21,7 +21,7 @@ static int value_parse_digit(const char **at, unsigned *ret)
 	return 0;
 }
 
-/* RANK[-RANK]:VALUE; *at moves behind it and its comma, to NULL behind the last. */
+/* RANK[-RANK]:VALUE; *at moves past it and its comma, to NULL after the last one. */
 static int entry_next(const char **at, struct stream_entry *ret)
 {
 	size_t len = strcspn(*at, ":");

@@ -8,7 +8,7 @@
 /* The bit of each descriptor that can be meant is the descriptor's own number. */
 enum { STREAMS_NONE = 0, STREAMS_STDOUT = 1, STREAMS_STDERR = 2, STREAMS_BOTH = 3 };
 
-/* 0, or -EINVAL: text is no such setting. */
+/* 0, or -EINVAL: text is malformed. */
 int streams_check(const char *text);
 
 /* The streams of a local rank, from a text once checked. A rank that a list does not name has none;

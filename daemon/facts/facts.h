@@ -1,6 +1,7 @@
-/* facts.h - what the outside says, read once before anything is decided, and never again.
+/* facts.h - what the machine and the environment say, read once before anything is decided, and
+ * never again.
  *
- * Everything behind it is pure: the same settings and the same facts make the same plan. */
+ * Everything that follows is pure: the same settings and the same facts make the same plan. */
 #ifndef LAUNCHD_DAEMON_FACTS_FACTS_H
 #define LAUNCHD_DAEMON_FACTS_FACTS_H
 

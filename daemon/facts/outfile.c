@@ -26,7 +26,7 @@ static int check_directory(
 	return 0;
 }
 
-/* What a name without a file behind it ends in. */
+/* A path at which there is no file yet. */
 static int check_new(const char *path, const char *where, struct failure *why)
 {
 	const char *slash = strrchr(path, '/');

@@ -6,7 +6,7 @@
 
 static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+-_!";
 
-/* What stands behind "__version__", with a type ("__version__: str") or without. */
+/* What follows "__version__", with a type ("__version__: str") or without. */
 static int read_assigned(const char *text, char ret[TORCH_VERSION_SIZE])
 {
 	const char *end = text + strcspn(text, "\n");

@@ -4,7 +4,7 @@
 
 enum { TORCH_VERSION_SIZE = 64 };
 
-/* The version that a version.py states: the text behind its line "__version__ = ". -EINVAL: it
+/* The version that a version.py states: the string in its line "__version__ = ". -EINVAL: it
  * states none, or one with letters that no version has. */
 int torch_version_find(const char *file, char ret[TORCH_VERSION_SIZE]);
 

@@ -213,8 +213,7 @@ struct finals {
 	char *native;             /* of C++, which ends in SIGABRT */
 };
 
-/* Python writes one behind lines of source; what a thread or a destructor raises ends no process.
- */
+/* Python writes one after lines of source; what a thread or a destructor raises ends no process. */
 static void find_finals(char *text, struct finals *ret)
 {
 	bool in_source = false, aside = false;
@@ -241,7 +240,7 @@ static void find_finals(char *text, struct finals *ret)
 	}
 }
 
-/* Ends an exception's message, which may have several lines, before what others write behind it. */
+/* Ends an exception's message, which may have several lines, before what others write after it. */
 static void cut_message(char *message)
 {
 	char *line = next_line(message);

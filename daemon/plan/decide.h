@@ -1,6 +1,6 @@
 /* decide.h - the decisions of plan_make() that have a file of their own. Pure.
  *
- * Each fills in the fields of a plan whose ranks and sizes are there already. */
+ * Each fills in the fields of a plan whose ranks and sizes are already set. */
 #ifndef LAUNCHD_DAEMON_PLAN_DECIDE_H
 #define LAUNCHD_DAEMON_PLAN_DECIDE_H
 

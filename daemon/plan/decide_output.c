@@ -114,7 +114,7 @@ static void note_rank(const struct settings *s, enum setting_id id, uint64_t nam
 			most - 1);
 }
 
-/* A name that is misspelt would stand in every line. */
+/* A misspelt name would show up in every line. */
 static void note_template(const struct settings *s, const struct plan *p, struct notes *notes)
 {
 	size_t len;

@@ -1,21 +1,21 @@
 /* endpoint.c - torchrun's HOST:PORT; see topology.h */
 #include "daemon/plan/topology.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 
 static bool is_ipv6(const char *text)
 {
-	unsigned char bytes[sizeof(struct in6_addr)];
+	struct sockaddr_storage a;
 
-	return inet_pton(AF_INET6, text, bytes) == 1;
+	return address_parse(text, 0, &a) == 0 && a.ss_family == AF_INET6;
 }
 
-/* fe80::1%eth0: inet_pton() knows no zones. */
+/* fe80::1%eth0: address_parse() knows no zones. */
 static bool is_ipv6_of_a_zone(struct arena *arena, const char *text)
 {
 	size_t len = strcspn(text, "%");

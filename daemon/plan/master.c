@@ -3,14 +3,14 @@
  * 1. --standalone: 127.0.0.1 and a free port
  * 2. given: --rdzv-endpoint or --master_addr; on one node --local-addr
  * 3. under Open MPI, Azure ML's rule as its launch.py has it
- * 4. MASTER_ADDR, and MASTER_PORT beside it; on one node only if it is this host
+ * 4. MASTER_ADDR, and MASTER_PORT with it; on one node only if it is this host
  * 5. the system's file; 6. Slurm's first host; 7. on one node 127.0.0.1 */
 #include "daemon/plan/topology.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
@@ -161,39 +161,33 @@ static int from_azure(struct master_search *f)
 	return 0;
 }
 
-/* The text of an IP address as inet_ntop() writes it; other names unchanged. */
-static const char *canonical(struct arena *a, const char *addr)
+static bool is_own_address(const struct facts *facts, const struct sockaddr *a)
 {
-	unsigned char bytes[sizeof(struct in6_addr)];
-	char text[INET6_ADDRSTRLEN];
+	struct sockaddr_storage own;
 
-	for (int family = AF_INET;; family = AF_INET6) {
-		if (inet_pton(family, addr, bytes) == 1 &&
-			inet_ntop(family, bytes, text, sizeof text))
-			return arena_strdup(a, text);
-		if (family == AF_INET6)
-			return addr;
-	}
+	for (size_t i = 0; i < facts->addresses.count; i++)
+		if (address_parse(facts->addresses.at[i], 0, &own) == 0 &&
+			address_same_host((const struct sockaddr *)&own, a))
+			return true;
+	return false;
 }
 
 static bool is_this_host(const struct master_search *f, const char *addr)
 {
 	const char *hostname = f->facts->hostname;
-	const char *ip = canonical(f->arena, addr);
 	size_t label = strcspn(hostname, ".");
-	struct in_addr v4;
+	struct sockaddr_storage parsed;
+	const struct sockaddr *a = (const struct sockaddr *)&parsed;
 
-	if (strcmp(addr, "localhost") == 0 ||
-		(inet_pton(AF_INET, ip, &v4) == 1 && strncmp(ip, "127.", 4) == 0))
-		return true;
-	for (size_t i = 0; i < f->facts->addresses.count; i++)
-		if (strcmp(f->facts->addresses.at[i], ip) == 0)
-			return true;
+	if (address_parse(addr, 0, &parsed) == 0)
+		return is_own_address(f->facts, a) ||
+			(parsed.ss_family == AF_INET && address_is_loopback(a));
 	/* with or without its domain; names are not resolved, as that can take minutes */
-	return label > 0 && strncmp(addr, hostname, label) == 0 &&
-		(addr[label] == '\0' ||
-			(addr[label] == '.' &&
-				(hostname[label] == '\0' || strcmp(addr, hostname) == 0)));
+	return strcmp(addr, "localhost") == 0 ||
+		(label > 0 && strncmp(addr, hostname, label) == 0 &&
+			(addr[label] == '\0' ||
+				(addr[label] == '.' &&
+					(hostname[label] == '\0' || strcmp(addr, hostname) == 0))));
 }
 
 /* 4. */

@@ -14,7 +14,7 @@
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 
-/* What the letter behind a '%' stands for; NULL: nothing. */
+/* What the letter after a '%' stands for; NULL: nothing. */
 static const char *value_of(char letter, const struct facts *facts, const char *node_rank)
 {
 	switch (letter) {

@@ -69,8 +69,8 @@ struct topology {
 /* What the nodes have learned when they met. */
 struct meeting_facts {
 	unsigned node_rank; /* this node's; counts only where it was not known */
-	const char *addr;   /* of worker 0, before what the settings say; NULL: nobody says */
-	unsigned port;      /* for worker 0, free at node rank 0; 0: nobody says */
+	const char *addr;   /* of worker 0, goes above the settings; NULL: not known */
+	unsigned port;      /* for worker 0, free at node rank 0; 0: not known */
 };
 
 /* Whether this launcher runs in a worker of another one (of ours, or of torchrun) rather than on

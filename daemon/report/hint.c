@@ -81,7 +81,7 @@ static bool may_refuse(const struct report_input *in, const struct words *w)
 	return in->result->cause.culprit.end.value == EXIT_USAGE && !w->lines && !w->message;
 }
 
-/* "launchd train.py --nproc_per_node 2": whatever stands behind the script is the script's. */
+/* "launchd train.py --nproc_per_node 2": whatever follows the script is the script's. */
 static const char *misplaced(const struct report_input *in, const struct words *w)
 {
 	const struct vec *args = in->plan->args;

@@ -181,7 +181,7 @@ static void add_left(struct text *out, unsigned left, unsigned killed, bool each
 		text_printf(out, "launchd killed %u of them\n", killed);
 }
 
-/* The workers that left as much behind as the first one; 0: one before it spoke for it. */
+/* The workers that left as much behind as the first one; 0: the line of one before it names it. */
 static size_t same_left(const struct result *r, size_t first, const struct outcome **list)
 {
 	const struct outcome *model = &r->outcomes[first];

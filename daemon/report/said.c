@@ -30,7 +30,7 @@ static struct said_piece piece_of(const char *text)
 	return p;
 }
 
-/* The next line, without its end; what is left of *rest begins behind it. */
+/* The next line, without its end; *rest is what follows it. */
 static struct said_piece next_line(struct said_piece *rest)
 {
 	const char *end = memchr(rest->at, '\n', rest->len);

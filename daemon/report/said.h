@@ -10,7 +10,7 @@ struct text;
 /* Adds the lines of the report, none where the culprit says nothing. */
 void said_add(const struct report_input *in, struct text *out);
 
-/* Adds the line of its log; level: "error", "warning". Nothing where there is none. */
+/* Adds the line of its log; level: "error", "warning". Nothing if it has none. */
 void said_add_log(const struct report_input *in, const char *level, struct text *out);
 
 /* Adds the last lines and the log as members of a JSON object. */
