@@ -6,6 +6,7 @@
 
 #include "common/address.h"
 #include "common/failure.h"
+#include "common/sm.h"
 #include "common/text.h"
 
 enum {
@@ -14,7 +15,22 @@ enum {
 	ROUND_MAX_MS = 2000,
 };
 
+static const struct sm_state states[DIALER_STATES] = {
+	[DIALER_NONE] = { "none", SM_TO(DIALER_DIALING) },
+	[DIALER_DIALING] = { "dialing",
+		SM_TO(DIALER_DIALING) | SM_TO(DIALER_PAUSED) | SM_TO(DIALER_READY) |
+			SM_TO(DIALER_STOPPED) | SM_TO(DIALER_CLOSED) },
+	[DIALER_PAUSED] = { "paused",
+		SM_TO(DIALER_DIALING) | SM_TO(DIALER_READY) | SM_TO(DIALER_STOPPED) |
+			SM_TO(DIALER_CLOSED) },
+	[DIALER_READY] = { "ready", SM_TO(DIALER_STOPPED) | SM_TO(DIALER_CLOSED) },
+	[DIALER_STOPPED] = { "stopped", SM_TO(DIALER_PAUSED) | SM_TO(DIALER_CLOSED) },
+	[DIALER_CLOSED] = { "closed", 0 },
+};
+const struct sm dialer_life = { "dialer", states, DIALER_STATES };
+
 static void dial_next(struct dialer *d);
+static void on_clock_closed(uv_handle_t *h);
 
 static void handle_closed(struct dialer *d)
 {
@@ -37,11 +53,27 @@ static void close_lanes(struct dialer *d)
 			link_close(&d->lanes[i].link, false, NULL);
 }
 
-void dialer_stop(struct dialer *d)
+/* Whether links are still wanted. */
+static bool is_dialing(const struct dialer *d)
 {
-	d->dialing = false;
+	return d->state == DIALER_DIALING || d->state == DIALER_PAUSED;
+}
+
+static void dialer_goto(struct dialer *d, enum dialer_state next)
+{
+	d->state = sm_go(&dialer_life, d->state, next);
+	if (is_dialing(d))
+		return;
 	(void)uv_timer_stop(&d->clock);
 	close_lanes(d);
+	if (next == DIALER_CLOSED)
+		uv_close((uv_handle_t *)&d->clock, on_clock_closed);
+}
+
+void dialer_stop(struct dialer *d)
+{
+	if (is_dialing(d))
+		dialer_goto(d, DIALER_STOPPED);
 }
 
 static void start_clock(struct dialer *d, uv_timer_cb then, uint64_t ms)
@@ -52,6 +84,7 @@ static void start_clock(struct dialer *d, uv_timer_cb then, uint64_t ms)
 
 static void begin_round(struct dialer *d)
 {
+	dialer_goto(d, DIALER_DIALING);
 	d->next = 0;
 	*d->refusal = '\0';
 	dial_next(d);
@@ -62,7 +95,7 @@ static void on_pause_over(uv_timer_t *t)
 	struct dialer *d = t->data;
 
 	d->on_round(d);
-	if (d->dialing)
+	if (is_dialing(d))
 		begin_round(d);
 }
 
@@ -70,6 +103,7 @@ static void pause_round(struct dialer *d)
 {
 	uint64_t ms = ROUND_FIRST_MS;
 
+	dialer_goto(d, DIALER_PAUSED);
 	for (unsigned i = 0; i < d->rounds && ms < ROUND_MAX_MS; i++)
 		ms *= 2;
 	d->rounds++;
@@ -84,7 +118,7 @@ static bool is_hopeless(const struct dialer *d)
 
 static void give_up(struct dialer *d)
 {
-	dialer_stop(d);
+	dialer_goto(d, DIALER_STOPPED);
 	d->on_hopeless(d, d->refusal);
 }
 
@@ -97,8 +131,10 @@ static void lane_closed(struct link *l, const char *why)
 	lane->busy = false;
 	if (was_ready) {
 		d->ready = NULL;
+		if (d->state == DIALER_READY)
+			dialer_goto(d, DIALER_STOPPED);
 		d->on_lost(d, l, why);
-	} else if (d->dialing) {
+	} else if (is_dialing(d)) {
 		(void)snprintf(d->last, sizeof d->last, "%s", why);
 		if (d->final & 1U << l->end)
 			(void)snprintf(d->refusal, sizeof d->refusal, "%s", why);
@@ -115,7 +151,7 @@ static void lane_ready(struct link *l)
 	struct dialer *d = ((struct dialer_lane *)l)->dialer;
 
 	d->ready = (struct dialer_lane *)l;
-	dialer_stop(d);
+	dialer_goto(d, DIALER_READY);
 	d->on_ready(d, l);
 }
 
@@ -194,7 +230,6 @@ void dialer_start(
 	(void)uv_timer_init(loop, &d->clock); /* can't fail */
 	d->clock.data = d;
 	d->handles = 1;
-	d->dialing = true;
 	begin_round(d);
 }
 
@@ -215,14 +250,13 @@ void dialer_use(struct dialer *d, const struct sockaddr_storage *addresses, unsi
 	if (!news)
 		return; /* in another order, perhaps: this round goes on */
 	copy_addresses(d, addresses, count);
-	if (d->dialing)
+	if (is_dialing(d))
 		begin_round(d);
 }
 
 void dialer_again(struct dialer *d, const char *why)
 {
 	(void)snprintf(d->last, sizeof d->last, "%s", why);
-	d->dialing = true;
 	d->next = d->count;
 	pause_round(d);
 }
@@ -251,9 +285,6 @@ static void on_clock_closed(uv_handle_t *h)
 
 void dialer_close(struct dialer *d)
 {
-	if (d->closing)
-		return;
-	d->closing = true;
-	dialer_stop(d);
-	uv_close((uv_handle_t *)&d->clock, on_clock_closed);
+	if (d->state != DIALER_CLOSED)
+		dialer_goto(d, DIALER_CLOSED);
 }

@@ -15,9 +15,21 @@
 #include "daemon/meet/finder.h"
 #include "daemon/net/link.h"
 
+struct dialer;
+struct sm;
 struct text;
 
-struct dialer;
+enum dialer_state {
+	DIALER_NONE,
+	DIALER_DIALING, /* a round's addresses, one after the other */
+	DIALER_PAUSED,  /* until the next round; who was dialled may answer still */
+	DIALER_READY,
+	DIALER_STOPPED,
+	DIALER_CLOSED,
+	DIALER_STATES,
+};
+
+extern const struct sm dialer_life;
 
 /* One address that is being dialled. */
 struct dialer_lane {
@@ -48,6 +60,7 @@ struct dialer {
 	unsigned final; /* a bit for each enum link_end after which there is no hope */
 
 	/* private */
+	enum dialer_state state;
 	uv_loop_t *loop;
 	uv_timer_t clock; /* the next address, or the next round */
 	struct dialer_lane lanes[FINDER_ADDRESSES];
@@ -55,9 +68,8 @@ struct dialer {
 	struct sockaddr_storage addresses[FINDER_ADDRESSES];
 	unsigned count, next; /* of this round */
 	unsigned rounds;      /* that are over; one that was ready and closed again is no success */
-	bool dialing, closing;
-	char last[256];    /* why the last one failed; "": none has */
-	char refusal[256]; /* of a final end; "": there was none in this round */
+	char last[256];       /* why the last one failed; "": none has */
+	char refusal[256];    /* of a final end; "": there was none in this round */
 	unsigned handles;
 };
 

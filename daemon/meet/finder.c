@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/failure.h"
+#include "common/sm.h"
 #include "daemon/meet/lookup.h"
 
 enum {
@@ -13,33 +14,44 @@ enum {
 	NEXT_NOTE_MS = 60000,
 };
 
-static void look_up(struct finder *f);
+static const struct sm_state states[FINDER_STATES] = {
+	[FINDER_NONE] = { "none",
+		SM_TO(FINDER_ASKING) | SM_TO(FINDER_PAUSED) | SM_TO(FINDER_FAILED) },
+	[FINDER_ASKING] = { "asking",
+		SM_TO(FINDER_PAUSED) | SM_TO(FINDER_FOUND) | SM_TO(FINDER_FAILED) |
+			SM_TO(FINDER_CLOSED) },
+	[FINDER_PAUSED] = { "paused",
+		SM_TO(FINDER_ASKING) | SM_TO(FINDER_PAUSED) | SM_TO(FINDER_FOUND) |
+			SM_TO(FINDER_FAILED) | SM_TO(FINDER_CLOSED) },
+	[FINDER_FOUND] = { "found", SM_TO(FINDER_CLOSED) },
+	[FINDER_FAILED] = { "failed", SM_TO(FINDER_CLOSED) },
+	[FINDER_CLOSED] = { "closed", 0 },
+};
+const struct sm finder_life = { "finder", states, FINDER_STATES };
 
-static void give_up(struct finder *f)
-{
-	(void)uv_timer_stop(&f->retry);
-	if (f->asking)
-		lookup_abandon(f->asking);
-	f->asking = NULL;
-	f->on_failed(f, f->why);
-}
+static void on_time(uv_timer_t *t);
 
-/* The next try, or the end of the time, which may come before the resolver's answer. */
-static void on_retry(uv_timer_t *t)
-{
-	struct finder *f = t->data;
-
-	if (f->asking || uv_now(f->loop) >= f->deadline_ms)
-		give_up(f);
-	else
-		look_up(f);
-}
-
-static void on_retry_closed(uv_handle_t *h)
+static void on_timer_closed(uv_handle_t *h)
 {
 	struct finder *f = h->data;
 
 	f->on_closed(f);
+}
+
+/* timer_ms: when to look again at a finder that asks or pauses. */
+static void finder_goto(struct finder *f, enum finder_state next, uint64_t timer_ms)
+{
+	f->state = sm_go(&finder_life, f->state, next);
+	if (next == FINDER_ASKING || next == FINDER_PAUSED)
+		(void)uv_timer_start(&f->timer, on_time, timer_ms, 0);
+	else
+		(void)uv_timer_stop(&f->timer);
+	if (next >= FINDER_FAILED && f->asked) {
+		lookup_abandon(f->asked);
+		f->asked = NULL;
+	}
+	if (next == FINDER_CLOSED)
+		uv_close((uv_handle_t *)&f->timer, on_timer_closed);
 }
 
 static uint64_t left_ms(const struct finder *f)
@@ -54,16 +66,22 @@ static void explain(struct finder *f, const char *why)
 	(void)snprintf(f->why, sizeof f->why, "the name %s can't be resolved: %s", f->name, why);
 }
 
+static void fail(struct finder *f)
+{
+	finder_goto(f, FINDER_FAILED, 0);
+	f->on_failed(f, f->why);
+}
+
 static void later(struct finder *f, const char *why)
 {
 	uint64_t now = uv_now(f->loop), left = left_ms(f);
 
 	explain(f, why);
 	if (left == 0) {
-		give_up(f);
+		fail(f);
 		return;
 	}
-	(void)uv_timer_start(&f->retry, on_retry, left < RETRY_MS ? left : RETRY_MS, 0);
+	finder_goto(f, FINDER_PAUSED, left < RETRY_MS ? left : RETRY_MS);
 	if (now >= f->note_ms) {
 		f->note_ms = now + NEXT_NOTE_MS;
 		f->on_searching(f, f->why);
@@ -101,41 +119,50 @@ static void alternate(struct finder *f)
 static void on_answer(void *of, const struct addrinfo *list, const char *why)
 {
 	struct finder *f = of;
-	bool again = f->count > 0;
 
-	f->asking = NULL;
-	if (again && !list)
+	f->asked = NULL;
+	if (f->state == FINDER_FOUND && !list)
 		return;
 	f->count = 0;
 	memset(f->addresses, 0, sizeof f->addresses);
 	for (const struct addrinfo *a = list; a; a = a->ai_next)
 		keep(f, a->ai_addr, a->ai_addrlen);
 	alternate(f);
-	(void)uv_timer_stop(&f->retry);
-	if (f->count > 0)
-		f->on_found(f);
-	else
+	if (f->count == 0) {
 		later(f, why ? why : "it has no addresses");
+		return;
+	}
+	if (f->state != FINDER_FOUND)
+		finder_goto(f, FINDER_FOUND, 0);
+	f->on_found(f);
 }
 
 static void look_up(struct finder *f)
 {
-	int rc = lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asking);
+	int rc = lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asked);
 	struct failure why = { 0 };
 
-	if (rc < 0) {
-		(void)failure_not_started(&why, rc, "a thread");
-		later(f, why.text);
+	if (rc == 0) {
+		finder_goto(f, FINDER_ASKING, left_ms(f));
 		return;
 	}
-	(void)uv_timer_start(&f->retry, on_retry, left_ms(f), 0);
+	(void)failure_not_started(&why, rc, "a thread");
+	later(f, why.text);
 }
 
-static void on_numeric(uv_timer_t *t)
+/* The next try, or the end of the time, which may come before the resolver's answer. */
+static void on_time(uv_timer_t *t)
 {
 	struct finder *f = t->data;
 
-	f->on_found(f);
+	if (f->numeric) {
+		finder_goto(f, FINDER_FOUND, 0);
+		f->on_found(f);
+	} else if (f->state == FINDER_ASKING || left_ms(f) == 0) {
+		fail(f);
+	} else {
+		look_up(f);
+	}
 }
 
 /* An address needs no resolver. */
@@ -159,31 +186,24 @@ void finder_start(
 	f->deadline_ms = uv_now(loop) + within_ms;
 	f->note_ms = uv_now(loop); /* a mistyped name is said at once */
 	(void)snprintf(f->port, sizeof f->port, "%u", port);
-	(void)uv_timer_init(loop, &f->retry); /* can't fail */
-	f->retry.data = f;
+	(void)uv_timer_init(loop, &f->timer); /* can't fail */
+	f->timer.data = f;
 	f->numeric = is_numeric(f);
 	explain(f, "the resolver does not answer");
 	if (f->numeric)
-		(void)uv_timer_start(&f->retry, on_numeric, 0, 0);
+		finder_goto(f, FINDER_PAUSED, 0);
 	else
 		look_up(f);
 }
 
 void finder_again(struct finder *f)
 {
-	if (f->count == 0 || f->numeric || f->asking || f->closing)
-		return;
-	/* where that fails, the next time comes */
-	(void)lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asking);
+	if (f->state == FINDER_FOUND && !f->numeric && !f->asked) /* else the next time comes */
+		(void)lookup_start(f->loop, f->name, f->port, on_answer, f, &f->asked);
 }
 
 void finder_close(struct finder *f)
 {
-	if (f->closing)
-		return;
-	f->closing = true;
-	if (f->asking)
-		lookup_abandon(f->asking);
-	f->asking = NULL;
-	uv_close((uv_handle_t *)&f->retry, on_retry_closed);
+	if (f->state != FINDER_CLOSED)
+		finder_goto(f, FINDER_CLOSED, 0);
 }

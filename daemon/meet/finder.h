@@ -9,8 +9,21 @@
 #include <uv.h>
 
 struct lookup;
+struct sm;
 
 enum { FINDER_ADDRESSES = 16 };
+
+enum finder_state {
+	FINDER_NONE,
+	FINDER_ASKING,
+	FINDER_PAUSED, /* until the next try */
+	FINDER_FOUND,  /* the resolver may be asked again */
+	FINDER_FAILED,
+	FINDER_CLOSED,
+	FINDER_STATES,
+};
+
+extern const struct sm finder_life;
 
 struct finder {
 	/* the owner's, before finder_start(); the rest is { 0 } */
@@ -26,14 +39,14 @@ struct finder {
 	bool numeric; /* the name is an address */
 
 	/* private */
+	enum finder_state state;
 	const char *name;
 	char port[8];
 	uv_loop_t *loop;
-	struct lookup *asking; /* NULL: nobody is asked now */
-	uv_timer_t retry;
+	struct lookup *asked; /* NULL: nobody is asked now */
+	uv_timer_t timer;
 	uint64_t deadline_ms, note_ms;
 	char why[256]; /* the last failure */
-	bool closing;
 };
 
 /* Looks the name up, again and again until within_ms have passed. An address is found at once, that

@@ -223,6 +223,16 @@ static void test_hopeless(void **state)
 	done(&b);
 }
 
+static void test_edges(void **state)
+{
+	(void)state;
+	assert_life(&dialer_life,
+		(const char *const[]){ "none: dialing",
+			"dialing: dialing paused ready stopped closed",
+			"paused: dialing ready stopped closed", "ready: stopped closed",
+			"stopped: paused closed", "closed:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -231,5 +241,6 @@ int main(void)
 	suite_add(&s, "addresses that refuse, and others in their place", test_refused, NULL, NULL);
 	suite_add(&s, "a link that is lost", test_lost, NULL, NULL);
 	SUITE_ROWS(&s, test_hopeless, hopeless);
+	suite_add(&s, "its states", test_edges, NULL, NULL);
 	return suite_run(&s);
 }

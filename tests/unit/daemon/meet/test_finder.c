@@ -170,6 +170,16 @@ static void test_closed_while_it_asks(void **state)
 	}
 }
 
+static void test_edges(void **state)
+{
+	(void)state;
+	assert_life(&finder_life,
+		(const char *const[]){ "none: asking paused failed",
+			"asking: paused found failed closed",
+			"paused: asking paused found failed closed", "found: closed",
+			"failed: closed", "closed:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -178,5 +188,6 @@ int main(void)
 	SUITE_ROWS(&s, test_not_found, unknown_rows);
 	suite_add(&s, "asked again what it means", test_again, NULL, NULL);
 	suite_add(&s, "closed before the answer", test_closed_while_it_asks, NULL, NULL);
+	suite_add(&s, "its states", test_edges, NULL, NULL);
 	return suite_run(&s);
 }
