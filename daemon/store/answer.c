@@ -111,10 +111,9 @@ static int push_make(
 	if (!key->watches)
 		return 0;
 	if (bytes_add(to, a->s->budget, &word, sizeof word) < 0 ||
-		add_span(to, a->s->budget, name) < 0 || add_span(to, a->s->budget, old) < 0 ||
-		add_span(to, a->s->budget, now) < 0)
-		return out_of_memory(a);
-	return 0;
+		add_span(to, a->s->budget, name) < 0 || add_span(to, a->s->budget, old) < 0)
+		return -ENOMEM;
+	return add_span(to, a->s->budget, now);
 }
 
 static void push_send(const struct inquiry *a, const struct key *key)
@@ -128,10 +127,12 @@ static void push_send(const struct inquiry *a, const struct key *key)
 	bytes_trim(what, a->s->budget, PUSH_KEEP);
 }
 
-/* What follows every change of a key that gives it a value; rc is what became of the change. */
-static int changed(const struct inquiry *a, struct key *key, int rc)
+/* Changes a key so that it has a value, wakes who waits for it and tells who watches it. On failure
+ * the key is settled, and as it was. */
+static int change(const struct inquiry *a, struct key *key, int kind, struct span old,
+	struct span now, int (*apply)(struct keys *k, struct key *key, struct span value))
 {
-	if (rc < 0) {
+	if (push_make(a, key, kind, old, now) < 0 || apply(&a->s->keys, key, now) < 0) {
 		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
 		keys_settle(&a->s->keys, key);
 		return out_of_memory(a);
@@ -141,29 +142,35 @@ static int changed(const struct inquiry *a, struct key *key, int rc)
 	return 0;
 }
 
-/* Gives a key a value, wakes who waits for it and tells who watches it. On failure the key is
- * settled, and as it was. */
+/* key NULL: there was no memory for it, which was said. */
 static int set(const struct inquiry *a, struct key *key, struct span value)
 {
-	int rc = push_make(a, key, key->value ? KEY_UPDATED : KEY_CREATED, key_value(key), value);
-
-	return changed(a, key, rc < 0 ? rc : key_set(&a->s->keys, key, value));
+	if (!key)
+		return -ENOMEM;
+	return change(
+		a, key, key->value ? KEY_UPDATED : KEY_CREATED, key_value(key), value, key_set);
 }
 
 static int on_set(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
 
-	return key ? set(a, key, request_span(&a->at)) : -ENOMEM;
+	return set(a, key, request_span(&a->at));
 }
 
-static int on_multi_set(struct inquiry *a)
+/* The query takes any number of what another one takes one of. */
+static int repeat(struct inquiry *a, int (*one)(struct inquiry *a))
 {
 	int rc = 0;
 
 	for (uint64_t i = 0; i < a->r->count && rc == 0; i++)
-		rc = on_set(a);
+		rc = one(a);
 	return rc;
+}
+
+static int on_multi_set(struct inquiry *a)
+{
+	return repeat(a, on_set);
 }
 
 static int on_compare_set(struct inquiry *a)
@@ -183,65 +190,47 @@ static int on_compare_set(struct inquiry *a)
 	rc = say_span(a, store ? desired : now);
 	if (rc < 0 || !store)
 		return rc;
-	key = need_key(a, name);
-	return key ? set(a, key, desired) : -ENOMEM;
-}
-
-static int not_there(const struct inquiry *a)
-{
-	return failure_set(
-		a->why, -EPROTO, "its %s is of a key that is not there", query_name(a->r->query));
+	return set(a, need_key(a, name), desired);
 }
 
 /* A missing key is empty to clients of 2.2 and above, and the end of older ones: so does torch.
  * All of them wait for it first. */
-static int say_value(const struct inquiry *a, struct span name)
-{
-	const struct key *key = keys_find(&a->s->keys, name);
-
-	if (!(key && key->value) && a->r->dialect != STORE_DIALECT_D)
-		return not_there(a);
-	return say_span(a, key ? key_value(key) : (struct span){ NULL, 0 });
-}
-
 static int on_get(struct inquiry *a)
 {
-	return say_value(a, request_span(&a->at));
+	const struct key *key = keys_find(&a->s->keys, request_span(&a->at));
+
+	if (!(key && key->value) && a->r->dialect != STORE_DIALECT_D)
+		return failure_set(a->why, -EPROTO, "its %s is of a key that is not there",
+			query_name(a->r->query));
+	return say_span(a, key ? key_value(key) : (struct span){ NULL, 0 });
 }
 
 static int on_multi_get(struct inquiry *a)
 {
-	int rc = 0;
-
-	for (uint64_t i = 0; i < a->r->count && rc == 0; i++)
-		rc = say_value(a, request_span(&a->at));
-	return rc;
+	return repeat(a, on_get);
 }
 
-/* The number at the beginning of a key's value, as std::stoll reads it: blanks, sign, digits.
- * -EPROTO: there is none, or none that fits. */
-static int read_number(const struct inquiry *a, const struct key *key, int64_t *ret)
+/* Adds to the number that a key's value begins with, as std::stoll reads it: blanks, sign, digits;
+ * no value is 0, and the sum goes around the end. -EPROTO: there is no number, or none that fits.
+ */
+static int add(const struct inquiry *a, const struct key *key, int64_t delta, int64_t *ret)
 {
-	struct span value = key_value(key);
-	char text[2 * DIGITS] = "", *end;
+	struct span value = key ? key_value(key) : (struct span){ NULL, 0 };
+	char text[2 * DIGITS] = "0", *end;
 	size_t len = value.len < sizeof text - 1 ? value.len : sizeof text - 1;
 	long long number;
 
-	if (len > 0)
+	if (key && key->value) {
 		memcpy(text, value.at, len);
+		text[len] = '\0';
+	}
 	errno = 0;
 	number = strtoll(text, &end, 10);
 	if (end == text || errno != 0)
 		return failure_set(a->why, -EPROTO, "its %s is to a value that is no number",
 			query_name(a->r->query));
-	*ret = number;
+	*ret = (int64_t)((uint64_t)number + (uint64_t)delta);
 	return 0;
-}
-
-/* a + b, around the end as in two's complement. */
-static int64_t sum(int64_t a, int64_t b)
-{
-	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
 /* A number as ADD stores it. */
@@ -255,32 +244,27 @@ static struct span in_digits(int64_t number, char text[DIGITS])
 static int on_add(struct inquiry *a)
 {
 	struct span name = request_span(&a->at);
-	int64_t delta = request_number(&a->at), number = 0;
 	struct key *key = keys_find(&a->s->keys, name);
 	char text[DIGITS];
-	int rc = 0;
+	int64_t number;
+	int rc = add(a, key, request_number(&a->at), &number);
 
-	if (key && key->value)
-		rc = read_number(a, key, &number);
-	number = sum(number, delta);
 	if (rc == 0)
 		rc = say_number(a, number);
 	if (rc < 0)
 		return rc;
-	key = key ? key : need_key(a, name);
-	return key ? set(a, key, in_digits(number, text)) : -ENOMEM;
+	return set(a, key ? key : need_key(a, name), in_digits(number, text));
 }
 
 static int on_append(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
-	const struct span more = request_span(&a->at), none = { NULL, 0 };
-	int rc;
+	const struct span none = { NULL, 0 };
 
 	if (!key)
 		return -ENOMEM;
-	rc = push_make(a, key, key->value ? KEY_APPENDED : KEY_CREATED, none, more);
-	return changed(a, key, rc < 0 ? rc : key_append(&a->s->keys, key, more));
+	return change(a, key, key->value ? KEY_APPENDED : KEY_CREATED, none, request_span(&a->at),
+		key_append);
 }
 
 static int on_getnumkeys(struct inquiry *a)
@@ -296,14 +280,13 @@ static int on_delete_key(struct inquiry *a)
 	if (!key || !key->value)
 		return say_number(a, 0);
 	rc = push_make(a, key, KEY_DELETED, key_value(key), (struct span){ NULL, 0 });
-	if (rc == 0)
-		rc = say_number(a, 1);
+	rc = rc < 0 ? out_of_memory(a) : say_number(a, 1);
 	if (rc < 0) {
 		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
 		return rc;
 	}
 	push_send(a, key);
-	(void)key_unset(&a->s->keys, key);
+	key_unset(&a->s->keys, key);
 	keys_settle(&a->s->keys, key);
 	return 0;
 }
@@ -433,17 +416,12 @@ static int on_queue_len(struct inquiry *a)
 static int on_barrier(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
-	int64_t world = request_number(&a->at), count = 0;
+	int64_t world = request_number(&a->at), count;
 	char text[DIGITS];
-	int rc = 0;
+	int rc = key ? add(a, key, 1, &count) : -ENOMEM;
 
-	if (!key)
-		return -ENOMEM;
-	if (key->value)
-		rc = read_number(a, key, &count);
 	if (rc < 0)
 		return rc;
-	count = sum(count, 1);
 	if (count >= world && (rc = say_byte(a, STOP_WAITING)) == 0)
 		return set(a, key, in_digits(count, text));
 	if (rc < 0) {

@@ -83,15 +83,14 @@ struct key *keys_need(struct keys *k, struct span name)
 
 static void free_value(struct keys *k, struct blob *v)
 {
-	if (v)
-		budget_free(k->budget, v, sizeof *v + v->room);
+	budget_free(k->budget, v, sizeof *v + v->room);
 }
 
 static void free_key(struct keys *k, struct key *key)
 {
 	while (key->queue_first)
 		key_pop(k, key);
-	(void)key_unset(k, key);
+	key_unset(k, key);
 	budget_free(k->budget, key, sizeof *key + key->len);
 	k->count--;
 }
@@ -178,14 +177,13 @@ int key_append(struct keys *k, struct key *key, struct span more)
 	return 0;
 }
 
-bool key_unset(struct keys *k, struct key *key)
+void key_unset(struct keys *k, struct key *key)
 {
 	if (!key->value)
-		return false;
+		return;
 	free_value(k, key->value);
 	key->value = NULL;
 	k->with_value--;
-	return true;
 }
 
 struct span key_value(const struct key *key)

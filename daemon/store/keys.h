@@ -88,8 +88,8 @@ int key_set(struct keys *k, struct key *key, struct span value);
 /* Adds to the end of its value. -ENOMEM: it is as it was. */
 int key_append(struct keys *k, struct key *key, struct span more);
 
-/* Takes its value away; false: it had none. To be settled. */
-bool key_unset(struct keys *k, struct key *key);
+/* Takes its value away, if it has one. To be settled. */
+void key_unset(struct keys *k, struct key *key);
 
 /* Its value; none is empty. Valid until the key is changed. */
 struct span key_value(const struct key *key);
