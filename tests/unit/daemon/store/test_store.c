@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/os/procfs.h"
+#include "daemon/store/client.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
 static void test_talk(void **state)
@@ -235,6 +236,14 @@ static void test_close_on_exec(void **state)
 	stage_close(&st);
 }
 
+static void test_edges(void **state)
+{
+	(void)state;
+	assert_life(&client_life,
+		(const char *const[]){ "reading: writing lost left", "writing: reading lost left",
+			"lost: left", "left:", NULL });
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -252,5 +261,6 @@ int main(void)
 	SUITE_ROWS(&s, test_open, opens);
 	suite_add(&s, "a port in use: by whom", test_port_in_use, NULL, NULL);
 	suite_add(&s, "all descriptors close on exec", test_close_on_exec, NULL, NULL);
+	suite_add(&s, "the states of a client", test_edges, NULL, NULL);
 	return suite_run(&s);
 }
