@@ -63,27 +63,27 @@ static void check_pieces(const struct stream *s, const struct lines_style *style
 {
 	struct text expected = { 0 };
 	struct lines l = { 0 };
-	struct console c;
+	struct sink c;
 	size_t at = 0;
 
 	plain_lines(text_string(&s->bytes), s->bytes.len, style, &expected);
-	console_make(&c);
+	sink_make(&c);
 	for (size_t i = 0; i < s->count; i++) {
-		console_take(&c, &l, text_string(&s->bytes) + at, s->ends[i] - at, SIZE_MAX, style);
+		sink_take(&c, &l, text_string(&s->bytes) + at, s->ends[i] - at, SIZE_MAX, style);
 		at = s->ends[i];
 		if (s->orders[i] == WRITE)
-			console_write(&c, s->numbers[i] * 300u);
+			sink_write(&c, s->numbers[i] * 300u);
 	}
-	console_end(&c, &l, style);
+	sink_end(&c, &l, style);
 	PROMISE(text_is(&c.got, &expected));
 	PROMISE(l.len == 0 && l.room <= HELD_MAX && !l.open && !l.dropping);
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 	text_done(&expected);
 }
 
 /* What is done at a moment; it leaves whole lines. */
-static void obey(struct console *c, struct lines *l, enum order order, const char *at, size_t len,
+static void obey(struct sink *c, struct lines *l, enum order order, const char *at, size_t len,
 	const struct lines_style *style, size_t *lost)
 {
 	bool was_open = l->open;
@@ -96,7 +96,7 @@ static void obey(struct console *c, struct lines *l, enum order order, const cha
 		*lost += (size_t)n;
 		return;
 	}
-	console_take(c, l, at, len, SIZE_MAX, style);
+	sink_take(c, l, at, len, SIZE_MAX, style);
 	if (order == BREAK) {
 		PROMISE(lines_break(l, &c->out) == 0 && !l->open);
 	} else if (order == BAR) {
@@ -106,7 +106,7 @@ static void obey(struct console *c, struct lines *l, enum order order, const cha
 		PROMISE(rc == 0 || !l->open);
 		PROMISE(rc < 1 || lines_show_bar(l, style, &c->out) == 0);
 	} else if (order == SWITCH && !l->open && !was_open) {
-		console_write(c, SIZE_MAX); /* another stream's lines */
+		sink_write(c, SIZE_MAX); /* another stream's lines */
 		text_add(&c->got, "[0]:other\n");
 	}
 }
@@ -116,21 +116,21 @@ static void check_moments(const struct stream *s)
 {
 	const struct lines_style *style = &styles[1];
 	struct lines l = { 0 };
-	struct console c;
+	struct sink c;
 	size_t at = 0, lost = 0;
 
-	console_make(&c);
+	sink_make(&c);
 	for (size_t i = 0; i < s->count; i++) {
 		obey(&c, &l, s->orders[i], text_string(&s->bytes) + at, s->ends[i] - at, style,
 			&lost);
 		at = s->ends[i];
 		if (s->orders[i] == WRITE)
-			console_write(&c, s->numbers[i] * 300u);
+			sink_write(&c, s->numbers[i] * 300u);
 		PROMISE(l.len <= HELD_MAX && l.room <= HELD_MAX);
 		PROMISE(!l.open || c.out.len < c.out.room);
 		PROMISE(!(l.open && (l.dropping || l.said || l.len > 0)));
 	}
-	console_end(&c, &l, style);
+	sink_end(&c, &l, style);
 	PROMISE(lost <= s->bytes.len);
 	at = 0;
 	while (at < c.got.len) {
@@ -140,7 +140,7 @@ static void check_moments(const struct stream *s)
 		at = (size_t)(newline + 1 - c.got.at);
 	}
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 }
 
 static void check_tail(const struct stream *s)

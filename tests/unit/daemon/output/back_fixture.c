@@ -14,9 +14,9 @@
 
 enum { LIMIT_S = 60 };
 
-void scene_say(void *owner, bool warning, const char *text)
+void fixture_say(void *owner, bool warning, const char *text)
 {
-	struct scene *s = owner;
+	struct fixture *s = owner;
 
 	uv_mutex_lock(&s->lock);
 	text_printf(&s->said, "%s%s\n", warning ? "warning: " : "", text);
@@ -25,7 +25,7 @@ void scene_say(void *owner, bool warning, const char *text)
 
 static bool write_events(void *owner, const char *lines, size_t len)
 {
-	struct scene *s = owner;
+	struct fixture *s = owner;
 
 	uv_mutex_lock(&s->lock);
 	text_add_bytes(&s->told, lines, len);
@@ -35,7 +35,7 @@ static bool write_events(void *owner, const char *lines, size_t len)
 
 static void on_prepared(void *owner, int rc, const char *text)
 {
-	struct scene *s = owner;
+	struct fixture *s = owner;
 
 	s->prepared++;
 	s->rc = rc;
@@ -44,12 +44,12 @@ static void on_prepared(void *owner, int rc, const char *text)
 
 static void on_drained(void *owner)
 {
-	((struct scene *)owner)->drained++;
+	((struct fixture *)owner)->drained++;
 }
 
 static void on_status_over(void *owner)
 {
-	((struct scene *)owner)->status_over++;
+	((struct fixture *)owner)->status_over++;
 }
 
 void must(bool holds)
@@ -58,20 +58,20 @@ void must(bool holds)
 		abort();
 }
 
-void scene_redirect(int fd, const char *path)
+void fixture_redirect(int fd, const char *path)
 {
 	autoclose to = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
 	must(to >= 0 && dup2(to, fd) == fd);
 }
 
-void scene_begin(struct scene *s, bool piped)
+void fixture_begin(struct fixture *s, bool piped)
 {
 	int ends[2];
 
-	yard_clear();
+	scratch_clear();
 	(void)alarm(LIMIT_S); /* it hangs */
-	*s = (struct scene){ .reader = -1 };
+	*s = (struct fixture){ .reader = -1 };
 	must(getcwd(s->tmpdir + strlen("TMPDIR="), sizeof s->tmpdir - strlen("TMPDIR=")));
 	memcpy(s->tmpdir, "TMPDIR=", strlen("TMPDIR="));
 	s->env[0] = s->tmpdir;
@@ -91,9 +91,9 @@ void scene_begin(struct scene *s, bool piped)
 	must(fflush(stdout) == 0 && fflush(stderr) == 0);
 	for (int fd = 1; fd <= 2; fd++)
 		must((s->own[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 10)) >= 0);
-	scene_redirect(2, "err");
+	fixture_redirect(2, "err");
 	if (!piped) {
-		scene_redirect(1, "out");
+		fixture_redirect(1, "out");
 		return;
 	}
 	must(pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], 1) == 1 && close(ends[1]) == 0);
@@ -105,12 +105,12 @@ static void on_lines(void *owner)
 	(void)owner; /* nobody merges here */
 }
 
-void scene_open(struct scene *s)
+void fixture_open(struct fixture *s)
 {
 	static const struct output_events events = { on_prepared, on_drained, on_status_over,
 		on_lines };
 	const struct output_host host = {
-		.hostname = "here", .say = scene_say, .write_events = write_events, .owner = s
+		.hostname = "here", .say = fixture_say, .write_events = write_events, .owner = s
 	};
 	struct failure why = { 0 };
 
@@ -119,19 +119,19 @@ void scene_open(struct scene *s)
 	output_start(s->output);
 }
 
-static void wait_for(struct scene *s, const unsigned *what, unsigned count)
+static void wait_for(struct fixture *s, const unsigned *what, unsigned count)
 {
 	while (*what < count)
 		(void)uv_run(&s->loop, UV_RUN_ONCE);
 }
 
-void scene_prepare(struct scene *s, unsigned attempt)
+void fixture_prepare(struct fixture *s, unsigned attempt)
 {
 	output_prepare(s->output, &s->plan, attempt);
 	wait_for(s, &s->prepared, s->prepared + 1);
 }
 
-void scene_start(struct scene *s)
+void fixture_start(struct fixture *s)
 {
 	for (unsigned i = 0; i < WORKERS; i++)
 		for (int fd = 1; fd <= 2; fd++) {
@@ -150,41 +150,41 @@ void scene_start(struct scene *s)
 	output_started(s->output);
 }
 
-void scene_put(const struct scene *s, unsigned i, int fd, const char *text)
+void fixture_put(const struct fixture *s, unsigned i, int fd, const char *text)
 {
 	must(fd_write_all(s->ends[i][fd], text, strlen(text)) == 0);
 }
 
-void scene_put_many(const struct scene *s, char letter)
+void fixture_put_many(const struct fixture *s, char letter)
 {
 	char line[128];
 
 	for (int i = 0; i < 10000; i++) {
 		(void)snprintf(line, sizeof line, "%c%0100d\n", letter, i);
-		scene_put(s, 0, 1, line);
+		fixture_put(s, 0, 1, line);
 	}
 }
 
-void scene_end_workers(struct scene *s)
+void fixture_end_workers(struct fixture *s)
 {
 	for (unsigned i = 0; i < WORKERS; i++)
 		for (int fd = 1; fd <= 2; fd++)
 			fd_closep(&s->ends[i][fd]);
 }
 
-void scene_drain(struct scene *s)
+void fixture_drain(struct fixture *s)
 {
 	output_drain(s->output);
 	wait_for(s, &s->drained, s->drained + 1);
 }
 
-void scene_restore(struct scene *s)
+void fixture_restore(struct fixture *s)
 {
 	for (int fd = 1; fd <= 2; fd++)
 		must(dup2(s->own[fd], fd) == fd && close(s->own[fd]) == 0);
 }
 
-void scene_close(struct scene *s, bool hurry)
+void fixture_close(struct fixture *s, bool hurry)
 {
 	struct closing c = { .hurry = hurry };
 
@@ -192,12 +192,12 @@ void scene_close(struct scene *s, bool hurry)
 	(void)uv_run(&s->loop, UV_RUN_DEFAULT);
 	s->closed = output_close(s->output, &c);
 	s->mid_line = c.ret_mid_line;
-	scene_end_workers(s);
-	scene_restore(s);
+	fixture_end_workers(s);
+	fixture_restore(s);
 	(void)alarm(0);
 }
 
-void scene_done(struct scene *s)
+void fixture_done(struct fixture *s)
 {
 	assert_true(s->closed);
 	assert_int_equal(uv_loop_close(&s->loop), 0);
@@ -207,7 +207,7 @@ void scene_done(struct scene *s)
 	text_done(&s->told);
 }
 
-void scene_find_file(const char *dir, const char *name, char *ret, size_t size)
+void fixture_find_file(const char *dir, const char *name, char *ret, size_t size)
 {
 	char pattern[256];
 	glob_t found;
@@ -220,10 +220,10 @@ void scene_find_file(const char *dir, const char *name, char *ret, size_t size)
 	globfree(&found);
 }
 
-void scene_assert_log(const char *dir, const char *name, const char *expected)
+void fixture_assert_log(const char *dir, const char *name, const char *expected)
 {
 	char path[512];
 
-	scene_find_file(dir, name, path, sizeof path);
+	fixture_find_file(dir, name, path, sizeof path);
 	assert_file(path, expected);
 }

@@ -12,7 +12,7 @@
 
 enum { WORKERS = 2 };
 
-struct scene {
+struct fixture {
 	struct plan plan;
 	const char *env[2];
 	char tmpdir[64];
@@ -29,41 +29,41 @@ struct scene {
 	bool closed, mid_line;
 };
 
-/* Aborts: of the stage, not of what is tested. */
+/* Aborts: the test's own set-up has failed, not what is tested. */
 void must(bool holds);
 
 /* stdout is a file "out" or a pipe, stderr a file "err". */
-void scene_begin(struct scene *s, bool piped);
+void fixture_begin(struct fixture *s, bool piped);
 
-void scene_redirect(int fd, const char *path);
-void scene_open(struct scene *s);
-void scene_prepare(struct scene *s, unsigned attempt);
+void fixture_redirect(int fd, const char *path);
+void fixture_open(struct fixture *s);
+void fixture_prepare(struct fixture *s, unsigned attempt);
 
 /* What pool and starter do for two workers. */
-void scene_start(struct scene *s);
+void fixture_start(struct fixture *s);
 
-void scene_put(const struct scene *s, unsigned i, int fd, const char *text);
+void fixture_put(const struct fixture *s, unsigned i, int fd, const char *text);
 
 /* 10000 lines of 102 bytes by the first worker, each with its number behind the letter. */
-void scene_put_many(const struct scene *s, char letter);
+void fixture_put_many(const struct fixture *s, char letter);
 
-void scene_end_workers(struct scene *s);
-void scene_drain(struct scene *s);
+void fixture_end_workers(struct fixture *s);
+void fixture_drain(struct fixture *s);
 
 /* Puts this process's own back. */
-void scene_restore(struct scene *s);
+void fixture_restore(struct fixture *s);
 
 /* And ends the thread. */
-void scene_close(struct scene *s, bool hurry);
+void fixture_close(struct fixture *s, bool hurry);
 
-void scene_done(struct scene *s);
+void fixture_done(struct fixture *s);
 
 /* What the thread says, as output_host has it. */
-void scene_say(void *owner, bool warning, const char *text);
+void fixture_say(void *owner, bool warning, const char *text);
 
 /* A file of the only run below that directory. */
-void scene_find_file(const char *dir, const char *name, char *ret, size_t size);
+void fixture_find_file(const char *dir, const char *name, char *ret, size_t size);
 
-void scene_assert_log(const char *dir, const char *name, const char *expected);
+void fixture_assert_log(const char *dir, const char *name, const char *expected);
 
 #endif

@@ -15,12 +15,12 @@
 #include "common/fd.h"
 #include "tests/unit/unit.h"
 
-static char yard[] = "/tmp/launchd_test_yard_XXXXXX";
+static char scratch[] = "/tmp/launchd_test_scratch_XXXXXX";
 static struct rlimit descriptors;
 
-int yard_make(void)
+int scratch_make(void)
 {
-	return mkdtemp(yard) && chdir(yard) == 0 ? 0 : -1;
+	return mkdtemp(scratch) && chdir(scratch) == 0 ? 0 : -1;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -29,19 +29,19 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return where->level == 0 ? 0 : remove(path);
 }
 
-void yard_clear(void)
+void scratch_clear(void)
 {
-	assert_int_equal(nftw(yard, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-int yard_done(void)
+int scratch_done(void)
 {
-	if (nftw(yard, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 || chdir("/") < 0)
+	if (nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 || chdir("/") < 0)
 		return -1;
-	return rmdir(yard);
+	return rmdir(scratch);
 }
 
-struct text yard_read(const char *path)
+struct text scratch_read(const char *path)
 {
 	autoclose fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct text ret = { 0 };
@@ -65,7 +65,7 @@ void assert_file(const char *path, const char *expected)
 		assert_int_equal(access(path, F_OK), -1);
 		return;
 	}
-	is = yard_read(path);
+	is = scratch_read(path);
 	assert_string_equal(text_string(&is), expected);
 	text_done(&is);
 }
@@ -96,7 +96,7 @@ size_t count_descriptors(void)
 	return count - 3; /* ".", "..", and its own */
 }
 
-void yard_limit_descriptors(unsigned n)
+void limit_descriptors(unsigned n)
 {
 	struct rlimit less;
 	int next = fcntl(0, F_DUPFD_CLOEXEC, 3);
@@ -107,12 +107,12 @@ void yard_limit_descriptors(unsigned n)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
 }
 
-void yard_free_descriptors(void)
+void free_descriptors(void)
 {
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
 }
 
-void yard_limit_files(uint64_t bytes)
+void limit_file_size(uint64_t bytes)
 {
 	struct rlimit limit;
 

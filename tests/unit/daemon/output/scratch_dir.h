@@ -9,16 +9,16 @@
 #include "common/text.h"
 
 /* Makes it, the working directory from now on. 0 or -1. */
-int yard_make(void);
+int scratch_make(void);
 
 /* Removes what is in it. */
-void yard_clear(void);
+void scratch_clear(void);
 
 /* Removes it. 0 or -1. */
-int yard_done(void);
+int scratch_done(void);
 
 /* A file's bytes; the caller's. It must be there. */
-struct text yard_read(const char *path);
+struct text scratch_read(const char *path);
 
 /* That is what a file holds; NULL: there is none. */
 void assert_file(const char *path, const char *expected);
@@ -29,11 +29,11 @@ void assert_bytes(const char *at, size_t len, const char *expected, size_t expec
 /* The number of descriptors that this process has. */
 size_t count_descriptors(void);
 
-/* Lets the process have n more descriptors, until yard_free_descriptors(). */
-void yard_limit_descriptors(unsigned n);
-void yard_free_descriptors(void);
+/* Lets the process have n more descriptors, until free_descriptors(). */
+void limit_descriptors(unsigned n);
+void free_descriptors(void);
 
 /* No file may grow beyond this, as if the disk was full; 0: it has room again. */
-void yard_limit_files(uint64_t bytes);
+void limit_file_size(uint64_t bytes);
 
 #endif

@@ -17,7 +17,7 @@ enum { LIMIT_MS = 60000, AGAIN_ROOM = 2 * STREAM_READ, STAMP_LEN = 25 };
 
 static void say(void *owner, bool warning, const char *text)
 {
-	struct stage *g = owner;
+	struct fixture *g = owner;
 
 	(void)warning;
 	text_printf(&g->said, "%s\n", text);
@@ -30,7 +30,7 @@ static void on_again(uv_idle_t *i)
 
 static void stir(void *owner)
 {
-	struct stage *g = owner;
+	struct fixture *g = owner;
 
 	(void)uv_idle_start(&g->again, on_again);
 }
@@ -38,7 +38,7 @@ static void stir(void *owner)
 /* As the output thread does it. */
 static void on_turn(uv_check_t *c)
 {
-	struct stage *g = c->data;
+	struct fixture *g = c->data;
 	bool more = streams_read(&g->host);
 
 	if (console_flush(&g->console) || more)
@@ -47,7 +47,7 @@ static void on_turn(uv_check_t *c)
 		(void)uv_idle_stop(&g->again);
 }
 
-static void play(struct player *p)
+static void write_more(struct writer *p)
 {
 	while (p->end >= 0 && p->sent < p->len) {
 		ssize_t n = write(p->end, p->text + p->sent, p->len - p->sent);
@@ -64,7 +64,7 @@ static void play(struct player *p)
 		fd_closep(&p->end);
 }
 
-static void read_console(struct stage *g)
+static void read_console(struct fixture *g)
 {
 	static char buf[65536];
 	size_t left = g->reads_at_most ? g->reads_at_most : SIZE_MAX;
@@ -81,13 +81,13 @@ static void read_console(struct stage *g)
 
 static void on_tick(uv_timer_t *t)
 {
-	struct stage *g = t->data;
+	struct fixture *g = t->data;
 
 	for (unsigned i = 0; i < g->count; i++) {
-		struct player *p = &g->players[i];
+		struct writer *p = &g->writers[i];
 		size_t kept = p->stream.backlog.len - p->stream.backlog_done;
 
-		play(p);
+		write_more(p);
 		if (kept > g->most_kept)
 			g->most_kept = kept;
 		if (p->stream.has_file && !filer_has(&g->filer, &p->stream.file) &&
@@ -105,9 +105,9 @@ static void on_guard(uv_timer_t *t)
 	abort(); /* it hangs */
 }
 
-void stage_make(struct stage *g)
+void fixture_make(struct fixture *g)
 {
-	*g = (struct stage){ .reads = true };
+	*g = (struct fixture){ .reads = true };
 	assert_int_equal(uv_loop_init(&g->loop), 0);
 	(void)uv_check_init(&g->loop, &g->turn);
 	(void)uv_idle_init(&g->loop, &g->again);
@@ -133,7 +133,7 @@ void stage_make(struct stage *g)
 
 static void on_ended(struct stream *s)
 {
-	struct player *p = s->owner;
+	struct writer *p = s->owner;
 
 	assert_int_equal(p->finished, 0);
 	p->ended++;
@@ -141,20 +141,20 @@ static void on_ended(struct stream *s)
 
 static void on_finished(struct stream *s)
 {
-	struct player *p = s->owner;
+	struct writer *p = s->owner;
 
 	assert_int_equal(p->ended, 1);
 	p->finished++;
 }
 
-struct player *stage_add(
-	struct stage *g, const char *text, size_t len, const struct logfile_style *style)
+struct writer *fixture_add(
+	struct fixture *g, const char *text, size_t len, const struct logfile_style *style)
 {
-	struct player *p = &g->players[g->count];
+	struct writer *p = &g->writers[g->count];
 	struct failure why = { 0 };
 	char path[32];
 
-	*p = (struct player){ .stage = g, .end = -1, .text = text, .len = len };
+	*p = (struct writer){ .fixture = g, .end = -1, .text = text, .len = len };
 	p->stream = (struct stream){ .host = &g->host,
 		.rank = g->count,
 		.local_rank = g->count,
@@ -173,15 +173,15 @@ struct player *stage_add(
 	return p;
 }
 
-void player_prefix(struct player *p, const char *prefix)
+void writer_prefix(struct writer *p, const char *prefix)
 {
 	text_add(&p->stream.prefix, prefix);
 }
 
-void stage_begin(struct stage *g)
+void fixture_begin(struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++) {
-		struct player *p = &g->players[i];
+		struct writer *p = &g->writers[i];
 		int ends[2];
 
 		assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
@@ -190,36 +190,36 @@ void stage_begin(struct stage *g)
 	}
 }
 
-void stage_run(struct stage *g, bool (*until)(const struct stage *g))
+void fixture_run(struct fixture *g, bool (*until)(const struct fixture *g))
 {
 	while (!until(g))
 		(void)uv_run(&g->loop, UV_RUN_ONCE);
 }
 
-bool stage_all_ended(const struct stage *g)
+bool fixture_all_ended(const struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++)
-		if (g->players[i].ended == 0)
+		if (g->writers[i].ended == 0)
 			return false;
 	return true;
 }
 
-bool stage_all_finished(const struct stage *g)
+bool fixture_all_finished(const struct fixture *g)
 {
 	int left = 0;
 
 	for (unsigned i = 0; i < g->count; i++)
-		if (g->players[i].finished == 0)
+		if (g->writers[i].finished == 0)
 			return false;
 	if (g->reads && ioctl(g->console_end[0], FIONREAD, &left) < 0)
 		return false;
 	return console_is_idle(&g->console) && left == 0;
 }
 
-bool stage_stands(const struct stage *g)
+bool fixture_stands(const struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++) {
-		const struct player *p = &g->players[i];
+		const struct writer *p = &g->writers[i];
 		int left = 0;
 
 		if (p->stream.state >= STREAM_CLOSING)
@@ -232,7 +232,7 @@ bool stage_stands(const struct stage *g)
 	return console_is_waiting(&g->console);
 }
 
-void stage_ticks(struct stage *g, unsigned n)
+void fixture_ticks(struct fixture *g, unsigned n)
 {
 	uint64_t from = uv_now(&g->loop);
 
@@ -240,10 +240,10 @@ void stage_ticks(struct stage *g, unsigned n)
 		(void)uv_run(&g->loop, UV_RUN_ONCE);
 }
 
-void stage_done(struct stage *g)
+void fixture_done(struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++)
-		stream_end(&g->players[i].stream);
+		stream_end(&g->writers[i].stream);
 	console_close(&g->console);
 	uv_close((uv_handle_t *)&g->turn, NULL);
 	uv_close((uv_handle_t *)&g->again, NULL);
@@ -252,10 +252,10 @@ void stage_done(struct stage *g)
 	(void)uv_run(&g->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&g->loop), 0);
 	for (unsigned i = 0; i < g->count; i++) {
-		assert_int_equal(g->players[i].stream.pipe, -1);
-		stream_done(&g->players[i].stream);
-		tail_done(&g->players[i].tail);
-		fd_closep(&g->players[i].end);
+		assert_int_equal(g->writers[i].stream.pipe, -1);
+		stream_done(&g->writers[i].stream);
+		tail_done(&g->writers[i].tail);
+		fd_closep(&g->writers[i].end);
 	}
 	if (g->filter.open)
 		logfile_close(&g->filter.file);
@@ -268,20 +268,20 @@ void stage_done(struct stage *g)
 	text_done(&g->said);
 }
 
-void stage_set_reader(struct stage *g, enum reader reader)
+void fixture_set_reader(struct fixture *g, enum reader reader)
 {
 	g->reads = reader != READER_LATE;
 	g->reads_at_most = reader == READER_SLOW ? 10000 : 0;
 }
 
-bool stage_ended_or_stands(const struct stage *g)
+bool fixture_ended_or_stands(const struct fixture *g)
 {
-	return stage_all_ended(g) || stage_stands(g);
+	return fixture_all_ended(g) || fixture_stands(g);
 }
 
-bool stage_half_sent(const struct stage *g)
+bool fixture_half_sent(const struct fixture *g)
 {
-	return g->players[0].sent >= g->players[0].len / 2;
+	return g->writers[0].sent >= g->writers[0].len / 2;
 }
 
 static size_t draw(uint64_t *seed, size_t below)
@@ -313,27 +313,27 @@ struct text lines_of(unsigned stream, size_t size, size_t line, bool unended)
 	return t;
 }
 
-void assert_shown(const struct stage *g, const char *prefix)
+void assert_shown(const struct fixture *g, const char *prefix)
 {
 	const char *at = text_string(&g->got), *end = at + g->got.len;
-	size_t shown[STAGE_STREAMS] = { 0 }, len = strlen(prefix);
+	size_t shown[FIXTURE_STREAMS] = { 0 }, len = strlen(prefix);
 
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at)), *line, *rest;
 		size_t is = (size_t)((newline ? newline : end) - at), expected;
-		unsigned i = is > len ? (unsigned)(at[len] - 'A') : STAGE_STREAMS;
+		unsigned i = is > len ? (unsigned)(at[len] - 'A') : FIXTURE_STREAMS;
 
 		if (is <= len || memcmp(at, prefix, len) != 0 || i >= g->count)
 			fail_msg("no line of anybody: \"%.*s\"", (int)(is < 60 ? is : 60), at);
-		line = g->players[i].text + shown[i];
-		rest = memchr(line, '\n', g->players[i].len - shown[i]);
-		expected = rest ? (size_t)(rest - line) : g->players[i].len - shown[i];
+		line = g->writers[i].text + shown[i];
+		rest = memchr(line, '\n', g->writers[i].len - shown[i]);
+		expected = rest ? (size_t)(rest - line) : g->writers[i].len - shown[i];
 		assert_bytes(at + len, is - len, line, expected);
 		shown[i] += expected + (rest != NULL);
 		at = newline ? newline + 1 : end;
 	}
 	for (unsigned i = 0; i < g->count; i++)
-		assert_int_equal(shown[i], g->players[i].len);
+		assert_int_equal(shown[i], g->writers[i].len);
 }
 
 /* The file and those before it, without stamps. */
@@ -353,7 +353,7 @@ static struct text read_files(const char *name, bool stamps)
 		struct text one;
 
 		(void)snprintf(path, sizeof path, i > 0 ? "%s.%u" : "%s", name, i);
-		one = yard_read(path);
+		one = scratch_read(path);
 		for (size_t at = 0; at < one.len;) {
 			const char *newline = memchr(one.at + at, '\n', one.len - at);
 			size_t skip = stamps && begins ? STAMP_LEN : 0;
@@ -369,7 +369,7 @@ static struct text read_files(const char *name, bool stamps)
 	return ret;
 }
 
-void assert_files(const struct player *p, const char *name, bool stamps)
+void assert_files(const struct writer *p, const char *name, bool stamps)
 {
 	struct text is = read_files(name, stamps);
 
@@ -377,7 +377,7 @@ void assert_files(const struct player *p, const char *name, bool stamps)
 	text_done(&is);
 }
 
-void stage_set_filter(struct stage *g, const char **texts, size_t count)
+void fixture_set_filter(struct fixture *g, const char **texts, size_t count)
 {
 	struct failure why = { 0 };
 

@@ -11,16 +11,16 @@
 #include "daemon/output/stream.h"
 #include "daemon/output/tail.h"
 
-enum { STAGE_STREAMS = 3, KB = 1024 };
+enum { FIXTURE_STREAMS = 3, KB = 1024 };
 
 /* When the console's reader reads. */
 enum reader { READER_FAST, READER_SLOW, READER_LATE };
 
 /* One worker's end of a pipe, and what it has to write. */
-struct player {
+struct writer {
 	struct stream stream;
 	struct tail tail;
-	struct stage *stage;
+	struct fixture *fixture;
 	int end; /* the worker's; -1: closed */
 	const char *text;
 	size_t len, sent;
@@ -29,7 +29,7 @@ struct player {
 	unsigned ended, finished;
 };
 
-struct stage {
+struct fixture {
 	uv_loop_t loop;
 	uv_check_t turn;
 	uv_idle_t again;
@@ -44,59 +44,60 @@ struct stage {
 	size_t reads_at_most; /* a tick; 0: all there is */
 	struct text got;      /* by it */
 	struct text said;     /* by launchd */
-	struct player players[STAGE_STREAMS];
+	struct writer writers[FIXTURE_STREAMS];
 	unsigned count;
-	size_t most_kept;                 /* in any backlog, ever */
-	unsigned max_open;                /* old files that a stream holds, ever */
-	void (*on_tick)(struct stage *g); /* NULL: none */
+	size_t most_kept;                   /* in any backlog, ever */
+	unsigned max_open;                  /* old files that a stream holds, ever */
+	void (*on_tick)(struct fixture *g); /* NULL: none */
 };
 
 /* A console that is read. */
-void stage_make(struct stage *g);
+void fixture_make(struct fixture *g);
 
 /* A stream from a worker that writes this and ends; style NULL: no file. To be set up further
- * before stage_begin(). */
-struct player *stage_add(
-	struct stage *g, const char *text, size_t len, const struct logfile_style *style);
+ * before fixture_begin(). */
+struct writer *fixture_add(
+	struct fixture *g, const char *text, size_t len, const struct logfile_style *style);
 
 /* Gives it a prefix. */
-void player_prefix(struct player *p, const char *prefix);
+void writer_prefix(struct writer *p, const char *prefix);
 
-/* Lines with one of these texts, for the streams that have the stage's filter, go to "filtered". */
-void stage_set_filter(struct stage *g, const char **texts, size_t count);
+/* Lines with one of these texts, for the streams that have the fixture's filter, go to "filtered".
+ */
+void fixture_set_filter(struct fixture *g, const char **texts, size_t count);
 
-void stage_begin(struct stage *g);
+void fixture_begin(struct fixture *g);
 
 /* Late: not before the test says so. */
-void stage_set_reader(struct stage *g, enum reader reader);
+void fixture_set_reader(struct fixture *g, enum reader reader);
 
 /* Runs until that holds; aborts when it takes too long. */
-void stage_run(struct stage *g, bool (*until)(const struct stage *g));
+void fixture_run(struct fixture *g, bool (*until)(const struct fixture *g));
 
 /* All was read from the workers' pipes. */
-bool stage_all_ended(const struct stage *g);
+bool fixture_all_ended(const struct fixture *g);
 
 /* And all is where it goes to, and the console's reader has it. */
-bool stage_all_finished(const struct stage *g);
+bool fixture_all_finished(const struct fixture *g);
 
 /* Everything that can be written without a reader is. */
-bool stage_stands(const struct stage *g);
+bool fixture_stands(const struct fixture *g);
 
-bool stage_ended_or_stands(const struct stage *g);
-bool stage_half_sent(const struct stage *g);
+bool fixture_ended_or_stands(const struct fixture *g);
+bool fixture_half_sent(const struct fixture *g);
 
 /* Runs for that many ticks. */
-void stage_ticks(struct stage *g, unsigned n);
+void fixture_ticks(struct fixture *g, unsigned n);
 
-void stage_done(struct stage *g);
+void fixture_done(struct fixture *g);
 
 /* Lines that begin with their stream's letter, shorter than that; the last one may have no end. */
 struct text lines_of(unsigned stream, size_t size, size_t line, bool unended);
 
 /* What was shown is the streams' lines, each whole and in its stream's order. */
-void assert_shown(const struct stage *g, const char *prefix);
+void assert_shown(const struct fixture *g, const char *prefix);
 
-/* That is what the player's file and those before it hold, without stamps. */
-void assert_files(const struct player *p, const char *name, bool stamps);
+/* That is what the writer's file and those before it hold, without stamps. */
+void assert_files(const struct writer *p, const char *name, bool stamps);
 
 #endif

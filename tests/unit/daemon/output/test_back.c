@@ -41,30 +41,30 @@ static void test_course(void **state)
 	const struct course_row *row = *state;
 	size_t descriptors = count_descriptors();
 	char dir[512] = "", log[512] = "", lines[64] = "", other[64] = "none";
-	struct scene s;
+	struct fixture s;
 
-	scene_begin(&s, false);
+	fixture_begin(&s, false);
 	s.plan.output.tree = row->tree;
 	s.plan.output.log_dir = row->tree ? "logs" : NULL;
 	s.plan.output.log_all = row->log_all;
 	s.plan.output.redirects = row->redirects;
 	s.plan.output.tee = row->tee;
-	scene_open(&s);
-	scene_prepare(&s, 0);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
 	if (output_log_dir(s.output))
 		(void)snprintf(dir, sizeof dir, "%s", output_log_dir(s.output));
-	scene_start(&s);
-	scene_put(&s, 0, 1, "a\nb");
-	scene_put(&s, 0, 2, "c\n");
-	scene_end_workers(&s);
-	scene_drain(&s);
+	fixture_start(&s);
+	fixture_put(&s, 0, 1, "a\nb");
+	fixture_put(&s, 0, 2, "c\n");
+	fixture_end_workers(&s);
+	fixture_drain(&s);
 	if (output_words(s.output, 0)->words.log)
 		(void)snprintf(log, sizeof log, "%s", output_words(s.output, 0)->words.log);
 	if (output_words(s.output, 0)->words.lines)
 		(void)snprintf(lines, sizeof lines, "%s", output_words(s.output, 0)->words.lines);
 	if (output_words(s.output, 1)->words.lines)
 		(void)snprintf(other, sizeof other, "some");
-	scene_close(&s, false);
+	fixture_close(&s, false);
 
 	assert_int_equal(s.prepared, 1);
 	assert_int_equal(s.rc, 0);
@@ -81,71 +81,71 @@ static void test_course(void **state)
 		assert_string_equal(log, "");
 	for (int i = 0; i < 4 && row->tree; i++)
 		if (row->logs[i])
-			scene_assert_log("logs", names[i], row->logs[i]);
-	scene_done(&s);
+			fixture_assert_log("logs", names[i], row->logs[i]);
+	fixture_done(&s);
 	assert_int_equal(count_descriptors(), descriptors);
 }
 
-static void begin_files(struct scene *s)
+static void begin_files(struct fixture *s)
 {
-	scene_begin(s, false);
+	fixture_begin(s, false);
 	s->plan.output.tree = true;
 	s->plan.output.log_dir = "logs";
 	s->plan.output.log_all = true;
-	scene_open(s);
+	fixture_open(s);
 }
 
 static void test_tmpdir(void **state)
 {
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
-	scene_begin(&s, false);
+	fixture_begin(&s, false);
 	s.plan.output.tree = true;
 	s.plan.output.tee = "1";
-	scene_open(&s);
-	scene_prepare(&s, 0);
-	scene_start(&s);
-	scene_put(&s, 1, 1, "a\n");
-	scene_end_workers(&s);
-	scene_drain(&s);
-	scene_close(&s, false);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
+	fixture_put(&s, 1, 1, "a\n");
+	fixture_end_workers(&s);
+	fixture_drain(&s);
+	fixture_close(&s, false);
 	assert_contains(text_string(&s.said), "log files of the workers: ");
 	assert_contains(text_string(&s.said), "/launchd_logs_");
-	scene_assert_log("launchd_logs_*", "attempt_0/1/stdout.log", "a\n");
-	scene_done(&s);
+	fixture_assert_log("launchd_logs_*", "attempt_0/1/stdout.log", "a\n");
+	fixture_done(&s);
 }
 
 /* Without files: some attempts are not started; of others all has ended before anybody asks. */
 static void test_attempts(void **state)
 {
 	enum { ATTEMPTS = 40 };
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
-	scene_begin(&s, false);
-	scene_open(&s);
+	fixture_begin(&s, false);
+	fixture_open(&s);
 	for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
 		char line[32];
 
-		scene_prepare(&s, attempt);
+		fixture_prepare(&s, attempt);
 		if (attempt % 4 == 1)
 			continue;
-		scene_start(&s);
+		fixture_start(&s);
 		(void)snprintf(line, sizeof line, "attempt %u\n", attempt);
-		scene_put(&s, 1, 1, line);
-		scene_end_workers(&s);
+		fixture_put(&s, 1, 1, line);
+		fixture_end_workers(&s);
 		if (attempt % 4 == 2)
 			(void)usleep(2000);
-		scene_drain(&s);
+		fixture_drain(&s);
 		line[strlen(line) - 1] = '\0';
 		assert_string_equal(output_words(s.output, 1)->words.lines, line);
 		assert_null(output_words(s.output, 0)->words.lines);
 	}
-	scene_prepare(&s, ATTEMPTS);
-	scene_close(&s, false);
+	fixture_prepare(&s, ATTEMPTS);
+	fixture_close(&s, false);
 	assert_int_equal(s.prepared, ATTEMPTS + 1);
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 /* The job goes on before the thread has prepared an attempt, or has told what the one before it
@@ -154,7 +154,7 @@ static void test_overtaken(void **state)
 {
 	enum { ROUNDS = 100 };
 	char dir[512];
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
 	begin_files(&s);
@@ -162,56 +162,56 @@ static void test_overtaken(void **state)
 		output_prepare(s.output, &s.plan, 2 * i);
 		if (i % 3 == 0)
 			(void)usleep(i * 10);
-		scene_prepare(&s, 2 * i + 1);
+		fixture_prepare(&s, 2 * i + 1);
 		must(s.prepared == i + 1);
 		(void)snprintf(dir, sizeof dir, "/attempt_%u", 2 * i + 1);
 		must(strstr(output_log_dir(s.output), dir) != NULL);
-		scene_start(&s);
-		scene_put(&s, 1, 1, "a\n");
-		scene_end_workers(&s);
+		fixture_start(&s);
+		fixture_put(&s, 1, 1, "a\n");
+		fixture_end_workers(&s);
 		output_drain(s.output);
 		if (i % 3 == 1)
 			(void)usleep(i * 10);
 	}
-	scene_prepare(&s, 2 * ROUNDS);
+	fixture_prepare(&s, 2 * ROUNDS);
 	(void)uv_run(&s.loop, UV_RUN_NOWAIT);
-	scene_close(&s, false);
+	fixture_close(&s, false);
 	assert_int_equal(s.prepared, ROUNDS + 1);
 	assert_int_equal(s.drained, 0);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		(void)snprintf(dir, sizeof dir, "attempt_%u/1/stdout.log", 2 * i + 1);
-		scene_assert_log("logs", dir, "a\n");
+		fixture_assert_log("logs", dir, "a\n");
 	}
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 static void test_not_prepared(void **state)
 {
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
-	scene_begin(&s, false);
-	scene_redirect(2, "file");
+	fixture_begin(&s, false);
+	fixture_redirect(2, "file");
 	s.plan.output.tree = true;
 	s.plan.output.tee = "1";
 	s.plan.output.log_dir = "file/logs";
-	scene_open(&s);
-	scene_prepare(&s, 0);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
 	must(output_log_dir(s.output) == NULL);
-	scene_close(&s, false);
+	fixture_close(&s, false);
 	assert_int_equal(s.rc, -ENOTDIR);
 	assert_contains(s.why, "file/logs: can't be made: Not a directory");
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 static void test_words(void **state)
 {
 	struct text all = { 0 };
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
-	scene_begin(&s, false);
-	scene_open(&s);
+	fixture_begin(&s, false);
+	fixture_open(&s);
 	for (int i = 0; i < 200; i++) {
 		char line[32];
 		int n = snprintf(line, sizeof line, "word %d\n", i);
@@ -220,116 +220,116 @@ static void test_words(void **state)
 		output_events(s.output, line, (size_t)n);
 		text_add_bytes(&all, line, (size_t)n);
 	}
-	scene_close(&s, false);
+	fixture_close(&s, false);
 	assert_file("err", text_string(&all));
 	assert_file("out", "");
 	assert_string_equal(text_string(&s.told), text_string(&all));
 	assert_false(s.mid_line);
 	text_done(&all);
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 /* Not every worker could be started, or none. */
 static void test_not_started(void **state)
 {
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
 	begin_files(&s);
-	scene_prepare(&s, 0);
+	fixture_prepare(&s, 0);
 	output_started(s.output);
-	scene_drain(&s);
+	fixture_drain(&s);
 	must(output_words(s.output, 1)->words.lines == NULL);
-	scene_prepare(&s, 1);
-	scene_close(&s, false);
+	fixture_prepare(&s, 1);
+	fixture_close(&s, false);
 	assert_int_equal(s.drained, 1);
-	scene_assert_log("logs", "attempt_1/1/stderr.log", "");
-	scene_done(&s);
+	fixture_assert_log("logs", "attempt_1/1/stderr.log", "");
+	fixture_done(&s);
 }
 
 static void test_error_file(void **state)
 {
-	struct scene s;
+	struct fixture s;
 	char path[512], is[64] = "", none[8] = "";
 
 	(void)state;
-	scene_begin(&s, false);
+	fixture_begin(&s, false);
 	s.plan.output.tree = true;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.redirects = "3";
-	scene_open(&s);
-	scene_prepare(&s, 0);
-	scene_start(&s);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
 	(void)snprintf(path, sizeof path, "%s/1/error.json", output_log_dir(s.output));
-	scene_redirect(s.ends[0][1], path);
-	scene_put(&s, 0, 1, "{}");
-	scene_end_workers(&s);
-	scene_drain(&s);
+	fixture_redirect(s.ends[0][1], path);
+	fixture_put(&s, 0, 1, "{}");
+	fixture_end_workers(&s);
+	fixture_drain(&s);
 	if (output_words(s.output, 1)->error->at)
 		(void)snprintf(is, sizeof is, "%s", output_words(s.output, 1)->error->at);
 	if (!output_words(s.output, 0)->error->at)
 		memcpy(none, "none", 5);
-	scene_close(&s, false);
+	fixture_close(&s, false);
 	assert_string_equal(is, "{}");
 	assert_string_equal(none, "none");
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 static void test_reopen(void **state)
 {
-	struct scene s;
+	struct fixture s;
 	char from[512], to[512];
 
 	(void)state;
-	scene_begin(&s, false);
+	fixture_begin(&s, false);
 	s.plan.output.tree = true;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.redirects = "2";
 	s.plan.output.tee = "1";
-	scene_open(&s);
-	scene_prepare(&s, 0);
-	scene_start(&s);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
 	(void)snprintf(from, sizeof from, "%s/0/stdout.log", output_log_dir(s.output));
 	(void)snprintf(to, sizeof to, "%s/0/moved.log", output_log_dir(s.output));
 	must(rename(from, to) == 0);
 	output_reopen(s.output);
 	while (access(from, F_OK) < 0)
 		(void)usleep(1000);
-	scene_put(&s, 0, 1, "a\n");
-	scene_end_workers(&s);
-	scene_drain(&s);
+	fixture_put(&s, 0, 1, "a\n");
+	fixture_end_workers(&s);
+	fixture_drain(&s);
 	output_reopen(s.output);
-	scene_close(&s, false);
+	fixture_close(&s, false);
 	assert_file(from, "a\n");
 	assert_file(to, "");
 	assert_contains(text_string(&s.said), "2 log files are the workers' own");
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 /* stdout and stderr are one: lines of both are whole. */
 static void test_one_console(void **state)
 {
 	struct text is;
-	struct scene s;
+	struct fixture s;
 	unsigned lines = 0;
 
 	(void)state;
-	scene_begin(&s, false);
+	fixture_begin(&s, false);
 	must(dup2(1, 2) == 2);
-	scene_open(&s);
-	scene_prepare(&s, 0);
-	scene_start(&s);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
 	for (int i = 0; i < 2000; i++) {
-		scene_put(&s, 0, 1, "one");
-		scene_put(&s, 1, 2, "tw");
-		scene_put(&s, 0, 1, "one\n");
-		scene_put(&s, 1, 2, "two\n");
+		fixture_put(&s, 0, 1, "one");
+		fixture_put(&s, 1, 2, "tw");
+		fixture_put(&s, 0, 1, "one\n");
+		fixture_put(&s, 1, 2, "two\n");
 	}
-	scene_end_workers(&s);
-	scene_drain(&s);
-	scene_close(&s, false);
+	fixture_end_workers(&s);
+	fixture_drain(&s);
+	fixture_close(&s, false);
 	assert_file("err", "");
-	is = yard_read("out");
+	is = scratch_read("out");
 	for (const char *at = is.at, *end; at < is.at + is.len; at = end + 1, lines++) {
 		end = strchr(at, '\n');
 		assert_non_null(end);
@@ -337,7 +337,7 @@ static void test_one_console(void **state)
 	}
 	assert_int_equal(lines, 4000);
 	text_done(&is);
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 /* Of fewer libuv leaks some itself. */
@@ -348,9 +348,9 @@ static unsigned least_for_loop(void)
 	for (unsigned n = 0;; n++) {
 		int rc;
 
-		yard_limit_descriptors(n);
+		limit_descriptors(n);
 		rc = uv_loop_init(&loop);
-		yard_free_descriptors();
+		free_descriptors();
 		if (rc < 0)
 			continue;
 		assert_int_equal(uv_loop_close(&loop), 0);
@@ -361,7 +361,7 @@ static unsigned least_for_loop(void)
 /* It starts whole, or not at all. */
 static void test_no_descriptors(void **state)
 {
-	static const struct output_host host = { .hostname = "here", .say = scene_say };
+	static const struct output_host host = { .hostname = "here", .say = fixture_say };
 	unsigned least = least_for_loop(), refused = 0;
 	size_t before = count_descriptors();
 
@@ -369,23 +369,23 @@ static void test_no_descriptors(void **state)
 	for (unsigned n = least; n < least + 16; n++) {
 		struct failure why = { 0 };
 		struct output *o = NULL;
-		struct scene s;
+		struct fixture s;
 		int rc;
 
-		scene_begin(&s, true);
-		yard_limit_descriptors(n);
+		fixture_begin(&s, true);
+		limit_descriptors(n);
 		rc = output_open(&s.plan, &host, &o, &why);
-		yard_free_descriptors();
+		free_descriptors();
 		if (rc == 0)
 			s.closed = output_close(o, &(struct closing){ .hurry = false });
-		scene_restore(&s);
+		fixture_restore(&s);
 		(void)alarm(0);
 		if (rc < 0) {
 			assert_outcome(rc, -EMFILE, &why, "can't start the output thread");
 			s.closed = true;
 			refused++;
 		}
-		scene_done(&s);
+		fixture_done(&s);
 	}
 	assert_in_range(refused, 1, 15);
 	assert_int_equal(count_descriptors(), before);
@@ -402,14 +402,14 @@ static off_t size_of_err(void)
 /* Whoever forks before it is started finds no lock taken. */
 static void test_not_before_start(void **state)
 {
-	static const struct output_host host = { .hostname = "here", .say = scene_say };
+	static const struct output_host host = { .hostname = "here", .say = fixture_say };
 	struct failure why = { 0 };
 	struct output *o = NULL;
-	struct scene s;
+	struct fixture s;
 	off_t before;
 
 	(void)state;
-	scene_begin(&s, false);
+	fixture_begin(&s, false);
 	must(output_open(&s.plan, &host, &o, &why) == 0);
 	output_say(o, "early\n", 6);
 	(void)usleep(50000); /* it would take 1 ms */
@@ -419,31 +419,31 @@ static void test_not_before_start(void **state)
 		(void)usleep(1000);
 	output_say(o, "late\n", 5);
 	s.closed = output_close(o, &(struct closing){ .hurry = false });
-	scene_restore(&s);
+	fixture_restore(&s);
 	(void)alarm(0);
 	assert_int_equal(before, 0);
 	assert_file("err", "early\nlate\n");
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 /* It need not have been. */
 static void test_never_started(void **state)
 {
-	static const struct output_host host = { .hostname = "here", .say = scene_say };
+	static const struct output_host host = { .hostname = "here", .say = fixture_say };
 	struct failure why = { 0 };
 	struct output *o = NULL;
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
-	scene_begin(&s, false);
+	fixture_begin(&s, false);
 	must(output_open(&s.plan, &host, &o, &why) == 0);
 	output_say(o, "early\n", 6);
 	s.closed = output_close(o, &(struct closing){ .hurry = false });
-	scene_restore(&s);
+	fixture_restore(&s);
 	(void)alarm(0);
 	assert_true(s.closed);
 	assert_file("err", "early\n");
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 static void test_back_life(void **state)
@@ -458,7 +458,7 @@ int main(void)
 {
 	static struct suite s;
 	uv_loop_t first; /* libuv then has the descriptors that it keeps */
-	int rc = uv_loop_init(&first) < 0 || uv_loop_close(&first) < 0 || yard_make() < 0 ||
+	int rc = uv_loop_init(&first) < 0 || uv_loop_close(&first) < 0 || scratch_make() < 0 ||
 			signal(SIGPIPE, SIG_IGN) == SIG_ERR ?
 		2 :
 		0;
@@ -479,5 +479,5 @@ int main(void)
 	suite_add(&s, "no descriptors for the thread", test_no_descriptors, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

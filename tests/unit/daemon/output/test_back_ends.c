@@ -11,46 +11,46 @@
 
 static void test_mid_line(void **state)
 {
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
-	scene_begin(&s, false);
-	scene_open(&s);
-	scene_prepare(&s, 0);
-	scene_start(&s);
-	scene_put(&s, 0, 1, "out");
-	scene_put(&s, 1, 2, "err");
-	scene_end_workers(&s);
-	scene_drain(&s);
-	scene_close(&s, false);
+	fixture_begin(&s, false);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
+	fixture_put(&s, 0, 1, "out");
+	fixture_put(&s, 1, 2, "err");
+	fixture_end_workers(&s);
+	fixture_drain(&s);
+	fixture_close(&s, false);
 	assert_true(s.mid_line);
 	assert_file("out", "out");
 	assert_file("err", "err");
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 /* A helper of the first worker's keeps its stdout. */
 static void test_kept(void **state)
 {
-	struct scene s;
+	struct fixture s;
 	char lines[16] = "";
 
 	(void)state;
-	scene_begin(&s, false);
-	scene_open(&s);
-	scene_prepare(&s, 0);
-	scene_start(&s);
-	scene_put(&s, 0, 1, "a\nb\n");
-	scene_drain(&s);
+	fixture_begin(&s, false);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
+	fixture_put(&s, 0, 1, "a\nb\n");
+	fixture_drain(&s);
 	(void)snprintf(lines, sizeof lines, "%s", output_words(s.output, 0)->words.lines);
-	scene_close(&s, false);
+	fixture_close(&s, false);
 	assert_string_equal(lines, "a\nb");
 	assert_file("out", "a\nb\n");
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 struct hearing {
-	struct scene *scene;
+	struct fixture *fixture;
 	struct text got;
 };
 
@@ -60,7 +60,7 @@ static void hear(void *arg)
 	struct hearing *h = arg;
 	ssize_t n;
 
-	while ((n = read(h->scene->reader, buf, sizeof buf)) > 0)
+	while ((n = read(h->fixture->reader, buf, sizeof buf)) > 0)
 		text_add_bytes(&h->got, buf, (size_t)n);
 }
 
@@ -70,27 +70,27 @@ static void test_two_attempts(void **state)
 	struct hearing h = { 0 };
 	uv_thread_t reader;
 	unsigned count[2] = { 0 };
-	struct scene s;
+	struct fixture s;
 	char line[128];
 
 	(void)state;
-	scene_begin(&s, true);
-	h.scene = &s;
+	fixture_begin(&s, true);
+	h.fixture = &s;
 	s.plan.output.tree = true;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.log_all = true;
 	s.plan.output.max_size_bytes = 100000;
 	s.plan.output.keep = 100;
-	scene_open(&s);
+	fixture_open(&s);
 	for (unsigned attempt = 0; attempt < 2; attempt++) {
-		scene_prepare(&s, attempt);
-		scene_start(&s);
-		scene_put_many(&s, attempt ? 'b' : 'a');
-		scene_end_workers(&s);
-		scene_drain(&s);
+		fixture_prepare(&s, attempt);
+		fixture_start(&s);
+		fixture_put_many(&s, attempt ? 'b' : 'a');
+		fixture_end_workers(&s);
+		fixture_drain(&s);
 	}
 	must(uv_thread_create(&reader, hear, &h) == 0);
-	scene_close(&s, false);
+	fixture_close(&s, false);
 	must(uv_thread_join(&reader) == 0); /* stdout was the last one to write to it */
 	assert_int_equal(h.got.len, 2 * 10000 * 102);
 	for (size_t i = 0; i < 2 * 10000; i++) { /* they have turns, as any streams have */
@@ -102,7 +102,7 @@ static void test_two_attempts(void **state)
 	}
 	assert_string_equal(text_string(&s.said), "");
 	text_done(&h.got);
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 static const struct hurry_row {
@@ -117,47 +117,47 @@ static const struct hurry_row {
 static void test_hurry(void **state)
 {
 	const struct hurry_row *row = *state;
-	struct scene s;
+	struct fixture s;
 	char line[128];
 
-	scene_begin(&s, true);
+	fixture_begin(&s, true);
 	s.plan.output.tree = row->file;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.log_all = true;
-	scene_open(&s);
-	scene_prepare(&s, 0);
-	scene_start(&s);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
 	must(row->file || fcntl(s.ends[0][1], F_SETFL, O_NONBLOCK) == 0);
 	if (row->file)
-		scene_put_many(&s, 'a');
+		fixture_put_many(&s, 'a');
 	else
 		while (write(s.ends[0][1], "abc\n", 4) > 0)
 			;
 	if (row->drained) {
-		scene_end_workers(&s);
-		scene_drain(&s);
+		fixture_end_workers(&s);
+		fixture_drain(&s);
 	} else {
 		output_drain(s.output);
 	}
-	scene_close(&s, true);
+	fixture_close(&s, true);
 	if (row->file) {
 		char path[512];
 		struct text is;
 
-		scene_find_file("logs", "attempt_0/0/stdout.log", path, sizeof path);
-		is = yard_read(path);
+		fixture_find_file("logs", "attempt_0/0/stdout.log", path, sizeof path);
+		is = scratch_read(path);
 		assert_int_equal(is.len, 10000 * 102);
 		(void)snprintf(line, sizeof line, "a%0100d\n", 9999);
 		assert_memory_equal(is.at + 9999 * 102, line, 102);
 		text_done(&is);
 	}
-	scene_done(&s);
+	fixture_done(&s);
 }
 
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
+	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
 
 	SUITE_ROWS(&s, test_hurry, hurries);
 	suite_add(&s, "a last line without an end", test_mid_line, NULL, NULL);
@@ -165,5 +165,5 @@ int main(void)
 	suite_add(&s, "an attempt while the last one's lines wait", test_two_attempts, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

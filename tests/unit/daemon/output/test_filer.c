@@ -9,18 +9,18 @@
 
 enum { FILES = 3, PIECES = 40, LEN = 50000 };
 
-struct bench {
+struct fixture {
 	struct filer filer;
 	struct logfile files[FILES];
 	struct logged logged[FILES];
 };
 
-static void make(struct bench *b)
+static void make(struct fixture *b)
 {
 	static const struct logfile_style plain;
 	struct failure why = { 0 };
 
-	yard_clear();
+	scratch_clear();
 	assert_int_equal(filer_init(&b->filer), 0);
 	for (unsigned i = 0; i < FILES; i++) {
 		char path[16];
@@ -30,7 +30,7 @@ static void make(struct bench *b)
 	}
 }
 
-static void post(struct bench *b, unsigned file, char letter)
+static void post(struct fixture *b, unsigned file, char letter)
 {
 	char *at = filer_buffer(&b->filer);
 
@@ -41,7 +41,7 @@ static void post(struct bench *b, unsigned file, char letter)
 
 static void assert_pieces(const char *path, size_t count)
 {
-	struct text is = yard_read(path);
+	struct text is = scratch_read(path);
 
 	assert_int_equal(is.len, count * LEN);
 	for (size_t i = 0; i < count; i++) {
@@ -51,7 +51,7 @@ static void assert_pieces(const char *path, size_t count)
 	text_done(&is);
 }
 
-static void close_files(struct bench *b)
+static void close_files(struct fixture *b)
 {
 	for (unsigned i = 0; i < FILES; i++)
 		logfile_close(&b->files[i]);
@@ -59,7 +59,7 @@ static void close_files(struct bench *b)
 
 static void test_order(void **state)
 {
-	static struct bench b;
+	static struct fixture b;
 
 	(void)state;
 	make(&b);
@@ -82,7 +82,7 @@ static void test_order(void **state)
 /* A file is the caller's again after each piece. */
 static void test_turns(void **state)
 {
-	static struct bench b;
+	static struct fixture b;
 
 	(void)state;
 	make(&b);
@@ -105,7 +105,7 @@ static void test_turns(void **state)
 /* What was posted is written, though nobody waits for it. */
 static void test_end(void **state)
 {
-	static struct bench b;
+	static struct fixture b;
 
 	(void)state;
 	make(&b);
@@ -120,7 +120,7 @@ static void test_end(void **state)
 /* Without a large piece there is no thread. */
 static void test_idle(void **state)
 {
-	static struct bench b;
+	static struct fixture b;
 	char *at;
 
 	(void)state;
@@ -138,15 +138,15 @@ static void test_idle(void **state)
 /* A full disk is told by the file, as ever. */
 static void test_full(void **state)
 {
-	static struct bench b;
+	static struct fixture b;
 
 	(void)state;
 	make(&b);
-	yard_limit_files(LEN + 10);
+	limit_file_size(LEN + 10);
 	post(&b, 0, 'a');
 	post(&b, 0, 'b');
 	filer_wait(&b.filer, &b.files[0]);
-	yard_limit_files(0);
+	limit_file_size(0);
 	assert_int_equal(b.logged[0].len, 10);
 	assert_int_equal(b.files[0].missing, LEN - 10);
 	filer_done(&b.filer);
@@ -156,7 +156,7 @@ static void test_full(void **state)
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 ? 2 : 0;
+	int rc = scratch_make() < 0 ? 2 : 0;
 
 	suite_add(&s, "pieces of each file keep their order", test_order, NULL, NULL);
 	suite_add(&s, "both write to one file in turns", test_turns, NULL, NULL);
@@ -165,5 +165,5 @@ int main(void)
 	suite_add(&s, "a full disk", test_full, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

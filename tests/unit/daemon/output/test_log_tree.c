@@ -23,7 +23,7 @@ static void setup(void)
 {
 	FILE *f;
 
-	yard_clear();
+	scratch_clear();
 	f = fopen("file", "we");
 	assert_true(f && fclose(f) == 0 && mkdir("there", 0700) == 0);
 }
@@ -146,7 +146,7 @@ static void test_base(void **state)
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 ? 2 : 0;
+	int rc = scratch_make() < 0 ? 2 : 0;
 
 	SUITE_ROWS(&s, test_run, runs);
 	SUITE_ROWS(&s, test_base, bases);
@@ -154,5 +154,5 @@ int main(void)
 	suite_add(&s, "an attempt's directories", test_attempt, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

@@ -23,7 +23,7 @@ static void make(struct logfile *f, const struct logfile_style *style)
 {
 	struct failure why = { 0 };
 
-	yard_clear();
+	scratch_clear();
 	assert_int_equal(logfile_open(f, "log", style, &why), 0);
 	f->reads_back = true;
 }
@@ -300,7 +300,7 @@ static void test_unreadable(void **state)
 	char is[8];
 
 	(void)state;
-	yard_clear();
+	scratch_clear();
 	assert_int_equal(mkfifo("log", 0600), 0);
 	assert_int_equal(logfile_open(&f, "log", &plain, &why), 0);
 	assert_int_equal(say(&f, "abc\n"), 4);
@@ -341,9 +341,9 @@ static void test_full(void **state)
 
 	make(&f, &row->style);
 	assert_int_equal(say(&f, row->first), strlen(row->first));
-	yard_limit_files(row->limit);
+	limit_file_size(row->limit);
 	in = say(&f, row->second);
-	yard_limit_files(0);
+	limit_file_size(0);
 	assert_int_equal(in, row->in);
 	assert_int_equal(f.missing, strlen(row->second) - in);
 	assert_int_equal(f.error, EFBIG);
@@ -362,12 +362,12 @@ static void test_full_for_words(void **state)
 	(void)state;
 	make(&f, &plain);
 	assert_int_equal(say(&f, "0123456789\n"), 11);
-	yard_limit_files(11);
+	limit_file_size(11);
 	assert_int_equal(say(&f, "lost\n"), 0);
-	yard_limit_files(30);
+	limit_file_size(30);
 	assert_int_equal(say(&f, "lost\n"), 0);
 	assert_int_equal(say(&f, "lost\n"), 0);
-	yard_limit_files(0);
+	limit_file_size(0);
 	assert_int_equal(f.missing, 15);
 	assert_int_equal(say(&f, "end\n"), 4);
 	logfile_close(&f);
@@ -423,10 +423,10 @@ static void test_no_descriptor(void **state)
 	(void)state;
 	make(&f, &style);
 	assert_int_equal(say(&f, "ab\n"), 3);
-	yard_limit_descriptors(0);
+	limit_descriptors(0);
 	in += say(&f, "cd\n");
 	in += say(&f, "ef\n");
-	yard_free_descriptors();
+	free_descriptors();
 	assert_int_equal(in, 6);
 	assert_int_equal(f.missing, 0);
 	assert_int_equal(say(&f, "gh\n"), 3);
@@ -436,7 +436,7 @@ static void test_no_descriptor(void **state)
 		struct text one = { 0 };
 
 		if (access(names[i], F_OK) == 0)
-			one = yard_read(names[i]);
+			one = scratch_read(names[i]);
 		text_add_bytes(&is, text_string(&one), one.len);
 		text_done(&one);
 	}
@@ -476,7 +476,7 @@ static void test_old(void **state)
 	char is[16];
 
 	(void)state;
-	yard_clear();
+	scratch_clear();
 	put_file("log", "before\n");
 	assert_int_equal(logfile_open(&f, "log", &style, &why), 0);
 	f.reads_back = true;
@@ -495,7 +495,7 @@ static void test_no_file(void **state)
 	struct logfile f;
 
 	(void)state;
-	yard_clear();
+	scratch_clear();
 	assert_outcome(logfile_open(&f, "gone/log", &plain, &why), -ENOENT, &why,
 		"gone/log: can't be opened: No such file");
 	logfile_close(&f);
@@ -523,7 +523,7 @@ static void test_long_stamped(void **state)
 	assert_memory_equal(is, line, LEN + 1);
 	assert_memory_equal(is + LEN + 1, "end\n", 4);
 	logfile_close(&f);
-	file = yard_read("log");
+	file = scratch_read("log");
 	assert_int_equal(file.len, 2 * strlen(STAMP) + LEN + 5);
 	assert_memory_equal(file.at + strlen(STAMP), line, LEN + 1);
 	text_done(&file);
@@ -547,7 +547,7 @@ static void test_last(void **state)
 	char is[16];
 	ssize_t n;
 
-	yard_clear();
+	scratch_clear();
 	put_file("log", row->text);
 	n = logfile_last("log", is, row->room);
 	assert_true(n >= 0);
@@ -559,7 +559,7 @@ static void test_last_of_none(void **state)
 	char is[16];
 
 	(void)state;
-	yard_clear();
+	scratch_clear();
 	assert_int_equal(logfile_last("log", is, sizeof is), -ENOENT);
 	assert_int_equal(mkfifo("log", 0600), 0);
 	assert_int_equal(
@@ -570,7 +570,7 @@ static void test_last_of_none(void **state)
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 ? 2 : 0;
+	int rc = scratch_make() < 0 ? 2 : 0;
 
 	SUITE_ROWS(&s, test_write, writes);
 	SUITE_ROWS(&s, test_read, reads);
@@ -593,5 +593,5 @@ int main(void)
 	suite_add(&s, "the last bytes of what is no file", test_last_of_none, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

@@ -66,40 +66,40 @@ static void test_flow(void **state)
 {
 	static const char *const names[] = { "log0", "log1", "log2" };
 	const struct flow_row *row = *state;
-	struct text texts[STAGE_STREAMS];
-	struct stage g;
+	struct text texts[FIXTURE_STREAMS];
+	struct fixture g;
 
-	yard_clear();
-	stage_make(&g);
+	scratch_clear();
+	fixture_make(&g);
 	for (unsigned i = 0; i < row->streams; i++) {
 		texts[i] = lines_of(i, row->size, row->line, row->unended);
-		player_prefix(stage_add(&g, texts[i].at, texts[i].len, row->style), row->prefix);
+		writer_prefix(fixture_add(&g, texts[i].at, texts[i].len, row->style), row->prefix);
 	}
-	stage_begin(&g);
-	stage_set_reader(&g, row->reader);
+	fixture_begin(&g);
+	fixture_set_reader(&g, row->reader);
 	if (row->reader == READER_LATE)
-		stage_run(&g, row->style ? stage_all_ended : stage_ended_or_stands);
+		fixture_run(&g, row->style ? fixture_all_ended : fixture_ended_or_stands);
 	for (unsigned i = 0; i < row->streams && row->reader == READER_LATE; i++)
-		assert_int_equal(g.players[i].sent == g.players[i].len, row->style != NULL);
+		assert_int_equal(g.writers[i].sent == g.writers[i].len, row->style != NULL);
 	g.reads = true;
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	assert_true(g.most_kept <= STREAM_READ);
 	if (row->style)
 		assert_int_equal(g.most_kept, 0);
 	assert_string_equal(text_string(&g.said), "");
 	assert_shown(&g, row->prefix);
 	for (unsigned i = 0; i < row->streams && row->style; i++)
-		assert_files(&g.players[i], names[i], row->style->stamped);
-	stage_done(&g);
+		assert_files(&g.writers[i], names[i], row->style->stamped);
+	fixture_done(&g);
 	for (unsigned i = 0; i < row->streams; i++)
 		text_done(&texts[i]);
 }
 
 /* What a reader that stands still is not waited for. */
-static bool all_sent(const struct stage *g)
+static bool all_sent(const struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++)
-		if (g->players[i].sent < g->players[i].len)
+		if (g->writers[i].sent < g->writers[i].len)
 			return false;
 	return true;
 }
@@ -128,14 +128,14 @@ static const struct drop_row {
 };
 
 /* Lines that are shown are whole, but the one that the reader got the begin of. */
-static unsigned count_whole(const struct stage *g)
+static unsigned count_whole(const struct fixture *g)
 {
 	const char *at = text_string(&g->got), *end = at + g->got.len;
-	const char *from[STAGE_STREAMS];
+	const char *from[FIXTURE_STREAMS];
 	unsigned whole = 0, parts = 0;
 
 	for (unsigned i = 0; i < g->count; i++)
-		from[i] = g->players[i].text;
+		from[i] = g->writers[i].text;
 	for (const char *newline; at < end; at = newline + 1) {
 		unsigned i = (unsigned)(*at - 'A');
 		const char *found;
@@ -145,7 +145,7 @@ static unsigned count_whole(const struct stage *g)
 		assert_non_null(newline);
 		assert_true(i < g->count);
 		len = (size_t)(newline + 1 - at);
-		found = memmem(from[i], (size_t)(g->players[i].text + g->players[i].len - from[i]),
+		found = memmem(from[i], (size_t)(g->writers[i].text + g->writers[i].len - from[i]),
 			at, len);
 		if (found)
 			from[i] = found + len;
@@ -159,25 +159,25 @@ static unsigned count_whole(const struct stage *g)
 static void test_drop(void **state)
 {
 	const struct drop_row *row = *state;
-	struct text texts[STAGE_STREAMS];
+	struct text texts[FIXTURE_STREAMS];
 	unsigned lines = 0, dropped = 0;
-	struct stage g;
+	struct fixture g;
 
-	yard_clear();
-	stage_make(&g);
+	scratch_clear();
+	fixture_make(&g);
 	g.console.drops = true;
 	for (unsigned i = 0; i < row->streams; i++) {
 		texts[i] = lines_of(i, row->size, row->line, false);
-		(void)stage_add(&g, texts[i].at, texts[i].len, row->disk ? &plain : NULL);
+		(void)fixture_add(&g, texts[i].at, texts[i].len, row->disk ? &plain : NULL);
 		lines += count_lines(texts[i].at, texts[i].len);
 	}
-	yard_limit_files(row->disk);
-	stage_begin(&g);
+	limit_file_size(row->disk);
+	fixture_begin(&g);
 	g.reads = false;
-	stage_run(&g, all_sent);
+	fixture_run(&g, all_sent);
 	assert_true(g.most_kept <= STREAM_READ);
 	g.reads = true;
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	for (const char *at = text_string(&g.said); *at; at = strchr(at, '\n') + 1) {
 		unsigned rank, n;
 
@@ -187,10 +187,10 @@ static void test_drop(void **state)
 			sscanf(at, "rank %u: %u lines of its stdout were dropped", &rank, &n), 2);
 		dropped += n;
 	}
-	yard_limit_files(0);
+	limit_file_size(0);
 	assert_true(dropped > 0);
 	assert_int_equal(count_whole(&g) + dropped, lines);
-	stage_done(&g);
+	fixture_done(&g);
 	for (unsigned i = 0; i < row->streams; i++)
 		text_done(&texts[i]);
 }
@@ -199,22 +199,22 @@ static void test_drop(void **state)
 static void test_empty_lines(void **state)
 {
 	struct text t = { 0 };
-	struct stage g;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
+	scratch_clear();
+	fixture_make(&g);
 	while (t.len < 1000 * KB)
 		text_add(&t, t.len % 7 == 0 ? "ab\n\n" : "\n");
-	(void)stage_add(&g, t.at, t.len, &stamped);
+	(void)fixture_add(&g, t.at, t.len, &stamped);
 	g.reads = false;
-	stage_begin(&g);
-	stage_run(&g, stage_all_ended);
+	fixture_begin(&g);
+	fixture_run(&g, fixture_all_ended);
 	g.reads = true;
 	g.reads_at_most = 10001;
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	assert_bytes(text_string(&g.got), g.got.len, t.at, t.len);
-	stage_done(&g);
+	fixture_done(&g);
 	text_done(&t);
 }
 
@@ -231,64 +231,64 @@ static const struct drain_row {
 	{ "a worker that has said nothing", &plain, true, 0 },
 };
 
-static bool any_ended(const struct stage *g)
+static bool any_ended(const struct fixture *g)
 {
-	return g->players[0].ended > 0;
+	return g->writers[0].ended > 0;
 }
 
 static void test_drain(void **state)
 {
 	const struct drain_row *row = *state;
 	struct text t = { 0 };
-	struct player *p;
-	struct stage g;
+	struct writer *p;
+	struct fixture g;
 
-	yard_clear();
-	stage_make(&g);
+	scratch_clear();
+	fixture_make(&g);
 	for (unsigned i = 0; i < row->lines; i++)
 		text_printf(&t, "A%08u\n", i);
-	p = stage_add(&g, text_string(&t), t.len, row->style);
+	p = fixture_add(&g, text_string(&t), t.len, row->style);
 	p->stays = true;
 	g.reads = row->reads;
-	stage_begin(&g);
+	fixture_begin(&g);
 	assert_int_equal(write(p->end, p->text, p->len), (ssize_t)p->len);
 	p->sent = p->len;
 	stream_drain(&p->stream);
-	stage_ticks(&g, 50);
+	fixture_ticks(&g, 50);
 	assert_int_equal(p->ended, 0); /* somebody keeps it open */
 	assert_true(p->stream.state < STREAM_CLOSING);
 	stream_end(&p->stream);
-	stage_run(&g, any_ended);
+	fixture_run(&g, any_ended);
 	g.reads = true;
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	assert_shown(&g, "");
 	if (row->style)
 		assert_files(p, "log0", false);
-	stage_done(&g);
+	fixture_done(&g);
 	text_done(&t);
 }
 
 /* Its time is over before anybody has looked at the pipe. */
 static void test_end_at_once(void **state)
 {
-	struct player *p;
-	struct stage g;
+	struct writer *p;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
-	p = stage_add(&g, "Aa\nAb\nAc", 8, &plain);
+	scratch_clear();
+	fixture_make(&g);
+	p = fixture_add(&g, "Aa\nAb\nAc", 8, &plain);
 	p->stays = true;
-	stage_begin(&g);
+	fixture_begin(&g);
 	assert_int_equal(write(p->end, p->text, p->len), (ssize_t)p->len);
 	p->sent = p->len;
 	stream_drain(&p->stream);
 	stream_end(&p->stream);
 	stream_end(&p->stream);
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	assert_shown(&g, "");
 	assert_files(p, "log0", false);
-	stage_done(&g);
+	fixture_done(&g);
 }
 
 static void chatter(void *arg)
@@ -303,27 +303,27 @@ static void chatter(void *arg)
 static void test_chatter(void **state)
 {
 	uv_thread_t thread;
-	struct player *p;
-	struct stage g;
+	struct writer *p;
+	struct fixture g;
 	int end;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
-	p = stage_add(&g, "", 0, NULL);
+	scratch_clear();
+	fixture_make(&g);
+	p = fixture_add(&g, "", 0, NULL);
 	p->stays = true;
 	g.reads_at_most = 1;
-	stage_begin(&g);
+	fixture_begin(&g);
 	end = fcntl(p->end, F_DUPFD_CLOEXEC, 3);
 	assert_int_equal(fcntl(end, F_SETFL, 0), 0);
 	assert_int_equal(uv_thread_create(&thread, chatter, &end), 0);
 	stream_drain(&p->stream);
-	stage_ticks(&g, 50);
+	fixture_ticks(&g, 50);
 	stream_end(&p->stream);
-	stage_run(&g, any_ended);
+	fixture_run(&g, any_ended);
 	assert_int_equal(uv_thread_join(&thread), 0);
 	fd_closep(&end);
-	stage_done(&g);
+	fixture_done(&g);
 }
 
 static void test_filter(void **state)
@@ -331,29 +331,29 @@ static void test_filter(void **state)
 	static const char *texts[] = { "loss", "grad" };
 	static const char a[] = "Aloss 1\nAother\nAbar\rAgrad\n\nAloss", b[] = "Bnone\nBgrad 2\n";
 	struct text is;
-	struct stage g;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
-	stage_set_filter(&g, texts, 2);
-	player_prefix(stage_add(&g, a, sizeof a - 1, &plain), "[0]:");
-	player_prefix(stage_add(&g, b, sizeof b - 1, NULL), "[1]:");
-	g.players[0].stream.filter = g.players[1].stream.filter = &g.filter;
-	g.players[1].stream.console = NULL;
-	stage_begin(&g);
-	stage_run(&g, stage_all_finished);
-	assert_files(&g.players[0], "log0", false);
+	scratch_clear();
+	fixture_make(&g);
+	fixture_set_filter(&g, texts, 2);
+	writer_prefix(fixture_add(&g, a, sizeof a - 1, &plain), "[0]:");
+	writer_prefix(fixture_add(&g, b, sizeof b - 1, NULL), "[1]:");
+	g.writers[0].stream.filter = g.writers[1].stream.filter = &g.filter;
+	g.writers[1].stream.console = NULL;
+	fixture_begin(&g);
+	fixture_run(&g, fixture_all_finished);
+	assert_files(&g.writers[0], "log0", false);
 	assert_string_equal(
 		text_string(&g.got), "[0]:Aloss 1\n[0]:Aother\n[0]:Agrad\n[0]:\n[0]:Aloss");
-	is = yard_read("filtered");
+	is = scratch_read("filtered");
 	assert_contains(is.at, "[0]:Aloss 1\n");
 	assert_contains(is.at, "[0]:Agrad\n");
 	assert_contains(is.at, "[0]:Aloss\n");
 	assert_contains(is.at, "[1]:Bgrad 2\n");
 	assert_int_equal(count_lines(is.at, is.len), 4);
 	text_done(&is);
-	stage_done(&g);
+	fixture_done(&g);
 }
 
 /* A line that is longer than the buffer that filters share. */
@@ -362,38 +362,38 @@ static void test_long_filter(void **state)
 	static const char *texts[] = { "loss" };
 	enum { LEN = 1000 * KB };
 	struct text t = { 0 }, is;
-	struct stage g;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
-	stage_set_filter(&g, texts, 1);
+	scratch_clear();
+	fixture_make(&g);
+	fixture_set_filter(&g, texts, 1);
 	text_add(&t, "Aloss");
 	while (t.len < LEN)
 		text_add(&t, "abcdefghij");
 	text_add(&t, "\nAnone\nAloss");
 	while (t.len < 2 * LEN)
 		text_add(&t, "klmnopqrst");
-	(void)stage_add(&g, t.at, t.len, NULL);
-	g.players[0].stream.filter = &g.filter;
-	stage_begin(&g);
-	stage_run(&g, stage_all_finished);
+	(void)fixture_add(&g, t.at, t.len, NULL);
+	g.writers[0].stream.filter = &g.filter;
+	fixture_begin(&g);
+	fixture_run(&g, fixture_all_finished);
 	assert_shown(&g, "");
-	is = yard_read("filtered");
+	is = scratch_read("filtered");
 	assert_int_equal(is.len, t.len - strlen("Anone\n") + 1);
 	assert_memory_equal(is.at, t.at, LEN);
 	assert_int_equal(count_lines(is.at, is.len), 2);
 	text_done(&is);
 	text_done(&t);
-	stage_done(&g);
+	fixture_done(&g);
 }
 
-static bool some_bar(const struct stage *g)
+static bool some_bar(const struct fixture *g)
 {
-	return g->players[0].sent == g->players[0].len && g->players[0].stream.lines.bar;
+	return g->writers[0].sent == g->writers[0].len && g->writers[0].stream.lines.bar;
 }
 
-static bool second_shown(const struct stage *g)
+static bool second_shown(const struct fixture *g)
 {
 	return strstr(text_string(&g->got), "90%") != NULL;
 }
@@ -402,32 +402,32 @@ static void test_bar(void **state)
 {
 	static const char first[] = "A 10%\rA 20%\r", second[] = "A 80%\rA 90%\r",
 			  last[] = "A100%\n";
-	struct player *p;
-	struct stage g;
+	struct writer *p;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
-	p = stage_add(&g, first, sizeof first - 1, &plain);
-	player_prefix(p, "[0]:");
+	scratch_clear();
+	fixture_make(&g);
+	p = fixture_add(&g, first, sizeof first - 1, &plain);
+	writer_prefix(p, "[0]:");
 	p->stays = true;
-	stage_begin(&g);
-	stage_run(&g, some_bar);
-	stage_ticks(&g, 20);
+	fixture_begin(&g);
+	fixture_run(&g, some_bar);
+	fixture_ticks(&g, 20);
 	assert_string_equal(text_string(&g.got), ""); /* its last state is shown, when it ends */
 	p->stream.bar_ns = 1;                         /* that was long ago */
 	p->text = second;
 	p->len = sizeof second - 1;
 	p->sent = 0;
-	stage_run(&g, second_shown);
+	fixture_run(&g, second_shown);
 	assert_string_equal(text_string(&g.got), "[0]:A 90%\n");
 	p->text = last;
 	p->len = sizeof last - 1;
 	p->sent = 0;
 	p->stays = false;
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	assert_string_equal(text_string(&g.got), "[0]:A 90%\n[0]:A100%\n");
-	stage_done(&g);
+	fixture_done(&g);
 	assert_file("log0", "A 10%\rA 20%\rA 80%\rA 90%\rA100%\n");
 }
 
@@ -436,26 +436,26 @@ static void test_memory(void **state)
 {
 	struct text t = lines_of(0, 3000 * KB, 300 * KB, false);
 	struct arena arena = { 0 };
-	struct player *p;
-	struct stage g;
+	struct writer *p;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
-	p = stage_add(&g, t.at, t.len, &rotated);
+	scratch_clear();
+	fixture_make(&g);
+	p = fixture_add(&g, t.at, t.len, &rotated);
 	p->stays = true;
 	g.reads = false;
-	stage_begin(&g);
-	stage_run(&g, all_sent);
+	fixture_begin(&g);
+	fixture_run(&g, all_sent);
 	g.reads = true;
 	while (p->stream.behind || g.got.len < t.len)
 		(void)uv_run(&g.loop, UV_RUN_ONCE);
-	stage_ticks(&g, 20);
+	fixture_ticks(&g, 20);
 	assert_int_equal(p->stream.file.old_count, 0);
 	assert_int_equal(p->stream.backlog.room, 0);
 	assert_true(p->stream.lines.room <= 8 * KB);
 	assert_int_equal(strlen(tail_text(&p->tail, 1, &arena)) > 0, 1);
-	stage_done(&g);
+	fixture_done(&g);
 	arena_done(&arena);
 	text_done(&t);
 }
@@ -472,7 +472,7 @@ static void test_stream_life(void **state)
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
+	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
 
 	suite_add(&s, "a stream's life", test_stream_life, NULL, NULL);
 	SUITE_ROWS(&s, test_flow, flows);
@@ -487,5 +487,5 @@ int main(void)
 	suite_add(&s, "nothing is kept that nobody needs", test_memory, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

@@ -17,25 +17,25 @@ static const struct logfile_style plain;
 static void test_broken(void **state)
 {
 	struct text texts[2];
-	struct stage g;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
+	scratch_clear();
+	fixture_make(&g);
 	for (unsigned i = 0; i < 2; i++) {
 		texts[i] = lines_of(i, 1000 * KB, 200, true);
-		(void)stage_add(&g, texts[i].at, texts[i].len, i == 0 ? &plain : NULL);
+		(void)fixture_add(&g, texts[i].at, texts[i].len, i == 0 ? &plain : NULL);
 	}
 	g.reads = false;
-	stage_begin(&g);
-	stage_ticks(&g, 20);
+	fixture_begin(&g);
+	fixture_ticks(&g, 20);
 	fd_closep(&g.console_end[0]);
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	assert_int_equal(g.console.state, CONSOLE_BROKEN);
-	assert_files(&g.players[0], "log0", false);
-	assert_true(g.players[1].got_epipe); /* as if it had the console itself */
-	assert_false(g.players[0].got_epipe);
-	stage_done(&g);
+	assert_files(&g.writers[0], "log0", false);
+	assert_true(g.writers[1].got_epipe); /* as if it had the console itself */
+	assert_false(g.writers[0].got_epipe);
+	fixture_done(&g);
 	for (unsigned i = 0; i < 2; i++)
 		text_done(&texts[i]);
 }
@@ -60,19 +60,19 @@ static void test_loss(void **state)
 	const char *at, *end, *from = t.at;
 	unsigned torn = 0;
 	unsigned long long gone = 0;
-	struct stage g;
+	struct fixture g;
 
-	yard_clear();
-	stage_make(&g);
-	(void)stage_add(&g, t.at, t.len, &row->style);
+	scratch_clear();
+	fixture_make(&g);
+	(void)fixture_add(&g, t.at, t.len, &row->style);
 	g.reads = false;
-	stage_begin(&g);
-	stage_run(&g, stage_half_sent);
+	fixture_begin(&g);
+	fixture_run(&g, fixture_half_sent);
 	if (row->cut)
 		assert_int_equal(truncate("log0", 0), 0);
-	stage_run(&g, stage_all_ended);
+	fixture_run(&g, fixture_all_ended);
 	g.reads = true;
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	at = text_string(&g.got);
 	end = at + g.got.len;
 	assert_int_equal(
@@ -97,7 +97,7 @@ static void test_loss(void **state)
 	assert_in_range(torn, 0, 1);
 	/* what came last is there */
 	assert_memory_equal(end - 5000, t.at + t.len - 5000, 5000);
-	stage_done(&g);
+	fixture_done(&g);
 	text_done(&t);
 }
 
@@ -110,9 +110,9 @@ static const struct moved_row {
 	{ "moved away with stamps, a late console", { .stamped = true } },
 };
 
-static void move_away(struct stage *g)
+static void move_away(struct fixture *g)
 {
-	struct stream *s = &g->players[0].stream;
+	struct stream *s = &g->writers[0].stream;
 	struct failure why = { 0 };
 	char path[32];
 	static unsigned moved;
@@ -129,20 +129,20 @@ static void test_moved(void **state)
 {
 	const struct moved_row *row = *state;
 	struct text t = lines_of(0, 2000 * KB, 5000, true);
-	struct stage g;
+	struct fixture g;
 
-	yard_clear();
-	stage_make(&g);
-	(void)stage_add(&g, t.at, t.len, &row->style);
+	scratch_clear();
+	fixture_make(&g);
+	(void)fixture_add(&g, t.at, t.len, &row->style);
 	g.reads = false;
 	g.on_tick = move_away;
-	stage_begin(&g);
-	stage_run(&g, stage_all_ended);
+	fixture_begin(&g);
+	fixture_run(&g, fixture_all_ended);
 	g.reads = true;
-	stage_run(&g, stage_all_finished);
+	fixture_run(&g, fixture_all_finished);
 	assert_true(g.max_open > 1);
 	assert_shown(&g, "");
-	stage_done(&g);
+	fixture_done(&g);
 	text_done(&t);
 }
 
@@ -162,28 +162,28 @@ static void test_full(void **state)
 {
 	const struct full_row *row = *state;
 	struct text t = lines_of(0, 1000 * KB, 200, false), is;
-	struct stage g;
+	struct fixture g;
 
-	yard_clear();
-	stage_make(&g);
-	(void)stage_add(&g, t.at, t.len, &plain);
-	stage_set_reader(&g, row->reader);
-	yard_limit_files(300 * KB);
-	stage_begin(&g);
+	scratch_clear();
+	fixture_make(&g);
+	(void)fixture_add(&g, t.at, t.len, &plain);
+	fixture_set_reader(&g, row->reader);
+	limit_file_size(300 * KB);
+	fixture_begin(&g);
 	if (row->reader == READER_LATE)
-		stage_run(&g, stage_ended_or_stands);
+		fixture_run(&g, fixture_ended_or_stands);
 	if (row->again) {
-		stage_run(&g, stage_half_sent);
-		yard_limit_files(0);
+		fixture_run(&g, fixture_half_sent);
+		limit_file_size(0);
 	}
 	g.reads = true;
-	stage_run(&g, stage_all_finished);
-	yard_limit_files(0);
+	fixture_run(&g, fixture_all_finished);
+	limit_file_size(0);
 	assert_true(g.most_kept <= STREAM_READ);
 	assert_string_equal(text_string(&g.said),
 		"log0: can't be written to: File too large; the worker goes on, and so does the "
 		"console\n");
-	is = yard_read("log0");
+	is = scratch_read("log0");
 	assert_memory_equal(is.at, t.at, 300 * KB);
 	if (!row->again) {
 		assert_int_equal(is.len, 300 * KB);
@@ -194,7 +194,7 @@ static void test_full(void **state)
 		assert_memory_equal(g.got.at + g.got.len - 5000, t.at + t.len - 5000, 5000);
 	}
 	text_done(&is);
-	stage_done(&g);
+	fixture_done(&g);
 	text_done(&t);
 }
 
@@ -203,30 +203,30 @@ static void test_full_filter(void **state)
 {
 	static const char text[] = "Aa loss\nAb loss\nAnone\nAc loss\n";
 	static const char *of[] = { "loss" };
-	struct stage g;
+	struct fixture g;
 
 	(void)state;
-	yard_clear();
-	stage_make(&g);
-	stage_set_filter(&g, of, 1);
-	(void)stage_add(&g, text, sizeof text - 1, NULL);
-	g.players[0].stream.filter = &g.filter;
-	yard_limit_files(10);
-	stage_begin(&g);
-	stage_run(&g, stage_all_finished);
-	yard_limit_files(0);
+	scratch_clear();
+	fixture_make(&g);
+	fixture_set_filter(&g, of, 1);
+	(void)fixture_add(&g, text, sizeof text - 1, NULL);
+	g.writers[0].stream.filter = &g.filter;
+	limit_file_size(10);
+	fixture_begin(&g);
+	fixture_run(&g, fixture_all_finished);
+	limit_file_size(0);
 	assert_string_equal(text_string(&g.said),
 		"filtered: can't be written to: File too large; the worker goes on, and so does "
 		"the console\n");
 	assert_shown(&g, "");
-	stage_done(&g);
+	fixture_done(&g);
 	assert_file("filtered", "Aa loss\nAb");
 }
 
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
+	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
 
 	SUITE_ROWS(&s, test_loss, losses);
 	SUITE_ROWS(&s, test_moved, moves);
@@ -235,5 +235,5 @@ int main(void)
 	suite_add(&s, "nobody reads the console", test_broken, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

@@ -23,25 +23,25 @@ static void on_guard(uv_timer_t *t)
 	abort(); /* it hangs */
 }
 
-void bench_loop(struct bench *b)
+void fixture_loop(struct fixture *b)
 {
 	assert_int_equal(uv_loop_init(&b->loop), 0);
 	assert_int_equal(uv_timer_init(&b->loop, &b->guard), 0);
 	assert_int_equal(uv_timer_start(&b->guard, on_guard, LIMIT_MS, 0), 0);
 }
 
-void bench_open(struct bench *b, int fd)
+void fixture_open(struct fixture *b, int fd)
 {
-	bench_loop(b);
+	fixture_loop(b);
 	assert_int_equal(console_open(&b->c, &b->loop, fd), 0);
 }
 
-void bench_make(struct bench *b, enum bench_kind kind)
+void fixture_make(struct fixture *b, enum fixture_kind kind)
 {
 	int ends[2] = { -1, -1 };
 	struct termios raw;
 
-	*b = (struct bench){ 0 };
+	*b = (struct fixture){ 0 };
 	switch (kind) {
 	case KIND_PIPE:
 		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -56,7 +56,7 @@ void bench_make(struct bench *b, enum bench_kind kind)
 		assert_int_equal(tcsetattr(ends[1], TCSANOW, &raw), 0);
 		break;
 	case KIND_FILE:
-		yard_clear();
+		scratch_clear();
 		ends[1] = open("console", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		ends[0] = open("console", O_RDONLY | O_CLOEXEC);
 		break;
@@ -64,10 +64,10 @@ void bench_make(struct bench *b, enum bench_kind kind)
 	assert_true(ends[0] >= 0 && ends[1] >= 0);
 	b->read_end = ends[0];
 	b->write_end = ends[1];
-	bench_open(b, b->write_end);
+	fixture_open(b, b->write_end);
 }
 
-void bench_done(struct bench *b)
+void fixture_done(struct fixture *b)
 {
 	console_close(&b->c);
 	uv_close((uv_handle_t *)&b->guard, NULL);
@@ -80,7 +80,7 @@ void bench_done(struct bench *b)
 	text_done(&b->got);
 }
 
-void bench_read(struct bench *b)
+void fixture_read(struct fixture *b)
 {
 	char buf[65536];
 	ssize_t n;
@@ -91,9 +91,9 @@ void bench_read(struct bench *b)
 	assert_true(n == 0 || errno == EAGAIN || errno == EIO);
 }
 
-void bench_assert_got(struct bench *b, const char *expected)
+void fixture_assert_got(struct fixture *b, const char *expected)
 {
-	bench_read(b);
+	fixture_read(b);
 	assert_bytes(text_string(&b->got), b->got.len, expected, strlen(expected));
 }
 
@@ -133,7 +133,7 @@ struct feed feed_of(char name, unsigned lines)
 	};
 }
 
-bool feed_put(struct bench *b, struct feed *f, const char *text, bool open)
+bool feed_put(struct fixture *b, struct feed *f, const char *text, bool open)
 {
 	struct outbuf *out = console_room(&b->c, &f->source);
 
@@ -145,26 +145,26 @@ bool feed_put(struct bench *b, struct feed *f, const char *text, bool open)
 	return true;
 }
 
-void bench_flush(struct bench *b)
+void fixture_flush(struct fixture *b)
 {
 	while (console_flush(&b->c))
 		;
 }
 
-void bench_read_all(struct bench *b)
+void fixture_read_all(struct fixture *b)
 {
 	while (!console_is_idle(&b->c)) {
 		(void)uv_run(&b->loop, UV_RUN_NOWAIT);
-		bench_flush(b);
-		bench_read(b);
+		fixture_flush(b);
+		fixture_read(b);
 	}
 }
 
-size_t bench_fill(struct bench *b, struct feed *f)
+size_t fixture_fill(struct fixture *b, struct feed *f)
 {
 	f->lines = 1000;
 	console_queue(&b->c, &f->source);
-	bench_flush(b);
+	fixture_flush(b);
 	assert_true(console_is_waiting(&b->c));
 	return b->c.written;
 }

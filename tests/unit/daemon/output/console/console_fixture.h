@@ -22,7 +22,7 @@ struct feed {
 	bool begun; /* it has a line open, by hand */
 };
 
-struct bench {
+struct fixture {
 	uv_loop_t loop;
 	uv_timer_t guard;
 	struct console c;
@@ -30,38 +30,38 @@ struct bench {
 	struct text got;
 };
 
-enum bench_kind { KIND_PIPE, KIND_SOCKET, KIND_PTY, KIND_FILE };
+enum fixture_kind { KIND_PIPE, KIND_SOCKET, KIND_PTY, KIND_FILE };
 
 /* The loop without the console; it aborts when the test hangs. */
-void bench_loop(struct bench *b);
+void fixture_loop(struct fixture *b);
 
 /* A console of that kind, and who could read it. */
-void bench_make(struct bench *b, enum bench_kind kind);
+void fixture_make(struct fixture *b, enum fixture_kind kind);
 
 /* A console that is this file; to be set up before. */
-void bench_open(struct bench *b, int fd);
+void fixture_open(struct fixture *b, int fd);
 
-void bench_done(struct bench *b);
+void fixture_done(struct fixture *b);
 
 /* Adds what is there to read now. */
-void bench_read(struct bench *b);
+void fixture_read(struct fixture *b);
 
 /* Reads what is there, and compares all that was. */
-void bench_assert_got(struct bench *b, const char *expected);
+void fixture_assert_got(struct fixture *b, const char *expected);
 
 /* Without a reader. */
-void bench_flush(struct bench *b);
+void fixture_flush(struct fixture *b);
 
 /* Reads until all is written. */
-void bench_read_all(struct bench *b);
+void fixture_read_all(struct fixture *b);
 
 /* Fills the pipe, which nobody reads. Returns how much went in. */
-size_t bench_fill(struct bench *b, struct feed *f);
+size_t fixture_fill(struct fixture *b, struct feed *f);
 
 struct feed feed_of(char name, unsigned lines);
 
 /* Puts that text; false: the console has no room for this source. */
-bool feed_put(struct bench *b, struct feed *f, const char *text, bool open);
+bool feed_put(struct fixture *b, struct feed *f, const char *text, bool open);
 
 void outbuf_add(struct outbuf *out, const char *text);
 

@@ -56,19 +56,19 @@ void plain_lines(const char *at, size_t len, const struct lines_style *style, st
 	need(!ret->failed);
 }
 
-void console_make(struct console *c)
+void sink_make(struct sink *c)
 {
-	*c = (struct console){ .out = { malloc(LINES_ROOM_MIN), 0, LINES_ROOM_MIN } };
+	*c = (struct sink){ .out = { malloc(LINES_ROOM_MIN), 0, LINES_ROOM_MIN } };
 	need(c->out.at);
 }
 
-void console_done(struct console *c)
+void sink_done(struct sink *c)
 {
 	free(c->out.at);
 	text_done(&c->got);
 }
 
-void console_write(struct console *c, size_t most)
+void sink_write(struct sink *c, size_t most)
 {
 	size_t n = most < c->out.len ? most : c->out.len;
 
@@ -78,7 +78,7 @@ void console_write(struct console *c, size_t most)
 	memmove(c->out.at, c->out.at + n, c->out.len);
 }
 
-void console_take(struct console *c, struct lines *l, const char *at, size_t len, size_t piece,
+void sink_take(struct sink *c, struct lines *l, const char *at, size_t len, size_t piece,
 	const struct lines_style *style)
 {
 	while (len > 0) {
@@ -93,19 +93,19 @@ void console_take(struct console *c, struct lines *l, const char *at, size_t len
 			l->len <= (style->held_max ? style->held_max : LINES_HELD_MAX));
 		need(taken == n || c->out.len > 0); /* an empty buffer always lets it go on */
 		if (taken < n)
-			console_write(c, SIZE_MAX);
+			sink_write(c, SIZE_MAX);
 		at += taken;
 		len -= taken;
 	}
 }
 
-void console_end(struct console *c, struct lines *l, const struct lines_style *style)
+void sink_end(struct sink *c, struct lines *l, const struct lines_style *style)
 {
 	while (lines_end(l, style, &c->out) < 0) {
 		need(c->out.len > 0);
-		console_write(c, SIZE_MAX);
+		sink_write(c, SIZE_MAX);
 	}
-	console_write(c, SIZE_MAX);
+	sink_write(c, SIZE_MAX);
 }
 
 struct text lines_unfold(const char *folded, size_t len)

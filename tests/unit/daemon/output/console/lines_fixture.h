@@ -1,6 +1,6 @@
 /* lines_fixture.h - what tests of daemon/output/console/lines.h share: the same rules said as
- * simply as they can be, and a console that takes its bytes in pieces. No cmocka: the fuzz target
- * uses it, too. */
+ * simply as they can be, and a console's stand-in that takes bytes in pieces. No cmocka: the fuzz
+ * target uses it, too. */
 #ifndef LAUNCHD_TESTS_UNIT_DAEMON_OUTPUT_LINES_FIXTURE_H
 #define LAUNCHD_TESTS_UNIT_DAEMON_OUTPUT_LINES_FIXTURE_H
 
@@ -15,24 +15,25 @@ enum { HELD_MAX = 64 * 1024 };
 /* Adds what a console gets of a whole stream, its end included. */
 void plain_lines(const char *at, size_t len, const struct lines_style *style, struct text *ret);
 
-/* A console whose buffer is as small as it may be, and lies in memory of that size. */
-struct console {
+/* A stand-in for a console, whose buffer is as small as it may be, and lies in memory of that size.
+ */
+struct sink {
 	struct outbuf out;
 	struct text got; /* what was written of it */
 };
 
 /* Aborts when there is no memory, as the others do. */
-void console_make(struct console *c);
-void console_done(struct console *c);
+void sink_make(struct sink *c);
+void sink_done(struct sink *c);
 
 /* Writes at most that many bytes. */
-void console_write(struct console *c, size_t most);
+void sink_write(struct sink *c, size_t most);
 
 /* A stream, in memory of its own size so that a look too far is seen. Each call takes a piece of at
  * most `piece` bytes, again until all is taken; when out is full, it is written whole. */
-void console_take(struct console *c, struct lines *l, const char *at, size_t len, size_t piece,
+void sink_take(struct sink *c, struct lines *l, const char *at, size_t len, size_t piece,
 	const struct lines_style *style);
-void console_end(struct console *c, struct lines *l, const struct lines_style *style);
+void sink_end(struct sink *c, struct lines *l, const struct lines_style *style);
 
 /* A text in which each 'L' has become HELD_MAX bytes 'x' and each 'M' one more: what is too
  * long for a source. The caller's. */

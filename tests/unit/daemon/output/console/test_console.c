@@ -14,7 +14,7 @@
 
 static const struct kind_row {
 	const char *says;
-	enum bench_kind kind;
+	enum fixture_kind kind;
 	enum console_kind is;
 } kinds[] = {
 	{ "a pipe", KIND_PIPE, CONSOLE_POLLED },
@@ -27,26 +27,26 @@ static void test_kind(void **state)
 {
 	const struct kind_row *row = *state;
 	struct feed f = feed_of('a', 400);
-	struct bench b;
+	struct fixture b;
 
-	bench_make(&b, row->kind);
+	fixture_make(&b, row->kind);
 	assert_int_equal(b.c.kind, row->is);
 	console_queue(&b.c, &f.source);
-	bench_read_all(&b);
+	fixture_read_all(&b);
 	assert_int_equal(b.got.len, 400 * FEED_LINE);
 	assert_memory_equal(b.got.at + 399 * FEED_LINE, "a399 ", 5);
 	/* its other users may still wait for it */
 	assert_int_equal(fcntl(b.write_end, F_GETFL) & O_NONBLOCK, 0);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void test_words(void **state)
 {
 	struct feed f = feed_of('f', 0);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	console_say(&b.c, "one\n", 4);
 	assert_true(feed_put(&b, &f, "line\n", false));
 	console_say(&b.c, "two\n", 4);
@@ -55,33 +55,33 @@ static void test_words(void **state)
 	console_say(&b.c, "three\n", 6); /* not within the line */
 	assert_true(feed_put(&b, &f, " and ended\n", false));
 	assert_false(feed_put(&b, &f, "too late\n", false));
-	bench_flush(&b);
-	bench_assert_got(&b, "one\nline\ntwo\nbegun and ended\nthree\n");
+	fixture_flush(&b);
+	fixture_assert_got(&b, "one\nline\ntwo\nbegun and ended\nthree\n");
 	assert_true(console_is_idle(&b.c));
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void test_owner(void **state)
 {
 	struct feed a = feed_of('a', 0), other = feed_of('o', 0);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	assert_true(feed_put(&b, &a, "begun", true));
 	assert_null(console_room(&b.c, &other.source));
 	console_queue(&b.c, &other.source);
-	bench_flush(&b);
+	fixture_flush(&b);
 	assert_int_equal(other.pulls, 0);
 	assert_true(feed_put(&b, &a, ", goes on", true));
 	assert_true(feed_put(&b, &a, ", ends\n", false));
-	bench_flush(&b);
+	fixture_flush(&b);
 	assert_int_equal(other.pulls, 1);
 	assert_true(feed_put(&b, &other, "mine\n", false));
-	bench_flush(&b);
-	bench_assert_got(&b, "begun, goes on, ends\nmine\n");
+	fixture_flush(&b);
+	fixture_assert_got(&b, "begun, goes on, ends\nmine\n");
 	assert_int_equal(a.cuts, 0);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 /* An open line's stream is silent for a second, and others wait. */
@@ -98,13 +98,13 @@ static const struct silence_row {
 
 static void on_tick(uv_timer_t *t)
 {
-	struct bench *b = t->data;
+	struct fixture *b = t->data;
 	struct feed *f = (struct feed *)b->c.owner;
 
 	assert_non_null(f);
 	f->done++;
 	assert_true(feed_put(b, f, f->done == 6 ? "\n" : ".", f->done < 6));
-	bench_flush(b);
+	fixture_flush(b);
 	if (f->done == 6)
 		(void)uv_timer_stop(t);
 }
@@ -114,9 +114,9 @@ static void test_silence(void **state)
 	const struct silence_row *row = *state;
 	struct feed a = feed_of('a', 0), other = feed_of('o', 1);
 	uv_timer_t tick;
-	struct bench b;
+	struct fixture b;
 
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	assert_int_equal(uv_timer_init(&b.loop, &tick), 0);
 	tick.data = &b;
 	assert_true(feed_put(&b, &a, "begun", true));
@@ -126,15 +126,15 @@ static void test_silence(void **state)
 		console_queue(&b.c, &other.source);
 	if (row->goes_on)
 		assert_int_equal(uv_timer_start(&tick, on_tick, 400, 400), 0);
-	bench_flush(&b);
+	fixture_flush(&b);
 	while (!console_is_idle(&b.c))
 		(void)uv_run(&b.loop, UV_RUN_ONCE);
-	bench_read(&b);
+	fixture_read(&b);
 	assert_int_equal(a.cuts, row->goes_on ? 0 : 1);
 	assert_true(b.got.len >= strlen(row->got));
 	assert_memory_equal(b.got.at, row->got, strlen(row->got));
 	uv_close((uv_handle_t *)&tick, NULL);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void on_over(uv_timer_t *t)
@@ -147,52 +147,52 @@ static void test_no_silence(void **state)
 {
 	struct feed a = feed_of('a', 0);
 	uv_timer_t over;
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	assert_int_equal(uv_timer_init(&b.loop, &over), 0);
 	over.data = &b;
 	assert_int_equal(uv_timer_start(&over, on_over, 2500, 0), 0);
 	assert_true(feed_put(&b, &a, "begun", true));
-	bench_flush(&b);
+	fixture_flush(&b);
 	while (over.data)
 		(void)uv_run(&b.loop, UV_RUN_ONCE);
 	assert_int_equal(a.cuts, 0);
 	assert_true(feed_put(&b, &a, " and ended\n", false));
-	bench_flush(&b);
-	bench_assert_got(&b, "begun and ended\n");
+	fixture_flush(&b);
+	fixture_assert_got(&b, "begun and ended\n");
 	uv_close((uv_handle_t *)&over, NULL);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void test_full(void **state)
 {
 	struct feed a = feed_of('a', 0), other = feed_of('o', 3);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
-	assert_true(bench_fill(&b, &a) < 1000 * FEED_LINE);
+	fixture_make(&b, KIND_PIPE);
+	assert_true(fixture_fill(&b, &a) < 1000 * FEED_LINE);
 	assert_true(a.done < 1000);
 	assert_null(console_room(&b.c, &other.source));
 	console_queue(&b.c, &other.source);
 	assert_false(console_flush(&b.c)); /* it waits for the reader */
-	bench_read_all(&b);
+	fixture_read_all(&b);
 	assert_int_equal(b.got.len, 1003 * FEED_LINE);
 	for (unsigned i = 0; i < 1003; i++)
 		assert_memory_equal(b.got.at + i * FEED_LINE + FEED_LINE - 1, "\n", 1);
 	assert_int_equal(other.done, 3);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void test_fair(void **state)
 {
 	struct feed feeds[3] = { feed_of('a', 2000), feed_of('b', 2000), feed_of('c', 2000) };
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	for (int i = 0; i < 3; i++)
 		console_queue(&b.c, &feeds[i].source);
 	for (int i = 0; i < 3; i++)
@@ -200,27 +200,27 @@ static void test_fair(void **state)
 	while (!console_is_idle(&b.c)) {
 		(void)uv_run(&b.loop, UV_RUN_NOWAIT);
 		(void)console_flush(&b.c);
-		bench_read(&b);
+		fixture_read(&b);
 		for (int i = 0; i < 3; i++)
 			assert_in_range(feeds[i].pulls + 1 - feeds[0].pulls, 0, 2);
 	}
 	assert_int_equal(b.got.len, 6000 * FEED_LINE);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void test_turns(void **state)
 {
 	struct feed a = feed_of('a', 1000000);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_FILE);
+	fixture_make(&b, KIND_FILE);
 	console_queue(&b.c, &a.source);
 	assert_true(console_flush(&b.c)); /* pipes are looked at now and then */
 	assert_true(a.done < a.lines);
 	a.lines = a.done;
 	assert_false(console_flush(&b.c));
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void test_unsaid(void **state)
@@ -230,17 +230,17 @@ static void test_unsaid(void **state)
 	static const char note[] = "bytes of launchd's own words found no reader\n";
 	char word[WORD + 1], *at;
 	size_t lost, shown;
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
-	(void)bench_fill(&b, &a);
+	fixture_make(&b, KIND_PIPE);
+	(void)fixture_fill(&b, &a);
 	memset(word, 'w', WORD - 1);
 	memcpy(word + WORD - 1, "\n", 2);
 	for (int i = 0; i < WORDS; i++)
 		console_say(&b.c, word, WORD);
 	assert_true(b.c.words.len <= KEPT * WORD);
-	bench_read_all(&b);
+	fixture_read_all(&b);
 	assert_contains(text_string(&b.got), note);
 	at = memrchr(b.got.at, ':', (size_t)(strstr(b.got.at, note) - b.got.at));
 	lost = strtoul(at + 1, NULL, 10);
@@ -249,7 +249,7 @@ static void test_unsaid(void **state)
 	assert_int_equal(shown + lost, WORDS * WORD);
 	assert_int_equal(shown % WORD, 0);
 	assert_int_equal(b.c.unsaid, 0);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 /* The last line of a stream has no end. */
@@ -286,26 +286,26 @@ static void test_last(void **state)
 {
 	const struct last_row *row = *state;
 	struct feed a = feed_of('a', 0), other = feed_of('o', 0);
-	struct bench b;
+	struct fixture b;
 
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	last_console = &b.c;
 	a.source.pull = pull_last_of;
 	console_queue(&b.c, &a.source);
-	bench_flush(&b);
+	fixture_flush(&b);
 	if (row->pulled) {
 		console_queue(&b.c, &other.source);
 		console_queue(&b.c, &a.source);
-		bench_flush(&b);
+		fixture_flush(&b);
 	}
 	if (row->words)
 		console_say(&b.c, row->words, strlen(row->words));
 	if (row->line)
 		assert_true(feed_put(&b, &other, row->line, false));
-	bench_flush(&b);
+	fixture_flush(&b);
 	assert_int_equal(b.c.unended, row->unended);
-	bench_assert_got(&b, row->got);
-	bench_done(&b);
+	fixture_assert_got(&b, row->got);
+	fixture_done(&b);
 }
 
 static unsigned overflows;
@@ -320,44 +320,44 @@ static void overflow(struct source *s)
 static void test_no_overflow(void **state)
 {
 	struct feed a = feed_of('a', 0);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
 	overflows = 0;
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	b.c.drops = true;
 	a.source.overflow = overflow;
-	(void)bench_fill(&b, &a);
+	(void)fixture_fill(&b, &a);
 	(void)usleep(400000);
-	bench_read(&b);
+	fixture_read(&b);
 	(void)uv_run(&b.loop, UV_RUN_NOWAIT);
 	assert_int_equal(overflows, 0);
 	assert_int_not_equal(b.c.state, CONSOLE_STUCK);
-	bench_read_all(&b);
+	fixture_read_all(&b);
 	a.done = 0;
-	(void)bench_fill(&b, &a);
+	(void)fixture_fill(&b, &a);
 	while (overflows == 0)
 		(void)uv_run(&b.loop, UV_RUN_ONCE);
 	assert_int_equal(b.c.state, CONSOLE_STUCK);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 /* A source that has dropped something says so, also while another one's line is open. */
 static void test_dropped(void **state)
 {
 	struct feed a = feed_of('a', 0), other = feed_of('o', 0);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
+	fixture_make(&b, KIND_PIPE);
 	assert_true(feed_put(&b, &a, "begun", true));
 	console_put(&b.c, &other.source);
 	assert_false(feed_put(&b, &other, "within\n", false));
 	assert_true(feed_put(&b, &a, ", ends\n", false));
 	assert_true(feed_put(&b, &other, "after\n", false));
-	bench_flush(&b);
-	bench_assert_got(&b, "begun, ends\nafter\n");
-	bench_done(&b);
+	fixture_flush(&b);
+	fixture_assert_got(&b, "begun, ends\nafter\n");
+	fixture_done(&b);
 }
 
 static void test_console_life(void **state)
@@ -371,7 +371,7 @@ static void test_console_life(void **state)
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
+	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
 
 	suite_add(&s, "a console's life", test_console_life, NULL, NULL);
 	SUITE_ROWS(&s, test_kind, kinds);
@@ -389,5 +389,5 @@ int main(void)
 	suite_add(&s, "a line stays open while another is dropped", test_dropped, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

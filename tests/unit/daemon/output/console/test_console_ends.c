@@ -15,59 +15,59 @@
 static void test_broken(void **state)
 {
 	struct feed a = feed_of('a', 100000);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
-	(void)bench_fill(&b, &a);
+	fixture_make(&b, KIND_PIPE);
+	(void)fixture_fill(&b, &a);
 	a.lines = 100000;
 	console_say(&b.c, "words\n", 6);
 	fd_closep(&b.read_end);
 	while (!console_is_idle(&b.c)) {
 		(void)uv_run(&b.loop, UV_RUN_NOWAIT);
-		bench_flush(&b);
+		fixture_flush(&b);
 	}
 	assert_int_equal(b.c.state, CONSOLE_BROKEN);
 	assert_int_equal(a.done, 100000); /* nobody waits for what nobody reads */
 	console_say(&b.c, "words\n", 6);
 	assert_true(feed_put(&b, &a, "line\n", false));
-	bench_flush(&b);
+	fixture_flush(&b);
 	assert_true(console_is_idle(&b.c));
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static void test_abandoned(void **state)
 {
 	struct feed a = feed_of('a', 0), other = feed_of('o', 5);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_PIPE);
-	(void)bench_fill(&b, &a);
+	fixture_make(&b, KIND_PIPE);
+	(void)fixture_fill(&b, &a);
 	console_queue(&b.c, &other.source);
 	console_say(&b.c, "words\n", 6);
 	console_abandon(&b.c);
 	assert_true(console_is_idle(&b.c));
 	assert_int_equal(a.done, 1000);
 	assert_int_equal(other.done, 5);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 /* Disks behind a console. */
 static void test_full_disk(void **state)
 {
 	struct feed a = feed_of('a', 1000);
-	struct bench b = { .read_end = -1 };
+	struct fixture b = { .read_end = -1 };
 
 	(void)state;
 	b.write_end = open("/dev/full", O_WRONLY | O_CLOEXEC);
-	bench_open(&b, b.write_end);
+	fixture_open(&b, b.write_end);
 	console_queue(&b.c, &a.source);
-	bench_flush(&b);
+	fixture_flush(&b);
 	assert_int_equal(a.done, 1000);
 	assert_int_not_equal(b.c.state, CONSOLE_BROKEN); /* it may have room again */
 	assert_true(console_is_idle(&b.c));
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 static unsigned told;
@@ -82,32 +82,33 @@ static void on_missing(struct console *c)
 static void test_cut_by_disk(void **state)
 {
 	struct feed a = feed_of('a', 0);
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
-	bench_make(&b, KIND_FILE);
+	fixture_make(&b, KIND_FILE);
 	told = 0;
 	b.c.on_missing = on_missing;
 	assert_true(feed_put(&b, &a, "0123456789\n", false));
-	yard_limit_files(5);
-	bench_flush(&b);
-	yard_limit_files(0);
+	limit_file_size(5);
+	fixture_flush(&b);
+	limit_file_size(0);
 	assert_int_not_equal(b.c.state, CONSOLE_BROKEN);
 	assert_int_equal(told, 1);
 	assert_true(feed_put(&b, &a, "lost\n", false));
-	yard_limit_files(5);
-	bench_flush(&b);
-	yard_limit_files(0);
+	limit_file_size(5);
+	fixture_flush(&b);
+	limit_file_size(0);
 	assert_int_equal(told, 1); /* once */
 	assert_true(feed_put(&b, &a, "line\n", false));
-	bench_flush(&b);
-	bench_assert_got(&b, "01234\n[launchd: 11 bytes are missing here: File too large]\nline\n");
-	bench_done(&b);
+	fixture_flush(&b);
+	fixture_assert_got(
+		&b, "01234\n[launchd: 11 bytes are missing here: File too large]\nline\n");
+	fixture_done(&b);
 }
 
 static void read_until_end(void *arg)
 {
-	struct bench *b = arg;
+	struct fixture *b = arg;
 	char buf[10000];
 	ssize_t n;
 
@@ -120,7 +121,7 @@ static void read_until_end(void *arg)
 static void test_foreign(void **state)
 {
 	struct feed a = feed_of('a', 1000);
-	struct bench b = { 0 };
+	struct fixture b = { 0 };
 	uv_thread_t reader;
 	int ends[2], rc;
 
@@ -129,26 +130,26 @@ static void test_foreign(void **state)
 	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
 	b.read_end = ends[0];
 	b.write_end = ends[1];
-	bench_loop(&b);
-	yard_limit_descriptors(0);
+	fixture_loop(&b);
+	limit_descriptors(0);
 	rc = console_open(&b.c, &b.loop, b.write_end);
-	yard_free_descriptors();
+	free_descriptors();
 	assert_int_equal(rc, 0);
 	assert_int_equal(b.c.kind, CONSOLE_FILE);
 	assert_int_equal(uv_thread_create(&reader, read_until_end, &b), 0);
 	console_queue(&b.c, &a.source);
-	bench_flush(&b);
+	fixture_flush(&b);
 	assert_true(console_is_idle(&b.c));
 	fd_closep(&b.write_end);
 	assert_int_equal(uv_thread_join(&reader), 0);
 	assert_int_equal(b.got.len, 1000 * FEED_LINE);
-	bench_done(&b);
+	fixture_done(&b);
 }
 
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
+	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;
 
 	suite_add(&s, "the reader is gone", test_broken, NULL, NULL);
 	suite_add(&s, "the reader is waited for no longer", test_abandoned, NULL, NULL);
@@ -157,5 +158,5 @@ int main(void)
 	suite_add(&s, "a non-blocking pipe of somebody else's", test_foreign, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return scratch_done() < 0 ? 2 : rc;
 }

@@ -60,7 +60,7 @@ static void assert_stream(
 	const struct stream_row *row, const struct lines_style *style, size_t piece, size_t used)
 {
 	struct text in = lines_unfold(row->in, row->in_len), out = { 0 }, expected = { 0 };
-	struct console c;
+	struct sink c;
 	struct lines l = { 0 };
 
 	for (size_t i = 0; i < row->out_len; i++)
@@ -70,11 +70,11 @@ static void assert_stream(
 		else
 			text_add_bytes(&out, row->out + i, 1);
 	expected = lines_unfold(text_string(&out), out.len);
-	console_make(&c);
+	sink_make(&c);
 	memset(c.out.at, '#', used);
 	c.out.len = used; /* other streams' lines */
-	console_take(&c, &l, text_string(&in), in.len, piece, style);
-	console_end(&c, &l, style);
+	sink_take(&c, &l, text_string(&in), in.len, piece, style);
+	sink_end(&c, &l, style);
 	if (used > 0) {
 		assert_true(c.got.len >= used && c.got.at[used - 1] == '#');
 		c.got.len -= used;
@@ -83,7 +83,7 @@ static void assert_stream(
 	assert_true(text_is(&c.got, &expected));
 	assert_false(l.open || l.dropping || l.said || l.bar || l.cr || l.len > 0);
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 	text_done(&in);
 	text_done(&out);
 	text_done(&expected);
@@ -170,7 +170,7 @@ static const struct moment_row {
 	/* clang-format on */
 };
 
-static void assert_step(const struct step *s, struct lines *l, struct console *c)
+static void assert_step(const struct step *s, struct lines *l, struct sink *c)
 {
 	struct text in = lines_unfold(s->bytes ? s->bytes : "", s->bytes ? strlen(s->bytes) : 0);
 	struct text expected = lines_unfold(s->out, strlen(s->out));
@@ -188,7 +188,7 @@ static void assert_step(const struct step *s, struct lines *l, struct console *c
 		rc = lines_show_bar(l, &prefixed, &c->out);
 	assert_int_equal(rc, s->rc);
 	c->got.len = 0;
-	console_write(c, SIZE_MAX);
+	sink_write(c, SIZE_MAX);
 	assert_true(text_is(&c->got, &expected));
 	text_done(&in);
 	text_done(&expected);
@@ -197,24 +197,24 @@ static void assert_step(const struct step *s, struct lines *l, struct console *c
 static void test_moment(void **state)
 {
 	const struct moment_row *row = *state;
-	struct console c;
+	struct sink c;
 	struct lines l = { 0 };
 
-	console_make(&c);
+	sink_make(&c);
 	for (const struct step *s = row->steps; s->op != OP_NONE; s++)
 		assert_step(s, &l, &c);
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 }
 
 /* A buffer that is full: nothing changes until some of it is written. */
 static void test_full(void **state)
 {
-	struct console c;
+	struct sink c;
 	struct lines l = { 0 };
 
 	(void)state;
-	console_make(&c);
+	sink_make(&c);
 	assert_int_equal(lines_take(&l, "1\r2", 3, &prefixed, &c.out), 3);
 	c.out.len = c.out.room - strlen("[0]:2");
 	assert_int_equal(lines_show_bar(&l, &prefixed, &c.out), -ENOBUFS);
@@ -227,19 +227,19 @@ static void test_full(void **state)
 	assert_memory_equal(c.out.at + c.out.room - 6, "[0]:2\n", 6);
 	assert_int_equal(lines_end(&l, &prefixed, &c.out), 0);
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 }
 
 /* An open line leaves a byte for the newline that breaks it off. */
 static void test_full_open(void **state)
 {
 	struct text in = lines_unfold("MMM", 3);
-	struct console c;
+	struct sink c;
 	struct lines l = { 0 };
 	size_t taken;
 
 	(void)state;
-	console_make(&c);
+	sink_make(&c);
 	taken = lines_take(&l, in.at, in.len, &prefixed, &c.out);
 	assert_true(l.open && taken < in.len);
 	assert_int_equal(c.out.len, c.out.room - 1);
@@ -264,7 +264,7 @@ static void test_full_open(void **state)
 	assert_int_equal(c.out.at[c.out.room - 1], '\n');
 	assert_false(l.open);
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 	text_done(&in);
 }
 
@@ -285,15 +285,15 @@ static void test_keep(void **state)
 
 	(void)state;
 	for (size_t piece = 5; piece < 200000; piece = piece * 3 + 1) {
-		struct console c;
+		struct sink c;
 		struct lines l = { 0 };
 
-		console_make(&c);
-		console_take(&c, &l, in.at, in.len, piece, &style);
-		console_end(&c, &l, &style);
+		sink_make(&c);
+		sink_take(&c, &l, in.at, in.len, piece, &style);
+		sink_end(&c, &l, &style);
 		assert_true(text_is(&c.got, &expected));
 		lines_done(&l);
-		console_done(&c);
+		sink_done(&c);
 	}
 	text_done(&in);
 	text_done(&expected);
@@ -317,16 +317,16 @@ static void test_poured(void **state)
 	text_add(&in, "end");
 	text_add(&expected, "[0]:end\n");
 	for (size_t piece = 1000; piece < 400000; piece = piece * 3 + 1) {
-		struct console c;
+		struct sink c;
 		struct lines l = { 0 };
 
-		console_make(&c);
-		console_take(&c, &l, text_string(&in), in.len, piece, &style);
+		sink_make(&c);
+		sink_take(&c, &l, text_string(&in), in.len, piece, &style);
 		assert_false(l.open || l.pouring);
-		console_end(&c, &l, &style);
+		sink_end(&c, &l, &style);
 		assert_true(text_is(&c.got, &expected));
 		lines_done(&l);
-		console_done(&c);
+		sink_done(&c);
 	}
 	text_done(&in);
 	text_done(&expected);
@@ -337,11 +337,11 @@ static void test_poured_and_dropped(void **state)
 {
 	const struct lines_style style = { "[0]:", 4, NULL, NULL, 0 };
 	struct text line = lines_unfold("MM", 2);
-	struct console c;
+	struct sink c;
 	struct lines l = { 0 };
 
 	(void)state;
-	console_make(&c);
+	sink_make(&c);
 	assert_int_equal(lines_take(&l, line.at, line.len, &style, &c.out), line.len);
 	assert_int_equal(lines_take(&l, "\nnext\n", 6, &style, &c.out), 0);
 	assert_true(l.open && l.pouring);
@@ -351,7 +351,7 @@ static void test_poured_and_dropped(void **state)
 	assert_false(l.open || l.pouring || l.dropping);
 	assert_int_equal(c.out.at[c.out.len - 1], '\n');
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 	text_done(&line);
 }
 

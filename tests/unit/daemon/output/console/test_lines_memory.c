@@ -16,32 +16,32 @@ static const struct lines_style prefixed = {
 static void test_memory(void **state)
 {
 	struct text bar = { 0 }, line = lines_unfold("L", 1);
-	struct console c;
+	struct sink c;
 	struct lines l = { 0 };
 
 	(void)state;
 	for (unsigned i = 0; i < 1024; i++)
 		text_printf(&bar, "\r%4u/1024 [%-40.*s]", i, (int)(i / 26), "#################");
-	console_make(&c);
+	sink_make(&c);
 	for (unsigned i = 0; i < (16u << 20) / bar.len; i++) {
-		console_take(&c, &l, bar.at, bar.len, 4096 + i, &prefixed);
+		sink_take(&c, &l, bar.at, bar.len, 4096 + i, &prefixed);
 		assert_true(l.len <= 60 && l.room <= 1024);
 	}
-	console_take(&c, &l, "\n", 1, 1, &prefixed);
-	console_write(&c, SIZE_MAX);
+	sink_take(&c, &l, "\n", 1, 1, &prefixed);
+	sink_write(&c, SIZE_MAX);
 	assert_string_equal(
 		text_string(&c.got), "[0]:1023/1024 [#################                       ]\n");
 	assert_true(l.room > 0); /* the next one needs some, too */
 
-	console_take(&c, &l, line.at, line.len, 1000, &prefixed);
+	sink_take(&c, &l, line.at, line.len, 1000, &prefixed);
 	assert_int_equal(l.room, HELD_MAX);
-	console_take(&c, &l, "\n", 1, 1, &prefixed);
+	sink_take(&c, &l, "\n", 1, 1, &prefixed);
 	assert_true(l.room == 0 && !l.held);
-	console_take(&c, &l, line.at, line.len, 1000, &prefixed);
-	console_take(&c, &l, "x", 1, 1, &prefixed);
+	sink_take(&c, &l, line.at, line.len, 1000, &prefixed);
+	sink_take(&c, &l, "x", 1, 1, &prefixed);
 	assert_true(l.open && l.room == 0);
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 	text_done(&bar);
 	text_done(&line);
 }
@@ -82,24 +82,24 @@ static void test_oom(void **state)
 	struct text second = lines_unfold(row->second, strlen(row->second)),
 		    first = lines_unfold(row->first, strlen(row->first)),
 		    expected = lines_unfold(row->out, strlen(row->out));
-	struct console c;
+	struct sink c;
 	struct lines l = { 0 };
 	size_t taken;
 
-	console_make(&c);
+	sink_make(&c);
 	memory = row->memory;
 	taken = lines_take(&l, first.at, first.len, &prefixed, &c.out);
 	memory = UINT_MAX;
 	assert_int_equal(taken, first.len);
-	console_write(&c, SIZE_MAX);
+	sink_write(&c, SIZE_MAX);
 	memory = 0;
 	taken = lines_take(&l, second.at, second.len, &prefixed, &c.out);
 	memory = UINT_MAX;
 	assert_int_equal(taken, second.len);
-	console_end(&c, &l, &prefixed);
+	sink_end(&c, &l, &prefixed);
 	assert_true(text_is(&c.got, &expected));
 	lines_done(&l);
-	console_done(&c);
+	sink_done(&c);
 	text_done(&first);
 	text_done(&second);
 	text_done(&expected);

@@ -44,7 +44,7 @@ static bool has_k(const char *text, size_t len, void *data)
 
 /* Feeds the stream in pieces, and writes out some bytes now and then. */
 static void feed(
-	struct console *c, const struct text *in, const struct lines_style *style, uint64_t *seed)
+	struct sink *c, const struct text *in, const struct lines_style *style, uint64_t *seed)
 {
 	struct lines l = { 0 };
 	size_t most = piece_below(seed), slow = draw_below(seed, 3);
@@ -57,13 +57,13 @@ static void feed(
 		if (draw_below(seed, 8) == 0) {
 			/* as it is done in earnest: what isn't taken comes again */
 			n = lines_take(&l, in->at + at, n, style, &c->out);
-			console_write(c, slow ? draw_below(seed, 3 * most) : SIZE_MAX);
+			sink_write(c, slow ? draw_below(seed, 3 * most) : SIZE_MAX);
 		} else {
-			console_take(c, &l, in->at + at, n, 1 + draw_below(seed, most), style);
+			sink_take(c, &l, in->at + at, n, 1 + draw_below(seed, most), style);
 		}
 		at += n;
 	}
-	console_end(c, &l, style);
+	sink_end(c, &l, style);
 	lines_done(&l);
 }
 
@@ -78,17 +78,17 @@ static void test_random(void **state)
 		uint64_t seed = run * 0x9e3779b97f4a7c15u;
 		const struct lines_style *style = &styles[run % 4];
 		struct text in = { 0 }, expected = { 0 };
-		struct console c;
+		struct sink c;
 
 		for (size_t n = draw_below(&seed, 60); n > 0; n--)
 			add_line(&in, &seed);
 		plain_lines(text_string(&in), in.len, style, &expected);
-		console_make(&c);
+		sink_make(&c);
 		feed(&c, &in, style, &seed);
 		if (!text_is(&c.got, &expected))
 			fail_msg("run %u: %zu bytes, not %zu, or others", (unsigned)run, c.got.len,
 				expected.len);
-		console_done(&c);
+		sink_done(&c);
 		text_done(&in);
 		text_done(&expected);
 	}
@@ -104,10 +104,10 @@ static void test_drops(void **state)
 	for (uint64_t run = 1; run <= RUNS; run++) {
 		uint64_t seed = run * 0x9e3779b97f4a7c15u;
 		struct lines l = { 0 };
-		struct console c;
+		struct sink c;
 		size_t lines = 0, lost = 0, whole = 0;
 
-		console_make(&c);
+		sink_make(&c);
 		for (int i = 0; i < 200; i++) {
 			static const char *const pieces[] = { "x", "xy", "\n", "x\n", "\n\n",
 				"xyz" };
@@ -122,11 +122,11 @@ static void test_drops(void **state)
 				assert_true(n >= 0);
 				lost += (size_t)n;
 			} else {
-				console_take(&c, &l, piece, len, 2, &style);
+				sink_take(&c, &l, piece, len, 2, &style);
 			}
 		}
 		lines += l.len > 0 || l.dropping; /* has not ended */
-		console_end(&c, &l, &style);
+		sink_end(&c, &l, &style);
 		for (size_t i = 0; i < c.got.len; i++) {
 			if (i == 0 || c.got.at[i - 1] == '\n')
 				assert_int_equal(c.got.at[i], 'P');
@@ -135,7 +135,7 @@ static void test_drops(void **state)
 		assert_true(lost > 0 && whole > 0);
 		assert_int_equal(whole + lost, lines);
 		lines_done(&l);
-		console_done(&c);
+		sink_done(&c);
 	}
 }
 

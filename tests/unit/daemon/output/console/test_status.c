@@ -20,7 +20,7 @@
 
 enum { LIMIT_MS = 30000 };
 
-struct bench {
+struct fixture {
 	uv_loop_t loop;
 	uv_timer_t guard;
 	struct status status;
@@ -37,19 +37,19 @@ static void on_guard(uv_timer_t *t)
 
 static void on_over(struct status *s)
 {
-	((struct bench *)s->owner)->over++;
+	((struct fixture *)s->owner)->over++;
 }
 
-static void set_size(struct bench *b, unsigned short rows, unsigned short columns)
+static void set_size(struct fixture *b, unsigned short rows, unsigned short columns)
 {
 	const struct winsize size = { .ws_row = rows, .ws_col = columns };
 
 	assert_int_equal(ioctl(b->screen, TIOCSWINSZ, &size), 0);
 }
 
-static void make(struct bench *b, const char *term)
+static void make(struct fixture *b, const char *term)
 {
-	*b = (struct bench){ 0 };
+	*b = (struct fixture){ 0 };
 	assert_int_equal(openpty(&b->screen, &b->fd, NULL, NULL, NULL), 0);
 	assert_int_equal(fcntl(b->screen, F_SETFL, O_NONBLOCK), 0);
 	set_size(b, 24, 20);
@@ -60,7 +60,7 @@ static void make(struct bench *b, const char *term)
 	status_open(&b->status, &b->loop, b->fd, on_over, b);
 }
 
-static void done(struct bench *b)
+static void done(struct fixture *b)
 {
 	status_close(&b->status);
 	uv_close((uv_handle_t *)&b->guard, NULL);
@@ -71,7 +71,7 @@ static void done(struct bench *b)
 }
 
 /* What came on the screen since; the kernel brings it there a little later. */
-static void assert_screen(struct bench *b, const char *expected)
+static void assert_screen(struct fixture *b, const char *expected)
 {
 	struct pollfd p = { .fd = b->screen, .events = POLLIN };
 	size_t len = 0;
@@ -89,7 +89,7 @@ static void assert_screen(struct bench *b, const char *expected)
 	assert_int_equal(read(b->screen, b->got, sizeof b->got), -1);
 }
 
-static void turn(struct bench *b)
+static void turn(struct fixture *b)
 {
 	for (int i = 0; i < 5; i++)
 		(void)uv_run(&b->loop, UV_RUN_NOWAIT);
@@ -97,7 +97,7 @@ static void turn(struct bench *b)
 
 static void test_line(void **state)
 {
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
 	make(&b, "xterm");
@@ -119,7 +119,7 @@ static void test_line(void **state)
 
 static void test_written(void **state)
 {
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
 	make(&b, "xterm");
@@ -134,7 +134,7 @@ static void test_written(void **state)
 
 static void test_resized(void **state)
 {
-	struct bench b;
+	struct fixture b;
 
 	(void)state;
 	make(&b, "xterm");
@@ -161,7 +161,7 @@ static const struct none_row {
 static void test_none(void **state)
 {
 	const struct none_row *row = *state;
-	struct bench b;
+	struct fixture b;
 
 	make(&b, row->term);
 	set_size(&b, row->rows, 20);

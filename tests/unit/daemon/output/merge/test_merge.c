@@ -14,7 +14,7 @@
 
 enum { SHARE = 64 * 1024, PIECE_MAX = 16 * 1024, NODES = 3, LIMIT_S = 60 };
 
-struct scene {
+struct fixture {
 	int own[3], files[3];
 	struct plan plan;
 	struct output *output;
@@ -32,7 +32,7 @@ static bool write_events(void *owner, const char *lines, size_t len)
 	return false;
 }
 
-static void scene_make(struct scene *s)
+static void fixture_make(struct fixture *s)
 {
 	const struct output_host host = {
 		.hostname = "h", .say = say, .write_events = write_events
@@ -40,7 +40,7 @@ static void scene_make(struct scene *s)
 	struct failure why = { 0 };
 
 	(void)alarm(LIMIT_S); /* it hangs */
-	*s = (struct scene){ .plan = { .nnodes = NODES } };
+	*s = (struct fixture){ .plan = { .nnodes = NODES } };
 	s->plan.output.events_fd = -1;
 	assert_int_equal(fflush(stdout) | fflush(stderr), 0);
 	for (int fd = 1; fd <= 2; fd++) {
@@ -57,7 +57,7 @@ static void scene_make(struct scene *s)
 	output_start(s->output);
 }
 
-static void hear_taken(struct scene *s)
+static void hear_taken(struct fixture *s)
 {
 	unsigned node;
 	size_t len;
@@ -67,7 +67,7 @@ static void hear_taken(struct scene *s)
 }
 
 /* Lines or pieces, as a node sends them that is not given more credit than it has. */
-static void hear(struct scene *s, unsigned node, int stream, const char *at, size_t len)
+static void hear(struct fixture *s, unsigned node, int stream, const char *at, size_t len)
 {
 	while (len > 0) {
 		size_t left = SHARE - (s->given[node] - s->taken[node]);
@@ -85,13 +85,13 @@ static void hear(struct scene *s, unsigned node, int stream, const char *at, siz
 	}
 }
 
-static void hear_text(struct scene *s, unsigned node, int stream, const char *text)
+static void hear_text(struct fixture *s, unsigned node, int stream, const char *text)
 {
 	hear(s, node, stream, text, strlen(text));
 }
 
 /* Ends the thread; what stands in both files. */
-static void scene_end(struct scene *s, struct text ret[3])
+static void fixture_end(struct fixture *s, struct text ret[3])
 {
 	struct closing c = { .hurry = false };
 	bool closed = output_close(s->output, &c);
@@ -135,16 +135,16 @@ static void test_rows(void **state)
 {
 	const struct merge_row *row = *state;
 	struct text got[3] = { { 0 } };
-	struct scene s;
+	struct fixture s;
 
-	scene_make(&s);
+	fixture_make(&s);
 	assert_int_equal(merge_expect(output_merge(s.output), NODES, SHARE), 0);
 	for (size_t i = 0; i < 5 && row->heard[i].node; i++)
 		if (row->heard[i].text)
 			hear_text(&s, row->heard[i].node, row->heard[i].stream, row->heard[i].text);
 		else
 			merge_lost(output_merge(s.output), row->heard[i].node);
-	scene_end(&s, got);
+	fixture_end(&s, got);
 	assert_string_equal(text_string(&got[1]), row->out);
 	assert_string_equal(text_string(&got[2]), row->err);
 	text_done(&got[1]);
@@ -157,10 +157,10 @@ static void test_long_lines(void **state)
 {
 	static char many[5 * SHARE];
 	struct text got[3] = { { 0 } }, sent[3] = { { 0 } };
-	struct scene s;
+	struct fixture s;
 
 	(void)state;
-	scene_make(&s);
+	fixture_make(&s);
 	assert_int_equal(merge_expect(output_merge(s.output), NODES, SHARE), 0);
 	memset(many, 'x', sizeof many);
 	for (int i = 0; i < 40; i++) {
@@ -172,7 +172,7 @@ static void test_long_lines(void **state)
 		text_add_bytes(&sent[stream], many, len);
 		text_add(&sent[stream], "\nbegin ");
 	}
-	scene_end(&s, got);
+	fixture_end(&s, got);
 	for (int fd = 1; fd <= 2; fd++) {
 		text_add(&sent[fd], "\n");
 		assert_int_equal(got[fd].len, sent[fd].len);
@@ -187,19 +187,19 @@ static void test_too_much(void **state)
 {
 	static char many[SHARE + 1];
 	struct text got[3] = { { 0 } };
-	struct scene s;
+	struct fixture s;
 	size_t kept[4];
 
 	(void)state;
 	memset(many, 'x', sizeof many);
-	scene_make(&s);
+	fixture_make(&s);
 	kept[0] = merge_hear(output_merge(s.output), 1, 1, "early\n", 6);
 	(void)merge_expect(output_merge(s.output), NODES, SHARE);
 	(void)merge_expect(output_merge(s.output), NODES, SHARE); /* twice is once */
 	kept[1] = merge_hear(output_merge(s.output), NODES, 1, "strange\n", 8);
 	kept[2] = merge_hear(output_merge(s.output), 1, 1, many, sizeof many);
 	merge_lost(output_merge(s.output), NODES);
-	scene_end(&s, got);
+	fixture_end(&s, got);
 	assert_int_equal(kept[0] + kept[1], 0);
 	assert_int_equal(kept[2], SHARE);
 	assert_int_equal(got[1].len, SHARE + 1);
