@@ -215,16 +215,6 @@ static void on_turn(uv_check_t *c)
 		back_goto(b, BACK_CLOSED);
 }
 
-static void say_lost(struct back *b, size_t bytes, const char *of)
-{
-	char text[96];
-
-	if (bytes == 0)
-		return;
-	(void)snprintf(text, sizeof text, "%zu bytes of %s were lost here", bytes, of);
-	say(b, true, text);
-}
-
 static void on_events_again(uv_timer_t *t);
 
 static void write_events(struct back *b, const char *lines, size_t len)
@@ -248,19 +238,20 @@ static struct console *events_console(const struct back *b)
 	return is_ours ? b->console_of[b->events_fd - 1] : NULL;
 }
 
-static void deliver(struct back *b, struct order_list *p)
+/* Whole lines for a console, or NULL: for --events elsewhere. */
+static void deliver(struct back *b, struct posted *w, struct console *to, const char *what)
 {
-	struct console *console = events_console(b);
+	char text[96];
 
-	console_say(b->console_of[1], text_string(&p->words), p->words.len);
-	say_lost(b, p->unsaid, "launchd's own words");
-	if (p->events.len > 0 && console)
-		console_say(console, text_string(&p->events), p->events.len);
-	else if (p->events.len > 0)
-		write_events(b, text_string(&p->events), p->events.len);
-	say_lost(b, p->untold, "--events");
-	text_done(&p->words);
-	text_done(&p->events);
+	if (to)
+		console_say(to, text_string(&w->text), w->text.len);
+	else if (w->text.len > 0)
+		write_events(b, text_string(&w->text), w->text.len);
+	text_done(&w->text);
+	if (w->lost == 0)
+		return;
+	(void)snprintf(text, sizeof text, "%zu bytes of %s were lost here", w->lost, what);
+	say(b, true, text);
 }
 
 static void on_status_over(struct status *s)
@@ -446,7 +437,8 @@ static void on_orders(uv_async_t *a)
 	struct back *b = a->data;
 	struct order_list p = post_take_orders(b->post);
 
-	deliver(b, &p);
+	deliver(b, &p.own, b->console_of[1], "launchd's own words");
+	deliver(b, &p.events, events_console(b), "--events");
 	if (p.made)
 		adopt(b, p.made);
 	merge_serve(b->merge);

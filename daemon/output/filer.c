@@ -16,7 +16,7 @@ static void thread_main(void *arg)
 		struct logged w;
 
 		if (f->count == 0) {
-			uv_cond_wait(&f->posted, &f->lock);
+			uv_cond_wait(&f->moved, &f->lock);
 			continue;
 		}
 		uv_mutex_unlock(&f->lock);
@@ -25,7 +25,7 @@ static void thread_main(void *arg)
 		*job->ret = w;
 		f->count--;
 		f->first = (f->first + 1) % FILER_JOBS;
-		uv_cond_signal(&f->done);
+		uv_cond_signal(&f->moved);
 	}
 }
 
@@ -34,17 +34,10 @@ int filer_init(struct filer *f)
 	*f = (struct filer){ .made = false };
 	if (uv_mutex_init(&f->lock) < 0)
 		return -ENOMEM;
-	if (uv_cond_init(&f->posted) < 0) {
+	f->made = uv_cond_init(&f->moved) == 0;
+	if (!f->made)
 		uv_mutex_destroy(&f->lock);
-		return -ENOMEM;
-	}
-	if (uv_cond_init(&f->done) < 0) {
-		uv_cond_destroy(&f->posted);
-		uv_mutex_destroy(&f->lock);
-		return -ENOMEM;
-	}
-	f->made = true;
-	return 0;
+	return f->made ? 0 : -ENOMEM;
 }
 
 /* The job behind those that were posted, whichever of these have been done meanwhile. */
@@ -74,7 +67,7 @@ char *filer_buffer(struct filer *f)
 	char *at;
 
 	while (!(at = next_buffer(f)) && f->count > 0)
-		uv_cond_wait(&f->done, &f->lock);
+		uv_cond_wait(&f->moved, &f->lock);
 	return at;
 }
 
@@ -97,7 +90,7 @@ bool filer_write(
 		return false;
 	*job = (struct filer_job){ job->buffer, file, ret, len, wall_ns };
 	f->count++;
-	uv_cond_signal(&f->posted);
+	uv_cond_signal(&f->moved);
 	return true;
 }
 
@@ -121,7 +114,7 @@ void filer_wait(struct filer *f, const struct logfile *file)
 	autolock held = lock_take(&f->lock);
 
 	while (is_in_job(f, file))
-		uv_cond_wait(&f->done, &f->lock);
+		uv_cond_wait(&f->moved, &f->lock);
 }
 
 void filer_done(struct filer *f)
@@ -131,14 +124,13 @@ void filer_done(struct filer *f)
 	if (f->running) {
 		uv_mutex_lock(&f->lock);
 		f->ending = true;
-		uv_cond_signal(&f->posted);
+		uv_cond_signal(&f->moved);
 		uv_mutex_unlock(&f->lock);
 		(void)uv_thread_join(&f->thread);
 	}
 	for (unsigned i = 0; i < FILER_JOBS; i++)
 		free(f->jobs[i].buffer);
-	uv_cond_destroy(&f->done);
-	uv_cond_destroy(&f->posted);
+	uv_cond_destroy(&f->moved);
 	uv_mutex_destroy(&f->lock);
 	*f = (struct filer){ .made = false };
 }

@@ -33,7 +33,7 @@ struct filer_job {
 struct filer {
 	uv_thread_t thread;
 	uv_mutex_t lock;
-	uv_cond_t posted, done;
+	uv_cond_t moved; /* a job was posted, or is done: never do both threads wait */
 	bool made, running, ending;
 	struct filer_job jobs[FILER_JOBS]; /* a ring */
 	unsigned first, count;             /* the first one is being done */

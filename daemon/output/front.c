@@ -162,12 +162,12 @@ const struct left_words *output_words(const struct output *o, unsigned i)
 
 void output_say(struct output *o, const char *at, size_t len)
 {
-	post_say(&o->post, at, len);
+	post_add(&o->post, &o->post.orders.own, at, len);
 }
 
 void output_events(struct output *o, const char *at, size_t len)
 {
-	post_event(&o->post, at, len);
+	post_add(&o->post, &o->post.orders.events, at, len);
 }
 
 void output_status(struct output *o, const char *text)

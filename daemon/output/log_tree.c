@@ -14,38 +14,33 @@
 
 enum { RANDOM_LEN = 8, TRIES = 100 };
 
-static int make(const char *path, struct failure *why)
+static int not_made(const char *path, struct failure *why)
 {
-	if (mkdir(path, 0777) == 0)
-		return 0;
 	return failure_set(
 		why, -errno, "log directory %s: can't be made: %s", path, strerror(errno));
 }
 
-/* mkdir -p */
+static int make(const char *path, struct failure *why)
+{
+	return mkdir(path, 0777) == 0 ? 0 : not_made(path, why);
+}
+
+/* mkdir -p; what is there already need not be ours to write to. */
 static int make_all(char *path, struct failure *why)
 {
 	struct stat st;
+	int rc = 0;
 
-	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
-		int rc;
-
+	for (char *slash = path + 1; rc == 0 && (slash = strchr(slash, '/')); slash++) {
 		*slash = '\0';
-		rc = stat(path, &st) < 0 && errno == ENOENT && mkdir(path, 0777) < 0 &&
-				errno != EEXIST ?
-			-errno :
-			0;
-		if (rc < 0)
-			(void)failure_set(why, rc, "log directory %s: can't be made: %s", path,
-				strerror(-rc));
+		if (stat(path, &st) < 0 && errno == ENOENT && mkdir(path, 0777) < 0 &&
+			errno != EEXIST)
+			rc = not_made(path, why);
 		*slash = '/';
-		if (rc < 0)
-			return rc;
 	}
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
-		return failure_set(
-			why, -errno, "log directory %s: can't be made: %s", path, strerror(errno));
-	return 0;
+	if (rc == 0 && mkdir(path, 0777) < 0 && errno != EEXIST)
+		rc = not_made(path, why);
+	return rc;
 }
 
 int tree_make_base(const char *log_dir, const char *where, struct failure *why)

@@ -38,8 +38,8 @@ int post_init(struct post *p)
 
 void post_done(struct post *p)
 {
-	text_done(&p->orders.words);
-	text_done(&p->orders.events);
+	text_done(&p->orders.own.text);
+	text_done(&p->orders.events.text);
 	uv_cond_destroy(&p->moved);
 	uv_mutex_destroy(&p->lock);
 }
@@ -110,25 +110,15 @@ void post_tell(struct post *p, enum post_news what)
 	tell(p, what);
 }
 
-static void add(struct post *p, struct text *to, size_t *lost, const char *at, size_t len)
+void post_add(struct post *p, struct posted *to, const char *at, size_t len)
 {
 	autolock held = lock_take(&p->lock);
 
-	if (to->len + len <= WORDS_MAX)
-		text_add_bytes(to, at, len);
+	if (to->text.len + len <= WORDS_MAX)
+		text_add_bytes(&to->text, at, len);
 	else
-		*lost += len;
+		to->lost += len;
 	order(p, ORDER_NONE);
-}
-
-void post_say(struct post *p, const char *at, size_t len)
-{
-	add(p, &p->orders.words, &p->orders.unsaid, at, len);
-}
-
-void post_event(struct post *p, const char *at, size_t len)
-{
-	add(p, &p->orders.events, &p->orders.untold, at, len);
 }
 
 void post_status(struct post *p, const char *text)
@@ -201,8 +191,7 @@ struct order_list post_take_orders(struct post *p)
 
 	p->orders.what = 0;
 	p->orders.made = NULL;
-	p->orders.words = p->orders.events = (struct text){ 0 };
-	p->orders.unsaid = p->orders.untold = 0;
+	p->orders.own = p->orders.events = (struct posted){ .lost = 0 };
 	return taken;
 }
 
@@ -210,7 +199,7 @@ bool post_is_empty(struct post *p)
 {
 	autolock held = lock_take(&p->lock);
 
-	return p->orders.words.len == 0 && p->orders.events.len == 0;
+	return p->orders.own.text.len == 0 && p->orders.events.text.len == 0;
 }
 
 void post_answer(struct post *p)

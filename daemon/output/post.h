@@ -34,11 +34,16 @@ enum post_order {
 	ORDER_CLOSE = 1 << 5,
 };
 
+/* Whole lines, from more than one place in the event loop. */
+struct posted {
+	struct text text;
+	size_t lost; /* bytes that found no room */
+};
+
 struct order_list {
 	unsigned what;
 	struct logs *made; /* by the event loop itself, to be adopted before all else; or NULL */
-	struct text words, events; /* launchd's own, for stderr; of --events */
-	size_t unsaid, untold;     /* bytes of them that found no room */
+	struct posted own, events; /* launchd's own, for stderr; of --events */
 	const struct plan *plan;   /* ORDER_PREPARE: of this attempt */
 	unsigned attempt;          /* likewise */
 	char status[80];           /* ORDER_STATUS; "": none yet */
@@ -90,9 +95,8 @@ bool post_await_end(struct post *p, uint64_t patience_ns);
 /* Adds an order and wakes the thread. */
 void post_order(struct post *p, enum post_order what);
 
-/* The event loop's. Words and events are whole lines. */
-void post_say(struct post *p, const char *at, size_t len);
-void post_event(struct post *p, const char *at, size_t len);
+/* The event loop's; `to` is the post's orders' own or events. */
+void post_add(struct post *p, struct posted *to, const char *at, size_t len);
 void post_status(struct post *p, const char *text);
 void post_close(struct post *p, bool hurry, int requests);
 

@@ -220,10 +220,8 @@ static void say_gone(struct stream *s)
 static size_t put(struct stream *s, struct outbuf *out, const char *at, size_t len)
 {
 	const struct lines_style style = style_of(s);
-	size_t taken = lines_take(&s->lines, at, len, &style, out);
 
-	s->source.open = s->lines.open;
-	return taken;
+	return lines_take(&s->lines, at, len, &style, out);
 }
 
 /* Shows what it can at once. */
@@ -279,7 +277,6 @@ static bool end_behind(struct stream *s, struct outbuf *out)
 		n += lines_drop(&s->lines, &s->late_last, 1, out); /* which breaks no line */
 	s->dropped += (uint64_t)n;
 	s->late_first = s->late_last = '\0';
-	s->source.open = s->lines.open;
 	return true;
 }
 
@@ -293,7 +290,6 @@ static void drop(struct stream *s, const char *at, size_t len)
 	}
 	n = lines_drop(&s->lines, at, len, &s->console->out);
 	s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
-	s->source.open = s->lines.open;
 	console_put(s->console, &s->source);
 	say_dropped(s, false);
 }
@@ -388,7 +384,6 @@ static bool end_torn(struct stream *s, struct outbuf *out)
 
 	if (s->torn)
 		s->torn = lines_end(&s->lines, &style, out) < 0;
-	s->source.open = s->lines.open;
 	return !s->torn;
 }
 
@@ -433,7 +428,6 @@ static bool end_shown(struct stream *s, struct outbuf *out)
 	size_t before = out->len;
 	bool is_out = lines_end(&s->lines, &style, out) == 0; /* else it goes out in pieces */
 
-	s->source.open = s->lines.open;
 	if (!is_out)
 		return false;
 	console_put_last(s->console, before);
@@ -465,7 +459,6 @@ static void cut(struct source *source, struct outbuf *out)
 	struct stream *s = (struct stream *)source;
 
 	(void)lines_break(&s->lines, out); /* there is room: only this line was put since */
-	s->source.open = s->lines.open;
 }
 
 /* Takes what was read to where it goes. A worker that still writes though nobody reads the console
@@ -605,6 +598,7 @@ int stream_start(struct stream *s, int pipe)
 	int rc = uv_poll_init(s->host->loop, &s->poll, pipe);
 
 	s->pipe = pipe;
+	s->source.open = &s->lines.open;
 	s->source.pull = pull;
 	s->source.cut = cut;
 	s->source.overflow = overflow;

@@ -44,7 +44,7 @@ static void on_silence(uv_timer_t *t)
 		return;
 	}
 	c->owner->cut(c->owner, &c->out);
-	c->owner = c->owner->open ? c->owner : NULL;
+	c->owner = *c->owner->open ? c->owner : NULL;
 	(void)console_flush(c);
 }
 
@@ -176,7 +176,7 @@ void console_put(struct console *c, struct source *s)
 {
 	end_put(c);
 	c->shown += c->owner == s;
-	if (s->open)
+	if (*s->open)
 		c->owner = s;
 	else if (c->owner == s) /* else it has only dropped something, in another's line */
 		c->owner = NULL;

@@ -18,7 +18,7 @@
 struct source {
 	struct source *next;
 	bool queued;
-	bool open; /* its line has begun on the console, and has not ended */
+	const bool *open; /* its line has begun on the console, and has not ended */
 	/* Puts what fits into out, and says whether there is more. */
 	bool (*pull)(struct source *s, struct outbuf *out);
 	/* Drops what it keeps for a reader that has taken nothing for a while; NULL: it keeps it.

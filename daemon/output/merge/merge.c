@@ -137,7 +137,6 @@ static bool pull(struct source *s, struct outbuf *out)
 	bool more, is_more = false;
 	size_t n = flow_put(&in->flow, out, presses(in));
 
-	s->open = in->flow.open;
 	more = is_ready(in);
 	if (in->node) {
 		tell_taken(in->node, n);
@@ -158,13 +157,12 @@ static void cut(struct source *s, struct outbuf *out)
 	autolock held = lock_take(&in->merge->lock);
 
 	(void)flow_cut(&in->flow, out); /* there is room: only this line was put since */
-	s->open = in->flow.open;
 }
 
 static void init(struct inflow *in, struct merge *m, struct node_flow *n, int i, size_t max)
 {
 	*in = (struct inflow){
-		.source = { .pull = pull, .cut = cut },
+		.source = { .open = &in->flow.open, .pull = pull, .cut = cut },
 		.flow = { .max = max },
 		.merge = m,
 		.node = n,

@@ -54,22 +54,22 @@ static void test_orders(void **state)
 	make(&e);
 	post_order(&e.post, ORDER_START);
 	post_status(&e.post, "2/8 started");
-	post_say(&e.post, "a\n", 2);
-	post_say(&e.post, "b\n", 2);
-	post_event(&e.post, "{}\n", 3);
+	post_add(&e.post, &e.post.orders.own, "a\n", 2);
+	post_add(&e.post, &e.post.orders.own, "b\n", 2);
+	post_add(&e.post, &e.post.orders.events, "{}\n", 3);
 	assert_false(post_is_empty(&e.post));
 	taken = post_take_orders(&e.post);
 	assert_int_equal(taken.what, ORDER_START | ORDER_STATUS);
 	assert_string_equal(taken.status, "2/8 started");
-	assert_string_equal(text_string(&taken.words), "a\nb\n");
-	assert_string_equal(text_string(&taken.events), "{}\n");
+	assert_string_equal(text_string(&taken.own.text), "a\nb\n");
+	assert_string_equal(text_string(&taken.events.text), "{}\n");
 	assert_int_equal(taken.requests, -1);
-	text_done(&taken.words);
-	text_done(&taken.events);
+	text_done(&taken.own.text);
+	text_done(&taken.events.text);
 	assert_true(post_is_empty(&e.post));
 	taken = post_take_orders(&e.post); /* each is obeyed once */
 	assert_int_equal(taken.what, 0);
-	assert_int_equal(taken.words.len + taken.events.len, 0);
+	assert_int_equal(taken.own.text.len + taken.events.text.len, 0);
 	done(&e);
 }
 
@@ -84,17 +84,17 @@ static void test_too_much(void **state)
 	memset(line, 'x', sizeof line);
 	make(&e);
 	for (int i = 0; i < 4; i++) {
-		post_say(&e.post, line, sizeof line);
-		post_event(&e.post, line, sizeof line);
+		post_add(&e.post, &e.post.orders.own, line, sizeof line);
+		post_add(&e.post, &e.post.orders.events, line, sizeof line);
 	}
 	taken = post_take_orders(&e.post);
-	assert_int_equal(taken.words.len, 2 * sizeof line);
-	assert_int_equal(taken.unsaid, 2 * sizeof line);
-	assert_int_equal(taken.untold, 2 * sizeof line);
-	text_done(&taken.words);
-	text_done(&taken.events);
+	assert_int_equal(taken.own.text.len, 2 * sizeof line);
+	assert_int_equal(taken.own.lost, 2 * sizeof line);
+	assert_int_equal(taken.events.lost, 2 * sizeof line);
+	text_done(&taken.own.text);
+	text_done(&taken.events.text);
 	taken = post_take_orders(&e.post);
-	assert_int_equal(taken.unsaid + taken.untold, 0);
+	assert_int_equal(taken.own.lost + taken.events.lost, 0);
 	done(&e);
 }
 

@@ -122,14 +122,16 @@ static void cut(struct source *s, struct outbuf *out)
 	struct feed *f = (struct feed *)s;
 
 	f->cuts++;
-	s->open = false;
+	f->begun = false;
 	outbuf_add(out, "\n");
 }
 
 struct feed feed_of(char name, unsigned lines)
 {
+	static const bool never; /* a line is open: see feed_put() */
+
 	return (struct feed){
-		.source = { .pull = pull, .cut = cut }, .name = name, .lines = lines
+		.source = { .open = &never, .pull = pull, .cut = cut }, .name = name, .lines = lines
 	};
 }
 
@@ -140,7 +142,8 @@ bool feed_put(struct fixture *b, struct feed *f, const char *text, bool open)
 	if (!out)
 		return false;
 	outbuf_add(out, text);
-	f->source.open = open;
+	f->begun = open;
+	f->source.open = &f->begun;
 	console_put(&b->c, &f->source);
 	return true;
 }
