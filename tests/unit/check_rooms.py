@@ -2,7 +2,9 @@
 """Holds the map of rooms in ARCHITECTURE.md against what the sources include and call.
 
 check_rooms.py         a room uses only those that its line of the map allows; no circle across rooms,
-                       none of more than two files inside one; no name of a file or tag occurs twice
+                       none of more than two files inside one; no name of a file or tag occurs twice;
+                       the list of states is that of the tables in the sources
+check_rooms.py states  the list of states, as ARCHITECTURE.md has to have it
 check_rooms.py counts  lines of product code, the longest chain of includes, circles: for people
 """
 import collections
@@ -18,8 +20,12 @@ MAP_LINE = re.compile(r"^\| `([\w/]+)` \|[^|]*\|([^|]*)\|$", re.MULTILINE)
 FUNCTION = re.compile(r"^(static )?[a-z_][\w \t*]*?\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE)
 CALL = re.compile(r"(?<![.>\w])([a-z]\w+)\(")  # not by a pointer: on->say(...)
 TAG = re.compile(r"^(?:struct|enum|union) (\w+) \{", re.MULTILINE)
+# const struct sm worker_life = { "worker", states, WORKER_STATES };
+LIFE = re.compile(r'^(?:static )?const struct sm \w+ = \{\s*"([^"]+)",\s*(\w+),', re.MULTILINE)
+# [WORKER_KILLING] = { "killing", SM_TO(WORKER_ENDED) },
+STATE = re.compile(r'\[(\w+)\] = \{\s*"([^"]+)",\s*([^}]*)\}')
 NOT_CODE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
-CIRCLE_MAX = 17
+CIRCLE_MAX = 6
 
 
 def product():
@@ -121,6 +127,25 @@ def faults(files):
     yield from (f"two files {name}" for name in twice(pathlib.PurePath(p).name for p in files))
     yield from (f"two structs, unions or enums {name}"
                 for name in twice(tag for text in files.values() for tag in TAG.findall(text)))
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^- \*\*[^*]+\*\* \(`daemon/.*$", text, re.MULTILINE))
+    yield from (f"not in ARCHITECTURE.md: {line}" for line in machines(files) if line not in listed)
+    yield from (f"only in ARCHITECTURE.md: {line}" for line in sorted(listed - set(machines(files))))
+
+
+def machines(files):
+    """A line for each state machine: its states, and what may follow each."""
+    for path, text in sorted(files.items()):
+        for title, table in LIFE.findall(text):
+            body = re.search(r"sm_state " + table + r"\[\w+\] = \{\n(.*?)\n\};", text, re.DOTALL)[1]
+            body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
+            for name, edges in re.findall(r"^#define (\w+) \((SM_TO.*)\)$", text, re.MULTILINE):
+                body = re.sub(rf"\b{name}\b", edges, body)
+            rows = STATE.findall(body)
+            names = {constant: name for constant, name, _ in rows}
+            edges = [f"{name} → " + ", ".join(names[to] for to in re.findall(r"SM_TO\((\w+)\)", next))
+                     if "SM_TO" in next else name for _, name, next in rows]
+            yield f"- **{title}** (`{path}`): {'; '.join(edges)}"
 
 
 def longest_chain(files):
@@ -155,6 +180,9 @@ def main(argv):
     files = product()
     if argv[1:] == ["counts"]:
         counts(files)
+        return 0
+    if argv[1:] == ["states"]:
+        print("\n".join(machines(files)))
         return 0
     bad = list(faults(files))
     for line in bad:
