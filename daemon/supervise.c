@@ -9,6 +9,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "daemon/cluster/config.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/say.h"
 #include "daemon/os/process.h"

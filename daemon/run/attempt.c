@@ -1,6 +1,5 @@
-/* attempt.c - one attempt on this node, from its first worker to what the job hears of its end;
- * see run_parts.h */
-#include "daemon/run/run_parts.h"
+/* attempt.c - see attempt.h */
+#include "daemon/run/attempt.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,51 +8,45 @@
 #include <time.h>
 
 #include "common/failure.h"
+#include "daemon/job/job_end.h"
+#include "daemon/observe/bus.h"
 #include "daemon/os/procfs.h"
-#include "daemon/run/watch/joined.h"
+#include "daemon/output/front.h"
+#include "daemon/run/state.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/evidence_reader.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/tree.h"
 #include "daemon/workers/worker.h"
 
-static void on_max_runtime(uv_timer_t *t)
+/* This is why the attempt ends; the first one counts, but of failures the one that all nodes are
+ * told. */
+static void know(struct run *r, const struct cause *c)
 {
-	struct run *r = t->data;
+	bool better = r->known.kind == CAUSE_FAILURE && c->kind == CAUSE_FAILURE && *c->host;
 
-	run_stop_everywhere(r,
-		&(struct stop){
-			.attempt = r->attempt.number,
-			.urgency = URGENCY_STOP,
-			.signal = SIGTERM,
-			.grace_ms = r->plan->grace_ms,
-			.cause = run_cause(r, CAUSE_MAX_RUNTIME),
-		});
-}
-
-/* What the workers have come to, for those who outlive the pool. */
-static void copy_outcomes(struct run *r)
-{
-	for (unsigned i = 0; i < r->plan->start_count; i++) {
-		const struct worker *w = &r->pool.workers[i];
-
-		r->outcomes[i] = w->outcome;
-		r->outcomes[i].left = w->left.count;
-		r->outcomes[i].left_killed = w->left.forced;
-	}
-}
-
-static void on_unfinished(uv_timer_t *t)
-{
-	struct run *r = t->data;
-
-	if (r->state != RUN_WORKING || r->pool.state != POOL_RUNNING)
+	if (r->known.kind != CAUSE_NONE && !better)
 		return;
-	copy_outcomes(r);
+	r->known = *c;
+	if (r->shared)
+		guard_foresee(r->in->guard, cause_exit_code(c), false);
+}
+
+/* Once it is carried out here. */
+static void tell_stop(const struct run *r, const struct stop *s)
+{
+	static const char *const words[] = {
+		[URGENCY_STOP] = EVENT_STOP_STOP,
+		[URGENCY_HURRY] = EVENT_STOP_HURRY,
+		[URGENCY_KILL] = EVENT_STOP_KILL,
+	};
+	int signal = s->urgency == URGENCY_KILL ? SIGKILL : r->pool.alive == 0 ? 0 : s->signal;
+
 	bus_emit(r->in->bus,
 		&(struct event){
-			.kind = EVENT_UNFINISHED,
-			.unfinished = { r->outcomes, r->plan->start_count },
+			.kind = EVENT_STOP,
+			.stop = { &s->cause, words[s->urgency], signal,
+				pool_grace_left_ms(&r->pool) },
 		});
 }
 
@@ -75,23 +68,18 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 
 	tell_worker(r, &w->outcome);
 	if (p->culprit == w) {
-		run_know(r, &p->cause);
+		know(r, &p->cause);
 		member_failed(&r->member, &w->outcome);
 	}
-	if (r->plan->unfinished_note_ms > 0 && p->alive > 0 && ending_is_success(&w->outcome.end) &&
-		(p->state == POOL_STARTING || p->state == POOL_RUNNING) &&
-		!uv_is_active((uv_handle_t *)&r->unfinished))
-		(void)uv_timer_start(&r->unfinished, on_unfinished, r->plan->unfinished_note_ms, 0);
+	progress_ended(&r->progress, &w->outcome);
 }
 
-/* What the workers wrote last; NULL: nobody knows. */
-static const struct left_words *words_of(struct run *r)
+/* What the workers wrote last; NULL: there is no memory. */
+static const struct left_words *read_words(struct run *r)
 {
 	unsigned count = r->plan->start_count;
-	struct left_words *words = NULL;
+	struct left_words *words = arena_alloc(&r->end->memory, count * sizeof *words);
 
-	if (r->has_words)
-		words = arena_alloc(&r->end->memory, count * sizeof *words);
 	for (unsigned i = 0; words && i < count; i++)
 		words[i] = *output_words(r->in->output, i);
 	return words;
@@ -102,7 +90,7 @@ static void on_worker_started(struct pool *p, const struct worker *w)
 	tell_worker(p->owner, &w->outcome);
 }
 
-/* A worker's failure, or the end of the grace; requests come by run_stop_here(). */
+/* A worker's failure, or the end of the grace; requests come by attempt_stop(). */
 static void on_stopping(struct pool *p)
 {
 	const struct run *r = p->owner;
@@ -112,10 +100,10 @@ static void on_stopping(struct pool *p)
 		.cause = p->cause,
 	};
 
-	run_tell_stop(r, &s);
+	tell_stop(r, &s);
 }
 
-void run_tell_own(const struct run *r)
+void attempt_tell_killed(const struct run *r)
 {
 	if (r->state == RUN_WAITING && r->in->guard->gone && r->plan->node_rank == 0)
 		bus_emit(r->in->bus, &(struct event){ .kind = EVENT_KILLED, .killed = r->end });
@@ -135,8 +123,9 @@ static void know_culprit(struct run *r, const struct evidence *said, size_t coun
 			r->end->own_culprit = said[i];
 }
 
-/* Tells the job how this node's part of the attempt has ended. */
-static void tell_end(struct run *r)
+/* Tells the job how this node's part of the attempt has ended. words: what each worker wrote last;
+ * NULL: not known. */
+static void tell_end(struct run *r, const struct left_words *words)
 {
 	struct evidence said[EVIDENCE_MAX];
 	struct result *own = &r->end->own;
@@ -152,7 +141,7 @@ static void tell_end(struct run *r)
 		.started_ns = own->started_ns,
 		.ended_ns = own->ended_ns,
 	};
-	size_t count = evidence_collect(r->plan, &r->attempt, r->outcomes, words_of(r), end.count,
+	size_t count = evidence_collect(r->plan, &r->attempt, r->outcomes, words, end.count,
 		&r->end->memory, said, &unread);
 
 	know_culprit(r, said, count);
@@ -160,23 +149,15 @@ static void tell_end(struct run *r)
 	if (unread.code != 0)
 		bus_note(r->in->bus, NOTE_WARNING, unread.text);
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);
-	r->state = RUN_WAITING;
+	run_goto(r, RUN_WAITING);
 	member_ended(&r->member, &end, said, count);
-	run_tell_own(r);
+	attempt_tell_killed(r);
 }
 
-/* All that they wrote is read, or a disk keeps the thread from telling. */
-static void end_drained(struct run *r)
-{
-	if (r->state != RUN_DRAINING)
-		return;
-	(void)uv_timer_stop(&r->draining);
-	tell_end(r);
-}
-
+/* A disk that hangs keeps the output thread from telling what they wrote last. */
 static void on_draining_over(uv_timer_t *t)
 {
-	end_drained(t->data);
+	tell_end(t->data, NULL);
 }
 
 static void drain(struct run *r)
@@ -185,18 +166,17 @@ static void drain(struct run *r)
 
 	static_assert(POOL_UNKILLED_MS + TREE_PATIENCE_MS + PATIENCE_MS < STOP_REST_MS,
 		"the other nodes wait that long");
-	r->state = RUN_DRAINING;
 	uv_update_time(&r->loop);
 	(void)uv_timer_start(&r->draining, on_draining_over, PATIENCE_MS, 0);
 	output_drain(r->in->output);
 }
 
-static void on_drained(void *owner)
+void attempt_drained(void *run)
 {
-	struct run *r = owner;
+	struct run *r = run;
 
-	r->has_words = r->has_words || r->state == RUN_DRAINING; /* else it is too late */
-	end_drained(r);
+	if (r->state == RUN_DRAINING) /* else it is too late */
+		tell_end(r, read_words(r));
 }
 
 static void on_reaped(void *owner, const siginfo_t *si)
@@ -210,12 +190,10 @@ static void on_pool_ended(struct pool *p)
 	struct run *r = p->owner;
 	struct result *own = &r->end->own;
 
-	(void)uv_timer_stop(&r->unfinished);
-	(void)uv_timer_stop(&r->joining);
-	run_status_stop(r);
+	run_goto(r, RUN_DRAINING);
 	own->ended_ns = uv_hrtime();
 	(void)tree_end_all(NULL, &mourner, own->survivors, &own->survivor_count);
-	copy_outcomes(r);
+	pool_outcomes(&r->pool, r->outcomes);
 	own->cause = p->cause;
 	own->left = p->left.nobodys.count;
 	own->left_killed = p->left.nobodys.forced;
@@ -224,53 +202,6 @@ static void on_pool_ended(struct pool *p)
 	for (unsigned i = 0; i < own->survivor_count && i < SURVIVORS_MAX; i++)
 		own->survivors[i].node = r->plan->node_rank;
 	drain(r);
-}
-
-const bool *run_joined(const struct run *r, struct arena *arena)
-{
-	unsigned count = r->plan->start_count;
-	pid_t *pids = arena_alloc(arena, count * sizeof *pids);
-	bool *joined = arena_alloc(arena, count * sizeof *joined);
-
-	if (!pids || !joined || r->state != RUN_WORKING || r->pool.state != POOL_RUNNING)
-		return NULL;
-	for (unsigned i = 0; i < count; i++)
-		pids[i] = r->pool.workers[i].outcome.pid;
-	return joined_look(pids, count, r->plan->master_addr, r->store_port, joined) == 0 ? joined :
-											    NULL;
-}
-
-/* Looks which workers have joined the store; later ones are looked for less often. */
-static void on_joining(uv_timer_t *t)
-{
-	struct run *r = t->data;
-	unsigned count = r->plan->start_count, *missing, missing_count = 0;
-	struct arena scratch = { 0 };
-	const bool *joined = run_joined(r, &scratch);
-
-	missing = arena_alloc(&scratch, count * sizeof *missing);
-	if (joined && missing) {
-		for (unsigned i = 0; i < count; i++)
-			if (!joined[i] && worker_is_alive(&r->pool.workers[i]))
-				missing[missing_count++] = r->pool.workers[i].outcome.rank;
-		if (missing_count > 0 || r->said_missing)
-			member_waiting(&r->member, r->attempt.number, missing, missing_count);
-		r->said_missing = missing_count > 0;
-		if (missing_count > 0)
-			(void)uv_timer_start(t, on_joining, r->joining_ms *= 2, 0);
-	}
-	arena_done(&scratch);
-}
-
-/* Where this launcher's job hosts the store, it knows who is missing. */
-static void watch_joining(struct run *r)
-{
-	enum { FIRST_MS = 30000 };
-
-	r->said_missing = false;
-	r->joining_ms = FIRST_MS;
-	if (r->plan->store == STORE_AGENT)
-		(void)uv_timer_start(&r->joining, on_joining, r->joining_ms, 0);
 }
 
 static void begin_result(struct run *r)
@@ -284,10 +215,6 @@ static void begin_result(struct run *r)
 		.started_ns = uv_hrtime(),
 		.started_wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
 	};
-	uv_update_time(&r->loop);
-	if (r->plan->max_runtime_ms > 0 && !r->timed)
-		(void)uv_timer_start(&r->max_runtime, on_max_runtime, r->plan->max_runtime_ms, 0);
-	r->timed = true;
 }
 
 /* What stands of each worker when none was started. */
@@ -315,14 +242,39 @@ static void fail_unstarted(struct run *r, int error)
 	set_unstarted(r, (struct ending){ .how = ENDED_UNMADE, .value = error });
 	r->end->own.cause = cause_of_failure(&r->outcomes[0]);
 	member_failed(&r->member, &r->outcomes[0]);
-	tell_end(r);
+	tell_end(r, NULL);
 }
 
-void run_end_unstarted(struct run *r, const struct cause *cause)
+static void end_unstarted(struct run *r, const struct cause *cause)
 {
 	set_unstarted(r, (struct ending){ .how = ENDED_NONE });
 	r->end->own.cause = *cause;
-	tell_end(r);
+	tell_end(r, NULL);
+}
+
+void attempt_stop(struct run *r, const struct stop *s)
+{
+	bool acted;
+
+	know(r, &s->cause);
+	if (s->urgency <= r->urgency) {
+		if (r->state == RUN_WORKING)
+			pool_cut(&r->pool, s->grace_ms);
+		return;
+	}
+	r->urgency = s->urgency;
+	if (r->state == RUN_OPENING)
+		end_unstarted(r, &s->cause);
+	if (r->state != RUN_WORKING)
+		return;
+	if (s->urgency == URGENCY_KILL)
+		acted = pool_kill(&r->pool, &s->cause);
+	else
+		acted = pool_stop(&r->pool, &s->cause, s->signal, s->grace_ms);
+	if (s->urgency == URGENCY_HURRY)
+		acted |= pool_hurry(&r->pool, s->grace_ms);
+	if (acted)
+		tell_stop(r, s);
 }
 
 static int start_pool(struct run *r)
@@ -347,23 +299,22 @@ static int start_pool(struct run *r)
 
 static void start_workers(struct run *r)
 {
-	r->state = RUN_WORKING;
+	run_goto(r, RUN_WORKING);
 	(void)cgroup_leaf_enter(
 		&r->in->guard->leaf); /* killing the attempt before needed it empty */
 	if (start_pool(r) < 0) {
 		fail_unstarted(r, ENOMEM);
 		return;
 	}
-	watch_joining(r);
-	run_status_start(r);
+	progress_start(&r->progress, r->attempt.number, r->master_port);
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && ending_is_unstarted(&r->pool.culprit->outcome.end))
 		member_failed(&r->member, &r->pool.culprit->outcome);
 }
 
-static void on_prepared(void *owner, int rc, const char *text)
+void attempt_prepared(void *run, int rc, const char *text)
 {
-	struct run *r = owner;
+	struct run *r = run;
 
 	if (r->state != RUN_OPENING)
 		return; /* it was ended meanwhile */
@@ -373,35 +324,42 @@ static void on_prepared(void *owner, int rc, const char *text)
 		return;
 	}
 	r->attempt.log_dir = output_log_dir(r->in->output);
-	run_status_watch(r);
+	progress_expect(&r->progress);
 	start_workers(r);
 }
 
-static void on_status_over(void *owner)
+void attempt_init(struct run *r)
 {
-	run_status_stop(owner);
+	r->progress = (struct progress){
+		.pool = &r->pool,
+		.bus = r->in->bus,
+		.output = r->in->output,
+		.member = &r->member,
+		.status = r->in->status,
+	};
+	progress_init(&r->progress, &r->loop);
+	(void)uv_timer_init(&r->loop, &r->draining); /* can't fail */
+	r->draining.data = r;
 }
 
-static void on_lines(void *owner)
+void attempt_close(struct run *r)
 {
-	run_merge_lines(owner);
+	progress_close(&r->progress);
+	uv_close((uv_handle_t *)&r->draining, NULL);
 }
 
-const struct output_events run_output_events = { on_prepared, on_drained, on_status_over,
-	on_lines };
-
-void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
+void attempt_start(struct run *r, unsigned number, unsigned master_port)
 {
 	arena_done(&r->end->memory);
 	r->attempt = (struct attempt){ .number = number, .run_dir = r->in->run_dir };
 	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
-	r->store_port = master_port;
+	r->master_port = master_port;
+	r->progress.plan = r->plan;
 	r->urgency = URGENCY_NONE;
 	r->known = (struct cause){ .kind = CAUSE_NONE };
 	if (r->shared)
 		guard_foresee(r->in->guard, EXIT_NODE_LOST, true);
-	r->has_words = false;
-	r->state = RUN_OPENING;
+	run_goto(r, RUN_OPENING);
 	begin_result(r);
 	bus_emit(r->in->bus,
 		&(struct event){
@@ -413,6 +371,5 @@ void run_start_attempt(struct run *r, unsigned number, unsigned master_port)
 		fail_unstarted(r, ENOMEM);
 		return;
 	}
-	run_merge_start(r);
 	output_prepare(r->in->output, r->plan, number);
 }

@@ -6,26 +6,29 @@
 #include <sys/resource.h>
 
 #include "common/failure.h"
+#include "daemon/job/job_end.h"
+#include "daemon/observe/bus.h"
+#include "daemon/output/front.h"
 #include "daemon/output/merge/merge.h"
-#include "daemon/run/run_parts.h"
+#include "daemon/run/attempt.h"
+#include "daemon/run/run_merge.h"
+#include "daemon/run/state.h"
+#include "daemon/run/stop_request.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/spawn.h"
 
-static void close_all(struct run *r)
+/* The job is over, or there is none. */
+static void finish(struct run *r)
 {
-	r->state = RUN_OVER;
-	run_stop_watching(r);
-	uv_close((uv_handle_t *)&r->max_runtime, NULL);
-	uv_close((uv_handle_t *)&r->unfinished, NULL);
-	uv_close((uv_handle_t *)&r->joining, NULL);
-	uv_close((uv_handle_t *)&r->draining, NULL);
-	uv_close((uv_handle_t *)&r->status, NULL);
+	run_goto(r, RUN_OVER);
+	attempt_close(r);
+	request_stop_watching(r);
 }
 
 /* Last lines of the workers' come and go as long as the member is there. */
 static void leave_output(struct run *r)
 {
-	run_merge_stop(r);
+	run_merge_close(r);
 	output_detach(r->in->output);
 }
 
@@ -87,14 +90,12 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 
 static void on_stop(void *owner, const struct stop *s)
 {
-	run_stop_here(owner, s);
+	run_request(owner, s, URGENCY_NONE);
 }
 
 static void on_forward(void *owner, int signal)
 {
-	struct run *r = owner;
-
-	run_forward_here(r, signal);
+	run_forward(owner, signal);
 }
 
 /* The job's result with the time of day, which no other node's clock is asked for. */
@@ -125,7 +126,12 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
 {
-	run_start_attempt(owner, attempt, master_port);
+	struct run *r = owner;
+
+	if (r->state == RUN_MEETING)
+		request_limit_runtime(r);
+	run_merge_start(r);
+	attempt_start(r, attempt, master_port);
 }
 
 /* The worker that failed first, where this node knows it. */
@@ -152,7 +158,7 @@ static void on_over(void *owner, const struct job_end *end)
 		r->end->whole = dated(r, end->result);
 		r->end->job.result = &r->end->whole;
 	}
-	close_all(r);
+	finish(r);
 	run_merge_last(r);
 	member_close(&r->member);
 }
@@ -162,7 +168,7 @@ static void on_failed(void *owner, const struct failure *why)
 	struct run *r = owner;
 
 	r->rc = failure_copy(r->why, why);
-	close_all(r);
+	finish(r);
 	member_close(&r->member);
 }
 
@@ -170,7 +176,7 @@ static void on_failed(void *owner, const struct failure *why)
 static void on_closed(void *owner)
 {
 	leave_output(owner);
-	run_stop_listening(owner);
+	request_stop_listening(owner);
 }
 
 /* What is left of its last line will not come. */
@@ -183,16 +189,6 @@ static void on_node_lost(void *owner, const struct event *e)
 
 static const struct observer run_observer = { .on = { [EVENT_NODE_LOST] = on_node_lost } };
 
-static void on_log(void *owner, unsigned node, int stream, const char *at, size_t len)
-{
-	run_merge_hear(owner, node, stream, at, len);
-}
-
-static void on_log_room(void *owner)
-{
-	run_merge_lines(owner);
-}
-
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -202,40 +198,49 @@ static const struct member_events events = {
 	.over = on_over,
 	.failed = on_failed,
 	.closed = on_closed,
-	.log = on_log,
-	.log_room = on_log_room,
+	.log = run_merge_hear,
+	.log_room = run_merge_lines,
 };
+
+static void on_status_over(void *owner)
+{
+	struct run *r = owner;
+
+	progress_hide(&r->progress);
+}
+
+static const struct output_events output_events_of_run = {
+	.prepared = attempt_prepared,
+	.drained = attempt_drained,
+	.status_over = on_status_over,
+	.lines = run_merge_lines,
+};
+
+static int listen_to_all(struct run *r)
+{
+	int rc = output_attach(r->in->output, &r->loop, &output_events_of_run, r, r->why);
+
+	if (rc == 0)
+		rc = request_listen(r);
+	if (rc < 0)
+		return rc;
+	rc = spawn_seal_descriptors();
+	return rc < 0 ? failure_set(r->why, rc, "can't close inherited files: %s", strerror(-rc)) :
+			0;
+}
 
 /* On failure the handles are closing. */
 static int begin(struct run *r)
 {
 	int rc;
 
-	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
-	(void)uv_timer_init(&r->loop, &r->unfinished);
-	(void)uv_timer_init(&r->loop, &r->joining);
-	(void)uv_timer_init(&r->loop, &r->draining);
-	(void)uv_timer_init(&r->loop, &r->status);
-	r->max_runtime.data = r->unfinished.data = r->joining.data = r;
-	r->draining.data = r->status.data = r;
+	attempt_init(r);
+	request_init(r);
 	run_merge_init(r);
-	rc = output_attach(r->in->output, &r->loop, &run_output_events, r, r->why);
+	rc = listen_to_all(r);
 	if (rc < 0) {
-		close_all(r);
-		leave_output(r);
-		return rc;
-	}
-	rc = run_listen(r);
-	if (rc == 0) {
-		rc = spawn_seal_descriptors();
-		if (rc < 0)
-			(void)failure_set(
-				r->why, rc, "can't close inherited files: %s", strerror(-rc));
-	}
-	if (rc < 0) {
-		close_all(r);
-		leave_output(r);
-		run_stop_listening(r);
+		finish(r);
+		on_closed(r);
 	} else {
 		member_start(&r->member, &r->loop, r->in->member, &events, r, r->in->bus,
 			&r->end->memory);

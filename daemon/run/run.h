@@ -2,32 +2,9 @@
 #ifndef LAUNCHD_DAEMON_RUN_RUN_H
 #define LAUNCHD_DAEMON_RUN_RUN_H
 
-#include <stddef.h>
+#include "daemon/run/input.h"
 
-#include "daemon/cluster/member.h"
-
-struct bus;
-struct failure;
-struct guard;
-struct inherited;
-struct output;
-struct plan;
-
-struct run_input {
-	/* where nodes have yet to meet, ranks and addresses in it are not for good */
-	const struct plan *plan;
-	const struct member_config *member;
-	const struct inherited *inherited;
-	struct guard *guard; /* as guard_fork() left it in the supervisor; its pipe is taken over */
-	struct output *output; /* its thread writes what workers write */
-	bool status; /* a line on the terminal tells how far workers are, while they start */
-	const char *run_dir;
-	struct arena *arena;
-	struct bus *bus; /* what happens is told there */
-	/* The nodes have met: the final plan. NULL: there is none, why says so. */
-	const struct plan *(*bind)(void *owner, const struct meeting *m, struct failure *why);
-	void *owner;
-};
+struct run_end;
 
 /* How many files a run has open at the most. */
 unsigned run_descriptors(const struct plan *plan);

@@ -1,9 +1,12 @@
-/* run_merge.c - --merge-logs: lines between the output thread and the nodes; see run_parts.h */
-#include "daemon/run/run_parts.h"
+/* run_merge.c - see run_merge.h */
+#include "daemon/run/run_merge.h"
 
 #include "daemon/cluster/credit.h"
 #include "daemon/cluster/message.h"
+#include "daemon/observe/bus.h"
+#include "daemon/output/front.h"
 #include "daemon/output/merge/merge.h"
+#include "daemon/run/state.h"
 
 /* For the rest of a line that has begun, before lines of the other stream may come between. */
 enum { PATIENCE_MS = 1000 };
@@ -77,13 +80,14 @@ void run_merge_last(struct run *r)
 		merge_last(merged(r));
 }
 
-void run_merge_stop(struct run *r)
+void run_merge_close(struct run *r)
 {
 	uv_close((uv_handle_t *)&r->merging, NULL);
 }
 
-void run_merge_lines(struct run *r)
+void run_merge_lines(void *run)
 {
+	struct run *r = run;
 	unsigned node;
 	size_t len;
 
@@ -93,8 +97,9 @@ void run_merge_lines(struct run *r)
 		member_log_taken(&r->member, node, len);
 }
 
-void run_merge_hear(struct run *r, unsigned node, int stream, const char *at, size_t len)
+void run_merge_hear(void *run, unsigned node, int stream, const char *at, size_t len)
 {
+	struct run *r = run;
 	size_t kept = merge_hear(merged(r), node, stream, at, len);
 
 	if (kept < len)

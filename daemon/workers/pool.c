@@ -393,6 +393,17 @@ bool pool_kill(struct pool *p, const struct cause *cause)
 	return true;
 }
 
+void pool_outcomes(const struct pool *p, struct outcome *ret)
+{
+	for (unsigned i = 0; i < p->plan->start_count; i++) {
+		const struct worker *w = &p->workers[i];
+
+		ret[i] = w->outcome;
+		ret[i].left = w->left.count;
+		ret[i].left_killed = w->left.forced;
+	}
+}
+
 void pool_forward(struct pool *p, int signal)
 {
 	signal_all(p, signal, p->plan->signal_scope);

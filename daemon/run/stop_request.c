@@ -1,5 +1,5 @@
-/* run_signals.c - what a run hears beside its workers and the other nodes; see run_parts.h */
-#include "daemon/run/run_parts.h"
+/* stop_request.c - see stop_request.h */
+#include "daemon/run/stop_request.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -7,69 +7,26 @@
 
 #include "common/arena.h"
 #include "common/fd.h"
+#include "daemon/observe/bus.h"
 #include "daemon/os/process.h"
 #include "daemon/os/procfs.h"
-#include "daemon/workers/child.h"
+#include "daemon/output/front.h"
+#include "daemon/run/attempt.h"
+#include "daemon/run/state.h"
 #include "daemon/workers/guard.h"
 
-void run_know(struct run *r, const struct cause *c)
+void run_request(struct run *r, const struct stop *s, enum urgency elsewhere)
 {
-	bool better = r->known.kind == CAUSE_FAILURE && c->kind == CAUSE_FAILURE && *c->host;
+	struct stop asked = *s;
 
-	if (r->known.kind != CAUSE_NONE && !better)
-		return;
-	r->known = *c;
-	if (r->shared)
-		guard_foresee(r->in->guard, cause_exit_code(c), false);
-}
-
-void run_tell_stop(const struct run *r, const struct stop *s)
-{
-	static const char *const words[] = {
-		[URGENCY_STOP] = EVENT_STOP_STOP,
-		[URGENCY_HURRY] = EVENT_STOP_HURRY,
-		[URGENCY_KILL] = EVENT_STOP_KILL,
-	};
-	int signal = s->urgency == URGENCY_KILL ? SIGKILL : r->pool.alive == 0 ? 0 : s->signal;
-
-	bus_emit(r->in->bus,
-		&(struct event){
-			.kind = EVENT_STOP,
-			.stop = { &s->cause, words[s->urgency], signal,
-				pool_grace_left_ms(&r->pool) },
-		});
-}
-
-void run_stop_here(struct run *r, const struct stop *s)
-{
-	bool acted;
-
-	run_know(r, &s->cause);
-	if (s->urgency <= r->urgency) {
-		if (r->state == RUN_WORKING)
-			pool_cut(&r->pool, s->grace_ms);
+	if (r->state == RUN_OVER) {
+		member_hurry(&r->member); /* the report waits for its farewells */
 		return;
 	}
-	r->urgency = s->urgency;
-	if (r->state == RUN_OPENING)
-		run_end_unstarted(r, &s->cause);
-	if (r->state != RUN_WORKING)
-		return;
-	if (s->urgency == URGENCY_KILL)
-		acted = pool_kill(&r->pool, &s->cause);
-	else
-		acted = pool_stop(&r->pool, &s->cause, s->signal, s->grace_ms);
-	if (s->urgency == URGENCY_HURRY)
-		acted |= pool_hurry(&r->pool, s->grace_ms);
-	if (acted)
-		run_tell_stop(r, s);
-}
-
-void run_stop_everywhere(struct run *r, const struct stop *s)
-{
-	run_stop_here(r, s);
-	if (r->state != RUN_OVER)
-		member_asked(&r->member, s);
+	attempt_stop(r, s); /* which may be the job's end */
+	asked.urgency = elsewhere;
+	if (r->state != RUN_OVER && elsewhere != URGENCY_NONE)
+		member_asked(&r->member, &asked);
 }
 
 /* A request that comes by both ways is one: a batch system signals every process of a job. */
@@ -80,14 +37,42 @@ static unsigned count_request(struct run *r, enum signal_way way)
 	return ++r->asked_to_end[way] > r->asked_to_end[other] ? r->asked_to_end[way] : 0;
 }
 
-struct cause run_cause(const struct run *r, enum cause_kind kind)
+static struct cause cause_now(const struct run *r, enum cause_kind kind)
 {
 	return (struct cause){ .kind = kind, .at_ns = uv_hrtime(), .node = r->plan->node_rank };
 }
 
+/* A stop that was not asked for by a signal. */
+static struct stop stop_now(const struct run *r, enum urgency urgency, enum cause_kind kind)
+{
+	return (struct stop){
+		.attempt = r->attempt.number,
+		.urgency = urgency,
+		.signal = SIGTERM,
+		.grace_ms = r->plan->grace_ms,
+		.cause = cause_now(r, kind),
+	};
+}
+
+static void on_max_runtime(uv_timer_t *t)
+{
+	struct run *r = t->data;
+	const struct stop s = stop_now(r, URGENCY_STOP, CAUSE_MAX_RUNTIME);
+
+	run_request(r, &s, URGENCY_STOP);
+}
+
+/* This node's workers end at once, those of the others in good order. */
+static void kill_for(struct run *r, enum cause_kind kind)
+{
+	const struct stop s = stop_now(r, URGENCY_KILL, kind);
+
+	run_request(r, &s, URGENCY_STOP);
+}
+
 static struct cause cause_of_signal(const struct run *r, const struct relayed *got)
 {
-	struct cause c = run_cause(r, CAUSE_SIGNAL);
+	struct cause c = cause_now(r, CAUSE_SIGNAL);
 
 	c.signal = got->signal;
 	c.sender.kernel = got->code > 0; /* SI_KERNEL: the terminal; see sigaction(2) */
@@ -131,32 +116,28 @@ static void warn_of_mpirun(struct run *r, const struct cause *c)
 		bus_note(r->in->bus, NOTE_WARNING, r->plan->mpirun_cuts);
 }
 
-static void on_request(struct run *r, const struct relayed *got, enum signal_way way)
+static void request_by_signal(struct run *r, const struct relayed *got, enum signal_way way)
 {
-	const struct cause cause = cause_of_signal(r, got);
 	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
 	unsigned request = count_request(r, way);
+	enum urgency urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL;
+	struct stop s = {
+		.attempt = r->attempt.number,
+		.urgency = urgency,
+		.signal = reaction->kind == REACTION_STOP ? SIGTERM : got->signal,
+		.grace_ms = reaction->grace_ms,
+	};
 
-	if (r->state == RUN_OVER)
-		member_hurry(&r->member); /* the report waits for its farewells */
 	if (request == 0)
 		return;
-	tell_received(r, &cause);
-	if (r->state == RUN_OVER)
-		return;
-	if (request == 1)
-		warn_of_mpirun(r, &cause);
-	run_stop_everywhere(r,
-		&(struct stop){
-			.attempt = r->attempt.number,
-			.urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL,
-			.signal = reaction->kind == REACTION_STOP ? SIGTERM : got->signal,
-			.grace_ms = reaction->grace_ms,
-			.cause = cause,
-		});
+	s.cause = cause_of_signal(r, got);
+	tell_received(r, &s.cause);
+	if (request == 1 && r->state != RUN_OVER)
+		warn_of_mpirun(r, &s.cause);
+	run_request(r, &s, urgency);
 }
 
-void run_forward_here(struct run *r, int signal)
+void run_forward(struct run *r, int signal)
 {
 	if (r->state != RUN_WORKING)
 		return;
@@ -165,9 +146,9 @@ void run_forward_here(struct run *r, int signal)
 		r->in->bus, &(struct event){ .kind = EVENT_SIGNAL_FORWARDED, .forwarded = signal });
 }
 
-static void forward(struct run *r, int signal)
+static void forward_to_all(struct run *r, int signal)
 {
-	run_forward_here(r, signal);
+	run_forward(r, signal);
 	/* mpirun and srun hand a signal to all nodes by themselves */
 	if (!r->plan->lifeline_mark && r->state != RUN_OVER)
 		member_forward(&r->member, signal);
@@ -205,10 +186,10 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		output_reopen(r->in->output);
 		return;
 	case REACTION_FORWARD:
-		forward(r, got->signal);
+		forward_to_all(r, got->signal);
 		return;
 	case REACTION_SUSPEND:
-		run_status_stop(r);
+		progress_hide(&r->progress);
 		if (r->state == RUN_WORKING)
 			pool_suspend(&r->pool);
 		return;
@@ -218,7 +199,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		return;
 	case REACTION_END:
 	case REACTION_STOP:
-		on_request(r, got, way);
+		request_by_signal(r, got, way);
 		return;
 	}
 }
@@ -231,25 +212,6 @@ static void on_child(struct signals *s)
 		pool_on_child(&r->pool);
 }
 
-/* This node's workers end at once, those of the others in good order. */
-static void kill_for(struct run *r, enum cause_kind kind)
-{
-	struct stop s = {
-		.attempt = r->attempt.number,
-		.urgency = URGENCY_KILL,
-		.signal = SIGTERM,
-		.grace_ms = r->plan->grace_ms,
-		.cause = run_cause(r, kind),
-	};
-
-	run_stop_here(r, &s);
-	s.urgency = URGENCY_STOP;
-	if (r->state != RUN_OVER)
-		member_asked(&r->member, &s);
-	else
-		member_hurry(&r->member);
-}
-
 static void on_guard_gone(struct signals *s)
 {
 	struct run *r = s->owner;
@@ -258,7 +220,7 @@ static void on_guard_gone(struct signals *s)
 	kill_for(r, CAUSE_GUARD);
 	/* nobody is left who would thaw us, if it is frozen now */
 	(void)cgroup_leaf_leave(&r->in->guard->leaf);
-	run_tell_own(r);
+	attempt_tell_killed(r);
 }
 
 /* A guard that is stopped would never learn that its work is done. */
@@ -271,7 +233,13 @@ static void on_lifeline_lost(struct lifeline *l, enum cause_kind kind)
 	kill_for(r, kind);
 }
 
-int run_listen(struct run *r)
+void request_init(struct run *r)
+{
+	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
+	r->max_runtime.data = r;
+}
+
+int request_listen(struct run *r)
 {
 	int rc;
 
@@ -288,12 +256,20 @@ int run_listen(struct run *r)
 	return rc;
 }
 
-void run_stop_watching(struct run *r)
+void request_stop_watching(struct run *r)
 {
 	lifeline_stop(&r->lifeline);
+	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 }
 
-void run_stop_listening(struct run *r)
+void request_stop_listening(struct run *r)
 {
 	signals_stop(&r->signals);
+}
+
+void request_limit_runtime(struct run *r)
+{
+	uv_update_time(&r->loop);
+	if (r->plan->max_runtime_ms > 0)
+		(void)uv_timer_start(&r->max_runtime, on_max_runtime, r->plan->max_runtime_ms, 0);
 }

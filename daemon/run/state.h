@@ -1,0 +1,74 @@
+/* state.h - a run and its state, which the files of this room share. */
+#ifndef LAUNCHD_DAEMON_RUN_STATE_H
+#define LAUNCHD_DAEMON_RUN_STATE_H
+
+#include <uv.h>
+
+#include "daemon/cluster/member.h"
+#include "daemon/plan/plan.h"
+#include "daemon/run/input.h"
+#include "daemon/run/watch/progress.h"
+#include "daemon/workers/lifeline.h"
+#include "daemon/workers/pool.h"
+#include "daemon/workers/signals.h"
+
+struct failure;
+struct run_end;
+struct sm;
+
+enum run_state {
+	RUN_MEETING,
+	RUN_OPENING,  /* an attempt's log files are being opened */
+	RUN_WORKING,  /* an attempt's workers run, or what they left behind */
+	RUN_DRAINING, /* they have ended: what they wrote is read to its end */
+	RUN_WAITING,  /* ours have ended: for the others, for the next attempt */
+	RUN_OVER,
+	RUN_STATES,
+};
+
+/* --merge-logs, once the first attempt has started. */
+enum run_merge {
+	MERGE_NONE,
+	MERGE_SENDS, /* this node's lines go to node rank 0 */
+	MERGE_HEARS, /* it is node rank 0 */
+};
+
+struct run {
+	const struct run_input *in;
+	const struct plan *plan;
+	struct run_end *end;
+	struct failure *why;
+	int rc; /* negative: there was no job */
+	enum run_state state;
+	uv_loop_t loop;
+	struct member member;
+	bool shared; /* other nodes end with the same code as this one */
+
+	/* stop_request.c */
+	struct signals signals;
+	struct lifeline lifeline;
+	uv_timer_t max_runtime;
+	unsigned asked_to_end[WAYS]; /* how often, by each way */
+
+	/* attempt.c */
+	struct attempt attempt;
+	unsigned master_port;
+	struct pool pool;
+	struct progress progress; /* in WORKING */
+	uv_timer_t draining;      /* in DRAINING */
+	struct cause known;       /* why it ends, as far as this node knows; NONE: it goes on */
+	enum urgency urgency;     /* of the stop that workers have had */
+	struct outcome *outcomes; /* made before the first worker; copied from the pool's */
+
+	/* run_merge.c */
+	enum run_merge merge;
+	uv_timer_t merging; /* until the member is closed */
+};
+
+/* Of enum run_state. */
+extern const struct sm run_life;
+
+/* Also stops what the new state doesn't own. */
+void run_goto(struct run *r, enum run_state next);
+
+#endif

@@ -1,0 +1,29 @@
+/* stop_request.h - whatever ends the job before its workers have: a signal, the time limit, another
+ * node's order, the death of the guard or of what started launchd. One decision for all. */
+#ifndef LAUNCHD_DAEMON_RUN_STOP_REQUEST_H
+#define LAUNCHD_DAEMON_RUN_STOP_REQUEST_H
+
+#include "daemon/job/job.h"
+
+struct run;
+
+/* Ends the attempt here, as urgently as the stop says, and asks the other nodes for the same with
+ * an urgency of its own: NONE where they know. When the job is over, it only cuts the farewells. */
+void run_request(struct run *r, const struct stop *s, enum urgency elsewhere);
+
+/* A signal that is only passed on: to this node's workers. */
+void run_forward(struct run *r, int signal);
+
+void request_init(struct run *r);
+
+/* Listens to signals and to what started launchd. On failure why is set, and some of it may be
+ * open: both of the stops follow in either case. Signals are heard longer: while the others are
+ * told of the job's end. */
+int request_listen(struct run *r);
+void request_stop_watching(struct run *r);
+void request_stop_listening(struct run *r);
+
+/* --max-runtime counts from now on. */
+void request_limit_runtime(struct run *r);
+
+#endif
