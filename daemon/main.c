@@ -39,7 +39,8 @@ struct launch {
 	struct settings settings;
 	struct facts facts;
 	struct topology topology;
-	struct plan plan;
+	struct plan plan;  /* provisional, where nodes have yet to meet */
+	struct plan bound; /* to what they agreed on */
 	struct member_config member;
 };
 
@@ -110,13 +111,6 @@ static int inform(const struct settings *s)
 	return print_text(&out);
 }
 
-/* The plan for nodes with these numbers of workers. */
-static int make_plan(struct launch *l, const struct topology *t, const unsigned *nproc_of_node,
-	struct plan *ret, struct notes *notes, struct failure *why)
-{
-	return plan_make(&l->settings, &l->facts, t, nproc_of_node, ret, notes, why);
-}
-
 /* Whether what is written later can be written. */
 static int check_outputs(const struct settings *s, const struct plan *p, struct failure *why)
 {
@@ -158,7 +152,7 @@ static int decide(struct launch *l)
 		return failure_oom(&l->why);
 	for (unsigned i = 0; i < t->identity.nnodes; i++)
 		nproc_of_node[i] = t->nproc;
-	if (make_plan(l, t, nproc_of_node, &l->plan, &l->notes, &l->why) < 0)
+	if (plan_make(s, &l->facts, t, nproc_of_node, &l->plan, &l->notes, &l->why) < 0)
 		return l->why.code;
 	return check_outputs(s, &l->plan, &l->why);
 }
@@ -179,25 +173,25 @@ static void say_for_the_job(const struct launch *l, const struct notes *now)
 			say(note_word(n->level), n->text);
 }
 
-/* The plan for good. What is worth a note has been said of the first one. */
-static const struct plan *decide_met(void *owner, const struct meeting *m, struct failure *why)
+/* What is worth a note has been said of the first plan. */
+static const struct plan *bind_plan(void *owner, const struct meeting *m, struct failure *why)
 {
 	struct launch *l = owner;
-	const struct meeting_facts met = { m->node_rank, m->master_addr, m->master_port };
+	const struct agreement agreed = {
+		.met = { m->node_rank, m->master_addr, m->master_port },
+		.nproc_of_node = m->nproc_of_node,
+		.alone = m->alone,
+		.max_restarts = m->max_restarts,
+		.agent_store = m->agent_store,
+	};
 	struct notes notes = { .arena = &l->arena };
-	bool rank_was_known = l->topology.identity.node_rank_known;
-	bool is_planned = m->alone && l->plan.master_addr && !m->master_addr;
 
-	if (!is_planned &&
-		(topology_met(&l->topology, &met, why) < 0 ||
-			make_plan(l, &l->topology, m->nproc_of_node, &l->plan, &notes, why) < 0))
+	if (plan_bind(&l->plan, &l->settings, &l->facts, &l->topology, &agreed, &l->bound, &notes,
+		    why) < 0)
 		return NULL;
-	if (!rank_was_known)
+	if (!l->topology.identity.node_rank_known)
 		say_for_the_job(l, &notes);
-	/* one node's settings count for the whole job */
-	l->plan.max_restarts = m->max_restarts;
-	l->plan.store = m->agent_store ? STORE_AGENT : STORE_RANK0;
-	return &l->plan;
+	return &l->bound;
 }
 
 static int dry_run(struct launch *l)
@@ -243,7 +237,7 @@ static int run(struct launch *l, char **argv)
 		.hostname = l->facts.hostname,
 		.arena = &l->arena,
 		.least = loglevel_least(&l->settings),
-		.bind = decide_met,
+		.bind = bind_plan,
 		.owner = l,
 	};
 	struct obituary obituary = OBITUARY_NONE;

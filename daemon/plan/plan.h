@@ -12,6 +12,7 @@
 #include "config/reaction.h"
 #include "daemon/plan/output_plan.h"
 
+struct agreement;
 struct arena;
 struct facts;
 struct failure;
@@ -125,6 +126,13 @@ int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_ran
  * can't be executed. */
 int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
 	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why);
+
+/* The final plan, once the nodes have met: all that was decided before stays as it is. The
+ * agreement is borrowed like the rest. As plan_make(), and -EINVAL where something is missing
+ * still. */
+int plan_bind(const struct plan *provisional, const struct settings *s, const struct facts *facts,
+	const struct topology *t, const struct agreement *a, struct plan *ret, struct notes *notes,
+	struct failure *why);
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
 

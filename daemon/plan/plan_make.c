@@ -164,3 +164,22 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 	*ret = p;
 	return 0;
 }
+
+int plan_bind(const struct plan *provisional, const struct settings *s, const struct facts *facts,
+	const struct topology *t, const struct agreement *a, struct plan *ret, struct notes *notes,
+	struct failure *why)
+{
+	struct plan bound = *provisional;
+	struct topology met = *t;
+
+	/* a node that meets nobody carries out what it has planned, if it has an address for that
+	 */
+	if ((!a->alone || !bound.master_addr || a->met.addr) &&
+		(topology_met(&met, &a->met, why) < 0 ||
+			plan_make(s, facts, &met, a->nproc_of_node, &bound, notes, why) < 0))
+		return why->code;
+	bound.max_restarts = a->max_restarts;
+	bound.store = a->agent_store ? STORE_AGENT : STORE_RANK0;
+	*ret = bound;
+	return 0;
+}

@@ -73,6 +73,15 @@ struct meeting_facts {
 	unsigned port;      /* for worker 0, free at node rank 0; 0: not known */
 };
 
+/* All that they agreed on: one node's settings count for the whole job. */
+struct agreement {
+	struct meeting_facts met;
+	const unsigned *nproc_of_node;
+	bool alone; /* the others could not be met */
+	unsigned max_restarts;
+	bool agent_store;
+};
+
 /* Whether this launcher runs in a worker of another one (of ours, or of torchrun) rather than on
  * its node: then ranks, sizes and addresses of the environment are that worker's, not this job's,
  * as a sweep or an evaluation in a worker starts a job of its own. mpirun, mpiexec and srun in a

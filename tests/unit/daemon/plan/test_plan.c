@@ -259,6 +259,53 @@ static void test_too_many(void **state)
 	bed_done(&b);
 }
 
+static const struct bind_row {
+	const char *says;
+	bool alone, has_addr;
+	int rc;
+	unsigned world_size;
+	const char *addr;
+} binds[] = {
+	{ "nodes that met have the sizes of all, and the address that was told", false, false, 0, 7,
+		"10.0.0.1" },
+	{ "an address of the settings' own gives way to theirs", false, true, 0, 7, "10.0.0.1" },
+	{ "a node that is alone carries out what it has planned", true, true, 0, 4, "h" },
+	{ "but not without an address", true, false, -EINVAL, 0, NULL },
+};
+
+static void test_bind(void **state)
+{
+	const struct bind_row *row = *state;
+	const unsigned nproc[] = { 2, 2 }, met_nproc[] = { 2, 5 };
+	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
+	const struct topology t = { .launcher = LAUNCHER_NONE,
+		.identity = { 2, 0, "", "", true },
+		.master = { row->has_addr ? "h" : NULL, 29500, "", "", 0 },
+		.nproc = 2,
+		.nproc_from = "" };
+	const struct agreement agreed = { .met = { 0, row->alone ? NULL : "10.0.0.1", 29500 },
+		.nproc_of_node = row->alone ? nproc : met_nproc,
+		.alone = row->alone,
+		.max_restarts = 3,
+		.agent_store = true };
+	struct plan p, bound = { 0 };
+	struct bed b;
+
+	bed_make(&b, false);
+	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_int_equal(
+		plan_bind(&p, &b.s, &facts, &t, &agreed, &bound, &b.notes, &b.why), row->rc);
+	assert_int_equal(bound.world_size, row->world_size);
+	if (row->rc == 0) {
+		assert_string_equal(bound.master_addr, row->addr);
+		assert_int_equal(bound.max_restarts, 3);
+		assert_int_equal(bound.store, STORE_AGENT);
+	}
+	assert_int_equal(p.world_size, 4); /* it stays as it was made */
+	assert_int_equal(p.max_restarts, 0);
+	bed_done(&b);
+}
+
 static void test_error_file(void **state)
 {
 	const struct attempt attempt = { 2, "1", "/run/x", NULL };
@@ -279,6 +326,7 @@ int main(void)
 	SUITE_ROWS(&s, test_ranks, ranks);
 	SUITE_ROWS(&s, test_make, makes);
 	SUITE_ROWS(&s, test_proc, proc_rows);
+	SUITE_ROWS(&s, test_bind, binds);
 	suite_add(&s, "nodes may have unequal numbers of workers", test_unequal, NULL, NULL);
 	suite_add(&s, "a node without the only rank says one thing", test_elsewhere, NULL, NULL);
 	suite_add(&s, "a job beyond all bounds is refused", test_too_many, NULL, NULL);
