@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int set(struct failure *why, int code, enum failure_class class, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static int set(
+	struct failure *why, int code, enum failure_class class, const char *fmt, va_list ap)
 {
 	if (why->code != 0)
 		return code;

@@ -88,25 +88,28 @@ int fd_write_within(int fd, const char *bytes, size_t len, int patience_ms, size
 	return 0;
 }
 
+long fd_read_up_to(int fd, char *ret, size_t max)
+{
+	size_t len = 0;
+	ssize_t n = 1;
+
+	while (len < max && n != 0) {
+		n = read(fd, ret + len, max - len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return (long)len;
+}
+
 long fd_read_file(const char *path, char *ret, size_t max)
 {
 	autoclose fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
+	long len = fd < 0 ? -errno : fd_read_up_to(fd, ret, max);
 
-	if (fd < 0)
-		return -errno;
-	while (len < max) {
-		ssize_t n = read(fd, ret + len, max - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0) {
-			ret[len] = '\0';
-			return (long)len;
-		}
-		len += (size_t)n;
-	}
-	return -EFBIG;
+	if (len == (long)max)
+		return -EFBIG;
+	if (len >= 0)
+		ret[len] = '\0';
+	return len;
 }

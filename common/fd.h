@@ -27,6 +27,10 @@ int fd_write_all(int fd, const char *bytes, size_t len);
  * that are shorter than that are not divided. */
 int fd_write_within(int fd, const char *bytes, size_t len, int patience_ms, size_t *ret_done);
 
+/* Reads max bytes, or less where the file ends, over interruptions and short reads. Returns how
+ * many these are, or negative errno. */
+long fd_read_up_to(int fd, char *ret, size_t max);
+
 /* Reads a file of at most max - 1 bytes and ends it with a NUL. Returns its length, -EFBIG where
  * it is longer, or negative errno. */
 long fd_read_file(const char *path, char *ret, size_t max);

@@ -62,7 +62,8 @@ void help_text(struct text *out)
 		"required).\n");
 }
 
-/* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at the start of a line as a call. */
+/* mdoc(7) reads '-' as a hyphen, '\\' as an escape, and '.' or '\'' at the start of a line as a
+ * call. */
 static void add_roff(const char *s, struct text *out)
 {
 	if (*s == '.' || *s == '\'')

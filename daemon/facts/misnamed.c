@@ -106,14 +106,12 @@ const char *first_line(const char *path, struct arena *arena)
 {
 	char line[FIRST_LINE_MAX];
 	mode_t ignored;
-	ssize_t n;
+	long n;
 	autoclose fd = is_file(path, &ignored) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
 	if (fd < 0)
 		return NULL;
-	do
-		n = read(fd, line, sizeof line - 1);
-	while (n < 0 && errno == EINTR);
+	n = fd_read_up_to(fd, line, sizeof line - 1);
 	if (n < 2 || memcmp(line, "#!", 2) != 0)
 		return NULL;
 	line[n] = '\0';

@@ -105,6 +105,14 @@ uint64_t result_tolerance_ns(
 	return doubt > TOGETHER_NS ? doubt : TOGETHER_NS;
 }
 
+bool result_is_close(const struct result *r, const struct outcome *a, const struct outcome *b)
+{
+	uint64_t gap =
+		a->ended_ns > b->ended_ns ? a->ended_ns - b->ended_ns : b->ended_ns - a->ended_ns;
+
+	return gap < result_tolerance_ns(r, a, b);
+}
+
 enum failing outcome_failing(const struct outcome *o)
 {
 	switch (o->blames) {
@@ -123,15 +131,13 @@ enum failing outcome_failing(const struct outcome *o)
 bool result_is_together(const struct result *r, const struct outcome *o)
 {
 	const struct outcome *c = result_culprit(r);
-	uint64_t gap;
 
 	if (!c || result_is_culprit(r, o) || o->asked != ASKED_NOTHING ||
 		ending_is_success(&o->end) || !o->pid || !c->pid)
 		return false;
 	if ((outcome_failing(o) == FAILING_PEER) != (outcome_failing(c) == FAILING_PEER))
 		return false;
-	gap = o->ended_ns > c->ended_ns ? o->ended_ns - c->ended_ns : c->ended_ns - o->ended_ns;
-	return gap < result_tolerance_ns(r, o, c);
+	return result_is_close(r, o, c);
 }
 
 void ending_describe(const struct ending *e, struct text *out)

@@ -173,6 +173,9 @@ int result_exit_code(const struct result *r);
 uint64_t result_tolerance_ns(
 	const struct result *r, const struct outcome *a, const struct outcome *b);
 
+/* Whether two ends are so close that the clocks of their nodes can't order them. */
+bool result_is_close(const struct result *r, const struct outcome *a, const struct outcome *b);
+
 /* Whether it failed so soon before or after the culprit that their order says little. A worker that
  * died of a lost peer is never that close to one that did not. */
 bool result_is_together(const struct result *r, const struct outcome *o);

@@ -2,6 +2,7 @@
 #include "daemon/job/phrases.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "common/signame.h"
@@ -167,6 +168,24 @@ void losses_add(struct text *out, const struct result *r)
 		return;
 	text_printf(out, "; %zu of %u nodes were lost: ", count, r->node_count);
 	ranges_add(out, "node", lost_at, r, count);
+}
+
+static void name_add(struct text *out, const char *name)
+{
+	text_add_shown(out, name, strnlen(name, NODE_NAME_SIZE - 1));
+}
+
+void place_add(struct text *out, const char *name, unsigned node)
+{
+	name_add(out, name);
+	text_printf(out, *name ? " (node %u)" : "node %u", node);
+}
+
+void node_name_add(struct text *out, unsigned node, const char *name)
+{
+	text_printf(out, *name ? "node %u (" : "node %u", node);
+	name_add(out, name);
+	text_add(out, *name ? ")" : "");
 }
 
 void worker_add(struct text *out, const struct outcome *o)

@@ -45,6 +45,12 @@ void loss_add(struct text *out, const struct cause *c);
 /* "; 3 of 4 nodes were lost: nodes 1-3", where that is half of them or more; else nothing. */
 void losses_add(struct text *out, const struct result *r);
 
+/* Where something was: "gpu07 (node 1)"; "node 1" where the host's name is not known (""). */
+void place_add(struct text *out, const char *name, unsigned node);
+
+/* The same of a node: "node 1 (gpu07)"; "node 1". */
+void node_name_add(struct text *out, unsigned node, const char *name);
+
 /* "rank 3 (local rank 1, pid 4711)" */
 void worker_add(struct text *out, const struct outcome *o);
 

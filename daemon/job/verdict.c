@@ -61,20 +61,12 @@ static bool is_primary(const struct outcome *o)
 	return outcome_failing(o) < FAILING_ABORT;
 }
 
-bool verdict_is_unsure(const struct result *r, const struct outcome *a, const struct outcome *b)
-{
-	uint64_t gap =
-		a->ended_ns > b->ended_ns ? a->ended_ns - b->ended_ns : b->ended_ns - a->ended_ns;
-
-	return gap < result_tolerance_ns(r, a, b);
-}
-
 /* -1: o was surely before the request, 1: surely after it, 0: nobody can tell. */
 static int order_to_request(const struct inquest *q, const struct outcome *o)
 {
 	const struct outcome request = { .node = q->asked->node, .ended_ns = q->asked->at_ns };
 
-	if (verdict_is_unsure(q->r, o, &request))
+	if (result_is_close(q->r, o, &request))
 		return 0;
 	return o->ended_ns < request.ended_ns ? -1 : 1;
 }
@@ -204,7 +196,7 @@ static bool is_mute_or_abort(const struct outcome *o)
 static bool is_rival(
 	const struct inquest *q, const struct outcome *culprit, const struct outcome *o)
 {
-	if (o == culprit || o->node == culprit->node || !verdict_is_unsure(q->r, o, culprit))
+	if (o == culprit || o->node == culprit->node || !result_is_close(q->r, o, culprit))
 		return false;
 	if (culprit->asked != ASKED_NOTHING)
 		return is_late_culprit(o);
@@ -300,26 +292,13 @@ static const char *host_of(const struct result *r)
 	return c->node < r->node_count ? r->nodes[c->node].name : "";
 }
 
-/* "gpu07 (node 1)"; "node 1" where its name is not known. */
-static void add_node(const struct result *r, struct text *out)
-{
-	const char *name = host_of(r);
-
-	if (*name) {
-		text_add_shown(out, name, strnlen(name, NODE_NAME_SIZE - 1));
-		text_printf(out, " (node %u)", r->cause.node);
-	} else {
-		text_printf(out, "node %u", r->cause.node);
-	}
-}
-
 /* In the words of the report, so that one search finds the culprit in every node's output. */
 static void add_culprit(const struct result *r, struct text *out)
 {
 	text_add(out, r->unsure ? "possibly " : "");
 	worker_add(out, &r->cause.culprit);
 	text_add(out, " on ");
-	add_node(r, out);
+	place_add(out, host_of(r), r->cause.node);
 	text_add(out, ": ");
 	outcome_add(out, &r->cause.culprit);
 	if (r->unsure)
@@ -329,15 +308,8 @@ static void add_culprit(const struct result *r, struct text *out)
 
 static void add_loss(const struct result *r, struct text *out)
 {
-	const char *name = host_of(r);
-
-	text_printf(out, "%snode %u", r->cause.contact ? "this node lost contact with " : "",
-		r->cause.node);
-	if (*name) {
-		text_add(out, " (");
-		text_add_shown(out, name, strnlen(name, NODE_NAME_SIZE - 1));
-		text_add(out, ")");
-	}
+	text_add(out, r->cause.contact ? "this node lost contact with " : "");
+	node_name_add(out, r->cause.node, host_of(r));
 	loss_add(out, &r->cause);
 	if (*r->cause.detail) {
 		text_add(out, ": ");
@@ -359,7 +331,7 @@ static void add_cause(const struct result *r, struct text *out)
 	} else {
 		cause_add(&r->cause, 0, out);
 		text_add(out, " on ");
-		add_node(r, out);
+		place_add(out, host_of(r), r->cause.node);
 	}
 }
 

@@ -16,9 +16,6 @@ struct text;
  * lost: the first node that was lost (CAUSE_NONE: none). */
 void verdict_find(struct result *r, const struct cause *asked, const struct cause *lost);
 
-/* Whether two deaths are so close that the clocks of their nodes can't order them. */
-bool verdict_is_unsure(const struct result *r, const struct outcome *a, const struct outcome *b);
-
 enum { VERDICT_TEXT_SIZE = 512 };
 
 /* What every launcher ends with. */

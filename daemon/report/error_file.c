@@ -99,36 +99,13 @@ void record_parse(const struct cjson *c, const char *missing, const char *text, 
 	c->free(root);
 }
 
-/* The start of the file; NULL when out of memory (the arena is failed), or *ret_error says
- * why it could not be read. */
-static char *read_begin(int fd, struct arena *arena, size_t *ret_len, int *ret_error)
-{
-	char *text = arena_alloc(arena, RECORD_MAX_BYTES + 1);
-	size_t len = 0;
-
-	while (text && len < RECORD_MAX_BYTES) {
-		ssize_t n = read(fd, text + len, RECORD_MAX_BYTES - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			*ret_error = -errno;
-			return NULL;
-		}
-		if (n == 0)
-			break;
-		len += (size_t)n;
-	}
-	*ret_len = len;
-	return text;
-}
-
 void record_read(const char *path, struct arena *arena, struct record_text *ret)
 {
 	/* a FIFO must not hold us up, nor a link of a worker's that is another user lead us on */
 	autoclose fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
 	struct stat st;
-	int rc = 0;
+	char *text;
+	long len;
 
 	*ret = (struct record_text){ 0 };
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
@@ -141,11 +118,17 @@ void record_read(const char *path, struct arena *arena, struct record_text *ret)
 		(void)failure_set(&ret->why, -EINVAL, "%s is not a regular file", path);
 		return;
 	}
-	ret->at = read_begin(fd, arena, &ret->len, &rc);
-	if (rc < 0)
-		(void)failure_set(&ret->why, rc, "%s can't be read: %s", path, strerror(-rc));
-	else if (!ret->at)
+	text = arena_alloc(arena, RECORD_MAX_BYTES + 1);
+	if (!text) {
 		(void)failure_oom(&ret->why);
+		return;
+	}
+	len = fd_read_up_to(fd, text, RECORD_MAX_BYTES);
+	if (len < 0)
+		(void)failure_set(
+			&ret->why, (int)len, "%s can't be read: %s", path, strerror((int)-len));
+	else
+		*ret = (struct record_text){ .at = text, .len = (size_t)len };
 }
 
 int record_load(const struct record_text *text, struct arena *arena, struct error_record *ret,

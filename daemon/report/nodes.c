@@ -37,11 +37,6 @@ bool node_is_silent(const struct report_input *in, unsigned node)
 		(node >= r->node_count || r->nodes[node].lost || !*r->nodes[node].name);
 }
 
-static void add_name(const char *name, struct text *out)
-{
-	text_add_shown(out, name, strnlen(name, NODE_NAME_SIZE - 1));
-}
-
 /* A report of one node may tell of another one, which was lost: it has no name for that. */
 void node_add(const struct report_input *in, unsigned node, struct text *out)
 {
@@ -52,29 +47,13 @@ void node_add(const struct report_input *in, unsigned node, struct text *out)
 	if (*c->host && node == c->node)
 		name = c->host;
 
-	text_printf(out, "node %u", node);
-	if (!*name)
-		return;
-	text_add(out, " (");
-	add_name(name, out);
-	text_add(out, ")");
-}
-
-/* " on gpu03 (node 2)" */
-static void on_host_add(const char *name, unsigned node_rank, struct text *out)
-{
-	text_add(out, " on ");
-	if (*name) {
-		add_name(name, out);
-		text_printf(out, " (node %u)", node_rank);
-	} else {
-		text_printf(out, "node %u", node_rank);
-	}
+	node_name_add(out, node, name);
 }
 
 void host_add(const struct report_input *in, unsigned node, struct text *out)
 {
-	on_host_add(node_name_of(in, node), node_rank_of(in, node), out);
+	text_add(out, " on ");
+	place_add(out, node_name_of(in, node), node_rank_of(in, node));
 }
 
 unsigned cause_node_of(const struct report_input *in)
@@ -88,7 +67,8 @@ void cause_host_add(const struct report_input *in, struct text *out)
 {
 	const struct cause *c = &in->result->cause;
 
-	on_host_add(*c->host ? c->host : node_name_of(in, c->node), cause_node_of(in), out);
+	text_add(out, " on ");
+	place_add(out, *c->host ? c->host : node_name_of(in, c->node), cause_node_of(in));
 }
 
 size_t nodes_of_add(const struct report_input *in, const struct outcome *const *list, size_t count,
@@ -110,8 +90,10 @@ size_t nodes_of_add(const struct report_input *in, const struct outcome *const *
 	text_add(out, " (");
 	numbers_add(out, "node", nodes, n);
 	if (n == 1 && *node_name_of(in, nodes[0])) {
+		const char *name = node_name_of(in, nodes[0]);
+
 		text_add(out, ", ");
-		add_name(node_name_of(in, nodes[0]), out);
+		text_add_shown(out, name, strnlen(name, NODE_NAME_SIZE - 1));
 	}
 	text_add(out, ")");
 	return n;

@@ -28,6 +28,26 @@ static void test_autoclose(void **state)
 	(void)close(kept);
 }
 
+/* What a pipe has at once is less than what is wanted of it; then its end, or enough. */
+static void test_pieces(void **state)
+{
+	char ret[8] = "";
+	int p[2];
+
+	(void)state;
+	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+	autoclose reader = p[0];
+	autoclose writer = p[1];
+	assert_int_equal(fd_read_up_to(reader, ret, sizeof ret), -EAGAIN);
+	assert_int_equal(fd_write_all(writer, "abc", 3), 0);
+	assert_int_equal(fd_read_up_to(reader, ret, 2), 2);
+	assert_int_equal(fd_write_all(writer, "de", 2), 0);
+	fd_closep(&writer);
+	assert_int_equal(fd_read_up_to(reader, ret + 2, sizeof ret - 2), 3);
+	assert_int_equal(fd_read_up_to(reader, ret, sizeof ret), 0);
+	assert_memory_equal(ret, "abcde", 5);
+}
+
 static const struct file_row {
 	const char *says;
 	size_t bytes, max;
@@ -75,6 +95,7 @@ int main(void)
 	static struct suite s;
 
 	suite_add(&s, "a scope closes what was not taken", test_autoclose, NULL, NULL);
+	suite_add(&s, "a pipe is read in the pieces that it has", test_pieces, NULL, NULL);
 	suite_add(&s, "errors are errno's", test_errors, NULL, NULL);
 	SUITE_ROWS(&s, test_read, files);
 	return suite_run(&s);

@@ -203,6 +203,25 @@ static void test_outcome(void **state)
 	text_done(&t);
 }
 
+static void test_place(void **state)
+{
+	struct text t = { 0 };
+
+	(void)state;
+	place_add(&t, "gpu07", 1);
+	text_add(&t, "|");
+	place_add(&t, "", 1);
+	text_add(&t, "|");
+	node_name_add(&t, 1, "gpu07");
+	text_add(&t, "|");
+	node_name_add(&t, 1, "");
+	text_add(&t, "|");
+	place_add(&t, "a\x1b[2J", 0);
+	assert_string_equal(
+		text_string(&t), "gpu07 (node 1)|node 1|node 1 (gpu07)|node 1|a\\x1b[2J (node 0)");
+	text_done(&t);
+}
+
 static void test_cause_ns(void **state)
 {
 	struct result r = { .cause = { .kind = CAUSE_SIGNAL, .at_ns = 5 } };
@@ -229,6 +248,7 @@ int main(void)
 	SUITE_ROWS(&s, test_cause, causes);
 	SUITE_ROWS(&s, test_loss, losses);
 	SUITE_ROWS(&s, test_outcome, outcomes);
+	suite_add(&s, "places", test_place, NULL, NULL);
 	suite_add(&s, "when the job's fate was sealed", test_cause_ns, NULL, NULL);
 	return suite_run(&s);
 }

@@ -246,10 +246,10 @@ static void test_one_node(void **state)
 	assert_true(result_is_culprit(&r, &o[1]));
 	assert_false(r.unsure);
 	assert_true(result_is_together(&r, &o[0]));
-	assert_true(verdict_is_unsure(&r, &o[0], &o[1]));
+	assert_true(result_is_close(&r, &o[0], &o[1]));
 	o[0].ended_ns = 1100000;
 	assert_false(result_is_together(&r, &o[0]));
-	assert_false(verdict_is_unsure(&r, &o[0], &o[1]));
+	assert_false(result_is_close(&r, &o[0], &o[1]));
 	o[0].ended_ns = 1000000;
 	o[0].blames = BLAMES_A_PEER;
 	assert_false(result_is_together(&r, &o[0]));

@@ -77,7 +77,8 @@ static const struct events_row {
 	{ "a word for a descriptor", "fd:x", 1, 0, -EINVAL, -1,
 		"for a file of that name write ./fd:x", NULL },
 	{ "a descriptor below 0", "fd:-1", 1, 0, -EINVAL, -1, "no number of a descriptor", NULL },
-	{ "a descriptor too high", "fd:2147483648", 1, 0, -EINVAL, -1, "no number of a descriptor", NULL },
+	{ "a descriptor too high", "fd:2147483648", 1, 0, -EINVAL, -1, "no number of a descriptor",
+		NULL },
 	{ "a file that looks like one", "./fd:3", 1, 0, 0, -1, "./fd:3", NULL },
 };
 
