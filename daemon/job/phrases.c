@@ -196,14 +196,14 @@ void worker_add(struct text *out, const struct outcome *o)
 	text_add(out, ")");
 }
 
+/* OOM is looked for only after a SIGKILL that launchd has not sent. */
 void outcome_add(struct text *out, const struct outcome *o)
 {
-	static const char *const words[] = {
-		[OOM_NO] = "",
-		[OOM_LIKELY] = " (likely by the kernel's OOM killer)",
-		[OOM_YES] = " (by the kernel's OOM killer)",
-	};
-
+	if (o->oom == OOM_YES) {
+		text_add(out, "killed by the kernel's OOM killer (SIGKILL)");
+		return;
+	}
 	ending_describe(&o->end, out);
-	text_add(out, words[o->oom]);
+	if (o->oom == OOM_LIKELY)
+		text_add(out, " (likely by the kernel's OOM killer)");
 }

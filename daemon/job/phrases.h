@@ -54,8 +54,8 @@ void node_name_add(struct text *out, unsigned node, const char *name);
 /* "rank 3 (local rank 1, pid 4711)" */
 void worker_add(struct text *out, const struct outcome *o);
 
-/* How a worker ended, and whether the kernel ended it: "exit code 1", "killed by SIGKILL
- * (by the kernel's OOM killer)". */
+/* How a worker ended, and whether the kernel ended it: "exit code 1", "killed by the kernel's OOM
+ * killer (SIGKILL)". */
 void outcome_add(struct text *out, const struct outcome *o);
 
 #endif

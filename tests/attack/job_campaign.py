@@ -11,7 +11,7 @@ first, and often something else 0 to 3 s later. However it goes,
 - the launchers of hosts that were not touched have one exit code, of something that was done, and
   name as the culprit nobody who had no reason to fail;
 - a guard whose supervisor was killed tells all others where it can, and ends with their exit code;
-- where the first to fail was a worker, and the next failure came later than everybody could hear of
+- where a worker failed first, and the next failure came later than everybody could hear of
   it, all of them name that worker and have its exit code, whatever became of the hub then;
 - each writes its report file, with that exit code in it.
 

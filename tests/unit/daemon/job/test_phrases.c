@@ -182,7 +182,7 @@ static const struct outcome_row {
 	{ "a signal", { .pid = 4, .end = { ENDED_SIGNAL, SIGSEGV, true } },
 		"rank 0 (local rank 0, pid 4): killed by SIGSEGV (core dumped)" },
 	{ "the OOM killer", { .pid = 4, .end = { ENDED_SIGNAL, SIGKILL, false }, .oom = OOM_YES },
-		"rank 0 (local rank 0, pid 4): killed by SIGKILL (by the kernel's OOM killer)" },
+		"rank 0 (local rank 0, pid 4): killed by the kernel's OOM killer (SIGKILL)" },
 	{ "the OOM killer, probably",
 		{ .pid = 4, .end = { ENDED_SIGNAL, SIGKILL, false }, .oom = OOM_LIKELY },
 		"rank 0 (local rank 0, pid 4): killed by SIGKILL (likely by the kernel's OOM "

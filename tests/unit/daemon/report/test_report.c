@@ -73,7 +73,7 @@ static const struct report_row {
 	{ "OOM-killed, surely and likely",
 	  { WORKER(0, .oom = OOM_YES, BY_SIGNAL(SIGKILL), RAN(1, 2)),
 	    WORKER(1, .oom = OOM_LIKELY, BY_SIGNAL(SIGKILL), RAN(1, 3)) }, 2, 0, { FAILURE },
-	  HEAD("4 (local rank 0, pid 10)", "killed by SIGKILL (by the kernel's OOM killer) after 1.00 s") COMMAND
+	  HEAD("4 (local rank 0, pid 10)", "killed by the kernel's OOM killer (SIGKILL) after 1.00 s") COMMAND
 	  "launchd: note: rank 5 (local rank 1, pid 11): failed 1.00 s later: killed by SIGKILL (likely by the kernel's OOM killer)\n" },
 	{ "ended by a signal of nobody known",
 	  { WORKER(0, STOPPED(SIGINT, 2), BY_EXIT(1), RAN(1, 3)),
