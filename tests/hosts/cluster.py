@@ -13,14 +13,12 @@ namespaces, mounts and network devices. Clusters of parallel test runs don't mee
 """
 import contextlib
 import ctypes
-import fcntl
 import os
 import secrets
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -167,14 +165,14 @@ def _make_group():
 
 
 def mpirun_slot():
-    """Waits for one of MPIRUNS slots; it is held until the returned file is closed."""
+    """Waits for one of MPIRUNS slots; it is held until the returned socket is closed."""
     while True:
         for number in range(MPIRUNS):
-            slot = open(f"{tempfile.gettempdir()}/launchd-mpirun-{os.geteuid()}-{number}", "w")
+            slot = socket.socket(socket.AF_UNIX)
             try:
-                fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                slot.bind(f"\0launchd-tests-mpirun-{number}")
                 return slot
-            except BlockingIOError:
+            except OSError:  # it is taken
                 slot.close()
         time.sleep(0.05)
 
