@@ -90,7 +90,7 @@ int card_decode(const void *bytes, size_t len, struct card *ret, struct failure 
 	if (c.port == 0 || at[HEAD_BYTES - 1] == 0 ||
 		!read_addresses(at + HEAD_BYTES, at + len, at[HEAD_BYTES - 1], &c))
 		return failure_set(why, -EPROTO,
-			"what node rank 0's launchd says of itself can't be read (%zu bytes)", len);
+			"node rank 0's launchd sent a malformed card (%zu bytes)", len);
 	*ret = c;
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* card.h - what node rank 0's launcher hands to the others, and how it travels: where it listens,
- * and the job's key. Pure. */
+/* card.h - what node rank 0's launcher sends to the others through PMIx, and how it is encoded:
+ * where it listens, and the job's key. Pure. */
 #ifndef LAUNCHD_DAEMON_MEET_CARD_H
 #define LAUNCHD_DAEMON_MEET_CARD_H
 
@@ -21,13 +21,13 @@ struct card {
 	char address[CARD_ADDRESSES_MAX][CARD_ADDRESS_ROOM]; /* IPv4 or IPv6, as text */
 };
 
-/* Adds an address behind the others. -EINVAL: it is none. -ENOSPC: there are enough already. */
+/* Appends an address. -EINVAL: not an IP address; -ENOSPC: CARD_ADDRESSES_MAX are in it. */
 int card_add(struct card *c, const char *address);
 
-/* Writes at most CARD_BYTES_MAX bytes. Returns how many, which is 0 for no card that can travel. */
+/* Writes at most CARD_BYTES_MAX bytes. Returns how many; 0: it lacks a port or an address. */
 size_t card_encode(const struct card *c, unsigned char *ret);
 
-/* Reads what came, whatever it is. -EPROTO: no card, or one of another version of launchd. */
+/* Decodes any bytes. -EPROTO: not a card, or one of another version of launchd. */
 int card_decode(const void *bytes, size_t len, struct card *ret, struct failure *why);
 
 #endif

@@ -1,9 +1,9 @@
 /* dialer.h - a link to the hub at whichever of its addresses answers first (RFC 8305).
  *
  * A round dials all addresses, each a moment after the one before it, or at once when that one has
- * failed; who has not answered yet is not dialled twice, but goes on beside the next round. The
- * first that has proved to have the key is taken, and the others are closed: an address that leads
- * nowhere, or to somebody else, costs no more than that moment. */
+ * failed. A connection that is still pending goes on beside the next round and is not dialled
+ * twice. The first peer to prove that it has the key wins, and the others are closed: an address
+ * that leads nowhere, or to somebody else, costs no more than that moment. */
 #ifndef LAUNCHD_DAEMON_MEET_DIALER_H
 #define LAUNCHD_DAEMON_MEET_DIALER_H
 
@@ -41,14 +41,14 @@ struct dialer_lane {
 
 struct dialer {
 	/* the owner's, before dialer_start(); the rest is { 0 } */
-	/* It dials no more; l has the owner as its own, and is the dialer's memory. */
+	/* It has stopped dialing. l's owner is this owner; its memory is the dialer's. */
 	void (*on_ready)(struct dialer *d, struct link *l);
-	/* That one was closed. dialer_again() may follow. */
+	/* That link was closed. May call dialer_again(). */
 	void (*on_lost)(struct dialer *d, struct link *l, const char *why);
-	/* A round is about to begin, but for the first one. */
+	/* A round is about to start, other than the first one. */
 	void (*on_round)(struct dialer *d);
-	/* Once: somebody has answered, nobody is left who may, and dialling again would end so
-	 * again. Nothing is dialled any more. */
+	/* Once: every address has failed, at least one of them in a way that would repeat (see
+	 * `final`). It has stopped dialing. */
 	void (*on_hopeless)(struct dialer *d, const char *why);
 	void (*on_closed)(struct dialer *d); /* the memory is the owner's again */
 	/* of the links; see link.h */
@@ -57,7 +57,7 @@ struct dialer {
 	void *owner;
 	const struct link_auth *auth;
 	uint32_t timeout_ms;
-	unsigned final; /* a bit for each enum link_end after which there is no hope */
+	unsigned final; /* a bit for each enum link_end that would repeat */
 
 	/* private */
 	enum dialer_state state;
@@ -73,7 +73,7 @@ struct dialer {
 	unsigned handles;
 };
 
-/* Begins with the first round. The addresses are copied, FINDER_ADDRESSES at most. */
+/* Starts the first round. The addresses are copied, FINDER_ADDRESSES at most. */
 void dialer_start(struct dialer *d, uv_loop_t *loop, const struct sockaddr_storage *addresses,
 	unsigned count);
 
@@ -81,17 +81,17 @@ void dialer_start(struct dialer *d, uv_loop_t *loop, const struct sockaddr_stora
  */
 void dialer_use(struct dialer *d, const struct sockaddr_storage *addresses, unsigned count);
 
-/* After on_lost: dials again, after a moment. why: for dialer_explain(). */
+/* From on_lost: dials again after a pause. why: for dialer_explain(). */
 void dialer_again(struct dialer *d, const char *why);
 
-/* Dials no more. A link that is ready stays. */
+/* Stops dialing. A link that is ready stays. */
 void dialer_stop(struct dialer *d);
 
-/* Adds why nobody was reached so far: the last failure, or who does not answer. */
+/* Adds why nobody was reached so far: the last failure, or which address does not answer. */
 void dialer_explain(const struct dialer *d, struct text *t);
 
-/* Ends it; a link that is ready is the owner's to close, before or after. on_closed follows when
- * nothing of it is in the loop. */
+/* Closes it; the owner closes a link that is ready, before or after. on_closed is called when
+ * nothing of it is left in the loop. */
 void dialer_close(struct dialer *d);
 
 #endif

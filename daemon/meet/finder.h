@@ -1,5 +1,5 @@
-/* finder.h - the hub's address as the settings have it, looked up without waiting: names of nodes
- * that boot later come to be known later, and what they mean may change. */
+/* finder.h - looks up the hub's name from the settings without blocking, and again: names of nodes
+ * that boot later become known later, and their addresses may change. */
 #ifndef LAUNCHD_DAEMON_MEET_FINDER_H
 #define LAUNCHD_DAEMON_MEET_FINDER_H
 
@@ -27,7 +27,7 @@ extern const struct sm finder_life;
 
 struct finder {
 	/* the owner's, before finder_start(); the rest is { 0 } */
-	void (*on_found)(struct finder *f); /* addresses are there; again after finder_again() */
+	void (*on_found)(struct finder *f); /* addresses are known; again after finder_again() */
 	void (*on_searching)(struct finder *f, const char *why); /* at once, then each minute */
 	void (*on_failed)(struct finder *f, const char *why);    /* once: the time is over */
 	void (*on_closed)(struct finder *f); /* the memory is the owner's again */
@@ -49,16 +49,16 @@ struct finder {
 	char why[256]; /* the last failure */
 };
 
-/* Looks the name up, again and again until within_ms have passed. An address is found at once, that
- * is in the next turn of the loop. The name is borrowed. */
+/* Looks the name up until it is found or within_ms have passed. A name that is an address is found
+ * in the next iteration of the loop. The name is borrowed. */
 void finder_start(
 	struct finder *f, uv_loop_t *loop, const char *name, unsigned port, uint64_t within_ms);
 
-/* Once it was found: asks again what the name means, unless that is going on, or the name is an
- * address. Where there is no answer, what is known stays, and on_found does not come. */
+/* Looks the name up again once it was found, unless that is under way or the name is an address. If
+ * that fails, the known addresses stay and on_found is not called. */
 void finder_again(struct finder *f);
 
-/* Ends it, also while the resolver hangs; on_closed follows from the loop. */
+/* Closes it, even while the resolver hangs; on_closed is called from the loop. */
 void finder_close(struct finder *f);
 
 #endif

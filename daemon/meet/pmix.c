@@ -38,7 +38,7 @@ enum step {
 
 static const char *const step_words[STEPS] = {
 	[STEP_START] = "its start",
-	[STEP_LOAD] = "the loading of its library",
+	[STEP_LOAD] = "loading its library",
 	[STEP_INIT] = "PMIx_Init",
 	[STEP_PUT] = "PMIx_Put",
 	[STEP_FENCE] = "PMIx_Fence",
@@ -324,7 +324,7 @@ static void on_end(struct helper *h, bool succeeded)
 		return;
 	}
 	if (a->timed_out || (h->timed_out && step == STEP_FENCE)) {
-		text_printf(&t, "not all launchers of this job came to PMIx_Fence within %.3g s",
+		text_printf(&t, "not all launchers of this job reached PMIx_Fence within %.3g s",
 			(double)x->timeout_ms / 1000);
 	} else {
 		text_add(&t, "the launchers of this job can't meet by PMIx: ");

@@ -129,7 +129,7 @@ static const char *list_all(struct arena *arena, const struct interfaces *all)
 				text_printf(&t, "%s%s", j > i ? ", " : "", all->at[j].address);
 		text_add(&t, one->up ? ")" : ", down)");
 	}
-	copy = arena_strdup(arena, t.len > 0 ? text_string(&t) : "none with an address");
+	copy = arena_strdup(arena, t.len > 0 ? text_string(&t) : "no interface with an address");
 	text_done(&t);
 	return copy;
 }
@@ -156,7 +156,7 @@ static int choose_named(const struct interfaces *all, const struct reachable_wis
 		return 0;
 	return failure_usage(why,
 		"%s: \"%s\" names no interface of this node that is up and has an address others "
-		"can reach; there are: %s",
+		"can reach; it has: %s",
 		wish->where, wish->interfaces, list_choices(arena, all));
 }
 
@@ -186,7 +186,7 @@ static int refuse_local(const struct interfaces *all, const struct reachable_wis
 	if (address_parse(wish->local_addr, 0, &ignored) < 0)
 		for (size_t i = 0; i < wish->meant.count; i++)
 			text_printf(&t, "%s%s", i > 0 ? ", " : " (", wish->meant.at[i]);
-	rc = failure_usage(why, "%s: \"%s\"%s%s is no address of this node; there are: %s",
+	rc = failure_usage(why, "%s: \"%s\"%s%s is not an address of this node; it has: %s",
 		wish->local_where, wish->local_addr, text_string(&t), t.len > 0 ? ")" : "",
 		list_choices(arena, all));
 	text_done(&t);
@@ -230,7 +230,7 @@ static int choose_all(const struct interfaces *all, bool loopback, struct arena 
 		return 0;
 	return failure_set(why, -EADDRNOTAVAIL,
 		"this node has no address that others can reach (--interface and --local-addr say "
-		"which to use); there are: %s",
+		"which to use); it has: %s",
 		list_all(arena, all));
 }
 

@@ -13,7 +13,7 @@ struct interfaces;
 struct reachable_wish {
 	const char *local_addr;    /* --local-addr; NULL or "": not given */
 	const char *local_where;   /* the setting that names it, for the user */
-	const char *local_unknown; /* it is a name that can't be resolved: why */
+	const char *local_unknown; /* why that name can't be resolved; NULL: it can */
 	struct vec meant;          /* else: itself, or the addresses of that name */
 	const char *interfaces;    /* --interface: names with commas; NULL or "": not given */
 	const char *where;         /* the setting that names the interfaces, for the user */
@@ -27,11 +27,11 @@ struct reachable_wish {
  * nothing but loopback on its own host; then it chooses nothing. Else --interface: what these
  * interfaces have, in the order of their names. Else every interface that is up: IPv4, then IPv6,
  * then those of bridges and tunnels for containers and virtual machines, which other hosts have
- * under the same address; loopback last. Link-local addresses are of no use to others.
+ * under the same address; loopback last. Link-local addresses are useless to others.
  *
  * -EINVAL: --local-addr is not of this node, or --interface names none that is up and has an
- * address. -EADDRNOTAVAIL: there is no address that others may reach. All sentences list what there
- * is. */
+ * address. -EADDRNOTAVAIL: no address that others may reach. Each sentence lists this node's
+ * addresses. */
 int reachable_choose(const struct interfaces *all, const struct reachable_wish *wish,
 	struct arena *arena, struct vec *ret, struct failure *why);
 

@@ -24,7 +24,7 @@ static int signals_init(sigset_t *ret_ignored)
 	return 0;
 }
 
-/* What doesn't fit ends with SIGSEGV, and nobody is told why. */
+/* A stack that is too small ends in SIGSEGV, without a word about why. */
 static int check_stack(struct failure *why)
 {
 	enum { LEAST_KB = 256 }; /* we need less than half of that */
@@ -33,7 +33,7 @@ static int check_stack(struct failure *why)
 	if (getrlimit(RLIMIT_STACK, &stack) < 0 || stack.rlim_cur / 1024 >= LEAST_KB)
 		return 0;
 	return failure_set(why, -ENOMEM,
-		"the stack may have no more than %llu KB here (ulimit -s): launchd needs %d",
+		"the stack is limited to %llu KB (ulimit -s): launchd needs %d KB",
 		(unsigned long long)stack.rlim_cur / 1024, LEAST_KB);
 }
 
@@ -54,7 +54,7 @@ int process_init(struct inherited *ret, struct failure *why)
 		return failure_set(why, -EIO, "getrlimit: %s", strerror(errno));
 	raised = ret->nofile;
 	raised.rlim_cur = raised.rlim_max;
-	/* not allowed where the limit is above fs.nr_open: then what is there must do */
+	/* refused if the hard limit is above fs.nr_open: then the soft limit stays */
 	ret->nofile_raised = setrlimit(RLIMIT_NOFILE, &raised) == 0;
 	return 0;
 }

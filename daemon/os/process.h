@@ -1,4 +1,4 @@
-/* process.h - what the launcher is as a process: its streams, limits and signals. */
+/* process.h - the launcher's own process: its streams, limits, signals and name. */
 #ifndef LAUNCHD_DAEMON_OS_PROCESS_H
 #define LAUNCHD_DAEMON_OS_PROCESS_H
 
@@ -15,17 +15,17 @@ struct inherited {
 	bool nofile_raised;
 };
 
-/* Makes this process fit to be a launcher, and keeps what it found for the workers:
- * 0, 1 and 2 are open; CHLD is not ignored (exit codes would be lost) and PIPE is (a reader that
- * is gone must not end the job); RLIMIT_NOFILE is raised as far as it goes. Negative errno with a
- * sentence, also where RLIMIT_STACK is too low. */
+/* Prepares this process to be a launcher, and saves what it inherited for the workers: opens 0, 1
+ * and 2 if they are closed; resets CHLD (ignored, it loses exit codes); ignores PIPE (a reader that
+ * has gone must not end the job); raises RLIMIT_NOFILE to its hard limit. Negative errno with a
+ * sentence, also if RLIMIT_STACK is too low. */
 int process_init(struct inherited *ret, struct failure *why);
 
 /* The name of the process that starts the workers. */
 #define SUPERVISOR_NAME "rank-supervisor"
 
-/* Gives this process a name and a command line of its own, in the memory that argv lies in, whose
- * strings are gone then: who ends processes by name must not hit two of ours at once. */
+/* Gives this process a name and a command line of its own, so that killing by name doesn't hit both
+ * of ours at once. The command line is written over the strings of argv. */
 void process_rename(char **argv, const char *name);
 
 #endif

@@ -1,8 +1,8 @@
-/* procfs.h - what /proc tells of a process. Never trusted for more than its moment.
+/* procfs.h - what /proc says about processes. It may be out of date as soon as it is read.
  *
  * A container may have no /proc, or one of another pid namespace (unshare --pid without
- * --mount-proc, nsenter --pid), whose numbers are those of strangers: then nothing of it is
- * believed, and of this process's own children the kernel tells what it tells who waits for them.
+ * --mount-proc, nsenter --pid), whose pids belong to strangers: then /proc is not used, and this
+ * process knows of its own children only what waitid(2) tells.
  */
 #ifndef LAUNCHD_DAEMON_OS_PROCFS_H
 #define LAUNCHD_DAEMON_OS_PROCFS_H
@@ -17,7 +17,7 @@ struct process {
 	uid_t uid;
 	char state;       /* as proc(5) has it */
 	char command[16]; /* comm */
-	uint64_t started; /* in clock ticks since the machine's start: with the pid, who it is */
+	uint64_t started; /* clock ticks since boot; with the pid it identifies the process */
 };
 
 enum proc {
@@ -26,26 +26,26 @@ enum proc {
 	PROC_NONE,    /* not mounted */
 };
 
-/* Whose processes /proc shows. Looked up once by each process. */
+/* Whose processes /proc shows. Each process looks it up once. */
 enum proc proc_look(void);
 
-/* Reads /proc/PID/stat. -ENOENT, -ESRCH: there is no such process (any more), or it can't be seen.
- * Without /proc a child of this process can be: its state is 'Z' or '?', its name "?", its user
- * this process's or (uid_t)-1, and started is 0. */
+/* Reads /proc/PID/stat. -ENOENT, -ESRCH: no such process (any more), or it can't be seen. Without
+ * /proc only children of this process can be seen: their state is 'Z' or '?', their name "?", their
+ * user this process's or (uid_t)-1, and started is 0. */
 int process_read(pid_t pid, struct process *ret);
 
-/* The name of a process alone; "" where it has gone, or can't be seen. */
+/* Only the name of a process; "" if it has gone or can't be seen. */
 void process_command(pid_t pid, char ret[16]);
 
 /* Calls see() for each child of a process, of all its threads; children that come and go meanwhile
- * may be missed. Reads the kernel's lists of children; where it has none (CONFIG_PROC_CHILDREN)
- * all of /proc. Where that can't be read (there is none, or no descriptor is left) this process's
- * own children are found all the same, by trying out numbers: up to the newest one, or, where
- * nobody has one of these, all 4 million, which takes half a second. 0 or negative errno. */
+ * may be missed. Reads the kernel's lists of children, or all of /proc if the kernel has no lists
+ * (CONFIG_PROC_CHILDREN). If neither can be read (no /proc, or no descriptor is left) this
+ * process's own children are still found, by trying pids: up to the newest one and, if none of
+ * these is a child, all 4 million, which takes half a second. 0 or negative errno. */
 int process_children(pid_t pid, void (*see)(pid_t child, void *to), void *to);
 
-/* Processes, of fixed room: memory may be out when they are looked for. What is not used is no
- * memory; of more than that the rest is found when these have ended. */
+/* A list of processes of fixed size, as there may be no memory when it is needed. Pages that are
+ * not used cost nothing; children beyond PIDS_MAX are found when these have ended. */
 enum { PIDS_MAX = 65536 };
 
 struct pids {
@@ -57,7 +57,7 @@ struct pids {
 void process_list_children(pid_t pid, struct pids *list);
 
 /* The value of a variable in the environment that a process was executed with, cut to fit. False:
- * it is not there, or may not be read. */
+ * it is not set, or the environment may not be read. */
 bool process_variable(pid_t pid, const char *name, char *ret, size_t size);
 
 #endif

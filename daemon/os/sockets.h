@@ -1,5 +1,5 @@
-/* sockets.h - the kernel's list of TCP sockets (/proc/net/tcp, tcp6), and who has one of them open.
- * Reads files of /proc, which takes no time worth speaking of but for many thousand sockets. */
+/* sockets.h - the kernel's list of TCP sockets (/proc/net/tcp, tcp6), and which process has one of
+ * them open. Reading /proc takes noticeable time only with many thousand sockets. */
 #ifndef LAUNCHD_DAEMON_OS_SOCKETS_H
 #define LAUNCHD_DAEMON_OS_SOCKETS_H
 
@@ -18,7 +18,7 @@ struct tcp_socket {
 	uint64_t inode; /* 0: no process has it open any more */
 };
 
-/* Reads one line of such a file; -EINVAL: it is none (the heading). Pure. */
+/* Parses one line of such a file; -EINVAL: not a socket (the heading). Pure. */
 int socket_parse(const char *line, struct tcp_socket *ret);
 
 /* Calls see() for each TCP socket in the network namespace of a process (of IPv4, then of IPv6).
@@ -29,8 +29,8 @@ int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), vo
  * Negative errno: its descriptors can't be seen. */
 int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to);
 
-/* Who listens on a port of this host, so that a socket for addr can't: its pid and command; of
- * several the first in the order of pids. -ENOENT: nobody that can be seen. */
+/* The process that listens on a port of this host, so that a socket for addr can't: its pid and
+ * command; of several, the first in /proc. -ENOENT: none that can be seen. */
 int sockets_find_listener(
 	const struct peer *addr, unsigned port, pid_t *ret_pid, char ret_command[16]);
 

@@ -30,7 +30,7 @@ struct inquiry {
 static int out_of_memory(const struct inquiry *a)
 {
 	return failure_set(a->why, -ENOMEM,
-		"no memory for its %s: the store has %" PRIu64 " of %" PRIu64 " MiB in use",
+		"out of memory for its %s: the store uses %" PRIu64 " of %" PRIu64 " MiB",
 		query_name(a->r->query), a->s->budget->used >> 20, a->s->budget->max >> 20);
 }
 
@@ -200,7 +200,7 @@ static int on_get(struct inquiry *a)
 	const struct key *key = keys_find(&a->s->keys, request_span(&a->at));
 
 	if (!(key && key->value) && a->r->dialect != STORE_DIALECT_D)
-		return failure_set(a->why, -EPROTO, "its %s is of a key that is not there",
+		return failure_set(a->why, -EPROTO, "its %s names a key that does not exist",
 			query_name(a->r->query));
 	return say_span(a, key ? key_value(key) : (struct span){ NULL, 0 });
 }
@@ -227,7 +227,7 @@ static int add(const struct inquiry *a, const struct key *key, int64_t delta, in
 	errno = 0;
 	number = strtoll(text, &end, 10);
 	if (end == text || errno != 0)
-		return failure_set(a->why, -EPROTO, "its %s is to a value that is no number",
+		return failure_set(a->why, -EPROTO, "its %s is to a value that is not a number",
 			query_name(a->r->query));
 	*ret = (int64_t)((uint64_t)number + (uint64_t)delta);
 	return 0;

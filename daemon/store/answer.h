@@ -1,10 +1,10 @@
-/* answer.h - what the store does for a request, and what it says to it. Pure.
+/* answer.h - what the store does for a request, and how it replies. Pure.
  *
- * The meaning of each query is that of torch's own server, but for what its clients can't want:
- *   - a client that asks anew while it waits has given up waiting (torch before 2.1 cannot say so):
- *     no late word comes to be taken for the answer to something else;
- *   - who waits for a queue and another key needs no further push when the queue has something;
- *   - COMPARE_SET wakes whoever waits only where it stores something. */
+ * Each query means what it means to torch's own server, except where no client can rely on that:
+ *   - a client that sends another request while it waits has given up waiting (torch before 2.1
+ *     cannot say so): no late reply is sent that it would take for the answer to that request;
+ *   - a client that waits for a queue and for another key needs no second push when that key comes;
+ *   - COMPARE_SET wakes those who wait only if it stores something. */
 #ifndef LAUNCHD_DAEMON_STORE_ANSWER_H
 #define LAUNCHD_DAEMON_STORE_ANSWER_H
 
@@ -13,24 +13,24 @@
 
 struct failure;
 
-/* The keys of an attempt, and how its clients are spoken to. */
+/* The keys of one attempt, and how to send to its clients. */
 struct space {
 	struct keys keys;
 	struct budget *budget;
 	struct bytes push; /* what those who watch a key are told of its change */
-	/* Sends bytes to a guest that is not the one being answered. It must change neither keys
-	 * nor guests: who can't be sent to leaves later. */
+	/* Sends bytes to a guest other than the one being answered. It must change neither keys
+	 * nor guests: a guest that can't be reached leaves later. */
 	void (*tell)(struct guest *to, const void *bytes, size_t len);
-	/* Sends a large value to the guest being answered, behind the reply so far, which it
-	 * empties: what the socket takes at once is copied by the kernel alone. It must change
+	/* Sends a large value to the guest being answered, after the reply so far, which it
+	 * empties: what the socket accepts at once is copied by the kernel alone. It must change
 	 * neither keys nor guests. NULL: large values become part of the reply. */
 	void (*tell_large)(struct guest *to, struct bytes *reply, const void *bytes, size_t len);
 };
 
-/* Does what a request asks for and adds the answer, if it has one, to reply. -ENOMEM: the memory is
- * not there, -EPROTO: it can't be done (GET of a key that is not there, by a client older than 2.2;
- * ADD to what is no number), with a sentence; the client then has nothing to hope for and is to be
- * closed. Except for MULTI_SET, which may have come half way, nothing is changed on failure. */
+/* Does what a request asks for and appends the answer, if it has one, to reply. On failure the
+ * caller closes the client: -ENOMEM, or -EPROTO where it can't be done (GET of a missing key by a
+ * client older than torch 2.2, ADD to a value that is not a number). Nothing is changed then,
+ * except by MULTI_SET, which may have set some of its keys. */
 int answer(struct space *s, struct guest *who, const struct request *r, struct bytes *reply,
 	struct failure *why);
 

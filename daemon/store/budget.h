@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What was taken, with what the allocator needs beside it. */
+/* What was allocated, with the allocator's own overhead. */
 struct budget {
 	uint64_t max, used;
 };
@@ -20,25 +20,25 @@ void *budget_alloc(struct budget *b, size_t size);
 /* at may be NULL. */
 void budget_free(struct budget *b, void *at, size_t size);
 
-/* Bytes that grow; { 0 } has none. What they have room for is part of the budget. */
+/* Bytes that grow; { 0 } has none. All of their room counts in the budget. */
 struct bytes {
 	uint8_t *at;
 	size_t len, room;
 };
 
-/* Makes room for `more` bytes behind those there are. -ENOMEM: there is none. */
+/* Makes room to append `more` bytes. -ENOMEM. */
 int bytes_reserve(struct bytes *to, struct budget *b, size_t more);
 
-/* Adds them. -ENOMEM: nothing is changed. */
+/* Appends. -ENOMEM: nothing is changed. */
 int bytes_add(struct bytes *to, struct budget *b, const void *more, size_t len);
 
-/* Takes `len` bytes away from the front. */
+/* Removes `len` bytes from the front. */
 void bytes_drop(struct bytes *from, size_t len);
 
-/* Gives the memory back; it has no bytes afterwards. */
+/* Frees the memory; it has no bytes afterwards. */
 void bytes_done(struct bytes *of, struct budget *b);
 
-/* The same where it is more than `keep`; else it only becomes empty. */
+/* The same if it has more room than `keep`; else it only becomes empty. */
 void bytes_trim(struct bytes *of, struct budget *b, size_t keep);
 
 #endif

@@ -139,7 +139,7 @@ static void send_parts(struct client *c, const struct iovec *parts, size_t count
 			continue;
 		if (bytes_add(&c->outbox, &c->store->budget, (char *)parts[i].iov_base + done,
 			    len - done) < 0)
-			lose(c, "no memory for what it does not read");
+			lose(c, "out of memory for what it does not read");
 		else if (c->state == CLIENT_READING)
 			client_goto(c, CLIENT_WRITING);
 	}
@@ -230,7 +230,7 @@ static int keep(struct client *c, const uint8_t *bytes, size_t len, struct failu
 {
 	if (len == 0 || bytes_add(&c->inbox, &c->store->budget, bytes, len) == 0)
 		return 0;
-	return failure_set(why, -ENOMEM, "no memory for its request (%s): the store is full",
+	return failure_set(why, -ENOMEM, "out of memory for its request (%s): the store is full",
 		query_name(c->scan.query));
 }
 

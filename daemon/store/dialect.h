@@ -4,9 +4,9 @@
 
 #include "daemon/store/request.h"
 
-/* From a version as torch/version.py has it ("2.15.0+cu132", "1.13.1", "2.3.0a0+git1a2b3c"), what a
- * store must be told of clients that do not begin as those of 2.2 do: NONE for 2.2 and above, which
- * all do. -EINVAL: it is no version; -ENOTSUP: one before 1.13, of which nothing is known. */
+/* From a version as torch/version.py has it ("2.15.0+cu132", "1.13.1", "2.3.0a0+git1a2b3c"), the
+ * dialect of clients that do not start as those of 2.2 do: NONE for 2.2 and above, which all do.
+ * -EINVAL: not a version; -ENOTSUP: older than 1.13, which was never tried. */
 int store_dialect_of(const char *version, enum store_dialect *ret);
 
 #endif

@@ -1,8 +1,12 @@
 /* keys.h - the keys of one attempt with their values and queues, and who waits for them or watches
  * them. Pure; all memory is of one budget.
  *
- * A key may be there without a value: it is only waited for, watched, or has a queue. Torch counts
- * and lists keys with a value only. */
+ * A key may exist without a value, because somebody waits for it or watches it, or it has a queue.
+ * Torch counts and lists only keys with a value.
+ *
+ * A client sends no request before it has read the answer to the last one, so it waits at most
+ * once, for any number of keys. Each wait is linked into its key's list and into its client's
+ * array, so that whoever leaves is unlinked at once, however many others wait. */
 #ifndef LAUNCHD_DAEMON_STORE_KEYS_H
 #define LAUNCHD_DAEMON_STORE_KEYS_H
 
@@ -61,10 +65,10 @@ struct guest {
 
 struct keys {
 	struct budget *budget;
-	uint8_t secret[SIPHASH_KEY_SIZE]; /* else somebody could make all keys fall into one bucket
-					   */
-	struct key **buckets;             /* NULL: none yet */
-	size_t bucket_count, count;       /* count: of all keys */
+	/* without it, a client could choose keys that all fall into one bucket */
+	uint8_t secret[SIPHASH_KEY_SIZE];
+	struct key **buckets;       /* NULL: none yet */
+	size_t bucket_count, count; /* count: of all keys */
 	uint64_t with_value;
 };
 
@@ -73,57 +77,58 @@ void keys_init(struct keys *k, struct budget *budget, const uint8_t secret[SIPHA
 /* NULL: there is none. */
 struct key *keys_find(const struct keys *k, struct span name);
 
-/* Finds or makes it. NULL: out of memory. One that is left without anything must be settled. */
+/* Finds or creates it; NULL: out of memory. The caller passes a key that stays empty to
+ * keys_settle(). */
 struct key *keys_need(struct keys *k, struct span name);
 
-/* Takes a key away that has nothing: no value, no queue, nobody who waits or watches. */
+/* Removes a key if it is empty: no value, no queue, nobody who waits for it or watches it. */
 void keys_settle(struct keys *k, struct key *key);
 
-/* Takes all of them away; nobody may wait or watch any more. */
+/* Removes all keys; nobody may wait or watch any more. */
 void keys_clear(struct keys *k);
 
 /* Sets its value. -ENOMEM: it is as it was. */
 int key_set(struct keys *k, struct key *key, struct span value);
 
-/* Adds to the end of its value. -ENOMEM: it is as it was. */
+/* Appends to its value. -ENOMEM: it is as it was. */
 int key_append(struct keys *k, struct key *key, struct span more);
 
-/* Takes its value away, if it has one. To be settled. */
+/* Removes its value, if it has one; keys_settle() follows. */
 void key_unset(struct keys *k, struct key *key);
 
 /* Its value; none is empty. Valid until the key is changed. */
 struct span key_value(const struct key *key);
 
-/* Adds to the end of its queue; -ENOMEM. Takes the first of it away, if there is one; to be
- * settled. */
+/* Appends to its queue; -ENOMEM. Removes the first of the queue, if there is one; keys_settle()
+ * follows. */
 int key_push(struct keys *k, struct key *key, struct span value);
 void key_pop(struct keys *k, struct key *key);
 
-/* What waits for it has it: a value, or something in its queue. */
+/* Whether those who wait for it may go on: it has a value, or something in its queue. */
 bool key_is_there(const struct key *key);
 
 /* Calls see() for each key with a value, in no order, until it returns an error, which is returned.
  */
 int keys_each(const struct keys *k, int (*see)(const struct key *key, void *to), void *to);
 
-/* Begins to wait, for `room` keys at most, each named by wait_for(). -ENOMEM: it does not wait. A
- * guest that waits must not begin again. */
+/* Starts to wait for up to `room` keys, each added by wait_for(). -ENOMEM: it does not wait. A
+ * guest waits only once at a time. */
 int wait_begin(struct keys *k, struct guest *g, size_t room);
 void wait_for(struct guest *g, struct key *key);
 
-/* It waits no more; nothing where it does not. Keys that nobody needs are taken away. */
+/* Stops waiting, if it waits. Keys that nobody needs any more are removed. */
 void wait_end(struct keys *k, struct guest *g);
 
-/* A key has come: takes its waits away, the oldest first, and calls ready() for each guest whose
- * last key it was, which waits no more; with `one` only as far as the first of these. The key must
- * be settled; ready() changes neither keys nor waits. */
+/* A key has come: ends the waits for it, the oldest first, and calls ready() for each guest that
+ * waits for nothing else; with `one`, stops at the first such guest. The caller settles the key;
+ * ready() changes neither keys nor waits. */
 void wait_wake(struct keys *k, struct key *key, bool one, void (*ready)(struct guest *g, void *to),
 	void *to);
 
-/* Begins to watch; -ENOMEM. */
+/* Starts to watch; -ENOMEM. */
 int watch_add(struct keys *k, struct guest *g, struct key *key);
 
-/* It has gone: it waits for nothing and watches nothing. */
+/* It has gone: ends what it waits for and watches. */
 void guest_leave(struct keys *k, struct guest *g);
 
 #endif

@@ -80,7 +80,7 @@ static int tell_dialect(struct scan *s, const uint8_t *bytes, size_t len, struct
 	if (memcmp(bytes, validate, seen) != 0) {
 		if (s->old == STORE_DIALECT_NONE)
 			return failure_set(why, -EPROTO,
-				"it does not begin as a client of torch 2.2 or later does");
+				"it does not start as a client of torch 2.2 or later does");
 		s->dialect = s->old;
 		return 1;
 	}
@@ -102,7 +102,7 @@ static int begin(struct scan *s, const uint8_t *bytes, size_t len, struct failur
 		return rc;
 	q = bytes[0] < NUMBERS ? numbers[s->dialect][bytes[0]] : QUERY_NONE;
 	if (q == QUERY_NONE || (q == QUERY_VALIDATE && !first))
-		return failure_set(why, -EPROTO, "it sent %u where a query's number belongs",
+		return failure_set(why, -EPROTO, "it sent %u, which is not the number of a query",
 			(unsigned)bytes[0]);
 	s->query = q;
 	s->step = s->again = queries[q].shape;

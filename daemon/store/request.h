@@ -21,16 +21,17 @@ enum {
 	STORE_KEYS_MAX = 128 << 10, /* of one request */
 };
 
-/* D says so with its first bytes; A and C begin alike, so that somebody must know. */
+/* A client that speaks D says so with its first bytes; A and C start alike, so that the store must
+ * be told which of the two its old clients speak. */
 enum store_dialect {
-	STORE_DIALECT_NONE, /* of clients that are not D's: they are turned away */
+	STORE_DIALECT_NONE, /* clients that don't speak D are refused */
 	STORE_DIALECT_A,    /* torch 1.13 to 2.0 */
 	STORE_DIALECT_C,    /* torch 2.1 */
 	STORE_DIALECT_D,    /* torch 2.2 and above */
 };
 
 enum query {
-	QUERY_NONE, /* a number that means nothing */
+	QUERY_NONE, /* not the number of a query */
 	QUERY_VALIDATE,
 	QUERY_SET,
 	QUERY_COMPARE_SET,
@@ -54,7 +55,7 @@ enum query {
 	QUERIES,
 };
 
-/* Bytes of somebody else. */
+/* Bytes that somebody else owns. */
 struct span {
 	const uint8_t *at;
 	size_t len;
@@ -78,12 +79,12 @@ struct scan {
 	size_t at, args;                 /* offsets from the request's first byte */
 };
 
-/* A connection's beginning; `old` is the dialect of clients that do not speak D. */
+/* For a new connection; `old` is the dialect of clients that do not speak D. */
 void scan_init(struct scan *s, enum store_dialect old);
 
-/* Looks at `len` bytes, the first of which begins a request: those of the last call, if it found no
- * end, and what has come since. Returns 1 with the request, which is the first ret->len of them; 0
- * where more must come; -EPROTO with a sentence where no more will help: the connection is lost. */
+/* Looks at `len` bytes, the first of which starts a request: those of the last call, if that found
+ * no end, and what has come since. Returns 1 with the request, which is the first ret->len of them;
+ * 0 if more must come; -EPROTO if it is not a request: the caller closes the connection. */
 int scan_next(
 	struct scan *s, const uint8_t *bytes, size_t len, struct request *ret, struct failure *why);
 

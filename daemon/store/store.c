@@ -70,7 +70,7 @@ static void on_connection(struct acceptor *a, int connection, const struct socka
 		!peers_may(&s->peers, from, (struct sockaddr *)&to)) {
 		if (peers_is_news(&s->peers, from))
 			store_note(s,
-				"the store closed the connection of %s: it is no node of this job",
+				"the store closed the connection of %s: it is not a node of this job",
 				text);
 		return;
 	}
@@ -106,7 +106,8 @@ static int open_listener(struct store *s, struct failure *why)
 
 	if (address_parse(s->config.addr, (uint16_t)port, &s->own) < 0)
 		return failure_set(why, -EINVAL,
-			"the store can't listen at \"%s\": it is no IP address", s->config.addr);
+			"the store can't listen at \"%s\": it is not an IP address",
+			s->config.addr);
 	s->listener = rc = listen_at(own, 0);
 	if (rc >= 0)
 		rc = port_of(s->listener);
@@ -145,7 +146,7 @@ static int start(struct store *s, struct failure *why)
 	int rc;
 
 	if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret)
-		return failure_set(why, -EIO, "the store has no random numbers");
+		return failure_set(why, -EIO, "the store can't get random numbers");
 	s->room = malloc(CLIENT_READ_SIZE);
 	if (!s->room)
 		return failure_oom(why);
@@ -159,7 +160,7 @@ static int start(struct store *s, struct failure *why)
 	s->space.tell_large = client_tell_large;
 	rc = uv_poll_init(s->loop, &s->poll, s->listener);
 	if (rc < 0)
-		return failure_set(why, rc, "the store can't be watched: %s", uv_strerror(rc));
+		return failure_set(why, rc, "the store can't poll its socket: %s", uv_strerror(rc));
 	s->poll.data = s;
 	return 0;
 }

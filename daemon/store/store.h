@@ -1,11 +1,10 @@
 /* store.h - the TCPStore by which a job's workers meet: on the wire format of PyTorch, so that
  * every worker is a client and no rank has to live for the others.
  *
- * It listens before anybody is told its port, outlives all ranks, and has no clock: while nobody
- * asks it sleeps. Each attempt of the job has keys of its own. There is no authentication in the
- * protocol; so it binds one address, takes connections from the job's nodes only, and has a limit
- * for all memory that clients can make it use. One loop, one thread; all descriptors close on
- * exec. SIGPIPE must be ignored, as libuv's writes raise it. */
+ * It listens before anybody is told its port, outlives all ranks, and has no timer: it sleeps until
+ * somebody asks. Each attempt of the job has keys of its own. The protocol has no authentication,
+ * so the store binds one address, accepts connections only from the job's nodes, and limits all
+ * memory that clients can make it use. One loop, one thread; all descriptors close on exec. */
 #ifndef LAUNCHD_DAEMON_STORE_STORE_H
 #define LAUNCHD_DAEMON_STORE_STORE_H
 
@@ -24,10 +23,10 @@ struct failure;
 struct store_config {
 	const char *addr; /* an IPv4 or IPv6 address as text, and the only one that is bound */
 	unsigned port;    /* 0: any free one */
-	enum store_dialect old; /* of clients that do not speak D: the caller knows its torch */
+	enum store_dialect old; /* of clients that do not speak D: the caller knows their torch */
 	uint64_t memory_max;    /* bytes, for keys, values, clients and all that is on its way */
-	/* Something that a log should have, one sentence; a few for each attempt. It must not call
-	 * the store. NULL: nobody cares. */
+	/* One sentence for the log, a few in each attempt. It must not call the store. May be NULL.
+	 */
 	void (*on_note)(void *owner, const char *text);
 	void *owner;
 };
@@ -56,19 +55,19 @@ struct store {
 	void (*on_closed)(struct store *s);
 };
 
-/* Binds and listens. -EINVAL: addr is no IP address; -EADDRINUSE with who has the port, as far as
- * that can be seen; other errors of bind(2). On failure nothing is left. */
+/* Binds and listens. -EINVAL: addr is not an IP address; -EADDRINUSE with the name of the process
+ * that has the port, if it can be seen; other errors of bind(2). On failure nothing is left. */
 int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, struct failure *why);
 
 unsigned store_port(const struct store *s);
 
-/* Lets connections from an address in, besides those of this host (which come from the address they
- * go to; of all loopback addresses, where the store listens on one). Others are closed when they
- * are accepted. -EAFNOSUPPORT, -ENOMEM. */
+/* Admits connections from an address, besides those of this host (which come from the address they
+ * go to; from any loopback address, if the store listens on one). Others are closed when they are
+ * accepted. -EAFNOSUPPORT, -ENOMEM. */
 int store_allow(struct store *s, const struct sockaddr *addr);
 
-/* Begins an attempt: closes all connections, also those that wait to be accepted, and forgets all
- * keys. The port stays open. To be called when the workers of the last attempt have ended. */
+/* Starts an attempt: closes all connections, also those that wait to be accepted, and removes all
+ * keys. The port stays open. The workers of the last attempt must have ended. */
 void store_next_attempt(struct store *s);
 
 /* Connections of this attempt so far that have asked for something. Clients of torch before 2.1

@@ -13,7 +13,7 @@ from slurm import Slurm, why_impossible
 
 IMPOSSIBLE = why_no_hosts()
 PROBE = BUILD / "tests/workers/pmix_probe"
-MISSED = "failed not all launchers of this job came to PMIx_Fence within 1 s"
+MISSED = "failed not all launchers of this job reached PMIx_Fence within 1 s"
 KILLED = "the launchers of this job can't meet by PMIx: its process was killed by SIGKILL in "
 OPENMPI5 = os.environ.get("LAUNCHD_OPENMPI5", "")  # its directory, in which there is bin/mpirun
 

@@ -239,9 +239,9 @@ MISTAKES = {
               f'--master_port={text}', 'train.py') for text in ('99999', 'http')]],
     'an interface or address that is not there': [
         bad('--interface: "eth999" names no interface of this node that is up and has an address '
-            'others can reach; there are: LIST', *TWO, '--master_addr=h', '--interface=eth999',
+            'others can reach; it has: LIST', *TWO, '--master_addr=h', '--interface=eth999',
             'train.py'),
-        bad('--local-addr: "192.0.2.99" is no address of this node; there are: LIST', *TWO,
+        bad('--local-addr: "192.0.2.99" is not an address of this node; it has: LIST', *TWO,
             '--master_addr=h', '--local-addr=192.0.2.99', 'train.py'),
         bad('--local-addr: "10.0.0.9:29500" has a port; use --master_port 29500, and give the host '
             'alone here: 10.0.0.9', *TWO, '--master_addr=h', '--local-addr=10.0.0.9:29500',
@@ -400,7 +400,7 @@ def normal(line):
     for pattern, to in ((r'pid \d+', 'pid N'), (r'after \d+\.\d+ s$', 'after T'),
                         (re.escape(socket.gethostname()), 'HOST'),
                         (r'^error: time: .*', 'error: time: WHEN'), (r'/usr/bin/python3?', 'PYTHON'),
-                        (r'(; there are): .*', r'\1: LIST'),
+                        (r'(; it has): .*', r'\1: LIST'),
                         (r"(can't be resolved: )[a-zA-Z ]+?(?=[;(]| \()", r'\1UNKNOWN')):
         line = re.sub(pattern, to, line)
     return line

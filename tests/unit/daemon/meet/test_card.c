@@ -93,7 +93,7 @@ static void test_cut_or_longer(void **state)
 
 		if (n == len)
 			continue;
-		assert_outcome(decode(bytes, n, &back, &why), -EPROTO, &why, "can't be read");
+		assert_outcome(decode(bytes, n, &back, &why), -EPROTO, &why, "a malformed card");
 		assert_memory_equal(&back, &untouched, sizeof back);
 	}
 }
@@ -130,14 +130,14 @@ static const struct bytes_row {
 	const char *part;
 } changed[] = {
 	{ "another version", 0, 2, "another version (its card has version 2, this launchd's 1)" },
-	{ "no address", 35, 0, "can't be read" },
-	{ "more addresses than there are", 35, 2, "can't be read" },
-	{ "more addresses than fit", 35, 255, "can't be read" },
-	{ "an empty address", 36, 0, "can't be read" },
-	{ "an address that ends behind the card", 36, 46, "can't be read" },
-	{ "a longer address than there is", 36, 255, "can't be read" },
-	{ "a NUL in an address", 37 + 4, 0, "can't be read" },
-	{ "a letter in an address", 37 + 4, 'x', "can't be read" },
+	{ "no address", 35, 0, "a malformed card" },
+	{ "more addresses than there are", 35, 2, "a malformed card" },
+	{ "more addresses than fit", 35, 255, "a malformed card" },
+	{ "an empty address", 36, 0, "a malformed card" },
+	{ "an address that ends behind the card", 36, 46, "a malformed card" },
+	{ "a longer address than there is", 36, 255, "a malformed card" },
+	{ "a NUL in an address", 37 + 4, 0, "a malformed card" },
+	{ "a letter in an address", 37 + 4, 'x', "a malformed card" },
 };
 
 static void test_changed(void **state)

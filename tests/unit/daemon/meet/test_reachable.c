@@ -68,9 +68,9 @@ static const struct choice_row {
 	{ "nothing but loopback", { LO, LO6, DOWN("eth0", "10.0.0.1"), UP("eth1", "fe80::1") },
 		{ 0 }, NULL,
 		"this node has no address that others can reach (--interface and --local-addr say "
-		"which to use); there are: lo (127.0.0.1, ::1), eth0 (10.0.0.1, down), eth1 "
+		"which to use); it has: lo (127.0.0.1, ::1), eth0 (10.0.0.1, down), eth1 "
 		"(fe80::1)" },
-	{ "nothing at all", { { 0 } }, { 0 }, NULL, "there are: none with an address" },
+	{ "nothing at all", { { 0 } }, { 0 }, NULL, "it has: no interface with an address" },
 	{ "--local-addr is the only one", { UP("eth0", "10.0.0.1"), UP("eth1", "10.1.0.1") },
 		{ .local_addr = "10.1.0.1", MEANT("10.1.0.1"), .interfaces = "eth0" }, "10.1.0.1",
 		NULL },
@@ -97,15 +97,15 @@ static const struct choice_row {
 	{ "--local-addr of another node", { LO, UP("eth0", "10.0.0.1") },
 		{ .local_addr = "10.0.0.9", MEANT("10.0.0.9"), .local_where = "--local-addr" },
 		NULL,
-		"--local-addr: \"10.0.0.9\" is no address of this node; there are: eth0 "
+		"--local-addr: \"10.0.0.9\" is not an address of this node; it has: eth0 "
 		"(10.0.0.1)" },
 	{ "a name of another node", { LO, UP("eth0", "10.0.0.1") },
 		{ .local_addr = "node2",
 			MEANT("10.0.0.9", "fd00::9"),
 			.local_where = "PET_LOCAL_ADDR" },
 		NULL,
-		"PET_LOCAL_ADDR: \"node2\" (10.0.0.9, fd00::9) is no address of this node; there "
-		"are: eth0 (10.0.0.1)" },
+		"PET_LOCAL_ADDR: \"node2\" (10.0.0.9, fd00::9) is not an address of this node; it "
+		"has: eth0 (10.0.0.1)" },
 	{ "a name that nobody knows", { LO, UP("eth0", "10.0.0.1") },
 		{ .local_addr = "foo",
 			.local_unknown = "Name or service not known",
@@ -129,19 +129,19 @@ static const struct choice_row {
 	{ "a name is whole", { UP("eth0", "10.0.0.1"), UP("eth01", "10.1.0.1") },
 		{ .interfaces = "eth", .where = "--interface" }, NULL,
 		"--interface: \"eth\" names no interface of this node that is up and has an "
-		"address others can reach; there are: eth0 (10.0.0.1), eth01 (10.1.0.1)" },
+		"address others can reach; it has: eth0 (10.0.0.1), eth01 (10.1.0.1)" },
 	{ "one that is down", { LO, DOWN("ib0", "10.0.0.1") },
 		{ .interfaces = "ib0", .where = "--interface" }, NULL,
-		"there are: ib0 (10.0.0.1, down)" },
+		"it has: ib0 (10.0.0.1, down)" },
 	{ "what nobody would choose is not told",
 		{ LO, LO6, UP("eth0", "10.0.0.1"), UP("eth0", "fe80::1"), UP("veth7", "10.9.0.1"),
 			UP("docker0", "172.17.0.1") },
 		{ .interfaces = "eth9", .where = "--interface" }, NULL,
 		"--interface: \"eth9\" names no interface of this node that is up and has an "
-		"address others can reach; there are: eth0 (10.0.0.1)" },
+		"address others can reach; it has: eth0 (10.0.0.1)" },
 	{ "nothing to choose from", { LO, UP("veth7", "10.9.0.1") },
 		{ .interfaces = "eth9", .where = "--interface" }, NULL,
-		"there are: none with an address" },
+		"it has: no interface with an address" },
 	{ "one with nothing but link-local", { UP("ib0", "fe80::1") },
 		{ .interfaces = "ib0", .where = "--interface" }, NULL, "ib0 (fe80::1)" },
 };

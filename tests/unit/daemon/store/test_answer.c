@@ -32,8 +32,8 @@ static const struct talk_row {
 	{ "a key of 8 KiB", D, HELLO "0> SET *8192 v\n0> GET *8192\n0< v\n" },
 	{ "GET of nothing is empty", D, HELLO "0> GET k\n0< ''\n" },
 	{ "GET of nothing ends a client of 2.1", C,
-		"0> GET k\n0! GET is of a key that is not there\n" },
-	{ "GET of nothing ends a client of 1.13", A, "0> GET k\n0! not there\n" },
+		"0> GET k\n0! GET names a key that does not exist\n" },
+	{ "GET of nothing ends a client of 1.13", A, "0> GET k\n0! does not exist\n" },
 	{ "COMPARE_SET of a new key, expecting nothing", D,
 		HELLO "0> COMPARE_SET k '' v\n0< v\n0> GET k\n0< v\n" },
 	{ "COMPARE_SET of a new key, expecting something, says what was expected", D,
@@ -54,11 +54,11 @@ static const struct talk_row {
 	{ "ADD goes around the end", D,
 		HELLO "0> SET n 9223372036854775807\n0> ADD n #1\n0< #-9223372036854775808\n" },
 	{ "ADD to words ends the client", D,
-		HELLO "0> SET n words\n0> ADD n #1\n0! is no number\n" },
+		HELLO "0> SET n words\n0> ADD n #1\n0! is not a number\n" },
 	{ "ADD to nothing at all ends the client", D,
-		HELLO "0> SET n ''\n0> ADD n #1\n0! no number\n" },
+		HELLO "0> SET n ''\n0> ADD n #1\n0! not a number\n" },
 	{ "ADD to a number that is too large ends the client", D,
-		HELLO "0> SET n 9223372036854775808\n0> ADD n #1\n0! no number\n" },
+		HELLO "0> SET n 9223372036854775808\n0> ADD n #1\n0! not a number\n" },
 	{ "ADD wakes", D, HELLO "1> WAIT @1 n\n0> ADD n #1\n0< #1\n1< $0\n" },
 	{ "CHECK of all, of some, of none", D,
 		HELLO "0> SET a 1\n0> SET b 1\n0> CHECK @2 a b\n0< $0\n0> CHECK @2 a c\n0< $1\n"
@@ -106,7 +106,7 @@ static const struct talk_row {
 		      "0> MULTI_SET @0\n0> MULTI_GET @0\n0<\n" },
 	{ "MULTI_SET wakes", D, HELLO "1> WAIT @2 a b\n0> MULTI_SET @2 a 1 b 2\n1< $0\n" },
 	{ "MULTI_GET of nothing ends a client of 2.1", C,
-		"0> SET a 1\n0> MULTI_GET @2 a b\n0! not there\n" },
+		"0> SET a 1\n0> MULTI_GET @2 a b\n0! does not exist\n" },
 	{ "PING", D, HELLO "0> PING %305419896\n0< %305419896\n" },
 	{ "a queue: first in, first out, with the length before", D,
 		HELLO
@@ -129,7 +129,7 @@ static const struct talk_row {
 	{ "BARRIER that is given up", D,
 		HELLO "0> BARRIER b #2\n0> CANCEL_WAIT\n0< $1\n1> BARRIER b #2\n1< $0\n0<\n" },
 	{ "BARRIER on words ends the client", D,
-		HELLO "0> SET b words\n0> BARRIER b #2\n0! no number\n" },
+		HELLO "0> SET b words\n0> BARRIER b #2\n0! not a number\n" },
 	{ "WATCH_KEY: created, updated, deleted", A,
 		"1> WATCH_KEY k\n1< $3\n0> SET k a\n1< $1 k '' a\n0> SET k b\n1< $0 k a b\n"
 		"0> DELETE_KEY k\n0< #1\n1< $2 k b ''\n0> DELETE_KEY k\n0< #0\n1<\n" },
@@ -155,9 +155,9 @@ static const struct talk_row {
 		HELLO "0> WAIT @131073\n0! a number of keys of 131073, where at most 131072\n" },
 	{ "the second key of many too long", D, HELLO "0> CHECK @2 k @8193\n0! a key of 8193\n" },
 	{ "VALIDATE a second time", D,
-		HELLO "0> VALIDATE %0x3c85f7ce\n0! 0 where a query's number\n" },
+		HELLO "0> VALIDATE %0x3c85f7ce\n0! 0, which is not the number of a query\n" },
 	{ "VALIDATE with another number", D,
-		"0> VALIDATE %0x3c85f7cf\n0! not begin as a client of torch 2.2\n" },
+		"0> VALIDATE %0x3c85f7cf\n0! not start as a client of torch 2.2\n" },
 };
 
 /* The first bytes alone, if so many are wanted, the others in pieces. */

@@ -78,7 +78,7 @@ static void test_memory(void **state)
 		assert_int_equal(i, row->times);
 		assert_true(sim.budget.used < 64 << 10);
 	} else {
-		assert_contains(sim.at[0].why.text, "no memory");
+		assert_contains(sim.at[0].why.text, "out of memory");
 		sim_replace(&sim, 0);
 		wire_request(&bytes, D, "GET small");
 		sim_feed(&sim, 1, text_string(&bytes), bytes.len);

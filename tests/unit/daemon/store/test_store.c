@@ -74,7 +74,7 @@ static void test_strangers(void **state)
 	hear_end(&st, dial(&st, "127.0.0.1", "127.0.0.3"));
 	assert_int_equal(st.note_count, 2);
 	assert_contains(st.notes[0], "127.0.0.2:");
-	assert_contains(st.notes[0], "is no node of this job");
+	assert_contains(st.notes[0], "is not a node of this job");
 	assert_contains(st.notes[1], "127.0.0.3:");
 	assert_int_equal(inet_pton(AF_INET, "127.0.0.2", &in.sin_addr), 1);
 	assert_int_equal(store_allow(&st.store, (struct sockaddr *)&in), 0);
@@ -103,7 +103,7 @@ static void test_bad_client(void **state)
 	bad = dial(&st, "127.0.0.1", "127.0.0.1");
 	assert_int_equal(send(bad, "GET / HTTP/1.1\r\n", 16, 0), 16);
 	hear_end(&st, bad);
-	assert_contains(st.notes[1], "does not begin as a client of torch 2.2 or later does");
+	assert_contains(st.notes[1], "does not start as a client of torch 2.2 or later does");
 	ask(&st, good, "PING %1");
 	hear(&st, good, "%1");
 	assert_int_equal(store_clients(&st.store), 2);
@@ -180,7 +180,7 @@ static const struct open_row {
 	int rc;
 } opens[] = {
 	{ "a name is no address", "localhost",
-		"the store can't listen at \"localhost\": it is no IP address", -EINVAL },
+		"the store can't listen at \"localhost\": it is not an IP address", -EINVAL },
 	{ "an address of another host", "192.0.2.1", "can't listen at 192.0.2.1: Cannot assign",
 		-EADDRNOTAVAIL },
 };

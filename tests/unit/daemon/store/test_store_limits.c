@@ -257,7 +257,7 @@ static void test_memory(void **state)
 	greedy = dial_and_greet(&st);
 	ask(&st, greedy, "SET k *1100000");
 	hear_end(&st, greedy);
-	assert_contains(st.notes[0], "no memory for its request (SET)");
+	assert_contains(st.notes[0], "out of memory for its request (SET)");
 	ask(&st, good, "GET k");
 	hear(&st, good, "v");
 	(void)close(good);
