@@ -17,7 +17,7 @@
 #include "daemon/facts/outfile.h"
 #include "daemon/join.h"
 #include "daemon/net/key.h"
-#include "daemon/net/obituary.h"
+#include "daemon/net/death_notice.h"
 #include "daemon/observe/say.h"
 #include "daemon/os/process.h"
 #include "daemon/output/log_tree.h"
@@ -220,9 +220,9 @@ static int prepare(struct launch *l)
 	return rc;
 }
 
-static bool tell_others(void *obituary, int signal)
+static bool tell_others(void *death_notice, int signal)
 {
-	return obituary_tell(obituary, signal);
+	return death_notice_tell(death_notice, signal);
 }
 
 /* The two processes of a run: the guard waits, the supervisor does the rest. */
@@ -240,7 +240,7 @@ static int run(struct launch *l, char **argv)
 		.bind = bind_plan,
 		.owner = l,
 	};
-	struct obituary obituary = OBITUARY_NONE;
+	struct death_notice death_notice = DEATH_NOTICE_NONE;
 	pid_t pid;
 	int rc;
 
@@ -258,8 +258,8 @@ static int run(struct launch *l, char **argv)
 		return rc;
 	}
 	if (l->member.way != MEET_NOBODY) {
-		obituary_make(&obituary);
-		l->member.obituary = &obituary;
+		death_notice_make(&death_notice);
+		l->member.death_notice = &death_notice;
 	}
 	pid = guard_fork(&guard, &l->why);
 	if (pid < 0) {
@@ -267,7 +267,7 @@ static int run(struct launch *l, char **argv)
 		return pid;
 	}
 	if (pid == 0) {
-		obituary_is_supervisors(&obituary);
+		death_notice_is_supervisors(&death_notice);
 		process_rename(argv, SUPERVISOR_NAME);
 		rc = supervise(&s, &l->why);
 		guard_wake(&guard);
@@ -275,8 +275,8 @@ static int run(struct launch *l, char **argv)
 	}
 	explicit_bzero(
 		l->member.key.bytes, sizeof l->member.key.bytes); /* the supervisor's alone */
-	obituary_is_guards(&obituary);
-	guard.bereaved = (struct bereaved){ tell_others, &obituary };
+	death_notice_is_guards(&death_notice);
+	guard.bereaved = (struct bereaved){ tell_others, &death_notice };
 	rc = guard_wait(&guard, &l->why);
 	if (l->why.code != 0)
 		say("error", l->why.text);

@@ -14,7 +14,7 @@
 #include "daemon/store/request.h"
 
 struct arena;
-struct obituary;
+struct death_notice;
 
 /* How this node finds the others. */
 enum way_to_meet {
@@ -47,10 +47,10 @@ struct member_config {
 	const char *master_addr; /* NULL: the hub's own */
 	unsigned master_port;    /* 0: a free one for each attempt */
 	bool agent_store;
-	enum store_wish store_wish;       /* the user's, for this node */
-	enum store_dialect store_dialect; /* of clients before torch 2.2 */
-	char **argv;                      /* main()'s, for names of child processes */
-	struct obituary *obituary;        /* for the guard; NULL: it tells nobody of our death */
+	enum store_wish store_wish;        /* the user's, for this node */
+	enum store_dialect store_dialect;  /* of clients before torch 2.2 */
+	char **argv;                       /* main()'s, for names of child processes */
+	struct death_notice *death_notice; /* for the guard; NULL: it tells nobody of our death */
 	struct arena *arena;
 };
 

@@ -401,7 +401,7 @@ static int open_port(struct hub *h, const struct sockaddr *const *bound, unsigne
 	h->beat = (struct beat){ .on_silent = beat_drop,
 		.on_closed = on_beat_closed,
 		.owner = h,
-		.obituary = p->config->obituary,
+		.death_notice = p->config->death_notice,
 		.timeout_ms = (uint32_t)p->config->node_timeout_ms };
 	beat_open(&h->beat, p->loop);
 	beat_hear(&h->beat, &h->listener);

@@ -364,6 +364,6 @@ void hub_start_first(struct hub *h)
 	job_begin(&h->job, uv_hrtime());
 	for (struct caller *p = h->all; p; p = p->next)
 		if (p->joined)
-			beat_bequeath(&h->beat, &p->link);
+			beat_entrust(&h->beat, &p->link);
 	start_next(h);
 }

@@ -54,7 +54,7 @@ static int by_name(const void *a, const void *b)
 	const struct caller *x = *(struct caller *const *)a, *y = *(struct caller *const *)b;
 	int rc = natural_compare(x->about.name, y->about.name);
 
-	return rc ? rc : strcmp(link_peer_text(&x->link), link_peer_text(&y->link));
+	return rc ? rc : strcmp(x->link.peer, y->link.peer);
 }
 
 /* Those who have joined without a rank, in the order in which they will have one. NULL: no memory.

@@ -79,5 +79,5 @@ void hub_refuse_text(struct hub *h, int code, struct text *t)
 void hub_add_peer(struct text *t, const struct caller *p)
 {
 	text_add_shown(t, p->about.name, strlen(p->about.name));
-	text_printf(t, " (%s)", link_peer_text(&p->link));
+	text_printf(t, " (%s)", p->link.peer);
 }

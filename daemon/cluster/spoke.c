@@ -166,13 +166,13 @@ static void on_limit(uv_timer_t *timer)
 		text_printf(&t,
 			"the launcher at %s was reached, but did not start the job within %s s "
 			"(--join-timeout)",
-			link_peer_text(s->link), seconds);
+			s->link->peer, seconds);
 		give_up(s, &t);
 	} else {
 		text_printf(&t,
 			"all nodes had met, but node rank 0's launcher (%s) did not start the job "
 			"within %s s (--node-timeout)",
-			link_peer_text(s->link), seconds);
+			s->link->peer, seconds);
 		fail_text(s, -ETIMEDOUT, &t);
 	}
 }
@@ -422,7 +422,7 @@ static void on_start(struct spoke *s, const unsigned char *at, size_t len)
 	s->told = (struct cause){ .kind = CAUSE_NONE };
 	if (m.attempt == 0)
 		spoke_lines_start(s);
-	beat_bequeath(&s->beat, s->link);
+	beat_entrust(&s->beat, s->link);
 	s->party->on->start(s->party->owner, m.attempt, m.master_port);
 }
 
@@ -585,7 +585,7 @@ void spoke_start(
 		.on_closed = on_beat_closed,
 		.owner = s,
 		.timeout_ms = timeout_ms,
-		.obituary = p->config->obituary };
+		.death_notice = p->config->death_notice };
 	beat_open(&s->beat, p->loop);
 	s->dialer = (struct dialer){ .on_ready = on_ready,
 		.on_lost = on_link_lost,

@@ -271,7 +271,7 @@ void dialer_explain(const struct dialer *d, struct text *t)
 	if (*d->last || !lane)
 		text_add(t, *d->last ? d->last : "no address was dialled");
 	else
-		text_printf(t, "%s %s", link_peer_text(&lane->link),
+		text_printf(t, "%s %s", lane->link.peer,
 			lane->link.state == LINK_CONNECTING ? "does not answer" :
 							      "does not introduce itself");
 	if (d->count > 1)

@@ -222,7 +222,7 @@ static void note_source(struct beat *b, struct link *l, const uv_udp_t *h, const
 		return;
 	memcpy(&l->beats.from, a, address_size(a));
 	l->beats.socket = socket;
-	bequest_move(b, l);
+	rescue_moved(b, l);
 }
 
 /* Whether it is a beat of this link's. Those that come twice, late or altered are nobody's. */
@@ -284,7 +284,8 @@ static void sort(struct beat *b, struct link *only, const uv_buf_t *buf, ssize_t
 
 	if (!l ||
 		(!(len == BEAT_DATAGRAM && take_beat_datagram(b, l, bytes, h, from)) &&
-			!bequest_take(l, bytes, len, h, from) && !take_piece(b, l, bytes, len)))
+			!rescue_take_notice(l, bytes, len, h, from) &&
+			!take_piece(b, l, bytes, len)))
 		b->bad++;
 }
 
@@ -374,7 +375,7 @@ static void unwatch(struct link *l)
 	note_awake(b);
 	if (l->taken > l->tcp_taken)
 		rescue_farewell(b, l);
-	bequest_withdraw(b, l);
+	rescue_withdraw(b, l);
 	while (*at != l)
 		at = &(*at)->beats.chain;
 	*at = l->beats.chain;
@@ -437,7 +438,7 @@ static bool is_lost(struct beat *b, struct link *l, uint64_t now, uint64_t *ret_
 	bool lost = false;
 
 	/* a farewell has a limit of its own, and so has a dead peer's guard */
-	if (now < deadline || l->state != LINK_OPEN || bequest_is_awaited(l, &due)) {
+	if (now < deadline || l->state != LINK_OPEN || rescue_awaits_guard(l, &due)) {
 		l->beats.suspect_ns = 0;
 		l->beats.silent = false;
 	} else if (l->beats.suspect_ns == 0 || l->beats.suspect_ns == now) {

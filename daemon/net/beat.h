@@ -26,7 +26,7 @@
 #include "daemon/net/link.h"
 
 struct listener;
-struct obituary;
+struct death_notice;
 
 enum {
 	BEAT_PARTS = 12, /* beats in a time-out */
@@ -43,7 +43,7 @@ struct beat {
 	void (*on_closed)(struct beat *b); /* the memory is the owner's again; NULL: nobody asks */
 	void *owner;
 	uint32_t timeout_ms;
-	struct obituary *obituary; /* for beat_bequeath(); NULL: nobody would be told */
+	struct death_notice *death_notice; /* for beat_entrust(); NULL: nobody would be told */
 
 	/* to be read */
 	unsigned links;
@@ -80,7 +80,7 @@ int beat_watch(struct beat *b, struct link *l);
 
 /* From now on the peer is to be told by our guard, if this process is killed; until the link ends.
  */
-void beat_bequeath(struct beat *b, struct link *l);
+void beat_entrust(struct beat *b, struct link *l);
 
 /* The link of a session that is watched. NULL: none. */
 struct link *beat_find(const struct beat *b, uint64_t session);

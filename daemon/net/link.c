@@ -195,7 +195,7 @@ static void end_unsaid(struct link *l)
 	l->eof = true;
 	l->broke_ns = uv_hrtime();
 	close_tcp(l);
-	if (l->beats.watcher && l->beats.bequeathed)
+	if (l->beats.watcher && l->beats.entrusted)
 		l->beats.watcher->on_change(l);
 	else
 		link_give_up(l);
@@ -693,11 +693,6 @@ void link_close(struct link *l, bool flush, const char *why)
 		drain(l);
 	else if (!flush || l->state != LINK_DRAINING)
 		shut(l);
-}
-
-const char *link_peer_text(const struct link *l)
-{
-	return l->peer;
 }
 
 int link_local_address(const struct link *l, struct sockaddr_storage *ret)

@@ -132,8 +132,8 @@ struct link_beats {
 	bool behind;                      /* the peer says that TCP is behind what came in pieces */
 	bool refused;                     /* nobody is at the peer's UDP port */
 	bool asked;                       /* whether anybody is, when it had died */
-	bool bequeathed;    /* the job has begun: who is killed is told of by its guard; of ours: */
-	int place, lent;    /* the obituary's numbers for it and its socket, and 1; 0: none */
+	bool entrusted;     /* the job has begun: who is killed is told of by its guard; of ours: */
+	int place, lent;    /* the death_notice's numbers for it and its socket, and 1; 0: none */
 	uint64_t notice_ns; /* the peer's guard was heard first; 0: never */
 	enum { TROUBLE_SILENT, TROUBLE_UNACKED, TROUBLE_MISSING } trouble;
 };
@@ -163,7 +163,7 @@ struct link {
 	uint64_t heard_ns; /* when the last authenticated frame or beat came, uv_hrtime() */
 	uint64_t broke_ns; /* when the connection broke or ended; 0: it has not */
 	struct clock_offset clock; /* the peer's clock beside ours */
-	char peer[ADDRESS_TEXT];
+	char peer[ADDRESS_TEXT];   /* "10.0.0.4:41234" */
 	struct sockaddr_storage peer_address;
 
 	/* private */
@@ -226,9 +226,6 @@ bool link_is_idle(const struct link *l);
  * dropped. A second call without flush cuts a flush short; else it does nothing. why: for
  * on_closed; NULL for "closed here". */
 void link_close(struct link *l, bool flush, const char *why);
-
-/* "10.0.0.4:41234" */
-const char *link_peer_text(const struct link *l);
 
 /* Our end's address, as the peer sees it (without address translation). 0 or negative errno. */
 int link_local_address(const struct link *l, struct sockaddr_storage *ret);

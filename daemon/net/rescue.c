@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/net/obituary.h"
+#include "daemon/net/death_notice.h"
 
 static const uint64_t MS = 1000000;
 
@@ -148,7 +148,7 @@ static int lend(struct beat *b, struct link *l)
 	uv_os_fd_t fd;
 
 	if (*lent == 0 && uv_fileno((const uv_handle_t *)udp, &fd) == 0)
-		*lent = obituary_lend(b->obituary, fd) + 1;
+		*lent = death_notice_lend(b->death_notice, fd) + 1;
 	return *lent - 1;
 }
 
@@ -156,7 +156,7 @@ static int lend(struct beat *b, struct link *l)
 static void enter(struct beat *b, struct link *l)
 {
 	static const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
-	struct obituary_peer p = { .to = &nowhere, .session = l->session };
+	struct death_notice_peer p = { .to = &nowhere, .session = l->session };
 	bool reached = l->is_hub ? l->beats.from.ss_family != AF_UNSPEC : l->has_udp;
 	int socket = reached ? lend(b, l) : -1;
 
@@ -165,36 +165,36 @@ static void enter(struct beat *b, struct link *l)
 		p.socket = (unsigned)socket;
 	}
 	key_of(l, l->beat_out, p.key);
-	l->beats.place = obituary_add(b->obituary, &p) + 1;
+	l->beats.place = death_notice_add(b->death_notice, &p) + 1;
 	explicit_bzero(p.key, sizeof p.key);
 }
 
-void beat_bequeath(struct beat *b, struct link *l)
+void beat_entrust(struct beat *b, struct link *l)
 {
-	if (!l->beats.watcher || l->beats.bequeathed)
+	if (!l->beats.watcher || l->beats.entrusted)
 		return;
-	l->beats.bequeathed = true;
-	if (b->obituary)
+	l->beats.entrusted = true;
+	if (b->death_notice)
 		enter(b, l);
 	if (!l->is_hub && l->beats.udp_ns == 0)
 		beat_answer(b, l); /* the first may have come before the hub knew of this link */
 }
 
-void bequest_move(struct beat *b, struct link *l)
+void rescue_moved(struct beat *b, struct link *l)
 {
 	int old = l->beats.place - 1;
 
-	if (!l->beats.bequeathed || !b->obituary)
+	if (!l->beats.entrusted || !b->death_notice)
 		return;
 	enter(b, l);
-	obituary_drop(b->obituary, old);
+	death_notice_drop(b->death_notice, old);
 }
 
-void bequest_withdraw(struct beat *b, struct link *l)
+void rescue_withdraw(struct beat *b, struct link *l)
 {
-	if (l->beats.bequeathed && b->obituary)
-		obituary_drop(b->obituary, l->beats.place - 1);
-	l->beats.bequeathed = false;
+	if (l->beats.entrusted && b->death_notice)
+		death_notice_drop(b->death_notice, l->beats.place - 1);
+	l->beats.entrusted = false;
 }
 
 static void answer(const struct link *l, const struct notice *heard,
@@ -209,7 +209,7 @@ static void answer(const struct link *l, const struct notice *heard,
 	(void)uv_udp_try_send(udp, &buf, 1, l->is_hub ? from : NULL);
 }
 
-bool bequest_take(struct link *l, const unsigned char *bytes, size_t len, uv_udp_t *udp,
+bool rescue_take_notice(struct link *l, const unsigned char *bytes, size_t len, uv_udp_t *udp,
 	const struct sockaddr *from)
 {
 	unsigned char key[NOTICE_KEY];
@@ -243,21 +243,21 @@ static bool is_all_told(const struct link *l)
 	return k->refused || !beat_is_recent(l, k->udp_ns, l->broke_ns);
 }
 
-bool bequest_is_awaited(const struct link *l, uint64_t *ret_due_ns)
+bool rescue_awaits_guard(const struct link *l, uint64_t *ret_due_ns)
 {
 	if (!l->killed_by && !l->eof)
 		return false;
 	if (is_all_told(l))
 		*ret_due_ns = 0;
 	else if (l->killed_by)
-		*ret_due_ns = l->beats.notice_ns + BEQUEST_ROUNDS_MS * MS;
+		*ret_due_ns = l->beats.notice_ns + RESCUE_ROUNDS_MS * MS;
 	else
-		*ret_due_ns = l->broke_ns + BEQUEST_WAIT_MS * MS;
+		*ret_due_ns = l->broke_ns + RESCUE_GUARD_MS * MS;
 	return true;
 }
 
 /* A dialer's own datagram brings word of a hub's host where nobody is at that port any more. */
-static uint64_t look_at_bequest(struct beat *b, struct link *l, uint64_t now, uint64_t due)
+static uint64_t look_at_guard(struct beat *b, struct link *l, uint64_t now, uint64_t due)
 {
 	if (due <= now) {
 		link_give_up(l);
@@ -274,8 +274,8 @@ uint64_t rescue_look(struct beat *b, struct link *l, uint64_t now)
 {
 	uint64_t due;
 
-	if (bequest_is_awaited(l, &due))
-		return look_at_bequest(b, l, now, due);
+	if (rescue_awaits_guard(l, &due))
+		return look_at_guard(b, l, now, due);
 	if (is_dead(b, l, now)) {
 		link_give_up(l);
 		return UINT64_MAX;

@@ -25,8 +25,8 @@ enum {
 	RESCUE_FAREWELLS = 3, /* of an end that is not told again, on a way that loses */
 	/* From the end of a connection until a guard has told how its supervisor died: it hears of
 	 * that within a moment, but may have to share its CPU, and its first words may be lost. */
-	BEQUEST_WAIT_MS = 500,
-	BEQUEST_ROUNDS_MS = 1000, /* and from then on until it has said that all know */
+	RESCUE_GUARD_MS = 500,
+	RESCUE_ROUNDS_MS = 1000, /* and from then on until it has said that all know */
 };
 
 /* Notes in l->beats.trouble whether nothing was heard, nothing got through, or what the peer has
@@ -48,17 +48,17 @@ void rescue_take(struct beat *b, struct link *l, const struct piece *p);
 void rescue_farewell(struct beat *b, struct link *l);
 
 /* The peer's datagrams come from elsewhere now. */
-void bequest_move(struct beat *b, struct link *l);
+void rescue_moved(struct beat *b, struct link *l);
 
 /* The link ends: the peer need not be told any more. */
-void bequest_withdraw(struct beat *b, struct link *l);
+void rescue_withdraw(struct beat *b, struct link *l);
 
 /* Whether it is a notice about this link's peer, which came to that handle from there: it is
  * answered. */
-bool bequest_take(struct link *l, const unsigned char *bytes, size_t len, uv_udp_t *udp,
+bool rescue_take_notice(struct link *l, const unsigned char *bytes, size_t len, uv_udp_t *udp,
 	const struct sockaddr *from);
 
 /* Whether the peer has died, as it seems. Then the link ends at *ret_due_ns, which may be over. */
-bool bequest_is_awaited(const struct link *l, uint64_t *ret_due_ns);
+bool rescue_awaits_guard(const struct link *l, uint64_t *ret_due_ns);
 
 #endif

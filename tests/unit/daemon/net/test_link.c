@@ -186,7 +186,7 @@ static void test_lost(void **state)
 	channel_run_until(&c, CHANNEL_CLOSED, 1);
 	assert_int_equal(c.hub[0].link.end, LINK_END_LOST);
 	assert_contains(c.hub[0].why, "the connection to ");
-	assert_contains(c.hub[0].why, link_peer_text(&c.hub[0].link));
+	assert_contains(c.hub[0].why, c.hub[0].link.peer);
 	channel_done(&c);
 }
 
@@ -481,7 +481,7 @@ static void test_addresses(void **state)
 	channel_run_until(&c, CHANNEL_READY, 1);
 	assert_int_equal(link_local_address(&c.dialer[0].link, &a), 0);
 	address_text((struct sockaddr *)&a, text);
-	assert_string_equal(text, link_peer_text(&c.hub[0].link));
+	assert_string_equal(text, c.hub[0].link.peer);
 	assert_contains(text, "127.0.0.1:");
 	assert_int_equal(uv_fileno((uv_handle_t *)c.hub[0].link.tcp, &fd), 0);
 	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);

@@ -1,5 +1,5 @@
-/* obituary.c - see obituary.h */
-#include "daemon/net/obituary.h"
+/* death_notice.c - see death_notice.h */
+#include "daemon/net/death_notice.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 
 enum { MS = 1000000, FIRST_WAIT_MS = 10 };
 
-struct obituary_entry {
+struct death_notice_entry {
 	atomic_bool used; /* the rest is whole */
 	bool answered;    /* the guard's: this round */
 	uint8_t socket;
@@ -28,48 +28,48 @@ struct obituary_entry {
 };
 
 /* Both processes have it. No page of it is there before it is written. */
-struct obituary_book {
+struct death_notice_book {
 	bool full; /* somebody has no place */
 	unsigned sockets;
 	unsigned end; /* of the entries that were ever used */
-	struct obituary_entry entries[OBITUARY_PEERS];
+	struct death_notice_entry entries[DEATH_NOTICE_PEERS];
 };
 
 /* The guard's, while it tells. */
 struct teller {
-	struct obituary_book *book;
-	struct pollfd sockets[OBITUARY_SOCKETS];
+	struct death_notice_book *book;
+	struct pollfd sockets[DEATH_NOTICE_SOCKETS];
 	unsigned count;
 	struct notice notice;
 };
 
-void obituary_make(struct obituary *o)
+void death_notice_make(struct death_notice *o)
 {
 	int ends[2];
 	void *book = mmap(NULL, sizeof *o->book, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	*o = (struct obituary)OBITUARY_NONE;
+	*o = (struct death_notice)DEATH_NOTICE_NONE;
 	if (book == MAP_FAILED)
 		return;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
 		(void)munmap(book, sizeof *o->book);
 		return;
 	}
-	*o = (struct obituary){ .book = book, .lend = ends[0], .take = ends[1] };
+	*o = (struct death_notice){ .book = book, .lend = ends[0], .take = ends[1] };
 }
 
-void obituary_is_guards(struct obituary *o)
+void death_notice_is_guards(struct death_notice *o)
 {
 	fd_closep(&o->lend);
 }
 
-void obituary_is_supervisors(struct obituary *o)
+void death_notice_is_supervisors(struct death_notice *o)
 {
 	fd_closep(&o->take);
 }
 
-void obituary_done(struct obituary *o)
+void death_notice_done(struct death_notice *o)
 {
 	fd_closep(&o->lend);
 	fd_closep(&o->take);
@@ -84,7 +84,7 @@ union parcel {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int obituary_lend(struct obituary *o, int fd)
+int death_notice_lend(struct death_notice *o, int fd)
 {
 	char byte = 0;
 	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
@@ -94,7 +94,7 @@ int obituary_lend(struct obituary *o, int fd)
 	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
-	if (!o->book || o->book->sockets == OBITUARY_SOCKETS)
+	if (!o->book || o->book->sockets == DEATH_NOTICE_SOCKETS)
 		return -1;
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
@@ -105,17 +105,17 @@ int obituary_lend(struct obituary *o, int fd)
 	return (int)o->book->sockets++;
 }
 
-int obituary_add(struct obituary *o, const struct obituary_peer *p)
+int death_notice_add(struct death_notice *o, const struct death_notice_peer *p)
 {
 	socklen_t len = address_size(p->to);
-	struct obituary_entry *e;
+	struct death_notice_entry *e;
 	int i = 0;
 
 	if (!o->book)
 		return -1;
-	while (i < OBITUARY_PEERS && o->book->entries[i].used)
+	while (i < DEATH_NOTICE_PEERS && o->book->entries[i].used)
 		i++;
-	if (i == OBITUARY_PEERS) {
+	if (i == DEATH_NOTICE_PEERS) {
 		o->book->full = true;
 		return -1;
 	}
@@ -132,7 +132,7 @@ int obituary_add(struct obituary *o, const struct obituary_peer *p)
 	return i;
 }
 
-void obituary_drop(struct obituary *o, int place)
+void death_notice_drop(struct death_notice *o, int place)
 {
 	if (o->book && place >= 0)
 		o->book->entries[place].used = false;
@@ -162,7 +162,7 @@ static void take_sockets(int from, struct teller *ret)
 {
 	int fd;
 
-	while (ret->count < OBITUARY_SOCKETS && (fd = take_socket(from)) >= 0)
+	while (ret->count < DEATH_NOTICE_SOCKETS && (fd = take_socket(from)) >= 0)
 		ret->sockets[ret->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
@@ -173,7 +173,7 @@ static unsigned tell_rest(struct teller *t)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < t->book->end; i++) {
-		struct obituary_entry *e = &t->book->entries[i];
+		struct death_notice_entry *e = &t->book->entries[i];
 
 		if (!e->used || e->answered)
 			continue;
@@ -195,7 +195,7 @@ static bool take_answer(struct teller *t, const unsigned char *bytes, size_t len
 	if (notice_session(bytes, len, &session) < 0)
 		return false;
 	for (unsigned i = 0; i < t->book->end; i++) {
-		struct obituary_entry *e = &t->book->entries[i];
+		struct death_notice_entry *e = &t->book->entries[i];
 
 		if (!e->used || e->session != session || e->answered ||
 			notice_read(bytes, len, e->key, &n) < 0 || !n.answer ||
@@ -243,7 +243,8 @@ static bool tell_all(struct teller *t, enum notice_kind kind)
 	t->notice.kind = kind;
 	for (unsigned i = 0; i < t->book->end; i++)
 		t->book->entries[i].answered = false;
-	for (unsigned ms = FIRST_WAIT_MS; awaited > 0 && waited_ms < OBITUARY_ROUND_MS; ms *= 2) {
+	for (unsigned ms = FIRST_WAIT_MS; awaited > 0 && waited_ms < DEATH_NOTICE_ROUND_MS;
+		ms *= 2) {
 		awaited = hear(t, tell_rest(t), ms);
 		waited_ms += ms;
 	}
@@ -256,7 +257,7 @@ static bool can_tell(const struct teller *t)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < t->book->end; i++) {
-		const struct obituary_entry *e = &t->book->entries[i];
+		const struct death_notice_entry *e = &t->book->entries[i];
 
 		if (e->used && (e->socket >= t->count || e->to.any.sa_family == AF_UNSPEC))
 			return false;
@@ -265,7 +266,7 @@ static bool can_tell(const struct teller *t)
 	return count > 0 && !t->book->full;
 }
 
-bool obituary_tell(struct obituary *o, int signal)
+bool death_notice_tell(struct death_notice *o, int signal)
 {
 	struct teller t = { .book = o->book, .notice = { .signal = signal } };
 	bool all;

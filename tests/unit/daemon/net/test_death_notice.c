@@ -1,5 +1,5 @@
-/* test_obituary.c - what a guard tells other nodes of its supervisor's death, and how they hear it.
- * The guard is a child of the test's process, which is the supervisor and the others, too. */
+/* test_death_notice.c - what a guard tells other nodes of its supervisor's death, and how they hear
+ * it. The guard is a child of the test's process, which is the supervisor and the others, too. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -10,14 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/net/obituary.h"
+#include "daemon/net/death_notice.h"
 #include "tests/unit/daemon/net/channel.h"
 
 enum { TIMEOUT_MS = 20000, TYPE = 77 };
 
 struct trial {
 	struct channel c;
-	struct obituary o;
+	struct death_notice o;
 };
 
 static void on_message(struct link *l, unsigned type, const unsigned char *payload, size_t len)
@@ -35,14 +35,14 @@ static void make(struct trial *t, const char *key, unsigned dialers)
 {
 	channel_make(&t->c, key, key, on_message);
 	channel_beat(&t->c, TIMEOUT_MS);
-	obituary_make(&t->o);
+	death_notice_make(&t->o);
 	for (unsigned i = 0; i < dialers; i++)
 		channel_dial(&t->c, i);
 	channel_run_until(&t->c, CHANNEL_READY, dialers);
-	*(dialers > 1 ? &t->c.hub_beat.obituary : &t->c.dialer_beat.obituary) = &t->o;
+	*(dialers > 1 ? &t->c.hub_beat.death_notice : &t->c.dialer_beat.death_notice) = &t->o;
 	for (unsigned i = 0; i < dialers; i++) { /* as both do when the job begins */
-		beat_bequeath(&t->c.hub_beat, &t->c.hub[i].link);
-		beat_bequeath(&t->c.dialer_beat, &t->c.dialer[i].link);
+		beat_entrust(&t->c.hub_beat, &t->c.hub[i].link);
+		beat_entrust(&t->c.dialer_beat, &t->c.dialer[i].link);
 	}
 	for (unsigned i = 0; i < dialers; i++) /* the first may have come too early */
 		beat_answer(&t->c.dialer_beat, &t->c.dialer[i].link);
@@ -52,7 +52,7 @@ static void make(struct trial *t, const char *key, unsigned dialers)
 static void done(struct trial *t)
 {
 	channel_done(&t->c);
-	obituary_done(&t->o);
+	death_notice_done(&t->o);
 }
 
 /* One of the two processes is killed: nothing of what it had open is heard or closed by it. */
@@ -81,7 +81,7 @@ static pid_t tell(struct trial *t, int signal)
 
 	assert_true(pid >= 0);
 	if (pid == 0)
-		_exit(obituary_tell(&t->o, signal) ? 1 : 0);
+		_exit(death_notice_tell(&t->o, signal) ? 1 : 0);
 	return pid;
 }
 
@@ -175,20 +175,20 @@ static void test_nobody_tells(void **state)
 static void test_who_is_told(void **state)
 {
 	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
-	struct obituary_peer p = { .to = &nowhere, .session = 7 };
-	struct obituary o;
+	struct death_notice_peer p = { .to = &nowhere, .session = 7 };
+	struct death_notice o;
 	int place;
 
 	(void)state;
-	obituary_make(&o);
-	assert_false(obituary_tell(&o, SIGKILL)); /* there is nobody */
-	place = obituary_add(&o, &p);
+	death_notice_make(&o);
+	assert_false(death_notice_tell(&o, SIGKILL)); /* there is nobody */
+	place = death_notice_add(&o, &p);
 	assert_int_equal(place, 0);
-	assert_int_equal(obituary_add(&o, &p), 1);
-	obituary_drop(&o, place);
-	assert_int_equal(obituary_add(&o, &p), 0);
-	assert_false(obituary_tell(&o, SIGKILL)); /* there is no way */
-	obituary_done(&o);
+	assert_int_equal(death_notice_add(&o, &p), 1);
+	death_notice_drop(&o, place);
+	assert_int_equal(death_notice_add(&o, &p), 0);
+	assert_false(death_notice_tell(&o, SIGKILL)); /* there is no way */
+	death_notice_done(&o);
 }
 
 static const struct forged_row {
