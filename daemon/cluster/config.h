@@ -1,6 +1,6 @@
-/* config.h - what a launcher needs to know to take its part in the job. Pure.
+/* config.h - what a launcher needs to know to take part in the job. Pure.
  *
- * Filled in from settings, facts and the provisional plan before anything is met. */
+ * Filled in from settings, facts and the provisional plan before the nodes meet. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_CONFIG_H
 #define LAUNCHD_DAEMON_CLUSTER_CONFIG_H
 
@@ -28,20 +28,20 @@ struct member_config {
 	bool verbose;
 	bool merge_logs; /* lines of this node's workers go to node rank 0's console */
 	unsigned nnodes, node_rank, nproc;
-	bool node_rank_known;  /* else: who owns the address is 0 */
-	const char *required;  /* no job without a channel: "--control required"; NULL: auto */
+	bool node_rank_known;  /* else the owner of the address is node rank 0 */
+	const char *required;  /* "--control required": no job without a channel; NULL: auto */
 	const char *name;      /* this host's */
-	const char *run_id;    /* of the job, as the user gave it; NULL: nobody did */
-	const char *hub_addr;  /* MEET_STATIC; MEET_PMIX: where PMIx is not to be had, or NULL */
-	unsigned hub_port;     /* of hub_addr; MEET_PMIX: 0 is a free one */
+	const char *run_id;    /* of the job, as the user gave it; NULL: not given */
+	const char *hub_addr;  /* MEET_STATIC; MEET_PMIX: if PMIx is unavailable, may be NULL */
+	unsigned hub_port;     /* of hub_addr; MEET_PMIX: 0: any free one */
 	bool port_given;       /* by --control-port */
 	const char *port_from; /* where hub_port comes from, for the user */
 	bool port_by_endpoint; /* from --rdzv-endpoint */
-	struct vec addresses;  /* of this node, best first, where others may reach it */
-	struct vec local;      /* all of this node's, loopback too */
+	struct vec addresses;  /* of this node, that others may reach, best first */
+	struct vec local;      /* all of this node's, including loopback */
 	bool bound;            /* listen there only: --local-addr or --interface is given */
 	const char *own_addr;  /* --local-addr: what others are told; NULL: any of them */
-	struct job_key key;    /* MEET_STATIC; may be none */
+	struct job_key key;    /* MEET_STATIC; may be missing */
 	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
 	struct restart_policy policy;
 	const char *master_addr; /* NULL: the hub's own */

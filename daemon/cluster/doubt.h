@@ -1,9 +1,9 @@
-/* doubt.h - whether the address where the launchers are to meet is node rank 0's: where it seems
- * not to be, the user hears so before the join timeout is over.
+/* doubt.h - warns the user long before the join timeout if the address where the launchers are to
+ * meet does not seem to be node rank 0's.
  *
- * Node rank 0 may be reached by an address that is none of its own (NAT, a service of Kubernetes).
- * Or two nodes were given that rank: then the other one's launcher listens there, and when it is
- * asked it refuses the job on both. */
+ * Node rank 0 may be reachable by an address that is not one of its own (NAT, a Kubernetes
+ * service). Or two nodes were given that rank: then the other one's launcher listens there, and
+ * when this one asks it for its place, it refuses the job on both. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_DOUBT_H
 #define LAUNCHD_DAEMON_CLUSTER_DOUBT_H
 
@@ -19,9 +19,9 @@ struct spoke;
 
 enum doubt_kind {
 	DOUBT_NONE,
-	DOUBT_RIVAL,     /* this is node rank 0, and the address is not its own */
-	DOUBT_MISPLACED, /* this is another rank, and the address is its own */
-	DOUBT_LOOPBACK,  /* the address is every node's own */
+	DOUBT_RIVAL,     /* this is node rank 0, but the address is not its own */
+	DOUBT_MISPLACED, /* this is another rank, but the address is its own */
+	DOUBT_LOOPBACK,  /* every node has that address */
 };
 
 struct doubt {
@@ -41,9 +41,8 @@ struct doubt {
 	unsigned handles;
 };
 
-/* Begins to doubt, where there is a reason: f has found the addresses, of which `own` are this
- * node's. True: it has begun, and is a part of the party that wants doubt_close(). It leaves off by
- * itself when the nodes have met. */
+/* Starts if there is a reason: f has found the addresses, of which `own` are this node's. True: it
+ * is a part of the party now and needs doubt_close(). It is quiet once the nodes have met. */
 bool doubt_start(struct doubt *d, const struct finder *f, unsigned own);
 
 /* The party hears party_part_closed() when nothing is left in the loop. */

@@ -1,9 +1,9 @@
 /* clock.h - a peer's clock beside ours, by NTP's four times, with an error that always covers the
  * truth. Pure.
  *
- * What is kept is an interval: where the difference of the clocks must lie, as no message arrives
- * before it was sent. Each sample narrows it, time widens it by CLOCK_DRIFT_PPM, so long and
- * asymmetric delays cost accuracy and never correctness. */
+ * The state is an interval in which the difference of the clocks must lie, as no message arrives
+ * before it was sent. Each sample narrows it and time widens it by CLOCK_DRIFT_PPM, so long and
+ * asymmetric delays cost accuracy, never correctness. */
 #ifndef LAUNCHD_DAEMON_NET_CLOCK_H
 #define LAUNCHD_DAEMON_NET_CLOCK_H
 

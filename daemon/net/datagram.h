@@ -7,12 +7,13 @@
  *   "LNCP" | u64 session | u64 where in the stream | 1 to PIECE_BYTES bytes of it | tag
  *
  * The tag is keyed BLAKE2b, as in frame.h, over all before it; without a key, the session's token.
- * A piece has no sequence number: one that comes twice says nothing new.
+ * A piece has no sequence number: a duplicate brings nothing new.
  *
  *   "LNCD" | u8 kind | u8 0 or, as the answer, 1 | u8 signal | u8 0 | u64 session | u64 tag
  *
- * A notice's tag is SipHash-2-4 of all before it, as a guard has no libsodium; its key is made of
- * the one for beats and, like that, of this session and direction. Without a key it is the token.
+ * A notice's tag is SipHash-2-4 of all before it, as a guard has no libsodium. Its key is derived
+ * from the one for beats, so it belongs to this session and direction. Without a key it is the
+ * token.
  */
 #ifndef LAUNCHD_DAEMON_NET_DATAGRAM_H
 #define LAUNCHD_DAEMON_NET_DATAGRAM_H
@@ -31,7 +32,7 @@ enum {
 	BEAT_DATAGRAM = BEAT_BODY + FRAME_TAG,
 	PIECE_BYTES = 160,
 	PIECE_HEAD = 20,
-	/* with IPv6's header and UDP's below 250 bytes: a way that drops what is large lets it pass
+	/* below 250 bytes with the headers of IPv6 and UDP: passes where large packets are dropped
 	 */
 	PIECE_DATAGRAM = PIECE_HEAD + PIECE_BYTES + FRAME_TAG,
 	DATAGRAM_MAX = PIECE_DATAGRAM,

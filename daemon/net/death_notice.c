@@ -27,15 +27,15 @@ struct death_notice_entry {
 	unsigned char key[NOTICE_KEY];
 };
 
-/* Both processes have it. No page of it is there before it is written. */
+/* Shared by both processes. */
 struct death_notice_book {
-	bool full; /* somebody has no place */
+	bool full; /* a peer found no place */
 	unsigned sockets;
 	unsigned end; /* of the entries that were ever used */
 	struct death_notice_entry entries[DEATH_NOTICE_PEERS];
 };
 
-/* The guard's, while it tells. */
+/* The guard's state while it tells the peers. */
 struct teller {
 	struct death_notice_book *book;
 	struct pollfd sockets[DEATH_NOTICE_SOCKETS];
@@ -138,7 +138,7 @@ void death_notice_drop(struct death_notice *o, int place)
 		o->book->entries[place].used = false;
 }
 
-/* The next one that was lent; -1: there is none. */
+/* The next one that was lent; -1: no more. */
 static int take_socket(int from)
 {
 	char byte;
@@ -166,7 +166,7 @@ static void take_sockets(int from, struct teller *ret)
 		ret->sockets[ret->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
-/* Tells those who have not answered. Returns how many there are. */
+/* Tells those who have not answered. Returns how many that are. */
 static unsigned tell_rest(struct teller *t)
 {
 	unsigned char datagram[NOTICE_DATAGRAM];
@@ -186,7 +186,7 @@ static unsigned tell_rest(struct teller *t)
 	return count;
 }
 
-/* True: one more has answered. */
+/* Whether one more has answered. */
 static bool take_answer(struct teller *t, const unsigned char *bytes, size_t len)
 {
 	uint64_t session;
@@ -207,7 +207,7 @@ static bool take_answer(struct teller *t, const unsigned char *bytes, size_t len
 	return false;
 }
 
-/* All that has come by one socket. How many have answered. */
+/* Reads all that waits at one socket. Returns how many have answered. */
 static unsigned take_answers(struct teller *t, int fd)
 {
 	unsigned char bytes[DATAGRAM_MAX + 1];
@@ -220,7 +220,7 @@ static unsigned take_answers(struct teller *t, int fd)
 	return count;
 }
 
-/* Hears until so many have answered, or the time is over. How many have not. */
+/* Listens until so many have answered, or time is up. Returns how many have not. */
 static unsigned hear(struct teller *t, unsigned awaited, unsigned within_ms)
 {
 	uint64_t end = uv_hrtime() + (uint64_t)within_ms * MS, now;
@@ -235,7 +235,7 @@ static unsigned hear(struct teller *t, unsigned awaited, unsigned within_ms)
 	return awaited;
 }
 
-/* Tells each until it has answered. False: some have not. */
+/* Tells each until it answers. False: some have not. */
 static bool tell_all(struct teller *t, enum notice_kind kind)
 {
 	unsigned waited_ms = 0, awaited = 1;
@@ -251,7 +251,7 @@ static bool tell_all(struct teller *t, enum notice_kind kind)
 	return awaited == 0;
 }
 
-/* Whether there is anybody, and a way to all of them. */
+/* Whether there are peers, and all of them can be reached. */
 static bool can_tell(const struct teller *t)
 {
 	unsigned count = 0;

@@ -2,9 +2,9 @@
  *
  *   u32 length of the payload, little-endian | u8 type | u8 0 | u16 0 | payload | tag
  *
- * The tag, on a keyed connection and after its HELLO only: 16 bytes of BLAKE2b under the key of
+ * The tag, only on a keyed connection and after its HELLO: 16 bytes of BLAKE2b under the key of
  * this session and direction, over u64 number of the frame | header | payload. Numbers are not
- * sent: a frame that is left out, sent again, moved or turned around doesn't fit its number. */
+ * sent: a frame that is dropped, replayed, reordered or reflected doesn't match its number. */
 #ifndef LAUNCHD_DAEMON_NET_FRAME_H
 #define LAUNCHD_DAEMON_NET_FRAME_H
 

@@ -6,13 +6,13 @@
  *                                       <---  READY session, token, UDP, time-out   (with a tag)
  *   READY time-out  (with a tag)        --->
  *
- * Either is ready when the other's READY has come and its tag is right. The hub answers a HELLO
- * that it can't agree to with its own, so that both ends know why.
+ * Either side is ready once the other's READY has come with the right tag. The hub answers a HELLO
+ * that it can't accept with its own, so that both ends know why.
  *
- * A dialer whose connection has broken, or lets nothing through, takes another one for the same
- * session: its READY has that session and its token, and how many bytes of the hub's stream have
- * come. The hub answers with RESUME, how many of the dialer's have come to it, and both go on with
- * the first byte that the other one lacks, under the keys of the session. */
+ * A dialer whose connection broke, or delivers nothing, makes another one for the same session: its
+ * READY has the session, its token, and how many bytes of the hub's stream have arrived. The hub
+ * answers with RESUME, how many of the dialer's have arrived, and both continue with the first byte
+ * that the other one lacks, under the keys of the session. */
 #ifndef LAUNCHD_DAEMON_NET_HANDSHAKE_H
 #define LAUNCHD_DAEMON_NET_HANDSHAKE_H
 

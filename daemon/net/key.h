@@ -18,17 +18,17 @@ struct job_key {
 	const char *from; /* for the user: "LAUNCHD_KEY", or the name of the file as it was given */
 };
 
-/* Where a key may come from; the first that is there is taken, and no other looked at. All
- * borrowed, file also by the key. */
+/* Where a key may come from: the first one that is given is used, the others are not looked at. All
+ * are borrowed; job_key.from may point to file. */
 struct key_sources {
 	const char *file;       /* NULL: none */
 	const char *file_where; /* the setting that names it, for the user */
 	const char *text;       /* LAUNCHD_KEY's value; NULL or "": none */
 };
 
-/* Keeps what this process has in memory from core dumps and, but for root, from other processes:
- * from now on only who has CAP_SYS_PTRACE can attach to it or read its environment. A program that
- * it executes is as any other again. For processes that hold a key. */
+/* For processes that hold a key: keeps their memory out of core dumps and from other processes.
+ * From now on only CAP_SYS_PTRACE allows attaching to this one or reading its environment. The
+ * effect ends with execve(2). */
 int key_shield(struct failure *why);
 
 /* Overwrites the value of LAUNCHD_KEY where the kernel put it, which is what /proc/PID/environ
@@ -38,12 +38,12 @@ void key_forget_variable(char **env);
 /* New bytes that nobody can guess. Blocks for the kernel's first entropy at most. */
 int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
 
-/* Makes the key: a hash of the secret for this use alone, so that no other use of the secret gives
- * it away. No source: 0, and the key is not there. A file must be a regular one of ours or root's
- * that nobody else may read or write; one newline at its end does not count.
- * -EINVAL: the user's secret is too short or long, or its file not there, or not private. -ELIBACC:
- * libsodium is missing. Other negative errno: the file can't be read. Blocks as long as the file
- * system does. Where there is a source, key_shield() comes first. */
+/* Derives the key: a hash of the secret for this use alone, so that no other use of the secret
+ * gives it away. Without a source: 0, and ret->there is false. A file must be a regular one, owned
+ * by us or root, that nobody else may read or write; one trailing newline is ignored. -EINVAL: the
+ * user's secret is too short or long, or its file not there, or not private. -ELIBACC: libsodium is
+ * missing. Other negative errno: the file can't be read. Blocks as long as the file system does.
+ * Where there is a source, key_shield() comes first. */
 int key_read(const struct key_sources *from, struct job_key *ret, struct failure *why);
 
 #endif

@@ -1,28 +1,28 @@
-/* link.h - one connection of the control channel, at either end: typed messages in, typed messages
- * out, authenticated where there is a key.
+/* link.h - one connection of the control channel, at either end: typed messages in and out,
+ * authenticated if the job has a key.
  *
- * Life: link_dial() or link_accept() starts it. on_ready comes when the peer has proved to have the
- * key, on_message for each message from then on, on_closed exactly once, when the last handle is
- * closed: the struct is the owner's again. Any callback may close the link, or send.
+ * link_dial() or link_accept() starts it. on_ready is called once the peer has proved that it has
+ * the key, on_message for each message from then on, and on_closed exactly once, when the last
+ * handle is closed and the struct is the owner's again. Any callback may send, or close the link.
  *
- * The hub pings before its owner can say anything, and the peer answers before its owner has heard
- * it: whatever the peer says about what the hub told it, the hub knows its clock by then.
+ * The hub pings before its owner can send anything, and the peer answers before its owner sees any
+ * message: by the time the peer reacts to anything, the hub knows the peer's clock.
  *
- * The link is a stream of bytes each way, which frames are cut from, and TCP is only the first way
- * that the bytes take. What was sent is kept until the peer has acknowledged it, in its beats; what
- * TCP does not bring in time comes in pieces by UDP (beat.h), or over a fresh connection:
+ * A link is a stream of bytes in each direction, from which frames are cut. TCP is only the
+ * first way to carry it: what was sent is kept until the peer acknowledges it in its beats, and
+ * what TCP does not deliver in time goes in pieces by UDP (beat.h) or over a fresh connection:
  *
  *   sent      kept ......... acked        the peer's taken
- *   received  taken: as far as the stream has come, by whatever way; tcp_taken: as far as TCP has
- *             brought it. What comes again is dropped by its place in the stream.
+ *   received  taken: how far the stream has arrived, by whichever way; tcp_taken: how far TCP has
+ *             delivered it. Duplicates are recognised by their offset and dropped.
  *
- * So a connection that breaks, by a reset or as the kernel has given up, is not the end of a link
- * that is watched. Its end without a farewell (EOF) is: that is a process that has died. Its guard
- * has a moment to say how (rescue.h).
+ * So a connection that breaks, by a reset or because the kernel gave up, does not end a watched
+ * link. An EOF without a CLOSE frame does: the peer's process has died. Its guard then has a moment
+ * to tell how (rescue.h).
  *
- * A dialer takes a fresh connection by link_redial(): a link of its own with a handshake of its
- * own, whose READY says what it resumes. When the hub has answered, both ends move that connection
- * under the old link, whose keys and frame numbers go on.
+ * link_redial() makes a fresh connection: a temporary link with its own handshake, whose READY
+ * names the session that it resumes. Once the hub has answered, both ends move that connection
+ * under the old link, whose keys and frame numbers continue.
  *
  * The process must ignore SIGPIPE. */
 #ifndef LAUNCHD_DAEMON_NET_LINK_H
@@ -45,19 +45,18 @@ struct sm;
 struct sodium;
 
 enum {
-	LINK_QUEUE_MAX = 4 << 20,  /* bytes that a peer may be behind in reading */
+	LINK_QUEUE_MAX = 4 << 20,  /* bytes that a peer may lag behind in reading */
 	LINK_HANDSHAKE_MS = 10000, /* from dialing or accepting to ready */
-	/* Data, or probes of an idle connection, without an answer: beats find losses sooner. */
+	/* How long TCP retries data and keepalive probes: beats detect a loss much sooner. */
 	LINK_USER_TIMEOUT_MS = 300000,
-	/* Firewalls forget idle connections, some after 60 s. The kernel's probes wake nobody up.
-	 */
+	/* Some firewalls forget idle connections after 60 s. Keepalives wake up no process. */
 	LINK_KEEPALIVE_S = 20,
-	LINK_ACK_BYTES = 64 << 10, /* the peer is told of so many that were taken at once */
+	LINK_ACK_BYTES = 64 << 10, /* after so many bytes an acknowledgement is sent at once */
 	LINK_PINGS = 8, /* by the hub, at once when ready: an estimate of the peer's clock */
 	LINK_TYPE_MIN = FRAME_OWNER, /* of the owner's messages */
 };
 
-/* What the owner of a job's channel has; it must outlive the links. */
+/* The job's key, shared by all its links, which it must outlive. */
 struct link_auth {
 	bool keyed;
 	unsigned char key[FRAME_KEY];
@@ -68,15 +67,15 @@ struct link_auth {
 enum link_end {
 	LINK_END_NONE,
 	LINK_END_OURS,      /* link_close() */
-	LINK_END_PEERS,     /* the peer closed it on purpose: its last word came */
-	LINK_END_LOST,      /* the connection ended or broke without one: the peer has died */
+	LINK_END_PEERS,     /* the peer closed it on purpose: a CLOSE frame came */
+	LINK_END_LOST,      /* the connection ended or broke without one: the peer died */
 	LINK_END_UNREACHED, /* there was no connection: refused, no route, or no answer in time */
-	LINK_END_MUTE,    /* connected, but the handshake was not over in time, or was cut short */
+	LINK_END_MUTE,      /* connected, but the handshake timed out or was cut short */
 	LINK_END_VERSION, /* the peer speaks another version of the protocol: link->peer_version */
-	LINK_END_KEYED,   /* one end has a key, the other one has none */
-	LINK_END_KEY,     /* the keys are different */
-	LINK_END_BROKEN,  /* what came is not the protocol, too long, or was changed on the way */
-	LINK_END_FULL,    /* the peer does not read: LINK_QUEUE_MAX was reached */
+	LINK_END_KEYED,   /* only one end has a key */
+	LINK_END_KEY,     /* the keys differ */
+	LINK_END_BROKEN,  /* malformed, too long, or altered in transit */
+	LINK_END_FULL,    /* the peer doesn't read: LINK_QUEUE_MAX was reached */
 	LINK_END_SYSTEM,  /* out of memory, or a system call failed */
 };
 
@@ -86,7 +85,7 @@ enum link_state {
 	LINK_HELLO, /* the peer's HELLO is awaited */
 	LINK_PROOF, /* its READY */
 	LINK_OPEN,
-	LINK_DRAINING, /* what is queued still goes out; nothing more is told to the owner */
+	LINK_DRAINING, /* queued bytes still go out; the owner hears nothing more */
 	LINK_CLOSING,
 	LINK_CLOSED,
 	LINK_STATES,
@@ -96,11 +95,11 @@ extern const struct sm link_life; /* of these states */
 
 struct link;
 
-/* Who sends and hears beats over a link; see beat.h. */
+/* Sends and receives beats over a link; see beat.h. */
 struct link_watcher {
 	void (*on_beat)(struct link *l, const unsigned char *payload, size_t len);
-	/* Look at it soon: its connection broke or was replaced, no other was to be had, much has
-	 * come, or something was sent that TCP does not bring in time. */
+	/* Look at it soon: its connection broke, was replaced or could not be, many bytes came, or
+	 * something was sent that TCP won't deliver in time. */
 	void (*on_change)(struct link *l);
 	void (*on_ending)(struct link *l); /* once; the link is closing */
 };
@@ -117,12 +116,12 @@ struct link_beats {
 	uint64_t sent, seen;                /* sequence numbers: our last, the peer's last by UDP */
 	uint64_t peer_sent_ns,
 		received_ns;   /* the peer's last beat: its time at the peer, and here */
-	uint64_t udp_ns;       /* a datagram was heard last; 0: never */
-	uint64_t udp_heard_ns; /* the peer said last that it hears ours; 0: never */
+	uint64_t udp_ns;       /* when the last datagram came; 0: never */
+	uint64_t udp_heard_ns; /* when the peer last said that it gets ours; 0: never */
 	uint64_t suspect_ns; /* it was found silent for the time-out for the first time; 0: it isn't
 			      */
 	bool silent;         /* and that was told */
-	bool lost;           /* we take the peer for lost, and it is told so */
+	bool lost;           /* we consider the peer lost, and tell it so */
 	uint64_t peer_sent;  /* where the peer's stream ended by its last beat */
 	uint64_t missing_ns; /* since when some of that is missing, and nothing more came; 0: no */
 	uint64_t missing_at; /* from here on */
@@ -130,7 +129,7 @@ struct link_beats {
 	uint64_t piece_ns, piece_wait_ns; /* when the next round is due, and how long it waits */
 	uint64_t dial_ns;                 /* no fresh connection before */
 	bool behind;                      /* the peer says that TCP is behind what came in pieces */
-	bool refused;                     /* nobody is at the peer's UDP port */
+	bool refused;                     /* ICMP says that the peer's UDP port is closed */
 	bool asked;                       /* whether anybody is, when it had died */
 	bool entrusted;     /* the job has begun: who is killed is told of by its guard; of ours: */
 	int place, lent;    /* the death_notice's numbers for it and its socket, and 1; 0: none */
@@ -143,22 +142,22 @@ struct link {
 	void (*on_ready)(struct link *l);
 	void (*on_message)(struct link *l, unsigned type, const unsigned char *payload, size_t len);
 	void (*on_closed)(struct link *l, const char *why); /* one sentence, no newline */
-	void (*on_idle)(struct link *l); /* what had to wait has gone out; NULL: nobody asks */
+	void (*on_idle)(struct link *l); /* the queue has been written out; may be NULL */
 	/* A hub's: its link of that session, which a dialer wants to resume; NULL: none. */
 	struct link *(*find)(struct link *l, uint64_t session);
 	void *owner;
-	uint32_t timeout_ms; /* told to the peer: when we take it for lost; 0: never */
+	uint32_t timeout_ms; /* silence after which we consider the peer lost; 0: never */
 
 	/* to be read */
 	enum link_state state;
 	enum link_end end;
-	bool is_hub;           /* we accepted it */
-	bool peer_udp;         /* beats by UDP are heard at the hub's port */
-	bool eof;              /* it ended without a farewell: the peer has died, as it seems */
-	bool agreed;           /* all others know what killed the peer, too */
+	bool is_hub;           /* accepted, not dialed */
+	bool peer_udp;         /* the hub receives beats by UDP at its port */
+	bool eof;              /* it ended without CLOSE: the peer seems to have died */
+	bool agreed;           /* all other nodes know, too, what killed the peer */
 	uint16_t peer_version; /* of the protocol; 0: not known yet */
 	uint32_t peer_timeout_ms;
-	int killed_by;     /* the signal that killed the peer, as its guard says; 0: nobody does */
+	int killed_by;     /* the signal that killed the peer, according to its guard; 0: unknown */
 	uint64_t session;  /* chosen by the hub at random; the same at both ends */
 	uint64_t heard_ns; /* when the last authenticated frame or beat came, uv_hrtime() */
 	uint64_t broke_ns; /* when the connection broke or ended; 0: it has not */
@@ -176,7 +175,7 @@ struct link {
 		uv_shutdown_t shutdown;
 	} request;
 	bool has_udp;
-	bool unkept;      /* nobody watches it, so nothing is acknowledged */
+	bool unkept;      /* not watched, so nothing is acknowledged, nor kept */
 	unsigned handles; /* not closed yet */
 	unsigned pings;   /* still to be sent */
 	struct frame_key out;
@@ -190,8 +189,8 @@ struct link {
 	struct link *resumes;      /* this is such a one, for that link */
 	uint64_t resumes_at;       /* what had come when it asked */
 	bool moved;                /* its connection is that link's now */
-	bool was_reset;            /* a write was told: the kernel tells only once */
-	bool fresh_refused;        /* nobody listens there any more */
+	bool was_reset;            /* a write got ECONNRESET, which the kernel reports only once */
+	bool fresh_refused;        /* nobody listens at the hub's port any more */
 	struct hello hello;        /* ours */
 	unsigned char token[HANDSHAKE_TOKEN];
 	unsigned char beat_in[FRAME_KEY], beat_out[FRAME_KEY];

@@ -1,5 +1,4 @@
-/* listener.h - where the hub is dialed: one port, by TCP for links and by UDP for beats, at one or
- * more addresses. */
+/* listener.h - the hub's port, TCP for links and UDP for beats, at one or more addresses. */
 #ifndef LAUNCHD_DAEMON_NET_LISTENER_H
 #define LAUNCHD_DAEMON_NET_LISTENER_H
 
@@ -10,18 +9,18 @@
 
 enum {
 	LISTENER_ADDRESSES = 16,
-	LISTENER_PENDING = 4096,      /* handshakes that are not over */
+	LISTENER_PENDING = 4096,      /* unfinished handshakes */
 	LISTENER_PENDING_SOURCE = 64, /* of these, from one address */
 };
 
 struct listener {
 	/* the owner's, before listener_open(); the rest is { 0 } */
-	/* Memory for a link, with the owner's part filled in, or NULL: not from there. The link's
+	/* Returns memory for a link with the owner's part filled in, or NULL to refuse. The link's
 	 * on_closed gives it back. Must not close the listener. */
 	struct link *(*on_accept)(struct listener *li, const struct sockaddr *from);
 	void (*on_closed)(struct listener *li); /* the memory is the owner's again */
-	/* There are too many handshakes that are not over, or no descriptors for more: the oldest
-	 * one is dropped for the next one, each time. from: who came last. May be NULL. */
+	/* There are too many unfinished handshakes, or no descriptors for more: each new one
+	 * replaces the oldest. from: who came last. May be NULL. */
 	void (*on_crowded)(struct listener *li, const struct sockaddr *from);
 	void *owner;
 	const struct link_auth *auth;
@@ -29,12 +28,12 @@ struct listener {
 
 	/* to be read */
 	uint16_t port;
-	bool starved;                /* there were no descriptors for more, once at least */
+	bool starved;                /* descriptors ran out at least once */
 	unsigned count;              /* of addresses */
-	unsigned pending;            /* handshakes that are not over */
+	unsigned pending;            /* unfinished handshakes */
 	unsigned long refused;       /* connections closed at once: no memory, not wanted */
 	int udp[LISTENER_ADDRESSES]; /* -1: the port was taken, or passed on: see beat_hear() */
-	bool has_udp;                /* at every address */
+	bool has_udp;                /* at all addresses */
 
 	/* private */
 	uv_loop_t *loop;
@@ -45,10 +44,10 @@ struct listener {
 	struct link *first, *last; /* of those in a handshake: the newest, the oldest */
 };
 
-/* Listens at all addresses (count 0: at any, IPv4 and IPv6) at one port: that one, or with 0 one
- * that is free at all of them by TCP and UDP. Where a given port is taken by UDP only, beats travel
- * by TCP (has_udp). -EADDRINUSE, -EADDRNOTAVAIL, …: why names the address and
- * who listens there; nothing is open then. */
+/* Listens at all addresses (count 0: any, IPv4 and IPv6) on one port: the given one, or with 0 one
+ * that is free at all of them for TCP and UDP. If only UDP of a given port is taken, beats go by
+ * TCP (has_udp). -EADDRINUSE, -EADDRNOTAVAIL, …: why names the address and who listens there;
+ * nothing is open then. */
 int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *const *addresses,
 	unsigned count, uint16_t port, struct failure *why);
 
