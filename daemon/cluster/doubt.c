@@ -13,14 +13,14 @@
 
 enum {
 	RETRY_MS = 500,
-	RETRY_LATER_MS = 2000, /* once it was said */
-	ROUNDS = 3,            /* until it is: both may have been started at once */
-	PATIENCE_MS = 10000,   /* as long as the launchers wait before they say for whom */
+	RETRY_LATER_MS = 2000, /* after the warning */
+	ROUNDS = 3,          /* before the warning: both launchers may have been started at once */
+	PATIENCE_MS = 10000, /* as long as launchers wait before they say which nodes are missing */
 };
 
 static void dial(struct doubt *d);
 
-/* What follows is the business of those who have met. */
+/* Once the nodes have met there is nothing left to doubt. */
 static bool is_settled(const struct doubt *d)
 {
 	if (d->closing || d->party->closing)
@@ -88,7 +88,7 @@ static void on_time(uv_timer_t *clock)
 	}
 }
 
-/* Nobody is there: the next address, and after the last one all again. */
+/* Nobody answered: tries the next address, and after the last one the first again. */
 static void dial_later(struct doubt *d, const char *why)
 {
 	bool last = ++d->next == d->count;
@@ -123,12 +123,12 @@ static void on_link_closed(struct link *l, const char *why)
 	handle_closed(d);
 }
 
-/* Asks for the place that this node has. */
+/* Asks for this node's own place: a rival refuses that. */
 static void on_ready(struct link *l)
 {
 	struct doubt *d = l->owner;
 
-	/* the address may lead here, by whatever detour */
+	/* the address may lead back to this launcher, for instance through NAT */
 	if (is_settled(d) || hub_has_session(d->hub, l->session)) {
 		d->kind = DOUBT_NONE;
 		link_close(l, false, NULL);
@@ -137,7 +137,7 @@ static void on_ready(struct link *l)
 	party_introduce(d->party, l);
 }
 
-/* It tells its nodes, and this one its own. */
+/* The rival tells its nodes, and this one its own. */
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct doubt *d = l->owner;
@@ -176,7 +176,7 @@ static bool all_loopback(const struct finder *f)
 	return true;
 }
 
-/* A host's own name may mean loopback there, and not elsewhere. */
+/* A host's own name may resolve to loopback there, and not elsewhere. */
 static enum doubt_kind kind_of(const struct doubt *d, const struct finder *f, unsigned own)
 {
 	const struct member_config *c = d->party->config;

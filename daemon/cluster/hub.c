@@ -11,14 +11,14 @@
 #include "daemon/store/store.h"
 
 enum {
-	STRANGERS = 64,      /* more than there are nodes, that may be about to join */
-	KEPT_MAX = 16 << 20, /* bytes that a node may say in an attempt, and for each worker: */
+	STRANGERS = 64,      /* beyond the number of nodes, which may all be about to join */
+	KEPT_MAX = 16 << 20, /* bytes that a node may send per attempt, plus for each worker: */
 	KEPT_WORKER = 256 << 10,
 };
 
 /* --- what nodes say --- */
 
-/* Before times of that node's clock are heard. */
+/* Called before times of that node's clock are used. */
 static void note_clock(const struct caller *p)
 {
 	if (p->link.clock.known)
@@ -41,7 +41,7 @@ static void on_stop(struct caller *p, const unsigned char *at, size_t len)
 	struct orders orders = { 0 };
 	struct stop s;
 
-	/* before the meeting is over its rank may not be known: any that is left will do */
+	/* during the meeting its rank may not be known: any free one will do */
 	if (message_get_stop(at, len, &s) < 0 || hub_rank_rest(p->hub) < 0)
 		return;
 	note_clock(p);
@@ -108,7 +108,7 @@ static void on_ended(struct caller *p, const unsigned char *at, size_t len)
 		&orders);
 }
 
-/* The job knows whether it is a loss; then it is told before what follows from it. */
+/* job.c decides whether it is a loss; if so, that is told before its consequences. */
 static void tell_loss(const struct caller *p)
 {
 	const struct job_node *n = &p->hub->job.nodes[p->node];
@@ -138,7 +138,7 @@ static void on_unjoined(struct caller *p, const unsigned char *at, size_t len)
 		hub_waiting(p->hub, p->node, attempt, ranks, count);
 }
 
-/* What a node says is kept until the attempt is over: it must not be without end. */
+/* What a node sends is kept until the attempt is over, so it needs a bound. */
 static bool keeps(struct caller *p, size_t len)
 {
 	p->kept_bytes += len;
@@ -176,7 +176,7 @@ static void hear(struct caller *p, unsigned type, const unsigned char *at, size_
 			on_unjoined(p, at, len);
 		return;
 	default:
-		return; /* a later version's: it has checked that this one can do without */
+		return; /* of a later version, which knows that this one can do without */
 	}
 }
 
@@ -185,7 +185,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	struct caller *p = l->owner;
 	enum hub_state state = p->hub->state;
 
-	if (type == MESSAGE_LOG) /* also after its node's last word, and the verdict */
+	if (type == MESSAGE_LOG) /* also after the node's last message, and after the verdict */
 		hub_lines_hear(p, at, len);
 	if (type == MESSAGE_LOG || p->told || state >= HUB_OVER)
 		return;
@@ -238,14 +238,14 @@ static void on_crowded(struct listener *li, const struct sockaddr *from)
 		say_crowded(li->owner, li->pending, "not introduced themselves", from);
 }
 
-/* Those who could join, and don't, must not keep others out either. */
+/* Peers that passed the handshake and don't join must not keep others out either. */
 static void drop_oldest_stranger(struct hub *h)
 {
 	struct caller *oldest = NULL;
 
 	for (struct caller *p = h->all; p; p = p->next)
 		if (p->stranger)
-			oldest = p; /* the newest is the first of all */
+			oldest = p; /* the list begins with the newest */
 	if (!oldest)
 		return;
 	oldest->stranger = false;
@@ -278,8 +278,8 @@ static void unlist(struct hub *h, struct caller *p)
 	*at = p->next;
 }
 
-/* A connection that the other end closes tells its end; one that broke, or that we close for
- * silence, that it was some time after the last word. */
+/* An EOF tells when the peer ended. A connection that broke, or that we closed for silence, only
+ * tells that it was some time after the last message. */
 static struct loss loss_of(const struct hub *h, const struct link *l, const char *why)
 {
 	uint64_t now = uv_hrtime(), due = l->heard_ns + h->beat.interval_ns;
@@ -310,8 +310,9 @@ static void lose(struct caller *p, const char *why)
 	hub_obey(h, what, &orders);
 }
 
-/* Both ends are told that a key is wrong: it may be wrong at either. Strangers don't fill a log.
- * While PMIx is not done here, a launcher without a key is one that has no PMIx: it comes again. */
+/* Both ends report a wrong key, as it may be wrong at either, but strangers must not fill the log.
+ * While PMIx is still at work here, a launcher without a key is one without PMIx: it will come
+ * again. */
 static void say_turned_away(struct caller *p, const char *why)
 {
 	struct hub *h = p->hub;
@@ -459,7 +460,7 @@ bool hub_has_session(const struct hub *h, uint64_t session)
 
 void hub_failed(struct hub *h, const struct outcome *o)
 {
-	/* this node's workers are being ended already: the pool waits for nobody's order */
+	/* this node's workers are being stopped already: the pool waits for no order */
 	if (job_failed(&h->job, h->self, o, uv_hrtime()) == ORDER_STOP)
 		hub_tell_stop(h);
 }
@@ -506,7 +507,7 @@ void hub_close(struct hub *h)
 {
 	if (h->state == HUB_CLOSED)
 		return;
-	hub_goto(h, HUB_CLOSED); /* what ends now is no news */
+	hub_goto(h, HUB_CLOSED); /* what happens from now on is not reported */
 	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
 	if (h->store)
 		store_close(h->store, on_store_closed);

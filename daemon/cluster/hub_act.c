@@ -32,7 +32,8 @@ static unsigned world_size(const struct hub *h)
 	return first_rank(h, h->party->config->nnodes);
 }
 
-/* A wrapper's connections are not the worker's own, and some join after they were looked for. */
+/* A wrapper's connections are not the worker's own, and some workers join after they were looked
+ * for. */
 static bool all_joined(const struct hub *h)
 {
 	return (h->store ? store_clients(h->store) : 0) >= world_size(h);
@@ -75,7 +76,7 @@ void hub_waiting(
 		say_waiting(h, node, ranks, count);
 }
 
-/* Those of all nodes, in order; the attempt's memory. */
+/* The ranks of all nodes that have not joined, in order, in the attempt's memory. */
 static const unsigned *all_waiting(const struct hub *h, size_t *ret_count)
 {
 	unsigned world = world_size(h), *list = NULL;
@@ -136,8 +137,8 @@ static void on_store_note(void *owner, const char *text)
 	party_say(((struct hub *)owner)->party, true, text);
 }
 
-/* Behind the address of a service, or one that is translated, a store of the workers may listen
- * on all addresses: ours does not. */
+/* The store of torch listens on all addresses, so it may sit behind a service's address or NAT.
+ * Ours listens on one address of its own. */
 static int say_remedy(struct failure *why)
 {
 	struct failure without = *why;
@@ -177,7 +178,7 @@ static int open_store(struct hub *h, struct failure *why)
 	return 0;
 }
 
-/* The port of the next attempt. 0: there is none, why says so. */
+/* The port of the next attempt; 0: none is free, why says so. */
 static unsigned next_port(struct hub *h, struct failure *why)
 {
 	unsigned port = h->store ? h->master_port : h->party->config->master_port;
@@ -210,7 +211,7 @@ static uint64_t limit_ms(const struct hub *h)
 	return h->stop_grace_ms + STOP_REST_MS + h->party->config->node_timeout_ms;
 }
 
-/* The report may have another cause, and no room for this one. */
+/* Told at once, as the report may name another cause only. */
 static void give_up(struct hub *h, struct caller *p, const char *why)
 {
 	struct text t = { 0 };
@@ -222,7 +223,7 @@ static void give_up(struct hub *h, struct caller *p, const char *why)
 	link_close(&p->link, false, why);
 }
 
-/* A node that is heard all the time, but hangs, or is another program: it counts as lost. */
+/* A node that beats, but hangs, or is another program, is considered lost. */
 static void on_overdue(uv_timer_t *t)
 {
 	struct hub *h = t->data;
@@ -248,7 +249,7 @@ void hub_tell_stop(struct hub *h)
 
 	message_put_stop(&w, &h->job.stop);
 	hub_tell(h, MESSAGE_STOP, &w, NULL);
-	/* of several orders the first one counts: the others only hurry */
+	/* the first order starts the limit: later ones only shorten the stop */
 	if (h->joined == 1 || uv_is_active((const uv_handle_t *)&h->clock))
 		return;
 	h->stop_grace_ms = h->job.stop.grace_ms;
@@ -265,7 +266,7 @@ static void start_next(struct hub *h)
 	h->party->on->start(h->party->owner, m.attempt, m.master_port);
 }
 
-/* There can be no next attempt after all: the job ends as a launcher's failure. */
+/* There can't be a next attempt: the job ends as this launcher's failure. */
 static void fail_here(struct hub *h, const char *text)
 {
 	struct orders orders = { 0 };
@@ -304,7 +305,7 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 		.result = &orders->result,
 		.evidence = evidence_of(h, &orders->result),
 		.restarts = h->restarts,
-		/* it is read when the orders have gone */
+		/* it outlives the orders */
 		.why_not = arena_strdup(h->party->config->arena, orders->why_not),
 	};
 
@@ -314,7 +315,7 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 	return end;
 }
 
-/* Ends all connections with it, but for those whose last lines may come. */
+/* Closes all connections after it, except those whose last lines may still come. */
 static void tell_verdict(struct hub *h, struct verdict told)
 {
 	struct wire_out w = { 0 };

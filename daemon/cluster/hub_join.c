@@ -12,14 +12,15 @@ enum {
 	NPROC_MAX = 1 << 20, /* far above what a node can have */
 	ID_SHOWN = 40,       /* characters of a run's id */
 	NAMES_SHOWN = 16,
-	BROUGHT_BACK_MS = 2000, /* least silence after which a node may join anew under its rank */
+	BROUGHT_BACK_MS =
+		2000, /* shortest silence after which a node may join again under its rank */
 	NS_PER_MS = 1000000,
 };
 
 /* --- nodes that contradict one another, and launchers of other jobs --- */
 
-/* A node under a rank that is taken: its own launcher again, whose first connection has not ended
- * yet, or a second one. */
+/* A node whose rank is taken: either its own launcher, restarted before its first connection ended,
+ * or a second one. */
 static bool replaces(const struct caller *p, const struct caller *old)
 {
 	uint64_t quarter_ms = p->hub->party->config->node_timeout_ms / 4; /* three beats */
@@ -37,7 +38,7 @@ static void add_self(struct text *t, const struct hub *h)
 	text_printf(t, " (node %u)", h->self);
 }
 
-/* False, and nothing added: there is none. */
+/* False, and nothing is added: there is no contradiction. */
 static bool add_contradiction(const struct hub *h, const struct caller *p, struct text *t)
 {
 	unsigned rank = p->about.node_rank, nnodes = h->job.nnodes;
@@ -87,7 +88,7 @@ static void add_job(struct text *t, const char *run_id)
 	text_add(t, len > ID_SHOWN ? "...\"" : "\"");
 }
 
-/* Whose port this is, as a launcher of another job needs to know. */
+/* Tells a launcher of another job whose port this is. */
 static void add_owner(struct text *t, const struct caller *p)
 {
 	const char *own = p->hub->party->config->run_id;
@@ -128,7 +129,8 @@ static void say_another_job(struct hub *h, const struct caller *p)
 	party_say_text(h->party, true, &t);
 }
 
-/* Those whom PMIx brings together are one job: a variable may be set on one of its nodes only. */
+/* Launchers that PMIx brought together are one job, even if the variable is set on one node
+ * only. */
 static bool is_of_another_job(const struct hub *h, const struct caller *p)
 {
 	uint64_t ours = message_run_hash(h->party->config->run_id), theirs = p->about.run_hash;
@@ -136,7 +138,7 @@ static bool is_of_another_job(const struct hub *h, const struct caller *p)
 	return ours != theirs && (h->party->config->way != MEET_PMIX || (ours != 0 && theirs != 0));
 }
 
-/* The job that has this port must not end by it. */
+/* The job that owns this port must not end because of it. */
 static void turn_away_another_job(struct hub *h, struct caller *p)
 {
 	struct text t = { 0 };
@@ -158,7 +160,7 @@ static bool never_came(const struct hub *h, unsigned node)
 	return state == NODE_ABSENT || (h->state < HUB_RUNNING && state == NODE_AWAITED);
 }
 
-/* Its workers start. If its launcher comes again, these can't join the others' once more. */
+/* Its workers start now. If its launcher comes again, new workers can't join the others. */
 static void note_late(struct hub *h, unsigned node)
 {
 	if (!h->late)
@@ -167,7 +169,7 @@ static void note_late(struct hub *h, unsigned node)
 		h->late[node] = true;
 }
 
-/* Whether one of the nodes that the job started without can be this one. */
+/* Whether this can be one of the nodes that the job started without. */
 static bool is_missed(const struct hub *h, const struct caller *p)
 {
 	unsigned rank = p->about.node_rank;
@@ -182,7 +184,7 @@ static bool is_missed(const struct hub *h, const struct caller *p)
 	return false;
 }
 
-/* Whether the ranks of all nodes are as one reckons that knows its own number of workers only. */
+/* Whether ranks are as a node computes them that only knows its own number of workers. */
 static bool has_right_ranks(const struct hub *h, const struct caller *p)
 {
 	for (unsigned i = 0; i < h->job.nnodes; i++)
@@ -191,7 +193,7 @@ static bool has_right_ranks(const struct hub *h, const struct caller *p)
 	return true;
 }
 
-/* A node of the job, whose launcher was restarted. */
+/* Whether it is a node of the job whose launcher was restarted. */
 static bool comes_back(const struct hub *h, const struct caller *p)
 {
 	unsigned rank = p->about.node_rank;
@@ -234,7 +236,7 @@ static void say_late(struct hub *h, const struct caller *p)
 	party_say_text(h->party, false, &t);
 }
 
-/* Why the workers of a node that is missed can't start; NULL: they can. */
+/* Why the workers of a missing node can't start any more; NULL: they can. */
 static const char *hindrance(const struct hub *h, const struct caller *p)
 {
 	if (h->state == HUB_RUNNING && h->job.state != JOB_RUNNING)
@@ -245,8 +247,8 @@ static const char *hindrance(const struct hub *h, const struct caller *p)
 	return NULL;
 }
 
-/* Those who come late but know all that their workers need may start them: the others' workers wait
- * for these, and would wait in vain. */
+/* A late node that knows all that its workers need may start them: the others' workers wait for
+ * them, and would otherwise wait in vain. */
 static void turn_away_missed(struct hub *h, struct caller *p)
 {
 	const char *hinders = hindrance(h, p);
@@ -281,7 +283,7 @@ static void turn_away_late(struct caller *p)
 
 /* --- joining --- */
 
-/* Whether p, which has said what it is, can't join: it was refused, or the job was. */
+/* Whether p can't join: it was refused, or the whole job was. */
 static bool is_turned_away(struct caller *p)
 {
 	struct hub *h = p->hub;
@@ -313,8 +315,8 @@ static const char *store_name(bool agent)
 	return agent ? "agent" : "rank0";
 }
 
-/* What counts for the whole job is node rank 0's. Said once here, and to each node that has other
- * wishes. */
+/* Node rank 0's settings apply to the whole job. Differences are reported once here, and to each
+ * node that has other settings. */
 static void check_wishes(struct hub *h, struct caller *p)
 {
 	const struct member_config *c = h->party->config;
@@ -346,7 +348,7 @@ static void check_wishes(struct hub *h, struct caller *p)
 	text_done(&t);
 }
 
-/* Its launcher was started anew before we knew that the old one is gone. */
+/* Its launcher was restarted before we noticed that the old one is gone. */
 static void replace(struct caller *old)
 {
 	static const char why[] = "its node has joined again";

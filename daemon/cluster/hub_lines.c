@@ -70,7 +70,7 @@ static void on_clock_closed(uv_handle_t *handle)
 	hub_handle_closed(handle->data);
 }
 
-/* Whoever has not left until now does not want to, or can't. */
+/* Nodes that have not left by now don't want to, or can't. */
 static void end_last(struct hub *h)
 {
 	h->lines.lasting = false;

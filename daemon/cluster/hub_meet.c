@@ -16,7 +16,7 @@
 #include "daemon/job/phrases.h"
 
 enum {
-	FIRST_NOTE_MS = 10000, /* until those who wait are told for whom */
+	FIRST_NOTE_MS = 10000, /* until those who wait are told which nodes are missing */
 	NEXT_NOTE_MS = 60000,
 	NAMES_SHOWN = 16,
 };
@@ -47,8 +47,8 @@ void hub_take_place(struct hub *h, struct caller *p, unsigned node)
 	party_tell_node(h->party, node, p->about.name, NULL);
 }
 
-/* Those without a rank get what is left, in the natural order of their names: node2 before node10.
- */
+/* Nodes without a rank get the free ones in the natural order of their names: node2 before
+ * node10. */
 static int by_name(const void *a, const void *b)
 {
 	const struct caller *x = *(struct caller *const *)a, *y = *(struct caller *const *)b;
@@ -57,8 +57,8 @@ static int by_name(const void *a, const void *b)
 	return rc ? rc : strcmp(x->link.peer, y->link.peer);
 }
 
-/* Those who have joined without a rank, in the order in which they will have one. NULL: no memory.
- */
+/* Nodes that have joined without a rank, in the order in which they will get one. NULL: out of
+ * memory. */
 static struct caller **unranked_of(const struct hub *h, struct arena *arena, unsigned *ret_count)
 {
 	struct caller **list = arena_alloc(arena, h->job.nnodes * sizeof(struct caller *));
@@ -86,7 +86,7 @@ int hub_rank_rest(struct hub *h)
 	return list ? 0 : -ENOMEM;
 }
 
-/* What was found wrong on one node is the end on all. */
+/* A failure on one node ends the job on all. */
 static void end_for(struct caller *p, int code, const char *text)
 {
 	struct text t = { 0 };
@@ -100,8 +100,8 @@ static void end_for(struct caller *p, int code, const char *text)
 
 /* --- the beginning --- */
 
-/* The place of an address among our own, from 1 on, in the order in which the others try them. 0:
- * it is none of them, but one that leads here. */
+/* The position of an address among our own, in the order in which others try them, from 1 on. 0:
+ * not our own, but one that leads here. */
 static size_t place_of(const struct vec *own, const char *address)
 {
 	for (size_t i = 0; i < own->count; i++)
@@ -110,8 +110,8 @@ static size_t place_of(const struct vec *own, const char *address)
 	return 0;
 }
 
-/* What the settings say of it. A store listens on an address, which the workers are told: a name
- * may mean another one to each of them. */
+/* What the settings give. A store needs an address, not a name: workers on other nodes may resolve
+ * a name to another address. */
 static const char *given_master(const struct hub *h)
 {
 	const struct member_config *c = h->party->config;
@@ -126,8 +126,9 @@ static const char *given_master(const struct hub *h)
 	return NULL;
 }
 
-/* Where the others reach worker 0. Who came by an address has not come by those before it: of those
- * by which nodes came the last one is left, even where most came by another. */
+/* Where the others can reach worker 0. A node that came by an address could not come by those
+ * before it, so of those by which nodes came the last one is chosen, even if most came by
+ * another. */
 static const char *find_master(struct hub *h)
 {
 	const struct member_config *c = h->party->config;
@@ -149,7 +150,7 @@ static const char *find_master(struct hub *h)
 	return best ? best : "127.0.0.1";
 }
 
-/* Where a node has no launcher that could start its workers again, none is. */
+/* A node without a launcher in the job can't restart its workers, so then there are no restarts. */
 static unsigned restarts_of(const struct hub *h)
 {
 	return h->joined == h->job.nnodes ? h->job.policy.max_restarts : 0;
@@ -177,7 +178,7 @@ static void welcome(struct hub *h)
 	}
 }
 
-/* The plan of this node, made before the others are asked for theirs. */
+/* This node's plan is made before the others are asked for theirs. */
 static int plan_own(struct hub *h, struct failure *why)
 {
 	const struct member_config *c = h->party->config;
@@ -197,7 +198,7 @@ static int plan_own(struct hub *h, struct failure *why)
 	return party_met(h->party, &met, why);
 }
 
-/* It beats, but does not answer: its launcher is none, or hangs. */
+/* It beats, but does not answer: its launcher hangs, or is another program. */
 static void on_unready(uv_timer_t *t)
 {
 	struct hub *h = t->data;
@@ -275,16 +276,17 @@ void hub_lose_early(struct caller *p, const char *why)
 
 /* --- waiting --- */
 
-/* Who is here, and who is not. */
+/* Which nodes have joined, and which have not. */
 struct presence {
 	struct arena scratch;
-	const char **names; /* of those who are, by rank; the ones without come last */
-	unsigned *awaited;  /* ranks that nobody has yet */
+	const char *
+		*names; /* of those that have joined, by rank; the ones without a rank come last */
+	unsigned *awaited; /* ranks that no node has yet */
 	unsigned here, missing, awaited_count;
-	bool ranked; /* all have ranks: the awaited ones are those of the missing nodes */
+	bool ranked; /* all have ranks, so the awaited ones are the missing nodes' */
 };
 
-/* -ENOMEM; ret is to be done with all the same. */
+/* -ENOMEM; the scratch arena of ret needs arena_done() either way. */
 static int look(const struct hub *h, struct presence *ret)
 {
 	unsigned nnodes = h->job.nnodes, unranked = 0;
@@ -355,7 +357,7 @@ static void tell_missing(struct hub *h, const struct presence *p)
 	text_done(&line);
 }
 
-/* They are not waited for any more. */
+/* The join timeout is over. */
 static void stop_waiting(struct hub *h, const struct presence *p)
 {
 	struct text line = { 0 };

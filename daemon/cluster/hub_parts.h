@@ -54,22 +54,22 @@ struct hub {
 	uint64_t stop_grace_ms; /* of the order to stop */
 	uint64_t overdue_ms;    /* when all must have ended; uv_now() */
 	struct store *store;    /* the workers'; NULL: rank 0 hosts it */
-	int port_fd; /* keeps the attempt's port; -1: it was given, or the store has it */
+	int port_fd; /* reserves the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
 	struct evidence *said;
-	bool *unjoined; /* by rank; NULL: nobody has said that one is missing */
+	bool *unjoined; /* by rank; NULL: no node has reported a missing one */
 	size_t said_count, said_room;
 	struct {
 		bool lasting;     /* the verdict is told, and last lines may come */
 		uv_timer_t clock; /* in the loop while lasting */
 	} lines;
-	bool *late;         /* by node rank: it came late, and its workers start; NULL: none did */
-	unsigned unready;   /* nodes that have joined, and have no plan yet */
-	unsigned strangers; /* connections that are ready, and have not joined */
-	unsigned turned_away; /* a bit for each enum link_end that was said of one */
-	bool crowded;         /* too many strangers came, and that was said */
-	bool met_another_job; /* and that was said */
+	bool *late;       /* by node rank: it came late and starts its workers alone; NULL: none */
+	unsigned unready; /* nodes that have joined, and have no plan yet */
+	unsigned strangers;   /* connections that passed the handshake but have not joined */
+	unsigned turned_away; /* a bit for each enum link_end that was reported */
+	bool crowded;         /* too many strangers came, and that was reported */
+	bool met_another_job; /* and that was reported */
 	bool met_other_wishes;
 	bool agent_store;
 	unsigned handles; /* of the loop: the clock, the listener, beats, connections */
@@ -86,7 +86,7 @@ struct caller {
 	struct message_join about;
 	struct outcome *outcomes; /* of the attempt, as far as they came; the attempt's memory */
 	size_t count;
-	size_t kept_bytes;    /* of what it said in this attempt */
+	size_t kept_bytes;    /* of what it sent in this attempt */
 	struct credit credit; /* for its workers' lines */
 };
 
@@ -110,18 +110,18 @@ void hub_add_peer(struct text *t, const struct caller *p);
 
 /* --- hub_lines.c: workers' lines, on their way to this node's console; see member.h ---
  *
- * Flow: with the welcome the hub gives each node credit. A node sends while it has some, and only
- * when nothing else waits in its link's queue: what it says itself, a failure or an end, waits for
- * the rest of one such message at most. The hub's owner says what its console has taken, and that
- * much the node may send again. Other nodes' credit is their own.
+ * With the welcome the hub gives each node credit. A node sends while it has some, and only when
+ * nothing else waits in its link's queue: its own messages, a failure or an end, wait for the rest
+ * of one such message at most. The hub's owner reports what its console has written, and the node
+ * may send that much again. Each node has its own credit.
  *
- * The end: who leaves has LINES_LAST_MS for what its output still holds. The hub leaves its links
- * open as long, after it has told the verdict; whoever has said all closes its own. */
+ * At the end a node that leaves has LINES_LAST_MS to send what its output still holds. After the
+ * verdict the hub keeps its links open for as long; a node that has sent all closes its own. */
 
 /* Gives all nodes their credit, where this node wants their lines; they were welcomed. */
 void hub_lines_offer(struct hub *h);
 void hub_lines_hear(struct caller *p, const unsigned char *at, size_t len);
-/* So many bytes of a node are taken. It may be lost. */
+/* So many bytes of a node were written. It may be lost already. */
 void hub_lines_taken(struct hub *h, unsigned node, size_t len);
 /* The verdict is being told. */
 void hub_lines_last(struct hub *h);
@@ -137,12 +137,12 @@ void hub_lines_lost(struct hub *h);
 int hub_find_port(struct hub *h, struct failure *why);
 /* All nodes have their plans. */
 void hub_start_first(struct hub *h);
-/* Tells all what job.stop says. Who has not told of its end by the grace, STOP_REST_MS and the node
- * timeout later is lost. */
+/* Sends job.stop to all. A node that has not reported its end within the grace, STOP_REST_MS and
+ * the node timeout is lost. */
 void hub_tell_stop(struct hub *h);
 /* Does what the job has decided. */
 void hub_obey(struct hub *h, enum order what, const struct orders *orders);
-/* Keeps what a failed worker says; what it points to lives as long as the attempt's memory. */
+/* Keeps a failed worker's evidence; what it points to lives as long as the attempt's memory. */
 void hub_remember(struct hub *h, const struct evidence *said);
 /* These of a node's workers have not joined the store: a job that hangs at its start says so. */
 void hub_waiting(
@@ -153,7 +153,7 @@ void hub_waiting(
 /* Waits for the other nodes from now on, until the join timeout, and says so from time to time. By
  * PMIx only when its exchange has ended: it has the same limit. After the meeting: nothing. */
 void hub_wait(struct hub *h);
-/* Every node that can come is there, or is not waited for any more. Later calls do nothing. */
+/* All nodes have joined, or are not waited for any more. Later calls do nothing. */
 void hub_begin(struct hub *h);
 /* A node takes its rank: the one that it was given, or one of those that are left. */
 void hub_take_place(struct hub *h, struct caller *p, unsigned node);
@@ -161,7 +161,7 @@ void hub_take_place(struct hub *h, struct caller *p, unsigned node);
 void hub_leave_place(struct caller *p, const char *why);
 /* Gives a rank to all who have joined without. -ENOMEM. */
 int hub_rank_rest(struct hub *h);
-/* What comes of a node while it makes its plan. */
+/* Messages of a node that makes its plan. */
 void hub_hear_ready(struct caller *p);
 void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len);
 /* A node that had joined is gone before the job has started. */

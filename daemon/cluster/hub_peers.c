@@ -32,7 +32,7 @@ void hub_handle_closed(struct hub *h)
 
 void hub_send(struct caller *p, enum message_type type, struct wire_out *w)
 {
-	(void)link_send(&p->link, type, w->at, w->len); /* a lost link tells by itself */
+	(void)link_send(&p->link, type, w->at, w->len); /* a lost link is reported by on_closed */
 	wire_out_done(w);
 }
 
@@ -40,7 +40,7 @@ void hub_tell(
 	struct hub *h, enum message_type type, struct wire_out *w, const struct caller *except)
 {
 	for (struct caller *p = h->all, *next; p; p = next) {
-		next = p->next; /* a link that can't take it is closed later, not now */
+		next = p->next; /* a link that fails is closed later, not now */
 		if (p->joined && p != except && !p->told)
 			(void)link_send(&p->link, type, w->at, w->len);
 	}

@@ -43,7 +43,7 @@ void member_failed(struct member *m, const struct outcome *o)
 		spoke_failed(&m->spoke, o);
 }
 
-/* Nothing is met yet, nothing was started. */
+/* The nodes have not met, so nothing was started. */
 static void end_search(struct member *m, const struct cause *cause)
 {
 	struct result r = { .cause = *cause };
@@ -71,7 +71,7 @@ void member_asked(struct member *m, const struct stop *s)
 void member_forward(struct member *m, int signal)
 {
 	if (!m->party.auth.keyed)
-		return; /* nor would the others take it */
+		return; /* the others would not accept it either */
 	if (m->role == MEMBER_HUB)
 		hub_forward(&m->hub, signal);
 	if (m->role == MEMBER_SPOKE)
@@ -128,7 +128,7 @@ void member_close(struct member *m)
 	if (m->party.closing)
 		return;
 	m->party.closing = true;
-	m->party.parts++; /* this call: parts may close at once */
+	m->party.parts++; /* for this call, as parts may close at once */
 	pmix_close(&m->pmix);
 	if (m->finds)
 		finder_close(&m->finder);

@@ -1,25 +1,26 @@
-/* member.h - this launcher's part in the job: what the run tells the others, and hears from them.
+/* member.h - this launcher's part in the job: what the run tells the other nodes and hears from
+ * them.
  *
  * Node rank 0's launcher is the hub, which decides for all (job.h); every other one has a link to
- * it. A job on one node, or without a control channel, is a hub that nobody dials. The run asks no
- * more than: have we met, what must I do; and it tells what happened here.
+ * it. A job on one node, or without a control channel, is a hub that nobody dials. The run only
+ * wants to know whether the nodes have met and what it must do, and it tells what happened here.
  *
- * Events come from the loop, or from within a call of member_*(). After `over` or `failed` no other
- * comes but `closed`, and those of lines, before it.
+ * Events come from the loop, or from within a call of member_*(). After `over` or `failed` only
+ * `closed` follows, and before it those of lines.
  *
- * Lines of workers (--merge-logs), where config.merge_logs says so on node rank 0 and on the node:
- * the node's owner sends what its workers print, prefixed already, whenever there is room;
- * node rank 0's owner hears it, in each node's order, and says when its console has taken it. Until
- * then it holds 16 MiB of all nodes at most: 64 KiB of one, or its share where there are more than
- * 256 nodes, 1 KiB at least. A node whose lines are not taken waits by itself, no other one with
- * it. What else nodes tell one another waits for the rest of one message of 16 KiB where it is
- * sent, and for what of that node's share is on the way.
+ * Lines of workers (--merge-logs), if config.merge_logs is set on node rank 0 and on the node: the
+ * node's owner sends what its workers print, already prefixed, whenever there is room. Node rank
+ * 0's owner gets it, in each node's order, and reports when its console has written it. Until then
+ * it holds at most 16 MiB of all nodes: 64 KiB of each, or an equal share with more than 256 nodes,
+ * but at least 1 KiB. A node whose lines are not written waits alone, the others go on. Other
+ * messages between nodes are delayed by the rest of one message of 16 KiB at most where they are
+ * sent, and by what is in flight of that node's share.
  *
- * At the end lines delay nothing but `closed`, by a second at most. A node that leaves, after the
- * verdict or because its workers have ended well, goes on sending from member_close() on until its
- * owner says that this was all, but not for longer than that second; node rank 0 tells the verdict,
- * and its `over`, at once, and then hears the last lines until the nodes have left. What could not
- * be sent is still the owner's. */
+ * At the end lines delay only `closed`, and by a second at most. A node that leaves, after the
+ * verdict or because its workers have ended well, goes on sending from member_close() until its
+ * owner says that this was all, or that second is over. Node rank 0 tells the verdict, and its
+ * `over`, at once, and then takes the last lines until the nodes have left. What could not be sent
+ * stays with the owner. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_MEMBER_H
 #define LAUNCHD_DAEMON_CLUSTER_MEMBER_H
 
@@ -48,7 +49,7 @@ struct member {
 	struct hub hub;
 	struct spoke spoke;
 	struct sockaddr_storage hub_addresses[FINDER_ADDRESSES];
-	struct member_config alone; /* the config of a node that has to do without the others */
+	struct member_config alone; /* the config once this node goes on without the others */
 	bool finds, doubts;         /* these are in the loop */
 };
 
@@ -58,48 +59,47 @@ struct member {
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
 	const struct member_events *on, void *owner, const struct bus *bus, struct arena *memory);
 
-/* A worker failed that nobody had asked to end. */
+/* A worker failed without having been asked to end. */
 void member_failed(struct member *m, const struct outcome *o);
 
 /* This launcher is asked to end the job. */
 void member_asked(struct member *m, const struct stop *s);
 
-/* A signal for all nodes that is only passed on. */
+/* Forwards a signal to all nodes. */
 void member_forward(struct member *m, int signal);
 
-/* All workers of the attempt have ended here, with what some of them say. The end's outcomes and
- * the evidence are borrowed until the next attempt starts. */
+/* All workers of the attempt have ended here; list: what failed ones reported. The end's outcomes
+ * and the evidence are borrowed until the next attempt starts. */
 void member_ended(
 	struct member *m, const struct node_end *end, const struct evidence *list, size_t count);
 
-/* These of this node's workers have not joined the store, as far as can be seen; none: all have. */
+/* These of this node's workers do not seem to have joined the store; none: all have. */
 void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* Whether node rank 0 takes this node's lines: from the start of the first attempt on, if ever,
  * until it is lost, this node has left, or member_log_end(). False at node rank 0 itself. */
 bool member_merges(const struct member *m);
 
-/* How many bytes of lines can be sent now: 0, or 16 KiB (with more than 256 nodes, from a quarter
- * of a node's share on). It becomes 0 while the link is behind, or node rank 0's console;
- * `log_room` tells when it isn't any more. What has no line's end within it can be sent in pieces.
- */
+/* How many bytes of lines can be sent now: 0, or 16 KiB (with more than 256 nodes at least a
+ * quarter of a node's share). It is 0 while the link or node rank 0's console lags behind;
+ * `log_room` tells when that is over. A line that is longer can be sent in pieces. */
 size_t member_log_room(const struct member *m);
 
 /* Sends 1 to member_log_room() bytes of lines; stream 1 or 2. They are copied. */
 void member_log(struct member *m, int stream, const char *at, size_t len);
 
 /* This node has no more lines for the job. To be called once all were sent, before or after
- * member_close(), which else waits for them. Not needed where member_merges() is false. */
+ * member_close(), which waits for it. Not needed if member_merges() is false. */
 void member_log_end(struct member *m);
 
-/* Node rank 0: its console has taken, or thrown away, so many more bytes of what came from a node,
- * which may be lost already. */
+/* Node rank 0: its console has written, or dropped, so many more bytes of a node's lines; the node
+ * may be lost already. */
 void member_log_taken(struct member *m, unsigned node, size_t len);
 
-/* Leaves; `closed` follows from the loop, once the last lines are sent or have come. */
+/* Leaves; `closed` follows from the loop once the last lines are sent or received. */
 void member_close(struct member *m);
 
-/* Once it is closing: leaves at once, whoever may still read its last words or send lines. */
+/* After member_close(): leaves at once, without waiting for others to read or to send lines. */
 void member_hurry(struct member *m);
 
 /* member_meet.c: begins to look for the others, as the config says. */

@@ -17,7 +17,7 @@ static void miss(void *owner, const char *why);
 
 /* --- its part --- */
 
-/* Once in a job, by the node that all others trust. */
+/* Said once in a job, by the node that all others trust. */
 static void say_unkeyed(struct member *m)
 {
 	party_say(&m->party, false,
@@ -26,7 +26,7 @@ static void say_unkeyed(struct member *m)
 		"same --key-file or LAUNCHD_KEY");
 }
 
-/* Whether the socket is taken already tells which launcher of a host came first. */
+/* Of two launchers on one host, the one that gets the socket is the hub. */
 static int start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
 	unsigned port, struct failure *why)
 {
@@ -40,7 +40,7 @@ static int start_hub(struct member *m, const struct sockaddr *const *bound, unsi
 	return 0;
 }
 
-/* All addresses were dialled in vain: the name may mean others by now. */
+/* All addresses were dialed in vain: the name may resolve to others by now. */
 static void on_round(void *owner)
 {
 	finder_again(&((struct member *)owner)->finder);
@@ -53,7 +53,7 @@ static void start_spoke(struct member *m, unsigned count)
 	spoke_start(&m->spoke, &m->party, m->hub_addresses, count);
 }
 
-/* A job of this node, whose ranks and sizes are as the settings say. */
+/* A job of this node only, with ranks and sizes from the settings. */
 static void be_alone(struct member *m)
 {
 	struct failure why = { 0 };
@@ -62,7 +62,7 @@ static void be_alone(struct member *m)
 		party_fail(&m->party, why.code, why.text);
 }
 
-/* What the workers of a node that is alone have to do without. */
+/* What the workers of a node have to do without when it is alone. */
 static void say_alone(struct member *m, const char *why)
 {
 	const struct member_config *c = m->party.config;
@@ -79,14 +79,14 @@ static void say_alone(struct member *m, const char *why)
 	party_say_text(&m->party, true, &t);
 }
 
-/* What only the meeting would have told, and how to do without; NULL: nothing. */
+/* What only the meeting would have told, and which option replaces it; NULL: nothing. */
 static const char *unknown_alone(const struct member_config *c)
 {
 	if (!c->node_rank_known)
 		return "its rank: give --node_rank";
 	if (c->master_port > 0)
 		return NULL;
-	/* the launchers have the port that is given: worker 0 gets another one */
+	/* the given port is the launchers': worker 0 gets another one */
 	return c->way == MEET_STATIC ?
 		"the port of worker 0: give all nodes a --control-port, which leaves the port of "
 		"--rdzv-endpoint to it" :
@@ -110,13 +110,13 @@ static void go_alone(struct member *m, const char *why)
 	say_alone(m, why);
 	m->alone = *c;
 	m->alone.way = MEET_NOBODY;
-	m->alone.policy.max_restarts = 0; /* of one node only they would help nobody */
+	m->alone.policy.max_restarts = 0; /* restarting one node of several helps nobody */
 	m->alone.agent_store = false;
 	m->party.config = &m->alone;
 	be_alone(m);
 }
 
-/* The hub is missed: this node's workers start without, or not at all. */
+/* The hub can't be reached: this node's workers start without it, or not at all. */
 static void miss(void *owner, const char *why)
 {
 	struct member *m = owner;
@@ -156,7 +156,7 @@ static bool is_own(const struct member *m, const struct sockaddr *a)
 	return address_is_loopback(a);
 }
 
-/* Users know of no such port, unless they gave it. */
+/* Users don't know of this port unless they gave it. */
 static void fail_to_listen(struct member *m, const struct failure *why)
 {
 	const struct member_config *c = m->party.config;
@@ -180,8 +180,8 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 
 /* --- static nodes --- */
 
-/* Those of the found addresses that are ours; all of them only where the user gave one: a name may
- * mean 127.0.1.1 on its own host. */
+/* Those of the found addresses that are ours. The hub binds to them only if the user gave an
+ * address: a name may mean 127.0.1.1 on its own host. */
 static unsigned own_addresses(const struct member *m, const struct sockaddr *ret[FINDER_ADDRESSES])
 {
 	unsigned count = 0;
@@ -195,7 +195,7 @@ static unsigned own_addresses(const struct member *m, const struct sockaddr *ret
 	return count;
 }
 
-/* Those of --interface or --local-addr, beside those that the name means here. */
+/* Adds the addresses of --interface or --local-addr. */
 static unsigned add_asked(const struct member *m, struct sockaddr_storage room[LISTENER_ADDRESSES],
 	const struct sockaddr *ret[LISTENER_ADDRESSES], unsigned count)
 {
@@ -213,8 +213,8 @@ static unsigned add_asked(const struct member *m, struct sockaddr_storage room[L
 	return count;
 }
 
-/* Whether this node is the hub, which listens at so many of the addresses (0: at all), or dials it;
- * false: it can't be either. */
+/* Makes this node the hub, which listens at `bound` of the addresses (0: at all), or a spoke.
+ * False: it can be neither, and that was told. */
 static bool take_role(struct member *m, const struct finder *f, bool owns,
 	const struct sockaddr *const *own, unsigned bound)
 {
@@ -235,8 +235,8 @@ static bool take_role(struct member *m, const struct finder *f, bool owns,
 	return true;
 }
 
-/* Addresses that the name means now. Where ranks are not given, and it means this node after all,
- * this is node rank 0, or another launcher of this node is. */
+/* The name resolves to these addresses now. Without given ranks, if one of them is this node's
+ * after all, this is node rank 0, or another launcher on this node is. */
 static void use_addresses(struct member *m, const struct finder *f, bool owns,
 	const struct sockaddr *const *own, unsigned bound)
 {
@@ -321,7 +321,7 @@ static int set_key(struct member *m, const unsigned char *key, struct failure *w
 	return 0;
 }
 
-/* The key that the user gave, if any. False: it can't be used, and that is the end. */
+/* Uses the key that the user gave, if any. False: it is unusable, and that was told. */
 static bool use_key(struct member *m)
 {
 	struct failure why = { 0 };
@@ -332,7 +332,7 @@ static bool use_key(struct member *m)
 	return false;
 }
 
-/* What PMIx has taken of the time leaves at least as much as a connection may need. */
+/* However long PMIx took, at least as much time is left as a connection may need. */
 static void leave_time_to_dial(struct member *m)
 {
 	uint64_t most = m->party.config->join_timeout_ms;
@@ -393,7 +393,7 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 		start_spoke(m, count);
 }
 
-/* Node rank 0 listens already, at the port that the others know unless somebody else does. */
+/* Node rank 0 listens already, at the port that the others know unless another program has it. */
 static void listen_on(struct member *m)
 {
 	char text[256];
@@ -417,13 +417,13 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 
 	pmix_close(x);
 	if (m->role == MEMBER_HUB && (m->hub.state != HUB_MEETING))
-		return; /* the others have met all the same */
+		return; /* the nodes have met anyway */
 	if (!unavailable || !m->party.config->hub_addr) {
 		miss(m, why);
 		return;
 	}
 	leave_time_to_dial(m);
-	/* the same on all nodes, mostly: the address that they know will do */
+	/* PMIx is mostly missing on all nodes: the address that all know will do */
 	m->party.auth = (struct link_auth){ .keyed = false };
 	if (!use_key(m))
 		return;
@@ -433,7 +433,7 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 		meet_at_address(m);
 }
 
-/* Node rank 0 listens before it tells where. */
+/* Node rank 0 listens before it publishes its address. */
 static int make_card(struct member *m, struct card *card, struct failure *why)
 {
 	const struct member_config *c = m->party.config;

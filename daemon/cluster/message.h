@@ -1,9 +1,8 @@
-/* message.h - what launchers say to one another over a link, as bytes. Pure.
+/* message.h - the messages of launchers over a link, as bytes. Pure.
  *
  * Every message is one frame's payload. Decoding never trusts a length: -EPROTO is a message that
- * no launcher of this version writes, -ENOMEM one that the arena has no room for; *ret is
- * untouched. Texts are cut to their room and always end in NUL; what others' lines hold of control
- * characters is '?'. */
+ * no launcher of this version writes, -ENOMEM one that the arena has no room for; then *ret is
+ * untouched. Texts are cut to their room and end with NUL; control characters become '?'. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 #define LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 
@@ -22,22 +21,22 @@ struct wire_out; /* wire.h */
 /* Types below 16 are the link's own. */
 enum message_type {
 	MESSAGE_JOIN = 16, /* node to hub: I am here */
-	MESSAGE_WAITING,   /* hub to nodes: who is missing, or else worth a note, in words */
-	MESSAGE_WELCOME,   /* hub to nodes: all are here, plan */
+	MESSAGE_WAITING,   /* hub to nodes: a note for the user, mostly who is missing */
+	MESSAGE_WELCOME,   /* hub to nodes: all have joined, make your plan */
 	MESSAGE_READY,     /* node to hub: it has a plan */
-	MESSAGE_REFUSED,   /* either way, to one or to all: the job can't be */
-	MESSAGE_FAILED,    /* node to hub: a worker failed that nobody had asked to end */
+	MESSAGE_REFUSED,   /* either way, to one or to all: there is no job */
+	MESSAGE_FAILED,    /* node to hub: a worker failed without having been asked to end */
 	MESSAGE_STOP,      /* either way: end all workers */
-	MESSAGE_SIGNAL,    /* either way: a signal that is only passed on */
+	MESSAGE_SIGNAL,    /* either way: a signal to forward */
 	MESSAGE_OUTCOMES,  /* node to hub: some of its workers' ends; before ENDED */
-	MESSAGE_RECORD,    /* node to hub: what a failed worker says of itself; before ENDED */
+	MESSAGE_RECORD,    /* node to hub: a failed worker's evidence; before ENDED */
 	MESSAGE_ENDED,     /* node to hub: all workers of the attempt have ended */
-	MESSAGE_LEAVE,     /* node to hub: ended with 0, and gone */
+	MESSAGE_LEAVE,     /* node to hub: its workers exited with 0, it leaves */
 	MESSAGE_START,     /* hub to nodes: an attempt; the first one when all are ready */
 	MESSAGE_VERDICT,   /* hub to nodes: the job is over */
-	MESSAGE_JOINED,    /* node to hub: which of its ranks are not in the store */
+	MESSAGE_JOINED,    /* node to hub: which of its ranks have not joined the store */
 	MESSAGE_LOG,       /* node to hub: what its workers print; see credit.h */
-	MESSAGE_LOG_ROOM,  /* hub to node: so many bytes more of it, the first time the whole */
+	MESSAGE_LOG_ROOM,  /* hub to node: credit for more of it, first the whole */
 	MESSAGE_END,
 };
 
@@ -45,17 +44,17 @@ enum message_type {
 
 enum { ADDRESS_SIZE = 72, RUN_ID_SIZE = 64, MESSAGE_TEXT_SIZE = 400 };
 
-/* What a node's user said of who hosts the store. */
+/* Who is to host the store, according to a node's settings. */
 enum store_wish { STORE_WISH_NONE, STORE_WISH_AGENT, STORE_WISH_RANK0 };
 
 struct message_join {
 	unsigned node_rank; /* or NODE_RANK_UNKNOWN */
 	unsigned nnodes, nproc, max_restarts;
 	enum store_wish store;
-	uint64_t run_hash;        /* of the whole --rdzv-id; 0: none was given */
-	char run_id[RUN_ID_SIZE]; /* its begin, to be shown */
+	uint64_t run_hash;        /* of the whole --rdzv-id; 0: not given */
+	char run_id[RUN_ID_SIZE]; /* its first characters, to be shown */
 	char name[NODE_NAME_SIZE], version[32];
-	char reached[ADDRESS_SIZE]; /* the hub's address that was dialled, as text */
+	char reached[ADDRESS_SIZE]; /* the hub's address that was dialed, as text */
 };
 
 struct message_welcome {
@@ -63,15 +62,15 @@ struct message_welcome {
 	unsigned nnodes;
 	char master_addr[ADDRESS_SIZE];
 	unsigned master_port;
-	unsigned max_restarts; /* the hub's: they count */
+	unsigned max_restarts; /* the hub's apply */
 	bool agent_store;      /* the hub's launcher hosts the store at that address */
 	unsigned *nproc;       /* of each node */
 };
 
 enum refusal {
-	REFUSED_JOB,     /* the job can't be, for the same error on all nodes */
-	REFUSED_RUNNING, /* it runs without this node already, or is over */
-	REFUSED_UNABLE,  /* it came too late: --control auto goes on alone */
+	REFUSED_JOB,     /* there is no job, for the same error on all nodes */
+	REFUSED_RUNNING, /* it is already running without this node, or over */
+	REFUSED_UNABLE,  /* the node came too late: --control auto goes on alone */
 };
 
 struct message_refused {
@@ -84,7 +83,7 @@ struct message_start {
 	unsigned attempt, master_port;
 };
 
-/* The words of a failed worker. */
+/* A failed worker's evidence. */
 struct message_record {
 	unsigned attempt, rank;
 	const struct error_record *record; /* NULL: none */
@@ -92,7 +91,7 @@ struct message_record {
 	struct last_words words;
 };
 
-/* What tells ids of runs apart, however long they are; 0: NULL. */
+/* A hash to compare ids of runs by, however long they are; 0: NULL. */
 uint64_t message_run_hash(const char *run_id);
 
 /* Encoders add to out (out->failed: too long, or out of memory). */

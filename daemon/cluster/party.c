@@ -127,6 +127,6 @@ void party_introduce(const struct party *p, struct link *hub)
 	(void)strncpy(j.name, c->name, sizeof j.name - 1);
 	address_host_text((const struct sockaddr *)&hub->peer_address, j.reached);
 	message_put_join(&w, &j);
-	(void)link_send(hub, MESSAGE_JOIN, w.at, w.len); /* a lost link tells by itself */
+	(void)link_send(hub, MESSAGE_JOIN, w.at, w.len); /* a lost link is reported by on_closed */
 	wire_out_done(&w);
 }

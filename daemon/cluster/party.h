@@ -1,5 +1,5 @@
-/* party.h - what this launcher's parts in the channel share: its hub or its spoke, and those who
- * look for the other nodes. They know nothing of one another's owner (member.h). */
+/* party.h - what the parts of this launcher's control channel share: its hub or its spoke, and what
+ * looks for the other nodes. They don't know struct member, which owns them (member.h). */
 #ifndef LAUNCHD_DAEMON_CLUSTER_PARTY_H
 #define LAUNCHD_DAEMON_CLUSTER_PARTY_H
 
@@ -25,7 +25,7 @@ struct meeting {
 	const unsigned *nproc_of_node; /* borrowed until the loop ends */
 	const char *master_addr;       /* NULL: as the settings have it */
 	unsigned master_port;          /* of the first attempt; never 0 */
-	/* of the job, as node rank 0 has it; none and false where the others could not be met */
+	/* of the job, as node rank 0 has it; 0 and false if the others could not be met */
 	unsigned max_restarts;
 	bool agent_store;
 	bool alone; /* the others could not be met: node rank and sizes are as the settings say */
@@ -35,7 +35,7 @@ struct member_events {
 	/* The plan can be made; the first attempt starts when all nodes have theirs. Negative
 	 * errno: it can't be made, why says so, and the other nodes are told: `failed` follows. */
 	int (*met)(void *owner, const struct meeting *m, struct failure *why);
-	/* End all workers, or more urgently than before. */
+	/* Stop all workers, or more urgently than before. */
 	void (*stop)(void *owner, const struct stop *s);
 	void (*forward)(void *owner, int signal);
 	/* An attempt has ended as `end` says, and the next one follows after delay_ms. */
@@ -45,8 +45,8 @@ struct member_events {
 	/* There is no job: nodes contradict one another, or did not come. Nothing was started. */
 	void (*failed)(void *owner, const struct failure *why);
 	void (*closed)(void *owner); /* nothing of it is in the loop any more */
-	/* Node rank 0: bytes of what a node's workers print, borrowed; stream 1 or 2. A line may
-	 * come in pieces. member_log_taken() follows, now or later. NULL: they are thrown away. */
+	/* Node rank 0: bytes that a node's workers printed, borrowed; stream 1 or 2. A line may
+	 * come in pieces. member_log_taken() must follow, now or later. NULL: they are dropped. */
 	void (*log)(void *owner, unsigned node, int stream, const char *at, size_t len);
 	/* Other nodes: ask for member_log_room() again, or node rank 0 was lost and
 	 * member_merges() is false now. May be NULL. */
@@ -61,7 +61,7 @@ struct party {
 	void *owner;
 	const struct bus *bus;
 	uv_loop_t *loop;
-	struct arena *memory; /* of the attempt, for what others say of it */
+	struct arena *memory; /* of the attempt, for what others report of it */
 	struct link_auth auth;
 	uint64_t began_ns;
 	uint64_t deadline_ms; /* when the nodes have to have met; uv_now() */
@@ -76,7 +76,7 @@ void party_part_closed(struct party *p);
 void party_say(const struct party *p, bool warning, const char *text);
 void party_say_text(const struct party *p, bool warning, struct text *t);
 
-/* What became of another node; why: how its loss showed, NULL: it has joined. */
+/* Another node was lost (why: how that showed) or has joined (NULL). */
 void party_tell_node(const struct party *p, unsigned node, const char *name, const char *why);
 
 /* There is no job; code: negative errno, as another node may have told it. The second one takes the
@@ -87,13 +87,13 @@ void party_fail_text(const struct party *p, int code, struct text *t);
 /* Tells `met`, and the user who asked for every word. */
 int party_met(const struct party *p, const struct meeting *met, struct failure *why);
 
-/* Whether it was this node that did not run, so that the others missed it: why the job ends. */
+/* Whether it was this node that was suspended, so that the others lost it: why the job ends. */
 bool party_slept(const struct beat *b, unsigned node, struct cause *ret);
 
 /* Calls back after `ms`. Returns when that is: uv_now(). */
 uint64_t party_wait(const struct party *p, uv_timer_t *t, uv_timer_cb then, uint64_t ms);
 
-/* Whether this node slept past that time, so that what came meanwhile has its turn first. */
+/* Whether this node was suspended past that time: what came meanwhile is to be read first. */
 bool party_overslept(const struct party *p, uint64_t overdue_ms);
 
 /* How long is left until then: uv_now(). */

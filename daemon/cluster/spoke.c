@@ -15,7 +15,7 @@
 #include "daemon/net/wire.h"
 
 enum {
-	FIRST_NOTE_MS = 10000, /* until it is said that the hub is not reached */
+	FIRST_NOTE_MS = 10000, /* until the user is told that the hub can't be reached */
 	NEXT_NOTE_MS = 60000,
 };
 
@@ -52,7 +52,8 @@ static void handle_closed(struct spoke *s)
 static void tell_hub(struct spoke *s, enum message_type type, struct wire_out *w)
 {
 	if (s->linked)
-		(void)link_send(s->link, type, w->at, w->len); /* a lost link tells by itself */
+		(void)link_send(
+			s->link, type, w->at, w->len); /* a lost link is reported by on_closed */
 	wire_out_done(w);
 }
 
@@ -62,7 +63,7 @@ static void tell_over(struct spoke *s, const struct job_end *end)
 	s->party->on->over(s->party->owner, end);
 }
 
-/* The end, as the hub has told it or all have agreed on. */
+/* The job's end, as the hub told it or all nodes know it anyway. */
 static void be_over(struct spoke *s, const struct verdict *v)
 {
 	const struct job_end end = { .verdict = *v, .why_not = "" };
@@ -83,7 +84,7 @@ static void fail_text(struct spoke *s, int code, struct text *t)
 	text_done(t);
 }
 
-/* The job is asked to end here before it has begun. */
+/* This launcher was asked to end the job before it began. */
 static void be_over_for(struct spoke *s, const struct cause *cause)
 {
 	const struct result r = { .cause = *cause };
@@ -94,8 +95,9 @@ static void be_over_for(struct spoke *s, const struct cause *cause)
 	be_over(s, &v);
 }
 
-/* Why the job ends, without the hub. What the hub told came before it was lost, and all nodes that
- * heard it know the same; else this node's own workers and the loss are all that is known. */
+/* Why the job ends, if the hub can't tell. A stop that the hub ordered before it was lost is
+ * known to all nodes that got it; otherwise this node's own workers and the loss are all that is
+ * known. */
 static void find_cause(const struct spoke *s, struct result *ret)
 {
 	const struct cause *own = &s->end.cause;
@@ -108,7 +110,7 @@ static void find_cause(const struct spoke *s, struct result *ret)
 		verdict_find(ret, asked ? own : NULL, &s->lost);
 }
 
-/* What the report tells of the cause leaves this open. */
+/* The report's cause does not say that the hub was lost. */
 static void say_loss(const struct spoke *s)
 {
 	struct text t = { 0 };
@@ -146,7 +148,7 @@ static void give_up(struct spoke *s, struct text *why)
 
 /* --- on its way into the job --- */
 
-/* What the state waits for has not come. */
+/* The state has lasted too long. */
 static void on_limit(uv_timer_t *timer)
 {
 	struct spoke *s = timer->data;
@@ -184,7 +186,7 @@ static void limit(struct spoke *s, uint64_t until_ms)
 	(void)uv_timer_start(&s->clock, on_limit, party_left_ms(s->party, until_ms), 0);
 }
 
-/* A hub that decides at the end of a time-out has a moment to tell. */
+/* A hub that decides at the end of a time-out needs a moment to tell. */
 static uint64_t moment_ms(const struct spoke *s)
 {
 	return s->party->config->node_timeout_ms / 4;
@@ -220,8 +222,8 @@ static void on_hopeless(struct dialer *d, const char *why)
 	give_up(d->owner, &t);
 }
 
-/* What this node waits for the others counts from its own start, whenever it reached the hub. One
- * that began at the same time has decided by then. */
+/* The time for which this node waits for the others counts from its own start, whenever it reached
+ * the hub. A hub that started at the same time has decided by then. */
 static void on_ready(struct dialer *d, struct link *l)
 {
 	struct spoke *s = d->owner;
@@ -236,8 +238,8 @@ static void on_ready(struct dialer *d, struct link *l)
 		party_introduce(s->party, l);
 }
 
-/* The ends after which dialling again would end so again. Where PMIx is offered and not to be had,
- * node rank 0 may listen with a key of its own until it has noticed, too. */
+/* The ends after which dialing again is hopeless. A wrong key is not one if PMIx was offered but is
+ * unavailable: node rank 0 may still listen with a key of its own until it notices that, too. */
 static unsigned final_ends(const struct spoke *s)
 {
 	unsigned keys = 1U << LINK_END_KEYED | 1U << LINK_END_KEY;
@@ -250,7 +252,7 @@ void spoke_hear_addresses(struct spoke *s, const struct sockaddr_storage *addres
 	dialer_use(&s->dialer, addresses, count);
 }
 
-/* This node can't take part after all, so there is no job. */
+/* This node can't make its plan, so there is no job. */
 static void tell_refusal(struct spoke *s, int code, const char *text)
 {
 	struct message_refused m = { .why = REFUSED_JOB, .code = code };
@@ -313,7 +315,7 @@ static void hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
 
 /* --- in the job --- */
 
-/* The job runs: this node's part of the attempt, or what the others have still to do. */
+/* The job runs, on this node or on others that it waits for. */
 static bool is_in(const struct spoke *s)
 {
 	return s->state == SPOKE_RUNNING || s->state == SPOKE_ENDED;
@@ -332,15 +334,15 @@ static bool may_restart(const struct spoke *s)
 		(s->told.kind == CAUSE_NONE || s->told.kind == CAUSE_FAILURE);
 }
 
-/* The hub waits for the slowest node as hub_stop.c has it, and then for no longer than the longest
- * pause before an attempt; our node timeout is for the way. */
+/* The hub waits for the slowest node (limit_ms() in hub_act.c), and then no longer than the longest
+ * pause before an attempt; our node timeout covers the network. */
 static uint64_t limit_ms(const struct spoke *s)
 {
 	return s->stop_grace_ms + STOP_REST_MS + s->link->peer_timeout_ms +
 		s->party->config->node_timeout_ms + (may_restart(s) ? RESTART_DELAY_MAX_MS : 0);
 }
 
-/* The hub is heard all the time, but hangs, or is another program: it counts as lost. */
+/* The hub beats, but hangs, or is another program: it is considered lost. */
 static void on_overdue(uv_timer_t *t)
 {
 	struct spoke *s = t->data;
@@ -358,8 +360,7 @@ static void on_overdue(uv_timer_t *t)
 	link_close(s->link, false, why);
 }
 
-/* The attempt is to stop, or has ended on this node: once it is both, the hub has a limit for what
- * follows. */
+/* Once the attempt is to stop and has ended on this node, the hub has a limit for what follows. */
 static void await_verdict(struct spoke *s)
 {
 	bool stops = s->told.kind != CAUSE_NONE || s->asked || s->end.cause.kind != CAUSE_NONE;
@@ -376,7 +377,7 @@ static uint64_t our_ns(const struct spoke *s, uint64_t hub_ns)
 	return hub_ns == 0 || !s->link->clock.known || ours <= 0 ? 0 : (uint64_t)ours;
 }
 
-/* Times that can't be brought to our clock are not known. */
+/* Times that can't be converted to our clock become unknown. */
 static void to_our_clock(const struct spoke *s, struct cause *c)
 {
 	uint64_t at_ns = our_ns(s, c->at_ns);
@@ -396,10 +397,10 @@ static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
 	if (message_get_stop(at, len, &stop) < 0 || stop.attempt != s->attempt)
 		return;
 	to_our_clock(s, &stop.cause);
-	/* the first cause counts, but of failures the hub may have heard of an earlier one */
+	/* the first cause counts, but the hub may have learned of an earlier failure */
 	if (s->told.kind == CAUSE_NONE) {
 		s->stop_grace_ms = stop.grace_ms;
-		(void)uv_timer_stop(&s->clock); /* begun with another grace */
+		(void)uv_timer_stop(&s->clock); /* it was started with another grace */
 	}
 	if (s->told.kind == CAUSE_NONE ||
 		(s->told.kind == CAUSE_FAILURE && stop.cause.kind == CAUSE_FAILURE))
@@ -479,7 +480,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	}
 }
 
-/* What may be behind it, where nobody is there who could tell: a hub that missed us has closed the
+/* A guess at what happened, as nobody can tell: a hub that considered us lost has closed the
  * connection, too. */
 static const char *guess_at_loss(const struct spoke *s)
 {
@@ -491,7 +492,7 @@ static const char *guess_at_loss(const struct spoke *s)
 		return "; one of the two was cut off, frozen or powered off";
 	if (s->link->end == LINK_END_LOST || s->link->end == LINK_END_PEERS)
 		return "; its launcher was killed, or took this node for lost first";
-	return ""; /* why says it all */
+	return ""; /* why is precise */
 }
 
 static struct cause cause_of_loss(const struct spoke *s, const char *why)
@@ -515,7 +516,7 @@ static struct cause cause_of_loss(const struct spoke *s, const char *why)
 	return c;
 }
 
-/* The job goes on without us, or not at all: either way ours is over. */
+/* Whether the job goes on without us or not: ours is over. */
 static void lose_hub(struct spoke *s, const char *why)
 {
 	struct stop stop = {
@@ -533,7 +534,7 @@ static void lose_hub(struct spoke *s, const char *why)
 		s->party->on->stop(s->party->owner, &stop);
 }
 
-/* The link that was ready is closed. */
+/* The link was closed after it had been ready. */
 static void on_link_lost(struct dialer *d, struct link *l, const char *why)
 {
 	struct spoke *s = d->owner;
@@ -612,8 +613,8 @@ void spoke_failed(struct spoke *s, const struct outcome *o)
 	tell_hub(s, MESSAGE_FAILED, &w);
 }
 
-/* Before the job has begun there is nothing to stop: this launcher leaves, and the hub, which may
- * have heard of it, ends the others' waiting. */
+/* Before the job begins there is nothing to stop: this launcher leaves, and the hub, if it hears of
+ * it, stops the others' waiting. */
 void spoke_asked(struct spoke *s, const struct stop *stop)
 {
 	struct wire_out w = { 0 };
@@ -659,7 +660,7 @@ static void tell_evidence(
 	}
 }
 
-/* A node whose workers have all ended with 0 waits for nobody, where no restart can need it. */
+/* A node whose workers all exited with 0 need not wait if no restart can follow. */
 static void leave(struct spoke *s)
 {
 	struct verdict well = { .well = true, .attempt = s->attempt };

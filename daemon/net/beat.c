@@ -75,7 +75,7 @@ bool beat_is_recent(const struct link *l, uint64_t then, uint64_t now)
 	return then != 0 && now - then < l->beats.interval_ns * BEAT_PARTS / 2;
 }
 
-/* Counts while the machine is suspended, too. */
+/* Also counts while the machine is suspended. */
 static uint64_t boot_ns(void)
 {
 	struct timespec t;
@@ -84,7 +84,8 @@ static uint64_t boot_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Whether others have heard none of our beats for so long; the one before came before that. */
+/* Whether the gap is so long that others missed a whole time-out of beats, counted from the one
+ * before. */
 static bool is_long(const struct beat *b, uint64_t gap_ns)
 {
 	return gap_ns > (BEAT_PARTS - 1) * b->interval_ns;
@@ -106,7 +107,8 @@ uint64_t beat_slept_ms(const struct beat *b)
 	uint64_t now = boot_ns();
 
 	if (b->links > 0 && is_long(b, now - b->awake_ns))
-		return (now - b->awake_ns) / MS; /* the timer's turn comes after a socket's */
+		return (now - b->awake_ns) /
+			MS; /* after a suspension a socket's callback may run before the timer's */
 	return b->slept_ns > 0 && now - b->woke_ns < timeout_of(b) ? b->slept_ns / MS : 0;
 }
 
@@ -128,14 +130,14 @@ void beat_send_datagram(struct beat *b, struct link *l, unsigned char *datagram,
 		l->beats.refused = true;
 }
 
-/* The peer relies on that for half of the time-out, and must then have time to use TCP. */
+/* The peer relies on that for half of the time-out, and must then still have time to use TCP. */
 static bool hears_udp(const struct link *l, uint64_t now)
 {
 	return l->beats.udp_ns != 0 &&
 		now - l->beats.udp_ns < l->beats.interval_ns * BEAT_PARTS / 6;
 }
 
-/* A beat for this moment. */
+/* A beat as of now. */
 static void make_beat(struct link *l, unsigned char ret[BEAT_BODY])
 {
 	uint64_t now = uv_hrtime();
@@ -212,7 +214,7 @@ static bool is_sealed(const struct link *l, const unsigned char *bytes, size_t l
 		l->auth->sodium, l->auth->keyed ? l->beat_in : l->token, bytes, len);
 }
 
-/* Where the hub's answers go. */
+/* Remembers where the hub's answers go. */
 static void note_source(struct beat *b, struct link *l, const uv_udp_t *h, const struct sockaddr *a)
 {
 	unsigned socket = (unsigned)(h - b->udp);
@@ -225,7 +227,7 @@ static void note_source(struct beat *b, struct link *l, const uv_udp_t *h, const
 	rescue_moved(b, l);
 }
 
-/* Whether it is a beat of this link's. Those that come twice, late or altered are nobody's. */
+/* Takes a beat of this link. False: it is a duplicate, late, altered, or another link's. */
 static bool take_beat_datagram(struct beat *b, struct link *l, const unsigned char *bytes,
 	const uv_udp_t *h, const struct sockaddr *from)
 {
@@ -243,12 +245,12 @@ static bool take_beat_datagram(struct beat *b, struct link *l, const unsigned ch
 	if (l->beats.watcher && l->kept.acked > acked)
 		rescue_acknowledged(b, l);
 	if (first && l->is_hub && l->beats.watcher)
-		beat_answer(b, l); /* both know from the first moment on that there is UDP */
+		beat_answer(b, l); /* both ends know from the start that UDP works */
 	return true;
 }
 
-/* The same of a piece. One that is not new is no sign of life: it may be sent by anyone who has
- * seen it. */
+/* Takes a piece of this link. A duplicate is no sign of life: anyone who has seen it may have sent
+ * it. */
 static bool take_piece(struct beat *b, struct link *l, const unsigned char *bytes, size_t len)
 {
 	struct piece p;
@@ -260,7 +262,7 @@ static bool take_piece(struct beat *b, struct link *l, const unsigned char *byte
 	return true;
 }
 
-/* Whose datagram it is, by what all kinds begin with. NULL: nobody's. */
+/* The link of a datagram, by its session. NULL: unknown. */
 static struct link *owner_of(const struct beat *b, const unsigned char *bytes, size_t len)
 {
 	struct beat_body body;
@@ -274,7 +276,7 @@ static struct link *owner_of(const struct beat *b, const unsigned char *bytes, s
 	return piece_read(bytes, len, &p) == 0 ? beat_find(b, p.session) : NULL;
 }
 
-/* A datagram has come to handle h. only: whose it may be; NULL: anyone's. */
+/* A datagram has come to handle h. only: the one link it may belong to; NULL: any. */
 static void sort(struct beat *b, struct link *only, const uv_buf_t *buf, ssize_t n, uv_udp_t *h,
 	const struct sockaddr *from)
 {
@@ -302,11 +304,11 @@ static void on_datagram(
 	uv_udp_t *h, ssize_t n, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
 {
 	(void)flags;
-	if (from) /* else: nothing more, or an error that an earlier one of ours caused */
+	if (from) /* else nothing more, or an error caused by an earlier datagram of ours */
 		sort(h->data, NULL, buf, n, h, from);
 }
 
-/* Whatever follows is done by the timer, outside of the link's callbacks. */
+/* The timer does the rest, outside of the link's callbacks. */
 static void on_change(struct link *l)
 {
 	struct beat *b = l->beats.of;
@@ -352,7 +354,7 @@ static void on_handle_closed(uv_handle_t *h)
 		b->on_closed(b);
 }
 
-/* No socket, no datagrams: beats travel over the link then. */
+/* Without a socket, beats go over the link. */
 static void open_socket(struct link *l)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&l->peer_address;
@@ -427,22 +429,23 @@ int beat_watch(struct beat *b, struct link *l)
 		b->next_ns = now + b->interval_ns;
 	open_socket(l);
 	arm(b, now, b->next_ns);
-	beat_send(b, l); /* the hub learns where to send its own */
+	beat_send(b, l); /* it tells the hub where to send its own */
 	return 0;
 }
 
-/* Whether it is silent for the time-out, for the second time. *ret_soonest: when to look again. */
+/* Whether it is found silent for the time-out for the second time. Lowers *ret_soonest to when to
+ * look again. */
 static bool is_lost(struct beat *b, struct link *l, uint64_t now, uint64_t *ret_soonest)
 {
 	uint64_t deadline = rescue_note_trouble(b, l, now) + timeout_of(b), due;
 	bool lost = false;
 
-	/* a farewell has a limit of its own, and so has a dead peer's guard */
+	/* draining has its own limit, and so has waiting for a dead peer's guard */
 	if (now < deadline || l->state != LINK_OPEN || rescue_awaits_guard(l, &due)) {
 		l->beats.suspect_ns = 0;
 		l->beats.silent = false;
 	} else if (l->beats.suspect_ns == 0 || l->beats.suspect_ns == now) {
-		/* what has come already may lie in the socket: it has its turn first */
+		/* frames may already lie in the socket: they are read first */
 		l->beats.suspect_ns = now;
 		deadline = now;
 	} else {
@@ -455,7 +458,7 @@ static bool is_lost(struct beat *b, struct link *l, uint64_t now, uint64_t *ret_
 	return lost;
 }
 
-/* When to look again. What is done about a link may end any of them: then all begins anew. */
+/* Returns when to look again. Acting on a link may end any of them: then it starts again. */
 static uint64_t look(struct beat *b, uint64_t now)
 {
 	uint64_t soonest = b->next_ns, due;
@@ -483,10 +486,10 @@ static void on_timer(uv_timer_t *t)
 	b->soon = false;
 	note_awake(b);
 	if (now > b->next_ns + BEAT_LATE * b->interval_ns)
-		b->fresh_ns = now; /* we have slept, so nobody can be blamed for silence */
+		b->fresh_ns = now; /* we were suspended, so silence proves nothing */
 	if (now >= b->next_ns) {
 		for (struct link *l = b->first; l; l = next) {
-			next = l->beats.next; /* a link that can't send may end */
+			next = l->beats.next; /* a link that can't send ends */
 			beat_send(b, l);
 		}
 		b->next_ns = b->next_ns + b->interval_ns > now ? b->next_ns + b->interval_ns :
@@ -540,7 +543,7 @@ void beat_drop(struct beat *b, struct link *l, uint64_t silent_ms)
 	(void)snprintf(why, sizeof why, "%s for %.1f s", troubles[l->beats.trouble],
 		(double)silent_ms / 1000);
 	l->beats.lost = true;
-	rescue_farewell(b, l); /* it may hear us all the same, and the end of TCP later */
+	rescue_farewell(b, l); /* it may still hear us, and would notice the end of TCP later */
 	link_close(l, false, why);
 }
 

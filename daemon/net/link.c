@@ -18,7 +18,7 @@
 #include "daemon/net/talk.h"
 
 static const struct sm_state states[LINK_STATES] = {
-	/* CLOSED: there was no memory to accept it */
+	/* CLOSED: out of memory when it was accepted */
 	[LINK_IDLE] = { "idle", SM_TO(LINK_CONNECTING) | SM_TO(LINK_CLOSED) },
 	[LINK_CONNECTING] = { "connecting", SM_TO(LINK_HELLO) | SM_TO(LINK_CLOSING) },
 	[LINK_HELLO] = { "hello", SM_TO(LINK_PROOF) | SM_TO(LINK_CLOSING) },
@@ -30,7 +30,7 @@ static const struct sm_state states[LINK_STATES] = {
 };
 const struct sm link_life = { "link", states, LINK_STATES };
 
-/* The handshake is over, one way or the other. */
+/* The handshake is over, successfully or not. */
 static void settle(struct link *l)
 {
 	void (*tell)(struct link *) = l->on_settled;
@@ -45,7 +45,7 @@ void link_goto(struct link *l, enum link_state next)
 	l->state = sm_go(&link_life, l->state, next);
 	if (next < LINK_OPEN || next == LINK_CLOSED)
 		return;
-	/* a connection that resumes a link is not through before the hub says from where on */
+	/* a connection that resumes a link still waits for the hub's RESUME */
 	if (!l->resumes || next != LINK_OPEN)
 		(void)uv_timer_stop(&l->limit);
 	settle(l);
@@ -81,7 +81,7 @@ static void close_tcp(struct link *l)
 	l->tcp = NULL;
 }
 
-/* Closes it by a reset: an end of file would tell the peer that this process has died. */
+/* Closes it by a reset, as EOF would tell the peer that this process has died. */
 static void abort_tcp(struct link *l)
 {
 	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
@@ -92,7 +92,7 @@ static void abort_tcp(struct link *l)
 	close_tcp(l);
 }
 
-/* From here on the owner and the watcher hear nothing more of it. */
+/* From here on neither owner nor watcher hears of it. */
 static void end_talk(struct link *l)
 {
 	const struct link_watcher *watcher = l->beats.watcher;
@@ -102,7 +102,7 @@ static void end_talk(struct link *l)
 	l->beats.watcher = NULL;
 }
 
-/* All but the connection that may take its place. */
+/* Everything except the connection that may replace it. */
 static void shut_one(struct link *l)
 {
 	link_goto(l, LINK_CLOSING);
@@ -121,7 +121,7 @@ static bool is_out_of_use(const struct link *l)
 	return l->state == LINK_IDLE || l->state >= LINK_CLOSING;
 }
 
-/* The owner ends it, unless something has before. */
+/* The owner ends it, unless it has ended before. */
 static void end_here(struct link *l, const char *why)
 {
 	if (l->end != LINK_END_NONE)
@@ -173,7 +173,7 @@ static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 	size_t len = 0;
 
 	(void)suggested;
-	(void)frame_stream_room(&l->in, &at, &len); /* without room libuv says ENOBUFS */
+	(void)frame_stream_room(&l->in, &at, &len); /* without memory libuv reports ENOBUFS */
 	*buf = uv_buf_init((char *)at, (unsigned)len);
 }
 
@@ -189,7 +189,7 @@ void link_give_up(struct link *l)
 			strerror(-l->broke));
 }
 
-/* The peer has died. Once the job has begun its guard may say how: who watches the link looks. */
+/* The peer has died. Once the job has begun, its guard may tell how: the watcher waits for that. */
 static void end_unsaid(struct link *l)
 {
 	l->eof = true;
@@ -201,7 +201,7 @@ static void end_unsaid(struct link *l)
 		link_give_up(l);
 }
 
-/* The connection broke, without a farewell. The link ends where nobody watches it. */
+/* The connection broke without CLOSE. Unless it is watched, the link ends. */
 static void lose_connection(struct link *l, int rc)
 {
 	l->broke = rc;
@@ -214,14 +214,14 @@ static void lose_connection(struct link *l, int rc)
 	}
 }
 
-/* A frame that did not go out at once. */
+/* A frame that could not be written at once. */
 struct outgoing {
 	uv_write_t request;
 	unsigned char bytes[];
 };
 
-/* A broken connection is the reader's to find: what the peer said last is still to be read. After a
- * reset of which a write was told, reading ends as after a farewell of the kernel's. */
+/* A broken connection is left to the reader to find, as the peer's last bytes are still to be read.
+ * If a write was told of a reset, reading later ends as if by a regular EOF: so that is noted. */
 static void write_failed(struct link *l, int rc)
 {
 	l->was_reset = l->was_reset || rc == UV_ECONNRESET;
@@ -241,7 +241,7 @@ bool link_is_idle(const struct link *l)
 	return l->tcp ? queued(l) == 0 : l->kept.acked == kept_sent(&l->kept);
 }
 
-/* It may be the request of a connection that was given up. */
+/* The request may belong to a connection that was given up. */
 static void on_written(uv_write_t *r, int status)
 {
 	struct link *l = r->data;
@@ -256,7 +256,7 @@ static void on_written(uv_write_t *r, int status)
 		l->on_idle(l);
 }
 
-/* The rest of what is to be written, of which n bytes went out at once. 0 or negative errno. */
+/* Queues the rest of a buffer of which n bytes went out at once. 0 or negative errno. */
 static int queue(struct link *l, struct outgoing *o, uv_buf_t rest, size_t n)
 {
 	int rc;
@@ -270,7 +270,7 @@ static int queue(struct link *l, struct outgoing *o, uv_buf_t rest, size_t n)
 	return rc;
 }
 
-/* Writes at once what can be. Takes o, in which the bytes lie. 0 or negative errno. */
+/* Writes as much as possible at once. Takes o, which holds the bytes. 0 or negative errno. */
 static int write_out(struct link *l, struct outgoing *o, uv_buf_t buf)
 {
 	int rc = uv_try_write((uv_stream_t *)l->tcp, &buf, 1);
@@ -281,8 +281,8 @@ static int write_out(struct link *l, struct outgoing *o, uv_buf_t buf)
 	return rc < 0 ? rc : 0;
 }
 
-/* Whether the peer is not too far behind for so many bytes more. Where pieces have brought what
- * waits for TCP, TCP is given up. */
+/* Whether so many bytes more may be queued. If pieces have already delivered what waits for TCP,
+ * TCP is given up. */
 static bool has_room(struct link *l, size_t size)
 {
 	size_t waits = queued(l);
@@ -298,7 +298,7 @@ static bool has_room(struct link *l, size_t size)
 	return l->state < LINK_CLOSING;
 }
 
-/* What follows the handshake is the stream. -ENOMEM. */
+/* Keeps what belongs to the stream, which begins after the handshake. -ENOMEM. */
 static int keep(struct link *l, unsigned type, uv_buf_t buf)
 {
 	if (type <= FRAME_READY || l->unkept)
@@ -370,9 +370,8 @@ int link_send_beat(struct link *l, const void *payload, size_t len)
 	return l->state == LINK_OPEN ? link_put(l, FRAME_BEAT, payload, len) : -ENOTCONN;
 }
 
-/* An end of file may be a reset: libuv says the former where a hang-up is there with the last
- * bytes, and so does the kernel after a write was told. After a peer's own end (EPIPE) it is one.
- */
+/* An EOF may be a reset: libuv reports EOF if a hang-up comes with the last bytes, and so does the
+ * kernel once a write has been told. After the peer's own end (EPIPE) it is a real EOF. */
 static int end_of_file(const struct link *l)
 {
 	socklen_t len = sizeof(int);
@@ -404,7 +403,7 @@ static void on_end(struct link *l, int rc)
 			l->peer);
 }
 
-/* Everything that waits in the stream is heard. */
+/* Handles all whole frames of the stream. */
 static void hear(struct link *l)
 {
 	struct frame f;
@@ -416,9 +415,9 @@ static void hear(struct link *l)
 		talk_garbled(l, rc);
 }
 
-/* TCP has brought so many bytes, which lie in the stream's room. Pieces may have brought some of
- * them before. A link that says farewell reads, so that the kernel does not reset what is queued,
- * and the peer knows that it was heard. */
+/* TCP has delivered so many bytes into the stream's room. Pieces may have brought some of them
+ * before. A draining link goes on reading, so that the kernel does not reset what is queued, and
+ * the peer knows that it was heard. */
 static void feed(struct link *l, unsigned char *bytes, size_t len)
 {
 	uint64_t known = l->taken - l->tcp_taken;
@@ -488,7 +487,7 @@ void link_acknowledge(struct link *l, uint64_t upto)
 		return;
 	l->unacked_ns = all ? 0 : uv_hrtime();
 	if (all && l->state == LINK_DRAINING)
-		shut(l); /* the farewell was heard, too */
+		shut(l); /* including CLOSE */
 	else if (all && !l->tcp && l->on_idle && link_is_idle(l))
 		l->on_idle(l);
 }
@@ -509,8 +508,8 @@ static void start_reading(struct link *l)
 	talk_begin(l);
 }
 
-/* Where nobody listens at a port of this host, the kernel may choose that port for our end, and
- * connect it to itself. That must not linger where a launcher is about to listen. */
+/* If nobody listens at a port of this host, the kernel may choose that same port for our end and
+ * connect the socket to itself. It must not linger where a launcher is about to listen. */
 static bool is_own_end(struct link *l)
 {
 	const struct sockaddr *peer = (const struct sockaddr *)&l->peer_address;
@@ -541,7 +540,7 @@ static void on_connected(uv_connect_t *r, int status)
 		start_reading(l);
 }
 
-/* What can fail is done before the first handle is there. */
+/* Called before there is any handle, as it may fail. */
 static int draw(struct link *l, const struct link_auth *auth, struct failure *why)
 {
 	unsigned char bytes[HANDSHAKE_NONCE + HANDSHAKE_TOKEN + sizeof l->session];
@@ -555,7 +554,7 @@ static int draw(struct link *l, const struct link_auth *auth, struct failure *wh
 	return 0;
 }
 
-/* Options make it faster or surer; it works without them, too. */
+/* These make it faster or safer, but it also works without them. */
 static void tune(int fd)
 {
 	const int on = 1, user_timeout = LINK_USER_TIMEOUT_MS, idle = LINK_KEEPALIVE_S;
@@ -565,7 +564,7 @@ static void tune(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-	/* few bytes are ever in flight: a second loss shall not double the wait */
+	/* few bytes are ever in flight: a second loss must not double the wait */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
 }
 
@@ -586,7 +585,7 @@ int link_put_under(struct link *l, int fd)
 	return 0;
 }
 
-/* Makes the handles; takes fd, which is open and in no loop, where it does not fail. */
+/* Makes the handles, and takes fd unless it fails. */
 static int begin(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *peer,
 	const struct link_auth *auth, struct failure *why)
 {
@@ -654,8 +653,8 @@ void link_adopt_udp(struct link *l, int fd)
 	l->handles++;
 }
 
-/* Where it failed the connection has broken, which is the reader's to find: what waits for it may
- * have another way. */
+/* If it failed, the connection broke: the reader finds that, and queued bytes may have another
+ * way. */
 static void on_shutdown(uv_shutdown_t *r, int status)
 {
 	(void)r, (void)status;
@@ -666,8 +665,9 @@ static void on_drain_limit(uv_timer_t *t)
 	shut(t->data);
 }
 
-/* Everything goes out, then our end of the connection; the peer's end of it is the end, or its word
- * that it has heard all, the farewell too. A peer that reads nothing for the time-out is lost. */
+/* Sends what is queued, then shuts down our end. The link ends with the peer's EOF, or once the
+ * peer has acknowledged everything including CLOSE. A peer that reads nothing for the time-out is
+ * lost. */
 static void drain(struct link *l)
 {
 	uint64_t most = l->timeout_ms ? l->timeout_ms : LINK_HANDSHAKE_MS;

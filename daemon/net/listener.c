@@ -14,7 +14,7 @@
 enum {
 	TRIES = 32, /* to find a port that is free at all addresses */
 	BACKLOG = 4096,
-	BUFFER = 4 << 20, /* of a socket for beats; the kernel cuts it to what is allowed */
+	BUFFER = 4 << 20, /* of a socket for beats; the kernel limits it */
 };
 
 static void close_sockets(struct listener *li)
@@ -28,7 +28,7 @@ static void close_sockets(struct listener *li)
 	li->count = 0;
 }
 
-/* One more address. UDP may fail where the port was given. */
+/* Adds an address. UDP may fail if the port was given. */
 static int add(struct listener *li, const struct sockaddr *a, bool any, bool chosen)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -66,7 +66,7 @@ static int add_any(struct listener *li, bool chosen)
 	return rc;
 }
 
-/* All of them at one port, or nothing. *ret_at: the address that failed, if it was one. */
+/* All of them on one port, or none. *ret_at: the address that failed, if it was one. */
 static int add_all(struct listener *li, const struct sockaddr *const *addresses, unsigned count,
 	uint16_t port, const struct sockaddr **ret_at)
 {
@@ -119,8 +119,8 @@ static void list(struct listener *li, struct link *l)
 	li->pending++;
 }
 
-/* Who connects and says nothing must not keep others out: one that has to go before there is room
- * for another from there, the oldest, which had the most time. NULL: there is room. */
+/* Peers that connect and stay silent must not keep others out. Returns the one to drop before there
+ * is room for another from there: the oldest, which had the most time. NULL: there is room. */
 static struct link *find_excess(const struct listener *li, const struct sockaddr *from)
 {
 	unsigned max = li->source_max ? li->source_max : LISTENER_PENDING_SOURCE;
@@ -138,7 +138,7 @@ static struct link *find_excess(const struct listener *li, const struct sockaddr
 										       NULL;
 }
 
-/* Its descriptor is free at once. */
+/* Frees its descriptor at once. */
 static void drop(struct listener *li, struct link *l, const struct sockaddr *newest)
 {
 	if (li->on_crowded)

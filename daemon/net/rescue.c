@@ -12,7 +12,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Some of the peer's stream is missing, by what it said last. */
+/* Notes whether bytes of the peer's stream are missing, according to its last beat. */
 static void note_missing(struct link *l, uint64_t now)
 {
 	struct link_beats *b = &l->beats;
@@ -25,8 +25,8 @@ static void note_missing(struct link *l, uint64_t now)
 	}
 }
 
-/* Whether so much was heard of the peer since then that it would have said more by now: a beat may
- * have been on its way, and the next one tells. Else it is silence that it is to be blamed for. */
+/* Whether the peer was heard long enough after that: a beat may have been in flight, and the next
+ * one would have told. Otherwise the trouble is silence. */
 static bool is_heard_since(const struct link *l, uint64_t then)
 {
 	return l->heard_ns > then + BEAT_LATE * l->beats.interval_ns;
@@ -51,7 +51,7 @@ uint64_t rescue_note_trouble(const struct beat *b, struct link *l, uint64_t now)
 	return since;
 }
 
-/* What is kept, in pieces, as far as the window goes and they have not gone out in this round. */
+/* Sends in pieces what is kept, as far as the window allows and not again in this round. */
 static void send_pieces(struct beat *b, struct link *l)
 {
 	uint64_t end = kept_sent(&l->kept), most = l->kept.acked + RESCUE_WINDOW * PIECE_BYTES;
@@ -68,7 +68,7 @@ static void send_pieces(struct beat *b, struct link *l)
 	l->beats.piece_at = at;
 }
 
-/* Pieces where they are due. Where there is no UDP, none: beats find out whether there is. */
+/* Sends pieces if they are due, but only where UDP works, which beats find out. */
 static uint64_t look_at_pieces(struct beat *b, struct link *l, uint64_t now)
 {
 	struct link_beats *k = &l->beats;
@@ -84,7 +84,7 @@ static uint64_t look_at_pieces(struct beat *b, struct link *l, uint64_t now)
 	if (due > now)
 		return due;
 	if (now >= k->piece_ns) {
-		k->piece_at = 0; /* all of them again */
+		k->piece_at = 0; /* start again with the first */
 		k->piece_wait_ns = k->piece_wait_ns ? 2 * k->piece_wait_ns :
 						      l->beats.interval_ns / RESCUE_PARTS;
 		if (k->piece_wait_ns > l->beats.interval_ns)
@@ -104,9 +104,9 @@ void rescue_acknowledged(struct beat *b, struct link *l)
 	send_pieces(b, l);
 }
 
-/* A connection that broke and no sign of life since then: the peer's process has died, as it seemed
- * at first. Where the hub's kernel says that nobody is at its port any more, at once; a firewall
- * may say that, too, of a way that was never open. */
+/* A connection broke and there was no sign of life since: the peer's process has died. If the
+ * kernel of the hub's host says that its port is closed, at once; but a firewall may say that, too,
+ * of UDP that never worked. */
 static bool is_dead(const struct beat *b, const struct link *l, uint64_t now)
 {
 	const struct link_beats *k = &l->beats;
@@ -134,13 +134,14 @@ static void look_at_dialing(struct beat *b, struct link *l, uint64_t now)
 	link_redial(l);
 }
 
-/* One key for each direction, as it is with beats. */
+/* One key for each direction, as for beats. */
 static void key_of(const struct link *l, const unsigned char *beats, unsigned char ret[NOTICE_KEY])
 {
 	notice_key(l->auth->sodium, l->auth->keyed ? beats : l->token, ret);
 }
 
-/* The number of the socket that the peer hears us by, which the guard has or gets. */
+/* The guard's number of the socket by which we reach the peer; lends it if the guard hasn't got
+ * it. */
 static int lend(struct beat *b, struct link *l)
 {
 	uv_udp_t *udp = l->is_hub ? &b->udp[l->beats.socket] : &l->udp;
@@ -152,7 +153,7 @@ static int lend(struct beat *b, struct link *l)
 	return *lent - 1;
 }
 
-/* Puts it into the book; also where it is not reached by UDP, or not yet. */
+/* Enters the peer, even if it can't be reached by UDP, or not yet. */
 static void enter(struct beat *b, struct link *l)
 {
 	static const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
@@ -177,7 +178,8 @@ void beat_entrust(struct beat *b, struct link *l)
 	if (b->death_notice)
 		enter(b, l);
 	if (!l->is_hub && l->beats.udp_ns == 0)
-		beat_answer(b, l); /* the first may have come before the hub knew of this link */
+		beat_answer(
+			b, l); /* the first one may have arrived before the hub knew this link */
 }
 
 void rescue_moved(struct beat *b, struct link *l)
@@ -216,7 +218,7 @@ bool rescue_take_notice(struct link *l, const unsigned char *bytes, size_t len, 
 	uint64_t session;
 	struct notice n;
 
-	/* a key is a hash of its own: not for what can't be one */
+	/* deriving the key costs a hash: not for what can't be a notice */
 	if (l->state != LINK_OPEN || notice_session(bytes, len, &session) < 0 ||
 		session != l->session)
 		return false;
@@ -232,8 +234,8 @@ bool rescue_take_notice(struct link *l, const unsigned char *bytes, size_t len, 
 	return true;
 }
 
-/* The guard has said all, or there is none, or none that could be heard. What the peer said last
- * may still lie in the connection, whose end comes after it. */
+/* The guard has told all, or can't be heard. The peer's last bytes may still be in the connection,
+ * which is read to its end first. */
 static bool is_all_told(const struct link *l)
 {
 	const struct link_beats *k = &l->beats;
@@ -256,7 +258,8 @@ bool rescue_awaits_guard(const struct link *l, uint64_t *ret_due_ns)
 	return true;
 }
 
-/* A dialer's own datagram brings word of a hub's host where nobody is at that port any more. */
+/* If the guard is gone, too, a datagram of the dialer's makes the hub's host answer that the port
+ * is closed. */
 static uint64_t look_at_guard(struct beat *b, struct link *l, uint64_t now, uint64_t due)
 {
 	if (due <= now) {

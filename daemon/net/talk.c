@@ -25,7 +25,7 @@ void talk_begin(struct link *l)
 		put_hello(l);
 }
 
-/* From here on every frame has a tag. */
+/* From here on frames have tags, if there is a key. */
 static void use_keys(struct link *l, const unsigned char peers_nonce[HANDSHAKE_NONCE])
 {
 	const unsigned char *ours = l->hello.nonce;
@@ -71,7 +71,7 @@ static void hear_hello(struct link *l, const struct frame *f)
 	}
 	l->peer_version = h.version;
 	if (l->is_hub)
-		put_hello(l); /* so that the peer knows, too, why we can't agree */
+		put_hello(l); /* so that the peer, too, knows why it failed */
 	if (l->state != LINK_HELLO)
 		return;
 	if (h.version != HANDSHAKE_VERSION) {
@@ -85,7 +85,8 @@ static void hear_hello(struct link *l, const struct frame *f)
 	} else {
 		use_keys(l, h.nonce);
 		link_goto(l, LINK_PROOF);
-		put_ready(l); /* before the peer's is looked at: it shall see a wrong key, too */
+		put_ready(l); /* before the peer's READY is checked, so that it, too, notices a
+				 wrong key */
 	}
 }
 
@@ -99,8 +100,8 @@ static void put_ping(struct link *l)
 	(void)link_put(l, FRAME_PING, bytes, w.len);
 }
 
-/* The connection of `from` goes on under l: it brings the peer's stream from in_at on, and wants
- * ours from out_at on. from is closed. */
+/* Moves the connection of `from` under l. It carries the peer's stream from in_at on, and the peer
+ * wants ours from out_at on. Closes `from`. */
 static void take_over(struct link *l, struct link *from, uint64_t in_at, uint64_t out_at)
 {
 	const unsigned char *more = from->in.at + from->in.begin;
@@ -115,7 +116,7 @@ static void take_over(struct link *l, struct link *from, uint64_t in_at, uint64_
 	}
 	if (uv_fileno((uv_handle_t *)from->tcp, &fd) == 0)
 		copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (copy < 0 || link_put_under(l, copy) < 0) { /* it is tried again */
+	if (copy < 0 || link_put_under(l, copy) < 0) { /* the dialer will try again */
 		link_close(from, false, "no descriptor or no memory");
 		return;
 	}
@@ -128,7 +129,7 @@ static void take_over(struct link *l, struct link *from, uint64_t in_at, uint64_
 	l->tcp_taken = in_at + len;
 	link_acknowledge(l, out_at);
 	if (l->state < LINK_CLOSING && link_resend(l, out_at) == 0) {
-		if (l->tcp) /* else it has broken at once */
+		if (l->tcp) /* else it broke at once */
 			link_start_reading(l);
 		(void)link_take(l, in_at, more, len);
 	}
@@ -137,7 +138,7 @@ static void take_over(struct link *l, struct link *from, uint64_t in_at, uint64_
 		l->beats.watcher->on_change(l);
 }
 
-/* The dialer's READY says that it resumes a link: at the hub. */
+/* At the hub: the dialer's READY resumes a link. */
 static void resume(struct link *l, const struct ready *r)
 {
 	struct link *older = l->find ? l->find(l, r->session) : NULL;
@@ -146,8 +147,7 @@ static void resume(struct link *l, const struct ready *r)
 	uint64_t taken;
 
 	if (!older || older == l || memcmp(older->token, r->token, sizeof r->token) != 0) {
-		link_close(l, true,
-			"it resumes a link that is not here"); /* a farewell: it has its answer */
+		link_close(l, true, "it resumes a link that is not here"); /* CLOSE is the answer */
 		return;
 	}
 	taken = older->taken;
@@ -156,7 +156,7 @@ static void resume(struct link *l, const struct ready *r)
 		take_over(older, l, taken, r->taken);
 }
 
-/* The hub's answer, at the dialer. */
+/* At the dialer: the hub's answer. */
 static void hear_resume(struct link *l, const struct frame *f)
 {
 	struct wire_in w = wire_from(f->payload, f->len);
@@ -185,8 +185,8 @@ static void hear_ready(struct link *l, const struct frame *f)
 	link_goto(l, LINK_OPEN);
 	l->heard_ns = uv_hrtime();
 	l->in.max = FRAME_MAX;
-	l->taken = l->tcp_taken = l->in.end - l->in.begin; /* the stream begins behind this frame */
-	if (l->resumes) /* the time for the handshake goes on until the hub says where */
+	l->taken = l->tcp_taken = l->in.end - l->in.begin; /* the stream begins after this frame */
+	if (l->resumes) /* the handshake's limit stays until the hub's RESUME */
 		return;
 	if (l->is_hub && r.session != 0) {
 		resume(l, &r);
@@ -194,7 +194,7 @@ static void hear_ready(struct link *l, const struct frame *f)
 	}
 	if (l->is_hub) {
 		l->pings = LINK_PINGS;
-		put_ping(l); /* before whatever the owner says: see link.h */
+		put_ping(l); /* before the owner sends anything: see link.h */
 	}
 	if (l->state == LINK_OPEN)
 		l->on_ready(l);
@@ -284,7 +284,7 @@ static void ignore(struct link *l, unsigned type, const unsigned char *payload, 
 	(void)l, (void)type, (void)payload, (void)len;
 }
 
-/* The hub says farewell where it knows no such link any more. */
+/* The hub closes it on purpose if it does not know the link any more. */
 static void on_fresh_closed(struct link *fresh, const char *why)
 {
 	struct link *l = fresh->resumes;
