@@ -50,7 +50,7 @@ static void say_loopback(struct doubt *d)
 	struct text t = { 0 };
 
 	text_printf(&t,
-		"%s is each host itself, so launchers on other hosts can't reach it: give all "
+		"%s is a loopback address, which launchers on other hosts can't reach: give all "
 		"nodes an address of node rank 0 that the others can reach",
 		d->name);
 	say(d, &t);

@@ -187,7 +187,7 @@ mount --bind /run/home/resolv.conf /etc/resolv.conf"""
 TWO = r"launchd: error: two launchers have node rank 0: n0 \(node 0\) and n1 \(10\.77\.0\.2:\d+\)"
 NOT_OURS = r"launchd: warning: this node has node rank 0, but {} is not one of its addresses \("
 ELSE = r"launchd: warning: {} is this node, which has node rank 1, but no launcher with node rank 0 runs here"
-LOOPBACK = r"launchd: warning: {} means each host itself"
+LOOPBACK = r"launchd: warning: {} is a loopback address"
 
 
 @pytest.mark.parametrize("late", [[], [0], [1]], ids=["at once", "the right one late", "late"])
