@@ -356,7 +356,7 @@ static int make_run_dir(struct back *b, const struct plan *plan, struct failure 
 
 	if (rc < 0 || plan->output.log_dir)
 		return rc;
-	text_printf(&note, "log files of the workers: %s", b->run_dir); /* nobody could guess it */
+	text_printf(&note, "workers' log files: %s", b->run_dir); /* nobody could guess it */
 	say(b, false, text_string(&note));
 	text_done(&note);
 	return 0;
@@ -437,7 +437,7 @@ static void on_orders(uv_async_t *a)
 	struct back *b = a->data;
 	struct order_list p = post_take_orders(b->post);
 
-	deliver(b, &p.own, b->console_of[1], "launchd's own words");
+	deliver(b, &p.own, b->console_of[1], "launchd's own messages");
 	deliver(b, &p.events, events_console(b), "--events");
 	if (p.made)
 		adopt(b, p.made);
@@ -489,8 +489,8 @@ static void on_missing(struct console *c)
 	if (c == &b->consoles[0])
 		name = b->console_count == 1 ? "output and error" : "output";
 	(void)snprintf(text, sizeof text,
-		"standard %s can't be written to: %s; what is printed meanwhile is lost there",
-		name, strerror(c->error));
+		"can't write to standard %s: %s; what is printed there meanwhile is lost", name,
+		strerror(c->error));
 	say(b, true, text);
 }
 

@@ -17,7 +17,7 @@ enum { RANDOM_LEN = 8, TRIES = 100 };
 static int not_made(const char *path, struct failure *why)
 {
 	return failure_set(
-		why, -errno, "log directory %s: can't be made: %s", path, strerror(errno));
+		why, -errno, "can't create the log directory %s: %s", path, strerror(errno));
 }
 
 static int make(const char *path, struct failure *why)
@@ -51,7 +51,7 @@ int tree_make_base(const char *log_dir, const char *where, struct failure *why)
 
 	free(path);
 	if (rc == 0 && access(log_dir, W_OK | X_OK) < 0)
-		rc = failure_set(&reason, -errno, "log directory %s: can't be written to: %s",
+		rc = failure_set(&reason, -errno, "can't write to the log directory %s: %s",
 			log_dir, strerror(errno));
 	return rc < 0 ? failure_usage(why, "%s: %s", where, reason.text) : 0;
 }
@@ -70,8 +70,8 @@ static int make_base(const char *log_dir, const char *const *env, struct arena *
 			return failure_oom(why);
 		return mkdtemp(*ret) ? 0 :
 				       failure_set(why, -errno,
-					       "log directory %s: can't be made: %s; --log-dir "
-					       "DIR gives another one",
+					       "can't create the log directory %s: %s; choose "
+					       "another with --log-dir DIR",
 					       *ret, strerror(errno));
 	}
 	here = *log_dir == '/' ? NULL : get_current_dir_name();
@@ -122,7 +122,7 @@ int tree_make_run(const char *log_dir, const char *run_id, const char *const *en
 		if (errno != EEXIST)
 			break;
 	}
-	return failure_set(why, -errno, "log directory %s: nothing can be made in it: %s", base,
+	return failure_set(why, -errno, "can't create anything in the log directory %s: %s", base,
 		strerror(errno));
 }
 

@@ -23,7 +23,7 @@ static int open_path(const char *path, struct failure *why)
 	int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 
 	if (fd < 0)
-		return failure_set(why, -errno, "%s: can't be opened: %s", path, strerror(errno));
+		return failure_set(why, -errno, "can't open %s: %s", path, strerror(errno));
 	return fd;
 }
 

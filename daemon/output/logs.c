@@ -89,8 +89,7 @@ static int init_stream(
 
 		w->direct[stream] = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 		if (w->direct[stream] < 0)
-			return failure_set(
-				why, -errno, "%s: can't be opened: %s", path, strerror(errno));
+			return failure_set(why, -errno, "can't open %s: %s", path, strerror(errno));
 	}
 	if (how->way != STREAM_PIPE)
 		return 0;
@@ -299,8 +298,8 @@ void logs_reopen(struct logs *l)
 	if (direct == 0)
 		return;
 	(void)snprintf(text, sizeof text,
-		"%u log files are the workers' own and can't be opened again: --log-max-size "
-		"makes launchd write them",
+		"%u log files are written by the workers themselves and can't be reopened; with "
+		"--log-max-size launchd writes them",
 		direct);
 	l->host->say(l->host->owner, true, text);
 }

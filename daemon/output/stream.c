@@ -103,8 +103,8 @@ static void say_error(const struct stream *s, struct logfile *f)
 
 	if (f->missing > 0 && !f->told) {
 		(void)snprintf(text, sizeof text,
-			"%s: can't be written to: %s; the worker goes on, and so does the console",
-			f->path, strerror(f->error));
+			"can't write to %s: %s; the worker and its console output go on", f->path,
+			strerror(f->error));
 		s->host->say(s->host->owner, true, text);
 	}
 	f->told = f->missing > 0;
@@ -210,7 +210,7 @@ static void say_gone(struct stream *s)
 	char text[160];
 
 	(void)snprintf(text, sizeof text,
-		"rank %u: %llu bytes of its %s are not shown: their log file is gone already",
+		"rank %u: %llu bytes of its %s are not shown: the log file that held them is gone",
 		s->rank, (unsigned long long)s->gone, s->fd == 1 ? "stdout" : "stderr");
 	s->gone = 0;
 	s->host->say(s->host->owner, true, text);

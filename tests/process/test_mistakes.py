@@ -67,7 +67,7 @@ CROWDED = 'Resource temporarily unavailable: no more processes and threads are a
           '(ulimit -u, or pids.max of the control group)'
 THREADS = 'note: OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker'
 # root may write to every directory, and still not there
-UNMADE = ("--log-dir: log directory /proc/nosuch: can't be made: No such file or directory"
+UNMADE = ("--log-dir: can't create the log directory /proc/nosuch: No such file or directory"
           if os.geteuid() == 0 else
           "--log-dir: /proc/nosuch: its directory /proc can't be written to: Permission denied")
 

@@ -66,7 +66,8 @@ def test_a_log_dir_that_is_a_file(refused, place, below):
 
 
 def test_a_log_dir_that_cant_be_made(refused):
-    said = "/proc/logs: can't be made" if os.geteuid() == 0 else "/proc can't be written to"
+    said = ("can't create the log directory /proc/logs" if os.geteuid() == 0 else
+            "/proc can't be written to")
     refused(sh(BOTH, '--log-dir=/proc/logs', '-r3'), '--log-dir', said)
 
 

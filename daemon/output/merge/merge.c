@@ -380,7 +380,7 @@ static void open_remote(struct merge *m)
 	merge_goto(m, rc == 0 ? MERGE_SENDING : MERGE_KEPT);
 	if (rc < 0)
 		m->host.say(m->host.owner, true,
-			"no memory to send workers' lines to node rank 0: they stay here");
+			"out of memory: workers' lines are shown here and not sent to node rank 0");
 }
 
 struct console *const *merge_consoles(struct merge *m)

@@ -110,7 +110,7 @@ static void test_tmpdir(void **state)
 	fixture_end_workers(&s);
 	fixture_drain(&s);
 	fixture_close(&s, false);
-	assert_contains(text_string(&s.said), "log files of the workers: ");
+	assert_contains(text_string(&s.said), "workers' log files: ");
 	assert_contains(text_string(&s.said), "/launchd_logs_");
 	fixture_assert_log("launchd_logs_*", "attempt_0/1/stdout.log", "a\n");
 	fixture_done(&s);
@@ -200,7 +200,7 @@ static void test_not_prepared(void **state)
 	must(output_log_dir(s.output) == NULL);
 	fixture_close(&s, false);
 	assert_int_equal(s.rc, -ENOTDIR);
-	assert_contains(s.why, "file/logs: can't be made: Not a directory");
+	assert_contains(s.why, "/file/logs: Not a directory");
 	fixture_done(&s);
 }
 
@@ -302,7 +302,7 @@ static void test_reopen(void **state)
 	fixture_close(&s, false);
 	assert_file(from, "a\n");
 	assert_file(to, "");
-	assert_contains(text_string(&s.said), "2 log files are the workers' own");
+	assert_contains(text_string(&s.said), "2 log files are written by the workers themselves");
 	fixture_done(&s);
 }
 

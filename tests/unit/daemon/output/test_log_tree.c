@@ -41,11 +41,12 @@ static const struct run_row {
 	{ "this directory", ".", "job", "./job_", 0, NULL },
 	{ "a run id with a slash is one directory", "there", "../a/b", "there/.._a_b_", 0, NULL },
 	{ "an empty run id", "there", "", "there/_", 0, NULL },
-	{ "a file", "file", "job", NULL, -ENOTDIR, "file: nothing can be made in it: Not a dir" },
-	{ "below a file", "file/a", "job", NULL, -ENOTDIR, "file/a: can't be made: Not a dir" },
-	{ "below a file's new directory", "file/a/b", "job", NULL, -ENOTDIR, "can't be made" },
+	{ "a file", "file", "job", NULL, -ENOTDIR, "/file: Not a dir" },
+	{ "below a file", "file/a", "job", NULL, -ENOTDIR, "/file/a: Not a dir" },
+	{ "below a file's new directory", "file/a/b", "job", NULL, -ENOTDIR,
+		"can't create the log" },
 	{ "where nothing can be made", "/proc/logs", "job", NULL, -ENOENT,
-		"log directory /proc/logs: can't be made" },
+		"can't create the log directory /proc/logs: " },
 };
 
 static void test_run(void **state)
@@ -98,7 +99,7 @@ static void test_tmpdir(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 	(void)snprintf(variable, sizeof variable, "TMPDIR=%s/gone", here);
 	assert_outcome(tree_make_run(NULL, "job", env, &arena, &first, &why), -ENOENT, &why,
-		"--log-dir DIR gives another one");
+		"; choose another with --log-dir DIR");
 	arena_done(&arena);
 }
 
@@ -115,7 +116,7 @@ static void test_attempt(void **state)
 	assert_true(is_dir("there/attempt_3/8") && is_dir("there/attempt_3/10"));
 	assert_false(is_dir("there/attempt_3/7") || is_dir("there/attempt_3/11"));
 	assert_outcome(tree_make_attempt("there", 3, 8, 3, &arena, &again, &why), -EEXIST, &why,
-		"there/attempt_3: can't be made: File exists");
+		"can't create the log directory there/attempt_3: File exists");
 	assert_null(again);
 	assert_int_equal(tree_make_attempt("there", 4, 0, 0, &arena, &again, &why), 0);
 	assert_true(is_dir("there/attempt_4"));
@@ -128,8 +129,8 @@ static const struct base_row {
 } bases[] = {
 	{ "a base that is there", "there", NULL },
 	{ "new bases", "x/y/z", NULL },
-	{ "a base below a file", "file/x", "--log-dir: log directory file/x: can't be made" },
-	{ "a base that is a file", "file", "--log-dir: log directory file" },
+	{ "a base below a file", "file/x", "--log-dir: can't create the log directory file/x" },
+	{ "a base that is a file", "file", "--log-dir: can't write to the log directory file" },
 };
 
 static void test_base(void **state)

@@ -461,7 +461,7 @@ static void test_reopen(void **state)
 	/* it can't be opened: the one in use stays */
 	assert_int_equal(rename("log", "moved"), 0);
 	assert_int_equal(mkdir("log", 0700), 0);
-	assert_outcome(logfile_reopen(&f, &why), -EISDIR, &why, "log: can't be opened");
+	assert_outcome(logfile_reopen(&f, &why), -EISDIR, &why, "can't open log");
 	assert_int_equal(say(&f, "gh\n"), 3);
 	logfile_close(&f);
 	assert_file("moved", "ef\ngh\n");
@@ -497,7 +497,7 @@ static void test_no_file(void **state)
 	(void)state;
 	scratch_clear();
 	assert_outcome(logfile_open(&f, "gone/log", &plain, &why), -ENOENT, &why,
-		"gone/log: can't be opened: No such file");
+		"can't open gone/log: No such file");
 	logfile_close(&f);
 	f = (struct logfile){ 0 };
 	logfile_close(&f); /* 0 is somebody else's */

@@ -181,8 +181,7 @@ static void test_full(void **state)
 	limit_file_size(0);
 	assert_true(g.most_kept <= STREAM_READ);
 	assert_string_equal(text_string(&g.said),
-		"log0: can't be written to: File too large; the worker goes on, and so does the "
-		"console\n");
+		"can't write to log0: File too large; the worker and its console output go on\n");
 	is = scratch_read("log0");
 	assert_memory_equal(is.at, t.at, 300 * KB);
 	if (!row->again) {
@@ -216,8 +215,7 @@ static void test_full_filter(void **state)
 	fixture_run(&g, fixture_all_finished);
 	limit_file_size(0);
 	assert_string_equal(text_string(&g.said),
-		"filtered: can't be written to: File too large; the worker goes on, and so does "
-		"the console\n");
+		"can't write to filtered: File too large; the worker and its console output go on\n");
 	assert_shown(&g, "");
 	fixture_done(&g);
 	assert_file("filtered", "Aa loss\nAb");
