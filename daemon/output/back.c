@@ -22,7 +22,7 @@
 
 enum {
 	AGAIN_ROOM = 2 * STREAM_READ,
-	DRAIN_MS = 1000, /* for pipes that somebody keeps open */
+	DRAIN_MS = 1000, /* for pipes that a worker's helpers keep open */
 	HURRY_MS = 1000,
 	EVENTS_AGAIN_MS = 100,
 };
@@ -34,7 +34,7 @@ struct back {
 	uv_loop_t loop;
 	uv_check_t turn;
 	uv_idle_t again;         /* runs while a console has more to show at once */
-	uv_timer_t drain, hurry; /* while pipes are drained; while somebody is in a hurry */
+	uv_timer_t drain, hurry; /* while pipes are drained; in a hurry */
 	uv_timer_t events_again; /* runs while lines of --events wait for a reader */
 	uv_poll_t request;       /* for a hurry; in the loop once there is an order to end */
 	struct console consoles[2];
@@ -51,7 +51,7 @@ struct back {
 	struct arena memory;
 	const char *run_dir; /* NULL: not made, or none */
 	long nap_ns;         /* between two turns: see gather() */
-	uint64_t written;    /* by the consoles, when somebody in a hurry looked last */
+	uint64_t written;    /* by the consoles, when on_hurry() looked last */
 };
 
 static const struct sm_state states[BACK_STATES] = {
@@ -122,8 +122,8 @@ static void stir(void *owner)
 	(void)uv_idle_start(&b->again, on_again);
 }
 
-/* A reader that takes nothing is left to itself: all is in the files, where there are some. So is
- * any reader, where somebody wants launchd to end at last. */
+/* A reader that takes nothing is given up: all is in the files, where there are some. So is any
+ * reader when the user has asked launchd once more to end. */
 static void on_hurry(uv_timer_t *t)
 {
 	struct back *b = t->data;

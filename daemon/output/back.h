@@ -15,7 +15,7 @@ struct post;
 struct sm;
 
 /* Once it ends, no reader is waited for that takes nothing within a second (hurried), or no reader
- * at all for longer than that, as somebody has asked for it (pressed). */
+ * at all for longer than that, as the user has asked once more (pressed). */
 enum back_state { BACK_RUNNING, BACK_ENDING, BACK_HURRIED, BACK_PRESSED, BACK_CLOSED, BACK_STATES };
 
 extern const struct sm back_life;

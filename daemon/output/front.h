@@ -1,4 +1,4 @@
-/* front.h - the thread that writes: workers' output, log files, and launchd's own words.
+/* front.h - the thread that writes: workers' output, log files, and launchd's own messages.
  *
  * The event loop waits for nothing: what may wait for a disk or a reader is done by a thread of its
  * own, which the loop gives orders to and hears of by events. Functions are the main thread's. */
@@ -31,7 +31,7 @@ struct output_events {
 /* What the thread asks of its owner. */
 struct output_host {
 	const char *hostname;
-	/* It has something to say; that may be handed to output_say(). */
+	/* It has a message, which may be handed to output_say(). */
 	void (*say)(void *owner, bool warning, const char *text);
 	/* Writes what output_events() got, as long as it takes. */
 	bool (*write_events)(void *owner, const char *lines, size_t len);
@@ -83,8 +83,8 @@ void output_say(struct output *o, const char *at, size_t len);
 /* Whole lines of --events. */
 void output_events(struct output *o, const char *at, size_t len);
 
-/* Draws the status line, see status.h; "": from now on whoever writes to the terminal ends it;
- * NULL: takes it away for good. */
+/* Draws the status line, see status.h; "": from now on any write to the terminal ends it;
+ * NULL: removes it, and it does not come back. */
 void output_status(struct output *o, const char *text);
 
 /* Log files were moved away: they are opened again by their names. */
@@ -92,7 +92,7 @@ void output_reopen(struct output *o);
 
 struct closing {
 	bool hurry;            /* also set when it came to it meanwhile */
-	const sigset_t *asked; /* blocked signals by which somebody asks for one; NULL: none */
+	const sigset_t *asked; /* blocked signals that ask for a hurry later; NULL: none */
 	bool ret_mid_line;     /* stderr's last line has no end: what follows must give it one */
 };
 

@@ -23,7 +23,7 @@ struct logfile_style {
 struct segment {
 	int fd;
 	uint64_t begin, end; /* positions */
-	off_t at;            /* where begin is in the file */
+	off_t at;            /* the offset of `begin` in the file */
 	bool mid_line;       /* its line has begun in the one before */
 };
 
@@ -35,8 +35,8 @@ struct logfile {
 	size_t old_count;
 	uint64_t size_bytes; /* of the present file, for the rotation */
 	bool mid_line;       /* what was written last has not ended its line */
-	bool at_return;      /* but has gone back to its begin */
-	bool told;           /* for its owner: that bytes are missing was said */
+	bool at_return;      /* its last byte was a '\r' */
+	bool told;           /* for its owner: a warning of missing bytes was given */
 	uint64_t missing;    /* bytes that could not be written since the last one that could */
 	int error;           /* why not, errno; 0: all is well */
 	bool reads_back;     /* segments are kept for a reader */
@@ -77,7 +77,7 @@ ssize_t logfile_read(const struct logfile *f, struct logplace *place, char *ret,
 /* Nobody reads anything before this position any more. */
 void logfile_forget(struct logfile *f, uint64_t position);
 
-/* Opens the path again: somebody has moved the file away. On failure the old one stays in use. */
+/* Opens the path again, as the file was moved away. On failure the old one stays in use. */
 int logfile_reopen(struct logfile *f, struct failure *why);
 
 /* The last bytes of the present file, at most `room`. Negative errno. */

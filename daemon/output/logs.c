@@ -21,11 +21,6 @@ static const char *path_of(struct logs *l, unsigned local_rank, int stream)
 	return arena_printf(&l->memory, "%s/%u/%s.log", l->dir, local_rank, names[stream]);
 }
 
-static struct logfile_style style_of(const struct output_plan *p)
-{
-	return (struct logfile_style){ p->max_size_bytes, p->keep, p->timestamps };
-}
-
 static void render(struct stream *s, int64_t wall_ns)
 {
 	const struct logs *l = s->owner;
@@ -74,53 +69,67 @@ static int open_filter(struct logs *l, int stream, struct failure *why)
 	return rc;
 }
 
-static int init_stream(
-	struct logs *l, unsigned i, int stream, struct console *console, struct failure *why)
+/* A file for the worker itself. */
+static int open_direct(struct logs *l, unsigned local_rank, int stream, struct failure *why)
 {
-	unsigned local_rank = l->plan->start_first + i;
-	const struct logfile_style style = style_of(&l->plan->output);
-	struct worker_logs *w = &l->of[i];
-	struct stream *s = &w->stream[stream];
-	struct stream_plan *how = &w->how[stream];
+	const char *path = path_of(l, local_rank, stream);
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 
-	*how = plan_stream(l->plan, local_rank, stream + 1);
-	if (how->way == STREAM_DIRECT) {
-		const char *path = path_of(l, local_rank, stream);
+	if (fd < 0)
+		return failure_set(why, -errno, "can't open %s: %s", path, strerror(errno));
+	l->of[local_rank - l->plan->start_first].direct[stream] = fd;
+	return 0;
+}
 
-		w->direct[stream] = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-		if (w->direct[stream] < 0)
-			return failure_set(why, -errno, "can't open %s: %s", path, strerror(errno));
-	}
-	if (how->way != STREAM_PIPE)
-		return 0;
+/* A pipe, whose bytes go to its file and to the console. */
+static int init_pipe(struct stream *s, struct logs *l, const struct stream_plan *how,
+	struct console *console, struct failure *why)
+{
+	const struct output_plan *p = &l->plan->output;
+	const struct logfile_style style = { p->max_size_bytes, p->keep, p->timestamps };
+	int rc = 0;
+
 	s->host = l->host;
-	s->local_rank = local_rank;
-	s->rank = plan_rank(l->plan, local_rank).rank;
-	s->fd = stream + 1;
 	s->pipe = -1;
-	s->tail = &w->tail;
 	s->owner = l;
 	s->on_ended = on_ended;
 	s->on_finished = on_finished;
 	s->console = how->console ? console : NULL;
 	s->prefix_template = how->prefix;
-	if (how->prefix) {
-		s->render = render;
+	if (how->prefix)
 		render(s, 0);
-		if (!prefix_has_time(how->prefix))
-			s->render = NULL;
-	}
+	if (how->prefix && prefix_has_time(how->prefix))
+		s->render = render;
 	if (how->file) {
-		int rc = logfile_open(&s->file, path_of(l, local_rank, stream), &style, why);
-
+		rc = logfile_open(&s->file, path_of(l, s->local_rank, s->fd - 1), &style, why);
 		s->has_file = true;
 		s->file.reads_back = s->console != NULL;
-		if (rc < 0)
-			return rc;
 	}
-	if (how->filtered) {
-		s->filter = &l->filters[stream];
-		return open_filter(l, stream, why);
+	if (rc < 0 || !how->filtered)
+		return rc;
+	s->filter = &l->filters[s->fd - 1];
+	return open_filter(l, s->fd - 1, why);
+}
+
+static int init_stream(
+	struct logs *l, unsigned i, int stream, struct console *console, struct failure *why)
+{
+	unsigned local_rank = l->plan->start_first + i;
+	struct worker_logs *w = &l->of[i];
+	struct stream *s = &w->stream[stream];
+
+	w->how[stream] = plan_stream(l->plan, local_rank, stream + 1);
+	switch (w->how[stream].way) {
+	case STREAM_DIRECT:
+		return open_direct(l, local_rank, stream, why);
+	case STREAM_PIPE:
+		s->local_rank = local_rank;
+		s->rank = plan_rank(l->plan, local_rank).rank;
+		s->fd = stream + 1;
+		s->tail = &w->tail;
+		return init_pipe(s, l, &w->how[stream], console, why);
+	case STREAM_INHERIT:
+		break;
 	}
 	return 0;
 }
@@ -204,18 +213,21 @@ void logs_start(struct logs *l)
 	}
 }
 
-void logs_drain(struct logs *l)
+static void each(struct logs *l, void (*act)(struct stream *s))
 {
 	for (unsigned i = 0; i < l->plan->start_count; i++)
 		for (int stream = 0; stream < 2; stream++)
-			stream_drain(&l->of[i].stream[stream]);
+			act(&l->of[i].stream[stream]);
+}
+
+void logs_drain(struct logs *l)
+{
+	each(l, stream_drain);
 }
 
 void logs_end(struct logs *l)
 {
-	for (unsigned i = 0; i < l->plan->start_count; i++)
-		for (int stream = 0; stream < 2; stream++)
-			stream_end(&l->of[i].stream[stream]);
+	each(l, stream_end);
 }
 
 /* What a worker has written into its file itself. */

@@ -377,7 +377,8 @@ static void show(struct stream *s, const char *at, size_t len)
 		show_bar(s);
 }
 
-/* What is gone was the rest of a line whose begin stands alone then: false, there is no room. */
+/* What is gone was the rest of a line that has started on the console, and ends there now: false,
+ * there is no room. */
 static bool end_torn(struct stream *s, struct outbuf *out)
 {
 	const struct lines_style style = style_of(s);
@@ -532,7 +533,8 @@ static void on_closed(uv_handle_t *h)
 	s->host->stir(s->host->owner);
 }
 
-/* What its worker wrote is in the pipe, whoever may still add to it. */
+/* Reads what the pipe holds now, and no more: a helper that the worker left behind may go on
+ * writing. */
 static void read_rest(struct stream *s)
 {
 	int left = 0;

@@ -44,7 +44,7 @@ struct stream_host {
 	struct outbuf
 		again; /* for what is read again, and for filters; never less room than that */
 	struct busy *busy;
-	/* launchd has something to say, as that a disk is full; from this thread */
+	/* for warnings, such as that a disk is full; from this thread */
 	void (*say)(void *owner, bool warning, const char *text);
 	void (*stir)(void *owner); /* the consoles are to be flushed, though no pipe has anything */
 	void *owner;
@@ -85,7 +85,7 @@ struct stream {
 	struct lines lines, filter_lines;
 	const char *prefix_template;
 	struct text prefix; /* rendered; at the time of the last read, where it has one */
-	void (*render)(struct stream *s, int64_t wall_ns); /* the prefix; NULL: it is for good */
+	void (*render)(struct stream *s, int64_t wall_ns); /* the prefix; NULL: it never changes */
 
 	char late_first, late_last; /* dropped while it was behind: '\n' or not; '\0': none */
 	bool behind;                /* the console has yet to read the file from this place on */
@@ -113,7 +113,7 @@ bool streams_read(const struct stream_host *h);
  */
 void stream_drain(struct stream *s);
 
-/* Ends it, whoever may still have the pipe's other end. */
+/* Ends it, though another process may still have the pipe's other end. */
 void stream_end(struct stream *s);
 
 /* Frees; the loop has closed the handle. */

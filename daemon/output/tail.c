@@ -19,7 +19,7 @@ struct tail_run {
 struct tail_kept {
 	size_t begin, len;       /* of bytes */
 	size_t first_run, count; /* of runs */
-	bool cut[2];             /* the first line of the stream has lost its begin */
+	bool cut[2];             /* the first line of the stream has lost its start */
 	char last[2];            /* the last byte that came; '\n' before the first one */
 	struct tail_run runs[TAIL_RUNS];
 	char bytes[TAIL_BYTES];
@@ -195,7 +195,7 @@ size_t tail_lines(const struct tail *t, unsigned max, struct arena *arena, struc
 				continue;
 			line = line_to(of, last, t->kept->cut[r->stream]);
 			line.fd = r->stream + 1;
-			/* of a cut line without a text nobody knows what it was */
+			/* a cut line without a text may have shown anything */
 			if (line.len > 0 || (count > 0 && !line.cut))
 				lines[room - ++count] = line;
 		}

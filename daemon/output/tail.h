@@ -42,7 +42,7 @@ size_t tail_lines(const struct tail *t, unsigned max, struct arena *arena, struc
 
 /* The same as one text, lines divided by '\n', without one at its end; "" where there are none. It
  * has at most TAIL_TEXT_MAX bytes: as many of the last lines as fit whole; of a last line that is
- * longer, its end. What was cut at its begin begins with "...". NUL bytes are '?'. The arena's. */
+ * longer, its end. What was cut at its start starts with "...". NUL bytes are '?'. The arena's. */
 const char *tail_text(const struct tail *t, unsigned max, struct arena *arena);
 
 /* Frees; nothing was said. */

@@ -255,7 +255,8 @@ static void put_words(struct console *c)
 	}
 }
 
-/* Another user's pipe that somebody has made non-blocking: there is nothing to be told by. */
+/* Another user's pipe, which can't be opened again, and which another process has made
+ * non-blocking: no event tells when it has room. */
 static bool waited(const struct console *c)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLOUT };

@@ -39,7 +39,7 @@ enum console_state {
 	CONSOLE_WRITING, /* its reader takes what there is */
 	CONSOLE_WAITING, /* for its reader, which has no room */
 	CONSOLE_STUCK,   /* for a while already, with `drops` */
-	CONSOLE_BROKEN,  /* nobody reads it any more: all is thrown away */
+	CONSOLE_BROKEN,  /* its reader is gone or given up: all is thrown away */
 	CONSOLE_STATES
 };
 
@@ -58,7 +58,7 @@ struct console {
 	bool late;        /* CONSOLE_REMOTE: it was waited for, and has not taken all since */
 	uint64_t missing; /* bytes that a full disk has not taken */
 	int error;        /* why, errno */
-	/* Something is missing, for the first time since all was well; NULL: nobody is told. */
+	/* Bytes are missing, for the first time since all was written; may be NULL. */
 	void (*on_missing)(struct console *c);
 	unsigned handles;
 	struct outbuf out;
@@ -83,9 +83,9 @@ struct console {
  * same: -ENOMEM or an error of the loop. */
 int console_open(struct console *c, uv_loop_t *loop, int fd);
 
-/* One that hands what it takes to somebody else. No worker of ours is to wait for another node:
- * until all is taken again sources are told to drop once the reader was waited for a while, be it
- * in pieces. On failure as above: -ENOMEM. */
+/* One that hands what it takes to its owner's write(). No worker of ours is to wait for another
+ * node: until all is taken again sources are told to drop once the reader was waited for a while,
+ * be it in pieces. On failure as above: -ENOMEM. */
 int console_open_remote(struct console *c, uv_loop_t *loop,
 	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner);
 

@@ -89,7 +89,7 @@ static bool is_new(const struct lines *l)
 	return l->len == 0 && !l->cr && !l->said;
 }
 
-/* Adds to what is held; there is no '\n', and too much can't come of it. */
+/* Adds to what is held. There is no '\n', and the caller has seen to the limit. */
 static int absorb(struct lines *l, const char *at, size_t len)
 {
 	size_t shown = len, kept;
@@ -307,7 +307,7 @@ size_t lines_count(const char *at, size_t len)
 
 ssize_t lines_drop(struct lines *l, const char *at, size_t len, struct outbuf *out)
 {
-	/* of the first line nothing is lost, or it was counted when its begin was */
+	/* of the first line nothing is lost, or it was counted when its start was */
 	bool counted = l->dropping, poured = l->pouring;
 	size_t lost;
 	int rc;

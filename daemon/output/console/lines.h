@@ -4,11 +4,12 @@
  * "a\rb\rc\n" that is "c", of "100%\r\n" it is "100%". No other byte is changed. While a line has
  * not ended, only what it shows now is kept: a progress bar of megabytes costs nothing. A line that
  * shows more than LINES_HELD_MAX bytes "opens": its prefix and text go out as they come, each '\r'
- * too, and until its '\n' nothing else may be put into that console. It also opens where memory
- * for what must be held is not to be had; so nothing here fails.
+ * too, and until its '\n' nothing else may be put into that console. It also opens where there
+ * is no memory for what must be held; so nothing here fails.
  *
  * What comes out doesn't depend on how the bytes were cut into calls (but for lines_break(),
- * lines_drop() and lines_show_bar(), which belong to a moment). { 0 } is a stream's begin. */
+ * lines_drop() and lines_show_bar(), which belong to a moment). { 0 } is the state of a new stream.
+ */
 #ifndef LAUNCHD_DAEMON_OUTPUT_CONSOLE_LINES_H
 #define LAUNCHD_DAEMON_OUTPUT_CONSOLE_LINES_H
 
@@ -49,11 +50,11 @@ struct lines {
 	bool pouring; /* what is held goes out piece by piece: what it was taken from comes again */
 	size_t poured; /* of it */
 	bool said;     /* what is held is out already as a line: an end alone puts nothing */
-	bool open;     /* the begin is out, without '\n': nothing but this line may follow there */
+	bool open;     /* its start is out, without '\n': nothing but this line may follow there */
 	bool dropping; /* the rest of this line is dropped, too */
 };
 
-/* Puts every whole line into out and keeps the begin of the one that has not ended. How many bytes
+/* Puts every whole line into out and keeps the start of the one that has not ended. How many bytes
  * were taken: fewer than len only when out is full. Then write some of out and come again with the
  * rest, in this style or another (a new time), or give the rest to lines_drop(). An out that is
  * empty always lets it go on. */
@@ -72,7 +73,7 @@ int lines_break(struct lines *l, struct outbuf *out);
 /* How many lines end in these bytes. */
 size_t lines_count(const char *at, size_t len);
 
-/* Drops bytes that lines_take() would have got, and all of the line that they begin in and of the
+/* Drops bytes that lines_take() would have got, and all of the line that they start in and of the
  * one that they end in; an open line is broken off first (see there). How many lines are lost by
  * it, at least in part; a line counts once, however many calls it takes. -ENOBUFS as above. */
 ssize_t lines_drop(struct lines *l, const char *at, size_t len, struct outbuf *out);

@@ -20,7 +20,7 @@ extern const struct sm status_life;
 
 struct status {
 	enum status_state state;
-	uv_fs_event_t writes; /* by whomever */
+	uv_fs_event_t writes; /* by any process */
 	unsigned rows;        /* of the terminal, when the line was drawn */
 	int fd;               /* the terminal, blocking or not */
 	void (*on_over)(struct status *s);

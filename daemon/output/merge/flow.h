@@ -1,4 +1,4 @@
-/* flow.h - bytes of lines that are held until somebody takes them: those of another node for this
+/* flow.h - bytes of lines that are held until they are taken: those of another node for this
  * console, or ours for another node's. Pure.
  *
  * Lines go out whole. Only where a line is too long to be held, the owner presses for it: it
@@ -16,7 +16,7 @@ struct flow {
 	size_t max; /* bytes that may be held */
 	char *at;
 	size_t done, len, room; /* what is held begins at done */
-	bool open;              /* a line's begin was put, without its end */
+	bool open;              /* the start of a line was put, without its end */
 	bool cut;   /* that line was given an end: what it says further is another, if anything */
 	bool ended; /* no more comes: a last line needs no end of its own */
 };
@@ -24,7 +24,7 @@ struct flow {
 /* What is held. */
 size_t flow_left(const struct flow *f);
 
-/* Holds what fits: how many bytes. Fewer than fit where memory is not to be had. */
+/* Holds what fits: how many bytes. Fewer than fit where there is no memory. */
 size_t flow_add(struct flow *f, const char *at, size_t len);
 
 /* Something can be put. press: also of a line that has not come to its end. */
