@@ -13,7 +13,8 @@ static bool in_array(const struct json *j)
 	return j->depth > 0 && (j->arrays >> (j->depth - 1) & 1) != 0;
 }
 
-/* What stands before a value: a comma, a new line, its key. */
+/* What comes before a value: a comma, a new line, its key. A key that is missing or too much is a
+ * slip of ours, whatever the values are: any test that gets here shows it. */
 static void begin(struct json *j, const char *key)
 {
 	assert(key ? j->depth > 0 && !in_array(j) : j->depth == 0 || in_array(j));

@@ -47,7 +47,9 @@ static uint64_t ms_of_unit(const char *unit)
 	return 0;
 }
 
-/* ".5": thousandths, and how many bytes they take; -EINVAL: no digit, or too many. */
+/* Not by strtod(3), which takes "1e3", "inf" and hexadecimals, and reads the decimal point as the
+ * locale has it. ".5": thousandths, and how many bytes they take; -EINVAL: no digit, or too many.
+ */
 static int parse_decimals(const char *text, uint64_t *ret, size_t *ret_len)
 {
 	static const uint64_t of_digit[] = { 100, 10, 1 };

@@ -84,6 +84,7 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 			is_signal ? "" : "exit code ",
 			is_signal ? signal_name(value) : arena_printf(s->arena, "%d", value));
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		/* the system's file has defaults for all jobs, which needn't make sense in each */
 		if (settings_number(s, SET_MAX_RESTARTS) == 0 &&
 			s->value[rules[i]].from.level > LEVEL_SYSTEM_FILE)
 			notes_add(notes, NOTE_WARNING, "%s has no effect without --max-restarts",
@@ -91,7 +92,8 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 	return 0;
 }
 
-/* Who gives a key does not want workers that start without it when a stranger has the port. */
+/* Whoever gives a key doesn't want workers to start without the others' launchers because a
+ * stranger has the port. */
 static void require_meeting(struct settings *s)
 {
 	struct failure ours = { 0 };

@@ -82,7 +82,8 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
 	return 0;
 }
 
-/* Whether the launcher may have to host the workers' store. */
+/* Whether the launcher may have to host the workers' store. Only then is the version looked for: it
+ * takes a dozen system calls, on the file server that has the packages. */
 static bool needs_torch(const struct settings *s)
 {
 	bool agent = settings_given(s, SET_STORE) && settings_number(s, SET_STORE) == 0;

@@ -27,7 +27,7 @@ int ending_exit_code(const struct ending *e)
 		return e->value;
 	case ENDED_SIGNAL:
 		return 128 + e->value;
-	case ENDED_UNSTARTED:
+	case ENDED_UNSTARTED: /* as a shell has it; execve(2) says ENOTDIR of "train.py/x" */
 		return e->value == ENOENT || e->value == ENOTDIR ? 127 : 126;
 	}
 	__builtin_unreachable();

@@ -62,7 +62,8 @@ static bool add_missing_node(const struct job *j, struct text *out)
 	return false;
 }
 
-/* What the culprit's end has against a restart. */
+/* What the culprit's end has against a restart. A program that isn't there, or can't be executed,
+ * fails in the same way the next time, unless --restart-on asks for it. */
 static bool add_against_ending(
 	const struct restart_policy *p, const struct ending *e, struct text *out)
 {

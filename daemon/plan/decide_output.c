@@ -158,6 +158,7 @@ static void note_idle_output(const struct settings *s, const unsigned *nproc_of_
 
 	if (p->start_count == 0)
 		return;
+	/* the system's file has defaults for all jobs, which needn't make sense in each */
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
 		if (rules[i].idle && s->value[rules[i].id].from.level > LEVEL_SYSTEM_FILE)
 			notes_add(notes, NOTE_WARNING, "%s has no effect %s",

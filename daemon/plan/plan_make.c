@@ -42,7 +42,8 @@ static bool user_decides(const struct settings *s, const char *name)
 	return false;
 }
 
-/* One line for the whole job: node rank 0's. */
+/* As torchrun does: without it each worker starts as many OpenMP threads as the node has CPUs, and
+ * eight workers on a node fight for them eightfold. One line for the whole job: node rank 0's. */
 static void decide_threads(const struct settings *s, const struct facts *facts,
 	const struct identity *id, struct plan *p, struct notes *notes)
 {

@@ -60,6 +60,8 @@ static const char *log_tree(const struct plan *p, struct arena *arena)
 	return arena_printf(arena, "%s/%s_XXXXXXXX", dir, p->run_id);
 }
 
+/* A dry run takes no port and makes no directory, so what an attempt chooses when it starts is
+ * shown in words. */
 static struct attempt attempt_in_words(const struct explained *e, struct arena *arena)
 {
 	const struct plan *p = e->plan;

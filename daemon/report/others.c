@@ -284,7 +284,8 @@ static bool is_same_story(const struct outcome *a, const struct outcome *b)
 		a->asked_signal == b->asked_signal;
 }
 
-/* Three and more with the same story share a line; two do among many, too. */
+/* Three and more with the same story share a line; two do among many, too. A job of 4,096 workers
+ * ends with a screenful that names the culprit, and not with 4,096 lines that scroll it away. */
 enum { GROUP_MIN = 3, SINGLE_MAX = 16, LINES_MAX = 32 };
 
 /* The other workers, sorted by story. */

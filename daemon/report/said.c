@@ -12,7 +12,8 @@
 #include "daemon/report/error_file.h"
 #include "daemon/report/report_input.h"
 
-/* Bounds of what is shown of texts that are not ours; --report has more. */
+/* Bounds of what is shown of texts that are not ours; --report has more. A line may be a tensor's
+ * repr() of 100 kB, and a traceback of a compiled model hundreds of frames. */
 enum { LINE_MAX_BYTES = 400, MESSAGE_LINES = 10, TRACEBACK_LINES = 30 };
 
 /* A piece of a text that a worker wrote. */
