@@ -49,7 +49,7 @@ static int find_static(
 		return 0;
 	} else if (m->port == PORT_MAX) {
 		return failure_usage(why,
-			"%s: port %u has none above it, where the launchers would meet: give "
+			"%s: there is no port above %u for the launchers to meet at: give "
 			"--control-port (or --control off)",
 			m->port_from, m->port);
 	} else {

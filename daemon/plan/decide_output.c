@@ -151,9 +151,9 @@ static void note_idle_output(const struct settings *s, const unsigned *nproc_of_
 		{ SET_LOG_LINE_PREFIX_TEMPLATE, o->prefix && !u.console,
 			"here: nothing goes to the console" },
 		{ SET_DUPLICATE_STDOUT_FILTERS, o->out_filters.count > 0 && !u.filtered[1],
-			"here: it is for a stdout that is tee'd and shown" },
+			"here: it applies to a stdout that is tee'd and shown" },
 		{ SET_DUPLICATE_STDERR_FILTERS, o->err_filters.count > 0 && !u.filtered[2],
-			"here: it is for a stderr that is tee'd and shown" },
+			"here: it applies to a stderr that is tee'd and shown" },
 	};
 
 	if (p->start_count == 0)

@@ -86,7 +86,7 @@ int decide_events(const struct settings *s, const struct facts *facts, struct pl
 			notes, why);
 	if (num_parse(text + 3, 0, INT_MAX, &fd) < 0)
 		return failure_usage(why,
-			"%s: \"%s\" has no number of a descriptor after \"fd:\"; for a file of that name write ./%s",
+			"%s: \"%s\" has no descriptor number after \"fd:\"; for a file of that name write ./%s",
 			settings_where(s, SET_EVENTS), text, text);
 	p->output.events_fd = (int)fd;
 	return 0;
