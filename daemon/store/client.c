@@ -113,15 +113,29 @@ static void let_lost_leave(struct store *s)
 	}
 }
 
-/* How much the socket takes now; 0 where that is nothing; negative errno. */
+/* Sends until the socket takes no more: what its reader takes meanwhile need not be copied by us.
+ * Returns how much that was, or negative errno. At most two parts. */
 static ssize_t send_now(const struct client *c, const struct iovec *parts, size_t count)
 {
-	const struct msghdr m = { .msg_iov = (struct iovec *)parts, .msg_iovlen = count };
-	ssize_t n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	struct iovec left[2];
+	struct msghdr m = { .msg_iov = left, .msg_iovlen = count };
+	ssize_t total = 0;
 
-	if (n >= 0)
-		return n;
-	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	memcpy(left, parts, count * sizeof *parts);
+	while (m.msg_iovlen > 0) {
+		ssize_t n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? total : -errno;
+		total += n;
+		for (; m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len; m.msg_iovlen--)
+			n -= (ssize_t)m.msg_iov++->iov_len;
+		if (m.msg_iovlen > 0) {
+			m.msg_iov->iov_base = (char *)m.msg_iov->iov_base + n;
+			m.msg_iov->iov_len -= (size_t)n;
+		}
+	}
+	return total;
 }
 
 /* Sends the parts one behind the other: at once, as far as the socket takes them. */
@@ -131,6 +145,10 @@ static void send_parts(struct client *c, const struct iovec *parts, size_t count
 
 	if (sent < 0)
 		lose(c, NULL);
+	if (c->sent > c->outbox.len / 2) { /* here, as most outboxes are never added to again */
+		bytes_drop(&c->outbox, c->sent);
+		c->sent = 0;
+	}
 	for (size_t i = 0; i < count && c->state < CLIENT_LOST; i++) {
 		size_t len = parts[i].iov_len, done = len < (size_t)sent ? len : (size_t)sent;
 
@@ -274,12 +292,9 @@ static void write_some(struct client *c)
 		return;
 	}
 	c->sent += (size_t)n;
-	if (c->sent == out->len || c->sent > out->len / 2) {
-		bytes_drop(out, c->sent);
-		c->sent = 0;
-	}
-	if (out->len > 0)
+	if (c->sent < out->len)
 		return;
+	c->sent = 0;
 	bytes_trim(out, &c->store->budget, 0);
 	client_goto(c, CLIENT_READING);
 	if (answer_inbox(c, &why) < 0)
