@@ -276,7 +276,7 @@ static int run(struct launch *l, char **argv)
 	explicit_bzero(
 		l->member.key.bytes, sizeof l->member.key.bytes); /* the supervisor's alone */
 	death_notice_is_guards(&death_notice);
-	guard.bereaved = (struct bereaved){ tell_others, &death_notice };
+	guard.on_killed = (struct killed_hook){ tell_others, &death_notice };
 	rc = guard_wait(&guard, &l->why);
 	if (l->why.code != 0)
 		say("error", l->why.text);

@@ -137,7 +137,8 @@ static void tell_ended(
 
 	bus_emit(&s->bus, &ended);
 	if (rc >= 0)
-		guard_foresee(s->guard, rc, false); /* it is told: no signal changes it now */
+		guard_set_code_if_killed(
+			s->guard, rc, false); /* it is told: no signal changes it now */
 }
 
 /* Somebody wants it to be over, and not to wait for a reader. */
@@ -177,6 +178,6 @@ int supervise(struct supervision *s, struct failure *why)
 	tell_ended(s, rc, &end, why);
 	run_end_done(&end);
 	if (!closed)
-		guard_bequeath(s->guard, rc < 0 ? failure_exit_code(why) : rc);
+		guard_exit_stuck(s->guard, rc < 0 ? failure_exit_code(why) : rc);
 	return rc;
 }

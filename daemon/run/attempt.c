@@ -29,7 +29,7 @@ static void know(struct run *r, const struct cause *c)
 		return;
 	r->known = *c;
 	if (r->shared)
-		guard_foresee(r->in->guard, cause_exit_code(c), false);
+		guard_set_code_if_killed(r->in->guard, cause_exit_code(c), false);
 }
 
 /* Once it is carried out here. */
@@ -186,13 +186,13 @@ static void on_reaped(void *owner, const siginfo_t *si)
 
 static void on_pool_ended(struct pool *p)
 {
-	const struct mourner mourner = { on_reaped, &p->left };
+	const struct reap_hook hook = { on_reaped, &p->left };
 	struct run *r = p->owner;
 	struct result *own = &r->end->own;
 
 	run_goto(r, RUN_DRAINING);
 	own->ended_ns = uv_hrtime();
-	(void)tree_end_all(NULL, &mourner, own->survivors, &own->survivor_count);
+	(void)tree_end_all(NULL, &hook, own->survivors, &own->survivor_count);
 	pool_outcomes(&r->pool, r->outcomes);
 	own->cause = p->cause;
 	own->left = p->left.nobodys.count;
@@ -358,7 +358,7 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 	r->urgency = URGENCY_NONE;
 	r->known = (struct cause){ .kind = CAUSE_NONE };
 	if (r->shared)
-		guard_foresee(r->in->guard, EXIT_NODE_LOST, true);
+		guard_set_code_if_killed(r->in->guard, EXIT_NODE_LOST, true);
 	run_goto(r, RUN_OPENING);
 	begin_result(r);
 	bus_emit(r->in->bus,

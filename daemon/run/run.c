@@ -151,7 +151,7 @@ static void on_over(void *owner, const struct job_end *end)
 			.verdict = { v->attempt, v->exit_code, v->text, culprit_of(end) },
 		});
 	if (r->shared && end->verdict.exit_code)
-		guard_foresee(r->in->guard, end->verdict.exit_code, false);
+		guard_set_code_if_killed(r->in->guard, end->verdict.exit_code, false);
 	guard_end_run_dir(r->in->guard);
 	r->end->job = *end;
 	if (end->result) {

@@ -154,7 +154,7 @@ static void forward_to_all(struct run *r, int signal)
 		member_forward(&r->member, signal);
 }
 
-/* The guard has woken us; see struct standstill. */
+/* The guard has woken us; see struct suspension. */
 static void tell_stopped(const struct run *r)
 {
 	char text[256];

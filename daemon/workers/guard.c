@@ -89,9 +89,10 @@ static void make_run_dir(struct guard *g)
 	struct arena scratch = { 0 };
 	const char *path;
 
-	g->will->removed = run_dir_make(g->plan->env, &scratch, &path, &g->will->made) < 0;
-	if (!g->will->removed)
-		(void)snprintf(g->will->run_dir, sizeof g->will->run_dir, "%s", path);
+	g->shared->run_dir_removed =
+		run_dir_make(g->plan->env, &scratch, &path, &g->shared->run_dir_failure) < 0;
+	if (!g->shared->run_dir_removed)
+		(void)snprintf(g->shared->run_dir, sizeof g->shared->run_dir, "%s", path);
 	arena_done(&scratch);
 	if (write(g->relay, &made, sizeof made) < 0) /* the pipe is empty; EPIPE: it was killed */
 		fd_closep(&g->relay);                /* else it would wait for ever */
@@ -108,15 +109,16 @@ const char *guard_run_dir(const struct guard *g, struct failure *why)
 		(void)killed(g, why);
 		return NULL;
 	}
-	if (g->will->made.code == 0)
-		return g->will->run_dir;
-	(void)failure_set(why, g->will->made.code, "%s", g->will->made.text);
+	if (g->shared->run_dir_failure.code == 0)
+		return g->shared->run_dir;
+	(void)failure_set(
+		why, g->shared->run_dir_failure.code, "%s", g->shared->run_dir_failure.text);
 	return NULL;
 }
 
 void guard_end_run_dir(const struct guard *g)
 {
-	g->will->over = 1;
+	g->shared->run_dir_unused = 1;
 	if (!g->gone) {
 		(void)kill(g->guard, SIGCHLD); /* it looks */
 		(void)kill(g->guard, SIGCONT);
@@ -126,19 +128,20 @@ void guard_end_run_dir(const struct guard *g)
 /* The guard's. */
 static void end_run_dir(struct guard *g)
 {
-	if (g->will->over && !g->will->removed && run_dir_remove(g->will->run_dir) == 0)
-		g->will->removed = 1;
+	if (g->shared->run_dir_unused && !g->shared->run_dir_removed &&
+		run_dir_remove(g->shared->run_dir) == 0)
+		g->shared->run_dir_removed = 1;
 }
 
 int guard_remove_run_dir(const struct guard *g, struct failure *why)
 {
-	struct will *w = g->will;
-	int rc = w->removed ? 0 : run_dir_remove(w->run_dir);
+	struct guard_shared *w = g->shared;
+	int rc = w->run_dir_removed ? 0 : run_dir_remove(w->run_dir);
 
 	if (rc < 0 && rc != -ENOENT)
 		return failure_set(
 			why, -EIO, "%s: can't be removed: %s", w->run_dir, strerror(-rc));
-	w->removed = 1;
+	w->run_dir_removed = 1;
 	return 0;
 }
 
@@ -148,9 +151,9 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 
 	if (rc < 0)
 		return failure_set(why, rc, "prctl(PR_SET_CHILD_SUBREAPER): %s", strerror(-rc));
-	g->will = mmap(
-		NULL, sizeof *g->will, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (g->will == MAP_FAILED)
+	g->shared = mmap(
+		NULL, sizeof *g->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g->shared == MAP_FAILED)
 		return failure_set(why, -errno, "mmap: %s", strerror(errno));
 	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
 		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
@@ -173,15 +176,15 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 }
 
 enum {
-	STANDSTILL_MS = 10000, /* the first */
+	SUSPENSION_MS = 10000, /* the first */
 	WOKEN_MAX = 100,
 };
 
 /* The supervisor was stopped, or goes on. */
-static void note_standstill(struct guard *g, int status)
+static void note_suspension(struct guard *g, int status)
 {
-	g->standstill.is = WIFSTOPPED(status);
-	g->standstill.since_ns = uv_hrtime();
+	g->suspension.active = WIFSTOPPED(status);
+	g->suspension.since_ns = uv_hrtime();
 }
 
 /* The supervisor's ending, or false. What else has ended is an orphan of before our time. */
@@ -199,7 +202,7 @@ static bool supervisor_ended(struct guard *g, int *ret_status)
 		if (pid != g->supervisor)
 			continue;
 		if (lives) {
-			note_standstill(g, status);
+			note_suspension(g, status);
 		} else {
 			*ret_status = status;
 			ended = true;
@@ -209,26 +212,26 @@ static bool supervisor_ended(struct guard *g, int *ret_status)
 }
 
 /* For how much longer the supervisor may stand still. */
-static uint64_t standstill_left_ns(const struct standstill *s)
+static uint64_t suspension_left_ns(const struct suspension *s)
 {
 	uint64_t patience_ns =
-		s->over || s->woken >= 64 ? 0 : (uint64_t)STANDSTILL_MS * 1000000 >> s->woken;
+		s->over || s->woken >= 64 ? 0 : (uint64_t)SUSPENSION_MS * 1000000 >> s->woken;
 	uint64_t passed_ns = uv_hrtime() - s->since_ns;
 
 	return passed_ns < patience_ns ? patience_ns - passed_ns : 0;
 }
 
 /* It goes on and says what has been; or has been stopped so often that it can't work, and ends. */
-static void end_standstill(struct guard *g)
+static void end_suspension(struct guard *g)
 {
 	const struct relayed r = { .signal = SIGSTOP };
 
-	g->standstill.is = false;
-	if (++g->standstill.woken > WOKEN_MAX) {
+	g->suspension.active = false;
+	if (++g->suspension.woken > WOKEN_MAX) {
 		(void)kill(g->supervisor, SIGKILL);
 		return;
 	}
-	if (g->standstill.woken == 1 && !g->standstill.over)
+	if (g->suspension.woken == 1 && !g->suspension.over)
 		(void)!write(g->relay, &r, sizeof r); /* the pipe may be full: it's but a word */
 	cgroup_leaf_thaw(&g->leaf);
 	(void)kill(g->supervisor, SIGCONT);
@@ -240,7 +243,7 @@ static void end_freeze(struct guard *g)
 {
 	if (!cgroup_leaf_was_frozen(&g->leaf, g->watch))
 		return;
-	if (++g->standstill.thawed > WOKEN_MAX)
+	if (++g->suspension.thawed > WOKEN_MAX)
 		(void)kill(g->supervisor, SIGKILL);
 	cgroup_leaf_thaw(&g->leaf);
 }
@@ -270,7 +273,7 @@ static void relay(struct guard *g, const siginfo_t *si)
 	if (n < 0 && ends)
 		(void)kill(g->supervisor, si->si_signo);
 	if (ends) {
-		g->standstill.over = true;
+		g->suspension.over = true;
 		cgroup_leaf_thaw(&g->leaf);
 	}
 	if (ends || kind == REACTION_RESUME)
@@ -291,17 +294,17 @@ static void give_terminal_back(const struct guard *g)
 
 /* The supervisor was killed: its workers have SIGKILL from the kernel, and all that was below it
  * is ours now. */
-static void inherit(struct guard *g, int signal, struct failure *why)
+static void take_over(struct guard *g, int signal, struct failure *why)
 {
 	struct survivor left[SURVIVORS_MAX];
-	bool frozen = g->standstill.thawed > WOKEN_MAX;
-	bool stopped = frozen || g->standstill.woken > WOKEN_MAX;
+	bool frozen = g->suspension.thawed > WOKEN_MAX;
+	bool stopped = frozen || g->suspension.woken > WOKEN_MAX;
 	unsigned count;
 	int rc;
 
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
 	(void)tree_end_all(&g->spared, NULL, left, &count);
-	rc = g->will->removed ? 0 : run_dir_remove(g->will->run_dir);
+	rc = g->shared->run_dir_removed ? 0 : run_dir_remove(g->shared->run_dir);
 	give_terminal_back(g);
 	if (g->cut)
 		return; /* its report could not be written, neither could this */
@@ -315,7 +318,7 @@ static void inherit(struct guard *g, int signal, struct failure *why)
 		stopped ? "killed" : signal_name(signal),
 		count > 0 ? ", but for some that SIGKILL does not end" : "",
 		rc < 0 ? "; this directory could not be removed: " : "",
-		rc < 0 ? g->will->run_dir : "");
+		rc < 0 ? g->shared->run_dir : "");
 }
 
 void guard_wake(const struct guard *g)
@@ -324,44 +327,44 @@ void guard_wake(const struct guard *g)
 		(void)kill(g->guard, SIGCONT);
 }
 
-_Noreturn void guard_bequeath(struct guard *g, int exit_code)
+_Noreturn void guard_exit_stuck(struct guard *g, int exit_code)
 {
-	g->will->exit_code = exit_code;
-	g->will->said = 1;
+	g->shared->exit_code = exit_code;
+	g->shared->done = 1;
 	if (!g->gone) {
-		(void)kill(g->guard, SIGCHLD); /* it looks, and sees the will */
+		(void)kill(g->guard, SIGCHLD); /* it looks, and sees that we are done */
 		(void)kill(g->guard, SIGCONT);
 	}
 	_exit(exit_code); /* no destructor: what they free may be the other thread's */
 }
 
-void guard_foresee(struct guard *g, int exit_code, bool unless_told)
+void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told)
 {
-	g->will->undecided = unless_told;
-	g->will->if_killed = exit_code;
+	g->shared->unless_told = unless_told;
+	g->shared->code_if_killed = exit_code;
 }
 
 /* What can't wait, as the rest may take seconds. Returns the job's exit code. */
-static int announce(struct guard *g, int signal)
+static int kill_and_tell(struct guard *g, int signal)
 {
-	const struct bereaved *b = &g->bereaved;
+	const struct killed_hook *n = &g->on_killed;
 	bool all_know;
 
 	(void)cgroup_leaf_kill(&g->leaf);
-	all_know = b->tell && b->tell(b->of, signal);
-	if (g->will->if_killed && !(g->will->undecided && all_know))
-		return g->will->if_killed;
+	all_know = n->tell && n->tell(n->of, signal);
+	if (g->shared->code_if_killed && !(g->shared->unless_told && all_know))
+		return g->shared->code_if_killed;
 	return 128 + (g->cut ? g->cut : signal);
 }
 
 /* Nothing came for a second, in which the supervisor should have ended. False: it can't be ended.
  */
-static bool hasten(struct guard *g, unsigned *seconds)
+static bool kill_supervisor(struct guard *g, unsigned *seconds)
 {
 	enum { PATIENCE_S = 3 };
 
 	(void)kill(g->supervisor, SIGKILL);
-	return !g->will->said || ++*seconds < PATIENCE_S;
+	return !g->shared->done || ++*seconds < PATIENCE_S;
 }
 
 /* guard_wake()'s: not for the workers; and to the supervisor itself, which it would go back to, a
@@ -379,14 +382,14 @@ static bool patience(const struct guard *g, struct timespec *ret)
 	enum { LAST_WORDS_S = 4 };
 	uint64_t left_ns;
 
-	if (g->will->said || g->cut) {
-		*ret = (struct timespec){ .tv_sec = g->will->said ? 1 : LAST_WORDS_S };
+	if (g->shared->done || g->cut) {
+		*ret = (struct timespec){ .tv_sec = g->shared->done ? 1 : LAST_WORDS_S };
 		return true;
 	}
-	left_ns = standstill_left_ns(&g->standstill);
+	left_ns = suspension_left_ns(&g->suspension);
 	ret->tv_sec = (time_t)(left_ns / 1000000000);
 	ret->tv_nsec = (long)(left_ns % 1000000000);
-	return g->standstill.is;
+	return g->suspension.active;
 }
 
 /* Nothing is, unless the supervisor ended before it did anything, or in a way that it does not know
@@ -397,8 +400,8 @@ static void end_what_is_left(struct guard *g)
 	unsigned count;
 
 	(void)tree_end_all(&g->spared, NULL, left, &count);
-	if (!g->will->removed)
-		(void)run_dir_remove(g->will->run_dir);
+	if (!g->shared->run_dir_removed)
+		(void)run_dir_remove(g->shared->run_dir);
 }
 
 int guard_wait(struct guard *g, struct failure *why)
@@ -414,9 +417,9 @@ int guard_wait(struct guard *g, struct failure *why)
 		end_freeze(g);
 		if ((patience(g, &most) ? sigtimedwait(&g->taken, &si, &most) :
 					  sigwaitinfo(&g->taken, &si)) < 0) {
-			if (errno == EAGAIN && !g->will->said && !g->cut)
-				end_standstill(g);
-			else if (errno == EAGAIN && !hasten(g, &seconds))
+			if (errno == EAGAIN && !g->shared->done && !g->cut)
+				end_suspension(g);
+			else if (errno == EAGAIN && !kill_supervisor(g, &seconds))
 				break;
 			continue; /* EINTR: a debugger, or a stop that is over */
 		}
@@ -425,12 +428,12 @@ int guard_wait(struct guard *g, struct failure *why)
 	}
 	fd_closep(&g->relay);
 	fd_closep(&g->watch);
-	if (g->will->said)
-		status = W_EXITCODE(g->will->exit_code, 0); /* it may have been killed since */
-	code = WIFEXITED(status) ? WEXITSTATUS(status) : announce(g, WTERMSIG(status));
+	if (g->shared->done)
+		status = W_EXITCODE(g->shared->exit_code, 0); /* it may have been killed since */
+	code = WIFEXITED(status) ? WEXITSTATUS(status) : kill_and_tell(g, WTERMSIG(status));
 	if (!WIFEXITED(status))
-		inherit(g, WTERMSIG(status), why);
-	else if (!g->will->said)
+		take_over(g, WTERMSIG(status), why);
+	else if (!g->shared->done)
 		end_what_is_left(g);
 	guard_drop_cgroups(g);
 	signals_release(&g->taken);

@@ -1,4 +1,4 @@
-/* guard.h - two processes for one job, each the other's heir.
+/* guard.h - two processes for one job: each ends the workers if the other one is killed.
  *
  * The guard is the process that mpirun, systemd or the shell knows: it relays signals and waits.
  * The supervisor, its child in a session of its own, runs the loop and starts the workers. Whoever
@@ -28,30 +28,31 @@ struct plan;
  * Who sent a SIGSTOP can't be known. So it holds for a while, which is for a look at it and for a
  * batch system that has not come to the guard yet; each time for half as long, and not at all once
  * the job is to end. Somebody who does not let it run does not let the job live. */
-struct standstill {
-	bool is;           /* it is stopped, as far as we know */
+struct suspension {
+	bool active;       /* it is stopped, as far as we know */
 	bool over;         /* the job ends: no more patience */
 	uint64_t since_ns; /* CLOCK_MONOTONIC */
 	unsigned woken;    /* how often it was, by us */
 	unsigned thawed;   /* the same, where it was frozen with its leaf */
 };
 
-/* What the two tell one another, in memory that both have. over: the supervisor has no more use for
- * the run's directory; removed: the guard has removed it. made: 0, or what kept the guard from
- * making it. And what the supervisor leaves to the guard. said: it can't end, as one of
- * its threads waits for a disk that does not answer and can't be killed; its exit code. if_killed:
- * the exit code of all other nodes, should it be killed now; 0: there are none. undecided: it is
- * that where they are not told of its death, else 128 + the signal. */
-struct will {
-	volatile sig_atomic_t over, removed;
-	volatile sig_atomic_t said, exit_code, if_killed, undecided;
-	struct failure made;
+/* What the two tell one another, in memory that both have. The guard makes the run's directory and
+ * removes it; the supervisor writes all else. */
+struct guard_shared {
+	volatile sig_atomic_t run_dir_unused, run_dir_removed;
+	/* The supervisor has done its work, but can't exit: one of its threads waits for a disk
+	 * that doesn't answer, and can't be killed. */
+	volatile sig_atomic_t done, exit_code;
+	/* What all other nodes exit with, should the supervisor be killed now; 0: there are none.
+	 * unless_told: only those that are not told of its death, else 128 + the signal. */
+	volatile sig_atomic_t code_if_killed, unless_told;
+	struct failure run_dir_failure; /* code 0: it was made */
 	char run_dir[PATH_MAX];
 };
 
-/* Who else is to know that the supervisor was killed. tell() returns whether all of them know it,
- * and how; it is called at most once. */
-struct bereaved {
+/* Tells others that the supervisor was killed. tell() returns whether all of them know that now,
+ * and by which signal; it is called at most once. */
+struct killed_hook {
 	bool (*tell)(void *of, int signal); /* NULL: there is nobody */
 	void *of;
 };
@@ -66,9 +67,9 @@ struct guard {
 	pid_t parent; /* what started the guard */
 	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
 	bool gone;    /* the supervisor has seen the guard's end */
-	struct will *will;
-	struct bereaved bereaved; /* the caller's, before guard_wait() */
-	struct standstill standstill;
+	struct guard_shared *shared;
+	struct killed_hook on_killed; /* the caller's, before guard_wait() */
+	struct suspension suspension;
 	int watch; /* for the leaf's being frozen; negative: none */
 	int cut;   /* the signal that came at the supervisor's last words; 0: none */
 };
@@ -78,7 +79,7 @@ struct guard {
 int guard_init(
 	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why);
 
-/* What cgroups can do for us: the counter of kills for want of memory, and a leaf of our own. After
+/* What cgroups can do for us: the counter of the OOM killer's kills, and a leaf of our own. After
  * guard_init(), before guard_fork(). -ENOMEM. */
 int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why);
 
@@ -104,18 +105,18 @@ int guard_remove_run_dir(const struct guard *g, struct failure *why);
  * ends. */
 void guard_wake(const struct guard *g);
 
-/* In the supervisor: this is its exit code, and its work is done; the guard does not wait for its
- * end for more than some seconds. Does not return. */
-_Noreturn void guard_bequeath(struct guard *g, int exit_code);
+/* In the supervisor, which has done its work but has a thread that can't be ended: exits. The guard
+ * exits with this code, too, within some seconds, even if the supervisor can't. */
+_Noreturn void guard_exit_stuck(struct guard *g, int exit_code);
 
-/* In the supervisor: with this code all other nodes end, if it is killed now, or the job has ended
- * with it here. 0: neither.
- * unless_told: where they are told of that, their code is 128 + the signal. */
-void guard_foresee(struct guard *g, int exit_code, bool unless_told);
+/* In the supervisor: if it is killed now, the guard exits with this code, as all other nodes do, or
+ * as the job has ended here. 0: neither; the code is 128 + the signal then. unless_told: it is that
+ * also where the other nodes have been told of the death. */
+void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told);
 
 /* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it
- * was killed, tells who is bereaved, ends all that it has left, sets why, and returns what
- * guard_foresee() said, else 128 + the signal. */
+ * was killed, calls on_killed, ends all that it has left, sets why, and returns the code
+ * of guard_set_code_if_killed(), else 128 + the signal. */
 int guard_wait(struct guard *g, struct failure *why);
 
 #endif

@@ -29,7 +29,7 @@ struct look {
 	struct leftovers *l;
 	bool all_ended;
 	uint64_t now_ns, next_ms;
-	struct felled felled;
+	struct killed_groups killed;
 };
 
 static int by_pid(const void *a, const void *b)
@@ -193,7 +193,7 @@ static void see_child(struct look *look, pid_t child)
 	for (size_t i = 0; i < tree.count; i++)
 		deal_with(look, left, tree.at[i]);
 	if (left->killed)
-		tree_kill_child(child, &look->felled);
+		tree_kill_child(child, &look->killed);
 	again_in(look, left->killed ? AGAIN_MS : (left->deadline_ns - look->now_ns) / 1000000 + 1);
 }
 
@@ -217,7 +217,7 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 void leftovers_kill(struct leftovers *l)
 {
 	static struct pids children; /* one thread */
-	struct felled felled = { { 0 } };
+	struct killed_groups killed = { { 0 } };
 
 	l->killing = true;
 	children.count = 0;
@@ -227,7 +227,7 @@ void leftovers_kill(struct leftovers *l)
 			continue;
 		if (children.count <= CROWD)
 			(void)tree_signal(children.at[i], SIGKILL);
-		tree_kill_child(children.at[i], &felled);
+		tree_kill_child(children.at[i], &killed);
 	}
 }
 

@@ -1,9 +1,10 @@
-/* oom.h - whether a worker was ended by the kernel for want of memory.
+/* oom.h - whether a worker was killed by the kernel's OOM killer.
  *
- * SIGKILL does not tell who sent it. The kernel counts whom it kills for want of memory, for the
- * limit of a cgroup or the whole machine's, in memory.events (version 2: with all cgroups below)
- * or memory.oom_control (version 1: that cgroup's own processes). It counts before it kills, so
- * whoever sees the death sees the count. It counts processes and does not say which. */
+ * SIGKILL doesn't tell who sent it. The kernel counts the processes that it kills when memory is
+ * out, for the limit of a cgroup or of the whole machine, in memory.events (version 2: with all
+ * cgroups below) or memory.oom_control (version 1: that cgroup's own processes). It counts before
+ * it kills, so whoever sees the death sees the count. It counts processes and does not say which.
+ */
 #ifndef LAUNCHD_DAEMON_WORKERS_OOM_H
 #define LAUNCHD_DAEMON_WORKERS_OOM_H
 

@@ -90,7 +90,8 @@ uint64_t pool_grace_left_ms(const struct pool *p);
 /* Ends the job at once. */
 bool pool_kill(struct pool *p, const struct cause *cause);
 
-/* What each worker has come to so far, for those who outlive the pool: plan->start_count of them. */
+/* What each worker has come to so far, for those who outlive the pool: plan->start_count of them.
+ */
 void pool_outcomes(const struct pool *p, struct outcome *ret);
 
 /* A signal that is only passed on. */

@@ -133,7 +133,7 @@ unsigned tree_signal(pid_t root, int signal)
 	return reached;
 }
 
-void tree_kill_child(pid_t child, struct felled *done)
+void tree_kill_child(pid_t child, struct killed_groups *done)
 {
 	enum { GROUPS = sizeof done->groups / sizeof *done->groups };
 	pid_t group = getpgid(child), session = getsid(child);
@@ -151,7 +151,7 @@ struct round {
 	const struct spared *spared;
 	unsigned found, denied;
 	bool stuck; /* nothing has ended for a while: what is below those that stay goes, too */
-	struct felled felled;
+	struct killed_groups killed;
 	struct survivor *survivors;
 };
 
@@ -163,7 +163,7 @@ static void kill_one(pid_t child, void *to)
 		return;
 	if (kill(child, 0) < 0 && errno == EPERM)
 		r->denied++;
-	tree_kill_child(child, &r->felled);
+	tree_kill_child(child, &r->killed);
 	if (r->stuck)
 		(void)tree_signal(child, SIGKILL);
 	r->found++;
@@ -210,15 +210,15 @@ void tree_forget(struct spared *s, pid_t child)
 			s->child[i] = 0;
 }
 
-/* Who is spared, who mourns, and how many there were. */
-struct burial {
+/* Who is spared, whom to tell of each that is reaped, and how many there were. */
+struct reaping {
 	struct spared *spared;
-	const struct mourner *mourner;
+	const struct reap_hook *hook;
 	unsigned reaped;
 };
 
 /* Reaps what has ended. False: no child is left at all. */
-static bool reap(struct burial *b)
+static bool reap(struct reaping *b)
 {
 	for (;;) {
 		siginfo_t si = { .si_pid = 0 };
@@ -227,8 +227,8 @@ static bool reap(struct burial *b)
 			return errno != ECHILD;
 		if (si.si_pid == 0)
 			return true;
-		if (b->mourner)
-			b->mourner->on_reaped(b->mourner->owner, &si);
+		if (b->hook)
+			b->hook->on_reaped(b->hook->owner, &si);
 		if (waitpid(si.si_pid, NULL, WNOHANG | __WALL) != si.si_pid)
 			return true;
 		if (b->spared)
@@ -246,7 +246,7 @@ void tree_go_first(void)
 }
 
 /* Until so many are reaped, as long as one ends every few milliseconds. False: no child is left. */
-static bool await_deaths(struct burial *b, unsigned goal)
+static bool await_deaths(struct reaping *b, unsigned goal)
 {
 	const struct timespec pause = { .tv_nsec = 5000000 };
 	unsigned before;
@@ -268,7 +268,7 @@ static bool await_deaths(struct burial *b, unsigned goal)
 }
 
 /* Kills in rounds. True: nobody is left but the spared; false: SIGKILL does not help. */
-static bool end_in_rounds(struct burial *b)
+static bool end_in_rounds(struct reaping *b)
 {
 	enum {
 		QUIET_ROUNDS = 3, /* a list that changes while it is read may look empty once */
@@ -300,11 +300,11 @@ static bool end_in_rounds(struct burial *b)
 	return true;
 }
 
-unsigned tree_end_all(struct spared *spared, const struct mourner *mourner, struct survivor *ret,
+unsigned tree_end_all(struct spared *spared, const struct reap_hook *hook, struct survivor *ret,
 	unsigned *ret_count)
 {
 	struct round left = { .spared = spared, .survivors = ret };
-	struct burial b = { spared, mourner, 0 };
+	struct reaping b = { spared, hook, 0 };
 
 	if (!end_in_rounds(&b))
 		name_all(&left);

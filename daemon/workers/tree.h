@@ -45,19 +45,19 @@ void tree_list(pid_t root, struct pids *ret);
  * got it, of PIDS_MAX (daemon/workers/procfs.h) at most. */
 unsigned tree_signal(pid_t root, int signal);
 
-/* Groups that have SIGKILL: some of many. To begin with { 0 } for each list of children. */
-struct felled {
+/* Groups that SIGKILL was sent to: some of many. { 0 } for each list of children. */
+struct killed_groups {
 	pid_t groups[64];
 };
 
 /* Sends SIGKILL to a child of this process, and to its process group, which holds descendants of
  * this process only: without that, a chain of processes that fork and exit could outrun us. Once to
  * a group of thousands: *done. */
-void tree_kill_child(pid_t child, struct felled *done);
+void tree_kill_child(pid_t child, struct killed_groups *done);
 
-/* Who wants to know of each process that is reaped: called before that, so that its number and its
- * session's are still its own. */
-struct mourner {
+/* Called for each process before it is reaped, while its number and its session's are still its
+ * own. */
+struct reap_hook {
 	void (*on_reaped)(void *owner, const siginfo_t *si);
 	void *owner;
 };
@@ -74,8 +74,8 @@ enum {
 /* Ends every child of this process and what they leave, in rounds, until there is none but
  * `spared` (NULL: none). Blocks; SIGCHLD must be blocked. What can't be ended (in the kernel for
  * longer than 5 s, or another user's) is left: *ret_count of them, the first SURVIVORS_MAX in ret.
- * Returns how many it has reaped, of which it tells `mourner` (NULL: nobody). */
-unsigned tree_end_all(struct spared *spared, const struct mourner *mourner, struct survivor *ret,
+ * Returns how many it has reaped, of which it tells `hook` (NULL: nobody). */
+unsigned tree_end_all(struct spared *spared, const struct reap_hook *hook, struct survivor *ret,
 	unsigned *ret_count);
 
 #endif

@@ -1,4 +1,5 @@
-/* test_guard.c - two processes, each the other's heir. The part's own process is the guard. */
+/* test_guard.c - two processes: each ends the workers if the other one is killed. The part's own
+ * process is the guard. */
 #include "tests/unit/daemon/workers/process_fixture.h"
 
 #include <errno.h>
@@ -107,11 +108,11 @@ static bool is_there(const char *path)
 
 static void use_run_dir(void)
 {
-	const char *path = guard.will->run_dir;
+	const char *path = guard.shared->run_dir;
 
 	stage_shared[0] = is_there(path);
 	guard_end_run_dir(&guard);
-	while (!guard.will->removed)
+	while (!guard.shared->run_dir_removed)
 		(void)usleep(1000);
 	stage_shared[1] = !is_there(path);
 	_exit(-guard_remove_run_dir(&guard, &why));
@@ -119,7 +120,7 @@ static void use_run_dir(void)
 
 static void remove_run_dir(void)
 {
-	_exit(guard_remove_run_dir(&guard, &why) == 0 && !is_there(guard.will->run_dir) ? 0 : 1);
+	_exit(guard_remove_run_dir(&guard, &why) == 0 && !is_there(guard.shared->run_dir) ? 0 : 1);
 }
 
 static const char *part_run_dir(void)
@@ -128,7 +129,8 @@ static const char *part_run_dir(void)
 	HOLDS(stage_shared[0], "it is there before anything is started");
 	HOLDS(stage_shared[1], "the guard removes it when it is not needed any more");
 	HOLDS(play(remove_run_dir) == 0, "or the supervisor does");
-	HOLDS(play(look_around) == 42 && !is_there(guard.will->run_dir), "or the guard at the end");
+	HOLDS(play(look_around) == 42 && !is_there(guard.shared->run_dir),
+		"or the guard at the end");
 	return NULL;
 }
 
@@ -332,16 +334,16 @@ static void die_among_many(void)
 	(void)raise(SIGKILL);
 }
 
-static void die_foreseen(void)
+static void die_with_a_code(void)
 {
-	guard_foresee(&guard, 125, true);
+	guard_set_code_if_killed(&guard, 125, true);
 	(void)raise(SIGKILL);
 }
 
-static const char *part_foreseen(void)
+static const char *part_code_if_killed(void)
 {
 	HOLDS(begin() == 0, "set-up");
-	HOLDS(go_on(die_foreseen) == 125, "the exit code is that of the other nodes");
+	HOLDS(go_on(die_with_a_code) == 125, "the exit code is that of the other nodes");
 	HOLDS(strstr(why.text, "SIGKILL"), "the sentence is the same");
 	return NULL;
 }
@@ -357,16 +359,16 @@ static const char *part_told(void)
 	int told = 0;
 
 	HOLDS(begin() == 0, "set-up");
-	guard.bereaved = (struct bereaved){ tell, &told };
-	HOLDS(go_on(die_foreseen) == 128 + SIGKILL, "they have heard of it: it is the signal's");
+	guard.on_killed = (struct killed_hook){ tell, &told };
+	HOLDS(go_on(die_with_a_code) == 128 + SIGKILL, "they have heard of it: it is the signal's");
 	HOLDS(told == SIGKILL, "they were told once, and of which one it was");
 	return NULL;
 }
 
 static void die_decided(void)
 {
-	guard_foresee(&guard, 125, true);
-	guard_foresee(&guard, 7, false);
+	guard_set_code_if_killed(&guard, 125, true);
+	guard_set_code_if_killed(&guard, 7, false);
 	(void)raise(SIGKILL);
 }
 
@@ -375,7 +377,7 @@ static const char *part_decided(void)
 	int told = 0;
 
 	HOLDS(begin() == 0, "set-up");
-	guard.bereaved = (struct bereaved){ tell, &told };
+	guard.on_killed = (struct killed_hook){ tell, &told };
 	HOLDS(go_on(die_decided) == 7, "what the job ends for already is its exit code");
 	HOLDS(told == SIGKILL, "they are told, and need not wait for it");
 	return NULL;
@@ -388,7 +390,7 @@ static const char *part_killed(void)
 
 	HOLDS(begin() == 0, "set-up");
 	rc = go_on(die_among_many);
-	HOLDS(!is_there(guard.will->run_dir), "the run's directory is removed");
+	HOLDS(!is_there(guard.shared->run_dir), "the run's directory is removed");
 	HOLDS(rc == 128 + SIGKILL, "the exit code tells the signal");
 	HOLDS(why.code == -EOWNERDEAD && strstr(why.text, "SIGKILL"), "so does a sentence");
 	for (int i = 1; i <= 8; i++)
@@ -456,7 +458,7 @@ static const struct stage_row rows[] = {
 	{ "a full pipe does not lose what ends the job", part_full_pipe, false },
 	{ "at its last words the supervisor can be ended", part_last_words, false },
 	{ "a killed supervisor is followed by all that it has left", part_killed, false },
-	{ "a killed supervisor of several nodes", part_foreseen, false },
+	{ "a killed supervisor of several nodes", part_code_if_killed, false },
 	{ "one that the others are told of", part_told, false },
 	{ "one that dies when the job ends for something else", part_decided, false },
 	{ "a killed guard wakes the supervisor", part_guard_killed, false },

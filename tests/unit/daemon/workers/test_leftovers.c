@@ -448,7 +448,7 @@ static void start_crowd(void)
 
 static const char *part_crowd(void)
 {
-	const struct mourner mourner = { on_reaped, &left };
+	const struct reap_hook hook = { on_reaped, &left };
 	struct survivor alive[SURVIVORS_MAX];
 	unsigned count, reaped, crowd;
 
@@ -461,7 +461,7 @@ static const char *part_crowd(void)
 		(void)leftovers_look(&left, true);
 	HOLDS(counts(&workers[0].left, crowd, 0), "all are asked, and count");
 	leftovers_kill(&left);
-	reaped = tree_end_all(NULL, &mourner, alive, &count);
+	reaped = tree_end_all(NULL, &hook, alive, &count);
 	HOLDS(reaped == crowd && count == 0, "all end");
 	HOLDS(counts(&workers[0].left, crowd, crowd), "each counts once");
 	return NULL;

@@ -104,7 +104,7 @@ static void leader(void)
 static const char *part_kill_child(void)
 {
 	pid_t child = stage_start(ACTOR_SESSION, leader);
-	struct felled done = { { 0 } };
+	struct killed_groups done = { { 0 } };
 
 	tree_kill_child(child, &done);
 	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
@@ -118,7 +118,7 @@ static const char *part_kill_near(void)
 {
 	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
 	pid_t other = stage_start(ACTOR_CHILD, stage_wait);
-	struct felled done = { { 0 } };
+	struct killed_groups done = { { 0 } };
 
 	tree_kill_child(child, &done);
 	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
