@@ -20,7 +20,7 @@
 #include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup_paths.h"
-#include "daemon/workers/place.h"
+#include "daemon/workers/run_dir.h"
 #include "daemon/workers/signals.h"
 #include "daemon/workers/spawn.h"
 

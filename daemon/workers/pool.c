@@ -8,12 +8,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/arena.h"
 #include "common/failure.h"
+#include "common/fd.h"
 #include "common/sm.h"
+#include "common/vec.h"
+#include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
-#include "daemon/workers/starter.h"
+#include "daemon/workers/spawn.h"
 #include "daemon/workers/worker.h"
 
 enum {
@@ -132,8 +136,7 @@ static void on_grace_over(uv_timer_t *t)
 
 	if (p->state == POOL_STOPPING) {
 		kill_all(p);
-		if (p->on_stopping)
-			p->on_stopping(p);
+		p->on_stopping(p);
 	} else {
 		end_leftovers(p);
 	}
@@ -153,8 +156,7 @@ static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
 static void stop_for_failure(struct pool *p)
 {
 	stop_all(p, SIGTERM, p->plan->grace_ms);
-	if (p->on_stopping)
-		p->on_stopping(p);
+	p->on_stopping(p);
 }
 
 /* Whether anything below this process lives; reaps orphans that have ended. */
@@ -234,8 +236,7 @@ static void on_worker_ended(void *owner, struct worker *w)
 		p->culprit = w;
 		blame_worker(p, w);
 	}
-	if (p->on_worker_ended)
-		p->on_worker_ended(p, w);
+	p->on_worker_ended(p, w);
 }
 
 /* Before anything is done about it: who died by itself must not look as if we had ended it. */
@@ -302,10 +303,79 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	return 0;
 }
 
+/* Renders a worker's command and environment, and starts it. What one worker needs is given back
+ * before the next, so that many workers take no more memory than one. */
+struct starter {
+	const struct plan *plan;
+	const struct attempt *attempt;
+	const struct inherited *inherited;
+	struct output *output; /* NULL: workers inherit stdout and stderr */
+	struct arena scratch;
+	struct vec unchanged; /* what every worker has of the launcher's environment */
+};
+
+/* Out of memory shows at the first start. */
+static void starter_init(struct starter *s)
+{
+	const struct plan *plan = s->plan;
+	struct env_edits edits = { 0 };
+
+	/* the same names are touched for all workers */
+	plan_environment(plan, plan->start_first, s->attempt, &s->scratch, &edits);
+	plan_untouched(plan, &edits, &s->scratch, &s->unchanged);
+}
+
+static void render_environment(struct starter *s, unsigned local_rank, struct vec *ret)
+{
+	struct env_edits edits = { 0 };
+
+	plan_environment(s->plan, local_rank, s->attempt, &s->scratch, &edits);
+	vec_add_all(&s->scratch, ret, s->unchanged.at);
+	for (size_t i = 0; i < edits.count; i++)
+		if (edits.at[i].value)
+			vec_add(&s->scratch, ret,
+				arena_printf(
+					&s->scratch, "%s=%s", edits.at[i].name, edits.at[i].value));
+}
+
+/* See worker_start(). -ENOMEM. */
+static int starter_start(struct starter *s, struct worker *w, int epoll_fd, struct failure *why)
+{
+	struct arena_mark mark = arena_mark(&s->scratch);
+	unsigned local_rank = w->outcome.local_rank;
+	struct vec argv = { 0 }, env = { 0 };
+	unsigned index = local_rank - s->plan->start_first;
+	struct stdio stdio[3] = { s->plan->input };
+	struct spawn how = { .program = plan_program(s->plan, local_rank),
+		.stdio = stdio,
+		.inherited = s->inherited };
+	int rc;
+
+	for (int fd = 1; fd < 3 && s->output; fd++)
+		stdio[fd] = output_stdio(s->output, index, fd);
+	plan_command(s->plan, local_rank, &s->scratch, &argv);
+	render_environment(s, local_rank, &env);
+	how.argv = vec_argv(&argv);
+	how.env = vec_argv(&env);
+	if (arena_failed(&s->scratch)) {
+		worker_not_started(w, ENDED_UNMADE, ENOMEM);
+		rc = failure_oom(why);
+	} else {
+		rc = worker_start(w, epoll_fd, &how, why);
+	}
+	for (int fd = 1; fd < 3 && rc == 0; fd++)
+		if (w->pipe[fd] >= 0)
+			output_take(s->output, index, fd, fd_take(&w->pipe[fd]));
+	arena_rewind(&s->scratch, mark);
+	return rc;
+}
+
 int pool_start(struct pool *p, const struct attempt *attempt, const struct inherited *inherited,
 	struct failure *why)
 {
-	struct starter starter;
+	struct starter starter = {
+		.plan = p->plan, .attempt = attempt, .inherited = inherited, .output = p->output
+	};
 	bool died = false;
 	int rc = deaths_open(&p->deaths, p->loop, p->plan->nnodes > 1, on_deaths, p, why);
 
@@ -314,7 +384,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 	(void)uv_timer_init(p->loop, &p->grace); /* can't fail */
 	(void)uv_timer_init(p->loop, &p->look);
 	p->grace.data = p->look.data = p;
-	starter_init(&starter, p->plan, attempt, inherited, p->output);
+	starter_init(&starter);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;
@@ -322,12 +392,11 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 			p->culprit = &p->workers[i];
 			blame_worker(p, p->culprit);
 		}
-		if (p->on_worker_started)
-			p->on_worker_started(p, &p->workers[i]);
+		p->on_worker_started(p, &p->workers[i]);
 		/* of those before: their time, and no more starts after a failure */
 		died |= note_deaths(p);
 	}
-	starter_done(&starter);
+	arena_done(&starter.scratch);
 	if (p->alive == 0)
 		linger(p);
 	else if (p->culprit)

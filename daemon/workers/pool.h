@@ -47,10 +47,10 @@ struct pool {
 	uv_timer_t grace, look;
 	unsigned handles; /* of these and of the deaths, that are closing */
 
-	/* called when a worker was started, or could not be, as its outcome tells; may be NULL */
+	/* called when a worker was started, or could not be, as its outcome tells */
 	void (*on_worker_started)(struct pool *p, const struct worker *w);
 	/* called when the pool by itself has begun to end its workers, POOL_STOPPING, or to kill
-	 * them, as the grace is over, POOL_KILLING; may be NULL */
+	 * them, as the grace is over, POOL_KILLING */
 	void (*on_stopping)(struct pool *p);
 	/* called when a worker has ended, in the order of death */
 	void (*on_worker_ended)(struct pool *p, const struct worker *w);

@@ -1,5 +1,5 @@
-/* place.c - see place.h */
-#include "daemon/workers/place.h"
+/* run_dir.c - see run_dir.h */
+#include "daemon/workers/run_dir.h"
 
 #include <errno.h>
 #include <ftw.h>

@@ -1,6 +1,6 @@
-/* place.h - what a run needs of the machine: a directory. */
-#ifndef LAUNCHD_DAEMON_WORKERS_PLACE_H
-#define LAUNCHD_DAEMON_WORKERS_PLACE_H
+/* run_dir.h - the directory of a run, in which workers leave their error files. */
+#ifndef LAUNCHD_DAEMON_WORKERS_RUN_DIR_H
+#define LAUNCHD_DAEMON_WORKERS_RUN_DIR_H
 
 struct arena;
 struct failure;

@@ -1,4 +1,4 @@
-/* test_place.c - a directory that leaves nothing behind. */
+/* test_run_dir.c - a directory that leaves nothing behind. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "daemon/workers/place.h"
+#include "daemon/workers/run_dir.h"
 
 /* A directory of the test's own, given to the code as TMPDIR. */
 struct yard {
