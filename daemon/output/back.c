@@ -14,7 +14,7 @@
 #include "common/fd.h"
 #include "common/sm.h"
 #include "daemon/output/console/status.h"
-#include "daemon/output/front.h"
+#include "daemon/output/host.h"
 #include "daemon/output/log_tree.h"
 #include "daemon/output/logs.h"
 #include "daemon/output/merge/merge.h"

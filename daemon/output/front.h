@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "daemon/job/evidence.h"
+#include "daemon/output/host.h"
 #include "daemon/plan/plan.h"
 
 struct failure;
@@ -26,16 +27,6 @@ struct output_events {
 	void (*status_over)(void *owner);
 	/* --merge-logs: see merge_next(), merge_is_over() and merge_taken(). */
 	void (*lines)(void *owner);
-};
-
-/* What the thread asks of its owner. */
-struct output_host {
-	const char *hostname;
-	/* It has a message, which may be handed to output_say(). */
-	void (*say)(void *owner, bool warning, const char *text);
-	/* Writes what output_events() got, as long as it takes. */
-	bool (*write_events)(void *owner, const char *lines, size_t len);
-	void *owner;
 };
 
 /* Makes the thread, which waits for output_start(). What the host points to, and the plan's output,
