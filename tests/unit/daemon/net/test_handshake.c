@@ -1,10 +1,9 @@
-/* test_handshake.c - the first two frames of a connection, its keys, and the bytes of beats. */
+/* test_handshake.c - the first two frames of a connection, and its keys. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/net/datagram.h"
 #include "daemon/net/handshake.h"
 #include "daemon/net/sodium.h"
 
@@ -104,52 +103,6 @@ static void test_keys(void **state)
 				(unsigned char *)k + j * FRAME_KEY, FRAME_KEY);
 }
 
-static const struct beat_body beat = { 1, 2, 3, UINT64_MAX, 5, 6, 7, true, false, true };
-
-static void test_beat_body(void **state)
-{
-	unsigned char bytes[BEAT_BODY];
-	struct beat_body b = { 0 };
-
-	(void)state;
-	beat_body_write(&beat, bytes);
-	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), 0);
-	assert_true(b.session == 1 && b.sequence == 2 && b.sent_ns == 3 && b.udp_heard);
-	assert_true(b.echo_ns == UINT64_MAX && b.received_ns == 5);
-	assert_true(b.sent == 6 && b.taken == 7 && !b.tcp_behind && b.lost);
-	for (size_t len = 0; len < sizeof bytes; len++)
-		assert_int_equal(beat_body_read(bytes, len, &b), -EPROTO);
-	bytes[4] = 8; /* a flag that nobody knows */
-	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), -EPROTO);
-	beat_body_write(&beat, bytes);
-	bytes[0] = 'X';
-	assert_int_equal(beat_body_read(bytes, sizeof bytes, &b), -EPROTO);
-}
-
-static void test_seal(void **state)
-{
-	struct sodium sodium;
-	struct failure why = { 0 };
-	unsigned char secret[FRAME_KEY] = "secret", d[BEAT_DATAGRAM];
-
-	(void)state;
-	assert_int_equal(sodium_load(&sodium, &why), 0);
-	beat_body_write(&beat, d);
-	datagram_seal(&sodium, secret, d, BEAT_BODY);
-	assert_true(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
-	for (size_t i = 0; i < 8 * sizeof d; i++) {
-		d[i / 8] ^= (unsigned char)(1 << i % 8);
-		assert_false(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
-		d[i / 8] ^= (unsigned char)(1 << i % 8);
-	}
-	secret[31] = 1;
-	assert_false(datagram_is_sealed(&sodium, secret, d, BEAT_BODY));
-	datagram_seal(NULL, secret, d, BEAT_BODY);
-	assert_true(datagram_is_sealed(NULL, secret, d, BEAT_BODY));
-	secret[15] = 1;
-	assert_false(datagram_is_sealed(NULL, secret, d, BEAT_BODY));
-}
-
 int main(void)
 {
 	static struct suite s;
@@ -157,7 +110,5 @@ int main(void)
 	SUITE_ROWS(&s, test_hello, hellos);
 	suite_add(&s, "HELLO and READY are read as they were written", test_put, NULL, NULL);
 	suite_add(&s, "each direction, purpose and session has its own key", test_keys, NULL, NULL);
-	suite_add(&s, "a beat is read as it was written", test_beat_body, NULL, NULL);
-	suite_add(&s, "a beat with any bit changed is no beat", test_seal, NULL, NULL);
 	return suite_run(&s);
 }
