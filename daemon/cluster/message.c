@@ -27,7 +27,7 @@ enum {
  * the field's value, which reading takes from the message. */
 struct pass {
 	struct wire_out *out; /* NULL: reading */
-	struct wire_in *in;
+	struct wire_in in;
 	struct arena *arena; /* reading, for what has no bounds */
 };
 
@@ -38,20 +38,20 @@ static bool is_reading(const struct pass *p)
 
 static bool has_failed(const struct pass *p)
 {
-	return is_reading(p) ? p->in->failed : p->out->failed;
+	return is_reading(p) ? p->in.failed : p->out->failed;
 }
 
 /* What no launcher writes fails the message; it is only looked for in what is read. */
 static void refuse_if(struct pass *p, bool wrong)
 {
 	if (is_reading(p))
-		p->in->failed = p->in->failed || wrong;
+		p->in.failed = p->in.failed || wrong;
 }
 
 static uint64_t integer(struct pass *p, uint64_t value, size_t len)
 {
 	if (is_reading(p))
-		return wire_get_int(p->in, len);
+		return wire_get_int(&p->in, len);
 	wire_put_int(p->out, value, len);
 	return value;
 }
@@ -127,7 +127,7 @@ static void line(struct pass *p, char *s, size_t room)
 		put_line(p->out, s, room);
 		return;
 	}
-	wire_get_string(p->in, s, room);
+	wire_get_string(&p->in, s, room);
 	for (const char *c = s; *c; c++)
 		refuse_if(p, is_control(*c));
 }
@@ -140,15 +140,17 @@ static const char *optional(struct pass *p, const char *s, size_t max)
 	const unsigned char *at;
 	size_t len;
 
-	if (!flag(p, s != NULL))
-		return NULL;
 	if (!is_reading(p)) {
-		wire_put_bytes(p->out, s, strnlen(s, max));
+		(void)flag(p, s != NULL);
+		if (s)
+			wire_put_bytes(p->out, s, strnlen(s, max));
 		return s;
 	}
-	at = wire_get_bytes(p->in, max, &len);
+	if (!flag(p, false))
+		return NULL;
+	at = wire_get_bytes(&p->in, max, &len);
 	refuse_if(p, len > 0 && memchr(at, '\0', len));
-	return p->in->failed ? NULL : arena_strndup(p->arena, (const char *)at, len);
+	return p->in.failed ? NULL : arena_strndup(p->arena, (const char *)at, len);
 }
 
 /* A list at the end of a message. Memory is asked for only when the message is as long as it says.
@@ -157,13 +159,13 @@ static unsigned *numbers(struct pass *p, unsigned *list, size_t *count)
 {
 	*count = u32(p, (uint32_t)*count);
 	if (is_reading(p)) {
-		refuse_if(p, p->in->left != *count * NUMBER_BYTES);
-		list = p->in->failed ? NULL : arena_alloc(p->arena, (*count + 1) * sizeof *list);
+		refuse_if(p, p->in.left != *count * NUMBER_BYTES);
+		list = p->in.failed ? NULL : arena_alloc(p->arena, (*count + 1) * sizeof *list);
 		for (size_t i = 0; list && i < *count; i++)
 			list[i] = u32(p, 0);
 		return list;
 	}
-	for (size_t i = 0; i < *count; i++)
+	for (size_t i = 0; list && i < *count; i++)
 		(void)u32(p, list[i]);
 	return list;
 }
@@ -173,7 +175,7 @@ static int end_reading(const struct pass *p, struct arena_mark before)
 {
 	if (arena_failed(p->arena))
 		return -ENOMEM;
-	if (wire_is_read(p->in))
+	if (wire_is_read(&p->in))
 		return 0;
 	arena_rewind(p->arena, before);
 	return -EPROTO;
@@ -181,21 +183,21 @@ static int end_reading(const struct pass *p, struct arena_mark before)
 
 /* Define message_put_NAME() and message_get_NAME() by NAME_fields(). */
 #define PUT(name, type) \
-	void message_put_##name(struct wire_out *out, const type *m) \
+	void message_put_##name(struct wire_out *out, const __typeof__(type) *m) \
 	{ \
-		type copy = *m; \
+		__typeof__(type) copy = *m; \
 \
 		name##_fields(&(struct pass){ .out = out }, &copy); \
 	}
 
 #define GET(name, type) \
-	int message_get_##name(const unsigned char *at, size_t len, type *ret) \
+	int message_get_##name(const unsigned char *at, size_t len, __typeof__(type) *ret) \
 	{ \
-		struct wire_in in = wire_from(at, len); \
-		type m = { 0 }; \
+		struct pass p = { .in = wire_from(at, len) }; \
+		__typeof__(type) m = { 0 }; \
 \
-		name##_fields(&(struct pass){ .in = &in }, &m); \
-		if (!wire_is_read(&in)) \
+		name##_fields(&p, &m); \
+		if (!wire_is_read(&p.in)) \
 			return -EPROTO; \
 		*ret = m; \
 		return 0; \
@@ -204,12 +206,11 @@ static int end_reading(const struct pass *p, struct arena_mark before)
 /* The same of a message with pointers, to memory of the arena. */
 #define GET_INTO_ARENA(name, type) \
 	int message_get_##name( \
-		const unsigned char *at, size_t len, struct arena *arena, type *ret) \
+		const unsigned char *at, size_t len, struct arena *arena, __typeof__(type) *ret) \
 	{ \
-		struct wire_in in = wire_from(at, len); \
-		struct pass p = { .in = &in, .arena = arena }; \
+		struct pass p = { .in = wire_from(at, len), .arena = arena }; \
 		struct arena_mark before = arena_mark(arena); \
-		type m = { 0 }; \
+		__typeof__(type) m = { 0 }; \
 		int rc; \
 \
 		name##_fields(&p, &m); \
@@ -343,11 +344,11 @@ void message_put_text(struct wire_out *out, const char *text)
 
 int message_get_text(const unsigned char *at, size_t len, char ret[MESSAGE_TEXT_SIZE])
 {
-	struct wire_in in = wire_from(at, len);
+	struct pass p = { .in = wire_from(at, len) };
 	char text[MESSAGE_TEXT_SIZE] = "";
 
-	LINE(&(struct pass){ .in = &in }, text);
-	if (!wire_is_read(&in))
+	LINE(&p, text);
+	if (!wire_is_read(&p.in))
 		return -EPROTO;
 	memcpy(ret, text, sizeof text);
 	return 0;
@@ -373,8 +374,7 @@ void message_put_ranks(struct wire_out *out, unsigned attempt, const unsigned *r
 int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
 	unsigned *ret_attempt, unsigned **ret, size_t *ret_count)
 {
-	struct wire_in in = wire_from(at, len);
-	struct pass p = { .in = &in, .arena = arena };
+	struct pass p = { .in = wire_from(at, len), .arena = arena };
 	struct arena_mark before = arena_mark(arena);
 	unsigned attempt = u32(&p, 0);
 	size_t count = 0;
@@ -414,10 +414,10 @@ void message_put_signal(struct wire_out *out, int signal)
 
 int message_get_signal(const unsigned char *at, size_t len, int *ret)
 {
-	struct wire_in in = wire_from(at, len);
-	int signal = signal_number(&(struct pass){ .in = &in }, 0);
+	struct pass p = { .in = wire_from(at, len) };
+	int signal = signal_number(&p, 0);
 
-	if (!wire_is_read(&in) || signal == 0)
+	if (!wire_is_read(&p.in) || signal == 0)
 		return -EPROTO;
 	*ret = signal;
 	return 0;
@@ -435,15 +435,14 @@ void message_put_outcomes(
 int message_get_outcomes(const unsigned char *at, size_t len, struct arena *arena,
 	unsigned *ret_attempt, struct outcome **ret, size_t *ret_count)
 {
-	struct wire_in in = wire_from(at, len);
-	struct pass p = { .in = &in, .arena = arena };
+	struct pass p = { .in = wire_from(at, len), .arena = arena };
 	struct arena_mark before = arena_mark(arena);
 	unsigned attempt = u32(&p, 0);
-	size_t count = in.left / OUTCOME_BYTES;
+	size_t count = p.in.left / OUTCOME_BYTES;
 	struct outcome *list;
 	int rc;
 
-	if (in.failed || in.left % OUTCOME_BYTES != 0 || count > OUTCOMES_MAX)
+	if (p.in.failed || p.in.left % OUTCOME_BYTES != 0 || count > OUTCOMES_MAX)
 		return -EPROTO;
 	list = arena_alloc(arena, (count + 1) * sizeof *list);
 	for (size_t i = 0; list && i < count; i++) {

@@ -99,17 +99,17 @@ void message_put_join(struct wire_out *out, const struct message_join *m);
 void message_put_welcome(struct wire_out *out, const struct message_welcome *m);
 void message_put_refused(struct wire_out *out, const struct message_refused *m);
 void message_put_text(struct wire_out *out, const char *text); /* WAITING */
-void message_put_failed(struct wire_out *out, const struct outcome *o);
-void message_put_stop(struct wire_out *out, const struct stop *s);
+void message_put_failed(struct wire_out *out, const struct outcome *m);
+void message_put_stop(struct wire_out *out, const struct stop *m);
 void message_put_signal(struct wire_out *out, int signal);
 /* Up to OUTCOMES_MAX of them. */
 enum { OUTCOMES_MAX = 4096, OUTCOME_BYTES = 68 };
 void message_put_outcomes(
 	struct wire_out *out, unsigned attempt, const struct outcome *list, size_t count);
 void message_put_record(struct wire_out *out, const struct message_record *m);
-void message_put_ended(struct wire_out *out, const struct node_end *e); /* without the outcomes */
+void message_put_ended(struct wire_out *out, const struct node_end *m); /* without the outcomes */
 void message_put_start(struct wire_out *out, const struct message_start *m);
-void message_put_verdict(struct wire_out *out, const struct verdict *v);
+void message_put_verdict(struct wire_out *out, const struct verdict *m);
 /* JOINED: ranks of this node that have not connected to the store. */
 void message_put_ranks(struct wire_out *out, unsigned attempt, const unsigned *ranks, size_t count);
 

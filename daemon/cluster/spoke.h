@@ -40,25 +40,24 @@ struct spoke {
 	void *owner;
 
 	struct party *party;
-	enum spoke_state state;
 	struct dialer dialer;
 	struct link *link; /* to the hub, once there was one; the dialer's */
-	bool linked;       /* it is in the loop */
 	struct beat beat;
-	uv_timer_t clock; /* how long the state may last */
-	uint64_t note_ms; /* when it is said next that the hub is not reached */
-	unsigned node;    /* this one's rank, once it is in the job */
-	unsigned attempt, max_restarts;
+	uv_timer_t clock;    /* how long the state may last */
+	uint64_t note_ms;    /* when to tell next that the hub can't be reached */
 	struct node_end end; /* of this node's part of the attempt; outcomes are borrowed */
-	struct cause
-		told; /* why the hub had this attempt stopped, on our clock; NONE: it had not */
-	bool asked;   /* this node's launcher was asked to end the job */
-	uint64_t stop_grace_ms; /* of the stop that the hub told first; else our own */
+	struct cause told;   /* why the hub had the attempt stopped, on our clock; NONE: not yet */
+	struct cause lost;   /* the hub was lost; CAUSE_NONE: it was not */
+	uint64_t stop_grace_ms; /* of the first stop that the hub ordered; else our own */
 	uint64_t overdue_ms;    /* when the hub must have said what follows; uv_now() */
-	bool overdue;           /* it had not */
-	struct cause lost;      /* the hub was lost; CAUSE_NONE: it was not */
 	struct credit credit;   /* for this node's lines */
-	bool lines_ended;       /* it has no more of them */
+	enum spoke_state state;
+	unsigned node; /* this one's rank, once it is in the job */
+	unsigned attempt, max_restarts;
+	bool linked;      /* the link is in the loop */
+	bool asked;       /* this node's launcher was asked to end the job */
+	bool overdue;     /* the hub was, and its link was closed for it */
+	bool lines_ended; /* this node has no more of them */
 	unsigned handles;
 };
 
