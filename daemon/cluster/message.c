@@ -458,18 +458,8 @@ int message_get_outcomes(const unsigned char *at, size_t len, struct arena *aren
 	return 0;
 }
 
-/* NULL, and nothing has failed: the worker wrote none. */
-static const struct error_record *error_record(struct pass *p, const struct error_record *written)
+static void error_record_fields(struct pass *p, struct error_record *r)
 {
-	struct error_record copy, *r = &copy;
-
-	if (!flag(p, written != NULL))
-		return NULL;
-	if (is_reading(p))
-		r = arena_alloc(p->arena, sizeof *r);
-	if (!r)
-		return NULL;
-	*r = written ? *written : (struct error_record){ 0 };
 	r->message = optional(p, r->message, RECORD_MAX_BYTES);
 	r->traceback = optional(p, r->traceback, RECORD_MAX_BYTES);
 	r->timestamp = (int64_t)u64(p, (uint64_t)r->timestamp);
@@ -478,7 +468,27 @@ static const struct error_record *error_record(struct pass *p, const struct erro
 	/* as evidence.h has it */
 	refuse_if(p, r->timestamp < 0 || (r->raw == NULL) != (r->raw_why == NULL));
 	refuse_if(p, (r->raw == NULL) != (r->message || r->traceback));
-	return is_reading(p) ? r : written;
+}
+
+/* NULL: the worker wrote none, or reading has failed. */
+static const struct error_record *error_record(struct pass *p, const struct error_record *written)
+{
+	struct error_record *r, copy = { 0 };
+
+	if (!is_reading(p)) {
+		(void)flag(p, written != NULL);
+		if (written) {
+			copy = *written;
+			error_record_fields(p, &copy);
+		}
+		return written;
+	}
+	r = flag(p, false) ? arena_alloc(p->arena, sizeof *r) : NULL;
+	if (r) {
+		*r = copy;
+		error_record_fields(p, r);
+	}
+	return r;
 }
 
 static void record_fields(struct pass *p, struct message_record *m)
