@@ -41,7 +41,7 @@ const char *env_get(const char *const *env, const char *name)
 	size_t len = strlen(name);
 
 	for (; env && *env; env++)
-		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+		if (**env == *name && strncmp(*env, name, len) == 0 && (*env)[len] == '=')
 			return *env + len + 1;
 	return NULL;
 }

@@ -18,7 +18,8 @@ struct build {
 static struct env_edit *edit_of(const struct env_edits *edits, const char *name, size_t len)
 {
 	for (size_t i = 0; i < edits->count; i++)
-		if (strlen(edits->at[i].name) == len && strncmp(edits->at[i].name, name, len) == 0)
+		if (*edits->at[i].name == *name && strlen(edits->at[i].name) == len &&
+			strncmp(edits->at[i].name, name, len) == 0)
 			return &edits->at[i];
 	return NULL;
 }
