@@ -23,14 +23,14 @@ void member_start(struct member *m, uv_loop_t *loop, const struct member_config 
 	const struct member_events *on, void *owner, const struct bus *bus, struct arena *memory)
 {
 	uv_update_time(loop);
-	*m = (struct member){ .party = { .config = c,
-				      .on = on,
-				      .owner = owner,
-				      .bus = bus,
-				      .loop = loop,
-				      .memory = memory,
-				      .began_ns = uv_hrtime(),
-				      .deadline_ms = uv_now(loop) + c->join_timeout_ms } };
+	m->party = (struct party){ .config = c,
+		.on = on,
+		.owner = owner,
+		.bus = bus,
+		.loop = loop,
+		.memory = memory,
+		.began_ns = uv_hrtime(),
+		.deadline_ms = uv_now(loop) + c->join_timeout_ms };
 	say_way(m);
 	member_meet(m);
 }

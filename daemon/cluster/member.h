@@ -53,9 +53,10 @@ struct member {
 	bool finds, doubts;         /* these are in the loop */
 };
 
-/* Begins to meet the others. The config is borrowed. Where that fails, `failed` tells. What the
- * others say of an attempt goes to `memory`, which the owner empties when the next one starts. What
- * happens to this node and the others is told on the bus. */
+/* Begins to meet the others. *m is zero, as most of its 55 KB a lone node never touches. The config
+ * is borrowed. Where that fails, `failed` tells. What the others say of an attempt goes to
+ * `memory`, which the owner empties when the next one starts. What happens to this node and the
+ * others is told on the bus. */
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,
 	const struct member_events *on, void *owner, const struct bus *bus, struct arena *memory);
 

@@ -47,9 +47,13 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 		free(o);
 		return failure_not_started(why, rc, "the output thread");
 	}
-	post_await_gate(&o->post);
 	*ret = o;
 	return 0;
+}
+
+void output_await_gate(struct output *o)
+{
+	post_await_gate(&o->post);
 }
 
 void output_start(struct output *o)

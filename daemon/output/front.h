@@ -34,8 +34,11 @@ struct output_events {
 int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
 	struct failure *why);
 
-/* Lets the thread obey orders, also those that it got before. Until then it holds no lock, the
+/* Waits until the thread is there. From then on until output_start() it holds no lock, the
  * allocator's included, so the process may fork a child that allocates: pmix_start(). */
+void output_await_gate(struct output *o);
+
+/* Lets the thread obey orders, also those that it got before. */
 void output_start(struct output *o);
 
 /* --merge-logs: of which merge/merge.h tells what the event loop does. */

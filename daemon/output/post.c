@@ -77,6 +77,7 @@ void post_open_gate(struct post *p)
 {
 	autolock held = lock_take(&p->lock);
 
+	wait_for(p, POST_AT_GATE);
 	if (p->state == POST_AT_GATE)
 		post_goto(p, POST_STARTED);
 }

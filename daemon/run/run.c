@@ -242,18 +242,24 @@ static int begin(struct run *r)
 		finish(r);
 		on_closed(r);
 	} else {
+		output_await_gate(r->in->output); /* member_start() may fork PMIx's process */
 		member_start(&r->member, &r->loop, r->in->member, &events, r, r->in->bus,
 			&r->end->memory);
 	}
-	output_start(r->in->output); /* not before: member_start() may fork PMIx's process */
+	output_start(r->in->output);
 	return rc;
 }
 
 int run_job(const struct run_input *in, struct run_end *ret, struct failure *why)
 {
-	struct run r = { .in = in, .plan = in->plan, .end = ret, .why = why };
+	/* 60 KB, of which a job of one node touches few: on the stack all had to be cleared */
+	static struct run r;
 	int rc = uv_loop_init(&r.loop);
 
+	r.in = in;
+	r.plan = in->plan;
+	r.end = ret;
+	r.why = why;
 	if (rc < 0)
 		return failure_set(why, rc, "uv_loop_init: %s", uv_strerror(rc));
 	bus_add(in->bus, &run_observer, &r);
