@@ -9,6 +9,7 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/os/shed.h"
 
 static int signals_init(sigset_t *ret_ignored)
 {
@@ -42,6 +43,7 @@ int process_init(struct inherited *ret, struct failure *why)
 	int rc = fd_open_standard();
 	struct rlimit raised;
 
+	shed_loader();
 	if (rc < 0)
 		return failure_set(why, -EIO, "/dev/null: %s", strerror(-rc));
 	rc = check_stack(why);

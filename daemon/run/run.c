@@ -8,6 +8,7 @@
 #include "common/failure.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
+#include "daemon/os/shed.h"
 #include "daemon/output/front.h"
 #include "daemon/output/merge/merge.h"
 #include "daemon/run/attempt.h"
@@ -247,6 +248,7 @@ static int begin(struct run *r)
 			&r->end->memory);
 	}
 	output_start(r->in->output);
+	shed_loader(); /* it has made the thread, and is needed no more */
 	return rc;
 }
 
