@@ -105,8 +105,7 @@ static bool close_output(struct supervision *s, bool hurry)
 	if (c.ret_mid_line)
 		say_mid_line();
 	if (!closed)
-		say("warning",
-			"what workers wrote is not all in their log files: the disk does not answer");
+		say("warning", "the workers' log files are incomplete: the disk does not respond");
 	else
 		s->events.output = NULL;
 	return closed;

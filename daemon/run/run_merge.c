@@ -70,7 +70,7 @@ void run_merge_start(struct run *r)
 		r->merge = MERGE_HEARS;
 		if (merge_expect(merged(r), r->plan->nnodes, credit_for(others)) < 0)
 			bus_note(r->in->bus, NOTE_WARNING,
-				"no memory for other nodes' lines: they are lost");
+				"out of memory: other nodes' output is not shown here");
 	}
 }
 

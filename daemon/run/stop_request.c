@@ -160,7 +160,7 @@ static void tell_stopped(const struct run *r)
 	char text[256];
 
 	(void)snprintf(text, sizeof text,
-		"launchd's supervisor (pid %d) was stopped by SIGSTOP, alone, and goes on now; to "
+		"launchd's supervisor (pid %d) alone was stopped by SIGSTOP, and has been resumed; to "
 		"stop the job, stop launchd itself (pid %d, with SIGTSTP)",
 		(int)getpid(), (int)r->in->guard->guard);
 	bus_note(r->in->bus, NOTE_WARNING, text);

@@ -202,15 +202,15 @@ static void undo(pid_t pid)
 		;
 }
 
-/* What an answer of execve(2) comes from, where its name alone does not tell. */
+/* What an error of execve(2) comes from, where its name alone doesn't tell. */
 static const char *hint_of(const struct child *c)
 {
 	bool there = access(c->program, F_OK) == 0;
 
 	switch (c->error) {
 	case ENOENT:
-		return there ? "the interpreter that its first line names (#!), or that it is "
-			       "linked for, is not there" :
+		return there ? "the interpreter in its #! line, or the loader that it is linked "
+			       "for, does not exist" :
 			       NULL;
 	case EACCES:
 		return there ? "it, or the interpreter that its first line names (#!), may not be "
@@ -220,21 +220,21 @@ static const char *hint_of(const struct child *c)
 		return "its first line names no interpreter (#!), or it is for another kind of "
 		       "machine";
 	case ETXTBSY:
-		return "somebody has it open to write it";
+		return "it is open for writing";
 	case ELOOP:
-		return "links, or interpreters that first lines name (#!), lead in a circle";
+		return "symbolic links or #! lines form a loop";
 	case E2BIG:
 		return "arguments and environment take more than a quarter of the stack's limit "
 		       "(ulimit -s), or one of them more than 128 KB";
 	case EAGAIN:
-		return "its user may have no more processes (ulimit -u)";
+		return "its user has reached the limit of processes (ulimit -u)";
 	case ELIBBAD:
 	case EISDIR:
-		return "the interpreter that it is linked for is none";
+		return "the loader that it is linked for is malformed, or a directory";
 	case EINVAL:
-		return "it names more than one interpreter";
+		return "it names more than one loader";
 	case EPERM:
-		return "its file system or a security module does not allow it";
+		return "its file system or a security module forbids it";
 	default:
 		return NULL;
 	}

@@ -355,7 +355,7 @@ def test_a_reader_that_stops_holds_nobody_up(start, place):
         if begin >= 0:
             os.close(begin)
     assert result.rc == 128 + signal.SIGTERM
-    assert 'the disk does not answer' not in result.err
+    assert 'the disk does not respond' not in result.err
     assert result.err.count("its reader takes nothing; there are no more of them") == 1
 
 

@@ -131,8 +131,8 @@ MISTAKES = {
         bad("./nox.py: its first line, #! train.py, names an interpreter that can't be executed: "
             'Permission denied', *RUN, './nox.py', rc=126),
         Case([*RUN, './below.py'], 127, [
-            'error: ./below.py: execve: No such file or directory: the interpreter that its first '
-            'line names (#!), or that it is linked for, is not there',
+            'error: ./below.py: execve: No such file or directory: the interpreter in its '
+            '#! line, or the loader that it is linked for, does not exist',
             'error: root cause: rank 0 (local rank 0) on HOST (node 0): could not be started',
             'error: time: WHEN', 'error: command: ./below.py']),
         Case([*RUN, './env.py'], 127, failed(127, './env.py', 'error: last line:'),

@@ -156,8 +156,8 @@ static const struct failing_row {
 	{ "a file that is no program", "%/text", -ENOEXEC, "(#!)" },
 	{ "a script whose interpreter is not there", "%/script", -ENOENT, "interpreter" },
 	{ "a script whose interpreter is a directory", "%/root", -EACCES, "interpreter" },
-	{ "a script that is its own interpreter", "%/circle", -ELOOP, "in a circle" },
-	{ "a program that is being written", "%/open", -ETXTBSY, "to write it" },
+	{ "a script that is its own interpreter", "%/circle", -ELOOP, "form a loop" },
+	{ "a program that is being written", "%/open", -ETXTBSY, "open for writing" },
 	{ "a file where a directory should be", "/dev/null/x", -ENOTDIR, "Not a directory" },
 };
 
