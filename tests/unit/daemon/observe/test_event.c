@@ -172,7 +172,7 @@ static const struct row {
 		HEAD("node_joined") "\"node_rank\":3,\"name\":\"gpu\\\\07\"" },
 	{ "node_lost", { EVENT_NODE_LOST, S(5), .other = { 3, "", "silent for 10.0 s" } },
 		HEAD("node_lost") "\"node_rank\":3,\"name\":\"\",\"detail\":\"silent for 10.0 s\"" },
-	{ "restart", { EVENT_RESTART, S(5), .restart = { 2, 10500 } },
+	{ "restart", { EVENT_RESTART, S(5), .restart = { 2, 10500, NULL } },
 		HEAD("restart") "\"next_attempt\":2,\"delay_seconds\":10.500" },
 	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "root cause: \x1b", &failed } },
 		HEAD("verdict") "\"attempt\":1,\"exit_code\":7,"

@@ -71,7 +71,8 @@ static const struct refused_row {
 	size_t len;
 	const char *part;
 } refused[] = {
-	{ "a number that means nothing", D, "\x13", 1, "sent 19, which is not the number of a query" },
+	{ "a number that means nothing", D, "\x13", 1,
+		"sent 19, which is not the number of a query" },
 	{ "a greeting in the middle", D, "\x00", 1, "sent 0, which is not the number of a query" },
 	{ "a query that old clients don't have", A, "\x0d", 1, "sent 13, which is not" },
 	{ "a key that is too long", C, "\x02\x01\x20\0\0\0\0\0\0", 9,
