@@ -93,6 +93,7 @@ def test_of_the_process_that_became_launchd(start, place, script, end):
     assert end_bystanders(pids) == set(pids)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize('end', ENDS)
 def test_beside_launchd(start, place, end):
     """A job of the same shell, which waits for launchd."""

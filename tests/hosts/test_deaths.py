@@ -37,6 +37,7 @@ def test_a_process_is_killed_and_its_node_is_empty(hosts, scene, record_property
     s.nothing_left()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("around", ["nothing", "sh", "tee"])
 def test_a_process_group_is_killed_and_its_node_is_empty(
         make_hosts, scene, record_property, around):
@@ -67,6 +68,7 @@ def test_what_mpirun_says_to_a_death(make_hosts, scene, victim, codes):
         assert re.search(r"root cause: rank 1 .* killed by SIGKILL", result.stderr), result
 
 
+@pytest.mark.quick
 def test_mpiruns_death_ends_all_nodes(make_hosts, scene):
     hosts = make_hosts(3)
     s = scene(hosts, by_mpirun(hosts))

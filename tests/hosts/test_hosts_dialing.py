@@ -64,6 +64,7 @@ def test_one_of_six_addresses_is_enough(make_hosts, named):
     assert [end.rc for end in job.end()] == [0, 0]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("how", ["master_addr", "c10d"])
 def test_a_record_that_is_corrected_is_seen(make_hosts, named, how):
     """All know a wrong address at first. With c10d it may be the node itself that was meant."""

@@ -31,6 +31,7 @@ def refused_on_all(job, *words):
     job.nothing_left()
 
 
+@pytest.mark.quick
 def test_two_nodes_of_one_rank_are_refused_on_all(make_hosts, static_job):
     hosts = make_hosts(4)
     job = static_job(hosts, EVENTS, of_node={3: ["--node_rank=2"]}, late=[3])
@@ -45,6 +46,7 @@ def test_another_number_of_nodes_is_refused_on_all(make_hosts, static_job):
     refused_on_all(job, r"\b5\b", r"n2|node 2")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("nproc", [[1, 3, 2, 1], [2, 2, 2, 5]], ids=str)
 def test_unequal_numbers_of_workers_give_right_ranks(make_hosts, static_job, nproc):
     hosts = make_hosts(4)
@@ -150,6 +152,7 @@ def test_nobody_joins_himself(make_hosts):
     assert not any("warning" in end.stderr for end in ends), ends
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("ipv6", [True, "only"])
 def test_ipv6(make_hosts, static_job, ipv6):
     hosts = make_hosts(3, ipv6=ipv6)

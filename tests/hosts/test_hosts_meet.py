@@ -55,6 +55,7 @@ def on_all(hosts, script):
         assert result.returncode == 0, result
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("count", [4, 16])
 def test_nothing_has_to_be_said(make_hosts, count):
     hosts = make_hosts(count)

@@ -25,6 +25,7 @@ def test_every_worker_has_its_place(hosts):
         assert dump["fds"]["0"] == "/dev/null"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("others", ["exit:0", "never"])
 def test_a_failure_is_the_jobs_exit_code(hosts, others):
     """Hydra does not end the other nodes for it: the launchers do, and all say the same."""

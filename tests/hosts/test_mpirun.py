@@ -117,6 +117,7 @@ def nothing_is_left(hosts):
     assert left == ["", "", "", ""]
 
 
+@pytest.mark.quick
 def test_first_failure_is_the_jobs_exit_code_and_ends_all_nodes(hosts):
     job, pids, go = meeting(hosts, END="never", END_5="exit:7")
     go.go()

@@ -106,6 +106,7 @@ def test_without_udp_a_fresh_connection_helps(make_hosts, static_job, what, culp
     job.nothing_left()
 
 
+@pytest.mark.quick
 def test_nothing_gets_through(make_hosts, static_job):
     """Neither way: the node is lost, and it finds itself alone."""
     hosts, job = without_udp(make_hosts, static_job)

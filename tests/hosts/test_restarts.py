@@ -38,6 +38,7 @@ def in_step(job, attempts):
     return took
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind, nodes", KINDS)
 def test_the_whole_job_is_restarted_until_it_succeeds(make_hosts, job_of, record_property, kind,
                                                       nodes):
@@ -115,6 +116,7 @@ def test_a_job_that_dies_while_starting_is_not_retried(make_hosts, job_of):
     in_step(job, 1)
 
 
+@pytest.mark.quick
 def test_a_lost_launcher_is_not_restarted(make_hosts, job_of):
     hosts = make_hosts(4)
     job = job_of("static", hosts, "--max-restarts=3", "--node-timeout=3")

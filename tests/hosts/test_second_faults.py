@@ -186,6 +186,7 @@ def test_a_killed_hub_that_one_node_does_not_hear_of(make_hosts, static_job):
     assert "its supervisor" not in ends[2].err and ends[2].lost() == [0], ends
 
 
+@pytest.mark.quick
 def test_a_killed_supervisor_on_a_bad_way(make_hosts, static_job):
     """Notices and answers come again until they get through."""
     hosts = make_hosts(3, netem=True)

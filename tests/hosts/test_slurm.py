@@ -21,6 +21,7 @@ def by_srun(slurm, user=(), srun=("-N2",)):
     return lambda command, export: slurm.popen(*user, "srun", *srun, *command, env=export)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("mpi", ["none", "pmix"])
 def test_a_failure_ends_the_step_on_all_nodes(slurm, mpi):
     """No address is given: by PMIx, or by the step's first node."""

@@ -50,6 +50,7 @@ def test_a_failure_ends_the_job_on_all_nodes(make_hosts, job_of, record_property
             assert len(naming) == 1, ends[node].err
 
 
+@pytest.mark.quick
 def test_an_exception_is_told_by_node_0(make_hosts, static_job):
     hosts = make_hosts(4)
     job = static_job(hosts, ACT_2="raise:1@20000")
@@ -59,6 +60,7 @@ def test_an_exception_is_told_by_node_0(make_hosts, static_job):
     assert "ValueError: the teapot is empty" in ends[0].err
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_well(make_hosts, job_of, kind):
     hosts = make_hosts(4)
@@ -92,6 +94,7 @@ def test_a_failure_when_others_have_left(make_hosts, static_job):
     assert job.terms_ms(given, but=[0, 1, 3])[2] < SOON_MS
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("node", [0, 2])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_one_launcher_ends_the_job(make_hosts, static_job, node, number):
@@ -286,6 +289,7 @@ def test_a_pause_shorter_than_the_time_out_is_no_excuse(make_hosts, static_job):
 UNSURE = "was lost, too; launchd can't tell which was first"
 
 
+@pytest.mark.quick
 def test_a_silence_that_began_before_another_nodes_end(make_hosts, static_job):
     """It is noticed later, and is the cause all the same: a word was due before the other ended. Of
     the one that has ended nobody knows that it was there to the last."""
@@ -357,6 +361,7 @@ def test_no_alarm_on_a_bad_network(make_hosts, static_job):
     job.end_well()
 
 
+@pytest.mark.quick
 def test_a_failure_on_a_bad_network(make_hosts, static_job):
     hosts = make_hosts(4, netem=True)
     job = static_job(hosts, ACT_2="exit:7@50000")

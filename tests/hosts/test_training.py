@@ -20,6 +20,7 @@ def check_training(hosts, output, port):
     assert losses[2] < losses[0] / 10
 
 
+@pytest.mark.quick
 def test_ddp_by_mpirun(make_hosts):
     hosts = make_hosts(2)
     result = hosts.run_mpi(hosts.launchd("--nproc_per_node", "2", *TRAIN),

@@ -31,6 +31,7 @@ def summed(launch, place):
 
 
 @needs_torch
+@pytest.mark.quick
 def test_ddp_trains_on_a_free_port(launch):
     """launchd keeps that port bound; PyTorch's store listens on it all the same."""
     result = launch([*PYTHON, "--nproc_per_node", "2", "--use_env",
@@ -50,6 +51,7 @@ def test_classic_mode_hands_the_local_rank_over_as_an_argument(summed):
 
 
 @needs_torch
+@pytest.mark.quick
 def test_a_symlink_named_torchrun_is_torchrun(summed):
     found = summed(["--standalone"], ["--device", "${local_rank}"], name="torchrun")
     assert [f["arguments"] for f in found] == [["--device", "0"], ["--device", "1"]]

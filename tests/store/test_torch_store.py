@@ -78,6 +78,7 @@ def end_group(ranks, world):
 
 
 @with_each_torch
+@pytest.mark.quick
 @pytest.mark.parametrize('world', [1, 4])
 def test_a_process_group(torch, world, host):
     store = host(torch.old)

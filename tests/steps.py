@@ -1,0 +1,202 @@
+"""steps.py - the steps of tests/run: which of them run beside which, what each says, and the sum.
+
+Most tests wait, for a time limit or for another process; compilers, lint and valgrind compute. So
+there are two lanes. In one stand the steps that wait, as many at once as keep the CPUs busy; in the
+other those that compute, one after the other and with the lowest priority, so that they take what
+the first lane leaves and delay nothing that is tested. What is judged by time comes last, alone.
+"""
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+SOURCE = Path(__file__).resolve().parent.parent
+WORK = SOURCE / "build-test"
+LOGS = WORK / "logs"
+CPUS = len(os.sched_getaffinity(0))
+SLOW = 1 if CPUS > 1 else 3  # a factor for what is limited in time
+LIMIT_S = 1800 * SLOW  # no command takes a third of it
+SHOWN_LINES = 80  # of the log of a command that failed
+
+
+@dataclass
+class Counts:
+    """What has been run. reasons: why tests were skipped, with their numbers."""
+    passed: int = 0
+    failed: int = 0
+    reasons: Counter = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, good):
+        """Of a step that is one test."""
+        return cls(int(bool(good)), int(not good))
+
+    @property
+    def skipped(self):
+        return self.reasons.total()
+
+    def __add__(self, other):
+        return Counts(self.passed + other.passed, self.failed + other.failed,
+                      self.reasons + other.reasons)
+
+    def __str__(self):
+        rest = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{rest}"
+
+
+@dataclass(eq=False)
+class Step:
+    """run: () -> Counts. busy: how many CPUs it keeps so while it waits for the most part; None: it
+    computes. alone: it is judged by time. needs: without their success there is nothing to run."""
+    title: str
+    run: Callable[[], Counts]
+    busy: float | None = None
+    alone: bool = False
+    needs: tuple = ()
+    last: bool = False  # to get a CPU
+    counts: Counts | None = None  # once it has ended
+    cpu_s: float = 0.0
+
+    @property
+    def computes(self):
+        return self.busy is None and not self.alone
+
+    @property
+    def failed(self):
+        return self.counts is not None and self.counts.failed > 0
+
+
+class Schedule:
+    """Runs steps; where there is a choice, the first ones first."""
+
+    def __init__(self, steps):
+        self.waiting, self.running = list(steps), []
+        self.sum = Counts()
+        self.change = threading.Condition()
+        self.mistake = None  # an exception of a step's own
+
+    def run(self):
+        """Returns the sum of their counts."""
+        with self.change:
+            self._begin()
+            while self.running and not self.mistake:
+                self.change.wait()
+                self._begin()
+        if self.mistake:
+            raise self.mistake
+        return self.sum
+
+    def _begin(self):
+        for step in list(self.waiting):
+            if any(need.failed for need in step.needs):
+                step.counts = Counts(failed=1)  # and so on, for those that need this one
+                self.waiting.remove(step)
+                say(f"       {step.title}: not run")
+            elif all(need.counts for need in step.needs) and self._has_room(step):
+                self.waiting.remove(step)
+                step.last = step.computes and bool(self.running)
+                self.running.append(step)
+                threading.Thread(target=self._follow, args=[step], daemon=True).start()
+
+    def _has_room(self, step):
+        if step.alone:
+            return not self.running and all(other.alone for other in self.waiting)
+        if any(other.alone for other in self.running):
+            return False
+        if step.computes:
+            return not any(other.computes for other in self.running)
+        busy = sum(other.busy for other in self.running if not other.computes)
+        return busy == 0 or busy + step.busy <= CPUS
+
+    def _follow(self, step):
+        mine.step, began = step, time.monotonic()
+        try:
+            counts = step.run()
+            if not counts.passed + counts.failed + counts.skipped:
+                counts = Counts(failed=1)
+                say(f"    {step.title}: nothing ran")
+            tell(step, counts, time.monotonic() - began)
+        except Exception as mistake:
+            self.mistake, counts = mistake, Counts(failed=1)
+        with self.change:
+            step.counts = counts
+            self.sum += counts
+            self.running.remove(step)
+            self.change.notify()
+
+
+mine = threading.local()  # step: that which the thread runs
+printing = threading.Lock()
+groups = set()  # process groups that run
+ending = False
+
+
+def say(*lines):
+    """Lines that belong together."""
+    with printing:
+        print("\n".join(lines), flush=True)
+
+
+def tell(step, counts, took_s):
+    say(f"{'FAILED' if counts.failed else 'ok':6} {step.title}: {counts}, {took_s:.0f} s "
+        f"({step.cpu_s:.0f} s of CPU)",
+        *(f"       {times} skipped: {reason}" for reason, times in sorted(counts.reasons.items())))
+
+
+# --- commands ---
+
+# The last to get a CPU, also where the kernel gives each session a share of its own.
+LAST = ["sh", "-c", '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"', "sh"]
+
+
+def log_of(name):
+    return LOGS / f"{name.replace(' ', '-').replace('/', '-')}.log"
+
+
+def end_all():
+    """What runs, and what would be run yet: at Ctrl-C."""
+    global ending
+    ending = True
+    for group in list(groups):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def command(name, argv, env=None, limit_s=LIMIT_S, good=(0,)):
+    """Runs a command into its log; returns its exit code, and shows the log of a failure."""
+    log = log_of(name)
+    with open(log, "wb") as out:
+        if ending:
+            raise InterruptedError
+        process = subprocess.Popen(
+            [*(LAST if mine.step.last else []), *map(str, argv)], cwd=SOURCE,
+            env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=out,
+            stderr=subprocess.STDOUT, start_new_session=True)
+        groups.add(process.pid)
+        rc = wait_for(process, limit_s, out)
+        groups.remove(process.pid)
+    if rc not in good:
+        lines = log.read_text(errors="replace").splitlines()
+        say(f"    {name}:", *(f"    | {line}" for line in lines[-SHOWN_LINES:]),
+            f"    exit code {rc}; whole log: {log.relative_to(SOURCE)}")
+    return rc
+
+
+def wait_for(process, limit_s, out):
+    """The exit code; adds what it used to the step's CPU seconds."""
+    pidfd = os.pidfd_open(process.pid)
+    if not select.select([pidfd], [], [], limit_s)[0]:
+        os.killpg(process.pid, signal.SIGKILL)
+        out.write(f"\ntests/run: no end after {limit_s} s: killed\n".encode())
+    os.close(pidfd)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    mine.step.cpu_s += used.ru_utime + used.ru_stime
+    return process.returncode
