@@ -23,7 +23,7 @@ def test_the_table(tmp_path):
     table, caption = done.stdout.split("\n\n")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     assert rows[0] == ["measured", "launchd", "target", "torchrun, static", "torchrun, c10d"]
-    assert [len(row) for row in rows] == [5] * 11
+    assert [len(row) for row in rows] == [5] * 14
     for cells in rows[2:]:
         assert re.match(r"\d+(\.\d+)? ", cells[1]), cells
     assert re.search(r"\d{4}-\d\d-\d\d: Linux", caption)
