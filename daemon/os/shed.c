@@ -2,10 +2,12 @@
 #include "daemon/os/shed.h"
 
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* What can be written to (PF_W) also holds what was: relocated addresses. */
@@ -15,27 +17,27 @@ static void shed_segment(uintptr_t object, const ElfW(Phdr) * p)
 	uintptr_t from = begin & ~(page - 1);
 
 	if (p->p_type == PT_LOAD && !(p->p_flags & PF_W))
-		(void)madvise((void *)from, begin + p->p_memsz - from, MADV_DONTNEED);
+		(void)syscall(SYS_madvise, from, begin + p->p_memsz - from, MADV_DONTNEED);
 }
 
-/* Linkers put symbols, their names and hashes into an object's first segment. */
-static int shed_names(struct dl_phdr_info *object, size_t size, void *data)
+/* Linkers put symbols, their names and hashes into an object's first segment; of the loader itself
+ * nothing is needed. */
+static int shed_object(struct dl_phdr_info *object, size_t size, void *loader)
 {
-	(void)size, (void)data;
-	for (int i = 0; i < object->dlpi_phnum; i++)
-		if (object->dlpi_phdr[i].p_type == PT_LOAD) {
-			shed_segment(object->dlpi_addr, &object->dlpi_phdr[i]);
+	bool is_loader = object->dlpi_addr == *(const unsigned long *)loader;
+
+	(void)size;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		shed_segment(object->dlpi_addr, &object->dlpi_phdr[i]);
+		if (object->dlpi_phdr[i].p_type == PT_LOAD && !is_loader)
 			break;
-		}
+	}
 	return 0;
 }
 
 void shed_loader(void)
 {
-	uintptr_t loader = getauxval(AT_BASE); /* 0: this program has none */
-	const ElfW(Ehdr) *header = (const void *)loader;
+	unsigned long loader = getauxval(AT_BASE);
 
-	(void)dl_iterate_phdr(shed_names, NULL);
-	for (int i = 0; header && i < header->e_phnum; i++)
-		shed_segment(loader, (const ElfW(Phdr) *)(loader + header->e_phoff) + i);
+	(void)dl_iterate_phdr(shed_object, &loader);
 }

@@ -231,11 +231,14 @@ static void on_events_again(uv_timer_t *t)
 	write_events(t->data, "", 0);
 }
 
+static bool events_are_ours(const struct back *b)
+{
+	return b->events_fd == STDOUT_FILENO || b->events_fd == STDERR_FILENO;
+}
+
 static struct console *events_console(const struct back *b)
 {
-	bool is_ours = b->events_fd == STDOUT_FILENO || b->events_fd == STDERR_FILENO;
-
-	return is_ours ? b->console_of[b->events_fd - 1] : NULL;
+	return events_are_ours(b) ? b->console_of[b->events_fd - 1] : NULL;
 }
 
 /* Whole lines for a console, or NULL: for --events elsewhere. */
@@ -588,12 +591,11 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 bool back_end_lines(struct back *b)
 {
 	enum { PATIENCE_MS = 1000 };
-	struct console *c = events_console(b);
 	size_t done;
 
-	if (c && c->unended) {
+	if (events_are_ours(b) && b->console_of[b->events_fd - 1]->unended) {
 		(void)fd_write_within(b->events_fd, "\n", 1, PATIENCE_MS, &done);
-		c->unended = false;
+		b->console_of[b->events_fd - 1]->unended = false;
 	}
 	return b->console_of[1]->unended;
 }

@@ -246,7 +246,7 @@ static int on_add(struct inquiry *a)
 	struct span name = request_span(&a->at);
 	struct key *key = keys_find(&a->s->keys, name);
 	char text[DIGITS];
-	int64_t number;
+	int64_t number = 0;
 	int rc = add(a, key, request_number(&a->at), &number);
 
 	if (rc == 0)
@@ -416,7 +416,7 @@ static int on_queue_len(struct inquiry *a)
 static int on_barrier(struct inquiry *a)
 {
 	struct key *key = need_key(a, request_span(&a->at));
-	int64_t world = request_number(&a->at), count;
+	int64_t world = request_number(&a->at), count = 0;
 	char text[DIGITS];
 	int rc = key ? add(a, key, 1, &count) : -ENOMEM;
 
