@@ -20,14 +20,16 @@ enum {
 /* --- nodes that contradict one another, and launchers of other jobs --- */
 
 /* A node whose rank is taken: either its own launcher, restarted before its first connection ended,
- * or a second one. */
+ * or a second one. A broken connection is its own: the kernel resets those of a launcher that was
+ * killed before it had read everything, and the link waits for it to come back (rescue.h). */
 static bool replaces(const struct caller *p, const struct caller *old)
 {
 	uint64_t quarter_ms = p->hub->party->config->node_timeout_ms / 4; /* three beats */
 	uint64_t least_ms = quarter_ms > BROUGHT_BACK_MS ? quarter_ms : BROUGHT_BACK_MS;
 
 	return strcmp(p->about.name, old->about.name) == 0 &&
-		uv_hrtime() - old->link.heard_ns > least_ms * NS_PER_MS;
+		(old->link.broke_ns != 0 ||
+			uv_hrtime() - old->link.heard_ns > least_ms * NS_PER_MS);
 }
 
 static void add_self(struct text *t, const struct hub *h)

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from together import (MEETS, C10d, Cluster, errors, exit_codes, free_ports, listens, warnings)
+from together import (MEETS, C10d, Cluster, errors, exit_codes, free_ports, has_unread, listens,
+                      warnings)
 from harness import LIMIT, native, supervisor_of, until
 from needs import LOCALHOST, dropping
 
@@ -19,12 +20,12 @@ def said(job, text):
     until(lambda: text in job.said(), f'"{text}" to be said')
 
 
-def two_of_three(start, place):
+def two_of_three(start, place, *options):
     """Node ranks 0 and 1 of a job of three have met; the third one is missing."""
     cluster = Cluster(start, 3, native('dump'), begin=False)
     events = place.path / 'events'
-    cluster.begin(0, [f'--events={events}'])
-    cluster.begin(1)
+    cluster.begin(0, [f'--events={events}', *options])
+    cluster.begin(1, options)
     until(lambda: events.exists() and '"node_joined"' in events.read_text(), 'node 1 to join')
     return cluster
 
@@ -109,6 +110,22 @@ def test_a_node_that_is_started_again_joins_again(start, place):
     cluster.begin(2)
     assert exit_codes(cluster.end()) == [0, 0, 0]
     assert sorted(place.dumps()) == [0, 1, 2]
+
+
+def test_a_node_whose_connection_was_reset_joins_again(start, place):
+    """What the killed launcher had not read makes its kernel send a reset, not the connection's end;
+    node rank 0 waits for it to come back, and must not take it for a second launcher."""
+    cluster = two_of_three(start, place, '--node-timeout=3')
+    first = cluster.jobs[1]
+    supervisor = supervisor_of(first.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    until(lambda: has_unread(cluster.port + 1), 'something that it has not read')
+    os.kill(supervisor, signal.SIGKILL)
+    first.kill()
+    first.end()
+    cluster.begin(1)
+    cluster.begin(2)
+    assert exit_codes(cluster.end()) == [0, 0, 0]
 
 
 def test_node_0_decides_about_restarts_and_store_and_says_so(start, place):

@@ -79,14 +79,21 @@ def exit_codes(results):
     return [result.rc for result in results]
 
 
-def listens(port, host='127.0.0.1'):
-    """Whether somebody listens there, without a connection that would be seen."""
+def tcp_sockets(host='127.0.0.1'):
+    """The rows of the kernel's tables, split into words: see proc_net_tcp.rst in its documentation."""
     family = '6' if ':' in host else ''
-    wanted = f':{port:04X}'
     for name in {f'/proc/net/tcp{family}', '/proc/net/tcp6'}:
         with open(name) as table:
-            for line in table:
-                words = line.split()
-                if words[3] == '0A' and words[1].endswith(wanted):
-                    return True
-    return False
+            yield from (line.split() for line in table)
+
+
+def listens(port, host='127.0.0.1'):
+    """Whether somebody listens there, without a connection that would be seen."""
+    return any(words[3] == '0A' and words[1].endswith(f':{port:04X}')
+               for words in tcp_sockets(host))
+
+
+def has_unread(port):
+    """Whether who dialled this port has something to read."""
+    return any(words[2].endswith(f':{port:04X}') and not words[4].endswith(':00000000')
+               for words in tcp_sockets())
