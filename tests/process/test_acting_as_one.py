@@ -145,6 +145,7 @@ def test_a_failure_of_which_node_0_can_not_tell(start, place):
                       options=['--node-timeout=3'])
     supervisor = supervisor_of(cluster.jobs[0].pid)
     os.kill(supervisor, signal.SIGSTOP)
+    time.sleep(1)  # four beats: the last that it sent are read, and not after the worker's death
     try:
         go.go()
         results = [cluster.jobs[node].end() for node in (1, 2)]
