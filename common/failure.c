@@ -6,18 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-__attribute__((format(printf, 4, 0))) static int set(
+__attribute__((format(printf, 4, 0))) static void set(
 	struct failure *why, int code, enum failure_class class, const char *fmt, va_list ap)
 {
 	if (why->code != 0)
-		return code;
+		return;
 	why->code = code;
 	why->class = class;
 	(void)vsnprintf(why->text, sizeof why->text, fmt, ap);
 	for (char *p = why->text; *p; p++) /* what users wrote must not break the line */
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
-	return code;
 }
 
 int failure_set(struct failure *why, int code, const char *fmt, ...)
@@ -25,7 +24,7 @@ int failure_set(struct failure *why, int code, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)set(why, code, FAILURE_OTHER, fmt, ap);
+	set(why, code, FAILURE_OTHER, fmt, ap);
 	va_end(ap);
 	return code;
 }
@@ -35,7 +34,7 @@ int failure_usage(struct failure *why, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)set(why, -EINVAL, FAILURE_USAGE, fmt, ap);
+	set(why, -EINVAL, FAILURE_USAGE, fmt, ap);
 	va_end(ap);
 	return -EINVAL;
 }
@@ -45,7 +44,7 @@ int failure_program(struct failure *why, int code, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)set(why, code, code == -ENOENT ? FAILURE_NOT_FOUND : FAILURE_NOT_EXECUTABLE, fmt, ap);
+	set(why, code, code == -ENOENT ? FAILURE_NOT_FOUND : FAILURE_NOT_EXECUTABLE, fmt, ap);
 	va_end(ap);
 	return code;
 }

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "common/text.h"
-
 void utc_write(char ret[UTC_SIZE], int64_t wall_ns, unsigned digits)
 {
 	enum { NS = 1000000000, MOST = 9, SECONDS_LEN = 19 };
@@ -26,12 +24,4 @@ void utc_write(char ret[UTC_SIZE], int64_t wall_ns, unsigned digits)
 	}
 	ret[len] = 'Z';
 	ret[len + 1] = '\0';
-}
-
-void utc_add(struct text *t, int64_t wall_ns, unsigned digits)
-{
-	char moment[UTC_SIZE];
-
-	utc_write(moment, wall_ns, digits);
-	text_add(t, moment);
 }

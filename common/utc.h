@@ -4,15 +4,10 @@
 
 #include <stdint.h>
 
-struct text;
-
 enum { UTC_SIZE = 31 };
 
 /* "2026-11-21T07:00:12.345678Z": CLOCK_REALTIME nanoseconds with that many digits of the second's
  * fraction, 0 to 9, cut, not rounded: a moment is never later than it was. */
 void utc_write(char ret[UTC_SIZE], int64_t wall_ns, unsigned digits);
-
-/* Adds the same. */
-void utc_add(struct text *t, int64_t wall_ns, unsigned digits);
 
 #endif

@@ -1,7 +1,6 @@
 /* check.c - what no single value shows: see settings_check() in settings.h. */
 #include "config/settings.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/arena.h"
@@ -28,7 +27,7 @@ static int check_standing(const struct settings *s, struct notes *notes, struct 
 		case STANDS:
 			break;
 		case STANDS_APART:
-			if (v->from.level > LEVEL_DEFAULT)
+			if (settings_given(s, (enum setting_id)id))
 				notes_add(notes, NOTE_WARNING, "%s %s",
 					settings_label(s, (enum setting_id)id), row->help);
 			break;

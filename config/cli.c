@@ -8,7 +8,6 @@
  * - the first word that is no option is the script; "--" ends the options before it. */
 #include "config/sources.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/arena.h"

@@ -1,7 +1,6 @@
 /* rdzv_conf.c - see rdzv_conf.h */
 #include "config/rdzv_conf.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* settings.c - see settings.h */
 #include "config/settings.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/arena.h"

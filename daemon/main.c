@@ -1,5 +1,4 @@
 /* main.c - the order of things: settings, facts, topology, plan, workers, report, exit code. */
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +25,6 @@
 #include "daemon/report/explain.h"
 #include "daemon/run/run.h"
 #include "daemon/supervise.h"
-#include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/spawn.h"
 

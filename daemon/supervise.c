@@ -1,13 +1,10 @@
 /* supervise.c - see supervise.h */
 #include "daemon/supervise.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "common/arena.h"
 #include "common/failure.h"
 #include "daemon/cluster/config.h"
 #include "daemon/job/job_end.h"
@@ -16,7 +13,6 @@
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/run.h"
-#include "daemon/workers/child.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/signals.h"
 

@@ -7,6 +7,7 @@
 
 #include "common/arena.h"
 #include "common/text.h"
+#include "daemon/job/phrases.h"
 
 enum {
 	NPROC_MAX = 1 << 20, /* far above what a node can have */
@@ -34,10 +35,7 @@ static bool replaces(const struct caller *p, const struct caller *old)
 
 static void add_self(struct text *t, const struct hub *h)
 {
-	const char *name = h->party->config->name;
-
-	text_add_shown(t, name, strlen(name));
-	text_printf(t, " (node %u)", h->self);
+	place_add(t, h->party->config->name, h->self);
 }
 
 /* False, and nothing is added: there is no contradiction. */

@@ -18,7 +18,6 @@
 #include "daemon/net/listener.h"
 #include "daemon/net/wire.h"
 
-struct arena;
 struct caller;
 struct failure;
 struct sm;

@@ -345,8 +345,6 @@ static void leave_time_to_dial(struct member *m)
 
 static void meet_at_address(struct member *m)
 {
-	uint64_t now = uv_now(m->party.loop);
-
 	m->finder = (struct finder){ .on_found = on_found,
 		.on_searching = on_searching,
 		.on_failed = on_not_found,
@@ -355,8 +353,7 @@ static void meet_at_address(struct member *m)
 	m->finds = true;
 	m->party.parts++;
 	finder_start(&m->finder, m->party.loop, m->party.config->hub_addr,
-		m->party.config->hub_port,
-		m->party.deadline_ms > now ? m->party.deadline_ms - now : 0);
+		m->party.config->hub_port, party_left_ms(&m->party, m->party.deadline_ms));
 }
 
 /* --- PMIx --- */

@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/fd.h"
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/gpu.h"
@@ -107,7 +105,7 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	const char *nproc = settings_text(s, SET_NPROC_PER_NODE);
 	const char *master = env_get(env, "MASTER_ADDR");
 	char hostname[256];
-	int rc = 0;
+	int rc;
 
 	if (gethostname(hostname, sizeof hostname) < 0)
 		return failure_set(why, -EIO, "gethostname: %s", strerror(errno));

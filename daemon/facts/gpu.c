@@ -34,7 +34,7 @@ int gpu_count(const char *const *env, unsigned *ret, struct failure *why)
 
 	*ret = 0;
 	if (rc < 0)
-		return rc == -ELIBACC ? 0 : failure_set(why, rc, "%s", missing.text);
+		return rc == -ELIBACC ? 0 : failure_copy(why, &missing);
 	if (nvml.init() == 0) { /* else: the library without a driver or device */
 		if (nvml.device_count(&present) != 0)
 			rc = failure_set(why, -EIO, "NVML: nvmlDeviceGetCount failed");

@@ -17,7 +17,6 @@
 #include "daemon/job/ending.h"
 
 struct arena;
-struct failure;
 struct sm;
 
 enum node_state {

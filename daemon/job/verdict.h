@@ -9,8 +9,6 @@
 
 #include "daemon/job/ending.h"
 
-struct text;
-
 /* Sets unsure and cause of a result whose outcomes (with times on one clock) and nodes are
  * there. asked: why the job was stopped where somebody asked for it (CAUSE_NONE: nobody did);
  * lost: the first node that was lost (CAUSE_NONE: none). */

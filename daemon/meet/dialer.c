@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/address.h"
 #include "common/failure.h"
 #include "common/sm.h"
 #include "common/text.h"

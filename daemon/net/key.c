@@ -77,26 +77,11 @@ static int check_file(int fd, const char *where, const char *path, struct failur
 	return 0;
 }
 
-static int read_all(int fd, struct secret *s)
-{
-	while (s->len < sizeof s->bytes) {
-		ssize_t n = read(fd, s->bytes + s->len, sizeof s->bytes - s->len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		s->len += (size_t)n;
-	}
-	return 0;
-}
-
 static int read_file(const char *path, const char *where, struct secret *s, struct failure *why)
 {
 	/* a FIFO must not hold us up, nor a terminal become ours */
 	autoclose fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	long len;
 	int rc;
 
 	if (fd < 0)
@@ -104,9 +89,10 @@ static int read_file(const char *path, const char *where, struct secret *s, stru
 	rc = check_file(fd, where, path, why);
 	if (rc < 0)
 		return rc;
-	rc = read_all(fd, s);
-	if (rc < 0)
-		return failure_set(why, rc, "%s: %s: %s", where, path, strerror(-rc));
+	len = fd_read_up_to(fd, (char *)s->bytes, sizeof s->bytes);
+	if (len < 0)
+		return failure_set(why, (int)len, "%s: %s: %s", where, path, strerror((int)-len));
+	s->len = (size_t)len;
 	if (s->len > 0 && s->bytes[s->len - 1] == '\n')
 		s->len--;
 	return check_length(s->len, where, why);
@@ -114,7 +100,7 @@ static int read_file(const char *path, const char *where, struct secret *s, stru
 
 static int read_text(const char *text, struct secret *s, struct failure *why)
 {
-	int rc = check_length(strlen(text), "LAUNCHD_KEY", why);
+	int rc = check_length(strlen(text), SETTING_KEY_VARIABLE, why);
 
 	if (rc < 0)
 		return rc;
@@ -155,7 +141,7 @@ int key_read(const struct key_sources *from, struct job_key *ret, struct failure
 		rc = by_file ? read_file(from->file, from->file_where, &s, why) :
 			       read_text(from->text, &s, why);
 	if (rc == 0)
-		rc = derive(&s, by_file ? from->file : "LAUNCHD_KEY", ret, why);
+		rc = derive(&s, by_file ? from->file : SETTING_KEY_VARIABLE, ret, why);
 	explicit_bzero(&s, sizeof s);
 	return rc;
 }

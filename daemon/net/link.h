@@ -71,12 +71,12 @@ enum link_end {
 	LINK_END_LOST,      /* the connection ended or broke without one: the peer died */
 	LINK_END_UNREACHED, /* there was no connection: refused, no route, or no answer in time */
 	LINK_END_MUTE,      /* connected, but the handshake timed out or was cut short */
-	LINK_END_VERSION, /* the peer speaks another version of the protocol: link->peer_version */
-	LINK_END_KEYED,   /* only one end has a key */
-	LINK_END_KEY,     /* the keys differ */
-	LINK_END_BROKEN,  /* malformed, too long, or altered in transit */
-	LINK_END_FULL,    /* the peer doesn't read: LINK_QUEUE_MAX was reached */
-	LINK_END_SYSTEM,  /* out of memory, or a system call failed */
+	LINK_END_VERSION,   /* the peer speaks another version of the protocol */
+	LINK_END_KEYED,     /* only one end has a key */
+	LINK_END_KEY,       /* the keys differ */
+	LINK_END_BROKEN,    /* malformed, too long, or altered in transit */
+	LINK_END_FULL,      /* the peer doesn't read: LINK_QUEUE_MAX was reached */
+	LINK_END_SYSTEM,    /* out of memory, or a system call failed */
 };
 
 enum link_state {
@@ -151,11 +151,10 @@ struct link {
 	/* to be read */
 	enum link_state state;
 	enum link_end end;
-	bool is_hub;           /* accepted, not dialed */
-	bool peer_udp;         /* the hub receives beats by UDP at its port */
-	bool eof;              /* it ended without CLOSE: the peer seems to have died */
-	bool agreed;           /* all other nodes know, too, what killed the peer */
-	uint16_t peer_version; /* of the protocol; 0: not known yet */
+	bool is_hub;   /* accepted, not dialed */
+	bool peer_udp; /* the hub receives beats by UDP at its port */
+	bool eof;      /* it ended without CLOSE: the peer seems to have died */
+	bool agreed;   /* all other nodes know, too, what killed the peer */
 	uint32_t peer_timeout_ms;
 	int killed_by;     /* the signal that killed the peer, according to its guard; 0: unknown */
 	uint64_t session;  /* chosen by the hub at random; the same at both ends */

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"

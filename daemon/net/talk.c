@@ -69,7 +69,6 @@ static void hear_hello(struct link *l, const struct frame *f)
 		link_fail(l, LINK_END_BROKEN, "%s does not speak launchd's protocol", l->peer);
 		return;
 	}
-	l->peer_version = h.version;
 	if (l->is_hub)
 		put_hello(l); /* so that the peer, too, knows why it failed */
 	if (l->state != LINK_HELLO)

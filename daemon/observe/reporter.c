@@ -1,7 +1,6 @@
 /* reporter.c - see reporter.h */
 #include "daemon/observe/reporter.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include "common/arena.h"

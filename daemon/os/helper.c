@@ -176,14 +176,6 @@ static void on_limit(uv_timer_t *t)
 		end(h, SIGKILL);
 }
 
-/* Ends and reaps a child that can't be used. */
-static void undo(pid_t child)
-{
-	(void)kill(child, SIGKILL); /* not reaped yet, so the number is its own */
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 /* What it prints goes into a pipe that refuses more once it is full, instead of blocking. */
 static int start(struct helper *h, uv_loop_t *loop)
 {
@@ -212,7 +204,7 @@ static int start(struct helper *h, uv_loop_t *loop)
 	h->pidfd = (int)syscall(SYS_pidfd_open, h->child, 0u); /* Linux 5.3; closes on exec */
 	rc = h->pidfd < 0 ? -errno : uv_poll_init(loop, &h->gone, h->pidfd);
 	if (rc < 0)
-		undo(h->child);
+		process_undo(h->child);
 	return rc;
 }
 

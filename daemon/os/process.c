@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
@@ -74,4 +75,11 @@ void process_rename(char **argv, const char *name)
 		return;
 	memset(argv[0], 0, room);
 	memcpy(argv[0], name, len < room ? len : room - 1);
+}
+
+void process_undo(pid_t child)
+{
+	(void)kill(child, SIGKILL); /* not reaped yet, so the number is its own */
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 
 struct failure;
 
@@ -27,5 +28,8 @@ int process_init(struct inherited *ret, struct failure *why);
 /* Gives this process a name and a command line of its own, so that killing by name doesn't hit both
  * of ours at once. The command line is written over the strings of argv. */
 void process_rename(char **argv, const char *name);
+
+/* Kills and reaps a child that can't be used. */
+void process_undo(pid_t child);
 
 #endif

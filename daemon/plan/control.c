@@ -1,7 +1,6 @@
 /* control.c - where the launchers of a job meet; see topology.h */
 #include "daemon/plan/topology.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/failure.h"

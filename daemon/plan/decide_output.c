@@ -1,7 +1,6 @@
 /* decide_output.c - what becomes of the workers' output; see decide.h */
 #include "daemon/plan/decide.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/arena.h"

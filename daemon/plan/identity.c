@@ -1,7 +1,6 @@
 /* identity.c - node rank and number of nodes; see topology.h */
 #include "daemon/plan/topology.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/failure.h"

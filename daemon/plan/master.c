@@ -7,7 +7,6 @@
  * 5. the system's file; 6. Slurm's first host; 7. on one node 127.0.0.1 */
 #include "daemon/plan/topology.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/address.h"

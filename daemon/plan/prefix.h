@@ -20,7 +20,7 @@ struct prefix_values {
 };
 
 /* Replaces out by the template with the values of role_name, local_rank, rank, hostname, node_rank,
- * stream and time; see common/template.h for what a template is. What is longer than lines.h's
+ * stream and time; see common/template.h for what a template is. What is longer than
  * PREFIX_MAX is cut there, between characters. -ENOMEM: out is empty. */
 int prefix_render(const char *template, const struct prefix_values *v, struct text *out);
 

@@ -1,7 +1,6 @@
 /* report_path.c - where --report and --events go; see decide.h */
 #include "daemon/plan/decide.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>

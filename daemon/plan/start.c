@@ -1,7 +1,6 @@
 /* start.c - the ranks to start, and the command before theirs; see decide.h */
 #include "daemon/plan/decide.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 

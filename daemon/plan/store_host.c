@@ -1,7 +1,6 @@
 /* store_host.c - who hosts the store in which workers meet; see decide.h */
 #include "daemon/plan/decide.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 

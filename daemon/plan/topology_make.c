@@ -1,8 +1,6 @@
 /* topology_make.c - where this node stands, put together; see topology.h */
 #include "daemon/plan/topology.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "common/arena.h"

@@ -139,7 +139,7 @@ int record_load(const struct record_text *text, struct arena *arena, struct erro
 	int rc;
 
 	if (!text->at)
-		return text->why.code ? failure_set(why, text->why.code, "%s", text->why.text) : 0;
+		return failure_copy(why, &text->why);
 	rc = cjson_open(NULL, &c, &missing);
 	record_parse(rc == 0 ? &c : NULL, missing.text, text->at, text->len, arena, ret);
 	cjson_close(&c);

@@ -173,7 +173,8 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 		add_fact(t, "mpirun_grace", arena_strdup(a, grace), p->mpirun_grace_from);
 }
 
-static void find_facts(const struct explained *e, struct arena *a, struct fact_list *t)
+static void find_facts(const struct explained *e, const struct attempt *attempt, struct arena *a,
+	struct fact_list *t)
 {
 	const struct topology *top = e->topology;
 	const struct settings *s = e->settings;
@@ -195,7 +196,7 @@ static void find_facts(const struct explained *e, struct arena *a, struct fact_l
 						   top->nproc_from);
 	add_fact(t, "master_addr", p->master_addr ? p->master_addr : BY_MEETING,
 		top->master.addr_from);
-	add_fact(t, "master_port", attempt_in_words(e, a).master_port, top->master.port_from);
+	add_fact(t, "master_port", attempt->master_port, top->master.port_from);
 	add_fact(t, "run_id", p->run_id,
 		settings_where(s, settings_flag(s, SET_STANDALONE) ? SET_STANDALONE : SET_RDZV_ID));
 	add_fact(t, "store", p->store == STORE_AGENT ? "agent" : "rank0", p->store_from);
@@ -271,7 +272,7 @@ static struct shown show(const struct explained *e, struct arena *arena)
 {
 	struct shown s = { .e = e, .arena = arena, .attempt = attempt_in_words(e, arena) };
 
-	find_facts(e, arena, &s.facts);
+	find_facts(e, &s.attempt, arena, &s.facts);
 	s.edits = all_edits(&s);
 	return s;
 }

@@ -190,7 +190,7 @@ static int on_compare_set(struct inquiry *a)
 	rc = say_span(a, store ? desired : now);
 	if (rc < 0 || !store)
 		return rc;
-	return set(a, need_key(a, name), desired);
+	return set(a, key ? key : need_key(a, name), desired);
 }
 
 /* A missing key is empty to clients of 2.2 and above, and the end of older ones: so does torch.

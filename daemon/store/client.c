@@ -169,9 +169,14 @@ static struct iovec part_of(const void *bytes, size_t len)
 	return (struct iovec){ (void *)bytes, len };
 }
 
+static struct client *client_of(struct guest *g)
+{
+	return (struct client *)(void *)((char *)g - offsetof(struct client, guest));
+}
+
 void client_tell(struct guest *to, const void *bytes, size_t len)
 {
-	struct client *c = (struct client *)(void *)((char *)to - offsetof(struct client, guest));
+	struct client *c = client_of(to);
 	const struct iovec part = part_of(bytes, len);
 	struct store *s = c->store;
 
@@ -184,7 +189,7 @@ void client_tell(struct guest *to, const void *bytes, size_t len)
 
 void client_tell_large(struct guest *to, struct bytes *reply, const void *bytes, size_t len)
 {
-	struct client *c = (struct client *)(void *)((char *)to - offsetof(struct client, guest));
+	struct client *c = client_of(to);
 	const struct iovec parts[] = { part_of(reply->at, reply->len), part_of(bytes, len) };
 
 	send_parts(c, parts, 2);

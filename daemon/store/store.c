@@ -33,7 +33,7 @@ void store_note(struct store *s, const char *fmt, ...)
 	va_end(ap);
 	if (s->notes > STORE_NOTES_MAX)
 		(void)snprintf(text, sizeof text,
-			"the store closes more connections, of which nothing more is said");
+			"the store does not report further connections that it closes");
 	s->config.on_note(s->config.owner, text);
 }
 

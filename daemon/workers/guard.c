@@ -22,7 +22,6 @@
 #include "daemon/workers/cgroup_paths.h"
 #include "daemon/workers/run_dir.h"
 #include "daemon/workers/signals.h"
-#include "daemon/workers/spawn.h"
 
 int guard_init(
 	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why)
@@ -111,18 +110,23 @@ const char *guard_run_dir(const struct guard *g, struct failure *why)
 	}
 	if (g->shared->run_dir_failure.code == 0)
 		return g->shared->run_dir;
-	(void)failure_set(
-		why, g->shared->run_dir_failure.code, "%s", g->shared->run_dir_failure.text);
+	(void)failure_copy(why, &g->shared->run_dir_failure);
 	return NULL;
+}
+
+/* The guard looks at what both share, even if it is stopped. */
+static void make_look(const struct guard *g)
+{
+	if (g->gone)
+		return;
+	(void)kill(g->guard, SIGCHLD);
+	(void)kill(g->guard, SIGCONT);
 }
 
 void guard_end_run_dir(const struct guard *g)
 {
 	g->shared->run_dir_unused = 1;
-	if (!g->gone) {
-		(void)kill(g->guard, SIGCHLD); /* it looks */
-		(void)kill(g->guard, SIGCONT);
-	}
+	make_look(g);
 }
 
 /* The guard's. */
@@ -331,10 +335,7 @@ _Noreturn void guard_exit_stuck(struct guard *g, int exit_code)
 {
 	g->shared->exit_code = exit_code;
 	g->shared->done = 1;
-	if (!g->gone) {
-		(void)kill(g->guard, SIGCHLD); /* it looks, and sees that we are done */
-		(void)kill(g->guard, SIGCONT);
-	}
+	make_look(g);
 	_exit(exit_code); /* no destructor: what they free may be the other thread's */
 }
 

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/os/process.h"
 #include "daemon/workers/child.h"
 
 enum { CHILD_STACK_BYTES = 64 * 1024 };
@@ -194,14 +194,6 @@ static pid_t start(struct child *c)
 	return pid;
 }
 
-/* Ends and reaps a process that can't be used. */
-static void undo(pid_t pid)
-{
-	(void)kill(pid, SIGKILL); /* not reaped yet, so the number is its own */
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 /* What an error of execve(2) comes from, where its name alone doesn't tell. */
 static const char *hint_of(const struct child *c)
 {
@@ -256,7 +248,7 @@ static int run_child(struct child *c, struct spawned *ret, struct failure *why)
 	if (pid < 0)
 		return failure_not_started(why, pid, "a process");
 	if (c->failed != STAGE_NONE) {
-		undo(pid);
+		process_undo(pid);
 		ret->refused = c->failed == STAGE_EXEC;
 		return ret->refused ? refused(c, why) :
 				      failure_set(why, -c->error, "%s: %s: %s", c->program,
@@ -266,7 +258,7 @@ static int run_child(struct child *c, struct spawned *ret, struct failure *why)
 	if (pidfd < 0) {
 		int error = errno;
 
-		undo(pid);
+		process_undo(pid);
 		return failure_set(why, -error, "pidfd_open: %s", strerror(error));
 	}
 	ret->pid = pid;

@@ -42,7 +42,7 @@ int tree_open(pid_t pid, struct process *ret);
 void tree_list(pid_t root, struct pids *ret);
 
 /* Sends a signal to a child, or one further down, and to all below it. Returns how many that live
- * got it, of PIDS_MAX (daemon/workers/procfs.h) at most. */
+ * got it, of PIDS_MAX (daemon/os/procfs.h) at most. */
 unsigned tree_signal(pid_t root, int signal);
 
 /* Groups that SIGKILL was sent to: some of many. { 0 } for each list of children. */

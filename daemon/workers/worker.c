@@ -48,9 +48,7 @@ static void finish(struct worker *w, struct ending end)
 {
 	w->outcome.end = end;
 	w->outcome.ended_ns = uv_hrtime();
-	if (w->pidfd >= 0)
-		(void)close(w->pidfd); /* which takes it out of the epoll, too */
-	w->pidfd = -1;
+	fd_closep(&w->pidfd); /* which takes it out of the epoll, too */
 	worker_goto(w, WORKER_ENDED);
 }
 

@@ -6,11 +6,11 @@
  * told their $RANK: from that of the environment on, or from 0. What launchd takes more than this
  * is its own; what this takes more than bare.c is the price of the shape. */
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -2,7 +2,6 @@
 import importlib.util
 import os
 import signal
-import time
 
 import pytest
 from harness import TESTS, until

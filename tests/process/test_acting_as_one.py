@@ -7,14 +7,10 @@ import time
 
 import pytest
 
-from together import Cluster, errors
+from together import Cluster, errors, exit_codes
 from harness import is_running, native, status_of, supervisor_of, until
 
 KEY = {'LAUNCHD_KEY': 'a secret that is long enough'}
-
-
-def exit_codes(results):
-    return [result.rc for result in results]
 
 
 class Running(Cluster):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from family import LONG, Family, best_of_three, calm, is_stopped, pending
-from harness import LIMIT, is_running, status_of, supervisor_of, until
+from harness import LIMIT, status_of, supervisor_of, until
 
 ENDING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
 # not taken: they say that the process itself has gone wrong, can't be caught, or are ours

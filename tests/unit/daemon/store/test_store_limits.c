@@ -30,7 +30,7 @@ static void test_note_flood(void **state)
 		hear_end(&st, bad);
 	}
 	assert_int_equal(st.note_count, 33);
-	assert_contains(st.notes[32], "more connections, of which nothing more is said");
+	assert_contains(st.notes[32], "does not report further connections that it closes");
 	stage_close(&st);
 }
 
