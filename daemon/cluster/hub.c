@@ -345,6 +345,7 @@ static void on_link_closed(struct link *l, const char *why)
 	else if (h->state == HUB_RUNNING && !p->told)
 		lose(p, why);
 	free(p);
+	hub_begin_if_complete(h); /* it may have become another node's connection */
 	hub_lines_lost(h);
 	hub_handle_closed(h);
 }

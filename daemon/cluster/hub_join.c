@@ -381,6 +381,5 @@ void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
 	h->joined++;
 	if (rank != NODE_RANK_UNKNOWN)
 		hub_take_place(h, p, rank);
-	if (h->joined == h->job.nnodes)
-		hub_begin(h);
+	hub_begin_if_complete(h);
 }

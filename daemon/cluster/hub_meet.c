@@ -264,6 +264,18 @@ void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)
 	end_for(p, m.code, m.text);
 }
 
+/* Who doesn't resume a broken connection is lost soon, or was started again and joins again: the
+ * job must not begin with a launcher that is gone. */
+void hub_begin_if_complete(struct hub *h)
+{
+	if (h->state != HUB_MEETING || h->joined < h->job.nnodes)
+		return;
+	for (const struct caller *p = h->all; p; p = p->next)
+		if (p->joined && p->link.broke_ns != 0)
+			return;
+	hub_begin(h);
+}
+
 void hub_lose_early(struct caller *p, const char *why)
 {
 	if (p->hub->state == HUB_MEETING) {
@@ -382,10 +394,13 @@ static void on_waiting(uv_timer_t *t)
 	if (look(h, &p) < 0) {
 		hub_refuse(h, -ENOMEM, "out of memory");
 	} else if (left > 0) {
-		tell_missing(h, &p);
+		if (p.missing > 0)
+			tell_missing(h, &p);
 		(void)uv_timer_start(t, on_waiting, left < NEXT_NOTE_MS ? left : NEXT_NOTE_MS, 0);
-	} else {
+	} else if (p.missing > 0) {
 		stop_waiting(h, &p);
+	} else {
+		hub_begin(h);
 	}
 	arena_done(&p.scratch);
 }

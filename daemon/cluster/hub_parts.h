@@ -154,6 +154,8 @@ void hub_waiting(
 void hub_wait(struct hub *h);
 /* All nodes have joined, or are not waited for any more. Later calls do nothing. */
 void hub_begin(struct hub *h);
+/* Begins once all nodes have joined and none of their connections is broken. */
+void hub_begin_if_complete(struct hub *h);
 /* A node takes its rank: the one that it was given, or one of those that are left. */
 void hub_take_place(struct hub *h, struct caller *p, unsigned node);
 /* A node that had joined is gone before the job begins; why: how that showed. */

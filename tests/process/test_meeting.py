@@ -112,9 +112,9 @@ def test_a_node_that_is_started_again_joins_again(start, place):
     assert sorted(place.dumps()) == [0, 1, 2]
 
 
-def test_a_node_whose_connection_was_reset_joins_again(start, place):
-    """What the killed launcher had not read makes its kernel send a reset, not the connection's end;
-    node rank 0 waits for it to come back, and must not take it for a second launcher."""
+def two_of_three_and_one_reset(start, place):
+    """What the killed launcher of node 1 had not read makes its kernel send a reset, not the
+    connection's end; node rank 0 waits for it to come back."""
     cluster = two_of_three(start, place, '--node-timeout=3')
     first = cluster.jobs[1]
     supervisor = supervisor_of(first.pid)
@@ -123,8 +123,22 @@ def test_a_node_whose_connection_was_reset_joins_again(start, place):
     os.kill(supervisor, signal.SIGKILL)
     first.kill()
     first.end()
+    return cluster
+
+
+def test_a_node_whose_connection_was_reset_joins_again(start, place):
+    """It isn't taken for a second launcher."""
+    cluster = two_of_three_and_one_reset(start, place)
     cluster.begin(1)
     cluster.begin(2)
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+
+
+def test_a_job_does_not_begin_with_a_node_whose_connection_was_reset(start, place):
+    cluster = two_of_three_and_one_reset(start, place)
+    cluster.begin(2)
+    until(lambda: '"node_rank":2' in (place.path / 'events').read_text(), 'node 2 to join')
+    cluster.begin(1)
     assert exit_codes(cluster.end()) == [0, 0, 0]
 
 
