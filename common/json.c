@@ -21,7 +21,7 @@ static void begin(struct json *j, const char *key)
 	assert(j->depth > 0 || !j->filled);
 	if (j->filled)
 		text_add(j->out, ",");
-	if (j->new_line)
+	if (j->new_line || (j->lines && j->depth == 1))
 		text_printf(j->out, "\n%*s", (int)j->depth, "");
 	j->filled = true;
 	j->new_line = false;
@@ -33,6 +33,7 @@ static void begin(struct json *j, const char *key)
 
 static void open(struct json *j, const char *key, bool array)
 {
+	j->new_line |= j->lines && !array && j->depth > 0;
 	begin(j, key);
 	assert(j->depth < DEPTH_MAX);
 	text_add(j->out, array ? "[" : "{");

@@ -17,6 +17,7 @@ struct json {
 	uint32_t arrays; /* bit n: the one at depth n + 1 is an array */
 	bool filled;     /* the innermost one has a member already, or the value is whole */
 	bool new_line;   /* before the next member */
+	bool lines;      /* before each object, and each member of the outermost one */
 };
 
 /* In all of these key is NULL for an element of an array and for the outermost value. */
@@ -40,7 +41,7 @@ void json_decimal(struct json *j, const char *key, uint64_t value, unsigned digi
 /* An array of strings. */
 void json_strings(struct json *j, const char *key, const struct vec *list);
 
-/* Begins the next member on a new line: for people who look into the file. */
+/* Begins the next member on a new line, whatever `lines` says. */
 void json_line(struct json *j);
 
 #endif

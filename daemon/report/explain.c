@@ -430,7 +430,6 @@ void explain_text(const struct explained *e, struct arena *arena, struct text *o
 
 static void json_value(struct json *j, const char *name, const char *value, const char *from)
 {
-	json_line(j);
 	json_object_begin(j, name);
 	json_string(j, "value", value);
 	json_string(j, "source", from);
@@ -462,18 +461,14 @@ static void json_worker(const struct shown *s, unsigned local_rank, struct json 
 	struct vec argv = { 0 };
 
 	plan_command(p, local_rank, s->arena, &argv);
-	json_line(j);
 	json_object_begin(j, NULL);
 	json_number_if(j, "rank", ranks_are_known(s->e), plan_rank(p, local_rank).rank);
 	json_number(j, "local_rank", local_rank);
 	json_strings(j, "command", &argv);
-	json_line(j);
 	json_stream(s, local_rank, 1, j);
 	json_stream(s, local_rank, 2, j);
-	json_line(j);
 	json_array_begin(j, "environment");
 	for (size_t k = 0; k < edits->count; k++) {
-		json_line(j);
 		json_object_begin(j, NULL);
 		json_string(j, "name", edits->at[k].name);
 		json_string(j, "change", change_words[edits->at[k].how]);
@@ -503,7 +498,6 @@ static void json_notes(const struct notes *notes, struct json *j)
 	static const char *const words[] = { "verbose", "note", "warning" };
 
 	for (const struct note *n = notes->first; n; n = n->next) {
-		json_line(j);
 		json_object_begin(j, NULL);
 		json_string(j, "level", words[n->level]);
 		json_string(j, "text", n->text);
@@ -515,7 +509,7 @@ void explain_json(const struct explained *e, struct arena *arena, struct text *o
 {
 	const struct shown s = show(e, arena);
 	const struct plan *p = e->plan;
-	struct json j = { .out = out };
+	struct json j = { .out = out, .lines = true };
 
 	if (!s.edits) {
 		out->failed = true;
@@ -523,27 +517,22 @@ void explain_json(const struct explained *e, struct arena *arena, struct text *o
 	}
 	json_object_begin(&j, NULL);
 	json_number(&j, "schema", 1);
-	json_line(&j);
 	json_object_begin(&j, "job");
 	for (size_t i = 0; i < s.facts.count; i++)
 		json_value(&j, s.facts.at[i].name, s.facts.at[i].value, s.facts.at[i].from);
 	json_object_end(&j);
-	json_line(&j);
 	json_object_begin(&j, "settings");
 	for (int id = 0; id < SETTING_COUNT; id++)
 		if (is_shown(e->settings, id))
 			json_value(&j, setting_rows[id].flag, e->settings->value[id].text,
 				e->settings->value[id].from.where);
 	json_object_end(&j);
-	json_line(&j);
 	json_object_begin(&j, "signals");
 	json_signals(&s, &j);
 	json_object_end(&j);
-	json_line(&j);
 	json_array_begin(&j, "notes");
 	json_notes(e->notes, &j);
 	json_array_end(&j);
-	json_line(&j);
 	json_array_begin(&j, "workers");
 	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++)
 		json_worker(&s, i, &j);

@@ -51,24 +51,20 @@ static void add_job(const struct report_input *in, struct json *j)
 
 	vec_add(in->arena, &command, p->script);
 	vec_add_all(in->arena, &command, p->args->at);
-	json_line(j);
 	json_object_begin(j, "job");
 	json_string(j, "run_id", p->run_id);
 	json_strings(j, "command", &command);
-	json_line(j);
 	json_string(j, "host", in->hostname);
 	json_number(j, "node_rank", p->node_rank);
 	json_number(j, "nnodes", p->nnodes);
 	json_number(j, "nproc_per_node", p->nproc);
 	json_number(j, "first_rank", p->first_rank);
 	json_number(j, "world_size", p->world_size);
-	json_line(j);
 	json_string(j, "scope", p->nnodes > 1 && !jobwide ? "node" : "job");
 	json_string(j, "verdict", in->verdict);
 	json_number(j, "attempt", in->attempt);
 	json_number(j, "max_restarts", in->max_restarts);
 	json_string(j, "no_restart", or_null(in->why_not));
-	json_line(j);
 	add_moment(j, "started", r, r->started_ns);
 	add_moment(j, "ended", r, r->ended_ns);
 	json_seconds(j, "seconds", r->started_ns, r->ended_ns);
@@ -93,7 +89,6 @@ static void add_cause(const struct report_input *in, struct json *j)
 	const struct result *r = in->result;
 	const struct cause *c = &r->cause;
 
-	json_line(j);
 	json_object_begin(j, "cause");
 	json_string(j, "kind", json_cause_word(c->kind));
 	add_moment(j, "at", r, cause_ns(r));
@@ -101,7 +96,6 @@ static void add_cause(const struct report_input *in, struct json *j)
 	json_number_if(j, "node", c->kind != CAUSE_NONE, cause_node(in));
 	json_bool(j, "unsure", r->unsure);
 	json_string(j, "detail", or_null(c->detail));
-	json_line(j);
 	json_string(j, "signal", c->signal ? signal_name(c->signal) : NULL);
 	json_sender(j, c->kind == CAUSE_SIGNAL ? &c->sender : &nobody);
 	json_object_end(j);
@@ -145,7 +139,6 @@ static void add_culprit(const struct report_input *in, struct json *j)
 {
 	const struct outcome *o = result_culprit(in->result);
 
-	json_line(j);
 	if (!o) {
 		json_string(j, "culprit", NULL);
 		return;
@@ -154,12 +147,9 @@ static void add_culprit(const struct report_input *in, struct json *j)
 	json_number(j, "rank", o->rank);
 	json_number(j, "local_rank", o->local_rank);
 	json_number(j, "node", cause_node_of(in));
-	json_line(j);
 	add_command(in, o, j);
-	json_line(j);
 	json_string(j, "hint", report_hint(in));
 	add_record(in->record, j);
-	json_line(j);
 	said_add_json(in, j);
 	json_object_end(j);
 }
@@ -176,7 +166,6 @@ static void add_worker(const struct report_input *in, const struct outcome *o, s
 {
 	const struct result *r = in->result;
 
-	json_line(j);
 	json_object_begin(j, NULL);
 	json_number(j, "rank", o->rank);
 	json_number(j, "local_rank", o->local_rank);
@@ -187,10 +176,8 @@ static void add_worker(const struct report_input *in, const struct outcome *o, s
 	json_ending(j, o);
 	json_string(j, "blames", blames_words[o->blames]);
 	json_bool(j, "together", worker_is_together(r, o));
-	json_line(j);
 	json_asked(j, o);
 	json_seconds(j, "seconds_after_asked", o->asked_ns, o->ended_ns);
-	json_line(j);
 	json_seconds(j, "started_seconds", r->started_ns, o->started_ns);
 	json_seconds(j, "ended_seconds", r->started_ns, o->ended_ns);
 	json_seconds(j, "seconds", o->started_ns, o->ended_ns);
@@ -203,18 +190,15 @@ static void add_survivors(const struct report_input *in, struct json *j)
 {
 	const struct result *r = in->result;
 
-	json_line(j);
 	json_number(j, "left", r->left);
 	json_number(j, "left_killed", r->left_killed);
 	json_bool(j, "left_known", !r->left_unknown);
-	json_line(j);
 	json_number(j, "survivor_count", r->survivor_count);
 	json_array_begin(j, "survivors");
 	for (unsigned i = 0; i < r->survivor_count && i < SURVIVORS_MAX; i++) {
 		const struct survivor *s = &r->survivors[i];
 		size_t len = strnlen(s->command, sizeof s->command);
 
-		json_line(j);
 		json_object_begin(j, NULL);
 		json_number(j, "pid", s->pid);
 		json_number(j, "uid", s->uid);
@@ -228,7 +212,6 @@ static void add_survivors(const struct report_input *in, struct json *j)
 
 static void add_node(struct json *j, unsigned rank, const struct node *node)
 {
-	json_line(j);
 	json_object_begin(j, NULL);
 	json_number(j, "rank", rank);
 	json_string(j, "name", or_null(node->name));
@@ -245,14 +228,12 @@ static void add_nodes(const struct report_input *in, struct json *j)
 	struct node own = { 0 };
 
 	(void)snprintf(own.name, sizeof own.name, "%s", in->hostname);
-	json_line(j);
 	json_array_begin(j, "nodes");
 	for (unsigned i = 0; result_is_jobwide(r) && i < r->node_count; i++)
 		add_node(j, i, &r->nodes[i]);
 	if (!result_is_jobwide(r))
 		add_node(j, in->plan->node_rank, &own);
 	json_array_end(j);
-	json_line(j);
 	json_array_begin(j, "not_in_store");
 	for (size_t i = 0; i < in->waiting_count; i++)
 		json_number(j, NULL, in->waiting[i]);
@@ -262,7 +243,7 @@ static void add_nodes(const struct report_input *in, struct json *j)
 void report_json(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
-	struct json j = { .out = out };
+	struct json j = { .out = out, .lines = true };
 
 	json_object_begin(&j, NULL);
 	json_number(&j, "schema", SCHEMA);
@@ -271,7 +252,6 @@ void report_json(const struct report_input *in, struct text *out)
 	add_cause(in, &j);
 	add_culprit(in, &j);
 	add_nodes(in, &j);
-	json_line(&j);
 	json_array_begin(&j, "workers");
 	for (size_t i = 0; i < r->count; i++)
 		if (worker_is_planned(in, &r->outcomes[i]))

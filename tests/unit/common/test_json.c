@@ -12,7 +12,8 @@
 #include "tests/unit/json.h"
 
 /* A value in letters: { } [ ] for themselves, s a string, n a number, t and f the truth, z null,
- * d a decimal, l a list of words, / a new line. In objects members have the keys "a", "b", ... */
+ * d a decimal, l a list of words, / a new line, | before all: in lines. In objects members have the
+ * keys "a", "b", ... */
 static const struct row {
 	const char *says, *letters, *text;
 } rows[] = {
@@ -30,6 +31,10 @@ static const struct row {
 	{ "a list of words", "{ln}", "{\"a\":[\"one\",\"\"],\"b\":-7}" },
 	{ "a new line comes behind the comma", "{n/n}", "{\"a\":-7,\n \"b\":-7}" },
 	{ "a new line as deep as the member", "[/[/n/]]", "[\n [\n  -7]]" },
+	{ "members of the outermost object in lines", "|{n[nn]n}",
+		"{\n \"a\":-7,\n \"b\":[-7,-7],\n \"c\":-7}" },
+	{ "and objects, wherever they are", "|{[{}{n{n}n}]}",
+		"{\n \"a\":[\n  {},\n  {\"a\":-7,\n   \"b\":{\"a\":-7},\"c\":-7}]}" },
 };
 
 static void write_letters(struct json *j, const char *letters)
@@ -40,7 +45,7 @@ static void write_letters(struct json *j, const char *letters)
 	unsigned depth = 0;
 
 	for (; *letters; letters++) {
-		bool keyed = depth > 0 && open[depth - 1] == '{' && !strchr("}]/", *letters);
+		bool keyed = depth > 0 && open[depth - 1] == '{' && !strchr("}]/|", *letters);
 		const char *k = keyed ? key : NULL;
 
 		if (keyed)
@@ -76,8 +81,11 @@ static void write_letters(struct json *j, const char *letters)
 		case 'l':
 			json_strings(j, k, &list);
 			break;
-		default:
+		case '/':
 			json_line(j);
+			break;
+		default:
+			j->lines = true;
 		}
 	}
 }

@@ -66,7 +66,7 @@ static const struct explain_row {
 		{ "  report           /r/h-0% " } },
 	{ "without any flag output is shown by whole lines", { "t.py" }, { NULL },
 		{ "\"stdout\":{\"way\":\"pipe\",\"file\":null,\"console\":true,\"prefix\":null,"
-		  "\"filtered\":false},\"stderr\":{\"way\":\"pipe\"," },
+		  "\"filtered\":false},\n   \"stderr\":{\"way\":\"pipe\"," },
 		{ "    stdout    the console, in whole lines\n    stderr    the console",
 			"!  logs   " } },
 	{ "a tree of logs", { "--log-dir=/l", "--rdzv-id=7", "t.py" }, { NULL },

@@ -40,7 +40,7 @@ static const struct json_row {
 	  { { .pid = 10, .end = { ENDED_EXIT, 0, false }, .started_ns = S(1),
 	      .ended_ns = S(2.000001) } }, 1, -1, { STARTED, .ended_ns = S(2.000001) }, NULL,
 	  "\"seconds\":1.000001,\"exit_code\":0},\n \"cause\":{\"kind\":\"none\",\"at\":null,"
-	  "\"seconds\":null,\"node\":null,\"unsure\":false,\"detail\":null,\n  \"signal\":null,\"sender\":null},\n"
+	  "\"seconds\":null,\"node\":null,\"unsure\":false,\"detail\":null,\"signal\":null,\"sender\":null},\n"
 	  " \"culprit\":null" },
 	{ "a failure with its words",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1), .ended_ns = S(2) } },
@@ -111,7 +111,7 @@ static const struct several_row {
 	    { .rank = 2, .pid = 12, .node = 2, .end = { ENDED_EXIT, 1, false },
 	      .ended_ns = S(2.0003), .blames = BLAMES_ITSELF } }, 3, 0,
 	  { .cause.kind = CAUSE_FAILURE, .unsure = true, SEVERAL }, NULL,
-	  "\"node\":1,\"unsure\":true,\"detail\":null,\n  \"signal\":null,\"sender\":null},\n"
+	  "\"node\":1,\"unsure\":true,\"detail\":null,\"signal\":null,\"sender\":null},\n"
 	  " \"culprit\":{\"rank\":0,\"local_rank\":0,\"node\":1,\n"
 	  "  \"command\":null,\"command_line\":\"python 'a b'\",\n" },
 	  { .command = "python 'a b'" } },
@@ -276,22 +276,22 @@ static void test_whole(void **state)
 	(void)state;
 	add_report(&row, none, &t);
 	assert_string_equal(text_string(&t),
-		"{\"schema\":1,\"launchd\":\"" LAUNCHD_VERSION "\",\n"
-		" \"job\":{\"run_id\":\"job 7\",\"command\":[\"./train\",\"a b\"],\n"
-		"  \"host\":\"host\",\"node_rank\":2,\"nnodes\":4,\"nproc_per_node\":4,"
-		"\"first_rank\":8,\"world_size\":16,\n"
-		"  \"scope\":\"node\",\"verdict\":null,\"attempt\":0,\"max_restarts\":0,"
-		"\"no_restart\":null,\n"
-		"  \"started\":\"2025-11-21T07:49:59.345+01:30\","
+		"{\n \"schema\":1,\n \"launchd\":\"" LAUNCHD_VERSION "\",\n"
+		" \"job\":{\"run_id\":\"job 7\",\"command\":[\"./train\",\"a b\"],"
+		"\"host\":\"host\",\"node_rank\":2,\"nnodes\":4,\"nproc_per_node\":4,"
+		"\"first_rank\":8,\"world_size\":16,"
+		"\"scope\":\"node\",\"verdict\":null,\"attempt\":0,\"max_restarts\":0,"
+		"\"no_restart\":null,"
+		"\"started\":\"2025-11-21T07:49:59.345+01:30\","
 		"\"ended\":\"2025-11-21T07:50:12.345+01:30\",\"seconds\":13.000000,"
 		"\"exit_code\":139},\n"
 		" \"cause\":{\"kind\":\"failure\",\"at\":\"2025-11-21T07:50:12.095+01:30\","
-		"\"seconds\":12.750000,\"node\":2,\"unsure\":false,\"detail\":null,\n"
-		"  \"signal\":null,\"sender\":null},\n"
-		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,\n"
-		"  \"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\",\n"
-		"  \"hint\":null,\"error_file\":null,\n"
-		"  \"last_lines\":null,\"log\":null},\n"
+		"\"seconds\":12.750000,\"node\":2,\"unsure\":false,\"detail\":null,"
+		"\"signal\":null,\"sender\":null},\n"
+		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,"
+		"\"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\","
+		"\"hint\":null,\"error_file\":null,"
+		"\"last_lines\":null,\"log\":null},\n"
 		" \"nodes\":[\n"
 		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,\"lost_unsure\":false,"
 		"\"clock_error_seconds\":0.000000}],\n"
@@ -300,21 +300,21 @@ static void test_whole(void **state)
 		"  {\"rank\":8,\"local_rank\":0,\"node\":2,\"attempt\":1,\"pid\":10,"
 		"\"how\":\"signal\","
 		"\"exit_code\":null,\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,"
-		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,\n"
-		"   \"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
-		"\"seconds_after_asked\":null,\n"
-		"   \"started_seconds\":0.500000,\"ended_seconds\":12.750000,"
+		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,"
+		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
+		"\"seconds_after_asked\":null,"
+		"\"started_seconds\":0.500000,\"ended_seconds\":12.750000,"
 		"\"seconds\":12.250000,\"left\":0,\"left_killed\":0},\n"
 		"  {\"rank\":9,\"local_rank\":1,\"node\":2,\"attempt\":0,\"pid\":11,"
 		"\"how\":\"exit\","
 		"\"exit_code\":0,\"signal\":null,\"error\":null,\"core_dumped\":false,"
-		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,\n"
-		"   \"ended_by_launchd\":true,\"killed_by_launchd\":false,"
-		"\"asked_signal\":\"SIGTERM\",\"seconds_after_asked\":0.250000,\n"
-		"   \"started_seconds\":0.000000,\"ended_seconds\":13.000000,"
+		"\"oom\":\"no\",\"blames\":\"nobody\",\"together\":false,"
+		"\"ended_by_launchd\":true,\"killed_by_launchd\":false,"
+		"\"asked_signal\":\"SIGTERM\",\"seconds_after_asked\":0.250000,"
+		"\"started_seconds\":0.000000,\"ended_seconds\":13.000000,"
 		"\"seconds\":13.000000,\"left\":2,\"left_killed\":1}],\n"
-		" \"left\":0,\"left_killed\":0,\"left_known\":true,\n"
-		" \"survivor_count\":0,\"survivors\":[]}\n");
+		" \"left\":0,\n \"left_killed\":0,\n \"left_known\":true,\n"
+		" \"survivor_count\":0,\n \"survivors\":[]}\n");
 	text_done(&t);
 }
 
