@@ -90,8 +90,9 @@ int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
 	return 0;
 }
 
-void num_print_seconds(uint64_t ms, char ret[NUM_SECONDS_SIZE])
+struct num_text num_seconds(uint64_t ms)
 {
+	struct num_text ret;
 	unsigned long long whole = ms / 1000;
 	unsigned rest = (unsigned)(ms % 1000);
 	int decimals = rest == 0 ? 0 : rest % 100 == 0 ? 1 : rest % 10 == 0 ? 2 : 3;
@@ -99,7 +100,8 @@ void num_print_seconds(uint64_t ms, char ret[NUM_SECONDS_SIZE])
 	for (int i = decimals; i < 3; i++)
 		rest /= 10;
 	if (decimals)
-		(void)snprintf(ret, NUM_SECONDS_SIZE, "%llu.%0*u", whole, decimals, rest);
+		(void)snprintf(ret.text, sizeof ret.text, "%llu.%0*u", whole, decimals, rest);
 	else
-		(void)snprintf(ret, NUM_SECONDS_SIZE, "%llu", whole);
+		(void)snprintf(ret.text, sizeof ret.text, "%llu", whole);
+	return ret;
 }

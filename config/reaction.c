@@ -203,10 +203,7 @@ const char *reaction_word(enum reaction_kind kind)
 
 const char *reaction_action(struct arena *arena, const struct reaction *r)
 {
-	char grace[NUM_SECONDS_SIZE];
-
 	if (!names[r->kind].has_grace)
 		return names[r->kind].action;
-	num_print_seconds(r->grace_ms, grace);
-	return arena_printf(arena, "%s:%s", names[r->kind].action, grace);
+	return arena_printf(arena, "%s:%s", names[r->kind].action, num_seconds(r->grace_ms).text);
 }

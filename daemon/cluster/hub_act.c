@@ -227,17 +227,16 @@ static void give_up(struct hub *h, struct caller *p, const char *why)
 static void on_overdue(uv_timer_t *t)
 {
 	struct hub *h = t->data;
-	char seconds[NUM_SECONDS_SIZE], why[160];
+	char why[160];
 
 	if (party_overslept(h->party, h->overdue_ms)) {
 		wait_for_ends(h, h->party->config->node_timeout_ms);
 		return;
 	}
-	num_print_seconds(limit_ms(h), seconds);
 	(void)snprintf(why, sizeof why,
 		"it is alive, but has not reported within %s s of the order to stop that its "
 		"workers have ended",
-		seconds);
+		num_seconds(limit_ms(h)).text);
 	for (unsigned i = 0; i < h->job.nnodes; i++)
 		if (h->peers[i] && h->job.nodes[i].state == NODE_JOINED)
 			give_up(h, h->peers[i], why);

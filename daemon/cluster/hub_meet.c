@@ -202,17 +202,15 @@ static int plan_own(struct hub *h, struct failure *why)
 static void on_unready(uv_timer_t *t)
 {
 	struct hub *h = t->data;
-	char seconds[NUM_SECONDS_SIZE];
 	struct text why = { 0 };
 
-	num_print_seconds(h->party->config->node_timeout_ms, seconds);
 	for (struct caller *p = h->all; p && h->state < HUB_OVER; p = p->next) {
 		if (!p->joined || p->ready)
 			continue;
 		text_printf(&why,
 			"it had joined, but was not ready to start its workers within %s s "
 			"(--node-timeout)",
-			seconds);
+			num_seconds(h->party->config->node_timeout_ms).text);
 		end_for(p, -ETIMEDOUT, text_string(&why));
 	}
 	text_done(&why);
@@ -346,14 +344,12 @@ static void add_missing(struct text *t, const struct presence *p, unsigned nnode
 
 static void add_late(struct text *t, const struct presence *p, const struct hub *h)
 {
-	char seconds[NUM_SECONDS_SIZE];
-
-	num_print_seconds(h->party->config->join_timeout_ms, seconds);
 	if (p->ranked)
 		numbers_add(t, "node", p->awaited, p->awaited_count);
 	else
 		text_printf(t, "%u of %u nodes", p->missing, h->job.nnodes);
-	text_printf(t, " did not join within %s s (--join-timeout)", seconds);
+	text_printf(t, " did not join within %s s (--join-timeout)",
+		num_seconds(h->party->config->join_timeout_ms).text);
 	add_here(t, p);
 }
 

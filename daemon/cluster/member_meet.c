@@ -279,13 +279,11 @@ static void on_found(struct finder *f)
 static void on_not_found(struct finder *f, const char *why)
 {
 	struct member *m = f->owner;
-	char seconds[NUM_SECONDS_SIZE];
 	struct text t = { 0 };
 
-	num_print_seconds(m->party.config->join_timeout_ms, seconds);
 	text_printf(&t,
 		"node rank 0's launcher could not be found within %s s (--join-timeout): %s",
-		seconds, why);
+		num_seconds(m->party.config->join_timeout_ms).text, why);
 	miss(m, text_string(&t));
 	text_done(&t);
 }
@@ -293,11 +291,10 @@ static void on_not_found(struct finder *f, const char *why)
 static void on_searching(struct finder *f, const char *why)
 {
 	struct member *m = f->owner;
-	char seconds[NUM_SECONDS_SIZE];
 	struct text t = { 0 };
 
-	num_print_seconds(m->party.config->join_timeout_ms, seconds);
-	text_printf(&t, "%s; trying again for up to %s s (--join-timeout)", why, seconds);
+	text_printf(&t, "%s; trying again for up to %s s (--join-timeout)", why,
+		num_seconds(m->party.config->join_timeout_ms).text);
 	party_say_text(&m->party, false, &t);
 }
 

@@ -152,28 +152,27 @@ static void on_limit(uv_timer_t *timer)
 {
 	struct spoke *s = timer->data;
 	const struct member_config *c = s->party->config;
-	char seconds[NUM_SECONDS_SIZE];
+	struct num_text seconds =
+		num_seconds(s->state == SPOKE_READY ? c->node_timeout_ms : c->join_timeout_ms);
 	struct text t = { 0 };
 
-	num_print_seconds(
-		s->state == SPOKE_READY ? c->node_timeout_ms : c->join_timeout_ms, seconds);
 	if (s->state == SPOKE_DIALING) {
 		text_printf(&t, "node rank 0's launcher %s within %s s (--join-timeout): ",
 			s->link ? "was reached, but did not accept this node" : "was not reached",
-			seconds);
+			seconds.text);
 		dialer_explain(&s->dialer, &t);
 		give_up(s, &t);
 	} else if (s->state == SPOKE_JOINING) {
 		text_printf(&t,
 			"the launcher at %s was reached, but did not start the job within %s s "
 			"(--join-timeout)",
-			s->link->peer, seconds);
+			s->link->peer, seconds.text);
 		give_up(s, &t);
 	} else {
 		text_printf(&t,
 			"all nodes had met, but node rank 0's launcher (%s) did not start the job "
 			"within %s s (--node-timeout)",
-			s->link->peer, seconds);
+			s->link->peer, seconds.text);
 		fail_text(s, -ETIMEDOUT, &t);
 	}
 }
@@ -345,16 +344,15 @@ static uint64_t limit_ms(const struct spoke *s)
 static void on_overdue(uv_timer_t *t)
 {
 	struct spoke *s = t->data;
-	char seconds[NUM_SECONDS_SIZE], why[160];
+	char why[160];
 
 	if (party_overslept(s->party, s->overdue_ms)) {
 		wait_for(s, s->party->config->node_timeout_ms);
 		return;
 	}
-	num_print_seconds(limit_ms(s), seconds);
 	(void)snprintf(why, sizeof why,
 		"it is alive, but has not said within %s s of this node's end how the job goes on",
-		seconds);
+		num_seconds(limit_ms(s)).text);
 	s->overdue = true;
 	link_close(s->link, false, why);
 }

@@ -87,16 +87,15 @@ static bool add_against_uptime(const struct job *j, const struct outcome *culpri
 {
 	enum { NS_PER_MS = 1000000 };
 	uint64_t least_ns = j->policy.min_uptime_ms * NS_PER_MS;
-	char number[NUM_SECONDS_SIZE];
 
 	if (culprit->ended_ns >= j->started_ns && culprit->ended_ns - j->started_ns >= least_ns)
 		return false;
 	if (least_ns == 0)
 		return false;
-	num_print_seconds(j->policy.min_uptime_ms, number);
 	text_printf(out, "rank %u failed ", culprit->rank);
 	span_add(out, j->started_ns, culprit->ended_ns);
-	text_printf(out, " after the start, sooner than --restart-min-uptime (%s s)", number);
+	text_printf(out, " after the start, sooner than --restart-min-uptime (%s s)",
+		num_seconds(j->policy.min_uptime_ms).text);
 	return true;
 }
 

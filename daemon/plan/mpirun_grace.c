@@ -65,7 +65,6 @@ void decide_mpirun_grace(const struct settings *s, const struct facts *facts,
 	bool ends = term->kind == REACTION_END || term->kind == REACTION_STOP;
 	bool of_signal = term->grace_ms != settings_number(s, SET_SHUTDOWN_TIMEOUT);
 	bool asked = of_signal || settings_given(s, SET_SHUTDOWN_TIMEOUT);
-	char ours[NUM_SECONDS_SIZE], theirs[NUM_SECONDS_SIZE];
 	bool can_be_longer;
 
 	if (launcher != LAUNCHER_OPEN_MPI)
@@ -74,11 +73,9 @@ void decide_mpirun_grace(const struct settings *s, const struct facts *facts,
 	if (!p->mpirun_grace_from || !ends || p->start_count == 0 ||
 		term->grace_ms <= p->mpirun_grace_ms)
 		return;
-	num_print_seconds(term->grace_ms, ours);
-	num_print_seconds(p->mpirun_grace_ms, theirs);
 	p->mpirun_cuts = arena_printf(s->arena,
 		"mpirun sends SIGKILL %s s after its SIGTERM, before the %s s of %s are over; %s",
-		theirs, ours,
+		num_seconds(p->mpirun_grace_ms).text, num_seconds(term->grace_ms).text,
 		!asked            ? "--shutdown-timeout" :
 			of_signal ? settings_where(s, SET_ON_SIGNAL) :
 				    settings_where(s, SET_SHUTDOWN_TIMEOUT),

@@ -117,12 +117,10 @@ static const char *control_shown(const struct control *c, struct arena *a)
 /* "3", "3, the first after 5 s" */
 static const char *restarts_shown(const struct plan *p, struct arena *a)
 {
-	char delay[NUM_SECONDS_SIZE];
-
 	if (p->restart_delay_ms == 0)
 		return number(a, p->max_restarts);
-	num_print_seconds(p->restart_delay_ms, delay);
-	return arena_printf(a, "%u, the first after %s s", p->max_restarts, delay);
+	return arena_printf(a, "%u, the first after %s s", p->max_restarts,
+		num_seconds(p->restart_delay_ms).text);
 }
 
 static void add_output(const struct explained *e, struct arena *a, struct fact_list *t)
@@ -147,7 +145,6 @@ static void add_output(const struct explained *e, struct arena *a, struct fact_l
 static void add_rare_facts(const struct explained *e, struct arena *a, struct fact_list *t)
 {
 	const struct plan *p = e->plan;
-	char grace[NUM_SECONDS_SIZE];
 
 	if (p->wrap.count > 0)
 		add_fact(t, "wrapper", p->wrapper ? p->wrapper : "not found, not needed here",
@@ -168,9 +165,9 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (p->report_path)
 		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
 	add_output(e, a, t);
-	num_print_seconds(p->mpirun_grace_ms, grace);
 	if (p->mpirun_grace_from)
-		add_fact(t, "mpirun_grace", arena_strdup(a, grace), p->mpirun_grace_from);
+		add_fact(t, "mpirun_grace", arena_strdup(a, num_seconds(p->mpirun_grace_ms).text),
+			p->mpirun_grace_from);
 }
 
 static void find_facts(const struct explained *e, const struct attempt *attempt, struct arena *a,
@@ -303,13 +300,11 @@ static void add_signals(const struct plan *p, struct text *out)
 	for (size_t i = 0; i < count; i++) {
 		const struct reaction *r = &p->reactions.of[shown[i]];
 		bool ends = r->kind == REACTION_END || r->kind == REACTION_STOP;
-		char grace[NUM_SECONDS_SIZE];
 		size_t start = out->len;
 
-		num_print_seconds(r->grace_ms, grace);
 		text_printf(out, "  %-16s %s", signal_name(shown[i]), reaction_word(r->kind));
 		if (ends)
-			text_printf(out, " within %s s", grace);
+			text_printf(out, " within %s s", num_seconds(r->grace_ms).text);
 		add_from(out, start, 62, r->from);
 	}
 	text_printf(out, "  %-16s %-43s  (default)\n", "others", reaction_word(REACTION_FORWARD));

@@ -111,12 +111,11 @@ static const struct print_row {
 static void test_print(void **state)
 {
 	const struct print_row *row = *state;
-	char text[NUM_SECONDS_SIZE];
+	struct num_text printed = num_seconds(row->ms);
 	uint64_t ms;
 
-	num_print_seconds(row->ms, text);
-	assert_string_equal(text, row->text);
-	assert_int_equal(num_parse_seconds(text, UINT64_MAX / 1000, &ms),
+	assert_string_equal(printed.text, row->text);
+	assert_int_equal(num_parse_seconds(printed.text, UINT64_MAX / 1000, &ms),
 		row->ms == UINT64_MAX ? -ERANGE : 0);
 	assert_true(row->ms == UINT64_MAX || ms == row->ms);
 }
