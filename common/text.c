@@ -1,7 +1,6 @@
 /* text.c - see text.h */
 #include "common/text.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,22 +43,29 @@ void text_add(struct text *t, const char *s)
 	text_add_bytes(t, s, strlen(s));
 }
 
+void text_vprintf(struct text *t, const char *fmt, va_list ap)
+{
+	va_list again;
+	int len;
+
+	va_copy(again, ap);
+	len = vsnprintf(NULL, 0, fmt, ap);
+	if (len < 0 || !text_reserve(t, (size_t)len)) {
+		t->failed = true;
+	} else {
+		(void)vsnprintf(t->at + t->len, (size_t)len + 1, fmt, again);
+		t->len += (size_t)len;
+	}
+	va_end(again);
+}
+
 void text_printf(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
-	int len;
 
 	va_start(ap, fmt);
-	len = vsnprintf(NULL, 0, fmt, ap);
+	text_vprintf(t, fmt, ap);
 	va_end(ap);
-	if (len < 0 || !text_reserve(t, (size_t)len)) {
-		t->failed = true;
-		return;
-	}
-	va_start(ap, fmt);
-	(void)vsnprintf(t->at + t->len, (size_t)len + 1, fmt, ap);
-	va_end(ap);
-	t->len += (size_t)len;
 }
 
 static bool is_plain(const char *s)

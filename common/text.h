@@ -4,6 +4,7 @@
 #ifndef LAUNCHD_COMMON_TEXT_H
 #define LAUNCHD_COMMON_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,6 +17,8 @@ struct text {
 void text_add(struct text *t, const char *s);
 void text_add_bytes(struct text *t, const char *s, size_t len);
 __attribute__((format(printf, 2, 3))) void text_printf(struct text *t, const char *fmt, ...);
+__attribute__((format(printf, 2, 0))) void text_vprintf(
+	struct text *t, const char *fmt, va_list ap);
 
 /* Adds s so that a POSIX shell reads it back as one word; plain words stay plain. Control
  * characters are written as $'\n' writes them, so that a word never breaks a line. */

@@ -5,7 +5,6 @@
 
 #include "common/address.h"
 #include "common/failure.h"
-#include "common/text.h"
 #include "daemon/cluster/hub.h"
 #include "daemon/cluster/message.h"
 #include "daemon/cluster/spoke.h"
@@ -28,43 +27,29 @@ static bool is_settled(const struct doubt *d)
 	return d->hub ? d->hub->state != HUB_MEETING : d->spoke->state != SPOKE_DIALING;
 }
 
-static void say(struct doubt *d, struct text *t)
+static void say_misplaced(const struct doubt *d)
 {
-	d->said = true;
-	party_say_text(d->party, true, t);
-}
-
-static void say_misplaced(struct doubt *d)
-{
-	struct text t = { 0 };
-
-	text_printf(&t,
+	party_say(d->party, NOTE_WARNING,
 		"%s is this node, which has node rank %u, but no launcher with node rank 0 runs "
 		"here: were node ranks mixed up, or is the master address wrong?",
 		d->name, d->party->config->node_rank);
-	say(d, &t);
 }
 
-static void say_loopback(struct doubt *d)
+static void say_loopback(const struct doubt *d)
 {
-	struct text t = { 0 };
-
-	text_printf(&t,
+	party_say(d->party, NOTE_WARNING,
 		"%s is a loopback address, which launchers on other hosts can't reach: give all "
 		"nodes an address of node rank 0 that the others can reach",
 		d->name);
-	say(d, &t);
 }
 
 static void say_no_rival(struct doubt *d, const char *why)
 {
-	struct text t = { 0 };
-
-	text_printf(&t,
+	d->said = true;
+	party_say(d->party, NOTE_WARNING,
 		"this node has node rank 0, but %s is not one of its addresses (%s): do two nodes "
 		"have node rank 0, or is the master address wrong?",
 		d->name, why);
-	say(d, &t);
 }
 
 static void on_time(uv_timer_t *clock)
@@ -146,7 +131,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	if (type != MESSAGE_REFUSED || is_settled(d) || message_get_refused(at, len, &r) < 0)
 		return;
 	d->kind = DOUBT_NONE;
-	hub_refuse(d->hub, r.code, r.text);
+	hub_refuse(d->hub, r.code, "%s", r.text);
 }
 
 static void dial(struct doubt *d)

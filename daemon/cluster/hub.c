@@ -7,7 +7,6 @@
 #include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/text.h"
 #include "daemon/store/store.h"
 
 enum {
@@ -207,17 +206,15 @@ static void say_crowded(
 	struct hub *h, unsigned count, const char *what, const struct sockaddr *from)
 {
 	char host[ADDRESS_TEXT];
-	struct text t = { 0 };
 
 	if (h->crowded || h->state >= HUB_OVER)
 		return;
 	h->crowded = true;
 	address_host_text(from, host);
-	text_printf(&t,
+	party_say(h->party, NOTE_WARNING,
 		"%u connections to the launchers' port have %s, the latest from %s: the oldest are "
 		"dropped to let nodes in (is the port being scanned?)",
 		count, what, host);
-	party_say_text(h->party, true, &t);
 }
 
 static void say_starved(struct hub *h)
@@ -225,7 +222,7 @@ static void say_starved(struct hub *h)
 	if (h->crowded || h->state >= HUB_OVER)
 		return;
 	h->crowded = true;
-	party_say(h->party, true,
+	party_say(h->party, NOTE_WARNING,
 		"out of file descriptors for connections to the launchers' port (ulimit -n): the "
 		"oldest that have not introduced themselves are dropped to let nodes in");
 }
@@ -317,7 +314,6 @@ static void say_turned_away(struct caller *p, const char *why)
 {
 	struct hub *h = p->hub;
 	unsigned bit = 1U << p->link.end;
-	struct text t = { 0 };
 
 	if (h->state >= HUB_OVER || (h->turned_away & bit) != 0 ||
 		(h->state == HUB_MEETING && !uv_is_active((const uv_handle_t *)&h->clock)) ||
@@ -325,8 +321,7 @@ static void say_turned_away(struct caller *p, const char *why)
 			p->link.end != LINK_END_KEY))
 		return;
 	h->turned_away |= bit;
-	text_printf(&t, "a launcher was turned away: %s", why);
-	party_say_text(h->party, true, &t);
+	party_say(h->party, NOTE_WARNING, "a launcher was turned away: %s", why);
 }
 
 static void on_link_closed(struct link *l, const char *why)

@@ -50,7 +50,8 @@ static void say_waiting(struct hub *h, unsigned node, const unsigned *ranks, siz
 	text_add_shown(&t, about->name, strlen(about->name));
 	text_printf(&t, ") to join the store, %.0f s after the start",
 		(double)(uv_hrtime() - h->job.started_ns) / 1e9);
-	party_say_text(h->party, false, &t);
+	party_say(h->party, NOTE_INFO, "%s", text_string(&t));
+	text_done(&t);
 }
 
 void hub_waiting(
@@ -134,7 +135,7 @@ static void forget_attempt(struct hub *h)
 
 static void on_store_note(void *owner, const char *text)
 {
-	party_say(((struct hub *)owner)->party, true, text);
+	party_say(((struct hub *)owner)->party, NOTE_WARNING, "%s", text);
 }
 
 /* The store of torch listens on all addresses, so it may sit behind a service's address or NAT.
@@ -214,12 +215,8 @@ static uint64_t limit_ms(const struct hub *h)
 /* Told at once, as the report may name another cause only. */
 static void give_up(struct hub *h, struct caller *p, const char *why)
 {
-	struct text t = { 0 };
-
-	text_printf(&t, "node %u, ", p->node);
-	hub_add_peer(&t, p);
-	text_printf(&t, ", is considered lost: %s", why);
-	party_say_text(h->party, true, &t);
+	party_say(h->party, NOTE_WARNING, "node %u, %s, is considered lost: %s", p->node,
+		hub_peer(p).text, why);
 	link_close(&p->link, false, why);
 }
 
@@ -276,7 +273,7 @@ static void fail_here(struct hub *h, const char *text)
 			.node = h->self,
 			.detail = "it found no free port" } };
 
-	party_say(h->party, true, text);
+	party_say(h->party, NOTE_WARNING, "%s", text);
 	hub_obey(h, job_asked(&h->job, h->self, &s, &orders), &orders);
 }
 

@@ -33,50 +33,30 @@ static bool replaces(const struct caller *p, const struct caller *old)
 			uv_hrtime() - old->link.heard_ns > least_ms * NS_PER_MS);
 }
 
-static void add_self(struct text *t, const struct hub *h)
-{
-	place_add(t, h->party->config->name, h->self);
-}
-
-/* False, and nothing is added: there is no contradiction. */
-static bool add_contradiction(const struct hub *h, const struct caller *p, struct text *t)
+/* Refuses the job where p contradicts what is known. */
+static bool is_contradiction(struct hub *h, const struct caller *p)
 {
 	unsigned rank = p->about.node_rank, nnodes = h->job.nnodes;
 	const struct caller *old = rank < nnodes ? h->peers[rank] : NULL;
 	bool taken = rank == h->self || (old && !replaces(p, old));
+	struct text self = { 0 };
 
-	if (p->about.nnodes != nnodes) {
-		hub_add_peer(t, p);
-		text_printf(t, " says that the job has %u nodes, but ", p->about.nnodes);
-		add_self(t, h);
-		text_printf(t, " says %u: give all nodes the same --nnodes", nnodes);
-	} else if (rank >= nnodes && rank != NODE_RANK_UNKNOWN) {
-		hub_add_peer(t, p);
-		text_printf(t, " has node rank %u, but the job has %u nodes", rank, nnodes);
-	} else if (taken) {
-		text_printf(t, "two launchers have node rank %u: ", rank);
-		if (old)
-			hub_add_peer(t, old);
-		else
-			add_self(t, h);
-		text_add(t, " and ");
-		hub_add_peer(t, p);
-		text_add(t, ": give each node a different --node_rank");
-	} else {
-		return false;
-	}
-	return true;
-}
-
-static bool is_contradiction(struct hub *h, const struct caller *p)
-{
-	struct text t = { 0 };
-	bool bad = add_contradiction(h, p, &t);
-
-	if (bad)
-		hub_refuse(h, -EINVAL, text_string(&t));
-	text_done(&t);
-	return bad;
+	place_add(&self, h->party->config->name, h->self);
+	if (p->about.nnodes != nnodes)
+		hub_refuse(h, -EINVAL,
+			"%s says that the job has %u nodes, but %s says %u: give all nodes the "
+			"same --nnodes",
+			hub_peer(p).text, p->about.nnodes, text_string(&self), nnodes);
+	else if (rank >= nnodes && rank != NODE_RANK_UNKNOWN)
+		hub_refuse(h, -EINVAL, "%s has node rank %u, but the job has %u nodes",
+			hub_peer(p).text, rank, nnodes);
+	else if (taken)
+		hub_refuse(h, -EINVAL,
+			"two launchers have node rank %u: %s and %s: give each node a different "
+			"--node_rank",
+			rank, old ? hub_peer(old).text : text_string(&self), hub_peer(p).text);
+	text_done(&self);
+	return h->state >= HUB_OVER;
 }
 
 static void add_job(struct text *t, const char *run_id)
@@ -114,19 +94,18 @@ static void add_owner(struct text *t, const struct caller *p)
 
 static void say_another_job(struct hub *h, const struct caller *p)
 {
-	struct text t = { 0 };
+	struct text job = { 0 };
 
 	if (h->met_another_job)
 		return;
 	h->met_another_job = true;
-	text_add(&t, "a launcher of ");
 	if (p->about.run_hash != 0)
-		add_job(&t, p->about.run_id);
+		add_job(&job, p->about.run_id);
 	else
-		text_add(&t, "a job without --rdzv-id");
-	text_add(&t, " was turned away: ");
-	hub_add_peer(&t, p);
-	party_say_text(h->party, true, &t);
+		text_add(&job, "a job without --rdzv-id");
+	party_say(h->party, NOTE_WARNING, "a launcher of %s was turned away: %s", text_string(&job),
+		hub_peer(p).text);
+	text_done(&job);
 }
 
 /* Launchers that PMIx brought together are one job, even if the variable is set on one node
@@ -145,7 +124,7 @@ static void turn_away_another_job(struct hub *h, struct caller *p)
 
 	say_another_job(h, p);
 	add_owner(&t, p);
-	hub_turn_away(p, REFUSED_JOB, -EINVAL, text_string(&t));
+	hub_turn_away(p, REFUSED_JOB, -EINVAL, "%s", text_string(&t));
 	text_done(&t);
 }
 
@@ -206,34 +185,33 @@ static bool comes_back(const struct hub *h, const struct caller *p)
 	return false;
 }
 
-static void add_too_many(struct text *t, const struct hub *h)
+static void turn_away_surplus(const struct hub *h, struct caller *p)
 {
 	unsigned nnodes = h->job.nnodes;
+	struct text names = { 0 };
 
-	text_printf(t, "the job has its %u nodes already (", nnodes);
 	for (unsigned i = 0; i < nnodes && i < NAMES_SHOWN; i++) {
 		const char *name = h->job.nodes[i].about.name;
 
-		text_add(t, i > 0 ? ", " : "");
+		text_add(&names, i > 0 ? ", " : "");
 		if (*name)
-			text_add_shown(t, name, strlen(name));
+			text_add_shown(&names, name, strlen(name));
 		else
-			text_add(t, "one that never joined");
+			text_add(&names, "one that never joined");
 	}
-	text_add(t, nnodes > NAMES_SHOWN ? ", ...)" : ")");
+	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT, "the job has its %u nodes already (%s%s)",
+		nnodes, text_string(&names), nnodes > NAMES_SHOWN ? ", ..." : "");
+	text_done(&names);
 }
 
-static void say_late(struct hub *h, const struct caller *p)
+static void say_late(const struct hub *h, const struct caller *p)
 {
-	struct text t = { 0 };
-
 	if (p->about.node_rank == NODE_RANK_UNKNOWN)
-		text_add(&t, "a node");
+		party_say(h->party, NOTE_INFO, "a node arrived after --join-timeout: %s",
+			hub_peer(p).text);
 	else
-		text_printf(&t, "node %u", p->about.node_rank);
-	text_add(&t, " arrived after --join-timeout: ");
-	hub_add_peer(&t, p);
-	party_say_text(h->party, false, &t);
+		party_say(h->party, NOTE_INFO, "node %u arrived after --join-timeout: %s",
+			p->about.node_rank, hub_peer(p).text);
 }
 
 /* Why the workers of a missing node can't start any more; NULL: they can. */
@@ -252,33 +230,26 @@ static const char *hindrance(const struct hub *h, const struct caller *p)
 static void turn_away_missed(struct hub *h, struct caller *p)
 {
 	const char *hinders = hindrance(h, p);
-	struct text t = { 0 };
 
 	say_late(h, p);
-	text_add(&t, "the job has started without this node, which arrived after --join-timeout");
-	text_add(&t, hinders ? hinders : "");
 	if (!hinders)
 		note_late(h, p->about.node_rank);
-	hub_turn_away(p, hinders ? REFUSED_RUNNING : REFUSED_UNABLE, -ETIMEDOUT, text_string(&t));
-	text_done(&t);
+	hub_turn_away(p, hinders ? REFUSED_RUNNING : REFUSED_UNABLE, -ETIMEDOUT,
+		"the job has started without this node, which arrived after --join-timeout%s",
+		hinders ? hinders : "");
 }
 
 static void turn_away_late(struct caller *p)
 {
 	struct hub *h = p->hub;
-	struct text t = { 0 };
 
-	if (is_missed(h, p)) {
+	if (is_missed(h, p))
 		turn_away_missed(h, p);
-		return;
-	}
-	if (comes_back(h, p))
-		text_add(
-			&t, "the job is already running without this node: a node can't rejoin it");
+	else if (comes_back(h, p))
+		hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
+			"the job is already running without this node: a node can't rejoin it");
 	else
-		add_too_many(&t, h);
-	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT, text_string(&t));
-	text_done(&t);
+		turn_away_surplus(h, p);
 }
 
 /* --- joining --- */
@@ -299,15 +270,14 @@ static bool is_turned_away(struct caller *p)
 
 static void check_version(struct hub *h, const struct caller *p)
 {
-	struct text t = { 0 };
+	struct text theirs = { 0 };
 
 	if (strcmp(p->about.version, LAUNCHD_VERSION) == 0)
 		return;
-	hub_add_peer(&t, p);
-	text_add(&t, " runs launchd ");
-	text_add_shown(&t, p->about.version, strlen(p->about.version));
-	text_add(&t, ", this node " LAUNCHD_VERSION);
-	party_say_text(h->party, true, &t);
+	text_add_shown(&theirs, p->about.version, strlen(p->about.version));
+	party_say(h->party, NOTE_WARNING, "%s runs launchd %s, this node " LAUNCHD_VERSION,
+		hub_peer(p).text, text_string(&theirs));
+	text_done(&theirs);
 }
 
 static const char *store_name(bool agent)
@@ -328,8 +298,7 @@ static void check_wishes(struct hub *h, struct caller *p)
 
 	if (!restarts && !store)
 		return;
-	hub_add_peer(&t, p);
-	text_add(&t, " has ");
+	text_printf(&t, "%s has ", hub_peer(p).text);
 	if (restarts)
 		text_printf(&t, "--max-restarts %u%s", p->about.max_restarts, store ? " and " : "");
 	if (store)
@@ -341,7 +310,7 @@ static void check_wishes(struct hub *h, struct caller *p)
 	if (store)
 		text_add(&t, store_name(c->agent_store));
 	if (!h->met_other_wishes)
-		party_say(h->party, true, text_string(&t));
+		party_say(h->party, NOTE_WARNING, "%s", text_string(&t));
 	h->met_other_wishes = true;
 	message_put_text(&w, text_string(&t));
 	hub_send(p, MESSAGE_WAITING, &w);

@@ -89,13 +89,7 @@ int hub_rank_rest(struct hub *h)
 /* A failure on one node ends the job on all. */
 static void end_for(struct caller *p, int code, const char *text)
 {
-	struct text t = { 0 };
-
-	text_printf(&t, "node %u, ", p->node);
-	hub_add_peer(&t, p);
-	text_add(&t, ": ");
-	text_add(&t, text);
-	hub_refuse_text(p->hub, code, &t);
+	hub_refuse(p->hub, code, "node %u, %s: %s", p->node, hub_peer(p).text, text);
 }
 
 /* --- the beginning --- */
@@ -202,18 +196,15 @@ static int plan_own(struct hub *h, struct failure *why)
 static void on_unready(uv_timer_t *t)
 {
 	struct hub *h = t->data;
-	struct text why = { 0 };
+	struct failure why = { 0 };
 
-	for (struct caller *p = h->all; p && h->state < HUB_OVER; p = p->next) {
-		if (!p->joined || p->ready)
-			continue;
-		text_printf(&why,
-			"it had joined, but was not ready to start its workers within %s s "
-			"(--node-timeout)",
-			num_seconds(h->party->config->node_timeout_ms).text);
-		end_for(p, -ETIMEDOUT, text_string(&why));
-	}
-	text_done(&why);
+	(void)failure_set(&why, -ETIMEDOUT,
+		"it had joined, but was not ready to start its workers within %s s "
+		"(--node-timeout)",
+		num_seconds(h->party->config->node_timeout_ms).text);
+	for (struct caller *p = h->all; p && h->state < HUB_OVER; p = p->next)
+		if (p->joined && !p->ready)
+			end_for(p, why.code, why.text);
 }
 
 void hub_begin(struct hub *h)
@@ -232,7 +223,7 @@ void hub_begin(struct hub *h)
 		h->nproc[i] = h->nproc[i] ? h->nproc[i] : c->nproc;
 	h->master_addr = find_master(h);
 	if (why.code != 0 || hub_find_port(h, &why) < 0 || plan_own(h, &why) < 0) {
-		hub_refuse(h, why.code, why.text);
+		hub_refuse(h, why.code, "%s", why.text);
 		return;
 	}
 	welcome(h);
@@ -359,7 +350,7 @@ static void tell_missing(struct hub *h, const struct presence *p)
 	struct wire_out w = { 0 };
 
 	add_missing(&line, p, h->job.nnodes);
-	party_say(h->party, false, text_string(&line));
+	party_say(h->party, NOTE_INFO, "%s", text_string(&line));
 	message_put_text(&w, text_string(&line));
 	hub_tell(h, MESSAGE_WAITING, &w, NULL);
 	text_done(&line);
@@ -372,13 +363,14 @@ static void stop_waiting(struct hub *h, const struct presence *p)
 
 	add_late(&line, p, h);
 	if (h->party->config->required) {
-		hub_refuse_text(h, -ETIMEDOUT, &line);
-		return;
+		hub_refuse(h, -ETIMEDOUT, "%s", text_string(&line));
+	} else {
+		party_say(h->party, NOTE_WARNING,
+			"%s; the job starts anyway, but won't notice if %s", text_string(&line),
+			p->missing == 1 ? "it fails" : "they fail");
+		hub_begin(h);
 	}
-	text_printf(&line, "; the job starts anyway, but won't notice if %s",
-		p->missing == 1 ? "it fails" : "they fail");
-	party_say_text(h->party, true, &line);
-	hub_begin(h);
+	text_done(&line);
 }
 
 static void on_waiting(uv_timer_t *t)

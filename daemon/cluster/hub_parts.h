@@ -22,7 +22,6 @@ struct caller;
 struct failure;
 struct sm;
 struct store;
-struct text;
 
 enum hub_state {
 	HUB_MEETING,   /* nodes are waited for */
@@ -99,13 +98,17 @@ void hub_send(struct caller *p, enum message_type type, struct wire_out *w);
 void hub_tell(
 	struct hub *h, enum message_type type, struct wire_out *w, const struct caller *except);
 /* Refuses one that has not joined; the others hear nothing of it. */
-void hub_turn_away(struct caller *p, enum refusal why, int code, const char *text);
-/* Refuses the job on all nodes, this one too. code: as in message_refused. The second one takes the
- * text. */
-void hub_refuse(struct hub *h, int code, const char *text);
-void hub_refuse_text(struct hub *h, int code, struct text *t);
-/* The name by which users know a peer: its host's, and where it comes from. */
-void hub_add_peer(struct text *t, const struct caller *p);
+__attribute__((format(printf, 4, 5))) void hub_turn_away(
+	struct caller *p, enum refusal why, int code, const char *fmt, ...);
+/* Refuses the job on all nodes, this one too. code: as in message_refused. */
+__attribute__((format(printf, 3, 4))) void hub_refuse(
+	struct hub *h, int code, const char *fmt, ...);
+/* The name by which users know a peer: its host's, and where it comes from. To be used at once:
+ * hub_peer(p).text in a printf's list. */
+struct peer_name {
+	char text[5 * NODE_NAME_SIZE + ADDRESS_SIZE];
+};
+struct peer_name hub_peer(const struct caller *p);
 
 /* --- hub_lines.c: workers' lines, on their way to this node's console; see member.h ---
  *

@@ -1,6 +1,8 @@
 /* hub_peers.c - what the hub's connections are told, and how they are refused; see hub_parts.h */
 #include "daemon/cluster/hub_parts.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/fd.h"
@@ -47,37 +49,46 @@ void hub_tell(
 	wire_out_done(w);
 }
 
-void hub_turn_away(struct caller *p, enum refusal why, int code, const char *text)
+void hub_turn_away(struct caller *p, enum refusal why, int code, const char *fmt, ...)
 {
 	struct message_refused m = { .why = why, .code = code };
 	struct wire_out w = { 0 };
+	va_list ap;
 
-	(void)strncpy(m.text, text, sizeof m.text - 1);
+	va_start(ap, fmt);
+	(void)vsnprintf(m.text, sizeof m.text, fmt, ap);
+	va_end(ap);
 	message_put_refused(&w, &m);
 	p->told = true;
 	hub_send(p, MESSAGE_REFUSED, &w);
 	link_close(&p->link, true, NULL);
 }
 
-void hub_refuse(struct hub *h, int code, const char *text)
+void hub_refuse(struct hub *h, int code, const char *fmt, ...)
 {
+	struct text t = { 0 };
+	va_list ap;
+
 	if (h->state >= HUB_OVER)
 		return;
+	va_start(ap, fmt);
+	text_vprintf(&t, fmt, ap);
+	va_end(ap);
 	hub_goto(h, HUB_OVER);
 	for (struct caller *p = h->all; p; p = p->next)
 		if (!p->told)
-			hub_turn_away(p, REFUSED_JOB, code, text);
-	party_fail(h->party, code, text);
+			hub_turn_away(p, REFUSED_JOB, code, "%s", text_string(&t));
+	party_fail(h->party, code, "%s", text_string(&t));
+	text_done(&t);
 }
 
-void hub_refuse_text(struct hub *h, int code, struct text *t)
+struct peer_name hub_peer(const struct caller *p)
 {
-	hub_refuse(h, code, text_string(t));
-	text_done(t);
-}
+	struct peer_name ret;
+	struct text t = { 0 };
 
-void hub_add_peer(struct text *t, const struct caller *p)
-{
-	text_add_shown(t, p->about.name, strlen(p->about.name));
-	text_printf(t, " (%s)", p->link.peer);
+	text_add_shown(&t, p->about.name, strlen(p->about.name));
+	(void)snprintf(ret.text, sizeof ret.text, "%s (%s)", text_string(&t), p->link.peer);
+	text_done(&t);
+	return ret;
 }

@@ -1,22 +1,20 @@
 /* member.c - see member.h */
 #include "daemon/cluster/member.h"
 
-#include "common/text.h"
-
 /* For --verbose. */
 static void say_way(struct member *m)
 {
 	const struct member_config *c = m->party.config;
-	struct text t = { 0 };
 
 	if (!c->verbose || c->way == MEET_NOBODY)
 		return;
-	text_printf(&t, "the launchers of %u nodes meet ", c->nnodes);
 	if (c->way == MEET_PMIX)
-		text_add(&t, "by PMIx");
+		party_say(
+			&m->party, NOTE_INFO, "the launchers of %u nodes meet by PMIx", c->nnodes);
 	else
-		text_printf(&t, "at %s, port %u (%s)", c->hub_addr, c->hub_port, c->port_from);
-	party_say_text(&m->party, false, &t);
+		party_say(&m->party, NOTE_INFO,
+			"the launchers of %u nodes meet at %s, port %u (%s)", c->nnodes,
+			c->hub_addr, c->hub_port, c->port_from);
 }
 
 void member_start(struct member *m, uv_loop_t *loop, const struct member_config *c,

@@ -20,7 +20,7 @@ static void miss(void *owner, const char *why);
 /* Said once in a job, by the node that all others trust. */
 static void say_unkeyed(struct member *m)
 {
-	party_say(&m->party, false,
+	party_say(&m->party, NOTE_INFO,
 		"the control channel is not authenticated: anyone who can reach its port could "
 		"end the job, and signals are not forwarded to other nodes; give all nodes the "
 		"same --key-file or LAUNCHD_KEY");
@@ -59,24 +59,19 @@ static void be_alone(struct member *m)
 	struct failure why = { 0 };
 
 	if (start_hub(m, NULL, 0, 0, &why) < 0)
-		party_fail(&m->party, why.code, why.text);
+		party_fail(&m->party, why.code, "%s", why.text);
 }
 
 /* What the workers of a node have to do without when it is alone. */
 static void say_alone(struct member *m, const char *why)
 {
 	const struct member_config *c = m->party.config;
-	struct text t = { 0 };
 
-	text_printf(&t,
+	party_say(&m->party, NOTE_WARNING,
 		"%s; this node's workers start without the others: if another node fails, this "
-		"one won't be told",
-		why);
-	if (c->policy.max_restarts > 0)
-		text_add(&t, ", and there are no restarts");
-	if (c->agent_store)
-		text_add(&t, "; rank 0 hosts the store");
-	party_say_text(&m->party, true, &t);
+		"one won't be told%s%s",
+		why, c->policy.max_restarts > 0 ? ", and there are no restarts" : "",
+		c->agent_store ? "; rank 0 hosts the store" : "");
 }
 
 /* What only the meeting would have told, and which option replaces it; NULL: nothing. */
@@ -101,10 +96,8 @@ static void go_alone(struct member *m, const char *why)
 	if (m->role == MEMBER_SPOKE)
 		spoke_close(&m->spoke);
 	if (unknown) {
-		struct text t = { 0 };
-
-		text_printf(&t, "%s: without the others this node can't know %s", why, unknown);
-		party_fail_text(&m->party, -ETIMEDOUT, &t);
+		party_fail(&m->party, -ETIMEDOUT, "%s: without the others this node can't know %s",
+			why, unknown);
 		return;
 	}
 	say_alone(m, why);
@@ -121,27 +114,22 @@ static void miss(void *owner, const char *why)
 {
 	struct member *m = owner;
 	const struct member_config *c = m->party.config;
-	struct text t = { 0 };
+	struct failure told = { 0 };
 
 	if (c->required || (c->way == MEET_PMIX && !c->hub_addr)) {
-		text_add(&t, why);
-		if (c->required)
-			text_printf(&t, " (%s)", c->required);
-		else
-			text_add(&t, ": give --master_addr to all nodes");
+		(void)failure_set(&told, -ETIMEDOUT, c->required ? "%s (%s)" : "%s: %s", why,
+			c->required ? c->required : "give --master_addr to all nodes");
 		if (m->role == MEMBER_HUB)
-			hub_refuse(&m->hub, -ETIMEDOUT, text_string(&t));
+			hub_refuse(&m->hub, told.code, "%s", told.text);
 		else
-			party_fail(&m->party, -ETIMEDOUT, text_string(&t));
+			party_fail(&m->party, told.code, "%s", told.text);
 	} else if (m->role == MEMBER_HUB) {
-		text_printf(
-			&t, "%s; the job starts anyway, but won't notice if other nodes fail", why);
-		party_say(&m->party, true, text_string(&t));
+		party_say(&m->party, NOTE_WARNING,
+			"%s; the job starts anyway, but won't notice if other nodes fail", why);
 		hub_begin(&m->hub);
 	} else {
 		go_alone(m, why);
 	}
-	text_done(&t);
 }
 
 static bool is_own(const struct member *m, const struct sockaddr *a)
@@ -161,21 +149,19 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 {
 	const struct member_config *c = m->party.config;
 	bool needed = c->required || c->agent_store || c->policy.max_restarts > 0;
-	struct failure told = { 0 };
-	struct text t = { 0 };
+	bool can_do_without = !needed && c->node_rank_known && !c->port_by_endpoint;
+	struct failure in_use = { 0 };
 
-	text_add(&t, why->text);
 	if (why->code == -EADDRINUSE) {
-		text_printf(&t, "; the launchers meet there (%s): give all nodes ", c->port_from);
-		text_add(&t,
+		(void)failure_set(&in_use, why->code,
+			"%s; the launchers meet there (%s): give all nodes %s%s", why->text,
+			c->port_from,
 			c->port_by_endpoint ? "an endpoint with another port" :
-					      "another --control-port");
-		if (!needed && c->node_rank_known && !c->port_by_endpoint)
-			text_add(&t, ", or --control off");
+					      "another --control-port",
+			can_do_without ? ", or --control off" : "");
+		why = &in_use;
 	}
-	(void)failure_set(&told, why->code, "%s", text_string(&t));
-	m->party.on->failed(m->party.owner, &told);
-	text_done(&t);
+	m->party.on->failed(m->party.owner, why);
 }
 
 /* --- static nodes --- */
@@ -291,11 +277,9 @@ static void on_not_found(struct finder *f, const char *why)
 static void on_searching(struct finder *f, const char *why)
 {
 	struct member *m = f->owner;
-	struct text t = { 0 };
 
-	text_printf(&t, "%s; trying again for up to %s s (--join-timeout)", why,
+	party_say(&m->party, NOTE_INFO, "%s; trying again for up to %s s (--join-timeout)", why,
 		num_seconds(m->party.config->join_timeout_ms).text);
-	party_say_text(&m->party, false, &t);
 }
 
 static void on_finder_closed(struct finder *f)
@@ -325,7 +309,7 @@ static bool use_key(struct member *m)
 
 	if (!m->party.config->key.there || set_key(m, m->party.config->key.bytes, &why) == 0)
 		return true;
-	party_fail(&m->party, why.code, why.text);
+	party_fail(&m->party, why.code, "%s", why.text);
 	return false;
 }
 
@@ -390,14 +374,11 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 /* Node rank 0 listens already, at the port that the others know unless another program has it. */
 static void listen_on(struct member *m)
 {
-	char text[256];
-
 	if (hub_port(&m->hub) != m->party.config->hub_port) {
-		(void)snprintf(text, sizeof text,
+		hub_refuse(&m->hub, -EADDRINUSE,
 			"without PMIx launchers meet at port %u, where another program on this "
 			"node is listening: give all nodes another --control-port or MASTER_PORT",
 			m->party.config->hub_port);
-		hub_refuse(&m->hub, -EADDRINUSE, text);
 		return;
 	}
 	if (!m->party.auth.keyed)

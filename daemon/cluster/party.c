@@ -19,15 +19,16 @@ void party_part_closed(struct party *p)
 		p->on->closed(p->owner);
 }
 
-void party_say(const struct party *p, bool warning, const char *text)
+void party_say(const struct party *p, enum note_level level, const char *fmt, ...)
 {
-	bus_note(p->bus, warning ? NOTE_WARNING : NOTE_INFO, text);
-}
+	struct text t = { 0 };
+	va_list ap;
 
-void party_say_text(const struct party *p, bool warning, struct text *t)
-{
-	party_say(p, warning, text_string(t));
-	text_done(t);
+	va_start(ap, fmt);
+	text_vprintf(&t, fmt, ap);
+	va_end(ap);
+	bus_note(p->bus, level, text_string(&t));
+	text_done(&t);
 }
 
 void party_tell_node(const struct party *p, unsigned node, const char *name, const char *why)
@@ -40,34 +41,32 @@ void party_tell_node(const struct party *p, unsigned node, const char *name, con
 }
 
 /* What another node refuses comes as an errno, which decides the exit code here. */
-void party_fail(const struct party *p, int code, const char *text)
+void party_fail(const struct party *p, int code, const char *fmt, ...)
 {
 	struct failure why = { 0 };
+	struct text t = { 0 };
+	const char *text;
+	va_list ap;
 
+	va_start(ap, fmt);
+	text_vprintf(&t, fmt, ap);
+	va_end(ap);
+	text = text_string(&t);
 	if (code == -EINVAL)
 		(void)failure_usage(&why, "%s", text);
 	else if (code == -ENOENT || code == -EACCES) /* of --wrap, on another node */
 		(void)failure_program(&why, code, "%s", text);
 	else
 		(void)failure_set(&why, code, "%s", text);
+	text_done(&t);
 	p->on->failed(p->owner, &why);
-}
-
-void party_fail_text(const struct party *p, int code, struct text *t)
-{
-	party_fail(p, code, text_string(t));
-	text_done(t);
 }
 
 int party_met(const struct party *p, const struct meeting *met, struct failure *why)
 {
-	struct text t = { 0 };
-
-	if (p->config->verbose && !met->alone) {
-		text_printf(&t, "the launchers have met after %.2f s; this is node rank %u",
+	if (p->config->verbose && !met->alone)
+		party_say(p, NOTE_INFO, "the launchers have met after %.2f s; this is node rank %u",
 			(double)(uv_hrtime() - p->began_ns) / 1e9, met->node_rank);
-		party_say_text(p, false, &t);
-	}
 	return p->on->met(p->owner, met, why);
 }
 

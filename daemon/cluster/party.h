@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "common/notes.h"
 #include "daemon/cluster/config.h"
 #include "daemon/job/job.h"
 #include "daemon/job/job_end.h"
@@ -17,7 +18,6 @@ struct arena;
 struct beat;
 struct bus;
 struct failure;
-struct text;
 
 /* What the nodes have agreed on. */
 struct meeting {
@@ -72,17 +72,16 @@ struct party {
 /* A part has nothing in the loop any more. */
 void party_part_closed(struct party *p);
 
-/* To the user of this node. The second one takes the text. */
-void party_say(const struct party *p, bool warning, const char *text);
-void party_say_text(const struct party *p, bool warning, struct text *t);
+/* To the user of this node. */
+__attribute__((format(printf, 3, 4))) void party_say(
+	const struct party *p, enum note_level level, const char *fmt, ...);
 
 /* Another node was lost (why: how that showed) or has joined (NULL). */
 void party_tell_node(const struct party *p, unsigned node, const char *name, const char *why);
 
-/* There is no job; code: negative errno, as another node may have told it. The second one takes the
- * text. */
-void party_fail(const struct party *p, int code, const char *text);
-void party_fail_text(const struct party *p, int code, struct text *t);
+/* There is no job; code: negative errno, as another node may have told it. */
+__attribute__((format(printf, 3, 4))) void party_fail(
+	const struct party *p, int code, const char *fmt, ...);
 
 /* Tells `met`, and the user who asked for every word. */
 int party_met(const struct party *p, const struct meeting *met, struct failure *why);

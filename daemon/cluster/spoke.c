@@ -70,17 +70,11 @@ static void be_over(struct spoke *s, const struct verdict *v)
 	tell_over(s, &end);
 }
 
-/* There is no job. The second one takes the text. */
+/* There is no job. */
 static void fail(struct spoke *s, int code, const char *text)
 {
 	spoke_goto(s, SPOKE_OVER);
-	party_fail(s->party, code, text);
-}
-
-static void fail_text(struct spoke *s, int code, struct text *t)
-{
-	fail(s, code, text_string(t));
-	text_done(t);
+	party_fail(s->party, code, "%s", text);
 }
 
 /* This launcher was asked to end the job before it began. */
@@ -112,15 +106,14 @@ static void find_cause(const struct spoke *s, struct result *ret)
 /* The report's cause does not say that the hub was lost. */
 static void say_loss(const struct spoke *s)
 {
-	struct text t = { 0 };
+	static const char rest[] = "how the other nodes ended is not known";
 
 	if (s->lost.asleep)
-		text_printf(&t, "this node was itself frozen or suspended: %s", s->lost.detail);
+		party_say(s->party, NOTE_WARNING,
+			"this node was itself frozen or suspended: %s; %s", s->lost.detail, rest);
 	else
-		text_printf(&t, "this node lost contact with node 0 (%s): %s", s->lost.host,
-			s->lost.detail);
-	text_add(&t, "; how the other nodes ended is not known");
-	party_say_text(s->party, true, &t);
+		party_say(s->party, NOTE_WARNING, "this node lost contact with node 0 (%s): %s; %s",
+			s->lost.host, s->lost.detail, rest);
 }
 
 static void be_over_alone(struct spoke *s)
@@ -137,12 +130,11 @@ static void be_over_alone(struct spoke *s)
 }
 
 /* There will be no channel. */
-static void give_up(struct spoke *s, struct text *why)
+static void give_up(struct spoke *s, const char *why)
 {
 	dialer_stop(&s->dialer);
 	spoke_goto(s, SPOKE_OVER);
-	s->on_missed(s->owner, text_string(why));
-	text_done(why);
+	s->on_missed(s->owner, why);
 }
 
 /* --- on its way into the job --- */
@@ -161,20 +153,22 @@ static void on_limit(uv_timer_t *timer)
 			s->link ? "was reached, but did not accept this node" : "was not reached",
 			seconds.text);
 		dialer_explain(&s->dialer, &t);
-		give_up(s, &t);
 	} else if (s->state == SPOKE_JOINING) {
 		text_printf(&t,
 			"the launcher at %s was reached, but did not start the job within %s s "
 			"(--join-timeout)",
 			s->link->peer, seconds.text);
-		give_up(s, &t);
 	} else {
 		text_printf(&t,
 			"all nodes had met, but node rank 0's launcher (%s) did not start the job "
 			"within %s s (--node-timeout)",
 			s->link->peer, seconds.text);
-		fail_text(s, -ETIMEDOUT, &t);
 	}
+	if (s->state == SPOKE_READY)
+		fail(s, -ETIMEDOUT, text_string(&t));
+	else
+		give_up(s, text_string(&t));
+	text_done(&t);
 }
 
 /* The state has until then: uv_now(). */
@@ -198,10 +192,10 @@ static void say_waiting(struct spoke *s)
 	if (now < s->note_ms)
 		return;
 	s->note_ms = now + NEXT_NOTE_MS;
-	text_add(&t, "node rank 0's launcher can't be reached yet: ");
 	dialer_explain(&s->dialer, &t);
-	text_add(&t, "; still trying");
-	party_say_text(s->party, false, &t);
+	party_say(s->party, NOTE_INFO,
+		"node rank 0's launcher can't be reached yet: %s; still trying", text_string(&t));
+	text_done(&t);
 }
 
 static void on_round(struct dialer *d)
@@ -217,7 +211,8 @@ static void on_hopeless(struct dialer *d, const char *why)
 	struct text t = { 0 };
 
 	text_printf(&t, "can't join node rank 0's launcher: %s", why);
-	give_up(d->owner, &t);
+	give_up(d->owner, text_string(&t));
+	text_done(&t);
 }
 
 /* The time for which this node waits for the others counts from its own start, whenever it reached
@@ -300,15 +295,13 @@ static void hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
 static void hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
 {
 	struct message_refused r;
-	struct text t = { 0 };
 
 	if (message_get_refused(at, len, &r) < 0)
 		return;
-	text_add(&t, r.text);
 	if (r.why == REFUSED_UNABLE)
-		give_up(s, &t);
+		give_up(s, r.text);
 	else
-		fail_text(s, r.code, &t);
+		fail(s, r.code, r.text);
 }
 
 /* --- in the job --- */
@@ -448,7 +441,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		return;
 	case MESSAGE_WAITING:
 		if (message_get_text(at, len, text) == 0)
-			party_say(s->party, false, text);
+			party_say(s->party, NOTE_INFO, "%s", text);
 		return;
 	case MESSAGE_WELCOME:
 		if (s->state == SPOKE_JOINING)
@@ -535,7 +528,6 @@ static void lose_hub(struct spoke *s, const char *why)
 static void on_link_lost(struct dialer *d, struct link *l, const char *why)
 {
 	struct spoke *s = d->owner;
-	struct text t = { 0 };
 
 	(void)l;
 	s->linked = false;
@@ -543,9 +535,9 @@ static void on_link_lost(struct dialer *d, struct link *l, const char *why)
 	if (is_in(s)) {
 		lose_hub(s, why);
 	} else if (s->state == SPOKE_READY) {
-		text_printf(
-			&t, "node rank 0's launcher was lost before the workers started: %s", why);
-		fail_text(s, -ECONNRESET, &t);
+		spoke_goto(s, SPOKE_OVER);
+		party_fail(s->party, -ECONNRESET,
+			"node rank 0's launcher was lost before the workers started: %s", why);
 	} else if (s->state == SPOKE_JOINING) {
 		spoke_goto(s, SPOKE_DIALING);
 		limit(s, s->party->deadline_ms);

@@ -70,11 +70,11 @@ void spoke_lines_start(const struct spoke *s)
 	bool wants = s->party->config->merge_logs, offered = s->credit.whole > 0;
 
 	if (wants && !offered)
-		party_say(s->party, true,
+		party_say(s->party, NOTE_WARNING,
 			"node rank 0 has no --merge-logs: the output of this node's workers stays "
 			"here");
 	if (offered && !wants)
-		party_say(s->party, false,
+		party_say(s->party, NOTE_INFO,
 			"node rank 0 has --merge-logs, but this node does not: the output of its "
 			"workers stays here");
 }
