@@ -26,30 +26,28 @@ static pid_t number_of(const char *name)
 	return *end == '\0' && n > 0 ? (pid_t)n : 0;
 }
 
-/* The first number behind a name in /proc/self/status is ours in /proc's own namespace; a second
- * one: in one below it. False: the line has another name. */
-static bool is_ours(const char *line, const char *name, bool *ret)
-{
-	size_t len = strlen(name);
-	char *end;
+/* One thread. Stdio's own buffer is a page, and each read of an environment waits. */
+static char contents[65536];
 
-	if (strncmp(line, name, len) != 0)
-		return false;
-	*ret = strtol(line + len, &end, 10) == getpid() && *end == '\n';
-	return true;
+/* As much as there is room for: the list of groups may be longer than that. */
+static long read_status(void)
+{
+	autoclose fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	long n = fd < 0 ? -errno : fd_read_up_to(fd, contents, sizeof contents - 1);
+
+	contents[n < 0 ? 0 : n] = '\0';
+	return n;
 }
 
-static enum proc read_status(FILE *f)
+/* The first number of NSpid in /proc/self/status is ours in /proc's own namespace; a second one: in
+ * one below it. Linux before 4.1 and gVisor have only Tgid, which comes before the groups. */
+static bool is_ours(const char *status)
 {
-	char *line = NULL;
-	size_t room = 0;
-	bool ours = false;
+	const char *line = strstr(status, "\nNSpid:");
+	char *end;
 
-	/* Tgid comes first, for those that have no NSpid: Linux before 4.1, gVisor */
-	while (getline(&line, &room, f) >= 0 && !is_ours(line, "NSpid:", &ours))
-		(void)is_ours(line, "Tgid:", &ours);
-	free(line);
-	return ours ? PROC_OURS : PROC_FOREIGN;
+	line = line ? line : strstr(status, "\nTgid:");
+	return line && strtol(strchr(line, ':') + 1, &end, 10) == getpid() && *end == '\n';
 }
 
 enum proc proc_look(void)
@@ -57,20 +55,18 @@ enum proc proc_look(void)
 	static pid_t asked; /* who asked: a child may be in another namespace */
 	static enum proc answer;
 	struct statfs fs;
-	FILE *f;
+	long n;
 
 	if (asked == getpid())
 		return answer;
-	f = fopen("/proc/self/status", "re");
-	if (!f && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+	n = read_status();
+	if (n == -EMFILE || n == -ENFILE || n == -ENOMEM)
 		return PROC_OURS; /* not known: another time */
-	if (f)
-		answer = read_status(f);
+	if (n >= 0)
+		answer = is_ours(contents) ? PROC_OURS : PROC_FOREIGN;
 	else
 		answer = statfs("/proc", &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC ? PROC_FOREIGN :
 										      PROC_NONE;
-	if (f)
-		(void)fclose(f);
 	asked = getpid();
 	return answer;
 }
@@ -151,8 +147,14 @@ void process_command(pid_t pid, char ret[16])
 		memcpy(ret, p.command, sizeof p.command);
 }
 
+static void list_add(struct pids *list, pid_t pid)
+{
+	if (list->count < PIDS_MAX)
+		list->at[list->count++] = pid;
+}
+
 /* One thread's list: numbers with a blank behind each. */
-static int thread_children(pid_t pid, pid_t tid, void (*see)(pid_t child, void *to), void *to)
+static int thread_children(pid_t pid, pid_t tid, struct pids *list)
 {
 	char path[64], text[4096];
 	size_t kept = 0;
@@ -174,7 +176,7 @@ static int thread_children(pid_t pid, pid_t tid, void (*see)(pid_t child, void *
 		while ((blank = strchr(at, ' '))) {
 			*blank = '\0';
 			if (number_of(at))
-				see(number_of(at), to);
+				list_add(list, number_of(at));
 			at = blank + 1;
 		}
 		kept = strlen(at); /* a number that was cut */
@@ -183,7 +185,7 @@ static int thread_children(pid_t pid, pid_t tid, void (*see)(pid_t child, void *
 }
 
 /* Without the kernel's lists: everyone is asked who its parent is. */
-static int scan_children(pid_t pid, void (*see)(pid_t child, void *to), void *to)
+static int scan_children(pid_t pid, struct pids *list)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -195,13 +197,13 @@ static int scan_children(pid_t pid, void (*see)(pid_t child, void *to), void *to
 		struct process p;
 
 		if (child && process_read(child, &p) == 0 && p.parent == pid)
-			see(child, to);
+			list_add(list, child);
 	}
 	(void)closedir(dir);
 	return 0;
 }
 
-static int listed_children(pid_t pid, void (*see)(pid_t child, void *to), void *to)
+static int listed_children(pid_t pid, struct pids *list)
 {
 	char path[64];
 	struct dirent *entry;
@@ -215,11 +217,11 @@ static int listed_children(pid_t pid, void (*see)(pid_t child, void *to), void *
 	while ((entry = readdir(dir))) {
 		pid_t tid = number_of(entry->d_name);
 
-		if (tid && thread_children(pid, tid, see, to) == 0)
+		if (tid && thread_children(pid, tid, list) == 0)
 			listed = true;
 	}
 	(void)closedir(dir);
-	return listed ? 0 : scan_children(pid, see, to);
+	return listed ? 0 : scan_children(pid, list);
 }
 
 /* The number that is given next: none is above it, unless they have begun anew. 0: not known. */
@@ -234,57 +236,41 @@ static pid_t newest_pid(void)
 	return pid > 0 ? pid : 0;
 }
 
-static unsigned try_numbers(pid_t first, pid_t end, void (*see)(pid_t child, void *to), void *to)
+static void try_numbers(pid_t first, pid_t end, struct pids *list)
 {
-	unsigned found = 0;
 	siginfo_t si;
 
 	for (pid_t pid = first; pid < end; pid++)
-		if (wait_for(pid, &si) == 0) {
-			see(pid, to);
-			found++;
-		}
-	return found;
+		if (wait_for(pid, &si) == 0)
+			list_add(list, pid);
 }
 
 /* Whoever is above the newest number is found when nobody else is left. */
-static int find_children(void (*see)(pid_t child, void *to), void *to)
+static int find_children(struct pids *list)
 {
 	enum { PID_MAX_LIMIT = 4194304 }; /* Linux, include/linux/threads.h */
+	size_t before = list->count;
 	siginfo_t si;
 	pid_t end;
 
 	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
 		return errno == ECHILD ? 0 : -errno;
 	end = newest_pid() + 1;
-	if (try_numbers(1, end, see, to) == 0)
-		(void)try_numbers(end, PID_MAX_LIMIT, see, to);
+	try_numbers(1, end, list);
+	if (list->count == before)
+		try_numbers(end, PID_MAX_LIMIT, list);
 	return 0;
 }
 
-int process_children(pid_t pid, void (*see)(pid_t child, void *to), void *to)
+int process_children(pid_t pid, struct pids *list)
 {
-	int rc = proc_look() == PROC_OURS ? listed_children(pid, see, to) : -ENOENT;
+	int rc = proc_look() == PROC_OURS ? listed_children(pid, list) : -ENOENT;
 
-	return rc < 0 && pid == getpid() ? find_children(see, to) : rc;
-}
-
-static void list_one(pid_t child, void *to)
-{
-	struct pids *list = to;
-
-	if (list->count < PIDS_MAX)
-		list->at[list->count++] = child;
-}
-
-void process_list_children(pid_t pid, struct pids *list)
-{
-	(void)process_children(pid, list_one, list); /* what can't be seen can't be listed */
+	return rc < 0 && pid == getpid() ? find_children(list) : rc;
 }
 
 bool process_variable(pid_t pid, const char *name, char *ret, size_t size)
 {
-	static char buffer[65536]; /* one thread; stdio's own is a page, and each read waits */
 	size_t name_len = strlen(name), room = 0;
 	char path[64], *entry = NULL;
 	bool found = false;
@@ -294,7 +280,7 @@ bool process_variable(pid_t pid, const char *name, char *ret, size_t size)
 	f = proc_look() == PROC_OURS ? fopen(path, "re") : NULL;
 	if (!f)
 		return false;
-	(void)setvbuf(f, buffer, _IOFBF, sizeof buffer); /* can't fail */
+	(void)setvbuf(f, contents, _IOFBF, sizeof contents); /* can't fail */
 	while (!found && getdelim(&entry, &room, '\0', f) >= 0) {
 		found = strncmp(entry, name, name_len) == 0 && entry[name_len] == '=';
 		if (found)

@@ -37,13 +37,6 @@ int process_read(pid_t pid, struct process *ret);
 /* Only the name of a process; "" if it has gone or can't be seen. */
 void process_command(pid_t pid, char ret[16]);
 
-/* Calls see() for each child of a process, of all its threads; children that come and go meanwhile
- * may be missed. Reads the kernel's lists of children, or all of /proc if the kernel has no lists
- * (CONFIG_PROC_CHILDREN). If neither can be read (no /proc, or no descriptor is left) this
- * process's own children are still found, by trying pids: up to the newest one and, if none of
- * these is a child, all 4 million, which takes half a second. 0 or negative errno. */
-int process_children(pid_t pid, void (*see)(pid_t child, void *to), void *to);
-
 /* A list of processes of fixed size, as there may be no memory when it is needed. Pages that are
  * not used cost nothing; children beyond PIDS_MAX are found when these have ended. */
 enum { PIDS_MAX = 65536 };
@@ -53,8 +46,13 @@ struct pids {
 	size_t count;
 };
 
-/* Adds the children of a process, as far as there is room. */
-void process_list_children(pid_t pid, struct pids *list);
+/* Adds the children of a process, of all its threads; those that come and go meanwhile may be
+ * missed. Reads the kernel's lists of children, or all of /proc if the kernel has no lists
+ * (CONFIG_PROC_CHILDREN). If neither can be read (no /proc, or no descriptor is left) this
+ * process's own children are still found, by trying pids: up to the newest one and, if none of
+ * these is a child, all 4 million, which takes half a second. 0 or negative errno: the process
+ * can't be seen; who asks for what is below it need not care. */
+int process_children(pid_t pid, struct pids *list);
 
 /* The value of a variable in the environment that a process was executed with, cut to fit. False:
  * it is not set, or the environment may not be read. */

@@ -179,14 +179,9 @@ void attempt_drained(void *run)
 		tell_end(r, read_words(r));
 }
 
-static void on_reaped(void *owner, const siginfo_t *si)
-{
-	leftovers_reaped(owner, si);
-}
-
 static void on_pool_ended(struct pool *p)
 {
-	const struct reap_hook hook = { on_reaped, &p->left };
+	const struct reap_hook hook = { leftovers_reaped, &p->left };
 	struct run *r = p->owner;
 	struct result *own = &r->end->own;
 

@@ -197,15 +197,16 @@ static void see_child(struct look *look, pid_t child)
 	again_in(look, left->killed ? AGAIN_MS : (left->deadline_ns - look->now_ns) / 1000000 + 1);
 }
 
+/* One thread. */
+static struct pids children;
+
 uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 {
-	static struct pids children; /* one thread */
 	struct look look = { .l = l, .all_ended = all_ended, .now_ns = uv_hrtime() };
 
 	/* all of them first: what a signal orphans would turn up at the end of a list that is still
 	 * read */
-	children.count = 0;
-	process_list_children(getpid(), &children);
+	tree_children(&children);
 	if (all_ended && children.count > CROWD)
 		tree_go_first();
 	for (size_t i = 0; i < children.count; i++)
@@ -216,12 +217,10 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended)
 
 void leftovers_kill(struct leftovers *l)
 {
-	static struct pids children; /* one thread */
 	struct killed_groups killed = { { 0 } };
 
 	l->killing = true;
-	children.count = 0;
-	process_list_children(getpid(), &children);
+	tree_children(&children);
 	for (size_t i = 0; i < children.count; i++) {
 		if (is_worker(l, children.at[i]))
 			continue;
@@ -231,14 +230,15 @@ void leftovers_kill(struct leftovers *l)
 	}
 }
 
-void leftovers_reaped(struct leftovers *l, const siginfo_t *si)
+bool leftovers_reaped(void *leftovers, const siginfo_t *si)
 {
+	struct leftovers *l = leftovers;
 	struct seen *s = seen_find(l, si->si_pid);
 	struct worker *owner;
 	struct leftover *left;
 
 	if (is_worker(l, si->si_pid))
-		return;
+		return false;
 	if (s && s->gone)
 		s = NULL;
 	owner = s ? NULL : by_session(l, si->si_pid);
@@ -249,6 +249,7 @@ void leftovers_reaped(struct leftovers *l, const siginfo_t *si)
 	}
 	if (s)
 		s->gone = true;
+	return true;
 }
 
 void leftovers_done(struct leftovers *l)

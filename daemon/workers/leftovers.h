@@ -37,10 +37,11 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended);
 /* Ends every grace: SIGKILL to all orphans. Fast, as they may be forking without end. */
 void leftovers_kill(struct leftovers *l);
 
-/* To be called for each child that is no worker when it has ended, before it is reaped. Whoever had
- * to be killed is counted here, and is counted as left behind here if that has not been done
- * before: so each counts once, and who was never seen alive counts, too. */
-void leftovers_reaped(struct leftovers *l, const siginfo_t *si);
+/* A child of this process has ended and is not reaped yet: for struct reap_hook. False: it is a
+ * worker, which does not count. Whoever had to be killed is counted here, and is counted as left
+ * behind here if that has not been done before: so each counts once, and who was never seen alive
+ * counts, too. */
+bool leftovers_reaped(void *leftovers, const siginfo_t *si);
 
 /* Gives its memory back; the numbers stay. */
 void leftovers_done(struct leftovers *l);

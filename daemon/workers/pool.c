@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -18,6 +17,7 @@
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/spawn.h"
+#include "daemon/workers/tree.h"
 #include "daemon/workers/worker.h"
 
 enum {
@@ -159,24 +159,13 @@ static void stop_for_failure(struct pool *p)
 	p->on_stopping(p);
 }
 
-/* Whether anything below this process lives; reaps orphans that have ended. */
+/* Whether anything below this process lives; reaps orphans that have ended, up to the first worker:
+ * its pidfd is readable, and tells its turn. */
 static bool reap_orphans(struct pool *p)
 {
-	siginfo_t si;
+	const struct reap_hook hook = { leftovers_reaped, &p->left };
 
-	for (;;) {
-		si.si_pid = 0;
-		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
-			return errno != ECHILD;
-		if (si.si_pid == 0)
-			return true;
-		for (unsigned i = 0; i < p->plan->start_count; i++)
-			if (p->workers[i].outcome.pid == si.si_pid &&
-				worker_is_alive(&p->workers[i]))
-				return true; /* its pidfd is readable, and tells its turn */
-		leftovers_reaped(&p->left, &si);
-		(void)waitpid(si.si_pid, NULL, WNOHANG | __WALL);
-	}
+	return tree_reap(&hook);
 }
 
 static void on_look(uv_timer_t *t);

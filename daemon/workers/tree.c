@@ -29,15 +29,13 @@ int tree_adopt_orphans(void)
 	return prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
 }
 
-static void spare_one(pid_t child, void *to)
-{
-	struct spared *s = to;
+/* One thread; it is too much for a stack, and memory may be out. */
+static struct pids children;
 
-	if (s->count < SPARED_MAX) {
-		s->child[s->count] = child;
-		s->session[s->count] = getsid(child);
-	}
-	s->count++;
+void tree_children(struct pids *ret)
+{
+	ret->count = 0;
+	(void)process_children(getpid(), ret); /* it can be seen in any case */
 }
 
 int tree_spare(struct spared *ret)
@@ -48,11 +46,15 @@ int tree_spare(struct spared *ret)
 	/* nearly always: no child at all, and /proc need not be asked */
 	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD)
 		return 0;
-	(void)process_children(getpid(), spare_one, ret);
-	if (ret->count <= SPARED_MAX)
-		return 0;
-	ret->count = 0;
-	return -E2BIG;
+	tree_children(&children);
+	if (children.count > SPARED_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < children.count; i++) {
+		ret->child[i] = children.at[i];
+		ret->session[i] = getsid(children.at[i]);
+	}
+	ret->count = (unsigned)children.count;
+	return 0;
 }
 
 static bool is_spared(const struct spared *s, pid_t child)
@@ -118,18 +120,17 @@ void tree_list(pid_t root, struct pids *ret)
 	ret->at[0] = root;
 	ret->count = 1;
 	for (size_t i = 0; i < ret->count; i++)
-		process_list_children(ret->at[i], ret);
+		(void)process_children(ret->at[i], ret); /* what can't be seen can't be listed */
 }
 
 unsigned tree_signal(pid_t root, int signal)
 {
-	/* one thread; it is too much for a stack, and memory may be out */
-	static struct pids f;
+	static struct pids tree; /* like `children`, of which root may be one */
 	unsigned reached = 0;
 
-	tree_list(root, &f);
-	for (size_t i = 0; i < f.count; i++)
-		reached += signal_one(f.at[i], signal);
+	tree_list(root, &tree);
+	for (size_t i = 0; i < tree.count; i++)
+		reached += signal_one(tree.at[i], signal);
 	return reached;
 }
 
@@ -155,18 +156,21 @@ struct round {
 	struct survivor *survivors;
 };
 
-static void kill_one(pid_t child, void *to)
+static void kill_round(struct round *r)
 {
-	struct round *r = to;
+	tree_children(&children);
+	for (size_t i = 0; i < children.count; i++) {
+		pid_t child = children.at[i];
 
-	if (is_spared(r->spared, child))
-		return;
-	if (kill(child, 0) < 0 && errno == EPERM)
-		r->denied++;
-	tree_kill_child(child, &r->killed);
-	if (r->stuck)
-		(void)tree_signal(child, SIGKILL);
-	r->found++;
+		if (is_spared(r->spared, child))
+			continue;
+		if (kill(child, 0) < 0 && errno == EPERM)
+			r->denied++;
+		tree_kill_child(child, &r->killed);
+		if (r->stuck)
+			(void)tree_signal(child, SIGKILL);
+		r->found++;
+	}
 }
 
 static void name_one(pid_t pid, struct round *r)
@@ -186,21 +190,31 @@ static void name_one(pid_t pid, struct round *r)
 /* All that lives below this process, but for the spared and theirs. */
 static void name_all(struct round *r)
 {
-	static struct pids all; /* one thread */
-
-	all.count = 0;
-	process_list_children(getpid(), &all);
-	for (size_t i = 0; i < all.count; i++) {
-		if (is_spared(r->spared, all.at[i]))
+	tree_children(&children);
+	for (size_t i = 0; i < children.count; i++) {
+		if (is_spared(r->spared, children.at[i]))
 			continue;
-		process_list_children(all.at[i], &all);
-		name_one(all.at[i], r);
+		(void)process_children(children.at[i], &children);
+		name_one(children.at[i], r);
 	}
 }
 
 static uint64_t now_ms(void)
 {
 	return uv_hrtime() / 1000000;
+}
+
+bool tree_reap(const struct reap_hook *hook)
+{
+	for (;;) {
+		siginfo_t si = { .si_pid = 0 };
+
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+			return errno != ECHILD;
+		if (si.si_pid == 0 || !hook->on_reaped(hook->owner, &si))
+			return true;
+		(void)waitpid(si.si_pid, NULL, WNOHANG | __WALL); /* it has ended and is ours */
+	}
 }
 
 void tree_forget(struct spared *s, pid_t child)
@@ -217,24 +231,23 @@ struct reaping {
 	unsigned reaped;
 };
 
-/* Reaps what has ended. False: no child is left at all. */
+static bool on_reaped(void *owner, const siginfo_t *si)
+{
+	struct reaping *b = owner;
+
+	if (b->hook)
+		(void)b->hook->on_reaped(b->hook->owner, si);
+	if (b->spared)
+		tree_forget(b->spared, si->si_pid);
+	b->reaped++;
+	return true;
+}
+
 static bool reap(struct reaping *b)
 {
-	for (;;) {
-		siginfo_t si = { .si_pid = 0 };
+	const struct reap_hook hook = { on_reaped, b };
 
-		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
-			return errno != ECHILD;
-		if (si.si_pid == 0)
-			return true;
-		if (b->hook)
-			b->hook->on_reaped(b->hook->owner, &si);
-		if (waitpid(si.si_pid, NULL, WNOHANG | __WALL) != si.si_pid)
-			return true;
-		if (b->spared)
-			tree_forget(b->spared, si.si_pid);
-		b->reaped++;
-	}
+	return tree_reap(&hook);
 }
 
 void tree_go_first(void)
@@ -284,7 +297,7 @@ static bool end_in_rounds(struct reaping *b)
 
 		if (++rounds == SLOW_ROUNDS)
 			tree_go_first();
-		(void)process_children(getpid(), kill_one, &r);
+		kill_round(&r);
 		quiet = r.found == 0 ? quiet + 1 : 0;
 		if (b->spared && b->spared->count > 0 && quiet == QUIET_ROUNDS)
 			return true;

@@ -38,6 +38,9 @@ bool tree_has(pid_t pid);
  * errno: it is not, or not any more (-ESRCH), or there is no descriptor left. */
 int tree_open(pid_t pid, struct process *ret);
 
+/* Lists the children of this process. */
+void tree_children(struct pids *ret);
+
 /* Lists a process and all below it, itself first. */
 void tree_list(pid_t root, struct pids *ret);
 
@@ -56,11 +59,15 @@ struct killed_groups {
 void tree_kill_child(pid_t child, struct killed_groups *done);
 
 /* Called for each process before it is reaped, while its number and its session's are still its
- * own. */
+ * own. False: it is somebody else's to reap, which only tree_reap() heeds. */
 struct reap_hook {
-	void (*on_reaped)(void *owner, const siginfo_t *si);
+	bool (*on_reaped)(void *owner, const siginfo_t *si);
 	void *owner;
 };
+
+/* Reaps the children that have ended, up to one that is not to be. False: no child is left at all.
+ */
+bool tree_reap(const struct reap_hook *hook);
 
 /* This process runs before all ordinary ones from now on, where that is allowed: for one that does
  * nothing any more but end others. */

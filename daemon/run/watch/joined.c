@@ -13,8 +13,6 @@
 #include "daemon/os/procfs.h"
 #include "daemon/os/sockets.h"
 
-enum { DEPTH_MAX = 8 };
-
 /* The connections to the store in one network namespace. */
 struct connections {
 	struct peer addr;
@@ -73,7 +71,6 @@ static void read_namespace(struct connections *c, pid_t pid)
 
 struct one_look {
 	const struct connections *c;
-	unsigned depth; /* below the worker */
 	bool found;
 };
 
@@ -87,26 +84,19 @@ static bool see_inode(uint64_t inode, void *to)
 }
 
 /* A wrapper has its program as a child, which is the one that connects. */
-static void see_process(pid_t pid, void *to)
-{
-	struct one_look *look = to;
-
-	if (look->found || look->depth == DEPTH_MAX)
-		return;
-	(void)sockets_of(pid, see_inode, look);
-	look->depth++;
-	if (!look->found)
-		(void)process_children(pid, see_process, look);
-	look->depth--;
-}
-
 static bool has_joined(struct connections *c, pid_t pid)
 {
+	static struct pids below; /* one thread */
 	struct one_look look = { .c = c };
 
 	read_namespace(c, pid);
-	if (c->count > 0)
-		see_process(pid, &look);
+	below.at[0] = pid;
+	below.count = c->count > 0 ? 1 : 0;
+	for (size_t i = 0; i < below.count && !look.found; i++) {
+		(void)sockets_of(below.at[i], see_inode, &look);
+		if (!look.found)
+			(void)process_children(below.at[i], &below);
+	}
 	return look.found;
 }
 

@@ -84,25 +84,21 @@ static const char *part_command(void)
 	return NULL;
 }
 
-struct list {
-	pid_t at[2 * MANY];
-	size_t count;
-};
+/* The children of a process; one list for all parts, each of which has a process of its own. */
+static struct pids listed;
 
-static void note(pid_t child, void *to)
+static int list(pid_t pid)
 {
-	struct list *l = to;
-
-	if (l->count < sizeof l->at / sizeof *l->at)
-		l->at[l->count++] = child;
+	listed.count = 0;
+	return process_children(pid, &listed);
 }
 
-static bool has(const struct list *l, pid_t pid)
+static bool has(pid_t pid)
 {
 	unsigned found = 0;
 
-	for (size_t i = 0; i < l->count; i++)
-		found += l->at[i] == pid;
+	for (size_t i = 0; i < listed.count; i++)
+		found += listed.at[i] == pid;
 	return found == 1;
 }
 
@@ -120,41 +116,36 @@ static const char *part_children(void)
 	pid_t one = stage_start(ACTOR_CHILD, stage_parent);
 	pid_t two = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_wait);
 	pid_t dead = stage_start(ACTOR_CHILD, stage_end);
-	struct list l = { .count = 0 };
 	uv_thread_t thread;
 
 	HOLDS(uv_thread_create(&thread, start_in_thread, NULL) == 0, "a thread");
 	while (!stage_shared[1])
 		(void)usleep(1000);
 	stage_await(dead, 'Z');
-	HOLDS(process_children(getpid(), note, &l) == 0, "the list can be read");
-	HOLDS(has(&l, one) && has(&l, two), "children and adopted orphans, once each");
-	HOLDS(has(&l, dead), "zombies");
-	HOLDS(has(&l, stage_shared[1]), "another thread's");
-	HOLDS(!has(&l, stage_shared[0]) && l.count == 4, "no grandchildren");
-	l.count = 0;
-	HOLDS(process_children(one, note, &l) == 0 && l.count == 1 && has(&l, stage_shared[0]),
-		"another process's");
-	l.count = 0;
-	HOLDS(process_children(two, note, &l) == 0 && l.count == 0, "none");
+	HOLDS(list(getpid()) == 0, "the list can be read");
+	HOLDS(has(one) && has(two), "children and adopted orphans, once each");
+	HOLDS(has(dead), "zombies");
+	HOLDS(has(stage_shared[1]), "another thread's");
+	HOLDS(!has(stage_shared[0]) && listed.count == 4, "no grandchildren");
+	HOLDS(list(one) == 0 && listed.count == 1 && has(stage_shared[0]), "another process's");
+	HOLDS(list(two) == 0 && listed.count == 0, "none");
 	stage_shared[2] = 1;
 	(void)uv_thread_join(&thread);
 	(void)stage_reap(dead);
-	HOLDS(process_children(dead, note, &l) < 0 && l.count == 0, "a process that is gone");
+	HOLDS(list(dead) < 0 && listed.count == 0, "a process that is gone");
 	return NULL;
 }
 
 static const char *part_many(void)
 {
 	static pid_t started[MANY];
-	struct list l = { .count = 0 };
 
 	for (int i = 0; i < MANY; i++)
 		started[i] = stage_start(ACTOR_CHILD, stage_end);
-	HOLDS(process_children(getpid(), note, &l) == 0, "the list can be read");
+	HOLDS(list(getpid()) == 0, "the list can be read");
 	for (int i = 0; i < MANY; i++)
-		HOLDS(has(&l, started[i]), "all of them, once each");
-	HOLDS(l.count == MANY, "nobody else");
+		HOLDS(has(started[i]), "all of them, once each");
+	HOLDS(listed.count == MANY, "nobody else");
 	return NULL;
 }
 
@@ -204,15 +195,13 @@ static const char *unseen(void)
 {
 	pid_t child = stage_start(ACTOR_CHILD, stage_parent), ended;
 	pid_t session = stage_start(ACTOR_SESSION, stage_wait);
-	struct list l = { .count = 0 };
 	char text[64] = "x";
 	struct process p;
 
-	HOLDS(process_children(getpid(), note, &l) == 0 && l.count == 2, "as many as there are");
-	HOLDS(has(&l, child) && has(&l, session), "its children are found");
-	l.count = 0;
-	HOLDS(process_children(child, note, &l) < 0 && l.count == 0, "nobody else's");
-	HOLDS(process_children(getppid(), note, &l) < 0 && l.count == 0, "nor its parent's");
+	HOLDS(list(getpid()) == 0 && listed.count == 2, "as many as there are");
+	HOLDS(has(child) && has(session), "its children are found");
+	HOLDS(list(child) < 0 && listed.count == 0, "nobody else's");
+	HOLDS(list(getppid()) < 0 && listed.count == 0, "nor its parent's");
 	HOLDS(process_read(session, &p) == 0 && p.parent == getpid(), "a child can be read");
 	HOLDS(p.session == session && p.uid == geteuid(), "what the kernel tells of it");
 	HOLDS(p.state == '?' && strcmp(p.command, "?") == 0 && p.started == 0, "and no more");
@@ -262,13 +251,12 @@ static const char *part_none(void)
 static const char *part_no_descriptor(void)
 {
 	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
-	struct list l = { .count = 0 };
 
 	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
 		;
 	HOLDS(errno == EMFILE, "none is left");
-	HOLDS(process_children(getpid(), note, &l) == 0 && l.count == 1, "the list is there");
-	HOLDS(has(&l, child), "with its child");
+	HOLDS(list(getpid()) == 0 && listed.count == 1, "the list is there");
+	HOLDS(has(child), "with its child");
 	return NULL;
 }
 

@@ -142,18 +142,17 @@ static void test_row(void **state)
 	run(row->part);
 }
 
-static void kill_one(pid_t child, void *to)
-{
-	(void)to;
-	(void)kill(child, SIGKILL);
-}
-
 /* Ends what a part that failed has left: all below it is this process's now. */
 static int done(void **state)
 {
+	static struct pids left;
+
 	(void)state;
 	do {
-		(void)process_children(getpid(), kill_one, NULL);
+		left.count = 0;
+		(void)process_children(getpid(), &left);
+		for (size_t i = 0; i < left.count; i++)
+			(void)kill(left.at[i], SIGKILL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		errno = 0;

@@ -63,7 +63,7 @@ static int reap(pid_t pid)
 	siginfo_t si = { .si_pid = 0 };
 
 	(void)waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT);
-	leftovers_reaped(&left, &si);
+	(void)leftovers_reaped(&left, &si);
 	return stage_reap(pid);
 }
 
@@ -299,11 +299,6 @@ static void with_stubborn_child(void)
 	stage_wait();
 }
 
-static void on_reaped(void *owner, const siginfo_t *si)
-{
-	leftovers_reaped(owner, si);
-}
-
 static volatile sig_atomic_t asked;
 
 static void on_term(int signal)
@@ -448,7 +443,7 @@ static void start_crowd(void)
 
 static const char *part_crowd(void)
 {
-	const struct reap_hook hook = { on_reaped, &left };
+	const struct reap_hook hook = { leftovers_reaped, &left };
 	struct survivor alive[SURVIVORS_MAX];
 	unsigned count, reaped, crowd;
 
