@@ -275,9 +275,10 @@ static int dial_raw_from(const struct channel *c, uint32_t host)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK + host) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
 	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
 	assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof from), 0);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&c->address, sizeof c->address), 0);
 	return fd;
