@@ -131,6 +131,7 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 static int decide(struct launch *l)
 {
 	const struct settings *s = &l->settings;
+	const struct deciding d = { s, &l->facts, &l->notes, &l->why };
 	struct topology *t = &l->topology;
 	unsigned *nproc_of_node;
 
@@ -139,9 +140,8 @@ static int decide(struct launch *l)
 			"no training script: launchd [options] script [script's arguments]; launchd "
 			"--help has the options");
 	if (facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||
-		topology_begin(s, &l->facts, &l->arena, t, &l->notes, &l->why) < 0 ||
-		topology_finish(s, &l->facts, join_tells_master(s, &l->facts, t), &l->arena, t,
-			&l->notes, &l->why) < 0)
+		topology_begin(&d, t) < 0 ||
+		topology_finish(&d, join_tells_master(s, &l->facts, t), t) < 0)
 		return l->why.code;
 	if (t->identity.node_rank_known)
 		say_node(t->identity.node_rank);
@@ -150,7 +150,7 @@ static int decide(struct launch *l)
 		return failure_oom(&l->why);
 	for (unsigned i = 0; i < t->identity.nnodes; i++)
 		nproc_of_node[i] = t->nproc;
-	if (plan_make(s, &l->facts, t, nproc_of_node, &l->plan, &l->notes, &l->why) < 0)
+	if (plan_make(&d, t, nproc_of_node, &l->plan) < 0)
 		return l->why.code;
 	return check_outputs(s, &l->plan, &l->why);
 }
@@ -183,9 +183,9 @@ static const struct plan *bind_plan(void *owner, const struct meeting *m, struct
 		.agent_store = m->agent_store,
 	};
 	struct notes notes = { .arena = &l->arena };
+	const struct deciding d = { &l->settings, &l->facts, &notes, why };
 
-	if (plan_bind(&l->plan, &l->settings, &l->facts, &l->topology, &agreed, &l->bound, &notes,
-		    why) < 0)
+	if (plan_bind(&l->plan, &d, &l->topology, &agreed, &l->bound) < 0)
 		return NULL;
 	if (!l->topology.identity.node_rank_known)
 		say_for_the_job(l, &notes);

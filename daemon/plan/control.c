@@ -28,26 +28,25 @@ bool pmix_meets(const char *const *env, enum launcher launcher)
 }
 
 /* The address that all know, and its port. */
-static int find_static(
-	const struct settings *s, const struct topology *t, struct control *c, struct failure *why)
+static int find_static(const struct deciding *d, const struct topology *t, struct control *c)
 {
 	const struct master *m = &t->master;
 	bool by_pmix = c->how == CONTROL_PMIX;
 
 	if (c->port_given) {
-		c->port = (unsigned)settings_number(s, SET_CONTROL_PORT);
-		c->from = settings_where(s, SET_CONTROL_PORT);
+		c->port = (unsigned)settings_number(d->s, SET_CONTROL_PORT);
+		c->from = settings_where(d->s, SET_CONTROL_PORT);
 		if (c->port == m->port && c->port != m->c10d_port)
-			return failure_usage(why,
+			return failure_usage(d->why,
 				"%s: worker 0 listens on port %u (%s): the launchers need another one",
 				c->from, m->port, m->port_from);
 	} else if (m->c10d_port) {
 		c->port = m->c10d_port;
-		c->from = settings_where(s, SET_RDZV_ENDPOINT);
+		c->from = settings_where(d->s, SET_RDZV_ENDPOINT);
 	} else if (m->port == 0 || (by_pmix && m->port == PORT_MAX)) {
 		return 0;
 	} else if (m->port == PORT_MAX) {
-		return failure_usage(why,
+		return failure_usage(d->why,
 			"%s: there is no port above %u for the launchers to meet at: give "
 			"--control-port (or --control off)",
 			m->port_from, m->port);
@@ -61,51 +60,50 @@ static int find_static(
 }
 
 /* Restarts of one node only, and a store that only one node's launcher knows, help nobody. */
-static int check_off(const struct settings *s, struct failure *why)
+static int check_off(const struct deciding *d)
 {
 	enum { AGENT };
 	const char *needs = NULL;
 
-	if (settings_given(s, SET_ONLY_RANK))
+	if (settings_given(d->s, SET_ONLY_RANK))
 		return 0;
-	if (settings_number(s, SET_MAX_RESTARTS) > 0)
-		needs = settings_where(s, SET_MAX_RESTARTS);
-	else if (settings_given(s, SET_STORE) && settings_number(s, SET_STORE) == AGENT)
-		needs = settings_where(s, SET_STORE);
+	if (settings_number(d->s, SET_MAX_RESTARTS) > 0)
+		needs = settings_where(d->s, SET_MAX_RESTARTS);
+	else if (settings_given(d->s, SET_STORE) && settings_number(d->s, SET_STORE) == AGENT)
+		needs = settings_where(d->s, SET_STORE);
 	return needs ?
-		failure_usage(why,
+		failure_usage(d->why,
 			"%s: on several nodes this needs the control channel, which %s turns "
 			"off",
-			needs, settings_where(s, SET_CONTROL)) :
+			needs, settings_where(d->s, SET_CONTROL)) :
 		0;
 }
 
-int control_find(const struct settings *s, const struct facts *facts, const struct topology *t,
-	struct control *ret, struct failure *why)
+int control_find(const struct deciding *d, const struct topology *t, struct control *ret)
 {
 	struct control c = { .how = CONTROL_STATIC,
-		.required = settings_number(s, SET_CONTROL) == REQUIRED,
-		.port_given = settings_given(s, SET_CONTROL_PORT) };
-	bool is_off = settings_number(s, SET_CONTROL) == OFF;
+		.required = settings_number(d->s, SET_CONTROL) == REQUIRED,
+		.port_given = settings_given(d->s, SET_CONTROL_PORT) };
+	bool is_off = settings_number(d->s, SET_CONTROL) == OFF;
 	int rc;
 
-	if (t->identity.nnodes > 1 && is_off && check_off(s, why) < 0)
-		return why->code;
+	if (t->identity.nnodes > 1 && is_off && check_off(d) < 0)
+		return d->why->code;
 	if (t->identity.nnodes == 1 || is_off) {
 		*ret = (struct control){ .from = t->identity.nnodes == 1 ?
 				t->identity.nnodes_from :
-				settings_where(s, SET_CONTROL) };
+				settings_where(d->s, SET_CONTROL) };
 		return 0;
 	}
-	if (pmix_meets(facts->env, t->launcher))
+	if (pmix_meets(d->facts->env, t->launcher))
 		c.how = CONTROL_PMIX;
-	rc = find_static(s, t, &c, why);
+	rc = find_static(d, t, &c);
 	if (rc < 0)
 		return rc;
 	if (c.how == CONTROL_PMIX)
 		c.from = "PMIX_NAMESPACE";
 	else if (!c.addr)
-		return failure_usage(why,
+		return failure_usage(d->why,
 			"the job has %u nodes, but nothing says where their launchers meet: give "
 			"--master_addr to all nodes",
 			t->identity.nnodes);

@@ -6,37 +6,28 @@
 
 #include "daemon/plan/topology.h"
 
-struct facts;
-struct failure;
-struct notes;
 struct plan;
-struct settings;
 
 /* --only-rank and --wrap: which ranks start here, and what stands before their commands.
  * nproc_of_node as for plan_make(). -EINVAL: ranks that the job does not have; -ENOENT, -EACCES:
  * a rank that starts here needs a command that is not there, or can't be executed. */
-int decide_start(const struct settings *s, const struct facts *facts, const unsigned *nproc_of_node,
-	struct plan *p, struct notes *notes, struct failure *why);
+int decide_start(const struct deciding *d, const unsigned *nproc_of_node, struct plan *p);
 
 /* --report with its placeholders filled in. -EINVAL: an unknown one. */
-int decide_report(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes, struct failure *why);
+int decide_report(const struct deciding *d, struct plan *p);
 
 /* All of p->output; nproc_of_node as for plan_make(). -EINVAL: --merge-logs where nodes don't meet,
  * a name for --events that can't be. */
-int decide_output(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const unsigned *nproc_of_node, struct plan *p, struct notes *notes, struct failure *why);
+int decide_output(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
+	struct plan *p);
 
 /* Its part in another file: --events, with errors as decide_report()'s. */
-int decide_events(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes, struct failure *why);
+int decide_events(const struct deciding *d, struct plan *p);
 
 /* --store, and what decides where it is not given. -EINVAL: a torch whose store is not known. */
-int decide_store(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes, struct failure *why);
+int decide_store(const struct deciding *d, struct plan *p);
 
 /* What mpirun's own way to end a job leaves of the grace. */
-void decide_mpirun_grace(const struct settings *s, const struct facts *facts,
-	enum launcher launcher, struct plan *p, struct notes *notes);
+void decide_mpirun_grace(const struct deciding *d, enum launcher launcher, struct plan *p);
 
 #endif

@@ -43,26 +43,25 @@ static struct vec split_filters(struct arena *a, const char *text)
 }
 
 /* --merge-logs. The plan has the other fields that prefix_of() looks at. */
-static int decide_merge(const struct settings *s, const struct topology *t, struct output_plan *o,
-	struct notes *notes, struct failure *why)
+static int decide_merge(const struct deciding *d, const struct topology *t, struct output_plan *o)
 {
-	const char *label = settings_label(s, SET_MERGE_LOGS);
+	const char *label = settings_label(d->s, SET_MERGE_LOGS);
 
-	if (!settings_flag(s, SET_MERGE_LOGS))
+	if (!settings_flag(d->s, SET_MERGE_LOGS))
 		return 0;
 	if (t->identity.nnodes == 1) {
-		notes_add(notes, NOTE_INFO, "%s has no effect on one node", label);
+		notes_add(d->notes, NOTE_INFO, "%s has no effect on one node", label);
 		return 0;
 	}
 	if (t->launcher == LAUNCHER_OPEN_MPI || t->launcher == LAUNCHER_HYDRA) {
-		notes_add(notes, NOTE_WARNING,
+		notes_add(d->notes, NOTE_WARNING,
 			"%s has no effect under %s, which merges all nodes' output itself", label,
 			launcher_name(t->launcher));
 		return 0;
 	}
 	if (t->control.how == CONTROL_NONE)
-		return failure_usage(why, "%s needs launchers that meet, which %s prevents", label,
-			settings_label(s, SET_CONTROL));
+		return failure_usage(d->why, "%s needs launchers that meet, which %s prevents",
+			label, settings_label(d->s, SET_CONTROL));
 	o->merge = true;
 	return 0;
 }
@@ -99,22 +98,22 @@ static struct used look(const struct plan *p)
 }
 
 /* A local rank that no node has. */
-static void note_rank(const struct settings *s, enum setting_id id, uint64_t named,
-	const unsigned *nproc_of_node, unsigned nnodes, struct notes *notes)
+static void note_rank(const struct deciding *d, enum setting_id id, uint64_t named,
+	const unsigned *nproc_of_node, unsigned nnodes)
 {
 	unsigned most = 0;
 
 	for (unsigned i = 0; i < nnodes; i++)
 		most = nproc_of_node[i] > most ? nproc_of_node[i] : most;
 	if (named >= most)
-		notes_add(notes, NOTE_WARNING,
+		notes_add(d->notes, NOTE_WARNING,
 			"%s: \"%s\" has local rank %llu, but the last one is %u",
-			settings_label(s, id), settings_text(s, id), (unsigned long long)named,
-			most - 1);
+			settings_label(d->s, id), settings_text(d->s, id),
+			(unsigned long long)named, most - 1);
 }
 
 /* A misspelt name would show up in every line. */
-static void note_template(const struct settings *s, const struct plan *p, struct notes *notes)
+static void note_template(const struct deciding *d, const struct plan *p)
 {
 	size_t len;
 	const char *name =
@@ -123,16 +122,16 @@ static void note_template(const struct settings *s, const struct plan *p, struct
 
 	if (!name)
 		return;
-	name = arena_strndup(s->arena, name, len);
-	nearest = choice_nearest(s->arena, PREFIX_NAMES, name);
-	notes_add(notes, NOTE_WARNING, "%s: ${%s} is not replaced; %s%s%s",
-		settings_label(s, SET_LOG_LINE_PREFIX_TEMPLATE), name,
+	name = arena_strndup(d->s->arena, name, len);
+	nearest = choice_nearest(d->s->arena, PREFIX_NAMES, name);
+	notes_add(d->notes, NOTE_WARNING, "%s: ${%s} is not replaced; %s%s%s",
+		settings_label(d->s, SET_LOG_LINE_PREFIX_TEMPLATE), name,
 		nearest ? "did you mean ${" : "launchd(1) lists the names that are",
 		nearest ? nearest : "", nearest ? "}?" : "");
 }
 
-static void note_idle_output(const struct settings *s, const unsigned *nproc_of_node,
-	const struct plan *p, struct notes *notes)
+static void note_idle_output(
+	const struct deciding *d, const unsigned *nproc_of_node, const struct plan *p)
 {
 	const struct output_plan *o = &p->output;
 	const struct used u = look(p);
@@ -159,18 +158,18 @@ static void note_idle_output(const struct settings *s, const unsigned *nproc_of_
 		return;
 	/* the system's file has defaults for all jobs, which needn't make sense in each */
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-		if (rules[i].idle && s->value[rules[i].id].from.level > LEVEL_SYSTEM_FILE)
-			notes_add(notes, NOTE_WARNING, "%s has no effect %s",
-				settings_label(s, rules[i].id), rules[i].because);
-	note_template(s, p, notes);
+		if (rules[i].idle && d->s->value[rules[i].id].from.level > LEVEL_SYSTEM_FILE)
+			notes_add(d->notes, NOTE_WARNING, "%s has no effect %s",
+				settings_label(d->s, rules[i].id), rules[i].because);
+	note_template(d, p);
 	if (o->reopen && !u.file)
-		notes_add(notes, NOTE_WARNING, "%s: reopen has no effect %s",
-			settings_label(s, SET_ON_SIGNAL), no_file);
-	note_rank(s, SET_REDIRECTS, streams_last(o->redirects), nproc_of_node, p->nnodes, notes);
-	note_rank(s, SET_TEE, streams_last(o->tee), nproc_of_node, p->nnodes, notes);
+		notes_add(d->notes, NOTE_WARNING, "%s: reopen has no effect %s",
+			settings_label(d->s, SET_ON_SIGNAL), no_file);
+	note_rank(d, SET_REDIRECTS, streams_last(o->redirects), nproc_of_node, p->nnodes);
+	note_rank(d, SET_TEE, streams_last(o->tee), nproc_of_node, p->nnodes);
 	if (o->ranks_filter)
-		note_rank(s, SET_LOCAL_RANKS_FILTER, ranks_last(o->ranks_filter), nproc_of_node,
-			p->nnodes, notes);
+		note_rank(d, SET_LOCAL_RANKS_FILTER, ranks_last(o->ranks_filter), nproc_of_node,
+			p->nnodes);
 }
 
 static const char *text_or_null(const struct settings *s, enum setting_id id)
@@ -180,9 +179,10 @@ static const char *text_or_null(const struct settings *s, enum setting_id id)
 	return *text ? text : NULL;
 }
 
-int decide_output(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const unsigned *nproc_of_node, struct plan *p, struct notes *notes, struct failure *why)
+int decide_output(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
+	struct plan *p)
 {
+	const struct settings *s = d->s;
 	enum { BLOCK, DROP };
 	enum { TEXT, JSON };
 	struct output_plan *o = &p->output;
@@ -207,19 +207,19 @@ int decide_output(const struct settings *s, const struct facts *facts, const str
 		.events_fd = -1,
 	};
 	for (int fd = 0; fd < 3; fd++) /* mpirun's stdout is a pty, and nobody's terminal */
-		o->terminal[fd] = facts->terminal[fd] && t->launcher == LAUNCHER_NONE;
-	o->foreground = o->terminal[2] && facts->foreground;
+		o->terminal[fd] = d->facts->terminal[fd] && t->launcher == LAUNCHER_NONE;
+	o->foreground = o->terminal[2] && d->facts->foreground;
 	for (int n = 1; n < REACTION_SIGNALS; n++)
 		o->reopen |= p->reactions.of[n].kind == REACTION_REOPEN;
 	o->tree = o->log_dir ? !is_nowhere(o) : any_redirected(p, o);
 	o->log_all = o->tree && !asked;
-	if (decide_merge(s, t, o, notes, why) < 0 || decide_events(s, facts, p, notes, why) < 0)
-		return why->code;
+	if (decide_merge(d, t, o) < 0 || decide_events(d, p) < 0)
+		return d->why->code;
 	if (is_nowhere(o) && any_redirected(p, o))
-		notes_add(notes, NOTE_WARNING,
+		notes_add(d->notes, NOTE_WARNING,
 			"%s: with /dev/null there are no log files, and what -r and -t name goes to "
 			"the console",
 			settings_label(s, SET_LOG_DIR));
-	note_idle_output(s, nproc_of_node, p, notes);
+	note_idle_output(d, nproc_of_node, p);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "common/num.h"
 #include "common/vec.h"
 #include "config/settings.h"
+#include "daemon/facts/facts.h"
 
 /* The variables in which each launcher tells a process its rank and the number of processes. Never
  * OMPI_COMM_WORLD_NODE_RANK: that is the rank within the node. */
@@ -66,85 +67,87 @@ struct found {
 	const char *where;
 };
 
-static int from_environment(const char *const *env, const char *name, unsigned min,
-	struct found *ret, struct failure *why)
+static int from_environment(
+	const struct deciding *d, const char *name, unsigned min, struct found *ret)
 {
-	const char *text = env_get(env, name);
+	const char *text = env_get(d->facts->env, name);
 	uint64_t n;
 
 	*ret = (struct found){ .where = name };
 	if (!text || !*text)
 		return 0;
 	if (num_parse(text, min, setting_rows[SET_NNODES].max, &n) < 0)
-		return failure_usage(why, "%s: \"%s\" is not a whole number from %u to %llu", name,
-			text, min, (unsigned long long)setting_rows[SET_NNODES].max);
+		return failure_usage(d->why, "%s: \"%s\" is not a whole number from %u to %llu",
+			name, text, min, (unsigned long long)setting_rows[SET_NNODES].max);
 	ret->n = (unsigned)n;
 	ret->there = true;
 	return 0;
 }
 
 /* Settings above the environment are given; one of the system's file only fills a gap. */
-static struct found from_settings(const struct settings *s, enum setting_id id, bool given)
+static struct found from_settings(const struct deciding *d, enum setting_id id, bool given)
 {
-	enum level level = s->value[id].from.level;
+	enum level level = d->s->value[id].from.level;
 	bool there = given ? level > LEVEL_ENVIRONMENT : level == LEVEL_SYSTEM_FILE;
 
-	return (struct found){ there, (unsigned)settings_number(s, id), settings_where(s, id) };
+	return (struct found){ there, (unsigned)settings_number(d->s, id),
+		settings_where(d->s, id) };
 }
 
 /* A number of the environment is looked at where it counts: MPI's always, as a given one must agree
  * with it; NODE_RANK and NNODES where nothing is given, and outside workers of another launcher. */
-static int said(const struct settings *s, enum setting_id id, const char *const *env,
-	enum launcher launcher, struct found *ret, struct failure *why)
+static int said(
+	const struct deciding *d, enum setting_id id, enum launcher launcher, struct found *ret)
 {
 	const char *name = id == SET_NODE_RANK ? says[launcher].rank : says[launcher].size;
-	const char *anyones = env_get(env, says[LAUNCHER_NONE].size);
+	const char *anyones = env_get(d->facts->env, says[LAUNCHER_NONE].size);
 
 	if (launcher == LAUNCHER_NONE && id == SET_NNODES && (!anyones || !*anyones))
 		name = AZURE_NODES; /* beside NODE_RANK, where no MPI is asked for */
-	if (launcher == LAUNCHER_SLURM && id == SET_NNODES && !env_get(env, name))
+	if (launcher == LAUNCHER_SLURM && id == SET_NNODES && !env_get(d->facts->env, name))
 		name = "SLURM_NTASKS";
 	*ret = (struct found){ .where = name };
-	if (launcher == LAUNCHER_NONE && (inside_worker(env) || from_settings(s, id, true).there))
+	if (launcher == LAUNCHER_NONE &&
+		(inside_worker(d->facts->env) || from_settings(d, id, true).there))
 		return 0;
-	return from_environment(env, name, id == SET_NODE_RANK ? 0 : 1, ret, why);
+	return from_environment(d, name, id == SET_NODE_RANK ? 0 : 1, ret);
 }
 
 /* The given number, else the launcher's, else the system's file's; given and launcher must agree.
  * NODE_RANK and NNODES are anyone's: what is given goes above them. */
-static int choose(const struct settings *s, enum setting_id id, enum launcher launcher,
-	struct found theirs, struct found *ret, struct failure *why)
+static int choose(const struct deciding *d, enum setting_id id, enum launcher launcher,
+	struct found theirs, struct found *ret)
 {
-	struct found given = from_settings(s, id, true);
+	struct found given = from_settings(d, id, true);
 
 	if (given.there && theirs.there && launcher != LAUNCHER_NONE && given.n != theirs.n)
-		return failure_usage(why,
+		return failure_usage(d->why,
 			"%s says %u, but %s says %u: leave out the one that is wrong (--standalone "
 			"starts a job of this node alone)",
 			given.where, given.n, theirs.where, theirs.n);
-	*ret = given.there ? given : theirs.there ? theirs : from_settings(s, id, false);
+	*ret = given.there ? given : theirs.there ? theirs : from_settings(d, id, false);
 	return 0;
 }
 
-static int standalone(const struct settings *s, struct identity *ret, struct failure *why)
+static int standalone(const struct deciding *d, struct identity *ret)
 {
-	struct found nnodes = from_settings(s, SET_NNODES, true);
-	struct found node_rank = from_settings(s, SET_NODE_RANK, true);
-	const char *where = settings_where(s, SET_STANDALONE);
+	struct found nnodes = from_settings(d, SET_NNODES, true);
+	struct found node_rank = from_settings(d, SET_NODE_RANK, true);
+	const char *where = settings_where(d->s, SET_STANDALONE);
 
 	if (nnodes.there && nnodes.n != 1)
-		return failure_usage(why, "%s is a job of one node, but %s says %u", where,
+		return failure_usage(d->why, "%s is a job of one node, but %s says %u", where,
 			nnodes.where, nnodes.n);
 	if (node_rank.there && node_rank.n != 0)
-		return failure_usage(why, "%s is a job of one node, but %s says %u", where,
+		return failure_usage(d->why, "%s is a job of one node, but %s says %u", where,
 			node_rank.where, node_rank.n);
 	*ret = (struct identity){ 1, 0, where, where, true };
 	return 0;
 }
 
 /* One of the two numbers is missing. */
-static int complete(const struct settings *s, enum launcher launcher, struct found size,
-	struct found rank, struct identity *ret, struct notes *notes, struct failure *why)
+static int complete(const struct deciding *d, enum launcher launcher, struct found size,
+	struct found rank, struct identity *ret)
 {
 	if (!size.there && !rank.there) {
 		*ret = (struct identity){ 1, 0, ONE_NODE, ONE_NODE, true };
@@ -155,7 +158,7 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 		return 0;
 	}
 	if (!size.there)
-		return failure_usage(why,
+		return failure_usage(d->why,
 			"%s says %u, but nothing says how many nodes there are: give --nnodes (or "
 			"set %s)",
 			rank.where, rank.n, says[launcher].size);
@@ -163,44 +166,43 @@ static int complete(const struct settings *s, enum launcher launcher, struct fou
 		*ret = (struct identity){ 1, 0, size.where, ONE_NODE, true };
 		return 0;
 	}
-	if (launcher == LAUNCHER_NONE && settings_number(s, SET_RDZV_BACKEND) == 1 &&
-		strcmp(settings_text(s, SET_CONTROL), "off") != 0) {
-		notes_add(notes, NOTE_VERBOSE,
+	if (launcher == LAUNCHER_NONE && settings_number(d->s, SET_RDZV_BACKEND) == 1 &&
+		strcmp(settings_text(d->s, SET_CONTROL), "off") != 0) {
+		notes_add(d->notes, NOTE_VERBOSE,
 			"nothing says this node's rank: the nodes agree on it when they meet");
 		*ret = (struct identity){ size.n, 0, size.where, "rendezvous", false };
 		return 0;
 	}
 	/* torchrun and classic launch take 0, and node 0's command line often leaves it out */
-	if (launcher == LAUNCHER_NONE && s->value[SET_NNODES].from.level > LEVEL_ENVIRONMENT &&
-		settings_number(s, SET_RDZV_BACKEND) == 0) {
-		notes_add(notes, NOTE_WARNING,
+	if (launcher == LAUNCHER_NONE && d->s->value[SET_NNODES].from.level > LEVEL_ENVIRONMENT &&
+		settings_number(d->s, SET_RDZV_BACKEND) == 0) {
+		notes_add(d->notes, NOTE_WARNING,
 			"%s says %u and nothing says this node's rank: taken as 0; every other node "
 			"needs --node_rank",
 			size.where, size.n);
 		*ret = (struct identity){ size.n, 0, size.where, "default", true };
 		return 0;
 	}
-	return failure_usage(why,
+	return failure_usage(d->why,
 		"%s says %u, but nothing says this node's rank: give --node_rank (or set %s)",
 		size.where, size.n, says[launcher].rank);
 }
 
-int identity_find(const struct settings *s, const char *const *env, enum launcher launcher,
-	struct identity *ret, struct notes *notes, struct failure *why)
+int identity_find(const struct deciding *d, enum launcher launcher, struct identity *ret)
 {
 	struct found said_rank, said_size, rank = { 0 }, size = { 0 };
 
-	if (settings_flag(s, SET_STANDALONE))
-		return standalone(s, ret, why);
-	if (said(s, SET_NODE_RANK, env, launcher, &said_rank, why) < 0 ||
-		said(s, SET_NNODES, env, launcher, &said_size, why) < 0 ||
-		choose(s, SET_NODE_RANK, launcher, said_rank, &rank, why) < 0 ||
-		choose(s, SET_NNODES, launcher, said_size, &size, why) < 0)
-		return why->code;
+	if (settings_flag(d->s, SET_STANDALONE))
+		return standalone(d, ret);
+	if (said(d, SET_NODE_RANK, launcher, &said_rank) < 0 ||
+		said(d, SET_NNODES, launcher, &said_size) < 0 ||
+		choose(d, SET_NODE_RANK, launcher, said_rank, &rank) < 0 ||
+		choose(d, SET_NNODES, launcher, said_size, &size) < 0)
+		return d->why->code;
 	if (!rank.there || !size.there)
-		return complete(s, launcher, size, rank, ret, notes, why);
+		return complete(d, launcher, size, rank, ret);
 	if (rank.n >= size.n)
-		return failure_usage(why,
+		return failure_usage(d->why,
 			"node rank %u (%s) must be below the number of nodes, %u (%s)", rank.n,
 			rank.where, size.n, size.where);
 	*ret = (struct identity){ size.n, rank.n, size.where, rank.where, true };

@@ -27,13 +27,9 @@ enum {
 };
 
 struct master_search {
-	const struct settings *s;
-	const struct facts *facts;
+	const struct deciding *d;
 	const struct identity *id;
 	bool will_meet;
-	struct arena *arena;
-	struct notes *notes;
-	struct failure *why;
 	struct master m; /* addr NULL: not found yet; port_from NULL: none yet */
 };
 
@@ -49,7 +45,7 @@ static bool one_node(const struct master_search *f)
 
 static const char *variable(const struct master_search *f, const char *name)
 {
-	const char *value = env_get(f->facts->env, name);
+	const char *value = env_get(f->d->facts->env, name);
 
 	return value && *value ? value : NULL;
 }
@@ -59,7 +55,7 @@ static int port_set(struct master_search *f, const char *text, uint64_t min, con
 	uint64_t n;
 
 	if (num_parse(text, min, 65535, &n) < 0)
-		return failure_usage(f->why, "%s: \"%s\" is not a port from %u to 65535", where,
+		return failure_usage(f->d->why, "%s: \"%s\" is not a port from %u to 65535", where,
 			text, (unsigned)min);
 	f->m.port = (unsigned)n;
 	f->m.port_from = where;
@@ -68,22 +64,23 @@ static int port_set(struct master_search *f, const char *text, uint64_t min, con
 
 static int from_endpoint(struct master_search *f)
 {
-	const char *where = settings_where(f->s, SET_RDZV_ENDPOINT);
-	const char *text = settings_text(f->s, SET_RDZV_ENDPOINT), *port;
-	bool c10d = asks_c10d(f->s);
+	const char *where = settings_where(f->d->s, SET_RDZV_ENDPOINT);
+	const char *text = settings_text(f->d->s, SET_RDZV_ENDPOINT), *port;
+	bool c10d = asks_c10d(f->d->s);
 
-	if (endpoint_check(where, text, f->why) < 0)
-		return f->why->code;
-	if (endpoint_split(f->arena, text, &f->m.addr, &port) < 0)
+	if (endpoint_check(where, text, f->d->why) < 0)
+		return f->d->why->code;
+	if (endpoint_split(f->d->s->arena, text, &f->m.addr, &port) < 0)
 		return failure_usage(
-			f->why, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT", where, text);
+			f->d->why, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT", where, text);
 	f->m.addr_from = where;
-	if (port && port_set(f, port, 0, arena_printf(f->arena, "%s: \"%s\"", where, text)) < 0)
-		return f->why->code;
+	if (port &&
+		port_set(f, port, 0, arena_printf(f->d->s->arena, "%s: \"%s\"", where, text)) < 0)
+		return f->d->why->code;
 	if (port)
 		f->m.port_from = where;
 	if (port && text[0] != '[' && strchr(f->m.addr, ':'))
-		notes_add(f->notes, NOTE_INFO,
+		notes_add(f->d->notes, NOTE_INFO,
 			"%s: \"%s\" is read as port %u of %s; write [%s]:%u to make that clear",
 			where, text, f->m.port, f->m.addr, f->m.addr, f->m.port);
 	if (!port && c10d) {
@@ -98,12 +95,12 @@ static int from_endpoint(struct master_search *f)
 /* 2. What is given, of the two spellings the one of the higher level. */
 static int from_given(struct master_search *f)
 {
-	const struct value *addr = &f->s->value[SET_MASTER_ADDR];
-	const struct value *endpoint = &f->s->value[SET_RDZV_ENDPOINT];
-	const struct value *local = &f->s->value[SET_LOCAL_ADDR];
+	const struct value *addr = &f->d->s->value[SET_MASTER_ADDR];
+	const struct value *endpoint = &f->d->s->value[SET_RDZV_ENDPOINT];
+	const struct value *local = &f->d->s->value[SET_LOCAL_ADDR];
 	bool has_addr = addr->from.level > LEVEL_ENVIRONMENT;
 	bool has_endpoint = endpoint->from.level > LEVEL_ENVIRONMENT && *endpoint->text;
-	bool c10d = asks_c10d(f->s);
+	bool c10d = asks_c10d(f->d->s);
 	int rc = 0;
 
 	if (has_endpoint && (!has_addr || endpoint->from.level >= addr->from.level))
@@ -111,7 +108,7 @@ static int from_given(struct master_search *f)
 	if (rc < 0)
 		return rc;
 	if (has_addr && f->m.addr && strcmp(f->m.addr, addr->text) != 0)
-		notes_add(f->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
+		notes_add(f->d->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
 			addr->from.where, addr->text, endpoint->from.where);
 	if (has_addr && !f->m.addr) {
 		f->m.addr = addr->text;
@@ -135,7 +132,7 @@ static int from_azure(struct master_search *f)
 	uint64_t n = 0;
 
 	if (local_size && num_parse(local_size, 1, UINT32_MAX, &n) < 0)
-		return failure_usage(f->why,
+		return failure_usage(f->d->why,
 			"OMPI_COMM_WORLD_LOCAL_SIZE: \"%s\" is not a whole number above 0",
 			local_size);
 	if (n == f->id->nnodes) {
@@ -149,9 +146,9 @@ static int from_azure(struct master_search *f)
 	}
 	if (!batch)
 		return 0;
-	if (endpoint_split(f->arena, batch, &f->m.addr, &ignored) < 0)
+	if (endpoint_split(f->d->s->arena, batch, &f->m.addr, &ignored) < 0)
 		return failure_usage(
-			f->why, "AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
+			f->d->why, "AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
 	f->m.addr_from = "AZ_BATCH_MASTER_NODE";
 	if (port)
 		return port_set(f, port, 1, "MASTER_PORT");
@@ -173,13 +170,13 @@ static bool is_own_address(const struct facts *facts, const struct sockaddr *a)
 
 static bool is_this_host(const struct master_search *f, const char *addr)
 {
-	const char *hostname = f->facts->hostname;
+	const char *hostname = f->d->facts->hostname;
 	size_t label = strcspn(hostname, ".");
 	struct sockaddr_storage parsed;
 	const struct sockaddr *a = (const struct sockaddr *)&parsed;
 
 	if (address_parse(addr, 0, &parsed) == 0)
-		return is_own_address(f->facts, a) ||
+		return is_own_address(f->d->facts, a) ||
 			(parsed.ss_family == AF_INET && address_is_loopback(a));
 	/* with or without its domain; names are not resolved, as that can take minutes */
 	return strcmp(addr, "localhost") == 0 ||
@@ -195,18 +192,18 @@ static int from_environment(struct master_search *f)
 	const char *addr = variable(f, "MASTER_ADDR"), *port = variable(f, "MASTER_PORT");
 	const char *host = addr, *ignored;
 
-	if (inside_worker(f->facts->env))
+	if (inside_worker(f->d->facts->env))
 		return 0;
 	if (!addr && port)
-		notes_add(f->notes, NOTE_VERBOSE,
+		notes_add(f->d->notes, NOTE_VERBOSE,
 			"MASTER_PORT=%s is ignored, as MASTER_ADDR is not set", port);
 	if (!addr)
 		return 0;
-	(void)endpoint_split(f->arena, addr, &host, &ignored);
+	(void)endpoint_split(f->d->s->arena, addr, &host, &ignored);
 	if (one_node(f) && !is_this_host(f, host)) {
-		notes_add(f->notes, NOTE_INFO,
+		notes_add(f->d->notes, NOTE_INFO,
 			"MASTER_ADDR=%s is not this host (%s), so it is ignored: the job has one node",
-			addr, f->facts->hostname);
+			addr, f->d->facts->hostname);
 		return 0;
 	}
 	f->m.addr = addr;
@@ -217,7 +214,7 @@ static int from_environment(struct master_search *f)
 /* 5. */
 static void from_system_file(struct master_search *f)
 {
-	const struct value *addr = &f->s->value[SET_MASTER_ADDR];
+	const struct value *addr = &f->d->s->value[SET_MASTER_ADDR];
 
 	if (addr->from.level != LEVEL_SYSTEM_FILE)
 		return;
@@ -232,7 +229,7 @@ static void from_slurm(struct master_search *f)
 
 	for (size_t i = 0; i < sizeof names / sizeof *names && !f->m.addr; i++) {
 		const char *list = variable(f, names[i]);
-		const char *host = list ? hostlist_first(f->arena, list) : "";
+		const char *host = list ? hostlist_first(f->d->s->arena, list) : "";
 
 		if (!*host)
 			continue;
@@ -283,21 +280,22 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		f->m.addr_from = "one node";
 	}
 	if (f->m.addr)
-		return address_check(f->m.addr_from, f->m.addr, f->arena, &f->m.addr, f->why);
+		return address_check(
+			f->m.addr_from, f->m.addr, f->d->s->arena, &f->m.addr, f->d->why);
 	f->m.addr_from = BY_MEETING;
-	return f->will_meet ? 0 : nobody_says(f->id, asks_c10d(f->s), f->why);
+	return f->will_meet ? 0 : nobody_says(f->id, asks_c10d(f->d->s), f->d->why);
 }
 
 static int find_port(struct master_search *f)
 {
-	const struct value *port = &f->s->value[SET_MASTER_PORT];
-	const struct value *endpoint = &f->s->value[SET_RDZV_ENDPOINT];
+	const struct value *port = &f->d->s->value[SET_MASTER_PORT];
+	const struct value *endpoint = &f->d->s->value[SET_RDZV_ENDPOINT];
 	bool by_endpoint = f->m.port_from && f->m.port_from == endpoint->from.where;
 	bool given = port->from.level > LEVEL_ENVIRONMENT;
 
 	if (given && by_endpoint && port->from.level <= endpoint->from.level &&
 		port->number != f->m.port)
-		notes_add(f->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
+		notes_add(f->d->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
 			port->from.where, port->text, endpoint->from.where);
 	if (given && (!by_endpoint || port->from.level > endpoint->from.level)) {
 		f->m.port = (unsigned)port->number;
@@ -314,7 +312,7 @@ static int find_port(struct master_search *f)
 					       "default";
 	}
 	if (f->m.port == 0 && !one_node(f) && !f->will_meet)
-		return failure_usage(f->why,
+		return failure_usage(f->d->why,
 			"%s: port 0 means a free one, which the other nodes couldn't know: give a "
 			"number above 0",
 			f->m.port_from);
@@ -325,33 +323,32 @@ static void standalone(struct master_search *f)
 {
 	static const enum setting_id overridden[] = { SET_MASTER_ADDR, SET_MASTER_PORT,
 		SET_RDZV_ENDPOINT, SET_RDZV_ID, SET_LOCAL_ADDR };
-	const char *where = settings_where(f->s, SET_STANDALONE);
+	const char *where = settings_where(f->d->s, SET_STANDALONE);
 
 	for (size_t i = 0; i < sizeof overridden / sizeof *overridden; i++)
-		if (f->s->value[overridden[i]].from.level > LEVEL_ENVIRONMENT)
-			notes_add(f->notes, NOTE_WARNING,
+		if (f->d->s->value[overridden[i]].from.level > LEVEL_ENVIRONMENT)
+			notes_add(f->d->notes, NOTE_WARNING,
 				"%s is overridden by %s, as with torchrun",
-				settings_where(f->s, overridden[i]), where);
+				settings_where(f->d->s, overridden[i]), where);
 	f->m = (struct master){ "127.0.0.1", 0, where, where, 0 };
 }
 
-int master_find(const struct settings *s, const struct facts *facts, enum launcher launcher,
-	const struct identity *id, bool will_meet, struct arena *arena, struct master *ret,
-	struct notes *notes, struct failure *why)
+int master_find(const struct deciding *d, enum launcher launcher, const struct identity *id,
+	bool will_meet, struct master *ret)
 {
-	struct master_search f = { s, facts, id, will_meet, arena, notes, why, { 0 } };
+	struct master_search f = { d, id, will_meet, { 0 } };
 	int rc = 0;
 
-	if (settings_flag(s, SET_STANDALONE))
+	if (settings_flag(d->s, SET_STANDALONE))
 		standalone(&f);
 	else
 		rc = find_address(&f, launcher);
-	if (rc == 0 && !settings_flag(s, SET_STANDALONE))
+	if (rc == 0 && !settings_flag(d->s, SET_STANDALONE))
 		rc = find_port(&f);
 	if (rc < 0)
 		return rc;
 	*ret = f.m;
-	return arena_failed(arena) ? failure_oom(why) : 0;
+	return arena_failed(d->s->arena) ? failure_oom(d->why) : 0;
 }
 
 int topology_met(struct topology *t, const struct meeting_facts *met, struct failure *why)

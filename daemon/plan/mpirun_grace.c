@@ -58,28 +58,27 @@ static const char *way_out(struct arena *a, bool can_be_longer, uint64_t grace_m
 		needed, needed);
 }
 
-void decide_mpirun_grace(const struct settings *s, const struct facts *facts,
-	enum launcher launcher, struct plan *p, struct notes *notes)
+void decide_mpirun_grace(const struct deciding *d, enum launcher launcher, struct plan *p)
 {
 	const struct reaction *term = &p->reactions.of[SIGTERM];
 	bool ends = term->kind == REACTION_END || term->kind == REACTION_STOP;
-	bool of_signal = term->grace_ms != settings_number(s, SET_SHUTDOWN_TIMEOUT);
-	bool asked = of_signal || settings_given(s, SET_SHUTDOWN_TIMEOUT);
+	bool of_signal = term->grace_ms != settings_number(d->s, SET_SHUTDOWN_TIMEOUT);
+	bool asked = of_signal || settings_given(d->s, SET_SHUTDOWN_TIMEOUT);
 	bool can_be_longer;
 
 	if (launcher != LAUNCHER_OPEN_MPI)
 		return;
-	can_be_longer = find_grace(facts->env, p);
+	can_be_longer = find_grace(d->facts->env, p);
 	if (!p->mpirun_grace_from || !ends || p->start_count == 0 ||
 		term->grace_ms <= p->mpirun_grace_ms)
 		return;
-	p->mpirun_cuts = arena_printf(s->arena,
+	p->mpirun_cuts = arena_printf(d->s->arena,
 		"mpirun sends SIGKILL %s s after its SIGTERM, before the %s s of %s are over; %s",
 		num_seconds(p->mpirun_grace_ms).text, num_seconds(term->grace_ms).text,
 		!asked            ? "--shutdown-timeout" :
-			of_signal ? settings_where(s, SET_ON_SIGNAL) :
-				    settings_where(s, SET_SHUTDOWN_TIMEOUT),
-		way_out(s->arena, can_be_longer, term->grace_ms));
+			of_signal ? settings_where(d->s, SET_ON_SIGNAL) :
+				    settings_where(d->s, SET_SHUTDOWN_TIMEOUT),
+		way_out(d->s->arena, can_be_longer, term->grace_ms));
 	/* who did not ask for a time is told when it counts: as mpirun ends the job */
-	notes_add(notes, asked ? NOTE_WARNING : NOTE_VERBOSE, "%s", p->mpirun_cuts);
+	notes_add(d->notes, asked ? NOTE_WARNING : NOTE_VERBOSE, "%s", p->mpirun_cuts);
 }

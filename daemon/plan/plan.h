@@ -14,10 +14,7 @@
 
 struct agreement;
 struct arena;
-struct facts;
-struct failure;
-struct notes;
-struct settings;
+struct deciding;
 struct topology;
 
 /* Where a worker stands. Ranks of one node are consecutive; a node's first rank is the number of
@@ -124,15 +121,14 @@ int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_ran
  * topology, and what it must render is the settings' arena's. -EINVAL: the values contradict each
  * other in a way that only shows here; -ENOENT, -EACCES: the command of --wrap is not there, or
  * can't be executed. */
-int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why);
+int plan_make(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
+	struct plan *ret);
 
 /* The final plan, once the nodes have met: all that was decided before stays as it is. The
  * agreement is borrowed like the rest. As plan_make(), and -EINVAL where something is missing
  * still. */
-int plan_bind(const struct plan *provisional, const struct settings *s, const struct facts *facts,
-	const struct topology *t, const struct agreement *a, struct plan *ret, struct notes *notes,
-	struct failure *why);
+int plan_bind(const struct plan *provisional, const struct deciding *d, const struct topology *t,
+	const struct agreement *a, struct plan *ret);
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
 

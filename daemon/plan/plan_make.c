@@ -34,9 +34,9 @@ int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_ran
 }
 
 /* --env and --unset-env may name it, too: then the user has decided. */
-static bool user_decides(const struct settings *s, const char *name)
+static bool user_decides(const struct deciding *d, const char *name)
 {
-	for (const struct env_change *c = s->env; c; c = c->next)
+	for (const struct env_change *c = d->s->env; c; c = c->next)
 		if (strcmp(c->name, name) == 0)
 			return true;
 	return false;
@@ -44,64 +44,66 @@ static bool user_decides(const struct settings *s, const char *name)
 
 /* As torchrun does: without it each worker starts as many OpenMP threads as the node has CPUs, and
  * eight workers on a node fight for them eightfold. One line for the whole job: node rank 0's. */
-static void decide_threads(const struct settings *s, const struct facts *facts,
-	const struct identity *id, struct plan *p, struct notes *notes)
+static void decide_threads(const struct deciding *d, const struct identity *id, struct plan *p)
 {
 	bool speaks = id->node_rank_known && id->node_rank == 0;
 
-	if (p->nproc < 2 || env_get(facts->env, "OMP_NUM_THREADS") ||
-		user_decides(s, "OMP_NUM_THREADS"))
+	if (p->nproc < 2 || env_get(d->facts->env, "OMP_NUM_THREADS") ||
+		user_decides(d, "OMP_NUM_THREADS"))
 		return;
 	p->omp_num_threads = "1";
 	if (p->start_count == 0)
 		return;
-	notes_add(notes, speaks ? NOTE_INFO : NOTE_VERBOSE,
+	notes_add(d->notes, speaks ? NOTE_INFO : NOTE_VERBOSE,
 		"OMP_NUM_THREADS is not set: launchd sets it to 1 for each worker");
 }
 
-static void decide_input(const struct settings *s, const struct facts *facts,
-	const struct topology *t, struct plan *p)
+static void decide_input(const struct deciding *d, const struct topology *t, struct plan *p)
 {
 	enum { AUTO, INHERIT, NONE };
-	uint64_t choice = settings_number(s, SET_STDIN);
+	uint64_t choice = settings_number(d->s, SET_STDIN);
 	/* what mpirun hands to one of its processes is not for several workers of one node */
-	bool started_by_another = (t->launcher != LAUNCHER_NONE || facts->under_systemd) &&
-		!settings_given(s, SET_ONLY_RANK);
+	bool started_by_another = (t->launcher != LAUNCHER_NONE || d->facts->under_systemd) &&
+		!settings_given(d->s, SET_ONLY_RANK);
 
 	/* A job in the background that reads its terminal is stopped (TTIN). That is for processes
 	 * of the terminal's session: workers, in sessions of their own, would get what is typed for
 	 * the shell. */
 	p->input = (struct stdio){ .how = STDIO_INHERIT };
-	if (choice == NONE || (choice == AUTO && (started_by_another || facts->background)))
+	if (choice == NONE || (choice == AUTO && (started_by_another || d->facts->background)))
 		p->input = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
 }
 
-static void note_proc(const struct facts *facts, struct notes *notes)
+static void note_proc(const struct deciding *d)
 {
 	static const char then[] =
 		"processes that workers leave behind can't be searched for, only ended as they turn up; mount one here (unshare --mount-proc, bwrap --proc /proc)";
 
-	if (facts->proc == PROC_FOREIGN)
-		notes_add(notes, NOTE_WARNING, "/proc belongs to another PID namespace: %s", then);
-	else if (facts->proc == PROC_NONE)
-		notes_add(notes, NOTE_WARNING, "/proc is not mounted: %s", then);
+	if (d->facts->proc == PROC_FOREIGN)
+		notes_add(
+			d->notes, NOTE_WARNING, "/proc belongs to another PID namespace: %s", then);
+	else if (d->facts->proc == PROC_NONE)
+		notes_add(d->notes, NOTE_WARNING, "/proc is not mounted: %s", then);
 }
 
 /* The i-th device for worker i, so the launcher's list must be long enough. */
-static int check_devices(const struct plan *p, struct failure *why)
+static int check_devices(const struct deciding *d, const struct plan *p)
 {
 	const char *list;
 	const char *variable = devices_variable(p->env, &list);
 
 	if (!p->virtual_local_rank || !list || devices_count(list) >= p->nproc)
 		return 0;
-	return failure_usage(why, "--virtual-local-rank: %u workers, but %s=%s has fewer devices",
-		p->nproc, variable, list);
+	return failure_usage(d->why,
+		"--virtual-local-rank: %u workers, but %s=%s has fewer devices", p->nproc, variable,
+		list);
 }
 
-int plan_make(const struct settings *s, const struct facts *facts, const struct topology *t,
-	const unsigned *nproc_of_node, struct plan *ret, struct notes *notes, struct failure *why)
+int plan_make(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
+	struct plan *ret)
 {
+	const struct settings *s = d->s;
+	const struct facts *facts = d->facts;
 	const struct identity *id = &t->identity;
 	struct plan p = {
 		.nproc = t->nproc,
@@ -144,31 +146,28 @@ int plan_make(const struct settings *s, const struct facts *facts, const struct 
 
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
 		return failure_usage(
-			why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
-	if (check_devices(&p, why) < 0 || reactions_make(s, &p.reactions, why) < 0 ||
-		decide_start(s, facts, nproc_of_node, &p, notes, why) < 0 ||
-		decide_store(s, facts, &p, notes, why) < 0 ||
-		decide_report(s, facts, &p, notes, why) < 0 ||
-		decide_output(s, facts, t, nproc_of_node, &p, notes, why) < 0)
-		return why->code;
+			d->why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
+	if (check_devices(d, &p) < 0 || reactions_make(s, &p.reactions, d->why) < 0 ||
+		decide_start(d, nproc_of_node, &p) < 0 || decide_store(d, &p) < 0 ||
+		decide_report(d, &p) < 0 || decide_output(d, t, nproc_of_node, &p) < 0)
+		return d->why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
-		notes_add(notes, NOTE_WARNING,
+		notes_add(d->notes, NOTE_WARNING,
 			"%s: all %u workers see the launcher's own MPI identity; only one of them "
 			"could call MPI_Init",
 			settings_where(s, SET_MPI_ENV), p.nproc);
-	decide_mpirun_grace(s, facts, t->launcher, &p, notes);
-	decide_threads(s, facts, id, &p, notes);
-	note_proc(facts, notes);
-	decide_input(s, facts, t, &p);
+	decide_mpirun_grace(d, t->launcher, &p);
+	decide_threads(d, id, &p);
+	note_proc(d);
+	decide_input(d, t, &p);
 	if (arena_failed(s->arena))
-		return failure_oom(why);
+		return failure_oom(d->why);
 	*ret = p;
 	return 0;
 }
 
-int plan_bind(const struct plan *provisional, const struct settings *s, const struct facts *facts,
-	const struct topology *t, const struct agreement *a, struct plan *ret, struct notes *notes,
-	struct failure *why)
+int plan_bind(const struct plan *provisional, const struct deciding *d, const struct topology *t,
+	const struct agreement *a, struct plan *ret)
 {
 	struct plan bound = *provisional;
 	struct topology met = *t;
@@ -176,9 +175,9 @@ int plan_bind(const struct plan *provisional, const struct settings *s, const st
 	/* a node that meets nobody carries out what it has planned, if it has an address for that
 	 */
 	if ((!a->alone || !bound.master_addr || a->met.addr) &&
-		(topology_met(&met, &a->met, why) < 0 ||
-			plan_make(s, facts, &met, a->nproc_of_node, &bound, notes, why) < 0))
-		return why->code;
+		(topology_met(&met, &a->met, d->why) < 0 ||
+			plan_make(d, &met, a->nproc_of_node, &bound) < 0))
+		return d->why->code;
 	bound.max_restarts = a->max_restarts;
 	bound.store = a->agent_store ? STORE_AGENT : STORE_RANK0;
 	*ret = bound;

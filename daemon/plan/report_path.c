@@ -14,13 +14,13 @@
 #include "daemon/plan/plan.h"
 
 /* What the letter after a '%' stands for; NULL: nothing. */
-static const char *value_of(char letter, const struct facts *facts, const char *node_rank)
+static const char *value_of(const struct deciding *d, char letter, const char *node_rank)
 {
 	switch (letter) {
 	case 'n':
 		return node_rank;
 	case 'h':
-		return facts->hostname;
+		return d->facts->hostname;
 	case '%':
 		return "%";
 	default:
@@ -30,30 +30,29 @@ static const char *value_of(char letter, const struct facts *facts, const char *
 
 /* The setting's file on this node; NULL: another node writes it. `holds` says what one file holds
  * where only node rank 0 writes it. */
-static int node_path(const struct settings *s, enum setting_id id, const char *holds,
-	const struct facts *facts, const struct plan *p, const char **ret, struct notes *notes,
-	struct failure *why)
+static int node_path(const struct deciding *d, enum setting_id id, const char *holds,
+	const struct plan *p, const char **ret)
 {
-	const char *text = settings_text(s, id);
-	const char *where = settings_where(s, id);
-	const char *number = arena_printf(s->arena, "%u", p->node_rank);
+	const char *text = settings_text(d->s, id);
+	const char *where = settings_where(d->s, id);
+	const char *number = arena_printf(d->s->arena, "%u", p->node_rank);
 	const char *path = "";
 	bool of_this_node = false;
 
 	for (const char *at = text; *at;) {
 		size_t plain = strcspn(at, "%");
-		const char *value = at[plain] ? value_of(at[plain + 1], facts, number) : "";
+		const char *value = at[plain] ? value_of(d, at[plain + 1], number) : "";
 
 		if (!value)
-			return failure_usage(why,
+			return failure_usage(d->why,
 				"%s: \"%s\" has a \"%.2s\", which means nothing: %%n is the node rank, %%h the host's name, %%%% a percent sign",
 				where, text, at + plain);
 		of_this_node |= at[plain] && at[plain + 1] != '%';
-		path = arena_printf(s->arena, "%s%.*s%s", path, (int)plain, at, value);
+		path = arena_printf(d->s->arena, "%s%.*s%s", path, (int)plain, at, value);
 		at += at[plain] ? plain + 2 : plain;
 	}
 	if (p->nnodes > 1 && !of_this_node)
-		notes_add(notes, NOTE_VERBOSE,
+		notes_add(d->notes, NOTE_VERBOSE,
 			"%s: only node rank 0 writes %s, %s; with %%n (the node rank) in the name "
 			"each node writes its own",
 			where, path, holds);
@@ -62,31 +61,28 @@ static int node_path(const struct settings *s, enum setting_id id, const char *h
 	return 0;
 }
 
-int decide_report(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes, struct failure *why)
+int decide_report(const struct deciding *d, struct plan *p)
 {
-	if (!settings_text(s, SET_REPORT))
+	if (!settings_text(d->s, SET_REPORT))
 		return 0;
-	return node_path(s, SET_REPORT,
-		arena_printf(s->arena, "which covers all %u nodes", p->nnodes), facts, p,
-		&p->report_path, notes, why);
+	return node_path(d, SET_REPORT,
+		arena_printf(d->s->arena, "which covers all %u nodes", p->nnodes), p,
+		&p->report_path);
 }
 
-int decide_events(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes, struct failure *why)
+int decide_events(const struct deciding *d, struct plan *p)
 {
-	const char *text = settings_text(s, SET_EVENTS);
+	const char *text = settings_text(d->s, SET_EVENTS);
 	uint64_t fd;
 
 	if (!text)
 		return 0;
 	if (strncmp(text, "fd:", 3) != 0)
-		return node_path(s, SET_EVENTS, "what it sees", facts, p, &p->output.events_path,
-			notes, why);
+		return node_path(d, SET_EVENTS, "what it sees", p, &p->output.events_path);
 	if (num_parse(text + 3, 0, INT_MAX, &fd) < 0)
-		return failure_usage(why,
+		return failure_usage(d->why,
 			"%s: \"%s\" has no descriptor number after \"fd:\"; for a file of that name write ./%s",
-			settings_where(s, SET_EVENTS), text, text);
+			settings_where(d->s, SET_EVENTS), text, text);
 	p->output.events_fd = (int)fd;
 	return 0;
 }

@@ -26,61 +26,60 @@ static bool is_shim(const char *python)
 	return strstr(python, "/shims/");
 }
 
-static void note_unknown_torch(
-	const struct plan *p, const char *where, const char *python, struct notes *notes)
+static void note_unknown_torch(const struct deciding *d, const struct plan *p)
 {
+	const char *where = settings_where(d->s, SET_STORE), *python = d->facts->program.path;
+
 	if (!p->python)
-		notes_add(notes, NOTE_INFO,
+		notes_add(d->notes, NOTE_INFO,
 			"%s: launchd can't tell which torch a program has: the store serves 2.2 and later",
 			where);
 	else
-		notes_add(notes, NOTE_INFO,
+		notes_add(d->notes, NOTE_INFO,
 			"%s: no torch was found for %s%s: the store serves 2.2 and later; for an older one give --python the path of the interpreter itself, or --store rank0",
 			where, python,
 			is_shim(python) ? ", a shim that hides its interpreter" : "");
 }
 
-static int check_agent(const struct settings *s, const struct facts *facts, const struct plan *p,
-	struct notes *notes, struct failure *why)
+static int check_agent(const struct deciding *d, const struct plan *p)
 {
-	const char *where = settings_where(s, SET_STORE);
+	const char *where = settings_where(d->s, SET_STORE);
 
-	if (!facts->torch_version) {
-		note_unknown_torch(p, where, facts->program.path, notes);
+	if (!d->facts->torch_version) {
+		note_unknown_torch(d, p);
 		return 0;
 	}
-	if (!is_served(facts->torch_version))
-		return failure_usage(why,
+	if (!is_served(d->facts->torch_version))
+		return failure_usage(d->why,
 			"%s: launchd's store serves torch 1.13 and later, but %s has %s: give --store rank0",
-			where, facts->program.path, facts->torch_version);
+			where, d->facts->program.path, d->facts->torch_version);
 	return 0;
 }
 
-int decide_store(const struct settings *s, const struct facts *facts, struct plan *p,
-	struct notes *notes, struct failure *why)
+int decide_store(const struct deciding *d, struct plan *p)
 {
-	bool is_known = p->python && facts->torch_version && is_served(facts->torch_version);
+	bool is_known = p->python && d->facts->torch_version && is_served(d->facts->torch_version);
 
-	p->torch_version = facts->torch_version;
-	if (settings_given(s, SET_STORE)) {
-		p->store = settings_number(s, SET_STORE) == AGENT ? STORE_AGENT : STORE_RANK0;
-		p->store_from = settings_where(s, SET_STORE);
-		return p->store == STORE_AGENT ? check_agent(s, facts, p, notes, why) : 0;
+	p->torch_version = d->facts->torch_version;
+	if (settings_given(d->s, SET_STORE)) {
+		p->store = settings_number(d->s, SET_STORE) == AGENT ? STORE_AGENT : STORE_RANK0;
+		p->store_from = settings_where(d->s, SET_STORE);
+		return p->store == STORE_AGENT ? check_agent(d, p) : 0;
 	}
 	/* the others of an only rank are not this launcher's, and bring a store of their own */
-	if (p->max_restarts == 0 || settings_given(s, SET_ONLY_RANK)) {
+	if (p->max_restarts == 0 || settings_given(d->s, SET_ONLY_RANK)) {
 		p->store = STORE_RANK0;
 		p->store_from = "default";
 		return 0;
 	}
 	p->store = is_known ? STORE_AGENT : STORE_RANK0;
-	p->store_from = is_known     ? "restarts, and a torch that launchd can serve" :
-		!p->python           ? settings_where(s, SET_NO_PYTHON) :
-		facts->torch_version ? "a torch that launchd can't serve" :
-				       "no torch was found";
-	if (p->python && !facts->torch_version && is_shim(facts->program.path))
-		notes_add(notes, NOTE_INFO,
+	p->store_from = is_known        ? "restarts, and a torch that launchd can serve" :
+		!p->python              ? settings_where(d->s, SET_NO_PYTHON) :
+		d->facts->torch_version ? "a torch that launchd can't serve" :
+					  "no torch was found";
+	if (p->python && !d->facts->torch_version && is_shim(d->facts->program.path))
+		notes_add(d->notes, NOTE_INFO,
 			"%s: %s is a shim that hides its interpreter, so worker 0 hosts the store: give --python the path of the interpreter itself for launchd to host it",
-			settings_where(s, SET_MAX_RESTARTS), facts->program.path);
+			settings_where(d->s, SET_MAX_RESTARTS), d->facts->program.path);
 	return 0;
 }

@@ -13,6 +13,15 @@ struct failure;
 struct notes;
 struct settings;
 
+/* What ranks, addresses and the plan are decided from, and where it is told why. Whatever has to be
+ * rendered is the settings' arena's. */
+struct deciding {
+	const struct settings *s;
+	const struct facts *facts;
+	struct notes *notes;
+	struct failure *why;
+};
+
 /* Who started this launcher, one on each node. */
 enum launcher {
 	LAUNCHER_NONE,
@@ -100,14 +109,12 @@ const char *launcher_mark(enum launcher l, const char *const *env);
 
 /* Node rank and number of nodes. What is given must not contradict MPI's or Slurm's.
  * -EINVAL: a contradiction, a rank outside the job, a rank without a size, no number. */
-int identity_find(const struct settings *s, const char *const *env, enum launcher launcher,
-	struct identity *ret, struct notes *notes, struct failure *why);
+int identity_find(const struct deciding *d, enum launcher launcher, struct identity *ret);
 
 /* Master address and port; see master.c for the order of places. will_meet: what no place says,
  * the nodes will learn when they meet. -EINVAL: no way to know, or what was found is none. */
-int master_find(const struct settings *s, const struct facts *facts, enum launcher launcher,
-	const struct identity *id, bool will_meet, struct arena *arena, struct master *ret,
-	struct notes *notes, struct failure *why);
+int master_find(const struct deciding *d, enum launcher launcher, const struct identity *id,
+	bool will_meet, struct master *ret);
 
 /* Whether a PMIx server started this process; without one PMIx must not be touched. */
 bool pmix_is_offered(const char *const *env);
@@ -116,17 +123,14 @@ bool pmix_is_offered(const char *const *env);
 bool pmix_meets(const char *const *env, enum launcher launcher);
 
 /* Where the launchers meet; the rest of the topology is there. -EINVAL: a port that can't be. */
-int control_find(const struct settings *s, const struct facts *facts, const struct topology *t,
-	struct control *ret, struct failure *why);
+int control_find(const struct deciding *d, const struct topology *t, struct control *ret);
 
 /* The launcher, node rank, number of nodes and workers on this one. Of the rest, *ret has nothing
  * yet. */
-int topology_begin(const struct settings *s, const struct facts *facts, struct arena *arena,
-	struct topology *ret, struct notes *notes, struct failure *why);
+int topology_begin(const struct deciding *d, struct topology *ret);
 
 /* Master and control, from all that can be known before the nodes meet. */
-int topology_finish(const struct settings *s, const struct facts *facts, bool will_meet,
-	struct arena *arena, struct topology *t, struct notes *notes, struct failure *why);
+int topology_finish(const struct deciding *d, bool will_meet, struct topology *t);
 
 /* Fills in what only the meeting could tell; what was known stays. -EINVAL: something is missing
  * still. met's texts are borrowed. */

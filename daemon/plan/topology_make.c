@@ -10,73 +10,71 @@
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 
-static int nproc_find(const struct settings *s, const struct facts *facts, struct topology *t,
-	struct arena *arena, struct failure *why)
+static int nproc_find(const struct deciding *d, struct topology *t)
 {
-	const char *text = settings_text(s, SET_NPROC_PER_NODE);
-	const char *where = settings_where(s, SET_NPROC_PER_NODE);
+	const char *text = settings_text(d->s, SET_NPROC_PER_NODE);
+	const char *where = settings_where(d->s, SET_NPROC_PER_NODE);
 
-	t->nproc = (unsigned)settings_number(s, SET_NPROC_PER_NODE);
+	t->nproc = (unsigned)settings_number(d->s, SET_NPROC_PER_NODE);
 	t->nproc_from = where;
 	if (t->nproc)
 		return 0;
-	if (strcmp(text, "cpu") == 0 || (strcmp(text, "auto") == 0 && facts->gpus == 0)) {
-		t->nproc = facts->cpus;
-		t->nproc_from = arena_printf(arena, "%s=%s, CPUs", where, text);
-	} else if (facts->gpus == 0) {
-		return failure_usage(why,
+	if (strcmp(text, "cpu") == 0 || (strcmp(text, "auto") == 0 && d->facts->gpus == 0)) {
+		t->nproc = d->facts->cpus;
+		t->nproc_from = arena_printf(d->s->arena, "%s=%s, CPUs", where, text);
+	} else if (d->facts->gpus == 0) {
+		return failure_usage(d->why,
 			"%s: \"gpu\", but NVML and CUDA_VISIBLE_DEVICES show no GPU here", where);
 	} else {
-		t->nproc = facts->gpus;
-		t->nproc_from = arena_printf(arena, "%s=%s, GPUs", where, text);
+		t->nproc = d->facts->gpus;
+		t->nproc_from = arena_printf(d->s->arena, "%s=%s, GPUs", where, text);
 	}
 	return 0;
 }
 
 /* Several tasks of one step on a node would each start all of the node's workers. */
-static void note_slurm_tasks(const struct facts *facts, struct notes *notes)
+static void note_slurm_tasks(const struct deciding *d)
 {
-	const char *tasks = env_get(facts->env, "SLURM_STEP_NUM_TASKS");
-	const char *nodes = env_get(facts->env, "SLURM_STEP_NUM_NODES");
+	const char *tasks = env_get(d->facts->env, "SLURM_STEP_NUM_TASKS");
+	const char *nodes = env_get(d->facts->env, "SLURM_STEP_NUM_NODES");
 
 	if (tasks && nodes && strcmp(tasks, nodes) != 0)
-		notes_add(notes, NOTE_WARNING,
+		notes_add(d->notes, NOTE_WARNING,
 			"srun started %s launchers on %s nodes, and each counts as a node of its own; for one launcher per node use srun --ntasks-per-node=1",
 			tasks, nodes);
 }
 
 /* The same of mpirun. That it is a number is checked where it counts (master.c). */
-static void note_mpi_tasks(const struct facts *facts, struct notes *notes)
+static void note_mpi_tasks(const struct deciding *d)
 {
-	const char *local_size = env_get(facts->env, "OMPI_COMM_WORLD_LOCAL_SIZE");
+	const char *local_size = env_get(d->facts->env, "OMPI_COMM_WORLD_LOCAL_SIZE");
 	uint64_t n;
 
 	if (local_size && num_parse(local_size, 2, UINT32_MAX, &n) == 0)
-		notes_add(notes, NOTE_WARNING,
+		notes_add(d->notes, NOTE_WARNING,
 			"mpirun started %s launchers on this host, and each counts as a node of its own; for one launcher per node use mpirun --map-by ppr:1:node",
 			local_size);
 }
 
 /* A batch script runs on the first node of its job; what it starts without srun runs there only. */
-static void note_batch_script(const struct settings *s, const struct facts *facts,
-	const struct topology *t, struct notes *notes)
+static void note_batch_script(const struct deciding *d, const struct topology *t)
 {
-	const char *nodes = env_get(facts->env, "SLURM_JOB_NUM_NODES");
+	const char *nodes = env_get(d->facts->env, "SLURM_JOB_NUM_NODES");
 
 	if (t->launcher != LAUNCHER_NONE || t->identity.nnodes != 1 || !nodes ||
-		strcmp(nodes, "1") == 0 || settings_given(s, SET_NNODES) ||
-		settings_flag(s, SET_STANDALONE) || inside_worker(facts->env))
+		strcmp(nodes, "1") == 0 || settings_given(d->s, SET_NNODES) ||
+		settings_flag(d->s, SET_STANDALONE) || inside_worker(d->facts->env))
 		return;
-	notes_add(notes, NOTE_WARNING,
+	notes_add(d->notes, NOTE_WARNING,
 		"the Slurm job has %s nodes, but this is a job of one node: srun "
 		"--ntasks-per-node=1 launchd ... starts one launcher on each",
 		nodes);
 }
 
 /* A variable's number, if it is one and above 1. */
-static bool is_several(const struct facts *facts, const char *name, uint64_t *ret)
+static bool is_several(const struct deciding *d, const char *name, uint64_t *ret)
 {
-	const char *text = env_get(facts->env, name);
+	const char *text = env_get(d->facts->env, name);
 
 	return text && num_parse(text, 2, UINT32_MAX, ret) == 0;
 }
@@ -84,68 +82,64 @@ static bool is_several(const struct facts *facts, const char *name, uint64_t *re
 /* PyTorch's own names, as Kubernetes' PyTorchJob and Azure ML's "type: pytorch" set them, tell of
  * a job of which this launcher is one process. Workers of any launcher have them, too, with
  * LOCAL_RANK: what starts there is a job of its own. */
-static void note_ranks_of_others(
-	const struct facts *facts, const struct topology *t, struct notes *notes)
+static void note_ranks_of_others(const struct deciding *d, const struct topology *t)
 {
-	const char *rank = env_get(facts->env, "RANK");
+	const char *rank = env_get(d->facts->env, "RANK");
 	const char *from = t->identity.nnodes_from;
 	unsigned nnodes = t->identity.nnodes;
 	uint64_t size;
 
-	if (t->launcher != LAUNCHER_NONE || inside_worker(facts->env) || !rank || !*rank ||
-		!is_several(facts, "WORLD_SIZE", &size))
+	if (t->launcher != LAUNCHER_NONE || inside_worker(d->facts->env) || !rank || !*rank ||
+		!is_several(d, "WORLD_SIZE", &size))
 		return;
 	if (strcmp(from, AZURE_NODES) == 0 && size > nnodes)
-		notes_add(notes, NOTE_WARNING,
+		notes_add(d->notes, NOTE_WARNING,
 			"Azure ML started %llu processes on %u node%s, and each starts all of a "
 			"node's workers: set process_count_per_instance to 1",
 			(unsigned long long)size, nnodes, nnodes == 1 ? "" : "s");
-	if (strcmp(from, ONE_NODE) == 0 && !env_get(facts->env, "LOCAL_RANK"))
-		notes_add(notes, NOTE_WARNING,
+	if (strcmp(from, ONE_NODE) == 0 && !env_get(d->facts->env, "LOCAL_RANK"))
+		notes_add(d->notes, NOTE_WARNING,
 			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: for one job of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one node is meant)",
 			rank, (unsigned long long)size);
 }
 
-int topology_begin(const struct settings *s, const struct facts *facts, struct arena *arena,
-	struct topology *ret, struct notes *notes, struct failure *why)
+int topology_begin(const struct deciding *d, struct topology *ret)
 {
-	struct topology t = { .launcher = launcher_of(facts->env) };
-	int rc = identity_find(s, facts->env, t.launcher, &t.identity, notes, why);
+	struct topology t = { .launcher = launcher_of(d->facts->env) };
+	int rc = identity_find(d, t.launcher, &t.identity);
 
 	if (rc == 0)
-		rc = nproc_find(s, facts, &t, arena, why);
+		rc = nproc_find(d, &t);
 	if (rc < 0)
 		return rc;
-	note_batch_script(s, facts, &t, notes);
-	note_ranks_of_others(facts, &t, notes);
-	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(s, SET_STANDALONE))
-		note_mpi_tasks(facts, notes);
-	if (t.launcher == LAUNCHER_SLURM && !settings_flag(s, SET_STANDALONE))
-		note_slurm_tasks(facts, notes);
-	if (facts->cpus_unbound)
-		notes_add(notes, NOTE_VERBOSE,
+	note_batch_script(d, &t);
+	note_ranks_of_others(d, &t);
+	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(d->s, SET_STANDALONE))
+		note_mpi_tasks(d);
+	if (t.launcher == LAUNCHER_SLURM && !settings_flag(d->s, SET_STANDALONE))
+		note_slurm_tasks(d);
+	if (d->facts->cpus_unbound)
+		notes_add(d->notes, NOTE_VERBOSE,
 			"mpirun bound this launcher to fewer CPUs than it may use; launchd has undone "
 			"that, and workers may use all %u",
-			facts->cpus);
-	if (facts->cpus_error)
-		notes_add(notes, NOTE_WARNING,
+			d->facts->cpus);
+	if (d->facts->cpus_error)
+		notes_add(d->notes, NOTE_WARNING,
 			"mpirun's CPU binding can't be undone (%s): workers share %u CPUs; give mpirun --bind-to none",
-			strerror(facts->cpus_error), facts->cpus);
+			strerror(d->facts->cpus_error), d->facts->cpus);
 	*ret = t;
-	return arena_failed(arena) ? failure_oom(why) : 0;
+	return arena_failed(d->s->arena) ? failure_oom(d->why) : 0;
 }
 
-int topology_finish(const struct settings *s, const struct facts *facts, bool will_meet,
-	struct arena *arena, struct topology *t, struct notes *notes, struct failure *why)
+int topology_finish(const struct deciding *d, bool will_meet, struct topology *t)
 {
 	struct topology now = *t;
-	int rc = master_find(
-		s, facts, now.launcher, &now.identity, will_meet, arena, &now.master, notes, why);
+	int rc = master_find(d, now.launcher, &now.identity, will_meet, &now.master);
 
 	if (rc == 0)
-		rc = control_find(s, facts, &now, &now.control, why);
+		rc = control_find(d, &now, &now.control);
 	if (rc < 0)
 		return rc;
 	*t = now;
-	return arena_failed(arena) ? failure_oom(why) : 0;
+	return arena_failed(d->s->arena) ? failure_oom(d->why) : 0;
 }

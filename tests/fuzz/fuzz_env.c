@@ -151,12 +151,12 @@ static void decide(struct reading *r, const struct facts *facts)
 	struct plan p;
 	unsigned *nproc_of_node;
 	unsigned long long sum = 0;
+	const struct deciding d = { &r->s, facts, &r->notes, &r->why };
 
-	r->rc = topology_begin(&r->s, facts, &r->arena, &t, &r->notes, &r->why);
+	r->rc = topology_begin(&d, &t);
 	reading_check(r);
 	if (r->rc == 0)
-		r->rc = topology_finish(&r->s, facts, pmix_meets(facts->env, t.launcher), &r->arena,
-			&t, &r->notes, &r->why);
+		r->rc = topology_finish(&d, pmix_meets(facts->env, t.launcher), &t);
 	reading_check(r);
 	if (r->rc == 0)
 		meet(r, &t);
@@ -173,7 +173,7 @@ static void decide(struct reading *r, const struct facts *facts)
 		nproc_of_node[i] = i == t.identity.node_rank ? t.nproc : t.nproc + i % 3;
 		sum += nproc_of_node[i];
 	}
-	r->rc = plan_make(&r->s, facts, &t, nproc_of_node, &p, &r->notes, &r->why);
+	r->rc = plan_make(&d, &t, nproc_of_node, &p);
 	free(nproc_of_node);
 	reading_check(r);
 	if (r->rc < 0)

@@ -98,16 +98,16 @@ static int find(struct bed *b, const struct put *put, const char *const *env, st
 {
 	const struct facts facts = { .env = env, .hostname = "node7", .cpus = 2 };
 	int rc;
+	const struct deciding d = { &b->s, &facts, &b->notes, &b->why };
 
 	bed_make(b, false);
 	for (size_t i = 0; i < 6 && put[i].text; i++)
 		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
 					 (struct origin){ put[i].level, "given" }, &b->why),
 			0);
-	rc = topology_begin(&b->s, &facts, &b->arena, ret, &b->notes, &b->why);
+	rc = topology_begin(&d, ret);
 	assert_outcome(rc, 0, &b->why, NULL);
-	return topology_finish(
-		&b->s, &facts, pmix_meets(env, ret->launcher), &b->arena, ret, &b->notes, &b->why);
+	return topology_finish(&d, pmix_meets(env, ret->launcher), ret);
 }
 
 static void test_control(void **state)

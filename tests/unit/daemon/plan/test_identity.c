@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 
 /* Options first; NAME=VALUE of the environment; what comes of both. */
@@ -189,6 +190,8 @@ static void test_identity(void **state)
 	struct identity id = { 77, 77, NULL, NULL, false };
 	struct bed b;
 	int rc;
+	const struct facts facts = { .env = row->env };
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	for (size_t i = 0; i < 3 && row->put[i].text; i++)
@@ -196,7 +199,7 @@ static void test_identity(void **state)
 					 (struct origin){ row->put[i].level, "given" }, &b.why),
 			0);
 	assert_int_equal(launcher_of(row->env), row->launcher);
-	rc = identity_find(&b.s, row->env, row->launcher, &id, &b.notes, &b.why);
+	rc = identity_find(&d, row->launcher, &id);
 	assert_outcome(rc, row->rc, &b.why, NULL);
 	if (rc < 0) {
 		for (size_t i = 0; i < 3 && row->part[i]; i++)
@@ -217,13 +220,15 @@ static void test_note(void **state)
 {
 	struct identity id;
 	struct bed b;
+	const struct facts facts = { .env = NULL };
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	bed_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_NNODES, "2",
 				 (struct origin){ LEVEL_COMMAND_LINE, "--nnodes" }, &b.why),
 		0);
-	assert_int_equal(identity_find(&b.s, NULL, LAUNCHER_NONE, &id, &b.notes, &b.why), 0);
+	assert_int_equal(identity_find(&d, LAUNCHER_NONE, &id), 0);
 	assert_note(&b.notes, NOTE_WARNING, "--node_rank");
 	bed_done(&b);
 }

@@ -313,9 +313,10 @@ static void test_found(void **state)
 	struct facts facts;
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	arrange(&b, row->put, &facts, row->env);
-	rc = master_find(&b.s, &facts, row->launcher, &id, false, &b.arena, &m, &b.notes, &b.why);
+	rc = master_find(&d, row->launcher, &id, false, &m);
 	assert_outcome(rc, 0, &b.why, NULL);
 	assert_string_equal(m.addr, row->addr);
 	assert_int_equal(m.port, row->port);
@@ -341,9 +342,10 @@ static void test_failing(void **state)
 	struct facts facts;
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	arrange(&b, row->put, &facts, row->env);
-	rc = master_find(&b.s, &facts, row->launcher, &id, false, &b.arena, &m, &b.notes, &b.why);
+	rc = master_find(&d, row->launcher, &id, false, &m);
 	assert_outcome(rc, -EINVAL, &b.why, row->part[0]);
 	for (size_t i = 1; i < 3 && row->part[i]; i++)
 		assert_contains(b.why.text, row->part[i]);

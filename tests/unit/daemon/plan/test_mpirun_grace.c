@@ -75,12 +75,13 @@ static void test_grace(void **state)
 	const struct facts facts = { .env = row->env };
 	struct plan p = { .start_count = 1 };
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	put(&b, SET_SHUTDOWN_TIMEOUT, row->shutdown, "--shutdown-timeout");
 	put(&b, SET_ON_SIGNAL, row->on_signal, "--on-signal");
 	assert_outcome(reactions_make(&b.s, &p.reactions, &b.why), 0, &b.why, NULL);
-	decide_mpirun_grace(&b.s, &facts, row->launcher, &p, &b.notes);
+	decide_mpirun_grace(&d, row->launcher, &p);
 	assert_true((p.mpirun_grace_from == NULL) == (row->from == NULL));
 	if (row->from)
 		assert_string_equal(p.mpirun_grace_from, row->from);
@@ -96,11 +97,12 @@ static void test_none_started(void **state)
 	const struct facts facts = { 0 };
 	struct plan p = { .start_count = 0 };
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	bed_make(&b, false);
 	assert_outcome(reactions_make(&b.s, &p.reactions, &b.why), 0, &b.why, NULL);
-	decide_mpirun_grace(&b.s, &facts, LAUNCHER_OPEN_MPI, &p, &b.notes);
+	decide_mpirun_grace(&d, LAUNCHER_OPEN_MPI, &p);
 	assert_true(p.mpirun_grace_ms == 1000);
 	assert_note(&b.notes, NOTE_VERBOSE, NULL);
 	bed_done(&b);

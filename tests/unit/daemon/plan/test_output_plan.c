@@ -149,6 +149,7 @@ static int decide(struct bed *b, const struct put put[4], const struct topology 
 		.cpus = 8,
 		.random_id = "",
 		.terminal = { terminal, terminal, terminal } };
+	const struct deciding d = { &b->s, &facts, &b->notes, &b->why };
 
 	bed_make(b, false);
 	for (size_t i = 0; i < 4 && put[i].text; i++)
@@ -158,7 +159,7 @@ static int decide(struct bed *b, const struct put put[4], const struct topology 
 							 setting_rows[put[i].id].flag) },
 					 &b->why),
 			0);
-	return plan_make(&b->s, &facts, t, nproc, ret, &b->notes, &b->why);
+	return plan_make(&d, t, nproc, ret);
 }
 
 static struct topology node_of(unsigned nnodes, enum launcher launcher, enum control_how how)
@@ -277,12 +278,13 @@ static void test_system_file(void **state)
 	static const unsigned nproc[] = { 2 };
 	struct plan p = { 0 };
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	bed_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_LOG_KEEP, "3", etc, &b.why), 0);
 	assert_int_equal(settings_put(&b.s, SET_LOG_MAX_SIZE, "1M", etc, &b.why), 0);
-	assert_int_equal(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0);
+	assert_int_equal(plan_make(&d, &t, nproc, &p), 0);
 	assert_note(&b.notes, NOTE_VERBOSE, NULL);
 	assert_int_equal(p.output.keep, 3);
 	assert_int_equal(p.output.max_size_bytes, 1048576);

@@ -133,13 +133,14 @@ static void test_make(void **state)
 	struct plan p = { 0 };
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	for (size_t i = 0; i < 2 && row->put[i].text; i++)
 		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
 					 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
 			0);
-	rc = plan_make(&b.s, &facts, &t, &row->nproc, &p, &b.notes, &b.why);
+	rc = plan_make(&d, &t, &row->nproc, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->note : NULL);
 	if (rc == 0) {
 		assert_int_equal(p.input.how, row->stdin_path ? STDIO_FILE : STDIO_INHERIT);
@@ -179,9 +180,10 @@ static void test_proc(void **state)
 		.nproc_from = "" };
 	struct plan p = { 0 };
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
-	assert_int_equal(plan_make(&b.s, &facts, &t, &t.nproc, &p, &b.notes, &b.why), 0);
+	assert_int_equal(plan_make(&d, &t, &t.nproc, &p), 0);
 	assert_note(&b.notes, NOTE_WARNING, row->note);
 	bed_done(&b);
 }
@@ -199,10 +201,11 @@ static void test_unequal(void **state)
 	struct worker_rank r;
 	struct plan p;
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	bed_make(&b, false);
-	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_outcome(plan_make(&d, &t, nproc, &p), 0, &b.why, NULL);
 	r = plan_rank(&p, 2);
 	assert_int_equal(r.rank, 4);
 	assert_int_equal(r.local_rank, 2);
@@ -226,12 +229,13 @@ static void test_elsewhere(void **state)
 		.nproc_from = "" };
 	struct plan p;
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	bed_make(&b, false);
 	(void)settings_put(&b.s, SET_ONLY_RANK, "1",
 		(struct origin){ LEVEL_COMMAND_LINE, "--only-rank" }, &b.why);
-	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_outcome(plan_make(&d, &t, nproc, &p), 0, &b.why, NULL);
 	assert_int_equal(p.start_count, 0);
 	assert_contains(b.notes.first->text, "nothing is started here");
 	assert_null(b.notes.first->next);
@@ -249,13 +253,13 @@ static void test_too_many(void **state)
 		.nproc_from = "" };
 	struct plan p;
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof nproc / sizeof *nproc; i++)
 		nproc[i] = 65536;
 	bed_make(&b, false);
-	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), -EINVAL, &b.why,
-		"too many");
+	assert_outcome(plan_make(&d, &t, nproc, &p), -EINVAL, &b.why, "too many");
 	bed_done(&b);
 }
 
@@ -290,11 +294,11 @@ static void test_bind(void **state)
 		.agent_store = true };
 	struct plan p, bound = { 0 };
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
-	assert_outcome(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0, &b.why, NULL);
-	assert_int_equal(
-		plan_bind(&p, &b.s, &facts, &t, &agreed, &bound, &b.notes, &b.why), row->rc);
+	assert_outcome(plan_make(&d, &t, nproc, &p), 0, &b.why, NULL);
+	assert_int_equal(plan_bind(&p, &d, &t, &agreed, &bound), row->rc);
 	assert_int_equal(bound.world_size, row->world_size);
 	if (row->rc == 0) {
 		assert_string_equal(bound.master_addr, row->addr);

@@ -40,13 +40,14 @@ static void test_path(void **state)
 	struct plan p = { .nnodes = row->nnodes, .node_rank = row->node };
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	if (row->text)
 		assert_int_equal(settings_put(&b.s, SET_REPORT, row->text,
 					 (struct origin){ LEVEL_COMMAND_LINE, "--report" }, &b.why),
 			0);
-	rc = decide_report(&b.s, &facts, &p, &b.notes, &b.why);
+	rc = decide_report(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
 	assert_true((p.report_path != NULL) == (rc == 0 && row->path));
 	if (p.report_path)
@@ -91,13 +92,14 @@ static void test_events(void **state)
 	};
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	if (row->text)
 		assert_int_equal(settings_put(&b.s, SET_EVENTS, row->text,
 					 (struct origin){ LEVEL_COMMAND_LINE, "--events" }, &b.why),
 			0);
-	rc = decide_events(&b.s, &facts, &p, &b.notes, &b.why);
+	rc = decide_events(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
 	assert_int_equal(p.output.events_fd, row->fd);
 	assert_true((p.output.events_path != NULL) == (rc == 0 && row->path));

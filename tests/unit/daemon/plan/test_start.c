@@ -83,6 +83,7 @@ static void test_start(void **state)
 		.master_port = row->port };
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	put(&b, SET_ONLY_RANK, row->only, "--only-rank");
@@ -94,7 +95,7 @@ static void test_start(void **state)
 		facts.wrapper.path = "/bin/nsys";
 	else
 		(void)failure_set(&facts.wrapper.why, -ENOENT, "--wrap: nsys: no such file");
-	rc = decide_start(&b.s, &facts, nproc_of_node, &p, &b.notes, &b.why);
+	rc = decide_start(&d, nproc_of_node, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0) {
 		assert_int_equal(p.start_first, row->first);
@@ -111,15 +112,15 @@ static void test_alone(void **state)
 	const struct facts facts = { 0 };
 	struct plan p = { .nproc = 1, .nnodes = 1, .world_size = 1 };
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	bed_make(&b, false);
 	put(&b, SET_ONLY_RANK, "0", "--only-rank");
-	assert_outcome(decide_start(&b.s, &facts, &p.nproc, &p, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_outcome(decide_start(&d, &p.nproc, &p), 0, &b.why, NULL);
 	assert_note(&b.notes, NOTE_VERBOSE, NULL);
 	put(&b, SET_ONLY_RANK, "1", "--only-rank");
-	assert_outcome(decide_start(&b.s, &facts, &p.nproc, &p, &b.notes, &b.why), -EINVAL, &b.why,
-		"the job has rank 0 only");
+	assert_outcome(decide_start(&d, &p.nproc, &p), -EINVAL, &b.why, "the job has rank 0 only");
 	bed_done(&b);
 }
 

@@ -82,6 +82,7 @@ static void test_store(void **state)
 	struct plan p = { .max_restarts = row->restarts, .python = !row->no_python };
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	if (row->store)
@@ -90,7 +91,7 @@ static void test_store(void **state)
 		put(&b, SET_NO_PYTHON, "1");
 	if (row->only_rank)
 		put(&b, SET_ONLY_RANK, "0");
-	rc = decide_store(&b.s, &facts, &p, &b.notes, &b.why);
+	rc = decide_store(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0) {
 		assert_int_equal(p.store, row->host);

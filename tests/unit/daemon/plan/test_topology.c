@@ -28,12 +28,13 @@ static void test_nproc(void **state)
 	struct topology t = { 0 };
 	struct bed b;
 	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_NPROC_PER_NODE, row->text,
 				 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
 		0);
-	rc = topology_begin(&b.s, &facts, &b.arena, &t, &b.notes, &b.why);
+	rc = topology_begin(&d, &t);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->from : NULL);
 	assert_int_equal(t.nproc, row->nproc);
 	if (rc == 0)
@@ -75,12 +76,12 @@ static void test_note(void **state)
 	};
 	struct topology t;
 	struct bed b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	for (size_t i = 0; i < 5; i++)
 		env[i] = row->env[i];
 	bed_make(&b, false);
-	assert_outcome(
-		topology_begin(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_outcome(topology_begin(&d, &t), 0, &b.why, NULL);
 	assert_note(&b.notes, row->level, row->part);
 	bed_done(&b);
 }

@@ -160,18 +160,17 @@ static void test_explain(void **state)
 	struct bed b;
 	struct explained e;
 	unsigned nproc[2];
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	bed_make(&b, false);
 	memcpy(argv + 1, row->argv, sizeof row->argv);
 	assert_int_equal(settings_read_argv(&b.s, argv, &b.why), 0);
 	assert_int_equal(settings_read_environment(&b.s, row->env, &b.notes, &b.why), 0);
 	assert_int_equal(settings_check(&b.s, &b.notes, &b.why), 0);
-	assert_int_equal(topology_begin(&b.s, &facts, &b.arena, &t, &b.notes, &b.why), 0);
-	assert_int_equal(topology_finish(&b.s, &facts, pmix_meets(facts.env, t.launcher), &b.arena,
-				 &t, &b.notes, &b.why),
-		0);
+	assert_int_equal(topology_begin(&d, &t), 0);
+	assert_int_equal(topology_finish(&d, pmix_meets(facts.env, t.launcher), &t), 0);
 	nproc[0] = nproc[1] = t.nproc;
-	assert_int_equal(plan_make(&b.s, &facts, &t, nproc, &p, &b.notes, &b.why), 0);
+	assert_int_equal(plan_make(&d, &t, nproc, &p), 0);
 	e = (struct explained){ &b.s, &facts, &t, &p, &b.notes, settings_text(&b.s, SET_KEY_FILE) };
 	explain_json(&e, &b.arena, &json);
 	explain_text(&e, &b.arena, &text);
