@@ -3,116 +3,153 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-/* An address in memory of its own type. IPv4 in IPv6 becomes IPv4. */
-union any {
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-	struct sockaddr_storage storage;
-};
+#include "common/vec.h"
 
-static union any plain(const struct sockaddr *a)
+enum { V4_BYTES = 4, V6_BYTES = 16 };
+
+struct address address_of(const struct sockaddr *a)
 {
-	union any u = { 0 };
+	struct address ret = { .v6.sin6_family = a->sa_family };
 
-	memcpy(&u, a, address_size(a));
-	if (u.storage.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&u.v6.sin6_addr)) {
-		struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = u.v6.sin6_port };
-
-		memcpy(&v4.sin_addr, u.v6.sin6_addr.s6_addr + 12, sizeof v4.sin_addr);
-		u.v4 = v4;
-	}
-	return u;
+	memcpy(&ret, a, address_size(&ret));
+	return address_size(&ret) > 0 ? ret : (struct address){ 0 };
 }
 
-void address_text(const struct sockaddr *a, char ret[ADDRESS_TEXT])
+int address_parse(const char *text, uint16_t port, struct address *ret)
 {
-	union any u = plain(a);
-	char host[INET6_ADDRSTRLEN] = "", scope[16] = "";
+	struct address a = { 0 };
 
-	(void)snprintf(ret, ADDRESS_TEXT, "an unknown address");
-	if (u.storage.ss_family == AF_INET) {
-		(void)inet_ntop(AF_INET, &u.v4.sin_addr, host, sizeof host);
-		(void)snprintf(ret, ADDRESS_TEXT, "%.15s:%u", host, ntohs(u.v4.sin_port));
-	} else if (u.storage.ss_family == AF_INET6) {
-		(void)inet_ntop(AF_INET6, &u.v6.sin6_addr, host, sizeof host);
-		if (u.v6.sin6_scope_id != 0)
-			(void)snprintf(scope, sizeof scope, "%%%u", u.v6.sin6_scope_id);
-		(void)snprintf(
-			ret, ADDRESS_TEXT, "[%s%.11s]:%u", host, scope, ntohs(u.v6.sin6_port));
-	}
-}
-
-bool address_same_host(const struct sockaddr *a, const struct sockaddr *b)
-{
-	union any x = plain(a), y = plain(b);
-
-	if (x.storage.ss_family != y.storage.ss_family)
-		return false;
-	if (x.storage.ss_family == AF_INET)
-		return x.v4.sin_addr.s_addr == y.v4.sin_addr.s_addr;
-	return x.storage.ss_family == AF_INET6 && x.v6.sin6_scope_id == y.v6.sin6_scope_id &&
-		IN6_ARE_ADDR_EQUAL(&x.v6.sin6_addr, &y.v6.sin6_addr);
-}
-
-int address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret)
-{
-	union any u = { 0 };
-
-	if (inet_pton(AF_INET, text, &u.v4.sin_addr) == 1)
-		u.v4.sin_family = AF_INET;
-	else if (inet_pton(AF_INET6, text, &u.v6.sin6_addr) == 1)
-		u.v6.sin6_family = AF_INET6;
+	if (inet_pton(AF_INET, text, &a.v4.sin_addr) == 1)
+		a.any.sa_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &a.v6.sin6_addr) == 1)
+		a.any.sa_family = AF_INET6;
 	else
 		return -EINVAL;
-	address_set_port((struct sockaddr *)&u.storage, port);
-	*ret = u.storage;
+	address_set_port(&a, port);
+	*ret = a;
 	return 0;
 }
 
-void address_host_text(const struct sockaddr *a, char ret[ADDRESS_TEXT])
+/* The host's bytes; of IPv4 in IPv6 those of IPv4. Returns how many; 0: there is no address. */
+static size_t host_of(const struct address *a, const unsigned char **ret)
 {
-	union any u = plain(a);
+	const struct in6_addr *v6 = &a->v6.sin6_addr;
+
+	*ret = NULL;
+	if (a->any.sa_family == AF_INET) {
+		*ret = (const unsigned char *)&a->v4.sin_addr;
+		return V4_BYTES;
+	}
+	if (a->any.sa_family != AF_INET6)
+		return 0;
+	*ret = v6->s6_addr + (IN6_IS_ADDR_V4MAPPED(v6) ? V6_BYTES - V4_BYTES : 0);
+	return IN6_IS_ADDR_V4MAPPED(v6) ? V4_BYTES : V6_BYTES;
+}
+
+void address_host_text(const struct address *a, char ret[ADDRESS_TEXT])
+{
+	const unsigned char *host;
+	size_t len = host_of(a, &host);
 
 	*ret = '\0';
-	if (u.storage.ss_family == AF_INET)
-		(void)inet_ntop(AF_INET, &u.v4.sin_addr, ret, ADDRESS_TEXT);
-	else if (u.storage.ss_family == AF_INET6)
-		(void)inet_ntop(AF_INET6, &u.v6.sin6_addr, ret, ADDRESS_TEXT);
+	if (len > 0)
+		(void)inet_ntop(len == V4_BYTES ? AF_INET : AF_INET6, host, ret, ADDRESS_TEXT);
 }
 
-bool address_is_loopback(const struct sockaddr *a)
+void address_text(const struct address *a, char ret[ADDRESS_TEXT])
 {
-	union any u = plain(a);
+	char host[ADDRESS_TEXT], scope[16] = "";
+	const unsigned char *bytes;
+	size_t len = host_of(a, &bytes);
 
-	if (u.storage.ss_family == AF_INET)
-		return ntohl(u.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	return u.storage.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&u.v6.sin6_addr);
+	address_host_text(a, host);
+	if (len == V6_BYTES && a->v6.sin6_scope_id != 0)
+		(void)snprintf(scope, sizeof scope, "%%%u", a->v6.sin6_scope_id);
+	if (len == V6_BYTES)
+		(void)snprintf(ret, ADDRESS_TEXT, "[%.39s%.11s]:%u", host, scope, address_port(a));
+	else if (len == V4_BYTES)
+		(void)snprintf(ret, ADDRESS_TEXT, "%.15s:%u", host, address_port(a));
+	else
+		(void)snprintf(ret, ADDRESS_TEXT, "an unknown address");
 }
 
-socklen_t address_size(const struct sockaddr *a)
+bool address_same_host(const struct address *a, const struct address *b)
 {
-	if (a->sa_family == AF_INET)
-		return sizeof(struct sockaddr_in);
-	return a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
+	const unsigned char *x, *y;
+	size_t len = host_of(a, &x);
+
+	if (len == 0 || host_of(b, &y) != len || memcmp(x, y, len) != 0)
+		return false;
+	return len == V4_BYTES || a->v6.sin6_scope_id == 0 || b->v6.sin6_scope_id == 0 ||
+		a->v6.sin6_scope_id == b->v6.sin6_scope_id;
 }
 
-uint16_t address_port(const struct sockaddr *a)
+bool address_same(const struct address *a, const struct address *b)
 {
-	union any u = plain(a);
-
-	return ntohs(u.storage.ss_family == AF_INET6 ? u.v6.sin6_port : u.v4.sin_port);
+	return address_same_host(a, b) && address_port(a) == address_port(b);
 }
 
-void address_set_port(struct sockaddr *a, uint16_t port)
+const char *address_find_host(const struct vec *texts, const struct address *a)
 {
-	in_port_t p = htons(port); /* by bytes: a may point to memory of any type of address */
+	struct address one;
 
-	if (a->sa_family == AF_INET)
-		memcpy((char *)a + offsetof(struct sockaddr_in, sin_port), &p, sizeof p);
-	else if (a->sa_family == AF_INET6)
-		memcpy((char *)a + offsetof(struct sockaddr_in6, sin6_port), &p, sizeof p);
+	for (size_t i = 0; i < texts->count; i++)
+		if (address_parse(texts->at[i], 0, &one) == 0 && address_same_host(a, &one))
+			return texts->at[i];
+	return NULL;
+}
+
+bool address_is_loopback(const struct address *a)
+{
+	const unsigned char *host;
+	size_t len = host_of(a, &host);
+
+	return len == V4_BYTES ? *host == IN_LOOPBACKNET :
+				 len == V6_BYTES && IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
+}
+
+bool address_is_any(const struct address *a)
+{
+	static const unsigned char zeros[V6_BYTES];
+	const unsigned char *host;
+	size_t len = host_of(a, &host);
+
+	return len == 0 || memcmp(host, zeros, len) == 0;
+}
+
+socklen_t address_size(const struct address *a)
+{
+	if (a->any.sa_family == AF_INET)
+		return sizeof a->v4;
+	return a->any.sa_family == AF_INET6 ? sizeof a->v6 : 0;
+}
+
+uint16_t address_port(const struct address *a)
+{
+	return ntohs(a->any.sa_family == AF_INET6 ? a->v6.sin6_port : a->v4.sin_port);
+}
+
+void address_set_port(struct address *a, uint16_t port)
+{
+	if (a->any.sa_family == AF_INET)
+		a->v4.sin_port = htons(port);
+	else if (a->any.sa_family == AF_INET6)
+		a->v6.sin6_port = htons(port);
+}
+
+bool addresses_have(const struct addresses *list, const struct address *a)
+{
+	for (unsigned i = 0; i < list->count; i++)
+		if (address_same(&list->at[i], a))
+			return true;
+	return false;
+}
+
+void addresses_add(struct addresses *list, const struct address *a)
+{
+	if (list->count < ADDRESSES_MAX && !addresses_have(list, a))
+		list->at[list->count++] = *a;
 }

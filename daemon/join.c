@@ -99,7 +99,7 @@ static const char *port_from(const struct settings *s, const struct topology *t)
 static void look_up(const char *name, struct arena *arena, struct reachable_wish *wish)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	struct sockaddr_storage ignored;
+	struct address ignored;
 	struct addrinfo *list;
 	char text[ADDRESS_TEXT];
 	int rc;
@@ -115,9 +115,10 @@ static void look_up(const char *name, struct arena *arena, struct reachable_wish
 		return;
 	}
 	for (const struct addrinfo *a = list; a && !arena_failed(arena); a = a->ai_next) {
+		struct address one = address_of(a->ai_addr);
 		const char *copy;
 
-		address_host_text(a->ai_addr, text);
+		address_host_text(&one, text);
 		copy = arena_strdup(arena, text);
 		if (copy)
 			vec_add(arena, &wish->meant, copy);

@@ -76,7 +76,7 @@ static void on_time(uv_timer_t *clock)
 /* Nobody answered: tries the next address, and after the last one the first again. */
 static void dial_later(struct doubt *d, const char *why)
 {
-	bool last = ++d->next == d->count;
+	bool last = ++d->next == d->addresses->count;
 
 	if (is_settled(d))
 		return;
@@ -144,8 +144,7 @@ static void dial(struct doubt *d)
 		.on_message = on_message,
 		.on_closed = on_link_closed,
 		.timeout_ms = (uint32_t)p->config->node_timeout_ms };
-	if (link_dial(&d->link, p->loop, (const struct sockaddr *)&d->addresses[d->next], &p->auth,
-		    &why) < 0) {
+	if (link_dial(&d->link, p->loop, &d->addresses->at[d->next], &p->auth, &why) < 0) {
 		dial_later(d, why.text);
 		return;
 	}
@@ -155,8 +154,8 @@ static void dial(struct doubt *d)
 
 static bool all_loopback(const struct finder *f)
 {
-	for (unsigned i = 0; i < f->count; i++)
-		if (!address_is_loopback((const struct sockaddr *)&f->addresses[i]))
+	for (unsigned i = 0; i < f->found.count; i++)
+		if (!address_is_loopback(&f->found.at[i]))
 			return false;
 	return true;
 }
@@ -179,7 +178,6 @@ bool doubt_start(struct doubt *d, const struct finder *f, unsigned own)
 {
 	d->kind = kind_of(d, f, own);
 	d->name = d->party->config->hub_addr;
-	d->count = f->count;
 	if (d->kind == DOUBT_NONE)
 		return false;
 	d->party->parts++;

@@ -27,15 +27,15 @@ enum doubt_kind {
 struct doubt {
 	/* the owner's, before doubt_start(); the rest is { 0 } */
 	struct party *party;
-	struct hub *hub;                          /* NULL: this node is not node rank 0 */
-	struct spoke *spoke;                      /* where it isn't */
-	const struct sockaddr_storage *addresses; /* what the address means */
+	struct hub *hub;                   /* NULL: this node is not node rank 0 */
+	struct spoke *spoke;               /* where it isn't */
+	const struct addresses *addresses; /* what the address means */
 
 	enum doubt_kind kind;
 	const char *name; /* the address, as the user gave it */
 	uv_timer_t clock; /* the next dialing, or the moment to speak */
 	struct link link; /* to the rival */
-	unsigned count, next, rounds;
+	unsigned next, rounds;
 	bool linked; /* the link is in the loop */
 	bool said, closing;
 	unsigned handles;

@@ -202,8 +202,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 
 /* --- connections --- */
 
-static void say_crowded(
-	struct hub *h, unsigned count, const char *what, const struct sockaddr *from)
+static void say_crowded(struct hub *h, unsigned count, const char *what, const struct address *from)
 {
 	char host[ADDRESS_TEXT];
 
@@ -227,7 +226,7 @@ static void say_starved(struct hub *h)
 		"oldest that have not introduced themselves are dropped to let nodes in");
 }
 
-static void on_crowded(struct listener *li, const struct sockaddr *from)
+static void on_crowded(struct listener *li, const struct address *from)
 {
 	if (li->starved)
 		say_starved(li->owner);
@@ -256,8 +255,7 @@ static void on_ready(struct link *l)
 	struct hub *h = p->hub;
 
 	if (h->strangers >= h->job.nnodes + STRANGERS) {
-		say_crowded(h, h->strangers, "not joined the job",
-			(const struct sockaddr *)&l->peer_address);
+		say_crowded(h, h->strangers, "not joined the job", &l->peer_address);
 		drop_oldest_stranger(h);
 	}
 	p->stranger = true;
@@ -352,12 +350,11 @@ static struct link *find(struct link *l, uint64_t session)
 	return beat_find(&p->hub->beat, session);
 }
 
-static struct link *on_accept(struct listener *li, const struct sockaddr *from)
+static struct link *on_accept(struct listener *li)
 {
 	struct hub *h = li->owner;
 	struct caller *p = h->state >= HUB_OVER ? NULL : calloc(1, sizeof *p);
 
-	(void)from;
 	if (!p)
 		return NULL;
 	p->hub = h;
@@ -383,8 +380,8 @@ static void on_beat_closed(struct beat *b)
 	hub_handle_closed(b->owner);
 }
 
-static int open_port(struct hub *h, const struct sockaddr *const *bound, unsigned bound_count,
-	unsigned port, struct failure *why)
+static int open_port(
+	struct hub *h, const struct addresses *bound, unsigned port, struct failure *why)
 {
 	const struct party *p = h->party;
 
@@ -393,7 +390,7 @@ static int open_port(struct hub *h, const struct sockaddr *const *bound, unsigne
 		.on_crowded = on_crowded,
 		.owner = h,
 		.auth = &p->auth };
-	if (listener_open(&h->listener, p->loop, bound, bound_count, (uint16_t)port, why) < 0)
+	if (listener_open(&h->listener, p->loop, bound, (uint16_t)port, why) < 0)
 		return why->code;
 	h->beat = (struct beat){ .on_silent = beat_drop,
 		.on_closed = on_beat_closed,
@@ -413,8 +410,8 @@ static void on_alone(uv_timer_t *t)
 	hub_begin(t->data);
 }
 
-int hub_start(struct hub *h, struct party *p, const struct sockaddr *const *bound,
-	unsigned bound_count, unsigned port, struct failure *why)
+int hub_start(struct hub *h, struct party *p, const struct addresses *bound, unsigned port,
+	struct failure *why)
 {
 	const struct member_config *c = p->config;
 	unsigned nnodes = c->way == MEET_NOBODY ? 1 : c->nnodes;
@@ -425,7 +422,7 @@ int hub_start(struct hub *h, struct party *p, const struct sockaddr *const *boun
 	if (!h->peers || !h->nproc ||
 		job_init(&h->job, nnodes, &c->policy, c->grace_ms, c->arena) < 0)
 		return failure_oom(why);
-	if (nnodes > 1 && open_port(h, bound, bound_count, port, why) < 0)
+	if (nnodes > 1 && open_port(h, bound, port, why) < 0)
 		return why->code;
 	(void)uv_timer_init(p->loop, &h->clock); /* can't fail */
 	h->clock.data = h;

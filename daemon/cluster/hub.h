@@ -5,10 +5,10 @@
 
 #include "daemon/cluster/hub_parts.h"
 
-/* Begins: alone, at once; else where others may dial, at that port (0: a free one) and, with
- * bound_count above 0, at these addresses only. Then it is a part of the party. */
-int hub_start(struct hub *h, struct party *p, const struct sockaddr *const *bound,
-	unsigned bound_count, unsigned port, struct failure *why);
+/* Begins: alone, at once; else where others may dial, at that port (0: a free one) and at these
+ * addresses only (none: at all). Then it is a part of the party. */
+int hub_start(struct hub *h, struct party *p, const struct addresses *bound, unsigned port,
+	struct failure *why);
 
 /* What happens on this node; see member.h. */
 void hub_failed(struct hub *h, const struct outcome *o);

@@ -175,7 +175,7 @@ static int open_store(struct hub *h, struct failure *why)
 	h->master_port = store_port(store);
 	for (struct caller *p = h->all; p; p = p->next)
 		if (p->joined)
-			(void)store_allow(store, (struct sockaddr *)&p->link.peer_address);
+			(void)store_allow(store, &p->link.peer_address);
 	return 0;
 }
 

@@ -111,7 +111,7 @@ static const char *given_master(const struct hub *h)
 	const struct member_config *c = h->party->config;
 	const char *first = h->agent_store ? c->own_addr : c->master_addr;
 	const char *second = h->agent_store ? c->master_addr : c->own_addr;
-	struct sockaddr_storage parsed;
+	struct address parsed;
 
 	if (first && (!h->agent_store || address_parse(first, 0, &parsed) == 0))
 		return first;

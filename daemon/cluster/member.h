@@ -48,7 +48,7 @@ struct member {
 	struct doubt doubt;
 	struct hub hub;
 	struct spoke spoke;
-	struct sockaddr_storage hub_addresses[FINDER_ADDRESSES];
+	struct addresses hub_addresses;
 	struct member_config alone; /* the config once this node goes on without the others */
 	bool finds, doubts;         /* these are in the loop */
 };

@@ -27,10 +27,10 @@ static void say_unkeyed(struct member *m)
 }
 
 /* Of two launchers on one host, the one that gets the socket is the hub. */
-static int start_hub(struct member *m, const struct sockaddr *const *bound, unsigned count,
-	unsigned port, struct failure *why)
+static int start_hub(
+	struct member *m, const struct addresses *bound, unsigned port, struct failure *why)
 {
-	int rc = hub_start(&m->hub, &m->party, bound, count, port, why);
+	int rc = hub_start(&m->hub, &m->party, bound, port, why);
 
 	if (rc < 0)
 		return rc;
@@ -46,19 +46,20 @@ static void on_round(void *owner)
 	finder_again(&((struct member *)owner)->finder);
 }
 
-static void start_spoke(struct member *m, unsigned count)
+static void start_spoke(struct member *m)
 {
 	m->role = MEMBER_SPOKE;
 	m->spoke = (struct spoke){ .on_missed = miss, .on_round = on_round, .owner = m };
-	spoke_start(&m->spoke, &m->party, m->hub_addresses, count);
+	spoke_start(&m->spoke, &m->party, &m->hub_addresses);
 }
 
 /* A job of this node only, with ranks and sizes from the settings. */
 static void be_alone(struct member *m)
 {
+	const struct addresses nobody_dials = { 0 };
 	struct failure why = { 0 };
 
-	if (start_hub(m, NULL, 0, 0, &why) < 0)
+	if (start_hub(m, &nobody_dials, 0, &why) < 0)
 		party_fail(&m->party, why.code, "%s", why.text);
 }
 
@@ -132,18 +133,6 @@ static void miss(void *owner, const char *why)
 	}
 }
 
-static bool is_own(const struct member *m, const struct sockaddr *a)
-{
-	for (size_t i = 0; i < m->party.config->local.count; i++) {
-		struct sockaddr_storage own;
-
-		if (address_parse(m->party.config->local.at[i], 0, &own) == 0 &&
-			address_same_host(a, (const struct sockaddr *)&own))
-			return true;
-	}
-	return address_is_loopback(a);
-}
-
 /* Users don't know of this port unless they gave it. */
 static void fail_to_listen(struct member *m, const struct failure *why)
 {
@@ -168,47 +157,39 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 
 /* Those of the found addresses that are ours. The hub binds to them only if the user gave an
  * address: a name may mean 127.0.1.1 on its own host. */
-static unsigned own_addresses(const struct member *m, const struct sockaddr *ret[FINDER_ADDRESSES])
+static struct addresses own_addresses(const struct member *m)
 {
-	unsigned count = 0;
+	struct addresses own = { 0 };
 
-	for (unsigned i = 0; i < m->finder.count; i++) {
-		const struct sockaddr *a = (const struct sockaddr *)&m->finder.addresses[i];
+	for (unsigned i = 0; i < m->finder.found.count; i++) {
+		const struct address *a = &m->finder.found.at[i];
 
-		if (is_own(m, a))
-			ret[count++] = a;
+		if (address_is_loopback(a) || address_find_host(&m->party.config->local, a))
+			addresses_add(&own, a);
 	}
-	return count;
+	return own;
 }
 
 /* Adds the addresses of --interface or --local-addr. */
-static unsigned add_asked(const struct member *m, struct sockaddr_storage room[LISTENER_ADDRESSES],
-	const struct sockaddr *ret[LISTENER_ADDRESSES], unsigned count)
+static void add_asked(const struct member *m, struct addresses *to)
 {
-	const struct vec *asked = &m->party.config->addresses;
+	const struct member_config *c = m->party.config;
+	struct address a;
 
-	for (size_t i = 0; i < asked->count && count < LISTENER_ADDRESSES; i++) {
-		const struct sockaddr *a = (const struct sockaddr *)&room[count];
-		bool skip = address_parse(asked->at[i], 0, &room[count]) < 0;
-
-		for (unsigned j = 0; j < count && !skip; j++)
-			skip = address_same_host(ret[j], a);
-		if (!skip)
-			ret[count++] = a;
-	}
-	return count;
+	for (size_t i = 0; i < c->addresses.count; i++)
+		if (address_parse(c->addresses.at[i], (uint16_t)c->hub_port, &a) == 0)
+			addresses_add(to, &a);
 }
 
-/* Makes this node the hub, which listens at `bound` of the addresses (0: at all), or a spoke.
- * False: it can be neither, and that was told. */
-static bool take_role(struct member *m, const struct finder *f, bool owns,
-	const struct sockaddr *const *own, unsigned bound)
+/* Makes this node the hub, which listens at these addresses (none: at all), or a spoke. False: it
+ * can be neither, and that was told. */
+static bool take_role(struct member *m, bool owns, const struct addresses *bound)
 {
 	bool known = m->party.config->node_rank_known;
 	struct failure why = { 0 };
 
 	if (known ? m->party.config->node_rank == 0 : owns) {
-		int rc = start_hub(m, own, bound, m->party.config->hub_port, &why);
+		int rc = start_hub(m, bound, m->party.config->hub_port, &why);
 
 		if (rc == 0)
 			return true;
@@ -217,48 +198,49 @@ static bool take_role(struct member *m, const struct finder *f, bool owns,
 			return false;
 		}
 	}
-	start_spoke(m, f->count);
+	start_spoke(m);
 	return true;
 }
 
 /* The name resolves to these addresses now. Without given ranks, if one of them is this node's
  * after all, this is node rank 0, or another launcher on this node is. */
-static void use_addresses(struct member *m, const struct finder *f, bool owns,
-	const struct sockaddr *const *own, unsigned bound)
+static void use_addresses(
+	struct member *m, const struct finder *f, bool owns, const struct addresses *bound)
 {
 	struct failure why = { 0 };
 
 	if (m->role != MEMBER_SPOKE)
 		return;
 	if (owns && !m->party.config->node_rank_known && m->spoke.state == SPOKE_DIALING &&
-		start_hub(m, own, bound, m->party.config->hub_port, &why) == 0) {
+		start_hub(m, bound, m->party.config->hub_port, &why) == 0) {
 		m->doubt.hub = &m->hub;
 		spoke_close(&m->spoke);
 	} else {
-		spoke_hear_addresses(&m->spoke, f->addresses, f->count);
+		spoke_hear_addresses(&m->spoke, &f->found);
 	}
 }
 
 static void on_found(struct finder *f)
 {
 	struct member *m = f->owner;
-	struct sockaddr_storage room[LISTENER_ADDRESSES];
-	const struct sockaddr *own[LISTENER_ADDRESSES];
-	unsigned owned = own_addresses(m, own), bound = owned;
+	struct addresses bound = own_addresses(m);
+	unsigned owned = bound.count;
 
-	if (!f->numeric || owned == 0)
-		bound = m->party.config->bound ? add_asked(m, room, own, owned) : 0;
+	if ((!f->numeric || owned == 0) && m->party.config->bound)
+		add_asked(m, &bound);
+	else if (!f->numeric)
+		bound.count = 0;
 	if (m->role != MEMBER_NONE) {
-		use_addresses(m, f, owned > 0, own, bound);
+		use_addresses(m, f, owned > 0, &bound);
 		return;
 	}
-	memcpy(m->hub_addresses, f->addresses, sizeof m->hub_addresses);
-	if (!take_role(m, f, owned > 0, own, bound))
+	m->hub_addresses = f->found;
+	if (!take_role(m, owned > 0, &bound))
 		return;
 	m->doubt = (struct doubt){ .party = &m->party,
 		.hub = m->role == MEMBER_HUB ? &m->hub : NULL,
 		.spoke = &m->spoke,
-		.addresses = m->hub_addresses };
+		.addresses = &m->hub_addresses };
 	m->doubts = doubt_start(&m->doubt, f, owned);
 }
 
@@ -344,7 +326,7 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	struct member *m = x->owner;
 	struct card card;
 	struct failure why = { 0 };
-	unsigned count = 0;
+	struct address a;
 	int rc;
 
 	pmix_close(x);
@@ -361,14 +343,13 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 		miss(m, why.text);
 		return;
 	}
-	for (unsigned i = 0; i < card.count && count < FINDER_ADDRESSES; i++)
-		if (address_parse(card.address[i], (uint16_t)card.port, &m->hub_addresses[count]) ==
-			0)
-			count++;
-	if (count == 0)
+	for (unsigned i = 0; i < card.count; i++)
+		if (address_parse(card.address[i], (uint16_t)card.port, &a) == 0)
+			addresses_add(&m->hub_addresses, &a);
+	if (m->hub_addresses.count == 0)
 		miss(m, "node rank 0 has no address that others can reach");
 	else
-		start_spoke(m, count);
+		start_spoke(m);
 }
 
 /* Node rank 0 listens already, at the port that the others know unless another program has it. */
@@ -412,23 +393,20 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 static int make_card(struct member *m, struct card *card, struct failure *why)
 {
 	const struct member_config *c = m->party.config;
-	struct sockaddr_storage own[CARD_ADDRESSES_MAX];
-	const struct sockaddr *bound[CARD_ADDRESSES_MAX];
+	struct addresses bound = { 0 };
 	int rc = key_random(card->key, why);
 
 	for (size_t i = 0; i < c->addresses.count; i++)
 		(void)card_add(card, c->addresses.at[i]); /* the best ones fit */
-	for (unsigned i = 0; i < card->count; i++) {
-		(void)address_parse(card->address[i], 0, &own[i]); /* card_add() has looked */
-		bound[i] = (const struct sockaddr *)&own[i];
-	}
+	if (c->bound)
+		add_asked(m, &bound);
 	if (rc == 0)
 		rc = set_key(m, card->key, why);
 	if (rc == 0)
-		rc = start_hub(m, bound, c->bound ? card->count : 0, c->hub_port, why);
+		rc = start_hub(m, &bound, c->hub_port, why);
 	if (rc == -EADDRINUSE && !c->port_given) { /* another job's; nobody knows this one yet */
 		*why = (struct failure){ 0 };
-		rc = start_hub(m, bound, c->bound ? card->count : 0, 0, why);
+		rc = start_hub(m, &bound, 0, why);
 	}
 	card->port = rc == 0 ? hub_port(&m->hub) : 0;
 	return rc;

@@ -124,7 +124,7 @@ void party_introduce(const struct party *p, struct link *hub)
 
 	(void)strncpy(j.run_id, c->run_id ? c->run_id : "", sizeof j.run_id - 1);
 	(void)strncpy(j.name, c->name, sizeof j.name - 1);
-	address_host_text((const struct sockaddr *)&hub->peer_address, j.reached);
+	address_host_text(&hub->peer_address, j.reached);
 	message_put_join(&w, &j);
 	(void)link_send(hub, MESSAGE_JOIN, w.at, w.len); /* a lost link is reported by on_closed */
 	wire_out_done(&w);

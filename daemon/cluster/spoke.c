@@ -240,9 +240,9 @@ static unsigned final_ends(const struct spoke *s)
 	return 1U << LINK_END_VERSION | (s->party->config->way == MEET_PMIX ? 0 : keys);
 }
 
-void spoke_hear_addresses(struct spoke *s, const struct sockaddr_storage *addresses, unsigned count)
+void spoke_hear_addresses(struct spoke *s, const struct addresses *hub)
 {
-	dialer_use(&s->dialer, addresses, count);
+	dialer_use(&s->dialer, hub);
 }
 
 /* This node can't make its plan, so there is no job. */
@@ -501,7 +501,7 @@ static struct cause cause_of_loss(const struct spoke *s, const char *why)
 	if (l->killed_by == 0 && !s->overdue && party_slept(&s->beat, s->node, &own))
 		return own;
 	/* its name was never told */
-	address_host_text((const struct sockaddr *)&l->peer_address, c.host);
+	address_host_text(&l->peer_address, c.host);
 	(void)snprintf(c.detail, sizeof c.detail, "%s%s", why, guess_at_loss(s));
 	return c;
 }
@@ -562,8 +562,7 @@ static void on_clock_closed(uv_handle_t *h)
 
 /* --- its life, and what happens on this node --- */
 
-void spoke_start(
-	struct spoke *s, struct party *p, const struct sockaddr_storage *addresses, unsigned count)
+void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub)
 {
 	const uint32_t timeout_ms = (uint32_t)p->config->node_timeout_ms;
 
@@ -591,7 +590,7 @@ void spoke_start(
 	s->handles = 3;
 	s->note_ms = uv_now(p->loop) + FIRST_NOTE_MS;
 	limit(s, p->deadline_ms);
-	dialer_start(&s->dialer, p->loop, addresses, count);
+	dialer_start(&s->dialer, p->loop, hub);
 }
 
 void spoke_failed(struct spoke *s, const struct outcome *o)

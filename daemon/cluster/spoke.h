@@ -62,8 +62,7 @@ struct spoke {
 };
 
 /* Begins to dial, as a part of the party, whose events tell what happens. Addresses are copied. */
-void spoke_start(
-	struct spoke *s, struct party *p, const struct sockaddr_storage *addresses, unsigned count);
+void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub);
 
 /* What happens on this node; see member.h. */
 void spoke_failed(struct spoke *s, const struct outcome *o);
@@ -74,8 +73,7 @@ void spoke_ended(
 void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count);
 
 /* The hub's name means these now. */
-void spoke_hear_addresses(
-	struct spoke *s, const struct sockaddr_storage *addresses, unsigned count);
+void spoke_hear_addresses(struct spoke *s, const struct addresses *hub);
 
 /* Leaves; the party hears party_part_closed() when nothing is left in the loop. */
 void spoke_close(struct spoke *s);

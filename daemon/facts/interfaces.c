@@ -23,9 +23,11 @@ int interfaces_read(struct arena *arena, struct interfaces *ret, struct failure 
 		most++;
 	all = arena_alloc(arena, (most + 1) * sizeof *all);
 	for (const struct ifaddrs *i = list; all && i; i = i->ifa_next) {
-		if (!i->ifa_addr || address_size(i->ifa_addr) == 0)
+		struct address a = i->ifa_addr ? address_of(i->ifa_addr) : (struct address){ 0 };
+
+		if (address_size(&a) == 0)
 			continue; /* none, or one of another kind (AF_PACKET) */
-		address_host_text(i->ifa_addr, text);
+		address_host_text(&a, text);
 		all[count++] = (struct interface){
 			.name = arena_strdup(arena, i->ifa_name),
 			.address = arena_strdup(arena, text),

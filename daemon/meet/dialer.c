@@ -39,7 +39,7 @@ static void handle_closed(struct dialer *d)
 
 static bool any_busy(const struct dialer *d)
 {
-	for (unsigned i = 0; i < FINDER_ADDRESSES; i++)
+	for (unsigned i = 0; i < ADDRESSES_MAX; i++)
 		if (d->lanes[i].busy)
 			return true;
 	return false;
@@ -47,7 +47,7 @@ static bool any_busy(const struct dialer *d)
 
 static void close_lanes(struct dialer *d)
 {
-	for (unsigned i = 0; i < FINDER_ADDRESSES; i++)
+	for (unsigned i = 0; i < ADDRESSES_MAX; i++)
 		if (d->lanes[i].busy && &d->lanes[i] != d->ready)
 			link_close(&d->lanes[i].link, false, NULL);
 }
@@ -112,7 +112,7 @@ static void pause_round(struct dialer *d)
 /* All addresses of this round have failed, one of them so that it will again. */
 static bool is_hopeless(const struct dialer *d)
 {
-	return *d->refusal && d->next >= d->count && !any_busy(d);
+	return *d->refusal && d->next >= d->to.count && !any_busy(d);
 }
 
 static void give_up(struct dialer *d)
@@ -137,7 +137,7 @@ static void lane_closed(struct link *l, const char *why)
 		(void)snprintf(d->last, sizeof d->last, "%s", why);
 		if (d->final & 1U << l->end)
 			(void)snprintf(d->refusal, sizeof d->refusal, "%s", why);
-		if (d->next < d->count)
+		if (d->next < d->to.count)
 			dial_next(d); /* its moment is over */
 		else if (is_hopeless(d))
 			give_up(d);
@@ -154,23 +154,23 @@ static void lane_ready(struct link *l)
 	d->on_ready(d, l);
 }
 
-static struct dialer_lane *free_lane(struct dialer *d, const struct sockaddr_storage *to)
+static struct dialer_lane *free_lane(struct dialer *d, const struct address *to)
 {
 	struct dialer_lane *found = NULL;
 
-	for (unsigned i = 0; i < FINDER_ADDRESSES; i++) {
+	for (unsigned i = 0; i < ADDRESSES_MAX; i++) {
 		struct dialer_lane *lane = &d->lanes[i];
 
 		if (!lane->busy)
 			found = lane;
-		else if (memcmp(&lane->to, to, sizeof *to) == 0)
+		else if (address_same(&lane->to, to))
 			return NULL;
 	}
 	return found;
 }
 
 /* False: it is being dialled already, or can't be now. */
-static bool dial(struct dialer *d, const struct sockaddr_storage *to)
+static bool dial(struct dialer *d, const struct address *to)
 {
 	struct dialer_lane *lane = free_lane(d, to);
 	struct failure why = { 0 };
@@ -185,7 +185,7 @@ static bool dial(struct dialer *d, const struct sockaddr_storage *to)
 			.on_closed = lane_closed,
 			.on_idle = d->on_idle,
 			.timeout_ms = d->timeout_ms } };
-	if (link_dial(&lane->link, d->loop, (const struct sockaddr *)to, d->auth, &why) < 0) {
+	if (link_dial(&lane->link, d->loop, to, d->auth, &why) < 0) {
 		(void)snprintf(d->last, sizeof d->last, "%.*s", (int)sizeof d->last - 1, why.text);
 		return false;
 	}
@@ -204,9 +204,9 @@ static void dial_next(struct dialer *d)
 {
 	bool dialed = false;
 
-	while (!dialed && d->next < d->count)
-		dialed = dial(d, &d->addresses[d->next++]);
-	if (d->next < d->count)
+	while (!dialed && d->next < d->to.count)
+		dialed = dial(d, &d->to.at[d->next++]);
+	if (d->next < d->to.count)
 		start_clock(d, on_moment_over, NEXT_ADDRESS_MS);
 	else if (is_hopeless(d))
 		give_up(d);
@@ -214,41 +214,25 @@ static void dial_next(struct dialer *d)
 		pause_round(d);
 }
 
-static void copy_addresses(
-	struct dialer *d, const struct sockaddr_storage *addresses, unsigned count)
-{
-	d->count = count < FINDER_ADDRESSES ? count : FINDER_ADDRESSES;
-	memcpy(d->addresses, addresses, d->count * sizeof *addresses);
-}
-
-void dialer_start(
-	struct dialer *d, uv_loop_t *loop, const struct sockaddr_storage *addresses, unsigned count)
+void dialer_start(struct dialer *d, uv_loop_t *loop, const struct addresses *to)
 {
 	d->loop = loop;
-	copy_addresses(d, addresses, count);
+	d->to = *to;
 	(void)uv_timer_init(loop, &d->clock); /* can't fail */
 	d->clock.data = d;
 	d->handles = 1;
 	begin_round(d);
 }
 
-static bool is_known(const struct dialer *d, const struct sockaddr_storage *a)
+void dialer_use(struct dialer *d, const struct addresses *to)
 {
-	for (unsigned i = 0; i < d->count; i++)
-		if (memcmp(&d->addresses[i], a, sizeof *a) == 0)
-			return true;
-	return false;
-}
+	bool news = to->count != d->to.count;
 
-void dialer_use(struct dialer *d, const struct sockaddr_storage *addresses, unsigned count)
-{
-	bool news = count != d->count;
-
-	for (unsigned i = 0; i < count; i++)
-		news = news || !is_known(d, &addresses[i]);
+	for (unsigned i = 0; i < to->count; i++)
+		news = news || !addresses_have(&d->to, &to->at[i]);
 	if (!news)
 		return; /* in another order, perhaps: this round goes on */
-	copy_addresses(d, addresses, count);
+	d->to = *to;
 	if (is_dialing(d))
 		begin_round(d);
 }
@@ -256,7 +240,7 @@ void dialer_use(struct dialer *d, const struct sockaddr_storage *addresses, unsi
 void dialer_again(struct dialer *d, const char *why)
 {
 	(void)snprintf(d->last, sizeof d->last, "%s", why);
-	d->next = d->count;
+	d->next = d->to.count;
 	pause_round(d);
 }
 
@@ -264,7 +248,7 @@ void dialer_explain(const struct dialer *d, struct text *t)
 {
 	const struct dialer_lane *lane = NULL;
 
-	for (unsigned i = 0; i < FINDER_ADDRESSES; i++)
+	for (unsigned i = 0; i < ADDRESSES_MAX; i++)
 		if (d->lanes[i].busy)
 			lane = &d->lanes[i];
 	if (*d->last || !lane)
@@ -273,8 +257,8 @@ void dialer_explain(const struct dialer *d, struct text *t)
 		text_printf(t, "%s %s", lane->link.peer,
 			lane->link.state == LINK_CONNECTING ? "does not answer" :
 							      "does not introduce itself");
-	if (d->count > 1)
-		text_printf(t, " (%u addresses were dialled)", d->count);
+	if (d->to.count > 1)
+		text_printf(t, " (%u addresses were dialled)", d->to.count);
 }
 
 static void on_clock_closed(uv_handle_t *h)

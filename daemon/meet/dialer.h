@@ -9,10 +9,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <uv.h>
 
-#include "daemon/meet/finder.h"
+#include "common/address.h"
 #include "daemon/net/link.h"
 
 struct dialer;
@@ -35,7 +34,7 @@ extern const struct sm dialer_life;
 struct dialer_lane {
 	struct link link; /* the first: a link is its lane */
 	struct dialer *dialer;
-	struct sockaddr_storage to;
+	struct address to;
 	bool busy;
 };
 
@@ -63,23 +62,22 @@ struct dialer {
 	enum dialer_state state;
 	uv_loop_t *loop;
 	uv_timer_t clock; /* the next address, or the next round */
-	struct dialer_lane lanes[FINDER_ADDRESSES];
+	struct dialer_lane lanes[ADDRESSES_MAX];
 	struct dialer_lane *ready;
-	struct sockaddr_storage addresses[FINDER_ADDRESSES];
-	unsigned count, next; /* of this round */
-	unsigned rounds;      /* that are over; one that was ready and closed again is no success */
-	char last[256];       /* why the last one failed; "": none has */
-	char refusal[256];    /* of a final end; "": there was none in this round */
+	struct addresses to;
+	unsigned next;     /* of these, in this round */
+	unsigned rounds;   /* that are over; one that was ready and closed again is no success */
+	char last[256];    /* why the last one failed; "": none has */
+	char refusal[256]; /* of a final end; "": there was none in this round */
 	unsigned handles;
 };
 
-/* Starts the first round. The addresses are copied, FINDER_ADDRESSES at most. */
-void dialer_start(struct dialer *d, uv_loop_t *loop, const struct sockaddr_storage *addresses,
-	unsigned count);
+/* Starts the first round. The addresses are copied. */
+void dialer_start(struct dialer *d, uv_loop_t *loop, const struct addresses *to);
 
 /* From now on these are the hub's addresses; new ones are dialled at once, unless there is a link.
  */
-void dialer_use(struct dialer *d, const struct sockaddr_storage *addresses, unsigned count);
+void dialer_use(struct dialer *d, const struct addresses *to);
 
 /* From on_lost: dials again after a pause. why: for dialer_explain(). */
 void dialer_again(struct dialer *d, const char *why);

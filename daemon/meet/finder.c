@@ -89,28 +89,30 @@ static void later(struct finder *f, const char *why)
 }
 
 /* Every address once: the resolver may give one for each kind of socket. */
-static void keep(struct finder *f, const struct sockaddr *a, socklen_t len)
+static void keep(struct finder *f, const struct addrinfo *list)
 {
-	for (unsigned i = 0; i < f->count; i++)
-		if (memcmp(&f->addresses[i], a, len) == 0)
-			return;
-	if (f->count < FINDER_ADDRESSES && len <= sizeof *f->addresses)
-		memcpy(&f->addresses[f->count++], a, len);
+	f->found.count = 0;
+	for (; list; list = list->ai_next) {
+		const struct address a = address_of(list->ai_addr);
+
+		if (address_size(&a) > 0)
+			addresses_add(&f->found, &a);
+	}
 }
 
 /* The resolver's order, but each address of the other family than the one before it, while there
  * are such: where one family leads nowhere, the other one is not far behind. */
-static void alternate(struct finder *f)
+static void alternate(struct addresses *list)
 {
-	for (unsigned i = 1; i < f->count; i++) {
-		struct sockaddr_storage *at = &f->addresses[i], moved;
+	for (unsigned i = 1; i < list->count; i++) {
+		struct address *at = &list->at[i], moved;
 		unsigned j = i;
 
-		while (j < f->count && f->addresses[j].ss_family == at[-1].ss_family)
+		while (j < list->count && list->at[j].any.sa_family == at[-1].any.sa_family)
 			j++;
-		if (j == f->count)
+		if (j == list->count)
 			return;
-		moved = f->addresses[j];
+		moved = list->at[j];
 		memmove(at + 1, at, (j - i) * sizeof *at);
 		*at = moved;
 	}
@@ -123,12 +125,9 @@ static void on_answer(void *of, const struct addrinfo *list, const char *why)
 	f->asked = NULL;
 	if (f->state == FINDER_FOUND && !list)
 		return;
-	f->count = 0;
-	memset(f->addresses, 0, sizeof f->addresses);
-	for (const struct addrinfo *a = list; a; a = a->ai_next)
-		keep(f, a->ai_addr, a->ai_addrlen);
-	alternate(f);
-	if (f->count == 0) {
+	keep(f, list);
+	alternate(&f->found);
+	if (f->found.count == 0) {
 		later(f, why ? why : "it has no addresses");
 		return;
 	}
@@ -173,7 +172,7 @@ static bool is_numeric(struct finder *f)
 
 	if (getaddrinfo(f->name, f->port, &numeric, &list) != 0)
 		return false;
-	keep(f, list->ai_addr, list->ai_addrlen);
+	keep(f, list);
 	freeaddrinfo(list);
 	return true;
 }

@@ -5,13 +5,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <uv.h>
+
+#include "common/address.h"
 
 struct lookup;
 struct sm;
-
-enum { FINDER_ADDRESSES = 16 };
 
 enum finder_state {
 	FINDER_NONE,
@@ -34,9 +33,8 @@ struct finder {
 	void *owner;
 
 	/* to be read */
-	struct sockaddr_storage addresses[FINDER_ADDRESSES]; /* families in turn (RFC 8305, 4) */
-	unsigned count;
-	bool numeric; /* the name is an address */
+	struct addresses found; /* families in turn (RFC 8305, 4) */
+	bool numeric;           /* the name is an address */
 
 	/* private */
 	enum finder_state state;

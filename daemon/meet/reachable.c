@@ -160,13 +160,12 @@ static int choose_named(const struct interfaces *all, const struct reachable_wis
 		wish->where, wish->interfaces, list_choices(arena, all));
 }
 
-static const char *own_text(const struct interfaces *all, const struct sockaddr *a)
+static const char *own_text(const struct interfaces *all, const struct address *a)
 {
-	struct sockaddr_storage one;
+	struct address one;
 
 	for (size_t i = 0; i < all->count; i++)
-		if (address_parse(all->at[i].address, 0, &one) == 0 &&
-			address_same_host(a, (const struct sockaddr *)&one))
+		if (address_parse(all->at[i].address, 0, &one) == 0 && address_same_host(a, &one))
 			return all->at[i].address;
 	return NULL;
 }
@@ -175,7 +174,7 @@ static int refuse_local(const struct interfaces *all, const struct reachable_wis
 	struct arena *arena, struct failure *why)
 {
 	struct text t = { 0 };
-	struct sockaddr_storage ignored;
+	struct address ignored;
 	int rc;
 
 	if (wish->local_unknown)
@@ -197,19 +196,17 @@ static int refuse_local(const struct interfaces *all, const struct reachable_wis
 static int choose_local(const struct interfaces *all, const struct reachable_wish *wish,
 	struct arena *arena, struct vec *ret, struct failure *why)
 {
-	struct sockaddr_storage a;
+	struct address a;
 	struct vec outside = { 0 }, loopback = { 0 };
 	bool is_number = address_parse(wish->local_addr, 0, &a) == 0;
 
 	for (size_t i = 0; i < wish->meant.count; i++) {
-		const struct sockaddr *one = (const struct sockaddr *)&a;
-
 		if (address_parse(wish->meant.at[i], 0, &a) < 0)
 			continue;
-		if (address_is_loopback(one))
+		if (address_is_loopback(&a))
 			vec_add(arena, &loopback, wish->meant.at[i]);
-		else if (own_text(all, one))
-			add_once(arena, &outside, own_text(all, one));
+		else if (own_text(all, &a))
+			add_once(arena, &outside, own_text(all, &a));
 	}
 	if (outside.count == 0 && loopback.count == 0)
 		return refuse_local(all, wish, arena, why);

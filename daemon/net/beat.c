@@ -119,7 +119,7 @@ void beat_send_datagram(struct beat *b, struct link *l, unsigned char *datagram,
 	uv_buf_t buf = uv_buf_init((char *)datagram, (unsigned)(len + FRAME_TAG));
 
 	if (l->is_hub) {
-		to = (const struct sockaddr *)&l->beats.from;
+		to = &l->beats.from.any;
 		udp = &b->udp[l->beats.socket];
 		if (to->sa_family == AF_UNSPEC)
 			return;
@@ -215,21 +215,20 @@ static bool is_sealed(const struct link *l, const unsigned char *bytes, size_t l
 }
 
 /* Remembers where the hub's answers go. */
-static void note_source(struct beat *b, struct link *l, const uv_udp_t *h, const struct sockaddr *a)
+static void note_source(struct beat *b, struct link *l, const uv_udp_t *h, const struct address *a)
 {
 	unsigned socket = (unsigned)(h - b->udp);
 
-	if (!l->is_hub ||
-		(socket == l->beats.socket && memcmp(&l->beats.from, a, address_size(a)) == 0))
+	if (!l->is_hub || (socket == l->beats.socket && address_same(&l->beats.from, a)))
 		return;
-	memcpy(&l->beats.from, a, address_size(a));
+	l->beats.from = *a;
 	l->beats.socket = socket;
 	rescue_moved(b, l);
 }
 
 /* Takes a beat of this link. False: it is a duplicate, late, altered, or another link's. */
 static bool take_beat_datagram(struct beat *b, struct link *l, const unsigned char *bytes,
-	const uv_udp_t *h, const struct sockaddr *from)
+	const uv_udp_t *h, const struct address *from)
 {
 	uint64_t acked = l->kept.acked, now = uv_hrtime();
 	bool first = l->beats.udp_ns == 0;
@@ -278,15 +277,16 @@ static struct link *owner_of(const struct beat *b, const unsigned char *bytes, s
 
 /* A datagram has come to handle h. only: the one link it may belong to; NULL: any. */
 static void sort(struct beat *b, struct link *only, const uv_buf_t *buf, ssize_t n, uv_udp_t *h,
-	const struct sockaddr *from)
+	const struct sockaddr *source)
 {
+	const struct address from = address_of(source);
 	const unsigned char *bytes = (const unsigned char *)buf->base;
 	size_t len = n > 0 ? (size_t)n : 0;
 	struct link *l = only ? only : owner_of(b, bytes, len);
 
 	if (!l ||
-		(!(len == BEAT_DATAGRAM && take_beat_datagram(b, l, bytes, h, from)) &&
-			!rescue_take_notice(l, bytes, len, h, from) &&
+		(!(len == BEAT_DATAGRAM && take_beat_datagram(b, l, bytes, h, &from)) &&
+			!rescue_take_notice(l, bytes, len, h, &from) &&
 			!take_piece(b, l, bytes, len)))
 		b->bad++;
 }
@@ -357,13 +357,13 @@ static void on_handle_closed(uv_handle_t *h)
 /* Without a socket, beats go over the link. */
 static void open_socket(struct link *l)
 {
-	const struct sockaddr *to = (const struct sockaddr *)&l->peer_address;
+	const struct address *to = &l->peer_address;
 	autoclose fd = -1;
 
 	if (l->is_hub || !l->peer_udp || l->has_udp)
 		return;
-	fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, to, address_size(to)) < 0)
+	fd = socket(to->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, &to->any, address_size(to)) < 0)
 		return;
 	link_adopt_udp(l, fd_take(&fd));
 	(void)uv_udp_recv_start(&l->udp, on_answer_room, on_answer);

@@ -2,14 +2,12 @@
 #include "daemon/net/death_notice.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <uv.h>
 
-#include "common/address.h"
 #include "common/fd.h"
 
 enum { MS = 1000000, FIRST_WAIT_MS = 10 };
@@ -18,11 +16,7 @@ struct death_notice_entry {
 	atomic_bool used; /* the rest is whole */
 	bool answered;    /* the guard's: this round */
 	uint8_t socket;
-	union {
-		struct sockaddr any;
-		struct sockaddr_in ip4;
-		struct sockaddr_in6 ip6;
-	} to;
+	struct address to;
 	uint64_t session;
 	unsigned char key[NOTICE_KEY];
 };
@@ -107,7 +101,6 @@ int death_notice_lend(struct death_notice *o, int fd)
 
 int death_notice_add(struct death_notice *o, const struct death_notice_peer *p)
 {
-	socklen_t len = address_size(p->to);
 	struct death_notice_entry *e;
 	int i = 0;
 
@@ -120,9 +113,7 @@ int death_notice_add(struct death_notice *o, const struct death_notice_peer *p)
 		return -1;
 	}
 	e = &o->book->entries[i];
-	memset(&e->to, 0, sizeof e->to);
-	if (len <= sizeof e->to)
-		memcpy(&e->to, p->to, len);
+	e->to = p->to;
 	memcpy(e->key, p->key, sizeof e->key);
 	e->socket = (uint8_t)p->socket;
 	e->session = p->session;
@@ -180,7 +171,7 @@ static unsigned tell_rest(struct teller *t)
 		t->notice.session = e->session;
 		notice_write(&t->notice, e->key, datagram);
 		(void)sendto(t->sockets[e->socket].fd, datagram, sizeof datagram,
-			MSG_DONTWAIT | MSG_NOSIGNAL, &e->to.any, address_size(&e->to.any));
+			MSG_DONTWAIT | MSG_NOSIGNAL, &e->to.any, address_size(&e->to));
 		count++;
 	}
 	return count;
@@ -259,7 +250,7 @@ static bool can_tell(const struct teller *t)
 	for (unsigned i = 0; i < t->book->end; i++) {
 		const struct death_notice_entry *e = &t->book->entries[i];
 
-		if (e->used && (e->socket >= t->count || e->to.any.sa_family == AF_UNSPEC))
+		if (e->used && (e->socket >= t->count || address_size(&e->to) == 0))
 			return false;
 		count += e->used ? 1 : 0;
 	}

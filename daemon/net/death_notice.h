@@ -19,8 +19,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
+#include "common/address.h"
 #include "daemon/net/datagram.h"
 
 enum {
@@ -43,8 +43,8 @@ struct death_notice {
 
 /* A peer to tell. */
 struct death_notice_peer {
-	const struct sockaddr *to; /* AF_UNSPEC: unreachable by UDP, or not known yet */
-	unsigned socket;           /* from death_notice_lend() */
+	struct address to; /* none: unreachable by UDP, or not known yet */
+	unsigned socket;   /* from death_notice_lend() */
 	uint64_t session;
 	unsigned char key[NOTICE_KEY];
 };

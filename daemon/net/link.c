@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -512,12 +511,10 @@ static void start_reading(struct link *l)
  * connect the socket to itself. It must not linger where a launcher is about to listen. */
 static bool is_own_end(struct link *l)
 {
-	const struct sockaddr *peer = (const struct sockaddr *)&l->peer_address;
-	struct sockaddr_storage own;
+	struct address own = { 0 };
+	int len = sizeof own;
 
-	if (link_local_address(l, &own) < 0 ||
-		address_port((const struct sockaddr *)&own) != address_port(peer) ||
-		!address_same_host((const struct sockaddr *)&own, peer))
+	if (uv_tcp_getsockname(l->tcp, &own.any, &len) < 0 || !address_same(&own, &l->peer_address))
 		return false;
 	abort_tcp(l);
 	return true;
@@ -586,7 +583,7 @@ int link_put_under(struct link *l, int fd)
 }
 
 /* Makes the handles, and takes fd unless it fails. */
-static int begin(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *peer,
+static int begin(struct link *l, uv_loop_t *loop, int fd, const struct address *peer,
 	const struct link_auth *auth, struct failure *why)
 {
 	l->limit.loop = loop;
@@ -595,7 +592,7 @@ static int begin(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr 
 	l->auth = auth;
 	link_goto(l, LINK_CONNECTING);
 	l->in.max = FRAME_EARLY_MAX;
-	memcpy(&l->peer_address, peer, address_size(peer));
+	l->peer_address = *peer;
 	address_text(peer, l->peer);
 	(void)uv_timer_init(loop, &l->limit);
 	l->limit.data = l->request.connect.data = l;
@@ -605,7 +602,7 @@ static int begin(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr 
 	return 0;
 }
 
-int link_dial(struct link *l, uv_loop_t *loop, const struct sockaddr *to,
+int link_dial(struct link *l, uv_loop_t *loop, const struct address *to,
 	const struct link_auth *auth, struct failure *why)
 {
 	int rc = draw(l, auth, why);
@@ -613,20 +610,20 @@ int link_dial(struct link *l, uv_loop_t *loop, const struct sockaddr *to,
 
 	if (rc < 0)
 		return rc;
-	fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return failure_set(why, -errno, "no socket: %s", strerror(errno));
 	rc = begin(l, loop, fd, to, auth, why);
 	if (rc < 0)
 		return rc;
 	(void)fd_take(&fd);
-	rc = uv_tcp_connect(&l->request.connect, l->tcp, to, on_connected);
+	rc = uv_tcp_connect(&l->request.connect, l->tcp, &to->any, on_connected);
 	if (rc < 0)
 		link_fail(l, LINK_END_UNREACHED, "%s can't be reached: %s", l->peer, strerror(-rc));
 	return 0;
 }
 
-int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *from, bool udp,
+int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct address *from, bool udp,
 	const struct link_auth *auth)
 {
 	struct failure why = { 0 };
@@ -693,16 +690,4 @@ void link_close(struct link *l, bool flush, const char *why)
 		drain(l);
 	else if (!flush || l->state != LINK_DRAINING)
 		shut(l);
-}
-
-int link_local_address(const struct link *l, struct sockaddr_storage *ret)
-{
-	struct sockaddr_storage a = { 0 };
-	int len = sizeof a, rc = -ENOTCONN;
-
-	if (l->tcp)
-		rc = uv_tcp_getsockname(l->tcp, (struct sockaddr *)&a, &len);
-	if (rc == 0)
-		*ret = a;
-	return rc;
 }

@@ -31,7 +31,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <uv.h>
 
 #include "common/address.h"
@@ -111,7 +110,7 @@ struct link_beats {
 	struct link *next, *previous;       /* of all that are watched */
 	struct link *chain;                 /* next with the same hash */
 	uint64_t interval_ns;               /* of the beats that the peer sends */
-	struct sockaddr_storage from;       /* where its datagrams come from; family 0: none came */
+	struct address from;                /* where its datagrams come from; family 0: none came */
 	unsigned socket;                    /* the hub's socket by which they come */
 	uint64_t sent, seen;                /* sequence numbers: our last, the peer's last by UDP */
 	uint64_t peer_sent_ns,
@@ -162,7 +161,7 @@ struct link {
 	uint64_t broke_ns; /* when the connection broke or ended; 0: it has not */
 	struct clock_offset clock; /* the peer's clock beside ours */
 	char peer[ADDRESS_TEXT];   /* "10.0.0.4:41234" */
-	struct sockaddr_storage peer_address;
+	struct address peer_address;
 
 	/* private */
 	const struct link_auth *auth;
@@ -202,12 +201,12 @@ struct link {
 
 /* Connects. Where that fails later, or the peer refuses us, on_closed says so; the link may then be
  * dialed again ({ 0 } but for the owner's part). On failure nothing was begun. */
-int link_dial(struct link *l, uv_loop_t *loop, const struct sockaddr *to,
+int link_dial(struct link *l, uv_loop_t *loop, const struct address *to,
 	const struct link_auth *auth, struct failure *why);
 
 /* Takes over a connection that was accepted, and its descriptor, from `from`. udp: whether we hear
  * beats by UDP at the same port. On failure on_closed was told why, and fd stays the caller's. */
-int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct sockaddr *from, bool udp,
+int link_accept(struct link *l, uv_loop_t *loop, int fd, const struct address *from, bool udp,
 	const struct link_auth *auth);
 
 /* Sends a message of type LINK_TYPE_MIN to 255 and at most FRAME_MAX bytes, which are copied. At
@@ -224,9 +223,6 @@ bool link_is_idle(const struct link *l);
  * dropped. A second call without flush cuts a flush short; else it does nothing. why: for
  * on_closed; NULL for "closed here". */
 void link_close(struct link *l, bool flush, const char *why);
-
-/* Our end's address, as the peer sees it (without address translation). 0 or negative errno. */
-int link_local_address(const struct link *l, struct sockaddr_storage *ret);
 
 /* For the watcher: sends a beat as a frame. As link_send(). */
 int link_send_beat(struct link *l, const void *payload, size_t len);

@@ -2,7 +2,6 @@
 #include "daemon/net/listener.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 
 #include "common/failure.h"
@@ -17,7 +16,7 @@ enum {
 
 static void close_sockets(struct listener *li)
 {
-	for (unsigned i = 0; i < LISTENER_ADDRESSES; i++) {
+	for (unsigned i = 0; i < ADDRESSES_MAX; i++) {
 		fd_closep(&li->fd[i]);
 		fd_closep(&li->udp[i]);
 	}
@@ -27,7 +26,7 @@ static void close_sockets(struct listener *li)
 }
 
 /* Adds an address. UDP may fail if the port was given. */
-static int add(struct listener *li, const struct sockaddr *a, bool any, bool chosen)
+static int add(struct listener *li, const struct address *a, bool any, bool chosen)
 {
 	struct epoll_event e = { .events = EPOLLIN };
 	unsigned i = li->count;
@@ -55,18 +54,17 @@ static int add(struct listener *li, const struct sockaddr *a, bool any, bool cho
 
 static int add_any(struct listener *li, bool chosen)
 {
-	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-	const struct sockaddr_in v4 = { .sin_family = AF_INET };
-	int rc = add(li, (const struct sockaddr *)&v6, true, chosen);
+	const struct address v6 = { .v6.sin6_family = AF_INET6 }, v4 = { .v4.sin_family = AF_INET };
+	int rc = add(li, &v6, true, chosen);
 
 	if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) /* a host without IPv6 */
-		rc = add(li, (const struct sockaddr *)&v4, true, chosen);
+		rc = add(li, &v4, true, chosen);
 	return rc;
 }
 
 /* All of them on one port, or none. *ret_at: the address that failed, if it was one. */
-static int add_all(struct listener *li, const struct sockaddr *const *addresses, unsigned count,
-	uint16_t port, const struct sockaddr **ret_at)
+static int add_all(struct listener *li, const struct addresses *at, uint16_t port,
+	const struct address **ret_at)
 {
 	int rc = 0;
 
@@ -77,11 +75,11 @@ static int add_all(struct listener *li, const struct sockaddr *const *addresses,
 	acceptor_open(&li->acceptor);
 	if (li->epoll < 0)
 		rc = -errno;
-	else if (count == 0)
+	else if (at->count == 0)
 		rc = add_any(li, port == 0);
-	for (unsigned i = 0; rc == 0 && i < count; i++) {
-		*ret_at = addresses[i];
-		rc = add(li, addresses[i], false, port == 0);
+	for (unsigned i = 0; rc == 0 && i < at->count; i++) {
+		*ret_at = &at->at[i];
+		rc = add(li, &at->at[i], false, port == 0);
 	}
 	if (rc < 0)
 		close_sockets(li);
@@ -119,14 +117,14 @@ static void list(struct listener *li, struct link *l)
 
 /* Peers that connect and stay silent must not keep others out. Returns the one to drop before there
  * is room for another from there: the oldest, which had the most time. NULL: there is room. */
-static struct link *find_excess(const struct listener *li, const struct sockaddr *from)
+static struct link *find_excess(const struct listener *li, const struct address *from)
 {
 	unsigned max = li->source_max ? li->source_max : LISTENER_PENDING_SOURCE;
 	struct link *oldest = NULL;
 	unsigned same = 0;
 
 	for (struct link *l = li->first; l; l = l->pending_next)
-		if (address_same_host((const struct sockaddr *)&l->peer_address, from)) {
+		if (address_same_host(&l->peer_address, from)) {
 			oldest = l;
 			same++;
 		}
@@ -137,7 +135,7 @@ static struct link *find_excess(const struct listener *li, const struct sockaddr
 }
 
 /* Frees its descriptor at once. */
-static void drop(struct listener *li, struct link *l, const struct sockaddr *newest)
+static void drop(struct listener *li, struct link *l, const struct address *newest)
 {
 	if (li->on_crowded)
 		li->on_crowded(li, newest);
@@ -146,7 +144,7 @@ static void drop(struct listener *li, struct link *l, const struct sockaddr *new
 	link_close(l, false, "it had not introduced itself when too many others connected");
 }
 
-static void take(struct acceptor *a, int connection, const struct sockaddr *from)
+static void take(struct acceptor *a, int connection, const struct address *from)
 {
 	struct listener *li = a->owner;
 	autoclose fd = connection;
@@ -154,7 +152,7 @@ static void take(struct acceptor *a, int connection, const struct sockaddr *from
 
 	if (excess)
 		drop(li, excess, from);
-	l = li->on_accept(li, from);
+	l = li->on_accept(li);
 	if (!l) {
 		li->refused++;
 		return;
@@ -174,7 +172,7 @@ static bool make_room(struct acceptor *a)
 
 	li->starved = true;
 	if (had)
-		drop(li, li->last, (const struct sockaddr *)&li->first->peer_address);
+		drop(li, li->last, &li->first->peer_address);
 	return had;
 }
 
@@ -192,29 +190,26 @@ static void on_connection(uv_poll_t *h, int status, int events)
 		(void)acceptor_run(&li->acceptor, li->fd[i]);
 }
 
-int listener_open(struct listener *li, uv_loop_t *loop, const struct sockaddr *const *addresses,
-	unsigned count, uint16_t port, struct failure *why)
+int listener_open(struct listener *li, uv_loop_t *loop, const struct addresses *at, uint16_t port,
+	struct failure *why)
 {
-	const struct sockaddr *at = NULL;
+	const struct address *failed = NULL;
 	int rc = -EADDRINUSE;
 
-	if (count > LISTENER_ADDRESSES)
-		return failure_set(
-			why, -EINVAL, "more than %d addresses to listen at", LISTENER_ADDRESSES);
 	li->epoll = -1;
 	li->acceptor = (struct acceptor){ .on_connection = take,
 		.make_room = make_room,
 		.on_dropped = on_dropped,
 		.owner = li,
 		.spare = -1 };
-	for (unsigned i = 0; i < LISTENER_ADDRESSES; i++)
+	for (unsigned i = 0; i < ADDRESSES_MAX; i++)
 		li->fd[i] = li->udp[i] = -1;
 	for (int i = 0; rc == -EADDRINUSE && i < (port ? 1 : TRIES); i++)
-		rc = add_all(li, addresses, count, port, &at);
+		rc = add_all(li, at, port, &failed);
 	if (rc == 0 && (rc = uv_poll_init(loop, &li->poll, li->epoll)) < 0)
 		close_sockets(li);
 	if (rc < 0)
-		return port_explain("", at, port, rc, why);
+		return port_explain("", failed, port, rc, why);
 	li->loop = loop;
 	li->poll.data = li;
 	(void)uv_poll_start(&li->poll, UV_READABLE, on_connection); /* a new watch: can't fail */

@@ -156,13 +156,12 @@ static int lend(struct beat *b, struct link *l)
 /* Enters the peer, even if it can't be reached by UDP, or not yet. */
 static void enter(struct beat *b, struct link *l)
 {
-	static const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
-	struct death_notice_peer p = { .to = &nowhere, .session = l->session };
-	bool reached = l->is_hub ? l->beats.from.ss_family != AF_UNSPEC : l->has_udp;
+	struct death_notice_peer p = { .session = l->session };
+	bool reached = l->is_hub ? address_size(&l->beats.from) > 0 : l->has_udp;
 	int socket = reached ? lend(b, l) : -1;
 
 	if (socket >= 0) {
-		p.to = (const struct sockaddr *)(l->is_hub ? &l->beats.from : &l->peer_address);
+		p.to = l->is_hub ? l->beats.from : l->peer_address;
 		p.socket = (unsigned)socket;
 	}
 	key_of(l, l->beat_out, p.key);
@@ -200,7 +199,7 @@ void rescue_withdraw(struct beat *b, struct link *l)
 }
 
 static void answer(const struct link *l, const struct notice *heard,
-	const unsigned char key[NOTICE_KEY], uv_udp_t *udp, const struct sockaddr *from)
+	const unsigned char key[NOTICE_KEY], uv_udp_t *udp, const struct address *from)
 {
 	unsigned char datagram[NOTICE_DATAGRAM];
 	uv_buf_t buf = uv_buf_init((char *)datagram, sizeof datagram);
@@ -208,11 +207,11 @@ static void answer(const struct link *l, const struct notice *heard,
 
 	n.answer = true;
 	notice_write(&n, key, datagram);
-	(void)uv_udp_try_send(udp, &buf, 1, l->is_hub ? from : NULL);
+	(void)uv_udp_try_send(udp, &buf, 1, l->is_hub ? &from->any : NULL);
 }
 
 bool rescue_take_notice(struct link *l, const unsigned char *bytes, size_t len, uv_udp_t *udp,
-	const struct sockaddr *from)
+	const struct address *from)
 {
 	unsigned char key[NOTICE_KEY];
 	uint64_t session;

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <uv.h>
 
 #include "daemon/net/beat.h"
@@ -56,7 +55,7 @@ void rescue_withdraw(struct beat *b, struct link *l);
 
 /* Takes and answers a notice of the peer's guard. False: the datagram is not one for this link. */
 bool rescue_take_notice(struct link *l, const unsigned char *bytes, size_t len, uv_udp_t *udp,
-	const struct sockaddr *from);
+	const struct address *from);
 
 /* Whether the peer seems to have died. Then the link ends at *ret_due_ns, which may be past. */
 bool rescue_awaits_guard(const struct link *l, uint64_t *ret_due_ns);

@@ -310,8 +310,7 @@ void link_redial(struct link *l)
 		.on_closed = on_fresh_closed,
 		.timeout_ms = l->timeout_ms,
 		.resumes = l };
-	if (link_dial(fresh, l->limit.loop, (const struct sockaddr *)&l->peer_address, l->auth,
-		    &why) < 0) {
+	if (link_dial(fresh, l->limit.loop, &l->peer_address, l->auth, &why) < 0) {
 		free(fresh);
 		return;
 	}

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/fd.h"
 
 enum { AT_ONCE = 64 };
@@ -48,12 +48,12 @@ static bool shed(struct acceptor *a, int listening)
 /* False: none waits. */
 static bool accept_one(struct acceptor *a, int listening)
 {
-	struct sockaddr_storage from = { 0 };
+	struct address from = { 0 };
 	socklen_t len = sizeof from;
-	int fd = accept4(listening, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(listening, &from.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0)
-		a->on_connection(a, fd, (struct sockaddr *)&from);
+		a->on_connection(a, fd, &from);
 	else if (errno == EMFILE || errno == ENFILE)
 		return is_waiting(listening) &&
 			((a->make_room && a->make_room(a)) || shed(a, listening));

@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 
-struct sockaddr;
+struct address;
 
 struct acceptor {
 	/* the owner's, before acceptor_open(); any may call acceptor_close() */
 	/* A connection from there, which neither blocks nor outlives an exec; it is the owner's. */
-	void (*on_connection)(struct acceptor *a, int fd, const struct sockaddr *from);
+	void (*on_connection)(struct acceptor *a, int fd, const struct address *from);
 	/* No descriptor is left. True: the owner has closed one of its own. NULL: it never does. */
 	bool (*make_room)(struct acceptor *a);
 	void (*on_dropped)(struct acceptor *a); /* a connection was closed for lack of one */

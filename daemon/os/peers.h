@@ -4,39 +4,28 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-struct sockaddr;
-
-/* An IP address; IPv4 is mapped into IPv6, so that it is equal whichever kind of socket has it. */
-struct peer {
-	uint8_t at[16];
-};
+#include "common/address.h"
 
 enum { PEERS_TOLD_MAX = 64 };
 
 /* { 0 } admits only processes of this host, which come from the address that they connect to. */
 struct peers {
-	struct peer *allowed;
+	struct address *allowed;
 	size_t count, room;
-	struct peer told[PEERS_TOLD_MAX]; /* refused, and noted */
+	struct address told[PEERS_TOLD_MAX]; /* refused, and noted */
 	size_t told_count;
 	bool loopback; /* any loopback address: the store listens on one */
 };
 
-/* -EAFNOSUPPORT: neither IPv4 nor IPv6. */
-int peer_make(const struct sockaddr *addr, struct peer *ret);
-
-bool peer_is_loopback(const struct peer *p);
-
-/* Twice is once. -EAFNOSUPPORT, -ENOMEM. */
-int peers_allow(struct peers *p, const struct sockaddr *addr);
+/* Twice is once; ports do not matter. -EAFNOSUPPORT: that is none; -ENOMEM. */
+int peers_allow(struct peers *p, const struct address *a);
 
 /* Whether a connection from `from` to our address `to` is one of the job's. */
-bool peers_may(const struct peers *p, const struct sockaddr *from, const struct sockaddr *to);
+bool peers_may(const struct peers *p, const struct address *from, const struct address *to);
 
 /* True the first time an address is refused, while there is room to remember it. */
-bool peers_is_news(struct peers *p, const struct sockaddr *from);
+bool peers_is_news(struct peers *p, const struct address *from);
 
 void peers_done(struct peers *p);
 

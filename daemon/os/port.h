@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
+struct address;
 struct failure;
-struct sockaddr;
 
 enum {
 	PORT_BOTH_FAMILIES = 1, /* "any" of IPv6 takes IPv4 along */
@@ -14,7 +14,7 @@ enum {
 
 /* A socket of that type (SOCK_STREAM, SOCK_DGRAM), bound to the address at a port (0: any free
  * one). It neither blocks nor listens. Its descriptor or negative errno. */
-int port_bind(const struct sockaddr *at, uint16_t port, int type, unsigned how);
+int port_bind(const struct address *at, uint16_t port, int type, unsigned how);
 
 /* The port that a socket is bound to, or negative errno. */
 int port_of(int fd);
@@ -23,7 +23,7 @@ int port_of(int fd);
  * is the error: of a port that is in use, who listens there, as far as that can be seen. Returns
  * rc. */
 int port_explain(
-	const char *who, const struct sockaddr *at, uint16_t port, int rc, struct failure *why);
+	const char *who, const struct address *at, uint16_t port, int rc, struct failure *why);
 
 /* Binds a free TCP port of all addresses, IPv6 and IPv4, with SO_REUSEADDR and without listening:
  * then another socket with SO_REUSEADDR may bind and listen there (torch's store does), while the

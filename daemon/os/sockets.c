@@ -14,11 +14,11 @@
 enum { HEX_4 = 8, HEX_6 = 32, PATH_SIZE = 64 };
 
 /* Words of 32 bits in the byte order of the host, each of four bytes of the address. */
-static int read_address(const char *hex, struct peer *ret)
+static int read_address(const char *hex, unsigned port, struct address *ret)
 {
 	const size_t len = strlen(hex);
-	struct peer p = { { [10] = 0xff, [11] = 0xff } };
-	uint8_t *at = p.at + (len == HEX_4 ? 12 : 0);
+	struct address a = { .v6.sin6_family = len == HEX_4 ? AF_INET : AF_INET6 };
+	uint8_t *at = len == HEX_4 ? (uint8_t *)&a.v4.sin_addr : a.v6.sin6_addr.s6_addr;
 
 	if (len != HEX_4 && len != HEX_6)
 		return -EINVAL;
@@ -30,20 +30,23 @@ static int read_address(const char *hex, struct peer *ret)
 		bits = (uint32_t)strtoul(word, NULL, 16);
 		memcpy(at, &bits, sizeof bits);
 	}
-	*ret = p;
+	address_set_port(&a, (uint16_t)port);
+	*ret = a;
 	return 0;
 }
 
 int socket_parse(const char *line, struct tcp_socket *ret)
 {
 	char local[HEX_6 + 1], remote[HEX_6 + 1];
+	unsigned local_port, remote_port;
 	struct tcp_socket s;
 
 	if (sscanf(line,
 		    " %*u: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*x:%*x %*x:%*x %*x %*u %*u"
 		    " %" SCNu64,
-		    local, &s.local_port, remote, &s.remote_port, &s.state, &s.inode) != 6 ||
-		read_address(local, &s.local) < 0 || read_address(remote, &s.remote) < 0)
+		    local, &local_port, remote, &remote_port, &s.state, &s.inode) != 6 ||
+		read_address(local, local_port, &s.local) < 0 ||
+		read_address(remote, remote_port, &s.remote) < 0)
 		return -EINVAL;
 	*ret = s;
 	return 0;
@@ -109,26 +112,20 @@ int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to)
 }
 
 struct listener_search {
-	struct peer addr;
+	const struct address *at;
 	unsigned port;
 	uint64_t inode; /* of its socket; 0: none */
 	bool found;
 };
 
-static bool is_any(const struct peer *p)
-{
-	static const struct peer four = { { [10] = 0xff, [11] = 0xff } }, six;
-
-	return memcmp(p, &four, sizeof four) == 0 || memcmp(p, &six, sizeof six) == 0;
-}
-
 static void see_listener(const struct tcp_socket *s, void *to)
 {
 	struct listener_search *l = to;
 
-	if (s->state == SOCKET_LISTEN && s->local_port == l->port && s->inode != 0 && !l->inode &&
-		(is_any(&s->local) || is_any(&l->addr) ||
-			memcmp(&s->local, &l->addr, sizeof l->addr) == 0))
+	if (s->state == SOCKET_LISTEN && address_port(&s->local) == l->port && s->inode != 0 &&
+		!l->inode &&
+		(address_is_any(&s->local) || address_is_any(l->at) ||
+			address_same_host(&s->local, l->at)))
 		l->inode = s->inode;
 }
 
@@ -141,9 +138,9 @@ static bool see_inode(uint64_t inode, void *to)
 }
 
 int sockets_find_listener(
-	const struct peer *addr, unsigned port, pid_t *ret_pid, char ret_command[16])
+	const struct address *at, unsigned port, pid_t *ret_pid, char ret_command[16])
 {
-	struct listener_search l = { .addr = *addr, .port = port };
+	struct listener_search l = { .at = at, .port = port };
 	struct dirent *entry;
 	DIR *dir;
 

@@ -8,13 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/os/peers.h"
+#include "common/address.h"
 
 enum { SOCKET_ESTABLISHED = 1, SOCKET_LISTEN = 10 }; /* as include/net/tcp_states.h has them */
 
 struct tcp_socket {
-	struct peer local, remote;
-	unsigned local_port, remote_port, state;
+	struct address local, remote;
+	unsigned state;
 	uint64_t inode; /* 0: no process has it open any more */
 };
 
@@ -29,9 +29,9 @@ int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), vo
  * Negative errno: its descriptors can't be seen. */
 int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to);
 
-/* The process that listens on a port of this host, so that a socket for addr can't: its pid and
- * command; of several, the first in /proc. -ENOENT: none that can be seen. */
+/* The process that listens on a port of this host, so that a socket for that address (none: any)
+ * can't: its pid and command; of several, the first in /proc. -ENOENT: none that can be seen. */
 int sockets_find_listener(
-	const struct peer *addr, unsigned port, pid_t *ret_pid, char ret_command[16]);
+	const struct address *at, unsigned port, pid_t *ret_pid, char ret_command[16]);
 
 #endif

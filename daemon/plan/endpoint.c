@@ -10,9 +10,9 @@
 
 static bool is_ipv6(const char *text)
 {
-	struct sockaddr_storage a;
+	struct address a;
 
-	return address_parse(text, 0, &a) == 0 && a.ss_family == AF_INET6;
+	return address_parse(text, 0, &a) == 0 && a.any.sa_family == AF_INET6;
 }
 
 /* fe80::1%eth0: address_parse() knows no zones. */

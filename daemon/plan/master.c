@@ -157,27 +157,15 @@ static int from_azure(struct master_search *f)
 	return 0;
 }
 
-static bool is_own_address(const struct facts *facts, const struct sockaddr *a)
-{
-	struct sockaddr_storage own;
-
-	for (size_t i = 0; i < facts->addresses.count; i++)
-		if (address_parse(facts->addresses.at[i], 0, &own) == 0 &&
-			address_same_host((const struct sockaddr *)&own, a))
-			return true;
-	return false;
-}
-
 static bool is_this_host(const struct master_search *f, const char *addr)
 {
 	const char *hostname = f->d->facts->hostname;
 	size_t label = strcspn(hostname, ".");
-	struct sockaddr_storage parsed;
-	const struct sockaddr *a = (const struct sockaddr *)&parsed;
+	struct address a;
 
-	if (address_parse(addr, 0, &parsed) == 0)
-		return is_own_address(f->d->facts, a) ||
-			(parsed.ss_family == AF_INET && address_is_loopback(a));
+	if (address_parse(addr, 0, &a) == 0)
+		return address_find_host(&f->d->facts->addresses, &a) ||
+			(a.any.sa_family == AF_INET && address_is_loopback(&a));
 	/* with or without its domain; names are not resolved, as that can take minutes */
 	return strcmp(addr, "localhost") == 0 ||
 		(label > 0 && strncmp(addr, hostname, label) == 0 &&

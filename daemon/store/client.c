@@ -89,15 +89,15 @@ void client_leave(struct client *c)
 /* It can't be spoken to. why NULL: it has gone. */
 static void lose(struct client *c, const char *why)
 {
-	struct sockaddr_storage from = { 0 };
+	struct address from = { 0 };
 	socklen_t len = sizeof from;
 	char text[ADDRESS_TEXT];
 
 	if (c->state >= CLIENT_LOST)
 		return;
 	if (why) {
-		(void)getpeername(c->fd, (struct sockaddr *)&from, &len);
-		address_text((struct sockaddr *)&from, text);
+		(void)getpeername(c->fd, &from.any, &len);
+		address_text(&from, text);
 		store_note(c->store, "the store closed the connection of %s: %s", text, why);
 	}
 	client_goto(c, CLIENT_LOST);

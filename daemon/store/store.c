@@ -54,10 +54,10 @@ static void on_dropped(struct acceptor *a)
 	store_note(a->owner, "the store closed a connection: launchd has no file descriptor left");
 }
 
-static void on_connection(struct acceptor *a, int connection, const struct sockaddr *from)
+static void on_connection(struct acceptor *a, int connection, const struct address *from)
 {
 	struct store *s = a->owner;
-	struct sockaddr_storage to = { 0 };
+	struct address to = { 0 };
 	socklen_t len = sizeof to;
 	autoclose fd = connection;
 	char text[ADDRESS_TEXT];
@@ -66,8 +66,7 @@ static void on_connection(struct acceptor *a, int connection, const struct socka
 	if (s->emptying)
 		return;
 	address_text(from, text);
-	if (getsockname(fd, (struct sockaddr *)&to, &len) < 0 ||
-		!peers_may(&s->peers, from, (struct sockaddr *)&to)) {
+	if (getsockname(fd, &to.any, &len) < 0 || !peers_may(&s->peers, from, &to)) {
 		if (peers_is_news(&s->peers, from))
 			store_note(s,
 				"the store closed the connection of %s: it is not a node of this job",
@@ -88,7 +87,7 @@ static void on_connections(uv_poll_t *poll, int status, int events)
 }
 
 /* Its descriptor or negative errno. */
-static int listen_at(const struct sockaddr *at, unsigned how)
+static int listen_at(const struct address *at, unsigned how)
 {
 	autoclose fd = port_bind(at, address_port(at), SOCK_STREAM, PORT_BOTH_FAMILIES | how);
 
@@ -99,24 +98,21 @@ static int listen_at(const struct sockaddr *at, unsigned how)
 
 static int open_listener(struct store *s, struct failure *why)
 {
-	const struct sockaddr *own = (const struct sockaddr *)&s->own;
 	const unsigned port = s->config.port;
-	struct peer here;
 	int rc;
 
 	if (address_parse(s->config.addr, (uint16_t)port, &s->own) < 0)
 		return failure_set(why, -EINVAL,
 			"the store can't listen at \"%s\": it is not an IP address",
 			s->config.addr);
-	s->listener = rc = listen_at(own, 0);
+	s->listener = rc = listen_at(&s->own, 0);
 	if (rc >= 0)
 		rc = port_of(s->listener);
 	if (rc < 0)
-		return port_explain("the store ", own, (uint16_t)port, rc, why);
+		return port_explain("the store ", &s->own, (uint16_t)port, rc, why);
 	s->port = (unsigned)rc;
-	address_set_port((struct sockaddr *)&s->own, (uint16_t)rc);
-	(void)peer_make(own, &here);
-	s->peers.loopback = peer_is_loopback(&here);
+	address_set_port(&s->own, (uint16_t)rc);
+	s->peers.loopback = address_is_loopback(&s->own);
 	return 0;
 }
 
@@ -131,7 +127,7 @@ static int renew_listener(const struct store *s)
 
 	/* for a moment both sockets share the port, with nobody of another user */
 	(void)setsockopt(s->listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-	autoclose now = listen_at((const struct sockaddr *)&s->own, PORT_SHARED);
+	autoclose now = listen_at(&s->own, PORT_SHARED);
 	if (now < 0)
 		rc = now;
 	else if (dup3(now, s->listener, O_CLOEXEC) < 0)
@@ -195,9 +191,9 @@ unsigned store_port(const struct store *s)
 	return s->port;
 }
 
-int store_allow(struct store *s, const struct sockaddr *addr)
+int store_allow(struct store *s, const struct address *a)
 {
-	return peers_allow(&s->peers, addr);
+	return peers_allow(&s->peers, a);
 }
 
 static void part_from_all(struct store *s)

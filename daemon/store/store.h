@@ -38,7 +38,7 @@ struct store {
 	struct acceptor acceptor;
 	bool emptying;              /* what waits to be accepted is of the last attempt */
 	struct store_config config; /* addr: only while opening */
-	struct sockaddr_storage own;
+	struct address own;
 	unsigned port;
 	struct peers peers;
 	struct budget budget;
@@ -64,7 +64,7 @@ unsigned store_port(const struct store *s);
 /* Admits connections from an address, besides those of this host (which come from the address they
  * go to; from any loopback address, if the store listens on one). Others are closed when they are
  * accepted. -EAFNOSUPPORT, -ENOMEM. */
-int store_allow(struct store *s, const struct sockaddr *addr);
+int store_allow(struct store *s, const struct address *a);
 
 /* Starts an attempt: closes all connections, also those that wait to be accepted, and removes all
  * keys. The port stays open. The workers of the last attempt must have ended. */

@@ -47,7 +47,7 @@ struct side {
 	struct listener listener;
 	struct link *links;
 	unsigned count, begun, ready, closed, silent;
-	struct sockaddr_in at;
+	struct address at;
 	uint64_t ready_ns;
 	uv_timer_t timer;
 };
@@ -104,11 +104,10 @@ static struct link *link_make(struct side *s)
 	return l;
 }
 
-static struct link *on_accept(struct listener *li, const struct sockaddr *from)
+static struct link *on_accept(struct listener *li)
 {
 	struct side *s = li->owner;
 
-	(void)from;
 	return s->begun < s->count ? link_make(s) : NULL;
 }
 
@@ -130,24 +129,25 @@ static void side_make(struct side *s, unsigned count, uint32_t timeout_ms)
 
 static void hub_make(struct side *s, unsigned count, uint32_t timeout_ms)
 {
-	const struct sockaddr_in at = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const struct sockaddr *one = (const struct sockaddr *)&at;
+	const struct addresses one = {
+		1,
+		{ { .v4 = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } } }
+	};
 	struct failure why = { 0 };
 
 	side_make(s, count, timeout_ms);
 	s->listener = (struct listener){
 		.on_accept = on_accept, .owner = s, .auth = &s->auth, .source_max = count
 	};
-	if (listener_open(&s->listener, &s->loop, &one, 1, 0, &why) < 0)
+	if (listener_open(&s->listener, &s->loop, &one, 0, &why) < 0)
 		give_up(why.text);
 	beat_hear(&s->beat, &s->listener);
-	s->at = at;
-	s->at.sin_port = htons(s->listener.port);
+	s->at = one.at[0];
+	address_set_port(&s->at, s->listener.port);
 }
 
 /* Dials all at once; ends when the hub has closed all. */
-static _Noreturn void be_dialers(const struct sockaddr_in *at, unsigned count, uint32_t timeout_ms)
+static _Noreturn void be_dialers(const struct address *at, unsigned count, uint32_t timeout_ms)
 {
 	static struct side s;
 	struct failure why = { 0 };
@@ -155,8 +155,7 @@ static _Noreturn void be_dialers(const struct sockaddr_in *at, unsigned count, u
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	side_make(&s, count, timeout_ms);
 	while (s.begun < count)
-		if (link_dial(link_make(&s), &s.loop, (const struct sockaddr *)at, &s.auth, &why) <
-			0)
+		if (link_dial(link_make(&s), &s.loop, at, &s.auth, &why) < 0)
 			give_up(why.text);
 	(void)uv_run(&s.loop, UV_RUN_DEFAULT);
 	_exit(s.silent == 0 ? 0 : 1);

@@ -31,12 +31,9 @@ static void on_note(void *owner, const char *text)
 
 static void allow(struct host *h, const char *text)
 {
-	struct sockaddr_storage addr;
+	struct address addr;
 
-	if (uv_ip4_addr(text, 0, (struct sockaddr_in *)&addr) < 0 &&
-		uv_ip6_addr(text, 0, (struct sockaddr_in6 *)&addr) < 0)
-		exit(2);
-	if (store_allow(&h->store, (const struct sockaddr *)&addr) < 0)
+	if (address_parse(text, 0, &addr) < 0 || store_allow(&h->store, &addr) < 0)
 		exit(2);
 	printf("allowed\n");
 }

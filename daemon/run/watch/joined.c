@@ -2,7 +2,6 @@
 #include "daemon/run/watch/joined.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 /* The connections to the store in one network namespace. */
 struct connections {
-	struct peer addr;
+	struct address at;
 	unsigned port;
 	char namespace[64]; /* "net:[4026531840]"; "": none was read */
 	uint64_t *inodes;   /* in ascending order once all are there */
@@ -27,8 +26,8 @@ static void see_connection(const struct tcp_socket *s, void *to)
 {
 	struct connections *c = to;
 
-	if (s->state != SOCKET_ESTABLISHED || s->remote_port != c->port || s->inode == 0 ||
-		memcmp(&s->remote, &c->addr, sizeof c->addr) != 0)
+	if (s->state != SOCKET_ESTABLISHED || address_port(&s->remote) != c->port ||
+		s->inode == 0 || !address_same_host(&s->remote, &c->at))
 		return;
 	if (c->count == c->room) {
 		size_t room = c->room ? 2 * c->room : 64;
@@ -100,18 +99,6 @@ static bool has_joined(struct connections *c, pid_t pid)
 	return look.found;
 }
 
-static int parse_address(const char *text, struct peer *ret)
-{
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-
-	if (uv_ip4_addr(text, 0, &in) == 0)
-		return peer_make((const struct sockaddr *)&in, ret);
-	if (uv_ip6_addr(text, 0, &in6) == 0)
-		return peer_make((const struct sockaddr *)&in6, ret);
-	return -EINVAL;
-}
-
 int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port, bool *ret_joined)
 {
 	struct connections c = { .port = port };
@@ -121,7 +108,9 @@ int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port
 	if (proc_look() != PROC_OURS)
 		return -ENOENT;
 	found = calloc(count + 1, sizeof *found);
-	rc = found ? parse_address(addr, &c.addr) : -ENOMEM;
+	rc = found ? 0 : -ENOMEM;
+	if (found && uv_ip4_addr(addr, 0, &c.at.v4) < 0 && uv_ip6_addr(addr, 0, &c.at.v6) < 0)
+		rc = -EINVAL;
 
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		found[i] = has_joined(&c, pids[i]);

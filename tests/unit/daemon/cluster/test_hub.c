@@ -332,7 +332,7 @@ static void make(struct stage *s, enum deed deed)
 static void dial(struct stage *s)
 {
 	for (unsigned i = 0; i < PEERS; i++) {
-		struct sockaddr_storage to;
+		struct address to;
 		struct failure why = { 0 };
 		struct peer *p = &s->peers[i];
 
@@ -343,9 +343,8 @@ static void dial(struct stage *s)
 			.on_closed = on_link_closed };
 		assert_int_equal(
 			address_parse("127.0.0.1", (uint16_t)hub_port(&s->member.hub), &to), 0);
-		assert_int_equal(link_dial(&p->link, &s->loop, (struct sockaddr *)&to,
-					 &s->member.party.auth, &why),
-			0);
+		assert_int_equal(
+			link_dial(&p->link, &s->loop, &to, &s->member.party.auth, &why), 0);
 	}
 }
 

@@ -134,7 +134,7 @@ static void on_link_closed(struct link *l, const char *why)
 
 static void dial(struct stage *s, struct peer *p, const struct who *who)
 {
-	struct sockaddr_storage to;
+	struct address to;
 	struct failure why = { 0 };
 
 	*p = (struct peer){ .stage = s, .who = who };
@@ -143,9 +143,7 @@ static void dial(struct stage *s, struct peer *p, const struct who *who)
 		.on_message = on_message,
 		.on_closed = on_link_closed };
 	assert_int_equal(address_parse("127.0.0.1", (uint16_t)hub_port(&s->member.hub), &to), 0);
-	assert_int_equal(
-		link_dial(&p->link, &s->loop, (struct sockaddr *)&to, &s->member.party.auth, &why),
-		0);
+	assert_int_equal(link_dial(&p->link, &s->loop, &to, &s->member.party.auth, &why), 0);
 }
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)

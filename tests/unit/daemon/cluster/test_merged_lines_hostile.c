@@ -130,7 +130,7 @@ static void wait_for_stop(struct launcher *p)
 static void dial(struct stranger *s)
 {
 	struct member *m = &s->of->party[0].member;
-	struct sockaddr_storage to;
+	struct address to;
 	struct failure why = { 0 };
 
 	s->link = (struct link){ .owner = s,
@@ -138,9 +138,7 @@ static void dial(struct stranger *s)
 		.on_message = on_message,
 		.on_closed = on_link_closed };
 	assert_int_equal(address_parse("127.0.0.1", (uint16_t)hub_port(&m->hub), &to), 0);
-	assert_int_equal(
-		link_dial(&s->link, m->party.loop, (struct sockaddr *)&to, &m->party.auth, &why),
-		0);
+	assert_int_equal(link_dial(&s->link, m->party.loop, &to, &m->party.auth, &why), 0);
 	s->of->open++;
 }
 

@@ -9,13 +9,14 @@
 
 #include "common/text.h"
 #include "daemon/meet/dialer.h"
+#include "daemon/os/port.h"
 #include "tests/unit/daemon/net/channel.h"
 
 /* A dialer beside the hub of a channel, which listens at 127.0.0.1. */
 struct bed_of {
 	struct channel c;
 	struct dialer d;
-	struct sockaddr_storage to[FINDER_ADDRESSES];
+	struct addresses to;
 	unsigned ready, lost, rounds, hopeless, closed, most_rounds;
 	char why[256];
 	struct link *link;
@@ -69,11 +70,11 @@ static void on_closed(struct dialer *d)
 
 static void put(struct bed_of *b, unsigned i, uint32_t host, uint16_t port)
 {
-	const struct sockaddr_in at = {
-		.sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(host)
-	};
-
-	memcpy(&b->to[i], &at, sizeof at);
+	b->to.at[i] = (struct address){ .v4 = { .sin_family = AF_INET,
+						.sin_port = htons(port),
+						.sin_addr.s_addr = htonl(host) } };
+	if (b->to.count <= i)
+		b->to.count = i + 1;
 }
 
 static void make(struct bed_of *b, const char *hub_key, const char *dialer_key)
@@ -104,15 +105,13 @@ static void done(struct bed_of *b)
 /* A port of this host at which somebody listens who never says a word. */
 static int mute(struct bed_of *b, unsigned i)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof at;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct address at = { .v4 = { .sin_family = AF_INET,
+					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
+	int fd = port_bind(&at, 0, SOCK_STREAM, 0);
 
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	assert_true(fd >= 0);
 	assert_int_equal(listen(fd, 8), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-	memcpy(&b->to[i], &at, sizeof at);
+	put(b, i, INADDR_LOOPBACK, (uint16_t)port_of(fd));
 	return fd;
 }
 
@@ -127,12 +126,11 @@ static void test_mute(void **state)
 	make(&b, "k", "k");
 	for (unsigned i = 0; i < 5; i++)
 		fd[i] = mute(&b, i);
-	memcpy(&b.to[5], &b.c.address, sizeof b.c.address);
-	dialer_start(&b.d, &b.c.loop, b.to, 6);
+	put(&b, 5, INADDR_LOOPBACK, address_port(&b.c.address));
+	dialer_start(&b.d, &b.c.loop, &b.to);
 	channel_run(&b.c);
 	assert_int_equal(b.ready, 1);
-	assert_int_equal(address_port((struct sockaddr *)&b.link->peer_address),
-		ntohs(b.c.address.sin_port));
+	assert_int_equal(address_port(&b.link->peer_address), address_port(&b.c.address));
 	assert_in_range((uv_hrtime() - began) / 1000000, 5 * 250 - 5, 9000);
 	for (unsigned i = 0; i < 5; i++)
 		(void)close(fd[i]);
@@ -147,14 +145,14 @@ static void test_refused(void **state)
 	(void)state;
 	make(&b, NULL, NULL);
 	for (unsigned i = 0; i < 3; i++)
-		put(&b, i, INADDR_LOOPBACK + 1 + i, b.c.address.sin_port);
+		put(&b, i, INADDR_LOOPBACK + 1 + i, address_port(&b.c.address));
 	b.most_rounds = 2;
-	dialer_start(&b.d, &b.c.loop, b.to, 3);
+	dialer_start(&b.d, &b.c.loop, &b.to);
 	channel_run(&b.c);
 	assert_int_equal(b.ready + b.hopeless, 0);
 	assert_contains(b.d.last, "can't be reached: Connection refused");
-	put(&b, 1, INADDR_LOOPBACK, b.c.address.sin_port); /* it means another one now */
-	dialer_use(&b.d, b.to, 3);
+	put(&b, 1, INADDR_LOOPBACK, address_port(&b.c.address)); /* it means another one now */
+	dialer_use(&b.d, &b.to);
 	channel_run(&b.c);
 	assert_int_equal(b.ready, 1);
 	done(&b);
@@ -169,8 +167,8 @@ static void test_lost(void **state)
 
 	(void)state;
 	make(&b, NULL, NULL);
-	memcpy(&b.to[0], &b.c.address, sizeof b.c.address);
-	dialer_start(&b.d, &b.c.loop, b.to, 1);
+	put(&b, 0, INADDR_LOOPBACK, address_port(&b.c.address));
+	dialer_start(&b.d, &b.c.loop, &b.to);
 	channel_run(&b.c);
 	for (unsigned i = 1; i <= TIMES; i++) {
 		assert_int_equal(b.ready, i);
@@ -203,11 +201,11 @@ static void test_hopeless(void **state)
 	int fd = -1;
 
 	make(&b, "k", "x");
-	memcpy(&b.to[0], &b.c.address, sizeof b.c.address);
+	put(&b, 0, INADDR_LOOPBACK, address_port(&b.c.address));
 	if (other)
 		fd = mute(&b, 1);
 	b.most_rounds = other ? 3 : 0;
-	dialer_start(&b.d, &b.c.loop, b.to, other ? 2 : 1);
+	dialer_start(&b.d, &b.c.loop, &b.to);
 	channel_run(&b.c);
 	assert_int_equal(b.ready, 0);
 	assert_int_equal(b.hopeless, !other);

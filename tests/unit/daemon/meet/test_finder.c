@@ -99,19 +99,19 @@ static void test_found(void **state)
 	end_look(&l);
 	assert_int_equal(l.found, 1);
 	assert_int_equal(l.failed + l.searching, 0);
-	assert_true(l.finder.count > 0);
+	assert_true(l.finder.found.count > 0);
 	assert_int_equal(l.finder.numeric, row->numeric);
-	address_text((const struct sockaddr *)&l.finder.addresses[0], text);
+	address_text(&l.finder.found.at[0], text);
 	if (row->text)
 		assert_string_equal(text, row->text);
-	for (unsigned i = 0; i < l.finder.count; i++) {
-		const struct sockaddr *a = (const struct sockaddr *)&l.finder.addresses[i];
+	for (unsigned i = 0; i < l.finder.found.count; i++) {
+		const struct address *a = &l.finder.found.at[i];
 
 		assert_int_equal(address_port(a), 29501);
 		assert_int_equal(address_is_loopback(a), !row->numeric);
 		for (unsigned j = 0; j < i; j++)
-			assert_memory_not_equal(&l.finder.addresses[i], &l.finder.addresses[j],
-				sizeof *l.finder.addresses);
+			assert_memory_not_equal(&l.finder.found.at[i], &l.finder.found.at[j],
+				sizeof *l.finder.found.at);
 	}
 }
 
@@ -150,9 +150,10 @@ static void test_again(void **state)
 	finder_again(&l.finder); /* it is asking */
 	end_look(&l);
 	assert_int_equal(l.found, 4);
-	assert_true(address_is_loopback((const struct sockaddr *)&l.finder.addresses[0]));
-	for (unsigned i = 1; i < l.finder.count; i++) /* one of each family */
-		assert_true(l.finder.addresses[i].ss_family != l.finder.addresses[i - 1].ss_family);
+	assert_true(address_is_loopback(&l.finder.found.at[0]));
+	for (unsigned i = 1; i < l.finder.found.count; i++) /* one of each family */
+		assert_true(l.finder.found.at[i].any.sa_family !=
+			l.finder.found.at[i - 1].any.sa_family);
 }
 
 static void test_closed_while_it_asks(void **state)

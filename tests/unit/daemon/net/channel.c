@@ -80,11 +80,10 @@ void end_make(struct channel *c, struct end *e)
 		.timeout_ms = c->timeout_ms };
 }
 
-static struct link *on_accept(struct listener *li, const struct sockaddr *from)
+static struct link *on_accept(struct listener *li)
 {
 	struct channel *c = li->owner;
 
-	assert_int_equal(from->sa_family, AF_INET);
 	if (c->accepted == CHANNEL_ENDS)
 		return NULL;
 	end_make(c, &c->hub[c->accepted]);
@@ -123,20 +122,20 @@ static void auth_make(struct channel *c, struct link_auth *a, const char *key)
 void channel_make(struct channel *c, const char *hub_key, const char *dialer_key,
 	void (*heard)(struct link *, unsigned, const unsigned char *, size_t))
 {
-	const struct sockaddr *at = (struct sockaddr *)&c->address;
+	struct addresses at = { .count = 1 };
 	struct failure why = { 0 };
 
 	*c = (struct channel){ .heard = heard, .raw = -1 };
 	assert_int_equal(uv_loop_init(&c->loop), 0);
 	auth_make(c, &c->hub_auth, hub_key);
 	auth_make(c, &c->dialer_auth, dialer_key);
-	c->address.sin_family = AF_INET;
-	c->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(address_parse("127.0.0.1", 0, &at.at[0]), 0);
 	c->listener = (struct listener){ .on_accept = on_accept, .owner = c, .auth = &c->hub_auth };
-	if (listener_open(&c->listener, &c->loop, &at, 1, 0, &why) < 0)
+	if (listener_open(&c->listener, &c->loop, &at, 0, &why) < 0)
 		fail_msg("%s", why.text);
 	c->listener_open = true;
-	c->address.sin_port = htons(c->listener.port);
+	c->address = at.at[0];
+	address_set_port(&c->address, c->listener.port);
 	(void)uv_timer_init(&c->loop, &c->timer);
 	(void)uv_timer_init(&c->loop, &c->guard);
 	(void)uv_check_init(&c->loop, &c->check);
@@ -172,8 +171,7 @@ void channel_dial(struct channel *c, unsigned i)
 	struct failure why = { 0 };
 
 	end_make(c, &c->dialer[i]);
-	if (link_dial(&c->dialer[i].link, &c->loop, (struct sockaddr *)&c->address, &c->dialer_auth,
-		    &why) < 0)
+	if (link_dial(&c->dialer[i].link, &c->loop, &c->address, &c->dialer_auth, &why) < 0)
 		fail_msg("%s", why.text);
 }
 

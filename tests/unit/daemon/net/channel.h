@@ -41,7 +41,7 @@ struct channel {
 	struct link_auth hub_auth, dialer_auth;
 	struct listener listener;
 	bool listener_open;
-	struct sockaddr_in address;
+	struct address address;
 	struct end hub[CHANNEL_ENDS], dialer[CHANNEL_ENDS];
 	unsigned accepted;
 	void (*heard)(struct link *, unsigned, const unsigned char *, size_t);

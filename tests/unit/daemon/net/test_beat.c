@@ -87,8 +87,7 @@ static void send_raw(const struct channel *c, const void *bytes, size_t len)
 
 	assert_true(fd >= 0);
 	assert_int_equal(
-		sendto(fd, bytes, len, 0, (const struct sockaddr *)&c->address, sizeof c->address),
-		len);
+		sendto(fd, bytes, len, 0, &c->address.any, address_size(&c->address)), len);
 	(void)close(fd);
 }
 

@@ -174,8 +174,7 @@ static void test_nobody_tells(void **state)
 /* A peer that has left, or has no way by UDP. */
 static void test_who_is_told(void **state)
 {
-	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
-	struct death_notice_peer p = { .to = &nowhere, .session = 7 };
+	struct death_notice_peer p = { .session = 7 };
 	struct death_notice o;
 	int place;
 

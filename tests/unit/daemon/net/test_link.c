@@ -223,16 +223,14 @@ static void test_refused(void **state)
 	c.listener_open = false;
 	listener_close(&c.listener); /* its port is nobody's now */
 	end_make(&c, &c.dialer[0]);
-	assert_int_equal(link_dial(&c.dialer[0].link, &c.loop, (struct sockaddr *)&c.address,
-				 &c.dialer_auth, &why),
-		0);
+	assert_int_equal(
+		link_dial(&c.dialer[0].link, &c.loop, &c.address, &c.dialer_auth, &why), 0);
 	channel_run_until(&c, CHANNEL_DIALERS_CLOSED, 1);
 	assert_int_equal(c.dialer[0].link.end, LINK_END_UNREACHED);
 	assert_contains(c.dialer[0].why, "can't be reached: Connection refused");
 	end_make(&c, &c.dialer[0]); /* dialing again is dialing for the first time */
-	assert_int_equal(link_dial(&c.dialer[0].link, &c.loop, (struct sockaddr *)&c.address,
-				 &c.dialer_auth, &why),
-		0);
+	assert_int_equal(
+		link_dial(&c.dialer[0].link, &c.loop, &c.address, &c.dialer_auth, &why), 0);
 	channel_run_until(&c, CHANNEL_DIALERS_CLOSED, 1);
 	channel_done(&c);
 }
@@ -280,7 +278,7 @@ static int dial_raw_from(const struct channel *c, uint32_t host)
 	assert_true(fd >= 0);
 	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
 	assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof from), 0);
-	assert_int_equal(connect(fd, (const struct sockaddr *)&c->address, sizeof c->address), 0);
+	assert_int_equal(connect(fd, &c->address.any, address_size(&c->address)), 0);
 	return fd;
 }
 
@@ -381,9 +379,9 @@ static void test_silent(void **state)
 
 static unsigned crowded;
 
-static void on_crowded(struct listener *li, const struct sockaddr *from)
+static void on_crowded(struct listener *li, const struct address *from)
 {
-	assert_int_equal(from->sa_family, AF_INET);
+	assert_int_equal(from->any.sa_family, AF_INET);
 	assert_true(li->pending > 0);
 	crowded++;
 }
@@ -470,7 +468,8 @@ static void test_clock(void **state)
 
 static void test_addresses(void **state)
 {
-	struct sockaddr_storage a;
+	struct address a = { 0 };
+	int size = sizeof a;
 	struct channel c;
 	char text[ADDRESS_TEXT];
 	int fd, on;
@@ -480,8 +479,8 @@ static void test_addresses(void **state)
 	channel_make(&c, NULL, NULL, on_message);
 	channel_dial(&c, 0);
 	channel_run_until(&c, CHANNEL_READY, 1);
-	assert_int_equal(link_local_address(&c.dialer[0].link, &a), 0);
-	address_text((struct sockaddr *)&a, text);
+	assert_int_equal(uv_tcp_getsockname(c.dialer[0].link.tcp, &a.any, &size), 0);
+	address_text(&a, text);
 	assert_string_equal(text, c.hub[0].link.peer);
 	assert_contains(text, "127.0.0.1:");
 	assert_int_equal(uv_fileno((uv_handle_t *)c.hub[0].link.tcp, &fd), 0);

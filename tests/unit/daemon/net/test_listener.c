@@ -29,11 +29,10 @@ static void on_link_closed(struct link *l, const char *why)
 	((struct bed_of *)l->owner)->link_closed++;
 }
 
-static struct link *on_accept(struct listener *li, const struct sockaddr *from)
+static struct link *on_accept(struct listener *li)
 {
 	struct bed_of *b = li->owner;
 
-	(void)from;
 	if (b->accepted++ > 0)
 		return NULL;
 	b->link = (struct link){ .on_closed = on_link_closed, .owner = b };
@@ -63,49 +62,47 @@ static void done(struct bed_of *b)
 	assert_int_equal(uv_loop_close(&b->loop), 0);
 }
 
-static struct sockaddr_in loopback(uint8_t last, uint16_t port)
+static struct address loopback(uint8_t last, uint16_t port)
 {
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last) };
+	return (struct address){ .v4 = { .sin_family = AF_INET,
+					 .sin_port = htons(port),
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last) } };
 }
 
-static int dial(const struct sockaddr_in *at)
+static int dial(const struct address *at)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (const struct sockaddr *)at, sizeof *at), 0);
+	assert_int_equal(connect(fd, &at->any, address_size(at)), 0);
 	return fd;
 }
 
 /* A socket of this type, bound; its port. */
 static int occupy(int type, uint16_t *ret_port)
 {
-	struct sockaddr_in at = loopback(1, 0);
+	struct address at = loopback(1, 0);
 	socklen_t len = sizeof at;
 	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(bind(fd, &at.any, address_size(&at)), 0);
 	if (type == SOCK_STREAM)
 		assert_int_equal(listen(fd, 1), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-	*ret_port = ntohs(at.sin_port);
+	assert_int_equal(getsockname(fd, &at.any, &len), 0);
+	*ret_port = address_port(&at);
 	return fd;
 }
 
 static void test_several(void **state)
 {
-	const struct sockaddr_in a = loopback(1, 0), z = loopback(2, 0);
-	const struct sockaddr *both[] = { (const struct sockaddr *)&a,
-		(const struct sockaddr *)&z };
-	struct sockaddr_in at;
+	const struct addresses both = { 2, { loopback(1, 0), loopback(2, 0) } };
+	struct address at;
 	struct bed_of b;
 	int fd[2];
 
 	(void)state;
 	make(&b);
-	assert_int_equal(listener_open(&b.listener, &b.loop, both, 2, 0, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &both, 0, &b.why), 0);
 	assert_int_equal(b.listener.count, 2);
 	assert_true(b.listener.port != 0 && b.listener.has_udp);
 	for (uint8_t i = 0; i < 2; i++) {
@@ -127,15 +124,17 @@ static void test_several(void **state)
 	assert_int_equal(b.closed, 1);
 }
 
+static const struct addresses any;
+
 static void test_any(void **state)
 {
-	struct sockaddr_in at;
+	struct address at;
 	struct bed_of b;
 	int fd;
 
 	(void)state;
 	make(&b);
-	assert_int_equal(listener_open(&b.listener, &b.loop, NULL, 0, 0, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &any, 0, &b.why), 0);
 	at = loopback(7, b.listener.port);
 	fd = dial(&at);
 	while (b.accepted < 1)
@@ -147,9 +146,7 @@ static void test_any(void **state)
 
 static void test_taken(void **state)
 {
-	const struct sockaddr_in a = loopback(2, 0), z = loopback(1, 0);
-	const struct sockaddr *both[] = { (const struct sockaddr *)&a,
-		(const struct sockaddr *)&z };
+	const struct addresses both = { 2, { loopback(2, 0), loopback(1, 0) } };
 	struct bed_of b;
 	char part[128], own[16];
 	uint16_t port;
@@ -160,15 +157,15 @@ static void test_taken(void **state)
 	make(&b);
 	(void)snprintf(part, sizeof part, "can't listen at 127.0.0.1:%u: %s (pid %d) listens there",
 		port, own, (int)getpid());
-	assert_int_equal(listener_open(&b.listener, &b.loop, both, 2, port, &b.why), -EADDRINUSE);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &both, port, &b.why), -EADDRINUSE);
 	assert_string_equal(b.why.text, part);
 	b.why = (struct failure){ 0 };
 	(void)snprintf(part, sizeof part, "can't listen on port %u: %s (pid %d) listens there",
 		port, own, (int)getpid());
-	assert_int_equal(listener_open(&b.listener, &b.loop, NULL, 0, port, &b.why), -EADDRINUSE);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &any, port, &b.why), -EADDRINUSE);
 	assert_string_equal(b.why.text, part);
 	assert_int_equal(b.listener.count, 0);
-	for (unsigned i = 0; i < LISTENER_ADDRESSES; i++)
+	for (unsigned i = 0; i < ADDRESSES_MAX; i++)
 		assert_true(b.listener.fd[i] == -1 && b.listener.udp[i] == -1);
 	(void)close(fd);
 	done(&b);
@@ -177,19 +174,18 @@ static void test_taken(void **state)
 
 static void test_udp_taken(void **state)
 {
-	const struct sockaddr_in a = loopback(1, 0);
-	const struct sockaddr *one = (const struct sockaddr *)&a;
+	const struct addresses one = { 1, { loopback(1, 0) } };
 	struct bed_of b;
 	uint16_t port;
 	int fd = occupy(SOCK_DGRAM, &port), rc;
 
 	(void)state;
 	make(&b);
-	rc = listener_open(&b.listener, &b.loop, &one, 1, port, &b.why);
+	rc = listener_open(&b.listener, &b.loop, &one, port, &b.why);
 	for (int i = 0; rc == -EADDRINUSE && i < 32; i++) { /* by TCP another test has it */
 		(void)close(fd);
 		fd = occupy(SOCK_DGRAM, &port);
-		rc = listener_open(&b.listener, &b.loop, &one, 1, port, &b.why);
+		rc = listener_open(&b.listener, &b.loop, &one, port, &b.why);
 	}
 	assert_int_equal(rc, 0);
 	assert_false(b.listener.has_udp);
@@ -200,32 +196,30 @@ static void test_udp_taken(void **state)
 
 static void test_nowhere(void **state)
 {
-	const struct sockaddr_in a = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(0xc0000201) }; /* 192.0.2.1: nobody's */
-	const struct sockaddr *one = (const struct sockaddr *)&a;
+	struct addresses one = { .count = 1 };
 	struct bed_of b;
 
 	(void)state;
+	assert_int_equal(address_parse("192.0.2.1", 0, &one.at[0]), 0); /* nobody's */
 	make(&b);
-	assert_outcome(listener_open(&b.listener, &b.loop, &one, 1, 0, &b.why), -EADDRNOTAVAIL,
-		&b.why, "can't listen at 192.0.2.1: Cannot assign requested address");
+	assert_outcome(listener_open(&b.listener, &b.loop, &one, 0, &b.why), -EADDRNOTAVAIL, &b.why,
+		"can't listen at 192.0.2.1: Cannot assign requested address");
 	done(&b);
 }
 
 /* Without a descriptor for it a connection is dropped, not announced without end. */
 static void test_no_descriptors(void **state)
 {
-	const struct sockaddr_in a = loopback(1, 0);
-	const struct sockaddr *one = (const struct sockaddr *)&a;
+	const struct addresses one = { 1, { loopback(1, 0) } };
 	struct rlimit old, none;
-	struct sockaddr_in at;
+	struct address at;
 	struct bed_of b;
 	char byte;
 	int fd;
 
 	(void)state;
 	make(&b);
-	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 1, 0, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 0, &b.why), 0);
 	at = loopback(1, b.listener.port);
 	fd = dial(&at);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -245,16 +239,15 @@ static void test_no_descriptors(void **state)
 /* ... and where somebody is there who has not said what he is, that one goes. */
 static void test_descriptor_of_another(void **state)
 {
-	const struct sockaddr_in a = loopback(1, 0);
-	const struct sockaddr *one = (const struct sockaddr *)&a;
+	const struct addresses one = { 1, { loopback(1, 0) } };
 	struct rlimit old, none;
-	struct sockaddr_in at;
+	struct address at;
 	struct bed_of b;
 	int fd[2];
 
 	(void)state;
 	make(&b);
-	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 1, 0, &b.why), 0);
+	assert_int_equal(listener_open(&b.listener, &b.loop, &one, 0, &b.why), 0);
 	at = loopback(1, b.listener.port);
 	fd[0] = dial(&at);
 	while (b.accepted == 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/address.h"
 #include "daemon/os/acceptor.h"
 #include "daemon/os/port.h"
 
@@ -23,11 +24,11 @@ struct fixture {
 	bool has_room, closes;
 };
 
-static void on_connection(struct acceptor *a, int fd, const struct sockaddr *from)
+static void on_connection(struct acceptor *a, int fd, const struct address *from)
 {
 	struct fixture *f = a->owner;
 
-	assert_int_equal(from->sa_family, AF_INET);
+	assert_int_equal(from->any.sa_family, AF_INET);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	f->accepted[f->accepted_count++] = fd;
@@ -52,14 +53,14 @@ static void on_dropped(struct acceptor *a)
 
 static void make(struct fixture *f)
 {
-	const struct sockaddr_in at = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct address at = { .v4 = { .sin_family = AF_INET,
+					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
 
 	*f = (struct fixture){ .acceptor = { .on_connection = on_connection,
 				       .make_room = make_room,
 				       .on_dropped = on_dropped,
 				       .owner = f } };
-	f->listening = port_bind((const struct sockaddr *)&at, 0, SOCK_STREAM, 0);
+	f->listening = port_bind(&at, 0, SOCK_STREAM, 0);
 	assert_true(f->listening >= 0);
 	assert_int_equal(listen(f->listening, MANY), 0);
 	acceptor_open(&f->acceptor);

@@ -3,15 +3,13 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <uv.h>
 
 #include "daemon/os/peers.h"
 
-static const struct sockaddr *address(const char *text, struct sockaddr_storage *room)
+static const struct address *address(const char *text, struct address *room)
 {
-	if (uv_ip4_addr(text, 0, (struct sockaddr_in *)room) < 0)
-		assert_int_equal(uv_ip6_addr(text, 0, (struct sockaddr_in6 *)room), 0);
-	return (const struct sockaddr *)room;
+	assert_int_equal(address_parse(text, 0, room), 0);
+	return room;
 }
 
 static const struct peer_row {
@@ -36,7 +34,7 @@ static const struct peer_row {
 static void test_may(void **state)
 {
 	const struct peer_row *row = *state;
-	struct sockaddr_storage a, b;
+	struct address a, b;
 	struct peers p = { .loopback = row->loopback };
 
 	for (int i = 0; i < 3 && row->allowed; i++)
@@ -48,7 +46,7 @@ static void test_may(void **state)
 
 static void test_news(void **state)
 {
-	struct sockaddr_storage a;
+	struct address a;
 	struct peers p = { 0 };
 	unsigned news = 0;
 
@@ -66,7 +64,7 @@ static void test_news(void **state)
 
 static void test_other_family(void **state)
 {
-	const struct sockaddr un = { .sa_family = AF_UNIX };
+	const struct address un = { .any.sa_family = AF_UNIX };
 	struct peers p = { 0 };
 
 	(void)state;
@@ -77,7 +75,7 @@ static void test_other_family(void **state)
 
 static void test_many(void **state)
 {
-	struct sockaddr_storage a, here;
+	struct address a, here;
 	struct peers p = { 0 };
 	char text[32];
 

@@ -17,42 +17,43 @@
 static const struct line_row {
 	const char *says, *line;
 	int rc;
-	uint8_t remote[16];
+	const char *remote;
 	unsigned remote_port, state;
 	uint64_t inode;
 } lines[] = {
 	{ "IPv4, established",
 		"   2: 0100007F:A410 0700000A:733C 01 00000000:00000000 02:000000AF 00000000  1000"
 		"        0 4242424242 2 ffff8881 20 4 30 10 -1\n",
-		0, { [10] = 0xff, [11] = 0xff, 10, 0, 0, 7 }, 29500, SOCKET_ESTABLISHED,
-		4242424242 },
+		0, "10.0.0.7", 29500, SOCKET_ESTABLISHED, 4242424242 },
 	{ "IPv6, listening",
 		"   0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A"
 		" 00000000:00000000 00:00000000 00000000     0        0 5158 1 0000 100 0 0 10 0\n",
-		0, { 0 }, 0, SOCKET_LISTEN, 5158 },
+		0, "::", 0, SOCKET_LISTEN, 5158 },
 	{ "IPv6, an address",
 		"  11: 000000FD000000000000000001000000:0016 000000FD000000000000000007000000:733C 01"
 		" 00000000:00000000 00:00000000 00000000     0        0 9 1 0000 100 0 0 10 0\n",
-		0, { 0xfd, [15] = 7 }, 29500, SOCKET_ESTABLISHED, 9 },
+		0, "fd00::7", 29500, SOCKET_ESTABLISHED, 9 },
 	{ "the heading",
 		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n",
-		-EINVAL, { 0 }, 0, 0, 0 },
+		-EINVAL, "", 0, 0, 0 },
 	{ "a line that ends early", "   2: 0100007F:A410 0700000A:733C 01 00000000:0000\n", -EINVAL,
-		{ 0 }, 0, 0, 0 },
+		"", 0, 0, 0 },
 	{ "an address of another length",
 		"   2: 010000:A410 0700000A:733C 01 00000000:00000000 02:000000AF 00000000  1000"
 		"        0 42 2\n",
-		-EINVAL, { 0 }, 0, 0, 0 },
+		-EINVAL, "", 0, 0, 0 },
 };
 
 static void test_line(void **state)
 {
 	const struct line_row *row = *state;
 	struct tcp_socket s = { 0 };
+	char remote[ADDRESS_TEXT];
 
 	assert_int_equal(socket_parse(row->line, &s), row->rc);
-	assert_memory_equal(s.remote.at, row->remote, 16);
-	assert_int_equal(s.remote_port, row->remote_port);
+	address_host_text(&s.remote, remote);
+	assert_string_equal(remote, row->remote);
+	assert_int_equal(address_port(&s.remote), row->remote_port);
 	assert_int_equal(s.state, row->state);
 	assert_int_equal(s.inode, row->inode);
 }
@@ -159,7 +160,8 @@ static void test_joined(void **state)
  * left alone. */
 static int play_foreign(const struct server *s)
 {
-	const struct peer here = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 } };
+	const struct address here = { .v4 = { .sin_family = AF_INET,
+					      .sin_addr = { htonl(INADDR_LOOPBACK) } } };
 	char command[16];
 	bool joined = true;
 	pid_t pid = getpid();
@@ -200,9 +202,11 @@ static void test_foreign(void **state)
 
 static void test_listener(void **state)
 {
-	const struct peer here = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 } };
-	const struct peer any = { { 0 } };
-	const struct peer there = { { [10] = 0xff, [11] = 0xff, 127, 0, 0, 2 } };
+	const struct address here = { .v4 = { .sin_family = AF_INET,
+					      .sin_addr = { htonl(INADDR_LOOPBACK) } } };
+	const struct address any = { 0 };
+	const struct address there = { .v4 = { .sin_family = AF_INET,
+					       .sin_addr = { htonl(INADDR_LOOPBACK + 1) } } };
 	struct server s = listen_here();
 	char command[16] = "", own[16];
 	pid_t pid = 0;

@@ -62,7 +62,7 @@ static void test_ipv6(void **state)
 
 static void test_strangers(void **state)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct address a;
 	struct stage st;
 	int fd;
 
@@ -76,8 +76,8 @@ static void test_strangers(void **state)
 	assert_contains(st.notes[0], "127.0.0.2:");
 	assert_contains(st.notes[0], "is not a node of this job");
 	assert_contains(st.notes[1], "127.0.0.3:");
-	assert_int_equal(inet_pton(AF_INET, "127.0.0.2", &in.sin_addr), 1);
-	assert_int_equal(store_allow(&st.store, (struct sockaddr *)&in), 0);
+	assert_int_equal(address_parse("127.0.0.2", 0, &a), 0);
+	assert_int_equal(store_allow(&st.store, &a), 0);
 	fd = dial(&st, "127.0.0.1", "127.0.0.2");
 	ask(&st, fd, "VALIDATE %0x3c85f7ce");
 	ask(&st, fd, "PING %1");
