@@ -10,13 +10,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What can be written to (PF_W) also holds what was: relocated addresses. */
+/* What can be written to (PF_W) also holds what was: relocated addresses. A page or two, like those
+ * of the vdso, aren't worth a call. */
 static void shed_segment(uintptr_t object, const ElfW(Phdr) * p)
 {
+	enum { LEAST_BYTES = 16384 };
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = object + p->p_vaddr;
 	uintptr_t from = begin & ~(page - 1);
 
-	if (p->p_type == PT_LOAD && !(p->p_flags & PF_W))
+	if (p->p_memsz >= LEAST_BYTES && !(p->p_flags & PF_W))
 		(void)syscall(SYS_madvise, from, begin + p->p_memsz - from, MADV_DONTNEED);
 }
 
@@ -24,13 +26,16 @@ static void shed_segment(uintptr_t object, const ElfW(Phdr) * p)
  * nothing is needed. */
 static int shed_object(struct dl_phdr_info *object, size_t size, void *loader)
 {
-	bool is_loader = object->dlpi_addr == *(const unsigned long *)loader;
+	bool all = object->dlpi_addr == *(const unsigned long *)loader, done = false;
 
 	(void)size;
-	for (int i = 0; i < object->dlpi_phnum; i++) {
-		shed_segment(object->dlpi_addr, &object->dlpi_phdr[i]);
-		if (object->dlpi_phdr[i].p_type == PT_LOAD && !is_loader)
-			break;
+	for (int i = 0; i < object->dlpi_phnum && !done; i++) {
+		const ElfW(Phdr) *p = &object->dlpi_phdr[i];
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		done = !all; /* before these headers go, too: to look at them again maps 64 KB */
+		shed_segment(object->dlpi_addr, p);
 	}
 	return 0;
 }

@@ -247,8 +247,8 @@ static int begin(struct run *r)
 		member_start(&r->member, &r->loop, r->in->member, &events, r, r->in->bus,
 			&r->end->memory);
 	}
-	output_start(r->in->output);
 	shed_loader(); /* it has made the thread, and is needed no more */
+	output_start(r->in->output);
 	return rc;
 }
 

@@ -387,10 +387,12 @@ static bool patience(const struct guard *g, struct timespec *ret)
 		*ret = (struct timespec){ .tv_sec = g->shared->done ? 1 : LAST_WORDS_S };
 		return true;
 	}
+	if (!g->suspension.active)
+		return false;
 	left_ns = suspension_left_ns(&g->suspension);
 	ret->tv_sec = (time_t)(left_ns / 1000000000);
 	ret->tv_nsec = (long)(left_ns % 1000000000);
-	return g->suspension.active;
+	return true;
 }
 
 /* Nothing is, unless the supervisor ended before it did anything, or in a way that it does not know
