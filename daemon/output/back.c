@@ -31,6 +31,7 @@ struct back {
 	struct post *post;
 	struct output_host host;
 	enum back_state state;
+	bool is_open; /* the loop is there, with all handles and consoles */
 	uv_loop_t loop;
 	uv_check_t turn;
 	uv_idle_t again;         /* runs while a console has more to show at once */
@@ -40,6 +41,7 @@ struct back {
 	struct console consoles[2];
 	unsigned console_count; /* 1: stdout and stderr are one */
 	struct console *console_of[2];
+	bool drop;     /* see struct console */
 	int events_fd; /* of --events: lines for 1 and 2 stand between those of workers; -1: a file
 			*/
 	struct filer filer;
@@ -55,7 +57,7 @@ struct back {
 };
 
 static const struct sm_state states[BACK_STATES] = {
-	[BACK_RUNNING] = { "running", SM_TO(BACK_ENDING) | SM_TO(BACK_CLOSED) },
+	[BACK_RUNNING] = { "running", SM_TO(BACK_ENDING) },
 	[BACK_ENDING] = { "ending",
 		SM_TO(BACK_HURRIED) | SM_TO(BACK_PRESSED) | SM_TO(BACK_CLOSED) },
 	[BACK_HURRIED] = { "hurried", SM_TO(BACK_CLOSED) },
@@ -463,7 +465,6 @@ void back_main(void *arg)
 {
 	struct back *b = arg;
 
-	post_wait_at_gate(b->post);
 	(void)prctl(PR_SET_TIMERSLACK, 1ul); /* gather() naps for less than the slack of 50 us */
 	(void)uv_run(&b->loop, UV_RUN_DEFAULT);
 	post_over(b->post);
@@ -497,20 +498,17 @@ static void on_missing(struct console *c)
 	say(b, true, text);
 }
 
-static int open_consoles(struct back *b, const struct output_plan *p)
+static int open_consoles(struct back *b)
 {
-	unsigned count = are_one() ? 1 : 2;
+	unsigned count = b->console_of[0] == b->console_of[1] ? 1 : 2;
 	int rc = 0;
 
 	for (unsigned i = 0; i < count && rc == 0; i++) {
 		rc = console_open(&b->consoles[i], &b->loop, i ? STDERR_FILENO : STDOUT_FILENO);
 		b->consoles[i].on_missing = on_missing;
-		b->consoles[i].drops = p->drop;
+		b->consoles[i].drops = b->drop;
 		b->console_count++;
 	}
-	b->console_of[0] = &b->consoles[0];
-	b->console_of[1] = &b->consoles[count - 1];
-	b->events_fd = p->events_path ? -1 : p->events_fd;
 	return rc;
 }
 
@@ -528,18 +526,34 @@ static void tell_lines(void *owner)
 	post_tell(b->post, NEWS_LINES);
 }
 
-static int make(struct back *b, const struct plan *plan)
+int back_new(const struct plan *plan, const struct output_host *host, struct post *post,
+	struct back **ret)
 {
-	const struct merge_host merging = {
-		.loop = &b->loop,
-		.consoles = b->console_of,
-		.wake = wake,
-		.tell = tell_lines,
-		.say = say,
-		.owner = b,
-	};
-	int rc;
+	const struct output_plan *p = &plan->output;
+	struct back *b = calloc(1, sizeof *b);
+	int rc = b ? filer_init(&b->filer) : -ENOMEM;
 
+	if (rc == 0)
+		rc = merge_new(
+			&(struct merge_host){
+				.loop = &b->loop,
+				.consoles = b->console_of,
+				.wake = wake,
+				.tell = tell_lines,
+				.say = say,
+				.owner = b,
+			},
+			&b->merge);
+	if (rc < 0) {
+		back_free(b);
+		return rc;
+	}
+	b->post = post;
+	b->host = *host;
+	b->drop = p->drop;
+	b->events_fd = p->events_path ? -1 : p->events_fd;
+	b->console_of[0] = &b->consoles[0];
+	b->console_of[1] = &b->consoles[are_one() ? 0 : 1];
 	b->shared = (struct stream_host){
 		.loop = &b->loop,
 		.say = say,
@@ -547,26 +561,30 @@ static int make(struct back *b, const struct plan *plan)
 		.owner = b,
 		.filer = &b->filer,
 		.busy = &b->busy,
-		.again = { .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM },
 	};
-	rc = b->shared.again.at ? filer_init(&b->filer) : -ENOMEM;
-	if (rc == 0)
-		rc = merge_new(&merging, &b->merge);
-	return rc < 0 ? rc : open_consoles(b, &plan->output);
+	*ret = b;
+	return 0;
 }
 
-int back_new(const struct plan *plan, const struct output_host *host, struct post *post,
-	struct back **ret)
+/* Closes the loop, which has ended or never ran, and what was in it. */
+static void shut(struct back *b)
 {
-	struct back *b = calloc(1, sizeof *b);
-	int rc = b ? uv_loop_init(&b->loop) : -ENOMEM;
-
-	if (rc < 0) {
-		free(b);
-		return rc;
+	if (b->state != BACK_CLOSED) {
+		close_all(b);
+		(void)uv_run(&b->loop, UV_RUN_DEFAULT);
 	}
-	b->post = post;
-	b->host = *host;
+	(void)uv_loop_close(&b->loop);
+	for (; b->console_count > 0; b->console_count--)
+		console_done(&b->consoles[b->console_count - 1]);
+	free(b->shared.again.at);
+}
+
+int back_open(struct back *b)
+{
+	int rc = uv_loop_init(&b->loop);
+
+	if (rc < 0)
+		return rc;
 	b->loop.data = b;
 	(void)uv_check_init(&b->loop, &b->turn); /* these can't fail */
 	(void)uv_idle_init(&b->loop, &b->again);
@@ -576,15 +594,17 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 	(void)uv_check_start(&b->turn, on_turn);
 	uv_unref((uv_handle_t *)&b->turn);
 	b->turn.data = b->drain.data = b->hurry.data = b->events_again.data = b;
-	rc = uv_async_init(&b->loop, &post->to_back, on_orders);
-	post->to_back.data = b;
+	b->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
+	rc = b->shared.again.at ? uv_async_init(&b->loop, &b->post->to_back, on_orders) : -ENOMEM;
+	b->post->to_back.data = b;
 	if (rc == 0)
-		rc = make(b, plan);
+		rc = open_consoles(b);
 	if (rc < 0) {
-		back_free(b);
+		shut(b);
 		return rc;
 	}
-	*ret = b;
+	b->is_open = true;
+	post_open(b->post);
 	return 0;
 }
 
@@ -604,16 +624,10 @@ void back_free(struct back *b)
 {
 	if (!b)
 		return;
-	if (b->state != BACK_CLOSED) { /* it never ran */
-		back_goto(b, BACK_CLOSED);
-		(void)uv_run(&b->loop, UV_RUN_DEFAULT);
-	}
-	(void)uv_loop_close(&b->loop);
-	for (unsigned i = 0; i < b->console_count; i++)
-		console_done(&b->consoles[i]);
+	if (b->is_open)
+		shut(b);
 	filer_done(&b->filer);
 	merge_free(b->merge);
-	free(b->shared.again.at);
 	arena_done(&b->memory);
 	free(b);
 }

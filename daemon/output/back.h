@@ -20,13 +20,15 @@ enum back_state { BACK_RUNNING, BACK_ENDING, BACK_HURRIED, BACK_PRESSED, BACK_CL
 
 extern const struct sm back_life;
 
-/* Makes the thread's loop with all that is in it; the consoles are this process's stdout and
- * stderr. The host and the plan's output are borrowed. Negative errno: nothing is left. */
+/* Makes all but the loop. The host and the plan's output are borrowed. -ENOMEM: nothing is left. */
 int back_new(const struct plan *plan, const struct output_host *host, struct post *post,
 	struct back **ret);
 
-/* The thread: see post_wait_at_gate(); then it obeys orders until ORDER_CLOSE, and until all is
- * written. */
+/* Makes the thread's loop with all that is in it, and opens the post; the consoles are this
+ * process's stdout and stderr. Negative errno: nothing is left, and it may be tried again. */
+int back_open(struct back *b);
+
+/* The thread: obeys orders until ORDER_CLOSE, and until all is written. */
 void back_main(void *arg);
 
 /* Opens an attempt's files. Also for the main thread, where neither files nor --merge-logs are
@@ -41,7 +43,7 @@ struct merge *back_merge(const struct back *b);
  * follows. Returns whether stderr's last line has none. */
 bool back_end_lines(struct back *b);
 
-/* Frees; the thread has ended, or was never made. NULL is allowed. */
+/* Frees; the thread has ended, or there was none. NULL is allowed. */
 void back_free(struct back *b);
 
 #endif

@@ -29,22 +29,20 @@ struct output_events {
 	void (*lines)(void *owner);
 };
 
-/* Makes the thread, which waits for output_start(). What the host points to, and the plan's output,
- * are borrowed until output_close(). -ENOMEM, -EAGAIN: there is no thread for us. */
+/* The thread is not there yet: it is started when there is something for it to do. What the host
+ * points to, and the plan's output, are borrowed until output_close(). -ENOMEM. */
 int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
 	struct failure *why);
 
-/* Waits until the thread is there. From then on until output_start() it holds no lock, the
- * allocator's included, so the process may fork a child that allocates: pmix_start(). */
-void output_await_gate(struct output *o);
-
-/* Lets the thread obey orders, also those that it got before. */
+/* From now on the thread may be started. Before it holds no lock, the allocator's included, so the
+ * process may fork a child that allocates: pmix_start(). */
 void output_start(struct output *o);
 
 /* --merge-logs: of which merge/merge.h tells what the event loop does. */
 struct merge *output_merge(const struct output *o);
 
-/* Tells events to this loop, until output_detach(); the loop then has a handle to close. */
+/* Tells events to this loop, until output_detach(), also after a failure; the loop then has handles
+ * to close. */
 int output_attach(struct output *o, uv_loop_t *loop, const struct output_events *on, void *owner,
 	struct failure *why);
 void output_detach(struct output *o);

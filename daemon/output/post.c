@@ -10,19 +10,33 @@
 enum { WORDS_MAX = 256 * 1024 };
 
 static const struct sm_state states[POST_STATES] = {
-	[POST_MADE] = { "made", SM_TO(POST_AT_GATE) },
-	[POST_AT_GATE] = { "at the gate", SM_TO(POST_STARTED) },
-	[POST_STARTED] = { "started", SM_TO(POST_OVER) },
+	[POST_MADE] = { "made", SM_TO(POST_OPEN) },
+	[POST_OPEN] = { "open", SM_TO(POST_OVER) },
 	[POST_OVER] = { "over", 0 },
 };
 
 const struct sm post_life = { "output thread", states, POST_STATES };
 
-/* With the lock held. Only one thread at a time waits for the other. */
+/* With the lock held, as for what follows. */
 static void post_goto(struct post *p, enum post_state next)
 {
 	p->state = sm_go(&post_life, p->state, next);
-	uv_cond_signal(&p->moved);
+	if (next == POST_OVER)
+		uv_cond_signal(&p->over);
+}
+
+static void order(struct post *p, unsigned what)
+{
+	p->orders.what |= what;
+	if (p->state == POST_OPEN)
+		(void)uv_async_send(&p->to_back); /* fails for a closing handle only */
+}
+
+static void tell(struct post *p, unsigned what)
+{
+	p->news.what |= what;
+	if (p->attached)
+		(void)uv_async_send(&p->to_front);
 }
 
 int post_init(struct post *p)
@@ -30,7 +44,7 @@ int post_init(struct post *p)
 	*p = (struct post){ .orders.requests = -1 };
 	if (uv_mutex_init(&p->lock) < 0)
 		return -ENOMEM;
-	if (uv_cond_init(&p->moved) == 0)
+	if (uv_cond_init(&p->over) == 0)
 		return 0;
 	uv_mutex_destroy(&p->lock);
 	return -ENOMEM;
@@ -40,23 +54,16 @@ void post_done(struct post *p)
 {
 	text_done(&p->orders.own.text);
 	text_done(&p->orders.events.text);
-	uv_cond_destroy(&p->moved);
+	uv_cond_destroy(&p->over);
 	uv_mutex_destroy(&p->lock);
 }
 
-/* With the lock held. */
-static void wait_for(struct post *p, enum post_state state)
-{
-	while (p->state < state)
-		uv_cond_wait(&p->moved, &p->lock);
-}
-
-void post_wait_at_gate(struct post *p)
+void post_open(struct post *p)
 {
 	autolock held = lock_take(&p->lock);
 
-	post_goto(p, POST_AT_GATE);
-	wait_for(p, POST_STARTED);
+	post_goto(p, POST_OPEN);
+	order(p, ORDER_NONE);
 }
 
 void post_over(struct post *p)
@@ -64,37 +71,6 @@ void post_over(struct post *p)
 	autolock held = lock_take(&p->lock);
 
 	post_goto(p, POST_OVER);
-}
-
-void post_await_gate(struct post *p)
-{
-	autolock held = lock_take(&p->lock);
-
-	wait_for(p, POST_AT_GATE);
-}
-
-void post_open_gate(struct post *p)
-{
-	autolock held = lock_take(&p->lock);
-
-	wait_for(p, POST_AT_GATE);
-	if (p->state == POST_AT_GATE)
-		post_goto(p, POST_STARTED);
-}
-
-/* With the lock held, as for tell(). */
-static void order(struct post *p, unsigned what)
-{
-	p->orders.what |= what;
-	if (p->state != POST_OVER)
-		(void)uv_async_send(&p->to_back); /* fails for a closing handle only */
-}
-
-static void tell(struct post *p, unsigned what)
-{
-	p->news.what |= what;
-	if (p->attached)
-		(void)uv_async_send(&p->to_front);
 }
 
 void post_order(struct post *p, enum post_order what)
@@ -146,7 +122,7 @@ bool post_await_end(struct post *p, uint64_t patience_ns)
 	autolock held = lock_take(&p->lock);
 
 	while (p->state != POST_OVER) {
-		if (uv_cond_timedwait(&p->moved, &p->lock, patience_ns) == 0)
+		if (uv_cond_timedwait(&p->over, &p->lock, patience_ns) == 0)
 			continue;
 		if (p->unanswered)
 			return false;

@@ -18,8 +18,8 @@ struct logs;
 struct plan;
 struct sm;
 
-/* The thread's life. It waits at the gate until it is started: see output_start(). */
-enum post_state { POST_MADE, POST_AT_GATE, POST_STARTED, POST_OVER, POST_STATES };
+/* The thread's side: there is no loop yet that could be woken; there is one; it is over. */
+enum post_state { POST_MADE, POST_OPEN, POST_OVER, POST_STATES };
 
 extern const struct sm post_life;
 
@@ -68,7 +68,7 @@ struct news {
 
 struct post {
 	uv_mutex_t lock;
-	uv_cond_t moved; /* the state has changed */
+	uv_cond_t over; /* the state is */
 	enum post_state state;
 	uv_async_t to_back, to_front; /* in the loops that they wake */
 	bool attached;                /* the event loop has to_front */
@@ -82,14 +82,13 @@ struct post {
 int post_init(struct post *p);
 void post_done(struct post *p);
 
-/* The thread reaches the gate and waits there; it is over. */
-void post_wait_at_gate(struct post *p);
+/* to_back is there: from now on an order wakes the thread, and those before do it now. */
+void post_open(struct post *p);
+
+/* The thread's: it is over. */
 void post_over(struct post *p);
 
-/* The event loop's: waits until the thread is at the gate; opens it, which may be done twice; waits
- * until it is over. False: it has not answered ORDER_CLOSE for that long, nor is it over. */
-void post_await_gate(struct post *p);
-void post_open_gate(struct post *p);
+/* The event loop's: waits for that. False: the thread has not answered ORDER_CLOSE for so long. */
 bool post_await_end(struct post *p, uint64_t patience_ns);
 
 /* Adds an order and wakes the thread. */

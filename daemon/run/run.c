@@ -243,12 +243,11 @@ static int begin(struct run *r)
 		finish(r);
 		on_closed(r);
 	} else {
-		output_await_gate(r->in->output); /* member_start() may fork PMIx's process */
 		member_start(&r->member, &r->loop, r->in->member, &events, r, r->in->bus,
 			&r->end->memory);
 	}
-	shed_loader(); /* it has made the thread, and is needed no more */
-	output_start(r->in->output);
+	shed_loader();
+	output_start(r->in->output); /* member_start() may have forked PMIx's process */
 	return rc;
 }
 

@@ -13,6 +13,7 @@ from needs import needs_open_build, needs_root
 
 FILES = {
     'train.py': 'pass\n', 'prog.sh': '#!/bin/sh\nexit 0\n', 'nox.sh': '#!/bin/sh\nexit 0\n',
+    'says.sh': '#!/bin/sh\necho a last word >&2\n',
     'crlf.sh': '#!/bin/sh\r\nexit 0\r\n', 'plain.sh': 'exit 0\n', 'src/train.py': 'pass\n',
     'crlf.py': '#!/usr/bin/env python3\r\npass\r\n', 'gone.py': '#!/nowhere/python3 -u\npass\n',
     'nox.py': '#! train.py\npass\n', 'below.py': '#!./gone.py\npass\n',
@@ -20,8 +21,8 @@ FILES = {
     'usage.py': 'import argparse\nargparse.ArgumentParser().parse_args()\n',
     'open.key': 'a secret that is long enough\n',
 }
-EXECUTABLE = {'prog.sh', 'crlf.sh', 'plain.sh', 'crlf.py', 'gone.py', 'nox.py', 'below.py', 'env.py',
-              'envu.py'}
+EXECUTABLE = {'prog.sh', 'says.sh', 'crlf.sh', 'plain.sh', 'crlf.py', 'gone.py', 'nox.py', 'below.py',
+              'env.py', 'envu.py'}
 OMPI = {'OMPI_COMM_WORLD_RANK': '1', 'OMPI_COMM_WORLD_SIZE': '2', 'MASTER_ADDR': 'h'}
 TWO = ['--nnodes=2', '--node_rank=1']
 RUN = ['--no_python', '--use_env']
@@ -148,12 +149,16 @@ MISTAKES = {
             f'{CROWDED}; trying again for up to 1 s (--join-timeout)',
             "error: node rank 0's launcher could not be found within 1 s (--join-timeout): the name "
             f"no-such-host.invalid can't be resolved: can't start a thread: {CROWDED} (--control "
-            'required)'], processes=3),
-        bad(f"can't start the output thread: {CROWDED}", *RUN, './prog.sh', rc=1, processes=2),
+            'required)'], processes=2),
+        Case(['--log-dir=logs', *RUN, './prog.sh'], 1, [
+            f"error: can't start the output thread: {CROWDED}",
+            'error: root cause: rank 0 (local rank 0) on HOST (node 0): could not be started',
+            'error: time: WHEN', 'error: command: ./prog.sh'], processes=2),
         Case([*RUN, './prog.sh'], 1, [
             f"error: can't start a process: {CROWDED}",
             'error: root cause: rank 0 (local rank 0) on HOST (node 0): could not be started',
-            'error: time: WHEN', 'error: command: ./prog.sh'], processes=3)],
+            'error: time: WHEN', 'error: command: ./prog.sh'], processes=2),
+        Case([*RUN, './says.sh'], 0, [], shown='a last word', processes=3)],
     'a script without a first line': [
         Case([*RUN, './plain.sh'], 126, [
             'error: ./plain.sh: execve: Exec format error: its first line names no interpreter '

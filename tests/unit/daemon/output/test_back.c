@@ -3,6 +3,8 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -358,31 +360,93 @@ static unsigned least_for_loop(void)
 	}
 }
 
-/* It starts whole, or not at all. */
+static size_t count_threads(void)
+{
+	size_t count;
+	glob_t found;
+
+	must(glob("/proc/self/task/*", 0, NULL, &found) == 0);
+	count = found.gl_pathc;
+	globfree(&found);
+	return count;
+}
+
+/* Where nothing is printed and nothing said there is no thread; it comes with the first byte. */
+static void test_silent(void **state)
+{
+	size_t before = count_threads(), threads[4]; /* a sanitizer may have one */
+	struct fixture s;
+
+	(void)state;
+	fixture_begin(&s, false);
+	fixture_open(&s);
+	for (unsigned attempt = 0; attempt < 2; attempt++) {
+		fixture_prepare(&s, attempt);
+		fixture_start(&s);
+		fixture_end_workers(&s);
+		fixture_drain(&s);
+		must(output_words(s.output, 0)->words.lines == NULL);
+		threads[attempt] = count_threads();
+	}
+	fixture_prepare(&s, 2);
+	fixture_start(&s);
+	(void)uv_run(&s.loop, UV_RUN_NOWAIT);
+	threads[2] = count_threads();
+	fixture_put(&s, 0, 1, "a\n");
+	fixture_end_workers(&s);
+	fixture_drain(&s);
+	threads[3] = count_threads();
+	fixture_close(&s, false);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(threads[i], before);
+	assert_int_equal(threads[3], before + 1);
+	assert_file("out", "a\n");
+	fixture_done(&s);
+}
+
+/* Nor is there one where something else has a silent worker's pipes, until all has ended. */
+static void test_held(void **state)
+{
+	size_t before = count_threads();
+	struct fixture s;
+	int other;
+
+	(void)state;
+	fixture_begin(&s, false);
+	fixture_open(&s);
+	fixture_prepare(&s, 0);
+	fixture_start(&s);
+	must((other = fcntl(s.ends[1][2], F_DUPFD_CLOEXEC, 3)) >= 0);
+	fixture_end_workers(&s);
+	(void)uv_run(&s.loop, UV_RUN_NOWAIT);
+	must(count_threads() == before);
+	fixture_drain(&s);
+	must(count_threads() == before + 1 && close(other) == 0);
+	fixture_close(&s, false);
+	assert_int_equal(s.drained, 1);
+	fixture_done(&s);
+}
+
+/* The thread starts whole, or not at all. */
 static void test_no_descriptors(void **state)
 {
-	static const struct output_host host = { .hostname = "here", .say = fixture_say };
 	unsigned least = least_for_loop(), refused = 0;
 	size_t before = count_descriptors();
 
 	(void)state;
 	for (unsigned n = least; n < least + 16; n++) {
-		struct failure why = { 0 };
-		struct output *o = NULL;
 		struct fixture s;
-		int rc;
 
 		fixture_begin(&s, true);
+		s.plan.output.merge = true;
+		fixture_open(&s);
 		limit_descriptors(n);
-		rc = output_open(&s.plan, &host, &o, &why);
+		fixture_prepare(&s, 0);
 		free_descriptors();
-		if (rc == 0)
-			s.closed = output_close(o, &(struct closing){ .hurry = false });
-		fixture_restore(&s);
-		(void)alarm(0);
-		if (rc < 0) {
-			assert_outcome(rc, -EMFILE, &why, "can't start the output thread");
-			s.closed = true;
+		fixture_close(&s, false);
+		if (s.rc < 0) {
+			assert_int_equal(s.rc, -EMFILE);
+			assert_contains(s.why, "can't start the output thread");
 			refused++;
 		}
 		fixture_done(&s);
@@ -450,7 +514,7 @@ static void test_back_life(void **state)
 {
 	(void)state;
 	assert_life(&back_life,
-		(const char *const[]){ "running: ending closed", "ending: hurried pressed closed",
+		(const char *const[]){ "running: ending", "ending: hurried pressed closed",
 			"hurried: closed", "pressed: closed", "closed:", NULL });
 }
 
@@ -465,6 +529,8 @@ int main(void)
 
 	suite_add(&s, "the output thread's end", test_back_life, NULL, NULL);
 	SUITE_ROWS(&s, test_course, courses);
+	suite_add(&s, "no thread before there is anything to write", test_silent, NULL, NULL);
+	suite_add(&s, "a pipe that another process has", test_held, NULL, NULL);
 	suite_add(&s, "files in a directory of their own", test_tmpdir, NULL, NULL);
 	suite_add(&s, "attempts without files", test_attempts, NULL, NULL);
 	suite_add(&s, "an attempt that is overtaken by the next one", test_overtaken, NULL, NULL);

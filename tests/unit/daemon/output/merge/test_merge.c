@@ -41,7 +41,7 @@ static void fixture_make(struct fixture *s)
 
 	(void)alarm(LIMIT_S); /* it hangs */
 	*s = (struct fixture){ .plan = { .nnodes = NODES } };
-	s->plan.output.events_fd = -1;
+	s->plan.output = (struct output_plan){ .merge = true, .events_fd = -1 };
 	assert_int_equal(fflush(stdout) | fflush(stderr), 0);
 	for (int fd = 1; fd <= 2; fd++) {
 		char path[] = "merge-XXXXXX";
@@ -55,6 +55,7 @@ static void fixture_make(struct fixture *s)
 	if (output_open(&s->plan, &host, &s->output, &why) < 0)
 		abort();
 	output_start(s->output);
+	output_prepare(s->output, &s->plan, 0); /* which starts the thread */
 }
 
 static void hear_taken(struct fixture *s)
