@@ -7,7 +7,7 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "common/signame.h"
-#include "config/ends.h"
+#include "config/lists.h"
 #include "config/rdzv_conf.h"
 
 /* Whether a value is the default; of a flag that says no, however it is written. */

@@ -104,9 +104,9 @@ enum setting_kind {
 	KIND_UNSET,        /* NAME[,NAME...], adds to the list of changes */
 	KIND_RANKS,        /* R[-R][,R[-R]...], kept as text, empty where the default is; see
 			    * ranks_contain() */
-	KIND_STREAMS,      /* streams by local rank, kept as text; see streams.h */
+	KIND_STREAMS,      /* streams by local rank, kept as text; see streams_of() */
 	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
-	KIND_ENDS,         /* ends of workers: exit codes and signals, kept as text; see ends.h */
+	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };
 
 /* What becomes of a setting that has a value. */

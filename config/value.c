@@ -7,9 +7,7 @@
 #include "common/arena.h"
 #include "common/name.h"
 #include "common/num.h"
-#include "config/ends.h"
-#include "config/ranks.h"
-#include "config/streams.h"
+#include "config/lists.h"
 #include "config/table.h"
 
 int choice_index(const char *choices, const char *text)

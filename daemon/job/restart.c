@@ -6,7 +6,7 @@
 #include "common/num.h"
 #include "common/signame.h"
 #include "common/text.h"
-#include "config/ends.h"
+#include "config/lists.h"
 #include "daemon/job/phrases.h"
 
 static bool list_has(const char *list, const struct ending *e)

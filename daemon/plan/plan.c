@@ -6,8 +6,7 @@
 #include "common/arena.h"
 #include "common/template.h"
 #include "common/text.h"
-#include "config/ranks.h"
-#include "config/streams.h"
+#include "config/lists.h"
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank)
 {

@@ -6,8 +6,8 @@
 
 #include "common/failure.h"
 #include "common/notes.h"
+#include "config/lists.h"
 #include "config/settings.h"
-#include "config/ranks.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/ends.h"
-#include "config/streams.h"
-#include "config/ranks.h"
+#include "config/lists.h"
 #include "config/value.h"
 
 void fuzz_promise(const char *broken, const char *file, int line)

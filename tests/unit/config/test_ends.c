@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "config/ends.h"
+#include "config/lists.h"
 
 static const struct check_row {
 	const char *says, *list;

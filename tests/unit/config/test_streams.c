@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "config/streams.h"
+#include "config/lists.h"
 
 static const struct streams_row {
 	const char *says, *text;

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "config/ranks.h"
+#include "config/lists.h"
 #include "config/value.h"
 
 static const struct value_row {

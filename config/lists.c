@@ -1,0 +1,212 @@
+/* lists.c - see lists.h */
+#include "config/lists.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "common/signame.h"
+#include "common/words.h"
+
+/* More digits than any rank has are a slip, even where the first are zeros. */
+static int parse(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	enum { DIGITS_MAX = 10 };
+
+	return len > DIGITS_MAX ? -EINVAL : num_parse_len(text, len, min, max, ret);
+}
+
+int range_parse(const char *text, size_t len, uint64_t min, uint64_t max, struct range *ret)
+{
+	const char *dash = memchr(text, '-', len);
+	size_t first = dash ? (size_t)(dash - text) : len;
+	int rc = parse(text, first, min, max, &ret->first);
+
+	if (rc < 0)
+		return rc;
+	ret->last = ret->first;
+	return dash ? parse(dash + 1, len - first - 1, ret->first, max, &ret->last) : 0;
+}
+
+struct entry {
+	struct range range;
+	unsigned what; /* of streams: which; of ends: whether it is a signal */
+};
+
+/* A list on the way through its entries. */
+struct list {
+	const char *at; /* NULL: behind the last entry */
+	int (*parse)(const char *text, size_t len, struct entry *ret);
+	int rc; /* below 0: the entry was none */
+};
+
+static bool next(struct list *l, struct entry *ret)
+{
+	size_t len;
+
+	if (!l->at || l->rc < 0)
+		return false;
+	*ret = (struct entry){ 0 };
+	len = strcspn(l->at, ",");
+	l->rc = l->parse(l->at, len, ret);
+	l->at = l->at[len] ? l->at + len + 1 : NULL;
+	return l->rc == 0;
+}
+
+static int check(struct list l)
+{
+	struct entry e;
+
+	while (next(&l, &e))
+		;
+	return l.rc;
+}
+
+static uint64_t last(struct list l)
+{
+	uint64_t highest = 0;
+	struct entry e;
+
+	while (next(&l, &e))
+		highest = e.range.last > highest ? e.range.last : highest;
+	return highest;
+}
+
+static bool is_in(const struct entry *e, uint64_t n)
+{
+	return n >= e->range.first && n <= e->range.last;
+}
+
+static bool contains(struct list l, unsigned what, uint64_t n)
+{
+	struct entry e;
+
+	while (next(&l, &e))
+		if (e.what == what && is_in(&e, n))
+			return true;
+	return false;
+}
+
+/* --- ranks --- */
+
+static int parse_ranks(const char *text, size_t len, struct entry *ret)
+{
+	return range_parse(text, len, 0, INT_MAX, &ret->range);
+}
+
+static struct list ranks_of(const char *text)
+{
+	return (struct list){ text, parse_ranks, 0 };
+}
+
+int ranks_check(const char *text)
+{
+	return check(ranks_of(text));
+}
+
+bool ranks_contain(const char *ranks, unsigned rank)
+{
+	return contains(ranks_of(ranks), 0, rank);
+}
+
+uint64_t ranks_last(const char *ranks)
+{
+	return last(ranks_of(ranks));
+}
+
+/* --- streams --- */
+
+static bool is_stream(char c)
+{
+	return c >= '0' && c <= '3';
+}
+
+/* RANK[-RANK]:VALUE */
+static int parse_streams(const char *text, size_t len, struct entry *ret)
+{
+	if (len < 2 || text[len - 2] != ':' || !is_stream(text[len - 1]) ||
+		range_parse(text, len - 2, 0, INT_MAX, &ret->range) < 0)
+		return -EINVAL;
+	ret->what = (unsigned)(text[len - 1] - '0');
+	return 0;
+}
+
+/* A value for all workers has no entries. */
+static bool is_for_all(const char *text)
+{
+	return is_stream(text[0]) && !text[1];
+}
+
+static struct list streams_in(const char *text)
+{
+	return (struct list){ is_for_all(text) ? NULL : text, parse_streams, 0 };
+}
+
+int streams_check(const char *text)
+{
+	return check(streams_in(text));
+}
+
+unsigned streams_of(const char *streams, unsigned local_rank)
+{
+	unsigned ret = is_for_all(streams) ? (unsigned)(*streams - '0') : STREAMS_NONE;
+	struct list l = streams_in(streams);
+	struct entry e;
+
+	while (next(&l, &e))
+		ret = is_in(&e, local_rank) ? e.what : ret;
+	return ret;
+}
+
+uint64_t streams_last(const char *streams)
+{
+	return last(streams_in(streams));
+}
+
+/* --- ends --- */
+
+static int parse_ends(const char *text, size_t len, struct entry *ret)
+{
+	enum { EXIT_CODE_MAX = 255 };
+	const char *word;
+	int signal;
+
+	len = list_next(&text, &word); /* without the blanks around it */
+	if (len == 0 || isdigit((unsigned char)*word))
+		return range_parse(word, len, 1, EXIT_CODE_MAX, &ret->range) < 0 ? -EINVAL : 0;
+	signal = signal_number(word, len);
+	*ret = (struct entry){ { (uint64_t)signal, (uint64_t)signal }, true };
+	return signal < 0 ? -EINVAL : 0;
+}
+
+static struct list ends_in(const char *text)
+{
+	return (struct list){ text, parse_ends, 0 };
+}
+
+int ends_check(const char *text)
+{
+	return check(ends_in(text));
+}
+
+bool ends_contain(const char *ends, bool is_signal, int value)
+{
+	return contains(ends_in(ends), is_signal, (uint64_t)value);
+}
+
+bool ends_overlap(const char *one, const char *other, bool *ret_is_signal, int *ret_value)
+{
+	struct list l = ends_in(one);
+	struct entry e;
+
+	while (next(&l, &e))
+		for (uint64_t n = e.range.first; n <= e.range.last; n++)
+			if (contains(ends_in(other), e.what, n)) {
+				*ret_is_signal = e.what;
+				*ret_value = (int)n;
+				return true;
+			}
+	return false;
+}
