@@ -108,7 +108,7 @@ static int push_make(
 	const uint8_t word = (uint8_t)kind;
 	struct bytes *to = &a->s->push;
 
-	if (!key->watches)
+	if (LIST_EMPTY(&key->watches))
 		return 0;
 	if (bytes_add(to, a->s->budget, &word, sizeof word) < 0 ||
 		add_span(to, a->s->budget, name) < 0 || add_span(to, a->s->budget, old) < 0)
@@ -122,7 +122,7 @@ static void push_send(const struct inquiry *a, const struct key *key)
 
 	if (what->len == 0)
 		return;
-	for (const struct watch *w = key->watches; w; w = w->next)
+	for (const struct watch *w = LIST_FIRST(&key->watches); w; w = LIST_NEXT(w, of_key))
 		a->s->tell(w->guest, what->at, what->len);
 	bytes_trim(what, a->s->budget, PUSH_KEEP);
 }

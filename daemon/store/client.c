@@ -41,16 +41,6 @@ static void on_closed(uv_handle_t *h)
 	store_handle_closed(s);
 }
 
-static void unlink_client(struct client *c)
-{
-	if (c->before)
-		c->before->next = c->next;
-	else
-		c->store->clients = c->next;
-	if (c->next)
-		c->next->before = c->before;
-}
-
 static void client_goto(struct client *c, enum client_state next)
 {
 	struct store *s = c->store;
@@ -64,14 +54,13 @@ static void client_goto(struct client *c, enum client_state next)
 		(void)uv_poll_start(&c->poll, UV_WRITABLE, on_event);
 		break;
 	case CLIENT_LOST:
-		c->next_lost = s->lost;
-		s->lost = c;
+		SLIST_INSERT_HEAD(&s->lost, c, of_lost);
 		break;
 	case CLIENT_LEFT:
 		guest_leave(&s->space.keys, &c->guest);
 		bytes_done(&c->inbox, &s->budget);
 		bytes_done(&c->outbox, &s->budget);
-		unlink_client(c);
+		LIST_REMOVE(c, of_store);
 		uv_close((uv_handle_t *)&c->poll, on_closed);
 		(void)close(c->fd); /* nothing polls it any more */
 		break;
@@ -105,10 +94,10 @@ static void lose(struct client *c, const char *why)
 
 static void let_lost_leave(struct store *s)
 {
-	while (s->lost) {
-		struct client *c = s->lost;
+	struct client *c;
 
-		s->lost = c->next_lost;
+	while ((c = SLIST_FIRST(&s->lost))) {
+		SLIST_REMOVE_HEAD(&s->lost, of_lost);
 		client_leave(c);
 	}
 }
@@ -332,7 +321,7 @@ int client_open(struct store *s, int fd)
 	int rc = -ENOMEM;
 
 	if (c) {
-		*c = (struct client){ .fd = fd, .store = s, .next = s->clients };
+		*c = (struct client){ .fd = fd, .store = s };
 		rc = uv_poll_init(s->loop, &c->poll, fd);
 	}
 	if (rc < 0) {
@@ -343,9 +332,7 @@ int client_open(struct store *s, int fd)
 	scan_init(&c->scan, s->config.old);
 	c->poll.data = c;
 	s->handles++;
-	if (c->next)
-		c->next->before = c;
-	s->clients = c;
+	LIST_INSERT_HEAD(&s->clients, c, of_store);
 	(void)uv_poll_start(&c->poll, UV_READABLE, on_event);
 	/* answers are small and awaited */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -37,9 +37,9 @@ struct client {
 	struct scan scan;
 	struct bytes inbox; /* what came of a request that is not whole, or has to wait */
 	struct bytes outbox;
-	size_t sent;                  /* of the outbox */
-	struct client *before, *next; /* of the store's */
-	struct client *next_lost;
+	size_t sent; /* of the outbox */
+	LIST_ENTRY(client) of_store;
+	SLIST_ENTRY(client) of_lost;
 	bool spoke;
 };
 

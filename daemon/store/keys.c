@@ -74,6 +74,7 @@ struct key *keys_need(struct keys *k, struct span name)
 		return NULL;
 	bucket = bucket_of(k, hash);
 	*key = (struct key){ .next = *bucket, .hash = hash, .len = name.len };
+	TAILQ_INIT(&key->waits);
 	if (name.len > 0)
 		memcpy(key->name, name.at, name.len);
 	*bucket = key;
@@ -99,7 +100,8 @@ void keys_settle(struct keys *k, struct key *key)
 {
 	struct key **at = bucket_of(k, key->hash);
 
-	if (key->value || key->queue_first || key->wait_first || key->watches)
+	if (key->value || key->queue_first || !TAILQ_EMPTY(&key->waits) ||
+		!LIST_EMPTY(&key->watches))
 		return;
 	while (*at != key)
 		at = &(*at)->next;
@@ -255,24 +257,13 @@ void wait_for(struct guest *g, struct key *key)
 
 	assert(g->filled <= g->room);
 	g->awaited++;
-	*w = (struct wait){ .guest = g, .key = key, .before = key->wait_last };
-	if (w->before)
-		w->before->next = w;
-	else
-		key->wait_first = w;
-	key->wait_last = w;
+	*w = (struct wait){ .guest = g, .key = key };
+	TAILQ_INSERT_TAIL(&key->waits, w, of_key);
 }
 
 static void unlink_wait(struct wait *w, struct key *key)
 {
-	if (w->before)
-		w->before->next = w->next;
-	else
-		key->wait_first = w->next;
-	if (w->next)
-		w->next->before = w->before;
-	else
-		key->wait_last = w->before;
+	TAILQ_REMOVE(&key->waits, w, of_key);
 	w->key = NULL;
 }
 
@@ -302,10 +293,12 @@ void wait_end(struct keys *k, struct guest *g)
 void wait_wake(struct keys *k, struct key *key, bool one, void (*ready)(struct guest *g, void *to),
 	void *to)
 {
-	while (key->wait_first) {
-		struct guest *g = key->wait_first->guest;
+	struct wait *w;
 
-		unlink_wait(key->wait_first, key);
+	while ((w = TAILQ_FIRST(&key->waits))) {
+		struct guest *g = w->guest;
+
+		unlink_wait(w, key);
 		if (--g->awaited > 0)
 			continue;
 		forget(k, g);
@@ -321,35 +314,23 @@ int watch_add(struct keys *k, struct guest *g, struct key *key)
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct watch){ g, key, NULL, key->watches, g->watches };
-	if (w->next)
-		w->next->before = w;
-	key->watches = w;
-	g->watches = w;
+	*w = (struct watch){ .guest = g, .key = key };
+	LIST_INSERT_HEAD(&key->watches, w, of_key);
+	SLIST_INSERT_HEAD(&g->watches, w, of_guest);
 	return 0;
-}
-
-static void watch_remove(struct keys *k, struct watch *w)
-{
-	struct key *key = w->key;
-
-	if (w->before)
-		w->before->next = w->next;
-	else
-		key->watches = w->next;
-	if (w->next)
-		w->next->before = w->before;
-	budget_free(k->budget, w, sizeof *w);
-	keys_settle(k, key);
 }
 
 void guest_leave(struct keys *k, struct guest *g)
 {
-	wait_end(k, g);
-	while (g->watches) {
-		struct watch *w = g->watches;
+	struct watch *w;
 
-		g->watches = w->of_guest;
-		watch_remove(k, w);
+	wait_end(k, g);
+	while ((w = SLIST_FIRST(&g->watches))) {
+		struct key *key = w->key;
+
+		SLIST_REMOVE_HEAD(&g->watches, of_guest);
+		LIST_REMOVE(w, of_key);
+		budget_free(k->budget, w, sizeof *w);
+		keys_settle(k, key);
 	}
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "common/siphash.h"
 #include "daemon/store/budget.h"
@@ -32,8 +33,8 @@ struct key {
 	struct blob *value; /* NULL: none */
 	struct blob *queue_first, *queue_last;
 	uint64_t queued;
-	struct wait *wait_first, *wait_last; /* the oldest first */
-	struct watch *watches;
+	TAILQ_HEAD(, wait) waits; /* the oldest first */
+	LIST_HEAD(, watch) watches;
 	uint64_t hash;
 	size_t len;
 	uint8_t name[];
@@ -42,16 +43,16 @@ struct key {
 /* One client waits for one key. */
 struct wait {
 	struct guest *guest;
-	struct key *key;            /* NULL: it has come */
-	struct wait *before, *next; /* of the key */
+	struct key *key; /* NULL: it has come */
+	TAILQ_ENTRY(wait) of_key;
 };
 
 /* One client watches one key: it is told of every change. */
 struct watch {
 	struct guest *guest;
 	struct key *key;
-	struct watch *before, *next; /* of the key */
-	struct watch *of_guest;      /* the next one of the client */
+	LIST_ENTRY(watch) of_key;
+	SLIST_ENTRY(watch) of_guest;
 };
 
 /* A client as the keys see it; { 0 } neither waits nor watches. */
@@ -60,7 +61,7 @@ struct guest {
 		*waits;      /* waits: `one`, where it is for one key only; NULL: it doesn't wait */
 	size_t room, filled; /* of waits */
 	size_t awaited;      /* those of them whose keys have not come */
-	struct watch *watches;
+	SLIST_HEAD(, watch) watches;
 };
 
 struct keys {

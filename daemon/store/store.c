@@ -198,9 +198,9 @@ int store_allow(struct store *s, const struct address *a)
 
 static void part_from_all(struct store *s)
 {
-	while (s->clients)
-		client_leave(s->clients);
-	s->lost = NULL;
+	while (!LIST_EMPTY(&s->clients))
+		client_leave(LIST_FIRST(&s->clients));
+	SLIST_INIT(&s->lost);
 	space_clear(&s->space);
 }
 

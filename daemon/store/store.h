@@ -43,11 +43,11 @@ struct store {
 	struct peers peers;
 	struct budget budget;
 	struct space space;
-	struct client *clients;   /* of this attempt */
-	struct client *lost;      /* of these, what can't be sent to: they leave next */
-	struct client *answering; /* whose request is at work */
-	struct bytes reply;       /* to it */
-	char *room;               /* what is read, one client after the other */
+	LIST_HEAD(, client) clients; /* of this attempt */
+	SLIST_HEAD(, client) lost;   /* of these, what can't be sent to: they leave next */
+	struct client *answering;    /* whose request is at work */
+	struct bytes reply;          /* to it */
+	char *room;                  /* what is read, one client after the other */
 	unsigned spoke;
 	unsigned notes;
 	unsigned handles; /* not closed yet: the poll and all clients, those of old attempts too */

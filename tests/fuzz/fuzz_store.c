@@ -30,12 +30,15 @@ static void check(const struct sim *sim)
 			with_value += k->value != NULL;
 			for (const struct blob *b = k->queue_first; b; b = b->next)
 				queued++;
-			for (const struct wait *w = k->wait_first; w; w = w->next, waits++)
+			for (const struct wait *w = TAILQ_FIRST(&k->waits); w;
+				w = TAILQ_NEXT(w, of_key), waits++)
 				PROMISE(w->key == k);
-			for (const struct watch *w = k->watches; w; w = w->next, watches++)
+			for (const struct watch *w = LIST_FIRST(&k->watches); w;
+				w = LIST_NEXT(w, of_key), watches++)
 				PROMISE(w->key == k);
 			PROMISE(queued == k->queued);
-			PROMISE(k->value || k->queue_first || k->wait_first || k->watches);
+			PROMISE(k->value || k->queue_first || !TAILQ_EMPTY(&k->waits) ||
+				!LIST_EMPTY(&k->watches));
 		}
 	PROMISE(count == sim->space.keys.count);
 	PROMISE(with_value == sim->space.keys.with_value);
@@ -43,9 +46,11 @@ static void check(const struct sim *sim)
 		const struct sim_client *c = &sim->at[i];
 
 		PROMISE((c->guest.waits == NULL) == (c->guest.awaited == 0));
-		PROMISE(c->why.code == 0 || (!c->guest.waits && !c->guest.watches && !c->in.at));
+		PROMISE(c->why.code == 0 ||
+			(!c->guest.waits && SLIST_EMPTY(&c->guest.watches) && !c->in.at));
 		of_guests += c->guest.awaited;
-		for (const struct watch *w = c->guest.watches; w; w = w->of_guest)
+		for (const struct watch *w = SLIST_FIRST(&c->guest.watches); w;
+			w = SLIST_NEXT(w, of_guest))
 			watches--;
 	}
 	PROMISE(waits == of_guests && watches == 0);

@@ -214,6 +214,7 @@ static void test_leaves(void **state)
 {
 	struct fixture f;
 	struct key *key;
+	const struct watch *w;
 
 	(void)state;
 	make(&f, 1 << 20);
@@ -224,9 +225,11 @@ static void test_leaves(void **state)
 	wait_for_one(&f, 1, "c");
 	guest_leave(&f.keys, &f.guests[1]);
 	assert_int_equal(f.keys.count, 1); /* nobody needs the others */
-	assert_ptr_equal(key->watches->guest, &f.guests[2]);
-	assert_ptr_equal(key->watches->next->guest, &f.guests[0]);
-	assert_null(key->watches->next->next);
+	w = LIST_FIRST(&key->watches);
+	assert_ptr_equal(w->guest, &f.guests[2]);
+	w = LIST_NEXT(w, of_key);
+	assert_ptr_equal(w->guest, &f.guests[0]);
+	assert_null(LIST_NEXT(w, of_key));
 	done(&f);
 }
 
