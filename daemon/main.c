@@ -228,15 +228,17 @@ static int run(struct launch *l, char **argv)
 {
 	struct guard guard;
 	struct supervision s = {
-		.plan = &l->plan,
-		.member = &l->member,
-		.inherited = &l->inherited,
-		.guard = &guard,
+		.run = {
+			.plan = &l->plan,
+			.member = &l->member,
+			.inherited = &l->inherited,
+			.guard = &guard,
+			.arena = &l->arena,
+			.bind = bind_plan,
+			.owner = l,
+		},
 		.hostname = l->facts.hostname,
-		.arena = &l->arena,
 		.least = loglevel_least(&l->settings),
-		.bind = bind_plan,
-		.owner = l,
 	};
 	struct death_notice death_notice = DEATH_NOTICE_NONE;
 	pid_t pid;

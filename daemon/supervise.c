@@ -16,26 +16,6 @@
 #include "daemon/workers/guard.h"
 #include "daemon/workers/signals.h"
 
-static int run_supervised(struct supervision *s, struct run_end *ret, struct failure *why)
-{
-	const struct run_input in = {
-		.plan = s->plan,
-		.member = s->member,
-		.inherited = s->inherited,
-		.guard = s->guard,
-		.output = s->output,
-		.status = s->plan->output.foreground && s->least <= NOTE_INFO &&
-			!s->plan->output.json,
-		.run_dir = guard_run_dir(s->guard, why),
-		.arena = s->arena,
-		.bus = &s->bus,
-		.bind = s->bind,
-		.owner = s->owner,
-	};
-
-	return in.run_dir ? run_job(&in, ret, why) : why->code;
-}
-
 /* These two are called from the output thread. */
 static void say_of_output(void *owner, bool warning, const char *text)
 {
@@ -55,7 +35,7 @@ static void say_by_output(void *owner, const char *bytes, size_t len)
 {
 	const struct supervision *s = owner;
 
-	output_say(s->output, bytes, len);
+	output_say(s->run.output, bytes, len);
 }
 
 /* While another thread has it, too, a table of open files grows only after an RCU grace period,
@@ -78,9 +58,9 @@ static int open_output(struct supervision *s, struct failure *why)
 	};
 	int rc;
 
-	grow_file_table(s->plan);
-	rc = output_open(s->plan, &host, &s->output, why);
-	s->events.output = s->output;
+	grow_file_table(s->run.plan);
+	rc = output_open(s->run.plan, &host, &s->run.output, why);
+	s->events.output = s->run.output;
 	if (rc == 0)
 		say_through(say_by_output, s);
 	return rc;
@@ -93,8 +73,8 @@ static bool close_output(struct supervision *s, bool hurry)
 	struct closing c = { .hurry = hurry, .asked = &asked };
 	bool closed;
 
-	signals_ending(&s->plan->reactions, &s->inherited->ignored, &asked);
-	closed = output_close(s->output, &c);
+	signals_ending(&s->run.plan->reactions, &s->run.inherited->ignored, &asked);
+	closed = output_close(s->run.output, &c);
 	say_through(NULL, NULL);
 	if (c.hurry)
 		say_in_a_hurry();
@@ -109,17 +89,21 @@ static bool close_output(struct supervision *s, bool hurry)
 
 static void start_observers(struct supervision *s)
 {
+	const struct plan *plan = s->run.plan;
+
+	s->run.bus = &s->bus;
+	s->run.status = plan->output.foreground && s->least <= NOTE_INFO && !plan->output.json;
 	s->reporter = (struct reporter){
-		.plan = s->plan,
+		.plan = plan,
 		.hostname = s->hostname,
-		.arena = s->arena,
+		.arena = s->run.arena,
 		.least = s->least,
 	};
 	reporter_start(&s->reporter, &s->bus);
 	events_init(&s->events);
-	s->events.node_known = s->member->node_rank_known;
-	s->events.node = s->plan->node_rank;
-	events_start(&s->events, &s->plan->output, &s->bus);
+	s->events.node_known = s->run.member->node_rank_known;
+	s->events.node = plan->node_rank;
+	events_start(&s->events, &plan->output, &s->bus);
 }
 
 static void tell_ended(
@@ -132,8 +116,8 @@ static void tell_ended(
 
 	bus_emit(&s->bus, &ended);
 	if (rc >= 0)
-		guard_set_code_if_killed(
-			s->guard, rc, false); /* it is told: no signal changes it now */
+		/* it is told: no signal changes it now */
+		guard_set_code_if_killed(s->run.guard, rc, false);
 }
 
 /* Somebody wants it to be over, and not to wait for a reader. */
@@ -145,6 +129,7 @@ static bool ended_by_request(const struct run_end *end, int rc)
 int supervise(struct supervision *s, struct failure *why)
 {
 	struct run_end end = { .memory = { 0 } };
+	struct guard *guard = s->run.guard;
 	bool closed;
 	int rc;
 
@@ -155,15 +140,16 @@ int supervise(struct supervision *s, struct failure *why)
 		events_done(&s->events);
 		return rc;
 	}
-	rc = run_supervised(s, &end, why);
+	s->run.run_dir = guard_run_dir(guard, why);
+	rc = s->run.run_dir ? run_job(&s->run, &end, why) : why->code;
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
-	if (s->guard->gone || getppid() != s->guard->guard)
-		guard_drop_cgroups(s->guard);
-	if (s->guard->gone) /* else the guard ends us, where our words find no reader */
-		signals_release(&s->guard->taken);
+	if (guard->gone || getppid() != guard->guard)
+		guard_drop_cgroups(guard);
+	if (guard->gone) /* else the guard ends us, where our words find no reader */
+		signals_release(&guard->taken);
 	closed = close_output(s, ended_by_request(&end, rc));
-	(void)guard_remove_run_dir(s->guard, why);
+	(void)guard_remove_run_dir(guard, why);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or a file not be removed */
@@ -173,6 +159,6 @@ int supervise(struct supervision *s, struct failure *why)
 	tell_ended(s, rc, &end, why);
 	run_end_done(&end);
 	if (!closed)
-		guard_exit_stuck(s->guard, rc < 0 ? failure_exit_code(why) : rc);
+		guard_exit_stuck(guard, rc < 0 ? failure_exit_code(why) : rc);
 	return rc;
 }

@@ -6,29 +6,14 @@
 #include "daemon/observe/bus.h"
 #include "daemon/observe/event_file.h"
 #include "daemon/observe/reporter.h"
+#include "daemon/run/input.h"
 
-struct arena;
 struct failure;
-struct guard;
-struct inherited;
-struct meeting;
-struct member_config;
-struct output;
-struct plan;
 
 struct supervision {
-	const struct plan *plan; /* where nodes have yet to meet, not for good */
-	const struct member_config *member;
-	const struct inherited *inherited;
-	struct guard *guard;
-	struct output *output; /* supervise()'s own */
+	struct run_input run; /* supervise() opens its output, and sets all below that */
 	const char *hostname;
-	struct arena *arena;
 	enum note_level least; /* of launchd's notes these and what is above them are said */
-
-	/* The final plan, once the nodes have met. NULL: there is none, why says so. */
-	const struct plan *(*bind)(void *owner, const struct meeting *m, struct failure *why);
-	void *owner;
 
 	/* supervise()'s own */
 	struct bus bus;

@@ -20,14 +20,15 @@ struct run_input {
 	const struct member_config *member;
 	const struct inherited *inherited;
 	struct guard *guard; /* as guard_fork() left it in the supervisor; its pipe is taken over */
-	struct output *output; /* its thread writes what workers write */
-	bool status; /* a line on the terminal tells how far workers are, while they start */
-	const char *run_dir;
 	struct arena *arena;
-	struct bus *bus; /* what happens is told there */
 	/* The nodes have met: the final plan. NULL: there is none, why says so. */
 	const struct plan *(*bind)(void *owner, const struct meeting *m, struct failure *why);
 	void *owner;
+
+	struct output *output; /* its thread writes what workers write */
+	bool status; /* a line on the terminal tells how far workers are, while they start */
+	const char *run_dir;
+	struct bus *bus; /* what happens is told there */
 };
 
 #endif
