@@ -160,8 +160,8 @@ static void tell_stopped(const struct run *r)
 	char text[256];
 
 	(void)snprintf(text, sizeof text,
-		"launchd's supervisor (pid %d) alone was stopped by SIGSTOP, and has been resumed; to "
-		"stop the job, stop launchd itself (pid %d, with SIGTSTP)",
+		"SIGSTOP stopped launchd's supervisor (pid %d) alone, which has been resumed; to "
+		"suspend the job, send SIGTSTP to launchd itself (pid %d)",
 		(int)getpid(), (int)r->in->guard->guard);
 	bus_note(r->in->bus, NOTE_WARNING, text);
 }

@@ -36,8 +36,8 @@ int guard_init(
 		return failure_set(why, -errno, "sigprocmask: %s", strerror(errno));
 	if (tree_spare(&g->spared) < 0)
 		return failure_set(why, -E2BIG,
-			"this process has more than %d children already: start launchd from a "
-			"process that has fewer",
+			"launchd has more than %d child processes already, of the program that "
+			"executed it: start it from one with fewer",
 			SPARED_MAX);
 	return 0;
 }
@@ -129,24 +129,23 @@ void guard_end_run_dir(const struct guard *g)
 	make_look(g);
 }
 
-/* The guard's. */
-static void end_run_dir(struct guard *g)
+/* Once; the other process may be at it, too. 0 or negative errno. */
+static int remove_run_dir(struct guard_shared *s)
 {
-	if (g->shared->run_dir_unused && !g->shared->run_dir_removed &&
-		run_dir_remove(g->shared->run_dir) == 0)
-		g->shared->run_dir_removed = 1;
+	int rc = s->run_dir_removed ? 0 : run_dir_remove(s->run_dir);
+
+	if (rc == 0 || rc == -ENOENT)
+		s->run_dir_removed = 1;
+	return s->run_dir_removed ? 0 : rc;
 }
 
 int guard_remove_run_dir(const struct guard *g, struct failure *why)
 {
-	struct guard_shared *w = g->shared;
-	int rc = w->run_dir_removed ? 0 : run_dir_remove(w->run_dir);
+	int rc = remove_run_dir(g->shared);
 
-	if (rc < 0 && rc != -ENOENT)
-		return failure_set(
-			why, -EIO, "%s: can't be removed: %s", w->run_dir, strerror(-rc));
-	w->run_dir_removed = 1;
-	return 0;
+	return rc < 0 ? failure_set(why, -EIO, "%s: can't be removed: %s", g->shared->run_dir,
+				strerror(-rc)) :
+			0;
 }
 
 pid_t guard_fork(struct guard *g, struct failure *why)
@@ -296,33 +295,41 @@ static void give_terminal_back(const struct guard *g)
 		(void)fd_write_all(STDERR_FILENO, all_rows, sizeof all_rows - 1);
 }
 
+/* Ends all that the supervisor has left, and removes the run's directory: 0 or negative errno.
+ * Returns how many SIGKILL does not end. */
+static unsigned end_what_is_left(struct guard *g, int *ret_removed)
+{
+	struct survivor left[SURVIVORS_MAX];
+	unsigned count;
+
+	(void)tree_end_all(&g->spared, NULL, left, &count);
+	*ret_removed = remove_run_dir(g->shared);
+	return count;
+}
+
 /* The supervisor was killed: its workers have SIGKILL from the kernel, and all that was below it
  * is ours now. */
 static void take_over(struct guard *g, int signal, struct failure *why)
 {
-	struct survivor left[SURVIVORS_MAX];
-	bool frozen = g->suspension.thawed > WOKEN_MAX;
-	bool stopped = frozen || g->suspension.woken > WOKEN_MAX;
+	bool frozen = g->suspension.thawed > WOKEN_MAX, stopped = g->suspension.woken > WOKEN_MAX;
 	unsigned count;
-	int rc;
+	int removed;
 
 	(void)cgroup_leaf_kill(&g->leaf); /* at once; the rounds reap, and end what left the leaf */
-	(void)tree_end_all(&g->spared, NULL, left, &count);
-	rc = g->shared->run_dir_removed ? 0 : run_dir_remove(g->shared->run_dir);
+	count = end_what_is_left(g, &removed);
 	give_terminal_back(g);
 	if (g->cut)
 		return; /* its report could not be written, neither could this */
 	(void)failure_set(why, -EOWNERDEAD,
-		"launchd's supervisor (pid %d) was %s%s: all workers of this node were "
+		"launchd's supervisor (pid %d) was killed %s%s: all workers on this node were "
 		"killed%s%s%s",
-		(int)g->supervisor,
-		frozen          ? "frozen again and again, and so " :
-			stopped ? "stopped again and again, and so " :
-				  "killed by ",
-		stopped ? "killed" : signal_name(signal),
-		count > 0 ? ", but for some that SIGKILL does not end" : "",
-		rc < 0 ? "; this directory could not be removed: " : "",
-		rc < 0 ? g->shared->run_dir : "");
+		(int)g->supervisor, frozen || stopped ? "because it was " : "by ",
+		frozen          ? "frozen again and again" :
+			stopped ? "stopped again and again" :
+				  signal_name(signal),
+		count > 0 ? ", except some that survive SIGKILL" : "",
+		removed < 0 ? "; this directory could not be removed: " : "",
+		removed < 0 ? g->shared->run_dir : "");
 }
 
 void guard_wake(const struct guard *g)
@@ -395,28 +402,17 @@ static bool patience(const struct guard *g, struct timespec *ret)
 	return true;
 }
 
-/* Nothing is, unless the supervisor ended before it did anything, or in a way that it does not know
- * of (a library's exit()). */
-static void end_what_is_left(struct guard *g)
-{
-	struct survivor left[SURVIVORS_MAX];
-	unsigned count;
-
-	(void)tree_end_all(&g->spared, NULL, left, &count);
-	if (!g->shared->run_dir_removed)
-		(void)run_dir_remove(g->shared->run_dir);
-}
-
 int guard_wait(struct guard *g, struct failure *why)
 {
 	unsigned seconds = 0;
 	struct timespec most;
 	siginfo_t si;
-	int status = 0, code;
+	int status = 0, code, removed;
 
 	g->watch = cgroup_leaf_watch(&g->leaf, SIGCHLD);
 	while (!supervisor_ended(g, &status)) {
-		end_run_dir(g);
+		if (g->shared->run_dir_unused)
+			(void)remove_run_dir(g->shared);
 		end_freeze(g);
 		if ((patience(g, &most) ? sigtimedwait(&g->taken, &si, &most) :
 					  sigwaitinfo(&g->taken, &si)) < 0) {
@@ -436,8 +432,8 @@ int guard_wait(struct guard *g, struct failure *why)
 	code = WIFEXITED(status) ? WEXITSTATUS(status) : kill_and_tell(g, WTERMSIG(status));
 	if (!WIFEXITED(status))
 		take_over(g, WTERMSIG(status), why);
-	else if (!g->shared->done)
-		end_what_is_left(g);
+	else if (!g->shared->done) /* nothing is, unless it ended early, or by a library's exit() */
+		(void)end_what_is_left(g, &removed);
 	guard_drop_cgroups(g);
 	signals_release(&g->taken);
 	return code;
