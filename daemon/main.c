@@ -137,8 +137,8 @@ static int decide(struct launch *l)
 
 	if (!s->script)
 		return failure_usage(&l->why,
-			"no training script: launchd [options] script [script's arguments]; launchd "
-			"--help has the options");
+			"no training script: launchd [options] script [script's arguments]; see "
+			"launchd --help");
 	if (facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||
 		topology_begin(&d, t) < 0 ||
 		topology_finish(&d, join_tells_master(s, &l->facts, t), t) < 0)

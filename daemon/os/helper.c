@@ -253,7 +253,7 @@ static void add_printed(const struct helper *h, struct text *t)
 		line += strspn(line, " -=*\t\r");
 		if (*line == '\0')
 			continue;
-		text_add(t, "; it says: ");
+		text_add(t, "; it printed: ");
 		text_add_shown(t, line, strlen(line));
 		return;
 	}
@@ -265,14 +265,14 @@ void helper_explain(const struct helper *h, const char *step, struct text *t)
 	size_t len = strnlen(said, sizeof h->answer->text);
 
 	if (h->timed_out)
-		text_printf(t, "%s did not end within %.3g s", step, (double)h->limit_ms / 1000);
+		text_printf(t, "%s did not finish within %.3g s", step, (double)h->limit_ms / 1000);
 	else if (WIFSIGNALED(h->status))
 		text_printf(t, "its process was killed by %s in %s",
 			signal_name(WTERMSIG(h->status)), step);
 	else if (len > 0)
 		text_add_shown(t, said, len);
 	else
-		text_printf(t, "its process ended with exit code %d in %s", WEXITSTATUS(h->status),
-			step);
+		text_printf(
+			t, "its process exited with code %d in %s", WEXITSTATUS(h->status), step);
 	add_printed(h, t);
 }

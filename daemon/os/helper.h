@@ -71,7 +71,7 @@ int helper_start(struct helper *h, uv_loop_t *loop, size_t answer_size, uint64_t
 __attribute__((format(printf, 2, 3))) _Noreturn void helper_fail(
 	const struct helper *h, const char *fmt, ...);
 
-/* Adds why it has not succeeded: "PMIx_Init did not end within 2 s", "its process was killed by
+/* Adds why it has not succeeded: "PMIx_Init did not finish within 2 s", "its process was killed by
  * SIGSEGV in PMIx_Init", or what it says itself; then the first line of what it printed. `step`:
  * what it was at. Once. */
 void helper_explain(const struct helper *h, const char *step, struct text *t);

@@ -56,9 +56,9 @@ static int no_pidfds(const char *call, int error, struct failure *why)
 	if (error != ENOSYS && error != EPERM && error != EACCES)
 		return failure_set(why, -error, "%s: %s", call, strerror(error));
 	return failure_set(why, -EPERM,
-		"%s is forbidden here (%s), as by a container's seccomp profile: launchd needs it; "
-		"Docker 20.10 and containerd 1.4.2 allow it, older ones with "
-		"--security-opt seccomp=unconfined",
+		"%s is blocked here (%s), as by a container's seccomp profile, but launchd needs "
+		"it: use Docker 20.10, containerd 1.4.2 or later, or --security-opt "
+		"seccomp=unconfined",
 		call, strerror(error));
 }
 
@@ -201,30 +201,28 @@ static const char *hint_of(const struct child *c)
 
 	switch (c->error) {
 	case ENOENT:
-		return there ? "the interpreter in its #! line, or the loader that it is linked "
-			       "for, does not exist" :
+		return there ? "the interpreter in its #! line, or the dynamic loader it was "
+			       "linked for, does not exist" :
 			       NULL;
 	case EACCES:
-		return there ? "it, or the interpreter that its first line names (#!), may not be "
-			       "executed here" :
+		return there ? "it, or the interpreter in its #! line, is not executable here" :
 			       NULL;
 	case ENOEXEC:
-		return "its first line names no interpreter (#!), or it is for another kind of "
-		       "machine";
+		return "it has no #! line, or was built for another architecture";
 	case ETXTBSY:
 		return "it is open for writing";
 	case ELOOP:
-		return "symbolic links or #! lines form a loop";
+		return "its symbolic links or #! lines form a loop";
 	case E2BIG:
-		return "arguments and environment take more than a quarter of the stack's limit "
-		       "(ulimit -s), or one of them more than 128 KB";
+		return "arguments and environment exceed a quarter of the stack limit (ulimit "
+		       "-s), or one of them exceeds 128 KB";
 	case EAGAIN:
-		return "its user has reached the limit of processes (ulimit -u)";
+		return "its user has reached the process limit (ulimit -u)";
 	case ELIBBAD:
 	case EISDIR:
-		return "the loader that it is linked for is malformed, or a directory";
+		return "the dynamic loader it was linked for is malformed, or a directory";
 	case EINVAL:
-		return "it names more than one loader";
+		return "it names more than one dynamic loader";
 	case EPERM:
 		return "its file system or a security module forbids it";
 	default:

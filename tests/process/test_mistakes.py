@@ -74,8 +74,8 @@ UNMADE = ("--log-dir: can't create the log directory /proc/nosuch: No such file 
 
 MISTAKES = {
     'no script': [
-        bad("no training script: launchd [options] script [script's arguments]; launchd --help has "
-            'the options')],
+        bad("no training script: launchd [options] script [script's arguments]; see launchd "
+            '--help')],
     'a letter is missing at the end': [fine('--nproc_per_nod', '2', 'train.py', said=[THREADS])],
     'an option of nearly that name': [
         bad('--nprocs: no such option, did you mean --nproc_per_node?', '--nprocs', '2',
@@ -133,7 +133,7 @@ MISTAKES = {
             'Permission denied', *RUN, './nox.py', rc=126),
         Case([*RUN, './below.py'], 127, [
             'error: ./below.py: execve: No such file or directory: the interpreter in its '
-            '#! line, or the loader that it is linked for, does not exist',
+            '#! line, or the dynamic loader it was linked for, does not exist',
             'error: root cause: rank 0 (local rank 0) on HOST (node 0): could not be started',
             'error: time: WHEN', 'error: command: ./below.py']),
         Case([*RUN, './env.py'], 127, failed(127, './env.py', 'error: last line:'),
@@ -161,8 +161,8 @@ MISTAKES = {
         Case([*RUN, './says.sh'], 0, [], shown='a last word', processes=3)],
     'a script without a first line': [
         Case([*RUN, './plain.sh'], 126, [
-            'error: ./plain.sh: execve: Exec format error: its first line names no interpreter '
-            '(#!), or it is for another kind of machine',
+            'error: ./plain.sh: execve: Exec format error: it has no #! line, or was '
+            'built for another architecture',
             'error: root cause: rank 0 (local rank 0) on HOST (node 0): could not be started',
             'error: time: WHEN', 'error: command: ./plain.sh'])],
     "a shell's script without --no_python": [

@@ -179,13 +179,13 @@ static const struct work_row {
 	{ "it is a process of its own", work_look, 60000, NULL },
 	{ "it prints more than anybody reads", work_flood, 60000, NULL },
 	{ "it says why it fails, which harms no terminal", work_fail, 60000, "no luck: \\x1b[1m3" },
-	{ "it exits", work_exit, 60000, "its process ended with exit code 9 in step 7" },
+	{ "it exits", work_exit, 60000, "its process exited with code 9 in step 7" },
 	{ "it crashes", work_crash, 60000, "its process was killed by SIGSEGV in step 7" },
-	{ "it hangs", work_hang, 100, "step 7 did not end within 0.1 s" },
+	{ "it hangs", work_hang, 100, "step 7 did not finish within 0.1 s" },
 	{ "it hangs and ignores signals", work_ignore_signals, 100,
-		"step 7 did not end within 0.1 s" },
+		"step 7 did not finish within 0.1 s" },
 	{ "the first line that it prints is told", work_print, 60000,
-		"no luck; it says: lost \\x1b[1mit" },
+		"no luck; it printed: lost \\x1b[1mit" },
 };
 
 static void test_work(void **state)

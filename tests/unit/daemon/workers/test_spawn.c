@@ -151,9 +151,9 @@ static const struct failing_row {
 	const char *words;
 } failing[] = {
 	{ "a program that is not there", "/nowhere/at/all", -ENOENT, "No such file" },
-	{ "a directory", "/", -EACCES, "may not be executed" },
-	{ "a file that may not be executed", "%/plain", -EACCES, "may not be executed" },
-	{ "a file that is no program", "%/text", -ENOEXEC, "(#!)" },
+	{ "a directory", "/", -EACCES, "is not executable" },
+	{ "a file that may not be executed", "%/plain", -EACCES, "is not executable" },
+	{ "a file that is no program", "%/text", -ENOEXEC, "no #! line" },
 	{ "a script whose interpreter is not there", "%/script", -ENOENT, "interpreter" },
 	{ "a script whose interpreter is a directory", "%/root", -EACCES, "interpreter" },
 	{ "a script that is its own interpreter", "%/circle", -ELOOP, "form a loop" },
