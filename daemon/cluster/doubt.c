@@ -126,12 +126,13 @@ static void on_ready(struct link *l)
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct doubt *d = l->owner;
-	struct message_refused r;
+	struct message m;
 
-	if (type != MESSAGE_REFUSED || is_settled(d) || message_get_refused(at, len, &r) < 0)
+	if (type != MESSAGE_REFUSED || is_settled(d) ||
+		message_get(type, at, len, d->party->config->arena, &m) < 0)
 		return;
 	d->kind = DOUBT_NONE;
-	hub_refuse(d->hub, r.code, "%s", r.text);
+	hub_refuse(d->hub, m.refused.code, "%s", m.refused.text);
 }
 
 static void dial(struct doubt *d)

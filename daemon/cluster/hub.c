@@ -25,80 +25,66 @@ static void note_clock(const struct caller *p)
 			clock_error_ns(&p->link.clock, uv_hrtime()));
 }
 
-static void on_failed(struct caller *p, const unsigned char *at, size_t len)
+static void on_failed(struct caller *p, const struct message *m)
 {
-	struct outcome o;
-
-	if (message_get_failed(at, len, &o) < 0)
-		return;
 	note_clock(p);
-	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &o, uv_hrtime()), NULL);
+	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &m->failed, uv_hrtime()), NULL);
 }
 
-static void on_stop(struct caller *p, const unsigned char *at, size_t len)
+static void on_stop(struct caller *p, const struct message *m)
 {
 	struct orders orders = { 0 };
-	struct stop s;
 
 	/* during the meeting its rank may not be known: any free one will do */
-	if (message_get_stop(at, len, &s) < 0 || hub_rank_rest(p->hub) < 0)
+	if (hub_rank_rest(p->hub) < 0)
 		return;
 	note_clock(p);
-	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &s, &orders), &orders);
+	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &m->stop, &orders), &orders);
 }
 
-static void on_signal(struct caller *p, const unsigned char *at, size_t len)
+static void on_signal(struct caller *p, const struct message *m)
 {
 	const struct party *party = p->hub->party;
-	struct wire_out w = { 0 };
-	int signal;
 
-	if (!party->auth.keyed || message_get_signal(at, len, &signal) < 0)
+	if (!party->auth.keyed)
 		return;
-	message_put_signal(&w, signal);
-	hub_tell(p->hub, MESSAGE_SIGNAL, &w, p);
-	party->on->forward(party->owner, signal);
+	hub_tell(p->hub, m, p);
+	party->on->forward(party->owner, m->signal);
 }
 
-static void on_outcomes(struct caller *p, const unsigned char *at, size_t len)
+static void on_outcomes(struct caller *p, const struct message *m)
 {
+	const struct message_outcomes *o = &m->outcomes;
 	struct arena *a = p->hub->party->memory;
-	struct outcome *list, *all;
-	unsigned attempt;
-	size_t count;
 
-	if (message_get_outcomes(at, len, a, &attempt, &list, &count) < 0 ||
-		attempt != p->hub->job.attempt || count > p->about.nproc - p->count)
+	if (o->attempt != p->hub->job.attempt || o->count > p->about.nproc - p->count)
 		return;
 	if (!p->outcomes)
-		p->outcomes = arena_alloc(a, p->about.nproc * sizeof *all);
+		p->outcomes = arena_alloc(a, p->about.nproc * sizeof *p->outcomes);
 	if (!p->outcomes)
 		return;
-	memcpy(p->outcomes + p->count, list, count * sizeof *list);
-	p->count += count;
+	memcpy(p->outcomes + p->count, o->list, o->count * sizeof *o->list);
+	p->count += o->count;
 }
 
-static void on_record(struct caller *p, const unsigned char *at, size_t len)
+static void on_record(struct caller *p, const struct message *m)
 {
-	struct message_record r;
+	const struct message_record *r = &m->record;
 
-	if (message_get_record(at, len, p->hub->party->memory, &r) == 0 &&
-		r.attempt == p->hub->job.attempt)
+	if (r->attempt == p->hub->job.attempt)
 		hub_remember(p->hub,
-			&(struct evidence){ .rank = r.rank,
-				.record = r.record,
-				.command = r.command,
-				.words = r.words });
+			&(struct evidence){ .rank = r->rank,
+				.record = r->record,
+				.command = r->command,
+				.words = r->words });
 }
 
-static void on_ended(struct caller *p, const unsigned char *at, size_t len)
+static void on_ended(struct caller *p, const struct message *m)
 {
 	struct hub *h = p->hub;
 	struct orders orders = { 0 };
-	struct node_end end;
+	struct node_end end = m->ended;
 
-	if (message_get_ended(at, len, &end) < 0)
-		return;
 	end.outcomes = p->outcomes;
 	end.count = p->count;
 	note_clock(p);
@@ -116,88 +102,80 @@ static void tell_loss(const struct caller *p)
 		party_tell_node(p->hub->party, p->node, n->about.name, n->lost.detail);
 }
 
-static void on_leave(struct caller *p)
+static void on_leave(struct caller *p, const struct message *m)
 {
 	struct hub *h = p->hub;
 	struct orders orders = { 0 };
 	enum order what;
 
+	(void)m;
 	p->told = true;
 	what = job_left(&h->job, p->node, uv_hrtime(), h->party->config->arena, &orders);
 	tell_loss(p);
 	hub_obey(h, what, &orders);
 }
 
-static void on_unjoined(struct caller *p, const unsigned char *at, size_t len)
+static void on_unjoined(struct caller *p, const struct message *m)
 {
-	unsigned attempt, *ranks;
-	size_t count;
+	hub_waiting(p->hub, p->node, &m->joined);
+}
 
-	if (message_get_ranks(at, len, p->hub->party->memory, &attempt, &ranks, &count) == 0)
-		hub_waiting(p->hub, p->node, attempt, ranks, count);
+enum {
+	IN_MEETING = 1 << HUB_MEETING,
+	IN_PREPARING = 1 << HUB_PREPARING,
+	IN_RUNNING = 1 << HUB_RUNNING,
+	BEFORE_OVER = IN_MEETING | IN_PREPARING | IN_RUNNING,
+};
+
+/* What is heard, and in which states. Other types are of a later version, which knows that this one
+ * can do without. */
+static const struct heard {
+	void (*hear)(struct caller *p, const struct message *m);
+	unsigned states; /* a bit for each */
+	bool kept;       /* until the attempt is over */
+} heard[MESSAGE_END] = {
+	[MESSAGE_JOIN] = { hub_hear_join, BEFORE_OVER },
+	[MESSAGE_READY] = { hub_hear_ready, IN_PREPARING },
+	[MESSAGE_REFUSED] = { hub_hear_refusal, IN_PREPARING },
+	[MESSAGE_STOP] = { on_stop, BEFORE_OVER },
+	[MESSAGE_FAILED] = { on_failed, IN_RUNNING },
+	[MESSAGE_SIGNAL] = { on_signal, IN_RUNNING },
+	[MESSAGE_OUTCOMES] = { on_outcomes, IN_RUNNING, true },
+	[MESSAGE_RECORD] = { on_record, IN_RUNNING, true },
+	[MESSAGE_ENDED] = { on_ended, IN_RUNNING },
+	[MESSAGE_LEAVE] = { on_leave, IN_RUNNING },
+	[MESSAGE_JOINED] = { on_unjoined, IN_RUNNING, true },
+	/* also after the node's last message, and after the verdict */
+	[MESSAGE_LOG] = { hub_lines_hear, ~0U },
+};
+
+static bool may_say(const struct caller *p, unsigned type)
+{
+	if (type >= MESSAGE_END || !(heard[type].states & 1U << p->hub->state))
+		return false;
+	return type == MESSAGE_LOG || (!p->told && (p->joined || type == MESSAGE_JOIN));
 }
 
 /* What a node sends is kept until the attempt is over, so it needs a bound. */
 static bool keeps(struct caller *p, size_t len)
 {
 	p->kept_bytes += len;
-	if (p->kept_bytes <= KEPT_MAX + (size_t)p->about.nproc * KEPT_WORKER)
-		return true;
-	link_close(&p->link, false, "it sent more than a node may send");
-	return false;
-}
-
-static void hear(struct caller *p, unsigned type, const unsigned char *at, size_t len)
-{
-	switch (type) {
-	case MESSAGE_FAILED:
-		on_failed(p, at, len);
-		return;
-	case MESSAGE_SIGNAL:
-		on_signal(p, at, len);
-		return;
-	case MESSAGE_OUTCOMES:
-		if (keeps(p, len))
-			on_outcomes(p, at, len);
-		return;
-	case MESSAGE_RECORD:
-		if (keeps(p, len))
-			on_record(p, at, len);
-		return;
-	case MESSAGE_ENDED:
-		on_ended(p, at, len);
-		return;
-	case MESSAGE_LEAVE:
-		on_leave(p);
-		return;
-	case MESSAGE_JOINED:
-		if (keeps(p, len))
-			on_unjoined(p, at, len);
-		return;
-	default:
-		return; /* of a later version, which knows that this one can do without */
-	}
+	return p->kept_bytes <= KEPT_MAX + (size_t)p->about.nproc * KEPT_WORKER;
 }
 
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct caller *p = l->owner;
-	enum hub_state state = p->hub->state;
+	struct message m;
 
-	if (type == MESSAGE_LOG) /* also after the node's last message, and after the verdict */
-		hub_lines_hear(p, at, len);
-	if (type == MESSAGE_LOG || p->told || state >= HUB_OVER)
+	if (!may_say(p, type))
 		return;
-	if (type == MESSAGE_JOIN)
-		hub_hear_join(p, at, len);
-	else if (p->joined && type == MESSAGE_STOP)
-		on_stop(p, at, len);
-	else if (p->joined && state == HUB_RUNNING)
-		hear(p, type, at, len);
-	else if (p->joined && state == HUB_PREPARING && type == MESSAGE_READY)
-		hub_hear_ready(p);
-	else if (p->joined && state == HUB_PREPARING && type == MESSAGE_REFUSED)
-		hub_hear_refusal(p, at, len);
+	if (heard[type].kept && !keeps(p, len))
+		link_close(l, false, "it sent more than a node may send");
+	else if (message_get(type, at, len, p->hub->party->memory, &m) == 0)
+		heard[type].hear(p, &m);
+	else if (type == MESSAGE_JOIN || type == MESSAGE_LOG)
+		link_close(l, false, "it sent a malformed message");
 }
 
 /* --- connections --- */
@@ -468,10 +446,7 @@ void hub_asked(struct hub *h, const struct stop *s)
 
 void hub_forward(struct hub *h, int signal)
 {
-	struct wire_out w = { 0 };
-
-	message_put_signal(&w, signal);
-	hub_tell(h, MESSAGE_SIGNAL, &w, NULL);
+	hub_tell(h, &(struct message){ MESSAGE_SIGNAL, .signal = signal }, NULL);
 }
 
 void hub_ended(struct hub *h, const struct node_end *end, const struct evidence *list, size_t count)

@@ -54,17 +54,15 @@ static void say_waiting(struct hub *h, unsigned node, const unsigned *ranks, siz
 	text_done(&t);
 }
 
-void hub_waiting(
-	struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks, size_t count)
+void hub_waiting(struct hub *h, unsigned node, const struct message_ranks *m)
 {
 	unsigned first = first_rank(h, node), nproc = h->nproc[node];
+	size_t count = all_joined(h) ? 0 : m->count;
 
-	if (all_joined(h))
-		count = 0;
-	if (h->state >= HUB_OVER || attempt != h->job.attempt || count > nproc)
+	if (h->state >= HUB_OVER || m->attempt != h->job.attempt || count > nproc)
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (ranks[i] < first || ranks[i] >= first + nproc)
+		if (m->list[i] < first || m->list[i] >= first + nproc)
 			return;
 	if (!h->unjoined)
 		h->unjoined = arena_alloc(h->party->memory, world_size(h) * sizeof *h->unjoined);
@@ -72,9 +70,9 @@ void hub_waiting(
 		return;
 	memset(h->unjoined + first, 0, nproc * sizeof *h->unjoined);
 	for (size_t i = 0; i < count; i++)
-		h->unjoined[ranks[i]] = true;
+		h->unjoined[m->list[i]] = true;
 	if (count > 0)
-		say_waiting(h, node, ranks, count);
+		say_waiting(h, node, m->list, count);
 }
 
 /* The ranks of all nodes that have not joined, in order, in the attempt's memory. */
@@ -241,10 +239,7 @@ static void on_overdue(uv_timer_t *t)
 
 void hub_tell_stop(struct hub *h)
 {
-	struct wire_out w = { 0 };
-
-	message_put_stop(&w, &h->job.stop);
-	hub_tell(h, MESSAGE_STOP, &w, NULL);
+	hub_tell(h, &(struct message){ MESSAGE_STOP, .stop = h->job.stop }, NULL);
 	/* the first order starts the limit: later ones only shorten the stop */
 	if (h->joined == 1 || uv_is_active((const uv_handle_t *)&h->clock))
 		return;
@@ -254,12 +249,10 @@ void hub_tell_stop(struct hub *h)
 
 static void start_next(struct hub *h)
 {
-	struct message_start m = { .attempt = h->job.attempt, .master_port = h->master_port };
-	struct wire_out w = { 0 };
+	const struct message_start start = { h->job.attempt, h->master_port };
 
-	message_put_start(&w, &m);
-	hub_tell(h, MESSAGE_START, &w, NULL);
-	h->party->on->start(h->party->owner, m.attempt, m.master_port);
+	hub_tell(h, &(struct message){ MESSAGE_START, .start = start }, NULL);
+	h->party->on->start(h->party->owner, start.attempt, start.master_port);
 }
 
 /* There can't be a next attempt: the job ends as this launcher's failure. */
@@ -314,12 +307,9 @@ static struct job_end end_of(const struct hub *h, const struct orders *orders)
 /* Closes all connections after it, except those whose last lines may still come. */
 static void tell_verdict(struct hub *h, struct verdict told)
 {
-	struct wire_out w = { 0 };
-
 	if (!told.well)
 		job_name_host(&h->job, &told.cause);
-	message_put_verdict(&w, &told);
-	hub_tell(h, MESSAGE_VERDICT, &w, NULL);
+	hub_tell(h, &(struct message){ MESSAGE_VERDICT, .verdict = told }, NULL);
 	hub_lines_last(h);
 	for (struct caller *p = h->all; p; p = p->next) {
 		if (!p->told && !hub_lines_await(p))

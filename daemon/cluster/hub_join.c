@@ -294,7 +294,7 @@ static void check_wishes(struct hub *h, struct caller *p)
 	bool is_agent = p->about.store == STORE_WISH_AGENT;
 	bool store = p->about.store != STORE_WISH_NONE && is_agent != c->agent_store;
 	struct text t = { 0 };
-	struct wire_out w = { 0 };
+	struct message m;
 
 	if (!restarts && !store)
 		return;
@@ -312,8 +312,8 @@ static void check_wishes(struct hub *h, struct caller *p)
 	if (!h->met_other_wishes)
 		party_say(h->party, NOTE_WARNING, "%s", text_string(&t));
 	h->met_other_wishes = true;
-	message_put_text(&w, text_string(&t));
-	hub_send(p, MESSAGE_WAITING, &w);
+	m = message_waiting(text_string(&t));
+	party_send(&p->link, &m);
 	text_done(&t);
 }
 
@@ -326,19 +326,18 @@ static void replace(struct caller *old)
 	link_close(&old->link, false, why);
 }
 
-void hub_hear_join(struct caller *p, const unsigned char *at, size_t len)
+void hub_hear_join(struct caller *p, const struct message *m)
 {
 	struct hub *h = p->hub;
-	unsigned rank;
+	unsigned rank = m->join.node_rank;
 
-	if (p->joined || message_get_join(at, len, &p->about) < 0 || p->about.nproc == 0 ||
-		p->about.nproc > NPROC_MAX) {
+	if (p->joined || m->join.nproc == 0 || m->join.nproc > NPROC_MAX) {
 		link_close(&p->link, false, "it sent a malformed message");
 		return;
 	}
+	p->about = m->join;
 	if (is_turned_away(p))
 		return;
-	rank = p->about.node_rank;
 	if (rank != NODE_RANK_UNKNOWN && h->peers[rank])
 		replace(h->peers[rank]);
 	check_version(h, p);

@@ -3,10 +3,7 @@
 
 static void give(struct caller *p, size_t bytes)
 {
-	struct wire_out w = { 0 };
-
-	message_put_log_room(&w, bytes);
-	hub_send(p, MESSAGE_LOG_ROOM, &w);
+	party_send(&p->link, &(struct message){ MESSAGE_LOG_ROOM, .log_room = bytes });
 }
 
 void hub_lines_offer(struct hub *h)
@@ -23,24 +20,20 @@ void hub_lines_offer(struct hub *h)
 	}
 }
 
-void hub_lines_hear(struct caller *p, const unsigned char *at, size_t len)
+void hub_lines_hear(struct caller *p, const struct message *m)
 {
 	const struct party *party = p->hub->party;
-	const char *bytes;
-	size_t count;
-	int stream;
+	const struct message_log *log = &m->log;
 
-	if (message_get_log(at, len, &stream, &bytes, &count) < 0)
-		link_close(&p->link, false, "it sent a malformed message");
-	else if (p->credit.whole == 0)
+	if (p->credit.whole == 0)
 		link_close(&p->link, false, "it sent its workers' lines without being asked");
-	else if (!credit_spend(&p->credit, count))
+	else if (!credit_spend(&p->credit, log->len))
 		link_close(&p->link, false,
 			"it sent more of its workers' lines than it was allowed to");
 	else if (party->on->log)
-		party->on->log(party->owner, p->node, stream, bytes, count);
+		party->on->log(party->owner, p->node, log->stream, log->at, log->len);
 	else
-		hub_lines_taken(p->hub, p->node, count);
+		hub_lines_taken(p->hub, p->node, log->len);
 }
 
 void hub_lines_taken(struct hub *h, unsigned node, size_t len)

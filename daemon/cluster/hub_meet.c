@@ -152,24 +152,22 @@ static unsigned restarts_of(const struct hub *h)
 
 static void welcome(struct hub *h)
 {
-	struct message_welcome m = {
-		.nnodes = h->job.nnodes,
-		.master_port = h->master_port,
-		.agent_store = h->agent_store,
-		.max_restarts = restarts_of(h),
-		.nproc = h->nproc,
+	struct message m = {
+		.type = MESSAGE_WELCOME,
+		.welcome = {
+			.nnodes = h->job.nnodes,
+			.master_port = h->master_port,
+			.agent_store = h->agent_store,
+			.max_restarts = restarts_of(h),
+			.nproc = h->nproc,
+		},
 	};
+	struct message_welcome *w = &m.welcome;
 
-	(void)strncpy(m.master_addr, h->master_addr, sizeof m.master_addr - 1);
-	for (unsigned i = 0; i < h->job.nnodes; i++) {
-		struct wire_out w = { 0 };
-
-		if (!h->peers[i])
-			continue;
-		m.node_rank = i;
-		message_put_welcome(&w, &m);
-		hub_send(h->peers[i], MESSAGE_WELCOME, &w);
-	}
+	(void)strncpy(w->master_addr, h->master_addr, sizeof w->master_addr - 1);
+	for (w->node_rank = 0; w->node_rank < w->nnodes; w->node_rank++)
+		if (h->peers[w->node_rank])
+			party_send(&h->peers[w->node_rank]->link, &m);
 }
 
 /* This node's plan is made before the others are asked for theirs. */
@@ -234,8 +232,9 @@ void hub_begin(struct hub *h)
 		(void)party_wait(h->party, &h->clock, on_unready, c->node_timeout_ms);
 }
 
-void hub_hear_ready(struct caller *p)
+void hub_hear_ready(struct caller *p, const struct message *m)
 {
+	(void)m;
 	if (p->ready)
 		return;
 	p->ready = true;
@@ -243,14 +242,10 @@ void hub_hear_ready(struct caller *p)
 		hub_start_first(p->hub);
 }
 
-void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len)
+void hub_hear_refusal(struct caller *p, const struct message *m)
 {
-	struct message_refused m;
-
-	if (message_get_refused(at, len, &m) < 0)
-		return;
 	p->told = true; /* by itself */
-	end_for(p, m.code, m.text);
+	end_for(p, m->refused.code, m->refused.text);
 }
 
 /* Who doesn't resume a broken connection is lost soon, or was started again and joins again: the
@@ -347,12 +342,12 @@ static void add_late(struct text *t, const struct presence *p, const struct hub 
 static void tell_missing(struct hub *h, const struct presence *p)
 {
 	struct text line = { 0 };
-	struct wire_out w = { 0 };
+	struct message m;
 
 	add_missing(&line, p, h->job.nnodes);
 	party_say(h->party, NOTE_INFO, "%s", text_string(&line));
-	message_put_text(&w, text_string(&line));
-	hub_tell(h, MESSAGE_WAITING, &w, NULL);
+	m = message_waiting(text_string(&line));
+	hub_tell(h, &m, NULL);
 	text_done(&line);
 }
 

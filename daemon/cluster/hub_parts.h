@@ -16,7 +16,6 @@
 #include "daemon/net/beat.h"
 #include "daemon/net/link.h"
 #include "daemon/net/listener.h"
-#include "daemon/net/wire.h"
 
 struct caller;
 struct failure;
@@ -93,10 +92,8 @@ struct caller {
 /* The only writer of the state. */
 void hub_goto(struct hub *h, enum hub_state next);
 void hub_handle_closed(struct hub *h);
-/* Sends to one, or to all that have joined but `except` (NULL: to all). They take the message. */
-void hub_send(struct caller *p, enum message_type type, struct wire_out *w);
-void hub_tell(
-	struct hub *h, enum message_type type, struct wire_out *w, const struct caller *except);
+/* Sends to all that have joined but `except` (NULL: to all). */
+void hub_tell(struct hub *h, const struct message *m, const struct caller *except);
 /* Refuses one that has not joined; the others hear nothing of it. */
 __attribute__((format(printf, 4, 5))) void hub_turn_away(
 	struct caller *p, enum refusal why, int code, const char *fmt, ...);
@@ -122,7 +119,7 @@ struct peer_name hub_peer(const struct caller *p);
 
 /* Gives all nodes their credit, where this node wants their lines; they were welcomed. */
 void hub_lines_offer(struct hub *h);
-void hub_lines_hear(struct caller *p, const unsigned char *at, size_t len);
+void hub_lines_hear(struct caller *p, const struct message *m);
 /* So many bytes of a node were written. It may be lost already. */
 void hub_lines_taken(struct hub *h, unsigned node, size_t len);
 /* The verdict is being told. */
@@ -147,8 +144,7 @@ void hub_obey(struct hub *h, enum order what, const struct orders *orders);
 /* Keeps a failed worker's evidence; what it points to lives as long as the attempt's memory. */
 void hub_remember(struct hub *h, const struct evidence *said);
 /* These of a node's workers have not joined the store: a job that hangs at its start says so. */
-void hub_waiting(
-	struct hub *h, unsigned node, unsigned attempt, const unsigned *ranks, size_t count);
+void hub_waiting(struct hub *h, unsigned node, const struct message_ranks *m);
 
 /* --- hub_meet.c --- */
 
@@ -166,13 +162,13 @@ void hub_leave_place(struct caller *p, const char *why);
 /* Gives a rank to all who have joined without. -ENOMEM. */
 int hub_rank_rest(struct hub *h);
 /* Messages of a node that makes its plan. */
-void hub_hear_ready(struct caller *p);
-void hub_hear_refusal(struct caller *p, const unsigned char *at, size_t len);
+void hub_hear_ready(struct caller *p, const struct message *m);
+void hub_hear_refusal(struct caller *p, const struct message *m);
 /* A node that had joined is gone before the job has started. */
 void hub_lose_early(struct caller *p, const char *why);
 
 /* --- hub_join.c --- */
 
-void hub_hear_join(struct caller *p, const unsigned char *at, size_t len);
+void hub_hear_join(struct caller *p, const struct message *m);
 
 #endif

@@ -32,35 +32,25 @@ void hub_handle_closed(struct hub *h)
 	party_part_closed(h->party);
 }
 
-void hub_send(struct caller *p, enum message_type type, struct wire_out *w)
-{
-	(void)link_send(&p->link, type, w->at, w->len); /* a lost link is reported by on_closed */
-	wire_out_done(w);
-}
-
-void hub_tell(
-	struct hub *h, enum message_type type, struct wire_out *w, const struct caller *except)
+void hub_tell(struct hub *h, const struct message *m, const struct caller *except)
 {
 	for (struct caller *p = h->all, *next; p; p = next) {
 		next = p->next; /* a link that fails is closed later, not now */
 		if (p->joined && p != except && !p->told)
-			(void)link_send(&p->link, type, w->at, w->len);
+			party_send(&p->link, m);
 	}
-	wire_out_done(w);
 }
 
 void hub_turn_away(struct caller *p, enum refusal why, int code, const char *fmt, ...)
 {
-	struct message_refused m = { .why = why, .code = code };
-	struct wire_out w = { 0 };
+	struct message m = { MESSAGE_REFUSED, .refused = { .why = why, .code = code } };
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(m.text, sizeof m.text, fmt, ap);
+	(void)vsnprintf(m.refused.text, sizeof m.refused.text, fmt, ap);
 	va_end(ap);
-	message_put_refused(&w, &m);
 	p->told = true;
-	hub_send(p, MESSAGE_REFUSED, &w);
+	party_send(&p->link, &m);
 	link_close(&p->link, true, NULL);
 }
 

@@ -88,7 +88,7 @@ void member_ended(
 void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count)
 {
 	if (m->role == MEMBER_HUB)
-		hub_waiting(&m->hub, m->hub.self, attempt, ranks, count);
+		hub_waiting(&m->hub, m->hub.self, &(struct message_ranks){ attempt, ranks, count });
 	else
 		spoke_waiting(&m->spoke, attempt, ranks, count);
 }

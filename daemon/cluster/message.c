@@ -134,6 +134,15 @@ static void line(struct pass *p, char *s, size_t room)
 
 #define LINE(p, array) line(p, array, sizeof(array))
 
+/* Memory for what is read, beyond a bound. NULL: there is none, and reading fails. */
+static void *take(struct pass *p, size_t size)
+{
+	void *at = arena_alloc(p->arena, size);
+
+	refuse_if(p, !at);
+	return at;
+}
+
 /* Bytes but NUL, or nothing at all. */
 static const char *optional(struct pass *p, const char *s, size_t max)
 {
@@ -150,75 +159,31 @@ static const char *optional(struct pass *p, const char *s, size_t max)
 		return NULL;
 	at = wire_get_bytes(&p->in, max, &len);
 	refuse_if(p, len > 0 && memchr(at, '\0', len));
-	return p->in.failed ? NULL : arena_strndup(p->arena, (const char *)at, len);
+	if (p->in.failed)
+		return NULL;
+	s = arena_strndup(p->arena, (const char *)at, len);
+	refuse_if(p, arena_failed(p->arena));
+	return s;
 }
 
 /* A list at the end of a message. Memory is asked for only when the message is as long as it says.
- * NULL: it is not, or there is none, and then the arena has failed. */
-static unsigned *numbers(struct pass *p, unsigned *list, size_t *count)
+ * NULL: it is not, or there is none. */
+static const unsigned *numbers(struct pass *p, const unsigned *list, size_t *count)
 {
+	unsigned *got;
+
 	*count = u32(p, (uint32_t)*count);
-	if (is_reading(p)) {
-		refuse_if(p, p->in.left != *count * NUMBER_BYTES);
-		list = p->in.failed ? NULL : arena_alloc(p->arena, (*count + 1) * sizeof *list);
+	if (!is_reading(p)) {
 		for (size_t i = 0; list && i < *count; i++)
-			list[i] = u32(p, 0);
+			(void)u32(p, list[i]);
 		return list;
 	}
-	for (size_t i = 0; list && i < *count; i++)
-		(void)u32(p, list[i]);
-	return list;
+	refuse_if(p, p->in.left != *count * NUMBER_BYTES);
+	got = p->in.failed ? NULL : take(p, (*count + 1) * sizeof *got);
+	for (size_t i = 0; got && i < *count; i++)
+		got[i] = u32(p, 0);
+	return got;
 }
-
-/* How the reading of a message with memory from the arena ended: what it took goes back. */
-static int end_reading(const struct pass *p, struct arena_mark before)
-{
-	if (arena_failed(p->arena))
-		return -ENOMEM;
-	if (wire_is_read(&p->in))
-		return 0;
-	arena_rewind(p->arena, before);
-	return -EPROTO;
-}
-
-/* Define message_put_NAME() and message_get_NAME() by NAME_fields(). */
-#define PUT(name, type) \
-	void message_put_##name(struct wire_out *out, const __typeof__(type) *m) \
-	{ \
-		__typeof__(type) copy = *m; \
-\
-		name##_fields(&(struct pass){ .out = out }, &copy); \
-	}
-
-#define GET(name, type) \
-	int message_get_##name(const unsigned char *at, size_t len, __typeof__(type) *ret) \
-	{ \
-		struct pass p = { .in = wire_from(at, len) }; \
-		__typeof__(type) m = { 0 }; \
-\
-		name##_fields(&p, &m); \
-		if (!wire_is_read(&p.in)) \
-			return -EPROTO; \
-		*ret = m; \
-		return 0; \
-	}
-
-/* The same of a message with pointers, to memory of the arena. */
-#define GET_INTO_ARENA(name, type) \
-	int message_get_##name( \
-		const unsigned char *at, size_t len, struct arena *arena, __typeof__(type) *ret) \
-	{ \
-		struct pass p = { .in = wire_from(at, len), .arena = arena }; \
-		struct arena_mark before = arena_mark(arena); \
-		__typeof__(type) m = { 0 }; \
-		int rc; \
-\
-		name##_fields(&p, &m); \
-		rc = end_reading(&p, before); \
-		if (rc == 0) \
-			*ret = m; \
-		return rc; \
-	}
 
 /* --- of what several messages are made --- */
 
@@ -306,9 +271,6 @@ static void join_fields(struct pass *p, struct message_join *m)
 	LINE(p, m->reached);
 }
 
-PUT(join, struct message_join)
-GET(join, struct message_join)
-
 static void welcome_fields(struct pass *p, struct message_welcome *m)
 {
 	size_t count = m->nnodes;
@@ -323,9 +285,6 @@ static void welcome_fields(struct pass *p, struct message_welcome *m)
 	refuse_if(p, m->node_rank >= m->nnodes);
 }
 
-PUT(welcome, struct message_welcome)
-GET_INTO_ARENA(welcome, struct message_welcome)
-
 static void refused_fields(struct pass *p, struct message_refused *m)
 {
 	m->why = small(p, m->why, REFUSED_UNABLE);
@@ -334,65 +293,19 @@ static void refused_fields(struct pass *p, struct message_refused *m)
 	refuse_if(p, m->code == 0);
 }
 
-PUT(refused, struct message_refused)
-GET(refused, struct message_refused)
-
-void message_put_text(struct wire_out *out, const char *text)
-{
-	put_line(out, text, MESSAGE_TEXT_SIZE);
-}
-
-int message_get_text(const unsigned char *at, size_t len, char ret[MESSAGE_TEXT_SIZE])
-{
-	struct pass p = { .in = wire_from(at, len) };
-	char text[MESSAGE_TEXT_SIZE] = "";
-
-	LINE(&p, text);
-	if (!wire_is_read(&p.in))
-		return -EPROTO;
-	memcpy(ret, text, sizeof text);
-	return 0;
-}
-
 static void start_fields(struct pass *p, struct message_start *m)
 {
 	m->attempt = u32(p, m->attempt);
 	m->master_port = u16(p, m->master_port);
 }
 
-PUT(start, struct message_start)
-GET(start, struct message_start)
-
-void message_put_ranks(struct wire_out *out, unsigned attempt, const unsigned *ranks, size_t count)
+static void joined_fields(struct pass *p, struct message_ranks *m)
 {
-	struct pass p = { .out = out };
-
-	wire_put_u32(out, attempt);
-	(void)numbers(&p, (unsigned *)ranks, &count);
-}
-
-int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
-	unsigned *ret_attempt, unsigned **ret, size_t *ret_count)
-{
-	struct pass p = { .in = wire_from(at, len), .arena = arena };
-	struct arena_mark before = arena_mark(arena);
-	unsigned attempt = u32(&p, 0);
-	size_t count = 0;
-	unsigned *ranks = numbers(&p, NULL, &count);
-	int rc = end_reading(&p, before);
-
-	if (rc < 0)
-		return rc;
-	*ret_attempt = attempt;
-	*ret = ranks;
-	*ret_count = count;
-	return 0;
+	m->attempt = u32(p, m->attempt);
+	m->list = numbers(p, m->list, &m->count);
 }
 
 /* --- how workers end, and that they shall --- */
-
-PUT(failed, struct outcome)
-GET(failed, struct outcome)
 
 static void stop_fields(struct pass *p, struct stop *s)
 {
@@ -404,58 +317,27 @@ static void stop_fields(struct pass *p, struct stop *s)
 	refuse_if(p, s->urgency == URGENCY_NONE || s->cause.kind == CAUSE_NONE);
 }
 
-PUT(stop, struct stop)
-GET(stop, struct stop)
-
-void message_put_signal(struct wire_out *out, int signal)
+/* Their number follows from the message's length. */
+static void outcomes_fields(struct pass *p, struct message_outcomes *m)
 {
-	wire_put_u8(out, (uint8_t)signal);
-}
+	struct outcome *got;
 
-int message_get_signal(const unsigned char *at, size_t len, int *ret)
-{
-	struct pass p = { .in = wire_from(at, len) };
-	int signal = signal_number(&p, 0);
+	m->attempt = u32(p, m->attempt);
+	if (!is_reading(p)) {
+		assert(m->count <= OUTCOMES_MAX);
+		for (size_t i = 0; i < m->count; i++) {
+			struct outcome copy = m->list[i];
 
-	if (!wire_is_read(&p.in) || signal == 0)
-		return -EPROTO;
-	*ret = signal;
-	return 0;
-}
-
-void message_put_outcomes(
-	struct wire_out *out, unsigned attempt, const struct outcome *list, size_t count)
-{
-	assert(count <= OUTCOMES_MAX);
-	wire_put_u32(out, attempt);
-	for (size_t i = 0; i < count; i++)
-		message_put_failed(out, &list[i]);
-}
-
-int message_get_outcomes(const unsigned char *at, size_t len, struct arena *arena,
-	unsigned *ret_attempt, struct outcome **ret, size_t *ret_count)
-{
-	struct pass p = { .in = wire_from(at, len), .arena = arena };
-	struct arena_mark before = arena_mark(arena);
-	unsigned attempt = u32(&p, 0);
-	size_t count = p.in.left / OUTCOME_BYTES;
-	struct outcome *list;
-	int rc;
-
-	if (p.in.failed || p.in.left % OUTCOME_BYTES != 0 || count > OUTCOMES_MAX)
-		return -EPROTO;
-	list = arena_alloc(arena, (count + 1) * sizeof *list);
-	for (size_t i = 0; list && i < count; i++) {
-		list[i] = (struct outcome){ 0 };
-		failed_fields(&p, &list[i]);
+			failed_fields(p, &copy);
+		}
+		return;
 	}
-	rc = end_reading(&p, before);
-	if (rc < 0)
-		return rc;
-	*ret_attempt = attempt;
-	*ret = list;
-	*ret_count = count;
-	return 0;
+	m->count = p->in.left / OUTCOME_BYTES;
+	refuse_if(p, p->in.left % OUTCOME_BYTES != 0 || m->count > OUTCOMES_MAX);
+	got = p->in.failed ? NULL : take(p, (m->count + 1) * sizeof *got);
+	for (size_t i = 0; got && i < m->count; i++)
+		failed_fields(p, &got[i]);
+	m->list = got;
 }
 
 static void error_record_fields(struct pass *p, struct error_record *r)
@@ -483,7 +365,7 @@ static const struct error_record *error_record(struct pass *p, const struct erro
 		}
 		return written;
 	}
-	r = flag(p, false) ? arena_alloc(p->arena, sizeof *r) : NULL;
+	r = flag(p, false) ? take(p, sizeof *r) : NULL;
 	if (r) {
 		*r = copy;
 		error_record_fields(p, r);
@@ -493,24 +375,17 @@ static const struct error_record *error_record(struct pass *p, const struct erro
 
 static void record_fields(struct pass *p, struct message_record *m)
 {
+	const char *log = m->words.log;
+
 	m->attempt = u32(p, m->attempt);
 	m->rank = u32(p, m->rank);
 	m->command = optional(p, m->command, COMMAND_MAX_BYTES);
 	m->record = error_record(p, m->record);
 	m->words.lines = optional(p, m->words.lines, LAST_LINES_BYTES);
-	m->words.log = optional(p, m->words.log, LOG_BYTES);
+	if (log && strnlen(log, LOG_BYTES + 1) > LOG_BYTES)
+		log = NULL; /* a path that is cut names nothing */
+	m->words.log = optional(p, log, LOG_BYTES);
 }
-
-void message_put_record(struct wire_out *out, const struct message_record *m)
-{
-	struct message_record copy = *m;
-
-	if (copy.words.log && strnlen(copy.words.log, LOG_BYTES + 1) > LOG_BYTES)
-		copy.words.log = NULL; /* a path that is cut names nothing */
-	record_fields(&(struct pass){ .out = out }, &copy);
-}
-
-GET_INTO_ARENA(record, struct message_record)
 
 static void survivor_fields(struct pass *p, struct survivor *s)
 {
@@ -538,9 +413,6 @@ static void ended_fields(struct pass *p, struct node_end *e)
 		survivor_fields(p, &e->survivors[i]);
 }
 
-PUT(ended, struct node_end)
-GET(ended, struct node_end)
-
 static void verdict_fields(struct pass *p, struct verdict *v)
 {
 	v->exit_code = (int)small(p, (unsigned)v->exit_code, CODE_MAX);
@@ -552,46 +424,117 @@ static void verdict_fields(struct pass *p, struct verdict *v)
 	refuse_if(p, v->well != (v->cause.kind == CAUSE_NONE) || (v->well && v->exit_code != 0));
 }
 
-PUT(verdict, struct verdict)
-GET(verdict, struct verdict)
-
 /* --- lines of workers, on their way to node rank 0's console --- */
 
-void message_put_log(struct wire_out *out, int stream, const char *at, size_t len)
+static void log_fields(struct pass *p, struct message_log *m)
 {
-	assert((stream == STDOUT || stream == STDERR) && len > 0 && len <= MESSAGE_LOG_MAX);
-	wire_put_u8(out, (uint8_t)stream);
-	wire_put_raw(out, at, len);
+	m->stream = (int)small(p, (unsigned)m->stream, STDERR);
+	if (is_reading(p)) {
+		m->len = p->in.left;
+		m->at = (const char *)wire_get_raw(&p->in, m->len);
+	} else {
+		assert(m->len > 0 && m->len <= MESSAGE_LOG_MAX);
+		wire_put_raw(p->out, m->at, m->len);
+	}
+	refuse_if(p, m->stream < STDOUT || m->len == 0 || m->len > MESSAGE_LOG_MAX);
 }
 
-int message_get_log(
-	const unsigned char *at, size_t len, int *ret_stream, const char **ret, size_t *ret_len)
+static void log_room_fields(struct pass *p, size_t *bytes)
 {
-	struct wire_in in = wire_from(at, len);
-	uint8_t stream = wire_get_u8(&in);
-
-	if (in.failed || (stream != STDOUT && stream != STDERR) || in.left == 0 ||
-		in.left > MESSAGE_LOG_MAX)
-		return -EPROTO;
-	*ret_stream = stream;
-	*ret = (const char *)in.at;
-	*ret_len = in.left;
-	return 0;
+	assert(is_reading(p) || (*bytes > 0 && *bytes <= MESSAGE_LOG_ROOM_MAX));
+	*bytes = u32(p, (uint32_t)*bytes);
+	refuse_if(p, *bytes == 0 || *bytes > MESSAGE_LOG_ROOM_MAX);
 }
 
-void message_put_log_room(struct wire_out *out, size_t bytes)
+/* --- any of them --- */
+
+static void fields(struct pass *p, struct message *m)
 {
-	assert(bytes > 0 && bytes <= MESSAGE_LOG_ROOM_MAX);
-	wire_put_u32(out, (uint32_t)bytes);
+	switch (m->type) {
+	case MESSAGE_JOIN:
+		join_fields(p, &m->join);
+		return;
+	case MESSAGE_WAITING:
+		LINE(p, m->waiting);
+		return;
+	case MESSAGE_WELCOME:
+		welcome_fields(p, &m->welcome);
+		return;
+	case MESSAGE_REFUSED:
+		refused_fields(p, &m->refused);
+		return;
+	case MESSAGE_FAILED:
+		failed_fields(p, &m->failed);
+		return;
+	case MESSAGE_STOP:
+		stop_fields(p, &m->stop);
+		return;
+	case MESSAGE_SIGNAL:
+		m->signal = signal_number(p, m->signal);
+		refuse_if(p, m->signal == 0);
+		return;
+	case MESSAGE_OUTCOMES:
+		outcomes_fields(p, &m->outcomes);
+		return;
+	case MESSAGE_RECORD:
+		record_fields(p, &m->record);
+		return;
+	case MESSAGE_ENDED:
+		ended_fields(p, &m->ended);
+		return;
+	case MESSAGE_START:
+		start_fields(p, &m->start);
+		return;
+	case MESSAGE_VERDICT:
+		verdict_fields(p, &m->verdict);
+		return;
+	case MESSAGE_JOINED:
+		joined_fields(p, &m->joined);
+		return;
+	case MESSAGE_LOG:
+		log_fields(p, &m->log);
+		return;
+	case MESSAGE_LOG_ROOM:
+		log_room_fields(p, &m->log_room);
+		return;
+	case MESSAGE_READY:
+	case MESSAGE_LEAVE:
+		return;
+	case MESSAGE_END:
+		break;
+	}
+	refuse_if(p, true);
 }
 
-int message_get_log_room(const unsigned char *at, size_t len, size_t *ret)
+struct message message_waiting(const char *text)
 {
-	struct wire_in in = wire_from(at, len);
-	uint32_t bytes = wire_get_u32(&in);
+	struct message m = { .type = MESSAGE_WAITING, .waiting = "" };
 
-	if (!wire_is_read(&in) || bytes == 0 || bytes > MESSAGE_LOG_ROOM_MAX)
-		return -EPROTO;
-	*ret = bytes;
+	memcpy(m.waiting, text, strnlen(text, sizeof m.waiting)); /* put_line() cuts it */
+	return m;
+}
+
+void message_put(struct wire_out *out, const struct message *m)
+{
+	struct message copy = *m;
+
+	fields(&(struct pass){ .out = out }, &copy);
+}
+
+int message_get(unsigned type, const unsigned char *at, size_t len, struct arena *arena,
+	struct message *ret)
+{
+	struct pass p = { .in = wire_from(at, len), .arena = arena };
+	struct arena_mark before = arena_mark(arena);
+	struct message m;
+
+	memset(&m, 0, sizeof m); /* an initializer may leave bytes of a union as they are */
+	m.type = type;
+	fields(&p, &m);
+	if (!wire_is_read(&p.in)) {
+		arena_rewind(arena, before); /* what it took goes back */
+		return arena_failed(arena) ? -ENOMEM : -EPROTO;
+	}
+	*ret = m;
 	return 0;
 }

@@ -1,8 +1,7 @@
 /* message.h - the messages of launchers over a link, as bytes. Pure.
  *
- * Every message is one frame's payload. Decoding never trusts a length: -EPROTO is a message that
- * no launcher of this version writes, -ENOMEM one that the arena has no room for; then *ret is
- * untouched. Texts are cut to their room and end with NUL; control characters become '?'. */
+ * Every message is one frame's payload. Decoding never trusts a length. Texts are cut to their room
+ * and end with NUL; control characters become '?'. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 #define LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 
@@ -64,7 +63,7 @@ struct message_welcome {
 	unsigned master_port;
 	unsigned max_restarts; /* the hub's apply */
 	bool agent_store;      /* the hub's launcher hosts the store at that address */
-	unsigned *nproc;       /* of each node */
+	const unsigned *nproc; /* of each node */
 };
 
 enum refusal {
@@ -91,55 +90,63 @@ struct message_record {
 	struct last_words words;
 };
 
+/* Some of a node's workers' ends. */
+struct message_outcomes {
+	unsigned attempt;
+	const struct outcome *list;
+	size_t count; /* up to OUTCOMES_MAX */
+};
+enum { OUTCOMES_MAX = 4096, OUTCOME_BYTES = 68 };
+
+/* Ranks of a node that have not connected to the store. */
+struct message_ranks {
+	unsigned attempt;
+	const unsigned *list;
+	size_t count;
+};
+
+/* What a node's workers have printed: a worker's bytes, which may be any. */
+struct message_log {
+	int stream;     /* 1 (stdout) or 2 (stderr) */
+	const char *at; /* where it was decoded: in the message */
+	size_t len;     /* 1 to MESSAGE_LOG_MAX */
+};
+enum { MESSAGE_LOG_MAX = 16 << 10, MESSAGE_LOG_ROOM_MAX = 4 * MESSAGE_LOG_MAX };
+
+/* A message of any type, and what it says. READY and LEAVE say nothing more. */
+struct message {
+	enum message_type type;
+	union {
+		struct message_join join;
+		struct message_welcome welcome;
+		struct message_refused refused;
+		struct outcome failed;
+		struct stop stop;
+		int signal;
+		struct message_outcomes outcomes;
+		struct message_record record;
+		struct node_end ended; /* without the outcomes */
+		struct message_start start;
+		struct verdict verdict;
+		struct message_ranks joined;
+		struct message_log log;
+		size_t log_room; /* 1 to MESSAGE_LOG_ROOM_MAX */
+		char waiting[MESSAGE_TEXT_SIZE];
+	};
+};
+
+/* One of type WAITING; a text that is too long is cut. */
+struct message message_waiting(const char *text);
+
 /* A hash to compare ids of runs by, however long they are; 0: NULL. */
 uint64_t message_run_hash(const char *run_id);
 
-/* Encoders add to out (out->failed: too long, or out of memory). */
-void message_put_join(struct wire_out *out, const struct message_join *m);
-void message_put_welcome(struct wire_out *out, const struct message_welcome *m);
-void message_put_refused(struct wire_out *out, const struct message_refused *m);
-void message_put_text(struct wire_out *out, const char *text); /* WAITING */
-void message_put_failed(struct wire_out *out, const struct outcome *m);
-void message_put_stop(struct wire_out *out, const struct stop *m);
-void message_put_signal(struct wire_out *out, int signal);
-/* Up to OUTCOMES_MAX of them. */
-enum { OUTCOMES_MAX = 4096, OUTCOME_BYTES = 68 };
-void message_put_outcomes(
-	struct wire_out *out, unsigned attempt, const struct outcome *list, size_t count);
-void message_put_record(struct wire_out *out, const struct message_record *m);
-void message_put_ended(struct wire_out *out, const struct node_end *m); /* without the outcomes */
-void message_put_start(struct wire_out *out, const struct message_start *m);
-void message_put_verdict(struct wire_out *out, const struct verdict *m);
-/* JOINED: ranks of this node that have not connected to the store. */
-void message_put_ranks(struct wire_out *out, unsigned attempt, const unsigned *ranks, size_t count);
+/* Adds what it says to out (out->failed: too long, or out of memory). */
+void message_put(struct wire_out *out, const struct message *m);
 
-/* LOG: 1 to MESSAGE_LOG_MAX bytes of stream 1 (stdout) or 2 (stderr). LOG_ROOM: 1 to
- * MESSAGE_LOG_ROOM_MAX. */
-enum { MESSAGE_LOG_MAX = 16 << 10, MESSAGE_LOG_ROOM_MAX = 4 * MESSAGE_LOG_MAX };
-void message_put_log(struct wire_out *out, int stream, const char *at, size_t len);
-void message_put_log_room(struct wire_out *out, size_t bytes);
-
-/* Decoders. What they return by pointer is the arena's. */
-int message_get_join(const unsigned char *at, size_t len, struct message_join *ret);
-int message_get_welcome(
-	const unsigned char *at, size_t len, struct arena *arena, struct message_welcome *ret);
-int message_get_refused(const unsigned char *at, size_t len, struct message_refused *ret);
-int message_get_text(const unsigned char *at, size_t len, char ret[MESSAGE_TEXT_SIZE]);
-int message_get_failed(const unsigned char *at, size_t len, struct outcome *ret);
-int message_get_stop(const unsigned char *at, size_t len, struct stop *ret);
-int message_get_signal(const unsigned char *at, size_t len, int *ret);
-int message_get_outcomes(const unsigned char *at, size_t len, struct arena *arena,
-	unsigned *ret_attempt, struct outcome **ret, size_t *ret_count);
-int message_get_record(
-	const unsigned char *at, size_t len, struct arena *arena, struct message_record *ret);
-int message_get_ended(const unsigned char *at, size_t len, struct node_end *ret);
-int message_get_start(const unsigned char *at, size_t len, struct message_start *ret);
-int message_get_verdict(const unsigned char *at, size_t len, struct verdict *ret);
-int message_get_ranks(const unsigned char *at, size_t len, struct arena *arena,
-	unsigned *ret_attempt, unsigned **ret, size_t *ret_count);
-/* The bytes lie in the message. They are a worker's, and may be any. */
-int message_get_log(
-	const unsigned char *at, size_t len, int *ret_stream, const char **ret, size_t *ret_len);
-int message_get_log_room(const unsigned char *at, size_t len, size_t *ret);
+/* The other way. What is returned by pointer is the arena's. -EPROTO: no launcher of this version
+ * writes that; -ENOMEM: the arena has no room. Then *ret is untouched. */
+int message_get(unsigned type, const unsigned char *at, size_t len, struct arena *arena,
+	struct message *ret);
 
 #endif

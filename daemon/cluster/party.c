@@ -108,24 +108,33 @@ uint64_t party_left_ms(const struct party *p, uint64_t until_ms)
 	return until_ms > now ? until_ms - now : 0;
 }
 
+void party_send(struct link *to, const struct message *m)
+{
+	struct wire_out w = { 0 };
+
+	message_put(&w, m);
+	(void)link_send(to, m->type, w.at, w.len);
+	wire_out_done(&w);
+}
+
 void party_introduce(const struct party *p, struct link *hub)
 {
 	const struct member_config *c = p->config;
-	struct message_join j = {
-		.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
-		.nnodes = c->nnodes,
-		.nproc = c->nproc,
-		.max_restarts = c->policy.max_restarts,
-		.store = c->store_wish,
-		.run_hash = message_run_hash(c->run_id),
-		.version = LAUNCHD_VERSION,
+	struct message m = {
+		.type = MESSAGE_JOIN,
+		.join = {
+			.node_rank = c->node_rank_known ? c->node_rank : NODE_RANK_UNKNOWN,
+			.nnodes = c->nnodes,
+			.nproc = c->nproc,
+			.max_restarts = c->policy.max_restarts,
+			.store = c->store_wish,
+			.run_hash = message_run_hash(c->run_id),
+			.version = LAUNCHD_VERSION,
+		},
 	};
-	struct wire_out w = { 0 };
 
-	(void)strncpy(j.run_id, c->run_id ? c->run_id : "", sizeof j.run_id - 1);
-	(void)strncpy(j.name, c->name, sizeof j.name - 1);
-	address_host_text(&hub->peer_address, j.reached);
-	message_put_join(&w, &j);
-	(void)link_send(hub, MESSAGE_JOIN, w.at, w.len); /* a lost link is reported by on_closed */
-	wire_out_done(&w);
+	(void)strncpy(m.join.run_id, c->run_id ? c->run_id : "", sizeof m.join.run_id - 1);
+	(void)strncpy(m.join.name, c->name, sizeof m.join.name - 1);
+	address_host_text(&hub->peer_address, m.join.reached);
+	party_send(hub, &m);
 }

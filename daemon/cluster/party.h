@@ -98,6 +98,9 @@ bool party_overslept(const struct party *p, uint64_t overdue_ms);
 /* How long is left until then: uv_now(). */
 uint64_t party_left_ms(const struct party *p, uint64_t until_ms);
 
+/* Sends it; a link that is lost reports that by its on_closed. */
+void party_send(struct link *to, const struct message *m);
+
 /* Asks the hub behind a link for this node's place in the job. */
 void party_introduce(const struct party *p, struct link *hub);
 

@@ -11,7 +11,6 @@
 #include "common/sm.h"
 #include "common/text.h"
 #include "daemon/cluster/message.h"
-#include "daemon/net/wire.h"
 
 enum {
 	FIRST_NOTE_MS = 10000, /* until the user is told that the hub can't be reached */
@@ -48,12 +47,10 @@ static void handle_closed(struct spoke *s)
 		party_part_closed(s->party);
 }
 
-static void tell_hub(struct spoke *s, enum message_type type, struct wire_out *w)
+static void tell_hub(struct spoke *s, const struct message *m)
 {
 	if (s->linked)
-		(void)link_send(
-			s->link, type, w->at, w->len); /* a lost link is reported by on_closed */
-	wire_out_done(w);
+		party_send(s->link, m);
 }
 
 static void tell_over(struct spoke *s, const struct job_end *end)
@@ -246,62 +243,55 @@ void spoke_hear_addresses(struct spoke *s, const struct addresses *hub)
 }
 
 /* This node can't make its plan, so there is no job. */
-static void tell_refusal(struct spoke *s, int code, const char *text)
+static void tell_refusal(struct spoke *s, const struct failure *why)
 {
-	struct message_refused m = { .why = REFUSED_JOB, .code = code };
-	struct wire_out w = { 0 };
+	struct message m = { MESSAGE_REFUSED, .refused = { REFUSED_JOB, why->code, "" } };
 
-	(void)snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
-	message_put_refused(&w, &m);
-	tell_hub(s, MESSAGE_REFUSED, &w);
+	(void)snprintf(m.refused.text, sizeof m.refused.text, "%.*s",
+		(int)sizeof m.refused.text - 1, why->text);
+	tell_hub(s, &m);
 }
 
-static void hear_welcome(struct spoke *s, const unsigned char *at, size_t len)
+static void on_welcome(struct spoke *s, const struct message *m)
 {
+	const struct message_welcome *w = &m->welcome;
 	const struct party *p = s->party;
-	struct message_welcome w;
-	struct wire_out ready = { 0 };
 	struct failure why = { 0 };
 	struct meeting met;
 
-	if (message_get_welcome(at, len, p->config->arena, &w) < 0 ||
-		w.nnodes != p->config->nnodes) {
+	if (w->nnodes != p->config->nnodes) {
 		link_close(s->link, false, "it sent a malformed message");
 		return;
 	}
 	spoke_goto(s, SPOKE_READY);
 	limit(s, uv_now(p->loop) + p->config->node_timeout_ms + moment_ms(s));
-	s->node = w.node_rank;
-	s->max_restarts = w.max_restarts;
+	s->node = w->node_rank;
+	s->max_restarts = w->max_restarts;
 	met = (struct meeting){
-		.node_rank = w.node_rank,
-		.nnodes = w.nnodes,
-		.nproc_of_node = w.nproc,
-		.master_addr = p->config->master_addr && !w.agent_store ?
+		.node_rank = w->node_rank,
+		.nnodes = w->nnodes,
+		.nproc_of_node = w->nproc,
+		.master_addr = p->config->master_addr && !w->agent_store ?
 			NULL :
-			arena_strdup(p->config->arena, w.master_addr),
-		.master_port = w.master_port,
-		.max_restarts = w.max_restarts,
-		.agent_store = w.agent_store,
+			arena_strdup(p->config->arena, w->master_addr),
+		.master_port = w->master_port,
+		.max_restarts = w->max_restarts,
+		.agent_store = w->agent_store,
 	};
 	if (party_met(p, &met, &why) < 0) {
-		tell_refusal(s, why.code, why.text);
+		tell_refusal(s, &why);
 		fail(s, why.code, why.text);
 	} else {
-		tell_hub(s, MESSAGE_READY, &ready);
+		tell_hub(s, &(struct message){ .type = MESSAGE_READY });
 	}
 }
 
-static void hear_refusal(struct spoke *s, const unsigned char *at, size_t len)
+static void on_refusal(struct spoke *s, const struct message *m)
 {
-	struct message_refused r;
-
-	if (message_get_refused(at, len, &r) < 0)
-		return;
-	if (r.why == REFUSED_UNABLE)
-		give_up(s, r.text);
+	if (m->refused.why == REFUSED_UNABLE)
+		give_up(s, m->refused.text);
 	else
-		fail(s, r.code, r.text);
+		fail(s, m->refused.code, m->refused.text);
 }
 
 /* --- in the job --- */
@@ -380,11 +370,11 @@ static void to_our_clock(const struct spoke *s, struct cause *c)
 	c->culprit.late_ns = 0;
 }
 
-static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
+static void on_stop(struct spoke *s, const struct message *m)
 {
-	struct stop stop;
+	struct stop stop = m->stop;
 
-	if (message_get_stop(at, len, &stop) < 0 || stop.attempt != s->attempt)
+	if (stop.attempt != s->attempt)
 		return;
 	to_our_clock(s, &stop.cause);
 	/* the first cause counts, but the hub may have learned of an earlier failure */
@@ -399,75 +389,79 @@ static void on_stop(struct spoke *s, const unsigned char *at, size_t len)
 	s->party->on->stop(s->party->owner, &stop);
 }
 
-static void on_start(struct spoke *s, const unsigned char *at, size_t len)
+static void on_start(struct spoke *s, const struct message *m)
 {
-	struct message_start m;
+	const struct message_start *start = &m->start;
 
-	if (message_get_start(at, len, &m) < 0 ||
-		(s->state == SPOKE_READY ? m.attempt != 0 : s->state != SPOKE_ENDED))
+	if (s->state == SPOKE_READY && start->attempt != 0)
 		return;
 	spoke_goto(s, SPOKE_RUNNING);
-	s->attempt = m.attempt;
+	s->attempt = start->attempt;
 	s->asked = false;
 	s->stop_grace_ms = s->party->config->grace_ms;
 	s->told = (struct cause){ .kind = CAUSE_NONE };
-	if (m.attempt == 0)
+	if (start->attempt == 0)
 		spoke_lines_start(s);
 	beat_entrust(&s->beat, s->link);
-	s->party->on->start(s->party->owner, m.attempt, m.master_port);
+	s->party->on->start(s->party->owner, start->attempt, start->master_port);
 }
 
-static void on_verdict(struct spoke *s, const unsigned char *at, size_t len)
+static void on_verdict(struct spoke *s, const struct message *m)
 {
-	struct verdict v;
+	struct verdict v = m->verdict;
 
-	if (message_get_verdict(at, len, &v) < 0 || s->state == SPOKE_RUNNING)
-		return;
 	to_our_clock(s, &v.cause);
 	be_over(s, &v);
 }
 
+static void on_signal(struct spoke *s, const struct message *m)
+{
+	if (s->party->auth.keyed)
+		s->party->on->forward(s->party->owner, m->signal);
+}
+
+static void on_waiting(struct spoke *s, const struct message *m)
+{
+	party_say(s->party, NOTE_INFO, "%s", m->waiting);
+}
+
+enum {
+	IN_DIALING = 1 << SPOKE_DIALING,
+	IN_JOINING = 1 << SPOKE_JOINING,
+	IN_READY = 1 << SPOKE_READY,
+	IN_RUNNING = 1 << SPOKE_RUNNING,
+	IN_ENDED = 1 << SPOKE_ENDED,
+	BEFORE_RUNNING = IN_DIALING | IN_JOINING | IN_READY,
+	BEFORE_OVER = BEFORE_RUNNING | IN_RUNNING | IN_ENDED,
+};
+
+/* What is heard, and in which states. */
+static const struct heard {
+	void (*hear)(struct spoke *s, const struct message *m);
+	unsigned states; /* a bit for each */
+} heard[MESSAGE_END] = {
+	[MESSAGE_WAITING] = { on_waiting, BEFORE_OVER },
+	[MESSAGE_WELCOME] = { on_welcome, IN_JOINING },
+	[MESSAGE_REFUSED] = { on_refusal, BEFORE_RUNNING },
+	[MESSAGE_START] = { on_start, IN_READY | IN_ENDED },
+	[MESSAGE_STOP] = { on_stop, IN_RUNNING | IN_ENDED },
+	[MESSAGE_SIGNAL] = { on_signal, BEFORE_OVER },
+	[MESSAGE_VERDICT] = { on_verdict, BEFORE_OVER & ~IN_RUNNING },
+	/* from the welcome on */
+	[MESSAGE_LOG_ROOM] = { spoke_hear_log_room, ~0U << SPOKE_READY },
+};
+
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct spoke *s = l->owner;
-	char text[MESSAGE_TEXT_SIZE];
-	int signal;
+	struct message m;
 
-	if (s->state >= SPOKE_OVER && type != MESSAGE_LOG_ROOM)
+	if (type >= MESSAGE_END || !(heard[type].states & 1U << s->state))
 		return;
-	switch (type) {
-	case MESSAGE_LOG_ROOM:
-		spoke_hear_log_room(s, at, len);
-		return;
-	case MESSAGE_WAITING:
-		if (message_get_text(at, len, text) == 0)
-			party_say(s->party, NOTE_INFO, "%s", text);
-		return;
-	case MESSAGE_WELCOME:
-		if (s->state == SPOKE_JOINING)
-			hear_welcome(s, at, len);
-		return;
-	case MESSAGE_REFUSED:
-		if (s->state < SPOKE_RUNNING)
-			hear_refusal(s, at, len);
-		return;
-	case MESSAGE_STOP:
-		if (is_in(s))
-			on_stop(s, at, len);
-		return;
-	case MESSAGE_SIGNAL:
-		if (s->party->auth.keyed && message_get_signal(at, len, &signal) == 0)
-			s->party->on->forward(s->party->owner, signal);
-		return;
-	case MESSAGE_START:
-		on_start(s, at, len);
-		return;
-	case MESSAGE_VERDICT:
-		on_verdict(s, at, len);
-		return;
-	default:
-		return;
-	}
+	if (message_get(type, at, len, s->party->config->arena, &m) == 0)
+		heard[type].hear(s, &m);
+	else if (type == MESSAGE_WELCOME || type == MESSAGE_LOG_ROOM)
+		link_close(l, false, "it sent a malformed message");
 }
 
 /* A guess at what happened, as nobody can tell: a hub that considered us lost has closed the
@@ -595,20 +589,14 @@ void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub)
 
 void spoke_failed(struct spoke *s, const struct outcome *o)
 {
-	struct wire_out w = { 0 };
-
-	message_put_failed(&w, o);
-	tell_hub(s, MESSAGE_FAILED, &w);
+	tell_hub(s, &(struct message){ MESSAGE_FAILED, .failed = *o });
 }
 
 /* Before the job begins there is nothing to stop: this launcher leaves, and the hub, if it hears of
  * it, stops the others' waiting. */
 void spoke_asked(struct spoke *s, const struct stop *stop)
 {
-	struct wire_out w = { 0 };
-
-	message_put_stop(&w, stop);
-	tell_hub(s, MESSAGE_STOP, &w);
+	tell_hub(s, &(struct message){ MESSAGE_STOP, .stop = *stop });
 	s->asked = true;
 	if (s->state < SPOKE_RUNNING)
 		be_over_for(s, &stop->cause);
@@ -618,20 +606,17 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 
 void spoke_forward(struct spoke *s, int signal)
 {
-	struct wire_out w = { 0 };
-
-	message_put_signal(&w, signal);
-	tell_hub(s, MESSAGE_SIGNAL, &w);
+	tell_hub(s, &(struct message){ MESSAGE_SIGNAL, .signal = signal });
 }
 
 static void tell_outcomes(struct spoke *s, const struct node_end *end)
 {
 	for (size_t i = 0; i < end->count; i += OUTCOMES_MAX) {
 		size_t n = end->count - i < OUTCOMES_MAX ? end->count - i : OUTCOMES_MAX;
-		struct wire_out w = { 0 };
 
-		message_put_outcomes(&w, end->attempt, end->outcomes + i, n);
-		tell_hub(s, MESSAGE_OUTCOMES, &w);
+		tell_hub(s,
+			&(struct message){ MESSAGE_OUTCOMES,
+				.outcomes = { end->attempt, end->outcomes + i, n } });
 	}
 }
 
@@ -639,12 +624,11 @@ static void tell_evidence(
 	struct spoke *s, unsigned attempt, const struct evidence *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct message_record r = { attempt, list[i].rank, list[i].record, list[i].command,
-			list[i].words };
-		struct wire_out w = { 0 };
+		const struct evidence *e = &list[i];
 
-		message_put_record(&w, &r);
-		tell_hub(s, MESSAGE_RECORD, &w);
+		tell_hub(s,
+			&(struct message){ MESSAGE_RECORD,
+				.record = { attempt, e->rank, e->record, e->command, e->words } });
 	}
 }
 
@@ -652,25 +636,21 @@ static void tell_evidence(
 static void leave(struct spoke *s)
 {
 	struct verdict well = { .well = true, .attempt = s->attempt };
-	struct wire_out w = { 0 };
 
-	tell_hub(s, MESSAGE_LEAVE, &w);
+	tell_hub(s, &(struct message){ .type = MESSAGE_LEAVE });
 	be_over(s, &well);
 }
 
 void spoke_ended(
 	struct spoke *s, const struct node_end *end, const struct evidence *list, size_t count)
 {
-	struct wire_out w = { 0 };
-
 	if (s->state != SPOKE_RUNNING)
 		return;
 	spoke_goto(s, SPOKE_ENDED);
 	s->end = *end;
 	tell_outcomes(s, end);
 	tell_evidence(s, end->attempt, list, count);
-	message_put_ended(&w, end);
-	tell_hub(s, MESSAGE_ENDED, &w);
+	tell_hub(s, &(struct message){ MESSAGE_ENDED, .ended = *end });
 	if (s->lost.kind != CAUSE_NONE)
 		be_over_alone(s);
 	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
@@ -681,10 +661,7 @@ void spoke_ended(
 
 void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count)
 {
-	struct wire_out w = { 0 };
-
-	message_put_ranks(&w, attempt, ranks, count);
-	tell_hub(s, MESSAGE_JOINED, &w);
+	tell_hub(s, &(struct message){ MESSAGE_JOINED, .joined = { attempt, ranks, count } });
 }
 
 static void on_last_over(uv_timer_t *t)

@@ -89,7 +89,7 @@ void spoke_log_end(struct spoke *s);
 
 /* --- spoke_lines.c and spoke.c among themselves --- */
 
-void spoke_hear_log_room(struct spoke *s, const unsigned char *at, size_t len);
+void spoke_hear_log_room(struct spoke *s, const struct message *m);
 /* The link's on_idle. */
 void spoke_lines_idle(struct link *l);
 /* The job starts: says where this node and node rank 0 do not have the same wishes. */

@@ -39,24 +39,21 @@ void spoke_log(struct spoke *s, int stream, const char *at, size_t len)
 
 	assert(len <= spoke_log_room(s));
 	spent = credit_spend(&s->credit, len);
-	message_put_log(&w, stream, at, len);
+	message_put(&w, &(struct message){ MESSAGE_LOG, .log = { stream, at, len } });
 	if (spent)
 		(void)link_send(s->link, MESSAGE_LOG, w.at, w.len);
 }
 
-void spoke_hear_log_room(struct spoke *s, const unsigned char *at, size_t len)
+void spoke_hear_log_room(struct spoke *s, const struct message *m)
 {
 	struct credit *c = &s->credit;
-	size_t bytes;
 
-	if (s->state == SPOKE_JOINING)
-		return; /* it was not welcomed yet */
-	if (message_get_log_room(at, len, &bytes) < 0 || (c->whole > 0 && !credit_give(c, bytes))) {
+	if (c->whole > 0 && !credit_give(c, m->log_room)) {
 		link_close(s->link, false, "it sent a malformed message");
 		return;
 	}
 	if (c->whole == 0)
-		*c = credit_open(bytes);
+		*c = credit_open(m->log_room);
 	tell_room(s);
 }
 

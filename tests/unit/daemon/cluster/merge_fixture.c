@@ -30,7 +30,7 @@ static size_t all_sent(const struct launcher *p)
 	return p->sent[1] + p->sent[2];
 }
 
-void party_end(struct launcher *p, int code)
+void launcher_end(struct launcher *p, int code)
 {
 	struct outcome o = { .rank = p->rank,
 		.node = p->rank,
@@ -49,7 +49,7 @@ void party_end(struct launcher *p, int code)
 	member_ended(&p->member, &end, NULL, 0);
 }
 
-void party_ask(struct launcher *p)
+void launcher_ask(struct launcher *p)
 {
 	const struct stop stop = { .attempt = p->attempt,
 		.urgency = URGENCY_STOP,
@@ -71,7 +71,7 @@ static void send_some(struct launcher *p, size_t room)
 	member_log(&p->member, stream, bytes, len);
 }
 
-void party_send(struct launcher *p)
+void launcher_send(struct launcher *p)
 {
 	size_t room;
 
@@ -87,7 +87,7 @@ void party_send(struct launcher *p)
 	if (p->over && !p->endless)
 		member_log_end(&p->member);
 	else if (!p->over && !p->of->on_start)
-		party_end(p, 0);
+		launcher_end(p, 0);
 }
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
@@ -109,7 +109,7 @@ static void on_stop(void *owner, const struct stop *stop)
 	if (p->of->on_stop)
 		p->of->on_stop(p);
 	else
-		party_end(p, 0);
+		launcher_end(p, 0);
 }
 
 static void on_forward(void *owner, int signal)
@@ -153,11 +153,11 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 	if (p->of->on_start)
 		p->of->on_start(p);
 	else if (p->of->fails_first && attempt == 0 && p->rank == 1)
-		party_end(p, 1);
+		launcher_end(p, 1);
 	else if (p->of->ends_early || !p->merged_at_start)
-		party_end(p, 0);
+		launcher_end(p, 0);
 	else
-		party_send(p);
+		launcher_send(p);
 }
 
 static void on_over(void *owner, const struct job_end *end)
@@ -168,7 +168,7 @@ static void on_over(void *owner, const struct job_end *end)
 	p->over_ns = uv_hrtime();
 	(void)snprintf(p->why, sizeof p->why, "%s", end->verdict.text);
 	member_close(&p->member);
-	party_send(p);
+	launcher_send(p);
 }
 
 static void on_failed(void *owner, const struct failure *why)
@@ -233,7 +233,7 @@ static void on_log_room(void *owner)
 	p->rooms++;
 	p->lost += !member_merges(&p->member);
 	assert_true(member_log_room(&p->member) > 0 || !member_merges(&p->member));
-	party_send(p);
+	launcher_send(p);
 }
 
 static const struct member_events events = {

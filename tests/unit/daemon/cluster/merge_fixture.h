@@ -76,13 +76,13 @@ void merging_done(struct merging *g);
 void assert_all_heard(const struct merging *g, unsigned node);
 
 /* A node's workers have ended, one of them with this code. */
-void party_end(struct launcher *p, int code);
+void launcher_end(struct launcher *p, int code);
 
 /* A request to end the job. */
-void party_ask(struct launcher *p);
+void launcher_ask(struct launcher *p);
 
 /* Sends what it may. */
-void party_send(struct launcher *p);
+void launcher_send(struct launcher *p);
 
 /* Node rank 0's console takes so much of a node's lines. */
 void merging_take(struct merging *g, unsigned node, size_t len);

@@ -5,113 +5,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/net/wire.h"
+#include "common/arena.h"
 #include "daemon/net/wire.h"
 #include "tests/unit/unit.h"
 
-struct message message_of(struct wire_out *w)
+struct bytes bytes_of(const struct message *m)
 {
-	struct message m = { malloc(w->len), w->len };
+	struct wire_out w = { 0 };
+	struct bytes b = { .type = m->type };
 
-	assert_false(w->failed);
-	assert_non_null(m.at);
-	memcpy(m.at, w->at, w->len);
-	wire_out_done(w);
-	return m;
+	message_put(&w, m);
+	assert_false(w.failed);
+	b.len = w.len;
+	b.at = malloc(w.len + (w.len == 0));
+	assert_non_null(b.at);
+	memcpy(b.at, w.at, w.len);
+	wire_out_done(&w);
+	return b;
 }
 
-/* 1: a message of that type has no content. */
-static int read_as(enum message_type type, const unsigned char *at, size_t len)
+int read_bytes(const struct bytes *b, struct arena *arena, struct message *ret)
 {
-	struct arena arena = { 0 };
-	struct message_join join;
-	struct message_welcome welcome;
-	struct message_refused refused;
-	struct message_start start;
-	struct message_record record;
-	struct verdict verdict;
-	struct outcome o, *list;
-	struct stop stop;
-	struct node_end end;
-	char text[MESSAGE_TEXT_SIZE];
-	unsigned attempt, *ranks;
-	size_t count;
-	int signal, rc = 1;
+	return message_get(b->type, b->at, b->len, arena, ret);
+}
 
-	switch (type) {
-	case MESSAGE_JOIN:
-		rc = message_get_join(at, len, &join);
-		break;
-	case MESSAGE_WELCOME:
-		rc = message_get_welcome(at, len, &arena, &welcome);
-		break;
-	case MESSAGE_REFUSED:
-		rc = message_get_refused(at, len, &refused);
-		break;
-	case MESSAGE_WAITING:
-		rc = message_get_text(at, len, text);
-		break;
-	case MESSAGE_FAILED:
-		rc = message_get_failed(at, len, &o);
-		break;
-	case MESSAGE_STOP:
-		rc = message_get_stop(at, len, &stop);
-		break;
-	case MESSAGE_SIGNAL:
-		rc = message_get_signal(at, len, &signal);
-		break;
-	case MESSAGE_OUTCOMES:
-		rc = message_get_outcomes(at, len, &arena, &attempt, &list, &count);
-		break;
-	case MESSAGE_RECORD:
-		rc = message_get_record(at, len, &arena, &record);
-		break;
-	case MESSAGE_ENDED:
-		rc = message_get_ended(at, len, &end);
-		break;
-	case MESSAGE_START:
-		rc = message_get_start(at, len, &start);
-		break;
-	case MESSAGE_VERDICT:
-		rc = message_get_verdict(at, len, &verdict);
-		break;
-	case MESSAGE_JOINED:
-		rc = message_get_ranks(at, len, &arena, &attempt, &ranks, &count);
-		break;
-	case MESSAGE_LOG_ROOM:
-		rc = message_get_log_room(at, len, &count);
-		break;
-	case MESSAGE_READY:
-	case MESSAGE_LEAVE:
-	case MESSAGE_LOG: /* of any length */
-	case MESSAGE_END:
-		break;
-	}
+static int read_part(const struct bytes *b, size_t len)
+{
+	unsigned char *exact = calloc(1, len + (len == 0));
+	struct arena arena = { 0 };
+	struct message m;
+	int rc;
+
+	assert_non_null(exact);
+	memcpy(exact, b->at, len < b->len ? len : b->len);
+	rc = message_get(b->type, exact, len, &arena, &m);
 	arena_done(&arena);
+	free(exact);
 	return rc;
 }
 
-void assert_whole(enum message_type type, struct message *m)
+struct message read_again(const struct message *m, struct arena *arena)
 {
-	unsigned char *longer = malloc(m->len + 1);
+	struct bytes b = bytes_of(m);
+	struct message got;
 
-	assert_int_equal(read_as(type, m->at, m->len), 0);
-	for (size_t len = 0; len < m->len; len++) {
-		unsigned char *exact = malloc(len + (len == 0));
-
-		assert_non_null(exact);
-		memcpy(exact, m->at, len);
+	for (size_t len = 0; len < b.len; len++) {
 		/* outcomes have their number from the length, so that fewer are a message, too */
-		if (type == MESSAGE_OUTCOMES && len >= 4 && (len - 4) % OUTCOME_BYTES == 0)
-			assert_int_equal(read_as(type, exact, len), 0);
-		else
-			assert_int_equal(read_as(type, exact, len), -EPROTO);
-		free(exact);
+		bool whole =
+			b.type == MESSAGE_OUTCOMES && len >= 4 && (len - 4) % OUTCOME_BYTES == 0;
+
+		assert_int_equal(read_part(&b, len), whole ? 0 : -EPROTO);
 	}
-	assert_non_null(longer);
-	memcpy(longer, m->at, m->len);
-	longer[m->len] = 0;
-	assert_int_equal(read_as(type, longer, m->len + 1), -EPROTO);
-	free(longer);
-	free(m->at);
+	assert_int_equal(read_part(&b, b.len + 1), -EPROTO);
+	assert_int_equal(read_bytes(&b, arena, &got), 0);
+	assert_int_equal(got.type, m->type);
+	free(b.at);
+	return got;
 }

@@ -6,18 +6,21 @@
 
 #include "daemon/cluster/message.h"
 
-struct wire_out;
-
 /* A copy of its own size of what was written: a byte too far is seen by the sanitizer. */
-struct message {
+struct bytes {
+	enum message_type type;
 	unsigned char *at;
 	size_t len;
 };
 
-/* To be freed; w is empty again. */
-struct message message_of(struct wire_out *w);
+/* What is written of m. To be freed. */
+struct bytes bytes_of(const struct message *m);
 
-/* The message is one of that type, no beginning of it is, and none with a byte more. Frees it. */
-void assert_whole(enum message_type type, struct message *m);
+/* Reads them. */
+int read_bytes(const struct bytes *b, struct arena *arena, struct message *ret);
+
+/* Writes m and reads it again; what is returned by pointer is the arena's. No beginning of it is a
+ * message, and none with a byte more. */
+struct message read_again(const struct message *m, struct arena *arena);
 
 #endif

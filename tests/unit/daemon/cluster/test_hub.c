@@ -10,7 +10,6 @@
 #include "common/address.h"
 #include "common/failure.h"
 #include "daemon/cluster/member.h"
-#include "daemon/net/wire.h"
 #include "daemon/observe/bus.h"
 
 enum { PEERS = 2, LIMIT_MS = 60000, FLOOD = 400000 };
@@ -154,22 +153,13 @@ static const struct member_events events = {
 	.closed = on_closed,
 };
 
-static void tell(struct peer *p, enum message_type type, struct wire_out *w)
-{
-	assert_false(w->failed);
-	(void)link_send(&p->link, type, w->at, w->len);
-	wire_out_done(w);
-}
-
 static void ask(struct peer *p)
 {
 	const struct stop stop = { .urgency = URGENCY_STOP,
 		.signal = SIGTERM,
 		.cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM, .at_ns = uv_hrtime() } };
-	struct wire_out w = { 0 };
 
-	message_put_stop(&w, &stop);
-	tell(p, MESSAGE_STOP, &w);
+	party_send(&p->link, &(struct message){ MESSAGE_STOP, .stop = stop });
 }
 
 static void on_ready(struct link *l)
@@ -182,7 +172,6 @@ static void on_ready(struct link *l)
 		.name = "host",
 		.version = LAUNCHD_VERSION,
 		.reached = "127.0.0.1" };
-	struct wire_out w = { 0 };
 
 	if (deed == DEED_NO_WORKERS)
 		j.nproc = 0;
@@ -191,8 +180,7 @@ static void on_ready(struct link *l)
 		if (p->node == 1)
 			return; /* it only looks on */
 	}
-	message_put_join(&w, &j);
-	tell(p, MESSAGE_JOIN, &w);
+	party_send(&p->link, &(struct message){ MESSAGE_JOIN, .join = j });
 	if (deed == DEED_ASKS_EARLY)
 		ask(p);
 }
@@ -200,10 +188,8 @@ static void on_ready(struct link *l)
 static void refuse(struct peer *p)
 {
 	const struct message_refused m = { REFUSED_JOB, -ENODEV, "no such device here" };
-	struct wire_out w = { 0 };
 
-	message_put_refused(&w, &m);
-	tell(p, MESSAGE_REFUSED, &w);
+	party_send(&p->link, &(struct message){ MESSAGE_REFUSED, .refused = m });
 }
 
 /* Words that would be kept for the verdict. */
@@ -213,12 +199,8 @@ static void talk(struct peer *p)
 	struct message_record r = { .rank = 2, .command = words };
 
 	memset(words, 'x', sizeof words - 1);
-	for (int i = 0; i < 4 && p->link.state == LINK_OPEN; i++) { /* not faster than it is read */
-		struct wire_out w = { 0 };
-
-		message_put_record(&w, &r);
-		tell(p, MESSAGE_RECORD, &w);
-	}
+	for (int i = 0; i < 4 && p->link.state == LINK_OPEN; i++) /* not faster than it is read */
+		party_send(&p->link, &(struct message){ MESSAGE_RECORD, .record = r });
 }
 
 static void on_talking(uv_timer_t *t)
@@ -237,35 +219,30 @@ static void end_there(struct peer *p, bool failed)
 		.end = { ENDED_EXIT, failed ? 7 : 1, false },
 		.ended_ns = uv_hrtime() };
 	const struct node_end end = { .cause = { .kind = CAUSE_FAILURE, .at_ns = o.ended_ns } };
-	struct wire_out w = { 0 };
 
-	message_put_outcomes(&w, 0, &o, 1);
-	tell(p, MESSAGE_OUTCOMES, &w);
-	message_put_record(&w, &r);
-	tell(p, MESSAGE_RECORD, &w);
-	message_put_ended(&w, &end);
-	tell(p, MESSAGE_ENDED, &w);
+	party_send(&p->link, &(struct message){ MESSAGE_OUTCOMES, .outcomes = { 0, &o, 1 } });
+	party_send(&p->link, &(struct message){ MESSAGE_RECORD, .record = r });
+	party_send(&p->link, &(struct message){ MESSAGE_ENDED, .ended = end });
 }
 
 static void be_ready(struct peer *p, enum deed deed)
 {
-	struct wire_out w = { 0 };
-
 	if (deed == DEED_DOES_NOT_READ)
 		(void)uv_read_stop((uv_stream_t *)p->link.tcp);
-	tell(p, MESSAGE_READY, &w);
+	party_send(&p->link, &(struct message){ .type = MESSAGE_READY });
 }
 
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct peer *p = l->owner;
 	enum deed deed = p->node == 2 ? p->stage->deed : DEED_NONE;
-	struct message_refused m;
+	struct arena arena = { 0 };
+	struct message m;
 
 	assert_in_range(type, MESSAGE_JOIN, MESSAGE_END - 1);
 	p->heard[type]++;
-	if (type == MESSAGE_REFUSED && message_get_refused(at, len, &m) == 0)
-		(void)snprintf(p->refusal, sizeof p->refusal, "%s", m.text);
+	if (type == MESSAGE_REFUSED && message_get(type, at, len, &arena, &m) == 0)
+		(void)snprintf(p->refusal, sizeof p->refusal, "%s", m.refused.text);
 	if (type == MESSAGE_WELCOME && deed == DEED_REFUSES)
 		refuse(p);
 	else if (type == MESSAGE_WELCOME && deed == DEED_GOES)

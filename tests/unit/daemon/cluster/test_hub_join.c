@@ -11,7 +11,6 @@
 #include "common/failure.h"
 #include "common/text.h"
 #include "daemon/cluster/member.h"
-#include "daemon/net/wire.h"
 #include "daemon/observe/bus.h"
 
 enum { FIRST = 3, LIMIT_MS = 60000, ANY = -1 };
@@ -81,13 +80,6 @@ static void finish(struct stage *s)
 	uv_close((uv_handle_t *)&s->guard, NULL);
 }
 
-static void tell(struct peer *p, enum message_type type, struct wire_out *w)
-{
-	assert_false(w->failed);
-	(void)link_send(&p->link, type, w->at, w->len);
-	wire_out_done(w);
-}
-
 static void on_ready(struct link *l)
 {
 	struct peer *p = l->owner;
@@ -101,25 +93,26 @@ static void on_ready(struct link *l)
 		.version = LAUNCHD_VERSION,
 		.reached = "127.0.0.1",
 	};
-	struct wire_out w = { 0 };
 
 	(void)strncpy(j.name, p->who->name, sizeof j.name - 1);
 	(void)strncpy(j.run_id, p->who->run_id ? p->who->run_id : "", sizeof j.run_id - 1);
-	message_put_join(&w, &j);
-	tell(p, MESSAGE_JOIN, &w);
+	party_send(&p->link, &(struct message){ MESSAGE_JOIN, .join = j });
 }
 
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct peer *p = l->owner;
-	struct wire_out w = { 0 };
+	struct arena arena = { 0 };
+	struct message m;
 
+	assert_int_equal(message_get(type, at, len, &arena, &m), 0);
 	if (type == MESSAGE_WELCOME)
-		tell(p, MESSAGE_READY, &w);
+		party_send(l, &(struct message){ .type = MESSAGE_READY });
 	else if (type == MESSAGE_WAITING)
-		assert_int_equal(message_get_text(at, len, p->heard), 0);
+		memcpy(p->heard, m.waiting, sizeof p->heard);
 	else if (type == MESSAGE_REFUSED)
-		assert_int_equal(message_get_refused(at, len, &p->refused), 0);
+		p->refused = m.refused;
+	arena_done(&arena);
 }
 
 static void on_link_closed(struct link *l, const char *why)

@@ -122,12 +122,12 @@ static void fill_and_ask(struct launcher *p)
 	if (p->rank == 0)
 		return;
 	(void)uv_read_stop((uv_stream_t *)hub->tcp);
-	party_send(p);
+	launcher_send(p);
 	assert_false(link_is_idle(l));
 	assert_in_range(
 		uv_stream_get_write_queue_size((uv_stream_t *)l->tcp), 1, MESSAGE_LOG_MAX + 64);
 	race.asked = true;
-	party_ask(p);
+	launcher_ask(p);
 	merging_pause(p->of);
 }
 
@@ -137,7 +137,7 @@ static void when_asked(struct launcher *p)
 		race.ended = true;
 	if (p->rank == 0)
 		assert_in_range(race.after, 1, 4); /* on their way when it was asked */
-	party_end(p, 0);
+	launcher_end(p, 0);
 }
 
 /* 10 MB of lines wait, and a request has to wait for a message of them, not for all. */
@@ -212,7 +212,7 @@ static void test_last_second(void **state)
 
 static void hurry_all(struct launcher *p)
 {
-	party_end(p, 0);
+	launcher_end(p, 0);
 	if (p->rank == 0)
 		merging_pause(p->of);
 }

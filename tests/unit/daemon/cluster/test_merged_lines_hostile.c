@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/address.h"
-#include "daemon/net/wire.h"
 #include "tests/unit/daemon/cluster/merge_fixture.h"
 
 enum moment { WHEN_CONNECTED, WHEN_JOINED, WHEN_STARTED };
@@ -50,11 +49,8 @@ static void ask(struct link *l)
 	const struct stop stop = { .urgency = URGENCY_STOP,
 		.signal = SIGTERM,
 		.cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM, .at_ns = uv_hrtime() } };
-	struct wire_out w = { 0 };
 
-	message_put_stop(&w, &stop);
-	send_raw(l, MESSAGE_STOP, w.at, w.len);
-	wire_out_done(&w);
+	party_send(l, &(struct message){ MESSAGE_STOP, .stop = stop });
 }
 
 static void flood(const struct stranger *s)
@@ -83,12 +79,9 @@ static void on_ready(struct link *l)
 		.name = "host",
 		.version = LAUNCHD_VERSION,
 		.reached = "127.0.0.1" };
-	struct wire_out w = { 0 };
 
-	message_put_join(&w, &j);
 	if (s->row->moment != WHEN_CONNECTED)
-		send_raw(l, MESSAGE_JOIN, w.at, w.len);
-	wire_out_done(&w);
+		party_send((struct link *)&s->link, &(struct message){ MESSAGE_JOIN, .join = j });
 	if (s->row->moment != WHEN_STARTED)
 		flood(s);
 }
@@ -119,7 +112,7 @@ static void on_link_closed(struct link *l, const char *why)
 
 static void keep_count(struct launcher *p)
 {
-	party_end(p, 0);
+	launcher_end(p, 0);
 }
 
 static void wait_for_stop(struct launcher *p)
@@ -162,7 +155,7 @@ static void test_hostile(void **state)
 	if (row->moment != WHEN_STARTED) {
 		assert_int_equal(g.party[0].over, 0);
 		assert_int_equal(g.party[0].member.hub.joined, 1);
-		party_ask(&g.party[0]);
+		launcher_ask(&g.party[0]);
 		merging_run(&g);
 	}
 	assert_int_equal(g.party[0].over, 1);

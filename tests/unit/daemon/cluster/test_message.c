@@ -3,43 +3,42 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "daemon/cluster/message.h"
-#include "daemon/net/wire.h"
 #include "tests/unit/daemon/cluster/message_fixture.h"
 
 static void test_join(void **state)
 {
-	const struct message_join m = { .node_rank = 1,
-		.nnodes = 4,
-		.nproc = 8,
-		.max_restarts = 3,
-		.store = STORE_WISH_RANK0,
-		.run_hash = message_run_hash("train-7"),
-		.run_id = "train-7",
-		.name = "gpu07.cluster",
-		.version = "0.1.0",
-		.reached = "fe80::1%eth0" };
+	const struct message m = { MESSAGE_JOIN,
+		.join = { .node_rank = 1,
+			.nnodes = 4,
+			.nproc = 8,
+			.max_restarts = 3,
+			.store = STORE_WISH_RANK0,
+			.run_hash = message_run_hash("train-7"),
+			.run_id = "train-7",
+			.name = "gpu07.cluster",
+			.version = "0.1.0",
+			.reached = "fe80::1%eth0" } };
+	struct arena arena = { 0 };
 	struct message_join got;
-	struct wire_out w = { 0 };
-	struct message bytes;
 
 	(void)state;
-	message_put_join(&w, &m);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_join(bytes.at, bytes.len, &got), 0);
+	got = read_again(&m, &arena).join;
 	assert_int_equal(got.node_rank, 1);
 	assert_int_equal(got.nnodes, 4);
 	assert_int_equal(got.nproc, 8);
 	assert_int_equal(got.max_restarts, 3);
 	assert_int_equal(got.store, STORE_WISH_RANK0);
-	assert_true(got.run_hash == m.run_hash);
-	assert_string_equal(got.run_id, m.run_id);
-	assert_string_equal(got.name, m.name);
-	assert_string_equal(got.version, m.version);
-	assert_string_equal(got.reached, m.reached);
-	assert_whole(MESSAGE_JOIN, &bytes);
+	assert_true(got.run_hash == m.join.run_hash);
+	assert_string_equal(got.run_id, m.join.run_id);
+	assert_string_equal(got.name, m.join.name);
+	assert_string_equal(got.version, m.join.version);
+	assert_string_equal(got.reached, m.join.reached);
+	assert_null(arena.last);
 }
 
 /* The whole id counts, not only what is shown of it. */
@@ -62,114 +61,93 @@ static void test_run_hash(void **state)
 static void test_welcome(void **state)
 {
 	unsigned nproc[] = { 8, 4, 8 };
-	const struct message_welcome m = { .node_rank = 2,
-		.nnodes = 3,
-		.master_addr = "10.0.0.1",
-		.master_port = 65535,
-		.max_restarts = 7,
-		.agent_store = true,
-		.nproc = nproc };
-	struct message_welcome got;
+	const struct message m = { MESSAGE_WELCOME,
+		.welcome = { .node_rank = 2,
+			.nnodes = 3,
+			.master_addr = "10.0.0.1",
+			.master_port = 65535,
+			.max_restarts = 7,
+			.agent_store = true,
+			.nproc = nproc } };
 	struct arena arena = { 0 };
-	struct wire_out w = { 0 };
-	struct message bytes;
+	struct bytes bytes = bytes_of(&m);
+	struct message got;
 
 	(void)state;
-	message_put_welcome(&w, &m);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_welcome(bytes.at, bytes.len, &arena, &got), 0);
-	assert_int_equal(got.node_rank, 2);
-	assert_int_equal(got.nnodes, 3);
-	assert_string_equal(got.master_addr, "10.0.0.1");
-	assert_int_equal(got.master_port, 65535);
-	assert_int_equal(got.max_restarts, 7);
-	assert_true(got.agent_store);
-	assert_memory_equal(got.nproc, nproc, sizeof nproc);
+	got = read_again(&m, &arena);
+	assert_int_equal(got.welcome.node_rank, 2);
+	assert_int_equal(got.welcome.nnodes, 3);
+	assert_string_equal(got.welcome.master_addr, "10.0.0.1");
+	assert_int_equal(got.welcome.master_port, 65535);
+	assert_int_equal(got.welcome.max_restarts, 7);
+	assert_true(got.welcome.agent_store);
+	assert_memory_equal(got.welcome.nproc, nproc, sizeof nproc);
 	bytes.at[0] = 3; /* a node that there is not */
-	assert_int_equal(message_get_welcome(bytes.at, bytes.len, &arena, &got), -EPROTO);
-	bytes.at[0] = 2;
+	assert_int_equal(read_bytes(&bytes, &arena, &got), -EPROTO);
 	arena_done(&arena);
-	assert_whole(MESSAGE_WELCOME, &bytes);
+	free(bytes.at);
 }
 
 static void test_small(void **state)
 {
-	const struct message_refused refused = { REFUSED_JOB, -ETIMEDOUT,
-		"nodes 2, 5 did not come" };
-	const struct message_start start = { 3, 29500 };
-	const struct verdict verdict = { 139, false, 3,
-		{ .kind = CAUSE_FAILURE,
-			.culprit = { .rank = 3, .end = { .how = ENDED_SIGNAL, .value = SIGSEGV } },
-			.host = "gpu07" },
-		true, "root cause: rank 3" };
-	struct message_refused got_refused;
-	struct message_start got_start;
-	struct verdict got_verdict;
-	char text[MESSAGE_TEXT_SIZE];
-	int signal;
-	struct wire_out w = { 0 };
-	struct message bytes;
+	const struct message refused = { MESSAGE_REFUSED,
+		.refused = { REFUSED_JOB, -ETIMEDOUT, "nodes 2, 5 did not come" } };
+	const struct message waiting = message_waiting("waiting for node 3");
+	const struct message signal = { MESSAGE_SIGNAL, .signal = SIGUSR1 };
+	const struct message start = { MESSAGE_START, .start = { 3, 29500 } };
+	const struct message leave = { .type = MESSAGE_LEAVE };
+	const struct message verdict = { MESSAGE_VERDICT,
+		.verdict = { 139, false, 3,
+			{ .kind = CAUSE_FAILURE,
+				.culprit = { .rank = 3,
+					.end = { .how = ENDED_SIGNAL, .value = SIGSEGV } },
+				.host = "gpu07" },
+			true, "root cause: rank 3" } };
+	struct arena arena = { 0 };
+	struct message got;
 
 	(void)state;
-	message_put_refused(&w, &refused);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_refused(bytes.at, bytes.len, &got_refused), 0);
-	assert_int_equal(got_refused.why, REFUSED_JOB);
-	assert_int_equal(got_refused.code, -ETIMEDOUT);
-	assert_string_equal(got_refused.text, refused.text);
-	assert_whole(MESSAGE_REFUSED, &bytes);
+	got = read_again(&refused, &arena);
+	assert_int_equal(got.refused.why, REFUSED_JOB);
+	assert_int_equal(got.refused.code, -ETIMEDOUT);
+	assert_string_equal(got.refused.text, refused.refused.text);
 
-	message_put_text(&w, "waiting for node 3");
-	bytes = message_of(&w);
-	assert_int_equal(message_get_text(bytes.at, bytes.len, text), 0);
-	assert_string_equal(text, "waiting for node 3");
-	assert_whole(MESSAGE_WAITING, &bytes);
+	got = read_again(&waiting, &arena);
+	assert_string_equal(got.waiting, "waiting for node 3");
 
-	message_put_signal(&w, SIGUSR1);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_signal(bytes.at, bytes.len, &signal), 0);
-	assert_int_equal(signal, SIGUSR1);
-	assert_whole(MESSAGE_SIGNAL, &bytes);
+	got = read_again(&signal, &arena);
+	assert_int_equal(got.signal, SIGUSR1);
 
-	message_put_start(&w, &start);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_start(bytes.at, bytes.len, &got_start), 0);
-	assert_int_equal(got_start.attempt, 3);
-	assert_int_equal(got_start.master_port, 29500);
-	assert_whole(MESSAGE_START, &bytes);
+	got = read_again(&start, &arena);
+	assert_int_equal(got.start.attempt, 3);
+	assert_int_equal(got.start.master_port, 29500);
 
-	message_put_verdict(&w, &verdict);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_verdict(bytes.at, bytes.len, &got_verdict), 0);
-	assert_int_equal(got_verdict.exit_code, 139);
-	assert_false(got_verdict.well);
-	assert_int_equal(got_verdict.attempt, 3);
-	assert_string_equal(got_verdict.text, verdict.text);
-	assert_true(got_verdict.unsure);
-	assert_int_equal(cause_culprit(&got_verdict.cause)->rank, 3);
-	assert_string_equal(got_verdict.cause.host, "gpu07");
-	assert_whole(MESSAGE_VERDICT, &bytes);
+	(void)read_again(&leave, &arena);
+
+	got = read_again(&verdict, &arena);
+	assert_int_equal(got.verdict.exit_code, 139);
+	assert_false(got.verdict.well);
+	assert_int_equal(got.verdict.attempt, 3);
+	assert_string_equal(got.verdict.text, verdict.verdict.text);
+	assert_true(got.verdict.unsure);
+	assert_int_equal(cause_culprit(&got.verdict.cause)->rank, 3);
+	assert_string_equal(got.verdict.cause.host, "gpu07");
+	assert_null(arena.last);
 }
 
 static void test_ranks(void **state)
 {
-	const unsigned ranks[] = { 3, 5, 4095 };
+	static const unsigned ranks[] = { 3, 5, 4095 };
 	struct arena arena = { 0 };
-	struct wire_out w = { 0 };
-	struct message bytes;
-	unsigned attempt, *got;
-	size_t count;
 
 	(void)state;
 	for (size_t n = 0; n < 4; n += 3) {
-		message_put_ranks(&w, 6, ranks, n);
-		bytes = message_of(&w);
-		assert_int_equal(
-			message_get_ranks(bytes.at, bytes.len, &arena, &attempt, &got, &count), 0);
-		assert_int_equal(attempt, 6);
-		assert_int_equal(count, n);
-		assert_memory_equal(got, ranks, n * sizeof *ranks);
-		assert_whole(MESSAGE_JOINED, &bytes);
+		const struct message m = { MESSAGE_JOINED, .joined = { 6, ranks, n } };
+		struct message got = read_again(&m, &arena);
+
+		assert_int_equal(got.joined.attempt, 6);
+		assert_int_equal(got.joined.count, n);
+		assert_memory_equal(got.joined.list, ranks, n * sizeof *ranks);
 	}
 	arena_done(&arena);
 }
@@ -177,28 +155,27 @@ static void test_ranks(void **state)
 /* A text that is too long, and one that would write to a terminal. */
 static void test_lines(void **state)
 {
-	char text[2 * MESSAGE_TEXT_SIZE], got[MESSAGE_TEXT_SIZE] = "before";
-	struct wire_out w = { 0 };
+	char text[2 * MESSAGE_TEXT_SIZE];
+	struct message m, got = { .type = MESSAGE_END };
+	struct arena arena = { 0 };
+	struct bytes bytes;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof text - 1; i++)
 		text[i] = i % 2 ? '\xa4' : '\xc3'; /* a-umlaut */
 	text[sizeof text - 1] = '\0';
-	message_put_text(&w, text + 1);
-	message_put_text(&w, text);
-	wire_out_done(&w);
-	message_put_text(&w, text);
-	assert_int_equal(message_get_text(w.at, w.len, got), 0);
-	assert_int_equal(strlen(got), MESSAGE_TEXT_SIZE - 2); /* no half of one */
-	wire_out_done(&w);
+	m = message_waiting(text);
+	got = read_again(&m, &arena);
+	assert_int_equal(strlen(got.waiting), MESSAGE_TEXT_SIZE - 2); /* no half of one */
 
-	message_put_text(&w, "a\033[2Jb\n");
-	assert_int_equal(message_get_text(w.at, w.len, got), 0);
-	assert_string_equal(got, "a?[2Jb?");
-	w.at[w.len - 1] = '\n';
-	assert_int_equal(message_get_text(w.at, w.len, got), -EPROTO);
-	assert_string_equal(got, "a?[2Jb?");
-	wire_out_done(&w);
+	m = message_waiting("a\033[2Jb\n");
+	bytes = bytes_of(&m);
+	assert_int_equal(read_bytes(&bytes, &arena, &got), 0);
+	assert_string_equal(got.waiting, "a?[2Jb?");
+	bytes.at[bytes.len - 1] = '\n';
+	assert_int_equal(read_bytes(&bytes, &arena, &got), -EPROTO);
+	assert_string_equal(got.waiting, "a?[2Jb?");
+	free(bytes.at);
 }
 
 /* A number of ranks that the message has no bytes for asks for no memory. */
@@ -206,14 +183,24 @@ static void test_lengths(void **state)
 {
 	const unsigned char huge[] = { 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4 };
 	struct arena arena = { 0 };
-	unsigned attempt, *ranks;
-	size_t count;
+	struct message m;
 
 	(void)state;
-	assert_int_equal(
-		message_get_ranks(huge, sizeof huge, &arena, &attempt, &ranks, &count), -EPROTO);
+	assert_int_equal(message_get(MESSAGE_JOINED, huge, sizeof huge, &arena, &m), -EPROTO);
 	assert_null(arena.last);
 	arena_done(&arena);
+}
+
+/* Of another version, or of the link. */
+static void test_types(void **state)
+{
+	struct arena arena = { 0 };
+	struct message m;
+
+	(void)state;
+	for (unsigned type = 0; type < 256; type++)
+		assert_int_equal(message_get(type, (const unsigned char *)"", 0, &arena, &m),
+			type == MESSAGE_READY || type == MESSAGE_LEAVE ? 0 : -EPROTO);
 }
 
 int main(void)
@@ -227,5 +214,6 @@ int main(void)
 	suite_add(&s, "ranks", test_ranks, NULL, NULL);
 	suite_add(&s, "long lines, and evil ones", test_lines, NULL, NULL);
 	suite_add(&s, "a length that lies", test_lengths, NULL, NULL);
+	suite_add(&s, "types that there are not", test_types, NULL, NULL);
 	return suite_run(&s);
 }

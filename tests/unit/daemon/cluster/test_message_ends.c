@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "daemon/cluster/message.h"
-#include "daemon/net/wire.h"
 #include "daemon/net/wire.h"
 #include "daemon/report/error_file.h"
 #include "tests/unit/daemon/cluster/message_fixture.h"
@@ -81,90 +81,74 @@ static void assert_outcomes(const struct outcome *a, const struct outcome *b)
 
 static void test_stop(void **state)
 {
-	const struct stop m = { 1, URGENCY_HURRY, SIGINT, 30000, cause };
+	const struct message m = { MESSAGE_STOP,
+		.stop = { 1, URGENCY_HURRY, SIGINT, 30000, cause } };
+	struct arena arena = { 0 };
 	struct stop got;
-	struct wire_out w = { 0 };
-	struct message bytes;
 
 	(void)state;
-	message_put_stop(&w, &m);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_stop(bytes.at, bytes.len, &got), 0);
+	got = read_again(&m, &arena).stop;
 	assert_int_equal(got.attempt, 1);
 	assert_int_equal(got.urgency, URGENCY_HURRY);
 	assert_int_equal(got.signal, SIGINT);
 	assert_int_equal(got.grace_ms, 30000);
 	assert_cause(&got.cause, &cause);
-	assert_whole(MESSAGE_STOP, &bytes);
 }
 
 /* Whoever hears of a failure keeps the culprit. */
 static void test_stop_for_failure(void **state)
 {
-	struct stop m = { 1, URGENCY_STOP, SIGTERM, 30000, cause_of_failure(&outcome) };
-	struct stop got;
-	struct wire_out w = { 0 };
-	struct message bytes;
+	struct message m = { MESSAGE_STOP,
+		.stop = { 1, URGENCY_STOP, SIGTERM, 30000, cause_of_failure(&outcome) } };
+	struct arena arena = { 0 };
+	struct message got;
 
 	(void)state;
-	(void)strcpy(m.cause.host, "gpu09");
-	message_put_stop(&w, &m);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_stop(bytes.at, bytes.len, &got), 0);
-	assert_cause(&got.cause, &m.cause);
-	assert_outcomes(&got.cause.culprit, &outcome);
-	assert_whole(MESSAGE_STOP, &bytes);
+	(void)strcpy(m.stop.cause.host, "gpu09");
+	got = read_again(&m, &arena);
+	assert_cause(&got.stop.cause, &m.stop.cause);
+	assert_outcomes(&got.stop.cause.culprit, &outcome);
 }
 
 static void test_outcomes(void **state)
 {
-	struct outcome list[3] = { outcome, outcome, outcome }, one, *got;
+	struct outcome list[3] = { outcome, outcome, outcome };
+	const struct message failed = { MESSAGE_FAILED, .failed = outcome };
+	const struct message m = { MESSAGE_OUTCOMES, .outcomes = { 2, list, 3 } };
 	struct arena arena = { 0 };
-	struct wire_out w = { 0 };
-	struct message bytes;
-	unsigned attempt;
-	size_t count;
+	struct message got;
 
 	(void)state;
-	message_put_failed(&w, &outcome);
-	bytes = message_of(&w);
-	assert_int_equal(message_get_failed(bytes.at, bytes.len, &one), 0);
-	assert_outcomes(&one, &outcome);
-	assert_whole(MESSAGE_FAILED, &bytes);
+	got = read_again(&failed, &arena);
+	assert_outcomes(&got.failed, &outcome);
 
 	list[1].end = (struct ending){ ENDED_UNSTARTED, ENOENT, false };
 	list[2].end = (struct ending){ ENDED_NONE, 0, false };
-	message_put_outcomes(&w, 2, list, 3);
-	bytes = message_of(&w);
-	assert_int_equal(
-		message_get_outcomes(bytes.at, bytes.len, &arena, &attempt, &got, &count), 0);
-	assert_int_equal(attempt, 2);
-	assert_int_equal(count, 3);
+	got = read_again(&m, &arena);
+	assert_int_equal(got.outcomes.attempt, 2);
+	assert_int_equal(got.outcomes.count, 3);
 	for (int i = 0; i < 3; i++)
-		assert_outcomes(&got[i], &list[i]);
+		assert_outcomes(&got.outcomes.list[i], &list[i]);
 	arena_done(&arena);
-	assert_whole(MESSAGE_OUTCOMES, &bytes);
 }
 
 static void test_many_outcomes(void **state)
 {
 	static struct outcome list[OUTCOMES_MAX];
+	const struct message m = { MESSAGE_OUTCOMES, .outcomes = { 0, list, OUTCOMES_MAX } };
 	struct arena arena = { 0 };
 	struct wire_out w = { 0 };
-	struct outcome *got;
-	unsigned attempt;
-	size_t count;
+	struct message got;
 
 	(void)state;
 	for (int i = 0; i < OUTCOMES_MAX; i++)
 		list[i] = outcome;
-	message_put_outcomes(&w, 0, list, OUTCOMES_MAX);
-	assert_int_equal(message_get_outcomes(w.at, w.len, &arena, &attempt, &got, &count), 0);
-	assert_int_equal(count, OUTCOMES_MAX);
-	wire_put_raw(&w, w.at + 4, 60); /* one more than there may be */
-	assert_int_equal(
-		message_get_outcomes(w.at, w.len, &arena, &attempt, &got, &count), -EPROTO);
-	assert_int_equal(count, OUTCOMES_MAX);
+	message_put(&w, &m);
+	assert_int_equal(message_get(MESSAGE_OUTCOMES, w.at, w.len, &arena, &got), 0);
+	assert_int_equal(got.outcomes.count, OUTCOMES_MAX);
+	wire_put_raw(&w, w.at + 4, OUTCOME_BYTES); /* one more than there may be */
+	assert_int_equal(message_get(MESSAGE_OUTCOMES, w.at, w.len, &arena, &got), -EPROTO);
+	assert_int_equal(got.outcomes.count, OUTCOMES_MAX);
 	wire_out_done(&w);
 	arena_done(&arena);
 }
@@ -187,21 +171,18 @@ static void test_record(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		const struct error_record *r = i < 3 ? &records[i] : NULL;
-		const struct message_record m = { 1, 5, r, i == 1 ? NULL : "./train 'a b'",
-			{ i % 2 ? "a\n\x1b[2J\xff" : NULL, i > 1 ? "/log/1/stderr.log" : NULL } };
-		struct message_record got;
+		const struct message m = { MESSAGE_RECORD,
+			.record = { 1, 5, r, i == 1 ? NULL : "./train 'a b'",
+				{ i % 2 ? "a\n\x1b[2J\xff" : NULL,
+					i > 1 ? "/log/1/stderr.log" : NULL } } };
 		struct arena arena = { 0 };
-		struct wire_out w = { 0 };
-		struct message bytes;
+		struct message_record got = read_again(&m, &arena).record;
 
-		message_put_record(&w, &m);
-		bytes = message_of(&w);
-		assert_int_equal(message_get_record(bytes.at, bytes.len, &arena, &got), 0);
 		assert_int_equal(got.attempt, 1);
 		assert_int_equal(got.rank, 5);
-		assert_same(got.command, m.command);
-		assert_same(got.words.lines, m.words.lines);
-		assert_same(got.words.log, m.words.log);
+		assert_same(got.command, m.record.command);
+		assert_same(got.words.lines, m.record.words.lines);
+		assert_same(got.words.log, m.record.words.log);
 		assert_int_equal(got.record == NULL, r == NULL);
 		if (r) {
 			assert_same(got.record->message, r->message);
@@ -211,7 +192,6 @@ static void test_record(void **state)
 			assert_same(got.record->raw_why, r->raw_why);
 		}
 		arena_done(&arena);
-		assert_whole(MESSAGE_RECORD, &bytes);
 	}
 }
 
@@ -221,22 +201,23 @@ static void test_large_record(void **state)
 	enum { LARGE = RECORD_MAX_BYTES + 10 };
 	char *text = malloc(LARGE + 1);
 	struct error_record record = { .message = text, .traceback = text };
-	const struct message_record m = { 0, 0, &record, text, { text, text } };
-	struct message_record got;
+	const struct message m = { MESSAGE_RECORD,
+		.record = { 0, 0, &record, text, { text, text } } };
 	struct arena arena = { 0 };
 	struct wire_out w = { 0 };
+	struct message got;
 
 	(void)state;
 	assert_non_null(text);
 	memset(text, 'x', LARGE);
 	text[LARGE] = '\0';
-	message_put_record(&w, &m);
+	message_put(&w, &m);
 	assert_false(w.failed);
-	assert_int_equal(message_get_record(w.at, w.len, &arena, &got), 0);
-	assert_int_equal(strlen(got.record->message), RECORD_MAX_BYTES);
-	assert_int_equal(strlen(got.command), 64 * 1024);
-	assert_int_equal(strlen(got.words.lines), LAST_LINES_BYTES);
-	assert_null(got.words.log); /* the path of another file */
+	assert_int_equal(message_get(MESSAGE_RECORD, w.at, w.len, &arena, &got), 0);
+	assert_int_equal(strlen(got.record.record->message), RECORD_MAX_BYTES);
+	assert_int_equal(strlen(got.record.command), 64 * 1024);
+	assert_int_equal(strlen(got.record.words.lines), LAST_LINES_BYTES);
+	assert_null(got.record.words.log); /* the path of another file */
 	wire_out_done(&w);
 	arena_done(&arena);
 	free(text);
@@ -246,7 +227,7 @@ static void test_large_record(void **state)
 static int read_words(size_t lines_len, size_t log_len, bool nul)
 {
 	static char bytes[LAST_LINES_BYTES + 1];
-	struct message_record got;
+	struct message got;
 	struct arena arena = { 0 };
 	struct wire_out w = { 0 };
 	int rc;
@@ -261,10 +242,10 @@ static int read_words(size_t lines_len, size_t log_len, bool nul)
 	wire_put_bytes(&w, bytes, lines_len);
 	wire_put_u8(&w, true);
 	wire_put_bytes(&w, bytes, log_len);
-	rc = message_get_record(w.at, w.len, &arena, &got);
+	rc = message_get(MESSAGE_RECORD, w.at, w.len, &arena, &got);
 	if (rc == 0) {
-		assert_int_equal(strlen(got.words.lines), lines_len);
-		assert_int_equal(strlen(got.words.log), log_len);
+		assert_int_equal(strlen(got.record.words.lines), lines_len);
+		assert_int_equal(strlen(got.record.words.log), log_len);
 	} else {
 		assert_null(arena.last); /* nothing is kept of it */
 	}
@@ -286,37 +267,36 @@ static void test_words_bounds(void **state)
 
 static void test_ended(void **state)
 {
-	struct node_end m = { .attempt = 2,
-		.cause = cause,
-		.left = 3,
-		.left_killed = 1,
-		.survivors = { { .pid = 9,
-			.uid = 8,
-			.state = 'D',
-			.command = "python",
-			.node = 1 } },
-		.survivor_count = 1,
-		.started_ns = 10,
-		.ended_ns = 20 };
-	struct node_end got;
-	struct wire_out w = { 0 };
-	struct message bytes;
+	struct message m = { MESSAGE_ENDED,
+		.ended = { .attempt = 2,
+			.cause = cause,
+			.left = 3,
+			.left_killed = 1,
+			.survivors = { { .pid = 9,
+				.uid = 8,
+				.state = 'D',
+				.command = "python",
+				.node = 1 } },
+			.survivor_count = 1,
+			.started_ns = 10,
+			.ended_ns = 20 } };
+	struct arena arena = { 0 };
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		m.survivor_count = i == 0 ? 1 : 100; /* more than are told */
-		m.left_unknown = i == 0;
-		message_put_ended(&w, &m);
-		bytes = message_of(&w);
-		assert_int_equal(message_get_ended(bytes.at, bytes.len, &got), 0);
+		struct node_end got;
+
+		m.ended.survivor_count = i == 0 ? 1 : 100; /* more than are told */
+		m.ended.left_unknown = i == 0;
+		got = read_again(&m, &arena).ended;
 		assert_int_equal(got.attempt, 2);
 		assert_cause(&got.cause, &cause);
 		assert_int_equal(got.left, 3);
 		assert_int_equal(got.left_killed, 1);
-		assert_true(got.left_unknown == m.left_unknown);
+		assert_true(got.left_unknown == m.ended.left_unknown);
 		assert_int_equal(got.started_ns, 10);
 		assert_int_equal(got.ended_ns, 20);
-		assert_int_equal(got.survivor_count, m.survivor_count);
+		assert_int_equal(got.survivor_count, m.ended.survivor_count);
 		assert_int_equal(got.survivors[0].pid, 9);
 		assert_int_equal(got.survivors[0].uid, 8);
 		assert_int_equal(got.survivors[0].state, 'D');
@@ -324,7 +304,6 @@ static void test_ended(void **state)
 		assert_int_equal(got.survivors[0].node, 1);
 		assert_null(got.outcomes);
 		assert_int_equal(got.count, 0);
-		assert_whole(MESSAGE_ENDED, &bytes);
 	}
 }
 
@@ -350,14 +329,15 @@ static const struct value_row {
 static void test_value(void **state)
 {
 	const struct value_row *row = *state;
-	struct outcome got;
-	struct wire_out w = { 0 };
+	const struct message m = { MESSAGE_FAILED, .failed = outcome };
+	struct bytes bytes = bytes_of(&m);
+	struct arena arena = { 0 };
+	struct message got;
 
-	message_put_failed(&w, &outcome);
-	assert_int_equal(w.len, OUTCOME_BYTES);
-	w.at[row->at] = row->value;
-	assert_int_equal(message_get_failed(w.at, w.len, &got), -EPROTO);
-	wire_out_done(&w);
+	assert_int_equal(bytes.len, OUTCOME_BYTES);
+	bytes.at[row->at] = row->value;
+	assert_int_equal(read_bytes(&bytes, &arena, &got), -EPROTO);
+	free(bytes.at);
 }
 
 int main(void)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "daemon/cluster/message.h"
-#include "daemon/net/wire.h"
 #include "tests/unit/daemon/cluster/message_fixture.h"
 
 static void test_log(void **state)
@@ -17,22 +17,18 @@ static void test_log(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (char)(i * 7); /* any byte: NUL, too */
-	for (size_t i = 0; i < 3; i++) {
-		for (int stream = 1; stream <= 2; stream++) {
-			struct wire_out w = { 0 };
-			struct message m;
-			const char *got;
-			size_t len;
-			int from;
+	for (size_t i = 0; i < 6; i++) {
+		const struct message m = { MESSAGE_LOG,
+			.log = { 1 + (int)(i % 2), bytes, lens[i / 2] } };
+		struct bytes written = bytes_of(&m);
+		struct arena arena = { 0 };
+		struct message got;
 
-			message_put_log(&w, stream, bytes, lens[i]);
-			m = message_of(&w);
-			assert_int_equal(message_get_log(m.at, m.len, &from, &got, &len), 0);
-			assert_int_equal(from, stream);
-			assert_int_equal(len, lens[i]);
-			assert_memory_equal(got, bytes, len);
-			free(m.at);
-		}
+		assert_int_equal(read_bytes(&written, &arena, &got), 0);
+		assert_int_equal(got.log.stream, m.log.stream);
+		assert_int_equal(got.log.len, m.log.len);
+		assert_memory_equal(got.log.at, bytes, m.log.len);
+		free(written.at);
 	}
 }
 
@@ -52,39 +48,31 @@ static void test_bad(void **state)
 {
 	const struct bad_row *row = *state;
 	unsigned char *exact = calloc(1, row->len + (row->len == 0));
-	const char *got = NULL;
-	size_t len = 77;
-	int stream = 77;
+	struct message got = { .type = MESSAGE_END };
+	struct arena arena = { 0 };
 
 	assert_non_null(exact);
 	if (row->len > 0)
 		exact[0] = row->first;
-	assert_int_equal(message_get_log(exact, row->len, &stream, &got, &len), -EPROTO);
-	assert_null(got);
-	assert_int_equal(len, 77);
-	assert_int_equal(stream, 77);
+	assert_int_equal(message_get(MESSAGE_LOG, exact, row->len, &arena, &got), -EPROTO);
+	assert_int_equal(got.type, MESSAGE_END); /* it is as it was */
 	free(exact);
 }
 
 static void test_room(void **state)
 {
 	static const size_t rooms[] = { 1, 4096, MESSAGE_LOG_ROOM_MAX };
-	unsigned char none[4] = { 0 }, huge[4] = { 1, 0, 1, 0 };
-	size_t got = 77;
+	unsigned char none[4] = { 0 }, huge[4] = { 1, 0, 1, 0 }; /* 64 KiB + 1 */
+	struct arena arena = { 0 };
+	struct message got;
 
 	(void)state;
-	assert_int_equal(message_get_log_room(none, sizeof none, &got), -EPROTO);
-	assert_int_equal(message_get_log_room(huge, sizeof huge, &got), -EPROTO); /* 64 KiB + 1 */
-	assert_int_equal(got, 77);
+	assert_int_equal(message_get(MESSAGE_LOG_ROOM, none, sizeof none, &arena, &got), -EPROTO);
+	assert_int_equal(message_get(MESSAGE_LOG_ROOM, huge, sizeof huge, &arena, &got), -EPROTO);
 	for (size_t i = 0; i < 3; i++) {
-		struct wire_out w = { 0 };
-		struct message m;
+		const struct message m = { MESSAGE_LOG_ROOM, .log_room = rooms[i] };
 
-		message_put_log_room(&w, rooms[i]);
-		m = message_of(&w);
-		assert_int_equal(message_get_log_room(m.at, m.len, &got), 0);
-		assert_int_equal(got, rooms[i]);
-		assert_whole(MESSAGE_LOG_ROOM, &m);
+		assert_int_equal(read_again(&m, &arena).log_room, rooms[i]);
 	}
 }
 
