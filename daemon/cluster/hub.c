@@ -28,18 +28,16 @@ static void note_clock(const struct caller *p)
 static void on_failed(struct caller *p, const struct message *m)
 {
 	note_clock(p);
-	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &m->failed, uv_hrtime()), NULL);
+	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &m->failed, uv_hrtime()));
 }
 
 static void on_stop(struct caller *p, const struct message *m)
 {
-	struct orders orders = { 0 };
-
 	/* during the meeting its rank may not be known: any free one will do */
 	if (hub_rank_rest(p->hub) < 0)
 		return;
 	note_clock(p);
-	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &m->stop, &orders), &orders);
+	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &m->stop));
 }
 
 static void on_signal(struct caller *p, const struct message *m)
@@ -82,15 +80,12 @@ static void on_record(struct caller *p, const struct message *m)
 static void on_ended(struct caller *p, const struct message *m)
 {
 	struct hub *h = p->hub;
-	struct orders orders = { 0 };
 	struct node_end end = m->ended;
 
 	end.outcomes = p->outcomes;
 	end.count = p->count;
 	note_clock(p);
-	hub_obey(h,
-		job_ended(&h->job, p->node, &end, uv_hrtime(), h->party->config->arena, &orders),
-		&orders);
+	hub_obey(h, job_ended(&h->job, p->node, &end, uv_hrtime()));
 }
 
 /* job.c decides whether it is a loss; if so, that is told before its consequences. */
@@ -105,14 +100,13 @@ static void tell_loss(const struct caller *p)
 static void on_leave(struct caller *p, const struct message *m)
 {
 	struct hub *h = p->hub;
-	struct orders orders = { 0 };
 	enum order what;
 
 	(void)m;
 	p->told = true;
-	what = job_left(&h->job, p->node, uv_hrtime(), h->party->config->arena, &orders);
+	what = job_left(&h->job, p->node, uv_hrtime());
 	tell_loss(p);
-	hub_obey(h, what, &orders);
+	hub_obey(h, what);
 }
 
 static void on_unjoined(struct caller *p, const struct message *m)
@@ -273,14 +267,13 @@ static void lose(struct caller *p, const char *why)
 	struct hub *h = p->hub;
 	struct loss loss = loss_of(h, &p->link, why);
 	struct cause own;
-	struct orders orders = { 0 };
 	enum order what;
 
 	if (p->link.killed_by == 0 && party_slept(&h->beat, h->self, &own))
 		loss.own = &own;
-	what = job_lost(&h->job, p->node, &loss, uv_hrtime(), h->party->config->arena, &orders);
+	what = job_lost(&h->job, p->node, &loss, uv_hrtime());
 	tell_loss(p);
-	hub_obey(h, what, &orders);
+	hub_obey(h, what);
 }
 
 /* Both ends report a wrong key, as it may be wrong at either, but strangers must not fill the log.
@@ -438,10 +431,8 @@ void hub_failed(struct hub *h, const struct outcome *o)
 
 void hub_asked(struct hub *h, const struct stop *s)
 {
-	struct orders orders = { 0 };
-
 	if (h->state < HUB_OVER)
-		hub_obey(h, job_asked(&h->job, h->self, s, &orders), &orders);
+		hub_obey(h, job_asked(&h->job, h->self, s));
 }
 
 void hub_forward(struct hub *h, int signal)
@@ -451,14 +442,11 @@ void hub_forward(struct hub *h, int signal)
 
 void hub_ended(struct hub *h, const struct node_end *end, const struct evidence *list, size_t count)
 {
-	struct orders orders = { 0 };
-
 	if (h->state >= HUB_OVER)
 		return;
 	for (size_t i = 0; i < count; i++)
 		hub_remember(h, &list[i]);
-	hub_obey(h, job_ended(&h->job, h->self, end, uv_hrtime(), h->party->config->arena, &orders),
-		&orders);
+	hub_obey(h, job_ended(&h->job, h->self, end, uv_hrtime()));
 }
 
 static void on_store_closed(struct store *s)

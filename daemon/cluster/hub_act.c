@@ -258,7 +258,6 @@ static void start_next(struct hub *h)
 /* There can't be a next attempt: the job ends as this launcher's failure. */
 static void fail_here(struct hub *h, const char *text)
 {
-	struct orders orders = { 0 };
 	struct stop s = { .attempt = h->job.attempt,
 		.urgency = URGENCY_STOP,
 		.cause = { .kind = CAUSE_NODE_LOST,
@@ -267,7 +266,7 @@ static void fail_here(struct hub *h, const char *text)
 			.detail = "it found no free port" } };
 
 	party_say(h->party, NOTE_WARNING, "%s", text);
-	hub_obey(h, job_asked(&h->job, h->self, &s, &orders), &orders);
+	hub_obey(h, job_asked(&h->job, h->self, &s));
 }
 
 static void on_pause_over(uv_timer_t *t)
@@ -288,19 +287,20 @@ static void on_pause_over(uv_timer_t *t)
 	start_next(h);
 }
 
-static struct job_end end_of(const struct hub *h, const struct orders *orders)
+static struct job_end end_of(const struct hub *h)
 {
+	const struct job *j = &h->job;
 	struct job_end end = {
-		.result = &orders->result,
-		.evidence = evidence_of(h, &orders->result),
+		.result = &j->result,
+		.evidence = evidence_of(h, &j->result),
 		.restarts = h->restarts,
-		/* it outlives the orders */
-		.why_not = arena_strdup(h->party->config->arena, orders->why_not),
+		/* it outlives the hub */
+		.why_not = arena_strdup(h->party->config->arena, j->why_not),
 	};
 
 	end.waiting = all_waiting(h, &end.waiting_count);
-	verdict_make(&orders->result, &end.verdict);
-	end.verdict.attempt = h->job.attempt;
+	verdict_make(&j->result, &end.verdict);
+	end.verdict.attempt = j->attempt;
 	return end;
 }
 
@@ -318,7 +318,7 @@ static void tell_verdict(struct hub *h, struct verdict told)
 	}
 }
 
-void hub_obey(struct hub *h, enum order what, const struct orders *orders)
+void hub_obey(struct hub *h, enum order what)
 {
 	const struct party *p = h->party;
 	struct job_end end;
@@ -331,14 +331,14 @@ void hub_obey(struct hub *h, enum order what, const struct orders *orders)
 		p->on->stop(p->owner, &h->job.stop);
 		return;
 	case ORDER_RESTART:
-		end = end_of(h, orders);
+		end = end_of(h);
 		h->restarts++;
-		p->on->pause(p->owner, &end, orders->delay_ms);
-		(void)uv_timer_start(&h->clock, on_pause_over, orders->delay_ms, 0);
+		p->on->pause(p->owner, &end, h->job.delay_ms);
+		(void)uv_timer_start(&h->clock, on_pause_over, h->job.delay_ms, 0);
 		return;
 	case ORDER_OVER:
 		hub_goto(h, HUB_OVER);
-		end = end_of(h, orders);
+		end = end_of(h);
 		tell_verdict(h, end.verdict);
 		p->on->over(p->owner, &end);
 		return;

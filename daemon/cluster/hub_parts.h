@@ -140,7 +140,7 @@ void hub_start_first(struct hub *h);
  * the node timeout is lost. */
 void hub_tell_stop(struct hub *h);
 /* Does what the job has decided. */
-void hub_obey(struct hub *h, enum order what, const struct orders *orders);
+void hub_obey(struct hub *h, enum order what);
 /* Keeps a failed worker's evidence; what it points to lives as long as the attempt's memory. */
 void hub_remember(struct hub *h, const struct evidence *said);
 /* These of a node's workers have not joined the store: a job that hangs at its start says so. */

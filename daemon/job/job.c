@@ -47,7 +47,9 @@ static void node_goto(struct job_node *n, enum node_state next)
 int job_init(struct job *j, unsigned nnodes, const struct restart_policy *policy, uint64_t grace_ms,
 	struct arena *arena)
 {
-	*j = (struct job){ .nnodes = nnodes, .policy = *policy, .grace_ms = grace_ms };
+	*j = (struct job){
+		.nnodes = nnodes, .policy = *policy, .grace_ms = grace_ms, .arena = arena
+	};
 	assert(nnodes > 0);
 	j->nodes = arena_alloc(arena, nnodes * sizeof *j->nodes);
 	j->told = arena_alloc(arena, nnodes * sizeof *j->told);
@@ -112,23 +114,22 @@ void job_name_host(const struct job *j, struct cause *c)
 /* --- what the nodes' parts of an attempt come to --- */
 
 /* Memory for count outcomes, which all attempts share. NULL: there is none. */
-static struct outcome *outcomes_for(
-	struct outcome *old, size_t *room, size_t count, struct arena *arena)
+static struct outcome *outcomes_for(struct job *j, struct outcome *old, size_t *room, size_t count)
 {
 	struct outcome *ret = old;
 
 	if (count <= *room)
 		return old;
-	ret = arena_alloc(arena, count * sizeof *ret);
+	ret = arena_alloc(j->arena, count * sizeof *ret);
 	*room = ret ? count : 0;
 	return ret;
 }
 
 /* Keeps what a node tells of its end. Where there is no memory its outcomes are missing. */
-static void keep_end(struct job *j, unsigned node, const struct node_end *end, struct arena *arena)
+static void keep_end(struct job *j, unsigned node, const struct node_end *end)
 {
 	struct job_node *n = &j->nodes[node];
-	struct outcome *to = outcomes_for(n->end.outcomes, &n->room, end->count, arena);
+	struct outcome *to = outcomes_for(j, n->end.outcomes, &n->room, end->count);
 
 	n->end = *end;
 	n->end.outcomes = to;
@@ -317,13 +318,13 @@ static void find_untold(struct job *j)
 }
 
 /* Fills j->result from what all nodes have told. */
-static void make_result(struct job *j, uint64_t now_ns, struct arena *arena)
+static void make_result(struct job *j, uint64_t now_ns)
 {
 	struct result *r = &j->result;
 	struct cause asked = asked_in_order(j);
 
 	*r = (struct result){ .nodes = j->told, .node_count = j->nnodes, .ended_ns = now_ns };
-	j->outcomes = outcomes_for(j->outcomes, &j->room, count_outcomes(j), arena);
+	j->outcomes = outcomes_for(j, j->outcomes, &j->room, count_outcomes(j));
 	if (j->outcomes)
 		add_all(j);
 	r->outcomes = j->outcomes;
@@ -400,32 +401,22 @@ static enum order stop_for_end(
 	return stop_for(j, &cause);
 }
 
-static void put_result(const struct job *j, struct orders *ret)
-{
-	ret->delay_ms = 0;
-	ret->why_not[0] = '\0';
-	ret->result = j->result;
-}
-
-static enum order end(struct job *j, struct orders *ret)
+static enum order end(struct job *j)
 {
 	job_goto(j, JOB_OVER);
-	ret->what = ORDER_OVER;
 	return ORDER_OVER;
 }
 
 /* No node is left that runs workers: what follows? */
-static enum order settle(struct job *j, uint64_t now_ns, struct arena *arena, struct orders *ret)
+static enum order settle(struct job *j, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < j->nnodes; i++)
 		if (j->nodes[i].state == NODE_JOINED)
 			return ORDER_NONE;
-	make_result(j, now_ns, arena);
-	put_result(j, ret);
-	if (!restart_is_due(j, &j->result, ret->why_not))
-		return end(j, ret);
-	ret->delay_ms = restart_delay_ms(&j->policy, j->attempt);
-	ret->what = ORDER_RESTART;
+	make_result(j, now_ns);
+	if (!restart_is_due(j, &j->result, j->why_not))
+		return end(j);
+	j->delay_ms = restart_delay_ms(&j->policy, j->attempt);
 	job_goto(j, JOB_PAUSED);
 	return ORDER_RESTART;
 }
@@ -445,17 +436,16 @@ enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uin
 }
 
 /* Nothing runs that would have to end first. */
-static enum order end_as_asked(struct job *j, struct orders *ret)
+static enum order end_as_asked(struct job *j)
 {
 	if (j->state == JOB_MEETING)
-		make_result(j, j->asked.at_ns, NULL); /* of no workers: no memory is needed */
+		make_result(j, j->asked.at_ns);
 	j->result.cause = j->asked;
 	j->result.unsure = false;
-	put_result(j, ret);
-	return end(j, ret);
+	return end(j);
 }
 
-enum order job_asked(struct job *j, unsigned node, const struct stop *asked, struct orders *ret)
+enum order job_asked(struct job *j, unsigned node, const struct stop *asked)
 {
 	struct stop s = *asked;
 
@@ -466,20 +456,19 @@ enum order job_asked(struct job *j, unsigned node, const struct stop *asked, str
 	/* of several requests the first one counts, as far as the clocks tell */
 	if (j->asked.kind == CAUSE_NONE || s.cause.at_ns < j->asked.at_ns)
 		j->asked = s.cause;
-	return is_running(j) ? stop(j, &s) : end_as_asked(j, ret);
+	return is_running(j) ? stop(j, &s) : end_as_asked(j);
 }
 
-enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns,
-	struct arena *arena, struct orders *ret)
+enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns)
 {
 	struct job_node *n = node_of(j, node);
 	enum order what;
 
 	if (!is_running(j) || n->state != NODE_JOINED || end->attempt != j->attempt)
 		return ORDER_NONE;
-	keep_end(j, node, end, arena);
+	keep_end(j, node, end);
 	node_goto(n, NODE_ENDED);
-	what = settle(j, now_ns, arena, ret);
+	what = settle(j, now_ns);
 	if (what == ORDER_NONE && !end_is_well(end))
 		what = stop_for_end(j, node, end, now_ns);
 	return what;
@@ -511,12 +500,11 @@ static void note_loss(struct job *j, unsigned node, const struct loss *loss, uin
 }
 
 /* A node that is gone between two attempts: the failure stays the cause, but nothing follows it. */
-static enum order lose_paused(struct job *j, unsigned node, struct orders *ret)
+static enum order lose_paused(struct job *j, unsigned node)
 {
 	j->told[node].lost = true;
-	put_result(j, ret);
-	(void)restart_is_due(j, &j->result, ret->why_not);
-	return end(j, ret);
+	(void)restart_is_due(j, &j->result, j->why_not);
+	return end(j);
 }
 
 static bool has_ended_well(const struct job_node *n)
@@ -524,8 +512,7 @@ static bool has_ended_well(const struct job_node *n)
 	return n->state == NODE_ENDED && end_is_well(&n->end);
 }
 
-enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns,
-	struct arena *arena, struct orders *ret)
+enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns)
 {
 	struct job_node *n = node_of(j, node);
 	enum order what;
@@ -542,20 +529,19 @@ enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint6
 	}
 	note_loss(j, node, loss, now_ns);
 	if (j->state == JOB_PAUSED)
-		return lose_paused(j, node, ret);
-	what = settle(j, now_ns, arena, ret);
+		return lose_paused(j, node);
+	what = settle(j, now_ns);
 	return what == ORDER_NONE && !n->has_ended ? stop_for(j, loss->own ? loss->own : &n->lost) :
 						     what;
 }
 
-enum order job_left(
-	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret)
+enum order job_left(struct job *j, unsigned node, uint64_t now_ns)
 {
 	const struct loss loss = { now_ns, now_ns, "it left before the job had ended", NULL, 0 };
 	struct job_node *n = node_of(j, node);
 
 	if (!has_ended_well(n) || j->state == JOB_PAUSED)
-		return job_lost(j, node, &loss, now_ns, arena, ret);
+		return job_lost(j, node, &loss, now_ns);
 	node_goto(n, NODE_LEFT);
 	return ORDER_NONE; /* the job waits for those that run, and for nobody where it is over */
 }

@@ -1,6 +1,5 @@
 /* job.h - the whole job as node rank 0's launcher sees it: who is there, who failed, what follows.
- * Pure: events in, orders out; no clock (every event brings its time), no sockets, no memory but
- * what job_init() made.
+ * Pure: events in, orders out; no clock (every event brings its time), no sockets.
  *
  * A job on one node is a job with one node: the same path decides about restarts.
  *
@@ -110,26 +109,22 @@ struct job {
 	size_t room;              /* as in job_node */
 	struct node *told;        /* the nodes, as results have them */
 	struct result result;     /* of the attempt that ended last */
+	uint64_t delay_ms;        /* PAUSED: until the next one */
+	/* OVER: why no restart follows a failure, where --max-restarts was given: "the limit is
+	 * reached", "exit code 2 is not in --restart-on"; "" otherwise */
+	char why_not[WHY_NOT_SIZE];
+	struct arena *arena; /* for outcomes; failed: there was no room for all */
 };
 
 /* What the owner must do now. */
 enum order {
 	ORDER_NONE,
 	ORDER_STOP,    /* job.stop is new, more urgent, or has another cause: to all that run */
-	ORDER_RESTART, /* after ret->delay_ms: job_resume(), then the attempt starts everywhere */
-	ORDER_OVER,    /* ret->result is the job's, and all nodes may go */
+	ORDER_RESTART, /* after job.delay_ms: job_resume(), then the attempt starts everywhere */
+	ORDER_OVER,    /* job.result is the job's, and all nodes may go */
 };
 
-struct orders {
-	enum order what;
-	uint64_t delay_ms;    /* ORDER_RESTART */
-	struct result result; /* ORDER_OVER, ORDER_RESTART: of the attempt that has ended */
-	/* ORDER_OVER: why no restart follows a failure, where --max-restarts was given: "the
-	 * limit is reached", "exit code 2 is not in --restart-on"; "" otherwise */
-	char why_not[WHY_NOT_SIZE];
-};
-
-/* A job of nnodes nodes, none joined. Memory for nodes is the arena's. -ENOMEM. */
+/* A job of nnodes nodes, none joined. Memory is the arena's, later too. -ENOMEM. */
 int job_init(struct job *j, unsigned nnodes, const struct restart_policy *policy, uint64_t grace_ms,
 	struct arena *arena);
 
@@ -152,28 +147,25 @@ enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uin
 
 /* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
  * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
- * Before the job has begun, and between two attempts, it ends at once: OVER, and ret is set. */
-enum order job_asked(struct job *j, unsigned node, const struct stop *asked, struct orders *ret);
+ * Before the job has begun, and between two attempts, it ends at once: OVER. */
+enum order job_asked(struct job *j, unsigned node, const struct stop *asked);
 
 /* Names the host of a cause's node for the other launchers. Not where there are none: of a job on
  * one node the user knows the node by another number. */
 void job_name_host(const struct job *j, struct cause *c);
 
-/* All workers of a node have ended. Outcomes are copied. ret is set for RESTART and OVER. Where
- * there is no memory the arena has failed, and outcomes are missing from the result. */
-enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns,
-	struct arena *arena, struct orders *ret);
+/* All workers of a node have ended. Outcomes are copied. Where there is no memory the arena has
+ * failed, and outcomes are missing from the result. */
+enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns);
 
 /* A node's launcher is gone without a word, or has been silent too long. In a node that has ended
  * with 0 and said so it is no loss. May stop the job, and may be the last event that it waited for.
  * Between two attempts it ends the job. */
-enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns,
-	struct arena *arena, struct orders *ret);
+enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns);
 
 /* A node whose workers have ended with 0 leaves: only where no restart can follow, as after this
  * none does. Before it has ended that is a loss. */
-enum order job_left(
-	struct job *j, unsigned node, uint64_t now_ns, struct arena *arena, struct orders *ret);
+enum order job_left(struct job *j, unsigned node, uint64_t now_ns);
 
 /* Begins the next attempt. */
 void job_resume(struct job *j, uint64_t now_ns);

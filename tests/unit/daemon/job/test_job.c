@@ -11,7 +11,6 @@
 struct stand {
 	struct job j;
 	struct arena arena;
-	struct orders orders;
 };
 
 static void meet(struct stand *t, unsigned max_restarts, bool all)
@@ -45,7 +44,7 @@ static enum order end_as(
 	if (!ending_is_success(&o.end))
 		end.cause = cause_of_failure(&o);
 	end.cause.at_ns = S(at);
-	return job_ended(&t->j, node, &end, S(at), &t->arena, &t->orders);
+	return job_ended(&t->j, node, &end, S(at));
 }
 
 static const struct outcome well = { .end = { ENDED_EXIT, 0, false } };
@@ -71,14 +70,14 @@ static enum order ask(struct stand *t, unsigned node, enum urgency urgency)
 		.grace_ms = 7,
 		.cause = { .kind = CAUSE_SIGNAL, .signal = SIGINT, .at_ns = S(3) } };
 
-	return job_asked(&t->j, node, &s, &t->orders);
+	return job_asked(&t->j, node, &s);
 }
 
 static enum order lose(struct stand *t, unsigned node, double at)
 {
 	const struct loss loss = { S(at), S(at), "cut", NULL, 0 };
 
-	return job_lost(&t->j, node, &loss, S(at), &t->arena, &t->orders);
+	return job_lost(&t->j, node, &loss, S(at));
 }
 
 /* It says nothing for 10 s; it used to make that clearmething every second. */
@@ -86,15 +85,14 @@ static enum order miss(struct stand *t, unsigned node, double heard)
 {
 	const struct loss loss = { S(heard), S(heard + 1), "silent", NULL, 0 };
 
-	return job_lost(&t->j, node, &loss, S(heard + 10), &t->arena, &t->orders);
+	return job_lost(&t->j, node, &loss, S(heard + 10));
 }
 
 static void assert_over(struct stand *t, enum cause_kind kind, int code)
 {
 	assert_int_equal(t->j.state, JOB_OVER);
-	assert_int_equal(t->orders.what, ORDER_OVER);
-	assert_int_equal(t->orders.result.cause.kind, kind);
-	assert_int_equal(result_exit_code(&t->orders.result), code);
+	assert_int_equal(t->j.result.cause.kind, kind);
+	assert_int_equal(result_exit_code(&t->j.result), code);
 	for (unsigned i = 0; i < 3; i++) { /* nothing changes it */
 		assert_int_equal(end_as(t, i, t->j.attempt, 9, &failed), ORDER_NONE);
 		assert_int_equal(fails(t, i, t->j.attempt), ORDER_NONE);
@@ -112,12 +110,12 @@ static void test_well(void **state)
 	(void)state;
 	begin(&t, 0);
 	assert_int_equal(end_as(&t, 2, 0, 5, &well), ORDER_NONE);
-	assert_int_equal(job_left(&t.j, 2, S(5), &t.arena, &t.orders), ORDER_NONE);
+	assert_int_equal(job_left(&t.j, 2, S(5)), ORDER_NONE);
 	assert_int_equal(lose(&t, 2, 6), ORDER_NONE); /* it has said that it goes */
 	assert_int_equal(end_as(&t, 0, 0, 5, &well), ORDER_NONE);
 	assert_int_equal(lose(&t, 0, 6), ORDER_NONE); /* it has not, but is not missed either */
 	assert_int_equal(end_as(&t, 1, 0, 5, &well), ORDER_OVER);
-	assert_int_equal(t.orders.result.count, 3);
+	assert_int_equal(t.j.result.count, 3);
 	assert_over(&t, CAUSE_NONE, 0);
 }
 
@@ -140,8 +138,8 @@ static void test_failure(void **state)
 	assert_int_equal(end_as(&t, 0, 1, 4, &failed), ORDER_NONE); /* of another attempt */
 	assert_int_equal(end_as(&t, 0, 0, 4, &stopped), ORDER_NONE);
 	assert_int_equal(end_as(&t, 1, 0, 2, &failed), ORDER_OVER);
-	assert_int_equal(t.orders.result.cause.culprit.rank, 1);
-	assert_string_equal(t.orders.why_not, "");
+	assert_int_equal(t.j.result.cause.culprit.rank, 1);
+	assert_string_equal(t.j.why_not, "");
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 
@@ -188,9 +186,8 @@ static void test_untold(void **state)
 	assert_int_equal(end_as(&t, 1, 0, 1.5, &unstarted), ORDER_STOP);
 	assert_int_equal(end_as(&t, 0, 0, 4, &failed), ORDER_NONE);
 	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
-	assert_int_equal(t.orders.result.cause.culprit.rank, 1);
-	assert_string_equal(
-		t.orders.why_not, "exit code 127 means that a program could not be started");
+	assert_int_equal(t.j.result.cause.culprit.rank, 1);
+	assert_string_equal(t.j.why_not, "exit code 127 means that a program could not be started");
 	assert_over(&t, CAUSE_FAILURE, 127);
 }
 
@@ -205,7 +202,7 @@ static void test_restart(void **state)
 		assert_int_equal(end_as(&t, 1, attempt, 2, &failed), ORDER_NONE);
 		assert_int_equal(end_as(&t, 0, attempt, 3, &well), ORDER_NONE);
 		assert_int_equal(end_as(&t, 2, attempt, 3, &stopped), ORDER_RESTART);
-		assert_int_equal(t.orders.delay_ms, 50u << attempt);
+		assert_int_equal(t.j.delay_ms, 50u << attempt);
 		assert_int_equal(t.j.state, JOB_PAUSED);
 		assert_int_equal(fails(&t, 1, attempt), ORDER_NONE);
 		job_resume(&t.j, S(1));
@@ -216,7 +213,7 @@ static void test_restart(void **state)
 	assert_int_equal(end_as(&t, 0, 2, 3, &failed), ORDER_STOP);
 	assert_int_equal(end_as(&t, 1, 2, 3.5, &stopped), ORDER_NONE);
 	assert_int_equal(end_as(&t, 2, 2, 3.5, &stopped), ORDER_OVER);
-	assert_string_equal(t.orders.why_not, "the limit is reached");
+	assert_string_equal(t.j.why_not, "the limit is reached");
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 
@@ -235,13 +232,13 @@ static void test_paused(void **state)
 	(void)state;
 	pause_job(&t);
 	assert_int_equal(ask(&t, 2, URGENCY_STOP), ORDER_OVER);
-	assert_int_equal(t.orders.result.cause.node, 2);
+	assert_int_equal(t.j.result.cause.node, 2);
 	assert_over(&t, CAUSE_SIGNAL, 130);
 
 	pause_job(&t);
 	assert_int_equal(lose(&t, 2, 5), ORDER_OVER);
-	assert_string_equal(t.orders.why_not, "node 2 was lost");
-	assert_true(t.orders.result.nodes[2].lost);
+	assert_string_equal(t.j.why_not, "node 2 was lost");
+	assert_true(t.j.result.nodes[2].lost);
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 
@@ -259,7 +256,7 @@ static void test_request(void **state)
 	assert_int_equal(ask(&t, 2, URGENCY_HURRY), ORDER_NONE); /* only upward */
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(end_as(&t, i, 0, 4, &stopped), i < 2 ? ORDER_NONE : ORDER_OVER);
-	assert_string_equal(t.orders.why_not, "");
+	assert_string_equal(t.j.why_not, "");
 	assert_over(&t, CAUSE_SIGNAL, 130);
 }
 
@@ -274,13 +271,13 @@ static void test_slept(void **state)
 
 	(void)state;
 	begin(&t, 2);
-	assert_int_equal(job_lost(&t.j, 1, &loss, S(15), &t.arena, &t.orders), ORDER_STOP);
+	assert_int_equal(job_lost(&t.j, 1, &loss, S(15)), ORDER_STOP);
 	assert_true(t.j.stop.cause.asleep);
 	assert_int_equal(lose(&t, 2, 1), ORDER_NONE);
 	assert_int_equal(end_as(&t, 0, 0, 16, &stopped), ORDER_OVER);
-	assert_true(t.orders.result.cause.asleep);
-	assert_int_equal(t.orders.result.cause.node, 0);
-	assert_string_equal(t.orders.why_not, "node 0 was itself frozen or suspended");
+	assert_true(t.j.result.cause.asleep);
+	assert_int_equal(t.j.result.cause.node, 0);
+	assert_string_equal(t.j.why_not, "node 0 was itself frozen or suspended");
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 }
 
@@ -296,18 +293,18 @@ static void test_lost(void **state)
 	assert_int_equal(end_as(&t, 1, 0, 2, &failed), ORDER_NONE); /* it comes back too late */
 	assert_int_equal(end_as(&t, 0, 0, 3, &stopped), ORDER_NONE);
 	assert_int_equal(lose(&t, 2, 4), ORDER_OVER); /* the last one that was waited for */
-	assert_int_equal(t.orders.result.cause.node, 1);
-	assert_string_equal(t.orders.result.cause.detail, "cut");
-	assert_string_equal(t.orders.why_not, "node 1 was lost");
-	assert_int_equal(t.orders.result.count, 3);
-	assert_int_equal(t.orders.result.outcomes[2].rank, 2);
+	assert_int_equal(t.j.result.cause.node, 1);
+	assert_string_equal(t.j.result.cause.detail, "cut");
+	assert_string_equal(t.j.why_not, "node 1 was lost");
+	assert_int_equal(t.j.result.count, 3);
+	assert_int_equal(t.j.result.outcomes[2].rank, 2);
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 
 	begin(&t, 2); /* of several the one that counts is told */
 	assert_int_equal(lose(&t, 2, 2), ORDER_STOP);
 	assert_int_equal(lose(&t, 1, 3), ORDER_NONE);
 	assert_int_equal(end_as(&t, 0, 0, 3, &stopped), ORDER_OVER);
-	assert_string_equal(t.orders.why_not, "node 2 was lost");
+	assert_string_equal(t.j.why_not, "node 2 was lost");
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 
 	begin(&t, 0); /* what it told of before counts */
@@ -344,10 +341,10 @@ static void test_losses(void **state)
 	if (!row->closed_first)
 		(void)lose(&t, 2, row->closed);
 	assert_int_equal(end_as(&t, 0, 0, 30, &stopped), ORDER_OVER);
-	assert_int_equal(t.orders.result.cause.node, row->named);
-	assert_int_equal(t.orders.result.nodes[3 - row->named].lost_unsure, row->unsure);
-	assert_false(t.orders.result.nodes[row->named].lost_unsure);
-	assert_false(t.orders.result.nodes[0].lost_unsure);
+	assert_int_equal(t.j.result.cause.node, row->named);
+	assert_int_equal(t.j.result.nodes[3 - row->named].lost_unsure, row->unsure);
+	assert_false(t.j.result.nodes[row->named].lost_unsure);
+	assert_false(t.j.result.nodes[0].lost_unsure);
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 }
 
@@ -380,12 +377,12 @@ static void test_remains(void **state)
 			.left_unknown = row->blind[i] };
 
 		o.rank = (i + 1) % 3;
-		assert_int_equal(job_ended(&t.j, o.rank, &end, S(5), &t.arena, &t.orders),
-			i == 2 ? ORDER_OVER : ORDER_NONE);
+		assert_int_equal(
+			job_ended(&t.j, o.rank, &end, S(5)), i == 2 ? ORDER_OVER : ORDER_NONE);
 	}
-	assert_int_equal(t.orders.result.left, 33);
-	assert_int_equal(t.orders.result.left_killed, 3);
-	assert_int_equal(t.orders.result.left_unknown, row->unknown);
+	assert_int_equal(t.j.result.left, 33);
+	assert_int_equal(t.j.result.left_killed, 3);
+	assert_int_equal(t.j.result.left_unknown, row->unknown);
 	assert_over(&t, CAUSE_NONE, 0);
 }
 
@@ -396,14 +393,14 @@ static void test_left(void **state)
 	(void)state;
 	begin(&t, 2); /* who leaves where it should not keeps the job from being started again */
 	assert_int_equal(end_as(&t, 0, 0, 2, &well), ORDER_NONE);
-	assert_int_equal(job_left(&t.j, 0, S(2), &t.arena, &t.orders), ORDER_NONE);
+	assert_int_equal(job_left(&t.j, 0, S(2)), ORDER_NONE);
 	assert_int_equal(end_as(&t, 1, 0, 3, &failed), ORDER_STOP);
 	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
-	assert_string_equal(t.orders.why_not, "node 0 has ended and left");
+	assert_string_equal(t.j.why_not, "node 0 has ended and left");
 	assert_over(&t, CAUSE_FAILURE, 3);
 
 	begin(&t, 0); /* and who leaves before it has ended is lost */
-	assert_int_equal(job_left(&t.j, 0, S(2), &t.arena, &t.orders), ORDER_STOP);
+	assert_int_equal(job_left(&t.j, 0, S(2)), ORDER_STOP);
 	assert_int_equal(end_as(&t, 1, 0, 3, &stopped), ORDER_NONE);
 	assert_int_equal(end_as(&t, 2, 0, 3, &stopped), ORDER_OVER);
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
@@ -435,8 +432,8 @@ static void test_absent(void **state)
 	assert_int_equal(lose(&t, 2, 2), ORDER_NONE);
 	assert_int_equal(end_as(&t, 0, 0, 2, &failed), ORDER_STOP);
 	assert_int_equal(end_as(&t, 1, 0, 3, &stopped), ORDER_OVER);
-	assert_string_equal(t.orders.why_not, "node 2 runs without launchd");
-	assert_int_equal(t.orders.result.count, 2);
+	assert_string_equal(t.j.why_not, "node 2 runs without launchd");
+	assert_int_equal(t.j.result.count, 2);
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 
@@ -451,9 +448,9 @@ static void test_clock(void **state)
 	assert_int_equal(end_as(&t, 1, 0, 3, &failed), ORDER_STOP);
 	assert_int_equal(end_as(&t, 0, 0, 2.5, &failed), ORDER_NONE);
 	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
-	assert_int_equal(t.orders.result.cause.culprit.rank, 1);
-	assert_int_equal(t.orders.result.cause.culprit.ended_ns, S(2));
-	assert_int_equal(t.orders.result.nodes[1].clock_error_ns, 500);
+	assert_int_equal(t.j.result.cause.culprit.rank, 1);
+	assert_int_equal(t.j.result.cause.culprit.ended_ns, S(2));
+	assert_int_equal(t.j.result.nodes[1].clock_error_ns, 500);
 	assert_over(&t, CAUSE_FAILURE, 3);
 }
 

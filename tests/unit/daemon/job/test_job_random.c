@@ -135,7 +135,7 @@ static void on_death(const struct event *e)
 static void check(const struct result *r);
 static void plan_attempt(void);
 
-static void obey(enum order order, const struct orders *orders)
+static void obey(enum order order)
 {
 	if (order == ORDER_STOP) {
 		const struct cause *why = &s.job.stop.cause;
@@ -151,10 +151,10 @@ static void obey(enum order order, const struct orders *orders)
 			add(TO_NODE, s.now + (i ? 50 * US + dice(20 * MS) : 0), i)->stop =
 				s.job.stop;
 	} else if (order == ORDER_RESTART) {
-		check(&orders->result);
+		check(&s.job.result);
 		add(RESUME, s.now + 10 * MS, 0);
 	} else if (order == ORDER_OVER) {
-		check(&orders->result);
+		check(&s.job.result);
 		s.over++;
 	}
 }
@@ -214,7 +214,6 @@ static void on_node_event(const struct event *e)
 static void on_event(const struct event *e)
 {
 	const struct loss loss = { e->o.started_ns, e->o.started_ns, "gone", NULL, 0 };
-	struct orders orders = { .what = ORDER_NONE };
 	enum order what = ORDER_NONE;
 
 	switch (e->what) {
@@ -228,19 +227,19 @@ static void on_event(const struct event *e)
 		what = job_failed(&s.job, e->node, &e->o, s.now);
 		break;
 	case ASKED:
-		what = job_asked(&s.job, e->node, &e->stop, &orders);
+		what = job_asked(&s.job, e->node, &e->stop);
 		break;
 	case ENDED:
-		what = job_ended(&s.job, e->node, &e->end, s.now, &s.arena, &orders);
+		what = job_ended(&s.job, e->node, &e->end, s.now);
 		break;
 	case LOST:
-		what = job_lost(&s.job, e->node, &loss, s.now, &s.arena, &orders);
+		what = job_lost(&s.job, e->node, &loss, s.now);
 		break;
 	case RESUME:
 		resume();
 		return;
 	}
-	obey(what, &orders);
+	obey(what);
 }
 
 /* What a culprit's end may look like; victims tell of a peer, or nothing. */
