@@ -165,7 +165,8 @@ static void to_filter(struct stream *s, const char *at, size_t len)
 }
 
 /* A large piece is written by the other thread, while this one looks at its lines; a console that
- * is behind wants to know at once where it is. */
+ * is behind wants to know at once where it is. Nor is a busy stream's handed over: its worker
+ * writes lines, which takes it all of a CPU, and the thread would take turns with it. */
 static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
 {
 	if (!filer_has(s->host->filer, &s->file)) {
@@ -173,7 +174,7 @@ static void to_file(struct stream *s, const char *at, size_t len, int64_t now)
 		if (!s->behind)
 			logfile_forget(&s->file, s->file.now.begin);
 	}
-	if (len >= FILER_LARGE && !s->behind &&
+	if (len >= FILER_LARGE && !s->behind && s->state != STREAM_BUSY &&
 		filer_write(s->host->filer, &s->file, len, now, &s->logged))
 		return;
 	filer_wait(s->host->filer, &s->file);
