@@ -58,7 +58,8 @@ int process_init(struct inherited *ret, struct failure *why)
 	raised = ret->nofile;
 	raised.rlim_cur = raised.rlim_max;
 	/* refused if the hard limit is above fs.nr_open: then the soft limit stays */
-	ret->nofile_raised = setrlimit(RLIMIT_NOFILE, &raised) == 0;
+	ret->nofile_raised =
+		raised.rlim_cur != ret->nofile.rlim_cur && setrlimit(RLIMIT_NOFILE, &raised) == 0;
 	return 0;
 }
 

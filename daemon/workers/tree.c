@@ -86,13 +86,6 @@ static bool leads_here(pid_t parent)
 	return parent == getpid(); /* we may be 1 ourselves */
 }
 
-bool tree_has(pid_t pid)
-{
-	struct process p;
-
-	return process_read(pid, &p) == 0 && leads_here(p.parent);
-}
-
 /* Opened first, asked then: whoever has the number when its ancestors are asked is the one that
  * was opened, or that one has ended and a signal reaches nobody. */
 int tree_open(pid_t pid, struct process *ret)

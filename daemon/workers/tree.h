@@ -31,9 +31,6 @@ int tree_spare(struct spared *ret);
 /* One of them was reaped: its number may become anyone's. */
 void tree_forget(struct spared *s, pid_t child);
 
-/* Whether a pid is below this process at this moment. */
-bool tree_has(pid_t pid);
-
 /* Opens a process that is below this one at this moment: a pidfd, and what it is in *ret. Negative
  * errno: it is not, or not any more (-ESRCH), or there is no descriptor left. */
 int tree_open(pid_t pid, struct process *ret);
