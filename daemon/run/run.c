@@ -8,7 +8,6 @@
 #include "common/failure.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
-#include "daemon/os/shed.h"
 #include "daemon/output/front.h"
 #include "daemon/output/merge/merge.h"
 #include "daemon/run/attempt.h"
@@ -246,7 +245,6 @@ static int begin(struct run *r)
 		member_start(&r->member, &r->loop, r->in->member, &events, r, r->in->bus,
 			&r->end->memory);
 	}
-	shed_loader();
 	output_start(r->in->output); /* member_start() may have forked PMIx's process */
 	return rc;
 }
