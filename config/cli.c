@@ -29,34 +29,24 @@ static bool looks_like_option(const char *word)
 	return word[1 + strspn(word + 1, "0123456789.")] != '\0';
 }
 
-/* All flags that start so, for the sentence about an ambiguous abbreviation. */
-static const char *candidates(struct arena *a, const char *name, size_t len, bool original)
+/* The flags that start so, among the originals' or among ours: how many, the last of them, and all
+ * as a text. */
+static unsigned abbreviated(struct arena *a, const char *name, size_t len, bool original,
+	enum setting_id *ret, const char **ret_all)
 {
-	const char *list = "";
+	unsigned count = 0;
 
-	for (int id = 0; id < SETTING_COUNT; id++)
-		if (setting_rows[id].original == original &&
-			name_begins(setting_rows[id].flag, name, len))
-			list = arena_printf(
-				a, "%s%s--%s", list, *list ? ", " : "", setting_rows[id].flag);
-	return list;
-}
-
-/* The one flag, among the originals' or among ours, that starts so; SETTING_COUNT: none;
- * *ret_many: more than one. */
-static enum setting_id abbreviated(const char *name, size_t len, bool original, bool *ret_many)
-{
-	enum setting_id found = SETTING_COUNT;
-
-	*ret_many = false;
 	for (int id = 0; id < SETTING_COUNT; id++) {
-		if (setting_rows[id].original != original ||
-			!name_begins(setting_rows[id].flag, name, len))
+		const char *flag = setting_rows[id].flag;
+
+		if (setting_rows[id].original != original || !name_begins(flag, name, len))
 			continue;
-		*ret_many = *ret_many || found != SETTING_COUNT;
-		found = (enum setting_id)id;
+		*ret_all = count ? arena_printf(a, "%s, --%s", *ret_all, flag) :
+				   arena_printf(a, "--%s", flag);
+		*ret = (enum setting_id)id;
+		count++;
 	}
-	return found;
+	return count;
 }
 
 /* Finds the setting that a long option means. `word` is the word as written, dashes and all. */
@@ -64,16 +54,12 @@ static int long_option(struct reader *r, const char *word, size_t len, enum sett
 {
 	const char *name = word + 2;
 	enum setting_id id = settings_find(name, len);
-	const char *nearest;
+	const char *nearest, *all;
 
-	for (int original = 1; id == SETTING_COUNT && original >= 0; original--) {
-		bool many;
-
-		id = abbreviated(name, len, original, &many);
-		if (many)
-			return failure_usage(r->why, "--%.*s: ambiguous, it could be %s", (int)len,
-				name, candidates(r->s->arena, name, len, original));
-	}
+	for (int original = 1; id == SETTING_COUNT && original >= 0; original--)
+		if (abbreviated(r->s->arena, name, len, original, &id, &all) > 1)
+			return failure_usage(
+				r->why, "--%.*s: ambiguous, it could be %s", (int)len, name, all);
 	if (id != SETTING_COUNT) {
 		*ret = id;
 		return 0;

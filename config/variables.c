@@ -19,14 +19,16 @@ static const char *key_of(struct arena *a, const char *upper, size_t len)
 	return key;
 }
 
+static bool is(const char *variable, const char *name, size_t len)
+{
+	return strlen(variable) == len && strncmp(variable, name, len) == 0;
+}
+
 static enum setting_id by_variable(const char *name, size_t len)
 {
-	for (int id = 0; id < SETTING_COUNT; id++) {
-		const char *variable = setting_rows[id].variable;
-
-		if (variable && strlen(variable) == len && strncmp(variable, name, len) == 0)
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (setting_rows[id].variable && is(setting_rows[id].variable, name, len))
 			return (enum setting_id)id;
-	}
 	return SETTING_COUNT;
 }
 
@@ -44,18 +46,16 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 	static const char ours[] = "LAUNCHD_", torchrun[] = "PET_";
 	const size_t ours_len = sizeof ours - 1, torchrun_len = sizeof torchrun - 1;
 	size_t len = env_name_length(entry);
+	const char *value = entry[len] ? entry + len + 1 : "";
 	enum setting_id id = SETTING_COUNT;
 	enum level level = LEVEL_ENVIRONMENT;
 
-	if (len == sizeof SETTING_KEY_VARIABLE - 1 &&
-		strncmp(entry, SETTING_KEY_VARIABLE, len) == 0) {
-		s->key_variable = s->key_variable || (entry[len] && entry[len + 1]);
+	if (is(SETTING_KEY_VARIABLE, entry, len)) {
+		s->key_variable = s->key_variable || *value;
 		return 0;
 	}
-	if (len == sizeof LOGLEVEL_VARIABLE - 1 && strncmp(entry, LOGLEVEL_VARIABLE, len) == 0)
-		return entry[len] && entry[len + 1] ?
-			loglevel_read(s, entry + len + 1, notes, why) :
-			0;
+	if (is(LOGLEVEL_VARIABLE, entry, len))
+		return *value ? loglevel_read(s, value, notes, why) : 0;
 	if (strncmp(entry, ours, ours_len) == 0 && len > ours_len) {
 		const char *key = key_of(s->arena, entry + ours_len, len - ours_len);
 		const char *nearest = settings_nearest(key, strlen(key));
@@ -80,10 +80,10 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 	} else {
 		id = by_variable(entry, len);
 	}
-	if (!has_variable(id) || !entry[len] || !entry[len + 1])
+	if (!has_variable(id) || !*value)
 		return 0;
-	return settings_put(s, id, entry + len + 1,
-		(struct origin){ level, arena_strndup(s->arena, entry, len) }, why);
+	return settings_put(
+		s, id, value, (struct origin){ level, arena_strndup(s->arena, entry, len) }, why);
 }
 
 int settings_read_environment(

@@ -59,19 +59,12 @@ static void say_notes(const struct launch *l)
 			say(note_word(n->level), n->text);
 }
 
-static const char *program_name(const char *argv0)
-{
-	const char *slash = strrchr(argv0, '/');
-
-	return slash ? slash + 1 : argv0;
-}
-
 /* Reads all sources. What only asks for information does not need the rest to be right. */
 static int read_settings(struct launch *l, const char *const *argv)
 {
 	const char *const *env = (const char *const *)environ;
 	struct settings *s = &l->settings;
-	const char *name = argv[0] ? program_name(argv[0]) : "launchd";
+	const char *name = argv[0] ? basename(argv[0]) : "launchd";
 	enum { LOG_TEXT, LOG_JSON };
 
 	settings_init(s, &l->arena, strcmp(name, "torchrun") == 0);

@@ -59,7 +59,7 @@ static const char *nearest_entry(const char *directory, const char *name, struct
 /* "src/train.py" for "src/trian.py"; NULL: nothing is near. */
 static const char *nearest_file(const char *name, struct arena *arena)
 {
-	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+	const char *base = basename(name);
 	const char *directory = arena_strndup(arena, name, (size_t)(base - name));
 	const char *entry = nearest_entry(*directory ? directory : ".", base, arena);
 

@@ -34,8 +34,10 @@ static int search(struct arena *a, const char *const *env, const char *name, con
 	int rc = -ENOENT;
 
 	if (strchr(name, '/')) {
-		*ret = name;
-		return executable(name);
+		rc = executable(name);
+		if (rc == 0)
+			*ret = name;
+		return rc;
 	}
 	for (path = path ? path : "/bin:/usr/bin"; *name; path++) {
 		size_t len = strcspn(path, ":");
@@ -57,23 +59,27 @@ static int search(struct arena *a, const char *const *env, const char *name, con
 	return rc;
 }
 
-static int refuse(struct failure *why, const char *what, const char *name, int rc, struct arena *a)
+/* The same with a sentence, which begins with `what`; the kernel must be able to run the file, too.
+ */
+static int find_program(struct arena *a, const char *const *env, const char *what, const char *name,
+	const char **ret, struct failure *why)
 {
-	return misnamed(why, what, name, strchr(name, '/') ? RUN_BY_EXEC : RUN_BY_EXEC_PATH, rc, a);
+	enum run_by by = strchr(name, '/') ? RUN_BY_EXEC : RUN_BY_EXEC_PATH;
+	int rc = search(a, env, name, ret);
+
+	return rc == 0 ? first_line_check(what, *ret, a, why) :
+			 misnamed(why, what, name, by, rc, a);
 }
 
 static int find_python(const struct settings *s, const char *const *env, struct arena *a,
 	struct program *ret, struct failure *why)
 {
-	const char *given = settings_text(s, SET_PYTHON), *what;
-	int rc;
+	const char *given = settings_text(s, SET_PYTHON);
 
 	if (given) {
 		ret->from = settings_where(s, SET_PYTHON);
-		what = arena_printf(a, "%s: ", ret->from);
-		rc = search(a, env, given, &ret->path);
-		return rc == 0 ? first_line_check(what, ret->path, a, why) :
-				 refuse(why, what, given, rc, a);
+		return find_program(
+			a, env, arena_printf(a, "%s: ", ret->from), given, &ret->path, why);
 	}
 	ret->from = "PATH";
 	if (search(a, env, "python3", &ret->path) == 0 || search(a, env, "python", &ret->path) == 0)
@@ -134,8 +140,7 @@ static const char *foreign_line(const char *script, struct arena *a)
  */
 static bool is_python_before_script(const struct settings *s)
 {
-	const char *slash = strrchr(s->script, '/');
-	const char *name = slash ? slash + 1 : s->script;
+	const char *name = basename(s->script);
 
 	if (strncmp(name, "python", 6) != 0 || name[6 + strspn(name + 6, "0123456789.")])
 		return false;
@@ -157,9 +162,7 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 
 	if (settings_flag(s, SET_NO_PYTHON)) {
 		ret->from = "script";
-		rc = search(arena, env, s->script, &ret->path);
-		return rc == 0 ? first_line_check("", ret->path, arena, why) :
-				 refuse(why, "", s->script, rc, arena);
+		return find_program(arena, env, "", s->script, &ret->path, why);
 	}
 	if (!settings_flag(s, SET_MODULE) && is_python_before_script(s))
 		return failure_usage(why,
@@ -181,8 +184,7 @@ int wrapper_find(const struct settings *s, const char *const *env, struct arena 
 	const char *text = settings_text(s, SET_WRAP);
 	const char *where = settings_where(s, SET_WRAP);
 	struct wrapper w = { 0 };
-	const char *fault, *what;
-	int rc;
+	const char *fault;
 
 	*ret = w;
 	if (!text)
@@ -193,14 +195,8 @@ int wrapper_find(const struct settings *s, const char *const *env, struct arena 
 		return arena_failed(arena) ?
 			failure_oom(why) :
 			failure_usage(why, "%s: it contains no command", where);
-	what = arena_printf(arena, "%s: ", where);
-	rc = search(arena, env, w.words.at[0], &w.path);
-	if (rc < 0) {
-		w.path = NULL;
-		(void)refuse(&w.why, what, w.words.at[0], rc, arena);
-	} else {
-		(void)first_line_check(what, w.path, arena, &w.why);
-	}
+	(void)find_program(
+		arena, env, arena_printf(arena, "%s: ", where), w.words.at[0], &w.path, &w.why);
 	*ret = w;
 	return 0;
 }

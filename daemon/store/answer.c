@@ -202,7 +202,7 @@ static int on_get(struct inquiry *a)
 	if (!(key && key->value) && a->r->dialect != STORE_DIALECT_D)
 		return failure_set(a->why, -EPROTO, "its %s names a key that does not exist",
 			query_name(a->r->query));
-	return say_span(a, key ? key_value(key) : (struct span){ NULL, 0 });
+	return say_span(a, key_value(key));
 }
 
 static int on_multi_get(struct inquiry *a)
@@ -215,7 +215,7 @@ static int on_multi_get(struct inquiry *a)
  */
 static int add(const struct inquiry *a, const struct key *key, int64_t delta, int64_t *ret)
 {
-	struct span value = key ? key_value(key) : (struct span){ NULL, 0 };
+	struct span value = key_value(key);
 	char text[2 * DIGITS] = "0", *end;
 	size_t len = value.len < sizeof text - 1 ? value.len : sizeof text - 1;
 	long long number;

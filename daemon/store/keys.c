@@ -190,9 +190,8 @@ void key_unset(struct keys *k, struct key *key)
 
 struct span key_value(const struct key *key)
 {
-	if (!key->value)
-		return (struct span){ NULL, 0 };
-	return (struct span){ key->value->at, key->value->len };
+	return key && key->value ? (struct span){ key->value->at, key->value->len } :
+				   (struct span){ NULL, 0 };
 }
 
 int key_push(struct keys *k, struct key *key, struct span value)

@@ -97,7 +97,7 @@ int key_append(struct keys *k, struct key *key, struct span more);
 /* Removes its value, if it has one; keys_settle() follows. */
 void key_unset(struct keys *k, struct key *key);
 
-/* Its value; none is empty. Valid until the key is changed. */
+/* Its value; that of none, or of NULL, is empty. Valid until the key is changed. */
 struct span key_value(const struct key *key);
 
 /* Appends to its queue; -ENOMEM. Removes the first of the queue, if there is one; keys_settle()
