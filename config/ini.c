@@ -66,14 +66,14 @@ static int line_check(struct file *f, const char *line, size_t len)
 			"%s: a NUL byte; if the file is UTF-16, save it as UTF-8", place(f));
 	if (len > 0 && *line == '{')
 		return failure_usage(f->why,
-			"%s: this looks like JSON; settings are lines \"key = value\" below a line "
-			"[launchd]",
+			"%s: this looks like JSON; settings are lines \"key = value\" below a "
+			"[launchd] line",
 			place(f));
 	if (len == 0 || *line == ';' || *line == '#')
 		return 0;
 	if (len > LINE_MAX_BYTES)
 		return failure_usage(f->why,
-			"%s: the line has %zu bytes, but at most %d are read: give long values on the command line",
+			"%s: the line has %zu bytes, but at most %d are read: put long values on the command line",
 			place(f), len, LINE_MAX_BYTES);
 	for (size_t i = 0; i < len; i++) /* inih takes some of them for blanks */
 		if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)

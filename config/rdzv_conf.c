@@ -25,14 +25,15 @@ static const struct {
 	const char *why;
 } keys[] = {
 	{ "join_timeout", JOINS, true, NULL },
-	{ "timeout", JOINS_STATIC, true, "only the static backend has it" },
+	{ "timeout", JOINS_STATIC, true, "only the static backend uses it" },
 	{ "last_call_timeout", NO_EFFECT, true,
 		"the job starts as soon as all of its nodes have met" },
-	{ "close_timeout", NO_EFFECT, true, "all nodes are told of the job's end at once" },
-	{ "heartbeat_timeout", NO_EFFECT, true, "--node-timeout says when a node is lost" },
-	{ "read_timeout", NO_EFFECT, true, "--node-timeout says when a node is lost" },
-	{ "keep_alive_interval", NO_EFFECT, false, "--node-timeout says when a node is lost" },
-	{ "keep_alive_max_attempt", NO_EFFECT, false, "--node-timeout says when a node is lost" },
+	{ "close_timeout", NO_EFFECT, true, "all nodes learn of the job's end at once" },
+	{ "heartbeat_timeout", NO_EFFECT, true, "--node-timeout decides when a node is lost" },
+	{ "read_timeout", NO_EFFECT, true, "--node-timeout decides when a node is lost" },
+	{ "keep_alive_interval", NO_EFFECT, false, "--node-timeout decides when a node is lost" },
+	{ "keep_alive_max_attempt", NO_EFFECT, false,
+		"--node-timeout decides when a node is lost" },
 };
 
 static int apply_one(struct settings *s, const char *key, const char *value, enum level join_level,

@@ -64,8 +64,7 @@ static int find_signal(const char *where, const char *name, size_t len, struct f
 
 	if (signal < 0)
 		return failure_usage(why,
-			"%s: \"%.*s\" is not a signal; it needs a name like TERM or SIGUSR1, or a "
-			"number",
+			"%s: \"%.*s\" is not a signal: give a name like TERM or SIGUSR1, or a number",
 			where, (int)len, name);
 	if (why_not(signal))
 		return failure_usage(why, "%s: %s can't be handled: %s", where, signal_name(signal),
@@ -151,7 +150,7 @@ static int put_action(
 	now = (struct reaction){ .named = true, .grace_ms = to->grace_ms, .from = where };
 	if (parse_action(equals + 1, len - name - 1, &now) < 0)
 		return failure_usage(why,
-			"%s: \"%.*s\" is not an action; it needs forward, forward:SECONDS, stop, "
+			"%s: \"%.*s\" is not an action: use forward, forward:SECONDS, stop, "
 			"stop:SECONDS, reopen or ignore",
 			where, (int)len, word);
 	if (signal == SIGCONT && now.kind != REACTION_FORWARD)

@@ -128,10 +128,10 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 
 	if (!*name || strchr(name, '='))
 		return failure_usage(
-			why, "%s: \"%s\" is not a valid name of a variable", from.where, name);
+			why, "%s: \"%s\" is not a valid variable name", from.where, name);
 	if (value && strcmp(name, SETTING_KEY_VARIABLE) == 0)
 		return failure_usage(why,
-			"%s: %s is the key of the job's launchers, and workers never get it",
+			"%s: %s is the key of the job's launchers, and workers never see it",
 			from.where, name);
 	if (owner)
 		return failure_usage(why, "%s: launchd sets %s for each worker, as decided by %s",

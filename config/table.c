@@ -7,7 +7,7 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_WORKERS] = "Workers",
 	[GROUP_ENVIRONMENT] = "Workers' environment",
 	[GROUP_OUTPUT] = "Output",
-	[GROUP_END] = "Ending",
+	[GROUP_END] = "Ending the job",
 	[GROUP_RESTART] = "Restarts",
 	[GROUP_RDZV] = "Rendezvous, as with torchrun",
 	[GROUP_GENERAL] = "General",
@@ -15,7 +15,7 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 };
 
 #define C10D_OR_MPIRUN \
-	"give --rdzv-endpoint HOST:PORT of node rank 0 with c10d, or start launchd with mpirun"
+	"use c10d with --rdzv-endpoint HOST:PORT (of node rank 0), or start launchd with mpirun"
 
 /* a row is a paragraph: clang-format would make it a column */
 /* clang-format off */
@@ -25,12 +25,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.choices = "auto|cpu|gpu", .by_default = "1", .min = 1, .max = 65536,
 		.foreign = "xpu|mps", .instead = "give a number",
 		.help = "Workers to start on this node: a number, gpu (one per GPU), cpu (one per "
-			"CPU that this process may use) or auto (gpu, or cpu where there is no "
-			"GPU)." },
+			"CPU that this process may use) or auto (gpu if there are any, otherwise "
+			"cpu)." },
 	[SET_NNODES] = { .flag = "nnodes", .original = 1, .pet = 1, .kind = KIND_NNODES,
 		.group = GROUP_JOB, .metavar = "N", .min = 1, .max = 65536,
 		.help = "Number of nodes. Default: what mpirun, srun, NNODES or Azure ML's "
-			"AZUREML_NODE_COUNT says, else 1.",
+			"AZUREML_NODE_COUNT says, otherwise 1.",
 		.hint = "elastic jobs (MIN:MAX with MIN below MAX) are not supported: give one "
 			"number" },
 	[SET_NODE_RANK] = { .flag = "node_rank", .original = 1, .pet = 1, .kind = KIND_COUNT,
@@ -43,24 +43,24 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_MASTER_PORT] = { .flag = "master_port", .original = 1, .pet = 1, .kind = KIND_COUNT,
 		.group = GROUP_JOB, .metavar = "PORT", .min = 0, .max = 65535,
 		.help = "Port on node rank 0 that worker 0 listens on; 0 means a free one (one "
-			"node only). Default: Azure ML's rule, MASTER_PORT where MASTER_ADDR is "
-			"used, 29500, or a free port on one node." },
+			"node only). Default: Azure ML's rule, MASTER_PORT if MASTER_ADDR is used, "
+			"29500, or a free port on one node." },
 	[SET_STANDALONE] = { .flag = "standalone", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.group = GROUP_JOB, .by_default = "0",
-		.help = "Run a job on this node alone, whatever mpirun or the environment say: on "
+		.help = "Run a job on this node alone, whatever mpirun or the environment says: on "
 			"127.0.0.1 and a free port, with a run ID of its own." },
 	[SET_LOCAL_ADDR] = { .flag = "local-addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
-		.help = "Address of this node. On one node it is the master address unless one is "
-			"given; on several, the one at which the other nodes reach this one." },
+		.help = "Address of this node. On one node it is also the master address, unless "
+			"that is given; on several, it is where the other nodes reach this one." },
 
 	[SET_CONTROL] = { .flag = "control", .kind = KIND_CHOICE, .group = GROUP_NODES,
 		.metavar = "auto|required|off", .choices = "auto|required|off",
 		.by_default = "auto",
-		.help = "Whether the launchers of all nodes connect to one another and act as "
-			"one. auto: where node rank 0's launcher is unreachable, workers start "
-			"anyway, with a warning; required: the job fails then; off: each launcher "
-			"is on its own. With a key (see --key-file) the default is required." },
+		.help = "Whether the launchers of all nodes connect to one another and act as one. "
+			"auto: if node rank 0's launcher is unreachable, workers start anyway, "
+			"with a warning; required: the job fails instead; off: each launcher is on "
+			"its own. With a key (see --key-file) the default is required." },
 	[SET_CONTROL_PORT] = { .flag = "control-port", .kind = KIND_COUNT, .group = GROUP_NODES,
 		.metavar = "PORT", .min = 1, .max = 65535,
 		.help = "Port on node rank 0 that its launcher listens on for the others. "
@@ -71,22 +71,21 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "How long to wait for all nodes to join." },
 	[SET_NODE_TIMEOUT] = { .flag = "node-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
 		.metavar = "SECONDS", .by_default = "10", .min = 1, .max = 86400,
-		.help = "A node that has been silent for this long is lost, and the job ends." },
+		.help = "How long a node may be silent before it counts as lost and the job ends." },
 	[SET_KEY_FILE] = { .flag = "key-file", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "FILE",
-		.help = "File with the job's key, by which launchers authenticate one another: "
-			"the same on all nodes, and readable by its owner only. LAUNCHD_KEY holds "
-			"the key itself and is hidden from the workers." },
+		.help = "File with the job's key, by which launchers authenticate one another: the "
+			"same on all nodes, and readable by its owner only. LAUNCHD_KEY may hold "
+			"the key itself instead; workers never see it." },
 	[SET_INTERFACE] = { .flag = "interface", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "NAME[,NAME]",
-		.help = "Network interfaces at which the other nodes reach this one, the best "
-			"first. --local-addr takes precedence." },
+		.help = "Network interfaces by which the other nodes reach this one, best first. "
+			"--local-addr takes precedence." },
 	[SET_STORE] = { .flag = "store", .kind = KIND_CHOICE, .group = GROUP_NODES,
 		.metavar = "agent|rank0", .choices = "agent|rank0",
 		.help = "Who hosts the store that workers rendezvous through: node rank 0's "
-			"launcher, or worker 0. Default: the launcher where --max-restarts is "
-			"above 0 and it can serve the version of torch that Python has, else "
-			"worker 0." },
+			"launcher, or worker 0. Default: the launcher if --max-restarts is above 0 "
+			"and it supports the workers' version of torch, otherwise worker 0." },
 
 	[SET_MODULE] = { .flag = "module", .letter = 'm', .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",
@@ -97,15 +96,15 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"--use_env." },
 	[SET_PYTHON] = { .flag = "python", .kind = KIND_TEXT, .group = GROUP_WORKERS,
 		.variable = "PYTHON_EXEC", .metavar = "PATH",
-		.help = "Python interpreter for the workers. Default: PYTHON_EXEC, else python3, "
-			"else python on PATH." },
+		.help = "Python interpreter for the workers. Default: PYTHON_EXEC, then python3, "
+			"then python on PATH." },
 	[SET_USE_ENV] = { .flag = "use_env", .original = 1, .kind = KIND_FLAG,
 		.group = GROUP_WORKERS, .by_default = "0",
 		.help = "Pass the local rank in LOCAL_RANK only, not also as an argument "
 			"--local_rank=N. The default when run as torchrun." },
 	[SET_LOCAL_RANK_ARG] = { .flag = "local_rank_arg", .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "FLAG", .by_default = "--local_rank",
-		.help = "Spelling of that argument; torch.distributed.launch has --local-rank "
+		.help = "Spelling of that argument; torch.distributed.launch has used --local-rank "
 			"since 2.0." },
 	[SET_EXPAND_ARGS] = { .flag = "expand-args", .kind = KIND_FLAG, .group = GROUP_WORKERS,
 		.by_default = "0",
@@ -156,9 +155,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 
 	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_OUTPUT, .metavar = "DIR",
-		.help = "Directory in which each run creates a tree of log files of its own. "
-			"Alone it means files for all workers, and the console as well; with "
-			"--redirects or --tee, these say which. /dev/null: no files at all." },
+		.help = "Directory in which each run creates its own tree of log files. On its "
+			"own, it logs all workers to files as well as to the console; with "
+			"--redirects or --tee, only what those choose. /dev/null: no files at all." },
 	[SET_REDIRECTS] = { .flag = "redirects", .letter = 'r', .original = 1, .pet = 1,
 		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS",
 		.by_default = "0",
@@ -168,7 +167,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.kind = KIND_STREAMS, .group = GROUP_OUTPUT, .metavar = "STREAMS",
 		.by_default = "0",
 		.help = "Streams that go to files and to the console, where each line has a "
-			"prefix; written like those of --redirects." },
+			"prefix; the syntax is that of --redirects." },
 	[SET_LOCAL_RANKS_FILTER] = { .flag = "local-ranks-filter", .original = 1, .pet = 1,
 		.kind = KIND_RANKS, .group = GROUP_OUTPUT, .metavar = "R[-R][,R[-R]...]",
 		.by_default = "",
@@ -206,33 +205,33 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_CONSOLE_OVERFLOW] = { .flag = "console-overflow", .kind = KIND_CHOICE,
 		.group = GROUP_OUTPUT, .metavar = "block|drop", .choices = "block|drop",
 		.by_default = "block",
-		.help = "When a worker without a log file writes faster than the console takes "
-			"it: make the worker wait, or drop lines and say how many." },
+		.help = "What to do when a worker without a log file writes faster than the "
+			"console takes it: make the worker wait, or drop lines and say how many." },
 	[SET_TAIL_LINES] = { .flag = "tail-lines", .kind = KIND_COUNT, .group = GROUP_OUTPUT,
 		.metavar = "N", .by_default = "20", .max = 1000,
-		.help = "How many of the last lines of the worker that failed first to show in "
-			"the report of a failure, 8 KB of them at most; 0: none." },
+		.help = "How many of the last lines of the worker that failed first to show in the "
+			"report, 8 KB at most; 0: none." },
 	[SET_EVENTS] = { .flag = "events", .kind = KIND_TEXT, .group = GROUP_OUTPUT,
 		.metavar = "FILE|fd:N",
-		.help = "Write one JSON object per line for each thing that happens: see EVENTS "
-			"in launchd(1). %n, %h and %% in the name as with --report; fd:N is a "
+		.help = "Write what happens as JSON, one object per line: see EVENTS in "
+			"launchd(1). %n, %h and %% in the name as with --report; fd:N is a "
 			"descriptor that launchd was started with." },
 	[SET_LOG_FORMAT] = { .flag = "log-format", .kind = KIND_CHOICE, .group = GROUP_OUTPUT,
 		.metavar = "text|json", .choices = "text|json", .by_default = "text",
 		.help = "Format of launchd's own messages: text, or one JSON object per line." },
 	[SET_MERGE_LOGS] = { .flag = "merge-logs", .kind = KIND_FLAG, .group = GROUP_OUTPUT,
 		.by_default = "0",
-		.help = "Show the output of all nodes' workers on node rank 0's console, each "
-			"line with a prefix. mpirun does so by itself." },
+		.help = "Show the output of all nodes' workers on node rank 0's console, each line "
+			"with a prefix. mpirun does that by itself." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,
 		.variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", .metavar = "SECONDS",
 		.by_default = "30",
 		.max = 31536000,
-		.help = "Time from the signal that ends the job to SIGKILL, whatever ends the "
-			"job; may have decimals. A second signal cuts what is left to a quarter, "
-			"5 s at most; a third ends it." },
+		.help = "Time from the signal that ends the job to SIGKILL, whatever ends the job; "
+			"may have decimals. A second signal cuts the remaining time to a quarter, "
+			"5 s at most; a third one ends it." },
 	[SET_LEFTOVER_GRACE] = { .flag = "leftover-grace", .kind = KIND_SECONDS,
 		.group = GROUP_END, .metavar = "SECONDS", .by_default = "5", .max = 31536000,
 		.help = "Time from SIGTERM to SIGKILL for processes that a worker left behind "
@@ -247,15 +246,15 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
 		.by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-		.help = "Signals that end the job, besides these four, which always do. All "
-			"others that can be are forwarded to the workers." },
+		.help = "Signals that end the job, in addition to these four, which always do. All "
+			"others that can be caught are forwarded." },
 	[SET_SIGNAL_SCOPE] = { .flag = "signal-scope", .kind = KIND_CHOICE, .group = GROUP_END,
 		.metavar = "worker|group|tree", .choices = "worker|group|tree",
 		.by_default = "worker",
 		.help = "Who gets a signal: each worker's own process, its process group, or its "
 			"whole process tree. SIGTERM to the group ends PyTorch's data loaders "
-			"before a worker has written its checkpoint. SIGKILL goes to all in any "
-			"case." },
+			"before a worker has written its checkpoint. SIGKILL always goes to all of "
+			"them." },
 	[SET_MAX_RUNTIME] = { .flag = "max-runtime", .kind = KIND_SECONDS, .group = GROUP_END,
 		.metavar = "SECONDS", .by_default = "0", .max = 31536000,
 		.help = "End the job, with exit code 124, when it has run for this long; 0: no "
@@ -282,7 +281,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_RESTART_MIN_UPTIME] = { .flag = "restart-min-uptime", .kind = KIND_SECONDS,
 		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "0", .max = 31536000,
 		.help = "Don't restart a job that failed within this time of its start or last "
-			"restart; 0: restart it all the same." },
+			"restart; 0: restart it in any case." },
 	[SET_RESTART_ON] = { .flag = "restart-on", .kind = KIND_ENDS, .group = GROUP_RESTART,
 		.metavar = "LIST",
 		.help = "Restart only if the first worker to fail ended in one of these ways: "
@@ -295,18 +294,18 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_RDZV_BACKEND] = { .flag = "rdzv-backend", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .group = GROUP_RDZV, .metavar = "static|c10d",
 		.choices = "static|c10d", .by_default = "static",
-		.help = "How nodes find one another. Both mean the address of --rdzv-endpoint "
-			"here; with c10d, nodes need no --node_rank.",
+		.help = "How nodes find one another. Both use the address of --rdzv-endpoint; with "
+			"c10d, nodes need no --node_rank.",
 		.foreign = "etcd|etcd-v2", .instead = C10D_OR_MPIRUN,
 		.hint = "custom backends are not supported: " C10D_OR_MPIRUN },
 	[SET_RDZV_ENDPOINT] = { .flag = "rdzv-endpoint", .original = 1, .pet = 1,
 		.kind = KIND_TEXT_OR_NONE, .group = GROUP_RDZV, .metavar = "HOST[:PORT]",
 		.by_default = "",
 		.help = "Master address and port in one; the port defaults to 29400 with c10d, "
-			"else to that of --master_port." },
+			"otherwise to that of --master_port." },
 	[SET_RDZV_ID] = { .flag = "rdzv-id", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_RDZV, .metavar = "ID", .by_default = "none",
-		.help = "Name of the run: TORCHELASTIC_RUN_ID. It keeps jobs apart that use the "
+		.help = "Name of the run: TORCHELASTIC_RUN_ID. It keeps apart jobs that use the "
 			"same address." },
 	[SET_RDZV_CONF] = { .flag = "rdzv-conf", .original = 1, .pet = 1, .kind = KIND_CONF,
 		.group = GROUP_RDZV, .metavar = "K=V[,K=V...]", .by_default = "",
@@ -321,12 +320,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_DRY_RUN] = { .flag = "dry-run", .only_flag = 1, .optional = 1, .kind = KIND_CHOICE,
 		.group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
 		.help = "Print every value with its source, and every worker's command and "
-			"changes of the environment; start nothing." },
+			"environment changes; start nothing." },
 	[SET_QUIET] = { .flag = "quiet", .kind = KIND_FLAG, .group = GROUP_GENERAL,
 		.by_default = "0",
-		.help = "No notes and warnings, only errors and the report of a failure." },
+		.help = "Print no notes or warnings, only errors and the report of a failure." },
 	[SET_VERBOSE] = { .flag = "verbose", .kind = KIND_FLAG, .group = GROUP_GENERAL,
-		.by_default = "0", .help = "Also say what goes as it should." },
+		.by_default = "0", .help = "Also print notes about what goes as expected." },
 	[SET_PRINT_COMPLETION] = { .flag = "print-completion", .original = 1, .only_flag = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "bash|zsh",
 		.choices = "bash|zsh", .help = "Print a shell's completion script and exit." },
@@ -334,11 +333,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_GENERAL, .by_default = "0", .help = "Print the version and exit." },
 	[SET_HELP] = { .flag = "help", .letter = 'h', .original = 1, .only_flag = 1,
 		.kind = KIND_FLAG, .group = GROUP_GENERAL, .by_default = "0",
-		.help = "Print this and exit." },
+		.help = "Print this help and exit." },
 
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "MODE",
-		.help = "not supported yet: give --wrap a script that reads LOCAL_RANK and "
+		.help = "not supported yet: use --wrap with a script that reads LOCAL_RANK and "
 			"calls numactl" },
 	[SET_MONITOR_INTERVAL] = { .flag = "monitor-interval", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .standing = STANDS_APART, .group = GROUP_LATER,
@@ -351,13 +350,13 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_EVENT_LOG_HANDLER] = { .flag = "event-log-handler", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .standing = STANDS_APART, .group = GROUP_LATER,
 		.metavar = "NAME",
-		.help = "has no effect: launchd says on its standard error what happens" },
+		.help = "has no effect: launchd reports what happens on its standard error" },
 	[SET_LOGS_SPECS] = { .flag = "logs-specs", .original = 1, .kind = KIND_TEXT,
 		.standing = STANDS_OUT, .group = GROUP_LATER, .metavar = "NAME",
-		.help = "is not supported, as it names a Python class: -r, -t and --log-dir say "
-			"where output goes" },
+		.help = "is not supported because it names a Python class: use -r, -t and "
+			"--log-dir to choose where output goes" },
 	[SET_RUN_PATH] = { .flag = "run-path", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.standing = STANDS_OUT, .group = GROUP_LATER, .by_default = "0",
-		.help = "is not supported, as it runs the script inside the launcher's Python: "
-			"leave it out, and the script runs in a Python of its own" },
+		.help = "is not supported because it runs the script inside the launcher's Python: "
+			"leave it out, and the script runs in its own Python process" },
 };

@@ -38,7 +38,7 @@ static int find_static(const struct deciding *d, const struct topology *t, struc
 		c->from = settings_where(d->s, SET_CONTROL_PORT);
 		if (c->port == m->port && c->port != m->c10d_port)
 			return failure_usage(d->why,
-				"%s: worker 0 listens on port %u (%s): the launchers need another one",
+				"%s: worker 0 listens on port %u (%s): the launchers need a different port",
 				c->from, m->port, m->port_from);
 	} else if (m->c10d_port) {
 		c->port = m->c10d_port;

@@ -148,9 +148,9 @@ static void note_idle_output(
 		{ SET_LOG_LINE_PREFIX_TEMPLATE, o->prefix && !u.console,
 			"here: nothing goes to the console" },
 		{ SET_DUPLICATE_STDOUT_FILTERS, o->out_filters.count > 0 && !u.filtered[1],
-			"here: it applies to a stdout that is tee'd and shown" },
+			"here: it applies only to a stdout that is tee'd and shown" },
 		{ SET_DUPLICATE_STDERR_FILTERS, o->err_filters.count > 0 && !u.filtered[2],
-			"here: it applies to a stderr that is tee'd and shown" },
+			"here: it applies only to a stderr that is tee'd and shown" },
 	};
 
 	if (p->start_count == 0)
@@ -216,7 +216,7 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 		return d->why->code;
 	if (is_nowhere(o) && any_redirected(p, o))
 		notes_add(d->notes, NOTE_WARNING,
-			"%s: with /dev/null there are no log files, and what -r and -t name goes to "
+			"%s: with /dev/null there are no log files: the streams of -r and -t go to "
 			"the console",
 			settings_label(s, SET_LOG_DIR));
 	note_idle_output(d, nproc_of_node, p);

@@ -96,7 +96,7 @@ static void edit_elastic(struct build *b, unsigned local_rank, const struct atte
 	edit(b, "MASTER_PORT", attempt->master_port, "where worker 0 listens");
 	edit(b, "TORCHELASTIC_RUN_ID", b->p->run_id, "name of the run");
 	edit_number(b, "TORCHELASTIC_RESTART_COUNT", attempt->number, "attempt");
-	edit_number(b, "TORCHELASTIC_MAX_RESTARTS", b->p->max_restarts, "restarts that may follow");
+	edit_number(b, "TORCHELASTIC_MAX_RESTARTS", b->p->max_restarts, "limit on restarts");
 	edit(b, "TORCHELASTIC_ERROR_FILE", plan_error_file(attempt, local_rank, b->arena),
 		"where @record writes an exception");
 	edit(b, "TORCHELASTIC_USE_AGENT_STORE", by_agent ? "True" : "False",

@@ -136,10 +136,10 @@ static int standalone(const struct deciding *d, struct identity *ret)
 	const char *where = settings_where(d->s, SET_STANDALONE);
 
 	if (nnodes.there && nnodes.n != 1)
-		return failure_usage(d->why, "%s is a job of one node, but %s says %u", where,
-			nnodes.where, nnodes.n);
+		return failure_usage(
+			d->why, "%s means one node, but %s says %u", where, nnodes.where, nnodes.n);
 	if (node_rank.there && node_rank.n != 0)
-		return failure_usage(d->why, "%s is a job of one node, but %s says %u", where,
+		return failure_usage(d->why, "%s means one node, but %s says %u", where,
 			node_rank.where, node_rank.n);
 	*ret = (struct identity){ 1, 0, where, where, true };
 	return 0;
@@ -169,7 +169,7 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 	if (launcher == LAUNCHER_NONE && settings_number(d->s, SET_RDZV_BACKEND) == 1 &&
 		strcmp(settings_text(d->s, SET_CONTROL), "off") != 0) {
 		notes_add(d->notes, NOTE_VERBOSE,
-			"nothing says this node's rank: the nodes agree on it when they meet");
+			"nothing says this node's rank: the nodes will agree on ranks when they meet");
 		*ret = (struct identity){ size.n, 0, size.where, "rendezvous", false };
 		return 0;
 	}
@@ -177,7 +177,7 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 	if (launcher == LAUNCHER_NONE && d->s->value[SET_NNODES].from.level > LEVEL_ENVIRONMENT &&
 		settings_number(d->s, SET_RDZV_BACKEND) == 0) {
 		notes_add(d->notes, NOTE_WARNING,
-			"%s says %u and nothing says this node's rank: taken as 0; every other node "
+			"%s says %u and nothing says this node's rank: assuming 0; every other node "
 			"needs --node_rank",
 			size.where, size.n);
 		*ret = (struct identity){ size.n, 0, size.where, "default", true };

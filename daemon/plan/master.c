@@ -184,7 +184,7 @@ static int from_environment(struct master_search *f)
 		return 0;
 	if (!addr && port)
 		notes_add(f->d->notes, NOTE_VERBOSE,
-			"MASTER_PORT=%s is ignored, as MASTER_ADDR is not set", port);
+			"MASTER_PORT=%s is ignored because MASTER_ADDR is not set", port);
 	if (!addr)
 		return 0;
 	(void)endpoint_split(f->d->s->arena, addr, &host, &ignored);
@@ -301,7 +301,7 @@ static int find_port(struct master_search *f)
 	}
 	if (f->m.port == 0 && !one_node(f) && !f->will_meet)
 		return failure_usage(f->d->why,
-			"%s: port 0 means a free one, which the other nodes couldn't know: give a "
+			"%s: port 0 means a free one, which the other nodes can't know: give a "
 			"number above 0",
 			f->m.port_from);
 	return 0;

@@ -77,7 +77,7 @@ static void decide_input(const struct deciding *d, const struct topology *t, str
 static void note_proc(const struct deciding *d)
 {
 	static const char then[] =
-		"processes that workers leave behind can't be searched for, only ended as they turn up; mount one here (unshare --mount-proc, bwrap --proc /proc)";
+		"processes that workers leave behind can't be found, only ended as they turn up; mount this namespace's own (unshare --mount-proc, bwrap --proc /proc)";
 
 	if (d->facts->proc == PROC_FOREIGN)
 		notes_add(
@@ -154,7 +154,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: all %u workers see the launcher's own MPI identity; only one of them "
-			"could call MPI_Init",
+			"can call MPI_Init",
 			settings_where(s, SET_MPI_ENV), p.nproc);
 	decide_mpirun_grace(d, t->launcher, &p);
 	decide_threads(d, id, &p);

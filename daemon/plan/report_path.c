@@ -45,7 +45,7 @@ static int node_path(const struct deciding *d, enum setting_id id, const char *h
 
 		if (!value)
 			return failure_usage(d->why,
-				"%s: \"%s\" has a \"%.2s\", which means nothing: %%n is the node rank, %%h the host's name, %%%% a percent sign",
+				"%s: \"%s\" contains \"%.2s\", which is unknown: %%n is the node rank, %%h the host name, %%%% a percent sign",
 				where, text, at + plain);
 		of_this_node |= at[plain] && at[plain + 1] != '%';
 		path = arena_printf(d->s->arena, "%s%.*s%s", path, (int)plain, at, value);
@@ -78,7 +78,8 @@ int decide_events(const struct deciding *d, struct plan *p)
 	if (!text)
 		return 0;
 	if (strncmp(text, "fd:", 3) != 0)
-		return node_path(d, SET_EVENTS, "what it sees", p, &p->output.events_path);
+		return node_path(
+			d, SET_EVENTS, "with what it sees itself", p, &p->output.events_path);
 	if (num_parse(text + 3, 0, INT_MAX, &fd) < 0)
 		return failure_usage(d->why,
 			"%s: \"%s\" has no descriptor number after \"fd:\"; for a file of that name write ./%s",

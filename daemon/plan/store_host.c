@@ -32,11 +32,11 @@ static void note_unknown_torch(const struct deciding *d, const struct plan *p)
 
 	if (!p->python)
 		notes_add(d->notes, NOTE_INFO,
-			"%s: launchd can't tell which torch a program has: the store serves 2.2 and later",
+			"%s: launchd can't tell which torch a program uses: its store serves 2.2 and later",
 			where);
 	else
 		notes_add(d->notes, NOTE_INFO,
-			"%s: no torch was found for %s%s: the store serves 2.2 and later; for an older one give --python the path of the interpreter itself, or --store rank0",
+			"%s: no torch was found for %s%s: launchd's store serves 2.2 and later; for an older one, give --python the path of the interpreter itself, or use --store rank0",
 			where, python,
 			is_shim(python) ? ", a shim that hides its interpreter" : "");
 }
@@ -51,7 +51,7 @@ static int check_agent(const struct deciding *d, const struct plan *p)
 	}
 	if (!is_served(d->facts->torch_version))
 		return failure_usage(d->why,
-			"%s: launchd's store serves torch 1.13 and later, but %s has %s: give --store rank0",
+			"%s: launchd's store serves torch 1.13 and later, but %s has %s: use --store rank0",
 			where, d->facts->program.path, d->facts->torch_version);
 	return 0;
 }
@@ -73,9 +73,9 @@ int decide_store(const struct deciding *d, struct plan *p)
 		return 0;
 	}
 	p->store = is_known ? STORE_AGENT : STORE_RANK0;
-	p->store_from = is_known        ? "restarts, and a torch that launchd can serve" :
+	p->store_from = is_known        ? "restarts, and a torch that launchd supports" :
 		!p->python              ? settings_where(d->s, SET_NO_PYTHON) :
-		d->facts->torch_version ? "a torch that launchd can't serve" :
+		d->facts->torch_version ? "a torch that launchd doesn't support" :
 					  "no torch was found";
 	if (p->python && !d->facts->torch_version && is_shim(d->facts->program.path))
 		notes_add(d->notes, NOTE_INFO,

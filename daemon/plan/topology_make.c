@@ -99,7 +99,7 @@ static void note_ranks_of_others(const struct deciding *d, const struct topology
 			(unsigned long long)size, nnodes, nnodes == 1 ? "" : "s");
 	if (strcmp(from, ONE_NODE) == 0 && !env_get(d->facts->env, "LOCAL_RANK"))
 		notes_add(d->notes, NOTE_WARNING,
-			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: for one job of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one node is meant)",
+			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: to run one job on all nodes, give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)",
 			rank, (unsigned long long)size);
 }
 

@@ -98,7 +98,7 @@ static const char *misplaced(const struct report_input *in, const struct words *
 			continue;
 		if (refuses(in, w, name) || may_refuse(in, w))
 			return arena_printf(in->arena,
-				"--%s comes after the script, so %sit went to the script: launchd's options come before it",
+				"--%s comes after the script, so %sit went to the script: launchd's own options go before the script",
 				name, may_refuse(in, w) ? "if it is launchd's, " : "");
 	}
 	return NULL;

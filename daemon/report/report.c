@@ -213,7 +213,7 @@ static void add_survivor(const struct report_input *in, const struct survivor *s
 	else if (s->uid != in->uid && in->uid != 0)
 		text_add(out, "belongs to another user, so launchd may not end it\n");
 	else
-		text_printf(out, "could not be ended (state %c)\n", s->state);
+		text_printf(out, "could not be killed (state %c)\n", s->state);
 }
 
 /* The lines about workers that are known by name. */

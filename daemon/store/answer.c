@@ -227,7 +227,7 @@ static int add(const struct inquiry *a, const struct key *key, int64_t delta, in
 	errno = 0;
 	number = strtoll(text, &end, 10);
 	if (end == text || errno != 0)
-		return failure_set(a->why, -EPROTO, "its %s is to a value that is not a number",
+		return failure_set(a->why, -EPROTO, "its %s adds to a value that is not a number",
 			query_name(a->r->query));
 	*ret = (int64_t)((uint64_t)number + (uint64_t)delta);
 	return 0;

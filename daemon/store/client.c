@@ -87,7 +87,7 @@ static void lose(struct client *c, const char *why)
 	if (why) {
 		(void)getpeername(c->fd, &from.any, &len);
 		address_text(&from, text);
-		store_note(c->store, "the store closed the connection of %s: %s", text, why);
+		store_note(c->store, "the store closed the connection from %s: %s", text, why);
 	}
 	client_goto(c, CLIENT_LOST);
 }

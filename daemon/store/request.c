@@ -80,7 +80,7 @@ static int tell_dialect(struct scan *s, const uint8_t *bytes, size_t len, struct
 	if (memcmp(bytes, validate, seen) != 0) {
 		if (s->old == STORE_DIALECT_NONE)
 			return failure_set(why, -EPROTO,
-				"it does not start as a client of torch 2.2 or later does");
+				"it does not begin as clients of torch 2.2 and later do");
 		s->dialect = s->old;
 		return 1;
 	}
@@ -102,8 +102,8 @@ static int begin(struct scan *s, const uint8_t *bytes, size_t len, struct failur
 		return rc;
 	q = bytes[0] < NUMBERS ? numbers[s->dialect][bytes[0]] : QUERY_NONE;
 	if (q == QUERY_NONE || (q == QUERY_VALIDATE && !first))
-		return failure_set(why, -EPROTO, "it sent %u, which is not the number of a query",
-			(unsigned)bytes[0]);
+		return failure_set(
+			why, -EPROTO, "it sent an unknown query, %u", (unsigned)bytes[0]);
 	s->query = q;
 	s->step = s->again = queries[q].shape;
 	s->count = s->left = 1;
@@ -111,12 +111,12 @@ static int begin(struct scan *s, const uint8_t *bytes, size_t len, struct failur
 	return 1;
 }
 
-static int too_much(
-	enum query q, const char *what, uint64_t size, uint64_t max, struct failure *why)
+/* "its SET has a key of 9000 bytes, but the limit is 8192" */
+static int too_much(enum query q, const char *what, uint64_t size, const char *unit, uint64_t max,
+	struct failure *why)
 {
-	return failure_set(why, -EPROTO,
-		"its %s has %s of %" PRIu64 ", where at most %" PRIu64 " are allowed",
-		queries[q].name, what, size, max);
+	return failure_set(why, -EPROTO, "its %s has %s%" PRIu64 " %s, but the limit is %" PRIu64,
+		queries[q].name, what, size, unit, max);
 }
 
 /* One argument's length, with the number that says it: 1, 0 or negative errno. */
@@ -135,7 +135,8 @@ static int argument(
 		return 0;
 	size = load(at);
 	if (size > max)
-		return too_much(s->query, key ? "a key" : "a value", size, max, why);
+		return too_much(
+			s->query, key ? "a key of " : "a value of ", size, "bytes", max, why);
 	*ret = sizeof size + (size_t)size;
 	return len >= *ret;
 }
@@ -147,7 +148,7 @@ static int repetitions(struct scan *s, const uint8_t *at, size_t len, struct fai
 		return 0;
 	s->count = s->left = load(at);
 	if (s->count > STORE_KEYS_MAX)
-		return too_much(s->query, "a number of keys", s->count, STORE_KEYS_MAX, why);
+		return too_much(s->query, "", s->count, "keys", STORE_KEYS_MAX, why);
 	s->at += sizeof s->count;
 	s->args = s->at;
 	s->again = s->step + 1;

@@ -33,7 +33,7 @@ void store_note(struct store *s, const char *fmt, ...)
 	va_end(ap);
 	if (s->notes > STORE_NOTES_MAX)
 		(void)snprintf(text, sizeof text,
-			"the store does not report further connections that it closes");
+			"the store reports no further connections that it closes");
 	s->config.on_note(s->config.owner, text);
 }
 
@@ -51,7 +51,7 @@ void store_handle_closed(struct store *s)
 
 static void on_dropped(struct acceptor *a)
 {
-	store_note(a->owner, "the store closed a connection: launchd has no file descriptor left");
+	store_note(a->owner, "the store closed a connection: launchd is out of file descriptors");
 }
 
 static void on_connection(struct acceptor *a, int connection, const struct address *from)
@@ -69,13 +69,13 @@ static void on_connection(struct acceptor *a, int connection, const struct addre
 	if (getsockname(fd, &to.any, &len) < 0 || !peers_may(&s->peers, from, &to)) {
 		if (peers_is_news(&s->peers, from))
 			store_note(s,
-				"the store closed the connection of %s: it is not a node of this job",
+				"the store closed the connection from %s: it is not a node of this job",
 				text);
 		return;
 	}
 	rc = client_open(s, fd_take(&fd));
 	if (rc < 0)
-		store_note(s, "the store closed the connection of %s: %s", text, strerror(-rc));
+		store_note(s, "the store closed the connection from %s: %s", text, strerror(-rc));
 }
 
 static void on_connections(uv_poll_t *poll, int status, int events)

@@ -60,7 +60,7 @@ def test_an_original_wins_over_what_we_added(launch):
     """--e is unique among the originals' flags: it is --event-log-handler, not --env."""
     result = launch(['--e', 'console', '--dry-run', '/bin/true'])
     assert result.rc == 0 and '--event-log-handler' not in result.err
-    assert 'launchd says on its standard error' in result.out
+    assert 'launchd reports what happens on its standard error' in result.out
 
 
 @pytest.mark.parametrize('short, flags', [

@@ -33,7 +33,7 @@ def test_help_in_groups(launch):
     text = launch(['-h']).out
     titles = re.findall(r'\n\n(\S.*):\n  -', text)
     assert titles == ['Job and nodes', 'Multiple nodes', 'Workers', "Workers' environment",
-                      'Output', 'Ending', 'Restarts', 'Rendezvous, as with torchrun', 'General',
+                      'Output', 'Ending the job', 'Restarts', 'Rendezvous, as with torchrun', 'General',
                       'Limited or without effect']
     assert max(map(len, text.splitlines())) <= 110
     assert {'nproc_per_node', 'rdzv-backend', 'dry-run', 'mpi-env'} <= options_of_help(launch)

@@ -162,8 +162,8 @@ def test_a_batch_script_of_several_nodes_is_told_of_srun(dry, options, env, warn
 
 
 K8S = {'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': '23456'}
-ALONE = 'RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: for one job of all nodes ' \
-        'give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one node is meant)'
+ALONE = 'RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: to run one job on all ' \
+        'nodes, give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)'
 AZURE = {**K8S, 'NODE_RANK': '0', 'LOCAL_RANK': '0', 'AZUREML_NODE_COUNT': '2'}
 
 

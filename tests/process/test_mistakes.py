@@ -181,7 +181,7 @@ MISTAKES = {
         Case(['--use_env', 'usage.py', '--nproc_per_node', '2'], 2, failed(
             2, 'PYTHON -u usage.py --nproc_per_node 2',
             "error: hint: --nproc_per_node comes after the script, so it went to the script: "
-            "launchd's options come before it", 'error: last 2 lines:'))],
+            "launchd's own options go before the script", 'error: last 2 lines:'))],
     'a file for a module': [
         bad('-m takes the name of a module, but train.py is a file: give train, or leave out -m',
             '-m', 'train.py'),
@@ -252,12 +252,12 @@ MISTAKES = {
             'alone here: 10.0.0.9', *TWO, '--master_addr=h', '--local-addr=10.0.0.9:29500',
             'train.py')],
     'a backend that is none': [
-        bad('--rdzv_backend: "etcd" is not supported: give --rdzv-endpoint HOST:PORT of node rank 0 '
-            'with c10d, or start launchd with mpirun', '--rdzv_backend=etcd', 'train.py'),
+        bad('--rdzv_backend: "etcd" is not supported: use c10d with --rdzv-endpoint '
+            'HOST:PORT (of node rank 0), or start launchd with mpirun', '--rdzv_backend=etcd', 'train.py'),
         bad('--rdzv_backend: "c10" is not one of static|c10d; did you mean c10d?',
             '--rdzv_backend=c10', 'train.py'),
         bad('--rdzv_backend: "zeus" is not one of static|c10d; custom backends are not supported: '
-            'give --rdzv-endpoint HOST:PORT of node rank 0 with c10d, or start launchd with mpirun',
+            'use c10d with --rdzv-endpoint HOST:PORT (of node rank 0), or start launchd with mpirun',
             '--rdzv_backend=zeus', 'train.py')],
     'an endpoint that is none': [
         bad('--rdzv_endpoint: "localhost:": "" is not a port from 0 to 65535',
@@ -302,7 +302,7 @@ MISTAKES = {
             'it as UTF-8')],
     'JSON for a file': [
         ini('\n{"nproc_per_node": 2}\n', 'job.ini:2: this looks like JSON; settings are lines "key = '
-            'value" below a line [launchd]')],
+            'value" below a [launchd] line')],
     'variables that shells can not read': [
         fine('--env=1A=2', 'train.py', said=[
             'warning: --env: "1A" is set, but shells can\'t read a variable of that name (letters, '
@@ -311,10 +311,10 @@ MISTAKES = {
             'warning: job.ini:2: "BAD-NAME" is set, but shells can\'t read a variable of that name '
             '(letters, digits and _ only, no digit first)'])],
     'one node and several': [
-        bad('--standalone is a job of one node, but --nnodes says 2', '--standalone', '--nnodes=2',
+        bad('--standalone means one node, but --nnodes says 2', '--standalone', '--nnodes=2',
             'train.py')],
     'NUMA binding': [
-        bad('--numa-binding: "node" is not supported yet: give --wrap a script that reads LOCAL_RANK '
+        bad('--numa-binding: "node" is not supported yet: use --wrap with a script that reads LOCAL_RANK '
             'and calls numactl', '--numa-binding=node', 'train.py')],
     'a start method that is none': [
         bad('--start-method: "frok" is not one of spawn|fork|forkserver; did you mean fork?', '--start-method=frok',
@@ -343,11 +343,11 @@ MISTAKES = {
         bad('--env: launchd sets RANK for each worker, as decided by --node_rank and '
             '--nproc_per_node', '--env=RANK=5', 'train.py')],
     'signals and ends that are none': [
-        bad('--on-signal: "FOO" is not a signal; it needs a name like TERM or SIGUSR1, or a number',
+        bad('--on-signal: "FOO" is not a signal: give a name like TERM or SIGUSR1, or a number',
             '--on-signal=FOO=stop', 'train.py'),
-        bad('--on-signal: "USR1=frward" is not an action; it needs forward, forward:SECONDS, stop, '
+        bad('--on-signal: "USR1=frward" is not an action: use forward, forward:SECONDS, stop, '
             'stop:SECONDS, reopen or ignore', '--on-signal=USR1=frward', 'train.py'),
-        bad('--signals-to-handle: "SIGFOO" is not a signal; it needs a name like TERM or SIGUSR1, '
+        bad('--signals-to-handle: "SIGFOO" is not a signal: give a name like TERM or SIGUSR1, '
             'or a number', '--signals-to-handle=SIGFOO', 'train.py'),
         bad('--restart-on: "SIGFOO" is not a list of exit codes from 1 to 255, ranges of them and '
             'names of signals, as in 1,64-77,SIGSEGV', '--max-restarts=1', '--restart-on=SIGFOO',
@@ -394,9 +394,9 @@ MISTAKES = {
             env=OMPI)],
     "ranks of Kubernetes' or Azure ML's": [
         fine('train.py', env={'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1'}, said=[
-            'warning: RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: for one job '
-            'of all nodes give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 says that one '
-            'node is meant)'])],
+            'warning: RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: to run one '
+            'job on all nodes, give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms '
+            'that one node is meant)'])],
 }
 
 

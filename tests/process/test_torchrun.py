@@ -105,7 +105,7 @@ def test_lines_that_are_filtered(dry):
 @pytest.mark.parametrize('argv, words', [
     (['-t', '9:3'], ['-t: "9:3" has local rank 9']),
     (['--log-max-size=1M'], ['--log-max-size has no effect without log files']),
-    (['--log-dir=/dev/null', '-r3'], ['--log-dir', '/dev/null', 'goes to the console']),
+    (['--log-dir=/dev/null', '-r3'], ['--log-dir', '/dev/null', 'go to the console']),
     (['--merge-logs'], ['--merge-logs has no effect on one node']),
 ])
 def test_output_that_will_not_be_as_asked_is_told(dry, argv, words):
@@ -173,7 +173,7 @@ def test_rdzv_conf_timeouts_are_read_as_seconds(dry, refused):
     plan = dry(['--rdzv-conf=timeout=900,join_timeout=60,read_timeout=60'])
     assert plan.setting('join-timeout') == ('60', 'join_timeout in --rdzv-conf')
     assert [w for w in plan.warnings() if 'timeout' in w] == [
-        '--rdzv-conf: read_timeout has no effect: --node-timeout says when a node is lost']
+        '--rdzv-conf: read_timeout has no effect: --node-timeout decides when a node is lost']
     refused(['--rdzv-conf=join_timeout=x', *native('dump')], '--rdzv-conf', 'join_timeout=x')
 
 

@@ -34,7 +34,7 @@ def test_every_method_is_as_with_torchs_own_server(torch, host, serve):
         assert our == their
     assert len(ours) == len(theirs)
     assert store.order('clients') and len(store.notes) == 1
-    assert store.notes[0].endswith('its ADD is to a value that is not a number')
+    assert store.notes[0].endswith('its ADD adds to a value that is not a number')
 
 
 def start_group(torch, port, world, attempt=0, *arguments, addr='127.0.0.1'):
@@ -136,7 +136,7 @@ def test_a_client_that_is_older_than_the_store_was_told(host):
                           capture_output=True, timeout=LIMIT)
     assert done.returncode == 1 and 'RuntimeError' in done.stderr
     store.order('clients')
-    assert 'does not start as a client of torch 2.2 or later does' in store.notes[0]
+    assert 'does not begin as clients of torch 2.2 and later do' in store.notes[0]
 
 
 def test_it_sleeps_while_nobody_asks(host):

@@ -131,12 +131,12 @@ static const struct refused_row {
 	const char *says, *on_signal, *to_handle, *part;
 } refusals[] = {
 	{ "an unknown signal", "TERMINATE=stop", NULL,
-		"--on-signal: \"TERMINATE\" is not a signal; it needs a name like TERM or SIGUSR1" },
+		"--on-signal: \"TERMINATE\" is not a signal: give a name like TERM or SIGUSR1" },
 	{ "no signal", "=stop", NULL, "\"\" is not a signal" },
 	{ "the number of no signal", "65=stop", NULL, "\"65\" is not a signal" },
 	{ "blanks before '='", "TERM =stop", NULL, "\"TERM \" is not a signal" },
 	{ "no action", "TERM", NULL, "\"TERM\" is not SIGNAL=ACTION, as in USR1=ignore" },
-	{ "an empty action", "TERM=", NULL, "\"TERM=\" is not an action; it needs forward" },
+	{ "an empty action", "TERM=", NULL, "\"TERM=\" is not an action: use forward" },
 	{ "an unknown action", "TERM=kill", NULL, "\"TERM=kill\" is not an action" },
 	{ "an unknown action of six letters", "TERM=reload", NULL, "\"TERM=reload\" is not an" },
 	{ "an unknown action of seven", "TERM=discard", NULL, "\"TERM=discard\" is not an" },

@@ -177,11 +177,11 @@ static const struct identity_row {
 	{ "standalone with several nodes",
 		{ { SET_STANDALONE, "1", LEVEL_COMMAND_LINE },
 			{ SET_NNODES, "2", LEVEL_COMMAND_LINE } },
-		{ NULL }, LAUNCHER_NONE, -EINVAL, 0, 0, { "a job of one node" } },
+		{ NULL }, LAUNCHER_NONE, -EINVAL, 0, 0, { "means one node" } },
 	{ "standalone with another rank",
 		{ { SET_STANDALONE, "1", LEVEL_COMMAND_LINE },
 			{ SET_NODE_RANK, "1", LEVEL_COMMAND_LINE } },
-		{ NULL }, LAUNCHER_NONE, -EINVAL, 0, 0, { "a job of one node" } },
+		{ NULL }, LAUNCHER_NONE, -EINVAL, 0, 0, { "means one node" } },
 };
 
 static void test_identity(void **state)

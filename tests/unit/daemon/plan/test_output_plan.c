@@ -240,9 +240,9 @@ static const struct note_row {
 		"--log-line-prefix-template has no effect here: nothing goes to the console" },
 	{ "filters of stdout and a tee of stderr",
 		{ { SET_TEE, "2" }, { SET_DUPLICATE_STDOUT_FILTERS, "a" } },
-		"--duplicate-stdout-filters has no effect here: it applies to a stdout that is tee'd" },
+		"--duplicate-stdout-filters has no effect here: it applies only to a stdout that is tee'd" },
 	{ "filters of stderr without a tee", { { SET_DUPLICATE_STDERR_FILTERS, "a" } },
-		"--duplicate-stderr-filters has no effect here: it applies to a stderr that is tee'd" },
+		"--duplicate-stderr-filters has no effect here: it applies only to a stderr that is tee'd" },
 	{ "reopening without files", { { SET_ON_SIGNAL, "USR1=reopen" } },
 		"--on-signal: reopen has no effect without log files" },
 	{ "a local rank to redirect that is not there", { { SET_REDIRECTS, "0-2:3" } },
@@ -252,7 +252,7 @@ static const struct note_row {
 	{ "a local rank to show", { { SET_LOCAL_RANKS_FILTER, "0-7" } },
 		"--local-ranks-filter: \"0-7\" has local rank 7, but the last one is 1" },
 	{ "redirected to nowhere", { { SET_LOG_DIR, "/dev/null" }, { SET_REDIRECTS, "1:2" } },
-		"--log-dir: with /dev/null there are no log files, and what -r and -t name goes" },
+		"--log-dir: with /dev/null there are no log files: the streams of -r and -t go" },
 };
 
 static void test_notes(void **state)

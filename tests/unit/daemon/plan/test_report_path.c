@@ -27,10 +27,10 @@ static const struct path_row {
 	{ "a percent sign tells nodes not apart", "r%%.json", 4, 3, 0, NULL, true },
 	{ "a percent sign on node rank 0", "r%%.json", 4, 0, 0, "r%.json", true },
 	{ "an unknown letter", "r%r.json", 1, 2, -EINVAL,
-		"--report: \"r%r.json\" has a \"%r\", which means nothing: %n is the node rank",
+		"--report: \"r%r.json\" contains \"%r\", which is unknown: %n is the node rank",
 		false },
-	{ "nothing behind it", "r%", 1, 2, -EINVAL, "has a \"%\", which", false },
-	{ "a capital", "%N", 1, 2, -EINVAL, "has a \"%N\", which", false },
+	{ "nothing behind it", "r%", 1, 2, -EINVAL, "contains \"%\", which", false },
+	{ "a capital", "%N", 1, 2, -EINVAL, "contains \"%N\", which", false },
 };
 
 static void test_path(void **state)
@@ -68,9 +68,10 @@ static const struct events_row {
 	{ "a file", "e.jsonl", 1, 0, 0, -1, "e.jsonl", NULL },
 	{ "a file of this node", "%h-%n%%", 4, 2, 0, -1, "gpu07-2%", NULL },
 	{ "a file of node rank 0", "e", 4, 0, 0, -1, "e",
-		"--events: only node rank 0 writes e, what it sees; with %n" },
+		"--events: only node rank 0 writes e, with what it sees itself; with %n" },
 	{ "a file of another node", "e", 4, 2, 0, -1, NULL, "--events: only node rank 0" },
-	{ "an unknown letter", "e%x", 1, 0, -EINVAL, -1, "--events: \"e%x\" has a \"%x\"", NULL },
+	{ "an unknown letter", "e%x", 1, 0, -EINVAL, -1, "--events: \"e%x\" contains \"%x\"",
+		NULL },
 	{ "a descriptor", "fd:3", 1, 0, 0, 3, NULL, NULL },
 	{ "a descriptor, on every node", "fd:12", 4, 2, 0, 12, NULL, NULL },
 	{ "no descriptor", "fd:", 1, 0, -EINVAL, -1,

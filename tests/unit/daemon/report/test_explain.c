@@ -138,7 +138,7 @@ static const struct explain_row {
 		{ "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h:7", "t.py" }, { NULL },
 		{ "\"first_rank\":{\"value\":\"<decided when nodes meet>\"",
 			"\"master_port\":{\"value\":\"<decided when nodes meet>\"",
-			"the nodes agree on it when they meet" },
+			"the nodes will agree on ranks when they meet" },
 		{ "! RANK=0", "!PORT=7", "  started_ranks    <decided when nodes meet>" } },
 	{ "names that need quotes", { "--env=\xff\"\n=\x7f", "t.py" }, { NULL },
 		{ "\"\\ufffd\\\"\\u000a\"", "\"\\u007f\"" }, { NULL } },

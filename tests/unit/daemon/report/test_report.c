@@ -152,7 +152,7 @@ static const struct report_row {
 	  "it ends when its system call returns\n"
 	  "launchd: warning: still alive: pid 72 (su\\x0ado, uid 0): belongs to another user, so "
 	  "launchd may not end it\n"
-	  "launchd: warning: still alive: pid 73 (x, uid 500): could not be ended (state ?)\n" },
+	  "launchd: warning: still alive: pid 73 (x, uid 500): could not be killed (state ?)\n" },
 };
 /* clang-format on */
 

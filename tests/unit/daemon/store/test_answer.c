@@ -147,17 +147,16 @@ static const struct talk_row {
 	{ "builds between 2.0 and 2.1", A,
 		"0> MULTI_SET @1 k v\n0> MULTI_GET @1 k\n0< v\n0> CANCEL_WAIT\n0< $1\n" },
 	{ "a key too long", D,
-		HELLO "0> SET *8193 v\n0! SET has a key of 8193, where at most 8192\n" },
+		HELLO "0> SET *8193 v\n0! SET has a key of 8193 bytes, but the limit is 8192\n" },
 	{ "a value too long", D,
-		HELLO "0> SET k @8388609\n0! a value of 8388609, where at most 8388608\n" },
+		HELLO
+		"0> SET k @8388609\n0! a value of 8388609 bytes, but the limit is 8388608\n" },
 	{ "an endless value", D, HELLO "0> SET k #-1\n0! a value of 18446744073709551615\n" },
-	{ "too many keys", D,
-		HELLO "0> WAIT @131073\n0! a number of keys of 131073, where at most 131072\n" },
+	{ "too many keys", D, HELLO "0> WAIT @131073\n0! 131073 keys, but the limit is 131072\n" },
 	{ "the second key of many too long", D, HELLO "0> CHECK @2 k @8193\n0! a key of 8193\n" },
-	{ "VALIDATE a second time", D,
-		HELLO "0> VALIDATE %0x3c85f7ce\n0! 0, which is not the number of a query\n" },
+	{ "VALIDATE a second time", D, HELLO "0> VALIDATE %0x3c85f7ce\n0! an unknown query, 0\n" },
 	{ "VALIDATE with another number", D,
-		"0> VALIDATE %0x3c85f7cf\n0! not start as a client of torch 2.2\n" },
+		"0> VALIDATE %0x3c85f7cf\n0! not begin as clients of torch 2.2\n" },
 };
 
 /* The first bytes alone, if so many are wanted, the others in pieces. */

@@ -98,12 +98,12 @@ static void test_bad_client(void **state)
 	ask(&st, bad, "SET *8193 v");
 	hear_end(&st, bad);
 	assert_int_equal(st.note_count, 1);
-	assert_contains(st.notes[0], "the store closed the connection of 127.0.0.1:");
+	assert_contains(st.notes[0], "the store closed the connection from 127.0.0.1:");
 	assert_contains(st.notes[0], "SET has a key of 8193");
 	bad = dial(&st, "127.0.0.1", "127.0.0.1");
 	assert_int_equal(send(bad, "GET / HTTP/1.1\r\n", 16, 0), 16);
 	hear_end(&st, bad);
-	assert_contains(st.notes[1], "does not start as a client of torch 2.2 or later does");
+	assert_contains(st.notes[1], "does not begin as clients of torch 2.2 and later do");
 	ask(&st, good, "PING %1");
 	hear(&st, good, "%1");
 	assert_int_equal(store_clients(&st.store), 2);
