@@ -4,20 +4,17 @@
 #include <string.h>
 
 #include "common/address.h"
-#include "common/failure.h"
+#include "common/text.h"
 #include "daemon/cluster/hub.h"
 #include "daemon/cluster/message.h"
 #include "daemon/cluster/spoke.h"
 #include "daemon/meet/finder.h"
 
 enum {
-	RETRY_MS = 500,
-	RETRY_LATER_MS = 2000, /* after the warning */
-	ROUNDS = 3,          /* before the warning: both launchers may have been started at once */
+	ROUNDS =
+		5, /* of dialing before the warning: both launchers may have been started at once */
 	PATIENCE_MS = 10000, /* as long as launchers wait before they say which nodes are missing */
 };
-
-static void dial(struct doubt *d);
 
 /* Once the nodes have met there is nothing left to doubt. */
 static bool is_settled(const struct doubt *d)
@@ -27,92 +24,60 @@ static bool is_settled(const struct doubt *d)
 	return d->hub ? d->hub->state != HUB_MEETING : d->spoke->state != SPOKE_DIALING;
 }
 
-static void say_misplaced(const struct doubt *d)
+static void on_patience_over(uv_timer_t *clock)
 {
-	party_say(d->party, NOTE_WARNING,
-		"%s is this node, which has node rank %u, but no launcher with node rank 0 runs "
-		"here: were node ranks mixed up, or is the master address wrong?",
-		d->name, d->party->config->node_rank);
+	const struct doubt *d = clock->data;
+
+	if (is_settled(d))
+		return;
+	if (d->kind == DOUBT_MISPLACED)
+		party_say(d->party, NOTE_WARNING,
+			"%s is this node, which has node rank %u, but no launcher with node rank 0 "
+			"runs here: were node ranks mixed up, or is the master address wrong?",
+			d->party->config->hub_addr, d->party->config->node_rank);
+	else
+		party_say(d->party, NOTE_WARNING,
+			"%s is a loopback address, which launchers on other hosts can't reach: "
+			"give all nodes an address of node rank 0 that the others can reach",
+			d->party->config->hub_addr);
 }
 
-static void say_loopback(const struct doubt *d)
+/* Nobody answered in the last round. */
+static void on_round(struct dialer *dialer)
 {
-	party_say(d->party, NOTE_WARNING,
-		"%s is a loopback address, which launchers on other hosts can't reach: give all "
-		"nodes an address of node rank 0 that the others can reach",
-		d->name);
-}
+	struct doubt *d = dialer->owner;
+	struct text why = { 0 };
 
-static void say_no_rival(struct doubt *d, const char *why)
-{
-	d->said = true;
+	if (is_settled(d)) {
+		dialer_stop(dialer);
+		return;
+	}
+	if (++d->rounds != ROUNDS)
+		return;
+	dialer_explain(dialer, &why);
 	party_say(d->party, NOTE_WARNING,
 		"this node has node rank 0, but %s is not one of its addresses (%s): do two nodes "
 		"have node rank 0, or is the master address wrong?",
-		d->name, why);
+		d->party->config->hub_addr, text_string(&why));
+	text_done(&why);
 }
 
-static void on_time(uv_timer_t *clock)
+static void on_lost(struct dialer *dialer, struct link *l, const char *why)
 {
-	struct doubt *d = clock->data;
+	struct doubt *d = dialer->owner;
 
-	if (is_settled(d))
-		return;
-	switch (d->kind) {
-	case DOUBT_NONE:
-		return;
-	case DOUBT_RIVAL:
-		dial(d);
-		return;
-	case DOUBT_MISPLACED:
-		say_misplaced(d);
-		return;
-	case DOUBT_LOOPBACK:
-		say_loopback(d);
-		return;
-	}
-}
-
-/* Nobody answered: tries the next address, and after the last one the first again. */
-static void dial_later(struct doubt *d, const char *why)
-{
-	bool last = ++d->next == d->addresses->count;
-
-	if (is_settled(d))
-		return;
-	if (last) {
-		d->next = 0;
-		if (++d->rounds == ROUNDS)
-			say_no_rival(d, why);
-	}
-	(void)uv_timer_start(&d->clock, on_time,
-		!last           ? 0 :
-			d->said ? RETRY_LATER_MS :
-				  RETRY_MS,
-		0);
-}
-
-static void handle_closed(struct doubt *d)
-{
-	if (--d->handles == 0)
-		party_part_closed(d->party);
-}
-
-static void on_link_closed(struct link *l, const char *why)
-{
-	struct doubt *d = l->owner;
-
-	d->linked = false;
-	if (d->kind == DOUBT_RIVAL)
-		dial_later(d, why);
-	handle_closed(d);
+	(void)l;
+	d->link = NULL;
+	if (d->kind == DOUBT_RIVAL && !is_settled(d))
+		dialer_again(dialer, why);
 }
 
 /* Asks for this node's own place: a rival refuses that. */
-static void on_ready(struct link *l)
+static void on_ready(struct dialer *dialer, struct link *l)
 {
-	struct doubt *d = l->owner;
+	struct doubt *d = dialer->owner;
 
+	d->link = l;
 	/* the address may lead back to this launcher, for instance through NAT */
 	if (is_settled(d) || hub_has_session(d->hub, l->session)) {
 		d->kind = DOUBT_NONE;
@@ -133,24 +98,6 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		return;
 	d->kind = DOUBT_NONE;
 	hub_refuse(d->hub, m.refused.code, "%s", m.refused.text);
-}
-
-static void dial(struct doubt *d)
-{
-	const struct party *p = d->party;
-	struct failure why = { 0 };
-
-	d->link = (struct link){ .owner = d,
-		.on_ready = on_ready,
-		.on_message = on_message,
-		.on_closed = on_link_closed,
-		.timeout_ms = (uint32_t)p->config->node_timeout_ms };
-	if (link_dial(&d->link, p->loop, &d->addresses->at[d->next], &p->auth, &why) < 0) {
-		dial_later(d, why.text);
-		return;
-	}
-	d->linked = true;
-	d->handles++;
 }
 
 static bool all_loopback(const struct finder *f)
@@ -175,23 +122,40 @@ static enum doubt_kind kind_of(const struct doubt *d, const struct finder *f, un
 	return own > 0 ? DOUBT_MISPLACED : DOUBT_NONE;
 }
 
-bool doubt_start(struct doubt *d, const struct finder *f, unsigned own)
+static void on_dialer_closed(struct dialer *dialer)
 {
-	d->kind = kind_of(d, f, own);
-	d->name = d->party->config->hub_addr;
-	if (d->kind == DOUBT_NONE)
-		return false;
-	d->party->parts++;
-	(void)uv_timer_init(d->party->loop, &d->clock); /* can't fail */
-	d->clock.data = d;
-	d->handles = 1;
-	(void)uv_timer_start(&d->clock, on_time, d->kind == DOUBT_RIVAL ? 0 : PATIENCE_MS, 0);
-	return true;
+	party_part_closed(((struct doubt *)dialer->owner)->party);
 }
 
 static void on_clock_closed(uv_handle_t *h)
 {
-	handle_closed(h->data);
+	party_part_closed(((struct doubt *)h->data)->party);
+}
+
+bool doubt_start(struct doubt *d, const struct finder *f, unsigned own)
+{
+	struct party *p = d->party;
+
+	d->kind = kind_of(d, f, own);
+	if (d->kind == DOUBT_NONE)
+		return false;
+	p->parts++;
+	if (d->kind == DOUBT_RIVAL) {
+		d->dialer = (struct dialer){ .on_ready = on_ready,
+			.on_lost = on_lost,
+			.on_round = on_round,
+			.on_closed = on_dialer_closed,
+			.on_message = on_message,
+			.owner = d,
+			.auth = &p->auth,
+			.timeout_ms = (uint32_t)p->config->node_timeout_ms };
+		dialer_start(&d->dialer, p->loop, &f->found);
+		return true;
+	}
+	(void)uv_timer_init(p->loop, &d->clock); /* can't fail */
+	d->clock.data = d;
+	(void)uv_timer_start(&d->clock, on_patience_over, PATIENCE_MS, 0);
+	return true;
 }
 
 void doubt_close(struct doubt *d)
@@ -199,7 +163,10 @@ void doubt_close(struct doubt *d)
 	if (d->closing)
 		return;
 	d->closing = true;
-	if (d->linked)
-		link_close(&d->link, false, NULL);
-	uv_close((uv_handle_t *)&d->clock, on_clock_closed);
+	if (d->link)
+		link_close(d->link, false, NULL);
+	if (d->dialer.state != DIALER_NONE)
+		dialer_close(&d->dialer);
+	else
+		uv_close((uv_handle_t *)&d->clock, on_clock_closed);
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "daemon/net/link.h"
+#include "daemon/meet/dialer.h"
 
 struct finder;
 struct hub;
@@ -27,18 +27,15 @@ enum doubt_kind {
 struct doubt {
 	/* the owner's, before doubt_start(); the rest is { 0 } */
 	struct party *party;
-	struct hub *hub;                   /* NULL: this node is not node rank 0 */
-	struct spoke *spoke;               /* where it isn't */
-	const struct addresses *addresses; /* what the address means */
+	struct hub *hub;     /* NULL: this node is not node rank 0 */
+	struct spoke *spoke; /* where it isn't */
 
 	enum doubt_kind kind;
-	const char *name; /* the address, as the user gave it */
-	uv_timer_t clock; /* the next dialing, or the moment to speak */
-	struct link link; /* to the rival */
-	unsigned next, rounds;
-	bool linked; /* the link is in the loop */
-	bool said, closing;
-	unsigned handles;
+	uv_timer_t clock;     /* until it is time to speak, but: */
+	struct dialer dialer; /* DOUBT_RIVAL: who looks for one */
+	struct link *link;    /* to the rival; NULL: there is none */
+	unsigned rounds;
+	bool closing;
 };
 
 /* Starts if there is a reason: f has found the addresses, of which `own` are this node's. True: it

@@ -48,12 +48,11 @@ struct member {
 	struct doubt doubt;
 	struct hub hub;
 	struct spoke spoke;
-	struct addresses hub_addresses;
 	struct member_config alone; /* the config once this node goes on without the others */
 	bool finds, doubts;         /* these are in the loop */
 };
 
-/* Begins to meet the others. *m is zero, as most of its 55 KB a lone node never touches. The config
+/* Begins to meet the others. *m is zero, as most of its 70 KB a lone node never touches. The config
  * is borrowed. Where that fails, `failed` tells. What the others say of an attempt goes to
  * `memory`, which the owner empties when the next one starts. What happens to this node and the
  * others is told on the bus. */

@@ -46,11 +46,11 @@ static void on_round(void *owner)
 	finder_again(&((struct member *)owner)->finder);
 }
 
-static void start_spoke(struct member *m)
+static void start_spoke(struct member *m, const struct addresses *hub)
 {
 	m->role = MEMBER_SPOKE;
 	m->spoke = (struct spoke){ .on_missed = miss, .on_round = on_round, .owner = m };
-	spoke_start(&m->spoke, &m->party, &m->hub_addresses);
+	spoke_start(&m->spoke, &m->party, hub);
 }
 
 /* A job of this node only, with ranks and sizes from the settings. */
@@ -198,7 +198,7 @@ static bool take_role(struct member *m, bool owns, const struct addresses *bound
 			return false;
 		}
 	}
-	start_spoke(m);
+	start_spoke(m, &m->finder.found);
 	return true;
 }
 
@@ -234,13 +234,11 @@ static void on_found(struct finder *f)
 		use_addresses(m, f, owned > 0, &bound);
 		return;
 	}
-	m->hub_addresses = f->found;
 	if (!take_role(m, owned > 0, &bound))
 		return;
-	m->doubt = (struct doubt){ .party = &m->party,
-		.hub = m->role == MEMBER_HUB ? &m->hub : NULL,
-		.spoke = &m->spoke,
-		.addresses = &m->hub_addresses };
+	m->doubt.party = &m->party; /* the rest is zero, and large */
+	m->doubt.hub = m->role == MEMBER_HUB ? &m->hub : NULL;
+	m->doubt.spoke = &m->spoke;
 	m->doubts = doubt_start(&m->doubt, f, owned);
 }
 
@@ -326,6 +324,7 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	struct member *m = x->owner;
 	struct card card;
 	struct failure why = { 0 };
+	struct addresses hub = { 0 };
 	struct address a;
 	int rc;
 
@@ -345,11 +344,11 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	}
 	for (unsigned i = 0; i < card.count; i++)
 		if (address_parse(card.address[i], (uint16_t)card.port, &a) == 0)
-			addresses_add(&m->hub_addresses, &a);
-	if (m->hub_addresses.count == 0)
+			addresses_add(&hub, &a);
+	if (hub.count == 0)
 		miss(m, "node rank 0 has no address that others can reach");
 	else
-		start_spoke(m);
+		start_spoke(m, &hub);
 }
 
 /* Node rank 0 listens already, at the port that the others know unless another program has it. */

@@ -41,12 +41,6 @@ static void spoke_goto(struct spoke *s, enum spoke_state next)
 	(void)uv_timer_stop(&s->clock);
 }
 
-static void handle_closed(struct spoke *s)
-{
-	if (--s->handles == 0)
-		party_part_closed(s->party);
-}
-
 static void tell_hub(struct spoke *s, const struct message *m)
 {
 	if (s->linked)
@@ -541,17 +535,17 @@ static void on_link_lost(struct dialer *d, struct link *l, const char *why)
 
 static void on_dialer_closed(struct dialer *d)
 {
-	handle_closed(d->owner);
+	party_part_closed(((struct spoke *)d->owner)->party);
 }
 
 static void on_beat_closed(struct beat *b)
 {
-	handle_closed(b->owner);
+	party_part_closed(((struct spoke *)b->owner)->party);
 }
 
 static void on_clock_closed(uv_handle_t *h)
 {
-	handle_closed(h->data);
+	party_part_closed(((struct spoke *)h->data)->party);
 }
 
 /* --- its life, and what happens on this node --- */
@@ -561,7 +555,7 @@ void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub)
 	const uint32_t timeout_ms = (uint32_t)p->config->node_timeout_ms;
 
 	s->party = p;
-	p->parts++;
+	p->parts += 3;                           /* the clock, beats, the dialer */
 	(void)uv_timer_init(p->loop, &s->clock); /* can't fail */
 	s->clock.data = s;
 	s->beat = (struct beat){ .on_silent = beat_drop,
@@ -581,7 +575,6 @@ void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub)
 		.auth = &p->auth,
 		.timeout_ms = timeout_ms,
 		.final = final_ends(s) };
-	s->handles = 3;
 	s->note_ms = uv_now(p->loop) + FIRST_NOTE_MS;
 	limit(s, p->deadline_ms);
 	dialer_start(&s->dialer, p->loop, hub);

@@ -58,7 +58,6 @@ struct spoke {
 	bool asked;       /* this node's launcher was asked to end the job */
 	bool overdue;     /* the hub was, and its link was closed for it */
 	bool lines_ended; /* this node has no more of them */
-	unsigned handles;
 };
 
 /* Begins to dial, as a part of the party, whose events tell what happens. Addresses are copied. */
