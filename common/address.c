@@ -111,6 +111,15 @@ bool address_is_loopback(const struct address *a)
 				 len == V6_BYTES && IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
 }
 
+bool address_is_link_local(const struct address *a)
+{
+	const unsigned char *host;
+	size_t len = host_of(a, &host);
+
+	return len == V4_BYTES ? host[0] == 169 && host[1] == 254 :
+				 len == V6_BYTES && IN6_IS_ADDR_LINKLOCAL(&a->v6.sin6_addr);
+}
+
 bool address_is_any(const struct address *a)
 {
 	static const unsigned char zeros[V6_BYTES];

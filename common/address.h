@@ -49,7 +49,8 @@ bool address_same(const struct address *a, const struct address *b);
 const char *address_find_host(const struct vec *texts, const struct address *a);
 
 bool address_is_loopback(const struct address *a);
-bool address_is_any(const struct address *a); /* all of the host's, or none is given */
+bool address_is_link_local(const struct address *a); /* 169.254.0.0/16, fe80::/10 */
+bool address_is_any(const struct address *a);        /* all of the host's, or none is given */
 
 /* For system calls; 0: none. */
 socklen_t address_size(const struct address *a);

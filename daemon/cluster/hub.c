@@ -195,7 +195,7 @@ static void say_starved(struct hub *h)
 	h->crowded = true;
 	party_say(h->party, NOTE_WARNING,
 		"out of file descriptors for connections to the launchers' port (ulimit -n): the "
-		"oldest that have not introduced themselves are dropped to let nodes in");
+		"oldest that have not completed the handshake are dropped to let nodes in");
 }
 
 static void on_crowded(struct listener *li, const struct address *from)
@@ -203,7 +203,7 @@ static void on_crowded(struct listener *li, const struct address *from)
 	if (li->starved)
 		say_starved(li->owner);
 	else
-		say_crowded(li->owner, li->pending, "not introduced themselves", from);
+		say_crowded(li->owner, li->pending, "not completed the handshake", from);
 }
 
 /* Peers that passed the handshake and don't join must not keep others out either. */

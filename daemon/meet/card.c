@@ -3,30 +3,24 @@
  *   version 1, port 2, key 32, count 1, and for each address: length 1, text without a NUL */
 #include "daemon/meet/card.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/failure.h"
 
 enum { VERSION = 1, HEAD_BYTES = 4 + CARD_KEY_BYTES };
 
 _Static_assert(CARD_ADDRESS_ROOM == INET6_ADDRSTRLEN, "an address fits");
 
-static bool is_address(const char *text)
-{
-	unsigned char bytes[sizeof(struct in6_addr)];
-
-	return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
-}
-
 int card_add(struct card *c, const char *address)
 {
 	size_t len = strlen(address);
+	struct address ignored;
 
-	if (len >= CARD_ADDRESS_ROOM || !is_address(address))
+	if (len >= CARD_ADDRESS_ROOM || address_parse(address, 0, &ignored) < 0)
 		return -EINVAL;
 	if (c->count >= CARD_ADDRESSES_MAX)
 		return -ENOSPC;

@@ -256,7 +256,7 @@ void dialer_explain(const struct dialer *d, struct text *t)
 	else
 		text_printf(t, "%s %s", lane->link.peer,
 			lane->link.state == LINK_CONNECTING ? "does not answer" :
-							      "does not introduce itself");
+							      "does not complete the handshake");
 	if (d->to.count > 1)
 		text_printf(t, " (%u addresses were dialled)", d->to.count);
 }

@@ -49,9 +49,8 @@ static const char *const step_words[STEPS] = {
 
 struct pmix_answer {
 	struct helper_answer head;
-	volatile uint32_t rank, size; /* in the job; size 0: not known yet */
-	volatile uint32_t timed_out;  /* the fence was left, as its time was over */
-	volatile uint32_t len;        /* of the bytes; counts at STEP_DONE only */
+	volatile uint32_t timed_out; /* the fence was left, as its time was over */
+	volatile uint32_t len;       /* of the bytes; counts at STEP_DONE only */
 	unsigned char bytes[PMIX_BYTES_MAX];
 };
 
@@ -260,15 +259,6 @@ static void get(const struct pmix_client *c, pmix_proc_t *of)
 	c->answer->len = (uint32_t)value->data.bo.size;
 }
 
-static void get_size(const struct pmix_client *c, const pmix_proc_t *all)
-{
-	pmix_value_t *value = NULL;
-
-	if (c->pmix.get(all, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS && value &&
-		value->type == PMIX_UINT32)
-		c->answer->size = value->data.uint32;
-}
-
 static void meet(struct helper *h)
 {
 	const struct pmix_exchange *x = h->owner;
@@ -283,10 +273,8 @@ static void meet(struct helper *h)
 	enter(&c, STEP_INIT);
 	check(&c, "PMIx_Init", c.pmix.init(&me, NULL, 0));
 	enter(&c, STEP_PUT);
-	c.answer->rank = me.rank;
 	all = me;
 	all.rank = PMIX_RANK_WILDCARD;
-	get_size(&c, &all);
 	put(&c, x->mine, x->len);
 	enter(&c, STEP_FENCE);
 	status = wait_for_all(&c, &all);
@@ -316,8 +304,6 @@ static void on_end(struct helper *h, bool succeeded)
 	enum step step = a->head.step < STEPS ? a->head.step : STEP_START;
 	struct text t = { 0 };
 
-	x->rank = a->rank;
-	x->size = a->size;
 	if (succeeded && step == STEP_DONE && a->len <= PMIX_BYTES_MAX) {
 		x->on_done(x, a->bytes, a->len);
 		return;

@@ -28,9 +28,6 @@ struct pmix_exchange {
 	void *owner;
 	char **argv; /* main()'s, for a command line of the child's own; NULL: it keeps ours */
 
-	/* what PMIx says of the job, from the callback on; size 0: it did not say */
-	unsigned rank, size;
-
 	/* private */
 	struct helper helper;
 	const void *mine;

@@ -1,9 +1,7 @@
 /* reachable.c - see reachable.h */
 #include "daemon/meet/reachable.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -39,23 +37,15 @@ static bool is_inner(const char *name)
 
 static enum kind kind_of(const struct interface *i)
 {
-	struct in6_addr v6;
-	struct in_addr v4;
-	enum kind kind = KIND_USELESS;
+	struct address a;
 
-	if (!i->up)
+	if (!i->up || address_parse(i->address, 0, &a) < 0 || address_is_link_local(&a))
 		return KIND_USELESS;
-	if (inet_pton(AF_INET, i->address, &v4) == 1) {
-		if (ntohl(v4.s_addr) >> 16 != 0xa9fe) /* 169.254.0.0/16 */
-			kind = KIND_IPV4;
-	} else if (inet_pton(AF_INET6, i->address, &v6) == 1 && !IN6_IS_ADDR_LINKLOCAL(&v6)) {
-		kind = KIND_IPV6;
-	}
-	if (kind == KIND_USELESS)
-		return kind;
 	if (i->loopback)
 		return KIND_LOOPBACK;
-	return is_inner(i->name) ? KIND_INNER : kind;
+	if (is_inner(i->name))
+		return KIND_INNER;
+	return a.any.sa_family == AF_INET ? KIND_IPV4 : KIND_IPV6;
 }
 
 static void add_once(struct arena *arena, struct vec *v, const char *address)
@@ -79,11 +69,12 @@ static void add_kind(struct arena *arena, const struct interfaces *all, enum kin
 	}
 }
 
-static bool is_link_local(const struct interface *i)
+static bool is_ipv6_link_local(const struct interface *i)
 {
-	struct in6_addr v6;
+	struct address a;
 
-	return inet_pton(AF_INET6, i->address, &v6) == 1 && IN6_IS_ADDR_LINKLOCAL(&v6);
+	return address_parse(i->address, 0, &a) == 0 && a.any.sa_family == AF_INET6 &&
+		address_is_link_local(&a);
 }
 
 /* Those that a user would choose from: neither loopback nor networks within this host, and no
@@ -92,8 +83,8 @@ static bool is_choice(const struct interfaces *all, const struct interface *one)
 {
 	if (one->loopback || is_inner(one->name))
 		return false;
-	for (size_t i = 0; is_link_local(one) && i < all->count; i++)
-		if (strcmp(all->at[i].name, one->name) == 0 && !is_link_local(&all->at[i]))
+	for (size_t i = 0; is_ipv6_link_local(one) && i < all->count; i++)
+		if (strcmp(all->at[i].name, one->name) == 0 && !is_ipv6_link_local(&all->at[i]))
 			return false;
 	return true;
 }

@@ -106,9 +106,9 @@ uint64_t beat_slept_ms(const struct beat *b)
 {
 	uint64_t now = boot_ns();
 
+	/* after a suspension a socket's callback may run before the timer's */
 	if (b->links > 0 && is_long(b, now - b->awake_ns))
-		return (now - b->awake_ns) /
-			MS; /* after a suspension a socket's callback may run before the timer's */
+		return (now - b->awake_ns) / MS;
 	return b->slept_ns > 0 && now - b->woke_ns < timeout_of(b) ? b->slept_ns / MS : 0;
 }
 
@@ -197,7 +197,7 @@ static void take_beat(struct link *l, const struct beat_body *body, uint64_t now
 		l->beats.peer_sent = body->sent;
 	link_acknowledge(l, body->taken);
 	if (body->lost)
-		link_close(l, false, "it can be heard, but can't be reached any more");
+		link_close(l, false, "its heartbeats arrive, but ours no longer reach it");
 }
 
 static void on_beat(struct link *l, const unsigned char *payload, size_t len)
@@ -535,8 +535,8 @@ void beat_drop(struct beat *b, struct link *l, uint64_t silent_ms)
 {
 	static const char *const troubles[] = {
 		[TROUBLE_SILENT] = "nothing was heard from it",
-		[TROUBLE_UNACKED] = "it can be heard, but can't be reached",
-		[TROUBLE_MISSING] = "it can be heard, but none of its messages arrived",
+		[TROUBLE_UNACKED] = "its heartbeats arrive, but it has received nothing",
+		[TROUBLE_MISSING] = "its heartbeats arrive, but none of its messages did",
 	};
 	char why[96];
 

@@ -20,8 +20,7 @@ bool clock_add_sample(struct clock_offset *c, uint64_t t0, uint64_t t1, uint64_t
 
 	if (((t0 | t1 | t2 | t3) >> TIME_BITS) != 0 || t3 < t0 || t2 < t1)
 		return false;
-	/* the question left before it arrived, and so did the answer; both were up to t3 - t0 ago
-	 */
+	/* the question left before it arrived, and so did the answer, up to t3 - t0 ago */
 	slack = drift(t3 - t0);
 	low = (int64_t)t2 - (int64_t)t3 - slack;
 	high = (int64_t)t1 - (int64_t)t0 + slack;

@@ -32,8 +32,7 @@ enum {
 	BEAT_DATAGRAM = BEAT_BODY + FRAME_TAG,
 	PIECE_BYTES = 160,
 	PIECE_HEAD = 20,
-	/* below 250 bytes with the headers of IPv6 and UDP: passes where large packets are dropped
-	 */
+	/* below 250 bytes with the headers of IPv6 and UDP: some paths drop large packets */
 	PIECE_DATAGRAM = PIECE_HEAD + PIECE_BYTES + FRAME_TAG,
 	DATAGRAM_MAX = PIECE_DATAGRAM,
 	NOTICE_KEY = SIPHASH_KEY_SIZE,

@@ -73,9 +73,7 @@ static void compact(struct frame_stream *s)
 	unsigned char *at;
 
 	if (len == 0) {
-		free(s->at);
-		s->at = NULL;
-		s->begin = s->end = s->room = 0;
+		frame_stream_done(s);
 		return;
 	}
 	memmove(s->at + FRAME_LEAD, s->at + s->begin, len);

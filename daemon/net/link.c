@@ -161,8 +161,8 @@ static void on_limit(uv_timer_t *t)
 		link_fail(l, LINK_END_UNREACHED, "%s did not answer within %d s", l->peer,
 			LINK_HANDSHAKE_MS / 1000);
 	else
-		link_fail(l, LINK_END_MUTE, "%s did not introduce itself within %d s", l->peer,
-			LINK_HANDSHAKE_MS / 1000);
+		link_fail(l, LINK_END_MUTE, "%s did not complete the handshake within %d s",
+			l->peer, LINK_HANDSHAKE_MS / 1000);
 }
 
 static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
@@ -398,8 +398,8 @@ static void on_end(struct link *l, int rc)
 	else if (l->state == LINK_OPEN || l->state == LINK_DRAINING)
 		lose_connection(l, rc);
 	else
-		link_fail(l, LINK_END_MUTE, "%s ended the connection before it introduced itself",
-			l->peer);
+		link_fail(
+			l, LINK_END_MUTE, "%s closed the connection during the handshake", l->peer);
 }
 
 /* Handles all whole frames of the stream. */

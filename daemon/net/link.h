@@ -113,15 +113,13 @@ struct link_beats {
 	struct address from;                /* where its datagrams come from; family 0: none came */
 	unsigned socket;                    /* the hub's socket by which they come */
 	uint64_t sent, seen;                /* sequence numbers: our last, the peer's last by UDP */
-	uint64_t peer_sent_ns,
-		received_ns;   /* the peer's last beat: its time at the peer, and here */
-	uint64_t udp_ns;       /* when the last datagram came; 0: never */
+	uint64_t peer_sent_ns, received_ns; /* the peer's last beat: when at the peer, and here */
+	uint64_t udp_ns;                    /* when the last datagram came; 0: never */
 	uint64_t udp_heard_ns; /* when the peer last said that it gets ours; 0: never */
-	uint64_t suspect_ns; /* it was found silent for the time-out for the first time; 0: it isn't
-			      */
-	bool silent;         /* and that was told */
-	bool lost;           /* we consider the peer lost, and tell it so */
-	uint64_t peer_sent;  /* where the peer's stream ended by its last beat */
+	uint64_t suspect_ns;   /* when it was first found silent for the time-out; 0: it isn't */
+	bool silent;           /* and that was told */
+	bool lost;             /* we consider the peer lost, and tell it so */
+	uint64_t peer_sent;    /* where the peer's stream ended by its last beat */
 	uint64_t missing_ns; /* since when some of that is missing, and nothing more came; 0: no */
 	uint64_t missing_at; /* from here on */
 	uint64_t piece_at;   /* what was sent in pieces, in this round */

@@ -141,7 +141,7 @@ static void drop(struct listener *li, struct link *l, const struct address *newe
 		li->on_crowded(li, newest);
 	l->on_settled = NULL;
 	unlist(l);
-	link_close(l, false, "it had not introduced itself when too many others connected");
+	link_close(l, false, "it had not completed the handshake when too many others connected");
 }
 
 static void take(struct acceptor *a, int connection, const struct address *from)
@@ -153,15 +153,11 @@ static void take(struct acceptor *a, int connection, const struct address *from)
 	if (excess)
 		drop(li, excess, from);
 	l = li->on_accept(li);
-	if (!l) {
-		li->refused++;
+	if (!l)
 		return;
-	}
 	list(li, l);
 	if (link_accept(l, li->loop, fd, from, li->has_udp, li->auth) == 0)
 		(void)fd_take(&fd);
-	else
-		li->refused++;
 }
 
 /* The oldest one in a handshake gives up its descriptor. */
@@ -174,11 +170,6 @@ static bool make_room(struct acceptor *a)
 	if (had)
 		drop(li, li->last, &li->first->peer_address);
 	return had;
-}
-
-static void on_dropped(struct acceptor *a)
-{
-	((struct listener *)a->owner)->refused++;
 }
 
 static void on_connection(uv_poll_t *h, int status, int events)
@@ -197,11 +188,9 @@ int listener_open(struct listener *li, uv_loop_t *loop, const struct addresses *
 	int rc = -EADDRINUSE;
 
 	li->epoll = -1;
-	li->acceptor = (struct acceptor){ .on_connection = take,
-		.make_room = make_room,
-		.on_dropped = on_dropped,
-		.owner = li,
-		.spare = -1 };
+	li->acceptor = (struct acceptor){
+		.on_connection = take, .make_room = make_room, .owner = li, .spare = -1
+	};
 	for (unsigned i = 0; i < ADDRESSES_MAX; i++)
 		li->fd[i] = li->udp[i] = -1;
 	for (int i = 0; rc == -EADDRINUSE && i < (port ? 1 : TRIES); i++)

@@ -30,7 +30,6 @@ struct listener {
 	bool starved;           /* descriptors ran out at least once */
 	unsigned count;         /* of addresses */
 	unsigned pending;       /* unfinished handshakes */
-	unsigned long refused;  /* connections closed at once: no memory, not wanted */
 	int udp[ADDRESSES_MAX]; /* -1: the port was taken, or passed on: see beat_hear() */
 	bool has_udp;           /* at all addresses */
 

@@ -176,9 +176,9 @@ void beat_entrust(struct beat *b, struct link *l)
 	l->beats.entrusted = true;
 	if (b->death_notice)
 		enter(b, l);
+	/* the first one may have arrived before the hub knew this link */
 	if (!l->is_hub && l->beats.udp_ns == 0)
-		beat_answer(
-			b, l); /* the first one may have arrived before the hub knew this link */
+		beat_answer(b, l);
 }
 
 void rescue_moved(struct beat *b, struct link *l)

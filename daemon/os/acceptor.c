@@ -40,7 +40,7 @@ static bool shed(struct acceptor *a, int listening)
 	if (fd >= 0)
 		(void)close(fd);
 	a->spare = open_spare();
-	if (fd >= 0)
+	if (fd >= 0 && a->on_dropped)
 		a->on_dropped(a);
 	return fd >= 0;
 }

@@ -16,7 +16,7 @@ struct acceptor {
 	void (*on_connection)(struct acceptor *a, int fd, const struct address *from);
 	/* No descriptor is left. True: the owner has closed one of its own. NULL: it never does. */
 	bool (*make_room)(struct acceptor *a);
-	void (*on_dropped)(struct acceptor *a); /* a connection was closed for lack of one */
+	void (*on_dropped)(struct acceptor *a); /* one was closed for lack of one; may be NULL */
 	void *owner;
 
 	/* private */

@@ -28,7 +28,7 @@ def test_a_crowd_that_says_nothing_keeps_no_node_out(start, place):
         results = cluster.end()
     assert exit_codes(results) == [0, 0] and sorted(place.dumps()) == [0, 1]
     [line] = crowded(results[0])
-    assert 'not introduced themselves, the latest from 127.0.' in line
+    assert 'not completed the handshake, the latest from 127.0.' in line
     assert not crowded(results[1])
 
 

@@ -2,7 +2,7 @@
  *
  * As launchd does, it has two processes, and PMIx is a third one's. One line says what came of it:
  *
- *   met RANK SIZE TEXT-OF-RANK-0 MILLISECONDS      exit code 0
+ *   met RANK TEXT-OF-RANK-0 MILLISECONDS           exit code 0
  *   unavailable WHY | failed WHY                   exit code 3
  *
  * and another one that the meeting left a file, thread or child behind. */
@@ -40,7 +40,9 @@ static unsigned count(const char *path)
 
 static void on_done(struct pmix_exchange *x, const void *of_rank0, size_t len)
 {
-	printf("met %u %u %.*s %.1f\n", x->rank, x->size, (int)len, (const char *)of_rank0,
+	const char *rank = getenv("PMIX_RANK");
+
+	printf("met %s %.*s %.1f\n", rank ? rank : "?", (int)len, (const char *)of_rank0,
 		(double)(uv_hrtime() - began_ns) / 1e6);
 	result = 0;
 	pmix_close(x);

@@ -113,13 +113,7 @@ pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs, const pmix
 pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[],
 	size_t ninfo, pmix_value_t **val)
 {
-	static pmix_value_t size = { .type = PMIX_UINT32, .data.uint32 = 4 };
-
-	(void)info, (void)ninfo;
-	if (strcmp(key, PMIX_JOB_SIZE) == 0) {
-		*val = &size;
-		return is("Size", "error") ? PMIX_ERR_NOT_FOUND : PMIX_SUCCESS;
-	}
+	(void)key, (void)info, (void)ninfo;
 	if (is("Get", "string"))
 		kept.type = PMIX_STRING;
 	if (is("Get", "long"))

@@ -411,7 +411,7 @@ static void test_stuck(void **state)
 	c.hub_beat.on_silent = beat_drop;
 	drop_tcp(&c.dialer[0]);
 	channel_run_until(&c, CHANNEL_HUBS_CLOSED, 1);
-	assert_contains(c.hub[0].why, "it can be heard, but can't be reached for 1.");
+	assert_contains(c.hub[0].why, "its heartbeats arrive, but it has received nothing for 1.");
 	channel_done(&c);
 }
 
@@ -424,7 +424,7 @@ static void test_missing(void **state)
 	c.hub_beat.on_silent = beat_drop;
 	c.hub[0].link.beats.peer_sent += 1000; /* it has said so much more, by its beats */
 	channel_run_until(&c, CHANNEL_HUBS_CLOSED, 1);
-	assert_contains(c.hub[0].why, "but none of its messages arrived for 1.");
+	assert_contains(c.hub[0].why, "but none of its messages did for 1.");
 	channel_done(&c);
 }
 

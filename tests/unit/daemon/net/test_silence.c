@@ -48,7 +48,7 @@ static void test_told(void **state)
 	c.hub[0].link.beats.lost = true;
 	beat_answer(&c.hub_beat, &c.hub[0].link);
 	channel_run_until(&c, CHANNEL_DIALERS_CLOSED, 1);
-	assert_string_equal(c.dialer[0].why, "it can be heard, but can't be reached any more");
+	assert_string_equal(c.dialer[0].why, "its heartbeats arrive, but ours no longer reach it");
 	assert_int_equal(c.dialer[0].link.end, LINK_END_OURS);
 	assert_nobody_silent(&c);
 	channel_done(&c);
