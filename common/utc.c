@@ -25,3 +25,11 @@ void utc_write(char ret[UTC_SIZE], int64_t wall_ns, unsigned digits)
 	ret[len] = 'Z';
 	ret[len + 1] = '\0';
 }
+
+int64_t utc_now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* can't fail */
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

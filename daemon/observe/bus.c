@@ -2,15 +2,7 @@
 #include "daemon/observe/bus.h"
 
 #include <assert.h>
-#include <time.h>
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* can't fail */
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
+#include <uv.h>
 
 void bus_add(struct bus *b, const struct observer *o, void *owner)
 {
@@ -38,7 +30,7 @@ void bus_emit(const struct bus *b, const struct event *e)
 	struct event dated = *e;
 
 	if (dated.at_ns == 0)
-		dated.at_ns = now_ns();
+		dated.at_ns = uv_hrtime();
 	for (size_t i = 0; i < b->count; i++)
 		if (b->at[i].observer->on[e->kind])
 			b->at[i].observer->on[e->kind](b->at[i].owner, &dated);

@@ -135,11 +135,6 @@ static const struct {
 	[EVENT_JOB_ENDED] = { "job_ended", add_job_ended },
 };
 
-const char *event_name(enum event_kind kind)
-{
-	return kinds[kind].name;
-}
-
 void event_add(struct text *out, const struct event *e, const struct event_frame *frame)
 {
 	/* unsigned differences wrap as they should: an event may be a moment after `now` */

@@ -109,9 +109,6 @@ struct event_frame {
 	int64_t wall_ns; /* CLOCK_REALTIME */
 };
 
-/* The name of a kind below EVENT_LINES: "worker_started". */
-const char *event_name(enum event_kind kind);
-
 /* Adds the line of an event whose kind is below EVENT_LINES, with its newline. */
 void event_add(struct text *out, const struct event *e, const struct event_frame *frame);
 

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/utc.h"
 #include "daemon/observe/bus.h"
 #include "daemon/observe/say.h"
 #include "daemon/output/front.h"
@@ -25,9 +25,9 @@ void events_init(struct events *ev)
 
 static int fail(const struct events *ev, struct failure *why, int rc)
 {
-	return failure_set(why, rc, "--events%s%s: can't be written: %s; there are no more of them",
+	return failure_set(why, rc, "--events%s%s: write failed: %s; no more events are written",
 		ev->path ? " " : "", ev->path ? ev->path : "",
-		rc == -EAGAIN ? "its reader takes nothing" : strerror(-rc));
+		rc == -EAGAIN ? "the reader has stalled" : strerror(-rc));
 }
 
 /* Non-blocking, as a FIFO that nobody reads would hold launchd up here; a descriptor stays as it is
@@ -128,14 +128,6 @@ bool events_write_lines(void *owner, const char *lines, size_t len)
 	return events_wait(ev);
 }
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec t;
-
-	(void)clock_gettime(clock, &t); /* can't fail */
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void on_event(void *owner, const struct event *e)
 {
 	struct events *ev = owner;
@@ -143,8 +135,8 @@ static void on_event(void *owner, const struct event *e)
 	const struct event_frame frame = {
 		.node_known = ev->node_known,
 		.node = ev->node,
-		.now_ns = read_clock(CLOCK_MONOTONIC),
-		.wall_ns = (int64_t)read_clock(CLOCK_REALTIME),
+		.now_ns = uv_hrtime(),
+		.wall_ns = utc_now_ns(),
 	};
 
 	event_add(&line, e, &frame);

@@ -125,8 +125,8 @@ static void on_killed(void *owner, const struct event *e)
 	if (end->own.cause.kind == CAUSE_NONE)
 		return;
 	say("note",
-		"launchd was killed, as mpirun and srun do when they end a job; this is what it "
-		"knows before the other nodes have answered:");
+		"launchd was killed, as mpirun and srun do to end a job; this is what it knows "
+		"without the other nodes' answers:");
 	say_report(&in);
 }
 
@@ -203,7 +203,7 @@ static void report_end(const struct reporter *r, const struct run_end *end)
 	if (r->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);
 	if (job->verdict.exit_code == 0)
-		note(r, NOTE_VERBOSE, "all workers ended with exit code 0");
+		note(r, NOTE_VERBOSE, "all workers exited with code 0");
 }
 
 static void on_job_ended(void *owner, const struct event *e)

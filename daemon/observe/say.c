@@ -3,11 +3,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/text.h"
+#include "common/utc.h"
 #include "daemon/observe/saying.h"
 
 /* How this process speaks: it has one stderr. */
@@ -21,11 +21,9 @@ static struct {
 static struct saying saying_now(void)
 {
 	int64_t node = voice.node;
-	struct timespec wall;
 
-	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
 	return (struct saying){
-		.wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
+		.wall_ns = utc_now_ns(),
 		.node_known = node >= 0,
 		.node = node >= 0 ? (unsigned)node : 0,
 	};
@@ -124,7 +122,7 @@ int print_text(struct text *out)
 	int rc = out->failed ? 1 : fd_write_all(STDOUT_FILENO, text_string(out), out->len) < 0;
 
 	if (rc)
-		say("error", out->failed ? "out of memory" : "standard output can't be written");
+		say("error", out->failed ? "out of memory" : "can't write to standard output");
 	text_done(out);
 	return rc;
 }

@@ -255,7 +255,7 @@ static void deliver(struct back *b, struct posted *w, struct console *to, const 
 	text_done(&w->text);
 	if (w->lost == 0)
 		return;
-	(void)snprintf(text, sizeof text, "%zu bytes of %s were lost here", w->lost, what);
+	(void)snprintf(text, sizeof text, "%zu bytes of %s were dropped here", w->lost, what);
 	say(b, true, text);
 }
 
@@ -402,10 +402,10 @@ static void prepare(struct back *b, const struct plan *plan, unsigned attempt)
 {
 	struct failure why = { 0 };
 	struct logs *l = NULL;
-	int rc = back_make_logs(b, plan, attempt, &l, &why);
 
+	(void)back_make_logs(b, plan, attempt, &l, &why);
 	adopt(b, l);
-	post_prepared(b->post, attempt, l, rc, &why);
+	post_prepared(b->post, attempt, l, &why);
 }
 
 static void on_request(uv_poll_t *p, int status, int events)
@@ -493,7 +493,7 @@ static void on_missing(struct console *c)
 	if (c == &b->consoles[0])
 		name = b->console_count == 1 ? "output and error" : "output";
 	(void)snprintf(text, sizeof text,
-		"can't write to standard %s: %s; what is printed there meanwhile is lost", name,
+		"can't write to standard %s: %s; output is lost until there is room", name,
 		strerror(c->error));
 	say(b, true, text);
 }

@@ -230,7 +230,7 @@ static void on_told(uv_async_t *a)
 		o->on->lines(o->owner);
 	if (n.what & NEWS_PREPARED) {
 		o->now = n.prepared;
-		o->on->prepared(o->owner, n.rc, n.why.text);
+		o->on->prepared(o->owner, &n.why);
 	}
 }
 
@@ -273,10 +273,10 @@ void output_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 		}
 		(void)failure_not_started(&why, rc, "the output thread");
 	} else {
-		rc = back_make_logs(o->back, plan, attempt, &l, &why); /* which waits for nothing */
+		(void)back_make_logs(o->back, plan, attempt, &l, &why); /* waits for nothing */
 		logs_free(post_made(&o->post, l));
 	}
-	post_prepared(&o->post, attempt, l, rc, &why);
+	post_prepared(&o->post, attempt, l, &why);
 }
 
 const char *output_log_dir(const struct output *o)

@@ -19,8 +19,8 @@ struct merge;
 struct output;
 
 struct output_events {
-	/* The files of an attempt are there; negative errno: they are not, for the reason text. */
-	void (*prepared)(void *owner, int rc, const char *text);
+	/* The files of an attempt are there, or are not, which why says. */
+	void (*prepared)(void *owner, const struct failure *why);
 	/* All that its workers wrote is read: see output_words(). */
 	void (*drained)(void *owner);
 	/* The terminal is written to by others: no status line any more. */

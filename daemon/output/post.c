@@ -193,14 +193,12 @@ void post_hurry(struct post *p)
 	p->orders.hurry = true;
 }
 
-void post_prepared(
-	struct post *p, unsigned attempt, struct logs *l, int rc, const struct failure *why)
+void post_prepared(struct post *p, unsigned attempt, struct logs *l, const struct failure *why)
 {
 	autolock held = lock_take(&p->lock);
 
 	if (attempt == p->orders.attempt) { /* else the job has gone on to another one meanwhile */
 		p->news.prepared = l;
-		p->news.rc = rc;
 		p->news.why = *why;
 		tell(p, NEWS_PREPARED);
 	}

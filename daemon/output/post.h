@@ -62,7 +62,6 @@ enum post_news {
 struct news {
 	unsigned what;
 	struct logs *prepared; /* NEWS_PREPARED; NULL: they could not be, for that reason */
-	int rc;
 	struct failure why;
 };
 
@@ -121,8 +120,7 @@ void post_hurry(struct post *p);
 void post_tell(struct post *p, enum post_news what);
 
 /* An attempt's logs are prepared, drained, or have ended by themselves. */
-void post_prepared(
-	struct post *p, unsigned attempt, struct logs *l, int rc, const struct failure *why);
+void post_prepared(struct post *p, unsigned attempt, struct logs *l, const struct failure *why);
 void post_drained(struct post *p, unsigned attempt);
 void post_collected(struct post *p, const struct logs *l);
 

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/sm.h"
+#include "common/utc.h"
 #include "daemon/output/tail.h"
 
 #define MOMENT_NS  1000000ull
@@ -88,14 +88,6 @@ static void go_on(struct stream *s)
 		stream_goto(s, STREAM_POLLED);
 }
 
-static int64_t wall_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* can't fail */
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Once, until all goes well again. */
 static void say_error(const struct stream *s, struct logfile *f)
 {
@@ -103,8 +95,8 @@ static void say_error(const struct stream *s, struct logfile *f)
 
 	if (f->missing > 0 && !f->told) {
 		(void)snprintf(text, sizeof text,
-			"can't write to %s: %s; the worker and its console output go on", f->path,
-			strerror(f->error));
+			"can't write to %s: %s; the worker and its console output continue",
+			f->path, strerror(f->error));
 		s->host->say(s->host->owner, true, text);
 	}
 	f->told = f->missing > 0;
@@ -143,7 +135,7 @@ static void write_filtered(const struct stream *s, struct outbuf *out)
 {
 	struct filter *f = s->filter;
 
-	(void)logfile_write(&f->file, out->at, out->len, wall_ns());
+	(void)logfile_write(&f->file, out->at, out->len, utc_now_ns());
 	out->len = 0;
 	say_error(s, &f->file);
 }
@@ -197,9 +189,8 @@ static void say_dropped(struct stream *s, bool last)
 		(!last && s->dropped_said_ns &&
 			now - s->dropped_said_ns < DROPPED_EVERY_S * SECOND_NS))
 		return;
-	(void)snprintf(text, sizeof text,
-		"rank %u: %llu lines of its %s were dropped, as %s was too slow", s->rank,
-		(unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr",
+	(void)snprintf(text, sizeof text, "rank %u: dropped %llu lines of %s: %s is too slow",
+		s->rank, (unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr",
 		s->console->kind == CONSOLE_REMOTE ? "node rank 0's console" : "the console");
 	s->dropped = 0;
 	s->dropped_said_ns = now;
@@ -211,7 +202,7 @@ static void say_gone(struct stream *s)
 	char text[160];
 
 	(void)snprintf(text, sizeof text,
-		"rank %u: %llu bytes of its %s are not shown: the log file that held them is gone",
+		"rank %u: %llu bytes of %s can't be shown: the log file that held them is gone",
 		s->rank, (unsigned long long)s->gone, s->fd == 1 ? "stdout" : "stderr");
 	s->gone = 0;
 	s->host->say(s->host->owner, true, text);
@@ -467,7 +458,7 @@ static void cut(struct source *source, struct outbuf *out)
  * gets EPIPE, as if it had the console itself. */
 static void take(struct stream *s, const char *at, size_t len)
 {
-	int64_t now = s->render || s->file.style.stamped ? wall_ns() : 0;
+	int64_t now = s->render || s->file.style.stamped ? utc_now_ns() : 0;
 
 	tail_add(s->tail, s->fd, at, len);
 	if (s->has_file)

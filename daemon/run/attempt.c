@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/failure.h"
+#include "common/utc.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
 #include "daemon/os/procfs.h"
@@ -201,14 +201,11 @@ static void on_pool_ended(struct pool *p)
 
 static void begin_result(struct run *r)
 {
-	struct timespec wall;
-
-	(void)clock_gettime(CLOCK_REALTIME, &wall); /* can't fail */
 	r->end->own = (struct result){
 		.outcomes = r->outcomes,
 		.count = r->plan->start_count,
 		.started_ns = uv_hrtime(),
-		.started_wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
+		.started_wall_ns = utc_now_ns(),
 	};
 }
 
@@ -308,15 +305,14 @@ static void start_workers(struct run *r)
 		member_failed(&r->member, &r->pool.culprit->outcome);
 }
 
-void attempt_prepared(void *run, int rc, const char *text)
+void attempt_prepared(void *run, const struct failure *why)
 {
 	struct run *r = run;
 
 	if (r->state != RUN_OPENING)
 		return; /* it was ended meanwhile */
-	if (rc < 0) {
-		(void)failure_set(r->why, rc, "%s", text);
-		fail_unstarted(r, -rc);
+	if (why->code < 0) {
+		fail_unstarted(r, -failure_copy(r->why, why));
 		return;
 	}
 	r->attempt.log_dir = output_log_dir(r->in->output);

@@ -2,6 +2,7 @@
 #ifndef LAUNCHD_DAEMON_RUN_ATTEMPT_H
 #define LAUNCHD_DAEMON_RUN_ATTEMPT_H
 
+struct failure;
 struct run;
 struct stop;
 
@@ -21,7 +22,7 @@ void attempt_tell_killed(const struct run *r);
 
 /* The output thread's answers (struct output_events): its log files are open; all that its workers
  * wrote is read. */
-void attempt_prepared(void *run, int rc, const char *text);
+void attempt_prepared(void *run, const struct failure *why);
 void attempt_drained(void *run);
 
 #endif

@@ -356,7 +356,7 @@ def test_a_reader_that_stops_holds_nobody_up(start, place):
             os.close(begin)
     assert result.rc == 128 + signal.SIGTERM
     assert 'the disk does not respond' not in result.err
-    assert result.err.count("its reader takes nothing; there are no more of them") == 1
+    assert result.err.count("the reader has stalled; no more events are written") == 1
 
 
 def test_on_a_console_they_stand_between_lines(start, place):
@@ -448,7 +448,7 @@ def test_a_full_disk_is_said_once_and_costs_nothing_else(launch, place):
                     {'END': 'exit:0', 'OMP_NUM_THREADS': '1'})
     assert result.rc == 0
     assert result.err == 'launchd: warning: --events /dev/full: can\'t be written: No space ' \
-        'left on device; there are no more of them\n'
+        'left on device; no more events are written\n'
 
 
 def test_without_it_nothing_is_opened(launch, place):

@@ -226,8 +226,8 @@ def test_a_console_on_a_full_disk(launch, place, way):
     result = launch([*WAYS[way], *WRITER], env, wrap=SMALL_CONSOLE)
     assert result.rc == 0
     assert [line for line in result.err.splitlines() if 'No space left' in line] == [
-        "launchd: warning: can't write to standard output: No space left on device; what is "
-        'printed there meanwhile is lost']
+        "launchd: warning: can't write to standard output: No space left on device; output "
+        'is lost until there is room']
     written = stream_of(place.environment(env), 0, 1)
     prefix = b'[default0]:' if way == 'tee' else b''
     seen = (place.path / 'seen').read_bytes()

@@ -78,7 +78,7 @@ def test_before_that_it_is_text(launch):
 
 def test_the_variable_does_it_too(launch):
     result = launch(native('ending', '--verbose'), {'END': 'exit:0', 'LAUNCHD_LOG_FORMAT': 'json'})
-    assert lines(result.err)[-1]['text'] == 'all workers ended with exit code 0'
+    assert lines(result.err)[-1]['text'] == 'all workers exited with code 0'
 
 
 def test_restarts_are_json(launch):
@@ -96,7 +96,7 @@ def test_each_node_says_its_rank(start):
         assert any('root cause: rank 1' in line['text'] for line in said)
 
 
-NOTE = 'note: all workers ended'
+NOTE = 'note: all workers exited'
 WARNING = 'warning: '
 
 

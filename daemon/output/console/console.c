@@ -247,7 +247,7 @@ static void put_words(struct console *c)
 	text_done(&c->words);
 	if (c->unsaid > 0) {
 		int n = snprintf(lost, sizeof lost,
-			"launchd: warning: %zu bytes of launchd's own messages were not read in time\n",
+			"launchd: warning: %zu bytes of launchd's own messages were dropped: the reader is too slow\n",
 			c->unsaid);
 
 		c->unsaid = 0;

@@ -1,6 +1,8 @@
 /* test_utc.c - moments of the wall clock. */
 #include "tests/unit/unit.h"
 
+#include <time.h>
+
 #include "common/utc.h"
 
 static const struct row {
@@ -31,10 +33,21 @@ static void test_row(void **state)
 	assert_string_equal(got, row->text);
 }
 
+static void test_now(void **state)
+{
+	time_t before = time(NULL);
+	int64_t now_ns = utc_now_ns();
+
+	(void)state;
+	/* time() may be a tick behind */
+	assert_in_range(now_ns / 1000000000, before, time(NULL) + 1);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_row, rows);
+	suite_add(&s, "now", test_now, NULL, NULL);
 	return suite_run(&s);
 }

@@ -255,7 +255,7 @@ static void test_success(void **state)
 	l.reporter.least = NOTE_VERBOSE;
 	end_job(&l);
 	assert_string_equal(
-		text_string(&l.said), "launchd: note: all workers ended with exit code 0\n");
+		text_string(&l.said), "launchd: note: all workers exited with code 0\n");
 	stop_listening(&l);
 }
 

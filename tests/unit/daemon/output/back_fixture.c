@@ -33,13 +33,13 @@ static bool write_events(void *owner, const char *lines, size_t len)
 	return false;
 }
 
-static void on_prepared(void *owner, int rc, const char *text)
+static void on_prepared(void *owner, const struct failure *why)
 {
 	struct fixture *s = owner;
 
 	s->prepared++;
-	s->rc = rc;
-	(void)snprintf(s->why, sizeof s->why, "%s", text);
+	s->rc = why->code;
+	(void)snprintf(s->why, sizeof s->why, "%s", why->text);
 }
 
 static void on_drained(void *owner)

@@ -20,7 +20,7 @@ struct fixture {
 	uv_loop_t loop;
 	unsigned prepared, drained, status_over;
 	int rc;
-	char why[512];
+	char why[768];
 	uv_mutex_t lock;
 	struct text said, told; /* by the thread */
 	int ends[WORKERS][3];   /* the workers' */

@@ -121,17 +121,17 @@ static void test_attempts(void **state)
 	(void)state;
 	make(&e);
 	post_next_attempt(&e.post, NULL, 0);
-	post_prepared(&e.post, 0, first, 0, &fine);
+	post_prepared(&e.post, 0, first, &fine);
 	post_drained(&e.post, 0);
 	post_next_attempt(&e.post, NULL, 1); /* overtakes it */
-	post_prepared(&e.post, 0, first, 0, &fine);
+	post_prepared(&e.post, 0, first, &fine);
 	post_drained(&e.post, 0);
 	assert_int_equal(post_take_news(&e.post).what, 0);
-	post_prepared(&e.post, 1, NULL, -28, &full);
+	post_prepared(&e.post, 1, NULL, &full);
 	post_tell(&e.post, NEWS_LINES);
 	news = post_take_news(&e.post);
 	assert_int_equal(news.what, NEWS_PREPARED | NEWS_LINES);
-	assert_int_equal(news.rc, -28);
+	assert_int_equal(news.why.code, -28);
 	assert_string_equal(news.why.text, "no space");
 	assert_null(post_made(&e.post, first));
 	assert_ptr_equal(post_made(&e.post, second), first); /* which was never adopted */

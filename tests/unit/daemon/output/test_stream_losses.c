@@ -75,8 +75,7 @@ static void test_loss(void **state)
 	fixture_run(&g, fixture_all_finished);
 	at = text_string(&g.got);
 	end = at + g.got.len;
-	assert_int_equal(
-		sscanf(text_string(&g.said), "rank 0: %llu bytes of its stdout", &gone), 1);
+	assert_int_equal(sscanf(text_string(&g.said), "rank 0: %llu bytes of stdout", &gone), 1);
 	assert_true(gone > 0);
 	if (!row->style.stamped)
 		assert_in_range(g.got.len + gone, t.len, t.len + 2);
@@ -181,7 +180,7 @@ static void test_full(void **state)
 	limit_file_size(0);
 	assert_true(g.most_kept <= STREAM_READ);
 	assert_string_equal(text_string(&g.said),
-		"can't write to log0: File too large; the worker and its console output go on\n");
+		"can't write to log0: File too large; the worker and its console output continue\n");
 	is = scratch_read("log0");
 	assert_memory_equal(is.at, t.at, 300 * KB);
 	if (!row->again) {
@@ -215,7 +214,7 @@ static void test_full_filter(void **state)
 	fixture_run(&g, fixture_all_finished);
 	limit_file_size(0);
 	assert_string_equal(text_string(&g.said),
-		"can't write to filtered: File too large; the worker and its console output go on\n");
+		"can't write to filtered: File too large; the worker and its console output continue\n");
 	assert_shown(&g, "");
 	fixture_done(&g);
 	assert_file("filtered", "Aa loss\nAb");
