@@ -61,6 +61,20 @@ static void test_given_back(void **state)
 	assert_true(resident_kb(code) < before);
 }
 
+/* To look at a page once more is to map the 15 around it, too. */
+static void test_headers(void **state)
+{
+	uintptr_t headers;
+	Dl_info libc;
+
+	(void)state;
+	assert_true(dladdr(dlsym(RTLD_DEFAULT, "snprintf"), &libc) != 0);
+	headers = (uintptr_t)libc.dli_fbase;
+	assert_true(resident_kb(headers) > 0); /* names were looked up there */
+	shed_loader();
+	assert_int_equal(resident_kb(headers), 0);
+}
+
 static void test_there_again(void **state)
 {
 	char text[64];
@@ -79,6 +93,7 @@ int main(void)
 	static struct suite s;
 
 	suite_add(&s, "the loader's pages are given back", test_given_back, NULL, NULL);
+	suite_add(&s, "so are those with an object's headers", test_headers, NULL, NULL);
 	suite_add(&s, "names are looked up as before", test_there_again, NULL, NULL);
 	return suite_run(&s);
 }
