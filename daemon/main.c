@@ -50,12 +50,24 @@ static bool another_node_speaks(const struct launch *l)
 		loglevel_least(&l->settings) != NOTE_VERBOSE;
 }
 
-static void say_notes(const struct launch *l)
+static bool is_loud(const struct launch *l, const struct note *n)
 {
-	if (another_node_speaks(l))
-		return;
-	for (const struct note *n = l->notes.first; n; n = n->next)
-		if (n->level >= loglevel_least(&l->settings))
+	return n->level >= loglevel_least(&l->settings);
+}
+
+/* before: NULL, or notes of which those that were loud have been said. */
+static bool was_said(const struct launch *l, const struct notes *before, const char *text)
+{
+	for (const struct note *n = before ? before->first : NULL; n; n = n->next)
+		if (is_loud(l, n) && strcmp(n->text, text) == 0)
+			return true;
+	return false;
+}
+
+static void say_notes(const struct launch *l, const struct notes *notes, const struct notes *before)
+{
+	for (const struct note *n = notes->first; n; n = n->next)
+		if (is_loud(l, n) && !was_said(l, before, n->text))
 			say(note_word(n->level), n->text);
 }
 
@@ -148,22 +160,6 @@ static int decide(struct launch *l)
 	return check_outputs(s, &l->plan, &l->why);
 }
 
-static bool was_said(const struct launch *l, const char *text)
-{
-	for (const struct note *n = l->notes.first; n; n = n->next)
-		if (n->level >= loglevel_least(&l->settings) && strcmp(n->text, text) == 0)
-			return true;
-	return false;
-}
-
-/* What one node says for the job, where nobody knew which one that would be. */
-static void say_for_the_job(const struct launch *l, const struct notes *now)
-{
-	for (const struct note *n = now->first; n; n = n->next)
-		if (n->level >= loglevel_least(&l->settings) && !was_said(l, n->text))
-			say(note_word(n->level), n->text);
-}
-
 /* What is worth a note has been said of the first plan. */
 static const struct plan *bind_plan(void *owner, const struct meeting *m, struct failure *why)
 {
@@ -180,8 +176,8 @@ static const struct plan *bind_plan(void *owner, const struct meeting *m, struct
 
 	if (plan_bind(&l->plan, &d, &l->topology, &agreed, &l->bound) < 0)
 		return NULL;
-	if (!l->topology.identity.node_rank_known)
-		say_for_the_job(l, &notes);
+	if (!l->topology.identity.node_rank_known) /* nobody knew which node would speak for all */
+		say_notes(l, &notes, &l->notes);
 	return &l->bound;
 }
 
@@ -237,7 +233,8 @@ static int run(struct launch *l, char **argv)
 	pid_t pid;
 	int rc;
 
-	say_notes(l);
+	if (!another_node_speaks(l))
+		say_notes(l, &l->notes, NULL);
 	if (l->plan.start_count == 0)
 		return 0;
 	rc = prepare(l);
@@ -246,15 +243,11 @@ static int run(struct launch *l, char **argv)
 	rc = guard_init(&guard, &l->plan, &l->inherited.ignored, &l->why);
 	if (rc == 0)
 		rc = guard_use_cgroups(&guard, &l->arena, &l->why);
-	if (rc < 0) {
-		guard_drop_cgroups(&guard);
-		return rc;
-	}
-	if (l->member.way != MEET_NOBODY) {
+	if (rc == 0 && l->member.way != MEET_NOBODY) {
 		death_notice_make(&death_notice);
 		l->member.death_notice = &death_notice;
 	}
-	pid = guard_fork(&guard, &l->why);
+	pid = rc < 0 ? rc : guard_fork(&guard, &l->why);
 	if (pid < 0) {
 		guard_drop_cgroups(&guard);
 		return pid;
