@@ -113,32 +113,6 @@ void job_name_host(const struct job *j, struct cause *c)
 
 /* --- what the nodes' parts of an attempt come to --- */
 
-/* Memory for count outcomes, which all attempts share. NULL: there is none. */
-static struct outcome *outcomes_for(struct job *j, struct outcome *old, size_t *room, size_t count)
-{
-	struct outcome *ret = old;
-
-	if (count <= *room)
-		return old;
-	ret = arena_alloc(j->arena, count * sizeof *ret);
-	*room = ret ? count : 0;
-	return ret;
-}
-
-/* Keeps what a node tells of its end. Where there is no memory its outcomes are missing. */
-static void keep_end(struct job *j, unsigned node, const struct node_end *end)
-{
-	struct job_node *n = &j->nodes[node];
-	struct outcome *to = outcomes_for(j, n->end.outcomes, &n->room, end->count);
-
-	n->end = *end;
-	n->end.outcomes = to;
-	n->end.count = to ? end->count : 0;
-	if (n->end.count > 0)
-		memcpy(to, end->outcomes, n->end.count * sizeof *to);
-	n->has_ended = true;
-}
-
 /* Whether all its workers have ended with 0, and nothing else ended it. */
 static bool end_is_well(const struct node_end *end)
 {
@@ -322,9 +296,13 @@ static void make_result(struct job *j, uint64_t now_ns)
 {
 	struct result *r = &j->result;
 	struct cause asked = asked_in_order(j);
+	size_t count = count_outcomes(j);
 
 	*r = (struct result){ .nodes = j->told, .node_count = j->nnodes, .ended_ns = now_ns };
-	j->outcomes = outcomes_for(j, j->outcomes, &j->room, count_outcomes(j));
+	if (count > j->room) {
+		j->outcomes = arena_alloc(j->arena, count * sizeof *j->outcomes);
+		j->room = j->outcomes ? count : 0;
+	}
 	if (j->outcomes)
 		add_all(j);
 	r->outcomes = j->outcomes;
@@ -466,7 +444,8 @@ enum order job_ended(struct job *j, unsigned node, const struct node_end *end, u
 
 	if (!is_running(j) || n->state != NODE_JOINED || end->attempt != j->attempt)
 		return ORDER_NONE;
-	keep_end(j, node, end);
+	n->end = *end;
+	n->has_ended = true;
 	node_goto(n, NODE_ENDED);
 	what = settle(j, now_ns);
 	if (what == ORDER_NONE && !end_is_well(end))

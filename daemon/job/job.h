@@ -79,7 +79,6 @@ struct job_node {
 	int64_t offset_ns; /* its clock minus ours */
 	struct node_end end;
 	bool has_ended;        /* end tells of this attempt; also in a node that was lost later */
-	size_t room;           /* outcomes that fit into end.outcomes: attempts share the memory */
 	struct outcome failed; /* the first failure that it told of; asked: ASKED_NOTHING */
 	bool has_failed;
 	struct cause lost; /* NODE_LOST: why, and when it was last heard of, on our clock */
@@ -106,7 +105,7 @@ struct job {
 	struct cause lost;        /* the node that was missed first; NONE: none */
 	uint64_t started_ns;      /* of this attempt, on our clock */
 	struct outcome *outcomes; /* the whole job's, when the last node has ended */
-	size_t room;              /* as in job_node */
+	size_t room;              /* for outcomes: attempts share the memory */
 	struct node *told;        /* the nodes, as results have them */
 	struct result result;     /* of the attempt that ended last */
 	uint64_t delay_ms;        /* PAUSED: until the next one */
@@ -154,8 +153,8 @@ enum order job_asked(struct job *j, unsigned node, const struct stop *asked);
  * one node the user knows the node by another number. */
 void job_name_host(const struct job *j, struct cause *c);
 
-/* All workers of a node have ended. Outcomes are copied. Where there is no memory the arena has
- * failed, and outcomes are missing from the result. */
+/* All workers of a node have ended. Its outcomes are borrowed until job_resume(); the result has
+ * copies. Where there is no memory for them the arena has failed, and they are missing from it. */
 enum order job_ended(struct job *j, unsigned node, const struct node_end *end, uint64_t now_ns);
 
 /* A node's launcher is gone without a word, or has been silent too long. In a node that has ended

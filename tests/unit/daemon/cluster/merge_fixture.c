@@ -32,19 +32,19 @@ static size_t all_sent(const struct launcher *p)
 
 void launcher_end(struct launcher *p, int code)
 {
-	struct outcome o = { .rank = p->rank,
-		.node = p->rank,
-		.attempt = p->attempt,
-		.end = { .how = ENDED_EXIT, .value = code },
-		.ended_ns = uv_hrtime() };
-	struct node_end end = { .attempt = p->attempt, .outcomes = &o, .count = 1 };
+	struct node_end end = { .attempt = p->attempt, .outcomes = &p->outcome, .count = 1 };
 
 	if (p->ended)
 		return;
 	p->ended = true;
+	p->outcome = (struct outcome){ .rank = p->rank,
+		.node = p->rank,
+		.attempt = p->attempt,
+		.end = { .how = ENDED_EXIT, .value = code },
+		.ended_ns = uv_hrtime() };
 	if (code != 0) {
-		end.cause = (struct cause){ .kind = CAUSE_FAILURE, .at_ns = o.ended_ns };
-		member_failed(&p->member, &o);
+		end.cause = (struct cause){ .kind = CAUSE_FAILURE, .at_ns = p->outcome.ended_ns };
+		member_failed(&p->member, &p->outcome);
 	}
 	member_ended(&p->member, &end, NULL, 0);
 }

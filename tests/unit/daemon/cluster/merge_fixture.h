@@ -28,10 +28,11 @@ struct launcher {
 	struct arena arena, memory;
 	struct merging *of;
 	unsigned rank;
-	size_t amount;  /* bytes that its workers print, in both streams together */
-	size_t sent[3]; /* by stream */
-	bool endless;   /* never says that it has no more */
-	bool ended;     /* its part of the attempt */
+	size_t amount;          /* bytes that its workers print, in both streams together */
+	size_t sent[3];         /* by stream */
+	bool endless;           /* never says that it has no more */
+	bool ended;             /* its part of the attempt */
+	struct outcome outcome; /* of its one worker */
 	unsigned started, stopped, over, closed, attempt, rooms, lost;
 	bool merged_at_start;
 	uint64_t over_ns, closed_ns;

@@ -62,8 +62,8 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 
 static void end_here(struct stage *s)
 {
-	struct outcome o = { .end = { .how = ENDED_SIGNAL, .value = SIGTERM },
-		.asked = ASKED_TO_STOP };
+	static struct outcome o = { .end = { .how = ENDED_SIGNAL, .value = SIGTERM },
+		.asked = ASKED_TO_STOP }; /* it is borrowed */
 	struct node_end end = { .outcomes = &o, .count = 1, .cause = s->cause };
 
 	member_ended(&s->member, &end, NULL, 0);

@@ -33,16 +33,16 @@ static void begin(struct stand *t, unsigned max_restarts)
 static enum order end_as(
 	struct stand *t, unsigned node, unsigned attempt, double at, const struct outcome *like)
 {
-	struct outcome o = *like;
-	struct node_end end = {
-		.attempt = attempt, .outcomes = &o, .count = 1, .started_ns = S(1)
-	};
+	struct outcome *o = arena_alloc(&t->arena, sizeof *o);
+	struct node_end end = { .attempt = attempt, .outcomes = o, .count = 1, .started_ns = S(1) };
 
-	o.rank = node;
-	o.pid = o.end.how == ENDED_UNSTARTED ? 0 : 10;
-	o.ended_ns = o.end.how == ENDED_UNSTARTED ? 0 : S(at);
-	if (!ending_is_success(&o.end))
-		end.cause = cause_of_failure(&o);
+	assert_non_null(o);
+	*o = *like;
+	o->rank = node;
+	o->pid = o->end.how == ENDED_UNSTARTED ? 0 : 10;
+	o->ended_ns = o->end.how == ENDED_UNSTARTED ? 0 : S(at);
+	if (!ending_is_success(&o->end))
+		end.cause = cause_of_failure(o);
 	end.cause.at_ns = S(at);
 	return job_ended(&t->j, node, &end, S(at));
 }
@@ -365,20 +365,20 @@ static const struct remains_row {
 static void test_remains(void **state)
 {
 	const struct remains_row *row = *state;
-	struct outcome o = well;
+	struct outcome o[3] = { well, well, well };
 	struct stand t;
 
 	begin(&t, 0);
 	for (unsigned i = 0; i < 3; i++) {
-		struct node_end end = { .outcomes = &o,
+		struct node_end end = { .outcomes = &o[i],
 			.count = 1,
 			.left = 10 + i,
 			.left_killed = i,
 			.left_unknown = row->blind[i] };
 
-		o.rank = (i + 1) % 3;
+		o[i].rank = (i + 1) % 3;
 		assert_int_equal(
-			job_ended(&t.j, o.rank, &end, S(5)), i == 2 ? ORDER_OVER : ORDER_NONE);
+			job_ended(&t.j, o[i].rank, &end, S(5)), i == 2 ? ORDER_OVER : ORDER_NONE);
 	}
 	assert_int_equal(t.j.result.left, 33);
 	assert_int_equal(t.j.result.left_killed, 3);
