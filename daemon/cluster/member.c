@@ -41,21 +41,11 @@ void member_failed(struct member *m, const struct outcome *o)
 		spoke_failed(&m->spoke, o);
 }
 
-/* The nodes have not met, so nothing was started. */
-static void end_search(struct member *m, const struct cause *cause)
-{
-	struct result r = { .cause = *cause };
-	struct job_end end = { .why_not = "" };
-
-	verdict_make(&r, &end.verdict);
-	m->party.on->over(m->party.owner, &end);
-}
-
 void member_asked(struct member *m, const struct stop *s)
 {
 	switch (m->role) {
 	case MEMBER_NONE:
-		end_search(m, &s->cause);
+		party_over_unstarted(&m->party, &s->cause);
 		return;
 	case MEMBER_HUB:
 		hub_asked(&m->hub, s);

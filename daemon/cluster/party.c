@@ -62,6 +62,15 @@ void party_fail(const struct party *p, int code, const char *fmt, ...)
 	p->on->failed(p->owner, &why);
 }
 
+void party_over_unstarted(const struct party *p, const struct cause *cause)
+{
+	const struct result r = { .cause = *cause };
+	struct job_end end = { .why_not = "" };
+
+	verdict_make(&r, &end.verdict);
+	p->on->over(p->owner, &end);
+}
+
 int party_met(const struct party *p, const struct meeting *met, struct failure *why)
 {
 	if (p->config->verbose && !met->alone)

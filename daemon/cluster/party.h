@@ -83,6 +83,9 @@ void party_tell_node(const struct party *p, unsigned node, const char *name, con
 __attribute__((format(printf, 3, 4))) void party_fail(
 	const struct party *p, int code, const char *fmt, ...);
 
+/* The job is over for that cause, before anything was started. */
+void party_over_unstarted(const struct party *p, const struct cause *cause);
+
 /* Tells `met`, and the user who asked for every word. */
 int party_met(const struct party *p, const struct meeting *met, struct failure *why);
 

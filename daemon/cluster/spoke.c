@@ -68,17 +68,6 @@ static void fail(struct spoke *s, int code, const char *text)
 	party_fail(s->party, code, "%s", text);
 }
 
-/* This launcher was asked to end the job before it began. */
-static void be_over_for(struct spoke *s, const struct cause *cause)
-{
-	const struct result r = { .cause = *cause };
-	struct verdict v;
-
-	verdict_make(&r, &v);
-	v.attempt = s->attempt;
-	be_over(s, &v);
-}
-
 /* Why the job ends, if the hub can't tell. A stop that the hub ordered before it was lost is
  * known to all nodes that got it; otherwise this node's own workers and the loss are all that is
  * known. */
@@ -591,10 +580,12 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 {
 	tell_hub(s, &(struct message){ MESSAGE_STOP, .stop = *stop });
 	s->asked = true;
-	if (s->state < SPOKE_RUNNING)
-		be_over_for(s, &stop->cause);
-	else
+	if (s->state < SPOKE_RUNNING) {
+		spoke_goto(s, SPOKE_OVER);
+		party_over_unstarted(s->party, &stop->cause);
+	} else {
 		await_verdict(s);
+	}
 }
 
 void spoke_forward(struct spoke *s, int signal)
