@@ -165,7 +165,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	if (!may_say(p, type))
 		return;
 	if (heard[type].kept && !keeps(p, len))
-		link_close(l, false, "it sent more than a node may send");
+		link_close(l, false, "it sent more data than a node may");
 	else if (message_get(type, at, len, p->hub->party->memory, &m) == 0)
 		heard[type].hear(p, &m);
 	else if (type == MESSAGE_JOIN || type == MESSAGE_LOG)

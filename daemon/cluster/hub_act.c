@@ -229,8 +229,8 @@ static void on_overdue(uv_timer_t *t)
 		return;
 	}
 	(void)snprintf(why, sizeof why,
-		"it is alive, but has not reported within %s s of the order to stop that its "
-		"workers have ended",
+		"it still sends heartbeats, but did not report within %s s of being told to stop "
+		"that its workers have ended",
 		num_seconds(limit_ms(h)).text);
 	for (unsigned i = 0; i < h->job.nnodes; i++)
 		if (h->peers[i] && h->job.nodes[i].state == NODE_JOINED)

@@ -199,8 +199,9 @@ static void turn_away_surplus(const struct hub *h, struct caller *p)
 		else
 			text_add(&names, "one that never joined");
 	}
-	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT, "the job has its %u nodes already (%s%s)",
-		nnodes, text_string(&names), nnodes > NAMES_SHOWN ? ", ..." : "");
+	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
+		"the job already has all of its %u nodes (%s%s)", nnodes, text_string(&names),
+		nnodes > NAMES_SHOWN ? ", ..." : "");
 	text_done(&names);
 }
 

@@ -26,10 +26,10 @@ void hub_lines_hear(struct caller *p, const struct message *m)
 	const struct message_log *log = &m->log;
 
 	if (p->credit.whole == 0)
-		link_close(&p->link, false, "it sent its workers' lines without being asked");
+		link_close(&p->link, false, "it sent its workers' output without being asked");
 	else if (!credit_spend(&p->credit, log->len))
 		link_close(&p->link, false,
-			"it sent more of its workers' lines than it was allowed to");
+			"it sent more of its workers' output than it was allowed to");
 	else if (party->on->log)
 		party->on->log(party->owner, p->node, log->stream, log->at, log->len);
 	else

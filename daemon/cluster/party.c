@@ -93,7 +93,7 @@ bool party_slept(const struct beat *b, unsigned node, struct cause *ret)
 		.asleep = true,
 	};
 	(void)snprintf(ret->detail, sizeof ret->detail,
-		"its launcher did not run for %.1f s, and the other nodes missed it",
+		"its launcher did not run for %.1f s, so the other nodes considered it lost",
 		(double)slept_ms / 1000);
 	return true;
 }

@@ -86,7 +86,7 @@ static void find_cause(const struct spoke *s, struct result *ret)
 /* The report's cause does not say that the hub was lost. */
 static void say_loss(const struct spoke *s)
 {
-	static const char rest[] = "how the other nodes ended is not known";
+	static const char rest[] = "how the other nodes ended is unknown";
 
 	if (s->lost.asleep)
 		party_say(s->party, NOTE_WARNING,
@@ -317,7 +317,8 @@ static void on_overdue(uv_timer_t *t)
 		return;
 	}
 	(void)snprintf(why, sizeof why,
-		"it is alive, but has not said within %s s of this node's end how the job goes on",
+		"it still sends heartbeats, but did not say within %s s of the end of this "
+		"node's workers what follows",
 		num_seconds(limit_ms(s)).text);
 	s->overdue = true;
 	link_close(s->link, false, why);
@@ -456,9 +457,9 @@ static const char *guess_at_loss(const struct spoke *s)
 	if (s->overdue)
 		return "; its launcher hangs, or another program has its port";
 	if (s->link->end == LINK_END_OURS)
-		return "; one of the two was cut off, frozen or powered off";
+		return "; one of the two nodes was cut off, frozen or powered off";
 	if (s->link->end == LINK_END_LOST || s->link->end == LINK_END_PEERS)
-		return "; its launcher was killed, or took this node for lost first";
+		return "; its launcher was killed, or had already considered this node lost";
 	return ""; /* why is precise */
 }
 

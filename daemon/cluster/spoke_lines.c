@@ -68,12 +68,12 @@ void spoke_lines_start(const struct spoke *s)
 
 	if (wants && !offered)
 		party_say(s->party, NOTE_WARNING,
-			"node rank 0 has no --merge-logs: the output of this node's workers stays "
-			"here");
+			"node rank 0 runs without --merge-logs: the output of this node's workers "
+			"is printed here");
 	if (offered && !wants)
 		party_say(s->party, NOTE_INFO,
-			"node rank 0 has --merge-logs, but this node does not: the output of its "
-			"workers stays here");
+			"node rank 0 runs with --merge-logs, but this node does not: the output of "
+			"its workers is printed here");
 }
 
 void spoke_log_end(struct spoke *s)

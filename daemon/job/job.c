@@ -287,7 +287,7 @@ static void find_untold(struct job *j)
 			continue;
 		r->cause.kind = CAUSE_NODE_LOST;
 		(void)snprintf(r->cause.detail, sizeof r->cause.detail,
-			"its workers failed, but it could not say which ones");
+			"its workers failed, but it could not report which ones");
 	}
 }
 

@@ -212,7 +212,7 @@ def test_node_0_is_told_that_it_may_be_the_one(make_hosts, static_job):
     for node in range(1, 4):
         assert "was lost" not in ends[node].err, "it can't know that"
         assert "this node lost contact with node 0 (10.77.0.1)" in ends[node].err, ends
-        assert "one of the two was cut off, frozen or powered off" in ends[node].err, ends
+        assert "one of the two nodes was cut off, frozen or powered off" in ends[node].err, ends
 
 
 def test_a_node_that_was_cut_off_says_what_it_saw(make_hosts, static_job):
@@ -235,7 +235,7 @@ def test_a_killed_hub_may_have_missed_the_node(make_hosts, static_job):
     hosts.kill_launchers(0)
     for node, end in job.wait(1, 2).items():
         assert "lost contact with node 0 (10.77.0.1)" in end.err, (node, end)
-        assert "; its launcher was killed, or took this node for lost first" in end.err, (node, end)
+        assert "; its launcher was killed, or had already considered this node lost" in end.err, (node, end)
 
 
 def stopped(hosts, node):
@@ -266,8 +266,8 @@ def test_a_node_that_did_not_run_says_so(make_hosts, static_job, node, hold, rel
     end = job.wait(node, limit=TIMEOUT_S + SLACK_S)[node]
     assert end.rc == LOST_CODE and not end.lost(), end
     assert re.search(fr"^launchd: error: root cause: node {node} \(.*\) was itself frozen or "
-                     r"suspended( after .* s)?: its launcher did not run for \d+\.\d s, and the "
-                     "other nodes missed it$", end.err, re.M), end
+                     r"suspended( after .* s)?: its launcher did not run for \d+\.\d s, so the "
+                     "other nodes considered it lost$", end.err, re.M), end
     assert "was lost" not in end.err.replace("the node was lost", "") and \
         "lost contact" not in end.err and "cut off" not in end.err, end
 

@@ -150,7 +150,7 @@ def test_a_failure_of_which_node_0_can_not_tell(start, place):
     assert exit_codes(results) == [125, 125]
     for result in results:
         assert 'this node lost contact with node 0 (127.0.0.1)' in errors(result)[0]
-        assert 'one of the two was cut off, frozen or powered off' in errors(result)[0]
+        assert 'one of the two nodes was cut off, frozen or powered off' in errors(result)[0]
     assert 'first failure' not in results[0].err and 'root cause: rank' not in results[1].err
     told = results[1].err.partition('launchd: error: first failure on this node: ')[2]
     assert told.startswith('rank 2 '), results[1]

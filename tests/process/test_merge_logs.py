@@ -156,7 +156,7 @@ def test_a_node_that_was_not_asked(start):
                           each=lambda node, asked=asked: (MERGE if node == asked else [], {})).end()
         assert [result.out for result in results] == \
             [f'{PREFIX.format(node) if node == asked else ""}{node}\n' for node in range(2)]
-        assert '--merge-logs' in results[1].err and 'stays here' in results[1].err
+        assert '--merge-logs' in results[1].err and 'is printed here' in results[1].err
 
 
 LOUD = {'SEED': '14', 'KINDS': 'sssssssl', 'LINES': '300'}

@@ -39,7 +39,7 @@ def test_a_node_that_does_not_tell_of_its_end(start, place):
         assert result.rc == 7 and 'root cause: rank 0 ' in errors(result)[0], result
     [line] = [line for line in warnings(results[0]) if 'is considered lost' in line]
     assert ': node 1, ' in line and line.endswith(
-        'it is alive, but has not reported within 23 s of the order to stop that its workers have ended')
+        'it still sends heartbeats, but did not report within 23 s of being told to stop that its workers have ended')
     assert 'node 1 ' in results[0].err.split(line)[1], 'and so says the report'
     assert cluster.jobs[1].end().rc == 7
 
@@ -55,7 +55,7 @@ def test_a_hub_that_does_not_say_what_follows(start, place):
     assert relay.changed == 2 and result.rc == 7, result
     assert 'root cause: rank 1 ' in errors(result)[0]
     [line] = [line for line in warnings(result) if 'lost contact' in line]
-    assert "it is alive, but has not said within 25 s of this node's end how the job goes on; " \
+    assert "it still sends heartbeats, but did not say within 25 s of the end of this node's workers what follows; " \
         "its launcher hangs, or another program has its port" in line
     result = cluster.jobs.pop(0).end()
     assert result.rc == 7 and 'root cause: rank 1 ' in errors(result)[0], result

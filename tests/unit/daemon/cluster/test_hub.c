@@ -339,7 +339,7 @@ static const struct row {
 	{ "a request of a node that has no rank yet", DEED_ASKS_EARLY, 0, 0, 0, 0, 1, 0,
 		"SIGTERM" },
 	{ "a node that never ends to talk", DEED_TALKS, 0, 1, 1, 1, 1, 0,
-		"it sent more than a node may send" },
+		"it sent more data than a node may" },
 	{ "node rank 0 has no plan", DEED_OWN_PLAN, -EINVAL, 1, 0, 0, 0, 1, "it can't be made" },
 	{ "a worker of another node, and what it wrote last", DEED_FAILS, 0, 1, 1, 1, 1, 0,
 		"root cause: rank 2 (local rank 0, pid 10) on host (node 2): exit code 7" },

@@ -22,9 +22,9 @@ static const struct row {
 } rows[] = {
 	{ "all that it may", WHEN_STARTED, true, 1, 0, MESSAGE_LOG_ROOM_MAX, "SIGTERM" },
 	{ "a byte more than it may", WHEN_STARTED, true, 2, 1, MESSAGE_LOG_ROOM_MAX,
-		"it sent more of its workers' lines than it was allowed to" },
+		"it sent more of its workers' output than it was allowed to" },
 	{ "lines where nobody asked for them", WHEN_STARTED, false, 1, 0, 0,
-		"it sent its workers' lines without being asked" },
+		"it sent its workers' output without being asked" },
 	{ "a stream that there is not", WHEN_STARTED, true, 3, 0, 0,
 		"it sent a malformed message" },
 	{ "lines before it was welcomed", WHEN_JOINED, true, 1, 0, 0, NULL },
@@ -211,8 +211,9 @@ static const struct wish_row {
 } wishes[] = {
 	{ "all wish it", true, true, true, NULL },
 	{ "none does", false, false, false, NULL },
-	{ "node rank 0 only", true, false, false, "node rank 0 has --merge-logs, but this node" },
-	{ "the node only", false, true, false, "node rank 0 has no --merge-logs" },
+	{ "node rank 0 only", true, false, false,
+		"node rank 0 runs with --merge-logs, but this node" },
+	{ "the node only", false, true, false, "node rank 0 runs without --merge-logs" },
 };
 
 static void test_wish(void **state)
