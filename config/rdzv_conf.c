@@ -53,7 +53,7 @@ static int apply_one(struct settings *s, const char *key, const char *value, enu
 		effect = keys[i].effect;
 		because = keys[i].why;
 	}
-	if (effect == JOINS_STATIC && settings_number(s, SET_RDZV_BACKEND) == 0)
+	if (effect == JOINS_STATIC && settings_is(s, SET_RDZV_BACKEND, "static"))
 		effect = JOINS;
 	if (effect != JOINS)
 		notes_add(

@@ -1,6 +1,7 @@
 /* settings.c - see settings.h */
 #include "config/settings.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/arena.h"
@@ -81,7 +82,7 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 		return put_env(s, text, from, why);
 	if (row->kind == KIND_UNSET)
 		return put_unset(s, text, from, why);
-	if (value_parse(s->arena, row, text, &number) < 0)
+	if (value_parse(row, text, &number) < 0)
 		return refuse_value(s, row, text, from, why);
 	if (from.level >= v->from.level)
 		*v = (struct value){ .from = from, .text = text, .number = number };
@@ -216,6 +217,14 @@ bool settings_given(const struct settings *s, enum setting_id id)
 bool settings_flag(const struct settings *s, enum setting_id id)
 {
 	return s->value[id].number != 0;
+}
+
+bool settings_is(const struct settings *s, enum setting_id id, const char *choice)
+{
+	const char *text = settings_text(s, id);
+
+	assert(choice_index(setting_rows[id].choices, choice) >= 0);
+	return text && strcmp(text, choice) == 0;
 }
 
 uint64_t settings_number(const struct settings *s, enum setting_id id)

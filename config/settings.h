@@ -85,6 +85,7 @@ const char *settings_nearest(const char *name, size_t len);
 /* Values. settings_given(): from anywhere but the default. */
 bool settings_given(const struct settings *s, enum setting_id id);
 bool settings_flag(const struct settings *s, enum setting_id id);
+bool settings_is(const struct settings *s, enum setting_id id, const char *choice);
 uint64_t settings_number(const struct settings *s, enum setting_id id);
 const char *settings_text(const struct settings *s, enum setting_id id); /* NULL: not set */
 const char *settings_where(const struct settings *s, enum setting_id id);

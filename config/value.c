@@ -57,24 +57,16 @@ static int flag_parse(const char *text, uint64_t *ret)
 }
 
 /* N or N:N, as torchrun has it (parse_min_max_nnodes); MIN < MAX is -EINVAL like any other text. */
-static int nnodes_parse(
-	struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
+static int nnodes_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 {
-	const char *colon = strchr(text, ':');
-	uint64_t min = 0, max = 0;
-	int rc;
+	size_t len = strcspn(text, ":");
+	uint64_t max;
+	int rc = num_parse_len(text, len, row->min, row->max, ret);
 
-	if (!colon)
-		return num_parse(text, row->min, row->max, ret);
-	rc = num_parse(arena_strndup(a, text, (size_t)(colon - text)), row->min, row->max, &min);
-	if (rc == 0)
-		rc = num_parse(colon + 1, row->min, row->max, &max);
-	if (rc < 0)
+	if (rc < 0 || !text[len])
 		return rc;
-	if (min != max)
-		return -EINVAL;
-	*ret = max;
-	return 0;
+	rc = num_parse(text + len + 1, row->min, row->max, &max);
+	return rc == 0 && max != *ret ? -EINVAL : rc;
 }
 
 static int seconds_parse(const struct setting_row *row, const char *text, uint64_t *ret)
@@ -85,21 +77,19 @@ static int seconds_parse(const struct setting_row *row, const char *text, uint64
 }
 
 /* N, NK, NM, NG */
-static int size_parse(
-	struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
+static int size_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	static const char units[] = "KMG";
 	size_t digits = strspn(text, "0123456789");
 	const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
 	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-	uint64_t n;
 	int rc;
 
 	if (text[digits] && (!unit || text[digits + 1]))
 		return -EINVAL;
-	rc = num_parse(arena_strndup(a, text, digits), 0, row->max >> shift, &n);
+	rc = num_parse_len(text, digits, 0, row->max >> shift, ret);
 	if (rc == 0)
-		*ret = n << shift;
+		*ret <<= shift;
 	return rc;
 }
 
@@ -118,7 +108,7 @@ static int conf_check(const char *text)
 	return 0;
 }
 
-int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret)
+int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	int i;
 
@@ -133,7 +123,7 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 			0 :
 			num_parse(text, row->min, row->max, ret);
 	case KIND_NNODES:
-		return nnodes_parse(a, row, text, ret);
+		return nnodes_parse(row, text, ret);
 	case KIND_SECONDS:
 		return seconds_parse(row, text, ret);
 	case KIND_CHOICE:
@@ -149,7 +139,7 @@ int value_parse(struct arena *a, const struct setting_row *row, const char *text
 	case KIND_STREAMS:
 		return streams_check(text);
 	case KIND_SIZE:
-		return size_parse(a, row, text, ret);
+		return size_parse(row, text, ret);
 	case KIND_ENDS:
 		return ends_check(text);
 	case KIND_TEXT_OR_NONE:

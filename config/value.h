@@ -9,7 +9,7 @@ struct setting_row;
 
 /* Reads text as the row's kind wants it; *ret is what struct value has as number, 0 for kinds that
  * are texts. -EINVAL or -ERANGE: it is malformed or out of bounds, *ret may be changed. */
-int value_parse(struct arena *a, const struct setting_row *row, const char *text, uint64_t *ret);
+int value_parse(const struct setting_row *row, const char *text, uint64_t *ret);
 
 /* The index of text in "a|b|c"; -1: not there. */
 int choice_index(const char *choices, const char *text);

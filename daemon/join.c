@@ -21,12 +21,10 @@
 #include "daemon/plan/topology.h"
 #include "daemon/store/dialect.h"
 
-enum { CONTROL_AUTO, CONTROL_REQUIRED, CONTROL_OFF };
-
 bool join_tells_master(
 	const struct settings *s, const struct facts *facts, const struct topology *t)
 {
-	return t->identity.nnodes > 1 && settings_number(s, SET_CONTROL) != CONTROL_OFF &&
+	return t->identity.nnodes > 1 && !settings_is(s, SET_CONTROL, "off") &&
 		!settings_given(s, SET_ONLY_RANK) && pmix_meets(facts->env, t->launcher);
 }
 

@@ -77,7 +77,6 @@ static int read_settings(struct launch *l, const char *const *argv)
 	const char *const *env = (const char *const *)environ;
 	struct settings *s = &l->settings;
 	const char *name = argv[0] ? basename(argv[0]) : "launchd";
-	enum { LOG_TEXT, LOG_JSON };
 
 	settings_init(s, &l->arena, strcmp(name, "torchrun") == 0);
 	if (settings_read_argv(s, argv, &l->why) < 0)
@@ -91,7 +90,7 @@ static int read_settings(struct launch *l, const char *const *argv)
 	if (settings_given(s, SET_CONFIG) &&
 		settings_load_file(s, settings_text(s, SET_CONFIG), LEVEL_FILE, false, &l->why) < 0)
 		return l->why.code;
-	if (settings_number(s, SET_LOG_FORMAT) == LOG_JSON)
+	if (settings_is(s, SET_LOG_FORMAT, "json"))
 		say_json();
 	return settings_check(s, &l->notes, &l->why);
 }
@@ -107,7 +106,7 @@ static int inform(const struct settings *s)
 		text_add(&out, "launchd " LAUNCHD_VERSION "\n");
 	else if (!settings_given(s, SET_PRINT_COMPLETION))
 		return -1;
-	else if (settings_number(s, SET_PRINT_COMPLETION) == 0)
+	else if (settings_is(s, SET_PRINT_COMPLETION, "bash"))
 		help_bash(&out);
 	else
 		help_zsh(&out);
@@ -187,7 +186,7 @@ static int dry_run(struct launch *l)
 		l->member.key.from };
 	struct text out = { 0 };
 
-	if (settings_number(&l->settings, SET_DRY_RUN) == 0)
+	if (settings_is(&l->settings, SET_DRY_RUN, "text"))
 		explain_text(&e, &l->arena, &out);
 	else
 		explain_json(&e, &l->arena, &out);

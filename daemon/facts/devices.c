@@ -51,13 +51,9 @@ static bool is_name(const char *entry)
 
 static bool entry_number(const char *entry, size_t len, uint64_t *ret)
 {
-	char number[12];
+	enum { DIGITS_MAX = 11 };
 
-	if (len == 0 || len >= sizeof number)
-		return false;
-	memcpy(number, entry, len);
-	number[len] = '\0';
-	return num_parse(number, 0, UINT32_MAX, ret) == 0;
+	return len <= DIGITS_MAX && num_parse_len(entry, len, 0, UINT32_MAX, ret) == 0;
 }
 
 /* Whether an entry means the same as one of the `count` before it; all are names or all numbers. */

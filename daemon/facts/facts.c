@@ -84,7 +84,7 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
  * takes a dozen system calls, on the file server that has the packages. */
 static bool needs_torch(const struct settings *s)
 {
-	bool agent = settings_given(s, SET_STORE) && settings_number(s, SET_STORE) == 0;
+	bool agent = settings_is(s, SET_STORE, "agent");
 	bool automatic = !settings_given(s, SET_STORE) && settings_number(s, SET_MAX_RESTARTS) > 0;
 
 	return (agent || automatic) && !settings_flag(s, SET_NO_PYTHON);

@@ -8,7 +8,7 @@
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 
-enum { AUTO, REQUIRED, OFF, PORT_MAX = 65535 };
+enum { PORT_MAX = 65535 };
 
 bool pmix_is_offered(const char *const *env)
 {
@@ -62,14 +62,13 @@ static int find_static(const struct deciding *d, const struct topology *t, struc
 /* Restarts of one node only, and a store that only one node's launcher knows, help nobody. */
 static int check_off(const struct deciding *d)
 {
-	enum { AGENT };
 	const char *needs = NULL;
 
 	if (settings_given(d->s, SET_ONLY_RANK))
 		return 0;
 	if (settings_number(d->s, SET_MAX_RESTARTS) > 0)
 		needs = settings_where(d->s, SET_MAX_RESTARTS);
-	else if (settings_given(d->s, SET_STORE) && settings_number(d->s, SET_STORE) == AGENT)
+	else if (settings_is(d->s, SET_STORE, "agent"))
 		needs = settings_where(d->s, SET_STORE);
 	return needs ?
 		failure_usage(d->why,
@@ -82,9 +81,9 @@ static int check_off(const struct deciding *d)
 int control_find(const struct deciding *d, const struct topology *t, struct control *ret)
 {
 	struct control c = { .how = CONTROL_STATIC,
-		.required = settings_number(d->s, SET_CONTROL) == REQUIRED,
+		.required = settings_is(d->s, SET_CONTROL, "required"),
 		.port_given = settings_given(d->s, SET_CONTROL_PORT) };
-	bool is_off = settings_number(d->s, SET_CONTROL) == OFF;
+	bool is_off = settings_is(d->s, SET_CONTROL, "off");
 	int rc;
 
 	if (t->identity.nnodes > 1 && is_off && check_off(d) < 0)

@@ -182,8 +182,6 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 	struct plan *p)
 {
 	const struct settings *s = d->s;
-	enum { BLOCK, DROP };
-	enum { TEXT, JSON };
 	struct output_plan *o = &p->output;
 	bool asked = settings_given(s, SET_REDIRECTS) || settings_given(s, SET_TEE);
 
@@ -201,8 +199,8 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 		.keep = (unsigned)settings_number(s, SET_LOG_KEEP),
 		.tail_lines = (unsigned)settings_number(s, SET_TAIL_LINES),
 		.timestamps = settings_flag(s, SET_LOG_TIMESTAMPS),
-		.drop = settings_number(s, SET_CONSOLE_OVERFLOW) == DROP,
-		.json = settings_number(s, SET_LOG_FORMAT) == JSON,
+		.drop = settings_is(s, SET_CONSOLE_OVERFLOW, "drop"),
+		.json = settings_is(s, SET_LOG_FORMAT, "json"),
 		.events_fd = -1,
 	};
 	for (int fd = 0; fd < 3; fd++) /* mpirun's stdout is a pty, and nobody's terminal */

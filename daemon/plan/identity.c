@@ -166,8 +166,8 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 		*ret = (struct identity){ 1, 0, size.where, ONE_NODE, true };
 		return 0;
 	}
-	if (launcher == LAUNCHER_NONE && settings_number(d->s, SET_RDZV_BACKEND) == 1 &&
-		strcmp(settings_text(d->s, SET_CONTROL), "off") != 0) {
+	if (launcher == LAUNCHER_NONE && settings_is(d->s, SET_RDZV_BACKEND, "c10d") &&
+		!settings_is(d->s, SET_CONTROL, "off")) {
 		notes_add(d->notes, NOTE_VERBOSE,
 			"nothing says this node's rank: the nodes will agree on ranks when they meet");
 		*ret = (struct identity){ size.n, 0, size.where, "rendezvous", false };
@@ -175,7 +175,7 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 	}
 	/* torchrun and classic launch take 0, and node 0's command line often leaves it out */
 	if (launcher == LAUNCHER_NONE && d->s->value[SET_NNODES].from.level > LEVEL_ENVIRONMENT &&
-		settings_number(d->s, SET_RDZV_BACKEND) == 0) {
+		settings_is(d->s, SET_RDZV_BACKEND, "static")) {
 		notes_add(d->notes, NOTE_WARNING,
 			"%s says %u and nothing says this node's rank: assuming 0; every other node "
 			"needs --node_rank",

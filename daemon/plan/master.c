@@ -35,7 +35,7 @@ struct master_search {
 
 static bool asks_c10d(const struct settings *s)
 {
-	return settings_number(s, SET_RDZV_BACKEND) == 1;
+	return settings_is(s, SET_RDZV_BACKEND, "c10d");
 }
 
 static bool one_node(const struct master_search *f)

@@ -60,17 +60,17 @@ static void decide_threads(const struct deciding *d, const struct identity *id, 
 
 static void decide_input(const struct deciding *d, const struct topology *t, struct plan *p)
 {
-	enum { AUTO, INHERIT, NONE };
-	uint64_t choice = settings_number(d->s, SET_STDIN);
 	/* what mpirun hands to one of its processes is not for several workers of one node */
 	bool started_by_another = (t->launcher != LAUNCHER_NONE || d->facts->under_systemd) &&
 		!settings_given(d->s, SET_ONLY_RANK);
+	bool automatic = settings_is(d->s, SET_STDIN, "auto");
 
 	/* A job in the background that reads its terminal is stopped (TTIN). That is for processes
 	 * of the terminal's session: workers, in sessions of their own, would get what is typed for
 	 * the shell. */
 	p->input = (struct stdio){ .how = STDIO_INHERIT };
-	if (choice == NONE || (choice == AUTO && (started_by_another || d->facts->background)))
+	if (settings_is(d->s, SET_STDIN, "null") ||
+		(automatic && (started_by_another || d->facts->background)))
 		p->input = (struct stdio){ .how = STDIO_FILE, .path = "/dev/null" };
 }
 

@@ -11,8 +11,6 @@
 #include "daemon/plan/plan.h"
 #include "daemon/store/dialect.h"
 
-enum { AGENT }; /* the first choice of --store */
-
 static bool is_served(const char *torch_version)
 {
 	enum store_dialect dialect;
@@ -62,7 +60,7 @@ int decide_store(const struct deciding *d, struct plan *p)
 
 	p->torch_version = d->facts->torch_version;
 	if (settings_given(d->s, SET_STORE)) {
-		p->store = settings_number(d->s, SET_STORE) == AGENT ? STORE_AGENT : STORE_RANK0;
+		p->store = settings_is(d->s, SET_STORE, "agent") ? STORE_AGENT : STORE_RANK0;
 		p->store_from = settings_where(d->s, SET_STORE);
 		return p->store == STORE_AGENT ? check_agent(d, p) : 0;
 	}

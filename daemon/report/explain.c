@@ -199,7 +199,7 @@ static void find_facts(const struct explained *e, const struct attempt *attempt,
 	add_fact(t, "store", p->store == STORE_AGENT ? "agent" : "rank0", p->store_from);
 	add_fact(t, "program", p->program, e->facts->program.from);
 	add_fact(t, "stdin", no_input ? p->input.path : "inherited",
-		settings_number(s, SET_STDIN) != 0 || !no_input ? settings_where(s, SET_STDIN) :
+		!settings_is(s, SET_STDIN, "auto") || !no_input ? settings_where(s, SET_STDIN) :
 			e->facts->background                    ? "a background job" :
 								  started_by);
 	add_fact(t, "started_by", started_by, "environment");

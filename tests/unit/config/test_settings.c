@@ -316,6 +316,21 @@ static void test_find(void **state)
 		assert_string_equal(nearest, row->nearest);
 }
 
+static void test_choice(void **state)
+{
+	const struct origin from = { LEVEL_COMMAND_LINE, "--store" };
+	struct bed b;
+
+	(void)state;
+	bed_make(&b, false);
+	assert_true(settings_is(&b.s, SET_CONTROL, "auto"));
+	assert_false(settings_is(&b.s, SET_CONTROL, "off"));
+	assert_false(settings_is(&b.s, SET_STORE, "agent")); /* has no default */
+	assert_int_equal(settings_put(&b.s, SET_STORE, "agent", from, &b.why), 0);
+	assert_true(settings_is(&b.s, SET_STORE, "agent"));
+	bed_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -330,5 +345,6 @@ int main(void)
 		NULL);
 	suite_add(&s, "quiet above verbose is no contradiction", test_quiet_above_verbose, NULL,
 		NULL);
+	suite_add(&s, "a choice, by its name", test_choice, NULL, NULL);
 	return suite_run(&s);
 }
