@@ -42,7 +42,7 @@ static void escaped(struct split *s, bool quoted)
 	char c = *s->at;
 
 	if (!c) {
-		s->fault = "it ends with a backslash";
+		s->fault = "trailing backslash";
 		return;
 	}
 	s->at++;
@@ -59,7 +59,7 @@ static void single_quoted(struct split *s)
 	if (*s->at)
 		s->at++;
 	else
-		s->fault = "a ' is not closed";
+		s->fault = "unmatched '";
 }
 
 static void double_quoted(struct split *s)
@@ -75,7 +75,7 @@ static void double_quoted(struct split *s)
 	if (*s->at == '"')
 		s->at++;
 	else
-		s->fault = "a \" is not closed";
+		s->fault = "unmatched \"";
 }
 
 /* One word, which begins here. False: what is left was blank, or there is a fault. */

@@ -16,7 +16,7 @@ struct vec;
 size_t list_next(const char **at, const char **ret);
 
 /* Adds the words of text; none where it is blank. -EINVAL: it ends inside quotes or after a
- * backslash; *ret_fault then says so ("a ' is not closed"), and nothing is added. */
+ * backslash; *ret_fault then says so ("unmatched '"), and nothing is added. */
 int words_split(const char *text, struct arena *arena, struct vec *ret, const char **ret_fault);
 
 #endif

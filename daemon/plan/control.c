@@ -103,7 +103,7 @@ int control_find(const struct deciding *d, const struct topology *t, struct cont
 		c.from = "PMIX_NAMESPACE";
 	else if (!c.addr)
 		return failure_usage(d->why,
-			"the job has %u nodes, but nothing says where their launchers meet: give "
+			"the job has %u nodes, but no address for their launchers to meet at: give "
 			"--master_addr to all nodes",
 			t->identity.nnodes);
 	*ret = c;

@@ -159,8 +159,8 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 	}
 	if (!size.there)
 		return failure_usage(d->why,
-			"%s says %u, but nothing says how many nodes there are: give --nnodes (or "
-			"set %s)",
+			"%s says %u, but the number of nodes is not given: use --nnodes (or set "
+			"%s)",
 			rank.where, rank.n, says[launcher].size);
 	if (size.n == 1 && launcher == LAUNCHER_NONE) {
 		*ret = (struct identity){ 1, 0, size.where, ONE_NODE, true };
@@ -169,7 +169,7 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 	if (launcher == LAUNCHER_NONE && settings_is(d->s, SET_RDZV_BACKEND, "c10d") &&
 		!settings_is(d->s, SET_CONTROL, "off")) {
 		notes_add(d->notes, NOTE_VERBOSE,
-			"nothing says this node's rank: the nodes will agree on ranks when they meet");
+			"this node's rank is not given: the nodes will agree on ranks when they meet");
 		*ret = (struct identity){ size.n, 0, size.where, "rendezvous", false };
 		return 0;
 	}
@@ -177,14 +177,14 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 	if (launcher == LAUNCHER_NONE && d->s->value[SET_NNODES].from.level > LEVEL_ENVIRONMENT &&
 		settings_is(d->s, SET_RDZV_BACKEND, "static")) {
 		notes_add(d->notes, NOTE_WARNING,
-			"%s says %u and nothing says this node's rank: assuming 0; every other node "
+			"%s says %u, but this node's rank is not given: assuming 0; every other node "
 			"needs --node_rank",
 			size.where, size.n);
 		*ret = (struct identity){ size.n, 0, size.where, "default", true };
 		return 0;
 	}
 	return failure_usage(d->why,
-		"%s says %u, but nothing says this node's rank: give --node_rank (or set %s)",
+		"%s says %u, but this node's rank is not given: use --node_rank (or set %s)",
 		size.where, size.n, says[launcher].rank);
 }
 

@@ -239,13 +239,12 @@ static bool started_by_srun(const struct master_search *f, enum launcher launche
 		size && pmi_size && strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0;
 }
 
-static int nobody_says(const struct identity *id, bool c10d, struct failure *why)
+static int no_address(const struct identity *id, bool c10d, struct failure *why)
 {
-	return failure_usage(why, "the job has %u nodes (%s), but nothing says %s", id->nnodes,
-		id->nnodes_from,
-		c10d ? "where they meet: give all nodes --rdzv-endpoint HOST:PORT, the address of one "
-		       "of them" :
-		       "the address of node rank 0: give --master_addr to all nodes, or set "
+	return failure_usage(why, "the job has %u nodes (%s), but %s", id->nnodes, id->nnodes_from,
+		c10d ? "no address to meet at: give all nodes --rdzv-endpoint HOST:PORT, the address "
+		       "of one of them" :
+		       "no address of node rank 0: give --master_addr to all nodes, or set "
 		       "MASTER_ADDR");
 }
 
@@ -271,7 +270,7 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		return address_check(
 			f->m.addr_from, f->m.addr, f->d->s->arena, &f->m.addr, f->d->why);
 	f->m.addr_from = BY_MEETING;
-	return f->will_meet ? 0 : nobody_says(f->id, asks_c10d(f->d->s), f->d->why);
+	return f->will_meet ? 0 : no_address(f->id, asks_c10d(f->d->s), f->d->why);
 }
 
 static int find_port(struct master_search *f)
@@ -345,7 +344,7 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 	bool several = t->identity.nnodes > 1;
 
 	if (!m->addr && !met->addr)
-		return nobody_says(&t->identity, false, why);
+		return no_address(&t->identity, false, why);
 	if (several && m->port == 0 && met->port == 0)
 		return failure_usage(why,
 			"%s: node rank 0 has sent no port for worker 0: give --master_port",

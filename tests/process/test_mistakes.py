@@ -200,17 +200,17 @@ MISTAKES = {
         bad('--nnodes: "1:4" is not a whole number from 1 to 65536; elastic jobs (MIN:MAX with MIN '
             'below MAX) are not supported: give one number', '--nnodes=1:4', 'train.py')],
     'several nodes without an address': [
-        bad('the job has 2 nodes (--nnodes), but nothing says the address of node rank 0: give '
+        bad('the job has 2 nodes (--nnodes), but no address of node rank 0: give '
             '--master_addr to all nodes, or set MASTER_ADDR', '--nnodes=2', 'train.py')],
     'several nodes without an endpoint': [
-        bad('the job has 2 nodes (--nnodes), but nothing says where they meet: give all nodes '
+        bad('the job has 2 nodes (--nnodes), but no address to meet at: give all nodes '
             '--rdzv-endpoint HOST:PORT, the address of one of them', '--nnodes=2',
             '--rdzv_backend=c10d', 'train.py')],
     'a node rank that is too high': [
         bad('node rank 2 (--node_rank) must be below the number of nodes, 2 (--nnodes)',
             '--nnodes=2', '--node_rank=2', '--master_addr=h', 'train.py')],
     'a node rank without a number of nodes': [
-        bad('--node_rank says 1, but nothing says how many nodes there are: give --nnodes (or set '
+        bad('--node_rank says 1, but the number of nodes is not given: use --nnodes (or set '
             'NNODES)', '--node_rank=1', 'train.py')],
     'a host that nobody knows': [
         Case([*TWO, '--master_addr=no-such-host.invalid', '--join-timeout=1', '--control=required',
@@ -337,7 +337,7 @@ MISTAKES = {
             '--local-ranks-filter=a', 'train.py')],
     'a wrapper that is none': [
         bad('--wrap: nosuchtool: no such file on PATH', '--wrap=nosuchtool', 'train.py', rc=127),
-        bad('--wrap: "env \'A" is not a command: a \' is not closed', "--wrap=env 'A", 'train.py'),
+        bad('--wrap: "env \'A" is not a command: unmatched \'', "--wrap=env 'A", 'train.py'),
         bad('--wrap-ranks needs --wrap, the command for those ranks', '--wrap-ranks=0', 'train.py')],
     "a variable that is launchd's": [
         bad('--env: launchd sets RANK for each worker, as decided by --node_rank and '

@@ -93,8 +93,8 @@ def test_the_exit_code_is_the_wrappers(launch):
     ('./absent', 127, ['--wrap: ./absent: no such file']),
     ('./file', 126, ['--wrap: ./file: Permission denied']),
     ('./directory', 126, ['--wrap: ./directory:', 'directory']),
-    ("env 'A=1", 2, ["--wrap: \"env 'A=1\" is not a command: a ' is not closed"]),
-    ('env \\', 2, ['it ends with a backslash']),
+    ("env 'A=1", 2, ["--wrap: \"env 'A=1\" is not a command: unmatched '"]),
+    ('env \\', 2, ['trailing backslash']),
     ('  ', 2, ['--wrap: it contains no command']),
     ('', 2, ['--wrap is empty']),
 ])

@@ -38,12 +38,12 @@ static const struct words_row {
 	{ "nothing is expanded", "$HOME ~ *.py $(x)", { "$HOME", "~", "*.py", "$(x)" }, NULL },
 	{ "operators are letters", "a>b |c;d #e", { "a>b", "|c;d", "#e" }, NULL },
 	{ "letters beyond ASCII", "\xc3\xa9 \xff'\xfe '", { "\xc3\xa9", "\xff\xfe " }, NULL },
-	{ "an open single quote", "a 'b c", { NULL }, "a ' is not closed" },
-	{ "an open double quote", "a \"b c", { NULL }, "a \" is not closed" },
-	{ "a double quote that a backslash keeps open", "\"a\\\"", { NULL }, "a \" is not closed" },
-	{ "a backslash at the end of double quotes", "\"a\\", { NULL }, "a \" is not closed" },
-	{ "a backslash at the end", "a b\\", { NULL }, "it ends with a backslash" },
-	{ "a lone quote", "'", { NULL }, "a ' is not closed" },
+	{ "an open single quote", "a 'b c", { NULL }, "unmatched '" },
+	{ "an open double quote", "a \"b c", { NULL }, "unmatched \"" },
+	{ "a double quote that a backslash keeps open", "\"a\\\"", { NULL }, "unmatched \"" },
+	{ "a backslash at the end of double quotes", "\"a\\", { NULL }, "unmatched \"" },
+	{ "a backslash at the end", "a b\\", { NULL }, "trailing backslash" },
+	{ "a lone quote", "'", { NULL }, "unmatched '" },
 };
 
 static void test_words(void **state)

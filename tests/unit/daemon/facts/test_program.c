@@ -275,7 +275,7 @@ static const struct wrapper_row {
 	{ "an empty word is no wrapper", "'' x", 0, " x ", NULL, -ENOENT, "--wrap: : no" },
 	{ "a wrapper of blanks", " \t ", -EINVAL, "--wrap: it contains no command", NULL, 0, NULL },
 	{ "a wrapper with an open quote", "tool 'a", -EINVAL,
-		"--wrap: \"tool 'a\" is not a command: a ' is not closed", NULL, 0, NULL },
+		"--wrap: \"tool 'a\" is not a command: unmatched '", NULL, 0, NULL },
 };
 
 static void test_wrapper(void **state)
