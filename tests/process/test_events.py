@@ -447,7 +447,7 @@ def test_a_full_disk_is_said_once_and_costs_nothing_else(launch, place):
     result = launch(['--events=/dev/full', *native('ending', '--nproc_per_node=2')],
                     {'END': 'exit:0', 'OMP_NUM_THREADS': '1'})
     assert result.rc == 0
-    assert result.err == 'launchd: warning: --events /dev/full: can\'t be written: No space ' \
+    assert result.err == 'launchd: warning: --events /dev/full: write failed: No space ' \
         'left on device; no more events are written\n'
 
 
