@@ -107,14 +107,10 @@ static void require_meeting(struct settings *s)
 int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 {
 	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
-	int rc = check_standing(s, notes, why);
 
-	if (rc == 0)
-		rc = rdzv_conf_apply(s, notes, why);
-	if (rc == 0)
-		rc = check_restarts(s, notes, why);
-	if (rc < 0)
-		return rc;
+	if (check_standing(s, notes, why) < 0 || rdzv_conf_apply(s, notes, why) < 0 ||
+		check_restarts(s, notes, why) < 0)
+		return why->code;
 	require_meeting(s);
 	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
 		return failure_usage(why,

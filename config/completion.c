@@ -117,9 +117,9 @@ void help_bash(struct text *out)
 }
 
 /* zsh reads [...] as the description and ':' as a divider. */
-static void add_zsh_text(struct text *out, const char *s)
+static void add_zsh_text(struct text *out, const char *s, size_t len)
 {
-	for (; *s; s++) {
+	for (; len > 0; s++, len--) {
 		if (*s == '\'')
 			text_add(out, "'\\''");
 		else if (strchr("[]:\\", *s))
@@ -143,15 +143,11 @@ void help_zsh(struct text *out)
 			row->optional                  ? "=-" :
 				row->kind == KIND_FLAG ? "" :
 							 "=");
-		for (size_t i = 0; i < len; i++) {
-			const char one[2] = { row->help[i], '\0' };
-
-			add_zsh_text(out, one);
-		}
+		add_zsh_text(out, row->help, len);
 		text_add(out, "]");
 		if (row->kind != KIND_FLAG) {
 			text_add(out, row->optional ? "::" : ":");
-			add_zsh_text(out, row->flag);
+			add_zsh_text(out, row->flag, strlen(row->flag));
 			text_add(out, ":");
 			if (is_file(id)) {
 				text_add(out, "_files");

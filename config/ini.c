@@ -142,12 +142,6 @@ static char *next_line(char *ret, int size, void *stream)
 	return ret;
 }
 
-static int unknown(const struct file *f, const char *what, const char *name, const char *nearest)
-{
-	return failure_usage(f->why, "%s: \"%s\" is not a %s of launchd%s%s%s", place(f), name,
-		what, nearest ? ", did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
-}
-
 static int put_variable(struct file *f, const char *name, const char *value)
 {
 	const char *where = place(f);
@@ -163,12 +157,15 @@ static int put_variable(struct file *f, const char *name, const char *value)
 static int put_setting(struct file *f, const char *name, const char *value)
 {
 	enum setting_id id = settings_find(name, strlen(name));
+	const char *nearest = settings_nearest(name, strlen(name));
 
 	if (id != SETTING_COUNT && setting_rows[id].only_flag)
 		return failure_usage(f->why, "%s: --%s is for the command line only", place(f),
 			setting_rows[id].flag);
 	if (id == SETTING_COUNT)
-		return unknown(f, "setting", name, settings_nearest(name, strlen(name)));
+		return failure_usage(f->why, "%s: \"%s\" is not a setting of launchd%s%s%s",
+			place(f), name, nearest ? ", did you mean " : "", nearest ? nearest : "",
+			nearest ? "?" : "");
 	if (setting_rows[id].kind == KIND_ENV)
 		return failure_usage(f->why,
 			"%s: the workers' variables go into a section [env], one per line",

@@ -104,8 +104,8 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	struct facts f = { .env = env, .random_id = "" };
 	const char *nproc = settings_text(s, SET_NPROC_PER_NODE);
 	const char *master = env_get(env, "MASTER_ADDR");
+	bool by_gpu = strcmp(nproc, "gpu") == 0 || strcmp(nproc, "auto") == 0;
 	char hostname[256];
-	int rc;
 
 	if (gethostname(hostname, sizeof hostname) < 0)
 		return failure_set(why, -EIO, "gethostname: %s", strerror(errno));
@@ -117,19 +117,12 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	f.foreground = tcgetpgrp(STDERR_FILENO) == getpgrp();
 	f.under_systemd = by_systemd(env);
 	f.proc = proc_look();
-	rc = program_find(s, env, arena, &f.program, why);
-	if (rc == 0)
-		rc = wrapper_find(s, env, arena, &f.wrapper, why);
-	if (rc == 0)
-		rc = cpus_read(env, &f, why);
-	if (rc == 0 && (strcmp(nproc, "gpu") == 0 || strcmp(nproc, "auto") == 0))
-		rc = gpu_count(env, &f.gpus, why);
-	if (rc == 0 && master && *master)
-		rc = addresses_read(arena, &f, why);
-	if (rc == 0 && settings_flag(s, SET_STANDALONE))
-		rc = random_id_read(arena, &f, why);
-	if (rc < 0)
-		return rc;
+	if (program_find(s, env, arena, &f.program, why) < 0 ||
+		wrapper_find(s, env, arena, &f.wrapper, why) < 0 || cpus_read(env, &f, why) < 0 ||
+		(by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
+		(master && *master && addresses_read(arena, &f, why) < 0) ||
+		(settings_flag(s, SET_STANDALONE) && random_id_read(arena, &f, why) < 0))
+		return why->code;
 	if (needs_torch(s))
 		f.torch_version = torch_version_read(env, f.program.path, arena);
 	*ret = f;

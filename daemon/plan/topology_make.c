@@ -106,12 +106,9 @@ static void note_ranks_of_others(const struct deciding *d, const struct topology
 int topology_begin(const struct deciding *d, struct topology *ret)
 {
 	struct topology t = { .launcher = launcher_of(d->facts->env) };
-	int rc = identity_find(d, t.launcher, &t.identity);
 
-	if (rc == 0)
-		rc = nproc_find(d, &t);
-	if (rc < 0)
-		return rc;
+	if (identity_find(d, t.launcher, &t.identity) < 0 || nproc_find(d, &t) < 0)
+		return d->why->code;
 	note_batch_script(d, &t);
 	note_ranks_of_others(d, &t);
 	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(d->s, SET_STANDALONE))
@@ -134,12 +131,10 @@ int topology_begin(const struct deciding *d, struct topology *ret)
 int topology_finish(const struct deciding *d, bool will_meet, struct topology *t)
 {
 	struct topology now = *t;
-	int rc = master_find(d, now.launcher, &now.identity, will_meet, &now.master);
 
-	if (rc == 0)
-		rc = control_find(d, &now, &now.control);
-	if (rc < 0)
-		return rc;
+	if (master_find(d, now.launcher, &now.identity, will_meet, &now.master) < 0 ||
+		control_find(d, &now, &now.control) < 0)
+		return d->why->code;
 	*t = now;
 	return arena_failed(d->s->arena) ? failure_oom(d->why) : 0;
 }

@@ -1,6 +1,7 @@
 /* nodes.c - see nodes.h */
 #include "daemon/report/nodes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/arena.h"
@@ -185,23 +186,17 @@ void nodes_missing_add(const struct report_input *in, struct text *out)
 	add_missing(in, true, out);
 }
 
-static const struct outcome *outcome_of(const struct result *r, unsigned rank)
+static int by_rank(const void *rank, const void *outcome)
 {
-	size_t low = 0, high = r->count;
+	const unsigned *a = rank;
+	const struct outcome *b = outcome;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (r->outcomes[middle].rank < rank)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < r->count && r->outcomes[low].rank == rank ? &r->outcomes[low] : NULL;
+	return (*a > b->rank) - (*a < b->rank);
 }
 
 void waiting_add(const struct report_input *in, struct text *out)
 {
+	const struct result *r = in->result;
 	const struct outcome **list;
 	size_t count = 0;
 
@@ -213,7 +208,9 @@ void waiting_add(const struct report_input *in, struct text *out)
 		return;
 	}
 	for (size_t i = 0; i < in->waiting_count; i++) {
-		const struct outcome *o = outcome_of(in->result, in->waiting[i]);
+		const struct outcome *o = r->count == 0 ?
+			NULL :
+			bsearch(&in->waiting[i], r->outcomes, r->count, sizeof *o, by_rank);
 
 		if (o)
 			list[count++] = o;
