@@ -76,14 +76,18 @@ static int say_span(const struct inquiry *a, struct span span)
 	return add_span(a->reply, a->s->budget, span) < 0 ? out_of_memory(a) : 0;
 }
 
-/* A key by its name, made where there is none; NULL: out of memory, which is said. */
-static struct key *need_key(const struct inquiry *a, struct span name)
+/* The key that the next argument names, made where there is none; NULL: out of memory. */
+static struct key *need_key(struct inquiry *a)
 {
-	struct key *key = keys_need(&a->s->keys, name);
+	return keys_need(&a->s->keys, request_span(&a->at));
+}
 
-	if (!key)
-		(void)out_of_memory(a);
-	return key;
+/* The key, if there is one, stays as it was. */
+static int no_memory_for(const struct inquiry *a, struct key *key)
+{
+	if (key)
+		keys_settle(&a->s->keys, key);
+	return out_of_memory(a);
 }
 
 static void on_ready(struct guest *g, void *to)
@@ -127,33 +131,32 @@ static void push_send(const struct inquiry *a, const struct key *key)
 	bytes_trim(what, a->s->budget, PUSH_KEEP);
 }
 
-/* Changes a key so that it has a value, wakes who waits for it and tells who watches it. On failure
- * the key is settled, and as it was. */
-static int change(const struct inquiry *a, struct key *key, int kind, struct span old,
-	struct span now, int (*apply)(struct keys *k, struct key *key, struct span value))
+/* Changes a key so that it has a value, wakes who waits for it and tells who watches it; kind: what
+ * these are told where it had one. key NULL: there was no memory for it. On failure the key is
+ * settled, and as it was. */
+static int change(const struct inquiry *a, struct key *key, int kind, struct span now,
+	int (*apply)(struct keys *k, struct key *key, struct span value))
 {
-	if (push_make(a, key, kind, old, now) < 0 || apply(&a->s->keys, key, now) < 0) {
+	struct span old = kind == KEY_UPDATED ? key_value(key) : (struct span){ NULL, 0 };
+
+	if (!key || push_make(a, key, key->value ? kind : KEY_CREATED, old, now) < 0 ||
+		apply(&a->s->keys, key, now) < 0) {
 		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
-		keys_settle(&a->s->keys, key);
-		return out_of_memory(a);
+		return no_memory_for(a, key);
 	}
 	wake(a->s, key, false);
 	push_send(a, key);
 	return 0;
 }
 
-/* key NULL: there was no memory for it, which was said. */
 static int set(const struct inquiry *a, struct key *key, struct span value)
 {
-	if (!key)
-		return -ENOMEM;
-	return change(
-		a, key, key->value ? KEY_UPDATED : KEY_CREATED, key_value(key), value, key_set);
+	return change(a, key, KEY_UPDATED, value, key_set);
 }
 
 static int on_set(struct inquiry *a)
 {
-	struct key *key = need_key(a, request_span(&a->at));
+	struct key *key = need_key(a);
 
 	return set(a, key, request_span(&a->at));
 }
@@ -190,7 +193,7 @@ static int on_compare_set(struct inquiry *a)
 	rc = say_span(a, store ? desired : now);
 	if (rc < 0 || !store)
 		return rc;
-	return set(a, key ? key : need_key(a, name), desired);
+	return set(a, key ? key : keys_need(&a->s->keys, name), desired);
 }
 
 /* A missing key is empty to clients of 2.2 and above, and the end of older ones: so does torch.
@@ -253,18 +256,14 @@ static int on_add(struct inquiry *a)
 		rc = say_number(a, number);
 	if (rc < 0)
 		return rc;
-	return set(a, key ? key : need_key(a, name), in_digits(number, text));
+	return set(a, key ? key : keys_need(&a->s->keys, name), in_digits(number, text));
 }
 
 static int on_append(struct inquiry *a)
 {
-	struct key *key = need_key(a, request_span(&a->at));
-	const struct span none = { NULL, 0 };
+	struct key *key = need_key(a);
 
-	if (!key)
-		return -ENOMEM;
-	return change(a, key, key->value ? KEY_APPENDED : KEY_CREATED, none, request_span(&a->at),
-		key_append);
+	return change(a, key, KEY_APPENDED, request_span(&a->at), key_append);
 }
 
 static int on_getnumkeys(struct inquiry *a)
@@ -344,11 +343,11 @@ static int on_wait(struct inquiry *a)
 	if (wait_begin(&a->s->keys, a->who, count) < 0)
 		return out_of_memory(a);
 	for (uint64_t i = 0; i < a->r->count; i++) {
-		struct key *key = need_key(a, request_span(&a->at));
+		struct key *key = need_key(a);
 
 		if (!key) {
 			wait_end(&a->s->keys, a->who);
-			return -ENOMEM;
+			return out_of_memory(a);
 		}
 		if (!key_is_there(key))
 			wait_for(a->who, key);
@@ -363,27 +362,19 @@ static int on_cancel_wait(struct inquiry *a)
 
 static int on_watch_key(struct inquiry *a)
 {
-	struct key *key = need_key(a, request_span(&a->at));
+	struct key *key = need_key(a);
 
-	if (!key)
-		return -ENOMEM;
-	if (watch_add(&a->s->keys, a->who, key) < 0) {
-		keys_settle(&a->s->keys, key);
-		return out_of_memory(a);
-	}
+	if (!key || watch_add(&a->s->keys, a->who, key) < 0)
+		return no_memory_for(a, key);
 	return say_byte(a, KEY_CALLBACK_REGISTERED);
 }
 
 static int on_queue_push(struct inquiry *a)
 {
-	struct key *key = need_key(a, request_span(&a->at));
+	struct key *key = need_key(a);
 
-	if (!key)
-		return -ENOMEM;
-	if (key_push(&a->s->keys, key, request_span(&a->at)) < 0) {
-		keys_settle(&a->s->keys, key);
-		return out_of_memory(a);
-	}
+	if (!key || key_push(&a->s->keys, key, request_span(&a->at)) < 0)
+		return no_memory_for(a, key);
 	wake(a->s, key, true);
 	return 0;
 }
@@ -415,24 +406,20 @@ static int on_queue_len(struct inquiry *a)
 /* Counts who has come; all but the last wait, for whatever sets the key next. */
 static int on_barrier(struct inquiry *a)
 {
-	struct key *key = need_key(a, request_span(&a->at));
+	struct key *key = need_key(a);
 	int64_t world = request_number(&a->at), count = 0;
 	char text[DIGITS];
-	int rc = key ? add(a, key, 1, &count) : -ENOMEM;
+	int rc = key ? add(a, key, 1, &count) : out_of_memory(a);
 
 	if (rc < 0)
 		return rc;
-	if (count >= world && (rc = say_byte(a, STOP_WAITING)) == 0)
-		return set(a, key, in_digits(count, text));
-	if (rc < 0) {
-		keys_settle(&a->s->keys, key);
-		return rc;
-	}
+	if (count >= world)
+		return say_byte(a, STOP_WAITING) < 0 ? no_memory_for(a, key) :
+						       set(a, key, in_digits(count, text));
 	if (wait_begin(&a->s->keys, a->who, 1) < 0 ||
 		key_set(&a->s->keys, key, in_digits(count, text)) < 0) {
 		wait_end(&a->s->keys, a->who);
-		keys_settle(&a->s->keys, key);
-		return out_of_memory(a);
+		return no_memory_for(a, key);
 	}
 	wait_for(a->who, key);
 	return 0;
