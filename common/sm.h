@@ -2,7 +2,7 @@
  * Pure.
  *
  * The state stays an enum of the struct that it belongs to, so that compilers check each switch
- *over it. Its one writer also stops what the new state doesn't own:
+ * over it. Its one writer also stops what the new state doesn't own:
  *
  *	static const struct sm_state states[WORKER_STATES] = {
  *		[WORKER_PLANNED] = { "planned", SM_TO(WORKER_RUNNING) | SM_TO(WORKER_ENDED) },

@@ -16,27 +16,27 @@ static bool is_default(const struct value *v, const struct setting_row *row)
 	return v->from.level <= LEVEL_DEFAULT || (row->kind == KIND_FLAG && v->number == 0);
 }
 
-/* Settings whose standing is not STANDS. */
-static int check_standing(const struct settings *s, struct notes *notes, struct failure *why)
+/* Settings that are not fully supported. */
+static int check_support(const struct settings *s, struct notes *notes, struct failure *why)
 {
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
 		const struct value *v = &s->value[id];
 
-		switch (row->standing) {
-		case STANDS:
+		switch (row->support) {
+		case SUPPORTED:
 			break;
-		case STANDS_APART:
+		case SUPPORT_IGNORED:
 			if (settings_given(s, (enum setting_id)id))
 				notes_add(notes, NOTE_WARNING, "%s %s",
 					settings_label(s, (enum setting_id)id), row->help);
 			break;
-		case STANDS_LATER:
+		case SUPPORT_LATER:
 			if (!is_default(v, row))
 				return failure_usage(why, "%s: \"%s\" is %s",
 					settings_label(s, (enum setting_id)id), v->text, row->help);
 			break;
-		case STANDS_OUT:
+		case SUPPORT_REFUSED:
 			if (!is_default(v, row))
 				return failure_usage(why, "%s %s",
 					settings_label(s, (enum setting_id)id), row->help);
@@ -108,7 +108,7 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 {
 	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
 
-	if (check_standing(s, notes, why) < 0 || rdzv_conf_apply(s, notes, why) < 0 ||
+	if (check_support(s, notes, why) < 0 || rdzv_conf_apply(s, notes, why) < 0 ||
 		check_restarts(s, notes, why) < 0)
 		return why->code;
 	require_meeting(s);

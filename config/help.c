@@ -94,7 +94,7 @@ static void man_row(const struct setting_row *row, struct text *out)
 	text_add(out, "\n");
 	add_roff(row->help, out);
 	if (row->by_default && *row->by_default && row->kind != KIND_FLAG) {
-		text_add(out, row->standing == STANDS ? "\nDefault: " : ".\nDefault: ");
+		text_add(out, row->support == SUPPORTED ? "\nDefault: " : ".\nDefault: ");
 		add_roff(row->by_default, out);
 		text_add(out, ".");
 	}
@@ -122,7 +122,7 @@ void help_ini(struct text *out)
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
 
-		if (row->only_flag || row->kind == KIND_ENV || row->standing != STANDS)
+		if (row->only_flag || row->kind == KIND_ENV || row->support != SUPPORTED)
 			continue;
 		text_add(out, "\n; ");
 		for (const char *p = row->help; *p;) {

@@ -336,27 +336,27 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Print this help and exit." },
 
 	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
-		.standing = STANDS_LATER, .group = GROUP_LATER, .metavar = "MODE",
+		.support = SUPPORT_LATER, .group = GROUP_LATER, .metavar = "MODE",
 		.help = "not supported yet: use --wrap with a script that reads LOCAL_RANK and "
 			"calls numactl" },
 	[SET_MONITOR_INTERVAL] = { .flag = "monitor-interval", .original = 1, .pet = 1,
-		.kind = KIND_TEXT, .standing = STANDS_APART, .group = GROUP_LATER,
+		.kind = KIND_TEXT, .support = SUPPORT_IGNORED, .group = GROUP_LATER,
 		.metavar = "SECONDS",
 		.help = "has no effect: a worker's end is noticed at once, without polling" },
 	[SET_START_METHOD] = { .flag = "start-method", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .choices = "spawn|fork|forkserver",
-		.standing = STANDS_APART, .group = GROUP_LATER, .metavar = "METHOD",
+		.support = SUPPORT_IGNORED, .group = GROUP_LATER, .metavar = "METHOD",
 		.help = "has no effect: every worker is a process of its own, started by execve" },
 	[SET_EVENT_LOG_HANDLER] = { .flag = "event-log-handler", .original = 1, .pet = 1,
-		.kind = KIND_TEXT, .standing = STANDS_APART, .group = GROUP_LATER,
+		.kind = KIND_TEXT, .support = SUPPORT_IGNORED, .group = GROUP_LATER,
 		.metavar = "NAME",
 		.help = "has no effect: launchd reports what happens on its standard error" },
 	[SET_LOGS_SPECS] = { .flag = "logs-specs", .original = 1, .kind = KIND_TEXT,
-		.standing = STANDS_OUT, .group = GROUP_LATER, .metavar = "NAME",
+		.support = SUPPORT_REFUSED, .group = GROUP_LATER, .metavar = "NAME",
 		.help = "is not supported because it names a Python class: use -r, -t and "
 			"--log-dir to choose where output goes" },
 	[SET_RUN_PATH] = { .flag = "run-path", .original = 1, .pet = 1, .kind = KIND_FLAG,
-		.standing = STANDS_OUT, .group = GROUP_LATER, .by_default = "0",
+		.support = SUPPORT_REFUSED, .group = GROUP_LATER, .by_default = "0",
 		.help = "is not supported because it runs the script inside the launcher's Python: "
 			"leave it out, and the script runs in its own Python process" },
 };

@@ -110,11 +110,11 @@ enum setting_kind {
 };
 
 /* What becomes of a setting that has a value. */
-enum setting_standing {
-	STANDS,       /* works */
-	STANDS_LATER, /* only its default is accepted: what it asks for is not built yet */
-	STANDS_APART, /* means nothing here: accepted, with a warning of what is done instead */
-	STANDS_OUT,   /* refused, with the way out */
+enum setting_support {
+	SUPPORTED,       /* works */
+	SUPPORT_LATER,   /* only its default is accepted: what it asks for is not built yet */
+	SUPPORT_IGNORED, /* means nothing here: accepted, with a warning of what is done instead */
+	SUPPORT_REFUSED, /* refused, with the way out */
 };
 
 enum setting_group {
@@ -139,14 +139,15 @@ struct setting_row {
 	unsigned optional : 1;  /* its value may be left out: the first choice is meant */
 	unsigned only_flag : 1; /* no INI key, no variable: it asks for an act, not a value */
 	enum setting_kind kind;
-	enum setting_standing standing;
+	enum setting_support support;
 	enum setting_group group;
 	const char *variable; /* another variable that sets it, below PET_*; NULL: none */
 	const char *metavar;
 	const char *choices;    /* "a|b|c" */
 	const char *by_default; /* NULL: not set */
 	uint64_t min, max;
-	const char *help; /* what it does; for STANDS_LATER/APART/OUT: what to do or what is done */
+	const char *help; /* what it does; for SUPPORT_LATER/IGNORED/REFUSED: what to do or what is
+			     done */
 	const char *foreign; /* "a|b": values of torchrun's that are not supported; NULL: none */
 	const char *instead; /* of these */
 	const char *hint;    /* added to the error about another bad value; NULL: none */

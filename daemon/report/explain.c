@@ -227,7 +227,7 @@ static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
 static bool is_shown(const struct settings *s, int id)
 {
 	const struct value *v = &s->value[id];
-	bool limited = setting_rows[id].standing != STANDS;
+	bool limited = setting_rows[id].support != SUPPORTED;
 
 	if (setting_rows[id].only_flag && id != SET_CONFIG)
 		return false;

@@ -93,7 +93,7 @@ static void test_sentences(void **state)
 	help_text(&help);
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
-		bool sentence = row->standing == STANDS;
+		bool sentence = row->support == SUPPORTED;
 		char flag[64] = "--";
 
 		(void)strncat(flag, row->flag, sizeof flag - 3);

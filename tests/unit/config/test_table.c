@@ -62,7 +62,8 @@ static void test_kinds(void **state)
 		assert_true(!row->optional || row->choices);
 		assert_true(!row->pet || row->original);
 		/* what can be refused is a flag that is off, or has no default */
-		assert_true(row->standing == STANDS || !row->by_default || row->kind == KIND_FLAG);
+		assert_true(
+			row->support == SUPPORTED || !row->by_default || row->kind == KIND_FLAG);
 	}
 }
 
