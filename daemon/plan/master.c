@@ -50,15 +50,26 @@ static const char *variable(const struct master_search *f, const char *name)
 	return value && *value ? value : NULL;
 }
 
-static int port_set(struct master_search *f, const char *text, uint64_t min, const char *where)
+static void set_addr(struct master_search *f, const char *addr, const char *from)
+{
+	f->m.addr = addr;
+	f->m.addr_from = from;
+}
+
+static void set_port(struct master_search *f, unsigned port, const char *from)
+{
+	f->m.port = port;
+	f->m.port_from = from;
+}
+
+static int parse_port(struct master_search *f, const char *text, uint64_t min, const char *where)
 {
 	uint64_t n;
 
 	if (num_parse(text, min, 65535, &n) < 0)
 		return failure_usage(f->d->why, "%s: \"%s\" is not a port from %u to 65535", where,
 			text, (unsigned)min);
-	f->m.port = (unsigned)n;
-	f->m.port_from = where;
+	set_port(f, (unsigned)n, where);
 	return 0;
 }
 
@@ -75,7 +86,7 @@ static int from_endpoint(struct master_search *f)
 			f->d->why, "%s: \"%s\" is not HOST[:PORT] or [IPV6]:PORT", where, text);
 	f->m.addr_from = where;
 	if (port &&
-		port_set(f, port, 0, arena_printf(f->d->s->arena, "%s: \"%s\"", where, text)) < 0)
+		parse_port(f, port, 0, arena_printf(f->d->s->arena, "%s: \"%s\"", where, text)) < 0)
 		return f->d->why->code;
 	if (port)
 		f->m.port_from = where;
@@ -83,10 +94,8 @@ static int from_endpoint(struct master_search *f)
 		notes_add(f->d->notes, NOTE_INFO,
 			"%s: \"%s\" is read as port %u of %s; write [%s]:%u to make that clear",
 			where, text, f->m.port, f->m.addr, f->m.addr, f->m.port);
-	if (!port && c10d) {
-		f->m.port = PORT_C10D;
-		f->m.port_from = where;
-	}
+	if (!port && c10d)
+		set_port(f, PORT_C10D, where);
 	if (c10d)
 		f->m.c10d_port = f->m.port;
 	return 0;
@@ -110,16 +119,12 @@ static int from_given(struct master_search *f)
 	if (has_addr && f->m.addr && strcmp(f->m.addr, addr->text) != 0)
 		notes_add(f->d->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
 			addr->from.where, addr->text, endpoint->from.where);
-	if (has_addr && !f->m.addr) {
-		f->m.addr = addr->text;
-		f->m.addr_from = addr->from.where;
-	}
+	if (has_addr && !f->m.addr)
+		set_addr(f, addr->text, addr->from.where);
 	/* on several nodes it is what this node tells the others of itself */
 	if (local->from.level > LEVEL_DEFAULT && one_node(f) &&
-		(!f->m.addr || (has_endpoint && c10d))) {
-		f->m.addr = local->text;
-		f->m.addr_from = local->from.where;
-	}
+		(!f->m.addr || (has_endpoint && c10d)))
+		set_addr(f, local->text, local->from.where);
 	return 0;
 }
 
@@ -138,10 +143,9 @@ static int from_azure(struct master_search *f)
 	if (n == f->id->nnodes) {
 		const char *node = variable(f, "AZ_BATCHAI_MPI_MASTER_NODE");
 
-		f->m.addr = node ? node : "127.0.0.1";
-		f->m.addr_from = node ? "AZ_BATCHAI_MPI_MASTER_NODE" : "all launchers on one host";
-		f->m.port = PORT_AZURE_ONE_NODE;
-		f->m.port_from = "Azure ML's rule for one node";
+		set_addr(f, node ? node : "127.0.0.1",
+			node ? "AZ_BATCHAI_MPI_MASTER_NODE" : "all launchers on one host");
+		set_port(f, PORT_AZURE_ONE_NODE, "Azure ML's rule for one node");
 		return 0;
 	}
 	if (!batch)
@@ -151,9 +155,8 @@ static int from_azure(struct master_search *f)
 			f->d->why, "AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
 	f->m.addr_from = "AZ_BATCH_MASTER_NODE";
 	if (port)
-		return port_set(f, port, 1, "MASTER_PORT");
-	f->m.port = PORT_AZURE;
-	f->m.port_from = "Azure ML's rule";
+		return parse_port(f, port, 1, "MASTER_PORT");
+	set_port(f, PORT_AZURE, "Azure ML's rule");
 	return 0;
 }
 
@@ -194,9 +197,8 @@ static int from_environment(struct master_search *f)
 			addr, f->d->facts->hostname);
 		return 0;
 	}
-	f->m.addr = addr;
-	f->m.addr_from = "MASTER_ADDR";
-	return port ? port_set(f, port, 1, "MASTER_PORT") : 0;
+	set_addr(f, addr, "MASTER_ADDR");
+	return port ? parse_port(f, port, 1, "MASTER_PORT") : 0;
 }
 
 /* 5. */
@@ -206,8 +208,7 @@ static void from_system_file(struct master_search *f)
 
 	if (addr->from.level != LEVEL_SYSTEM_FILE)
 		return;
-	f->m.addr = addr->text;
-	f->m.addr_from = addr->from.where;
+	set_addr(f, addr->text, addr->from.where);
 }
 
 /* 6. The order of a step's host list is that of its tasks (srun(1), block distribution). */
@@ -221,8 +222,7 @@ static void from_slurm(struct master_search *f)
 
 		if (!*host)
 			continue;
-		f->m.addr = host;
-		f->m.addr_from = names[i];
+		set_addr(f, host, names[i]);
 	}
 }
 
@@ -262,10 +262,8 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		from_system_file(f);
 	if (!f->m.addr && started_by_srun(f, launcher) && !one_node(f))
 		from_slurm(f);
-	if (!f->m.addr && one_node(f)) {
-		f->m.addr = "127.0.0.1";
-		f->m.addr_from = "one node";
-	}
+	if (!f->m.addr && one_node(f))
+		set_addr(f, "127.0.0.1", "one node");
 	if (f->m.addr)
 		return address_check(
 			f->m.addr_from, f->m.addr, f->d->s->arena, &f->m.addr, f->d->why);
@@ -284,20 +282,16 @@ static int find_port(struct master_search *f)
 		port->number != f->m.port)
 		notes_add(f->d->notes, NOTE_WARNING, "%s=%s is overridden by %s, as with torchrun",
 			port->from.where, port->text, endpoint->from.where);
-	if (given && (!by_endpoint || port->from.level > endpoint->from.level)) {
-		f->m.port = (unsigned)port->number;
-		f->m.port_from = port->from.where;
-	}
-	if (!f->m.port_from && port->from.level == LEVEL_SYSTEM_FILE) {
-		f->m.port = (unsigned)port->number;
-		f->m.port_from = port->from.where;
-	}
-	if (!f->m.port_from) {
-		f->m.port = one_node(f) || !f->m.addr ? 0 : PORT_TORCHRUN;
-		f->m.port_from = one_node(f) ? "one node: a free port" :
-			!f->m.addr           ? BY_MEETING :
-					       "default";
-	}
+	if (given && (!by_endpoint || port->from.level > endpoint->from.level))
+		set_port(f, (unsigned)port->number, port->from.where);
+	if (!f->m.port_from && port->from.level == LEVEL_SYSTEM_FILE)
+		set_port(f, (unsigned)port->number, port->from.where);
+	if (!f->m.port_from && one_node(f))
+		set_port(f, 0, "one node: a free port");
+	else if (!f->m.port_from && f->m.addr)
+		set_port(f, PORT_TORCHRUN, "default");
+	else if (!f->m.port_from)
+		set_port(f, 0, BY_MEETING);
 	if (f->m.port == 0 && !one_node(f) && !f->will_meet)
 		return failure_usage(f->d->why,
 			"%s: port 0 means a free one, which the other nodes can't know: give a "
