@@ -40,12 +40,15 @@ static void on_job_started(void *owner, const struct event *e)
 /* --verbose: which process has which rank. */
 static void on_worker_started(void *owner, const struct event *e)
 {
+	const struct reporter *r = owner;
 	const struct outcome *o = e->worker;
 	struct text line = { 0 };
 
+	if (r->least > NOTE_VERBOSE)
+		return; /* there may be hundreds, and the next one waits */
 	text_printf(&line, "started rank %u (local rank %u, attempt %u, pid %d)", o->rank,
 		o->local_rank, o->attempt, (int)o->pid);
-	note(owner, NOTE_VERBOSE, text_string(&line));
+	note(r, NOTE_VERBOSE, text_string(&line));
 	text_done(&line);
 }
 
