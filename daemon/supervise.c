@@ -140,8 +140,7 @@ int supervise(struct supervision *s, struct failure *why)
 		events_done(&s->events);
 		return rc;
 	}
-	s->run.run_dir = guard_run_dir(guard, why);
-	rc = s->run.run_dir ? run_job(&s->run, &end, why) : why->code;
+	rc = run_job(&s->run, &end, why);
 	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
 	 * how its end is seen, a moment before it stops being our parent. */
 	if (guard->gone || getppid() != guard->guard)

@@ -343,7 +343,7 @@ void attempt_close(struct run *r)
 void attempt_start(struct run *r, unsigned number, unsigned master_port)
 {
 	arena_done(&r->end->memory);
-	r->attempt = (struct attempt){ .number = number, .run_dir = r->in->run_dir };
+	r->attempt = (struct attempt){ .number = number, .run_dir = r->run_dir };
 	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
 	r->master_port = master_port;
 	r->progress.plan = r->plan;

@@ -26,8 +26,7 @@ struct run_input {
 	void *owner;
 
 	struct output *output; /* its thread writes what workers write */
-	bool status; /* a line on the terminal tells how far workers are, while they start */
-	const char *run_dir;
+	bool status;     /* a line on the terminal tells how far workers are, while they start */
 	struct bus *bus; /* what happens is told there */
 };
 

@@ -220,8 +220,10 @@ static int listen_to_all(struct run *r)
 {
 	int rc = output_attach(r->in->output, &r->loop, &output_events_of_run, r, r->why);
 
-	if (rc == 0)
-		rc = request_listen(r);
+	r->run_dir = rc == 0 ? guard_run_dir(r->in->guard, r->why) : NULL;
+	if (!r->run_dir)
+		return r->why->code;
+	rc = request_listen(r);
 	if (rc < 0)
 		return rc;
 	rc = spawn_seal_descriptors();

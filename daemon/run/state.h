@@ -36,6 +36,7 @@ enum run_merge {
 struct run {
 	const struct run_input *in;
 	const struct plan *plan;
+	const char *run_dir;
 	struct run_end *end;
 	struct failure *why;
 	int rc; /* negative: there was no job */
