@@ -1,13 +1,11 @@
 /* helper.c - see helper.h */
 #include "daemon/os/helper.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -47,26 +45,6 @@ _Noreturn void helper_fail(const struct helper *h, const char *fmt, ...)
 	_exit(1);
 }
 
-static int close_others(void)
-{
-	DIR *dir;
-	struct dirent *entry;
-
-	if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0) /* Linux 5.9 */
-		return 0;
-	dir = opendir("/proc/self/fd");
-	if (!dir)
-		return -errno;
-	while ((entry = readdir(dir))) {
-		long fd = strtol(entry->d_name, NULL, 10); /* 0 for "." and ".." */
-
-		if (fd > 2 && fd != dirfd(dir))
-			(void)close((int)fd);
-	}
-	(void)closedir(dir);
-	return 0;
-}
-
 /* A process like any other: what it calls must not find the launcher's signal mask, nor a file of
  * the job's. */
 static void set_up_child(const struct helper *h, pid_t parent, int output)
@@ -87,7 +65,7 @@ static void set_up_child(const struct helper *h, pid_t parent, int output)
 		helper_fail(h, "/dev/null: %s", strerror(errno));
 	(void)setrlimit(
 		RLIMIT_CORE, &no_core); /* nobody looks for a library's core by his script */
-	if (close_others() < 0)
+	if (process_close_files(false) < 0)
 		helper_fail(h, "/proc/self/fd: %s", strerror(errno));
 	if (h->argv)
 		process_rename(h->argv, h->name);

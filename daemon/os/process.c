@@ -1,12 +1,17 @@
 /* process.c - see process.h */
 #include "daemon/os/process.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
@@ -76,6 +81,29 @@ void process_rename(char **argv, const char *name)
 		return;
 	memset(argv[0], 0, room);
 	memcpy(argv[0], name, len < room ? len : room - 1);
+}
+
+int process_close_files(bool on_exec)
+{
+	const unsigned cloexec = 4; /* CLOSE_RANGE_CLOEXEC, Linux 5.11; without it 5.9 */
+	struct dirent *entry;
+	DIR *dir;
+
+	if (syscall(SYS_close_range, 3u, ~0u, on_exec ? cloexec : 0) == 0)
+		return 0;
+	dir = opendir("/proc/self/fd");
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		int fd = (int)strtol(entry->d_name, NULL, 10); /* 0 for "." and ".." */
+
+		if (fd > 2 && on_exec)
+			(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* gone already: fine */
+		else if (fd > 2 && fd != dirfd(dir))
+			(void)close(fd);
+	}
+	(void)closedir(dir);
+	return 1;
 }
 
 void process_undo(pid_t child)

@@ -29,6 +29,10 @@ int process_init(struct inherited *ret, struct failure *why);
  * of ours at once. The command line is written over the strings of argv. */
 void process_rename(char **argv, const char *name);
 
+/* Every descriptor above 2 closes, also what was inherited or a library opened: now, or when this
+ * process executes a program. 1: one by one, as this kernel closes no range; negative errno. */
+int process_close_files(bool on_exec);
+
 /* Kills and reaps a child that can't be used. */
 void process_undo(pid_t child);
 

@@ -1,7 +1,6 @@
 /* spawn.c - see spawn.h */
 #include "daemon/workers/spawn.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -9,7 +8,6 @@
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -122,26 +120,11 @@ static void empty_slots(struct child *c)
 
 int spawn_seal_descriptors(void)
 {
-	DIR *dir;
-	struct dirent *entry;
+	int rc = process_close_files(true);
 
-	/* Linux 5.11, so CLOSE_RANGE_UNSHARE is there, too; 4 is CLOSE_RANGE_CLOEXEC */
-	if (syscall(SYS_close_range, 3u, ~0u, 4u) == 0) {
+	if (rc == 0) /* Linux 5.11, so CLOSE_RANGE_UNSHARE is there, too */
 		reserve_slots();
-		return 0;
-	}
-	dir = opendir("/proc/self/fd");
-	if (!dir)
-		return -errno;
-	while ((entry = readdir(dir))) {
-		char *end;
-		long fd = strtol(entry->d_name, &end, 10);
-
-		if (fd > 2 && *end == '\0')
-			(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC); /* gone already: fine */
-	}
-	(void)closedir(dir);
-	return 0;
+	return rc < 0 ? rc : 0;
 }
 
 /* The two ends of one standard stream: *ret_child for the worker, *ret_ours for a pipe. */
