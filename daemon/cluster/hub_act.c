@@ -94,35 +94,29 @@ static const unsigned *all_waiting(const struct hub *h, size_t *ret_count)
 
 void hub_remember(struct hub *h, const struct evidence *said)
 {
-	if (h->said_count == h->said_room) {
-		size_t room = h->said_room ? h->said_room * 2 : 16;
-		struct evidence *more = arena_alloc(h->party->memory, room * sizeof *more);
+	struct remembered *r = arena_alloc(h->party->memory, sizeof *r);
 
-		if (!more)
-			return;
-		if (h->said_count)
-			memcpy(more, h->said, h->said_count * sizeof *more);
-		h->said = more;
-		h->said_room = room;
-	}
-	h->said[h->said_count++] = *said;
+	if (!r)
+		return;
+	*r = (struct remembered){ *said, h->said };
+	h->said = r;
 }
 
 static const struct evidence *evidence_of(const struct hub *h, const struct result *r)
 {
 	const struct outcome *culprit = result_culprit(r);
+	const struct evidence *ret = NULL;
 
-	for (size_t i = 0; culprit && i < h->said_count; i++)
-		if (h->said[i].rank == culprit->rank)
-			return &h->said[i];
-	return NULL;
+	for (const struct remembered *it = h->said; culprit && it; it = it->next)
+		if (it->said.rank == culprit->rank)
+			ret = &it->said; /* of several the first that came */
+	return ret;
 }
 
 static void forget_attempt(struct hub *h)
 {
 	h->said = NULL;
 	h->unjoined = NULL;
-	h->said_count = h->said_room = 0;
 	for (struct caller *p = h->all; p; p = p->next) {
 		p->outcomes = NULL;
 		p->count = p->kept_bytes = 0;

@@ -59,55 +59,6 @@ static bool is_contradiction(struct hub *h, const struct caller *p)
 	return h->state >= HUB_OVER;
 }
 
-static void add_job(struct text *t, const char *run_id)
-{
-	size_t len = strlen(run_id);
-
-	text_add(t, "job \"");
-	text_add_shown(t, run_id, len < ID_SHOWN ? len : ID_SHOWN);
-	text_add(t, len > ID_SHOWN ? "...\"" : "\"");
-}
-
-/* Tells a launcher of another job whose port this is. */
-static void add_owner(struct text *t, const struct caller *p)
-{
-	const char *own = p->hub->party->config->run_id;
-	bool has_own = p->about.run_hash != 0;
-
-	text_add(t, "this port belongs to ");
-	if (own) {
-		add_job(t, own);
-		text_add(t, " (--rdzv-id)");
-	} else {
-		text_add(t, "a job without --rdzv-id");
-	}
-	if (own && !has_own) {
-		text_add(t,
-			", and this launcher has none: give it the same one or, if it belongs to "
-			"another job, another --rdzv-endpoint or --control-port");
-	} else {
-		text_add(t, ": give ");
-		add_job(t, p->about.run_id);
-		text_add(t, " another --rdzv-endpoint or --control-port");
-	}
-}
-
-static void say_another_job(struct hub *h, const struct caller *p)
-{
-	struct text job = { 0 };
-
-	if (h->met_another_job)
-		return;
-	h->met_another_job = true;
-	if (p->about.run_hash != 0)
-		add_job(&job, p->about.run_id);
-	else
-		text_add(&job, "a job without --rdzv-id");
-	party_say(h->party, NOTE_WARNING, "a launcher of %s was turned away: %s", text_string(&job),
-		hub_peer(p).text);
-	text_done(&job);
-}
-
 /* Launchers that PMIx brought together are one job, even if the variable is set on one node
  * only. */
 static bool is_of_another_job(const struct hub *h, const struct caller *p)
@@ -117,15 +68,46 @@ static bool is_of_another_job(const struct hub *h, const struct caller *p)
 	return ours != theirs && (h->party->config->way != MEET_PMIX || (ours != 0 && theirs != 0));
 }
 
+/* run_id: NULL: it has none. */
+static void add_job(struct text *t, const char *run_id)
+{
+	size_t len = run_id ? strlen(run_id) : 0;
+
+	if (!run_id) {
+		text_add(t, "a job without --rdzv-id");
+		return;
+	}
+	text_add(t, "job \"");
+	text_add_shown(t, run_id, len < ID_SHOWN ? len : ID_SHOWN);
+	text_add(t, len > ID_SHOWN ? "...\"" : "\"");
+}
+
 /* The job that owns this port must not end because of it. */
 static void turn_away_another_job(struct hub *h, struct caller *p)
 {
-	struct text t = { 0 };
+	const char *own = h->party->config->run_id;
+	const char *theirs = p->about.run_hash != 0 ? p->about.run_id : NULL;
+	struct text this_job = { 0 }, other_job = { 0 };
 
-	say_another_job(h, p);
-	add_owner(&t, p);
-	hub_turn_away(p, REFUSED_JOB, -EINVAL, "%s", text_string(&t));
-	text_done(&t);
+	add_job(&this_job, own);
+	add_job(&other_job, theirs);
+	if (!h->met_another_job)
+		party_say(h->party, NOTE_WARNING, "a launcher of %s was turned away: %s",
+			text_string(&other_job), hub_peer(p).text);
+	h->met_another_job = true;
+	if (own && !theirs)
+		hub_turn_away(p, REFUSED_JOB, -EINVAL,
+			"this port belongs to %s (--rdzv-id), and this launcher has none: give it "
+			"the same one or, if it belongs to another job, another --rdzv-endpoint "
+			"or --control-port",
+			text_string(&this_job));
+	else
+		hub_turn_away(p, REFUSED_JOB, -EINVAL,
+			"this port belongs to %s%s: give %s another --rdzv-endpoint or "
+			"--control-port",
+			text_string(&this_job), own ? " (--rdzv-id)" : "", text_string(&other_job));
+	text_done(&this_job);
+	text_done(&other_job);
 }
 
 /* --- who comes when the job has begun --- */

@@ -33,6 +33,12 @@ enum hub_state {
 
 extern const struct sm hub_life;
 
+/* A failed worker's evidence. */
+struct remembered {
+	struct evidence said;
+	struct remembered *next; /* that came before */
+};
+
 struct hub {
 	struct party *party;
 	enum hub_state state;
@@ -54,9 +60,8 @@ struct hub {
 	int port_fd; /* reserves the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
-	struct evidence *said;
-	bool *unjoined; /* by rank; NULL: no node has reported a missing one */
-	size_t said_count, said_room;
+	struct remembered *said; /* of the attempt, in its memory */
+	bool *unjoined;          /* by rank; NULL: no node has reported a missing one */
 	struct {
 		bool lasting;     /* the verdict is told, and last lines may come */
 		uv_timer_t clock; /* in the loop while lasting */
