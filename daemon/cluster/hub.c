@@ -390,7 +390,8 @@ int hub_start(struct hub *h, struct party *p, const struct addresses *bound, uns
 	*h = (struct hub){ .party = p, .port_fd = -1 };
 	h->peers = arena_alloc(c->arena, nnodes * sizeof(struct caller *));
 	h->nproc = arena_alloc(c->arena, c->nnodes * sizeof *h->nproc);
-	if (!h->peers || !h->nproc ||
+	h->late = arena_alloc(c->arena, nnodes * sizeof *h->late);
+	if (!h->peers || !h->nproc || !h->late ||
 		job_init(&h->job, nnodes, &c->policy, c->grace_ms, c->arena) < 0)
 		return failure_oom(why);
 	if (nnodes > 1 && open_port(h, bound, port, why) < 0)
@@ -433,11 +434,6 @@ void hub_asked(struct hub *h, const struct stop *s)
 {
 	if (h->state < HUB_OVER)
 		hub_obey(h, job_asked(&h->job, h->self, s));
-}
-
-void hub_forward(struct hub *h, int signal)
-{
-	hub_tell(h, &(struct message){ MESSAGE_SIGNAL, .signal = signal }, NULL);
 }
 
 void hub_ended(struct hub *h, const struct node_end *end, const struct evidence *list, size_t count)

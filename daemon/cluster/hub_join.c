@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/arena.h"
 #include "common/text.h"
 #include "daemon/job/phrases.h"
 
@@ -116,18 +115,9 @@ static bool never_came(const struct hub *h, unsigned node)
 {
 	enum node_state state = h->job.nodes[node].state;
 
-	if (h->late && h->late[node])
+	if (h->late[node])
 		return false;
 	return state == NODE_ABSENT || (h->state < HUB_RUNNING && state == NODE_AWAITED);
-}
-
-/* Its workers start now. If its launcher comes again, new workers can't join the others. */
-static void note_late(struct hub *h, unsigned node)
-{
-	if (!h->late)
-		h->late = arena_alloc(h->party->config->arena, h->job.nnodes * sizeof *h->late);
-	if (h->late && node < h->job.nnodes)
-		h->late[node] = true;
 }
 
 /* Whether this can be one of the nodes that the job started without. */
@@ -159,7 +149,7 @@ static bool comes_back(const struct hub *h, const struct caller *p)
 {
 	unsigned rank = p->about.node_rank;
 
-	if (h->late && rank < h->job.nnodes && h->late[rank])
+	if (rank < h->job.nnodes && h->late[rank])
 		return true;
 	for (unsigned i = 0; i < h->job.nnodes; i++)
 		if (strcmp(h->job.nodes[i].about.name, p->about.name) == 0)
@@ -215,8 +205,9 @@ static void turn_away_missed(struct hub *h, struct caller *p)
 	const char *hinders = hindrance(h, p);
 
 	say_late(h, p);
-	if (!hinders)
-		note_late(h, p->about.node_rank);
+	/* its workers start now: if its launcher comes again, new ones can't join the others */
+	if (!hinders && p->about.node_rank < h->job.nnodes)
+		h->late[p->about.node_rank] = true;
 	hub_turn_away(p, hinders ? REFUSED_RUNNING : REFUSED_UNABLE, -ETIMEDOUT,
 		"the job has started without this node, which arrived after --join-timeout%s",
 		hinders ? hinders : "");

@@ -66,8 +66,8 @@ struct hub {
 		bool lasting;     /* the verdict is told, and last lines may come */
 		uv_timer_t clock; /* in the loop while lasting */
 	} lines;
-	bool *late;       /* by node rank: it came late and starts its workers alone; NULL: none */
-	unsigned unready; /* nodes that have joined, and have no plan yet */
+	bool *late;           /* by node rank: it came late and starts its workers alone */
+	unsigned unready;     /* nodes that have joined, and have no plan yet */
 	unsigned strangers;   /* connections that passed the handshake but have not joined */
 	unsigned turned_away; /* a bit for each enum link_end that was reported */
 	bool crowded;         /* too many strangers came, and that was reported */

@@ -38,7 +38,7 @@ void member_failed(struct member *m, const struct outcome *o)
 	if (m->role == MEMBER_HUB)
 		hub_failed(&m->hub, o);
 	else
-		spoke_failed(&m->spoke, o);
+		spoke_tell(&m->spoke, &(struct message){ MESSAGE_FAILED, .failed = *o });
 }
 
 void member_asked(struct member *m, const struct stop *s)
@@ -58,12 +58,14 @@ void member_asked(struct member *m, const struct stop *s)
 
 void member_forward(struct member *m, int signal)
 {
+	const struct message said = { MESSAGE_SIGNAL, .signal = signal };
+
 	if (!m->party.auth.keyed)
 		return; /* the others would not accept it either */
 	if (m->role == MEMBER_HUB)
-		hub_forward(&m->hub, signal);
+		hub_tell(&m->hub, &said, NULL);
 	if (m->role == MEMBER_SPOKE)
-		spoke_forward(&m->spoke, signal);
+		spoke_tell(&m->spoke, &said);
 }
 
 void member_ended(
@@ -77,10 +79,12 @@ void member_ended(
 
 void member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count)
 {
+	const struct message said = { MESSAGE_JOINED, .joined = { attempt, ranks, count } };
+
 	if (m->role == MEMBER_HUB)
-		hub_waiting(&m->hub, m->hub.self, &(struct message_ranks){ attempt, ranks, count });
+		hub_waiting(&m->hub, m->hub.self, &said.joined);
 	else
-		spoke_waiting(&m->spoke, attempt, ranks, count);
+		spoke_tell(&m->spoke, &said);
 }
 
 bool member_merges(const struct member *m)

@@ -41,7 +41,7 @@ static void spoke_goto(struct spoke *s, enum spoke_state next)
 	(void)uv_timer_stop(&s->clock);
 }
 
-static void tell_hub(struct spoke *s, const struct message *m)
+void spoke_tell(struct spoke *s, const struct message *m)
 {
 	if (s->linked)
 		party_send(s->link, m);
@@ -232,7 +232,7 @@ static void tell_refusal(struct spoke *s, const struct failure *why)
 
 	(void)snprintf(m.refused.text, sizeof m.refused.text, "%.*s",
 		(int)sizeof m.refused.text - 1, why->text);
-	tell_hub(s, &m);
+	spoke_tell(s, &m);
 }
 
 static void on_welcome(struct spoke *s, const struct message *m)
@@ -265,7 +265,7 @@ static void on_welcome(struct spoke *s, const struct message *m)
 		tell_refusal(s, &why);
 		fail(s, why.code, why.text);
 	} else {
-		tell_hub(s, &(struct message){ .type = MESSAGE_READY });
+		spoke_tell(s, &(struct message){ .type = MESSAGE_READY });
 	}
 }
 
@@ -570,16 +570,11 @@ void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub)
 	dialer_start(&s->dialer, p->loop, hub);
 }
 
-void spoke_failed(struct spoke *s, const struct outcome *o)
-{
-	tell_hub(s, &(struct message){ MESSAGE_FAILED, .failed = *o });
-}
-
 /* Before the job begins there is nothing to stop: this launcher leaves, and the hub, if it hears of
  * it, stops the others' waiting. */
 void spoke_asked(struct spoke *s, const struct stop *stop)
 {
-	tell_hub(s, &(struct message){ MESSAGE_STOP, .stop = *stop });
+	spoke_tell(s, &(struct message){ MESSAGE_STOP, .stop = *stop });
 	s->asked = true;
 	if (s->state < SPOKE_RUNNING) {
 		spoke_goto(s, SPOKE_OVER);
@@ -589,17 +584,12 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 	}
 }
 
-void spoke_forward(struct spoke *s, int signal)
-{
-	tell_hub(s, &(struct message){ MESSAGE_SIGNAL, .signal = signal });
-}
-
 static void tell_outcomes(struct spoke *s, const struct node_end *end)
 {
 	for (size_t i = 0; i < end->count; i += OUTCOMES_MAX) {
 		size_t n = end->count - i < OUTCOMES_MAX ? end->count - i : OUTCOMES_MAX;
 
-		tell_hub(s,
+		spoke_tell(s,
 			&(struct message){ MESSAGE_OUTCOMES,
 				.outcomes = { end->attempt, end->outcomes + i, n } });
 	}
@@ -611,7 +601,7 @@ static void tell_evidence(
 	for (size_t i = 0; i < count; i++) {
 		const struct evidence *e = &list[i];
 
-		tell_hub(s,
+		spoke_tell(s,
 			&(struct message){ MESSAGE_RECORD,
 				.record = { attempt, e->rank, e->record, e->command, e->words } });
 	}
@@ -622,7 +612,7 @@ static void leave(struct spoke *s)
 {
 	struct verdict well = { .well = true, .attempt = s->attempt };
 
-	tell_hub(s, &(struct message){ .type = MESSAGE_LEAVE });
+	spoke_tell(s, &(struct message){ .type = MESSAGE_LEAVE });
 	be_over(s, &well);
 }
 
@@ -635,18 +625,13 @@ void spoke_ended(
 	s->end = *end;
 	tell_outcomes(s, end);
 	tell_evidence(s, end->attempt, list, count);
-	tell_hub(s, &(struct message){ MESSAGE_ENDED, .ended = *end });
+	spoke_tell(s, &(struct message){ MESSAGE_ENDED, .ended = *end });
 	if (s->lost.kind != CAUSE_NONE)
 		be_over_alone(s);
 	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
 		leave(s);
 	else
 		await_verdict(s);
-}
-
-void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count)
-{
-	tell_hub(s, &(struct message){ MESSAGE_JOINED, .joined = { attempt, ranks, count } });
 }
 
 static void on_last_over(uv_timer_t *t)

@@ -64,12 +64,12 @@ struct spoke {
 void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub);
 
 /* What happens on this node; see member.h. */
-void spoke_failed(struct spoke *s, const struct outcome *o);
 void spoke_asked(struct spoke *s, const struct stop *stop);
-void spoke_forward(struct spoke *s, int signal);
 void spoke_ended(
 	struct spoke *s, const struct node_end *end, const struct evidence *list, size_t count);
-void spoke_waiting(struct spoke *s, unsigned attempt, const unsigned *ranks, size_t count);
+
+/* Tells the hub, while there is a link to it. */
+void spoke_tell(struct spoke *s, const struct message *m);
 
 /* The hub's name means these now. */
 void spoke_hear_addresses(struct spoke *s, const struct addresses *hub);
