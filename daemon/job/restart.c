@@ -37,27 +37,21 @@ static void add_code(const struct ending *e, struct text *out)
 /* A node that can't start its workers again; first the one whose loss ended the job. */
 static bool add_missing_node(const struct job *j, struct text *out)
 {
+	static const char *const gone[NODE_STATES] = {
+		[NODE_LOST] = "was lost",
+		[NODE_LEFT] = "has ended and left",
+		[NODE_ABSENT] = "runs without launchd",
+	};
+
 	if (j->lost.kind != CAUSE_NONE) {
 		text_printf(out, "node %u", j->lost.node);
 		loss_add(out, &j->lost);
 		return true;
 	}
 	for (unsigned i = 0; i < j->nnodes; i++)
-		switch (j->nodes[i].state) {
-		case NODE_LOST:
-			text_printf(out, "node %u was lost", i);
+		if (gone[j->nodes[i].state]) {
+			text_printf(out, "node %u %s", i, gone[j->nodes[i].state]);
 			return true;
-		case NODE_LEFT:
-			text_printf(out, "node %u has ended and left", i);
-			return true;
-		case NODE_ABSENT:
-			text_printf(out, "node %u runs without launchd", i);
-			return true;
-		case NODE_AWAITED:
-		case NODE_JOINED:
-		case NODE_ENDED:
-		case NODE_STATES:
-			break;
 		}
 	return false;
 }
