@@ -33,7 +33,6 @@ enum {
 	BEAT_PARTS = 12, /* beats in a time-out */
 	BEAT_LATE = 2,   /* beats that ours may be late before we assume that we were suspended */
 	BEAT_TIMEOUT_MIN_MS = 240,
-	BEAT_SOCKETS = 16,
 };
 
 struct beat {
@@ -63,8 +62,8 @@ struct beat {
 	struct link *first;
 	struct link **table; /* by session */
 	size_t buckets;      /* a power of two */
-	uv_udp_t udp[BEAT_SOCKETS];
-	int lent[BEAT_SOCKETS]; /* as in struct link_beats */
+	uv_udp_t udp[ADDRESSES_MAX];
+	int lent[ADDRESSES_MAX]; /* as in struct link_beats */
 	unsigned sockets, handles;
 	unsigned char buffer[DATAGRAM_MAX + 1]; /* of the datagram that is being read */
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/address.h"
+#include "common/vec.h"
 
 static const struct address_row {
 	const char *says;
@@ -78,12 +79,88 @@ static void test_unknown(void **state)
 	assert_false(address_same_host(&a, &a));
 }
 
+static const struct kind_row {
+	const char *says;
+	const char *host;
+	bool loopback, any, link_local;
+} kinds[] = {
+	{ "a host's IPv4", "10.0.0.4", false, false, false },
+	{ "a host's IPv6", "fd00::1", false, false, false },
+	{ "any IPv4", "0.0.0.0", false, true, false },
+	{ "any IPv6", "::", false, true, false },
+	{ "any IPv4 in IPv6", "::ffff:0.0.0.0", false, true, false },
+	{ "IPv4's loopback", "127.1.2.3", true, false, false },
+	{ "IPv4's loopback in IPv6", "::ffff:127.0.0.1", true, false, false },
+	{ "IPv6's loopback", "::1", true, false, false },
+	{ "IPv4 of one link", "169.254.7.7", false, false, true },
+	{ "IPv4 that only begins so", "169.253.7.7", false, false, false },
+	{ "IPv6 of one link", "fe80::1", false, false, true },
+};
+
+static void test_kind(void **state)
+{
+	const struct kind_row *row = *state;
+	struct address a = make(row->host, 80, 0);
+
+	assert_int_equal(address_is_loopback(&a), row->loopback);
+	assert_int_equal(address_is_any(&a), row->any);
+	assert_int_equal(address_is_link_local(&a), row->link_local);
+}
+
+static void test_of(void **state)
+{
+	const struct address v4 = make("10.0.0.4", 80, 0), v6 = make("fe80::1", 80, 3);
+	const struct sockaddr other = { .sa_family = AF_UNIX };
+	const struct address a = address_of(&v4.any), b = address_of(&v6.any);
+	const struct address none = address_of(&other);
+
+	(void)state;
+	assert_true(address_same(&a, &v4) && address_size(&a) == sizeof(struct sockaddr_in));
+	assert_true(address_same(&b, &v6) && address_size(&b) == sizeof(struct sockaddr_in6));
+	assert_int_equal(b.v6.sin6_scope_id, 3);
+	assert_int_equal(address_size(&none), 0);
+	assert_true(address_is_any(&none));
+	assert_false(address_is_loopback(&none) || address_is_link_local(&none));
+}
+
+static void test_find_host(void **state)
+{
+	const char *texts[] = { "a name", "10.0.0.5", "fd00::1", NULL };
+	const struct vec list = { texts, 3, 4 };
+	const struct address there = make("::ffff:10.0.0.5", 80, 0);
+	const struct address absent = make("10.0.0.4", 80, 0);
+
+	(void)state;
+	assert_ptr_equal(address_find_host(&list, &there), texts[1]);
+	assert_null(address_find_host(&list, &absent));
+}
+
+static void test_list(void **state)
+{
+	struct addresses list = { 0 };
+	struct address a = make("10.0.0.4", 0, 0), first = make("::ffff:10.0.0.4", 1, 0);
+
+	(void)state;
+	for (uint16_t round = 0; round < 2; round++)
+		for (uint16_t port = 1; port <= ADDRESSES_MAX + 1; port++) {
+			address_set_port(&a, port);
+			addresses_add(&list, &a);
+			assert_int_equal(addresses_have(&list, &a), port <= ADDRESSES_MAX);
+		}
+	assert_int_equal(list.count, ADDRESSES_MAX);
+	assert_true(addresses_have(&list, &first));
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_text, rows);
 	SUITE_ROWS(&s, test_same, hosts);
+	SUITE_ROWS(&s, test_kind, kinds);
+	suite_add(&s, "what the kernel tells", test_of, NULL, NULL);
+	suite_add(&s, "a host among texts", test_find_host, NULL, NULL);
+	suite_add(&s, "a list: each address once, and no more than fit", test_list, NULL, NULL);
 	suite_add(&s, "an address of no known family", test_unknown, NULL, NULL);
 	return suite_run(&s);
 }
