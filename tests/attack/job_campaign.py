@@ -218,8 +218,8 @@ class Battle:
                 os.kill(pid, number)
 
     def worker_pid(self, rank):
-        """As we know it; the stage has it as the hosts do."""
-        found = self.job.stage.part(rank).pid
+        """As we know it; the board has it as the hosts do."""
+        found = self.job.board.part(rank).pid
         for pid, _ in self.hosts.processes(self.job.node_of(rank)):
             with contextlib.suppress(OSError, IndexError):
                 text = pathlib.Path(f'/proc/{pid}/status').read_text()
@@ -231,7 +231,7 @@ class Battle:
         hosts, node = self.hosts, event.node
         self.touched |= self.plan.touched_by(event)
         if event.deed in ('exit', 'raise', 'signal'):
-            self.job.stage.order(event.rank, f'{event.deed}:{event.value}@0')
+            self.job.board.order(event.rank, f'{event.deed}:{event.value}@0')
         elif event.deed == 'worker killed':
             self.kill(self.worker_pid(event.rank), event.value)
         elif event.deed == 'term':

@@ -177,6 +177,14 @@ def mpirun_slot():
         time.sleep(0.05)
 
 
+def mpirun_on(names, *options, count=None, exported=()):
+    """The words of an mpirun on hosts of these names, for two processes each; what follows is the
+    program. Without a count one process a host; exported: the variables that all are given."""
+    return ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
+            "-H", ",".join(f"{name}:2" for name in names), "-n", str(count or len(names)),
+            *options, *(word for name in exported for word in ("-x", name))]
+
+
 class Cluster:
     """Hosts n0, n1, ... `home` is the shared directory as this process names it.
 

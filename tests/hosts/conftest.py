@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cluster import HOME, why_impossible  # noqa: E402
+from cluster import HOME, mpirun_on, why_impossible  # noqa: E402
 from harness import Fifo, Place  # noqa: E402
 from job import JobHosts, MpirunJob, StaticJob, closed_after  # noqa: E402
 from scene import Scene  # noqa: E402
@@ -41,10 +41,9 @@ class Hosts(JobHosts):
         """
         exported = {**SANITIZERS, "DUMP_DIR": f"{HOME}/out", **(export or {})}
         return self.popen(0, [
-            *before, "mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
-            "-H", ",".join(f"{name}:2" for name in self.names), "-n", str(n or len(self.names)),
-            *(["--map-by", "ppr:1:node"] if options is None else options),
-            *(word for name in exported for word in ("-x", name)), *launchd],
+            *before, *mpirun_on(
+                self.names, *(["--map-by", "ppr:1:node"] if options is None else options),
+                count=n, exported=exported), *launchd],
             {**exported, **(env or {})})
 
     def run_mpi(self, launchd, **how):

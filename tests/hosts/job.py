@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from cluster import HOME, Cluster
+from cluster import HOME, Cluster, mpirun_on
 from harness import BUILD, TESTS, is_idle, native, until
 
 EVENTS = "--events=events%n"  # for Job.happened()
@@ -73,8 +73,8 @@ class Part:
     overlap: int  # something of the attempt before was alive when it came
 
 
-class Stage:
-    """The file that workers/actor.c shares with us."""
+class Board:
+    """The file that workers/actor.c shares with us: orders go there, and what came of them."""
     ATTEMPTS, WORKERS, ORDER = 16, 512, 32
     WORD = 16 * ATTEMPTS
     ORDERS = WORD + 8
@@ -181,9 +181,9 @@ class Job:
         self.nodes = len(hosts.names) if nodes is None else nodes
         self.nproc = [nproc] * self.nodes if isinstance(nproc, int) else list(nproc)
         self.world = sum(self.nproc)
-        self.stage = Stage(hosts.home / f"stage{Job.made}")
+        self.board = Board(hosts.home / f"board{Job.made}")
         self.worker = native("actor") if worker is None else worker
-        self.env = {"STAGE": f"{HOME}/stage{Job.made}", "OMP_NUM_THREADS": "1", **(env or {}),
+        self.env = {"BOARD": f"{HOME}/board{Job.made}", "OMP_NUM_THREADS": "1", **(env or {}),
                     **{name: str(value) for name, value in variables.items()}}
         self.launchers = {}
         self.dead = set()  # launchers of which no verdict is to be expected
@@ -199,15 +199,15 @@ class Job:
     def meet(self, attempt=0, count=None, limit=LIMIT_S):
         """Waits until the workers are there."""
         count = self.world if count is None else count
-        until(lambda: self.stage.ready(attempt) >= count or self.ended(),
+        until(lambda: self.board.ready(attempt) >= count or self.ended(),
               f"{count} workers", limit)
-        assert self.stage.ready(attempt) >= count, \
-            f"{self.stage.ready(attempt)} of {count} workers; {self.described()}"
+        assert self.board.ready(attempt) >= count, \
+            f"{self.board.ready(attempt)} of {count} workers; {self.described()}"
 
     def start(self, attempt=0, after_s=0.02):
         """Waits for all, and lets them begin; when that is."""
         self.meet(attempt)
-        return self.stage.start(attempt, after_s)
+        return self.board.start(attempt, after_s)
 
     def happened(self, event, count=1, node=0):
         """Whether a node's launcher, which was started with EVENTS, has told of it so often."""
@@ -250,7 +250,7 @@ class Job:
     def end_well(self, limit=LIMIT_S):
         """Workers whose ACT is "obey" end with 0, and so does the job."""
         for rank in range(self.world):
-            self.stage.order(rank, "exit:0@0")
+            self.board.order(rank, "exit:0@0")
         assert verdict(self.wait(limit=limit)) == (0, None)
 
     def described(self):
@@ -281,7 +281,7 @@ class Job:
 
     def terms_ms(self, since_ns, but=(), attempt=0):
         """For each rank but some: ms until its SIGTERM; None: it had none."""
-        parts = enumerate(self.stage.parts(self.world, attempt))
+        parts = enumerate(self.board.parts(self.world, attempt))
         return {rank: (part.term_ns - since_ns) / MS if part.term_ns else None
                 for rank, part in parts if rank not in but}
 
@@ -296,7 +296,7 @@ class Job:
         for one in self.launchers.values():
             one.process.wait(LIMIT_S)
             one.close()
-        self.stage.close()
+        self.board.close()
 
 
 class StaticJob(Job):
@@ -341,11 +341,9 @@ class MpirunJob(Job):
         super().__init__(hosts, *options, **more)
         self.by_others_ms = 1000 * kill_timeout
         exported = {**hosts.sanitizers(), **self.env}
-        argv = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", "/run/rsh",
-                "--mca", "odls_base_sigkill_timeout", str(kill_timeout), "--bind-to", "none",
-                "-H", ",".join(f"{name}:2" for name in hosts.names[:self.nodes]),
-                "-n", str(self.nodes), "--map-by", "ppr:1:node", *mpi,
-                *(word for name in exported for word in ("-x", name)),
+        argv = [*mpirun_on(hosts.names[:self.nodes], "--map-by", "ppr:1:node", "--bind-to", "none",
+                           "--mca", "odls_base_sigkill_timeout", str(kill_timeout), *mpi,
+                           exported=exported),
                 *around,
                 *hosts.launchd(f"--nproc_per_node={self.nproc[0]}", *self.options, *self.worker)]
         try:

@@ -70,7 +70,7 @@ def run_cascade(hosts, number):
     try:
         job.start()
         ends = job.wait()
-        died = {rank: part.died_ns for rank, part in enumerate(job.stage.parts(job.world))
+        died = {rank: part.died_ns for rank, part in enumerate(job.board.parts(job.world))
                 if part.died_ns}
         first = min(died, key=died.get)
         gap = min([(ns - died[first]) / MS for rank, ns in died.items() if rank != first] or [1e9])
@@ -170,9 +170,9 @@ def test_a_launcher_that_waits_for_a_cpu(make_hosts, static_job):
     for pid in hosts.launchers(1):
         os.sched_setaffinity(pid, {other})
     with busy(other, 0.5):
-        job.stage.start()
+        job.board.start()
         ends = job.wait()
-    died = [part.died_ns for part in job.stage.parts(2)]
+    died = [part.died_ns for part in job.board.parts(2)]
     assert 0 < died[1] < died[0], died
     assert {end.rc for end in ends.values()} == {1}
     assert CANT_TELL.search(ends[0].err), ends

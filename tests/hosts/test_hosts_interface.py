@@ -81,5 +81,5 @@ def test_launchers_that_meet_by_pmix_do(hosts, mpirun_job):
     job.start()
     assert seen(hosts, CONTROL) == [FAST]
     for rank in range(3):
-        job.stage.order(rank, "exit:0@0")
+        job.board.order(rank, "exit:0@0")
     assert job.wait()[0].rc == 0

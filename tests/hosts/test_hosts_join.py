@@ -27,7 +27,7 @@ def refused_on_all(job, *words):
         assert len(errors) == 1, ends
         for word in words:
             assert re.search(word, errors[0]), ends
-    assert job.stage.ready() == 0, "workers have started"
+    assert job.board.ready() == 0, "workers have started"
     job.nothing_left()
 
 
@@ -68,7 +68,7 @@ def test_a_node_that_starts_late_is_waited_for_by_name(make_hosts, static_job, n
     hosts = make_hosts(4)
     job = static_job(hosts, late=[node], ACT="exit:0@0")
     time.sleep(3)
-    assert job.stage.ready() == 0 and not job.ended()
+    assert job.board.ready() == 0 and not job.ended()
     job.launch(node)
     job.start()
     assert verdict(job.wait()) == (0, None)
@@ -80,7 +80,7 @@ def test_a_node_that_never_comes_is_named(make_hosts, static_job):
     ends = job.wait(limit=3 + SLACK_S)
     assert 0 not in {end.rc for end in ends.values()}
     assert re.search(r"\b(node )?2\b", ends[0].err), ends[0].err
-    assert job.stage.ready() == 0
+    assert job.board.ready() == 0
     job.nothing_left()
 
 
@@ -92,10 +92,10 @@ def test_an_unreachable_hub(make_hosts, static_job):
         if how == "required":
             end = job.wait(1, limit=2 + SLACK_S)[1]
             assert end.rc != 0 and "n0" in end.err or hosts.addresses[0] in end.err, end
-            assert job.stage.ready() == 0
+            assert job.board.ready() == 0
         else:
             job.meet(count=1)
-            job.stage.start()
+            job.board.start()
             end = job.wait(1)[1]
             assert end.rc == 0, end
             warned = re.search(r"launchd: warning: .*(reach|control)", end.err)
@@ -127,7 +127,7 @@ def test_a_key_that_others_may_read_or_that_is_another_is_refused(make_hosts, st
     job = static_job(hosts, "--control=required", "--join-timeout=3",
                      of_node={0: ["--key-file=/run/home/a"], 1: ["--key-file=/run/home/b"]})
     assert 0 not in {end.rc for end in job.wait().values()}
-    assert job.stage.ready() == 0
+    assert job.board.ready() == 0
 
 
 def test_nobody_joins_himself(make_hosts):
@@ -209,7 +209,7 @@ def test_node_rank_0_given_twice(make_hosts, static_job, late, master):
     for end in ends.values():
         assert end.rc == 2 and len(re.findall(TWO, end.err)) == 1, ends
         assert end.err.count("launchd: error: ") == 1, ends
-    assert job.stage.ready() == 0
+    assert job.board.ready() == 0
     job.nothing_left()
 
 

@@ -85,7 +85,7 @@ def test_another_job_that_meets_there(make_hosts, static_job):
     job.start()
     is_told_by_node_0(run(hosts))
     assert not hosts.place.dumps()
-    assert not job.ended() and not any(part.term_ns for part in job.stage.parts(3))
+    assert not job.ended() and not any(part.term_ns for part in job.board.parts(3))
     for rank in range(3):
-        job.stage.order(rank, "exit:0@0")
+        job.board.order(rank, "exit:0@0")
     assert {end.rc for end in job.wait().values()} == {0}

@@ -1,5 +1,5 @@
-"""What the tests of several nodes see by: jobs, their stage, and what workers do on it. None of this
-needs the nodes to know of each other."""
+"""What the tests of several nodes see by: jobs, their board, and what workers write there. None of
+this needs the nodes to know of each other."""
 import signal
 
 import pytest
@@ -20,7 +20,7 @@ def test_workers_act_when_they_should_whatever_their_hosts_clock(make_hosts, sta
     assert [ends[node].culprits() for node in range(3)] == [[0], [1], [2]]
     assert "ValueError: the teapot is empty" in ends[2].err
     for rank, ms in enumerate((30, 20, 40)):
-        part = job.stage.part(rank)
+        part = job.board.part(rank)
         assert 0 <= (part.died_ns - start) / MS - ms < 1000
         assert part.born_ns < start and not part.overlap
         assert ends[rank].ended_ns > part.died_ns
@@ -44,7 +44,7 @@ def test_sigterm_is_noted(make_hosts, static_job, on_term, rc):
     job = static_job(hosts, nproc=2, ACT_0="exit:7@0", ON_TERM_1=on_term)
     job.start()
     assert job.wait()[0].rc == 7
-    died = job.stage.part(0).died_ns
+    died = job.board.part(0).died_ns
     terms = job.terms_ms(died, but=[0])
     assert 0 < terms[1] < 5000
 
@@ -53,11 +53,11 @@ def test_an_order_at_any_time(make_hosts, static_job):
     hosts = make_hosts(2)
     job = static_job(hosts, "--control=off", ACT="obey")
     job.start()
-    until(lambda: job.stage.started_ns() < now_ns(), "the start")
-    given = job.stage.order(1, "exit:9@2000")
+    until(lambda: job.board.started_ns() < now_ns(), "the start")
+    given = job.board.order(1, "exit:9@2000")
     assert job.wait(1)[1].rc == 9
-    assert 0 <= (job.stage.part(1).died_ns - given) / MS - 2 < 1000
-    job.stage.order(0, "signal:9@0")
+    assert 0 <= (job.board.part(1).died_ns - given) / MS - 2 < 1000
+    job.board.order(0, "signal:9@0")
     assert job.wait(0)[0].rc == 137
 
 
@@ -65,35 +65,35 @@ def test_a_start_of_their_own(make_hosts, static_job):
     hosts = make_hosts(2)
     job = static_job(hosts, "--control=off", ACT="exit:0@0", START="auto")
     assert {end.rc for end in job.wait().values()} == {0}
-    assert all(part.died_ns >= job.stage.started_ns() for part in job.stage.parts(2))
+    assert all(part.died_ns >= job.board.started_ns() for part in job.board.parts(2))
 
 
 def test_what_is_alive_of_the_attempt_before_is_seen(make_hosts):
     hosts = make_hosts(2)
     from harness import worker
-    from job import Stage
-    stage = Stage(hosts.home / "stage")
+    from job import Board
+    board = Board(hosts.home / "board")
 
     def actor(host, attempt, **more):
         return hosts.popen(host, [worker("actor")], {
-            "STAGE": "/run/home/stage", "RANK": str(host), "WORLD_SIZE": "2",
+            "BOARD": "/run/home/board", "RANK": str(host), "WORLD_SIZE": "2",
             "TORCHELASTIC_RESTART_COUNT": str(attempt), **more})
 
     actor(0, 0, CHILD="1")
-    until(lambda: stage.ready(0) == 1, "the first")
+    until(lambda: board.ready(0) == 1, "the first")
     hosts.run(0, ["sh", "-c", "kill $(pgrep -o actor)"])
     actor(1, 1)
-    until(lambda: stage.ready(1) == 1, "the second")
-    assert stage.part(1, 1).overlap == 1  # a child of it lives
+    until(lambda: board.ready(1) == 1, "the second")
+    assert board.part(1, 1).overlap == 1  # a child of it lives
     hosts.kill_all(0)
     actor(1, 2)
-    until(lambda: stage.ready(2) == 1, "the third")
-    assert stage.part(1, 2).overlap == 1  # the second one
+    until(lambda: board.ready(2) == 1, "the third")
+    assert board.part(1, 2).overlap == 1  # the second one
     hosts.kill_all(1)
     actor(1, 3)
-    until(lambda: stage.ready(3) == 1, "the fourth")
-    assert stage.part(1, 3).overlap == 0
-    stage.close()
+    until(lambda: board.ready(3) == 1, "the fourth")
+    assert board.part(1, 3).overlap == 0
+    board.close()
 
 
 def test_sixty_four_hosts(make_hosts, static_job):

@@ -35,7 +35,7 @@ def test_a_worker_fails_behind_a_dead_path(make_hosts, static_job, record_proper
     job.beats()
     hosts.netem.set(host, direction, **what)
     begun = time.monotonic()
-    job.stage.order(culprit, "raise:7@300000")
+    job.board.order(culprit, "raise:7@300000")
     ends = job.wait(limit=TIMEOUT_S + SLACK_S)
     record_property("ended after s", time.monotonic() - begun)
     assert verdict(ends) == (7, culprit), ends
@@ -100,7 +100,7 @@ def test_without_udp_a_fresh_connection_helps(make_hosts, static_job, what, culp
     what(hosts)
     time.sleep(2 * TIMEOUT_S)
     assert not job.ended(), job.described()
-    job.stage.order(culprit, "raise:7@0")
+    job.board.order(culprit, "raise:7@0")
     ends = job.wait(limit=TIMEOUT_S + SLACK_S)
     assert verdict(ends) == (7, culprit), ends
     job.nothing_left()
@@ -166,7 +166,7 @@ def test_an_idle_connection_is_not_forgotten(make_hosts, static_job, no_udp):
     time.sleep(45)
     hosts.netem.set(no_udp=1)  # so that nothing helps but that connection
     given = time.monotonic()
-    job.stage.order(1, "raise:7@0")
+    job.board.order(1, "raise:7@0")
     ends = job.wait(limit=TIMEOUT_S + SLACK_S)
     assert time.monotonic() - given < TIMEOUT_S / 4, "TCP was not alive"
     assert verdict(ends) == (7, 1), ends

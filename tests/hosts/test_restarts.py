@@ -22,14 +22,14 @@ def job_of(static_job, mpirun_job):
 def in_step(job, attempts):
     """All workers came to each of these attempts, and to no other; nothing of the attempt before
     was alive. Returns for each restart the ms from the death to the last new worker."""
-    assert [job.stage.ready(attempt) for attempt in range(attempts + 1)] == \
+    assert [job.board.ready(attempt) for attempt in range(attempts + 1)] == \
         [job.world] * attempts + [0]
     took = []
     for attempt in range(attempts):
-        parts = job.stage.parts(job.world, attempt)
+        parts = job.board.parts(job.world, attempt)
         assert not any(part.overlap for part in parts), f"attempt {attempt}"
         if attempt:
-            before = job.stage.parts(job.world, attempt - 1)
+            before = job.board.parts(job.world, attempt - 1)
             died = min(part.died_ns for part in before if part.died_ns)
             assert min(part.born_ns for part in parts) > max(
                 part.term_ns for part in before)

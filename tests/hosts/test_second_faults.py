@@ -42,7 +42,7 @@ def test_the_hub_is_lost_after_a_failure(make_hosts, static_job, way):
     job = static_job(hosts, TIMEOUT, GRACE, "--report=report%n.json", ACT_2="exit:7@20000",
                      ON_TERM="ignore")
     job.start()
-    until(lambda: job.stage.part(1).term_ns, "the stop on node 1")
+    until(lambda: job.board.part(1).term_ns, "the stop on node 1")
     job.idle(0, 1, 2)
     way(hosts, 0)
     ends = job.wait(1, 2, limit=LIMIT_S)
@@ -61,7 +61,7 @@ def test_a_request_after_a_failure_by_another_clock(make_hosts, static_job):
     job = static_job(hosts, "--shutdown-timeout=3", ACT_0="exit:7@0", ACT_1="never",
                      ON_TERM_1="ignore")
     job.start()
-    until(lambda: job.stage.part(1).term_ns, "the stop on node 1")
+    until(lambda: job.board.part(1).term_ns, "the stop on node 1")
     job.signal(1, signal.SIGTERM)
     ends = job.wait(limit=LIMIT_S)
     assert {(end.rc, *end.culprits()) for end in ends.values()} == {(7, 0)}, ends
@@ -75,7 +75,7 @@ def test_a_failure_after_the_hub_is_lost(make_hosts, static_job):
     job.start()
     hosts.freeze(0)
     time.sleep(1)
-    job.stage.order(1, "exit:9@0")
+    job.board.order(1, "exit:9@0")
     end = job.wait(1, limit=LIMIT_S)[1]
     assert end.rc == 125 and end.lost() == [0], end
     assert re.findall("^launchd: error: root cause: .*", end.err, re.M) == [
@@ -92,7 +92,7 @@ def test_the_hub_is_lost_after_a_failure_under_mpirun(make_hosts, mpirun_job, wa
     job = mpirun_job(hosts, TIMEOUT, "--shutdown-timeout=3", ACT_2="exit:7@20000",
                      ON_TERM="ignore", kill_timeout=5)
     job.start()
-    until(lambda: job.stage.part(1).term_ns, "the stop on node 1")
+    until(lambda: job.board.part(1).term_ns, "the stop on node 1")
     way(hosts, 0)
     end = job.wait(0, limit=LIMIT_S)[0]
     assert end.rc != 0
@@ -206,7 +206,7 @@ def test_a_supervisor_is_killed_after_a_failure(make_hosts, static_job, node):
     hosts = make_hosts(3)
     job = static_job(hosts, TIMEOUT, GRACE, ACT_2="exit:7@20000", ON_TERM="ignore")
     job.start()
-    until(lambda: all(job.stage.part(other).term_ns for other in (0, 1)), "the stop")
+    until(lambda: all(job.board.part(other).term_ns for other in (0, 1)), "the stop")
     job.idle(0, 1, 2)
     supervisor_killed(hosts, node)
     ends = job.wait(limit=LIMIT_S)

@@ -41,7 +41,7 @@ def test_a_failure_ends_the_job_on_all_nodes(make_hosts, job_of, record_property
     job.start()
     ends = job.wait()
     assert verdict(ends) == (code, culprit), ends
-    terms = stopped_together(job, job.stage.part(culprit).died_ns, [culprit])
+    terms = stopped_together(job, job.board.part(culprit).died_ns, [culprit])
     record_property("worst SIGTERM after ms", max(terms.values()))
     if kind == "static":
         assert "command:" in ends[0].err, "node 0 prints the whole report"
@@ -78,8 +78,8 @@ def test_nodes_that_finish_early_leave(make_hosts, static_job):
     early = job.wait(1, 2)
     assert {end.rc for end in early.values()} == {0}
     time.sleep(2 * TIMEOUT_S)  # nobody is to notice anything in the meantime
-    assert job.stage.part(3).term_ns == 0
-    job.stage.order(3, "exit:0@0")
+    assert job.board.part(3).term_ns == 0
+    job.board.order(3, "exit:0@0")
     assert verdict(job.wait()) == (0, None)
 
 
@@ -88,7 +88,7 @@ def test_a_failure_when_others_have_left(make_hosts, static_job):
     job = static_job(hosts, ACT="exit:0@20000", ACT_2="never", ACT_3="obey")
     job.start()
     assert {end.rc for end in job.wait(1).values()} == {0}
-    given = job.stage.order(3, "exit:9@0")
+    given = job.board.order(3, "exit:9@0")
     ends = job.wait(2, 3)
     assert verdict(ends) == (9, 3)
     assert job.terms_ms(given, but=[0, 1, 3])[2] < SOON_MS
@@ -325,9 +325,9 @@ def test_a_node_vanishes_under_mpirun(make_hosts, mpirun_job, way, node):
     since = now_ns()
     way(hosts, node)
     others = [rank for rank in range(8) if rank not in job.ranks(node)]
-    until(lambda: all(job.stage.part(rank).term_ns for rank in others), "SIGTERM everywhere",
+    until(lambda: all(job.board.part(rank).term_ns for rank in others), "SIGTERM everywhere",
           TIMEOUT_S + SLACK_S)
-    assert all(job.stage.part(rank).term_ns > since for rank in others)
+    assert all(job.board.part(rank).term_ns > since for rank in others)
     job.nothing_left(*[one for one in range(1, 4) if one != node], spared=ORTED)
 
 
@@ -367,7 +367,7 @@ def test_a_failure_on_a_bad_network(make_hosts, static_job):
     job = static_job(hosts, ACT_2="exit:7@50000")
     job.meet()
     hosts.netem.set(loss=0.1, delay=50)
-    job.stage.start()
+    job.board.start()
     assert verdict(job.wait()) == (7, 2)
 
 
@@ -377,7 +377,7 @@ def test_clocks_do_not_matter(make_hosts, static_job, clocks):
     job = static_job(hosts, TIMEOUT, ACT_3="exit:7@20000")
     job.start()
     assert verdict(job.wait()) == (7, 3)
-    stopped_together(job, job.stage.part(3).died_ns, [3])
+    stopped_together(job, job.board.part(3).died_ns, [3])
 
 
 def test_sixty_four_static_nodes(make_hosts, static_job, record_property):
@@ -386,7 +386,7 @@ def test_sixty_four_static_nodes(make_hosts, static_job, record_property):
     job.start(after_s=0.5)
     ends = job.wait()
     assert verdict(ends) == (7, 40)
-    terms = stopped_together(job, job.stage.part(40).died_ns, [40])
+    terms = stopped_together(job, job.board.part(40).died_ns, [40])
     record_property("worst SIGTERM after ms", max(terms.values()))
 
 
@@ -396,5 +396,5 @@ def test_sixteen_nodes_by_mpirun(make_hosts, mpirun_job, record_property):
     job.start(after_s=0.5)
     end = job.wait()[0]
     assert (end.rc, end.culprits()) == (7, [11]), end
-    terms = stopped_together(job, job.stage.part(11).died_ns, [11])
+    terms = stopped_together(job, job.board.part(11).died_ns, [11])
     record_property("worst SIGTERM after ms", max(terms.values()))

@@ -64,14 +64,14 @@ void needs(bool there, const char *what)
 	skip();
 }
 
-void bed_make(struct bed *b, bool as_torchrun)
+void settings_fixture_make(struct settings_fixture *b, bool as_torchrun)
 {
 	memset(b, 0, sizeof *b);
 	b->notes.arena = &b->arena;
 	settings_init(&b->s, &b->arena, as_torchrun);
 }
 
-void bed_done(struct bed *b)
+void settings_fixture_done(struct settings_fixture *b)
 {
 	arena_done(&b->arena);
 }

@@ -1,4 +1,4 @@
-/* unit.h - what the unit tests share: tables of sentences, and a bed to read settings in.
+/* unit.h - what the unit tests share: tables of sentences, and settings with all that they need.
  *
  * A row is any struct whose first member is `const char *says`; each becomes one cmocka test of
  * that name, so that a failure reads as the sentence that does not hold. */
@@ -42,15 +42,15 @@ int suite_run(const struct suite *s);
 void needs(bool there, const char *what);
 
 /* Settings with all that they need. */
-struct bed {
+struct settings_fixture {
 	struct arena arena;
 	struct settings s;
 	struct notes notes;
 	struct failure why;
 };
 
-void bed_make(struct bed *b, bool as_torchrun);
-void bed_done(struct bed *b);
+void settings_fixture_make(struct settings_fixture *b, bool as_torchrun);
+void settings_fixture_done(struct settings_fixture *b);
 
 /* A refusal has a sentence and a success none; `part` must stand in the sentence (NULL: any). */
 void assert_outcome(int rc, int expected, const struct failure *why, const char *part);

@@ -1,5 +1,5 @@
 /* actor.c - act.c for several hosts: what each worker of a job does, and when each thing happened,
- * in the file $STAGE that all of them share. All times are of CLOCK_REALTIME, which time namespaces
+ * in the file $BOARD that all of them share. All times are of CLOCK_REALTIME, which time namespaces
  * leave alone, and read past any preloaded library.
  *
  * $ACT or $ACT_<rank> says how the worker ends; for each attempt one, with ";" between them, of
@@ -11,7 +11,7 @@
  *                   peer has closed the connection
  *   raise:1@2500    the same with an exception of its own
  *   text:1@2500     with exit code 1, and the words about the peer on stderr only
- *   obey            as the test says: how and when stand in the stage
+ *   obey            as the test says: how and when stand in the board
  *   never
  *
  * An attempt starts when the test says so, or with $START=auto 20 ms after its last worker came.
@@ -38,7 +38,7 @@ struct part {
 	_Atomic int64_t unused;
 };
 
-struct stage {
+struct board {
 	_Atomic int64_t start_ns[ATTEMPTS]; /* 0: not yet */
 	_Atomic int64_t ready[ATTEMPTS];    /* workers that have come */
 	_Atomic uint32_t word, unused;      /* the futex: the test counts it up with each order */
@@ -173,13 +173,13 @@ static _Noreturn void end(const char *how, int value, int64_t at_ns)
 		(void)pause();
 }
 
-static void wait_for_word(struct stage *s, uint32_t seen)
+static void wait_for_word(struct board *s, uint32_t seen)
 {
 	(void)syscall(SYS_futex, &s->word, FUTEX_WAIT, seen, NULL, NULL, 0);
 }
 
 /* What the test wants of this rank, as soon as it wants something. */
-static const char *order(struct stage *s, int rank)
+static const char *order(struct board *s, int rank)
 {
 	uint32_t seen;
 
@@ -188,7 +188,7 @@ static const char *order(struct stage *s, int rank)
 	return s->orders[rank];
 }
 
-static int64_t wait_for_start(struct stage *s, int attempt)
+static int64_t wait_for_start(struct board *s, int attempt)
 {
 	const char *auto_start = getenv("START"), *world = getenv("WORLD_SIZE");
 	int64_t there = atomic_fetch_add(&s->ready[attempt], 1) + 1;
@@ -206,10 +206,10 @@ static int64_t wait_for_start(struct stage *s, int attempt)
 
 int main(void)
 {
-	const char *path = mine("STAGE", ""), *count = getenv("TORCHELASTIC_RESTART_COUNT");
+	const char *path = mine("BOARD", ""), *count = getenv("TORCHELASTIC_RESTART_COUNT");
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	int rank = atoi(mine("RANK", "-1")), attempt = count ? atoi(count) : 0, value = 0;
-	struct stage *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct board *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	const char *act, *on = mine("ON_TERM", "");
 	char how[8] = "";
 	long us = 0;

@@ -127,9 +127,9 @@ static void test_taken(void **state)
 	const struct taken_row *row = *state;
 	const char *argv[12] = { "launchd" };
 	size_t words = list_length(row->argv, 10), args = list_length(row->args, 5);
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	memcpy(argv + 1, row->argv, words * sizeof *argv);
 	assert_outcome(settings_read_argv(&b.s, argv, &b.why), 0, &b.why, NULL);
 	assert_settings(&b.s, row->expected, 4);
@@ -140,7 +140,7 @@ static void test_taken(void **state)
 	assert_int_equal(b.s.args.count, args);
 	for (size_t i = 0; i < args; i++)
 		assert_string_equal(b.s.args.at[i], row->args[i]);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* Command lines that are refused. */
@@ -192,26 +192,26 @@ static void test_refused(void **state)
 {
 	const struct refused_row *row = *state;
 	const char *argv[8] = { "launchd" };
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	memcpy(argv + 1, row->argv, list_length(row->argv, 6) * sizeof *argv);
 	assert_outcome(settings_read_argv(&b.s, argv, &b.why), -EINVAL, &b.why, row->part[0]);
 	for (size_t i = 1; i < 3 && row->part[i]; i++)
 		assert_contains(b.why.text, row->part[i]);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_no_argv(void **state)
 {
 	static const char *const argv[] = { NULL };
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_read_argv(&b.s, argv, &b.why), 0);
 	assert_null(b.s.script);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* Every original's name and every beginning of it that no other original has. */
@@ -224,7 +224,7 @@ static void test_abbreviations(void **state)
 		if (!setting_rows[id].original || setting_rows[id].kind != KIND_TEXT)
 			continue;
 		for (size_t len = strlen(flag); len > 0; len--) {
-			struct bed b;
+			struct settings_fixture b;
 			unsigned others = 0;
 			const char *argv[] = { "launchd", NULL, NULL };
 
@@ -233,11 +233,11 @@ static void test_abbreviations(void **state)
 					strncmp(setting_rows[other].flag, flag, len) == 0;
 			if (others)
 				break;
-			bed_make(&b, false);
+			settings_fixture_make(&b, false);
 			argv[1] = arena_printf(&b.arena, "--%.*s=v", (int)len, flag);
 			assert_outcome(settings_read_argv(&b.s, argv, &b.why), 0, &b.why, NULL);
 			assert_string_equal(settings_text(&b.s, (enum setting_id)id), "v");
-			bed_done(&b);
+			settings_fixture_done(&b);
 		}
 	}
 }

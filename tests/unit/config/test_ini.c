@@ -89,7 +89,7 @@ static void assert_env(const struct settings *s, const char *entry)
 }
 
 /* The text without a NUL behind it, so that reading too far shows under ASan and valgrind. */
-static int read_ini(struct bed *b, const char *text, size_t len)
+static int read_ini(struct settings_fixture *b, const char *text, size_t len)
 {
 	char *copy = malloc(len ? len : 1);
 	int rc;
@@ -105,14 +105,14 @@ static int read_ini(struct bed *b, const char *text, size_t len)
 static void test_taken(void **state)
 {
 	const struct taken_row *row = *state;
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(read_ini(&b, row->text, strlen(row->text)), 0, &b.why, NULL);
 	assert_settings(&b.s, row->expected, 3);
 	for (size_t i = 0; i < 3 && row->env[i]; i++)
 		assert_env(&b.s, row->env[i]);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct refused_row {
@@ -175,24 +175,24 @@ static const struct refused_row {
 static void test_refused(void **state)
 {
 	const struct refused_row *row = *state;
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(read_ini(&b, row->text, strlen(row->text)), -EINVAL, &b.why, row->part[0]);
 	for (size_t i = 1; i < 3 && row->part[i]; i++)
 		assert_contains(b.why.text, row->part[i]);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_nul(void **state)
 {
 	static const char text[] = "[launchd]\nrole = a\0b\n";
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(read_ini(&b, text, sizeof text - 1), -EINVAL, &b.why, "f.ini:2");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* A key line of `len` bytes: "role = xxx". */
@@ -212,11 +212,11 @@ static void test_long(void **state)
 
 	(void)state;
 	for (size_t len = 20; len < 1000; len++) {
-		struct bed b;
+		struct settings_fixture b;
 		const char *role;
 		int rc;
 
-		bed_make(&b, false);
+		settings_fixture_make(&b, false);
 		rc = read_ini(&b, text, long_line(text, "", len));
 		role = settings_text(&b.s, SET_ROLE);
 		if (rc == 0)
@@ -225,7 +225,7 @@ static void test_long(void **state)
 			assert_outcome(rc, -EINVAL, &b.why, "f.ini:2");
 		assert_true(rc == 0 || len > 150);
 		assert_true(rc < 0 || len < 200);
-		bed_done(&b);
+		settings_fixture_done(&b);
 	}
 }
 
@@ -235,12 +235,12 @@ static void test_long_tail(void **state)
 
 	(void)state;
 	for (size_t len = 150; len < 260; len++) {
-		struct bed b;
+		struct settings_fixture b;
 
-		bed_make(&b, false);
+		settings_fixture_make(&b, false);
 		(void)read_ini(&b, text, long_line(text, "nnodes=2", len));
 		assert_null(settings_text(&b.s, SET_NNODES));
-		bed_done(&b);
+		settings_fixture_done(&b);
 	}
 }
 
@@ -248,30 +248,30 @@ static void test_long_comment(void **state)
 {
 	char text[5000];
 	size_t n = (size_t)sprintf(text, "[launchd]\n# ");
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
 	memset(text + n, 'x', 4000);
 	n += 4000;
 	n += (size_t)sprintf(text + n, "\nnnodes = 2\n");
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(read_ini(&b, text, n), 0, &b.why, NULL);
 	assert_string_equal(settings_where(&b.s, SET_NNODES), "f.ini:3");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_long_section(void **state)
 {
 	(void)state;
 	for (size_t len = 40; len < 60; len++) {
-		struct bed b;
+		struct settings_fixture b;
 		char text[200];
 		size_t n = (size_t)sprintf(text, "[launchd%*s]\nnnodes = 2\n", (int)len, "");
 
-		bed_make(&b, false);
+		settings_fixture_make(&b, false);
 		assert_outcome(read_ini(&b, text, n), -EINVAL, &b.why, "f.ini:");
 		assert_null(settings_text(&b.s, SET_NNODES));
-		bed_done(&b);
+		settings_fixture_done(&b);
 	}
 }
 
@@ -280,12 +280,12 @@ static void test_file(void **state)
 	char path[] = "/tmp/launchd_test_ini_XXXXXX";
 	static const char text[] = "[launchd]\nnnodes = 2\n";
 	int fd = mkstemp(path);
-	struct bed b;
+	struct settings_fixture b;
 	int rc, absent, directory, needed;
 
 	(void)state;
 	assert_true(fd >= 0);
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	rc = write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1 ?
 		settings_load_file(&b.s, path, LEVEL_FILE, false, &b.why) :
 		-EIO;
@@ -300,22 +300,22 @@ static void test_file(void **state)
 	b.why = (struct failure){ 0 };
 	directory = settings_load_file(&b.s, "/tmp", LEVEL_FILE, true, &b.why);
 	assert_outcome(directory, -EINVAL, &b.why, "/tmp");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_unset(void **state)
 {
 	static const char text[] = "[launchd]\nunset-env = A, B\n";
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(read_ini(&b, text, strlen(text)), 0, &b.why, NULL);
 	assert_string_equal(b.s.env->name, "A");
 	assert_null(b.s.env->value);
 	assert_string_equal(b.s.env->next->name, "B");
 	assert_null(b.s.env->next->next);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -62,28 +62,28 @@ static void test_row(void **state)
 {
 	const struct row *row = *state;
 	const char *argv[] = { "launchd", row->argv[0], row->argv[1], NULL };
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_read_argv(&b.s, argv, &b.why), 0);
 	assert_int_equal(settings_read_environment(&b.s, row->env, &b.notes, &b.why), 0);
 	assert_int_equal(settings_check(&b.s, &b.notes, &b.why), 0);
 	assert_int_equal(loglevel_least(&b.s), row->least);
 	assert_note(&b.notes, NOTE_WARNING, row->warning);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* It is said in --dry-run where the level comes from. */
 static void test_source(void **state)
 {
 	static const char *const env[] = { "LOGLEVEL=DEBUG", NULL };
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
 	assert_string_equal(settings_where(&b.s, SET_VERBOSE), "LOGLEVEL");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* /etc/launchd/launchd.conf is the node's, the variable the job's. */
@@ -91,15 +91,15 @@ static void test_system_file(void **state)
 {
 	static const char *const env[] = { "LOGLEVEL=INFO", NULL };
 	const struct origin from = { LEVEL_SYSTEM_FILE, "/etc/launchd/launchd.conf:1" };
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_QUIET, "1", from, &b.why), 0);
 	assert_int_equal(loglevel_least(&b.s), NOTE_NONE);
 	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
 	assert_int_equal(loglevel_least(&b.s), NOTE_INFO);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -56,10 +56,10 @@ static const struct conf_row {
 static void test_conf(void **state)
 {
 	const struct conf_row *row = *state;
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	rc = settings_put(
 		&b.s, SET_RDZV_CONF, row->conf, (struct origin){ row->level, "--here" }, &b.why);
 	assert_int_equal(rc, 0);
@@ -80,7 +80,7 @@ static void test_conf(void **state)
 			assert_string_equal(settings_where(&b.s, SET_JOIN_TIMEOUT), row->where);
 		assert_note(&b.notes, NOTE_WARNING, row->part);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -90,9 +90,10 @@ static const struct reaction_row {
 		REACTION_END, 30000, false, "--signals-to-handle", "forward:30" },
 };
 
-static int make(struct bed *b, const char *on_signal, const char *to_handle, struct reactions *ret)
+static int make(struct settings_fixture *b, const char *on_signal, const char *to_handle,
+	struct reactions *ret)
 {
-	bed_make(b, false);
+	settings_fixture_make(b, false);
 	if (on_signal)
 		assert_int_equal(
 			settings_put(&b->s, SET_ON_SIGNAL, on_signal,
@@ -112,7 +113,7 @@ static void test_reaction(void **state)
 	const struct reaction_row *row = *state;
 	struct reactions all;
 	const struct reaction *r = &all.of[row->signal];
-	struct bed b;
+	struct settings_fixture b;
 	int rc = make(&b, row->on_signal, row->to_handle, &all);
 
 	assert_outcome(rc, 0, &b.why, NULL);
@@ -124,7 +125,7 @@ static void test_reaction(void **state)
 		assert_string_equal(r->from, row->from);
 	assert_string_equal(reaction_action(&b.arena, r), row->action);
 	assert_true((*reaction_word(r->kind) == '\0') == (row->kind == REACTION_NONE));
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct refused_row {
@@ -180,28 +181,28 @@ static void test_refused(void **state)
 {
 	const struct refused_row *row = *state;
 	struct reactions all = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	int rc = make(&b, row->on_signal, row->to_handle, &all);
 
 	assert_outcome(rc, -EINVAL, &b.why, row->part);
 	for (int n = 0; n < REACTION_SIGNALS; n++)
 		assert_int_equal(all.of[n].kind, REACTION_NONE); /* untouched */
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* One grace for all, whatever sets it. */
 static void test_grace(void **state)
 {
 	struct reactions all;
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	(void)settings_put(&b.s, SET_SHUTDOWN_TIMEOUT, "2.5",
 		(struct origin){ LEVEL_COMMAND_LINE, "--shutdown-timeout" }, &b.why);
 	assert_outcome(reactions_make(&b.s, &all, &b.why), 0, &b.why, NULL);
 	assert_true(all.of[SIGTERM].grace_ms == 2500 && all.of[SIGHUP].grace_ms == 2500);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -12,10 +12,10 @@ static void test_levels(void **state)
 	(void)state;
 	for (int first = LEVEL_DEFAULT; first <= LEVEL_COMMAND_LINE; first++)
 		for (int second = LEVEL_DEFAULT; second <= LEVEL_COMMAND_LINE; second++) {
-			struct bed b;
+			struct settings_fixture b;
 			bool replaced = second >= first;
 
-			bed_make(&b, false);
+			settings_fixture_make(&b, false);
 			assert_int_equal(
 				settings_put(&b.s, SET_NNODES, "1",
 					(struct origin){ (enum level)first, "first" }, &b.why),
@@ -28,7 +28,7 @@ static void test_levels(void **state)
 			assert_int_equal(settings_number(&b.s, SET_NNODES), replaced ? 2 : 1);
 			assert_string_equal(
 				settings_where(&b.s, SET_NNODES), replaced ? "second" : "first");
-			bed_done(&b);
+			settings_fixture_done(&b);
 		}
 }
 
@@ -44,15 +44,15 @@ static const struct torchrun_row {
 static void test_torchrun(void **state)
 {
 	const struct torchrun_row *row = *state;
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, row->as_torchrun);
+	settings_fixture_make(&b, row->as_torchrun);
 	assert_string_equal(settings_text(&b.s, SET_USE_ENV), row->use_env);
 	assert_string_equal(settings_text(&b.s, SET_EXPAND_ARGS), row->expand_args);
 	assert_false(settings_given(&b.s, SET_USE_ENV));
 	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
 	assert_null(b.notes.first);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* What settings_check() makes of values from the command line. */
@@ -121,10 +121,10 @@ static void test_check(void **state)
 {
 	const struct check_row *row = *state;
 	const struct origin from = { LEVEL_LAUNCHD, "--here" };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	for (size_t i = 0; i < 3 && row->put[i].text; i++)
 		assert_outcome(settings_put(&b.s, row->put[i].id, row->put[i].text, from, &b.why),
 			0, &b.why, NULL);
@@ -132,7 +132,7 @@ static void test_check(void **state)
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0)
 		assert_note(&b.notes, NOTE_WARNING, row->part);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct key_row {
@@ -154,9 +154,9 @@ static void test_key(void **state)
 {
 	const struct key_row *row = *state;
 	const char *const env[] = { row->variable, NULL };
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	if (row->file)
 		assert_int_equal(
 			settings_put(&b.s, SET_KEY_FILE, row->file,
@@ -171,15 +171,15 @@ static void test_key(void **state)
 	assert_string_equal(settings_text(&b.s, SET_CONTROL), row->expected);
 	assert_string_equal(settings_where(&b.s, SET_CONTROL), row->where);
 	assert_int_equal(settings_given(&b.s, SET_CONTROL), row->control != NULL);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_quiet_above_verbose(void **state)
 {
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_VERBOSE, "1",
 				 (struct origin){ LEVEL_SYSTEM_FILE, "file" }, &b.why),
 		0);
@@ -187,7 +187,7 @@ static void test_quiet_above_verbose(void **state)
 				 (struct origin){ LEVEL_COMMAND_LINE, "--quiet" }, &b.why),
 		0);
 	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* --env and --unset-env: one change a name. */
@@ -231,10 +231,10 @@ static const struct env_row {
 static void test_env(void **state)
 {
 	const struct env_row *row = *state;
-	struct bed b;
+	struct settings_fixture b;
 	int rc = 0;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	for (size_t i = 0; i < 3 && row->put[i].name && rc == 0; i++)
 		rc = settings_put_env(&b.s, row->put[i].name, row->put[i].value,
 			(struct origin){ row->put[i].level, "--here" }, &b.why);
@@ -249,7 +249,7 @@ static void test_env(void **state)
 	} else {
 		assert_null(b.s.env);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct list_row {
@@ -277,10 +277,10 @@ static void test_list(void **state)
 {
 	const struct list_row *row = *state;
 	const char *names = "";
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	rc = settings_put(
 		&b.s, row->id, row->text, (struct origin){ LEVEL_FILE, "--here" }, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? "--here" : NULL);
@@ -288,7 +288,7 @@ static void test_list(void **state)
 		names = arena_printf(&b.arena, "%s%s ", names, c->name);
 	if (rc == 0)
 		assert_string_equal(names, row->names);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct find_row {
@@ -319,16 +319,16 @@ static void test_find(void **state)
 static void test_choice(void **state)
 {
 	const struct origin from = { LEVEL_COMMAND_LINE, "--store" };
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_true(settings_is(&b.s, SET_CONTROL, "auto"));
 	assert_false(settings_is(&b.s, SET_CONTROL, "off"));
 	assert_false(settings_is(&b.s, SET_STORE, "agent")); /* has no default */
 	assert_int_equal(settings_put(&b.s, SET_STORE, "agent", from, &b.why), 0);
 	assert_true(settings_is(&b.s, SET_STORE, "agent"));
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -31,9 +31,9 @@ static void test_defaults(void **state)
 	(void)state;
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
-		struct bed b;
+		struct settings_fixture b;
 
-		bed_make(&b, false);
+		settings_fixture_make(&b, false);
 		if (row->by_default) {
 			int rc = settings_put(&b.s, (enum setting_id)id, row->by_default,
 				(struct origin){ LEVEL_COMMAND_LINE, row->flag }, &b.why);
@@ -42,7 +42,7 @@ static void test_defaults(void **state)
 		}
 		assert_true(row->by_default != NULL || !settings_text(&b.s, (enum setting_id)id));
 		assert_true(row->kind != KIND_FLAG || row->by_default);
-		bed_done(&b);
+		settings_fixture_done(&b);
 	}
 }
 

@@ -130,10 +130,10 @@ static void test_value(void **state)
 {
 	const struct value_row *row = *state;
 	const struct origin from = { LEVEL_COMMAND_LINE, "--here" };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	rc = settings_put(&b.s, row->id, row->text, from, &b.why);
 	assert_outcome(rc, row->rc, &b.why, row->rc ? "--here" : NULL);
 	if (rc == 0) {
@@ -145,7 +145,7 @@ static void test_value(void **state)
 		assert_false(settings_given(&b.s, row->id));
 		assert_contains(b.why.text, row->text);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct ranks_row {

@@ -75,31 +75,31 @@ static const struct variables_row {
 static void test_variables(void **state)
 {
 	const struct variables_row *row = *state;
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	rc = settings_read_environment(&b.s, row->env, &b.notes, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0) {
 		assert_settings(&b.s, row->expected, 3);
 		assert_note(&b.notes, NOTE_WARNING, row->part);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_empty_keeps_unset(void **state)
 {
 	static const char *const env[] = { "LAUNCHD_NNODES=", "PET_NNODES=", NULL };
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
 	assert_null(settings_text(&b.s, SET_NNODES));
 	assert_false(settings_given(&b.s, SET_NNODES));
 	assert_int_equal(settings_read_environment(&b.s, NULL, &b.notes, &b.why), 0);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -14,11 +14,11 @@
 
 enum { PEERS = 2, LIMIT_MS = 60000, FLOOD = 400000 };
 
-struct stage;
+struct hub_fixture;
 
 struct peer {
 	struct link link;
-	struct stage *stage;
+	struct hub_fixture *fixture;
 	unsigned node, closed, heard[MESSAGE_END];
 	char refusal[MESSAGE_TEXT_SIZE];
 };
@@ -36,7 +36,7 @@ enum deed {
 	DEED_FAILS,    /* its worker does, with words */
 };
 
-struct stage {
+struct hub_fixture {
 	enum deed deed;
 	uv_loop_t loop;
 	uv_timer_t guard, talking;
@@ -52,7 +52,7 @@ struct stage {
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	s->met++;
 	assert_int_equal(m->nnodes, PEERS + 1);
@@ -60,7 +60,7 @@ static int on_met(void *owner, const struct meeting *m, struct failure *why)
 	return s->deed == DEED_OWN_PLAN ? failure_set(why, -EINVAL, "it can't be made") : 0;
 }
 
-static void end_here(struct stage *s)
+static void end_here(struct hub_fixture *s)
 {
 	static struct outcome o = { .end = { .how = ENDED_SIGNAL, .value = SIGTERM },
 		.asked = ASKED_TO_STOP }; /* it is borrowed */
@@ -71,7 +71,7 @@ static void end_here(struct stage *s)
 
 static void on_stop(void *owner, const struct stop *stop)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	s->stopped++;
 	s->cause = stop->cause;
@@ -91,7 +91,7 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	s->started++;
 	assert_int_equal(attempt, 0);
@@ -100,7 +100,7 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 		member_forward(&s->member, SIGUSR1);
 }
 
-static void finish(struct stage *s)
+static void finish(struct hub_fixture *s)
 {
 	for (unsigned i = 0; i < PEERS; i++)
 		link_close(&s->peers[i].link, false, NULL);
@@ -109,7 +109,7 @@ static void finish(struct stage *s)
 
 static void on_over(void *owner, const struct job_end *end)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	s->over++;
 	(void)snprintf(s->why, sizeof s->why, "%s", end->verdict.text);
@@ -122,7 +122,7 @@ static void on_over(void *owner, const struct job_end *end)
 
 static void on_failed(void *owner, const struct failure *why)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	assert_int_equal(s->failed, 0);
 	s->failed = why->code;
@@ -132,7 +132,7 @@ static void on_failed(void *owner, const struct failure *why)
 
 static void on_closed(void *owner)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	s->closed++;
 	link_close(&s->peers[1].link, false, NULL); /* one that does not read does not see it */
@@ -165,7 +165,7 @@ static void ask(struct peer *p)
 static void on_ready(struct link *l)
 {
 	struct peer *p = l->owner;
-	enum deed deed = p->node == 2 ? p->stage->deed : DEED_NONE;
+	enum deed deed = p->node == 2 ? p->fixture->deed : DEED_NONE;
 	struct message_join j = { .node_rank = p->node,
 		.nnodes = PEERS + 1,
 		.nproc = 1,
@@ -175,7 +175,7 @@ static void on_ready(struct link *l)
 
 	if (deed == DEED_NO_WORKERS)
 		j.nproc = 0;
-	if (p->stage->deed == DEED_ASKS_EARLY) {
+	if (p->fixture->deed == DEED_ASKS_EARLY) {
 		j.node_rank = NODE_RANK_UNKNOWN;
 		if (p->node == 1)
 			return; /* it only looks on */
@@ -235,7 +235,7 @@ static void be_ready(struct peer *p, enum deed deed)
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
 	struct peer *p = l->owner;
-	enum deed deed = p->node == 2 ? p->stage->deed : DEED_NONE;
+	enum deed deed = p->node == 2 ? p->fixture->deed : DEED_NONE;
 	struct arena arena = { 0 };
 	struct message m;
 
@@ -250,14 +250,14 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 	else if (type == MESSAGE_WELCOME)
 		be_ready(p, deed);
 	else if (type == MESSAGE_START && deed == DEED_TALKS)
-		(void)uv_timer_start(&p->stage->talking, on_talking, 1, 1);
+		(void)uv_timer_start(&p->fixture->talking, on_talking, 1, 1);
 	else if (type == MESSAGE_START && deed == DEED_FAILS)
 		end_there(p, true);
-	else if (type == MESSAGE_STOP && p->stage->deed == DEED_FAILS && p->node == 1)
+	else if (type == MESSAGE_STOP && p->fixture->deed == DEED_FAILS && p->node == 1)
 		end_there(p, false);
 	else if (type == MESSAGE_START && deed == DEED_NONE && p->node == 2)
 		ask(p);
-	else if (type == MESSAGE_STOP && p->stage->deed != DEED_FAILS)
+	else if (type == MESSAGE_STOP && p->fixture->deed != DEED_FAILS)
 		link_close(l, true, NULL); /* its workers' ends are not what is tested */
 }
 
@@ -267,8 +267,8 @@ static void on_link_closed(struct link *l, const char *why)
 
 	(void)why;
 	p->closed++;
-	if (p->stage->deed == DEED_NO_WORKERS && p->node == 2)
-		finish(p->stage);
+	if (p->fixture->deed == DEED_NO_WORKERS && p->node == 2)
+		finish(p->fixture);
 }
 
 static void on_guard(uv_timer_t *t)
@@ -277,11 +277,11 @@ static void on_guard(uv_timer_t *t)
 	fail_msg("it takes too long");
 }
 
-static void make(struct stage *s, enum deed deed)
+static void make(struct hub_fixture *s, enum deed deed)
 {
 	bool keyed = deed == DEED_DOES_NOT_READ;
 
-	*s = (struct stage){ .deed = deed };
+	*s = (struct hub_fixture){ .deed = deed };
 	s->config = (struct member_config){ .way = MEET_STATIC,
 		.nnodes = PEERS + 1,
 		.nproc = 1,
@@ -306,14 +306,14 @@ static void make(struct stage *s, enum deed deed)
 		(void)uv_run(&s->loop, UV_RUN_NOWAIT);
 }
 
-static void dial(struct stage *s)
+static void dial(struct hub_fixture *s)
 {
 	for (unsigned i = 0; i < PEERS; i++) {
 		struct address to;
 		struct failure why = { 0 };
 		struct peer *p = &s->peers[i];
 
-		*p = (struct peer){ .stage = s, .node = i + 1 };
+		*p = (struct peer){ .fixture = s, .node = i + 1 };
 		p->link = (struct link){ .owner = p,
 			.on_ready = on_ready,
 			.on_message = on_message,
@@ -349,7 +349,7 @@ static const struct row {
 static void test_hub(void **state)
 {
 	const struct row *row = *state;
-	struct stage s;
+	struct hub_fixture s;
 
 	make(&s, row->deed);
 	dial(&s);

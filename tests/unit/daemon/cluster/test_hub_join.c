@@ -43,18 +43,18 @@ struct row {
 	const char *refusal;
 };
 
-struct stage;
+struct hub_fixture;
 
 struct peer {
 	struct link link;
-	struct stage *stage;
+	struct hub_fixture *fixture;
 	const struct who *who;
 	bool closed;
 	struct message_refused refused;
 	char heard[MESSAGE_TEXT_SIZE];
 };
 
-struct stage {
+struct hub_fixture {
 	const struct row *row;
 	uv_loop_t loop;
 	uv_timer_t guard;
@@ -68,7 +68,7 @@ struct stage {
 	bool ended;
 };
 
-static void finish(struct stage *s)
+static void finish(struct hub_fixture *s)
 {
 	if (s->ended)
 		return;
@@ -85,7 +85,7 @@ static void on_ready(struct link *l)
 	struct peer *p = l->owner;
 	struct message_join j = {
 		.node_rank = p->who->rank == ANY ? NODE_RANK_UNKNOWN : (unsigned)p->who->rank,
-		.nnodes = p->who->nnodes ? p->who->nnodes : p->stage->row->nnodes,
+		.nnodes = p->who->nnodes ? p->who->nnodes : p->fixture->row->nnodes,
 		.nproc = p->who->nproc ? p->who->nproc : 1,
 		.max_restarts = p->who->max_restarts,
 		.store = p->who->store,
@@ -121,16 +121,16 @@ static void on_link_closed(struct link *l, const char *why)
 
 	(void)why;
 	p->closed = true;
-	if (p == &p->stage->peers[FIRST])
-		finish(p->stage);
+	if (p == &p->fixture->peers[FIRST])
+		finish(p->fixture);
 }
 
-static void dial(struct stage *s, struct peer *p, const struct who *who)
+static void dial(struct hub_fixture *s, struct peer *p, const struct who *who)
 {
 	struct address to;
 	struct failure why = { 0 };
 
-	*p = (struct peer){ .stage = s, .who = who };
+	*p = (struct peer){ .fixture = s, .who = who };
 	p->link = (struct link){ .owner = p,
 		.on_ready = on_ready,
 		.on_message = on_message,
@@ -166,7 +166,7 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 	const struct stop asked = { .urgency = URGENCY_STOP,
 		.signal = SIGTERM,
 		.cause = { .kind = CAUSE_SIGNAL, .signal = SIGTERM, .at_ns = 1 } };
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	(void)attempt, (void)master_port;
 	if (s->row->stopping)
@@ -183,14 +183,14 @@ static void on_over(void *owner, const struct job_end *end)
 	fail();
 }
 
-static void say(struct stage *s, enum note_level level, const char *text)
+static void say(struct hub_fixture *s, enum note_level level, const char *text)
 {
 	text_printf(&s->said, "%s: %s\n", note_word(level), text);
 }
 
 static void on_failed(void *owner, const struct failure *why)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	s->failed = why->code;
 	say(s, NOTE_WARNING, why->text);
@@ -209,14 +209,14 @@ static void on_note(void *owner, const struct event *e)
 
 static void on_node_joined(void *owner, const struct event *e)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	text_printf(&s->said, "joined: node %u, %s\n", e->other.rank, e->other.name);
 }
 
 static void on_node_lost(void *owner, const struct event *e)
 {
-	struct stage *s = owner;
+	struct hub_fixture *s = owner;
 
 	text_printf(
 		&s->said, "lost: node %u, %s: %s\n", e->other.rank, e->other.name, e->other.detail);
@@ -247,9 +247,9 @@ static void on_guard(uv_timer_t *t)
 	fail_msg("it takes too long");
 }
 
-static void make(struct stage *s, const struct row *row)
+static void make(struct hub_fixture *s, const struct row *row)
 {
-	*s = (struct stage){ .row = row };
+	*s = (struct hub_fixture){ .row = row };
 	s->config = (struct member_config){ .way = MEET_STATIC,
 		.required = row->required ? "--control required" : NULL,
 		.nnodes = row->nnodes,
@@ -274,7 +274,7 @@ static void make(struct stage *s, const struct row *row)
 }
 
 /* Who has not joined when these have is late. */
-static void let_join(struct stage *s)
+static void let_join(struct hub_fixture *s)
 {
 	unsigned count = 1;
 
@@ -369,7 +369,7 @@ static const struct row rows[] = {
 static void test_hub_join(void **state)
 {
 	const struct row *row = *state;
-	struct stage s;
+	struct hub_fixture s;
 
 	make(&s, row);
 	let_join(&s);

@@ -12,7 +12,7 @@
 #include "daemon/facts/outfile.h"
 
 /* Has a directory "there", a file "there/old". The tests' directory while they run. */
-static char yard[] = "/tmp/launchd_test_outfile_XXXXXX";
+static char scratch[] = "/tmp/launchd_test_outfile_XXXXXX";
 
 static const struct outfile_row {
 	const char *says, *path;
@@ -100,34 +100,34 @@ static void test_outfd(void **state)
 		assert_int_equal(close(fd), 0);
 }
 
-static int yard_make(void)
+static int make_scratch(void)
 {
 	int fd;
 
-	if (!mkdtemp(yard) || chdir(yard) < 0 || mkdir("there", 0700) < 0 ||
+	if (!mkdtemp(scratch) || chdir(scratch) < 0 || mkdir("there", 0700) < 0 ||
 		symlink("nothing", "dangling") < 0)
 		return -1;
 	fd = open("there/old", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	return fd < 0 ? -1 : close(fd);
 }
 
-static int yard_done(void)
+static int remove_scratch(void)
 {
 	(void)remove("there/old");
 	(void)remove("there");
 	(void)remove("dangling");
-	return chdir("/") < 0 ? -1 : rmdir(yard);
+	return chdir("/") < 0 ? -1 : rmdir(scratch);
 }
 
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make() < 0 ? 2 : 0;
+	int rc = make_scratch() < 0 ? 2 : 0;
 
 	SUITE_ROWS(&s, test_outfile, rows);
 	SUITE_ROWS(&s, test_outdir, directories);
 	SUITE_ROWS(&s, test_outfd, descriptors);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done() < 0 ? 2 : rc;
+	return remove_scratch() < 0 ? 2 : rc;
 }

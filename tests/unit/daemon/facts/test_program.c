@@ -17,7 +17,7 @@
 #define BLANKS  "                                                                "
 
 /* The tree that all rows look at; modes are what matters. */
-static char yard[] = "/tmp/launchd_test_program_XXXXXX";
+static char scratch[] = "/tmp/launchd_test_program_XXXXXX";
 
 static const struct entry {
 	const char *path;
@@ -56,7 +56,7 @@ static const struct entry {
 
 static const struct program_row {
 	const char *says;
-	const char *path;   /* PATH; '%' is the yard; NULL: not set */
+	const char *path;   /* PATH; '%' is that directory; NULL: not set */
 	const char *python; /* --python; NULL: not given */
 	bool no_python, module;
 	const char *script, *args[3];
@@ -152,16 +152,16 @@ static const struct program_row {
 		"/usr/bin/python3.11", { "-u", "t.py", NULL }, -EINVAL, "drop that word", NULL },
 };
 
-static int yard_make(void **state)
+static int make_scratch(void **state)
 {
 	(void)state;
-	if (!mkdtemp(yard))
+	if (!mkdtemp(scratch))
 		return -1;
 	for (size_t i = 0; i < sizeof tree / sizeof *tree; i++) {
 		char path[128];
 		int fd;
 
-		(void)snprintf(path, sizeof path, "%s/%s", yard, tree[i].path);
+		(void)snprintf(path, sizeof path, "%s/%s", scratch, tree[i].path);
 		if (!tree[i].mode) {
 			if (mkdir(path, 0700) < 0)
 				return -1;
@@ -177,25 +177,25 @@ static int yard_make(void **state)
 	return 0;
 }
 
-static int yard_done(void **state)
+static int remove_scratch(void **state)
 {
 	(void)state;
 	for (size_t i = sizeof tree / sizeof *tree; i-- > 0;) {
 		char path[128];
 
-		(void)snprintf(path, sizeof path, "%s/%s", yard, tree[i].path);
+		(void)snprintf(path, sizeof path, "%s/%s", scratch, tree[i].path);
 		(void)remove(path);
 	}
-	return rmdir(yard);
+	return rmdir(scratch);
 }
 
-/* text with the yard for each '%'. */
-static const char *in_yard(struct arena *a, const char *text)
+/* text with that directory for each '%'. */
+static const char *in_scratch(struct arena *a, const char *text)
 {
 	const char *out = "";
 
 	for (; text && *text; text++)
-		out = *text == '%' ? arena_printf(a, "%s%s", out, yard) :
+		out = *text == '%' ? arena_printf(a, "%s%s", out, scratch) :
 				     arena_printf(a, "%s%c", out, *text);
 	return text ? out : NULL;
 }
@@ -206,25 +206,26 @@ static void test_program(void **state)
 	const struct origin here = { LEVEL_COMMAND_LINE, "--python" };
 	struct program program = { 0 };
 	const char *env[2] = { NULL };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
-	bed_make(&b, false);
-	env[0] = arena_printf(&b.arena, "PATH=%s", in_yard(&b.arena, row->path));
+	settings_fixture_make(&b, false);
+	env[0] = arena_printf(&b.arena, "PATH=%s", in_scratch(&b.arena, row->path));
 	if (row->python)
-		(void)settings_put(&b.s, SET_PYTHON, in_yard(&b.arena, row->python), here, &b.why);
+		(void)settings_put(
+			&b.s, SET_PYTHON, in_scratch(&b.arena, row->python), here, &b.why);
 	(void)settings_put(&b.s, SET_NO_PYTHON, row->no_python ? "1" : "0", here, &b.why);
 	(void)settings_put(&b.s, SET_MODULE, row->module ? "1" : "0", here, &b.why);
-	b.s.script = in_yard(&b.arena, row->script);
+	b.s.script = in_scratch(&b.arena, row->script);
 	for (size_t i = 0; i < 3 && row->args[i]; i++)
-		vec_add(&b.arena, &b.s.args, in_yard(&b.arena, row->args[i]));
+		vec_add(&b.arena, &b.s.args, in_scratch(&b.arena, row->args[i]));
 	rc = program_find(&b.s, env, &b.arena, &program, &b.why);
-	assert_outcome(rc, row->rc, &b.why, rc ? in_yard(&b.arena, row->program) : NULL);
+	assert_outcome(rc, row->rc, &b.why, rc ? in_scratch(&b.arena, row->program) : NULL);
 	if (rc == 0) {
-		assert_string_equal(program.path, in_yard(&b.arena, row->program));
+		assert_string_equal(program.path, in_scratch(&b.arena, row->program));
 		assert_string_equal(program.from, row->from);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct foreign_row {
@@ -241,16 +242,16 @@ static void test_foreign(void **state)
 	const struct foreign_row *row = *state;
 	struct program program = { 0 };
 	const char *env[2] = { NULL };
-	struct bed b;
+	struct settings_fixture b;
 
-	bed_make(&b, false);
-	env[0] = arena_printf(&b.arena, "PATH=%s/bin", yard);
-	b.s.script = in_yard(&b.arena, row->script);
+	settings_fixture_make(&b, false);
+	env[0] = arena_printf(&b.arena, "PATH=%s/bin", scratch);
+	b.s.script = in_scratch(&b.arena, row->script);
 	assert_outcome(program_find(&b.s, env, &b.arena, &program, &b.why), 0, &b.why, NULL);
 	assert_true((program.foreign_line == NULL) == (row->line == NULL));
 	if (row->line)
 		assert_string_equal(program.foreign_line, row->line);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct wrapper_row {
@@ -283,37 +284,37 @@ static void test_wrapper(void **state)
 	const struct wrapper_row *row = *state;
 	struct wrapper w = { 0 };
 	const char *env[2] = { NULL }, *joined = "";
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
-	bed_make(&b, false);
-	env[0] = arena_printf(&b.arena, "PATH=%s/bin", yard);
+	settings_fixture_make(&b, false);
+	env[0] = arena_printf(&b.arena, "PATH=%s/bin", scratch);
 	if (row->wrap)
-		(void)settings_put(&b.s, SET_WRAP, in_yard(&b.arena, row->wrap),
+		(void)settings_put(&b.s, SET_WRAP, in_scratch(&b.arena, row->wrap),
 			(struct origin){ LEVEL_COMMAND_LINE, "--wrap" }, &b.why);
 	rc = wrapper_find(&b.s, env, &b.arena, &w, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc ? row->words : NULL);
 	if (rc == 0) {
 		for (size_t i = 0; i < w.words.count; i++)
 			joined = arena_printf(&b.arena, "%s%s ", joined, w.words.at[i]);
-		assert_string_equal(joined, in_yard(&b.arena, row->words));
+		assert_string_equal(joined, in_scratch(&b.arena, row->words));
 		assert_true((w.path == NULL) == (row->path == NULL));
 		if (w.path)
-			assert_string_equal(w.path, in_yard(&b.arena, row->path));
-		assert_outcome(w.why.code, row->found, &w.why, in_yard(&b.arena, row->sentence));
+			assert_string_equal(w.path, in_scratch(&b.arena, row->path));
+		assert_outcome(w.why.code, row->found, &w.why, in_scratch(&b.arena, row->sentence));
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)
 {
 	static struct suite s;
-	int rc = yard_make(NULL) < 0 ? 2 : 0;
+	int rc = make_scratch(NULL) < 0 ? 2 : 0;
 
 	SUITE_ROWS(&s, test_program, rows);
 	SUITE_ROWS(&s, test_foreign, foreign);
 	SUITE_ROWS(&s, test_wrapper, wrappers);
 	if (rc == 0)
 		rc = suite_run(&s);
-	return yard_done(NULL) < 0 ? 2 : rc;
+	return remove_scratch(NULL) < 0 ? 2 : rc;
 }

@@ -13,7 +13,7 @@
 #include "common/fd.h"
 #include "daemon/facts/torch.h"
 
-static char yard[] = "/tmp/launchd_test_torch_XXXXXX";
+static char scratch[] = "/tmp/launchd_test_torch_XXXXXX";
 
 #define TORCH(version) "__version__ = '" version "'\n"
 
@@ -71,7 +71,7 @@ static const struct entry {
 };
 
 static const struct torch_row {
-	const char *says, *python, *env[4]; /* '%' is the yard */
+	const char *says, *python, *env[4]; /* '%' is that directory */
 	const char *version;                /* NULL: none */
 } rows[] = {
 	{ "an installation", "%/opt/bin/python3.11", { NULL }, "2.5.1" },
@@ -107,13 +107,13 @@ static const struct torch_row {
 	{ "no interpreter", "%/opt/bin/python2", { NULL }, NULL },
 };
 
-/* '%' as the yard; the arena's. */
-static const char *at_yard(struct arena *a, const char *text)
+/* '%' as that directory; the arena's. */
+static const char *in_scratch(struct arena *a, const char *text)
 {
 	const char *done = "";
 
 	for (; *text; text++)
-		done = *text == '%' ? arena_printf(a, "%s%s", done, yard) :
+		done = *text == '%' ? arena_printf(a, "%s%s", done, scratch) :
 				      arena_printf(a, "%s%c", done, *text);
 	return done;
 }
@@ -125,8 +125,8 @@ static void test_torch(void **state)
 	struct arena a = { 0 };
 
 	for (size_t i = 0; i < 4 && row->env[i]; i++)
-		env[i] = at_yard(&a, row->env[i]);
-	found = torch_version_read(env, at_yard(&a, row->python), &a);
+		env[i] = in_scratch(&a, row->env[i]);
+	found = torch_version_read(env, in_scratch(&a, row->python), &a);
 	if ((found == NULL) != (row->version == NULL))
 		fail_msg(
 			"%s, not %s", found ? found : "none", row->version ? row->version : "none");
@@ -143,7 +143,7 @@ static void make_directories(struct arena *a, const char *path)
 
 static void make_entry(struct arena *a, const struct entry *e)
 {
-	const char *path = arena_printf(a, "%s/%s", yard, e->path);
+	const char *path = arena_printf(a, "%s/%s", scratch, e->path);
 
 	make_directories(a, path);
 	if (e->link) {
@@ -172,13 +172,13 @@ int main(void)
 	struct arena a = { 0 };
 	int rc;
 
-	if (!mkdtemp(yard))
+	if (!mkdtemp(scratch))
 		return 1;
 	for (size_t i = 0; i < sizeof tree / sizeof *tree; i++)
 		make_entry(&a, &tree[i]);
 	arena_done(&a);
 	SUITE_ROWS(&s, test_torch, rows);
 	rc = suite_run(&s);
-	(void)nftw(yard, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	(void)nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	return rc;
 }

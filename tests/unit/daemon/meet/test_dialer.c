@@ -13,7 +13,7 @@
 #include "tests/unit/daemon/net/channel.h"
 
 /* A dialer beside the hub of a channel, which listens at 127.0.0.1. */
-struct bed_of {
+struct dialing {
 	struct channel c;
 	struct dialer d;
 	struct addresses to;
@@ -29,7 +29,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *paylo
 
 static void on_ready(struct dialer *d, struct link *l)
 {
-	struct bed_of *b = d->owner;
+	struct dialing *b = d->owner;
 
 	b->ready++;
 	b->link = l;
@@ -38,7 +38,7 @@ static void on_ready(struct dialer *d, struct link *l)
 
 static void on_lost(struct dialer *d, struct link *l, const char *why)
 {
-	struct bed_of *b = d->owner;
+	struct dialing *b = d->owner;
 
 	(void)why;
 	assert_ptr_equal(l, b->link);
@@ -48,7 +48,7 @@ static void on_lost(struct dialer *d, struct link *l, const char *why)
 
 static void on_round(struct dialer *d)
 {
-	struct bed_of *b = d->owner;
+	struct dialing *b = d->owner;
 
 	if (++b->rounds == b->most_rounds)
 		channel_stop(&b->c);
@@ -56,7 +56,7 @@ static void on_round(struct dialer *d)
 
 static void on_hopeless(struct dialer *d, const char *why)
 {
-	struct bed_of *b = d->owner;
+	struct dialing *b = d->owner;
 
 	b->hopeless++;
 	(void)snprintf(b->why, sizeof b->why, "%s", why);
@@ -65,10 +65,10 @@ static void on_hopeless(struct dialer *d, const char *why)
 
 static void on_closed(struct dialer *d)
 {
-	((struct bed_of *)d->owner)->closed++;
+	((struct dialing *)d->owner)->closed++;
 }
 
-static void put(struct bed_of *b, unsigned i, uint32_t host, uint16_t port)
+static void put(struct dialing *b, unsigned i, uint32_t host, uint16_t port)
 {
 	b->to.at[i] = (struct address){ .v4 = { .sin_family = AF_INET,
 						.sin_port = htons(port),
@@ -77,7 +77,7 @@ static void put(struct bed_of *b, unsigned i, uint32_t host, uint16_t port)
 		b->to.count = i + 1;
 }
 
-static void make(struct bed_of *b, const char *hub_key, const char *dialer_key)
+static void make(struct dialing *b, const char *hub_key, const char *dialer_key)
 {
 	memset(b, 0, sizeof *b);
 	channel_make(&b->c, hub_key, dialer_key, on_message);
@@ -92,7 +92,7 @@ static void make(struct bed_of *b, const char *hub_key, const char *dialer_key)
 		.final = 1U << LINK_END_KEY };
 }
 
-static void done(struct bed_of *b)
+static void done(struct dialing *b)
 {
 	if (b->link)
 		link_close(b->link, false, NULL);
@@ -103,7 +103,7 @@ static void done(struct bed_of *b)
 }
 
 /* A port of this host at which somebody listens who never says a word. */
-static int mute(struct bed_of *b, unsigned i)
+static int mute(struct dialing *b, unsigned i)
 {
 	const struct address at = { .v4 = { .sin_family = AF_INET,
 					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
@@ -119,7 +119,7 @@ static int mute(struct bed_of *b, unsigned i)
 static void test_mute(void **state)
 {
 	uint64_t began = uv_hrtime();
-	struct bed_of b;
+	struct dialing b;
 	int fd[5];
 
 	(void)state;
@@ -140,7 +140,7 @@ static void test_mute(void **state)
 /* The next one is dialled at once, and all again after a pause. */
 static void test_refused(void **state)
 {
-	struct bed_of b;
+	struct dialing b;
 
 	(void)state;
 	make(&b, NULL, NULL);
@@ -162,7 +162,7 @@ static void test_refused(void **state)
 static void test_lost(void **state)
 {
 	enum { TIMES = 5 };
-	struct bed_of b;
+	struct dialing b;
 	uint64_t began;
 
 	(void)state;
@@ -196,7 +196,7 @@ static const struct hopeless_row {
 static void test_hopeless(void **state)
 {
 	bool other = ((const struct hopeless_row *)*state)->other;
-	struct bed_of b;
+	struct dialing b;
 	struct text t = { 0 };
 	int fd = -1;
 

@@ -14,7 +14,7 @@
 #include "daemon/net/listener.h"
 #include "daemon/os/procfs.h"
 
-struct bed_of {
+struct listening {
 	uv_loop_t loop;
 	struct listener listener;
 	struct link_auth auth;
@@ -26,12 +26,12 @@ struct bed_of {
 static void on_link_closed(struct link *l, const char *why)
 {
 	(void)why;
-	((struct bed_of *)l->owner)->link_closed++;
+	((struct listening *)l->owner)->link_closed++;
 }
 
 static struct link *on_accept(struct listener *li)
 {
-	struct bed_of *b = li->owner;
+	struct listening *b = li->owner;
 
 	if (b->accepted++ > 0)
 		return NULL;
@@ -41,19 +41,19 @@ static struct link *on_accept(struct listener *li)
 
 static void on_closed(struct listener *li)
 {
-	((struct bed_of *)li->owner)->closed++;
+	((struct listening *)li->owner)->closed++;
 }
 
-static void make(struct bed_of *b)
+static void make(struct listening *b)
 {
-	*b = (struct bed_of){ .listener = { .on_accept = on_accept,
-				      .on_closed = on_closed,
-				      .owner = b,
-				      .auth = &b->auth } };
+	*b = (struct listening){ .listener = { .on_accept = on_accept,
+					 .on_closed = on_closed,
+					 .owner = b,
+					 .auth = &b->auth } };
 	assert_int_equal(uv_loop_init(&b->loop), 0);
 }
 
-static void done(struct bed_of *b)
+static void done(struct listening *b)
 {
 	link_close(&b->link, false, NULL);
 	listener_close(&b->listener);
@@ -97,7 +97,7 @@ static void test_several(void **state)
 {
 	const struct addresses both = { 2, { loopback(1, 0), loopback(2, 0) } };
 	struct address at;
-	struct bed_of b;
+	struct listening b;
 	char byte;
 	int fd[2];
 
@@ -130,7 +130,7 @@ static const struct addresses any;
 static void test_any(void **state)
 {
 	struct address at;
-	struct bed_of b;
+	struct listening b;
 	int fd;
 
 	(void)state;
@@ -148,7 +148,7 @@ static void test_any(void **state)
 static void test_taken(void **state)
 {
 	const struct addresses both = { 2, { loopback(2, 0), loopback(1, 0) } };
-	struct bed_of b;
+	struct listening b;
 	char part[128], own[16];
 	uint16_t port;
 	int fd = occupy(SOCK_STREAM, &port);
@@ -176,7 +176,7 @@ static void test_taken(void **state)
 static void test_udp_taken(void **state)
 {
 	const struct addresses one = { 1, { loopback(1, 0) } };
-	struct bed_of b;
+	struct listening b;
 	uint16_t port;
 	int fd = occupy(SOCK_DGRAM, &port), rc;
 
@@ -198,7 +198,7 @@ static void test_udp_taken(void **state)
 static void test_nowhere(void **state)
 {
 	struct addresses one = { .count = 1 };
-	struct bed_of b;
+	struct listening b;
 
 	(void)state;
 	assert_int_equal(address_parse("192.0.2.1", 0, &one.at[0]), 0); /* nobody's */
@@ -214,7 +214,7 @@ static void test_no_descriptors(void **state)
 	const struct addresses one = { 1, { loopback(1, 0) } };
 	struct rlimit old, none;
 	struct address at;
-	struct bed_of b;
+	struct listening b;
 	char byte;
 	int fd;
 
@@ -243,7 +243,7 @@ static void test_descriptor_of_another(void **state)
 	const struct addresses one = { 1, { loopback(1, 0) } };
 	struct rlimit old, none;
 	struct address at;
-	struct bed_of b;
+	struct listening b;
 	int fd[2];
 
 	(void)state;

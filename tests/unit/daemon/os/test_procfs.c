@@ -19,12 +19,12 @@ enum { MANY = 700 }; /* whose numbers do not fit the 4 KiB that are read at once
 static void misnamed(void)
 {
 	(void)prctl(PR_SET_NAME, "a) Z 1 2 (b");
-	stage_wait();
+	act_wait();
 }
 
 static const char *part_read(void)
 {
-	pid_t child = stage_start(ACTOR_SESSION, misnamed);
+	pid_t child = actor_start(ACTOR_SESSION, misnamed);
 	struct process p;
 
 	HOLDS(process_read(child, &p) == 0, "a child can be read");
@@ -34,12 +34,12 @@ static const char *part_read(void)
 	HOLDS(p.state == 'S' || p.state == 'R', "its state");
 	HOLDS(strcmp(p.command, "a) Z 1 2 (b") == 0, "its name");
 	(void)kill(child, SIGSTOP);
-	stage_await(child, 'T');
+	actor_await(child, 'T');
 	(void)kill(child, SIGKILL);
 	while (process_read(child, &p) == 0 && p.state != 'Z')
 		;
 	HOLDS(p.state == 'Z', "a zombie can be read");
-	HOLDS(stage_reap(child) == 128 + SIGKILL, "it is reaped");
+	HOLDS(actor_reap(child) == 128 + SIGKILL, "it is reaped");
 	return NULL;
 }
 
@@ -47,11 +47,11 @@ static const char *part_read(void)
 static const char *part_started(void)
 {
 	const struct timespec later = { .tv_nsec = 30000000 };
-	pid_t first = stage_start(ACTOR_CHILD, stage_wait), second;
+	pid_t first = actor_start(ACTOR_CHILD, act_wait), second;
 	struct process p, again, q;
 
 	(void)nanosleep(&later, NULL); /* more than a tick */
-	second = stage_start(ACTOR_CHILD, stage_wait);
+	second = actor_start(ACTOR_CHILD, act_wait);
 	HOLDS(process_read(first, &p) == 0 && process_read(second, &q) == 0, "both can be read");
 	HOLDS(p.started > 0 && p.started < q.started, "who was first");
 	HOLDS(process_read(first, &again) == 0 && again.started == p.started, "and stays so");
@@ -60,11 +60,11 @@ static const char *part_started(void)
 
 static const char *part_gone(void)
 {
-	pid_t child = stage_start(ACTOR_CHILD, stage_end);
+	pid_t child = actor_start(ACTOR_CHILD, act_end);
 	struct process p = { .parent = 4711 };
 	char name[16] = "x";
 
-	(void)stage_reap(child);
+	(void)actor_reap(child);
 	HOLDS(process_read(child, &p) == -ENOENT, "a process that is gone can't be read");
 	HOLDS(p.parent == 4711, "nothing is touched");
 	process_command(child, name);
@@ -106,32 +106,32 @@ static bool has(pid_t pid)
 static void start_in_thread(void *to)
 {
 	(void)to;
-	stage_shared[1] = stage_start(ACTOR_CHILD, stage_wait);
-	while (!stage_shared[2])
+	shared_numbers[1] = actor_start(ACTOR_CHILD, act_wait);
+	while (!shared_numbers[2])
 		(void)usleep(1000);
 }
 
 static const char *part_children(void)
 {
-	pid_t one = stage_start(ACTOR_CHILD, stage_parent);
-	pid_t two = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_wait);
-	pid_t dead = stage_start(ACTOR_CHILD, stage_end);
+	pid_t one = actor_start(ACTOR_CHILD, act_parent);
+	pid_t two = actor_start(ACTOR_SESSION | ACTOR_ORPHAN, act_wait);
+	pid_t dead = actor_start(ACTOR_CHILD, act_end);
 	uv_thread_t thread;
 
 	HOLDS(uv_thread_create(&thread, start_in_thread, NULL) == 0, "a thread");
-	while (!stage_shared[1])
+	while (!shared_numbers[1])
 		(void)usleep(1000);
-	stage_await(dead, 'Z');
+	actor_await(dead, 'Z');
 	HOLDS(list(getpid()) == 0, "the list can be read");
 	HOLDS(has(one) && has(two), "children and adopted orphans, once each");
 	HOLDS(has(dead), "zombies");
-	HOLDS(has(stage_shared[1]), "another thread's");
-	HOLDS(!has(stage_shared[0]) && listed.count == 4, "no grandchildren");
-	HOLDS(list(one) == 0 && listed.count == 1 && has(stage_shared[0]), "another process's");
+	HOLDS(has(shared_numbers[1]), "another thread's");
+	HOLDS(!has(shared_numbers[0]) && listed.count == 4, "no grandchildren");
+	HOLDS(list(one) == 0 && listed.count == 1 && has(shared_numbers[0]), "another process's");
 	HOLDS(list(two) == 0 && listed.count == 0, "none");
-	stage_shared[2] = 1;
+	shared_numbers[2] = 1;
 	(void)uv_thread_join(&thread);
-	(void)stage_reap(dead);
+	(void)actor_reap(dead);
 	HOLDS(list(dead) < 0 && listed.count == 0, "a process that is gone");
 	return NULL;
 }
@@ -141,7 +141,7 @@ static const char *part_many(void)
 	static pid_t started[MANY];
 
 	for (int i = 0; i < MANY; i++)
-		started[i] = stage_start(ACTOR_CHILD, stage_end);
+		started[i] = actor_start(ACTOR_CHILD, act_end);
 	HOLDS(list(getpid()) == 0, "the list can be read");
 	for (int i = 0; i < MANY; i++)
 		HOLDS(has(started[i]), "all of them, once each");
@@ -162,14 +162,14 @@ static void execute(void)
 	memset(large + 2, 'x', sizeof large - 3);
 	memset(other + 2, 'x', sizeof other - 3);
 	(void)dup2(nowhere, STDOUT_FILENO);
-	stage_ready();
+	actor_ready();
 	(void)execve(argv[0], argv, env);
 	_exit(99);
 }
 
 static const char *part_variable(void)
 {
-	pid_t child = stage_start(ACTOR_CHILD, execute);
+	pid_t child = actor_start(ACTOR_CHILD, execute);
 	char value[64] = "", small[4];
 
 	while (!process_variable(child, "EMPTY", value, sizeof value)) /* until it is executed */
@@ -185,7 +185,7 @@ static const char *part_variable(void)
 	HOLDS(process_variable(child, "LATE", value, sizeof value) && strcmp(value, "1") == 0,
 		"behind 128 KiB");
 	(void)kill(child, SIGKILL);
-	(void)stage_reap(child);
+	(void)actor_reap(child);
 	HOLDS(!process_variable(child, "NAME", value, sizeof value), "of nobody");
 	return NULL;
 }
@@ -193,8 +193,8 @@ static const char *part_variable(void)
 /* What all of them have in common. */
 static const char *unseen(void)
 {
-	pid_t child = stage_start(ACTOR_CHILD, stage_parent), ended;
-	pid_t session = stage_start(ACTOR_SESSION, stage_wait);
+	pid_t child = actor_start(ACTOR_CHILD, act_parent), ended;
+	pid_t session = actor_start(ACTOR_SESSION, act_wait);
 	char text[64] = "x";
 	struct process p;
 
@@ -206,7 +206,7 @@ static const char *unseen(void)
 	HOLDS(p.session == session && p.uid == geteuid(), "what the kernel tells of it");
 	HOLDS(p.state == '?' && strcmp(p.command, "?") == 0 && p.started == 0, "and no more");
 	HOLDS(process_read(getpid(), &p) == -ESRCH, "this process is no child");
-	HOLDS(process_read(stage_shared[0], &p) == -ESRCH, "nor is a grandchild");
+	HOLDS(process_read(shared_numbers[0], &p) == -ESRCH, "nor is a grandchild");
 	HOLDS(process_read(0, &p) == -ESRCH && process_read(-1, &p) == -ESRCH, "nor what is none");
 	for (pid_t pid = session + 1; pid < session + 1000; pid++)
 		HOLDS(process_read(pid, &p) < 0, "nor is a stranger");
@@ -214,12 +214,12 @@ static const char *unseen(void)
 	HOLDS(text[0] == '\0', "nobody's name is told");
 	HOLDS(!process_variable(getpid(), "PATH", text, sizeof text), "nor an environment");
 	(void)kill(child, SIGKILL);
-	stage_await(child, 'Z');
+	actor_await(child, 'Z');
 	HOLDS(process_read(child, &p) == 0 && p.state == 'Z', "a zombie is one");
-	HOLDS(stage_reap(child) == 128 + SIGKILL, "it is reaped");
+	HOLDS(actor_reap(child) == 128 + SIGKILL, "it is reaped");
 	HOLDS(process_read(child, &p) == -ESRCH, "and is gone");
-	ended = stage_start(ACTOR_CHILD, stage_end);
-	HOLDS(stage_reap(ended) == 0, "another one is");
+	ended = actor_start(ACTOR_CHILD, act_end);
+	HOLDS(actor_reap(ended) == 0, "another one is");
 	return NULL;
 }
 
@@ -238,19 +238,19 @@ static const char *in_none(void)
 static const char *part_foreign(void)
 {
 	HOLDS(proc_look() == PROC_OURS, "at first it is ours");
-	return stage_without_proc(true, in_foreign);
+	return play_without_proc(true, in_foreign);
 }
 
 static const char *part_none(void)
 {
 	HOLDS(proc_look() == PROC_OURS, "at first it is ours");
-	return stage_without_proc(false, in_none);
+	return play_without_proc(false, in_none);
 }
 
 /* No file can be opened any more. */
 static const char *part_no_descriptor(void)
 {
-	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
+	pid_t child = actor_start(ACTOR_CHILD, act_wait);
 
 	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
 		;
@@ -260,7 +260,7 @@ static const char *part_no_descriptor(void)
 	return NULL;
 }
 
-static const struct stage_row rows[] = {
+static const struct process_row rows[] = {
 	{ "a process is read, also one whose name looks like its state", part_read, false },
 	{ "when it was started", part_started, false },
 	{ "one that is gone is not there", part_gone, false },
@@ -277,6 +277,6 @@ int main(void)
 {
 	static struct suite s;
 
-	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	process_suite_add(&s, rows, sizeof rows / sizeof *rows);
 	return suite_run(&s);
 }

@@ -94,13 +94,14 @@ static const struct control_row {
 };
 
 /* The topology of settings and an environment, as far as it goes without a meeting. */
-static int find(struct bed *b, const struct put *put, const char *const *env, struct topology *ret)
+static int find(struct settings_fixture *b, const struct put *put, const char *const *env,
+	struct topology *ret)
 {
 	const struct facts facts = { .env = env, .hostname = "node7", .cpus = 2 };
 	int rc;
 	const struct deciding d = { &b->s, &facts, &b->notes, &b->why };
 
-	bed_make(b, false);
+	settings_fixture_make(b, false);
 	for (size_t i = 0; i < 6 && put[i].text; i++)
 		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
 					 (struct origin){ put[i].level, "given" }, &b->why),
@@ -115,13 +116,13 @@ static void test_control(void **state)
 	const struct control_row *row = *state;
 	struct topology t = { 0 };
 	const struct control *c = &t.control;
-	struct bed b;
+	struct settings_fixture b;
 	int rc = find(&b, row->put, row->env, &t);
 
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->from : NULL);
 	if (rc < 0) {
 		assert_null(t.master.addr);
-		bed_done(&b);
+		settings_fixture_done(&b);
 		return;
 	}
 	assert_int_equal(c->how, row->how);
@@ -132,7 +133,7 @@ static void test_control(void **state)
 	assert_string_equal(c->from, row->from);
 	assert_false(c->required);
 	assert_note(&b.notes, NOTE_WARNING, NULL);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_required(void **state)
@@ -140,12 +141,12 @@ static void test_required(void **state)
 	static const struct put put[6] = { NODES, CLI(MASTER_ADDR, "h"), CLI(CONTROL, "required") };
 	static const char *const env[] = { NULL };
 	struct topology t;
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
 	assert_int_equal(find(&b, put, env, &t), 0);
 	assert_true(t.control.required);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct met_row {
@@ -193,7 +194,7 @@ static void test_met(void **state)
 {
 	const struct met_row *row = *state;
 	struct topology t;
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 
 	assert_int_equal(find(&b, row->put, row->env, &t), 0);
@@ -206,7 +207,7 @@ static void test_met(void **state)
 		assert_int_equal(t.master.port, row->port);
 		assert_string_equal(t.master.port_from, row->port_from);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

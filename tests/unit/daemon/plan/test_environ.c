@@ -331,13 +331,13 @@ static void test_refused(void **state)
 	struct plan p = plan_of(env);
 	struct env_edits edits = { 0 };
 	size_t refused = 0;
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
 	p.virtual_local_rank = true;
 	p.omp_num_threads = "1";
 	p.nccl_socket_ifname = "eth0";
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	plan_environment(&p, 3, &attempt, &b.arena, &edits);
 	for (size_t i = 0; i < edits.count; i++) {
 		struct failure why = { 0 };
@@ -351,7 +351,7 @@ static void test_refused(void **state)
 		refused += rc < 0;
 	}
 	assert_int_equal(refused + sizeof users / sizeof *users, edits.count);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_many(void **state)

@@ -188,12 +188,12 @@ static void test_identity(void **state)
 {
 	const struct identity_row *row = *state;
 	struct identity id = { 77, 77, NULL, NULL, false };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct facts facts = { .env = row->env };
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	for (size_t i = 0; i < 3 && row->put[i].text; i++)
 		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
 					 (struct origin){ row->put[i].level, "given" }, &b.why),
@@ -213,24 +213,24 @@ static void test_identity(void **state)
 			assert_string_equal(id.node_rank_from, row->part[1]);
 		assert_int_equal(id.node_rank_known, strcmp(id.node_rank_from, "rendezvous") != 0);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_note(void **state)
 {
 	struct identity id;
-	struct bed b;
+	struct settings_fixture b;
 	const struct facts facts = { .env = NULL };
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_NNODES, "2",
 				 (struct origin){ LEVEL_COMMAND_LINE, "--nnodes" }, &b.why),
 		0);
 	assert_int_equal(identity_find(&d, LAUNCHER_NONE, &id), 0);
 	assert_note(&b.notes, NOTE_WARNING, "--node_rank");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct mark_row {

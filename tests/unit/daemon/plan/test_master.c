@@ -291,10 +291,10 @@ static const struct failing_row {
 		{ NULL }, { "given: \"a:b:1\" is not HOST[:PORT]" } },
 };
 
-static void arrange(
-	struct bed *b, const struct put *put, struct facts *facts, const char *const *env)
+static void arrange(struct settings_fixture *b, const struct put *put, struct facts *facts,
+	const char *const *env)
 {
-	bed_make(b, false);
+	settings_fixture_make(b, false);
 	for (size_t i = 0; i < 4 && put[i].text; i++)
 		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
 					 (struct origin){ put[i].level, "given" }, &b->why),
@@ -311,7 +311,7 @@ static void test_found(void **state)
 	const struct identity id = { row->nnodes, 0, "test", "test", true };
 	struct master m = { 0 };
 	struct facts facts;
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
@@ -331,7 +331,7 @@ static void test_found(void **state)
 	} else {
 		assert_note(&b.notes, NOTE_INFO, NULL);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_failing(void **state)
@@ -340,7 +340,7 @@ static void test_failing(void **state)
 	const struct identity id = { row->nnodes, 0, "test", "test", true };
 	struct master m = { .addr = "untouched" };
 	struct facts facts;
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
@@ -350,7 +350,7 @@ static void test_failing(void **state)
 	for (size_t i = 1; i < 3 && row->part[i]; i++)
 		assert_contains(b.why.text, row->part[i]);
 	assert_string_equal(m.addr, "untouched");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -61,7 +61,7 @@ static const struct grace_row {
 		NULL },
 };
 
-static void put(struct bed *b, enum setting_id id, const char *text, const char *flag)
+static void put(struct settings_fixture *b, enum setting_id id, const char *text, const char *flag)
 {
 	if (text)
 		assert_int_equal(settings_put(&b->s, id, text,
@@ -74,10 +74,10 @@ static void test_grace(void **state)
 	const struct grace_row *row = *state;
 	const struct facts facts = { .env = row->env };
 	struct plan p = { .start_count = 1 };
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	put(&b, SET_SHUTDOWN_TIMEOUT, row->shutdown, "--shutdown-timeout");
 	put(&b, SET_ON_SIGNAL, row->on_signal, "--on-signal");
 	assert_outcome(reactions_make(&b.s, &p.reactions, &b.why), 0, &b.why, NULL);
@@ -88,7 +88,7 @@ static void test_grace(void **state)
 	assert_true(p.mpirun_grace_ms == row->ms);
 	assert_note(&b.notes, row->part ? row->level : NOTE_VERBOSE, row->part);
 	assert_true((p.mpirun_cuts == NULL) == (row->part == NULL));
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* Where no worker is started, nothing has a grace. */
@@ -96,16 +96,16 @@ static void test_none_started(void **state)
 {
 	const struct facts facts = { 0 };
 	struct plan p = { .start_count = 0 };
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(reactions_make(&b.s, &p.reactions, &b.why), 0, &b.why, NULL);
 	decide_mpirun_grace(&d, LAUNCHER_OPEN_MPI, &p);
 	assert_true(p.mpirun_grace_ms == 1000);
 	assert_note(&b.notes, NOTE_VERBOSE, NULL);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -139,8 +139,8 @@ static const struct stream_row {
 };
 
 /* Decides for two workers on each node. */
-static int decide(struct bed *b, const struct put put[4], const struct topology *t, bool terminal,
-	struct plan *ret)
+static int decide(struct settings_fixture *b, const struct put put[4], const struct topology *t,
+	bool terminal, struct plan *ret)
 {
 	static const char *const env[] = { "OMP_NUM_THREADS=1", NULL };
 	static const unsigned nproc[] = { 2, 2 };
@@ -151,7 +151,7 @@ static int decide(struct bed *b, const struct put put[4], const struct topology 
 		.terminal = { terminal, terminal, terminal } };
 	const struct deciding d = { &b->s, &facts, &b->notes, &b->why };
 
-	bed_make(b, false);
+	settings_fixture_make(b, false);
 	for (size_t i = 0; i < 4 && put[i].text; i++)
 		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
 					 (struct origin){ LEVEL_COMMAND_LINE,
@@ -189,14 +189,14 @@ static void test_stream(void **state)
 	const struct topology t = node_of(1, row->launcher, CONTROL_NONE);
 	struct stream_plan is;
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	int rc = decide(&b, row->put, &t, row->terminal, &p);
 
 	assert_outcome(rc, 0, &b.why, NULL);
 	is = plan_stream(&p, row->local_rank, row->fd);
 	assert_stream(&is, &row->is);
 	assert_int_equal(p.output.tree, row->tree);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct note_row {
@@ -260,12 +260,12 @@ static void test_notes(void **state)
 	const struct note_row *row = *state;
 	const struct topology t = node_of(1, LAUNCHER_NONE, CONTROL_NONE);
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	int rc = decide(&b, row->put, &t, false, &p);
 
 	assert_outcome(rc, 0, &b.why, NULL);
 	assert_note(&b.notes, row->note ? NOTE_WARNING : NOTE_VERBOSE, row->note);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* What the whole cluster's file says is right for some nodes, and for the others no matter. */
@@ -277,18 +277,18 @@ static void test_system_file(void **state)
 	const struct facts facts = { .env = env, .hostname = "h", .cpus = 8, .random_id = "" };
 	static const unsigned nproc[] = { 2 };
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_LOG_KEEP, "3", etc, &b.why), 0);
 	assert_int_equal(settings_put(&b.s, SET_LOG_MAX_SIZE, "1M", etc, &b.why), 0);
 	assert_int_equal(plan_make(&d, &t, nproc, &p), 0);
 	assert_note(&b.notes, NOTE_VERBOSE, NULL);
 	assert_int_equal(p.output.keep, 3);
 	assert_int_equal(p.output.max_size_bytes, 1048576);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* Nothing starts on a node whose rank it isn't, so nothing is said of its output. */
@@ -298,14 +298,14 @@ static void test_nothing_started(void **state)
 		{ SET_LOG_TIMESTAMPS, "1" }, { SET_LOG_KEEP, "3" } };
 	const struct topology t = node_of(2, LAUNCHER_NONE, CONTROL_STATIC);
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
 	assert_int_equal(decide(&b, put, &t, false, &p), 0);
 	assert_int_equal(p.start_count, 0);
 	assert_false(p.output.tree);
 	assert_note(&b.notes, NOTE_WARNING, NULL);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct merge_row {
@@ -343,7 +343,7 @@ static void test_merge(void **state)
 		false };
 	struct stream_plan is;
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	int rc = decide(&b, put, &t, row->merge, &p);
 
 	assert_outcome(rc, row->rc, &b.why, row->part && rc < 0 ? row->part : NULL);
@@ -353,7 +353,7 @@ static void test_merge(void **state)
 		assert_int_equal(p.output.merge, row->merge);
 		assert_note(&b.notes, row->part ? row->level : NOTE_WARNING, row->part);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct filters_row {
@@ -379,7 +379,7 @@ static void test_filters(void **state)
 	const struct put put[4] = { { SET_DUPLICATE_STDOUT_FILTERS, row->text } };
 	const struct topology t = node_of(1, LAUNCHER_NONE, CONTROL_NONE);
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	size_t n = 0;
 
 	assert_int_equal(decide(&b, put, &t, false, &p), 0);
@@ -389,7 +389,7 @@ static void test_filters(void **state)
 	}
 	assert_int_equal(p.output.out_filters.count, n);
 	assert_int_equal(p.output.err_filters.count, 0);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_values(void **state)
@@ -400,21 +400,21 @@ static void test_values(void **state)
 	const struct topology mpi = node_of(1, LAUNCHER_OPEN_MPI, CONTROL_NONE);
 	const struct put bad[4] = { { SET_EVENTS, "fd:x" } };
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 
 	(void)state;
 	assert_int_equal(decide(&b, put, &none, true, &p), 0);
 	assert_true(p.output.json && p.output.drop && p.output.tail_lines == 7);
 	assert_true(p.output.events_fd == 9 && !p.output.events_path);
 	assert_true(p.output.terminal[0] && p.output.terminal[1] && p.output.terminal[2]);
-	bed_done(&b);
+	settings_fixture_done(&b);
 	assert_int_equal(decide(&b, &(struct put[4]){ { 0 } }[0], &mpi, true, &p), 0);
 	assert_false(p.output.json || p.output.drop || p.output.merge || p.output.reopen);
 	assert_false(p.output.terminal[0] || p.output.terminal[1] || p.output.terminal[2]);
 	assert_true(p.output.tail_lines == 20 && p.output.keep == 5 && p.output.events_fd == -1);
-	bed_done(&b);
+	settings_fixture_done(&b);
 	assert_outcome(decide(&b, bad, &none, true, &p), -EINVAL, &b.why, "--events: \"fd:x\"");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

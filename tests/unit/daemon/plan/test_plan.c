@@ -131,11 +131,11 @@ static void test_make(void **state)
 		.nproc = row->nproc,
 		.nproc_from = "" };
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	for (size_t i = 0; i < 2 && row->put[i].text; i++)
 		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
 					 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
@@ -153,7 +153,7 @@ static void test_make(void **state)
 		else
 			assert_note(&b.notes, NOTE_VERBOSE, NULL);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct proc_row {
@@ -179,13 +179,13 @@ static void test_proc(void **state)
 		.nproc = 1,
 		.nproc_from = "" };
 	struct plan p = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(plan_make(&d, &t, &t.nproc, &p), 0);
 	assert_note(&b.notes, NOTE_WARNING, row->note);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* The numbers of the other nodes' workers are an input. */
@@ -200,11 +200,11 @@ static void test_unequal(void **state)
 		.nproc_from = "" };
 	struct worker_rank r;
 	struct plan p;
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(plan_make(&d, &t, nproc, &p), 0, &b.why, NULL);
 	r = plan_rank(&p, 2);
 	assert_int_equal(r.rank, 4);
@@ -214,7 +214,7 @@ static void test_unequal(void **state)
 	assert_int_equal(r.node_rank, 1);
 	assert_int_equal(r.nnodes, 3);
 	assert_note(&b.notes, NOTE_INFO, NULL); /* node rank 0 speaks of threads */
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 /* Where none is started there is nothing to say but that. */
@@ -228,18 +228,18 @@ static void test_elsewhere(void **state)
 		.nproc = 3,
 		.nproc_from = "" };
 	struct plan p;
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	(void)settings_put(&b.s, SET_ONLY_RANK, "1",
 		(struct origin){ LEVEL_COMMAND_LINE, "--only-rank" }, &b.why);
 	assert_outcome(plan_make(&d, &t, nproc, &p), 0, &b.why, NULL);
 	assert_int_equal(p.start_count, 0);
 	assert_contains(b.notes.first->text, "nothing is started here");
 	assert_null(b.notes.first->next);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_too_many(void **state)
@@ -252,15 +252,15 @@ static void test_too_many(void **state)
 		.nproc = 65536,
 		.nproc_from = "" };
 	struct plan p;
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof nproc / sizeof *nproc; i++)
 		nproc[i] = 65536;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(plan_make(&d, &t, nproc, &p), -EINVAL, &b.why, "too many");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct bind_row {
@@ -293,10 +293,10 @@ static void test_bind(void **state)
 		.max_restarts = 3,
 		.agent_store = true };
 	struct plan p, bound = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(plan_make(&d, &t, nproc, &p), 0, &b.why, NULL);
 	assert_int_equal(plan_bind(&p, &d, &t, &agreed, &bound), row->rc);
 	assert_int_equal(bound.world_size, row->world_size);
@@ -307,7 +307,7 @@ static void test_bind(void **state)
 	}
 	assert_int_equal(p.world_size, 4); /* it stays as it was made */
 	assert_int_equal(p.max_restarts, 0);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_error_file(void **state)

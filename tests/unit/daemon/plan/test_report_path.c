@@ -38,11 +38,11 @@ static void test_path(void **state)
 	const struct path_row *row = *state;
 	const struct facts facts = { .hostname = "gpu07" };
 	struct plan p = { .nnodes = row->nnodes, .node_rank = row->node };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	if (row->text)
 		assert_int_equal(settings_put(&b.s, SET_REPORT, row->text,
 					 (struct origin){ LEVEL_COMMAND_LINE, "--report" }, &b.why),
@@ -54,7 +54,7 @@ static void test_path(void **state)
 		assert_string_equal(p.report_path, row->path);
 	assert_note(
 		&b.notes, NOTE_VERBOSE, row->noted ? "--report: only node rank 0 writes r" : NULL);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct events_row {
@@ -91,11 +91,11 @@ static void test_events(void **state)
 	struct plan p = {
 		.nnodes = row->nnodes, .node_rank = row->node, .output = { .events_fd = -1 }
 	};
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	if (row->text)
 		assert_int_equal(settings_put(&b.s, SET_EVENTS, row->text,
 					 (struct origin){ LEVEL_COMMAND_LINE, "--events" }, &b.why),
@@ -107,7 +107,7 @@ static void test_events(void **state)
 	if (p.output.events_path)
 		assert_string_equal(p.output.events_path, row->path);
 	assert_note(&b.notes, NOTE_VERBOSE, row->note);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -62,7 +62,7 @@ static const struct start_row {
 		NOTE_INFO, "nothing is started here" },
 };
 
-static void put(struct bed *b, enum setting_id id, const char *text, const char *flag)
+static void put(struct settings_fixture *b, enum setting_id id, const char *text, const char *flag)
 {
 	if (text)
 		assert_int_equal(settings_put(&b->s, id, text,
@@ -81,11 +81,11 @@ static void test_start(void **state)
 		.first_rank = 2,
 		.world_size = 9,
 		.master_port = row->port };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	put(&b, SET_ONLY_RANK, row->only, "--only-rank");
 	put(&b, SET_WRAP, row->wrap ? "nsys" : NULL, "--wrap");
 	put(&b, SET_WRAP_RANKS, row->wrap_ranks, "--wrap-ranks");
@@ -104,24 +104,24 @@ static void test_start(void **state)
 			assert_int_equal(plan_is_wrapped(&p, i), (row->wrapped >> i) & 1);
 		assert_note(&b.notes, row->part ? row->level : NOTE_VERBOSE, row->part);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static void test_alone(void **state)
 {
 	const struct facts facts = { 0 };
 	struct plan p = { .nproc = 1, .nnodes = 1, .world_size = 1 };
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	(void)state;
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	put(&b, SET_ONLY_RANK, "0", "--only-rank");
 	assert_outcome(decide_start(&d, &p.nproc, &p), 0, &b.why, NULL);
 	assert_note(&b.notes, NOTE_VERBOSE, NULL);
 	put(&b, SET_ONLY_RANK, "1", "--only-rank");
 	assert_outcome(decide_start(&d, &p.nproc, &p), -EINVAL, &b.why, "the job has rank 0 only");
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -67,7 +67,7 @@ static const struct store_row {
 		"/home/user/.pyenv/shims/python3" },
 };
 
-static void put(struct bed *b, enum setting_id id, const char *text)
+static void put(struct settings_fixture *b, enum setting_id id, const char *text)
 {
 	assert_int_equal(settings_put(&b->s, id, text,
 				 (struct origin){ LEVEL_COMMAND_LINE, "--store" }, &b->why),
@@ -80,11 +80,11 @@ static void test_store(void **state)
 	const struct facts facts = { .torch_version = row->torch,
 		.program = { row->python ? row->python : "/py", "PATH", NULL } };
 	struct plan p = { .max_restarts = row->restarts, .python = !row->no_python };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	if (row->store)
 		put(&b, SET_STORE, row->store);
 	if (row->no_python)
@@ -98,7 +98,7 @@ static void test_store(void **state)
 		assert_true(p.store_from && *p.store_from);
 		assert_note(&b.notes, row->level, row->part);
 	}
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

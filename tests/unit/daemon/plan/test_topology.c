@@ -26,11 +26,11 @@ static void test_nproc(void **state)
 	const struct nproc_row *row = *state;
 	const struct facts facts = { .hostname = "h", .cpus = row->cpus, .gpus = row->gpus };
 	struct topology t = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_int_equal(settings_put(&b.s, SET_NPROC_PER_NODE, row->text,
 				 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
 		0);
@@ -39,7 +39,7 @@ static void test_nproc(void **state)
 	assert_int_equal(t.nproc, row->nproc);
 	if (rc == 0)
 		assert_string_equal(t.nproc_from, row->from);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 static const struct note_row {
@@ -75,15 +75,15 @@ static void test_note(void **state)
 		.env = env, .hostname = "h", .cpus = 8, .cpus_unbound = row->unbound
 	};
 	struct topology t;
-	struct bed b;
+	struct settings_fixture b;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	for (size_t i = 0; i < 5; i++)
 		env[i] = row->env[i];
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	assert_outcome(topology_begin(&d, &t), 0, &b.why, NULL);
 	assert_note(&b.notes, row->level, row->part);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -157,12 +157,12 @@ static void test_explain(void **state)
 	struct topology t;
 	struct plan p;
 	struct text json = { 0 }, text = { 0 };
-	struct bed b;
+	struct settings_fixture b;
 	struct explained e;
 	unsigned nproc[2];
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
-	bed_make(&b, false);
+	settings_fixture_make(&b, false);
 	memcpy(argv + 1, row->argv, sizeof row->argv);
 	assert_int_equal(settings_read_argv(&b.s, argv, &b.why), 0);
 	assert_int_equal(settings_read_environment(&b.s, row->env, &b.notes, &b.why), 0);
@@ -186,7 +186,7 @@ static void test_explain(void **state)
 			assert_contains(text_string(&text), row->text[i]);
 	text_done(&json);
 	text_done(&text);
-	bed_done(&b);
+	settings_fixture_done(&b);
 }
 
 int main(void)

@@ -19,20 +19,21 @@ enum { LIMIT_MS = 60000 };
 
 static void on_note(void *owner, const char *text)
 {
-	struct stage *st = owner;
+	struct store_fixture *st = owner;
 
-	assert_true(st->note_count < STAGE_NOTES);
+	assert_true(st->note_count < FIXTURE_NOTES);
 	(void)snprintf(st->notes[st->note_count++], sizeof *st->notes, "%s", text);
 }
 
 static void on_closed(struct store *s)
 {
-	struct stage *st = (struct stage *)(void *)((char *)s - offsetof(struct stage, store));
+	struct store_fixture *st =
+		(struct store_fixture *)(void *)((char *)s - offsetof(struct store_fixture, store));
 
 	st->closed = true;
 }
 
-void stage_open(struct stage *st, const char *addr, uint64_t memory)
+void store_fixture_open(struct store_fixture *st, const char *addr, uint64_t memory)
 {
 	struct failure why = { 0 };
 	struct store_config c = {
@@ -45,7 +46,7 @@ void stage_open(struct stage *st, const char *addr, uint64_t memory)
 	assert_true(store_port(&st->store) > 0);
 }
 
-void stage_close(struct stage *st)
+void store_fixture_close(struct store_fixture *st)
 {
 	store_close(&st->store, on_closed);
 	(void)uv_run(&st->loop, UV_RUN_DEFAULT);
@@ -53,7 +54,7 @@ void stage_close(struct stage *st)
 	assert_int_equal(uv_loop_close(&st->loop), 0);
 }
 
-int dial(const struct stage *st, const char *to, const char *from)
+int dial(const struct store_fixture *st, const char *to, const char *from)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET }, own = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -67,7 +68,7 @@ int dial(const struct stage *st, const char *to, const char *from)
 	return fd;
 }
 
-void ask(struct stage *st, int fd, const char *request)
+void ask(struct store_fixture *st, int fd, const char *request)
 {
 	struct text bytes = { 0 };
 	size_t sent = 0;
@@ -87,7 +88,7 @@ void ask(struct stage *st, int fd, const char *request)
 	text_done(&bytes);
 }
 
-int dial_and_greet(struct stage *st)
+int dial_and_greet(struct store_fixture *st)
 {
 	int fd = dial(st, "127.0.0.1", "127.0.0.1");
 
@@ -95,7 +96,7 @@ int dial_and_greet(struct stage *st)
 	return fd;
 }
 
-void run_until_readable(struct stage *st, int fd)
+void run_until_readable(struct store_fixture *st, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -106,7 +107,7 @@ void run_until_readable(struct stage *st, int fd)
 	}
 }
 
-void hear(struct stage *st, int fd, const char *words)
+void hear(struct store_fixture *st, int fd, const char *words)
 {
 	struct text expected = { 0 };
 	char *got;
@@ -128,7 +129,7 @@ void hear(struct stage *st, int fd, const char *words)
 	text_done(&expected);
 }
 
-void hear_end(struct stage *st, int fd)
+void hear_end(struct store_fixture *st, int fd)
 {
 	char byte;
 
@@ -137,7 +138,7 @@ void hear_end(struct stage *st, int fd)
 	(void)close(fd);
 }
 
-void settle(struct stage *st)
+void settle(struct store_fixture *st)
 {
 	for (int i = 0; i < 20; i++) {
 		(void)uv_run(&st->loop, UV_RUN_NOWAIT);

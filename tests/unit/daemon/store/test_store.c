@@ -16,11 +16,11 @@
 
 static void test_talk(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	int a, b;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	a = dial_and_greet(&st);
 	b = dial_and_greet(&st);
 	ask(&st, b, "WAIT @1 k");
@@ -35,7 +35,7 @@ static void test_talk(void **state)
 	(void)close(b);
 	settle(&st);
 	assert_true(LIST_EMPTY(&st.store.clients));
-	stage_close(&st);
+	store_fixture_close(&st);
 	assert_int_equal(st.note_count, 0);
 }
 
@@ -43,31 +43,31 @@ static void test_ipv6(void **state)
 {
 	struct sockaddr_in6 in = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct stage st;
+	struct store_fixture st;
 
 	(void)state;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof in) < 0) {
 		(void)close(fd);
 		needs(false, "IPv6");
 	}
-	stage_open(&st, "::1", STAGE_MEMORY);
+	store_fixture_open(&st, "::1", FIXTURE_MEMORY);
 	in.sin6_port = htons((uint16_t)store_port(&st.store));
 	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
 	ask(&st, fd, "VALIDATE %0x3c85f7ce");
 	ask(&st, fd, "ADD n #3");
 	hear(&st, fd, "#3");
 	(void)close(fd);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 static void test_strangers(void **state)
 {
 	struct address a;
-	struct stage st;
+	struct store_fixture st;
 	int fd;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	st.store.peers.loopback = false; /* as if 127.0.0.2 were another host */
 	for (int i = 0; i < 3; i++)
 		hear_end(&st, dial(&st, "127.0.0.1", "127.0.0.2"));
@@ -83,16 +83,16 @@ static void test_strangers(void **state)
 	ask(&st, fd, "PING %1");
 	hear(&st, fd, "%1");
 	(void)close(fd);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 static void test_bad_client(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	int bad, good;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	good = dial_and_greet(&st);
 	bad = dial_and_greet(&st);
 	ask(&st, bad, "SET *8193 v");
@@ -108,18 +108,18 @@ static void test_bad_client(void **state)
 	hear(&st, good, "%1");
 	assert_int_equal(store_clients(&st.store), 2);
 	(void)close(good);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 /* A new attempt has no key of the old one, whose connections are closed, waiting ones too. */
 static void test_next_attempt(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	int old, waiting, backlog, new;
 	unsigned port;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	port = store_port(&st.store);
 	old = dial_and_greet(&st);
 	waiting = dial_and_greet(&st);
@@ -144,7 +144,7 @@ static void test_next_attempt(void **state)
 	hear_end(&st, backlog);
 	assert_int_equal(store_clients(&st.store), 1);
 	(void)close(new);
-	stage_close(&st);
+	store_fixture_close(&st);
 	assert_int_equal(st.note_count, 0);
 }
 
@@ -152,12 +152,12 @@ static void test_next_attempt(void **state)
 static void test_many_attempts(void **state)
 {
 	struct failure why = { 0 };
-	struct store_config c = { .addr = "127.0.0.1", .memory_max = STAGE_MEMORY };
+	struct store_config c = { .addr = "127.0.0.1", .memory_max = FIXTURE_MEMORY };
 	struct store second;
-	struct stage st;
+	struct store_fixture st;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	c.port = store_port(&st.store);
 	for (int i = 0; i < 100; i++) {
 		int fd = dial_and_greet(&st);
@@ -172,7 +172,7 @@ static void test_many_attempts(void **state)
 		assert_int_equal(store_open(&second, &st.loop, &c, &why), -EADDRINUSE);
 	}
 	assert_true(fcntl(st.store.listener, F_GETFD) & FD_CLOEXEC);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 static const struct open_row {
@@ -188,7 +188,7 @@ static const struct open_row {
 static void test_open(void **state)
 {
 	const struct open_row *row = *state;
-	struct store_config c = { .addr = row->addr, .memory_max = STAGE_MEMORY };
+	struct store_config c = { .addr = row->addr, .memory_max = FIXTURE_MEMORY };
 	struct failure why = { 0 };
 	struct store store;
 	uv_loop_t loop;
@@ -200,40 +200,40 @@ static void test_open(void **state)
 
 static void test_port_in_use(void **state)
 {
-	struct store_config c = { .addr = "127.0.0.1", .memory_max = STAGE_MEMORY };
+	struct store_config c = { .addr = "127.0.0.1", .memory_max = FIXTURE_MEMORY };
 	struct failure why = { 0 };
 	struct store second;
-	struct stage st;
+	struct store_fixture st;
 	char part[128], own[16];
 
 	(void)state;
 	process_command(getpid(), own); /* valgrind's, where that runs us */
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	c.port = store_port(&st.store);
 	assert_int_equal(store_open(&second, &st.loop, &c, &why), -EADDRINUSE);
 	(void)snprintf(part, sizeof part,
 		"the store can't listen at 127.0.0.1:%u: %s (pid %d) listens there", c.port, own,
 		(int)getpid());
 	assert_string_equal(why.text, part);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 static void test_close_on_exec(void **state)
 {
 	int before[64], fd;
-	struct stage st;
+	struct store_fixture st;
 
 	(void)state;
 	for (int i = 0; i < 64; i++)
 		before[i] = fcntl(i, F_GETFD);
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	fd = dial_and_greet(&st);
 	ask(&st, fd, "PING %1");
 	hear(&st, fd, "%1");
 	for (int i = 0; i < 64; i++)
 		assert_true(before[i] >= 0 || fcntl(i, F_GETFD) != 0);
 	(void)close(fd);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 static void test_edges(void **state)

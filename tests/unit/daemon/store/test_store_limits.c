@@ -19,10 +19,10 @@
 /* Notes have an end, however many bad clients there are. */
 static void test_note_flood(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	for (int i = 0; i < 100; i++) {
 		int bad = dial_and_greet(&st);
 
@@ -31,18 +31,18 @@ static void test_note_flood(void **state)
 	}
 	assert_int_equal(st.note_count, 33);
 	assert_contains(st.notes[32], "reports no further connections that it closes");
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 /* One that asks for much and reads nothing costs one answer; the others do not notice. */
 static void test_never_reads(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	int lazy, good;
 	size_t sent = 0;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	good = dial_and_greet(&st);
 	ask(&st, good, "SET k *8000000");
 	lazy = dial_and_greet(&st);
@@ -71,14 +71,14 @@ static void test_never_reads(void **state)
 	(void)close(good);
 	settle(&st);
 	assert_true(LIST_EMPTY(&st.store.clients));
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 /* A large answer comes whole to a slow reader, and what it asked meanwhile after it. */
 static void test_slow_reader(void **state)
 {
 	enum { SIZE = 8000000 };
-	struct stage st;
+	struct store_fixture st;
 	uint64_t len;
 	char *got = malloc(SIZE + 8);
 	size_t have = 0;
@@ -86,7 +86,7 @@ static void test_slow_reader(void **state)
 
 	(void)state;
 	assert_non_null(got);
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	fd = dial_and_greet(&st);
 	ask(&st, fd, "SET k *8000000");
 	ask(&st, fd, "GET k");
@@ -107,17 +107,17 @@ static void test_slow_reader(void **state)
 	hear(&st, fd, "%77");
 	free(got);
 	(void)close(fd);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 /* Large values are sent from where they lie: in their place between what is small. */
 static void test_large_among_small(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	int fd;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	fd = dial_and_greet(&st);
 	ask(&st, fd, "SET a 1");
 	ask(&st, fd, "SET k *20000");
@@ -128,18 +128,18 @@ static void test_large_among_small(void **state)
 	ask(&st, fd, "QUEUE_POP q");
 	hear(&st, fd, "#1 *30000");
 	(void)close(fd);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 /* Who watches a key and does not read is closed before it costs too much. */
 static void test_watcher_never_reads(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	struct text bytes = { 0 };
 	int watcher, writer;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", 256 << 20);
+	store_fixture_open(&st, "127.0.0.1", 256 << 20);
 	st.store.config.old = STORE_DIALECT_A;
 	watcher = dial(&st, "127.0.0.1", "127.0.0.1");
 	writer = dial_and_greet(&st);
@@ -157,17 +157,17 @@ static void test_watcher_never_reads(void **state)
 	assert_true(st.store.budget.used < 100 << 20);
 	(void)close(watcher);
 	(void)close(writer);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 static void test_many_clients(void **state)
 {
 	enum { MANY = 400 };
-	struct stage st;
+	struct store_fixture st;
 	int fds[MANY];
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	for (int i = 0; i < MANY; i++) {
 		fds[i] = dial_and_greet(&st);
 		ask(&st, fds[i], "BARRIER b #400");
@@ -178,7 +178,7 @@ static void test_many_clients(void **state)
 	assert_int_equal(store_clients(&st.store), MANY);
 	for (int i = 0; i < MANY; i++)
 		(void)close(fds[i]);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 /* Without a descriptor for it a connection is closed; the store neither spins nor dies of it. */
@@ -186,12 +186,12 @@ static void test_no_descriptors(void **state)
 {
 	struct rlimit was, low;
 	const char *preload = getenv("LD_PRELOAD");
-	struct stage st;
+	struct store_fixture st;
 	int a, b, next;
 
 	(void)state;
 	needs(!preload || !strstr(preload, "vgpreload"), "its own limits, not valgrind's");
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	a = dial_and_greet(&st);
 	b = dial_and_greet(&st);
 	next = dup(0);
@@ -208,17 +208,17 @@ static void test_no_descriptors(void **state)
 	ask(&st, a, "PING %1");
 	hear(&st, a, "%1");
 	(void)close(a);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 /* They go while the store writes to them. */
 static void test_sudden_end(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	int good;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", STAGE_MEMORY);
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
 	good = dial_and_greet(&st);
 	ask(&st, good, "SET k *1000000");
 	for (int i = 0; i < 100; i++) {
@@ -241,17 +241,17 @@ static void test_sudden_end(void **state)
 	(void)close(good);
 	settle(&st);
 	assert_true(LIST_EMPTY(&st.store.clients));
-	stage_close(&st);
+	store_fixture_close(&st);
 	assert_int_equal(st.note_count, 0);
 }
 
 static void test_memory(void **state)
 {
-	struct stage st;
+	struct store_fixture st;
 	int greedy, good;
 
 	(void)state;
-	stage_open(&st, "127.0.0.1", 1 << 20);
+	store_fixture_open(&st, "127.0.0.1", 1 << 20);
 	good = dial_and_greet(&st);
 	ask(&st, good, "SET k v");
 	greedy = dial_and_greet(&st);
@@ -261,7 +261,7 @@ static void test_memory(void **state)
 	ask(&st, good, "GET k");
 	hear(&st, good, "v");
 	(void)close(good);
-	stage_close(&st);
+	store_fixture_close(&st);
 }
 
 int main(void)

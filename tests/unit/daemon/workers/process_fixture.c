@@ -19,18 +19,18 @@
 
 enum { SHARED_BYTES = 64 * sizeof(int), LIMIT_S = 100 };
 
-volatile int *stage_shared;
+volatile int *shared_numbers;
 static int ready_fd = -1;
 static const char **told; /* what does not hold, of a part behind a namespace */
 
 static _Noreturn void give_up(const char *what)
 {
-	(void)fprintf(stderr, "stage: %s: %s\n", what, strerror(errno));
+	(void)fprintf(stderr, "process_fixture: %s: %s\n", what, strerror(errno));
 	_exit(99);
 }
 
 /* The part's process: tells what does not hold. */
-static _Noreturn void play(stage_part *part, int tell)
+static _Noreturn void play(process_part *part, int tell)
 {
 	const char *broken;
 	sigset_t chld;
@@ -47,17 +47,17 @@ static _Noreturn void play(stage_part *part, int tell)
 	_exit(broken ? 1 : 0);
 }
 
-static void run(stage_part *part)
+static void run(process_part *part)
 {
 	char broken[256] = "";
 	int p[2], status;
 	pid_t pid;
 
-	stage_shared =
+	shared_numbers =
 		mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(stage_shared, MAP_FAILED);
+	assert_ptr_not_equal(shared_numbers, MAP_FAILED);
 	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
-	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* for stage_done() */
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* for what ends them all */
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
@@ -66,7 +66,7 @@ static void run(stage_part *part)
 	(void)!read(p[0], broken, sizeof broken - 1);
 	(void)close(p[0]);
 	(void)close(p[1]);
-	(void)munmap((void *)(uintptr_t)stage_shared, SHARED_BYTES);
+	(void)munmap((void *)(uintptr_t)shared_numbers, SHARED_BYTES);
 	if (strncmp(broken, NEEDS, sizeof NEEDS - 1) == 0)
 		needs(false, broken + sizeof NEEDS - 1);
 	if (broken[0])
@@ -76,7 +76,7 @@ static void run(stage_part *part)
 }
 
 /* For the part, and what it has started: as play() makes it. */
-static _Noreturn void play_below(stage_part *part)
+static _Noreturn void play_below(process_part *part)
 {
 	if (setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		give_up("set-up");
@@ -87,7 +87,7 @@ static _Noreturn void play_below(stage_part *part)
 }
 
 /* Process 1 of a new pid namespace, all of which ends with it. */
-static _Noreturn void be_first(stage_part *part)
+static _Noreturn void be_first(process_part *part)
 {
 	pid_t pid = fork();
 
@@ -97,7 +97,7 @@ static _Noreturn void be_first(stage_part *part)
 	_exit(0);
 }
 
-static _Noreturn void leave_proc(bool foreign, stage_part *part)
+static _Noreturn void leave_proc(bool foreign, process_part *part)
 {
 	pid_t pid;
 
@@ -116,7 +116,7 @@ static _Noreturn void leave_proc(bool foreign, stage_part *part)
 	_exit(0);
 }
 
-const char *stage_without_proc(bool foreign, stage_part *part)
+const char *play_without_proc(bool foreign, process_part *part)
 {
 	const char *broken;
 	pid_t pid;
@@ -136,7 +136,7 @@ const char *stage_without_proc(bool foreign, stage_part *part)
 
 static void test_row(void **state)
 {
-	const struct stage_row *row = *state;
+	const struct process_row *row = *state;
 
 	needs(!row->root || geteuid() == 0, "root");
 	run(row->part);
@@ -160,12 +160,12 @@ static int done(void **state)
 	return 0;
 }
 
-void stage_add(struct suite *s, const struct stage_row *rows, size_t count)
+void process_suite_add(struct suite *s, const struct process_row *rows, size_t count)
 {
 	suite_add_rows(s, test_row, done, rows, count, sizeof *rows);
 }
 
-pid_t stage_start(unsigned kind, void (*act)(void))
+pid_t actor_start(unsigned kind, void (*act)(void))
 {
 	pid_t first, pid = 0;
 	int p[2];
@@ -191,7 +191,7 @@ pid_t stage_start(unsigned kind, void (*act)(void))
 	return pid;
 }
 
-void stage_ready(void)
+void actor_ready(void)
 {
 	pid_t pid = getpid();
 
@@ -200,28 +200,28 @@ void stage_ready(void)
 	(void)close(ready_fd);
 }
 
-void stage_wait(void)
+void act_wait(void)
 {
-	stage_ready();
+	actor_ready();
 	for (;;)
 		(void)pause();
 }
 
-void stage_stay(void)
+void act_stay(void)
 {
 	(void)signal(SIGTERM, SIG_IGN);
-	stage_wait();
+	act_wait();
 }
 
-void stage_end(void)
+void act_end(void)
 {
-	stage_ready();
+	actor_ready();
 }
 
-void stage_parent(void)
+void act_parent(void)
 {
-	stage_shared[0] = stage_start(ACTOR_SESSION, stage_wait);
-	stage_wait();
+	shared_numbers[0] = actor_start(ACTOR_SESSION, act_wait);
+	act_wait();
 }
 
 static char state_of(pid_t pid)
@@ -231,7 +231,7 @@ static char state_of(pid_t pid)
 	return process_read(pid, &p) < 0 ? 'Z' : p.state;
 }
 
-void stage_await(pid_t pid, char state)
+void actor_await(pid_t pid, char state)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 
@@ -239,12 +239,12 @@ void stage_await(pid_t pid, char state)
 		(void)nanosleep(&pause, NULL);
 }
 
-bool stage_lives(pid_t pid)
+bool actor_lives(pid_t pid)
 {
 	return state_of(pid) != 'Z';
 }
 
-int stage_reap(pid_t pid)
+int actor_reap(pid_t pid)
 {
 	int status;
 

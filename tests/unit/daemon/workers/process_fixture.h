@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* What a part returns: NULL, or the sentence that does not hold. */
-typedef const char *stage_part(void);
+typedef const char *process_part(void);
 
 #define HOLDS(condition, sentence) \
 	do { \
@@ -21,21 +21,21 @@ typedef const char *stage_part(void);
 #define NEEDS "needs "
 
 /* A test for each row: the sentence, and the part that shows it. */
-struct stage_row {
+struct process_row {
 	const char *says;
-	stage_part *part;
+	process_part *part;
 	bool root; /* only root can play it */
 };
 
-void stage_add(struct suite *s, const struct stage_row *rows, size_t count);
+void process_suite_add(struct suite *s, const struct process_row *rows, size_t count);
 
 /* Numbers that all processes of a part share, 64 zeros at its start. */
-extern volatile int *stage_shared;
+extern volatile int *shared_numbers;
 
 /* Plays a part where /proc is not to be believed. foreign: it is another pid namespace's, in which
  * this process has the number of one that has many children where kernels have threads; else there
  * is none at all. */
-const char *stage_without_proc(bool foreign, stage_part *part);
+const char *play_without_proc(bool foreign, process_part *part);
 
 enum actor_kind {
 	ACTOR_CHILD = 0,
@@ -44,25 +44,25 @@ enum actor_kind {
 };
 
 /* Starts a process that acts; returns its pid once it has said that it is ready. */
-pid_t stage_start(unsigned kind, void (*act)(void));
+pid_t actor_start(unsigned kind, void (*act)(void));
 
-/* Of an actor: lets stage_start() return. */
-void stage_ready(void);
+/* Of an actor: lets actor_start() return. */
+void actor_ready(void);
 
 /* Acts: wait for a signal, wait while TERM is ignored, end at once. */
-void stage_wait(void);
-void stage_stay(void);
-void stage_end(void);
+void act_wait(void);
+void act_stay(void);
+void act_end(void);
 
-/* Has a child of its own in another session, stage_shared[0], which stage_wait()s; and waits. */
-void stage_parent(void);
+/* Has a child of its own in another session, shared_numbers[0], which act_wait()s; and waits. */
+void act_parent(void);
 
 /* Waits until a process is in this state, as proc(5) has it; 'Z' also if it is gone. */
-void stage_await(pid_t pid, char state);
+void actor_await(pid_t pid, char state);
 
-bool stage_lives(pid_t pid);
+bool actor_lives(pid_t pid);
 
 /* Waits for a child's end and returns its status; 128 + a signal. */
-int stage_reap(pid_t pid);
+int actor_reap(pid_t pid);
 
 #endif

@@ -72,11 +72,11 @@ static void look_around(void)
 	(void)prctl(PR_GET_PDEATHSIG, &death);
 	(void)prctl(PR_GET_CHILD_SUBREAPER, &adopts);
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
-	stage_shared[0] = getsid(0) == getpid();
-	stage_shared[1] = death;
-	stage_shared[2] = adopts;
-	stage_shared[3] = getppid() == guard.guard;
-	stage_shared[4] = sigismember(&blocked, SIGTERM) == 1 &&
+	shared_numbers[0] = getsid(0) == getpid();
+	shared_numbers[1] = death;
+	shared_numbers[2] = adopts;
+	shared_numbers[3] = getppid() == guard.guard;
+	shared_numbers[4] = sigismember(&blocked, SIGTERM) == 1 &&
 		sigismember(&blocked, SIGUSR1) == 1 && sigismember(&blocked, SIGUSR2) == 0;
 	_exit(42);
 }
@@ -87,11 +87,11 @@ static const char *part_supervisor(void)
 	sigset_t blocked;
 
 	HOLDS(play(look_around) == 42 && why.code == 0, "its exit code is the guard's");
-	HOLDS(stage_shared[0], "it has a session of its own");
-	HOLDS(stage_shared[1] == SIGCONT, "the guard's death wakes it");
-	HOLDS(stage_shared[2] == 1, "it adopts orphans");
-	HOLDS(stage_shared[3], "it is the guard's child");
-	HOLDS(stage_shared[4], "what is taken is blocked, and nothing else");
+	HOLDS(shared_numbers[0], "it has a session of its own");
+	HOLDS(shared_numbers[1] == SIGCONT, "the guard's death wakes it");
+	HOLDS(shared_numbers[2] == 1, "it adopts orphans");
+	HOLDS(shared_numbers[3], "it is the guard's child");
+	HOLDS(shared_numbers[4], "what is taken is blocked, and nothing else");
 	(void)prctl(PR_GET_CHILD_SUBREAPER, &adopts);
 	HOLDS(adopts == 1, "the guard adopts orphans");
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
@@ -110,11 +110,11 @@ static void use_run_dir(void)
 {
 	const char *path = guard.shared->run_dir;
 
-	stage_shared[0] = is_there(path);
+	shared_numbers[0] = is_there(path);
 	guard_end_run_dir(&guard);
 	while (!guard.shared->run_dir_removed)
 		(void)usleep(1000);
-	stage_shared[1] = !is_there(path);
+	shared_numbers[1] = !is_there(path);
 	_exit(-guard_remove_run_dir(&guard, &why));
 }
 
@@ -126,8 +126,8 @@ static void remove_run_dir(void)
 static const char *part_run_dir(void)
 {
 	HOLDS(play(use_run_dir) == 0, "whose removal is no failure where the guard was first");
-	HOLDS(stage_shared[0], "it is there before anything is started");
-	HOLDS(stage_shared[1], "the guard removes it when it is not needed any more");
+	HOLDS(shared_numbers[0], "it is there before anything is started");
+	HOLDS(shared_numbers[1], "the guard removes it when it is not needed any more");
 	HOLDS(play(remove_run_dir) == 0, "or the supervisor does");
 	HOLDS(play(look_around) == 42 && !is_there(guard.shared->run_dir),
 		"or the guard at the end");
@@ -139,29 +139,29 @@ static void be_told(void)
 	struct relayed got;
 
 	(void)kill(guard.guard, SIGUSR1);
-	stage_shared[0] = next(&got) && got.signal == SIGUSR1 && got.code == SI_USER &&
+	shared_numbers[0] = next(&got) && got.signal == SIGUSR1 && got.code == SI_USER &&
 		got.pid == getpid() && got.uid == getuid();
 	(void)kill(guard.guard, SIGTERM);
-	stage_shared[1] = next(&got) && got.signal == SIGTERM && got.pid == getpid();
+	shared_numbers[1] = next(&got) && got.signal == SIGTERM && got.pid == getpid();
 	_exit(0);
 }
 
 static const char *part_relay(void)
 {
 	HOLDS(play(be_told) == 0, "it has heard both");
-	HOLDS(stage_shared[0], "with their senders");
-	HOLDS(stage_shared[1], "one after the other");
+	HOLDS(shared_numbers[0], "with their senders");
+	HOLDS(shared_numbers[1], "one after the other");
 	return NULL;
 }
 
-/* Of a process that was there before the guard: stage_shared[0] is the supervisor. */
+/* Of a process that was there before the guard: shared_numbers[0] is the supervisor. */
 static void await_supervisor(char state)
 {
-	stage_ready();
-	while (!stage_shared[0])
+	actor_ready();
+	while (!shared_numbers[0])
 		(void)usleep(1000);
 	if (state)
-		stage_await(stage_shared[0], state);
+		actor_await(shared_numbers[0], state);
 }
 
 static void wake_by_term(void)
@@ -178,17 +178,17 @@ static void wake_by_cont(void)
 
 static void stop(void)
 {
-	stage_shared[0] = getpid();
+	shared_numbers[0] = getpid();
 	(void)raise(SIGSTOP);
 	_exit(7);
 }
 
 static const char *part_wakes(void)
 {
-	(void)stage_start(ACTOR_CHILD, wake_by_term);
+	(void)actor_start(ACTOR_CHILD, wake_by_term);
 	HOLDS(play(stop) == 7, "by what ends the job");
-	stage_shared[0] = 0;
-	(void)stage_start(ACTOR_CHILD, wake_by_cont);
+	shared_numbers[0] = 0;
+	(void)actor_start(ACTOR_CHILD, wake_by_cont);
 	HOLDS(play(stop) == 7, "by CONT");
 	return NULL;
 }
@@ -229,8 +229,8 @@ static void stop_the_guard(void)
 {
 	await_supervisor(0);
 	(void)kill(getppid(), SIGTSTP);
-	stage_await(getppid(), 'T');
-	stage_shared[1] = 1;
+	actor_await(getppid(), 'T');
+	shared_numbers[1] = 1;
 	(void)kill(getppid(), SIGCONT);
 }
 
@@ -246,7 +246,7 @@ static void wake_the_guard(void)
 static void stop_the_guard_first(void)
 {
 	(void)kill(guard.guard, SIGSTOP);
-	stage_await(guard.guard, 'T');
+	actor_await(guard.guard, 'T');
 	wake_the_guard();
 }
 
@@ -261,7 +261,7 @@ static void be_suspended(void)
 {
 	struct relayed got;
 
-	stage_shared[0] = getpid();
+	shared_numbers[0] = getpid();
 	if (!next(&got) || got.signal != SIGTSTP || !next(&got) || got.signal != SIGCONT)
 		_exit(1);
 	_exit(0);
@@ -269,9 +269,9 @@ static void be_suspended(void)
 
 static const char *part_suspend(void)
 {
-	(void)stage_start(ACTOR_CHILD, stop_the_guard);
+	(void)actor_start(ACTOR_CHILD, stop_the_guard);
 	HOLDS(play(be_suspended) == 0, "the supervisor hears of both");
-	HOLDS(stage_shared[1], "the guard has stopped between them");
+	HOLDS(shared_numbers[1], "the guard has stopped between them");
 	return NULL;
 }
 
@@ -288,7 +288,7 @@ static void take_directly(void)
 
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
-	stage_shared[0] = getpid();
+	shared_numbers[0] = getpid();
 	_exit(sigwaitinfo(&term, &si) == SIGTERM && si.si_pid == guard.guard ? 5 : 1);
 }
 
@@ -297,7 +297,7 @@ static const char *part_full_pipe(void)
 	const struct relayed usr1 = { .signal = SIGUSR1 };
 	pid_t pid;
 
-	(void)stage_start(ACTOR_CHILD, term_the_guard);
+	(void)actor_start(ACTOR_CHILD, term_the_guard);
 	HOLDS(begin() == 0, "set-up");
 	pid = guard_fork(&guard, &why);
 	if (pid == 0)
@@ -313,14 +313,14 @@ static void last_words(void)
 {
 	(void)close(guard.relay);
 	signals_release(&guard.taken);
-	stage_shared[0] = getpid();
+	shared_numbers[0] = getpid();
 	for (;;)
 		(void)pause();
 }
 
 static const char *part_last_words(void)
 {
-	(void)stage_start(ACTOR_CHILD, term_the_guard);
+	(void)actor_start(ACTOR_CHILD, term_the_guard);
 	HOLDS(play(last_words) == 128 + SIGTERM, "it ends as the signal says");
 	HOLDS(why.code == 0, "there is nothing to say: nobody reads it");
 	return NULL;
@@ -329,8 +329,8 @@ static const char *part_last_words(void)
 static void die_among_many(void)
 {
 	for (int i = 1; i <= 8; i++)
-		stage_shared[i] = stage_start((unsigned)i % 4, i < 5 ? stage_stay : stage_wait);
-	(void)kill(stage_shared[1], SIGSTOP);
+		shared_numbers[i] = actor_start((unsigned)i % 4, i < 5 ? act_stay : act_wait);
+	(void)kill(shared_numbers[1], SIGSTOP);
 	(void)raise(SIGKILL);
 }
 
@@ -385,7 +385,7 @@ static const char *part_decided(void)
 
 static const char *part_killed(void)
 {
-	pid_t before = stage_start(ACTOR_SESSION, stage_wait);
+	pid_t before = actor_start(ACTOR_SESSION, act_wait);
 	int rc;
 
 	HOLDS(begin() == 0, "set-up");
@@ -394,8 +394,8 @@ static const char *part_killed(void)
 	HOLDS(rc == 128 + SIGKILL, "the exit code tells the signal");
 	HOLDS(why.code == -EOWNERDEAD && strstr(why.text, "SIGKILL"), "so does a sentence");
 	for (int i = 1; i <= 8; i++)
-		HOLDS(stage_shared[i] > 0 && !stage_lives(stage_shared[i]), "all are killed");
-	HOLDS(stage_lives(before), "who was there before lives");
+		HOLDS(shared_numbers[i] > 0 && !actor_lives(shared_numbers[i]), "all are killed");
+	HOLDS(actor_lives(before), "who was there before lives");
 	return NULL;
 }
 
@@ -403,51 +403,51 @@ static void outlive(void)
 {
 	struct relayed got;
 
-	stage_shared[1] = getpid();
+	shared_numbers[1] = getpid();
 	(void)raise(SIGSTOP);
-	stage_shared[2] = !next(&got) ? 1 : -1;
+	shared_numbers[2] = !next(&got) ? 1 : -1;
 	_exit(-guard_remove_run_dir(&guard, &why)); /* the guard can't */
 }
 
 static void be_guard(void)
 {
-	stage_ready();
-	stage_shared[0] = play(outlive);
+	actor_ready();
+	shared_numbers[0] = play(outlive);
 }
 
 static const char *part_guard_killed(void)
 {
-	pid_t pid = stage_start(ACTOR_SESSION, be_guard);
+	pid_t pid = actor_start(ACTOR_SESSION, be_guard);
 
-	while (!stage_shared[1])
+	while (!shared_numbers[1])
 		(void)usleep(1000);
-	stage_await(stage_shared[1], 'T');
+	actor_await(shared_numbers[1], 'T');
 	(void)kill(pid, SIGKILL);
-	HOLDS(stage_reap(pid) == 128 + SIGKILL, "the guard is gone");
-	HOLDS(stage_reap(stage_shared[1]) == 0, "a stopped supervisor wakes");
-	HOLDS(stage_shared[2] == 1, "and finds the pipe's end");
+	HOLDS(actor_reap(pid) == 128 + SIGKILL, "the guard is gone");
+	HOLDS(actor_reap(shared_numbers[1]) == 0, "a stopped supervisor wakes");
+	HOLDS(shared_numbers[2] == 1, "and finds the pipe's end");
 	return NULL;
 }
 
 static const char *part_too_many(void)
 {
 	for (int i = 0; i <= SPARED_MAX; i++)
-		(void)stage_start(ACTOR_CHILD, stage_wait);
+		(void)actor_start(ACTOR_CHILD, act_wait);
 	HOLDS(begin() == -E2BIG && why.text[0] != '\0', "it is refused with a sentence");
 	return NULL;
 }
 
 static const char *part_reaps(void)
 {
-	pid_t before = stage_start(ACTOR_CHILD, stage_end);
+	pid_t before = actor_start(ACTOR_CHILD, act_end);
 
-	stage_await(before, 'Z');
+	actor_await(before, 'Z');
 	HOLDS(play(look_around) == 42, "it is not taken for the supervisor");
-	HOLDS(stage_reap(before) == -ECHILD, "it is reaped");
+	HOLDS(actor_reap(before) == -ECHILD, "it is reaped");
 	return NULL;
 }
 
-static const struct stage_row rows[] = {
+static const struct process_row rows[] = {
 	{ "two processes, each prepared for the other's death", part_supervisor, false },
 	{ "a directory of the run, which the guard makes and removes", part_run_dir, false },
 	{ "signals are relayed with their senders", part_relay, false },
@@ -470,6 +470,6 @@ int main(void)
 {
 	static struct suite s;
 
-	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	process_suite_add(&s, rows, sizeof rows / sizeof *rows);
 	return suite_run(&s);
 }

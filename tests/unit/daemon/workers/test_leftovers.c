@@ -38,23 +38,23 @@ static void make(uint64_t grace_ms)
 
 static void with_orphan(void)
 {
-	stage_shared[0] = stage_start(ACTOR_ORPHAN, orphan_acts);
-	stage_wait();
+	shared_numbers[0] = actor_start(ACTOR_ORPHAN, orphan_acts);
+	act_wait();
 }
 
 /* A worker that runs, and an orphan in its session, whose pid is returned. */
 static pid_t start_worker(unsigned i, void (*acts)(void))
 {
 	orphan_acts = acts;
-	workers[i].outcome.pid = stage_start(ACTOR_SESSION, with_orphan);
+	workers[i].outcome.pid = actor_start(ACTOR_SESSION, with_orphan);
 	workers[i].state = WORKER_RUNNING;
-	return stage_shared[0];
+	return shared_numbers[0];
 }
 
 /* One whose orphan has ended, too. */
 static void start_lonely(unsigned i)
 {
-	(void)stage_reap(start_worker(i, stage_end));
+	(void)actor_reap(start_worker(i, act_end));
 }
 
 /* As the pool does it. */
@@ -64,7 +64,7 @@ static int reap(pid_t pid)
 
 	(void)waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT);
 	(void)leftovers_reaped(&left, &si);
-	return stage_reap(pid);
+	return actor_reap(pid);
 }
 
 static bool counts(const struct leftover *of, unsigned count, unsigned forced)
@@ -75,7 +75,7 @@ static bool counts(const struct leftover *of, unsigned count, unsigned forced)
 static void end_worker(unsigned i)
 {
 	(void)kill(workers[i].outcome.pid, SIGKILL);
-	(void)stage_reap(workers[i].outcome.pid);
+	(void)actor_reap(workers[i].outcome.pid);
 	workers[i].state = WORKER_ENDED;
 }
 
@@ -88,7 +88,7 @@ static void with_error_file(void)
 
 	(void)snprintf(variable, sizeof variable, "TORCHELASTIC_ERROR_FILE=%s", error_file);
 	(void)dup2(nowhere, STDOUT_FILENO);
-	stage_ready();
+	actor_ready();
 	(void)execve(argv[0], argv, env);
 	_exit(99);
 }
@@ -111,7 +111,7 @@ static pid_t start_daemon(const char *path)
 	pid_t pid;
 
 	error_file = path;
-	pid = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, with_error_file);
+	pid = actor_start(ACTOR_ORPHAN | ACTOR_SESSION, with_error_file);
 	while (!is_executed(pid))
 		(void)usleep(1000);
 	return pid;
@@ -123,7 +123,7 @@ static const char *part_by_session(void)
 	uint64_t next;
 
 	make(LONG_MS);
-	orphan = start_worker(0, stage_wait);
+	orphan = start_worker(0, act_wait);
 	end_worker(0);
 	next = leftovers_look(&left, false);
 	HOLDS(reap(orphan) == 128 + SIGTERM, "it is asked");
@@ -139,12 +139,12 @@ static const char *part_stopped(void)
 	pid_t orphan;
 
 	make(LONG_MS);
-	orphan = start_worker(0, stage_wait);
+	orphan = start_worker(0, act_wait);
 	(void)kill(orphan, SIGSTOP);
-	stage_await(orphan, 'T');
+	actor_await(orphan, 'T');
 	end_worker(0);
 	(void)leftovers_look(&left, false);
-	HOLDS(stage_reap(orphan) == 128 + SIGTERM, "it wakes to end");
+	HOLDS(actor_reap(orphan) == 128 + SIGTERM, "it wakes to end");
 	return NULL;
 }
 
@@ -153,10 +153,10 @@ static const char *part_living(void)
 	pid_t orphan, own;
 
 	make(0);
-	orphan = start_worker(0, stage_wait);
+	orphan = start_worker(0, act_wait);
 	own = start_daemon(RUN_DIR "/attempt_0_local_rank_4_error.json");
 	HOLDS(leftovers_look(&left, false) == 0, "there is nothing to do");
-	HOLDS(stage_lives(orphan) && stage_lives(own), "nobody is touched");
+	HOLDS(actor_lives(orphan) && actor_lives(own), "nobody is touched");
 	HOLDS(counts(&workers[0].left, 0, 0) && !workers[0].left.deadline_ns, "nobody counts");
 	return NULL;
 }
@@ -166,14 +166,14 @@ static const char *part_by_error_file(void)
 	pid_t first, second;
 
 	make(LONG_MS);
-	(void)start_worker(0, stage_wait);
+	(void)start_worker(0, act_wait);
 	start_lonely(1);
 	first = start_daemon(RUN_DIR "/attempt_0_local_rank_4_error.json");
 	second = start_daemon(RUN_DIR "/attempt_12_local_rank_5_error.json");
 	end_worker(1);
 	(void)leftovers_look(&left, false);
-	HOLDS(stage_reap(second) == 128 + SIGTERM, "the ended worker's");
-	HOLDS(stage_lives(first), "not the living one's");
+	HOLDS(actor_reap(second) == 128 + SIGTERM, "the ended worker's");
+	HOLDS(actor_lives(first), "not the living one's");
 	HOLDS(workers[1].left.count == 1 && workers[0].left.count == 0, "each counts for its own");
 	return NULL;
 }
@@ -198,11 +198,11 @@ static const char *part_nobodys(void)
 		pids[i] = start_daemon(paths[i]);
 	HOLDS(leftovers_look(&left, false) == 0, "while a worker lives it may be that one's");
 	for (size_t i = 0; i < COUNT; i++)
-		HOLDS(stage_lives(pids[i]), "and is not touched");
+		HOLDS(actor_lives(pids[i]), "and is not touched");
 	end_worker(1);
 	HOLDS(leftovers_look(&left, true) > 0, "then it is not");
 	for (size_t i = 0; i < COUNT; i++)
-		HOLDS(stage_reap(pids[i]) == 128 + SIGTERM, "and is asked");
+		HOLDS(actor_reap(pids[i]) == 128 + SIGTERM, "and is asked");
 	HOLDS(left.nobodys.count == COUNT, "it counts for nobody");
 	HOLDS(workers[0].left.count == 0 && workers[1].left.count == 0, "of the workers");
 	return NULL;
@@ -214,7 +214,7 @@ static const char *part_grace(void)
 	uint64_t next;
 
 	make(SHORT_MS);
-	orphan = start_worker(0, stage_stay);
+	orphan = start_worker(0, act_stay);
 	end_worker(0);
 	do {
 		next = leftovers_look(&left, false);
@@ -234,11 +234,11 @@ static const char *part_before_the_end(void)
 	pid_t orphan;
 
 	make(LONG_MS);
-	orphan = start_worker(0, stage_stay);
+	orphan = start_worker(0, act_stay);
 	end_worker(0);
 	for (int i = 0; i < 3; i++)
 		HOLDS(leftovers_look(&left, i > 0) > 0, "it is still there");
-	HOLDS(stage_lives(orphan), "it has its time");
+	HOLDS(actor_lives(orphan), "it has its time");
 	HOLDS(workers[0].left.forced == 0, "it is not killed");
 	return NULL;
 }
@@ -246,8 +246,8 @@ static const char *part_before_the_end(void)
 static const char *part_nearest(void)
 {
 	make(1000);
-	(void)start_worker(0, stage_stay);
-	(void)start_worker(1, stage_stay);
+	(void)start_worker(0, act_stay);
+	(void)start_worker(1, act_stay);
 	end_worker(0);
 	(void)leftovers_look(&left, false);
 	(void)usleep(500000);
@@ -261,8 +261,8 @@ static const char *part_no_grace(void)
 	pid_t first, second;
 
 	make(0);
-	first = start_worker(0, stage_stay);
-	second = start_worker(1, stage_stay);
+	first = start_worker(0, act_stay);
+	second = start_worker(1, act_stay);
 	end_worker(0);
 	end_worker(1);
 	HOLDS(leftovers_look(&left, false) > 0, "what they orphan must be found");
@@ -274,8 +274,8 @@ static const char *part_no_grace(void)
 
 static void with_child(void)
 {
-	stage_shared[1] = stage_start(ACTOR_SESSION, stage_wait);
-	stage_wait();
+	shared_numbers[1] = actor_start(ACTOR_SESSION, act_wait);
+	act_wait();
 }
 
 static const char *part_tree(void)
@@ -284,19 +284,19 @@ static const char *part_tree(void)
 
 	make(LONG_MS);
 	orphan = start_worker(0, with_child);
-	below = stage_shared[1];
+	below = shared_numbers[1];
 	end_worker(0);
 	(void)leftovers_look(&left, false);
-	HOLDS(stage_reap(orphan) == 128 + SIGTERM, "the orphan is asked");
-	HOLDS(stage_reap(below) == 128 + SIGTERM, "so is what is below it");
+	HOLDS(actor_reap(orphan) == 128 + SIGTERM, "the orphan is asked");
+	HOLDS(actor_reap(below) == 128 + SIGTERM, "so is what is below it");
 	HOLDS(workers[0].left.count == 2, "both count");
 	return NULL;
 }
 
 static void with_stubborn_child(void)
 {
-	stage_shared[1] = stage_start(ACTOR_SESSION, stage_stay);
-	stage_wait();
+	shared_numbers[1] = actor_start(ACTOR_SESSION, act_stay);
+	act_wait();
 }
 
 static volatile sig_atomic_t asked;
@@ -317,10 +317,10 @@ static void multiply(void)
 	sigaddset(&term, SIGTERM);
 	(void)sigprocmask(SIG_BLOCK, &term, &before);
 	(void)sigaction(SIGTERM, &noting, NULL);
-	stage_ready();
+	actor_ready();
 	while (!asked)
 		(void)sigsuspend(&before);
-	stage_shared[2] = stage_start(ACTOR_CHILD, stage_stay);
+	shared_numbers[2] = actor_start(ACTOR_CHILD, act_stay);
 	for (;;)
 		(void)pause();
 }
@@ -333,11 +333,11 @@ static const char *part_born_late(void)
 	orphan = start_worker(0, multiply);
 	end_worker(0);
 	(void)leftovers_look(&left, true);
-	while (!stage_shared[2])
+	while (!shared_numbers[2])
 		(void)usleep(1000);
 	leftovers_kill(&left);
 	HOLDS(reap(orphan) == 128 + SIGKILL, "it is killed");
-	HOLDS(reap(stage_shared[2]) == 128 + SIGKILL, "so is what it has started since");
+	HOLDS(reap(shared_numbers[2]) == 128 + SIGKILL, "so is what it has started since");
 	HOLDS(counts(&workers[0].left, 2, 2), "both count as left and killed");
 	return NULL;
 }
@@ -347,9 +347,9 @@ static const char *part_kill(void)
 	pid_t ended, living, nobodys;
 
 	make(LONG_MS);
-	ended = start_worker(0, stage_stay);
-	living = start_worker(1, stage_stay);
-	nobodys = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, stage_stay);
+	ended = start_worker(0, act_stay);
+	living = start_worker(1, act_stay);
+	nobodys = actor_start(ACTOR_ORPHAN | ACTOR_SESSION, act_stay);
 	end_worker(0);
 	(void)leftovers_look(&left, false);
 	leftovers_kill(&left);
@@ -376,7 +376,7 @@ static const char *part_counts_once(void)
 	start_lonely(0);
 	start_lonely(1);
 	error_file = RUN_DIR "/attempt_0_local_rank_5_error.json";
-	own = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, stay_as_daemon);
+	own = actor_start(ACTOR_ORPHAN | ACTOR_SESSION, stay_as_daemon);
 	while (!is_executed(own))
 		(void)usleep(1000);
 	end_worker(0);
@@ -398,7 +398,7 @@ static const char *part_counts_once_below(void)
 
 	make(LONG_MS);
 	orphan = start_worker(0, with_stubborn_child);
-	below = stage_shared[1];
+	below = shared_numbers[1];
 	end_worker(0);
 	(void)leftovers_look(&left, true);
 	HOLDS(reap(orphan) == 128 + SIGTERM, "its parent ends");
@@ -416,7 +416,7 @@ static const char *part_anothers_kill(void)
 	pid_t orphan;
 
 	make(LONG_MS);
-	orphan = start_worker(0, stage_stay);
+	orphan = start_worker(0, act_stay);
 	end_worker(0);
 	(void)leftovers_look(&left, false);
 	(void)kill(orphan, SIGKILL);
@@ -434,11 +434,11 @@ enum { CROWD = 5000 }; /* more than were once looked for */
 static void start_crowd(void)
 {
 	(void)signal(SIGTERM, SIG_IGN);
-	for (pid_t pid; stage_shared[1] < CROWD && (pid = fork()) >= 0; stage_shared[1]++)
+	for (pid_t pid; shared_numbers[1] < CROWD && (pid = fork()) >= 0; shared_numbers[1]++)
 		if (pid == 0)
 			for (;;)
 				(void)pause();
-	stage_wait();
+	act_wait();
 }
 
 static const char *part_crowd(void)
@@ -448,9 +448,9 @@ static const char *part_crowd(void)
 	unsigned count, reaped, crowd;
 
 	make(LONG_MS);
-	workers[0].outcome.pid = stage_start(ACTOR_SESSION, start_crowd);
+	workers[0].outcome.pid = actor_start(ACTOR_SESSION, start_crowd);
 	workers[0].state = WORKER_RUNNING;
-	crowd = (unsigned)stage_shared[1]; /* fewer, where no more may be started */
+	crowd = (unsigned)shared_numbers[1]; /* fewer, where no more may be started */
 	end_worker(0);
 	for (int i = 0; i < 2; i++)
 		(void)leftovers_look(&left, true);
@@ -491,8 +491,8 @@ static const char *number_given_again(int (*reaps)(pid_t))
 	pid_t orphan, namesake;
 
 	make(LONG_MS);
-	orphan = start_worker(0, stage_wait);
-	(void)start_worker(1, stage_wait);
+	orphan = start_worker(0, act_wait);
+	(void)start_worker(1, act_wait);
 	end_worker(0);
 	(void)leftovers_look(&left, false);
 	(void)usleep(20000); /* its number in proc(5) has ticks of 10 ms */
@@ -514,7 +514,7 @@ static const char *part_reaped(void)
 
 static const char *part_gone(void)
 {
-	return number_given_again(stage_reap);
+	return number_given_again(actor_reap);
 }
 
 static const char *part_none(void)
@@ -526,7 +526,7 @@ static const char *part_none(void)
 	return NULL;
 }
 
-static const struct stage_row rows[] = {
+static const struct process_row rows[] = {
 	{ "an orphan is known by its session", part_by_session, false },
 	{ "a stopped one is woken", part_stopped, false },
 	{ "a living worker's own are not touched", part_living, false },
@@ -553,6 +553,6 @@ int main(void)
 {
 	static struct suite s;
 
-	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	process_suite_add(&s, rows, sizeof rows / sizeof *rows);
 	return suite_run(&s);
 }

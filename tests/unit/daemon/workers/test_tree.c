@@ -21,8 +21,8 @@ static const char *part_adopt(void)
 
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
 	HOLDS(tree_adopt_orphans() == 0, "it can be done");
-	orphan = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, stage_end);
-	HOLDS(stage_reap(orphan) == 0, "an orphan is this process's child");
+	orphan = actor_start(ACTOR_ORPHAN | ACTOR_SESSION, act_end);
+	HOLDS(actor_reap(orphan) == 0, "an orphan is this process's child");
 	return NULL;
 }
 
@@ -36,13 +36,13 @@ static bool has(pid_t pid)
 
 static const char *part_has(void)
 {
-	pid_t child = stage_start(ACTOR_CHILD, stage_parent);
-	pid_t orphan = stage_start(ACTOR_ORPHAN | ACTOR_SESSION, stage_wait);
-	pid_t gone = stage_start(ACTOR_CHILD, stage_end);
+	pid_t child = actor_start(ACTOR_CHILD, act_parent);
+	pid_t orphan = actor_start(ACTOR_ORPHAN | ACTOR_SESSION, act_wait);
+	pid_t gone = actor_start(ACTOR_CHILD, act_end);
 
-	(void)stage_reap(gone);
+	(void)actor_reap(gone);
 	HOLDS(has(child) && has(orphan), "children are below this process");
-	HOLDS(has(stage_shared[0]), "a grandchild in another session is");
+	HOLDS(has(shared_numbers[0]), "a grandchild in another session is");
 	HOLDS(!has(getpid()), "this process itself is not");
 	HOLDS(!has(getppid()) && !has(1), "what is above it is not");
 	HOLDS(!has(gone), "a process that is gone is not");
@@ -52,52 +52,52 @@ static const char *part_has(void)
 
 static const char *part_signal(void)
 {
-	pid_t root = stage_start(ACTOR_CHILD, stage_parent), below = stage_shared[0];
-	pid_t other = stage_start(ACTOR_CHILD, stage_wait);
+	pid_t root = actor_start(ACTOR_CHILD, act_parent), below = shared_numbers[0];
+	pid_t other = actor_start(ACTOR_CHILD, act_wait);
 
 	HOLDS(tree_signal(root, SIGTERM) == 2, "two get it");
-	stage_await(below, 'Z');
-	HOLDS(stage_reap(root) == 128 + SIGTERM, "the root gets it");
-	HOLDS(stage_reap(below) == 128 + SIGTERM, "what is below it gets it, in its own session");
-	HOLDS(stage_lives(other), "its sibling does not");
+	actor_await(below, 'Z');
+	HOLDS(actor_reap(root) == 128 + SIGTERM, "the root gets it");
+	HOLDS(actor_reap(below) == 128 + SIGTERM, "what is below it gets it, in its own session");
+	HOLDS(actor_lives(other), "its sibling does not");
 	return NULL;
 }
 
 /* Asks for what is not its own. */
 static void ask_for_others(void)
 {
-	stage_shared[2] = (int)tree_signal(stage_shared[1], SIGKILL);
-	stage_shared[3] = (int)tree_signal(getppid(), SIGKILL);
-	stage_shared[4] = (int)tree_signal(getpid(), SIGKILL);
-	stage_ready();
+	shared_numbers[2] = (int)tree_signal(shared_numbers[1], SIGKILL);
+	shared_numbers[3] = (int)tree_signal(getppid(), SIGKILL);
+	shared_numbers[4] = (int)tree_signal(getpid(), SIGKILL);
+	actor_ready();
 }
 
 static const char *part_others(void)
 {
-	pid_t child = stage_start(ACTOR_CHILD, stage_wait), asks;
-	pid_t gone = stage_start(ACTOR_CHILD, stage_end);
+	pid_t child = actor_start(ACTOR_CHILD, act_wait), asks;
+	pid_t gone = actor_start(ACTOR_CHILD, act_end);
 
-	(void)stage_reap(gone);
+	(void)actor_reap(gone);
 	HOLDS(tree_signal(gone, SIGKILL) == 0, "nobody has a number that is gone");
-	stage_shared[1] = child;
-	asks = stage_start(ACTOR_CHILD, ask_for_others);
-	HOLDS(stage_reap(asks) == 0, "it lives");
-	HOLDS(stage_shared[2] == 0 && stage_lives(child), "a sibling is not below it");
-	HOLDS(stage_shared[3] == 0, "nor is its parent, nor what is below that one");
-	HOLDS(stage_shared[4] == 0, "nor is it below itself");
+	shared_numbers[1] = child;
+	asks = actor_start(ACTOR_CHILD, ask_for_others);
+	HOLDS(actor_reap(asks) == 0, "it lives");
+	HOLDS(shared_numbers[2] == 0 && actor_lives(child), "a sibling is not below it");
+	HOLDS(shared_numbers[3] == 0, "nor is its parent, nor what is below that one");
+	HOLDS(shared_numbers[4] == 0, "nor is it below itself");
 	return NULL;
 }
 
 static void with_zombie(void)
 {
-	stage_shared[0] = stage_start(ACTOR_CHILD, stage_end);
-	stage_await(stage_shared[0], 'Z');
-	stage_wait();
+	shared_numbers[0] = actor_start(ACTOR_CHILD, act_end);
+	actor_await(shared_numbers[0], 'Z');
+	act_wait();
 }
 
 static const char *part_zombies(void)
 {
-	pid_t root = stage_start(ACTOR_CHILD, with_zombie);
+	pid_t root = actor_start(ACTOR_CHILD, with_zombie);
 
 	HOLDS(tree_signal(root, SIGTERM) == 1, "who has ended does not count");
 	return NULL;
@@ -106,33 +106,33 @@ static const char *part_zombies(void)
 static void leader(void)
 {
 	(void)setpgid(0, 0);
-	stage_shared[0] = stage_start(ACTOR_CHILD, stage_stay);
-	stage_shared[1] = stage_start(ACTOR_SESSION, stage_stay);
-	stage_wait();
+	shared_numbers[0] = actor_start(ACTOR_CHILD, act_stay);
+	shared_numbers[1] = actor_start(ACTOR_SESSION, act_stay);
+	act_wait();
 }
 
 static const char *part_kill_child(void)
 {
-	pid_t child = stage_start(ACTOR_SESSION, leader);
+	pid_t child = actor_start(ACTOR_SESSION, leader);
 	struct killed_groups done = { { 0 } };
 
 	tree_kill_child(child, &done);
-	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
-	HOLDS(stage_reap(stage_shared[0]) == 128 + SIGKILL, "its group");
-	HOLDS(stage_lives(stage_shared[1]), "not its other sessions: they come to this process");
+	HOLDS(actor_reap(child) == 128 + SIGKILL, "the child");
+	HOLDS(actor_reap(shared_numbers[0]) == 128 + SIGKILL, "its group");
+	HOLDS(actor_lives(shared_numbers[1]), "not its other sessions: they come to this process");
 	return NULL;
 }
 
 /* A group in this process's session may be this process's own. */
 static const char *part_kill_near(void)
 {
-	pid_t child = stage_start(ACTOR_CHILD, stage_wait);
-	pid_t other = stage_start(ACTOR_CHILD, stage_wait);
+	pid_t child = actor_start(ACTOR_CHILD, act_wait);
+	pid_t other = actor_start(ACTOR_CHILD, act_wait);
 	struct killed_groups done = { { 0 } };
 
 	tree_kill_child(child, &done);
-	HOLDS(stage_reap(child) == 128 + SIGKILL, "the child");
-	HOLDS(stage_lives(other), "nobody else in this process's group");
+	HOLDS(actor_reap(child) == 128 + SIGKILL, "the child");
+	HOLDS(actor_lives(other), "nobody else in this process's group");
 	return NULL;
 }
 
@@ -153,16 +153,16 @@ static const char *part_end_none(void)
 
 static const char *part_end_all(void)
 {
-	pid_t stopped = stage_start(ACTOR_SESSION, stage_stay);
+	pid_t stopped = actor_start(ACTOR_SESSION, act_stay);
 	const char *broken;
 
-	(void)stage_start(ACTOR_CHILD, stage_parent);
-	(void)stage_start(ACTOR_SESSION, stage_stay);
-	(void)stage_start(ACTOR_ORPHAN, stage_stay);
-	(void)stage_start(ACTOR_ORPHAN | ACTOR_SESSION, leader);
-	(void)stage_start(ACTOR_CHILD, stage_end);
+	(void)actor_start(ACTOR_CHILD, act_parent);
+	(void)actor_start(ACTOR_SESSION, act_stay);
+	(void)actor_start(ACTOR_ORPHAN, act_stay);
+	(void)actor_start(ACTOR_ORPHAN | ACTOR_SESSION, leader);
+	(void)actor_start(ACTOR_CHILD, act_end);
 	(void)kill(stopped, SIGSTOP);
-	stage_await(stopped, 'T');
+	actor_await(stopped, 'T');
 	broken = end_all(NULL, 9);
 	HOLDS(!broken, broken);
 	HOLDS(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD, "no child is left");
@@ -174,7 +174,7 @@ static const char *part_end_many(void)
 	enum { MANY = 300 };
 
 	for (unsigned i = 0; i < MANY; i++)
-		(void)stage_start(i % 4, stage_stay);
+		(void)actor_start(i % 4, act_stay);
 	return end_all(NULL, MANY);
 }
 
@@ -184,38 +184,38 @@ static const char *part_spare(void)
 	pid_t child, session;
 
 	HOLDS(tree_spare(&s) == 0 && s.count == 0, "there is none");
-	child = stage_start(ACTOR_CHILD, stage_wait);
-	session = stage_start(ACTOR_SESSION, stage_wait);
+	child = actor_start(ACTOR_CHILD, act_wait);
+	session = actor_start(ACTOR_SESSION, act_wait);
 	HOLDS(tree_spare(&s) == 0 && s.count == 2, "there are two");
 	HOLDS(s.child[0] == child && s.session[0] == getsid(0), "one in our session");
 	HOLDS(s.child[1] == session && s.session[1] == session, "one in its own");
 	tree_forget(&s, child);
 	HOLDS(s.child[0] == 0 && s.child[1] == session && s.count == 2, "one is forgotten");
 	for (int i = 2; i < SPARED_MAX; i++)
-		(void)stage_start(ACTOR_CHILD, stage_wait);
+		(void)actor_start(ACTOR_CHILD, act_wait);
 	HOLDS(tree_spare(&s) == 0 && s.count == SPARED_MAX, "as many as there is room for");
-	(void)stage_start(ACTOR_CHILD, stage_wait);
+	(void)actor_start(ACTOR_CHILD, act_wait);
 	HOLDS(tree_spare(&s) == -E2BIG && s.count == 0, "more are refused");
 	return NULL;
 }
 
 static const char *part_end_spared(void)
 {
-	pid_t before = stage_start(ACTOR_CHILD, stage_parent), below = stage_shared[0];
-	pid_t leader_of = stage_start(ACTOR_SESSION, leader), member = stage_shared[0];
+	pid_t before = actor_start(ACTOR_CHILD, act_parent), below = shared_numbers[0];
+	pid_t leader_of = actor_start(ACTOR_SESSION, leader), member = shared_numbers[0];
 	pid_t ours;
 	struct spared s;
 	const char *broken;
 
 	HOLDS(tree_spare(&s) == 0 && s.count == 2, "two are there before");
-	ours = stage_start(ACTOR_SESSION, stage_stay);
+	ours = actor_start(ACTOR_SESSION, act_stay);
 	(void)kill(leader_of, SIGKILL); /* its group becomes this process's, but is not ours */
-	stage_await(leader_of, 'Z');
+	actor_await(leader_of, 'Z');
 	broken = end_all(&s, 2);
 	HOLDS(!broken, broken);
-	HOLDS(!stage_lives(ours), "what was started since is ended");
-	HOLDS(stage_lives(before) && stage_lives(below), "what was there before lives");
-	HOLDS(stage_lives(member), "so does the session that it has left");
+	HOLDS(!actor_lives(ours), "what was started since is ended");
+	HOLDS(actor_lives(before) && actor_lives(below), "what was there before lives");
+	HOLDS(actor_lives(member), "so does the session that it has left");
 	HOLDS(s.child[0] == before && s.child[1] == 0, "who was reaped is forgotten");
 	return NULL;
 }
@@ -223,7 +223,7 @@ static const char *part_end_spared(void)
 static void become_nobody(void)
 {
 	if (setresuid(0, 0, 0) == 0)
-		stage_wait();
+		act_wait();
 }
 
 /* Root's process can't be signalled by nobody. */
@@ -231,11 +231,11 @@ static const char *part_survivors(void)
 {
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count = 0;
-	pid_t child = stage_start(ACTOR_SESSION, become_nobody);
+	pid_t child = actor_start(ACTOR_SESSION, become_nobody);
 
 	(void)prctl(PR_SET_NAME, "not this one");
 	HOLDS(setresuid(NOBODY, NOBODY, NOBODY) == 0, "it becomes nobody");
-	(void)stage_start(ACTOR_SESSION, stage_stay);
+	(void)actor_start(ACTOR_SESSION, act_stay);
 	HOLDS(tree_end_all(NULL, NULL, left, &count) == 1, "its own are ended");
 	HOLDS(count == 1 && left[0].pid == child, "the other is named");
 	HOLDS(left[0].uid == 0 && (left[0].state == 'S' || left[0].state == 'R') &&
@@ -247,44 +247,44 @@ static const char *part_survivors(void)
 /* What is below its children shows when these have ended. */
 static const char *without_proc(void)
 {
-	pid_t root = stage_start(ACTOR_CHILD, stage_parent), below = stage_shared[0];
-	pid_t other = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_stay);
+	pid_t root = actor_start(ACTOR_CHILD, act_parent), below = shared_numbers[0];
+	pid_t other = actor_start(ACTOR_SESSION | ACTOR_ORPHAN, act_stay);
 
 	HOLDS(has(root) && has(other) && !has(below), "its children are below it");
 	HOLDS(tree_signal(getppid(), SIGKILL) == 0, "its parent gets nothing");
 	HOLDS(tree_signal(root, SIGTERM) == 1, "a child gets it");
-	HOLDS(stage_reap(root) == 128 + SIGTERM, "and ends");
+	HOLDS(actor_reap(root) == 128 + SIGTERM, "and ends");
 	HOLDS(has(below), "what it has left comes to this process");
-	HOLDS(tree_signal(below, SIGTERM) == 1 && stage_reap(below) == 128 + SIGTERM, "as well");
-	(void)stage_start(ACTOR_SESSION, leader);
+	HOLDS(tree_signal(below, SIGTERM) == 1 && actor_reap(below) == 128 + SIGTERM, "as well");
+	(void)actor_start(ACTOR_SESSION, leader);
 	return end_all(NULL, 4);
 }
 
 static const char *part_foreign(void)
 {
-	return stage_without_proc(true, without_proc);
+	return play_without_proc(true, without_proc);
 }
 
 static const char *spare_without_proc(void)
 {
-	pid_t before = stage_start(ACTOR_SESSION | ACTOR_ORPHAN, stage_wait);
+	pid_t before = actor_start(ACTOR_SESSION | ACTOR_ORPHAN, act_wait);
 	const char *broken;
 	struct spared s;
 
 	HOLDS(tree_spare(&s) == 0 && s.count == 1 && s.child[0] == before, "one is there before");
-	(void)stage_start(ACTOR_SESSION, leader);
+	(void)actor_start(ACTOR_SESSION, leader);
 	broken = end_all(&s, 3);
 	HOLDS(!broken, broken);
-	HOLDS(stage_lives(before), "and is spared");
+	HOLDS(actor_lives(before), "and is spared");
 	return NULL;
 }
 
 static const char *part_foreign_spare(void)
 {
-	return stage_without_proc(true, spare_without_proc);
+	return play_without_proc(true, spare_without_proc);
 }
 
-static const struct stage_row rows[] = {
+static const struct process_row rows[] = {
 	{ "orphans come to whoever adopts them", part_adopt, false },
 	{ "below is what has this process among its ancestors", part_has, false },
 	{ "a signal to a tree reaches all of it", part_signal, false },
@@ -306,6 +306,6 @@ int main(void)
 {
 	static struct suite s;
 
-	stage_add(&s, rows, sizeof rows / sizeof *rows);
+	process_suite_add(&s, rows, sizeof rows / sizeof *rows);
 	return suite_run(&s);
 }
