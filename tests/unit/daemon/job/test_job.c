@@ -419,6 +419,7 @@ static void test_meeting(void **state)
 	assert_int_equal(t.j.nodes[2].state, NODE_AWAITED);
 	assert_int_equal(ask(&t, 0, URGENCY_STOP), ORDER_OVER);
 	assert_over(&t, CAUSE_SIGNAL, 130);
+	assert_int_equal(t.j.result.node_count, 3); /* of whom the report tells who came */
 }
 
 /* A job goes on without a launcher that never came, but is not started again. */

@@ -69,11 +69,36 @@ static void test_stream(void **state)
 	kept_done(&k);
 }
 
+/* What is kept moves to the front if it doesn't overlap itself there; otherwise to fresh memory. */
+static void test_room(void **state)
+{
+	static const unsigned char byte = 'x';
+	struct kept k = { 0 };
+	unsigned char *at;
+
+	(void)state;
+	assert_int_equal(kept_add(&k, &byte, 1), 0);
+	at = k.at;
+	while (k.end < k.room)
+		assert_int_equal(kept_add(&k, &byte, 1), 0);
+	assert_ptr_equal(k.at, at);
+	assert_int_equal(kept_ack(&k, k.room / 2), 1);
+	assert_int_equal(kept_add(&k, &byte, 1), 0);
+	assert_ptr_equal(k.at, at);
+	while (k.end < k.room)
+		assert_int_equal(kept_add(&k, &byte, 1), 0);
+	assert_int_equal(kept_ack(&k, k.acked + k.room / 2 - 1), 1);
+	assert_int_equal(kept_add(&k, &byte, 1), 0);
+	assert_ptr_not_equal(k.at, at);
+	kept_done(&k);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	suite_add(&s, "bytes are there until they are acknowledged", test_bytes, NULL, NULL);
+	suite_add(&s, "memory is used again", test_room, NULL, NULL);
 	suite_add(&s, "a long stream in little memory", test_stream, NULL, NULL);
 	return suite_run(&s);
 }

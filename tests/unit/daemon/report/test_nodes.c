@@ -148,6 +148,15 @@ static const struct nodes_row {
 	  { { .name = "gpu06" }, { .name = "gpu07", .lost = true },
 	    { .name = "gpu08", .lost = true, .lost_unsure = true } }, 3, { 0 },
 	  "launchd: error: root cause: node 1 (gpu07) was lost; 2 of 3 nodes were lost: nodes 1, 2\nlaunchd: note: rank 2 (local rank 0) on gpu07 (node 1): unknown: the node was lost\nlaunchd: note: rank 4 (local rank 0) on gpu08 (node 2): unknown: the node was lost\nlaunchd: note: node 2 (gpu08) was lost, too; launchd can't tell which was first\nlaunchd: note: no other node is heard from: node 0 (gpu06) may itself have been cut off\n" },
+	{ "this node slept, and the others went on without it", { GONE(2), GONE(4) }, 2, -1,
+	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 0, .asleep = true, .at_ns = S(1),
+		       .noticed_ns = S(11) } },
+	  { { .name = "gpu06" }, { .name = "gpu07", .lost = true }, { .name = "gpu08",
+	    .lost = true } }, 3, { 0 },
+	  "launchd: error: root cause: node 0 (gpu06) was itself frozen or suspended\n"
+	  "launchd: note: rank 2 (local rank 0) on gpu07 (node 1): unknown: the node was lost\n"
+	  "launchd: note: rank 4 (local rank 0) on gpu08 (node 2): unknown: the node was lost\n"
+	  "launchd: note: nodes 1, 2 were gone when this node resumed\n" },
 	{ "a lost node and a failure that the clocks can't order, and nodes that never joined",
 	  { GONE(0), GONE(2), AT(4, BY_EXIT(1), RAN(1, 13.5)) }, 3, -1,
 	  { .cause = { .kind = CAUSE_NODE_LOST, .node = 0 }, .unsure = true },

@@ -285,6 +285,37 @@ static void test_many_survivors(void **state)
 	free(report);
 }
 
+/* Workers that left differently many processes behind have a line each, 16 at most. */
+static void test_many_left(void **state)
+{
+	enum { LINES = 16, MORE = 2 };
+	struct outcome o[LINES + MORE];
+	struct result r = { .outcomes = o, .count = LINES };
+	char *text;
+
+	(void)state;
+	for (unsigned i = 0; i < LINES + MORE; i++)
+		o[i] = (struct outcome){ .rank = 4 + i,
+			.local_rank = i,
+			.pid = 10,
+			.left = 1 + i,
+			.left_killed = 1,
+			BY_EXIT(1),
+			RAN(1, 2) };
+	r.cause = cause_of_failure(&o[0]);
+	text = report_of(&r, NULL, arguments, 0, LINES);
+	assert_contains(text, "launchd: note: rank 19 left 16 processes behind");
+	assert_null(strstr(text, "more workers left"));
+	free(text);
+	r.count += MORE;
+	text = report_of(&r, NULL, arguments, 0, LINES + MORE);
+	assert_contains(text, "rank 19 ");
+	assert_null(strstr(text, "rank 20 left"));
+	assert_contains(
+		text, "launchd: note: 2 more workers left processes behind: see --report FILE\n");
+	free(text);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -295,6 +326,7 @@ int main(void)
 	suite_add(&s, "a long command is cut", test_long_command, NULL, NULL);
 	suite_add(&s, "--only-rank: the others are not missed", test_only_rank, NULL, NULL);
 	suite_add(&s, "the end of a long traceback", test_long_traceback, NULL, NULL);
+	suite_add(&s, "more workers that left something than lines", test_many_left, NULL, NULL);
 	suite_add(&s, "more survivors than names", test_many_survivors, NULL, NULL);
 	return suite_run(&s);
 }
