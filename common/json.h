@@ -35,7 +35,7 @@ void json_number(struct json *j, const char *key, long long value);
 /* A number, or null where it is not known. */
 void json_number_if(struct json *j, const char *key, bool known, long long value);
 
-/* A number of units of which 10^digits make one: 1500 with 3 digits is 1.500. */
+/* value / 10^digits, with so many decimals: 1500 with 3 digits is 1.500. */
 void json_decimal(struct json *j, const char *key, uint64_t value, unsigned digits);
 
 /* An array of strings. */

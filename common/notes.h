@@ -7,7 +7,7 @@
 
 struct arena;
 
-/* NOTE_NONE is above all notes: it is no note's, but a bound. */
+/* NOTE_NONE is no level of a note, but a bound above them all: nothing is printed. */
 enum note_level { NOTE_VERBOSE, NOTE_INFO, NOTE_WARNING, NOTE_NONE };
 
 struct note {

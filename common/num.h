@@ -1,4 +1,4 @@
-/* num.h - strict numbers: the whole text is the number, in range, or it is none.
+/* num.h - strict numbers: the whole text must be the number, and in range.
  * strtoul(3) takes signs, blanks and "12abc"; a launcher that takes them starts the wrong job. */
 #ifndef LAUNCHD_COMMON_NUM_H
 #define LAUNCHD_COMMON_NUM_H

@@ -83,7 +83,7 @@ static bool next_word(struct split *s)
 {
 	bool found = false;
 
-	for (;;) { /* a line that goes on is no word */
+	for (;;) { /* past blanks, and newlines after a backslash */
 		s->at += strspn(s->at, blanks);
 		if (s->at[0] != '\\' || s->at[1] != '\n')
 			break;

@@ -5,7 +5,7 @@
  *   them, so that a command line of theirs can't change its meaning here; only where no original
  *   starts so, one of ours may be meant;
  * - a value that begins with '-' needs "=", except "-", negative numbers and what has a blank;
- * - the first word that is no option is the script; "--" ends the options before it. */
+ * - the first word that isn't an option is the script; "--" ends the options before it. */
 #include "config/sources.h"
 
 #include <string.h>

@@ -39,7 +39,7 @@ struct entry {
 struct list {
 	const char *at; /* NULL: behind the last entry */
 	int (*parse)(const char *text, size_t len, struct entry *ret);
-	int rc; /* below 0: the entry was none */
+	int rc; /* below 0: the last entry was malformed */
 };
 
 static bool next(struct list *l, struct entry *ret)

@@ -14,10 +14,10 @@ struct range {
 	uint64_t first, last;
 };
 
-/* "7" or "4-7": the len bytes at text, within min..max. Negative errno: it is none. */
+/* "7" or "4-7": the len bytes at text, within min..max. Negative errno: not a range. */
 int range_parse(const char *text, size_t len, uint64_t min, uint64_t max, struct range *ret);
 
-/* Ranks: "0,4-7". 0, or negative errno: text is no such list. */
+/* Ranks: "0,4-7". 0, or negative errno: text isn't such a list. */
 int ranks_check(const char *text);
 
 bool ranks_contain(const char *ranks, unsigned rank);
@@ -43,7 +43,7 @@ uint64_t streams_last(const char *streams);
 /* Ways in which a worker can end, as --restart-on has them: exit codes, ranges of them and names of
  * signals, "1,64-77,SIGSEGV", with blanks around them. A number is always an exit code, never a
  * signal: a shell's 139 is exit code 139. Exit code 0 can't be in it, as it is no failure.
- * 0, or -EINVAL: text is no such list. */
+ * 0, or -EINVAL: text isn't such a list. */
 int ends_check(const char *text);
 
 /* Whether it has the end: a signal's number, or an exit code. */

@@ -16,7 +16,7 @@ unsigned devices_count(const char *list);
 const char *devices_nth(struct arena *arena, const char *list, unsigned n);
 
 /* Of `present` devices, how many CUDA shows with this CUDA_VISIBLE_DEVICES (NULL: not set): the
- * list ends at its first entry that is no device, and a repeated one empties it, as in torch's
+ * list ends at its first entry that isn't a device, and a repeated one empties it, as in torch's
  * device_count(). Names (GPU-..., MIG-...) count one each. */
 unsigned devices_visible(const char *list, unsigned present);
 

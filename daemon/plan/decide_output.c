@@ -19,8 +19,8 @@ static bool is_nowhere(const struct output_plan *o)
 	return o->log_dir && strcmp(o->log_dir, "/dev/null") == 0;
 }
 
-/* torchrun's list of texts: ',' divides, ',,' is a comma. Unlike there an empty text is none: it
- * would be found in every line. */
+/* torchrun's list of texts: ',' divides, ',,' is a comma. Unlike there, an empty text is dropped:
+ * it would be found in every line. */
 static struct vec split_filters(struct arena *a, const char *text)
 {
 	struct vec ret = { 0 };

@@ -113,7 +113,7 @@ struct env_edits {
 };
 
 /* The first rank of a node, and the job's size, from the number of workers of every node.
- * -ERANGE: node_rank is none of them, or the size does not fit. */
+ * -ERANGE: node_rank isn't one of them, or the size does not fit. */
 int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_rank,
 	unsigned *ret_first_rank, unsigned *ret_world_size);
 

@@ -27,7 +27,7 @@ enum launcher {
 	LAUNCHER_NONE,
 	LAUNCHER_OPEN_MPI,
 	LAUNCHER_HYDRA, /* mpiexec of MPICH and Intel MPI */
-	LAUNCHER_SLURM, /* a step of srun; a batch script is none */
+	LAUNCHER_SLURM, /* a step of srun; a batch script isn't one */
 };
 
 /* Where a number of nodes is from: nothing says one, or Azure ML does. */
@@ -112,7 +112,7 @@ const char *launcher_mark(enum launcher l, const char *const *env);
 int identity_find(const struct deciding *d, enum launcher launcher, struct identity *ret);
 
 /* Master address and port; see master.c for the order of places. will_meet: what no place says,
- * the nodes will learn when they meet. -EINVAL: no way to know, or what was found is none. */
+ * the nodes will learn when they meet. -EINVAL: no way to know, or what was found is malformed. */
 int master_find(const struct deciding *d, enum launcher launcher, const struct identity *id,
 	bool will_meet, struct master *ret);
 
@@ -136,8 +136,9 @@ int topology_finish(const struct deciding *d, bool will_meet, struct topology *t
  * still. met's texts are borrowed. */
 int topology_met(struct topology *t, const struct meeting_facts *met, struct failure *why);
 
-/* HOST, HOST:PORT, [V6], [V6]:PORT, V6, and V6:PORT where that is no address by itself (torch reads
- * "::1:29400" so). *ret_port is NULL where there is none. -EINVAL: no host, or an open bracket. */
+/* HOST, HOST:PORT, [V6], [V6]:PORT, V6, and V6:PORT where that isn't an address by itself: torch
+ * reads "::1:29400" so. *ret_port is NULL where there is none. -EINVAL: no host, or an open
+ * bracket. */
 int endpoint_split(
 	struct arena *arena, const char *text, const char **ret_host, const char **ret_port);
 

@@ -142,8 +142,8 @@ static void add_restarts(const struct report_input *in, struct text *out)
 	text_add(out, "\n");
 }
 
-/* A cause that is no worker's: "root cause: launchd received SIGTERM on gpu07 (node 1) from pid 812
- * (bash, uid 1000) after 12.3 s" */
+/* A cause other than a worker's failure: "root cause: launchd received SIGTERM on gpu07 (node 1)
+ * from pid 812 (bash, uid 1000) after 12.3 s" */
 static void add_cause(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
