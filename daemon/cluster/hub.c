@@ -128,19 +128,19 @@ static const struct heard {
 	unsigned states; /* a bit for each */
 	bool kept;       /* until the attempt is over */
 } heard[MESSAGE_END] = {
-	[MESSAGE_JOIN] = { hub_hear_join, BEFORE_OVER },
-	[MESSAGE_READY] = { hub_hear_ready, IN_PREPARING },
-	[MESSAGE_REFUSED] = { hub_hear_refusal, IN_PREPARING },
-	[MESSAGE_STOP] = { on_stop, BEFORE_OVER },
-	[MESSAGE_FAILED] = { on_failed, IN_RUNNING },
-	[MESSAGE_SIGNAL] = { on_signal, IN_RUNNING },
+	[MESSAGE_JOIN] = { hub_hear_join, BEFORE_OVER, false },
+	[MESSAGE_READY] = { hub_hear_ready, IN_PREPARING, false },
+	[MESSAGE_REFUSED] = { hub_hear_refusal, IN_PREPARING, false },
+	[MESSAGE_STOP] = { on_stop, BEFORE_OVER, false },
+	[MESSAGE_FAILED] = { on_failed, IN_RUNNING, false },
+	[MESSAGE_SIGNAL] = { on_signal, IN_RUNNING, false },
 	[MESSAGE_OUTCOMES] = { on_outcomes, IN_RUNNING, true },
 	[MESSAGE_RECORD] = { on_record, IN_RUNNING, true },
-	[MESSAGE_ENDED] = { on_ended, IN_RUNNING },
-	[MESSAGE_LEAVE] = { on_leave, IN_RUNNING },
+	[MESSAGE_ENDED] = { on_ended, IN_RUNNING, false },
+	[MESSAGE_LEAVE] = { on_leave, IN_RUNNING, false },
 	[MESSAGE_JOINED] = { on_unjoined, IN_RUNNING, true },
 	/* also after the node's last message, and after the verdict */
-	[MESSAGE_LOG] = { hub_lines_hear, ~0U },
+	[MESSAGE_LOG] = { hub_lines_hear, ~0U, false },
 };
 
 static bool may_say(const struct caller *p, unsigned type)
