@@ -299,7 +299,11 @@ static void test_file(void **state)
 	assert_outcome(needed, -EINVAL, &b.why, path);
 	b.why = (struct failure){ 0 };
 	directory = settings_load_file(&b.s, "/tmp", LEVEL_FILE, true, &b.why);
-	assert_outcome(directory, -EINVAL, &b.why, "/tmp");
+	assert_outcome(directory, -EINVAL, &b.why, "--config: /tmp: can't be read: ");
+	b.why = (struct failure){ 0 };
+	directory = settings_load_file(&b.s, "/tmp", LEVEL_SYSTEM_FILE, true, &b.why);
+	assert_int_equal(directory, -EINVAL);
+	assert_int_equal(strncmp(b.why.text, "/tmp: can't be read: ", 21), 0); /* nobody named it */
 	settings_fixture_done(&b);
 }
 

@@ -1,7 +1,10 @@
 /* test_saying.c - launchd's own lines as JSON. */
 #include "tests/unit/unit.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/text.h"
 #include "daemon/observe/say.h"
@@ -105,12 +108,64 @@ static void test_through(void **state)
 	text_done(&taken);
 }
 
+/* What `fd` led to until now, to be given back; it leads to `to`, which is closed. */
+static int redirect(int fd, int to)
+{
+	int before = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	(void)fflush(NULL);
+	assert_true(to >= 0 && before >= 0);
+	assert_int_equal(dup2(to, fd), fd);
+	(void)close(to);
+	return before;
+}
+
+/* In a hurry, each word still comes as long as somebody reads. */
+static void test_hurry(void **state)
+{
+	char text[64] = "";
+	int p[2], before;
+
+	(void)state;
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	before = redirect(STDERR_FILENO, p[1]);
+	say_in_a_hurry();
+	say("note", "a");
+	say("note", "b");
+	(void)close(redirect(STDERR_FILENO, before));
+	assert_true(read(p[0], text, sizeof text - 1) > 0);
+	(void)close(p[0]);
+	assert_string_equal(text, "launchd: note: a\nlaunchd: note: b\n");
+}
+
+/* Who asks for --help has to see that it didn't come. */
+static void test_print(void **state)
+{
+	struct text said = { 0 }, printed = { 0 };
+	int before, rc;
+
+	(void)state;
+	if (access("/dev/full", W_OK) < 0)
+		needs(false, "needs /dev/full");
+	say_through(take, &said);
+	text_add(&printed, "x");
+	before = redirect(STDOUT_FILENO, open("/dev/full", O_WRONLY | O_CLOEXEC));
+	rc = print_text(&printed);
+	(void)close(redirect(STDOUT_FILENO, before));
+	assert_int_equal(rc, 1);
+	assert_contains(text_string(&said), "launchd: error: can't write to standard output\n");
+	say_through(NULL, NULL);
+	text_done(&said);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_lines, rows);
 	suite_add(&s, "the node is not known yet", test_node_unknown, NULL, NULL);
+	suite_add(&s, "what can't be printed is told", test_print, NULL, NULL);
+	suite_add(&s, "words in a hurry", test_hurry, NULL, NULL);
 	suite_add(&s, "through somebody else", test_through, NULL, NULL);
 	return suite_run(&s);
 }
