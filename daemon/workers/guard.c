@@ -435,6 +435,7 @@ int guard_wait(struct guard *g, struct failure *why)
 	else if (!g->shared->done) /* nothing is, unless it ended early, or by a library's exit() */
 		(void)end_what_is_left(g, &removed);
 	guard_drop_cgroups(g);
-	signals_release(&g->taken);
+	if (why->code != 0)
+		signals_release(&g->taken);
 	return code;
 }

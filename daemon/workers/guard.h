@@ -116,7 +116,8 @@ void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told);
 
 /* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it
  * was killed, calls on_killed, ends all that it has left, sets why, and returns the code
- * of guard_set_code_if_killed(), else 128 + the signal. */
+ * of guard_set_code_if_killed(), else 128 + the signal. The signals stay blocked unless there is
+ * something to say: one that comes now must not take the exit code's place. */
 int guard_wait(struct guard *g, struct failure *why);
 
 #endif

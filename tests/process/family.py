@@ -77,8 +77,8 @@ def is_stopped(pid):
 
 
 def pending(pid, but=()):
-    """Whether signals, but for these, wait to be read by this process."""
-    status = status_of(pid)
+    """Whether signals, but for these, wait to be read by this process. Nobody reads a dead one's."""
+    status = status_of(pid) if is_running(pid) else {}
     waiting = int(status.get('SigPnd', '0'), 16) | int(status.get('ShdPnd', '0'), 16)
     return bool(waiting & ~sum(1 << (number - 1) for number in but))
 

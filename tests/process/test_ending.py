@@ -239,17 +239,19 @@ def test_a_third_signal_kills(start, place):
 
 
 def test_a_death_before_the_signal_that_both_wait_for_us_decides_the_code(start, place):
-    """The launcher is stopped meanwhile: it finds a dead worker and a signal at once."""
+    """The launcher, guard and supervisor, is stopped meanwhile: it finds a dead worker and a signal
+    at once."""
     ready, go = place.fifo('ready'), place.fifo('go')
     job = start(native('ending', '--nproc_per_node=2', LONG),
                 {'TELL': ready.path, 'GO_1': go.path, 'END_1': 'exit:6', 'END_0': 'never'})
     pids = ready.expect('ready', 2)
-    job.signal(signal.SIGSTOP)
-    until(lambda: status_of(job.pid)['State'][0] == 'T', 'the launcher to stop')
+    for pid in (job.pid, supervisor_of(job.pid)):
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: status_of(pid)['State'][0] == 'T', 'the launcher to stop')
     go.go()
     until(lambda: not is_running(pids[1]), 'rank 1 to die')
     job.signal(signal.SIGTERM)
-    job.signal(signal.SIGCONT)
+    job.signal(signal.SIGCONT)  # the guard wakes the supervisor
     result = job.end()
     assert result.rc == 6 and 'root cause: rank 1 (' in result.err
 

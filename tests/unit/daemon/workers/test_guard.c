@@ -95,7 +95,7 @@ static const char *part_supervisor(void)
 	(void)prctl(PR_GET_CHILD_SUBREAPER, &adopts);
 	HOLDS(adopts == 1, "the guard adopts orphans");
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
-	HOLDS(sigismember(&blocked, SIGTERM) == 0, "in the end nothing is blocked");
+	HOLDS(sigismember(&blocked, SIGTERM) == 1, "no signal takes the exit code's place");
 	return NULL;
 }
 
@@ -386,6 +386,7 @@ static const char *part_decided(void)
 static const char *part_killed(void)
 {
 	pid_t before = actor_start(ACTOR_SESSION, act_wait);
+	sigset_t blocked;
 	int rc;
 
 	HOLDS(begin() == 0, "set-up");
@@ -393,6 +394,8 @@ static const char *part_killed(void)
 	HOLDS(!is_there(guard.shared->run_dir), "the run's directory is removed");
 	HOLDS(rc == 128 + SIGKILL, "the exit code tells the signal");
 	HOLDS(why.code == -EOWNERDEAD && strstr(why.text, "SIGKILL"), "so does a sentence");
+	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
+	HOLDS(sigismember(&blocked, SIGTERM) == 0, "which nobody may read: TERM ends us then");
 	for (int i = 1; i <= 8; i++)
 		HOLDS(shared_numbers[i] > 0 && !actor_lives(shared_numbers[i]), "all are killed");
 	HOLDS(actor_lives(before), "who was there before lives");
