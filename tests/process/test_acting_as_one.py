@@ -8,7 +8,7 @@ import time
 import pytest
 
 from together import Cluster, errors, exit_codes
-from harness import is_running, native, status_of, supervisor_of, until
+from harness import is_idle, is_running, native, status_of, supervisor_of, until
 
 KEY = {'LAUNCHD_KEY': 'a secret that is long enough'}
 
@@ -141,8 +141,11 @@ def test_a_failure_of_which_node_0_can_not_tell(start, place):
                       options=['--node-timeout=3'])
     supervisor = supervisor_of(cluster.jobs[0].pid)
     os.kill(supervisor, signal.SIGSTOP)
-    time.sleep(1)  # four beats: the last that it sent are read, and not after the worker's death
     try:
+        # its last beats are read, and not after the worker's death
+        until(lambda: status_of(supervisor)['State'][0] == 'T', 'node 0 to stop')
+        others = [supervisor_of(cluster.jobs[node].pid) for node in (1, 2)]
+        until(lambda: all(map(is_idle, others)), 'what it sent to be read')
         go.go()
         results = [cluster.jobs[node].end() for node in (1, 2)]
     finally:
