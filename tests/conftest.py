@@ -16,6 +16,7 @@ import pytest
 pytest.register_assert_rewrite('harness', 'written')
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'process'))
 from harness import LIMIT, Job, Place, Plan, children_of, end_children, is_running, until  # noqa: E402
+from steps import LAUNCHERS_SAID  # noqa: E402
 from written import Reader  # noqa: E402
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -34,6 +35,17 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """What takes long comes first, so that it is not what everything waits for at the end."""
     items.sort(key=lambda item: item.get_closest_marker('long') is None)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """With a failure: how each launcher ended, and the end of what it said on stderr."""
+    report = (yield).get_result()
+    jobs = getattr(item.funcargs.get('start'), 'jobs', ()) if hasattr(item, 'funcargs') else ()
+    if report.failed and jobs and hasattr(report.longrepr, 'addsection'):
+        report.longrepr.addsection(LAUNCHERS_SAID, '\n'.join(
+            line for number, job in enumerate(jobs) for line in (
+                f'launcher {number}: {job.how()}', *job.said().splitlines()[-20:])))
 
 
 def open_fds():
@@ -81,6 +93,7 @@ def start(place, nothing_left):
         jobs.append(Job(place, argv, env, **how))
         return jobs[-1]
 
+    run.jobs = jobs
     yield run
     left = [job.close() for job in jobs if not job.files[0].closed]
     assert not any(left), 'a launcher still ran at the end of the test'

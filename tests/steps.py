@@ -7,6 +7,7 @@ the first lane leaves and delay nothing that is tested. What is judged by time c
 """
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -24,14 +25,19 @@ CPUS = len(os.sched_getaffinity(0))
 SLOW = 1 if CPUS > 1 else 3  # a factor for what is limited in time
 LIMIT_S = 1800 * SLOW  # no command takes a third of it
 SHOWN_LINES = 80  # of the log of a command that failed
+LISTED_LINES = 36  # of what failed, at the end: who sees 40 lines of all sees these
+WORDS = 12  # lines by which a command that failed is known
+LAUNCHERS_SAID = "what the launchers said"  # tests/conftest.py's heading
 
 
 @dataclass
 class Counts:
-    """What has been run. reasons: why tests were skipped, with their numbers."""
+    """What has been run. reasons: why tests were skipped, with their numbers. failures: of each test
+    that failed its name, and lines that say how; where only a number is known, there is none."""
     passed: int = 0
     failed: int = 0
     reasons: Counter = field(default_factory=Counter)
+    failures: list = field(default_factory=list)
 
     @classmethod
     def of(cls, good):
@@ -44,7 +50,7 @@ class Counts:
 
     def __add__(self, other):
         return Counts(self.passed + other.passed, self.failed + other.failed,
-                      self.reasons + other.reasons)
+                      self.reasons + other.reasons, self.failures + other.failures)
 
     def __str__(self):
         rest = f", {self.skipped} skipped" if self.skipped else ""
@@ -63,6 +69,7 @@ class Step:
     last: bool = False  # to get a CPU
     counts: Counts | None = None  # once it has ended
     cpu_s: float = 0.0
+    words: list = field(default_factory=list)  # of its commands that failed: how they did
 
     @property
     def computes(self):
@@ -121,7 +128,11 @@ class Schedule:
             counts = step.run()
             if not counts.passed + counts.failed + counts.skipped:
                 counts = Counts(failed=1)
-                say(f"    {step.title}: nothing ran")
+                step.words.append("nothing ran")
+            if counts.failed and not counts.failures:
+                counts.failures = [["", *step.words]]
+            for failure in counts.failures:
+                failure[0] = f"{step.title}: {failure[0]}".rstrip(": ")
             tell(step, counts, time.monotonic() - began)
         except Exception as mistake:
             self.mistake, counts = mistake, Counts(failed=1)
@@ -148,6 +159,39 @@ def tell(step, counts, took_s):
     say(f"{'FAILED' if counts.failed else 'ok':6} {step.title}: {counts}, {took_s:.0f} s "
         f"({step.cpu_s:.0f} s of CPU)",
         *(f"       {times} skipped: {reason}" for reason, times in sorted(counts.reasons.items())))
+
+
+# --- what failed ---
+
+FAILED = "what failed:"
+
+
+def listed(failures):
+    """For the end of the output: the names of all, and of how each failed as much as there is room
+    for. Lines that read_list() reads."""
+    most = max(1, LISTED_LINES // max(1, len(failures)))
+    lines = [line for name, *words in failures for line in
+             (f"  {name}", *(f"      {word}" for word in words[:most - 1]))]
+    if len(lines) > LISTED_LINES:
+        lines[LISTED_LINES:] = [f"  and {len(lines) - LISTED_LINES} more"]
+    return [FAILED, *lines] if failures else []
+
+
+def read_list(text):
+    """What listed() wrote into this output of another tests/run."""
+    failures = []
+    for line in text.rpartition(f"\n{FAILED}\n")[2].splitlines() if FAILED in text else ():
+        if line.startswith("      "):
+            failures[-1].append(line.strip())
+        elif line.startswith("  "):
+            failures.append([line.strip()])
+    return failures
+
+
+def telling(lines):
+    """Of a log: those that name an error, or the last ones."""
+    errors = [line for line in lines if re.search(r"\b(error|FAILED)\b", line, re.I)]
+    return (errors or lines)[-WORDS:]
 
 
 # --- commands ---
@@ -184,6 +228,7 @@ def command(name, argv, env=None, limit_s=LIMIT_S, good=(0,)):
         groups.remove(process.pid)
     if rc not in good:
         lines = log.read_text(errors="replace").splitlines()
+        mine.step.words += [f"{name}: exit code {rc}", *telling(lines)]
         say(f"    {name}:", *(f"    | {line}" for line in lines[-SHOWN_LINES:]),
             f"    exit code {rc}; whole log: {log.relative_to(SOURCE)}")
     return rc

@@ -166,8 +166,15 @@ class Job:
             pass_fds=pass_fds, preexec_fn=lambda: fresh_process(before, core))
         self.pid = self.process.pid
         self.killed = False
+        self.last_words = ''
+
+    def how(self):
+        rc = self.process.poll()
+        return 'still runs' if rc is None else f'exit code {rc}'
 
     def said(self, file=1):
+        if self.files[file].closed:
+            return self.last_words
         size = os.fstat(self.files[file].fileno()).st_size
         return os.pread(self.files[file].fileno(), size, 0).decode(errors='surrogateescape')
 
@@ -197,6 +204,7 @@ class Job:
         if left:
             self.kill()
             self.process.wait()
+        self.last_words = self.said()
         for file in self.files:
             file.close()
         return left
