@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
@@ -13,7 +14,7 @@
 #include "daemon/output/logs.h"
 #include "daemon/output/post.h"
 
-enum { STACK_BYTES = 256 * 1024 };
+enum { STACK_BYTES = 256 * 1024, NS_PER_MS = 1000000 };
 
 /* At the end, for a disk that does not answer; the second one where it did not for a while already.
  */
@@ -365,6 +366,16 @@ void output_reopen(struct output *o)
 		post_order(&o->post, ORDER_REOPEN);
 }
 
+/* There is neither a descriptor nor memory for the thread's loop. --events has to do without. */
+static void say_without_loop(struct output *o)
+{
+	const struct text *own = &o->post.orders.own.text;
+	size_t done;
+
+	(void)fd_write_within(
+		STDERR_FILENO, text_string(own), own->len, DISK_PATIENCE_NS / NS_PER_MS, &done);
+}
+
 /* False: it is stuck. */
 static bool end_thread(struct output *o, struct closing *c)
 {
@@ -380,6 +391,8 @@ static bool end_thread(struct output *o, struct closing *c)
 		o->runs = true;
 		hand_over(o);
 		back_main(o->back);
+	} else if (!is_thread) {
+		say_without_loop(o);
 	}
 	if (is_thread && !post_await_end(&o->post, patience_ns)) {
 		(void)fd_take(&asked); /* the thread has it still */

@@ -510,6 +510,29 @@ static void test_never_started(void **state)
 	fixture_done(&s);
 }
 
+/* What launchd says at the end needs no descriptor that it hasn't got. */
+static void test_said_without_descriptors(void **state)
+{
+	static const struct output_host host = { .hostname = "here", .say = fixture_say };
+	struct failure why = { 0 };
+	struct output *o = NULL;
+	struct fixture s;
+
+	(void)state;
+	fixture_begin(&s, false);
+	must(output_open(&s.plan, &host, &o, &why) == 0);
+	output_start(o);
+	limit_descriptors(0);
+	output_say(o, "why\n", 4);
+	s.closed = output_close(o, &(struct closing){ .hurry = false });
+	free_descriptors();
+	fixture_restore(&s);
+	(void)alarm(0);
+	assert_true(s.closed);
+	assert_file("err", "why\n");
+	fixture_done(&s);
+}
+
 static void test_back_life(void **state)
 {
 	(void)state;
@@ -542,6 +565,7 @@ int main(void)
 	suite_add(&s, "stdout and stderr are one", test_one_console, NULL, NULL);
 	suite_add(&s, "nothing is done before the start", test_not_before_start, NULL, NULL);
 	suite_add(&s, "closed without a start", test_never_started, NULL, NULL);
+	suite_add(&s, "no descriptors at the end", test_said_without_descriptors, NULL, NULL);
 	suite_add(&s, "no descriptors for the thread", test_no_descriptors, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
