@@ -19,7 +19,8 @@ struct bytes bytes_of(const struct message *m)
 	b.len = w.len;
 	b.at = malloc(w.len + (w.len == 0));
 	assert_non_null(b.at);
-	memcpy(b.at, w.at, w.len);
+	if (w.len > 0) /* else there may be no buffer */
+		memcpy(b.at, w.at, w.len);
 	wire_out_done(&w);
 	return b;
 }
