@@ -159,6 +159,6 @@ bool addresses_have(const struct addresses *list, const struct address *a)
 
 void addresses_add(struct addresses *list, const struct address *a)
 {
-	if (list->count < ADDRESSES_MAX && !addresses_have(list, a))
+	if (address_size(a) > 0 && list->count < ADDRESSES_MAX && !addresses_have(list, a))
 		list->at[list->count++] = *a;
 }

@@ -4,7 +4,6 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -60,7 +59,7 @@ void address_set_port(struct address *a, uint16_t port);
 
 bool addresses_have(const struct addresses *list, const struct address *a);
 
-/* Twice is once, and what finds no room is left out. */
+/* Twice is once; none, and what finds no room, is left out. */
 void addresses_add(struct addresses *list, const struct address *a);
 
 #endif

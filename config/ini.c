@@ -157,7 +157,7 @@ static int put_variable(struct file *f, const char *name, const char *value)
 static int put_setting(struct file *f, const char *name, const char *value)
 {
 	enum setting_id id = settings_find(name, strlen(name));
-	const char *nearest = settings_nearest(name, strlen(name));
+	const char *nearest = id == SETTING_COUNT ? settings_nearest(name, strlen(name)) : NULL;
 
 	if (id != SETTING_COUNT && setting_rows[id].only_flag)
 		return failure_usage(f->why, "%s: --%s is for the command line only", place(f),

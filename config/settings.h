@@ -82,7 +82,8 @@ enum setting_id settings_find(const char *name, size_t len);
  * mean". */
 const char *settings_nearest(const char *name, size_t len);
 
-/* Values. settings_given(): from anywhere but the default. */
+/* Values. settings_given(): from anywhere but the default. settings_is(): `choice` is one of the
+ * row's choices, and is the value; never where none is set. */
 bool settings_given(const struct settings *s, enum setting_id id);
 bool settings_flag(const struct settings *s, enum setting_id id);
 bool settings_is(const struct settings *s, enum setting_id id, const char *choice);

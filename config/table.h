@@ -146,8 +146,7 @@ struct setting_row {
 	const char *choices;    /* "a|b|c" */
 	const char *by_default; /* NULL: not set */
 	uint64_t min, max;
-	const char *help; /* what it does; for SUPPORT_LATER/IGNORED/REFUSED: what to do or what is
-			     done */
+	const char *help;    /* what it does; if not SUPPORTED: what to do, or what is done */
 	const char *foreign; /* "a|b": values of torchrun's that are not supported; NULL: none */
 	const char *instead; /* of these */
 	const char *hint;    /* added to the error about another bad value; NULL: none */

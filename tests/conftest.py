@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_makereport(item):
     """With a failure: how each launcher ended, and the end of what it said on stderr."""
     report = (yield).get_result()
-    jobs = getattr(item.funcargs.get('start'), 'jobs', ()) if hasattr(item, 'funcargs') else ()
+    jobs = getattr(getattr(item, 'funcargs', {}).get('start'), 'jobs', ())
     if report.failed and jobs and hasattr(report.longrepr, 'addsection'):
         report.longrepr.addsection(LAUNCHERS_SAID, '\n'.join(
             line for number, job in enumerate(jobs) for line in (

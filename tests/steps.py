@@ -180,7 +180,8 @@ def listed(failures):
 def read_list(text):
     """What listed() wrote into this output of another tests/run."""
     failures = []
-    for line in text.rpartition(f"\n{FAILED}\n")[2].splitlines() if FAILED in text else ():
+    _, found, rest = text.rpartition(f"\n{FAILED}\n")
+    for line in rest.splitlines() if found else ():
         if line.startswith("      "):
             failures[-1].append(line.strip())
         elif line.startswith("  "):

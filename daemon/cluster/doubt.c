@@ -11,8 +11,7 @@
 #include "daemon/meet/finder.h"
 
 enum {
-	ROUNDS =
-		5, /* of dialing before the warning: both launchers may have been started at once */
+	ROUNDS = 5,          /* before the warning: both launchers may have been started at once */
 	PATIENCE_MS = 10000, /* as long as launchers wait before they say which nodes are missing */
 };
 

@@ -31,10 +31,10 @@ struct doubt {
 	struct spoke *spoke; /* where it isn't */
 
 	enum doubt_kind kind;
-	uv_timer_t clock;     /* until it is time to speak, but: */
-	struct dialer dialer; /* DOUBT_RIVAL: who looks for one */
+	uv_timer_t clock;     /* MISPLACED, LOOPBACK: until it is time to warn */
+	struct dialer dialer; /* RIVAL: looks for the other launcher */
 	struct link *link;    /* to the rival; NULL: there is none */
-	unsigned rounds;
+	unsigned rounds;      /* of dialing, in vain */
 	bool closing;
 };
 

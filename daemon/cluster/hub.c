@@ -123,7 +123,7 @@ enum {
 
 /* What is heard, and in which states. Other types are of a later version, which knows that this one
  * can do without. */
-static const struct heard {
+static const struct {
 	void (*hear)(struct caller *p, const struct message *m);
 	unsigned states; /* a bit for each */
 	bool kept;       /* until the attempt is over */
@@ -309,7 +309,7 @@ static void on_link_closed(struct link *l, const char *why)
 	else if (h->state == HUB_RUNNING && !p->told)
 		lose(p, why);
 	free(p);
-	hub_begin_if_complete(h); /* it may have become another node's connection */
+	hub_begin_if_complete(h); /* its connection may have resumed a broken link */
 	hub_lines_lost(h);
 	hub_handle_closed(h);
 }

@@ -6,7 +6,7 @@
 #include "daemon/cluster/hub_parts.h"
 
 /* Begins: alone, at once; else where others may dial, at that port (0: a free one) and at these
- * addresses only (none: at all). Then it is a part of the party. */
+ * addresses only (none: at any). Then it is a part of the party. */
 int hub_start(struct hub *h, struct party *p, const struct addresses *bound, unsigned port,
 	struct failure *why);
 

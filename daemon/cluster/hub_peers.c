@@ -8,6 +8,7 @@
 #include "common/fd.h"
 #include "common/sm.h"
 #include "common/text.h"
+#include "daemon/net/wire.h"
 
 static const struct sm_state states[HUB_STATES] = {
 	[HUB_MEETING] = { "meeting", SM_TO(HUB_PREPARING) | SM_TO(HUB_OVER) | SM_TO(HUB_CLOSED) },
@@ -34,11 +35,15 @@ void hub_handle_closed(struct hub *h)
 
 void hub_tell(struct hub *h, const struct message *m, const struct caller *except)
 {
+	struct wire_out w = { 0 };
+
+	message_put(&w, m); /* once for all */
 	for (struct caller *p = h->all, *next; p; p = next) {
 		next = p->next; /* a link that fails is closed later, not now */
 		if (p->joined && p != except && !p->told)
-			party_send(&p->link, m);
+			(void)link_send(&p->link, m->type, w.at, w.len);
 	}
+	wire_out_done(&w);
 }
 
 void hub_turn_away(struct caller *p, enum refusal why, int code, const char *fmt, ...)

@@ -3,7 +3,6 @@
 #include "daemon/cluster/member.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/address.h"
@@ -181,7 +180,7 @@ static void add_asked(const struct member *m, struct addresses *to)
 			addresses_add(to, &a);
 }
 
-/* Makes this node the hub, which listens at these addresses (none: at all), or a spoke. False: it
+/* Makes this node the hub, which listens at these addresses (none: at any), or a spoke. False: it
  * can be neither, and that was told. */
 static bool take_role(struct member *m, bool owns, const struct addresses *bound)
 {

@@ -420,7 +420,7 @@ enum {
 };
 
 /* What is heard, and in which states. */
-static const struct heard {
+static const struct {
 	void (*hear)(struct spoke *s, const struct message *m);
 	unsigned states; /* a bit for each */
 } heard[MESSAGE_END] = {

@@ -33,7 +33,7 @@ static void tell_room(const struct spoke *s)
 
 void spoke_log(struct spoke *s, int stream, const char *at, size_t len)
 {
-	unsigned char bytes[1 + MESSAGE_LOG_MAX];
+	unsigned char bytes[1 + MESSAGE_LOG_MAX]; /* not party_send(): output must not allocate */
 	struct wire_out w = wire_fixed(bytes, sizeof bytes);
 	bool spent;
 

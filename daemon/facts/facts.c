@@ -102,9 +102,9 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	struct facts *ret, struct failure *why)
 {
 	struct facts f = { .env = env, .random_id = "" };
-	const char *nproc = settings_text(s, SET_NPROC_PER_NODE);
 	const char *master = env_get(env, "MASTER_ADDR");
-	bool by_gpu = strcmp(nproc, "gpu") == 0 || strcmp(nproc, "auto") == 0;
+	bool by_gpu = settings_is(s, SET_NPROC_PER_NODE, "gpu") ||
+		settings_is(s, SET_NPROC_PER_NODE, "auto");
 	char hostname[256];
 
 	if (gethostname(hostname, sizeof hostname) < 0)

@@ -2,7 +2,6 @@
 #include "daemon/meet/dialer.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "common/failure.h"
 #include "common/sm.h"

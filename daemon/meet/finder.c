@@ -95,8 +95,7 @@ static void keep(struct finder *f, const struct addrinfo *list)
 	for (; list; list = list->ai_next) {
 		const struct address a = address_of(list->ai_addr);
 
-		if (address_size(&a) > 0)
-			addresses_add(&f->found, &a);
+		addresses_add(&f->found, &a);
 	}
 }
 

@@ -19,6 +19,7 @@ static void shed_segment(uintptr_t object, const ElfW(Phdr) * p)
 	uintptr_t from = begin & ~(page - 1);
 
 	if (p->p_memsz >= LEAST_BYTES && !(p->p_flags & PF_W))
+		/* by number: madvise() would want a pointer made of one */
 		(void)syscall(SYS_madvise, from, begin + p->p_memsz - from, MADV_DONTNEED);
 }
 

@@ -581,8 +581,11 @@ static void shut(struct back *b)
 
 int back_open(struct back *b)
 {
-	int rc = uv_loop_init(&b->loop);
+	int rc;
 
+	if (b->is_open)
+		return 0;
+	rc = uv_loop_init(&b->loop);
 	if (rc < 0)
 		return rc;
 	b->loop.data = b;

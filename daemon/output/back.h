@@ -20,15 +20,17 @@ enum back_state { BACK_RUNNING, BACK_ENDING, BACK_HURRIED, BACK_PRESSED, BACK_CL
 
 extern const struct sm back_life;
 
-/* Makes all but the loop. The host and the plan's output are borrowed. -ENOMEM: nothing is left. */
+/* Makes all but the loop. What the host points to is borrowed. -ENOMEM: nothing is left. */
 int back_new(const struct plan *plan, const struct output_host *host, struct post *post,
 	struct back **ret);
 
 /* Makes the thread's loop with all that is in it, and opens the post; the consoles are this
- * process's stdout and stderr. Negative errno: nothing is left, and it may be tried again. */
+ * process's stdout and stderr. Once open it stays so: 0. Negative errno: nothing is left, and it
+ * may be tried again. */
 int back_open(struct back *b);
 
-/* The thread: obeys orders until ORDER_CLOSE, and until all is written. */
+/* The thread, or at the end, where there can be none, its work: obeys orders until ORDER_CLOSE, and
+ * until all is written. */
 void back_main(void *arg);
 
 /* Opens an attempt's files. Also for the main thread, where neither files nor --merge-logs are

@@ -23,21 +23,20 @@ enum { STACK_BYTES = 256 * 1024, NS_PER_MS = 1000000 };
 
 /* Workers' pipes as long as there is no thread: nothing has come by them yet. */
 struct quiet {
-	bool watched;     /* the handles are in the loop */
-	int epoll;        /* has all of them; -1: there is none */
+	int epoll;        /* has all of them; -1: nothing is in the loop */
 	uv_poll_t poll;   /* of that */
 	uv_timer_t again; /* runs after the thread could not be started */
-	unsigned open;    /* pipes that have not ended */
+	unsigned open;    /* pipes that have not ended, also one that can't be watched */
 	bool started;     /* the thread has yet to hear that the workers are, */
 	bool drained;     /* and that all have ended */
 };
 
 struct output {
 	struct post post;
-	struct back *back; /* its thread's alone, but for back_make_logs() and back_merge() */
+	struct back *back; /* while the thread runs, its alone, but for back_make_logs() and
+			      back_merge() */
 	uv_thread_t thread;
 	bool may_run; /* see output_start() */
-	bool open;    /* back_open() has succeeded */
 	bool runs;    /* the thread does */
 	struct quiet quiet;
 	const struct output_events *on;
@@ -65,20 +64,13 @@ int output_open(const struct plan *plan, const struct output_host *host, struct 
 	return 0;
 }
 
-static void on_closed(uv_handle_t *h)
-{
-	struct output *o = h->data;
-
-	fd_closep(&o->quiet.epoll); /* which the handle had */
-}
-
 static void stop_watching(struct quiet *q)
 {
-	if (!q->watched)
+	if (q->epoll < 0)
 		return;
-	q->watched = false;
-	uv_close((uv_handle_t *)&q->poll, on_closed);
+	uv_close((uv_handle_t *)&q->poll, NULL);
 	uv_close((uv_handle_t *)&q->again, NULL);
+	fd_closep(&q->epoll); /* libuv polls it no more */
 }
 
 /* What happened before there was a thread. */
@@ -97,11 +89,11 @@ static void hand_over(struct output *o)
 static int start_thread(struct output *o)
 {
 	const uv_thread_options_t options = { UV_THREAD_HAS_STACK_SIZE, STACK_BYTES };
-	int rc = o->open ? 0 : back_open(o->back);
+	int rc = back_open(o->back);
 
 	if (rc < 0)
 		return rc;
-	o->open = o->runs = true; /* the thread looks at this */
+	o->runs = true; /* the thread looks at this */
 	rc = uv_thread_create_ex(&o->thread, &options, back_main, o->back);
 	shed_loader(); /* it has made the thread's variables, and is needed no more */
 	if (rc == 0)
@@ -128,7 +120,7 @@ static void try_thread(struct output *o)
 {
 	enum { AGAIN_MS = 100 };
 
-	if (need_thread(o) == 0 || !o->quiet.watched)
+	if (need_thread(o) == 0 || o->quiet.epoll < 0)
 		return;
 	(void)uv_poll_stop(&o->quiet.poll);
 	(void)uv_timer_start(&o->quiet.again, on_again, AGAIN_MS, 0);
@@ -181,7 +173,6 @@ static int watch(struct output *o, uv_loop_t *loop)
 	(void)uv_poll_start(&q->poll, UV_READABLE, on_pipes); /* these can't fail */
 	(void)uv_timer_init(loop, &q->again);
 	q->poll.data = q->again.data = o;
-	q->watched = true;
 	return 0;
 }
 
@@ -196,9 +187,9 @@ static bool watch_pipes(struct quiet *q, const struct logs *l)
 
 			if (*pipe < 0)
 				continue;
+			q->open++;
 			if (epoll_ctl(q->epoll, EPOLL_CTL_ADD, *pipe, &e) < 0)
 				return false;
-			q->open++;
 		}
 	return true;
 }
@@ -246,7 +237,7 @@ int output_attach(struct output *o, uv_loop_t *loop, const struct output_events 
 	o->on = on;
 	o->owner = owner;
 	post_attach(&o->post);
-	rc = o->runs ? 0 : watch(o, loop);
+	rc = watch(o, loop);
 	return rc < 0 ? failure_set(why, rc, "epoll: %s", uv_strerror(rc)) : 0;
 }
 
@@ -319,8 +310,7 @@ static void drain_nothing(struct output *o)
 {
 	o->quiet.started = false;
 	logs_collect(o->now);
-	post_collected(&o->post, o->now);
-	post_drain(&o->post, o->now);
+	post_drained(&o->post, o->now->attempt);
 }
 
 void output_drain(struct output *o)
@@ -382,12 +372,10 @@ static bool end_thread(struct output *o, struct closing *c)
 	/* -1: nobody can ask */
 	autoclose asked = c->asked ? signalfd(-1, c->asked, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
 	uint64_t patience_ns = o->draining ? DISK_IMPATIENCE_NS : DISK_PATIENCE_NS;
-	bool is_thread;
+	bool is_thread = o->runs || start_thread(o) == 0;
 
-	o->may_run = true;
-	is_thread = need_thread(o) == 0;
 	post_close(&o->post, c->hurry, asked);
-	if (!is_thread && o->open) { /* then this one does its work */
+	if (!is_thread && back_open(o->back) == 0) { /* then this one does its work */
 		o->runs = true;
 		hand_over(o);
 		back_main(o->back);

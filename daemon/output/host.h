@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All of it is called from that thread. */
+/* All of it is called from that thread; at the end, where it can't be started, from the main one.
+ */
 struct output_host {
 	const char *hostname;
 	/* It has a message, which may be handed to output_say(). */

@@ -110,6 +110,8 @@ void post_drain(struct post *p, const struct logs *l);
 
 /* The thread's: takes all that is there, texts and all. */
 struct order_list post_take_orders(struct post *p);
+
+/* No text waits to be taken. */
 bool post_is_empty(struct post *p);
 
 /* The thread's: ORDER_CLOSE was obeyed; from now on it is in a hurry. */

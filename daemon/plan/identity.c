@@ -1,8 +1,6 @@
 /* identity.c - node rank and number of nodes; see topology.h */
 #include "daemon/plan/topology.h"
 
-#include <string.h>
-
 #include "common/failure.h"
 #include "common/notes.h"
 #include "common/num.h"

@@ -19,7 +19,8 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 	t->nproc_from = where;
 	if (t->nproc)
 		return 0;
-	if (strcmp(text, "cpu") == 0 || (strcmp(text, "auto") == 0 && d->facts->gpus == 0)) {
+	if (settings_is(d->s, SET_NPROC_PER_NODE, "cpu") ||
+		(settings_is(d->s, SET_NPROC_PER_NODE, "auto") && d->facts->gpus == 0)) {
 		t->nproc = d->facts->cpus;
 		t->nproc_from = arena_printf(d->s->arena, "%s=%s, CPUs", where, text);
 	} else if (d->facts->gpus == 0) {

@@ -134,13 +134,13 @@ static void push_send(const struct inquiry *a, const struct key *key)
 /* Changes a key so that it has a value, wakes who waits for it and tells who watches it; kind: what
  * these are told where it had one. key NULL: there was no memory for it. On failure the key is
  * settled, and as it was. */
-static int change(const struct inquiry *a, struct key *key, int kind, struct span now,
-	int (*apply)(struct keys *k, struct key *key, struct span value))
+static int change(const struct inquiry *a, struct key *key, int kind, struct span now)
 {
-	struct span old = kind == KEY_UPDATED ? key_value(key) : (struct span){ NULL, 0 };
+	bool whole = kind == KEY_UPDATED;
+	struct span old = key_value(whole ? key : NULL);
 
 	if (!key || push_make(a, key, key->value ? kind : KEY_CREATED, old, now) < 0 ||
-		apply(&a->s->keys, key, now) < 0) {
+		(whole ? key_set : key_append)(&a->s->keys, key, now) < 0) {
 		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
 		return no_memory_for(a, key);
 	}
@@ -151,7 +151,7 @@ static int change(const struct inquiry *a, struct key *key, int kind, struct spa
 
 static int set(const struct inquiry *a, struct key *key, struct span value)
 {
-	return change(a, key, KEY_UPDATED, value, key_set);
+	return change(a, key, KEY_UPDATED, value);
 }
 
 static int on_set(struct inquiry *a)
@@ -263,7 +263,7 @@ static int on_append(struct inquiry *a)
 {
 	struct key *key = need_key(a);
 
-	return change(a, key, KEY_APPENDED, request_span(&a->at), key_append);
+	return change(a, key, KEY_APPENDED, request_span(&a->at));
 }
 
 static int on_getnumkeys(struct inquiry *a)

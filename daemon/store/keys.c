@@ -260,9 +260,9 @@ void wait_for(struct guest *g, struct key *key)
 	TAILQ_INSERT_TAIL(&key->waits, w, of_key);
 }
 
-static void unlink_wait(struct wait *w, struct key *key)
+static void unlink_wait(struct wait *w)
 {
-	TAILQ_REMOVE(&key->waits, w, of_key);
+	TAILQ_REMOVE(&w->key->waits, w, of_key);
 	w->key = NULL;
 }
 
@@ -283,7 +283,7 @@ void wait_end(struct keys *k, struct guest *g)
 
 		if (!key)
 			continue;
-		unlink_wait(&g->waits[i], key);
+		unlink_wait(&g->waits[i]);
 		keys_settle(k, key);
 	}
 	forget(k, g);
@@ -297,7 +297,7 @@ void wait_wake(struct keys *k, struct key *key, bool one, void (*ready)(struct g
 	while ((w = TAILQ_FIRST(&key->waits))) {
 		struct guest *g = w->guest;
 
-		unlink_wait(w, key);
+		unlink_wait(w);
 		if (--g->awaited > 0)
 			continue;
 		forget(k, g);

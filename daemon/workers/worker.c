@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <uv.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/sm.h"
+#include "daemon/os/process.h"
 #include "daemon/os/procfs.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/tree.h"
@@ -79,8 +79,7 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 	worker_kill(w);
 	for (int fd = 0; fd < 3; fd++)
 		fd_closep(&w->pipe[fd]);
-	while (waitpid(p.pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	process_undo(p.pid);
 	worker_not_started(w, ENDED_UNMADE, -rc);
 	return rc;
 }

@@ -173,7 +173,7 @@ class Job:
         return 'still runs' if rc is None else f'exit code {rc}'
 
     def said(self, file=1):
-        if self.files[file].closed:
+        if file == 1 and self.files[1].closed:
             return self.last_words
         size = os.fstat(self.files[file].fileno()).st_size
         return os.pread(self.files[file].fileno(), size, 0).decode(errors='surrogateescape')

@@ -14,8 +14,7 @@
 
 /* The connections to the store in one network namespace. */
 struct connections {
-	struct address at;
-	unsigned port;
+	struct address at;  /* the store's */
 	char namespace[64]; /* "net:[4026531840]"; "": none was read */
 	uint64_t *inodes;   /* in ascending order once all are there */
 	size_t count, room;
@@ -26,8 +25,7 @@ static void see_connection(const struct tcp_socket *s, void *to)
 {
 	struct connections *c = to;
 
-	if (s->state != SOCKET_ESTABLISHED || address_port(&s->remote) != c->port ||
-		s->inode == 0 || !address_same_host(&s->remote, &c->at))
+	if (s->state != SOCKET_ESTABLISHED || s->inode == 0 || !address_same(&s->remote, &c->at))
 		return;
 	if (c->count == c->room) {
 		size_t room = c->room ? 2 * c->room : 64;
@@ -101,7 +99,7 @@ static bool has_joined(struct connections *c, pid_t pid)
 
 int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port, bool *ret_joined)
 {
-	struct connections c = { .port = port };
+	struct connections c = { .count = 0 };
 	bool *found;
 	int rc;
 
@@ -109,7 +107,9 @@ int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port
 		return -ENOENT;
 	found = calloc(count + 1, sizeof *found);
 	rc = found ? 0 : -ENOMEM;
-	if (found && uv_ip4_addr(addr, 0, &c.at.v4) < 0 && uv_ip6_addr(addr, 0, &c.at.v6) < 0)
+	/* not address_parse(), which knows no zones */
+	if (found && uv_ip4_addr(addr, (int)port, &c.at.v4) < 0 &&
+		uv_ip6_addr(addr, (int)port, &c.at.v6) < 0)
 		rc = -EINVAL;
 
 	for (size_t i = 0; i < count && rc == 0; i++) {

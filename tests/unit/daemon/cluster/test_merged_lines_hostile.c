@@ -92,7 +92,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 
 	(void)at, (void)len;
 	if (type == MESSAGE_WELCOME)
-		send_raw(l, MESSAGE_READY, NULL, 0);
+		party_send(l, &(struct message){ .type = MESSAGE_READY });
 	else if (type == MESSAGE_START)
 		flood(s);
 	else if (type == MESSAGE_STOP)

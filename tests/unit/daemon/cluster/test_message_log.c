@@ -48,7 +48,7 @@ static void test_bad(void **state)
 {
 	const struct bad_row *row = *state;
 	unsigned char *exact = calloc(1, row->len + (row->len == 0));
-	struct message got = { .type = MESSAGE_END };
+	struct message got = { MESSAGE_END, .log = { .stream = 77, .len = 77 } };
 	struct arena arena = { 0 };
 
 	assert_non_null(exact);
@@ -56,6 +56,9 @@ static void test_bad(void **state)
 		exact[0] = row->first;
 	assert_int_equal(message_get(MESSAGE_LOG, exact, row->len, &arena, &got), -EPROTO);
 	assert_int_equal(got.type, MESSAGE_END); /* it is as it was */
+	assert_int_equal(got.log.stream, 77);
+	assert_null(got.log.at);
+	assert_int_equal(got.log.len, 77);
 	free(exact);
 }
 
@@ -64,11 +67,13 @@ static void test_room(void **state)
 	static const size_t rooms[] = { 1, 4096, MESSAGE_LOG_ROOM_MAX };
 	unsigned char none[4] = { 0 }, huge[4] = { 1, 0, 1, 0 }; /* 64 KiB + 1 */
 	struct arena arena = { 0 };
-	struct message got;
+	struct message got = { MESSAGE_END, .log_room = 77 };
 
 	(void)state;
 	assert_int_equal(message_get(MESSAGE_LOG_ROOM, none, sizeof none, &arena, &got), -EPROTO);
 	assert_int_equal(message_get(MESSAGE_LOG_ROOM, huge, sizeof huge, &arena, &got), -EPROTO);
+	assert_int_equal(got.type, MESSAGE_END);
+	assert_int_equal(got.log_room, 77);
 	for (size_t i = 0; i < 3; i++) {
 		const struct message m = { MESSAGE_LOG_ROOM, .log_room = rooms[i] };
 

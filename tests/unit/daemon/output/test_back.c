@@ -463,18 +463,34 @@ static off_t size_of_err(void)
 	return st.st_size;
 }
 
-/* Whoever forks before it is started finds no lock taken. */
-static void test_not_before_start(void **state)
+static struct output *begin_unstarted(struct fixture *s)
 {
 	static const struct output_host host = { .hostname = "here", .say = fixture_say };
 	struct failure why = { 0 };
 	struct output *o = NULL;
+
+	fixture_begin(s, false);
+	must(output_open(&s->plan, &host, &o, &why) == 0);
+	return o;
+}
+
+static void close_unstarted(struct fixture *s, struct output *o)
+{
+	s->closed = output_close(o, &(struct closing){ .hurry = false });
+	fixture_restore(s);
+	(void)alarm(0);
+	assert_true(s->closed);
+}
+
+/* Whoever forks before it is started finds no lock taken. */
+static void test_not_before_start(void **state)
+{
 	struct fixture s;
+	struct output *o;
 	off_t before;
 
 	(void)state;
-	fixture_begin(&s, false);
-	must(output_open(&s.plan, &host, &o, &why) == 0);
+	o = begin_unstarted(&s);
 	output_say(o, "early\n", 6);
 	(void)usleep(50000); /* it would take 1 ms */
 	before = size_of_err();
@@ -482,9 +498,7 @@ static void test_not_before_start(void **state)
 	while (size_of_err() == 0) /* or the alarm comes */
 		(void)usleep(1000);
 	output_say(o, "late\n", 5);
-	s.closed = output_close(o, &(struct closing){ .hurry = false });
-	fixture_restore(&s);
-	(void)alarm(0);
+	close_unstarted(&s, o);
 	assert_int_equal(before, 0);
 	assert_file("err", "early\nlate\n");
 	fixture_done(&s);
@@ -493,19 +507,13 @@ static void test_not_before_start(void **state)
 /* It need not have been. */
 static void test_never_started(void **state)
 {
-	static const struct output_host host = { .hostname = "here", .say = fixture_say };
-	struct failure why = { 0 };
-	struct output *o = NULL;
 	struct fixture s;
+	struct output *o;
 
 	(void)state;
-	fixture_begin(&s, false);
-	must(output_open(&s.plan, &host, &o, &why) == 0);
+	o = begin_unstarted(&s);
 	output_say(o, "early\n", 6);
-	s.closed = output_close(o, &(struct closing){ .hurry = false });
-	fixture_restore(&s);
-	(void)alarm(0);
-	assert_true(s.closed);
+	close_unstarted(&s, o);
 	assert_file("err", "early\n");
 	fixture_done(&s);
 }
@@ -513,22 +521,15 @@ static void test_never_started(void **state)
 /* What launchd says at the end needs no descriptor that it hasn't got. */
 static void test_said_without_descriptors(void **state)
 {
-	static const struct output_host host = { .hostname = "here", .say = fixture_say };
-	struct failure why = { 0 };
-	struct output *o = NULL;
 	struct fixture s;
 
 	(void)state;
 	fixture_begin(&s, false);
-	must(output_open(&s.plan, &host, &o, &why) == 0);
-	output_start(o);
+	fixture_open(&s);
 	limit_descriptors(0);
-	output_say(o, "why\n", 4);
-	s.closed = output_close(o, &(struct closing){ .hurry = false });
+	output_say(s.output, "why\n", 4);
+	fixture_close(&s, false);
 	free_descriptors();
-	fixture_restore(&s);
-	(void)alarm(0);
-	assert_true(s.closed);
 	assert_file("err", "why\n");
 	fixture_done(&s);
 }
