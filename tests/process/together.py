@@ -1,4 +1,5 @@
 """Launchers of one job that meet on this host, each as a node of its own."""
+import itertools
 import os
 import random
 import socket
@@ -8,15 +9,17 @@ from harness import LIMIT
 MEETS = {'LAUNCHD_CONTROL': 'auto'}  # else the harness keeps launchers from one another
 FAST = ['--node-timeout=20']  # far above what a loaded machine holds a launcher up
 
+round_trip = itertools.count(random.randrange(500))  # other runs of the tests have their own
+
 
 def free_ports(host='127.0.0.1'):
     """A port that is free with the one above it, where launchers meet. It stays so until they
     listen: the kernel takes none of these for connections, and each of pytest's workers has a
-    thousand of its own."""
+    thousand of its own, which it goes round, so that no test has the same one twice."""
     first = 10000 + 1000 * (int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 22)
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     for _ in range(100):
-        port = random.randrange(first, first + 1000, 2)
+        port = first + 2 * (next(round_trip) % 500)
         with socket.socket(family) as one, socket.socket(family) as other:
             try:
                 one.bind((host, port))
