@@ -97,7 +97,7 @@ static void make_run_dir(struct guard *g)
 		fd_closep(&g->relay);                /* else it would wait for ever */
 }
 
-const char *guard_run_dir(const struct guard *g, struct failure *why)
+const char *guard_run_dir(struct guard *g, struct failure *why)
 {
 	struct pollfd p = { .fd = g->relay, .events = POLLIN };
 	struct relayed made;
@@ -105,6 +105,7 @@ const char *guard_run_dir(const struct guard *g, struct failure *why)
 	while (poll(&p, 1, -1) < 0 && errno == EINTR)
 		;
 	if (read(g->relay, &made, sizeof made) != sizeof made) {
+		g->gone = true;
 		(void)killed(g, why);
 		return NULL;
 	}
@@ -334,7 +335,10 @@ static void take_over(struct guard *g, int signal, struct failure *why)
 
 void guard_wake(const struct guard *g)
 {
-	if (getppid() == g->guard)
+	/* while it dies it is our parent still, and its CONT is yet to come: see is_wake() */
+	if (g->gone)
+		(void)prctl(PR_SET_PDEATHSIG, 0);
+	else if (getppid() == g->guard)
 		(void)kill(g->guard, SIGCONT);
 }
 
@@ -376,7 +380,8 @@ static bool kill_supervisor(struct guard *g, unsigned *seconds)
 }
 
 /* guard_wake()'s: not for the workers; and to the supervisor itself, which it would go back to, a
- * CONT can do harm while a debugger attaches, or LeakSanitizer. */
+ * CONT can do harm while a debugger attaches, or LeakSanitizer: it takes the STOP with which
+ * PTRACE_ATTACH begins away, and both wait for ever. */
 static bool is_wake(const struct guard *g, const siginfo_t *si)
 {
 	return si->si_signo == SIGCONT && si->si_code == SI_USER && si->si_pid == g->supervisor;

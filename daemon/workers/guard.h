@@ -93,7 +93,7 @@ pid_t guard_fork(struct guard *g, struct failure *why);
 /* In the supervisor: the directory of the run, which the guard makes while the supervisor prepares
  * the rest, as it also removes it while the supervisor ends: where many files were deleted lately,
  * ext4 takes 0.2 ms for either. NULL: it can't be made, or the guard was killed. */
-const char *guard_run_dir(const struct guard *g, struct failure *why);
+const char *guard_run_dir(struct guard *g, struct failure *why);
 
 /* In the supervisor, which needs that directory no more: the guard may remove it. */
 void guard_end_run_dir(const struct guard *g);
@@ -102,7 +102,7 @@ void guard_end_run_dir(const struct guard *g);
 int guard_remove_run_dir(const struct guard *g, struct failure *why);
 
 /* In the supervisor, which has done all it had to: a guard that is stopped, by whomever, wakes and
- * ends. */
+ * ends. One that is gone wakes nobody any more. */
 void guard_wake(const struct guard *g);
 
 /* In the supervisor, which has done its work but has a thread that can't be ended: exits. The guard

@@ -432,6 +432,46 @@ static const char *part_guard_killed(void)
 	return NULL;
 }
 
+static void wake_nobody(void)
+{
+	sigset_t come;
+
+	shared_numbers[2] = !guard_run_dir(&guard, &why) && guard.gone;
+	guard_wake(&guard);
+	shared_numbers[1] = getpid();
+	while (!shared_numbers[3])
+		(void)usleep(1000);
+	(void)sigpending(&come);
+	shared_numbers[4] = sigismember(&come, SIGCONT) == 0;
+	_exit(-guard_remove_run_dir(&guard, &why));
+}
+
+/* What a process does that dies: it closes its files, and is there for a moment more. */
+static void be_dying_guard(void)
+{
+	pid_t pid = begin() < 0 ? -1 : guard_fork(&guard, &why);
+
+	if (pid == 0 && guard_run_dir(&guard, &why))
+		wake_nobody();
+	(void)close(guard.relay);
+	act_wait();
+}
+
+static const char *part_guard_dies_slowly(void)
+{
+	pid_t pid = actor_start(ACTOR_SESSION, be_dying_guard);
+
+	while (!shared_numbers[1])
+		(void)usleep(1000);
+	HOLDS(shared_numbers[2], "a supervisor that waits for it learns that it is gone");
+	(void)kill(pid, SIGKILL);
+	HOLDS(actor_reap(pid) == 128 + SIGKILL, "the guard is gone");
+	shared_numbers[3] = 1;
+	HOLDS(actor_reap(shared_numbers[1]) == 0, "the supervisor ends");
+	HOLDS(shared_numbers[4], "and no CONT has come at its end");
+	return NULL;
+}
+
 static const char *part_too_many(void)
 {
 	for (int i = 0; i <= SPARED_MAX; i++)
@@ -465,6 +505,7 @@ static const struct process_row rows[] = {
 	{ "one that the others are told of", part_told, false },
 	{ "one that dies when the job ends for something else", part_decided, false },
 	{ "a killed guard wakes the supervisor", part_guard_killed, false },
+	{ "a guard that dies slowly wakes nobody at the end", part_guard_dies_slowly, false },
 	{ "more children than can be spared are refused", part_too_many, false },
 	{ "a child of before our time may end", part_reaps, false },
 };
