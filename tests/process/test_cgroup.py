@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, children_of, is_running, native, until
+from harness import BUILD, children_of, is_running, native, status_of, until
 
 NOBODY = 65534
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
@@ -66,6 +66,13 @@ class Cgroup:
     def is_clean(self):
         # in this order: a supervisor that leaves its leaf to remove it is missed by the other one
         return not self.cgroups() and not processes_in(self.path)
+
+    def what_is_left(self):
+        """In words: its cgroups, and each process in one, with what it does."""
+        processes = [f'{pid} ({status.get("Name", "gone")}) {status.get("State")} '
+                     f'parent {status.get("PPid")} tracer {status.get("TracerPid")}'
+                     for pid in sorted(processes_in(self.path)) for status in [status_of(pid)]]
+        return f'cgroups {list(map(str, self.cgroups()))}, processes {processes}'
 
     def remove(self):
         def gone():
@@ -178,8 +185,8 @@ def end_by(how, job, place, cgroup):
     result = job.end()
     assert result.rc == rc, result
     if how is kill_guard:
-        until(cgroup.is_clean, 'the supervisor to clean up')
-    assert cgroup.is_clean(), f'{cgroup.cgroups()} {processes_in(cgroup.path)}'
+        until(cgroup.is_clean, lambda: f'the supervisor to clean up: {cgroup.what_is_left()}')
+    assert cgroup.is_clean(), cgroup.what_is_left()
 
 
 @pytest.mark.parametrize('how', ENDS)
