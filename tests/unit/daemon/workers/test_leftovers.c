@@ -361,6 +361,36 @@ static const char *part_kill(void)
 	return NULL;
 }
 
+static const char *part_kill_workers(void)
+{
+	make(LONG_MS);
+	start_lonely(0);
+	leftovers_kill(&left);
+	(void)kill(workers[0].outcome.pid, SIGTERM);
+	HOLDS(actor_reap(workers[0].outcome.pid) == 128 + SIGTERM, "it has had no SIGKILL");
+	return NULL;
+}
+
+/* Their pidfds tell of them in the order of their deaths, and their ends are fetched then. */
+static const char *part_workers_end(void)
+{
+	const struct reap_hook hook = { leftovers_reaped, &left };
+	pid_t orphan;
+
+	make(LONG_MS);
+	orphan = start_worker(0, act_wait);
+	(void)kill(workers[0].outcome.pid, SIGKILL);
+	actor_await(workers[0].outcome.pid, 'Z');
+	HOLDS(tree_reap(&hook), "there are children");
+	HOLDS(actor_reap(workers[0].outcome.pid) == 128 + SIGKILL, "its end is still to be had");
+	workers[0].state = WORKER_ENDED;
+	(void)kill(orphan, SIGKILL);
+	actor_await(orphan, 'Z');
+	HOLDS(!tree_reap(&hook), "its orphan is reaped, and nobody is left");
+	HOLDS(counts(&workers[0].left, 0, 0) && counts(&left.nobodys, 0, 0), "nobody counts");
+	return NULL;
+}
+
 static void stay_as_daemon(void)
 {
 	(void)signal(SIGTERM, SIG_IGN); /* which an executed program inherits */
@@ -540,6 +570,8 @@ static const struct process_row rows[] = {
 	{ "what is below an orphan goes with it", part_tree, false },
 	{ "what was born in the grace counts, too", part_born_late, false },
 	{ "a kill is for all orphans, whosever they are", part_kill, false },
+	{ "it is not for workers", part_kill_workers, false },
+	{ "a worker's end is not for who reaps orphans", part_workers_end, false },
 	{ "one that is known by its environment counts once", part_counts_once, false },
 	{ "one that comes to this process later counts once", part_counts_once_below, false },
 	{ "one that somebody else kills was not killed by launchd", part_anothers_kill, false },
