@@ -50,6 +50,8 @@ static const struct reaction_row {
 		false, "--signals-to-handle", "forward:30" },
 	{ "torchrun's list takes none away", NULL, "SIGUSR1", SIGTERM, REACTION_END, 30000, false,
 		"default", "forward:30" },
+	{ "torchrun's list names one that ends the job anyway", NULL, "SIGUSR1,SIGTERM", SIGTERM,
+		REACTION_END, 30000, false, "default", "forward:30" },
 	{ "blanks around names", NULL, " SIGTERM , SIGUSR2 ", SIGUSR2, REACTION_END, 30000, false,
 		"--signals-to-handle", "forward:30" },
 	{ "the list may have TSTP", NULL, "SIGTSTP", SIGTSTP, REACTION_END, 30000, false,

@@ -78,6 +78,8 @@ static const struct paths_row {
 	{ "lines that are cut off", "0\n0:\n4:memory\n0::/a\n",
 		"30\n30 1 0:26\n30 1 0:26 / - cgroup2\n30 1 0:26 / /c rw - cgroup2\n - cgroup2 c rw",
 		{ NULL }, NULL, NULL, NULL, NULL },
+	{ "a line that ends with a blank, after a longer one", "0::/a\n",
+		"30 1 0:26 / /c rw - cgroup2\n - cgroup2 c ", { NULL }, NULL, NULL, NULL, NULL },
 };
 
 static void write_file(const char *root, const char *name, const char *text)
