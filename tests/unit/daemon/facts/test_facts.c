@@ -1,0 +1,301 @@
+/* test_facts.c - what is asked of the machine for which settings. What other files answer is
+ * caught. */
+#include "tests/unit/unit.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/facts/facts.h"
+#include "daemon/facts/gpu.h"
+#include "daemon/facts/interfaces.h"
+#include "daemon/facts/torch.h"
+
+/* How often each was asked, and whether it fails. */
+static struct asked {
+	unsigned gpus, interfaces, torch;
+	bool fails;
+} asked;
+
+int __wrap_gpu_count(const char *const *env, unsigned *ret, struct failure *why);
+int __wrap_interfaces_read(struct arena *arena, struct interfaces *ret, struct failure *why);
+const char *__wrap_torch_version_read(
+	const char *const *env, const char *python, struct arena *arena);
+
+int __wrap_gpu_count(const char *const *env, unsigned *ret, struct failure *why)
+{
+	(void)env;
+	asked.gpus++;
+	*ret = 6;
+	return asked.fails ? failure_set(why, -EIO, "no GPUs") : 0;
+}
+
+int __wrap_interfaces_read(struct arena *arena, struct interfaces *ret, struct failure *why)
+{
+	static const struct interface all[] = { { "lo", "127.0.0.1", true, true },
+		{ "eth0", "10.0.0.7", true, false } };
+
+	(void)arena;
+	asked.interfaces++;
+	*ret = (struct interfaces){ all, 2 };
+	return asked.fails ? failure_set(why, -EIO, "no interfaces") : 0;
+}
+
+const char *__wrap_torch_version_read(
+	const char *const *env, const char *python, struct arena *arena)
+{
+	(void)env, (void)arena;
+	asked.torch++;
+	assert_string_equal(python, "/bin/sh");
+	return "2.9.1";
+}
+
+/* One setting beside those of every row, and one variable. */
+struct given {
+	enum setting_id id;
+	const char *value;    /* NULL: none */
+	const char *variable; /* NULL: none */
+};
+
+/* The program is the shell, as Python or by itself: every machine has one. */
+static int read_facts(
+	struct settings_fixture *b, const struct given *g, bool python, struct facts *ret)
+{
+	const struct origin here = { LEVEL_COMMAND_LINE, "test" };
+	/* borrowed by the facts */
+	const char **env = arena_alloc(&b->arena, 2 * sizeof *env);
+
+	assert_non_null(env);
+	env[0] = g->variable;
+	env[1] = NULL;
+	if (python)
+		(void)settings_put(&b->s, SET_PYTHON, "/bin/sh", here, &b->why);
+	else
+		(void)settings_put(&b->s, SET_NO_PYTHON, "1", here, &b->why);
+	b->s.script = python ? "-" : "/bin/sh";
+	if (g->value)
+		assert_int_equal(settings_put(&b->s, g->id, g->value, here, &b->why), 0);
+	asked.gpus = asked.interfaces = asked.torch = 0;
+	return facts_read(&b->s, env, &b->arena, ret, &b->why);
+}
+
+static const struct asks_row {
+	const char *says;
+	struct given given;
+	bool python;
+	unsigned gpus, addresses;
+	bool torch;
+} asks[] = {
+	{ "nothing that isn't needed", { 0 }, true, 0, 0, false },
+	{ "GPUs for nproc_per_node gpu", { SET_NPROC_PER_NODE, "gpu", NULL }, true, 6, 0, false },
+	{ "GPUs for auto", { SET_NPROC_PER_NODE, "auto", NULL }, true, 6, 0, false },
+	{ "none for a number", { SET_NPROC_PER_NODE, "4", NULL }, true, 0, 0, false },
+	{ "none for cpu", { SET_NPROC_PER_NODE, "cpu", NULL }, true, 0, 0, false },
+	{ "addresses for MASTER_ADDR", { 0, NULL, "MASTER_ADDR=10.0.0.7" }, true, 0, 2, false },
+	{ "none where it is empty", { 0, NULL, "MASTER_ADDR=" }, true, 0, 0, false },
+	{ "PyTorch's version for a store of the launcher's", { SET_STORE, "agent", NULL }, true, 0,
+		0, true },
+	{ "not for one of worker 0's", { SET_STORE, "rank0", NULL }, true, 0, 0, false },
+	{ "for restarts, which may want such a store", { SET_MAX_RESTARTS, "1", NULL }, true, 0, 0,
+		true },
+	{ "not for none", { SET_MAX_RESTARTS, "0", NULL }, true, 0, 0, false },
+	{ "not where no Python is started", { SET_STORE, "agent", NULL }, false, 0, 0, false },
+};
+
+static void test_asks(void **state)
+{
+	const struct asks_row *row = *state;
+	struct settings_fixture b;
+	struct facts f = { 0 };
+
+	asked.fails = false;
+	settings_fixture_make(&b, false);
+	assert_outcome(read_facts(&b, &row->given, row->python, &f), 0, &b.why, NULL);
+	assert_int_equal(asked.gpus, row->gpus ? 1 : 0);
+	assert_int_equal(f.gpus, row->gpus);
+	assert_int_equal(asked.interfaces, row->addresses ? 1 : 0);
+	assert_int_equal(f.addresses.count, row->addresses);
+	if (row->addresses)
+		assert_string_equal(f.addresses.at[1], "10.0.0.7");
+	assert_int_equal(asked.torch, row->torch);
+	if (row->torch)
+		assert_string_equal(f.torch_version, "2.9.1");
+	else
+		assert_null(f.torch_version);
+	assert_string_equal(f.random_id, "");
+	settings_fixture_done(&b);
+}
+
+static const struct fails_row {
+	const char *says;
+	struct given given;
+	const char *part;
+} failures[] = {
+	{ "the GPUs can't be counted", { SET_NPROC_PER_NODE, "gpu", NULL }, "no GPUs" },
+	{ "the interfaces can't be read", { 0, NULL, "MASTER_ADDR=h" }, "no interfaces" },
+};
+
+static void test_fails(void **state)
+{
+	const struct fails_row *row = *state;
+	struct settings_fixture b;
+	struct facts f = { .cpus = 77 };
+
+	asked.fails = true;
+	settings_fixture_make(&b, false);
+	assert_outcome(read_facts(&b, &row->given, true, &f), -EIO, &b.why, row->part);
+	assert_int_equal(f.cpus, 77); /* untouched */
+	settings_fixture_done(&b);
+}
+
+static void test_machine(void **state)
+{
+	const struct given nothing = { 0 };
+	char hostname[256];
+	cpu_set_t mine;
+	struct settings_fixture b;
+	struct facts f = { 0 };
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	assert_outcome(read_facts(&b, &nothing, false, &f), 0, &b.why, NULL);
+	assert_int_equal(gethostname(hostname, sizeof hostname), 0);
+	assert_string_equal(f.hostname, hostname);
+	assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+	assert_int_equal(f.cpus, CPU_COUNT(&mine));
+	assert_false(f.cpus_unbound);
+	for (int fd = 0; fd < 3; fd++)
+		assert_int_equal(f.terminal[fd], isatty(fd));
+	assert_string_equal(f.program.path, "/bin/sh");
+	settings_fixture_done(&b);
+}
+
+/* A UUID of version 4; each is another one. */
+static void test_random_id(void **state)
+{
+	static const char form[] = "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx";
+	const struct given standalone = { SET_STANDALONE, "1", NULL };
+	char first[sizeof form] = "";
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct settings_fixture b;
+		struct facts f = { 0 };
+
+		settings_fixture_make(&b, false);
+		assert_outcome(read_facts(&b, &standalone, false, &f), 0, &b.why, NULL);
+		assert_int_equal(strlen(f.random_id), strlen(form));
+		for (size_t at = 0; form[at]; at++) {
+			if (form[at] == 'x')
+				assert_true(isxdigit((unsigned char)f.random_id[at]));
+			else if (form[at] == 'y')
+				assert_non_null(strchr("89ab", f.random_id[at]));
+			else
+				assert_int_equal(f.random_id[at], form[at]);
+		}
+		assert_string_not_equal(f.random_id, first);
+		memcpy(first, f.random_id, sizeof first);
+		settings_fixture_done(&b);
+	}
+}
+
+static const struct systemd_row {
+	const char *says, *pid; /* pid: with that added to ours for '%' */
+	int added;
+	bool by_systemd;
+} systemd[] = {
+	{ "systemd started this process", "%", 0, true },
+	{ "it started another one, which started this", "%", 1, false },
+	{ "what systemd never writes", "%x", 0, false },
+	{ "an empty pid", "", 0, false },
+};
+
+static void test_systemd(void **state)
+{
+	const struct systemd_row *row = *state;
+	char variable[64] = "SYSTEMD_EXEC_PID=";
+	const struct given given = { 0, NULL, variable };
+	struct settings_fixture b;
+	struct facts f = { 0 };
+
+	if (row->pid[0] == '%')
+		(void)snprintf(variable, sizeof variable, "SYSTEMD_EXEC_PID=%d%s",
+			(int)getpid() + row->added, row->pid + 1);
+	settings_fixture_make(&b, false);
+	assert_outcome(read_facts(&b, &given, false, &f), 0, &b.why, NULL);
+	assert_int_equal(f.under_systemd, row->by_systemd);
+	settings_fixture_done(&b);
+}
+
+/* Before v248 it didn't say which. */
+static void test_old_systemd(void **state)
+{
+	const struct given given = { 0, NULL, "INVOCATION_ID=abc" };
+	struct settings_fixture b;
+	struct facts f = { 0 };
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	assert_outcome(read_facts(&b, &given, false, &f), 0, &b.why, NULL);
+	assert_int_equal(f.under_systemd, getppid() == 1);
+	settings_fixture_done(&b);
+}
+
+static const struct bound_row {
+	const char *says, *variable;
+	bool unbound;
+} bindings[] = {
+	{ "a binding by Open MPI is taken off", "OMPI_MCA_orte_bound_at_launch=1", true },
+	{ "a binding by PRRTE, too", "PRTE_LAUNCHED=1", true },
+	{ "Open MPI says that it has bound nothing", "OMPI_MCA_orte_bound_at_launch=0", false },
+	{ "a binding by others stays", "SLURM_CPU_BIND=cores", false },
+};
+
+static void test_bound(void **state)
+{
+	const struct bound_row *row = *state;
+	const struct given given = { 0, NULL, row->variable };
+	cpu_set_t before, one, after;
+	struct settings_fixture b;
+	struct facts f = { 0 }, again = { 0 };
+	size_t first = 0;
+	int rc;
+
+	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+	needs(CPU_COUNT(&before) > 1, "two CPUs");
+	while (!CPU_ISSET(first, &before))
+		first++;
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	settings_fixture_make(&b, false);
+	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+	rc = read_facts(&b, &given, false, &f);
+	if (rc == 0) /* nothing is left to take off */
+		rc = read_facts(&b, &given, false, &again);
+	assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+	assert_outcome(rc, 0, &b.why, NULL);
+	assert_int_equal(f.cpus, CPU_COUNT(&after));
+	assert_int_equal(f.cpus_unbound, row->unbound);
+	assert_int_equal(f.cpus > 1, row->unbound);
+	assert_int_equal(again.cpus, f.cpus);
+	assert_false(again.cpus_unbound);
+	settings_fixture_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_asks, asks);
+	SUITE_ROWS(&s, test_fails, failures);
+	suite_add(&s, "the machine's name, CPUs and terminals", test_machine, NULL, NULL);
+	suite_add(&s, "--standalone has a random id", test_random_id, NULL, NULL);
+	SUITE_ROWS(&s, test_systemd, systemd);
+	suite_add(&s, "a systemd before v248", test_old_systemd, NULL, NULL);
+	SUITE_ROWS(&s, test_bound, bindings);
+	return suite_run(&s);
+}
