@@ -338,10 +338,11 @@ static bool put_missing(struct console *c)
 
 	put = c->kind == CONSOLE_REMOTE ? c->write(c, note, (size_t)n) :
 					  write(c->fd, note, (size_t)n);
+	if (put > 0)
+		c->mid_line = note[put - 1] != '\n';
 	if (put != n)
 		return false;
 	c->missing = 0;
-	c->mid_line = c->unended = false;
 	return true;
 }
 
@@ -376,6 +377,7 @@ static bool write_out(struct console *c)
 			return false;
 		if (c->missing > 0 && c->done == 0 && !put_missing(c)) {
 			c->missing += c->out.len;
+			c->unended = false;
 			break;
 		}
 		n = write_some(c);

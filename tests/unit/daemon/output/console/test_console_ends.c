@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -70,6 +71,14 @@ static void test_full_disk(void **state)
 	fixture_done(&b);
 }
 
+/* Flushes while the file can have no more than this. */
+static void flush_within(struct fixture *b, uint64_t bytes)
+{
+	limit_file_size(bytes);
+	fixture_flush(b);
+	limit_file_size(0);
+}
+
 static unsigned told;
 
 static void on_missing(struct console *c)
@@ -89,20 +98,117 @@ static void test_cut_by_disk(void **state)
 	told = 0;
 	b.c.on_missing = on_missing;
 	assert_true(feed_put(&b, &a, "0123456789\n", false));
-	limit_file_size(5);
-	fixture_flush(&b);
-	limit_file_size(0);
+	flush_within(&b, 5);
 	assert_int_not_equal(b.c.state, CONSOLE_BROKEN);
 	assert_int_equal(told, 1);
 	assert_true(feed_put(&b, &a, "lost\n", false));
-	limit_file_size(5);
-	fixture_flush(&b);
-	limit_file_size(0);
+	flush_within(&b, 5);
 	assert_int_equal(told, 1); /* once */
 	assert_true(feed_put(&b, &a, "line\n", false));
 	fixture_flush(&b);
 	fixture_assert_got(
 		&b, "01234\n[launchd: 11 bytes are missing here: File too large]\nline\n");
+	fixture_done(&b);
+}
+
+/* A stream's last line, without an end. */
+static void put_last(struct fixture *b, struct feed *f, const char *text)
+{
+	struct outbuf *out = console_room(&b->c, &f->source);
+	size_t before;
+
+	assert_non_null(out);
+	before = out->len;
+	outbuf_add(out, text);
+	outbuf_add(out, "\n");
+	console_put_last(&b->c, before);
+	console_put(&b->c, &f->source);
+}
+
+#define MISSING(bytes) "[launchd: " bytes " bytes are missing here: File too large]\n"
+
+/* Lines that come when a full disk has room again: behind what is missing they are as they are
+ * elsewhere. */
+static void test_room_again(void **state)
+{
+	struct feed a = feed_of('a', 0), other = feed_of('o', 0);
+	struct fixture b;
+
+	(void)state;
+	fixture_make(&b, KIND_FILE);
+	assert_true(feed_put(&b, &a, "0123456789\n", false));
+	flush_within(&b, 5);
+	assert_true(feed_put(&b, &a, "one\n", false));
+	fixture_flush(&b);
+	assert_true(feed_put(&b, &a, "two\n", false));
+	fixture_flush(&b);
+	fixture_assert_got(&b, "01234\n" MISSING("6") "one\ntwo\n");
+	assert_true(feed_put(&b, &a, "lost\n", false));
+	flush_within(&b, b.got.len);
+	put_last(&b, &other, "last");
+	fixture_flush(&b);
+	fixture_assert_got(&b, "01234\n" MISSING("6") "one\ntwo\n" MISSING("5") "last");
+	assert_true(b.c.unended);
+	assert_true(feed_put(&b, &a, "three\n", false));
+	fixture_flush(&b);
+	fixture_assert_got(&b, "01234\n" MISSING("6") "one\ntwo\n" MISSING("5") "last\nthree\n");
+	fixture_done(&b);
+}
+
+/* There is room for the note, and none for the line behind it. */
+static void test_room_for_note(void **state)
+{
+	struct feed a = feed_of('a', 0);
+	struct fixture b;
+
+	(void)state;
+	fixture_make(&b, KIND_FILE);
+	assert_true(feed_put(&b, &a, "0123456789\n", false));
+	flush_within(&b, 5);
+	assert_true(feed_put(&b, &a, "line\n", false));
+	flush_within(&b, strlen("01234\n" MISSING("6")));
+	assert_true(feed_put(&b, &a, "next\n", false));
+	fixture_flush(&b);
+	fixture_assert_got(&b, "01234\n" MISSING("6") MISSING("5") "next\n");
+	fixture_done(&b);
+}
+
+/* There is room for a part of the note: the next one is on a line of its own. */
+static void test_room_for_part(void **state)
+{
+	struct feed a = feed_of('a', 0);
+	struct fixture b;
+
+	(void)state;
+	fixture_make(&b, KIND_FILE);
+	assert_true(feed_put(&b, &a, "0123\n", false));
+	fixture_flush(&b);
+	assert_true(feed_put(&b, &a, "lost\n", false));
+	flush_within(&b, 5);
+	assert_true(feed_put(&b, &a, "line\n", false));
+	flush_within(&b, 10);
+	assert_true(feed_put(&b, &a, "next\n", false));
+	fixture_flush(&b);
+	fixture_assert_got(&b, "0123\n[laun\n" MISSING("10") "next\n");
+	fixture_done(&b);
+}
+
+/* A last line without an end is lost: nobody has to give it one. */
+static void test_last_is_lost(void **state)
+{
+	struct feed a = feed_of('a', 0), other = feed_of('o', 0);
+	struct fixture b;
+
+	(void)state;
+	fixture_make(&b, KIND_FILE);
+	assert_true(feed_put(&b, &a, "0123456789\n", false));
+	flush_within(&b, 5);
+	put_last(&b, &other, "last");
+	flush_within(&b, 5);
+	assert_false(b.c.unended);
+	assert_true(feed_put(&b, &a, "next\n", false));
+	fixture_flush(&b);
+	fixture_assert_got(&b, "01234\n" MISSING("10") "next\n");
 	fixture_done(&b);
 }
 
@@ -155,6 +261,10 @@ int main(void)
 	suite_add(&s, "the reader is waited for no longer", test_abandoned, NULL, NULL);
 	suite_add(&s, "a full disk behind it", test_full_disk, NULL, NULL);
 	suite_add(&s, "a line that a full disk has cut", test_cut_by_disk, NULL, NULL);
+	suite_add(&s, "a full disk has room again", test_room_again, NULL, NULL);
+	suite_add(&s, "... for what is missing, and no more", test_room_for_note, NULL, NULL);
+	suite_add(&s, "... for a part of that", test_room_for_part, NULL, NULL);
+	suite_add(&s, "a last line that a full disk has lost", test_last_is_lost, NULL, NULL);
 	suite_add(&s, "a non-blocking pipe of somebody else's", test_foreign, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
