@@ -47,6 +47,8 @@ static const struct run_row {
 		"can't create the log" },
 	{ "where nothing can be made", "/proc/logs", "job", NULL, -ENOENT,
 		"can't create the log directory /proc/logs: " },
+	{ "below such a place: the first one that can't be made is named", "/proc/logs/a", "job",
+		NULL, -ENOENT, "can't create the log directory /proc/logs: " },
 };
 
 static void test_run(void **state)
