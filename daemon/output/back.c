@@ -74,14 +74,10 @@ static void close_handle(uv_handle_t *h, void *arg)
 		uv_close(h, NULL);
 }
 
-/* Ends the loop. */
+/* Ends the loop: closes all that it has, whose owners are freed afterwards. */
 static void close_all(struct back *b)
 {
 	status_close(&b->status);
-	if (b->merge)
-		merge_close(b->merge);
-	for (unsigned i = 0; i < b->console_count; i++)
-		console_close(&b->consoles[i]);
 	uv_walk(&b->loop, close_handle, NULL);
 }
 

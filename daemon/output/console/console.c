@@ -22,8 +22,6 @@ enum {
 	TURNS = 32, /* before the workers' pipes are looked at again */
 	SILENCE_MS = 1000,
 	PATIENCE_MS = 200, /* a reader may have to wait for a CPU */
-	HANDLES_TIMERS = 2,
-	HANDLES_POLLED = 3, /* and the poll */
 };
 
 static bool has_others(const struct console *c)
@@ -76,18 +74,23 @@ static void lose_patience(struct console *c)
 	(void)uv_timer_start(&c->patience, on_patience, c->late ? 0 : PATIENCE_MS, 0);
 }
 
+static bool has_poll(const struct console *c)
+{
+	return c->kind == CONSOLE_POLLED || c->kind == CONSOLE_SOCKET;
+}
+
 static void console_goto(struct console *c, enum console_state next)
 {
 	c->state = sm_go(&console_life, c->state, next);
 	switch (next) {
 	case CONSOLE_WAITING:
-		if (c->handles == HANDLES_POLLED)
+		if (has_poll(c))
 			(void)uv_poll_start(&c->poll, UV_READABLE, on_writable); /* can't fail */
 		lose_patience(c);
 		break;
 	case CONSOLE_WRITING:
 	case CONSOLE_BROKEN:
-		if (c->handles == HANDLES_POLLED)
+		if (has_poll(c))
 			(void)uv_poll_stop(&c->poll);
 		if (c->kind != CONSOLE_REMOTE) /* which is late until it has taken all */
 			(void)uv_timer_stop(&c->patience);
@@ -467,7 +470,6 @@ static int begin_open(struct console *c, uv_loop_t *loop)
 	(void)uv_timer_init(loop, &c->silence); /* can't fail */
 	(void)uv_timer_init(loop, &c->patience);
 	c->silence.data = c->patience.data = c;
-	c->handles = HANDLES_TIMERS;
 	return c->out.at ? 0 : -ENOMEM;
 }
 
@@ -493,7 +495,7 @@ int console_open(struct console *c, uv_loop_t *loop, int fd)
 	if (c->kind == CONSOLE_POLLED)
 		c->fd = again;
 	rc = begin_open(c, loop);
-	if (rc < 0 || c->kind == CONSOLE_FILE)
+	if (rc < 0 || !has_poll(c))
 		return rc;
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->fd, &writable) < 0)
@@ -502,23 +504,7 @@ int console_open(struct console *c, uv_loop_t *loop, int fd)
 	if (rc < 0)
 		return rc;
 	c->poll.data = c;
-	c->handles = HANDLES_POLLED;
 	return 0;
-}
-
-static void on_closed(uv_handle_t *h)
-{
-	struct console *c = h->data;
-
-	c->handles--;
-}
-
-void console_close(struct console *c)
-{
-	if (c->handles == HANDLES_POLLED)
-		uv_close((uv_handle_t *)&c->poll, on_closed);
-	uv_close((uv_handle_t *)&c->silence, on_closed);
-	uv_close((uv_handle_t *)&c->patience, on_closed);
 }
 
 void console_done(struct console *c)

@@ -60,7 +60,6 @@ struct console {
 	int error;        /* why, errno */
 	/* Bytes are missing, for the first time since all was written; may be NULL. */
 	void (*on_missing)(struct console *c);
-	unsigned handles;
 	struct outbuf out;
 	size_t done;       /* of out, written already */
 	uint64_t written;  /* in all */
@@ -79,8 +78,8 @@ struct console {
 	void *owner_of_write;
 };
 
-/* Takes the standard stream fd of this process. On failure console_close() is to be called all the
- * same: -ENOMEM or an error of the loop. */
+/* Takes the standard stream fd of this process. -ENOMEM or an error of the loop: then too the loop
+ * may have handles, and console_done() is to be called. */
 int console_open(struct console *c, uv_loop_t *loop, int fd);
 
 /* One that hands what it takes to its owner's write(). No worker of ours is to wait for another
@@ -129,8 +128,7 @@ bool console_flush(struct console *c);
 /* Nothing waits here. */
 bool console_is_idle(const struct console *c);
 
-/* Closes the handles; memory is console_done()'s when the loop has closed them. */
-void console_close(struct console *c);
+/* Frees it when the loop's owner has closed all that the loop has. */
 void console_done(struct console *c);
 
 #endif

@@ -474,12 +474,6 @@ bool merge_is_idle(const struct merge *m)
 	return true;
 }
 
-void merge_close(struct merge *m)
-{
-	for (unsigned i = 0; m && i < m->opened; i++)
-		console_close(&m->remote[i]);
-}
-
 void merge_free(struct merge *m)
 {
 	if (!m)

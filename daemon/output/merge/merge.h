@@ -92,8 +92,7 @@ void merge_end(struct merge *m);
 /* Nothing waits in what merge_flush() writes. */
 bool merge_is_idle(const struct merge *m);
 
-/* Closes the handles; memory is merge_free()'s when the loop has closed them. NULL is allowed. */
-void merge_close(struct merge *m);
+/* When the loop's owner has closed all that the loop has. NULL is allowed. */
 void merge_free(struct merge *m);
 
 #endif

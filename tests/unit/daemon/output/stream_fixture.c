@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "tests/unit/daemon/output/loop_end.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 #include "tests/unit/unit.h"
 
@@ -244,13 +245,7 @@ void fixture_done(struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++)
 		stream_end(&g->writers[i].stream);
-	console_close(&g->console);
-	uv_close((uv_handle_t *)&g->turn, NULL);
-	uv_close((uv_handle_t *)&g->again, NULL);
-	uv_close((uv_handle_t *)&g->tick, NULL);
-	uv_close((uv_handle_t *)&g->guard, NULL);
-	(void)uv_run(&g->loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&g->loop), 0);
+	loop_end(&g->loop);
 	for (unsigned i = 0; i < g->count; i++) {
 		assert_int_equal(g->writers[i].stream.pipe, -1);
 		stream_done(&g->writers[i].stream);

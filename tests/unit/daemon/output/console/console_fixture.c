@@ -13,6 +13,7 @@
 
 #include "common/fd.h"
 #include "tests/unit/daemon/output/console/console_fixture.h"
+#include "tests/unit/daemon/output/loop_end.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 
 enum { LIMIT_MS = 30000 };
@@ -69,11 +70,7 @@ void fixture_make(struct fixture *b, enum fixture_kind kind)
 
 void fixture_done(struct fixture *b)
 {
-	console_close(&b->c);
-	uv_close((uv_handle_t *)&b->guard, NULL);
-	(void)uv_run(&b->loop, UV_RUN_DEFAULT);
-	assert_int_equal(b->c.handles, 0);
-	assert_int_equal(uv_loop_close(&b->loop), 0);
+	loop_end(&b->loop);
 	console_done(&b->c);
 	fd_closep(&b->write_end);
 	fd_closep(&b->read_end);
