@@ -264,7 +264,7 @@ static int run(struct launch *l, char **argv)
 	guard.on_killed = (struct killed_hook){ tell_others, &death_notice };
 	rc = guard_wait(&guard, &l->why);
 	if (l->why.code != 0)
-		say("error", l->why.text);
+		say(rc == 0 ? "warning" : "error", l->why.text);
 	return rc;
 }
 

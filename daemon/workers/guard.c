@@ -140,13 +140,17 @@ static int remove_run_dir(struct guard_shared *s)
 	return s->run_dir_removed ? 0 : rc;
 }
 
+static int not_removed(const struct guard *g, int error, struct failure *why)
+{
+	return failure_set(
+		why, -EIO, "%s: can't be removed: %s", g->shared->run_dir, strerror(-error));
+}
+
 int guard_remove_run_dir(const struct guard *g, struct failure *why)
 {
 	int rc = remove_run_dir(g->shared);
 
-	return rc < 0 ? failure_set(why, -EIO, "%s: can't be removed: %s", g->shared->run_dir,
-				strerror(-rc)) :
-			0;
+	return rc < 0 ? not_removed(g, rc, why) : 0;
 }
 
 pid_t guard_fork(struct guard *g, struct failure *why)
@@ -308,6 +312,19 @@ static unsigned end_what_is_left(struct guard *g, int *ret_removed)
 	return count;
 }
 
+/* The supervisor has ended by itself. */
+static void end_quietly(struct guard *g, struct failure *why)
+{
+	int removed;
+
+	if (g->shared->done) /* it may live yet */
+		removed = remove_run_dir(g->shared);
+	else /* nothing is left, unless it ended early, or by a library's exit() */
+		(void)end_what_is_left(g, &removed);
+	if (removed < 0)
+		(void)not_removed(g, removed, why);
+}
+
 /* The supervisor was killed: its workers have SIGKILL from the kernel, and all that was below it
  * is ours now. */
 static void take_over(struct guard *g, int signal, struct failure *why)
@@ -412,7 +429,7 @@ int guard_wait(struct guard *g, struct failure *why)
 	unsigned seconds = 0;
 	struct timespec most;
 	siginfo_t si;
-	int status = 0, code, removed;
+	int status = 0, code;
 
 	g->watch = cgroup_leaf_watch(&g->leaf, SIGCHLD);
 	while (!supervisor_ended(g, &status)) {
@@ -437,8 +454,8 @@ int guard_wait(struct guard *g, struct failure *why)
 	code = WIFEXITED(status) ? WEXITSTATUS(status) : kill_and_tell(g, WTERMSIG(status));
 	if (!WIFEXITED(status))
 		take_over(g, WTERMSIG(status), why);
-	else if (!g->shared->done) /* nothing is, unless it ended early, or by a library's exit() */
-		(void)end_what_is_left(g, &removed);
+	else
+		end_quietly(g, why);
 	guard_drop_cgroups(g);
 	if (why->code != 0)
 		signals_release(&g->taken);
