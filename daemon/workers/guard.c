@@ -18,6 +18,7 @@
 #include "common/fd.h"
 #include "common/signame.h"
 #include "daemon/job/ending.h"
+#include "daemon/os/procfs.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup_paths.h"
 #include "daemon/workers/run_dir.h"
@@ -76,8 +77,9 @@ static int become_supervisor(struct guard *g, struct failure *why)
 		return failure_set(why, -errno, "setsid: %s", strerror(errno));
 	if (prctl(PR_SET_PDEATHSIG, SIGCONT) < 0)
 		return failure_set(why, -errno, "prctl(PR_SET_PDEATHSIG): %s", strerror(errno));
-	if (getppid() != g->guard)
+	if (getppid() != g->guard) /* nor would a parent in another pid namespace be seen */
 		return killed(g, why);
+	proc_as_parent();
 	return 0;
 }
 
