@@ -111,6 +111,7 @@ const char *guard_run_dir(struct guard *g, struct failure *why)
 		(void)killed(g, why);
 		return NULL;
 	}
+	g->oom.shared |= g->shared->oom_shared;
 	if (g->shared->run_dir_failure.code == 0)
 		return g->shared->run_dir;
 	(void)failure_copy(why, &g->shared->run_dir_failure);
@@ -175,6 +176,7 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 		return failure_not_started(why, -errno, "a process");
 	if (g->supervisor > 0) {
 		g->relay = fd_take(&writer);
+		g->shared->oom_shared = oom_has_others(&g->oom, g->supervisor);
 		make_run_dir(g);
 		return g->supervisor;
 	}

@@ -31,11 +31,10 @@ static int64_t read_counter(int fd)
 	return line ? (int64_t)strtoull(line + sizeof name - 1, NULL, 10) : -1;
 }
 
-/* Whether a process that is neither this one nor its parent is in the cgroup. */
-static bool has_others(int dir)
+bool oom_has_others(const struct oom_watch *o, pid_t child)
 {
 	char pids[64], *at = pids, *end;
-	autoclose fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	autoclose fd = o->dir < 0 ? -1 : openat(o->dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, pids, sizeof pids - 1);
 
 	if (n < 0 || n == (ssize_t)sizeof pids - 1)
@@ -43,7 +42,7 @@ static bool has_others(int dir)
 	for (pids[n] = '\0'; *at; at = end) {
 		long pid = strtol(at, &end, 10);
 
-		if (end == at || (pid != getpid() && pid != getppid()))
+		if (end == at || (pid != getpid() && pid != getppid() && pid != child))
 			return true;
 		end += *end == '\n';
 	}
@@ -81,7 +80,8 @@ static void start_unified(const struct cgroup_place *place, struct oom_watch *o)
 		char *slash = (size_t)len > place->top ? strrchr(path, '/') : NULL;
 
 		if (dir >= 0 && open_counter(dir, "memory.events", o)) {
-			o->shared = !ours || has_cgroups(dir) || has_others(dir);
+			o->shared = !ours || has_cgroups(dir);
+			o->dir = fd_take(&dir);
 			return;
 		}
 		ours = false;
@@ -95,7 +95,7 @@ static void start_version_1(const struct cgroup_place *place, struct oom_watch *
 	autoclose dir = open(place->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (dir >= 0 && open_counter(dir, "memory.oom_control", o))
-		o->shared = has_others(dir);
+		o->dir = fd_take(&dir);
 }
 
 void oom_start(const struct cgroup_paths *paths, struct oom_watch *ret)
@@ -124,5 +124,6 @@ enum oom oom_look(struct oom_watch *o)
 void oom_stop(struct oom_watch *o)
 {
 	fd_closep(&o->fd);
+	fd_closep(&o->dir);
 	*o = (struct oom_watch)OOM_NONE;
 }
