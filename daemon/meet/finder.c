@@ -15,8 +15,7 @@ enum {
 };
 
 static const struct sm_state states[FINDER_STATES] = {
-	[FINDER_NONE] = { "none",
-		SM_TO(FINDER_ASKING) | SM_TO(FINDER_PAUSED) | SM_TO(FINDER_FAILED) },
+	[FINDER_NONE] = { "none", SM_TO(FINDER_ASKING) | SM_TO(FINDER_PAUSED) },
 	[FINDER_ASKING] = { "asking",
 		SM_TO(FINDER_PAUSED) | SM_TO(FINDER_FOUND) | SM_TO(FINDER_FAILED) |
 			SM_TO(FINDER_CLOSED) },
@@ -72,17 +71,14 @@ static void fail(struct finder *f)
 	f->on_failed(f, f->why);
 }
 
+/* Where no time is left, on_time() tells that it failed: never from within finder_start(). */
 static void later(struct finder *f, const char *why)
 {
 	uint64_t now = uv_now(f->loop), left = left_ms(f);
 
 	explain(f, why);
-	if (left == 0) {
-		fail(f);
-		return;
-	}
 	finder_goto(f, FINDER_PAUSED, left < RETRY_MS ? left : RETRY_MS);
-	if (now >= f->note_ms) {
+	if (left > 0 && now >= f->note_ms) {
 		f->note_ms = now + NEXT_NOTE_MS;
 		f->on_searching(f, f->why);
 	}

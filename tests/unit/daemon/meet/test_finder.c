@@ -140,6 +140,42 @@ static void test_not_found(void **state)
 	assert_true((uv_hrtime() - began) / 1000000 + 1 >= row->within_ms);
 }
 
+/* Linked with --wrap: there is no thread to be had. */
+static bool no_threads;
+
+typedef void thread_entry(void *of);
+
+int __real_uv_thread_create_ex(
+	uv_thread_t *ret, const uv_thread_options_t *options, thread_entry *entry, void *of);
+int __wrap_uv_thread_create_ex(
+	uv_thread_t *ret, const uv_thread_options_t *options, thread_entry *entry, void *of);
+int __wrap_uv_thread_create_ex(
+	uv_thread_t *ret, const uv_thread_options_t *options, thread_entry *entry, void *of)
+{
+	return no_threads ? UV_EAGAIN : __real_uv_thread_create_ex(ret, options, entry, of);
+}
+
+/* Nobody could be asked: that is a reason to wait as well, or to give up. */
+static void test_no_thread(void **state)
+{
+	const uint64_t within_ms[] = { 0, 400 };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct look l = { 0 };
+
+		no_threads = true;
+		look_up(&l, "localhost", within_ms[i]);
+		end_look(&l);
+		no_threads = false;
+		assert_int_equal(l.found, 0);
+		assert_int_equal(l.failed, 1);
+		assert_contains(l.why, "the name localhost can't be resolved: ");
+		assert_contains(l.why, "a thread");
+		assert_int_equal(l.searching, within_ms[i] > 0);
+	}
+}
+
 static void test_again(void **state)
 {
 	struct look l = { .agains = 3 };
@@ -175,8 +211,7 @@ static void test_edges(void **state)
 {
 	(void)state;
 	assert_life(&finder_life,
-		(const char *const[]){ "none: asking paused failed",
-			"asking: paused found failed closed",
+		(const char *const[]){ "none: asking paused", "asking: paused found failed closed",
 			"paused: asking paused found failed closed", "found: closed",
 			"failed: closed", "closed:", NULL });
 }
@@ -187,6 +222,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_found, rows);
 	SUITE_ROWS(&s, test_not_found, unknown_rows);
+	suite_add(&s, "no thread can be started", test_no_thread, NULL, NULL);
 	suite_add(&s, "asked again what it means", test_again, NULL, NULL);
 	suite_add(&s, "closed before the answer", test_closed_while_it_asks, NULL, NULL);
 	suite_add(&s, "its states", test_edges, NULL, NULL);
