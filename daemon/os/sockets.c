@@ -86,7 +86,7 @@ int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), vo
 
 int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to)
 {
-	char path[PATH_SIZE], link[PATH_SIZE];
+	char path[PATH_SIZE];
 	struct dirent *entry;
 	bool more = true;
 	DIR *dir;
@@ -98,12 +98,11 @@ int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to)
 	if (!dir)
 		return -errno;
 	while (more && (entry = readdir(dir))) {
-		ssize_t len = readlinkat(dirfd(dir), entry->d_name, link, sizeof link - 1);
+		char link[PATH_SIZE] = "";
 		uint64_t inode;
 
-		if (len < 0)
+		if (readlinkat(dirfd(dir), entry->d_name, link, sizeof link - 1) < 0)
 			continue; /* "." and "..", and what was closed meanwhile */
-		link[len] = '\0';
 		if (sscanf(link, "socket:[%" SCNu64 "]", &inode) == 1)
 			more = see(inode, to);
 	}
