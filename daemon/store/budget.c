@@ -72,7 +72,7 @@ int bytes_add(struct bytes *to, struct budget *b, const void *more, size_t len)
 void bytes_drop(struct bytes *from, size_t len)
 {
 	from->len -= len;
-	if (len > 0 && from->len > 0)
+	if (len > 0)
 		memmove(from->at, from->at + len, from->len);
 }
 
