@@ -145,6 +145,78 @@ static void test_tcp_comes_back(void **state)
 	channel_done(&c);
 }
 
+static void on_idle(struct link *l)
+{
+	struct end *e = l->owner;
+
+	assert_true(link_is_idle(l));
+	channel_stop(e->channel);
+}
+
+/* Without a connection, what was said waits until the peer has acknowledged it. */
+static void test_idle_without_tcp(void **state)
+{
+	struct channel c;
+	struct link *l = &c.hub[0].link;
+
+	(void)state;
+	make(&c, "k");
+	c.dialer[0].link.beats.dial_ns = UINT64_MAX; /* no fresh connection */
+	reset(&c.hub[0]);
+	while (l->tcp)
+		channel_run_ms(&c, 1);
+	l->on_idle = on_idle;
+	say_all(&c.hub[0]);
+	assert_false(link_is_idle(l));
+	channel_run(&c); /* until it is idle */
+	assert_true(link_is_idle(l));
+	assert_int_equal(c.dialer[0].messages, MESSAGES);
+	channel_done(&c);
+}
+
+/* Much that has come is acknowledged at once, so that the peer need not keep it until the next
+ * beat; but once. */
+static void test_acknowledged_at_once(void **state)
+{
+	enum { SLOW_MS = 60 * 60 * 1000 };
+	static const unsigned char much[LINK_ACK_BYTES];
+	const struct link *hub, *dialer;
+	uint64_t sent, next_ns, goal;
+	struct channel c;
+
+	(void)state;
+	hub = &c.hub[0].link;
+	dialer = &c.dialer[0].link;
+	channel_make(&c, "k", "k", channel_hear_nothing);
+	channel_beat(&c, SLOW_MS);
+	channel_dial(&c, 0);
+	channel_run_until(&c, CHANNEL_READY, 1);
+	channel_run_until(&c, CHANNEL_PINGED, 1);
+	while (dialer->beats.udp_heard_ns == 0)
+		channel_run_ms(&c, 1);
+	sent = hub->beats.sent;
+	next_ns = c.hub_beat.next_ns;
+
+	goal = hub->taken + 100;
+	assert_int_equal(link_send(&c.dialer[0].link, TYPE, much, 100), 0);
+	while (hub->taken < goal)
+		channel_run_ms(&c, 1);
+	hub->beats.watcher->on_change(&c.hub[0].link); /* it is looked at, for another reason */
+	channel_run_ms(&c, 1);
+	assert_int_equal(hub->beats.sent, sent); /* there is time */
+
+	goal = kept_sent(&dialer->kept) + LINK_ACK_BYTES;
+	assert_int_equal(link_send(&c.dialer[0].link, TYPE, much, sizeof much), 0);
+	while (dialer->kept.acked < goal)
+		channel_run_ms(&c, 1);
+	assert_int_equal(hub->beats.sent, sent + 1);
+	hub->beats.watcher->on_change(&c.hub[0].link);
+	channel_run_ms(&c, 1);
+	assert_int_equal(hub->beats.sent, sent + 1);
+	assert_int_equal(c.hub_beat.next_ns, next_ns); /* before any beat was due */
+	channel_done(&c);
+}
+
 static void test_farewell(void **state)
 {
 	struct channel c;
@@ -489,6 +561,9 @@ int main(void)
 	suite_add(&s, "messages go in pieces by UDP, with a key", test_pieces, NULL, NULL);
 	s.at[s.count - 1].initial_state = &yes;
 	suite_add(&s, "TCP comes back", test_tcp_comes_back, NULL, NULL);
+	suite_add(&s, "what was said waits for an acknowledgement", test_idle_without_tcp, NULL,
+		NULL);
+	suite_add(&s, "much is acknowledged at once", test_acknowledged_at_once, NULL, NULL);
 	suite_add(&s, "a farewell in pieces", test_farewell, NULL, NULL);
 	suite_add(&s, "a farewell right after a reset", test_farewell_after_reset, NULL, NULL);
 	SUITE_ROWS(&s, test_reset, resets);
