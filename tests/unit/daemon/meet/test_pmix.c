@@ -88,6 +88,9 @@ static const struct meeting_row {
 } meetings[] = {
 	{ "all goes well", "", "the card", 0 },
 	{ "the process is one of its own", "Init:inspect", "the card", 0 },
+	{ "a server is left by and by", "Init:connect", "the card", 0 },
+	{ "... also after a failure", "Init:connect,Get:error", "PMIx_Get: UNREACHABLE (-25)",
+		FAILED },
 	{ "a fence that is over at once", "Fence:now", "the card", 0 },
 	{ "much that is printed", "Init:flood,Fence:flood", "the card", 0 },
 	{ "a server that is gone", "Init:error",
