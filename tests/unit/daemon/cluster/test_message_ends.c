@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,67 @@ static void test_large_record(void **state)
 	free(text);
 }
 
+/* Linked with --wrap: malloc() fails when it has been called so often. Volatile, as in
+ * test_tail.c. */
+static volatile unsigned mallocs = UINT_MAX;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	if (mallocs == 0)
+		return NULL;
+	mallocs--;
+	return __real_malloc(size);
+}
+
+/* Without memory at first, then with some for more and more of it. Returns how often there was too
+ * little. */
+static unsigned read_without_memory(const struct message *m)
+{
+	struct bytes bytes = bytes_of(m);
+	unsigned failed = 0;
+	int rc = -ENOMEM;
+
+	while (rc != 0) {
+		struct message got = { .type = MESSAGE_END };
+		struct arena arena = { 0 };
+
+		mallocs = failed;
+		rc = read_bytes(&bytes, &arena, &got);
+		if (rc != 0) {
+			assert_int_equal(mallocs, 0);
+			assert_int_equal(rc, -ENOMEM);
+			assert_int_equal(got.type, MESSAGE_END); /* untouched */
+			assert_null(arena.last);                 /* nothing is kept of it */
+			failed++;
+		}
+		mallocs = UINT_MAX;
+		arena_done(&arena);
+	}
+	free(bytes.at);
+	return failed;
+}
+
+/* A text that there was no memory for isn't taken for an empty one. */
+static void test_no_memory(void **state)
+{
+	enum { LARGE = 20000 }; /* more than an arena takes from malloc() at once */
+	static char text[LARGE + 1];
+	static unsigned ranks[LARGE];
+	struct error_record record = { .raw = text, .raw_why = "truncated" };
+	const struct message texts = { MESSAGE_RECORD,
+		.record = { 0, 0, &record, text, { text, NULL } } };
+	const struct message list = { MESSAGE_JOINED, .joined = { 0, ranks, LARGE } };
+	const struct message none = { MESSAGE_JOINED, .joined = { 0, ranks, 0 } };
+
+	(void)state;
+	memset(text, 'x', LARGE);
+	assert_true(read_without_memory(&texts) > 2);
+	assert_int_equal(read_without_memory(&list), 1);
+	assert_int_equal(read_without_memory(&none), 1);
+}
+
 /* Last words of `lines_len` and `log_len` bytes behind an empty record. */
 static int read_words(size_t lines_len, size_t log_len, bool nul)
 {
@@ -350,6 +412,7 @@ int main(void)
 	suite_add(&s, "4096 outcomes, and no more", test_many_outcomes, NULL, NULL);
 	suite_add(&s, "a worker's words", test_record, NULL, NULL);
 	suite_add(&s, "more words than are sent", test_large_record, NULL, NULL);
+	suite_add(&s, "words without memory for them", test_no_memory, NULL, NULL);
 	suite_add(&s, "last words in their bounds", test_words_bounds, NULL, NULL);
 	suite_add(&s, "a node's end", test_ended, NULL, NULL);
 	SUITE_ROWS(&s, test_value, values);
