@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,6 +16,8 @@
 #include "tests/unit/daemon/store/store_sim.h"
 
 #define D STORE_DIALECT_D
+
+enum { LONG = 100000 };
 
 /* Notes have an end, however many bad clients there are. */
 static void test_note_flood(void **state)
@@ -131,22 +134,31 @@ static void test_large_among_small(void **state)
 	store_fixture_close(&st);
 }
 
+/* A client of torch 1 that watches the key "k". */
+static int dial_and_watch(struct store_fixture *st)
+{
+	struct text bytes = { 0 };
+	int fd;
+
+	st->store.config.old = STORE_DIALECT_A;
+	fd = dial(st, "127.0.0.1", "127.0.0.1");
+	wire_request(&bytes, STORE_DIALECT_A, "WATCH_KEY k");
+	assert_int_equal(send(fd, bytes.at, bytes.len, 0), bytes.len);
+	text_done(&bytes);
+	hear(st, fd, "$3");
+	return fd;
+}
+
 /* Who watches a key and does not read is closed before it costs too much. */
 static void test_watcher_never_reads(void **state)
 {
 	struct store_fixture st;
-	struct text bytes = { 0 };
 	int watcher, writer;
 
 	(void)state;
 	store_fixture_open(&st, "127.0.0.1", 256 << 20);
-	st.store.config.old = STORE_DIALECT_A;
-	watcher = dial(&st, "127.0.0.1", "127.0.0.1");
+	watcher = dial_and_watch(&st);
 	writer = dial_and_greet(&st);
-	wire_request(&bytes, STORE_DIALECT_A, "WATCH_KEY k");
-	assert_int_equal(send(watcher, bytes.at, bytes.len, 0), bytes.len);
-	text_done(&bytes);
-	hear(&st, watcher, "$3");
 	for (int i = 0; i < 64 && st.note_count == 0; i++) {
 		ask(&st, writer, "SET k *1000000");
 		ask(&st, writer, "PING %1");
@@ -158,6 +170,54 @@ static void test_watcher_never_reads(void **state)
 	(void)close(watcher);
 	(void)close(writer);
 	store_fixture_close(&st);
+}
+
+/* Sets the key to a value that is longer by one than the one before. */
+static void set_longer(struct store_fixture *st, int fd, int i)
+{
+	char set[32];
+
+	(void)snprintf(set, sizeof set, "SET k *%d", LONG + i);
+	ask(st, fd, set);
+	ask(st, fd, "PING %1");
+	hear(st, fd, "%1");
+}
+
+static void hear_longer(struct store_fixture *st, int fd, int i)
+{
+	char told[48];
+
+	(void)snprintf(told, sizeof told, "$0 k *%d *%d", LONG + i - 1, LONG + i);
+	hear(st, fd, told);
+}
+
+/* One that is always behind by so many changes hears all of them, in turn, and costs what it is
+ * behind, not what it has ever been told. */
+static void test_watcher_reads_late(void **state)
+{
+	enum { BEHIND = 40, CHANGES = 400 };
+	struct store_fixture st;
+	const int little = 65536;
+	int watcher, writer;
+
+	(void)state;
+	store_fixture_open(&st, "127.0.0.1", 256 << 20);
+	writer = dial_and_greet(&st);
+	set_longer(&st, writer, 0);
+	watcher = dial_and_watch(&st);
+	assert_int_equal(setsockopt(watcher, SOL_SOCKET, SO_RCVBUF, &little, sizeof little), 0);
+	for (int i = 1; i <= CHANGES; i++) {
+		set_longer(&st, writer, i);
+		if (i > BEHIND)
+			hear_longer(&st, watcher, i - BEHIND);
+	}
+	assert_true(st.store.budget.used < 40 << 20);
+	for (int i = CHANGES - BEHIND + 1; i <= CHANGES; i++)
+		hear_longer(&st, watcher, i);
+	(void)close(watcher);
+	(void)close(writer);
+	store_fixture_close(&st);
+	assert_int_equal(st.note_count, 0);
 }
 
 static void test_many_clients(void **state)
@@ -275,6 +335,7 @@ int main(void)
 	suite_add(&s, "a large answer to a slow reader", test_slow_reader, NULL, NULL);
 	suite_add(&s, "large values among small ones", test_large_among_small, NULL, NULL);
 	suite_add(&s, "one that watches and never reads", test_watcher_never_reads, NULL, NULL);
+	suite_add(&s, "one that watches and reads late", test_watcher_reads_late, NULL, NULL);
 	suite_add(&s, "four hundred clients at a barrier", test_many_clients, NULL, NULL);
 	suite_add(&s, "no descriptor left", test_no_descriptors, NULL, NULL);
 	suite_add(&s, "clients that go while they are answered", test_sudden_end, NULL, NULL);
