@@ -15,9 +15,10 @@
 #include "daemon/store/store.h"
 
 enum {
-	FLUSH_AT = 64 << 10,   /* a reply of several requests is sent when it is that long */
-	KEEP = 64 << 10,       /* memory of that size is kept for the next time */
-	UNREAD_MAX = 32 << 20, /* bytes to a client that does not read what it did not ask for */
+	FLUSH_AT = 64 << 10,        /* a reply of several requests is sent when it is that long */
+	KEEP = 64 << 10,            /* memory of that size is kept for the next time */
+	READ_MAX = STORE_VALUE_MAX, /* bytes of one client, then it is the others' turn */
+	UNREAD_MAX = 32 << 20,      /* to a client that does not read what it did not ask for */
 };
 
 static const struct sm_state states[CLIENT_STATES] = {
@@ -264,14 +265,23 @@ static void receive(struct client *c, const uint8_t *bytes, size_t len)
 		lose(c, why.text);
 }
 
-/* False: it has gone. */
+/* Reads all that has come: SET has no reply, so whoever called it may tell others at once, and who
+ * then asks must not be told the value before, only because one read does not take the new one
+ * whole. Torch's own server reads on as well. False: it has gone. */
 static bool read_some(struct client *c)
 {
-	ssize_t n = recv(c->fd, c->store->room, CLIENT_READ_SIZE, 0);
+	size_t total = 0;
+	ssize_t n;
 
-	if (n > 0)
+	do {
+		n = recv(c->fd, c->store->room, CLIENT_READ_SIZE, 0);
+		if (n <= 0)
+			return n < 0 && (errno == EAGAIN || errno == EINTR);
 		receive(c, (const uint8_t *)c->store->room, (size_t)n);
-	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+		total += (size_t)n;
+	} while (c->state == CLIENT_READING && total < READ_MAX &&
+		(c->inbox.len > 0 || n == CLIENT_READ_SIZE));
+	return true;
 }
 
 static void write_some(struct client *c)

@@ -4,9 +4,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,6 +39,51 @@ static void test_talk(void **state)
 	assert_true(LIST_EMPTY(&st.store.clients));
 	store_fixture_close(&st);
 	assert_int_equal(st.note_count, 0);
+}
+
+/* Waits until all that was sent has come to the store, which does not run meanwhile. */
+static void wait_until_there(int fd)
+{
+	int left = 0;
+
+	for (int ms = 0; ioctl(fd, SIOCOUTQ, &left) == 0 && left > 0; ms++) {
+		assert_true(ms < 60000);
+		(void)usleep(1000);
+	}
+}
+
+static const struct order_row {
+	const char *says, *first, *second, *length;
+} orders[] = {
+	{ "a value that takes several reads", "SET other v", "SET k *100000", "#100000" },
+	{ "a value behind as much as one read takes", "SET other *65514", "SET k later", "#5" },
+};
+
+/* Who asks when a value has come whole is told that value, however many reads it takes. */
+static void test_order(void **state)
+{
+	const struct order_row *row = *state;
+	const int room = 200000;
+	struct store_fixture st;
+	int a, b;
+
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
+	assert_int_equal(
+		setsockopt(st.store.listener, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+	a = dial_and_greet(&st);
+	b = dial_and_greet(&st);
+	assert_int_equal(setsockopt(a, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+	ask(&st, a, "SET k old");
+	settle(&st);
+	ask(&st, a, row->first);
+	ask(&st, a, row->second);
+	wait_until_there(a);
+	ask(&st, b, "GET k");
+	wait_until_there(b);
+	hear(&st, b, row->length);
+	(void)close(a);
+	(void)close(b);
+	store_fixture_close(&st);
 }
 
 static void test_ipv6(void **state)
@@ -251,6 +298,7 @@ int main(void)
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return 1;
 	suite_add(&s, "clients ask, wait and go", test_talk, NULL, NULL);
+	SUITE_ROWS(&s, test_order, orders);
 	suite_add(&s, "an IPv6 address", test_ipv6, NULL, NULL);
 	suite_add(&s, "only nodes of the job may come in, others are noted once", test_strangers,
 		NULL, NULL);
