@@ -24,6 +24,15 @@ def methods(torch, port):
     return json.loads(done.stdout)
 
 
+def where_they_differ(our, their):
+    """In a few words: a value may have 100,000 characters."""
+    ours, theirs = json.dumps(our), json.dumps(their)
+    at = len(os.path.commonprefix([ours, theirs]))
+    return (f'{ours[:30]}... differs at character {at}:\n'
+            f'ours:   {ours[max(0, at - 20):at + 40]} ({len(ours)} characters in all)\n'
+            f'theirs: {theirs[max(0, at - 20):at + 40]} ({len(theirs)} characters in all)')
+
+
 @with_each_torch
 def test_every_method_is_as_with_torchs_own_server(torch, host, serve):
     theirs = methods(torch, serve(torch).port)
@@ -31,7 +40,8 @@ def test_every_method_is_as_with_torchs_own_server(torch, host, serve):
     ours = methods(torch, store.port)
     assert len(ours) > 50
     for our, their in zip(ours, theirs):
-        assert our == their
+        if our != their:
+            pytest.fail(where_they_differ(our, their))
     assert len(ours) == len(theirs)
     assert store.order('clients') and len(store.notes) == 1
     assert store.notes[0].endswith('its ADD adds to a value that is not a number')

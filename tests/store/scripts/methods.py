@@ -118,6 +118,7 @@ def extended(store, other):
     call(store, 'has_extended_api')
     for i in range(3):
         call(store, 'queue_push', 'queue', f'item {i}')
+    call(store, 'queue_len', 'queue')  # a push has no reply: torch's own may look at others first
     call(other, 'queue_len', 'queue')
     call(other, 'check', ['queue'])
     for _ in range(3):
