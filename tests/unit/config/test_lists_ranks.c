@@ -1,4 +1,4 @@
-/* test_ranks.c - ranges of numbers, and lists of ranks. */
+/* test_lists_ranks.c - ranges of numbers, and lists of ranks. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* test_ends.c - lists of exit codes and signals, as --restart-on has them. */
+/* test_lists_ends.c - lists of exit codes and signals, as --restart-on has them. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>

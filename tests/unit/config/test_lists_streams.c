@@ -1,4 +1,4 @@
-/* test_streams.c - which streams --redirects and --tee mean. */
+/* test_lists_streams.c - which streams --redirects and --tee mean. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
