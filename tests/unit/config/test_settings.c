@@ -1,10 +1,10 @@
-/* test_settings.c - the precedence of values, changes of the environment, what is supported. */
+/* test_settings.c - the precedence of values, changes of the environment, names of settings. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config/sources.h"
+#include "config/settings.h"
 
 /* Every pair of levels, in both orders. */
 static void test_levels(void **state)
@@ -52,141 +52,6 @@ static void test_torchrun(void **state)
 	assert_false(settings_given(&b.s, SET_USE_ENV));
 	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
 	assert_null(b.notes.first);
-	settings_fixture_done(&b);
-}
-
-/* What settings_check() makes of values from the command line. */
-static const struct check_row {
-	const char *says;
-	struct {
-		enum setting_id id;
-		const char *text;
-	} put[3]; /* ends with text NULL */
-	int rc;
-	const char *part; /* of the sentence, or of the warning; NULL: no warning */
-} checks[] = {
-	{ "restarts", { { SET_MAX_RESTARTS, "3" }, { SET_RESTART_DELAY, "5" } }, 0, NULL },
-	{ "a rule for restarts, and none wanted", { { SET_RESTART_MIN_UPTIME, "5" } }, 0,
-		"--here has no effect without --max-restarts" },
-	{ "ends to restart on, and others not to",
-		{ { SET_MAX_RESTARTS, "3" }, { SET_RESTART_ON, "1-10,SIGSEGV" },
-			{ SET_NO_RESTART_ON, "11,SIGBUS" } },
-		0, NULL },
-	{ "an exit code to restart on and not to",
-		{ { SET_MAX_RESTARTS, "3" }, { SET_RESTART_ON, "1-10" },
-			{ SET_NO_RESTART_ON, "7-12" } },
-		-EINVAL, "both contain exit code 7" },
-	{ "a signal to restart on and not to",
-		{ { SET_MAX_RESTARTS, "3" }, { SET_RESTART_ON, "SIGSEGV" },
-			{ SET_NO_RESTART_ON, "segv" } },
-		-EINVAL, "both contain SIGSEGV" },
-	{ "later work: --numa-binding", { { SET_NUMA_BINDING, "node" } }, -EINVAL,
-		"not supported yet" },
-	{ "no meaning here: --monitor-interval", { { SET_MONITOR_INTERVAL, "0.1" } }, 0,
-		"--here has no effect: a worker's end is noticed at once" },
-	{ "no meaning here: --start-method", { { SET_START_METHOD, "spawn" } }, 0, "no effect" },
-	{ "a variable that shells can't read", { { SET_ENV, "1A=2" } }, 0,
-		"--here: \"1A\" is set, but shells can't read a variable of that name" },
-	{ "... for a dash", { { SET_ENV, "A-B=2" } }, 0, "\"A-B\" is set" },
-	{ "... for no name at all but an umlaut", { { SET_ENV, "\xc3\xa4=2" } }, 0, "is set, but" },
-	{ "a variable that they can read", { { SET_ENV, "_a1B=2" } }, 0, NULL },
-	{ "one that is only removed", { { SET_UNSET_ENV, "1A" } }, 0, NULL },
-	{ "no meaning here: --event-log-handler", { { SET_EVENT_LOG_HANDLER, "null" } }, 0,
-		"no effect" },
-	{ "refused with the way out: --run-path", { { SET_RUN_PATH, "1" } }, -EINVAL,
-		"leave it out" },
-	{ "refused with the way out: --logs-specs", { { SET_LOGS_SPECS, "x" } }, -EINVAL,
-		"-r, -t and --log-dir to choose where output goes" },
-	{ "asked not to: --run-path=0", { { SET_RUN_PATH, "0" } }, 0, NULL },
-	{ "no Python needs the environment", { { SET_NO_PYTHON, "1" } }, -EINVAL, "--use_env" },
-	{ "no Python with the environment", { { SET_NO_PYTHON, "1" }, { SET_USE_ENV, "1" } }, 0,
-		NULL },
-	{ "no Python excludes a module",
-		{ { SET_NO_PYTHON, "1" }, { SET_USE_ENV, "1" }, { SET_MODULE, "1" } }, -EINVAL,
-		"are mutually exclusive" },
-	{ "ranks to wrap need a command", { { SET_WRAP_RANKS, "0" } }, -EINVAL, "needs --wrap" },
-	{ "ranks to wrap with a command", { { SET_WRAP_RANKS, "0" }, { SET_WRAP, "nice" } }, 0,
-		NULL },
-	{ "quiet and verbose", { { SET_QUIET, "1" }, { SET_VERBOSE, "1" } }, -EINVAL,
-		"are mutually exclusive" },
-	{ "a rendezvous time-out that has no effect", { { SET_RDZV_CONF, "close_timeout=5" } }, 0,
-		"close_timeout" },
-	{ "a rendezvous time-out that is no number", { { SET_RDZV_CONF, "join_timeout=x" } },
-		-EINVAL, "join_timeout=x" },
-	{ "another key of the rendezvous warns", { { SET_RDZV_CONF, "is_host=1" } }, 0,
-		"is_host has no effect" },
-};
-
-static void test_check(void **state)
-{
-	const struct check_row *row = *state;
-	const struct origin from = { LEVEL_LAUNCHD, "--here" };
-	struct settings_fixture b;
-	int rc;
-
-	settings_fixture_make(&b, false);
-	for (size_t i = 0; i < 3 && row->put[i].text; i++)
-		assert_outcome(settings_put(&b.s, row->put[i].id, row->put[i].text, from, &b.why),
-			0, &b.why, NULL);
-	rc = settings_check(&b.s, &b.notes, &b.why);
-	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
-	if (rc == 0)
-		assert_note(&b.notes, NOTE_WARNING, row->part);
-	settings_fixture_done(&b);
-}
-
-static const struct key_row {
-	const char *says, *file, *variable, *control; /* NULL: not given */
-	const char *expected, *where;
-} keys[] = {
-	{ "without a key nodes need not meet", NULL, NULL, NULL, "auto", "default" },
-	{ "an empty key is none", NULL, "LAUNCHD_KEY=", NULL, "auto", "default" },
-	{ "with a key's file they must", "key", NULL, NULL, "required", "--key-file" },
-	{ "... or with the key itself", NULL, "LAUNCHD_KEY=secret", NULL, "required",
-		"LAUNCHD_KEY" },
-	{ "the file is the one that is read", "key", "LAUNCHD_KEY=secret", NULL, "required",
-		"--key-file" },
-	{ "what is given stays: auto", "key", NULL, "auto", "auto", "--control" },
-	{ "what is given stays: off", NULL, "LAUNCHD_KEY=secret", "off", "off", "--control" },
-};
-
-static void test_key(void **state)
-{
-	const struct key_row *row = *state;
-	const char *const env[] = { row->variable, NULL };
-	struct settings_fixture b;
-
-	settings_fixture_make(&b, false);
-	if (row->file)
-		assert_int_equal(
-			settings_put(&b.s, SET_KEY_FILE, row->file,
-				(struct origin){ LEVEL_COMMAND_LINE, "--key-file" }, &b.why),
-			0);
-	if (row->control)
-		assert_int_equal(settings_put(&b.s, SET_CONTROL, row->control,
-					 (struct origin){ LEVEL_SYSTEM_FILE, "--control" }, &b.why),
-			0);
-	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
-	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
-	assert_string_equal(settings_text(&b.s, SET_CONTROL), row->expected);
-	assert_string_equal(settings_where(&b.s, SET_CONTROL), row->where);
-	assert_int_equal(settings_given(&b.s, SET_CONTROL), row->control != NULL);
-	settings_fixture_done(&b);
-}
-
-static void test_quiet_above_verbose(void **state)
-{
-	struct settings_fixture b;
-
-	(void)state;
-	settings_fixture_make(&b, false);
-	assert_int_equal(settings_put(&b.s, SET_VERBOSE, "1",
-				 (struct origin){ LEVEL_SYSTEM_FILE, "file" }, &b.why),
-		0);
-	assert_int_equal(settings_put(&b.s, SET_QUIET, "1",
-				 (struct origin){ LEVEL_COMMAND_LINE, "--quiet" }, &b.why),
-		0);
-	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
 	settings_fixture_done(&b);
 }
 
@@ -336,14 +201,10 @@ int main(void)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_torchrun, torchruns);
-	SUITE_ROWS(&s, test_check, checks);
-	SUITE_ROWS(&s, test_key, keys);
 	SUITE_ROWS(&s, test_env, envs);
 	SUITE_ROWS(&s, test_list, lists);
 	SUITE_ROWS(&s, test_find, finds);
 	suite_add(&s, "a value replaces one of the same or of a lower level", test_levels, NULL,
-		NULL);
-	suite_add(&s, "quiet above verbose is no contradiction", test_quiet_above_verbose, NULL,
 		NULL);
 	suite_add(&s, "a choice, by its name", test_choice, NULL, NULL);
 	return suite_run(&s);

@@ -1,0 +1,232 @@
+/* test_check.c - what no single value shows: each sentence as the user reads it. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/notes.h"
+#include "config/sources.h"
+
+#define UNREADABLE(name) \
+	"--env: \"" name "\" is set, but shells can't read a variable of that name " \
+	"(letters, digits and _ only, no digit first)"
+
+static const struct check_row {
+	const char *says;
+	struct {
+		enum setting_id id;
+		const char *text;
+		enum level level; /* LEVEL_NONE: of the command line */
+	} put[3];                 /* ends with text NULL */
+	int rc;
+	const char *text[2]; /* the refusal, else all warnings; NULL: there is none */
+} checks[] = {
+	{ "nothing is given", { { SET_ENV, NULL, 0 } }, 0, { NULL } },
+
+	{ "restarts", { { SET_MAX_RESTARTS, "3", 0 }, { SET_RESTART_DELAY, "5", 0 } }, 0,
+		{ NULL } },
+	{ "a delay, and no restarts", { { SET_RESTART_DELAY, "5", 0 } }, 0,
+		{ "--restart-delay has no effect without --max-restarts" } },
+	{ "a least uptime, and no restarts", { { SET_RESTART_MIN_UPTIME, "5", 0 } }, 0,
+		{ "--restart-min-uptime has no effect without --max-restarts" } },
+	{ "ends to restart on, or not to, and no restarts",
+		{ { SET_RESTART_ON, "1", 0 }, { SET_NO_RESTART_ON, "2", 0 },
+			{ SET_MAX_RESTARTS, "0", 0 } },
+		0,
+		{ "--restart-on has no effect without --max-restarts",
+			"--no-restart-on has no effect without --max-restarts" } },
+	{ "a rule in the job's file, and no restarts", { { SET_RESTART_DELAY, "5", LEVEL_FILE } },
+		0, { "job.ini:1: restart-delay has no effect without --max-restarts" } },
+	{ "a rule of the system's, which needn't make sense in each job",
+		{ { SET_RESTART_DELAY, "5", LEVEL_SYSTEM_FILE } }, 0, { NULL } },
+	{ "ends to restart on, and others not to",
+		{ { SET_MAX_RESTARTS, "3", 0 }, { SET_RESTART_ON, "1-10,SIGSEGV", 0 },
+			{ SET_NO_RESTART_ON, "11,SIGBUS", 0 } },
+		0, { NULL } },
+	{ "an exit code to restart on and not to",
+		{ { SET_MAX_RESTARTS, "3", 0 }, { SET_RESTART_ON, "1-10", 0 },
+			{ SET_NO_RESTART_ON, "7-12", 0 } },
+		-EINVAL, { "--restart-on and --no-restart-on both contain exit code 7" } },
+	{ "a signal to restart on and not to",
+		{ { SET_MAX_RESTARTS, "3", 0 }, { SET_RESTART_ON, "SIGSEGV", 0 },
+			{ SET_NO_RESTART_ON, "segv", LEVEL_FILE } },
+		-EINVAL, { "--restart-on and job.ini:3 both contain SIGSEGV" } },
+	{ "... also where there are no restarts",
+		{ { SET_RESTART_ON, "1", 0 }, { SET_NO_RESTART_ON, "1", 0 } }, -EINVAL,
+		{ "--restart-on and --no-restart-on both contain exit code 1" } },
+
+	{ "later work", { { SET_NUMA_BINDING, "node", 0 } }, -EINVAL,
+		{ "--numa-binding: \"node\" is not supported yet: use --wrap with a script that reads LOCAL_RANK and calls numactl" } },
+	{ "... in a file", { { SET_NUMA_BINDING, "node", LEVEL_FILE } }, -EINVAL,
+		{ "job.ini:1: numa-binding: \"node\" is not supported yet: use --wrap with a script that reads LOCAL_RANK and calls numactl" } },
+	{ "no meaning here: --monitor-interval", { { SET_MONITOR_INTERVAL, "0.1", 0 } }, 0,
+		{ "--monitor-interval has no effect: a worker's end is noticed at once, without polling" } },
+	{ "no meaning here: --start-method, --event-log-handler",
+		{ { SET_START_METHOD, "spawn", 0 },
+			{ SET_EVENT_LOG_HANDLER, "null", LEVEL_SYSTEM_FILE } },
+		0,
+		{ "--start-method has no effect: every worker is a process of its own, started by execve",
+			"launchd.conf:2: event-log-handler has no effect: launchd reports what happens on its standard error" } },
+	{ "refused with the way out: --run-path", { { SET_RUN_PATH, "1", 0 } }, -EINVAL,
+		{ "--run-path is not supported because it runs the script inside the launcher's Python: leave it out, and the script runs in its own Python process" } },
+	{ "refused with the way out: --logs-specs", { { SET_LOGS_SPECS, "x", 0 } }, -EINVAL,
+		{ "--logs-specs is not supported because it names a Python class: use -r, -t and --log-dir to choose where output goes" } },
+	{ "asked not to: --run-path=0", { { SET_RUN_PATH, "0", 0 } }, 0, { NULL } },
+
+	{ "variables that shells can't read", { { SET_ENV, "1A=2", 0 }, { SET_ENV, "A-B=2", 0 } },
+		0, { UNREADABLE("1A"), UNREADABLE("A-B") } },
+	{ "no letter but an umlaut", { { SET_ENV, "\xc3\xa4=2", 0 } }, 0,
+		{ UNREADABLE("\xc3\xa4") } },
+	{ "variables that they can read", { { SET_ENV, "_a1B=2", 0 }, { SET_ENV, "Z9_=", 0 } }, 0,
+		{ NULL } },
+	{ "one that is only removed", { { SET_UNSET_ENV, "1A", 0 } }, 0, { NULL } },
+
+	{ "no Python needs the environment", { { SET_NO_PYTHON, "1", 0 } }, -EINVAL,
+		{ "--no_python needs --use_env: a program that isn't a Python script gets its local rank only in LOCAL_RANK" } },
+	{ "no Python with the environment", { { SET_NO_PYTHON, "1", 0 }, { SET_USE_ENV, "1", 0 } },
+		0, { NULL } },
+	{ "no Python excludes a module",
+		{ { SET_NO_PYTHON, "1", 0 }, { SET_USE_ENV, "1", 0 }, { SET_MODULE, "1", 0 } },
+		-EINVAL,
+		{ "--no_python and --module are mutually exclusive: a module is run by Python" } },
+	{ "a module, and Python", { { SET_MODULE, "1", 0 }, { SET_NO_PYTHON, "0", 0 } }, 0,
+		{ NULL } },
+	{ "ranks to wrap need a command", { { SET_WRAP_RANKS, "0", 0 } }, -EINVAL,
+		{ "--wrap-ranks needs --wrap, the command for those ranks" } },
+	{ "ranks to wrap with a command", { { SET_WRAP_RANKS, "0", 0 }, { SET_WRAP, "nice", 0 } },
+		0, { NULL } },
+	{ "a command to wrap all", { { SET_WRAP, "nice", 0 } }, 0, { NULL } },
+
+	{ "quiet and verbose", { { SET_QUIET, "1", 0 }, { SET_VERBOSE, "1", 0 } }, -EINVAL,
+		{ "--quiet and --verbose are mutually exclusive" } },
+	{ "quiet above verbose", { { SET_VERBOSE, "1", LEVEL_SYSTEM_FILE }, { SET_QUIET, "1", 0 } },
+		0, { NULL } },
+	{ "verbose above quiet", { { SET_VERBOSE, "1", 0 }, { SET_QUIET, "1", LEVEL_SYSTEM_FILE } },
+		0, { NULL } },
+	{ "verbose, and not quiet", { { SET_VERBOSE, "1", 0 }, { SET_QUIET, "0", 0 } }, 0,
+		{ NULL } },
+	{ "quiet, and not verbose", { { SET_VERBOSE, "0", 0 }, { SET_QUIET, "1", 0 } }, 0,
+		{ NULL } },
+
+	{ "a rendezvous time-out that has no effect", { { SET_RDZV_CONF, "close_timeout=5", 0 } },
+		0,
+		{ "--rdzv-conf: close_timeout has no effect: all nodes learn of the job's end at once" } },
+	{ "a rendezvous time-out that is no number", { { SET_RDZV_CONF, "join_timeout=x", 0 } },
+		-EINVAL, { "--rdzv-conf: \"join_timeout=x\": not a number of seconds" } },
+};
+
+static struct origin origin_of(struct arena *a, enum setting_id id, enum level level, size_t line)
+{
+	if (level == LEVEL_FILE || level == LEVEL_SYSTEM_FILE)
+		return (struct origin){ level,
+			arena_printf(a, "%s:%zu", level == LEVEL_FILE ? "job.ini" : "launchd.conf",
+				line) };
+	return (struct origin){ LEVEL_COMMAND_LINE,
+		arena_printf(a, "--%s", setting_rows[id].flag) };
+}
+
+static void test_check(void **state)
+{
+	const struct check_row *row = *state;
+	const struct note *note;
+	struct settings_fixture b;
+
+	settings_fixture_make(&b, false);
+	for (size_t i = 0; i < 3 && row->put[i].text; i++)
+		assert_outcome(
+			settings_put(&b.s, row->put[i].id, row->put[i].text,
+				origin_of(&b.arena, row->put[i].id, row->put[i].level, i + 1),
+				&b.why),
+			0, &b.why, NULL);
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), row->rc, &b.why, NULL);
+	note = b.notes.first;
+	if (row->rc < 0)
+		assert_string_equal(b.why.text, row->text[0]);
+	for (size_t i = 0; i < 2 && row->rc == 0 && row->text[i]; i++, note = note->next) {
+		assert_non_null(note);
+		assert_int_equal(note->level, NOTE_WARNING);
+		assert_string_equal(note->text, row->text[i]);
+	}
+	assert_null(note);
+	settings_fixture_done(&b);
+}
+
+/* --- a key makes nodes meet --- */
+
+static const struct key_row {
+	const char *says, *file, *variable, *control; /* NULL: not given */
+	const char *expected, *where;
+} keys[] = {
+	{ "without a key nodes need not meet", NULL, NULL, NULL, "auto", "default" },
+	{ "an empty key is none", NULL, "LAUNCHD_KEY=", NULL, "auto", "default" },
+	{ "with a key's file they must", "key", NULL, NULL, "required", "--key-file" },
+	{ "... or with the key itself", NULL, "LAUNCHD_KEY=secret", NULL, "required",
+		"LAUNCHD_KEY" },
+	{ "the file is the one that is read", "key", "LAUNCHD_KEY=secret", NULL, "required",
+		"--key-file" },
+	{ "what is given stays: auto", "key", NULL, "auto", "auto", "--control" },
+	{ "what is given stays: off", NULL, "LAUNCHD_KEY=secret", "off", "off", "--control" },
+};
+
+static void test_key(void **state)
+{
+	const struct key_row *row = *state;
+	const char *const env[] = { row->variable, NULL };
+	struct settings_fixture b;
+
+	settings_fixture_make(&b, false);
+	if (row->file)
+		assert_int_equal(
+			settings_put(&b.s, SET_KEY_FILE, row->file,
+				(struct origin){ LEVEL_COMMAND_LINE, "--key-file" }, &b.why),
+			0);
+	if (row->control)
+		assert_int_equal(settings_put(&b.s, SET_CONTROL, row->control,
+					 (struct origin){ LEVEL_SYSTEM_FILE, "--control" }, &b.why),
+			0);
+	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_string_equal(settings_text(&b.s, SET_CONTROL), row->expected);
+	assert_string_equal(settings_where(&b.s, SET_CONTROL), row->where);
+	assert_int_equal(settings_given(&b.s, SET_CONTROL), row->control != NULL);
+	settings_fixture_done(&b);
+}
+
+/* What torchrun's key means is a setting like any other. */
+static void test_conf_applies(void **state)
+{
+	const struct origin from = { LEVEL_PET, "PET_RDZV_CONF" };
+	struct settings_fixture b;
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	assert_int_equal(settings_put(&b.s, SET_RDZV_CONF, "join_timeout=7", from, &b.why), 0);
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_null(b.notes.first);
+	assert_string_equal(settings_text(&b.s, SET_JOIN_TIMEOUT), "7");
+	settings_fixture_done(&b);
+}
+
+/* Some value or warning found no memory. */
+static void test_no_memory(void **state)
+{
+	struct settings_fixture b;
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	b.arena.failed = true;
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), -ENOMEM, &b.why, "out of memory");
+	settings_fixture_done(&b);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_check, checks);
+	SUITE_ROWS(&s, test_key, keys);
+	suite_add(&s, "a setting by another name", test_conf_applies, NULL, NULL);
+	suite_add(&s, "no memory", test_no_memory, NULL, NULL);
+	return suite_run(&s);
+}
