@@ -156,6 +156,17 @@ static void test_joined(void **state)
 	(void)close(other.fd);
 }
 
+static void ignore_socket(const struct tcp_socket *s, void *to)
+{
+	(void)s, (void)to;
+}
+
+static bool ignore_inode(uint64_t inode, void *to)
+{
+	(void)inode, (void)to;
+	return true;
+}
+
 /* In a pid namespace whose /proc is another one's: whether strangers who have the same numbers are
  * left alone. */
 static int play_foreign(const struct server *s)
@@ -166,7 +177,9 @@ static int play_foreign(const struct server *s)
 	bool joined = true;
 	pid_t pid = getpid();
 
-	return joined_look(&pid, 1, "127.0.0.1", s->port, &joined) == -ENOENT && joined &&
+	return sockets_each(pid, ignore_socket, NULL) == -ENOENT &&
+			sockets_of(pid, ignore_inode, NULL) == -ENOENT &&
+			joined_look(&pid, 1, "127.0.0.1", s->port, &joined) == -ENOENT && joined &&
 			sockets_find_listener(&here, s->port, &pid, command) == -ENOENT ?
 		0 :
 		2;
@@ -228,9 +241,10 @@ int main(void)
 {
 	static struct suite s;
 
+	/* before proc_look() remembers its answer for our number, which may be 1 there as well */
+	suite_add(&s, "/proc of another pid namespace tells nothing", test_foreign, NULL, NULL);
 	SUITE_ROWS(&s, test_line, lines);
 	suite_add(&s, "which processes are connected", test_joined, NULL, NULL);
 	suite_add(&s, "who listens", test_listener, NULL, NULL);
-	suite_add(&s, "/proc of another pid namespace tells nothing", test_foreign, NULL, NULL);
 	return suite_run(&s);
 }
