@@ -2,7 +2,6 @@
  * caught. */
 #include "tests/unit/unit.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,10 +19,27 @@ static struct asked {
 	bool fails;
 } asked;
 
+/* Which terminals this process has, and who its parent is. */
+static struct played {
+	bool terminal[3];
+	pid_t group[3]; /* in the foreground of each */
+	pid_t parent;   /* 0: its own */
+} played;
+
+/* NO_GROUP: it is no terminal, or not this session's; UNSEEN_GROUP: tcgetpgrp(3) has no number. */
+enum { NO_GROUP = -1, UNSEEN_GROUP = 0, OURS = -2, ANOTHERS = 0x3fffffff };
+
 int __wrap_gpu_count(const char *const *env, unsigned *ret, struct failure *why);
 int __wrap_interfaces_read(struct arena *arena, struct interfaces *ret, struct failure *why);
 const char *__wrap_torch_version_read(
 	const char *const *env, const char *python, struct arena *arena);
+int __wrap_isatty(int fd);
+pid_t __wrap_tcgetpgrp(int fd);
+pid_t __wrap_getppid(void);
+pid_t __real_getppid(void);
+ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags);
+int __wrap_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set);
+int __real_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set);
 
 int __wrap_gpu_count(const char *const *env, unsigned *ret, struct failure *why)
 {
@@ -51,6 +67,39 @@ const char *__wrap_torch_version_read(
 	asked.torch++;
 	assert_string_equal(python, "/bin/sh");
 	return "2.9.1";
+}
+
+int __wrap_isatty(int fd)
+{
+	return played.terminal[fd];
+}
+
+pid_t __wrap_tcgetpgrp(int fd)
+{
+	return played.group[fd] == OURS ? getpgrp() : played.group[fd];
+}
+
+pid_t __wrap_getppid(void)
+{
+	return played.parent ? played.parent : __real_getppid();
+}
+
+ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags)
+{
+	unsigned char *bytes = to;
+
+	assert_int_equal(flags, 0); /* it waits until there is randomness */
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (unsigned char)(0xf0 | i);
+	return asked.fails ? (ssize_t)len - 1 : (ssize_t)len;
+}
+
+int __wrap_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
+{
+	if (!asked.fails)
+		return __real_sched_setaffinity(pid, size, set);
+	errno = EPERM;
+	return -1;
 }
 
 /* One setting beside those of every row, and one variable. */
@@ -111,7 +160,6 @@ static void test_asks(void **state)
 	struct settings_fixture b;
 	struct facts f = { 0 };
 
-	asked.fails = false;
 	settings_fixture_make(&b, false);
 	assert_outcome(read_facts(&b, &row->given, row->python, &f), 0, &b.why, NULL);
 	assert_int_equal(asked.gpus, row->gpus ? 1 : 0);
@@ -136,6 +184,7 @@ static const struct fails_row {
 } failures[] = {
 	{ "the GPUs can't be counted", { SET_NPROC_PER_NODE, "gpu", NULL }, "no GPUs" },
 	{ "the interfaces can't be read", { 0, NULL, "MASTER_ADDR=h" }, "no interfaces" },
+	{ "there is not enough randomness", { SET_STANDALONE, "1", NULL }, "getrandom: " },
 };
 
 static void test_fails(void **state)
@@ -143,10 +192,13 @@ static void test_fails(void **state)
 	const struct fails_row *row = *state;
 	struct settings_fixture b;
 	struct facts f = { .cpus = 77 };
+	int rc;
 
-	asked.fails = true;
 	settings_fixture_make(&b, false);
-	assert_outcome(read_facts(&b, &row->given, true, &f), -EIO, &b.why, row->part);
+	asked.fails = true;
+	rc = read_facts(&b, &row->given, true, &f);
+	asked.fails = false;
+	assert_outcome(rc, -EIO, &b.why, row->part);
 	assert_int_equal(f.cpus, 77); /* untouched */
 	settings_fixture_done(&b);
 }
@@ -167,39 +219,67 @@ static void test_machine(void **state)
 	assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
 	assert_int_equal(f.cpus, CPU_COUNT(&mine));
 	assert_false(f.cpus_unbound);
-	for (int fd = 0; fd < 3; fd++)
-		assert_int_equal(f.terminal[fd], isatty(fd));
 	assert_string_equal(f.program.path, "/bin/sh");
 	settings_fixture_done(&b);
 }
 
-/* A UUID of version 4; each is another one. */
+static const struct terminal_row {
+	const char *says;
+	struct played played;
+	bool foreground, background;
+} terminals[] = {
+	{ "no terminal", { .group = { NO_GROUP, NO_GROUP, NO_GROUP } }, false, false },
+	{ "in a shell's foreground",
+		{ .terminal = { true, true, true }, .group = { OURS, OURS, OURS } }, true, false },
+	{ "in its background",
+		{ .terminal = { true, true, true }, .group = { ANOTHERS, ANOTHERS, ANOTHERS } },
+		false, true },
+	{ "behind a pipe",
+		{ .terminal = { false, false, true }, .group = { NO_GROUP, NO_GROUP, OURS } }, true,
+		false },
+	{ "stdout alone is one",
+		{ .terminal = { false, true, false }, .group = { NO_GROUP, OURS, NO_GROUP } },
+		false, false },
+	{ "in the background, with stderr in a file",
+		{ .terminal = { true, false, false }, .group = { ANOTHERS, NO_GROUP, NO_GROUP } },
+		false, true },
+	{ "a pid namespace doesn't show who is in the foreground",
+		{ .terminal = { true, true, true },
+			.group = { UNSEEN_GROUP, UNSEEN_GROUP, UNSEEN_GROUP } },
+		false, false },
+};
+
+static void test_terminals(void **state)
+{
+	const struct terminal_row *row = *state;
+	const struct given nothing = { 0 };
+	struct settings_fixture b;
+	struct facts f = { 0 };
+	int rc;
+
+	settings_fixture_make(&b, false);
+	played = row->played;
+	rc = read_facts(&b, &nothing, false, &f);
+	played = (struct played){ .parent = 0 };
+	assert_outcome(rc, 0, &b.why, NULL);
+	assert_memory_equal(f.terminal, row->played.terminal, sizeof f.terminal);
+	assert_int_equal(f.foreground, row->foreground);
+	assert_int_equal(f.background, row->background);
+	settings_fixture_done(&b);
+}
+
+/* A UUID of version 4. */
 static void test_random_id(void **state)
 {
-	static const char form[] = "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx";
 	const struct given standalone = { SET_STANDALONE, "1", NULL };
-	char first[sizeof form] = "";
+	struct settings_fixture b;
+	struct facts f = { 0 };
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
-		struct settings_fixture b;
-		struct facts f = { 0 };
-
-		settings_fixture_make(&b, false);
-		assert_outcome(read_facts(&b, &standalone, false, &f), 0, &b.why, NULL);
-		assert_int_equal(strlen(f.random_id), strlen(form));
-		for (size_t at = 0; form[at]; at++) {
-			if (form[at] == 'x')
-				assert_true(isxdigit((unsigned char)f.random_id[at]));
-			else if (form[at] == 'y')
-				assert_non_null(strchr("89ab", f.random_id[at]));
-			else
-				assert_int_equal(f.random_id[at], form[at]);
-		}
-		assert_string_not_equal(f.random_id, first);
-		memcpy(first, f.random_id, sizeof first);
-		settings_fixture_done(&b);
-	}
+	settings_fixture_make(&b, false);
+	assert_outcome(read_facts(&b, &standalone, false, &f), 0, &b.why, NULL);
+	assert_string_equal(f.random_id, "f0f1f2f3-f4f5-46f7-b8f9-fafbfcfdfeff");
+	settings_fixture_done(&b);
 }
 
 static const struct systemd_row {
@@ -230,17 +310,31 @@ static void test_systemd(void **state)
 	settings_fixture_done(&b);
 }
 
-/* Before v248 it didn't say which. */
+/* Before v248 it didn't say which: its services are children of process 1. */
+static const struct old_systemd_row {
+	const char *says, *variable;
+	pid_t parent;
+	bool by_systemd;
+} old_systemd[] = {
+	{ "an older systemd's service", "INVOCATION_ID=abc", 1, true },
+	{ "a process of one", "INVOCATION_ID=abc", 2, false },
+	{ "a daemon that is none", "A=b", 1, false },
+};
+
 static void test_old_systemd(void **state)
 {
-	const struct given given = { 0, NULL, "INVOCATION_ID=abc" };
+	const struct old_systemd_row *row = *state;
+	const struct given given = { 0, NULL, row->variable };
 	struct settings_fixture b;
 	struct facts f = { 0 };
+	int rc;
 
-	(void)state;
 	settings_fixture_make(&b, false);
-	assert_outcome(read_facts(&b, &given, false, &f), 0, &b.why, NULL);
-	assert_int_equal(f.under_systemd, getppid() == 1);
+	played.parent = row->parent;
+	rc = read_facts(&b, &given, false, &f);
+	played.parent = 0;
+	assert_outcome(rc, 0, &b.why, NULL);
+	assert_int_equal(f.under_systemd, row->by_systemd);
 	settings_fixture_done(&b);
 }
 
@@ -286,16 +380,41 @@ static void test_bound(void **state)
 	settings_fixture_done(&b);
 }
 
+/* A container's seccomp rules may refuse it. */
+static void test_stays_bound(void **state)
+{
+	const struct given given = { 0, NULL, "PRTE_LAUNCHED=1" };
+	cpu_set_t mine;
+	struct settings_fixture b;
+	struct facts f = { 0 };
+	int rc;
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	asked.fails = true;
+	rc = read_facts(&b, &given, false, &f);
+	asked.fails = false;
+	assert_outcome(rc, 0, &b.why, NULL);
+	assert_int_equal(f.cpus_error, EPERM);
+	assert_false(f.cpus_unbound);
+	assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+	assert_int_equal(f.cpus, CPU_COUNT(&mine));
+	settings_fixture_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_asks, asks);
 	SUITE_ROWS(&s, test_fails, failures);
-	suite_add(&s, "the machine's name, CPUs and terminals", test_machine, NULL, NULL);
+	suite_add(&s, "the machine's name and CPUs", test_machine, NULL, NULL);
 	suite_add(&s, "--standalone has a random id", test_random_id, NULL, NULL);
+	SUITE_ROWS(&s, test_terminals, terminals);
 	SUITE_ROWS(&s, test_systemd, systemd);
-	suite_add(&s, "a systemd before v248", test_old_systemd, NULL, NULL);
+	SUITE_ROWS(&s, test_old_systemd, old_systemd);
 	SUITE_ROWS(&s, test_bound, bindings);
+	suite_add(&s, "a binding that can't be taken off is no failure", test_stays_bound, NULL,
+		NULL);
 	return suite_run(&s);
 }
