@@ -312,10 +312,6 @@ int main(int argc, char **argv)
 		say("error", l.why.text);
 		rc = failure_exit_code(&l.why);
 	}
-#ifdef LAUNCHD_RUNS_DESTRUCTORS
 	arena_done(&l.arena);
 	return rc;
-#else
-	_exit(rc); /* what they do here, nobody needs, and it takes 0.07 ms in the two processes */
-#endif
 }

@@ -50,16 +50,10 @@ static bool is_ours(const char *status)
 	return line && strtol(strchr(line, ':') + 1, &end, 10) == getpid() && *end == '\n';
 }
 
-static pid_t asked; /* who asked: a child may be in another namespace */
-static enum proc answer;
-
-void proc_as_parent(void)
-{
-	asked = asked && asked == getppid() ? getpid() : 0;
-}
-
 enum proc proc_look(void)
 {
+	static pid_t asked; /* who asked: a child may be in another namespace */
+	static enum proc answer;
 	struct statfs fs;
 	long n;
 

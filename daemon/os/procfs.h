@@ -29,9 +29,6 @@ enum proc {
 /* Whose processes /proc shows. Each process looks it up once. */
 enum proc proc_look(void);
 
-/* In a child of the process that has looked, if both are of one pid namespace: it need not look. */
-void proc_as_parent(void);
-
 /* Reads /proc/PID/stat. -ENOENT, -ESRCH: no such process (any more), or it can't be seen. Without
  * /proc only children of this process can be seen: their state is 'Z' or '?', their name "?", their
  * user this process's or (uid_t)-1, and started is 0. */

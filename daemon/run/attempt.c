@@ -299,6 +299,7 @@ static void start_workers(struct run *r)
 		return;
 	}
 	progress_start(&r->progress, r->attempt.number, r->master_port);
+	(void)proc_look(); /* now, beside the workers, and not when all wait for its answer */
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && ending_is_unstarted(&r->pool.culprit->outcome.end))
 		member_failed(&r->member, &r->pool.culprit->outcome);

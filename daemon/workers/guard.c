@@ -18,7 +18,6 @@
 #include "common/fd.h"
 #include "common/signame.h"
 #include "daemon/job/ending.h"
-#include "daemon/os/procfs.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup_paths.h"
 #include "daemon/workers/run_dir.h"
@@ -77,9 +76,8 @@ static int become_supervisor(struct guard *g, struct failure *why)
 		return failure_set(why, -errno, "setsid: %s", strerror(errno));
 	if (prctl(PR_SET_PDEATHSIG, SIGCONT) < 0)
 		return failure_set(why, -errno, "prctl(PR_SET_PDEATHSIG): %s", strerror(errno));
-	if (getppid() != g->guard) /* nor would a parent in another pid namespace be seen */
+	if (getppid() != g->guard)
 		return killed(g, why);
-	proc_as_parent();
 	return 0;
 }
 
@@ -111,7 +109,6 @@ const char *guard_run_dir(struct guard *g, struct failure *why)
 		(void)killed(g, why);
 		return NULL;
 	}
-	g->oom.shared |= g->shared->oom_shared;
 	if (g->shared->run_dir_failure.code == 0)
 		return g->shared->run_dir;
 	(void)failure_copy(why, &g->shared->run_dir_failure);
@@ -176,7 +173,6 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 		return failure_not_started(why, -errno, "a process");
 	if (g->supervisor > 0) {
 		g->relay = fd_take(&writer);
-		g->shared->oom_shared = oom_has_others(&g->oom, g->supervisor);
 		make_run_dir(g);
 		return g->supervisor;
 	}

@@ -37,7 +37,7 @@ struct suspension {
 };
 
 /* What the two tell one another, in memory that both have. The guard makes the run's directory and
- * removes it, and looks who shares its cgroup; the supervisor writes all else. */
+ * removes it; the supervisor writes all else. */
 struct guard_shared {
 	volatile sig_atomic_t run_dir_unused, run_dir_removed;
 	/* The supervisor has done its work, but can't exit: one of its threads waits for a disk
@@ -47,7 +47,6 @@ struct guard_shared {
 	 * unless_told: only those that are not told of its death, else 128 + the signal. */
 	volatile sig_atomic_t code_if_killed, unless_told;
 	struct failure run_dir_failure; /* code 0: it was made */
-	bool oom_shared;                /* by processes that the guard sees beside us */
 	char run_dir[PATH_MAX];
 };
 

@@ -31,10 +31,11 @@ static int64_t read_counter(int fd)
 	return line ? (int64_t)strtoull(line + sizeof name - 1, NULL, 10) : -1;
 }
 
-bool oom_has_others(const struct oom_watch *o, pid_t child)
+/* Whether a process that is neither this one nor its parent is in the cgroup. */
+static bool has_others(int dir)
 {
 	char pids[64], *at = pids, *end;
-	autoclose fd = o->dir < 0 ? -1 : openat(o->dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	autoclose fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, pids, sizeof pids - 1);
 
 	if (n < 0 || n == (ssize_t)sizeof pids - 1)
@@ -42,7 +43,7 @@ bool oom_has_others(const struct oom_watch *o, pid_t child)
 	for (pids[n] = '\0'; *at; at = end) {
 		long pid = strtol(at, &end, 10);
 
-		if (end == at || (pid != getpid() && pid != getppid() && pid != child))
+		if (end == at || (pid != getpid() && pid != getppid()))
 			return true;
 		end += *end == '\n';
 	}
@@ -80,8 +81,7 @@ static void start_unified(const struct cgroup_place *place, struct oom_watch *o)
 		char *slash = (size_t)len > place->top ? strrchr(path, '/') : NULL;
 
 		if (dir >= 0 && open_counter(dir, "memory.events", o)) {
-			o->shared = !ours || has_cgroups(dir);
-			o->dir = fd_take(&dir);
+			o->shared = !ours || has_cgroups(dir) || has_others(dir);
 			return;
 		}
 		ours = false;
@@ -95,7 +95,7 @@ static void start_version_1(const struct cgroup_place *place, struct oom_watch *
 	autoclose dir = open(place->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (dir >= 0 && open_counter(dir, "memory.oom_control", o))
-		o->dir = fd_take(&dir);
+		o->shared = has_others(dir);
 }
 
 void oom_start(const struct cgroup_paths *paths, struct oom_watch *ret)
@@ -124,6 +124,5 @@ enum oom oom_look(struct oom_watch *o)
 void oom_stop(struct oom_watch *o)
 {
 	fd_closep(&o->fd);
-	fd_closep(&o->dir);
 	*o = (struct oom_watch)OOM_NONE;
 }

@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "daemon/job/ending.h"
 
@@ -18,7 +17,6 @@ struct cgroup_paths;
 
 struct oom_watch {
 	int fd;             /* the file with the counter; -1: there is none */
-	int dir;            /* the cgroup that it is of; -1: the same */
 	bool shared;        /* processes that are not ours may be counted, too */
 	uint64_t counted;   /* at the last look */
 	uint64_t unclaimed; /* of these, how many no worker's death was put down to */
@@ -26,18 +24,13 @@ struct oom_watch {
 
 #define OOM_NONE \
 	{ \
-		.fd = -1, .dir = -1 \
+		.fd = -1 \
 	}
 
 /* Remembers the counter of the memory cgroup that we are in, before the first worker starts and
- * before cgroup_leaf_make(). It is shared where (version 2) another cgroup lies in it. None where
- * nothing counts. */
+ * before cgroup_leaf_make(). It is ours alone if only this process and its parent, which waits for
+ * us, are in it now, and (version 2) no other cgroup lies in it. None where nothing counts. */
 void oom_start(const struct cgroup_paths *paths, struct oom_watch *ret);
-
-/* Whether it is shared with a process in that cgroup other than this one, its parent, which waits
- * for us, and this child. To be asked before the first worker starts, but beside something else:
- * of version 1 the kernel sorts all processes of a cgroup for each reader. */
-bool oom_has_others(const struct oom_watch *o, pid_t child);
 
 /* What is to be said of a worker that has died by a SIGKILL that we did not send; one call a
  * worker. YES: somebody was killed since the last look, and only ours are counted. LIKELY: others

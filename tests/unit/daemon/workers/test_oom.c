@@ -19,8 +19,6 @@
 #define V2(n) "low 0\nhigh 0\nmax 91\noom 5\noom_kill " #n "\noom_group_kill 0\n"
 #define V1(n) "oom_kill_disable 0\nunder_oom 0\noom_kill " #n "\n"
 
-enum { CHILD = 7777777 };
-
 /* Trees of plain files; ours is /a/b. "@" in a list of processes is this one, "^" its parent. */
 static const struct file_row {
 	const char *says;
@@ -41,9 +39,6 @@ static const struct file_row {
 	{ "version 2: our parent is no other", false,
 		{ { "/a/b/memory.events", V2(2) }, { "/a/b/cgroup.procs", "^\n@\n" } }, NULL, V2(3),
 		OOM_YES },
-	{ "version 2: our child is none", false,
-		{ { "/a/b/memory.events", V2(2) }, { "/a/b/cgroup.procs", "@\n7777777\n" } }, NULL,
-		V2(3), OOM_YES },
 	{ "version 2: another process is in it", false,
 		{ { "/a/b/memory.events", V2(2) }, { "/a/b/cgroup.procs", "@\n1\n" } }, NULL, V2(3),
 		OOM_LIKELY },
@@ -146,7 +141,6 @@ static void test_file(void **state)
 	*(row->memory ? &paths.memory : &paths.unified) =
 		(struct cgroup_place){ path, strlen(root) };
 	oom_start(&paths, &o);
-	o.shared |= oom_has_others(&o, CHILD);
 	write_text(first, row->later);
 	verdict = oom_look(&o);
 	again = oom_look(&o);
@@ -155,7 +149,6 @@ static void test_file(void **state)
 	assert_int_equal(verdict, row->verdict);
 	assert_int_equal(again, OOM_NO); /* one death for one count */
 	assert_int_equal(o.fd, -1);
-	assert_int_equal(o.dir, -1);
 }
 
 static void test_nothing(void **state)
@@ -212,7 +205,6 @@ static struct oom_watch start_here(void)
 
 	if (cgroup_paths_read("", &arena, &paths) == 0)
 		oom_start(&paths, &o);
-	o.shared |= oom_has_others(&o, -1);
 	return o;
 }
 
