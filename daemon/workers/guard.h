@@ -98,7 +98,8 @@ const char *guard_run_dir(struct guard *g, struct failure *why);
 /* In the supervisor, which needs that directory no more: the guard may remove it. */
 void guard_end_run_dir(const struct guard *g);
 
-/* In the supervisor, before it ends: it is removed. 0, or negative errno and a sentence. */
+/* In a supervisor whose guard is gone, before it ends: it is removed. Else the guard does that, or
+ * says that it can't. 0, or negative errno and a sentence. */
 int guard_remove_run_dir(const struct guard *g, struct failure *why);
 
 /* In the supervisor, which has done all it had to: a guard that is stopped, by whomever, wakes and
