@@ -1,10 +1,9 @@
-/* test_sockets.c - the kernel's list of sockets, and who of our processes is connected where. */
+/* test_sockets.c - the kernel's list of sockets, and who listens. */
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,7 +11,6 @@
 
 #include "daemon/os/procfs.h"
 #include "daemon/os/sockets.h"
-#include "daemon/run/watch/joined.h"
 
 static const struct line_row {
 	const char *says, *line;
@@ -76,86 +74,6 @@ static struct server listen_here(void)
 	return s;
 }
 
-/* A process that connects, where it is to: by IPv4, or by IPv4 in an IPv6 socket as torch does. */
-enum connects { NOT, BY_4, BY_6, ELSEWHERE };
-
-static void dial(const struct server *s, enum connects how)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = in.sin_port };
-	int fd = socket(how == BY_6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
-
-	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	(void)inet_pton(AF_INET6, "::ffff:127.0.0.1", &in6.sin6_addr);
-	if (how == BY_6 ? connect(fd, (struct sockaddr *)&in6, sizeof in6) < 0 :
-			  connect(fd, (struct sockaddr *)&in, sizeof in) < 0)
-		_exit(1);
-}
-
-static pid_t start(const struct server *s, const struct server *other, enum connects how)
-{
-	int ready[2];
-	char byte = 0;
-	pid_t pid;
-
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (pid == 0) {
-		(void)close(s->fd);
-		if (how != NOT)
-			dial(how == ELSEWHERE ? other : s, how);
-		(void)!write(ready[1], "", 1);
-		for (;;)
-			(void)pause();
-	}
-	(void)close(ready[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	(void)close(ready[0]);
-	return pid;
-}
-
-static void stop(pid_t pid)
-{
-	(void)kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
-static bool have_ipv6(void)
-{
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0)
-		(void)close(fd);
-	return fd >= 0;
-}
-
-static void test_joined(void **state)
-{
-	const enum connects ways[] = { BY_4, NOT, have_ipv6() ? BY_6 : BY_4, ELSEWHERE, BY_4 };
-	struct server s = listen_here(), other = listen_here();
-	bool joined[6] = { 0 };
-	pid_t pids[6];
-
-	(void)state;
-	for (size_t i = 0; i < 5; i++)
-		pids[i] = start(&s, &other, ways[i]);
-	pids[5] = 0x3fffffff; /* nobody */
-	assert_int_equal(joined_look(pids, 6, "127.0.0.1", s.port, joined), 0);
-	for (size_t i = 0; i < 5; i++)
-		assert_int_equal(joined[i], ways[i] == BY_4 || ways[i] == BY_6);
-	assert_false(joined[5]);
-	assert_int_equal(joined_look(pids, 1, "127.0.0.2", s.port, joined), 0);
-	assert_false(joined[0]);
-	joined[0] = true;
-	assert_int_equal(joined_look(pids, 1, "localhost", s.port, joined), -EINVAL);
-	assert_true(joined[0]);
-	assert_int_equal(joined_look(pids, 0, "127.0.0.1", s.port, joined), 0);
-	for (size_t i = 0; i < 5; i++)
-		stop(pids[i]);
-	(void)close(s.fd);
-	(void)close(other.fd);
-}
-
 static void ignore_socket(const struct tcp_socket *s, void *to)
 {
 	(void)s, (void)to;
@@ -174,12 +92,10 @@ static int play_foreign(const struct server *s)
 	const struct address here = { .v4 = { .sin_family = AF_INET,
 					      .sin_addr = { htonl(INADDR_LOOPBACK) } } };
 	char command[16];
-	bool joined = true;
 	pid_t pid = getpid();
 
 	return sockets_each(pid, ignore_socket, NULL) == -ENOENT &&
 			sockets_of(pid, ignore_inode, NULL) == -ENOENT &&
-			joined_look(&pid, 1, "127.0.0.1", s->port, &joined) == -ENOENT && joined &&
 			sockets_find_listener(&here, s->port, &pid, command) == -ENOENT ?
 		0 :
 		2;
@@ -244,7 +160,6 @@ int main(void)
 	/* before proc_look() remembers its answer for our number, which may be 1 there as well */
 	suite_add(&s, "/proc of another pid namespace tells nothing", test_foreign, NULL, NULL);
 	SUITE_ROWS(&s, test_line, lines);
-	suite_add(&s, "which processes are connected", test_joined, NULL, NULL);
 	suite_add(&s, "who listens", test_listener, NULL, NULL);
 	return suite_run(&s);
 }
