@@ -79,7 +79,7 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 
 	if (on && not_on && ends_overlap(on, not_on, &is_signal, &value))
 		return failure_usage(why, "%s and %s both contain %s%s",
-			settings_where(s, SET_RESTART_ON), settings_where(s, SET_NO_RESTART_ON),
+			settings_label(s, SET_RESTART_ON), settings_label(s, SET_NO_RESTART_ON),
 			is_signal ? "" : "exit code ",
 			is_signal ? signal_name(value) : arena_printf(s->arena, "%d", value));
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
@@ -115,17 +115,17 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
 		return failure_usage(why,
 			"%s needs --use_env: a program that isn't a Python script gets its local rank only in LOCAL_RANK",
-			settings_where(s, SET_NO_PYTHON));
+			settings_label(s, SET_NO_PYTHON));
 	if (settings_flag(s, SET_NO_PYTHON) && settings_flag(s, SET_MODULE))
 		return failure_usage(why,
 			"%s and %s are mutually exclusive: a module is run by Python",
-			settings_where(s, SET_NO_PYTHON), settings_where(s, SET_MODULE));
+			settings_label(s, SET_NO_PYTHON), settings_label(s, SET_MODULE));
 	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))
 		return failure_usage(why, "%s needs --wrap, the command for those ranks",
-			settings_where(s, SET_WRAP_RANKS));
+			settings_label(s, SET_WRAP_RANKS));
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
-		return failure_usage(why, "%s and %s are mutually exclusive", quiet->from.where,
-			verbose->from.where);
+		return failure_usage(why, "%s and %s are mutually exclusive",
+			settings_label(s, SET_QUIET), settings_label(s, SET_VERBOSE));
 	check_env_names(s, notes);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }

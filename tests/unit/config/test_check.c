@@ -51,7 +51,7 @@ static const struct check_row {
 	{ "a signal to restart on and not to",
 		{ { SET_MAX_RESTARTS, "3", 0 }, { SET_RESTART_ON, "SIGSEGV", 0 },
 			{ SET_NO_RESTART_ON, "segv", LEVEL_FILE } },
-		-EINVAL, { "--restart-on and job.ini:3 both contain SIGSEGV" } },
+		-EINVAL, { "--restart-on and job.ini:3: no-restart-on both contain SIGSEGV" } },
 	{ "... also where there are no restarts",
 		{ { SET_RESTART_ON, "1", 0 }, { SET_NO_RESTART_ON, "1", 0 } }, -EINVAL,
 		{ "--restart-on and --no-restart-on both contain exit code 1" } },
@@ -100,6 +100,8 @@ static const struct check_row {
 
 	{ "quiet and verbose", { { SET_QUIET, "1", 0 }, { SET_VERBOSE, "1", 0 } }, -EINVAL,
 		{ "--quiet and --verbose are mutually exclusive" } },
+	{ "... in a file", { { SET_QUIET, "1", LEVEL_FILE }, { SET_VERBOSE, "1", LEVEL_FILE } },
+		-EINVAL, { "job.ini:1: quiet and job.ini:2: verbose are mutually exclusive" } },
 	{ "quiet above verbose", { { SET_VERBOSE, "1", LEVEL_SYSTEM_FILE }, { SET_QUIET, "1", 0 } },
 		0, { NULL } },
 	{ "verbose above quiet", { { SET_VERBOSE, "1", 0 }, { SET_QUIET, "1", LEVEL_SYSTEM_FILE } },
