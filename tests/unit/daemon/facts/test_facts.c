@@ -27,7 +27,7 @@ static struct played {
 } played;
 
 /* NO_GROUP: it is no terminal, or not this session's; UNSEEN_GROUP: tcgetpgrp(3) has no number. */
-enum { NO_GROUP = -1, UNSEEN_GROUP = 0, OURS = -2, ANOTHERS = 0x3fffffff };
+enum { NO_GROUP = -1, UNSEEN_GROUP = 0, OURS = 700, ANOTHERS = 600 };
 
 int __wrap_gpu_count(const char *const *env, unsigned *ret, struct failure *why);
 int __wrap_interfaces_read(struct arena *arena, struct interfaces *ret, struct failure *why);
@@ -35,6 +35,7 @@ const char *__wrap_torch_version_read(
 	const char *const *env, const char *python, struct arena *arena);
 int __wrap_isatty(int fd);
 pid_t __wrap_tcgetpgrp(int fd);
+pid_t __wrap_getpgrp(void);
 pid_t __wrap_getppid(void);
 pid_t __real_getppid(void);
 ssize_t __wrap_getrandom(void *to, size_t len, unsigned flags);
@@ -76,7 +77,12 @@ int __wrap_isatty(int fd)
 
 pid_t __wrap_tcgetpgrp(int fd)
 {
-	return played.group[fd] == OURS ? getpgrp() : played.group[fd];
+	return played.group[fd];
+}
+
+pid_t __wrap_getpgrp(void)
+{
+	return OURS;
 }
 
 pid_t __wrap_getppid(void)
