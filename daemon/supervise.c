@@ -141,15 +141,14 @@ int supervise(struct supervision *s, struct failure *why)
 		return rc;
 	}
 	rc = run_job(&s->run, &end, why);
-	/* else these are the guard's: leaving takes 10 ms. A dying process closes its files, which
-	 * is how its end is seen, a moment before it stops being our parent. */
-	if (guard->gone || getppid() != guard->guard) {
+	/* else it is the guard's: leaving takes 10 ms. A dying process closes its files, which is
+	 * how its end is seen, a moment before it stops being our parent. */
+	if (guard->gone || getppid() != guard->guard)
 		guard_drop_cgroups(guard);
-		(void)guard_remove_run_dir(guard, why);
-	}
 	if (guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&guard->taken);
 	closed = close_output(s, ended_by_request(&end, rc));
+	(void)guard_remove_run_dir(guard, why);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
 		/* why a worker could not be started, or the directory not be removed */

@@ -148,7 +148,9 @@ static int not_removed(const struct guard *g, int error, struct failure *why)
 
 int guard_remove_run_dir(const struct guard *g, struct failure *why)
 {
-	int rc = remove_run_dir(g->shared);
+	/* SIGKILL doesn't end a system call that removes: a guard that is killed now has done it */
+	bool is_at_it = g->shared->run_dir_taken && !g->gone && getppid() == g->guard;
+	int rc = is_at_it ? 0 : remove_run_dir(g->shared);
 
 	return rc < 0 ? not_removed(g, rc, why) : 0;
 }
@@ -433,8 +435,10 @@ int guard_wait(struct guard *g, struct failure *why)
 
 	g->watch = cgroup_leaf_watch(&g->leaf, SIGCHLD);
 	while (!supervisor_ended(g, &status)) {
-		if (g->shared->run_dir_unused)
+		if (g->shared->run_dir_unused) {
+			g->shared->run_dir_taken = 1;
 			(void)remove_run_dir(g->shared);
+		}
 		end_freeze(g);
 		if ((patience(g, &most) ? sigtimedwait(&g->taken, &si, &most) :
 					  sigwaitinfo(&g->taken, &si)) < 0) {

@@ -39,7 +39,9 @@ struct suspension {
 /* What the two tell one another, in memory that both have. The guard makes the run's directory and
  * removes it; the supervisor writes all else. */
 struct guard_shared {
-	volatile sig_atomic_t run_dir_unused, run_dir_removed;
+	/* Of the run's directory: the supervisor needs it no more, the guard is at its removal, it
+	 * is gone. */
+	volatile sig_atomic_t run_dir_unused, run_dir_taken, run_dir_removed;
 	/* The supervisor has done its work, but can't exit: one of its threads waits for a disk
 	 * that doesn't answer, and can't be killed. */
 	volatile sig_atomic_t done, exit_code;
@@ -98,8 +100,9 @@ const char *guard_run_dir(struct guard *g, struct failure *why);
 /* In the supervisor, which needs that directory no more: the guard may remove it. */
 void guard_end_run_dir(const struct guard *g);
 
-/* In a supervisor whose guard is gone, before it ends: it is removed. Else the guard does that, or
- * says that it can't. 0, or negative errno and a sentence. */
+/* In the supervisor, before it ends: removes it, unless the guard is at it already, which then says
+ * what it can't remove: to wait for each other takes 0.1 ms. 0, or negative errno and a sentence.
+ */
 int guard_remove_run_dir(const struct guard *g, struct failure *why);
 
 /* In the supervisor, which has done all it had to: a guard that is stopped, by whomever, wakes and

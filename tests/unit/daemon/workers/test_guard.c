@@ -123,6 +123,12 @@ static void remove_run_dir(void)
 	_exit(guard_remove_run_dir(&guard, &why) == 0 && !is_there(guard.shared->run_dir) ? 0 : 1);
 }
 
+static void leave_run_dir(void)
+{
+	guard.shared->run_dir_taken = 1;
+	_exit(guard_remove_run_dir(&guard, &why) == 0 && is_there(guard.shared->run_dir) ? 0 : 1);
+}
+
 static const char *part_run_dir(void)
 {
 	HOLDS(play(use_run_dir) == 0, "whose removal is no failure where the guard was first");
@@ -131,6 +137,7 @@ static const char *part_run_dir(void)
 	HOLDS(play(remove_run_dir) == 0, "or the supervisor does");
 	HOLDS(play(look_around) == 42 && !is_there(guard.shared->run_dir),
 		"or the guard at the end");
+	HOLDS(play(leave_run_dir) == 0, "the supervisor leaves it to a guard that has begun");
 	return NULL;
 }
 
