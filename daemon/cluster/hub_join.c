@@ -70,12 +70,13 @@ static bool is_of_another_job(const struct hub *h, const struct caller *p)
 /* run_id: NULL: it has none. */
 static void add_job(struct text *t, const char *run_id)
 {
-	size_t len = run_id ? strlen(run_id) : 0;
+	size_t len;
 
 	if (!run_id) {
 		text_add(t, "a job without --rdzv-id");
 		return;
 	}
+	len = strlen(run_id);
 	text_add(t, "job \"");
 	text_add_shown(t, run_id, len < ID_SHOWN ? len : ID_SHOWN);
 	text_add(t, len > ID_SHOWN ? "...\"" : "\"");

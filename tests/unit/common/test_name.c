@@ -51,6 +51,8 @@ static const struct distance_row {
 	{ "nothing at all", "role", "", 9, 4 },
 	{ "all of a name", "", "role", 9, 4 },
 	{ "beyond the limit is told as one above it", "nnodes", "master_addr", 3, 4 },
+	{ "as long as can be compared", "nnodesnnodesnnodesnnodesnnodesnnodesnnodesnnodes",
+		"nnodesnnodesnnodesnnodesnnodesnnodesnnodesnnides", 40, 1 },
 	{ "a text too long to compare is beyond any limit", "nnodes",
 		"nnodesnnodesnnodesnnodesnnodesnnodesnnodesnnodesn", 40, 41 },
 };

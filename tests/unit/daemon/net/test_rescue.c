@@ -551,6 +551,40 @@ static void test_forged(void **state)
 	channel_done(&c);
 }
 
+/* Times in intervals between beats; 0: that trouble there is not. */
+static const struct trouble_row {
+	const char *says;
+	unsigned heard, unacked, missing, fresh; /* the last one: when the process woke up */
+	int trouble;
+	unsigned since;
+} troubles[] = {
+	{ "nothing is heard", 10, 0, 0, 0, TROUBLE_SILENT, 10 },
+	{ "nothing is heard since both woke", 10, 0, 0, 15, TROUBLE_SILENT, 15 },
+	{ "nothing gets through", 10, 5, 0, 0, TROUBLE_UNACKED, 5 },
+	{ "... that was said too late to be told of", 10, 8, 0, 0, TROUBLE_SILENT, 10 },
+	{ "... since this process woke", 10, 5, 0, 7, TROUBLE_UNACKED, 7 },
+	{ "... but all of it has slept since", 10, 5, 4, 15, TROUBLE_SILENT, 15 },
+	{ "bytes are missing", 10, 0, 6, 0, TROUBLE_MISSING, 6 },
+	{ "... that may be on their way", 10, 0, 8, 0, TROUBLE_SILENT, 10 },
+	{ "nothing gets through, then bytes are missing", 10, 5, 6, 0, TROUBLE_UNACKED, 5 },
+	{ "bytes are missing, then nothing gets through", 10, 6, 5, 0, TROUBLE_MISSING, 5 },
+};
+
+static void test_trouble(void **state)
+{
+	const struct trouble_row *row = *state;
+	const uint64_t interval = 1000;
+	struct beat b = { .fresh_ns = row->fresh * interval };
+	struct link l = { .heard_ns = row->heard * interval,
+		.unacked_ns = row->unacked * interval };
+
+	l.beats.interval_ns = interval;
+	l.beats.missing_ns = row->missing * interval;
+	l.beats.peer_sent = row->missing ? 1 : 0;
+	assert_int_equal(rescue_note_trouble(&b, &l, 20 * interval), row->since * interval);
+	assert_int_equal(l.beats.trouble, row->trouble);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -582,5 +616,6 @@ int main(void)
 	suite_add(&s, "a peer that is heard and can't hear", test_stuck, NULL, NULL);
 	suite_add(&s, "a peer that is heard, but for its messages", test_missing, NULL, NULL);
 	SUITE_ROWS(&s, test_forged, forged);
+	SUITE_ROWS(&s, test_trouble, troubles);
 	return suite_run(&s);
 }

@@ -40,6 +40,17 @@ static void test_kind(void **state)
 	fixture_done(&b);
 }
 
+/* The reader is woken less often. */
+static void test_long_pipe(void **state)
+{
+	struct fixture b;
+
+	(void)state;
+	fixture_make(&b, KIND_PIPE);
+	assert_true(fcntl(b.write_end, F_GETPIPE_SZ) >= 256 * 1024);
+	fixture_done(&b);
+}
+
 static void test_words(void **state)
 {
 	struct feed f = feed_of('f', 0);
@@ -378,6 +389,7 @@ int main(void)
 	SUITE_ROWS(&s, test_kind, kinds);
 	SUITE_ROWS(&s, test_silence, silences);
 	SUITE_ROWS(&s, test_last, lasts);
+	suite_add(&s, "a pipe holds more than by default", test_long_pipe, NULL, NULL);
 	suite_add(&s, "words stand between lines", test_words, NULL, NULL);
 	suite_add(&s, "nobody writes into an open line", test_owner, NULL, NULL);
 	suite_add(&s, "a line that nobody waits for stays open", test_no_silence, NULL, NULL);
