@@ -428,8 +428,9 @@ void merge_serve(struct merge *m)
 	if (m->state == MERGE_KEEPING)
 		keep(m);
 	uv_mutex_unlock(&m->lock);
-	for (unsigned i = 0; woken && i < m->opened; i++)
-		console_writable(&m->remote[i], all[i]); /* which takes the lock */
+	for (unsigned i = 0; woken && i < 2; i++)
+		if (i < m->opened)
+			console_writable(&m->remote[i], all[i]); /* which takes the lock */
 }
 
 bool merge_flush(struct merge *m)
