@@ -206,12 +206,17 @@ def log_of(name):
 
 
 def end_all():
-    """What runs, and what would be run yet: at Ctrl-C."""
+    """What runs, and what would be run yet: at Ctrl-C. Tests may end by themselves what they have
+    started, which is in other sessions, and remove what they have made."""
     global ending
     ending = True
-    for group in list(groups):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
+    for number, patience_s in ((signal.SIGINT, 30), (signal.SIGKILL, 0)):
+        for group in list(groups):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, number)
+        end = time.monotonic() + patience_s
+        while groups and time.monotonic() < end:
+            time.sleep(0.05)
 
 
 def command(name, argv, env=None, limit_s=LIMIT_S, good=(0,)):
