@@ -155,41 +155,40 @@ static void test_room_again(void **state)
 	fixture_done(&b);
 }
 
-/* There is room for the note, and none for the line behind it. */
-static void test_room_for_note(void **state)
+/* Lines are written one by one, with room on the disk for so many bytes in all; 0: for any. */
+static const struct room_row {
+	const char *says;
+	struct {
+		const char *line;
+		size_t room;
+	} step[4];
+	const char *shown;
+} rooms[] = {
+	{ "a disk has room for the note, and none for the line behind it",
+		{ { "0123456789\n", 5 },
+			{ "line\n", sizeof "01234\n" - 1 + sizeof MISSING("6") - 1 },
+			{ "next\n", 0 } },
+		"01234\n" MISSING("6") MISSING("5") "next\n" },
+	{ "a disk has room for a part of the note: the next one is on a line of its own",
+		{ { "0123\n", 0 }, { "lost\n", 5 }, { "line\n", 10 }, { "next\n", 0 } },
+		"0123\n[laun\n" MISSING("10") "next\n" },
+};
+
+static void test_room(void **state)
 {
+	const struct room_row *row = *state;
 	struct feed a = feed_of('a', 0);
 	struct fixture b;
 
-	(void)state;
 	fixture_make(&b, KIND_FILE);
-	assert_true(feed_put(&b, &a, "0123456789\n", false));
-	flush_within(&b, 5);
-	assert_true(feed_put(&b, &a, "line\n", false));
-	flush_within(&b, strlen("01234\n" MISSING("6")));
-	assert_true(feed_put(&b, &a, "next\n", false));
-	fixture_flush(&b);
-	fixture_assert_got(&b, "01234\n" MISSING("6") MISSING("5") "next\n");
-	fixture_done(&b);
-}
-
-/* There is room for a part of the note: the next one is on a line of its own. */
-static void test_room_for_part(void **state)
-{
-	struct feed a = feed_of('a', 0);
-	struct fixture b;
-
-	(void)state;
-	fixture_make(&b, KIND_FILE);
-	assert_true(feed_put(&b, &a, "0123\n", false));
-	fixture_flush(&b);
-	assert_true(feed_put(&b, &a, "lost\n", false));
-	flush_within(&b, 5);
-	assert_true(feed_put(&b, &a, "line\n", false));
-	flush_within(&b, 10);
-	assert_true(feed_put(&b, &a, "next\n", false));
-	fixture_flush(&b);
-	fixture_assert_got(&b, "0123\n[laun\n" MISSING("10") "next\n");
+	for (size_t i = 0; i < sizeof row->step / sizeof *row->step && row->step[i].line; i++) {
+		assert_true(feed_put(&b, &a, row->step[i].line, false));
+		if (row->step[i].room)
+			flush_within(&b, row->step[i].room);
+		else
+			fixture_flush(&b);
+	}
+	fixture_assert_got(&b, row->shown);
 	fixture_done(&b);
 }
 
@@ -262,8 +261,7 @@ int main(void)
 	suite_add(&s, "a full disk behind it", test_full_disk, NULL, NULL);
 	suite_add(&s, "a line that a full disk has cut", test_cut_by_disk, NULL, NULL);
 	suite_add(&s, "a full disk has room again", test_room_again, NULL, NULL);
-	suite_add(&s, "... for what is missing, and no more", test_room_for_note, NULL, NULL);
-	suite_add(&s, "... for a part of that", test_room_for_part, NULL, NULL);
+	SUITE_ROWS(&s, test_room, rooms);
 	suite_add(&s, "a last line that a full disk has lost", test_last_is_lost, NULL, NULL);
 	suite_add(&s, "a non-blocking pipe of somebody else's", test_foreign, NULL, NULL);
 	if (rc == 0)
