@@ -91,6 +91,15 @@ static void hear_text(struct fixture *s, unsigned node, int stream, const char *
 	hear(s, node, stream, text, strlen(text));
 }
 
+/* The thread serves nodes in turn: a line that shall stand before another one's is awaited. */
+static void await_line(struct fixture *s, unsigned node, const char *text)
+{
+	size_t before = s->taken[node];
+
+	while (strchr(text, '\n') && s->taken[node] == before)
+		hear_taken(s);
+}
+
 /* Ends the thread; what stands in both files. */
 static void fixture_end(struct fixture *s, struct text ret[3])
 {
@@ -140,11 +149,14 @@ static void test_rows(void **state)
 
 	fixture_make(&s);
 	assert_int_equal(merge_expect(output_merge(s.output), NODES, SHARE), 0);
-	for (size_t i = 0; i < 5 && row->heard[i].node; i++)
-		if (row->heard[i].text)
+	for (size_t i = 0; i < 5 && row->heard[i].node; i++) {
+		if (row->heard[i].text) {
 			hear_text(&s, row->heard[i].node, row->heard[i].stream, row->heard[i].text);
-		else
+			await_line(&s, row->heard[i].node, row->heard[i].text);
+		} else {
 			merge_lost(output_merge(s.output), row->heard[i].node);
+		}
+	}
 	fixture_end(&s, got);
 	assert_string_equal(text_string(&got[1]), row->out);
 	assert_string_equal(text_string(&got[2]), row->err);
