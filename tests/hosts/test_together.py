@@ -331,22 +331,41 @@ def test_a_node_vanishes_under_mpirun(make_hosts, mpirun_job, way, node):
     job.nothing_left(*[one for one in range(1, 4) if one != node], spared=ORTED)
 
 
+def sleep_a_little(hosts, who):
+    """One for less than the time-out, or all of them for longer; returns for how long at most one
+    that was awake heard nothing of one that was not."""
+    times = [time.monotonic()]
+    for host in who:
+        hosts.freeze(host)
+    times.append(time.monotonic())
+    time.sleep(TIMEOUT_S * (0.6 if len(who) == 1 else 2))
+    times.append(time.monotonic())
+    for host in who:
+        hosts.thaw(host)
+    times.append(time.monotonic())
+    begun, all_sleep, first_wakes, over = times
+    return over - begun if len(who) == 1 else all_sleep - begun + over - first_wakes
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("who", [[2], [0], [0, 1, 2, 3]], ids=str)
 def test_no_alarm_when_a_host_sleeps_a_little(make_hosts, static_job, who):
-    """One for less than the time-out; all of them for longer."""
+    """On a busy machine it may sleep for longer than it was to: then the alarm is right."""
     hosts = make_hosts(4)
-    job = static_job(hosts, TIMEOUT, ACT="obey")
-    job.start()
-    for _ in range(2):
-        for host in who:
-            hosts.freeze(host)
-        time.sleep(TIMEOUT_S * 0.6 if len(who) == 1 else TIMEOUT_S * 2)
-        for host in who:
-            hosts.thaw(host)
-        time.sleep(TIMEOUT_S * 1.5)
-        assert not job.ended(), job.described()
-    job.end_well()
+    for _ in range(3):
+        job = static_job(hosts, TIMEOUT, ACT="obey")
+        job.start()
+        for _ in range(2):
+            silent_s = sleep_a_little(hosts, who)
+            time.sleep(TIMEOUT_S * 1.5)
+            if job.ended():
+                break
+        else:
+            job.end_well()
+            return
+        assert silent_s > TIMEOUT_S * 0.8, job.described()
+        job.wait()
+    pytest.skip("three times a host slept for longer than it was to")
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ import signal
 import socket
 
 import pytest
-from harness import BUILD, status_of, supervisor_of, until, worker
+from harness import BUILD, LIMIT, status_of, supervisor_of, until, worker
 from together import Cluster, exit_codes, warnings
 from written import all_streams, assert_console, assert_same, lines_of, logged, stream_of
 
@@ -288,7 +288,7 @@ def test_memory_is_bounded(start, place, consoles):
                 peaks[node] = int(status['VmHWM'].split()[0])
         return all(job.process.poll() is not None for job in cluster.jobs.values())
 
-    until(over, 'the job to end')
+    until(over, 'the job to end', 5 * LIMIT)
     assert exit_codes(cluster.end()) == [0] * 3
     assert {text for text in logged(console.all())} == \
         {as_bytes(PREFIX.format(rank) + line) for rank in range(3)}
