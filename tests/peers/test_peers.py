@@ -247,8 +247,8 @@ exit 1
 
 
 def named_rank(launcher, said):
-    """The rank that the report calls the first, in a list. mpirun tells a failure in two texts, of which
-    the second has the rank; now and then it has ended before it says that."""
+    """The rank that the report calls the first, in a list. mpirun says in two texts what failed; the
+    second one has the rank, and now and then mpirun ends before it."""
     pattern = {'torchrun': r'Root Cause.*?rank +: (\d+) ', 'launchd': r'\brank (\d+) ',
                'mpirun': r'Process name: \[\[\d+,1\],(\d+)\]'}[launcher]
     found = re.search(pattern, said, re.DOTALL)

@@ -428,7 +428,7 @@ void merge_serve(struct merge *m)
 	if (m->state == MERGE_KEEPING)
 		keep(m);
 	uv_mutex_unlock(&m->lock);
-	for (unsigned i = 0; woken && i < 2; i++)
+	for (unsigned i = 0; woken && i < 2; i++) /* clang's analyzer can't see that opened <= 2 */
 		if (i < m->opened)
 			console_writable(&m->remote[i], all[i]); /* which takes the lock */
 }
