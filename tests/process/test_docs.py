@@ -16,6 +16,8 @@ MANDOC = shutil.which('mandoc')
 SOURCE = Path(__file__).resolve().parents[2]
 README = SOURCE / 'README.md'
 README_WORDS = 1500  # what is longer goes to the man page or to a guide
+ARCHITECTURE = SOURCE / 'ARCHITECTURE.md'
+ARCHITECTURE_LINES = 250
 GUIDES = sorted((SOURCE / 'config' / 'docs').glob('*.md'))
 PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob('*/README.md'))]
 # of mpirun, srun, gdb, scripts and our own test tools, which README and the guides show as well
@@ -82,6 +84,10 @@ def links_of(page):
 
 def test_readme_is_short():
     assert len(README.read_text().split()) <= README_WORDS
+
+
+def test_the_map_of_rooms_is_short():
+    assert len(ARCHITECTURE.read_text().splitlines()) <= ARCHITECTURE_LINES
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(SOURCE)))
