@@ -46,6 +46,16 @@ const char *env_get(const char *const *env, const char *name)
 	return NULL;
 }
 
+bool env_has_prefix(const char *const *env, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	for (; env && *env; env++)
+		if (strncmp(*env, prefix, len) == 0)
+			return true;
+	return false;
+}
+
 size_t env_name_length(const char *entry)
 {
 	return strcspn(entry, "=");

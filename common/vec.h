@@ -3,6 +3,7 @@
 #ifndef LAUNCHD_COMMON_VEC_H
 #define LAUNCHD_COMMON_VEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
@@ -25,6 +26,9 @@ char *const *vec_argv(const struct vec *v);
 
 /* The value of name in an environment, borrowed from it; NULL: not set. */
 const char *env_get(const char *const *env, const char *name);
+
+/* Whether any variable's name begins so. */
+bool env_has_prefix(const char *const *env, const char *prefix);
 
 /* Length of the name in "NAME=VALUE"; the whole length where there is no '='. */
 size_t env_name_length(const char *entry);

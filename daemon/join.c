@@ -90,7 +90,7 @@ static const char *port_from(const struct settings *s, const struct topology *t)
 {
 	if (t->control.port_given)
 		return settings_where(s, SET_CONTROL_PORT);
-	return t->master.c10d_port ? settings_where(s, SET_RDZV_ENDPOINT) : "master port + 1";
+	return t->master.meet_port ? t->master.meet_from : "master port + 1";
 }
 
 /* What --local-addr means. A name is looked up before anything runs, so that may take its time. */
@@ -192,7 +192,8 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.hub_port = t->control.port,
 		.port_given = t->control.port_given,
 		.port_from = port_from(s, t),
-		.port_by_endpoint = t->master.c10d_port != 0 && !t->control.port_given,
+		.port_by_endpoint = t->master.meet_from == settings_where(s, SET_RDZV_ENDPOINT) &&
+			!t->control.port_given,
 		.bound = settings_given(s, SET_INTERFACE) || own_addr(s),
 		.own_addr = own_addr(s),
 		.join_timeout_ms = plan->join_timeout_ms,

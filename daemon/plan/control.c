@@ -1,8 +1,6 @@
 /* control.c - where the launchers of a job meet; see topology.h */
 #include "daemon/plan/topology.h"
 
-#include <string.h>
-
 #include "common/failure.h"
 #include "common/vec.h"
 #include "config/settings.h"
@@ -12,12 +10,8 @@ enum { PORT_MAX = 65535 };
 
 bool pmix_is_offered(const char *const *env)
 {
-	if (!env_get(env, "PMIX_NAMESPACE") || !env_get(env, "PMIX_RANK"))
-		return false;
-	for (; env && *env; env++)
-		if (strncmp(*env, "PMIX_SERVER_URI", strlen("PMIX_SERVER_URI")) == 0)
-			return true;
-	return false;
+	return env_get(env, "PMIX_NAMESPACE") && env_get(env, "PMIX_RANK") &&
+		env_has_prefix(env, "PMIX_SERVER_URI");
 }
 
 bool pmix_meets(const char *const *env, enum launcher launcher)
@@ -36,13 +30,13 @@ static int find_static(const struct deciding *d, const struct topology *t, struc
 	if (c->port_given) {
 		c->port = (unsigned)settings_number(d->s, SET_CONTROL_PORT);
 		c->from = settings_where(d->s, SET_CONTROL_PORT);
-		if (c->port == m->port && c->port != m->c10d_port)
+		if (c->port == m->port && c->port != m->meet_port)
 			return failure_usage(d->why,
 				"%s: worker 0 listens on port %u (%s): the launchers need a different port",
 				c->from, m->port, m->port_from);
-	} else if (m->c10d_port) {
-		c->port = m->c10d_port;
-		c->from = settings_where(d->s, SET_RDZV_ENDPOINT);
+	} else if (m->meet_port) {
+		c->port = m->meet_port;
+		c->from = m->meet_from;
 	} else if (m->port == 0 || (by_pmix && m->port == PORT_MAX)) {
 		return 0;
 	} else if (m->port == PORT_MAX) {

@@ -2,9 +2,10 @@
  *
  * 1. --standalone: 127.0.0.1 and a free port
  * 2. given: --rdzv-endpoint or --master_addr; on one node --local-addr
- * 3. under Open MPI, Azure ML's rule as its launch.py has it
+ * 3. in Azure ML's jobs under Open MPI, the rule of its launch.py
  * 4. MASTER_ADDR, and MASTER_PORT with it; on one node only if it is this host
- * 5. the system's file; 6. Slurm's first host; 7. on one node 127.0.0.1 */
+ * 5. the system's file; 6. Slurm's first host; 7. on one node, and where mpirun started all
+ *    launchers on this host, 127.0.0.1 */
 #include "daemon/plan/topology.h"
 
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "daemon/facts/facts.h"
 
 #define BY_MEETING "rendezvous"
+#define ONE_HOST   "all launchers on one host"
 
 enum {
 	PORT_TORCHRUN = 29500,
@@ -97,7 +99,7 @@ static int from_endpoint(struct master_search *f)
 	if (!port && c10d)
 		set_port(f, PORT_C10D, where);
 	if (c10d)
-		f->m.c10d_port = f->m.port;
+		f->m.meet_port = f->m.port, f->m.meet_from = where;
 	return 0;
 }
 
@@ -128,23 +130,34 @@ static int from_given(struct master_search *f)
 	return 0;
 }
 
-/* 3. Azure ML: one node where all launchers of the job run on this host. */
-static int from_azure(struct master_search *f)
+/* Whether all launchers of mpirun's job run on this host. */
+static int find_one_host(const struct master_search *f, bool *ret)
 {
 	const char *local_size = variable(f, "OMPI_COMM_WORLD_LOCAL_SIZE");
-	const char *batch = variable(f, "AZ_BATCH_MASTER_NODE");
-	const char *port = variable(f, "MASTER_PORT"), *ignored;
 	uint64_t n = 0;
 
 	if (local_size && num_parse(local_size, 1, UINT32_MAX, &n) < 0)
 		return failure_usage(f->d->why,
 			"OMPI_COMM_WORLD_LOCAL_SIZE: \"%s\" is not a whole number above 0",
 			local_size);
-	if (n == f->id->nnodes) {
+	*ret = n == f->id->nnodes;
+	return 0;
+}
+
+/* 3. Azure ML: one node where all launchers of the job run on this host. */
+static int from_azure(struct master_search *f, bool one_host)
+{
+	const char *const *env = f->d->facts->env;
+	const char *batch = variable(f, "AZ_BATCH_MASTER_NODE");
+	const char *port = variable(f, "MASTER_PORT"), *ignored;
+
+	if (!env_has_prefix(env, "AZ_") && !env_has_prefix(env, "AZUREML_"))
+		return 0;
+	if (one_host) {
 		const char *node = variable(f, "AZ_BATCHAI_MPI_MASTER_NODE");
 
 		set_addr(f, node ? node : "127.0.0.1",
-			node ? "AZ_BATCHAI_MPI_MASTER_NODE" : "all launchers on one host");
+			node ? "AZ_BATCHAI_MPI_MASTER_NODE" : ONE_HOST);
 		set_port(f, PORT_AZURE_ONE_NODE, "Azure ML's rule for one node");
 		return 0;
 	}
@@ -239,6 +252,26 @@ static bool started_by_srun(const struct master_search *f, enum launcher launche
 		size && pmi_size && strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0;
 }
 
+/* 7. The launchers meet where no other job's do: at a port below the kernel's own range (32768 up)
+ * that follows from the job's id. Numbers of mpiruns that were started one after the other are
+ * close, as they are made of pids, and remain different modulo a prime. Worker 0 gets a free port,
+ * unless nobody is to meet. */
+static void from_one_host(struct master_search *f)
+{
+	enum { FIRST = 16384, PORTS = 16381 };
+	const char *job = variable(f, "PMIX_NAMESPACE"); /* "3267297281", "prterun-host-4711@1" */
+	unsigned n = 0;
+
+	set_addr(f, "127.0.0.1", ONE_HOST);
+	if (!job)
+		return;
+	for (; *job; job++)
+		if (*job >= '0' && *job <= '9')
+			n = (n * 10 + (unsigned)(*job - '0')) % PORTS;
+	f->m.meet_port = FIRST + n, f->m.meet_from = "mpirun's job id";
+	set_port(f, f->m.meet_port, f->m.meet_from);
+}
+
 static int no_address(const struct identity *id, bool c10d, struct failure *why)
 {
 	return failure_usage(why, "the job has %u nodes (%s), but %s", id->nnodes, id->nnodes_from,
@@ -250,10 +283,13 @@ static int no_address(const struct identity *id, bool c10d, struct failure *why)
 
 static int find_address(struct master_search *f, enum launcher launcher)
 {
+	bool one_host = false;
 	int rc = from_given(f);
 
 	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
-		rc = from_azure(f);
+		rc = find_one_host(f, &one_host);
+	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
+		rc = from_azure(f, one_host);
 	if (rc == 0 && !f->m.addr)
 		rc = from_environment(f);
 	if (rc < 0)
@@ -264,6 +300,8 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		from_slurm(f);
 	if (!f->m.addr && one_node(f))
 		set_addr(f, "127.0.0.1", "one node");
+	if (!f->m.addr && one_host)
+		from_one_host(f);
 	if (f->m.addr)
 		return address_check(
 			f->m.addr_from, f->m.addr, f->d->s->arena, &f->m.addr, f->d->why);
@@ -311,7 +349,7 @@ static void standalone(struct master_search *f)
 			notes_add(f->d->notes, NOTE_WARNING,
 				"%s is overridden by %s, as with torchrun",
 				settings_where(f->d->s, overridden[i]), where);
-	f->m = (struct master){ "127.0.0.1", 0, where, where, 0 };
+	f->m = (struct master){ "127.0.0.1", 0, where, where, 0, NULL };
 }
 
 int master_find(const struct deciding *d, enum launcher launcher, const struct identity *id,

@@ -45,7 +45,8 @@ struct master {
 	unsigned port;    /* 0: on one node a free one, chosen anew for each attempt; on several
 			     nodes chosen when they meet */
 	const char *addr_from, *port_from;
-	unsigned c10d_port; /* of the c10d endpoint that addr is from; 0: it is from none */
+	unsigned meet_port;    /* where launchers meet, known by itself; 0: at the port above */
+	const char *meet_from; /* the c10d endpoint, or mpirun's job; NULL where meet_port is 0 */
 };
 
 enum control_how {

@@ -1,5 +1,6 @@
 """Section 3: the master's address and port, and the free port that launchd keeps."""
 import errno
+import os
 import signal
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 import pytest
 
 from harness import native
+from needs import why_no_mpirun
 from together import C10d
 
 NODES = ['--nnodes=2', '--node_rank=1']
@@ -65,7 +67,7 @@ FREE = ('<a free port>', 'one node: a free port')
     # Azure ML's rule: all on one host
     ([], ompi(0, 1, 1, AZ_BATCHAI_MPI_MASTER_NODE='10.0.0.4'),
      ('10.0.0.4', 'AZ_BATCHAI_MPI_MASTER_NODE'), ('54965', "Azure ML's rule for one node")),
-    ([], ompi(0, 1, 1), ('127.0.0.1', 'all launchers on one host'),
+    ([], ompi(0, 1, 1, AZUREML_RUN_ID='x'), ('127.0.0.1', 'all launchers on one host'),
      ('54965', "Azure ML's rule for one node")),
     ([], ompi(1, 2, 2, AZ_BATCH_MASTER_NODE='h:1', MASTER_PORT='9'),
      ('127.0.0.1', 'all launchers on one host'), ('54965', "Azure ML's rule for one node")),
@@ -77,6 +79,11 @@ FREE = ('<a free port>', 'one node: a free port')
     ([], ompi(1, 2, AZ_BATCH_MASTER_NODE='h'), ('h', 'AZ_BATCH_MASTER_NODE'),
      ('6105', "Azure ML's rule")),
     # Open MPI elsewhere
+    ([], ompi(0, 1, 1), ('127.0.0.1', 'one node'), FREE),
+    ([], ompi(1, 2, 2, PMIX_NAMESPACE='prterun-h-7@1', LAUNCHD_CONTROL='off'),
+     ('127.0.0.1', 'all launchers on one host'), ('16455', "mpirun's job id")),
+    ([], ompi(1, 2, 2, PMIX_NAMESPACE='7'), ('127.0.0.1', 'all launchers on one host'),
+     ('<decided when nodes meet>', "mpirun's job id")),
     ([], ompi(1, 2, 1, MASTER_ADDR='e', MASTER_PORT='9'), ('e', 'MASTER_ADDR'),
      ('9', 'MASTER_PORT')),
     # Azure's names without Open MPI mean nothing
@@ -219,6 +226,37 @@ def test_every_run_has_a_port_of_its_own(start, place):
     go.go(3)
     assert [job.end().rc for job in jobs] == [0, 0, 0]
     assert len(set(ports)) == 3
+
+
+@pytest.mark.parametrize('pmix, options', [(True, ()), (False, ()), (False, ['--control=off'])],
+                         ids=['PMIx', 'no PMIx', 'without a channel'])
+def test_mpiruns_at_once_on_one_host(start, place, pmix, options):
+    """Four jobs of two launchers each. Without PMIx these meet at a port of their job's."""
+    if why := why_no_mpirun():
+        pytest.skip(why)
+    (place.path / 'libpmix.so.2').write_text('no library')
+    root = ['--allow-run-as-root'] if os.geteuid() == 0 else []
+    around = ['mpirun', *root, '--oversubscribe', '--bind-to', 'none', '-n', '2']
+    if not pmix:
+        around += ['env', f'LD_LIBRARY_PATH={place.path}']
+    ready, go = place.fifo('ready'), place.fifo('go')
+    jobs, ports = [], []
+    for run in range(4):
+        place.out = place.path / f'run{run}'
+        place.out.mkdir()
+        jobs.append(start(['--control=required', *options, *native('dump')],
+                          {'TELL': ready.path, 'GO': go.path, 'DUMP_DIR': str(place.out)},
+                          wrap=around))
+        ready.expect('ready', 2)
+        seen = {(dump['env']['MASTER_ADDR'], dump['env']['MASTER_PORT'], dump['env']['WORLD_SIZE'])
+                for dump in place.dumps().values()}
+        [(address, port, size)] = seen
+        assert (address, size) == ('127.0.0.1', '2')
+        ports.append(port)
+    go.go(8)
+    results = [job.end() for job in jobs]
+    assert [result.rc for result in results] == [0] * 4, results
+    assert len(set(ports)) == 4 and '54965' not in ports
 
 
 def test_a_given_port_is_not_touched(start, place):
