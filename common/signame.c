@@ -10,14 +10,48 @@
 
 #include "common/num.h"
 
+/* sigabbrev_np(3) is of glibc 2.32. */
+static const char *const names[] = {
+	[SIGHUP] = "SIGHUP",
+	[SIGINT] = "SIGINT",
+	[SIGQUIT] = "SIGQUIT",
+	[SIGILL] = "SIGILL",
+	[SIGTRAP] = "SIGTRAP",
+	[SIGABRT] = "SIGABRT",
+	[SIGBUS] = "SIGBUS",
+	[SIGFPE] = "SIGFPE",
+	[SIGKILL] = "SIGKILL",
+	[SIGUSR1] = "SIGUSR1",
+	[SIGSEGV] = "SIGSEGV",
+	[SIGUSR2] = "SIGUSR2",
+	[SIGPIPE] = "SIGPIPE",
+	[SIGALRM] = "SIGALRM",
+	[SIGTERM] = "SIGTERM",
+	[SIGSTKFLT] = "SIGSTKFLT",
+	[SIGCHLD] = "SIGCHLD",
+	[SIGCONT] = "SIGCONT",
+	[SIGSTOP] = "SIGSTOP",
+	[SIGTSTP] = "SIGTSTP",
+	[SIGTTIN] = "SIGTTIN",
+	[SIGTTOU] = "SIGTTOU",
+	[SIGURG] = "SIGURG",
+	[SIGXCPU] = "SIGXCPU",
+	[SIGXFSZ] = "SIGXFSZ",
+	[SIGVTALRM] = "SIGVTALRM",
+	[SIGPROF] = "SIGPROF",
+	[SIGWINCH] = "SIGWINCH",
+	[SIGPOLL] = "SIGPOLL",
+	[SIGPWR] = "SIGPWR",
+	[SIGSYS] = "SIGSYS",
+};
+
 const char *signal_name(int signal)
 {
 	static char name[32];
-	const char *known = sigabbrev_np(signal); /* glibc 2.32 */
 
-	if (known)
-		(void)snprintf(name, sizeof name, "SIG%s", known);
-	else if (signal >= SIGRTMIN && signal <= SIGRTMAX)
+	if (signal > 0 && signal < (int)(sizeof names / sizeof *names) && names[signal])
+		return names[signal];
+	if (signal >= SIGRTMIN && signal <= SIGRTMAX)
 		(void)snprintf(name, sizeof name, "SIGRTMIN+%d", signal - SIGRTMIN);
 	else
 		(void)snprintf(name, sizeof name, "signal %d", signal);

@@ -17,6 +17,7 @@
 #include "daemon/facts/facts.h"
 #include "daemon/facts/interfaces.h"
 #include "daemon/meet/reachable.h"
+#include "daemon/os/secret.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/store/dialect.h"
@@ -218,6 +219,6 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 	if (read_key(s, facts, &c.key, why) < 0 || find_addresses(s, &c, why) < 0)
 		return why->code;
 	*ret = c;
-	explicit_bzero(&c.key, sizeof c.key);
+	secret_wipe(&c.key, sizeof c.key);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }

@@ -19,6 +19,7 @@
 #include "daemon/net/death_notice.h"
 #include "daemon/observe/say.h"
 #include "daemon/os/process.h"
+#include "daemon/os/secret.h"
 #include "daemon/output/log_tree.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
@@ -258,8 +259,7 @@ static int run(struct launch *l, char **argv)
 		guard_wake(&guard);
 		return rc;
 	}
-	explicit_bzero(
-		l->member.key.bytes, sizeof l->member.key.bytes); /* the supervisor's alone */
+	secret_wipe(l->member.key.bytes, sizeof l->member.key.bytes); /* the supervisor's alone */
 	death_notice_is_guards(&death_notice);
 	guard.on_killed = (struct killed_hook){ tell_others, &death_notice };
 	rc = guard_wait(&guard, &l->why);

@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "daemon/meet/card.h"
 #include "daemon/net/key.h"
+#include "daemon/os/secret.h"
 
 static void miss(void *owner, const char *why);
 
@@ -336,7 +337,7 @@ static void on_card(struct pmix_exchange *x, const void *bytes, size_t len)
 	rc = card_decode(bytes, len, &card, &why);
 	if (rc == 0)
 		rc = set_key(m, card.key, &why);
-	explicit_bzero(card.key, sizeof card.key);
+	secret_wipe(card.key, sizeof card.key);
 	if (rc < 0) {
 		miss(m, why.text);
 		return;
@@ -392,7 +393,7 @@ static int make_card(struct member *m, struct card *card, struct failure *why)
 {
 	const struct member_config *c = m->party.config;
 	struct addresses bound = { 0 };
-	int rc = key_random(card->key, why);
+	int rc = secret_draw(card->key, sizeof card->key, why);
 
 	for (size_t i = 0; i < c->addresses.count; i++)
 		(void)card_add(card, c->addresses.at[i]); /* the best ones fit */
@@ -431,8 +432,8 @@ static void meet_by_pmix(struct member *m)
 	if (pmix_start(&m->pmix, m->party.loop, bytes, len, m->party.config->join_timeout_ms,
 		    &why) < 0)
 		miss(m, why.text);
-	explicit_bzero(&card, sizeof card); /* PMIx's process has its copy */
-	explicit_bzero(bytes, sizeof bytes);
+	secret_wipe(&card, sizeof card); /* PMIx's process has its copy */
+	secret_wipe(bytes, sizeof bytes);
 }
 
 void member_meet(struct member *m)

@@ -251,8 +251,9 @@ static void cause_fields(struct pass *p, struct cause *c)
 /* The key is no secret: nobody gains by two ids that are the same here. */
 uint64_t message_run_hash(const char *run_id)
 {
-	static const uint8_t key[SIPHASH_KEY_SIZE] = "launchd's run id";
-	uint64_t hash = run_id ? siphash(key, (const uint8_t *)run_id, strlen(run_id)) : 0;
+	static const char key[] = "launchd's run id";
+	uint64_t hash =
+		run_id ? siphash((const uint8_t *)key, (const uint8_t *)run_id, strlen(run_id)) : 0;
 
 	return run_id && hash == 0 ? 1 : hash;
 }

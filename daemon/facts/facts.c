@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -14,6 +13,7 @@
 #include "daemon/facts/gpu.h"
 #include "daemon/facts/interfaces.h"
 #include "daemon/facts/torch.h"
+#include "daemon/os/secret.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
 enum { CPUS_MAX = 16384 };
@@ -68,9 +68,10 @@ static bool by_systemd(const char *const *env)
 static int random_id_read(struct arena *arena, struct facts *f, struct failure *why)
 {
 	unsigned char b[16];
+	int rc = secret_draw(b, sizeof b, why);
 
-	if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
-		return failure_set(why, -EIO, "getrandom: %s", strerror(errno));
+	if (rc < 0)
+		return rc;
 	b[6] = (unsigned char)(0x40 | (b[6] & 0x0f));
 	b[8] = (unsigned char)(0x80 | (b[8] & 0x3f));
 	f->random_id = arena_printf(arena,

@@ -16,9 +16,9 @@ void span_format(uint64_t ns, char ret[SPAN_SIZE])
 	uint64_t ms = ns / NS_PER_MS;
 
 	if (ms < 10000)
-		(void)snprintf(ret, SPAN_SIZE, "%.2f s", (double)ms / MS_PER_S);
+		(void)snprintf(ret, SPAN_SIZE, "%.2f s", (double)ms / (double)MS_PER_S);
 	else if (ms < 600000)
-		(void)snprintf(ret, SPAN_SIZE, "%.1f s", (double)ms / MS_PER_S);
+		(void)snprintf(ret, SPAN_SIZE, "%.1f s", (double)ms / (double)MS_PER_S);
 	else if (ms < 36000000)
 		(void)snprintf(ret, SPAN_SIZE, "%u min %02u s", (unsigned)(ms / 60000),
 			(unsigned)(ms / 1000 % 60));

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "common/fd.h"
 #include "config/settings.h"
 #include "daemon/net/sodium.h"
+#include "daemon/os/secret.h"
 
 /* Changes with what the key is used for. */
 static const unsigned char context[] = "launchd control channel, version 1";
@@ -36,17 +36,7 @@ void key_forget_variable(char **env)
 
 	for (; env && *env; env++)
 		if (strncmp(*env, name, len) == 0)
-			explicit_bzero(*env + len, strlen(*env + len));
-}
-
-int key_random(unsigned char ret[KEY_BYTES], struct failure *why)
-{
-	ssize_t n;
-
-	do {
-		n = getrandom(ret, KEY_BYTES, 0); /* so few bytes are given whole */
-	} while (n < 0 && errno == EINTR);
-	return n == KEY_BYTES ? 0 : failure_set(why, -EIO, "getrandom: %s", strerror(errno));
+			secret_wipe(*env + len, strlen(*env + len));
 }
 
 static int check_length(size_t len, const char *where, struct failure *why)
@@ -122,7 +112,7 @@ static int derive(
 		    k.bytes, sizeof k.bytes, s->bytes, s->len, context, sizeof context - 1) != 0)
 		return failure_set(why, -EIO, "libsodium: hashing failed");
 	*ret = k;
-	explicit_bzero(&k, sizeof k);
+	secret_wipe(&k, sizeof k);
 	return 0;
 }
 
@@ -142,6 +132,6 @@ int key_read(const struct key_sources *from, struct job_key *ret, struct failure
 			       read_text(from->text, &s, why);
 	if (rc == 0)
 		rc = derive(&s, by_file ? from->file : SETTING_KEY_VARIABLE, ret, why);
-	explicit_bzero(&s, sizeof s);
+	secret_wipe(&s, sizeof s);
 	return rc;
 }

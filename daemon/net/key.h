@@ -35,9 +35,6 @@ int key_shield(struct failure *why);
  * shows; the variable stays, and is empty. The key itself must have been read. */
 void key_forget_variable(char **env);
 
-/* New bytes that nobody can guess. Blocks for the kernel's first entropy at most. */
-int key_random(unsigned char ret[KEY_BYTES], struct failure *why);
-
 /* Derives the key: a hash of the secret for this use alone, so that no other use of the secret
  * gives it away. Without a source: 0, and ret->there is false. A file must be a regular one, owned
  * by us or root, that nobody else may read or write; one trailing newline is ignored. -EINVAL: the

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/signame.h"
 #include "common/sm.h"
 #include "daemon/net/talk.h"
+#include "daemon/os/secret.h"
 
 static const struct sm_state states[LINK_STATES] = {
 	/* CLOSED: out of memory when it was accepted */
@@ -541,9 +541,10 @@ static void on_connected(uv_connect_t *r, int status)
 static int draw(struct link *l, const struct link_auth *auth, struct failure *why)
 {
 	unsigned char bytes[HANDSHAKE_NONCE + HANDSHAKE_TOKEN + sizeof l->session];
+	int rc = secret_draw(bytes, sizeof bytes, why);
 
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return failure_set(why, -EIO, "getrandom: %s", strerror(errno));
+	if (rc < 0)
+		return rc;
 	l->hello = (struct hello){ .version = HANDSHAKE_VERSION, .keyed = auth->keyed };
 	memcpy(l->hello.nonce, bytes, HANDSHAKE_NONCE);
 	memcpy(l->token, bytes + HANDSHAKE_NONCE, HANDSHAKE_TOKEN);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/net/death_notice.h"
+#include "daemon/os/secret.h"
 
 static const uint64_t MS = 1000000;
 
@@ -166,7 +167,7 @@ static void enter(struct beat *b, struct link *l)
 	}
 	key_of(l, l->beat_out, p.key);
 	l->beats.place = death_notice_add(b->death_notice, &p) + 1;
-	explicit_bzero(p.key, sizeof p.key);
+	secret_wipe(p.key, sizeof p.key);
 }
 
 void beat_entrust(struct beat *b, struct link *l)

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/vec.h"
+#include "daemon/os/secret.h"
 
 enum { RANDOM_LEN = 8, TRIES = 100 };
 
@@ -83,13 +83,14 @@ static int make_base(const char *log_dir, const char *const *env, struct arena *
 }
 
 /* Eight of the letters that Python's tempfile takes. */
-static int random_name(char ret[RANDOM_LEN + 1])
+static int random_name(char ret[RANDOM_LEN + 1], struct failure *why)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
 	unsigned char bytes[RANDOM_LEN];
+	int rc = secret_draw(bytes, sizeof bytes, why);
 
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return -EIO;
+	if (rc < 0)
+		return rc;
 	for (size_t i = 0; i < RANDOM_LEN; i++)
 		ret[i] = letters[bytes[i] % (sizeof letters - 1)];
 	ret[RANDOM_LEN] = '\0';
@@ -110,8 +111,9 @@ int tree_make_run(const char *log_dir, const char *run_id, const char *const *en
 	for (int i = 0; i < TRIES; i++) {
 		char *path;
 
-		if (random_name(suffix) < 0)
-			return failure_set(why, -EIO, "getrandom: %s", strerror(errno));
+		rc = random_name(suffix, why);
+		if (rc < 0)
+			return rc;
 		path = arena_printf(arena, "%s/%s_%s", base, id, suffix);
 		if (arena_failed(arena))
 			return failure_oom(why);

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/address.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/os/secret.h"
 #include "daemon/store/client.h"
 #include "daemon/os/port.h"
 
@@ -139,10 +139,10 @@ static int renew_listener(const struct store *s)
 static int start(struct store *s, struct failure *why)
 {
 	uint8_t secret[SIPHASH_KEY_SIZE];
-	int rc;
+	int rc = secret_draw(secret, sizeof secret, why);
 
-	if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret)
-		return failure_set(why, -EIO, "the store can't get random numbers");
+	if (rc < 0)
+		return rc;
 	s->room = malloc(CLIENT_READ_SIZE);
 	if (!s->room)
 		return failure_oom(why);

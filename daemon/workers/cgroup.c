@@ -18,15 +18,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <uv.h>
-#if __has_include(<sys/single_threaded.h>) /* glibc 2.32 */
-#include <sys/single_threaded.h>
-#else
-#define __libc_single_threaded 0
-#endif
 
 #include "common/arena.h"
 #include "common/fd.h"
 #include "daemon/workers/cgroup_paths.h"
+
+/* Of glibc 2.32; what is built with an older one may run with it. */
+extern char single_threaded __asm__("__libc_single_threaded") __attribute__((weak));
 
 /* systemd's mark. Only root reads what is trusted; newer ones (251) set user.delegate, too. */
 static bool is_marked(int dir, const char *name)
@@ -118,7 +116,7 @@ static pid_t fork_into(int dir)
 	};
 
 	/* another C library may have told the kernel of something else: then this is not our id */
-	if (!__libc_single_threaded || prctl(PR_GET_TID_ADDRESS, &tid) < 0 || !tid ||
+	if (!&single_threaded || !single_threaded || prctl(PR_GET_TID_ADDRESS, &tid) < 0 || !tid ||
 		*tid != getpid())
 		return -1;
 	how.child_tid = (uint64_t)(uintptr_t)tid;

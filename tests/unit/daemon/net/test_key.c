@@ -197,17 +197,6 @@ static void test_text(void **state)
 	assert_null(strstr(why.text, "secret"));
 }
 
-static void test_random(void **state)
-{
-	unsigned char a[KEY_BYTES], b[KEY_BYTES];
-	struct failure why = { 0 };
-
-	(void)state;
-	assert_outcome(key_random(a, &why), 0, &why, NULL);
-	assert_outcome(key_random(b, &why), 0, &why, NULL);
-	assert_true(memcmp(a, b, KEY_BYTES) != 0);
-}
-
 /* Runs in a process of its own: what it does to itself would stay. */
 static void in_child(int (*act)(void))
 {
@@ -286,7 +275,6 @@ int main(void)
 	suite_add(&s, "one secret is one key, wherever it comes from", test_same_secret, make_dir,
 		remove_dir);
 	suite_add(&s, "the key is what another build makes of it", test_known, NULL, NULL);
-	suite_add(&s, "random bytes differ", test_random, NULL, NULL);
 	suite_add(
 		&s, "who holds a key is not dumped, what it executes is", test_shield, NULL, NULL);
 	suite_add(&s, "the variable stays, empty", test_forget, NULL, NULL);
