@@ -19,10 +19,10 @@ struct nvml {
 int gpu_count(const char *const *env, unsigned *ret, struct failure *why)
 {
 	static const struct dlib_symbol symbols[] = {
-		{ "nvmlInit_v2", offsetof(struct nvml, init) },
-		{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, device_count) },
-		{ "nvmlShutdown", offsetof(struct nvml, shutdown) },
-		{ NULL, 0 },
+		{ "nvmlInit_v2", offsetof(struct nvml, init), NULL },
+		{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, device_count), NULL },
+		{ "nvmlShutdown", offsetof(struct nvml, shutdown), NULL },
+		{ NULL, 0, NULL },
 	};
 	static const struct dlib library = { "NVML", "libnvidia-ml.so.1",
 		"it comes with NVIDIA's driver", symbols };

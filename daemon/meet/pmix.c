@@ -90,14 +90,14 @@ static void load(struct pmix_client *c)
 {
 	static const char *const places[] = { "lib", "lib/openmpi", "lib64" };
 	static const struct dlib_symbol symbols[] = {
-		{ "PMIx_Init", offsetof(struct pmix_client, pmix.init) },
-		{ "PMIx_Put", offsetof(struct pmix_client, pmix.put) },
-		{ "PMIx_Commit", offsetof(struct pmix_client, pmix.commit) },
-		{ "PMIx_Fence_nb", offsetof(struct pmix_client, pmix.fence) },
-		{ "PMIx_Get", offsetof(struct pmix_client, pmix.get) },
-		{ "PMIx_Finalize", offsetof(struct pmix_client, pmix.finalize) },
-		{ "PMIx_Error_string", offsetof(struct pmix_client, pmix.error_string) },
-		{ NULL, 0 },
+		{ "PMIx_Init", offsetof(struct pmix_client, pmix.init), NULL },
+		{ "PMIx_Put", offsetof(struct pmix_client, pmix.put), NULL },
+		{ "PMIx_Commit", offsetof(struct pmix_client, pmix.commit), NULL },
+		{ "PMIx_Fence_nb", offsetof(struct pmix_client, pmix.fence), NULL },
+		{ "PMIx_Get", offsetof(struct pmix_client, pmix.get), NULL },
+		{ "PMIx_Finalize", offsetof(struct pmix_client, pmix.finalize), NULL },
+		{ "PMIx_Error_string", offsetof(struct pmix_client, pmix.error_string), NULL },
+		{ NULL, 0, NULL },
 	};
 	static const struct dlib library = { "libpmix", "libpmix.so.2",
 		"Debian's package is libpmix2; PMIx 3 or newer is needed", symbols };

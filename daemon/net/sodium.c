@@ -22,10 +22,12 @@ int sodium_load_from(const char *file, struct sodium *ret, struct failure *why)
 		struct sodium functions;
 	} l;
 	static const struct dlib_symbol symbols[] = {
-		{ "sodium_init", offsetof(struct loaded, init) },
-		{ "crypto_generichash", offsetof(struct loaded, functions.generichash) },
-		{ "sodium_memcmp", offsetof(struct loaded, functions.memcmp) },
-		{ NULL, 0 },
+		{ "sodium_init", offsetof(struct loaded, init), DLIB_LINKED(sodium_init) },
+		{ "crypto_generichash", offsetof(struct loaded, functions.generichash),
+			DLIB_LINKED(crypto_generichash) },
+		{ "sodium_memcmp", offsetof(struct loaded, functions.memcmp),
+			DLIB_LINKED(sodium_memcmp) },
+		{ NULL, 0, NULL },
 	};
 	static const struct dlib library = { "libsodium", "libsodium.so.23",
 		"a key needs it; Debian's package is libsodium23", symbols };

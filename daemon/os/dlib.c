@@ -7,10 +7,15 @@
 
 #include "common/failure.h"
 
-int dlib_open(
-	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
+/* POSIX has dlsym() return functions as void *; ISO C allows this conversion. */
+static void fill(void *ret, const struct dlib_symbol *s, const void *function)
 {
-	const char *name = file ? file : d->file;
+	memcpy((char *)ret + s->at, function, sizeof s->linked);
+}
+
+static int load(
+	const struct dlib *d, const char *name, void *ret, void **ret_library, struct failure *why)
+{
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL), *at;
 
 	if (!library) /* dlerror() begins with the file's name */
@@ -23,9 +28,19 @@ int dlib_open(
 		}
 	for (const struct dlib_symbol *s = d->symbols; s->name; s++) {
 		at = dlsym(library, s->name);
-		/* POSIX has dlsym() return functions as void *; ISO C allows this conversion */
-		memcpy((char *)ret + s->at, &at, sizeof at);
+		fill(ret, s, &at);
 	}
 	*ret_library = library;
+	return 0;
+}
+
+int dlib_open(
+	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
+{
+	if (file || !d->symbols->linked)
+		return load(d, file ? file : d->file, ret, ret_library, why);
+	for (const struct dlib_symbol *s = d->symbols; s->name; s++)
+		fill(ret, s, &s->linked);
+	*ret_library = NULL;
 	return 0;
 }

@@ -2,7 +2,10 @@
  * one neither pays for it nor has to install it.
  *
  * Who describes one declares the functions in a struct of its own, with the types that the
- * library's header gives them ("__typeof__(cJSON_Delete) *free"), and names each in a table. */
+ * library's header gives them ("__typeof__(cJSON_Delete) *free"), and names each in a table.
+ *
+ * A program that is built to run everywhere (-Dbundled=true) has the small ones linked in: their
+ * tables say where, and nothing is loaded. */
 #ifndef LAUNCHD_DAEMON_OS_DLIB_H
 #define LAUNCHD_DAEMON_OS_DLIB_H
 
@@ -12,8 +15,15 @@ struct failure;
 
 struct dlib_symbol {
 	const char *name;
-	size_t at; /* where the struct has the function's pointer */
+	size_t at;            /* where the struct has the function's pointer */
+	void (*linked)(void); /* DLIB_LINKED(the function) */
 };
+
+#ifdef LAUNCHD_BUNDLED
+#define DLIB_LINKED(function) (void (*)(void))(function)
+#else
+#define DLIB_LINKED(function) NULL
+#endif
 
 struct dlib {
 	const char *name;                  /* "libsodium", for sentences */
@@ -22,9 +32,9 @@ struct dlib {
 	const struct dlib_symbol *symbols; /* up to one without a name */
 };
 
-/* Loads the library from `file` (NULL: d->file) and fills in the struct. *ret_library is for
- * dlclose(3), who wants that. -ELIBACC: it can't be loaded; -ELIBBAD: it lacks a function, and is
- * closed again. On failure nothing is changed. */
+/* Loads the library from `file` (NULL: d->file, or what is linked in) and fills in the struct.
+ * *ret_library is for dlclose(3), who wants that; NULL: nothing was loaded. -ELIBACC: it can't be
+ * loaded; -ELIBBAD: it lacks a function, and is closed again. On failure nothing is changed. */
 int dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why);
 

@@ -8,10 +8,12 @@
 int cjson_open(const char *file, struct cjson *ret, struct failure *why)
 {
 	static const struct dlib_symbol symbols[] = {
-		{ "cJSON_ParseWithLength", offsetof(struct cjson, parse) },
-		{ "cJSON_GetObjectItemCaseSensitive", offsetof(struct cjson, item) },
-		{ "cJSON_Delete", offsetof(struct cjson, free) },
-		{ NULL, 0 },
+		{ "cJSON_ParseWithLength", offsetof(struct cjson, parse),
+			DLIB_LINKED(cJSON_ParseWithLength) },
+		{ "cJSON_GetObjectItemCaseSensitive", offsetof(struct cjson, item),
+			DLIB_LINKED(cJSON_GetObjectItemCaseSensitive) },
+		{ "cJSON_Delete", offsetof(struct cjson, free), DLIB_LINKED(cJSON_Delete) },
+		{ NULL, 0, NULL },
 	};
 	static const struct dlib library = { "libcjson", "libcjson.so.1",
 		"Debian's package is libcjson1; 1.7.13 or newer is needed", symbols };

@@ -9,7 +9,7 @@ struct failure;
 
 /* The functions that are needed, with the types that the header gives them. */
 struct cjson {
-	void *library; /* NULL: not open */
+	void *library; /* NULL: not open, or linked in */
 	__typeof__(cJSON_ParseWithLength) *parse;
 	__typeof__(cJSON_GetObjectItemCaseSensitive) *item;
 	__typeof__(cJSON_Delete) *free;

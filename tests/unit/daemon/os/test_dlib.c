@@ -13,14 +13,14 @@ struct functions {
 };
 
 static const struct dlib_symbol symbols[] = {
-	{ "strlen", offsetof(struct functions, length) },
-	{ "strcoll", offsetof(struct functions, compare) },
-	{ NULL, 0 },
+	{ "strlen", offsetof(struct functions, length), NULL },
+	{ "strcoll", offsetof(struct functions, compare), NULL },
+	{ NULL, 0, NULL },
 };
 static const struct dlib_symbol unknown[] = {
-	{ "strlen", offsetof(struct functions, length) },
-	{ "no_such_function", offsetof(struct functions, compare) },
-	{ NULL, 0 },
+	{ "strlen", offsetof(struct functions, length), NULL },
+	{ "no_such_function", offsetof(struct functions, compare), NULL },
+	{ NULL, 0, NULL },
 };
 
 static const struct dlib libc = { "the C library", "libc.so.6", "it is everywhere", symbols };
@@ -35,6 +35,35 @@ static void test_loads(void **state)
 	assert_outcome(dlib_open(&libc, NULL, &f, &library, &why), 0, &why, NULL);
 	assert_int_equal(f.length("four"), 4);
 	assert_true(f.compare("a", "b") < 0);
+	assert_int_equal(dlclose(library), 0);
+}
+
+static size_t always_7(const char *text)
+{
+	(void)text;
+	return 7;
+}
+
+/* As in a program that has the library linked in; one that is named is loaded all the same. */
+static void test_linked(void **state)
+{
+	static const struct dlib_symbol in_here[] = {
+		{ "strlen", offsetof(struct functions, length), (void (*)(void))always_7 },
+		{ "strcoll", offsetof(struct functions, compare), (void (*)(void))strcmp },
+		{ NULL, 0, NULL },
+	};
+	static const struct dlib d = { "Nothing", "libnothing.so.0", "get it", in_here };
+	struct failure why = { 0 };
+	struct functions f = { 0 };
+	void *library = &f;
+
+	(void)state;
+	assert_outcome(dlib_open(&d, NULL, &f, &library, &why), 0, &why, NULL);
+	assert_null(library);
+	assert_int_equal(f.length("four"), 7);
+	assert_true(f.compare("a", "b") < 0);
+	assert_outcome(dlib_open(&d, "libc.so.6", &f, &library, &why), 0, &why, NULL);
+	assert_int_equal(f.length("four"), 4);
 	assert_int_equal(dlclose(library), 0);
 }
 
@@ -73,6 +102,7 @@ int main(void)
 	static struct suite s;
 
 	suite_add(&s, "its functions are found", test_loads, NULL, NULL);
+	suite_add(&s, "those that are linked in are taken", test_linked, NULL, NULL);
 	SUITE_ROWS(&s, test_refused, refused);
 	return suite_run(&s);
 }

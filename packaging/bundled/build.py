@@ -1,0 +1,271 @@
+#!/usr/bin/python3
+"""build.py - one file that runs everywhere: launchd for other machines than this one.
+
+    packaging/bundled/build.py [--into DIRECTORY] [x86_64] [aarch64]
+
+makes DIRECTORY/ARCHITECTURE/launchd (default: build-wheel), which needs the C library alone, and
+that as old as TARGETS says. libuv, inih, libsodium and cJSON are linked in, from the sources of
+Debian that are listed in `sources`; the compiler, Zig's, is PyPI's package ziglang. Of PMIx the
+headers are taken: its library is loaded at run time, and is the server's.
+
+What is fetched and built is kept in DIRECTORY; the same sources give the same bytes, wherever they
+lie. Exit code 77: something is not to be had here; one line says what.
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from hashlib import sha256
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+CANT = 77
+
+# The oldest glibc that each is to run with: those of manylinux2014 and of RHEL 8.
+TARGETS = {"x86_64": "x86_64-linux-gnu.2.17", "aarch64": "aarch64-linux-gnu.2.28"}
+FLAGS = ["-UNDEBUG", "-ffunction-sections", "-fdata-sections", "-fstack-protector-strong",
+         "-fstack-clash-protection"]
+FLAGS_FOR = {"x86_64": ["-fcf-protection"], "aarch64": ["-mbranch-protection=standard"]}
+
+UV_SOURCES = """fs-poll idna inet random strscpy strtok thread-common threadpool timer uv-common
+    uv-data-getter-setters version unix/async unix/core unix/dl unix/fs unix/getaddrinfo
+    unix/getnameinfo unix/linux unix/loop unix/loop-watcher unix/pipe unix/poll unix/process
+    unix/procfs-exepath unix/proctitle unix/random-devurandom unix/random-getrandom
+    unix/random-sysctl-linux unix/signal unix/stream unix/tcp unix/thread unix/tty unix/udp""".split()
+
+
+class CantBeHad(Exception):
+    """Something that this needs is not to be had on this machine; says what."""
+
+
+def call(*argv, **options):
+    """Its output. Raises CantBeHad, with the last that it said."""
+    done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, stdin=subprocess.DEVNULL, **options)
+    if done.returncode:
+        raise CantBeHad(f"{argv[0]} {argv[1]} failed:\n{done.stdout.strip()[-3000:]}")
+    return done.stdout
+
+
+class Source:
+    """A source package of Debian's, unpacked and with its patches."""
+
+    def __init__(self, line, into):
+        self.name, self.version, self.suite, self.sha256 = line.split()
+        self.upstream = self.version.rpartition("-")[0]
+        self.place = into / f"{self.name}_{self.version}"
+        self.tree = self.place / "tree"
+
+    def get(self, apt):
+        if self.tree.exists():
+            return
+        shutil.rmtree(self.place, ignore_errors=True)
+        self.place.mkdir(parents=True)
+        call(*apt, "source", "--download-only", f"{self.name}={self.version}", cwd=self.place)
+        dsc, = self.place.glob("*.dsc")
+        found = sha256(dsc.read_bytes()).hexdigest()
+        if found != self.sha256:
+            raise CantBeHad(f"{dsc.name} has the SHA-256 {found}, and not {self.sha256}")
+        # which looks at the other files' checksums, too
+        call("dpkg-source", "--no-check", "-x", dsc.name, "part", cwd=self.place)
+        (self.place / "part").rename(self.tree)
+
+
+def get_sources(into):
+    """By their names."""
+    lines = (HERE / "sources").read_text().splitlines()
+    listed = [Source(line, into) for line in lines if not line.startswith("#")]
+    if not all(source.tree.exists() for source in listed):
+        apt = private_apt(into / "apt", {source.suite for source in listed})
+        call(*apt, "update")
+        for source in listed:
+            source.get(apt)
+    return {source.name: source for source in listed}
+
+
+def private_apt(place, suites):
+    """apt-get with lists of its own, of Debian's sources."""
+    mirror = os.environ.get("DEBIAN_MIRROR") or next(iter(call(
+        "apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian", "Label: Debian",
+        "Created-By: Packages").split()), None)
+    if not mirror:
+        raise CantBeHad("apt knows no mirror of Debian's here; DEBIAN_MIRROR may name one")
+    keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    for name in ("lists/partial", "cache/archives/partial"):
+        (place / name).mkdir(parents=True, exist_ok=True)
+    (place / "sources.list").write_text("".join(
+        f"deb-src [signed-by={keys}] {mirror} {suite} main\n" for suite in sorted(suites)))
+    options = {"Dir::Etc::sourcelist": place / "sources.list", "Dir::Etc::sourceparts": "-",
+               "Dir::State::lists": place / "lists", "Dir::Cache": place / "cache",
+               "Acquire::Languages": "none", "Acquire::Retries": "3"}
+    return ["apt-get", "-q", *(f"-o{name}={value}" for name, value in options.items())]
+
+
+class Tools:
+    """Compiler and meson, of the versions that are wanted, in a venv of their own."""
+
+    def __init__(self, place):
+        self.bin = place / "bin"
+        wanted = (HERE / "requirements.txt").read_text()
+        stamp = place / "has"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            shutil.rmtree(place, ignore_errors=True)
+            venv.create(place, with_pip=True)
+            call(self.bin / "pip", "install", "-q", "-r", HERE / "requirements.txt")
+            stamp.write_text(wanted)
+        self.zig = next(place.glob("lib/python*/site-packages/ziglang/zig"))
+        cache = str(place / "zig")
+        self.env = dict(os.environ, ZIG_GLOBAL_CACHE_DIR=cache, ZIG_LOCAL_CACHE_DIR=cache)
+
+    def call(self, *argv, **options):
+        return call(*argv, env=self.env, **options)
+
+
+class Prefix:
+    """The libraries of one architecture, where pkg-config finds them."""
+
+    def __init__(self, place, arch, tools, sources):
+        self.place, self.arch, self.tools, self.sources = place, arch, tools, sources
+
+    def make(self):
+        """Anew, where what they are made of or by has changed."""
+        wanted = "".join(path.read_text() for path in sorted(HERE.iterdir()) if path.is_file())
+        stamp = self.place / "made"
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        shutil.rmtree(self.place, ignore_errors=True)
+        (self.place / "lib/pkgconfig").mkdir(parents=True)
+        self.make_uv(self.sources["libuv1"])
+        self.make_inih(self.sources["libinih"])
+        self.make_cjson(self.sources["cjson"])
+        self.make_sodium(self.sources["libsodium"])
+        self.make_pmix(self.sources["pmix"])
+        stamp.write_text(wanted)
+
+    def make_uv(self, source):
+        self.headers(source.tree / "include")
+        self.library("uv", source, [f"src/{name}.c" for name in UV_SOURCES],
+                     "-D_GNU_SOURCE", "-Iinclude", "-Isrc")
+        self.describe("libuv-static", source, "-luv -lpthread -ldl")
+
+    def make_inih(self, source):
+        self.headers(source.tree, "ini.h")
+        self.library("inih", source, ["ini.c"])
+        self.describe("inih", source, "-linih")
+
+    def make_cjson(self, source):
+        self.headers(source.tree, "cJSON.h", "cjson")
+        self.library("cjson", source, ["cJSON.c"])
+        self.describe("libcjson", source, "-lcjson")
+
+    def make_sodium(self, source):
+        include = self.place / "include"
+        self.headers(source.tree / "src/libsodium/include")
+        shutil.copy(source.tree / "builds/msvc/version.h", include / "sodium")
+        files = sorted(source.tree.glob("src/libsodium/**/*.c"))
+        self.library("sodium", source, [path.relative_to(source.tree) for path in files],
+                     "-DCONFIGURED=1", "-D_GNU_SOURCE", "-w", f"-I{include}/sodium", f"-I{include}")
+        self.describe("libsodium", source, "-lsodium")
+
+    def make_pmix(self, source):
+        """Headers alone; two of them are what configure makes of others."""
+        self.headers(source.tree / "include")
+        numbers = source.upstream.split(".")
+        filled = {"#undef PMIX_HAVE_VISIBILITY": "#define PMIX_HAVE_VISIBILITY 1",
+                  "@pmixnumeric@": "0x%04x%02x%02x" % tuple(map(int, numbers)),
+                  **dict(zip(("@pmixmajor@", "@pmixminor@", "@pmixrelease@"), numbers))}
+        for path in (source.tree / "include").glob("*.h.in"):
+            text = path.read_text()
+            for name, value in filled.items():
+                text = text.replace(name, value)
+            (self.place / "include" / path.stem).write_text(text)
+        self.describe("pmix", source, "")
+
+    def headers(self, folder, names="**/*.h", into="."):
+        for path in folder.glob(names):
+            to = self.place / "include" / into / path.relative_to(folder)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, to)
+
+    def library(self, name, source, files, *flags):
+        self.tools.call(
+            self.tools.zig, "build-lib", "-static", "--name", name, "-target", TARGETS[self.arch],
+            "-OReleaseSmall", "-fstrip", "-fPIC", "-lc", f"-femit-bin={self.place}/lib/lib{name}.a",
+            "-cflags", *FLAGS, *FLAGS_FOR[self.arch], *flags, "--", *files, cwd=source.tree)
+
+    def describe(self, name, source, flags):
+        (self.place / f"lib/pkgconfig/{name}.pc").write_text(
+            f"prefix={self.place}\nName: {name}\nDescription: for launchd\n"
+            f"Version: {source.upstream}\nCflags: -I${{prefix}}/include\n"
+            f"Libs: -L${{prefix}}/lib {flags}\n")
+
+
+def cross_file(place, arch, tools, meson):
+    """Says to meson what compiles for that architecture."""
+    compiler = place / "cc"
+    # where meson asks for the predefined macros, Zig hands the C library's version on to clang
+    compiler.write_text(
+        f"#!/bin/sh\ntarget={TARGETS[arch]}\n"
+        'case " $* " in *" -dM "*) target=${target%%.*} ;; esac\n'
+        f'exec "{tools.zig}" cc -target "$target" "$@"\n')
+    compiler.chmod(0o755)
+    above = os.path.relpath(SOURCE, meson)
+    path = place / "cross.ini"
+    path.write_text(f"""[binaries]
+c = '{compiler}'
+ar = ['{tools.zig}', 'ar']
+pkg-config = 'pkg-config'
+[built-in options]
+c_args = {[*FLAGS, *FLAGS_FOR[arch], f"-ffile-prefix-map={above}/="]}
+c_link_args = ['-s', '-Wl,--gc-sections']
+[properties]
+pkg_config_libdir = '{place}/prefix/lib/pkgconfig'
+[host_machine]
+system = 'linux'
+cpu_family = '{arch}'
+cpu = '{arch}'
+endian = 'little'
+""")
+    return path
+
+
+def build(arch, into, *options):
+    """The program's path. Raises CantBeHad."""
+    into = Path(into).resolve()
+    place = into / arch
+    place.mkdir(parents=True, exist_ok=True)
+    tools = Tools(into / "tools")
+    Prefix(place / "prefix", arch, tools, get_sources(into / "sources")).make()
+    meson = place / "build"
+    cross = cross_file(place, arch, tools, meson)
+    again = ["--reconfigure"] if (meson / "build.ninja").exists() else []
+    tools.call(tools.bin / "meson", "setup", *again, "--cross-file", cross, "-Dbundled=true",
+               "-Dbuildtype=minsize", "-Dwerror=true", "-Dtests=disabled", *options, meson, SOURCE)
+    tools.call("ninja", "-C", meson)
+    return meson / "launchd"
+
+
+def main():
+    summary, _, rest = __doc__.partition("\n\n")
+    parser = argparse.ArgumentParser(description=summary, epilog=rest,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", metavar="DIRECTORY", type=Path, default=SOURCE / "build-wheel")
+    parser.add_argument("architectures", metavar="ARCHITECTURE", nargs="*", default=list(TARGETS))
+    args = parser.parse_args()
+    for arch in args.architectures:
+        if arch not in TARGETS:
+            parser.error(f"{arch!r} is not one of {', '.join(TARGETS)}")
+    try:
+        for arch in args.architectures:
+            print(build(arch, args.into))
+    except CantBeHad as why:
+        print(f"build.py: {why}", file=sys.stderr)
+        return CANT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
