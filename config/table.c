@@ -329,6 +329,10 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_PRINT_COMPLETION] = { .flag = "print-completion", .original = 1, .only_flag = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "bash|zsh",
 		.choices = "bash|zsh", .help = "Print a shell's completion script and exit." },
+	[SET_INSTALL_TORCHRUN] = { .flag = "install-torchrun", .only_flag = 1, .kind = KIND_TEXT,
+		.group = GROUP_GENERAL, .metavar = "DIR",
+		.help = "Make DIR/torchrun a link to this program and exit. Another torchrun that "
+			"is there is not touched." },
 	[SET_VERSION] = { .flag = "version", .only_flag = 1, .kind = KIND_FLAG,
 		.group = GROUP_GENERAL, .by_default = "0", .help = "Print the version and exit." },
 	[SET_HELP] = { .flag = "help", .letter = 'h', .original = 1, .only_flag = 1,

@@ -14,6 +14,7 @@
 #include "daemon/cluster/member.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
+#include "daemon/install.h"
 #include "daemon/join.h"
 #include "daemon/net/key.h"
 #include "daemon/net/death_notice.h"
@@ -83,7 +84,7 @@ static int read_settings(struct launch *l, const char *const *argv)
 	if (settings_read_argv(s, argv, &l->why) < 0)
 		return l->why.code;
 	if (settings_flag(s, SET_HELP) || settings_flag(s, SET_VERSION) ||
-		settings_given(s, SET_PRINT_COMPLETION))
+		settings_given(s, SET_PRINT_COMPLETION) || settings_given(s, SET_INSTALL_TORCHRUN))
 		return 0;
 	if (settings_read_environment(s, env, &l->notes, &l->why) < 0 ||
 		settings_load_file(s, SYSTEM_CONFIG, LEVEL_SYSTEM_FILE, true, &l->why) < 0)
@@ -112,6 +113,17 @@ static int inform(const struct settings *s)
 	else
 		help_zsh(&out);
 	return print_text(&out);
+}
+
+static int install(struct launch *l)
+{
+	const char *dir = settings_text(&l->settings, SET_INSTALL_TORCHRUN);
+	const char *where = settings_where(&l->settings, SET_INSTALL_TORCHRUN);
+	struct text out = { 0 };
+	int rc = install_torchrun(
+		dir, where, (const char *const *)environ, &l->arena, &out, &l->why);
+
+	return rc < 0 ? rc : print_text(&out);
 }
 
 /* Whether what is written later can be written. */
@@ -292,6 +304,8 @@ static int launch(struct launch *l, char **argv)
 	rc = inform(&l->settings);
 	if (rc >= 0)
 		return rc;
+	if (settings_given(&l->settings, SET_INSTALL_TORCHRUN))
+		return install(l);
 	rc = decide(l);
 	if (rc == 0)
 		rc = join_config(&l->settings, &l->facts, &l->topology, &l->plan, argv, &l->member,

@@ -26,9 +26,7 @@ static int executable(const char *path)
 	return access(path, X_OK) < 0 ? -errno : 0;
 }
 
-/* A name without a slash is searched on PATH as execvp(3) does: a file that may not be executed is
- * passed over, but remembered. 0 or negative errno; *ret only for 0. */
-static int search(struct arena *a, const char *const *env, const char *name, const char **ret)
+int program_search(struct arena *a, const char *const *env, const char *name, const char **ret)
 {
 	const char *path = env_get(env, "PATH");
 	int rc = -ENOENT;
@@ -65,7 +63,7 @@ static int find_program(struct arena *a, const char *const *env, const char *wha
 	const char **ret, struct failure *why)
 {
 	enum run_by by = strchr(name, '/') ? RUN_BY_EXEC : RUN_BY_EXEC_PATH;
-	int rc = search(a, env, name, ret);
+	int rc = program_search(a, env, name, ret);
 
 	return rc == 0 ? first_line_check(what, *ret, a, why) :
 			 misnamed(why, what, name, by, rc, a);
@@ -82,7 +80,8 @@ static int find_python(const struct settings *s, const char *const *env, struct 
 			a, env, arena_printf(a, "%s: ", ret->from), given, &ret->path, why);
 	}
 	ret->from = "PATH";
-	if (search(a, env, "python3", &ret->path) == 0 || search(a, env, "python", &ret->path) == 0)
+	if (program_search(a, env, "python3", &ret->path) == 0 ||
+		program_search(a, env, "python", &ret->path) == 0)
 		return 0;
 	return failure_program(
 		why, -ENOENT, "neither python3 nor python is on PATH; give --python PATH");

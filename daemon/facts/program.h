@@ -27,6 +27,10 @@ struct wrapper {
 int program_find(const struct settings *s, const char *const *env, struct arena *arena,
 	struct program *ret, struct failure *why);
 
+/* A name without a slash is searched on PATH as execvp(3) does: a file that may not be executed is
+ * passed over, but remembered. 0 or negative errno; *ret only for 0. */
+int program_search(struct arena *a, const char *const *env, const char *name, const char **ret);
+
 /* Splits --wrap into words and looks for the first as for a program; without --wrap, *ret is empty.
  * -EINVAL: it can't be split, or has no word. */
 int wrapper_find(const struct settings *s, const char *const *env, struct arena *arena,

@@ -1,5 +1,6 @@
 """Section 2: torchrun's name and flags, those of later work, and the shells' completion."""
 import os
+import pathlib
 import pty
 import select
 import subprocess
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from harness import LIMIT, native, worker
+from harness import BUILD, LIMIT, native, worker
 
 
 def test_a_symlink_named_torchrun_has_torchruns_defaults(launch, place):
@@ -19,6 +20,48 @@ def test_a_symlink_named_torchrun_has_torchruns_defaults(launch, place):
     assert launch(argv).rc == 0
     assert place.dumps()[1]['argv'][1:] == \
         ['-u', 'train.py', '--local_rank=1', '--r=$local_rank', '$$']
+
+
+def test_install_torchrun_makes_the_link(launch, place):
+    (place.path / 'bin').mkdir()
+    link, program = place.path / 'bin/torchrun', BUILD / 'launchd'
+    path = {'PATH': str(link.parent)}
+    for _ in range(2):  # it may be there already
+        made = launch(['--install-torchrun', 'bin'], path)
+        assert (made.rc, made.out, made.err) == (0, f'bin/torchrun is launchd: {program}\n', '')
+        assert os.readlink(link) == str(program)
+    assert launch(['--install-torchrun=bin'], path, program=link).rc == 0
+
+
+def test_install_torchrun_says_which_one_path_finds(launch, place):
+    other = pathlib.Path(place.write('other/torchrun', '', 0o755))
+    for name, path, said in (
+            ('a', 'nowhere', f'PATH has no torchrun yet: add {place.path}/a to it'),
+            ('b', f'{other.parent}:{place.path}/b', f'PATH finds {other} first: put '
+                                                    f'{place.path}/b before that')):
+        (place.path / name).mkdir()
+        made = launch(['--install-torchrun', f'{place.path}/{name}'], {'PATH': path})
+        assert (made.rc, made.out.splitlines()[1:]) == (0, [said])
+
+
+@pytest.mark.parametrize('make, said', [
+    (lambda link: link.write_text('mine'), 'bin/torchrun is there already, and is not'),
+    (lambda link: link.symlink_to('/nowhere/launchd'), 'already, a link to /nowhere/launchd, and'),
+    (lambda link: link.mkdir(), 'bin/torchrun is there already, and is not'),
+])
+def test_install_torchrun_touches_no_strangers(refused, place, make, said):
+    link = place.path / 'bin/torchrun'
+    link.parent.mkdir()
+    make(link)
+    before = link.lstat()
+    refused(['--install-torchrun', 'bin'], 'error: --install-torchrun: ', said)
+    assert link.lstat() == before
+
+
+def test_install_torchrun_needs_a_directory(refused):
+    refused(['--install-torchrun', 'none'], "--install-torchrun: can't make none/torchrun: No such",
+            rc=1)
+    refused(['--install-torchrun'], '--install-torchrun needs a value: --install-torchrun=DIR')
 
 
 def test_torchruns_defaults_are_ours(dry):
