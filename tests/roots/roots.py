@@ -26,11 +26,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "process")]
-from mounts import CantBeMade, call, make_devices, remove, why_not  # noqa: E402
+from machine import SOURCE, CantBeMade, call, make_devices, remove, why_not  # noqa: E402
 from own_mounts import OWN_MOUNTS  # noqa: E402
 from process_1 import hand_over  # noqa: E402
 
-SOURCE = HERE.parent.parent
 CANT = 77
 LIMIT_S = 900  # to install a compiler and its friends over a slow line
 # which keys their archives sign with is known by the name of the distribution

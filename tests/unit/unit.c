@@ -1,9 +1,9 @@
 /* unit.c - see unit.h */
 #include "tests/unit/unit.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/sm.h"
 #include "common/text.h"
@@ -34,23 +34,35 @@ void suite_add(struct suite *s, const char *says, CMUnitTestFunction test, CMFix
 	};
 }
 
-/* In place of cmocka's own, which up to 1.1.5 says "not ok" of a test that is skipped: for meson
- * that is one that failed. */
-void print_message(const char *const format, ...)
+/* cmocka up to 1.1.5 says "not ok" of a test that is skipped: for meson that is one that failed. */
+static ssize_t write_lines(void *to, const char *text, size_t size)
 {
-	static const char skipped[] = "not ok %u # SKIP";
-	va_list args;
+	static const char negation[] = "not ";
+	size_t left = size;
 
-	va_start(args, format);
-	(void)vprintf(strncmp(format, skipped, sizeof skipped - 1) == 0 ? format + strlen("not ") :
-									  format,
-		args);
-	va_end(args);
-	(void)fflush(stdout);
+	(void)to;
+	if (left > 4 && strncmp(text, negation, 4) == 0 && memmem(text, size, "# SKIP ", 7))
+		left -= 4;
+	text += size - left;
+	while (left > 0) {
+		ssize_t n = write(STDOUT_FILENO, text, left);
+
+		if (n < 0)
+			return 0;
+		text += n;
+		left -= (size_t)n;
+	}
+	return (ssize_t)size;
 }
 
 int suite_run(const struct suite *s)
 {
+	/* Not by a print_message() of ours: Ubuntu links cmocka so that it calls its own. */
+	FILE *out = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_lines });
+
+	if (!out || setvbuf(out, NULL, _IOLBF, 0) != 0)
+		return 1;
+	stdout = out;
 	/* the function below cmocka's macro, which wants an array of a fixed size */
 	return _cmocka_run_group_tests("unit", s->at, s->count, NULL, NULL) == 0 ? 0 : 1;
 }

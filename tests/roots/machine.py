@@ -1,4 +1,4 @@
-"""mounts.py - what tests/elsewhere and tests/roots need to make one machine out of another."""
+"""machine.py - what it takes to make one machine out of another: for tests/elsewhere and tests/roots."""
 import shutil
 import subprocess
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "process"))
 from own_mounts import OWN_MOUNTS  # noqa: E402
 
+SOURCE = Path(__file__).resolve().parent.parent.parent
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
@@ -21,6 +22,13 @@ def call(*argv, **how):
     if done.returncode:
         raise CantBeMade(f"{' '.join(map(str, argv[:2]))}: {done.stderr.strip()}")
     return done.stdout
+
+
+def copy_checkout(to):
+    """What it would have without git and builds."""
+    shutil.copytree(SOURCE, to, symlinks=True, ignore=lambda path, names: [
+        name for name in names if Path(path) == SOURCE and name.startswith((".git", "build"))
+        and name != ".gitignore"] + [name for name in names if name == "__pycache__"])
 
 
 def why_not(*tools):
