@@ -19,6 +19,7 @@
 #include "daemon/net/key.h"
 #include "daemon/net/death_notice.h"
 #include "daemon/observe/say.h"
+#include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
 #include "daemon/os/secret.h"
 #include "daemon/output/log_tree.h"
@@ -28,7 +29,6 @@
 #include "daemon/run/run.h"
 #include "daemon/supervise.h"
 #include "daemon/workers/guard.h"
-#include "daemon/workers/spawn.h"
 
 /* All that one run is made of, in the order in which it is decided. */
 struct launch {
@@ -71,6 +71,22 @@ static void say_notes(const struct launch *l, const struct notes *notes, const s
 	for (const struct note *n = notes->first; n; n = n->next)
 		if (is_loud(l, n) && !was_said(l, before, n->text))
 			say(note_word(n->level), n->text);
+}
+
+/* What is replaced here, for who wants to know; whoever doesn't is not to wait for it. */
+static void note_kernel(struct launch *l)
+{
+	for (unsigned f = 0; f < KERNEL_FEATURES; f++) {
+		const struct kernel_row *row = kernel_row((enum kernel_feature)f);
+		int error = kernel_ask((enum kernel_feature)f);
+
+		if (error)
+			notes_add(&l->notes, NOTE_VERBOSE,
+				"%s (Linux %s) is not available: %s; launchd uses %s instead%s%s",
+				row->name, row->since, strerror(error), row->instead,
+				row->weaker ? ", which is weaker: " : "",
+				row->weaker ? row->weaker : "");
+	}
 }
 
 /* Reads all sources. What only asks for information does not need the rest to be right. */
@@ -212,8 +228,6 @@ static int prepare(struct launch *l)
 	const struct output_plan *o = &l->plan.output;
 	int rc = run_check_descriptors(&l->plan, &l->why);
 
-	if (rc == 0)
-		rc = spawn_check_kernel(&l->why);
 	if (rc == 0 && o->tree && o->log_dir)
 		rc = tree_make_base(o->log_dir, settings_where(&l->settings, SET_LOG_DIR), &l->why);
 	return rc;
@@ -245,6 +259,8 @@ static int run(struct launch *l, char **argv)
 	pid_t pid;
 	int rc;
 
+	if (loglevel_least(&l->settings) == NOTE_VERBOSE)
+		note_kernel(l);
 	if (!another_node_speaks(l))
 		say_notes(l, &l->notes, NULL);
 	if (l->plan.start_count == 0)

@@ -45,9 +45,11 @@ struct outcome {
 	pid_t pid;     /* 0: never started */
 	struct ending end;
 	enum oom oom;
-	enum asked asked;                        /* by launchd, before it ended */
-	int asked_signal;                        /* the first one that asked it to stop */
-	uint64_t started_ns, ended_ns, asked_ns; /* CLOCK_MONOTONIC; 0: never */
+	enum asked asked; /* by launchd, before it ended */
+	int asked_signal; /* the first one that asked it to stop */
+	/* CLOCK_MONOTONIC; 0: never. ended_ns is the same for two on a node if their order is not
+	 * known. */
+	uint64_t started_ns, ended_ns, asked_ns;
 	uint64_t late_ns; /* it may have ended so much earlier: a node alone does not ask, 0 */
 	enum blames blames;
 	unsigned left;        /* processes that it left behind */
@@ -119,7 +121,9 @@ struct node {
 struct result {
 	const struct outcome *outcomes; /* one for each worker, by rank; borrowed */
 	size_t count;
-	bool unsure; /* others failed so close to it that their clocks can't tell who was first */
+	/* others failed so close to it that nobody can tell who was first: by their nodes' clocks,
+	 * or on a node whose kernel gives no pidfds */
+	bool unsure;
 	const struct node *nodes; /* by node rank; borrowed */
 	unsigned node_count;
 	struct cause cause;            /* the first one counts; with the worker that failed first */

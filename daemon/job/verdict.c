@@ -2,7 +2,8 @@
  *
  * Every event lies between two moments of our clock: a death within its node's clock error and
  * by how late it may have been seen, a lost node's between its last word and the moment when it was
- * missed. One is surely before another only where the two spans do not meet. */
+ * missed. One is surely before another only where the two spans do not meet. On one node the order
+ * is known, unless two have the same time: see workers/deaths.h. */
 #include "daemon/job/verdict.h"
 
 #include <signal.h>
@@ -192,11 +193,17 @@ static bool is_mute_or_abort(const struct outcome *o)
 	return outcome_failing(o) == FAILING_MUTE || outcome_failing(o) == FAILING_ABORT;
 }
 
-/* Whether o, on another node, may be it as well as the culprit is. */
+/* The deaths of one node have their order, but for those that were seen as one. */
+static bool is_order_known(const struct outcome *a, const struct outcome *b)
+{
+	return a->node == b->node && a->ended_ns != b->ended_ns;
+}
+
+/* Whether o may be it as well as the culprit is. */
 static bool is_rival(
 	const struct inquest *q, const struct outcome *culprit, const struct outcome *o)
 {
-	if (o == culprit || o->node == culprit->node || !result_is_close(q->r, o, culprit))
+	if (o == culprit || is_order_known(o, culprit) || !result_is_close(q->r, o, culprit))
 		return false;
 	if (culprit->asked != ASKED_NOTHING)
 		return is_late_culprit(o);
@@ -292,6 +299,20 @@ static const char *host_of(const struct result *r)
 	return c->node < r->node_count ? r->nodes[c->node].name : "";
 }
 
+/* Whether it is only one of those that its node saw die as one. */
+static bool has_twin(const struct result *r)
+{
+	const struct outcome *c = &r->cause.culprit;
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct outcome *o = &r->outcomes[i];
+
+		if (o->rank != c->rank && o->node == c->node && o->ended_ns == c->ended_ns)
+			return true;
+	}
+	return false;
+}
+
 /* In the words of the report, so that one search finds the culprit in every node's output. */
 static void add_culprit(const struct result *r, struct text *out)
 {
@@ -302,8 +323,8 @@ static void add_culprit(const struct result *r, struct text *out)
 	text_add(out, ": ");
 	outcome_add(out, &r->cause.culprit);
 	if (r->unsure)
-		text_add(out,
-			"; another worker may have failed first: the nodes' clocks can't tell");
+		text_printf(out, "; another worker may have failed first: %s can't tell",
+			has_twin(r) ? "this kernel" : "the nodes' clocks");
 }
 
 static void add_loss(const struct result *r, struct text *out)

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "common/signame.h"
 #include "common/sm.h"
 #include "common/text.h"
+#include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
 
 enum { REAP_MS = 1000 }; /* from SIGKILL on; longer only for what hangs in the kernel */
@@ -75,8 +75,21 @@ static void set_up_child(const struct helper *h, pid_t parent, int output)
 
 /* --- the parent --- */
 
+/* One thread. */
+static struct helper *without_pidfd;
+
+static void forget(const struct helper *h)
+{
+	for (struct helper **at = &without_pidfd; *at; at = &(*at)->next)
+		if (*at == h) {
+			*at = h->next;
+			return;
+		}
+}
+
 static void release(struct helper *h)
 {
+	forget(h);
 	fd_closep(&h->pidfd);
 	fd_closep(&h->printed);
 	if (h->answer)
@@ -100,10 +113,12 @@ static void helper_goto(struct helper *h, enum helper_state next)
 		(void)kill(h->child, SIGKILL); /* not reaped yet, so the number is its own */
 		start_limit(h, REAP_MS);
 	} else if (next == HELPER_ENDED) {
-		(void)uv_poll_stop(&h->gone);
+		if (h->pidfd >= 0)
+			(void)uv_poll_stop(&h->gone);
 		(void)uv_timer_stop(&h->limit);
 	} else if (next == HELPER_CLOSING) {
-		uv_close((uv_handle_t *)&h->gone, on_closed);
+		if (h->pidfd >= 0)
+			uv_close((uv_handle_t *)&h->gone, on_closed);
 		uv_close((uv_handle_t *)&h->limit, on_closed);
 	} else if (next == HELPER_NONE) {
 		release(h);
@@ -131,17 +146,32 @@ static void end(struct helper *h, int status)
 	h->on_end(h, WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void on_gone(uv_poll_t *poll, int poll_status, int events)
+static void look(struct helper *h)
 {
-	struct helper *h = poll->data;
 	int status = 0;
 	pid_t pid = waitpid(h->child, &status, WNOHANG);
 
-	(void)poll_status, (void)events;
 	if (pid == 0 || (pid < 0 && errno == EINTR))
 		return;
 	h->child = 0;
 	end(h, status);
+}
+
+static void on_gone(uv_poll_t *poll, int poll_status, int events)
+{
+	(void)poll_status, (void)events;
+	look(poll->data);
+}
+
+void helper_on_child(void)
+{
+	struct helper *next;
+
+	for (struct helper *h = without_pidfd; h; h = next) {
+		next = h->next; /* its end may be the last of it */
+		if (h->child && h->state != HELPER_ENDED && h->state != HELPER_CLOSING)
+			look(h);
+	}
 }
 
 static void on_limit(uv_timer_t *t)
@@ -179,8 +209,13 @@ static int start(struct helper *h, uv_loop_t *loop)
 	}
 	if (h->child < 0)
 		return -errno;
-	h->pidfd = (int)syscall(SYS_pidfd_open, h->child, 0u); /* Linux 5.3; closes on exec */
-	rc = h->pidfd < 0 ? -errno : uv_poll_init(loop, &h->gone, h->pidfd);
+	h->pidfd = kernel_pidfd_open(h->child);
+	if (h->pidfd < 0 && kernel_refuses(-h->pidfd)) {
+		h->next = without_pidfd;
+		without_pidfd = h;
+		return 0;
+	}
+	rc = h->pidfd < 0 ? h->pidfd : uv_poll_init(loop, &h->gone, h->pidfd);
 	if (rc < 0)
 		process_undo(h->child);
 	return rc;
@@ -200,9 +235,10 @@ int helper_start(struct helper *h, uv_loop_t *loop, size_t answer_size, uint64_t
 	}
 	(void)uv_timer_init(loop, &h->limit); /* can't fail, nor can the start of a new watch */
 	h->gone.data = h->limit.data = h;
-	h->handles = 2;
+	h->handles = h->pidfd < 0 ? 1 : 2;
 	helper_goto(h, HELPER_RUNNING);
-	(void)uv_poll_start(&h->gone, UV_READABLE, on_gone);
+	if (h->pidfd >= 0)
+		(void)uv_poll_start(&h->gone, UV_READABLE, on_gone);
 	start_limit(h, limit_ms);
 	return 0;
 }

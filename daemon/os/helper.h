@@ -58,7 +58,8 @@ struct helper {
 	uint64_t limit_ms;
 	pid_t child; /* 0: reaped */
 	int pidfd, printed, status;
-	uv_poll_t gone;
+	struct helper *next; /* of those that SIGCHLD tells of */
+	uv_poll_t gone;      /* where there is a pidfd */
 	uv_timer_t limit;
 	unsigned handles; /* of the two above, not closed yet */
 };
@@ -75,6 +76,10 @@ __attribute__((format(printf, 2, 3))) _Noreturn void helper_fail(
  * SIGSEGV in PMIx_Init", or what it says itself; then the first line of what it printed. `step`:
  * what it was at. Once. */
 void helper_explain(const struct helper *h, const char *step, struct text *t);
+
+/* SIGCHLD has come, which the owner of the loop must tell: where this kernel, or a sandbox, gives
+ * no pidfds, nothing else tells that a child has ended. */
+void helper_on_child(void);
 
 /* Ends it, and the child if there is one; twice is once, and what never started can be closed. The
  * loop must run on until the state is HELPER_NONE; only then the memory is free. */

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/os/kernel.h"
 #include "daemon/os/shed.h"
 
 static int signals_init(sigset_t *ret_ignored)
@@ -83,24 +83,42 @@ void process_rename(char **argv, const char *name)
 	memcpy(argv[0], name, len < room ? len : room - 1);
 }
 
+static void close_file(int fd, bool on_exec)
+{
+	if (on_exec)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* not open: fine */
+	else
+		(void)close(fd);
+}
+
+/* Without /proc to list them: every number, of which nobody has a million. */
+static int close_numbers(bool on_exec)
+{
+	enum { MOST = 1 << 20 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -errno;
+	for (int fd = 3; fd < (limit.rlim_cur < MOST ? (int)limit.rlim_cur : MOST); fd++)
+		close_file(fd, on_exec);
+	return 1;
+}
+
 int process_close_files(bool on_exec)
 {
-	const unsigned cloexec = 4; /* CLOSE_RANGE_CLOEXEC, Linux 5.11; without it 5.9 */
 	struct dirent *entry;
 	DIR *dir;
 
-	if (syscall(SYS_close_range, 3u, ~0u, on_exec ? cloexec : 0) == 0)
+	if (syscall(SYS_close_range, 3u, ~0u, on_exec ? (unsigned)RANGE_CLOEXEC : 0) == 0)
 		return 0;
 	dir = opendir("/proc/self/fd");
 	if (!dir)
-		return -errno;
+		return close_numbers(on_exec);
 	while ((entry = readdir(dir))) {
 		int fd = (int)strtol(entry->d_name, NULL, 10); /* 0 for "." and ".." */
 
-		if (fd > 2 && on_exec)
-			(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* gone already: fine */
-		else if (fd > 2 && fd != dirfd(dir))
-			(void)close(fd);
+		if (fd > 2 && fd != dirfd(dir))
+			close_file(fd, on_exec);
 	}
 	(void)closedir(dir);
 	return 1;

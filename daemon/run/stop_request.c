@@ -8,6 +8,7 @@
 #include "common/arena.h"
 #include "common/fd.h"
 #include "daemon/observe/bus.h"
+#include "daemon/os/helper.h"
 #include "daemon/os/process.h"
 #include "daemon/os/procfs.h"
 #include "daemon/output/front.h"
@@ -175,6 +176,10 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		tell_stopped(r);
 		return;
 	}
+	if (got->signal == SIGCHLD) {
+		lifeline_parent_gone(&r->lifeline);
+		return;
+	}
 	lifeline_signalled(&r->lifeline, got->signal);
 	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP)
 		tell_got(r, got);
@@ -204,12 +209,13 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	}
 }
 
-static void on_child(struct signals *s)
+static void on_child(struct signals *s, pid_t first)
 {
 	struct run *r = s->owner;
 
+	helper_on_child();
 	if (r->state == RUN_WORKING)
-		pool_on_child(&r->pool);
+		pool_on_child(&r->pool, first);
 }
 
 static void on_guard_gone(struct signals *s)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -14,13 +13,13 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "common/arena.h"
 #include "common/fd.h"
+#include "daemon/os/kernel.h"
 #include "daemon/workers/cgroup_paths.h"
 
 /* Of glibc 2.32; what is built with an older one may run with it. */
@@ -109,18 +108,12 @@ int cgroup_leaf_make(const struct cgroup_paths *paths, struct arena *arena, stru
 static pid_t fork_into(int dir)
 {
 	int *tid = NULL;
-	struct clone_args how = {
-		.flags = CLONE_INTO_CGROUP | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
-		.exit_signal = SIGCHLD,
-		.cgroup = (uint64_t)(unsigned)dir,
-	};
 
 	/* another C library may have told the kernel of something else: then this is not our id */
 	if (!&single_threaded || !single_threaded || prctl(PR_GET_TID_ADDRESS, &tid) < 0 || !tid ||
 		*tid != getpid())
 		return -1;
-	how.child_tid = (uint64_t)(uintptr_t)tid;
-	return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+	return kernel_fork_into(dir, tid);
 }
 
 /* Moves this process to the cgroup whose cgroup.procs this is. */

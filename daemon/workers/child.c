@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
 
 static int failed(struct child *c, enum stage stage)
@@ -20,9 +20,7 @@ static int failed(struct child *c, enum stage stage)
 /* A table of our own, with a copy of what is below that number only. */
 static int leave_table(unsigned foreign)
 {
-	const unsigned unshare = 2; /* CLOSE_RANGE_UNSHARE */
-
-	return foreign ? (int)syscall(SYS_close_range, foreign, ~0u, unshare) : 0;
+	return foreign ? (int)syscall(SYS_close_range, foreign, ~0u, (unsigned)RANGE_UNSHARE) : 0;
 }
 
 /* Puts the descriptors at 0, 1, 2. The launcher's numbers are all above 2. */

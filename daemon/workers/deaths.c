@@ -52,9 +52,9 @@ static void on_watch(uv_poll_t *h, int status, int events)
 	d->on_readable(d->owner);
 }
 
-void deaths_init(struct deaths *d)
+void deaths_init(struct deaths *d, struct worker *workers, unsigned count)
 {
-	*d = (struct deaths){ .epoll = -1, .schedstat = -1 };
+	*d = (struct deaths){ .workers = workers, .count = count, .epoll = -1, .schedstat = -1 };
 }
 
 static void begin_turns(struct deaths *d, uv_loop_t *loop)
@@ -88,7 +88,14 @@ int deaths_open(struct deaths *d, uv_loop_t *loop, bool dated, void (*on_readabl
 	return 0;
 }
 
-bool deaths_note(struct deaths *d, void (*tell)(void *owner, struct worker *w))
+static void note(struct deaths *d, struct worker *w, void (*tell)(void *owner, struct worker *w))
+{
+	if (d->dated)
+		w->outcome.late_ns = awake_ns(d) - d->awake_ns;
+	tell(d->owner, w);
+}
+
+static bool note_readable(struct deaths *d, void (*tell)(void *owner, struct worker *w))
 {
 	struct epoll_event dead[64];
 	bool died = false;
@@ -101,13 +108,52 @@ bool deaths_note(struct deaths *d, void (*tell)(void *owner, struct worker *w))
 
 			if (!worker_reap(w))
 				continue;
-			if (d->dated)
-				w->outcome.late_ns = awake_ns(d) - d->awake_ns;
-			tell(d->owner, w);
+			note(d, w, tell);
 			died = true;
 		}
 	} while (n > 0);
 	return died;
+}
+
+/* The first one, if it is a worker that has no pidfd and is not reaped yet. */
+static bool note_first(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w))
+{
+	for (unsigned i = 0; first && i < d->count; i++) {
+		struct worker *w = &d->workers[i];
+
+		if (w->outcome.pid != first || !worker_is_alive(w) || w->pidfd >= 0 ||
+			!worker_reap(w))
+			continue;
+		note(d, w, tell);
+		return true;
+	}
+	return false;
+}
+
+/* The first one is reaped before the others are looked at: whoever is found then died later. */
+static bool note_signalled(
+	struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w))
+{
+	bool died = note_first(d, first, tell);
+	uint64_t now_ns = uv_hrtime();
+
+	for (unsigned i = 0; i < d->count; i++) {
+		struct worker *w = &d->workers[i];
+
+		if (!worker_is_alive(w) || w->pidfd >= 0 || !worker_reap(w))
+			continue;
+		w->outcome.ended_ns = now_ns;
+		note(d, w, tell);
+		died = true;
+	}
+	return died;
+}
+
+bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w))
+{
+	bool died = note_readable(d, tell);
+
+	return (d->by_signal && note_signalled(d, first, tell)) || died;
 }
 
 unsigned deaths_close(struct deaths *d, uv_close_cb on_closed)

@@ -1,7 +1,13 @@
 /* deaths.h - who of the workers has died: in which order, and how long ago at most.
  *
  * An epoll(7) of pidfds hands them over in the order in which they became readable, which is the
- * order of death. (Asking for any child gives the order of the process table.) A death is dated
+ * order of death. (Asking for any child gives the order of the process table.)
+ *
+ * Without pidfds (daemon/os/kernel.h) SIGCHLD tells: it names the first that has died since it was
+ * read before. Those behind it came in one signal: one is the second, of several nobody knows the
+ * order. They have one and the same ended_ns then, which no others have.
+ *
+ * A death is dated
  * when it is seen, and it may be earlier by as long as this process was awake without having
  * looked, or waited for a CPU: what was asleep would have been woken by it. On one node that does
  * not matter, as the order is known; to compare times of several nodes it does. */
@@ -10,12 +16,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 struct failure;
 struct worker;
 
 struct deaths {
+	struct worker *workers; /* borrowed */
+	unsigned count;
+	bool by_signal;    /* there are workers without a pidfd */
 	int epoll;         /* for worker_start(); -1: not open */
 	uv_poll_t watch;   /* of it */
 	uv_prepare_t turn; /* dated only: before the loop sleeps */
@@ -27,8 +37,8 @@ struct deaths {
 	void *owner;
 };
 
-/* Nothing is watched yet. */
-void deaths_init(struct deaths *d);
+/* Of these workers. Nothing is watched yet. */
+void deaths_init(struct deaths *d, struct worker *workers, unsigned count);
 
 /* Opens it, with handles whose data is the owner. dated: times will be compared with those of other
  * nodes. To be used by the loop's thread. On failure nothing is left open. */
@@ -36,8 +46,8 @@ int deaths_open(struct deaths *d, uv_loop_t *loop, bool dated, void (*on_readabl
 	void *owner, struct failure *why);
 
 /* Notes how workers ended that have died by now, and tells the owner of each, in their order.
- * Returns whether there was one. */
-bool deaths_note(struct deaths *d, void (*tell)(void *owner, struct worker *w));
+ * `first`: whose death SIGCHLD has told of just now; 0: nobody's. Returns whether there was one. */
+bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w));
 
 /* Closes its handles: returns how many times on_closed will be called. */
 unsigned deaths_close(struct deaths *d, uv_close_cb on_closed);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,17 @@
 #include "daemon/workers/run_dir.h"
 #include "daemon/workers/signals.h"
 
+static int too_old(struct failure *why)
+{
+	struct utsname u = { 0 };
+
+	(void)uname(&u); /* can't fail */
+	return failure_set(why, -ENOSYS,
+		"this kernel, Linux %s, is too old, as its waitid does not know __WALL: launchd "
+		"needs Linux 4.18 or later",
+		u.release);
+}
+
 int guard_init(
 	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why)
 {
@@ -31,10 +43,19 @@ int guard_init(
 		.parent = getppid(),
 		.leaf = CGROUP_LEAF_NONE,
 		.oom = OOM_NONE };
+	int rc;
+
 	signals_taken(&plan->reactions, ignored, &g->taken);
 	if (sigprocmask(SIG_BLOCK, &g->taken, NULL) < 0)
 		return failure_set(why, -errno, "sigprocmask: %s", strerror(errno));
-	if (tree_spare(&g->spared) < 0)
+	/* for a supervisor that can't see it: see lifeline_parent_gone() */
+	g->watches_parent = plan->lifeline_mark && g->parent > 1;
+	if (g->watches_parent && prctl(PR_SET_PDEATHSIG, SIGCHLD) < 0)
+		return failure_set(why, -errno, "prctl(PR_SET_PDEATHSIG): %s", strerror(errno));
+	rc = tree_spare(&g->spared);
+	if (rc == -EINVAL)
+		return too_old(why);
+	if (rc < 0)
 		return failure_set(why, -E2BIG,
 			"launchd has more than %d child processes already, of the program that "
 			"executed it: start it from one with fewer",
@@ -195,6 +216,17 @@ static void note_suspension(struct guard *g, int status)
 {
 	g->suspension.active = WIFSTOPPED(status);
 	g->suspension.since_ns = uv_hrtime();
+}
+
+/* PR_SET_PDEATHSIG also tells of a thread that has ended. */
+static void look_for_parent(struct guard *g)
+{
+	const struct relayed r = { .signal = SIGCHLD };
+
+	if (!g->watches_parent || getppid() == g->parent)
+		return;
+	/* a pipe that is full now: the next signal tries again */
+	g->watches_parent = write(g->relay, &r, sizeof r) < 0 && errno == EAGAIN;
 }
 
 /* The supervisor's ending, or false. What else has ended is an orphan of before our time. */
@@ -440,6 +472,7 @@ int guard_wait(struct guard *g, struct failure *why)
 			(void)remove_run_dir(g->shared);
 		}
 		end_freeze(g);
+		look_for_parent(g);
 		if ((patience(g, &most) ? sigtimedwait(&g->taken, &si, &most) :
 					  sigwaitinfo(&g->taken, &si)) < 0) {
 			if (errno == EAGAIN && !g->shared->done && !g->cut)

@@ -66,9 +66,10 @@ struct guard {
 	struct cgroup_leaf leaf; /* the supervisor and all below it live there */
 	struct oom_watch oom;
 	pid_t guard, supervisor;
-	pid_t parent; /* what started the guard */
-	int relay;    /* our end of the pipe: the guard writes, the supervisor reads */
-	bool gone;    /* the supervisor has seen the guard's end */
+	pid_t parent;        /* what started the guard */
+	bool watches_parent; /* its end is the job's, and not seen yet */
+	int relay;           /* our end of the pipe: the guard writes, the supervisor reads */
+	bool gone;           /* the supervisor has seen the guard's end */
 	struct guard_shared *shared;
 	struct killed_hook on_killed; /* the caller's, before guard_wait() */
 	struct suspension suspension;

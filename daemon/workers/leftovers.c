@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <uv.h>
 
-#include "common/fd.h"
 #include "daemon/os/procfs.h"
 #include "daemon/workers/tree.h"
 
@@ -164,19 +162,20 @@ static struct leftover *left_by(const struct look *look, pid_t orphan)
 /* One of those that were left, or of those below it. */
 static void deal_with(struct look *look, struct leftover *left, pid_t pid)
 {
-	struct process p = { 0 };
-	autoclose fd = tree_open(pid, &p);
-	bool is_new;
+	struct descendant d;
+	bool lives, is_new;
 
-	if (fd < 0 || p.state == 'Z')
+	if (tree_open(pid, &d) < 0)
 		return;
-	is_new = note(look->l, pid, p.started, left);
-	if (left->killed) {
-		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0u);
+	lives = d.is.state != 'Z';
+	is_new = lives && note(look->l, pid, d.is.started, left);
+	if (lives && left->killed) {
+		(void)tree_tell(&d, SIGKILL);
 	} else if (is_new) {
-		(void)syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0u);
-		(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0u);
+		(void)tree_tell(&d, SIGTERM);
+		(void)tree_tell(&d, SIGCONT);
 	}
+	tree_close(&d);
 }
 
 static void see_child(struct look *look, pid_t child)

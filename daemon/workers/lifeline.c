@@ -5,12 +5,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
+#include "daemon/os/kernel.h"
 #include "daemon/os/procfs.h"
 
 enum {
@@ -34,6 +34,27 @@ static void on_doubt_over(uv_timer_t *t)
 		lose(l, l->lost);
 }
 
+static void doubt(struct lifeline *l, enum cause_kind kind)
+{
+	if (uv_is_active((uv_handle_t *)&l->doubt))
+		return;
+	l->lost = kind;
+	l->lost_ns = uv_hrtime();
+	uv_update_time(l->doubt.loop);
+	(void)uv_timer_start(&l->doubt, on_doubt_over, DOUBT_MS, 0); /* has a callback */
+}
+
+void lifeline_parent_gone(struct lifeline *l)
+{
+	if (!l->parent_unseen)
+		return; /* a pidfd tells */
+	l->parent_unseen = false;
+	if (l->parent_launches)
+		lose(l, CAUSE_LAUNCHER);
+	else
+		doubt(l, CAUSE_LAUNCHER);
+}
+
 static void on_event(uv_poll_t *h, int status, int events)
 {
 	struct lifeline *l = h->data;
@@ -47,12 +68,7 @@ static void on_event(uv_poll_t *h, int status, int events)
 		return;
 	}
 	(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, e.data.fd, NULL); /* it is told once */
-	if (uv_is_active((uv_handle_t *)&l->doubt))
-		return;
-	l->lost = e.data.fd == l->shell ? CAUSE_LAUNCHER : CAUSE_HANGUP;
-	l->lost_ns = uv_hrtime();
-	uv_update_time(h->loop);
-	(void)uv_timer_start(&l->doubt, on_doubt_over, DOUBT_MS, 0); /* has a callback */
+	doubt(l, e.data.fd == l->shell ? CAUSE_LAUNCHER : CAUSE_HANGUP);
 }
 
 /* No event is asked for: a hang-up comes unasked. A file can't hang up (EPERM). */
@@ -63,10 +79,15 @@ static int add(struct lifeline *l, int fd, uint32_t events)
 	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) == 0 || errno == EPERM ? 0 : -errno;
 }
 
+/* *ret stays -1 where there are no pidfds. */
 static int add_process(struct lifeline *l, pid_t pid, int *ret)
 {
-	*ret = (int)syscall(SYS_pidfd_open, pid, 0u);
-	return *ret < 0 ? -errno : add(l, *ret, EPOLLIN);
+	int fd = kernel_pidfd_open(pid);
+
+	if (fd < 0)
+		return kernel_refuses(-fd) ? 0 : fd;
+	*ret = fd;
+	return add(l, fd, EPOLLIN);
 }
 
 static bool is_of_this_rank(pid_t pid, const char *mark, const char *value)
@@ -115,10 +136,12 @@ static int add_all(struct lifeline *l, pid_t parent, const char *mark, const cha
 		return rc;
 	if (!seen || !is_of_this_rank(parent, mark, value))
 		l->launcher_pid = parent;
-	if (seen && l->launcher_pid)
-		return add_process(l, parent, &l->launcher);
-	rc = add_process(l, parent, &l->shell);
-	return rc < 0 ? rc : add_launcher_above(l, parent, mark, value);
+	l->parent_launches = seen && l->launcher_pid;
+	rc = add_process(l, parent, l->parent_launches ? &l->launcher : &l->shell);
+	l->parent_unseen = rc == 0 && l->launcher < 0 && l->shell < 0;
+	if (rc < 0 || l->parent_launches)
+		return rc;
+	return add_launcher_above(l, parent, mark, value);
 }
 
 static void close_all(struct lifeline *l)
@@ -135,6 +158,7 @@ int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char
 
 	l->launcher = l->shell = -1;
 	l->launcher_pid = 0;
+	l->parent_unseen = l->parent_launches = false;
 	l->lost_ns = l->signal_ns = 0;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	rc = l->epoll < 0 ? -errno : add_all(l, parent, mark, env);

@@ -22,8 +22,9 @@ struct failure;
 struct lifeline {
 	int epoll; /* of the descriptors below: libuv would make stdout and stderr non-blocking, for
 		    * everyone who shares them */
-	int launcher, shell; /* pidfds; -1: none that can be seen */
-	pid_t launcher_pid;  /* 0: none that can be seen */
+	int launcher, shell;                 /* pidfds; -1: none that can be seen */
+	pid_t launcher_pid;                  /* 0: none that can be seen */
+	bool parent_unseen, parent_launches; /* no pidfd of the parent; it is the launcher */
 	uv_poll_t poll;
 	uv_timer_t doubt; /* runs while something is lost and a signal may explain it */
 	unsigned handles; /* of the two above, not closed yet */
@@ -38,6 +39,10 @@ struct lifeline {
  * one who was not is the launcher's process. On failure nothing is left open. */
 int lifeline_start(struct lifeline *l, uv_loop_t *loop, pid_t parent, const char *mark,
 	const char *const *env, struct failure *why);
+
+/* What started launchd has ended, as the guard has seen. Counts where there are no pidfds: then a
+ * launcher above a shell is not seen. */
+void lifeline_parent_gone(struct lifeline *l);
 
 /* Whether a signal's sender is the launcher's process; one that can't be seen has the pid 0. */
 bool lifeline_is_launcher(const struct lifeline *l, pid_t sender);

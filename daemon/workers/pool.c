@@ -160,7 +160,7 @@ static void stop_for_failure(struct pool *p)
 }
 
 /* Whether anything below this process lives; reaps orphans that have ended, up to the first worker:
- * its pidfd is readable, and tells its turn. */
+ * its turn is told otherwise (deaths.h). */
 static bool reap_orphans(struct pool *p)
 {
 	const struct reap_hook hook = { leftovers_reaped, &p->left };
@@ -229,19 +229,19 @@ static void on_worker_ended(void *owner, struct worker *w)
 }
 
 /* Before anything is done about it: who died by itself must not look as if we had ended it. */
-static bool note_deaths(struct pool *p)
+static bool note_deaths(struct pool *p, pid_t first)
 {
-	return deaths_note(&p->deaths, on_worker_ended);
+	return deaths_note(&p->deaths, first, on_worker_ended);
 }
 
-/* Looks who has died, and does what follows from it. */
-static void settle(struct pool *p)
+/* Looks who has died, and does what follows from it. first: as deaths_note() has it. */
+static void settle(struct pool *p, pid_t first)
 {
 	bool died;
 
 	if (p->state == POOL_ENDED)
 		return;
-	died = note_deaths(p);
+	died = note_deaths(p, first);
 	if (p->alive == 0) {
 		linger(p);
 		return;
@@ -254,12 +254,12 @@ static void settle(struct pool *p)
 
 static void on_deaths(void *owner)
 {
-	settle(owner);
+	settle(owner, 0);
 }
 
-void pool_on_child(struct pool *p)
+void pool_on_child(struct pool *p, pid_t first)
 {
-	settle(p);
+	settle(p, first);
 	if (p->state != POOL_ENDED && p->alive > 0)
 		(void)reap_orphans(p);
 }
@@ -268,8 +268,8 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	const struct attempt *attempt, struct failure *why)
 {
 	*p = (struct pool){ .plan = plan, .loop = loop };
-	deaths_init(&p->deaths);
 	p->workers = calloc(plan->start_count, sizeof *p->workers);
+	deaths_init(&p->deaths, p->workers, plan->start_count);
 	if (!p->workers)
 		return failure_oom(why);
 	for (unsigned i = 0; i < plan->start_count; i++) {
@@ -377,13 +377,14 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;
+			p->deaths.by_signal |= p->workers[i].pidfd < 0;
 		} else {
 			p->culprit = &p->workers[i];
 			blame_worker(p, p->culprit);
 		}
 		p->on_worker_started(p, &p->workers[i]);
 		/* of those before: their time, and no more starts after a failure */
-		died |= note_deaths(p);
+		died |= note_deaths(p, 0);
 	}
 	arena_done(&starter.scratch);
 	if (p->alive == 0)
@@ -399,7 +400,7 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 
 bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms)
 {
-	settle(p);
+	settle(p, 0);
 	if (p->state == POOL_RUNNING) {
 		blame(p, cause);
 		stop_all(p, signal, grace_ms);
@@ -440,7 +441,7 @@ uint64_t pool_grace_left_ms(const struct pool *p)
 
 bool pool_kill(struct pool *p, const struct cause *cause)
 {
-	settle(p);
+	settle(p, 0);
 	if (p->state == POOL_ENDED || p->state == POOL_KILLING)
 		return false;
 	blame(p, cause);

@@ -101,8 +101,9 @@ void pool_forward(struct pool *p, int signal);
 void pool_suspend(struct pool *p);
 void pool_resume(struct pool *p);
 
-/* A child of this process has ended: orphans are reaped. Workers are known by their pidfds. */
-void pool_on_child(struct pool *p);
+/* SIGCHLD has come: orphans are reaped, and workers without a pidfd. `first`: the first child that
+ * has died since the signal was read before; 0: it does not say. */
+void pool_on_child(struct pool *p, pid_t first);
 
 /* Frees; the loop must have closed the handles. */
 void pool_done(struct pool *p);

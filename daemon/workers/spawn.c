@@ -9,12 +9,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
 #include "daemon/workers/child.h"
 
@@ -31,45 +30,6 @@ static const char *const stage_words[] = {
 	[STAGE_SIGNALS] = "resetting signals",
 	[STAGE_EXEC] = "execve",
 };
-
-/* Whether this kernel is older than the one that brought pidfds whole. What a vendor has put into
- * an older one is not asked for: then the call is there. */
-static bool is_old(const struct utsname *u)
-{
-	unsigned major, minor;
-
-	return sscanf(u->release, "%u.%u", &major, &minor) == 2 &&
-		(major < 5 || (major == 5 && minor < 3));
-}
-
-static int no_pidfds(const char *call, int error, struct failure *why)
-{
-	struct utsname u = { 0 };
-
-	(void)uname(&u); /* can't fail */
-	if (error == ENOSYS && is_old(&u))
-		return failure_set(why, -ENOSYS,
-			"this kernel, Linux %s, has no %s: launchd needs Linux 5.3 or later",
-			u.release, call);
-	if (error != ENOSYS && error != EPERM && error != EACCES)
-		return failure_set(why, -error, "%s: %s", call, strerror(error));
-	return failure_set(why, -EPERM,
-		"%s is blocked here (%s), as by a container's seccomp profile, but launchd needs "
-		"it: use Docker 20.10, containerd 1.4.2 or later, or --security-opt "
-		"seccomp=unconfined",
-		call, strerror(error));
-}
-
-int spawn_check_kernel(struct failure *why)
-{
-	autoclose self = (int)syscall(SYS_pidfd_open, getpid(), 0u); /* Linux 5.3 */
-
-	if (self < 0)
-		return no_pidfds("pidfd_open", errno, why);
-	if (syscall(SYS_pidfd_send_signal, self, 0, NULL, 0u) < 0) /* Linux 5.1 */
-		return no_pidfds("pidfd_send_signal", errno, why);
-	return 0;
-}
 
 /* Where the streams of a worker lie while it is started: numbers below those of the workers before,
  * so that it can leave these behind. Copying them, and closing them again in execve(2), took a
@@ -158,19 +118,32 @@ static int open_stream(
 	return -EINVAL;
 }
 
+/* As clone(2), with a pidfd, which closes on exec, or -1 in *ret: an old kernel takes no notice of
+ * the flag, others refuse it. */
+static pid_t start_with_pidfd(struct child *c, unsigned char *stack_end, int *ret)
+{
+	static bool refused;
+	int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (c->foreign ? CLONE_FILES : 0);
+	pid_t pid = -1;
+
+	if (!refused)
+		pid = clone(child_main, stack_end, flags | CLONE_PIDFD, c, ret);
+	refused = refused || (pid < 0 && kernel_refuses(errno));
+	return pid < 0 && refused ? clone(child_main, stack_end, flags, c) : pid;
+}
+
 /* Starts the process while all signals are blocked, so that no handler of the launcher's runs in
  * its memory by the child. Returns the pid or negative errno. */
-static pid_t start(struct child *c)
+static pid_t start(struct child *c, int *ret_pidfd)
 {
 	static alignas(16) unsigned char stack[CHILD_STACK_BYTES];
-	int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (c->foreign ? CLONE_FILES : 0);
 	sigset_t all, before;
 	pid_t pid;
 
 	sigfillset(&all);
 	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
 		return -errno;
-	pid = clone(child_main, stack + sizeof stack, flags, c);
+	pid = start_with_pidfd(c, stack + sizeof stack, ret_pidfd);
 	if (pid < 0)
 		pid = -errno;
 	(void)sigprocmask(SIG_SETMASK, &before, NULL); /* it was a valid mask a moment ago */
@@ -223,8 +196,8 @@ static int refused(const struct child *c, struct failure *why)
 
 static int run_child(struct child *c, struct spawned *ret, struct failure *why)
 {
-	pid_t pid = start(c);
-	int pidfd;
+	autoclose pidfd = -1;
+	pid_t pid = start(c, &pidfd);
 
 	if (pid < 0)
 		return failure_not_started(why, pid, "a process");
@@ -235,15 +208,8 @@ static int run_child(struct child *c, struct spawned *ret, struct failure *why)
 				      failure_set(why, -c->error, "%s: %s: %s", c->program,
 					      stage_words[c->failed], strerror(c->error));
 	}
-	pidfd = (int)syscall(SYS_pidfd_open, pid, 0u); /* Linux 5.3; close-on-exec by itself */
-	if (pidfd < 0) {
-		int error = errno;
-
-		process_undo(pid);
-		return failure_set(why, -error, "pidfd_open: %s", strerror(error));
-	}
 	ret->pid = pid;
-	ret->pidfd = pidfd;
+	ret->pidfd = fd_take(&pidfd);
 	return 0;
 }
 

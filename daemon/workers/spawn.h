@@ -18,8 +18,10 @@ struct spawn {
 };
 
 struct spawned {
-	pid_t pid;    /* not reaped yet, so its number is its own */
-	int pidfd;    /* readable once the process has ended; the caller closes it */
+	pid_t pid; /* not reaped yet, so its number is its own */
+	/* readable once the process has ended, and closes on exec; the caller closes it. -1: this
+	 * kernel, or a sandbox, gives none */
+	int pidfd;
 	int pipe[3];  /* our ends of STDIO_PIPE streams, non-blocking; -1: none; the caller's */
 	bool refused; /* of a failure: execve(2)'s */
 };
@@ -28,11 +30,6 @@ struct spawned {
  * SIGKILL when the calling thread ends. Returns once the program runs. On failure nothing is left
  * of it, and of *ret only `refused` is set: the errno is execve(2)'s answer. */
 int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *why);
-
-/* Whether this kernel, and the sandbox around us, let a launcher follow its workers by pidfds: to
- * be asked before anything is started. -ENOSYS or -EPERM, and a sentence: who lacks it, and from
- * when on it is there. */
-int spawn_check_kernel(struct failure *why);
 
 /* Every descriptor above 2 closes on exec, also what the launcher inherited or a library opened.
  * 0 or negative errno. */

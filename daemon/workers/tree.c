@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "common/fd.h"
 #include "daemon/job/ending.h"
+#include "daemon/os/kernel.h"
 #include "daemon/os/procfs.h"
 
 enum {
@@ -44,8 +44,8 @@ int tree_spare(struct spared *ret)
 
 	*ret = (struct spared){ 0 };
 	/* nearly always: no child at all, and /proc need not be asked */
-	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD)
-		return 0;
+	if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+		return errno == ECHILD ? 0 : -errno;
 	tree_children(&children);
 	if (children.count > SPARED_MAX)
 		return -E2BIG;
@@ -88,24 +88,52 @@ static bool leads_here(pid_t parent)
 
 /* Opened first, asked then: whoever has the number when its ancestors are asked is the one that
  * was opened, or that one has ended and a signal reaches nobody. */
-int tree_open(pid_t pid, struct process *ret)
+int tree_open(pid_t pid, struct descendant *ret)
 {
-	autoclose fd = (int)syscall(SYS_pidfd_open, pid, 0u);
-	int rc = fd < 0 ? -errno : process_read(pid, ret);
+	autoclose fd = kernel_pidfd_open(pid);
+	int rc;
 
-	if (rc == 0 && !leads_here(ret->parent))
+	if (fd < 0 && !kernel_refuses(-fd))
+		return fd;
+	rc = process_read(pid, &ret->is);
+	if (rc == 0 && !leads_here(ret->is.parent))
 		rc = -ESRCH;
-	return rc < 0 ? rc : fd_take(&fd);
+	if (rc < 0)
+		return rc;
+	ret->pid = pid;
+	ret->fd = fd < 0 ? -1 : fd_take(&fd);
+	return 0;
+}
+
+bool tree_tell(const struct descendant *d, int signal)
+{
+	struct process now;
+
+	if (d->fd >= 0 && syscall(SYS_pidfd_send_signal, d->fd, signal, NULL, 0u) == 0)
+		return true;
+	if (d->fd >= 0 && !kernel_refuses(errno))
+		return false;
+	/* without /proc it is a child, whose number is its own */
+	return process_read(d->pid, &now) == 0 && now.started == d->is.started &&
+		kill(d->pid, signal) == 0;
+}
+
+void tree_close(struct descendant *d)
+{
+	fd_closep(&d->fd);
 }
 
 /* A zombie takes a signal, too, but does not count. */
 static bool signal_one(pid_t pid, int signal)
 {
-	struct process p = { 0 };
-	autoclose fd = tree_open(pid, &p);
+	struct descendant d;
+	bool reached;
 
-	return fd >= 0 && syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0u) == 0 &&
-		p.state != 'Z';
+	if (tree_open(pid, &d) < 0)
+		return false;
+	reached = tree_tell(&d, signal) && d.is.state != 'Z';
+	tree_close(&d);
+	return reached;
 }
 
 void tree_list(pid_t root, struct pids *ret)

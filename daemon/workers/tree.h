@@ -1,7 +1,8 @@
 /* tree.h - the processes below this one: signalled and ended, and never anything else.
  *
  * What makes that sure: a child that this process has not reaped keeps its number; a process
- * further down is opened (pidfd) before it is asked whether its ancestors lead here. */
+ * further down is opened (pidfd) before it is asked whether its ancestors lead here. Where there
+ * are no pidfds its start time is compared instead, right before the signal. */
 #ifndef LAUNCHD_DAEMON_WORKERS_TREE_H
 #define LAUNCHD_DAEMON_WORKERS_TREE_H
 
@@ -9,8 +10,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "daemon/os/procfs.h"
+
 struct pids;
-struct process;
 struct survivor;
 
 /* Children that were there before anything was started (a shell's background jobs, when the shell
@@ -25,15 +27,28 @@ struct spared {
 /* This process becomes the one that orphans below it go to. 0 or negative errno. */
 int tree_adopt_orphans(void);
 
-/* Remembers the present children. -E2BIG: there are too many to spare. */
+/* Remembers the present children. -E2BIG: there are too many to spare; -EINVAL: waitid(2) does not
+ * know __WALL, of Linux 4.7. */
 int tree_spare(struct spared *ret);
 
 /* One of them was reaped: its number may become anyone's. */
 void tree_forget(struct spared *s, pid_t child);
 
-/* Opens a process that is below this one at this moment: a pidfd, and what it is in *ret. Negative
- * errno: it is not, or not any more (-ESRCH), or there is no descriptor left. */
-int tree_open(pid_t pid, struct process *ret);
+/* One that was below this process when it was opened. */
+struct descendant {
+	pid_t pid;
+	int fd; /* its pidfd; -1: this kernel, or a sandbox, gives none */
+	struct process is;
+};
+
+/* Opens a process that is below this one at this moment. Negative errno: it is not, or not any more
+ * (-ESRCH), or there is no descriptor left. */
+int tree_open(pid_t pid, struct descendant *ret);
+
+/* Sends it a signal, and nobody else; without a pidfd, after a last look at the start time, as sure
+ * as that. False: it has ended, or is another user's. */
+bool tree_tell(const struct descendant *d, int signal);
+void tree_close(struct descendant *d);
 
 /* Lists the children of this process. */
 void tree_children(struct pids *ret);

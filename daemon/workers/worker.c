@@ -73,8 +73,12 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 	w->pidfd = p.pidfd;
 	memcpy(w->pipe, p.pipe, sizeof w->pipe);
 	worker_goto(w, WORKER_RUNNING);
-	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
+	if (w->pidfd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
 		return 0;
+	if (errno == EPERM) { /* Linux 5.2: it can't be polled */
+		fd_closep(&w->pidfd);
+		return 0;
+	}
 	rc = failure_set(why, -errno, "can't watch a worker: %s", strerror(errno));
 	worker_kill(w);
 	for (int fd = 0; fd < 3; fd++)

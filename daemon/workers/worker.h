@@ -32,7 +32,7 @@ struct worker {
 	enum worker_state state;
 	struct outcome outcome;
 	struct leftover left;
-	int pidfd;   /* -1: none */
+	int pidfd;   /* can be polled; -1: it has ended, or this kernel gives none */
 	int pipe[3]; /* our ends of its STDIO_PIPE streams, to be taken over; -1: none */
 };
 
@@ -42,15 +42,15 @@ extern const struct sm worker_life;
 /* An unstarted worker; rank, local_rank and attempt of w->outcome are the caller's to set. */
 void worker_init(struct worker *w);
 
-/* Starts its process and adds its pidfd to an epoll(7) with the worker as data: it becomes readable
- * when the process has ended. On failure the worker is WORKER_ENDED with the outcome "could not be
- * started", and nothing is left of it. */
+/* Starts its process and adds its pidfd, if there is one, to an epoll(7) with the worker as data:
+ * it becomes readable when the process has ended. On failure the worker is WORKER_ENDED with the
+ * outcome "could not be started", and nothing is left of it. */
 int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why);
 
 /* It can't be started: ENDED_UNSTARTED or ENDED_UNMADE, for an errno. */
 void worker_not_started(struct worker *w, enum how how, int error);
 
-/* Fetches how it ended, once its pidfd is readable. False: it has not ended, nothing is changed. */
+/* Fetches how it ended. False: it has not ended, nothing is changed. */
 bool worker_reap(struct worker *w);
 
 /* Sends a signal to it, or also to more of what it has started; nothing where it has ended. */

@@ -16,6 +16,8 @@ import time
 
 import pytest
 
+import sandbox
+
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get('LAUNCHD_BUILD_DIR', TESTS.parent / 'build')).resolve()
 # Far above what anything here takes, for slow machines and sanitizers.
@@ -218,6 +220,8 @@ def fresh_process(before, core):
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (most if core else 0, most))
+    if sandbox.LEVEL:
+        sandbox.enter(sandbox.LEVEL)
     if before:
         before()
 

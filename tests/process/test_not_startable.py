@@ -1,6 +1,5 @@
 """Section 5: 127 / 126 for a script that can't be found or executed, before the first start where
 possible, and 2 for usage (test_command_line.py has those)."""
-import errno
 import os
 import resource
 import shutil
@@ -9,7 +8,7 @@ import pytest
 
 from harness import BUILD, native
 from needs import dropping
-from sandbox import claim_to_be_old, without
+from sandbox import WALL, fails_with, install
 
 # root may read everything, unless it lacks these
 NO_OVERRIDE = dropping('dac_override', 'dac_read_search')
@@ -155,27 +154,7 @@ def test_as_much_stack_as_it_asks_for(launch, place):
     assert (place.path / 'report.json').exists()
 
 
-@pytest.mark.parametrize('call', ['pidfd_open', 'pidfd_send_signal'])
-@pytest.mark.parametrize('error', [errno.EPERM, errno.ENOSYS])
-def test_pidfds_that_a_sandbox_forbids(refused, call, error):
-    """As Docker did before 20.10: no worker's program runs, and no restart is tried."""
-    text = refused(native('dump', '--max-restarts=20'), call, 'seccomp', 'Docker 20.10', rc=1,
-                   before=lambda: without(call, error=error))
-    assert os.strerror(error) in text
-
-
-def test_a_kernel_without_pidfds(refused):
-    def before():
-        without('pidfd_open', 'clone3', 'close_range', error=errno.ENOSYS)
-        claim_to_be_old()
-
-    text = refused(native('dump', '--max-restarts=20'), 'pidfd_open', 'Linux 2.6.', 'Linux 5.3',
-                   rc=1, before=before)
-    assert 'seccomp' not in text
-
-
-def test_newer_calls_are_done_without(launch, place):
-    """What came later than pidfds has another way."""
-    result = launch(native('dump'), before=lambda: without('clone3', 'close_range',
-                                                           error=errno.ENOSYS))
-    assert result.rc == 0 and len(place.dumps()) == 1
+def test_a_kernel_that_is_too_old(refused):
+    """Before Linux 4.7 waitid does not know __WALL."""
+    refused(native('dump', '--max-restarts=20'), f'Linux {os.uname().release}', 'Linux 4.18', rc=1,
+            before=lambda: install(fails_with('waitid', 3, WALL)))

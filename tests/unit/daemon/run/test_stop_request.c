@@ -39,7 +39,7 @@ void __wrap_member_forward(struct member *m, int signal);
 void __wrap_pool_forward(struct pool *p, int signal);
 void __wrap_pool_suspend(struct pool *p);
 void __wrap_pool_resume(struct pool *p);
-void __wrap_pool_on_child(struct pool *p);
+void __wrap_pool_on_child(struct pool *p, pid_t first);
 void __wrap_progress_hide(struct progress *p);
 void __wrap_output_reopen(struct output *o);
 void __wrap_lifeline_signalled(struct lifeline *l, int signal);
@@ -107,8 +107,9 @@ void __wrap_pool_resume(struct pool *p)
 	text_add(&q.done, "resume\n");
 }
 
-void __wrap_pool_on_child(struct pool *p)
+void __wrap_pool_on_child(struct pool *p, pid_t first)
 {
+	assert_int_equal(first, 7);
 	(void)p;
 	text_add(&q.done, "a child\n");
 }
@@ -401,10 +402,10 @@ static void test_child(void **state)
 {
 	(void)state;
 	listen_as(NULL);
-	q.run.signals.on_child(&q.run.signals);
+	q.run.signals.on_child(&q.run.signals, 7);
 	assert_done("a child\n");
 	q.run.state = RUN_WAITING;
-	q.run.signals.on_child(&q.run.signals);
+	q.run.signals.on_child(&q.run.signals, 7);
 	assert_done("");
 }
 

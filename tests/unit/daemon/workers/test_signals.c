@@ -34,10 +34,11 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	signals_stop(s);
 }
 
-static void on_child(struct signals *s)
+static void on_child(struct signals *s, pid_t first)
 {
 	struct bench *b = s->owner;
 
+	(void)first;
 	b->children++;
 	signals_stop(s);
 }

@@ -28,10 +28,12 @@ static const char *part_adopt(void)
 
 static bool has(pid_t pid)
 {
-	struct process p;
-	autoclose fd = tree_open(pid, &p);
+	struct descendant d;
 
-	return fd >= 0;
+	if (tree_open(pid, &d) < 0)
+		return false;
+	tree_close(&d);
+	return true;
 }
 
 static const char *part_has(void)

@@ -1,0 +1,151 @@
+/* kernel.c - see kernel.h */
+#include "daemon/os/kernel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+
+static const struct kernel_row rows[KERNEL_FEATURES] = {
+	[KERNEL_PIDFD] = { "CLONE_PIDFD", "5.3", "SIGCHLD and waitid",
+		"the order of workers that end in the same moment may be unknown, which the report "
+		"says" },
+	[KERNEL_PIDFD_OPEN] = { "pidfd_open", "5.3", "PR_SET_PDEATHSIG and SIGCHLD",
+		"where a shell starts launchd, the end of mpirun's or Slurm's process above it shows "
+		"only where launchd's output has no reader any more" },
+	[KERNEL_PIDFD_SIGNAL] = { "pidfd_send_signal", "5.1", "kill",
+		"a pid is checked right before, so only one that changes hands within microseconds "
+		"could get a signal meant for another" },
+	[KERNEL_INTO_CGROUP] = { "CLONE_INTO_CGROUP", "5.7", "cgroup.procs", NULL },
+	[KERNEL_CLOSE_RANGE] = { "CLOSE_RANGE_CLOEXEC", "5.11", "/proc/self/fd", NULL },
+	[KERNEL_CGROUP_KILL] = { "cgroup.kill", "5.14", "SIGKILL in rounds",
+		"processes that fork without end live longer" },
+};
+
+const struct kernel_row *kernel_row(enum kernel_feature f)
+{
+	assert(f < KERNEL_FEATURES);
+	return &rows[f];
+}
+
+bool kernel_refuses(int error)
+{
+	return error == ENOSYS || error == EINVAL || error == EPERM || error == EACCES;
+}
+
+int kernel_pidfd_open(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+
+	return fd < 0 ? -errno : fd;
+}
+
+pid_t kernel_fork_into(int dir, int *tid)
+{
+	/* struct clone_args of linux/sched.h, as far as Linux 5.7 knows it */
+	const struct {
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+		uint64_t set_tid, set_tid_size, cgroup;
+	} how = {
+		.flags = UINT64_C(0x200000000) /* CLONE_INTO_CGROUP */ | CLONE_CHILD_SETTID |
+			CLONE_CHILD_CLEARTID,
+		.child_tid = (uint64_t)(uintptr_t)tid,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)(unsigned)dir,
+	};
+
+	return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+}
+
+/* A child that ends at once. An older kernel takes no notice of the flag, and Linux 5.2 gives a
+ * pidfd that can't be polled. */
+static int ask_pidfd(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	autoclose epoll = epoll_create1(EPOLL_CLOEXEC);
+	autoclose pidfd = -1;
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
+	int error = errno;
+
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0)
+		return error;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (pidfd < 0)
+		return ENOSYS;
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, pidfd, &event) < 0 ? errno : 0;
+}
+
+/* To no signal, of this process. */
+static int ask_signal(void)
+{
+	autoclose self = kernel_pidfd_open(getpid());
+
+	/* without one the call alone is asked: no descriptor is that */
+	if (syscall(SYS_pidfd_send_signal, self, 0, NULL, 0u) == 0 || (self < 0 && errno == EBADF))
+		return 0;
+	return errno;
+}
+
+/* No descriptor has this number: whoever knows the call says so. */
+static int ask_into_cgroup(void)
+{
+	int tid = 0;
+	pid_t pid = kernel_fork_into(INT_MAX, &tid);
+
+	if (pid == 0)
+		_exit(0);
+	assert(pid < 0);
+	return errno == EBADF ? 0 : errno;
+}
+
+/* It is in every cgroup of version 2 but the root. */
+static int ask_cgroup_kill(void)
+{
+	glob_t found;
+	int rc;
+
+	if (access("/sys/fs/cgroup/cgroup.kill", F_OK) == 0)
+		return 0;
+	rc = glob("/sys/fs/cgroup/*/cgroup.kill", GLOB_NOSORT, NULL, &found);
+	if (rc == 0)
+		globfree(&found);
+	return rc == 0 ? 0 : ENOENT;
+}
+
+int kernel_ask(enum kernel_feature f)
+{
+	int rc;
+
+	switch (f) {
+	case KERNEL_PIDFD:
+		return ask_pidfd();
+	case KERNEL_PIDFD_OPEN:
+		rc = kernel_pidfd_open(getpid());
+		if (rc < 0)
+			return -rc;
+		(void)close(rc);
+		return 0;
+	case KERNEL_PIDFD_SIGNAL:
+		return ask_signal();
+	case KERNEL_INTO_CGROUP:
+		return ask_into_cgroup();
+	case KERNEL_CLOSE_RANGE: /* numbers that none has */
+		return syscall(SYS_close_range, ~0u - 1, ~0u, (unsigned)RANGE_CLOEXEC) < 0 ? errno :
+											     0;
+	case KERNEL_CGROUP_KILL:
+		return ask_cgroup_kill();
+	case KERNEL_FEATURES:
+		break;
+	}
+	__builtin_unreachable();
+}
