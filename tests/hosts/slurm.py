@@ -14,7 +14,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "salloc", "srun", "sbatch", "scance
 CONF = """ClusterName=simulated
 SlurmctldHost=n0({addresses[0]})
 AuthType=auth/munge
-AuthInfo=socket=/tmp/munge.socket
+AuthInfo=socket=/tmp/munge.socket,cred_expire={cred_expire}
 SlurmUser=root
 StateSaveLocation=/tmp/state
 SlurmdSpoolDir=/tmp/spool
@@ -41,14 +41,15 @@ def why_impossible():
 
 
 class Slurm:
-    """On hosts that are there already."""
+    """On hosts that are there already. cred_expire: so many seconds a requeued job waits."""
 
-    def __init__(self, hosts):
+    def __init__(self, hosts, cred_expire=120):
         self.hosts = hosts
         nodes = [f"NodeName={name} NodeAddr={address} CPUs=1 State=UNKNOWN"
                  for name, address in zip(hosts.names, hosts.addresses)]
         (hosts.home / "slurm.conf").write_text(
-            CONF.format(addresses=hosts.addresses, nodes="\n".join(nodes)))
+            CONF.format(
+                addresses=hosts.addresses, nodes="\n".join(nodes), cred_expire=cred_expire))
         key = hosts.home / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
