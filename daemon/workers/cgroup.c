@@ -43,7 +43,9 @@ static bool is_delegated(int dir)
 	if ((st.st_uid == 0 || st.st_uid != geteuid()) && !is_marked(dir, "user.delegate") &&
 		!is_marked(dir, "trusted.delegate"))
 		return false;
-	return faccessat(dir, "cgroup.procs", W_OK, AT_EACCESS) == 0;
+	/* faccessat(3) is a newer call for some C libraries, which a sandbox may refuse */
+	autoclose procs = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	return procs >= 0;
 }
 
 /* A leaf of our pid that is there already is of a process that is dead. It goes if it is empty. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,11 +150,33 @@ static bool note_signalled(
 	return died;
 }
 
+bool deaths_is_of_child(int code)
+{
+	return code == CLD_EXITED || code == CLD_KILLED || code == CLD_DUMPED;
+}
+
+/* Whoever waits for the signal doesn't get it now. */
+static pid_t take_signal(struct deaths *d)
+{
+	const struct timespec now = { 0 };
+	siginfo_t si;
+	sigset_t chld;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	if (sigtimedwait(&chld, &si, &now) < 0)
+		return 0;
+	d->took_signal = true;
+	return deaths_is_of_child(si.si_code) ? si.si_pid : 0;
+}
+
 bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w))
 {
 	bool died = note_readable(d, tell);
 
-	return (d->by_signal && note_signalled(d, first, tell)) || died;
+	if (!d->by_signal)
+		return died;
+	return note_signalled(d, first ? first : take_signal(d), tell) || died;
 }
 
 unsigned deaths_close(struct deaths *d, uv_close_cb on_closed)

@@ -10,6 +10,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "config/reaction.h"
+#include "daemon/workers/deaths.h"
 
 static bool is_taken(const struct reactions *r, const sigset_t *ignored, int signal)
 {
@@ -39,12 +40,6 @@ void signals_ending(const struct reactions *r, const sigset_t *ignored, sigset_t
 			sigaddset(ret, n);
 }
 
-/* It may also tell that a child has stopped; then others may have died behind that. */
-static bool is_death(int code)
-{
-	return code == CLD_EXITED || code == CLD_KILLED || code == CLD_DUMPED;
-}
-
 static void on_direct(uv_poll_t *h, int status, int events)
 {
 	struct signals *s = h->data;
@@ -56,7 +51,7 @@ static void on_direct(uv_poll_t *h, int status, int events)
 	if (read(s->fd, &si, sizeof si) != (ssize_t)sizeof si)
 		return;
 	if (si.ssi_signo == SIGCHLD) {
-		s->on_child(s, is_death(si.ssi_code) ? (pid_t)si.ssi_pid : 0);
+		s->on_child(s, deaths_is_of_child(si.ssi_code) ? (pid_t)si.ssi_pid : 0);
 		return;
 	}
 	got = (struct relayed){ (int)si.ssi_signo, si.ssi_code, (pid_t)si.ssi_pid, si.ssi_uid };

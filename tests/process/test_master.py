@@ -292,6 +292,8 @@ DEFAULT = CUT.format(30, '--shutdown-timeout', 31, 31)
 def test_a_grace_that_mpirun_cuts_is_said_to_who_asked_for_it(launch, options, env, said):
     result = launch([*options, *native('dump')], {**MPIRUN, **env})
     before, _, _ = result.err.partition('launchd: note: started rank 0')  # by --verbose
+    before = ''.join(line for line in before.splitlines(keepends=True)
+                     if ') is not available: ' not in line)  # of an older kernel, a sandbox
     assert (result.rc, before) == (0, said)
 
 

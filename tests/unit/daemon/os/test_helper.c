@@ -16,6 +16,17 @@
 #include "common/sm.h"
 #include "common/text.h"
 #include "daemon/os/helper.h"
+#include "daemon/os/kernel.h"
+
+static bool no_pidfds;
+
+int __real_kernel_pidfd_open(pid_t pid);
+int __wrap_kernel_pidfd_open(pid_t pid);
+
+int __wrap_kernel_pidfd_open(pid_t pid)
+{
+	return no_pidfds ? -ENOSYS : __real_kernel_pidfd_open(pid);
+}
 
 struct answer {
 	struct helper_answer head;
@@ -158,8 +169,16 @@ static void make(struct fixture *f, void (*work)(struct helper *h), uint64_t lim
 /* Runs to the end, at which nothing may be left. */
 static void run(struct fixture *f)
 {
+	const struct timespec moment = { .tv_nsec = 1000000 };
 	pid_t child = f->helper.child;
+	sigset_t chld;
 
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+
+	while (no_pidfds && uv_run(&f->loop, UV_RUN_NOWAIT) != 0)
+		if (sigtimedwait(&chld, NULL, &moment) > 0)
+			helper_on_child();
 	assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	assert_int_equal(f->helper.state, HELPER_NONE);
@@ -204,6 +223,13 @@ static void test_work(void **state)
 		assert_true(f.first == 'x' && f.last == 'x');
 }
 
+static void test_without_pidfds(void **state)
+{
+	no_pidfds = true;
+	test_work(state);
+	no_pidfds = false;
+}
+
 static void test_scribble(void **state)
 {
 	struct fixture f;
@@ -238,6 +264,13 @@ static void test_closed(void **state)
 	assert_int_equal(f.ends, 0);
 }
 
+static void test_closed_without_pidfds(void **state)
+{
+	no_pidfds = true;
+	test_closed(state);
+	no_pidfds = false;
+}
+
 static void test_never_started(void **state)
 {
 	struct helper h = { 0 };
@@ -263,11 +296,14 @@ int main(void)
 
 	sigemptyset(&some);
 	sigaddset(&some, SIGUSR1);
+	sigaddset(&some, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &some, NULL);
 	(void)signal(SIGUSR2, SIG_IGN);
 	SUITE_ROWS(&s, test_work, works);
+	SUITE_ROWS(&s, test_without_pidfds, works);
 	suite_add(&s, "it writes over its whole answer", test_scribble, NULL, NULL);
 	suite_add(&s, "closed while it hangs, it is killed and silent", test_closed, NULL, NULL);
+	suite_add(&s, "so it is without a pidfd", test_closed_without_pidfds, NULL, NULL);
 	suite_add(&s, "what never started can be closed", test_never_started, NULL, NULL);
 	suite_add(&s, "its states", test_edges, NULL, NULL);
 	return suite_run(&s);
