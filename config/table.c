@@ -39,12 +39,13 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_MASTER_ADDR] = { .flag = "master_addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
 		.help = "Address of node rank 0 that all nodes can reach. Default: Azure ML's "
-			"variables, MASTER_ADDR, Slurm's first host, or 127.0.0.1 on one node." },
+			"variables, MASTER_ADDR, Slurm's first host, or 127.0.0.1 on one node and where "
+			"mpirun started all launchers on this host." },
 	[SET_MASTER_PORT] = { .flag = "master_port", .original = 1, .pet = 1, .kind = KIND_COUNT,
 		.group = GROUP_JOB, .metavar = "PORT", .min = 0, .max = 65535,
 		.help = "Port on node rank 0 that worker 0 listens on; 0 means a free one (one "
 			"node only). Default: Azure ML's rule, MASTER_PORT if MASTER_ADDR is used, "
-			"29500, or a free port on one node." },
+			"29500, or a free port on one node and under such an mpirun." },
 	[SET_STANDALONE] = { .flag = "standalone", .original = 1, .pet = 1, .kind = KIND_FLAG,
 		.group = GROUP_JOB, .by_default = "0",
 		.help = "Run a job on this node alone, whatever mpirun or the environment says: on "

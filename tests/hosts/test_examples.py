@@ -1,5 +1,6 @@
 """What users copy from examples/, on two simulated hosts: as it stands there, but with two workers for
 each host's GPUs, and with what stands for Azure's Key Vault."""
+import functools
 import importlib.util
 import os
 import re
@@ -79,6 +80,14 @@ def check_training(output, master=r"\S+"):
 # --- Azure ML ---
 
 
+@functools.cache
+def data():
+    """Inputs and targets for --data."""
+    make = ("import sys, torch; x = torch.randn(4096, 16); "
+            "torch.save((x, torch.tanh(x.sum(1, keepdim=True) / 4)), sys.stdout.buffer)")
+    return subprocess.run([sys.executable, "-c", make], check=True, stdout=subprocess.PIPE).stdout
+
+
 def azure_command(job, *more):
     """The job's command as Azure ML hands it over."""
     command = on_cpus(job["command"]).replace("${{inputs.data}}", f"{HOME}/data.pt")
@@ -123,9 +132,7 @@ class Azure:
         launchd = home / "bin/launchd"
         launchd.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={HOME}/no-pmix exec {BUILD}/launchd "$@"\n')
         launchd.chmod(0o755)
-        subprocess.run([sys.executable, "-c", "import sys, torch; x = torch.randn(4096, 16); "
-                        "torch.save((x, torch.tanh(x.sum(1, keepdim=True) / 4)), sys.argv[1])",
-                        home / "data.pt"], check=True)
+        (home / "data.pt").write_bytes(data())
 
     def start(self, *more, command=None):
         _, *options = mpirun_on(self.hosts.names, "--map-by", "ppr:1:node")
@@ -257,6 +264,7 @@ def test_azure_by_mpirun_that_is_told_to_end(copied, openmpi):
 # --- the others ---
 
 
+@pytest.mark.quick
 def test_mpirun_script(copied):
     hosts = copied()
     script = hosts.home / "mpirun.sh"
