@@ -4,10 +4,10 @@ import re
 import shutil
 
 import pytest
-import yaml
 from cluster import HOME
 from harness import BUILD, TESTS, until
 
+yaml = pytest.importorskip("yaml")
 EXAMPLES = TESTS.parent / "examples" / "kubernetes"
 NAMES = sorted(path.name for path in EXAMPLES.glob("*.yaml"))
 IMAGE = f"{HOME}/image"  # with the files of packaging/Containerfile
