@@ -322,6 +322,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
 		.help = "Print every value with its source, and every worker's command and "
 			"environment changes; start nothing." },
+	[SET_SELF_CHECK] = { .flag = "self-check", .only_flag = 1, .kind = KIND_FLAG,
+		.group = GROUP_GENERAL, .by_default = "0",
+		.help = "Print what this machine has of what launchd can use (libraries, kernel, "
+			"cgroup, PMIx, GPUs), and how nodes would meet; start nothing. "
+			"--version --verbose does the same." },
 	[SET_QUIET] = { .flag = "quiet", .kind = KIND_FLAG, .group = GROUP_GENERAL,
 		.by_default = "0",
 		.help = "Print no notes or warnings, only errors and the report of a failure." },

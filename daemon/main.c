@@ -27,6 +27,7 @@
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
 #include "daemon/run/run.h"
+#include "daemon/self_check.h"
 #include "daemon/supervise.h"
 #include "daemon/workers/guard.h"
 
@@ -89,19 +90,18 @@ static void note_kernel(struct launch *l)
 	}
 }
 
-/* Reads all sources. What only asks for information does not need the rest to be right. */
-static int read_settings(struct launch *l, const char *const *argv)
+static bool wants_self_check(const struct settings *s)
+{
+	return settings_flag(s, SET_SELF_CHECK) ||
+		(settings_flag(s, SET_VERSION) && settings_flag(s, SET_VERBOSE));
+}
+
+/* Of the environment and of files. */
+static int read_sources(struct launch *l)
 {
 	const char *const *env = (const char *const *)environ;
 	struct settings *s = &l->settings;
-	const char *name = argv[0] ? basename(argv[0]) : "launchd";
 
-	settings_init(s, &l->arena, strcmp(name, "torchrun") == 0);
-	if (settings_read_argv(s, argv, &l->why) < 0)
-		return l->why.code;
-	if (settings_flag(s, SET_HELP) || settings_flag(s, SET_VERSION) ||
-		settings_given(s, SET_PRINT_COMPLETION) || settings_given(s, SET_INSTALL_TORCHRUN))
-		return 0;
 	if (settings_read_environment(s, env, &l->notes, &l->why) < 0 ||
 		settings_load_file(s, SYSTEM_CONFIG, LEVEL_SYSTEM_FILE, true, &l->why) < 0)
 		return l->why.code;
@@ -113,13 +113,35 @@ static int read_settings(struct launch *l, const char *const *argv)
 	return settings_check(s, &l->notes, &l->why);
 }
 
-/* --help and its like. -1: none was asked for. */
-static int inform(const struct settings *s)
+/* Reads all sources. What only asks for information does not need the rest to be right. */
+static int read_settings(struct launch *l, const char *const *argv)
 {
+	struct settings *s = &l->settings;
+	const char *name = argv[0] ? basename(argv[0]) : "launchd";
+
+	settings_init(s, &l->arena, strcmp(name, "torchrun") == 0);
+	if (settings_read_argv(s, argv, &l->why) < 0)
+		return l->why.code;
+	if (wants_self_check(s)) {
+		(void)read_sources(l); /* it says what is wrong */
+		return 0;
+	}
+	if (settings_flag(s, SET_HELP) || settings_flag(s, SET_VERSION) ||
+		settings_given(s, SET_PRINT_COMPLETION) || settings_given(s, SET_INSTALL_TORCHRUN))
+		return 0;
+	return read_sources(l);
+}
+
+/* --help and its like. -1: none was asked for. */
+static int inform(const struct launch *l)
+{
+	const struct settings *s = &l->settings;
 	struct text out = { 0 };
 
 	if (settings_flag(s, SET_HELP))
 		help_text(&out);
+	else if (wants_self_check(s))
+		self_check(s, (const char *const *)environ, l->why.text, &out);
 	else if (settings_flag(s, SET_VERSION))
 		text_add(&out, "launchd " LAUNCHD_VERSION "\n");
 	else if (!settings_given(s, SET_PRINT_COMPLETION))
@@ -317,7 +339,7 @@ static int launch(struct launch *l, char **argv)
 		rc = read_settings(l, words);
 	if (rc < 0)
 		return rc;
-	rc = inform(&l->settings);
+	rc = inform(l);
 	if (rc >= 0)
 		return rc;
 	if (settings_given(&l->settings, SET_INSTALL_TORCHRUN))

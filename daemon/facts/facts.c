@@ -99,7 +99,7 @@ static bool is_background(void)
 	return group > 0 && group != getpgrp();
 }
 
-int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
+int facts_read_machine(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why)
 {
 	struct facts f = { .env = env, .random_id = "" };
@@ -118,12 +118,27 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	f.foreground = tcgetpgrp(STDERR_FILENO) == getpgrp();
 	f.under_systemd = by_systemd(env);
 	f.proc = proc_look();
-	if (program_find(s, env, arena, &f.program, why) < 0 ||
-		wrapper_find(s, env, arena, &f.wrapper, why) < 0 || cpus_read(env, &f, why) < 0 ||
-		(by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
+	if (cpus_read(env, &f, why) < 0 || (by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
 		(master && *master && addresses_read(arena, &f, why) < 0) ||
 		(settings_flag(s, SET_STANDALONE) && random_id_read(arena, &f, why) < 0))
 		return why->code;
+	*ret = f;
+	return arena_failed(arena) ? failure_oom(why) : 0;
+}
+
+int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
+	struct facts *ret, struct failure *why)
+{
+	struct program program;
+	struct wrapper wrapper;
+	struct facts f;
+
+	if (program_find(s, env, arena, &program, why) < 0 ||
+		wrapper_find(s, env, arena, &wrapper, why) < 0 ||
+		facts_read_machine(s, env, arena, &f, why) < 0)
+		return why->code;
+	f.program = program;
+	f.wrapper = wrapper;
 	if (needs_torch(s))
 		f.torch_version = torch_version_read(env, f.program.path, arena);
 	*ret = f;

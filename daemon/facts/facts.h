@@ -34,6 +34,10 @@ struct facts {
 	const char *torch_version; /* of program; NULL: not known; read only where it counts */
 };
 
+/* The part of facts_read() that needs no script. */
+int facts_read_machine(const struct settings *s, const char *const *env, struct arena *arena,
+	struct facts *ret, struct failure *why);
+
 /* Reads what the settings need to know. -EINVAL, -ENOENT, -EACCES: the script, the Python or the
  * GPUs are not what the settings say (failure.h has the exit codes). Changes one thing: a CPU
  * binding by mpirun is taken off this process, as workers would inherit it. */

@@ -16,21 +16,28 @@ struct nvml {
 	int (*shutdown)(void);
 };
 
+static const struct dlib_symbol symbols[] = {
+	{ "nvmlInit_v2", offsetof(struct nvml, init), NULL },
+	{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, device_count), NULL },
+	{ "nvmlShutdown", offsetof(struct nvml, shutdown), NULL },
+	{ NULL, 0, NULL },
+};
+
+const struct dlib nvml_library = {
+	.name = "NVML",
+	.file = "libnvidia-ml.so.1",
+	.hint = "it comes with NVIDIA's driver",
+	.symbols = symbols,
+	.adds = "the number of GPUs, for --nproc_per_node gpu and auto",
+};
+
 int gpu_count(const char *const *env, unsigned *ret, struct failure *why)
 {
-	static const struct dlib_symbol symbols[] = {
-		{ "nvmlInit_v2", offsetof(struct nvml, init), NULL },
-		{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, device_count), NULL },
-		{ "nvmlShutdown", offsetof(struct nvml, shutdown), NULL },
-		{ NULL, 0, NULL },
-	};
-	static const struct dlib library = { "NVML", "libnvidia-ml.so.1",
-		"it comes with NVIDIA's driver", symbols };
 	struct failure missing = { 0 };
 	unsigned present = 0;
 	struct nvml nvml;
 	void *handle;
-	int rc = dlib_open(&library, NULL, &nvml, &handle, &missing);
+	int rc = dlib_open(&nvml_library, NULL, &nvml, &handle, &missing);
 
 	*ret = 0;
 	if (rc < 0)

@@ -2,7 +2,10 @@
 #ifndef LAUNCHD_DAEMON_FACTS_GPU_H
 #define LAUNCHD_DAEMON_FACTS_GPU_H
 
+struct dlib;
 struct failure;
+
+extern const struct dlib nvml_library;
 
 /* Asks NVML, loaded for this call only, and applies CUDA_VISIBLE_DEVICES of env. No driver or no
  * library: 0 GPUs. -EIO, -ELIBBAD: NVML is there and fails. */

@@ -84,35 +84,35 @@ static void enter(const struct pmix_client *c, enum step step)
 	c->answer->head.step = step;
 }
 
-/* Open MPI 5 that lies in a directory of its own has its own PMIx there, and says where. It is to
- * be preferred: it is of the server's version. */
+static const struct dlib_symbol symbols[] = {
+	{ "PMIx_Init", offsetof(struct pmix_client, pmix.init), NULL },
+	{ "PMIx_Put", offsetof(struct pmix_client, pmix.put), NULL },
+	{ "PMIx_Commit", offsetof(struct pmix_client, pmix.commit), NULL },
+	{ "PMIx_Fence_nb", offsetof(struct pmix_client, pmix.fence), NULL },
+	{ "PMIx_Get", offsetof(struct pmix_client, pmix.get), NULL },
+	{ "PMIx_Finalize", offsetof(struct pmix_client, pmix.finalize), NULL },
+	{ "PMIx_Error_string", offsetof(struct pmix_client, pmix.error_string), NULL },
+	{ NULL, 0, NULL },
+};
+
+const struct dlib pmix_library = {
+	.name = "libpmix",
+	.file = "libpmix.so.2",
+	.hint = "Debian's package is libpmix2; PMIx 3 or newer is needed",
+	.symbols = symbols,
+	.adds = "under mpirun and srun, nodes meet without an address",
+	.version = { "PMIx_Get_version", 0, NULL },
+	/* Open MPI 5 that lies in a directory of its own has its own PMIx there, and says where. It
+	 * is to be preferred: it is of the server's version. */
+	.home = "OPAL_PREFIX",
+};
+
 static void load(struct pmix_client *c)
 {
-	static const char *const places[] = { "lib", "lib/openmpi", "lib64" };
-	static const struct dlib_symbol symbols[] = {
-		{ "PMIx_Init", offsetof(struct pmix_client, pmix.init), NULL },
-		{ "PMIx_Put", offsetof(struct pmix_client, pmix.put), NULL },
-		{ "PMIx_Commit", offsetof(struct pmix_client, pmix.commit), NULL },
-		{ "PMIx_Fence_nb", offsetof(struct pmix_client, pmix.fence), NULL },
-		{ "PMIx_Get", offsetof(struct pmix_client, pmix.get), NULL },
-		{ "PMIx_Finalize", offsetof(struct pmix_client, pmix.finalize), NULL },
-		{ "PMIx_Error_string", offsetof(struct pmix_client, pmix.error_string), NULL },
-		{ NULL, 0, NULL },
-	};
-	static const struct dlib library = { "libpmix", "libpmix.so.2",
-		"Debian's package is libpmix2; PMIx 3 or newer is needed", symbols };
-	const char *prefix = getenv("OPAL_PREFIX");
-	struct failure why = { 0 }, unused;
-	char path[PATH_MAX];
+	struct failure why = { 0 };
 	void *stays;
 
-	for (size_t i = 0; prefix && i < sizeof places / sizeof *places; i++) {
-		(void)snprintf(path, sizeof path, "%s/%s/%s", prefix, places[i], library.file);
-		unused = (struct failure){ 0 };
-		if (dlib_open(&library, path, c, &stays, &unused) == 0)
-			return;
-	}
-	if (dlib_open(&library, NULL, c, &stays, &why) < 0)
+	if (dlib_open(&pmix_library, NULL, c, &stays, &why) < 0)
 		helper_fail(c->helper, "%s", why.text);
 }
 

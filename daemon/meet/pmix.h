@@ -14,7 +14,10 @@
 
 #include "daemon/os/helper.h"
 
+struct dlib;
 struct failure;
+
+extern const struct dlib pmix_library;
 
 enum { PMIX_BYTES_MAX = 4096 };
 

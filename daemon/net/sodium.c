@@ -15,24 +15,33 @@
 SAME_TYPE(generichash, crypto_generichash);
 SAME_TYPE(memcmp, sodium_memcmp);
 
+struct loaded {
+	int (*init)(void);
+	struct sodium functions;
+};
+
+static const struct dlib_symbol symbols[] = {
+	{ "sodium_init", offsetof(struct loaded, init), DLIB_LINKED(sodium_init) },
+	{ "crypto_generichash", offsetof(struct loaded, functions.generichash),
+		DLIB_LINKED(crypto_generichash) },
+	{ "sodium_memcmp", offsetof(struct loaded, functions.memcmp), DLIB_LINKED(sodium_memcmp) },
+	{ NULL, 0, NULL },
+};
+
+const struct dlib sodium_library = {
+	.name = "libsodium",
+	.file = "libsodium.so.23",
+	.hint = "a key needs it; Debian's package is libsodium23",
+	.symbols = symbols,
+	.adds = "keys, by which launchers authenticate one another",
+	.version = { "sodium_version_string", 0, DLIB_LINKED(sodium_version_string) },
+};
+
 int sodium_load_from(const char *file, struct sodium *ret, struct failure *why)
 {
-	struct loaded {
-		int (*init)(void);
-		struct sodium functions;
-	} l;
-	static const struct dlib_symbol symbols[] = {
-		{ "sodium_init", offsetof(struct loaded, init), DLIB_LINKED(sodium_init) },
-		{ "crypto_generichash", offsetof(struct loaded, functions.generichash),
-			DLIB_LINKED(crypto_generichash) },
-		{ "sodium_memcmp", offsetof(struct loaded, functions.memcmp),
-			DLIB_LINKED(sodium_memcmp) },
-		{ NULL, 0, NULL },
-	};
-	static const struct dlib library = { "libsodium", "libsodium.so.23",
-		"a key needs it; Debian's package is libsodium23", symbols };
+	struct loaded l;
 	void *stays;
-	int rc = dlib_open(&library, file, &l, &stays, why);
+	int rc = dlib_open(&sodium_library, file, &l, &stays, why);
 
 	if (rc < 0)
 		return rc;

@@ -5,7 +5,10 @@
 
 #include <stddef.h>
 
+struct dlib;
 struct failure;
+
+extern const struct dlib sodium_library;
 
 /* Each returns 0 for success; memcmp, which takes the same time whatever the bytes are, for
  * equality. */

@@ -3,9 +3,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/failure.h"
+#include "common/text.h"
 
 /* POSIX has dlsym() return functions as void *; ISO C allows this conversion. */
 static void fill(void *ret, const struct dlib_symbol *s, const void *function)
@@ -13,10 +19,11 @@ static void fill(void *ret, const struct dlib_symbol *s, const void *function)
 	memcpy((char *)ret + s->at, function, sizeof s->linked);
 }
 
-static int load(
-	const struct dlib *d, const char *name, void *ret, void **ret_library, struct failure *why)
+/* With all that is wanted of it. */
+static int load_file(
+	const struct dlib *d, const char *name, void **ret_library, struct failure *why)
 {
-	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL), *at;
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 
 	if (!library) /* dlerror() begins with the file's name */
 		return failure_set(why, -ELIBACC, "%s: %s (%s)", d->name, dlerror(), d->hint);
@@ -26,21 +33,76 @@ static int load(
 			return failure_set(why, -ELIBBAD, "%s: %s has no %s (%s)", d->name, name,
 				s->name, d->hint);
 		}
-	for (const struct dlib_symbol *s = d->symbols; s->name; s++) {
-		at = dlsym(library, s->name);
-		fill(ret, s, &at);
-	}
 	*ret_library = library;
 	return 0;
+}
+
+static int load(const struct dlib *d, const char *file, void **ret_library, struct failure *why)
+{
+	static const char *const places[] = { "lib", "lib/openmpi", "lib64" };
+	const char *home = !file && d->home ? getenv(d->home) : NULL;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; home && i < sizeof places / sizeof *places; i++) {
+		struct failure unused = { 0 };
+
+		(void)snprintf(path, sizeof path, "%s/%s/%s", home, places[i], d->file);
+		if (load_file(d, path, ret_library, &unused) == 0)
+			return 0;
+	}
+	return load_file(d, file ? file : d->file, ret_library, why);
 }
 
 int dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
 {
-	if (file || !d->symbols->linked)
-		return load(d, file ? file : d->file, ret, ret_library, why);
-	for (const struct dlib_symbol *s = d->symbols; s->name; s++)
-		fill(ret, s, &s->linked);
-	*ret_library = NULL;
+	bool linked = !file && d->symbols->linked;
+	void *library = NULL, *at;
+	int rc = linked ? 0 : load(d, file, &library, why);
+
+	if (rc < 0)
+		return rc;
+	for (const struct dlib_symbol *s = d->symbols; s->name; s++) {
+		at = linked ? NULL : dlsym(library, s->name);
+		fill(ret, s, linked ? (const void *)&s->linked : &at);
+	}
+	*ret_library = library;
+	return 0;
+}
+
+const char *dlib_place(void (*function)(void))
+{
+	Dl_info there, here;
+
+	if (dladdr((void *)(uintptr_t)function, &there) == 0 ||
+		dladdr((void *)(uintptr_t)dlib_place, &here) == 0)
+		return "at an unknown place";
+	return there.dli_fbase == here.dli_fbase ? "linked in" : there.dli_fname;
+}
+
+int dlib_describe(const struct dlib *d, struct text *out, struct failure *why)
+{
+	bool linked = d->symbols->linked;
+	void (*first)(void) = d->symbols->linked, (*version)(void) = d->version.linked;
+	void *library = NULL;
+	int rc = linked ? 0 : load(d, NULL, &library, why);
+
+	if (rc < 0)
+		return rc;
+	if (library) {
+		first = (void (*)(void))(uintptr_t)dlsym(library, d->symbols->name);
+		version = (void (*)(void))(
+			uintptr_t)(d->version.name ? dlsym(library, d->version.name) : NULL);
+	}
+	if (version) { /* "OpenPMIx 4.2.2 (PMIx Standard: 4.2, Stable ABI: 0.0)" */
+		const char *said = ((const char *(*)(void))version)();
+		const char *more = strstr(said, " (");
+
+		text_add_bytes(out, said, more ? (size_t)(more - said) : strcspn(said, ","));
+		text_add(out, ", ");
+	}
+	text_add(out, dlib_place(first));
+	if (library)
+		(void)dlclose(library);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 struct failure;
+struct text;
 
 struct dlib_symbol {
 	const char *name;
@@ -30,12 +31,23 @@ struct dlib {
 	const char *file;                  /* its soname */
 	const char *hint;                  /* what it is for, or which package has it */
 	const struct dlib_symbol *symbols; /* up to one without a name */
+	const char *adds;                  /* what launchd does with it: "keys" */
+	struct dlib_symbol version; /* says its own: const char *(void); no name: none does */
+	const char *home;           /* a variable: where to look for it first; NULL: none */
 };
 
-/* Loads the library from `file` (NULL: d->file, or what is linked in) and fills in the struct.
+/* Loads the library from `file` (NULL: what is linked in, or d->file in a directory of what
+ * d->home says, or where the loader looks) and fills in the struct.
  * *ret_library is for dlclose(3), who wants that; NULL: nothing was loaded. -ELIBACC: it can't be
  * loaded; -ELIBBAD: it lacks a function, and is closed again. On failure nothing is changed. */
 int dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why);
+
+/* Says which one dlib_open() would take: "1.0.18, /usr/lib/libsodium.so.23", "1.0.18, linked in".
+ * Loads and unloads it. Errors of dlib_open(). */
+int dlib_describe(const struct dlib *d, struct text *out, struct failure *why);
+
+/* Where a function lies: "linked in", or the path of a library. */
+const char *dlib_place(void (*function)(void));
 
 #endif

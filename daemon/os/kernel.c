@@ -7,7 +7,9 @@
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,9 +110,12 @@ static int ask_into_cgroup(void)
 	return errno == EBADF ? 0 : errno;
 }
 
-/* It is in every cgroup of version 2 but the root. */
+/* It is in every cgroup of version 2 but the root; where that is all that can be seen, the kernel's
+ * release tells. */
 static int ask_cgroup_kill(void)
 {
+	unsigned major = 0, minor = 0;
+	struct utsname u = { 0 };
 	glob_t found;
 	int rc;
 
@@ -119,7 +124,9 @@ static int ask_cgroup_kill(void)
 	rc = glob("/sys/fs/cgroup/*/cgroup.kill", GLOB_NOSORT, NULL, &found);
 	if (rc == 0)
 		globfree(&found);
-	return rc == 0 ? 0 : ENOENT;
+	(void)uname(&u); /* can't fail */
+	(void)sscanf(u.release, "%u.%u", &major, &minor);
+	return rc == 0 || major > 5 || (major == 5 && minor >= 14) ? 0 : ENOENT;
 }
 
 int kernel_ask(enum kernel_feature f)

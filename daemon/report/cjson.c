@@ -5,20 +5,27 @@
 
 #include "daemon/os/dlib.h"
 
+static const struct dlib_symbol symbols[] = {
+	{ "cJSON_ParseWithLength", offsetof(struct cjson, parse),
+		DLIB_LINKED(cJSON_ParseWithLength) },
+	{ "cJSON_GetObjectItemCaseSensitive", offsetof(struct cjson, item),
+		DLIB_LINKED(cJSON_GetObjectItemCaseSensitive) },
+	{ "cJSON_Delete", offsetof(struct cjson, free), DLIB_LINKED(cJSON_Delete) },
+	{ NULL, 0, NULL },
+};
+
+const struct dlib cjson_library = {
+	.name = "libcjson",
+	.file = "libcjson.so.1",
+	.hint = "Debian's package is libcjson1; 1.7.13 or newer is needed",
+	.symbols = symbols,
+	.adds = "a worker's exception in the report",
+	.version = { "cJSON_Version", 0, DLIB_LINKED(cJSON_Version) },
+};
+
 int cjson_open(const char *file, struct cjson *ret, struct failure *why)
 {
-	static const struct dlib_symbol symbols[] = {
-		{ "cJSON_ParseWithLength", offsetof(struct cjson, parse),
-			DLIB_LINKED(cJSON_ParseWithLength) },
-		{ "cJSON_GetObjectItemCaseSensitive", offsetof(struct cjson, item),
-			DLIB_LINKED(cJSON_GetObjectItemCaseSensitive) },
-		{ "cJSON_Delete", offsetof(struct cjson, free), DLIB_LINKED(cJSON_Delete) },
-		{ NULL, 0, NULL },
-	};
-	static const struct dlib library = { "libcjson", "libcjson.so.1",
-		"Debian's package is libcjson1; 1.7.13 or newer is needed", symbols };
-
-	return dlib_open(&library, file, ret, &ret->library, why);
+	return dlib_open(&cjson_library, file, ret, &ret->library, why);
 }
 
 void cjson_close(struct cjson *c)

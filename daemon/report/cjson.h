@@ -5,7 +5,10 @@
 
 #include <cjson/cJSON.h>
 
+struct dlib;
 struct failure;
+
+extern const struct dlib cjson_library;
 
 /* The functions that are needed, with the types that the header gives them. */
 struct cjson {

@@ -98,8 +98,7 @@ static const char *started_ranks(const struct plan *p, struct arena *a)
 				      arena_printf(a, "%u-%u", first, first + p->start_count - 1);
 }
 
-/* "10.0.0.4:29501", "[fe80::1]:29501", "by PMIx" */
-static const char *control_shown(const struct control *c, struct arena *a)
+const char *explain_control(const struct control *c, struct arena *a)
 {
 	bool v6 = c->addr && strchr(c->addr, ':');
 
@@ -150,7 +149,7 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 		add_fact(t, "wrapper", p->wrapper ? p->wrapper : "not found, not needed here",
 			settings_where(e->settings, SET_WRAP));
 	if (p->nnodes > 1)
-		add_fact(t, "control", control_shown(&e->topology->control, a),
+		add_fact(t, "control", explain_control(&e->topology->control, a),
 			e->topology->control.from);
 	if (e->key)
 		add_fact(t, "key", e->key,

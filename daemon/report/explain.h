@@ -3,6 +3,7 @@
 #define LAUNCHD_DAEMON_REPORT_EXPLAIN_H
 
 struct arena;
+struct control;
 struct facts;
 struct notes;
 struct plan;
@@ -23,5 +24,8 @@ struct explained {
 /* Adds the plan for people, or as one JSON object (schema: launchd(1), DRY RUN). */
 void explain_text(const struct explained *e, struct arena *arena, struct text *out);
 void explain_json(const struct explained *e, struct arena *arena, struct text *out);
+
+/* Where the launchers meet: "10.0.0.4:29501", "[fe80::1]:29501", "by PMIx", "none". */
+const char *explain_control(const struct control *c, struct arena *arena);
 
 #endif

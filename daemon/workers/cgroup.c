@@ -78,13 +78,31 @@ static int open_leaf(const char *path, int parent, struct cgroup_leaf *ret)
 	return 0;
 }
 
+/* Ours, if it is delegated; errors of cgroup_look(). */
+static int open_ours(const struct cgroup_paths *paths)
+{
+	const char *ours = paths->unified.dir;
+	autoclose dir = ours ? open(ours, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (dir < 0)
+		return ours ? -errno : -ENOENT;
+	return is_delegated(dir) ? fd_take(&dir) : -EPERM;
+}
+
+int cgroup_look(const struct cgroup_paths *paths)
+{
+	autoclose dir = open_ours(paths);
+
+	return dir < 0 ? dir : 0;
+}
+
 int cgroup_leaf_make(const struct cgroup_paths *paths, struct arena *arena, struct cgroup_leaf *ret)
 {
 	const char *ours = paths->unified.dir, *path;
-	autoclose parent = ours ? open(ours, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	autoclose parent = open_ours(paths);
 	int rc;
 
-	if (parent < 0 || !is_delegated(parent)) {
+	if (parent < 0) {
 		*ret = (struct cgroup_leaf)CGROUP_LEAF_NONE;
 		return 0;
 	}

@@ -30,6 +30,10 @@ struct cgroup_leaf {
 		.path = NULL, .dir = -1, .kill = -1, .freeze = -1, .outside = -1, .inside = false \
 	}
 
+/* Whether a leaf could be made: 0; -ENOENT: no cgroup of version 2 is seen here; -EPERM: ours is
+ * not delegated; another negative errno: its directory can't be opened. Makes nothing. */
+int cgroup_look(const struct cgroup_paths *paths);
+
 /* Makes the leaf "launchd-<pid>" below our own cgroup. *ret is none where nothing is delegated.
  * Negative errno: it is, but no leaf could be made; *ret is untouched, and nothing is left. */
 int cgroup_leaf_make(

@@ -129,7 +129,7 @@ def test_every_setting_has_its_key(dry, launch, place):
     keys.pop('NAME')
     flags = set(re.findall(r'^  (?:-\w, )?--([\w-]+)', launch(['--help']).out.partition(
         'Limited or without effect')[0], re.M))
-    assert set(keys) == flags - {'config', 'dry-run', 'print-completion', 'install-torchrun',
+    assert set(keys) == flags - {'config', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
                                   'version', 'help', 'env'}
     given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
              'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',

@@ -3,8 +3,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "common/text.h"
 #include "daemon/os/dlib.h"
 
 struct functions {
@@ -23,7 +30,19 @@ static const struct dlib_symbol unknown[] = {
 	{ NULL, 0, NULL },
 };
 
-static const struct dlib libc = { "the C library", "libc.so.6", "it is everywhere", symbols };
+#define LIBRARY(its_name, its_file, its_hint, its_symbols) \
+	{ \
+		.name = its_name, .file = its_file, .hint = its_hint, .symbols = its_symbols \
+	}
+
+static const struct dlib libc = {
+	.name = "the C library",
+	.file = "libc.so.6",
+	.hint = "it is everywhere",
+	.symbols = symbols,
+	.version = { "gnu_get_libc_version", 0, NULL },
+	.home = "LAUNCHD_TEST_HOME",
+};
 
 static void test_loads(void **state)
 {
@@ -52,7 +71,7 @@ static void test_linked(void **state)
 		{ "strcoll", offsetof(struct functions, compare), (void (*)(void))strcmp },
 		{ NULL, 0, NULL },
 	};
-	static const struct dlib d = { "Nothing", "libnothing.so.0", "get it", in_here };
+	static const struct dlib d = LIBRARY("Nothing", "libnothing.so.0", "get it", in_here);
 	struct failure why = { 0 };
 	struct functions f = { 0 };
 	void *library = &f;
@@ -74,14 +93,15 @@ static const struct refused_row {
 	int rc;
 	const char *part;
 } refused[] = {
-	{ "a library that is not installed", { "Nothing", "libnothing.so.0", "get it", symbols },
-		NULL, -ELIBACC, "Nothing: libnothing.so.0: cannot open" },
-	{ "the hint is said", { "Nothing", "libnothing.so.0", "get it", symbols }, NULL, -ELIBACC,
-		" (get it)" },
-	{ "a file that is no library", { "C", "libc.so.6", "get it", symbols }, "/etc/passwd",
+	{ "a library that is not installed",
+		LIBRARY("Nothing", "libnothing.so.0", "get it", symbols), NULL, -ELIBACC,
+		"Nothing: libnothing.so.0: cannot open" },
+	{ "the hint is said", LIBRARY("Nothing", "libnothing.so.0", "get it", symbols), NULL,
+		-ELIBACC, " (get it)" },
+	{ "a file that is no library", LIBRARY("C", "libc.so.6", "get it", symbols), "/etc/passwd",
 		-ELIBACC, "C: /etc/passwd: " },
-	{ "a library that is another one, or older", { "C", "libc.so.6", "get it", unknown }, NULL,
-		-ELIBBAD, "C: libc.so.6 has no no_such_function (get it)" },
+	{ "a library that is another one, or older", LIBRARY("C", "libc.so.6", "get it", unknown),
+		NULL, -ELIBBAD, "C: libc.so.6 has no no_such_function (get it)" },
 };
 
 static void test_refused(void **state)
@@ -97,12 +117,83 @@ static void test_refused(void **state)
 	assert_null(library);
 }
 
+static const char *always_8(void)
+{
+	return "8.1 (of yesterday)";
+}
+
+/* What is found, and its version. */
+static void test_described(void **state)
+{
+	static const struct dlib_symbol in_here[] = {
+		{ "strlen", offsetof(struct functions, length), (void (*)(void))always_7 },
+		{ NULL, 0, NULL },
+	};
+	static const struct dlib linked = {
+		.name = "Linked",
+		.symbols = in_here,
+		.version = { "version", 0, (void (*)(void))always_8 },
+	};
+	static const struct dlib absent = LIBRARY("Nothing", "libnothing.so.0", "get it", symbols);
+	struct failure why = { 0 };
+	struct text out = { 0 };
+	char loaded[64];
+
+	(void)state;
+	assert_outcome(dlib_describe(&linked, &out, &why), 0, &why, NULL);
+	assert_string_equal(text_string(&out), "8.1, linked in");
+	text_done(&out);
+	assert_outcome(dlib_describe(&libc, &out, &why), 0, &why, NULL);
+	(void)snprintf(loaded, sizeof loaded, "%s, /", gnu_get_libc_version());
+	assert_memory_equal(text_string(&out), loaded, strlen(loaded));
+	assert_non_null(strstr(text_string(&out), "/libc.so.6"));
+	text_done(&out);
+	assert_outcome(dlib_describe(&absent, &out, &why), -ELIBACC, &why, "libnothing.so.0");
+	assert_int_equal(out.len, 0);
+}
+
+/* A directory that a variable names goes first, if the library is there. */
+static void test_home(void **state)
+{
+	static const struct dlib_symbol sine[] = { { "sin", 0, NULL }, { NULL, 0, NULL } };
+	static const struct dlib math = {
+		.name = "libm",
+		.file = "libm.so.6",
+		.hint = "get it",
+		.symbols = sine,
+		.home = "LAUNCHD_TEST_HOME",
+	};
+	char dir[] = "/tmp/launchd-test-XXXXXX", lib[64], file[96], real[PATH_MAX];
+	struct failure why = { 0 };
+	struct text out = { 0 };
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(lib, sizeof lib, "%s/lib64", dir);
+	(void)snprintf(file, sizeof file, "%s/libm.so.6", lib);
+	assert_int_equal(mkdir(lib, 0700), 0);
+	assert_int_equal(setenv("LAUNCHD_TEST_HOME", dir, 1), 0);
+	assert_outcome(dlib_describe(&math, &out, &why), 0, &why, NULL);
+	(void)snprintf(real, sizeof real, "%s", text_string(&out));
+	text_done(&out);
+	assert_int_equal(symlink(real, file), 0);
+	assert_outcome(dlib_describe(&math, &out, &why), 0, &why, NULL);
+	assert_string_equal(text_string(&out), file);
+	text_done(&out);
+	assert_int_equal(unsetenv("LAUNCHD_TEST_HOME"), 0);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(lib), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	suite_add(&s, "its functions are found", test_loads, NULL, NULL);
 	suite_add(&s, "those that are linked in are taken", test_linked, NULL, NULL);
+	suite_add(&s, "it is described", test_described, NULL, NULL);
+	suite_add(&s, "a variable says where to look first", test_home, NULL, NULL);
 	SUITE_ROWS(&s, test_refused, refused);
 	return suite_run(&s);
 }
