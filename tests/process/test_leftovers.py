@@ -25,7 +25,7 @@ def ends(place):
     gates = {}
 
     def make(*ranks, code=0):
-        gates.update({rank: place.fifo(f'go{rank}') for rank in ranks})
+        gates.update({rank: place.fifo(f'go{rank}-{len(place.fifos)}') for rank in ranks})
         return {**{f'GO_{rank}': gates[rank].path for rank in ranks},
                 **{f'CODE_{rank}': str(code) for rank in ranks}}
 
@@ -193,7 +193,7 @@ def test_a_failures_are_asked_at_once_while_the_others_end(family, ends):
 def test_the_jobs_own_grace_bounds_theirs(family, ends, how, code):
     """The workers end at once, what they leave would stay for ten minutes."""
     f = family(['--shutdown-timeout=1', LONG_LEFT,
-                *(['--max-runtime=0.5'] if how == 'runtime' else [])],
+                *(['--max-runtime=2'] if how == 'runtime' else [])],
                KIN, KIN, env=ends(0, code=code) if how == 'failure' else {}, count=2)
     begin = time.monotonic()
     if how == 'failure':

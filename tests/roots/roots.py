@@ -68,6 +68,12 @@ def made_once(path):
         part.rename(path)
 
 
+def keys():
+    """The file with those that Ubuntu's archive signs with; Debian has it from its 13th release on."""
+    here = Path("/", KEYRING)
+    return here if here.exists() else layer_of("debian-13", ["ubuntu-keyring"]) / KEYRING
+
+
 def base_of(release):
     """The directory with a release's smallest system."""
     base = cache() / release
@@ -75,10 +81,7 @@ def base_of(release):
         if part:
             options = []
             if release.startswith("ubuntu"):
-                keys = Path("/", KEYRING)
-                if not keys.exists():  # Debian has them from its 13th release on
-                    keys = layer_of("debian-13", ["ubuntu-keyring"]) / KEYRING
-                options = ["--components=main,universe", f"--keyring={keys}"]
+                options = ["--components=main,universe", f"--keyring={keys()}"]
             call("mmdebstrap", "--mode=root", "--variant=minbase", "--include=apt", "--quiet", *options,
                  "--dpkgopt=force-unsafe-io", RELEASES[release], part, timeout=LIMIT_S)
             (part / "etc/hosts").write_text(HOSTS)
