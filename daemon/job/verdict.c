@@ -307,7 +307,8 @@ static bool has_twin(const struct result *r)
 	for (size_t i = 0; i < r->count; i++) {
 		const struct outcome *o = &r->outcomes[i];
 
-		if (o->rank != c->rank && o->node == c->node && o->ended_ns == c->ended_ns)
+		if (o->rank != c->rank && o->node == c->node && is_failure(o) &&
+			o->ended_ns == c->ended_ns)
 			return true;
 	}
 	return false;

@@ -131,22 +131,24 @@ static bool note_first(struct deaths *d, pid_t first, void (*tell)(void *owner, 
 	return false;
 }
 
-/* The first one is reaped before the others are looked at: whoever is found then died later. */
-static bool note_signalled(
-	struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w))
+/* Of the living: until none is found, so that whoever is found later has died later. */
+static bool note_others(struct deaths *d, void (*tell)(void *owner, struct worker *w))
 {
-	bool died = note_first(d, first, tell);
 	uint64_t now_ns = uv_hrtime();
+	bool died = false, found;
 
-	for (unsigned i = 0; i < d->count; i++) {
-		struct worker *w = &d->workers[i];
+	do {
+		found = false;
+		for (unsigned i = 0; i < d->count; i++) {
+			struct worker *w = &d->workers[i];
 
-		if (!worker_is_alive(w) || w->pidfd >= 0 || !worker_reap(w))
-			continue;
-		w->outcome.ended_ns = now_ns;
-		note(d, w, tell);
-		died = true;
-	}
+			if (!worker_is_alive(w) || w->pidfd >= 0 || !worker_reap(w))
+				continue;
+			w->outcome.ended_ns = now_ns;
+			note(d, w, tell);
+			died = found = true;
+		}
+	} while (found);
 	return died;
 }
 
@@ -176,7 +178,8 @@ bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct
 
 	if (!d->by_signal)
 		return died;
-	return note_signalled(d, first ? first : take_signal(d), tell) || died;
+	died |= note_first(d, first ? first : take_signal(d), tell);
+	return note_others(d, tell) || died;
 }
 
 unsigned deaths_close(struct deaths *d, uv_close_cb on_closed)

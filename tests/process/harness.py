@@ -220,8 +220,7 @@ def fresh_process(before, core):
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (most if core else 0, most))
-    if sandbox.LEVEL:
-        sandbox.enter(sandbox.LEVEL)
+    sandbox.enter(sandbox.LEVEL)
     if before:
         before()
 

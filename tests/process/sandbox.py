@@ -72,5 +72,6 @@ def without(*calls, error=errno.EPERM):
 
 
 def enter(level):
-    """As on that kernel, or in that sandbox."""
-    install(LEVELS[level])
+    """As on that kernel, or in that sandbox; None: as it is here."""
+    if level:
+        install(LEVELS[level])

@@ -10,6 +10,7 @@ import pytest
 
 from family import LONG
 from harness import children_of, native, supervisor_of
+from sandbox import LEVEL, enter
 
 FOREIGN = ['unshare', '--fork', '--pid']
 NONE = ['unshare', '--mount', 'sh', '-c', 'umount --lazy /proc && exec "$@"', 'sh']
@@ -25,7 +26,8 @@ KIN = 'child session orphan daemon'
 def need(wrap):
     if not shutil.which(wrap[0]):
         pytest.skip(f'{wrap[0]} is not installed')
-    if subprocess.run([*wrap, 'true'], check=False, capture_output=True).returncode != 0:
+    if subprocess.run([*wrap, 'true'], check=False, capture_output=True,
+                      preexec_fn=lambda: enter(LEVEL)).returncode != 0:
         pytest.skip(f'{wrap[0]} can make no such namespace here')
 
 

@@ -281,6 +281,8 @@ static void test_together(void **state)
 		.rank = 3, .local_rank = 1, .node = 1, .pid = 4711, .end = EXIT(7), .attempt = 2 \
 	}
 static const struct outcome culprit = CULPRIT;
+static const struct outcome twins[] = { { .rank = 2, .node = 1, .attempt = 2, .end = EXIT(1) },
+	CULPRIT };
 
 #define RESULT(...) \
 	{ \
@@ -304,6 +306,16 @@ static const struct text_row {
 	{ "a worker, unsure", RESULT(.unsure = true, FAILED), 7,
 		"root cause: possibly rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit "
 		"code 7; another worker may have failed first: the nodes' clocks can't tell" },
+	{ "one of those that died as one",
+		{ .outcomes = twins,
+			.count = 2,
+			.nodes = nodes,
+			.node_count = NODES,
+			.unsure = true,
+			FAILED },
+		7,
+		"root cause: possibly rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit "
+		"code 7; another worker may have failed first: this kernel can't tell" },
 	{ "a lost node", RESULT(.cause = { .kind = CAUSE_NODE_LOST, .node = 2, .detail = "cut" }),
 		125, "root cause: node 2 (gpu08) was lost: cut" },
 	{ "a lost node, unsure",
