@@ -9,9 +9,11 @@ Debian that are listed in `sources`; the compiler, Zig's, is PyPI's package zigl
 headers are taken: its library is loaded at run time, and is the server's.
 
 What is fetched and built is kept in DIRECTORY; the same sources give the same bytes, wherever they
-lie. Exit code 77: something is not to be had here; one line says what.
+lie. Exit code 1: it can't be built; 77: something can't be fetched here.
 """
 import argparse
+import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -24,8 +26,8 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 CANT = 77
 
-# The oldest glibc that each is to run with: those of manylinux2014 and of RHEL 8.
-TARGETS = {"x86_64": "x86_64-linux-gnu.2.17", "aarch64": "aarch64-linux-gnu.2.28"}
+# The oldest glibc that each is to run with: that of manylinux2014, the first one for aarch64.
+TARGETS = {"x86_64": "x86_64-linux-gnu.2.17", "aarch64": "aarch64-linux-gnu.2.17"}
 FLAGS = ["-UNDEBUG", "-ffunction-sections", "-fdata-sections", "-fstack-protector-strong",
          "-fstack-clash-protection"]
 FLAGS_FOR = {"x86_64": ["-fcf-protection"], "aarch64": ["-mbranch-protection=standard"]}
@@ -37,16 +39,20 @@ UV_SOURCES = """fs-poll idna inet random strscpy strtok thread-common threadpool
     unix/random-sysctl-linux unix/signal unix/stream unix/tcp unix/thread unix/tty unix/udp""".split()
 
 
-class CantBeHad(Exception):
-    """Something that this needs is not to be had on this machine; says what."""
+class Failed(Exception):
+    """Says what, and how."""
 
 
-def call(*argv, **options):
-    """Its output. Raises CantBeHad, with the last that it said."""
+class CantBeHad(Failed):
+    """Something that is needed can't be fetched here."""
+
+
+def call(*argv, failure=Failed, **options):
+    """Its output. Raises failure, with the last that it said."""
     done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, stdin=subprocess.DEVNULL, **options)
     if done.returncode:
-        raise CantBeHad(f"{argv[0]} {argv[1]} failed:\n{done.stdout.strip()[-3000:]}")
+        raise failure(f"{argv[0]} {argv[1]} failed:\n{done.stdout.strip()[-3000:]}")
     return done.stdout
 
 
@@ -54,7 +60,9 @@ class Source:
     """A source package of Debian's, unpacked and with its patches."""
 
     def __init__(self, line, into):
-        self.name, self.version, self.suite, self.sha256 = line.split()
+        self.name, self.version, self.suite, self.sha256, *licence = line.split()
+        self.spdx = licence[0].split(",") if licence else []
+        self.licences = licence[1:]
         self.upstream = self.version.rpartition("-")[0]
         self.place = into / f"{self.name}_{self.version}"
         self.tree = self.place / "tree"
@@ -64,11 +72,12 @@ class Source:
             return
         shutil.rmtree(self.place, ignore_errors=True)
         self.place.mkdir(parents=True)
-        call(*apt, "source", "--download-only", f"{self.name}={self.version}", cwd=self.place)
+        call(*apt, "source", "--download-only", f"{self.name}={self.version}", cwd=self.place,
+             failure=CantBeHad)
         dsc, = self.place.glob("*.dsc")
         found = sha256(dsc.read_bytes()).hexdigest()
         if found != self.sha256:
-            raise CantBeHad(f"{dsc.name} has the SHA-256 {found}, and not {self.sha256}")
+            raise Failed(f"{dsc.name} has the SHA-256 {found}, and not {self.sha256}")
         # which looks at the other files' checksums, too
         call("dpkg-source", "--no-check", "-x", dsc.name, "part", cwd=self.place)
         (self.place / "part").rename(self.tree)
@@ -80,7 +89,7 @@ def get_sources(into):
     listed = [Source(line, into) for line in lines if not line.startswith("#")]
     if not all(source.tree.exists() for source in listed):
         apt = private_apt(into / "apt", {source.suite for source in listed})
-        call(*apt, "update")
+        call(*apt, "update", failure=CantBeHad)
         for source in listed:
             source.get(apt)
     return {source.name: source for source in listed}
@@ -114,7 +123,8 @@ class Tools:
         if not stamp.exists() or stamp.read_text() != wanted:
             shutil.rmtree(place, ignore_errors=True)
             venv.create(place, with_pip=True)
-            call(self.bin / "pip", "install", "-q", "-r", HERE / "requirements.txt")
+            call(self.bin / "pip", "install", "-q", "-r", HERE / "requirements.txt",
+                 failure=CantBeHad)
             stamp.write_text(wanted)
         self.zig = next(place.glob("lib/python*/site-packages/ziglang/zig"))
         cache = str(place / "zig")
@@ -203,18 +213,26 @@ class Prefix:
             f"Libs: -L${{prefix}}/lib {flags}\n")
 
 
-def cross_file(place, arch, tools, meson):
-    """Says to meson what compiles for that architecture."""
-    compiler = place / "cc"
+def replace(path, text):
+    """Whether it had another text before, or none."""
+    if path.exists() and path.read_text() == text:
+        return False
+    path.write_text(text)
+    return True
+
+
+def describe_compiler(place, arch, tools, meson):
+    """To meson, by a cross file: its path. What another one has compiled goes."""
+    compiler, path = place / "cc", place / "cross.ini"
     # where meson asks for the predefined macros, Zig hands the C library's version on to clang
-    compiler.write_text(
-        f"#!/bin/sh\ntarget={TARGETS[arch]}\n"
-        'case " $* " in *" -dM "*) target=${target%%.*} ;; esac\n'
-        f'exec "{tools.zig}" cc -target "$target" "$@"\n')
+    changed = replace(compiler, f"""#!/bin/sh
+target={TARGETS[arch]}
+case " $* " in *" -dM "*) target=${{target%%.*}} ;; esac
+exec "{tools.zig}" cc -target "$target" "$@"
+""")
     compiler.chmod(0o755)
     above = os.path.relpath(SOURCE, meson)
-    path = place / "cross.ini"
-    path.write_text(f"""[binaries]
+    changed |= replace(path, f"""[binaries]
 c = '{compiler}'
 ar = ['{tools.zig}', 'ar']
 pkg-config = 'pkg-config'
@@ -229,27 +247,51 @@ cpu_family = '{arch}'
 cpu = '{arch}'
 endian = 'little'
 """)
+    if changed:
+        shutil.rmtree(meson, ignore_errors=True)
     return path
 
 
-def build(arch, into, *options):
-    """The program's path. Raises CantBeHad."""
-    into = Path(into).resolve()
-    place = into / arch
-    place.mkdir(parents=True, exist_ok=True)
-    tools = Tools(into / "tools")
-    Prefix(place / "prefix", arch, tools, get_sources(into / "sources")).make()
-    meson = place / "build"
-    cross = cross_file(place, arch, tools, meson)
-    again = ["--reconfigure"] if (meson / "build.ninja").exists() else []
-    tools.call(tools.bin / "meson", "setup", *again, "--cross-file", cross, "-Dbundled=true",
-               "-Dbuildtype=minsize", "-Dwerror=true", "-Dtests=disabled", *options, meson, SOURCE)
-    tools.call("ninja", "-C", meson)
-    return meson / "launchd"
+class Built:
+    """What is made below a directory, by one process at a time. Raises Failed."""
+
+    def __init__(self, into):
+        self.into = Path(into).resolve()
+        self.into.mkdir(parents=True, exist_ok=True)
+        self.lock = open(self.into / "lock", "w", encoding="utf-8")
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.tools = Tools(self.into / "tools")
+        self.sources = get_sources(self.into / "sources")
+
+    def project(self):
+        """What meson.build says of the project: version, license ..."""
+        return json.loads(self.tools.call(self.tools.bin / "meson", "introspect", "--projectinfo",
+                                          SOURCE / "meson.build"))
+
+    def licences(self):
+        """Of what is linked in: {where to put it: the file}."""
+        linked = {f"{source.name}/{name}": source.tree / name
+                  for source in self.sources.values() for name in source.licences}
+        return {**linked, "zig/LICENSE": self.tools.zig.parent / "LICENSE"}
+
+    def program(self, arch, *options):
+        """Its path, of a build by meson."""
+        place = self.into / arch
+        place.mkdir(parents=True, exist_ok=True)
+        Prefix(place / "prefix", arch, self.tools, self.sources).make()
+        meson = place / "build"
+        cross = describe_compiler(place, arch, self.tools, meson)
+        again = ["--reconfigure"] if (meson / "build.ninja").exists() else []
+        self.tools.call(
+            self.tools.bin / "meson", "setup", *again, "--cross-file", cross, "-Dbundled=true",
+            "-Dbuildtype=minsize", "-Dwerror=true", "-Dtests=disabled", *options, meson, SOURCE)
+        self.tools.call("ninja", "-C", meson)
+        return meson / "launchd"
 
 
-def main():
-    summary, _, rest = __doc__.partition("\n\n")
+def main(about, make):
+    """make(built, architectures) gives the paths of what it made, which are printed."""
+    summary, _, rest = about.partition("\n\n")
     parser = argparse.ArgumentParser(description=summary, epilog=rest,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--into", metavar="DIRECTORY", type=Path, default=SOURCE / "build-wheel")
@@ -259,13 +301,12 @@ def main():
         if arch not in TARGETS:
             parser.error(f"{arch!r} is not one of {', '.join(TARGETS)}")
     try:
-        for arch in args.architectures:
-            print(build(arch, args.into))
-    except CantBeHad as why:
-        print(f"build.py: {why}", file=sys.stderr)
-        return CANT
+        print(*make(Built(args.into), args.architectures), sep="\n")
+    except Failed as why:
+        print(f"{parser.prog}: {why}", file=sys.stderr)
+        return CANT if isinstance(why, CantBeHad) else 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, lambda built, architectures: list(map(built.program, architectures))))

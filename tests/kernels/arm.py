@@ -8,7 +8,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(SOURCE / "packaging" / "bundled"))
-from build import CANT, CantBeHad, Tools, build  # noqa: E402
+from build import CANT, Built, CantBeHad  # noqa: E402
 
 TARGET = "aarch64-linux-gnu.2.36"  # of tests/kernels/run's system
 LEFT_OUT = {"act", "actor", "pmix_probe"}  # linked statically; linked with the program's parts
@@ -31,8 +31,9 @@ def build_workers(tools, into):
 def main():
     into = Path(sys.argv[1]).resolve()
     try:
-        program = build("aarch64", into)
-        build_workers(Tools(into / "tools"), program.parent / "tests" / "workers")
+        built = Built(into)
+        program = built.program("aarch64")
+        build_workers(built.tools, program.parent / "tests" / "workers")
     except CantBeHad as why:
         print(f"arm.py: {why}")
         return CANT
