@@ -22,7 +22,7 @@ GUIDES = sorted((SOURCE / 'config' / 'docs').glob('*.md'))
 PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob('*/README.md'))]
 # of mpirun, srun, gdb, scripts and our own test tools, which README and the guides show as well
 FOREIGN_OPTIONS = {'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
-                   'quick', 'all', 'only', 'dist', 'seed', 'deaths', 'rounds',
+                   'quick', 'all', 'only', 'dist', 'from', 'seed', 'deaths', 'rounds',
                    'signal'}
 
 

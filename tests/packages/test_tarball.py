@@ -1,0 +1,61 @@
+"""The tarballs: packaging/tarball.py."""
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from test_release import SOURCE, of_meson
+from test_wheel import LINKED
+from wheels import CANT, INTO, program
+
+# they are built in one place
+pytestmark = [pytest.mark.needs("ninja", "dpkg-source"), pytest.mark.xdist_group("wheel")]
+STEM = f"launchd-{of_meson('version')}-linux"
+DOCUMENTS = {"NEWS.md", "launchd.conf.example", "launching.md", "failures.md", "logs.md",
+             "comparison.md", "report.schema.json"}
+
+
+def make():
+    """Their paths."""
+    done = subprocess.run([sys.executable, SOURCE / "packaging/tarball.py", "--into", INTO],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode == CANT:
+        pytest.skip("no tarball can be built here: " + done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def tarballs():
+    paths = make()
+    assert paths == [str(INTO / "dist" / f"{STEM}-{arch}.tar.gz") for arch in ("amd64", "arm64")]
+    return dict(zip(("x86_64", "aarch64"), paths))
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_its_files(tarballs, arch):
+    with tarfile.open(tarballs[arch]) as tar:
+        entries = {entry.name: entry for entry in tar}
+        assert tar.extractfile("bin/launchd").read() == program(arch).read_bytes()
+    assert set(entries) == {
+        "bin/launchd", "share/man/man1/launchd.1", "share/bash-completion/completions/launchd",
+        "share/zsh/site-functions/_launchd",
+        *(f"share/doc/launchd/{name}" for name in DOCUMENTS),
+        *(f"share/doc/launchd/licences/{name}" for name in LINKED)}
+    assert {(entry.mode, entry.uid, entry.gid) for entry in entries.values()} == \
+        {(0o755, 0, 0), (0o644, 0, 0)}
+
+
+def test_its_program_runs(tarballs, call, tmp_path):
+    call(["tar", "-C", tmp_path, "-xf", tarballs["x86_64"]])
+    assert call([tmp_path / "bin/launchd", "--version"]) == f"launchd {of_meson('version')}\n"
+
+
+def test_twice_the_same_bytes(tarballs):
+    def content():
+        return [open(path, "rb").read() for path in tarballs.values()]
+
+    before = content()
+    make()
+    assert content() == before
