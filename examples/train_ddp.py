@@ -25,7 +25,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="A small PyTorch DDP training job on the CPU.")
     parser.add_argument("--steps", type=int, default=300, help="training steps (default 300)")
     parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default 0.05)")
-    parser.add_argument("--every", type=int, default=50, 
+    parser.add_argument("--every", type=int, default=50,
                         help="print the loss, and save a checkpoint, every N steps")
     parser.add_argument("--data", metavar="FILE",
                         help="inputs and targets by torch.save (default: made up)")
