@@ -153,6 +153,7 @@ class Prefix:
         self.make_cjson(self.sources["cjson"])
         self.make_sodium(self.sources["libsodium"])
         self.make_pmix(self.sources["pmix"])
+        self.make_cmocka(self.sources["cmocka"])
         stamp.write_text(wanted)
 
     def make_uv(self, source):
@@ -194,6 +195,14 @@ class Prefix:
             (self.place / "include" / path.stem).write_text(text)
         self.describe("pmix", source, "")
 
+    def make_cmocka(self, source):
+        self.headers(source.tree / "include")
+        self.library("cmocka", source, ["src/cmocka.c"], "-Iinclude", "-w", "-D_GNU_SOURCE", *(
+            f"-DHAVE_{name}=1" for name in (
+                "INTTYPES_H", "MALLOC_H", "SIGNAL_H", "STRINGS_H", "STRSIGNAL", "STRUCT_TIMESPEC",
+                "CLOCK_REALTIME", "GCC_THREAD_LOCAL_STORAGE")))
+        self.describe("cmocka", source, "-lcmocka")
+
     def headers(self, folder, names="**/*.h", into="."):
         for path in folder.glob(names):
             to = self.place / "include" / into / path.relative_to(folder)
@@ -223,7 +232,7 @@ def replace(path, text):
 
 def describe_compiler(place, arch, tools, meson):
     """To meson, by a cross file: its path. What another one has compiled goes."""
-    compiler, path = place / "cc", place / "cross.ini"
+    compiler, path = place / "cc", place / f"{meson.name}.ini"
     # where meson asks for the predefined macros, Zig hands the C library's version on to clang
     changed = replace(compiler, f"""#!/bin/sh
 target={TARGETS[arch]}
@@ -274,19 +283,24 @@ class Built:
                   for source in self.sources.values() for name in source.licences}
         return {**linked, "zig/LICENSE": self.tools.zig.parent / "LICENSE"}
 
-    def program(self, arch, *options):
-        """Its path, of a build by meson."""
+    def program(self, arch):
+        """Its path."""
+        meson = self.set_up(arch, "build", "-Dbuildtype=minsize", "-Dwerror=true", "-Dtests=disabled")
+        self.tools.call("ninja", "-C", meson)
+        return meson / "launchd"
+
+    def set_up(self, arch, name, *options):
+        """meson's directory, with nothing built yet."""
         place = self.into / arch
         place.mkdir(parents=True, exist_ok=True)
         Prefix(place / "prefix", arch, self.tools, self.sources).make()
-        meson = place / "build"
+        meson = place / name
         cross = describe_compiler(place, arch, self.tools, meson)
         again = ["--reconfigure"] if (meson / "build.ninja").exists() else []
         self.tools.call(
-            self.tools.bin / "meson", "setup", *again, "--cross-file", cross, "-Dbundled=true",
-            "-Dbuildtype=minsize", "-Dwerror=true", "-Dtests=disabled", *options, meson, SOURCE)
-        self.tools.call("ninja", "-C", meson)
-        return meson / "launchd"
+            self.tools.bin / "meson", "setup", *again, "--cross-file", cross, "-Dbundled=true", *options,
+            meson, SOURCE)
+        return meson
 
 
 def main(about, make):

@@ -2,7 +2,14 @@
 """arm.py DIRECTORY - what the whole-program tests need, built for 64-bit Arm: the program as it is
 packaged, and their workers. Prints where: $LAUNCHD_BUILD_DIR for them. What the two have in common
 with the packages' own builds is kept in DIRECTORY. Exit code 77: packaging/bundled/build.py says why.
+
+arm.py --unit-tests DIRECTORY - the unit tests, by qemu-user. Prints how they ended, for
+DIRECTORY/aarch64/tests/meson-logs/testlog.junit.xml.
 """
+import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +21,13 @@ TARGET = "aarch64-linux-gnu.2.36"  # of tests/kernels/run's system
 LEFT_OUT = {"act", "actor", "pmix_probe"}  # linked statically; linked with the program's parts
 PARTS = {"stubborn": ["births", "deeds"]}
 LIBRARIES = {"fake_nvml": "libnvidia-ml.so.1"}
+QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]  # Debian's libc6-arm64-cross
+# qemu-user makes a fork of a child that is to share our memory, has threads and memory of its own
+# beside ours, another root for what is opened than for what links lead to, and is slow; and Debian's
+# other libraries are not there
+NOT_BY_QEMU = {"back", "cgroup", "cgroup_kill", "child", "child_signal_safe", "dlib", "guard", "helper",
+               "joined", "leftovers", "oom", "pool", "procfs", "report_schema", "shed", "sodium",
+               "spawn", "store_limits", "tree"}
 
 
 def build_workers(tools, into):
@@ -28,9 +42,28 @@ def build_workers(tools, into):
                        path, *(workers / f"{part}.c" for part in PARTS.get(path.stem, ())))
 
 
+def run_unit_tests(into):
+    if not shutil.which(QEMU[0]) or not Path(QEMU[-1]).exists():
+        raise CantBeHad("no qemu-user and libc6-arm64-cross here")
+    built = Built(into)
+    wrapper = into / "qemu.ini"
+    wrapper.write_text(f"[binaries]\nexe_wrapper = {QEMU}\n")
+    meson = built.set_up("aarch64", "tests", "-Dtests=enabled", "--cross-file", wrapper)
+    tests = json.loads(built.tools.call(built.tools.bin / "meson", "introspect", "--tests", meson))
+    names = {test["name"] for test in tests if {"unit", "no_valgrind"} & {
+        suite.partition(":")[2] for suite in test["suite"]}}
+    assert names > NOT_BY_QEMU, NOT_BY_QEMU - names
+    return subprocess.run([built.tools.bin / "meson", "test", "-C", meson, "--num-processes",
+                           str(len(os.sched_getaffinity(0))), "--timeout-multiplier", "5",
+                           "--print-errorlogs", *sorted(names - NOT_BY_QEMU)],
+                          env=built.tools.env).returncode
+
+
 def main():
-    into = Path(sys.argv[1]).resolve()
+    into = Path(sys.argv[-1]).resolve()
     try:
+        if "--unit-tests" in sys.argv:
+            return run_unit_tests(into)
         built = Built(into)
         program = built.program("aarch64")
         build_workers(built.tools, program.parent / "tests" / "workers")

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -123,7 +124,7 @@ static int check_library(pid_t parent)
 	pthread_t thread;
 	void *got = NULL;
 
-	if (getpid() == parent || gettid() != getpid() || getppid() != parent)
+	if (getpid() == parent || syscall(SYS_gettid) != getpid() || getppid() != parent)
 		return 10;
 	(void)signal(SIGUSR1, on_raised);
 	if (raise(SIGUSR1) != 0 || raised != 1 || pthread_kill(pthread_self(), SIGUSR1) != 0 ||
