@@ -159,6 +159,7 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 {
 	int rc;
 
+	*ret = (struct program){ NULL };
 	if (settings_flag(s, SET_NO_PYTHON)) {
 		ret->from = "script";
 		return find_program(arena, env, "", s->script, &ret->path, why);

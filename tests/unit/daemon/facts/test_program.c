@@ -204,7 +204,7 @@ static void test_program(void **state)
 {
 	const struct program_row *row = *state;
 	const struct origin here = { LEVEL_COMMAND_LINE, "--python" };
-	struct program program = { 0 };
+	struct program program = { .foreign_line = "of another script" };
 	const char *env[2] = { NULL };
 	struct settings_fixture b;
 	int rc;
@@ -224,6 +224,7 @@ static void test_program(void **state)
 	if (rc == 0) {
 		assert_string_equal(program.path, in_scratch(&b.arena, row->program));
 		assert_string_equal(program.from, row->from);
+		assert_null(program.foreign_line);
 	}
 	settings_fixture_done(&b);
 }
