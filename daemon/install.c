@@ -46,6 +46,9 @@ int install_torchrun(const char *dir, const char *where, const char *const *env,
 	self[len] = '\0';
 	if (arena_failed(arena))
 		return failure_oom(why);
+	if (!same_file(self, "/proc/self/exe")) /* "/tmp/launchd (deleted)" */
+		return failure_set(why, -ENOENT,
+			"%s: there is no file of this launchd to link to: %s", where, self);
 	if (symlink(self, link) < 0) {
 		if (errno != EEXIST)
 			return failure_set(

@@ -86,6 +86,15 @@ static void check_kernel(struct check *c)
 	add_row(c, "C library", libc);
 }
 
+/* And not another one that it needs, nor a file of that name that is no library. */
+static bool is_absent(const struct dlib *d, const struct failure *why)
+{
+	static const char absent[] = ": cannot open shared object file: No such file";
+	const char *file = strstr(why->text, d->file);
+
+	return file && strncmp(file + strlen(d->file), absent, sizeof absent - 1) == 0;
+}
+
 static void check_libraries(struct check *c)
 {
 	const struct dlib *const libraries[] = { &pmix_library, &sodium_library, &cjson_library,
@@ -100,8 +109,8 @@ static void check_libraries(struct check *c)
 		struct text found = { 0 };
 		int rc = dlib_describe(libraries[i], &found, &why);
 
-		if (rc == -ELIBACC)
-			text_printf(&found, "%s can't be loaded; it would add: %s",
+		if (rc == -ELIBACC && is_absent(libraries[i], &why))
+			text_printf(&found, "%s is not installed; it would add: %s",
 				libraries[i]->file, libraries[i]->adds);
 		else if (rc < 0)
 			text_add(&found, why.text);

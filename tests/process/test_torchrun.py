@@ -3,6 +3,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import subprocess
 import time
 
@@ -63,6 +64,21 @@ def test_install_torchrun_needs_a_directory(refused):
     refused(['--install-torchrun', 'none'], "--install-torchrun: can't make none/torchrun: No such",
             rc=1)
     refused(['--install-torchrun'], '--install-torchrun needs a value: --install-torchrun=DIR')
+
+
+def test_install_torchrun_makes_no_link_to_a_program_that_is_gone(place):
+    """Whoever executes it may have it open only: from memory, or a file that was replaced."""
+    copy, into = place.path / 'copy', place.path / 'bin'
+    shutil.copy(BUILD / 'launchd', copy)
+    into.mkdir()
+    with open(copy, 'rb') as program:
+        copy.unlink()
+        fd = program.fileno()
+        done = subprocess.run([f'/proc/self/fd/{fd}', '--install-torchrun', into], pass_fds=[fd],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert f'{copy} (deleted)' in done.stderr
+    assert not list(into.iterdir())
 
 
 def test_torchruns_defaults_are_ours(dry):
