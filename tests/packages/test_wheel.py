@@ -148,6 +148,17 @@ def test_python_runs_and_finds_the_program(venv, call):
     assert (venv / "share/man/man1/launchd.1").exists() and not (venv / "bin/torchrun").exists()
 
 
+@pytest.mark.parametrize("chosen", [None, "/usr/bin/python3"])
+def test_workers_have_the_python_that_runs_it(venv, tmp_path, chosen):
+    """A venv that is not active, as in an image: its packages are what the training imports."""
+    script = tmp_path / "train.py"
+    script.write_text("import sys; print(sys.executable)")
+    env = {"PATH": "/usr/bin:/bin", **({"PYTHON_EXEC": chosen} if chosen else {})}
+    done = subprocess.run([venv / "bin/python", "-m", NAME, "--standalone", "--use_env", script],
+                          env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{chosen or venv / 'bin/python'}\n"), done
+
+
 @pytest.mark.parametrize("how", [["--target", "{to}/t"], ["--prefix", "{to}/p"], ["--user"]])
 def test_it_is_found_wherever_it_was_installed(built, call, tmp_path, how):
     env = {"HOME": str(tmp_path), "PIP_BREAK_SYSTEM_PACKAGES": "1", "PYTHONUSERBASE": ""}
