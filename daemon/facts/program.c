@@ -159,7 +159,7 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 {
 	int rc;
 
-	*ret = (struct program){ NULL };
+	*ret = (struct program){ 0 };
 	if (settings_flag(s, SET_NO_PYTHON)) {
 		ret->from = "script";
 		return find_program(arena, env, "", s->script, &ret->path, why);

@@ -166,7 +166,7 @@ static struct topology node_of(unsigned nnodes, enum launcher launcher, enum con
 {
 	return (struct topology){ .launcher = launcher,
 		.identity = { nnodes, 0, "", "", true },
-		.master = { "127.0.0.1", 1, "", "", 0 },
+		.master = { "127.0.0.1", 1, "", "", 0, NULL },
 		.nproc = 2,
 		.nproc_from = "",
 		.control = { .how = how, .from = "" } };

@@ -127,7 +127,7 @@ static void test_make(void **state)
 		.under_systemd = row->under_systemd };
 	const struct topology t = { .launcher = row->launcher,
 		.identity = { 1, 0, "", "", true },
-		.master = { "127.0.0.1", 0, "", "", 0 },
+		.master = { "127.0.0.1", 0, "", "", 0, NULL },
 		.nproc = row->nproc,
 		.nproc_from = "" };
 	struct plan p = { 0 };
@@ -175,7 +175,7 @@ static void test_proc(void **state)
 		.env = env, .hostname = "h", .cpus = 8, .random_id = "", .proc = row->proc
 	};
 	const struct topology t = { .identity = { 1, 0, "", "", true },
-		.master = { "127.0.0.1", 0, "", "", 0 },
+		.master = { "127.0.0.1", 0, "", "", 0, NULL },
 		.nproc = 1,
 		.nproc_from = "" };
 	struct plan p = { 0 };
@@ -195,7 +195,7 @@ static void test_unequal(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = LAUNCHER_NONE,
 		.identity = { 3, 1, "", "", true },
-		.master = { "h", 29500, "", "", 0 },
+		.master = { "h", 29500, "", "", 0, NULL },
 		.nproc = 3,
 		.nproc_from = "" };
 	struct worker_rank r;
@@ -224,7 +224,7 @@ static void test_elsewhere(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = LAUNCHER_OPEN_MPI,
 		.identity = { 2, 1, "", "", true },
-		.master = { "h", 29500, "", "", 0 },
+		.master = { "h", 29500, "", "", 0, NULL },
 		.nproc = 3,
 		.nproc_from = "" };
 	struct plan p;
@@ -248,7 +248,7 @@ static void test_too_many(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = LAUNCHER_NONE,
 		.identity = { 65536, 0, "", "", true },
-		.master = { "h", 29500, "", "", 0 },
+		.master = { "h", 29500, "", "", 0, NULL },
 		.nproc = 65536,
 		.nproc_from = "" };
 	struct plan p;
@@ -284,7 +284,7 @@ static void test_bind(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = LAUNCHER_NONE,
 		.identity = { 2, 0, "", "", true },
-		.master = { row->has_addr ? "h" : NULL, 29500, "", "", 0 },
+		.master = { row->has_addr ? "h" : NULL, 29500, "", "", 0, NULL },
 		.nproc = 2,
 		.nproc_from = "" };
 	const struct agreement agreed = { .met = { 0, row->alone ? NULL : "10.0.0.1", 29500 },
