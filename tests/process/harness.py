@@ -74,6 +74,12 @@ def waits_in(pid):
     return pathlib.Path(f'/proc/{pid}/wchan').read_text()
 
 
+def writes(pid):
+    """Whether its first thread waits in write(2). Linux 5.10 doesn't say what it waits for in there."""
+    call, *_ = pathlib.Path(f'/proc/{pid}/syscall').read_text().split()
+    return call == {'x86_64': '1', 'aarch64': '64'}[os.uname().machine]
+
+
 def is_idle(pid):
     """Whether its event loop waits for something to happen."""
     return waits_in(pid).startswith(('ep_poll', 'do_epoll_wait'))

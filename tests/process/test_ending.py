@@ -12,7 +12,7 @@ import time
 import pytest
 
 from harness import (children_of, is_running, native, status_of, supervisor_of, until,
-                     waits_in)
+                     writes)
 from needs import PID_1, needs_pids
 
 PTRACE_SEIZE, WALL = 0x4206, 0x40000000
@@ -145,7 +145,7 @@ def test_a_launcher_whose_report_nobody_reads_can_be_ended(start, place):
         os.set_blocking(writer, True)
     job = start(native('ending', '--quiet'), {'END': 'exit:5'}, err=writer)
     supervisor = supervisor_of(job.pid)
-    until(lambda: not children_of(supervisor) and 'pipe_w' in waits_in(supervisor),
+    until(lambda: not children_of(supervisor) and writes(supervisor),
           'the launcher to block')
     job.signal(signal.SIGTERM)
     assert job.end().rc == 143

@@ -266,7 +266,7 @@ def test_each_counts_once(family, place, ends):
     """A daemon is known by its environment when it is asked, and nobody reads that when it is
     killed."""
     report = place.tmp / 'report.json'
-    f = family(['--leftover-grace=0.3', LONG, f'--report={report}'], KIN, KIN, env=ends(0))
+    f = family(['--leftover-grace=1', LONG, f'--report={report}'], KIN, KIN, env=ends(0))
     ends.go(0)
     f.told(TERM, *f.of(*KIN.split()))
     result = f.job.end()
