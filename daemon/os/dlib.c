@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +69,25 @@ int dlib_open(
 	return 0;
 }
 
+typedef void function_t(void);
+
+static function_t *find(void *library, const char *name)
+{
+	void *at = name ? dlsym(library, name) : NULL;
+	function_t *function;
+
+	memcpy(&function, &at, sizeof function);
+	return function;
+}
+
 const char *dlib_place(void (*function)(void))
 {
+	static const char here_too;
 	Dl_info there, here;
+	void *at;
 
-	if (dladdr((void *)(uintptr_t)function, &there) == 0 ||
-		dladdr((void *)(uintptr_t)dlib_place, &here) == 0)
+	memcpy(&at, &function, sizeof at);
+	if (dladdr(at, &there) == 0 || dladdr(&here_too, &here) == 0)
 		return "at an unknown place";
 	return there.dli_fbase == here.dli_fbase ? "linked in" : there.dli_fname;
 }
@@ -83,16 +95,15 @@ const char *dlib_place(void (*function)(void))
 int dlib_describe(const struct dlib *d, struct text *out, struct failure *why)
 {
 	bool linked = d->symbols->linked;
-	void (*first)(void) = d->symbols->linked, (*version)(void) = d->version.linked;
+	function_t *first = d->symbols->linked, *version = d->version.linked;
 	void *library = NULL;
 	int rc = linked ? 0 : load(d, NULL, &library, why);
 
 	if (rc < 0)
 		return rc;
 	if (library) {
-		first = (void (*)(void))(uintptr_t)dlsym(library, d->symbols->name);
-		version = (void (*)(void))(
-			uintptr_t)(d->version.name ? dlsym(library, d->version.name) : NULL);
+		first = find(library, d->symbols->name);
+		version = find(library, d->version.name);
 	}
 	if (version) { /* "OpenPMIx 4.2.2 (PMIx Standard: 4.2, Stable ABI: 0.0)" */
 		const char *said = ((const char *(*)(void))version)();

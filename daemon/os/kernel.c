@@ -49,7 +49,7 @@ int kernel_pidfd_open(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-pid_t kernel_fork_into(int dir, int *tid)
+pid_t kernel_fork_into(int dir, int *tid) // NOLINT(readability-non-const-parameter): it is written
 {
 	/* struct clone_args of linux/sched.h, as far as Linux 5.7 knows it */
 	const struct {
