@@ -12,10 +12,16 @@
 #include "common/failure.h"
 #include "common/text.h"
 
+typedef void function_t(void);
+
 /* POSIX has dlsym() return functions as void *; ISO C allows this conversion. */
-static void fill(void *ret, const struct dlib_symbol *s, const void *function)
+static function_t *find(void *library, const char *name)
 {
-	memcpy((char *)ret + s->at, function, sizeof s->linked);
+	void *at = name ? dlsym(library, name) : NULL;
+	function_t *function;
+
+	memcpy(&function, &at, sizeof function);
+	return function;
 }
 
 /* With all that is wanted of it. */
@@ -56,28 +62,18 @@ int dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
 {
 	bool linked = !file && d->symbols->linked;
-	void *library = NULL, *at;
+	void *library = NULL;
 	int rc = linked ? 0 : load(d, file, &library, why);
 
 	if (rc < 0)
 		return rc;
 	for (const struct dlib_symbol *s = d->symbols; s->name; s++) {
-		at = linked ? NULL : dlsym(library, s->name);
-		fill(ret, s, linked ? (const void *)&s->linked : &at);
+		function_t *function = linked ? s->linked : find(library, s->name);
+
+		memcpy((char *)ret + s->at, &function, sizeof function);
 	}
 	*ret_library = library;
 	return 0;
-}
-
-typedef void function_t(void);
-
-static function_t *find(void *library, const char *name)
-{
-	void *at = name ? dlsym(library, name) : NULL;
-	function_t *function;
-
-	memcpy(&function, &at, sizeof function);
-	return function;
 }
 
 const char *dlib_place(void (*function)(void))
