@@ -119,7 +119,7 @@ static bool note_readable(struct deaths *d, void (*tell)(void *owner, struct wor
 /* The first one, if it is a worker that has no pidfd and is not reaped yet. */
 static bool note_first(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w))
 {
-	for (unsigned i = 0; first && i < d->count; i++) {
+	for (unsigned i = 0; first > 0 && i < d->count; i++) {
 		struct worker *w = &d->workers[i];
 
 		if (w->outcome.pid != first || !worker_is_alive(w) || w->pidfd >= 0 ||
@@ -152,13 +152,14 @@ static bool note_others(struct deaths *d, void (*tell)(void *owner, struct worke
 	return died;
 }
 
-bool deaths_is_of_child(int code)
+pid_t deaths_first(int code, pid_t pid)
 {
-	return code == CLD_EXITED || code == CLD_KILLED || code == CLD_DUMPED;
+	return code == CLD_EXITED || code == CLD_KILLED || code == CLD_DUMPED ? pid : -1;
 }
 
-/* Whoever waits for the signal doesn't get it now. */
-static pid_t take_signal(struct deaths *d)
+/* Whom the one that is waiting names, as `first` of deaths_note(). Another one, which names nobody,
+ * waits in its place: children that are no workers have died behind it, too. */
+static pid_t take_signal(void)
 {
 	const struct timespec now = { 0 };
 	siginfo_t si;
@@ -168,8 +169,8 @@ static pid_t take_signal(struct deaths *d)
 	sigaddset(&chld, SIGCHLD);
 	if (sigtimedwait(&chld, &si, &now) < 0)
 		return 0;
-	d->took_signal = true;
-	return deaths_is_of_child(si.si_code) ? si.si_pid : 0;
+	(void)kill(getpid(), SIGCHLD);
+	return deaths_first(si.si_code, si.si_pid);
 }
 
 bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w))
@@ -178,7 +179,7 @@ bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct
 
 	if (!d->by_signal)
 		return died;
-	died |= note_first(d, first ? first : take_signal(d), tell);
+	died |= note_first(d, first ? first : take_signal(), tell);
 	return note_others(d, tell) || died;
 }
 

@@ -26,7 +26,6 @@ struct deaths {
 	struct worker *workers; /* borrowed */
 	unsigned count;
 	bool by_signal;    /* there are workers without a pidfd; SIGCHLD is blocked */
-	bool took_signal;  /* deaths_note() has taken a SIGCHLD, which told of others, too */
 	int epoll;         /* for worker_start(); -1: not open */
 	uv_poll_t watch;   /* of it */
 	uv_prepare_t turn; /* dated only: before the loop sleeps */
@@ -46,14 +45,14 @@ void deaths_init(struct deaths *d, struct worker *workers, unsigned count);
 int deaths_open(struct deaths *d, uv_loop_t *loop, bool dated, void (*on_readable)(void *owner),
 	void *owner, struct failure *why);
 
-/* Notes how workers ended that have died by now, and tells the owner of each, in their order.
- * `first`: whose death a SIGCHLD has told of just now; 0: nobody's, but one may be waiting. Returns
- * whether there was one. */
-bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w));
+/* Whose death a SIGCHLD with these si_code and si_pid tells of; -1: nobody's. It may be that a
+ * child was stopped, and that others have died behind that. */
+pid_t deaths_first(int code, pid_t pid);
 
-/* Whether a SIGCHLD's si_code tells of a death: it may also be that a child was stopped, and that
- * others have died behind that. */
-bool deaths_is_of_child(int code);
+/* Notes how workers ended that have died by now, and tells the owner of each, in their order.
+ * `first`: what deaths_first() says of a SIGCHLD that was read just now; 0: none was, but one may
+ * be waiting. Returns whether there was one. */
+bool deaths_note(struct deaths *d, pid_t first, void (*tell)(void *owner, struct worker *w));
 
 /* Closes its handles: returns how many times on_closed will be called. */
 unsigned deaths_close(struct deaths *d, uv_close_cb on_closed);

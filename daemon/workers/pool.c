@@ -231,13 +231,7 @@ static void on_worker_ended(void *owner, struct worker *w)
 /* Before anything is done about it: who died by itself must not look as if we had ended it. */
 static bool note_deaths(struct pool *p, pid_t first)
 {
-	bool died = deaths_note(&p->deaths, first, on_worker_ended);
-
-	/* pool_on_child() will not come for its orphans */
-	if (p->deaths.took_signal && p->state != POOL_KILLING)
-		look_within(p, 0);
-	p->deaths.took_signal = false;
-	return died;
+	return deaths_note(&p->deaths, first, on_worker_ended);
 }
 
 /* Looks who has died, and does what follows from it. first: as deaths_note() has it. */

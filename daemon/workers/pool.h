@@ -101,8 +101,8 @@ void pool_forward(struct pool *p, int signal);
 void pool_suspend(struct pool *p);
 void pool_resume(struct pool *p);
 
-/* SIGCHLD has come: orphans are reaped, and workers without a pidfd. `first`: the first child that
- * has died since the signal was read before; 0: it does not say. */
+/* SIGCHLD has come: orphans are reaped, and workers without a pidfd. `first`: what
+ * deaths_first() says of it. */
 void pool_on_child(struct pool *p, pid_t first);
 
 /* Frees; the loop must have closed the handles. */

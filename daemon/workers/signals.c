@@ -51,7 +51,7 @@ static void on_direct(uv_poll_t *h, int status, int events)
 	if (read(s->fd, &si, sizeof si) != (ssize_t)sizeof si)
 		return;
 	if (si.ssi_signo == SIGCHLD) {
-		s->on_child(s, deaths_is_of_child(si.ssi_code) ? (pid_t)si.ssi_pid : 0);
+		s->on_child(s, deaths_first(si.ssi_code, (pid_t)si.ssi_pid));
 		return;
 	}
 	got = (struct relayed){ (int)si.ssi_signo, si.ssi_code, (pid_t)si.ssi_pid, si.ssi_uid };

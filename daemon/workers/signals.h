@@ -30,7 +30,7 @@ struct signals {
 	uv_poll_t direct_poll, relay_poll;
 	unsigned handles;
 	void (*on_signal)(struct signals *s, const struct relayed *got, enum signal_way way);
-	/* SIGCHLD: of the first that has died since the one before; 0: none has */
+	/* SIGCHLD: what deaths_first() says of it */
 	void (*on_child)(struct signals *s, pid_t first);
 	void (*on_guard_gone)(struct signals *s); /* the pipe's other end is closed */
 	void *owner;
