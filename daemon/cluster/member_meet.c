@@ -377,6 +377,8 @@ static void on_no_card(struct pmix_exchange *x, const char *why, bool unavailabl
 		miss(m, why);
 		return;
 	}
+	party_say(&m->party, NOTE_VERBOSE, "%s; they meet at %s, port %u instead", why,
+		m->party.config->hub_addr, m->party.config->hub_port);
 	leave_time_to_dial(m);
 	/* PMIx is mostly missing on all nodes: the address that all know will do */
 	m->party.auth = (struct link_auth){ .keyed = false };

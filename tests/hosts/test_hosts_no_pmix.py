@@ -9,6 +9,7 @@ from harness import native, until
 from test_hosts_meet import absent, fake_library
 
 PORT = 29500
+NO_PMIX = "launchd: note: the launchers of this job can't meet by PMIx: "
 UNKEYED = "the control channel is not authenticated"
 TAKEN = f"without PMIx launchers meet at port {PORT + 1}, where another program on this node " \
     "is listening: give all nodes another --control-port or MASTER_PORT"
@@ -35,6 +36,15 @@ def test_the_channel_without_a_key_is_said_once(make_hosts):
     result = run(make_hosts(3))
     assert result.returncode == 0, result
     assert result.stderr.count(UNKEYED) == 1, result
+    assert NO_PMIX not in result.stderr, result
+
+
+def test_verbose_says_why(make_hosts):
+    hosts = make_hosts(2)
+    result = run(hosts, "--verbose")
+    assert result.returncode == 0, result
+    why = rf"{NO_PMIX}libpmix: .*; they meet at {re.escape(hosts.addresses[0])}, port {PORT + 1} instead\n"
+    assert len(re.findall(why, result.stderr)) == 2, result
 
 
 def test_node_0_may_be_the_last_to_notice(make_hosts):
