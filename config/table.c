@@ -97,8 +97,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"--use_env." },
 	[SET_PYTHON] = { .flag = "python", .kind = KIND_TEXT, .group = GROUP_WORKERS,
 		.variable = "PYTHON_EXEC", .metavar = "PATH",
-		.help = "Python interpreter for the workers. Default: PYTHON_EXEC, then python3, "
-			"then python on PATH." },
+		.help = "Python interpreter for the workers. Default: PYTHON_EXEC; then, where "
+			"VIRTUAL_ENV is not set, python3 of the virtual environment in which launchd "
+			"is installed, if it has PyTorch; then python3, then python on PATH." },
 	[SET_USE_ENV] = { .flag = "use_env", .original = 1, .kind = KIND_FLAG,
 		.group = GROUP_WORKERS, .by_default = "0",
 		.help = "Pass the local rank in LOCAL_RANK only, not also as an argument "

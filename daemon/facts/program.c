@@ -2,6 +2,7 @@
 #include "daemon/facts/program.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "common/words.h"
 #include "config/settings.h"
 #include "daemon/facts/misnamed.h"
+#include "daemon/facts/torch.h"
 
 /* 0 if path is a file that can be executed, else negative errno. */
 static int executable(const char *path)
@@ -69,6 +71,28 @@ static int find_program(struct arena *a, const char *const *env, const char *wha
 			 misnamed(why, what, name, by, rc, a);
 }
 
+/* The Python of the virtual environment that this program is installed in, where none is active:
+ * ssh, mpirun and cron start it by its path. One without PyTorch is a tool's own, as pipx and uv
+ * make it, and not the workers'. NULL: there is none. */
+static const char *own_python(const char *const *env, struct arena *a)
+{
+	const char *active = env_get(env, "VIRTUAL_ENV"), *python;
+	char self[PATH_MAX], *name;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
+	if ((active && *active) || len < 0)
+		return NULL;
+	self[len] = '\0';
+	name = strrchr(self, '/');
+	if (!name)
+		return NULL;
+	*name = '\0';
+	python = arena_printf(a, "%s/python3", self);
+	if (access(arena_printf(a, "%s/../pyvenv.cfg", self), F_OK) < 0 || executable(python) < 0)
+		return NULL;
+	return torch_version_read(NULL, python, a) ? python : NULL;
+}
+
 static int find_python(const struct settings *s, const char *const *env, struct arena *a,
 	struct program *ret, struct failure *why)
 {
@@ -79,6 +103,10 @@ static int find_python(const struct settings *s, const char *const *env, struct 
 		return find_program(
 			a, env, arena_printf(a, "%s: ", ret->from), given, &ret->path, why);
 	}
+	ret->from = "launchd's virtual environment";
+	ret->path = own_python(env, a);
+	if (ret->path)
+		return 0;
 	ret->from = "PATH";
 	if (program_search(a, env, "python3", &ret->path) == 0 ||
 		program_search(a, env, "python", &ret->path) == 0)

@@ -21,9 +21,10 @@ struct wrapper {
 	struct failure why; /* why it can't be executed: counts where a worker here needs it */
 };
 
-/* Finds the Python (--python, PYTHON_EXEC, python3, python) and looks whether it can run the
- * script; with --no_python finds the script itself, on PATH where it has no slash.
- * -EINVAL: a command line that can't be meant; -ENOENT, -EACCES: not there, not usable. */
+/* Finds the Python (--python, PYTHON_EXEC, that of the virtual environment around this program,
+ * python3, python) and looks whether it can run the script; with --no_python finds the script
+ * itself, on PATH where it has no slash. -EINVAL: a command line that can't be meant; -ENOENT,
+ * -EACCES: not there, not usable. */
 int program_find(const struct settings *s, const char *const *env, struct arena *arena,
 	struct program *ret, struct failure *why);
 

@@ -1,14 +1,16 @@
 """Section 4: a worker as a process: session, signals, descriptors, Python, stdin, CPUs, limits."""
 import os
 import pty
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from harness import native, until, worker
+from harness import BUILD, native, until, worker
 from needs import PID_1, needs_pids
 
 NULL = '/dev/null'
@@ -159,6 +161,42 @@ def test_a_virtual_environments_python_stays_its_own(launch, place):
     assert launch(['train.py'], {'PATH': path}).out == expected
     assert launch(['--python', 'venv/bin/python3', 'train.py']).out == expected
     assert launch(['train.py'], {'PYTHON_EXEC': f'{place.path}/venv/bin/python3'}).out == expected
+
+
+@pytest.fixture
+def installed(place):
+    """The program in a virtual environment with a PyTorch."""
+    venv = place.path / 'venv'
+    place.write('venv/pyvenv.cfg', 'home = /usr/bin\n')
+    place.write('venv/lib/python3.11/site-packages/torch/version.py', "__version__ = '2.4.0'\n")
+    place.write('train.py', 'import sys; print(sys.prefix)')
+    (venv / 'bin').mkdir()
+    (venv / 'bin/python3').symlink_to(os.path.realpath('/usr/bin/python3'))
+    shutil.copy(BUILD / 'launchd', venv / 'bin/launchd')
+    return venv
+
+
+def test_the_virtual_environment_of_launchd_itself(launch, place, installed):
+    """Called by its path, or by a link, as --install-torchrun makes it; what is named goes first."""
+    own, paths = f'{installed}\n', '/usr\n'
+    program = installed / 'bin/launchd'
+    (place.path / 'torchrun').symlink_to(program)
+    assert launch(['train.py'], program=program).out == own
+    assert launch(['train.py'], program=place.path / 'torchrun').out == own
+    assert launch(['train.py'], {'VIRTUAL_ENV': ''}, program=program).out == own
+    assert launch(['train.py'], {'VIRTUAL_ENV': '/another'}, program=program).out == paths
+    assert launch(['train.py'], {'PYTHON_EXEC': '/usr/bin/python3'}, program=program).out == paths
+    assert re.search(rf"program +{installed}/bin/python3 +\(launchd's virtual environment\)",
+                     launch(['--dry-run', 'train.py'], program=program).out)
+
+
+@pytest.mark.parametrize('missing', ['pyvenv.cfg', 'lib', 'bin/python3'])
+def test_a_virtual_environment_that_is_not_the_workers(launch, installed, missing):
+    """pipx and uv make one for launchd alone, without PyTorch; there may be one on PYTHONPATH."""
+    (installed / missing).rename(installed / 'elsewhere')
+    packages = str(next(installed.glob('*/python3*/site-packages')))
+    result = launch(['train.py'], {'PYTHONPATH': packages}, program=installed / 'bin/launchd')
+    assert result.out == '/usr\n'
 
 
 CAT = ['--no_python', '--use_env', '/bin/cat']
