@@ -196,6 +196,7 @@ static void on_closed(uv_handle_t *h)
 
 void lifeline_stop(struct lifeline *l)
 {
+	l->parent_unseen = false; /* the guard may tell of it still */
 	if (l->handles == 0 || uv_is_closing((uv_handle_t *)&l->poll))
 		return;
 	uv_close((uv_handle_t *)&l->poll, on_closed);

@@ -249,12 +249,31 @@ static void test_gone(void **state)
 	assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* The guard may still tell of the parent while the member says its last words. */
+static void test_stopped(void **state)
+{
+	struct bench b = { .lifeline = { .on_lost = on_lost, .owner = &b } };
+	struct lifeline *l = &b.lifeline;
+
+	(void)state;
+	assert_int_equal(uv_loop_init(&b.loop), 0);
+	assert_int_equal(lifeline_start(l, &b.loop, getpid(), "MARK", NULL, &b.why), 0);
+	l->parent_unseen = true; /* as without pidfds */
+	lifeline_stop(l);
+	lifeline_parent_gone(l);
+	(void)uv_run(&b.loop, UV_RUN_DEFAULT);
+	lifeline_parent_gone(l);
+	assert_int_equal(b.lost, 0);
+	assert_int_equal(uv_loop_close(&b.loop), 0);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_loss, rows);
 	suite_add(&s, "what started us has ended already", test_gone, NULL, NULL);
+	suite_add(&s, "whatever ends when it is not watched any more", test_stopped, NULL, NULL);
 	suite_add(&s, "what can't be seen may be a shell", test_unseen, NULL, NULL);
 	return suite_run(&s);
 }
