@@ -325,7 +325,7 @@ static void add_culprit(const struct result *r, struct text *out)
 	outcome_add(out, &r->cause.culprit);
 	if (r->unsure)
 		text_printf(out, "; another worker may have failed first: %s can't tell",
-			has_twin(r) ? "this kernel" : "the nodes' clocks");
+			has_twin(r) ? "its node's kernel" : "the nodes' clocks");
 }
 
 static void add_loss(const struct result *r, struct text *out)

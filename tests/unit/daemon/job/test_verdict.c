@@ -315,7 +315,7 @@ static const struct text_row {
 			FAILED },
 		7,
 		"root cause: possibly rank 3 (local rank 1, pid 4711) on gpu07 (node 1): exit "
-		"code 7; another worker may have failed first: this kernel can't tell" },
+		"code 7; another worker may have failed first: its node's kernel can't tell" },
 	{ "a lost node", RESULT(.cause = { .kind = CAUSE_NODE_LOST, .node = 2, .detail = "cut" }),
 		125, "root cause: node 2 (gpu08) was lost: cut" },
 	{ "a lost node, unsure",
