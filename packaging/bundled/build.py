@@ -141,12 +141,13 @@ class Prefix:
         self.place, self.arch, self.tools, self.sources = place, arch, tools, sources
 
     def make(self):
-        """Anew, where what they are made of or by has changed."""
+        """Anew, where what they are made of or by has changed; then what was built with them goes, as
+        meson keeps what pkg-config said."""
         wanted = "".join(path.read_text() for path in sorted(HERE.iterdir()) if path.is_file())
         stamp = self.place / "made"
         if stamp.exists() and stamp.read_text() == wanted:
             return
-        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.rmtree(self.place.parent, ignore_errors=True)
         (self.place / "lib/pkgconfig").mkdir(parents=True)
         self.make_uv(self.sources["libuv1"])
         self.make_inih(self.sources["libinih"])
@@ -218,8 +219,8 @@ class Prefix:
     def describe(self, name, source, flags):
         (self.place / f"lib/pkgconfig/{name}.pc").write_text(
             f"prefix={self.place}\nName: {name}\nDescription: for launchd\n"
-            f"Version: {source.upstream}\nCflags: -I${{prefix}}/include\n"
-            f"Libs: -L${{prefix}}/lib {flags}\n")
+            f'Version: {source.upstream}\nCflags: -I"${{prefix}}/include"\n'
+            f'Libs: -L"${{prefix}}/lib" {flags}\n')
 
 
 def replace(path, text):
@@ -267,6 +268,9 @@ class Built:
     def __init__(self, into):
         self.into = Path(into).resolve()
         self.into.mkdir(parents=True, exist_ok=True)
+        if any(self.into.iterdir()) and not (self.into / "lock").exists():
+            raise Failed(f"{self.into} has other files than ours, some of which would be replaced: "
+                         "name a directory that is empty or new")
         self.lock = open(self.into / "lock", "w", encoding="utf-8")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.tools = Tools(self.into / "tools")
@@ -292,7 +296,6 @@ class Built:
     def set_up(self, arch, name, *options):
         """meson's directory, with nothing built yet."""
         place = self.into / arch
-        place.mkdir(parents=True, exist_ok=True)
         Prefix(place / "prefix", arch, self.tools, self.sources).make()
         meson = place / name
         cross = describe_compiler(place, arch, self.tools, meson)

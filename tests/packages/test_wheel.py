@@ -98,11 +98,22 @@ def test_twice_the_same_bytes(built, call, tmp_path):
     assert wheels()["x86_64"].read_bytes() == before
 
 
+def test_it_is_not_built_among_other_files(tmp_path):
+    """As --into . would: what it keeps there has common names, and is made anew."""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/mine").touch()
+    done = subprocess.run([sys.executable, TOOL, "--into", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1 and f"{tmp_path} has other files than ours" in done.stderr, done
+    assert [path.name for path in tmp_path.rglob("*")] == ["tools", "mine"]
+
+
 @pytest.mark.long
 def test_built_elsewhere_it_has_the_same_bytes(built, make_checkout, call):
-    copy = make_checkout()
+    made = make_checkout()
+    copy = made.rename(made.with_name("a checkout"))
     into = copy / "build-elsewhere" / "deep"
     (into / "tools").mkdir(parents=True)
+    (into / "lock").touch()
     (into / "sources").symlink_to(INTO / "sources")
     for path in (INTO / "tools").iterdir():
         if path.name != "zig":  # what has been compiled
