@@ -3,14 +3,13 @@
  * An epoll(7) of pidfds hands them over in the order in which they became readable, which is the
  * order of death. (Asking for any child gives the order of the process table.)
  *
- * Without pidfds (daemon/os/kernel.h) SIGCHLD tells: it names the first that has died since it was
- * read before. Those behind it came in one signal: one is the second, of several nobody knows the
- * order. They have one and the same ended_ns then, which no others have.
+ * Without pidfds (daemon/os/kernel.h) SIGCHLD tells: it names the first that has died since one was
+ * read. It says nothing of those that died after that: if there is one, it is the second; the order
+ * of several is unknown, and all of them get the same ended_ns, which no other worker has.
  *
- * A death is dated
- * when it is seen, and it may be earlier by as long as this process was awake without having
- * looked, or waited for a CPU: what was asleep would have been woken by it. On one node that does
- * not matter, as the order is known; to compare times of several nodes it does. */
+ * A death is dated when it is seen, and it may be earlier by as long as this process was awake
+ * without having looked, or waited for a CPU: what was asleep would have been woken by it. On one
+ * node that does not matter, as the order is known; to compare times of several nodes it does. */
 #ifndef LAUNCHD_DAEMON_WORKERS_DEATHS_H
 #define LAUNCHD_DAEMON_WORKERS_DEATHS_H
 
