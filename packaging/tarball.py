@@ -9,7 +9,6 @@ sources give the same bytes. Exit codes are packaging/bundled/build.py's.
 """
 import gzip
 import io
-import platform
 import sys
 import tarfile
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "bundled"))
-from build import TARGETS, Failed, main  # noqa: E402
+from build import main  # noqa: E402
 
 NAMES = {"x86_64": "amd64", "aarch64": "arm64"}  # those of containers: packaging/Containerfile
 MADE_S = 315532800  # 1980, as in the wheel
@@ -48,11 +47,8 @@ def write(path, files):
 
 def build(built, architectures):
     """The tarballs' paths."""
-    here = platform.machine()
-    if here not in TARGETS:
-        raise Failed(f"nothing is built on {here}")
+    here = built.here()
     programs = {arch: built.program(arch) for arch in sorted({here, *architectures})}
-    # what makes the man page and the completion has to run, and they are the same everywhere
     files = installed(built, here)
     for name, path in built.licences().items():
         files[f"share/doc/launchd/licences/{name}"] = path.read_bytes()

@@ -15,6 +15,7 @@ import argparse
 import fcntl
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -282,10 +283,18 @@ class Built:
                                           SOURCE / "meson.build"))
 
     def licences(self):
-        """Of what is linked in: {where to put it: the file}."""
+        """Ours, once there is one, and those of what is linked in: {where to put it: the file}."""
+        own = {"LICENSE": SOURCE / "LICENSE"} if (SOURCE / "LICENSE").exists() else {}
         linked = {f"{source.name}/{name}": source.tree / name
                   for source in self.sources.values() for name in source.licences}
-        return {**linked, "zig/LICENSE": self.tools.zig.parent / "LICENSE"}
+        return {**own, **linked, "zig/LICENSE": self.tools.zig.parent / "LICENSE"}
+
+    def here(self):
+        """This machine's architecture: what makes the man page and the completion has to run."""
+        arch = platform.machine()
+        if arch not in TARGETS:
+            raise CantBeHad(f"nothing is built on {arch}")
+        return arch
 
     def program(self, arch):
         """Its path."""

@@ -8,16 +8,14 @@ packaging/bundled/build.py builds, and prints its path. The version and the lice
 meson.build. The same sources give the same bytes. Exit codes are packaging/bundled/build.py's.
 """
 import base64
-import platform
 import sys
 import zipfile
 from hashlib import sha256
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "bundled"))
-from build import TARGETS, CantBeHad, main  # noqa: E402
+from build import main  # noqa: E402
 
 NAME = "ranklaunch"  # on PyPI and for import: launchd is taken there
 SUMMARY = "A launcher for distributed PyTorch training, one for each node, in place of torchrun"
@@ -78,8 +76,6 @@ def write(built, arch, documents):
     """documents: the directory with what meson made of them. The wheel's path."""
     project, tags = built.project(), tags_of(arch)
     licences = built.licences()
-    if (SOURCE / "LICENSE").exists():
-        licences["LICENSE"] = SOURCE / "LICENSE"
     spdx = sorted({name for source in built.sources.values() for name in source.spdx})
     whole = f"{NAME}-{project['version']}"
     data, info = f"{whole}.data", f"{whole}.dist-info"
@@ -103,10 +99,7 @@ def write(built, arch, documents):
 
 def build(built, architectures):
     """The wheels' paths."""
-    here = platform.machine()
-    if here not in TARGETS:
-        raise CantBeHad(f"nothing is built on {here}")
-    # what makes the man page and the completion has to run, and they are the same everywhere
+    here = built.here()
     for arch in {here, *architectures}:
         built.program(arch)
     return [write(built, arch, built.into / here / "build/config/docs") for arch in architectures]

@@ -42,7 +42,8 @@ def test_its_files(tarballs, arch):
         "bin/launchd", "share/man/man1/launchd.1", "share/bash-completion/completions/launchd",
         "share/zsh/site-functions/_launchd",
         *(f"share/doc/launchd/{name}" for name in DOCUMENTS),
-        *(f"share/doc/launchd/licences/{name}" for name in LINKED)}
+        *(f"share/doc/launchd/licences/{name}" for name in LINKED),
+        *(["share/doc/launchd/licences/LICENSE"] if (SOURCE / "LICENSE").exists() else [])}
     assert {(entry.mode, entry.uid, entry.gid) for entry in entries.values()} == \
         {(0o755, 0, 0), (0o644, 0, 0)}
 
