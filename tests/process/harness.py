@@ -74,15 +74,20 @@ def waits_in(pid):
     return pathlib.Path(f'/proc/{pid}/wchan').read_text()
 
 
-def writes(pid):
-    """Whether its first thread waits in write(2). Linux 5.10 doesn't say what it waits for in there."""
+def waits_for(pid, x86_64, aarch64):
+    """Whether its first thread waits in one of these system calls. Linux 5.10 doesn't say what it waits
+    for in there."""
     call, *_ = pathlib.Path(f'/proc/{pid}/syscall').read_text().split()
-    return call == {'x86_64': '1', 'aarch64': '64'}[os.uname().machine]
+    return call in {'x86_64': x86_64, 'aarch64': aarch64}[os.uname().machine]
+
+
+def writes(pid):
+    return waits_for(pid, x86_64=['1'], aarch64=['64'])
 
 
 def is_idle(pid):
-    """Whether its event loop waits for something to happen."""
-    return waits_in(pid).startswith(('ep_poll', 'do_epoll_wait'))
+    """Whether its event loop waits for something to happen: in epoll_wait or epoll_pwait."""
+    return waits_for(pid, x86_64=['232', '281'], aarch64=['22'])
 
 
 def end_children(before):
