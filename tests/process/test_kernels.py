@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import is_running, native, status_of, supervisor_of, until
+from harness import is_idle, is_running, native, status_of, supervisor_of, until
 from sandbox import BLIND, LEVEL, LEVELS, enter, without
 
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
@@ -45,6 +45,7 @@ def test_the_lack_is_named(launch):
 def stopped(job):
     """Its supervisor, which reads no signal now."""
     supervisor = supervisor_of(job.pid)
+    until(lambda: is_idle(supervisor), 'what has happened so far to be read')
     os.kill(supervisor, signal.SIGSTOP)
     until(lambda: status_of(supervisor)['State'][0] == 'T', 'the supervisor to stop')
     return supervisor
