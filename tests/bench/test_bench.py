@@ -41,6 +41,19 @@ def test_the_table_of_the_store(tmp_path):
     assert re.search(r"^\d{4}-\d\d-\d\d: no torch, Linux", done.stdout, re.M)
 
 
+def test_a_load_has_an_answer_however_busy_the_machine_is():
+    """Milliseconds that are over before the first answer came: no row without a number."""
+    tools = pathlib.Path(BUILD) / "tests"
+    with subprocess.Popen([tools / "store" / "store_host", "127.0.0.1", "0", "none", "1024"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        port = server.stdout.readline().split()[-1]
+        done = subprocess.run([tools / "bench" / "store_load", port, "8", "0", "large"],
+                              capture_output=True, text=True, timeout=300)
+        server.stdin.close()
+    assert done.returncode == 0, done.stderr
+    assert all(int(number) > 0 for number in done.stdout.split())
+
+
 def test_the_tables_of_the_output(tmp_path):
     done = subprocess.run([RUN.with_name("run_output"), "--quick", "--megabytes", "1", "--build",
                            BUILD, "--directory", tmp_path], capture_output=True, text=True,
