@@ -37,15 +37,13 @@ static int refuse(const char *link, const char *where, struct failure *why)
 int install_torchrun(const char *dir, const char *where, const char *const *env,
 	struct arena *arena, struct text *out, struct failure *why)
 {
-	const char *link = arena_printf(arena, "%s/torchrun", dir), *found = NULL;
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+	const char *link = arena_printf(arena, "%s/torchrun", dir), *found = NULL, *self;
+	int rc = program_self(arena, &self);
 
-	if (len < 0)
-		return failure_set(why, -errno, "/proc/self/exe: %s", strerror(errno));
-	self[len] = '\0';
 	if (arena_failed(arena))
 		return failure_oom(why);
+	if (rc < 0)
+		return failure_set(why, rc, "/proc/self/exe: %s", strerror(-rc));
 	if (!same_file(self, "/proc/self/exe")) /* "/tmp/launchd (deleted)" */
 		return failure_set(why, -ENOENT,
 			"%s: there is no file of this launchd to link to: %s", where, self);

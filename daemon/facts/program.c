@@ -71,24 +71,33 @@ static int find_program(struct arena *a, const char *const *env, const char *wha
 			 misnamed(why, what, name, by, rc, a);
 }
 
+int program_self(struct arena *a, const char **ret)
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
+	if (len < 0)
+		return -errno;
+	self[len] = '\0';
+	*ret = arena_strdup(a, self);
+	return *ret ? 0 : -ENOMEM;
+}
+
 /* The Python of the virtual environment that this program is installed in, where none is active:
  * ssh, mpirun and cron start it by its path. One without PyTorch is a tool's own, as pipx and uv
  * make it, and not the workers'. NULL: there is none. */
 static const char *own_python(const char *const *env, struct arena *a)
 {
-	const char *active = env_get(env, "VIRTUAL_ENV"), *python;
-	char self[PATH_MAX], *name;
-	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+	const char *active = env_get(env, "VIRTUAL_ENV"), *self = "", *name, *bin, *python;
 
-	if ((active && *active) || len < 0)
+	if ((active && *active) || program_self(a, &self) < 0)
 		return NULL;
-	self[len] = '\0';
 	name = strrchr(self, '/');
 	if (!name)
 		return NULL;
-	*name = '\0';
-	python = arena_printf(a, "%s/python3", self);
-	if (access(arena_printf(a, "%s/../pyvenv.cfg", self), F_OK) < 0 || executable(python) < 0)
+	bin = arena_printf(a, "%.*s", (int)(name - self), self);
+	python = arena_printf(a, "%s/python3", bin);
+	if (access(arena_printf(a, "%s/../pyvenv.cfg", bin), F_OK) < 0 || executable(python) < 0)
 		return NULL;
 	return torch_version_read(NULL, python, a) ? python : NULL;
 }

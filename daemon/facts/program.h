@@ -32,6 +32,10 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
  * passed over, but remembered. 0 or negative errno; *ret only for 0. */
 int program_search(struct arena *a, const char *const *env, const char *name, const char **ret);
 
+/* The file of this program, as proc(5) names it: one that was removed ends with " (deleted)". 0 or
+ * negative errno; *ret only for 0. */
+int program_self(struct arena *a, const char **ret);
+
 /* Splits --wrap into words and looks for the first as for a program; without --wrap, *ret is empty.
  * -EINVAL: it can't be split, or has no word. */
 int wrapper_find(const struct settings *s, const char *const *env, struct arena *arena,

@@ -12,6 +12,15 @@
 
 enum { WORKERS = 3 };
 
+static sigset_t only_chld(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	return set;
+}
+
 /* Children that wait for a signal, and whom the owner has been told of. */
 static struct bench {
 	struct deaths deaths;
@@ -38,11 +47,9 @@ static void strike(unsigned i, int signal)
 
 static int bench_make(void **state)
 {
-	sigset_t chld;
+	const sigset_t chld = only_chld();
 
 	(void)state;
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &chld, NULL);
 	bench = (struct bench){ .told = 0 };
 	deaths_init(&bench.deaths, bench.workers, WORKERS);
@@ -63,7 +70,7 @@ static int bench_make(void **state)
 static int bench_done(void **state)
 {
 	const struct timespec now = { 0 };
-	sigset_t chld;
+	const sigset_t chld = only_chld();
 
 	(void)state;
 	for (unsigned i = 0; i < WORKERS; i++)
@@ -71,8 +78,6 @@ static int bench_done(void **state)
 			(void)kill(bench.workers[i].outcome.pid, SIGKILL);
 			(void)waitpid(bench.workers[i].outcome.pid, NULL, 0);
 		}
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
 	(void)sigtimedwait(&chld, NULL, &now);
 	(void)sigprocmask(SIG_UNBLOCK, &chld, NULL);
 	return 0;
@@ -83,10 +88,8 @@ static siginfo_t take(void)
 {
 	const struct timespec now = { 0 };
 	siginfo_t si = { 0 };
-	sigset_t chld;
+	const sigset_t chld = only_chld();
 
-	sigemptyset(&chld);
-	sigaddset(&chld, SIGCHLD);
 	assert_int_equal(sigtimedwait(&chld, &si, &now), SIGCHLD);
 	return si;
 }
