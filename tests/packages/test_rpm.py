@@ -30,8 +30,9 @@ def test_it_builds(make_checkout, call, tmp_path):
     (tmp_path / "SOURCES").mkdir()
     with tarfile.open(tmp_path / "SOURCES" / f"{checkout.name}.tar.gz", "w:gz") as tar:
         tar.add(checkout, checkout.name)
-    # what it needs has other names here
-    call(["rpmbuild", "-bb", "--nodeps", "-D", f"_topdir {tmp_path}", "-D", "debug_package %{nil}", SPEC])
+    # what it needs has other names here; a builder of Fedora's has no network
+    call(["unshare", "--map-root-user", "--net", "rpmbuild", "-bb", "--nodeps",
+          "-D", f"_topdir {tmp_path}", "-D", "debug_package %{nil}", SPEC])
     package, = tmp_path.rglob("*.rpm")
     assert {name for name in call(["rpm", "-qpl", package]).splitlines()
             if not name.startswith("/usr/lib/.build-id")} == FILES

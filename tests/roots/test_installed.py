@@ -2,12 +2,18 @@
 runs a job of two launchers and one that fails, and goes without a trace."""
 import re
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
 from machine import SOURCE, copy_checkout
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "packages"))
+import test_tarball as tarball  # noqa: E402
+
 OF_DEB = ("debian-12", "debian-13", "ubuntu-22.04", "ubuntu-24.04")
+OF_TARBALL = ("debian-11", "ubuntu-20.04")
 USERS = ["openmpi-bin", "python3"]
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
 TRAIN = """
@@ -73,3 +79,22 @@ def test_deb(make_root, build_deb, release):
     runs_jobs(root)
     root.apt("purge", "--autoremove", "launchd")
     assert root.files() ^ before == set()
+
+
+@pytest.mark.parametrize("release", OF_TARBALL)
+def test_tarball(make_root, release):
+    """In /usr/local, where the container image has it as well."""
+    packed = Path(tarball.make()[0])
+    root = make_root(release, USERS)
+    before = root.files()
+
+    def run(command):
+        done = root.run(["sh", "-c", command], cwd="/usr/local", shared={packed.parent: "/mnt"})
+        assert done.returncode == 0, done
+        return done.stdout
+
+    run(f"tar -xf /mnt/{packed.name}")
+    runs_jobs(root)
+    run(f"tar -tf /mnt/{packed.name} | xargs rm")
+    left = root.files() - before
+    assert not run(f"find /dev/null {' '.join(left)} -type f")  # nor does tar remove directories
