@@ -1,0 +1,45 @@
+"""Fixtures of the tests on machines with systemd as process 1."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from harness import BUILD, LIMIT  # noqa: E402
+from machines import Machines, why_no_machines  # noqa: E402
+
+IMPOSSIBLE = why_no_machines()
+
+
+@pytest.fixture
+def installed(place):
+    """What `meson install` puts on a machine, in a directory, to which a test may add files."""
+    into = place.tmp / "installed"
+    done = subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", into],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=LIMIT)
+    assert done.returncode == 0, done
+    (into / "etc/launchd").mkdir(parents=True, exist_ok=True)
+    return into
+
+
+@pytest.fixture
+def make_machines(installed):
+    """make_machines(count, ...) -> Machines, gone after the test"""
+    if IMPOSSIBLE:
+        pytest.skip(IMPOSSIBLE)
+    made = []
+
+    def make(count, **options):
+        made.append(Machines(count, installed, **options))
+        made[-1].__enter__()
+        os.chmod(made[-1].home, 0o1777)
+        return made[-1]
+
+    yield make
+    for machines in made:
+        machines.close()
+    shutil.rmtree(installed)

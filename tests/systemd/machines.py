@@ -1,0 +1,150 @@
+"""machines.py - machines with systemd as process 1, simulated: an overlay of this system's root, booted
+by systemd-nspawn on each host of a cluster (tests/hosts/cluster.py). Needs root.
+
+Each has its own files, of which nothing is kept, but one directory, /run/home, that all share, and the
+host's network: their names are in /etc/hosts. They see a cgroup2 hierarchy without controllers where
+the real ones are used by version 1. With the cluster all of it goes, mounts and control groups, too.
+"""
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "hosts"))
+from cluster import HOME, LIMIT_S, Cluster, ClusterError, why_impossible  # noqa: E402
+
+NSPAWN = "systemd-nspawn"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# On a host; arguments: its name, where to install from. A reboot is an exit with 133 (systemd-nspawn(1),
+# --keep-unit), and then it is booted again, with the files that it has now.
+MACHINE = f"""set -e
+umount -R /sys/fs/cgroup
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mkdir /tmp/machine
+cd /tmp/machine
+mkdir upper work root
+mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root
+cp -a "$2/." root
+systemd-sysusers --root=root
+cp /etc/hosts root/etc/hosts
+: >root/etc/machine-id
+echo "$1" >root/etc/hostname
+rm -rf root/var/log/journal
+mkdir root/var/log/journal
+rc=133
+while [ $rc = 133 ]; do
+    rc=0
+    {NSPAWN} --register=no --keep-unit --hostname="$1" --bind={HOME} --console=passive --boot --directory=root \\
+        </dev/null || rc=$?
+done
+exit $rc
+"""
+
+
+def why_no_machines():
+    """Why this machine or user can't have them; None: it can."""
+    if not shutil.which(NSPAWN):
+        return f"{NSPAWN} is not installed"
+    if not Path("/lib/systemd/systemd").exists():
+        return "systemd is not installed"
+    return why_impossible()
+
+
+class Machines(Cluster):
+    """Machines n0, n1, ..., booted. installed: a directory tree that goes over the root of each."""
+
+    def __init__(self, count, installed, **options):
+        super().__init__(count, [installed], **options)
+        self._installed = installed
+        self._booted = []
+
+    def __enter__(self):
+        super().__enter__()
+        try:
+            self._booted = [self.boot(i) for i in range(len(self.names))]
+            for i in range(len(self.names)):
+                self.wait_booted(i)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def boot(self, host):
+        """Turns it on; what it says on its console goes to a file in the shared directory."""
+        with open(self.home / f"{self.names[host]}.console", "ab") as console:
+            return self.popen(host, ["sh", "-c", MACHINE, "sh", self.names[host], self._installed],
+                              {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
+                              stdout=console, stderr=console)
+
+    def wait_booted(self, host, how=("running", "degraded")):
+        """Until its boot is over; says how: "running" where every unit has started."""
+        return self.until(host, lambda: self.state(host) if self.state(host) in how else None,
+                          f"{self.names[host]} to boot")
+
+    def state(self, host):
+        """As systemctl(1), is-system-running, has it; "off": it is not booted."""
+        try:
+            return self.on(host, "systemctl", "is-system-running").stdout.strip()
+        except ClusterError:
+            return "off"
+
+    def until(self, host, condition, what):
+        """Waits until it is true, and returns it; `what`, a text or a function that makes it."""
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.05)
+        console = (self.home / f"{self.names[host]}.console").read_text(errors="replace")
+        raise ClusterError(f"waited {LIMIT_S} s for {what if isinstance(what, str) else what()}\n"
+                           f"{console[-4000:]}")
+
+    def init_of(self, host):
+        """The pid, as it is here, of its process 1."""
+        for pid, line in self.processes(host):
+            if line.startswith(NSPAWN):
+                for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                    inside = Path(f"/proc/{child}/status").read_text()
+                    if "\nNSpid:" in inside and \
+                            inside.partition("\nNSpid:")[2].split("\n")[0].split()[-1] == "1":
+                        return int(child)
+        raise ClusterError(f"{self.names[host]} is not booted")
+
+    def _within(self, host):
+        return ["nsenter", "--target", str(self.init_of(host)), "--all", "--", "env", "-i",
+                f"PATH={PATH}",
+                "LC_ALL=C.UTF-8", "HOME=/root"]
+
+    def on(self, host, *argv, **options):
+        """Runs a command on a machine, as root, to its end; a CompletedProcess."""
+        return subprocess.run([*self._within(host), *map(str, argv)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=LIMIT_S, **options)
+
+    def start(self, host, *argv):
+        """Starts a command on a machine; the caller waits for it."""
+        return subprocess.Popen([*self._within(host), *map(str, argv)], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def must(self, host, *argv):
+        """The output of a command on a machine that has to succeed."""
+        done = self.on(host, *argv)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def file(self, host, path):
+        """A machine's file, as a path here."""
+        return Path(f"/proc/{self.init_of(host)}/root{path}")
+
+    def show(self, unit, *names, host=0):
+        """Properties of a unit, as text."""
+        said = self.must(host, "systemctl", "show", unit, *(f"--property={name}" for name in names))
+        return dict(line.split("=", 1) for line in said.splitlines())
+
+    def until_unit(self, unit, host=0, **wanted):
+        """Waits until a unit has these properties, as in ActiveState="active"."""
+        return self.until(host, lambda: self.show(unit, *wanted, host=host) == wanted,
+                          lambda: f"{unit}: {wanted}, not {self.show(unit, *wanted, host=host)}\n" +
+                          self.on(host, "journalctl", "--no-pager", "--unit", unit).stdout[-4000:])
