@@ -49,21 +49,93 @@ int kernel_pidfd_open(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+/* struct clone_args of linux/sched.h, as far as Linux 5.7 knows it. */
+struct clone_how {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+	uint64_t set_tid, set_tid_size, cgroup;
+};
+
+#define INTO_CGROUP UINT64_C(0x200000000) /* CLONE_INTO_CGROUP */
+
 pid_t kernel_fork_into(int dir, int *tid) // NOLINT(readability-non-const-parameter): it is written
 {
-	/* struct clone_args of linux/sched.h, as far as Linux 5.7 knows it */
-	const struct {
-		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
-		uint64_t set_tid, set_tid_size, cgroup;
-	} how = {
-		.flags = UINT64_C(0x200000000) /* CLONE_INTO_CGROUP */ | CLONE_CHILD_SETTID |
-			CLONE_CHILD_CLEARTID,
+	const struct clone_how how = {
+		.flags = INTO_CGROUP | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
 		.child_tid = (uint64_t)(uintptr_t)tid,
 		.exit_signal = SIGCHLD,
 		.cgroup = (uint64_t)(unsigned)dir,
 	};
 
 	return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+}
+
+#if defined(__x86_64__) || defined(__aarch64__)
+/* The child begins on a stack of its own, where there is no frame to return into: so it is the call
+ * itself that goes on in entry(). glibc has this function, and keeps it to itself. */
+static long call_clone3(const struct clone_how *how, int (*entry)(void *), void *arg)
+{
+#if defined(__x86_64__)
+	long rc;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t" /* the outermost frame, for debuggers */
+			 "mov %[arg], %%rdi\n\t"
+			 "call *%[entry]\n\t"
+			 "mov %%eax, %%edi\n\t"
+			 "mov $60, %%eax\n\t" /* exit */
+			 "syscall\n\t"
+			 "hlt\n"
+			 "1:"
+			 : "=a"(rc)
+			 : "0"((long)SYS_clone3), "D"(how),
+			 "S"(sizeof *how), [entry] "r"(entry), [arg] "r"(arg)
+			 : "rcx", "r11", "cc", "memory");
+	return rc;
+#else
+	register long x0 __asm__("x0") = (long)how;
+	register long x1 __asm__("x1") = (long)sizeof *how;
+	register long x8 __asm__("x8") = SYS_clone3;
+
+	__asm__ volatile("svc #0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x29, xzr\n\t"
+			 "mov x0, %[arg]\n\t"
+			 "blr %[entry]\n\t"
+			 "mov x8, #93\n\t" /* exit */
+			 "svc #0\n"
+			 "1:"
+			 : "+r"(x0)
+			 : "r"(x1), "r"(x8), [entry] "r"(entry), [arg] "r"(arg)
+			 : "cc", "memory");
+	return x0;
+#endif
+}
+#else
+static long call_clone3(const struct clone_how *how, int (*entry)(void *), void *arg)
+{
+	(void)how, (void)entry, (void)arg;
+	return -ENOSYS;
+}
+#endif
+
+pid_t kernel_clone_into(const struct birth *b, int *pidfd) // NOLINT: it is written
+{
+	const struct clone_how how = {
+		.flags = b->flags | INTO_CGROUP | CLONE_PIDFD,
+		.pidfd = (uint64_t)(uintptr_t)pidfd,
+		.exit_signal = SIGCHLD,
+		.stack = (uint64_t)(uintptr_t)b->stack,
+		.stack_size = b->stack_size,
+		.cgroup = (uint64_t)(unsigned)b->cgroup,
+	};
+	long rc = call_clone3(&how, b->entry, b->arg);
+
+	if (rc >= 0)
+		return (pid_t)rc;
+	errno = rc == -E2BIG ? ENOSYS : (int)-rc; /* before Linux 5.7 the struct is too long */
+	return -1;
 }
 
 /* A child that ends at once. An older kernel takes no notice of the flag, and Linux 5.2 gives a

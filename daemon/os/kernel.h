@@ -9,6 +9,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -69,5 +70,19 @@ int kernel_pidfd_open(pid_t pid);
 /* fork(2) into the cgroup whose directory that is; the kernel writes the child's id to *tid. As
  * fork(2) returns. */
 pid_t kernel_fork_into(int dir, int *tid);
+
+/* What clone(2) is told, and in which cgroup the child is to be born. */
+struct birth {
+	int (*entry)(void *); /* returns to nowhere: its value is the exit code */
+	void *arg;
+	void *stack; /* its lowest byte, and its size in bytes */
+	size_t stack_size;
+	uint64_t flags; /* CLONE_VM | CLONE_VFORK and more; SIGCHLD comes with its end */
+	int cgroup;     /* its directory */
+};
+
+/* As clone(2), with a pidfd, which closes on exec, in *pidfd. -1: errno is set; ENOSYS: this
+ * kernel, a sandbox or this machine's kind of CPU can't. */
+pid_t kernel_clone_into(const struct birth *b, int *pidfd);
 
 #endif

@@ -13,7 +13,6 @@
 #include "daemon/os/procfs.h"
 #include "daemon/output/front.h"
 #include "daemon/run/state.h"
-#include "daemon/workers/cgroup.h"
 #include "daemon/workers/evidence_reader.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/tree.h"
@@ -292,8 +291,6 @@ static int start_pool(struct run *r)
 static void start_workers(struct run *r)
 {
 	run_goto(r, RUN_WORKING);
-	(void)cgroup_leaf_enter(
-		&r->in->guard->leaf); /* killing the attempt before needed it empty */
 	if (start_pool(r) < 0) {
 		fail_unstarted(r, ENOMEM);
 		return;

@@ -48,14 +48,44 @@ static bool is_delegated(int dir)
 	return procs >= 0;
 }
 
+static int remove_directory(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)st, (void)where;
+	if (type != FTW_DP) /* the kernel's files go with their directory */
+		return 0;
+	return rmdir(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int cgroup_remove(const char *path)
+{
+	int rc;
+
+	if (rmdir(path) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EBUSY)
+		return -errno;
+	rc = nftw(path, remove_directory, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	return rc == -1 ? -errno : rc;
+}
+
 /* A leaf of our pid that is there already is of a process that is dead. It goes if it is empty. */
 static int make_directory(const char *path)
 {
+	int rc;
+
 	if (mkdir(path, 0755) == 0)
 		return 0;
-	if (errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0)
-		return 0;
-	return -errno;
+	rc = errno == EEXIST ? cgroup_remove(path) : -errno;
+	return rc < 0 ? rc : mkdir(path, 0755) < 0 ? -errno : 0;
+}
+
+/* The supervisor's cgroup in the leaf; negative errno. */
+static int make_nest(int dir)
+{
+	if (mkdirat(dir, "supervisor", 0755) < 0)
+		return -errno;
+	dir = openat(dir, "supervisor", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0 ? -errno : dir;
 }
 
 /* All that kill and leave will need is opened now: later there may be no descriptor left. */
@@ -68,9 +98,13 @@ static int open_leaf(const char *path, int parent, struct cgroup_leaf *ret)
 
 	if (outside < 0) /* before Linux 5.14 there is no cgroup.kill */
 		return -errno;
+	autoclose nest = make_nest(dir);
+	if (nest < 0)
+		return nest;
 	*ret = (struct cgroup_leaf){
 		.path = path,
 		.dir = fd_take(&dir),
+		.nest = fd_take(&nest),
 		.kill = fd_take(&kill_fd),
 		.freeze = fd_take(&freeze),
 		.outside = fd_take(&outside),
@@ -114,7 +148,7 @@ int cgroup_leaf_make(const struct cgroup_paths *paths, struct arena *arena, stru
 		return rc;
 	rc = open_leaf(path, parent, ret);
 	if (rc < 0)
-		(void)rmdir(path); /* empty, and made a moment ago */
+		(void)cgroup_remove(path); /* empty, and made a moment ago */
 	return rc;
 }
 
@@ -142,30 +176,24 @@ static int move_to(int procs)
 	return procs >= 0 && write(procs, "0", 1) == 1 ? 0 : -errno;
 }
 
-int cgroup_leaf_enter(struct cgroup_leaf *leaf)
+static void enter(struct cgroup_leaf *leaf)
 {
-	int rc = 0;
+	autoclose procs = openat(leaf->nest, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 
-	if (leaf->path && !leaf->inside) {
-		autoclose procs = openat(leaf->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-
-		rc = move_to(procs);
-		leaf->inside = rc == 0;
-	}
-	return rc;
+	leaf->inside = move_to(procs) == 0;
 }
 
 pid_t cgroup_fork(struct cgroup_leaf *leaf)
 {
-	pid_t pid = leaf->path ? fork_into(leaf->dir) : -1;
+	pid_t pid = leaf->path ? fork_into(leaf->nest) : -1;
 
 	if (pid == 0)
 		leaf->inside = true;
 	if (pid >= 0)
 		return pid;
 	pid = fork();
-	if (pid == 0)
-		(void)cgroup_leaf_enter(leaf); /* a help, like the leaf itself */
+	if (pid == 0 && leaf->path)
+		enter(leaf); /* or not: it is a help, like the leaf itself */
 	return pid;
 }
 
@@ -244,27 +272,6 @@ int cgroup_leaf_kill(const struct cgroup_leaf *leaf)
 	return write(leaf->kill, "1", 1) == 1 ? 0 : -errno;
 }
 
-static int remove_directory(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-	(void)st, (void)where;
-	if (type != FTW_DP) /* the kernel's files go with their directory */
-		return 0;
-	return rmdir(path) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-/* -EBUSY: there are processes in it, maybe dying. */
-static int remove_tree(const char *path)
-{
-	int rc;
-
-	if (rmdir(path) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EBUSY)
-		return -errno;
-	rc = nftw(path, remove_directory, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-	return rc == -1 ? -errno : rc;
-}
-
 static bool is_populated(int events)
 {
 	return says(events, "populated 1");
@@ -287,17 +294,25 @@ static void wait_empty(int dir, int within_ms)
 	}
 }
 
+/* As it mostly is, empty but for the supervisor's: without a look at what is in it. */
+static int remove_leaf(const struct cgroup_leaf *leaf)
+{
+	(void)unlinkat(leaf->dir, "supervisor", AT_REMOVEDIR);
+	return cgroup_remove(leaf->path);
+}
+
 int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms)
 {
-	int rc = leaf->inside ? -EBUSY : leaf->path ? remove_tree(leaf->path) : 0;
+	int rc = leaf->inside ? -EBUSY : leaf->path ? remove_leaf(leaf) : 0;
 
 	fd_closep(&leaf->freeze);
 	fd_closep(&leaf->kill); /* there may be no descriptor but this to wait with */
 	if (rc == -EBUSY && !leaf->inside) {
 		wait_empty(leaf->dir, (int)within_ms);
-		rc = remove_tree(leaf->path);
+		rc = cgroup_remove(leaf->path);
 	}
 	fd_closep(&leaf->dir);
+	fd_closep(&leaf->nest);
 	fd_closep(&leaf->outside);
 	*leaf = (struct cgroup_leaf)CGROUP_LEAF_NONE;
 	return rc;

@@ -1,8 +1,16 @@
 /* cgroup.h - a cgroup of our own for all that launchd starts, where one is delegated to us.
  *
  * It is a help and never the only means: cgroup.kill ends everything in it in one call, also what
- * forks without end. The guard makes it and forks the supervisor into it, so that all workers are
- * born there; whoever survives, kills and removes it. Nothing outside of it is ever touched.
+ * forks without end. The guard makes it and forks the supervisor into it; whoever survives, kills
+ * and removes it. Nothing outside of it is ever touched.
+ *
+ *   OURS/                        where launchd was started: the guard
+ *   OURS/launchd-PID/            PID: the guard's; no process is in it
+ *   OURS/launchd-PID/supervisor  the supervisor and its helpers
+ *   OURS/launchd-PID/attempt-N/  one for each attempt, see cells.h; no process is in it
+ *
+ * A cgroup whose memory is to be divided may have no process of its own (cgroup-v2.rst, "No
+ * Internal Process Constraint"): hence the one for the supervisor.
  *
  * Delegated means that cgroups may be made here: the directory of our cgroup (version 2) belongs
  * to our user, who is not root, or systemd has marked it (Delegate=yes), and it can be written. */
@@ -19,6 +27,7 @@ struct cgroup_paths;
 struct cgroup_leaf {
 	const char *path; /* NULL: none; the arena's */
 	int dir;          /* the leaf's directory */
+	int nest;         /* of the supervisor's cgroup in it */
 	int kill;         /* its cgroup.kill */
 	int freeze;       /* its cgroup.freeze */
 	int outside;      /* cgroup.procs of the cgroup that it lies in */
@@ -27,7 +36,8 @@ struct cgroup_leaf {
 
 #define CGROUP_LEAF_NONE \
 	{ \
-		.path = NULL, .dir = -1, .kill = -1, .freeze = -1, .outside = -1, .inside = false \
+		.path = NULL, .dir = -1, .nest = -1, .kill = -1, .freeze = -1, .outside = -1, \
+		.inside = false \
 	}
 
 /* Whether a leaf could be made: 0; -ENOENT: no cgroup of version 2 is seen here; -EPERM: ours is
@@ -39,14 +49,10 @@ int cgroup_look(const struct cgroup_paths *paths);
 int cgroup_leaf_make(
 	const struct cgroup_paths *paths, struct arena *arena, struct cgroup_leaf *ret);
 
-/* fork(2) with the child in the leaf; where that fails, it is a child like any other (and not
- * `inside`). As fork(2) returns; -1: errno is set. Handlers of pthread_atfork(3) may not run: to
- * be called before this process has an event loop. */
+/* fork(2) with the child in the supervisor's cgroup; where that fails, it is a child like any other
+ * (and not `inside`). As fork(2) returns; -1: errno is set. Handlers of pthread_atfork(3) may not
+ * run: to be called before this process has an event loop. */
 pid_t cgroup_fork(struct cgroup_leaf *leaf);
-
-/* Takes this process into the leaf, and with it all that it starts from now on. 0 or negative
- * errno. */
-int cgroup_leaf_enter(struct cgroup_leaf *leaf);
 
 /* Takes this process out of the leaf, what it has started stays in. Waits for the kernel, which
  * needs some 10 ms. 0 or negative errno. */
@@ -70,5 +76,9 @@ int cgroup_leaf_kill(const struct cgroup_leaf *leaf);
  * there. Blocks as long; in any case the leaf is none afterwards. Whoever removes it second finds
  * nothing, which is fine. 0 or negative errno; -EBUSY: something in it lives, or we are in it. */
 int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms);
+
+/* Removes a cgroup with all cgroups in it. 0, also where it is not there, or negative errno;
+ * -EBUSY: there are processes in it, maybe dying. */
+int cgroup_remove(const char *path);
 
 #endif

@@ -59,6 +59,8 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_PARENT_DEATH);
 	if (getppid() != c->parent) /* the launcher died before the call above */
 		return failed(c, STAGE_PARENT_GONE);
+	if (c->procs >= 0 && write(c->procs, "0", 1) != 1 && c->must_go)
+		return failed(c, STAGE_CGROUP);
 	if (leave_table(c->foreign) < 0)
 		return failed(c, STAGE_FILES);
 	if (place_stdio(c) < 0)

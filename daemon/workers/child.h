@@ -16,6 +16,7 @@ enum stage {
 	STAGE_SESSION,
 	STAGE_PARENT_DEATH,
 	STAGE_PARENT_GONE,
+	STAGE_CGROUP,
 	STAGE_FILES,
 	STAGE_STDIO,
 	STAGE_LIMITS,
@@ -32,6 +33,8 @@ struct child {
 	/* 0: the table of open files is a copy. Else it is the launcher's (CLONE_FILES), and from
 	 * this number on there is nothing for the worker. */
 	unsigned foreign;
+	int procs;    /* cgroup.procs of where it is to go; -1: it was born there, or stays */
+	bool must_go; /* else it starts all the same where it can't */
 
 	/* the child's answer: where it failed, and errno; STAGE_NONE: it executed its program */
 	volatile enum stage failed;

@@ -86,18 +86,11 @@ static void end(struct pool *p)
 	p->handles = 2 + deaths_close(&p->deaths, on_handle_closed);
 }
 
-/* Everything at once, where we have a leaf; what has left it is ended one by one. */
-static void kill_leaf(struct pool *p)
-{
-	if (cgroup_leaf_leave(p->leaf) == 0)
-		(void)cgroup_leaf_kill(p->leaf);
-}
-
 /* What is left behind has no grace any more. */
 static void end_leftovers(struct pool *p)
 {
 	leftovers_kill(&p->left);
-	kill_leaf(p);
+	cells_kill(&p->cells);
 	end(p);
 }
 
@@ -123,7 +116,7 @@ static void kill_all(struct pool *p)
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_kill(&p->workers[i]);
 	leftovers_kill(&p->left);
-	kill_leaf(p);
+	cells_kill(&p->cells); /* all at once; what has left its cgroup is ended one by one */
 	/* one that hangs in the kernel keeps its children from becoming ours */
 	signal_all(p, SIGKILL, SCOPE_TREE);
 	(void)uv_timer_stop(&p->grace);
@@ -267,7 +260,7 @@ void pool_on_child(struct pool *p, pid_t first)
 int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	const struct attempt *attempt, struct failure *why)
 {
-	*p = (struct pool){ .plan = plan, .loop = loop };
+	*p = (struct pool){ .plan = plan, .loop = loop, .cells = CELLS_NONE };
 	p->workers = calloc(plan->start_count, sizeof *p->workers);
 	deaths_init(&p->deaths, p->workers, plan->start_count);
 	if (!p->workers)
@@ -298,6 +291,7 @@ struct starter {
 	const struct plan *plan;
 	const struct attempt *attempt;
 	const struct inherited *inherited;
+	const struct cells *cells;
 	struct output *output; /* NULL: workers inherit stdout and stderr */
 	struct arena scratch;
 	struct vec unchanged; /* what every worker has of the launcher's environment */
@@ -335,9 +329,11 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 	struct vec argv = { 0 }, env = { 0 };
 	unsigned index = local_rank - s->plan->start_first;
 	struct stdio stdio[3] = { s->plan->input };
+	autoclose cgroup = cells_add(s->cells, w->outcome.rank);
 	struct spawn how = { .program = plan_program(s->plan, local_rank),
 		.stdio = stdio,
-		.inherited = s->inherited };
+		.inherited = s->inherited,
+		.cgroup = cgroup < 0 ? -1 : cgroup };
 	int rc;
 
 	for (int fd = 1; fd < 3 && s->output; fd++)
@@ -363,7 +359,11 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 	struct failure *why)
 {
 	struct starter starter = {
-		.plan = p->plan, .attempt = attempt, .inherited = inherited, .output = p->output
+		.plan = p->plan,
+		.attempt = attempt,
+		.inherited = inherited,
+		.cells = &p->cells,
+		.output = p->output,
 	};
 	bool died = false;
 	int rc = deaths_open(&p->deaths, p->loop, p->plan->nnodes > 1, on_deaths, p, why);
@@ -374,6 +374,9 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 	(void)uv_timer_init(p->loop, &p->look);
 	p->grace.data = p->look.data = p;
 	starter_init(&starter);
+	/* they are a help; without them workers are born where we are */
+	(void)cells_open(&p->cells, p->leaf, attempt->number, p->workers[0].outcome.rank,
+		p->plan->start_count);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;
@@ -485,6 +488,7 @@ void pool_resume(struct pool *p)
 
 void pool_done(struct pool *p)
 {
+	cells_close(&p->cells);
 	leftovers_done(&p->left);
 	free(p->workers);
 	p->workers = NULL;

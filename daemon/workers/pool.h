@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "daemon/job/ending.h"
+#include "daemon/workers/cells.h"
 #include "daemon/workers/deaths.h"
 #include "daemon/workers/leftovers.h"
 
@@ -42,6 +43,7 @@ struct pool {
 	struct cgroup_leaf *leaf; /* the owner's, set before the start; may be none */
 	struct oom_watch *oom;    /* likewise */
 	struct output *output;    /* likewise; NULL: workers inherit stdout and stderr */
+	struct cells cells;       /* in the leaf */
 	struct leftovers left;
 	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;
@@ -105,7 +107,7 @@ void pool_resume(struct pool *p);
  * deaths_first() says of it. */
 void pool_on_child(struct pool *p, pid_t first);
 
-/* Frees; the loop must have closed the handles. */
+/* Frees, and removes the cgroup of the attempt; the loop must have closed the handles. */
 void pool_done(struct pool *p);
 
 #endif

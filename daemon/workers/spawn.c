@@ -24,6 +24,7 @@ static const char *const stage_words[] = {
 	[STAGE_SESSION] = "setsid",
 	[STAGE_PARENT_DEATH] = "prctl(PR_SET_PDEATHSIG)",
 	[STAGE_PARENT_GONE] = "the launcher has ended",
+	[STAGE_CGROUP] = "moving to its cgroup",
 	[STAGE_FILES] = "close_range",
 	[STAGE_STDIO] = "dup2",
 	[STAGE_LIMITS] = "setrlimit(RLIMIT_NOFILE)",
@@ -132,9 +133,37 @@ static pid_t start_with_pidfd(struct child *c, unsigned char *stack_end, int *re
 	return pid < 0 && refused ? clone(child_main, stack_end, flags, c) : pid;
 }
 
+/* The same into a cgroup, by birth: to move there takes the kernel an RCU grace period, 7 ms. Where
+ * it can't be born there the child moves itself, or stays here. */
+static pid_t start_in_cgroup(struct child *c, unsigned char *stack, int cgroup, int *ret)
+{
+	static bool refused;
+	const struct birth b = {
+		.entry = child_main,
+		.arg = c,
+		.stack = stack,
+		.stack_size = CHILD_STACK_BYTES,
+		.flags = CLONE_VM | CLONE_VFORK | (c->foreign ? CLONE_FILES : 0),
+		.cgroup = cgroup,
+	};
+	pid_t pid = refused ? -1 : kernel_clone_into(&b, ret);
+
+	if (pid >= 0)
+		return pid;
+	if (!refused && !kernel_refuses(errno) && c->must_go)
+		return pid;
+	refused = refused || kernel_refuses(errno);
+	c->procs = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (c->procs < 0 && c->must_go)
+		return -1;
+	pid = start_with_pidfd(c, stack + CHILD_STACK_BYTES, ret);
+	fd_closep(&c->procs);
+	return pid;
+}
+
 /* Starts the process while all signals are blocked, so that no handler of the launcher's runs in
  * its memory by the child. Returns the pid or negative errno. */
-static pid_t start(struct child *c, int *ret_pidfd)
+static pid_t start(struct child *c, int cgroup, int *ret_pidfd)
 {
 	static alignas(16) unsigned char stack[CHILD_STACK_BYTES];
 	sigset_t all, before;
@@ -143,7 +172,8 @@ static pid_t start(struct child *c, int *ret_pidfd)
 	sigfillset(&all);
 	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
 		return -errno;
-	pid = start_with_pidfd(c, stack + sizeof stack, ret_pidfd);
+	pid = cgroup < 0 ? start_with_pidfd(c, stack + sizeof stack, ret_pidfd) :
+			   start_in_cgroup(c, stack, cgroup, ret_pidfd);
 	if (pid < 0)
 		pid = -errno;
 	(void)sigprocmask(SIG_SETMASK, &before, NULL); /* it was a valid mask a moment ago */
@@ -194,10 +224,10 @@ static int refused(const struct child *c, struct failure *why)
 		strerror(c->error), hint ? ": " : "", hint ? hint : "");
 }
 
-static int run_child(struct child *c, struct spawned *ret, struct failure *why)
+static int run_child(struct child *c, int cgroup, struct spawned *ret, struct failure *why)
 {
 	autoclose pidfd = -1;
-	pid_t pid = start(c, &pidfd);
+	pid_t pid = start(c, cgroup, &pidfd);
 
 	if (pid < 0)
 		return failure_not_started(why, pid, "a process");
@@ -213,12 +243,12 @@ static int run_child(struct child *c, struct spawned *ret, struct failure *why)
 	return 0;
 }
 
-static int run_from_slots(struct child *c, struct spawned *ret, struct failure *why)
+static int run_from_slots(struct child *c, int cgroup, struct spawned *ret, struct failure *why)
 {
 	int rc;
 
 	fill_slots(c);
-	rc = run_child(c, ret, why);
+	rc = run_child(c, cgroup, ret, why);
 	empty_slots(c);
 	return rc;
 }
@@ -234,13 +264,16 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.inherited = how->inherited,
 		.parent = getpid(),
 		.foreign = behind_slots(),
+		.procs = -1,
+		.must_go = how->must_go,
 	};
 	int rc = 0;
 
 	for (int fd = 0; fd < 3 && rc == 0; fd++)
 		rc = open_stream(&how->stdio[fd], fd, &c.stdio[fd], &out.pipe[fd], why);
 	if (rc == 0)
-		rc = c.foreign ? run_from_slots(&c, &out, why) : run_child(&c, &out, why);
+		rc = c.foreign ? run_from_slots(&c, how->cgroup, &out, why) :
+				 run_child(&c, how->cgroup, &out, why);
 	for (int fd = 0; fd < 3; fd++) {
 		fd_closep(&c.stdio[fd]);
 		if (rc < 0)

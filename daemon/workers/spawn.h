@@ -15,6 +15,8 @@ struct spawn {
 	char *const *argv, *const *env;
 	const struct stdio *stdio; /* of 0, 1, 2 */
 	const struct inherited *inherited;
+	int cgroup;   /* the directory of the one that it is to be in; -1: ours */
+	bool must_go; /* there, or the start fails; else it is started here then */
 };
 
 struct spawned {

@@ -144,10 +144,14 @@ def delegated(request, plain, place):
     return plain
 
 
-def cgroup_of(pid):
-    """Of version 2, as its last name."""
+def cgroup_of(pid, names=1):
+    """Of version 2, as its last names."""
     lines = pathlib.Path(f'/proc/{pid}/cgroup').read_text().splitlines()
-    return next(line for line in lines if line.startswith('0::')).rpartition('/')[2]
+    return '/'.join(next(line for line in lines if line.startswith('0::')).split('/')[-names:])
+
+
+def names_in(cgroup):
+    return {str(path.relative_to(cgroup.path)) for path in cgroup.cgroups()}
 
 
 def supervisor_of(job):
@@ -196,9 +200,12 @@ def test_workers_live_in_a_leaf_that_does_not_outlive_the_job(start, place, dele
                 before=delegated.enter)
     workers = place.ready.expect('ready', 2)
     leaf = f'launchd-{job.pid}'
-    assert delegated.cgroups() == [delegated.path / leaf]
-    assert {cgroup_of(pid) for pid in workers.values()} == {leaf}
-    assert cgroup_of(supervisor_of(job)) == leaf
+    attempt = f'{leaf}/attempt-0'
+    assert names_in(delegated) == {leaf, f'{leaf}/supervisor', attempt, f'{attempt}/rank-0',
+                                   f'{attempt}/rank-1'}
+    assert {rank: cgroup_of(pid, 3) for rank, pid in workers.items()} == \
+        {rank: f'{attempt}/rank-{rank}' for rank in (0, 1)}
+    assert cgroup_of(supervisor_of(job), 2) == f'{leaf}/supervisor'
     assert cgroup_of(job.pid) == delegated.path.name
     end_by(how, job, place, delegated)
 
@@ -207,6 +214,26 @@ def test_a_job_without_failure_leaves_nothing(launch, place, delegated):
     result = launch(native('ending', '--nproc_per_node=2'), {'END': 'exit:0'},
                     before=delegated.enter)
     assert (result.rc, delegated.cgroups()) == (0, [])
+
+
+def test_a_restart_has_a_cgroup_of_its_own(start, place, delegated):
+    """And that of the attempt before is gone, with what the workers had made in it."""
+    script = place.write('job.sh', FREEZES.format(path=delegated.path, above='', then=f'''
+[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exec {native('ending')[-1]}
+mkdir -p $own/a/b || exit 98
+setsid sleep 1000 &
+exit 3'''), 0o755)
+    job = start(['--no_python', '--use_env', '--max-restarts=1', '--nproc_per_node=2', LONG,
+                 '--leftover-grace=0.1', script], {'TELL': place.ready.path},
+                before=delegated.enter)
+    workers = place.ready.expect('ready', 2)
+    leaf = f'launchd-{job.pid}'
+    assert names_in(delegated) == {leaf, *(f'{leaf}/{name}' for name in (
+        'supervisor', 'attempt-1', 'attempt-1/rank-0', 'attempt-1/rank-1'))}
+    assert cgroup_of(supervisor_of(job), 2) == f'{leaf}/supervisor'
+    assert {cgroup_of(pid, 2) for pid in workers.values()} == \
+        {'attempt-1/rank-0', 'attempt-1/rank-1'}
+    end_by(terminate, job, place, delegated)
 
 
 @pytest.mark.parametrize('how', [terminate, kill_guard, kill_supervisor])
@@ -228,21 +255,25 @@ def test_what_forks_without_end_does_not_outlive_a_worker_that_ended_with_0(laun
 @pytest.mark.parametrize('how', [terminate, kill_guard, kill_supervisor])
 def test_cgroups_that_workers_make_go_with_the_leaf(start, place, delegated, how):
     script = place.write('job.sh', f'''#!/bin/sh
-leaf={delegated.path}/$(sed -n 's|^0::.*/||p' /proc/self/cgroup)
+leaf={delegated.path}$(sed -n 's|^0::.*{delegated.path.name}||p' /proc/self/cgroup)
 mkdir -p $leaf/a/b && echo 0 >$leaf/a/b/cgroup.procs || exit 98
 exec {native('ending')[-1]}
 ''', 0o755)
     job = start(['--no_python', '--use_env', '--shutdown-timeout=5', script],
                 {'TELL': place.ready.path}, before=delegated.enter)
     worker = place.ready.expect('ready', 1)[0]
-    assert cgroup_of(worker) == 'b' and len(delegated.cgroups()) == 3
+    assert cgroup_of(worker, 4) == 'attempt-0/rank-0/a/b' and len(delegated.cgroups()) == 6
     end_by(how, job, place, delegated)
 
 
 FREEZES = '''#!/bin/sh
-leaf={path}/$(sed -n 's|^0::.*/||p' /proc/self/cgroup)
+own={path}$(sed -n 's|^0::.*{path.name}||p' /proc/self/cgroup)
+leaf=$own{above}
 {then}
 '''
+
+
+UP = '/../..'  # from a worker's cgroup to that of all
 
 
 def expires(job, place, delegated):
@@ -255,7 +286,7 @@ def expires(job, place, delegated):
 def test_a_leaf_that_a_worker_freezes_is_thawed(start, place, delegated, how, option):
     """Nothing in it would take a signal, and the supervisor see no time pass."""
     program = native('ending')[-1]
-    script = place.write('job.sh', FREEZES.format(path=delegated.path, then=f'''
+    script = place.write('job.sh', FREEZES.format(path=delegated.path, above=UP, then=f'''
 [ $RANK = 1 ] && exec {program}
 sleep 1000 &
 while [ ! -e {place.path}/now ]; do sleep 0.05; done
@@ -274,7 +305,7 @@ wait'''), 0o755)
 
 
 def test_a_leaf_that_is_frozen_again_and_again_ends_the_job(start, place, delegated):
-    script = place.write('job.sh', FREEZES.format(path=delegated.path, then=f'''
+    script = place.write('job.sh', FREEZES.format(path=delegated.path, above=UP, then=f'''
 echo "0 $$ ready" >{place.ready.path}
 while :; do echo 1 >$leaf/cgroup.freeze; done'''), 0o755)
     job = start(['--no_python', '--use_env', LONG, script], {'TELL': place.ready.path},
@@ -286,7 +317,7 @@ while :; do echo 1 >$leaf/cgroup.freeze; done'''), 0o755)
 
 
 def test_a_worker_in_a_frozen_cgroup_of_its_own_gets_its_signal(start, place, delegated):
-    script = place.write('job.sh', FREEZES.format(path=delegated.path, then=f'''
+    script = place.write('job.sh', FREEZES.format(path=delegated.path, above='', then=f'''
 mkdir -p $leaf/a/b && echo 0 >$leaf/a/b/cgroup.procs || exit 98
 exec {native('report_signals')[-1]}'''), 0o755)
     job = start(['--no_python', '--use_env', LONG, script], {'TELL': place.ready.path},
@@ -308,8 +339,9 @@ def test_a_launcher_in_a_worker_has_a_leaf_in_the_leaf(start, place, delegated, 
     job = start(['--no_python', '--use_env', '--shutdown-timeout=5', *inner],
                 {'TELL': place.ready.path}, before=delegated.enter)
     place.ready.expect('ready', 1)
-    outer, within = delegated.cgroups()
-    assert within.parent == outer and outer.name == f'launchd-{job.pid}'
+    outer, inner = sorted((path for path in delegated.cgroups() if path.name.startswith('launchd-')),
+                          key=lambda path: len(path.parts))
+    assert outer.name == f'launchd-{job.pid}' and inner.parent == outer / 'attempt-0' / 'rank-0'
     place.launcher_killed = how is not terminate  # the inner one, with its run directory
     end_by(how, job, place, delegated)
 
@@ -321,12 +353,12 @@ def test_nothing_beside_the_leaf_is_killed(start, place, delegated):
         job, other = [start(native('ending', LONG), {'TELL': place.ready.path},
                             before=delegated.enter) for _ in range(2)]
         workers = [place.ready.line()[1] for _ in range(2)]
-        assert {path.name for path in delegated.cgroups()} == \
+        assert {name for name in names_in(delegated) if '/' not in name} == \
             {f'launchd-{job.pid}', f'launchd-{other.pid}'}
         place.launcher_killed = place.orphans_expected = True
         os.kill(supervisor_of(job), signal.SIGKILL)
         assert job.end().rc == 137
-        assert delegated.cgroups() == [delegated.path / f'launchd-{other.pid}']
+        assert all(name.startswith(f'launchd-{other.pid}') for name in names_in(delegated))
         assert beside.poll() is None and sum(map(is_running, workers)) == 1
         other.signal(signal.SIGTERM)
         assert other.end().rc == 143

@@ -44,7 +44,10 @@ bool is_in(pid_t pid, const char *end)
 
 const char *leaf_name(void)
 {
-	return strrchr(leaf.path, '/');
+	static char name[64];
+
+	(void)snprintf(name, sizeof name, "%s/supervisor", strrchr(leaf.path, '/'));
+	return name;
 }
 
 pid_t leaf_fork(void (*act)(int tell))

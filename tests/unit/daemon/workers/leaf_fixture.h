@@ -17,7 +17,7 @@ void delegated_make(void);
 /* Makes the leaf, by the code under test alone. As cgroup_leaf_make(). */
 int leaf_make(void);
 
-/* Its last name, with the slash. */
+/* The end of the name of the cgroup in it in which a supervisor lives, with the slash. */
 const char *leaf_name(void);
 
 /* Whether the name of a process's cgroup ends so. */
