@@ -166,6 +166,25 @@ void text_add_json(struct text *t, const char *s)
 	text_add(t, "\"");
 }
 
+void text_add_label(struct text *t, const char *s)
+{
+	text_add(t, "\"");
+	while (*s) {
+		size_t n = utf8_length((const unsigned char *)s, 4); /* a NUL ends it */
+
+		if (*s == '"' || *s == '\\')
+			text_printf(t, "\\%c", *s);
+		else if (*s == '\n')
+			text_add(t, "\\n");
+		else if (n == 0)
+			text_add(t, "\xef\xbf\xbd");
+		else
+			text_add_bytes(t, s, n);
+		s += n ? n : 1;
+	}
+	text_add(t, "\"");
+}
+
 void text_add_wrapped(struct text *t, const char *s, size_t column, size_t indent, size_t width)
 {
 	bool first = true;

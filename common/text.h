@@ -32,6 +32,10 @@ void text_add_shown(struct text *t, const char *s, size_t len);
  * JSON has no way to carry them. NULL becomes null. */
 void text_add_json(struct text *t, const char *s);
 
+/* Adds s as a label's value of Prometheus' text format, with its quotes: of that a backslash, a
+ * quote and a newline are escaped, and nothing else is. Bytes that are not UTF-8 become U+FFFD. */
+void text_add_label(struct text *t, const char *s);
+
 /* Adds s word by word, breaking lines before column `width`; every line but the first begins with
  * `indent` blanks. `column` is where the first word begins. */
 void text_add_wrapped(struct text *t, const char *s, size_t column, size_t indent, size_t width);

@@ -225,6 +225,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.by_default = "0",
 		.help = "Show the output of all nodes' workers on node rank 0's console, each line "
 			"with a prefix. mpirun does that by itself." },
+	[SET_METRICS_FILE] = { .flag = "metrics-file", .kind = KIND_TEXT, .group = GROUP_OUTPUT,
+		.metavar = "FILE",
+		.help = "Keep a file of this node's metrics for Prometheus: see METRICS in "
+			"launchd(1). For node_exporter's textfile collector its name ends in "
+			".prom. %n, %h and %% as with --report." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,

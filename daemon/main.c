@@ -172,6 +172,8 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 
 	if (p->report_path)
 		rc = outfile_check(p->report_path, settings_where(s, SET_REPORT), why);
+	if (rc == 0 && p->metrics_path)
+		rc = outfile_check(p->metrics_path, settings_where(s, SET_METRICS_FILE), why);
 	if (rc == 0 && o->tree && o->log_dir)
 		rc = outdir_check(o->log_dir, settings_where(s, SET_LOG_DIR), why);
 	if (rc == 0 && o->events_path)

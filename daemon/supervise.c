@@ -16,7 +16,7 @@
 #include "daemon/workers/guard.h"
 #include "daemon/workers/signals.h"
 
-/* These two are called from the output thread. */
+/* These three are called from the output thread. */
 static void say_of_output(void *owner, bool warning, const char *text)
 {
 	const struct supervision *s = owner;
@@ -29,6 +29,13 @@ static bool write_events(void *owner, const char *lines, size_t len)
 	struct supervision *s = owner;
 
 	return events_write_lines(&s->events, lines, len);
+}
+
+static void write_metrics(void *owner, const char *at, size_t len)
+{
+	struct supervision *s = owner;
+
+	meter_write(&s->meter, at, len);
 }
 
 static void say_by_output(void *owner, const char *bytes, size_t len)
@@ -54,13 +61,14 @@ static int open_output(struct supervision *s, struct failure *why)
 		.hostname = s->hostname,
 		.say = say_of_output,
 		.write_events = write_events,
+		.write_page = write_metrics,
 		.owner = s,
 	};
 	int rc;
 
 	grow_file_table(s->run.plan);
 	rc = output_open(s->run.plan, &host, &s->run.output, why);
-	s->events.output = s->run.output;
+	s->events.output = s->meter.output = s->run.output;
 	if (rc == 0)
 		say_through(say_by_output, s);
 	return rc;
@@ -75,6 +83,7 @@ static bool close_output(struct supervision *s, bool hurry)
 
 	signals_ending(&s->run.plan->reactions, &s->run.inherited->ignored, &asked);
 	closed = output_close(s->run.output, &c);
+	s->meter.bytes = c.ret_counts;
 	say_through(NULL, NULL);
 	if (c.hurry)
 		say_in_a_hurry();
@@ -83,7 +92,7 @@ static bool close_output(struct supervision *s, bool hurry)
 	if (!closed)
 		say("warning", "the workers' log files are incomplete: the disk does not respond");
 	else
-		s->events.output = NULL;
+		s->events.output = s->meter.output = NULL;
 	return closed;
 }
 
@@ -92,6 +101,7 @@ static void start_observers(struct supervision *s)
 	const struct plan *plan = s->run.plan;
 
 	s->run.bus = &s->bus;
+	s->run.meter = &s->meter;
 	s->run.status = plan->output.foreground && s->least <= NOTE_INFO && !plan->output.json;
 	s->reporter = (struct reporter){
 		.plan = plan,
@@ -100,6 +110,7 @@ static void start_observers(struct supervision *s)
 		.least = s->least,
 	};
 	reporter_start(&s->reporter, &s->bus);
+	meter_start(&s->meter, plan, s->run.arena, &s->bus);
 	events_init(&s->events);
 	s->events.node_known = s->run.member->node_rank_known;
 	s->events.node = plan->node_rank;

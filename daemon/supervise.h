@@ -7,6 +7,7 @@
 #include "daemon/observe/event_file.h"
 #include "daemon/observe/reporter.h"
 #include "daemon/run/input.h"
+#include "daemon/service/meter.h"
 
 struct failure;
 
@@ -19,6 +20,7 @@ struct supervision {
 	struct bus bus;
 	struct reporter reporter;
 	struct events events;
+	struct meter meter;
 };
 
 /* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.

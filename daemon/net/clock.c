@@ -36,7 +36,8 @@ bool clock_add_sample(struct clock_offset *c, uint64_t t0, uint64_t t1, uint64_t
 			high = both_high;
 		}
 	}
-	*c = (struct clock_offset){ true, low, high, t3 };
+	*c = (struct clock_offset){ true, low, high, t3,
+		t3 - t0 > t2 - t1 ? t3 - t0 - (t2 - t1) : 0 };
 	return true;
 }
 

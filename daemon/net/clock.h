@@ -17,6 +17,7 @@ struct clock_offset {
 	bool known;
 	int64_t low, high; /* ns, peer's minus ours, at the time `at` of our clock */
 	uint64_t at;
+	uint64_t trip_ns; /* the last round trip, without the time until the answer */
 };
 
 /* One round trip, in ns: sent at t0 (ours), received t1 and answered t2 (peer's), received t3

@@ -84,6 +84,7 @@ struct event {
 			int exit_code;
 			const char *text;
 			const struct outcome *culprit; /* NULL: none, or another node knows */
+			const struct cause *cause;
 		} verdict;
 		struct {
 			int exit_code;

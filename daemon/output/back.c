@@ -47,6 +47,7 @@ struct back {
 	struct filer filer;
 	struct busy busy;
 	struct stream_host shared; /* by all streams */
+	struct tally tally;
 	struct merge *merge;
 	struct status status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
@@ -440,6 +441,9 @@ static void on_orders(uv_async_t *a)
 
 	deliver(b, &p.own, b->console_of[1], "launchd's own messages");
 	deliver(b, &p.events, events_console(b), "--events");
+	if (p.page.len > 0)
+		b->host.write_page(b->host.owner, p.page.at, p.page.len);
+	text_done(&p.page);
 	if (p.made)
 		adopt(b, p.made);
 	merge_serve(b->merge);
@@ -464,6 +468,11 @@ void back_main(void *arg)
 	(void)prctl(PR_SET_TIMERSLACK, 1ul); /* gather() naps for less than the slack of 50 us */
 	(void)uv_run(&b->loop, UV_RUN_DEFAULT);
 	post_over(b->post);
+}
+
+struct output_counts back_counts(const struct back *b)
+{
+	return tally_read(&b->tally);
 }
 
 struct merge *back_merge(const struct back *b)
@@ -557,6 +566,7 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 		.owner = b,
 		.filer = &b->filer,
 		.busy = &b->busy,
+		.tally = &b->tally,
 	};
 	*ret = b;
 	return 0;

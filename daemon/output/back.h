@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "daemon/output/tally.h"
+
 struct back;
 struct failure;
 struct logs;
@@ -37,6 +39,9 @@ void back_main(void *arg);
  * wanted: then nothing makes it wait, and nothing of the thread's is written to. */
 int back_make_logs(struct back *b, const struct plan *plan, unsigned attempt, struct logs **ret,
 	struct failure *why);
+
+/* What workers have written so far; for any thread. */
+struct output_counts back_counts(const struct back *b);
 
 /* --merge-logs. */
 struct merge *back_merge(const struct back *b);

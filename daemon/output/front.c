@@ -343,6 +343,17 @@ void output_events(struct output *o, const char *at, size_t len)
 	try_thread(o);
 }
 
+void output_page(struct output *o, const char *at, size_t len)
+{
+	post_page(&o->post, at, len);
+	try_thread(o);
+}
+
+struct output_counts output_counts(const struct output *o)
+{
+	return back_counts(o->back);
+}
+
 void output_status(struct output *o, const char *text)
 {
 	post_status(&o->post, text);
@@ -400,6 +411,7 @@ bool output_close(struct output *o, struct closing *c)
 	if (is_needed && !end_thread(o, c))
 		return false;
 	c->ret_mid_line = back_end_lines(o->back);
+	c->ret_counts = back_counts(o->back);
 	logs_free(post_made(&o->post, NULL)); /* which no thread has adopted */
 	back_free(o->back);
 	post_done(&o->post);

@@ -12,6 +12,7 @@
 
 #include "daemon/job/evidence.h"
 #include "daemon/output/host.h"
+#include "daemon/output/tally.h"
 #include "daemon/plan/plan.h"
 
 struct failure;
@@ -75,6 +76,13 @@ void output_say(struct output *o, const char *at, size_t len);
 /* Whole lines of --events. */
 void output_events(struct output *o, const char *at, size_t len);
 
+/* The page of metrics, whole, for the host's write_page(). One that is not written yet is dropped.
+ */
+void output_page(struct output *o, const char *at, size_t len);
+
+/* What workers have written so far. */
+struct output_counts output_counts(const struct output *o);
+
 /* Draws the status line, see status.h; "": from now on any write to the terminal ends it;
  * NULL: removes it, and it does not come back. */
 void output_status(struct output *o, const char *text);
@@ -86,6 +94,7 @@ struct closing {
 	bool hurry;            /* also set when it came to it meanwhile */
 	const sigset_t *asked; /* blocked signals that ask for a hurry later; NULL: none */
 	bool ret_mid_line;     /* stderr's last line has no end: what follows must give it one */
+	struct output_counts ret_counts; /* the last ones */
 };
 
 /* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long

@@ -297,6 +297,7 @@ struct logged logfile_write(struct logfile *f, const char *at, size_t len, int64
 		can = done == room;
 	}
 	f->missing += len - w.len;
+	tally_add(f->written, w.len);
 	return w;
 }
 

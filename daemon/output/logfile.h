@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/output/tally.h"
+
 struct failure;
 
 struct logfile_style {
@@ -40,6 +42,8 @@ struct logfile {
 	uint64_t missing;    /* bytes that could not be written since the last one that could */
 	int error;           /* why not, errno; 0: all is well */
 	bool reads_back;     /* segments are kept for a reader */
+	_Atomic uint64_t
+		*written; /* counts the bytes that were, without stamps; NULL: nobody does */
 };
 
 /* Where a reader is. */

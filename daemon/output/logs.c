@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/failure.h"
@@ -104,6 +105,7 @@ static int init_pipe(struct stream *s, struct logs *l, const struct stream_plan 
 		rc = logfile_open(&s->file, path_of(l, s->local_rank, s->fd - 1), &style, why);
 		s->has_file = true;
 		s->file.reads_back = s->console != NULL;
+		s->file.written = &l->host->tally->log_bytes[s->fd - 1];
 	}
 	if (rc < 0 || !how->filtered)
 		return rc;
@@ -235,11 +237,16 @@ static void read_direct(struct logs *l, unsigned i)
 {
 	for (int stream = 0; stream < 2; stream++) {
 		char buf[TAIL_BYTES];
+		const char *path;
+		struct stat st;
 		ssize_t n;
 
 		if (l->of[i].how[stream].way != STREAM_DIRECT)
 			continue;
-		n = logfile_last(path_of(l, l->plan->start_first + i, stream), buf, sizeof buf);
+		path = path_of(l, l->plan->start_first + i, stream);
+		if (stat(path, &st) == 0)
+			tally_add(&l->host->tally->log_bytes[stream], (uint64_t)st.st_size);
+		n = logfile_last(path, buf, sizeof buf);
 		if (n > 0)
 			tail_add(&l->of[i].tail, stream + 1, buf, (size_t)n);
 	}

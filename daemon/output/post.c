@@ -54,6 +54,7 @@ void post_done(struct post *p)
 {
 	text_done(&p->orders.own.text);
 	text_done(&p->orders.events.text);
+	text_done(&p->orders.page);
 	uv_cond_destroy(&p->over);
 	uv_mutex_destroy(&p->lock);
 }
@@ -95,6 +96,17 @@ void post_add(struct post *p, struct posted *to, const char *at, size_t len)
 		text_add_bytes(&to->text, at, len);
 	else
 		to->lost += len;
+	order(p, ORDER_NONE);
+}
+
+void post_page(struct post *p, const char *at, size_t len)
+{
+	autolock held = lock_take(&p->lock);
+
+	text_done(&p->orders.page);
+	text_add_bytes(&p->orders.page, at, len);
+	if (p->orders.page.failed) /* half of it is none */
+		text_done(&p->orders.page);
 	order(p, ORDER_NONE);
 }
 
@@ -169,6 +181,7 @@ struct order_list post_take_orders(struct post *p)
 	p->orders.what = 0;
 	p->orders.made = NULL;
 	p->orders.own = p->orders.events = (struct posted){ .lost = 0 };
+	p->orders.page = (struct text){ .len = 0 };
 	return taken;
 }
 
@@ -176,7 +189,8 @@ bool post_is_empty(struct post *p)
 {
 	autolock held = lock_take(&p->lock);
 
-	return p->orders.own.text.len == 0 && p->orders.events.text.len == 0;
+	return p->orders.own.text.len == 0 && p->orders.events.text.len == 0 &&
+		p->orders.page.len == 0;
 }
 
 void post_answer(struct post *p)

@@ -44,6 +44,7 @@ struct order_list {
 	unsigned what;
 	struct logs *made; /* by the event loop itself, to be adopted before all else; or NULL */
 	struct posted own, events; /* launchd's own, for stderr; of --events */
+	struct text page;          /* of metrics, the latest; "": none */
 	const struct plan *plan;   /* ORDER_PREPARE: of this attempt */
 	unsigned attempt;          /* likewise */
 	char status[80];           /* ORDER_STATUS; "": none yet */
@@ -95,6 +96,7 @@ void post_order(struct post *p, enum post_order what);
 
 /* The event loop's; `to` is the post's orders' own or events. */
 void post_add(struct post *p, struct posted *to, const char *at, size_t len);
+void post_page(struct post *p, const char *at, size_t len); /* drops one that waits still */
 void post_status(struct post *p, const char *text);
 void post_close(struct post *p, bool hurry, int requests);
 

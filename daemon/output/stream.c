@@ -208,6 +208,12 @@ static void say_gone(struct stream *s)
 	s->host->say(s->host->owner, true, text);
 }
 
+static void count_dropped(struct stream *s, uint64_t lines)
+{
+	s->dropped += lines;
+	tally_add(&s->host->tally->dropped_lines[s->fd - 1], lines);
+}
+
 /* Puts lines into the console's buffer: how many bytes were taken. */
 static size_t put(struct stream *s, struct outbuf *out, const char *at, size_t len)
 {
@@ -254,7 +260,7 @@ static void drop_behind(struct stream *s, const char *at, size_t len)
 	}
 	if (len == 0)
 		return;
-	s->dropped += (s->late_last == '\n') + lines_count(at, len - 1);
+	count_dropped(s, (s->late_last == '\n') + lines_count(at, len - 1));
 	s->late_last = kind_of(at[len - 1]);
 }
 
@@ -267,7 +273,7 @@ static bool end_behind(struct stream *s, struct outbuf *out)
 		return false;
 	if (s->late_last)
 		n += lines_drop(&s->lines, &s->late_last, 1, out); /* which breaks no line */
-	s->dropped += (uint64_t)n;
+	count_dropped(s, (uint64_t)n);
 	s->late_first = s->late_last = '\0';
 	return true;
 }
@@ -281,7 +287,7 @@ static void drop(struct stream *s, const char *at, size_t len)
 		return;
 	}
 	n = lines_drop(&s->lines, at, len, &s->console->out);
-	s->dropped += n > 0 ? (uint64_t)n : 0; /* there is room: see lines_break() */
+	count_dropped(s, n > 0 ? (uint64_t)n : 0); /* there is room: see lines_break() */
 	console_put(s->console, &s->source);
 	say_dropped(s, false);
 }
@@ -353,7 +359,7 @@ static void show(struct stream *s, const char *at, size_t len)
 		size_t in_file = w.len > taken ? w.len : taken;
 
 		if (s->late_first && w.len > 0) { /* of these the file tells itself */
-			s->dropped++;
+			count_dropped(s, 1);
 			s->torn = s->torn || !s->behind;
 			s->late_first = s->late_last = '\0';
 		}
@@ -460,6 +466,7 @@ static void take(struct stream *s, const char *at, size_t len)
 {
 	int64_t now = s->render || s->file.style.stamped ? utc_now_ns() : 0;
 
+	tally_add(&s->host->tally->read_bytes[s->fd - 1], len);
 	tail_add(s->tail, s->fd, at, len);
 	if (s->has_file)
 		to_file(s, at, len, now);

@@ -18,6 +18,7 @@
 #include "daemon/output/filer.h"
 #include "daemon/output/console/lines.h"
 #include "daemon/output/logfile.h"
+#include "daemon/output/tally.h"
 
 struct sm;
 struct tail;
@@ -44,6 +45,7 @@ struct stream_host {
 	struct outbuf
 		again; /* for what is read again, and for filters; never less room than that */
 	struct busy *busy;
+	struct tally *tally;
 	/* for warnings, such as that a disk is full; from this thread */
 	void (*say)(void *owner, bool warning, const char *text);
 	void (*stir)(void *owner); /* the consoles are to be flushed, though no pipe has anything */

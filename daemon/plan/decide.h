@@ -16,6 +16,9 @@ int decide_start(const struct deciding *d, const unsigned *nproc_of_node, struct
 /* --report with its placeholders filled in. -EINVAL: an unknown one. */
 int decide_report(const struct deciding *d, struct plan *p);
 
+/* --metrics-file likewise. */
+int decide_metrics(const struct deciding *d, struct plan *p);
+
 /* All of p->output; nproc_of_node as for plan_make(). -EINVAL: --merge-logs where nodes don't meet,
  * a name for --events that can't be. */
 int decide_output(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,

@@ -57,6 +57,7 @@ struct plan {
 	bool python, module, use_env, expand_args, virtual_local_rank;
 	const char *local_rank_arg;
 	const char *run_id, *role;
+	const char *job_name;           /* by which users know it, in this run and the next */
 	const char *master_addr;        /* NULL: the nodes learn it when they meet */
 	unsigned master_port;           /* 0: the attempt has one */
 	const char *omp_num_threads;    /* NULL: left as it is */
@@ -83,6 +84,7 @@ struct plan {
 	const char *store_from, *torch_version; /* torch_version NULL: not known */
 	uint64_t join_timeout_ms, node_timeout_ms;
 	const char *report_path;       /* NULL: none */
+	const char *metrics_path;      /* NULL: none */
 	uint64_t mpirun_grace_ms;      /* between mpirun's own SIGTERM and SIGKILL */
 	const char *mpirun_grace_from; /* who says so; NULL: no mpirun, or it isn't known */
 	const char *mpirun_cuts;       /* sentence: that is less than the grace; NULL: it isn't */

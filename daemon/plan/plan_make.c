@@ -99,6 +99,20 @@ static int check_devices(const struct deciding *d, const struct plan *p)
 		list);
 }
 
+/* The base name of --config's file, without ".conf"; else the id that was given to the run. */
+static const char *job_name(const struct settings *s)
+{
+	const char *file = settings_text(s, SET_CONFIG), *slash = file ? strrchr(file, '/') : NULL;
+	const char *name = slash ? slash + 1 : file;
+	const char *end = name ? strstr(name, ".conf") : NULL;
+
+	if (name)
+		return end && end > name && strcmp(end, ".conf") == 0 ?
+			arena_strndup(s->arena, name, (size_t)(end - name)) :
+			name;
+	return settings_given(s, SET_RDZV_ID) ? settings_text(s, SET_RDZV_ID) : "job";
+}
+
 int plan_make(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
 	struct plan *ret)
 {
@@ -123,6 +137,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.run_id = settings_flag(s, SET_STANDALONE) ? facts->random_id :
 							     settings_text(s, SET_RDZV_ID),
 		.role = settings_text(s, SET_ROLE),
+		.job_name = job_name(s),
 		.master_addr = t->master.addr,
 		.master_port = t->master.port,
 		.nccl_socket_ifname = settings_text(s, SET_NCCL_SOCKET_IFNAME),
@@ -149,7 +164,8 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 			d->why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
 	if (check_devices(d, &p) < 0 || reactions_make(s, &p.reactions, d->why) < 0 ||
 		decide_start(d, nproc_of_node, &p) < 0 || decide_store(d, &p) < 0 ||
-		decide_report(d, &p) < 0 || decide_output(d, t, nproc_of_node, &p) < 0)
+		decide_report(d, &p) < 0 || decide_metrics(d, &p) < 0 ||
+		decide_output(d, t, nproc_of_node, &p) < 0)
 		return d->why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
 		notes_add(d->notes, NOTE_WARNING,

@@ -1,4 +1,4 @@
-/* report_path.c - where --report and --events go; see decide.h */
+/* report_path.c - where --report, --events and --metrics-file go; see decide.h */
 #include "daemon/plan/decide.h"
 
 #include <limits.h>
@@ -68,6 +68,28 @@ int decide_report(const struct deciding *d, struct plan *p)
 	return node_path(d, SET_REPORT,
 		arena_printf(d->s->arena, "which covers all %u nodes", p->nnodes), p,
 		&p->report_path);
+}
+
+/* node_exporter reads no other files of its directory, and says nothing of them. */
+static bool is_for_textfile(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len >= 5 && strcmp(path + len - 5, ".prom") == 0;
+}
+
+int decide_metrics(const struct deciding *d, struct plan *p)
+{
+	int rc;
+
+	if (!settings_text(d->s, SET_METRICS_FILE))
+		return 0;
+	rc = node_path(d, SET_METRICS_FILE, "with what this node sees", p, &p->metrics_path);
+	if (p->metrics_path && !is_for_textfile(p->metrics_path))
+		notes_add(d->notes, NOTE_VERBOSE,
+			"%s: node_exporter would not read %s, as its name does not end in .prom",
+			settings_where(d->s, SET_METRICS_FILE), p->metrics_path);
+	return rc;
 }
 
 int decide_events(const struct deciding *d, struct plan *p)

@@ -163,6 +163,9 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 		add_fact(t, "torch", p->torch_version, p->program);
 	if (p->report_path)
 		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
+	if (p->metrics_path)
+		add_fact(t, "metrics_file", p->metrics_path,
+			settings_where(e->settings, SET_METRICS_FILE));
 	add_output(e, a, t);
 	if (p->mpirun_grace_from)
 		add_fact(t, "mpirun_grace", arena_strdup(a, num_seconds(p->mpirun_grace_ms).text),

@@ -11,6 +11,7 @@ struct guard;
 struct inherited;
 struct meeting;
 struct member_config;
+struct meter;
 struct output;
 struct plan;
 
@@ -28,6 +29,7 @@ struct run_input {
 	struct output *output; /* its thread writes what workers write */
 	bool status;     /* a line on the terminal tells how far workers are, while they start */
 	struct bus *bus; /* what happens is told there */
+	struct meter *meter;
 };
 
 #endif

@@ -14,6 +14,7 @@
 #include "daemon/run/run_merge.h"
 #include "daemon/run/state.h"
 #include "daemon/run/stop_request.h"
+#include "daemon/service/meter.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/spawn.h"
 
@@ -148,7 +149,8 @@ static void on_over(void *owner, const struct job_end *end)
 	bus_emit(r->in->bus,
 		&(struct event){
 			.kind = EVENT_VERDICT,
-			.verdict = { v->attempt, v->exit_code, v->text, culprit_of(end) },
+			.verdict = { v->attempt, v->exit_code, v->text, culprit_of(end),
+				&v->cause },
 		});
 	if (r->shared && end->verdict.exit_code)
 		guard_set_code_if_killed(r->in->guard, end->verdict.exit_code, false);
@@ -175,6 +177,9 @@ static void on_failed(void *owner, const struct failure *why)
 /* The loop has nothing more to do now, and ends. */
 static void on_closed(void *owner)
 {
+	const struct run *r = owner;
+
+	meter_leave(r->in->meter);
 	leave_output(owner);
 	request_stop_listening(owner);
 }
@@ -239,6 +244,7 @@ static int begin(struct run *r)
 	attempt_init(r);
 	request_init(r);
 	run_merge_init(r);
+	meter_enter(r->in->meter, &r->loop, &r->member);
 	rc = listen_to_all(r);
 	if (rc < 0) {
 		finish(r);

@@ -218,6 +218,11 @@ void store_next_attempt(struct store *s)
 	s->spoke = s->notes = 0;
 }
 
+unsigned store_keys(const struct store *s)
+{
+	return (unsigned)s->space.keys.with_value;
+}
+
 unsigned store_clients(const struct store *s)
 {
 	return s->spoke;

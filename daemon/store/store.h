@@ -74,6 +74,9 @@ void store_next_attempt(struct store *s);
  * have two, of which the second speaks only to watch a key. */
 unsigned store_clients(const struct store *s);
 
+/* Keys of this attempt that have a value. */
+unsigned store_keys(const struct store *s);
+
 /* Closes everything. on_closed is called from the loop once the memory is the owner's again. */
 void store_close(struct store *s, void (*on_closed)(struct store *s));
 

@@ -127,7 +127,8 @@ def test_examples_are_understood(launch, place, page):
     for name in ('nsys', 'gdb'):
         place.write(name, '#!/bin/sh\n', 0o755)
     place.write('train.py', '')
-    stands_for = {'$WORLD_SIZE': '2', '$RANK': '0', 'gpu': '2', '~/bin': place.path}
+    stands_for = {'$WORLD_SIZE': '2', '$RANK': '0', 'gpu': '2', '~/bin': place.path,
+                  '/var/lib/prometheus/node-exporter/train.%n.prom': 'train.%n.prom'}
     for example in examples_of(page):
         argv = [stands_for.get(word, word) for word in example if word != '--dry-run']
         env = {'PATH': f'{place.path}:/usr/bin:/bin'}

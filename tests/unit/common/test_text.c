@@ -127,6 +127,35 @@ static void test_control(void **state)
 	assert_string_equal(back, row->word);
 }
 
+static const struct label_row {
+	const char *says, *text, *label;
+} labels[] = {
+	{ "a plain label", "gpu07", "\"gpu07\"" },
+	{ "an empty label", "", "\"\"" },
+	{ "a quote in a label", "a\"b", "\"a\\\"b\"" },
+	{ "a backslash in a label", "a\\b", "\"a\\\\b\"" },
+	{ "a newline in a label", "a\nb", "\"a\\nb\"" },
+	{ "all three in a label", "\\\"\n", "\"\\\\\\\"\\n\"" },
+	{ "a label's other control characters", "\t\r\x01", "\"\t\r\x01\"" },
+	{ "a label in UTF-8", "gr\xc3\xb6\xc3\x9f", "\"gr\xc3\xb6\xc3\x9f\"" },
+	{ "a label that is not UTF-8",
+		"a\xff"
+		"b",
+		"\"a\xef\xbf\xbd"
+		"b\"" },
+	{ "a label that is cut", "a\xc3", "\"a\xef\xbf\xbd\"" },
+};
+
+static void test_label(void **state)
+{
+	const struct label_row *row = *state;
+	struct text t = { 0 };
+
+	text_add_label(&t, row->text);
+	assert_string_equal(text_string(&t), row->label);
+	text_done(&t);
+}
+
 static const struct json_row {
 	const char *says, *text, *back;
 } jsons[] = {
@@ -274,6 +303,7 @@ int main(void)
 	SUITE_ROWS(&s, test_judge, judged);
 	SUITE_ROWS(&s, test_plain, plains);
 	SUITE_ROWS(&s, test_control, controls);
+	SUITE_ROWS(&s, test_label, labels);
 	SUITE_ROWS(&s, test_json, jsons);
 	SUITE_ROWS(&s, test_shown, shown_rows);
 	return suite_run(&s);

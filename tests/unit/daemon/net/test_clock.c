@@ -13,17 +13,19 @@ static const struct sample_row {
 	bool taken;
 	int64_t offset;
 	uint64_t error; /* without drift and rounding: at most 100 ns more */
+	uint64_t trip;
 } samples[] = {
-	{ "equal delays", 1000000, 5200000, 5210000, 1410000, true, 4000000, 200000 },
-	{ "no delay", 1000000, 5000000, 5000000, 1000000, true, 4000000, 0 },
-	{ "the peer's clock is behind", 9000000, 1100000, 1100000, 9200000, true, -8000000,
-		100000 },
-	{ "all delay on one way", 1000000, 1400000, 1400000, 1400000, true, 200000, 200000 },
-	{ "our times run backwards", 2000, 1000, 1000, 1000, false, 0, 0 },
-	{ "the peer's times run backwards", 1000, 2000, 1000, 2000, false, 0, 0 },
+	{ "equal delays", 1000000, 5200000, 5210000, 1410000, true, 4000000, 200000, 400000 },
+	{ "no delay", 1000000, 5000000, 5000000, 1000000, true, 4000000, 0, 0 },
+	{ "the peer's clock is behind", 9000000, 1100000, 1100000, 9200000, true, -8000000, 100000,
+		200000 },
+	{ "all delay on one way", 1000000, 1400000, 1400000, 1400000, true, 200000, 200000,
+		400000 },
+	{ "our times run backwards", 2000, 1000, 1000, 1000, false, 0, 0, 0 },
+	{ "the peer's times run backwards", 1000, 2000, 1000, 2000, false, 0, 0, 0 },
 	{ "the answer took longer than the round trip", 1000000, 5000000, 9000000, 1500000, false,
-		0, 0 },
-	{ "a time beyond all clocks", 1000, UINT64_MAX, UINT64_MAX, 2000, false, 0, 0 },
+		0, 0, 0 },
+	{ "a time beyond all clocks", 1000, UINT64_MAX, UINT64_MAX, 2000, false, 0, 0, 0 },
 };
 
 static void test_sample(void **state)
@@ -34,6 +36,7 @@ static void test_sample(void **state)
 
 	assert_int_equal(clock_add_sample(&c, row->t0, row->t1, row->t2, row->t3), row->taken);
 	assert_int_equal(c.known, row->taken);
+	assert_int_equal(c.trip_ns, row->trip);
 	assert_int_equal(clock_offset_ns(&c), row->offset);
 	error = clock_error_ns(&c, row->t3);
 	if (row->taken)

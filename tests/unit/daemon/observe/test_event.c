@@ -174,10 +174,10 @@ static const struct row {
 		HEAD("node_lost") "\"node_rank\":3,\"name\":\"\",\"detail\":\"silent for 10.0 s\"" },
 	{ "restart", { EVENT_RESTART, S(5), .restart = { 2, 10500, NULL } },
 		HEAD("restart") "\"next_attempt\":2,\"delay_seconds\":10.500" },
-	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "root cause: \x1b", &failed } },
+	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "root cause: \x1b", &failed, NULL } },
 		HEAD("verdict") "\"attempt\":1,\"exit_code\":7,"
 		"\"text\":\"root cause: \\u001b\",\"culprit_rank\":17" },
-	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL } },
+	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL, NULL } },
 		HEAD("verdict") "\"attempt\":0,\"exit_code\":0,\"text\":\"well\","
 		"\"culprit_rank\":null" },
 	{ "job_ended", { EVENT_JOB_ENDED, S(5), .job_ended = { 139, NULL } },

@@ -124,6 +124,7 @@ void fixture_make(struct fixture *g)
 	g->host = (struct stream_host){ .loop = &g->loop,
 		.filer = &g->filer,
 		.busy = &g->busy,
+		.tally = &g->tally,
 		.again = { .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM },
 		.say = say,
 		.stir = stir,

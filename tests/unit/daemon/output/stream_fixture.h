@@ -38,6 +38,7 @@ struct fixture {
 	struct stream_host host;
 	struct filer filer;
 	struct busy busy;
+	struct tally tally;
 	struct filter filter;
 	int console_end[2];
 	bool reads;           /* the console's reader */

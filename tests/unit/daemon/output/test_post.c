@@ -72,6 +72,26 @@ static void test_orders(void **state)
 }
 
 /* A thread that stands still in a disk: what is said meanwhile has an end, and is counted. */
+/* Who takes it late gets the latest. */
+static void test_page(void **state)
+{
+	struct order_list taken;
+	struct ends e;
+
+	(void)state;
+	make(&e);
+	assert_true(post_is_empty(&e.post));
+	post_page(&e.post, "old page\n", 9);
+	post_page(&e.post, "new\n", 4);
+	assert_false(post_is_empty(&e.post));
+	taken = post_take_orders(&e.post);
+	assert_string_equal(text_string(&taken.page), "new\n");
+	text_done(&taken.page);
+	assert_true(post_is_empty(&e.post));
+	post_page(&e.post, "never taken\n", 12);
+	done(&e);
+}
+
 static void test_too_much(void **state)
 {
 	static char line[100 * 1024];
@@ -210,6 +230,7 @@ int main(void)
 
 	suite_add(&s, "the thread's life", test_life, NULL, NULL);
 	suite_add(&s, "orders, words and events are taken once", test_orders, NULL, NULL);
+	suite_add(&s, "a page replaces the one before", test_page, NULL, NULL);
 	suite_add(&s, "more words than there is room for", test_too_much, NULL, NULL);
 	suite_add(&s, "a status line that was taken away", test_status_ends, NULL, NULL);
 	suite_add(&s, "news of an attempt that was overtaken", test_attempts, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_report_path.c - the names of --report's and --events' files on this node. */
+/* test_report_path.c - the names of --report's, --events' and --metrics-file's files. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -110,11 +110,55 @@ static void test_events(void **state)
 	settings_fixture_done(&b);
 }
 
+static const struct metrics_row {
+	const char *says, *text; /* NULL: not given */
+	unsigned nnodes, node;
+	int rc;
+	const char *path; /* or part of the sentence */
+	const char *note; /* NULL: none */
+} metrics[] = {
+	{ "no metrics", NULL, 4, 2, 0, NULL, NULL },
+	{ "metrics of this node", "/x/%h-%n.prom", 4, 2, 0, "/x/gpu07-2.prom", NULL },
+	{ "metrics of node rank 0", "a.prom", 4, 0, 0, "a.prom",
+		"--metrics-file: only node rank 0 writes a.prom, with what this node sees" },
+	{ "metrics of another node", "a.prom", 4, 2, 0, NULL, "only node rank 0" },
+	{ "a name that node_exporter does not read", "a.txt", 1, 0, 0, "a.txt",
+		"--metrics-file: node_exporter would not read a.txt" },
+	{ "a name that is shorter than its end", "prom", 1, 0, 0, "prom", "not read prom" },
+	{ "an unknown letter for metrics", "%x.prom", 1, 0, -EINVAL,
+		"--metrics-file: \"%x.prom\" contains \"%x\"", NULL },
+};
+
+static void test_metrics(void **state)
+{
+	const struct metrics_row *row = *state;
+	const struct facts facts = { .hostname = "gpu07" };
+	struct plan p = { .nnodes = row->nnodes, .node_rank = row->node };
+	struct settings_fixture b;
+	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
+
+	settings_fixture_make(&b, false);
+	if (row->text)
+		assert_int_equal(
+			settings_put(&b.s, SET_METRICS_FILE, row->text,
+				(struct origin){ LEVEL_COMMAND_LINE, "--metrics-file" }, &b.why),
+			0);
+	rc = decide_metrics(&d, &p);
+	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
+	assert_true((p.metrics_path != NULL) == (rc == 0 && row->path));
+	if (p.metrics_path)
+		assert_string_equal(p.metrics_path, row->path);
+	assert_note(&b.notes, NOTE_VERBOSE, row->note);
+	settings_fixture_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_events, events);
+	SUITE_ROWS(&s, test_metrics, metrics);
 	SUITE_ROWS(&s, test_path, rows);
 	return suite_run(&s);
 }

@@ -33,6 +33,7 @@ static void test_talk(void **state)
 	ask(&st, b, "GET k");
 	hear(&st, b, "v");
 	assert_int_equal(store_clients(&st.store), 2);
+	assert_int_equal(store_keys(&st.store), 1);
 	(void)close(a);
 	(void)close(b);
 	settle(&st);

@@ -1,0 +1,39 @@
+/* sight.c - see sight.h */
+#include "daemon/cluster/sight.h"
+
+#include <string.h>
+
+#include "daemon/cluster/member.h"
+#include "daemon/store/store.h"
+
+static void add_trip(struct sight *s, unsigned node, const struct link *l)
+{
+	if (l->state == LINK_OPEN && l->clock.known && s->trip_count < s->room)
+		s->trips[s->trip_count++] = (struct trip){ node, l->clock.trip_ns };
+}
+
+static void look_from_hub(const struct hub *h, struct sight *s)
+{
+	if (h->state == HUB_CLOSED || !h->job.nodes || !h->peers)
+		return;
+	s->nodes_known = true;
+	for (unsigned i = 0; i < h->job.nnodes; i++) {
+		s->nodes[h->job.nodes[i].state]++;
+		if (h->peers[i])
+			add_trip(s, i, &h->peers[i]->link);
+	}
+	s->has_store = h->store != NULL;
+	if (!s->has_store)
+		return;
+	s->store_clients = store_clients(h->store);
+	s->store_keys = store_keys(h->store);
+}
+
+void sight_take(const struct member *m, struct sight *s)
+{
+	*s = (struct sight){ .trips = s->trips, .room = s->room };
+	if (m->role == MEMBER_HUB)
+		look_from_hub(&m->hub, s);
+	if (m->role == MEMBER_SPOKE && m->spoke.linked)
+		add_trip(s, 0, m->spoke.link);
+}

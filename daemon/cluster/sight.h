@@ -1,0 +1,32 @@
+/* sight.h - what this launcher sees of the other nodes and of the workers' store, for those who
+ * show it. Looking costs the others nothing. */
+#ifndef LAUNCHD_DAEMON_CLUSTER_SIGHT_H
+#define LAUNCHD_DAEMON_CLUSTER_SIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/job/job.h"
+
+struct member;
+
+/* A round trip to another node. */
+struct trip {
+	unsigned node; /* its rank */
+	uint64_t ns;
+};
+
+struct sight {
+	struct trip *trips; /* the owner's; the latest one to each node that there is a link to */
+	size_t room, trip_count;
+	bool nodes_known; /* this is node rank 0 */
+	unsigned nodes[NODE_STATES];
+	bool has_store; /* this launcher hosts it */
+	unsigned store_clients, store_keys;
+};
+
+/* Looks; all but trips and room is overwritten. */
+void sight_take(const struct member *m, struct sight *s);
+
+#endif

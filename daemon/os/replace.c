@@ -1,0 +1,75 @@
+/* replace.c - see replace.h */
+#include "daemon/os/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+
+/* A rename would replace a device by a file, as root even /dev/null. */
+static int write_into(const char *path, const char *bytes, size_t len)
+{
+	autoclose fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd < 0 ? -errno : fd_write_all(fd, bytes, len);
+}
+
+/* Creates a file of a name that nobody has; ret_name has room for PATH_MAX. */
+static int create_beside(const char *path, char *ret_name)
+{
+	enum { TRIES = 64 }; /* a launcher with our pid may have left one, on another host, too */
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		int fd;
+
+		if (snprintf(ret_name, PATH_MAX, "%s.%d.%u", path, (int)getpid(), i) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		fd = open(ret_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
+static int write_whole(int fd, const char *bytes, size_t len, unsigned how)
+{
+	int rc = fd_write_all(fd, bytes, len);
+
+	if (rc == 0 && (how & REPLACE_FOR_ALL) && fchmod(fd, 0644) < 0)
+		rc = -errno;
+	if (rc < 0 || !(how & REPLACE_DURABLY))
+		return rc;
+	/* a file system that can't do it has said so; others mean that the bytes are lost */
+	return fsync(fd) < 0 && errno != EINVAL && errno != ENOSYS ? -errno : 0;
+}
+
+static int replace(const char *path, const char *bytes, size_t len, unsigned how)
+{
+	char name[PATH_MAX];
+	autoclose fd = create_beside(path, name);
+	int rc = fd < 0 ? fd : write_whole(fd, bytes, len, how);
+
+	if (fd < 0)
+		return rc;
+	if (rc == 0 && rename(name, path) < 0)
+		rc = -errno;
+	if (rc < 0)
+		(void)unlink(name);
+	return rc;
+}
+
+int file_replace(const char *path, const char *bytes, size_t len, unsigned how)
+{
+	char target[PATH_MAX];
+	struct stat st;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_into(path, bytes, len);
+	/* a link stays a link */
+	return replace(realpath(path, target) ? target : path, bytes, len, how);
+}

@@ -1,0 +1,341 @@
+"""Issue 16: --metrics-file, what Prometheus reads of a job."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from harness import is_idle, native, supervisor_of, until
+from together import Cluster
+
+LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
+SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\} (\d+(?:\.\d+)?)\n')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+PROMTOOL = shutil.which('promtool')
+MAN_PAGE = pathlib.Path(__file__).resolve().parents[2] / 'config' / 'docs' / 'launchd.1.in'
+
+
+class Page:
+    """A page of metrics, strictly parsed: every family has its HELP and TYPE and stands once."""
+
+    def __init__(self, text):
+        self.text = text
+        self.types, self.values, self.labels = {}, {}, {}
+        assert text.endswith('\n')
+        for block in text.split('# HELP ')[1:]:
+            match = re.match(r'(launchd_[a-z_]+) [A-Z][^\n]*[.;1]\n# TYPE \1 (counter|gauge)\n', block)
+            assert match, block
+            name = match[1]
+            assert name not in self.types
+            self.types[name] = match[2]
+            rest = block[match.end():]
+            while rest:
+                sample = SAMPLE.match(rest)
+                assert sample and sample[1] == name, rest
+                labels = LABEL.findall(sample[2])
+                self.labels[name] = dict(labels[:2])
+                key = (name, *(value for _, value in labels[2:]))
+                assert key not in self.values and len(dict(labels)) == len(labels)
+                self.values[key] = float(sample[3])
+                rest = rest[sample.end():]
+            assert any(key[0] == name for key in self.values), name
+
+    def __getitem__(self, key):
+        key = key if isinstance(key, tuple) else (key,)
+        return self.values[(f'launchd_{key[0]}', *key[1:])]
+
+    def __contains__(self, name):
+        return f'launchd_{name}' in self.types
+
+    def of(self, name):
+        """Values that aren't 0, by the label."""
+        return {key[1]: value for key, value in self.values.items()
+                if key[0] == f'launchd_{name}' and value != 0}
+
+
+def read(path):
+    return Page(pathlib.Path(path).read_text())
+
+
+def reads(path, holds):
+    """Waits until the page is so."""
+    def look():
+        page = read(path) if path.exists() else None
+        return page if page and holds(page) else None
+    return until(look, lambda: path.read_text() if path.exists() else f'{path} to be there')
+
+
+@pytest.fixture
+def prom(place):
+    return place.path / 'job.prom'
+
+
+def test_during_and_after(start, prom, place):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    before = time.time()
+    job = start([f'--metrics-file={prom}', '--rdzv-id=r"1\\', *native('ending', '--nproc_per_node=3')],
+                {'TELL': ready.path, 'GO': go.path, 'END': 'exit:0'})
+    ready.expect('ready', 3)
+    page = reads(prom, lambda page: page.of('workers') == {'running': 3})
+    assert page.labels['launchd_workers'] == {'job_name': r'r\"1\\', 'node_rank': '0'}
+    assert before - 1 <= page['job_start_time_seconds'] <= page['attempt_start_time_seconds'] <= \
+        time.time() + 1
+    assert page['attempts_total'] == 1 and page['restarts_total'] == 0
+    assert page.of('nodes') == {'joined': 1}
+    assert 'job_exit_code' not in page and 'job_end_time_seconds' not in page
+    go.go()
+    reads(prom, lambda page: page.of('workers') == {'running': 2, 'succeeded': 1})
+    go.go(2)
+    assert job.end().rc == 0
+    page = read(prom)
+    assert page.of('workers') == {'succeeded': 3}
+    assert page.of('attempt_ends_total') == {'success': 1}
+    assert page.of('worker_failures_total') == {}
+    assert page['job_exit_code'] == 0
+    assert page['job_start_time_seconds'] <= page['job_end_time_seconds'] <= time.time() + 1
+    assert [path.name for path in prom.parent.glob('job.prom*')] == ['job.prom']
+
+
+def test_restarts_and_what_they_cost(launch, prom):
+    started = time.monotonic()
+    result = launch([f'--metrics-file={prom}', '--max-restarts=2', '--restart-delay=0.3', LONG,
+                     *native('ending', '--nproc_per_node=3')], {'END_1': 'exit:3'})
+    took = time.monotonic() - started
+    assert result.rc == 3
+    page = read(prom)
+    assert (page['attempts_total'], page['restarts_total'], page['job_max_restarts']) == (3, 2, 2)
+    assert page.of('attempt_ends_total') == {'exit': 3}
+    assert page.of('worker_failures_total') == {'exit': 3}
+    assert page.of('workers') == {'failed': 1, 'stopped': 2}
+    assert page['job_exit_code'] == 3
+    # delays of 0.3 and 0.6 s
+    assert 0.9 <= page['restart_downtime_seconds_total'] <= took
+    assert 0 < page['failed_attempts_seconds_total'] <= took - 0.9
+
+
+@pytest.mark.parametrize('end, cause, code', [('exit:9', 'exit', 9), ('signal:11', 'signal', 139)])
+def test_failures_by_cause(launch, prom, end, cause, code):
+    assert launch([f'--metrics-file={prom}', *native('ending')], {'END': end}).rc == code
+    page = read(prom)
+    assert page.of('worker_failures_total') == page.of('attempt_ends_total') == {cause: 1}
+    assert page['job_exit_code'] == code
+
+
+def test_a_worker_that_cannot_be_started(launch, prom, place):
+    text = place.path / 'text'
+    text.write_bytes(b'\x7fELF' + bytes(60))
+    text.chmod(0o755)
+    result = launch([f'--metrics-file={prom}', '--nproc_per_node=2', '--no_python', '--use_env',
+                     str(text)])
+    assert result.rc == 126
+    page = read(prom)
+    assert page.of('worker_failures_total') == {'not_startable': 1}
+    assert page.of('workers') == {'failed': 1, 'stopped': 1}
+
+
+def test_requests(start, launch, prom, place):
+    ready = place.fifo('ready')
+    job = start([f'--metrics-file={prom}', *native('report_signals')],
+                {'TELL': ready.path, 'STAY': '1'})
+    ready.expect('ready', 1)
+    job.signal(signal.SIGTERM)
+    ready.expect('SIGTERM', 1)
+    reads(prom, lambda page: page.of('workers') == {'stopping': 1})
+    job.signal(signal.SIGTERM)
+    job.signal(signal.SIGTERM)
+    job.end()
+    assert read(prom).of('attempt_ends_total') == {'stop_signal': 1}
+    assert launch([f'--metrics-file={prom}', '--max-runtime=0.1', *native('ending')]).rc == 124
+    assert read(prom).of('attempt_ends_total') == {'max_runtime': 1}
+
+
+def test_bytes_of_output(launch, prom, place):
+    say = 'for i in 1 2 3; do echo 1234567; done; echo 123 >&2'
+    result = launch([f'--metrics-file={prom}', '--log-dir=logs', '-t', '3', '--nproc_per_node=2',
+                     '--no_python', '--use_env', 'sh', '-c', say])
+    assert result.rc == 0
+    page = read(prom)
+    assert page.of('output_bytes_total') == page.of('log_bytes_total') == {'stdout': 48, 'stderr': 8}
+    assert page.of('output_dropped_lines_total') == {}
+    # those that workers write themselves
+    result = launch([f'--metrics-file={prom}', '--log-dir=logs', '-r', '1', '--nproc_per_node=2',
+                     '--no_python', '--use_env', 'sh', '-c', say])
+    assert read(prom).of('output_bytes_total') == {'stderr': 8}
+    assert read(prom).of('log_bytes_total') == {'stdout': 48}
+
+
+def test_lines_that_were_dropped(start, prom, place):
+    begin, end = os.pipe()
+    try:
+        job = start([f'--metrics-file={prom}', '--console-overflow=drop', '--no_python', '--use_env',
+                     'sh', '-c', 'seq 1 200000'], out=end)
+        os.close(end)
+        end = -1
+        page = reads(prom, lambda page: page.of('workers') == {'succeeded': 1})
+        shown = b''
+        while piece := os.read(begin, 65536):
+            shown += piece
+        assert job.end().rc == 0
+    finally:
+        os.close(begin)
+        if end >= 0:
+            os.close(end)
+    page = read(prom)
+    assert page['output_bytes_total', 'stdout'] == 1288895
+    assert page['output_dropped_lines_total', 'stdout'] == 200000 - shown.count(b'\n') > 0
+
+
+def test_a_reader_never_sees_half_a_page(start, prom):
+    """One that reads all the time while the job restarts as fast as it can."""
+    job = start([f'--metrics-file={prom}', '--max-restarts=4', '--restart-delay=0.5',
+                 *native('ending', '--nproc_per_node=2')], {'END_1': 'exit:1'})
+    seen, count = set(), 0
+    while job.process.poll() is None:
+        if prom.exists():
+            page = read(prom)  # which takes no other
+            count += 1
+            seen.add(page['attempts_total'])
+        time.sleep(0.0005)
+    assert job.end().rc == 1
+    assert read(prom)['attempts_total'] == 5
+    assert count > 100 and len(seen) > 2
+
+
+def test_nothing_wakes_up(start, prom, place):
+    ready = place.fifo('ready')
+    job = start([f'--metrics-file={prom}', *native('ending')], {'TELL': ready.path})
+    ready.expect('ready', 1)
+    reads(prom, lambda page: page.of('workers') == {'running': 1})
+    supervisor = supervisor_of(job.pid)
+    until(lambda: is_idle(supervisor), 'the supervisor to sleep')
+
+    def switches():
+        total = 0
+        for task in pathlib.Path(f'/proc/{supervisor}/task').iterdir():
+            total += sum(int(number) for number in re.findall(
+                r'ctxt_switches:\s*(\d+)', (task / 'status').read_text()))
+        return total
+    time.sleep(0.5)
+    before = switches()
+    time.sleep(2.5)
+    assert switches() == before
+    job.signal(signal.SIGTERM)
+    job.end()
+
+
+def test_a_file_for_each_node(start, place):
+    ready = place.fifo('ready')
+    go = place.fifo('go')
+    cluster = Cluster(start, 3, [f'--metrics-file={place.path}/%n.prom', LONG, '--max-restarts=1',
+                                 '--restart-delay=0.2', *native('ending')],
+                      {'TELL': ready.path, 'GO_1': go.path, 'END_1': 'exit:5'})
+    ready.expect('ready', 3)
+    files = [place.path / f'{node}.prom' for node in range(3)]
+    page = reads(files[0], lambda page: page.of('nodes') == {'joined': 3} and
+                 len(page.of('beat_round_trip_seconds')) == 2)
+    assert set(page.of('beat_round_trip_seconds')) == {'1', '2'}
+    assert all(0 < trip < 60 for trip in page.of('beat_round_trip_seconds').values())
+    page = reads(files[2], lambda page: page.of('workers') == {'running': 1})
+    assert set(page.of('beat_round_trip_seconds')) == {'0'} and 'nodes' not in page
+    assert page['job_nodes'] == page['job_workers'] == 3
+    go.go()
+    ready.expect('ready', 3)
+    go.go()
+    assert [result.rc for result in cluster.end()] == [5, 5, 5]
+    for node, path in enumerate(files):
+        page = read(path)
+        assert page.labels['launchd_workers']['node_rank'] == str(node)
+        assert (page['attempts_total'], page['restarts_total'], page['job_exit_code']) == (2, 1, 5)
+        assert page.of('attempt_ends_total') == {'exit': 2}
+        assert page.of('worker_failures_total') == ({'exit': 2} if node == 1 else {})
+        assert page['restart_downtime_seconds_total'] >= 0.2
+    assert read(files[0]).of('nodes') == {'ended': 3}
+
+
+def test_a_lost_node(start, place):
+    ready = place.fifo('ready')
+    cluster = Cluster(start, 2, [f'--metrics-file={place.path}/%n.prom', LONG, *native('ending')],
+                      {'TELL': ready.path})
+    ready.expect('ready', 2)
+    os.kill(supervisor_of(cluster.jobs[1].pid), signal.SIGKILL)
+    place.orphans_expected = place.launcher_killed = True
+    assert cluster.end()[0].rc == 137
+    page = read(place.path / '0.prom')
+    assert page.of('nodes') == {'ended': 1, 'lost': 1}
+    assert page.of('attempt_ends_total') == {'node_lost': 1}
+
+
+def test_mode_and_umask(launch, prom):
+    prom.with_suffix('.real').touch(0o600)
+    prom.symlink_to('job.real')
+    result = launch([f'--metrics-file={prom}', *native('ending')], {'END': 'exit:0'},
+                    before=lambda: os.umask(0o077))
+    assert result.rc == 0
+    assert prom.is_symlink() and prom.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_file_that_cannot_be(launch, refused, place):
+    refused(['--metrics-file=/nowhere/a.prom', *native('ending')], '--metrics-file',
+            'its directory /nowhere')
+    refused([f'--metrics-file={place.path}', *native('ending')], '--metrics-file', 'is a directory')
+    refused(['--metrics-file=%x.prom', *native('ending')], '--metrics-file', '%x')
+    result = launch(['--metrics-file=/dev/full', '--max-restarts=1', '--restart-delay=1.5',
+                     *native('ending')], {'END': 'exit:1', 'OMP_NUM_THREADS': '1'})
+    assert result.rc == 1
+    assert result.err.count('launchd: warning: --metrics-file: /dev/full can\'t be written: '
+                            'No space left on device\n') == 1
+
+
+def test_the_man_page_lists_every_metric(start, place):
+    """And no other."""
+    ready = place.fifo('ready')
+    cluster = Cluster(start, 2, [f'--metrics-file={place.path}/%n.prom', '--store=agent',
+                                 *native('ending')], {'TELL': ready.path})
+    ready.expect('ready', 2)
+    page = reads(place.path / '0.prom', lambda page: page.of('workers') == {'running': 1})
+    cluster.jobs[0].signal(signal.SIGTERM)
+    cluster.end()
+    metrics = {*page.types, *read(place.path / '0.prom').types}
+    documented = re.findall(r'^\.It (launchd_\w+)', MAN_PAGE.read_text(), re.M)
+    assert len(documented) == len(set(documented))
+    assert set(documented) == metrics
+
+
+@pytest.mark.parametrize('options, name', [
+    ([], 'job'), (['--rdzv-id=seven'], 'seven'), (['--standalone'], 'job'),
+    (['--config=dir/train.conf', '--rdzv-id=seven'], 'train'), (['--config=train.ini'], 'train.ini'),
+    (['--config=.conf'], '.conf'), (['--config=a.conf.b'], 'a.conf.b')])
+def test_the_job_has_a_name(launch, prom, place, options, name):
+    for option in options:
+        if option.startswith('--config='):
+            place.write(option.partition('=')[2], '[launchd]\n')
+    assert launch([f'--metrics-file={prom}', *options, *native('ending')], {'END': 'exit:0'}).rc == 0
+    assert read(prom).labels['launchd_workers']['job_name'] == name
+
+
+def pages(launch, prom):
+    launch([f'--metrics-file={prom}', '--rdzv-id=a"b\\c', '--max-restarts=1',
+            *native('ending', '--nproc_per_node=2')], {'END_0': 'exit:1'})
+    return prom.read_text()
+
+
+@pytest.mark.skipif(not PROMTOOL, reason='no promtool here')
+def test_promtool_finds_nothing(launch, prom):
+    result = subprocess.run([PROMTOOL, 'check', 'metrics'], input=pages(launch, prom), text=True,
+                            capture_output=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, '', '')
+
+
+def test_prometheus_client_reads_it(launch, prom):
+    parser = pytest.importorskip('prometheus_client.parser', reason='no prometheus_client here')
+    families = {family.name: family
+                for family in parser.text_string_to_metric_families(pages(launch, prom))}
+    [exit_code] = families['launchd_job_exit_code'].samples
+    assert exit_code.value == 1 and exit_code.labels == {'job_name': 'a"b\\c', 'node_rank': '0'}
+    assert families['launchd_restarts'].type == 'counter'
+    assert {sample.labels['state'] for sample in families['launchd_workers'].samples} == \
+        {'pending', 'running', 'stopping', 'succeeded', 'failed', 'stopped'}

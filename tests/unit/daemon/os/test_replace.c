@@ -1,0 +1,50 @@
+/* test_replace.c - who may read a file that was replaced; all else is in test_report_file.c. */
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "daemon/os/replace.h"
+
+static const struct mode_row {
+	const char *says;
+	unsigned how;
+	mode_t umask, mode;
+} modes[] = {
+	{ "as the umask has it", 0, 027, 0640 },
+	{ "as the umask has it, durably", REPLACE_DURABLY, 077, 0600 },
+	{ "for all in spite of the umask", REPLACE_FOR_ALL, 077, 0644 },
+	{ "for all, durably", REPLACE_FOR_ALL | REPLACE_DURABLY, 027, 0644 },
+};
+
+static void test_mode(void **state)
+{
+	const struct mode_row *row = *state;
+	mode_t before = umask(row->umask);
+	char dir[] = "/tmp/launchd-replace-XXXXXX", path[48], bytes[8];
+	struct stat st;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof path, "%s/f", dir);
+	for (int i = 0; i < 2; i++) { /* a new one, and one that was there */
+		assert_int_equal(file_replace(path, "text", 4, row->how), 0);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode & 0777, row->mode);
+		assert_int_equal(fd_read_file(path, bytes, sizeof bytes), 4);
+		assert_string_equal(bytes, "text");
+	}
+	(void)umask(before);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0); /* nothing else is in it */
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_mode, modes);
+	return suite_run(&s);
+}
