@@ -103,7 +103,7 @@ static int add_ending(const struct settings *s, struct reactions *r, struct fail
 	return 0;
 }
 
-/* "forward", "forward:600", "stop", "stop:5", "ignore" */
+/* "forward", "forward:600", "stop", "stop:5", "restart", "ignore" */
 static int parse_action(const char *text, size_t len, struct reaction *ret)
 {
 	const char *colon = memchr(text, ':', len);
@@ -114,6 +114,8 @@ static int parse_action(const char *text, size_t len, struct reaction *ret)
 		ret->kind = colon ? REACTION_END : REACTION_FORWARD;
 	else if (word == 4 && strncmp(text, "stop", word) == 0)
 		ret->kind = REACTION_STOP;
+	else if (word == 7 && strncmp(text, "restart", word) == 0 && !colon)
+		ret->kind = REACTION_RESTART;
 	else if (word == 6 && strncmp(text, "ignore", word) == 0 && !colon)
 		ret->kind = REACTION_IGNORE;
 	else if (word == 6 && strncmp(text, "reopen", word) == 0 && !colon)
@@ -151,7 +153,7 @@ static int put_action(
 	if (parse_action(equals + 1, len - name - 1, &now) < 0)
 		return failure_usage(why,
 			"%s: \"%.*s\" is not an action: use forward, forward:SECONDS, stop, "
-			"stop:SECONDS, reopen or ignore",
+			"stop:SECONDS, restart, reopen or ignore",
 			where, (int)len, word);
 	if (signal == SIGCONT && now.kind != REACTION_FORWARD)
 		return refuse_cont(where, why);
@@ -193,6 +195,7 @@ static const struct {
 	[REACTION_RESUME] = { "resume workers that were stopped", "resume", false },
 	[REACTION_END] = { "forward, and end the job", "forward", true },
 	[REACTION_STOP] = { "send SIGTERM, and end the job", "stop", true },
+	[REACTION_RESTART] = { "send SIGTERM, and restart the job", "restart", false },
 };
 
 const char *reaction_word(enum reaction_kind kind)

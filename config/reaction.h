@@ -19,12 +19,13 @@ enum reaction_kind {
 	REACTION_RESUME,  /* CONT: to every worker's process group */
 	REACTION_END,     /* to every worker, and the job ends: a grace begins */
 	REACTION_STOP,    /* workers get SIGTERM whatever came, and the job ends */
+	REACTION_RESTART, /* likewise, and another attempt follows */
 };
 
 struct reaction {
 	enum reaction_kind kind;
 	bool named;        /* by --on-signal: counts even where the signal was ignored on entry */
-	uint64_t grace_ms; /* REACTION_END, REACTION_STOP */
+	uint64_t grace_ms; /* REACTION_END, REACTION_STOP, REACTION_RESTART */
 	const char *from;  /* who says so; NULL: REACTION_NONE */
 };
 

@@ -247,8 +247,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "SIGNAL=ACTION[,...]",
 		.help = "What to do with a signal: forward (pass it on, the job continues), "
 			"forward:SECONDS (pass it on, the job ends within that time), "
-			"stop[:SECONDS] (SIGTERM to the workers, the job ends), reopen (reopen "
-			"log files by their names, as logrotate needs it) or ignore. SIGNAL is a "
+			"stop[:SECONDS] (SIGTERM to the workers, the job ends), restart (SIGTERM to "
+			"the workers, and the job starts again, whatever --max-restarts says), "
+			"reopen (reopen log files by their names, as logrotate needs it) or ignore. SIGNAL is a "
 			"name (TERM, SIGUSR1, RTMIN+1) or a number." },
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",

@@ -31,13 +31,24 @@ static void on_failed(struct caller *p, const struct message *m)
 	hub_obey(p->hub, job_failed(&p->hub->job, p->node, &m->failed, uv_hrtime()));
 }
 
+static void ask(struct hub *h, unsigned node, const struct stop *s)
+{
+	hub_obey(h, job_asked(&h->job, node, s));
+	if (s->cause.kind == CAUSE_RESTART && h->state < HUB_OVER &&
+		h->job.restart.kind == CAUSE_NONE)
+		party_say(h->party, NOTE_WARNING, "a restart was requested, but %s",
+			h->job.state == JOB_RUNNING || h->job.state == JOB_STOPPING ?
+				"a node has ended and left" :
+				"no attempt is running");
+}
+
 static void on_stop(struct caller *p, const struct message *m)
 {
 	/* during the meeting its rank may not be known: any free one will do */
 	if (hub_rank_rest(p->hub) < 0)
 		return;
 	note_clock(p);
-	hub_obey(p->hub, job_asked(&p->hub->job, p->node, &m->stop));
+	ask(p->hub, p->node, &m->stop);
 }
 
 static void on_signal(struct caller *p, const struct message *m)
@@ -433,7 +444,7 @@ void hub_failed(struct hub *h, const struct outcome *o)
 void hub_asked(struct hub *h, const struct stop *s)
 {
 	if (h->state < HUB_OVER)
-		hub_obey(h, job_asked(&h->job, h->self, s));
+		ask(h, h->self, s);
 }
 
 void hub_ended(struct hub *h, const struct node_end *end, const struct evidence *list, size_t count)

@@ -288,6 +288,8 @@ static struct job_end end_of(const struct hub *h)
 		.result = &j->result,
 		.evidence = evidence_of(h, &j->result),
 		.restarts = h->restarts,
+		.asked_restarts = h->job.asked_restarts,
+		.restart_asked = j->restart.kind != CAUSE_NONE,
 		/* it outlives the hub */
 		.why_not = arena_strdup(h->party->config->arena, j->why_not),
 	};

@@ -228,7 +228,7 @@ static void failed_fields(struct pass *p, struct outcome *o)
 
 static void cause_fields(struct pass *p, struct cause *c)
 {
-	c->kind = small(p, c->kind, CAUSE_NODE_LOST);
+	c->kind = small(p, c->kind, CAUSE_RESTART);
 	c->signal = signal_number(p, c->signal);
 	c->sender.pid = process_id(p, c->sender.pid);
 	c->sender.uid = u32(p, c->sender.uid);

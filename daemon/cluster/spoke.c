@@ -74,10 +74,11 @@ static void fail(struct spoke *s, int code, const char *text)
 static void find_cause(const struct spoke *s, struct result *ret)
 {
 	const struct cause *own = &s->end.cause;
-	bool asked = own->kind != CAUSE_FAILURE && own->kind != CAUSE_NODE_LOST;
+	bool asked = own->kind != CAUSE_FAILURE && own->kind != CAUSE_NODE_LOST &&
+		own->kind != CAUSE_RESTART;
 
 	*ret = (struct result){ .outcomes = s->end.outcomes, .count = s->end.count };
-	if (s->told.kind != CAUSE_NONE)
+	if (s->told.kind != CAUSE_NONE && s->told.kind != CAUSE_RESTART)
 		ret->cause = s->told;
 	else
 		verdict_find(ret, asked ? own : NULL, &s->lost);
@@ -294,7 +295,9 @@ static void wait_for(struct spoke *s, uint64_t ms)
 
 static bool may_restart(const struct spoke *s)
 {
-	return s->attempt < s->max_restarts && !s->asked &&
+	if (s->told.kind == CAUSE_RESTART)
+		return !s->asked;
+	return s->attempt - s->asked_restarts < s->max_restarts && !s->asked &&
 		(s->told.kind == CAUSE_NONE || s->told.kind == CAUSE_FAILURE);
 }
 
@@ -366,7 +369,7 @@ static void on_stop(struct spoke *s, const struct message *m)
 		s->stop_grace_ms = stop.grace_ms;
 		(void)uv_timer_stop(&s->clock); /* it was started with another grace */
 	}
-	if (s->told.kind == CAUSE_NONE ||
+	if (s->told.kind == CAUSE_NONE || s->told.kind == CAUSE_RESTART ||
 		(s->told.kind == CAUSE_FAILURE && stop.cause.kind == CAUSE_FAILURE))
 		s->told = stop.cause;
 	await_verdict(s);
@@ -381,6 +384,7 @@ static void on_start(struct spoke *s, const struct message *m)
 		return;
 	spoke_goto(s, SPOKE_RUNNING);
 	s->attempt = start->attempt;
+	s->asked_restarts += s->told.kind == CAUSE_RESTART ? 1 : 0;
 	s->asked = false;
 	s->stop_grace_ms = s->party->config->grace_ms;
 	s->told = (struct cause){ .kind = CAUSE_NONE };
@@ -575,6 +579,8 @@ void spoke_start(struct spoke *s, struct party *p, const struct addresses *hub)
 void spoke_asked(struct spoke *s, const struct stop *stop)
 {
 	spoke_tell(s, &(struct message){ MESSAGE_STOP, .stop = *stop });
+	if (stop->cause.kind == CAUSE_RESTART)
+		return; /* the hub may have reasons against it */
 	s->asked = true;
 	if (s->state < SPOKE_RUNNING) {
 		spoke_goto(s, SPOKE_OVER);

@@ -53,10 +53,11 @@ struct spoke {
 	enum spoke_state state;
 	unsigned node; /* this one's rank, once it is in the job */
 	unsigned attempt, max_restarts;
-	bool linked;      /* the link is in the loop */
-	bool asked;       /* this node's launcher was asked to end the job */
-	bool overdue;     /* the hub was, and its link was closed for it */
-	bool lines_ended; /* this node has no more of them */
+	bool linked;             /* the link is in the loop */
+	bool asked;              /* this node's launcher was asked to end the job */
+	unsigned asked_restarts; /* attempts that followed a request, as in job.h */
+	bool overdue;            /* the hub was, and its link was closed for it */
+	bool lines_ended;        /* this node has no more of them */
 };
 
 /* Begins to dial, as a part of the party, whose events tell what happens. Addresses are copied. */

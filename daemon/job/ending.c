@@ -78,6 +78,8 @@ int cause_exit_code(const struct cause *c)
 		return 128 + SIGHUP;
 	case CAUSE_NODE_LOST:
 		return c->signal ? 128 + c->signal : EXIT_NODE_LOST;
+	case CAUSE_RESTART:
+		return 128 + SIGTERM;
 	}
 	__builtin_unreachable();
 }

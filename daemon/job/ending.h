@@ -74,6 +74,7 @@ enum cause_kind {
 	CAUSE_LAUNCHER,    /* what started launchd (mpirun, srun) has ended */
 	CAUSE_HANGUP,    /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
 	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
+	CAUSE_RESTART,   /* somebody asked for another attempt: the job goes on */
 };
 
 enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
@@ -167,8 +168,9 @@ int cause_exit_code(const struct cause *c);
 
 /* The job's exit code: the culprit's own, 128 + the signal that ended the job, 124 for
  * --max-runtime, 128 + SIGKILL for a killed guard, 128 + the signal for a killed supervisor that
- * all nodes know of, 128 + SIGHUP for a launcher that has ended or
- * hung up, and 0 only if every worker ended with 0. */
+ * all nodes know of, 128 + SIGHUP for a launcher that has ended or hung up, 128 + SIGTERM for an
+ * attempt that was to be followed by another, which could not start, and 0 only if every worker
+ * ended with 0. */
 int result_exit_code(const struct result *r);
 
 /* By how much the times of two outcomes must differ for their order to be sure: on one node what

@@ -256,8 +256,10 @@ static void add_nodes(struct job *j)
 static struct cause asked_in_order(const struct job *j)
 {
 	enum { CLOSE_NS = 1000000 };
-	const struct job_node *n = &j->nodes[j->asked.node];
-	struct cause asked = j->asked;
+	/* a node that is lost meanwhile ends what was to go on */
+	struct cause asked =
+		j->asked.kind == CAUSE_NONE && j->lost.kind == CAUSE_NONE ? j->restart : j->asked;
+	const struct job_node *n = &j->nodes[asked.node];
 	uint64_t failed_ns = our_ns(j, asked.node, n->end.cause.at_ns);
 
 	if (n->has_ended && n->end.cause.kind == CAUSE_FAILURE &&
@@ -393,7 +395,7 @@ static enum order settle(struct job *j, uint64_t now_ns)
 	make_result(j, now_ns);
 	if (!restart_is_due(j, &j->result, j->why_not))
 		return end(j);
-	j->delay_ms = restart_delay_ms(&j->policy, j->attempt);
+	j->delay_ms = restart_delay_ms(j);
 	job_goto(j, JOB_PAUSED);
 	return ORDER_RESTART;
 }
@@ -422,6 +424,16 @@ static enum order end_as_asked(struct job *j)
 	return end(j);
 }
 
+/* A request to end the job that was there before stands. */
+static enum order restart(struct job *j, const struct stop *s)
+{
+	if (!is_running(j) || !restart_is_possible(j))
+		return ORDER_NONE;
+	if (j->restart.kind == CAUSE_NONE)
+		j->restart = s->cause;
+	return stop(j, s);
+}
+
 enum order job_asked(struct job *j, unsigned node, const struct stop *asked)
 {
 	struct stop s = *asked;
@@ -430,6 +442,8 @@ enum order job_asked(struct job *j, unsigned node, const struct stop *asked)
 		return ORDER_NONE;
 	s.cause.node = node;
 	s.cause.at_ns = our_ns(j, node, asked->cause.at_ns);
+	if (s.cause.kind == CAUSE_RESTART)
+		return restart(j, &s);
 	/* of several requests the first one counts, as far as the clocks tell */
 	if (j->asked.kind == CAUSE_NONE || s.cause.at_ns < j->asked.at_ns)
 		j->asked = s.cause;
@@ -528,6 +542,9 @@ void job_resume(struct job *j, uint64_t now_ns)
 {
 	job_goto(j, JOB_RUNNING);
 	j->attempt++;
+	if (j->restart.kind != CAUSE_NONE)
+		j->asked_restarts++;
+	j->restart = (struct cause){ .kind = CAUSE_NONE };
 	j->started_ns = now_ns;
 	j->stop = (struct stop){ .urgency = URGENCY_NONE };
 	for (unsigned i = 0; i < j->nnodes; i++) {

@@ -102,6 +102,8 @@ struct job {
 	struct job_node *nodes;
 	struct stop stop;         /* the one that was ordered; urgency NONE: none */
 	struct cause asked;       /* the first request to end the job, on our clock; NONE: none */
+	struct cause restart;     /* likewise to start another attempt in place of this one */
+	unsigned asked_restarts;  /* attempts that began so: --max-restarts does not count them */
 	struct cause lost;        /* the node that was missed first; NONE: none */
 	uint64_t started_ns;      /* of this attempt, on our clock */
 	struct outcome *outcomes; /* the whole job's, when the last node has ended */
@@ -146,7 +148,11 @@ enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uin
 
 /* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
  * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
- * Before the job has begun, and between two attempts, it ends at once: OVER. */
+ * Before the job has begun, and between two attempts, it ends at once: OVER.
+ *
+ * CAUSE_RESTART: the attempt is to end, and another one follows without delay, unless a request to
+ * end the job comes as well, or a node is lost. NONE, and nothing follows: no attempt runs, or a
+ * node is gone that could not start its workers again. */
 enum order job_asked(struct job *j, unsigned node, const struct stop *asked);
 
 /* Names the host of a cause's node for the other launchers. Not where there are none: of a job on

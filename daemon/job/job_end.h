@@ -17,6 +17,8 @@ struct job_end {
 	bool alone;
 	const struct evidence *evidence; /* of result->culprit; NULL: none */
 	unsigned restarts;
+	unsigned asked_restarts; /* before this one those that somebody asked for; see job.h */
+	bool restart_asked;      /* another attempt follows because of that */
 	const char *why_not;     /* why no more restarts; "" */
 	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
 	size_t waiting_count;

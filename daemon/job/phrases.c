@@ -89,6 +89,9 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 	case CAUSE_HANGUP:
 		text_add(out, "mpirun or srun has ended (nobody reads launchd's output any more)");
 		return;
+	case CAUSE_RESTART:
+		text_add(out, "a restart was requested");
+		return;
 	}
 }
 

@@ -16,11 +16,23 @@ static bool list_has(const char *list, const struct ending *e)
 	return ends_contain(list, is_signal, is_signal ? e->value : ending_exit_code(e));
 }
 
-uint64_t restart_delay_ms(const struct restart_policy *policy, unsigned attempt)
+/* Somebody asked for another attempt, and nobody for the end of the job. */
+static bool is_asked_for(const struct job *j)
 {
-	uint64_t ms = policy->delay_ms;
+	return j->restart.kind != CAUSE_NONE && j->asked.kind == CAUSE_NONE;
+}
 
-	for (; attempt > 0 && ms < RESTART_DELAY_MAX_MS && ms > 0; attempt--)
+/* Attempts before this one that followed a failure. */
+static unsigned counted(const struct job *j)
+{
+	return j->attempt - j->asked_restarts;
+}
+
+uint64_t restart_delay_ms(const struct job *j)
+{
+	uint64_t ms = is_asked_for(j) ? 0 : j->policy.delay_ms;
+
+	for (unsigned i = counted(j); i > 0 && ms < RESTART_DELAY_MAX_MS && ms > 0; i--)
 		ms *= 2;
 	return ms < RESTART_DELAY_MAX_MS ? ms : RESTART_DELAY_MAX_MS;
 }
@@ -54,6 +66,15 @@ static bool add_missing_node(const struct job *j, struct text *out)
 			return true;
 		}
 	return false;
+}
+
+bool restart_is_possible(const struct job *j)
+{
+	struct text text = { 0 };
+	bool possible = !add_missing_node(j, &text);
+
+	text_done(&text);
+	return possible;
 }
 
 /* What the culprit's end has against a restart. A program that isn't there, or can't be executed,
@@ -102,7 +123,7 @@ static bool add_against(const struct job *j, const struct result *r, struct text
 		text_add(out, "the job was asked to end");
 	else if (add_missing_node(j, out))
 		return true;
-	else if (j->attempt >= max)
+	else if (counted(j) >= max)
 		text_add(out, "the limit is reached");
 	else if (!culprit)
 		text_add(out, "it is not known which worker failed");
@@ -118,10 +139,13 @@ bool restart_is_due(const struct job *j, const struct result *r, char why[WHY_NO
 	bool due;
 
 	*why = '\0';
-	if (j->policy.max_restarts == 0 ||
+	if (is_asked_for(j))
+		due = !add_missing_node(j, &text);
+	else if (j->policy.max_restarts == 0 ||
 		(r->cause.kind != CAUSE_FAILURE && r->cause.kind != CAUSE_NODE_LOST))
 		return false; /* nobody expects one */
-	due = !add_against(j, r, &text);
+	else
+		due = !add_against(j, r, &text);
 	(void)snprintf(why, WHY_NOT_SIZE, "%s", text_string(&text));
 	text_done(&text);
 	return due;

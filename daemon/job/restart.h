@@ -7,8 +7,11 @@
 
 #include "daemon/job/job.h"
 
-/* The time to wait before the attempt after `attempt`. */
-uint64_t restart_delay_ms(const struct restart_policy *policy, unsigned attempt);
+/* The time to wait before the attempt that follows this one. */
+uint64_t restart_delay_ms(const struct job *j);
+
+/* Whether all nodes are there that would have to start their workers again. */
+bool restart_is_possible(const struct job *j);
 
 /* Whether the attempt that came to this result is to be followed by another; if not, why is the
  * reason, in words, "" where nobody expects a restart. */

@@ -101,6 +101,8 @@ static struct report_input input_of(
 		.words = end->evidence ? end->evidence->words : (struct last_words){ 0 },
 		.attempt = end->verdict.attempt,
 		.max_restarts = r->plan->max_restarts,
+		.asked_restarts = end->asked_restarts,
+		.restart_asked = end->restart_asked,
 		.why_not = end->why_not,
 		.waiting = end->waiting,
 		.waiting_count = end->waiting_count,

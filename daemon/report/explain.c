@@ -212,7 +212,8 @@ static void find_facts(const struct explained *e, const struct attempt *attempt,
 static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
 {
 	static const enum reaction_kind order[] = { REACTION_END, REACTION_STOP, REACTION_SUSPEND,
-		REACTION_RESUME, REACTION_REOPEN, REACTION_IGNORE, REACTION_FORWARD };
+		REACTION_RESUME, REACTION_RESTART, REACTION_REOPEN, REACTION_IGNORE,
+		REACTION_FORWARD };
 	size_t count = 0;
 
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)

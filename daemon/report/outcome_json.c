@@ -18,6 +18,7 @@ static const char *const cause_words[] = {
 	[CAUSE_LAUNCHER] = "launcher_ended",
 	[CAUSE_HANGUP] = "hang_up",
 	[CAUSE_NODE_LOST] = "node_lost",
+	[CAUSE_RESTART] = "restart_requested",
 };
 
 static const char *const how_words[] = {

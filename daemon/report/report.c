@@ -128,13 +128,21 @@ static void add_loss(const struct report_input *in, struct text *out)
 	add_moment(in, out);
 }
 
+/* Restarts that --max-restarts counts. */
+static unsigned counted(const struct report_input *in)
+{
+	return in->attempt - (in->asked_restarts < in->attempt ? in->asked_restarts : in->attempt);
+}
+
 /* "restarts: 1 of at most 3; no restart: exit code 2 is not in --restart-on" */
 static void add_restarts(const struct report_input *in, struct text *out)
 {
 	if (in->max_restarts == 0)
 		return;
 	text_printf(
-		out, "launchd: error: restarts: %u of at most %u", in->attempt, in->max_restarts);
+		out, "launchd: error: restarts: %u of at most %u", counted(in), in->max_restarts);
+	if (in->asked_restarts)
+		text_printf(out, ", and %u on request", in->asked_restarts);
 	if (in->why_not && *in->why_not) {
 		text_add(out, "; no restart: ");
 		text_add_shown(out, in->why_not, strlen(in->why_not));
@@ -156,7 +164,7 @@ static void add_cause(const struct report_input *in, struct text *out)
 	text_add(out, "launchd: error: root cause: ");
 	cause_add(c, cause_node_of(in) == in->plan->node_rank ? in->plan->max_runtime_ms : 0, out);
 	cause_host_add(in, out);
-	if (c->kind == CAUSE_SIGNAL)
+	if (c->kind == CAUSE_SIGNAL || c->kind == CAUSE_RESTART)
 		add_sender(c, out);
 	if (r->started_ns && c->at_ns) {
 		text_add(out, " after ");
@@ -318,12 +326,21 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 	const struct result *r = in->result;
 	bool failed = r->cause.kind == CAUSE_FAILURE;
 
-	text_add(out, "launchd: warning: ");
+	text_printf(out, "launchd: %s: ", r->cause.kind == CAUSE_RESTART ? "note" : "warning");
 	if (failed) {
 		culprit_add(in, out);
 		text_add(out, "; ");
+	} else if (r->cause.kind == CAUSE_RESTART) {
+		cause_add(&r->cause, 0, out);
+		cause_host_add(in, out);
+		add_sender(&r->cause, out);
+		text_add(out, "; ");
 	}
-	text_printf(out, "restart %u of at most %u starts ", in->attempt + 1, in->max_restarts);
+	if (in->restart_asked)
+		text_add(out, "the next attempt starts ");
+	else
+		text_printf(
+			out, "restart %u of at most %u starts ", counted(in) + 1, in->max_restarts);
 	if (delay_ms) {
 		text_add(out, "in ");
 		span_add(out, 0, delay_ms * NS_PER_MS);

@@ -24,6 +24,8 @@ struct report_input {
 	/* the culprit's, quoted for a shell; NULL: the plan's, where that is ours */
 	const char *command;
 	unsigned attempt, max_restarts; /* the attempt's number, from 0; 0: none are wanted */
+	unsigned asked_restarts;        /* as struct job_end has them */
+	bool restart_asked;             /* likewise */
 	const char *why_not; /* why no restart follows where some are left; NULL, "": no reason */
 	const unsigned *waiting; /* ranks that had not joined the store, in order */
 	size_t waiting_count;

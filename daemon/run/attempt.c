@@ -24,7 +24,7 @@ static void know(struct run *r, const struct cause *c)
 {
 	bool better = r->known.kind == CAUSE_FAILURE && c->kind == CAUSE_FAILURE && *c->host;
 
-	if (r->known.kind != CAUSE_NONE && !better)
+	if (r->known.kind != CAUSE_NONE && r->known.kind != CAUSE_RESTART && !better)
 		return;
 	r->known = *c;
 	if (r->shared)

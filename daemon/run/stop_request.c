@@ -138,6 +138,18 @@ static void request_by_signal(struct run *r, const struct relayed *got, enum sig
 	run_request(r, &s, urgency);
 }
 
+void run_restart(struct run *r, const struct sender *sender)
+{
+	struct stop s = stop_now(r, URGENCY_STOP, CAUSE_RESTART);
+
+	s.cause.sender = *sender;
+	if (r->state == RUN_MEETING || r->state == RUN_OVER)
+		bus_note(r->in->bus, NOTE_WARNING,
+			"a restart was requested, but no attempt is running");
+	else
+		member_asked(&r->member, &s);
+}
+
 void run_forward(struct run *r, int signal)
 {
 	if (r->state != RUN_WORKING)
@@ -153,6 +165,14 @@ static void forward_to_all(struct run *r, int signal)
 	/* mpirun and srun hand a signal to all nodes by themselves */
 	if (!r->plan->lifeline_mark && r->state != RUN_OVER)
 		member_forward(&r->member, signal);
+}
+
+static void restart_by_signal(struct run *r, const struct relayed *got)
+{
+	const struct cause c = cause_of_signal(r, got);
+
+	tell_received(r, &c);
+	run_restart(r, &c.sender);
 }
 
 /* The guard has woken us; see struct suspension. */
@@ -181,7 +201,8 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		return;
 	}
 	lifeline_signalled(&r->lifeline, got->signal);
-	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP)
+	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP &&
+		kind != REACTION_RESTART)
 		tell_got(r, got);
 	switch (kind) {
 	case REACTION_NONE:
@@ -205,6 +226,9 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	case REACTION_END:
 	case REACTION_STOP:
 		request_by_signal(r, got, way);
+		return;
+	case REACTION_RESTART:
+		restart_by_signal(r, got);
 		return;
 	}
 }

@@ -11,6 +11,10 @@ struct run;
  * an urgency of its own: NONE where they know. When the job is over, it only cuts the farewells. */
 void run_request(struct run *r, const struct stop *s, enum urgency elsewhere);
 
+/* Asks node rank 0 for another attempt in place of this one, on all nodes; --max-restarts does not
+ * count it. Nothing where the job ends, or none runs. sender: who wants that. */
+void run_restart(struct run *r, const struct sender *sender);
+
 /* A signal that is only passed on: to this node's workers. */
 void run_forward(struct run *r, int signal);
 

@@ -36,6 +36,7 @@ static const char *const ended_by_names[ENDED_BY_COUNT] = {
 	[ENDED_BY_LAUNCHER] = "launcher_ended",
 	[ENDED_BY_HANGUP] = "hang_up",
 	[ENDED_BY_NODE_LOST] = "node_lost",
+	[ENDED_BY_RESTART] = "restart_requested",
 	[ENDED_BY_UNKNOWN] = "unknown",
 };
 
@@ -108,6 +109,8 @@ static enum ended_by cause_of(const struct cause *c)
 		return ENDED_BY_HANGUP;
 	case CAUSE_NODE_LOST:
 		return ENDED_BY_NODE_LOST;
+	case CAUSE_RESTART:
+		return ENDED_BY_RESTART;
 	}
 	__builtin_unreachable();
 }

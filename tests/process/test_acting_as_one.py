@@ -331,6 +331,51 @@ def test_restarts_are_counted_once(start, place):
     assert 'no restart: the limit is reached' in results[0].err
 
 
+@pytest.mark.parametrize('asked', range(3))
+def test_any_node_can_ask_for_a_restart_which_is_not_counted(start, place, asked):
+    cluster = Restarting(start, place, ['--max-restarts=1', '--leftover-grace=1', '--restart-delay=300',
+                                        '--on-signal=USR2=restart'], fails=9)
+    pids, left, _ = cluster.attempt(0)
+    cluster.jobs[asked].signal(signal.SIGUSR2)
+    again, left_again, _ = cluster.attempt(1)
+    assert not any(is_running(pid) for pid in [*pids.values(), *left.values()])
+    cluster.jobs[asked].signal(signal.SIGUSR2)
+    cluster.attempt(2)
+    assert not any(is_running(pid) for pid in [*again.values(), *left_again.values()])
+    cluster.proceed()  # rank 2 fails, and the one restart that counts would come in 300 s
+    until(lambda: 'restart 1 of at most 1 starts in 300' in cluster.jobs[0].said(), 'a failure')
+    cluster.jobs[0].signal(signal.SIGTERM)
+    results = cluster.end()
+    assert exit_codes(results) == [143, 143, 143], results
+    assert 'restarts: 0 of at most 1, and 2 on request' in results[0].err
+    said = [line for line in results[0].err.splitlines() if 'a restart was requested' in line]
+    assert len(said) == 2
+    assert all(line.startswith('launchd: note: ') and f'(node {asked})' in line and
+               line.endswith('; the next attempt starts now') for line in said), said
+
+
+def test_a_job_that_was_asked_to_end_is_not_restarted(start, place):
+    cluster = Restarting(start, place, ['--leftover-grace=1', '--on-signal=USR2=restart'])
+    cluster.attempt(0)
+    cluster.jobs[1].signal(signal.SIGSTOP)
+    cluster.jobs[0].signal(signal.SIGTERM)
+    cluster.jobs[0].signal(signal.SIGUSR2)
+    cluster.jobs[1].signal(signal.SIGCONT)
+    assert exit_codes(cluster.end()) == [143, 143, 143]
+
+
+def test_a_node_that_left_can_not_start_again(start, place):
+    cluster = Restarting(start, place, ['--leftover-grace=1', '--on-signal=USR2=restart'], fails=0)
+    cluster.attempt(0)
+    os.write(cluster.fail.fd, b'\n')
+    assert cluster.jobs.pop(2).end().rc == 0
+    cluster.jobs[0].signal(signal.SIGUSR2)
+    until(lambda: "a restart was requested, but a node has ended and left" in
+          cluster.jobs[0].said(), 'a warning')
+    os.write(cluster.go.fd, b'\n\n')
+    assert exit_codes(cluster.end()) == [0, 0]
+
+
 def test_node_0s_settings_of_restarts_count(start, place):
     """Those of the others have no effect: node 1 would allow none, node 2 too many, and both have
     rules of their own."""

@@ -225,6 +225,83 @@ static void pause_job(struct stand *t)
 	assert_int_equal(end_as(t, 2, 0, 3, &stopped), ORDER_RESTART);
 }
 
+static enum order want_restart(struct stand *t, unsigned node)
+{
+	const struct stop s = { .urgency = URGENCY_STOP,
+		.signal = SIGTERM,
+		.grace_ms = 7,
+		.cause = { .kind = CAUSE_RESTART, .at_ns = S(2) } };
+
+	return job_asked(&t->j, node, &s);
+}
+
+/* Another attempt is asked for, and all workers end by its SIGTERM. */
+static enum order end_for_restart(struct stand *t, unsigned attempt)
+{
+	assert_int_equal(want_restart(t, 1), ORDER_STOP);
+	assert_int_equal(want_restart(t, 2), ORDER_NONE);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(end_as(t, i, attempt, 3, &stopped), ORDER_NONE);
+	return end_as(t, 2, attempt, 3, &stopped);
+}
+
+static void test_asked_restart(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	begin(&t, 1);
+	for (unsigned attempt = 0; attempt < 3; attempt++) {
+		assert_int_equal(end_for_restart(&t, attempt), ORDER_RESTART);
+		assert_int_equal(t.j.result.cause.kind, CAUSE_RESTART);
+		assert_int_equal(t.j.result.cause.node, 1);
+		assert_int_equal(t.j.delay_ms, 0);
+		assert_int_equal(want_restart(&t, 1), ORDER_NONE); /* it comes anyway */
+		job_resume(&t.j, S(1));
+	}
+	assert_int_equal(t.j.asked_restarts, 3);
+	assert_int_equal(fails(&t, 1, 3), ORDER_STOP); /* the one that counts is still there */
+	assert_int_equal(end_as(&t, 1, 3, 2, &failed), ORDER_NONE);
+	assert_int_equal(end_as(&t, 0, 3, 3, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 3, 3, &stopped), ORDER_RESTART);
+	assert_int_equal(t.j.delay_ms, 50);
+	assert_int_equal(ask(&t, 0, URGENCY_STOP), ORDER_OVER);
+	assert_over(&t, CAUSE_SIGNAL, 130);
+}
+
+static void test_asked_restart_in_vain(void **state)
+{
+	struct stand t;
+
+	(void)state;
+	meet(&t, 0, true);
+	assert_int_equal(want_restart(&t, 0), ORDER_NONE); /* nothing runs */
+	assert_int_equal(t.j.state, JOB_MEETING);
+	arena_done(&t.arena);
+
+	begin(&t, 0);
+	assert_int_equal(end_as(&t, 2, 0, 5, &well), ORDER_NONE);
+	assert_int_equal(job_left(&t.j, 2, S(5)), ORDER_NONE);
+	assert_int_equal(want_restart(&t, 0), ORDER_NONE);
+	assert_int_equal(t.j.state, JOB_RUNNING);
+	arena_done(&t.arena);
+
+	begin(&t, 0);
+	assert_int_equal(want_restart(&t, 0), ORDER_STOP);
+	assert_int_equal(ask(&t, 2, URGENCY_HURRY), ORDER_STOP); /* the end outweighs it */
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(end_as(&t, i, 0, 4, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 2, 0, 4, &stopped), ORDER_OVER);
+	assert_over(&t, CAUSE_SIGNAL, 130);
+
+	begin(&t, 0);
+	assert_int_equal(want_restart(&t, 0), ORDER_STOP);
+	assert_int_equal(lose(&t, 2, 3), ORDER_NONE);
+	assert_int_equal(end_as(&t, 0, 0, 4, &stopped), ORDER_NONE);
+	assert_int_equal(end_as(&t, 1, 0, 4, &stopped), ORDER_OVER);
+	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
+}
+
 static void test_paused(void **state)
 {
 	struct stand t;
@@ -476,6 +553,8 @@ int main(void)
 	suite_add(&s, "a failure is told to all", test_told, NULL, NULL);
 	suite_add(&s, "a failure that only an end tells of", test_untold, NULL, NULL);
 	suite_add(&s, "restarts", test_restart, NULL, NULL);
+	suite_add(&s, "restarts that somebody asks for", test_asked_restart, NULL, NULL);
+	suite_add(&s, "and does not get", test_asked_restart_in_vain, NULL, NULL);
 	suite_add(&s, "between two attempts", test_paused, NULL, NULL);
 	suite_add(&s, "requests", test_request, NULL, NULL);
 	suite_add(&s, "lost nodes", test_lost, NULL, NULL);

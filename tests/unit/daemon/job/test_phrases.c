@@ -122,6 +122,7 @@ static const struct cause_row {
 		"launchd's parent process (mpirun, srun) ended" },
 	{ "a hang-up", { .kind = CAUSE_HANGUP }, 0,
 		"mpirun or srun has ended (nobody reads launchd's output any more)" },
+	{ "another attempt", { .kind = CAUSE_RESTART }, 0, "a restart was requested" },
 	{ "none", { .kind = CAUSE_NONE }, 5, "" },
 	{ "a worker, which others name", { .kind = CAUSE_FAILURE }, 5, "" },
 	{ "a node, which others name", { .kind = CAUSE_NODE_LOST }, 5, "" },

@@ -8,15 +8,30 @@
 
 static void test_delay(void **state)
 {
-	const struct restart_policy p = { .delay_ms = 1000 }, none = { 0 };
+	static const struct {
+		unsigned delay_ms, attempt, asked_before;
+		enum cause_kind restart;
+		uint64_t ms;
+	} delays[] = {
+		{ 1000, 0, 0, CAUSE_NONE, 1000 },
+		{ 1000, 1, 0, CAUSE_NONE, 2000 },
+		{ 1000, 8, 0, CAUSE_NONE, 256000 },
+		{ 1000, 9, 0, CAUSE_NONE, RESTART_DELAY_MAX_MS },
+		{ 1000, 4000000000, 0, CAUSE_NONE, RESTART_DELAY_MAX_MS },
+		{ 0, 4000000000, 0, CAUSE_NONE, 0 },
+		{ 1000, 8, 7, CAUSE_NONE, 2000 },
+		{ 1000, 8, 0, CAUSE_RESTART, 0 },
+	};
 
 	(void)state;
-	assert_int_equal(restart_delay_ms(&p, 0), 1000);
-	assert_int_equal(restart_delay_ms(&p, 1), 2000);
-	assert_int_equal(restart_delay_ms(&p, 8), 256000);
-	assert_int_equal(restart_delay_ms(&p, 9), RESTART_DELAY_MAX_MS);
-	assert_int_equal(restart_delay_ms(&p, 4000000000), RESTART_DELAY_MAX_MS);
-	assert_int_equal(restart_delay_ms(&none, 4000000000), 0);
+	for (size_t i = 0; i < sizeof delays / sizeof *delays; i++) {
+		const struct job j = { .policy.delay_ms = delays[i].delay_ms,
+			.attempt = delays[i].attempt,
+			.asked_restarts = delays[i].asked_before,
+			.restart.kind = delays[i].restart };
+
+		assert_int_equal(restart_delay_ms(&j), delays[i].ms);
+	}
 }
 
 /* Rank 3 fails 0.8 s after the start of an attempt, on the first of two nodes. */
@@ -26,7 +41,8 @@ static const struct row {
 	struct ending end;
 	unsigned attempt;
 	enum node_state other;
-	enum cause_kind kind, asked;
+	enum cause_kind kind, asked, restart;
+	unsigned asked_before;
 } rows[] = {
 	{ "a failure", NULL, { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0 },
 	{ "no restarts are wanted", "", { .max_restarts = 0 }, { ENDED_EXIT, 2, false },
@@ -83,6 +99,20 @@ static const struct row {
 		.kind = CAUSE_NODE_LOST },
 	{ "a lost node alone", "node 1 was lost", { .max_restarts = 1 }, { ENDED_EXIT, 2, false },
 		.attempt = 0, .other = NODE_LOST, .kind = CAUSE_NODE_LOST },
+	{ "one that was asked for, where none are wanted", NULL, { .max_restarts = 0 },
+		{ ENDED_EXIT, 2, false }, .kind = CAUSE_RESTART, .restart = CAUSE_RESTART },
+	{ "one that was asked for after a failure", NULL, { .max_restarts = 0 },
+		{ ENDED_EXIT, 2, false }, .restart = CAUSE_RESTART },
+	{ "one that was asked for, before the job was asked to end", "", { .max_restarts = 0 },
+		{ ENDED_EXIT, 2, false }, .kind = CAUSE_SIGNAL, .asked = CAUSE_SIGNAL,
+		.restart = CAUSE_RESTART },
+	{ "one that was asked for, and a lost node", "node 1 was lost", { .max_restarts = 0 },
+		{ ENDED_EXIT, 2, false }, .other = NODE_LOST, .kind = CAUSE_NODE_LOST,
+		.restart = CAUSE_RESTART },
+	{ "one that counts, after two that do not", NULL, { .max_restarts = 1 },
+		{ ENDED_EXIT, 2, false }, .attempt = 2, .asked_before = 2 },
+	{ "the limit, with two that do not count", "the limit is reached", { .max_restarts = 1 },
+		{ ENDED_EXIT, 2, false }, .attempt = 3, .asked_before = 2 },
 };
 
 static void test_restart(void **state)
@@ -96,6 +126,8 @@ static void test_restart(void **state)
 		.policy = row->policy,
 		.nodes = nodes,
 		.asked = { .kind = row->asked },
+		.restart = { .kind = row->restart },
+		.asked_restarts = row->asked_before,
 		.started_ns = 1000000000 };
 	struct result r = { .cause = { .kind = row->kind } };
 	char why[WHY_NOT_SIZE];

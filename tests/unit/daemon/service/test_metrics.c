@@ -59,6 +59,7 @@ static const struct cause none = { .kind = CAUSE_NONE }, by_signal = { .kind = C
 			  by_guard = { .kind = CAUSE_GUARD },
 			  by_launcher = { .kind = CAUSE_LAUNCHER },
 			  by_hangup = { .kind = CAUSE_HANGUP },
+			  by_request = { .kind = CAUSE_RESTART },
 			  by_loss = { .kind = CAUSE_NODE_LOST };
 static const struct job_end after_segv = {
 	.verdict.cause = { .kind = CAUSE_FAILURE,
@@ -201,6 +202,9 @@ static const struct count_row {
 		{ "launchd_attempt_ends_total{cause=\"launcher_ended\"} 1" } },
 	{ "a hang-up", { JOB(1), ATTEMPT(2), VERDICT(3, 129, by_hangup) },
 		{ "launchd_attempt_ends_total{cause=\"hang_up\"} 1" } },
+	{ "one that somebody asked for", { JOB(1), ATTEMPT(2), STOP(4, by_request), ATTEMPT(5) },
+		{ "launchd_attempt_ends_total{cause=\"restart_requested\"} 1",
+			"launchd_restarts_total{} 1" } },
 	{ "a verdict without an attempt", { VERDICT(3, 143, by_signal) },
 		{ "!launchd_attempt_ends_total", "!launchd_job_exit_code" } },
 	{ "what is no event of its own", { JOB(1), { EVENT_NOTE, S(2), .note = { NOTE_INFO, "x" } } },
