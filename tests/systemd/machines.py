@@ -5,6 +5,7 @@ Each has its own files, of which nothing is kept, but one directory, /run/home, 
 host's network: their names are in /etc/hosts. They see a cgroup2 hierarchy without controllers where
 the real ones are used by version 1. With the cluster all of it goes, mounts and control groups, too.
 """
+import os
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,8 @@ def why_no_machines():
         return f"{NSPAWN} is not installed"
     if not Path("/lib/systemd/systemd").exists():
         return "systemd is not installed"
+    if not os.path.ismount("/sys/fs/cgroup"):
+        return "a machine needs control groups, and none are mounted here"
     return why_impossible()
 
 
