@@ -230,6 +230,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Keep a file of this node's metrics for Prometheus: see METRICS in "
 			"launchd(1). For node_exporter's textfile collector its name ends in "
 			".prom. %n, %h and %% as with --report." },
+	[SET_METRICS_LISTEN] = { .flag = "metrics-listen", .kind = KIND_TEXT,
+		.group = GROUP_OUTPUT, .metavar = "ADDR:PORT",
+		.help = "Let Prometheus ask for this node's metrics: http://ADDR:PORT/metrics, "
+			"without encryption or password. 127.0.0.1:9400 is for this host alone, "
+			"[::]:9400 for all." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,

@@ -146,8 +146,11 @@ int supervise(struct supervision *s, struct failure *why)
 
 	(void)mallopt(M_ARENA_MAX, 1); /* a heap of the output thread's own would take its pages */
 	start_observers(s);
-	rc = open_output(s, why);
+	rc = meter_listen(&s->meter, &s->run.plan->metrics_address, why);
+	if (rc == 0)
+		rc = open_output(s, why);
 	if (rc < 0) {
+		meter_leave(&s->meter);
 		events_done(&s->events);
 		return rc;
 	}

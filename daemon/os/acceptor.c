@@ -64,7 +64,9 @@ static bool accept_one(struct acceptor *a, int listening)
 
 bool acceptor_run(struct acceptor *a, int listening)
 {
-	for (int i = 0; i < AT_ONCE; i++)
+	unsigned most = a->at_once ? a->at_once : AT_ONCE;
+
+	for (unsigned i = 0; i < most; i++)
 		if (a->closed || !accept_one(a, listening))
 			return false;
 	return true;

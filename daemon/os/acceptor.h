@@ -18,6 +18,7 @@ struct acceptor {
 	bool (*make_room)(struct acceptor *a);
 	void (*on_dropped)(struct acceptor *a); /* one was closed for lack of one; may be NULL */
 	void *owner;
+	unsigned at_once; /* how many acceptor_run() accepts at the most; 0: as many as is good */
 
 	/* private */
 	int spare; /* -1: there is none */

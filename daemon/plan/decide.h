@@ -16,7 +16,7 @@ int decide_start(const struct deciding *d, const unsigned *nproc_of_node, struct
 /* --report with its placeholders filled in. -EINVAL: an unknown one. */
 int decide_report(const struct deciding *d, struct plan *p);
 
-/* --metrics-file likewise. */
+/* --metrics-file likewise, and --metrics-listen. -EINVAL: that is no address with a port. */
 int decide_metrics(const struct deciding *d, struct plan *p);
 
 /* All of p->output; nproc_of_node as for plan_make(). -EINVAL: --merge-logs where nodes don't meet,

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/address.h"
 #include "common/vec.h"
 #include "config/reaction.h"
 #include "daemon/plan/output_plan.h"
@@ -83,11 +84,12 @@ struct plan {
 	enum store_host store;
 	const char *store_from, *torch_version; /* torch_version NULL: not known */
 	uint64_t join_timeout_ms, node_timeout_ms;
-	const char *report_path;       /* NULL: none */
-	const char *metrics_path;      /* NULL: none */
-	uint64_t mpirun_grace_ms;      /* between mpirun's own SIGTERM and SIGKILL */
-	const char *mpirun_grace_from; /* who says so; NULL: no mpirun, or it isn't known */
-	const char *mpirun_cuts;       /* sentence: that is less than the grace; NULL: it isn't */
+	const char *report_path;        /* NULL: none */
+	const char *metrics_path;       /* NULL: none */
+	struct address metrics_address; /* to listen at; { 0 }: nowhere */
+	uint64_t mpirun_grace_ms;       /* between mpirun's own SIGTERM and SIGKILL */
+	const char *mpirun_grace_from;  /* who says so; NULL: no mpirun, or it isn't known */
+	const char *mpirun_cuts;        /* sentence: that is less than the grace; NULL: it isn't */
 	/* under mpirun, srun: their end, or a hang-up of stdout or stderr, ends the job, and this
 	 * variable tells processes of this rank from theirs; NULL: under none of them */
 	const char *lifeline_mark;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
@@ -78,12 +79,36 @@ static bool is_for_textfile(const char *path)
 	return len >= 5 && strcmp(path + len - 5, ".prom") == 0;
 }
 
+/* "127.0.0.1:9400", "[::1]:9400" */
+static int decide_metrics_address(const struct deciding *d, struct plan *p)
+{
+	const char *text = settings_text(d->s, SET_METRICS_LISTEN);
+	const char *colon = text ? strrchr(text, ':') : NULL, *host;
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	bool bracketed = len > 2 && *text == '[' && text[len - 1] == ']';
+	uint64_t port = 0;
+
+	if (!text)
+		return 0;
+	host = arena_strndup(d->s->arena, text + bracketed, len - 2 * (size_t)bracketed);
+	if (!host)
+		return failure_oom(d->why);
+	if (!colon || num_parse(colon + 1, 1, UINT16_MAX, &port) < 0 ||
+		bracketed != (strchr(host, ':') != NULL) ||
+		address_parse(host, (uint16_t)port, &p->metrics_address) < 0)
+		return failure_usage(d->why,
+			"%s: \"%s\" is not an IP address and a port from 1 to 65535, as in "
+			"127.0.0.1:9400, or [::]:9400 for all addresses",
+			settings_where(d->s, SET_METRICS_LISTEN), text);
+	return 0;
+}
+
 int decide_metrics(const struct deciding *d, struct plan *p)
 {
-	int rc;
+	int rc = decide_metrics_address(d, p);
 
-	if (!settings_text(d->s, SET_METRICS_FILE))
-		return 0;
+	if (rc < 0 || !settings_text(d->s, SET_METRICS_FILE))
+		return rc;
 	rc = node_path(d, SET_METRICS_FILE, "with what this node sees", p, &p->metrics_path);
 	if (p->metrics_path && !is_for_textfile(p->metrics_path))
 		notes_add(d->notes, NOTE_VERBOSE,

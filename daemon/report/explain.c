@@ -33,7 +33,7 @@ struct fact {
 };
 
 struct fact_list {
-	struct fact at[24];
+	struct fact at[28];
 	size_t count;
 };
 
@@ -166,6 +166,9 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (p->metrics_path)
 		add_fact(t, "metrics_file", p->metrics_path,
 			settings_where(e->settings, SET_METRICS_FILE));
+	if (settings_text(e->settings, SET_METRICS_LISTEN))
+		add_fact(t, "metrics_listen", settings_text(e->settings, SET_METRICS_LISTEN),
+			settings_where(e->settings, SET_METRICS_LISTEN));
 	add_output(e, a, t);
 	if (p->mpirun_grace_from)
 		add_fact(t, "mpirun_grace", arena_strdup(a, num_seconds(p->mpirun_grace_ms).text),

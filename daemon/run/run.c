@@ -51,6 +51,8 @@ unsigned run_descriptors(const struct plan *plan)
 	enum { OUR_OWN = 40 };
 	unsigned need = OUR_OWN + plan->nnodes;
 
+	if (address_size(&plan->metrics_address) > 0)
+		need += HTTP_VISITORS + 2;
 	for (unsigned i = 0; i < plan->start_count; i++)
 		need += descriptors_of(plan, plan->start_first + i);
 	return need;
@@ -244,8 +246,9 @@ static int begin(struct run *r)
 	attempt_init(r);
 	request_init(r);
 	run_merge_init(r);
-	meter_enter(r->in->meter, &r->loop, &r->member);
-	rc = listen_to_all(r);
+	rc = meter_enter(r->in->meter, &r->loop, &r->member, r->why);
+	if (rc == 0)
+		rc = listen_to_all(r);
 	if (rc < 0) {
 		finish(r);
 		on_closed(r);

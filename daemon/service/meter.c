@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/text.h"
 #include "common/utc.h"
@@ -138,22 +139,39 @@ static const struct observer meter = {
 	},
 };
 
+static void on_asked(void *owner, struct text *ret)
+{
+	meter_render(owner, ret);
+}
+
 void meter_start(struct meter *me, const struct plan *plan, struct arena *arena, struct bus *b)
 {
-	*me = (struct meter){ .counted = { .arena = arena, .job_name = plan->job_name } };
+	*me = (struct meter){
+		.counted = { .arena = arena, .job_name = plan->job_name },
+		.server = { .page = on_asked, .owner = me, .listening = -1 },
+	};
 	bus_add(b, &meter, me);
 }
 
-void meter_enter(struct meter *me, uv_loop_t *loop, const struct member *member)
+int meter_listen(struct meter *me, const struct address *at, struct failure *why)
+{
+	return address_size(at) > 0 ? http_server_open(&me->server, at, why) : 0;
+}
+
+int meter_enter(struct meter *me, uv_loop_t *loop, const struct member *member, struct failure *why)
 {
 	(void)uv_timer_init(loop, &me->soon); /* can't fail */
 	me->soon.data = me;
 	me->member = member;
 	me->in_loop = true;
+	return me->server.listening < 0 ? 0 : http_server_enter(&me->server, loop, why);
 }
 
 void meter_leave(struct meter *me)
 {
+	http_server_close(&me->server);
+	if (!me->in_loop)
+		return;
 	if (uv_is_active((uv_handle_t *)&me->soon))
 		write_page(me); /* the last one waits for whoever reads the workers' output */
 	uv_close((uv_handle_t *)&me->soon, NULL);

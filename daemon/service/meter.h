@@ -1,5 +1,5 @@
 /* meter.h - the observer that counts for Prometheus (metrics.h), and where the counts go: the file
- * of --metrics-file, and whoever asks.
+ * of --metrics-file, and whoever asks by --metrics-listen.
  *
  * The file is written by the output thread when something has happened, at most once a second; a
  * timer runs only for what has happened within that second. The last page is written when all
@@ -12,10 +12,13 @@
 #include <uv.h>
 
 #include "daemon/cluster/sight.h"
+#include "daemon/service/http_server.h"
 #include "daemon/service/metrics.h"
 
+struct address;
 struct arena;
 struct bus;
+struct failure;
 struct output;
 struct plan;
 struct text;
@@ -26,6 +29,7 @@ struct meter {
 	struct output_counts bytes; /* once the output is closed: its last counts */
 
 	/* private */
+	struct http_server server; /* of --metrics-listen */
 	struct metrics counted;
 	struct sight sight;          /* the last one that was taken */
 	const struct member *member; /* NULL: not in the loop */
@@ -39,8 +43,14 @@ struct meter {
 /* Begins to count. The plan is borrowed until the nodes have met. */
 void meter_start(struct meter *me, const struct plan *plan, struct arena *arena, struct bus *b);
 
-/* The loop runs from now on, until meter_leave(): there is a member to look at. */
-void meter_enter(struct meter *me, uv_loop_t *loop, const struct member *member);
+/* Takes the address to listen at ({ 0 }: none), where nobody is answered yet. Errors as
+ * http_server_open()'s. */
+int meter_listen(struct meter *me, const struct address *at, struct failure *why);
+
+/* The loop runs from now on, until meter_leave(): there is a member to look at, and who asks is
+ * answered. meter_leave() is due after a failure, too, and without meter_enter(). */
+int meter_enter(
+	struct meter *me, uv_loop_t *loop, const struct member *member, struct failure *why);
 void meter_leave(struct meter *me);
 
 /* Adds the page as it is now. */

@@ -1,16 +1,20 @@
-"""Issue 16: --metrics-file, what Prometheus reads of a job."""
+"""Issue 16: --metrics-file and --metrics-listen, what Prometheus reads of a job."""
 import os
 import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
-from harness import is_idle, native, supervisor_of, until
-from together import Cluster
+from harness import LIMIT, is_idle, native, supervisor_of, until
+from together import Cluster, free_ports, listens
 
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\} (\d+(?:\.\d+)?)\n')
@@ -316,6 +320,170 @@ def test_the_job_has_a_name(launch, prom, place, options, name):
     assert launch([f'--metrics-file={prom}', *options, *native('ending')], {'END': 'exit:0'}).rc == 0
     assert read(prom).labels['launchd_workers']['job_name'] == name
 
+
+# --- --metrics-listen
+
+def get(port, path='/metrics', host='127.0.0.1', method='GET'):
+    request = urllib.request.Request(f'http://{host}:{port}{path}', method=method)
+    with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+        return answer.read().decode(), answer
+
+
+@pytest.fixture
+def listening(start, place):
+    """A job whose worker runs, and its port."""
+    def begin(*options, host='127.0.0.1'):
+        ready = place.fifo('ready')
+        port = free_ports()
+        job = start([f'--metrics-listen={host}:{port}', *options, *native('ending')],
+                    {'TELL': ready.path})
+        ready.expect('ready', 1)
+        return job, port
+    return begin
+
+
+def end(job):
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
+
+
+def test_asking(listening, launch):
+    job, port = listening('--nproc_per_node=1')
+    text, answer = get(port)
+    assert answer.headers['Content-Type'] == 'text/plain; version=0.0.4; charset=utf-8'
+    page = Page(text)
+    assert page.of('workers') == {'running': 1} and page['attempts_total'] == 1
+    assert Page(get(port, '/metrics?name[]=x')[0])['job_workers'] == 1
+    text, answer = get(port, method='HEAD')
+    assert text == '' and int(answer.headers['Content-Length']) > 1000
+    for path, method, code in [('/', 'GET', 404), ('/metrics', 'POST', 405), ('/x', 'HEAD', 404)]:
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            get(port, path, method=method)
+        assert refusal.value.code == code
+        refusal.value.close()
+    end(job)
+    assert not listens(port)
+
+
+def test_the_values_are_those_of_now(start, place):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    port = free_ports()
+    job = start([f'--metrics-listen=127.0.0.1:{port}', '--max-restarts=1', '--restart-delay=300',
+                 *native('ending', '--nproc_per_node=2')],
+                {'TELL': ready.path, 'GO_1': go.path, 'END_1': 'exit:4'})
+    ready.expect('ready', 2)
+    assert Page(get(port)[0]).of('workers') == {'running': 2}
+    go.go()
+    until(lambda: Page(get(port)[0]).of('workers') == {'failed': 1, 'stopped': 1}, 'the attempt')
+    page = Page(get(port)[0])
+    assert page.of('worker_failures_total') == {'exit': 1}
+    assert page['restarts_total'] == 0 and 'job_exit_code' not in page  # it is waiting
+    end(job)
+
+
+def test_all_addresses(listening):
+    job, port = listening(host='[::]')
+    assert Page(get(port, host='127.0.0.1')[0]).of('workers') == {'running': 1}
+    if socket.has_ipv6 and pathlib.Path('/proc/net/if_inet6').exists():
+        assert Page(get(port, host='[::1]')[0]).of('workers') == {'running': 1}
+    end(job)
+
+
+def test_no_rank_is_known_before_the_nodes_have_met(start):
+    port = free_ports()
+    job = start([f'--metrics-listen=127.0.0.1:{port}', '--control=auto', '--nnodes=2', '--node_rank=0',
+                 '--master_addr=127.0.0.1', f'--master_port={free_ports()}', *native('ending')],
+                {'LAUNCHD_CONTROL': 'auto'})
+    until(lambda: listens(port), 'the port')
+    page = until(lambda: Page(get(port)[0]), 'the page')
+    assert page.labels['launchd_build_info'] == {'job_name': 'job', 'node_rank': ''}
+    assert page.of('nodes') == {'awaited': 1, 'joined': 1}
+    assert 'workers' not in page
+    job.signal(signal.SIGTERM)
+    job.end()
+
+
+def test_slow_and_silent_clients(listening):
+    """Sixteen that say nothing keep nobody out, nor the loop awake, and the job ends in time."""
+    job, port = listening()
+    silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(20)]
+    try:
+        silent[0].sendall(b'GET /metr')
+        assert Page(get(port)[0]).of('workers') == {'running': 1}
+        for client in silent:
+            client.settimeout(LIMIT)
+            assert client.recv(100) == b''  # dropped, the last ones after 10 s
+        end(job)
+    finally:
+        for client in silent:
+            client.close()
+
+
+def test_many_clients(listening):
+    job, port = listening()
+    pages, count = [], 64
+
+    def ask():
+        pages.append(Page(get(port)[0]))
+    threads = [threading.Thread(target=ask) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert len(pages) == count
+    assert {page['workers', 'running'] for page in pages} == {1}
+    end(job)
+
+
+def test_hostile_bytes(listening):
+    job, port = listening()
+    for request in (b'\0' * 100 + b'\r\n\r\n', b'\x16\x03\x01\n\n', b'x' * 300000, b'\r\n\r\n',
+                    b'GET /' + b'y' * 100000 + b' HTTP/1.1\r\n\r\n'):
+        with socket.create_connection(('127.0.0.1', port)) as client:
+            client.settimeout(LIMIT)
+            client.sendall(request)
+            answer = b''
+            while piece := client.recv(65536):
+                answer += piece
+            assert re.match(rb'HTTP/1.1 4(00|31) ', answer)
+    assert Page(get(port)[0]).of('workers') == {'running': 1}
+    end(job)
+
+
+def test_a_port_that_is_taken(refused, listening, place):
+    job, port = listening()
+    refused([f'--metrics-listen=127.0.0.1:{port}', *native('ending')], '--metrics-listen',
+            f'127.0.0.1:{port}', 'another launchd', env={'OMP_NUM_THREADS': '1'})
+    end(job)
+    refused(['--metrics-listen=192.0.2.1:9400', *native('ending')], '--metrics-listen',
+            'Cannot assign requested address', env={'OMP_NUM_THREADS': '1'})
+
+
+@pytest.mark.parametrize('text', ['9400', ':9400', '127.0.0.1', '127.0.0.1:', '127.0.0.1:0',
+                                  '127.0.0.1:65536', 'localhost:9400', '::1:9400', '[::1]',
+                                  '[127.0.0.1]:9400', '[]:9400', '127.0.0.1:9400x'])
+def test_no_address(refused, text):
+    refused([f'--metrics-listen={text}', *native('ending')], '--metrics-listen', f'"{text}"',
+            '127.0.0.1:9400')
+
+
+def test_a_server_that_nobody_asks_sleeps(listening):
+    job, port = listening()
+    get(port)
+    supervisor = supervisor_of(job.pid)
+    until(lambda: is_idle(supervisor), 'the supervisor to sleep')
+
+    def switches():
+        return re.findall(r'ctxt_switches:\s*(\d+)',
+                          pathlib.Path(f'/proc/{supervisor}/status').read_text())
+    time.sleep(1.5)  # for the end of the connection
+    before = switches()
+    time.sleep(2.5)
+    assert switches() == before
+    end(job)
+
+
+# --- other readers
 
 def pages(launch, prom):
     launch([f'--metrics-file={prom}', '--rdzv-id=a"b\\c', '--max-restarts=1',

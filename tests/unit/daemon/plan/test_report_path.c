@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "common/address.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/decide.h"
 #include "daemon/plan/plan.h"
@@ -153,12 +154,57 @@ static void test_metrics(void **state)
 	settings_fixture_done(&b);
 }
 
+static const struct listen_row {
+	const char *says, *text, *shown; /* shown NULL: refused */
+} listens[] = {
+	{ "IPv4 to listen at", "127.0.0.1:9400", "127.0.0.1:9400" },
+	{ "IPv6 to listen at", "[::1]:1", "[::1]:1" },
+	{ "all addresses to listen at", "[::]:65535", "[::]:65535" },
+	{ "all of IPv4 to listen at", "0.0.0.0:9400", "0.0.0.0:9400" },
+	{ "port 0 to listen at", "127.0.0.1:0", NULL },
+	{ "a port that is too high", "127.0.0.1:65536", NULL },
+	{ "no port", "127.0.0.1", NULL },
+	{ "an empty port", "127.0.0.1:", NULL },
+	{ "no address", ":9400", NULL },
+	{ "a port alone", "9400", NULL },
+	{ "a name", "localhost:9400", NULL },
+	{ "IPv6 without brackets", "::1:9400", NULL },
+	{ "IPv4 in brackets", "[127.0.0.1]:9400", NULL },
+	{ "nothing in brackets", "[]:9400", NULL },
+	{ "a bracket alone", "[:9400", NULL },
+};
+
+static void test_listen(void **state)
+{
+	const struct listen_row *row = *state;
+	const struct facts facts = { .hostname = "gpu07" };
+	struct plan p = { .nnodes = 1 };
+	char shown[ADDRESS_TEXT];
+	struct settings_fixture b;
+	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
+
+	settings_fixture_make(&b, false);
+	assert_int_equal(settings_put(&b.s, SET_METRICS_LISTEN, row->text,
+				 (struct origin){ LEVEL_COMMAND_LINE, "--metrics-listen" }, &b.why),
+		0);
+	rc = decide_metrics(&d, &p);
+	assert_outcome(rc, row->shown ? 0 : -EINVAL, &b.why,
+		row->shown ? NULL : "is not an IP address and a port from 1 to 65535");
+	if (row->shown) {
+		address_text(&p.metrics_address, shown);
+		assert_string_equal(shown, row->shown);
+	}
+	settings_fixture_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_events, events);
 	SUITE_ROWS(&s, test_metrics, metrics);
+	SUITE_ROWS(&s, test_listen, listens);
 	SUITE_ROWS(&s, test_path, rows);
 	return suite_run(&s);
 }

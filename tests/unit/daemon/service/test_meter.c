@@ -71,7 +71,9 @@ static int unmake(void **state)
 
 static void begin(struct scene *s)
 {
-	meter_enter(&s->meter, &s->loop, s->member);
+	struct failure why = { 0 };
+
+	assert_int_equal(meter_enter(&s->meter, &s->loop, s->member, &why), 0);
 	bus_emit(&s->bus,
 		&(struct event){ EVENT_JOB_STARTED, 0, .job_started = { &s->plan, "host" } });
 	bus_emit(&s->bus,
