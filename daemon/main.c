@@ -317,6 +317,7 @@ static int run(struct launch *l, char **argv)
 	rc = guard_wait(&guard, &l->why);
 	if (l->why.code != 0)
 		say(rc == 0 ? "warning" : "error", l->why.text);
+	guard_end_as_asked(&guard);
 	return rc;
 }
 

@@ -96,6 +96,21 @@ static bool close_output(struct supervision *s, bool hurry)
 	return closed;
 }
 
+static void start_notifying(struct supervision *s)
+{
+	const struct member_config *member = s->run.member;
+	const struct notify_input in = {
+		.plan = s->run.plan,
+		.meets = member->way != MEET_NOBODY,
+		.node_rank_known = member->node_rank_known,
+		.guard = s->run.guard->guard,
+		.arena = s->run.arena,
+	};
+
+	notify_start(&s->notify, &in, &s->bus);
+	s->run.notify = &s->notify;
+}
+
 static void start_observers(struct supervision *s)
 {
 	const struct plan *plan = s->run.plan;
@@ -115,6 +130,7 @@ static void start_observers(struct supervision *s)
 	s->events.node_known = s->run.member->node_rank_known;
 	s->events.node = plan->node_rank;
 	events_start(&s->events, &plan->output, &s->bus);
+	start_notifying(s);
 }
 
 static void tell_ended(
@@ -152,6 +168,7 @@ int supervise(struct supervision *s, struct failure *why)
 	if (rc < 0) {
 		meter_leave(&s->meter);
 		events_done(&s->events);
+		notify_done(&s->notify);
 		return rc;
 	}
 	rc = run_job(&s->run, &end, why);
@@ -165,11 +182,15 @@ int supervise(struct supervision *s, struct failure *why)
 	(void)guard_remove_run_dir(guard, why);
 	if (rc == 0) {
 		rc = end.job.verdict.exit_code;
+		if (end.job.verdict.cause.kind == CAUSE_SIGNAL &&
+			end.job.verdict.cause.signal == SIGTERM && rc == 128 + SIGTERM)
+			guard_set_ended_by_term(guard);
 		/* why a worker could not be started, or the directory not be removed */
 		if (why->code != 0)
 			say(rc == 0 ? "warning" : "error", why->text);
 	}
 	tell_ended(s, rc, &end, why);
+	notify_done(&s->notify);
 	run_end_done(&end);
 	if (!closed)
 		guard_exit_stuck(guard, rc < 0 ? failure_exit_code(why) : rc);

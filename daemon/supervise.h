@@ -8,6 +8,7 @@
 #include "daemon/observe/reporter.h"
 #include "daemon/run/input.h"
 #include "daemon/service/meter.h"
+#include "daemon/service/notify.h"
 
 struct failure;
 
@@ -21,6 +22,7 @@ struct supervision {
 	struct reporter reporter;
 	struct events events;
 	struct meter meter;
+	struct notify notify;
 };
 
 /* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.

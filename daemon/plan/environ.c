@@ -147,6 +147,22 @@ static void edit_devices(struct build *b, unsigned local_rank)
 	edit(b, variable, device, why);
 }
 
+static bool any_inherits_output(const struct plan *p)
+{
+	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++)
+		for (int fd = 1; fd < 3; fd++)
+			if (plan_stream(p, i, fd).way == STREAM_INHERIT)
+				return true;
+	return false;
+}
+
+/* It says where stderr goes (systemd.exec(5)), and is true as long as it goes there. */
+static void edit_journal(struct build *b)
+{
+	if (b->p->service && env_get(b->p->env, "JOURNAL_STREAM") && !any_inherits_output(b->p))
+		edit(b, "JOURNAL_STREAM", NULL, "the workers' output goes to launchd first");
+}
+
 static void edit_scrubbed(struct build *b, const struct worker_rank *r)
 {
 	for (const char *const *e = b->p->env; e && *e; e++) {
@@ -155,6 +171,8 @@ static void edit_scrubbed(struct build *b, const struct worker_rank *r)
 		enum scrub what = scrub_of(*e, len, b->p->mpi_env, &why);
 		const char *name;
 
+		if (what == SCRUB_PASS)
+			what = scrub_of_service(*e, len, b->p->service, &why);
 		if (what == SCRUB_PASS)
 			continue;
 		name = arena_strndup(b->arena, *e, len);
@@ -176,6 +194,7 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	edit_nccl(&b);
 	edit_devices(&b, local_rank);
 	edit_scrubbed(&b, &r);
+	edit_journal(&b);
 	for (const struct env_change *c = p->user_env; c; c = c->next)
 		edit(&b, c->name, c->value, c->from.where);
 }

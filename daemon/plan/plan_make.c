@@ -113,6 +113,13 @@ static const char *job_name(const struct settings *s)
 	return settings_given(s, SET_RDZV_ID) ? settings_text(s, SET_RDZV_ID) : "job";
 }
 
+static bool is_service(const char *const *env)
+{
+	const char *socket = env_get(env, "NOTIFY_SOCKET");
+
+	return socket && *socket;
+}
+
 int plan_make(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
 	struct plan *ret)
 {
@@ -157,6 +164,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.join_timeout_ms = settings_number(s, SET_JOIN_TIMEOUT),
 		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
 		.lifeline_mark = launcher_mark(t->launcher, facts->env),
+		.service = is_service(facts->env),
 	};
 
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)

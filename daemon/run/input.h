@@ -12,6 +12,7 @@ struct inherited;
 struct meeting;
 struct member_config;
 struct meter;
+struct notify;
 struct output;
 struct plan;
 
@@ -30,6 +31,7 @@ struct run_input {
 	bool status;     /* a line on the terminal tells how far workers are, while they start */
 	struct bus *bus; /* what happens is told there */
 	struct meter *meter;
+	struct notify *notify;
 };
 
 #endif

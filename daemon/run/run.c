@@ -15,6 +15,7 @@
 #include "daemon/run/state.h"
 #include "daemon/run/stop_request.h"
 #include "daemon/service/meter.h"
+#include "daemon/service/notify.h"
 #include "daemon/workers/guard.h"
 #include "daemon/workers/spawn.h"
 
@@ -182,6 +183,7 @@ static void on_closed(void *owner)
 	const struct run *r = owner;
 
 	meter_leave(r->in->meter);
+	notify_leave(r->in->notify);
 	leave_output(owner);
 	request_stop_listening(owner);
 }
@@ -246,6 +248,7 @@ static int begin(struct run *r)
 	attempt_init(r);
 	request_init(r);
 	run_merge_init(r);
+	notify_enter(r->in->notify, &r->loop);
 	rc = meter_enter(r->in->meter, &r->loop, &r->member, r->why);
 	if (rc == 0)
 		rc = listen_to_all(r);

@@ -310,6 +310,9 @@ static void relay(struct guard *g, const siginfo_t *si)
 	bool ends = kind == REACTION_END || kind == REACTION_STOP;
 	ssize_t n = write(g->relay, &r, sizeof r);
 
+	if (g->plan->service && si->si_signo == SIGTERM && si->si_code <= 0 &&
+		si->si_pid == g->parent)
+		g->manager_asked = true;
 	if (n < 0 && ends && errno == EPIPE)
 		g->cut = si->si_signo;
 	if (n < 0 && ends)
@@ -405,6 +408,25 @@ void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told)
 {
 	g->shared->unless_told = unless_told;
 	g->shared->code_if_killed = exit_code;
+}
+
+void guard_set_ended_by_term(struct guard *g)
+{
+	g->shared->ended_by_term = 1;
+}
+
+void guard_end_as_asked(const struct guard *g)
+{
+	struct sigaction by_default = { .sa_handler = SIG_DFL };
+	sigset_t term;
+
+	if (!g->manager_asked || !g->shared->ended_by_term)
+		return;
+	(void)sigemptyset(&term);
+	(void)sigaddset(&term, SIGTERM);
+	if (sigaction(SIGTERM, &by_default, NULL) == 0 &&
+		sigprocmask(SIG_UNBLOCK, &term, NULL) == 0)
+		(void)raise(SIGTERM);
 }
 
 /* What can't wait, as the rest may take seconds. Returns the job's exit code. */

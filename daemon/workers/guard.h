@@ -48,6 +48,8 @@ struct guard_shared {
 	/* What all other nodes exit with, should the supervisor be killed now; 0: there are none.
 	 * unless_told: only those that are not told of its death, else 128 + the signal. */
 	volatile sig_atomic_t code_if_killed, unless_told;
+	/* The job has ended for a SIGTERM, on whichever node. */
+	volatile sig_atomic_t ended_by_term;
 	struct failure run_dir_failure; /* code 0: it was made */
 	char run_dir[PATH_MAX];
 };
@@ -73,8 +75,9 @@ struct guard {
 	struct guard_shared *shared;
 	struct killed_hook on_killed; /* the caller's, before guard_wait() */
 	struct suspension suspension;
-	int watch; /* for the leaf's being frozen; negative: none */
-	int cut;   /* the signal that came at the supervisor's last words; 0: none */
+	int watch;          /* for the leaf's being frozen; negative: none */
+	int cut;            /* the signal that came at the supervisor's last words; 0: none */
+	bool manager_asked; /* SIGTERM came from the service manager, which has started us */
 };
 
 /* Blocks the signals that launchd takes (`ignored`: on entry) and remembers the children that are
@@ -118,6 +121,14 @@ _Noreturn void guard_exit_stuck(struct guard *g, int exit_code);
  * as the job has ended here. 0: neither; the code is 128 + the signal then. unless_told: it is that
  * also where the other nodes have been told of the death. */
 void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told);
+
+/* In the supervisor: the job has ended for a SIGTERM, and for no worker's failure. */
+void guard_set_ended_by_term(struct guard *g);
+
+/* In the guard, as its last act: where the service manager has asked for the end by SIGTERM, and
+ * the job has ended for one, it dies of it. systemd takes that for a clean end, and exit code 143
+ * for a failure: a worker that a stranger's SIGTERM has killed exits with that code, too. */
+void guard_end_as_asked(const struct guard *g);
 
 /* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it
  * was killed, calls on_killed, ends all that it has left, sets why, and returns the code

@@ -7,7 +7,9 @@ import pytest
 
 pytestmark = [pytest.mark.needs("dpkg-buildpackage", "dh", "lintian"),
               pytest.mark.xdist_group("deb")]
-FILES = {"/usr/bin/launchd", "/usr/share/man/man1/launchd.1.gz",
+FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
+         "/usr/lib/systemd/system/launchd.target", "/usr/lib/sysusers.d/launchd.conf",
+         "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1.gz",
          "/usr/share/bash-completion/completions/launchd",
          "/usr/share/zsh/vendor-completions/_launchd",
          *(f"/usr/share/doc/launchd/{name}" for name in (

@@ -9,7 +9,9 @@ SPEC = SOURCE / "packaging" / "launchd.spec"
 # needed by rpm up to 4.6; we have no place yet from which a release is loaded
 SEEN = {"launchd.spec: W: no-buildroot-tag",
         "launchd.spec: W: invalid-url Source0: launchd-{version}.tar.gz"}
-FILES = {"/usr/bin/launchd", "/usr/share/man/man1/launchd.1",
+FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
+         "/usr/lib/systemd/system/launchd.target", "/usr/lib/sysusers.d/launchd.conf",
+         "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1",
          "/usr/share/bash-completion/completions/launchd",
          "/usr/share/zsh/site-functions/_launchd",
          "/usr/share/doc/launchd", *(f"/usr/share/doc/launchd/{name}" for name in (

@@ -41,6 +41,8 @@ def test_its_files(tarballs, arch):
     assert set(entries) == {
         "bin/launchd", "share/man/man1/launchd.1", "share/bash-completion/completions/launchd",
         "share/zsh/site-functions/_launchd",
+        "lib/systemd/system/launchd@.service", "lib/systemd/system/launchd.target",
+        "lib/sysusers.d/launchd.conf", "lib/tmpfiles.d/launchd.conf",
         *(f"share/doc/launchd/{name}" for name in DOCUMENTS),
         *(f"share/doc/launchd/licences/{name}" for name in LINKED),
         *(["share/doc/launchd/licences/LICENSE"] if (SOURCE / "LICENSE").exists() else [])}

@@ -99,6 +99,37 @@ static void test_key(void **state)
 	}
 }
 
+/* What is launchd's alone at any rate, and what a login shell may have of its own unit. */
+static void test_service(void **state)
+{
+	static const struct {
+		const char *name;
+		enum scrub shell, service;
+	} of[] = {
+		{ "NOTIFY_SOCKET", SCRUB_REMOVE, SCRUB_REMOVE },
+		{ "WATCHDOG_USEC", SCRUB_REMOVE, SCRUB_REMOVE },
+		{ "WATCHDOG_PID", SCRUB_REMOVE, SCRUB_REMOVE },
+		{ "LISTEN_FDNAMES", SCRUB_REMOVE, SCRUB_REMOVE },
+		{ "INVOCATION_ID", SCRUB_PASS, SCRUB_REMOVE },
+		{ "RUNTIME_DIRECTORY", SCRUB_PASS, SCRUB_REMOVE },
+		{ "CREDENTIALS_DIRECTORY", SCRUB_PASS, SCRUB_REMOVE },
+		{ "MANAGERPID", SCRUB_PASS, SCRUB_REMOVE },
+		{ "SYSTEMD_EXEC_PID", SCRUB_PASS, SCRUB_REMOVE },
+		{ "SYSTEMD_PAGER", SCRUB_PASS, SCRUB_PASS },
+		{ "XDG_RUNTIME_DIR", SCRUB_PASS, SCRUB_PASS },
+		{ "NOTIFY_SOCKETS", SCRUB_PASS, SCRUB_PASS },
+	};
+	const char *why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		size_t len = strlen(of[i].name);
+
+		assert_int_equal(scrub_of_service(of[i].name, len, false, &why), of[i].shell);
+		assert_int_equal(scrub_of_service(of[i].name, len, true, &why), of[i].service);
+	}
+}
+
 static void test_length(void **state)
 {
 	const char *why;
@@ -153,6 +184,7 @@ int main(void)
 	SUITE_ROWS(&s, test_scrub, rows);
 	SUITE_ROWS(&s, test_own, owns);
 	suite_add(&s, "the job's key is removed always", test_key, NULL, NULL);
+	suite_add(&s, "what systemd says to launchd alone", test_service, NULL, NULL);
 	suite_add(&s, "a name ends where its length says", test_length, NULL, NULL);
 	suite_add(&s, "every name that is rewritten has a value", test_all_have_values, NULL, NULL);
 	return suite_run(&s);
