@@ -9,6 +9,7 @@
 #include "common/signame.h"
 #include "config/lists.h"
 #include "config/rdzv_conf.h"
+#include "config/script.h"
 
 /* Whether a value is the default; of a flag that says no, however it is written. */
 static bool is_default(const struct value *v, const struct setting_row *row)
@@ -127,5 +128,6 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 		return failure_usage(why, "%s and %s are mutually exclusive",
 			settings_label(s, SET_QUIET), settings_label(s, SET_VERBOSE));
 	check_env_names(s, notes);
+	script_settle(s);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }

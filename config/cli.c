@@ -39,7 +39,8 @@ static unsigned abbreviated(struct arena *a, const char *name, size_t len, bool 
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const char *flag = setting_rows[id].flag;
 
-		if (setting_rows[id].original != original || !name_begins(flag, name, len))
+		if (setting_rows[id].only_key || setting_rows[id].original != original ||
+			!name_begins(flag, name, len))
 			continue;
 		*ret_all = count ? arena_printf(a, "%s, --%s", *ret_all, flag) :
 				   arena_printf(a, "--%s", flag);

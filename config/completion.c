@@ -37,7 +37,7 @@ static void add_pattern(struct text *out, bool (*wanted)(int))
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const char *flag = setting_rows[id].flag;
 
-		if (!wanted(id))
+		if (!wanted(id) || setting_rows[id].only_key)
 			continue;
 		text_add(out, first ? "" : "|");
 		first = false;
@@ -59,7 +59,7 @@ static void bash_choices(struct text *out)
 	for (int id = 0; id < SETTING_COUNT; id++) {
 		const struct setting_row *row = &setting_rows[id];
 
-		if (!row->choices || row->optional)
+		if (!row->choices || row->optional || row->only_key)
 			continue;
 		text_add(out, "\t\t");
 		add_spellings(out, row->flag);
@@ -106,7 +106,8 @@ void help_bash(struct text *out)
 		"\tif [[ $cur == -* ]]; then\n"
 		"\t\tCOMPREPLY=($(compgen -W \"");
 	for (int id = 0; id < SETTING_COUNT; id++)
-		text_printf(out, "%s--%s", id ? " " : "", setting_rows[id].flag);
+		if (!setting_rows[id].only_key)
+			text_printf(out, "%s--%s", id ? " " : "", setting_rows[id].flag);
 	text_add(out,
 		"\" -- \"$cur\"))\n"
 		"\telse\n"
@@ -136,6 +137,8 @@ void help_zsh(struct text *out)
 		const struct setting_row *row = &setting_rows[id];
 		size_t len = strcspn(row->help, ".;:"); /* the first part says what it is */
 
+		if (row->only_key)
+			continue;
 		text_add(out, "\t'");
 		if (row->kind == KIND_ENV || row->kind == KIND_UNSET)
 			text_add(out, "*");

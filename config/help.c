@@ -51,7 +51,7 @@ void help_text(struct text *out)
 	for (int group = 0; group < GROUP_COUNT; group++) {
 		text_printf(out, "\n%s:\n", setting_group_titles[group]);
 		for (int id = 0; id < SETTING_COUNT; id++)
-			if ((int)setting_rows[id].group == group)
+			if ((int)setting_rows[id].group == group && !setting_rows[id].only_key)
 				help_row(&setting_rows[id], out);
 	}
 	text_add(out,
@@ -108,34 +108,44 @@ void help_man(struct text *out)
 	for (int group = 0; group < GROUP_COUNT; group++) {
 		text_printf(out, ".Ss %s\n.Bl -tag -width Ds\n", setting_group_titles[group]);
 		for (int id = 0; id < SETTING_COUNT; id++)
-			if ((int)setting_rows[id].group == group)
+			if ((int)setting_rows[id].group == group && !setting_rows[id].only_key)
 				man_row(&setting_rows[id], out);
 		text_add(out, ".El\n");
 	}
 }
 
+static void ini_row(const struct setting_row *row, struct text *out)
+{
+	text_add(out, "\n; ");
+	for (const char *p = row->help; *p;) {
+		size_t len = strlen(p);
+
+		if (len > 90)
+			for (len = 90; p[len] != ' '; len--)
+				;
+		text_printf(out, "%s%.*s\n", p == row->help ? "" : "; ", (int)len, p);
+		p += len;
+		p += *p == ' ';
+	}
+	text_printf(out, ";%s = %s\n", settings_key(row), row->by_default ? row->by_default : "");
+}
+
 void help_ini(struct text *out)
 {
 	text_add(out,
-		"; Settings of launchd(1). Every key is an option's name; all are shown with "
-		"their defaults.\n\n[launchd]\n");
-	for (int id = 0; id < SETTING_COUNT; id++) {
-		const struct setting_row *row = &setting_rows[id];
-
-		if (row->only_flag || row->kind == KIND_ENV || row->support != SUPPORTED)
+		"; Settings of launchd(1). Every key is an option's name, in sections of their own "
+		"without the\n; section's; all are shown with their defaults.\n");
+	for (int section = 0; section < SECTION_COUNT; section++) {
+		if (section == SECTION_ENV || !settings_has_section((enum setting_section)section))
 			continue;
-		text_add(out, "\n; ");
-		for (const char *p = row->help; *p;) {
-			size_t len = strlen(p);
+		text_printf(out, "\n[%s]\n", setting_section_names[section]);
+		for (int id = 0; id < SETTING_COUNT; id++) {
+			const struct setting_row *row = &setting_rows[id];
 
-			if (len > 90)
-				for (len = 90; p[len] != ' '; len--)
-					;
-			text_printf(out, "%s%.*s\n", p == row->help ? "" : "; ", (int)len, p);
-			p += len;
-			p += *p == ' ';
+			if ((int)row->section == section && !row->only_flag &&
+				row->support == SUPPORTED)
+				ini_row(row, out);
 		}
-		text_printf(out, ";%s = %s\n", row->flag, row->by_default ? row->by_default : "");
 	}
 	text_add(out, "\n; Variables of the workers, one per line.\n[env]\n;NAME = value\n");
 }

@@ -16,6 +16,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/name.h"
 
 enum {
 	LINE_MAX_BYTES = 190,   /* below INI_MAX_LINE with its line end and NUL */
@@ -154,53 +155,101 @@ static int put_variable(struct file *f, const char *name, const char *value)
 		arena_strdup(f->s->arena, value), (struct origin){ f->level, where }, f->why);
 }
 
-static int put_setting(struct file *f, const char *name, const char *value)
+/* Why a key is none of the section's, and what was probably meant. */
+static int refuse_key(const struct file *f, enum setting_section section, const char *name)
 {
-	enum setting_id id = settings_find(name, strlen(name));
-	const char *nearest = id == SETTING_COUNT ? settings_nearest(name, strlen(name)) : NULL;
+	size_t len = strlen(name);
+	enum setting_id id = settings_find(name, len);
+	const char *nearest = settings_nearest_key(section, name, len), *there = "";
 
+	for (int other = 0; id == SETTING_COUNT && other < SECTION_COUNT; other++)
+		id = settings_find_key((enum setting_section)other, name, len);
 	if (id != SETTING_COUNT && setting_rows[id].only_flag)
 		return failure_usage(f->why, "%s: --%s is for the command line only", place(f),
 			setting_rows[id].flag);
-	if (id == SETTING_COUNT)
-		return failure_usage(f->why, "%s: \"%s\" is not a setting of launchd%s%s%s",
-			place(f), name, nearest ? ", did you mean " : "", nearest ? nearest : "",
-			nearest ? "?" : "");
-	if (setting_rows[id].kind == KIND_ENV)
+	if (id != SETTING_COUNT && setting_rows[id].kind == KIND_ENV)
 		return failure_usage(f->why,
 			"%s: the workers' variables go into a section [env], one per line",
 			place(f));
+	if (id != SETTING_COUNT) {
+		const char *key = settings_key(&setting_rows[id]);
+		bool same = name_equal(key, name, len);
+
+		return failure_usage(f->why, "%s: %s goes into [%s]%s%s", place(f), name,
+			setting_section_names[setting_rows[id].section], same ? "" : ", as ",
+			same ? "" : key);
+	}
+	for (int other = 0; !nearest && other < SECTION_COUNT; other++) {
+		nearest = settings_nearest_key((enum setting_section)other, name, len);
+		if (nearest)
+			there = arena_printf(f->s->arena, " of [%s]", setting_section_names[other]);
+	}
+	return failure_usage(f->why, "%s: \"%s\" is not a setting of %s%s%s%s%s", place(f), name,
+		section == SECTION_LAUNCHD ?
+			"launchd" :
+			arena_printf(f->s->arena, "[%s]", setting_section_names[section]),
+		nearest ? ", did you mean " : "", nearest ? nearest : "", there,
+		nearest ? "?" : "");
+}
+
+static int put_setting(
+	struct file *f, enum setting_section section, const char *name, const char *value)
+{
+	enum setting_id id = settings_find_key(section, name, strlen(name));
+	const struct setting_row *row = &setting_rows[id];
+
+	if (id == SETTING_COUNT || row->only_flag)
+		return refuse_key(f, section, name);
+	if (row->kind == KIND_ARGS) /* may come again, and quotes mean something in it */
+		return settings_put(f->s, id, arena_strdup(f->s->arena, value),
+			(struct origin){ f->level, place(f) }, f->why);
 	if (f->seen[id])
 		return failure_usage(f->why, "%s: %s is set twice, first at %s:%u", place(f),
-			setting_rows[id].flag, f->name, f->seen[id]);
+			settings_key(row), f->name, f->seen[id]);
 	f->seen[id] = f->line;
 	if (*value == '"' || *value == '\'' || strstr(value, " #"))
 		return failure_usage(f->why, "%s: %s: %s would be part of the value%s", place(f),
-			setting_rows[id].flag,
+			settings_key(row),
 			strstr(value, " #") ? "'#' and what follows it" : "quotes",
 			strstr(value, " #") ? "; a comment begins with ';'" : ": leave them out");
 	return settings_put(f->s, id, arena_strdup(f->s->arena, value),
 		(struct origin){ f->level, place(f) }, f->why);
 }
 
+/* "[launchd], [env] and [cluster]" */
+static const char *all_sections(struct arena *a)
+{
+	const char *all = "", *last = NULL;
+
+	for (int i = 0; i < SECTION_COUNT; i++) {
+		if (!settings_has_section((enum setting_section)i))
+			continue;
+		if (last)
+			all = arena_printf(a, "%s%s[%s]", all, *all ? ", " : "", last);
+		last = setting_section_names[i];
+	}
+	return arena_printf(a, "%s and [%s]", all, last);
+}
+
 /* inih's handler; 1: go on, 0: an error (inih goes on all the same, next_line() stops it). */
 static int on_entry(void *user, const char *section, const char *name, const char *value)
 {
 	struct file *f = user;
-	int rc;
+	int known = 0, rc;
 
-	if (strcmp(section, "env") == 0)
+	while (known < SECTION_COUNT && strcmp(setting_section_names[known], section) != 0)
+		known++;
+	if (known == SECTION_ENV)
 		rc = put_variable(f, name, value);
-	else if (strcmp(section, "launchd") == 0)
-		rc = put_setting(f, name, value);
+	else if (known < SECTION_COUNT)
+		rc = put_setting(f, (enum setting_section)known, name, value);
 	else if (!*section)
 		rc = failure_usage(f->why,
 			"%s: %s comes before any section; settings go into [launchd]", place(f),
 			name);
 	else
-		rc = failure_usage(f->why,
-			"%s: [%s] is not a section; there are [launchd] and [env]", place(f),
-			section);
+		rc = failure_usage(f->why, "%s: [%s] is not a section; there are %s", place(f),
+			section, all_sections(f->s->arena));
 	return rc == 0;
 }
 

@@ -8,6 +8,7 @@
 #include "common/failure.h"
 #include "common/name.h"
 #include "common/words.h"
+#include "config/script.h"
 #include "config/value.h"
 
 /* --unset-env A,B */
@@ -44,7 +45,7 @@ static const char *label(struct arena *a, const struct setting_row *row, struct 
 	const char *dashes = from.where + strspn(from.where, "-");
 
 	if (from.level == LEVEL_FILE || from.level == LEVEL_SYSTEM_FILE)
-		return arena_printf(a, "%s: %s", from.where, row->flag);
+		return arena_printf(a, "%s: %s", from.where, settings_key(row));
 	if (from.level == LEVEL_COMMAND_LINE && dashes == from.where + 2 &&
 		!name_equal(row->flag, dashes, strlen(dashes)))
 		return arena_printf(a, "%s (short for --%s)", from.where, row->flag);
@@ -82,6 +83,8 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 		return put_env(s, text, from, why);
 	if (row->kind == KIND_UNSET)
 		return put_unset(s, text, from, why);
+	if (row->kind == KIND_ARGS)
+		return script_put_args(s, text, from, why);
 	if (value_parse(row, text, &number) < 0)
 		return refuse_value(s, row, text, from, why);
 	if (from.level >= v->from.level)
@@ -172,9 +175,31 @@ void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)
 enum setting_id settings_find(const char *name, size_t len)
 {
 	for (int id = 0; id < SETTING_COUNT; id++)
-		if (name_equal(setting_rows[id].flag, name, len))
+		if (!setting_rows[id].only_key && name_equal(setting_rows[id].flag, name, len))
 			return (enum setting_id)id;
 	return SETTING_COUNT;
+}
+
+const char *settings_key(const struct setting_row *row)
+{
+	return row->key ? row->key : row->flag;
+}
+
+enum setting_id settings_find_key(enum setting_section section, const char *name, size_t len)
+{
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (setting_rows[id].section == section &&
+			name_equal(settings_key(&setting_rows[id]), name, len))
+			return (enum setting_id)id;
+	return SETTING_COUNT;
+}
+
+bool settings_has_section(enum setting_section section)
+{
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (setting_rows[id].section == section)
+			return true;
+	return false;
 }
 
 /* How many letters two names share at their start. */
@@ -187,16 +212,20 @@ static size_t common_prefix(const char *name, const char *text, size_t len)
 	return n;
 }
 
-const char *settings_nearest(const char *name, size_t len)
+/* Among the keys of a section, or among all flags. */
+static const char *nearest_in(bool keys, enum setting_section section, const char *name, size_t len)
 {
 	const char *nearest = NULL, *prefixed = NULL;
 	size_t best = 4, longest = 4;
 
 	for (int id = 0; id < SETTING_COUNT; id++) {
-		const char *flag = setting_rows[id].flag;
+		const struct setting_row *row = &setting_rows[id];
+		const char *flag = keys ? settings_key(row) : row->flag;
 		size_t d = name_distance(flag, name, len, 3);
 		size_t prefix = common_prefix(flag, name, len);
 
+		if (keys ? row->section != section || row->only_flag : row->only_key)
+			continue;
 		if (d < best && d < len) {
 			best = d;
 			nearest = flag;
@@ -207,6 +236,16 @@ const char *settings_nearest(const char *name, size_t len)
 		}
 	}
 	return nearest ? nearest : prefixed;
+}
+
+const char *settings_nearest(const char *name, size_t len)
+{
+	return nearest_in(false, SECTION_LAUNCHD, name, len);
+}
+
+const char *settings_nearest_key(enum setting_section section, const char *name, size_t len)
+{
+	return nearest_in(true, section, name, len);
 }
 
 bool settings_given(const struct settings *s, enum setting_id id)

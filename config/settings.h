@@ -47,9 +47,11 @@ struct env_change {
 struct settings {
 	struct arena *arena;
 	struct value value[SETTING_COUNT];
-	struct env_change *env; /* in order of names' first mention, one a name */
-	const char *script;     /* NULL: none given */
-	struct vec args;        /* what belongs to the script */
+	struct env_change *env;      /* in order of names' first mention, one a name */
+	const char *script;          /* NULL: none given */
+	struct vec args;             /* what belongs to the script */
+	struct vec file_args;        /* `args` of a file; see script.h */
+	const char *file_args_first; /* the line of the first of them */
 	bool as_torchrun;
 	bool key_variable;  /* the environment has the job's key */
 	bool warnings_only; /* by LOGLEVEL; see loglevel_least() */
@@ -75,12 +77,24 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
  * -EINVAL with a sentence that names the sources. */
 int settings_check(struct settings *s, struct notes *notes, struct failure *why);
 
-/* The setting of that name, whole; SETTING_COUNT: none. */
+/* The setting of that flag, whole; SETTING_COUNT: none. */
 enum setting_id settings_find(const char *name, size_t len);
+
+/* The setting that a key in a section of an INI file means; SETTING_COUNT: none. */
+enum setting_id settings_find_key(enum setting_section section, const char *name, size_t len);
+
+/* A row's key in its section. */
+const char *settings_key(const struct setting_row *row);
+
+/* Whether a file may have that section: there are settings in it. */
+bool settings_has_section(enum setting_section section);
 
 /* The nearest name, within three letters or with the same begin; NULL: none is near. For "did you
  * mean". */
 const char *settings_nearest(const char *name, size_t len);
+
+/* The same among the keys of a section. */
+const char *settings_nearest_key(enum setting_section section, const char *name, size_t len);
 
 /* Values. settings_given(): from anywhere but the default. settings_is(): `choice` is one of the
  * row's choices, and is the value; never where none is set. */

@@ -14,6 +14,13 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_LATER] = "Limited or without effect",
 };
 
+const char *const setting_section_names[SECTION_COUNT] = {
+	[SECTION_LAUNCHD] = "launchd",
+	[SECTION_ENV] = "env",
+	[SECTION_CLUSTER] = "cluster",
+	[SECTION_CGROUP] = "cgroup",
+};
+
 #define C10D_OR_MPIRUN \
 	"use c10d with --rdzv-endpoint HOST:PORT (of node rank 0), or start launchd with mpirun"
 
@@ -112,6 +119,14 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.by_default = "0",
 		.help = "Expand the script's arguments as torchrun does: $local_rank and "
 			"${local_rank} become the local rank, $$ becomes $." },
+	[SET_SCRIPT] = { .flag = "script", .only_key = 1, .kind = KIND_TEXT,
+		.group = GROUP_WORKERS, .metavar = "PATH",
+		.help = "The training script, where the command line names none." },
+	[SET_ARGS] = { .flag = "args", .only_key = 1, .kind = KIND_ARGS,
+		.group = GROUP_WORKERS, .metavar = "WORDS",
+		.help = "The script's arguments. Quotes and backslashes work as in a shell; nothing "
+			"else is expanded. May be given several times: the words add up. A script on "
+			"the command line replaces the file's script and args." },
 	[SET_STDIN] = { .flag = "stdin", .kind = KIND_CHOICE, .group = GROUP_WORKERS,
 		.metavar = "auto|inherit|null", .choices = "auto|inherit|null",
 		.by_default = "auto",
@@ -139,6 +154,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Ranks that --wrap applies to, as in 0,4-7. Default: all." },
 
 	[SET_ENV] = { .flag = "env", .kind = KIND_ENV, .group = GROUP_ENVIRONMENT,
+		.section = SECTION_ENV,
 		.metavar = "NAME=VALUE",
 		.help = "Set a variable for the workers; may be repeated. In a file: section "
 			"[env]." },

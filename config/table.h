@@ -1,8 +1,8 @@
 /* table.h - the one table of settings.
  *
- * A row of the table is everything about a setting: its flag, INI key and variables, its kind and
- * bounds, its default (as text, so that one parser reads all sources), its place in --help, the man
- * page and the shells' completion. */
+ * A row of the table is everything about a setting: its flag, INI section and key, variables, its
+ * kind and bounds, its default (as text, so that one parser reads all sources), its place in
+ * --help, the man page and the shells' completion. */
 #ifndef LAUNCHD_CONFIG_TABLE_H
 #define LAUNCHD_CONFIG_TABLE_H
 
@@ -29,6 +29,8 @@ enum setting_id {
 	SET_USE_ENV,
 	SET_LOCAL_RANK_ARG,
 	SET_EXPAND_ARGS,
+	SET_SCRIPT,
+	SET_ARGS,
 	SET_STDIN,
 	SET_VIRTUAL_LOCAL_RANK,
 	SET_ROLE,
@@ -110,6 +112,7 @@ enum setting_kind {
 			    * ranks_contain() */
 	KIND_STREAMS,      /* streams by local rank, kept as text; see streams_of() */
 	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
+	KIND_ARGS,         /* words as a shell splits them, adds to them; see script.h */
 	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };
 
@@ -119,6 +122,15 @@ enum setting_support {
 	SUPPORT_LATER,   /* only its default is accepted: what it asks for is not built yet */
 	SUPPORT_IGNORED, /* means nothing here: accepted, with a warning of what is done instead */
 	SUPPORT_REFUSED, /* refused, with the way out */
+};
+
+/* Sections of the INI files. */
+enum setting_section {
+	SECTION_LAUNCHD,
+	SECTION_ENV, /* its keys are names of variables */
+	SECTION_CLUSTER,
+	SECTION_CGROUP,
+	SECTION_COUNT,
 };
 
 enum setting_group {
@@ -142,10 +154,13 @@ struct setting_row {
 	unsigned pet : 1;       /* torchrun reads PET_<NAME> for it */
 	unsigned optional : 1;  /* its value may be left out: the first choice is meant */
 	unsigned only_flag : 1; /* no INI key, no variable: it asks for an act, not a value */
+	unsigned only_key : 1;  /* an INI key only: no flag, no variable */
 	enum setting_kind kind;
 	enum setting_support support;
 	enum setting_group group;
-	const char *variable; /* another variable that sets it, below PET_*; NULL: none */
+	enum setting_section section; /* of its INI key */
+	const char *key;              /* the INI key; NULL: it is the flag */
+	const char *variable;         /* another variable that sets it, below PET_*; NULL: none */
 	const char *metavar;
 	const char *choices;    /* "a|b|c" */
 	const char *by_default; /* NULL: not set */
@@ -158,5 +173,6 @@ struct setting_row {
 
 extern const struct setting_row setting_rows[SETTING_COUNT];
 extern const char *const setting_group_titles[GROUP_COUNT];
+extern const char *const setting_section_names[SECTION_COUNT];
 
 #endif

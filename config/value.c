@@ -145,6 +145,7 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:
 	case KIND_UNSET:
+	case KIND_ARGS:
 		return 0;
 	}
 	return -EINVAL;
@@ -185,6 +186,7 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:
 	case KIND_UNSET:
+	case KIND_ARGS:
 		break;
 	}
 	return "a value";

@@ -194,8 +194,8 @@ static int decide(struct launch *l)
 
 	if (!s->script)
 		return failure_usage(&l->why,
-			"no training script: launchd [options] script [script's arguments]; see "
-			"launchd --help");
+			"no training script: launchd [options] script [script's arguments], or script = "
+			"PATH in the file of --config; see launchd --help");
 	if (facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||
 		topology_begin(&d, t) < 0 ||
 		topology_finish(&d, join_tells_master(s, &l->facts, t), t) < 0)

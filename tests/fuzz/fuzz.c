@@ -103,6 +103,7 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		break;
 	case KIND_TEXT_OR_NONE:
 	case KIND_CONF:
+	case KIND_ARGS:
 		break;
 	case KIND_ENV:
 	case KIND_UNSET:

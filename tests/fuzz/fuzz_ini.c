@@ -80,7 +80,12 @@ static unsigned line_number(const char *where)
 {
 	unsigned n = 0;
 
-	PROMISE(sscanf(where, "f.ini:%u", &n) == 1 && n > 0);
+	const char *last = strchr(where, '-'); /* of several lines, the last one is the text */
+
+	if (last)
+		PROMISE(sscanf(last, "-%u", &n) == 1 && n > 0);
+	else
+		PROMISE(sscanf(where, "f.ini:%u", &n) == 1 && n > 0);
 	return n;
 }
 
@@ -95,7 +100,7 @@ static void check_lines(const struct reading *r, const char *bytes, size_t len)
 		if (v->from.level != LEVEL_FILE)
 			continue;
 		sides(line_of(bytes, len, line_number(v->from.where)), &key, &value);
-		PROMISE(name_equal(setting_rows[id].flag, key.at, key.len));
+		PROMISE(name_equal(settings_key(&setting_rows[id]), key.at, key.len));
 		PROMISE(equals_span(v->text, value));
 	}
 	for (const struct env_change *c = r->s.env; c; c = c->next) {
@@ -125,7 +130,7 @@ static bool is_source(const struct reading *r, unsigned n)
 }
 
 /* No line that says something is passed over. What unset-env and [env] say of one name replaces
- * each other, so files with both are left out. */
+ * each other, and several lines args have one place: files with such are left out. */
 static void check_none_lost(const struct reading *r, const char *bytes, size_t len)
 {
 	unsigned lines = 1;
@@ -133,6 +138,8 @@ static void check_none_lost(const struct reading *r, const char *bytes, size_t l
 	for (const struct env_change *c = r->s.env; c; c = c->next)
 		if (!c->value)
 			return;
+	if (r->s.value[SET_ARGS].text && strchr(settings_where(&r->s, SET_ARGS), '-'))
+		return;
 	for (size_t i = 0; i < len; i++)
 		lines += bytes[i] == '\n';
 	for (unsigned n = 1; n <= lines; n++) {

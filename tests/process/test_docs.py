@@ -59,9 +59,13 @@ def test_the_man_page_is_clean_and_has_every_option(launch):
 
 def test_the_example_file_has_every_key_and_works(dry, place, launch):
     example = (DOCS / 'launchd.conf.example').read_text()
-    keys = set(re.findall(r'^;([\w-]+) = ', example, re.M))
+    keys, section = set(), ''
+    for title, key in re.findall(r'^(?:\[(\w+)\]|;([\w-]+) = )', example, re.M):
+        section = title or section
+        known = {key, f'{section}-{key}'} & options_of_help(launch)
+        keys |= known or {key} - {''}
     assert {'nproc_per_node', 'shutdown-timeout', 'unset-env'} <= keys <= options_of_help(launch) | \
-        {'NAME'}
+        {'NAME', 'script', 'args'}
     assert dry(['--config', str(DOCS / 'launchd.conf.example')]).value('nproc_per_node') == '1'
     defaults = re.sub(r'^;([\w-]+ = \S)', r'\1', example, flags=re.M)
     assert defaults != example

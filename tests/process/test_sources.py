@@ -125,24 +125,31 @@ def test_the_file_can_be_named_by_a_variable(dry, place):
 def test_every_setting_has_its_key(dry, launch, place):
     """The example that is made from the table names all keys; each is read back at its default."""
     example = (BUILD / 'config/docs/launchd.conf.example').read_text()
-    keys = dict(re.findall(r'^;([\w-]+) = (.*)$', example, re.M))
-    keys.pop('NAME')
     flags = set(re.findall(r'^  (?:-\w, )?--([\w-]+)', launch(['--help']).out.partition(
         'Limited or without effect')[0], re.M))
-    assert set(keys) == flags - {'config', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
+    lines, flag_of, defaults, section = [], {}, {}, ''
+    for title, key, default in re.findall(r'^(?:\[(\w+)\]|;([\w-]+) = (.*))$', example, re.M):
+        section = title or section
+        lines.append(f'[{title}]' if title else f'{key} = {default}')
+        if key and section != 'env':
+            flag_of[len(lines)] = flag = f'{section}-{key}' if f'{section}-{key}' in flags else key
+            defaults[flag] = default
+    assert set(defaults) - {'script', 'args'} == flags - {'config', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
                                   'version', 'help', 'env'}
     given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
              'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',
              'nccl_socket_ifname': 'lo', 'only-rank': '0', 'wrap': '/bin/true', 'wrap-ranks': '0',
              'on-signal': 'USR1=ignore', 'report': 'report.json', 'control-port': '29501',
              'key-file': 'key', 'interface': 'lo', 'store': 'rank0', 'restart-on': '1-9',
-             'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1'}
-    lines = [f'{key} = {keys[key] or given.get(key, "")}' for key in keys]
-    place.write('job.ini', '\n'.join(['[launchd]', *lines, '[env]', 'NAME = value']))
-    plan = dry(['--config=job.ini'])
-    for at, key in enumerate(keys, 2):
-        if key != 'unset-env':
-            assert plan.setting(key)[1] == f'job.ini:{at}'
+             'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1', 'script': '/bin/true',
+             'metrics-file': 'metrics.prom', 'metrics-listen': '127.0.0.1:9400'}
+    for at, flag in flag_of.items():
+        lines[at - 1] += '' if defaults[flag] else given.get(flag, '')
+    place.write('job.ini', '\n'.join(lines))
+    plan = dry(['--config=job.ini'], command=[])
+    for at, flag in flag_of.items():
+        if flag != 'unset-env':
+            assert plan.setting(flag)[1] == f'job.ini:{at}'
     edits = plan.edits()
     assert (edits['NAME']['value'], edits['X']['change']) == ('value', 'removed')
 
@@ -222,3 +229,21 @@ def test_python_exec_is_below_the_flag(dry, place):
     assert (plan.value('program'), plan.source('program')) == ('./a', 'PYTHON_EXEC')
     plan = dry(['--python=./b'], env, command=[script])
     assert (plan.value('program'), plan.source('program')) == ('./b', '--python')
+
+
+def test_a_file_names_the_script_and_its_arguments(dry, place):
+    script = place.write('train.py', '')
+    place.write('job.ini', '[launchd]\nuse_env = 1\nscript = train.py\n'
+                           'args = --name "a b"\nargs = c\\ d\n')
+    plan = dry(['--config=job.ini'], command=[])
+    assert plan.workers[0]['command'][-4:] == ['train.py', '--name', 'a b', 'c d']
+    assert plan.setting('script') == ('train.py', 'job.ini:3')
+    assert plan.setting('args') == ("--name 'a b' 'c d'", 'job.ini:4-5')
+    plan = dry(['--config=job.ini'], command=[script, 'other'])
+    assert plan.workers[0]['command'][-2:] == [str(script), 'other']
+    assert not {'script', 'args'} & set(plan.json['settings'])
+
+
+def test_an_unclosed_quote_in_a_files_arguments_is_named(refused, place):
+    place.write('job.ini', '[launchd]\nscript = train.py\nargs = a "b\n')
+    refused(['--config=job.ini'], 'job.ini:3: args: ', 'unmatched "')

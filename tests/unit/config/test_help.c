@@ -32,6 +32,7 @@ static const struct row {
 	{ "a section of the file", help_ini, "\n\n[launchd]\n" },
 	{ "a setting as a comment with its default", help_ini, "\n;join_timeout = 600\n" },
 	{ "an empty default", help_ini, "\n;rdzv_endpoint = \n" },
+	{ "a key that is no option", help_ini, "\n;args = \n" },
 	{ "the workers' variables", help_ini, "\n[env]\n;NAME = value\n" },
 };
 
@@ -97,7 +98,8 @@ static void test_sentences(void **state)
 		char flag[64] = "--";
 
 		(void)strncat(flag, row->flag, sizeof flag - 3);
-		assert_contains(text_string(&help), flag);
+		if (!row->only_key)
+			assert_contains(text_string(&help), flag);
 		if (sentence != (row->help[strlen(row->help) - 1] == '.') ||
 			sentence == (islower((unsigned char)*row->help) != 0))
 			fail_msg("--%s: %s", row->flag, row->help);

@@ -61,9 +61,24 @@ static void test_kinds(void **state)
 		assert_true(row->kind != KIND_RANKS || !row->by_default || !*row->by_default);
 		assert_true(!row->optional || row->choices);
 		assert_true(!row->pet || row->original);
+		assert_true(!row->only_key || (!row->letter && !row->variable && !row->only_flag));
+		assert_true((row->section == SECTION_ENV) == (row->kind == KIND_ENV));
 		/* what can be refused is a flag that is off, or has no default */
 		assert_true(
 			row->support == SUPPORTED || !row->by_default || row->kind == KIND_FLAG);
+	}
+}
+
+static void test_keys(void **state)
+{
+	(void)state;
+	for (int id = 0; id < SETTING_COUNT; id++) {
+		const struct setting_row *row = &setting_rows[id];
+
+		assert_true(settings_has_section(row->section));
+		assert_non_null(setting_section_names[row->section]);
+		assert_true((int)settings_find_key(row->section, settings_key(row),
+				    strlen(settings_key(row))) == id);
 	}
 }
 
@@ -88,6 +103,7 @@ int main(void)
 	suite_add(&s, "names, letters and variables are there once", test_names, NULL, NULL);
 	suite_add(&s, "every default is a value of its setting", test_defaults, NULL, NULL);
 	suite_add(&s, "every kind has what it needs", test_kinds, NULL, NULL);
+	suite_add(&s, "a key is in its section once", test_keys, NULL, NULL);
 	suite_add(&s, "every setting has help, every group a title", test_help, NULL, NULL);
 	return suite_run(&s);
 }
