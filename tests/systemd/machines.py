@@ -105,6 +105,13 @@ class Machines(Cluster):
         raise ClusterError(f"waited {LIMIT_S} s for {what if isinstance(what, str) else what()}\n"
                            f"{console[-4000:]}")
 
+    def reboot(self, host):
+        """Until it is up again, though not with all its units."""
+        before = self.init_of(host)
+        self.on(host, "systemctl", "reboot")
+        self.until(host, lambda: self.state(host) in ("starting", "running", "degraded") and
+                   self.init_of(host) != before, f"{self.names[host]} to boot again")
+
     def init_of(self, host):
         """The pid, as it is here, of its process 1."""
         for pid, line in self.processes(host):
@@ -142,9 +149,9 @@ class Machines(Cluster):
         return Path(f"/proc/{self.init_of(host)}/root{path}")
 
     def show(self, unit, *names, host=0):
-        """Properties of a unit, as text."""
-        said = self.must(host, "systemctl", "show", unit, *(f"--property={name}" for name in names))
-        return dict(line.split("=", 1) for line in said.splitlines())
+        """Properties of a unit, as text; {}: systemd does not answer yet."""
+        said = self.on(host, "systemctl", "show", unit, *(f"--property={name}" for name in names))
+        return dict(line.split("=", 1) for line in said.stdout.splitlines())
 
     def until_unit(self, unit, host=0, **wanted):
         """Waits until a unit has these properties, as in ActiveState="active"."""

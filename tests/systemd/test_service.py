@@ -1,0 +1,172 @@
+"""launchd@.service of a real systemd, on machines that it boots: a job's whole life as its operators see it."""
+import os
+import textwrap
+
+import pytest
+from cluster import HOME
+
+UNIT = "launchd@train.service"
+# Every rank's sum of all ranks, in a file of its own; then it works until it is told that it is done.
+GLOO = """
+import os, pathlib, time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+sum = torch.tensor([float(dist.get_rank())])
+dist.all_reduce(sum)
+home = pathlib.Path("%s")
+(home / f"sum{dist.get_rank()}.part").write_text(str(int(sum)))
+(home / f"sum{dist.get_rank()}.part").rename(home / f"sum{dist.get_rank()}")
+while not (home / "done").exists():
+    time.sleep(0.05)
+dist.destroy_process_group()
+""" % HOME
+WORKS = "import time; time.sleep(1000)"
+CONF = """
+[launchd]
+script = {home}/train.py
+python = /usr/bin/python3
+use_env = yes
+nproc_per_node = {nproc}
+nnodes = {nnodes}
+node_rank = {node}
+master_addr = n0
+{more}
+[env]
+OMP_NUM_THREADS = 1
+"""
+
+
+class Service:
+    """The same job on all machines, not yet enabled."""
+
+    def __init__(self, machines, script, nproc=2, more=""):
+        self.machines, self.all = machines, range(len(machines.names))
+        (machines.home / "train.py").write_text(textwrap.dedent(script))
+        for i in self.all:
+            machines.file(i, "/etc/launchd/train.conf").write_text(CONF.format(
+                home=HOME, nproc=nproc, nnodes=len(self.all), node=i, more=more))
+            dropin = machines.file(i, f"/etc/systemd/system/{UNIT}.d")
+            dropin.mkdir(parents=True)
+            # the directory that all machines share
+            (dropin / "shared.conf").write_text(f"[Service]\nReadWritePaths={HOME}\n")
+            machines.must(i, "systemctl", "daemon-reload")
+
+    def start(self, *hosts):
+        for i in hosts or self.all:
+            self.machines.must(i, "systemctl", "start", "--no-block", UNIT)
+
+    def until(self, host=None, **wanted):
+        for i in self.all if host is None else [host]:
+            self.machines.until_unit(UNIT, i, **wanted)
+
+    def log(self, host=0):
+        return self.machines.must(host, "journalctl", "--no-pager", "--output=cat", "--unit", UNIT)
+
+    def pids(self, host=0):
+        """By name."""
+        said = self.machines.on(host, "sh", "-c", f"cat $(find /sys/fs/cgroup/system.slice/*/{UNIT} "
+                                "-name cgroup.procs)").stdout
+        found = {}
+        for pid in said.split():
+            found.setdefault(self.machines.file(host, f"/proc/{pid}/comm").read_text().strip(), []).append(pid)
+        return found
+
+    def status(self, host=0):
+        return self.machines.show(UNIT, "StatusText", host=host)["StatusText"]
+
+
+@pytest.fixture
+def service(make_machines):
+    """service(count, script, ...) -> Service"""
+    return lambda count, script, **more: Service(make_machines(count), script, **more)
+
+
+def has_torch():
+    return os.system("/usr/bin/python3 -c 'import torch' 2>/dev/null") == 0
+
+
+def test_three_nodes_start_their_job_as_they_boot(service):
+    if not has_torch():
+        pytest.skip("/usr/bin/python3 has no torch")
+    job = service(3, GLOO)
+    machines = job.machines
+    for i in job.all:
+        machines.must(i, "systemctl", "enable", "launchd.target", UNIT)
+    for i in (2, 1):
+        machines.reboot(i)
+        # the boot is over, and the job waits for the others
+        machines.until_unit("multi-user.target", i, ActiveState="active")
+        job.until(i, ActiveState="activating")
+    machines.reboot(0)
+    machines.until(0, lambda: (machines.home / "sum5").exists(), "six ranks to meet")
+    job.until(ActiveState="active", SubState="running")
+    machines.until(0, lambda: [(machines.home / f"sum{i}").exists() for i in range(6)] == [True] * 6,
+                   "six sums")
+    assert {(machines.home / f"sum{i}").read_text() for i in range(6)} == {"15"}
+    assert [machines.state(i) for i in job.all] == ["running"] * 3
+    (machines.home / "done").touch()
+    job.until(ActiveState="inactive", Result="success")
+    assert [machines.state(i) for i in job.all] == ["running"] * 3
+
+
+def test_a_stop_ends_the_job_on_all_nodes_and_is_no_failure_where_it_was_asked_for(service):
+    job = service(2, WORKS)
+    job.start()
+    job.until(ActiveState="active")
+    assert "2 workers" in job.status(), job.status()
+    job.machines.must(1, "systemctl", "stop", UNIT)
+    job.until(1, ActiveState="inactive", Result="success")
+    assert not job.pids(1)
+    job.until(0, Result="exit-code")
+    assert "launchd received SIGTERM on n1 (node 1)" in job.log(0)
+
+
+@pytest.mark.parametrize("victim", ["launchd", "rank-supervisor"])
+def test_a_killed_launcher_is_a_failure_and_leaves_nothing(service, victim):
+    job = service(1, WORKS)
+    job.start()
+    job.until(ActiveState="active")
+    pids = [pid for all in job.pids().values() for pid in all]
+    job.machines.must(0, "kill", "-KILL", *job.pids()[victim])
+    job.machines.until(0, lambda: job.machines.show(UNIT, "Result")["Result"] != "success", "a failure")
+    assert not [pid for pid in pids if job.machines.file(0, f"/proc/{pid}").exists()]
+
+
+def test_a_stranger_that_ends_a_worker_is_told_from_a_stop(service):
+    job = service(1, WORKS)
+    job.start()
+    job.until(ActiveState="active")
+    job.machines.must(0, "kill", "-TERM", job.pids()["python3"][0])
+    job.machines.until(0, lambda: job.machines.show(UNIT, "Result")["Result"] == "exit-code", "a failure")
+    assert "killed by SIGTERM" in job.log()
+
+
+def test_a_frozen_supervisor_is_ended_by_the_watchdog(service):
+    job = service(1, WORKS)
+    dropin = job.machines.file(0, f"/etc/systemd/system/{UNIT}.d/watchdog.conf")
+    dropin.write_text("[Service]\nWatchdogSec=2\nRestart=no\nTimeoutStopSec=5\nTimeoutAbortSec=5\n")
+    job.machines.must(0, "systemctl", "daemon-reload")
+    job.start()
+    job.until(ActiveState="active")
+    pids = [pid for all in job.pids().values() for pid in all]
+    job.machines.must(0, "kill", "-STOP", *job.pids()["rank-supervisor"])
+    job.until(ActiveState="failed", Result="watchdog")
+    assert not [pid for pid in pids if job.machines.file(0, f"/proc/{pid}").exists()]
+
+
+def test_a_wrong_configuration_fails_at_once_and_is_not_tried_again(service):
+    job = service(1, WORKS, more="nproc_per_nod = 3")
+    job.machines.on(0, "systemctl", "start", UNIT)
+    job.until(ActiveState="failed", Result="exit-code", NRestarts="0")
+    assert "/etc/launchd/train.conf:" in job.log()
+    assert "did you mean nproc_per_node?" in job.log()
+
+
+def test_a_worker_sees_nothing_of_systemds_variables(service):
+    job = service(1, f"import os; open('{HOME}/env', 'w').write('\\n'.join(sorted(os.environ)))", nproc=1)
+    job.start()
+    job.until(ActiveState="inactive", Result="success")
+    names = set((job.machines.home / "env").read_text().split("\n"))
+    assert "RANK" in names
+    assert not names & {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
+                        "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "LOGS_DIRECTORY"}
