@@ -1,4 +1,5 @@
 """Issue 16: --metrics-file and --metrics-listen, what Prometheus reads of a job."""
+import json
 import os
 import pathlib
 import re
@@ -20,7 +21,9 @@ LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a wor
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\} (\d+(?:\.\d+)?)\n')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 PROMTOOL = shutil.which('promtool')
-MAN_PAGE = pathlib.Path(__file__).resolve().parents[2] / 'config' / 'docs' / 'launchd.1.in'
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+MAN_PAGE = SOURCE / 'config' / 'docs' / 'launchd.1.in'
+DASHBOARD = SOURCE / 'examples' / 'grafana' / 'launchd.json'
 
 
 class Page:
@@ -294,19 +297,91 @@ def test_a_file_that_cannot_be(launch, refused, place):
                             'No space left on device\n') == 1
 
 
-def test_the_man_page_lists_every_metric(start, place):
-    """And no other."""
+@pytest.fixture
+def everything(start, place):
+    """Every family that there is, each with its labels: node rank 0's, while its job runs and when it
+    has ended."""
     ready = place.fifo('ready')
     cluster = Cluster(start, 2, [f'--metrics-file={place.path}/%n.prom', '--store=agent',
                                  *native('ending')], {'TELL': ready.path})
     ready.expect('ready', 2)
-    page = reads(place.path / '0.prom', lambda page: page.of('workers') == {'running': 1})
+    file = place.path / '0.prom'
+    pages = [reads(file, lambda page: page.of('workers') == {'running': 1})]
     cluster.jobs[0].signal(signal.SIGTERM)
     cluster.end()
-    metrics = {*page.types, *read(place.path / '0.prom').types}
-    documented = re.findall(r'^\.It (launchd_\w+)', MAN_PAGE.read_text(), re.M)
+    pages.append(read(file))
+    found = {}
+    for name, labels in re.findall(r'^(launchd_\w+)\{(.*)\} ', ''.join(page.text for page in pages),
+                                   re.M):
+        for label, value in LABEL.findall(labels):
+            found.setdefault(name, {}).setdefault(label, set()).add(value)
+    return found
+
+
+def test_the_man_page_lists_every_metric(everything):
+    """And no other, nor does it forget a value of state, cause or stream."""
+    page = MAN_PAGE.read_text()
+    documented = re.findall(r'^\.It (launchd_\w+)', page, re.M)
     assert len(documented) == len(set(documented))
-    assert set(documented) == metrics
+    assert set(documented) == set(everything)
+    section = page[page.index('.Sh METRICS'):page.index('.Sh EXIT STATUS')]
+    for labels in everything.values():
+        for label in labels.keys() & {'state', 'cause', 'stream'}:
+            assert [value for value in labels[label] if not re.search(rf'\b{value}\b', section)] == []
+
+
+def expressions_of(dashboard):
+    for panel in dashboard['panels']:
+        for target in panel['targets']:
+            yield target['expr']
+    for note in dashboard['annotations']['list']:
+        yield note['expr']
+    for variable in dashboard['templating']['list']:
+        if variable['type'] == 'query':
+            yield variable['query']['query']
+
+
+def test_the_dashboard_names_what_there_is(everything):
+    dashboard = json.loads(DASHBOARD.read_text())
+    ids = [panel['id'] for panel in dashboard['panels']]
+    assert len(ids) == len(set(ids)) and min(ids) > 0
+    spots = [panel['gridPos'] for panel in dashboard['panels']]
+    assert all(spot['x'] + spot['w'] <= 24 for spot in spots)
+    assert not [(one, other) for one in spots for other in spots if one is not other and
+                one['x'] < other['x'] + other['w'] and other['x'] < one['x'] + one['w'] and
+                one['y'] < other['y'] + other['h'] and other['y'] < one['y'] + one['h']]
+    variables = {variable['name'] for variable in dashboard['templating']['list']}
+    named = set()
+    for text in expressions_of(dashboard):
+        assert set(re.findall(r'\$(\w+)', text)) <= variables | {'__rate_interval', '__interval'}
+        for name, _, matchers in re.findall(r'(launchd_\w+)(\{([^}]*)\})?', text):
+            named.add(name)
+            for label, value in re.findall(r'(\w+)=~?"([^"]*)"', matchers):
+                assert value.startswith('$') or value in everything[name][label], text
+        for labels in re.findall(r'\bby \((\w+)\)', text):
+            name = re.search(r'launchd_\w+', text)[0]
+            assert labels in everything[name], text
+    assert named <= set(everything)
+    assert {'launchd_workers', 'launchd_restarts_total', 'launchd_worker_failures_total',
+            'launchd_restart_downtime_seconds_total', 'launchd_log_bytes_total',
+            'launchd_beat_round_trip_seconds'} <= named
+    for panel in dashboard['panels']:
+        for legend, target in ((target['legendFormat'], target) for target in panel['targets']):
+            name = re.search(r'launchd_\w+', target['expr'])[0]
+            assert set(re.findall(r'{{(\w+)}}', legend)) <= everything[name].keys() | {'version'}
+
+
+@pytest.mark.skipif(not PROMTOOL, reason='no promtool here')
+def test_promtool_understands_the_dashboard(place):
+    rules = []
+    for text in expressions_of(json.loads(DASHBOARD.read_text())):
+        if not text.startswith('label_values('):
+            text = re.sub(r'\$__(rate_)?interval', '5m', text)
+            rules.append({'record': f'r{len(rules)}', 'expr': re.sub(r'\$\w+', 'x', text)})
+    file = place.write('rules.yml', json.dumps({'groups': [{'name': 'g', 'rules': rules}]}))
+    result = subprocess.run([PROMTOOL, 'check', 'rules', file], text=True, capture_output=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f'{len(rules)} rules found' in result.stdout
 
 
 @pytest.mark.parametrize('options, name', [
