@@ -74,7 +74,8 @@ UNMADE = ("--log-dir: can't create the log directory /proc/nosuch: No such file 
 
 MISTAKES = {
     'no script': [
-        bad("no training script: launchd [options] script [script's arguments]; see launchd "
+        bad("no training script: launchd [options] script [script's arguments], or script = PATH in the "
+            "file of --config; see launchd "
             '--help')],
     'a letter is missing at the end': [fine('--nproc_per_nod', '2', 'train.py', said=[THREADS])],
     'an option of nearly that name': [
@@ -290,7 +291,6 @@ MISTAKES = {
         ini('[launchd]\nrole = x\nrole = y\n', 'job.ini:3: role is set twice, first at '
             'job.ini:2'),
         ini('[launchd]\nnproc_per_node = two\n', f'job.ini:2: nproc_per_node: "two" {NPROC}'),
-        ini('[launchd]\nscript = train.py\n', 'job.ini:2: "script" is not a setting of launchd'),
         ini('[launchd]\nconfig = x\n', 'job.ini:2: --config is for the command line only')],
     'a file that is odd': [
         fine('--config=job.ini', 'train.py', file=text) for text in
@@ -346,7 +346,7 @@ MISTAKES = {
         bad('--on-signal: "FOO" is not a signal: give a name like TERM or SIGUSR1, or a number',
             '--on-signal=FOO=stop', 'train.py'),
         bad('--on-signal: "USR1=frward" is not an action: use forward, forward:SECONDS, stop, '
-            'stop:SECONDS, reopen or ignore', '--on-signal=USR1=frward', 'train.py'),
+            'stop:SECONDS, restart, reopen or ignore', '--on-signal=USR1=frward', 'train.py'),
         bad('--signals-to-handle: "SIGFOO" is not a signal: give a name like TERM or SIGUSR1, '
             'or a number', '--signals-to-handle=SIGFOO', 'train.py'),
         bad('--restart-on: "SIGFOO" is not a list of exit codes from 1 to 255, ranges of them and '
