@@ -11,6 +11,7 @@ FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          "/usr/lib/systemd/system/launchd.target", "/usr/lib/sysusers.d/launchd.conf",
          "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1.gz",
          "/usr/share/bash-completion/completions/launchd",
+         "/usr/share/lintian/overrides/launchd",
          "/usr/share/zsh/vendor-completions/_launchd",
          *(f"/usr/share/doc/launchd/{name}" for name in (
              "NEWS.md", "changelog.gz", "copyright", "copyright.inih", "copyright.libuv.gz",
