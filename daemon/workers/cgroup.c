@@ -58,14 +58,20 @@ static int remove_directory(const char *path, const struct stat *st, int type, s
 
 int cgroup_remove(const char *path)
 {
-	int rc;
+	enum { TRIES = 10, PAUSE_MS = 10 }; /* who ends gives memory back */
+	int rc = -ENOMEM;
 
 	if (rmdir(path) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EBUSY)
 		return -errno;
-	rc = nftw(path, remove_directory, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-	return rc == -1 ? -errno : rc;
+	for (unsigned i = 0; i < TRIES && rc == -ENOMEM; i++) {
+		if (i > 0)
+			(void)poll(NULL, 0, PAUSE_MS);
+		rc = nftw(path, remove_directory, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		rc = rc == -1 ? -errno : rc;
+	}
+	return rc;
 }
 
 /* A leaf of our pid that is there already is of a process that is dead. It goes if it is empty. */

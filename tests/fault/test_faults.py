@@ -126,7 +126,8 @@ def test_each_call_may_fail(place, nothing_left, measured, name, scene):
 
 
 @pytest.mark.parametrize('scene', SCENES)
-@pytest.mark.parametrize('name', ['clone', 'malloc', 'mkdir', 'open64', 'openat64', 'read', 'rmdir',
+# not clone: a worker is born in a cgroup of its own by clone3, which is a syscall()
+@pytest.mark.parametrize('name', ['malloc', 'mkdir', 'open64', 'openat64', 'read', 'rmdir',
                                   'syscall', 'write'])
 def test_each_call_may_fail_in_a_cgroup(place, nothing_left, name, scene):
     """Where launchd may make cgroups of its own."""
