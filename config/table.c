@@ -251,6 +251,10 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Let Prometheus ask for this node's metrics: http://ADDR:PORT/metrics, "
 			"without encryption or password. 127.0.0.1:9400 is for this host alone, "
 			"[::]:9400 for all." },
+	[SET_CTL_SOCKET] = { .flag = "ctl-socket", .kind = KIND_CHOICE, .group = GROUP_OUTPUT,
+		.metavar = "auto|none", .choices = "auto|none", .by_default = "auto",
+		.help = "Whether launchctl(1) can reach the job: auto: by a socket for its user "
+			"and root, which launchd-control(7) describes; none: it can't." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,

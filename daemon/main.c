@@ -12,6 +12,7 @@
 #include "config/loglevel.h"
 #include "config/sources.h"
 #include "daemon/cluster/member.h"
+#include "daemon/control/ctl_place.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
 #include "daemon/install.h"
@@ -315,6 +316,7 @@ static int run(struct launch *l, char **argv)
 	death_notice_is_guards(&death_notice);
 	guard.on_killed = (struct killed_hook){ tell_others, &death_notice };
 	rc = guard_wait(&guard, &l->why);
+	ctl_forget(&guard.shared->control); /* of a supervisor that could not */
 	if (l->why.code != 0)
 		say(rc == 0 ? "warning" : "error", l->why.text);
 	guard_end_as_asked(&guard);

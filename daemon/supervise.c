@@ -117,6 +117,8 @@ static void start_observers(struct supervision *s)
 
 	s->run.bus = &s->bus;
 	s->run.meter = &s->meter;
+	s->run.reporter = &s->reporter;
+	s->run.hostname = s->hostname;
 	s->run.status = plan->output.foreground && s->least <= NOTE_INFO && !plan->output.json;
 	s->reporter = (struct reporter){
 		.plan = plan,

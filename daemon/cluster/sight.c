@@ -37,3 +37,16 @@ void sight_take(const struct member *m, struct sight *s)
 	if (m->role == MEMBER_SPOKE && m->spoke.linked)
 		add_trip(s, 0, m->spoke.link);
 }
+
+size_t sight_awaited(const struct member *m, unsigned *ret, size_t room)
+{
+	const struct hub *h = &m->hub;
+	size_t count = 0;
+
+	if (m->role != MEMBER_HUB || h->state == HUB_CLOSED || !h->job.nodes)
+		return 0;
+	for (unsigned i = 0; i < h->job.nnodes && count < room; i++)
+		if (h->job.nodes[i].state == NODE_AWAITED)
+			ret[count++] = i;
+	return count;
+}

@@ -29,4 +29,8 @@ struct sight {
 /* Looks; all but trips and room is overwritten. */
 void sight_take(const struct member *m, struct sight *s);
 
+/* Node rank 0: the nodes that have not come to the meeting, in ascending order, room of them at
+ * most. How many were written; 0 elsewhere. */
+size_t sight_awaited(const struct member *m, unsigned *ret, size_t room);
+
 #endif

@@ -95,6 +95,16 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 	}
 }
 
+void cause_brief_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
+{
+	if (c->kind == CAUSE_FAILURE)
+		text_add(out, "a worker failed");
+	else if (c->kind == CAUSE_NODE_LOST)
+		text_add(out, "a node was lost");
+	else
+		cause_add(c, max_runtime_ms, out);
+}
+
 /* The i-th number of a list of any kind. */
 typedef unsigned number_at(const void *list, size_t i);
 

@@ -31,6 +31,10 @@ uint64_t cause_ns(const struct result *r);
  * of the others. max_runtime_ms: of --max-runtime; 0: not known. */
 void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out);
 
+/* The same of any cause but NONE, in few words where it is a worker or a node: "a worker failed".
+ */
+void cause_brief_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out);
+
 /* "node 3", "nodes 0-2, 4": count > 0 numbers in ascending order. After 16 ranges the rest is
  * counted: "nodes 0, 2, ... (96 in all)". */
 void numbers_add(struct text *out, const char *noun, const unsigned *list, size_t count);

@@ -229,6 +229,16 @@ static const struct observer reporter = {
 	},
 };
 
+enum note_level reporter_least(const struct reporter *r)
+{
+	return r->least;
+}
+
+void reporter_set_least(struct reporter *r, enum note_level least)
+{
+	r->least = least;
+}
+
 void reporter_start(struct reporter *r, struct bus *b)
 {
 	bus_add(b, &reporter, r);

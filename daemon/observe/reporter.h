@@ -13,12 +13,16 @@ struct plan;
 struct reporter {
 	const struct plan *plan; /* the final one, once the nodes have met */
 	const char *hostname;
-	struct arena *arena;   /* for what reports need in between */
-	enum note_level least; /* of notes these and what is above them are said */
+	struct arena *arena;           /* for what reports need in between */
+	_Atomic enum note_level least; /* of notes these and what is above them are said */
 };
 
 /* Begins to observe. The reporter is filled in, and outlives the bus. */
 void reporter_start(struct reporter *r, struct bus *b);
+
+/* From now on notes of this level and above are said; the first says which. */
+enum note_level reporter_least(const struct reporter *r);
+void reporter_set_least(struct reporter *r, enum note_level least);
 
 /* Says a note at once, also on another thread than the bus': for struct output_host. */
 void reporter_say(const struct reporter *r, bool warning, const char *text);

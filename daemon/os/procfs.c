@@ -138,6 +138,32 @@ int process_read(pid_t pid, struct process *ret)
 	return proc_look() == PROC_OURS ? read_stat(pid, ret) : read_child(pid, ret);
 }
 
+int process_usage(pid_t pid, struct usage *ret)
+{
+	uint64_t user, kernel, ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	char path[64], text[1024];
+	const char *close;
+	long long pages;
+	long rc;
+
+	if (proc_look() != PROC_OURS)
+		return -ENOSYS;
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	rc = fd_read_file(path, text, sizeof text);
+	if (rc < 0)
+		return (int)rc;
+	close = strrchr(text, ')');
+	if (!close ||
+		sscanf(close + 1,
+			" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+			" %*d %*d %*d %*d %*d %*d %*u %*u %lld",
+			&user, &kernel, &pages) != 3)
+		return -EINVAL;
+	ret->cpu_ms = (user + kernel) * 1000 / ticks;
+	ret->memory_bytes = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return 0;
+}
+
 void process_command(pid_t pid, char ret[16])
 {
 	struct process p;

@@ -34,6 +34,14 @@ enum proc proc_look(void);
  * user this process's or (uid_t)-1, and started is 0. */
 int process_read(pid_t pid, struct process *ret);
 
+struct usage {
+	uint64_t cpu_ms;       /* of all its threads, since it began */
+	uint64_t memory_bytes; /* resident */
+};
+
+/* What a process has used. Errors of process_read(); -ENOSYS: without /proc. */
+int process_usage(pid_t pid, struct usage *ret);
+
 /* Only the name of a process; "" if it has gone or can't be seen. */
 void process_command(pid_t pid, char ret[16]);
 

@@ -434,6 +434,12 @@ static void end(struct back *b, const struct order_list *p)
 	post_answer(b->post);
 }
 
+/* Of the attempt that is there, which may have ended. */
+static void tell_tails(struct back *b, unsigned lines)
+{
+	post_tails(b->post, b->logs ? logs_tails(b->logs, lines) : NULL);
+}
+
 static void on_orders(uv_async_t *a)
 {
 	struct back *b = a->data;
@@ -457,6 +463,8 @@ static void on_orders(uv_async_t *a)
 		prepare(b, p.plan, p.attempt);
 	if ((p.what & ORDER_REOPEN) && b->logs)
 		logs_reopen(b->logs);
+	if (p.what & ORDER_TAILS)
+		tell_tails(b, p.tail_lines);
 	if (p.what & ORDER_CLOSE)
 		end(b, &p);
 }

@@ -13,6 +13,7 @@
 #include "daemon/output/back.h"
 #include "daemon/output/logs.h"
 #include "daemon/output/post.h"
+#include "daemon/output/tail.h"
 
 enum { STACK_BYTES = 256 * 1024, NS_PER_MS = 1000000 };
 
@@ -220,6 +221,9 @@ static void on_told(uv_async_t *a)
 		o->on->status_over(o->owner);
 	if (n.what & NEWS_LINES)
 		o->on->lines(o->owner);
+	if (n.what & NEWS_TAILS)
+		o->on->tails(o->owner, n.tails);
+	tails_free(n.tails);
 	if (n.what & NEWS_PREPARED) {
 		o->now = n.prepared;
 		o->on->prepared(o->owner, &n.why);
@@ -359,6 +363,14 @@ void output_status(struct output *o, const char *text)
 	post_status(&o->post, text);
 	if (text)
 		try_thread(o);
+}
+
+bool output_ask_tails(struct output *o, unsigned lines)
+{
+	if (!o->runs || !o->now)
+		return false;
+	post_ask_tails(&o->post, lines);
+	return true;
 }
 
 void output_reopen(struct output *o)

@@ -18,6 +18,7 @@
 struct failure;
 struct merge;
 struct output;
+struct tails;
 
 struct output_events {
 	/* The files of an attempt are there, or are not, which why says. */
@@ -26,6 +27,8 @@ struct output_events {
 	void (*drained)(void *owner);
 	/* The terminal is written to by others: no status line any more. */
 	void (*status_over)(void *owner);
+	/* The answer to output_ask_tails(), borrowed for the call; NULL: there is no memory. */
+	void (*tails)(void *owner, const struct tails *t);
 	/* --merge-logs: see merge_next(), merge_is_over() and merge_taken(). */
 	void (*lines)(void *owner);
 };
@@ -86,6 +89,10 @@ struct output_counts output_counts(const struct output *o);
 /* Draws the status line, see status.h; "": from now on any write to the terminal ends it;
  * NULL: removes it, and it does not come back. */
 void output_status(struct output *o, const char *text);
+
+/* What the workers of the attempt have written last, at most so many lines of each: `tails`
+ * follows, unless a disk hangs. False: nothing was written yet. */
+bool output_ask_tails(struct output *o, unsigned lines);
 
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);

@@ -145,3 +145,8 @@ int tree_make_attempt(const char *run_dir, unsigned attempt, unsigned first, uns
 		*ret = dir;
 	return rc;
 }
+
+const char *tree_log_path(const char *dir, unsigned local_rank, int fd, struct arena *arena)
+{
+	return arena_printf(arena, "%s/%u/%s.log", dir, local_rank, fd == 1 ? "stdout" : "stderr");
+}

@@ -18,4 +18,7 @@ int tree_make_run(const char *log_dir, const char *run_id, const char *const *en
 int tree_make_attempt(const char *run_dir, unsigned attempt, unsigned first, unsigned count,
 	struct arena *arena, const char **ret, struct failure *why);
 
+/* The log file of a worker's stdout (1) or stderr (2) in an attempt's directory; the arena's. */
+const char *tree_log_path(const char *dir, unsigned local_rank, int fd, struct arena *arena);
+
 #endif

@@ -19,7 +19,7 @@ static const char *const names[2] = { "stdout", "stderr" };
 
 static const char *path_of(struct logs *l, unsigned local_rank, int stream)
 {
-	return arena_printf(&l->memory, "%s/%u/%s.log", l->dir, local_rank, names[stream]);
+	return tree_log_path(l->dir, local_rank, stream + 1, &l->memory);
 }
 
 static void render(struct stream *s, int64_t wall_ns)
@@ -232,24 +232,62 @@ void logs_end(struct logs *l)
 	each(l, stream_end);
 }
 
-/* What a worker has written into its file itself. */
+/* The end of what a worker has written into its file itself. */
+static void read_last(const struct logs *l, unsigned i, int stream, struct tail *ret)
+{
+	struct arena scratch = { 0 };
+	char buf[TAIL_BYTES];
+	const char *path = tree_log_path(l->dir, l->plan->start_first + i, stream + 1, &scratch);
+	ssize_t n = logfile_last(path, buf, sizeof buf);
+
+	if (n > 0)
+		tail_add(ret, stream + 1, buf, (size_t)n);
+	arena_done(&scratch);
+}
+
+/* Where it is the worker's alone, until the worker has ended. */
 static void read_direct(struct logs *l, unsigned i)
 {
 	for (int stream = 0; stream < 2; stream++) {
-		char buf[TAIL_BYTES];
-		const char *path;
 		struct stat st;
-		ssize_t n;
 
 		if (l->of[i].how[stream].way != STREAM_DIRECT)
 			continue;
-		path = path_of(l, l->plan->start_first + i, stream);
-		if (stat(path, &st) == 0)
+		if (stat(path_of(l, l->plan->start_first + i, stream), &st) == 0)
 			tally_add(&l->host->tally->log_bytes[stream], (uint64_t)st.st_size);
-		n = logfile_last(path, buf, sizeof buf);
-		if (n > 0)
-			tail_add(&l->of[i].tail, stream + 1, buf, (size_t)n);
+		read_last(l, i, stream, &l->of[i].tail);
 	}
+}
+
+static const char *text_so_far(
+	const struct logs *l, unsigned i, unsigned lines, struct arena *memory)
+{
+	const struct worker_logs *w = &l->of[i];
+	bool out = w->how[0].way == STREAM_DIRECT, err = w->how[1].way == STREAM_DIRECT;
+	struct tail so_far = { 0 };
+	const char *text;
+
+	if (l->collected || (!out && !err))
+		return tail_text(&w->tail, lines, memory);
+	if (out)
+		read_last(l, i, 0, &so_far);
+	if (err)
+		read_last(l, i, 1, &so_far);
+	text = tail_text(&so_far, lines, memory);
+	tail_done(&so_far);
+	return *text ? text : tail_text(&w->tail, lines, memory);
+}
+
+struct tails *logs_tails(struct logs *l, unsigned lines)
+{
+	struct tails *t = tails_new(l->plan->start_count);
+
+	for (unsigned i = 0; t && i < t->count; i++)
+		t->of[i] = text_so_far(l, i, lines, &t->memory);
+	if (!t || !arena_failed(&t->memory))
+		return t;
+	tails_free(t);
+	return NULL;
 }
 
 /* Where the worker's files are: the one there is, or the directory of both. */
@@ -277,6 +315,7 @@ static const struct record_text *read_error(struct logs *l, unsigned i)
 
 void logs_collect(struct logs *l)
 {
+	l->collected = true;
 	for (unsigned i = 0; i < l->plan->start_count; i++) {
 		struct worker_logs *w = &l->of[i];
 		const char *lines;

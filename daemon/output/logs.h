@@ -36,6 +36,7 @@ struct logs {
 	unsigned going; /* streams that have not ended */
 	unsigned open;  /* and that are not where they go to */
 	bool done;      /* the main thread has no more to do with it */
+	bool collected; /* logs_collect() was here */
 	void (*on_ended)(struct logs *l);
 	void *owner;
 };
@@ -56,6 +57,9 @@ void logs_end(struct logs *l);
 
 /* Every worker's last words. */
 void logs_collect(struct logs *l);
+
+/* What every worker has written so far, at most so many lines of each. NULL: there is no memory. */
+struct tails *logs_tails(struct logs *l, unsigned lines);
 
 /* Opens the files again by their names. */
 void logs_reopen(struct logs *l);

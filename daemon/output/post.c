@@ -6,6 +6,7 @@
 
 #include "common/sm.h"
 #include "daemon/os/lock.h"
+#include "daemon/output/tail.h"
 
 enum { WORDS_MAX = 256 * 1024 };
 
@@ -55,6 +56,7 @@ void post_done(struct post *p)
 	text_done(&p->orders.own.text);
 	text_done(&p->orders.events.text);
 	text_done(&p->orders.page);
+	tails_free(p->news.tails);
 	uv_cond_destroy(&p->over);
 	uv_mutex_destroy(&p->lock);
 }
@@ -233,6 +235,23 @@ void post_collected(struct post *p, const struct logs *l)
 	p->collected = l;
 }
 
+void post_ask_tails(struct post *p, unsigned lines)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->orders.tail_lines = lines;
+	order(p, ORDER_TAILS);
+}
+
+void post_tails(struct post *p, struct tails *t)
+{
+	autolock held = lock_take(&p->lock);
+
+	tails_free(p->news.tails); /* nobody has taken them */
+	p->news.tails = t;
+	tell(p, NEWS_TAILS);
+}
+
 void post_attach(struct post *p)
 {
 	autolock held = lock_take(&p->lock);
@@ -256,5 +275,6 @@ struct news post_take_news(struct post *p)
 	struct news taken = p->news;
 
 	p->news.what = 0;
+	p->news.tails = NULL;
 	return taken;
 }

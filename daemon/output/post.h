@@ -17,6 +17,7 @@
 struct logs;
 struct plan;
 struct sm;
+struct tails;
 
 /* The thread's side: there is no loop yet that could be woken; there is one; it is over. */
 enum post_state { POST_MADE, POST_OPEN, POST_OVER, POST_STATES };
@@ -32,6 +33,7 @@ enum post_order {
 	ORDER_PREPARE = 1 << 3,
 	ORDER_REOPEN = 1 << 4,
 	ORDER_CLOSE = 1 << 5,
+	ORDER_TAILS = 1 << 6,
 };
 
 /* Whole lines, from more than one place in the event loop. */
@@ -50,6 +52,7 @@ struct order_list {
 	char status[80];           /* ORDER_STATUS; "": none yet */
 	bool status_ended;         /* likewise: it is taken away for good */
 	bool hurry;                /* ORDER_CLOSE: no reader is waited for that takes nothing */
+	unsigned tail_lines;       /* ORDER_TAILS: of each worker at the most */
 	int requests;              /* signalfd(2) by which a hurry is asked for later; -1 */
 };
 
@@ -58,12 +61,14 @@ enum post_news {
 	NEWS_DRAINED = 1 << 1,
 	NEWS_STATUS_OVER = 1 << 2,
 	NEWS_LINES = 1 << 3,
+	NEWS_TAILS = 1 << 4,
 };
 
 struct news {
 	unsigned what;
 	struct logs *prepared; /* NEWS_PREPARED; NULL: they could not be, for that reason */
 	struct failure why;
+	struct tails *tails; /* NEWS_TAILS; NULL: there is no memory */
 };
 
 struct post {
@@ -127,6 +132,10 @@ void post_tell(struct post *p, enum post_news what);
 void post_prepared(struct post *p, unsigned attempt, struct logs *l, const struct failure *why);
 void post_drained(struct post *p, unsigned attempt);
 void post_collected(struct post *p, const struct logs *l);
+
+/* The event loop's: asks for the last lines of workers. The thread's: here they are; or NULL. */
+void post_ask_tails(struct post *p, unsigned lines);
+void post_tails(struct post *p, struct tails *t);
 
 /* The event loop's: listens by to_front, which is in its loop; stops. False: it did not listen. */
 void post_attach(struct post *p);

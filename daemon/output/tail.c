@@ -257,3 +257,25 @@ void tail_done(struct tail *t)
 	free(t->kept);
 	*t = (struct tail){ 0 };
 }
+
+struct tails *tails_new(unsigned count)
+{
+	struct tails *t = calloc(1, sizeof *t);
+
+	if (t)
+		t->of = arena_alloc(&t->memory, count * sizeof *t->of);
+	if (t && !t->of) {
+		tails_free(t);
+		return NULL;
+	}
+	if (t)
+		t->count = count;
+	return t;
+}
+
+void tails_free(struct tails *t)
+{
+	if (t)
+		arena_done(&t->memory);
+	free(t);
+}

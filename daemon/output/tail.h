@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct arena;
+#include "common/arena.h"
 
 enum {
 	TAIL_BYTES = 16 * 1024,
@@ -44,6 +44,19 @@ size_t tail_lines(const struct tail *t, unsigned max, struct arena *arena, struc
  * has at most TAIL_TEXT_MAX bytes: as many of the last lines as fit whole; of a last line that is
  * longer, its end. What was cut at its start starts with "...". NUL bytes are '?'. The arena's. */
 const char *tail_text(const struct tail *t, unsigned max, struct arena *arena);
+
+/* What each of several workers has said last, as tail_text() has it. */
+struct tails {
+	struct arena memory;
+	unsigned count;
+	const char **of; /* in the order of their local ranks; "": nothing that is known */
+};
+
+/* Memory for so many workers; NULL: there is none. */
+struct tails *tails_new(unsigned count);
+
+/* NULL is allowed. */
+void tails_free(struct tails *t);
 
 /* Frees; nothing was said. */
 void tail_done(struct tail *t);

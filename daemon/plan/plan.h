@@ -56,7 +56,8 @@ struct plan {
 		*foreign_line;  /* of a script that Python runs; see facts/program.h; NULL: none */
 	const struct vec *args; /* the script's */
 	bool python, module, use_env, expand_args, virtual_local_rank;
-	bool service; /* systemd, or what speaks like it, has started us: NOTIFY_SOCKET is set */
+	bool ctl_socket; /* there is one, for launchctl */
+	bool service;    /* systemd, or what speaks like it, has started us: NOTIFY_SOCKET is set */
 	const char *local_rank_arg;
 	const char *run_id, *role;
 	const char *job_name;           /* by which users know it, in this run and the next */

@@ -165,6 +165,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
 		.lifeline_mark = launcher_mark(t->launcher, facts->env),
 		.service = is_service(facts->env),
+		.ctl_socket = settings_is(s, SET_CTL_SOCKET, "auto"),
 	};
 
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)

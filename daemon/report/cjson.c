@@ -8,6 +8,8 @@
 static const struct dlib_symbol symbols[] = {
 	{ "cJSON_ParseWithLength", offsetof(struct cjson, parse),
 		DLIB_LINKED(cJSON_ParseWithLength) },
+	{ "cJSON_ParseWithLengthOpts", offsetof(struct cjson, parse_to_end),
+		DLIB_LINKED(cJSON_ParseWithLengthOpts) },
 	{ "cJSON_GetObjectItemCaseSensitive", offsetof(struct cjson, item),
 		DLIB_LINKED(cJSON_GetObjectItemCaseSensitive) },
 	{ "cJSON_Delete", offsetof(struct cjson, free), DLIB_LINKED(cJSON_Delete) },
@@ -19,7 +21,7 @@ const struct dlib cjson_library = {
 	.file = "libcjson.so.1",
 	.hint = "Debian's package is libcjson1; 1.7.13 or newer is needed",
 	.symbols = symbols,
-	.adds = "a worker's exception in the report",
+	.adds = "a worker's exception in the report, launchctl",
 	.version = { "cJSON_Version", 0, DLIB_LINKED(cJSON_Version) },
 };
 

@@ -14,6 +14,7 @@ extern const struct dlib cjson_library;
 struct cjson {
 	void *library; /* NULL: not open, or linked in */
 	__typeof__(cJSON_ParseWithLength) *parse;
+	__typeof__(cJSON_ParseWithLengthOpts) *parse_to_end;
 	__typeof__(cJSON_GetObjectItemCaseSensitive) *item;
 	__typeof__(cJSON_Delete) *free;
 };

@@ -169,6 +169,8 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (settings_text(e->settings, SET_METRICS_LISTEN))
 		add_fact(t, "metrics_listen", settings_text(e->settings, SET_METRICS_LISTEN),
 			settings_where(e->settings, SET_METRICS_LISTEN));
+	if (!p->ctl_socket)
+		add_fact(t, "ctl_socket", "none", settings_where(e->settings, SET_CTL_SOCKET));
 	add_output(e, a, t);
 	if (p->mpirun_grace_from)
 		add_fact(t, "mpirun_grace", arena_strdup(a, num_seconds(p->mpirun_grace_ms).text),

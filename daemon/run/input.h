@@ -15,6 +15,7 @@ struct meter;
 struct notify;
 struct output;
 struct plan;
+struct reporter;
 
 struct run_input {
 	/* where nodes have yet to meet, its ranks and addresses are provisional */
@@ -32,6 +33,8 @@ struct run_input {
 	struct bus *bus; /* what happens is told there */
 	struct meter *meter;
 	struct notify *notify;
+	struct reporter *reporter; /* whose level can be changed */
+	const char *hostname;
 };
 
 #endif

@@ -10,6 +10,7 @@
 #include "daemon/observe/bus.h"
 #include "daemon/output/front.h"
 #include "daemon/output/merge/merge.h"
+#include "daemon/run/answers.h"
 #include "daemon/run/attempt.h"
 #include "daemon/run/run_merge.h"
 #include "daemon/run/state.h"
@@ -54,6 +55,8 @@ unsigned run_descriptors(const struct plan *plan)
 
 	if (address_size(&plan->metrics_address) > 0)
 		need += HTTP_VISITORS + 2;
+	if (plan->ctl_socket)
+		need += CTL_DESCRIPTORS;
 	for (unsigned i = 0; i < plan->start_count; i++)
 		need += descriptors_of(plan, plan->start_first + i);
 	return need;
@@ -184,6 +187,7 @@ static void on_closed(void *owner)
 
 	meter_leave(r->in->meter);
 	notify_leave(r->in->notify);
+	answers_leave(r->answers);
 	leave_output(owner);
 	request_stop_listening(owner);
 }
@@ -218,10 +222,18 @@ static void on_status_over(void *owner)
 	progress_hide(&r->progress);
 }
 
+static void on_tails(void *owner, const struct tails *t)
+{
+	const struct run *r = owner;
+
+	answers_tails(r->answers, t);
+}
+
 static const struct output_events output_events_of_run = {
 	.prepared = attempt_prepared,
 	.drained = attempt_drained,
 	.status_over = on_status_over,
+	.tails = on_tails,
 	.lines = run_merge_lines,
 };
 
@@ -248,6 +260,7 @@ static int begin(struct run *r)
 	attempt_init(r);
 	request_init(r);
 	run_merge_init(r);
+	answers_enter(r->answers);
 	notify_enter(r->in->notify, &r->loop);
 	rc = meter_enter(r->in->meter, &r->loop, &r->member, r->why);
 	if (rc == 0)
@@ -267,6 +280,7 @@ int run_job(const struct run_input *in, struct run_end *ret, struct failure *why
 {
 	/* 60 KB, of which a job of one node touches few: on the stack all had to be cleared */
 	static struct run r;
+	static struct answers answers;
 	int rc = uv_loop_init(&r.loop);
 
 	r.in = in;
@@ -275,10 +289,13 @@ int run_job(const struct run_input *in, struct run_end *ret, struct failure *why
 	r.why = why;
 	if (rc < 0)
 		return failure_set(why, rc, "uv_loop_init: %s", uv_strerror(rc));
+	r.answers = &answers;
+	answers_init(&answers, &r, in->bus);
 	bus_add(in->bus, &run_observer, &r);
 	rc = begin(&r);
 	(void)uv_run(&r.loop, UV_RUN_DEFAULT); /* returns when no handle is left */
 	bus_remove(in->bus);
+	bus_remove(in->bus); /* the answers */
 	rc = rc < 0 ? rc : r.rc;
 	if (uv_loop_close(&r.loop) < 0 && rc == 0)
 		rc = failure_set(why, -EBUSY, "the event loop is not empty: please report this");

@@ -12,6 +12,7 @@
 #include "daemon/workers/pool.h"
 #include "daemon/workers/signals.h"
 
+struct answers;
 struct failure;
 struct run_end;
 struct sm;
@@ -60,6 +61,8 @@ struct run {
 	struct cause known;       /* why it ends, as far as this node knows; NONE: it goes on */
 	enum urgency urgency;     /* of the stop that workers have had */
 	struct outcome *outcomes; /* made before the first worker; copied from the pool's */
+
+	struct answers *answers; /* to whom asks by the control socket */
 
 	/* run_merge.c */
 	enum run_merge merge;

@@ -30,12 +30,22 @@ void run_request(struct run *r, const struct stop *s, enum urgency elsewhere)
 		member_asked(&r->member, &asked);
 }
 
-/* A request that comes by both ways is one: a batch system signals every process of a job. */
+/* A signal that comes by both ways is one request: a batch system signals every process of a job.
+ */
+static unsigned requests(const struct run *r)
+{
+	unsigned guard = r->asked_to_end[WAY_GUARD], direct = r->asked_to_end[WAY_DIRECT];
+
+	return (guard > direct ? guard : direct) + r->asked_to_end[WAY_CONTROL];
+}
+
+/* Which one it is; 0: it has come already. */
 static unsigned count_request(struct run *r, enum signal_way way)
 {
-	enum signal_way other = way == WAY_GUARD ? WAY_DIRECT : WAY_GUARD;
+	unsigned before = requests(r);
 
-	return ++r->asked_to_end[way] > r->asked_to_end[other] ? r->asked_to_end[way] : 0;
+	r->asked_to_end[way]++;
+	return requests(r) > before ? requests(r) : 0;
 }
 
 static struct cause cause_now(const struct run *r, enum cause_kind kind)
@@ -83,9 +93,9 @@ static struct cause cause_of_signal(const struct run *r, const struct relayed *g
 	return c;
 }
 
-static void tell_received(const struct run *r, const struct cause *signal)
+static void tell_received(
+	const struct run *r, const struct cause *signal, const struct reaction *reaction)
 {
-	const struct reaction *reaction = &r->plan->reactions.of[signal->signal];
 	struct arena scratch = { 0 };
 
 	bus_emit(r->in->bus,
@@ -106,7 +116,7 @@ static void tell_got(const struct run *r, const struct relayed *got)
 	if (!bus_wants(r->in->bus, EVENT_SIGNAL_RECEIVED))
 		return;
 	cause = cause_of_signal(r, got);
-	tell_received(r, &cause);
+	tell_received(r, &cause, &r->plan->reactions.of[got->signal]);
 }
 
 /* What mpirun leaves of the grace is worth a line now, to one node of the job. */
@@ -132,10 +142,28 @@ static void request_by_signal(struct run *r, const struct relayed *got, enum sig
 	if (request == 0)
 		return;
 	s.cause = cause_of_signal(r, got);
-	tell_received(r, &s.cause);
+	tell_received(r, &s.cause, reaction);
 	if (request == 1 && r->state != RUN_OVER)
 		warn_of_mpirun(r, &s.cause);
 	run_request(r, &s, urgency);
+}
+
+void run_stop(struct run *r, const struct relayed *asked, bool now)
+{
+	unsigned request = count_request(r, WAY_CONTROL);
+	enum urgency urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL;
+	const struct reaction end = { .kind = REACTION_END, .grace_ms = r->plan->grace_ms };
+	struct stop s = {
+		.attempt = r->attempt.number,
+		.urgency = now ? URGENCY_KILL : urgency,
+		.signal = asked->signal,
+		.grace_ms = r->plan->grace_ms,
+		.cause = cause_of_signal(r, asked),
+	};
+
+	guard_set_asked(r->in->guard);
+	tell_received(r, &s.cause, &end);
+	run_request(r, &s, s.urgency);
 }
 
 void run_restart(struct run *r, const struct sender *sender)
@@ -171,7 +199,7 @@ static void restart_by_signal(struct run *r, const struct relayed *got)
 {
 	const struct cause c = cause_of_signal(r, got);
 
-	tell_received(r, &c);
+	tell_received(r, &c, &r->plan->reactions.of[got->signal]);
 	run_restart(r, &c.sender);
 }
 

@@ -3,13 +3,20 @@
 #ifndef LAUNCHD_DAEMON_RUN_STOP_REQUEST_H
 #define LAUNCHD_DAEMON_RUN_STOP_REQUEST_H
 
+#include <stdbool.h>
+
 #include "daemon/job/job.h"
 
+struct relayed;
 struct run;
 
 /* Ends the attempt here, as urgently as the stop says, and asks the other nodes for the same with
  * an urgency of its own: NONE where they know. When the job is over, it only cuts the farewells. */
 void run_request(struct run *r, const struct stop *s, enum urgency elsewhere);
+
+/* Ends the job as the signal that somebody asks for does when it comes to launchd, whatever
+ * --on-signal says; now: without a grace. */
+void run_stop(struct run *r, const struct relayed *asked, bool now);
 
 /* Asks node rank 0 for another attempt in place of this one, on all nodes; --max-restarts does not
  * count it. Nothing where the job ends, or none runs. sender: who wants that. */

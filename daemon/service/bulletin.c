@@ -174,18 +174,6 @@ static void take_signal(struct bulletin *n, const struct event *e, struct text *
 	extend(out, r->grace_ms);
 }
 
-static void add_why(const struct bulletin *n, const struct cause *c, struct text *out)
-{
-	if (c->kind == CAUSE_FAILURE)
-		text_add(out, "a worker failed");
-	else if (c->kind == CAUSE_RESTART)
-		text_add(out, "a restart was asked for");
-	else if (c->kind == CAUSE_NODE_LOST)
-		text_add(out, "a node was lost");
-	else
-		cause_add(c, n->plan->max_runtime_ms, out);
-}
-
 /* Where another attempt may follow, nothing is stopping: systemd would take it for the end, and
  * begins to count TimeoutStopSec= then. */
 static void take_stop(struct bulletin *n, const struct event *e, struct text *out)
@@ -197,7 +185,7 @@ static void take_stop(struct bulletin *n, const struct event *e, struct text *ou
 		stopping(n, out);
 	if (n->stopping)
 		extend(out, e->stop.grace_ms);
-	add_why(n, c, &why);
+	cause_brief_add(c, n->plan->max_runtime_ms, &why);
 	status_stop(text_string(&why), e->stop.grace_ms, out);
 	text_done(&why);
 }

@@ -415,12 +415,19 @@ void guard_set_ended_by_term(struct guard *g)
 	g->shared->ended_by_term = 1;
 }
 
+void guard_set_asked(const struct guard *g)
+{
+	g->shared->asked = 1;
+}
+
 void guard_end_as_asked(const struct guard *g)
 {
 	struct sigaction by_default = { .sa_handler = SIG_DFL };
 	sigset_t term;
 
-	if (!g->manager_asked || !g->shared->ended_by_term)
+	if (!g->manager_asked && !(g->plan->service && g->shared->asked))
+		return;
+	if (!g->shared->ended_by_term)
 		return;
 	(void)sigemptyset(&term);
 	(void)sigaddset(&term, SIGTERM);

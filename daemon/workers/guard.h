@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "common/failure.h"
+#include "daemon/control/ctl_place.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/tree.h"
@@ -50,6 +51,9 @@ struct guard_shared {
 	volatile sig_atomic_t code_if_killed, unless_told;
 	/* The job has ended for a SIGTERM, on whichever node. */
 	volatile sig_atomic_t ended_by_term;
+	/* Its user has asked for that by the control socket. */
+	volatile sig_atomic_t asked;
+	struct ctl_place control;       /* to be removed by who is the last */
 	struct failure run_dir_failure; /* code 0: it was made */
 	char run_dir[PATH_MAX];
 };
@@ -125,9 +129,13 @@ void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told);
 /* In the supervisor: the job has ended for a SIGTERM, and for no worker's failure. */
 void guard_set_ended_by_term(struct guard *g);
 
-/* In the guard, as its last act: where the service manager has asked for the end by SIGTERM, and
- * the job has ended for one, it dies of it. systemd takes that for a clean end, and exit code 143
- * for a failure: a worker that a stranger's SIGTERM has killed exits with that code, too. */
+/* In the supervisor: its user asks for the end. */
+void guard_set_asked(const struct guard *g);
+
+/* In the guard, as its last act: where the service manager, or the user of a service, has asked for
+ * the end, and the job has ended for a SIGTERM, it dies of one. systemd takes that for a clean end,
+ * and exit code 143 for a failure: a worker that a stranger's SIGTERM has killed exits with that
+ * code, too. */
 void guard_end_as_asked(const struct guard *g);
 
 /* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it

@@ -22,7 +22,12 @@ struct relayed {
 	uid_t uid;
 };
 
-enum signal_way { WAY_GUARD, WAY_DIRECT, WAYS };
+enum signal_way {
+	WAY_GUARD,
+	WAY_DIRECT,
+	WAY_CONTROL, /* no signal: launchctl stop asks for what one does */
+	WAYS
+};
 
 struct signals {
 	int fd;    /* of signalfd(2) */

@@ -12,6 +12,7 @@ SEEN = {"launchd.spec: W: no-buildroot-tag",
 FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          "/usr/lib/systemd/system/launchd.target", "/usr/lib/sysusers.d/launchd.conf",
          "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1",
+         "/usr/share/man/man7/launchd-control.7",
          "/usr/share/bash-completion/completions/launchd",
          "/usr/share/zsh/site-functions/_launchd",
          "/usr/share/doc/launchd", *(f"/usr/share/doc/launchd/{name}" for name in (

@@ -39,7 +39,7 @@ def test_its_files(tarballs, arch):
         entries = {entry.name: entry for entry in tar}
         assert tar.extractfile("bin/launchd").read() == program(arch).read_bytes()
     assert set(entries) == {
-        "bin/launchd", "share/man/man1/launchd.1", "share/bash-completion/completions/launchd",
+        "bin/launchd", "share/man/man1/launchd.1", "share/man/man7/launchd-control.7", "share/bash-completion/completions/launchd",
         "share/zsh/site-functions/_launchd",
         "lib/systemd/system/launchd@.service", "lib/systemd/system/launchd.target",
         "lib/sysusers.d/launchd.conf", "lib/tmpfiles.d/launchd.conf",

@@ -237,14 +237,17 @@ def fresh_process(before, core):
 
 
 class Place:
-    """A test's directory, with `tmp` in it for $TMPDIR and `out` for what workers dump."""
+    """A test's directory, with `tmp` in it for $TMPDIR, `run` for control sockets and `out` for what
+    workers dump."""
 
     def __init__(self, path):
         self.path = path
         self.tmp = path / 'tmp'
         self.out = path / 'out'
+        self.run = path / 'run'
         self.tmp.mkdir()
         self.out.mkdir()
+        self.run.mkdir(mode=0o700)
         # Whether processes may end after their parents. Not those of a launcher that was not
         # killed: it outlives and reaps its workers.
         self.orphans_expected = True
@@ -253,7 +256,7 @@ class Place:
 
     def environment(self, more):
         env = {'PATH': '/usr/bin:/bin', 'HOME': str(self.path), 'LC_ALL': 'C.UTF-8',
-               'TMPDIR': str(self.tmp), 'DUMP_DIR': str(self.out)}
+               'TMPDIR': str(self.tmp), 'XDG_RUNTIME_DIR': str(self.run), 'DUMP_DIR': str(self.out)}
         env.update({name: os.environ[name] for name in
                     ('ASAN_OPTIONS', 'LSAN_OPTIONS', 'UBSAN_OPTIONS') if name in os.environ})
         env.update(more or {})

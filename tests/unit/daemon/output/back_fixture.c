@@ -107,8 +107,12 @@ static void on_lines(void *owner)
 
 void fixture_open(struct fixture *s)
 {
-	static const struct output_events events = { on_prepared, on_drained, on_status_over,
-		on_lines };
+	static const struct output_events events = {
+		.prepared = on_prepared,
+		.drained = on_drained,
+		.status_over = on_status_over,
+		.lines = on_lines,
+	};
 	const struct output_host host = {
 		.hostname = "here", .say = fixture_say, .write_events = write_events, .owner = s
 	};

@@ -142,7 +142,7 @@ static void test_stop(void **state)
 	tell(&r, &(struct event){ .kind = EVENT_STOP, .stop = { &failure, "stop", 15, 1500 } },
 		"STATUS=a worker failed; the workers have 1.5 s to end\n");
 	tell(&r, &(struct event){ .kind = EVENT_STOP, .stop = { &restart, "stop", 15, 1500 } },
-		"STATUS=a restart was asked for; the workers have 1.5 s to end\n");
+		"STATUS=a restart was requested; the workers have 1.5 s to end\n");
 	tell_node(&r, true, 1,
 		"STATUS=lost node 1 (gpu): it\\x0ais gone; attempt 0: 2 of 2 workers running on "
 		"node 0 of 2 nodes\n");

@@ -1,0 +1,406 @@
+/* ctl_server.c - see ctl_server.h */
+#include "daemon/control/ctl_server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/sm.h"
+#include "common/text.h"
+
+struct ctl_client {
+	struct ctl_client *next;
+	struct ctl_server *server;
+	enum ctl_state state;
+	struct ctl_peer peer;
+	int fd;
+	uv_poll_t poll;
+	size_t got;
+	bool skips; /* the rest of a line that is too long */
+	bool ended; /* no more requests come */
+	bool lost;  /* its other end is gone, while the owner has its request */
+	int64_t id; /* of the request */
+	bool has_id;
+	struct text out; /* yet to be written */
+	bool follows;
+	int64_t followed_id;
+	uint64_t missed; /* of the stream's lines, as it did not read */
+	char line[CONTROL_LINE_MAX];
+};
+
+static const struct sm_state states[CTL_STATES] = {
+	[CTL_READING] = { "reading", SM_TO(CTL_ASKING) | SM_TO(CTL_CLOSING) },
+	[CTL_ASKING] = { "asking", SM_TO(CTL_READING) | SM_TO(CTL_CLOSING) },
+	[CTL_CLOSING] = { "closing", 0 },
+};
+
+const struct sm ctl_life = { "control client", states, CTL_STATES };
+
+static void on_client(uv_poll_t *p, int status, int events);
+
+static void free_if_over(struct ctl_server *s)
+{
+	if (s->listening < 0 && !s->clients)
+		cjson_close(&s->cjson);
+}
+
+static void on_client_closed(uv_handle_t *h)
+{
+	struct ctl_client *c = h->data, **at = &c->server->clients;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	c->server->count--;
+	free_if_over(c->server);
+	fd_closep(&c->fd);
+	text_done(&c->out);
+	free(c);
+}
+
+static void client_goto(struct ctl_client *c, enum ctl_state next)
+{
+	c->state = sm_go(&ctl_life, c->state, next);
+	if (next != CTL_CLOSING)
+		return;
+	c->server->followers -= c->follows;
+	c->follows = false;
+	uv_close((uv_handle_t *)&c->poll, on_client_closed);
+}
+
+/* What it waits for now. Requests wait for the answer to the one before, and for its reader. */
+static void watch(struct ctl_client *c)
+{
+	int events = 0;
+
+	if (c->state == CTL_CLOSING)
+		return;
+	if (c->out.len > 0 && !c->lost)
+		events = UV_WRITABLE;
+	else if (c->state == CTL_READING)
+		events = UV_READABLE;
+	if (events)
+		(void)uv_poll_start(&c->poll, events, on_client); /* can't fail */
+	else
+		(void)uv_poll_stop(&c->poll);
+}
+
+/* Whoever still has its request must find it when it answers. */
+static void lose(struct ctl_client *c)
+{
+	c->lost = true;
+	if (c->state == CTL_READING)
+		client_goto(c, CTL_CLOSING);
+}
+
+/* There is no memory for what it should hear. */
+static void check_memory(struct ctl_client *c)
+{
+	if (c->out.failed && c->state == CTL_READING)
+		client_goto(c, CTL_CLOSING);
+}
+
+static void add_head(struct ctl_client *c, bool has_id, int64_t id)
+{
+	text_add(&c->out, "{\"v\":1,\"id\":");
+	if (has_id)
+		text_printf(&c->out, "%" PRId64, id);
+	else
+		text_add(&c->out, "null");
+}
+
+static void add_error(struct text *out, enum control_error e, const char *why)
+{
+	text_printf(
+		out, ",\"ok\":false,\"error\":{\"code\":\"%s\",\"text\":", control_error_name(e));
+	text_add_json(out, why);
+	text_add(out, "}}\n");
+}
+
+/* The owner has answered. */
+static void end_request(struct ctl_client *c)
+{
+	client_goto(c, CTL_READING);
+	if (c->lost)
+		client_goto(c, CTL_CLOSING);
+	check_memory(c);
+	watch(c);
+}
+
+void ctl_answer(struct ctl_client *c, const char *result)
+{
+	add_head(c, c->has_id, c->id);
+	text_printf(&c->out, ",\"ok\":true,\"result\":%s}\n", result ? result : "{}");
+	end_request(c);
+}
+
+void ctl_refuse(struct ctl_client *c, enum control_error e, const char *why)
+{
+	add_head(c, c->has_id, c->id);
+	add_error(&c->out, e, why);
+	end_request(c);
+}
+
+struct ctl_peer ctl_peer(const struct ctl_client *c)
+{
+	return c->peer;
+}
+
+void ctl_follow(struct ctl_client *c)
+{
+	if (c->follows) {
+		ctl_refuse(c, CONTROL_NOT_NOW, "this connection has a stream already");
+		return;
+	}
+	c->follows = true;
+	c->followed_id = c->id;
+	c->server->followers++;
+	end_request(c);
+}
+
+static void tell_one(struct ctl_client *c, const char *event, size_t len)
+{
+	if (c->lost || c->out.len + len > CONTROL_STREAM_MAX) {
+		c->missed++;
+		return;
+	}
+	if (c->missed > 0) {
+		add_head(c, true, c->followed_id);
+		text_printf(&c->out, ",\"lost\":%" PRIu64 "}\n", c->missed);
+		c->missed = 0;
+	}
+	add_head(c, true, c->followed_id);
+	text_add(&c->out, ",\"event\":");
+	text_add_bytes(&c->out, event, len);
+	text_add(&c->out, "}\n");
+	check_memory(c);
+	watch(c);
+}
+
+void ctl_tell(struct ctl_server *s, const char *event, size_t len)
+{
+	if (s->followers == 0)
+		return;
+	for (struct ctl_client *c = s->clients; c; c = c->next)
+		if (c->follows)
+			tell_one(c, event, len);
+}
+
+static bool has_cjson(struct ctl_server *s)
+{
+	return s->cjson.parse_to_end ||
+		(s->no_cjson.code == 0 && cjson_open(NULL, &s->cjson, &s->no_cjson) == 0);
+}
+
+/* A whole line of len bytes; line[len] is its newline. */
+static void ask(struct ctl_client *c, size_t len)
+{
+	struct ctl_server *s = c->server;
+	struct text why = { 0 };
+	enum control_error e;
+
+	c->has_id = false;
+	client_goto(c, CTL_ASKING);
+	if (!has_cjson(s)) {
+		ctl_refuse(c, CONTROL_FAILED, s->no_cjson.text);
+		return;
+	}
+	e = demand_read(&s->cjson, c->line, len, &s->demand, &why);
+	c->has_id = s->demand.has_id;
+	c->id = s->demand.id;
+	if (e == CONTROL_OK)
+		s->asked(s->owner, c, &s->demand);
+	else
+		ctl_refuse(c, e, text_string(&why));
+	text_done(&why);
+}
+
+/* There is no end of the line in all that there is room for. */
+static void refuse_long(struct ctl_client *c)
+{
+	c->got = 0;
+	c->has_id = false;
+	if (c->skips)
+		return;
+	c->skips = true;
+	client_goto(c, CTL_ASKING);
+	ctl_refuse(c, CONTROL_TOO_LONG, "a request has at most 4096 bytes, with its newline");
+}
+
+/* Serves one request, if a whole one is there. Blank lines are none. */
+static void serve(struct ctl_client *c)
+{
+	while (c->state == CTL_READING && c->out.len == 0) {
+		char *end = memchr(c->line, '\n', c->got);
+		size_t len = end ? (size_t)(end - c->line) : 0;
+
+		if (!end && c->got == sizeof c->line) {
+			refuse_long(c);
+		} else if (!end) {
+			if (c->ended)
+				client_goto(c, CTL_CLOSING);
+			break;
+		} else {
+			if (len > 0 && !c->skips)
+				ask(c, len);
+			c->skips = false;
+			c->got -= len + 1;
+			memmove(c->line, end + 1, c->got);
+		}
+	}
+	watch(c);
+}
+
+static void read_some(struct ctl_client *c)
+{
+	ssize_t n = recv(c->fd, c->line + c->got, sizeof c->line - c->got, 0);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0) {
+		lose(c);
+		return;
+	}
+	c->ended = n == 0;
+	c->got += (size_t)n;
+	serve(c);
+}
+
+static void write_some(struct ctl_client *c)
+{
+	ssize_t n = send(c->fd, c->out.at, c->out.len, MSG_NOSIGNAL);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0) {
+		lose(c);
+	} else if ((size_t)n < c->out.len) {
+		text_drop(&c->out, (size_t)n);
+		return;
+	} else {
+		text_done(&c->out);
+		serve(c);
+	}
+	watch(c);
+}
+
+static void on_client(uv_poll_t *p, int status, int events)
+{
+	struct ctl_client *c = p->data;
+
+	(void)status; /* what is wrong shows in what follows */
+	if (events & UV_WRITABLE || c->out.len > 0)
+		write_some(c);
+	else
+		read_some(c);
+}
+
+/* Of somebody who is not let in: one line. */
+static void turn_away(int fd, enum control_error e, const char *why)
+{
+	struct text line = { 0 };
+
+	text_add(&line, "{\"v\":1,\"id\":null");
+	add_error(&line, e, why);
+	(void)send(fd, text_string(&line), line.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)close(fd);
+	text_done(&line);
+}
+
+static bool may_ask(int fd, struct ctl_peer *ret)
+{
+	struct ucred of = { .pid = 0 };
+	socklen_t len = sizeof of;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &of, &len) < 0)
+		return false;
+	*ret = (struct ctl_peer){ of.pid, of.uid };
+	return of.uid == 0 || of.uid == geteuid();
+}
+
+static void welcome(struct acceptor *a, int fd, const struct address *from)
+{
+	struct ctl_server *s = a->owner;
+	struct ctl_peer peer = { .pid = 0 };
+	struct ctl_client *c;
+
+	(void)from;
+	if (!may_ask(fd, &peer)) {
+		turn_away(fd, CONTROL_DENIED, "this is for the job's user and root");
+		return;
+	}
+	if (s->count == CONTROL_CLIENTS) {
+		turn_away(fd, CONTROL_BUSY, "there are 64 clients already");
+		return;
+	}
+	c = calloc(1, sizeof *c);
+	if (!c || uv_poll_init(s->poll.loop, &c->poll, fd) < 0) {
+		free(c);
+		(void)close(fd);
+		return;
+	}
+	c->server = s;
+	c->fd = fd;
+	c->peer = peer;
+	c->poll.data = c;
+	c->next = s->clients;
+	s->clients = c;
+	s->count++;
+	watch(c);
+}
+
+static void on_listening(uv_poll_t *p, int status, int events)
+{
+	struct ctl_server *s = p->data;
+
+	(void)status, (void)events;
+	(void)acceptor_run(&s->acceptor, s->listening);
+}
+
+int ctl_server_open(struct ctl_server *s, uv_loop_t *loop, int listening, struct failure *why)
+{
+	int rc = uv_poll_init(loop, &s->poll, listening);
+
+	if (rc < 0) {
+		(void)close(listening);
+		return failure_set(why, rc, "the control socket: %s", uv_strerror(rc));
+	}
+	s->listening = listening;
+	s->poll.data = s;
+	s->acceptor = (struct acceptor){ .on_connection = welcome, .owner = s, .spare = -1 };
+	acceptor_open(&s->acceptor);
+	(void)uv_poll_start(&s->poll, UV_READABLE, on_listening); /* can't fail */
+	return 0;
+}
+
+/* The last words: what is not read at once is lost. */
+static void end_client(struct ctl_client *c)
+{
+	if (c->state == CTL_ASKING)
+		ctl_refuse(c, CONTROL_NOT_NOW, "the job is over");
+	if (c->state == CTL_CLOSING)
+		return;
+	if (c->follows) {
+		add_head(c, true, c->followed_id);
+		text_add(&c->out, ",\"ok\":true,\"result\":{}}\n");
+	}
+	if (c->out.len > 0)
+		(void)send(c->fd, c->out.at, c->out.len, MSG_NOSIGNAL);
+	client_goto(c, CTL_CLOSING);
+}
+
+void ctl_server_close(struct ctl_server *s)
+{
+	if (s->listening < 0)
+		return;
+	acceptor_close(&s->acceptor);
+	uv_close((uv_handle_t *)&s->poll, NULL);
+	fd_closep(&s->listening);
+	for (struct ctl_client *c = s->clients; c; c = c->next)
+		end_client(c);
+	free_if_over(s);
+}

@@ -1,0 +1,50 @@
+/* answers.h - what is asked through the control socket, answered: launchd-control(7). */
+#ifndef LAUNCHD_DAEMON_RUN_ANSWERS_H
+#define LAUNCHD_DAEMON_RUN_ANSWERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/control/ctl_server.h"
+
+struct bus;
+struct run;
+struct tails;
+
+/* A client that waits for what the output thread knows. */
+struct waiting {
+	struct ctl_client *client;
+	enum control_op op; /* STATUS or TAIL */
+	unsigned index;     /* TAIL: of the worker, among those of this node */
+	unsigned lines;
+};
+
+struct answers {
+	struct run *run;
+	struct ctl_server server;
+	int64_t since_ns; /* CLOCK_REALTIME: this launcher's start */
+	uv_timer_t patience;
+	bool entered; /* the timer is in the loop */
+	bool tried;   /* to open the socket, or it is about to be */
+	bool open;    /* it is */
+	bool asked;   /* the output thread has been, for that many lines: */
+	unsigned lines;
+	struct waiting waiting[CONTROL_CLIENTS];
+	unsigned waiting_count;
+};
+
+/* Hears of events, for those who follow them. */
+void answers_init(struct answers *a, struct run *r, struct bus *b);
+
+/* Where the plan wants a socket it is opened: at once where nodes are to meet, else when the
+ * workers have started, who need not wait for it. That it can't be had is noted. */
+void answers_enter(struct answers *a);
+
+/* Removes the socket. Also where it was not entered. */
+void answers_leave(struct answers *a);
+
+/* The output thread has answered; NULL: it has no memory. */
+void answers_tails(struct answers *a, const struct tails *t);
+
+#endif

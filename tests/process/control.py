@@ -1,0 +1,61 @@
+"""A client of the control socket, launchd-control(7), apart from the one that launchd brings."""
+import itertools
+import json
+import pathlib
+import socket
+
+from harness import LIMIT, until
+
+
+def socket_dir(place):
+    """Of the launchers of a test."""
+    return place.run / 'launchd'
+
+
+def socket_of(job):
+    return socket_dir(job.place) / f'{job.pid}.sock'
+
+
+class Refused(Exception):
+    """An error's code, and what it says."""
+
+
+class Control:
+    """A connection to a launcher; waits until its socket is there."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(LIMIT)
+        until(pathlib.Path(path).exists, f'{path} to be there')
+        until(lambda: self.socket.connect_ex(str(path)) == 0, 'it to listen')
+        self.lines = self.socket.makefile('rb')
+        self.numbers = itertools.count()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *how):
+        self.close()
+
+    def close(self):
+        self.lines.close()
+        self.socket.close()
+
+    def send(self, op, **members):
+        number = next(self.numbers)
+        self.socket.sendall(json.dumps({'v': 1, 'id': number, 'op': op, **members}).encode() + b'\n')
+        return number
+
+    def line(self):
+        """The next line as an object; None: the end."""
+        line = self.lines.readline()
+        assert not line or line.endswith(b'\n')
+        return json.loads(line) if line else None
+
+    def ask(self, op, **members):
+        number = self.send(op, **members)
+        answer = self.line()
+        assert answer['v'] == 1 and answer['id'] == number
+        if not answer['ok']:
+            raise Refused(answer['error']['code'], answer['error']['text'])
+        return answer['result']
