@@ -13,6 +13,7 @@
 #include "config/sources.h"
 #include "daemon/cluster/member.h"
 #include "daemon/control/ctl_place.h"
+#include "daemon/ctl/launchctl.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/outfile.h"
 #include "daemon/install.h"
@@ -361,10 +362,14 @@ static int launch(struct launch *l, char **argv)
 
 int main(int argc, char **argv)
 {
+	const char *const *words = launchctl_words((const char *const *)argv);
 	struct launch l = { .notes.arena = &l.arena };
-	int rc = launch(&l, argv);
+	int rc;
 
 	(void)argc;
+	if (words)
+		return launchctl(words, (const char *const *)environ);
+	rc = launch(&l, argv);
 	if (rc < 0) {
 		say("error", l.why.text);
 		rc = failure_exit_code(&l.why);

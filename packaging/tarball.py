@@ -9,6 +9,7 @@ sources give the same bytes. Exit codes are packaging/bundled/build.py's.
 """
 import gzip
 import io
+import os
 import sys
 import tarfile
 import tempfile
@@ -28,7 +29,8 @@ def installed(built, arch):
         built.tools.call(built.tools.bin / "meson", "install", "-C", built.into / arch / "build",
                          "--no-rebuild", "--destdir", place)
         prefix = Path(place) / "usr/local"
-        return {str(path.relative_to(prefix)): path.read_bytes()
+        return {str(path.relative_to(prefix)):
+                os.readlink(path) if path.is_symlink() else path.read_bytes()
                 for path in prefix.rglob("*") if path.is_file()}
 
 
@@ -37,8 +39,13 @@ def write(path, files):
     with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name in sorted(files):
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mtime = len(files[name]), MADE_S
+            entry.mtime = MADE_S
             entry.mode = 0o755 if name.startswith("bin/") else 0o644
+            if isinstance(files[name], str):  # a link
+                entry.type, entry.linkname = tarfile.SYMTYPE, files[name]
+                tar.addfile(entry)
+                continue
+            entry.size = len(files[name])
             tar.addfile(entry, io.BytesIO(files[name]))
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(gzip.compress(content.getvalue(), mtime=0))

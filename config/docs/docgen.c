@@ -2,6 +2,7 @@
  *
  *   docgen man TEMPLATE    the template with its line "@OPTIONS@" replaced by the options
  *   docgen ini|bash|zsh    the example file, the completion scripts
+ *   docgen ctl-bash|ctl-zsh    those of launchctl
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "common/fd.h"
 #include "common/text.h"
 #include "config/help.h"
+#include "daemon/ctl/ctl_command.h"
 
 static int man(const char *path, struct text *out)
 {
@@ -42,6 +44,10 @@ int main(int argc, char **argv)
 		help_bash(&out);
 	else if (argc == 2 && strcmp(argv[1], "zsh") == 0)
 		help_zsh(&out);
+	else if (argc == 2 && strcmp(argv[1], "ctl-bash") == 0)
+		ctl_command_bash(&out);
+	else if (argc == 2 && strcmp(argv[1], "ctl-zsh") == 0)
+		ctl_command_zsh(&out);
 	else
 		rc = 2;
 	if (rc == 0)

@@ -262,17 +262,11 @@ static struct sender sender_of(const struct ctl_client *c)
 /* The answer first: it may be the last one. */
 static void answer_stop(struct answers *a, struct ctl_client *c, const struct demand *d)
 {
-	const struct ctl_peer peer = ctl_peer(c);
-	const struct relayed asked = {
-		.signal = SIGTERM,
-		.code = SI_USER,
-		.pid = peer.pid,
-		.uid = peer.uid,
-	};
+	const struct sender sender = sender_of(c);
 	bool now = d->now;
 
 	ctl_answer(c, NULL);
-	run_stop(a->run, &asked, now);
+	run_stop(a->run, &sender, now);
 }
 
 static void answer_restart(struct answers *a, struct ctl_client *c)

@@ -148,7 +148,7 @@ static void request_by_signal(struct run *r, const struct relayed *got, enum sig
 	run_request(r, &s, urgency);
 }
 
-void run_stop(struct run *r, const struct relayed *asked, bool now)
+void run_stop(struct run *r, const struct sender *sender, bool now)
 {
 	unsigned request = count_request(r, WAY_CONTROL);
 	enum urgency urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL;
@@ -156,11 +156,13 @@ void run_stop(struct run *r, const struct relayed *asked, bool now)
 	struct stop s = {
 		.attempt = r->attempt.number,
 		.urgency = now ? URGENCY_KILL : urgency,
-		.signal = asked->signal,
+		.signal = SIGTERM,
 		.grace_ms = r->plan->grace_ms,
-		.cause = cause_of_signal(r, asked),
+		.cause = cause_now(r, CAUSE_SIGNAL),
 	};
 
+	s.cause.signal = SIGTERM;
+	s.cause.sender = *sender;
 	guard_set_asked(r->in->guard);
 	tell_received(r, &s.cause, &end);
 	run_request(r, &s, s.urgency);

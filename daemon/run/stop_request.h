@@ -16,7 +16,7 @@ void run_request(struct run *r, const struct stop *s, enum urgency elsewhere);
 
 /* Ends the job as the signal that somebody asks for does when it comes to launchd, whatever
  * --on-signal says; now: without a grace. */
-void run_stop(struct run *r, const struct relayed *asked, bool now);
+void run_stop(struct run *r, const struct sender *sender, bool now);
 
 /* Asks node rank 0 for another attempt in place of this one, on all nodes; --max-restarts does not
  * count it. Nothing where the job ends, or none runs. sender: who wants that. */

@@ -11,10 +11,12 @@ SEEN = {"launchd.spec: W: no-buildroot-tag",
         "launchd.spec: W: invalid-url Source0: launchd-{version}.tar.gz"}
 FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          "/usr/lib/systemd/system/launchd.target", "/usr/lib/sysusers.d/launchd.conf",
-         "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1",
+         "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1", "/usr/share/man/man1/launchctl.1",
+         "/usr/bin/launchctl",
          "/usr/share/man/man7/launchd-control.7",
          "/usr/share/bash-completion/completions/launchd",
-         "/usr/share/zsh/site-functions/_launchd",
+         "/usr/share/bash-completion/completions/launchctl",
+         "/usr/share/zsh/site-functions/_launchd", "/usr/share/zsh/site-functions/_launchctl",
          "/usr/share/doc/launchd", *(f"/usr/share/doc/launchd/{name}" for name in (
              "NEWS.md", "launchd.conf.example", "launching.md", "failures.md", "logs.md",
              "comparison.md", "report.schema.json"))}

@@ -39,8 +39,10 @@ def test_its_files(tarballs, arch):
         entries = {entry.name: entry for entry in tar}
         assert tar.extractfile("bin/launchd").read() == program(arch).read_bytes()
     assert set(entries) == {
-        "bin/launchd", "share/man/man1/launchd.1", "share/man/man7/launchd-control.7", "share/bash-completion/completions/launchd",
+        "bin/launchd", "bin/launchctl", "share/man/man1/launchd.1", "share/man/man1/launchctl.1",
+        "share/man/man7/launchd-control.7", "share/bash-completion/completions/launchd",
         "share/zsh/site-functions/_launchd",
+        "share/bash-completion/completions/launchctl", "share/zsh/site-functions/_launchctl",
         "lib/systemd/system/launchd@.service", "lib/systemd/system/launchd.target",
         "lib/sysusers.d/launchd.conf", "lib/tmpfiles.d/launchd.conf",
         *(f"share/doc/launchd/{name}" for name in DOCUMENTS),

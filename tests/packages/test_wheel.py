@@ -45,7 +45,8 @@ def test_its_files(built, arch):
         f"{NAME}-{VERSION}-py3-none-manylinux_2_17_{arch}.manylinux2014_{arch}.whl"
     assert set(read(built[arch])) == {
         f"{NAME}/__init__.py", f"{NAME}/__main__.py", "data/scripts/launchd",
-        "data/data/share/man/man1/launchd.1", "data/data/share/man/man7/launchd-control.7", "data/data/share/bash-completion/completions/launchd",
+        "data/data/share/man/man1/launchd.1", "data/data/share/man/man1/launchctl.1",
+        "data/data/share/man/man7/launchd-control.7", "data/data/share/bash-completion/completions/launchd",
         "data/data/share/zsh/site-functions/_launchd", "dist-info/METADATA", "dist-info/WHEEL",
         "dist-info/RECORD", *(f"dist-info/licenses/{name}" for name in LINKED),
         *(["dist-info/licenses/LICENSE"] if (SOURCE / "LICENSE").exists() else [])}

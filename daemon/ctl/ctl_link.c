@@ -1,0 +1,254 @@
+/* ctl_link.c - see ctl_link.h */
+#include "daemon/ctl/ctl_link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/control/protocol.h"
+#include "daemon/os/procfs.h"
+
+enum {
+	PATIENCE_MS =
+		15000, /* a launcher's guard wakes a supervisor that somebody stopped after 10 s */
+	LOOK_MS = 300, /* before it is looked at whether the launcher is stopped */
+	LINE_MOST = 256 << 20,
+};
+
+int ctl_link_open(
+	const struct cjson *cjson, const char *path, struct ctl_link *ret, struct failure *why)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct ucred peer = { .pid = 0 };
+	socklen_t size = sizeof peer;
+	autoclose fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*ret = (struct ctl_link){ .cjson = cjson, .fd = -1 };
+	if (strlen(path) >= sizeof at.sun_path)
+		return failure_set(why, -ENAMETOOLONG, "%s: %s", path, strerror(ENAMETOOLONG));
+	memcpy(at.sun_path, path, strlen(path) + 1);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&at, sizeof at) < 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
+		int rc = -errno;
+
+		return failure_set(why, rc, "%s: %s", path, strerror(-rc));
+	}
+	ret->supervisor = peer.pid;
+	ret->uid = peer.uid;
+	ret->fd = fd_take(&fd);
+	return 0;
+}
+
+void ctl_link_close(struct ctl_link *l)
+{
+	fd_closep(&l->fd);
+	text_done(&l->in);
+}
+
+static int refused_by_silence(const struct ctl_link *l, int64_t waited_ms, struct failure *why)
+{
+	struct process p;
+
+	if (l->supervisor > 0 && process_read(l->supervisor, &p) == 0 && strchr("Tt", p.state))
+		return failure_set(why, -ETIMEDOUT,
+			"the launcher, pid %d, is stopped%s: kill -CONT %d lets it go on",
+			(int)l->supervisor, p.state == 't' ? " by a debugger" : " by a signal",
+			(int)l->supervisor);
+	if (waited_ms < PATIENCE_MS)
+		return 0;
+	return failure_set(why, -ETIMEDOUT, "the launcher, pid %d, has not answered for %d s",
+		(int)l->supervisor, PATIENCE_MS / 1000);
+}
+
+static int64_t clock_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* can't fail */
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int lost(struct failure *why)
+{
+	return failure_set(why, -ECONNRESET, "the job has ended");
+}
+
+static int wait_for(struct ctl_link *l, short events, bool patient, struct failure *why)
+{
+	struct pollfd p = { .fd = l->fd, .events = events };
+	int64_t began = clock_ms();
+
+	for (;;) {
+		int n = poll(&p, 1, patient ? -1 : LOOK_MS), rc;
+
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return failure_set(why, -errno, "poll: %s", strerror(errno));
+		rc = n == 0 ? refused_by_silence(l, clock_ms() - began, why) : 0;
+		if (rc < 0)
+			return rc;
+	}
+}
+
+static int send_all(struct ctl_link *l, const struct text *line, struct failure *why)
+{
+	size_t sent = 0;
+
+	while (sent < line->len) {
+		ssize_t n;
+		int rc = wait_for(l, POLLOUT, false, why);
+
+		if (rc < 0)
+			return rc;
+		n = send(l->fd, line->at + sent, line->len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return 0; /* it may have said why */
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return failure_set(why, -errno, "send: %s", strerror(errno));
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* The next line, without its newline. */
+static int read_line(
+	struct ctl_link *l, bool patient, char **ret, size_t *ret_len, struct failure *why)
+{
+	size_t seen = 0;
+
+	if (l->used > 0)
+		text_drop(&l->in, l->used);
+	l->used = 0;
+	for (;;) {
+		char bytes[65536],
+			*end = l->in.len > seen ? memchr(l->in.at + seen, '\n', l->in.len - seen) :
+						  NULL;
+		ssize_t n;
+		int rc;
+
+		if (end) {
+			*ret = l->in.at;
+			*ret_len = (size_t)(end - l->in.at);
+			l->used = *ret_len + 1;
+			return 0;
+		}
+		seen = l->in.len;
+		rc = wait_for(l, POLLIN, patient, why);
+		if (rc < 0)
+			return rc;
+		n = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return lost(why);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return failure_set(why, -errno, "recv: %s", strerror(errno));
+		if (n > 0)
+			text_add_bytes(&l->in, bytes, (size_t)n);
+		if (l->in.failed || l->in.len > LINE_MOST)
+			return failure_oom(why);
+	}
+}
+
+const cJSON *member_object(const struct cjson *c, const cJSON *of, const char *name)
+{
+	const cJSON *item = c->item(of, name);
+
+	return item && (item->type & (cJSON_Object | cJSON_Array)) ? item : NULL;
+}
+
+const char *member_text(const struct cjson *c, const cJSON *of, const char *name)
+{
+	const cJSON *item = c->item(of, name);
+
+	return item && item->type & cJSON_String ? item->valuestring : NULL;
+}
+
+bool member_number(const struct cjson *c, const cJSON *of, const char *name, double *ret)
+{
+	const cJSON *item = c->item(of, name);
+
+	*ret = item ? item->valuedouble : 0;
+	return item && item->type & cJSON_Number;
+}
+
+static int read_object(struct ctl_link *l, bool patient, cJSON **ret, struct failure *why)
+{
+	const char *end = NULL;
+	char *line = NULL;
+	size_t len = 0;
+	int rc = read_line(l, patient, &line, &len, why);
+
+	if (rc < 0 || !line)
+		return rc;
+	line[len] = '\0';
+	*ret = l->cjson->parse_to_end(line, len + 1, &end, true);
+	if (*ret && (*ret)->type & cJSON_Object)
+		return 0;
+	l->cjson->free(*ret);
+	*ret = NULL;
+	return failure_set(why, -EPROTO, "what came from the control socket is no JSON object");
+}
+
+static int send_request(
+	struct ctl_link *l, const char *op, const char *members, struct failure *why)
+{
+	struct text line = { 0 };
+	int rc;
+
+	text_printf(&line, "{\"v\":%d,\"id\":%u,\"op\":\"%s\"%s}\n", CONTROL_VERSION, ++l->asked,
+		op, members);
+	rc = line.failed ? failure_oom(why) : send_all(l, &line, why);
+	text_done(&line);
+	return rc;
+}
+
+static int refused(struct ctl_link *l, const cJSON *root, struct failure *why)
+{
+	const cJSON *error = member_object(l->cjson, root, "error");
+	const char *text = error ? member_text(l->cjson, error, "text") : NULL;
+
+	return failure_set(why, -EREMOTEIO, "%s", text ? text : "it was refused, without a reason");
+}
+
+int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON **ret_root,
+	const cJSON **ret_result, struct failure *why)
+{
+	int rc = send_request(l, op, members, why);
+
+	if (rc == 0)
+		rc = read_object(l, false, ret_root, why);
+	if (rc < 0)
+		return rc;
+	*ret_result = member_object(l->cjson, *ret_root, "result");
+	if (*ret_result)
+		return 0;
+	rc = refused(l, *ret_root, why);
+	l->cjson->free(*ret_root);
+	return rc;
+}
+
+int ctl_link_follow(struct ctl_link *l, const char *op, struct failure *why)
+{
+	return send_request(l, op, ",\"follow\":true", why);
+}
+
+int ctl_link_next(struct ctl_link *l, cJSON **ret_root, struct failure *why)
+{
+	int rc = read_object(l, true, ret_root, why);
+
+	if (rc < 0)
+		return rc;
+	if (member_object(l->cjson, *ret_root, "event") || l->cjson->item(*ret_root, "lost"))
+		return 1;
+	if (!member_object(l->cjson, *ret_root, "result"))
+		rc = refused(l, *ret_root, why);
+	l->cjson->free(*ret_root);
+	*ret_root = NULL;
+	return rc;
+}

@@ -1,0 +1,47 @@
+/* ctl_link.h - a connection to a launcher's control socket, and what is asked by it. */
+#ifndef LAUNCHD_DAEMON_CTL_CTL_LINK_H
+#define LAUNCHD_DAEMON_CTL_CTL_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/text.h"
+#include "daemon/report/cjson.h"
+
+struct failure;
+
+struct ctl_link {
+	const struct cjson *cjson;
+	int fd;
+	pid_t supervisor; /* whoever listens; 0: of another pid namespace */
+	uid_t uid;        /* its user */
+	struct text in;   /* what has come */
+	size_t used;      /* of that: the line before */
+	unsigned asked;
+};
+
+/* Connects. -ENOENT, -ECONNREFUSED: nobody listens there any more. */
+int ctl_link_open(
+	const struct cjson *cjson, const char *path, struct ctl_link *ret, struct failure *why);
+void ctl_link_close(struct ctl_link *l);
+
+/* Asks for an operation; members is "" or the request's others, with a comma before each. *ret_root
+ * is the whole answer, to be freed, and *ret_result its result. -ECONNRESET: the launcher has ended
+ * meanwhile; -ETIMEDOUT: it does not answer, and why says whether it is stopped; -EREMOTEIO: it has
+ * refused, for why. */
+int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON **ret_root,
+	const cJSON **ret_result, struct failure *why);
+
+/* Begins a stream, and then waits for its next line: *ret_event is what came, its newline taken
+ * away, until the next call. 0: the stream has ended. */
+int ctl_link_follow(struct ctl_link *l, const char *op, struct failure *why);
+int ctl_link_next(struct ctl_link *l, cJSON **ret_root, struct failure *why);
+
+/* A member of an object; NULL: it has none of that name, or none of that type. */
+const cJSON *member_object(const struct cjson *c, const cJSON *of, const char *name);
+const char *member_text(const struct cjson *c, const cJSON *of, const char *name);
+bool member_number(const struct cjson *c, const cJSON *of, const char *name, double *ret);
+
+#endif

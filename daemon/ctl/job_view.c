@@ -1,0 +1,228 @@
+/* job_view.c - see job_view.h */
+#include "daemon/ctl/job_view.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/text.h"
+#include "daemon/ctl/columns.h"
+#include "daemon/ctl/ctl_link.h"
+
+/* What is being written. */
+struct viewing {
+	const struct cjson *cjson;
+	struct arena *arena;
+	double now;
+};
+
+static unsigned count_of(const struct viewing *v, const cJSON *of, const char *name)
+{
+	double n;
+
+	return member_number(v->cjson, of, name, &n) && n >= 0 && n < 4e9 ? (unsigned)n : 0;
+}
+
+/* "7s", "12:03", "2:03:11", "3d 02:03"; "-" where it is not known. */
+static const char *duration(const struct viewing *v, double seconds)
+{
+	unsigned long s = seconds > 0 && seconds < 1e12 ? (unsigned long)seconds : 0;
+
+	if (s < 60)
+		return arena_printf(v->arena, "%lus", s);
+	if (s < 3600)
+		return arena_printf(v->arena, "%lu:%02lu", s / 60, s % 60);
+	if (s < 86400)
+		return arena_printf(v->arena, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+	return arena_printf(v->arena, "%lud %02lu:%02lu", s / 86400, s / 3600 % 24, s / 60 % 60);
+}
+
+/* From a moment to the next one, or to now; NULL: it has not begun. */
+static const char *time_since(
+	const struct viewing *v, const cJSON *of, const char *from, const char *to)
+{
+	double begin, end;
+
+	if (!member_number(v->cjson, of, from, &begin))
+		return NULL;
+	if (!to || !member_number(v->cjson, of, to, &end))
+		end = v->now;
+	return duration(v, end - begin);
+}
+
+/* "872 MiB", "3.2 GiB" */
+static const char *bytes(const struct viewing *v, const cJSON *of, const char *name)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	unsigned unit = 0;
+	double n;
+
+	if (!member_number(v->cjson, of, name, &n))
+		return NULL;
+	for (; n >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+		n /= 1024;
+	return arena_printf(v->arena, "%.*f %s", n < 10 && unit > 0 ? 1 : 0, n, units[unit]);
+}
+
+/* A worker's state in a word or two: "running", "exit 3", "SIGKILL". */
+static const char *state_of(const struct viewing *v, const cJSON *worker)
+{
+	const char *signal = member_text(v->cjson, worker, "signal");
+	double code;
+
+	if (signal)
+		return signal;
+	if (member_number(v->cjson, worker, "exit_code", &code))
+		return arena_printf(v->arena, "exit %d", (int)code);
+	return member_text(v->cjson, worker, "state");
+}
+
+static const char *store_of(const struct viewing *v, const cJSON *worker)
+{
+	const cJSON *joined = v->cjson->item(worker, "joined");
+
+	return !joined || joined->type & cJSON_NULL ? NULL :
+		joined->type & cJSON_True           ? "joined" :
+						      "no";
+}
+
+static void add_worker(const struct viewing *v, const cJSON *worker, struct columns *to)
+{
+	double pid, cpu;
+
+	columns_add(to, arena_printf(v->arena, "%u", count_of(v, worker, "rank")));
+	columns_add(to, arena_printf(v->arena, "%u", count_of(v, worker, "local_rank")));
+	columns_add(to,
+		member_number(v->cjson, worker, "pid", &pid) ?
+			arena_printf(v->arena, "%d", (int)pid) :
+			NULL);
+	columns_add(to, state_of(v, worker));
+	columns_add(to, time_since(v, worker, "started_at", "ended_at"));
+	columns_add(
+		to, member_number(v->cjson, worker, "cpu_seconds", &cpu) ? duration(v, cpu) : NULL);
+	columns_add(to, bytes(v, worker, "memory_bytes"));
+	columns_add(to, store_of(v, worker));
+	columns_add(to, member_text(v->cjson, worker, "last_line"));
+}
+
+static void add_workers(
+	const struct viewing *v, const cJSON *status, size_t width, struct text *out)
+{
+	static const char *const head[] = { "RANK", "LOCAL", "PID", "STATE", "TIME", "CPU",
+		"MEMORY", "STORE", "LAST LINE" };
+	const cJSON *workers = member_object(v->cjson, status, "workers");
+	struct columns table = { .arena = v->arena, .count = sizeof head / sizeof *head };
+
+	if (!workers || !workers->child)
+		return;
+	for (unsigned i = 0; i < table.count; i++)
+		columns_add(&table, head[i]);
+	for (const cJSON *worker = workers->child; worker; worker = worker->next)
+		add_worker(v, worker, &table);
+	columns_print(&table, width, out);
+}
+
+/* "; waits for nodes 1, 3" */
+static void add_awaited(const struct viewing *v, const cJSON *status, struct text *out)
+{
+	const cJSON *nodes = member_object(v->cjson, status, "awaited");
+	const char *before = nodes && nodes->child && nodes->child->next ? "; waits for nodes " :
+									   "; waits for node ";
+
+	for (const cJSON *node = nodes ? nodes->child : NULL; node; node = node->next) {
+		text_printf(out, "%s%d", before, (int)node->valuedouble);
+		before = ", ";
+	}
+}
+
+static void add_shown(struct text *out, const char *before, const char *text)
+{
+	if (!text)
+		return;
+	text_add(out, before);
+	text_add_shown(out, text, strlen(text));
+}
+
+static void add_job(const struct viewing *v, const cJSON *status, struct text *out)
+{
+	const char *run_id = member_text(v->cjson, status, "run_id");
+	const char *name = member_text(v->cjson, status, "name");
+	double node;
+
+	add_shown(out, "", name ? name : "?");
+	if (run_id && name && strcmp(run_id, name) != 0 && strcmp(run_id, "none") != 0)
+		add_shown(out, ", run ", run_id);
+	add_shown(out, ": ", member_text(v->cjson, status, "state"));
+	add_shown(out, " for ", time_since(v, status, "started_at", NULL));
+	if (count_of(v, status, "attempt") > 0)
+		text_printf(out, "; attempt %u", count_of(v, status, "attempt"));
+	if (count_of(v, status, "max_restarts") > 0)
+		text_printf(out, "; at most %u restarts", count_of(v, status, "max_restarts"));
+	add_awaited(v, status, out);
+	add_shown(out, "; stopping: ", member_text(v->cjson, status, "stopping"));
+	text_add(out, "\n");
+	if (member_number(v->cjson, status, "node_rank", &node))
+		text_printf(out, "node %d of %u", (int)node, count_of(v, status, "nnodes"));
+	else
+		text_printf(out, "one of %u nodes", count_of(v, status, "nnodes"));
+	add_shown(out, " on ", member_text(v->cjson, status, "host"));
+	text_printf(out, ": launcher %u, supervisor %u", count_of(v, status, "guard_pid"),
+		count_of(v, status, "supervisor_pid"));
+	add_shown(out, "; logs in ", member_text(v->cjson, status, "log_dir"));
+	text_add(out, "\n");
+}
+
+void job_view_status(const struct cjson *c, const cJSON *status, double now, size_t width,
+	struct arena *arena, struct text *out)
+{
+	const struct viewing v = { c, arena, now };
+
+	add_job(&v, status, out);
+	add_workers(&v, status, width, out);
+	if (arena_failed(arena))
+		out->failed = true;
+}
+
+void job_view_head(struct columns *c)
+{
+	static const char *const head[] = { "JOB", "RUN ID", "PID", "USER", "STATE", "NODE",
+		"WORKERS", "TIME" };
+
+	c->count = sizeof head / sizeof *head;
+	for (unsigned i = 0; i < c->count; i++)
+		columns_add(c, head[i]);
+}
+
+/* "7 of 8": those that run. */
+static const char *workers_of(const struct viewing *v, const cJSON *status)
+{
+	const cJSON *workers = member_object(v->cjson, status, "workers");
+	unsigned all = 0, running = 0;
+
+	for (const cJSON *w = workers ? workers->child : NULL; w; w = w->next) {
+		const char *state = member_text(v->cjson, w, "state");
+
+		all++;
+		running += state && strcmp(state, "ended") != 0 && strcmp(state, "planned") != 0;
+	}
+	return all == 0 ? NULL : arena_printf(v->arena, "%u of %u", running, all);
+}
+
+void job_view_row(const struct cjson *c, const cJSON *status, double now, const char *user,
+	struct columns *to)
+{
+	const struct viewing v = { c, to->arena, now };
+	double node;
+
+	columns_add(to, member_text(c, status, "name"));
+	columns_add(to, member_text(c, status, "run_id"));
+	columns_add(to, arena_printf(to->arena, "%u", count_of(&v, status, "guard_pid")));
+	columns_add(to, user);
+	columns_add(to, member_text(c, status, "state"));
+	columns_add(to,
+		member_number(c, status, "node_rank", &node) ?
+			arena_printf(
+				to->arena, "%d of %u", (int)node, count_of(&v, status, "nnodes")) :
+			arena_printf(to->arena, "? of %u", count_of(&v, status, "nnodes")));
+	columns_add(to, workers_of(&v, status));
+	columns_add(to, time_since(&v, status, "started_at", NULL));
+}

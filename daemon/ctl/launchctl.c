@@ -1,0 +1,365 @@
+/* launchctl.c - see launchctl.h */
+#include "daemon/ctl/launchctl.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/text.h"
+#include "common/vec.h"
+#include "daemon/ctl/columns.h"
+#include "daemon/ctl/ctl_command.h"
+#include "daemon/ctl/ctl_link.h"
+#include "daemon/ctl/job_find.h"
+#include "daemon/ctl/job_view.h"
+#include "daemon/ctl/rank_logs.h"
+#include "daemon/ctl/rank_stack.h"
+
+enum { EXIT_REFUSED = 1, EXIT_WORDS = 2, EXIT_NO_JOB = 3 };
+
+/* One command on its way. */
+struct ctl_run {
+	struct ctl_command command;
+	const char *const *env;
+	struct arena arena;
+	struct cjson cjson;
+	struct ctl_link link;
+	struct failure why;
+};
+
+const char *const *launchctl_words(const char *const *argv)
+{
+	const char *name = argv[0] ? basename(argv[0]) : "";
+
+	if (strcmp(name, "launchctl") == 0)
+		return argv + 1;
+	return strcmp(name, "launchd") == 0 && argv[1] && strcmp(argv[1], "ctl") == 0 ? argv + 2 :
+											NULL;
+}
+
+static int print(struct ctl_run *r, struct text *out)
+{
+	int rc = out->failed ? failure_oom(&r->why) :
+			       fd_write_all(STDOUT_FILENO, text_string(out), out->len);
+
+	text_done(out);
+	return rc < 0 ? failure_set(&r->why, rc, "stdout: %s", strerror(-rc)) : 0;
+}
+
+/* Of a terminal; 0: it is none. */
+static size_t width_of_output(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static double now_seconds(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* can't fail */
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The bytes of a result, as the launcher has written them. */
+static void add_result(const struct ctl_link *l, struct text *out)
+{
+	static const char mark[] = "\"result\":";
+	const char *line = l->in.at, *at = memmem(line, l->used, mark, sizeof mark - 1);
+
+	if (at)
+		text_add_bytes(out, at + sizeof mark - 1,
+			(size_t)(line + l->used - 2 - (at + sizeof mark - 1))); /* "}\n" */
+}
+
+static int show_status(struct ctl_run *r)
+{
+	const cJSON *status;
+	struct text out = { 0 };
+	cJSON *root;
+	int rc = ctl_link_ask(&r->link, "status", "", &root, &status, &r->why);
+
+	if (rc < 0)
+		return rc;
+	if (r->command.watch_ms > 0 && isatty(STDOUT_FILENO) == 1)
+		text_add(&out, "\033[H\033[J"); /* from the top of an empty screen: ECMA-48 */
+	if (r->command.json) {
+		add_result(&r->link, &out);
+		text_add(&out, "\n");
+	} else {
+		job_view_status(
+			&r->cjson, status, now_seconds(), width_of_output(), &r->arena, &out);
+	}
+	r->cjson.free(root);
+	return print(r, &out);
+}
+
+static int run_status(struct ctl_run *r)
+{
+	const struct timespec pause = {
+		.tv_sec = (time_t)(r->command.watch_ms / 1000),
+		.tv_nsec = (long)(r->command.watch_ms % 1000) * 1000000,
+	};
+	int rc = show_status(r);
+
+	while (rc == 0 && r->command.watch_ms > 0) {
+		struct arena_mark mark = arena_mark(&r->arena);
+
+		(void)nanosleep(&pause, NULL);
+		rc = show_status(r);
+		arena_rewind(&r->arena, mark);
+	}
+	return r->command.watch_ms > 0 && rc == -ECONNRESET ? 0 : rc; /* its end was waited for */
+}
+
+static const char *user_name(struct ctl_run *r, uid_t uid)
+{
+	const struct passwd *known = getpwuid(uid);
+
+	return known ? arena_strdup(&r->arena, known->pw_name) :
+		       arena_printf(&r->arena, "%u", (unsigned)uid);
+}
+
+/* One that does not answer has a row, too. */
+static void list_job(struct ctl_run *r, const char *path, struct columns *table, struct text *json)
+{
+	struct failure none = { 0 };
+	const cJSON *status;
+	cJSON *root;
+
+	if (ctl_link_open(&r->cjson, path, &r->link, &none) < 0)
+		return; /* of a launcher that was killed */
+	if (ctl_link_ask(&r->link, "status", "", &root, &status, &none) == 0) {
+		job_view_row(&r->cjson, status, now_seconds(), user_name(r, r->link.uid), table);
+		text_add(json, json->len > 1 ? "," : "");
+		add_result(&r->link, json);
+		r->cjson.free(root);
+	} else if (none.code != -ECONNRESET) {
+		columns_add(table, NULL);
+		columns_add(table, NULL);
+		columns_add(table, arena_printf(&r->arena, "%d", (int)job_guard(path)));
+		columns_add(table, user_name(r, r->link.uid));
+		columns_add(table,
+			strstr(none.text, "stopped") ? "does not answer: stopped" :
+						       "does not answer");
+		columns_add(table, NULL);
+		columns_add(table, NULL);
+		columns_add(table, NULL);
+	}
+	ctl_link_close(&r->link);
+}
+
+static int run_list(struct ctl_run *r)
+{
+	struct columns table = { .arena = &r->arena };
+	struct text out = { 0 }, json = { 0 };
+	struct vec paths = { 0 };
+
+	job_view_head(&table);
+	job_sockets(r->env, &r->arena, &paths);
+	text_add(&json, "[");
+	for (size_t i = 0; i < paths.count; i++)
+		list_job(r, paths.at[i], &table, &json);
+	if (arena_failed(&r->arena))
+		return failure_oom(&r->why);
+	columns_print(&table, width_of_output(), &out);
+	text_add(&json, "]\n");
+	if (r->command.json) {
+		text_done(&out);
+		return print(r, &json);
+	}
+	text_done(&json);
+	return print(r, &out);
+}
+
+/* An operation that has no result. */
+static int do_it(struct ctl_run *r, const char *op, const char *members)
+{
+	const cJSON *result;
+	cJSON *root;
+	int rc = ctl_link_ask(&r->link, op, members, &root, &result, &r->why);
+
+	if (rc == 0)
+		r->cjson.free(root);
+	return rc;
+}
+
+static int run_signal(struct ctl_run *r)
+{
+	struct text members = { 0 };
+	int rc;
+
+	text_printf(&members, ",\"signal\":\"%s\"", r->command.signal);
+	for (size_t i = 0; i < r->command.rank_count; i++)
+		text_printf(&members, "%s%u", i > 0 ? "," : ",\"ranks\":[", r->command.ranks[i]);
+	text_add(&members, r->command.rank_count > 0 ? "]" : "");
+	rc = do_it(r, "signal", text_string(&members));
+	text_done(&members);
+	return rc;
+}
+
+/* The result's member of that name: a text, or a list of texts. */
+static int print_member(struct ctl_run *r, const char *op, const char *members, const char *name)
+{
+	struct text out = { 0 };
+	const cJSON *result, *list;
+	const char *text;
+	cJSON *root;
+	int rc = ctl_link_ask(&r->link, op, members, &root, &result, &r->why);
+
+	if (rc < 0)
+		return rc;
+	text = member_text(&r->cjson, result, name);
+	list = member_object(&r->cjson, result, name);
+	if (text)
+		text_printf(
+			&out, "%s%s", text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
+	for (const cJSON *one = list ? list->child : NULL; one; one = one->next)
+		text_printf(&out, "%s\n", one->valuestring ? one->valuestring : "");
+	r->cjson.free(root);
+	return print(r, &out);
+}
+
+static int run_env(struct ctl_run *r)
+{
+	char members[32];
+
+	(void)snprintf(members, sizeof members, ",\"rank\":%u", r->command.ranks[0]);
+	return print_member(r, "env", members, "env");
+}
+
+static int run_loglevel(struct ctl_run *r)
+{
+	char members[48] = "";
+
+	if (r->command.level)
+		(void)snprintf(members, sizeof members, ",\"level\":\"%s\"", r->command.level);
+	return print_member(r, "loglevel", members, "level");
+}
+
+/* A line of --events, or of how many were lost. */
+static void add_event(const struct ctl_link *l, struct text *out)
+{
+	static const char mark[] = "\"event\":";
+	const char *line = l->in.at, *at = memmem(line, l->used, mark, sizeof mark - 1);
+	const char *from = at ? at + sizeof mark - 1 : line;
+
+	text_add_bytes(out, from, (size_t)(line + l->used - from) - (at ? 2 : 1));
+	text_add(out, "\n");
+}
+
+static int run_events(struct ctl_run *r)
+{
+	int rc = ctl_link_follow(&r->link, "events", &r->why);
+
+	while (rc == 0) {
+		struct text out = { 0 };
+		cJSON *root;
+
+		rc = ctl_link_next(&r->link, &root, &r->why);
+		if (rc <= 0)
+			break;
+		r->cjson.free(root);
+		add_event(&r->link, &out);
+		rc = print(r, &out);
+	}
+	return rc;
+}
+
+static int run_in_job(struct ctl_run *r)
+{
+	switch (r->command.what) {
+	case CTL_STATUS:
+		return run_status(r);
+	case CTL_LOGS:
+		return rank_logs(&r->link, &r->command, &r->why);
+	case CTL_SIGNAL:
+		return run_signal(r);
+	case CTL_STOP:
+		return do_it(r, "stop", r->command.now ? ",\"now\":true" : "");
+	case CTL_RESTART:
+		return do_it(r, "restart", "");
+	case CTL_REOPEN:
+		return do_it(r, "reopen", "");
+	case CTL_ENV:
+		return run_env(r);
+	case CTL_STACK:
+		return rank_stack(&r->link, &r->command, &r->why);
+	case CTL_EVENTS:
+		return run_events(r);
+	case CTL_METRICS:
+		return print_member(r, "metrics", "", "text");
+	case CTL_LOGLEVEL:
+		return run_loglevel(r);
+	case CTL_LIST:
+	case CTL_HELP:
+	case CTL_VERSION:
+	case CTL_COMMANDS:
+		break;
+	}
+	__builtin_unreachable();
+}
+
+static int run_command(struct ctl_run *r)
+{
+	struct text out = { 0 };
+	int rc;
+
+	if (r->command.what == CTL_HELP) {
+		ctl_command_help(&out);
+		return print(r, &out);
+	}
+	if (r->command.what == CTL_VERSION) {
+		text_add(&out, "launchctl " LAUNCHD_VERSION "\n");
+		return print(r, &out);
+	}
+	rc = cjson_open(NULL, &r->cjson, &r->why);
+	if (rc < 0)
+		return rc;
+	if (r->command.what == CTL_LIST) {
+		rc = run_list(r);
+	} else {
+		rc = job_find(r->env, r->command.job, &r->cjson, &r->link, &r->why);
+		rc = rc < 0 ? rc : run_in_job(r);
+		ctl_link_close(&r->link);
+	}
+	cjson_close(&r->cjson);
+	return rc;
+}
+
+static int exit_code_of(const struct failure *why)
+{
+	if (why->class == FAILURE_USAGE || why->code == -ENOTUNIQ)
+		return EXIT_WORDS;
+	return why->code == -ESRCH ? EXIT_NO_JOB : EXIT_REFUSED;
+}
+
+int launchctl(const char *const *words, const char *const *env)
+{
+	struct ctl_run r = { .env = env, .link.fd = -1 };
+	int rc;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	rc = ctl_command_read(words, &r.arena, &r.command, &r.why);
+	if (rc == 0)
+		rc = run_command(&r);
+	if (rc < 0) {
+		struct text said = { 0 };
+
+		text_printf(&said, "launchctl: error: %s\n", r.why.text);
+		(void)fd_write_all(STDERR_FILENO, text_string(&said), said.len);
+		text_done(&said);
+	}
+	arena_done(&r.arena);
+	return rc < 0 ? exit_code_of(&r.why) : 0;
+}

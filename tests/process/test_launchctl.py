@@ -1,0 +1,272 @@
+"""Issue 16: launchctl, and launchd ctl, with real jobs."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from control import Control, socket_of
+from harness import BUILD, LIMIT, is_running, native, supervisor_of, until
+from together import Cluster
+
+LAUNCHD = str(BUILD / 'launchd')
+
+
+@pytest.fixture
+def ctl(place):
+    """Calls launchctl, by its other name; returns its exit code, what it printed and what it said."""
+    def call(*words, **how):
+        done = subprocess.run([LAUNCHD, 'ctl', *words], env=place.environment({}), cwd=place.path,
+                              capture_output=True, text=True, timeout=LIMIT, check=False, **how)
+        return done.returncode, done.stdout, done.stderr
+    return call
+
+
+@pytest.fixture
+def ok(ctl):
+    def call(*words):
+        rc, out, err = ctl(*words)
+        assert (rc, err) == (0, ''), (rc, out, err)
+        return out
+    return call
+
+
+@pytest.fixture
+def job(start, place):
+    def begin(*options, workers=2, env=None):
+        ready = place.fifo(f'ready{len(place.fifos)}')
+        running = start([*options, *native('ending', f'--nproc_per_node={workers}')],
+                        {'TELL': ready.path, **(env or {})})
+        running.pids = ready.expect('ready', workers)
+        running.ready = ready
+        until(socket_of(running).exists, 'the socket')
+        return running
+    return begin
+
+
+def test_both_names(ctl, place):
+    named = place.path / 'launchctl'
+    named.symlink_to(LAUNCHD)
+    done = subprocess.run([named, '--version'], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith('launchctl ') and ctl('--version')[1] == done.stdout
+    assert ctl('--help')[1].startswith('usage: launchctl ')
+
+
+def test_no_job(ctl, ok):
+    assert ok('list').split() == ['JOB', 'RUN', 'ID', 'PID', 'USER', 'STATE', 'NODE', 'WORKERS', 'TIME']
+    assert json.loads(ok('list', '--json')) == []
+    for words in ['status'], ['stop', 'x'], ['-j', '4711', 'restart']:
+        rc, out, err = ctl(*words)
+        assert (rc, out) == (3, '') and err.startswith('launchctl: error: no job')
+    rc, _, err = ctl('fly')
+    assert rc == 2 and 'there is no command "fly"' in err
+
+
+def test_status(job, ok):
+    running = job('--rdzv-id=r17')
+    first, second, head, *workers = ok('status').splitlines()
+    assert re.fullmatch(r'r17: working for \d+s', first)
+    assert re.fullmatch(rf'node 0 of 1 on .*: launcher {running.pid}, supervisor '
+                        rf'{supervisor_of(running.pid)}', second)
+    assert head.split()[:4] == ['RANK', 'LOCAL', 'PID', 'STATE']
+    assert [line.split()[:4] for line in workers] == [
+        [str(rank), str(rank), str(running.pids[rank]), 'running'] for rank in (0, 1)]
+    with Control(socket_of(running)) as control:
+        theirs, ours = control.ask('status'), json.loads(ok('status', '--json'))
+        assert theirs.keys() == ours.keys() and theirs['guard_pid'] == ours['guard_pid']
+    assert [row['run_id'] for row in json.loads(ok('list', '--json'))] == ['r17']
+    assert re.search(rf'\nr17 +r17 +{running.pid} .* working +0 of 1 +2 of 2 ', ok('list'))
+    ok('stop')
+    assert running.end().rc == 143
+
+
+def test_which_job(job, ctl, ok):
+    first, second = job('--rdzv-id=one'), job('--rdzv-id=two')
+    rc, _, err = ctl('status')
+    assert rc == 2
+    assert re.search(r'2 jobs are meant: (one|two) \(pid \d+\), (one|two) \(pid \d+\); name one by --job PID', err)
+    assert str(first.pid) in err and str(second.pid) in err
+    assert f'launcher {first.pid},' in ok('status', 'one')
+    assert f'launcher {second.pid},' in ok('status', str(second.pid))
+    assert 'RANK=1\n' in ok('-j', 'two', 'env', '1')
+    ok('stop', 'one')
+    assert first.end().rc == 143
+    ok('stop')  # the only one now
+    assert second.end().rc == 143
+
+
+def test_steering(job, ctl, ok):
+    running = job('--restart-delay=0')
+    assert ok('restart') == ''
+    pids = running.ready.expect('ready', 2)
+    assert ok('loglevel') == 'info\n' and ok('loglevel', 'verbose') == 'verbose\n'
+    assert 'launchd_restarts_total' in ok('metrics')
+    real = pathlib.Path(f'/proc/{pids[1]}/environ').read_bytes().decode().split('\0')[:-1]
+    assert sorted(ok('env', '1').splitlines()) == sorted(real)
+    assert ctl('signal', 'USR1', '2') == (
+        1, '', 'launchctl: error: there is no rank 2; node 0 has ranks 0 to 1\n')
+    ok('reopen')
+    ok('signal', 'KILL', '1')
+    result = running.end()
+    assert result.rc == 137
+    assert re.search(r'SIGKILL is sent to rank 1, as pid \d+ \(uid \d+\) asks', result.err)
+
+
+def test_who_stopped_it(job, ok):
+    running = job()
+    ok('stop', '--now')
+    result = running.end()
+    assert result.rc == 143 and re.search(r'SIGTERM .*\(launchd, uid ', result.err), result.err
+
+
+def test_stack(job, ctl, ok):
+    running = job()
+    rc, said, _ = ctl('stack', '1')  # gdb talks on stderr, too
+    assert rc == 0
+    assert said.startswith(f'rank 1, pid {running.pids[1]}\nthread {running.pids[1]} ending: S (sleeping)')
+    rc, _, err = ctl('stack', '5')
+    assert (rc, err) == (3, 'launchctl: error: rank 5 does not run on this node\n')
+    ok('stop')
+    running.end()
+
+
+def talker(place, said, go):
+    return place.write('talks.py', f'''
+import os
+rank = os.environ["RANK"]
+def tell(text):
+    print(rank, text, flush=True)
+for i in range(20):
+    tell(f'step {{i}}')
+with open({said.path!r}, 'w') as f:
+    f.write(f'{{rank}} {{os.getpid()}} said\\n')
+with open({go.path!r}) as f:
+    while f.read(1):
+        tell('more')
+        with open({said.path!r}, 'w') as f2:
+            f2.write(f'{{rank}} {{os.getpid()}} more\\n')
+''')
+
+
+def test_logs(start, place, ctl, ok):
+    said, go = place.fifo('said'), place.fifo('go')
+    running = start(['--log-dir=logs', '-t3', '--nproc_per_node=2', '--use_env', '--no_python', sys.executable,
+                     talker(place, said, go)])
+    said.expect('said', 2)
+    until(lambda: ctl('logs', '1', '-n', '1')[1] == '1 step 19\n', 'the output to be read')
+    until(lambda: ctl('logs', '0', '-n', '1')[1] == '0 step 19\n', 'the output to be read')
+    assert ok('logs', '1', '-n', '3').splitlines() == [f'1 step {i}' for i in (17, 18, 19)]
+    assert ok('logs', '-n2').splitlines() == [
+        f'[{rank}] {rank} step {i}' for rank in (0, 1) for i in (18, 19)]
+    assert ctl('logs', '3')[0] == 1
+    follower = subprocess.Popen([LAUNCHD, 'ctl', 'logs', '-f', '-n1'], env=place.environment({}),
+                                stdout=subprocess.PIPE, text=True)
+    try:
+        assert {follower.stdout.readline() for _ in range(2)} == {'[0] 0 step 19\n', '[1] 1 step 19\n'}
+        go.go(5)
+        for _ in range(5):
+            said.line()
+        lines = [follower.stdout.readline() for _ in range(5)]
+        assert set(lines) <= {'[0] 0 more\n', '[1] 1 more\n'}
+        ok('stop')
+        running.end()
+        assert follower.wait(LIMIT) == 0 and follower.stdout.read() == ''
+    finally:
+        follower.kill()
+        follower.wait()
+        follower.stdout.close()
+
+
+def test_no_logs(job, ctl, ok):
+    running = job()
+    rc, _, err = ctl('logs', '0')
+    assert rc == 1 and 'is not known now' in err
+    rc, _, err = ctl('logs', '-f')
+    assert rc == 1 and 'no log file to be followed' in err
+    ok('stop')
+    running.end()
+
+
+def test_events_until_the_end(job, place, ok):
+    running = job()
+    follower = subprocess.Popen([LAUNCHD, 'ctl', 'events', '-f'], env=place.environment({}),
+                                stdout=subprocess.PIPE, text=True)
+    try:
+        with Control(socket_of(running)) as control:
+            control.ask('restart')
+            first = json.loads(follower.stdout.readline())
+            assert first['event'] in ('stop', 'worker_ended', 'restart', 'attempt_started', 'worker_started',
+                                      'verdict')
+        running.ready.expect('ready', 2)
+        ok('stop')
+        running.end()
+        events = [json.loads(line)['event'] for line in follower.stdout]
+        assert events[-1] == 'verdict' and follower.wait(LIMIT) == 0
+    finally:
+        follower.kill()
+        follower.wait()
+        follower.stdout.close()
+
+
+def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
+    running = job()
+    supervisor = supervisor_of(running.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        rc, _, err = ctl('status')
+        assert rc == 1
+        assert f'pid {supervisor}, is stopped by a signal: kill -CONT {supervisor} lets it go on' in err
+        assert re.search(rf'- +- +{running.pid} .* does not answer: stopped', ok('list'))
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+    ok('stop')
+    assert running.end().rc == 143
+
+
+def test_watch(job, place, ok):
+    running = job()
+    watcher = subprocess.Popen([LAUNCHD, 'ctl', 'status', '--watch=0.05', '--json'],
+                               env=place.environment({}), stdout=subprocess.PIPE, text=True)
+    try:
+        for _ in range(3):
+            assert json.loads(watcher.stdout.readline())['state'] == 'working'
+        ok('stop')
+        running.end()
+        watcher.stdout.read()
+        assert watcher.wait(LIMIT) == 0  # the job's end is no error
+    finally:
+        watcher.kill()
+        watcher.wait()
+        watcher.stdout.close()
+
+
+def test_sockets_that_were_left(job, ctl, ok):
+    """Of a launcher both of whose processes were killed."""
+    running = job()
+    path, supervisor = socket_of(running), supervisor_of(running.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    running.kill()
+    running.process.wait()
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: not is_running(supervisor), 'the supervisor to end')
+    assert path.exists()
+    assert ctl('status')[0] == 3 and len(ok('list').splitlines()) == 1
+    path.unlink()
+
+
+def test_each_node_is_asked_by_itself(start, ctl, ok):
+    """Two launchers of one job on one host; stop reaches both."""
+    cluster = Cluster(start, 2, native('ending', '--nproc_per_node=2'))
+    pids = [cluster.jobs[node].pid for node in (0, 1)]
+    for node in (0, 1):
+        until(lambda pid=pids[node]: ctl('status', str(pid))[1].count('running') == 2, 'the workers')
+        ranks = [line.split()[0] for line in ok('status', str(pids[node])).splitlines()[3:]]
+        assert ranks == [str(2 * node), str(2 * node + 1)]
+    rc, _, err = ctl('-j', str(pids[0]), 'env', '2')
+    assert rc == 1 and 'rank 2 is not one of this node' in err
+    ok('stop', str(pids[1]))
+    assert [result.rc for result in cluster.end()] == [143, 143]

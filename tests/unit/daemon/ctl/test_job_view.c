@@ -1,0 +1,109 @@
+/* test_job_view.c - a status as people read it: whole, with little in it, and with nonsense. */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "common/text.h"
+#include "daemon/ctl/columns.h"
+#include "daemon/ctl/job_view.h"
+
+static struct cjson cjson;
+
+static cJSON *parse(const char *text)
+{
+	cJSON *root = cjson.parse(text, strlen(text));
+
+	assert_non_null(root);
+	return root;
+}
+
+static const struct view_row {
+	const char *says, *status;
+	double now;
+	const char *text;
+} views[] = {
+	{ "a job that works",
+		"{\"name\":\"llama\",\"run_id\":\"17\",\"state\":\"working\",\"attempt\":1,"
+		"\"max_restarts\":3,\"nnodes\":2,\"node_rank\":0,\"host\":\"n0\",\"guard_pid\":811,"
+		"\"supervisor_pid\":812,\"started_at\":1000,\"stopping\":null,\"log_dir\":\"/l\","
+		"\"awaited\":[],\"workers\":["
+		"{\"rank\":8,\"local_rank\":0,\"pid\":820,\"state\":\"running\",\"started_at\":1001,"
+		"\"ended_at\":null,\"exit_code\":null,\"signal\":null,\"cpu_seconds\":90061.5,"
+		"\"memory_bytes\":914358272,\"joined\":true,\"last_line\":\"step 1\"},"
+		"{\"rank\":9,\"local_rank\":1,\"pid\":821,\"state\":\"ended\",\"started_at\":1001,"
+		"\"ended_at\":1063,\"exit_code\":3,\"signal\":null,\"cpu_seconds\":null,"
+		"\"memory_bytes\":null,\"joined\":null,\"last_line\":\"\\u001b[2Jx\"},"
+		"{\"rank\":10,\"local_rank\":2,\"pid\":null,\"state\":\"planned\",\"signal\":null,"
+		"\"memory_bytes\":1500,\"joined\":false}]}",
+		8200,
+		"llama, run 17: working for 2:00:00; attempt 1; at most 3 restarts\n"
+		"node 0 of 2 on n0: launcher 811, supervisor 812; logs in /l\n"
+		"RANK  LOCAL  PID  STATE    TIME     CPU       MEMORY   STORE   LAST LINE\n"
+		"8     0      820  running  1:59:59  1d 01:01  872 MiB  joined  step 1\n"
+		"9     1      821  exit 3   1:02     -         -        -       \\x1b[2Jx\n"
+		"10    2      -    planned  -        -         1.5 KiB  no      -\n" },
+	{ "nodes that are awaited",
+		"{\"name\":\"a\",\"run_id\":\"none\",\"state\":\"meeting\",\"nnodes\":4,"
+		"\"node_rank\":null,\"host\":\"n0\",\"guard_pid\":1,\"supervisor_pid\":2,"
+		"\"started_at\":1,\"awaited\":[1,3],\"workers\":[]}",
+		8,
+		"a: meeting for 7s; waits for nodes 1, 3\none of 4 nodes on n0: launcher 1, supervisor "
+		"2\n" },
+	{ "a job that ends",
+		"{\"name\":\"a\",\"run_id\":\"a\",\"state\":\"working\",\"nnodes\":1,\"node_rank\":0,"
+		"\"host\":\"h\",\"guard_pid\":1,\"supervisor_pid\":2,\"started_at\":1,"
+		"\"stopping\":\"a worker failed\",\"awaited\":[2]}",
+		62,
+		"a: working for 1:01; waits for node 2; stopping: a worker failed\n"
+		"node 0 of 1 on h: launcher 1, supervisor 2\n" },
+	{ "another launcher's nonsense", "{\"name\":3,\"workers\":{\"x\":1},\"guard_pid\":\"no\"}",
+		8,
+		"?\none of 0 nodes: launcher 0, supervisor 0\n"
+		"RANK  LOCAL  PID  STATE  TIME  CPU  MEMORY  STORE  LAST LINE\n"
+		"0     0      -    -      -     -    -       -      -\n" },
+};
+
+static void test_view(void **state)
+{
+	const struct view_row *row = *state;
+	struct arena arena = { 0 };
+	struct text out = { 0 };
+	cJSON *root = parse(row->status);
+
+	job_view_status(&cjson, root, row->now, 0, &arena, &out);
+	assert_string_equal(text_string(&out), row->text);
+	cjson.free(root);
+	text_done(&out);
+	arena_done(&arena);
+}
+
+static void test_list(void **state)
+{
+	struct arena arena = { 0 };
+	struct columns c = { .arena = &arena };
+	struct text out = { 0 };
+	cJSON *root = parse(views[0].status);
+
+	(void)state;
+	job_view_head(&c);
+	job_view_row(&cjson, root, 1030, "me", &c);
+	columns_print(&c, 0, &out);
+	assert_string_equal(text_string(&out),
+		"JOB    RUN ID  PID  USER  STATE    NODE    WORKERS  TIME\n"
+		"llama  17      811  me    working  0 of 2  1 of 3   30s\n");
+	cjson.free(root);
+	text_done(&out);
+	arena_done(&arena);
+}
+
+int main(void)
+{
+	struct suite s = { .count = 0 };
+	struct failure why;
+
+	if (cjson_open(NULL, &cjson, &why) < 0)
+		return 77; /* not here */
+	SUITE_ROWS(&s, test_view, views);
+	suite_add(&s, "a list of jobs", test_list, NULL, NULL);
+	return suite_run(&s);
+}
