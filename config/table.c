@@ -255,6 +255,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "auto|none", .choices = "auto|none", .by_default = "auto",
 		.help = "Whether launchctl(1) can reach the job: auto: by a socket for its user "
 			"and root, which launchd-control(7) describes; none: it can't." },
+	[SET_JOB_NAME] = { .flag = "job-name", .kind = KIND_TEXT, .group = GROUP_OUTPUT,
+		.metavar = "NAME",
+		.help = "Name of the job in its metrics and for launchctl, in this run and the next. "
+			"Default: the base name of --config's file without .conf, else --rdzv-id, "
+			"else job." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,

@@ -99,13 +99,16 @@ static int check_devices(const struct deciding *d, const struct plan *p)
 		list);
 }
 
-/* The base name of --config's file, without ".conf"; else the id that was given to the run. */
+/* What --job-name says; else the base name of --config's file, without ".conf"; else the id that
+ * was given to the run. */
 static const char *job_name(const struct settings *s)
 {
 	const char *file = settings_text(s, SET_CONFIG), *slash = file ? strrchr(file, '/') : NULL;
 	const char *name = slash ? slash + 1 : file;
 	const char *end = name ? strstr(name, ".conf") : NULL;
 
+	if (settings_given(s, SET_JOB_NAME))
+		return settings_text(s, SET_JOB_NAME);
 	if (name)
 		return end && end > name && strcmp(end, ".conf") == 0 ?
 			arena_strndup(s->arena, name, (size_t)(end - name)) :

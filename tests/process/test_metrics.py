@@ -387,7 +387,8 @@ def test_promtool_understands_the_dashboard(place):
 @pytest.mark.parametrize('options, name', [
     ([], 'job'), (['--rdzv-id=seven'], 'seven'), (['--standalone'], 'job'),
     (['--config=dir/train.conf', '--rdzv-id=seven'], 'train'), (['--config=train.ini'], 'train.ini'),
-    (['--config=.conf'], '.conf'), (['--config=a.conf.b'], 'a.conf.b')])
+    (['--config=.conf'], '.conf'), (['--config=a.conf.b'], 'a.conf.b'),
+    (['--job-name=mine', '--config=train.conf', '--rdzv-id=seven'], 'mine')])
 def test_the_job_has_a_name(launch, prom, place, options, name):
     for option in options:
         if option.startswith('--config='):

@@ -143,7 +143,7 @@ def test_every_setting_has_its_key(dry, launch, place):
              'key-file': 'key', 'interface': 'lo', 'store': 'rank0', 'restart-on': '1-9',
              'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1', 'script': '/bin/true',
              'metrics-file': 'metrics.prom', 'metrics-listen': '127.0.0.1:9400',
-             'ctl-socket': 'none'}
+             'ctl-socket': 'none', 'job-name': 'train'}
     for at, flag in flag_of.items():
         lines[at - 1] += '' if defaults[flag] else given.get(flag, '')
     place.write('job.ini', '\n'.join(lines))
