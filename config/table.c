@@ -260,6 +260,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Name of the job in its metrics and for launchctl, in this run and the next. "
 			"Default: the base name of --config's file without .conf, else --rdzv-id, "
 			"else job." },
+	[SET_JOURNAL] = { .flag = "journal", .kind = KIND_CHOICE, .group = GROUP_OUTPUT,
+		.metavar = "none|messages|all|auto", .choices = "none|messages|all|auto",
+		.by_default = "auto",
+		.help = "What goes to systemd's journal with fields such as RANK=: launchd's own "
+			"messages, or also what of the workers' output would be on the console. "
+			"auto: messages, where stderr is the journal." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,

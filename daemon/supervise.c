@@ -68,7 +68,7 @@ static int open_output(struct supervision *s, struct failure *why)
 
 	grow_file_table(s->run.plan);
 	rc = output_open(s->run.plan, &host, &s->run.output, why);
-	s->events.output = s->meter.output = s->run.output;
+	s->events.output = s->meter.output = s->journal.output = s->run.output;
 	if (rc == 0)
 		say_through(say_by_output, s);
 	return rc;
@@ -85,6 +85,7 @@ static bool close_output(struct supervision *s, bool hurry)
 	closed = output_close(s->run.output, &c);
 	s->meter.bytes = c.ret_counts;
 	say_through(NULL, NULL);
+	s->journal.output = NULL; /* whatever is said now is not for that thread */
 	if (c.hurry)
 		say_in_a_hurry();
 	if (c.ret_mid_line)
@@ -126,6 +127,8 @@ static void start_observers(struct supervision *s)
 		.arena = s->run.arena,
 		.least = s->least,
 	};
+	journal_start(&s->journal, plan, s->run.member->node_rank_known ? (int)plan->node_rank : -1,
+		&s->bus);
 	reporter_start(&s->reporter, &s->bus);
 	meter_start(&s->meter, plan, s->run.arena, &s->bus);
 	events_init(&s->events);
@@ -169,6 +172,7 @@ int supervise(struct supervision *s, struct failure *why)
 		rc = open_output(s, why);
 	if (rc < 0) {
 		meter_leave(&s->meter);
+		journal_close(&s->journal);
 		events_done(&s->events);
 		notify_done(&s->notify);
 		return rc;
@@ -193,6 +197,7 @@ int supervise(struct supervision *s, struct failure *why)
 	}
 	tell_ended(s, rc, &end, why);
 	notify_done(&s->notify);
+	journal_close(&s->journal);
 	run_end_done(&end);
 	if (!closed)
 		guard_exit_stuck(guard, rc < 0 ? failure_exit_code(why) : rc);

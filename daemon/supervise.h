@@ -7,6 +7,7 @@
 #include "daemon/observe/event_file.h"
 #include "daemon/observe/reporter.h"
 #include "daemon/run/input.h"
+#include "daemon/service/journal.h"
 #include "daemon/service/meter.h"
 #include "daemon/service/notify.h"
 
@@ -23,6 +24,7 @@ struct supervision {
 	struct events events;
 	struct meter meter;
 	struct notify notify;
+	struct journal journal;
 };
 
 /* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -64,6 +65,20 @@ static bool by_systemd(const char *const *env)
 	return env_get(env, "INVOCATION_ID") && getppid() == 1;
 }
 
+/* Whether stderr is the journal's stream: "device:inode", systemd.exec(5). A stderr that was led
+ * elsewhere since has other numbers. */
+static bool by_journal(const char *const *env)
+{
+	const char *text = env_get(env, "JOURNAL_STREAM");
+	const char *colon = text ? strchr(text, ':') : NULL;
+	uint64_t device, inode;
+	struct stat st;
+
+	return colon && num_parse_len(text, (size_t)(colon - text), 0, UINT64_MAX, &device) == 0 &&
+		num_parse(colon + 1, 0, UINT64_MAX, &inode) == 0 &&
+		fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
 /* A UUID of version 4, RFC 9562. */
 static int random_id_read(struct arena *arena, struct facts *f, struct failure *why)
 {
@@ -117,6 +132,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.background = is_background();
 	f.foreground = tcgetpgrp(STDERR_FILENO) == getpgrp();
 	f.under_systemd = by_systemd(env);
+	f.stderr_is_journal = by_journal(env);
 	f.proc = proc_look();
 	if (cpus_read(env, &f, why) < 0 || (by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
 		(master && *master && addresses_read(arena, &f, why) < 0) ||

@@ -26,9 +26,10 @@ struct facts {
 	bool foreground;       /* stderr's terminal has this process in its foreground */
 	bool background;       /* stdin's terminal is ours, and another job is in its foreground */
 	enum proc proc;        /* whose processes /proc shows */
-	bool under_systemd;    /* systemd started this process itself */
-	bool cpus_unbound;     /* mpirun had bound the launcher to fewer CPUs */
-	int cpus_error;        /* why its binding could not be taken off; 0: it could, or none */
+	bool stderr_is_journal; /* JOURNAL_STREAM names it */
+	bool under_systemd;     /* systemd started this process itself */
+	bool cpus_unbound;      /* mpirun had bound the launcher to fewer CPUs */
+	int cpus_error;         /* why its binding could not be taken off; 0: it could, or none */
 	struct program program;
 	struct wrapper wrapper;    /* of --wrap */
 	const char *torch_version; /* of program; NULL: not known; read only where it counts */

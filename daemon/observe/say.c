@@ -16,6 +16,8 @@ static struct {
 	_Atomic int64_t node; /* known while the output thread speaks, too; -1: not yet */
 	void (*write)(void *owner, const char *bytes, size_t len);
 	void *owner;
+	bool (*first)(void *owner, const char *bytes, size_t len);
+	void *first_owner;
 } voice = { .node = -1 };
 
 static struct saying saying_now(void)
@@ -52,7 +54,8 @@ static void write_out(const char *at, size_t len)
 /* Half a line of JSON is none: what memory has not sufficed for is not said. */
 static void utter(struct text *lines)
 {
-	if (lines->len > 0 && !(voice.json && lines->failed)) {
+	if (lines->len > 0 && !(voice.json && lines->failed) &&
+		!(voice.first && voice.first(voice.first_owner, text_string(lines), lines->len))) {
 		if (voice.mid_line) { /* set when no other thread speaks any more */
 			write_out("\n", 1);
 			voice.mid_line = false;
@@ -115,6 +118,12 @@ void say_through(void (*write)(void *owner, const char *bytes, size_t len), void
 {
 	voice.write = write;
 	voice.owner = owner;
+}
+
+void say_first_to(bool (*first)(void *owner, const char *bytes, size_t len), void *owner)
+{
+	voice.first = first;
+	voice.first_owner = owner;
 }
 
 int print_text(struct text *out)

@@ -2,6 +2,7 @@
 #ifndef LAUNCHD_DAEMON_OBSERVE_SAY_H
 #define LAUNCHD_DAEMON_OBSERVE_SAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct text;
@@ -27,6 +28,10 @@ void say_node(unsigned node_rank);
 /* From now on whole lines go there, one or more a call, and not to stderr, where they would block
  * as long as nobody reads it. write NULL: to stderr again. It must not say anything itself. */
 void say_through(void (*write)(void *owner, const char *bytes, size_t len), void *owner);
+
+/* From now on whole lines go there first, and then, unless it returns true, the way they go without
+ * it. first NULL: nowhere. As above. */
+void say_first_to(bool (*first)(void *owner, const char *bytes, size_t len), void *owner);
 
 /* Writes a text to stdout and empties it; returns main's exit code. */
 int print_text(struct text *out);

@@ -13,8 +13,10 @@
 #include "common/arena.h"
 #include "common/fd.h"
 #include "common/sm.h"
+#include "daemon/os/journal_socket.h"
 #include "daemon/output/console/status.h"
 #include "daemon/output/host.h"
+#include "daemon/output/journaling.h"
 #include "daemon/output/log_tree.h"
 #include "daemon/output/logs.h"
 #include "daemon/output/merge/merge.h"
@@ -41,7 +43,9 @@ struct back {
 	struct console consoles[2];
 	unsigned console_count; /* 1: stdout and stderr are one */
 	struct console *console_of[2];
-	bool drop;     /* see struct console */
+	bool drop; /* see struct console */
+	enum journal_use journal_use;
+	struct journaling journal; /* open where it is used */
 	int events_fd; /* of --events: lines for 1 and 2 stand between those of workers; -1: a file
 			*/
 	struct filer filer;
@@ -84,7 +88,7 @@ static void close_all(struct back *b)
 
 static uint64_t written(const struct back *b)
 {
-	return b->consoles[0].written + b->consoles[1].written;
+	return b->consoles[0].written + b->consoles[1].written + b->journal.console.written;
 }
 
 static void on_hurry(uv_timer_t *t);
@@ -128,6 +132,10 @@ static void on_hurry(uv_timer_t *t)
 	struct back *b = t->data;
 
 	if (b->state == BACK_PRESSED || written(b) == b->written) {
+		if (journaling_leave(&b->journal)) { /* the consoles have their own time */
+			stir(b);
+			return;
+		}
 		for (unsigned i = 0; i < b->console_count; i++)
 			console_abandon(&b->consoles[i]);
 		stir(b);
@@ -191,7 +199,8 @@ static bool is_all_written(const struct back *b)
 	for (unsigned i = 0; i < b->console_count; i++)
 		if (!console_is_idle(&b->consoles[i]))
 			return false;
-	return is_written(b) && merge_is_idle(b->merge) && post_is_empty(b->post);
+	return is_written(b) && journaling_is_idle(&b->journal) && merge_is_idle(b->merge) &&
+		post_is_empty(b->post);
 }
 
 /* After the pipes were looked at: what came is written. */
@@ -201,6 +210,7 @@ static void on_turn(uv_check_t *c)
 	bool more = streams_read(&b->shared);
 
 	more = merge_flush(b->merge) || more;
+	more = journaling_turn(&b->journal) || more;
 	for (unsigned i = 0; i < b->console_count; i++)
 		more = console_flush(&b->consoles[i]) || more;
 	if (more)
@@ -367,12 +377,14 @@ static int make_run_dir(struct back *b, const struct plan *plan, struct failure 
 int back_make_logs(struct back *b, const struct plan *plan, unsigned attempt, struct logs **ret,
 	struct failure *why)
 {
+	struct console *const journal[2] = { &b->journal.console, &b->journal.console };
 	struct console *const *remote = merge_consoles(b->merge);
+	struct console *const *to = remote ? remote : b->console_of;
 	int rc = plan->output.tree && !b->run_dir ? make_run_dir(b, plan, why) : 0;
 
 	if (rc == 0)
 		rc = logs_new(plan, attempt, b->run_dir, b->host.hostname, &b->shared,
-			remote ? remote : b->console_of, ret, why);
+			plan->output.journal == JOURNAL_ALL ? journal : to, ret, why);
 	if (rc == 0)
 		(*ret)->owner = b;
 	return rc;
@@ -450,6 +462,7 @@ static void on_orders(uv_async_t *a)
 	if (p.page.len > 0)
 		b->host.write_page(b->host.owner, p.page.at, p.page.len);
 	text_done(&p.page);
+	deliver(b, &p.entries, &b->journal.console, "launchd's own messages");
 	if (p.made)
 		adopt(b, p.made);
 	merge_serve(b->merge);
@@ -522,6 +535,8 @@ static int open_consoles(struct back *b)
 		b->consoles[i].drops = b->drop;
 		b->console_count++;
 	}
+	if (rc == 0 && b->journal_use != JOURNAL_NONE)
+		rc = journaling_open(&b->journal, &b->loop, b->drop);
 	return rc;
 }
 
@@ -564,6 +579,11 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 	b->post = post;
 	b->host = *host;
 	b->drop = p->drop;
+	b->journal_use = p->journal;
+	b->journal.path = JOURNAL_SOCKET;
+	b->journal.instead = b->console_of;
+	b->journal.say = say;
+	b->journal.owner = b;
 	b->events_fd = p->events_path ? -1 : p->events_fd;
 	b->console_of[0] = &b->consoles[0];
 	b->console_of[1] = &b->consoles[are_one() ? 0 : 1];
@@ -590,6 +610,7 @@ static void shut(struct back *b)
 	(void)uv_loop_close(&b->loop);
 	for (; b->console_count > 0; b->console_count--)
 		console_done(&b->consoles[b->console_count - 1]);
+	journaling_done(&b->journal);
 	free(b->shared.again.at);
 }
 

@@ -261,7 +261,7 @@ void output_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	o->now = NULL;
 	o->quiet.started = o->quiet.drained = false;
 	post_next_attempt(&o->post, plan, attempt);
-	if (plan->output.tree || plan->output.merge) {
+	if (plan->output.tree || plan->output.merge || plan->output.journal == JOURNAL_ALL) {
 		rc = need_thread(o);
 		if (rc == 0) {
 			post_order(&o->post, ORDER_PREPARE);
@@ -295,8 +295,9 @@ struct stdio output_stdio(const struct output *o, unsigned i, int fd)
 	__builtin_unreachable();
 }
 
-void output_take(struct output *o, unsigned i, int fd, int pipe)
+void output_take(struct output *o, unsigned i, int fd, int pipe, pid_t pid)
 {
+	o->now->of[i].pid = pid;
 	o->now->of[i].pipe[fd - 1] = pipe;
 }
 
@@ -338,6 +339,12 @@ const struct left_words *output_words(const struct output *o, unsigned i)
 void output_say(struct output *o, const char *at, size_t len)
 {
 	post_add(&o->post, &o->post.orders.own, at, len);
+	try_thread(o);
+}
+
+void output_journal(struct output *o, const char *at, size_t len)
+{
+	post_add(&o->post, &o->post.orders.entries, at, len);
 	try_thread(o);
 }
 

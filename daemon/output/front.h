@@ -59,9 +59,9 @@ void output_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 const char *output_log_dir(const struct output *o);
 
 /* What to start the i-th worker's stdout (1) or stderr (2) with, and the end of the pipe that
- * STDIO_PIPE then has, which is taken over. */
+ * STDIO_PIPE then has, which is taken over; pid is the worker's. */
 struct stdio output_stdio(const struct output *o, unsigned i, int fd);
-void output_take(struct output *o, unsigned i, int fd, int pipe);
+void output_take(struct output *o, unsigned i, int fd, int pipe, pid_t pid);
 
 /* All workers are started, or none is any more: their pipes are read. */
 void output_started(struct output *o);
@@ -75,6 +75,9 @@ const struct left_words *output_words(const struct output *o, unsigned i);
 
 /* Whole lines of launchd's own, for stderr. Also from before output_attach() to output_close(). */
 void output_say(struct output *o, const char *at, size_t len);
+
+/* Whole records for the journal, see common/journal_entry.h; where the plan has one. As above. */
+void output_journal(struct output *o, const char *at, size_t len);
 
 /* Whole lines of --events. */
 void output_events(struct output *o, const char *at, size_t len);

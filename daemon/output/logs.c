@@ -11,6 +11,7 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/output/journaling.h"
 #include "daemon/output/log_tree.h"
 #include "daemon/plan/prefix.h"
 #include "daemon/report/error_file.h"
@@ -198,6 +199,18 @@ int logs_new(const struct plan *plan, unsigned attempt, const char *run_dir, con
 	return 0;
 }
 
+/* What tells the journal whose line it is. */
+static void put_header(struct logs *l, unsigned i, int stream)
+{
+	struct worker_logs *w = &l->of[i];
+	struct stream *s = &w->stream[stream];
+
+	if (s->console && l->plan->output.journal == JOURNAL_ALL &&
+		!journaling_header(
+			l->plan, s->local_rank, l->attempt, stream + 1, w->pid, &s->prefix))
+		s->console = NULL; /* no memory: a line without it would be taken for a record */
+}
+
 void logs_start(struct logs *l)
 {
 	for (unsigned i = 0; i < l->plan->start_count; i++) {
@@ -207,6 +220,7 @@ void logs_start(struct logs *l)
 			fd_closep(&w->direct[stream]); /* the worker has it */
 			if (w->pipe[stream] < 0)
 				continue;
+			put_header(l, i, stream);
 			if (stream_start(&w->stream[stream], fd_take(&w->pipe[stream])) < 0)
 				continue;
 			l->going++;

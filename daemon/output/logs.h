@@ -20,6 +20,7 @@ struct worker_logs {
 	int direct[2];           /* STREAM_DIRECT: the file for the worker; -1 */
 	int pipe[2];             /* our end, from the main thread; -1: it was not started */
 	struct tail tail;
+	pid_t pid;               /* likewise; 0 */
 	struct left_words words; /* once collected; what it points to is the memory's */
 };
 
@@ -42,7 +43,7 @@ struct logs {
 };
 
 /* Makes the directories and opens the files; run_dir NULL: none are wanted. The consoles are those
- * of stdout and stderr. */
+ * of stdout and stderr; where the plan has it, both are the journal's. */
 int logs_new(const struct plan *plan, unsigned attempt, const char *run_dir, const char *hostname,
 	const struct stream_host *host, struct console *const consoles[2], struct logs **ret,
 	struct failure *why);

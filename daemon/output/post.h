@@ -47,6 +47,7 @@ struct order_list {
 	struct logs *made; /* by the event loop itself, to be adopted before all else; or NULL */
 	struct posted own, events; /* launchd's own, for stderr; of --events */
 	struct text page;          /* of metrics, the latest; "": none */
+	struct posted entries;     /* records for the journal */
 	const struct plan *plan;   /* ORDER_PREPARE: of this attempt */
 	unsigned attempt;          /* likewise */
 	char status[80];           /* ORDER_STATUS; "": none yet */
@@ -99,7 +100,7 @@ bool post_await_end(struct post *p, uint64_t patience_ns);
 /* Adds an order and wakes the thread. */
 void post_order(struct post *p, enum post_order what);
 
-/* The event loop's; `to` is the post's orders' own or events. */
+/* The event loop's; `to` is the post's orders' own, events or entries. */
 void post_add(struct post *p, struct posted *to, const char *at, size_t len);
 void post_page(struct post *p, const char *at, size_t len); /* drops one that waits still */
 void post_status(struct post *p, const char *text);

@@ -191,7 +191,9 @@ static void say_dropped(struct stream *s, bool last)
 		return;
 	(void)snprintf(text, sizeof text, "rank %u: dropped %llu lines of %s: %s is too slow",
 		s->rank, (unsigned long long)s->dropped, s->fd == 1 ? "stdout" : "stderr",
-		s->console->kind == CONSOLE_REMOTE ? "node rank 0's console" : "the console");
+		s->console->kind == CONSOLE_REMOTE          ? "node rank 0's console" :
+			s->console->kind == CONSOLE_JOURNAL ? "the journal" :
+							      "the console");
 	s->dropped = 0;
 	s->dropped_said_ns = now;
 	s->host->say(s->host->owner, true, text);

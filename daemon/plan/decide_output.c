@@ -65,6 +65,24 @@ static int decide_merge(const struct deciding *d, const struct topology *t, stru
 	return 0;
 }
 
+/* --journal. The plan has the other fields. */
+static int decide_journal(const struct deciding *d, struct output_plan *o)
+{
+	const struct settings *s = d->s;
+
+	o->stderr_is_journal = d->facts->stderr_is_journal;
+	if (settings_is(s, SET_JOURNAL, "all"))
+		o->journal = JOURNAL_ALL;
+	else if (settings_is(s, SET_JOURNAL, "messages") ||
+		(settings_is(s, SET_JOURNAL, "auto") && o->stderr_is_journal))
+		o->journal = JOURNAL_MESSAGES;
+	if (o->journal == JOURNAL_ALL && o->merge)
+		return failure_usage(d->why,
+			"%s and %s all contradict one another: each node has a journal of its own",
+			settings_label(s, SET_MERGE_LOGS), settings_label(s, SET_JOURNAL));
+	return 0;
+}
+
 /* Whether a worker that starts here has a stream that -r or -t names. */
 static bool any_redirected(const struct plan *p, const struct output_plan *o)
 {
@@ -76,8 +94,8 @@ static bool any_redirected(const struct plan *p, const struct output_plan *o)
 
 /* What the workers that start here have. */
 struct used {
-	bool file, console, waits; /* waits: for the console, as there is no file */
-	bool filtered[3];          /* by descriptor */
+	bool file, console, prefixed, waits; /* waits: for the console, as there is no file */
+	bool filtered[3];                    /* by descriptor */
 };
 
 static struct used look(const struct plan *p)
@@ -90,6 +108,7 @@ static struct used look(const struct plan *p)
 
 			u.file |= of.file;
 			u.console |= of.console;
+			u.prefixed |= of.console && p->output.journal != JOURNAL_ALL;
 			u.waits |= of.console && !of.file && of.way == STREAM_PIPE;
 			u.filtered[fd] |= of.filtered;
 		}
@@ -145,8 +164,9 @@ static void note_idle_output(
 		{ SET_LOG_TIMESTAMPS, o->timestamps && !u.file, no_file },
 		{ SET_CONSOLE_OVERFLOW, o->drop && !u.waits,
 			"here: no worker's output goes through launchd to the console alone" },
-		{ SET_LOG_LINE_PREFIX_TEMPLATE, o->prefix && !u.console,
-			"here: nothing goes to the console" },
+		{ SET_LOG_LINE_PREFIX_TEMPLATE, o->prefix && !u.prefixed,
+			u.console ? "in the journal, whose entries have fields" :
+				    "here: nothing goes to the console" },
 		{ SET_DUPLICATE_STDOUT_FILTERS, o->out_filters.count > 0 && !u.filtered[1],
 			"here: it applies only to a stdout that is tee'd and shown" },
 		{ SET_DUPLICATE_STDERR_FILTERS, o->err_filters.count > 0 && !u.filtered[2],
@@ -210,7 +230,7 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 		o->reopen |= p->reactions.of[n].kind == REACTION_REOPEN;
 	o->tree = o->log_dir ? !is_nowhere(o) : any_redirected(p, o);
 	o->log_all = o->tree && !asked;
-	if (decide_merge(d, t, o) < 0 || decide_events(d, p) < 0)
+	if (decide_merge(d, t, o) < 0 || decide_journal(d, o) < 0 || decide_events(d, p) < 0)
 		return d->why->code;
 	if (is_nowhere(o) && any_redirected(p, o))
 		notes_add(d->notes, NOTE_WARNING,

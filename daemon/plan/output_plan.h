@@ -17,9 +17,17 @@ enum stream_way {
 /* A stream is a worker's stdout or stderr. */
 struct stream_plan {
 	enum stream_way way;
-	bool file, console; /* where it goes; a pipe that goes to neither has its last lines kept */
+	bool file, console; /* where it goes, the console may be the journal; a pipe that goes to
+			       neither has its last lines kept */
 	const char *prefix; /* template of what stands before a line on the console; NULL: none */
 	bool filtered; /* lines with one of the filters' texts also go to a file of their own */
+};
+
+/* What goes to systemd's journal, with fields. */
+enum journal_use {
+	JOURNAL_NONE,
+	JOURNAL_MESSAGES, /* launchd's own */
+	JOURNAL_ALL,      /* and what of the workers' lines would be on the console */
 };
 
 struct output_plan {
@@ -37,6 +45,8 @@ struct output_plan {
 	bool reopen;      /* a signal opens log files anew, so no worker may have one itself */
 	bool terminal[3]; /* launchd's own stream is a terminal of ours: isatty, and no launcher */
 	bool foreground;  /* stderr is such a terminal, and launchd its foreground job */
+	enum journal_use journal;
+	bool stderr_is_journal;  /* launchd's own: a message needn't go both ways */
 	const char *events_path; /* NULL: none */
 	int events_fd;           /* -1: none */
 };

@@ -50,6 +50,7 @@ struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd
 	bool redirected = o->tree && output_is_redirected(o, local_rank, fd);
 	bool teed = redirected && (streams_of(o->tee, local_rank) & (unsigned)fd) != 0;
 	const struct vec *filters = fd == 1 ? &o->out_filters : &o->err_filters;
+	bool is_journal = o->journal == JOURNAL_ALL;
 	struct stream_plan ret = {
 		.way = STREAM_PIPE,
 		.file = redirected || (o->tree && o->log_all),
@@ -57,9 +58,9 @@ struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd
 		.filtered = teed && shown && filters->count > 0,
 	};
 
-	if (ret.console)
+	if (ret.console && !is_journal) /* the journal has fields for that */
 		ret.prefix = prefix_of(o, teed);
-	if (ret.console && !ret.file && !ret.prefix && o->terminal[fd])
+	if (ret.console && !ret.file && !ret.prefix && !is_journal && o->terminal[fd])
 		ret.way = STREAM_INHERIT;
 	if (ret.file && !ret.console && o->max_size_bytes == 0 && !o->timestamps && !o->reopen)
 		ret.way = STREAM_DIRECT;

@@ -172,6 +172,11 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (!p->ctl_socket)
 		add_fact(t, "ctl_socket", "none", settings_where(e->settings, SET_CTL_SOCKET));
 	add_output(e, a, t);
+	if (p->output.journal != JOURNAL_NONE)
+		add_fact(t, "journal",
+			p->output.journal == JOURNAL_ALL ? "messages and workers' lines" :
+							   "messages",
+			settings_where(e->settings, SET_JOURNAL));
 	if (p->mpirun_grace_from)
 		add_fact(t, "mpirun_grace", arena_strdup(a, num_seconds(p->mpirun_grace_ms).text),
 			p->mpirun_grace_from);
@@ -366,7 +371,8 @@ static void add_stream(const struct shown *s, unsigned local_rank, int fd, struc
 	if (stream.way == STREAM_INHERIT)
 		text_add(out, "launchd's own, a terminal");
 	else if (stream.console)
-		text_add(out, stream.file ? " and the console" : "the console, in whole lines");
+		text_printf(out, stream.file ? " and the %s" : "the %s, in whole lines",
+			s->e->plan->output.journal == JOURNAL_ALL ? "journal" : "console");
 	else if (stream.way == STREAM_PIPE)
 		text_add(out, stream.file ? ", written by launchd" : "kept for the report only");
 	if (stream.prefix) {
@@ -447,11 +453,13 @@ static void json_stream(const struct shown *s, unsigned local_rank, int fd, stru
 		[STREAM_PIPE] = "pipe",
 	};
 	const struct stream_plan stream = plan_stream(s->e->plan, local_rank, fd);
+	bool is_journal = s->e->plan->output.journal == JOURNAL_ALL;
 
 	json_object_begin(j, stream_names[fd]);
 	json_string(j, "way", ways[stream.way]);
 	json_string(j, "file", stream.file ? log_path(s, local_rank, fd) : NULL);
-	json_bool(j, "console", stream.console);
+	json_bool(j, "console", stream.console && !is_journal);
+	json_bool(j, "journal", stream.console && is_journal);
 	json_string(j, "prefix", stream.prefix);
 	json_bool(j, "filtered", stream.filtered);
 	json_object_end(j);

@@ -350,7 +350,7 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 	}
 	for (int fd = 1; fd < 3 && rc == 0; fd++)
 		if (w->pipe[fd] >= 0)
-			output_take(s->output, index, fd, fd_take(&w->pipe[fd]));
+			output_take(s->output, index, fd, fd_take(&w->pipe[fd]), w->outcome.pid);
 	arena_rewind(&s->scratch, mark);
 	return rc;
 }

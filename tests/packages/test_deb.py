@@ -9,6 +9,7 @@ pytestmark = [pytest.mark.needs("dpkg-buildpackage", "dh", "lintian"),
               pytest.mark.xdist_group("deb")]
 FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          "/usr/lib/systemd/system/launchd.target", "/usr/lib/sysusers.d/launchd.conf",
+         "/usr/lib/systemd/catalog/launchd.catalog", "/usr/share/doc/launchd/launchd.logrotate",
          "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1.gz", "/usr/share/man/man1/launchctl.1.gz",
          "/usr/bin/launchctl",
          "/usr/share/man/man7/launchd-control.7.gz",

@@ -11,6 +11,7 @@ SEEN = {"launchd.spec: W: no-buildroot-tag",
         "launchd.spec: W: invalid-url Source0: launchd-{version}.tar.gz"}
 FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          "/usr/lib/systemd/system/launchd.target", "/usr/lib/sysusers.d/launchd.conf",
+         "/usr/lib/systemd/catalog/launchd.catalog", "/usr/share/doc/launchd/launchd.logrotate",
          "/usr/lib/tmpfiles.d/launchd.conf", "/usr/share/man/man1/launchd.1", "/usr/share/man/man1/launchctl.1",
          "/usr/bin/launchctl",
          "/usr/share/man/man7/launchd-control.7",
@@ -38,7 +39,7 @@ def test_it_builds(make_checkout, call, tmp_path):
     # what it needs has other names here, and systemd's macros are missing; a builder of Fedora's
     # has no network
     macros = [f"_topdir {tmp_path}", "debug_package %{nil}", "_unitdir /usr/lib/systemd/system",
-              "_sysusersdir /usr/lib/sysusers.d", "_tmpfilesdir /usr/lib/tmpfiles.d"]
+              "_journalcatalogdir /usr/lib/systemd/catalog", "_sysusersdir /usr/lib/sysusers.d", "_tmpfilesdir /usr/lib/tmpfiles.d"]
     call(["unshare", "--map-root-user", "--net", "rpmbuild", "-bb", "--nodeps",
           *(word for macro in macros for word in ("-D", macro)), SPEC])
     package, = tmp_path.rglob("*.rpm")

@@ -44,7 +44,8 @@ def test_its_files(tarballs, arch):
         "share/zsh/site-functions/_launchd",
         "share/bash-completion/completions/launchctl", "share/zsh/site-functions/_launchctl",
         "lib/systemd/system/launchd@.service", "lib/systemd/system/launchd.target",
-        "lib/sysusers.d/launchd.conf", "lib/tmpfiles.d/launchd.conf",
+        "lib/sysusers.d/launchd.conf", "lib/systemd/catalog/launchd.catalog",
+        "share/doc/launchd/launchd.logrotate", "lib/tmpfiles.d/launchd.conf",
         *(f"share/doc/launchd/{name}" for name in DOCUMENTS),
         *(f"share/doc/launchd/licences/{name}" for name in LINKED),
         *(["share/doc/launchd/licences/LICENSE"] if (SOURCE / "LICENSE").exists() else [])}

@@ -38,7 +38,7 @@ CASES = {
               '--duplicate-stdout-filters=loss', '--local-ranks-filter=0-1',
               '--on-signal=USR1=reopen', '--events=events.%n.jsonl',
               '--metrics-file=%n.prom', '--metrics-listen=[::1]:9400',
-              'train.py'],
+              '--journal=messages', 'train.py'],
              {'OMP_NUM_THREADS': '4'}),
     'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
                   '--rank=$local_rank'], {}),
@@ -94,8 +94,8 @@ def test_a_terminal_is_the_workers_own(launch, desk):
         os.close(slave)
         os.close(master)
         assert result.rc == 0
-        assert worker['stderr'] == {'way': way, 'file': None, 'console': True, 'prefix': None,
-                                    'filtered': False}
+        assert worker['stderr'] == {'way': way, 'file': None, 'console': True, 'journal': False,
+                                    'prefix': None, 'filtered': False}
         assert worker['stdout']['way'] == 'pipe'
 
 

@@ -1,5 +1,6 @@
 """launchd@.service of a real systemd, on machines that it boots: a job's whole life as its operators see it."""
 import os
+import shutil
 import textwrap
 
 import pytest
@@ -170,3 +171,79 @@ def test_a_worker_sees_nothing_of_systemds_variables(service):
     assert "RANK" in names
     assert not names & {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
                         "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "LOGS_DIRECTORY"}
+
+
+# Says who it is; rank 1 fails when it is told to.
+SAYS = """
+import os, pathlib, time
+rank = os.environ["RANK"]
+print("rank", rank, "speaks", flush=True)
+while not (rank == "1" and pathlib.Path("%s/fail").exists()):
+    time.sleep(0.05)
+raise SystemExit(3)
+""" % HOME
+
+
+def test_the_journal_has_fields_and_explains_the_end(service):
+    """journalctl RANK=1, and -x with what the catalogue says."""
+    job = service(1, SAYS, more="journal = all\n")
+    machines = job.machines
+    machines.must(0, "journalctl", "--update-catalog")
+    dropin = machines.file(0, f"/etc/systemd/system/{UNIT}.d/journal.conf")
+    dropin.write_text("[Service]\nRestart=no\n")
+    machines.must(0, "systemctl", "daemon-reload")
+    job.start()
+
+    def said(*matches):
+        return machines.must(0, "journalctl", "--no-pager", "--output=cat", *matches)
+
+    machines.until(0, lambda: said("JOB=train", "RANK=1", "STREAM=stdout") == "rank 1 speaks\n", "its line")
+    machines.must(0, "systemctl", "restart", "systemd-journald")  # in the middle of it
+    (machines.home / "fail").touch()
+    job.until(ActiveState="failed", Result="exit-code", ExecMainStatus="3")
+    assert said("JOB=train", "RANK=0", "STREAM=stdout") == "rank 0 speaks\n"
+    assert "rank 1" in said("JOB=train", "EVENT=verdict_exit")
+    explained = machines.must(0, "journalctl", "--no-pager", "-x", "JOB=train")
+    assert "Subject: Rank 1 has failed" in explained and "journalctl RANK=1 RUN_ID=" in explained
+
+
+def test_launchctl_asks_and_steers_a_service(service):
+    """As root, by its name; its stop is a clean end there, which systemd doesn't answer by a restart."""
+    job = service(2, WORKS)
+    machines = job.machines
+    job.start()
+    job.until(ActiveState="active", SubState="running")
+    listed = machines.must(1, "launchctl", "list")
+    assert "train" in listed and "1 of 2" in listed and "2 of 2" in listed
+    status = machines.must(1, "launchctl", "status", "train")
+    assert status.startswith("train: working for ") and "node 1 of 2 on n1" in status
+    assert [line.split()[0] for line in status.splitlines()[3:]] == ["2", "3"]
+    assert "RANK=3\n" in machines.must(1, "launchctl", "env", "3")
+    other = machines.on(1, "setpriv", "--reuid=nobody", "--clear-groups", "launchctl", "status", "train")
+    assert other.returncode == 3 and "root can ask" in other.stderr
+    machines.must(1, "launchctl", "stop", "train")
+    job.until(1, ActiveState="inactive", Result="success", NRestarts="0")
+    job.until(0, ActiveState="activating")  # it waits for the next start here
+
+
+def test_logs_are_rotated(service):
+    if not shutil.which("logrotate"):
+        pytest.skip("logrotate is not installed")
+    job = service(1, "import time\nwhile True:\n    print('step', flush=True)\n    time.sleep(0.05)",
+                  more="log_dir = /var/log/launchd/train\ntee = 3\n")
+    machines = job.machines
+    job.start()
+    job.until(ActiveState="active", SubState="running")
+    logs = machines.file(0, "/var/log/launchd/train")
+
+    def files(name):
+        return sorted(path for path in logs.glob(f"*/attempt_0/*/{name}") if path.stat().st_size > 0)
+
+    machines.until(0, lambda: len(files("stdout.log")) == 2, "both to write")
+    machines.must(0, "cp", "/usr/local/share/doc/launchd/launchd.logrotate", "/etc/logrotate.d/launchd")
+    machines.must(0, "logrotate", "--force", "/etc/logrotate.d/launchd")
+    machines.until(0, lambda: len(files("stdout.log.1")) == len(files("stdout.log")) == 2, "new files")
+    sizes = [path.stat().st_size for path in files("stdout.log.1")]
+    machines.until(0, lambda: all(path.stat().st_size > 50 for path in files("stdout.log")), "them to grow")
+    assert [path.stat().st_size for path in files("stdout.log.1")] == sizes
+    assert job.status().startswith("attempt 0: 2 of 2 workers running")

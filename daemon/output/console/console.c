@@ -76,7 +76,7 @@ static void lose_patience(struct console *c)
 
 static bool has_poll(const struct console *c)
 {
-	return c->kind == CONSOLE_POLLED || c->kind == CONSOLE_SOCKET;
+	return c->kind == CONSOLE_POLLED || c->kind == CONSOLE_SOCKET || c->kind == CONSOLE_JOURNAL;
 }
 
 static void console_goto(struct console *c, enum console_state next)
@@ -161,7 +161,7 @@ struct outbuf *console_room(struct console *c, const struct source *s)
 
 void console_put_last(struct console *c, size_t before)
 {
-	if (c->out.len == before || c->kind == CONSOLE_REMOTE) /* there others follow */
+	if (c->out.len == before || c->write) /* there others follow, or it is needed */
 		return;
 	c->out.len--;
 	c->unended = true;
@@ -273,7 +273,7 @@ static ssize_t write_some(const struct console *c)
 	size_t len = c->out.len - c->done;
 	ssize_t n;
 
-	if (c->kind == CONSOLE_REMOTE)
+	if (c->write)
 		return c->write(c, at, len);
 	do
 		n = c->kind == CONSOLE_SOCKET ? send(c->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
@@ -339,8 +339,7 @@ static bool put_missing(struct console *c)
 	int n = snprintf(note, sizeof note, "%s[launchd: %llu bytes are missing here: %s]\n",
 		c->mid_line ? "\n" : "", (unsigned long long)c->missing, strerror(c->error));
 
-	put = c->kind == CONSOLE_REMOTE ? c->write(c, note, (size_t)n) :
-					  write(c->fd, note, (size_t)n);
+	put = c->write ? c->write(c, note, (size_t)n) : write(c->fd, note, (size_t)n);
 	if (put > 0)
 		c->mid_line = note[put - 1] != '\n';
 	if (put != n)
@@ -485,9 +484,42 @@ int console_open_remote(struct console *c, uv_loop_t *loop,
 	return begin_open(c, loop);
 }
 
-int console_open(struct console *c, uv_loop_t *loop, int fd)
+int console_watch(struct console *c, int fd)
 {
 	struct epoll_event writable = { .events = EPOLLOUT };
+
+	if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &writable) < 0)
+		return -errno;
+	c->fd = fd;
+	return 0;
+}
+
+static int open_poll(struct console *c, uv_loop_t *loop)
+{
+	int rc;
+
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	rc = c->epoll < 0 ? -errno : uv_poll_init(loop, &c->poll, c->epoll);
+	c->poll.data = c;
+	return rc;
+}
+
+int console_open_journal(struct console *c, uv_loop_t *loop,
+	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner)
+{
+	int rc;
+
+	*c = (struct console){ .fd = -1,
+		.epoll = -1,
+		.kind = CONSOLE_JOURNAL,
+		.write = write,
+		.owner_of_write = owner };
+	rc = begin_open(c, loop);
+	return rc < 0 ? rc : open_poll(c, loop);
+}
+
+int console_open(struct console *c, uv_loop_t *loop, int fd)
+{
 	int again = -1, rc;
 
 	*c = (struct console){ .fd = fd, .epoll = -1 };
@@ -497,14 +529,8 @@ int console_open(struct console *c, uv_loop_t *loop, int fd)
 	rc = begin_open(c, loop);
 	if (rc < 0 || !has_poll(c))
 		return rc;
-	c->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->fd, &writable) < 0)
-		return -errno;
-	rc = uv_poll_init(loop, &c->poll, c->epoll);
-	if (rc < 0)
-		return rc;
-	c->poll.data = c;
-	return 0;
+	rc = open_poll(c, loop);
+	return rc < 0 ? rc : console_watch(c, c->fd);
 }
 
 void console_done(struct console *c)

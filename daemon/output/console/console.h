@@ -29,10 +29,11 @@ struct source {
 };
 
 enum console_kind {
-	CONSOLE_FILE,   /* written as it is: a disk's file, a null device */
-	CONSOLE_POLLED, /* a pipe or a terminal, opened again for ourselves as non-blocking */
-	CONSOLE_SOCKET, /* MSG_DONTWAIT */
-	CONSOLE_REMOTE, /* another node's, by the owner's write() */
+	CONSOLE_FILE,    /* written as it is: a disk's file, a null device */
+	CONSOLE_POLLED,  /* a pipe or a terminal, opened again for ourselves as non-blocking */
+	CONSOLE_SOCKET,  /* MSG_DONTWAIT */
+	CONSOLE_REMOTE,  /* another node's, by the owner's write() */
+	CONSOLE_JOURNAL, /* records for systemd's, likewise; a datagram socket tells of room */
 };
 
 enum console_state {
@@ -73,7 +74,7 @@ struct console {
 	size_t shown;      /* by the owner, since the timer looked */
 	struct text words; /* launchd's own, that found no room in out */
 	size_t unsaid;     /* bytes of such words, that found no room here either */
-	/* CONSOLE_REMOTE: as write(2); after EAGAIN, console_writable() is called */
+	/* CONSOLE_REMOTE and JOURNAL: as write(2); after EAGAIN, console_writable() is called */
 	ssize_t (*write)(const struct console *c, const char *at, size_t len);
 	void *owner_of_write;
 };
@@ -87,6 +88,14 @@ int console_open(struct console *c, uv_loop_t *loop, int fd);
  * be it in pieces. On failure as above: -ENOMEM. */
 int console_open_remote(struct console *c, uv_loop_t *loop,
 	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner);
+
+/* One whose bytes are records, see common/journal_entry.h: all lines have an end. Nothing tells of
+ * room before console_watch(). On failure as above. */
+int console_open_journal(struct console *c, uv_loop_t *loop,
+	ssize_t (*write)(const struct console *c, const char *at, size_t len), void *owner);
+
+/* From now on this socket tells of room; it stays the caller's. Negative errno: it does not. */
+int console_watch(struct console *c, int fd);
 
 /* It takes bytes again; all: it has taken all. */
 void console_writable(struct console *c, bool all);

@@ -149,7 +149,7 @@ void fixture_start(struct fixture *s)
 			must(pipe2(ends, O_CLOEXEC) == 0 &&
 				fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
 			s->ends[i][fd] = ends[1];
-			output_take(s->output, i, fd, ends[0]);
+			output_take(s->output, i, fd, ends[0], 0);
 		}
 	output_started(s->output);
 }

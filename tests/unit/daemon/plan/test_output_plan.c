@@ -251,6 +251,9 @@ static const struct note_row {
 		"--tee: \"0:1,64:3\" has local rank 64, but the last one is 1" },
 	{ "a local rank to show", { { SET_LOCAL_RANKS_FILTER, "0-7" } },
 		"--local-ranks-filter: \"0-7\" has local rank 7, but the last one is 1" },
+	{ "a prefix for the journal",
+		{ { SET_LOG_LINE_PREFIX_TEMPLATE, "x" }, { SET_JOURNAL, "all" } },
+		"--log-line-prefix-template has no effect in the journal, whose entries have" },
 	{ "redirected to nowhere", { { SET_LOG_DIR, "/dev/null" }, { SET_REDIRECTS, "1:2" } },
 		"--log-dir: with /dev/null there are no log files: the streams of -r and -t go" },
 };
@@ -417,6 +420,56 @@ static void test_values(void **state)
 	settings_fixture_done(&b);
 }
 
+static const struct journal_row {
+	const char *says, *asked;
+	bool is_stream; /* stderr is the journal's */
+	bool merge;
+	enum journal_use use;
+	int rc;
+} journals[] = {
+	{ "not asked for, and not there", "auto", false, false, JOURNAL_NONE, 0 },
+	{ "stderr is the journal", "auto", true, false, JOURNAL_MESSAGES, 0 },
+	{ "asked for beside another stderr", "messages", false, false, JOURNAL_MESSAGES, 0 },
+	{ "not wanted", "none", true, false, JOURNAL_NONE, 0 },
+	{ "workers' lines, too", "all", false, false, JOURNAL_ALL, 0 },
+	{ "messages, and lines of all nodes", "messages", true, true, JOURNAL_MESSAGES, 0 },
+	{ "lines to one node, and to each one's journal", "all", false, true, 0, -EINVAL },
+};
+
+static void test_journal(void **state)
+{
+	const struct journal_row *row = *state;
+	static const char *const env[] = { "OMP_NUM_THREADS=1", NULL };
+	static const unsigned nproc[] = { 2, 2 };
+	const struct facts facts = { .env = env,
+		.hostname = "h",
+		.cpus = 8,
+		.random_id = "",
+		.terminal = { true, true, true },
+		.stderr_is_journal = row->is_stream };
+	const struct topology t = node_of(
+		row->merge ? 2 : 1, LAUNCHER_NONE, row->merge ? CONTROL_STATIC : CONTROL_NONE);
+	const struct origin flag = { LEVEL_COMMAND_LINE, "a flag" };
+	struct plan p = { 0 };
+	struct settings_fixture b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
+	struct stream_plan is;
+
+	settings_fixture_make(&b, false);
+	assert_int_equal(settings_put(&b.s, SET_JOURNAL, row->asked, flag, &b.why), 0);
+	if (row->merge)
+		assert_int_equal(settings_put(&b.s, SET_MERGE_LOGS, "1", flag, &b.why), 0);
+	assert_outcome(plan_make(&d, &t, nproc, &p), row->rc, &b.why,
+		row->rc < 0 ? "each node has a journal of its own" : NULL);
+	if (row->rc == 0) {
+		assert_int_equal(p.output.journal, row->use);
+		assert_int_equal(p.output.stderr_is_journal, row->is_stream);
+		is = plan_stream(&p, 0, 1); /* no terminal, where lines go elsewhere */
+		assert_int_equal(is.way == STREAM_PIPE, row->use == JOURNAL_ALL || row->merge);
+	}
+	settings_fixture_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -424,6 +477,7 @@ int main(void)
 	SUITE_ROWS(&s, test_stream, streams);
 	SUITE_ROWS(&s, test_notes, notes);
 	SUITE_ROWS(&s, test_merge, merges);
+	SUITE_ROWS(&s, test_journal, journals);
 	SUITE_ROWS(&s, test_filters, filters);
 	suite_add(&s, "the system's file is no reason for a warning", test_system_file, NULL, NULL);
 	suite_add(&s, "where nothing starts there is no output", test_nothing_started, NULL, NULL);

@@ -65,8 +65,8 @@ static const struct explain_row {
 		{ "\"report\":{\"value\":\"/r/h-0%\",\"source\":\"--report\"}" },
 		{ "  report           /r/h-0% " } },
 	{ "without any flag output is shown by whole lines", { "t.py" }, { NULL },
-		{ "\"stdout\":{\"way\":\"pipe\",\"file\":null,\"console\":true,\"prefix\":null,"
-		  "\"filtered\":false},\n   \"stderr\":{\"way\":\"pipe\"," },
+		{ "\"stdout\":{\"way\":\"pipe\",\"file\":null,\"console\":true,\"journal\":false,"
+		  "\"prefix\":null,\"filtered\":false},\n   \"stderr\":{\"way\":\"pipe\"," },
 		{ "    stdout    the console, in whole lines\n    stderr    the console",
 			"!  logs   " } },
 	{ "a tree of logs", { "--log-dir=/l", "--rdzv-id=7", "t.py" }, { NULL },
@@ -86,10 +86,15 @@ static const struct explain_row {
 		{ "/attempt_0/0/stdout.log, written by launchd\n" } },
 	{ "tee'd streams", { "-t2", "--duplicate-stderr-filters=E", "t.py" }, { NULL },
 		{ "\"source\":\"-t\"}",
-			"\"console\":true,\"prefix\":\"[${role_name}${local_rank}]:\","
+			"\"console\":true,\"journal\":false,\"prefix\":\"[${role_name}${local_rank}]:\","
 			"\"filtered\":true}" },
 		{ "0/stderr.log and the console, with the prefix '[${role_name}${local_rank}]:', and "
 		  "some lines to filtered_stderr.log\n" } },
+	{ "lines in the journal", { "--journal=all", "t.py" }, { NULL },
+		{ "\"journal\":{\"value\":\"messages and workers' lines\",\"source\":\"--journal\"}",
+			"\"console\":false,\"journal\":true,\"prefix\":null" },
+		{ "  journal          messages and workers' lines ",
+			"    stdout    the journal, in whole lines\n" } },
 	{ "events in a file", { "--events=/e%n", "t.py" }, { NULL },
 		{ "\"events\":{\"value\":\"/e0\",\"source\":\"--events\"}" },
 		{ "  events           /e0 " } },
