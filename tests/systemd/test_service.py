@@ -1,5 +1,6 @@
 """launchd@.service of a real systemd, on machines that it boots: a job's whole life as its operators see it."""
 import os
+import pathlib
 import shutil
 import textwrap
 
@@ -247,3 +248,34 @@ def test_logs_are_rotated(service):
     machines.until(0, lambda: all(path.stat().st_size > 50 for path in files("stdout.log")), "them to grow")
     assert [path.stat().st_size for path in files("stdout.log.1")] == sizes
     assert job.status().startswith("attempt 0: 2 of 2 workers running")
+README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_what_the_readme_shows(service):
+    """Each command of "On a static cluster", as it stands there, on two machines."""
+    section = README.read_text().partition("## On a static cluster")[2].partition("\n## ")[0]
+    prepare, ask = (textwrap.dedent("\n".join(line for line in block.splitlines() if line.startswith("    ")))
+                    for block in section.split("with a `node_rank`"))
+    job = service(2, WORKS)
+    machines = job.machines
+    for i in job.all:
+        shown = prepare.replace("nnodes = 3", "nnodes = 2").replace("node_rank = 0", f"node_rank = {i}")
+        shown = shown.replace("= gpu", "= 2").replace("/srv/train.py", f"{HOME}/train.py")
+        machines.must(i, "sh", "-ec", shown)
+    job.until(ActiveState="active", SubState="running")
+    commands = [line.partition("  #")[0].strip() for line in ask.splitlines()]
+    assert len(commands) == 6
+    for command in commands[:4]:
+        for i in job.all:
+            if "logs" in command:  # these workers have written nothing
+                machines.on(i, "sh", "-ec", command)
+            else:
+                assert machines.must(i, "sh", "-ec", command)
+    before = job.pids(0)
+    for i in job.all:
+        machines.must(i, "sh", "-ec", commands[4])
+    machines.until(0, lambda: "rank-supervisor" in job.pids(0) and job.pids(0) != before, "another launcher")
+    job.until(ActiveState="active", SubState="running")
+    for i in job.all:
+        machines.must(i, "sh", "-ec", commands[5])
+    job.until(ActiveState="inactive")
