@@ -167,7 +167,9 @@ def test_nodes_that_are_awaited(start, place, manager):
 def unit(place):
     """The unit as it is installed, with a program that is there."""
     text = (SOURCE / 'systemd/launchd@.service.in').read_text()
-    return place.write('launchd@.service', text.replace('@bindir@/launchd', str(BUILD / 'launchd')))
+    (place.path / 'launchd').symlink_to(BUILD / 'launchd')
+    (place.path / 'launchctl').symlink_to(BUILD / 'launchd')
+    return place.write('launchd@.service', text.replace('@bindir@', str(place.path)))
 
 
 @pytest.mark.skipif(not shutil.which('systemd-analyze'), reason='systemd-analyze is not installed')

@@ -117,7 +117,10 @@ class Machines(Cluster):
         for pid, line in self.processes(host):
             if line.startswith(NSPAWN):
                 for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-                    inside = Path(f"/proc/{child}/status").read_text()
+                    try:
+                        inside = Path(f"/proc/{child}/status").read_text()
+                    except OSError:
+                        continue  # one of nspawn's own, which has ended
                     if "\nNSpid:" in inside and \
                             inside.partition("\nNSpid:")[2].split("\n")[0].split()[-1] == "1":
                         return int(child)
