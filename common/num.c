@@ -67,6 +67,23 @@ static int parse_decimals(const char *text, uint64_t *ret, size_t *ret_len)
 	return 0;
 }
 
+int num_parse_thousandths(const char *text, uint64_t max, uint64_t *ret)
+{
+	size_t whole = strspn(text, "0123456789"), rest;
+	uint64_t n, thousandths;
+	int rc = parse_decimals(text + whole, &thousandths, &rest);
+
+	if (rc < 0 || text[whole + rest])
+		return -EINVAL;
+	rc = num_parse_len(text, whole, 0, max, &n);
+	if (rc < 0)
+		return rc;
+	if (n == max && thousandths > 0)
+		return -ERANGE;
+	*ret = n * 1000 + thousandths;
+	return 0;
+}
+
 int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
 {
 	size_t whole = strspn(text, "0123456789"), rest;
@@ -103,5 +120,28 @@ struct num_text num_seconds(uint64_t ms)
 		(void)snprintf(ret.text, sizeof ret.text, "%llu.%0*u", whole, decimals, rest);
 	else
 		(void)snprintf(ret.text, sizeof ret.text, "%llu", whole);
+	return ret;
+}
+
+struct num_text num_size(uint64_t bytes)
+{
+	static const char units[] = "KMGTPE";
+	struct num_text ret;
+	int unit = -1;
+
+	for (uint64_t left = bytes; left >= 1024; left /= 1024)
+		unit++;
+	if (unit < 0) {
+		(void)snprintf(ret.text, sizeof ret.text, "%u byte%s", (unsigned)bytes,
+			bytes == 1 ? "" : "s");
+	} else {
+		unsigned shift = 10 * (unsigned)(unit + 1);
+		uint64_t part = bytes & ((UINT64_C(1) << shift) - 1);
+		/* thousandths of what may be 60 bits: not all of its bits are needed */
+		uint64_t rest = ((part >> (shift - 10)) * 1000 + 512) >> 10;
+
+		(void)snprintf(ret.text, sizeof ret.text, "%.12s %ciB",
+			num_seconds((bytes >> shift) * 1000 + rest).text, units[unit]);
+	}
 	return ret;
 }

@@ -6,6 +6,7 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_NODES] = "Multiple nodes",
 	[GROUP_WORKERS] = "Workers",
 	[GROUP_ENVIRONMENT] = "Workers' environment",
+	[GROUP_CGROUP] = "Limits of each worker, by cgroups",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_END] = "Ending the job",
 	[GROUP_RESTART] = "Restarts",
@@ -170,6 +171,25 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_NCCL_SOCKET_IFNAME] = { .flag = "nccl_socket_ifname", .kind = KIND_TEXT,
 		.group = GROUP_ENVIRONMENT, .metavar = "NAMES",
 		.help = "Set NCCL_SOCKET_IFNAME for the workers." },
+
+	[SET_CGROUP_MEMORY] = { .flag = "cgroup-memory", .section = SECTION_CGROUP, .key = "memory",
+		.kind = KIND_SIZE,
+		.group = GROUP_CGROUP, .metavar = "BYTES", .by_default = "0", .max = 1ull << 60,
+		.help = "Memory that each worker may use, with all processes that it starts and "
+			"without swap; beyond that the kernel kills all of them, and the report "
+			"names the rank. K, M and G are powers of 1024 bytes; 0: no limit. Needs a "
+			"delegated cgroup: see CGROUPS in launchd(1)." },
+	[SET_CGROUP_CPUS] = { .flag = "cgroup-cpus", .section = SECTION_CGROUP, .key = "cpus",
+		.kind = KIND_CPUS, .group = GROUP_CGROUP,
+		.metavar = "N", .by_default = "0", .max = 65536,
+		.help = "CPU time that each worker may use, in CPUs, with all processes that it "
+			"starts; may have decimals, as in 1.5. 0: no limit. Needs a delegated "
+			"cgroup." },
+	[SET_CGROUP_PIDS] = { .flag = "cgroup-pids", .section = SECTION_CGROUP, .key = "pids",
+		.kind = KIND_COUNT, .group = GROUP_CGROUP,
+		.metavar = "N", .by_default = "0", .max = 4194304,
+		.help = "How many processes and threads each worker may have at the same time; 0: "
+			"no limit. Needs a delegated cgroup." },
 
 	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_OUTPUT, .metavar = "DIR",

@@ -41,6 +41,9 @@ enum setting_id {
 	SET_UNSET_ENV,
 	SET_MPI_ENV,
 	SET_NCCL_SOCKET_IFNAME,
+	SET_CGROUP_MEMORY,
+	SET_CGROUP_CPUS,
+	SET_CGROUP_PIDS,
 	SET_LOG_DIR,
 	SET_REDIRECTS,
 	SET_TEE,
@@ -116,8 +119,12 @@ enum setting_kind {
 	KIND_STREAMS,      /* streams by local rank, kept as text; see streams_of() */
 	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
 	KIND_ARGS,         /* words as a shell splits them, adds to them; see script.h */
+	KIND_CPUS, /* number is thousandths, 0 or CPUS_LEAST..max of the row in whole ones */
 	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };
+
+/* The least time of a CPU that the kernel gives a cgroup: in thousandths. */
+enum { CPUS_LEAST = 10 };
 
 /* What becomes of a setting that has a value. */
 enum setting_support {
@@ -141,6 +148,7 @@ enum setting_group {
 	GROUP_NODES,
 	GROUP_WORKERS,
 	GROUP_ENVIRONMENT,
+	GROUP_CGROUP,
 	GROUP_OUTPUT,
 	GROUP_END,
 	GROUP_RESTART,

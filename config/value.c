@@ -93,6 +93,13 @@ static int size_parse(const struct setting_row *row, const char *text, uint64_t 
 	return rc;
 }
 
+static int cpus_parse(const struct setting_row *row, const char *text, uint64_t *ret)
+{
+	int rc = num_parse_thousandths(text, row->max, ret);
+
+	return rc == 0 && *ret > 0 && *ret < CPUS_LEAST ? -ERANGE : rc;
+}
+
 /* torchrun's k=v,k=v: every key needs a value. */
 static int conf_check(const char *text)
 {
@@ -140,6 +147,8 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		return streams_check(text);
 	case KIND_SIZE:
 		return size_parse(row, text, ret);
+	case KIND_CPUS:
+		return cpus_parse(row, text, ret);
 	case KIND_ENDS:
 		return ends_check(text);
 	case KIND_TEXT_OR_NONE:
@@ -179,6 +188,9 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		       "local rank, as in 0:1,4-7:3";
 	case KIND_SIZE:
 		return "a whole number of bytes, or one with K, M or G, as in 64M";
+	case KIND_CPUS:
+		return arena_printf(a, "a number of CPUs from 0.01 to %llu, such as 1.5, or 0",
+			(unsigned long long)row->max);
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
 		       "in 1,64-77,SIGSEGV";

@@ -31,6 +31,8 @@
 #include "daemon/run/run.h"
 #include "daemon/self_check.h"
 #include "daemon/supervise.h"
+#include "daemon/workers/cgroup_paths.h"
+#include "daemon/workers/divide.h"
 #include "daemon/workers/guard.h"
 
 /* All that one run is made of, in the order in which it is decided. */
@@ -90,6 +92,18 @@ static void note_kernel(struct launch *l)
 				row->weaker ? ", which is weaker: " : "",
 				row->weaker ? row->weaker : "");
 	}
+}
+
+static void note_cgroup(struct launch *l)
+{
+	struct cgroup_paths paths = { 0 };
+	struct text words = { 0 };
+
+	if (cgroup_paths_read("", &l->arena, &paths) == 0)
+		divide_describe(&paths, &words);
+	if (words.len)
+		notes_add(&l->notes, NOTE_VERBOSE, "cgroup: %s", text_string(&words));
+	text_done(&words);
 }
 
 static bool wants_self_check(const struct settings *s)
@@ -285,8 +299,10 @@ static int run(struct launch *l, char **argv)
 	pid_t pid;
 	int rc;
 
-	if (loglevel_least(&l->settings) == NOTE_VERBOSE)
+	if (loglevel_least(&l->settings) == NOTE_VERBOSE) {
 		note_kernel(l);
+		note_cgroup(l);
+	}
 	if (!another_node_speaks(l))
 		say_notes(l, &l->notes, NULL);
 	if (l->plan.start_count == 0)

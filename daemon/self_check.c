@@ -25,8 +25,8 @@
 #include "daemon/plan/topology.h"
 #include "daemon/report/cjson.h"
 #include "daemon/report/explain.h"
-#include "daemon/workers/cgroup.h"
 #include "daemon/workers/cgroup_paths.h"
+#include "daemon/workers/divide.h"
 
 enum { COLUMN = 12, WIDTH = 80 };
 
@@ -135,19 +135,9 @@ static void check_cgroup(struct check *c)
 {
 	struct cgroup_paths paths = { 0 };
 	struct text found = { 0 };
-	int rc = cgroup_paths_read("", c->s->arena, &paths);
 
-	if (rc == 0)
-		rc = cgroup_look(&paths);
-	if (rc == 0)
-		text_printf(&found, "%s is delegated: a job gets its own below", paths.unified.dir);
-	else if (rc == -ENOENT)
-		text_add(&found, "none of version 2 is seen here");
-	else if (rc == -EPERM)
-		text_printf(&found, "%s is not delegated (Delegate=yes in a systemd unit)",
-			paths.unified.dir);
-	else
-		text_printf(&found, "%s", strerror(-rc));
+	if (cgroup_paths_read("", c->s->arena, &paths) == 0)
+		divide_describe(&paths, &found);
 	add_text(c, "cgroup", &found);
 }
 

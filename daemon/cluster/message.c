@@ -213,7 +213,9 @@ static void failed_fields(struct pass *p, struct outcome *o)
 	o->node = u32(p, o->node);
 	o->pid = process_id(p, o->pid);
 	ending_fields(p, &o->end);
-	o->oom = small(p, o->oom, OOM_YES);
+	o->oom = small(p, o->oom, OOM_CHILD);
+	o->oom_limit = small(p, o->oom_limit, OOM_LIMIT_NONE);
+	o->oom_bytes = u64(p, o->oom_bytes);
 	o->asked = small(p, o->asked, ASKED_KILLED);
 	o->asked_signal = signal_number(p, o->asked_signal);
 	o->started_ns = u64(p, o->started_ns);

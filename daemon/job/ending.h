@@ -28,8 +28,17 @@ struct ending {
 enum asked { ASKED_NOTHING, ASKED_TO_STOP, ASKED_KILLED };
 
 /* Whether the kernel's OOM killer ended it. LIKELY: its cgroup's counter rose, but other
- * processes share the cgroup. */
-enum oom { OOM_NO, OOM_LIKELY, OOM_YES };
+ * processes share the cgroup. CHILD: it ended by itself, but a process that it had started was
+ * killed so. */
+enum oom { OOM_NO, OOM_LIKELY, OOM_YES, OOM_CHILD };
+
+/* Whose memory was used up. */
+enum oom_limit {
+	OOM_LIMIT_UNKNOWN,
+	OOM_LIMIT_OWN,   /* the worker's own: --cgroup-memory, or one that it has set itself */
+	OOM_LIMIT_ABOVE, /* of a cgroup in which launchd was started */
+	OOM_LIMIT_NONE,  /* the machine's */
+};
 
 /* What a worker's error file, or what it wrote last, says of the cause. */
 enum blames {
@@ -45,8 +54,10 @@ struct outcome {
 	pid_t pid;     /* 0: never started */
 	struct ending end;
 	enum oom oom;
-	enum asked asked; /* by launchd, before it ended */
-	int asked_signal; /* the first one that asked it to stop */
+	enum oom_limit oom_limit;
+	uint64_t oom_bytes; /* that limit; 0: not known */
+	enum asked asked;   /* by launchd, before it ended */
+	int asked_signal;   /* the first one that asked it to stop */
 	/* CLOCK_MONOTONIC; 0: never. ended_ns is the same for two on a node if their order is not
 	 * known. */
 	uint64_t started_ns, ended_ns, asked_ns;

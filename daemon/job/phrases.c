@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/num.h"
 #include "common/signame.h"
 #include "common/text.h"
 #include "daemon/job/ending.h"
@@ -209,14 +210,42 @@ void worker_add(struct text *out, const struct outcome *o)
 	text_add(out, ")");
 }
 
-/* OOM is looked for only after a SIGKILL that launchd has not sent. */
+/* Whose memory was used up; nothing where that is not known. */
+static void oom_limit_add(struct text *out, const struct outcome *o)
+{
+	switch (o->oom_limit) {
+	case OOM_LIMIT_UNKNOWN:
+		return;
+	case OOM_LIMIT_OWN:
+		text_add(out, " at its memory limit");
+		break;
+	case OOM_LIMIT_ABOVE:
+		text_add(out, " at the memory limit of launchd's own cgroup or one above");
+		break;
+	case OOM_LIMIT_NONE:
+		text_add(out, " because the machine was out of memory");
+		return;
+	}
+	if (o->oom_bytes)
+		text_printf(out, ", %s%s", num_size(o->oom_bytes).text,
+			o->oom_limit == OOM_LIMIT_OWN ? " (--cgroup-memory)" : "");
+}
+
+/* OOM_YES and OOM_LIKELY are looked for only after a SIGKILL that launchd has not sent. */
 void outcome_add(struct text *out, const struct outcome *o)
 {
 	if (o->oom == OOM_YES) {
 		text_add(out, "killed by the kernel's OOM killer (SIGKILL)");
+		oom_limit_add(out, o);
 		return;
 	}
 	ending_describe(&o->end, out);
 	if (o->oom == OOM_LIKELY)
 		text_add(out, " (likely by the kernel's OOM killer)");
+	if (o->oom == OOM_CHILD) {
+		text_add(out,
+			" (a process that it had started was killed by the kernel's OOM killer");
+		oom_limit_add(out, o);
+		text_add(out, ")");
+	}
 }

@@ -47,6 +47,15 @@ enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 /* Who hosts the store in which workers meet: worker 0, or node rank 0's launcher. */
 enum store_host { STORE_RANK0, STORE_AGENT };
 
+/* Of each worker, with all that it starts. 0: none. */
+struct worker_limits {
+	uint64_t memory_bytes;
+	uint64_t cpus; /* in thousandths of a CPU */
+	uint64_t pids; /* processes and threads */
+	/* where each comes from: "--cgroup-memory", "job.ini:12" */
+	const char *memory_from, *cpus_from, *pids_from;
+};
+
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
 	bool provisional;    /* nodes have yet to meet, and may have other numbers of workers */
@@ -76,6 +85,7 @@ struct plan {
 	const char *wrapper;               /* path to execute for them */
 	const char *wrap_ranks;            /* the ranks that have them; NULL: all */
 
+	struct worker_limits limits;
 	struct reactions reactions;
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;

@@ -140,6 +140,20 @@ static void add_output(const struct explained *e, struct arena *a, struct fact_l
 			settings_where(s, SET_EVENTS));
 }
 
+static void add_limits(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct worker_limits *l = &e->plan->limits;
+
+	if (l->memory_bytes)
+		add_fact(t, "memory_limit", arena_strdup(a, num_size(l->memory_bytes).text),
+			l->memory_from);
+	if (l->cpus)
+		add_fact(t, "cpus_limit", arena_strdup(a, num_seconds(l->cpus).text), l->cpus_from);
+	if (l->pids)
+		add_fact(t, "pids_limit", arena_printf(a, "%llu", (unsigned long long)l->pids),
+			l->pids_from);
+}
+
 /* What only some jobs have. */
 static void add_rare_facts(const struct explained *e, struct arena *a, struct fact_list *t)
 {
@@ -171,6 +185,7 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 			settings_where(e->settings, SET_METRICS_LISTEN));
 	if (!p->ctl_socket)
 		add_fact(t, "ctl_socket", "none", settings_where(e->settings, SET_CTL_SOCKET));
+	add_limits(e, a, t);
 	add_output(e, a, t);
 	if (p->output.journal != JOURNAL_NONE)
 		add_fact(t, "journal",

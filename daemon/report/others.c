@@ -280,7 +280,7 @@ static void add_line(struct text *out, const struct group *g)
 static bool is_same_story(const struct outcome *a, const struct outcome *b)
 {
 	return a->end.how == b->end.how && a->end.value == b->end.value &&
-		a->end.core == b->end.core && a->oom == b->oom &&
+		a->end.core == b->end.core && a->oom == b->oom && a->oom_limit == b->oom_limit &&
 		a->asked_signal == b->asked_signal;
 }
 

@@ -33,6 +33,14 @@ static const char *const oom_words[] = {
 	[OOM_NO] = "no",
 	[OOM_LIKELY] = "likely",
 	[OOM_YES] = "yes",
+	[OOM_CHILD] = "child",
+};
+
+static const char *const limit_words[] = {
+	[OOM_LIMIT_UNKNOWN] = NULL,
+	[OOM_LIMIT_OWN] = "own",
+	[OOM_LIMIT_ABOVE] = "above",
+	[OOM_LIMIT_NONE] = "machine",
 };
 
 const char *json_cause_word(enum cause_kind kind)
@@ -80,6 +88,8 @@ void json_ending(struct json *j, const struct outcome *o)
 	json_string(j, "error", ending_is_unstarted(e) ? strerror(e->value) : NULL);
 	json_bool(j, "core_dumped", e->how == ENDED_SIGNAL && e->core);
 	json_string(j, "oom", oom_words[o->oom]);
+	json_string(j, "oom_limit", limit_words[o->oom_limit]);
+	json_number_if(j, "oom_limit_bytes", o->oom_bytes > 0, (int64_t)o->oom_bytes);
 }
 
 void json_asked(struct json *j, const struct outcome *o)

@@ -291,8 +291,10 @@ static int start_pool(struct run *r)
 static void start_workers(struct run *r)
 {
 	run_goto(r, RUN_WORKING);
-	if (start_pool(r) < 0) {
-		fail_unstarted(r, ENOMEM);
+	int rc = start_pool(r);
+
+	if (rc < 0) {
+		fail_unstarted(r, -rc);
 		return;
 	}
 	progress_start(&r->progress, r->attempt.number, r->master_port);

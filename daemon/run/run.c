@@ -50,7 +50,7 @@ static unsigned descriptors_of(const struct plan *plan, unsigned local_rank)
 
 unsigned run_descriptors(const struct plan *plan)
 {
-	enum { OUR_OWN = 40 };
+	enum { OUR_OWN = 56 };
 	unsigned need = OUR_OWN + plan->nnodes;
 
 	if (address_size(&plan->metrics_address) > 0)

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
@@ -19,8 +20,10 @@
 
 #include "common/arena.h"
 #include "common/fd.h"
+#include "common/text.h"
 #include "daemon/os/kernel.h"
 #include "daemon/workers/cgroup_paths.h"
+#include "daemon/workers/controllers.h"
 
 /* Of glibc 2.32; what is built with an older one may run with it. */
 extern char single_threaded __asm__("__libc_single_threaded") __attribute__((weak));
@@ -94,15 +97,29 @@ static int make_nest(int dir)
 	return dir < 0 ? -errno : dir;
 }
 
+/* None where the file can't be read. */
+static unsigned read_controllers(int dir, const char *name)
+{
+	char text[512];
+	autoclose fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	long len = fd < 0 ? -1 : fd_read_up_to(fd, text, sizeof text - 1);
+
+	if (len < 0)
+		return 0;
+	text[len] = '\0';
+	return controllers_parse(text);
+}
+
 /* All that kill and leave will need is opened now: later there may be no descriptor left. */
 static int open_leaf(const char *path, int parent, struct cgroup_leaf *ret)
 {
 	autoclose dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	autoclose kill_fd = dir < 0 ? -1 : openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
 	autoclose freeze = kill_fd < 0 ? -1 : openat(dir, "cgroup.freeze", O_WRONLY | O_CLOEXEC);
-	autoclose outside = freeze < 0 ? -1 : openat(parent, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	autoclose procs = freeze < 0 ? -1 : openat(parent, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	autoclose home = procs < 0 ? -1 : fcntl(parent, F_DUPFD_CLOEXEC, 3);
 
-	if (outside < 0) /* before Linux 5.14 there is no cgroup.kill */
+	if (home < 0) /* before Linux 5.14 there is no cgroup.kill */
 		return -errno;
 	autoclose nest = make_nest(dir);
 	if (nest < 0)
@@ -113,7 +130,11 @@ static int open_leaf(const char *path, int parent, struct cgroup_leaf *ret)
 		.nest = fd_take(&nest),
 		.kill = fd_take(&kill_fd),
 		.freeze = fd_take(&freeze),
-		.outside = fd_take(&outside),
+		.home = fd_take(&home),
+		.procs = fd_take(&procs),
+		.lobby = -1,
+		.control = openat(parent, "cgroup.subtree_control", O_WRONLY | O_CLOEXEC),
+		.available = read_controllers(parent, "cgroup.controllers"),
 	};
 	return 0;
 }
@@ -182,6 +203,136 @@ static int move_to(int procs)
 	return procs >= 0 && write(procs, "0", 1) == 1 ? 0 : -errno;
 }
 
+/* Enables ('+') or disables ('-') controllers in a cgroup.subtree_control. 0 or negative errno. */
+static int control(int fd, unsigned set, char sign)
+{
+	struct text words = { 0 };
+	int rc;
+
+	if (set == 0)
+		return 0;
+	controllers_add(&words, set, sign);
+	rc = words.failed ? -ENOMEM : fd_write_all(fd, text_string(&words), words.len);
+	text_done(&words);
+	return rc;
+}
+
+int cgroup_enable(int dir, unsigned controllers)
+{
+	autoclose fd = openat(dir, "cgroup.subtree_control", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : control(fd, controllers, '+');
+}
+
+pid_t cgroup_leaf_other(const struct cgroup_leaf *leaf)
+{
+	char pids[64], *at = pids, *end;
+	autoclose fd = openat(leaf->home, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, pids, sizeof pids - 1);
+
+	if (n < 0)
+		return -1;
+	for (pids[n] = '\0'; *at; at = end + (*end == '\n')) {
+		pid_t pid = (pid_t)strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		if (pid != getpid())
+			return pid ? pid : -1;
+	}
+	return 0;
+}
+
+/* Its last name, "launchd-PID-guard", and whether there is room for it. */
+static const char *lobby_name(const struct cgroup_leaf *leaf, char *ret, size_t size)
+{
+	(void)snprintf(ret, size, "%s-guard", strrchr(leaf->path, '/') + 1);
+	return ret;
+}
+
+static int enter_lobby(struct cgroup_leaf *leaf)
+{
+	char name[NAME_MAX + 1];
+	autoclose dir = -1;
+
+	(void)lobby_name(leaf, name, sizeof name);
+	if (mkdirat(leaf->home, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	dir = openat(leaf->home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	leaf->lobby = dir < 0 ? -1 : openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	return leaf->lobby < 0 ? -errno : move_to(leaf->lobby);
+}
+
+static bool says(int events, const char *what)
+{
+	char text[64] = "";
+
+	return pread(events, text, sizeof text - 1, 0) > 0 && strstr(text, what);
+}
+
+static bool is_populated(int events)
+{
+	return says(events, "populated 1");
+}
+
+/* Waits until nothing lives in the leaf: the kernel tells who polls its cgroup.events (Linux,
+ * cgroup-v2.rst), within 10 ms. */
+static void wait_empty(int dir, int within_ms)
+{
+	autoclose events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	struct pollfd change = { .fd = events, .events = POLLPRI };
+	uint64_t end = uv_hrtime() + (uint64_t)within_ms * 1000000;
+
+	while (events >= 0 && is_populated(events)) {
+		uint64_t now = uv_hrtime();
+
+		if (now >= end)
+			return;
+		(void)poll(&change, 1, (int)((end - now) / 1000000) + 1);
+	}
+}
+
+/* Undoes it, as far as it was done. The other process may be dying in there. */
+static void leave_lobby(struct cgroup_leaf *leaf, unsigned within_ms)
+{
+	char name[NAME_MAX + 1];
+
+	(void)control(leaf->control, leaf->enabled, '-');
+	leaf->enabled = leaf->controllers = 0;
+	(void)move_to(leaf->procs);
+	fd_closep(&leaf->lobby);
+	(void)lobby_name(leaf, name, sizeof name);
+	if (unlinkat(leaf->home, name, AT_REMOVEDIR) < 0 && errno == EBUSY) {
+		autoclose dir = openat(leaf->home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		wait_empty(dir, (int)within_ms);
+		(void)unlinkat(leaf->home, name, AT_REMOVEDIR);
+	}
+}
+
+int cgroup_leaf_divide(struct cgroup_leaf *leaf, unsigned controllers)
+{
+	unsigned needed = controllers & ~read_controllers(leaf->home, "cgroup.subtree_control");
+	int rc = 0;
+
+	if (needed) {
+		if (cgroup_leaf_other(leaf) != 0)
+			return -EBUSY;
+		rc = leaf->control < 0 ? -EACCES : enter_lobby(leaf);
+		if (rc == 0)
+			rc = control(leaf->control, needed, '+');
+		if (rc == 0)
+			leaf->enabled = needed;
+	}
+	if (rc == 0)
+		rc = cgroup_enable(leaf->dir, controllers);
+	if (rc == 0)
+		leaf->controllers = controllers;
+	else if (needed)
+		leave_lobby(leaf, 0);
+	return rc;
+}
+
 static void enter(struct cgroup_leaf *leaf)
 {
 	autoclose procs = openat(leaf->nest, "cgroup.procs", O_WRONLY | O_CLOEXEC);
@@ -205,7 +356,7 @@ pid_t cgroup_fork(struct cgroup_leaf *leaf)
 
 int cgroup_leaf_leave(struct cgroup_leaf *leaf)
 {
-	int rc = leaf->inside ? move_to(leaf->outside) : 0;
+	int rc = leaf->inside ? move_to(leaf->lobby >= 0 ? leaf->lobby : leaf->procs) : 0;
 
 	if (rc == 0)
 		leaf->inside = false;
@@ -235,13 +386,6 @@ void cgroup_leaf_thaw(const struct cgroup_leaf *leaf)
 	(void)fd_write_all(leaf->freeze, "0", 1);
 	if (fstat(leaf->dir, &st) == 0 && st.st_nlink > 2) /* there are cgroups in it */
 		(void)nftw(leaf->path, thaw_directory, 16, FTW_PHYS | FTW_MOUNT);
-}
-
-static bool says(int events, const char *what)
-{
-	char text[64] = "";
-
-	return pread(events, text, sizeof text - 1, 0) > 0 && strstr(text, what);
 }
 
 /* The kernel says so of cgroup.events to who polls it, and by inotify, which sends signals. */
@@ -278,28 +422,6 @@ int cgroup_leaf_kill(const struct cgroup_leaf *leaf)
 	return write(leaf->kill, "1", 1) == 1 ? 0 : -errno;
 }
 
-static bool is_populated(int events)
-{
-	return says(events, "populated 1");
-}
-
-/* Waits until nothing lives in the leaf: the kernel tells who polls its cgroup.events (Linux,
- * cgroup-v2.rst), within 10 ms. */
-static void wait_empty(int dir, int within_ms)
-{
-	autoclose events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
-	struct pollfd change = { .fd = events, .events = POLLPRI };
-	uint64_t end = uv_hrtime() + (uint64_t)within_ms * 1000000;
-
-	while (events >= 0 && is_populated(events)) {
-		uint64_t now = uv_hrtime();
-
-		if (now >= end)
-			return;
-		(void)poll(&change, 1, (int)((end - now) / 1000000) + 1);
-	}
-}
-
 /* As it mostly is, empty but for the supervisor's: without a look at what is in it. */
 static int remove_leaf(const struct cgroup_leaf *leaf)
 {
@@ -317,9 +439,14 @@ int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms)
 		wait_empty(leaf->dir, (int)within_ms);
 		rc = cgroup_remove(leaf->path);
 	}
+	if (leaf->lobby >= 0 && !leaf->inside)
+		leave_lobby(leaf, within_ms);
+	fd_closep(&leaf->lobby);
 	fd_closep(&leaf->dir);
 	fd_closep(&leaf->nest);
-	fd_closep(&leaf->outside);
+	fd_closep(&leaf->home);
+	fd_closep(&leaf->procs);
+	fd_closep(&leaf->control);
 	*leaf = (struct cgroup_leaf)CGROUP_LEAF_NONE;
 	return rc;
 }

@@ -21,6 +21,7 @@
 #include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup_paths.h"
+#include "daemon/workers/divide.h"
 #include "daemon/workers/run_dir.h"
 #include "daemon/workers/signals.h"
 
@@ -66,12 +67,14 @@ int guard_init(
 int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why)
 {
 	struct cgroup_paths paths;
+	int rc;
 
 	if (cgroup_paths_read("", arena, &paths) < 0)
 		return failure_oom(why);
 	oom_start(&paths, &g->oom);
-	(void)cgroup_leaf_make(&paths, arena, &g->leaf); /* a help; there is none without it */
-	return 0;
+	/* a help; there is none without it */
+	rc = cgroup_leaf_make(&paths, arena, &g->leaf);
+	return divide_leaf(&g->leaf, &paths, rc, &g->plan->limits, why);
 }
 
 void guard_drop_cgroups(struct guard *g)

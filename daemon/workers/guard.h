@@ -89,8 +89,9 @@ struct guard {
 int guard_init(
 	struct guard *g, const struct plan *plan, const sigset_t *ignored, struct failure *why);
 
-/* What cgroups can do for us: the counter of the OOM killer's kills, and a leaf of our own. After
- * guard_init(), before guard_fork(). -ENOMEM. */
+/* What cgroups can do for us: the counter of the OOM killer's kills, and a leaf of our own, divided
+ * among the workers. After guard_init(), before guard_fork(). -ENOMEM; -EINVAL: the workers' limits
+ * can't be had here, see divide_leaf(). */
 int guard_use_cgroups(struct guard *g, struct arena *arena, struct failure *why);
 
 /* Gives them back, with all that is left in the leaf: for the survivor, at the end. */

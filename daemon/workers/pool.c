@@ -15,6 +15,7 @@
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup.h"
+#include "daemon/workers/controllers.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/spawn.h"
 #include "daemon/workers/tree.h"
@@ -210,9 +211,8 @@ static void on_worker_ended(void *owner, struct worker *w)
 	struct pool *p = owner;
 
 	p->alive--;
-	if (w->outcome.end.how == ENDED_SIGNAL && w->outcome.end.value == SIGKILL &&
-		w->outcome.asked != ASKED_KILLED)
-		w->outcome.oom = oom_look(p->oom);
+	if (!ending_is_success(&w->outcome.end) && w->outcome.asked != ASKED_KILLED)
+		oom_judge(p->oom, &p->cells, &w->outcome);
 	if (!p->culprit && w->outcome.asked == ASKED_NOTHING &&
 		!ending_is_success(&w->outcome.end)) {
 		p->culprit = w;
@@ -333,7 +333,8 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 	struct spawn how = { .program = plan_program(s->plan, local_rank),
 		.stdio = stdio,
 		.inherited = s->inherited,
-		.cgroup = cgroup < 0 ? -1 : cgroup };
+		.cgroup = cgroup < 0 ? -1 : cgroup,
+		.must_go = limits_need(&s->plan->limits) != 0 };
 	int rc;
 
 	for (int fd = 1; fd < 3 && s->output; fd++)
@@ -342,7 +343,11 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 	render_environment(s, local_rank, &env);
 	how.argv = vec_argv(&argv);
 	how.env = vec_argv(&env);
-	if (arena_failed(&s->scratch)) {
+	if (how.must_go && cgroup < 0) {
+		worker_not_started(w, ENDED_UNMADE, -cgroup);
+		rc = failure_set(why, cgroup, "can't make a cgroup for rank %u: %s",
+			w->outcome.rank, strerror(-cgroup));
+	} else if (arena_failed(&s->scratch)) {
 		worker_not_started(w, ENDED_UNMADE, ENOMEM);
 		rc = failure_oom(why);
 	} else {
@@ -353,6 +358,18 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 			output_take(s->output, index, fd, fd_take(&w->pipe[fd]), w->outcome.pid);
 	arena_rewind(&s->scratch, mark);
 	return rc;
+}
+
+/* Without limits they are a help: workers are born where we are if there are none. */
+static int open_cells(struct pool *p, const struct attempt *attempt, struct failure *why)
+{
+	int rc = cells_open(&p->cells, p->leaf, attempt->number, p->workers[0].outcome.rank,
+		p->plan->start_count, &p->plan->limits);
+
+	if (rc < 0 && limits_need(&p->plan->limits))
+		return failure_set(why, rc, "can't make a cgroup for attempt %u: %s",
+			attempt->number, strerror(-rc));
+	return 0;
 }
 
 int pool_start(struct pool *p, const struct attempt *attempt, const struct inherited *inherited,
@@ -368,15 +385,14 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 	bool died = false;
 	int rc = deaths_open(&p->deaths, p->loop, p->plan->nnodes > 1, on_deaths, p, why);
 
+	if (rc == 0)
+		rc = open_cells(p, attempt, why);
 	if (rc < 0)
 		return rc;
 	(void)uv_timer_init(p->loop, &p->grace); /* can't fail */
 	(void)uv_timer_init(p->loop, &p->look);
 	p->grace.data = p->look.data = p;
 	starter_init(&starter);
-	/* they are a help; without them workers are born where we are */
-	(void)cells_open(&p->cells, p->leaf, attempt->number, p->workers[0].outcome.rank,
-		p->plan->start_count);
 	for (unsigned i = 0; i < p->plan->start_count && !p->culprit; i++) {
 		if (starter_start(&starter, &p->workers[i], p->deaths.epoll, why) == 0) {
 			p->alive++;

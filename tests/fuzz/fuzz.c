@@ -79,6 +79,10 @@ static void check_value(const struct setting_row *row, const struct value *v)
 	case KIND_SECONDS:
 		PROMISE(v->number >= row->min * 1000 && v->number <= row->max * 1000);
 		break;
+	case KIND_CPUS:
+		PROMISE(v->number == 0 || v->number >= CPUS_LEAST);
+		PROMISE(v->number <= row->max * 1000);
+		break;
 	case KIND_CHOICE:
 		PROMISE((int)v->number == choice_index(row->choices, v->text));
 		break;

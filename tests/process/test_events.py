@@ -20,7 +20,8 @@ NUMBER, TEXT, FLAG, NONE = int, str, bool, type(None)
 WORKER = {'rank': (NUMBER,), 'local_rank': (NUMBER,), 'attempt': (NUMBER,), 'pid': (NUMBER, NONE)}
 ENDS = {'how': ('exit', 'signal', 'not_startable'), 'exit_code': (NUMBER, NONE),
         'signal': (TEXT, NONE), 'error': (TEXT, NONE), 'core_dumped': (FLAG,),
-        'oom': ('no', 'likely', 'yes'), 'ended_by_launchd': (FLAG,), 'killed_by_launchd': (FLAG,),
+        'oom': ('no', 'likely', 'yes', 'child'), 'oom_limit': ('own', 'above', 'machine', None),
+        'oom_limit_bytes': (NUMBER, NONE), 'ended_by_launchd': (FLAG,), 'killed_by_launchd': (FLAG,),
         'asked_signal': (TEXT, NONE), 'seconds': (float,)}
 CAUSES = ('failure', 'signal', 'max_runtime', 'launchd_killed', 'launcher_ended', 'hang_up',
           'node_lost')

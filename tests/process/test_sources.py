@@ -173,7 +173,7 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
     ('[launchd]\nnuma_binding = node\n', 2, ['numa-binding', '"node"', 'not supported yet']),
     ('[launchd]\nnode_timeout = 0.5\n', 2, ['node-timeout', '"0.5"', 'from 1 to 86400 seconds']),
-    ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd] and [env]']),
+    ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd], [env] and [cgroup]']),
     ('role = x\n', 1, ['role', '[launchd]']),
     ('[launchd]\n\nnproc_per_node = two\n', 3, ['"two"', 'whole number']),
     ('[launchd]\nrole = x\nstdin = null\nrole = y\n', 4, ['role', 'set twice', 'job.ini:2']),

@@ -120,6 +120,28 @@ static void test_print(void **state)
 	assert_true(row->ms == UINT64_MAX || ms == row->ms);
 }
 
+static const struct size_row {
+	const char *says;
+	uint64_t bytes;
+	const char *text;
+} sizes[] = {
+	{ "none", 0, "0 bytes" },
+	{ "one", 1, "1 byte" },
+	{ "below all units", 1023, "1023 bytes" },
+	{ "a whole unit", UINT64_C(2) << 30, "2 GiB" },
+	{ "half of one", UINT64_C(3) << 29, "1.5 GiB" },
+	{ "a third is rounded", 1365, "1.333 KiB" },
+	{ "a bit less is no less", (UINT64_C(2) << 30) - 1, "1.999 GiB" },
+	{ "the largest unit", UINT64_C(1) << 60, "1 EiB" },
+};
+
+static void test_size(void **state)
+{
+	const struct size_row *row = *state;
+
+	assert_string_equal(num_size(row->bytes).text, row->text);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -127,5 +149,6 @@ int main(void)
 	SUITE_ROWS(&s, test_number, numbers);
 	SUITE_ROWS(&s, test_seconds, seconds);
 	SUITE_ROWS(&s, test_print, prints);
+	SUITE_ROWS(&s, test_size, sizes);
 	return suite_run(&s);
 }

@@ -14,10 +14,11 @@
 #define OUTCOME \
 	{ \
 		.rank = 1, .local_rank = 2, .attempt = 3, .node = 4, .pid = 5000, \
-		.end = { ENDED_SIGNAL, SIGSEGV, true }, .oom = OOM_LIKELY, .asked = ASKED_TO_STOP, \
-		.asked_signal = SIGTERM, .started_ns = 6, .ended_ns = UINT64_C(1) << 40, \
-		.asked_ns = 7, .late_ns = 8, .blames = BLAMES_A_PEER, .left = 9, \
-		.left_killed = 10, \
+		.end = { ENDED_SIGNAL, SIGSEGV, true }, .oom = OOM_LIKELY, \
+		.oom_limit = OOM_LIMIT_ABOVE, .oom_bytes = UINT64_C(1) << 33, \
+		.asked = ASKED_TO_STOP, .asked_signal = SIGTERM, .started_ns = 6, \
+		.ended_ns = UINT64_C(1) << 40, .asked_ns = 7, .late_ns = 8, \
+		.blames = BLAMES_A_PEER, .left = 9, .left_killed = 10, \
 	}
 
 #define BY_SIGNAL \
@@ -63,7 +64,7 @@ static const struct row {
 	{ "REFUSED", { MESSAGE_REFUSED, .refused = { REFUSED_RUNNING, -110, "a text" } }, 13,
 		UINT64_C(0x2386d5d2032282f6) },
 	{ "WAITING", { MESSAGE_WAITING, .waiting = "a\ttext" }, 10, UINT64_C(0x7704c56686659384) },
-	{ "FAILED", { MESSAGE_FAILED, .failed = OUTCOME }, 68, UINT64_C(0x29152f87658e0308) },
+	{ "FAILED", { MESSAGE_FAILED, .failed = OUTCOME }, 77, UINT64_C(0x26048e4e554e305f) },
 	{ "STOP",
 		{ MESSAGE_STOP,
 			.stop = { .attempt = 1,
@@ -73,8 +74,8 @@ static const struct row {
 				.cause = BY_SIGNAL } },
 		71, UINT64_C(0x41bd37c3c671457a) },
 	{ "SIGNAL", { MESSAGE_SIGNAL, .signal = SIGUSR1 }, 1, UINT64_C(0xfeaceb1f570eae7a) },
-	{ "OUTCOMES", { MESSAGE_OUTCOMES, .outcomes = { 1, outcomes, 2 } }, 140,
-		UINT64_C(0x891006a5d18251cf) },
+	{ "OUTCOMES", { MESSAGE_OUTCOMES, .outcomes = { 1, outcomes, 2 } }, 158,
+		UINT64_C(0x2d0914fa03f2bc1d) },
 	{ "RECORD", { MESSAGE_RECORD, .record = { 1, 2, &record, "command", { "lines\n", NULL } } },
 		56, UINT64_C(0x9991423095348ce0) },
 	{ "ENDED",
@@ -97,7 +98,7 @@ static const struct row {
 				.text = "text",
 				.unsure = true,
 				.cause = { .kind = CAUSE_FAILURE, .culprit = OUTCOME } } },
-		126, UINT64_C(0x5af18d38e6ebcf1c) },
+		135, UINT64_C(0x8d4fffd9b5916791) },
 	{ "JOINED", { MESSAGE_JOINED, .joined = { 1, ranks, 2 } }, 16,
 		UINT64_C(0x48a1586b5bad1289) },
 	{ "LOG", { MESSAGE_LOG, .log = { 2, "a\0b", 3 } }, 4, UINT64_C(0x737259c9b65c5873) },

@@ -32,6 +32,8 @@ static const struct outcome outcome = {
 	.pid = 4711,
 	.end = { ENDED_SIGNAL, SIGSEGV, true },
 	.oom = OOM_LIKELY,
+	.oom_limit = OOM_LIMIT_OWN,
+	.oom_bytes = UINT64_C(3) << 40,
 	.asked = ASKED_TO_STOP,
 	.asked_signal = SIGTERM,
 	.started_ns = 1,
@@ -69,6 +71,8 @@ static void assert_outcomes(const struct outcome *a, const struct outcome *b)
 	assert_int_equal(a->end.value, b->end.value);
 	assert_int_equal(a->end.core, b->end.core);
 	assert_int_equal(a->oom, b->oom);
+	assert_int_equal(a->oom_limit, b->oom_limit);
+	assert_int_equal(a->oom_bytes, b->oom_bytes);
 	assert_int_equal(a->asked, b->asked);
 	assert_int_equal(a->asked_signal, b->asked_signal);
 	assert_int_equal(a->started_ns, b->started_ns);
@@ -381,11 +385,12 @@ static const struct value_row {
 	{ "no signal 0", 21, 0 },
 	{ "no exit code above 255", 22, 1 },
 	{ "a core is dumped, or not", 23, 2 },
-	{ "no fourth kind of OOM", 24, 3 },
-	{ "no fourth way to be asked", 25, 3 },
-	{ "no signal above 127 that asked", 26, 255 },
-	{ "no time before the machine's own", 58, 255 },
-	{ "nobody else to blame", 59, 3 },
+	{ "no fifth kind of OOM", 24, 4 },
+	{ "no fifth limit of memory", 25, 4 },
+	{ "no fourth way to be asked", 34, 3 },
+	{ "no signal above 127 that asked", 35, 255 },
+	{ "no time before the machine's own", 67, 255 },
+	{ "nobody else to blame", 68, 3 },
 };
 
 static void test_value(void **state)

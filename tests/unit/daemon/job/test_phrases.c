@@ -188,6 +188,33 @@ static const struct outcome_row {
 		{ .pid = 4, .end = { ENDED_SIGNAL, SIGKILL, false }, .oom = OOM_LIKELY },
 		"rank 0 (local rank 0, pid 4): killed by SIGKILL (likely by the kernel's OOM "
 		"killer)" },
+	{ "the OOM killer, for its own limit",
+		{ .pid = 4,
+			.end = { ENDED_SIGNAL, SIGKILL, false },
+			.oom = OOM_YES,
+			.oom_limit = OOM_LIMIT_OWN,
+			.oom_bytes = UINT64_C(2) << 30 },
+		"rank 0 (local rank 0, pid 4): killed by the kernel's OOM killer (SIGKILL) at its "
+		"memory limit, 2 GiB (--cgroup-memory)" },
+	{ "the OOM killer, for a limit above",
+		{ .pid = 4,
+			.end = { ENDED_SIGNAL, SIGKILL, false },
+			.oom = OOM_YES,
+			.oom_limit = OOM_LIMIT_ABOVE,
+			.oom_bytes = UINT64_C(3) << 29 },
+		"rank 0 (local rank 0, pid 4): killed by the kernel's OOM killer (SIGKILL) at the "
+		"memory limit of launchd's own cgroup or one above, 1.5 GiB" },
+	{ "the OOM killer, for the machine",
+		{ .pid = 4,
+			.end = { ENDED_SIGNAL, SIGKILL, false },
+			.oom = OOM_YES,
+			.oom_limit = OOM_LIMIT_NONE },
+		"rank 0 (local rank 0, pid 4): killed by the kernel's OOM killer (SIGKILL) because "
+		"the machine was out of memory" },
+	{ "the OOM killer, a data loader",
+		{ .pid = 4, .end = { ENDED_EXIT, 1, false }, .oom = OOM_CHILD },
+		"rank 0 (local rank 0, pid 4): exit code 1 (a process that it had started was "
+		"killed by the kernel's OOM killer)" },
 	{ "no process", { .end = { ENDED_UNSTARTED, 2, false } },
 		"rank 0 (local rank 0): could not be started" },
 };

@@ -106,33 +106,33 @@ static const struct row {
 		HEAD("worker_started") WORKER("17", "1", "2") },
 	{ "worker_ended by an exit code", { EVENT_WORKER_ENDED, S(5), .worker = &failed },
 		HEAD("worker_ended") WORKER("17", "1", "0") ",\"how\":\"exit\",\"exit_code\":7,"
-		"\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
+		"\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
 		"\"seconds\":1.500000" },
 	{ "worker_ended by a signal", { EVENT_WORKER_ENDED, S(5), .worker = &dumped },
 		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
-		"\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,\"oom\":\"no\","
+		"\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
 		"\"seconds\":1.000000" },
 	{ "worker_ended as it was asked", { EVENT_WORKER_ENDED, S(5), .worker = &stopped },
 		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"exit\",\"exit_code\":0,"
-		"\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
+		"\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":true,\"killed_by_launchd\":false,"
 		"\"asked_signal\":\"SIGTERM\",\"seconds\":1.000000" },
 	{ "worker_ended by launchd", { EVENT_WORKER_ENDED, S(5), .worker = &killed },
 		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
-		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
+		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":true,\"killed_by_launchd\":true,"
 		"\"asked_signal\":\"SIGINT\",\"seconds\":1.000000" },
 	{ "worker_ended, OOM-killed", { EVENT_WORKER_ENDED, S(5), .worker = &oom },
 		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
-		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"likely\","
+		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"likely\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
 		"\"seconds\":1.000000" },
 	{ "worker_ended before it began", { EVENT_WORKER_ENDED, S(5), .worker = &unstarted },
 		HEAD("worker_ended") "\"rank\":1,\"local_rank\":0,\"attempt\":0,\"pid\":null,"
 		"\"how\":\"not_startable\",\"exit_code\":null,\"signal\":null,"
-		"\"error\":\"No such file or directory\",\"core_dumped\":false,\"oom\":\"no\","
+		"\"error\":\"No such file or directory\",\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
 		"\"seconds\":1.000000" },
 	{ "signal_received", { EVENT_SIGNAL_RECEIVED, S(5),

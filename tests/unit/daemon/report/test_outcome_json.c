@@ -48,7 +48,7 @@ static const struct ending_row {
 	const char *text;
 } endings[] = {
 	{ "an exit code", { .end = { ENDED_EXIT, 3, true } },
-		"{\"exit_code\":3,\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\","
+		"{\"exit_code\":3,\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null}" },
 	{ "a signal with a core, after ours",
 		{ .end = { ENDED_SIGNAL, SIGSEGV, true },
@@ -56,16 +56,20 @@ static const struct ending_row {
 			.asked = ASKED_TO_STOP,
 			.asked_signal = SIGTERM },
 		"{\"exit_code\":null,\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,"
-		"\"oom\":\"likely\",\"ended_by_launchd\":true,\"killed_by_launchd\":false,"
+		"\"oom\":\"likely\",\"oom_limit\":null,\"oom_limit_bytes\":null,\"ended_by_launchd\":true,\"killed_by_launchd\":false,"
 		"\"asked_signal\":\"SIGTERM\"}" },
 	{ "killed by us",
-		{ .end = { ENDED_SIGNAL, SIGKILL, false }, .oom = OOM_YES, .asked = ASKED_KILLED },
+		{ .end = { ENDED_SIGNAL, SIGKILL, false },
+			.oom = OOM_YES,
+			.oom_limit = OOM_LIMIT_ABOVE,
+			.oom_bytes = 4096,
+			.asked = ASKED_KILLED },
 		"{\"exit_code\":null,\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,"
-		"\"oom\":\"yes\",\"ended_by_launchd\":true,\"killed_by_launchd\":true,"
+		"\"oom\":\"yes\",\"oom_limit\":\"above\",\"oom_limit_bytes\":4096,\"ended_by_launchd\":true,\"killed_by_launchd\":true,"
 		"\"asked_signal\":null}" },
 	{ "not started", { .end = { ENDED_UNSTARTED, ENOENT, false } },
 		"{\"exit_code\":null,\"signal\":null,\"error\":\"No such file or directory\","
-		"\"core_dumped\":false,\"oom\":\"no\",\"ended_by_launchd\":false,"
+		"\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,\"ended_by_launchd\":false,"
 		"\"killed_by_launchd\":false,\"asked_signal\":null}" },
 };
 

@@ -16,6 +16,7 @@
 #include "daemon/workers/spawn.h"
 
 static struct cells cells;
+static const struct worker_limits no_limits;
 
 static bool is_there(const char *name)
 {
@@ -29,7 +30,8 @@ static const char *part_none(void)
 {
 	struct cgroup_leaf none = CGROUP_LEAF_NONE;
 
-	HOLDS(cells_open(&cells, &none, 0, 0, 2) == 0 && cells.dir < 0, "without a leaf, none");
+	HOLDS(cells_open(&cells, &none, 0, 0, 2, &no_limits) == 0 && cells.dir < 0,
+		"without a leaf, none");
 	HOLDS(cells_add(&cells, 0) == -ENOENT, "nothing is made for a worker");
 	cells_kill(&cells);
 	cells_close(&cells);
@@ -65,7 +67,7 @@ static const char *part_births(void)
 	pid_t pids[2];
 
 	HOLDS(leaf_make() == 0 && leaf.path, "there is a leaf");
-	HOLDS(cells_open(&cells, &leaf, 3, 6, 2) == 0, "an attempt's can be made");
+	HOLDS(cells_open(&cells, &leaf, 3, 6, 2, &no_limits) == 0, "an attempt's can be made");
 	for (unsigned i = 0; i < 2; i++) {
 		dirs[i] = cells_add(&cells, 6 + i);
 		HOLDS(dirs[i] >= 0 && fcntl(dirs[i], F_GETFD) & FD_CLOEXEC, "a worker's, too");
@@ -101,7 +103,8 @@ static const char *part_missing(void)
 	pid_t pid;
 	int dir;
 
-	HOLDS(leaf_make() == 0 && cells_open(&cells, &leaf, 0, 0, 1) == 0, "there is a leaf");
+	HOLDS(leaf_make() == 0 && cells_open(&cells, &leaf, 0, 0, 1, &no_limits) == 0,
+		"there is a leaf");
 	dir = cells_add(&cells, 0);
 	HOLDS(dir >= 0 && unlinkat(cells.dir, "rank-0", AT_REMOVEDIR) == 0, "it goes again");
 	HOLDS(start_in(dir, true, &why) < 0 && why.code < 0, "who must be there is not started");
@@ -128,7 +131,8 @@ static const char *part_close(void)
 	struct failure why = { 0 };
 	int dir;
 
-	HOLDS(leaf_make() == 0 && cells_open(&cells, &leaf, 0, 0, 1) == 0, "there is a leaf");
+	HOLDS(leaf_make() == 0 && cells_open(&cells, &leaf, 0, 0, 1, &no_limits) == 0,
+		"there is a leaf");
 	dir = cells_add(&cells, 0);
 	HOLDS(dir >= 0 && mkdirat(dir, "of a worker", 0755) == 0, "a worker divides its own");
 	HOLDS(start_in(dir, true, &why) > 0, "a program starts in it");

@@ -52,7 +52,7 @@ static const char *part_leaf(void)
 	HOLDS(leaf_make() == 0, "a leaf can be made");
 	HOLDS(leaf.path && stat(leaf.path, &st) == 0, "there is a leaf");
 	HOLDS(fcntl(leaf.dir, F_GETFD) & FD_CLOEXEC && fcntl(leaf.kill, F_GETFD) & FD_CLOEXEC &&
-			fcntl(leaf.outside, F_GETFD) & FD_CLOEXEC,
+			fcntl(leaf.home, F_GETFD) & FD_CLOEXEC,
 		"workers don't get its files");
 	(void)snprintf(path, sizeof path, "%s", leaf.path);
 	HOLDS(cgroup_leaf_remove(&leaf, BOUND_MS) == 0, "it can be removed");
