@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -37,7 +38,9 @@ static int send_file(int fd, const char *at, size_t len)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { .room = { 0 } };
 	struct msghdr m = { .msg_control = &control, .msg_controllen = sizeof control.room };
-	autoclose file = memfd_create("journal-entry", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	/* glibc has a function for it from 2.27 on */
+	autoclose file =
+		(int)syscall(SYS_memfd_create, "journal-entry", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int rc;
 
 	if (file < 0)
