@@ -131,7 +131,7 @@ static enum control_error refuse(struct reading *r, enum control_error e, const 
 
 static enum control_error take_version(struct reading *r, const cJSON *item)
 {
-	return item->valuedouble == CONTROL_VERSION && is_of(item, cJSON_Number) ?
+	return item->valuedouble == (int)CONTROL_VERSION && is_of(item, cJSON_Number) ?
 		CONTROL_OK :
 		refuse(r, CONTROL_OTHER_VERSION, "this launcher speaks version 1");
 }

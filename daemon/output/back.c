@@ -255,7 +255,7 @@ static void deliver(struct back *b, struct posted *w, struct console *to, const 
 {
 	char text[96];
 
-	if (to)
+	if (to && w->text.len > 0)
 		console_say(to, text_string(&w->text), w->text.len);
 	else if (w->text.len > 0)
 		write_events(b, text_string(&w->text), w->text.len);
