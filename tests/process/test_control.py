@@ -365,6 +365,7 @@ def test_killed_ones_leave_no_socket(job, place, who):
         return
     if who == 'both':
         os.kill(supervisor, signal.SIGSTOP)
+        until(lambda: status_of(supervisor)['State'][0] == 'T', 'it to be stopped')
     running.kill()
     running.process.wait()
     if who == 'both':

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from control import Control, socket_of
-from harness import BUILD, LIMIT, is_running, native, supervisor_of, until
+from harness import BUILD, LIMIT, is_running, native, status_of, supervisor_of, until
 from together import Cluster
 
 LAUNCHD = str(BUILD / 'launchd')
@@ -218,6 +218,7 @@ def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
     running = job()
     supervisor = supervisor_of(running.pid)
     os.kill(supervisor, signal.SIGSTOP)
+    until(lambda: status_of(supervisor)['State'][0] == 'T', 'it to be stopped')
     try:
         rc, _, err = ctl('status')
         assert rc == 1
@@ -251,6 +252,7 @@ def test_sockets_that_were_left(job, ctl, ok):
     running = job()
     path, supervisor = socket_of(running), supervisor_of(running.pid)
     os.kill(supervisor, signal.SIGSTOP)
+    until(lambda: status_of(supervisor)['State'][0] == 'T', 'it to be stopped')
     running.kill()
     running.process.wait()
     os.kill(supervisor, signal.SIGKILL)

@@ -35,7 +35,7 @@ def test_a_crowd_that_says_nothing_keeps_no_node_out(start, place):
 def test_no_descriptors_for_a_crowd(start):
     """It is not scanned for that."""
     cluster = Cluster(start, 2, native('dump'), KEY, begin=False)
-    cluster.begin(0, wrap=['prlimit', '--nofile=64'])
+    cluster.begin(0, wrap=['prlimit', '--nofile=72'])
     until(lambda: listens(cluster.port + 1), 'node rank 0 to listen')
     with Crowd(cluster.port + 1, 80, 80) as crowd:
         until(lambda: crowd.dialed >= 160, 'all to be there, and some to come again')
