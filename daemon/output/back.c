@@ -255,7 +255,7 @@ static void deliver(struct back *b, struct posted *w, struct console *to, const 
 {
 	char text[96];
 
-	if (to && w->text.len > 0)
+	if (to)
 		console_say(to, text_string(&w->text), w->text.len);
 	else if (w->text.len > 0)
 		write_events(b, text_string(&w->text), w->text.len);
@@ -462,7 +462,8 @@ static void on_orders(uv_async_t *a)
 	if (p.page.len > 0)
 		b->host.write_page(b->host.owner, p.page.at, p.page.len);
 	text_done(&p.page);
-	deliver(b, &p.entries, &b->journal.console, "launchd's own messages");
+	if (p.entries.text.len > 0 || p.entries.lost > 0)
+		deliver(b, &p.entries, &b->journal.console, "launchd's own messages");
 	if (p.made)
 		adopt(b, p.made);
 	merge_serve(b->merge);

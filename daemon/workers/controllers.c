@@ -84,7 +84,7 @@ size_t limits_files(const struct worker_limits *l, struct limit_file ret[LIMIT_F
 	}
 	if (l->cpus) {
 		(void)snprintf(text, sizeof text, "%llu %u",
-			(unsigned long long)(l->cpus * (PERIOD_US / 1000)), (unsigned)PERIOD_US);
+			(unsigned long long)l->cpus * (PERIOD_US / 1000), (unsigned)PERIOD_US);
 		add_file(ret, &count, "cpu.max", text);
 	}
 	if (l->pids) {
