@@ -1,10 +1,12 @@
 """A client of the control socket, launchd-control(7), apart from the one that launchd brings."""
 import itertools
 import json
+import os
 import pathlib
+import signal
 import socket
 
-from harness import LIMIT, until
+from harness import LIMIT, is_running, status_of, supervisor_of, until
 
 
 def socket_dir(place):
@@ -14,6 +16,17 @@ def socket_dir(place):
 
 def socket_of(job):
     return socket_dir(job.place) / f'{job.pid}.sock'
+
+
+def kill_both(job):
+    """Supervisor and guard, and neither can act on the other's end."""
+    supervisor = supervisor_of(job.pid)
+    os.kill(job.pid, signal.SIGSTOP)
+    until(lambda: status_of(job.pid)['State'][0] == 'T', 'the guard to be stopped')
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: not is_running(supervisor), 'the supervisor to end')
+    job.kill()
+    job.process.wait()
 
 
 class Refused(Exception):

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from control import Control, Refused, socket_dir, socket_of
+from control import Control, Refused, kill_both, socket_dir, socket_of
 from harness import LIMIT, is_idle, is_running, native, status_of, supervisor_of, until, worker
 from together import Cluster
 
@@ -364,17 +364,13 @@ def test_killed_ones_leave_no_socket(job, place, who):
         gone(place)
         return
     if who == 'both':
-        os.kill(supervisor, signal.SIGSTOP)
-        until(lambda: status_of(supervisor)['State'][0] == 'T', 'it to be stopped')
+        kill_both(running)
+        path.unlink()
+        return
     running.kill()
     running.process.wait()
-    if who == 'both':
-        os.kill(supervisor, signal.SIGKILL)
     until(lambda: not is_running(supervisor), 'the supervisor to end')
-    if who == 'both':
-        path.unlink()
-    else:
-        gone(place)
+    gone(place)
 
 
 def test_it_costs_nothing(job):

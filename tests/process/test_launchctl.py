@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from control import Control, socket_of
-from harness import BUILD, LIMIT, is_running, native, status_of, supervisor_of, until
+from control import Control, kill_both, socket_of
+from harness import BUILD, LIMIT, native, status_of, supervisor_of, until
 from together import Cluster
 
 LAUNCHD = str(BUILD / 'launchd')
@@ -25,6 +25,22 @@ def ctl(place):
                               capture_output=True, text=True, timeout=LIMIT, check=False, **how)
         return done.returncode, done.stdout, done.stderr
     return call
+
+
+@pytest.fixture
+def follow(place):
+    """Starts a launchctl that goes on until the job ends, and leaves none."""
+    followers = []
+
+    def begin(*words):
+        followers.append(subprocess.Popen([LAUNCHD, 'ctl', *words], env=place.environment({}),
+                                          stdout=subprocess.PIPE, text=True))
+        return followers[-1]
+    yield begin
+    for follower in followers:
+        follower.kill()
+        follower.wait()
+        follower.stdout.close()
 
 
 @pytest.fixture
@@ -153,7 +169,7 @@ with open({go.path!r}) as f:
 ''')
 
 
-def test_logs(start, place, ctl, ok):
+def test_logs(start, place, ctl, ok, follow):
     said, go = place.fifo('said'), place.fifo('go')
     running = start(['--log-dir=logs', '-t3', '--nproc_per_node=2', '--use_env', '--no_python', sys.executable,
                      talker(place, said, go)])
@@ -164,22 +180,16 @@ def test_logs(start, place, ctl, ok):
     assert ok('logs', '-n2').splitlines() == [
         f'[{rank}] {rank} step {i}' for rank in (0, 1) for i in (18, 19)]
     assert ctl('logs', '3')[0] == 1
-    follower = subprocess.Popen([LAUNCHD, 'ctl', 'logs', '-f', '-n1'], env=place.environment({}),
-                                stdout=subprocess.PIPE, text=True)
-    try:
-        assert {follower.stdout.readline() for _ in range(2)} == {'[0] 0 step 19\n', '[1] 1 step 19\n'}
-        go.go(5)
-        for _ in range(5):
-            said.line()
-        lines = [follower.stdout.readline() for _ in range(5)]
-        assert set(lines) <= {'[0] 0 more\n', '[1] 1 more\n'}
-        ok('stop')
-        running.end()
-        assert follower.wait(LIMIT) == 0 and follower.stdout.read() == ''
-    finally:
-        follower.kill()
-        follower.wait()
-        follower.stdout.close()
+    follower = follow('logs', '-f', '-n1')
+    assert {follower.stdout.readline() for _ in range(2)} == {'[0] 0 step 19\n', '[1] 1 step 19\n'}
+    go.go(5)
+    for _ in range(5):
+        said.line()
+    lines = [follower.stdout.readline() for _ in range(5)]
+    assert set(lines) <= {'[0] 0 more\n', '[1] 1 more\n'}
+    ok('stop')
+    running.end()
+    assert follower.wait(LIMIT) == 0 and follower.stdout.read() == ''
 
 
 def test_no_logs(job, ctl, ok):
@@ -192,26 +202,21 @@ def test_no_logs(job, ctl, ok):
     running.end()
 
 
-def test_events_until_the_end(job, place, ok):
+def test_events_until_the_end(job, ok, follow):
     running = job()
-    follower = subprocess.Popen([LAUNCHD, 'ctl', 'events', '-f'], env=place.environment({}),
-                                stdout=subprocess.PIPE, text=True)
-    try:
-        def follows():
-            """Whether it has seen something of this restart: it may have come too late for it."""
-            ok('restart')
-            running.ready.expect('ready', 2)
-            return select.select([follower.stdout], [], [], 0)[0]
+    follower = follow('events', '-f')
 
-        until(follows, 'an event')
-        ok('stop')
-        running.end()
-        events = [json.loads(line)['event'] for line in follower.stdout]
-        assert events[-1] == 'verdict' and follower.wait(LIMIT) == 0
-    finally:
-        follower.kill()
-        follower.wait()
-        follower.stdout.close()
+    def follows():
+        """Whether it has seen something of this restart: it may have come too late for it."""
+        ok('restart')
+        running.ready.expect('ready', 2)
+        return select.select([follower.stdout], [], [], 0)[0]
+
+    until(follows, 'an event')
+    ok('stop')
+    running.end()
+    events = [json.loads(line)['event'] for line in follower.stdout]
+    assert events[-1] == 'verdict' and follower.wait(LIMIT) == 0
 
 
 def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
@@ -230,33 +235,22 @@ def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
     assert running.end().rc == 143
 
 
-def test_watch(job, place, ok):
+def test_watch(job, ok, follow):
     running = job()
-    watcher = subprocess.Popen([LAUNCHD, 'ctl', 'status', '--watch=0.05', '--json'],
-                               env=place.environment({}), stdout=subprocess.PIPE, text=True)
-    try:
-        for _ in range(3):
-            assert json.loads(watcher.stdout.readline())['state'] == 'working'
-        ok('stop')
-        running.end()
-        watcher.stdout.read()
-        assert watcher.wait(LIMIT) == 0  # the job's end is no error
-    finally:
-        watcher.kill()
-        watcher.wait()
-        watcher.stdout.close()
+    watcher = follow('status', '--watch=0.05', '--json')
+    for _ in range(3):
+        assert json.loads(watcher.stdout.readline())['state'] == 'working'
+    ok('stop')
+    running.end()
+    watcher.stdout.read()
+    assert watcher.wait(LIMIT) == 0  # the job's end is no error
 
 
 def test_sockets_that_were_left(job, ctl, ok):
     """Of a launcher both of whose processes were killed."""
     running = job()
-    path, supervisor = socket_of(running), supervisor_of(running.pid)
-    os.kill(supervisor, signal.SIGSTOP)
-    until(lambda: status_of(supervisor)['State'][0] == 'T', 'it to be stopped')
-    running.kill()
-    running.process.wait()
-    os.kill(supervisor, signal.SIGKILL)
-    until(lambda: not is_running(supervisor), 'the supervisor to end')
+    path = socket_of(running)
+    kill_both(running)
     assert path.exists()
     assert ctl('status')[0] == 3 and len(ok('list').splitlines()) == 1
     path.unlink()
