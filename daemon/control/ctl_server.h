@@ -48,7 +48,6 @@ struct ctl_server {
 	/* private */
 	int listening; /* -1: it is not open */
 	uv_poll_t poll;
-	bool in_loop; /* this is */
 	struct acceptor acceptor;
 	struct ctl_client *clients;
 	unsigned count, followers;

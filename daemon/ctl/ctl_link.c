@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -51,11 +52,13 @@ void ctl_link_close(struct ctl_link *l)
 	text_done(&l->in);
 }
 
-static int refused_by_silence(const struct ctl_link *l, int64_t waited_ms, struct failure *why)
+static int refused_by_silence(struct ctl_link *l, int64_t waited_ms, struct failure *why)
 {
 	struct process p;
 
-	if (l->supervisor > 0 && process_read(l->supervisor, &p) == 0 && strchr("Tt", p.state))
+	l->stopped =
+		l->supervisor > 0 && process_read(l->supervisor, &p) == 0 && strchr("Tt", p.state);
+	if (l->stopped)
 		return failure_set(why, -ETIMEDOUT,
 			"the launcher, pid %d, is stopped%s: kill -CONT %d lets it go on",
 			(int)l->supervisor, p.state == 't' ? " by a debugger" : " by a signal",
@@ -95,6 +98,29 @@ static int wait_for(struct ctl_link *l, short events, bool patient, struct failu
 		if (rc < 0)
 			return rc;
 	}
+}
+
+int ctl_link_wait(const struct ctl_link *l, int ms, struct failure *why)
+{
+	struct pollfd p = { .fd = l->fd, .events = POLLIN };
+	int n = poll(&p, 1, ms);
+
+	if (n < 0 && errno != EINTR)
+		return failure_set(why, -errno, "poll: %s", strerror(errno));
+	return n > 0;
+}
+
+const char *ctl_link_raw(const struct ctl_link *l, const char *name, size_t *ret_len)
+{
+	const char *end = l->in.at + l->used - 2, *at; /* "}\n" */
+	char mark[32];
+	int len = snprintf(mark, sizeof mark, "\"%s\":", name);
+
+	at = memmem(l->in.at, l->used, mark, (size_t)len);
+	if (!at)
+		return NULL;
+	*ret_len = (size_t)(end - at) - (size_t)len;
+	return at + len;
 }
 
 static int send_all(struct ctl_link *l, const struct text *line, struct failure *why)

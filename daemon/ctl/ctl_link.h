@@ -20,6 +20,7 @@ struct ctl_link {
 	struct text in;   /* what has come */
 	size_t used;      /* of that: the line before */
 	unsigned asked;
+	bool stopped; /* it did not answer, as a signal or a debugger has stopped it */
 };
 
 /* Connects. -ENOENT, -ECONNREFUSED: nobody listens there any more. */
@@ -38,6 +39,14 @@ int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON 
  * away, until the next call. 0: the stream has ended. */
 int ctl_link_follow(struct ctl_link *l, const char *op, struct failure *why);
 int ctl_link_next(struct ctl_link *l, cJSON **ret_root, struct failure *why);
+
+/* Waits for that long, and no longer than the launcher lives. 1: it has closed the connection; 0:
+ * time is over; or a negative errno. */
+int ctl_link_wait(const struct ctl_link *l, int ms, struct failure *why);
+
+/* What the line last read has behind a member's name, up to the object's end, as the launcher wrote
+ * it: the member must be the last one. NULL: it has none of that name. */
+const char *ctl_link_raw(const struct ctl_link *l, const char *name, size_t *ret_len);
 
 /* A member of an object; NULL: it has none of that name, or none of that type. */
 const cJSON *member_object(const struct cjson *c, const cJSON *of, const char *name);

@@ -21,6 +21,7 @@
 #include "daemon/ctl/ctl_link.h"
 #include "daemon/ctl/job_find.h"
 #include "daemon/ctl/job_view.h"
+#include "daemon/ctl/print.h"
 #include "daemon/ctl/rank_logs.h"
 #include "daemon/ctl/rank_stack.h"
 
@@ -46,15 +47,6 @@ const char *const *launchctl_words(const char *const *argv)
 											NULL;
 }
 
-static int print(struct ctl_run *r, struct text *out)
-{
-	int rc = out->failed ? failure_oom(&r->why) :
-			       fd_write_all(STDOUT_FILENO, text_string(out), out->len);
-
-	text_done(out);
-	return rc < 0 ? failure_set(&r->why, rc, "stdout: %s", strerror(-rc)) : 0;
-}
-
 /* Of a terminal; 0: it is none. */
 static size_t width_of_output(void)
 {
@@ -71,15 +63,14 @@ static double now_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The bytes of a result, as the launcher has written them. */
-static void add_result(const struct ctl_link *l, struct text *out)
+/* The result or the event of the line last read, as the launcher has written it. */
+static void add_raw(const struct ctl_link *l, const char *name, struct text *out)
 {
-	static const char mark[] = "\"result\":";
-	const char *line = l->in.at, *at = memmem(line, l->used, mark, sizeof mark - 1);
+	size_t len = 0;
+	const char *at = ctl_link_raw(l, name, &len);
 
 	if (at)
-		text_add_bytes(out, at + sizeof mark - 1,
-			(size_t)(line + l->used - 2 - (at + sizeof mark - 1))); /* "}\n" */
+		text_add_bytes(out, at, len);
 }
 
 static int show_status(struct ctl_run *r)
@@ -94,29 +85,25 @@ static int show_status(struct ctl_run *r)
 	if (r->command.watch_ms > 0 && isatty(STDOUT_FILENO) == 1)
 		text_add(&out, "\033[H\033[J"); /* from the top of an empty screen: ECMA-48 */
 	if (r->command.json) {
-		add_result(&r->link, &out);
+		add_raw(&r->link, "result", &out);
 		text_add(&out, "\n");
 	} else {
 		job_view_status(
 			&r->cjson, status, now_seconds(), width_of_output(), &r->arena, &out);
 	}
 	r->cjson.free(root);
-	return print(r, &out);
+	return print_done(&out, &r->why);
 }
 
 static int run_status(struct ctl_run *r)
 {
-	const struct timespec pause = {
-		.tv_sec = (time_t)(r->command.watch_ms / 1000),
-		.tv_nsec = (long)(r->command.watch_ms % 1000) * 1000000,
-	};
 	int rc = show_status(r);
 
 	while (rc == 0 && r->command.watch_ms > 0) {
 		struct arena_mark mark = arena_mark(&r->arena);
 
-		(void)nanosleep(&pause, NULL);
-		rc = show_status(r);
+		rc = ctl_link_wait(&r->link, (int)r->command.watch_ms, &r->why);
+		rc = rc < 0 ? rc : show_status(r);
 		arena_rewind(&r->arena, mark);
 	}
 	return r->command.watch_ms > 0 && rc == -ECONNRESET ? 0 : rc; /* its end was waited for */
@@ -142,16 +129,15 @@ static void list_job(struct ctl_run *r, const char *path, struct columns *table,
 	if (ctl_link_ask(&r->link, "status", "", &root, &status, &none) == 0) {
 		job_view_row(&r->cjson, status, now_seconds(), user_name(r, r->link.uid), table);
 		text_add(json, json->len > 1 ? "," : "");
-		add_result(&r->link, json);
+		add_raw(&r->link, "result", json);
 		r->cjson.free(root);
 	} else if (none.code != -ECONNRESET) {
 		columns_add(table, NULL);
 		columns_add(table, NULL);
 		columns_add(table, arena_printf(&r->arena, "%d", (int)job_guard(path)));
 		columns_add(table, user_name(r, r->link.uid));
-		columns_add(table,
-			strstr(none.text, "stopped") ? "does not answer: stopped" :
-						       "does not answer");
+		columns_add(
+			table, r->link.stopped ? "does not answer: stopped" : "does not answer");
 		columns_add(table, NULL);
 		columns_add(table, NULL);
 		columns_add(table, NULL);
@@ -176,10 +162,10 @@ static int run_list(struct ctl_run *r)
 	text_add(&json, "]\n");
 	if (r->command.json) {
 		text_done(&out);
-		return print(r, &json);
+		return print_done(&json, &r->why);
 	}
 	text_done(&json);
-	return print(r, &out);
+	return print_done(&out, &r->why);
 }
 
 /* An operation that has no result. */
@@ -227,7 +213,7 @@ static int print_member(struct ctl_run *r, const char *op, const char *members, 
 	for (const cJSON *one = list ? list->child : NULL; one; one = one->next)
 		text_printf(&out, "%s\n", one->valuestring ? one->valuestring : "");
 	r->cjson.free(root);
-	return print(r, &out);
+	return print_done(&out, &r->why);
 }
 
 static int run_env(struct ctl_run *r)
@@ -250,11 +236,9 @@ static int run_loglevel(struct ctl_run *r)
 /* A line of --events, or of how many were lost. */
 static void add_event(const struct ctl_link *l, struct text *out)
 {
-	static const char mark[] = "\"event\":";
-	const char *line = l->in.at, *at = memmem(line, l->used, mark, sizeof mark - 1);
-	const char *from = at ? at + sizeof mark - 1 : line;
-
-	text_add_bytes(out, from, (size_t)(line + l->used - from) - (at ? 2 : 1));
+	add_raw(l, "event", out);
+	if (out->len == 0)
+		text_add_bytes(out, l->in.at, l->used - 1);
 	text_add(out, "\n");
 }
 
@@ -271,7 +255,7 @@ static int run_events(struct ctl_run *r)
 			break;
 		r->cjson.free(root);
 		add_event(&r->link, &out);
-		rc = print(r, &out);
+		rc = print_done(&out, &r->why);
 	}
 	return rc;
 }
@@ -317,11 +301,11 @@ static int run_command(struct ctl_run *r)
 
 	if (r->command.what == CTL_HELP) {
 		ctl_command_help(&out);
-		return print(r, &out);
+		return print_done(&out, &r->why);
 	}
 	if (r->command.what == CTL_VERSION) {
 		text_add(&out, "launchctl " LAUNCHD_VERSION "\n");
-		return print(r, &out);
+		return print_done(&out, &r->why);
 	}
 	rc = cjson_open(NULL, &r->cjson, &r->why);
 	if (rc < 0)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "common/fd.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_link.h"
+#include "daemon/ctl/print.h"
 
 enum { LOOK_MS = 250, CHUNK = 65536 };
 
@@ -41,14 +41,6 @@ static bool is_wanted(const struct ctl_command *c, unsigned rank)
 		if (c->ranks[i] == rank)
 			return true;
 	return c->rank_count == 0;
-}
-
-static int print(struct logs_view *v, const struct text *out)
-{
-	int rc = out->failed ? failure_oom(v->why) :
-			       fd_write_all(STDOUT_FILENO, text_string(out), out->len);
-
-	return rc < 0 ? failure_set(v->why, rc, "stdout: %s", strerror(-rc)) : 0;
 }
 
 /* Whole lines, each with its rank before it where there are several. */
@@ -88,8 +80,7 @@ static int print_tail(struct logs_view *v, unsigned rank)
 	text = member_text(v->link->cjson, result, "text");
 	if (text)
 		add_lines(v, rank, text, strlen(text), &out);
-	rc = print(v, &out);
-	text_done(&out);
+	rc = print_done(&out, v->why);
 	v->link->cjson->free(root);
 	return rc;
 }
@@ -161,27 +152,24 @@ static int print_news(struct logs_view *v)
 	for (struct followed *f = v->files; f && rc == 0; f = f->next)
 		rc = read_more(v, f, &out);
 	if (rc == 0 && out.len > 0)
-		rc = print(v, &out);
-	text_done(&out);
+		rc = print_done(&out, v->why);
 	return rc;
 }
 
 /* The launcher closes the connection when the job has ended. */
 static int follow(struct logs_view *v)
 {
-	struct pollfd p = { .fd = v->link->fd, .events = POLLIN };
-	int n, rc;
+	int ended, rc;
 
 	do {
-		n = poll(&p, 1, LOOK_MS);
-		rc = n < 0 && errno != EINTR ? -errno : print_news(v);
-	} while (n <= 0 && rc == 0);
+		ended = ctl_link_wait(v->link, LOOK_MS, v->why);
+		rc = ended < 0 ? ended : print_news(v);
+	} while (!ended && rc == 0);
 	for (const struct followed *f = v->files; f && rc == 0; f = f->next) {
 		struct text out = { 0 };
 
 		add_lines(v, f->rank, text_string(&f->line), f->line.len, &out);
-		rc = print(v, &out);
-		text_done(&out);
+		rc = print_done(&out, v->why);
 	}
 	return rc;
 }

@@ -14,6 +14,7 @@
 #include "common/text.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_link.h"
+#include "daemon/ctl/print.h"
 
 enum { TASKS_MAX = 256, FILE_MAX = 8192 };
 
@@ -147,9 +148,11 @@ int rank_stack(struct ctl_link *l, const struct ctl_command *c, struct failure *
 		return failure_set(why, -ESRCH, "rank %u does not run on this node", c->ranks[0]);
 	text_printf(&out, "rank %u, pid %d\n", c->ranks[0], (int)pid);
 	rc = add_tasks(pid, &out, why);
-	if (rc == 0 && fd_write_all(STDOUT_FILENO, text_string(&out), out.len) < 0)
-		rc = failure_set(why, -EIO, "stdout can't be written");
-	text_done(&out);
+	if (rc < 0) {
+		text_done(&out);
+		return rc;
+	}
+	rc = print_done(&out, why);
 	if (rc == 0)
 		run_tools(pid);
 	return rc;

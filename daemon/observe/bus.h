@@ -17,6 +17,14 @@ struct observer {
 	void (*on[EVENT_KINDS])(void *owner, const struct event *e);
 };
 
+/* Initializers of what `--events` and those who follow the control socket hear of, but for the
+ * job's start and end. */
+#define OBSERVE_EVENTS(f) \
+	[EVENT_ATTEMPT_STARTED] = (f), [EVENT_WORKER_STARTED] = (f), [EVENT_WORKER_ENDED] = (f), \
+	[EVENT_SIGNAL_RECEIVED] = (f), [EVENT_SIGNAL_FORWARDED] = (f), [EVENT_STOP] = (f), \
+	[EVENT_NODE_JOINED] = (f), [EVENT_NODE_LOST] = (f), [EVENT_RESTART] = (f), \
+	[EVENT_VERDICT] = (f)
+
 struct bus {
 	struct {
 		const struct observer *observer;

@@ -182,16 +182,7 @@ static void on_job_ended(void *owner, const struct event *e)
 static const struct observer event_file = {
 	.on = {
 		[EVENT_JOB_STARTED] = on_job_started,
-		[EVENT_ATTEMPT_STARTED] = on_event,
-		[EVENT_WORKER_STARTED] = on_event,
-		[EVENT_WORKER_ENDED] = on_event,
-		[EVENT_SIGNAL_RECEIVED] = on_event,
-		[EVENT_SIGNAL_FORWARDED] = on_event,
-		[EVENT_STOP] = on_event,
-		[EVENT_NODE_JOINED] = on_event,
-		[EVENT_NODE_LOST] = on_event,
-		[EVENT_RESTART] = on_event,
-		[EVENT_VERDICT] = on_event,
+		OBSERVE_EVENTS(on_event),
 		[EVENT_JOB_ENDED] = on_job_ended,
 	},
 };

@@ -429,16 +429,7 @@ static void on_event(void *owner, const struct event *e)
 static const struct observer followers = {
 	.on = {
 		[EVENT_JOB_STARTED] = on_event,
-		[EVENT_ATTEMPT_STARTED] = on_event,
-		[EVENT_WORKER_STARTED] = on_event,
-		[EVENT_WORKER_ENDED] = on_event,
-		[EVENT_SIGNAL_RECEIVED] = on_event,
-		[EVENT_SIGNAL_FORWARDED] = on_event,
-		[EVENT_STOP] = on_event,
-		[EVENT_NODE_JOINED] = on_event,
-		[EVENT_NODE_LOST] = on_event,
-		[EVENT_RESTART] = on_event,
-		[EVENT_VERDICT] = on_event,
+		OBSERVE_EVENTS(on_event),
 	},
 };
 

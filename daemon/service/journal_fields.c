@@ -122,6 +122,13 @@ static void make_attempt_started(struct making *m, const struct event *e)
 		e->attempt_started.master_addr, e->attempt_started.master_port);
 }
 
+static const char *const memory_words[] = {
+	[OOM_NO] = "",
+	[OOM_LIKELY] = ", probably out of memory",
+	[OOM_YES] = ", out of memory",
+	[OOM_CHILD] = ", and a process that it had started ran out of memory",
+};
+
 static void make_worker_ended(struct making *m, const struct event *e)
 {
 	const struct outcome *o = e->worker;
@@ -132,9 +139,7 @@ static void make_worker_ended(struct making *m, const struct event *e)
 	text_printf(&m->message, "rank %u (local rank %u, pid %d): ", o->rank, o->local_rank,
 		(int)o->pid);
 	ending_describe(&o->end, &m->message);
-	if (o->oom != OOM_NO)
-		text_add(&m->message,
-			o->oom == OOM_YES ? ", out of memory" : ", probably out of memory");
+	text_add(&m->message, memory_words[o->oom]);
 }
 
 static void make_stop(struct making *m, const struct event *e)

@@ -243,11 +243,10 @@ pid_t cgroup_leaf_other(const struct cgroup_leaf *leaf)
 	return 0;
 }
 
-/* Its last name, "launchd-PID-guard", and whether there is room for it. */
-static const char *lobby_name(const struct cgroup_leaf *leaf, char *ret, size_t size)
+/* "launchd-PID-guard", written to ret. */
+static void lobby_name(const struct cgroup_leaf *leaf, char *ret, size_t size)
 {
 	(void)snprintf(ret, size, "%s-guard", strrchr(leaf->path, '/') + 1);
-	return ret;
 }
 
 static int enter_lobby(struct cgroup_leaf *leaf)
@@ -255,7 +254,7 @@ static int enter_lobby(struct cgroup_leaf *leaf)
 	char name[NAME_MAX + 1];
 	autoclose dir = -1;
 
-	(void)lobby_name(leaf, name, sizeof name);
+	lobby_name(leaf, name, sizeof name);
 	if (mkdirat(leaf->home, name, 0755) < 0 && errno != EEXIST)
 		return -errno;
 	dir = openat(leaf->home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -301,7 +300,7 @@ static void leave_lobby(struct cgroup_leaf *leaf, unsigned within_ms)
 	leaf->enabled = leaf->controllers = 0;
 	(void)move_to(leaf->procs);
 	fd_closep(&leaf->lobby);
-	(void)lobby_name(leaf, name, sizeof name);
+	lobby_name(leaf, name, sizeof name);
 	if (unlinkat(leaf->home, name, AT_REMOVEDIR) < 0 && errno == EBUSY) {
 		autoclose dir = openat(leaf->home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

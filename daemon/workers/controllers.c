@@ -1,6 +1,7 @@
 /* controllers.c - see controllers.h */
 #include "daemon/workers/controllers.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,34 +63,32 @@ const char *limits_from(const struct worker_limits *l, unsigned set)
 	return both ? l->pids_from : NULL;
 }
 
-static void add_file(struct limit_file *files, size_t *count, const char *name, const char *text)
+__attribute__((format(printf, 4, 5))) static void add_file(
+	struct limit_file *files, size_t *count, const char *name, const char *fmt, ...)
 {
 	struct limit_file *f = &files[(*count)++];
+	va_list ap;
 
 	f->name = name;
-	(void)snprintf(f->text, sizeof f->text, "%s", text);
+	va_start(ap, fmt);
+	(void)vsnprintf(f->text, sizeof f->text, fmt, ap);
+	va_end(ap);
 }
 
 size_t limits_files(const struct worker_limits *l, struct limit_file ret[LIMIT_FILES_MAX])
 {
 	enum { PERIOD_US = 100000 }; /* the kernel's own default */
-	char text[48];
 	size_t count = 0;
 
 	if (l->memory_bytes) {
-		(void)snprintf(text, sizeof text, "%llu", (unsigned long long)l->memory_bytes);
-		add_file(ret, &count, "memory.max", text);
+		add_file(ret, &count, "memory.max", "%llu", (unsigned long long)l->memory_bytes);
 		add_file(ret, &count, "memory.oom.group", "1");
 		add_file(ret, &count, "memory.swap.max", "0");
 	}
-	if (l->cpus) {
-		(void)snprintf(text, sizeof text, "%llu %u",
+	if (l->cpus)
+		add_file(ret, &count, "cpu.max", "%llu %u",
 			(unsigned long long)l->cpus * (PERIOD_US / 1000), (unsigned)PERIOD_US);
-		add_file(ret, &count, "cpu.max", text);
-	}
-	if (l->pids) {
-		(void)snprintf(text, sizeof text, "%llu", (unsigned long long)l->pids);
-		add_file(ret, &count, "pids.max", text);
-	}
+	if (l->pids)
+		add_file(ret, &count, "pids.max", "%llu", (unsigned long long)l->pids);
 	return count;
 }

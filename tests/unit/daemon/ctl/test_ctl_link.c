@@ -101,23 +101,37 @@ static void test_answer(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+static void assert_raw(const struct ctl_link *l, const char *name, const char *expected)
+{
+	size_t len;
+	const char *at = ctl_link_raw(l, name, &len);
+
+	assert_non_null(at);
+	assert_int_equal(len, strlen(expected));
+	assert_memory_equal(at, expected, len);
+}
+
 static void test_stream(void **state)
 {
 	struct failure why = { 0 };
 	struct ctl_link l;
+	size_t len;
 	cJSON *root;
 	pid_t child;
 
 	(void)state;
-	says = "{\"v\":1,\"id\":1,\"event\":{}}\n{\"v\":1,\"id\":1,\"lost\":3}\n"
+	says = "{\"v\":1,\"id\":1,\"event\":{\"n\":{}}}\n{\"v\":1,\"id\":1,\"lost\":3}\n"
 	       "{\"v\":1,\"id\":1,\"ok\":true,\"result\":{}}\n";
 	child = begin(&l);
 	assert_int_equal(ctl_link_follow(&l, "events", &why), 0);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(ctl_link_next(&l, &root, &why), 1);
-		cjson.free(root);
-	}
+	assert_int_equal(ctl_link_next(&l, &root, &why), 1);
+	assert_raw(&l, "event", "{\"n\":{}}");
+	cjson.free(root);
+	assert_int_equal(ctl_link_next(&l, &root, &why), 1);
+	assert_null(ctl_link_raw(&l, "event", &len));
+	cjson.free(root);
 	assert_int_equal(ctl_link_next(&l, &root, &why), 0);
+	assert_int_equal(ctl_link_wait(&l, 60000, &why), 1); /* it has ended */
 	ctl_link_close(&l);
 	assert_int_equal(actor_reap(child), 0);
 	assert_int_equal(unlink(path), 0);
@@ -142,6 +156,8 @@ static void test_stopped(void **state)
 	(void)snprintf(expected, sizeof expected, "pid %d, is stopped by a signal: kill -CONT %d",
 		(int)child, (int)child);
 	assert_contains(why.text, expected);
+	assert_true(l.stopped);
+	assert_int_equal(ctl_link_wait(&l, 0, &why), 0); /* but it is there */
 	ctl_link_close(&l);
 	(void)kill(child, SIGKILL);
 	assert_int_equal(actor_reap(child), 128 + SIGKILL);

@@ -91,6 +91,9 @@ static const struct outcome failed = {
 static const struct outcome shot = {
 	.rank = 9, .local_rank = 1, .pid = 44, .end = { ENDED_SIGNAL, 9, false }, .oom = OOM_YES
 };
+static const struct outcome loaded = {
+	.rank = 9, .local_rank = 1, .pid = 44, .end = { ENDED_EXIT, 3, false }, .oom = OOM_CHILD
+};
 static const struct outcome asked = {
 	.rank = 9, .end = { ENDED_SIGNAL, 15, false }, .asked = ASKED_TO_STOP
 };
@@ -125,6 +128,11 @@ static const struct event_row {
 		"job bert: 8 of 16 workers run here (node 1 of 2)", JOURNAL_ID_JOB_STARTED, "" },
 	{ "an attempt", { .kind = EVENT_ATTEMPT_STARTED, .attempt_started = { 2, "n0", 29500 } }, 6,
 		"attempt 2 starts, master n0 port 29500", JOURNAL_ID_ATTEMPT_STARTED, "" },
+	{ "a worker whose child the kernel has ended",
+		{ .kind = EVENT_WORKER_ENDED, .worker = &loaded }, 3,
+		"rank 9 (local rank 1, pid 44): exit code 3, and a process that it had started ran out "
+		"of memory",
+		JOURNAL_ID_WORKER_FAILED, WORKER "EXIT_CODE=3\n" },
 	{ "a worker that fails", { .kind = EVENT_WORKER_ENDED, .worker = &failed }, 3,
 		"rank 9 (local rank 1, pid 44): exit code 3", JOURNAL_ID_WORKER_FAILED,
 		WORKER "EXIT_CODE=3\n" },
