@@ -286,6 +286,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "What goes to systemd's journal with fields such as RANK=: launchd's own "
 			"messages, or also what of the workers' output would be on the console. "
 			"auto: messages, where stderr is the journal." },
+	[SET_READY_WHEN] = { .flag = "ready-when", .kind = KIND_CHOICE, .group = GROUP_OUTPUT,
+		.metavar = "started|joined", .choices = "started|joined",
+		.by_default = "started",
+		.help = "When systemd is told that this node is ready: its workers have started, or "
+			"they are connected to the store, which is looked at once a second until "
+			"then." },
 
 	[SET_SHUTDOWN_TIMEOUT] = { .flag = "shutdown-timeout", .original = 1, .pet = 1,
 		.kind = KIND_SECONDS, .group = GROUP_END,

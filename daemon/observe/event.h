@@ -32,6 +32,7 @@ enum event_kind {
 	EVENT_JOB_ENDED,          /* the last one: all output is written */
 	EVENT_LINES,              /* how many kinds have a line in --events; the others: */
 	EVENT_NOTE = EVENT_LINES, /* a sentence for the user */
+	EVENT_WORKERS_JOINED,     /* this node's are connected to the store, or it can't be seen */
 	EVENT_UNFINISHED,         /* some workers are done, others still run some time later */
 	EVENT_KILLED, /* the guard was, and this node's workers have ended: what it knows */
 	EVENT_KINDS,

@@ -67,6 +67,8 @@ struct plan {
 	bool python, module, use_env, expand_args, virtual_local_rank;
 	bool ctl_socket; /* there is one, for launchctl */
 	bool service;    /* systemd, or what speaks like it, has started us: NOTIFY_SOCKET is set */
+	bool ready_joined; /* it is told that this node is ready when its workers have joined the
+			      store */
 	const char *local_rank_arg;
 	const char *run_id, *role;
 	const char *job_name;           /* by which users know it, in this run and the next */

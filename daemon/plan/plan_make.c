@@ -174,6 +174,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
 		.lifeline_mark = launcher_mark(t->launcher, facts->env),
 		.service = is_service(facts->env),
+		.ready_joined = settings_is(s, SET_READY_WHEN, "joined"),
 		.ctl_socket = settings_is(s, SET_CTL_SOCKET, "auto"),
 	};
 

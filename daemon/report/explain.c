@@ -192,6 +192,8 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 			p->output.journal == JOURNAL_ALL ? "messages and workers' lines" :
 							   "messages",
 			settings_where(e->settings, SET_JOURNAL));
+	if (p->ready_joined)
+		add_fact(t, "ready_when", "joined", settings_where(e->settings, SET_READY_WHEN));
 	if (p->mpirun_grace_from)
 		add_fact(t, "mpirun_grace", arena_strdup(a, num_seconds(p->mpirun_grace_ms).text),
 			p->mpirun_grace_from);

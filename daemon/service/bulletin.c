@@ -33,6 +33,8 @@ static void add_workers(const struct bulletin *n, struct text *out)
 		n->plan->start_count, n->plan->start_count == 1 ? "" : "s");
 	if (n->failed > 0)
 		text_printf(out, ", %u failed", n->failed);
+	if (n->plan->ready_joined && !n->ready && n->started == n->plan->start_count)
+		text_add(out, ", not all have joined the store");
 	if (n->plan->nnodes > 1)
 		text_printf(out, " on node %u of %u nodes", n->plan->node_rank, n->plan->nnodes);
 }
@@ -122,14 +124,22 @@ static void take_attempt(struct bulletin *n, const struct event *e, struct text 
 	add_status(out, &status);
 }
 
-static void take_worker_started(struct bulletin *n, const struct event *e, struct text *out)
+static void ready(struct bulletin *n, struct text *out)
 {
-	if (e->worker->pid <= 0 || ++n->started < n->plan->start_count)
-		return;
 	if (!n->ready)
 		text_add(out, "READY=1\n");
 	n->ready = true;
 	status_workers(n, out);
+}
+
+static void take_worker_started(struct bulletin *n, const struct event *e, struct text *out)
+{
+	if (e->worker->pid <= 0 || ++n->started < n->plan->start_count)
+		return;
+	if (n->plan->ready_joined)
+		status_workers(n, out);
+	else
+		ready(n, out);
 }
 
 static void take_worker_ended(struct bulletin *n, const struct event *e, struct text *out)
@@ -243,6 +253,10 @@ void bulletin_take(struct bulletin *n, const struct event *e, struct text *out)
 		break;
 	case EVENT_WORKER_ENDED:
 		take_worker_ended(n, e, out);
+		break;
+	case EVENT_WORKERS_JOINED:
+		if (!n->stopping)
+			ready(n, out);
 		break;
 	case EVENT_SIGNAL_RECEIVED:
 		take_signal(n, e, out);

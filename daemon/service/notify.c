@@ -96,6 +96,7 @@ static const struct observer notifier = {
 		[EVENT_ATTEMPT_STARTED] = on_event,
 		[EVENT_WORKER_STARTED] = on_event,
 		[EVENT_WORKER_ENDED] = on_event,
+		[EVENT_WORKERS_JOINED] = on_event,
 		[EVENT_SIGNAL_RECEIVED] = on_event,
 		[EVENT_STOP] = on_event,
 		[EVENT_NODE_JOINED] = on_event,

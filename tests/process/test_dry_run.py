@@ -38,7 +38,7 @@ CASES = {
               '--duplicate-stdout-filters=loss', '--local-ranks-filter=0-1',
               '--on-signal=USR1=reopen', '--events=events.%n.jsonl',
               '--metrics-file=%n.prom', '--metrics-listen=[::1]:9400',
-              '--journal=messages', 'train.py'],
+              '--journal=messages', '--ready-when=joined', 'train.py'],
              {'OMP_NUM_THREADS': '4'}),
     'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
                   '--rank=$local_rank'], {}),

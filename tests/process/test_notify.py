@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -107,6 +108,37 @@ def test_a_failure_and_another_attempt(launch, place, manager):
     assert 'exit code 3' in status[restart]
     assert 'STATUS=attempt 1: 1 of 1 worker running' in status[restart:]
     assert 'STOPPING=1' in manager.heard[-1]
+
+
+JOINS = '''
+import os, socket
+with open(os.environ['TELL'], 'w') as f:
+    f.write(f"{os.environ['RANK']} {os.getpid()} started\\n")
+def wait(fifo):
+    os.read(os.open(os.environ[fifo], os.O_RDONLY), 1)
+wait('GO')
+store = socket.create_connection(('127.0.0.1', int(os.environ['MASTER_PORT'])))
+wait('LEAVE')
+'''
+
+
+@pytest.mark.parametrize('master', ['127.0.0.1', 'localhost'])
+def test_ready_when_joined(start, place, manager, master):
+    """Rank 0 of another node hosts the store."""
+    started, go, leave = (place.fifo(name) for name in ('started', 'go', 'leave'))
+    with socket.create_server(('127.0.0.1', 0)) as store:
+        job = start(['--nproc_per_node=2', '--ready-when=joined', f'--master_addr={master}',
+                     '--store=rank0', f'--master_port={store.getsockname()[1]}', '--no_python', '--use_env',
+                     sys.executable, place.write('joins.py', JOINS)],
+                    service(place, TELL=started.path, GO=go.path, LEAVE=leave.path))
+        started.expect('started', 2)
+        manager.until('2 of 2 workers running, not all have joined the store')
+        assert not manager.told('READY')
+        go.go(2)
+        assert manager.until('READY=1') == 'READY=1\nSTATUS=attempt 0: 2 of 2 workers running\n'
+        leave.go(2)
+        assert job.end().rc == 0
+    assert manager.told('READY') == ['READY=1']
 
 
 def test_workers_hear_nothing_of_it(launch, place, manager):

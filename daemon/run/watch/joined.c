@@ -15,17 +15,24 @@
 /* The connections to the store in one network namespace. */
 struct connections {
 	struct address at;  /* the store's */
+	bool any_address;   /* only the port counts */
 	char namespace[64]; /* "net:[4026531840]"; "": none was read */
 	uint64_t *inodes;   /* in ascending order once all are there */
 	size_t count, room;
 	bool failed;
 };
 
+static bool is_store(const struct connections *c, const struct address *remote)
+{
+	return c->any_address ? address_port(remote) == address_port(&c->at) :
+				address_same(remote, &c->at);
+}
+
 static void see_connection(const struct tcp_socket *s, void *to)
 {
 	struct connections *c = to;
 
-	if (s->state != SOCKET_ESTABLISHED || s->inode == 0 || !address_same(&s->remote, &c->at))
+	if (s->state != SOCKET_ESTABLISHED || s->inode == 0 || !is_store(c, &s->remote))
 		return;
 	if (c->count == c->room) {
 		size_t room = c->room ? 2 * c->room : 64;
@@ -108,9 +115,11 @@ int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port
 	found = calloc(count + 1, sizeof *found);
 	rc = found ? 0 : -ENOMEM;
 	/* not address_parse(), which knows no zones */
-	if (found && uv_ip4_addr(addr, (int)port, &c.at.v4) < 0 &&
-		uv_ip6_addr(addr, (int)port, &c.at.v6) < 0)
-		rc = -EINVAL;
+	if (uv_ip4_addr(addr, (int)port, &c.at.v4) < 0 &&
+		uv_ip6_addr(addr, (int)port, &c.at.v6) < 0) {
+		c.any_address = true;
+		(void)uv_ip4_addr("0.0.0.0", (int)port, &c.at.v4);
+	}
 
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		found[i] = has_joined(&c, pids[i]);

@@ -8,9 +8,10 @@
 #include <sys/types.h>
 
 /* For each of `count` processes of this node, in ret_joined, whether it or a process below
- * it has an established connection to the port of an IP address; one that has ended, or may not be
- * looked at, has none. -EINVAL: addr is no IP address; -ENOENT: there is no /proc to look in;
- * -ENOMEM; ret_joined is untouched then. */
+ * it has an established connection to the port of an IP address; where addr is a name, to that port
+ * of any address: a name may have many, and another one for each process. One that has ended, or
+ * may not be looked at, has none. -ENOENT: there is no /proc to look in; -ENOMEM; ret_joined is
+ * untouched then. */
 int joined_look(const pid_t *pids, size_t count, const char *addr, unsigned port, bool *ret_joined);
 
 #endif

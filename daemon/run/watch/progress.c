@@ -85,6 +85,33 @@ static void on_joining(uv_timer_t *t)
 	arena_done(&scratch);
 }
 
+static void tell_joined(struct progress *p)
+{
+	p->told_joined = true;
+	(void)uv_timer_stop(&p->ready);
+	bus_emit(p->bus, &(struct event){ .kind = EVENT_WORKERS_JOINED });
+}
+
+/* One that has ended well will not join any more. */
+static void on_ready(uv_timer_t *t)
+{
+	struct progress *p = t->data;
+	struct arena scratch = { 0 };
+	const bool *joined = look_who_joined(p, &scratch);
+	unsigned missing = 0;
+
+	for (unsigned i = 0; joined && i < p->plan->start_count; i++)
+		missing += !joined[i] && worker_is_alive(&p->pool->workers[i]);
+	arena_done(&scratch);
+	if (p->pool->state != POOL_RUNNING || p->pool->suspended || missing > 0)
+		return;
+	if (!joined)
+		bus_note(p->bus, NOTE_WARNING,
+			"--ready-when=joined: it can't be seen who has joined the store: systemd is "
+			"told that this node is ready");
+	tell_joined(p);
+}
+
 static void on_unfinished(uv_timer_t *t)
 {
 	const struct progress *p = t->data;
@@ -107,14 +134,16 @@ void progress_init(struct progress *p, uv_loop_t *loop)
 {
 	(void)uv_timer_init(loop, &p->tick); /* can't fail */
 	(void)uv_timer_init(loop, &p->joining);
+	(void)uv_timer_init(loop, &p->ready);
 	(void)uv_timer_init(loop, &p->unfinished);
-	p->tick.data = p->joining.data = p->unfinished.data = p;
+	p->tick.data = p->joining.data = p->ready.data = p->unfinished.data = p;
 }
 
 void progress_close(struct progress *p)
 {
 	uv_close((uv_handle_t *)&p->tick, NULL);
 	uv_close((uv_handle_t *)&p->joining, NULL);
+	uv_close((uv_handle_t *)&p->ready, NULL);
 	uv_close((uv_handle_t *)&p->unfinished, NULL);
 }
 
@@ -132,6 +161,8 @@ void progress_start(struct progress *p, unsigned attempt, unsigned store_port)
 	p->joining_ms = JOINING_FIRST_MS;
 	if (p->plan->store == STORE_AGENT) /* only who hosts the store knows who is missing */
 		(void)uv_timer_start(&p->joining, on_joining, p->joining_ms, 0);
+	if (p->plan->service && p->plan->ready_joined && !p->told_joined)
+		(void)uv_timer_start(&p->ready, on_ready, TICK_MS, TICK_MS);
 	if (p->status && p->pool->state == POOL_RUNNING)
 		(void)uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
 }
@@ -157,6 +188,7 @@ void progress_hide(struct progress *p)
 void progress_stop(struct progress *p)
 {
 	(void)uv_timer_stop(&p->joining);
+	(void)uv_timer_stop(&p->ready);
 	(void)uv_timer_stop(&p->unfinished);
 	progress_hide(p);
 }

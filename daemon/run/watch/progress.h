@@ -1,6 +1,7 @@
 /* progress.h - how far the workers of an attempt are, as it shows from outside: a status line while
  * they start and join the store; who has not joined it after 30 s, which the job is told; who still
- * runs long after others have ended with 0, which the user is told. */
+ * runs long after others have ended with 0, which the user is told; and, where systemd waits for
+ * it, that all have joined the store. */
 #ifndef LAUNCHD_DAEMON_RUN_WATCH_PROGRESS_H
 #define LAUNCHD_DAEMON_RUN_WATCH_PROGRESS_H
 
@@ -24,7 +25,8 @@ struct progress {
 	struct member *member;
 	bool status; /* there is a status line, or may be one */
 
-	uv_timer_t tick, joining, unfinished;
+	uv_timer_t tick, joining, ready, unfinished;
+	bool told_joined;    /* systemd hears of it once */
 	uint64_t joining_ms; /* between two looks at who has joined the store */
 	uint64_t started_ns;
 	unsigned attempt, store_port;

@@ -31,7 +31,7 @@ static struct watched {
 	unsigned looks;
 	struct text status;  /* each status line but for its seconds; "gone" where it ends */
 	struct text missing; /* each list of ranks that the job is told */
-	unsigned unfinished;
+	unsigned unfinished, told_joined, notes;
 } w;
 
 void __wrap_output_status(struct output *o, const char *text);
@@ -78,7 +78,24 @@ static void on_unfinished(void *owner, const struct event *e)
 	w.unfinished++;
 }
 
-static const struct observer observer = { .on = { [EVENT_UNFINISHED] = on_unfinished } };
+static void on_joined(void *owner, const struct event *e)
+{
+	(void)owner, (void)e;
+	w.told_joined++;
+}
+
+static void on_note(void *owner, const struct event *e)
+{
+	(void)owner;
+	assert_contains(e->note.text, "can't be seen who has joined");
+	w.notes++;
+}
+
+static const struct observer observer = { .on = {
+						  [EVENT_UNFINISHED] = on_unfinished,
+						  [EVENT_WORKERS_JOINED] = on_joined,
+						  [EVENT_NOTE] = on_note,
+					  } };
 
 static int watch(void **state)
 {
@@ -295,6 +312,81 @@ static void test_joining_silent(void **state)
 	(void)stop_watching(NULL);
 }
 
+static void end(unsigned i, int code);
+
+static void start_for_systemd(void)
+{
+	w.progress.status = false;
+	w.plan.store = STORE_RANK0;
+	w.plan.service = w.plan.ready_joined = true;
+	start();
+}
+
+/* It is told once, and nothing looks any more, in the next attempt neither. */
+static void test_ready(void **state)
+{
+	(void)state;
+	start_for_systemd();
+	w.joined[0] = true;
+	run_ms(2500);
+	assert_int_equal(w.told_joined, 0);
+	w.pool.suspended = true;
+	w.joined[1] = w.joined[2] = true;
+	run_ms(1000);
+	assert_int_equal(w.told_joined, 0);
+	w.pool.suspended = false;
+	run_ms(1000);
+	assert_int_equal(w.told_joined, 1);
+	w.looks = 0;
+	progress_stop(&w.progress);
+	start();
+	run_ms(5000);
+	assert_int_equal(w.told_joined, 1);
+	assert_int_equal(w.looks, 0);
+	assert_int_equal(w.notes, 0);
+}
+
+static void test_ready_ended(void **state)
+{
+	(void)state;
+	start_for_systemd();
+	w.joined[0] = w.joined[1] = true;
+	run_ms(1500);
+	assert_int_equal(w.told_joined, 0);
+	end(2, 0);
+	run_ms(1000);
+	assert_int_equal(w.told_joined, 1);
+}
+
+static void test_ready_unseen(void **state)
+{
+	(void)state;
+	w.blind = true;
+	start_for_systemd();
+	run_ms(1500);
+	assert_int_equal(w.told_joined, 1);
+	assert_int_equal(w.notes, 1);
+}
+
+/* While workers are ended, nobody is ready; and where systemd does not wait, nothing looks. */
+static void test_not_ready(void **state)
+{
+	(void)state;
+	w.joined[0] = w.joined[1] = w.joined[2] = true;
+	start_for_systemd();
+	w.pool.state = POOL_STOPPING;
+	run_ms(2500);
+	assert_int_equal(w.told_joined, 0);
+	progress_stop(&w.progress);
+	w.pool.state = POOL_RUNNING;
+	w.plan.service = false;
+	w.looks = 0;
+	start();
+	run_ms(2500);
+	assert_int_equal(w.told_joined, 0);
+	assert_int_equal(w.looks, 0);
+}
+
 static void end(unsigned i, int code)
 {
 	struct outcome *o = &w.workers[i].outcome;
@@ -371,6 +463,10 @@ int main(void)
 	suite_add(&s, "who has not joined is told, later and later", test_joining, watch,
 		stop_watching);
 	SUITE_ROWS(&s, test_joining_silent, silent);
+	suite_add(&s, "ready when all have joined", test_ready, watch, stop_watching);
+	suite_add(&s, "ready when the others have ended", test_ready_ended, watch, stop_watching);
+	suite_add(&s, "ready where it can't be seen", test_ready_unseen, watch, stop_watching);
+	suite_add(&s, "not ready while workers are ended", test_not_ready, watch, stop_watching);
 	suite_add(&s, "some have ended, others still run", test_unfinished, watch, stop_watching);
 	SUITE_ROWS(&s, test_finished, finished);
 	return suite_run(&s);

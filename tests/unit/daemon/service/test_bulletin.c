@@ -111,6 +111,27 @@ static void test_ready(void **state)
 	end(&r);
 }
 
+static void test_ready_joined(void **state)
+{
+	const struct event joined = { .kind = EVENT_WORKERS_JOINED };
+	struct run_of_two r;
+
+	(void)state;
+	begin(&r, 1, true);
+	r.plan.ready_joined = true;
+	text_done(&r.out);
+	start(&r);
+	expect(&r, "STATUS=attempt 0: 2 of 2 workers running, not all have joined the store\n");
+	tell(&r, &joined, "READY=1\nSTATUS=attempt 0: 2 of 2 workers running\n");
+	end(&r);
+	begin(&r, 1, true); /* too late */
+	r.plan.ready_joined = true;
+	r.bulletin.stopping = true;
+	text_done(&r.out);
+	tell(&r, &joined, "");
+	end(&r);
+}
+
 static void test_unstarted(void **state)
 {
 	struct run_of_two r;
@@ -192,6 +213,8 @@ int main(void)
 
 	suite_add(&s, "the nodes that are awaited are named", test_meeting, NULL, NULL);
 	suite_add(&s, "ready once, when all workers have started", test_ready, NULL, NULL);
+	suite_add(
+		&s, "ready when all have joined, if that is wished", test_ready_joined, NULL, NULL);
 	suite_add(&s, "never ready where no worker was started", test_unstarted, NULL, NULL);
 	suite_add(&s, "stopping, and time for the grace", test_stop, NULL, NULL);
 	suite_add(&s, "a status has a limit", test_bounded, NULL, NULL);

@@ -244,12 +244,28 @@ static const char *part_other_network(void)
 	return NULL;
 }
 
-static const char *part_refused(void)
+/* It is the port that counts. */
+static const char *part_named(void)
+{
+	bool joined[2] = { false };
+	pid_t pids[2];
+
+	store = store_on_ipv4();
+	other = store_on_ipv4();
+	pids[0] = actor_start(ACTOR_CHILD, connected_elsewhere);
+	pids[1] = actor_start(ACTOR_CHILD, connected);
+	HOLDS(joined_look(pids, 2, "node-0.example", store.port, joined) == 0, "it can be seen");
+	HOLDS(!joined[0] && joined[1], "who is connected to that port");
+	HOLDS(joined_look(pids, 2, "node-0.example", store.port - 1, joined) == 0 && !joined[1],
+		"another port is another service's");
+	return NULL;
+}
+
+static const char *part_nobody(void)
 {
 	bool joined = true;
 	pid_t pid = getpid();
 
-	HOLDS(joined_look(&pid, 1, "localhost", 1, &joined) == -EINVAL && joined, "untouched");
 	HOLDS(joined_look(&pid, 0, "127.0.0.1", 1, &joined) == 0 && joined, "of nobody, nothing");
 	return NULL;
 }
@@ -286,7 +302,8 @@ static const struct process_row rows[] = {
 	{ "not the store", part_store_itself, false },
 	{ "each of many connections counts", part_many, false },
 	{ "another network has connections of its own", part_other_network, true },
-	{ "a name is no address", part_refused, false },
+	{ "a store that has a name", part_named, false },
+	{ "of nobody, nothing", part_nobody, false },
 	{ "/proc is another pid namespace's", part_foreign_proc, false },
 	{ "there is no /proc", part_no_proc, false },
 };
