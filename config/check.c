@@ -112,6 +112,11 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 	if (check_support(s, notes, why) < 0 || rdzv_conf_apply(s, notes, why) < 0 ||
 		check_restarts(s, notes, why) < 0)
 		return why->code;
+	if (settings_given(s, SET_CLUSTER_NODES) &&
+		s->value[SET_CLUSTER_NODES].from.level == s->value[SET_CLUSTER_HOSTFILE].from.level)
+		return failure_usage(why, "%s and %s both list the nodes: leave one of them out",
+			settings_label(s, SET_CLUSTER_NODES),
+			settings_label(s, SET_CLUSTER_HOSTFILE));
 	require_meeting(s);
 	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
 		return failure_usage(why,

@@ -8,6 +8,7 @@
 #include "common/failure.h"
 #include "common/name.h"
 #include "common/words.h"
+#include "config/hosts.h"
 #include "config/script.h"
 #include "config/value.h"
 
@@ -72,6 +73,23 @@ static int refuse_value(const struct settings *s, const struct setting_row *row,
 		row->hint ? "; " : "", row->hint ? row->hint : "");
 }
 
+/* Whether the hosts are any; they are read again when it is decided who this node is. */
+static int check_hosts(struct settings *s, const struct setting_row *row, const char *text,
+	struct origin from, struct failure *why)
+{
+	struct arena_mark mark = arena_mark(s->arena);
+	const struct host *first, *second;
+	const char *where = label(s->arena, row, from);
+	struct hosts hosts = { 0 };
+	int rc = hosts_add_list(s->arena, text, where, &hosts, why);
+
+	second = rc < 0 ? NULL : hosts_twice(s->arena, &hosts, &first);
+	if (second)
+		rc = failure_usage(why, "%s: %s is there twice", where, second->name);
+	arena_rewind(s->arena, mark);
+	return rc;
+}
+
 int settings_put(struct settings *s, enum setting_id id, const char *text, struct origin from,
 	struct failure *why)
 {
@@ -87,6 +105,8 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 		return script_put_args(s, text, from, why);
 	if (value_parse(row, text, &number) < 0)
 		return refuse_value(s, row, text, from, why);
+	if (row->kind == KIND_HOSTS && check_hosts(s, row, text, from, why) < 0)
+		return why->code;
 	if (from.level >= v->from.level)
 		*v = (struct value){ .from = from, .text = text, .number = number };
 	return 0;

@@ -81,6 +81,17 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_NODE_TIMEOUT] = { .flag = "node-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
 		.metavar = "SECONDS", .by_default = "10", .min = 1, .max = 86400,
 		.help = "How long a node may be silent before it counts as lost and the job ends." },
+	[SET_CLUSTER_NODES] = { .flag = "cluster-nodes", .section = SECTION_CLUSTER, .key = "nodes",
+		.kind = KIND_HOSTS, .group = GROUP_NODES, .metavar = "HOST[,HOST...]",
+		.help = "All nodes of the job by names or addresses, the same list on each; node "
+			"rank 0 first. gpu[01-16,20] is short for 17 names. Each node finds itself "
+			"in it by its host name or by an address that it has, which gives "
+			"--nnodes, --node_rank and --master_addr." },
+	[SET_CLUSTER_HOSTFILE] = { .flag = "cluster-hostfile", .section = SECTION_CLUSTER,
+		.key = "hostfile", .kind = KIND_TEXT, .group = GROUP_NODES, .metavar = "FILE",
+		.help = "The same from a file with a line for each host. slots=N behind a host, "
+			"as for Open MPI and DeepSpeed, is its number of workers where "
+			"--nproc_per_node is not given." },
 	[SET_KEY_FILE] = { .flag = "key-file", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "FILE",
 		.help = "File with the job's key, by which launchers authenticate one another: the "

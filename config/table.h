@@ -20,6 +20,8 @@ enum setting_id {
 	SET_CONTROL_PORT,
 	SET_JOIN_TIMEOUT,
 	SET_NODE_TIMEOUT,
+	SET_CLUSTER_NODES,
+	SET_CLUSTER_HOSTFILE,
 	SET_KEY_FILE,
 	SET_INTERFACE,
 	SET_STORE,
@@ -120,6 +122,7 @@ enum setting_kind {
 	KIND_STREAMS,      /* streams by local rank, kept as text; see streams_of() */
 	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
 	KIND_ARGS,         /* words as a shell splits them, adds to them; see script.h */
+	KIND_HOSTS,        /* names and addresses of hosts, kept as text; see hosts.h */
 	KIND_CPUS, /* number is thousandths, 0 or CPUS_LEAST..max of the row in whole ones */
 	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };

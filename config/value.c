@@ -140,6 +140,7 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 	case KIND_CONF:
 		return conf_check(text);
 	case KIND_TEXT:
+	case KIND_HOSTS: /* settings_put() looks further */
 		return *text ? 0 : -EINVAL;
 	case KIND_RANKS:
 		return !*text && row->by_default ? 0 : ranks_check(text);
@@ -194,6 +195,8 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
 		       "in 1,64-77,SIGSEGV";
+	case KIND_HOSTS:
+		return "names or addresses of hosts, as in n0,gpu[01-16]";
 	case KIND_TEXT:
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:

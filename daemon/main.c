@@ -9,6 +9,7 @@
 #include "common/text.h"
 #include "common/vec.h"
 #include "config/help.h"
+#include "config/hosts.h"
 #include "config/loglevel.h"
 #include "config/sources.h"
 #include "daemon/cluster/member.h"
@@ -200,7 +201,7 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 }
 
 /* From settings to a plan. Where nodes have yet to meet it is not for good: all are taken to have
- * as many workers as this one. */
+ * as many workers as this one, where no list says more. */
 static int decide(struct launch *l)
 {
 	const struct settings *s = &l->settings;
@@ -222,7 +223,7 @@ static int decide(struct launch *l)
 	if (!nproc_of_node)
 		return failure_oom(&l->why);
 	for (unsigned i = 0; i < t->identity.nnodes; i++)
-		nproc_of_node[i] = t->nproc;
+		nproc_of_node[i] = t->hosts ? t->hosts->at[i].slots : t->nproc;
 	if (plan_make(&d, t, nproc_of_node, &l->plan) < 0)
 		return l->why.code;
 	return check_outputs(s, &l->plan, &l->why);

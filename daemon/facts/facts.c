@@ -121,6 +121,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	const char *master = env_get(env, "MASTER_ADDR");
 	bool by_gpu = settings_is(s, SET_NPROC_PER_NODE, "gpu") ||
 		settings_is(s, SET_NPROC_PER_NODE, "auto");
+	bool needs_addresses = (master && *master) || listed_nodes_given(s);
 	char hostname[256];
 
 	if (gethostname(hostname, sizeof hostname) < 0)
@@ -135,7 +136,10 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.stderr_is_journal = by_journal(env);
 	f.proc = proc_look();
 	if (cpus_read(env, &f, why) < 0 || (by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
-		(master && *master && addresses_read(arena, &f, why) < 0) ||
+		(needs_addresses && addresses_read(arena, &f, why) < 0) ||
+		(listed_nodes_given(s) &&
+			listed_nodes_read(s, f.hostname, &f.addresses, arena, &f.listed, why) <
+				0) ||
 		(settings_flag(s, SET_STANDALONE) && random_id_read(arena, &f, why) < 0))
 		return why->code;
 	*ret = f;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "common/vec.h"
+#include "daemon/facts/listed_nodes.h"
 #include "daemon/facts/program.h"
 #include "daemon/os/procfs.h"
 
@@ -18,14 +19,15 @@ struct settings;
 struct facts {
 	const char *const *env; /* the launcher's environment; borrowed */
 	const char *hostname;
-	unsigned cpus;         /* that this process may use, mpirun's binding undone */
-	unsigned gpus;         /* that CUDA would show; read only for nproc_per_node gpu and auto */
-	struct vec addresses;  /* of this host's interfaces, as text; only where needed */
-	const char *random_id; /* a new UUID; "" unless --standalone */
-	bool terminal[3];      /* whether descriptors 0 to 2 are one */
-	bool foreground;       /* stderr's terminal has this process in its foreground */
-	bool background;       /* stdin's terminal is ours, and another job is in its foreground */
-	enum proc proc;        /* whose processes /proc shows */
+	unsigned cpus;        /* that this process may use, mpirun's binding undone */
+	unsigned gpus;        /* that CUDA would show; read only for nproc_per_node gpu and auto */
+	struct vec addresses; /* of this host's interfaces, as text; only where needed */
+	struct listed_nodes listed; /* of [cluster]; none under --standalone */
+	const char *random_id;      /* a new UUID; "" unless --standalone */
+	bool terminal[3];           /* whether descriptors 0 to 2 are one */
+	bool foreground;            /* stderr's terminal has this process in its foreground */
+	bool background;        /* stdin's terminal is ours, and another job is in its foreground */
+	enum proc proc;         /* whose processes /proc shows */
 	bool stderr_is_journal; /* JOURNAL_STREAM names it */
 	bool under_systemd;     /* systemd started this process itself */
 	bool cpus_unbound;      /* mpirun had bound the launcher to fewer CPUs */

@@ -92,6 +92,38 @@ static struct found from_settings(const struct deciding *d, enum setting_id id, 
 		settings_where(d->s, id) };
 }
 
+/* The given number: a setting's, or else that of a list of nodes, which must not say another size
+ * than the setting. theirs: what the environment says, above a list that only fills gaps. */
+static int given(const struct deciding *d, enum setting_id id, enum launcher launcher,
+	const struct found *theirs, struct found *ret)
+{
+	bool above;
+	const struct listed_nodes *list = listed_nodes(d, launcher, &above);
+
+	*ret = from_settings(d, id, true);
+	if (!list)
+		return 0;
+	if (id == SET_NNODES && ret->there && ret->n != list->hosts.count)
+		return failure_usage(d->why,
+			"%s says %u, but %s lists %zu node%s: leave out the one that is wrong "
+			"(--standalone starts a job of this node alone)",
+			ret->where, ret->n, list->where, list->hosts.count,
+			list->hosts.count == 1 ? "" : "s");
+	if (ret->there || (theirs->there && !above))
+		return 0;
+	*ret = (struct found){ true, (unsigned)list->hosts.count, list->where };
+	return id == SET_NNODES ? 0 : listed_rank(d, list, &ret->n, &ret->where);
+}
+
+/* Whether something goes above anyone's variables. */
+static bool is_given(const struct deciding *d, enum setting_id id)
+{
+	bool above = false;
+
+	return from_settings(d, id, true).there ||
+		(listed_nodes(d, LAUNCHER_NONE, &above) && above);
+}
+
 /* A number of the environment is looked at where it counts: MPI's always, as a given one must agree
  * with it; NODE_RANK and NNODES where nothing is given, and outside workers of another launcher. */
 static int said(
@@ -105,8 +137,7 @@ static int said(
 	if (launcher == LAUNCHER_SLURM && id == SET_NNODES && !env_get(d->facts->env, name))
 		name = "SLURM_NTASKS";
 	*ret = (struct found){ .where = name };
-	if (launcher == LAUNCHER_NONE &&
-		(inside_worker(d->facts->env) || from_settings(d, id, true).there))
+	if (launcher == LAUNCHER_NONE && (inside_worker(d->facts->env) || is_given(d, id)))
 		return 0;
 	return from_environment(d, name, id == SET_NODE_RANK ? 0 : 1, ret);
 }
@@ -116,14 +147,16 @@ static int said(
 static int choose(const struct deciding *d, enum setting_id id, enum launcher launcher,
 	struct found theirs, struct found *ret)
 {
-	struct found given = from_settings(d, id, true);
+	struct found ours;
 
-	if (given.there && theirs.there && launcher != LAUNCHER_NONE && given.n != theirs.n)
+	if (given(d, id, launcher, &theirs, &ours) < 0)
+		return d->why->code;
+	if (ours.there && theirs.there && launcher != LAUNCHER_NONE && ours.n != theirs.n)
 		return failure_usage(d->why,
 			"%s says %u, but %s says %u: leave out the one that is wrong (--standalone "
 			"starts a job of this node alone)",
-			given.where, given.n, theirs.where, theirs.n);
-	*ret = given.there ? given : theirs.there ? theirs : from_settings(d, id, false);
+			ours.where, ours.n, theirs.where, theirs.n);
+	*ret = ours.there ? ours : theirs.there ? theirs : from_settings(d, id, false);
 	return 0;
 }
 

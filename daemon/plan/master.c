@@ -1,11 +1,12 @@
 /* master.c - where worker 0 listens; see topology.h. The places, in their order:
  *
  * 1. --standalone: 127.0.0.1 and a free port
- * 2. given: --rdzv-endpoint or --master_addr; on one node --local-addr
+ * 2. given: --rdzv-endpoint or --master_addr; on one node --local-addr; on several the first of the
+ *    nodes that [cluster] lists
  * 3. in Azure ML's jobs under Open MPI, the rule of its launch.py
  * 4. MASTER_ADDR, and MASTER_PORT with it; on one node only if it is this host
- * 5. the system's file; 6. Slurm's first host; 7. on one node, and where mpirun started all
- *    launchers on this host, 127.0.0.1 */
+ * 5. the system's file, and the list in it; 6. Slurm's first host; 7. on one node, and where mpirun
+ * started all launchers on this host, 127.0.0.1 */
 #include "daemon/plan/topology.h"
 
 #include <string.h>
@@ -128,6 +129,16 @@ static int from_given(struct master_search *f)
 		(!f->m.addr || (has_endpoint && c10d)))
 		set_addr(f, local->text, local->from.where);
 	return 0;
+}
+
+/* The first node of a list, which is given or else fills a gap. */
+static void from_list(struct master_search *f, enum launcher launcher, bool given)
+{
+	bool above;
+	const struct listed_nodes *list = listed_nodes(f->d, launcher, &above);
+
+	if (list && above == given && !f->m.addr && !one_node(f))
+		set_addr(f, list->hosts.at[0].name, list->hosts.at[0].where);
 }
 
 /* Whether all launchers of mpirun's job run on this host. */
@@ -286,6 +297,8 @@ static int find_address(struct master_search *f, enum launcher launcher)
 	bool one_host = false;
 	int rc = from_given(f);
 
+	if (rc == 0)
+		from_list(f, launcher, true);
 	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
 		rc = find_one_host(f, &one_host);
 	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
@@ -296,6 +309,7 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		return rc;
 	if (!f->m.addr)
 		from_system_file(f);
+	from_list(f, launcher, false);
 	if (!f->m.addr && started_by_srun(f, launcher) && !one_node(f))
 		from_slurm(f);
 	if (!f->m.addr && one_node(f))
@@ -341,14 +355,15 @@ static int find_port(struct master_search *f)
 static void standalone(struct master_search *f)
 {
 	static const enum setting_id overridden[] = { SET_MASTER_ADDR, SET_MASTER_PORT,
-		SET_RDZV_ENDPOINT, SET_RDZV_ID, SET_LOCAL_ADDR };
+		SET_RDZV_ENDPOINT, SET_RDZV_ID, SET_LOCAL_ADDR, SET_CLUSTER_NODES,
+		SET_CLUSTER_HOSTFILE };
 	const char *where = settings_where(f->d->s, SET_STANDALONE);
 
 	for (size_t i = 0; i < sizeof overridden / sizeof *overridden; i++)
 		if (f->d->s->value[overridden[i]].from.level > LEVEL_ENVIRONMENT)
-			notes_add(f->d->notes, NOTE_WARNING,
-				"%s is overridden by %s, as with torchrun",
-				settings_where(f->d->s, overridden[i]), where);
+			notes_add(f->d->notes, NOTE_WARNING, "%s is overridden by %s%s",
+				settings_where(f->d->s, overridden[i]), where,
+				setting_rows[overridden[i]].original ? ", as with torchrun" : "");
 	f->m = (struct master){ "127.0.0.1", 0, where, where, 0, NULL };
 }
 

@@ -10,6 +10,8 @@
 struct arena;
 struct facts;
 struct failure;
+struct hosts;
+struct listed_nodes;
 struct notes;
 struct settings;
 
@@ -72,6 +74,7 @@ struct topology {
 	struct master master;
 	unsigned nproc; /* workers on this node */
 	const char *nproc_from;
+	const struct hosts *hosts; /* whose slots are each node's workers; NULL: none has any */
 	struct control control;
 	bool met; /* the nodes have: what follows from all of them is for good */
 };
@@ -107,6 +110,24 @@ const char *launcher_name(enum launcher l);
 /* The variable that tells processes of this rank from the launcher's own and from other jobs';
  * NULL: LAUNCHER_NONE. */
 const char *launcher_mark(enum launcher l, const char *const *env);
+
+/* What [cluster] lists, if that counts; NULL: nothing, or a list of the system's file beside an MPI
+ * or another number of nodes. *ret_given, where there is one: it is given, and so goes above what
+ * the environment says; else it fills gaps. */
+const struct listed_nodes *listed_nodes(
+	const struct deciding *d, enum launcher launcher, bool *ret_given);
+
+/* This node's rank in it, and where that is from. -EINVAL: it isn't there, or more than once;
+ * -EAGAIN: nor may it be said that it isn't, as names have no answer yet. */
+int listed_rank(const struct deciding *d, const struct listed_nodes *l, unsigned *ret,
+	const char **ret_from);
+
+/* The listed hosts, if their slots decide the number of workers; NULL: they don't. -EINVAL: some
+ * have slots, and some none. */
+int listed_slots(const struct deciding *d, const struct topology *t, const struct hosts **ret);
+
+/* Whether the workers of this node, which are decided, are as many as its max_slots allow. */
+int listed_check(const struct deciding *d, const struct topology *t);
 
 /* Node rank and number of nodes. What is given must not contradict MPI's or Slurm's.
  * -EINVAL: a contradiction, a rank outside the job, a rank without a size, no number. */

@@ -17,6 +17,14 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 
 	t->nproc = (unsigned)settings_number(d->s, SET_NPROC_PER_NODE);
 	t->nproc_from = where;
+	if (listed_slots(d, t, &t->hosts) < 0)
+		return d->why->code;
+	if (t->hosts) {
+		const struct host *own = &t->hosts->at[t->identity.node_rank];
+
+		t->nproc = own->slots;
+		t->nproc_from = arena_printf(d->s->arena, "%s: slots", own->where);
+	}
 	if (t->nproc)
 		return 0;
 	if (settings_is(d->s, SET_NPROC_PER_NODE, "cpu") ||
@@ -108,7 +116,8 @@ int topology_begin(const struct deciding *d, struct topology *ret)
 {
 	struct topology t = { .launcher = launcher_of(d->facts->env) };
 
-	if (identity_find(d, t.launcher, &t.identity) < 0 || nproc_find(d, &t) < 0)
+	if (identity_find(d, t.launcher, &t.identity) < 0 || nproc_find(d, &t) < 0 ||
+		listed_check(d, &t) < 0)
 		return d->why->code;
 	note_batch_script(d, &t);
 	note_ranks_of_others(d, &t);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/hosts.h"
 #include "config/lists.h"
 #include "config/value.h"
 
@@ -60,6 +61,27 @@ void reading_done(struct reading *r)
 	arena_done(&r->arena);
 }
 
+/* A list that was taken has hosts, each once, whose names are lists of themselves. */
+static void check_hosts(const char *text)
+{
+	struct arena arena = { 0 };
+	struct failure why = { 0 };
+	struct hosts hosts = { 0 };
+	const struct host *first;
+
+	PROMISE(hosts_add_list(&arena, text, "here", &hosts, &why) == 0);
+	PROMISE(hosts.count > 0 && hosts.count <= HOSTS_MAX);
+	PROMISE(!hosts_twice(&arena, &hosts, &first));
+	for (size_t i = 0; i < hosts.count && i < 16; i++) {
+		struct hosts one = { 0 };
+
+		PROMISE(hosts_add_list(&arena, hosts.at[i].name, "here", &one, &why) == 0);
+		PROMISE(one.count == 1 && strcmp(one.at[0].name, hosts.at[i].name) == 0);
+		PROMISE(one.at[0].is_address == hosts.at[i].is_address);
+	}
+	arena_done(&arena);
+}
+
 static void check_value(const struct setting_row *row, const struct value *v)
 {
 	PROMISE(v->text != NULL);
@@ -88,6 +110,9 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		break;
 	case KIND_TEXT:
 		PROMISE(*v->text);
+		break;
+	case KIND_HOSTS:
+		check_hosts(v->text);
 		break;
 	case KIND_RANKS:
 		if (!*v->text) /* all of them */

@@ -280,13 +280,13 @@ def test_static_nodes(copied):
     """A rank fails once; the next attempt goes on from the checkpoint."""
     hosts = copied()
     config = hosts.home / "static.ini"
-    config.write_text(on_cpus(config.read_text()).replace("gpu01", "n0"))
+    config.write_text(on_cpus(config.read_text()).replace("gpu[01-02]", "n[0-1]"))
     key = hosts.home / "job.key"
     key.write_text("a secret that is long enough\n")
     key.chmod(0o400)
     jobs = [hosts.popen(node, ["launchd", "--config", "static.ini", "train_ddp.py", "--checkpoint",
                                "checkpoint.pt", "--fail-rank", "3", "--fail-step", "60",
-                               "--fail-attempts", "1"], {"NODE_RANK": str(node)})
+                               "--fail-attempts", "1"])
             for node in range(2)]
     results = [hosts.finish(job) for job in jobs]
     assert [result.returncode for result in results] == [0, 0], results

@@ -40,6 +40,7 @@ CASES = {
               '--metrics-file=%n.prom', '--metrics-listen=[::1]:9400',
               '--journal=messages', '--ready-when=joined', 'train.py'],
              {'OMP_NUM_THREADS': '4'}),
+    'listed_nodes': (['--config', 'listed.ini', '--node_rank=1', 'train.py'], {}),
     'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
                   '--rank=$local_rank'], {}),
 }
@@ -55,6 +56,8 @@ def desk(place):
     place.write('train.py', 'open("started", "w")\n')
     place.write('job.ini', '[launchd]\nrole = by-file\nlocal_rank_arg = --local-rank\n'
                 '[env]\nA = 1\nB = 1\n')
+    place.write('listed.ini', '[launchd]\nuse_env = yes\n[cluster]\nhostfile = hosts\n')
+    place.write('hosts', '# all nodes\nn0 slots=2\ngpu[01-02].cluster slots=3 max_slots=4\n')
     return place
 
 

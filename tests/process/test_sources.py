@@ -143,7 +143,10 @@ def test_every_setting_has_its_key(dry, launch, place):
              'key-file': 'key', 'interface': 'lo', 'store': 'rank0', 'restart-on': '1-9',
              'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1', 'script': '/bin/true',
              'metrics-file': 'metrics.prom', 'metrics-listen': '127.0.0.1:9400',
-             'ctl-socket': 'none', 'job-name': 'train'}
+             'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost'}
+    other = next(at for at, flag in flag_of.items() if flag == 'cluster-hostfile')
+    lines[other - 1] = ''  # beside a list of nodes it is refused
+    del flag_of[other]
     for at, flag in flag_of.items():
         lines[at - 1] += '' if defaults[flag] else given.get(flag, '')
     place.write('job.ini', '\n'.join(lines))
@@ -173,7 +176,7 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
     ('[launchd]\nnuma_binding = node\n', 2, ['numa-binding', '"node"', 'not supported yet']),
     ('[launchd]\nnode_timeout = 0.5\n', 2, ['node-timeout', '"0.5"', 'from 1 to 86400 seconds']),
-    ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd], [env] and [cgroup]']),
+    ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd], [env], [cluster] and [cgroup]']),
     ('role = x\n', 1, ['role', '[launchd]']),
     ('[launchd]\n\nnproc_per_node = two\n', 3, ['"two"', 'whole number']),
     ('[launchd]\nrole = x\nstdin = null\nrole = y\n', 4, ['role', 'set twice', 'job.ini:2']),
