@@ -1,7 +1,7 @@
 """[cluster]: the same file on all hosts, in which each finds itself."""
 import pytest
 from cluster import HOME
-from harness import native
+from harness import native, until
 from job import verdict
 
 
@@ -72,7 +72,7 @@ def test_slots_of_a_host_file(make_hosts, listed):
 
 
 def test_a_host_that_is_not_in_it_and_one_that_is_in_it_twice(make_hosts, listed):
-    """They are refused at once, and the job runs on the hosts that are in it once."""
+    """They are refused at once; the launcher of a host that is in it once goes on waiting."""
     hosts = make_hosts(4)
     job = listed(hosts, f"nodes = n0, n2, {hosts.addresses[2]}", late=[1, 2, 3])
     job.launch(1)
@@ -82,6 +82,8 @@ def test_a_host_that_is_not_in_it_and_one_that_is_in_it_twice(make_hosts, listed
     assert f'{HOME}/job.ini:5: this host is none of the nodes n0, n2, {hosts.addresses[2]}: its name is "n1"' in \
         ends[1].err and hosts.addresses[1] in ends[1].err
     assert f'{HOME}/job.ini:5: {hosts.addresses[2]} and n2 ({HOME}/job.ini:5) are both this host, "n2"' in ends[2].err
+    until(lambda: hosts.supervisors(0), "node 0's supervisor")
+    job.idle(0)
     job.signal(0, 15)
     assert job.wait(0)[0].rc == 143
 
