@@ -13,6 +13,7 @@ struct viewing {
 	const struct cjson *cjson;
 	struct arena *arena;
 	double now;
+	const struct view_frame *frame;
 };
 
 static unsigned count_of(const struct viewing *v, const cJSON *of, const char *name)
@@ -50,14 +51,11 @@ static const char *time_since(
 }
 
 /* "872 MiB", "3.2 GiB" */
-static const char *bytes(const struct viewing *v, const cJSON *of, const char *name)
+static const char *bytes(const struct viewing *v, double n)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
 	unsigned unit = 0;
-	double n;
 
-	if (!member_number(v->cjson, of, name, &n))
-		return NULL;
 	for (; n >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
 		n /= 1024;
 	return arena_printf(v->arena, "%.*f %s", n < 10 && unit > 0 ? 1 : 0, n, units[unit]);
@@ -85,40 +83,52 @@ static const char *store_of(const struct viewing *v, const cJSON *worker)
 						      "no";
 }
 
+static const char *gpu_memory(const struct viewing *v, pid_t pid)
+{
+	for (size_t i = 0; i < v->frame->gpu_count; i++)
+		if (v->frame->gpus[i].worker == pid)
+			return bytes(v, (double)v->frame->gpus[i].bytes);
+	return NULL;
+}
+
 static void add_worker(const struct viewing *v, const cJSON *worker, struct columns *to)
 {
-	double pid, cpu;
+	double pid, number;
+	bool has_pid = member_number(v->cjson, worker, "pid", &pid);
 
 	columns_add(to, arena_printf(v->arena, "%u", count_of(v, worker, "rank")));
 	columns_add(to, arena_printf(v->arena, "%u", count_of(v, worker, "local_rank")));
-	columns_add(to,
-		member_number(v->cjson, worker, "pid", &pid) ?
-			arena_printf(v->arena, "%d", (int)pid) :
-			NULL);
+	columns_add(to, has_pid ? arena_printf(v->arena, "%d", (int)pid) : NULL);
 	columns_add(to, state_of(v, worker));
 	columns_add(to, time_since(v, worker, "started_at", "ended_at"));
-	columns_add(
-		to, member_number(v->cjson, worker, "cpu_seconds", &cpu) ? duration(v, cpu) : NULL);
-	columns_add(to, bytes(v, worker, "memory_bytes"));
+	columns_add(to,
+		member_number(v->cjson, worker, "cpu_seconds", &number) ? duration(v, number) :
+									  NULL);
+	columns_add(to,
+		member_number(v->cjson, worker, "memory_bytes", &number) ? bytes(v, number) : NULL);
+	if (v->frame->gpus)
+		columns_add(to, has_pid ? gpu_memory(v, (pid_t)pid) : NULL);
 	columns_add(to, store_of(v, worker));
 	columns_add(to, member_text(v->cjson, worker, "last_line"));
 }
 
-static void add_workers(
-	const struct viewing *v, const cJSON *status, size_t width, struct text *out)
+static void add_workers(const struct viewing *v, const cJSON *status, struct text *out)
 {
 	static const char *const head[] = { "RANK", "LOCAL", "PID", "STATE", "TIME", "CPU",
-		"MEMORY", "STORE", "LAST LINE" };
+		"MEMORY", "GPU MEMORY", "STORE", "LAST LINE" };
+	enum { GPU = 7 };
 	const cJSON *workers = member_object(v->cjson, status, "workers");
-	struct columns table = { .arena = v->arena, .count = sizeof head / sizeof *head };
+	struct columns table = { .arena = v->arena,
+		.count = sizeof head / sizeof *head - !v->frame->gpus };
 
 	if (!workers || !workers->child)
 		return;
-	for (unsigned i = 0; i < table.count; i++)
-		columns_add(&table, head[i]);
+	for (unsigned i = 0; i < sizeof head / sizeof *head; i++)
+		if (i != GPU || v->frame->gpus)
+			columns_add(&table, head[i]);
 	for (const cJSON *worker = workers->child; worker; worker = worker->next)
 		add_worker(v, worker, &table);
-	columns_print(&table, width, out);
+	columns_print(&table, v->frame->width, out);
 }
 
 /* "; waits for nodes 1, 3" */
@@ -171,13 +181,27 @@ static void add_job(const struct viewing *v, const cJSON *status, struct text *o
 	text_add(out, "\n");
 }
 
-void job_view_status(const struct cjson *c, const cJSON *status, double now, size_t width,
+size_t job_view_pids(const struct cjson *c, const cJSON *status, pid_t *ret, size_t room)
+{
+	const cJSON *workers = member_object(c, status, "workers");
+	size_t count = 0;
+
+	for (const cJSON *w = workers ? workers->child : NULL; w && count < room; w = w->next) {
+		double pid, ended;
+
+		if (member_number(c, w, "pid", &pid) && !member_number(c, w, "ended_at", &ended))
+			ret[count++] = (pid_t)pid;
+	}
+	return count;
+}
+
+void job_view_status(const struct cjson *c, const cJSON *status, const struct view_frame *frame,
 	struct arena *arena, struct text *out)
 {
-	const struct viewing v = { c, arena, now };
+	const struct viewing v = { c, arena, frame->now, frame };
 
 	add_job(&v, status, out);
-	add_workers(&v, status, width, out);
+	add_workers(&v, status, out);
 	if (arena_failed(arena))
 		out->failed = true;
 }
@@ -210,7 +234,7 @@ static const char *workers_of(const struct viewing *v, const cJSON *status)
 void job_view_row(const struct cjson *c, const cJSON *status, double now, const char *user,
 	struct columns *to)
 {
-	const struct viewing v = { c, to->arena, now };
+	const struct viewing v = { .cjson = c, .arena = to->arena, .now = now };
 	double node;
 
 	columns_add(to, member_text(c, status, "name"));

@@ -4,6 +4,8 @@
 #define LAUNCHD_DAEMON_CTL_JOB_VIEW_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/report/cjson.h"
 
@@ -11,10 +13,26 @@ struct arena;
 struct columns;
 struct text;
 
-/* The whole status at a time of day (seconds since 1970), in lines of at most width characters; 0:
- * of any length. */
-void job_view_status(const struct cjson *c, const cJSON *status, double now, size_t width,
+/* GPU memory that a worker holds, by its pid. */
+struct gpu_bytes {
+	pid_t worker;
+	uint64_t bytes;
+};
+
+/* What the launcher does not say itself. */
+struct view_frame {
+	double now;                   /* seconds since 1970 */
+	size_t width;                 /* lines have at most so many characters; 0: of any length */
+	const struct gpu_bytes *gpus; /* NULL: there are no GPUs, or it is not known */
+	size_t gpu_count;
+};
+
+/* The whole status. */
+void job_view_status(const struct cjson *c, const cJSON *status, const struct view_frame *frame,
 	struct arena *arena, struct text *out);
+
+/* The pids of the workers that run, to ret, which has room for all. How many. */
+size_t job_view_pids(const struct cjson *c, const cJSON *status, pid_t *ret, size_t room);
 
 /* The cells of `launchctl list`: first the head, then a job's. */
 void job_view_head(struct columns *c);

@@ -19,6 +19,7 @@
 #include "daemon/ctl/columns.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_link.h"
+#include "daemon/ctl/gpu_column.h"
 #include "daemon/ctl/job_find.h"
 #include "daemon/ctl/job_view.h"
 #include "daemon/ctl/print.h"
@@ -73,10 +74,41 @@ static void add_raw(const struct ctl_link *l, const char *name, struct text *out
 		text_add_bytes(out, at, len);
 }
 
+/* What those of its workers hold that run. */
+static void look_at_gpus(
+	struct ctl_run *r, const cJSON *status, struct view_frame *frame, struct text *said)
+{
+	enum { WORKERS_MAX = 4096 };
+	static pid_t pids[WORKERS_MAX];
+
+	frame->gpu_count = job_view_pids(&r->cjson, status, pids, WORKERS_MAX);
+	if (frame->gpu_count > 0)
+		frame->gpus = gpu_column(pids, frame->gpu_count, &r->arena, said);
+	if (!frame->gpus)
+		frame->gpu_count = 0;
+}
+
+/* As the launcher has written it, and one member more. */
+static void add_status_json(
+	const struct ctl_run *r, const struct view_frame *frame, struct text *out)
+{
+	size_t len = 0;
+	const char *result = ctl_link_raw(&r->link, "result", &len);
+
+	if (result && len > 0)
+		text_add_bytes(out, result, len - 1); /* "}" */
+	text_add(out, frame->gpus ? ",\"gpu_memory\":[" : "");
+	for (size_t i = 0; frame->gpus && i < frame->gpu_count; i++)
+		text_printf(out, "%s{\"pid\":%d,\"bytes\":%llu}", i > 0 ? "," : "",
+			(int)frame->gpus[i].worker, (unsigned long long)frame->gpus[i].bytes);
+	text_add(out, frame->gpus ? "]}\n" : "}\n");
+}
+
 static int show_status(struct ctl_run *r)
 {
+	struct view_frame frame = { .now = now_seconds(), .width = width_of_output() };
 	const cJSON *status;
-	struct text out = { 0 };
+	struct text out = { 0 }, said = { 0 };
 	cJSON *root;
 	int rc = ctl_link_ask(&r->link, "status", "", &root, &status, &r->why);
 
@@ -84,13 +116,15 @@ static int show_status(struct ctl_run *r)
 		return rc;
 	if (r->command.watch_ms > 0 && isatty(STDOUT_FILENO) == 1)
 		text_add(&out, "\033[H\033[J"); /* from the top of an empty screen: ECMA-48 */
+	look_at_gpus(r, status, &frame, &said);
 	if (r->command.json) {
-		add_raw(&r->link, "result", &out);
-		text_add(&out, "\n");
+		add_status_json(r, &frame, &out);
 	} else {
-		job_view_status(
-			&r->cjson, status, now_seconds(), width_of_output(), &r->arena, &out);
+		job_view_status(&r->cjson, status, &frame, &r->arena, &out);
+		if (said.len > 0)
+			text_printf(&out, "%s\n", text_string(&said));
 	}
+	text_done(&said);
 	r->cjson.free(root);
 	return print_done(&out, &r->why);
 }

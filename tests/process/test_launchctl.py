@@ -246,6 +246,47 @@ def test_watch(job, ok, follow):
     assert watcher.wait(LIMIT) == 0  # the job's end is no error
 
 
+class TestGpuMemory:
+    """NVML is the tests' own."""
+
+    @pytest.fixture
+    def see(self, place):
+        def call(use, *words, gpus=2):
+            env = place.environment({'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'),
+                                     'FAKE_GPUS': str(gpus), 'FAKE_GPU_USE': use})
+            done = subprocess.run([LAUNCHD, 'ctl', 'status', *words], env=env, capture_output=True, text=True,
+                                  timeout=LIMIT, check=True)
+            assert done.stderr == ''
+            return done.stdout
+        return call
+
+    def test_of_whom(self, job, see, ok):
+        """A worker's and its children's are its own; strangers', and what is not said, are nobody's."""
+        running = job('--wrap', 'sh -c \'"$@" & wait\' sh')
+        below = running.pids
+        use = f'{below[0]}:1073741824,{below[0]}:1073741824,{below[1]}:18446744073709551615,{os.getpid()}:77'
+        head, *workers = see(use).splitlines()[2:]
+        assert head.split()[6:] == ['MEMORY', 'GPU', 'MEMORY', 'STORE', 'LAST', 'LINE']
+        at = head.index('GPU MEMORY')
+        assert [line[at:at + 7] for line in workers] == ['2.0 GiB', '0 B    ']
+        told = json.loads(see(use, '--json'))
+        assert told['gpu_memory'] == [{'pid': worker['pid'], 'bytes': size} for worker, size in
+                                      zip(told['workers'], [2 << 30, 0])]
+        ok('stop')
+        running.end()
+
+    def test_a_driver_that_hangs(self, job, see, ok):
+        running = job()
+        said = see('hang')
+        assert 'GPU MEMORY' not in said and 'GPU memory is not known: NVML did not finish within 5 s' in said
+        assert 'GPU memory is not known: NVML: GPU 0 does not say who uses it' in see('fail')
+        for gpus in 0, -1:
+            assert 'GPU' not in see('', gpus=gpus)
+            assert 'gpu_memory' not in json.loads(see('', '--json', gpus=gpus))
+        ok('stop')
+        running.end()
+
+
 def test_sockets_that_were_left(job, ctl, ok):
     """Of a launcher both of whose processes were killed."""
     running = job()

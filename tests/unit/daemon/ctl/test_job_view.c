@@ -21,6 +21,7 @@ static const struct view_row {
 	const char *says, *status;
 	double now;
 	const char *text;
+	struct gpu_bytes gpu; /* of the only worker that runs; 0: there are no GPUs */
 } views[] = {
 	{ "a job that works",
 		"{\"name\":\"llama\",\"run_id\":\"17\",\"state\":\"working\",\"attempt\":1,"
@@ -41,26 +42,43 @@ static const struct view_row {
 		"RANK  LOCAL  PID  STATE    TIME     CPU       MEMORY   STORE   LAST LINE\n"
 		"8     0      820  running  1:59:59  1d 01:01  872 MiB  joined  step 1\n"
 		"9     1      821  exit 3   1:02     -         -        -       \\x1b[2Jx\n"
-		"10    2      -    planned  -        -         1.5 KiB  no      -\n" },
+		"10    2      -    planned  -        -         1.5 KiB  no      -\n",
+		{ 0 } },
+	{ "GPU memory",
+		"{\"name\":\"a\",\"state\":\"working\",\"nnodes\":1,\"node_rank\":0,\"guard_pid\":1,"
+		"\"supervisor_pid\":2,\"workers\":["
+		"{\"rank\":0,\"pid\":820,\"state\":\"running\",\"ended_at\":null},"
+		"{\"rank\":1,\"pid\":821,\"state\":\"ended\",\"ended_at\":3},"
+		"{\"rank\":2,\"pid\":null,\"state\":\"planned\"}]}",
+		8,
+		"a: working\nnode 0 of 1: launcher 1, supervisor 2\n"
+		"RANK  LOCAL  PID  STATE    TIME  CPU  MEMORY  GPU MEMORY  STORE  LAST LINE\n"
+		"0     0      820  running  -     -    -       71 GiB      -      -\n"
+		"1     0      821  ended    -     -    -       -           -      -\n"
+		"2     0      -    planned  -     -    -       -           -      -\n",
+		{ .worker = 820, .bytes = 71ULL << 30 } },
 	{ "nodes that are awaited",
 		"{\"name\":\"a\",\"run_id\":\"none\",\"state\":\"meeting\",\"nnodes\":4,"
 		"\"node_rank\":null,\"host\":\"n0\",\"guard_pid\":1,\"supervisor_pid\":2,"
 		"\"started_at\":1,\"awaited\":[1,3],\"workers\":[]}",
 		8,
 		"a: meeting for 7s; waits for nodes 1, 3\none of 4 nodes on n0: launcher 1, supervisor "
-		"2\n" },
+		"2\n",
+		{ 0 } },
 	{ "a job that ends",
 		"{\"name\":\"a\",\"run_id\":\"a\",\"state\":\"working\",\"nnodes\":1,\"node_rank\":0,"
 		"\"host\":\"h\",\"guard_pid\":1,\"supervisor_pid\":2,\"started_at\":1,"
 		"\"stopping\":\"a worker failed\",\"awaited\":[2]}",
 		62,
 		"a: working for 1:01; waits for node 2; stopping: a worker failed\n"
-		"node 0 of 1 on h: launcher 1, supervisor 2\n" },
+		"node 0 of 1 on h: launcher 1, supervisor 2\n",
+		{ 0 } },
 	{ "another launcher's nonsense", "{\"name\":3,\"workers\":{\"x\":1},\"guard_pid\":\"no\"}",
 		8,
 		"?\none of 0 nodes: launcher 0, supervisor 0\n"
 		"RANK  LOCAL  PID  STATE  TIME  CPU  MEMORY  STORE  LAST LINE\n"
-		"0     0      -    -      -     -    -       -      -\n" },
+		"0     0      -    -      -     -    -       -      -\n",
+		{ 0 } },
 };
 
 static void test_view(void **state)
@@ -69,8 +87,16 @@ static void test_view(void **state)
 	struct arena arena = { 0 };
 	struct text out = { 0 };
 	cJSON *root = parse(row->status);
+	struct view_frame frame = { .now = row->now };
+	pid_t pid;
 
-	job_view_status(&cjson, root, row->now, 0, &arena, &out);
+	if (row->gpu.worker) {
+		assert_int_equal(job_view_pids(&cjson, root, &pid, 1), 1);
+		assert_int_equal(pid, row->gpu.worker);
+		frame.gpus = &row->gpu;
+		frame.gpu_count = 1;
+	}
+	job_view_status(&cjson, root, &frame, &arena, &out);
 	assert_string_equal(text_string(&out), row->text);
 	cjson.free(root);
 	text_done(&out);

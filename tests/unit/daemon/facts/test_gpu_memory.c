@@ -1,0 +1,163 @@
+/* test_gpu_memory.c - which processes NVML says to use GPUs; the library is played here. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "daemon/facts/gpu_memory.h"
+#include "daemon/os/dlib.h"
+
+enum { BROKEN = 999, ROOM = 3 };
+
+struct info {
+	unsigned pid;
+	unsigned long long used_bytes;
+	unsigned gpu_instance, compute_instance;
+};
+
+/* What the library has, and what its functions return. */
+static struct nvml_played {
+	int opens, init, device_count, device, processes;
+	unsigned present;
+	struct info used[2]; /* each GPU's; of pid 0 there is none */
+	unsigned shutdowns, closes;
+} nvml;
+
+static int play_init(void)
+{
+	return nvml.init;
+}
+
+static int play_count(unsigned *ret)
+{
+	*ret = nvml.present;
+	return nvml.device_count;
+}
+
+static int play_device(unsigned index, void **ret)
+{
+	assert_true(index < nvml.present);
+	*ret = &nvml;
+	return nvml.device;
+}
+
+static int play_processes(void *device, unsigned *count, struct info *ret)
+{
+	unsigned n = 0;
+
+	assert_ptr_equal(device, &nvml);
+	assert_true(*count >= 2);
+	for (unsigned i = 0; i < 2; i++)
+		if (nvml.used[i].pid)
+			ret[n++] = nvml.used[i];
+	*count = n;
+	return nvml.processes;
+}
+
+static int play_shutdown(void)
+{
+	nvml.shutdowns++;
+	return BROKEN; /* which nobody minds */
+}
+
+/* In the order of the library's table. */
+struct functions {
+	int (*init)(void);
+	int (*device_count)(unsigned *);
+	int (*device)(unsigned index, void **ret);
+	int (*processes)(void *device, unsigned *count, struct info *ret);
+	int (*shutdown)(void);
+};
+
+int __wrap_dlib_open(
+	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why);
+int __wrap_dlclose(void *library);
+
+int __wrap_dlib_open(
+	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
+{
+	const struct functions all = { play_init, play_count, play_device, play_processes,
+		play_shutdown };
+	static const char *const names[] = { "nvmlInit_v2", "nvmlDeviceGetCount_v2",
+		"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetComputeRunningProcesses_v3",
+		"nvmlShutdown" };
+
+	assert_null(file);
+	if (nvml.opens < 0)
+		return failure_set(why, nvml.opens, "NVML can't be loaded");
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		assert_string_equal(d->symbols[i].name, names[i]);
+		assert_int_equal(d->symbols[i].at, i * sizeof(void (*)(void)));
+	}
+	memcpy(ret, &all, sizeof all);
+	*ret_library = &nvml;
+	return 0;
+}
+
+int __wrap_dlclose(void *library)
+{
+	assert_ptr_equal(library, &nvml);
+	nvml.closes++;
+	return 0;
+}
+
+static const struct use_row {
+	const char *says;
+	struct nvml_played played;
+	int rc;
+	size_t count;
+	const char *part;
+} rows[] = {
+	{ "each process on each GPU",
+		{ .present = 1, .used = { { .pid = 7, .used_bytes = 5 }, { .pid = 8 } } }, 0, 2,
+		NULL },
+	{ "as many as there is room for",
+		{ .present = 2, .used = { { .pid = 7, .used_bytes = 5 }, { .pid = 8 } } }, 0, ROOM,
+		NULL },
+	{ "one that is not said",
+		{ .present = 1, .used = { { .pid = 7, .used_bytes = -1ULL }, { .pid = 8 } } }, 0, 1,
+		NULL },
+	{ "GPUs that nobody uses", { .present = 2 }, 0, 0, NULL },
+	{ "no GPU", { .present = 0 }, -ELIBACC, 0, "there is no GPU" },
+	{ "no library", { .opens = -ELIBACC }, -ELIBACC, 0, "can't be loaded" },
+	{ "an old library", { .opens = -ELIBBAD }, -ELIBBAD, 0, "can't be loaded" },
+	{ "a library without a driver", { .init = BROKEN, .present = 1 }, -ELIBACC, 0,
+		"no driver" },
+	{ "a driver that does not count", { .device_count = BROKEN, .present = 1 }, -EIO, 0,
+		"nvmlDeviceGetCount failed" },
+	{ "a GPU that has fallen off the bus", { .device = BROKEN, .present = 1 }, -EIO, 0,
+		"GPU 0 does not say who uses it" },
+	{ "a GPU that does not tell", { .processes = BROKEN, .present = 1 }, -EIO, 0,
+		"GPU 0 does not say who uses it" },
+};
+
+static void test_use(void **state)
+{
+	const struct use_row *row = *state;
+	bool opened = row->played.opens == 0, begun = opened && row->played.init == 0;
+	struct gpu_use uses[ROOM] = { { .pid = 99 } };
+	struct failure why = { 0 };
+	size_t count = 77;
+
+	nvml = row->played;
+	assert_outcome(gpu_memory_read(uses, ROOM, &count, &why), row->rc, &why, row->part);
+	if (row->rc == 0) {
+		assert_int_equal(count, row->count);
+		if (row->count == 2) {
+			assert_int_equal(uses[0].pid, 7);
+			assert_int_equal(uses[0].bytes, 5);
+			assert_int_equal(uses[1].pid, 8);
+		}
+	}
+	assert_int_equal(nvml.shutdowns, begun);
+	assert_int_equal(nvml.closes, opened);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_use, rows);
+	return suite_run(&s);
+}
