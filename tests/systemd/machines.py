@@ -88,8 +88,10 @@ class Machines(Cluster):
 
     def state(self, host):
         """As systemctl(1), is-system-running, has it; "off": it is not booted."""
+        # a systemd that is about to give way to the next one may take a question and never answer
+        patient = "timeout", "--signal=KILL", "10"
         try:
-            return self.on(host, "systemctl", "is-system-running").stdout.strip()
+            return self.on(host, *patient, "systemctl", "is-system-running").stdout.strip()
         except ClusterError:
             return "off"
 
