@@ -88,10 +88,8 @@ class Machines(Cluster):
 
     def state(self, host):
         """As systemctl(1), is-system-running, has it; "off": it is not booted."""
-        # a systemd that is about to give way to the next one may take a question and never answer
-        patient = "timeout", "--signal=KILL", "10"
         try:
-            return self.on(host, *patient, "systemctl", "is-system-running").stdout.strip()
+            return self.on(host, "systemctl", "is-system-running").stdout.strip()
         except ClusterError:
             return "off"
 
@@ -129,9 +127,12 @@ class Machines(Cluster):
         raise ClusterError(f"{self.names[host]} is not booted")
 
     def _within(self, host):
-        return ["nsenter", "--target", str(self.init_of(host)), "--all", "--", "env", "-i",
-                f"PATH={PATH}",
-                "LC_ALL=C.UTF-8", "HOME=/root"]
+        # A machine that goes down stops all its processes before it kills them. An nsenter that has
+        # forked stops itself with its child, for good; a shell, which is outside, just waits (env:
+        # no command may be one of its own, as kill is).
+        return ["nsenter", "--target", str(self.init_of(host)), "--all", "--no-fork", "--",
+                "env", "-i", f"PATH={PATH}", "LC_ALL=C.UTF-8", "HOME=/root",
+                "sh", "-c", 'env "$@"; exit $?', "sh"]
 
     def on(self, host, *argv, **options):
         """Runs a command on a machine, as root, to its end; a CompletedProcess."""
