@@ -55,6 +55,14 @@ def why_no_machines():
     return why_impossible()
 
 
+def read(path):
+    """A file below /proc; "": its process has ended, perhaps while it was being read."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
 class Machines(Cluster):
     """Machines n0, n1, ..., booted. installed: a directory tree that goes over the root of each."""
 
@@ -115,15 +123,12 @@ class Machines(Cluster):
     def init_of(self, host):
         """The pid, as it is here, of its process 1."""
         for pid, line in self.processes(host):
-            if line.startswith(NSPAWN):
-                for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-                    try:
-                        inside = Path(f"/proc/{child}/status").read_text()
-                    except OSError:
-                        continue  # one of nspawn's own, which has ended
-                    if "\nNSpid:" in inside and \
-                            inside.partition("\nNSpid:")[2].split("\n")[0].split()[-1] == "1":
-                        return int(child)
+            if not line.startswith(NSPAWN):
+                continue
+            for child in read(f"/proc/{pid}/task/{pid}/children").split():
+                _, found, inside = read(f"/proc/{child}/status").partition("\nNSpid:")
+                if found and inside.split("\n")[0].split()[-1] == "1":
+                    return int(child)
         raise ClusterError(f"{self.names[host]} is not booted")
 
     def _within(self, host):
