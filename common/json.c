@@ -77,6 +77,12 @@ void json_string(struct json *j, const char *key, const char *value)
 	text_add_json(j->out, value);
 }
 
+void json_raw(struct json *j, const char *key, const char *value)
+{
+	begin(j, key);
+	text_add(j->out, value);
+}
+
 void json_bool(struct json *j, const char *key, bool value)
 {
 	begin(j, key);

@@ -32,6 +32,9 @@ void json_string(struct json *j, const char *key, const char *value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_number(struct json *j, const char *key, long long value);
 
+/* A value that is JSON already. */
+void json_raw(struct json *j, const char *key, const char *value);
+
 /* A number, or null where it is not known. */
 void json_number_if(struct json *j, const char *key, bool known, long long value);
 

@@ -125,6 +125,14 @@ static void on_unjoined(struct caller *p, const struct message *m)
 	hub_waiting(p->hub, p->node, &m->joined);
 }
 
+static void on_status(struct caller *p, const struct message *m)
+{
+	const struct party *party = p->hub->party;
+
+	if (party->on->status)
+		party->on->status(party->owner, p->node, &m->status);
+}
+
 enum {
 	IN_MEETING = 1 << HUB_MEETING,
 	IN_PREPARING = 1 << HUB_PREPARING,
@@ -150,6 +158,7 @@ static const struct {
 	[MESSAGE_ENDED] = { on_ended, IN_RUNNING, false },
 	[MESSAGE_LEAVE] = { on_leave, IN_RUNNING, false },
 	[MESSAGE_JOINED] = { on_unjoined, IN_RUNNING, true },
+	[MESSAGE_STATUS] = { on_status, IN_PREPARING | IN_RUNNING, false },
 	/* also after the node's last message, and after the verdict */
 	[MESSAGE_LOG] = { hub_lines_hear, ~0U, false },
 };
@@ -454,6 +463,21 @@ void hub_ended(struct hub *h, const struct node_end *end, const struct evidence 
 	for (size_t i = 0; i < count; i++)
 		hub_remember(h, &list[i]);
 	hub_obey(h, job_ended(&h->job, h->self, end, uv_hrtime()));
+}
+
+size_t hub_query(struct hub *h, unsigned query, bool *ret)
+{
+	const struct message m = { MESSAGE_QUERY, .query = query };
+	size_t count = 0;
+
+	if (h->state != HUB_PREPARING && h->state != HUB_RUNNING)
+		return 0;
+	hub_tell(h, &m, NULL);
+	for (unsigned i = 0; i < h->job.nnodes; i++) {
+		ret[i] = h->peers[i] && !h->peers[i]->told;
+		count += ret[i];
+	}
+	return count;
 }
 
 static void on_store_closed(struct store *s)

@@ -16,6 +16,9 @@ void hub_asked(struct hub *h, const struct stop *s);
 void hub_ended(
 	struct hub *h, const struct node_end *end, const struct evidence *list, size_t count);
 
+/* Asks the other nodes how they are; see member.h. */
+size_t hub_query(struct hub *h, unsigned query, bool *ret);
+
 /* The hub's port, once it listens. */
 unsigned hub_port(const struct hub *h);
 

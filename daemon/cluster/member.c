@@ -115,6 +115,17 @@ void member_log_taken(struct member *m, unsigned node, size_t len)
 		hub_lines_taken(&m->hub, node, len);
 }
 
+size_t member_query(struct member *m, unsigned query, bool *ret)
+{
+	return m->role == MEMBER_HUB ? hub_query(&m->hub, query, ret) : 0;
+}
+
+void member_status(struct member *m, const struct message_status *told)
+{
+	if (m->role == MEMBER_SPOKE)
+		spoke_status(&m->spoke, told);
+}
+
 void member_close(struct member *m)
 {
 	if (m->party.closing)

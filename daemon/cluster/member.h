@@ -96,6 +96,13 @@ void member_log_end(struct member *m);
  * may be lost already. */
 void member_log_taken(struct member *m, unsigned node, size_t len);
 
+/* Node rank 0: asks all other nodes that are in the job how they are; `status` tells what they say.
+ * ret[i]: node i was asked; how many were. 0 where no job has begun, and elsewhere. */
+size_t member_query(struct member *m, unsigned query, bool *ret);
+
+/* Other nodes: the answer, at most MESSAGE_STATUS_MAX bytes; it is copied. */
+void member_status(struct member *m, const struct message_status *told);
+
 /* Leaves; `closed` follows from the loop once the last lines are sent or received. */
 void member_close(struct member *m);
 

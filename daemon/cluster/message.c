@@ -185,6 +185,19 @@ static const unsigned *numbers(struct pass *p, const unsigned *list, size_t *cou
 	return got;
 }
 
+/* Bytes of any kind up to the message's end: nothing of them is copied in reading. */
+static const char *rest(struct pass *p, const char *at, size_t *len, size_t max)
+{
+	if (!is_reading(p)) {
+		assert(*len <= max);
+		wire_put_raw(p->out, at, *len);
+		return at;
+	}
+	*len = p->in.left;
+	refuse_if(p, *len > max);
+	return (const char *)wire_get_raw(&p->in, *len);
+}
+
 /* --- of what several messages are made --- */
 
 static void ending_fields(struct pass *p, struct ending *e)
@@ -431,15 +444,10 @@ static void verdict_fields(struct pass *p, struct verdict *v)
 
 static void log_fields(struct pass *p, struct message_log *m)
 {
+	assert(is_reading(p) || m->len > 0);
 	m->stream = (int)small(p, (unsigned)m->stream, STDERR);
-	if (is_reading(p)) {
-		m->len = p->in.left;
-		m->at = (const char *)wire_get_raw(&p->in, m->len);
-	} else {
-		assert(m->len > 0 && m->len <= MESSAGE_LOG_MAX);
-		wire_put_raw(p->out, m->at, m->len);
-	}
-	refuse_if(p, m->stream < STDOUT || m->len == 0 || m->len > MESSAGE_LOG_MAX);
+	m->at = rest(p, m->at, &m->len, MESSAGE_LOG_MAX);
+	refuse_if(p, m->stream < STDOUT || m->len == 0);
 }
 
 static void log_room_fields(struct pass *p, size_t *bytes)
@@ -447,6 +455,14 @@ static void log_room_fields(struct pass *p, size_t *bytes)
 	assert(is_reading(p) || (*bytes > 0 && *bytes <= MESSAGE_LOG_ROOM_MAX));
 	*bytes = u32(p, (uint32_t)*bytes);
 	refuse_if(p, *bytes == 0 || *bytes > MESSAGE_LOG_ROOM_MAX);
+}
+
+/* --- how nodes are --- */
+
+static void status_fields(struct pass *p, struct message_status *m)
+{
+	m->query = u32(p, m->query);
+	m->at = rest(p, m->at, &m->len, MESSAGE_STATUS_MAX);
 }
 
 /* --- any of them --- */
@@ -499,6 +515,12 @@ static void fields(struct pass *p, struct message *m)
 		return;
 	case MESSAGE_LOG_ROOM:
 		log_room_fields(p, &m->log_room);
+		return;
+	case MESSAGE_QUERY:
+		m->query = u32(p, m->query);
+		return;
+	case MESSAGE_STATUS:
+		status_fields(p, &m->status);
 		return;
 	case MESSAGE_READY:
 	case MESSAGE_LEAVE:

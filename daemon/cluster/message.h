@@ -36,6 +36,8 @@ enum message_type {
 	MESSAGE_JOINED,    /* node to hub: which of its ranks have not joined the store */
 	MESSAGE_LOG,       /* node to hub: what its workers print; see credit.h */
 	MESSAGE_LOG_ROOM,  /* hub to node: credit for more of it, first the whole */
+	MESSAGE_QUERY,     /* hub to nodes: how are you? */
+	MESSAGE_STATUS,    /* node to hub: the answer */
 	MESSAGE_END,
 };
 
@@ -113,6 +115,15 @@ struct message_log {
 };
 enum { MESSAGE_LOG_MAX = 16 << 10, MESSAGE_LOG_ROOM_MAX = 4 * MESSAGE_LOG_MAX };
 
+/* How a node is: "status" of launchd-control(7). Whoever shows it looks at it first: what it is
+ * made of is not looked at here. */
+struct message_status {
+	unsigned query; /* its number */
+	const char *at; /* where it was decoded: in the message */
+	size_t len;     /* 0 to MESSAGE_STATUS_MAX; 0: there was no memory for it, or no room */
+};
+enum { MESSAGE_STATUS_MAX = 512 << 10 };
+
 /* A message of any type, and what it says. READY and LEAVE say nothing more. */
 struct message {
 	enum message_type type;
@@ -131,6 +142,8 @@ struct message {
 		struct message_ranks joined;
 		struct message_log log;
 		size_t log_room; /* 1 to MESSAGE_LOG_ROOM_MAX */
+		unsigned query;  /* a number, which the answer has */
+		struct message_status status;
 		char waiting[MESSAGE_TEXT_SIZE];
 	};
 };

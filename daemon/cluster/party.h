@@ -18,6 +18,7 @@ struct arena;
 struct beat;
 struct bus;
 struct failure;
+struct message_status;
 
 /* What the nodes have agreed on. */
 struct meeting {
@@ -51,6 +52,12 @@ struct member_events {
 	/* Other nodes: ask for member_log_room() again, or node rank 0 was lost and
 	 * member_merges() is false now. May be NULL. */
 	void (*log_room)(void *owner);
+	/* Other nodes: node rank 0 asks how this one is; member_status() tells, now or later. May
+	 * be NULL. */
+	void (*query)(void *owner, unsigned query);
+	/* Node rank 0: a node has told; borrowed, and from another host: whether anybody has asked,
+	 * and what it is, is for the owner to see. May be NULL. */
+	void (*status)(void *owner, unsigned node, const struct message_status *told);
 };
 
 enum { LINES_LAST_MS = 1000 }; /* for workers' last lines, when the verdict is told */

@@ -38,15 +38,32 @@ void sight_take(const struct member *m, struct sight *s)
 		add_trip(s, 0, m->spoke.link);
 }
 
-size_t sight_awaited(const struct member *m, unsigned *ret, size_t room)
+/* NULL: this is not node rank 0, or it has none yet, or no more. */
+static const struct job *job_of(const struct member *m)
 {
 	const struct hub *h = &m->hub;
+
+	return m->role == MEMBER_HUB && h->state != HUB_CLOSED && h->job.nodes ? &h->job : NULL;
+}
+
+size_t sight_awaited(const struct member *m, unsigned *ret, size_t room)
+{
+	const struct job *j = job_of(m);
 	size_t count = 0;
 
-	if (m->role != MEMBER_HUB || h->state == HUB_CLOSED || !h->job.nodes)
-		return 0;
-	for (unsigned i = 0; i < h->job.nnodes && count < room; i++)
-		if (h->job.nodes[i].state == NODE_AWAITED)
+	for (unsigned i = 0; j && i < j->nnodes && count < room; i++)
+		if (j->nodes[i].state == NODE_AWAITED)
 			ret[count++] = i;
+	return count;
+}
+
+size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room)
+{
+	const struct job *j = job_of(m);
+	size_t count = 0;
+
+	for (; j && count < j->nnodes && count < room; count++)
+		ret[count] =
+			(struct node_sight){ j->nodes[count].state, j->nodes[count].about.name };
 	return count;
 }

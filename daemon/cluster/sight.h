@@ -33,4 +33,14 @@ void sight_take(const struct member *m, struct sight *s);
  * most. How many were written; 0 elsewhere. */
 size_t sight_awaited(const struct member *m, unsigned *ret, size_t room);
 
+/* A node of the job, as node rank 0 knows it. */
+struct node_sight {
+	enum node_state state;
+	const char *name; /* its host's; the member's memory; "": it has never been heard of */
+};
+
+/* Node rank 0: all nodes, by node rank; ret has room for those of the job. How many; 0 elsewhere.
+ */
+size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room);
+
 #endif

@@ -408,6 +408,14 @@ static void on_signal(struct spoke *s, const struct message *m)
 		s->party->on->forward(s->party->owner, m->signal);
 }
 
+static void on_query(struct spoke *s, const struct message *m)
+{
+	const struct party *p = s->party;
+
+	if (p->on->query)
+		p->on->query(p->owner, m->query);
+}
+
 static void on_waiting(struct spoke *s, const struct message *m)
 {
 	party_say(s->party, NOTE_INFO, "%s", m->waiting);
@@ -434,6 +442,7 @@ static const struct {
 	[MESSAGE_START] = { on_start, IN_READY | IN_ENDED },
 	[MESSAGE_STOP] = { on_stop, IN_RUNNING | IN_ENDED },
 	[MESSAGE_SIGNAL] = { on_signal, BEFORE_OVER },
+	[MESSAGE_QUERY] = { on_query, IN_READY | IN_RUNNING | IN_ENDED },
 	[MESSAGE_VERDICT] = { on_verdict, BEFORE_OVER & ~IN_RUNNING },
 	/* from the welcome on */
 	[MESSAGE_LOG_ROOM] = { spoke_hear_log_room, ~0U << SPOKE_READY },
@@ -588,6 +597,12 @@ void spoke_asked(struct spoke *s, const struct stop *stop)
 	} else {
 		await_verdict(s);
 	}
+}
+
+void spoke_status(struct spoke *s, const struct message_status *told)
+{
+	if (s->linked && link_is_idle(s->link))
+		party_send(s->link, &(struct message){ MESSAGE_STATUS, .status = *told });
 }
 
 static void tell_outcomes(struct spoke *s, const struct node_end *end)

@@ -71,6 +71,10 @@ void spoke_ended(
 /* Tells the hub, while there is a link to it. */
 void spoke_tell(struct spoke *s, const struct message *m);
 
+/* How this node is, for the hub that has asked; see member.h. Nothing is said while the hub lags
+ * behind in reading: it can ask again. */
+void spoke_status(struct spoke *s, const struct message_status *told);
+
 /* The hub's name means these now. */
 void spoke_hear_addresses(struct spoke *s, const struct addresses *hub);
 

@@ -196,6 +196,20 @@ static bool has_cjson(struct ctl_server *s)
 		(s->no_cjson.code == 0 && cjson_open(NULL, &s->cjson, &s->no_cjson) == 0);
 }
 
+bool ctl_server_takes(struct ctl_server *s, const char *json, size_t len)
+{
+	const char *end = NULL;
+	cJSON *root;
+	bool takes;
+
+	if (!has_cjson(s) || memchr(json, '\n', len))
+		return false;
+	root = s->cjson.parse_to_end(json, len + 1, &end, true);
+	takes = root && end == json + len && root->type & cJSON_Object;
+	s->cjson.free(root);
+	return takes;
+}
+
 /* A whole line of len bytes; line[len] is its newline. */
 static void ask(struct ctl_client *c, size_t len)
 {

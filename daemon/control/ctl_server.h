@@ -75,6 +75,10 @@ void ctl_refuse(struct ctl_client *c, enum control_error e, const char *why);
 /* Its request began a stream: it hears of all events from now on. */
 void ctl_follow(struct ctl_client *c);
 
+/* Whether what another launcher has written can be a part of a result: one JSON object, in one
+ * line. A NUL follows it. */
+bool ctl_server_takes(struct ctl_server *s, const char *json, size_t len);
+
 /* An event, as JSON without a newline, for those who follow. */
 void ctl_tell(struct ctl_server *s, const char *event, size_t len);
 

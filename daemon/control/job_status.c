@@ -61,6 +61,7 @@ static void add_job(struct json *j, const struct job_status *s)
 	json_string(j, "host", s->host);
 	json_number(j, "guard_pid", s->guard);
 	json_number(j, "supervisor_pid", s->supervisor);
+	add_moment(j, "at", s->at_ns);
 	add_moment(j, "started_at", s->started_ns);
 	add_moment(j, "attempt_started_at", s->attempt_started_ns);
 	json_string(j, "stopping", s->stopping);

@@ -18,7 +18,7 @@ struct job_status {
 	unsigned nnodes, nproc_per_node, world_size, node_rank;
 	bool node_known; /* its number is */
 	pid_t guard, supervisor;
-	int64_t started_ns, attempt_started_ns;
+	int64_t at_ns, started_ns, attempt_started_ns;
 	const unsigned *awaited; /* node ranks that have not come */
 	size_t awaited_count;
 	const struct worker_status *workers;

@@ -35,6 +35,7 @@ enum taken {
 	TAKES_LEVEL = 1 << 9,
 	NEEDS_FOLLOW = 1 << 10,
 	NO_JOB = 1 << 11,
+	TAKES_ALL_NODES = 1 << 12,
 };
 
 static const struct command_row {
@@ -44,9 +45,9 @@ static const struct command_row {
 } commands[CTL_COMMANDS] = {
 	[CTL_LIST] = { "list", "[--json]", TAKES_JSON | NO_JOB,
 		"The jobs of this host that you may ask." },
-	[CTL_STATUS] = { "status", "[JOB] [--json] [--watch[=SECONDS]]",
-		TAKES_JOB | TAKES_JSON | TAKES_WATCH,
-		"How the job is, and each worker of this node." },
+	[CTL_STATUS] = { "status", "[JOB] [--all-nodes] [--json] [--watch[=SECONDS]]",
+		TAKES_JOB | TAKES_ALL_NODES | TAKES_JSON | TAKES_WATCH,
+		"How the job is, and each worker of this node; on node 0 of all nodes." },
 	[CTL_LOGS] = { "logs", "[-n LINES] [-f] [RANK...]",
 		TAKES_LINES | TAKES_FOLLOW | TAKES_RANKS,
 		"The last lines of workers; with -f what they write from now on, too." },
@@ -93,6 +94,13 @@ static int take_json(struct command_reading *r, const char *text)
 	return 0;
 }
 
+static int take_all_nodes(struct command_reading *r, const char *text)
+{
+	(void)text;
+	r->to->all_nodes = true;
+	return 0;
+}
+
 static int take_follow(struct command_reading *r, const char *text)
 {
 	(void)text;
@@ -136,6 +144,7 @@ static const struct option_row {
 } options[] = {
 	{ "job", 'j', 0, VALUE_NEEDED, take_job },
 	{ "json", 0, TAKES_JSON, VALUE_NONE, take_json },
+	{ "all-nodes", 'a', TAKES_ALL_NODES, VALUE_NONE, take_all_nodes },
 	{ "watch", 'w', TAKES_WATCH, VALUE_ALLOWED, take_watch },
 	{ "follow", 'f', TAKES_FOLLOW, VALUE_NONE, take_follow },
 	{ "lines", 'n', TAKES_LINES, VALUE_NEEDED, take_lines },

@@ -31,7 +31,7 @@ enum ctl_what {
 struct ctl_command {
 	enum ctl_what what;
 	const char *job; /* its name, run ID or guard's pid; NULL: the only one */
-	bool json, follow, now;
+	bool json, follow, now, all_nodes;
 	uint64_t watch_ms;          /* 0: once */
 	unsigned lines;             /* 0: as many as the protocol has by default */
 	const char *signal, *level; /* names */

@@ -12,9 +12,21 @@
 struct viewing {
 	const struct cjson *cjson;
 	struct arena *arena;
-	double now;
+	double now; /* by the clock of the node that is being shown */
 	const struct view_frame *frame;
+	const cJSON *own; /* the node of whose GPUs the frame tells: pids mean nothing elsewhere */
+	bool all_nodes;   /* of the job: each worker's row says where it is */
 };
+
+/* For what a node says. */
+static struct viewing of_node(const struct viewing *v, const cJSON *node)
+{
+	struct viewing ret = *v;
+
+	ret.now = 0;
+	(void)member_number(v->cjson, node, "at", &ret.now);
+	return ret;
+}
 
 static unsigned count_of(const struct viewing *v, const cJSON *of, const char *name)
 {
@@ -91,11 +103,20 @@ static const char *gpu_memory(const struct viewing *v, pid_t pid)
 	return NULL;
 }
 
-static void add_worker(const struct viewing *v, const cJSON *worker, struct columns *to)
+static void add_place(const struct viewing *v, const cJSON *node, struct columns *to)
+{
+	columns_add(to, arena_printf(v->arena, "%u", count_of(v, node, "node_rank")));
+	columns_add(to, member_text(v->cjson, node, "host"));
+}
+
+static void add_worker(
+	const struct viewing *v, const cJSON *node, const cJSON *worker, struct columns *to)
 {
 	double pid, number;
 	bool has_pid = member_number(v->cjson, worker, "pid", &pid);
 
+	if (v->all_nodes)
+		add_place(v, node, to);
 	columns_add(to, arena_printf(v->arena, "%u", count_of(v, worker, "rank")));
 	columns_add(to, arena_printf(v->arena, "%u", count_of(v, worker, "local_rank")));
 	columns_add(to, has_pid ? arena_printf(v->arena, "%d", (int)pid) : NULL);
@@ -107,28 +128,35 @@ static void add_worker(const struct viewing *v, const cJSON *worker, struct colu
 	columns_add(to,
 		member_number(v->cjson, worker, "memory_bytes", &number) ? bytes(v, number) : NULL);
 	if (v->frame->gpus)
-		columns_add(to, has_pid ? gpu_memory(v, (pid_t)pid) : NULL);
+		columns_add(to, has_pid && node == v->own ? gpu_memory(v, (pid_t)pid) : NULL);
 	columns_add(to, store_of(v, worker));
 	columns_add(to, member_text(v->cjson, worker, "last_line"));
 }
 
-static void add_workers(const struct viewing *v, const cJSON *status, struct text *out)
+static void begin_workers(const struct viewing *v, struct columns *to)
 {
-	static const char *const head[] = { "RANK", "LOCAL", "PID", "STATE", "TIME", "CPU",
-		"MEMORY", "GPU MEMORY", "STORE", "LAST LINE" };
-	enum { GPU = 7 };
-	const cJSON *workers = member_object(v->cjson, status, "workers");
-	struct columns table = { .arena = v->arena,
-		.count = sizeof head / sizeof *head - !v->frame->gpus };
+	static const char *const head[] = { "NODE", "HOST", "RANK", "LOCAL", "PID", "STATE", "TIME",
+		"CPU", "MEMORY", "GPU MEMORY", "STORE", "LAST LINE" };
+	enum { RANK = 2, GPU = 9 };
+	unsigned count = sizeof head / sizeof *head;
 
-	if (!workers || !workers->child)
-		return;
-	for (unsigned i = 0; i < sizeof head / sizeof *head; i++)
+	*to = (struct columns){ .arena = v->arena };
+	to->count = count - (v->all_nodes ? 0 : RANK) - (v->frame->gpus ? 0 : 1);
+	for (unsigned i = v->all_nodes ? 0 : RANK; i < count; i++)
 		if (i != GPU || v->frame->gpus)
-			columns_add(&table, head[i]);
-	for (const cJSON *worker = workers->child; worker; worker = worker->next)
-		add_worker(v, worker, &table);
-	columns_print(&table, v->frame->width, out);
+			columns_add(to, head[i]);
+}
+
+/* False: there are none. */
+static bool add_workers(const struct viewing *v, const cJSON *node, struct columns *to)
+{
+	const cJSON *workers = member_object(v->cjson, node, "workers");
+	const cJSON *first = workers ? workers->child : NULL;
+	const struct viewing there = of_node(v, node);
+
+	for (const cJSON *worker = first; worker; worker = worker->next)
+		add_worker(&there, node, worker, to);
+	return first != NULL;
 }
 
 /* "; waits for nodes 1, 3" */
@@ -154,6 +182,7 @@ static void add_shown(struct text *out, const char *before, const char *text)
 
 static void add_job(const struct viewing *v, const cJSON *status, struct text *out)
 {
+	const struct viewing here = of_node(v, status);
 	const char *run_id = member_text(v->cjson, status, "run_id");
 	const char *name = member_text(v->cjson, status, "name");
 	double node;
@@ -162,7 +191,7 @@ static void add_job(const struct viewing *v, const cJSON *status, struct text *o
 	if (run_id && name && strcmp(run_id, name) != 0 && strcmp(run_id, "none") != 0)
 		add_shown(out, ", run ", run_id);
 	add_shown(out, ": ", member_text(v->cjson, status, "state"));
-	add_shown(out, " for ", time_since(v, status, "started_at", NULL));
+	add_shown(out, " for ", time_since(&here, status, "started_at", NULL));
 	if (count_of(v, status, "attempt") > 0)
 		text_printf(out, "; attempt %u", count_of(v, status, "attempt"));
 	if (count_of(v, status, "max_restarts") > 0)
@@ -198,12 +227,52 @@ size_t job_view_pids(const struct cjson *c, const cJSON *status, pid_t *ret, siz
 void job_view_status(const struct cjson *c, const cJSON *status, const struct view_frame *frame,
 	struct arena *arena, struct text *out)
 {
-	const struct viewing v = { c, arena, frame->now, frame };
+	const struct viewing v = { c, arena, 0, frame, status, false };
+	struct columns table;
 
 	add_job(&v, status, out);
-	add_workers(&v, status, out);
+	begin_workers(&v, &table);
+	if (add_workers(&v, status, &table))
+		columns_print(&table, frame->width, out);
 	if (arena_failed(arena))
 		out->failed = true;
+}
+
+/* One without workers that are known: why, or how far it is. */
+static void add_bare_node(const struct viewing *v, const cJSON *node, struct text *out)
+{
+	const char *error = member_text(v->cjson, node, "error");
+
+	text_printf(out, "node %u", count_of(v, node, "node_rank"));
+	add_shown(out, " on ", member_text(v->cjson, node, "host"));
+	add_shown(out, ": ", error ? error : member_text(v->cjson, node, "state"));
+	text_add(out, "\n");
+}
+
+void job_view_nodes(const struct cjson *c, const cJSON *all, const struct view_frame *frame,
+	struct arena *arena, struct text *out)
+{
+	const cJSON *nodes = member_object(c, all, "nodes");
+	const cJSON *first = nodes ? nodes->child : NULL;
+	const struct viewing v = { c, arena, 0, frame, first, true };
+	struct text bare = { 0 };
+	struct columns table;
+	bool any = false;
+
+	if (first)
+		add_job(&v, first, out);
+	begin_workers(&v, &table);
+	for (const cJSON *node = first; node; node = node->next)
+		if (add_workers(&v, node, &table))
+			any = true;
+		else
+			add_bare_node(&v, node, &bare);
+	if (any)
+		columns_print(&table, frame->width, out);
+	text_add(out, text_string(&bare));
+	if (arena_failed(arena) || bare.failed)
+		out->failed = true;
+	text_done(&bare);
 }
 
 void job_view_head(struct columns *c)
@@ -231,10 +300,10 @@ static const char *workers_of(const struct viewing *v, const cJSON *status)
 	return all == 0 ? NULL : arena_printf(v->arena, "%u of %u", running, all);
 }
 
-void job_view_row(const struct cjson *c, const cJSON *status, double now, const char *user,
-	struct columns *to)
+void job_view_row(const struct cjson *c, const cJSON *status, const char *user, struct columns *to)
 {
-	const struct viewing v = { .cjson = c, .arena = to->arena, .now = now };
+	const struct viewing any = { .cjson = c, .arena = to->arena };
+	const struct viewing v = of_node(&any, status);
 	double node;
 
 	columns_add(to, member_text(c, status, "name"));

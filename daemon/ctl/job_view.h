@@ -21,7 +21,6 @@ struct gpu_bytes {
 
 /* What the launcher does not say itself. */
 struct view_frame {
-	double now;                   /* seconds since 1970 */
 	size_t width;                 /* lines have at most so many characters; 0: of any length */
 	const struct gpu_bytes *gpus; /* NULL: there are no GPUs, or it is not known */
 	size_t gpu_count;
@@ -31,12 +30,16 @@ struct view_frame {
 void job_view_status(const struct cjson *c, const cJSON *status, const struct view_frame *frame,
 	struct arena *arena, struct text *out);
 
+/* The same of all nodes, from the answer of node rank 0: the job as that one has it, all workers,
+ * and why nothing is known of the other nodes. */
+void job_view_nodes(const struct cjson *c, const cJSON *all, const struct view_frame *frame,
+	struct arena *arena, struct text *out);
+
 /* The pids of the workers that run, to ret, which has room for all. How many. */
 size_t job_view_pids(const struct cjson *c, const cJSON *status, pid_t *ret, size_t room);
 
 /* The cells of `launchctl list`: first the head, then a job's. */
 void job_view_head(struct columns *c);
-void job_view_row(const struct cjson *c, const cJSON *status, double now, const char *user,
-	struct columns *to);
+void job_view_row(const struct cjson *c, const cJSON *status, const char *user, struct columns *to);
 
 #endif

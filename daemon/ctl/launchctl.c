@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -56,14 +55,6 @@ static size_t width_of_output(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static double now_seconds(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* can't fail */
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* The result or the event of the line last read, as the launcher has written it. */
 static void add_raw(const struct ctl_link *l, const char *name, struct text *out)
 {
@@ -72,6 +63,14 @@ static void add_raw(const struct ctl_link *l, const char *name, struct text *out
 
 	if (at)
 		text_add_bytes(out, at, len);
+}
+
+/* Of all nodes the one that has answered, node rank 0: the first. */
+static const cJSON *own_of(const struct ctl_run *r, const cJSON *all)
+{
+	const cJSON *nodes = member_object(&r->cjson, all, "nodes");
+
+	return nodes ? nodes->child : NULL;
 }
 
 /* What those of its workers hold that run. */
@@ -106,21 +105,24 @@ static void add_status_json(
 
 static int show_status(struct ctl_run *r)
 {
-	struct view_frame frame = { .now = now_seconds(), .width = width_of_output() };
+	struct view_frame frame = { .width = width_of_output() };
 	const cJSON *status;
 	struct text out = { 0 }, said = { 0 };
 	cJSON *root;
-	int rc = ctl_link_ask(&r->link, "status", "", &root, &status, &r->why);
+	bool all = r->command.all_nodes;
+	int rc = ctl_link_ask(
+		&r->link, "status", all ? ",\"nodes\":\"all\"" : "", &root, &status, &r->why);
 
 	if (rc < 0)
 		return rc;
 	if (r->command.watch_ms > 0 && isatty(STDOUT_FILENO) == 1)
 		text_add(&out, "\033[H\033[J"); /* from the top of an empty screen: ECMA-48 */
-	look_at_gpus(r, status, &frame, &said);
+	look_at_gpus(r, all ? own_of(r, status) : status, &frame, &said);
 	if (r->command.json) {
 		add_status_json(r, &frame, &out);
 	} else {
-		job_view_status(&r->cjson, status, &frame, &r->arena, &out);
+		(all ? job_view_nodes : job_view_status)(
+			&r->cjson, status, &frame, &r->arena, &out);
 		if (said.len > 0)
 			text_printf(&out, "%s\n", text_string(&said));
 	}
@@ -161,7 +163,7 @@ static void list_job(struct ctl_run *r, const char *path, struct columns *table,
 	if (ctl_link_open(&r->cjson, path, &r->link, &none) < 0)
 		return; /* of a launcher that was killed */
 	if (ctl_link_ask(&r->link, "status", "", &root, &status, &none) == 0) {
-		job_view_row(&r->cjson, status, now_seconds(), user_name(r, r->link.uid), table);
+		job_view_row(&r->cjson, status, user_name(r, r->link.uid), table);
 		text_add(json, json->len > 1 ? "," : "");
 		add_raw(&r->link, "result", json);
 		r->cjson.free(root);

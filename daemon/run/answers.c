@@ -9,6 +9,7 @@
 #include "common/signame.h"
 #include "common/text.h"
 #include "common/utc.h"
+#include "daemon/cluster/message.h"
 #include "daemon/control/ctl_place.h"
 #include "daemon/job/phrases.h"
 #include "daemon/observe/bus.h"
@@ -49,13 +50,32 @@ static void answer_string(struct ctl_client *c, const char *key, const char *val
 	answer_text(c, &result);
 }
 
-static void answer_waiting(
-	const struct answers *a, const struct waiting *w, const struct tails *tails)
+/* How this node is, for node rank 0, which may be this one. */
+static void answer_query(struct answers *a, unsigned query, const struct tails *tails)
+{
+	struct text result = { 0 };
+	struct message_status told = { .query = query };
+
+	look_add(a->run, a->since_ns, tails, SURVEY_LINE_MAX, &result);
+	if (!result.failed && result.len <= MESSAGE_STATUS_MAX) {
+		told.at = result.at;
+		told.len = result.len;
+	}
+	if (a->run->member.role == MEMBER_SPOKE)
+		member_status(&a->run->member, &told);
+	else
+		survey_told(&a->survey, 0, &told);
+	text_done(&result);
+}
+
+static void answer_waiting(struct answers *a, const struct waiting *w, const struct tails *tails)
 {
 	struct text result = { 0 };
 
-	if (w->op == OP_STATUS) {
-		look_add(a->run, a->since_ns, tails, &result);
+	if (!w->client) {
+		answer_query(a, w->query, tails);
+	} else if (w->op == OP_STATUS) {
+		look_add(a->run, a->since_ns, tails, 0, &result);
 		answer_text(w->client, &result);
 	} else if (!tails) {
 		ctl_refuse(w->client, CONTROL_UNAVAILABLE,
@@ -145,12 +165,39 @@ static void answer_tail(struct answers *a, struct ctl_client *c, const struct de
 		await_output(a, &w);
 }
 
+/* One that comes before the last was answered takes its place: who asks for that again has given it
+ * up. */
+void answers_query(struct answers *a, unsigned query)
+{
+	const struct waiting w = { .query = query, .op = OP_STATUS, .lines = 1 };
+
+	for (unsigned i = 0; i < a->waiting_count; i++)
+		if (!a->waiting[i].client) {
+			a->waiting[i].query = query;
+			return;
+		}
+	if (a->entered)
+		await_output(a, &w);
+	else
+		answer_query(a, query, NULL); /* nobody else asks here */
+}
+
+static void ask_self(void *owner, unsigned query)
+{
+	answers_query(owner, query);
+}
+
+void answers_status(struct answers *a, unsigned node, const struct message_status *told)
+{
+	survey_told(&a->survey, node, told);
+}
+
 static void answer_status(struct answers *a, struct ctl_client *c, const struct demand *d)
 {
 	const struct waiting w = { .client = c, .op = OP_STATUS, .lines = 1 };
 
 	if (d->all_nodes)
-		ctl_refuse(c, CONTROL_UNAVAILABLE, "this version answers for its own node");
+		survey_join(&a->survey, c);
 	else
 		await_output(a, &w);
 }
@@ -438,6 +485,8 @@ void answers_init(struct answers *a, struct run *r, struct bus *b)
 	a->run = r;
 	a->since_ns = utc_now_ns();
 	a->server = (struct ctl_server){ .asked = on_asked, .owner = a, .listening = -1 };
+	a->survey =
+		(struct survey){ .ask_self = ask_self, .owner = a, .run = r, .server = &a->server };
 	bus_add(b, &followers, a);
 }
 
@@ -447,6 +496,7 @@ void answers_enter(struct answers *a)
 		return;
 	(void)uv_timer_init(&a->run->loop, &a->patience); /* can't fail */
 	a->patience.data = a;
+	survey_enter(&a->survey);
 	a->entered = true;
 	a->tried = a->run->in->member->way != MEET_NOBODY;
 	if (a->tried)
@@ -460,6 +510,7 @@ void answers_leave(struct answers *a)
 	a->entered = a->asked = false;
 	a->waiting_count = 0;
 	uv_close((uv_handle_t *)&a->patience, NULL);
+	survey_leave(&a->survey);
 	ctl_server_close(&a->server);
 	ctl_forget(&a->run->in->guard->shared->control);
 }

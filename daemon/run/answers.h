@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "daemon/control/ctl_server.h"
+#include "daemon/run/survey.h"
 
 struct bus;
 struct run;
@@ -14,7 +15,8 @@ struct tails;
 
 /* A client that waits for what the output thread knows. */
 struct waiting {
-	struct ctl_client *client;
+	struct ctl_client *client; /* NULL: node rank 0, which asks for STATUS under the number: */
+	unsigned query;
 	enum control_op op; /* STATUS or TAIL */
 	unsigned index;     /* TAIL: of the worker, among those of this node */
 	unsigned lines;
@@ -30,8 +32,9 @@ struct answers {
 	bool open;    /* it is */
 	bool asked;   /* the output thread has been, for that many lines: */
 	unsigned lines;
-	struct waiting waiting[CONTROL_CLIENTS];
+	struct waiting waiting[CONTROL_CLIENTS + 1]; /* each once */
 	unsigned waiting_count;
+	struct survey survey;
 };
 
 /* Hears of events, for those who follow them. */
@@ -43,6 +46,12 @@ void answers_enter(struct answers *a);
 
 /* Removes the socket. Also where it was not entered. */
 void answers_leave(struct answers *a);
+
+/* Node rank 0 asks how this node is. */
+void answers_query(struct answers *a, unsigned query);
+
+/* A node has told node rank 0, which this is, how it is. */
+void answers_status(struct answers *a, unsigned node, const struct message_status *told);
 
 /* The output thread has answered; NULL: it has no memory. */
 void answers_tails(struct answers *a, const struct tails *t);

@@ -7,6 +7,7 @@
 #include "common/arena.h"
 #include "common/sm.h"
 #include "common/text.h"
+#include "common/utc.h"
 #include "daemon/cluster/sight.h"
 #include "daemon/control/job_status.h"
 #include "daemon/job/job_end.h"
@@ -22,6 +23,7 @@
 struct looking {
 	const struct run *run;
 	const struct tails *tails;
+	size_t line_max; /* bytes; 0: as many as there are */
 	struct arena memory;
 	const bool *joined; /* NULL: it can't be seen */
 };
@@ -97,6 +99,20 @@ static void set_running(struct looking *l, unsigned i, struct worker_status *ret
 	ret->joined = l->joined && l->joined[i];
 }
 
+/* A character that is cut is left out. */
+static const char *last_line(struct looking *l, const char *text)
+{
+	const char *line = last_lines(text, 1);
+	size_t len = strlen(line);
+
+	if (l->line_max == 0 || len <= l->line_max)
+		return line;
+	len = l->line_max;
+	while (len > 0 && ((unsigned char)line[len] & 0xc0) == 0x80)
+		len--;
+	return arena_strndup(&l->memory, line, len);
+}
+
 static void look_at(struct looking *l, unsigned i, struct worker_status *ret)
 {
 	const struct run *r = l->run;
@@ -116,7 +132,7 @@ static void look_at(struct looking *l, unsigned i, struct worker_status *ret)
 	else if (was_started)
 		set_outcome(r, &r->outcomes[i], ret);
 	if (l->tails && i < l->tails->count && *l->tails->of[i])
-		ret->last_line = last_lines(l->tails->of[i], 1);
+		ret->last_line = last_line(l, l->tails->of[i]);
 }
 
 /* Before the nodes have met nobody knows the workers' ranks. */
@@ -150,10 +166,11 @@ static void look_who_is_awaited(struct looking *l, struct job_status *ret)
 	ret->awaited_count = sight_awaited(&r->member, nodes, r->plan->nnodes);
 }
 
-void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, struct text *out)
+void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, size_t line_max,
+	struct text *out)
 {
 	const struct plan *p = r->plan;
-	struct looking l = { .run = r, .tails = tails };
+	struct looking l = { .run = r, .tails = tails, .line_max = line_max };
 	struct text stopping = { 0 };
 	struct job_status s = {
 		.name = p->job_name,
@@ -170,6 +187,7 @@ void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, 
 		.node_known = r->state != RUN_MEETING || r->in->member->node_rank_known,
 		.guard = r->in->guard->guard,
 		.supervisor = getpid(),
+		.at_ns = utc_now_ns(),
 		.started_ns = since_ns,
 		.attempt_started_ns = r->end->own.started_wall_ns,
 	};

@@ -202,6 +202,20 @@ static void on_node_lost(void *owner, const struct event *e)
 
 static const struct observer run_observer = { .on = { [EVENT_NODE_LOST] = on_node_lost } };
 
+static void on_query(void *owner, unsigned query)
+{
+	const struct run *r = owner;
+
+	answers_query(r->answers, query);
+}
+
+static void on_node_status(void *owner, unsigned node, const struct message_status *told)
+{
+	const struct run *r = owner;
+
+	answers_status(r->answers, node, told);
+}
+
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -213,6 +227,8 @@ static const struct member_events events = {
 	.closed = on_closed,
 	.log = run_merge_hear,
 	.log_room = run_merge_lines,
+	.query = on_query,
+	.status = on_node_status,
 };
 
 static void on_status_over(void *owner)

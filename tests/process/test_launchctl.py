@@ -309,3 +309,22 @@ def test_each_node_is_asked_by_itself(start, ctl, ok):
     assert rc == 1 and 'rank 2 is not one of this node' in err
     ok('stop', str(pids[1]))
     assert [result.rc for result in cluster.end()] == [143, 143]
+
+
+def test_all_nodes_from_node_0(start, ctl, ok, follow):
+    cluster = Cluster(start, 2, native('ending', '--nproc_per_node=2'))
+    first, second = (str(cluster.jobs[node].pid) for node in (0, 1))
+    until(lambda: ctl('status', first, '-a')[1].count(' running ') == 4, 'the workers')
+    job, node, head, *rows = ok('status', first, '--all-nodes').splitlines()
+    assert re.fullmatch(r'job: working for \d+s', job) and node.startswith('node 0 of 2 on ')
+    assert head.split()[:5] == ['NODE', 'HOST', 'RANK', 'LOCAL', 'PID']
+    assert [row.split()[0] + row.split()[2] for row in rows] == ['00', '01', '12', '13']
+    assert len(json.loads(ok('status', first, '-a', '--json'))['nodes']) == 2
+    rc, _, err = ctl('status', second, '-a')
+    assert rc == 1 and "this is node 1: only node 0's launcher, at 127.0.0.1, can ask all nodes" in err
+    watcher = follow('status', first, '-a', '--watch=0.1')
+    shown = iter(watcher.stdout.readline, '')
+    assert sum(line.startswith('NODE') for _, line in zip(range(20), shown)) >= 2
+    ok('stop', second)
+    assert watcher.wait(LIMIT) == 0
+    assert [result.rc for result in cluster.end()] == [143, 143]

@@ -48,6 +48,8 @@ struct hub_fixture {
 	int failed;
 	char why[768], lines[64], log[64]; /* the culprit's last words */
 	struct cause cause;
+	size_t queried;
+	bool told[PEERS + 1]; /* how a node is */
 };
 
 static int on_met(void *owner, const struct meeting *m, struct failure *why)
@@ -92,10 +94,13 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
 {
 	struct hub_fixture *s = owner;
+	bool asked[PEERS + 1] = { true, false, false };
 
 	s->started++;
+	s->queried = member_query(&s->member, 17, asked);
 	assert_int_equal(attempt, 0);
 	assert_int_equal(master_port, 29500);
+	assert_true(!asked[0] && asked[1] && asked[2]);
 	for (int i = 0; s->deed == DEED_DOES_NOT_READ && i < FLOOD; i++)
 		member_forward(&s->member, SIGUSR1);
 }
@@ -142,6 +147,17 @@ static void on_closed(void *owner)
 
 static const struct bus no_bus;
 
+static void on_status(void *owner, unsigned node, const struct message_status *told)
+{
+	struct hub_fixture *s = owner;
+
+	assert_in_range(node, 1, PEERS);
+	assert_int_equal(told->query, 17);
+	assert_int_equal(told->len, node);
+	assert_memory_equal(told->at, "{}", node);
+	s->told[node] = true;
+}
+
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -151,6 +167,7 @@ static const struct member_events events = {
 	.over = on_over,
 	.failed = on_failed,
 	.closed = on_closed,
+	.status = on_status,
 };
 
 static void ask(struct peer *p)
@@ -249,6 +266,9 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 		link_close(l, false, NULL);
 	else if (type == MESSAGE_WELCOME)
 		be_ready(p, deed);
+	else if (type == MESSAGE_QUERY)
+		party_send(&p->link,
+			&(struct message){ MESSAGE_STATUS, .status = { 17, "{}", p->node } });
 	else if (type == MESSAGE_START && deed == DEED_TALKS)
 		(void)uv_timer_start(&p->fixture->talking, on_talking, 1, 1);
 	else if (type == MESSAGE_START && deed == DEED_FAILS)
@@ -367,6 +387,10 @@ static void test_hub(void **state)
 	assert_string_equal(s.lines, row->deed == DEED_FAILS ? "its last line\n" : "");
 	assert_string_equal(s.log, row->deed == DEED_FAILS ? "/log/2" : "");
 	assert_int_equal(s.peers[0].heard[MESSAGE_START], row->started);
+	assert_int_equal(s.peers[0].heard[MESSAGE_QUERY], row->started);
+	assert_int_equal(s.queried, row->started ? PEERS : 0);
+	if (row->deed != DEED_DOES_NOT_READ) /* else the job ends before it is heard */
+		assert_int_equal(s.told[1], row->started);
 	for (unsigned i = 0; i < PEERS; i++)
 		assert_int_equal(s.peers[i].closed, 1);
 	assert_int_equal(uv_loop_close(&s.loop), 0);

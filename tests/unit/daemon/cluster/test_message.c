@@ -179,6 +179,37 @@ static void test_lines(void **state)
 }
 
 /* A number of ranks that the message has no bytes for asks for no memory. */
+static void test_status(void **state)
+{
+	static const size_t lens[] = { 0, 1, 4711, MESSAGE_STATUS_MAX };
+	static char text[MESSAGE_STATUS_MAX + 5];
+	struct message m = { MESSAGE_STATUS, .status = { .query = UINT32_MAX, .at = text } };
+	struct arena arena = { 0 };
+
+	(void)state;
+	memset(text, '{', sizeof text);
+	for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+		struct bytes written;
+		struct message got;
+
+		m.status.len = lens[i];
+		written = bytes_of(&m);
+		assert_int_equal(read_bytes(&written, &arena, &got), 0);
+		assert_int_equal(got.status.query, UINT32_MAX);
+		assert_int_equal(got.status.len, lens[i]);
+		assert_memory_equal(got.status.at, text, lens[i]);
+		free(written.at);
+	}
+	assert_null(arena.last); /* however often it comes, it takes no memory */
+	assert_int_equal(
+		message_get(MESSAGE_STATUS, (const unsigned char *)text, 3, &arena, &m), -EPROTO);
+	assert_int_equal(
+		message_get(MESSAGE_STATUS, (const unsigned char *)text, sizeof text, &arena, &m),
+		-EPROTO);
+	assert_int_equal(m.status.query, UINT32_MAX); /* it is as it was */
+	arena_done(&arena);
+}
+
 static void test_lengths(void **state)
 {
 	const unsigned char huge[] = { 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4 };
@@ -213,6 +244,7 @@ int main(void)
 	suite_add(&s, "small ones", test_small, NULL, NULL);
 	suite_add(&s, "ranks", test_ranks, NULL, NULL);
 	suite_add(&s, "long lines, and evil ones", test_lines, NULL, NULL);
+	suite_add(&s, "how a node is", test_status, NULL, NULL);
 	suite_add(&s, "a length that lies", test_lengths, NULL, NULL);
 	suite_add(&s, "types that there are not", test_types, NULL, NULL);
 	return suite_run(&s);

@@ -103,6 +103,9 @@ static const struct row {
 		UINT64_C(0x48a1586b5bad1289) },
 	{ "LOG", { MESSAGE_LOG, .log = { 2, "a\0b", 3 } }, 4, UINT64_C(0x737259c9b65c5873) },
 	{ "LOG_ROOM", { MESSAGE_LOG_ROOM, .log_room = 4096 }, 4, UINT64_C(0x0b1065ba985b1da9) },
+	{ "QUERY", { MESSAGE_QUERY, .query = 4711 }, 4, UINT64_C(0x1eb2c859fed1533d) },
+	{ "STATUS", { MESSAGE_STATUS, .status = { 4711, "{}", 2 } }, 6,
+		UINT64_C(0x1d7f08bd9bfc0828) },
 };
 
 static void test_bytes(void **state)

@@ -444,6 +444,39 @@ static void test_ends(void **state)
 		"over\"}}\n");
 }
 
+static const struct foreign_row {
+	const char *says, *json;
+	bool taken;
+} foreign[] = {
+	{ "an object", "{\"a\":[1,{}]}", true },
+	{ "an empty one", "{}", true },
+	{ "no object", "[1]", false },
+	{ "half of one", "{\"a\":", false },
+	{ "two", "{}{}", false },
+	{ "one, and what ends the answer", "{}],\"x\":[{}", false },
+	{ "two lines", "{\n}", false },
+	{ "a blank behind it", "{} ", true },
+	{ "nothing", "", false },
+	{ "a text that isn't ended", "{\"a\":\"", false },
+};
+
+/* What another launcher has written, as a part of a result. */
+static void test_foreign(void **state)
+{
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+		size_t len = strlen(foreign[i].json);
+		char *exact = strdup(foreign[i].json);
+
+		assert_non_null(exact);
+		if (ctl_server_takes(&s->server, exact, len) != foreign[i].taken)
+			fail_msg("%s", foreign[i].says);
+		free(exact);
+	}
+	assert_false(ctl_server_takes(&s->server, "{}\0{}", 5));
+}
+
 static void test_life(void **state)
 {
 	(void)state;
@@ -467,6 +500,7 @@ int main(void)
 	suite_add(&s, "a stream of events", test_stream, make, unmake);
 	suite_add(&s, "a follower that does not read", test_slow_follower, make, unmake);
 	suite_add(&s, "ends", test_ends, make, unmake);
+	suite_add(&s, "what another launcher has written", test_foreign, make, unmake);
 	suite_add(&s, "a client's life", test_life, NULL, NULL);
 	return suite_run(&s);
 }

@@ -30,6 +30,7 @@ static void test_meeting(void **state)
 		.world_size = 32,
 		.guard = 811,
 		.supervisor = 812,
+		.at_ns = 1764000007000000000,
 		.started_ns = 1764000000012345678,
 		.awaited = awaited,
 		.awaited_count = 2,
@@ -41,7 +42,7 @@ static void test_meeting(void **state)
 		"\"run_id\":null,\"state\":\"meeting\",\"attempt\":0,\"max_restarts\":0,"
 		"\"nnodes\":4,\"nproc_per_node\":8,\"world_size\":32,\"node_rank\":null,"
 		"\"host\":\"n0\",\"guard_pid\":811,\"supervisor_pid\":812,"
-		"\"started_at\":1764000000.012,\"attempt_started_at\":null,\"stopping\":null,"
+		"\"at\":1764000007.000,\"started_at\":1764000000.012,\"attempt_started_at\":null,\"stopping\":null,"
 		"\"log_dir\":null,\"awaited\":[1,3],\"workers\":[]}");
 }
 
@@ -102,7 +103,7 @@ static void test_working(void **state)
 		"{\"launchd\":\"" LAUNCHD_VERSION "\",\"name\":\"a\",\"run_id\":\"17\","
 		"\"state\":\"working\",\"attempt\":1,\"max_restarts\":3,\"nnodes\":2,"
 		"\"nproc_per_node\":3,\"world_size\":6,\"node_rank\":1,\"host\":\"n1\","
-		"\"guard_pid\":5,\"supervisor_pid\":6,\"started_at\":1.000,"
+		"\"guard_pid\":5,\"supervisor_pid\":6,\"at\":null,\"started_at\":1.000,"
 		"\"attempt_started_at\":1.999,\"stopping\":\"a worker failed\","
 		"\"log_dir\":\"/l\",\"awaited\":[],\"workers\":["
 		"{\"rank\":2,\"local_rank\":0,\"pid\":820,\"state\":\"running\","

@@ -24,6 +24,8 @@ static const struct command_line {
 	{ "watch", "status -w", "1 watch 2000", NULL },
 	{ "watch as often", "status --watch=0.5", "1 watch 500", NULL },
 	{ "the name after a flag", "status -w train", "1 of train watch 2000", NULL },
+	{ "all nodes", "status --all-nodes --json", "1 json all nodes", NULL },
+	{ "all nodes, in a letter", "status -a train", "1 of train all nodes", NULL },
 	{ "logs", "logs", "2", NULL },
 	{ "logs of ranks", "logs 3 0-2 1,7", "2 ranks 0 1 2 3 7", NULL },
 	{ "follow", "logs -f -n 5 3", "2 follow lines 5 ranks 3", NULL },
@@ -52,6 +54,8 @@ static const struct command_line {
 	{ "letters together", "status -wf", NULL, "there is no option -wf" },
 	{ "half an option", "status --js", NULL, "there is no option --js" },
 	{ "another command's option", "status --now", NULL, "status has no option --now" },
+	{ "a command of this node alone", "signal -a USR1", NULL,
+		"signal has no option --all-nodes" },
 	{ "another command's option, before it", "-f stop", NULL, "stop has no option --follow" },
 	{ "a value of a flag", "status --json=yes", NULL, "--json takes no value: --json=yes" },
 	{ "no value", "status -j", NULL, "--job needs a value" },
@@ -82,6 +86,7 @@ static void describe(const struct ctl_command *c, struct text *out)
 	text_add(out, c->json ? " json" : "");
 	text_add(out, c->now ? " now" : "");
 	text_add(out, c->follow ? " follow" : "");
+	text_add(out, c->all_nodes ? " all nodes" : "");
 	if (c->watch_ms)
 		text_printf(out, " watch %d", (int)c->watch_ms);
 	if (c->lines)
