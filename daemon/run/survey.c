@@ -1,9 +1,6 @@
 /* survey.c - see survey.h */
 #include "daemon/run/survey.h"
 
-#include <stdlib.h>
-
-#include "common/arena.h"
 #include "common/json.h"
 #include "common/text.h"
 #include "daemon/cluster/message.h"
@@ -16,21 +13,13 @@ enum {
 	SELF = 0,     /* this node's rank: no other one asks */
 };
 
-static unsigned nodes_of(const struct survey *s)
-{
-	return s->run->plan->nnodes;
-}
-
 /* Frees what the last one needed. */
 static void drop(struct survey *s)
 {
-	for (unsigned i = 0; s->said && i < nodes_of(s); i++)
+	for (unsigned i = 0; i < s->nodes; i++)
 		text_done(&s->said[i]);
-	free(s->said);
-	free(s->asked);
-	s->said = NULL;
-	s->asked = NULL;
-	s->count = s->awaited = 0;
+	arena_done(&s->memory);
+	s->nodes = s->count = s->awaited = 0;
 }
 
 /* Why there is no status of a node. */
@@ -69,39 +58,37 @@ static void add_node(const struct survey *s, unsigned i, const struct node_sight
 	json_object_end(j);
 }
 
-static void add_nodes(const struct survey *s, struct text *out)
+static void add_nodes(const struct survey *s, size_t count, struct text *out)
 {
-	struct arena scratch = { 0 };
-	struct node_sight *nodes = arena_alloc(&scratch, nodes_of(s) * sizeof *nodes);
-	size_t count = nodes ? sight_nodes(&s->run->member, nodes, nodes_of(s)) : 0;
 	struct json j = { .out = out };
 
 	json_object_begin(&j, NULL);
 	json_array_begin(&j, "nodes");
 	for (unsigned i = 0; i < count; i++) {
-		add_node(s, i, &nodes[i], &j);
+		add_node(s, i, &s->seen[i], &j);
 		out->failed = out->failed || s->said[i].failed;
 	}
 	json_array_end(&j);
 	json_object_end(&j);
-	out->failed = out->failed || !nodes;
-	arena_done(&scratch);
 }
 
 /* Clients that are answered may ask again at once, which begins the next one. */
 static void finish(struct survey *s)
 {
 	struct ctl_client *clients[CONTROL_CLIENTS];
+	size_t seen = sight_nodes(&s->run->member, s->seen, s->nodes);
 	unsigned count = s->count;
 	struct text result = { 0 };
 
 	(void)uv_timer_stop(&s->limit);
-	add_nodes(s, &result);
+	add_nodes(s, seen, &result);
 	for (unsigned i = 0; i < count; i++)
 		clients[i] = s->clients[i];
 	drop(s);
 	for (unsigned i = 0; i < count; i++)
-		if (result.failed)
+		if (seen == 0)
+			ctl_refuse(clients[i], CONTROL_NOT_NOW, "the job is over");
+		else if (result.failed)
 			ctl_refuse(clients[i], CONTROL_FAILED, "out of memory");
 		else
 			ctl_answer(clients[i], text_string(&result));
@@ -116,15 +103,6 @@ static void on_limit(uv_timer_t *t)
 /* This node is asked as the others are. */
 static void begin(struct survey *s)
 {
-	s->asked = calloc(nodes_of(s), sizeof *s->asked);
-	s->said = calloc(nodes_of(s), sizeof *s->said);
-	if (!s->asked || !s->said) {
-		struct ctl_client *c = s->clients[0];
-
-		drop(s);
-		ctl_refuse(c, CONTROL_FAILED, "out of memory");
-		return;
-	}
 	s->query++;
 	s->awaited = (unsigned)member_query(&s->run->member, s->query, s->asked) + 1;
 	s->asked[SELF] = true;
@@ -133,37 +111,48 @@ static void begin(struct survey *s)
 	s->ask_self(s->owner, s->query);
 }
 
-/* False: the others can't be asked from here, and the client is told. */
-static bool check_place(const struct survey *s, struct ctl_client *c)
+/* Memory for a round, and who is to be asked. False: there is none, and the client is told. */
+static bool prepare(struct survey *s, struct ctl_client *c)
 {
-	const struct plan *p = s->run->plan;
-	struct arena scratch = { 0 };
-	struct node_sight *nodes = arena_alloc(&scratch, nodes_of(s) * sizeof *nodes);
-	size_t count = nodes ? sight_nodes(&s->run->member, nodes, nodes_of(s)) : 0;
+	const struct run *r = s->run;
+	const struct plan *p = r->plan;
+	size_t seen = 0;
 
-	if (!nodes)
+	s->asked = arena_alloc(&s->memory, p->nnodes * sizeof *s->asked);
+	s->said = arena_alloc(&s->memory, p->nnodes * sizeof *s->said);
+	s->seen = arena_alloc(&s->memory, p->nnodes * sizeof *s->seen);
+	s->nodes = arena_failed(&s->memory) ? 0 : p->nnodes;
+	if (s->nodes > 0)
+		seen = sight_nodes(&r->member, s->seen, s->nodes);
+	if (s->nodes == 0)
 		ctl_refuse(c, CONTROL_FAILED, "out of memory");
-	else if (count == 0 && s->run->state == RUN_MEETING)
+	else if (r->state == RUN_OVER)
+		ctl_refuse(c, CONTROL_NOT_NOW, "the job is over");
+	else if (seen == 0 && r->state == RUN_MEETING)
 		ctl_refuse(c, CONTROL_NOT_NOW, "the nodes have not met");
-	else if (count == 0)
+	else if (seen == 0)
 		ctl_refuse(c, CONTROL_ELSEWHERE,
-			arena_printf(&scratch,
+			arena_printf(&s->memory,
 				"this is node %u: only node 0's launcher, at %s, can ask all nodes",
 				p->node_rank, p->master_addr));
-	else if (count < nodes_of(s))
+	else if (seen < s->nodes)
 		ctl_refuse(c, CONTROL_UNAVAILABLE,
 			"this job's launchers have no control channel: each node is to be asked "
 			"by itself");
-	arena_done(&scratch);
-	return count == nodes_of(s);
+	else
+		return true;
+	drop(s);
+	return false;
 }
 
 void survey_join(struct survey *s, struct ctl_client *c)
 {
-	if (!check_place(s, c))
+	bool first = s->count == 0;
+
+	if (first && !prepare(s, c))
 		return;
 	s->clients[s->count++] = c; /* each has one request at a time: there is room */
-	if (s->count == 1)
+	if (first)
 		begin(s);
 }
 
@@ -171,7 +160,7 @@ void survey_told(struct survey *s, unsigned node, const struct message_status *t
 {
 	struct text *said;
 
-	if (s->count == 0 || told->query != s->query || node >= nodes_of(s) || !s->asked[node])
+	if (s->count == 0 || told->query != s->query || node >= s->nodes || !s->asked[node])
 		return;
 	said = &s->said[node];
 	s->asked[node] = false;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <uv.h>
 
+#include "common/arena.h"
 #include "daemon/control/ctl_server.h"
 
 struct message_status;
@@ -31,8 +32,11 @@ struct survey {
 	uv_timer_t limit;
 	unsigned query;   /* the number of the one that goes on, or that was the last */
 	unsigned awaited; /* nodes */
-	bool *asked;      /* by node rank: it has not answered yet */
+	struct arena memory;
+	unsigned nodes; /* of the job; by node rank: */
+	bool *asked;    /* it has not answered yet */
 	struct text *said;
+	struct node_sight *seen;
 	struct ctl_client *clients[CONTROL_CLIENTS];
 	unsigned count; /* of clients: with none no survey goes on */
 };
