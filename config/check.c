@@ -92,17 +92,30 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 	return 0;
 }
 
-/* Whoever gives a key doesn't want workers to start without the others' launchers because a
- * stranger has the port. */
+/* What says that the launchers are to meet; NULL: nothing does. Whoever gives a key doesn't want
+ * workers to start without the others' launchers because a stranger has the port; and a list of
+ * nodes says that each has a launcher, which may be hours from its boot. */
+static const char *why_meeting(const struct settings *s)
+{
+	static const enum setting_id lists[] = { SET_CLUSTER_NODES, SET_CLUSTER_HOSTFILE };
+
+	if (settings_given(s, SET_KEY_FILE))
+		return settings_label(s, SET_KEY_FILE);
+	if (s->key_variable)
+		return SETTING_KEY_VARIABLE;
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		if (settings_given(s, lists[i]))
+			return settings_label(s, lists[i]);
+	return NULL;
+}
+
 static void require_meeting(struct settings *s)
 {
 	struct failure ours = { 0 };
-	struct origin key = { LEVEL_DEFAULT, settings_where(s, SET_KEY_FILE) };
+	struct origin because = { LEVEL_DEFAULT, why_meeting(s) };
 
-	if (!settings_given(s, SET_KEY_FILE))
-		key.where = s->key_variable ? SETTING_KEY_VARIABLE : NULL;
-	if (key.where && !settings_given(s, SET_CONTROL))
-		(void)settings_put(s, SET_CONTROL, "required", key, &ours); /* it is a choice */
+	if (because.where && !settings_given(s, SET_CONTROL))
+		(void)settings_put(s, SET_CONTROL, "required", because, &ours); /* it is a choice */
 }
 
 int settings_check(struct settings *s, struct notes *notes, struct failure *why)

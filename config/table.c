@@ -69,7 +69,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Whether the launchers of all nodes connect to one another and act as one. "
 			"auto: if node rank 0's launcher is unreachable, workers start anyway, "
 			"with a warning; required: the job fails instead; off: each launcher is on "
-			"its own. With a key (see --key-file) the default is required." },
+			"its own. With a key (see --key-file) or a list of nodes the default is required." },
 	[SET_CONTROL_PORT] = { .flag = "control-port", .kind = KIND_COUNT, .group = GROUP_NODES,
 		.metavar = "PORT", .min = 1, .max = 65535,
 		.help = "Port on node rank 0 that its launcher listens on for the others. "

@@ -100,3 +100,13 @@ def test_a_resolver_that_hangs(make_hosts, listed):
     job.launch(0)
     end = job.wait(0)[0]
     assert end.rc == 1 and "as far as names could be looked up in time" in end.err, end
+
+
+def test_nothing_starts_before_all_nodes_have_joined(make_hosts):
+    """... or the time for that is over: no node is to begin alone, only because another boots late."""
+    hosts = make_hosts(2)
+    (hosts.home / "job.ini").write_text("[cluster]\nnodes = n[0-1]\n")
+    result = hosts.run(0, hosts.launchd(f"--config={HOME}/job.ini", "--join-timeout=1", *native("dump")),
+                       {"DUMP_DIR": f"{HOME}/out"})
+    assert result.returncode == 1 and not hosts.place.dumps(), result
+    assert "did not join within 1 s (--join-timeout); joined: n0" in result.stderr, result

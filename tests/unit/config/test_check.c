@@ -154,21 +154,26 @@ static void test_check(void **state)
 	settings_fixture_done(&b);
 }
 
-/* --- a key makes nodes meet --- */
+/* --- a key, or a list, makes nodes meet --- */
 
 static const struct key_row {
 	const char *says, *file, *variable, *control; /* NULL: not given */
 	const char *expected, *where;
+	const char *nodes;
 } keys[] = {
-	{ "without a key nodes need not meet", NULL, NULL, NULL, "auto", "default" },
-	{ "an empty key is none", NULL, "LAUNCHD_KEY=", NULL, "auto", "default" },
-	{ "with a key's file they must", "key", NULL, NULL, "required", "--key-file" },
-	{ "... or with the key itself", NULL, "LAUNCHD_KEY=secret", NULL, "required",
-		"LAUNCHD_KEY" },
+	{ "without a key nodes need not meet", NULL, NULL, NULL, "auto", "default", NULL },
+	{ "an empty key is none", NULL, "LAUNCHD_KEY=", NULL, "auto", "default", NULL },
+	{ "with a key's file they must", "key", NULL, NULL, "required", "--key-file", NULL },
+	{ "... or with the key itself", NULL, "LAUNCHD_KEY=secret", NULL, "required", "LAUNCHD_KEY",
+		NULL },
 	{ "the file is the one that is read", "key", "LAUNCHD_KEY=secret", NULL, "required",
-		"--key-file" },
-	{ "what is given stays: auto", "key", NULL, "auto", "auto", "--control" },
-	{ "what is given stays: off", NULL, "LAUNCHD_KEY=secret", "off", "off", "--control" },
+		"--key-file", NULL },
+	{ "with a list of nodes they must", NULL, NULL, NULL, "required", "job.ini:3: nodes",
+		"n[0-3]" },
+	{ "a key says more than a list", "key", NULL, NULL, "required", "--key-file", "n[0-3]" },
+	{ "what is given stays, with a list", NULL, NULL, "auto", "auto", "--control", "n[0-3]" },
+	{ "what is given stays: auto", "key", NULL, "auto", "auto", "--control", NULL },
+	{ "what is given stays: off", NULL, "LAUNCHD_KEY=secret", "off", "off", "--control", NULL },
 };
 
 static void test_key(void **state)
@@ -182,6 +187,10 @@ static void test_key(void **state)
 		assert_int_equal(
 			settings_put(&b.s, SET_KEY_FILE, row->file,
 				(struct origin){ LEVEL_COMMAND_LINE, "--key-file" }, &b.why),
+			0);
+	if (row->nodes)
+		assert_int_equal(settings_put(&b.s, SET_CLUSTER_NODES, row->nodes,
+					 (struct origin){ LEVEL_FILE, "job.ini:3" }, &b.why),
 			0);
 	if (row->control)
 		assert_int_equal(settings_put(&b.s, SET_CONTROL, row->control,
