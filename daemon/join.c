@@ -185,6 +185,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.merge_logs = plan->output.merge,
 		.nnodes = t->identity.nnodes,
 		.node_rank = t->identity.node_rank,
+		.node_names = plan->node_names,
 		.nproc = t->nproc,
 		.node_rank_known = t->identity.node_rank_known,
 		.name = facts->hostname,

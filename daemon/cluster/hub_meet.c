@@ -19,6 +19,7 @@ enum {
 	FIRST_NOTE_MS = 10000, /* until those who wait are told which nodes are missing */
 	NEXT_NOTE_MS = 60000,
 	NAMES_SHOWN = 16,
+	MISSING_BYTES = 200, /* of the names of missing nodes: half of what a message holds */
 };
 
 /* --- ranks --- */
@@ -317,13 +318,18 @@ static void add_here(struct text *t, const struct presence *p)
 	}
 }
 
-static void add_missing(struct text *t, const struct presence *p, unsigned nnodes)
+static void add_awaited(struct text *t, const struct presence *p, const struct hub *h)
 {
-	text_printf(
-		t, "%u of %u nodes %s missing", p->missing, nnodes, p->missing == 1 ? "is" : "are");
+	nodes_add(t, p->awaited, p->awaited_count, h->party->config->node_names, MISSING_BYTES);
+}
+
+static void add_missing(struct text *t, const struct presence *p, const struct hub *h)
+{
+	text_printf(t, "%u of %u nodes %s missing", p->missing, h->job.nnodes,
+		p->missing == 1 ? "is" : "are");
 	if (p->ranked) {
 		text_add(t, ": ");
-		numbers_add(t, "node", p->awaited, p->awaited_count);
+		add_awaited(t, p, h);
 	}
 	add_here(t, p);
 }
@@ -331,7 +337,7 @@ static void add_missing(struct text *t, const struct presence *p, unsigned nnode
 static void add_late(struct text *t, const struct presence *p, const struct hub *h)
 {
 	if (p->ranked)
-		numbers_add(t, "node", p->awaited, p->awaited_count);
+		add_awaited(t, p, h);
 	else
 		text_printf(t, "%u of %u nodes", p->missing, h->job.nnodes);
 	text_printf(t, " did not join within %s s (--join-timeout)",
@@ -344,7 +350,7 @@ static void tell_missing(struct hub *h, const struct presence *p)
 	struct text line = { 0 };
 	struct message m;
 
-	add_missing(&line, p, h->job.nnodes);
+	add_missing(&line, p, h);
 	party_say(h->party, NOTE_INFO, "%s", text_string(&line));
 	m = message_waiting(text_string(&line));
 	hub_tell(h, &m, NULL);

@@ -68,6 +68,19 @@ static void add_job(struct json *j, const struct job_status *s)
 	json_string(j, "log_dir", s->log_dir);
 }
 
+/* Of the same length as "awaited", which has their numbers. */
+static void add_awaited_hosts(struct json *j, const struct job_status *s)
+{
+	if (!s->node_names) {
+		json_string(j, "awaited_hosts", NULL);
+		return;
+	}
+	json_array_begin(j, "awaited_hosts");
+	for (size_t i = 0; i < s->awaited_count; i++)
+		json_string(j, NULL, s->node_names[s->awaited[i]]);
+	json_array_end(j);
+}
+
 void job_status_json(const struct job_status *s, struct text *out)
 {
 	struct json j = { .out = out };
@@ -78,6 +91,7 @@ void job_status_json(const struct job_status *s, struct text *out)
 	for (size_t i = 0; i < s->awaited_count; i++)
 		json_number(&j, NULL, s->awaited[i]);
 	json_array_end(&j);
+	add_awaited_hosts(&j, s);
 	json_array_begin(&j, "workers");
 	for (size_t i = 0; i < s->worker_count; i++)
 		add_worker(&j, &s->workers[i]);

@@ -19,7 +19,8 @@ struct job_status {
 	bool node_known; /* its number is */
 	pid_t guard, supervisor;
 	int64_t at_ns, started_ns, attempt_started_ns;
-	const unsigned *awaited; /* node ranks that have not come */
+	const unsigned *awaited;       /* node ranks that have not come */
+	const char *const *node_names; /* by node rank; NULL: not known */
 	size_t awaited_count;
 	const struct worker_status *workers;
 	size_t worker_count;

@@ -159,25 +159,30 @@ static bool add_workers(const struct viewing *v, const cJSON *node, struct colum
 	return first != NULL;
 }
 
-/* "; waits for nodes 1, 3" */
-static void add_awaited(const struct viewing *v, const cJSON *status, struct text *out)
-{
-	const cJSON *nodes = member_object(v->cjson, status, "awaited");
-	const char *before = nodes && nodes->child && nodes->child->next ? "; waits for nodes " :
-									   "; waits for node ";
-
-	for (const cJSON *node = nodes ? nodes->child : NULL; node; node = node->next) {
-		text_printf(out, "%s%d", before, (int)node->valuedouble);
-		before = ", ";
-	}
-}
-
 static void add_shown(struct text *out, const char *before, const char *text)
 {
 	if (!text)
 		return;
 	text_add(out, before);
 	text_add_shown(out, text, strlen(text));
+}
+
+/* "; waits for nodes 1 (gpu02), 3 (gpu04)", without the names where they are not known */
+static void add_awaited(const struct viewing *v, const cJSON *status, struct text *out)
+{
+	const cJSON *nodes = member_object(v->cjson, status, "awaited");
+	const cJSON *hosts = member_object(v->cjson, status, "awaited_hosts");
+	const cJSON *host = hosts ? hosts->child : NULL;
+	const char *before = nodes && nodes->child && nodes->child->next ? "; waits for nodes " :
+									   "; waits for node ";
+
+	for (const cJSON *node = nodes ? nodes->child : NULL; node; node = node->next) {
+		text_printf(out, "%s%d", before, (int)node->valuedouble);
+		add_shown(out, " (", host ? host->valuestring : NULL);
+		text_add(out, host && host->valuestring ? ")" : "");
+		host = host ? host->next : NULL;
+		before = ", ";
+	}
 }
 
 static void add_job(const struct viewing *v, const cJSON *status, struct text *out)

@@ -202,6 +202,33 @@ void node_name_add(struct text *out, unsigned node, const char *name)
 	text_add(out, *name ? ")" : "");
 }
 
+void nodes_add(struct text *out, const unsigned *list, size_t count, const char *const *names,
+	size_t room_bytes)
+{
+	static const char more[] = " and 65535 more";
+	size_t end = out->len + room_bytes, i = 0;
+
+	if (!names) {
+		numbers_add(out, "node", list, count);
+		return;
+	}
+	for (; i < count; i++) {
+		size_t rest = i + 1 < count ? sizeof more - 1 : 0;
+		struct text one = { 0 };
+		bool fits;
+
+		text_add(&one, i ? ", " : "");
+		place_add(&one, names[list[i]], list[i]);
+		fits = i == 0 || out->len + one.len + rest <= end;
+		text_add(out, fits ? text_string(&one) : "");
+		text_done(&one);
+		if (!fits)
+			break;
+	}
+	if (i < count)
+		text_printf(out, " and %zu more", count - i);
+}
+
 void worker_add(struct text *out, const struct outcome *o)
 {
 	text_printf(out, "rank %u (local rank %u", o->rank, o->local_rank);

@@ -39,6 +39,11 @@ void cause_brief_add(const struct cause *c, uint64_t max_runtime_ms, struct text
  * counted: "nodes 0, 2, ... (96 in all)". */
 void numbers_add(struct text *out, const char *noun, const unsigned *list, size_t count);
 
+/* The same by name, as many as find room, but at least one: "gpu02 (node 1), gpu07 (node 6) and 37
+ * more". names: by node rank; NULL: "nodes 1, 6", whatever the room. */
+void nodes_add(struct text *out, const unsigned *list, size_t count, const char *const *names,
+	size_t room_bytes);
+
 /* "rank 3", "ranks 0-2, 4": count > 0 outcomes in order of their ranks, in the same way. */
 void ranks_add(struct text *out, const struct outcome *const *list, size_t count);
 

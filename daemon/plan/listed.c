@@ -144,6 +144,20 @@ int listed_slots(const struct deciding *d, const struct topology *t, const struc
 	return 0;
 }
 
+const char *const *listed_names(const struct deciding *d, const struct topology *t)
+{
+	bool given;
+	const struct listed_nodes *l = listed_nodes(d, t->launcher, &given);
+	const char **names;
+
+	if (!l || l->hosts.count != t->identity.nnodes)
+		return NULL;
+	names = arena_alloc(d->s->arena, l->hosts.count * sizeof *names);
+	for (size_t i = 0; names && i < l->hosts.count; i++)
+		names[i] = l->hosts.at[i].name;
+	return names;
+}
+
 int listed_check(const struct deciding *d, const struct topology *t)
 {
 	bool given;

@@ -134,6 +134,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.nnodes = id->nnodes,
 		.provisional = t->control.how != CONTROL_NONE && !t->met,
 		.node_rank = id->node_rank,
+		.node_names = listed_names(d, t),
 		.program = facts->program.path,
 		.script = s->script,
 		.foreign_line = facts->program.foreign_line,

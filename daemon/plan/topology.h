@@ -126,6 +126,10 @@ int listed_rank(const struct deciding *d, const struct listed_nodes *l, unsigned
  * have slots, and some none. */
 int listed_slots(const struct deciding *d, const struct topology *t, const struct hosts **ret);
 
+/* The names of all nodes by their ranks, as the list has them, the settings' arena's; NULL: nothing
+ * lists them, or out of memory. */
+const char *const *listed_names(const struct deciding *d, const struct topology *t);
+
 /* Whether the workers of this node, which are decided, are as many as its max_slots allow. */
 int listed_check(const struct deciding *d, const struct topology *t);
 

@@ -51,23 +51,24 @@ static void status_workers(const struct bulletin *n, struct text *out)
 static void status_meeting(const struct bulletin *n, struct text *out)
 {
 	const struct plan *p = n->plan;
-	struct text status = { 0 }, names = { 0 };
+	struct text status = { 0 };
 	unsigned awaited = 0;
 
 	for (unsigned i = 0; n->joined && i < p->nnodes; i++)
 		if (!n->joined[i])
-			text_printf(&names, "%s%u", awaited++ ? ", " : "", i);
-	if (n->joined && awaited > 0)
-		text_printf(&status, "waiting for %u of %u nodes: node%s %s", awaited, p->nnodes,
-			awaited == 1 ? "" : "s", text_string(&names));
-	else if (p->nnodes > 1)
+			n->awaited[awaited++] = i;
+	if (awaited > 0) {
+		text_printf(&status, "waiting for %u of %u nodes: ", awaited, p->nnodes);
+		nodes_add(&status, n->awaited, awaited, p->node_names,
+			BULLETIN_STATUS_MAX - status.len);
+	} else if (p->nnodes > 1) {
 		text_printf(&status, "waiting for the job's %u nodes to meet", p->nnodes);
-	else
+	} else {
 		text_add(&status, "starting");
+	}
 	if (!n->joined && p->nnodes > 1 && p->master_addr)
 		text_printf(&status, " at %s", p->master_addr);
 	add_status(out, &status);
-	text_done(&names);
 }
 
 void bulletin_begin(struct bulletin *n, const struct plan *plan, bool meets, bool node_rank_known,
@@ -75,6 +76,8 @@ void bulletin_begin(struct bulletin *n, const struct plan *plan, bool meets, boo
 {
 	*n = (struct bulletin){ .plan = plan, .meets = meets && plan->nnodes > 1 };
 	if (n->meets && node_rank_known && plan->node_rank == 0)
+		n->awaited = arena_alloc(arena, plan->nnodes * sizeof *n->awaited);
+	if (n->awaited)
 		n->joined = arena_alloc(arena, plan->nnodes * sizeof *n->joined);
 	if (n->joined) {
 		memset(n->joined, 0, plan->nnodes * sizeof *n->joined);
@@ -111,6 +114,7 @@ static void take_job(struct bulletin *n, const struct event *e)
 	n->plan = e->job_started.plan;
 	n->meets = false;
 	n->joined = NULL;
+	n->awaited = NULL;
 }
 
 static void take_attempt(struct bulletin *n, const struct event *e, struct text *out)

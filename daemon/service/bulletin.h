@@ -22,6 +22,7 @@ struct bulletin {
 	const struct plan *plan; /* the final one, once the nodes have met */
 	bool meets;              /* the nodes have yet to */
 	bool *joined;            /* by node rank, while they meet; NULL: there was no memory */
+	unsigned *awaited;       /* room for the ranks of the others; there as `joined` is */
 	unsigned attempt;
 	unsigned started, ended, failed; /* of this node's workers, in the attempt */
 	bool ready, stopping;            /* once said, they stay said */

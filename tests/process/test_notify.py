@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from harness import BUILD, LIMIT, native, supervisor_of
+from control import Control, socket_of
+from harness import BUILD, LIMIT, native, supervisor_of, until
 from together import Cluster
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -190,6 +191,24 @@ def test_nodes_that_are_awaited(start, place, manager):
     manager.until('waiting for 2 of 3 nodes: nodes 1, 2')
     cluster.begin(2)
     manager.until('waiting for 1 of 3 nodes: node 1\n')
+    cluster.begin(1)
+    manager.until('READY=1')
+    for job in cluster.jobs.values():
+        assert job.end().rc == 0
+
+
+def test_nodes_that_are_awaited_by_name(start, place, manager):
+    """... where [cluster] lists them: systemd, the note on stderr and launchctl name them."""
+    cluster = Cluster(start, 3, native('dump'), begin=False,
+                      each=lambda node: (['--cluster-nodes=gpu[1-3]'], service(place) if node == 0 else {}))
+    cluster.begin(0)
+    manager.until('STATUS=waiting for 2 of 3 nodes: gpu2 (node 1), gpu3 (node 2)\n')
+    cluster.begin(2)
+    manager.until('STATUS=waiting for 1 of 3 nodes: gpu2 (node 1)\n')
+    with Control(socket_of(cluster.jobs[0])) as control:
+        status = control.ask('status')
+        assert (status['awaited'], status['awaited_hosts']) == ([1], ['gpu2'])
+    until(lambda: '1 of 3 nodes is missing: gpu2 (node 1); joined: ' in cluster.jobs[0].said(), 'a note')
     cluster.begin(1)
     manager.until('READY=1')
     for job in cluster.jobs.values():

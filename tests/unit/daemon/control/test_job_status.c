@@ -18,10 +18,19 @@ static void check(const struct job_status *s, const char *expected)
 	text_done(&out);
 }
 
+#define MEETING \
+	"{\"launchd\":\"" LAUNCHD_VERSION "\",\"name\":\"llama \\\"7b\\\"\"," \
+	"\"run_id\":null,\"state\":\"meeting\",\"attempt\":0,\"max_restarts\":0," \
+	"\"nnodes\":4,\"nproc_per_node\":8,\"world_size\":32,\"node_rank\":null," \
+	"\"host\":\"n0\",\"guard_pid\":811,\"supervisor_pid\":812," \
+	"\"at\":1764000007.000,\"started_at\":1764000000.012,\"attempt_started_at\":null,\"stopping\":null," \
+	"\"log_dir\":null,"
+
 static void test_meeting(void **state)
 {
 	const unsigned awaited[] = { 1, 3 };
-	const struct job_status s = {
+	static const char *const names[] = { "n0", "n1", "n2", "n3" };
+	struct job_status s = {
 		.name = "llama \"7b\"",
 		.state = "meeting",
 		.host = "n0",
@@ -37,13 +46,9 @@ static void test_meeting(void **state)
 	};
 
 	(void)state;
-	check(&s,
-		"{\"launchd\":\"" LAUNCHD_VERSION "\",\"name\":\"llama \\\"7b\\\"\","
-		"\"run_id\":null,\"state\":\"meeting\",\"attempt\":0,\"max_restarts\":0,"
-		"\"nnodes\":4,\"nproc_per_node\":8,\"world_size\":32,\"node_rank\":null,"
-		"\"host\":\"n0\",\"guard_pid\":811,\"supervisor_pid\":812,"
-		"\"at\":1764000007.000,\"started_at\":1764000000.012,\"attempt_started_at\":null,\"stopping\":null,"
-		"\"log_dir\":null,\"awaited\":[1,3],\"workers\":[]}");
+	check(&s, MEETING "\"awaited\":[1,3],\"awaited_hosts\":null,\"workers\":[]}");
+	s.node_names = names;
+	check(&s, MEETING "\"awaited\":[1,3],\"awaited_hosts\":[\"n1\",\"n3\"],\"workers\":[]}");
 }
 
 static void test_working(void **state)
@@ -105,7 +110,7 @@ static void test_working(void **state)
 		"\"nproc_per_node\":3,\"world_size\":6,\"node_rank\":1,\"host\":\"n1\","
 		"\"guard_pid\":5,\"supervisor_pid\":6,\"at\":null,\"started_at\":1.000,"
 		"\"attempt_started_at\":1.999,\"stopping\":\"a worker failed\","
-		"\"log_dir\":\"/l\",\"awaited\":[],\"workers\":["
+		"\"log_dir\":\"/l\",\"awaited\":[],\"awaited_hosts\":null,\"workers\":["
 		"{\"rank\":2,\"local_rank\":0,\"pid\":820,\"state\":\"running\","
 		"\"started_at\":2.000,\"ended_at\":null,\"exit_code\":null,\"signal\":null,"
 		"\"cpu_seconds\":12.34,\"memory_bytes\":5000000000,\"joined\":true,"

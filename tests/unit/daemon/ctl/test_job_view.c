@@ -61,6 +61,14 @@ static const struct view_row {
 		"a: meeting for 7s; waits for nodes 1, 3\none of 4 nodes on n0: launcher 1, supervisor "
 		"2\n",
 		{ 0 } },
+	{ "... by name",
+		"{\"name\":\"a\",\"state\":\"meeting\",\"nnodes\":4,\"node_rank\":0,"
+		"\"host\":\"n0\",\"guard_pid\":1,\"supervisor_pid\":2,\"started_at\":1,"
+		"\"awaited\":[1,2,3],\"awaited_hosts\":[\"n1\",2],\"workers\":[]}",
+		8,
+		"a: meeting for 7s; waits for nodes 1 (n1), 2, 3\n"
+		"node 0 of 4 on n0: launcher 1, supervisor 2\n",
+		{ 0 } },
 	{ "a job that ends",
 		"{\"at\":62,\"name\":\"a\",\"run_id\":\"a\",\"state\":\"working\",\"nnodes\":1,\"node_rank\":0,"
 		"\"host\":\"h\",\"guard_pid\":1,\"supervisor_pid\":2,\"started_at\":1,"

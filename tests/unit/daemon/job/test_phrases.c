@@ -93,6 +93,43 @@ static void test_list(void **state)
 	text_done(&t);
 }
 
+static const struct names_row {
+	const char *says;
+	size_t count, room;
+	const char *text;
+} named[] = {
+	{ "one, whatever the room", 1, 0, "gpu02 (node 1)" },
+	{ "all that there are", 3, 48, "gpu02 (node 1), gpu03 (node 2), gpu10 (node 9)" },
+	{ "the last one needs no room for more", 3, 46,
+		"gpu02 (node 1), gpu03 (node 2), gpu10 (node 9)" },
+	{ "a byte less", 3, 45, "gpu02 (node 1), gpu03 (node 2) and 1 more" },
+	{ "no room for two and more", 3, 44, "gpu02 (node 1) and 2 more" },
+};
+
+static void test_named(void **state)
+{
+	static const char *const names[] = { "", "gpu02", "gpu03", "", "", "", "", "", "",
+		"gpu10" };
+	static const unsigned list[] = { 1, 2, 9 };
+	const struct names_row *row = *state;
+	struct text t = { 0 };
+
+	nodes_add(&t, list, row->count, names, row->room);
+	assert_string_equal(text_string(&t), row->text);
+	text_done(&t);
+}
+
+static void test_nameless(void **state)
+{
+	static const unsigned list[] = { 1, 2, 9 };
+	struct text t = { 0 };
+
+	(void)state;
+	nodes_add(&t, list, 3, NULL, 0);
+	assert_string_equal(text_string(&t), "nodes 1, 2, 9");
+	text_done(&t);
+}
+
 static void test_ranks(void **state)
 {
 	const struct outcome a = { .rank = 1 }, b = { .rank = 2 }, c = { .rank = 3 };
@@ -272,6 +309,8 @@ int main(void)
 	suite_add(&s, "no span goes backwards", test_backwards, NULL, NULL);
 	suite_add(&s, "moments in local time", test_moment, NULL, NULL);
 	SUITE_ROWS(&s, test_list, lists);
+	SUITE_ROWS(&s, test_named, named);
+	suite_add(&s, "nodes without names", test_nameless, NULL, NULL);
 	suite_add(&s, "ranks", test_ranks, NULL, NULL);
 	SUITE_ROWS(&s, test_cause, causes);
 	SUITE_ROWS(&s, test_loss, losses);

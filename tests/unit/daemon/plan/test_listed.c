@@ -130,6 +130,18 @@ static void prepare(const struct listed_row *row, struct settings_fixture *b, st
 		0);
 }
 
+/* The names go by the nodes' ranks, and with a list that counts only. */
+static void check_names(const struct deciding *d, const struct topology *t)
+{
+	const struct hosts *hosts = &d->facts->listed.hosts;
+	const char *const *names = listed_names(d, t);
+	bool given;
+
+	assert_int_equal(!names, !listed_nodes(d, t->launcher, &given));
+	for (unsigned i = 0; names && i < t->identity.nnodes; i++)
+		assert_string_equal(names[i], hosts->at[i].name);
+}
+
 static void test_listed(void **state)
 {
 	const struct listed_row *row = *state;
@@ -152,6 +164,7 @@ static void test_listed(void **state)
 		assert_string_equal(t.identity.nnodes_from, row->nnodes_from);
 		assert_string_equal(t.identity.node_rank_from, row->rank_from);
 		assert_string_equal(t.master.addr, row->addr);
+		check_names(&d, &t);
 	}
 	settings_fixture_done(&b);
 }

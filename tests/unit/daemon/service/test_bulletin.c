@@ -90,6 +90,29 @@ static void test_meeting(void **state)
 	end(&r);
 }
 
+static void test_names(void **state)
+{
+	static const char *names[40];
+	struct run_of_two r;
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++)
+		names[i] = "a-host-of-some-length";
+	names[1] = "gpu02";
+	names[2] = "gpu03";
+	r = (struct run_of_two){ .plan = { .nnodes = 3, .node_names = names } };
+	bulletin_begin(&r.bulletin, &r.plan, true, true, &r.arena, &r.out);
+	expect(&r, "STATUS=waiting for 2 of 3 nodes: gpu02 (node 1), gpu03 (node 2)\n");
+	tell_node(&r, false, 1, "STATUS=waiting for 1 of 3 nodes: gpu03 (node 2)\n");
+	end(&r);
+	r = (struct run_of_two){ .plan = { .nnodes = 40, .node_names = names } };
+	bulletin_begin(&r.bulletin, &r.plan, true, true, &r.arena, &r.out);
+	assert_contains(text_string(&r.out), ", a-host-of-some-length (node 7) and 32 more\n");
+	assert_in_range(
+		r.out.len, BULLETIN_STATUS_MAX - 40, strlen("STATUS=\n") + BULLETIN_STATUS_MAX);
+	end(&r);
+}
+
 static void test_ready(void **state)
 {
 	struct run_of_two r;
@@ -212,6 +235,7 @@ int main(void)
 	static struct suite s;
 
 	suite_add(&s, "the nodes that are awaited are named", test_meeting, NULL, NULL);
+	suite_add(&s, "... by name, as many as find room", test_names, NULL, NULL);
 	suite_add(&s, "ready once, when all workers have started", test_ready, NULL, NULL);
 	suite_add(
 		&s, "ready when all have joined, if that is wished", test_ready_joined, NULL, NULL);
