@@ -201,7 +201,9 @@ static void make_job_ended(struct making *m, const struct event *e)
 	entry_add_number(&m->fields, "JOB_EXIT_CODE", e->job_ended.exit_code);
 	if (end)
 		add_verdict(m, &end->job.verdict);
-	text_printf(&m->message, "the job has ended with exit code %d", e->job_ended.exit_code);
+	text_printf(&m->message, "%s with exit code %d",
+		end ? "the job has ended" : "no job was run here: launchd ends",
+		e->job_ended.exit_code);
 	if (end && *end->job.verdict.text)
 		text_printf(&m->message, ": %s", end->job.verdict.text);
 }

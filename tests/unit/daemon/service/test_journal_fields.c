@@ -162,7 +162,8 @@ static const struct event_row {
 	{ "all is well", { .kind = EVENT_JOB_ENDED, .job_ended = { 0, &well } }, 6,
 		"the job has ended with exit code 0", JOURNAL_ID_ENDED_WELL, "JOB_EXIT_CODE=0\n" },
 	{ "no job was run", { .kind = EVENT_JOB_ENDED, .job_ended = { 1, NULL } }, 3,
-		"the job has ended with exit code 1", JOURNAL_ID_NOT_RUN, "JOB_EXIT_CODE=1\n" },
+		"no job was run here: launchd ends with exit code 1", JOURNAL_ID_NOT_RUN,
+		"JOB_EXIT_CODE=1\n" },
 };
 
 static void test_event(void **state)
