@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/num.h"
 #include "common/text.h"
 #include "daemon/job/phrases.h"
 
@@ -145,17 +146,21 @@ static bool has_right_ranks(const struct hub *h, const struct caller *p)
 	return true;
 }
 
-/* Whether it is a node of the job whose launcher was restarted. */
-static bool comes_back(const struct hub *h, const struct caller *p)
+static bool has_name(const struct hub *h, unsigned node, const struct caller *p)
 {
-	unsigned rank = p->about.node_rank;
+	return node != h->self && strcmp(h->job.nodes[node].about.name, p->about.name) == 0;
+}
 
-	if (rank < h->job.nnodes && h->late[rank])
-		return true;
-	for (unsigned i = 0; i < h->job.nnodes; i++)
-		if (strcmp(h->job.nodes[i].about.name, p->about.name) == 0)
-			return true;
-	return false;
+/* The node of the job whose launcher was started again; nnodes: none of them. */
+static unsigned comes_back_as(const struct hub *h, const struct caller *p)
+{
+	unsigned rank = p->about.node_rank, node = 0;
+
+	if (rank < h->job.nnodes && (h->late[rank] || has_name(h, rank, p)))
+		return rank;
+	while (node < h->job.nnodes && !has_name(h, node, p))
+		node++;
+	return node;
 }
 
 static void turn_away_surplus(const struct hub *h, struct caller *p)
@@ -214,15 +219,57 @@ static void turn_away_missed(struct hub *h, struct caller *p)
 		hinders ? hinders : "");
 }
 
+/* How long a job lasts that has lost this node's former launcher. */
+static void add_prospect(struct text *t, const struct hub *h, unsigned node)
+{
+	const struct member_config *c = h->party->config;
+	enum node_state state = h->job.nodes[node].state;
+
+	if (h->state == HUB_OVER || h->job.state == JOB_STOPPING || h->job.state == JOB_OVER)
+		text_printf(t, "it is ending there, and gives workers up to %s s for that",
+			num_seconds(h->stop_grace_ms ? h->stop_grace_ms : c->grace_ms).text);
+	else if (h->late[node] || state == NODE_ABSENT || state == NODE_LEFT)
+		text_add(t, "it goes on to its end without this one");
+	else
+		text_printf(t,
+			"it ends there within %s s (--node-timeout), as this node's former "
+			"launcher is missed, and gives workers up to %s s for that",
+			num_seconds(c->node_timeout_ms).text, num_seconds(c->grace_ms).text);
+}
+
+/* A launcher that was started again while its job goes on elsewhere. A node that is to rejoin a
+ * running job would be taken in here: what is known of it is what a joining node says, and the
+ * others would have to begin another attempt with it. */
+static void turn_away_returned(struct caller *p, unsigned node)
+{
+	const struct hub *h = p->hub;
+	const struct caller *old = h->peers[node];
+	struct text prospect = { 0 };
+
+	if (old && !replaces(p, old)) {
+		hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
+			"the job is already running, and node %u has a launcher in it that is "
+			"alive, on this host: there is no place for a second one",
+			node);
+		return;
+	}
+	add_prospect(&prospect, h, node);
+	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
+		"the job is still running on other nodes, and this node can't rejoin it: %s; start "
+		"this launcher again when the job has ended, as systemd does by itself (Restart=)",
+		text_string(&prospect));
+	text_done(&prospect);
+}
+
 static void turn_away_late(struct caller *p)
 {
 	struct hub *h = p->hub;
+	unsigned node;
 
 	if (is_missed(h, p))
 		turn_away_missed(h, p);
-	else if (comes_back(h, p))
-		hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
-			"the job is already running without this node: a node can't rejoin it");
+	else if ((node = comes_back_as(h, p)) < h->job.nnodes)
+		turn_away_returned(p, node);
 	else
 		turn_away_surplus(h, p);
 }

@@ -302,10 +302,10 @@ static const struct row rows[] = {
 		.why = REFUSED_RUNNING, .refusal = "the job already has all of its 2 nodes (n0, n1)" },
 	{ "and one of a job of another size", 2, { { IS("n1", 1) } }, .last = { IS("n3", 7), .nnodes = 9 },
 		.why = REFUSED_RUNNING, .refusal = "the job already has all of its 2 nodes (n0, n1)" },
-	{ "a node that was there can't come back", 2, { { IS("n1", 1) } }, .last = { IS("n1", 1) },
-		.why = REFUSED_RUNNING, .refusal = "the job is already running without this node" },
+	{ "a node that is there can't come twice", 2, { { IS("n1", 1) } }, .last = { IS("n1", 1) },
+		.why = REFUSED_RUNNING, .refusal = "and node 1 has a launcher in it that is alive, on this host" },
 	{ "nor while another one has not come", 3, { { IS("n1", 1) } }, .last = { IS("n1", 1) },
-		.why = REFUSED_RUNNING, .refusal = "the job is already running without this node" },
+		.why = REFUSED_RUNNING, .refusal = "and node 1 has a launcher in it that is alive, on this host" },
 	{ "a node that never came is one that the others miss", 3, { { IS("n1", 1) } },
 		.last = { IS("n2", 2) }, .told = "note: node 2 arrived after --join-timeout: n2 "
 			"(127.0.0.1:",
