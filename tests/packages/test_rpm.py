@@ -1,5 +1,7 @@
 """The spec file, as far as Debian's rpm goes: without the packages that Fedora's names stand for."""
+import shutil
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,54 @@ FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
 def test_rpmlint_finds_nothing(call):
     said = {line for line in call(["rpmlint", SPEC]).splitlines() if line.startswith("launchd.spec:")}
     assert said <= {line.format(version=of_meson("version")) for line in SEEN}
+
+
+def accounts(etc):
+    """The user launchd, but for its number and the path of its shell, and its groups."""
+    users = {line.split(":")[0]: line.split(":") for line in (etc / "passwd").read_text().splitlines()}
+    groups = [line.split(":") for line in (etc / "group").read_text().splitlines()]
+    user = users["launchd"]
+    assert 0 < int(user[2]) < 1000
+    return (user[4:6], Path(user[6]).name, [name for name, _, gid, _ in groups if gid == user[3]],
+            sorted(name for name, _, _, members in groups if "launchd" in members.split(",")))
+
+
+def system(root):
+    """A root that has one of the two groups."""
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    (root / "etc/group").write_text("root:x:0:\nvideo:x:39:\n")
+    for name in ("shadow", "gshadow", "nsswitch.conf"):
+        (root / "etc" / name).write_text("")
+    shutil.copy("/etc/login.defs", root / "etc")
+    return root
+
+
+def scriptlet(call, *macros):
+    return call(["rpmspec", "-q", "--qf", "%{PREIN}", *(word for macro in macros for word in ("-D", macro)), SPEC])
+
+
+@pytest.mark.needs("rpmspec", "bwrap", "useradd", "systemd-sysusers")
+def test_it_makes_the_user_that_sysusers_would_make(call, tmp_path):
+    """... where rpm itself makes none; a second time, as in an update, nothing changes."""
+    etc = system(tmp_path / "old") / "etc"
+    run = ["bwrap", "--unshare-user", "--uid", "0", "--gid", "0", "--ro-bind", "/", "/", "--dev", "/dev",
+           "--bind", etc, "/etc", "/bin/sh", "-c", scriptlet(call)]
+    call(run)
+    files = [(etc / name).read_text() for name in ("passwd", "group")]
+    call(run)
+    assert files == [(etc / name).read_text() for name in ("passwd", "group")]
+
+    new = system(tmp_path / "new")
+    call(["unshare", "--map-root-user", "systemd-sysusers", f"--root={new}", SOURCE / "systemd/launchd.sysusers.conf"])
+    assert accounts(etc) == accounts(new / "etc") == (
+        ["Distributed training jobs", "/var/lib/launchd"], "nologin", ["launchd"], ["render", "video"])
+
+
+@pytest.mark.needs("rpmspec")
+def test_where_rpm_makes_users_it_makes_none(call):
+    assert scriptlet(call, "fedora 42") == "(none)"
+    assert "useradd" in scriptlet(call, "fedora 41") and "useradd" in scriptlet(call, "rhel 9")
 
 
 @pytest.mark.long
