@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/arena.h"
+
 __attribute__((format(printf, 4, 0))) static void set(
 	struct failure *why, int code, enum failure_class class, const char *fmt, va_list ap)
 {
@@ -64,9 +66,35 @@ int failure_not_started(struct failure *why, int code, const char *what)
 
 int failure_copy(struct failure *why, const struct failure *from)
 {
+	struct failures *all = why->all;
+
 	if (why->code == 0)
 		*why = *from;
+	why->all = all;
 	return from->code;
+}
+
+/* Two readings of one file find the same in it. */
+static bool is_among(const struct failures *all, const char *text)
+{
+	for (size_t i = 0; i < all->texts.count; i++)
+		if (strcmp(all->texts.at[i], text) == 0)
+			return true;
+	return false;
+}
+
+bool failure_go_on(int rc, struct failure *why)
+{
+	struct failures *all = why->all;
+
+	if (rc >= 0 || why->code == 0) /* it has been asked about before */
+		return true;
+	if (!all || why->class == FAILURE_OTHER || all->texts.count == FAILURES_MAX)
+		return false;
+	if (!is_among(all, why->text))
+		vec_add(all->arena, &all->texts, arena_strdup(all->arena, why->text));
+	*why = (struct failure){ .all = all };
+	return true;
 }
 
 int failure_exit_code(const struct failure *why)

@@ -17,33 +17,38 @@ static bool is_default(const struct value *v, const struct setting_row *row)
 	return v->from.level <= LEVEL_DEFAULT || (row->kind == KIND_FLAG && v->number == 0);
 }
 
-/* Settings that are not fully supported. */
+/* Whether a setting that is not fully supported can be. */
+static int check_row(
+	const struct settings *s, enum setting_id id, struct notes *notes, struct failure *why)
+{
+	const struct setting_row *row = &setting_rows[id];
+	const struct value *v = &s->value[id];
+
+	switch (row->support) {
+	case SUPPORTED:
+		break;
+	case SUPPORT_IGNORED:
+		if (settings_given(s, id))
+			notes_add(notes, NOTE_WARNING, "%s %s", settings_label(s, id), row->help);
+		break;
+	case SUPPORT_LATER:
+		if (!is_default(v, row))
+			return failure_usage(
+				why, "%s: \"%s\" is %s", settings_label(s, id), v->text, row->help);
+		break;
+	case SUPPORT_REFUSED:
+		if (!is_default(v, row))
+			return failure_usage(why, "%s %s", settings_label(s, id), row->help);
+		break;
+	}
+	return 0;
+}
+
 static int check_support(const struct settings *s, struct notes *notes, struct failure *why)
 {
-	for (int id = 0; id < SETTING_COUNT; id++) {
-		const struct setting_row *row = &setting_rows[id];
-		const struct value *v = &s->value[id];
-
-		switch (row->support) {
-		case SUPPORTED:
-			break;
-		case SUPPORT_IGNORED:
-			if (settings_given(s, (enum setting_id)id))
-				notes_add(notes, NOTE_WARNING, "%s %s",
-					settings_label(s, (enum setting_id)id), row->help);
-			break;
-		case SUPPORT_LATER:
-			if (!is_default(v, row))
-				return failure_usage(why, "%s: \"%s\" is %s",
-					settings_label(s, (enum setting_id)id), v->text, row->help);
-			break;
-		case SUPPORT_REFUSED:
-			if (!is_default(v, row))
-				return failure_usage(why, "%s %s",
-					settings_label(s, (enum setting_id)id), row->help);
-			break;
-		}
-	}
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (!failure_go_on(check_row(s, (enum setting_id)id, notes, why), why))
+			return why->code;
 	return 0;
 }
 
@@ -118,33 +123,51 @@ static void require_meeting(struct settings *s)
 		(void)settings_put(s, SET_CONTROL, "required", because, &ours); /* it is a choice */
 }
 
-int settings_check(struct settings *s, struct notes *notes, struct failure *why)
+/* What excludes something else, or needs it. Each is told where all failures are wanted, else the
+ * first. */
+static int check_pairs(const struct settings *s, struct failure *why)
 {
 	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
 
-	if (check_support(s, notes, why) < 0 || rdzv_conf_apply(s, notes, why) < 0 ||
-		check_restarts(s, notes, why) < 0)
-		return why->code;
 	if (settings_given(s, SET_CLUSTER_NODES) &&
 		s->value[SET_CLUSTER_NODES].from.level == s->value[SET_CLUSTER_HOSTFILE].from.level)
-		return failure_usage(why, "%s and %s both list the nodes: leave one of them out",
-			settings_label(s, SET_CLUSTER_NODES),
-			settings_label(s, SET_CLUSTER_HOSTFILE));
-	require_meeting(s);
+		(void)failure_go_on(
+			failure_usage(why, "%s and %s both list the nodes: leave one of them out",
+				settings_label(s, SET_CLUSTER_NODES),
+				settings_label(s, SET_CLUSTER_HOSTFILE)),
+			why);
 	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
-		return failure_usage(why,
-			"%s needs --use_env: a program that isn't a Python script gets its local rank only in LOCAL_RANK",
-			settings_label(s, SET_NO_PYTHON));
+		(void)failure_go_on(
+			failure_usage(why,
+				"%s needs --use_env: a program that isn't a Python script gets its local rank only in LOCAL_RANK",
+				settings_label(s, SET_NO_PYTHON)),
+			why);
 	if (settings_flag(s, SET_NO_PYTHON) && settings_flag(s, SET_MODULE))
-		return failure_usage(why,
-			"%s and %s are mutually exclusive: a module is run by Python",
-			settings_label(s, SET_NO_PYTHON), settings_label(s, SET_MODULE));
+		(void)failure_go_on(
+			failure_usage(why,
+				"%s and %s are mutually exclusive: a module is run by Python",
+				settings_label(s, SET_NO_PYTHON), settings_label(s, SET_MODULE)),
+			why);
 	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))
-		return failure_usage(why, "%s needs --wrap, the command for those ranks",
-			settings_label(s, SET_WRAP_RANKS));
+		(void)failure_go_on(
+			failure_usage(why, "%s needs --wrap, the command for those ranks",
+				settings_label(s, SET_WRAP_RANKS)),
+			why);
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
-		return failure_usage(why, "%s and %s are mutually exclusive",
-			settings_label(s, SET_QUIET), settings_label(s, SET_VERBOSE));
+		(void)failure_go_on(
+			failure_usage(why, "%s and %s are mutually exclusive",
+				settings_label(s, SET_QUIET), settings_label(s, SET_VERBOSE)),
+			why);
+	return why->code;
+}
+
+int settings_check(struct settings *s, struct notes *notes, struct failure *why)
+{
+	if (!failure_go_on(check_support(s, notes, why), why) ||
+		!failure_go_on(rdzv_conf_apply(s, notes, why), why) ||
+		!failure_go_on(check_restarts(s, notes, why), why) || check_pairs(s, why) < 0)
+		return why->code;
+	require_meeting(s);
 	check_env_names(s, notes);
 	script_settle(s);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;

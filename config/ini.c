@@ -31,6 +31,7 @@ struct file {
 	const char *at, *end; /* what is still to be read */
 	unsigned line;
 	unsigned seen[SETTING_COUNT]; /* the line where a key stood; 0: not yet */
+	bool lost; /* since the last line of a section that is none: keys mean nothing there */
 	struct failure *why;
 };
 
@@ -39,29 +40,33 @@ static const char *place(const struct file *f)
 	return arena_printf(f->s->arena, "%s:%u", f->name, f->line);
 }
 
-/* A ';' after a blank, inside a value that starts with a quote and is closed later. */
+/* Whether a comment begins there, as one does with a ';' after a blank. */
+static bool comment_begins(const char *at, const char *end)
+{
+	for (at++; at < end; at++)
+		if (*at == ';' && (at[-1] == ' ' || at[-1] == '\t'))
+			return true;
+	return false;
+}
+
+/* One inside a value that starts with a quote and is closed later. */
 static bool comment_in_quotes(const char *line, size_t len)
 {
 	const char *equals = memchr(line, '=', len);
 	const char *end = line + len;
-	const char *p = equals ? equals + 1 : end;
-	bool semicolon = false;
-	char quote;
+	const char *p = equals ? equals + 1 : end, *close;
 
 	while (p < end && (*p == ' ' || *p == '\t'))
 		p++;
 	if (p == end || (*p != '"' && *p != '\''))
 		return false;
-	quote = *p;
-	for (p++; p < end && *p != quote; p++)
-		semicolon = semicolon || (*p == ';' && (p[-1] == ' ' || p[-1] == '\t'));
-	return semicolon && p < end;
+	close = memchr(p + 1, *p, (size_t)(end - p - 1));
+	return close && comment_begins(p, close);
 }
 
-static int line_check(struct file *f, const char *line, size_t len)
+/* What is no INI file at all. */
+static int kind_check(const struct file *f, const char *line, size_t len)
 {
-	const char *equals = memchr(line, '=', len), *colon = memchr(line, ':', len);
-
 	if (memchr(line, '\0', len))
 		return failure_usage(f->why,
 			"%s: a NUL byte; if the file is UTF-16, save it as UTF-8", place(f));
@@ -70,6 +75,13 @@ static int line_check(struct file *f, const char *line, size_t len)
 			"%s: this looks like JSON; settings are lines \"key = value\" below a "
 			"[launchd] line",
 			place(f));
+	return 0;
+}
+
+static int line_check(const struct file *f, const char *line, size_t len)
+{
+	const char *equals = memchr(line, '=', len), *colon = memchr(line, ':', len);
+
 	if (len == 0 || *line == ';' || *line == '#')
 		return 0;
 	if (len > LINE_MAX_BYTES)
@@ -95,7 +107,7 @@ static int line_check(struct file *f, const char *line, size_t len)
 					"%s: only a comment may follow a [section]", place(f));
 		return 0;
 	}
-	if (!equals || (colon && colon < equals))
+	if (!equals || (colon && colon < equals) || comment_begins(line, equals))
 		return failure_usage(
 			f->why, "%s: \"%.*s\" is not key = value", place(f), (int)len, line);
 	if (comment_in_quotes(line, len))
@@ -105,13 +117,14 @@ static int line_check(struct file *f, const char *line, size_t len)
 	return 0;
 }
 
-/* inih's fgets: one whole line without its leading blanks, comments as empty lines. NULL: the end,
- * or a line that was refused. */
+/* inih's fgets: one whole line without its leading blanks; comments as empty lines, as are lines
+ * that were refused where reading goes on. NULL: it doesn't. */
 static char *next_line(char *ret, int size, void *stream)
 {
 	struct file *f = stream;
 	const char *line = f->at, *newline;
 	size_t len;
+	int rc;
 
 	if (f->at == f->end || f->why->code != 0)
 		return NULL;
@@ -129,9 +142,14 @@ static char *next_line(char *ret, int size, void *stream)
 		line++;
 		len--;
 	}
-	if (line_check(f, line, len) < 0)
+	if (kind_check(f, line, len) < 0)
 		return NULL;
-	if (len > 0 && (*line == ';' || *line == '#'))
+	rc = line_check(f, line, len);
+	if (len > 0 && *line == '[')
+		f->lost = rc < 0;
+	if (!failure_go_on(rc, f->why))
+		return NULL;
+	if (rc < 0 || (len > 0 && (*line == ';' || *line == '#')))
 		len = 0; /* a comment may be of any length */
 	if (len + 2 > (size_t)size) {
 		(void)failure_usage(f->why, "%s: the line is too long", place(f));
@@ -237,8 +255,11 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 	struct file *f = user;
 	int known = 0, rc;
 
+	if (f->lost)
+		return 1;
 	while (known < SECTION_COUNT && strcmp(setting_section_names[known], section) != 0)
 		known++;
+	f->lost = known == SECTION_COUNT;
 	if (known == SECTION_ENV)
 		rc = put_variable(f, name, value);
 	else if (known < SECTION_COUNT)
@@ -250,7 +271,7 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 	else
 		rc = failure_usage(f->why, "%s: [%s] is not a section; there are %s", place(f),
 			section, all_sections(f->s->arena));
-	return rc == 0;
+	return failure_go_on(rc, f->why);
 }
 
 /* By its byte order mark, which Windows' editors write. */
@@ -292,8 +313,9 @@ int settings_load_file(struct settings *s, const char *path, enum level level, b
 		return failure_oom(why);
 	len = fd_read_file(path, bytes, FILE_MAX_BYTES);
 	if (len < 0)
-		(void)failure_usage(why, "%s%s: can't be read: %s",
-			level == LEVEL_FILE ? "--config: " : "", path, strerror((int)-len));
+		(void)failure_usage(why, "%s%s%s: can't be read: %s",
+			level == LEVEL_FILE ? settings_where(s, SET_CONFIG) : "",
+			level == LEVEL_FILE ? ": " : "", path, strerror((int)-len));
 	else
 		(void)settings_read_ini(s, bytes, (size_t)len, path, level, why);
 	free(bytes);

@@ -74,7 +74,8 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 
 /* What no single value shows: contradictions, settings that are not supported yet, warnings, the
  * settings that --rdzv-conf means, and --control required as the default where the user gave a key
- * or a list of nodes. -EINVAL with a sentence that names the sources. */
+ * or a list of nodes. -EINVAL with a sentence that names the sources; where all failures are wanted
+ * (failure.h), each is told. */
 int settings_check(struct settings *s, struct notes *notes, struct failure *why);
 
 /* The setting of that flag, whole; SETTING_COUNT: none. */

@@ -2,7 +2,9 @@
  *
  * The order of reading does not matter: every value carries its level (settings.h). The readers
  * are pure but for settings_load_file(); what they keep is the arena's or borrowed from argv and
- * the environment. All return 0 or -EINVAL with a sentence that names the place. */
+ * the environment. All return 0 or -EINVAL with a sentence that names the place. Where all failures
+ * are wanted (failure.h), the environment and INI text are read to their ends, with a failure a
+ * variable and a line; a section that is none is told once. */
 #ifndef LAUNCHD_CONFIG_SOURCES_H
 #define LAUNCHD_CONFIG_SOURCES_H
 

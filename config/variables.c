@@ -92,7 +92,7 @@ int settings_read_environment(
 	for (; env && *env; env++) {
 		int rc = read_one(s, *env, notes, why);
 
-		if (rc < 0)
+		if (!failure_go_on(rc, why))
 			return rc;
 	}
 	return arena_failed(s->arena) ? failure_oom(why) : 0;

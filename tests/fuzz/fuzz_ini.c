@@ -1,5 +1,6 @@
 /* fuzz_ini.c - INI files. A reader of its own, written apart from config/ini.c, says for each value
- * what its line holds: nothing may be cut, joined, or taken from another line. */
+ * what its line holds: nothing may be cut, joined, or taken from another line. Where all failures
+ * are wanted, the first of them is the one that else ends the reading. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
@@ -150,17 +151,52 @@ static void check_none_lost(const struct reading *r, const char *bytes, size_t l
 	}
 }
 
-static void read_bytes(struct reading *r, const char *bytes, size_t len)
+static void read_copy(struct reading *r, const char *bytes, size_t len)
 {
 	char *copy = malloc(len + (len == 0)); /* no NUL behind, no byte too many */
 
 	PROMISE(copy != NULL);
 	if (len > 0)
 		memcpy(copy, bytes, len);
-	reading_init(r, false);
 	r->rc = settings_read_ini(&r->s, copy, len, "f.ini", LEVEL_FILE, &r->why);
 	free(copy);
 	reading_check(r);
+}
+
+/* The number of the line that a failure is about; 0: it is about the whole file. */
+static unsigned line_of_failure(const char *text)
+{
+	unsigned n;
+
+	return sscanf(text, "f.ini:%u:", &n) == 1 ? n : 0;
+}
+
+static void check_all(const struct reading *first, const char *bytes, size_t len)
+{
+	struct failures all = { 0 };
+	struct reading r;
+	unsigned line = 0;
+
+	reading_init(&r, false);
+	all.arena = &r.arena;
+	r.why.all = &all;
+	read_copy(&r, bytes, len);
+	PROMISE(failure_go_on(r.rc, &r.why) || all.texts.count == FAILURES_MAX);
+	PROMISE((all.texts.count > 0) == (first->rc < 0));
+	PROMISE(all.texts.count == 0 || strcmp(all.texts.at[0], first->why.text) == 0);
+	for (size_t i = 0; i < all.texts.count; i++) {
+		unsigned n = line_of_failure(all.texts.at[i]);
+
+		PROMISE(n > line || (n == 0 && all.texts.count == 1));
+		line = n;
+	}
+	reading_done(&r);
+}
+
+static void read_bytes(struct reading *r, const char *bytes, size_t len)
+{
+	reading_init(r, false);
+	read_copy(r, bytes, len);
 	PROMISE(r->rc == 0 || strncmp(r->why.text, "f.ini:", 6) == 0);
 	if (r->rc == 0) {
 		check_lines(r, bytes, len);
@@ -175,6 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	read_bytes(&first, (const char *)bytes, len);
 	read_bytes(&second, (const char *)bytes, len);
 	reading_compare(&first, &second);
+	check_all(&first, (const char *)bytes, len);
 	reading_done(&first);
 	reading_done(&second);
 	return 0;

@@ -105,6 +105,25 @@ void assert_outcome(int rc, int expected, const struct failure *why, const char 
 		assert_contains(why->text, part);
 }
 
+void settings_fixture_want_all(struct settings_fixture *b, struct failures *all)
+{
+	*all = (struct failures){ .arena = &b->arena };
+	b->why.all = all;
+}
+
+void assert_failures(const struct failures *all, const char *const *begins, size_t max)
+{
+	size_t n = 0;
+
+	for (; n < max && begins[n]; n++)
+		if (n >= all->texts.count ||
+			strncmp(all->texts.at[n], begins[n], strlen(begins[n])) != 0)
+			fail_msg("\"%s\" does not begin with \"%s\"",
+				n < all->texts.count ? all->texts.at[n] : "(none)", begins[n]);
+	if (n < all->texts.count)
+		fail_msg("unexpected: %s", all->texts.at[n]);
+}
+
 void assert_note(const struct notes *n, enum note_level level, const char *part)
 {
 	for (const struct note *note = n->first; note; note = note->next) {

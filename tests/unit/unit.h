@@ -58,6 +58,11 @@ void assert_outcome(int rc, int expected, const struct failure *why, const char 
 /* `part` stands in text. */
 void assert_contains(const char *text, const char *part);
 
+/* Settings of which all failures are wanted; assert_failures(): these are all that there were, in
+ * their order, by what they begin with. NULL ends them. */
+void settings_fixture_want_all(struct settings_fixture *b, struct failures *all);
+void assert_failures(const struct failures *all, const char *const *begins, size_t max);
+
 /* Some note of the level contains part; part NULL: there is no note of that level or above. */
 void assert_note(const struct notes *n, enum note_level level, const char *part);
 

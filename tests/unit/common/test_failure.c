@@ -103,6 +103,64 @@ static void test_copy(void **state)
 	assert_string_equal(first.text, "first");
 }
 
+/* --- all failures, and not only the first --- */
+
+static void test_only_first(void **state)
+{
+	struct failure why = { 0 };
+
+	(void)state;
+	assert_true(failure_go_on(0, &why));
+	assert_false(failure_go_on(failure_usage(&why, "first"), &why));
+	assert_false(failure_go_on(failure_usage(&why, "second"), &why));
+	assert_string_equal(why.text, "first");
+}
+
+static void test_all(void **state)
+{
+	struct arena arena = { 0 };
+	struct failures all = { .arena = &arena };
+	struct failure why = { .all = &all }, elsewhere = { 0 };
+	int rc;
+
+	(void)state;
+	assert_true(failure_go_on(0, &why));
+	rc = failure_usage(&why, "first");
+	assert_true(failure_go_on(rc, &why));
+	assert_int_equal(why.code, 0);
+	assert_string_equal(why.text, "");
+	assert_true(failure_go_on(rc, &why)); /* the same once more */
+	assert_true(failure_go_on(failure_program(&why, -ENOENT, "second"), &why));
+	assert_true(failure_go_on(failure_usage(&why, "first"), &why));
+	(void)failure_program(&elsewhere, -EACCES, "third");
+	assert_true(failure_go_on(failure_copy(&why, &elsewhere), &why));
+	assert_int_equal(all.texts.count, 3);
+	assert_string_equal(all.texts.at[0], "first");
+	assert_string_equal(all.texts.at[1], "second");
+	assert_string_equal(all.texts.at[2], "third");
+	assert_false(failure_go_on(failure_set(&why, -EIO, "no fault of the user's"), &why));
+	assert_false(failure_go_on(failure_usage(&why, "fourth"), &why));
+	assert_string_equal(why.text, "no fault of the user's");
+	assert_int_equal(all.texts.count, 3);
+	arena_done(&arena);
+}
+
+/* Of what is no configuration each line may be wrong. */
+static void test_too_many(void **state)
+{
+	struct arena arena = { 0 };
+	struct failures all = { .arena = &arena };
+	struct failure why = { .all = &all };
+
+	(void)state;
+	for (int i = 0; i < FAILURES_MAX; i++)
+		assert_true(failure_go_on(failure_usage(&why, "line %d", i), &why));
+	assert_false(failure_go_on(failure_usage(&why, "one more"), &why));
+	assert_string_equal(why.text, "one more");
+	assert_int_equal(all.texts.count, FAILURES_MAX);
+	arena_done(&arena);
+}
+
 int main(void)
 {
 	static struct suite s;
@@ -112,6 +170,11 @@ int main(void)
 	suite_add(&s, "a process that can't be started", test_not_started, NULL, NULL);
 	suite_add(&s, "control characters stay out of the sentence", test_one_line, NULL, NULL);
 	suite_add(&s, "a copy replaces no first cause", test_copy, NULL, NULL);
+	suite_add(
+		&s, "the first is the last where not all are wanted", test_only_first, NULL, NULL);
+	suite_add(&s, "all in order, each once, up to one that isn't the user's", test_all, NULL,
+		NULL);
+	suite_add(&s, "so many that the rest is not looked at", test_too_many, NULL, NULL);
 	SUITE_ROWS(&s, test_code, codes);
 	return suite_run(&s);
 }

@@ -154,6 +154,38 @@ static void test_check(void **state)
 	settings_fixture_done(&b);
 }
 
+/* Every contradiction where all are wanted, beside the warnings. */
+static void test_all(void **state)
+{
+	static const struct {
+		enum setting_id id;
+		const char *text;
+	} wrong[] = { { SET_NUMA_BINDING, "node" }, { SET_RUN_PATH, "1" },
+		{ SET_RDZV_CONF, "timeout=x" }, { SET_RESTART_ON, "1-3" },
+		{ SET_NO_RESTART_ON, "2" }, { SET_CLUSTER_NODES, "a" },
+		{ SET_CLUSTER_HOSTFILE, "hosts" }, { SET_NO_PYTHON, "1" }, { SET_MODULE, "1" },
+		{ SET_WRAP_RANKS, "0" }, { SET_QUIET, "1" }, { SET_VERBOSE, "1" },
+		{ SET_MONITOR_INTERVAL, "1" } };
+	static const char *const begins[] = { "--numa-binding: \"node\"", "--run-path is not",
+		"--rdzv-conf: \"timeout=x\"", "--restart-on and --no-restart-on",
+		"--cluster-nodes and --cluster-hostfile", "--no_python needs --use_env",
+		"--no_python and --module", "--wrap-ranks needs --wrap", "--quiet and --verbose" };
+	struct settings_fixture b;
+	struct failures all;
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	settings_fixture_want_all(&b, &all);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_int_equal(settings_put(&b.s, wrong[i].id, wrong[i].text,
+					 origin_of(&b.arena, wrong[i].id, LEVEL_NONE, 0), &b.why),
+			0);
+	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_failures(&all, begins, sizeof begins / sizeof *begins);
+	assert_note(&b.notes, NOTE_WARNING, "--monitor-interval has no effect");
+	settings_fixture_done(&b);
+}
+
 /* --- a key, or a list, makes nodes meet --- */
 
 static const struct key_row {
@@ -237,6 +269,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_check, checks);
 	SUITE_ROWS(&s, test_key, keys);
+	suite_add(&s, "all that is wrong where all is wanted", test_all, NULL, NULL);
 	suite_add(&s, "a setting by another name", test_conf_applies, NULL, NULL);
 	suite_add(&s, "no memory", test_no_memory, NULL, NULL);
 	return suite_run(&s);

@@ -162,7 +162,8 @@ static const struct refused_row {
 	{ "something behind a section", "[launchd] nnodes = 2\n",
 		{ "f.ini:1: only a comment may follow a [section]" } },
 	{ "a comment inside a section's name", "[launchd ;x]\nnnodes = 2\n", { "f.ini:1" } },
-	{ "a comment inside a key", "[launchd]\nnnodes ;x = 2\n", { "f.ini:2" } },
+	{ "a comment inside a key", "[launchd]\nnnodes ;x = 2\n",
+		{ "f.ini:2: \"nnodes ;x = 2\" is not key = value" } },
 	{ "a semicolon behind a blank inside quotes", "[launchd]\nrole = \"a ;b\"\n",
 		{ "f.ini:2", "quotes" } },
 	{ "the same inside single quotes", "[env]\nA = 'a ;b'\n", { "f.ini:2", "quotes" } },
@@ -192,6 +193,101 @@ static void test_refused(void **state)
 	assert_outcome(read_ini(&b, row->text, strlen(row->text)), -EINVAL, &b.why, row->part[0]);
 	for (size_t i = 1; i < 3 && row->part[i]; i++)
 		assert_contains(b.why.text, row->part[i]);
+	settings_fixture_done(&b);
+}
+
+/* Of each refused text, the first failure of all is the one that ends a reading that wants one. */
+static void test_first_of_all(void **state)
+{
+	const struct refused_row *row = *state;
+	struct settings_fixture one, other;
+	struct failures all;
+
+	settings_fixture_make(&one, false);
+	settings_fixture_make(&other, false);
+	settings_fixture_want_all(&other, &all);
+	(void)read_ini(&one, row->text, strlen(row->text));
+	(void)failure_go_on(read_ini(&other, row->text, strlen(row->text)), &other.why);
+	assert_int_equal(other.why.code, 0);
+	assert_true(all.texts.count > 0);
+	assert_string_equal(all.texts.at[0], one.why.text);
+	settings_fixture_done(&one);
+	settings_fixture_done(&other);
+}
+
+static const struct all_row {
+	const char *says, *text;
+	const char *begins[5];
+} alls[] = {
+	{ "all is well", "[launchd]\nnnodes = 2\n", { NULL } },
+	{ "a failure a line, in their order",
+		"[launchd]\nnnodes = x\nrole = a\nbogus = 1\nrole = b\nstdin\n",
+		{ "f.ini:2: nnodes: \"x\"", "f.ini:4: \"bogus\"",
+			"f.ini:5: role is set twice, first at f.ini:3", "f.ini:6: \"stdin\"" } },
+	{ "a section that is none is told once", "[a]\nb = 1\nc = 2\n[launchd]\nnnodes = x\n",
+		{ "f.ini:2: [a] is not a section", "f.ini:5: nnodes" } },
+	{ "... once wherever it begins", "[a]\nb = 1\n[env]\nC = 1\n[a]\nb = 1\n",
+		{ "f.ini:2: [a]", "f.ini:6: [a]" } },
+	{ "keys before any section are told once", "a = 1\nb = 2\n[launchd]\nc = 3\n",
+		{ "f.ini:1: a comes before any section", "f.ini:4: \"c\"" } },
+	{ "keys below a broken section are not taken for another one's",
+		"[env]\nA = 1\n[launchd\nnnodes = x\nA = 1\n[cluster]\nnodes = [\n",
+		{ "f.ini:3: not a [section]", "f.ini:7: nodes" } },
+	{ "a line that is no key says nothing of the next one", "[launchd]\nrole: a\nnnodes = 2\n",
+		{ "f.ini:2: \"role: a\"" } },
+	{ "what is JSON is told once", "{\n\"nnodes\": 2,\n\"role\": 1\n}\n",
+		{ "f.ini:1: this looks like JSON" } },
+	{ "variables", "[env]\nA = 1\nA = 2\nRANK = 1\nLAUNCHD_KEY = secret\n",
+		{ "f.ini:3: A is set twice", "f.ini:4: launchd sets RANK",
+			"f.ini:5: LAUNCHD_KEY" } },
+};
+
+static void test_all(void **state)
+{
+	const struct all_row *row = *state;
+	struct settings_fixture b;
+	struct failures all;
+
+	settings_fixture_make(&b, false);
+	settings_fixture_want_all(&b, &all);
+	(void)failure_go_on(read_ini(&b, row->text, strlen(row->text)), &b.why);
+	assert_int_equal(b.why.code, 0);
+	assert_failures(&all, row->begins, 5);
+	settings_fixture_done(&b);
+}
+
+/* Nothing that is right is lost because of what is wrong around it. */
+static void test_right_between_wrong(void **state)
+{
+	static const char text[] = "[launchd]\nnnodes = x\nrole = r\nbogus\n[env]\nA = 1\n";
+	struct settings_fixture b;
+	struct failures all;
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	settings_fixture_want_all(&b, &all);
+	assert_outcome(read_ini(&b, text, sizeof text - 1), 0, &b.why, NULL);
+	assert_int_equal(all.texts.count, 2);
+	assert_string_equal(settings_where(&b.s, SET_ROLE), "f.ini:3");
+	assert_env(&b.s, "A=1");
+	settings_fixture_done(&b);
+}
+
+/* One more than is kept ends the reading, as it does where only the first is wanted. */
+static void test_too_many(void **state)
+{
+	char text[FAILURES_MAX * 8];
+	struct settings_fixture b;
+	struct failures all;
+	size_t len = 0;
+
+	(void)state;
+	for (int i = 0; i < FAILURES_MAX + 5; i++)
+		len += (size_t)sprintf(text + len, "x%d\n", i);
+	settings_fixture_make(&b, false);
+	settings_fixture_want_all(&b, &all);
+	assert_outcome(read_ini(&b, text, len), -EINVAL, &b.why, "f.ini:100: \"x99\"");
+	assert_int_equal(all.texts.count, FAILURES_MAX);
 	settings_fixture_done(&b);
 }
 
@@ -290,6 +386,7 @@ static void test_file(void **state)
 {
 	char path[] = "/tmp/launchd_test_ini_XXXXXX";
 	static const char text[] = "[launchd]\nnnodes = 2\n";
+	const struct origin from = { LEVEL_LAUNCHD, "LAUNCHD_CONFIG" };
 	int fd = mkstemp(path);
 	struct settings_fixture b;
 	int rc, absent, directory, needed;
@@ -297,6 +394,7 @@ static void test_file(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	settings_fixture_make(&b, false);
+	assert_int_equal(settings_put(&b.s, SET_CONFIG, path, from, &b.why), 0);
 	rc = write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1 ?
 		settings_load_file(&b.s, path, LEVEL_FILE, false, &b.why) :
 		-EIO;
@@ -310,7 +408,7 @@ static void test_file(void **state)
 	assert_outcome(needed, -EINVAL, &b.why, path);
 	b.why = (struct failure){ 0 };
 	directory = settings_load_file(&b.s, "/tmp", LEVEL_FILE, true, &b.why);
-	assert_outcome(directory, -EINVAL, &b.why, "--config: /tmp: can't be read: ");
+	assert_outcome(directory, -EINVAL, &b.why, "LAUNCHD_CONFIG: /tmp: can't be read: ");
 	b.why = (struct failure){ 0 };
 	directory = settings_load_file(&b.s, "/tmp", LEVEL_SYSTEM_FILE, true, &b.why);
 	assert_int_equal(directory, -EINVAL);
@@ -339,6 +437,11 @@ int main(void)
 
 	SUITE_ROWS(&s, test_taken, taken);
 	SUITE_ROWS(&s, test_refused, refused);
+	SUITE_ROWS(&s, test_first_of_all, refused);
+	SUITE_ROWS(&s, test_all, alls);
+	suite_add(&s, "what is right is read between what is wrong", test_right_between_wrong, NULL,
+		NULL);
+	suite_add(&s, "a file of nothing but mistakes", test_too_many, NULL, NULL);
 	suite_add(&s, "a NUL byte is refused with its line", test_nul, NULL, NULL);
 	suite_add(&s, "a line is read whole or refused, at every length", test_long, NULL, NULL);
 	suite_add(&s, "a long line's tail is never another line", test_long_tail, NULL, NULL);

@@ -102,11 +102,30 @@ static void test_empty_keeps_unset(void **state)
 	settings_fixture_done(&b);
 }
 
+static void test_all(void **state)
+{
+	static const char *const env[] = { "LAUNCHD_NNODES=two", "PET_STANDALONE=maybe",
+		"LAUNCHD_ROLE=r", "LAUNCHD_STDIN=x", NULL };
+	static const char *const begins[] = { "LAUNCHD_NNODES: \"two\"",
+		"PET_STANDALONE: \"maybe\"", "LAUNCHD_STDIN: \"x\"" };
+	struct settings_fixture b;
+	struct failures all;
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	settings_fixture_want_all(&b, &all);
+	assert_outcome(settings_read_environment(&b.s, env, &b.notes, &b.why), 0, &b.why, NULL);
+	assert_failures(&all, begins, sizeof begins / sizeof *begins);
+	assert_string_equal(settings_where(&b.s, SET_ROLE), "LAUNCHD_ROLE");
+	settings_fixture_done(&b);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_variables, variables);
 	suite_add(&s, "what is set to nothing is not given", test_empty_keeps_unset, NULL, NULL);
+	suite_add(&s, "all that are wrong where all are wanted", test_all, NULL, NULL);
 	return suite_run(&s);
 }

@@ -62,10 +62,9 @@ static const struct view_row {
 		"2\n",
 		{ 0 } },
 	{ "... by name",
-		"{\"name\":\"a\",\"state\":\"meeting\",\"nnodes\":4,\"node_rank\":0,"
+		"{\"at\":8,\"name\":\"a\",\"state\":\"meeting\",\"nnodes\":4,\"node_rank\":0,"
 		"\"host\":\"n0\",\"guard_pid\":1,\"supervisor_pid\":2,\"started_at\":1,"
 		"\"awaited\":[1,2,3],\"awaited_hosts\":[\"n1\",2],\"workers\":[]}",
-		8,
 		"a: meeting for 7s; waits for nodes 1 (n1), 2, 3\n"
 		"node 0 of 4 on n0: launcher 1, supervisor 2\n",
 		{ 0 } },
