@@ -8,7 +8,8 @@
 
 static bool is_file(int id)
 {
-	return id == SET_CONFIG || id == SET_PYTHON || id == SET_REPORT || id == SET_KEY_FILE;
+	return id == SET_CONFIG || id == SET_CHECK || id == SET_PYTHON || id == SET_REPORT ||
+		id == SET_KEY_FILE;
 }
 
 static bool takes_value(int id)

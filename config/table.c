@@ -398,6 +398,10 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_GENERAL, .metavar = "FILE",
 		.help = "Read settings from an INI file. The command line overrides them, and "
 			"they override the environment." },
+	[SET_CHECK] = { .flag = "check", .only_flag = 1, .kind = KIND_TEXT,
+		.group = GROUP_GENERAL, .metavar = "FILE",
+		.help = "Print all errors of what --config FILE would run, with their lines, and "
+			"all warnings; start nothing. The exit code is 2 if there are errors." },
 	[SET_DRY_RUN] = { .flag = "dry-run", .only_flag = 1, .optional = 1, .kind = KIND_CHOICE,
 		.group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
 		.help = "Print every value with its source, and every worker's command and "

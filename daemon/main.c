@@ -41,6 +41,7 @@ struct launch {
 	struct arena arena;
 	struct notes notes;
 	struct failure why;
+	struct failures failures; /* of --check, which wants them all */
 	struct inherited inherited;
 	struct settings settings;
 	struct facts facts;
@@ -113,18 +114,55 @@ static bool wants_self_check(const struct settings *s)
 		(settings_flag(s, SET_VERSION) && settings_flag(s, SET_VERBOSE));
 }
 
+/* The system's file is no job, and is read anyway. */
+static bool checks_system_file(const struct settings *s)
+{
+	return settings_given(s, SET_CHECK) &&
+		strcmp(settings_text(s, SET_CHECK), SYSTEM_CONFIG) == 0;
+}
+
+/* --check FILE is --config FILE, of which all failures are wanted. */
+static int begin_check(struct launch *l)
+{
+	static const struct {
+		enum setting_id id;
+		const char *because;
+	} others[] = {
+		{ SET_CONFIG, "--check FILE reads FILE as --config FILE does" },
+		{ SET_DRY_RUN, "--check prints no plan" },
+	};
+	struct settings *s = &l->settings;
+	const struct origin from = s->value[SET_CHECK].from;
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (settings_given(s, others[i].id))
+			return failure_usage(&l->why, "%s and %s are mutually exclusive: %s",
+				from.where, settings_where(s, others[i].id), others[i].because);
+	l->failures.arena = &l->arena;
+	l->why.all = &l->failures;
+	return checks_system_file(s) ?
+		0 :
+		settings_put(s, SET_CONFIG, settings_text(s, SET_CHECK), from, &l->why);
+}
+
 /* Of the environment and of files. */
 static int read_sources(struct launch *l)
 {
 	const char *const *env = (const char *const *)environ;
 	struct settings *s = &l->settings;
+	bool may_be_absent = !checks_system_file(s);
+	struct failure *why = &l->why;
 
-	if (settings_read_environment(s, env, &l->notes, &l->why) < 0 ||
-		settings_load_file(s, SYSTEM_CONFIG, LEVEL_SYSTEM_FILE, true, &l->why) < 0)
-		return l->why.code;
+	if (!failure_go_on(settings_read_environment(s, env, &l->notes, why), why) ||
+		!failure_go_on(
+			settings_load_file(s, SYSTEM_CONFIG, LEVEL_SYSTEM_FILE, may_be_absent, why),
+			why))
+		return why->code;
 	if (settings_given(s, SET_CONFIG) &&
-		settings_load_file(s, settings_text(s, SET_CONFIG), LEVEL_FILE, false, &l->why) < 0)
-		return l->why.code;
+		!failure_go_on(
+			settings_load_file(s, settings_text(s, SET_CONFIG), LEVEL_FILE, false, why),
+			why))
+		return why->code;
 	if (settings_is(s, SET_LOG_FORMAT, "json"))
 		say_json();
 	return settings_check(s, &l->notes, &l->why);
@@ -146,6 +184,8 @@ static int read_settings(struct launch *l, const char *const *argv)
 	if (settings_flag(s, SET_HELP) || settings_flag(s, SET_VERSION) ||
 		settings_given(s, SET_PRINT_COMPLETION) || settings_given(s, SET_INSTALL_TORCHRUN))
 		return 0;
+	if (settings_given(s, SET_CHECK) && begin_check(l) < 0)
+		return l->why.code;
 	return read_sources(l);
 }
 
@@ -189,15 +229,15 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 
 	if (p->report_path)
 		rc = outfile_check(p->report_path, settings_where(s, SET_REPORT), why);
-	if (rc == 0 && p->metrics_path)
+	if (failure_go_on(rc, why) && p->metrics_path)
 		rc = outfile_check(p->metrics_path, settings_where(s, SET_METRICS_FILE), why);
-	if (rc == 0 && o->tree && o->log_dir)
+	if (failure_go_on(rc, why) && o->tree && o->log_dir)
 		rc = outdir_check(o->log_dir, settings_where(s, SET_LOG_DIR), why);
-	if (rc == 0 && o->events_path)
+	if (failure_go_on(rc, why) && o->events_path)
 		rc = outfile_check(o->events_path, settings_where(s, SET_EVENTS), why);
-	if (rc == 0 && o->events_fd >= 0)
+	if (failure_go_on(rc, why) && o->events_fd >= 0)
 		rc = outfd_check(o->events_fd, settings_where(s, SET_EVENTS), why);
-	return rc;
+	return failure_go_on(rc, why) ? 0 : why->code;
 }
 
 /* From settings to a plan. Where nodes have yet to meet it is not for good: all are taken to have
@@ -248,6 +288,46 @@ static const struct plan *bind_plan(void *owner, const struct meeting *m, struct
 	if (!l->topology.identity.node_rank_known) /* nobody knew which node would speak for all */
 		say_notes(l, &notes, &l->notes);
 	return &l->bound;
+}
+
+/* The line that --check ends with. */
+static int conclude(const struct launch *l)
+{
+	size_t errors = l->failures.texts.count + (l->why.code != 0);
+	struct text out = { 0 };
+
+	text_printf(&out, "%s: ", settings_text(&l->settings, SET_CHECK));
+	if (errors)
+		text_printf(&out, "%zu error%s%s\n", errors, errors == 1 ? "" : "s",
+			errors > FAILURES_MAX ? ", and what follows was not looked at" : "");
+	else
+		text_add(&out, "no errors\n");
+	return print_text(&out);
+}
+
+/* --check: what a start needs, as far as that can be seen without starting, meeting or changing
+ * anything. read: whether the settings could be, wrong ones included. The exit code is not that of
+ * the start, but 2 for whatever the user can put right. */
+static int check(struct launch *l, bool read, char **argv)
+{
+	const struct vec *wrong = &l->failures.texts;
+	const struct settings *s = &l->settings;
+	int rc = 0;
+
+	if (read && wrong->count == 0 && (s->script || !checks_system_file(s)) && decide(l) == 0)
+		(void)join_config(
+			s, &l->facts, &l->topology, &l->plan, argv, &l->member, &l->notes, &l->why);
+	(void)failure_go_on(l->why.code, &l->why);
+	if (arena_failed(&l->arena))
+		(void)failure_oom(&l->why);
+	for (size_t i = 0; i < wrong->count; i++)
+		say("error", wrong->at[i]);
+	if (l->why.code != 0)
+		say("error", l->why.text);
+	say_notes(l, &l->notes, NULL);
+	if (loglevel_least(s) != NOTE_NONE)
+		rc = conclude(l);
+	return wrong->count > 0 ? 2 : l->why.code != 0 ? failure_exit_code(&l->why) : rc;
 }
 
 static int dry_run(struct launch *l)
@@ -360,6 +440,8 @@ static int launch(struct launch *l, char **argv)
 
 	if (rc == 0)
 		rc = read_settings(l, words);
+	if (l->why.all)
+		return check(l, rc == 0, argv);
 	if (rc < 0)
 		return rc;
 	rc = inform(l);

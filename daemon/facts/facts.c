@@ -153,13 +153,16 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	struct wrapper wrapper;
 	struct facts f;
 
-	if (program_find(s, env, arena, &program, why) < 0 ||
-		wrapper_find(s, env, arena, &wrapper, why) < 0 ||
+	if (!failure_go_on(program_find(s, env, arena, &program, why), why) ||
+		!failure_go_on(wrapper_find(s, env, arena, &wrapper, why), why) ||
 		facts_read_machine(s, env, arena, &f, why) < 0)
 		return why->code;
 	f.program = program;
 	f.wrapper = wrapper;
-	if (needs_torch(s))
+	if (!program.path)
+		f.program.path =
+			s->script; /* it was refused, and the plan is no good: see why->all */
+	else if (needs_torch(s))
 		f.torch_version = torch_version_read(env, f.program.path, arena);
 	*ret = f;
 	return arena_failed(arena) ? failure_oom(why) : 0;

@@ -230,7 +230,9 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 		o->reopen |= p->reactions.of[n].kind == REACTION_REOPEN;
 	o->tree = o->log_dir ? !is_nowhere(o) : any_redirected(p, o);
 	o->log_all = o->tree && !asked;
-	if (decide_merge(d, t, o) < 0 || decide_journal(d, o) < 0 || decide_events(d, p) < 0)
+	if (!failure_go_on(decide_merge(d, t, o), d->why) ||
+		!failure_go_on(decide_journal(d, o), d->why) ||
+		!failure_go_on(decide_events(d, p), d->why))
 		return d->why->code;
 	if (is_nowhere(o) && any_redirected(p, o))
 		notes_add(d->notes, NOTE_WARNING,

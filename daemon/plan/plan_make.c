@@ -182,10 +182,13 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
 		return failure_usage(
 			d->why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
-	if (check_devices(d, &p) < 0 || reactions_make(s, &p.reactions, d->why) < 0 ||
-		decide_start(d, nproc_of_node, &p) < 0 || decide_store(d, &p) < 0 ||
-		decide_report(d, &p) < 0 || decide_metrics(d, &p) < 0 ||
-		decide_output(d, t, nproc_of_node, &p) < 0)
+	if (!failure_go_on(check_devices(d, &p), d->why) ||
+		!failure_go_on(reactions_make(s, &p.reactions, d->why), d->why) ||
+		!failure_go_on(decide_start(d, nproc_of_node, &p), d->why) ||
+		!failure_go_on(decide_store(d, &p), d->why) ||
+		!failure_go_on(decide_report(d, &p), d->why) ||
+		!failure_go_on(decide_metrics(d, &p), d->why) ||
+		!failure_go_on(decide_output(d, t, nproc_of_node, &p), d->why))
 		return d->why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
 		notes_add(d->notes, NOTE_WARNING,
