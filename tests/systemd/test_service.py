@@ -180,11 +180,21 @@ def test_a_frozen_supervisor_is_ended_by_the_watchdog(service):
 
 
 def test_a_wrong_configuration_fails_at_once_and_is_not_tried_again(service):
-    job = service(1, WORKS, more="nproc_per_nod = 3")
+    """Its errors are all in the journal by then; the first one once more, by the start itself."""
+    job = service(1, WORKS, more="nproc_per_nod = 3\nstdin = nul\n")
     job.machines.on(0, "systemctl", "start", UNIT)
-    job.until(ActiveState="failed", Result="exit-code", NRestarts="0")
-    assert "/etc/launchd/train.conf:" in job.log()
-    assert "did you mean nproc_per_node?" in job.log()
+    job.until(ActiveState="failed", Result="exit-code", ExecMainStatus="2", NRestarts="0")
+    said = [line for line in job.log().splitlines() if "/etc/launchd/train.conf:" in line]
+    assert ["did you mean nproc_per_node?" in line for line in said] == [True, False, True]
+    assert 'stdin: "nul" is not one of' in said[1]
+
+
+def test_a_right_configuration_is_checked_in_silence(service):
+    job = service(1, WORKS, more="restart-delay = 5\n")
+    job.start()
+    job.until(ActiveState="active", SubState="running")
+    assert "train.conf: no errors" not in job.log()
+    assert job.log().count("restart-delay has no effect") == 1
 
 
 def test_a_worker_sees_nothing_of_systemds_variables(service):
