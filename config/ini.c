@@ -306,7 +306,9 @@ int settings_load_file(struct settings *s, const char *path, enum level level, b
 	char *bytes;
 	long len;
 
-	if (may_be_absent && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+	/* EACCES: in a directory that is closed to this user, as packages make /etc/launchd */
+	if (may_be_absent && access(path, F_OK) < 0 &&
+		(errno == ENOENT || errno == ENOTDIR || errno == EACCES))
 		return 0;
 	bytes = malloc(FILE_MAX_BYTES);
 	if (!bytes)

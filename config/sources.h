@@ -27,7 +27,8 @@ int settings_read_environment(
 int settings_read_ini(struct settings *s, const char *bytes, size_t len, const char *name,
 	enum level level, struct failure *why);
 
-/* Reads an INI file of at most 1 MiB. If may_be_absent, a missing file is fine. */
+/* Reads an INI file of at most 1 MiB. If may_be_absent, a missing file is fine, and one in a
+ * directory that this user can't look into. */
 int settings_load_file(struct settings *s, const char *path, enum level level, bool may_be_absent,
 	struct failure *why);
 

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from harness import BUILD, native
-from needs import needs_mounts
+from needs import needs_mounts, needs_open_build, needs_root
 from own_mounts import OWN_MOUNTS
 
 SYSTEM = '/etc/launchd/launchd.conf'
@@ -74,6 +74,22 @@ def test_an_error_in_the_system_file_is_named(refused, place):
     wrap = with_system_file(place, '[launchd]\n\nnprocs_per_node = 2\n')
     refused(native('dump'), f'{SYSTEM}:3: ', 'nprocs_per_node', 'did you mean nproc_per_node?',
             wrap=wrap)
+
+
+@needs_mounts
+@needs_root
+@needs_open_build
+def test_whoever_may_not_look_into_its_directory_runs_without_it(launch, place):
+    """As packages make it, for root and the service's user. A file that can be seen is to be read."""
+    wrap = with_system_file(place, '[launchd]\nnnodes = x\n')
+    wrap += ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+    command = ['--no_python', '--use_env', '/bin/true']
+    (place.path / 'etc/launchd').chmod(0o750)
+    assert (launch(command, wrap=wrap).rc, launch(command, wrap=wrap[:-4]).rc) == (0, 2)
+    (place.path / 'etc/launchd').chmod(0o755)
+    (place.path / 'etc/launchd/launchd.conf').chmod(0o640)
+    result = launch(command, wrap=wrap)
+    assert (result.rc, result.err) == (2, f"launchd: error: {SYSTEM}: can't be read: Permission denied\n")
 
 
 def test_variables_are_read_as_the_command_line_is(refused, dry):
