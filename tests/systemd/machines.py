@@ -117,8 +117,12 @@ class Machines(Cluster):
         """Until it is up again, though not with all its units."""
         before = self.init_of(host)
         self.on(host, "systemctl", "reboot")
-        self.until(host, lambda: self.state(host) in ("starting", "running", "degraded") and
-                   self.init_of(host) != before, f"{self.names[host]} to boot again")
+        self.until(host, lambda: self.is_up(host) and self.init_of(host) != before,
+                   f"{self.names[host]} to boot again")
+
+    def is_up(self, host):
+        """Its systemd answers, though not all units may have started."""
+        return self.state(host) in ("starting", "running", "degraded")
 
     def init_of(self, host):
         """The pid, as it is here, of its process 1."""

@@ -157,6 +157,29 @@ def test_a_node_that_comes_back_while_the_others_still_end_is_refused_until_all_
         machines.on(i, "systemctl", "stop", UNIT)
 
 
+@pytest.mark.parametrize("rebooted", [(1,), (0, 2)], ids=["a node", "node rank 0 and another"])
+def test_the_job_comes_back_after_a_reboot(service, rebooted):
+    """It ends on the nodes that stay, and all meet again when those that went have booted."""
+    job = service(3, WORKS)
+    machines = job.machines
+    for i in job.all:
+        machines.must(i, "systemctl", "enable", "--now", "--no-block", "launchd.target", UNIT)
+    job.until(ActiveState="active", SubState="running")
+    pids = {i: job.pids(i) for i in job.all}
+    booted = {i: machines.init_of(i) for i in rebooted}
+    for i in rebooted:
+        machines.must(i, "systemctl", "reboot", "--no-block")
+    for i in rebooted:
+        machines.until(i, lambda i=i: machines.is_up(i) and machines.init_of(i) != booted[i], "it to boot again")
+    job.until(ActiveState="active", SubState="running")
+    for i in set(job.all) - set(rebooted):
+        assert not {pid for all in pids[i].values() for pid in all} & {
+            pid for all in job.pids(i).values() for pid in all}
+        assert int(machines.show(UNIT, "NRestarts", host=i)["NRestarts"]) >= 1
+    for i in job.all:
+        machines.on(i, "systemctl", "stop", UNIT)
+
+
 def test_a_stranger_that_ends_a_worker_is_told_from_a_stop(service):
     job = service(1, WORKS)
     job.start()
