@@ -290,44 +290,51 @@ static const struct plan *bind_plan(void *owner, const struct meeting *m, struct
 	return &l->bound;
 }
 
-/* The line that --check ends with. */
+/* What --check has found, and the exit code: not that of the start, but 2 for whatever the user can
+ * put right. */
 static int conclude(const struct launch *l)
 {
-	size_t errors = l->failures.texts.count + (l->why.code != 0);
+	const struct vec *wrong = &l->failures.texts;
+	size_t errors = wrong->count + (l->why.code != 0);
+	enum note_level said = loglevel_least(&l->settings);
+	enum note_level least = said == NOTE_INFO ? NOTE_WARNING : said; /* notes are for runs */
 	struct text out = { 0 };
+	int rc = 0;
 
+	for (size_t i = 0; i < wrong->count; i++)
+		say("error", wrong->at[i]);
+	if (l->why.code != 0)
+		say("error", l->why.text);
+	for (const struct note *n = l->notes.first; n; n = n->next)
+		if (n->level >= least)
+			say(note_word(n->level), n->text);
 	text_printf(&out, "%s: ", settings_text(&l->settings, SET_CHECK));
 	if (errors)
 		text_printf(&out, "%zu error%s%s\n", errors, errors == 1 ? "" : "s",
-			errors > FAILURES_MAX ? ", and what follows was not looked at" : "");
+			errors > FAILURES_MAX ? ", and the rest was not read" : "");
 	else
 		text_add(&out, "no errors\n");
-	return print_text(&out);
+	if (said == NOTE_NONE)
+		text_done(&out);
+	else
+		rc = print_text(&out);
+	return wrong->count > 0 ? 2 : l->why.code != 0 ? failure_exit_code(&l->why) : rc;
 }
 
-/* --check: what a start needs, as far as that can be seen without starting, meeting or changing
- * anything. read: whether the settings could be, wrong ones included. The exit code is not that of
- * the start, but 2 for whatever the user can put right. */
+/* --check: all that a start needs, as far as that can be seen without starting, meeting or changing
+ * anything. read: the settings were, wrong ones included. */
 static int check(struct launch *l, bool read, char **argv)
 {
-	const struct vec *wrong = &l->failures.texts;
 	const struct settings *s = &l->settings;
-	int rc = 0;
 
-	if (read && wrong->count == 0 && (s->script || !checks_system_file(s)) && decide(l) == 0)
+	if (read && l->failures.texts.count == 0 && (s->script || !checks_system_file(s)) &&
+		decide(l) == 0)
 		(void)join_config(
 			s, &l->facts, &l->topology, &l->plan, argv, &l->member, &l->notes, &l->why);
 	(void)failure_go_on(l->why.code, &l->why);
 	if (arena_failed(&l->arena))
 		(void)failure_oom(&l->why);
-	for (size_t i = 0; i < wrong->count; i++)
-		say("error", wrong->at[i]);
-	if (l->why.code != 0)
-		say("error", l->why.text);
-	say_notes(l, &l->notes, NULL);
-	if (loglevel_least(s) != NOTE_NONE)
-		rc = conclude(l);
-	return wrong->count > 0 ? 2 : l->why.code != 0 ? failure_exit_code(&l->why) : rc;
+	return conclude(l);
 }
 
 static int dry_run(struct launch *l)

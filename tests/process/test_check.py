@@ -92,7 +92,7 @@ def test_a_file_of_another_kind(check):
     """The script, say: a hundred of its lines will do."""
     rc, said, out = check('import sys\n' * 1000)
     assert (rc, len(said)) == (2, 100)
-    assert out == 'job.ini: 100 errors, and what follows was not looked at\n'
+    assert out == 'job.ini: 100 errors, and the rest was not read\n'
 
 
 @needs_mounts
@@ -118,7 +118,8 @@ def test_files_that_are_not_there(launch):
 def test_warnings_are_no_errors(check):
     rc, said, out = check(right() + 'restart-delay = 5\nlog-keep = 3\n')
     assert (rc, out) == (0, 'job.ini: no errors\n')
-    assert begins(said, 'warning: job.ini:5: restart-delay has no effect', 'warning: job.ini:6: log-keep has no effect')
+    assert begins(said, 'warning: job.ini:5: restart-delay has no effect',
+                  'warning: job.ini:6: log-keep has no effect')
 
 
 def test_quiet_says_errors_alone(check):
@@ -146,8 +147,8 @@ def test_the_command_line_is_as_ever(refused, place):
     refused(['--check=job.ini', '--dry-run'], '--check and --dry-run are mutually exclusive')
 
 
-@pytest.mark.parametrize('option, shown', [('--version', 'launchd '), ('--help', 'Usage: '), ('--self-check', 'launchd '),
-                                           ('--print-completion=bash', '_launchd')])
+@pytest.mark.parametrize('option, shown', [('--version', 'launchd '), ('--help', 'Usage: '),
+                                           ('--self-check', 'launchd '), ('--print-completion=bash', '_launchd')])
 def test_what_only_asks_for_information_goes_first(launch, option, shown):
     result = launch([option, '--check', 'nosuch.ini'])
     assert result.rc == 0 and shown in result.out and result.err == ''
