@@ -114,6 +114,53 @@ void help_man(struct text *out)
 	}
 }
 
+/* Whether a row is a key of that section which is worth showing. */
+static bool is_key(const struct setting_row *row, int section)
+{
+	return (int)row->section == section && !row->only_flag && row->support == SUPPORTED;
+}
+
+static void man_key(const struct setting_row *row, struct text *out)
+{
+	bool flag = row->kind == KIND_FLAG;
+	const char *preset = !flag ? row->by_default : row->by_default[0] == '1' ? "yes" : "no";
+
+	text_add(out, ".It Cm ");
+	add_roff(settings_key(row), out);
+	text_add(out, "\n.Ar ");
+	add_roff(flag ? "yes|no" : row->metavar, out);
+	if (preset && *preset) {
+		text_add(out, "\n.Pq ");
+		add_roff(preset, out);
+	}
+	text_add(out, "\n");
+}
+
+void help_man_keys(struct text *out)
+{
+	for (int section = 0; section < SECTION_COUNT; section++) {
+		enum setting_group group = GROUP_COUNT;
+
+		if (section == SECTION_ENV || !settings_has_section((enum setting_section)section))
+			continue;
+		text_printf(out, ".Ss [%s]\n", setting_section_names[section]);
+		for (int id = 0; id < SETTING_COUNT; id++) {
+			const struct setting_row *row = &setting_rows[id];
+
+			if (!is_key(row, section))
+				continue;
+			if (row->group != group)
+				text_printf(out, "%s%s:\n.Bl -tag -width %s -compact -offset Ds\n",
+					group == GROUP_COUNT ? "" : ".El\n.Pp\n",
+					setting_group_titles[row->group],
+					"log\\-line\\-prefix\\-template");
+			group = row->group;
+			man_key(row, out);
+		}
+		text_add(out, ".El\n");
+	}
+}
+
 static void ini_row(const struct setting_row *row, struct text *out)
 {
 	text_add(out, "\n; ");
@@ -133,8 +180,9 @@ static void ini_row(const struct setting_row *row, struct text *out)
 void help_ini(struct text *out)
 {
 	text_add(out,
-		"; Settings of launchd(1). Every key is an option's name, in sections of their own "
-		"without the\n; section's; all are shown with their defaults.\n");
+		"; Settings of launchd(1), in a file as launchd.conf(5) describes it. Every key is an "
+		"option's name,\n; in sections of their own without the section's; all are shown with "
+		"their defaults.\n");
 	for (int section = 0; section < SECTION_COUNT; section++) {
 		if (section == SECTION_ENV || !settings_has_section((enum setting_section)section))
 			continue;
@@ -142,8 +190,7 @@ void help_ini(struct text *out)
 		for (int id = 0; id < SETTING_COUNT; id++) {
 			const struct setting_row *row = &setting_rows[id];
 
-			if ((int)row->section == section && !row->only_flag &&
-				row->support == SUPPORTED)
+			if (is_key(row, section))
 				ini_row(row, out);
 		}
 	}

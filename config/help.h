@@ -10,6 +10,9 @@ void help_text(struct text *out);
 /* The part of launchd(1) that lists the options, in mdoc(7). */
 void help_man(struct text *out);
 
+/* The part of launchd.conf(5) that lists the keys, a line each, in mdoc(7). */
+void help_man_keys(struct text *out);
+
 /* An INI file with every setting, its default and help as comments. */
 void help_ini(struct text *out);
 

@@ -1,6 +1,7 @@
 /* docgen.c - prints documentation from the table of settings, at build time:
  *
- *   docgen man TEMPLATE    the template with its line "@OPTIONS@" replaced by the options
+ *   docgen man TEMPLATE    the template with its line "@OPTIONS@" replaced by the options, or
+ *                          "@KEYS@" by the keys of files
  *   docgen ini|bash|zsh    the example file, the completion scripts
  *   docgen ctl-bash|ctl-zsh    those of launchctl
  */
@@ -15,20 +16,26 @@
 
 static int man(const char *path, struct text *out)
 {
-	static const char marker[] = "@OPTIONS@\n";
+	static const struct {
+		const char *marker;
+		void (*print)(struct text *out);
+	} parts[] = { { "@OPTIONS@\n", help_man }, { "@KEYS@\n", help_man_keys } };
 	static char page[256 * 1024];
 	long len = fd_read_file(path, page, sizeof page);
-	const char *at = len < 0 ? NULL : strstr(page, marker);
 
-	if (!at) {
-		fprintf(stderr, "docgen: %s: %s\n", path,
-			len < 0 ? strerror((int)-len) : "no line @OPTIONS@");
-		return 1;
+	for (size_t i = 0; len >= 0 && i < sizeof parts / sizeof *parts; i++) {
+		const char *at = strstr(page, parts[i].marker);
+
+		if (!at)
+			continue;
+		text_add_bytes(out, page, (size_t)(at - page));
+		parts[i].print(out);
+		text_add(out, at + strlen(parts[i].marker));
+		return 0;
 	}
-	text_add_bytes(out, page, (size_t)(at - page));
-	help_man(out);
-	text_add(out, at + strlen(marker));
-	return 0;
+	fprintf(stderr, "docgen: %s: %s\n", path,
+		len < 0 ? strerror((int)-len) : "no line @OPTIONS@ or @KEYS@");
+	return 1;
 }
 
 int main(int argc, char **argv)

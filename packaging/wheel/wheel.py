@@ -19,8 +19,8 @@ from build import main  # noqa: E402
 
 NAME = "ranklaunch"  # on PyPI and for import: launchd is taken there
 SUMMARY = "A launcher for distributed PyTorch training, one for each node, in place of torchrun"
-DOCUMENTS = {"launchd.1": "man/man1", "launchctl.1": "man/man1", "launchd-control.7": "man/man7",
-             "launchd": "bash-completion/completions",
+DOCUMENTS = {"launchd.1": "man/man1", "launchctl.1": "man/man1", "launchd.conf.5": "man/man5",
+             "launchd-control.7": "man/man7", "launchd": "bash-completion/completions",
              "_launchd": "zsh/site-functions"}
 
 

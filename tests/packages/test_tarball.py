@@ -40,12 +40,13 @@ def test_its_files(tarballs, arch):
         assert tar.extractfile("bin/launchd").read() == program(arch).read_bytes()
     assert set(entries) == {
         "bin/launchd", "bin/launchctl", "share/man/man1/launchd.1", "share/man/man1/launchctl.1",
-        "share/man/man7/launchd-control.7", "share/bash-completion/completions/launchd",
+        "share/man/man5/launchd.conf.5", "share/man/man7/launchd-control.7",
+        "share/bash-completion/completions/launchd",
         "share/zsh/site-functions/_launchd",
         "share/bash-completion/completions/launchctl", "share/zsh/site-functions/_launchctl",
         "lib/systemd/system/launchd@.service", "lib/systemd/system/launchd.target",
         "lib/sysusers.d/launchd.conf", "lib/systemd/catalog/launchd.catalog",
-        "share/doc/launchd/launchd.logrotate", "lib/tmpfiles.d/launchd.conf",
+        "share/doc/launchd/launchd.logrotate", "share/doc/launchd/job.conf.example", "lib/tmpfiles.d/launchd.conf",
         *(f"share/doc/launchd/{name}" for name in DOCUMENTS),
         *(f"share/doc/launchd/licences/{name}" for name in LINKED),
         *(["share/doc/launchd/licences/LICENSE"] if (SOURCE / "LICENSE").exists() else [])}

@@ -46,6 +46,7 @@ def test_its_files(built, arch):
     assert set(read(built[arch])) == {
         f"{NAME}/__init__.py", f"{NAME}/__main__.py", "data/scripts/launchd",
         "data/data/share/man/man1/launchd.1", "data/data/share/man/man1/launchctl.1",
+        "data/data/share/man/man5/launchd.conf.5",
         "data/data/share/man/man7/launchd-control.7", "data/data/share/bash-completion/completions/launchd",
         "data/data/share/zsh/site-functions/_launchd", "dist-info/METADATA", "dist-info/WHEEL",
         "dist-info/RECORD", *(f"dist-info/licenses/{name}" for name in LINKED),

@@ -1,9 +1,11 @@
 """Help, man page and example file come from the one table, so they name the same options. README
 and the guides are written by hand, so their links, options and examples are checked."""
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from harness import BUILD
 from together import Cluster
 
 DOCS = BUILD / 'config' / 'docs'
+HERE = os.uname().nodename
 MANDOC = shutil.which('mandoc')
 SOURCE = Path(__file__).resolve().parents[2]
 README = SOURCE / 'README.md'
@@ -49,13 +52,73 @@ def test_version(launch):
 
 
 @pytest.mark.skipif(not MANDOC, reason='no mandoc here')
-def test_the_man_page_is_clean_and_has_every_option(launch):
-    page = DOCS / 'launchd.1'
-    lint = subprocess.run([MANDOC, '-Tlint', '-Wwarning', page], capture_output=True, text=True)
+@pytest.mark.parametrize('page', ['launchd.1', 'launchctl.1', 'launchd.conf.5', 'launchd-control.7'])
+def test_a_man_page_is_clean(page):
+    lint = subprocess.run([MANDOC, '-Tlint', '-Wwarning', DOCS / page], capture_output=True, text=True)
     assert (lint.returncode, lint.stdout) == (0, '')
-    text = subprocess.run([MANDOC, '-Tascii', page], capture_output=True, text=True).stdout
-    text = re.sub('.\b', '', text)  # bold and underlined
+
+
+def rendered(page):
+    text = subprocess.run([MANDOC, '-Tascii', DOCS / page], capture_output=True, text=True).stdout
+    return re.sub('.\b', '', text)  # bold and underlined
+
+
+@pytest.mark.skipif(not MANDOC, reason='no mandoc here')
+def test_the_man_page_has_every_option(launch):
+    text = rendered('launchd.1')
     assert {option for option in options_of_help(launch) if f'--{option}' not in text} == set()
+
+
+def keys_of_the_example():
+    """(section, key, default) of each setting."""
+    section = ''
+    for title, key, default in re.findall(r'^(?:\[(\w+)\]|;([\w-]+) = (.*))$',
+                                          (DOCS / 'launchd.conf.example').read_text(), re.M):
+        section = title or section
+        if key and section != 'env':
+            yield section, key, default
+
+
+@pytest.mark.skipif(not MANDOC, reason='no mandoc here')
+def test_the_man_page_of_files_has_every_key_in_its_section():
+    keys = rendered('launchd.conf.5').partition('\nKEYS\n')[2].partition('\nFILES\n')[0]
+    _, *sections = re.split(r'\n   \[(\w+)\]\n', keys)
+    shown = {(section, key, default) for section, text in zip(sections[::2], sections[1::2])
+             for key, default in re.findall(r'^ {8,}([\w-]+) +\S+(?: \((.*)\))?$', text, re.M)}
+    words = {('0', 'no'), ('1', 'yes')}
+    expected = set(keys_of_the_example())
+    assert {row[:2] for row in shown} == {row[:2] for row in expected}
+    assert {(was[2], now[2]) for was, now in zip(sorted(expected), sorted(shown)) if was != now} <= words
+
+
+@pytest.mark.skipif(not MANDOC, reason='no mandoc here')
+def test_the_man_pages_example_of_a_file_is_one(launch, place):
+    shown = rendered('launchd.conf.5').partition('\nEXAMPLES\n')[2].partition('\nSEE ALSO\n')[0]
+    script = place.write('train.py', '')
+    text = textwrap.dedent('\n'.join(line for line in shown.splitlines() if line.startswith(' ' * 10)))
+    place.write('job.ini', text.replace('gpu00', HERE).replace('/srv/train.py', script))
+    result = launch(['--check', 'job.ini'])
+    assert (result.rc, result.out, result.err) == (0, 'job.ini: no errors\n', '')
+
+
+def test_the_example_job_is_right(launch, place):
+    """As it stands, and with all that is commented out; where this machine is one of its nodes."""
+    example = (SOURCE / 'systemd' / 'job.conf.example').read_text()
+    script = place.write('train.py', '')
+    key = place.write('job.key', 'a secret that is long enough\n', 0o600)
+    (place.path / 'logs').mkdir()
+    stands_for = {'gpu[01-04]': f'{HERE},gpu[02-04]', '/srv/train/train.py': script, '= gpu\n': '= 2\n',
+                  '/srv/train/venv/bin/python': '/usr/bin/python3', '/etc/launchd/NAME.key': key,
+                  '/var/log/launchd/NAME\n': f'{place.path}/logs\n'}
+    for word, ours in stands_for.items():
+        assert word in example
+        example = example.replace(word, ours)
+    whole = re.sub(r'^;(?=[\w-]+ = )', '', example, flags=re.M)
+    assert whole != example
+    for text in (example, whole):
+        place.write('job.ini', text)
+        result = launch(['--check', 'job.ini', '--control=required'])
+        assert (result.rc, result.out, result.err) == (0, 'job.ini: no errors\n', '')
 
 
 def test_the_example_file_has_every_key_and_works(dry, place, launch):
@@ -132,14 +195,17 @@ def test_examples_are_understood(launch, place, page):
     for name in ('nsys', 'gdb'):
         place.write(name, '#!/bin/sh\n', 0o755)
     place.write('train.py', '')
+    place.write('job.conf', '[launchd]\nscript = train.py\n')
     stands_for = {'$WORLD_SIZE': '2', '$RANK': '0', 'gpu': '2', '~/bin': place.path,
+                  '/etc/launchd/train.conf': 'job.conf', '/etc/launchd/NAME.conf': 'job.conf',
                   '/var/lib/prometheus/node-exporter/train.%n.prom': 'train.%n.prom'}
     for example in examples_of(page):
         argv = [stands_for.get(word, word) for word in example if word != '--dry-run']
         env = {'PATH': f'{place.path}:/usr/bin:/bin'}
         if '$WORLD_SIZE' in example:  # in a PyTorchJob
             env['MASTER_ADDR'] = '10.0.0.4'
-        result = launch(['--dry-run', *argv], env, cwd=place.path)
+        dry = [] if '--check' in argv else ['--dry-run']
+        result = launch([*dry, *argv], env, cwd=place.path)
         assert (result.rc, result.err) == (0, ''), (example, result)
 
 
