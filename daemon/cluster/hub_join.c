@@ -219,17 +219,23 @@ static void turn_away_missed(struct hub *h, struct caller *p)
 		hinders ? hinders : "");
 }
 
-/* How long a job lasts that has lost this node's former launcher. */
-static void add_prospect(struct text *t, const struct hub *h, unsigned node)
+/* Whether a job that has lost this node's former launcher goes on all the same. */
+static bool does_without(const struct hub *h, unsigned node)
+{
+	enum node_state state = h->job.nodes[node].state;
+
+	return h->state == HUB_RUNNING && h->job.state == JOB_RUNNING &&
+		(h->late[node] || state == NODE_ABSENT || state == NODE_LEFT);
+}
+
+/* How long it lasts, where it doesn't. */
+static void add_prospect(struct text *t, const struct hub *h)
 {
 	const struct member_config *c = h->party->config;
-	enum node_state state = h->job.nodes[node].state;
 
 	if (h->state == HUB_OVER || h->job.state == JOB_STOPPING || h->job.state == JOB_OVER)
 		text_printf(t, "it is ending there, and gives workers up to %s s for that",
 			num_seconds(h->stop_grace_ms ? h->stop_grace_ms : c->grace_ms).text);
-	else if (h->late[node] || state == NODE_ABSENT || state == NODE_LEFT)
-		text_add(t, "it goes on to its end without this one");
 	else
 		text_printf(t,
 			"it ends there within %s s (--node-timeout), as this node's former "
@@ -237,9 +243,10 @@ static void add_prospect(struct text *t, const struct hub *h, unsigned node)
 			num_seconds(c->node_timeout_ms).text, num_seconds(c->grace_ms).text);
 }
 
-/* A launcher that was started again while its job goes on elsewhere. A node that is to rejoin a
- * running job would be taken in here: what is known of it is what a joining node says, and the
- * others would have to begin another attempt with it. */
+/* A launcher that was started again while its job goes on elsewhere. It waits for that job's end,
+ * and takes part in the next one: refused for good, it would be started again in vain until systemd
+ * has enough of it. A node that is to rejoin a running job would be taken in here: what is known of
+ * it is what a joining node says, and the others would have to begin another attempt with it. */
 static void turn_away_returned(struct caller *p, unsigned node)
 {
 	const struct hub *h = p->hub;
@@ -251,13 +258,17 @@ static void turn_away_returned(struct caller *p, unsigned node)
 			"the job is already running, and node %u has a launcher in it that is "
 			"alive, on this host: there is no place for a second one",
 			node);
-		return;
+	} else if (does_without(h, node)) {
+		hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
+			"the job is already running, and goes on to its end without this node, "
+			"which can't rejoin it");
+	} else {
+		add_prospect(&prospect, h);
+		hub_turn_away(p, REFUSED_YET, -ETIMEDOUT,
+			"this node can't rejoin its former job, which still runs on other nodes: "
+			"%s",
+			text_string(&prospect));
 	}
-	add_prospect(&prospect, h, node);
-	hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
-		"the job is still running on other nodes, and this node can't rejoin it: %s; start "
-		"this launcher again when the job has ended, as systemd does by itself (Restart=)",
-		text_string(&prospect));
 	text_done(&prospect);
 }
 

@@ -303,7 +303,7 @@ static void welcome_fields(struct pass *p, struct message_welcome *m)
 
 static void refused_fields(struct pass *p, struct message_refused *m)
 {
-	m->why = small(p, m->why, REFUSED_UNABLE);
+	m->why = small(p, m->why, REFUSED_YET);
 	m->code = -(int)u16(p, (unsigned)-m->code);
 	LINE(p, m->text);
 	refuse_if(p, m->code == 0);

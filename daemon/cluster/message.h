@@ -72,6 +72,7 @@ enum refusal {
 	REFUSED_JOB,     /* there is no job, for the same error on all nodes */
 	REFUSED_RUNNING, /* it is already running without this node, or over */
 	REFUSED_UNABLE,  /* the node came too late: --control auto goes on alone */
+	REFUSED_YET,     /* its former job still ends elsewhere: it is to come again */
 };
 
 struct message_refused {

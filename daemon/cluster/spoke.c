@@ -145,7 +145,8 @@ static void on_limit(uv_timer_t *timer)
 			"within %s s (--node-timeout)",
 			s->link->peer, seconds.text);
 	}
-	if (s->state == SPOKE_READY)
+	/* whoever has been in the job knows that workers alone would find nobody */
+	if (s->state == SPOKE_READY || s->returned)
 		fail(s, -ETIMEDOUT, text_string(&t));
 	else
 		give_up(s, text_string(&t));
@@ -270,12 +271,31 @@ static void on_welcome(struct spoke *s, const struct message *m)
 	}
 }
 
+/* The next hub may listen where this one still does: the connection ends, and it is dialled on. */
+static void come_again(struct spoke *s, const char *why)
+{
+	if (!s->returned)
+		party_say(s->party, NOTE_INFO, "%s; waiting for its next start", why);
+	s->returned = true;
+	link_close(s->link, false, why);
+}
+
 static void on_refusal(struct spoke *s, const struct message *m)
 {
-	if (m->refused.why == REFUSED_UNABLE)
+	switch (m->refused.why) {
+	case REFUSED_UNABLE:
 		give_up(s, m->refused.text);
-	else
+		return;
+	case REFUSED_YET:
+		if (s->state == SPOKE_JOINING)
+			come_again(s, m->refused.text);
+		return;
+	case REFUSED_JOB:
+	case REFUSED_RUNNING:
 		fail(s, m->refused.code, m->refused.text);
+		return;
+	}
+	__builtin_unreachable();
 }
 
 /* --- in the job --- */

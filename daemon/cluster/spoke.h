@@ -54,6 +54,7 @@ struct spoke {
 	unsigned node; /* this one's rank, once it is in the job */
 	unsigned attempt, max_restarts;
 	bool linked;             /* the link is in the loop */
+	bool returned;           /* its former job still runs elsewhere, and is waited for */
 	bool asked;              /* this node's launcher was asked to end the job */
 	unsigned asked_restarts; /* attempts that followed a request, as in job.h */
 	bool overdue;            /* the hub was, and its link was closed for it */

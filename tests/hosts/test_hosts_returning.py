@@ -1,39 +1,49 @@
 """A node's launcher that is killed and started again, while its job still runs on the others."""
-import contextlib
-
+import pytest
 from harness import until
-from job import LOST_CODE, launcher_killed, verdict
+from job import LOST_CODE, launcher_killed
 
 OPTIONS = ["--node-timeout=5", "--shutdown-timeout=7", "--control=required"]
-REFUSED = "launchd: error: the job is still running on other nodes, and this node can't rejoin it: it "
-AGAIN = "start this launcher again when the job has ended, as systemd does by itself (Restart=)\n"
-ENDS = REFUSED + "ends there within 5 s (--node-timeout), as this node's former launcher is missed, and gives " \
-                 "workers up to 7 s for that; " + AGAIN
-IS_ENDING = REFUSED + "is ending there, and gives workers up to 7 s for that; " + AGAIN
+RUNS = "launchd: note: this node can't rejoin its former job, which still runs on other nodes: it "
+ENDS = RUNS + "ends there within 5 s (--node-timeout), as this node's former launcher is missed, and gives " \
+              "workers up to 7 s for that; waiting for its next start\n"
+IS_ENDING = RUNS + "is ending there, and gives workers up to 7 s for that; waiting for its next start\n"
 
 
-def start_again(job, node):
-    """Its End. The one before has ended."""
+def kill(job, node):
+    """Its launcher, and waits until it has ended."""
+    launcher_killed(job.hosts, node)
     job.wait(node)
-    with contextlib.closing(job.launchers[node]):
-        job.launch(node)
-    return job.wait(node)[node]
 
 
-def test_it_is_refused_the_job_ends_elsewhere_and_all_meet_again(make_hosts, static_job):
+def test_it_waits_until_the_job_has_ended_elsewhere_and_all_meet_again(make_hosts, static_job):
+    """Others take all of their grace, and it is never started again for that, nor says it twice."""
     hosts = make_hosts(3)
     job = static_job(hosts, *OPTIONS, ON_TERM="ignore")
     job.start()
-    launcher_killed(hosts, 1)
-    again = start_again(job, 1)
-    assert again.rc == 1 and again.err in (ENDS, IS_ENDING), again  # a node is missed soon where the host is well
-    until(lambda: job.board.part(0).term_ns and job.board.part(2).term_ns, "the stop of the others")
-    again = start_again(job, 1)
-    assert (again.rc, again.err) == (1, IS_ENDING), again
+    kill(job, 1)
+    again = static_job(hosts, *OPTIONS, ACT="obey", late=[0, 2])
+    until(lambda: "waiting for its next start" in again.launchers[1].said(), "the refusal")
     ends = job.wait(0, 2)
     assert {end.rc for end in ends.values()} == {LOST_CODE} and all(end.lost() == [1] for end in ends.values()), ends
-    job.nothing_left()
-    static_job(hosts, *OPTIONS, ACT="obey").end_well()
+    for node in (0, 2):
+        again.launch(node)
+    again.end_well()
+    ends = again.wait()
+    said = [line for line in ends[1].err.splitlines(True) if "former job" in line]
+    assert said in ([ENDS], [IS_ENDING]), ends[1]  # a node is missed soon where the host is well
+
+
+@pytest.mark.parametrize("control", ["required", "auto"])
+def test_no_other_comes_back(make_hosts, static_job, control):
+    """It ends when its time is over, and its workers don't start alone."""
+    hosts = make_hosts(2)
+    job = static_job(hosts, *OPTIONS, ACT="obey")
+    job.start()
+    kill(job, 1)
+    [end] = static_job(hosts, *OPTIONS, f"--control={control}", "--join-timeout=3", ACT="obey", late=[0]).wait().values()
+    assert end.rc == 1 and "waiting for its next start" in end.err and "within 3 s (--join-timeout)" in end.err, end
+    job.wait(0)
 
 
 def test_node_rank_0_waits_for_the_others_to_come_back(make_hosts, static_job):
