@@ -99,9 +99,9 @@ def test_a_file_of_another_kind(check):
 def test_what_is_wrong_with_the_moment(check, launch, place):
     """A name without an answer may have one later: exit code 1, as of a run, which a service tries again."""
     wrap = with_system_file(place, '')  # and no resolver
-    text = right() + '[cluster]\nnodes = n0.invalid, n1.invalid\n'
+    text = right() + 'join-timeout = 1\n[cluster]\nnodes = n0.invalid, n1.invalid\n'
     rc, said, out = check(text, wrap=wrap)
-    assert begins(said, 'error: job.ini:6: this host, ')
+    assert begins(said, 'error: job.ini:7: this host, ')
     assert (rc, out) == (1, 'job.ini: 1 error\n')
     run = launch(['--config', 'job.ini'], wrap=wrap)
     assert (run.rc, run.err) == (1, f'launchd: {said[0]}\n')
