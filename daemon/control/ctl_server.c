@@ -12,6 +12,8 @@
 #include "common/sm.h"
 #include "common/text.h"
 
+enum follows { FOLLOWS_NOTHING, FOLLOWS_EVENTS, FOLLOWS_LINES };
+
 struct ctl_client {
 	struct ctl_client *next;
 	struct ctl_server *server;
@@ -26,7 +28,9 @@ struct ctl_client {
 	int64_t id; /* of the request */
 	bool has_id;
 	struct text out; /* yet to be written */
-	bool follows;
+	enum follows follows;
+	unsigned *ranks; /* FOLLOWS_LINES: whose; none: everybody's */
+	size_t rank_count;
 	int64_t followed_id;
 	uint64_t missed; /* of the stream's lines, as it did not read */
 	char line[CONTROL_LINE_MAX];
@@ -59,6 +63,7 @@ static void on_client_closed(uv_handle_t *h)
 	free_if_over(c->server);
 	fd_closep(&c->fd);
 	text_done(&c->out);
+	free(c->ranks);
 	free(c);
 }
 
@@ -67,8 +72,9 @@ static void client_goto(struct ctl_client *c, enum ctl_state next)
 	c->state = sm_go(&ctl_life, c->state, next);
 	if (next != CTL_CLOSING)
 		return;
-	c->server->followers -= c->follows;
-	c->follows = false;
+	c->server->followers -= c->follows == FOLLOWS_EVENTS;
+	c->server->line_followers -= c->follows == FOLLOWS_LINES;
+	c->follows = FOLLOWS_NOTHING;
 	uv_close((uv_handle_t *)&c->poll, on_client_closed);
 }
 
@@ -150,16 +156,60 @@ struct ctl_peer ctl_peer(const struct ctl_client *c)
 	return c->peer;
 }
 
+static void follow(struct ctl_client *c, enum follows what)
+{
+	c->follows = what;
+	c->followed_id = c->id;
+	c->server->followers += what == FOLLOWS_EVENTS;
+	c->server->line_followers += what == FOLLOWS_LINES;
+	end_request(c);
+}
+
+static bool has_stream(struct ctl_client *c)
+{
+	if (c->follows)
+		ctl_refuse(c, CONTROL_NOT_NOW, "this connection has a stream already");
+	return c->follows != FOLLOWS_NOTHING;
+}
+
 void ctl_follow(struct ctl_client *c)
 {
-	if (c->follows) {
-		ctl_refuse(c, CONTROL_NOT_NOW, "this connection has a stream already");
+	if (!has_stream(c))
+		follow(c, FOLLOWS_EVENTS);
+}
+
+void ctl_follow_lines(struct ctl_client *c, const unsigned *ranks, size_t count)
+{
+	if (has_stream(c))
+		return;
+	if (count > 0)
+		c->ranks = malloc(count * sizeof *c->ranks);
+	if (count > 0 && !c->ranks) {
+		ctl_refuse(c, CONTROL_FAILED, "out of memory");
 		return;
 	}
-	c->follows = true;
-	c->followed_id = c->id;
-	c->server->followers++;
-	end_request(c);
+	if (count > 0)
+		memcpy(c->ranks, ranks, count * sizeof *c->ranks);
+	c->rank_count = count;
+	follow(c, FOLLOWS_LINES);
+}
+
+static bool wants_lines(const struct ctl_client *c, unsigned rank)
+{
+	for (size_t i = 0; i < c->rank_count; i++)
+		if (c->ranks[i] == rank)
+			return c->follows == FOLLOWS_LINES;
+	return c->follows == FOLLOWS_LINES && c->rank_count == 0;
+}
+
+/* Of what found no room before. */
+static void add_lost(struct ctl_client *c)
+{
+	if (c->missed == 0)
+		return;
+	add_head(c, true, c->followed_id);
+	text_printf(&c->out, ",\"lost\":%" PRIu64 "}\n", c->missed);
+	c->missed = 0;
 }
 
 static void tell_one(struct ctl_client *c, const char *event, size_t len)
@@ -168,11 +218,7 @@ static void tell_one(struct ctl_client *c, const char *event, size_t len)
 		c->missed++;
 		return;
 	}
-	if (c->missed > 0) {
-		add_head(c, true, c->followed_id);
-		text_printf(&c->out, ",\"lost\":%" PRIu64 "}\n", c->missed);
-		c->missed = 0;
-	}
+	add_lost(c);
 	add_head(c, true, c->followed_id);
 	text_add(&c->out, ",\"event\":");
 	text_add_bytes(&c->out, event, len);
@@ -186,8 +232,22 @@ void ctl_tell(struct ctl_server *s, const char *event, size_t len)
 	if (s->followers == 0)
 		return;
 	for (struct ctl_client *c = s->clients; c; c = c->next)
-		if (c->follows)
+		if (c->follows == FOLLOWS_EVENTS)
 			tell_one(c, event, len);
+}
+
+void ctl_tell_line(struct ctl_server *s, unsigned rank, const char *event, size_t len)
+{
+	for (struct ctl_client *c = s->clients; c; c = c->next)
+		if (wants_lines(c, rank))
+			tell_one(c, event, len);
+}
+
+void ctl_lose_lines(struct ctl_server *s, unsigned rank, uint64_t count)
+{
+	for (struct ctl_client *c = s->clients; c; c = c->next)
+		if (wants_lines(c, rank))
+			c->missed += count;
 }
 
 static bool has_cjson(struct ctl_server *s)
@@ -399,6 +459,7 @@ static void end_client(struct ctl_client *c)
 	if (c->state == CTL_CLOSING)
 		return;
 	if (c->follows) {
+		add_lost(c);
 		add_head(c, true, c->followed_id);
 		text_add(&c->out, ",\"ok\":true,\"result\":{}}\n");
 	}

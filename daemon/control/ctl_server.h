@@ -8,6 +8,8 @@
 #define LAUNCHD_DAEMON_CONTROL_CTL_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "common/failure.h"
@@ -40,8 +42,8 @@ extern const struct sm ctl_life;
 struct ctl_server {
 	/* the owner's, before ctl_server_open() */
 
-	/* A request, which is valid for the call. One of ctl_answer(), ctl_refuse() and
-	 * ctl_follow() is due: now, or until ctl_server_close(). */
+	/* A request, which is valid for the call. One of ctl_answer(), ctl_refuse(), ctl_follow()
+	 * and ctl_follow_lines() is due: now, or until ctl_server_close(). */
 	void (*asked)(void *owner, struct ctl_client *c, const struct demand *d);
 	void *owner;
 
@@ -50,7 +52,7 @@ struct ctl_server {
 	uv_poll_t poll;
 	struct acceptor acceptor;
 	struct ctl_client *clients;
-	unsigned count, followers;
+	unsigned count, followers, line_followers;
 	struct cjson cjson; /* from the first request on */
 	struct failure no_cjson;
 	struct demand demand;
@@ -81,5 +83,12 @@ bool ctl_server_takes(struct ctl_server *s, const char *json, size_t len);
 
 /* An event, as JSON without a newline, for those who follow. */
 void ctl_tell(struct ctl_server *s, const char *event, size_t len);
+
+/* Likewise of lines that workers write: those of these ranks, which are copied; none: of all. */
+void ctl_follow_lines(struct ctl_client *c, const unsigned *ranks, size_t count);
+void ctl_tell_line(struct ctl_server *s, unsigned rank, const char *event, size_t len);
+
+/* So many lines can't be told. */
+void ctl_lose_lines(struct ctl_server *s, unsigned rank, uint64_t count);
 
 #endif

@@ -44,6 +44,7 @@ static const struct op_row {
 	[OP_EVENTS] = { "events", FIELD_FOLLOW, FIELD_FOLLOW },
 	[OP_METRICS] = { "metrics", 0, 0 },
 	[OP_LOGLEVEL] = { "loglevel", FIELD_LEVEL, 0 },
+	[OP_LOGS] = { "logs", FIELD_FOLLOW | FIELD_RANKS, FIELD_FOLLOW },
 };
 
 static const char *const errors[CONTROL_ERRORS] = {

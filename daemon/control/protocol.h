@@ -42,6 +42,7 @@ enum control_op {
 	OP_EVENTS,
 	OP_METRICS,
 	OP_LOGLEVEL,
+	OP_LOGS,
 	OPS
 };
 

@@ -452,6 +452,20 @@ static void tell_tails(struct back *b, unsigned lines)
 	post_tails(b->post, b->logs ? logs_tails(b->logs, lines) : NULL);
 }
 
+static bool tell_followers(void *owner, const struct followed_lines *f)
+{
+	struct back *b = owner;
+
+	return post_followed(b->post, f);
+}
+
+static void follow(struct back *b, bool on)
+{
+	b->shared.is_followed = on;
+	for (struct logs *l = b->logs; l && !on; l = l->next)
+		logs_unfollow(l);
+}
+
 static void on_orders(uv_async_t *a)
 {
 	struct back *b = a->data;
@@ -467,6 +481,8 @@ static void on_orders(uv_async_t *a)
 	if (p.made)
 		adopt(b, p.made);
 	merge_serve(b->merge);
+	if (p.what & ORDER_FOLLOW)
+		follow(b, p.follow);
 	if (p.what & ORDER_START)
 		start(b);
 	if (p.what & ORDER_DRAIN)
@@ -592,6 +608,7 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 		.loop = &b->loop,
 		.say = say,
 		.stir = stir,
+		.follow = tell_followers,
 		.owner = b,
 		.filer = &b->filer,
 		.busy = &b->busy,

@@ -11,6 +11,7 @@
 #include "common/fd.h"
 #include "daemon/os/shed.h"
 #include "daemon/output/back.h"
+#include "daemon/output/followed.h"
 #include "daemon/output/logs.h"
 #include "daemon/output/post.h"
 #include "daemon/output/tail.h"
@@ -207,12 +208,22 @@ struct merge *output_merge(const struct output *o)
 	return back_merge(o->back);
 }
 
+static void tell_followed(const struct output *o, const struct text *taken)
+{
+	struct followed_lines f;
+
+	for (size_t at = 0; followed_next(taken, &at, &f);)
+		o->on->followed(o->owner, &f);
+}
+
 /* From the main loop: what the thread has to tell. */
 static void on_told(uv_async_t *a)
 {
 	struct output *o = a->data;
 	struct news n = post_take_news(&o->post);
 
+	tell_followed(o, &n.followed); /* before it is told that there are no more */
+	text_done(&n.followed);
 	if (n.what & NEWS_DRAINED) {
 		o->draining = false;
 		o->on->drained(o->owner);
@@ -378,6 +389,11 @@ bool output_ask_tails(struct output *o, unsigned lines)
 		return false;
 	post_ask_tails(&o->post, lines);
 	return true;
+}
+
+void output_follow(struct output *o, bool on)
+{
+	post_follow(&o->post, on);
 }
 
 void output_reopen(struct output *o)

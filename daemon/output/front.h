@@ -16,6 +16,7 @@
 #include "daemon/plan/plan.h"
 
 struct failure;
+struct followed_lines;
 struct merge;
 struct output;
 struct tails;
@@ -29,6 +30,8 @@ struct output_events {
 	void (*status_over)(void *owner);
 	/* The answer to output_ask_tails(), borrowed for the call; NULL: there is no memory. */
 	void (*tails)(void *owner, const struct tails *t);
+	/* While output_follow() is on: lines that workers write, borrowed for the call. */
+	void (*followed)(void *owner, const struct followed_lines *f);
 	/* --merge-logs: see merge_next(), merge_is_over() and merge_taken(). */
 	void (*lines)(void *owner);
 };
@@ -96,6 +99,10 @@ void output_status(struct output *o, const char *text);
 /* What the workers of the attempt have written last, at most so many lines of each: `tails`
  * follows, unless a disk hangs. False: nothing was written yet. */
 bool output_ask_tails(struct output *o, unsigned lines);
+
+/* Whether `followed` is called. Of lines that the event loop has not taken 256 KiB wait; workers
+ * and consoles wait for none of them. */
+void output_follow(struct output *o, bool on);
 
 /* Log files were moved away: they are opened again by their names. */
 void output_reopen(struct output *o);

@@ -246,6 +246,11 @@ void logs_end(struct logs *l)
 	each(l, stream_end);
 }
 
+void logs_unfollow(struct logs *l)
+{
+	each(l, stream_unfollow);
+}
+
 /* The end of what a worker has written into its file itself. */
 static void read_last(const struct logs *l, unsigned i, int stream, struct tail *ret)
 {

@@ -65,6 +65,9 @@ struct tails *logs_tails(struct logs *l, unsigned lines);
 /* Opens the files again by their names. */
 void logs_reopen(struct logs *l);
 
+/* Nobody follows their lines any more. */
+void logs_unfollow(struct logs *l);
+
 /* Closes and frees; nothing of it is in the loop. NULL is allowed. */
 void logs_free(struct logs *l);
 

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/sm.h"
 #include "daemon/os/lock.h"
+#include "daemon/output/followed.h"
 #include "daemon/output/tail.h"
 
 enum { WORDS_MAX = 256 * 1024 };
@@ -57,6 +59,7 @@ void post_done(struct post *p)
 	text_done(&p->orders.events.text);
 	text_done(&p->orders.page);
 	tails_free(p->news.tails);
+	text_done(&p->news.followed);
 	text_done(&p->orders.entries.text);
 	uv_cond_destroy(&p->over);
 	uv_mutex_destroy(&p->lock);
@@ -253,6 +256,43 @@ void post_tails(struct post *p, struct tails *t)
 	tell(p, NEWS_TAILS);
 }
 
+void post_follow(struct post *p, bool on)
+{
+	autolock held = lock_take(&p->lock);
+
+	p->orders.follow = on;
+	order(p, ORDER_FOLLOW);
+}
+
+bool post_followed(struct post *p, const struct followed_lines *f)
+{
+	autolock held = lock_take(&p->lock);
+	struct text *to = &p->news.followed;
+	size_t before = to->len;
+
+	if (to->len + sizeof *f + f->len > WORDS_MAX)
+		return false;
+	text_add_bytes(to, (const char *)f, sizeof *f);
+	text_add_bytes(to, f->at, f->len);
+	if (to->failed) { /* half of it is none */
+		to->len = before;
+		to->failed = false;
+		return false;
+	}
+	tell(p, NEWS_FOLLOWED);
+	return true;
+}
+
+bool followed_next(const struct text *taken, size_t *at, struct followed_lines *ret)
+{
+	if (*at == taken->len)
+		return false;
+	memcpy(ret, taken->at + *at, sizeof *ret);
+	ret->at = taken->at + *at + sizeof *ret;
+	*at += sizeof *ret + ret->len;
+	return true;
+}
+
 void post_attach(struct post *p)
 {
 	autolock held = lock_take(&p->lock);
@@ -277,5 +317,6 @@ struct news post_take_news(struct post *p)
 
 	p->news.what = 0;
 	p->news.tails = NULL;
+	p->news.followed = (struct text){ .len = 0 };
 	return taken;
 }

@@ -14,6 +14,7 @@
 #include "common/failure.h"
 #include "common/text.h"
 
+struct followed_lines;
 struct logs;
 struct plan;
 struct sm;
@@ -34,6 +35,7 @@ enum post_order {
 	ORDER_REOPEN = 1 << 4,
 	ORDER_CLOSE = 1 << 5,
 	ORDER_TAILS = 1 << 6,
+	ORDER_FOLLOW = 1 << 7,
 };
 
 /* Whole lines, from more than one place in the event loop. */
@@ -54,6 +56,7 @@ struct order_list {
 	bool status_ended;         /* likewise: it is taken away for good */
 	bool hurry;                /* ORDER_CLOSE: no reader is waited for that takes nothing */
 	unsigned tail_lines;       /* ORDER_TAILS: of each worker at the most */
+	bool follow;               /* ORDER_FOLLOW: workers' lines are wanted */
 	int requests;              /* signalfd(2) by which a hurry is asked for later; -1 */
 };
 
@@ -63,13 +66,15 @@ enum post_news {
 	NEWS_STATUS_OVER = 1 << 2,
 	NEWS_LINES = 1 << 3,
 	NEWS_TAILS = 1 << 4,
+	NEWS_FOLLOWED = 1 << 5,
 };
 
 struct news {
 	unsigned what;
 	struct logs *prepared; /* NEWS_PREPARED; NULL: they could not be, for that reason */
 	struct failure why;
-	struct tails *tails; /* NEWS_TAILS; NULL: there is no memory */
+	struct tails *tails;  /* NEWS_TAILS; NULL: there is no memory */
+	struct text followed; /* NEWS_FOLLOWED: for followed_next() */
 };
 
 struct post {
@@ -137,6 +142,14 @@ void post_collected(struct post *p, const struct logs *l);
 /* The event loop's: asks for the last lines of workers. The thread's: here they are; or NULL. */
 void post_ask_tails(struct post *p, unsigned lines);
 void post_tails(struct post *p, struct tails *t);
+
+/* The event loop's: whether workers' lines are wanted. The thread's: here are some; false: those
+ * before have not been taken, and there is no room. */
+void post_follow(struct post *p, bool on);
+bool post_followed(struct post *p, const struct followed_lines *f);
+
+/* The next ones of what was taken, from *at on, which moves past them. False: there are none. */
+bool followed_next(const struct text *taken, size_t *at, struct followed_lines *ret);
 
 /* The event loop's: listens by to_front, which is in its loop; stops. False: it did not listen. */
 void post_attach(struct post *p);

@@ -11,13 +11,18 @@
 #include "common/fd.h"
 #include "common/sm.h"
 #include "common/utc.h"
+#include "daemon/output/followed.h"
 #include "daemon/output/tail.h"
 
 #define MOMENT_NS  1000000ull
 #define SILENCE_NS 4000000ull
 #define SECOND_NS  1000000000ull
 
-enum { DROPPED_EVERY_S = 10, BAR_EVERY_S = 10 };
+enum {
+	DROPPED_EVERY_S = 10,
+	BAR_EVERY_S = 10,
+	FOLLOWED_LINE_MAX = 64 * 1024, /* a longer one comes in pieces */
+};
 
 static void on_readable(uv_poll_t *p, int status, int events);
 
@@ -154,6 +159,50 @@ static void to_filter(struct stream *s, const char *at, size_t len)
 		at += n;
 		len -= n;
 	}
+}
+
+static const struct lines_style followed_style = { .held_max = FOLLOWED_LINE_MAX };
+
+static void tell_followers(struct stream *s, struct outbuf *out)
+{
+	const struct followed_lines f = { s->rank, s->fd, s->followed_lost, out->at, out->len };
+
+	if (f.len == 0 && f.lost == 0)
+		return;
+	if (s->host->follow(s->host->owner, &f))
+		s->followed_lost = 0;
+	else
+		s->followed_lost += lines_count(out->at, out->len);
+	out->len = 0;
+}
+
+static void to_followers(struct stream *s, const char *at, size_t len)
+{
+	struct outbuf out = s->host->again;
+
+	while (len > 0) {
+		size_t n = lines_take(&s->followed_lines, at, len, &followed_style, &out);
+
+		tell_followers(s, &out);
+		at += n;
+		len -= n;
+	}
+}
+
+/* A last line without an end. */
+static void end_followed(struct stream *s)
+{
+	struct outbuf out = s->host->again;
+
+	while (lines_end(&s->followed_lines, &followed_style, &out) < 0)
+		tell_followers(s, &out);
+	tell_followers(s, &out);
+}
+
+void stream_unfollow(struct stream *s)
+{
+	lines_done(&s->followed_lines);
+	s->followed_lost = 0;
 }
 
 /* A large piece is written by the other thread, while this one looks at its lines; a console that
@@ -476,6 +525,8 @@ static void take(struct stream *s, const char *at, size_t len)
 		s->render(s, now);
 	if (s->filter)
 		to_filter(s, at, len);
+	if (s->host->is_followed)
+		to_followers(s, at, len);
 	if (s->console && s->console->state == CONSOLE_BROKEN && !s->has_file)
 		stream_goto(s, STREAM_CLOSING);
 	else if (s->console)
@@ -526,6 +577,8 @@ static void on_closed(uv_handle_t *h)
 	fd_closep(&s->pipe);
 	if (s->filter)
 		end_filtered(s);
+	if (s->host->is_followed)
+		end_followed(s);
 	s->on_ended(s);
 	if (s->console)
 		console_queue(s->console, &s->source); /* which ends the last line, in its turn */
@@ -618,6 +671,7 @@ void stream_done(struct stream *s)
 		logfile_close(&s->file);
 	lines_done(&s->lines);
 	lines_done(&s->filter_lines);
+	lines_done(&s->followed_lines);
 	text_done(&s->prefix);
 	text_done(&s->backlog);
 }

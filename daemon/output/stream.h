@@ -20,6 +20,7 @@
 #include "daemon/output/logfile.h"
 #include "daemon/output/tally.h"
 
+struct followed_lines;
 struct sm;
 struct tail;
 
@@ -49,6 +50,9 @@ struct stream_host {
 	/* for warnings, such as that a disk is full; from this thread */
 	void (*say)(void *owner, bool warning, const char *text);
 	void (*stir)(void *owner); /* the consoles are to be flushed, though no pipe has anything */
+	bool is_followed;          /* somebody wants to hear lines: */
+	/* False: there is no room for them, and nobody waits for it. */
+	bool (*follow)(void *owner, const struct followed_lines *f);
 	void *owner;
 };
 
@@ -84,7 +88,8 @@ struct stream {
 	struct filter *filter;   /* NULL: none */
 	struct tail *tail;
 
-	struct lines lines, filter_lines;
+	struct lines lines, filter_lines, followed_lines;
+	uint64_t followed_lost; /* lines that nobody who follows has heard of */
 	const char *prefix_template;
 	struct text prefix; /* rendered; at the time of the last read, where it has one */
 	void (*render)(struct stream *s, int64_t wall_ns); /* the prefix; NULL: it never changes */
@@ -117,6 +122,9 @@ void stream_drain(struct stream *s);
 
 /* Ends it, though another process may still have the pipe's other end. */
 void stream_end(struct stream *s);
+
+/* Nobody follows its lines any more. */
+void stream_unfollow(struct stream *s);
 
 /* Frees; the loop has closed the handle. */
 void stream_done(struct stream *s);

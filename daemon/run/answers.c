@@ -16,6 +16,7 @@
 #include "daemon/observe/reporter.h"
 #include "daemon/os/process.h"
 #include "daemon/os/procfs.h"
+#include "daemon/output/followed.h"
 #include "daemon/output/front.h"
 #include "daemon/output/tail.h"
 #include "daemon/run/look.h"
@@ -389,6 +390,76 @@ static void answer_loglevel(struct answers *a, struct ctl_client *c, const struc
 	answer_string(c, "level", control_level_name(reporter_least(reporter)));
 }
 
+/* Whether launchd reads anything that these workers write. */
+static bool is_read(const struct plan *p, const struct demand *d)
+{
+	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++)
+		for (int fd = 1; fd <= 2; fd++)
+			if (is_meant(d, plan_rank(p, i).rank) &&
+				plan_stream(p, i, fd).way == STREAM_PIPE)
+				return true;
+	return false;
+}
+
+static void answer_logs(struct answers *a, struct ctl_client *c, const struct demand *d)
+{
+	unsigned index;
+
+	for (size_t i = 0; i < d->rank_count; i++)
+		if (!find_rank(a, c, d->ranks[i], &index))
+			return;
+	if (!is_read(a->run->plan, d)) {
+		ctl_refuse(c, CONTROL_UNAVAILABLE,
+			"launchd reads nothing of what the workers write: it goes to launchd's own "
+			"standard output; --log-dir with --tee has log files, too");
+		return;
+	}
+	output_follow(a->run->in->output, true);
+	ctl_follow_lines(c, d->ranks, d->rank_count);
+}
+
+static void add_line(struct text *out, const struct followed_lines *f, const char *at, size_t len)
+{
+	struct json j = { .out = out };
+	struct text line = { 0 };
+
+	text_add_bytes(&line, at, len);
+	for (size_t i = 0; i < line.len; i++)
+		line.at[i] = line.at[i] ? line.at[i] : '?'; /* as in the last lines */
+	json_object_begin(&j, NULL);
+	json_number(&j, "rank", f->rank);
+	json_string(&j, "stream", f->fd == 1 ? "stdout" : "stderr");
+	json_string(&j, "line", text_string(&line));
+	json_object_end(&j);
+	out->failed = out->failed || line.failed;
+	text_done(&line);
+}
+
+void answers_followed(struct answers *a, const struct followed_lines *f)
+{
+	const char *at = f->at, *end = at + f->len;
+
+	if (a->server.line_followers == 0) {
+		output_follow(a->run->in->output, false);
+		return;
+	}
+	if (f->lost > 0)
+		ctl_lose_lines(&a->server, f->rank, f->lost);
+	while (at < end) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		size_t len = (size_t)((stop ? stop : end) - at);
+		struct text event = { 0 };
+
+		add_line(&event, f, at, len);
+		if (event.failed)
+			ctl_lose_lines(&a->server, f->rank, 1);
+		else
+			ctl_tell_line(&a->server, f->rank, event.at, event.len);
+		text_done(&event);
+		at += len + (stop != NULL);
+	}
+}
+
 static void on_asked(void *owner, struct ctl_client *c, const struct demand *d)
 {
 	struct answers *a = owner;
@@ -423,6 +494,9 @@ static void on_asked(void *owner, struct ctl_client *c, const struct demand *d)
 		return;
 	case OP_LOGLEVEL:
 		answer_loglevel(a, c, d);
+		return;
+	case OP_LOGS:
+		answer_logs(a, c, d);
 		return;
 	case OPS:
 		break;

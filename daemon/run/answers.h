@@ -10,6 +10,7 @@
 #include "daemon/run/survey.h"
 
 struct bus;
+struct followed_lines;
 struct run;
 struct tails;
 
@@ -55,5 +56,8 @@ void answers_status(struct answers *a, unsigned node, const struct message_statu
 
 /* The output thread has answered; NULL: it has no memory. */
 void answers_tails(struct answers *a, const struct tails *t);
+
+/* Lines of a worker, for those who follow them. */
+void answers_followed(struct answers *a, const struct followed_lines *f);
 
 #endif

@@ -245,11 +245,19 @@ static void on_tails(void *owner, const struct tails *t)
 	answers_tails(r->answers, t);
 }
 
+static void on_followed(void *owner, const struct followed_lines *f)
+{
+	const struct run *r = owner;
+
+	answers_followed(r->answers, f);
+}
+
 static const struct output_events output_events_of_run = {
 	.prepared = attempt_prepared,
 	.drained = attempt_drained,
 	.status_over = on_status_over,
 	.tails = on_tails,
+	.followed = on_followed,
 	.lines = run_merge_lines,
 };
 

@@ -55,6 +55,8 @@ static void on_asked(void *owner, struct ctl_client *c, const struct demand *d)
 	s->peer = ctl_peer(c);
 	if (d->op == OP_EVENTS)
 		ctl_follow(c);
+	else if (d->op == OP_LOGS)
+		ctl_follow_lines(c, d->ranks, d->rank_count);
 	else if (d->op == OP_RESTART)
 		ctl_refuse(c, CONTROL_NOT_NOW, "no \"attempt\"");
 	else if (s->later)
@@ -390,6 +392,40 @@ static void test_stream(void **state)
 	expect_last(s, other, "");
 }
 
+static void tell_line(struct scene *s, unsigned rank, const char *event)
+{
+	ctl_tell_line(&s->server, rank, event, strlen(event));
+}
+
+/* Each hears of the ranks that it has asked for. */
+static void test_lines_of_workers(void **state)
+{
+	struct scene *s = *state;
+	int all = dial(s), some = dial(s), events = dial(s);
+
+	say(all, "{\"v\":1,\"id\":1,\"op\":\"logs\",\"follow\":true}\n");
+	say(some, "{\"v\":1,\"id\":2,\"op\":\"logs\",\"follow\":true,\"ranks\":[5,3]}\n");
+	say(events, FOLLOW);
+	turn(s, 8);
+	assert_int_equal(s->server.line_followers, 2);
+	assert_int_equal(s->server.followers, 1);
+	tell_line(s, 3, "{\"a\":3}");
+	ctl_lose_lines(&s->server, 4, 7);
+	tell_line(s, 4, "{\"a\":4}");
+	expect(s, all,
+		"{\"v\":1,\"id\":1,\"event\":{\"a\":3}}\n{\"v\":1,\"id\":1,\"lost\":7}\n"
+		"{\"v\":1,\"id\":1,\"event\":{\"a\":4}}\n");
+	expect(s, some, "{\"v\":1,\"id\":2,\"event\":{\"a\":3}}\n");
+	(void)close(all);
+	turn(s, 5);
+	assert_int_equal(s->server.line_followers, 1);
+	ctl_lose_lines(&s->server, 5, 2);
+	ctl_server_close(&s->server);
+	expect_last(s, some,
+		"{\"v\":1,\"id\":2,\"lost\":2}\n{\"v\":1,\"id\":2,\"ok\":true,\"result\":{}}\n");
+	expect_last(s, events, "{\"v\":1,\"id\":3,\"ok\":true,\"result\":{}}\n");
+}
+
 /* What a follower does not read is bounded, and it hears how much it has missed. */
 static void test_slow_follower(void **state)
 {
@@ -498,6 +534,7 @@ int main(void)
 	suite_add(&s, "a thousand requests", test_many, make, unmake);
 	suite_add(&s, "as many clients as there may be", test_crowd, make, unmake);
 	suite_add(&s, "a stream of events", test_stream, make, unmake);
+	suite_add(&s, "a stream of lines", test_lines_of_workers, make, unmake);
 	suite_add(&s, "a follower that does not read", test_slow_follower, make, unmake);
 	suite_add(&s, "ends", test_ends, make, unmake);
 	suite_add(&s, "what another launcher has written", test_foreign, make, unmake);

@@ -28,6 +28,12 @@ static void describe(const struct demand *d, struct text *out)
 			text_printf(out, " %u", d->ranks[i]);
 		text_add(out, d->has_ranks ? "" : " all");
 		return;
+	case OP_LOGS:
+		text_add(out, "logs of");
+		for (size_t i = 0; i < d->rank_count; i++)
+			text_printf(out, " %u", d->ranks[i]);
+		text_add(out, d->has_ranks ? "" : " all");
+		return;
 	case OP_STOP:
 		text_add(out, d->now ? "stop now" : "stop");
 		return;
@@ -56,6 +62,13 @@ static const struct request_row {
 		NULL },
 	{ "the largest number", "{\"v\":1,\"id\":9007199254740991,\"op\":\"stop\"}", "-1:stop",
 		NULL },
+	{ "lines of two workers",
+		"{\"v\":1,\"id\":1,\"op\":\"logs\",\"follow\":true,\"ranks\":[3,0]}",
+		"1:logs of 3 0", NULL },
+	{ "lines of all", "{\"v\":1,\"id\":1,\"op\":\"logs\",\"follow\":true}", "1:logs of all",
+		NULL },
+	{ "lines that are not followed", "{\"v\":1,\"id\":1,\"op\":\"logs\"}", "1!malformed",
+		"follow: it is missing" },
 	{ "status of all nodes", "{\"v\":1,\"id\":1,\"op\":\"status\",\"nodes\":\"all\"}",
 		"1:status of all", NULL },
 	{ "tail", "{\"v\":1,\"id\":1,\"op\":\"tail\",\"rank\":3}", "1:tail of 3, 10", NULL },

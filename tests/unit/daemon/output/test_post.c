@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/os/lock.h"
+#include "daemon/output/followed.h"
 #include "daemon/output/post.h"
 
 /* Both ends lie in loops that nobody runs: what was sent there does not matter. */
@@ -194,6 +195,41 @@ static void thread_main(void *arg)
 	post_over(p);
 }
 
+static void test_followed(void **state)
+{
+	static char much[200 * 1024];
+	const struct followed_lines one = { 3, 2, 9, "a\nb\n", 4 }, none = { 4, 1, 0, "", 0 };
+	const struct followed_lines large = { 5, 1, 0, much, sizeof much };
+	struct followed_lines got;
+	struct ends e;
+	struct news n;
+	size_t at = 0;
+
+	(void)state;
+	make(&e);
+	assert_true(post_followed(&e.post, &one));
+	assert_true(post_followed(&e.post, &none));
+	assert_true(post_followed(&e.post, &large));
+	assert_false(post_followed(&e.post, &large)); /* there is no room */
+	n = post_take_news(&e.post);
+	assert_int_equal(n.what, NEWS_FOLLOWED);
+	assert_true(followed_next(&n.followed, &at, &got));
+	assert_int_equal(got.rank, 3);
+	assert_int_equal(got.fd, 2);
+	assert_int_equal(got.lost, 9);
+	assert_int_equal(got.len, 4);
+	assert_memory_equal(got.at, "a\nb\n", 4);
+	assert_true(followed_next(&n.followed, &at, &got));
+	assert_true(followed_next(&n.followed, &at, &got));
+	assert_int_equal(got.len, sizeof much);
+	assert_false(followed_next(&n.followed, &at, &got));
+	text_done(&n.followed);
+	assert_true(post_followed(&e.post, &large)); /* nobody takes it */
+	post_follow(&e.post, true);
+	assert_true(post_take_orders(&e.post).follow);
+	done(&e);
+}
+
 static bool is_answered(struct post *p)
 {
 	autolock held = lock_take(&p->lock);
@@ -235,6 +271,7 @@ int main(void)
 	suite_add(&s, "a status line that was taken away", test_status_ends, NULL, NULL);
 	suite_add(&s, "news of an attempt that was overtaken", test_attempts, NULL, NULL);
 	suite_add(&s, "workers that have ended already", test_collected, NULL, NULL);
+	suite_add(&s, "lines for those who follow them", test_followed, NULL, NULL);
 	suite_add(&s, "the end, and a thread that is asked for it twice", test_end, NULL, NULL);
 	return suite_run(&s);
 }

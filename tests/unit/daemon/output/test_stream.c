@@ -9,6 +9,7 @@
 
 #include "common/arena.h"
 #include "common/fd.h"
+#include "daemon/output/followed.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 #include "tests/unit/daemon/output/stream_fixture.h"
 
@@ -459,6 +460,58 @@ static void test_memory(void **state)
 	text_done(&t);
 }
 
+static struct text heard;
+static bool has_room;
+
+static bool on_followed(void *owner, const struct followed_lines *f)
+{
+	(void)owner;
+	if (!has_room)
+		return false;
+	assert_int_equal(f->rank, 7);
+	assert_int_equal(f->fd, 2);
+	if (f->lost > 0)
+		text_printf(&heard, "<%d>", (int)f->lost);
+	text_add_bytes(&heard, f->at, f->len);
+	return true;
+}
+
+static bool half_is_heard(const struct fixture *g)
+{
+	return g->writers[0].sent == g->writers[0].len && g->writers[0].stream.read_ns > 0;
+}
+
+/* Whole lines as they are shown, though the console is not read; what finds no room is counted. */
+static void test_followed(void **state)
+{
+	static const char first[] = "one\n1%\r50%\r100%\ntwo\nth", rest[] = "ree\n\nfour\nlast";
+	struct fixture g;
+	struct writer *p;
+
+	(void)state;
+	scratch_clear();
+	fixture_make(&g);
+	p = fixture_add(&g, first, sizeof first - 1, NULL);
+	p->stays = true;
+	p->stream.rank = 7;
+	p->stream.fd = 2;
+	g.host.is_followed = has_room = true;
+	g.host.follow = on_followed;
+	fixture_begin(&g);
+	fixture_run(&g, half_is_heard);
+	fixture_ticks(&g, 3);
+	assert_string_equal(text_string(&heard), "one\n100%\ntwo\n");
+	has_room = false;
+	assert_int_equal(write(p->end, rest, sizeof rest - 1), sizeof rest - 1);
+	fixture_ticks(&g, 3);
+	has_room = true;
+	p->stays = false;
+	fixture_run(&g, fixture_all_finished);
+	assert_string_equal(text_string(&heard), "one\n100%\ntwo\n<3>last\n");
+	text_done(&heard);
+	fixture_done(&g);
+}
+
 static void test_stream_life(void **state)
 {
 	(void)state;
@@ -482,6 +535,7 @@ int main(void)
 	suite_add(&s, "a pipe that never empties", test_chatter, NULL, NULL);
 	suite_add(&s, "lines for a filter's file", test_filter, NULL, NULL);
 	suite_add(&s, "long lines for a filter's file", test_long_filter, NULL, NULL);
+	suite_add(&s, "lines for those who follow them", test_followed, NULL, NULL);
 	suite_add(&s, "a progress bar", test_bar, NULL, NULL);
 	suite_add(&s, "nothing is kept that nobody needs", test_memory, NULL, NULL);
 	if (rc == 0)
