@@ -103,7 +103,9 @@ static int wait_for(struct ctl_link *l, short events, bool patient, struct failu
 int ctl_link_wait(const struct ctl_link *l, int ms, struct failure *why)
 {
 	struct pollfd p = { .fd = l->fd, .events = POLLIN };
-	int n = poll(&p, 1, ms);
+	bool is_there =
+		l->in.len > l->used && memchr(l->in.at + l->used, '\n', l->in.len - l->used);
+	int n = is_there ? 1 : poll(&p, 1, ms);
 
 	if (n < 0 && errno != EINTR)
 		return failure_set(why, -errno, "poll: %s", strerror(errno));
@@ -242,13 +244,27 @@ static int refused(struct ctl_link *l, const cJSON *root, struct failure *why)
 	return failure_set(why, -EREMOTEIO, "%s", text ? text : "it was refused, without a reason");
 }
 
+/* Whether it is of the stream, and has been told. */
+static bool is_streamed(const struct ctl_link *l, cJSON *root)
+{
+	double id;
+
+	if (l->followed == 0 || !member_number(l->cjson, root, "id", &id) || id != l->followed)
+		return false;
+	l->on_event(l->owner, root);
+	l->cjson->free(root);
+	return true;
+}
+
 int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON **ret_root,
 	const cJSON **ret_result, struct failure *why)
 {
 	int rc = send_request(l, op, members, why);
 
 	if (rc == 0)
-		rc = read_object(l, false, ret_root, why);
+		do
+			rc = read_object(l, false, ret_root, why);
+		while (rc == 0 && is_streamed(l, *ret_root));
 	if (rc < 0)
 		return rc;
 	*ret_result = member_object(l->cjson, *ret_root, "result");
@@ -259,9 +275,16 @@ int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON 
 	return rc;
 }
 
-int ctl_link_follow(struct ctl_link *l, const char *op, struct failure *why)
+int ctl_link_follow(struct ctl_link *l, const char *op, const char *members, struct failure *why)
 {
-	return send_request(l, op, ",\"follow\":true", why);
+	struct text all = { 0 };
+	int rc;
+
+	text_printf(&all, ",\"follow\":true%s", members);
+	rc = all.failed ? failure_oom(why) : send_request(l, op, text_string(&all), why);
+	l->followed = l->asked;
+	text_done(&all);
+	return rc;
 }
 
 int ctl_link_next(struct ctl_link *l, cJSON **ret_root, struct failure *why)

@@ -15,11 +15,14 @@ struct failure;
 struct ctl_link {
 	const struct cjson *cjson;
 	int fd;
-	pid_t supervisor; /* whoever listens; 0: of another pid namespace */
-	uid_t uid;        /* its user */
-	struct text in;   /* what has come */
-	size_t used;      /* of that: the line before */
-	unsigned asked;
+	pid_t supervisor;         /* whoever listens; 0: of another pid namespace */
+	uid_t uid;                /* its user */
+	struct text in;           /* what has come */
+	size_t used;              /* of that: the line before */
+	unsigned asked, followed; /* numbers of the last request and the stream's; 0: none */
+	/* what of the stream comes before another request's answer, borrowed for the call */
+	void (*on_event)(void *owner, const cJSON *root);
+	void *owner;
 	bool stopped; /* it did not answer, as a signal or a debugger has stopped it */
 };
 
@@ -36,12 +39,12 @@ int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON 
 	const cJSON **ret_result, struct failure *why);
 
 /* Begins a stream, and then waits for its next line: *ret_event is what came, its newline taken
- * away, until the next call. 0: the stream has ended. */
-int ctl_link_follow(struct ctl_link *l, const char *op, struct failure *why);
+ * away, until the next call. 0: the stream has ended. members: as above. */
+int ctl_link_follow(struct ctl_link *l, const char *op, const char *members, struct failure *why);
 int ctl_link_next(struct ctl_link *l, cJSON **ret_root, struct failure *why);
 
-/* Waits for that long, and no longer than the launcher lives. 1: it has closed the connection; 0:
- * time is over; or a negative errno. */
+/* Waits for that long (-1: for ever), and no longer than the launcher lives. 1: it has said
+ * something, or closed the connection; 0: time is over; or a negative errno. */
 int ctl_link_wait(const struct ctl_link *l, int ms, struct failure *why);
 
 /* What the line last read has behind a member's name, up to the object's end, as the launcher wrote

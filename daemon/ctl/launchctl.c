@@ -280,7 +280,7 @@ static void add_event(const struct ctl_link *l, struct text *out)
 
 static int run_events(struct ctl_run *r)
 {
-	int rc = ctl_link_follow(&r->link, "events", &r->why);
+	int rc = ctl_link_follow(&r->link, "events", "", &r->why);
 
 	while (rc == 0) {
 		struct text out = { 0 };

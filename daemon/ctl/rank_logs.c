@@ -11,19 +11,24 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "daemon/control/protocol.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_link.h"
 #include "daemon/ctl/print.h"
 
-enum { LOOK_MS = 250, CHUNK = 65536 };
+enum {
+	LOOK_MS = 250,
+	CHUNK = 65536,
+	RANKS_MAX = CONTROL_LINE_MAX - 128, /* bytes of a list of ranks in a request */
+};
 
 /* A log file that is followed. */
 struct followed {
 	struct followed *next;
 	const char *path;
-	unsigned rank;
-	int fd;           /* -1: not there yet */
-	struct text line; /* what is not a whole one */
+	unsigned rank, stream; /* 0: stdout, 1: stderr */
+	int fd;                /* -1: not there yet */
+	struct text line;      /* what is not a whole one */
 };
 
 struct logs_view {
@@ -31,7 +36,12 @@ struct logs_view {
 	const struct ctl_command *command;
 	struct arena memory;
 	struct followed *files;
-	bool many; /* ranks: each line says whose it is */
+	bool many;         /* ranks: each line says whose it is */
+	bool streams;      /* what goes into no file the launcher tells, */
+	struct text told;  /* which is yet to be printed; */
+	double lost;       /* lines that it had to leave out, which is yet to be said; */
+	bool ended;        /* it has told all; */
+	char refusal[256]; /* it does not, for that reason */
 	struct failure *why;
 };
 
@@ -64,6 +74,7 @@ static int print_tail(struct logs_view *v, unsigned rank)
 {
 	char members[64];
 	struct text out = { 0 };
+	struct failure why = { 0 };
 	const cJSON *result;
 	const char *text;
 	cJSON *root;
@@ -74,14 +85,79 @@ static int print_tail(struct logs_view *v, unsigned rank)
 			v->command->lines);
 	else
 		(void)snprintf(members, sizeof members, ",\"rank\":%u", rank);
-	rc = ctl_link_ask(v->link, "tail", members, &root, &result, v->why);
+	rc = ctl_link_ask(v->link, "tail", members, &root, &result, &why);
+	if (rc == -EREMOTEIO && v->streams && !*v->refusal)
+		return 0; /* it has written nothing yet */
 	if (rc < 0)
-		return rc;
+		return failure_set(v->why, rc, "%s", *v->refusal ? v->refusal : why.text);
 	text = member_text(v->link->cjson, result, "text");
 	if (text)
 		add_lines(v, rank, text, strlen(text), &out);
 	rc = print_done(&out, v->why);
 	v->link->cjson->free(root);
+	return rc;
+}
+
+static const char *const stream_names[] = { "stdout", "stderr" };
+
+static bool has_file(const struct logs_view *v, unsigned rank, const char *stream)
+{
+	for (const struct followed *f = v->files; f; f = f->next)
+		if (f->rank == rank && strcmp(stream_names[f->stream], stream) == 0)
+			return true;
+	return false;
+}
+
+static void add_told(struct logs_view *v, const cJSON *event)
+{
+	const char *stream = member_text(v->link->cjson, event, "stream");
+	const char *line = member_text(v->link->cjson, event, "line");
+	double rank;
+
+	if (!stream || !line || !member_number(v->link->cjson, event, "rank", &rank) ||
+		!is_wanted(v->command, (unsigned)rank) || has_file(v, (unsigned)rank, stream))
+		return;
+	if (v->many)
+		text_printf(&v->told, "[%u] ", (unsigned)rank);
+	text_printf(&v->told, "%s\n", line);
+}
+
+/* A line of the stream, or why there is none. */
+static void on_event(void *owner, const cJSON *root)
+{
+	struct logs_view *v = owner;
+	const struct cjson *cjson = v->link->cjson;
+	const cJSON *event = member_object(cjson, root, "event");
+	const cJSON *error = member_object(cjson, root, "error");
+	const char *why = error ? member_text(cjson, error, "text") : NULL;
+	double lost;
+
+	if (event)
+		add_told(v, event);
+	else if (member_number(cjson, root, "lost", &lost))
+		v->lost += lost;
+	else if (error)
+		(void)snprintf(v->refusal, sizeof v->refusal, "%s", why ? why : "it was refused");
+	else
+		v->ended = true;
+}
+
+/* What does not go into files; before the last lines are asked for, as of files. */
+static int follow_stream(struct logs_view *v)
+{
+	const struct ctl_command *c = v->command;
+	struct text members = { 0 };
+	int rc;
+
+	for (size_t i = 0; i < c->rank_count; i++)
+		text_printf(&members, "%s%u", i ? "," : ",\"ranks\":[", c->ranks[i]);
+	text_add(&members, c->rank_count ? "]" : "");
+	v->link->on_event = on_event;
+	v->link->owner = v;
+	/* of too many ranks all are told, and these are chosen here */
+	rc = ctl_link_follow(
+		v->link, "logs", members.len < RANKS_MAX ? text_string(&members) : "", v->why);
+	text_done(&members);
 	return rc;
 }
 
@@ -97,15 +173,16 @@ static int open_at_end(struct followed *f)
  */
 static void follow_files(struct logs_view *v, const cJSON *worker, unsigned rank)
 {
-	static const char *const names[] = { "stdout", "stderr" };
-
 	for (unsigned i = 0; i < 2; i++) {
-		const char *path = member_text(v->link->cjson, worker, names[i]);
+		const char *path = member_text(v->link->cjson, worker, stream_names[i]);
 		struct followed *f = path ? arena_alloc(&v->memory, sizeof *f) : NULL;
 
+		v->streams = v->streams || !f;
 		if (!f)
 			continue;
-		*f = (struct followed){ .path = arena_strdup(&v->memory, path), .rank = rank };
+		*f = (struct followed){
+			.path = arena_strdup(&v->memory, path), .rank = rank, .stream = i
+		};
 		(void)open_at_end(f);
 		f->next = v->files;
 		v->files = f;
@@ -156,15 +233,62 @@ static int print_news(struct logs_view *v)
 	return rc;
 }
 
-/* The launcher closes the connection when the job has ended. */
+static int print_held(struct logs_view *v)
+{
+	if (v->lost > 0)
+		(void)dprintf(STDERR_FILENO,
+			"launchctl: warning: %.0f lines are left out: they came faster than they "
+			"were read\n",
+			v->lost);
+	v->lost = 0;
+	return v->told.len > 0 || v->told.failed ? print_done(&v->told, v->why) : 0;
+}
+
+/* What the launcher has told by now. */
+static int print_told(struct logs_view *v)
+{
+	struct failure why = { 0 };
+	int rc = 1;
+
+	while (rc == 1 && v->told.len < CHUNK && ctl_link_wait(v->link, 0, &why) > 0) {
+		cJSON *root;
+
+		rc = ctl_link_next(v->link, &root, &why);
+		if (rc != 1)
+			break;
+		on_event(v, root);
+		v->link->cjson->free(root);
+	}
+	v->ended = v->ended || rc == 0 || rc == -ECONNRESET;
+	if (rc < 0 && !v->ended)
+		return failure_copy(v->why, &why);
+	return print_held(v);
+}
+
+/* The launcher ends the stream, or closes the connection, when the job has ended. */
 static int follow(struct logs_view *v)
 {
-	int ended, rc;
+	int rc = 0;
 
-	do {
-		ended = ctl_link_wait(v->link, LOOK_MS, v->why);
-		rc = ended < 0 ? ended : print_news(v);
-	} while (!ended && rc == 0);
+	if (*v->refusal && !v->files)
+		return failure_set(v->why, -ENODATA, "%s", v->refusal);
+	v->streams = v->streams && !*v->refusal;
+	while (rc == 0 && !v->ended) {
+		int said = v->told.len > 0 ?
+			1 :
+			ctl_link_wait(v->link, v->files ? LOOK_MS : -1, v->why);
+
+		if (said < 0)
+			return said;
+		if (said > 0 && v->streams)
+			rc = print_told(v);
+		else
+			v->ended = said > 0;
+		if (rc == 0)
+			rc = print_news(v);
+	}
+	if (rc == 0)
+		rc = print_held(v);
 	for (const struct followed *f = v->files; f && rc == 0; f = f->next) {
 		struct text out = { 0 };
 
@@ -172,15 +296,6 @@ static int follow(struct logs_view *v)
 		rc = print_done(&out, v->why);
 	}
 	return rc;
-}
-
-static int check_files(const struct logs_view *v)
-{
-	if (!v->command->follow || v->files)
-		return 0;
-	return failure_set(v->why, -ENODATA,
-		"there is no log file to be followed: launchd writes them where --log-dir and "
-		"--redirects or --tee say so");
 }
 
 /* The workers that are meant, from the status; their files are opened. */
@@ -207,13 +322,14 @@ static int choose(struct logs_view *v, struct text *ranks)
 			follow_files(v, w, (unsigned)rank);
 	}
 	v->link->cjson->free(root);
-	v->many = count > 1;
+	v->many = count > 1 || (count == 0 && v->command->rank_count != 1);
+	v->streams = v->command->follow && (v->streams || count == 0);
 	if (count < v->command->rank_count || ranks->failed) { /* the launcher says why */
 		text_done(ranks);
 		text_add_bytes(ranks, (const char *)v->command->ranks,
 			v->command->rank_count * sizeof(unsigned));
 	}
-	return ranks->failed ? failure_oom(v->why) : check_files(v);
+	return ranks->failed ? failure_oom(v->why) : 0;
 }
 
 int rank_logs(struct ctl_link *l, const struct ctl_command *c, struct failure *why)
@@ -222,6 +338,8 @@ int rank_logs(struct ctl_link *l, const struct ctl_command *c, struct failure *w
 	struct text ranks = { 0 };
 	int rc = choose(&v, &ranks);
 
+	if (rc == 0 && v.streams)
+		rc = follow_stream(&v);
 	for (size_t i = 0; i < ranks.len && rc == 0; i += sizeof(unsigned)) {
 		unsigned rank;
 
@@ -235,6 +353,7 @@ int rank_logs(struct ctl_link *l, const struct ctl_command *c, struct failure *w
 		text_done(&f->line);
 	}
 	text_done(&ranks);
+	text_done(&v.told);
 	arena_done(&v.memory);
 	return rc;
 }

@@ -192,14 +192,100 @@ def test_logs(start, place, ctl, ok, follow):
     assert follower.wait(LIMIT) == 0 and follower.stdout.read() == ''
 
 
+@pytest.mark.parametrize('options', [
+    ['--log-line-prefix-template=[${rank}] '],
+    ['--log-dir=logs', '--redirects=2'],  # stdout by the launcher, stderr in a file of the worker's own
+    ['--log-dir=logs', '--redirects=1', '--log-line-prefix-template=[${rank}] '],  # the other way round
+    ['--log-dir=logs', '--redirects=0:3'],
+], ids=['console', 'stderr to a file', 'stdout to a file', 'one worker to files'])
+def test_logs_that_go_into_no_file_are_followed_too(start, place, ctl, ok, follow, options):
+    said, go = place.fifo('said'), place.fifo('go')
+    running = start([*options, '--nproc_per_node=2', '--use_env', '--no_python', sys.executable,
+                     talker(place, said, go)])
+    said.expect('said', 2)
+    for rank in ('0', '1'):
+        until(lambda: ctl('logs', rank, '-n', '1')[1] == f'{rank} step 19\n', 'the output to be read')
+    both, one = follow('logs', '-f', '-n1'), follow('logs', '-f', '-n1', '1')
+    assert [both.stdout.readline() for _ in range(2)] == ['[0] 0 step 19\n', '[1] 1 step 19\n']
+    assert one.stdout.readline() == '1 step 19\n'
+    go.go(5)
+    told = [said.line() for _ in range(5)]
+    count = [sum(rank == one for one, _, _ in told) for rank in (0, 1)]
+    lines = [both.stdout.readline() for _ in range(5)]
+    assert sorted(lines) == ['[0] 0 more\n'] * count[0] + ['[1] 1 more\n'] * count[1]
+    ok('stop')
+    running.end()
+    assert both.wait(LIMIT) == 0 and both.stdout.read() == ''
+    assert one.wait(LIMIT) == 0 and one.stdout.read() == '1 more\n' * count[1]
+
+
+def shell(said, go, script):
+    """A worker that says something, tells that it has, waits, and goes on so."""
+    return ['--use_env', '--no_python', '/bin/sh', '-c',
+            f'tell() {{ echo 0 $$ said >{said.path}; head -c1 {go.path} >/dev/null; }}; echo first; tell; {script}']
+
+
+def test_lines_are_followed_to_the_last_one(start, place, follow):
+    """... which has no end; the worker, and the job with it, ends by itself."""
+    said, go = place.fifo('said'), place.fifo('go')
+    running = start(shell(said, go, 'seq 1 1000; printf "\\n50%%\\r100%%"'))
+    said.expect('said', 1)
+    until(socket_of(running).exists, 'the socket')
+    follower = follow('logs', '-f')
+    assert follower.stdout.readline() == 'first\n'
+    go.go(1)
+    assert running.end().rc == 0
+    assert follower.wait(LIMIT) == 0
+    assert follower.stdout.read().split('\n') == [*map(str, range(1, 1001)), '', '100%', '']
+
+
+def test_a_follower_that_does_not_read_holds_nobody_up(start, place):
+    """It hears how many lines it has missed."""
+    said, go = place.fifo('said'), place.fifo('go')
+    running = start(shell(said, go, 'yes $(seq 20) | head -n 500000; tell; echo last'), out=subprocess.DEVNULL)
+    said.expect('said', 1)
+    with Control(socket_of(running)) as control:
+        number = control.send('logs', follow=True, ranks=[0])
+        until(lambda: control.ask('tail', rank=0) == {'text': 'first'}, 'its first line to be read')
+        go.go(1)
+        said.expect('said', 1)  # all 25 MB are written
+        status = control.send('status')  # answered when all before is read
+        told = lost = 0
+        for line in iter(control.line, {'v': 1, 'id': number, 'ok': True, 'result': {}}):
+            if line['id'] == status:
+                go.go(1)
+            elif 'lost' in line:
+                lost += line['lost']
+            else:
+                told += 1
+                last = line['event']
+        assert last == {'rank': 0, 'stream': 'stdout', 'line': 'last'}
+        assert lost > 100_000 and told + lost == 500_001
+    assert running.end().rc == 0
+
+
 def test_no_logs(job, ctl, ok):
     running = job()
     rc, _, err = ctl('logs', '0')
     assert rc == 1 and 'is not known now' in err
-    rc, _, err = ctl('logs', '-f')
-    assert rc == 1 and 'no log file to be followed' in err
     ok('stop')
     running.end()
+
+
+def test_lines_that_go_to_a_terminal_can_not_be_followed(start, place, ctl, ok):
+    said, go = place.fifo('said'), place.fifo('go')
+    master, slave = os.openpty()
+    running = start(shell(said, go, ''), out=slave, err=slave)
+    said.expect('said', 1)
+    until(socket_of(running).exists, 'the socket')
+    for ranks in [], ['0']:
+        rc, _, err = ctl('logs', '-f', *ranks)
+        assert rc == 1 and 'launchd reads nothing of what the workers write' in err
+    assert ctl('logs', '-f', '3')[2].startswith('launchctl: error: there is no rank 3')
+    ok('stop')
+    running.end()
+    os.close(master)
+    os.close(slave)
 
 
 def test_events_until_the_end(job, ok, follow):

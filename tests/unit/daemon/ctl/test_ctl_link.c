@@ -123,7 +123,7 @@ static void test_stream(void **state)
 	says = "{\"v\":1,\"id\":1,\"event\":{\"n\":{}}}\n{\"v\":1,\"id\":1,\"lost\":3}\n"
 	       "{\"v\":1,\"id\":1,\"ok\":true,\"result\":{}}\n";
 	child = begin(&l);
-	assert_int_equal(ctl_link_follow(&l, "events", &why), 0);
+	assert_int_equal(ctl_link_follow(&l, "events", "", &why), 0);
 	assert_int_equal(ctl_link_next(&l, &root, &why), 1);
 	assert_raw(&l, "event", "{\"n\":{}}");
 	cjson.free(root);
@@ -132,6 +132,46 @@ static void test_stream(void **state)
 	cjson.free(root);
 	assert_int_equal(ctl_link_next(&l, &root, &why), 0);
 	assert_int_equal(ctl_link_wait(&l, 60000, &why), 1); /* it has ended */
+	ctl_link_close(&l);
+	assert_int_equal(actor_reap(child), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void on_event(void *owner, const cJSON *root)
+{
+	struct text *told = owner;
+	double lost = 0;
+
+	text_add(told, member_object(&cjson, root, "event") ? "event " : "");
+	if (member_number(&cjson, root, "lost", &lost))
+		text_printf(told, "lost %.0f ", lost);
+	text_add(told, cjson.item(root, "ok") ? "end" : "");
+}
+
+/* What of a stream comes before the answer to another request. */
+static void test_between(void **state)
+{
+	struct failure why = { 0 };
+	struct text told = { 0 };
+	struct ctl_link l;
+	const cJSON *result;
+	cJSON *root;
+	pid_t child;
+	double n;
+
+	(void)state;
+	says = "{\"v\":1,\"id\":1,\"event\":{}}\n{\"v\":1,\"id\":1,\"lost\":3}\n"
+	       "{\"v\":1,\"id\":1,\"ok\":false,\"error\":{\"code\":\"x\",\"text\":\"y\"}}\n"
+	       "{\"v\":1,\"id\":2,\"ok\":true,\"result\":{\"n\":7}}\n";
+	child = begin(&l);
+	l.on_event = on_event;
+	l.owner = &told;
+	assert_int_equal(ctl_link_follow(&l, "logs", ",\"ranks\":[3]", &why), 0);
+	assert_int_equal(ctl_link_ask(&l, "status", "", &root, &result, &why), 0);
+	assert_string_equal(text_string(&told), "event lost 3 end");
+	assert_true(member_number(&cjson, result, "n", &n) && n == 7);
+	cjson.free(root);
+	text_done(&told);
 	ctl_link_close(&l);
 	assert_int_equal(actor_reap(child), 0);
 	assert_int_equal(unlink(path), 0);
@@ -191,6 +231,7 @@ int main(void)
 		return 77; /* not here */
 	SUITE_ROWS(&s, test_answer, answers);
 	suite_add(&s, "a stream", test_stream, NULL, NULL);
+	suite_add(&s, "... beside other requests", test_between, NULL, NULL);
 	suite_add(&s, "a launcher that is stopped", test_stopped, NULL, NULL);
 	suite_add(&s, "nobody", test_nobody, NULL, NULL);
 	return suite_run(&s);
