@@ -98,7 +98,7 @@ def test_auto_starts_the_workers_of_a_node_that_comes_too_late(start, place, kin
     assert late.rc == 0, late
     env = place.dumps()[1]['env']
     again = begun.late('--node_rank=1')
-    assert again.rc == 1 and 'it goes on to its end without this one' in errors(again)[0]
+    assert again.rc == 1 and 'goes on to its end without this node' in errors(again)[0]
     [line] = warnings(late)
     for words in (AFTER, "this node's workers start without the others", 'there are no restarts'):
         assert words in line

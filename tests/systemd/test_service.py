@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 from cluster import HOME
+from machines import read
 
 UNIT = "launchd@train.service"
 # Every rank's sum of all ranks, in a file of its own; then it works until it is told that it is done.
@@ -65,12 +66,13 @@ class Service:
         return self.machines.must(host, "journalctl", "--no-pager", "--output=cat", "--unit", UNIT)
 
     def pids(self, host=0):
-        """By name."""
+        """By name; of those that have not ended meanwhile."""
         said = self.machines.on(host, "sh", "-c", f"cat $(find /sys/fs/cgroup/system.slice/*/{UNIT} "
                                 "-name cgroup.procs)").stdout
         found = {}
         for pid in said.split():
-            found.setdefault(self.machines.file(host, f"/proc/{pid}/comm").read_text().strip(), []).append(pid)
+            found.setdefault(read(self.machines.file(host, f"/proc/{pid}/comm")).strip(), []).append(pid)
+        found.pop("", None)
         return found
 
     def status(self, host=0):
