@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from control import Control, kill_both, socket_of
+from control import Control, Refused, kill_both, socket_of
 from harness import BUILD, LIMIT, native, status_of, supervisor_of, until
 from together import Cluster
 
@@ -52,6 +52,11 @@ def ok(ctl):
     return call
 
 
+def answers(running):
+    """Waits until it can be found and asked: a socket is there a moment before it listens."""
+    Control(socket_of(running)).close()
+
+
 @pytest.fixture
 def job(start, place):
     def begin(*options, workers=2, env=None):
@@ -60,7 +65,7 @@ def job(start, place):
                         {'TELL': ready.path, **(env or {})})
         running.pids = ready.expect('ready', workers)
         running.ready = ready
-        until(socket_of(running).exists, 'the socket')
+        answers(running)
         return running
     return begin
 
@@ -225,12 +230,12 @@ def shell(said, go, script):
             f'tell() {{ echo 0 $$ said >{said.path}; head -c1 {go.path} >/dev/null; }}; echo first; tell; {script}']
 
 
-def test_lines_are_followed_to_the_last_one(start, place, follow):
+def test_lines_are_followed_to_the_last_one(start, place, ctl, follow):
     """... which has no end; the worker, and the job with it, ends by itself."""
     said, go = place.fifo('said'), place.fifo('go')
     running = start(shell(said, go, 'seq 1 1000; printf "\\n50%%\\r100%%"'))
     said.expect('said', 1)
-    until(socket_of(running).exists, 'the socket')
+    until(lambda: ctl('logs', '-n', '1')[1] == 'first\n', 'its first line to be read')
     follower = follow('logs', '-f')
     assert follower.stdout.readline() == 'first\n'
     go.go(1)
@@ -239,14 +244,23 @@ def test_lines_are_followed_to_the_last_one(start, place, follow):
     assert follower.stdout.read().split('\n') == [*map(str, range(1, 1001)), '', '100%', '']
 
 
+def tail(control):
+    """None: nothing is known yet."""
+    try:
+        return control.ask('tail', rank=0)
+    except Refused:
+        return None
+
+
 def test_a_follower_that_does_not_read_holds_nobody_up(start, place):
     """It hears how many lines it has missed."""
     said, go = place.fifo('said'), place.fifo('go')
     running = start(shell(said, go, 'yes $(seq 20) | head -n 500000; tell; echo last'), out=subprocess.DEVNULL)
     said.expect('said', 1)
     with Control(socket_of(running)) as control:
+        until(lambda: tail(control) == {'text': 'first'}, 'its first line to be read')
         number = control.send('logs', follow=True, ranks=[0])
-        until(lambda: control.ask('tail', rank=0) == {'text': 'first'}, 'its first line to be read')
+        assert tail(control) == {'text': 'first'}  # the thread that reads the pipe knows of the follower
         go.go(1)
         said.expect('said', 1)  # all 25 MB are written
         status = control.send('status')  # answered when all before is read
@@ -277,7 +291,7 @@ def test_lines_that_go_to_a_terminal_can_not_be_followed(start, place, ctl, ok):
     master, slave = os.openpty()
     running = start(shell(said, go, ''), out=slave, err=slave)
     said.expect('said', 1)
-    until(socket_of(running).exists, 'the socket')
+    answers(running)
     for ranks in [], ['0']:
         rc, _, err = ctl('logs', '-f', *ranks)
         assert rc == 1 and 'launchd reads nothing of what the workers write' in err

@@ -256,7 +256,10 @@ def test_the_journal_has_fields_and_explains_the_end(service):
 
     machines.until(0, lambda: said("JOB=train", "RANK=1", "STREAM=stdout") == "rank 1 speaks\n", "its line")
     machines.must(0, "systemctl", "restart", "systemd-journald")  # in the middle of it
-    (machines.home / "fail").touch()
+    with machines.start(0, "launchctl", "-j", "train", "logs", "-f", "1") as follower:
+        assert follower.stdout.readline() == "rank 1 speaks\n"
+        (machines.home / "fail").touch()
+        assert follower.wait() == 0
     job.until(ActiveState="failed", Result="exit-code", ExecMainStatus="3")
     assert said("JOB=train", "RANK=0", "STREAM=stdout") == "rank 0 speaks\n"
     assert "rank 1" in said("JOB=train", "EVENT=verdict_exit")
