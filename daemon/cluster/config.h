@@ -28,8 +28,8 @@ struct member_config {
 	bool verbose;
 	bool merge_logs; /* lines of this node's workers go to node rank 0's console */
 	unsigned nnodes, node_rank, nproc;
-	const char *const *node_names; /* by node rank; NULL: known only when they have joined */
 	bool node_rank_known;          /* else the owner of the address is node rank 0 */
+	const char *const *node_names; /* by node rank; NULL: known only when they have joined */
 	const char *required;  /* "--control required": no job without a channel; NULL: auto */
 	const char *name;      /* this host's */
 	const char *run_id;    /* of the job, as the user gave it; NULL: not given */

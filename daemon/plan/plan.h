@@ -58,9 +58,9 @@ struct worker_limits {
 
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
+	bool provisional; /* nodes have yet to meet, and may have other numbers of workers */
 	const char *const *node_names; /* by node rank, as [cluster] lists them; NULL: not listed */
-	bool provisional;    /* nodes have yet to meet, and may have other numbers of workers */
-	const char *program; /* path to execute */
+	const char *program;           /* path to execute */
 	const char *script;
 	const char
 		*foreign_line;  /* of a script that Python runs; see facts/program.h; NULL: none */
