@@ -14,6 +14,9 @@
 
 enum follows { FOLLOWS_NOTHING, FOLLOWS_EVENTS, FOLLOWS_LINES };
 
+/* At the end a client that takes nothing for so long is given up; any is after LOOKS times that. */
+enum { LOOK_MS = 250, LOOKS = 4 };
+
 struct ctl_client {
 	struct ctl_client *next;
 	struct ctl_server *server;
@@ -33,12 +36,14 @@ struct ctl_client {
 	size_t rank_count;
 	int64_t followed_id;
 	uint64_t missed; /* of the stream's lines, as it did not read */
+	size_t held;     /* of out, when CTL_LEAVING was looked at last */
 	char line[CONTROL_LINE_MAX];
 };
 
 static const struct sm_state states[CTL_STATES] = {
-	[CTL_READING] = { "reading", SM_TO(CTL_ASKING) | SM_TO(CTL_CLOSING) },
+	[CTL_READING] = { "reading", SM_TO(CTL_ASKING) | SM_TO(CTL_LEAVING) | SM_TO(CTL_CLOSING) },
 	[CTL_ASKING] = { "asking", SM_TO(CTL_READING) | SM_TO(CTL_CLOSING) },
+	[CTL_LEAVING] = { "leaving", SM_TO(CTL_CLOSING) },
 	[CTL_CLOSING] = { "closing", 0 },
 };
 
@@ -67,15 +72,28 @@ static void on_client_closed(uv_handle_t *h)
 	free(c);
 }
 
+/* With the last of them nothing has to be looked at any more. */
+static void count_leaving(struct ctl_server *s, enum ctl_state before, enum ctl_state next)
+{
+	s->leaving += next == CTL_LEAVING;
+	s->leaving -= before == CTL_LEAVING;
+	if (before == CTL_LEAVING && s->leaving == 0)
+		uv_close((uv_handle_t *)&s->look, NULL);
+}
+
 static void client_goto(struct ctl_client *c, enum ctl_state next)
 {
-	c->state = sm_go(&ctl_life, c->state, next);
-	if (next != CTL_CLOSING)
+	enum ctl_state before = c->state;
+
+	c->state = sm_go(&ctl_life, before, next);
+	if (next < CTL_LEAVING)
 		return;
 	c->server->followers -= c->follows == FOLLOWS_EVENTS;
 	c->server->line_followers -= c->follows == FOLLOWS_LINES;
 	c->follows = FOLLOWS_NOTHING;
-	uv_close((uv_handle_t *)&c->poll, on_client_closed);
+	count_leaving(c->server, before, next);
+	if (next == CTL_CLOSING)
+		uv_close((uv_handle_t *)&c->poll, on_client_closed);
 }
 
 /* What it waits for now. Requests wait for the answer to the one before, and for its reader. */
@@ -99,7 +117,7 @@ static void watch(struct ctl_client *c)
 static void lose(struct ctl_client *c)
 {
 	c->lost = true;
-	if (c->state == CTL_READING)
+	if (c->state != CTL_ASKING)
 		client_goto(c, CTL_CLOSING);
 }
 
@@ -357,6 +375,8 @@ static void write_some(struct ctl_client *c)
 		return;
 	} else {
 		text_done(&c->out);
+		if (c->state == CTL_LEAVING)
+			client_goto(c, CTL_CLOSING);
 		serve(c);
 	}
 	watch(c);
@@ -451,7 +471,39 @@ int ctl_server_open(struct ctl_server *s, uv_loop_t *loop, int listening, struct
 	return 0;
 }
 
-/* The last words: what is not read at once is lost. */
+/* Who reads slowly is waited for as long as it reads. */
+static void on_look(uv_timer_t *t)
+{
+	struct ctl_server *s = t->data;
+
+	s->looks++;
+	for (struct ctl_client *c = s->clients; c; c = c->next)
+		if (c->state == CTL_LEAVING && (s->looks == LOOKS || c->out.len == c->held))
+			client_goto(c, CTL_CLOSING);
+		else
+			c->held = c->out.len;
+}
+
+/* What a client has yet to be told may be more than a socket holds, and its last lines are why the
+ * job has ended. */
+static void leave(struct ctl_client *c)
+{
+	struct ctl_server *s = c->server;
+
+	if (c->out.len == 0 || c->out.failed) {
+		client_goto(c, CTL_CLOSING);
+		return;
+	}
+	if (s->leaving == 0) {
+		(void)uv_timer_init(s->poll.loop, &s->look); /* can't fail */
+		s->look.data = s;
+		(void)uv_timer_start(&s->look, on_look, LOOK_MS, LOOK_MS);
+	}
+	client_goto(c, CTL_LEAVING);
+	c->held = c->out.len;
+	watch(c);
+}
+
 static void end_client(struct ctl_client *c)
 {
 	if (c->state == CTL_ASKING)
@@ -463,9 +515,7 @@ static void end_client(struct ctl_client *c)
 		add_head(c, true, c->followed_id);
 		text_add(&c->out, ",\"ok\":true,\"result\":{}}\n");
 	}
-	if (c->out.len > 0)
-		(void)send(c->fd, c->out.at, c->out.len, MSG_NOSIGNAL);
-	client_goto(c, CTL_CLOSING);
+	leave(c);
 }
 
 void ctl_server_close(struct ctl_server *s)
@@ -475,6 +525,7 @@ void ctl_server_close(struct ctl_server *s)
 	acceptor_close(&s->acceptor);
 	uv_close((uv_handle_t *)&s->poll, NULL);
 	fd_closep(&s->listening);
+	uv_update_time(s->poll.loop);
 	for (struct ctl_client *c = s->clients; c; c = c->next)
 		end_client(c);
 	free_if_over(s);

@@ -33,6 +33,7 @@ enum { CTL_DESCRIPTORS = 5 };
 enum ctl_state {
 	CTL_READING, /* or a stream's lines are being written */
 	CTL_ASKING,  /* the owner has its request */
+	CTL_LEAVING, /* the server is closed, and its last lines are being written */
 	CTL_CLOSING, /* the loop has its handle still */
 	CTL_STATES
 };
@@ -52,7 +53,9 @@ struct ctl_server {
 	uv_poll_t poll;
 	struct acceptor acceptor;
 	struct ctl_client *clients;
-	unsigned count, followers, line_followers;
+	unsigned count, followers, line_followers, leaving;
+	uv_timer_t look; /* while some are leaving */
+	unsigned looks;
 	struct cjson cjson; /* from the first request on */
 	struct failure no_cjson;
 	struct demand demand;
@@ -61,8 +64,8 @@ struct ctl_server {
 /* Answers those who come to a socket that listens, which is taken over. On failure it is closed. */
 int ctl_server_open(struct ctl_server *s, uv_loop_t *loop, int listening, struct failure *why);
 
-/* Ends streams, and all else. The loop must run once more. For a server that was never opened, too,
- * if listening is -1. */
+/* Ends streams, and all else. The loop must run on, for a second at most: clients read what they
+ * have been told so far. For a server that was never opened, too, if listening is -1. */
 void ctl_server_close(struct ctl_server *s);
 
 /* Who asks. */

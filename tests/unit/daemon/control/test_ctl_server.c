@@ -480,6 +480,54 @@ static void test_ends(void **state)
 		"over\"}}\n");
 }
 
+/* More than its socket holds. */
+static int follow_much(struct scene *s, struct text *event)
+{
+	int fd = dial(s);
+
+	say(fd, FOLLOW);
+	turn(s, 5);
+	text_add(event, "\"");
+	for (int i = 0; i < 800000; i++)
+		text_add(event, "x");
+	text_add(event, "\"");
+	tell(s, text_string(event));
+	return fd;
+}
+
+static void test_last_lines(void **state)
+{
+	static const char begin[] = "{\"v\":1,\"id\":3,\"event\":\"xxx", end[] = "xxx\"}\n" DONE(3);
+	struct scene *s = *state;
+	struct text event = { 0 }, got = { 0 };
+	int fd = follow_much(s, &event);
+
+	ctl_server_close(&s->server);
+	hear(s, fd, SIZE_MAX, &got);
+	assert_memory_equal(got.at, begin, sizeof begin - 1);
+	assert_string_equal(got.at + got.len - (sizeof end - 1), end);
+	text_done(&event);
+	text_done(&got);
+	assert_int_equal(close(fd), 0);
+}
+
+/* One that does not read them, or goes away, holds up nobody; see unmake(). */
+static void test_last_lines_for_nobody(void **state)
+{
+	struct scene *s = *state;
+	struct text event = { 0 }, other = { 0 };
+	int silent = follow_much(s, &event), gone = follow_much(s, &other);
+
+	ctl_server_close(&s->server);
+	turn(s, 3);
+	assert_int_equal(close(gone), 0);
+	(void)uv_run(&s->loop, UV_RUN_DEFAULT);
+	assert_null(s->server.clients);
+	text_done(&event);
+	text_done(&other);
+	assert_int_equal(close(silent), 0);
+}
+
 static const struct foreign_row {
 	const char *says, *json;
 	bool taken;
@@ -517,8 +565,8 @@ static void test_life(void **state)
 {
 	(void)state;
 	assert_life(&ctl_life,
-		(const char *[]){
-			"reading: asking closing", "asking: reading closing", "closing:", NULL });
+		(const char *[]){ "reading: asking leaving closing", "asking: reading closing",
+			"leaving: closing", "closing:", NULL });
 }
 
 int main(void)
@@ -537,6 +585,8 @@ int main(void)
 	suite_add(&s, "a stream of lines", test_lines_of_workers, make, unmake);
 	suite_add(&s, "a follower that does not read", test_slow_follower, make, unmake);
 	suite_add(&s, "ends", test_ends, make, unmake);
+	suite_add(&s, "the last lines of a stream", test_last_lines, make, unmake);
+	suite_add(&s, "last lines that nobody reads", test_last_lines_for_nobody, make, unmake);
 	suite_add(&s, "what another launcher has written", test_foreign, make, unmake);
 	suite_add(&s, "a client's life", test_life, NULL, NULL);
 	return suite_run(&s);
