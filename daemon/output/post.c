@@ -270,7 +270,7 @@ bool post_followed(struct post *p, const struct followed_lines *f)
 	struct text *to = &p->news.followed;
 	size_t before = to->len;
 
-	if (to->len + sizeof *f + f->len > WORDS_MAX)
+	if (f->len > 0 && to->len + sizeof *f + f->len > WORDS_MAX)
 		return false;
 	text_add_bytes(to, (const char *)f, sizeof *f);
 	text_add_bytes(to, f->at, f->len);

@@ -144,7 +144,7 @@ void post_ask_tails(struct post *p, unsigned lines);
 void post_tails(struct post *p, struct tails *t);
 
 /* The event loop's: whether workers' lines are wanted. The thread's: here are some; false: those
- * before have not been taken, and there is no room. */
+ * before have not been taken, and there is no room, which there always is for a mere count. */
 void post_follow(struct post *p, bool on);
 bool post_followed(struct post *p, const struct followed_lines *f);
 

@@ -189,13 +189,14 @@ static void to_followers(struct stream *s, const char *at, size_t len)
 	}
 }
 
-/* A last line without an end. */
+/* A last line without an end, and what found no room, as no more lines come that would tell it. */
 static void end_followed(struct stream *s)
 {
 	struct outbuf out = s->host->again;
 
 	while (lines_end(&s->followed_lines, &followed_style, &out) < 0)
 		tell_followers(s, &out);
+	tell_followers(s, &out);
 	tell_followers(s, &out);
 }
 

@@ -466,7 +466,7 @@ static bool has_room;
 static bool on_followed(void *owner, const struct followed_lines *f)
 {
 	(void)owner;
-	if (!has_room)
+	if (!has_room && f->len > 0)
 		return false;
 	assert_int_equal(f->rank, 7);
 	assert_int_equal(f->fd, 2);
@@ -512,6 +512,29 @@ static void test_followed(void **state)
 	fixture_done(&g);
 }
 
+/* Also where no line comes after them. */
+static void test_last_lines_without_room(void **state)
+{
+	static const char lines[] = "one\ntwo\nlast";
+	struct fixture g;
+	struct writer *p;
+
+	(void)state;
+	scratch_clear();
+	fixture_make(&g);
+	p = fixture_add(&g, lines, sizeof lines - 1, NULL);
+	p->stream.rank = 7;
+	p->stream.fd = 2;
+	g.host.is_followed = true;
+	has_room = false;
+	g.host.follow = on_followed;
+	fixture_begin(&g);
+	fixture_run(&g, fixture_all_finished);
+	assert_string_equal(text_string(&heard), "<3>");
+	text_done(&heard);
+	fixture_done(&g);
+}
+
 static void test_stream_life(void **state)
 {
 	(void)state;
@@ -536,6 +559,7 @@ int main(void)
 	suite_add(&s, "lines for a filter's file", test_filter, NULL, NULL);
 	suite_add(&s, "long lines for a filter's file", test_long_filter, NULL, NULL);
 	suite_add(&s, "lines for those who follow them", test_followed, NULL, NULL);
+	suite_add(&s, "last ones that find no room", test_last_lines_without_room, NULL, NULL);
 	suite_add(&s, "a progress bar", test_bar, NULL, NULL);
 	suite_add(&s, "nothing is kept that nobody needs", test_memory, NULL, NULL);
 	if (rc == 0)
