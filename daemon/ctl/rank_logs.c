@@ -40,7 +40,8 @@ struct logs_view {
 	bool streams;      /* what goes into no file the launcher tells, */
 	struct text told;  /* which is yet to be printed; */
 	double lost;       /* lines that it had to leave out, which is yet to be said; */
-	bool ended;        /* it has told all; */
+	bool ended;        /* it has told all, */
+	bool cut;          /* or is gone, which it did not tell; */
 	char refusal[256]; /* it does not, for that reason */
 	struct failure *why;
 };
@@ -241,6 +242,11 @@ static int print_held(struct logs_view *v)
 			"were read\n",
 			v->lost);
 	v->lost = 0;
+	if (v->cut)
+		(void)dprintf(STDERR_FILENO,
+			"launchctl: warning: the last lines may be missing: the launcher is gone, or "
+			"was not read from in time\n");
+	v->cut = false;
 	return v->told.len > 0 || v->told.failed ? print_done(&v->told, v->why) : 0;
 }
 
@@ -259,6 +265,7 @@ static int print_told(struct logs_view *v)
 		on_event(v, root);
 		v->link->cjson->free(root);
 	}
+	v->cut = !v->ended && rc == -ECONNRESET;
 	v->ended = v->ended || rc == 0 || rc == -ECONNRESET;
 	if (rc < 0 && !v->ended)
 		return failure_copy(v->why, &why);

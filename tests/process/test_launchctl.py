@@ -231,9 +231,9 @@ def shell(said, go, script):
 
 
 def test_lines_are_followed_to_the_last_one(start, place, ctl, follow):
-    """... which has no end; the worker, and the job with it, ends by itself."""
+    """... which has no end; the worker, and the job with it, ends by itself. They are more than the socket holds."""
     said, go = place.fifo('said'), place.fifo('go')
-    running = start(shell(said, go, 'seq 1 1000; printf "\\n50%%\\r100%%"'))
+    running = start(shell(said, go, 'seq 1 9999; printf "\\n50%%\\r100%%"'))
     said.expect('said', 1)
     until(lambda: ctl('logs', '-n', '1')[1] == 'first\n', 'its first line to be read')
     follower = follow('logs', '-f')
@@ -241,7 +241,7 @@ def test_lines_are_followed_to_the_last_one(start, place, ctl, follow):
     go.go(1)
     assert running.end().rc == 0
     assert follower.wait(LIMIT) == 0
-    assert follower.stdout.read().split('\n') == [*map(str, range(1, 1001)), '', '100%', '']
+    assert follower.stdout.read().split('\n') == [*map(str, range(1, 10_000)), '', '100%', '']
 
 
 def tail(control):
@@ -276,6 +276,20 @@ def test_a_follower_that_does_not_read_holds_nobody_up(start, place):
         assert last == {'rank': 0, 'stream': 'stdout', 'line': 'last'}
         assert lost > 100_000 and told + lost == 500_001
     assert running.end().rc == 0
+
+
+def test_a_stream_that_is_cut(start, place):
+    """A launcher that was killed has told no end."""
+    said, go = place.fifo('said'), place.fifo('go')
+    running = start(shell(said, go, ''))
+    said.expect('said', 1)
+    until(socket_of(running).exists, 'the socket')
+    with subprocess.Popen([LAUNCHD, 'ctl', 'logs', '-f'], env=place.environment({}), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout.readline() == 'first\n'
+        kill_both(running)
+        assert 'warning: the last lines may be missing' in follower.stderr.read()
+        assert follower.wait(LIMIT) == 0
 
 
 def test_no_logs(job, ctl, ok):
