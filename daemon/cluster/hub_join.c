@@ -151,18 +151,6 @@ static bool has_name(const struct hub *h, unsigned node, const struct caller *p)
 	return node != h->self && strcmp(h->job.nodes[node].about.name, p->about.name) == 0;
 }
 
-/* The node of the job whose launcher was started again; nnodes: none of them. */
-static unsigned comes_back_as(const struct hub *h, const struct caller *p)
-{
-	unsigned rank = p->about.node_rank, node = 0;
-
-	if (rank < h->job.nnodes && (h->late[rank] || has_name(h, rank, p)))
-		return rank;
-	while (node < h->job.nnodes && !has_name(h, node, p))
-		node++;
-	return node;
-}
-
 static void turn_away_surplus(const struct hub *h, struct caller *p)
 {
 	unsigned nnodes = h->job.nnodes;
@@ -226,6 +214,37 @@ static bool does_without(const struct hub *h, unsigned node)
 
 	return h->state == HUB_RUNNING && h->job.state == JOB_RUNNING &&
 		(h->late[node] || state == NODE_ABSENT || state == NODE_LEFT);
+}
+
+/* A host may have several launchers: who comes back is one that is gone, and rather one that the
+ * job can't do without. 0: it is not this node's. */
+static unsigned likelihood(const struct hub *h, unsigned node, const struct caller *p)
+{
+	const struct caller *old = h->peers[node];
+
+	if (!has_name(h, node, p))
+		return 0;
+	if (old && !replaces(p, old))
+		return 1;
+	return does_without(h, node) ? 2 : 3;
+}
+
+/* The node of the job whose launcher was started again; nnodes: none of them. */
+static unsigned comes_back_as(const struct hub *h, const struct caller *p)
+{
+	unsigned rank = p->about.node_rank, best = 0, found = h->job.nnodes;
+
+	if (rank < h->job.nnodes && (h->late[rank] || has_name(h, rank, p)))
+		return rank;
+	for (unsigned i = 0; i < h->job.nnodes; i++) {
+		unsigned likely = likelihood(h, i, p);
+
+		if (likely > best) {
+			best = likely;
+			found = i;
+		}
+	}
+	return found;
 }
 
 /* How long it lasts, where it doesn't. */

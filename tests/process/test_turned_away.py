@@ -1,8 +1,10 @@
 """Launchers that their job does not take: another job's, and those that come too late."""
+import signal
 import socket
 
 import pytest
 
+from control import Control, kill_both, socket_of
 from together import MEETS, C10d, Cluster, errors, exit_codes, free_ports, listens, warnings
 from harness import native, until
 
@@ -131,3 +133,26 @@ def test_a_node_that_joined_can_not_come_back_though_another_is_absent(start, pl
     late = begun.late(node=1)
     assert late.rc == 1 and 'node 1 has a launcher in it that is alive' in errors(late)[0]
     assert [result.rc for result in begun.end()] == [0, 0] and not place.dumps()
+
+
+STUBBORN = ['--use_env', '--no_python', '/bin/sh', '-c',
+            'trap "" TERM; echo $RANK $$ ready >$TELL; while :; do sleep 1; done']
+
+
+@pytest.mark.parametrize('rank', [1, 2])
+def test_who_comes_back_to_a_host_with_several_launchers(start, place, rank):
+    """It has no rank, and its name is also another one's, which is alive."""
+    tell = place.fifo('tell')
+    cluster = C10d(start, 3, ['--shutdown-timeout=60', *STUBBORN], {'TELL': tell.path})
+    tell.expect('ready', 3)
+    [hub] = [job for job in cluster.jobs.values() if 'is not authenticated' in job.said()]
+    with Control(socket_of(hub)) as control:
+        seen = control.ask('status', nodes='all')['nodes']
+        [node] = [i for i, job in cluster.jobs.items() if job.pid == seen[rank]['guard_pid']]
+        kill_both(cluster.jobs[node])
+        again = cluster.begin(node)
+        until(lambda: 'waiting for its next start' in again.said(), 'it to wait')
+        again.signal(signal.SIGTERM)
+        assert again.end().rc == 143
+        control.ask('stop', now=True)
+    assert {job.end().rc for job in cluster.jobs.values() if job is not again} == {125}
