@@ -36,6 +36,9 @@ struct logs_view {
 	const struct ctl_command *command;
 	struct arena memory;
 	struct followed *files;
+	unsigned attempt;  /* in which they are, */
+	const char *dir;   /* there; */
+	const char *next;  /* where the next one's would be, or NULL */
 	bool many;         /* ranks: each line says whose it is */
 	bool streams;      /* what goes into no file the launcher tells, */
 	struct text told;  /* which is yet to be printed; */
@@ -222,13 +225,54 @@ static int read_more(struct logs_view *v, struct followed *f, struct text *out)
 	return f->line.failed ? failure_oom(v->why) : 0;
 }
 
+static void enter_attempt(struct logs_view *v, const char *dir, unsigned attempt)
+{
+	const char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	v->dir = dir;
+	v->attempt = attempt;
+	v->next = slash ?
+		arena_printf(&v->memory, "%.*s/attempt_%u", (int)(slash - dir), dir, attempt + 1) :
+		NULL;
+}
+
+/* The workers of this attempt have ended: what they began and did not end is a line, too. */
+static int leave_attempt(struct logs_view *v, struct text *out)
+{
+	const size_t len = strlen(v->dir);
+
+	for (struct followed *f = v->files; f; f = f->next) {
+		add_lines(v, f->rank, text_string(&f->line), f->line.len, out);
+		text_done(&f->line);
+		fd_closep(&f->fd);
+		if (strncmp(f->path, v->dir, len) == 0)
+			f->path = arena_printf(&v->memory, "%s%s", v->next, f->path + len);
+	}
+	enter_attempt(v, v->next, v->attempt + 1);
+	return arena_failed(&v->memory) ? failure_oom(v->why) : 0;
+}
+
+/* A restart has made new files. */
+static bool is_restarted(const struct logs_view *v)
+{
+	struct stat st;
+
+	return v->files && v->next && stat(v->next, &st) == 0;
+}
+
 static int print_news(struct logs_view *v)
 {
 	struct text out = { 0 };
+	bool more = true;
 	int rc = 0;
 
-	for (struct followed *f = v->files; f && rc == 0; f = f->next)
-		rc = read_more(v, f, &out);
+	while (more && rc == 0) {
+		more = is_restarted(v); /* before the last look at the files so far */
+		for (struct followed *f = v->files; f && rc == 0; f = f->next)
+			rc = read_more(v, f, &out);
+		if (more && rc == 0)
+			rc = leave_attempt(v, &out);
+	}
 	if (rc == 0 && out.len > 0)
 		rc = print_done(&out, v->why);
 	return rc;
@@ -309,13 +353,18 @@ static int follow(struct logs_view *v)
 static int choose(struct logs_view *v, struct text *ranks)
 {
 	const cJSON *status, *workers;
+	const char *dir;
 	cJSON *root;
+	double attempt;
 	unsigned count = 0;
 	int rc = ctl_link_ask(v->link, "status", "", &root, &status, v->why);
 
 	if (rc < 0)
 		return rc;
 	workers = member_object(v->link->cjson, status, "workers");
+	dir = member_text(v->link->cjson, status, "log_dir");
+	if (member_number(v->link->cjson, status, "attempt", &attempt) && dir)
+		enter_attempt(v, arena_strdup(&v->memory, dir), (unsigned)attempt);
 	for (const cJSON *w = workers ? workers->child : NULL; w; w = w->next) {
 		double rank;
 

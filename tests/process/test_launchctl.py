@@ -278,6 +278,23 @@ def test_a_follower_that_does_not_read_holds_nobody_up(start, place):
     assert running.end().rc == 0
 
 
+@pytest.mark.parametrize('options', [[], ['--tee=3'], ['--redirects=3'], ['--redirects=2']], ids=str)
+def test_a_restart_is_followed(start, place, ctl, ok, follow, options):
+    """Its log files are others, in another directory."""
+    said, go = place.fifo('said'), place.fifo('go')
+    logs = ['--log-dir=logs', *options] if options else []
+    running = start([*logs, *shell(said, go, 'echo over >&2')], out=subprocess.DEVNULL)
+    said.expect('said', 1)
+    until(lambda: ctl('logs')[1] == 'first\n', 'the output to be read')
+    follower = follow('logs', '-f')
+    assert follower.stdout.readline() == 'first\n'
+    ok('restart')
+    said.expect('said', 1)
+    go.go(1)
+    assert running.end().rc == 0
+    assert follower.wait(LIMIT) == 0 and sorted(follower.stdout) == ['first\n', 'over\n']
+
+
 def test_a_stream_that_is_cut(start, place):
     """A launcher that was killed has told no end."""
     said, go = place.fifo('said'), place.fifo('go')
