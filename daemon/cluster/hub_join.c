@@ -217,27 +217,30 @@ static bool does_without(const struct hub *h, unsigned node)
 }
 
 /* A host may have several launchers: who comes back is one that is gone, and rather one that the
- * job can't do without. 0: it is not this node's. */
-static unsigned likelihood(const struct hub *h, unsigned node, const struct caller *p)
+ * job can't do without. */
+enum likelihood { LIKELY_NOT, LIKELY_SECOND, LIKELY_SPARED, LIKELY_LOST };
+
+static enum likelihood likelihood(const struct hub *h, unsigned node, const struct caller *p)
 {
 	const struct caller *old = h->peers[node];
 
 	if (!has_name(h, node, p))
-		return 0;
+		return LIKELY_NOT;
 	if (old && !replaces(p, old))
-		return 1;
-	return does_without(h, node) ? 2 : 3;
+		return LIKELY_SECOND;
+	return does_without(h, node) ? LIKELY_SPARED : LIKELY_LOST;
 }
 
 /* The node of the job whose launcher was started again; nnodes: none of them. */
 static unsigned comes_back_as(const struct hub *h, const struct caller *p)
 {
-	unsigned rank = p->about.node_rank, best = 0, found = h->job.nnodes;
+	unsigned rank = p->about.node_rank, found = h->job.nnodes;
+	enum likelihood best = LIKELY_NOT;
 
 	if (rank < h->job.nnodes && (h->late[rank] || has_name(h, rank, p)))
 		return rank;
 	for (unsigned i = 0; i < h->job.nnodes; i++) {
-		unsigned likely = likelihood(h, i, p);
+		enum likelihood likely = likelihood(h, i, p);
 
 		if (likely > best) {
 			best = likely;
@@ -291,14 +294,21 @@ static void turn_away_returned(struct caller *p, unsigned node)
 	text_done(&prospect);
 }
 
+/* Without a rank it may be one that never came, or any of its name. */
+static bool is_lost_one(const struct hub *h, const struct caller *p, unsigned node)
+{
+	return p->about.node_rank == NODE_RANK_UNKNOWN && node < h->job.nnodes &&
+		likelihood(h, node, p) == LIKELY_LOST;
+}
+
 static void turn_away_late(struct caller *p)
 {
 	struct hub *h = p->hub;
-	unsigned node;
+	unsigned node = comes_back_as(h, p);
 
-	if (is_missed(h, p))
+	if (is_missed(h, p) && !is_lost_one(h, p, node))
 		turn_away_missed(h, p);
-	else if ((node = comes_back_as(h, p)) < h->job.nnodes)
+	else if (node < h->job.nnodes)
 		turn_away_returned(p, node);
 	else
 		turn_away_surplus(h, p);

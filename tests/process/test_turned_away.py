@@ -156,3 +156,22 @@ def test_who_comes_back_to_a_host_with_several_launchers(start, place, rank):
         assert again.end().rc == 143
         control.ask('stop', now=True)
     assert {job.end().rc for job in cluster.jobs.values() if job is not again} == {125}
+
+
+@pytest.mark.parametrize('kind', [Cluster, C10d])
+def test_who_comes_back_is_not_one_that_never_came(start, place, kind):
+    """Also if it has no rank, and another one is missed from the start."""
+    tell = place.fifo('tell')
+    cluster = kind(start, 3, ['--shutdown-timeout=60', *STUBBORN], {'TELL': tell.path}, begin=False)
+    cluster.begin(0, ['--join-timeout=3'])
+    until(lambda: 'is not authenticated' in cluster.jobs[0].said(), 'the hub to listen')
+    cluster.begin(1)
+    tell.expect('ready', 2)
+    kill_both(cluster.jobs[1])
+    again = cluster.begin(1)
+    until(lambda: 'waiting for its next start' in again.said(), 'it to wait')
+    again.signal(signal.SIGTERM)
+    assert again.end().rc == 143
+    with Control(socket_of(cluster.jobs[0])) as control:
+        control.ask('stop', now=True)
+    assert cluster.jobs[0].end().rc == 125
