@@ -15,12 +15,14 @@ enum {
 	PATIENCE_MS = 10000, /* as long as launchers wait before they say which nodes are missing */
 };
 
-/* Once the nodes have met there is nothing left to doubt. */
+/* Once the nodes have met there is nothing left to doubt, nor where node rank 0 has been reached.
+ */
 static bool is_settled(const struct doubt *d)
 {
 	if (d->closing || d->party->closing)
 		return true;
-	return d->hub ? d->hub->state != HUB_MEETING : d->spoke->state != SPOKE_DIALING;
+	return d->hub ? d->hub->state != HUB_MEETING :
+			d->spoke->state != SPOKE_DIALING || d->spoke->returned;
 }
 
 static void on_patience_over(uv_timer_t *clock)

@@ -277,6 +277,7 @@ static void come_again(struct spoke *s, const char *why)
 	if (!s->returned)
 		party_say(s->party, NOTE_INFO, "%s; waiting for its next start", why);
 	s->returned = true;
+	s->note_ms = uv_now(s->party->loop) + FIRST_NOTE_MS; /* it can be reached */
 	link_close(s->link, false, why);
 }
 
