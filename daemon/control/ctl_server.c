@@ -36,6 +36,7 @@ struct ctl_client {
 	size_t rank_count;
 	int64_t followed_id;
 	uint64_t missed; /* of the stream's lines, as it did not read */
+	bool full;       /* nor has it since the last of them */
 	size_t held;     /* of out, when CTL_LEAVING was looked at last */
 	char line[CONTROL_LINE_MAX];
 };
@@ -220,6 +221,14 @@ static bool wants_lines(const struct ctl_client *c, unsigned rank)
 	return c->follows == FOLLOWS_LINES && c->rank_count == 0;
 }
 
+bool ctl_takes_lines(const struct ctl_server *s, unsigned rank)
+{
+	for (const struct ctl_client *c = s->clients; c; c = c->next)
+		if (wants_lines(c, rank) && !c->full)
+			return true;
+	return false;
+}
+
 /* Of what found no room before. */
 static void add_lost(struct ctl_client *c)
 {
@@ -234,6 +243,7 @@ static void tell_one(struct ctl_client *c, const char *event, size_t len)
 {
 	if (c->lost || c->out.len + len > CONTROL_STREAM_MAX) {
 		c->missed++;
+		c->full = true;
 		return;
 	}
 	add_lost(c);
@@ -368,6 +378,7 @@ static void write_some(struct ctl_client *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	c->full = false;
 	if (n < 0) {
 		lose(c);
 	} else if ((size_t)n < c->out.len) {

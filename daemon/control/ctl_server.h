@@ -89,6 +89,9 @@ void ctl_tell(struct ctl_server *s, const char *event, size_t len);
 
 /* Likewise of lines that workers write: those of these ranks, which are copied; none: of all. */
 void ctl_follow_lines(struct ctl_client *c, const unsigned *ranks, size_t count);
+
+/* Whether any of those who follow this rank has room; else lines need not be rendered. */
+bool ctl_takes_lines(const struct ctl_server *s, unsigned rank);
 void ctl_tell_line(struct ctl_server *s, unsigned rank, const char *event, size_t len);
 
 /* So many lines can't be told. */

@@ -435,6 +435,16 @@ static void add_line(struct text *out, const struct followed_lines *f, const cha
 	text_done(&line);
 }
 
+/* Pieces of one that is too long are lines here. */
+static uint64_t count_lines(const struct followed_lines *f)
+{
+	uint64_t count = f->len > 0 && f->at[f->len - 1] != '\n';
+
+	for (size_t i = 0; i < f->len; i++)
+		count += f->at[i] == '\n';
+	return count;
+}
+
 void answers_followed(struct answers *a, const struct followed_lines *f)
 {
 	const char *at = f->at, *end = at + f->len;
@@ -445,6 +455,10 @@ void answers_followed(struct answers *a, const struct followed_lines *f)
 	}
 	if (f->lost > 0)
 		ctl_lose_lines(&a->server, f->rank, f->lost);
+	if (!ctl_takes_lines(&a->server, f->rank)) {
+		ctl_lose_lines(&a->server, f->rank, count_lines(f));
+		return;
+	}
 	while (at < end) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		size_t len = (size_t)((stop ? stop : end) - at);

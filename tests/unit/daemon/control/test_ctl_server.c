@@ -409,6 +409,7 @@ static void test_lines_of_workers(void **state)
 	turn(s, 8);
 	assert_int_equal(s->server.line_followers, 2);
 	assert_int_equal(s->server.followers, 1);
+	assert_true(ctl_takes_lines(&s->server, 4));
 	tell_line(s, 3, "{\"a\":3}");
 	ctl_lose_lines(&s->server, 4, 7);
 	tell_line(s, 4, "{\"a\":4}");
@@ -419,6 +420,8 @@ static void test_lines_of_workers(void **state)
 	(void)close(all);
 	turn(s, 5);
 	assert_int_equal(s->server.line_followers, 1);
+	assert_true(ctl_takes_lines(&s->server, 5));
+	assert_false(ctl_takes_lines(&s->server, 4));
 	ctl_lose_lines(&s->server, 5, 2);
 	ctl_server_close(&s->server);
 	expect_last(s, some,
@@ -493,6 +496,35 @@ static int follow_much(struct scene *s, struct text *event)
 	text_add(event, "\"");
 	tell(s, text_string(event));
 	return fd;
+}
+
+/* Nothing has to be rendered for one that does not read, until it does. */
+static void test_full_follower(void **state)
+{
+	struct scene *s = *state;
+	struct text event = { 0 };
+	char bytes[4096];
+	int fd = dial(s);
+
+	say(fd, "{\"v\":1,\"id\":1,\"op\":\"logs\",\"follow\":true}\n");
+	turn(s, 5);
+	text_add(&event, "\"");
+	for (int i = 0; i < 500000; i++)
+		text_add(&event, "x");
+	text_add(&event, "\"");
+	assert_true(ctl_takes_lines(&s->server, 0));
+	for (int i = 0; i < 4; i++) {
+		tell_line(s, 0, text_string(&event));
+		turn(s, 1);
+	}
+	turn(s, 3);
+	assert_false(ctl_takes_lines(&s->server, 0));
+	while (!ctl_takes_lines(&s->server, 0)) {
+		assert_true(recv(fd, bytes, sizeof bytes, 0) > 0);
+		turn(s, 1);
+	}
+	text_done(&event);
+	(void)close(fd);
 }
 
 static void test_last_lines(void **state)
@@ -584,6 +616,7 @@ int main(void)
 	suite_add(&s, "a stream of events", test_stream, make, unmake);
 	suite_add(&s, "a stream of lines", test_lines_of_workers, make, unmake);
 	suite_add(&s, "a follower that does not read", test_slow_follower, make, unmake);
+	suite_add(&s, "one that takes no more lines", test_full_follower, make, unmake);
 	suite_add(&s, "ends", test_ends, make, unmake);
 	suite_add(&s, "the last lines of a stream", test_last_lines, make, unmake);
 	suite_add(&s, "last lines that nobody reads", test_last_lines_for_nobody, make, unmake);
