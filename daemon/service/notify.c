@@ -2,6 +2,8 @@
 #include "daemon/service/notify.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +14,7 @@
 #include "daemon/observe/bus.h"
 #include "daemon/plan/plan.h"
 
-enum { AGAIN_MS = 100, UNSENT_MAX = 4096 };
+enum { AGAIN_MS = 100, UNSENT_MAX = 4096, BARRIER_MS = 2000 };
 
 static void on_again(uv_timer_t *t);
 
@@ -187,9 +189,53 @@ void notify_leave(struct notify *n)
 	uv_close((uv_handle_t *)&n->again, NULL);
 }
 
+/* False: there is no room now. */
+static bool send_barrier(struct notify *n, int fd)
+{
+	static char barrier[] = "BARRIER=1";
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} along = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
+			    .cmsg_level = SOL_SOCKET,
+			    .cmsg_type = SCM_RIGHTS } };
+	struct iovec text = { barrier, sizeof barrier - 1 };
+	const struct msghdr m = { .msg_name = &n->to,
+		.msg_namelen = n->to_size,
+		.msg_iov = &text,
+		.msg_iovlen = 1,
+		.msg_control = &along,
+		.msg_controllen = sizeof along };
+
+	memcpy(CMSG_DATA(&along.head), &fd, sizeof fd);
+	return sendmsg(n->fd, &m, MSG_NOSIGNAL) >= 0;
+}
+
+/* systemd finds the unit of a datagram by its sender's pid, and drops those of a process that has
+ * ended: the verdict was lost in half of all ends. When it comes to this one, after all others, it
+ * closes the descriptor that goes along (sd_notify_barrier(3)). */
+static void wait_until_read(struct notify *n)
+{
+	int ends[2];
+
+	if (n->fd < 0 || n->unsent.len > 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return;
+
+	autoclose read_end = ends[0];
+	autoclose write_end = ends[1];
+	struct pollfd p = { .fd = read_end };
+
+	if (!send_barrier(n, write_end))
+		return;
+	fd_closep(&write_end);
+	while (poll(&p, 1, BARRIER_MS) < 0 && errno == EINTR)
+		;
+}
+
 void notify_done(struct notify *n)
 {
 	flush(n);
+	wait_until_read(n);
 	fd_closep(&n->fd);
 	text_done(&n->unsent);
 }

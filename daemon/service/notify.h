@@ -1,7 +1,7 @@
 /* notify.h - the observer that tells systemd, by the socket that NOTIFY_SOCKET names: ready, what
  * goes on, stopping, and a sign of life from the event loop (sd_notify(3)).
  *
- * The protocol is a datagram, documented and stable, so no library is loaded for it. Nothing here
+ * The protocol is a datagram, documented and stable, so no library is loaded for it. Only the end
  * waits: what systemd has no room for is sent when the next thing happens, or 100 ms later. */
 #ifndef LAUNCHD_DAEMON_SERVICE_NOTIFY_H
 #define LAUNCHD_DAEMON_SERVICE_NOTIFY_H
@@ -46,7 +46,7 @@ void notify_start(struct notify *n, const struct notify_input *in, struct bus *b
 void notify_enter(struct notify *n, uv_loop_t *loop);
 void notify_leave(struct notify *n);
 
-/* Nothing more will be told. */
+/* Nothing more will be told. Waits until systemd has read all, for 2 s at most. */
 void notify_done(struct notify *n);
 
 #endif

@@ -80,6 +80,16 @@ def test_an_abstract_socket(launch):
         assert manager.told('READY')
 
 
+def test_it_lives_until_all_is_read(start, place, manager):
+    """systemd drops what a process has sent that has ended by then: it finds the unit by the sender's pid."""
+    job = start(native('dump', '--standalone'), service(place))
+    manager.until('ended with exit code 0')
+    said, [barrier], _, _ = socket.recv_fds(manager.socket, 64, 1)
+    assert said == b'BARRIER=1' and supervisor_of(job.pid)
+    os.close(barrier)
+    assert job.end().rc == 0
+
+
 def test_signs_of_life(start, place, manager):
     job = start(SLEEP,
                 service(place, WATCHDOG_USEC='100000'))

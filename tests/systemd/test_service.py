@@ -187,6 +187,7 @@ def test_a_stranger_that_ends_a_worker_is_told_from_a_stop(service):
     job.machines.must(0, "kill", "-TERM", job.pids()["python3"][0])
     job.machines.until(0, lambda: job.machines.show(UNIT, "Result")["Result"] == "exit-code", "a failure")
     assert "killed by SIGTERM" in job.log()
+    assert job.status().startswith("ended with exit code 143: root cause: rank 0 "), job.status()
 
 
 def test_a_frozen_supervisor_is_ended_by_the_watchdog(service):
