@@ -52,20 +52,30 @@ void ctl_link_close(struct ctl_link *l)
 	text_done(&l->in);
 }
 
-static int refused_by_silence(struct ctl_link *l, int64_t waited_ms, struct failure *why)
+/* A request that was sent is carried out when it resumes, even if nobody waits any more. */
+static int refused_as_stopped(struct ctl_link *l, bool sent, struct failure *why)
 {
 	struct process p;
 
 	l->stopped =
 		l->supervisor > 0 && process_read(l->supervisor, &p) == 0 && strchr("Tt", p.state);
-	if (l->stopped)
-		return failure_set(why, -ETIMEDOUT,
-			"the launcher, pid %d, is stopped%s: kill -CONT %d lets it go on",
-			(int)l->supervisor, p.state == 't' ? " by a debugger" : " by a signal",
-			(int)l->supervisor);
-	if (waited_ms < PATIENCE_MS)
+	if (!l->stopped)
 		return 0;
-	return failure_set(why, -ETIMEDOUT, "the launcher, pid %d, has not answered for %d s",
+	return failure_set(why, -ETIMEDOUT,
+		"the supervisor, pid %d, is stopped by a %s; kill -CONT %d resumes it%s",
+		(int)l->supervisor, p.state == 't' ? "debugger" : "signal", (int)l->supervisor,
+		sent ? ", and it will then carry out this request" : "");
+}
+
+static int refused_by_silence(struct ctl_link *l, bool sent, int64_t waited_ms, struct failure *why)
+{
+	int rc = refused_as_stopped(l, sent, why);
+
+	if (rc < 0 || waited_ms < PATIENCE_MS)
+		return rc;
+	return failure_set(why, -ETIMEDOUT,
+		"the supervisor, pid %d, has not answered for %d s; it may still carry out this "
+		"request",
 		(int)l->supervisor, PATIENCE_MS / 1000);
 }
 
@@ -94,7 +104,7 @@ static int wait_for(struct ctl_link *l, short events, bool patient, struct failu
 			return 0;
 		if (n < 0 && errno != EINTR)
 			return failure_set(why, -errno, "poll: %s", strerror(errno));
-		rc = n == 0 ? refused_by_silence(l, clock_ms() - began, why) : 0;
+		rc = n < 0 ? 0 : refused_by_silence(l, events == POLLIN, clock_ms() - began, why);
 		if (rc < 0)
 			return rc;
 	}
@@ -231,7 +241,8 @@ static int send_request(
 
 	text_printf(&line, "{\"v\":%d,\"id\":%u,\"op\":\"%s\"%s}\n", CONTROL_VERSION, ++l->asked,
 		op, members);
-	rc = line.failed ? failure_oom(why) : send_all(l, &line, why);
+	rc = line.failed ? failure_oom(why) : refused_as_stopped(l, false, why);
+	rc = rc < 0 ? rc : send_all(l, &line, why);
 	text_done(&line);
 	return rc;
 }

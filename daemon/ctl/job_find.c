@@ -90,12 +90,24 @@ static bool describe(struct ctl_link *l, struct text *name, struct text *run_id)
 	return true;
 }
 
-static bool is_named(struct ctl_link *l, const char *job)
+/* Sockets of services lie in a directory of the job's name: this is known without an answer. */
+static bool is_services(const char *path, const char *job)
+{
+	static const char top[] = "/run/launchd/";
+	size_t len = strlen(job);
+
+	return strncmp(path, top, sizeof top - 1) == 0 &&
+		strncmp(path + sizeof top - 1, job, len) == 0 && path[sizeof top - 1 + len] == '/';
+}
+
+static bool is_named(struct ctl_link *l, const char *job, bool *ret_silent)
 {
 	struct text name = { 0 }, run_id = { 0 };
-	bool is = describe(l, &name, &run_id) &&
+	bool known = describe(l, &name, &run_id);
+	bool is = known &&
 		(strcmp(text_string(&name), job) == 0 || strcmp(text_string(&run_id), job) == 0);
 
+	*ret_silent = !known;
 	text_done(&name);
 	text_done(&run_id);
 	return is;
@@ -127,11 +139,17 @@ static int several_found(const struct cjson *cjson, const struct vec *paths, str
 	return rc;
 }
 
-static int none_found(const char *job, struct failure *why)
+/* silent: a launcher that does not answer; 0: all do */
+static int none_found(const char *job, pid_t silent, struct failure *why)
 {
 	const char *others =
 		geteuid() == 0 ? "" : "; root can ask the jobs of others, such as services";
 
+	if (silent > 0)
+		return failure_set(why, -ETIMEDOUT,
+			"no job \"%s\" was found, but the launcher with pid %d does not answer: it "
+			"may be that job's; ask it by --job %d",
+			job, (int)silent, (int)silent);
 	if (job)
 		return failure_set(why, -ESRCH,
 			"no job \"%s\" runs on this host%s; launchctl list shows those that do",
@@ -139,18 +157,21 @@ static int none_found(const char *job, struct failure *why)
 	return failure_set(why, -ESRCH, "no job runs on this host%s", others);
 }
 
-/* Whether that socket is the job's; NULL: of any. */
-static bool is_meant(const struct cjson *cjson, const char *path, const char *job)
+/* Whether that socket is the job's; NULL: of any. *silent: a launcher that can't say. */
+static bool is_meant(const struct cjson *cjson, const char *path, const char *job, pid_t *silent)
 {
 	struct failure stale = { 0 };
 	struct ctl_link l;
 	char pid[24];
-	bool is;
+	bool is, is_silent = false;
 
 	if (ctl_link_open(cjson, path, &l, &stale) < 0)
 		return false;
 	(void)snprintf(pid, sizeof pid, "%d", (int)job_guard(path));
-	is = !job || strcmp(job, pid) == 0 || is_named(&l, job);
+	is = !job || strcmp(job, pid) == 0 || is_services(path, job) ||
+		is_named(&l, job, &is_silent);
+	if (is_silent)
+		*silent = job_guard(path);
 	ctl_link_close(&l);
 	return is;
 }
@@ -160,16 +181,17 @@ int job_find(const char *const *env, const char *job, const struct cjson *cjson,
 {
 	struct arena memory = { 0 };
 	struct vec all = { 0 }, meant = { 0 };
+	pid_t silent = 0;
 	int rc;
 
 	job_sockets(env, &memory, &all);
 	for (size_t i = 0; i < all.count; i++)
-		if (is_meant(cjson, all.at[i], job))
+		if (is_meant(cjson, all.at[i], job, &silent))
 			vec_add(&memory, &meant, all.at[i]);
 	if (arena_failed(&memory))
 		rc = failure_oom(why);
 	else if (meant.count == 0)
-		rc = none_found(job, why);
+		rc = none_found(job, silent, why);
 	else if (meant.count > 1)
 		rc = several_found(cjson, &meant, why);
 	else

@@ -351,17 +351,22 @@ def test_events_until_the_end(job, ok, follow):
 
 
 def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
-    running = job()
+    """And is sent nothing: what was refused is not done when it goes on."""
+    running = job('--job-name=train')
     supervisor = supervisor_of(running.pid)
     os.kill(supervisor, signal.SIGSTOP)
     until(lambda: status_of(supervisor)['State'][0] == 'T', 'it to be stopped')
     try:
         rc, _, err = ctl('status')
         assert rc == 1
-        assert f'pid {supervisor}, is stopped by a signal: kill -CONT {supervisor} lets it go on' in err
+        assert f'pid {supervisor}, is stopped by a signal; kill -CONT {supervisor} resumes it\n' in err
+        assert ctl('stop')[::2] == (1, err) == ctl('signal', 'KILL', '1')[::2]
+        rc, _, err = ctl('status', 'train')
+        assert rc == 1 and f'the launcher with pid {running.pid} does not answer' in err
         assert re.search(rf'- +- +{running.pid} .* does not answer: stopped', ok('list'))
     finally:
         os.kill(supervisor, signal.SIGCONT)
+    assert ok('status').count('running') == 2 and ok('status').startswith('train: working')
     ok('stop')
     assert running.end().rc == 143
 

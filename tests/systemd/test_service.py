@@ -282,6 +282,12 @@ def test_launchctl_asks_and_steers_a_service(service):
     assert "RANK=3\n" in machines.must(1, "launchctl", "env", "3")
     other = machines.on(1, "setpriv", "--reuid=nobody", "--clear-groups", "launchctl", "status", "train")
     assert other.returncode == 3 and "root can ask" in other.stderr
+    [supervisor] = job.pids(1)["rank-supervisor"]
+    machines.must(1, "kill", "-STOP", supervisor)
+    silent = machines.on(1, "launchctl", "stop", "train")
+    assert silent.returncode == 1 and f"pid {supervisor}, is stopped by a signal" in silent.stderr
+    machines.must(1, "kill", "-CONT", supervisor)
+    assert machines.must(1, "launchctl", "status", "train").startswith("train: working for ")
     machines.must(1, "launchctl", "stop", "train")
     job.until(1, ActiveState="inactive", Result="success", NRestarts="0")
     job.until(0, ActiveState="activating")  # it waits for the next start here

@@ -193,9 +193,10 @@ static void test_stopped(void **state)
 	child = begin(&l);
 	actor_await(child, 'T');
 	assert_int_equal(ctl_link_ask(&l, "status", "", &root, &result, &why), -ETIMEDOUT);
-	(void)snprintf(expected, sizeof expected, "pid %d, is stopped by a signal: kill -CONT %d",
-		(int)child, (int)child);
+	(void)snprintf(expected, sizeof expected,
+		"pid %d, is stopped by a signal; kill -CONT %d resumes it", (int)child, (int)child);
 	assert_contains(why.text, expected);
+	assert_null(strstr(why.text, "carry out")); /* it was sent nothing */
 	assert_true(l.stopped);
 	assert_int_equal(ctl_link_wait(&l, 0, &why), 0); /* but it is there */
 	ctl_link_close(&l);
