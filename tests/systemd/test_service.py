@@ -213,6 +213,14 @@ def test_a_wrong_configuration_fails_at_once_and_is_not_tried_again(service):
     assert 'stdin: "nul" is not one of' in said[1]
 
 
+def test_a_job_without_a_file_is_a_failure(service):
+    machines = service(1, WORKS).machines
+    machines.on(0, "systemctl", "start", "launchd@trian")
+    machines.until_unit("launchd@trian.service", ActiveState="failed", ExecMainStatus="2", NRestarts="0")
+    said = machines.must(0, "journalctl", "--no-pager", "--output=cat", "--unit", "launchd@trian")
+    assert "/etc/launchd/trian.conf: can't be read: No such file or directory" in said
+
+
 def test_a_right_configuration_is_checked_in_silence(service):
     job = service(1, WORKS, more="restart-delay = 5\n")
     job.start()
