@@ -167,14 +167,14 @@ static void add_shown(struct text *out, const char *before, const char *text)
 	text_add_shown(out, text, strlen(text));
 }
 
-/* "; waits for nodes 1 (gpu02), 3 (gpu04)", without the names where they are not known */
+/* "; waiting for nodes 1 (gpu02), 3 (gpu04)", without the names where they are not known */
 static void add_awaited(const struct viewing *v, const cJSON *status, struct text *out)
 {
 	const cJSON *nodes = member_object(v->cjson, status, "awaited");
 	const cJSON *hosts = member_object(v->cjson, status, "awaited_hosts");
 	const cJSON *host = hosts ? hosts->child : NULL;
-	const char *before = nodes && nodes->child && nodes->child->next ? "; waits for nodes " :
-									   "; waits for node ";
+	const char *before = nodes && nodes->child && nodes->child->next ? "; waiting for nodes " :
+									   "; waiting for node ";
 
 	for (const cJSON *node = nodes ? nodes->child : NULL; node; node = node->next) {
 		text_printf(out, "%s%d", before, (int)node->valuedouble);
@@ -183,6 +183,19 @@ static void add_awaited(const struct viewing *v, const cJSON *status, struct tex
 		host = host ? host->next : NULL;
 		before = ", ";
 	}
+}
+
+/* How long the nodes have been meeting, or the attempt working; of other states nothing tells when
+ * they began. */
+static const char *time_in_state(const struct viewing *v, const cJSON *status)
+{
+	const char *state = member_text(v->cjson, status, "state");
+
+	if (state && strcmp(state, "meeting") == 0)
+		return time_since(v, status, "started_at", NULL);
+	if (state && strcmp(state, "working") == 0)
+		return time_since(v, status, "attempt_started_at", NULL);
+	return NULL;
 }
 
 static void add_job(const struct viewing *v, const cJSON *status, struct text *out)
@@ -196,7 +209,7 @@ static void add_job(const struct viewing *v, const cJSON *status, struct text *o
 	if (run_id && name && strcmp(run_id, name) != 0 && strcmp(run_id, "none") != 0)
 		add_shown(out, ", run ", run_id);
 	add_shown(out, ": ", member_text(v->cjson, status, "state"));
-	add_shown(out, " for ", time_since(&here, status, "started_at", NULL));
+	add_shown(out, " for ", time_in_state(&here, status));
 	if (count_of(v, status, "attempt") > 0)
 		text_printf(out, "; attempt %u", count_of(v, status, "attempt"));
 	if (count_of(v, status, "max_restarts") > 0)

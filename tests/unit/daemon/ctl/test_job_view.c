@@ -25,7 +25,7 @@ static const struct view_row {
 	{ "a job that works",
 		"{\"at\":8200,\"name\":\"llama\",\"run_id\":\"17\",\"state\":\"working\",\"attempt\":1,"
 		"\"max_restarts\":3,\"nnodes\":2,\"node_rank\":0,\"host\":\"n0\",\"guard_pid\":811,"
-		"\"supervisor_pid\":812,\"started_at\":1000,\"stopping\":null,\"log_dir\":\"/l\","
+		"\"supervisor_pid\":812,\"started_at\":10,\"attempt_started_at\":1000,\"stopping\":null,\"log_dir\":\"/l\","
 		"\"awaited\":[],\"workers\":["
 		"{\"rank\":8,\"local_rank\":0,\"pid\":820,\"state\":\"running\",\"started_at\":1001,"
 		"\"ended_at\":null,\"exit_code\":null,\"signal\":null,\"cpu_seconds\":90061.5,"
@@ -58,21 +58,21 @@ static const struct view_row {
 		"{\"at\":8,\"name\":\"a\",\"run_id\":\"none\",\"state\":\"meeting\",\"nnodes\":4,"
 		"\"node_rank\":null,\"host\":\"n0\",\"guard_pid\":1,\"supervisor_pid\":2,"
 		"\"started_at\":1,\"awaited\":[1,3],\"workers\":[]}",
-		"a: meeting for 7s; waits for nodes 1, 3\none of 4 nodes on n0: launcher 1, supervisor "
+		"a: meeting for 7s; waiting for nodes 1, 3\none of 4 nodes on n0: launcher 1, supervisor "
 		"2\n",
 		{ 0 } },
 	{ "... by name",
 		"{\"at\":8,\"name\":\"a\",\"state\":\"meeting\",\"nnodes\":4,\"node_rank\":0,"
 		"\"host\":\"n0\",\"guard_pid\":1,\"supervisor_pid\":2,\"started_at\":1,"
 		"\"awaited\":[1,2,3],\"awaited_hosts\":[\"n1\",2],\"workers\":[]}",
-		"a: meeting for 7s; waits for nodes 1 (n1), 2, 3\n"
+		"a: meeting for 7s; waiting for nodes 1 (n1), 2, 3\n"
 		"node 0 of 4 on n0: launcher 1, supervisor 2\n",
 		{ 0 } },
 	{ "a job that ends",
 		"{\"at\":62,\"name\":\"a\",\"run_id\":\"a\",\"state\":\"working\",\"nnodes\":1,\"node_rank\":0,"
-		"\"host\":\"h\",\"guard_pid\":1,\"supervisor_pid\":2,\"started_at\":1,"
-		"\"stopping\":\"a worker failed\",\"awaited\":[2]}",
-		"a: working for 1:01; waits for node 2; stopping: a worker failed\n"
+		"\"host\":\"h\",\"guard_pid\":1,\"supervisor_pid\":2,"
+		"\"attempt_started_at\":1,\"stopping\":\"a worker failed\",\"awaited\":[2]}",
+		"a: working for 1:01; waiting for node 2; stopping: a worker failed\n"
 		"node 0 of 1 on h: launcher 1, supervisor 2\n",
 		{ 0 } },
 	{ "another launcher's nonsense",
@@ -123,7 +123,7 @@ static const struct view_row nodes[] = {
 	{ "workers of two nodes, each by its own clock, and a pid that both have",
 		"{\"nodes\":[{\"at\":8200,\"name\":\"llama\",\"run_id\":\"17\",\"state\":\"working\","
 		"\"nnodes\":2,\"node_rank\":0,\"host\":\"n0\",\"guard_pid\":811,\"supervisor_pid\":812,"
-		"\"started_at\":1000,\"workers\":[{\"rank\":0,\"local_rank\":0,\"pid\":820,"
+		"\"attempt_started_at\":1000,\"workers\":[{\"rank\":0,\"local_rank\":0,\"pid\":820,"
 		"\"state\":\"running\",\"started_at\":8140,\"joined\":true,\"last_line\":\"a\"}]},"
 		"{\"at\":99,\"node_rank\":1,\"host\":\"n1\",\"workers\":[{\"rank\":1,\"local_rank\":0,"
 		"\"pid\":820,\"state\":\"running\",\"started_at\":40}]}]}",
@@ -164,7 +164,7 @@ static void test_list(void **state)
 	columns_print(&c, 0, &out);
 	assert_string_equal(text_string(&out),
 		"JOB    RUN ID  PID  USER  STATE    NODE    WORKERS  TIME\n"
-		"llama  17      811  me    working  0 of 2  1 of 3   2:00:00\n");
+		"llama  17      811  me    working  0 of 2  1 of 3   2:16:30\n");
 	cjson.free(root);
 	text_done(&out);
 	arena_done(&arena);
