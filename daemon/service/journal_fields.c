@@ -1,10 +1,12 @@
 /* journal_fields.c - see journal_fields.h */
 #include "daemon/service/journal_fields.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/journal_entry.h"
+#include "common/num.h"
 #include "common/signame.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/event.h"
@@ -146,13 +148,15 @@ static void make_stop(struct making *m, const struct event *e)
 {
 	m->id = JOURNAL_ID_STOP;
 	m->priority = PRIORITY_NOTICE;
-	text_printf(&m->message, "this node's workers are ended (%s)", e->stop.urgency);
-	if (!e->stop.signal)
+	if (!e->stop.signal) {
+		text_add(&m->message, "stopping what this node's workers left behind");
 		return;
+	}
 	entry_add_string(&m->fields, "SIGNAL", signal_name(e->stop.signal));
-	text_printf(&m->message, " by %s, and SIGKILL after %llu.%03llu s",
-		signal_name(e->stop.signal), (unsigned long long)e->stop.grace_ms / 1000,
-		(unsigned long long)e->stop.grace_ms % 1000);
+	text_printf(&m->message, "stopping this node's workers by %s", signal_name(e->stop.signal));
+	if (e->stop.signal != SIGKILL)
+		text_printf(&m->message, ", and by SIGKILL after %s s",
+			num_seconds(e->stop.grace_ms).text);
 }
 
 static void make_node_lost(struct making *m, const struct event *e)
@@ -186,8 +190,8 @@ static void make_restart(struct making *m, const struct event *e)
 	m->priority = v->cause.kind == CAUSE_RESTART ? PRIORITY_NOTICE : PRIORITY_WARNING;
 	add_verdict(m, v);
 	entry_add_number(&m->fields, "NEXT_ATTEMPT", e->restart.attempt);
-	text_printf(&m->message, "all workers are started again, as attempt %u: %s",
-		e->restart.attempt, v->text);
+	text_printf(&m->message, "restarting all workers as attempt %u: %s", e->restart.attempt,
+		v->text);
 }
 
 static void make_job_ended(struct making *m, const struct event *e)

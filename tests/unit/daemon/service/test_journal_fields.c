@@ -2,6 +2,7 @@
  * field. */
 #include "tests/unit/unit.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "common/journal_entry.h"
@@ -144,15 +145,18 @@ static const struct event_row {
 	{ "one that ends well", { .kind = EVENT_WORKER_ENDED, .worker = &good }, 0, NULL, 0, NULL },
 	{ "one that starts", { .kind = EVENT_WORKER_STARTED, .worker = &good }, 0, NULL, 0, NULL },
 	{ "a stop", { .kind = EVENT_STOP, .stop = { &stop, EVENT_STOP_STOP, 15, 2500 } }, 5,
-		"this node's workers are ended (stop) by SIGTERM, and SIGKILL after 2.500 s",
+		"stopping this node's workers by SIGTERM, and by SIGKILL after 2.5 s",
 		JOURNAL_ID_STOP, "SIGNAL=SIGTERM\n" },
 	{ "a stop of nobody", { .kind = EVENT_STOP, .stop = { &stop, EVENT_STOP_KILL, 0, 0 } }, 5,
-		"this node's workers are ended (kill)", JOURNAL_ID_STOP, "" },
+		"stopping what this node's workers left behind", JOURNAL_ID_STOP, "" },
+	{ "a stop without a grace",
+		{ .kind = EVENT_STOP, .stop = { &stop, EVENT_STOP_KILL, SIGKILL, 0 } }, 5,
+		"stopping this node's workers by SIGKILL", JOURNAL_ID_STOP, "SIGNAL=SIGKILL\n" },
 	{ "a lost node", { .kind = EVENT_NODE_LOST, .other = { 3, "n3", "it is silent" } }, 3,
 		"node 3 (n3) is lost: it is silent", JOURNAL_ID_NODE_LOST, "LOST_NODE_RANK=3\n" },
 	{ "another attempt follows", { .kind = EVENT_RESTART, .restart = { 3, 0, &again } }, 4,
-		"all workers are started again, as attempt 3: root cause: rank 9",
-		JOURNAL_ID_RESTART, WORKER "EXIT_CODE=3\nNEXT_ATTEMPT=3\n" },
+		"restarting all workers as attempt 3: root cause: rank 9", JOURNAL_ID_RESTART,
+		WORKER "EXIT_CODE=3\nNEXT_ATTEMPT=3\n" },
 	{ "it was stopped", { .kind = EVENT_JOB_ENDED, .job_ended = { 143, &stopped } }, 5,
 		"the job has ended with exit code 143: got SIGTERM", JOURNAL_ID_BY_REQUEST,
 		"JOB_EXIT_CODE=143\nSIGNAL=SIGTERM\n" },
