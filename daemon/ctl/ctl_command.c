@@ -44,32 +44,33 @@ static const struct command_row {
 	const char *help;
 } commands[CTL_COMMANDS] = {
 	[CTL_LIST] = { "list", "[--json]", TAKES_JSON | NO_JOB,
-		"The jobs of this host that you may ask." },
+		"List the jobs of this host that you may ask." },
 	[CTL_STATUS] = { "status", "[JOB] [--all-nodes] [--json] [--watch[=SECONDS]]",
 		TAKES_JOB | TAKES_ALL_NODES | TAKES_JSON | TAKES_WATCH,
-		"How the job is, and each worker of this node; on node 0 of all nodes." },
+		"Show the job and the workers of this node, or on node 0 those of all." },
 	[CTL_LOGS] = { "logs", "[-n LINES] [-f] [RANK...]",
 		TAKES_LINES | TAKES_FOLLOW | TAKES_RANKS,
-		"The last lines of workers; with -f what they write from now on, too." },
+		"Show workers' last lines; with -f, follow what they write." },
 	[CTL_SIGNAL] = { "signal", "SIGNAL [RANK...]", TAKES_SIGNAL | TAKES_RANKS,
 		"Send a signal to workers." },
 	[CTL_STOP] = { "stop", "[JOB] [--now]", TAKES_JOB | TAKES_NOW,
-		"End the job on all nodes; with --now without a grace." },
+		"Stop the job on all nodes; with --now, by SIGKILL at once." },
 	[CTL_RESTART] = { "restart", "[JOB]", TAKES_JOB,
-		"End the attempt on all nodes and begin another." },
+		"Stop all workers on all nodes and start them again." },
 	[CTL_REOPEN] = { "reopen", "[JOB]", TAKES_JOB,
-		"Open log files again, which were moved away." },
-	[CTL_ENV] = { "env", "RANK", TAKES_RANK, "A worker's environment." },
+		"Reopen log files, after logrotate has moved them." },
+	[CTL_ENV] = { "env", "RANK", TAKES_RANK,
+		"Show the environment that a worker was started with." },
 	[CTL_STACK] = { "stack", "RANK", TAKES_RANK,
-		"Where a worker is: its threads, and its stack by py-spy or gdb." },
+		"Show where a worker is: its threads, and its stack by py-spy or gdb." },
 	[CTL_EVENTS] = { "events", "-f [JOB]", TAKES_JOB | TAKES_FOLLOW | NEEDS_FOLLOW,
-		"What happens from now on, as JSON, until the job ends." },
+		"Print events as JSON, from now on until the job ends." },
 	[CTL_METRICS] = { "metrics", "[JOB]", TAKES_JOB,
-		"The job's metrics in Prometheus' format." },
+		"Print the job's metrics in Prometheus' text format." },
 	[CTL_LOGLEVEL] = { "loglevel", "[verbose|info|warning|quiet]", TAKES_LEVEL,
-		"How much launchd says; with a word it is changed." },
-	[CTL_HELP] = { "help", "", NO_JOB, "This text." },
-	[CTL_VERSION] = { "version", "", NO_JOB, "launchctl's version." },
+		"Show how much launchd logs, or change it." },
+	[CTL_HELP] = { "help", "", NO_JOB, "Show this text." },
+	[CTL_VERSION] = { "version", "", NO_JOB, "Show launchctl's version." },
 };
 
 struct command_reading {
@@ -173,7 +174,7 @@ static int take_option(struct command_reading *r, const char *const **at)
 	const struct option_row *o = find_option(word, len);
 	const char *value = equals ? equals + 1 : NULL;
 
-	if (!o || (word[1] != '-' && o->value != VALUE_NEEDED && word[2]))
+	if (!o || (word[1] != '-' && o->value == VALUE_NONE && word[2]))
 		return failure_usage(
 			r->why, "there is no option %s; launchctl --help lists them", word);
 	if (word[1] != '-' && word[2])
@@ -206,12 +207,12 @@ static int take_ranks(struct command_reading *r, const char *word)
 			num_parse_len(dash ? dash + 1 : entry, dash ? len - first_len - 1 : len,
 				first, RANK_MOST, &last) < 0)
 			return failure_usage(r->why,
-				"\"%s\" is not a rank: ranks are numbers, such as 3, 0-7 or 0,2",
+				"\"%s\" is not a rank, such as 3, 0-7 or 0,2; a job is named by --job",
 				word);
 		for (uint64_t rank = first; rank <= last; rank++) {
 			if (r->to->rank_count == RANKS_MAX)
 				return failure_usage(r->why,
-					"more than %d ranks are named: without any, all are meant",
+					"more than %d ranks are named; without any, all are taken",
 					RANKS_MAX);
 			r->ranks[r->to->rank_count++] = (unsigned)rank;
 		}
@@ -314,8 +315,8 @@ static int check_command(struct command_reading *r)
 		return failure_usage(r->why, "%s: exactly one rank is needed", row->name);
 	if (row->takes & NEEDS_FOLLOW && !r->to->follow)
 		return failure_usage(r->why,
-			"%s: -f is needed: what has happened before is in the file of launchd's "
-			"--events",
+			"%s: -f is needed; past events are in the file that launchd's --events "
+			"names",
 			row->name);
 	return 0;
 }
@@ -363,7 +364,7 @@ void ctl_command_help(struct text *out)
 {
 	text_add(out,
 		"usage: launchctl [-j JOB] COMMAND [...]\n"
-		"Ask and steer a job that launchd runs on this host.\n\n");
+		"Query and control a job that launchd runs on this host.\n\n");
 	for (unsigned i = 0; i < CTL_COMMANDS; i++) {
 		const struct command_row *row = &commands[i];
 		size_t len = 2 + strlen(row->name) + 1 + strlen(row->operands);
@@ -380,7 +381,7 @@ void ctl_command_help(struct text *out)
 	text_add(out,
 		"\n"
 		"JOB is the name, the run ID or the launcher's process ID; it may be left out where\n"
-		"one job runs. RANK is a rank of the job, a range or a list of them: 3, 0-7, 0,2.\n"
+		"only one job runs. RANK is a rank of the job, a range or a list of them: 3, 0-7, 0,2.\n"
 		"Exit code: 0 done, 1 refused or failed, 2 a wrong command line, 3 no such job.\n"
 		"See launchctl(1).\n");
 }
@@ -411,7 +412,7 @@ void ctl_command_bash(struct text *out)
 		"\"\n"
 		"    for ((i = 1; i < COMP_CWORD; i++)); do\n"
 		"        case ${COMP_WORDS[i]} in\n"
-		"        signal) words=$(compgen -A signal SIG) ;;\n"
+		"        signal) words=$(compgen -A signal SIG); [[ $word == S* ]] || words=${words//SIG/} ;;\n"
 		"        loglevel) words=\"verbose info warning quiet\" ;;\n"
 		"        [a-z]*) words= ;;\n"
 		"        esac\n"
@@ -428,8 +429,15 @@ void ctl_command_bash(struct text *out)
 void ctl_command_zsh(struct text *out)
 {
 	text_add(out, "#compdef launchctl\n# generated by launchd\nlocal -a commands=(\n");
-	for (unsigned i = 0; i < CTL_COMMANDS; i++)
-		text_printf(out, "    '%s:%s'\n", commands[i].name, commands[i].help);
+	for (unsigned i = 0; i < CTL_COMMANDS; i++) {
+		struct text word = { 0 };
+
+		text_printf(&word, "%s:%s", commands[i].name, commands[i].help);
+		text_add(out, "    ");
+		text_add_shell(out, text_string(&word));
+		text_add(out, "\n");
+		text_done(&word);
+	}
 	text_add(out,
 		")\n_arguments '1:command:{_describe command commands}' '*::argument:_default'");
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++)

@@ -127,14 +127,15 @@ static int several_found(const struct cjson *cjson, const struct vec *paths, str
 		if (ctl_link_open(cjson, paths->at[i], &l, &none) < 0)
 			continue; /* it has just ended */
 		text_printf(&list, "%s%s (pid %d)", list.len > 0 ? ", " : "",
-			describe(&l, &name, &run_id) ? text_string(&name) : "one that is silent",
+			describe(&l, &name, &run_id) ? text_string(&name) :
+						       "one that does not answer",
 			(int)job_guard(paths->at[i]));
 		text_done(&name);
 		text_done(&run_id);
 		ctl_link_close(&l);
 	}
-	rc = failure_set(why, -ENOTUNIQ, "%zu jobs are meant: %s; name one by --job PID",
-		paths->count, text_string(&list));
+	rc = failure_set(why, -ENOTUNIQ, "%zu jobs match: %s; name one by --job PID", paths->count,
+		text_string(&list));
 	text_done(&list);
 	return rc;
 }

@@ -145,7 +145,8 @@ int rank_stack(struct ctl_link *l, const struct ctl_command *c, struct failure *
 	pid = find_pid(l->cjson, status, c->ranks[0]);
 	l->cjson->free(root);
 	if (pid == 0)
-		return failure_set(why, -ESRCH, "rank %u does not run on this node", c->ranks[0]);
+		return failure_set(
+			why, -EREMOTEIO, "rank %u does not run on this node", c->ranks[0]);
 	text_printf(&out, "rank %u, pid %d\n", c->ranks[0], (int)pid);
 	rc = add_tasks(pid, &out, why);
 	if (rc < 0) {

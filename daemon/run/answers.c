@@ -151,7 +151,7 @@ static bool find_rank(struct answers *a, struct ctl_client *c, unsigned rank, un
 		return true;
 	(void)snprintf(text, sizeof text,
 		rank < p->world_size ?
-			"rank %u is not one of this node's, node %u: ranks %u to %u" :
+			"rank %u runs on another node; this one, node %u, has ranks %u to %u" :
 			"there is no rank %u; node %u has ranks %u to %u",
 		rank, p->node_rank, first, first + p->start_count - 1);
 	ctl_refuse(c, rank < p->world_size ? CONTROL_ELSEWHERE : CONTROL_NO_RANK, text);

@@ -418,7 +418,7 @@ def test_while_nodes_meet(start, place):
             assert status['node_rank'] == 1
             assert [worker['rank'] for worker in status['workers']] == [2, 3]
             assert [worker['local_rank'] for worker in status['workers']] == [0, 1]
-            with pytest.raises(Refused, match='elsewhere.*rank 0 is not one of this node'):
+            with pytest.raises(Refused, match='elsewhere.*rank 0 runs on another node'):
                 other.ask('env', rank=0)
             other.ask('stop')
     assert [result.rc for result in cluster.end()] == [143] * 3

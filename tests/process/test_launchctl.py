@@ -110,7 +110,7 @@ def test_which_job(job, ctl, ok):
     first, second = job('--rdzv-id=one'), job('--rdzv-id=two')
     rc, _, err = ctl('status')
     assert rc == 2
-    assert re.search(r'2 jobs are meant: (one|two) \(pid \d+\), (one|two) \(pid \d+\); name one by --job PID', err)
+    assert re.search(r'2 jobs match: (one|two) \(pid \d+\), (one|two) \(pid \d+\); name one by --job PID', err)
     assert str(first.pid) in err and str(second.pid) in err
     assert f'launcher {first.pid},' in ok('status', 'one')
     assert f'launcher {second.pid},' in ok('status', str(second.pid))
@@ -151,7 +151,7 @@ def test_stack(job, ctl, ok):
     assert rc == 0
     assert said.startswith(f'rank 1, pid {running.pids[1]}\nthread {running.pids[1]} ending: S (sleeping)')
     rc, _, err = ctl('stack', '5')
-    assert (rc, err) == (3, 'launchctl: error: rank 5 does not run on this node\n')
+    assert (rc, err) == (1, 'launchctl: error: rank 5 does not run on this node\n')
     ok('stop')
     running.end()
 
@@ -442,7 +442,7 @@ def test_each_node_is_asked_by_itself(start, ctl, ok):
         ranks = [line.split()[0] for line in ok('status', str(pids[node])).splitlines()[3:]]
         assert ranks == [str(2 * node), str(2 * node + 1)]
     rc, _, err = ctl('-j', str(pids[0]), 'env', '2')
-    assert rc == 1 and 'rank 2 is not one of this node' in err
+    assert rc == 1 and 'rank 2 runs on another node' in err
     ok('stop', str(pids[1]))
     assert [result.rc for result in cluster.end()] == [143, 143]
 

@@ -22,6 +22,7 @@ static const struct command_line {
 	{ "the job before the command", "--job=train status", "1 of train", NULL },
 	{ "a job's name like an option's", "status -- -x", "1 of -x", NULL },
 	{ "watch", "status -w", "1 watch 2000", NULL },
+	{ "watch as often, by the letter", "status -w5", "1 watch 5000", NULL },
 	{ "watch as often", "status --watch=0.5", "1 watch 500", NULL },
 	{ "the name after a flag", "status -w train", "1 of train watch 2000", NULL },
 	{ "all nodes", "status --all-nodes --json", "1 json all nodes", NULL },
@@ -51,7 +52,7 @@ static const struct command_line {
 	{ "no such command", "fly", NULL, "there is no command \"fly\"" },
 	{ "no such option", "status --fly", NULL, "there is no option --fly" },
 	{ "no such letter", "status -x", NULL, "there is no option -x" },
-	{ "letters together", "status -wf", NULL, "there is no option -wf" },
+	{ "letters together", "status -wf", NULL, "not \"f\"" },
 	{ "half an option", "status --js", NULL, "there is no option --js" },
 	{ "another command's option", "status --now", NULL, "status has no option --now" },
 	{ "a command of this node alone", "signal -a USR1", NULL,
@@ -137,7 +138,8 @@ static void test_print(void **state)
 	assert_contains(text_string(&out), "list status logs signal");
 	text_done(&out);
 	ctl_command_zsh(&out);
-	assert_contains(text_string(&out), "'stop:End the job");
+	assert_contains(text_string(&out), "'stop:Stop the job");
+	assert_contains(text_string(&out), "'metrics:Print the job'\\''s metrics");
 	text_done(&out);
 }
 
