@@ -85,7 +85,7 @@ static int check_hosts(struct settings *s, const struct setting_row *row, const 
 
 	second = rc < 0 ? NULL : hosts_twice(s->arena, &hosts, &first);
 	if (second)
-		rc = failure_usage(why, "%s: %s is there twice", where, second->name);
+		rc = failure_usage(why, "%s: %s is listed twice", where, second->name);
 	arena_rewind(s->arena, mark);
 	return rc;
 }

@@ -54,9 +54,9 @@ static int check(const struct listed_nodes *l, struct arena *arena, struct failu
 	const struct host *first, *second = hosts_twice(arena, &l->hosts, &first);
 
 	if (second && strcmp(first->where, second->where) == 0)
-		return failure_usage(why, "%s: %s is there twice", l->where, second->name);
+		return failure_usage(why, "%s: %s is listed twice", l->where, second->name);
 	if (second)
-		return failure_usage(why, "%s: %s is there twice, first at %s", second->where,
+		return failure_usage(why, "%s: %s is listed twice, first at %s", second->where,
 			second->name, first->where);
 	for (size_t i = 0; l->hosts.count > 1 && i < l->hosts.count; i++)
 		if (is_everyones(&l->hosts.at[i]))

@@ -73,12 +73,12 @@ static int refuse_absent(const struct deciding *d, const struct listed_nodes *l)
 	add_addresses(&d->facts->addresses, &own);
 	if (l->asked_names && !answers->is_final)
 		rc = failure_set(d->why, -EAGAIN,
-			"%s: this host, \"%s\" (addresses: %s), is none of the nodes %s as far as names could be looked up in time%s%s; if it is one of them, --node_rank (LAUNCHD_NODE_RANK) says which",
+			"%s: this host, \"%s\" (addresses: %s), was not found among the nodes %s, but not all names could be looked up%s%s; if it is one of them, give its rank by --node_rank (LAUNCHD_NODE_RANK)",
 			l->where, d->facts->hostname, text_string(&own), text_string(&hosts),
 			answers->unknown ? ": " : "", answers->unknown ? answers->unknown : "");
 	else
 		rc = failure_usage(d->why,
-			"%s: this host is none of the nodes %s: its name is \"%s\", its addresses: %s%s%s; if it is one of them, --node_rank (LAUNCHD_NODE_RANK) says which",
+			"%s: this host is not one of the nodes %s: its name is \"%s\", its addresses: %s%s%s; if it is one of them, give its rank by --node_rank (LAUNCHD_NODE_RANK)",
 			l->where, text_string(&hosts), d->facts->hostname, text_string(&own),
 			answers->unknown ? "; not found: " : "",
 			answers->unknown ? answers->unknown : "");
@@ -92,8 +92,8 @@ static int refuse_several(const struct deciding *d, const struct listed_nodes *l
 	const struct host *one = &l->hosts.at[l->own.at[0]], *other = &l->hosts.at[l->own.at[1]];
 
 	return failure_usage(d->why,
-		"%s: %s and %s (%s) are both this host, \"%s\": each host may be there once",
-		other->where, other->name, one->name, one->where, d->facts->hostname);
+		"%s: %s and %s (%s) are both this host, \"%s\": list each host once", other->where,
+		other->name, one->name, one->where, d->facts->hostname);
 }
 
 int listed_rank(const struct deciding *d, const struct listed_nodes *l, unsigned *ret,

@@ -77,7 +77,7 @@ def test_all_that_a_start_lacks(check, place):
     ('[launchd]\nscript = nosuch\nno_python = 1\nuse_env = 1\n', 'error: nosuch: no such file on PATH'),
     ('[launchd]\nscript = job.ini\npython = /nosuch\n', 'error: job.ini:3: /nosuch: no such file'),
     ('[launchd]\nscript = job.ini\n[cluster]\nnodes = 10.99.0.8, 10.99.0.9\n',
-     'error: job.ini:4: this host is none of the nodes'),
+     'error: job.ini:4: this host is not one of the nodes'),
     ('{"nnodes": 2,\n"a": 1}\n', 'error: job.ini:1: this looks like JSON'),
     ('\ufeff\0', 'error: job.ini:1: a NUL byte'),
 ])

@@ -47,9 +47,9 @@ def test_a_job_of_one_node_runs(launch, place, host):
 
 
 @pytest.mark.parametrize('text, words', [
-    ('nodes = 10.99.0.8, 10.99.0.9', ['job.ini:2: this host is none of the nodes 10.99.0.8, 10.99.0.9',
+    ('nodes = 10.99.0.8, 10.99.0.9', ['job.ini:2: this host is not one of the nodes 10.99.0.8, 10.99.0.9',
                                       f'"{HERE}"', '--node_rank']),
-    ('nodes = n0, n1, n0', ['job.ini:2: nodes: n0 is there twice']),
+    ('nodes = n0, n1, n0', ['job.ini:2: nodes: n0 is listed twice']),
     pytest.param(f'nodes = {HERE}, {HERE}.example', [f'job.ini:2: {HERE}.example and {HERE}', 'are both this host'],
                  marks=pytest.mark.skipif('.' in HERE, reason='the host name has a domain')),
     ('nodes = gpu[01-', ['job.ini:2: nodes: "gpu[01-" has a bracket that isn\'t closed']),

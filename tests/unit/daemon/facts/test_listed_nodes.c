@@ -86,7 +86,7 @@ static const struct read_row {
 		NULL },
 
 	{ "a name twice in a file", { CLI(CLUSTER_HOSTFILE, "n0\nn1\nn0\n") }, NULL, "", 0, 0, 0,
-		":3: n0 is there twice, first at " },
+		":3: n0 is listed twice, first at " },
 	{ "a wrong line in a file", { CLI(CLUSTER_HOSTFILE, "n0\nn1 x\n") }, NULL, "", 0, 0, 0,
 		":2: \"x\" is not known" },
 	{ "no file", { CLI(CLUSTER_HOSTFILE, NULL) }, NULL, "", 0, 0, 0,
