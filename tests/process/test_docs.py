@@ -26,7 +26,7 @@ PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob(
 # of mpirun, srun, gdb, scripts and our own test tools, which README and the guides show as well
 FOREIGN_OPTIONS = {'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
                    'quick', 'all', 'only', 'dist', 'from', 'seed', 'deaths', 'rounds',
-                   'signal', 'now', 'no-block', 'all-nodes'}
+                   'signal', 'now', 'no-block', 'all-nodes', 'create', 'update-catalog'}
 
 
 def options_of_help(launch):
