@@ -5,6 +5,7 @@
 #include "common/text.h"
 #include "daemon/cluster/message.h"
 #include "daemon/cluster/sight.h"
+#include "daemon/plan/plan.h"
 #include "daemon/run/state.h"
 
 enum {
@@ -45,6 +46,16 @@ static const char *why_none(const struct survey *s, unsigned i, const struct nod
 					      "its launcher's answer can't be used";
 }
 
+/* One that has not come has told no name; the list of nodes may have it. */
+static const char *name_of(const struct survey *s, unsigned i, const struct node_sight *n)
+{
+	const struct plan *p = s->run->plan;
+
+	if (n->name[0])
+		return n->name;
+	return p->node_names && i < p->nnodes ? p->node_names[i] : NULL;
+}
+
 static void add_node(const struct survey *s, unsigned i, const struct node_sight *n, struct json *j)
 {
 	if (s->said[i].len > 0) {
@@ -53,7 +64,7 @@ static void add_node(const struct survey *s, unsigned i, const struct node_sight
 	}
 	json_object_begin(j, NULL);
 	json_number(j, "node_rank", i);
-	json_string(j, "host", n->name[0] ? n->name : NULL);
+	json_string(j, "host", name_of(s, i, n));
 	json_string(j, "error", why_none(s, i, n));
 	json_object_end(j);
 }

@@ -218,6 +218,7 @@ def test_nodes_that_are_awaited_by_name(start, place, manager):
     with Control(socket_of(cluster.jobs[0])) as control:
         status = control.ask('status')
         assert (status['awaited'], status['awaited_hosts']) == ([1], ['gpu2'])
+        assert control.ask('status', nodes='all')['nodes'][1]['host'] == 'gpu2'
     until(lambda: '1 of 3 nodes is missing: gpu2 (node 1); joined: ' in cluster.jobs[0].said(), 'a note')
     cluster.begin(1)
     manager.until('READY=1')
