@@ -213,6 +213,24 @@ def test_a_wrong_configuration_fails_at_once_and_is_not_tried_again(service):
     assert 'stdin: "nul" is not one of' in said[1]
 
 
+def test_a_job_on_the_port_of_another_is_turned_away(service):
+    """And the other one waits on for its own nodes, which may not be there yet."""
+    job = service(2, WORKS)
+    machines = job.machines
+    conf = machines.file(1, "/etc/launchd/train.conf")
+    machines.file(1, "/etc/launchd/eval.conf").write_text(conf.read_text())
+    job.start(0)
+    job.until(0, ActiveState="activating")
+    machines.on(1, "systemctl", "start", "launchd@eval")
+    machines.until_unit("launchd@eval.service", 1, ActiveState="failed", ExecMainStatus="2")
+    said = machines.must(1, "journalctl", "--no-pager", "--output=cat", "--unit", "launchd@eval")
+    assert 'this port belongs to job "train"' in said
+    job.start(1)
+    job.until(ActiveState="active", SubState="running", NRestarts="0")
+    for i in job.all:
+        machines.on(i, "systemctl", "stop", UNIT)
+
+
 def test_a_job_without_a_file_is_a_failure(service):
     machines = service(1, WORKS).machines
     machines.on(0, "systemctl", "start", "launchd@trian")
