@@ -340,7 +340,21 @@ def test_logs_are_rotated(service):
     machines.until(0, lambda: all(path.stat().st_size > 50 for path in files("stdout.log")), "them to grow")
     assert [path.stat().st_size for path in files("stdout.log.1")] == sizes
     assert job.status().startswith("attempt 0: 2 of 2 workers running")
-README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_a_rotation_does_not_wait_for_a_job_that_waits(service):
+    """A reload of a unit that is starting is over when it has started, which may take hours."""
+    job = service(2, WORKS)
+    script = (SOURCE / "systemd/launchd.logrotate").read_text().partition("postrotate")[2].partition("endscript")[0]
+    job.start(0)
+    job.until(0, ActiveState="activating")
+    job.machines.must(0, "timeout", "20", "sh", "-ec", script)
+    job.until(0, ActiveState="activating")
+    job.machines.on(0, "systemctl", "stop", UNIT)
+
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+README = SOURCE / "README.md"
 
 
 def test_what_the_readme_shows(service):
