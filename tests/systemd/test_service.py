@@ -157,6 +157,19 @@ def test_a_node_that_comes_back_while_the_others_still_end_waits_for_them(servic
         machines.on(i, "systemctl", "stop", UNIT)
 
 
+def test_a_grace_is_longer_than_systemd_would_wait(service):
+    """As launchd asks for that time (EXTEND_TIMEOUT_USEC=)."""
+    job = service(1, STUBBORN, more="shutdown_timeout = 5")
+    dropin = job.machines.file(0, f"/etc/systemd/system/{UNIT}.d/limit.conf")
+    dropin.write_text("[Service]\nTimeoutStopSec=1\n")
+    job.machines.must(0, "systemctl", "daemon-reload")
+    job.start()
+    job.until(ActiveState="active", SubState="running")
+    job.machines.must(0, "systemctl", "stop", UNIT)
+    job.until(ActiveState="inactive", Result="success")
+    assert "s after launchd's SIGTERM: killed by SIGKILL" in job.log()
+
+
 @pytest.mark.parametrize("rebooted", [(1,), (0, 2)], ids=["a node", "node rank 0 and another"])
 def test_the_job_comes_back_after_a_reboot(service, rebooted):
     """It ends on the nodes that stay, and all meet again when those that went have booted."""
