@@ -145,6 +145,20 @@ static int begin_check(struct launch *l)
 		settings_put(s, SET_CONFIG, settings_text(s, SET_CHECK), from, &l->why);
 }
 
+/* The file of --config. */
+static int load_file(struct launch *l)
+{
+	struct settings *s = &l->settings;
+	const char *path = settings_text(s, SET_CONFIG);
+
+	if (strcmp(path, SYSTEM_CONFIG) == 0)
+		return failure_usage(&l->why,
+			"%s: %s has the defaults of all jobs and is read by each: it can't be a "
+			"job, so no job can have the name launchd",
+			settings_where(s, SET_CONFIG), path);
+	return settings_load_file(s, path, LEVEL_FILE, false, &l->why);
+}
+
 /* Of the environment and of files. */
 static int read_sources(struct launch *l)
 {
@@ -158,10 +172,7 @@ static int read_sources(struct launch *l)
 			settings_load_file(s, SYSTEM_CONFIG, LEVEL_SYSTEM_FILE, may_be_absent, why),
 			why))
 		return why->code;
-	if (settings_given(s, SET_CONFIG) &&
-		!failure_go_on(
-			settings_load_file(s, settings_text(s, SET_CONFIG), LEVEL_FILE, false, why),
-			why))
+	if (settings_given(s, SET_CONFIG) && !failure_go_on(load_file(l), why))
 		return why->code;
 	if (settings_is(s, SET_LOG_FORMAT, "json"))
 		say_json();

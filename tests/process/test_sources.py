@@ -70,6 +70,16 @@ def test_the_nodes_launcher_stands_between_pet_and_the_system_file(dry, place):
 
 
 @needs_mounts
+def test_the_system_file_is_no_job(refused, place):
+    """... so that launchd@launchd is none, whatever is in it."""
+    wrap = with_system_file(place, '[launchd]\nscript = /bin/true\n')
+    for options, env in ([f'--config={SYSTEM}'], {}), ([], {'LAUNCHD_CONFIG': SYSTEM}):
+        where = '--config' if options else 'LAUNCHD_CONFIG'
+        refused(options, f'{where}: {SYSTEM} has the defaults of all jobs', 'no job can have the name launchd',
+                env=env, wrap=wrap)
+
+
+@needs_mounts
 def test_an_error_in_the_system_file_is_named(refused, place):
     wrap = with_system_file(place, '[launchd]\n\nnprocs_per_node = 2\n')
     refused(native('dump'), f'{SYSTEM}:3: ', 'nprocs_per_node', 'did you mean nproc_per_node?',

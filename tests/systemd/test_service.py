@@ -252,6 +252,40 @@ def test_a_job_without_a_file_is_a_failure(service):
     assert "/etc/launchd/trian.conf: can't be read: No such file or directory" in said
 
 
+def test_no_job_has_the_name_launchd(service):
+    """The file of that name is every job's."""
+    job = service(1, WORKS)
+    conf = job.machines.file(0, "/etc/launchd/train.conf")
+    conf.rename(conf.with_name("launchd.conf"))
+    job.machines.on(0, "systemctl", "start", "launchd@launchd.service")
+    job.machines.until_unit("launchd@launchd.service", ActiveState="failed", ExecMainStatus="2", NRestarts="0")
+    said = job.machines.must(0, "journalctl", "--no-pager", "--output=cat", "--unit", "launchd@launchd.service")
+    assert "so no job can have the name launchd" in said
+
+
+# Its workers join the store when they may.
+JOINS = """
+import os, pathlib, time
+import torch.distributed as dist
+while not pathlib.Path("%s/join").exists():
+    time.sleep(0.05)
+dist.init_process_group("gloo")
+time.sleep(1000)
+""" % HOME
+
+
+def test_ready_when_all_have_joined_the_store(service):
+    if not has_torch():
+        pytest.skip("/usr/bin/python3 has no torch")
+    job = service(2, JOINS, more="ready-when = joined")
+    job.start()
+    for i in job.all:
+        job.machines.until(i, lambda i=i: "not all have joined the store" in job.status(i), "the workers")
+    job.until(ActiveState="activating")
+    (job.machines.home / "join").touch()
+    job.until(ActiveState="active", SubState="running")
+
+
 def test_a_right_configuration_is_checked_in_silence(service):
     job = service(1, WORKS, more="restart-delay = 5\n")
     job.start()
