@@ -33,7 +33,7 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 		t->nproc_from = arena_printf(d->s->arena, "%s=%s, CPUs", where, text);
 	} else if (d->facts->gpus == 0) {
 		return failure_usage(d->why,
-			"%s: one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here",
+			"%s: \"gpu\" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here",
 			where);
 	} else {
 		t->nproc = d->facts->gpus;

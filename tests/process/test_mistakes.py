@@ -95,7 +95,7 @@ MISTAKES = {
     'a value that was forgotten': [
         bad(f'--nproc_per_node: "train.py" {NPROC}', '--nproc_per_node', 'train.py')],
     'GPUs that are not there': [
-        bad('--nproc_per_node: one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here',
+        bad('--nproc_per_node: "gpu" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here',
             '--nproc_per_node=gpu', 'train.py', env={'CUDA_VISIBLE_DEVICES': ''})],
     'a kind of device that is not known': [
         bad('--nproc_per_node: "xpu" is not supported: give a number', '--nproc_per_node=xpu',

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from control import Control, socket_of
-from harness import BUILD, LIMIT, native, supervisor_of, until
+from harness import BUILD, LIMIT, children_of, native, supervisor_of, until
 from together import Cluster
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -181,17 +181,10 @@ def test_who_asked_for_the_end(start, place, manager, whose, rc):
 def test_a_worker_that_a_stranger_has_ended(start, place, manager):
     job = start(SLEEP, service(place))
     manager.until('READY=1')
-    worker = next(pid for pid in pathlib.Path('/proc').glob('[0-9]*') if parent(pid) ==
-                  supervisor_of(job.pid) and b'sleep' in (pid / 'cmdline').read_bytes())
-    os.kill(int(worker.name), signal.SIGTERM)
+    [worker] = until(lambda: [pid for pid in children_of(supervisor_of(job.pid))
+                              if b'sleep' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()], 'it to be sleep')
+    os.kill(worker, signal.SIGTERM)
     assert job.end().rc == 143
-
-
-def parent(proc):
-    with contextlib.suppress(OSError):
-        return int((proc / 'stat').read_text().rpartition(')')[2].split()[1])
-    return None
-
 
 
 def test_nodes_that_are_awaited(start, place, manager):
