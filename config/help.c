@@ -123,15 +123,15 @@ static bool is_key(const struct setting_row *row, int section)
 static void man_key(const struct setting_row *row, struct text *out)
 {
 	bool flag = row->kind == KIND_FLAG;
-	const char *preset = !flag ? row->by_default : row->by_default[0] == '1' ? "yes" : "no";
+	const char *given = !flag ? row->by_default : row->by_default[0] == '1' ? "yes" : "no";
 
 	text_add(out, ".It Cm ");
 	add_roff(settings_key(row), out);
 	text_add(out, "\n.Ar ");
 	add_roff(flag ? "yes|no" : row->metavar, out);
-	if (preset && *preset) {
+	if (given && *given) {
 		text_add(out, "\n.Pq ");
-		add_roff(preset, out);
+		add_roff(given, out);
 	}
 	text_add(out, "\n");
 }
