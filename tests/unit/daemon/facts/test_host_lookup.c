@@ -76,8 +76,8 @@ static const struct lookup_row {
 	{ "what is not asked for", "own1 own2 own3", "010", 60000, 1, 1, true, NULL },
 	{ "a name that doesn't exist", "none own", NULL, 60000, 1, 1, true, "none: " },
 	{ "a name that has an answer later", "a later", NULL, 60000, 1, 1, true, "later: " },
-	{ "a name that has none", "own never", NULL, 100, 1, 0, false, "never: " },
-	{ "a resolver that hangs", "own hang", NULL, 100, 1, 0, false, NULL },
+	{ "a name that has none", "own never", NULL, 4000, 1, 0, false, "never: " },
+	{ "a resolver that hangs", "own hang", NULL, 4000, 1, 0, false, NULL },
 	{ "one that hangs at once", "hang own", NULL, 100, 0, 0, false, NULL },
 };
 
