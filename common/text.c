@@ -207,6 +207,13 @@ void text_add_wrapped(struct text *t, const char *s, size_t column, size_t inden
 	}
 }
 
+size_t text_whole(const char *s, size_t len)
+{
+	while (len > 0 && ((unsigned char)s[len] & 0xc0) == 0x80)
+		len--;
+	return len;
+}
+
 void text_drop(struct text *t, size_t len)
 {
 	memmove(t->at, t->at + len, t->len - len + 1); /* and its NUL */

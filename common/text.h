@@ -40,6 +40,9 @@ void text_add_label(struct text *t, const char *s);
  * `indent` blanks. `column` is where the first word begins. */
 void text_add_wrapped(struct text *t, const char *s, size_t column, size_t indent, size_t width);
 
+/* How many of the first len bytes of s are whole characters (UTF-8); s has more than len. */
+size_t text_whole(const char *s, size_t len);
+
 /* Takes the first len bytes away. */
 void text_drop(struct text *t, size_t len);
 

@@ -220,15 +220,19 @@ static bool does_without(const struct hub *h, unsigned node)
  * job can't do without. */
 enum likelihood { LIKELY_NOT, LIKELY_SECOND, LIKELY_SPARED, LIKELY_LOST };
 
-static enum likelihood likelihood(const struct hub *h, unsigned node, const struct caller *p)
+/* If it is that node's. */
+static enum likelihood how_gone(const struct hub *h, unsigned node, const struct caller *p)
 {
 	const struct caller *old = h->peers[node];
 
-	if (!has_name(h, node, p))
-		return LIKELY_NOT;
 	if (old && !replaces(p, old))
 		return LIKELY_SECOND;
 	return does_without(h, node) ? LIKELY_SPARED : LIKELY_LOST;
+}
+
+static enum likelihood likelihood(const struct hub *h, unsigned node, const struct caller *p)
+{
+	return has_name(h, node, p) ? how_gone(h, node, p) : LIKELY_NOT;
 }
 
 /* The node of the job whose launcher was started again; nnodes: none of them. */
@@ -272,15 +276,15 @@ static void add_prospect(struct text *t, const struct hub *h)
 static void turn_away_returned(struct caller *p, unsigned node)
 {
 	const struct hub *h = p->hub;
-	const struct caller *old = h->peers[node];
+	const enum likelihood gone = how_gone(h, node, p);
 	struct text prospect = { 0 };
 
-	if (old && !replaces(p, old)) {
+	if (gone == LIKELY_SECOND) {
 		hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
 			"the job is already running, and node %u has a launcher in it that is "
 			"alive, on this host: there is no place for a second one",
 			node);
-	} else if (does_without(h, node)) {
+	} else if (gone == LIKELY_SPARED) {
 		hub_turn_away(p, REFUSED_RUNNING, -ETIMEDOUT,
 			"the job is already running, and goes on to its end without this node, "
 			"which can't rejoin it");

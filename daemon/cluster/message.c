@@ -9,6 +9,7 @@
 
 #include "common/arena.h"
 #include "common/siphash.h"
+#include "common/text.h"
 #include "daemon/net/wire.h"
 #include "daemon/report/error_file.h"
 
@@ -109,11 +110,8 @@ static void put_line(struct wire_out *w, const char *s, size_t room)
 	size_t len = strnlen(s, room);
 
 	assert(room <= sizeof line);
-	if (len == room) { /* too long: no part of a character stays */
-		len--;
-		while (len > 0 && ((unsigned char)s[len] & 0xc0) == 0x80)
-			len--;
-	}
+	if (len == room)
+		len = text_whole(s, room - 1);
 	for (size_t i = 0; i < len; i++)
 		line[i] = is_control(s[i]) ? '?' : s[i];
 	wire_put_bytes(w, line, len);

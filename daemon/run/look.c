@@ -103,14 +103,10 @@ static void set_running(struct looking *l, unsigned i, struct worker_status *ret
 static const char *last_line(struct looking *l, const char *text)
 {
 	const char *line = last_lines(text, 1);
-	size_t len = strlen(line);
 
-	if (l->line_max == 0 || len <= l->line_max)
+	if (l->line_max == 0 || strlen(line) <= l->line_max)
 		return line;
-	len = l->line_max;
-	while (len > 0 && ((unsigned char)line[len] & 0xc0) == 0x80)
-		len--;
-	return arena_strndup(&l->memory, line, len);
+	return arena_strndup(&l->memory, line, text_whole(line, l->line_max));
 }
 
 static void look_at(struct looking *l, unsigned i, struct worker_status *ret)

@@ -26,6 +26,17 @@ static void test_grows(void **state)
 	assert_string_equal(text_string(&t), "");
 }
 
+static void test_whole(void **state)
+{
+	static const char s[] = "a\xc3\xa4\xe2\x82\xac";
+	static const size_t whole[] = { 0, 1, 1, 3, 3, 3 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+		assert_int_equal(text_whole(s, i), whole[i]);
+	assert_int_equal(text_whole("\x80\x80", 1), 0); /* no character at all */
+}
+
 static void test_sticky(void **state)
 {
 	struct text t = { 0 };
@@ -297,6 +308,7 @@ int main(void)
 
 	suite_add(&s, "a text grows and stays a string", test_grows, NULL, NULL);
 	suite_add(&s, "failure is sticky and keeps what was there", test_sticky, NULL, NULL);
+	suite_add(&s, "a character that is cut does not count", test_whole, NULL, NULL);
 	suite_add(&s, "lines break between words", test_wrapped, NULL, NULL);
 	suite_add(&s, "NULL is JSON's null", test_json_null, NULL, NULL);
 	suite_add(&s, "any two bytes make valid JSON", test_json_every_pair, NULL, NULL);
