@@ -15,7 +15,7 @@
 enum follows { FOLLOWS_NOTHING, FOLLOWS_EVENTS, FOLLOWS_LINES };
 
 /* At the end a client that takes nothing for so long is given up; any is after LOOKS times that. */
-enum { LOOK_MS = 250, LOOKS = 4 };
+enum { LOOK_MS = 1000, LOOKS = 5 };
 
 struct ctl_client {
 	struct ctl_client *next;

@@ -19,6 +19,7 @@ enum {
 	PATIENCE_MS =
 		15000, /* a launcher's guard wakes a supervisor that somebody stopped after 10 s */
 	LOOK_MS = 300, /* before it is looked at whether the launcher is stopped */
+	TRACED_MS = 5000, /* strace and the like stop it again and again, and for moments */
 	LINE_MOST = 256 << 20,
 };
 
@@ -53,23 +54,27 @@ void ctl_link_close(struct ctl_link *l)
 }
 
 /* A request that was sent is carried out when it resumes, even if nobody waits any more. */
-static int refused_as_stopped(struct ctl_link *l, bool sent, struct failure *why)
+static int refused_as_stopped(struct ctl_link *l, bool sent, int64_t waited_ms, struct failure *why)
 {
+	const char *later = sent ? ", and it will then carry out this request" : "";
 	struct process p;
 
-	l->stopped =
-		l->supervisor > 0 && process_read(l->supervisor, &p) == 0 && strchr("Tt", p.state);
+	l->stopped = l->supervisor > 0 && process_read(l->supervisor, &p) == 0 &&
+		(p.state == 'T' || (p.state == 't' && waited_ms >= TRACED_MS));
 	if (!l->stopped)
 		return 0;
+	if (p.state == 't')
+		return failure_set(why, -ETIMEDOUT,
+			"the supervisor, pid %d, is stopped by a debugger, which must let it go%s",
+			(int)l->supervisor, later);
 	return failure_set(why, -ETIMEDOUT,
-		"the supervisor, pid %d, is stopped by a %s; kill -CONT %d resumes it%s",
-		(int)l->supervisor, p.state == 't' ? "debugger" : "signal", (int)l->supervisor,
-		sent ? ", and it will then carry out this request" : "");
+		"the supervisor, pid %d, is stopped by a signal; kill -CONT %d resumes it%s",
+		(int)l->supervisor, (int)l->supervisor, later);
 }
 
 static int refused_by_silence(struct ctl_link *l, bool sent, int64_t waited_ms, struct failure *why)
 {
-	int rc = refused_as_stopped(l, sent, why);
+	int rc = refused_as_stopped(l, sent, waited_ms, why);
 
 	if (rc < 0 || waited_ms < PATIENCE_MS)
 		return rc;
@@ -241,7 +246,7 @@ static int send_request(
 
 	text_printf(&line, "{\"v\":%d,\"id\":%u,\"op\":\"%s\"%s}\n", CONTROL_VERSION, ++l->asked,
 		op, members);
-	rc = line.failed ? failure_oom(why) : refused_as_stopped(l, false, why);
+	rc = line.failed ? failure_oom(why) : refused_as_stopped(l, false, 0, why);
 	rc = rc < 0 ? rc : send_all(l, &line, why);
 	text_done(&line);
 	return rc;

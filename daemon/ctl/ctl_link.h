@@ -33,8 +33,8 @@ void ctl_link_close(struct ctl_link *l);
 
 /* Asks for an operation; members is "" or the request's others, with a comma before each. *ret_root
  * is the whole answer, to be freed, and *ret_result its result. -ECONNRESET: the launcher has ended
- * meanwhile; -ETIMEDOUT: it does not answer, and why says whether it is stopped: one that is
- * stopped already is sent nothing; -EREMOTEIO: it has refused, for why. */
+ * meanwhile; -ETIMEDOUT: it does not answer, and why says whether it is stopped: one that a
+ * signal has stopped already is sent nothing; -EREMOTEIO: it has refused, for why. */
 int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON **ret_root,
 	const cJSON **ret_result, struct failure *why);
 

@@ -1,4 +1,5 @@
 """Issue 16: launchctl, and launchd ctl, with real jobs."""
+import ctypes
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -15,6 +17,7 @@ from harness import BUILD, LIMIT, native, status_of, supervisor_of, until
 from together import Cluster
 
 LAUNCHD = str(BUILD / 'launchd')
+PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 
 
 @pytest.fixture
@@ -367,6 +370,33 @@ def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
     finally:
         os.kill(supervisor, signal.SIGCONT)
     assert ok('status').count('running') == 2 and ok('status').startswith('train: working')
+    ok('stop')
+    assert running.end().rc == 143
+
+
+def test_a_supervisor_that_a_debugger_stops(job, ctl, ok, follow):
+    """For a moment, as strace does (and LeakSanitizer, at its end): that is waited for; then for longer."""
+    running = job()
+    supervisor = supervisor_of(running.pid)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+    def stop():
+        if libc.ptrace(PTRACE_ATTACH, supervisor, None, None) != 0:
+            pytest.skip(f'ptrace: {os.strerror(ctypes.get_errno())}')
+        assert os.waitpid(supervisor, WALL)[0] == supervisor
+
+    stop()
+    try:
+        asker = follow('status')
+        time.sleep(1)  # the moment itself
+        libc.ptrace(PTRACE_DETACH, supervisor, None, None)
+        assert asker.stdout.read().count('running') == 2 and asker.wait(LIMIT) == 0
+        stop()
+        assert ctl('status')[::2] == (1, f'launchctl: error: the supervisor, pid {supervisor}, is stopped by a '
+                                         'debugger, which must let it go, and it will then carry out this request\n')
+    finally:
+        libc.ptrace(PTRACE_DETACH, supervisor, None, None)
     ok('stop')
     assert running.end().rc == 143
 
