@@ -58,6 +58,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_JOB, .by_default = "0",
 		.help = "Run a job on this node alone, whatever mpirun or the environment says: on "
 			"127.0.0.1 and a free port, with a run ID of its own." },
+	[SET_PER_PROCESS] = { .flag = "per-process", .only_flag = 1, .kind = KIND_FLAG,
+		.group = GROUP_JOB, .by_default = "0",
+		.help = "This launcher is one of several that mpirun, mpiexec or srun has started on "
+			"this host, and starts one worker, which has its ranks, its CPU binding and its "
+			"MPI identity." },
 	[SET_LOCAL_ADDR] = { .flag = "local-addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
 		.help = "Address of this node. On one node it is also the master address, unless "

@@ -26,7 +26,7 @@ bool join_tells_master(
 	const struct settings *s, const struct facts *facts, const struct topology *t)
 {
 	return t->identity.nnodes > 1 && !settings_is(s, SET_CONTROL, "off") &&
-		!settings_given(s, SET_ONLY_RANK) && pmix_meets(facts->env, t->launcher);
+		!settings_given(s, SET_ONLY_RANK) && pmix_meets(s, facts->env, t);
 }
 
 /* A job of which one rank only is started here, to debug it, has nobody to meet. */
@@ -174,6 +174,20 @@ static const char *own_addr(const struct settings *s)
 	return text && *text ? text : NULL;
 }
 
+/* What the others are told of this launcher. Several of a host are told apart only by --per-process. */
+static struct peer peer_of(const struct settings *s, const struct facts *facts, const struct topology *t)
+{
+	const char *host = facts->boot_id ?
+		arena_printf(s->arena, "%s %s", facts->hostname, facts->boot_id) :
+		facts->hostname;
+
+	return (struct peer){
+		.role = message_hash(settings_text(s, SET_ROLE)),
+		.host = t->process.is ? message_hash(host) : 0,
+		.leads = t->process.local_rank == 0,
+	};
+}
+
 int join_config(const struct settings *s, const struct facts *facts, const struct topology *t,
 	const struct plan *plan, char **argv, struct member_config *ret, struct notes *notes,
 	struct failure *why)
@@ -189,6 +203,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.nproc = t->nproc,
 		.node_rank_known = t->identity.node_rank_known,
 		.name = facts->hostname,
+		.peer = peer_of(s, facts, t),
 		.run_id = run_id_of(s),
 		.hub_addr = t->control.addr,
 		.hub_port = t->control.port,

@@ -287,6 +287,7 @@ static const struct plan *bind_plan(void *owner, const struct meeting *m, struct
 	const struct agreement agreed = {
 		.met = { m->node_rank, m->master_addr, m->master_port },
 		.nproc_of_node = m->nproc_of_node,
+		.peers = m->peers,
 		.alone = m->alone,
 		.max_restarts = m->max_restarts,
 		.agent_store = m->agent_store,

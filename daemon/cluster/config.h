@@ -32,6 +32,7 @@ struct member_config {
 	const char *const *node_names; /* by node rank; NULL: known only when they have joined */
 	const char *required;  /* "--control required": no job without a channel; NULL: auto */
 	const char *name;      /* this host's */
+	struct peer peer;      /* what the others are told of this launcher */
 	const char *run_id;    /* of the job, as the user gave it; NULL: not given */
 	const char *hub_addr;  /* MEET_STATIC; MEET_PMIX: if PMIx is unavailable, may be NULL */
 	unsigned hub_port;     /* of hub_addr; MEET_PMIX: 0: any free one */

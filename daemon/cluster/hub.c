@@ -410,8 +410,9 @@ int hub_start(struct hub *h, struct party *p, const struct addresses *bound, uns
 	*h = (struct hub){ .party = p, .port_fd = -1 };
 	h->peers = arena_alloc(c->arena, nnodes * sizeof(struct caller *));
 	h->nproc = arena_alloc(c->arena, c->nnodes * sizeof *h->nproc);
+	h->told = arena_alloc(c->arena, nnodes * sizeof *h->told);
 	h->late = arena_alloc(c->arena, nnodes * sizeof *h->late);
-	if (!h->peers || !h->nproc || !h->late ||
+	if (!h->peers || !h->nproc || !h->told || !h->late ||
 		job_init(&h->job, nnodes, &c->policy, c->grace_ms, c->arena) < 0)
 		return failure_oom(why);
 	if (nnodes > 1 && open_port(h, bound, port, why) < 0)
@@ -421,6 +422,9 @@ int hub_start(struct hub *h, struct party *p, const struct addresses *bound, uns
 	h->handles++;
 	p->parts++;
 	h->nproc[c->way == MEET_NOBODY ? c->node_rank : h->self] = c->nproc;
+	for (unsigned i = 0; i < nnodes; i++)
+		h->told[i] = (struct peer){ .role = c->peer.role, .leads = true };
+	h->told[nnodes == 1 ? 0 : h->self] = c->peer;
 	h->joined = 1;
 	job_joined(&h->job, h->self, c->nproc, c->name);
 	if (nnodes == 1)

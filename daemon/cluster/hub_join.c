@@ -63,7 +63,7 @@ static bool is_contradiction(struct hub *h, const struct caller *p)
  * only. */
 static bool is_of_another_job(const struct hub *h, const struct caller *p)
 {
-	uint64_t ours = message_run_hash(h->party->config->run_id), theirs = p->about.run_hash;
+	uint64_t ours = message_hash(h->party->config->run_id), theirs = p->about.run_hash;
 
 	return ours != theirs && (h->party->config->way != MEET_PMIX || (ours != 0 && theirs != 0));
 }

@@ -39,11 +39,27 @@ void hub_leave_place(struct caller *p, const char *why)
 	job_unjoined(&h->job, p->node);
 }
 
+/* What a message says is the attempt's. */
+static struct peer kept(const struct peer *told, struct arena *arena)
+{
+	size_t size = told->port_count * sizeof *told->ports;
+	unsigned *ports = size > 0 ? arena_alloc(arena, size) : NULL;
+	struct peer ret = *told;
+
+	if (ports)
+		memcpy(ports, told->ports, size);
+	ret.ports = ports;
+	ret.port_count = ports ? told->port_count : 0;
+	ret.addr = told->addr ? arena_strdup(arena, told->addr) : NULL;
+	return ret;
+}
+
 void hub_take_place(struct hub *h, struct caller *p, unsigned node)
 {
 	p->node = node;
 	h->peers[node] = p;
 	h->nproc[node] = p->about.nproc;
+	h->told[node] = kept(&p->about.peer, h->party->config->arena);
 	job_joined(&h->job, node, p->about.nproc, p->about.name);
 	party_tell_node(h->party, node, p->about.name, NULL);
 }
@@ -161,6 +177,7 @@ static void welcome(struct hub *h)
 			.agent_store = h->agent_store,
 			.max_restarts = restarts_of(h),
 			.nproc = h->nproc,
+			.peers = h->told,
 		},
 	};
 	struct message_welcome *w = &m.welcome;
@@ -181,6 +198,7 @@ static int plan_own(struct hub *h, struct failure *why)
 		.node_rank = alone ? c->node_rank : h->self,
 		.nnodes = c->nnodes,
 		.nproc_of_node = h->nproc,
+		.peers = alone ? NULL : h->told,
 		.master_addr = given && strcmp(given, h->master_addr) == 0 ? NULL : h->master_addr,
 		.master_port = h->master_port,
 		.max_restarts = restarts_of(h),

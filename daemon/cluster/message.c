@@ -19,6 +19,7 @@ enum {
 	ERRNO_MAX = 4095,
 	LINE_MAX_BYTES = 512,
 	NUMBER_BYTES = 4,
+	PEER_BYTES = 8 + 8 + 1 + 1 + 4, /* at least */
 	COMMAND_MAX_BYTES = 64 * 1024,
 	STDOUT = 1,
 	STDERR = 2,
@@ -164,8 +165,8 @@ static const char *optional(struct pass *p, const char *s, size_t max)
 	return s;
 }
 
-/* A list at the end of a message. Memory is asked for only when the message is as long as it says.
- * NULL: it is not, or there is none. */
+/* A list. Memory is asked for only when the message is as long as it says. NULL: it is not, or there
+ * is none. */
 static const unsigned *numbers(struct pass *p, const unsigned *list, size_t *count)
 {
 	unsigned *got;
@@ -176,7 +177,7 @@ static const unsigned *numbers(struct pass *p, const unsigned *list, size_t *cou
 			(void)u32(p, list[i]);
 		return list;
 	}
-	refuse_if(p, p->in.left != *count * NUMBER_BYTES);
+	refuse_if(p, p->in.left / NUMBER_BYTES < *count);
 	got = p->in.failed ? NULL : take(p, (*count + 1) * sizeof *got);
 	for (size_t i = 0; got && i < *count; i++)
 		got[i] = u32(p, 0);
@@ -261,14 +262,46 @@ static void cause_fields(struct pass *p, struct cause *c)
 
 /* --- the meeting --- */
 
-/* The key is no secret: nobody gains by two ids that are the same here. */
-uint64_t message_run_hash(const char *run_id)
+/* The key is no secret: nobody gains by two texts that are the same here. */
+uint64_t message_hash(const char *text)
 {
 	static const char key[] = "launchd's run id";
 	uint64_t hash =
-		run_id ? siphash((const uint8_t *)key, (const uint8_t *)run_id, strlen(run_id)) : 0;
+		text ? siphash((const uint8_t *)key, (const uint8_t *)text, strlen(text)) : 0;
 
-	return run_id && hash == 0 ? 1 : hash;
+	return text && hash == 0 ? 1 : hash;
+}
+
+static void peer_fields(struct pass *p, struct peer *m)
+{
+	m->role = u64(p, m->role);
+	m->host = u64(p, m->host);
+	m->leads = flag(p, m->leads);
+	m->addr = optional(p, m->addr, ADDRESS_SIZE - 1);
+	m->ports = numbers(p, m->ports, &m->port_count);
+	for (size_t i = 0; is_reading(p) && !has_failed(p) && i < m->port_count; i++)
+		refuse_if(p, m->ports[i] == 0 || m->ports[i] > UINT16_MAX);
+}
+
+/* Of so many nodes; as with numbers(), memory is asked for only when they can be there. */
+static const struct peer *peers(struct pass *p, const struct peer *list, size_t count)
+{
+	struct peer *got;
+
+	for (size_t i = 0; !is_reading(p) && i < count; i++)
+		peer_fields(p, &(struct peer){ .role = list[i].role,
+				      .host = list[i].host,
+				      .leads = list[i].leads,
+				      .addr = list[i].addr,
+				      .port_count = list[i].port_count,
+				      .ports = list[i].ports });
+	if (!is_reading(p))
+		return list;
+	refuse_if(p, p->in.left / PEER_BYTES < count);
+	got = has_failed(p) ? NULL : take(p, (count + 1) * sizeof *got);
+	for (size_t i = 0; got && i < count; i++)
+		peer_fields(p, &got[i]);
+	return got;
 }
 
 static void join_fields(struct pass *p, struct message_join *m)
@@ -283,6 +316,7 @@ static void join_fields(struct pass *p, struct message_join *m)
 	LINE(p, m->name);
 	LINE(p, m->version);
 	LINE(p, m->reached);
+	peer_fields(p, &m->peer);
 }
 
 static void welcome_fields(struct pass *p, struct message_welcome *m)
@@ -295,6 +329,7 @@ static void welcome_fields(struct pass *p, struct message_welcome *m)
 	m->max_restarts = u32(p, m->max_restarts);
 	m->agent_store = flag(p, m->agent_store);
 	m->nproc = numbers(p, m->nproc, &count);
+	m->peers = peers(p, m->peers, count);
 	m->nnodes = (unsigned)count;
 	refuse_if(p, m->node_rank >= m->nnodes);
 }

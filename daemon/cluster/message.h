@@ -13,6 +13,7 @@
 #include "daemon/job/evidence.h"
 #include "daemon/job/job.h"
 #include "daemon/job/verdict.h"
+#include "daemon/plan/introduction.h"
 
 struct arena;
 struct wire_out; /* wire.h */
@@ -56,6 +57,7 @@ struct message_join {
 	char run_id[RUN_ID_SIZE]; /* its first characters, to be shown */
 	char name[NODE_NAME_SIZE], version[32];
 	char reached[ADDRESS_SIZE]; /* the hub's address that was dialed, as text */
+	struct peer peer;
 };
 
 struct message_welcome {
@@ -65,7 +67,8 @@ struct message_welcome {
 	unsigned master_port;
 	unsigned max_restarts; /* the hub's apply */
 	bool agent_store;      /* the hub's launcher hosts the store at that address */
-	const unsigned *nproc; /* of each node */
+	const unsigned *nproc;    /* of each node */
+	const struct peer *peers; /* of each node */
 };
 
 enum refusal {
@@ -152,8 +155,8 @@ struct message {
 /* One of type WAITING; a text that is too long is cut. */
 struct message message_waiting(const char *text);
 
-/* A hash to compare ids of runs by, however long they are; 0: NULL. */
-uint64_t message_run_hash(const char *run_id);
+/* A hash to compare ids of runs and the like by, however long they are; 0: NULL. */
+uint64_t message_hash(const char *text);
 
 /* Adds what it says to out (out->failed: too long, or out of memory). */
 void message_put(struct wire_out *out, const struct message *m);

@@ -137,8 +137,9 @@ void party_introduce(const struct party *p, struct link *hub)
 			.nproc = c->nproc,
 			.max_restarts = c->policy.max_restarts,
 			.store = c->store_wish,
-			.run_hash = message_run_hash(c->run_id),
+			.run_hash = message_hash(c->run_id),
 			.version = LAUNCHD_VERSION,
+			.peer = c->peer,
 		},
 	};
 

@@ -24,6 +24,7 @@ struct message_status;
 struct meeting {
 	unsigned node_rank, nnodes;
 	const unsigned *nproc_of_node; /* borrowed until the loop ends */
+	const struct peer *peers;      /* by node rank, likewise; NULL: alone */
 	const char *master_addr;       /* NULL: as the settings have it */
 	unsigned master_port;          /* of the first attempt; never 0 */
 	/* of the job, as node rank 0 has it; 0 and false if the others could not be met */

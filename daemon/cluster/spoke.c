@@ -256,6 +256,7 @@ static void on_welcome(struct spoke *s, const struct message *m)
 		.node_rank = w->node_rank,
 		.nnodes = w->nnodes,
 		.nproc_of_node = w->nproc,
+		.peers = w->peers,
 		.master_addr = p->config->master_addr && !w->agent_store ?
 			NULL :
 			arena_strdup(p->config->arena, w->master_addr),

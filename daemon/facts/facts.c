@@ -2,6 +2,7 @@
 #include "daemon/facts/facts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/fd.h"
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/gpu.h"
@@ -21,7 +23,8 @@ enum { CPUS_MAX = 16384 };
 
 /* Takes off the CPU binding of mpirun: by default it binds a process to one core (two processes)
  * or one socket, which workers would share. The kernel cuts the mask to what the cpuset allows. */
-static int cpus_read(const char *const *env, struct facts *f, struct failure *why)
+static int cpus_read(const struct settings *s, const char *const *env, struct facts *f,
+	struct failure *why)
 {
 	static cpu_set_t before[CPUS_MAX / CPU_SETSIZE], all[CPUS_MAX / CPU_SETSIZE];
 	const char *bound = env_get(env, "OMPI_MCA_orte_bound_at_launch");
@@ -30,7 +33,7 @@ static int cpus_read(const char *const *env, struct facts *f, struct failure *wh
 	if (sched_getaffinity(0, sizeof before, before) < 0)
 		return failure_set(why, -EIO, "sched_getaffinity: %s", strerror(errno));
 	f->cpus = (unsigned)CPU_COUNT_S(sizeof before, before);
-	if (!by_mpirun)
+	if (!by_mpirun || settings_flag(s, SET_PER_PROCESS)) /* the binding is the rank's own */
 		return 0;
 	memset(all, 0xff, sizeof all);
 	if (sched_setaffinity(0, sizeof all, all) < 0) {
@@ -42,6 +45,16 @@ static int cpus_read(const char *const *env, struct facts *f, struct failure *wh
 	f->cpus_unbound = (unsigned)CPU_COUNT_S(sizeof all, all) > f->cpus;
 	f->cpus = (unsigned)CPU_COUNT_S(sizeof all, all);
 	return 0;
+}
+
+/* NULL: /proc doesn't say; then names alone tell hosts apart. */
+static const char *boot_id_read(struct arena *arena)
+{
+	autoclose fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char text[64];
+	ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof text);
+
+	return len > 0 ? arena_strndup(arena, text, (size_t)len) : NULL;
 }
 
 static int addresses_read(struct arena *arena, struct facts *f, struct failure *why)
@@ -121,7 +134,8 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	const char *master = env_get(env, "MASTER_ADDR");
 	bool by_gpu = settings_is(s, SET_NPROC_PER_NODE, "gpu") ||
 		settings_is(s, SET_NPROC_PER_NODE, "auto");
-	bool needs_addresses = (master && *master) || listed_nodes_given(s);
+	bool needs_addresses = (master && *master) || listed_nodes_given(s) ||
+		settings_flag(s, SET_PER_PROCESS) || settings_is(s, SET_MPI_ENV, "keep");
 	char hostname[256];
 
 	if (gethostname(hostname, sizeof hostname) < 0)
@@ -135,7 +149,10 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.under_systemd = by_systemd(env);
 	f.stderr_is_journal = by_journal(env);
 	f.proc = proc_look();
-	if (cpus_read(env, &f, why) < 0 || (by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
+	f.parent = getppid();
+	if (settings_flag(s, SET_PER_PROCESS))
+		f.boot_id = boot_id_read(arena);
+	if (cpus_read(s, env, &f, why) < 0 || (by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
 		(needs_addresses && addresses_read(arena, &f, why) < 0) ||
 		(listed_nodes_given(s) &&
 			listed_nodes_read(s, f.hostname, &f.addresses, arena, &f.listed, why) <

@@ -19,6 +19,8 @@ struct settings;
 struct facts {
 	const char *const *env; /* the launcher's environment; borrowed */
 	const char *hostname;
+	const char *boot_id; /* of the kernel's run, so that hosts of one name differ; NULL: not read */
+	int parent;          /* the pid of who started us */
 	unsigned cpus;        /* that this process may use, mpirun's binding undone */
 	unsigned gpus;        /* that CUDA would show; read only for nproc_per_node gpu and auto */
 	struct vec addresses; /* of this host's interfaces, as text; only where needed */

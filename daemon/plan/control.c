@@ -14,10 +14,20 @@ bool pmix_is_offered(const char *const *env)
 		env_has_prefix(env, "PMIX_SERVER_URI");
 }
 
-bool pmix_meets(const char *const *env, enum launcher launcher)
+enum mpi_env mpi_env_of(const struct settings *s)
 {
+	if (settings_flag(s, SET_PER_PROCESS) && !settings_given(s, SET_MPI_ENV))
+		return MPI_ENV_KEEP;
+	return (enum mpi_env)settings_number(s, SET_MPI_ENV);
+}
+
+bool pmix_meets(const struct settings *s, const char *const *env, const struct topology *t)
+{
+	/* a client uses the identity up: the worker's MPI_Init fails after it */
+	if (mpi_env_of(s) == MPI_ENV_KEEP)
+		return false;
 	/* Hydra's PMIx is not ours to try: its jobs have addresses from elsewhere */
-	return (launcher == LAUNCHER_OPEN_MPI || launcher == LAUNCHER_SLURM) &&
+	return (t->launcher == LAUNCHER_OPEN_MPI || t->launcher == LAUNCHER_SLURM) &&
 		pmix_is_offered(env);
 }
 
@@ -88,7 +98,7 @@ int control_find(const struct deciding *d, const struct topology *t, struct cont
 				settings_where(d->s, SET_CONTROL) };
 		return 0;
 	}
-	if (pmix_meets(d->facts->env, t->launcher))
+	if (pmix_meets(d->s, d->facts->env, t))
 		c.how = CONTROL_PMIX;
 	rc = find_static(d, t, &c);
 	if (rc < 0)

@@ -67,8 +67,8 @@ static void edit_number(struct build *b, const char *name, unsigned n, const cha
 	edit(b, name, arena_printf(b->arena, "%u", n), why);
 }
 
-/* Formulas: torch.distributed.elastic.agent.server.local_elastic_agent; one role for all, so the
- * rank in the role is the rank. NODE_RANK is what Composer needs besides. */
+/* Formulas: torch.distributed.elastic.agent.server.local_elastic_agent. NODE_RANK is what Composer
+ * needs besides. */
 static void edit_ranks(struct build *b, const struct worker_rank *r)
 {
 	const struct plan *p = b->p;
@@ -84,8 +84,8 @@ static void edit_ranks(struct build *b, const struct worker_rank *r)
 	edit_number(b, "GROUP_RANK", r->node_rank, node);
 	edit_number(b, "GROUP_WORLD_SIZE", r->nnodes, "number of nodes");
 	edit(b, "ROLE_NAME", p->role, "role");
-	edit_number(b, "ROLE_RANK", r->rank, "rank of the worker in its role");
-	edit_number(b, "ROLE_WORLD_SIZE", r->world_size, "workers of the role");
+	edit_number(b, "ROLE_RANK", r->role_rank, "rank of the worker in its role");
+	edit_number(b, "ROLE_WORLD_SIZE", r->role_world_size, "workers of the role");
 }
 
 static void edit_elastic(struct build *b, unsigned local_rank, const struct attempt *attempt)
@@ -132,17 +132,17 @@ static void edit_nccl(struct build *b)
 		edit(b, "OMP_NUM_THREADS", b->p->omp_num_threads, "unset, several workers");
 }
 
-static void edit_devices(struct build *b, unsigned local_rank)
+static void edit_devices(struct build *b, const struct worker_rank *r)
 {
 	static const char why[] = "--virtual-local-rank";
 	const char *list;
 	const char *variable = devices_variable(b->p->env, &list);
-	const char *device = list ? devices_nth(b->arena, list, local_rank) : NULL;
+	const char *device = list ? devices_nth(b->arena, list, r->local_rank) : NULL;
 
 	if (!b->p->virtual_local_rank)
 		return;
 	if (!device)
-		device = arena_printf(b->arena, "%u", local_rank);
+		device = arena_printf(b->arena, "%u", r->local_rank);
 	edit(b, "CUDA_VISIBLE_DEVICES", device, why);
 	edit(b, variable, device, why);
 }
@@ -192,7 +192,7 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	edit_ranks(&b, &r);
 	edit_elastic(&b, local_rank, attempt);
 	edit_nccl(&b);
-	edit_devices(&b, local_rank);
+	edit_devices(&b, &r);
 	edit_scrubbed(&b, &r);
 	edit_journal(&b);
 	for (const struct env_change *c = p->user_env; c; c = c->next)

@@ -5,8 +5,9 @@
  *    nodes that [cluster] lists
  * 3. in Azure ML's jobs under Open MPI, the rule of its launch.py
  * 4. MASTER_ADDR, and MASTER_PORT with it; on one node only if it is this host
- * 5. the system's file, and the list in it; 6. Slurm's first host; 7. on one node, and where mpirun
- * started all launchers on this host, 127.0.0.1 */
+ * 5. the system's file, and the list in it; 6. Slurm's first host; 7. on one node, and where mpirun or
+ * mpiexec started all launchers on this host, 127.0.0.1; 8. where PMIx is left to the worker, mpirun's
+ * own host */
 #include "daemon/plan/topology.h"
 
 #include <string.h>
@@ -141,15 +142,16 @@ static void from_list(struct master_search *f, enum launcher launcher, bool give
 		set_addr(f, list->hosts.at[0].name, list->hosts.at[0].where);
 }
 
-/* Whether all launchers of mpirun's job run on this host. */
-static int find_one_host(const struct master_search *f, bool *ret)
+/* Whether all launchers of mpirun's or mpiexec's job run on this host. */
+static int find_one_host(const struct master_search *f, enum launcher launcher, bool *ret)
 {
-	const char *local_size = variable(f, "OMPI_COMM_WORLD_LOCAL_SIZE");
+	const char *name = launcher == LAUNCHER_HYDRA ? "MPI_LOCALNRANKS" :
+							"OMPI_COMM_WORLD_LOCAL_SIZE";
+	const char *local_size = variable(f, name);
 	uint64_t n = 0;
 
 	if (local_size && num_parse(local_size, 1, UINT32_MAX, &n) < 0)
-		return failure_usage(f->d->why,
-			"OMPI_COMM_WORLD_LOCAL_SIZE: \"%s\" is not a whole number above 0",
+		return failure_usage(f->d->why, "%s: \"%s\" is not a whole number above 0", name,
 			local_size);
 	*ret = n == f->id->nnodes;
 	return 0;
@@ -263,24 +265,66 @@ static bool started_by_srun(const struct master_search *f, enum launcher launche
 		size && pmi_size && strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0;
 }
 
-/* 7. The launchers meet where no other job's do: at a port below the kernel's own range (32768 up)
+/* The launchers meet where no other job's do: at a port below the kernel's own range (32768 up)
  * that follows from the job's id. Numbers of mpiruns that were started one after the other are
  * close, as they are made of pids, and remain different modulo a prime. Worker 0 gets a free port,
  * unless nobody is to meet. */
-static void from_one_host(struct master_search *f)
+static void meet_at_job_port(struct master_search *f, enum launcher launcher)
 {
 	enum { FIRST = 16384, PORTS = 16381 };
 	const char *job = variable(f, "PMIX_NAMESPACE"); /* "3267297281", "prterun-host-4711@1" */
 	unsigned n = 0;
 
-	set_addr(f, "127.0.0.1", ONE_HOST);
+	if (launcher == LAUNCHER_HYDRA) /* its proxy on this host is the parent of all its processes */
+		job = arena_printf(f->d->s->arena, "%d", f->d->facts->parent);
 	if (!job)
 		return;
 	for (; *job; job++)
 		if (*job >= '0' && *job <= '9')
 			n = (n * 10 + (unsigned)(*job - '0')) % PORTS;
-	f->m.meet_port = FIRST + n, f->m.meet_from = "mpirun's job id";
+	f->m.meet_port = FIRST + n;
+	f->m.meet_from = launcher == LAUNCHER_HYDRA ? "mpiexec's proxy" : "mpirun's job id";
 	set_port(f, f->m.meet_port, f->m.meet_from);
+}
+
+/* The host that mpirun itself runs on. Open MPI 4: "3267297280.0;tcp://10.0.0.4,10.1.0.4:40001;tcp6:..."
+ * has its addresses; 5: "prterun-HOST-4711@1" its name. NULL: it doesn't say. */
+static const char *mpirun_host(const struct master_search *f, const char **ret_from)
+{
+	static const char tcp[] = ";tcp://", job_name[] = "prterun-";
+	const char *uri = variable(f, "OMPI_MCA_orte_hnp_uri");
+	const char *job = variable(f, "PMIX_NAMESPACE");
+	const char *at = uri ? strstr(uri, tcp) : NULL, *end;
+
+	if (at) {
+		at += sizeof tcp - 1;
+		*ret_from = "OMPI_MCA_orte_hnp_uri";
+		return arena_strndup(f->d->s->arena, at, strcspn(at, ",:"));
+	}
+	if (!job || strncmp(job, job_name, sizeof job_name - 1) != 0)
+		return NULL;
+	at = job + sizeof job_name - 1;
+	end = strrchr(at, '-');
+	*ret_from = "PMIX_NAMESPACE";
+	return end ? arena_strndup(f->d->s->arena, at, (size_t)(end - at)) : NULL;
+}
+
+/* 8. Right where rank 0 runs beside mpirun, which is mostly so; rank 0 looks. */
+static int from_mpirun_host(struct master_search *f)
+{
+	const char *from, *host = mpirun_host(f, &from);
+
+	if (!host || !*host)
+		return 0;
+	if (f->id->node_rank == 0 && !is_this_host(f, host))
+		return failure_usage(f->d->why,
+			"mpirun runs on %s (%s) and rank 0 on another host, %s: give --master_addr "
+			"to all launchers, the address of rank 0's host, as PMIx is left to the "
+			"workers",
+			host, from, f->d->facts->hostname);
+	set_addr(f, host, from);
+	meet_at_job_port(f, LAUNCHER_OPEN_MPI);
+	return 0;
 }
 
 static int no_address(const struct identity *id, bool c10d, struct failure *why)
@@ -299,8 +343,8 @@ static int find_address(struct master_search *f, enum launcher launcher)
 
 	if (rc == 0)
 		from_list(f, launcher, true);
-	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
-		rc = find_one_host(f, &one_host);
+	if (rc == 0 && (launcher == LAUNCHER_OPEN_MPI || launcher == LAUNCHER_HYDRA) && !f->m.addr)
+		rc = find_one_host(f, launcher, &one_host);
 	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
 		rc = from_azure(f, one_host);
 	if (rc == 0 && !f->m.addr)
@@ -314,8 +358,13 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		from_slurm(f);
 	if (!f->m.addr && one_node(f))
 		set_addr(f, "127.0.0.1", "one node");
-	if (!f->m.addr && one_host)
-		from_one_host(f);
+	if (!f->m.addr && one_host) {
+		set_addr(f, "127.0.0.1", ONE_HOST);
+		meet_at_job_port(f, launcher);
+	}
+	if (!f->m.addr && launcher == LAUNCHER_OPEN_MPI && !f->will_meet &&
+		from_mpirun_host(f) < 0)
+		return f->d->why->code;
 	if (f->m.addr)
 		return address_check(
 			f->m.addr_from, f->m.addr, f->d->s->arena, &f->m.addr, f->d->why);

@@ -10,14 +10,22 @@
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank)
 {
-	return (struct worker_rank){
+	struct worker_rank r = {
 		.rank = p->first_rank + local_rank,
 		.local_rank = local_rank,
 		.world_size = p->world_size,
 		.local_world_size = p->nproc,
 		.node_rank = p->node_rank,
 		.nnodes = p->nnodes,
+		.role_rank = p->in_role.first + (p->process.is ? 0 : local_rank),
+		.role_world_size = p->in_role.count,
 	};
+
+	if (p->process.is) {
+		r.node_rank = p->process.host;
+		r.nnodes = p->process.hosts;
+	}
+	return r;
 }
 
 const char *plan_error_file(const struct attempt *attempt, unsigned local_rank, struct arena *arena)

@@ -12,6 +12,7 @@
 #include "common/vec.h"
 #include "config/reaction.h"
 #include "daemon/plan/output_plan.h"
+#include "daemon/plan/introduction.h"
 
 struct agreement;
 struct arena;
@@ -23,7 +24,8 @@ struct topology;
 struct worker_rank {
 	unsigned rank, local_rank;
 	unsigned world_size, local_world_size;
-	unsigned node_rank, nnodes;
+	unsigned node_rank, nnodes; /* with --per-process, of its host */
+	unsigned role_rank, role_world_size;
 };
 
 enum stdio_how {
@@ -58,6 +60,8 @@ struct worker_limits {
 
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
+	struct among in_role;       /* of this node's workers: among those with its role */
+	struct one_process process; /* --per-process */
 	bool provisional; /* nodes have yet to meet, and may have other numbers of workers */
 	const char *const *node_names; /* by node rank, as [cluster] lists them; NULL: not listed */
 	const char *program;           /* path to execute */
@@ -78,6 +82,7 @@ struct plan {
 	const char *omp_num_threads;    /* NULL: left as it is */
 	const char *nccl_socket_ifname; /* NULL: left as it is */
 	enum mpi_env mpi_env;
+	int kept_fd; /* of PMI, which the worker inherits with its name; 0: none */
 	const char *const *env; /* the launcher's, borrowed */
 	const struct env_change *user_env;
 	struct stdio input; /* of every worker */

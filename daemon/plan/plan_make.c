@@ -8,6 +8,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
+#include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/devices.h"
 #include "daemon/facts/facts.h"
@@ -116,6 +117,36 @@ static const char *job_name(const struct settings *s)
 	return settings_given(s, SET_RDZV_ID) ? settings_text(s, SET_RDZV_ID) : "job";
 }
 
+/* The worker is one of those on its host; the others are other launchers'. Before it in the job are at
+ * least those that are before it on the host. */
+static void place_process(struct plan *p)
+{
+	p->nproc = p->process.local_world_size;
+	p->first_rank -= p->process.local_rank;
+}
+
+/* What the worker needs to be the MPI process that the launcher would be. */
+static void decide_identity(const struct deciding *d, struct plan *p)
+{
+	const char *pmi = env_get(d->facts->env, "PMI_FD");
+	uint64_t fd;
+
+	if (p->start_count > 1) {
+		notes_add(d->notes, NOTE_WARNING,
+			"%s: all %u workers see the launcher's own MPI identity; only one of them "
+			"can call MPI_Init",
+			settings_where(d->s, SET_MPI_ENV), p->start_count);
+		return;
+	}
+	if (pmi && num_parse(pmi, 3, INT_MAX, &fd) == 0)
+		p->kept_fd = (int)fd;
+	if (p->max_restarts > 0)
+		notes_add(d->notes, NOTE_WARNING,
+			"%s: a worker that has called MPI_Init can't do so again after a restart: its "
+			"MPI identity is used up",
+			settings_label(d->s, SET_MAX_RESTARTS));
+}
+
 static bool is_service(const char *const *env)
 {
 	const char *socket = env_get(env, "NOTIFY_SOCKET");
@@ -130,6 +161,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 	const struct facts *facts = d->facts;
 	const struct identity *id = &t->identity;
 	struct plan p = {
+		.process = t->process,
 		.nproc = t->nproc,
 		.nnodes = id->nnodes,
 		.provisional = t->control.how != CONTROL_NONE && !t->met,
@@ -152,7 +184,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.master_addr = t->master.addr,
 		.master_port = t->master.port,
 		.nccl_socket_ifname = settings_text(s, SET_NCCL_SOCKET_IFNAME),
-		.mpi_env = (enum mpi_env)settings_number(s, SET_MPI_ENV),
+		.mpi_env = mpi_env_of(s),
 		.env = facts->env,
 		.user_env = s->env,
 		.limits = { .memory_bytes = settings_number(s, SET_CGROUP_MEMORY),
@@ -182,6 +214,10 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
 		return failure_usage(
 			d->why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
+	p.in_role = t->peers ? peers_role(t->peers, nproc_of_node, id->nnodes, id->node_rank) :
+			    (struct among){ p.first_rank, p.world_size };
+	if (p.process.is)
+		place_process(&p);
 	if (!failure_go_on(check_devices(d, &p), d->why) ||
 		!failure_go_on(reactions_make(s, &p.reactions, d->why), d->why) ||
 		!failure_go_on(decide_start(d, nproc_of_node, &p), d->why) ||
@@ -190,11 +226,8 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		!failure_go_on(decide_metrics(d, &p), d->why) ||
 		!failure_go_on(decide_output(d, t, nproc_of_node, &p), d->why))
 		return d->why->code;
-	if (p.mpi_env == MPI_ENV_KEEP && p.nproc > 1 && t->launcher != LAUNCHER_NONE)
-		notes_add(d->notes, NOTE_WARNING,
-			"%s: all %u workers see the launcher's own MPI identity; only one of them "
-			"can call MPI_Init",
-			settings_where(s, SET_MPI_ENV), p.nproc);
+	if (p.mpi_env == MPI_ENV_KEEP && t->launcher != LAUNCHER_NONE)
+		decide_identity(d, &p);
 	decide_mpirun_grace(d, t->launcher, &p);
 	decide_threads(d, id, &p);
 	note_proc(d);
@@ -211,10 +244,12 @@ int plan_bind(const struct plan *provisional, const struct deciding *d, const st
 	struct plan bound = *provisional;
 	struct topology met = *t;
 
+	met.peers = a->peers;
 	/* a node that meets nobody carries out what it has planned, if it has an address for that
 	 */
 	if ((!a->alone || !bound.master_addr || a->met.addr) &&
 		(topology_met(&met, &a->met, d->why) < 0 ||
+			(met.process.is && process_find_host(d, &met) < 0) ||
 			plan_make(d, &met, a->nproc_of_node, &bound) < 0))
 		return d->why->code;
 	bound.max_restarts = a->max_restarts;

@@ -39,13 +39,14 @@ static int decide_ranks(const struct deciding *d, const unsigned *nproc_of_node,
 	uint64_t only = settings_number(d->s, SET_ONLY_RANK);
 	unsigned rank = (unsigned)only;
 
-	p->start_first = 0;
-	p->start_count = p->nproc;
+	p->start_first = p->process.local_rank;
+	p->start_count = p->process.is ? 1 : p->nproc;
 	if (!settings_given(d->s, SET_ONLY_RANK))
 		return 0;
 	if (only >= p->world_size)
 		return no_such_rank(d, SET_ONLY_RANK, only, p);
-	if (rank < p->first_rank || rank - p->first_rank >= p->nproc) {
+	if (p->process.is ? rank != p->node_rank :
+			    rank < p->first_rank || rank - p->first_rank >= p->nproc) {
 		p->start_count = 0;
 		notes_add(d->notes, NOTE_INFO,
 			"%s: rank %u is on node %u: this is node %u, so nothing is started here",

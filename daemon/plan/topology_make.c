@@ -50,7 +50,7 @@ static void note_slurm_tasks(const struct deciding *d)
 
 	if (tasks && nodes && strcmp(tasks, nodes) != 0)
 		notes_add(d->notes, NOTE_WARNING,
-			"srun started %s launchers on %s nodes, and each counts as a node of its own; for one launcher per node use srun --ntasks-per-node=1",
+			"srun started %s launchers on %s nodes, and each counts as a node of its own; for one launcher per node use srun --ntasks-per-node=1, for one per worker launchd --per-process",
 			tasks, nodes);
 }
 
@@ -62,7 +62,7 @@ static void note_mpi_tasks(const struct deciding *d)
 
 	if (local_size && num_parse(local_size, 2, UINT32_MAX, &n) == 0)
 		notes_add(d->notes, NOTE_WARNING,
-			"mpirun started %s launchers on this host, and each counts as a node of its own; for one launcher per node use mpirun --map-by ppr:1:node",
+			"mpirun started %s launchers on this host, and each counts as a node of its own; for one launcher per node use mpirun --map-by ppr:1:node, for one per worker launchd --per-process",
 			local_size);
 }
 
@@ -117,14 +117,17 @@ int topology_begin(const struct deciding *d, struct topology *ret)
 {
 	struct topology t = { .launcher = launcher_of(d->facts->env) };
 
-	if (identity_find(d, t.launcher, &t.identity) < 0 || nproc_find(d, &t) < 0 ||
+	bool per_process = settings_flag(d->s, SET_PER_PROCESS);
+
+	if (identity_find(d, t.launcher, &t.identity) < 0 ||
+		(per_process && process_find(d, &t, &t.process) < 0) || nproc_find(d, &t) < 0 ||
 		listed_check(d, &t) < 0)
 		return d->why->code;
 	note_batch_script(d, &t);
 	note_ranks_of_others(d, &t);
-	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(d->s, SET_STANDALONE))
+	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(d->s, SET_STANDALONE) && !per_process)
 		note_mpi_tasks(d);
-	if (t.launcher == LAUNCHER_SLURM && !settings_flag(d->s, SET_STANDALONE))
+	if (t.launcher == LAUNCHER_SLURM && !settings_flag(d->s, SET_STANDALONE) && !per_process)
 		note_slurm_tasks(d);
 	if (d->facts->cpus_unbound)
 		notes_add(d->notes, NOTE_VERBOSE,
@@ -144,7 +147,8 @@ int topology_finish(const struct deciding *d, bool will_meet, struct topology *t
 	struct topology now = *t;
 
 	if (master_find(d, now.launcher, &now.identity, will_meet, &now.master) < 0 ||
-		control_find(d, &now, &now.control) < 0)
+		control_find(d, &now, &now.control) < 0 ||
+		(now.process.is && process_find_host(d, &now) < 0))
 		return d->why->code;
 	*t = now;
 	return arena_failed(d->s->arena) ? failure_oom(d->why) : 0;

@@ -217,7 +217,7 @@ static void set_unstarted(struct run *r, struct ending end)
 		r->outcomes[i] = (struct outcome){
 			.rank = where.rank,
 			.local_rank = where.local_rank,
-			.node = where.node_rank,
+			.node = r->plan->node_rank,
 			.attempt = r->attempt.number,
 			.end = end,
 			.ended_ns = ending_is_unstarted(&end) ? uv_hrtime() : 0,

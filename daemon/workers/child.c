@@ -3,6 +3,7 @@
 #include "daemon/workers/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -21,6 +22,12 @@ static int failed(struct child *c, enum stage stage)
 static int leave_table(unsigned foreign)
 {
 	return foreign ? (int)syscall(SYS_close_range, foreign, ~0u, (unsigned)RANGE_UNSHARE) : 0;
+}
+
+/* A variable may name what isn't open. */
+static int keep_descriptor(int fd)
+{
+	return fd == 0 || fcntl(fd, F_SETFD, 0) == 0 || errno == EBADF ? 0 : -1;
 }
 
 /* Puts the descriptors at 0, 1, 2. The launcher's numbers are all above 2. */
@@ -61,7 +68,7 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_PARENT_GONE);
 	if (c->procs >= 0 && write(c->procs, "0", 1) != 1 && c->must_go)
 		return failed(c, STAGE_CGROUP);
-	if (leave_table(c->foreign) < 0)
+	if (leave_table(c->foreign) < 0 || keep_descriptor(c->kept_fd) < 0)
 		return failed(c, STAGE_FILES);
 	if (place_stdio(c) < 0)
 		return failed(c, STAGE_STDIO);

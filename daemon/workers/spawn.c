@@ -263,7 +263,8 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.stdio = { -1, -1, -1 },
 		.inherited = how->inherited,
 		.parent = getpid(),
-		.foreign = behind_slots(),
+		.foreign = how->kept_fd ? 0 : behind_slots(),
+		.kept_fd = how->kept_fd,
 		.procs = -1,
 		.must_go = how->must_go,
 	};

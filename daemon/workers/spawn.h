@@ -17,6 +17,7 @@ struct spawn {
 	const struct inherited *inherited;
 	int cgroup;   /* the directory of the one that it is to be in; -1: ours */
 	bool must_go; /* there, or the start fails; else it is started here then */
+	int kept_fd;  /* stays open in it, besides 0, 1 and 2; 0: none */
 };
 
 struct spawned {
@@ -28,8 +29,8 @@ struct spawned {
 	bool refused; /* of a failure: execve(2)'s */
 };
 
-/* Starts a process in a session of its own, with default signals, no descriptor but 0, 1 and 2, and
- * SIGKILL when the calling thread ends. Returns once the program runs. On failure nothing is left
+/* Starts a process in a session of its own, with default signals, no descriptor but 0, 1, 2 and
+ * kept_fd, and SIGKILL when the calling thread ends. Returns once the program runs. On failure nothing is left
  * of it, and of *ret only `refused` is set: the errno is execve(2)'s answer. */
 int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *why);
 

@@ -156,7 +156,7 @@ static void decide(struct reading *r, const struct facts *facts)
 	r->rc = topology_begin(&d, &t);
 	reading_check(r);
 	if (r->rc == 0)
-		r->rc = topology_finish(&d, pmix_meets(facts->env, t.launcher), &t);
+		r->rc = topology_finish(&d, pmix_meets(d.s, facts->env, &t), &t);
 	reading_check(r);
 	if (r->rc == 0)
 		meet(r, &t);

@@ -14,7 +14,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 # signal-safety(7), as far as the child needs it
 SAFE = {
-    "_exit", "close", "dup2", "execve", "getpid", "getppid", "kill", "setpgid", "setsid",
+    "_exit", "close", "dup2", "execve", "fcntl", "fcntl64", "getpid", "getppid", "kill", "setpgid", "setsid",
     "sigaction", "sigaddset", "sigdelset", "sigemptyset", "sigfillset", "sigismember",
     "sigprocmask", "write",
 }

@@ -16,7 +16,7 @@ enum { PEERS = 2, LIMIT_MS = 60000, FLOOD = 400000 };
 
 struct hub_fixture;
 
-struct peer {
+struct fake_peer {
 	struct link link;
 	struct hub_fixture *fixture;
 	unsigned node, closed, heard[MESSAGE_END];
@@ -43,7 +43,7 @@ struct hub_fixture {
 	struct member member;
 	struct member_config config;
 	struct arena arena, memory;
-	struct peer peers[PEERS];
+	struct fake_peer peers[PEERS];
 	unsigned met, started, stopped, over, closed;
 	int failed;
 	char why[768], lines[64], log[64]; /* the culprit's last words */
@@ -170,7 +170,7 @@ static const struct member_events events = {
 	.status = on_status,
 };
 
-static void ask(struct peer *p)
+static void ask(struct fake_peer *p)
 {
 	const struct stop stop = { .urgency = URGENCY_STOP,
 		.signal = SIGTERM,
@@ -181,7 +181,7 @@ static void ask(struct peer *p)
 
 static void on_ready(struct link *l)
 {
-	struct peer *p = l->owner;
+	struct fake_peer *p = l->owner;
 	enum deed deed = p->node == 2 ? p->fixture->deed : DEED_NONE;
 	struct message_join j = { .node_rank = p->node,
 		.nnodes = PEERS + 1,
@@ -202,7 +202,7 @@ static void on_ready(struct link *l)
 		ask(p);
 }
 
-static void refuse(struct peer *p)
+static void refuse(struct fake_peer *p)
 {
 	const struct message_refused m = { REFUSED_JOB, -ENODEV, "no such device here" };
 
@@ -210,7 +210,7 @@ static void refuse(struct peer *p)
 }
 
 /* Words that would be kept for the verdict. */
-static void talk(struct peer *p)
+static void talk(struct fake_peer *p)
 {
 	static char words[32 << 10];
 	struct message_record r = { .rank = 2, .command = words };
@@ -226,7 +226,7 @@ static void on_talking(uv_timer_t *t)
 }
 
 /* Its one worker ends: by itself with words, or asked. */
-static void end_there(struct peer *p, bool failed)
+static void end_there(struct fake_peer *p, bool failed)
 {
 	const struct message_record r = { .rank = p->node,
 		.words = { failed ? "its last line\n" : "a line of another\n", "/log/2" } };
@@ -242,7 +242,7 @@ static void end_there(struct peer *p, bool failed)
 	party_send(&p->link, &(struct message){ MESSAGE_ENDED, .ended = end });
 }
 
-static void be_ready(struct peer *p, enum deed deed)
+static void be_ready(struct fake_peer *p, enum deed deed)
 {
 	if (deed == DEED_DOES_NOT_READ)
 		(void)uv_read_stop((uv_stream_t *)p->link.tcp);
@@ -251,7 +251,7 @@ static void be_ready(struct peer *p, enum deed deed)
 
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
-	struct peer *p = l->owner;
+	struct fake_peer *p = l->owner;
 	enum deed deed = p->node == 2 ? p->fixture->deed : DEED_NONE;
 	struct arena arena = { 0 };
 	struct message m;
@@ -283,7 +283,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 
 static void on_link_closed(struct link *l, const char *why)
 {
-	struct peer *p = l->owner;
+	struct fake_peer *p = l->owner;
 
 	(void)why;
 	p->closed++;
@@ -331,9 +331,9 @@ static void dial(struct hub_fixture *s)
 	for (unsigned i = 0; i < PEERS; i++) {
 		struct address to;
 		struct failure why = { 0 };
-		struct peer *p = &s->peers[i];
+		struct fake_peer *p = &s->peers[i];
 
-		*p = (struct peer){ .fixture = s, .node = i + 1 };
+		*p = (struct fake_peer){ .fixture = s, .node = i + 1 };
 		p->link = (struct link){ .owner = p,
 			.on_ready = on_ready,
 			.on_message = on_message,

@@ -45,7 +45,7 @@ struct row {
 
 struct hub_fixture;
 
-struct peer {
+struct fake_peer {
 	struct link link;
 	struct hub_fixture *fixture;
 	const struct who *who;
@@ -62,7 +62,7 @@ struct hub_fixture {
 	struct bus bus;
 	struct member_config config;
 	struct arena arena, memory;
-	struct peer peers[FIRST + 1];
+	struct fake_peer peers[FIRST + 1];
 	struct text said;
 	int failed;
 	bool ended;
@@ -82,14 +82,14 @@ static void finish(struct hub_fixture *s)
 
 static void on_ready(struct link *l)
 {
-	struct peer *p = l->owner;
+	struct fake_peer *p = l->owner;
 	struct message_join j = {
 		.node_rank = p->who->rank == ANY ? NODE_RANK_UNKNOWN : (unsigned)p->who->rank,
 		.nnodes = p->who->nnodes ? p->who->nnodes : p->fixture->row->nnodes,
 		.nproc = p->who->nproc ? p->who->nproc : 1,
 		.max_restarts = p->who->max_restarts,
 		.store = p->who->store,
-		.run_hash = message_run_hash(p->who->run_id),
+		.run_hash = message_hash(p->who->run_id),
 		.version = LAUNCHD_VERSION,
 		.reached = "127.0.0.1",
 	};
@@ -101,7 +101,7 @@ static void on_ready(struct link *l)
 
 static void on_message(struct link *l, unsigned type, const unsigned char *at, size_t len)
 {
-	struct peer *p = l->owner;
+	struct fake_peer *p = l->owner;
 	struct arena arena = { 0 };
 	struct message m;
 
@@ -117,7 +117,7 @@ static void on_message(struct link *l, unsigned type, const unsigned char *at, s
 
 static void on_link_closed(struct link *l, const char *why)
 {
-	struct peer *p = l->owner;
+	struct fake_peer *p = l->owner;
 
 	(void)why;
 	p->closed = true;
@@ -125,12 +125,12 @@ static void on_link_closed(struct link *l, const char *why)
 		finish(p->fixture);
 }
 
-static void dial(struct hub_fixture *s, struct peer *p, const struct who *who)
+static void dial(struct hub_fixture *s, struct fake_peer *p, const struct who *who)
 {
 	struct address to;
 	struct failure why = { 0 };
 
-	*p = (struct peer){ .fixture = s, .who = who };
+	*p = (struct fake_peer){ .fixture = s, .who = who };
 	p->link = (struct link){ .owner = p,
 		.on_ready = on_ready,
 		.on_message = on_message,

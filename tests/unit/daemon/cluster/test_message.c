@@ -10,19 +10,41 @@
 #include "daemon/cluster/message.h"
 #include "tests/unit/daemon/cluster/message_fixture.h"
 
+static void assert_peer(const struct peer *got, const struct peer *expected)
+{
+	assert_true(got->role == expected->role);
+	assert_true(got->host == expected->host);
+	assert_int_equal(got->leads, expected->leads);
+	assert_int_equal(got->addr != NULL, expected->addr != NULL);
+	if (got->addr)
+		assert_string_equal(got->addr, expected->addr);
+	assert_int_equal(got->port_count, expected->port_count);
+	if (got->port_count > 0)
+		assert_memory_equal(got->ports, expected->ports, got->port_count * sizeof *got->ports);
+}
+
 static void test_join(void **state)
 {
+	static const unsigned ports[] = { 1, 65535 };
 	const struct message m = { MESSAGE_JOIN,
 		.join = { .node_rank = 1,
 			.nnodes = 4,
 			.nproc = 8,
 			.max_restarts = 3,
 			.store = STORE_WISH_RANK0,
-			.run_hash = message_run_hash("train-7"),
+			.run_hash = message_hash("train-7"),
 			.run_id = "train-7",
 			.name = "gpu07.cluster",
 			.version = "0.1.0",
-			.reached = "fe80::1%eth0" } };
+			.reached = "fe80::1%eth0",
+			.peer = { .role = 7,
+				.host = UINT64_MAX,
+				.leads = true,
+				.addr = "10.0.0.7",
+				.port_count = 2,
+				.ports = ports } } };
+	struct bytes bytes = bytes_of(&m);
+	struct message wrong = { .type = MESSAGE_JOIN };
 	struct arena arena = { 0 };
 	struct message_join got;
 
@@ -38,7 +60,11 @@ static void test_join(void **state)
 	assert_string_equal(got.name, m.join.name);
 	assert_string_equal(got.version, m.join.version);
 	assert_string_equal(got.reached, m.join.reached);
-	assert_null(arena.last);
+	assert_peer(&got.peer, &m.join.peer);
+	memset(bytes.at + bytes.len - 4, 0, 4); /* port 0 */
+	assert_int_equal(read_bytes(&bytes, &arena, &wrong), -EPROTO);
+	arena_done(&arena);
+	free(bytes.at);
 }
 
 /* The whole id counts, not only what is shown of it. */
@@ -50,16 +76,20 @@ static void test_run_hash(void **state)
 	memset(one, 'x', sizeof one - 1);
 	one[sizeof one - 1] = '\0';
 	memcpy(other, one, sizeof one);
-	assert_true(message_run_hash(one) == message_run_hash(other));
+	assert_true(message_hash(one) == message_hash(other));
 	other[sizeof other - 2] = 'y';
-	assert_true(message_run_hash(one) != message_run_hash(other));
-	assert_true(message_run_hash(NULL) == 0);
-	assert_true(message_run_hash("") != 0);
-	assert_true(message_run_hash("\a") != message_run_hash("\b"));
+	assert_true(message_hash(one) != message_hash(other));
+	assert_true(message_hash(NULL) == 0);
+	assert_true(message_hash("") != 0);
+	assert_true(message_hash("\a") != message_hash("\b"));
 }
 
 static void test_welcome(void **state)
 {
+	static const unsigned ports[] = { 29501 };
+	const struct peer peers[] = { { .role = 1, .leads = true },
+		{ .role = 2, .host = 3, .addr = "::1", .port_count = 1, .ports = ports },
+		{ .role = 1, .leads = true } };
 	unsigned nproc[] = { 8, 4, 8 };
 	const struct message m = { MESSAGE_WELCOME,
 		.welcome = { .node_rank = 2,
@@ -68,7 +98,8 @@ static void test_welcome(void **state)
 			.master_port = 65535,
 			.max_restarts = 7,
 			.agent_store = true,
-			.nproc = nproc } };
+			.nproc = nproc,
+			.peers = peers } };
 	struct arena arena = { 0 };
 	struct bytes bytes = bytes_of(&m);
 	struct message got;
@@ -82,6 +113,8 @@ static void test_welcome(void **state)
 	assert_int_equal(got.welcome.max_restarts, 7);
 	assert_true(got.welcome.agent_store);
 	assert_memory_equal(got.welcome.nproc, nproc, sizeof nproc);
+	for (size_t i = 0; i < 3; i++)
+		assert_peer(&got.welcome.peers[i], &peers[i]);
 	bytes.at[0] = 3; /* a node that there is not */
 	assert_int_equal(read_bytes(&bytes, &arena, &got), -EPROTO);
 	arena_done(&arena);

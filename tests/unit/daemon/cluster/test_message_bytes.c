@@ -28,7 +28,10 @@
 		.noticed_ns = 12, .node = 1, .host = "host", .detail = "detail" \
 	}
 
-static const unsigned ranks[] = { 2, 3 }, nproc[] = { 1, 2, 300000 };
+static const unsigned ranks[] = { 2, 3 }, nproc[] = { 1, 2, 300000 }, ports[] = { 29501, 29502 };
+static const struct peer peers[] = { { .role = 1, .leads = true },
+	{ .role = 2, .host = 3, .addr = "10.1.1.2", .port_count = 2, .ports = ports },
+	{ .role = 1, .host = 4, .leads = true } };
 static const struct outcome outcomes[] = { OUTCOME, OUTCOME };
 static const struct error_record record = { .message = "message", .timestamp = 1 };
 
@@ -49,8 +52,14 @@ static const struct row {
 				.run_id = "r\nun",
 				.name = "h\xc3\xb6st",
 				.version = "0.1",
-				.reached = "10.0.0.1" } },
-		61, UINT64_C(0xfe74796aef5f3f0c) },
+				.reached = "10.0.0.1",
+				.peer = { .role = 1,
+					.host = 2,
+					.leads = true,
+					.addr = "10.1.1.2",
+					.port_count = 2,
+					.ports = ports } } },
+		103, UINT64_C(0x2ba506a86fcf3a2a) },
 	{ "WELCOME",
 		{ MESSAGE_WELCOME,
 			.welcome = { .node_rank = 1,
@@ -59,8 +68,9 @@ static const struct row {
 				.master_port = 29500,
 				.max_restarts = 5,
 				.agent_store = true,
-				.nproc = nproc } },
-		39, UINT64_C(0xd95be5fa61f6ad3c) },
+				.nproc = nproc,
+				.peers = peers } },
+		125, UINT64_C(0x211f447e1192a698) },
 	{ "REFUSED", { MESSAGE_REFUSED, .refused = { REFUSED_RUNNING, -110, "a text" } }, 13,
 		UINT64_C(0x2386d5d2032282f6) },
 	{ "WAITING", { MESSAGE_WAITING, .waiting = "a\ttext" }, 10, UINT64_C(0x7704c56686659384) },
@@ -114,7 +124,7 @@ static void test_bytes(void **state)
 	const struct row *row = *state;
 	struct wire_out w = { 0 };
 
-	assert_int_equal(message_run_hash("run"), RUN_HASH);
+	assert_int_equal(message_hash("run"), RUN_HASH);
 	message_put(&w, &row->m);
 	assert_false(w.failed);
 	assert_int_equal(w.len, row->len);

@@ -108,7 +108,7 @@ static int find(struct settings_fixture *b, const struct put *put, const char *c
 			0);
 	rc = topology_begin(&d, ret);
 	assert_outcome(rc, 0, &b->why, NULL);
-	return topology_finish(&d, pmix_meets(env, ret->launcher), ret);
+	return topology_finish(&d, pmix_meets(&b->s, env, ret), ret);
 }
 
 static void test_control(void **state)

@@ -173,7 +173,7 @@ static void test_explain(void **state)
 	assert_int_equal(settings_read_environment(&b.s, row->env, &b.notes, &b.why), 0);
 	assert_int_equal(settings_check(&b.s, &b.notes, &b.why), 0);
 	assert_int_equal(topology_begin(&d, &t), 0);
-	assert_int_equal(topology_finish(&d, pmix_meets(facts.env, t.launcher), &t), 0);
+	assert_int_equal(topology_finish(&d, pmix_meets(d.s, facts.env, &t), &t), 0);
 	nproc[0] = nproc[1] = t.nproc;
 	assert_int_equal(plan_make(&d, &t, nproc, &p), 0);
 	e = (struct explained){ &b.s, &facts, &t, &p, &b.notes, settings_text(&b.s, SET_KEY_FILE) };

@@ -1,0 +1,192 @@
+/* one_process.c - --per-process: where a launcher with one worker stands on its host; see topology.h */
+#include "daemon/plan/topology.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/num.h"
+#include "common/vec.h"
+#include "config/settings.h"
+#include "daemon/facts/facts.h"
+#include "daemon/plan/introduction.h"
+
+/* Where each launcher says it; of several names the first that is set. Slurm's tasks are counted for
+ * each node of the step, which srun --mpi=pmi2 sets, too. */
+static const struct {
+	const char *rank[3], *size[3];
+} says[] = {
+	[LAUNCHER_NONE] = { { NULL }, { NULL } },
+	[LAUNCHER_OPEN_MPI] = { { "OMPI_COMM_WORLD_LOCAL_RANK" }, { "OMPI_COMM_WORLD_LOCAL_SIZE" } },
+	[LAUNCHER_HYDRA] = { { "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID" },
+		{ "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE" } },
+	[LAUNCHER_SLURM] = { { "SLURM_LOCALID" }, { "SLURM_STEP_TASKS_PER_NODE" } },
+};
+
+#define SLURM_NODE  "SLURM_NODEID"
+#define SLURM_NODES "SLURM_STEP_NUM_NODES"
+
+/* The first of the names that is set; NULL: none is. */
+static const char *first_set(const struct deciding *d, const char *const names[3])
+{
+	for (size_t i = 0; i < 3 && names[i]; i++)
+		if (env_get(d->facts->env, names[i]))
+			return names[i];
+	return NULL;
+}
+
+static int number_of(const struct deciding *d, const char *name, uint64_t min, unsigned *ret)
+{
+	const char *text = env_get(d->facts->env, name);
+	uint64_t n;
+
+	if (!text)
+		return failure_usage(d->why, "--per-process: %s is not set", name);
+	if (num_parse(text, min, setting_rows[SET_NNODES].max, &n) < 0)
+		return failure_usage(d->why, "%s: \"%s\" is not a whole number from %llu to %llu",
+			name, text, (unsigned long long)min,
+			(unsigned long long)setting_rows[SET_NNODES].max);
+	*ret = (unsigned)n;
+	return 0;
+}
+
+/* Slurm's "4(x2),3": of the node with that index (srun(1)). 0: it has none. */
+static unsigned tasks_of_node(const char *list, unsigned node)
+{
+	while (*list) {
+		size_t len = strcspn(list, ","), digits = strspn(list, "0123456789");
+		uint64_t tasks = 0, times = 1;
+
+		if (num_parse_len(list, digits, 1, UINT32_MAX, &tasks) < 0 ||
+			(digits < len &&
+				(len < digits + 4 || strncmp(list + digits, "(x", 2) != 0 ||
+					list[len - 1] != ')' ||
+					num_parse_len(list + digits + 2, len - digits - 3, 1,
+						UINT32_MAX, &times) < 0)))
+			return 0;
+		if (node < times)
+			return (unsigned)tasks;
+		node -= (unsigned)times;
+		list += len + (list[len] == ',');
+	}
+	return 0;
+}
+
+static int local_size(const struct deciding *d, const char *name, struct one_process *p)
+{
+	unsigned node;
+
+	if (strncmp(name, "SLURM_", 6) != 0)
+		return number_of(d, name, 1, &p->local_world_size);
+	if (number_of(d, SLURM_NODE, 0, &node) < 0)
+		return d->why->code;
+	p->local_world_size = tasks_of_node(env_get(d->facts->env, name), node);
+	return p->local_world_size ?
+		0 :
+		failure_usage(d->why, "%s: \"%s\" has no number of tasks for node %u (%s)", name,
+			env_get(d->facts->env, name), node, SLURM_NODE);
+}
+
+/* Several workers, or nobody to ask for ranks. */
+static int check_alone(const struct deciding *d, const struct topology *t)
+{
+	const char *hosts = settings_given(d->s, SET_CLUSTER_NODES) ?
+		settings_where(d->s, SET_CLUSTER_NODES) :
+		settings_given(d->s, SET_CLUSTER_HOSTFILE) ?
+		settings_where(d->s, SET_CLUSTER_HOSTFILE) :
+		NULL;
+
+	if (settings_given(d->s, SET_NPROC_PER_NODE) &&
+		settings_number(d->s, SET_NPROC_PER_NODE) != 1)
+		return failure_usage(d->why,
+			"%s=%s: with --per-process each launcher starts one worker: leave it out",
+			settings_where(d->s, SET_NPROC_PER_NODE),
+			settings_text(d->s, SET_NPROC_PER_NODE));
+	if (hosts)
+		return failure_usage(d->why,
+			"%s lists nodes, but with --per-process there are several launchers on a node: "
+			"leave it out",
+			hosts);
+	if (settings_flag(d->s, SET_STANDALONE))
+		return failure_usage(d->why,
+			"%s means one launcher, but --per-process several: leave one of them out",
+			settings_where(d->s, SET_STANDALONE));
+	if (t->launcher == LAUNCHER_NONE)
+		return failure_usage(d->why,
+			"--per-process takes ranks from mpirun, mpiexec or srun, and none of them has "
+			"started this launcher: start one for each worker, as in mpirun -n 8 launchd "
+			"--per-process ..., or leave it out and give --nproc_per_node");
+	return 0;
+}
+
+int process_find(const struct deciding *d, const struct topology *t, struct one_process *ret)
+{
+	const char *rank = first_set(d, says[t->launcher].rank);
+	const char *size = first_set(d, says[t->launcher].size);
+	struct one_process p = { .is = true, .from = rank };
+
+	if (check_alone(d, t) < 0)
+		return d->why->code;
+	if (!rank || !size)
+		return failure_usage(d->why,
+			"--per-process: %s has not said which process on this host this is: %s is not "
+			"set",
+			launcher_name(t->launcher),
+			!rank ? says[t->launcher].rank[0] : says[t->launcher].size[0]);
+	if (number_of(d, rank, 0, &p.local_rank) < 0 || local_size(d, size, &p) < 0)
+		return d->why->code;
+	if (p.local_rank >= p.local_world_size || p.local_rank > t->identity.node_rank ||
+		p.local_world_size > t->identity.nnodes)
+		return failure_usage(d->why,
+			"--per-process: local rank %u (%s) of %u (%s) can't be rank %u (%s) of %u (%s)",
+			p.local_rank, rank, p.local_world_size, size, t->identity.node_rank,
+			t->identity.node_rank_from, t->identity.nnodes, t->identity.nnodes_from);
+	*ret = p;
+	return 0;
+}
+
+/* Slurm says it; else ranks are dealt out host by host, or one to each host in turn. */
+static bool guess_host(const struct deciding *d, const struct identity *id, struct one_process *p)
+{
+	const char *node = env_get(d->facts->env, SLURM_NODE);
+	const char *nodes = env_get(d->facts->env, SLURM_NODES);
+	unsigned hosts = id->nnodes / p->local_world_size, rank = id->node_rank;
+	uint64_t host, of;
+
+	if (strncmp(p->from, "SLURM_", 6) == 0 && node && nodes &&
+		num_parse(nodes, 1, id->nnodes, &of) == 0 && num_parse(node, 0, of - 1, &host) == 0) {
+		p->host = (unsigned)host;
+		p->hosts = (unsigned)of;
+		return true;
+	}
+	if (hosts * p->local_world_size != id->nnodes)
+		return false;
+	if (rank % p->local_world_size == p->local_rank)
+		p->host = rank / p->local_world_size;
+	else if (rank / hosts == p->local_rank)
+		p->host = rank % hosts;
+	else
+		return false;
+	p->hosts = hosts;
+	return true;
+}
+
+int process_find_host(const struct deciding *d, struct topology *t)
+{
+	struct one_process *p = &t->process;
+	struct among hosts;
+
+	if (t->peers) {
+		if (peers_host(t->peers, t->identity.nnodes, t->identity.node_rank,
+			    p->local_world_size, &hosts, d->why) < 0)
+			return d->why->code;
+		p->host = hosts.first;
+		p->hosts = hosts.count;
+	}
+	if (p->hosts > 0 || guess_host(d, &t->identity, p) || t->control.how != CONTROL_NONE)
+		return 0;
+	return failure_usage(d->why,
+		"--per-process: which host has which number shows only when the launchers meet, "
+		"which %s prevents",
+		settings_label(d->s, SET_CONTROL));
+}
