@@ -174,8 +174,10 @@ static const char *own_addr(const struct settings *s)
 	return text && *text ? text : NULL;
 }
 
-/* What the others are told of this launcher. Several of a host are told apart only by --per-process. */
-static struct peer peer_of(const struct settings *s, const struct facts *facts, const struct topology *t)
+/* What the others are told of this launcher. Several of a host are told apart only by
+ * --per-process. */
+static struct peer peer_of(
+	const struct settings *s, const struct facts *facts, const struct topology *t)
 {
 	const char *host = facts->boot_id ?
 		arena_printf(s->arena, "%s %s", facts->hostname, facts->boot_id) :

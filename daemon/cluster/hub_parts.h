@@ -49,8 +49,8 @@ struct hub {
 	struct caller **peers; /* by node rank, of those that have joined */
 	struct caller *all;    /* every connection */
 	unsigned joined;
-	unsigned *nproc;    /* by node rank */
-	struct peer *told;  /* by node rank; of a node that has not joined, what this one is */
+	unsigned *nproc;   /* by node rank */
+	struct peer *told; /* by node rank; of a node that has not joined, what this one is */
 	/* The state's: MEETING: the join timeout and its notes. PREPARING: how long a node may
 	 * take to get ready. RUNNING: how long one may take to end once it is to stop, then the
 	 * pause before an attempt. */

@@ -165,8 +165,8 @@ static const char *optional(struct pass *p, const char *s, size_t max)
 	return s;
 }
 
-/* A list. Memory is asked for only when the message is as long as it says. NULL: it is not, or there
- * is none. */
+/* A list. Memory is asked for only when the message is as long as it says. NULL: it is not, or
+ * there is none. */
 static const unsigned *numbers(struct pass *p, const unsigned *list, size_t *count)
 {
 	unsigned *got;
@@ -289,12 +289,13 @@ static const struct peer *peers(struct pass *p, const struct peer *list, size_t 
 	struct peer *got;
 
 	for (size_t i = 0; !is_reading(p) && i < count; i++)
-		peer_fields(p, &(struct peer){ .role = list[i].role,
-				      .host = list[i].host,
-				      .leads = list[i].leads,
-				      .addr = list[i].addr,
-				      .port_count = list[i].port_count,
-				      .ports = list[i].ports });
+		peer_fields(p,
+			&(struct peer){ .role = list[i].role,
+				.host = list[i].host,
+				.leads = list[i].leads,
+				.addr = list[i].addr,
+				.port_count = list[i].port_count,
+				.ports = list[i].ports });
 	if (!is_reading(p))
 		return list;
 	refuse_if(p, p->in.left / PEER_BYTES < count);

@@ -65,8 +65,8 @@ struct message_welcome {
 	unsigned nnodes;
 	char master_addr[ADDRESS_SIZE];
 	unsigned master_port;
-	unsigned max_restarts; /* the hub's apply */
-	bool agent_store;      /* the hub's launcher hosts the store at that address */
+	unsigned max_restarts;    /* the hub's apply */
+	bool agent_store;         /* the hub's launcher hosts the store at that address */
 	const unsigned *nproc;    /* of each node */
 	const struct peer *peers; /* of each node */
 };

@@ -23,8 +23,8 @@ enum { CPUS_MAX = 16384 };
 
 /* Takes off the CPU binding of mpirun: by default it binds a process to one core (two processes)
  * or one socket, which workers would share. The kernel cuts the mask to what the cpuset allows. */
-static int cpus_read(const struct settings *s, const char *const *env, struct facts *f,
-	struct failure *why)
+static int cpus_read(
+	const struct settings *s, const char *const *env, struct facts *f, struct failure *why)
 {
 	static cpu_set_t before[CPUS_MAX / CPU_SETSIZE], all[CPUS_MAX / CPU_SETSIZE];
 	const char *bound = env_get(env, "OMPI_MCA_orte_bound_at_launch");

@@ -19,11 +19,12 @@ struct settings;
 struct facts {
 	const char *const *env; /* the launcher's environment; borrowed */
 	const char *hostname;
-	const char *boot_id; /* of the kernel's run, so that hosts of one name differ; NULL: not read */
-	int parent;          /* the pid of who started us */
-	unsigned cpus;        /* that this process may use, mpirun's binding undone */
-	unsigned gpus;        /* that CUDA would show; read only for nproc_per_node gpu and auto */
-	struct vec addresses; /* of this host's interfaces, as text; only where needed */
+	const char *
+		boot_id; /* of the kernel's run, so that hosts of one name differ; NULL: not read */
+	int parent;      /* the pid of who started us */
+	unsigned cpus;   /* that this process may use, mpirun's binding undone */
+	unsigned gpus;   /* that CUDA would show; read only for nproc_per_node gpu and auto */
+	struct vec addresses;       /* of this host's interfaces, as text; only where needed */
 	struct listed_nodes listed; /* of [cluster]; none under --standalone */
 	const char *random_id;      /* a new UUID; "" unless --standalone */
 	bool terminal[3];           /* whether descriptors 0 to 2 are one */

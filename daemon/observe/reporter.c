@@ -24,9 +24,17 @@ void reporter_say(const struct reporter *r, bool warning, const char *text)
 	note(r, warning ? NOTE_WARNING : NOTE_INFO, text);
 }
 
+/* Of several launchers on a host (--per-process) the one of local rank 0 says what all of them hear
+ * from node rank 0. */
+static bool speaks(const struct reporter *r)
+{
+	return r->plan->process.local_rank == 0 || r->least == NOTE_VERBOSE;
+}
+
 static void on_note(void *owner, const struct event *e)
 {
-	note(owner, e->note.level, e->note.text);
+	if (e->note.level > NOTE_INFO || speaks(owner))
+		note(owner, e->note.level, e->note.text);
 }
 
 static void on_job_started(void *owner, const struct event *e)
@@ -203,7 +211,7 @@ static void report_end(const struct reporter *r, const struct run_end *end)
 		say_alone(r, end, &in);
 	else if (job->result)
 		say_report(&in);
-	else if (!job->verdict.well)
+	else if (!job->verdict.well && speaks(r))
 		say("error", job->verdict.text);
 	if (r->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);

@@ -1,5 +1,5 @@
-/* introduction.h - what the launchers of a job tell one another of themselves when they meet, besides their
- * numbers of workers, and what follows from all of it. Pure. */
+/* introduction.h - what the launchers of a job tell one another of themselves when they meet,
+ * besides their numbers of workers, and what follows from all of it. Pure. */
 #ifndef LAUNCHD_DAEMON_PLAN_INTRODUCTION_H
 #define LAUNCHD_DAEMON_PLAN_INTRODUCTION_H
 

@@ -5,9 +5,9 @@
  *    nodes that [cluster] lists
  * 3. in Azure ML's jobs under Open MPI, the rule of its launch.py
  * 4. MASTER_ADDR, and MASTER_PORT with it; on one node only if it is this host
- * 5. the system's file, and the list in it; 6. Slurm's first host; 7. on one node, and where mpirun or
- * mpiexec started all launchers on this host, 127.0.0.1; 8. where PMIx is left to the worker, mpirun's
- * own host */
+ * 5. the system's file, and the list in it; 6. Slurm's first host; 7. on one node, and where mpirun
+ * or mpiexec started all launchers on this host, 127.0.0.1; 8. where PMIx is left to the worker,
+ * mpirun's own host */
 #include "daemon/plan/topology.h"
 
 #include <string.h>
@@ -145,14 +145,14 @@ static void from_list(struct master_search *f, enum launcher launcher, bool give
 /* Whether all launchers of mpirun's or mpiexec's job run on this host. */
 static int find_one_host(const struct master_search *f, enum launcher launcher, bool *ret)
 {
-	const char *name = launcher == LAUNCHER_HYDRA ? "MPI_LOCALNRANKS" :
-							"OMPI_COMM_WORLD_LOCAL_SIZE";
+	const char *name =
+		launcher == LAUNCHER_HYDRA ? "MPI_LOCALNRANKS" : "OMPI_COMM_WORLD_LOCAL_SIZE";
 	const char *local_size = variable(f, name);
 	uint64_t n = 0;
 
 	if (local_size && num_parse(local_size, 1, UINT32_MAX, &n) < 0)
-		return failure_usage(f->d->why, "%s: \"%s\" is not a whole number above 0", name,
-			local_size);
+		return failure_usage(
+			f->d->why, "%s: \"%s\" is not a whole number above 0", name, local_size);
 	*ret = n == f->id->nnodes;
 	return 0;
 }
@@ -275,7 +275,8 @@ static void meet_at_job_port(struct master_search *f, enum launcher launcher)
 	const char *job = variable(f, "PMIX_NAMESPACE"); /* "3267297281", "prterun-host-4711@1" */
 	unsigned n = 0;
 
-	if (launcher == LAUNCHER_HYDRA) /* its proxy on this host is the parent of all its processes */
+	if (launcher ==
+		LAUNCHER_HYDRA) /* its proxy on this host is the parent of all its processes */
 		job = arena_printf(f->d->s->arena, "%d", f->d->facts->parent);
 	if (!job)
 		return;
@@ -287,8 +288,9 @@ static void meet_at_job_port(struct master_search *f, enum launcher launcher)
 	set_port(f, f->m.meet_port, f->m.meet_from);
 }
 
-/* The host that mpirun itself runs on. Open MPI 4: "3267297280.0;tcp://10.0.0.4,10.1.0.4:40001;tcp6:..."
- * has its addresses; 5: "prterun-HOST-4711@1" its name. NULL: it doesn't say. */
+/* The host that mpirun itself runs on. Open MPI 4:
+ * "3267297280.0;tcp://10.0.0.4,10.1.0.4:40001;tcp6:..." has its addresses; 5: "prterun-HOST-4711@1"
+ * its name. NULL: it doesn't say. */
 static const char *mpirun_host(const struct master_search *f, const char **ret_from)
 {
 	static const char tcp[] = ";tcp://", job_name[] = "prterun-";
@@ -362,8 +364,7 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		set_addr(f, "127.0.0.1", ONE_HOST);
 		meet_at_job_port(f, launcher);
 	}
-	if (!f->m.addr && launcher == LAUNCHER_OPEN_MPI && !f->will_meet &&
-		from_mpirun_host(f) < 0)
+	if (!f->m.addr && launcher == LAUNCHER_OPEN_MPI && !f->will_meet && from_mpirun_host(f) < 0)
 		return f->d->why->code;
 	if (f->m.addr)
 		return address_check(

@@ -1,4 +1,5 @@
-/* one_process.c - --per-process: where a launcher with one worker stands on its host; see topology.h */
+/* one_process.c - --per-process: where a launcher with one worker stands on its host; see
+ * topology.h */
 #include "daemon/plan/topology.h"
 
 #include <string.h>
@@ -11,13 +12,14 @@
 #include "daemon/facts/facts.h"
 #include "daemon/plan/introduction.h"
 
-/* Where each launcher says it; of several names the first that is set. Slurm's tasks are counted for
- * each node of the step, which srun --mpi=pmi2 sets, too. */
+/* Where each launcher says it; of several names the first that is set. Slurm's tasks are counted
+ * for each node of the step, which srun --mpi=pmi2 sets, too. */
 static const struct {
 	const char *rank[3], *size[3];
 } says[] = {
 	[LAUNCHER_NONE] = { { NULL }, { NULL } },
-	[LAUNCHER_OPEN_MPI] = { { "OMPI_COMM_WORLD_LOCAL_RANK" }, { "OMPI_COMM_WORLD_LOCAL_SIZE" } },
+	[LAUNCHER_OPEN_MPI] = { { "OMPI_COMM_WORLD_LOCAL_RANK" },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE" } },
 	[LAUNCHER_HYDRA] = { { "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID" },
 		{ "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE" } },
 	[LAUNCHER_SLURM] = { { "SLURM_LOCALID" }, { "SLURM_STEP_TASKS_PER_NODE" } },
@@ -135,8 +137,7 @@ int process_find(const struct deciding *d, const struct topology *t, struct one_
 			!rank ? says[t->launcher].rank[0] : says[t->launcher].size[0]);
 	if (number_of(d, rank, 0, &p.local_rank) < 0 || local_size(d, size, &p) < 0)
 		return d->why->code;
-	if (p.local_rank >= p.local_world_size || p.local_rank > t->identity.node_rank ||
-		p.local_world_size > t->identity.nnodes)
+	if (p.local_rank >= p.local_world_size || p.local_world_size > t->identity.nnodes)
 		return failure_usage(d->why,
 			"--per-process: local rank %u (%s) of %u (%s) can't be rank %u (%s) of %u (%s)",
 			p.local_rank, rank, p.local_world_size, size, t->identity.node_rank,
@@ -154,14 +155,15 @@ static bool guess_host(const struct deciding *d, const struct identity *id, stru
 	uint64_t host, of;
 
 	if (strncmp(p->from, "SLURM_", 6) == 0 && node && nodes &&
-		num_parse(nodes, 1, id->nnodes, &of) == 0 && num_parse(node, 0, of - 1, &host) == 0) {
+		num_parse(nodes, 1, id->nnodes, &of) == 0 &&
+		num_parse(node, 0, of - 1, &host) == 0) {
 		p->host = (unsigned)host;
 		p->hosts = (unsigned)of;
 		return true;
 	}
 	if (hosts * p->local_world_size != id->nnodes)
 		return false;
-	if (rank % p->local_world_size == p->local_rank)
+	if (hosts == 1 || rank % p->local_world_size == p->local_rank)
 		p->host = rank / p->local_world_size;
 	else if (rank / hosts == p->local_rank)
 		p->host = rank % hosts;

@@ -82,7 +82,7 @@ struct plan {
 	const char *omp_num_threads;    /* NULL: left as it is */
 	const char *nccl_socket_ifname; /* NULL: left as it is */
 	enum mpi_env mpi_env;
-	int kept_fd; /* of PMI, which the worker inherits with its name; 0: none */
+	int kept_fd;            /* of PMI, which the worker inherits with its name; 0: none */
 	const char *const *env; /* the launcher's, borrowed */
 	const struct env_change *user_env;
 	struct stdio input; /* of every worker */

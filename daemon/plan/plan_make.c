@@ -49,7 +49,7 @@ static void decide_threads(const struct deciding *d, const struct identity *id, 
 {
 	bool speaks = id->node_rank_known && id->node_rank == 0;
 
-	if (p->nproc < 2 || env_get(d->facts->env, "OMP_NUM_THREADS") ||
+	if (p->nproc < 2 || p->process.is || env_get(d->facts->env, "OMP_NUM_THREADS") ||
 		user_decides(d, "OMP_NUM_THREADS"))
 		return;
 	p->omp_num_threads = "1";
@@ -63,7 +63,7 @@ static void decide_input(const struct deciding *d, const struct topology *t, str
 {
 	/* what mpirun hands to one of its processes is not for several workers of one node */
 	bool started_by_another = (t->launcher != LAUNCHER_NONE || d->facts->under_systemd) &&
-		!settings_given(d->s, SET_ONLY_RANK);
+		!settings_given(d->s, SET_ONLY_RANK) && !t->process.is;
 	bool automatic = settings_is(d->s, SET_STDIN, "auto");
 
 	/* A job in the background that reads its terminal is stopped (TTIN). That is for processes
@@ -117,8 +117,9 @@ static const char *job_name(const struct settings *s)
 	return settings_given(s, SET_RDZV_ID) ? settings_text(s, SET_RDZV_ID) : "job";
 }
 
-/* The worker is one of those on its host; the others are other launchers'. Before it in the job are at
- * least those that are before it on the host. */
+/* The worker is one of those on its host; the others are other launchers'. The host's ranks need
+ * not be consecutive, nor in the order of its local ranks (Open MPI 5): the first one only serves
+ * plan_rank(), and may be below 0, modulo 2^32. */
 static void place_process(struct plan *p)
 {
 	p->nproc = p->process.local_world_size;
@@ -215,7 +216,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		return failure_usage(
 			d->why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);
 	p.in_role = t->peers ? peers_role(t->peers, nproc_of_node, id->nnodes, id->node_rank) :
-			    (struct among){ p.first_rank, p.world_size };
+			       (struct among){ p.first_rank, p.world_size };
 	if (p.process.is)
 		place_process(&p);
 	if (!failure_go_on(check_devices(d, &p), d->why) ||

@@ -79,7 +79,7 @@ struct topology {
 	const char *nproc_from;
 	const struct hosts *hosts; /* whose slots are each node's workers; NULL: none has any */
 	struct control control;
-	bool met; /* the nodes have: what follows from all of them is for good */
+	bool met;                 /* the nodes have: what follows from all of them is for good */
 	const struct peer *peers; /* what each has told of itself; NULL: they have not met */
 	struct one_process process;
 };
@@ -96,7 +96,7 @@ struct agreement {
 	struct meeting_facts met;
 	const unsigned *nproc_of_node;
 	const struct peer *peers; /* by node rank; NULL: alone */
-	bool alone; /* the others could not be met */
+	bool alone;               /* the others could not be met */
 	unsigned max_restarts;
 	bool agent_store;
 };
@@ -139,15 +139,18 @@ const char *const *listed_names(const struct deciding *d, const struct topology 
 /* Whether the workers of this node, which are decided, are as many as its max_slots allow. */
 int listed_check(const struct deciding *d, const struct topology *t);
 
-/* What becomes of the launcher's MPI identity: --mpi-env, and with --per-process it is the worker's. */
+/* What becomes of the launcher's MPI identity: --mpi-env, and with --per-process it is the
+ * worker's. */
 enum mpi_env mpi_env_of(const struct settings *s);
 
 /* --per-process: local rank and size. Of the topology
- * launcher and identity are there. -EINVAL: no launcher has started this process, or it doesn't say. */
+ * launcher and identity are there. -EINVAL: no launcher has started this process, or it doesn't
+ * say. */
 int process_find(const struct deciding *d, const struct topology *t, struct one_process *ret);
 
-/* The hosts: from what the launchers have told, or where they don't meet, from the order in which ranks
- * were dealt out to hosts. -EINVAL: they contradict one another, or that order is none of the usual. */
+/* The hosts: from what the launchers have told, or where they don't meet, from the order in which
+ * ranks were dealt out to hosts. -EINVAL: they contradict one another, or that order is none of the
+ * usual. */
 int process_find_host(const struct deciding *d, struct topology *t);
 
 /* Node rank and number of nodes. What is given must not contradict MPI's or Slurm's.
@@ -162,8 +165,8 @@ int master_find(const struct deciding *d, enum launcher launcher, const struct i
 /* Whether a PMIx server started this process; without one PMIx must not be touched. */
 bool pmix_is_offered(const char *const *env);
 
-/* Whether the nodes can meet by PMIx: it has a server for this process, whose MPI identity isn't kept
- * for the worker. Of the topology the launcher is there. */
+/* Whether the nodes can meet by PMIx: it has a server for this process, whose MPI identity isn't
+ * kept for the worker. Of the topology the launcher is there. */
 bool pmix_meets(const struct settings *s, const char *const *env, const struct topology *t);
 
 /* Where the launchers meet; the rest of the topology is there. -EINVAL: a port that can't be. */

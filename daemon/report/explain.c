@@ -154,6 +154,21 @@ static void add_limits(const struct explained *e, struct arena *a, struct fact_l
 			l->pids_from);
 }
 
+/* --per-process */
+static void add_process(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct one_process *p = &e->plan->process;
+
+	add_fact(t, "local_rank", number(a, p->local_rank), p->from);
+	add_fact(t, "host", p->hosts ? arena_printf(a, "%u of %u", p->host, p->hosts) : BY_MEETING,
+		"--per-process");
+	if (e->plan->mpi_env == MPI_ENV_KEEP)
+		add_fact(t, "mpi_identity", "the worker's",
+			settings_given(e->settings, SET_MPI_ENV) ?
+				settings_where(e->settings, SET_MPI_ENV) :
+				"--per-process");
+}
+
 /* What only some jobs have. */
 static void add_rare_facts(const struct explained *e, struct arena *a, struct fact_list *t)
 {
@@ -162,6 +177,8 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (p->wrap.count > 0)
 		add_fact(t, "wrapper", p->wrapper ? p->wrapper : "not found, not needed here",
 			settings_where(e->settings, SET_WRAP));
+	if (p->process.is)
+		add_process(e, a, t);
 	if (p->nnodes > 1)
 		add_fact(t, "control", explain_control(&e->topology->control, a),
 			e->topology->control.from);
@@ -214,11 +231,15 @@ static void find_facts(const struct explained *e, const struct attempt *attempt,
 	add_fact(t, "nnodes", number(a, p->nnodes), top->identity.nnodes_from);
 	add_fact(t, "node_rank", known ? number(a, p->node_rank) : BY_MEETING,
 		top->identity.node_rank_from);
-	add_fact(t, "nproc_per_node", number(a, p->nproc), top->nproc_from);
-	add_fact(t, "world_size", number(a, p->world_size), all);
-	add_fact(t, "first_rank", known ? number(a, p->first_rank) : BY_MEETING, all);
+	add_fact(t, "nproc_per_node", number(a, p->nproc),
+		p->process.is ? launcher_name(top->launcher) : top->nproc_from);
+	add_fact(t, "world_size", number(a, p->world_size),
+		p->process.is ? top->identity.nnodes_from : all);
+	if (!p->process.is) /* its host's ranks need not be consecutive */
+		add_fact(t, "first_rank", known ? number(a, p->first_rank) : BY_MEETING, all);
 	add_fact(t, "started_ranks", known ? started_ranks(p, a) : BY_MEETING,
 		settings_given(s, SET_ONLY_RANK) ? settings_where(s, SET_ONLY_RANK) :
+			p->process.is            ? top->identity.node_rank_from :
 						   top->nproc_from);
 	add_fact(t, "master_addr", p->master_addr ? p->master_addr : BY_MEETING,
 		top->master.addr_from);
@@ -269,15 +290,26 @@ static bool ranks_are_known(const struct explained *e)
 	return e->topology->identity.node_rank_known;
 }
 
-/* Ranks that the plan has had to take for those of node rank 0. */
-static void hide_ranks(struct env_edits *edits)
+/* Values that only the meeting tells; names ends with NULL. */
+static void hide(struct env_edits *edits, const char *const *names)
 {
-	static const char *const names[] = { "RANK", "NODE_RANK", "GROUP_RANK", "ROLE_RANK" };
-
 	for (size_t k = 0; k < edits->count; k++)
-		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-			if (strcmp(edits->at[k].name, names[i]) == 0 && edits->at[k].value)
+		for (const char *const *name = names; *name; name++)
+			if (strcmp(edits->at[k].name, *name) == 0 && edits->at[k].value)
 				edits->at[k].value = BY_MEETING;
+}
+
+static void hide_unknown(const struct shown *s, struct env_edits *edits)
+{
+	static const char *const of_rank[] = { "RANK", "NODE_RANK", "GROUP_RANK", "ROLE_RANK",
+		NULL };
+	static const char *const of_host[] = { "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE",
+		NULL };
+
+	if (!ranks_are_known(s->e)) /* taken for those of node rank 0 */
+		hide(edits, of_rank);
+	if (s->e->plan->process.is && s->e->plan->process.hosts == 0)
+		hide(edits, of_host);
 }
 
 static struct env_edits *all_edits(const struct shown *s)
@@ -289,8 +321,7 @@ static struct env_edits *all_edits(const struct shown *s)
 		plan.master_addr = BY_MEETING;
 	for (unsigned i = 0; edits && i < plan.nproc; i++) {
 		plan_environment(&plan, i, &s->attempt, s->arena, &edits[i]);
-		if (!ranks_are_known(s->e))
-			hide_ranks(&edits[i]);
+		hide_unknown(s, &edits[i]);
 	}
 	return arena_failed(s->arena) ? NULL : edits;
 }

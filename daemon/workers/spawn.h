@@ -30,8 +30,8 @@ struct spawned {
 };
 
 /* Starts a process in a session of its own, with default signals, no descriptor but 0, 1, 2 and
- * kept_fd, and SIGKILL when the calling thread ends. Returns once the program runs. On failure nothing is left
- * of it, and of *ret only `refused` is set: the errno is execve(2)'s answer. */
+ * kept_fd, and SIGKILL when the calling thread ends. Returns once the program runs. On failure
+ * nothing is left of it, and of *ret only `refused` is set: the errno is execve(2)'s answer. */
 int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *why);
 
 /* Every descriptor above 2 closes on exec, also what the launcher inherited or a library opened.

@@ -1,6 +1,7 @@
 """Section 4: the environment of a worker. openmpi_environment.txt is what mpirun of Open MPI 4.1.4
 gives a process on a node that is not its own (names as recorded, hosts and numbers made up)."""
 import pathlib
+import socket
 import stat
 
 import pytest
@@ -146,6 +147,34 @@ def test_keep_leaves_all_and_warns_where_several_would_share_it(launch, place, d
     warnings = dry(['--mpi-env=keep', '--nproc_per_node=2'], env).warnings()
     assert len(warnings) == 1 and warnings[0].startswith('--mpi-env: ')
     assert dry(['--mpi-env=keep'], env).warnings() == []
+
+
+@pytest.mark.parametrize('policy, kept', [('keep', True), ('rewrite', False)])
+def test_who_keeps_the_identity_has_pmis_descriptor_too(launch, place, policy, kept):
+    """Hydra's processes speak with it over an inherited socket, whose number is in the environment."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        result = launch([f'--mpi-env={policy}', '--nproc_per_node=1', *native('dump')], {
+            'PMI_RANK': '0', 'PMI_SIZE': '1', 'PMI_FD': str(theirs.fileno())},
+            pass_fds=[theirs.fileno(), ours.fileno()])
+        assert result.rc == 0, result
+        dump = place.dumps()[0]
+        assert set(dump['fds']) == {'0', '1', '2', *([str(theirs.fileno())] if kept else [])}
+        assert dump['env'].get('PMI_FD') == (str(theirs.fileno()) if kept else None)
+
+
+def test_a_name_of_a_descriptor_that_is_not_open_does_no_harm(launch, place):
+    result = launch(['--mpi-env=keep', *native('dump')],
+                    {'PMI_RANK': '0', 'PMI_SIZE': '1', 'PMI_FD': '77'})
+    assert result.rc == 0, result
+    assert set(place.dumps()[0]['fds']) == {'0', '1', '2'}
+
+
+def test_a_restart_of_who_keeps_the_identity_is_warned_of(dry):
+    env = {'PMI_RANK': '0', 'PMI_SIZE': '1'}
+    [warning] = dry(['--mpi-env=keep', '--max-restarts=1'], env).warnings()
+    assert warning.startswith('--max-restarts: ') and 'MPI_Init' in warning
+    assert dry(['--max-restarts=1'], env).warnings() == []
 
 
 def test_only_names_that_were_set_are_rewritten(launch, place):

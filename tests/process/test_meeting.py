@@ -47,6 +47,18 @@ def test_unequal_numbers_of_workers_get_right_ranks(start, place, host):
         assert not [name for name in env if 'LAUNCHD_KEY' in name]
 
 
+def test_ranks_in_a_role_count_the_nodes_that_have_it(start, place):
+    """Each node's launcher has told the others its role when they met."""
+    roles = ['trainer', 'server', 'trainer']
+    cluster = Cluster(start, 3, native('dump'), each=lambda node: (
+        [f'--role={roles[node]}', f'--nproc_per_node={node + 1}'], {}))
+    assert exit_codes(cluster.end()) == [0, 0, 0]
+    assert {rank: tuple(dump['env'][name] for name in ('ROLE_NAME', 'ROLE_RANK', 'ROLE_WORLD_SIZE'))
+            for rank, dump in place.dumps().items()} == {
+        0: ('trainer', '0', '4'), 1: ('server', '0', '2'), 2: ('server', '1', '2'),
+        3: ('trainer', '1', '4'), 4: ('trainer', '2', '4'), 5: ('trainer', '3', '4')}
+
+
 def refused_everywhere(results, *words):
     """All nodes say the same, and end with 2."""
     assert exit_codes(results) == [2] * len(results), results

@@ -9,7 +9,7 @@ from together import Cluster, errors, warnings
 from harness import BUILD, native
 
 OURS, OTHERS = b'LNCHD\x05\x00', b'LNCHD\x06\x00'  # the protocol's version, in HELLO
-DIFFER = 'speaks version 5 of the protocol, this launchd version 4: all nodes need the same launchd'
+DIFFER = 'speaks version 6 of the protocol, this launchd version 5: all nodes need the same launchd'
 
 
 @pytest.fixture(scope='module')

@@ -20,7 +20,8 @@ static void assert_peer(const struct peer *got, const struct peer *expected)
 		assert_string_equal(got->addr, expected->addr);
 	assert_int_equal(got->port_count, expected->port_count);
 	if (got->port_count > 0)
-		assert_memory_equal(got->ports, expected->ports, got->port_count * sizeof *got->ports);
+		assert_memory_equal(
+			got->ports, expected->ports, got->port_count * sizeof *got->ports);
 }
 
 static void test_join(void **state)

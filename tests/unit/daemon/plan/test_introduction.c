@@ -43,17 +43,18 @@ static const struct host_row {
 	int rc;
 	unsigned first, count;
 } hosts[] = {
-	{ "ranks dealt out host by host", { { 1, 1 }, { 1, 0 }, { 1, 0 }, { 2, 1 }, { 2, 0 } }, 4, 2, 0,
+	{ "ranks dealt out host by host", { { 1, 1 }, { 1, 0 }, { 1, 0 }, { 2, 1 }, { 2, 0 } }, 4,
+		2, 0, 1, 2 },
+	{ "ranks dealt out in turn", { { 1, 1 }, { 2, 1 }, { 1, 0 }, { 2, 0 }, { 1, 0 } }, 3, 2, 0,
 		1, 2 },
-	{ "ranks dealt out in turn", { { 1, 1 }, { 2, 1 }, { 1, 0 }, { 2, 0 }, { 1, 0 } }, 3, 2, 0, 1,
-		2 },
-	{ "the last rank of the first host", { { 1, 1 }, { 2, 1 }, { 1, 0 }, { 2, 0 }, { 1, 0 } }, 4, 3,
-		0, 0, 2 },
-	{ "each alone on its host", { { 0, 1 }, { 0, 1 }, { 0, 1 }, { 0, 1 }, { 0, 1 } }, 3, 1, 0, 3,
-		5 },
-	{ "two hosts of one name", { { 1, 1 }, { 1, 0 }, { 1, 1 }, { 1, 0 }, { 2, 1 } }, 1, 2, -EINVAL,
-		0, 0 },
-	{ "nobody leads", { { 1, 0 }, { 1, 0 }, { 2, 1 }, { 2, 0 }, { 2, 0 } }, 1, 2, -EINVAL, 0, 0 },
+	{ "the last rank of the first host", { { 1, 1 }, { 2, 1 }, { 1, 0 }, { 2, 0 }, { 1, 0 } },
+		4, 3, 0, 0, 2 },
+	{ "each alone on its host", { { 0, 1 }, { 0, 1 }, { 0, 1 }, { 0, 1 }, { 0, 1 } }, 3, 1, 0,
+		3, 5 },
+	{ "two hosts of one name", { { 1, 1 }, { 1, 0 }, { 1, 1 }, { 1, 0 }, { 2, 1 } }, 1, 2,
+		-EINVAL, 0, 0 },
+	{ "nobody leads", { { 1, 0 }, { 1, 0 }, { 2, 1 }, { 2, 0 }, { 2, 0 } }, 1, 2, -EINVAL, 0,
+		0 },
 };
 
 static void test_host(void **state)
