@@ -1,6 +1,7 @@
 /* main.c - the order of things: settings, facts, topology, plan, workers, report, exit code. */
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -29,6 +30,8 @@
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
+#include "daemon/report/failure_record.h"
+#include "daemon/report/report_file.h"
 #include "daemon/run/run.h"
 #include "daemon/self_check.h"
 #include "daemon/supervise.h"
@@ -478,6 +481,22 @@ static int launch(struct launch *l, char **argv)
 	return settings_given(&l->settings, SET_DRY_RUN) ? dry_run(l) : run(l, argv);
 }
 
+/* TORCHELASTIC_ERROR_FILE, as torchrun does: why nothing was started, or the launcher itself
+ * failed.
+ */
+static void leave_failure(const struct launch *l, int exit_code)
+{
+	const char *path = env_get((const char *const *)environ, "TORCHELASTIC_ERROR_FILE");
+	struct failure why = { 0 };
+	struct text json = { 0 };
+
+	if (!path || !*path || settings_given(&l->settings, SET_DRY_RUN))
+		return;
+	failure_record_own(l->why.text, exit_code, time(NULL), &json);
+	if (report_write_text("TORCHELASTIC_ERROR_FILE", path, &json, &why) < 0)
+		say("warning", why.text);
+}
+
 int main(int argc, char **argv)
 {
 	const char *const *words = launchctl_words((const char *const *)argv);
@@ -491,6 +510,7 @@ int main(int argc, char **argv)
 	if (rc < 0) {
 		say("error", l.why.text);
 		rc = failure_exit_code(&l.why);
+		leave_failure(&l, rc);
 	}
 	arena_done(&l.arena);
 	return rc;

@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "daemon/job/ending.h"
 
-enum { NS_PER_MS = 1000000, MS_PER_S = 1000, RANGES_SHOWN = 16 };
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, MS_PER_S = 1000, RANGES_SHOWN = 16 };
 
 void span_format(uint64_t ns, char ret[SPAN_SIZE])
 {
@@ -53,6 +53,13 @@ bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool i
 	else
 		text_printf(out, "%s.%03d %s", when, (int)(ms % MS_PER_S), zone);
 	return true;
+}
+
+int64_t moment_seconds(const struct result *r, uint64_t at_ns)
+{
+	int64_t ns = r->started_wall_ns + (int64_t)(at_ns - r->started_ns);
+
+	return r->started_wall_ns <= 0 || at_ns == 0 || ns < 0 ? 0 : ns / NS_PER_S;
 }
 
 uint64_t cause_ns(const struct result *r)

@@ -24,6 +24,9 @@ void span_add(struct text *out, uint64_t from_ns, uint64_t to_ns);
  * as ISO 8601 has it: "2026-11-21T07:00:12.345+01:00". False, and nothing is added: not known. */
 bool moment_add(struct text *out, const struct result *r, uint64_t at_ns, bool iso);
 
+/* The same moment in seconds since 1970; 0: not known. */
+int64_t moment_seconds(const struct result *r, uint64_t at_ns);
+
 /* When the job's fate was sealed: the culprit's end, else when launchd knew; 0: not known. */
 uint64_t cause_ns(const struct result *r);
 

@@ -1,6 +1,7 @@
 /* reporter.c - see reporter.h */
 #include "daemon/observe/reporter.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -10,6 +11,7 @@
 #include "daemon/observe/bus.h"
 #include "daemon/observe/say.h"
 #include "daemon/plan/plan.h"
+#include "daemon/report/failure_record.h"
 #include "daemon/report/report.h"
 #include "daemon/report/report_file.h"
 
@@ -73,20 +75,38 @@ static void on_unfinished(void *owner, const struct event *e)
 	arena_done(&scratch);
 }
 
+static void write_file(const char *asked_by, const char *path, struct text *json)
+{
+	struct failure why = { 0 };
+
+	if (report_write_text(asked_by, path, json, &why) < 0)
+		say("warning", why.text);
+}
+
 /* --report */
 static void write_report(const struct report_input *in)
 {
-	struct failure why = { 0 };
 	struct text json = { 0 };
 
 	report_json(in, &json);
-	if (json.failed)
-		(void)failure_oom(&why);
-	else
-		(void)report_write(in->plan->report_path, text_string(&json), json.len, &why);
-	text_done(&json);
-	if (why.code != 0)
-		say("warning", why.text);
+	write_file("--report", in->plan->report_path, &json);
+}
+
+/* TORCHELASTIC_ERROR_FILE of launchd's own environment. A node that isn't node rank 0 knows the
+ * words of its own workers only. */
+static void write_failure(const struct run_end *end, const struct report_input *known)
+{
+	const struct verdict *verdict = &end->job.verdict;
+	const struct outcome *own = result_culprit(&end->own);
+	struct report_input in = *known;
+	struct text json = { 0 };
+
+	if (!end->job.result && own && !*end->own.cause.host && result_is_culprit(in.result, own)) {
+		in.record = end->own_culprit.record;
+		in.words = end->own_culprit.words;
+	}
+	failure_record(&in, verdict->text, verdict->exit_code, time(NULL), &json);
+	write_file("TORCHELASTIC_ERROR_FILE", in.plan->error_file, &json);
 }
 
 static void say_report(const struct report_input *in)
@@ -215,6 +235,8 @@ static void report_end(const struct reporter *r, const struct run_end *end)
 		say("error", job->verdict.text);
 	if (r->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);
+	if (r->plan->error_file && job->verdict.exit_code != 0)
+		write_failure(end, &in);
 	if (job->verdict.exit_code == 0)
 		note(r, NOTE_VERBOSE, "all workers exited with code 0");
 }

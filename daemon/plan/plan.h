@@ -105,6 +105,7 @@ struct plan {
 	const char *store_from, *torch_version; /* torch_version NULL: not known */
 	uint64_t join_timeout_ms, node_timeout_ms;
 	const char *report_path;        /* NULL: none */
+	const char *error_file;         /* where whoever started us looks for the failure; NULL */
 	const char *metrics_path;       /* NULL: none */
 	struct address metrics_address; /* to listen at; { 0 }: nowhere */
 	uint64_t mpirun_grace_ms;       /* between mpirun's own SIGTERM and SIGKILL */

@@ -148,6 +148,14 @@ static void decide_identity(const struct deciding *d, struct plan *p)
 			settings_label(d->s, SET_MAX_RESTARTS));
 }
 
+/* As torchrun: a scheduler, or the launcher in whose worker this one runs, reads it there. */
+static const char *error_file_of(const char *const *env)
+{
+	const char *path = env_get(env, "TORCHELASTIC_ERROR_FILE");
+
+	return path && *path ? path : NULL;
+}
+
 static bool is_service(const char *const *env)
 {
 	const char *socket = env_get(env, "NOTIFY_SOCKET");
@@ -207,6 +215,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.join_timeout_ms = settings_number(s, SET_JOIN_TIMEOUT),
 		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
 		.lifeline_mark = launcher_mark(t->launcher, facts->env),
+		.error_file = error_file_of(facts->env),
 		.service = is_service(facts->env),
 		.ready_joined = settings_is(s, SET_READY_WHEN, "joined"),
 		.ctl_socket = settings_is(s, SET_CTL_SOCKET, "auto"),

@@ -33,7 +33,7 @@ struct fact {
 };
 
 struct fact_list {
-	struct fact at[28];
+	struct fact at[32];
 	size_t count;
 };
 
@@ -194,6 +194,8 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 		add_fact(t, "torch", p->torch_version, p->program);
 	if (p->report_path)
 		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
+	if (p->error_file)
+		add_fact(t, "error_file", p->error_file, "TORCHELASTIC_ERROR_FILE");
 	if (p->metrics_path)
 		add_fact(t, "metrics_file", p->metrics_path,
 			settings_where(e->settings, SET_METRICS_FILE));

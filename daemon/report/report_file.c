@@ -4,13 +4,25 @@
 #include <string.h>
 
 #include "common/failure.h"
+#include "common/text.h"
 #include "daemon/os/replace.h"
 
-int report_write(const char *path, const char *bytes, size_t len, struct failure *why)
+int report_write(
+	const char *asked_by, const char *path, const char *bytes, size_t len, struct failure *why)
 {
 	int rc = file_replace(path, bytes, len, REPLACE_DURABLY);
 
 	return rc < 0 ?
-		failure_set(why, rc, "--report: %s can't be written: %s", path, strerror(-rc)) :
+		failure_set(why, rc, "%s: %s can't be written: %s", asked_by, path, strerror(-rc)) :
 		0;
+}
+
+int report_write_text(
+	const char *asked_by, const char *path, struct text *text, struct failure *why)
+{
+	int rc = text->failed ? failure_oom(why) :
+				report_write(asked_by, path, text_string(text), text->len, why);
+
+	text_done(text);
+	return rc;
 }

@@ -75,7 +75,7 @@ static void test_new(void **state)
 	struct place *p = *state;
 	mode_t before = umask(027);
 	struct stat st;
-	int rc = report_write(p->path, "one", 3, &p->why);
+	int rc = report_write("--report", p->path, "one", 3, &p->why);
 
 	(void)umask(before);
 	assert_outcome(rc, 0, &p->why, NULL);
@@ -89,8 +89,8 @@ static void test_old(void **state)
 {
 	struct place *p = *state;
 
-	assert_int_equal(report_write(p->path, "longer", 6, &p->why), 0);
-	assert_int_equal(report_write(p->path, "new", 3, &p->why), 0);
+	assert_int_equal(report_write("--report", p->path, "longer", 6, &p->why), 0);
+	assert_int_equal(report_write("--report", p->path, "new", 3, &p->why), 0);
 	assert_file(p->path, "new");
 	assert_int_equal(place_empty(p), 1);
 }
@@ -102,9 +102,9 @@ static void test_link(void **state)
 	struct stat st;
 
 	(void)snprintf(link, sizeof link, "%s/link", p->dir);
-	assert_int_equal(report_write(p->path, "old", 3, &p->why), 0);
+	assert_int_equal(report_write("--report", p->path, "old", 3, &p->why), 0);
 	assert_int_equal(symlink("r.json", link), 0);
-	assert_int_equal(report_write(link, "new", 3, &p->why), 0);
+	assert_int_equal(report_write("--report", link, "new", 3, &p->why), 0);
 	assert_file(p->path, "new");
 	assert_int_equal(lstat(link, &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
@@ -118,7 +118,7 @@ static void test_name_is_taken(void **state)
 
 	(void)snprintf(taken, sizeof taken, "%s.%d.0", p->path, (int)getpid());
 	assert_int_equal(symlink("/tmp/nowhere/x", taken), 0);
-	assert_int_equal(report_write(p->path, "new", 3, &p->why), 0);
+	assert_int_equal(report_write("--report", p->path, "new", 3, &p->why), 0);
 	assert_file(p->path, "new");
 	assert_int_equal(place_empty(p), 2);
 }
@@ -130,11 +130,12 @@ static void test_fifo(void **state)
 	autoclose reader = -1;
 
 	assert_int_equal(mkfifo(p->path, 0600), 0);
-	assert_outcome(report_write(p->path, "new", 3, &p->why), -ENXIO, &p->why, p->path);
+	assert_outcome(
+		report_write("--report", p->path, "new", 3, &p->why), -ENXIO, &p->why, p->path);
 	reader = open(p->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	assert_true(reader >= 0);
 	p->why = (struct failure){ 0 };
-	assert_outcome(report_write(p->path, "new", 3, &p->why), 0, &p->why, NULL);
+	assert_outcome(report_write("--report", p->path, "new", 3, &p->why), 0, &p->why, NULL);
 	assert_int_equal(read(reader, bytes, sizeof bytes), 3);
 	assert_string_equal(bytes, "new");
 	assert_int_equal(place_empty(p), 1);
@@ -145,7 +146,7 @@ static void test_device(void **state)
 	struct place *p = *state;
 	struct stat st;
 
-	assert_outcome(report_write("/dev/full", "new", 3, &p->why), -ENOSPC, &p->why,
+	assert_outcome(report_write("--report", "/dev/full", "new", 3, &p->why), -ENOSPC, &p->why,
 		"--report: /dev/full can't be written: ");
 	assert_int_equal(stat("/dev/full", &st), 0);
 	assert_true(S_ISCHR(st.st_mode));
@@ -155,7 +156,8 @@ static void test_directory(void **state)
 {
 	struct place *p = *state;
 
-	assert_outcome(report_write(p->dir, "new", 3, &p->why), -EISDIR, &p->why, p->dir);
+	assert_outcome(
+		report_write("--report", p->dir, "new", 3, &p->why), -EISDIR, &p->why, p->dir);
 	assert_int_equal(place_empty(p), 0);
 }
 
@@ -165,7 +167,7 @@ static void test_no_directory(void **state)
 	char path[96];
 
 	(void)snprintf(path, sizeof path, "%s/none/r.json", p->dir);
-	assert_outcome(report_write(path, "new", 3, &p->why), -ENOENT, &p->why, path);
+	assert_outcome(report_write("--report", path, "new", 3, &p->why), -ENOENT, &p->why, path);
 	assert_int_equal(place_empty(p), 0);
 }
 
@@ -176,8 +178,8 @@ static void test_long_name(void **state)
 
 	memset(path, 'a', sizeof path);
 	path[sizeof path - 1] = '\0';
-	assert_outcome(
-		report_write(path, "new", 3, &p->why), -ENAMETOOLONG, &p->why, "--report: aaa");
+	assert_outcome(report_write("--report", path, "new", 3, &p->why), -ENAMETOOLONG, &p->why,
+		"--report: aaa");
 }
 
 /* The old report stays, and nothing of the new one does. */
@@ -188,12 +190,12 @@ static void test_full(void **state)
 	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
 	int rc;
 
-	assert_int_equal(report_write(p->path, "old", 3, &p->why), 0);
+	assert_int_equal(report_write("--report", p->path, "old", 3, &p->why), 0);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	small = before;
 	small.rlim_cur = 2;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	rc = report_write(p->path, "new", 3, &p->why);
+	rc = report_write("--report", p->path, "new", 3, &p->why);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	(void)signal(SIGXFSZ, handler);
 	assert_outcome(rc, -EFBIG, &p->why, p->path);
