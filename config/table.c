@@ -331,6 +331,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"name (TERM, SIGUSR1, RTMIN+1) or a number." },
 	[SET_SIGNALS_TO_HANDLE] = { .flag = "signals-to-handle", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .group = GROUP_END, .metavar = "SIGNALS",
+		.variable = "TORCHELASTIC_SIGNALS_TO_HANDLE",
 		.by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
 		.help = "Signals that end the job, in addition to these four, which always do. All "
 			"others that can be caught are forwarded." },

@@ -41,6 +41,21 @@ static bool has_variable(enum setting_id id)
 		setting_rows[id].kind != KIND_ENV && setting_rows[id].kind != KIND_UNSET;
 }
 
+/* What torchrun's agent reads besides, and nothing here does. */
+static void note_foreign(const char *entry, size_t len, const char *value, struct notes *notes)
+{
+	if (is("TORCHELASTIC_ENABLE_FILE_TIMER", entry, len) && strcmp(value, "1") == 0)
+		notes_add(notes, NOTE_WARNING,
+			"TORCHELASTIC_ENABLE_FILE_TIMER has no effect: launchd watches no timers of "
+			"workers, which get no TORCHELASTIC_TIMER_FILE; --max-runtime limits how long "
+			"the job may run");
+	if (is("TORCHELASTIC_HEALTH_CHECK_PORT", entry, len) && *value)
+		notes_add(notes, NOTE_WARNING,
+			"TORCHELASTIC_HEALTH_CHECK_PORT has no effect: for a health check by HTTP give "
+			"--metrics-listen [::]:%s, and ask for /metrics",
+			value);
+}
+
 static int read_one(struct settings *s, const char *entry, struct notes *notes, struct failure *why)
 {
 	static const char ours[] = "LAUNCHD_", torchrun[] = "PET_";
@@ -79,6 +94,7 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 			id = SETTING_COUNT;
 	} else {
 		id = by_variable(entry, len);
+		note_foreign(entry, len, value, notes);
 	}
 	if (!has_variable(id) || !*value)
 		return 0;

@@ -205,6 +205,24 @@ def test_signals_to_handle_adds_to_those_that_end_the_job(dry):
     assert plan.warnings() == []
 
 
+def test_signals_that_are_exported_for_torchruns_agent_count(dry, refused):
+    name = 'TORCHELASTIC_SIGNALS_TO_HANDLE'
+    assert dry([], {name: 'SIGUSR1'}).json['signals']['SIGUSR1'] == \
+        {'value': 'forward:30', 'source': name}
+    assert 'SIGUSR1' not in dry([], {name: 'SIGUSR1', 'PET_SIGNALS_TO_HANDLE': 'SIGTERM'}).json['signals']
+    refused(native('dump'), name, 'SIGFOO', env={name: 'SIGFOO'})
+
+
+@pytest.mark.parametrize('name, value, instead', [
+    ('TORCHELASTIC_ENABLE_FILE_TIMER', '1', '--max-runtime'),
+    ('TORCHELASTIC_HEALTH_CHECK_PORT', '8080', '--metrics-listen [::]:8080'),
+])
+def test_what_torchruns_agent_would_do_by_a_variable_warns_in_one_line(launch, name, value, instead):
+    result = launch(native('dump'), {name: value})
+    assert result.rc == 0 and len(result.err.splitlines()) == 1
+    assert result.err.startswith(f'launchd: warning: {name} has no effect: ') and instead in result.err
+
+
 def test_standalone(launch, place):
     ids = set()
     for _ in range(2):
