@@ -11,10 +11,12 @@
 #include "config/rdzv_conf.h"
 #include "config/script.h"
 
-/* Whether a value is the default; of a flag that says no, however it is written. */
+/* Whether a value is the default, by whomever it is given; of a flag that says no, however it is
+ * written. */
 static bool is_default(const struct value *v, const struct setting_row *row)
 {
-	return v->from.level <= LEVEL_DEFAULT || (row->kind == KIND_FLAG && v->number == 0);
+	return v->from.level <= LEVEL_DEFAULT || (row->kind == KIND_FLAG && v->number == 0) ||
+		(row->by_default && strcmp(v->text, row->by_default) == 0);
 }
 
 /* Whether a setting that is not fully supported can be. */

@@ -9,7 +9,9 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "common/num.h"
+#include "common/words.h"
 #include "config/settings.h"
+#include "config/value.h"
 
 enum effect {
 	NO_EFFECT,
@@ -72,14 +74,22 @@ int rdzv_conf_apply(struct settings *s, struct notes *notes, struct failure *why
 	const char *text = settings_text(s, SET_RDZV_CONF);
 	int rc = 0;
 
-	while (*text && rc == 0) {
-		size_t len = strcspn(text, ","), key = strcspn(text, "=");
+	size_t bare = conf_bare(&text);
 
-		rc = apply_one(s, arena_strndup(s->arena, text, key),
-			arena_strndup(s->arena, text + key + 1, len - key - 1), join_level, notes,
-			why);
-		text += len;
-		text += *text == ',';
+	text = arena_strndup(s->arena, text, bare);
+	while (*text && rc == 0) {
+		const char *pair, *key, *value;
+		size_t len = list_next(&text, &pair), key_len;
+
+		pair = arena_strndup(s->arena, pair, len);
+		value = strchr(pair, '=');
+		if (!value) /* out of memory */
+			return failure_oom(why);
+		key_len = (size_t)(value++ - pair);
+		while (key_len > 0 && strchr(" \t", pair[key_len - 1]))
+			key_len--;
+		key = arena_strndup(s->arena, pair, key_len);
+		rc = apply_one(s, key, value + strspn(value, " \t"), join_level, notes, why);
 	}
 	return rc;
 }

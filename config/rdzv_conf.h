@@ -2,6 +2,9 @@
 #ifndef LAUNCHD_CONFIG_RDZV_CONF_H
 #define LAUNCHD_CONFIG_RDZV_CONF_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct failure;
 struct notes;
 struct settings;

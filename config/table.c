@@ -453,6 +453,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "has no effect: launchd reports what happens on its standard error" },
 	[SET_LOGS_SPECS] = { .flag = "logs-specs", .original = 1, .kind = KIND_TEXT,
 		.support = SUPPORT_REFUSED, .group = GROUP_LATER, .metavar = "NAME",
+		.by_default = "default",
 		.help = "is not supported because it names a Python class: use -r, -t and "
 			"--log-dir to choose where output goes" },
 	[SET_RUN_PATH] = { .flag = "run-path", .original = 1, .pet = 1, .kind = KIND_FLAG,

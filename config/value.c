@@ -100,17 +100,44 @@ static int cpus_parse(const struct setting_row *row, const char *text, uint64_t 
 	return rc == 0 && *ret > 0 && *ret < CPUS_LEAST ? -ERANGE : rc;
 }
 
+static size_t without_blanks(const char **text, size_t len)
+{
+	while (len > 0 && (**text == ' ' || **text == '\t'))
+		++*text, len--;
+	while (len > 0 && ((*text)[len - 1] == ' ' || (*text)[len - 1] == '\t'))
+		len--;
+	return len;
+}
+
+size_t conf_bare(const char **text)
+{
+	size_t len = without_blanks(text, strlen(*text));
+
+	if (len < 2 || (**text != '"' && **text != '\'') || (*text)[len - 1] != **text)
+		return len;
+	++*text;
+	return without_blanks(text, len - 2);
+}
+
 /* torchrun's k=v,k=v: every key needs a value. */
 static int conf_check(const char *text)
 {
-	while (*text) {
-		size_t len = strcspn(text, ",");
-		const char *equals = memchr(text, '=', len);
+	size_t rest = conf_bare(&text);
 
-		if (!equals || equals == text || equals + 1 == text + len)
+	while (rest > 0) {
+		const char *comma = memchr(text, ',', rest);
+		size_t len = comma ? (size_t)(comma - text) : rest, key, value;
+		const char *equals = memchr(text, '=', len), *name = text, *said;
+
+		if (!equals)
 			return -EINVAL;
-		text += len;
-		text += *text == ',';
+		said = equals + 1;
+		key = without_blanks(&name, (size_t)(equals - text));
+		value = without_blanks(&said, (size_t)(text + len - said));
+		if (key == 0 || value == 0)
+			return -EINVAL;
+		text += len + (comma != NULL);
+		rest -= len + (comma != NULL);
 	}
 	return 0;
 }

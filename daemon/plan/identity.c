@@ -176,6 +176,13 @@ static int standalone(const struct deciding *d, struct identity *ret)
 	return 0;
 }
 
+/* The nodes agree on their ranks when they meet. */
+static bool ranks_by_meeting(const struct deciding *d)
+{
+	return settings_is(d->s, SET_RDZV_BACKEND, "c10d") &&
+		!settings_is(d->s, SET_CONTROL, "off");
+}
+
 /* One of the two numbers is missing. */
 static int complete(const struct deciding *d, enum launcher launcher, struct found size,
 	struct found rank, struct identity *ret)
@@ -197,8 +204,7 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 		*ret = (struct identity){ 1, 0, size.where, ONE_NODE, true };
 		return 0;
 	}
-	if (launcher == LAUNCHER_NONE && settings_is(d->s, SET_RDZV_BACKEND, "c10d") &&
-		!settings_is(d->s, SET_CONTROL, "off")) {
+	if (launcher == LAUNCHER_NONE && ranks_by_meeting(d)) {
 		notes_add(d->notes, NOTE_VERBOSE,
 			"this node's rank is not given: the nodes will agree on ranks when they meet");
 		*ret = (struct identity){ size.n, 0, size.where, "rendezvous", false };
@@ -219,6 +225,17 @@ static int complete(const struct deciding *d, enum launcher launcher, struct fou
 		size.where, size.n, says[launcher].rank);
 }
 
+/* Kubernetes numbers the pods of an Indexed Job, those of jobs of one node, too: it counts where
+ * the job has several and nothing else says a rank. */
+static int from_indexed_job(
+	const struct deciding *d, enum launcher launcher, struct found size, struct found *rank)
+{
+	if (rank->there || !size.there || size.n < 2 || launcher != LAUNCHER_NONE ||
+		ranks_by_meeting(d) || inside_worker(d->facts->env))
+		return 0;
+	return from_environment(d, "JOB_COMPLETION_INDEX", 0, rank);
+}
+
 int identity_find(const struct deciding *d, enum launcher launcher, struct identity *ret)
 {
 	struct found said_rank, said_size, rank = { 0 }, size = { 0 };
@@ -228,7 +245,8 @@ int identity_find(const struct deciding *d, enum launcher launcher, struct ident
 	if (said(d, SET_NODE_RANK, launcher, &said_rank) < 0 ||
 		said(d, SET_NNODES, launcher, &said_size) < 0 ||
 		choose(d, SET_NODE_RANK, launcher, said_rank, &rank) < 0 ||
-		choose(d, SET_NNODES, launcher, said_size, &size) < 0)
+		choose(d, SET_NNODES, launcher, said_size, &size) < 0 ||
+		from_indexed_job(d, launcher, size, &rank) < 0)
 		return d->why->code;
 	if (!rank.there || !size.there)
 		return complete(d, launcher, size, rank, ret);

@@ -62,6 +62,14 @@ M = ['--master_addr', 'head']
      ('3', 'NNODES', '2', 'NODE_RANK')),
     ([], {'NODE_RANK': '0'}, ('1', 'one node', '0', 'NODE_RANK')),
     ([], {'NNODES': '1'}, ('1', 'NNODES', '0', 'one node')),
+    # a pod of an Indexed Job of Kubernetes
+    (['--nnodes=4', *M], {'JOB_COMPLETION_INDEX': '3'},
+     ('4', '--nnodes', '3', 'JOB_COMPLETION_INDEX')),
+    ([], {'NNODES': '4', 'JOB_COMPLETION_INDEX': '3', 'MASTER_ADDR': 'head'},
+     ('4', 'NNODES', '3', 'JOB_COMPLETION_INDEX')),
+    (['--nnodes=4', *M], {'JOB_COMPLETION_INDEX': '3', 'NODE_RANK': '1'},
+     ('4', '--nnodes', '1', 'NODE_RANK')),
+    ([], {'JOB_COMPLETION_INDEX': '3'}, ('1', 'one node', '0', 'one node')),
     # one node
     ([], {}, ('1', 'one node', '0', 'one node')),
     # --nnodes given and the rank from the environment is complete
@@ -98,7 +106,9 @@ def test_nodes_and_rank(dry, options, env, expected):
     ([], slurm(2, 2), ['2 (SLURM_PROCID)', '2 (SLURM_STEP_NUM_TASKS)']),
     ([], {'NNODES': '2', 'NODE_RANK': '2'}, ['2 (NODE_RANK)', '2 (NNODES)']),
     (['--nnodes=2'], {'NODE_RANK': '3', 'MASTER_ADDR': 'h'}, ['3 (NODE_RANK)', '2 (--nnodes)']),
+    (['--nnodes=2', *M], {'JOB_COMPLETION_INDEX': '2'}, ['2 (JOB_COMPLETION_INDEX)', '2 (--nnodes)']),
     # no numbers
+    (['--nnodes=2', *M], {'JOB_COMPLETION_INDEX': 'x'}, ['JOB_COMPLETION_INDEX', '"x"']),
     ([], ompi('x', 8), ['OMPI_COMM_WORLD_RANK', '"x"', 'whole number']),
     ([], ompi(1, '0x8'), ['OMPI_COMM_WORLD_SIZE', '"0x8"']),
     ([], ompi(-1, 8), ['OMPI_COMM_WORLD_RANK', '"-1"']),

@@ -98,6 +98,10 @@ DEFAULTS = [
 ]
 
 
+def test_the_default_logs_specs(dry):
+    assert dry(['--logs-specs=default']).warnings() == []
+
+
 @pytest.mark.parametrize('flag, default', DEFAULTS)
 def test_every_flag_is_accepted_at_its_default(dry, flag, default):
     for spelled in (flag, flag.replace('-', '_')):
@@ -253,6 +257,13 @@ def test_rdzv_conf_timeouts_are_read_as_seconds(dry, refused):
     assert [w for w in plan.warnings() if 'timeout' in w] == [
         '--rdzv-conf: read_timeout has no effect: --node-timeout decides when a node is lost']
     refused(['--rdzv-conf=join_timeout=x', *native('dump')], '--rdzv-conf', 'join_timeout=x')
+
+
+@pytest.mark.parametrize('quote', ['"', "'"])
+def test_rdzv_conf_may_have_quotes_that_no_shell_took_off(dry, quote):
+    plan = dry([f'--rdzv-conf={quote}timeout=900,join_timeout=60{quote}'])
+    assert plan.setting('join-timeout') == ('60', 'join_timeout in --rdzv-conf')
+    assert plan.warnings() == []
 
 
 def test_role_and_id(launch, place):

@@ -72,6 +72,8 @@ static const struct check_row {
 		{ "--run-path is not supported because it runs the script inside the launcher's Python: leave it out, and the script runs in its own Python process" } },
 	{ "refused with the way out: --logs-specs", { { SET_LOGS_SPECS, "x", 0 } }, -EINVAL,
 		{ "--logs-specs is not supported because it names a Python class: use -r, -t and --log-dir to choose where output goes" } },
+	{ "torchrun's own: --logs-specs=default", { { SET_LOGS_SPECS, "default", 0 } }, 0,
+		{ NULL } },
 	{ "asked not to: --run-path=0", { { SET_RUN_PATH, "0", 0 } }, 0, { NULL } },
 
 	{ "variables that shells can't read", { { SET_ENV, "1A=2", 0 }, { SET_ENV, "A-B=2", 0 } },
