@@ -179,11 +179,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "NAME[,NAME...]",
 		.help = "Remove a variable from the workers' environment; may be repeated." },
 	[SET_MPI_ENV] = { .flag = "mpi-env", .kind = KIND_CHOICE, .group = GROUP_ENVIRONMENT,
-		.metavar = "rewrite|scrub|keep", .choices = "rewrite|scrub|keep",
-		.by_default = "rewrite",
+		.metavar = "POLICY", .choices = "rewrite|scrub|keep|rewrite-slurm", .by_default = "rewrite",
 		.help = "What workers see of the launcher's own MPI or Slurm task: "
 			"OMPI_COMM_WORLD_* with the worker's own values (rewrite), nothing "
-			"(scrub), or everything unchanged (keep)." },
+			"(scrub), everything unchanged (keep), or in a Slurm job also SLURM_PROCID, "
+			"SLURM_NTASKS and their like with the worker's own values (rewrite-slurm)." },
 	[SET_NCCL_SOCKET_IFNAME] = { .flag = "nccl_socket_ifname", .kind = KIND_TEXT,
 		.group = GROUP_ENVIRONMENT, .metavar = "NAMES",
 		.help = "Set NCCL_SOCKET_IFNAME for the workers." },

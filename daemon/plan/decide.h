@@ -19,6 +19,10 @@ int decide_report(const struct deciding *d, struct plan *p);
 /* --metrics-file likewise, and --metrics-listen. -EINVAL: that is no address with a port. */
 int decide_metrics(const struct deciding *d, struct plan *p);
 
+/* --mpi-env rewrite-slurm: whether workers see themselves as tasks of Slurm. nproc_of_node as for
+ * plan_make(). */
+void decide_slurm(const struct deciding *d, const unsigned *nproc_of_node, struct plan *p);
+
 /* All of p->output; nproc_of_node as for plan_make(). -EINVAL: --merge-logs where nodes don't meet,
  * a name for --events that can't be. */
 int decide_output(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,

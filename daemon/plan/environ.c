@@ -183,6 +183,35 @@ static void edit_scrubbed(struct build *b, const struct worker_rank *r)
 	}
 }
 
+/* Slurm's own variables of a task (srun(1), OUTPUT ENVIRONMENT VARIABLES), as TensorFlow's
+ * SlurmClusterResolver, JAX's SlurmCluster and others read them. SLURM_STEP_ID stays away: it tells
+ * a launcher in the worker that srun has started it. */
+static void edit_slurm(struct build *b, const struct worker_rank *r)
+{
+	static const char why[] = "--mpi-env rewrite-slurm";
+	const char *nodes = env_get(b->p->env, "SLURM_STEP_NODELIST");
+	const char *tasks = b->p->slurm_tasks;
+	bool even = tasks && !strchr(tasks, ',');
+
+	if (!tasks)
+		return;
+	if (!nodes)
+		nodes = env_get(b->p->env, "SLURM_JOB_NODELIST");
+	edit_number(b, "SLURM_PROCID", r->rank, why);
+	edit_number(b, "SLURM_LOCALID", r->local_rank, why);
+	edit_number(b, "SLURM_NODEID", r->node_rank, why);
+	edit_number(b, "SLURM_NTASKS", r->world_size, why);
+	edit_number(b, "SLURM_NPROCS", r->world_size, why);
+	edit_number(b, "SLURM_STEP_NUM_TASKS", r->world_size, why);
+	edit_number(b, "SLURM_STEP_NUM_NODES", r->nnodes, why);
+	if (even)
+		edit_number(b, "SLURM_NTASKS_PER_NODE", r->local_world_size, why);
+	edit(b, "SLURM_TASKS_PER_NODE", tasks, why);
+	edit(b, "SLURM_STEP_TASKS_PER_NODE", tasks, why);
+	if (nodes)
+		edit(b, "SLURM_STEP_NODELIST", nodes, why);
+}
+
 void plan_environment(const struct plan *p, unsigned local_rank, const struct attempt *attempt,
 	struct arena *arena, struct env_edits *ret)
 {
@@ -194,6 +223,7 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	edit_nccl(&b);
 	edit_devices(&b, &r);
 	edit_scrubbed(&b, &r);
+	edit_slurm(&b, &r);
 	edit_journal(&b);
 	for (const struct env_change *c = p->user_env; c; c = c->next)
 		edit(&b, c->name, c->value, c->from.where);

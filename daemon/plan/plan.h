@@ -41,7 +41,8 @@ struct stdio {
 	int fd;           /* STDIO_OPEN only */
 };
 
-enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP }; /* the choices of --mpi-env */
+/* the choices of --mpi-env */
+enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP, MPI_ENV_REWRITE_SLURM };
 
 /* Who gets the signals that launchd passes on. */
 enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
@@ -83,7 +84,8 @@ struct plan {
 	const char *nccl_socket_ifname; /* NULL: left as it is */
 	enum mpi_env mpi_env;
 	int kept_fd;            /* of PMI, which the worker inherits with its name; 0: none */
-	const char *const *env; /* the launcher's, borrowed */
+	const char *slurm_tasks; /* "2(x3),1": workers of each node; NULL: no Slurm task is shown */
+	const char *const *env;  /* the launcher's, borrowed */
 	const struct env_change *user_env;
 	struct stdio input; /* of every worker */
 	struct output_plan output;

@@ -12,7 +12,7 @@
 static const struct {
 	const char *pattern;
 	const char *why;
-	bool rewritten; /* by --mpi-env=rewrite; always removed otherwise */
+	bool rewritten; /* by --mpi-env=rewrite, rewrite-slurm; always removed otherwise */
 } rows[] = {
 	{ "OMPI_COMM_WORLD_RANK", "MPI rank: read by Azure ML's helper, fairseq, mmengine", true },
 	{ "OMPI_COMM_WORLD_SIZE", "MPI size: read by the same", true },
@@ -127,8 +127,7 @@ enum scrub scrub_of(const char *name, size_t len, enum mpi_env policy, const cha
 		if (!matches(rows[i].pattern, name, len))
 			continue;
 		*ret_why = rows[i].why;
-		return rows[i].rewritten && policy == MPI_ENV_REWRITE ? SCRUB_REWRITE :
-									SCRUB_REMOVE;
+		return rows[i].rewritten && policy != MPI_ENV_SCRUB ? SCRUB_REWRITE : SCRUB_REMOVE;
 	}
 	return SCRUB_PASS;
 }

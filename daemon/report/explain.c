@@ -304,7 +304,7 @@ static void hide(struct env_edits *edits, const char *const *names)
 static void hide_unknown(const struct shown *s, struct env_edits *edits)
 {
 	static const char *const of_rank[] = { "RANK", "NODE_RANK", "GROUP_RANK", "ROLE_RANK",
-		NULL };
+		"SLURM_PROCID", "SLURM_NODEID", NULL };
 	static const char *const of_host[] = { "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE",
 		NULL };
 

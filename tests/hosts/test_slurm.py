@@ -118,3 +118,14 @@ def test_a_batch_script_ends_and_launchd_lives_on(slurm, scene):
     s.kill(s.guard(0), signal.SIGUSR1)
     assert s.hear(1) == {(0, "SIGUSR1")}
     s.kill(s.guard(0), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("policy, tasks", [("rewrite", 1), ("rewrite-slurm", 3)])
+def test_a_workers_own_srun_starts_what_slurm_ntasks_says(slurm, policy, tasks):
+    """Nothing by default, so one task; with rewrite-slurm as many as the job has workers."""
+    script = 'test $RANK = 0 || exit 0; exec srun sh -c "echo task of $SLURM_PROCID"'
+    result = slurm.hosts.finish(slurm.popen("srun", "-N1", "--mpi=none", *slurm.hosts.launchd(
+        "--nproc_per_node=3", f"--mpi-env={policy}", "--no_python", "--use_env", "sh", "-c", script),
+        env={"SLURM_OVERLAP": "1", "SLURM_OVERCOMMIT": "1", "SLURM_MPI_TYPE": "none"}))
+    assert result.returncode == 0, result
+    assert result.stdout.count("task of") == tasks, result

@@ -1,12 +1,13 @@
 """Section 4: the environment of a worker. openmpi_environment.txt is what mpirun of Open MPI 4.1.4
 gives a process on a node that is not its own (names as recorded, hosts and numbers made up)."""
+import json
 import pathlib
 import socket
 import stat
 
 import pytest
 
-from harness import native
+from harness import BUILD, native
 
 RECORDING = pathlib.Path(__file__).parent / 'openmpi_environment.txt'
 RECORDED = dict(line.split('=', 1) for line in RECORDING.read_text().splitlines())
@@ -182,6 +183,47 @@ def test_only_names_that_were_set_are_rewritten(launch, place):
                   ).rc == 0
     assert {name for name in place.dumps()[0]['env'] if name.startswith('OMPI')} == \
         {'OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE'}
+
+
+STEP = {'SLURM_JOB_ID': '7', 'SLURM_STEP_ID': '0', 'SLURM_STEPID': '0', 'SLURM_STEP_NUM_TASKS': '1',
+        'SLURM_STEP_NUM_NODES': '1', 'SLURM_PROCID': '0', 'SLURM_LOCALID': '0', 'SLURM_NODEID': '0',
+        'SLURM_NTASKS': '1', 'SLURM_STEP_NODELIST': 'n4', 'SLURM_TASK_PID': '99',
+        'SLURM_JOB_NODELIST': 'n[4-5]', 'SLURM_TASKS_PER_NODE': '1(x2)'}
+
+
+def test_workers_as_tasks_of_slurm(launch, place):
+    assert launch(['--mpi-env=rewrite-slurm', '--nproc_per_node=3', *native('dump')], STEP).rc == 0
+    dumps = place.dumps()
+    assert len(dumps) == 3
+    for rank, dump in dumps.items():
+        assert {name: value for name, value in dump['env'].items() if name.startswith('SLURM_')} == {
+            'SLURM_JOB_ID': '7', 'SLURM_JOB_NODELIST': 'n[4-5]', 'SLURM_PROCID': str(rank),
+            'SLURM_LOCALID': str(rank), 'SLURM_NODEID': '0', 'SLURM_NTASKS': '3', 'SLURM_NPROCS': '3',
+            'SLURM_NTASKS_PER_NODE': '3', 'SLURM_STEP_NUM_TASKS': '3', 'SLURM_STEP_NUM_NODES': '1',
+            'SLURM_TASKS_PER_NODE': '3', 'SLURM_STEP_TASKS_PER_NODE': '3',
+            'SLURM_STEP_NODELIST': 'n4'}
+
+
+def test_by_default_slurms_task_is_the_launchers_alone(launch, place):
+    assert launch(['--nproc_per_node=3', *native('dump')], STEP).rc == 0
+    for dump in place.dumps().values():
+        assert {name for name in dump['env'] if name.startswith('SLURM_')} == {
+            'SLURM_JOB_ID', 'SLURM_JOB_NODELIST', 'SLURM_TASKS_PER_NODE'}
+
+
+def test_outside_of_slurm_rewrite_slurm_says_that_it_is_rewrite(launch, place):
+    result = launch(['--mpi-env=rewrite-slurm', *native('dump')])
+    assert 'launchd: note: --mpi-env: this is no Slurm job' in result.err
+    assert not [name for name in place.dumps()[0]['env'] if name.startswith('SLURM_')]
+
+
+def test_a_launcher_in_a_worker_is_no_task_of_slurm(launch):
+    """It would take the worker's rank for its node's."""
+    inner = [str(BUILD / 'launchd'), '--dry-run=json', *native('dump')]
+    result = launch(['--mpi-env=rewrite-slurm', '--no_python', '--use_env', *inner],
+                    {**STEP, 'LAUNCHD_CONTROL': 'off'})
+    job = json.loads(result.out)['job']
+    assert (job['nnodes']['value'], job['started_by']['value']) == ('1', 'a user or script')
 
 
 def azure_nccl_backend(env):

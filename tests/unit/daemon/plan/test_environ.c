@@ -147,6 +147,7 @@ static const struct policy_row {
 	{ "rewrite: own values, no wire-up", MPI_ENV_REWRITE, "11", NULL },
 	{ "scrub: neither", MPI_ENV_SCRUB, NULL, NULL },
 	{ "keep: all as it is", MPI_ENV_KEEP, "", "" },
+	{ "rewrite-slurm, in no job of Slurm's", MPI_ENV_REWRITE_SLURM, "11", NULL },
 };
 
 static void assert_policy(const struct env_edits *edits, const char *name, const char *value)
@@ -185,6 +186,45 @@ static void test_rewritten(void **state)
 	plan_environment(&p, 3, &attempt, &a, &edits);
 	assert_edit(&edits, "OMPI_COMM_WORLD_SIZE", "13", ENV_REWRITTEN);
 	assert_edit(&edits, "OMPI_COMM_WORLD_LOCAL_RANK", "3", ENV_REWRITTEN);
+	arena_done(&a);
+}
+
+/* The names that TensorFlow's and JAX's readers of Slurm take, set even where the launcher has
+ * none.
+ */
+static void test_slurm(void **state)
+{
+	static const char *const env[] = { "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_PROCID=1",
+		"SLURM_NTASKS=2", "SLURM_STEP_NODELIST=n[4-5]", "SLURM_JOB_NODELIST=n[0-9]",
+		"SLURM_TASK_PID=5", NULL };
+	static const char *const batch[] = { "SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[0-9]", NULL };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 }, uneven = { 0 }, none = { 0 };
+
+	(void)state;
+	p.mpi_env = MPI_ENV_REWRITE_SLURM;
+	p.slurm_tasks = "5(x2)";
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	assert_edit(&edits, "SLURM_PROCID", "11", ENV_REWRITTEN);
+	assert_edit(&edits, "SLURM_LOCALID", "3", ENV_SET);
+	assert_edit(&edits, "SLURM_NTASKS", "13", ENV_REWRITTEN);
+	assert_edit(&edits, "SLURM_NPROCS", "13", ENV_SET);
+	assert_edit(&edits, "SLURM_STEP_NUM_TASKS", "13", ENV_SET);
+	assert_edit(&edits, "SLURM_TASKS_PER_NODE", "5(x2)", ENV_SET);
+	assert_edit(&edits, "SLURM_STEP_TASKS_PER_NODE", "5(x2)", ENV_SET);
+	assert_edit(&edits, "SLURM_STEP_NODELIST", "n[4-5]", ENV_REWRITTEN);
+	assert_edit(&edits, "SLURM_STEP_ID", NULL, ENV_REMOVED);
+	assert_edit(&edits, "SLURM_TASK_PID", NULL, ENV_REMOVED);
+	assert_non_null(edit_of(&edits, "SLURM_NTASKS_PER_NODE"));
+	p.env = batch;
+	p.slurm_tasks = "5,8";
+	plan_environment(&p, 3, &attempt, &a, &uneven);
+	assert_edit(&uneven, "SLURM_STEP_NODELIST", "n[0-9]", ENV_SET);
+	assert_null(edit_of(&uneven, "SLURM_NTASKS_PER_NODE"));
+	p.slurm_tasks = NULL;
+	plan_environment(&p, 3, &attempt, &a, &none);
+	assert_null(edit_of(&none, "SLURM_PROCID"));
 	arena_done(&a);
 }
 
@@ -386,6 +426,7 @@ int main(void)
 	SUITE_ROWS(&s, test_device, devices);
 	suite_add(&s, "nothing else is touched", test_nothing_else, NULL, NULL);
 	suite_add(&s, "rewritten names have the worker's own values", test_rewritten, NULL, NULL);
+	suite_add(&s, "tasks of Slurm by --mpi-env rewrite-slurm", test_slurm, NULL, NULL);
 	suite_add(&s, "what is set on request only", test_on_request, NULL, NULL);
 	suite_add(&s, "the user has the last word", test_user, NULL, NULL);
 	suite_add(&s, "the names are the same for all workers", test_same_names, NULL, NULL);
