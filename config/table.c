@@ -133,9 +133,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Spelling of that argument; torch.distributed.launch has used --local-rank "
 			"since 2.0." },
 	[SET_EXPAND_ARGS] = { .flag = "expand-args", .kind = KIND_FLAG, .group = GROUP_WORKERS,
-		.by_default = "0",
+		.by_default = "0", .choices = "all",
 		.help = "Expand the script's arguments as torchrun does: $local_rank and "
-			"${local_rank} become the local rank, $$ becomes $." },
+			"${local_rank} become the local rank, $$ becomes $. --expand-args=all: also "
+			"$RANK, $MASTER_ADDR and every other variable that launchd sets for the "
+			"worker, in capitals or small letters." },
 	[SET_SCRIPT] = { .flag = "script", .only_key = 1, .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "PATH",
 		.help = "The training script, where the command line names none." },

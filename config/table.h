@@ -108,7 +108,7 @@ enum setting_id {
 #define SETTING_KEY_VARIABLE "LAUNCHD_KEY"
 
 enum setting_kind {
-	KIND_FLAG,         /* number is 0 or 1 */
+	KIND_FLAG,         /* number is 0 or 1, or 2 and up for one of the row's choices */
 	KIND_COUNT,        /* number, min..max of the row */
 	KIND_NPROC,        /* number; 0: text is "auto", "cpu" or "gpu" */
 	KIND_NNODES,       /* number, from N or N:N */

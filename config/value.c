@@ -46,10 +46,15 @@ const char *choice_nearest(struct arena *a, const char *choices, const char *tex
 }
 
 /* The words of "true" that INI files and PET_* variables use. -EINVAL: none of them. */
-static int flag_parse(const char *text, uint64_t *ret)
+static int flag_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 {
 	int i = choice_index("0|1|false|true|False|True|no|yes|off|on", text);
+	int more = i < 0 && row->choices ? choice_index(row->choices, text) : -1;
 
+	if (more >= 0) {
+		*ret = 2 + (uint64_t)more;
+		return 0;
+	}
 	if (i < 0)
 		return -EINVAL;
 	*ret = (uint64_t)i % 2;
@@ -148,7 +153,7 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 
 	switch (row->kind) {
 	case KIND_FLAG:
-		return flag_parse(text, ret);
+		return flag_parse(row, text, ret);
 	case KIND_COUNT:
 		return num_parse(text, row->min, row->max, ret);
 	case KIND_NPROC:
@@ -192,7 +197,8 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 {
 	switch (row->kind) {
 	case KIND_FLAG:
-		return "0 or 1, false or true, no or yes, off or on";
+		return row->choices ? arena_printf(a, "0 or 1, no or yes, or %s", row->choices) :
+				      "0 or 1, false or true, no or yes, off or on";
 	case KIND_COUNT:
 	case KIND_NNODES:
 		return arena_printf(a, "a whole number from %llu to %llu",

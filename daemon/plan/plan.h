@@ -44,6 +44,10 @@ struct stdio {
 /* the choices of --mpi-env */
 enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP, MPI_ENV_REWRITE_SLURM };
 
+/* What a '$' in the script's arguments means: itself, torchrun's local_rank, or any variable that
+ * launchd sets for the worker. */
+enum expansion { EXPAND_NOTHING, EXPAND_LOCAL_RANK, EXPAND_ALL };
+
 /* Who gets the signals that launchd passes on. */
 enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 
@@ -70,7 +74,8 @@ struct plan {
 	const char
 		*foreign_line;  /* of a script that Python runs; see facts/program.h; NULL: none */
 	const struct vec *args; /* the script's */
-	bool python, module, use_env, expand_args, virtual_local_rank;
+	bool python, module, use_env, virtual_local_rank;
+	enum expansion expand_args;
 	bool ctl_socket; /* there is one, for launchctl */
 	bool service;    /* systemd, or what speaks like it, has started us: NOTIFY_SOCKET is set */
 	bool ready_joined; /* it is told that this node is ready when its workers have joined the
@@ -169,7 +174,11 @@ bool plan_is_wrapped(const struct plan *p, unsigned local_rank);
 const char *plan_program(const struct plan *p, unsigned local_rank);
 
 /* The worker's argv. */
-void plan_command(const struct plan *p, unsigned local_rank, struct arena *arena, struct vec *ret);
+void plan_command(const struct plan *p, unsigned local_rank, const struct attempt *attempt,
+	struct arena *arena, struct vec *ret);
+
+/* An attempt as far as a plan knows it, the rest in words. */
+struct attempt plan_attempt(const struct plan *p, unsigned number, struct arena *arena);
 
 /* The worker's changes of the launcher's environment, in the order of --dry-run; the names are the
  * same for all workers of a plan. */

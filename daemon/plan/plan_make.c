@@ -183,7 +183,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.python = !settings_flag(s, SET_NO_PYTHON),
 		.module = settings_flag(s, SET_MODULE),
 		.use_env = settings_flag(s, SET_USE_ENV),
-		.expand_args = settings_flag(s, SET_EXPAND_ARGS),
+		.expand_args = (enum expansion)settings_number(s, SET_EXPAND_ARGS),
 		.virtual_local_rank = settings_flag(s, SET_VIRTUAL_LOCAL_RANK),
 		.local_rank_arg = settings_text(s, SET_LOCAL_RANK_ARG),
 		.run_id = settings_flag(s, SET_STANDALONE) ? facts->random_id :

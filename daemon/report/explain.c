@@ -434,6 +434,16 @@ static void add_stream(const struct shown *s, unsigned local_rank, int fd, struc
 	text_add(out, "\n");
 }
 
+/* A worker's argv, in which what only the nodes together can tell stays a placeholder. */
+static void add_command(const struct shown *s, unsigned local_rank, struct vec *ret)
+{
+	struct plan plan = *s->e->plan;
+
+	if (plan.expand_args == EXPAND_ALL && (!ranks_are_known(s->e) || !plan.master_addr))
+		plan.expand_args = EXPAND_LOCAL_RANK;
+	plan_command(&plan, local_rank, &s->attempt, s->arena, ret);
+}
+
 static void add_worker(const struct shown *s, unsigned local_rank, struct text *out)
 {
 	const struct plan *p = s->e->plan;
@@ -445,7 +455,7 @@ static void add_worker(const struct shown *s, unsigned local_rank, struct text *
 	else
 		text_add(out, BY_MEETING);
 	text_printf(out, ", local rank %u\n    command  ", local_rank);
-	plan_command(p, local_rank, s->arena, &argv);
+	add_command(s, local_rank, &argv);
 	for (size_t i = 0; i < argv.count; i++) {
 		text_add(out, " ");
 		text_add_shell(out, argv.at[i]);
@@ -521,7 +531,7 @@ static void json_worker(const struct shown *s, unsigned local_rank, struct json 
 	const struct plan *p = s->e->plan;
 	struct vec argv = { 0 };
 
-	plan_command(p, local_rank, s->arena, &argv);
+	add_command(s, local_rank, &argv);
 	json_object_begin(j, NULL);
 	json_number_if(j, "rank", ranks_are_known(s->e), plan_rank(p, local_rank).rank);
 	json_number(j, "local_rank", local_rank);

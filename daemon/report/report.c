@@ -32,6 +32,7 @@ static void add_moment(const struct report_input *in, struct text *out)
 bool report_command(const struct report_input *in, size_t max_bytes, struct text *out)
 {
 	const struct outcome *o = result_culprit(in->result);
+	struct attempt attempt;
 	struct vec argv = { 0 };
 	size_t start = out->len;
 
@@ -46,7 +47,8 @@ bool report_command(const struct report_input *in, size_t max_bytes, struct text
 	}
 	if (cause_node_of(in) != in->plan->node_rank)
 		return false;
-	plan_command(in->plan, o->local_rank, in->arena, &argv);
+	attempt = plan_attempt(in->plan, in->attempt, in->arena);
+	plan_command(in->plan, o->local_rank, &attempt, in->arena, &argv);
 	for (size_t i = 0; i < argv.count; i++) {
 		text_add(out, i ? " " : "");
 		if (out->len - start + strlen(argv.at[i]) > max_bytes) {

@@ -125,7 +125,9 @@ static void add_command(const struct report_input *in, const struct outcome *o, 
 	bool known = report_command(in, COMMAND_LINE_MAX, &line);
 
 	if (cause_node_of(in) == in->plan->node_rank) {
-		plan_command(in->plan, o->local_rank, in->arena, &argv);
+		const struct attempt attempt = plan_attempt(in->plan, in->attempt, in->arena);
+
+		plan_command(in->plan, o->local_rank, &attempt, in->arena, &argv);
 		json_strings(j, "command", &argv);
 	} else {
 		json_string(j, "command", NULL);

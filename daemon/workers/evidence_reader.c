@@ -36,13 +36,14 @@ static bool has_failed(const struct outcome *o)
 	return o->end.how != ENDED_NONE && !ending_is_success(&o->end);
 }
 
-static const char *command_of(const struct plan *plan, const struct outcome *o, struct arena *arena)
+static const char *command_of(const struct plan *plan, const struct attempt *attempt,
+	const struct outcome *o, struct arena *arena)
 {
 	struct vec argv = { 0 };
 	struct text line = { 0 };
 	const char *copy;
 
-	plan_command(plan, o->local_rank, arena, &argv);
+	plan_command(plan, o->local_rank, attempt, arena, &argv);
 	for (size_t i = 0; i < argv.count; i++) {
 		if (i > 0)
 			text_add(&line, " ");
@@ -114,7 +115,7 @@ size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
 		ret[kept++] = (struct evidence){
 			.rank = failed[i]->rank,
 			.record = said[failed[i] - outcomes],
-			.command = command_of(plan, failed[i], arena),
+			.command = command_of(plan, attempt, failed[i], arena),
 			.words = keep_words(
 				words ? &words[failed[i] - outcomes].words : NULL, arena),
 		};

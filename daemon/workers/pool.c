@@ -340,7 +340,7 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 
 	for (int fd = 1; fd < 3 && s->output; fd++)
 		stdio[fd] = output_stdio(s->output, index, fd);
-	plan_command(s->plan, local_rank, &s->scratch, &argv);
+	plan_command(s->plan, local_rank, s->attempt, &s->scratch, &argv);
 	render_environment(s, local_rank, &env);
 	how.argv = vec_argv(&argv);
 	how.env = vec_argv(&env);

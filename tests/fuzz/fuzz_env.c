@@ -98,7 +98,7 @@ static void check_worker(
 		PROMISE(edits.at[k].why && *edits.at[k].why);
 	}
 	check_untouched(p, &edits, a, s);
-	plan_command(p, i, a, &argv);
+	plan_command(p, i, &attempt, a, &argv);
 	PROMISE(argv.count >= p->args->count + 1 + (plan_is_wrapped(p, i) ? p->wrap.count : 0));
 	if (p->start_count > 0 && i >= p->start_first && i < p->start_first + p->start_count)
 		PROMISE(plan_program(p, i) != NULL);

@@ -261,3 +261,21 @@ def test_expand_args_is_torchruns_template(launch, place):
     assert place.dumps()[1]['argv'][1:] == args
     assert launch(['--expand-args', *argv, *args]).rc == 0
     assert place.dumps()[1]['argv'][1:] == expanded
+
+
+def test_expand_args_all_is_what_the_worker_finds_in_its_environment(launch, place, dry):
+    args = ['$RANK', '${local_rank}', 'tcp://$MASTER_ADDR:$MASTER_PORT', '$world_size', '$MINE', '$HOME']
+    argv = native('dump', '--nproc_per_node=2', '--env=MINE=7')
+    assert launch(['--expand-args=all', *argv, *args]).rc == 0
+    for rank, dump in place.dumps().items():
+        env = dump['env']
+        assert dump['argv'][1:] == [str(rank), str(rank), f'tcp://127.0.0.1:{env["MASTER_PORT"]}', '2',
+                                    '7', '$HOME']
+    plan = dry(['--expand-args=all', '--master_port=7001'], command=('/bin/true', '$MASTER_PORT', '$RANK'))
+    assert plan.workers[0]['command'][-2:] == ['7001', '0']
+
+
+def test_a_report_has_the_expanded_arguments(launch):
+    argv = native('ending', '--nproc_per_node=2', '--expand-args=all')
+    result = launch([*argv, 'r$RANK'], {'END_1': 'exit:3', 'END_0': 'never'})
+    assert result.rc == 3 and 'ending r1\n' in result.err

@@ -5,6 +5,8 @@
 
 #include "daemon/plan/plan.h"
 
+static const struct attempt attempt = { .number = 2, .master_port = "7001", .run_dir = "/run" };
+
 static const struct command_row {
 	const char *says;
 	bool python, module, use_env, virtual_rank;
@@ -42,7 +44,7 @@ static void test_command(void **state)
 	struct vec argv = { 0 };
 	const char *joined = "";
 
-	plan_command(&p, 3, &a, &argv);
+	plan_command(&p, 3, &attempt, &a, &argv);
 	for (size_t i = 0; i < argv.count; i++)
 		joined = arena_printf(&a, "%s%s ", joined, argv.at[i]);
 	assert_string_equal(joined, row->argv);
@@ -98,7 +100,7 @@ static void test_wrap(void **state)
 	struct vec argv = { 0 };
 	const char *joined = "";
 
-	plan_command(&p, row->local_rank, &a, &argv);
+	plan_command(&p, row->local_rank, &attempt, &a, &argv);
 	for (size_t i = 0; i < argv.count; i++)
 		joined = arena_printf(&a, "%s%s ", joined, argv.at[i]);
 	assert_string_equal(joined, row->argv);
@@ -142,7 +144,8 @@ static const struct template_row {
 	{ "shell syntax stays", "$(date) `x` \\$ '$local_rank'", "$(date) `x` \\$ '3'" },
 };
 
-static const char *expand(struct arena *a, const char *arg, bool expand_args, bool virtual_rank)
+static const char *expand(
+	struct arena *a, const char *arg, enum expansion expand_args, bool virtual_rank)
 {
 	const char *args_at[] = { arg, NULL };
 	const struct vec args = { args_at, 1, 2 };
@@ -158,7 +161,7 @@ static const char *expand(struct arena *a, const char *arg, bool expand_args, bo
 		.local_rank_arg = "--local_rank" };
 	struct vec argv = { 0 };
 
-	plan_command(&p, 3, a, &argv);
+	plan_command(&p, 3, &attempt, a, &argv);
 	assert_int_equal(argv.count, 4);
 	assert_string_equal(argv.at[2], "$local_rank"); /* the script is no argument */
 	return argv.at[3];
@@ -169,8 +172,60 @@ static void test_template(void **state)
 	const struct template_row *row = *state;
 	struct arena a = { 0 };
 
-	assert_string_equal(expand(&a, row->arg, true, false), row->expanded);
-	assert_string_equal(expand(&a, row->arg, false, false), row->arg);
+	assert_string_equal(expand(&a, row->arg, EXPAND_LOCAL_RANK, false), row->expanded);
+	assert_string_equal(expand(&a, row->arg, EXPAND_NOTHING, false), row->arg);
+	arena_done(&a);
+}
+
+/* --expand-args=all: whatever launchd sets for the worker, in capitals or not. */
+static const struct template_row all[] = {
+	{ "all: ranks and sizes", "$RANK/$WORLD_SIZE $LOCAL_RANK ${LOCAL_WORLD_SIZE}",
+		"11/13 0 8" },
+	{ "all: in small letters", "${rank}of${world_size} $node_rank", "11of13 1" },
+	{ "all: torchrun's local_rank is the real one", "$local_rank", "3" },
+	{ "all: the master", "$MASTER_ADDR:${MASTER_PORT} $master_port", "m0:7001 7001" },
+	{ "all: the group, the role, the run", "$GROUP_RANK $ROLE_NAME $TORCHELASTIC_RUN_ID",
+		"1 r id" },
+	{ "all: the attempt", "$TORCHELASTIC_RESTART_COUNT", "2" },
+	{ "all: of --env", "$MINE", "its value" },
+	{ "all: what is removed, or only inherited, stays", "$PMIX_RANK $HOME $GONE",
+		"$PMIX_RANK $HOME $GONE" },
+	{ "all: mixed case is another name", "$Rank", "$Rank" },
+	{ "all: two dollars are one", "$$RANK", "$RANK" },
+};
+
+static void test_all(void **state)
+{
+	static const char *const env[] = { "PMIX_RANK=0", "HOME=/root", NULL };
+	const struct template_row *row = *state;
+	struct env_change gone = { .name = "GONE", .from = { LEVEL_COMMAND_LINE, "--unset-env" } };
+	const struct env_change mine = { .name = "MINE",
+		.value = "its value",
+		.next = &gone,
+		.from = { LEVEL_COMMAND_LINE, "--env" } };
+	const char *args_at[] = { row->arg, NULL };
+	const struct vec args = { args_at, 1, 2 };
+	const struct plan p = { .nproc = 8,
+		.nnodes = 2,
+		.node_rank = 1,
+		.first_rank = 8,
+		.world_size = 13,
+		.script = "s",
+		.args = &args,
+		.use_env = true,
+		.expand_args = EXPAND_ALL,
+		.virtual_local_rank = true,
+		.run_id = "id",
+		.role = "r",
+		.master_addr = "m0",
+		.env = env,
+		.user_env = &mine,
+		.local_rank_arg = "--local_rank" };
+	struct arena a = { 0 };
+	struct vec argv = { 0 };
+
+	plan_command(&p, 3, &attempt, &a, &argv);
+	assert_string_equal(argv.at[1], row->expanded);
 	arena_done(&a);
 }
 
@@ -180,7 +235,7 @@ static void test_template_virtual(void **state)
 	struct arena a = { 0 };
 
 	(void)state;
-	assert_string_equal(expand(&a, "log.$local_rank", true, true), "log.3");
+	assert_string_equal(expand(&a, "log.$local_rank", EXPAND_LOCAL_RANK, true), "log.3");
 	arena_done(&a);
 }
 
@@ -191,6 +246,7 @@ int main(void)
 	SUITE_ROWS(&s, test_command, commands);
 	SUITE_ROWS(&s, test_wrap, wraps);
 	SUITE_ROWS(&s, test_template, templates);
+	SUITE_ROWS(&s, test_all, all);
 	suite_add(&s, "with a virtual rank the template still has the real one",
 		test_template_virtual, NULL, NULL);
 	return suite_run(&s);
