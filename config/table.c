@@ -184,7 +184,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "POLICY", .choices = "rewrite|scrub|keep|rewrite-slurm", .by_default = "rewrite",
 		.help = "What workers see of the launcher's own MPI or Slurm task: "
 			"OMPI_COMM_WORLD_* with the worker's own values (rewrite), nothing "
-			"(scrub), everything unchanged (keep), or in a Slurm job also SLURM_PROCID, "
+			"(scrub), everything unchanged (keep: one worker can call MPI_Init), or in a Slurm job also SLURM_PROCID, "
 			"SLURM_NTASKS and their like with the worker's own values (rewrite-slurm)." },
 	[SET_NCCL_SOCKET_IFNAME] = { .flag = "nccl_socket_ifname", .kind = KIND_TEXT,
 		.group = GROUP_ENVIRONMENT, .metavar = "NAMES",

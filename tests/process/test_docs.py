@@ -204,6 +204,9 @@ def test_examples_are_understood(launch, place, page):
         env = {'PATH': f'{place.path}:/usr/bin:/bin'}
         if '$WORLD_SIZE' in example:  # in a PyTorchJob
             env['MASTER_ADDR'] = '10.0.0.4'
+        if '--per-process' in example:  # under mpirun
+            env |= {f'OMPI_COMM_WORLD_{name}': value for name, value in (
+                ('RANK', '0'), ('SIZE', '2'), ('LOCAL_RANK', '0'), ('LOCAL_SIZE', '2'))}
         dry = [] if '--check' in argv else ['--dry-run']
         result = launch([*dry, *argv], env, cwd=place.path)
         assert (result.rc, result.err) == (0, ''), (example, result)

@@ -91,6 +91,9 @@ static const struct row {
 	{ "a list of nodes", { OMPI("1", "2"), LOCAL("1", "2") }, false,
 		{ { SET_CLUSTER_NODES, "a,b" } }, -EINVAL, 0, 0, 0, 0,
 		"several launchers on a node", 0 },
+	{ "tasks that are made up", { OMPI("1", "2"), LOCAL("1", "2") }, false,
+		{ { SET_MPI_ENV, "rewrite-slurm" } }, -EINVAL, 0, 0, 0, 0,
+		"a worker has its task's own variables", 0 },
 	{ "standalone", { OMPI("1", "2"), LOCAL("1", "2") }, false, { { SET_STANDALONE, "1" } },
 		-EINVAL, 0, 0, 0, 0, "means one launcher", 0 },
 };
