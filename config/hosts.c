@@ -155,11 +155,36 @@ static bool is_address_in_brackets(const char *text, size_t len)
 		memchr(text, ':', len);
 }
 
-static int add_word(const struct word *w, struct hosts *ret)
+/* Takes ":8" off a word's end, if it is there: *ret. An IPv6 address has more than one colon, or is
+ * in brackets. */
+static int take_colon(struct word *w, unsigned *ret)
 {
-	const char *at = w->text, *end = w->text + w->len;
+	const char *last = memrchr(w->text, ':', w->len), *end = w->text + w->len;
+	size_t name = last ? (size_t)(last - w->text) : 0;
+	uint64_t n;
+
+	if (name == 0 || (last[-1] != ']' && memchr(w->text, ':', name)) || last + 1 == end ||
+		last[1] < '0' || last[1] > '9')
+		return 0;
+	if (num_parse_len(last + 1, (size_t)(end - last - 1), 1, HOSTS_MAX, &n) < 0)
+		return refuse(w, "is not followed by a number of workers, 1 to 65536");
+	*ret = (unsigned)n;
+	w->len = name;
+	return 0;
+}
+
+static int add_word(const struct word *word, struct hosts *ret)
+{
+	struct word one = *word;
+	const struct word *w = &one;
+	size_t before = ret->count;
 	struct vec names = { 0 };
-	int rc = 0;
+	const char *at, *end;
+	unsigned slots = 0;
+	int rc = ret->colon ? take_colon(&one, &slots) : 0;
+
+	at = w->text;
+	end = w->text + w->len;
 
 	vec_add(w->arena, &names, "");
 	if (is_address_in_brackets(at, w->len)) {
@@ -183,6 +208,8 @@ static int add_word(const struct word *w, struct hosts *ret)
 	}
 	for (size_t i = 0; rc == 0 && i < names.count; i++)
 		rc = add_host(w, names.at[i], ret);
+	for (; before < ret->count; before++)
+		ret->at[before].slots = slots;
 	if (arena_failed(w->arena))
 		return failure_oom(w->why);
 	return rc;
@@ -314,6 +341,24 @@ int hosts_add_file(struct arena *arena, const char *bytes, size_t len, const cha
 	if (rc == 0)
 		*ret = all;
 	return rc;
+}
+
+int hosts_check_slots(const struct hosts *hosts, struct failure *why)
+{
+	const struct host *with = NULL, *without = NULL;
+
+	for (size_t i = 0; i < hosts->count; i++) {
+		const struct host *h = &hosts->at[i];
+
+		if (h->slots && !with)
+			with = h;
+		if (!h->slots && !without)
+			without = h;
+	}
+	return with && without ?
+		failure_usage(why, "%s: %s has no slots, but %s has (%s): give all or none",
+			without->where, without->name, with->name, with->where) :
+		0;
 }
 
 /* Case is nothing to a name; entries that are equal keep their order. */

@@ -21,6 +21,7 @@ struct host {
 struct hosts {
 	struct host *at;
 	size_t count, room;
+	bool colon; /* HOST:N is read, too, as horovodrun has it: N slots */
 };
 
 /* Adds the hosts of a list: names and addresses, separated by commas and blanks. Brackets hold
@@ -35,6 +36,10 @@ int hosts_add_list(struct arena *arena, const char *text, const char *where, str
  * follows a '#' is a comment. name is what the user calls the file. Errors as above. */
 int hosts_add_file(struct arena *arena, const char *bytes, size_t len, const char *name,
 	struct hosts *ret, struct failure *why);
+
+/* Slots are those of all hosts or of none: of some alone they would leave open what the others
+ * have. -EINVAL with a sentence. */
+int hosts_check_slots(const struct hosts *hosts, struct failure *why);
 
 /* The second of two entries that are the same name or address, and the first of them; NULL: none
  * is there twice, or there was no memory to look. */

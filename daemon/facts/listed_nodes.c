@@ -22,10 +22,9 @@ bool listed_nodes_given(const struct settings *s)
 		(settings_given(s, SET_CLUSTER_NODES) || settings_given(s, SET_CLUSTER_HOSTFILE));
 }
 
-static int read_file(
-	const struct settings *s, struct arena *arena, struct listed_nodes *l, struct failure *why)
+int host_file_read(const char *label, const char *path, struct arena *arena, struct hosts *ret,
+	struct failure *why)
 {
-	const char *path = settings_text(s, l->id);
 	char *bytes = malloc(FILE_MAX_BYTES);
 	int rc;
 	long len;
@@ -33,9 +32,8 @@ static int read_file(
 	if (!bytes)
 		return failure_oom(why);
 	len = fd_read_file(path, bytes, FILE_MAX_BYTES);
-	rc = len < 0 ? failure_usage(why, "%s: %s: %s", settings_label(s, l->id), path,
-			       strerror((int)-len)) :
-		       hosts_add_file(arena, bytes, (size_t)len, path, &l->hosts, why);
+	rc = len < 0 ? failure_usage(why, "%s: %s: %s", label, path, strerror((int)-len)) :
+		       hosts_add_file(arena, bytes, (size_t)len, path, ret, why);
 	free(bytes);
 	return rc;
 }
@@ -108,7 +106,7 @@ int listed_nodes_read(const struct settings *s, const char *hostname, const stru
 	int rc;
 
 	l.where = file ? settings_text(s, l.id) : settings_where(s, l.id);
-	rc = file ? read_file(s, arena, &l, why) :
+	rc = file ? host_file_read(settings_label(s, l.id), l.where, arena, &l.hosts, why) :
 		    hosts_add_list(arena, settings_text(s, l.id), l.where, &l.hosts, why);
 	if (rc == 0)
 		rc = check(&l, arena, why);

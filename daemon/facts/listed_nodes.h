@@ -29,4 +29,9 @@ bool listed_nodes_given(const struct settings *s);
 int listed_nodes_read(const struct settings *s, const char *hostname, const struct vec *addresses,
 	struct arena *arena, struct listed_nodes *ret, struct failure *why);
 
+/* Reads a host file into *ret. label begins the sentence about a file that can't be read. -EINVAL.
+ */
+int host_file_read(const char *label, const char *path, struct arena *arena, struct hosts *ret,
+	struct failure *why);
+
 #endif

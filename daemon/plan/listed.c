@@ -110,25 +110,6 @@ int listed_rank(const struct deciding *d, const struct listed_nodes *l, unsigned
 	return 0;
 }
 
-/* Slots of some hosts alone would leave open what the others have. */
-static int check_slots(const struct deciding *d, const struct listed_nodes *l)
-{
-	const struct host *with = NULL, *without = NULL;
-
-	for (size_t i = 0; i < l->hosts.count; i++) {
-		const struct host *h = &l->hosts.at[i];
-
-		if (h->slots && !with)
-			with = h;
-		if (!h->slots && !without)
-			without = h;
-	}
-	return with && without ?
-		failure_usage(d->why, "%s: %s has no slots, but %s has (%s): give all or none",
-			without->where, without->name, with->name, with->where) :
-		0;
-}
-
 int listed_slots(const struct deciding *d, const struct topology *t, const struct hosts **ret)
 {
 	bool given;
@@ -137,7 +118,7 @@ int listed_slots(const struct deciding *d, const struct topology *t, const struc
 	*ret = NULL;
 	if (!l || settings_given(d->s, SET_NPROC_PER_NODE))
 		return 0;
-	if (check_slots(d, l) < 0)
+	if (hosts_check_slots(&l->hosts, d->why) < 0)
 		return d->why->code;
 	if (l->hosts.at[0].slots)
 		*ret = &l->hosts;

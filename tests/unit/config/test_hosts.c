@@ -83,6 +83,61 @@ static void test_list(void **state)
 	arena_done(&a);
 }
 
+/* Lists as horovodrun has them. */
+static const struct list_row colons[] = {
+	{ "a number of workers", "n0:8,n1:4", "n0/8/0 n1/4/0", NULL },
+	{ "of some", "n0,n1:4", "n0 n1/4/0", NULL },
+	{ "of a range", "gpu[1-2]:8", "gpu1/8/0 gpu2/8/0", NULL },
+	{ "of addresses", "10.0.0.1:2 [fd00::2]:3", "<10.0.0.1>/2/0 <fd00::2>/3/0", NULL },
+	{ "an IPv6 address without one", "fd00::2 [fd00::3]", "<fd00::2> <fd00::3>", NULL },
+
+	{ "of none", "n0:0", NULL, "here: \"n0:0\" is not followed by a number of workers, 1 to" },
+	{ "too many", "n0:65537", NULL, "is not followed by a number of workers" },
+	{ "a number and letters", "n0:8x", NULL, "is not followed by a number of workers" },
+	{ "a word", "n0:x", NULL, "\"n0:x\" has a ':'" },
+	{ "nothing", "n0:", NULL, "\"n0:\" has a ':'" },
+	{ "a number of nobody", ":8", NULL, "\":8\" has a ':'" },
+	{ "two", "n0:8:8", NULL, "\"n0:8:8\" has a ':'" },
+};
+
+static void test_colon(void **state)
+{
+	const struct list_row *row = *state;
+	struct arena a = { 0 };
+	struct failure why = { 0 };
+	struct hosts h = { .colon = true };
+	struct text t = { 0 };
+	int rc = hosts_add_list(&a, row->text, "here", &h, &why);
+
+	assert_outcome(rc, row->hosts ? 0 : -EINVAL, &why, row->part);
+	show(&h, &t);
+	assert_string_equal(text_string(&t), row->hosts ? row->hosts : "");
+	text_done(&t);
+	arena_done(&a);
+}
+
+/* horovodrun's two ways in one file; where it stands in a line, a slots=N behind it counts. */
+static void test_colon_in_file(void **state)
+{
+	static const char text[] = "n0:8\nn1 slots=4\nn2:1 slots=2 # x\nn3\n";
+	struct arena a = { 0 };
+	struct failure why = { 0 };
+	struct hosts h = { .colon = true };
+	struct text t = { 0 };
+
+	(void)state;
+	assert_int_equal(hosts_add_file(&a, text, strlen(text), "f", &h, &why), 0);
+	show(&h, &t);
+	assert_string_equal(text_string(&t), "n0/8/0 n1/4/0 n2/2/0 n3");
+	assert_int_equal(hosts_check_slots(&h, &why), -EINVAL);
+	assert_string_equal(why.text, "f:4: n3 has no slots, but n0 has (f:1): give all or none");
+	h.count = 3;
+	why = (struct failure){ 0 };
+	assert_int_equal(hosts_check_slots(&h, &why), 0);
+	text_done(&t);
+	arena_done(&a);
+}
+
 static void test_most(void **state)
 {
 	struct arena a = { 0 };
@@ -214,9 +269,11 @@ int main(void)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_list, lists);
+	SUITE_ROWS(&s, test_colon, colons);
 	SUITE_ROWS(&s, test_file, files);
 	SUITE_ROWS(&s, test_twice, twice);
 	suite_add(&s, "as many and as long as may be", test_most, NULL, NULL);
+	suite_add(&s, "HOST:N in a file", test_colon_in_file, NULL, NULL);
 	suite_add(&s, "a NUL byte in a file", test_nul, NULL, NULL);
 	return suite_run(&s);
 }
