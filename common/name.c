@@ -55,3 +55,15 @@ size_t name_distance(const char *name, const char *text, size_t len, size_t limi
 	}
 	return least(above[name_len], limit + 1);
 }
+
+bool name_is_identifier(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+		bool letter = c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+
+		if (!letter && (i == 0 || c < '0' || c > '9'))
+			return false;
+	}
+	return len > 0;
+}

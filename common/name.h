@@ -13,4 +13,7 @@ bool name_begins(const char *name, const char *text, size_t len);
  * one (optimal string alignment); at most `limit` + 1 is told apart. */
 size_t name_distance(const char *name, const char *text, size_t len, size_t limit);
 
+/* Whether shells and Python's code can spell a variable of that name: the len bytes at text. */
+bool name_is_identifier(const char *text, size_t len);
+
 #endif

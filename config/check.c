@@ -5,6 +5,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/name.h"
 #include "common/notes.h"
 #include "common/signame.h"
 #include "config/lists.h"
@@ -54,21 +55,11 @@ static int check_support(const struct settings *s, struct notes *notes, struct f
 	return 0;
 }
 
-/* Programs can have any name; shells and Python's code only see what they can spell. */
-static bool is_identifier(const char *name)
-{
-	static const char letters[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
-	return strspn(name, letters) > 0 &&
-		!name[strspn(name,
-			"0123456789_abcdefghijklmnopqrstuvwxyz"
-			"ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
-}
-
 static void check_env_names(const struct settings *s, struct notes *notes)
 {
+	/* programs can have any name; shells and Python's code only see what they can spell */
 	for (const struct env_change *c = s->env; c; c = c->next)
-		if (c->value && !is_identifier(c->name))
+		if (c->value && !name_is_identifier(c->name, strlen(c->name)))
 			notes_add(notes, NOTE_WARNING,
 				"%s: \"%s\" is set, but shells can't read a variable of that name "
 				"(letters, digits and _ only, no digit first)",

@@ -17,6 +17,7 @@
 struct reader {
 	struct settings *s;
 	const char *const *at; /* the next word */
+	bool head;             /* the last option isn't for the nodes of an mpirun of ours */
 	struct failure *why;
 };
 
@@ -77,6 +78,7 @@ static int put(struct reader *r, enum setting_id id, const char *written, const 
 	const struct setting_row *row = &setting_rows[id];
 	const struct origin from = { LEVEL_COMMAND_LINE, written };
 
+	r->head = row->head;
 	if (!value && row->kind == KIND_FLAG)
 		value = "1";
 	if (!value && row->optional)
@@ -174,24 +176,47 @@ static int take_script(struct reader *r)
 	return refuse_long_dash(word, r->why);
 }
 
-int settings_read_argv(struct settings *s, const char *const *argv, struct failure *why)
+/* Options up to the script or "--". kept: NULL, or where the words of those that are for nodes go.
+ */
+static int read_options(struct reader *r, struct vec *kept)
 {
-	struct reader r = { s, argv[0] ? argv + 1 : argv, why };
+	while (*r->at && (*r->at)[0] == '-' && (*r->at)[1] && strcmp(*r->at, "--") != 0) {
+		const char *const *first = r->at++;
+		int rc = option(r, *first);
 
-	while (*r.at && (*r.at)[0] == '-' && (*r.at)[1]) {
-		const char *word = *r.at++;
-		int rc;
-
-		if (strcmp(word, "--") == 0)
-			break;
-		rc = option(&r, word);
 		if (rc < 0)
 			return rc;
+		for (; kept && !r->head && first < r->at; first++)
+			vec_add(r->s->arena, kept, *first);
 	}
+	return 0;
+}
+
+int settings_read_argv(struct settings *s, const char *const *argv, struct failure *why)
+{
+	struct reader r = { .s = s, .at = argv[0] ? argv + 1 : argv, .why = why };
+
+	if (read_options(&r, NULL) < 0)
+		return why->code;
+	if (*r.at && strcmp(*r.at, "--") == 0)
+		r.at++;
 	if (*r.at && take_script(&r) < 0)
 		return why->code;
 	if (s->script && *r.at && strcmp(*r.at, "--") == 0)
 		r.at++;
 	vec_add_all(s->arena, &s->args, r.at);
+	return arena_failed(s->arena) ? failure_oom(why) : 0;
+}
+
+int settings_words_for_nodes(
+	const struct settings *s, const char *const *argv, struct vec *ret, struct failure *why)
+{
+	struct settings again;
+	struct reader r = { .s = &again, .at = argv[0] ? argv + 1 : argv, .why = why };
+
+	settings_init(&again, s->arena, s->as_torchrun);
+	if (read_options(&r, ret) < 0)
+		return why->code;
+	vec_add_all(s->arena, ret, r.at);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }

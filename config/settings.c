@@ -80,7 +80,7 @@ static int check_hosts(struct settings *s, const struct setting_row *row, const 
 	struct arena_mark mark = arena_mark(s->arena);
 	const struct host *first, *second;
 	const char *where = label(s->arena, row, from);
-	struct hosts hosts = { 0 };
+	struct hosts hosts = { .colon = row->kind == KIND_HOSTS_SLOTS };
 	int rc = hosts_add_list(s->arena, text, where, &hosts, why);
 
 	second = rc < 0 ? NULL : hosts_twice(s->arena, &hosts, &first);
@@ -105,7 +105,8 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 		return script_put_args(s, text, from, why);
 	if (value_parse(row, text, &number) < 0)
 		return refuse_value(s, row, text, from, why);
-	if (row->kind == KIND_HOSTS && check_hosts(s, row, text, from, why) < 0)
+	if ((row->kind == KIND_HOSTS || row->kind == KIND_HOSTS_SLOTS) &&
+		check_hosts(s, row, text, from, why) < 0)
 		return why->code;
 	if (from.level >= v->from.level)
 		*v = (struct value){ .from = from, .text = text, .number = number };

@@ -18,6 +18,11 @@
  * directly after it. Spellings and abbreviations: cli.c. argv[0] is not read. */
 int settings_read_argv(struct settings *s, const char *const *argv, struct failure *why);
 
+/* The words of such a command line behind argv[0], as they are, but for the options that are not
+ * for the nodes of an mpirun of ours (`head` in table.h). */
+int settings_words_for_nodes(
+	const struct settings *s, const char *const *argv, struct vec *ret, struct failure *why);
+
 /* LAUNCHD_* and PET_* variables, the other variable that a row names, and LOGLEVEL (loglevel.h). An
  * empty value counts as not set. A LAUNCHD_ name that is nearly a setting's gets a warning. */
 int settings_read_environment(

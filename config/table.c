@@ -97,6 +97,16 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "The same from a file with a line for each host. slots=N behind a host, "
 			"as for Open MPI and DeepSpeed, is its number of workers where "
 			"--nproc_per_node is not given." },
+	[SET_MPIRUN_HOSTS] = { .flag = "mpirun-hosts", .only_flag = 1, .head = 1,
+		.kind = KIND_HOSTS_SLOTS, .group = GROUP_NODES, .metavar = "HOST[:N][,HOST[:N]...]",
+		.help = "Become Open MPI's mpirun, which starts this command on these hosts, one "
+			"launcher on each. Behind a host may stand its number of workers, where "
+			"--nproc_per_node is not given." },
+	[SET_MPIRUN_HOSTFILE] = { .flag = "mpirun-hostfile", .only_flag = 1, .head = 1,
+		.kind = KIND_TEXT, .group = GROUP_NODES, .metavar = "FILE|azureml",
+		.help = "The same for the hosts of a file, as Open MPI, DeepSpeed and horovodrun "
+			"have them: a line for each, with slots=N or :N behind it. azureml: the file "
+			"that AZUREML_MPI_HOSTFILE names." },
 	[SET_KEY_FILE] = { .flag = "key-file", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "FILE",
 		.help = "File with the job's key, by which launchers authenticate one another: the "
@@ -406,12 +416,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_GENERAL, .metavar = "FILE",
 		.help = "Read settings from an INI file. The command line overrides them, and "
 			"they override the environment." },
-	[SET_CHECK] = { .flag = "check", .only_flag = 1, .kind = KIND_TEXT,
+	[SET_CHECK] = { .flag = "check", .only_flag = 1, .head = 1, .kind = KIND_TEXT,
 		.group = GROUP_GENERAL, .metavar = "FILE",
 		.help = "Print all errors of what --config FILE would run, with their lines, and "
 			"all warnings; start nothing. The exit code is 2 if there are errors." },
-	[SET_DRY_RUN] = { .flag = "dry-run", .only_flag = 1, .optional = 1, .kind = KIND_CHOICE,
-		.group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
+	[SET_DRY_RUN] = { .flag = "dry-run", .only_flag = 1, .optional = 1, .head = 1,
+		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
 		.help = "Print every value with its source, and every worker's command and "
 			"environment changes; start nothing." },
 	[SET_SELF_CHECK] = { .flag = "self-check", .only_flag = 1, .kind = KIND_FLAG,

@@ -23,6 +23,8 @@ enum setting_id {
 	SET_NODE_TIMEOUT,
 	SET_CLUSTER_NODES,
 	SET_CLUSTER_HOSTFILE,
+	SET_MPIRUN_HOSTS,
+	SET_MPIRUN_HOSTFILE,
 	SET_KEY_FILE,
 	SET_INTERFACE,
 	SET_STORE,
@@ -125,6 +127,7 @@ enum setting_kind {
 	KIND_SIZE,         /* number is bytes, from N, NK, NM or NG; max of the row, too */
 	KIND_ARGS,         /* words as a shell splits them, adds to them; see script.h */
 	KIND_HOSTS,        /* names and addresses of hosts, kept as text; see hosts.h */
+	KIND_HOSTS_SLOTS,  /* the same, with HOST:N for the workers there */
 	KIND_CPUS, /* number is thousandths, 0 or CPUS_LEAST..max of the row in whole ones */
 	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };
@@ -172,6 +175,7 @@ struct setting_row {
 	unsigned optional : 1;  /* its value may be left out: the first choice is meant */
 	unsigned only_flag : 1; /* no INI key, no variable: it asks for an act, not a value */
 	unsigned only_key : 1;  /* an INI key only: no flag, no variable */
+	unsigned head : 1;      /* not for the launchers of the nodes that mpirun starts for us */
 	enum setting_kind kind;
 	enum setting_support support;
 	enum setting_group group;

@@ -173,6 +173,7 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		return conf_check(text);
 	case KIND_TEXT:
 	case KIND_HOSTS: /* settings_put() looks further */
+	case KIND_HOSTS_SLOTS:
 		return *text ? 0 : -EINVAL;
 	case KIND_RANKS:
 		return !*text && row->by_default ? 0 : ranks_check(text);
@@ -230,6 +231,8 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		       "in 1,64-77,SIGSEGV";
 	case KIND_HOSTS:
 		return "names or addresses of hosts, as in n0,gpu[01-16]";
+	case KIND_HOSTS_SLOTS:
+		return "names or addresses of hosts, as in n0,gpu[01-16] or n0:8,n1:8";
 	case KIND_TEXT:
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:

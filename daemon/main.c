@@ -20,6 +20,7 @@
 #include "daemon/facts/outfile.h"
 #include "daemon/install.h"
 #include "daemon/join.h"
+#include "daemon/mpirun.h"
 #include "daemon/net/key.h"
 #include "daemon/net/death_notice.h"
 #include "daemon/observe/say.h"
@@ -30,6 +31,7 @@
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
+#include "daemon/report/explain_head.h"
 #include "daemon/report/failure_record.h"
 #include "daemon/report/report_file.h"
 #include "daemon/run/run.h"
@@ -52,6 +54,7 @@ struct launch {
 	struct plan plan;  /* provisional, where nodes have yet to meet */
 	struct plan bound; /* to what they agreed on */
 	struct member_config member;
+	struct mpirun mpirun; /* instead of all that stands before, from the facts on */
 };
 
 /* Under MPI and srun all nodes have the same command line and nearly the same environment, so one
@@ -254,6 +257,24 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 	return failure_go_on(rc, why) ? 0 : why->code;
 }
 
+static int need_script(struct launch *l)
+{
+	return l->settings.script ?
+		0 :
+		failure_usage(&l->why,
+			"no training script: launchd [options] script [script's arguments], or script = "
+			"PATH in the file of --config; see launchd --help");
+}
+
+/* The command of --mpirun-hosts. Script, Python and GPUs are for the nodes to look at. */
+static int decide_mpirun(struct launch *l, const char *const *words)
+{
+	return need_script(l) < 0 ?
+		l->why.code :
+		mpirun_prepare(&l->settings, words, (const char *const *)environ, &l->arena,
+			&l->mpirun, &l->why);
+}
+
 /* From settings to a plan. Where nodes have yet to meet it is not for good: all are taken to have
  * as many workers as this one, where no list says more. */
 static int decide(struct launch *l)
@@ -263,11 +284,8 @@ static int decide(struct launch *l)
 	struct topology *t = &l->topology;
 	unsigned *nproc_of_node;
 
-	if (!s->script)
-		return failure_usage(&l->why,
-			"no training script: launchd [options] script [script's arguments], or script = "
-			"PATH in the file of --config; see launchd --help");
-	if (facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||
+	if (need_script(l) < 0 ||
+		facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||
 		topology_begin(&d, t) < 0 ||
 		topology_finish(&d, join_tells_master(s, &l->facts, t), t) < 0)
 		return l->why.code;
@@ -338,12 +356,14 @@ static int conclude(const struct launch *l)
 
 /* --check: all that a start needs, as far as that can be seen without starting, meeting or changing
  * anything. read: the settings were, wrong ones included. */
-static int check(struct launch *l, bool read, char **argv)
+static int check(struct launch *l, bool read, char **argv, const char *const *words)
 {
 	const struct settings *s = &l->settings;
+	bool right = read && l->failures.texts.count == 0;
 
-	if (read && l->failures.texts.count == 0 && (s->script || !checks_system_file(s)) &&
-		decide(l) == 0)
+	if (right && head_node_given(s))
+		(void)decide_mpirun(l, words);
+	else if (right && (s->script || !checks_system_file(s)) && decide(l) == 0)
 		(void)join_config(
 			s, &l->facts, &l->topology, &l->plan, argv, &l->member, &l->notes, &l->why);
 	(void)failure_go_on(l->why.code, &l->why);
@@ -362,6 +382,26 @@ static int dry_run(struct launch *l)
 		explain_text(&e, &l->arena, &out);
 	else
 		explain_json(&e, &l->arena, &out);
+	return print_text(&out);
+}
+
+/* --mpirun-hosts */
+static int run_mpirun(struct launch *l, const char *const *words)
+{
+	const struct mpirun *m = &l->mpirun;
+	struct explained_head e = { &l->settings, &m->hosts, NULL, &m->plan, &l->notes };
+	struct text out = { 0 };
+	int rc = decide_mpirun(l, words);
+
+	if (rc < 0)
+		return rc;
+	if (!settings_given(&l->settings, SET_DRY_RUN))
+		return mpirun_become(m, &l->inherited, &l->why);
+	e.hosts_from = m->hosts_from;
+	if (settings_is(&l->settings, SET_DRY_RUN, "text"))
+		explain_head_text(&e, &l->arena, &out);
+	else
+		explain_head_json(&e, &l->arena, &out);
 	return print_text(&out);
 }
 
@@ -463,7 +503,7 @@ static int launch(struct launch *l, char **argv)
 	if (rc == 0)
 		rc = read_settings(l, words);
 	if (l->why.all)
-		return check(l, rc == 0, argv);
+		return check(l, rc == 0, argv, words);
 	if (rc < 0)
 		return rc;
 	rc = inform(l);
@@ -471,6 +511,8 @@ static int launch(struct launch *l, char **argv)
 		return rc;
 	if (settings_given(&l->settings, SET_INSTALL_TORCHRUN))
 		return install(l);
+	if (head_node_given(&l->settings))
+		return run_mpirun(l, words);
 	rc = decide(l);
 	if (rc == 0)
 		rc = join_config(&l->settings, &l->facts, &l->topology, &l->plan, argv, &l->member,

@@ -68,6 +68,14 @@ int process_init(struct inherited *ret, struct failure *why)
 	return 0;
 }
 
+void process_restore(const struct inherited *inherited)
+{
+	if (sigismember(&inherited->ignored, SIGPIPE) != 1)
+		(void)signal(SIGPIPE, SIG_DFL);
+	if (inherited->nofile_raised)
+		(void)setrlimit(RLIMIT_NOFILE, &inherited->nofile);
+}
+
 void process_rename(char **argv, const char *name)
 {
 	char *end = argv[0];

@@ -22,6 +22,10 @@ struct inherited {
  * sentence, also if RLIMIT_STACK is too low. */
 int process_init(struct inherited *ret, struct failure *why);
 
+/* Undoes what process_init() has changed, for a program that this process becomes; but CHLD stays
+ * reset, as whoever has children needs it. */
+void process_restore(const struct inherited *inherited);
+
 /* The name of the process that starts the workers. */
 #define SUPERVISOR_NAME "rank-supervisor"
 

@@ -62,11 +62,11 @@ void reading_done(struct reading *r)
 }
 
 /* A list that was taken has hosts, each once, whose names are lists of themselves. */
-static void check_hosts(const char *text)
+static void check_hosts(const char *text, bool colon)
 {
 	struct arena arena = { 0 };
 	struct failure why = { 0 };
-	struct hosts hosts = { 0 };
+	struct hosts hosts = { .colon = colon };
 	const struct host *first;
 
 	PROMISE(hosts_add_list(&arena, text, "here", &hosts, &why) == 0);
@@ -112,7 +112,8 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		PROMISE(*v->text);
 		break;
 	case KIND_HOSTS:
-		check_hosts(v->text);
+	case KIND_HOSTS_SLOTS:
+		check_hosts(v->text, row->kind == KIND_HOSTS_SLOTS);
 		break;
 	case KIND_RANKS:
 		if (!*v->text) /* all of them */

@@ -50,7 +50,7 @@ def test_both_spellings_and_both_forms(dry, flag, value):
     ('--v', 'virtual-local-rank', '1'),  # the original, though we added --verbose and --version
     ('--py=/bin/true', 'python', '/bin/true'),
     ('--exp', 'expand-args', '1'),
-    ('--mpi=scrub', 'mpi-env', 'scrub'),
+    ('--mpi-=scrub', 'mpi-env', 'scrub'),
 ])
 def test_abbreviations(dry, short, flag, value):
     assert dry([short]).setting(flag)[0] == value

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from harness import TESTS, native
+from harness import BUILD, TESTS, native
 
 GOLDEN = TESTS / 'golden'
 MPI = {'OMPI_COMM_WORLD_RANK': '1', 'OMPI_COMM_WORLD_SIZE': '2', 'OMPI_COMM_WORLD_LOCAL_RANK': '0',
@@ -44,6 +44,8 @@ CASES = {
                     {**MPI, 'OMPI_COMM_WORLD_LOCAL_RANK': '1', 'OMPI_COMM_WORLD_LOCAL_SIZE': '2',
                      'PMIX_NAMESPACE': '4', 'PMIX_RANK': '1', 'PMIX_SERVER_URI4': 'x'}),
     'listed_nodes': (['--config', 'listed.ini', '--node_rank=1', 'train.py'], {}),
+    'head_node': (['--mpirun-hostfile=slots', '--shutdown-timeout=2.5', '--config', 'job.ini', '-t3',
+                   'train.py', '--name', "it's"], {'LAUNCHD_KEY': 'a secret', 'NCCL_DEBUG': 'INFO'}),
     'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
                   '--rank=$local_rank'], {}),
 }
@@ -60,13 +62,18 @@ def desk(place):
     place.write('job.ini', '[launchd]\nrole = by-file\nlocal_rank_arg = --local-rank\n'
                 '[env]\nA = 1\nB = 1\n')
     place.write('listed.ini', '[launchd]\nuse_env = yes\n[cluster]\nhostfile = hosts\n')
+    place.write('bin/mpirun', traced, 0o755)
+    place.write('slots', 'n0 slots=2\nn1:2\nn2:3\n')
     place.write('hosts', '# all nodes\nn0 slots=2\ngpu[01-02].cluster slots=3 max_slots=4\n')
     return place
 
 
 def normal(text, place):
     """The parts of this machine, and of this run, by names."""
-    text = text.replace(str(place.path), '<dir>')
+    text = text.replace(str(place.path), '<dir>').replace(str(BUILD), '<build>')
+    # of mpirun's command: root's, and a sanitizer's
+    text = re.sub(r' --allow-run-as-root| -x [AUL]+SAN_OPTIONS', '', text)
+    text = re.sub(r'"--allow-run-as-root",|"-x","[AUL]+SAN_OPTIONS",', '', text)
     text = re.sub(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '<uuid>', text)
     return re.sub(r'\b\d+ CPUs are there', '<n> CPUs are there', text)
 

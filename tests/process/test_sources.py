@@ -161,6 +161,7 @@ def test_every_setting_has_its_key(dry, launch, place):
             flag_of[len(lines)] = flag = f'{section}-{key}' if f'{section}-{key}' in flags else key
             defaults[flag] = default
     assert set(defaults) - {'script', 'args'} == flags - {'config', 'check', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
+                                  'mpirun-hosts', 'mpirun-hostfile',
                                   'version', 'help', 'env'}
     given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
              'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',

@@ -65,11 +65,32 @@ static void test_distance(void **state)
 		name_distance(row->name, row->text, strlen(row->text), row->limit), row->distance);
 }
 
+static const struct identifier_row {
+	const char *says, *text;
+	bool is;
+} identifiers[] = {
+	{ "letters", "Ab", true },
+	{ "digits and '_'", "_1a_2", true },
+	{ "a digit first", "1a", false },
+	{ "a dash", "a-b", false },
+	{ "a function of bash", "BASH_FUNC_m%%", false },
+	{ "not ASCII", "\xc3\xa4", false },
+	{ "nothing", "", false },
+};
+
+static void test_identifier(void **state)
+{
+	const struct identifier_row *row = *state;
+
+	assert_int_equal(name_is_identifier(row->text, strlen(row->text)), row->is);
+}
+
 int main(void)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_same, same);
+	SUITE_ROWS(&s, test_identifier, identifiers);
 	SUITE_ROWS(&s, test_distance, distances);
 	suite_add(&s, "only the given length is read", test_len, NULL, NULL);
 	return suite_run(&s);

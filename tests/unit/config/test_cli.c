@@ -202,6 +202,48 @@ static void test_refused(void **state)
 	settings_fixture_done(&b);
 }
 
+/* What an mpirun of ours gives the nodes. */
+static const struct kept_row {
+	const char *says;
+	const char *argv[12], *kept[12]; /* behind the program's name */
+} kept[] = {
+	{ "all options and the script", { "-t3", "--nnodes=2", "--role", "x", "t.py", "-x", "" },
+		{ "-t3", "--nnodes=2", "--role", "x", "t.py", "-x", "" } },
+	{ "but for where the nodes are",
+		{ "--mpirun-hosts", "n0", "-mt", "3", "--mpirun_hostfile=f", "pkg" },
+		{ "-mt", "3", "pkg" } },
+	{ "but for what only looks", { "--dry-run=json", "--check", "f", "--config", "f", "t.py" },
+		{ "--config", "f", "t.py" } },
+	{ "by abbreviations, too", { "--mpirun-hostf", "f", "--dry", "--np", "2", "t.py" },
+		{ "--np", "2", "t.py" } },
+	{ "the script's own words are its own",
+		{ "t.py", "--mpirun-hosts", "n0", "--", "--dry-run" },
+		{ "t.py", "--mpirun-hosts", "n0", "--", "--dry-run" } },
+	{ "the end of the options stays", { "--dry-run", "--", "-t.py", "--", "a" },
+		{ "--", "-t.py", "--", "a" } },
+	{ "no script", { "--mpirun-hosts=n0", "-m" }, { "-m" } },
+	{ "standard input", { "--mpirun-hosts=n0", "-", "a" }, { "-", "a" } },
+};
+
+static void test_kept(void **state)
+{
+	const struct kept_row *row = *state;
+	const char *argv[14] = { "launchd" };
+	struct settings_fixture b;
+	struct vec words = { 0 };
+	size_t i = 0;
+
+	for (; row->argv[i]; i++)
+		argv[i + 1] = row->argv[i];
+	settings_fixture_make(&b, false);
+	assert_outcome(settings_words_for_nodes(&b.s, argv, &words, &b.why), 0, &b.why, NULL);
+	for (i = 0; i < words.count && row->kept[i]; i++)
+		assert_string_equal(words.at[i], row->kept[i]);
+	assert_int_equal(i, words.count);
+	assert_null(row->kept[i]);
+	settings_fixture_done(&b);
+}
+
 static void test_no_argv(void **state)
 {
 	static const char *const argv[] = { NULL };
@@ -248,6 +290,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_taken, taken);
 	SUITE_ROWS(&s, test_refused, refused);
+	SUITE_ROWS(&s, test_kept, kept);
 	suite_add(&s, "an argv without even a program's name", test_no_argv, NULL, NULL);
 	suite_add(&s, "every beginning that is one original's alone means it", test_abbreviations,
 		NULL, NULL);
