@@ -19,6 +19,7 @@
 #include "daemon/plan/scrub.h"
 #include "daemon/plan/topology.h"
 
+#define ENV_LIST       "OMPI_MCA_mca_base_env_list"
 #define KILL_PARAMETER "odls_base_sigkill_timeout"
 
 enum { HOSTS_BYTES = 64 << 10 }; /* of one --host: the kernel takes 128 KiB for a word */
@@ -65,6 +66,11 @@ int head_node_check(const struct head_facts *f, struct failure *why)
 		return failure_usage(why, "%s and %s both list the nodes: leave one of them out",
 			settings_where(s, SET_MPIRUN_HOSTS),
 			settings_where(s, SET_MPIRUN_HOSTFILE));
+	if (env_get(f->env, ENV_LIST))
+		return failure_usage(why,
+			"%s hands all variables over by mpirun's -x, which mpirun refuses beside " ENV_LIST
+			": unset that",
+			asked);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (is_given(s, others[i].id) &&
 			(others[i].id != SET_STANDALONE || settings_flag(s, SET_STANDALONE)))

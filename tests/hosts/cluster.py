@@ -340,7 +340,8 @@ class Cluster:
     def popen(self, host, argv, env=None, **options):
         """Starts a command on host number `host`, in /run/home, in a session of its own and with
         nothing of our environment."""
-        if any(str(word).startswith(("mpirun", "--mpirun-host")) for word in argv) and not self._slot:
+        is_mpirun = any(str(word).startswith(("mpirun", "--mpirun-host")) for word in argv)
+        if is_mpirun and not self._slot:
             self._slot = mpirun_slot()
         variables = {"PATH": PATH, "HOME": "/root", **self._variables[host], **(env or {})}
         if "ASAN_OPTIONS" in os.environ:  # see conftest.py
