@@ -13,6 +13,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/name.h"
+#include "config/foreign.h"
 
 struct reader {
 	struct settings *s;
@@ -56,7 +57,7 @@ static int long_option(struct reader *r, const char *word, size_t len, enum sett
 {
 	const char *name = word + 2;
 	enum setting_id id = settings_find(name, len);
-	const char *nearest, *all;
+	const char *nearest, *hint, *all;
 
 	for (int original = 1; id == SETTING_COUNT && original >= 0; original--)
 		if (abbreviated(r->s->arena, name, len, original, &id, &all) > 1)
@@ -66,6 +67,9 @@ static int long_option(struct reader *r, const char *word, size_t len, enum sett
 		*ret = id;
 		return 0;
 	}
+	hint = len > 1 ? foreign_hint(name, len) : NULL;
+	if (hint)
+		return failure_usage(r->why, "--%.*s: no such option; %s", (int)len, name, hint);
 	nearest = settings_nearest(name, len);
 	return failure_usage(r->why, "--%.*s: no such option%s%s%s", (int)len, name,
 		nearest ? ", did you mean --" : "", nearest ? nearest : "",
@@ -120,12 +124,15 @@ static int refuse_long_dash(const char *word, struct failure *why)
 
 static int unknown_letter(const char *word, struct failure *why)
 {
+	const char *hint = foreign_hint(word + 1, 1);
+
 	if (refuse_long_dash(word, why) < 0)
 		return why->code;
 	if (word[1] == 'n') /* mpirun's -n and -np */
 		return failure_usage(
 			why, "%s: no such option, did you mean --nproc_per_node?", word);
-	return failure_usage(why, "%s: no such option; launchd --help lists them", word);
+	return failure_usage(
+		why, "%s: no such option; %s", word, hint ? hint : "launchd --help lists them");
 }
 
 /* One word of short options: flags may be joined, the rest of the word is a value. */

@@ -233,6 +233,15 @@ static size_t common_prefix(const char *name, const char *text, size_t len)
 	return n;
 }
 
+/* How many letters may be wrong in a name for it to be a typo of another: one in four, and three at
+ * most. "--tf-config" is no "--config". */
+static size_t typos_allowed(const char *flag, size_t len)
+{
+	size_t longer = strlen(flag) > len ? strlen(flag) : len;
+
+	return longer / 4 < 3 ? longer / 4 : 3;
+}
+
 /* Among the keys of a section, or among all flags. */
 static const char *nearest_in(bool keys, enum setting_section section, const char *name, size_t len)
 {
@@ -243,11 +252,12 @@ static const char *nearest_in(bool keys, enum setting_section section, const cha
 		const struct setting_row *row = &setting_rows[id];
 		const char *flag = keys ? settings_key(row) : row->flag;
 		size_t d = name_distance(flag, name, len, 3);
+		bool is_typo = d <= typos_allowed(flag, len);
 		size_t prefix = common_prefix(flag, name, len);
 
 		if (keys ? row->section != section || row->only_flag : row->only_key)
 			continue;
-		if (d < best && d < len) {
+		if (d < best && is_typo) {
 			best = d;
 			nearest = flag;
 		}

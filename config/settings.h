@@ -90,8 +90,8 @@ const char *settings_key(const struct setting_row *row);
 /* Whether a file may have that section: there are settings in it. */
 bool settings_has_section(enum setting_section section);
 
-/* The nearest name, within three letters or with the same begin; NULL: none is near. For "did you
- * mean". */
+/* The nearest name, of which at most one letter in four is wrong, or with the same begin; NULL:
+ * none is near. For "did you mean". */
 const char *settings_nearest(const char *name, size_t len);
 
 /* The same among the keys of a section. */
