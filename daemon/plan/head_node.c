@@ -48,6 +48,9 @@ int head_node_check(const struct head_facts *f, struct failure *why)
 		const char *because;
 	} others[] = {
 		{ SET_STANDALONE, "runs a job on this node alone" },
+		{ SET_PER_PROCESS,
+			"needs a launcher for each worker, and mpirun starts one on "
+			"each node" },
 		{ SET_NODE_RANK, "is one node's, and mpirun tells each node its own" },
 		{ SET_CLUSTER_NODES, "lists the nodes, too" },
 		{ SET_CLUSTER_HOSTFILE, "lists the nodes, too" },

@@ -159,6 +159,7 @@ def test_dry_run_is_the_command(mpirun, place):
     (['--mpirun-hosts=n0'], {'SLURM_STEP_ID': '0', 'SLURM_PROCID': '0'}, ['srun has started']),
     (['--mpirun-hosts=n0', '--mpirun-hostfile=f'], {}, ['both list the nodes']),
     (['--mpirun-hosts=n0', '--standalone'], {}, ['--standalone', 'mutually exclusive']),
+    (['--mpirun-hosts=n0', '--per-process'], {}, ['--per-process', 'a launcher for each worker']),
     (['--mpirun-hosts=n0', '--nnodes=2'], {}, ['--nnodes says 2', 'lists 1 node']),
     (['--mpirun-hosts=n0'], {'LAUNCHD_NODE_RANK': '0'}, ['LAUNCHD_NODE_RANK']),
     (['--mpirun-hosts=n0', '--cluster-nodes=n0'], {}, ['--cluster-nodes lists the nodes, too']),
