@@ -116,6 +116,33 @@ static void require_meeting(struct settings *s)
 		(void)settings_put(s, SET_CONTROL, "required", because, &ours); /* it is a choice */
 }
 
+/* A script that starts its own ranks gives them all that they need itself. */
+static void check_node_env(const struct settings *s, struct failure *why)
+{
+	static const struct {
+		enum setting_id id;
+		const char *choice; /* NULL: the flag */
+		const char *because;
+	} others[] = {
+		{ SET_VIRTUAL_LOCAL_RANK, NULL, "the script has no local rank" },
+		{ SET_STORE, "agent", "the script's own rank 0 hosts the store" },
+		{ SET_MPI_ENV, "rewrite-slurm", "the script is no task among others" },
+	};
+
+	for (size_t i = 0; settings_flag(s, SET_NODE_ENV) && i < sizeof others / sizeof *others;
+		i++)
+		if (others[i].choice ? settings_is(s, others[i].id, others[i].choice) :
+				       settings_flag(s, others[i].id))
+			(void)failure_go_on(
+				failure_usage(why, "%s and %s%s%s are mutually exclusive: %s",
+					settings_label(s, SET_NODE_ENV),
+					settings_label(s, others[i].id),
+					others[i].choice ? " " : "",
+					others[i].choice ? others[i].choice : "",
+					others[i].because),
+				why);
+}
+
 /* What excludes something else, or needs it. Each is told where all failures are wanted, else the
  * first. */
 static int check_pairs(const struct settings *s, struct failure *why)
@@ -129,7 +156,8 @@ static int check_pairs(const struct settings *s, struct failure *why)
 				settings_label(s, SET_CLUSTER_NODES),
 				settings_label(s, SET_CLUSTER_HOSTFILE)),
 			why);
-	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV))
+	if (settings_flag(s, SET_NO_PYTHON) && !settings_flag(s, SET_USE_ENV) &&
+		!settings_flag(s, SET_NODE_ENV))
 		(void)failure_go_on(
 			failure_usage(why,
 				"%s needs --use_env: a program that isn't a Python script gets its local rank only in LOCAL_RANK",
@@ -141,6 +169,7 @@ static int check_pairs(const struct settings *s, struct failure *why)
 				"%s and %s are mutually exclusive: a module is run by Python",
 				settings_label(s, SET_NO_PYTHON), settings_label(s, SET_MODULE)),
 			why);
+	check_node_env(s, why);
 	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))
 		(void)failure_go_on(
 			failure_usage(why, "%s needs --wrap, the command for those ranks",

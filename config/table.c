@@ -166,6 +166,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",
 		.help = "Let every worker see one GPU, as device 0: LOCAL_RANK is 0 and "
 			"CUDA_VISIBLE_DEVICES is the worker's own entry of the launcher's list." },
+	[SET_NODE_ENV] = { .flag = "node-env", .kind = KIND_FLAG, .group = GROUP_WORKERS,
+		.by_default = "0",
+		.help = "Start the script once on each node, with MASTER_ADDR, MASTER_PORT and "
+			"NODE_RANK only: for programs that start their own ranks, such as Lightning "
+			"with devices=N and num_nodes=M. See ONE SCRIPT FOR EACH NODE in "
+			"launchd(1)." },
 	[SET_ROLE] = { .flag = "role", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "NAME", .by_default = "default",
 		.help = "ROLE_NAME of the workers." },

@@ -116,7 +116,8 @@ static bool needs_torch(const struct settings *s)
 	bool agent = settings_is(s, SET_STORE, "agent");
 	bool automatic = !settings_given(s, SET_STORE) && settings_number(s, SET_MAX_RESTARTS) > 0;
 
-	return (agent || automatic) && !settings_flag(s, SET_NO_PYTHON);
+	return (agent || automatic) && !settings_flag(s, SET_NO_PYTHON) &&
+		!settings_flag(s, SET_NODE_ENV);
 }
 
 /* 0 is a group that this pid namespace does not show. */

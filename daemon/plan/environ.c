@@ -88,6 +88,25 @@ static void edit_ranks(struct build *b, const struct worker_rank *r)
 	edit_number(b, "ROLE_WORLD_SIZE", r->role_world_size, "workers of the role");
 }
 
+/* --node-env: a program that starts its own ranks takes whatever looks like one for its own. */
+static void edit_node(struct build *b, const struct worker_rank *r, const struct attempt *attempt)
+{
+	static const char elastic[] = "TORCHELASTIC_";
+	static const char *const ranks[] = { "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+		"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE" };
+	static const char why[] = "--node-env: the script starts its own ranks";
+
+	edit(b, "MASTER_ADDR", b->p->master_addr, "where the script's rank 0 listens");
+	edit(b, "MASTER_PORT", attempt->master_port, "where the script's rank 0 listens");
+	edit_number(b, "NODE_RANK", r->node_rank, "rank of this node");
+	for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+		if (env_get(b->p->env, ranks[i]))
+			edit(b, ranks[i], NULL, why);
+	for (const char *const *e = b->p->env; e && *e; e++)
+		if (strncmp(*e, elastic, sizeof elastic - 1) == 0)
+			edit(b, arena_strndup(b->arena, *e, env_name_length(*e)), NULL, why);
+}
+
 static void edit_elastic(struct build *b, unsigned local_rank, const struct attempt *attempt)
 {
 	bool by_agent = b->p->store == STORE_AGENT;
@@ -218,8 +237,12 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	struct build b = { p, arena, ret };
 	struct worker_rank r = plan_rank(p, local_rank);
 
-	edit_ranks(&b, &r);
-	edit_elastic(&b, local_rank, attempt);
+	if (p->node_env) {
+		edit_node(&b, &r, attempt);
+	} else {
+		edit_ranks(&b, &r);
+		edit_elastic(&b, local_rank, attempt);
+	}
 	edit_nccl(&b);
 	edit_devices(&b, &r);
 	edit_scrubbed(&b, &r);

@@ -75,6 +75,7 @@ struct plan {
 		*foreign_line;  /* of a script that Python runs; see facts/program.h; NULL: none */
 	const struct vec *args; /* the script's */
 	bool python, module, use_env, virtual_local_rank;
+	bool node_env; /* the script starts its own ranks, and gets no rank but its node's */
 	enum expansion expand_args;
 	bool ctl_socket; /* there is one, for launchctl */
 	bool service;    /* systemd, or what speaks like it, has started us: NOTIFY_SOCKET is set */

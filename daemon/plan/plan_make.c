@@ -182,7 +182,8 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.args = &s->args,
 		.python = !settings_flag(s, SET_NO_PYTHON),
 		.module = settings_flag(s, SET_MODULE),
-		.use_env = settings_flag(s, SET_USE_ENV),
+		.use_env = settings_flag(s, SET_USE_ENV) || settings_flag(s, SET_NODE_ENV),
+		.node_env = settings_flag(s, SET_NODE_ENV),
 		.expand_args = (enum expansion)settings_number(s, SET_EXPAND_ARGS),
 		.virtual_local_rank = settings_flag(s, SET_VIRTUAL_LOCAL_RANK),
 		.local_rank_arg = settings_text(s, SET_LOCAL_RANK_ARG),
@@ -221,6 +222,8 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.ctl_socket = settings_is(s, SET_CTL_SOCKET, "auto"),
 	};
 
+	if (p.node_env && !settings_given(s, SET_MPI_ENV))
+		p.mpi_env = MPI_ENV_SCRUB; /* a rank of MPI's would be taken for its own */
 	if (plan_ranks(nproc_of_node, id->nnodes, id->node_rank, &p.first_rank, &p.world_size) < 0)
 		return failure_usage(
 			d->why, "%u nodes with %u workers each are too many", id->nnodes, p.nproc);

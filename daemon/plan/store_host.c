@@ -64,6 +64,11 @@ int decide_store(const struct deciding *d, struct plan *p)
 		p->store_from = settings_where(d->s, SET_STORE);
 		return p->store == STORE_AGENT ? check_agent(d, p) : 0;
 	}
+	if (p->node_env) {
+		p->store = STORE_RANK0;
+		p->store_from = settings_where(d->s, SET_NODE_ENV);
+		return 0;
+	}
 	/* the others of an only rank are not this launcher's, and bring a store of their own */
 	if (p->max_restarts == 0 || settings_given(d->s, SET_ONLY_RANK)) {
 		p->store = STORE_RANK0;

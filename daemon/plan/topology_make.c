@@ -10,6 +10,23 @@
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 
+/* --node-env: what starts its own ranks is started once, whatever the system's file or a list of
+ * nodes says for other jobs. */
+static int one_script(const struct deciding *d, struct topology *t)
+{
+	const struct value *given = &d->s->value[SET_NPROC_PER_NODE];
+
+	if (given->from.level > LEVEL_SYSTEM_FILE && t->nproc != 1)
+		return failure_usage(d->why,
+			"%s starts the script once on each node, but %s says %s: leave it out, and tell "
+			"the script how many ranks to start",
+			settings_label(d->s, SET_NODE_ENV),
+			settings_label(d->s, SET_NPROC_PER_NODE), given->text);
+	t->nproc = 1;
+	t->nproc_from = settings_where(d->s, SET_NODE_ENV);
+	return 0;
+}
+
 static int nproc_find(const struct deciding *d, struct topology *t)
 {
 	const char *text = settings_text(d->s, SET_NPROC_PER_NODE);
@@ -17,6 +34,8 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 
 	t->nproc = (unsigned)settings_number(d->s, SET_NPROC_PER_NODE);
 	t->nproc_from = where;
+	if (settings_flag(d->s, SET_NODE_ENV))
+		return one_script(d, t);
 	if (listed_slots(d, t, &t->hosts) < 0)
 		return d->why->code;
 	if (t->hosts) {

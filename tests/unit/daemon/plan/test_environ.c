@@ -189,6 +189,29 @@ static void test_rewritten(void **state)
 	arena_done(&a);
 }
 
+/* --node-env: of three names no rank but the node's is left. */
+static void test_node(void **state)
+{
+	static const char *const env[] = { "RANK=3", "ROLE_NAME=x", "TORCHELASTIC_RUN_ID=y",
+		"TORCHELASTIC_NEW=z", "HOME=/root", NULL };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	(void)state;
+	p.node_env = true;
+	plan_environment(&p, 0, &attempt, &a, &edits);
+	assert_edit(&edits, "RANK", NULL, ENV_REMOVED);
+	assert_edit(&edits, "ROLE_NAME", NULL, ENV_REMOVED);
+	assert_edit(&edits, "TORCHELASTIC_RUN_ID", NULL, ENV_REMOVED);
+	assert_edit(&edits, "TORCHELASTIC_NEW", NULL, ENV_REMOVED);
+	assert_null(edit_of(&edits, "LOCAL_RANK"));
+	assert_null(edit_of(&edits, "TORCHELASTIC_ERROR_FILE"));
+	assert_non_null(edit_of(&edits, "NODE_RANK"));
+	assert_non_null(edit_of(&edits, "MASTER_PORT"));
+	arena_done(&a);
+}
+
 /* The names that TensorFlow's and JAX's readers of Slurm take, set even where the launcher has
  * none.
  */
@@ -426,6 +449,7 @@ int main(void)
 	SUITE_ROWS(&s, test_device, devices);
 	suite_add(&s, "nothing else is touched", test_nothing_else, NULL, NULL);
 	suite_add(&s, "rewritten names have the worker's own values", test_rewritten, NULL, NULL);
+	suite_add(&s, "one script for each node", test_node, NULL, NULL);
 	suite_add(&s, "tasks of Slurm by --mpi-env rewrite-slurm", test_slurm, NULL, NULL);
 	suite_add(&s, "what is set on request only", test_on_request, NULL, NULL);
 	suite_add(&s, "the user has the last word", test_user, NULL, NULL);
