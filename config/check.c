@@ -31,7 +31,7 @@ static int check_row(
 	case SUPPORTED:
 		break;
 	case SUPPORT_IGNORED:
-		if (settings_given(s, id))
+		if (!is_default(v, row))
 			notes_add(notes, NOTE_WARNING, "%s %s", settings_label(s, id), row->help);
 		break;
 	case SUPPORT_LATER:
@@ -124,6 +124,7 @@ static void check_node_env(const struct settings *s, struct failure *why)
 		const char *choice; /* NULL: the flag */
 		const char *because;
 	} others[] = {
+		{ SET_PER_PROCESS, NULL, "the script starts the node's ranks itself" },
 		{ SET_VIRTUAL_LOCAL_RANK, NULL, "the script has no local rank" },
 		{ SET_STORE, "agent", "the script's own rank 0 hosts the store" },
 		{ SET_MPI_ENV, "rewrite-slurm", "the script is no task among others" },
@@ -141,6 +142,17 @@ static void check_node_env(const struct settings *s, struct failure *why)
 					others[i].choice ? others[i].choice : "",
 					others[i].because),
 				why);
+}
+
+/* torchrun runs the file as a Python script then, and doesn't look at the other flag. */
+static void check_run_path(const struct settings *s, enum setting_id other, struct failure *why)
+{
+	if (settings_flag(s, SET_RUN_PATH) && settings_flag(s, other))
+		(void)failure_go_on(
+			failure_usage(why,
+				"%s and %s are mutually exclusive: with --run-path it is a file that Python runs",
+				settings_label(s, other), settings_label(s, SET_RUN_PATH)),
+			why);
 }
 
 /* What excludes something else, or needs it. Each is told where all failures are wanted, else the
@@ -170,6 +182,8 @@ static int check_pairs(const struct settings *s, struct failure *why)
 				settings_label(s, SET_NO_PYTHON), settings_label(s, SET_MODULE)),
 			why);
 	check_node_env(s, why);
+	check_run_path(s, SET_NO_PYTHON, why);
+	check_run_path(s, SET_MODULE, why);
 	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))
 		(void)failure_go_on(
 			failure_usage(why, "%s needs --wrap, the command for those ranks",

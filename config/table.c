@@ -475,7 +475,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "is not supported because it names a Python class: use -r, -t and "
 			"--log-dir to choose where output goes" },
 	[SET_RUN_PATH] = { .flag = "run-path", .original = 1, .pet = 1, .kind = KIND_FLAG,
-		.support = SUPPORT_REFUSED, .group = GROUP_LATER, .by_default = "0",
-		.help = "is not supported because it runs the script inside the launcher's Python: "
-			"leave it out, and the script runs in its own Python process" },
+		.support = SUPPORT_IGNORED, .group = GROUP_LATER, .by_default = "0",
+		.help = "has no effect: the launcher has no Python of its own to run the script "
+			"in, and every worker is a Python process" },
 };

@@ -191,13 +191,22 @@ def test_what_means_nothing_here_warns_in_one_line(launch, flag, value, instead)
 
 
 @pytest.mark.parametrize('argv, way_out', [
-    (['--run-path'], 'leave it out'),
+    (['--run-path'], 'it is a file that Python runs'),
     (['--logs-specs', 'x'], '-r, -t and --log-dir'),
     (['--rdzv-backend', 'etcd'], '--rdzv-endpoint HOST:PORT'),
     (['--rdzv-backend=mine'], '--rdzv-endpoint HOST:PORT'),
 ])
 def test_what_would_lose_something_is_refused_with_the_way_out(refused, argv, way_out):
     refused([*argv, *native('dump')], argv[0].partition('=')[0], way_out)
+
+
+@pytest.mark.parametrize('flag, variables', [(['--run-path'], {}), ([], {'PET_RUN_PATH': '1'})])
+def test_run_path_runs_the_script_by_python(launch, place, flag, variables):
+    place.write('train.py', '')
+    result = launch([*flag, '--python', worker('dump'), 'train.py', '--lr=1'], variables, name='torchrun')
+    assert result.rc == 0, result
+    assert place.dumps()[0]['argv'][1:] == ['-u', 'train.py', '--lr=1']
+    assert 'has no effect: the launcher has no Python of its own' in result.err
 
 
 def test_signals_to_handle_adds_to_those_that_end_the_job(dry):

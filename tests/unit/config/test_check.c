@@ -11,6 +11,9 @@
 #define UNREADABLE(name) \
 	"--env: \"" name "\" is set, but shells can't read a variable of that name " \
 	"(letters, digits and _ only, no digit first)"
+#define NO_RUN_PATH \
+	" has no effect: the launcher has no Python of its own to run the script in, and every " \
+	"worker is a Python process"
 
 static const struct check_row {
 	const char *says;
@@ -20,7 +23,7 @@ static const struct check_row {
 		enum level level; /* LEVEL_NONE: of the command line */
 	} put[3];                 /* ends with text NULL */
 	int rc;
-	const char *text[2]; /* the refusal, else all warnings; NULL: there is none */
+	const char *text[2]; /* the refusal, if any, and all warnings; NULL: there is none */
 } checks[] = {
 	{ "nothing is given", { { SET_ENV, NULL, 0 } }, 0, { NULL } },
 
@@ -68,8 +71,17 @@ static const struct check_row {
 		0,
 		{ "--start-method has no effect: every worker is a process of its own, started by execve",
 			"launchd.conf:2: event-log-handler has no effect: launchd reports what happens on its standard error" } },
-	{ "refused with the way out: --run-path", { { SET_RUN_PATH, "1", 0 } }, -EINVAL,
-		{ "--run-path is not supported because it runs the script inside the launcher's Python: leave it out, and the script runs in its own Python process" } },
+	{ "no meaning here: --run-path", { { SET_RUN_PATH, "1", 0 } }, 0,
+		{ "--run-path" NO_RUN_PATH } },
+	{ "--run-path isn't for programs",
+		{ { SET_RUN_PATH, "1", 0 }, { SET_NO_PYTHON, "1", 0 }, { SET_USE_ENV, "1", 0 } },
+		-EINVAL,
+		{ "--no_python and --run-path are mutually exclusive: with --run-path it is a file that Python runs",
+			"--run-path" NO_RUN_PATH } },
+	{ "--run-path isn't for modules",
+		{ { SET_RUN_PATH, "1", LEVEL_FILE }, { SET_MODULE, "1", 0 } }, -EINVAL,
+		{ "--module and job.ini:1: run-path are mutually exclusive: with --run-path it is a file that Python runs",
+			"job.ini:1: run-path" NO_RUN_PATH } },
 	{ "refused with the way out: --logs-specs", { { SET_LOGS_SPECS, "x", 0 } }, -EINVAL,
 		{ "--logs-specs is not supported because it names a Python class: use -r, -t and --log-dir to choose where output goes" } },
 	{ "--node-env alone", { { SET_NODE_ENV, "1", 0 } }, 0, { NULL } },
@@ -155,7 +167,7 @@ static void test_check(void **state)
 	note = b.notes.first;
 	if (row->rc < 0)
 		assert_string_equal(b.why.text, row->text[0]);
-	for (size_t i = 0; i < 2 && row->rc == 0 && row->text[i]; i++, note = note->next) {
+	for (size_t i = row->rc < 0; i < 2 && row->text[i]; i++, note = note->next) {
 		assert_non_null(note);
 		assert_int_equal(note->level, NOTE_WARNING);
 		assert_string_equal(note->text, row->text[i]);
@@ -176,10 +188,11 @@ static void test_all(void **state)
 		{ SET_CLUSTER_HOSTFILE, "hosts" }, { SET_NO_PYTHON, "1" }, { SET_MODULE, "1" },
 		{ SET_WRAP_RANKS, "0" }, { SET_QUIET, "1" }, { SET_VERBOSE, "1" },
 		{ SET_MONITOR_INTERVAL, "1" } };
-	static const char *const begins[] = { "--numa-binding: \"node\"", "--run-path is not",
+	static const char *const begins[] = { "--numa-binding: \"node\"",
 		"--rdzv-conf: \"timeout=x\"", "--restart-on and --no-restart-on",
 		"--cluster-nodes and --cluster-hostfile", "--no_python needs --use_env",
-		"--no_python and --module", "--wrap-ranks needs --wrap", "--quiet and --verbose" };
+		"--no_python and --module", "--no_python and --run-path", "--module and --run-path",
+		"--wrap-ranks needs --wrap", "--quiet and --verbose" };
 	struct settings_fixture b;
 	struct failures all;
 
