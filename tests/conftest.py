@@ -29,6 +29,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line('markers', 'long: waits for ten seconds or more')
+    config.addinivalue_line('markers', 'heavy: CI has no time for it, or not what it needs')
     config.addinivalue_line('markers', 'needs(TOOL...): is skipped where one is missing')
     config.addinivalue_line('markers', 'quick: stands for its kind in tests/run --quick')
 

@@ -366,15 +366,15 @@ class Cluster:
                 if libc.setns(here.fileno(), 0) < 0:
                     os.abort()  # a test process in the wrong network must not go on
 
-    def finish(self, process):
+    def finish(self, process, limit_s=LIMIT_S):
         """Waits for a command of popen(); a CompletedProcess."""
         try:
-            out, err = process.communicate(timeout=LIMIT_S)
+            out, err = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             left = self.processes()
             self.kill_all()
             out, err = process.communicate()
-            raise ClusterError(f"no end after {LIMIT_S} s; processes: {left}\n{out}\n{err}") \
+            raise ClusterError(f"no end after {limit_s} s; processes: {left}\n{out}\n{err}") \
                 from None
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
