@@ -27,6 +27,7 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 ReturnToService=2
 MpiDefault=none
+SlurmdParameters=config_overrides
 KillWait=3
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 {nodes}
@@ -41,11 +42,12 @@ def why_impossible():
 
 
 class Slurm:
-    """On hosts that are there already. cred_expire: so many seconds a requeued job waits."""
+    """On hosts that are there already. cred_expire: so many seconds a requeued job waits. cpus: of each
+    host, whatever the machine has."""
 
-    def __init__(self, hosts, cred_expire=120):
+    def __init__(self, hosts, cred_expire=120, cpus=1):
         self.hosts = hosts
-        nodes = [f"NodeName={name} NodeAddr={address} CPUs=1 State=UNKNOWN"
+        nodes = [f"NodeName={name} NodeAddr={address} CPUs={cpus} State=UNKNOWN"
                  for name, address in zip(hosts.names, hosts.addresses)]
         (hosts.home / "slurm.conf").write_text(
             CONF.format(

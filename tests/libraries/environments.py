@@ -73,6 +73,16 @@ def of_pip(*packages, options=(), **variables):
     return make
 
 
+def new_torch(path):
+    """With what DeepSpeed compiles, once, where it is used first."""
+    of_pip("torch", "numpy", "accelerate", "deepspeed", "lightning", "mpi4py", "ninja",
+           "transformers")(path)
+    call(path / "bin/python", "-c", "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder\n"
+         "ShareMemCommBuilder().load()",
+         TORCH_EXTENSIONS_DIR=str(path / "extensions"), DS_ACCELERATOR="cpu",
+         PATH=f"{path}/bin:{os.environ['PATH']}")
+
+
 def old_torch(path):
     """In Debian 11, whose Python and libraries are as old as it is."""
     if os.geteuid() != 0:
@@ -81,6 +91,7 @@ def old_torch(path):
     path.mkdir()
     call("mmdebstrap", "--mode=root", "--variant=minbase", "--include=python3,python3-numpy",
          "--quiet", "--dpkgopt=force-unsafe-io", "bullseye", root)
+    (root / "etc/hosts").touch()
     call(PYTHON, *PIP, "--target", root / "usr/lib/python3/dist-packages", "--python-version", "3.9",
          "--only-binary=:all:", "--no-deps", "torch==1.8.1", "typing_extensions<4.13")
     (path / "bin").mkdir()
@@ -92,9 +103,7 @@ def old_torch(path):
 # Open MPI, MPICH and Intel MPI see Debian's torch; mpi4py takes the MPI that lies beside it
 SEES_DEBIAN = ["--system-site-packages"]
 ENVIRONMENTS = {
-    # DeepSpeed's kernels would be compiled
-    "torch": of_pip("torch", "numpy", "accelerate", "deepspeed", "lightning", "mpi4py", "transformers",
-                    DS_BUILD_OPS="0"),
+    "torch": new_torch,
     "torch1.8": old_torch,
     "jax": of_pip("jax"),
     "tensorflow": of_pip("tensorflow-cpu"),

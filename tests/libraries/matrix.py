@@ -1,16 +1,14 @@
 """matrix.py - libraries, and which of them are run from which source. What is left out says why."""
-import fnmatch
 from dataclasses import dataclass
-from typing import Callable
 
-from sources import SOURCES
+from sources import BY_HAND, BY_LAUNCHERS, PER_WORKER, SOURCES
 
 
 @dataclass(frozen=True)
 class Library:
     """title: for the table. script: of scripts/. environment: where its Python is; None: it is
-    Debian's. packages: whose versions the table has, the first one behind the title. ends: the exit
-    code, and what the launchers say."""
+    Debian's, OF_SOURCE: the source's. packages: whose versions the table has. ends: the exit code, and
+    what the launchers say."""
     title: str
     script: str
     environment: str | None
@@ -20,6 +18,7 @@ class Library:
     ends: tuple = (0, None)
 
 
+OF_SOURCE = "the source's"
 FAILS = (1, "ValueError: the loss of rank 3 is NaN")
 TRAINER = ("--output_dir", "trained", "--use_cpu", "--max_steps", "2", "--logging_steps", "1",
            "--per_device_train_batch_size", "2", "--learning_rate", "0.01", "--optim", "sgd",
@@ -53,29 +52,43 @@ LIBRARIES = {
     "deepspeed": Library("initialize, DeepSpeed", "deepspeed_engine.py", "torch",
                          ("deepspeed", "torch")),
     "jax": Library("psum with an address, JAX", "jax_psum.py", "jax", ("jax",)),
-    "mpi4py": Library("beside DDP, mpi4py", "mpi4py_beside.py", None, ("mpi4py", "torch")),
-    "mpi4py-own": Library("beside DDP, with the launcher's own MPI, mpi4py", "mpi4py_beside.py",
-                          "source", ("mpi4py", "torch")),
+    "mpi4py": Library("DDP with mpi4py imported", "mpi4py_beside.py", None, ("mpi4py", "torch")),
+    "mpi4py-own": Library("DDP with mpi4py imported, the launcher's own MPI", "mpi4py_beside.py",
+                          OF_SOURCE, ("mpi4py", "torch")),
+    "mpi4py-job": Library("mpi4py alone, the launcher's own MPI", "mpi4py_job.py", OF_SOURCE,
+                          ("mpi4py",)),
+    "horovod": Library("Horovod with MPI", "horovod_train.py", "horovod", ("horovod", "torch")),
 }
 
-# (sources, libraries, why), as patterns; the first that fits says it
+# What is left out: sources, libraries, why; the first that has both says it.
+ALL = set(SOURCES)
+OWN_MPI = {name for name, source in SOURCES.items() if source.python}
+STAND_FOR_ALL = {"shell", "torchrun", "openmpi4", "srun-pmix"}
+READ_AS_DDP = {"fsdp2", "loader", "checkpoint", "barrier", "record", "rpc", "transformers-local-rank",
+               "deepspeed"}
+OF_MPI = {"mpi4py-job", "horovod"}
 LEFT_OUT = (
-    ("*", "mpi4py-own", "the launcher has no MPI but Debian's, or none"),
+    ({*BY_HAND, *BY_LAUNCHERS}, OF_MPI,
+     "MPI knows the launchers, not their workers: each of these is an MPI job of its own, unless there "
+     "is a launcher for each (--per-process)"),
+    ({"srun-each"}, OF_MPI, "without PMIx each of srun's processes is an MPI job of its own"),
+    ({"mpich4-each"}, OF_MPI, "Debian's mpi4py and Horovod are compiled for Open MPI"),
+    ({"openmpi5-each", "mpich5-each", "impi-each"}, {"horovod"}, "it is compiled for Open MPI 4"),
+    (set(PER_WORKER), {"mpi4py", "mpi4py-own"}, "MPI knows these workers: the next row has them"),
+    (ALL - OWN_MPI, {"mpi4py-own"}, "its MPI is Debian's, which the row above has, or it has none"),
+    (ALL - STAND_FOR_ALL, READ_AS_DDP, "it reads nothing of the environment but what DDP reads"),
+    (set(PER_WORKER), set(LIBRARIES) - {"ddp", "ddp-debian", "lightning", "deepspeed-init", *OF_MPI},
+     "it reads nothing but what DDP reads, which is the same here"),
 )
-OWN_MPI = [name for name, source in SOURCES.items() if source.python]
 # CI has no time for the others, nor for environments
-IN_CI = {("*", "ddp-debian"), ("*", "mpi4py")}
-
-
-def fits(pair, patterns):
-    return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in zip(pair, patterns))
+IN_CI = {"ddp-debian": ALL - {"azureml-each", "mpich4-each", "srun-each"}, "mpi4py": ALL,
+         "mpi4py-job": {"openmpi4-each", "srun-pmix-each"}}
 
 
 def left_out(source, library):
     """Why this cell is not tested; None: it is."""
-    if library == "mpi4py-own" and source in OWN_MPI:
-        return None
-    return next((why for *patterns, why in LEFT_OUT if fits((source, library), patterns)), None)
+    return next((why for sources, libraries, why in LEFT_OUT
+                 if source in sources and library in libraries), None)
 
 
 def cells():
@@ -83,12 +96,11 @@ def cells():
             if not left_out(source, library)]
 
 
-def environments_of(source, library):
-    """What must be there besides what ./bootstrap installs."""
+def environment_of(source, library):
+    """Where its Python is; None: it is Debian's."""
     own = LIBRARIES[library].environment
-    return {own if own != "source" else SOURCES[source].python} - {None}
+    return SOURCES[source].python if own == OF_SOURCE else own
 
 
 def in_ci(source, library):
-    return any(fits((source, library), patterns) for patterns in IN_CI) and \
-        source not in OWN_MPI
+    return source in IN_CI.get(library, ()) and not SOURCES[source].python

@@ -4,7 +4,7 @@ A source gives launchd the nodes, their ranks and where they meet, in its own wa
 workers and their number, is the same for all.
 """
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable
 
 import environments
@@ -14,7 +14,8 @@ from cluster import HOME, mpirun_on
 from harness import BUILD
 
 NPROC = ("--nproc_per_node", "2")
-HYDRA = ("-launcher", "ssh", "-launcher-exec", "/run/rsh", "-ppn", "1", "-n", "2", "-hosts")
+PER_PROCESS = ("--per-process",)
+HYDRA = ("-launcher", "ssh", "-launcher-exec", "/run/rsh", "-hosts", "n0,n1")
 
 
 def launchd(name="launchd"):
@@ -47,41 +48,56 @@ def by_torchrun(hosts, command, env):
         "--rdzv_id=job", *NPROC, *command], env)
 
 
-def by_openmpi4(hosts, command, env, own=()):
-    return [hosts.popen(0, [*mpirun_on(hosts.names, "--map-by", "ppr:1:node", "--bind-to", "none",
-                                       exported=env), launchd(), *own, *NPROC, *command], env)]
+def by_openmpi4(hosts, command, env, own=NPROC):
+    each = 2 if own == PER_PROCESS else 1
+    return [hosts.popen(0, [
+        *mpirun_on(hosts.names, "--map-by", f"ppr:{each}:node", "--bind-to", "none",
+                   count=2 * each, exported=env), launchd(), *own, *command], env)]
 
 
-def by_openmpi5(hosts, command, env):
+def by_openmpi5(hosts, command, env, own=NPROC):
+    each = 2 if own == PER_PROCESS else 1
     return [hosts.popen(0, [
         environments.home() / "openmpi5/bin/mpirun", "--allow-run-as-root", "--prtemca",
-        "plm_ssh_agent", "/run/rsh", "-H", "n0:2,n1:2", "--map-by", "ppr:1:node", "--bind-to",
-        "none", *(word for name in env for word in ("-x", name)), launchd(), *NPROC, *command], env)]
+        "plm_ssh_agent", "/run/rsh", "-H", "n0:2,n1:2", "-n", 2 * each,
+        "--map-by", f"ppr:{each}:node", "--bind-to", "none",
+        *(word for name in env for word in ("-x", name)), launchd(), *own, *command], env)]
 
 
-def by_azure(hosts, command, env):
-    """A job of the distribution MPI with process_count_per_instance 1: these come to each node."""
+def by_azure(hosts, command, env, own=NPROC):
+    """A job of the distribution MPI, whose process_count_per_instance is 1, or 2 --per-process; these
+    come to each node."""
     head = hosts.addresses[0]
     return by_openmpi4(hosts, command, {
         **env, "AZUREML_RUN_ID": "run", "AZUREML_NODE_COUNT": "2",
-        "AZ_BATCH_MASTER_NODE": f"{head}:6000", "AZ_BATCHAI_MPI_MASTER_NODE": head})
+        "AZ_BATCH_MASTER_NODE": f"{head}:6000", "AZ_BATCHAI_MPI_MASTER_NODE": head}, own)
 
 
 def by_hydra(program, settings=None):
     """It hands the whole environment over, and launchd needs an address, as it has no PMIx."""
-    return lambda hosts, command, env: [hosts.popen(
-        0, [program(), *HYDRA, ",".join(hosts.names), launchd(), "--master_addr=n0", *NPROC, *command],
-        {**env, **(settings() if settings else {})})]
+    def start(hosts, command, env, own=NPROC):
+        each = 2 if own == PER_PROCESS else 1
+        return [hosts.popen(0, [program(), *HYDRA, "-ppn", each, "-n", 2 * each, launchd(),
+                                "--master_addr=n0", *own, *command],
+                            {**env, **(settings() if settings else {})})]
+
+    return start
 
 
 def by_srun(mpi):
-    def start(hosts, command, env):
-        there = slurm.Slurm(hosts)
+    def start(hosts, command, env, own=NPROC):
+        there = slurm.Slurm(hosts, cpus=2)
         if mpi not in there.output("srun", "--mpi=list"):
             pytest.skip(f"this Slurm has no {mpi}")
-        return [there.popen("srun", "-N2", f"--mpi={mpi}", launchd(), *NPROC, *command, env=env)]
+        tasks = ["--ntasks-per-node=2"] if own == PER_PROCESS else []
+        return [there.popen("srun", "-N2", *tasks, f"--mpi={mpi}", launchd(), *own, *command, env=env)]
 
     return start
+
+
+def per_process(start):
+    """One launchd for each worker, as one process of MPI."""
+    return lambda hosts, command, env: start(hosts, command, env, PER_PROCESS)
 
 
 def of_system(program):
@@ -107,10 +123,12 @@ def in_environment(name, program):
     return lambda: [environments.home() / name / "bin" / program, "--version"]
 
 
-SOURCES = {
+BY_HAND = {
     "shell": Source("--nnodes …", by_hand),
     "pet": Source("PET_*", by_pet),
     "torchrun": Source("torchrun, c10d", by_torchrun),
+}
+BY_LAUNCHERS = {
     "openmpi4": Source("Open MPI", by_openmpi4, of_system("mpirun"), lambda: ["mpirun", "--version"]),
     "openmpi5": Source("Open MPI", by_openmpi5, of_environment("openmpi5"),
                        in_environment("openmpi5", "mpirun"), "openmpi5"),
@@ -127,3 +145,7 @@ SOURCES = {
                         lambda: ["slurmd", "-V"]),
     "azureml": Source("Azure ML", by_azure, of_system("mpirun")),
 }
+# these start one launchd for each worker
+PER_WORKER = {f"{name}-each": replace(source, start=per_process(source.start))
+              for name, source in BY_LAUNCHERS.items()}
+SOURCES = BY_HAND | BY_LAUNCHERS | PER_WORKER

@@ -23,7 +23,7 @@ import cluster  # noqa: E402
 import environments  # noqa: E402
 from harness import until  # noqa: E402
 from job import JobHosts  # noqa: E402
-from matrix import LIBRARIES, SOURCES, cells, environments_of, in_ci  # noqa: E402
+from matrix import LIBRARIES, SOURCES, cells, environment_of, in_ci  # noqa: E402
 
 LIMIT_S = 600  # eight processes load PyTorch beside those of other tests
 LINE = re.compile(r"^rank (\d+) of (\d+), local rank (\d+) of (\d+): sum (\d+), "
@@ -35,7 +35,8 @@ for name in sys.argv[1:]:
     print(name, version(name))
 """
 # caches go with the hosts
-SETTINGS = {"HOME": cluster.HOME, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+SETTINGS = {"HOME": cluster.HOME, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2",
+            "TORCH_EXTENSIONS_DIR": str(environments.home() / "torch/extensions")}
 DAEMONS = re.compile(r"(\S*/|: )?(munged|slurm\w*)")
 IMPOSSIBLE = cluster.why_impossible()
 pytestmark = pytest.mark.skipif(bool(IMPOSSIBLE), reason=IMPOSSIBLE or "")
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.skipif(bool(IMPOSSIBLE), reason=IMPOSSIBLE or "")
 def versions(python, packages):
     """As a line, such as "lightning 2.6.6, torch 2.15.0"."""
     said = subprocess.run([python, "-c", VERSIONS, *packages], check=True, capture_output=True,
-                          text=True).stdout
+                          text=True, cwd="/").stdout
     return ", ".join(line.partition("+")[0] for line in said.splitlines())
 
 
@@ -64,8 +65,8 @@ def hosts():
 
 
 def python_of(source, library):
-    needed = environments_of(source, library)
-    return environments.python(needed.pop()) if needed else sys.executable
+    name = environment_of(source, library)
+    return environments.python(name) if name else sys.executable
 
 
 def marks(source, library):
@@ -86,10 +87,10 @@ def run(hosts, source, library):
     pytest.param(source, library, id=f"{library}-by-{source}", marks=marks(source, library))
     for source, library in cells()])
 def test_cell(request, record_property, source, library):
-    for why in (SOURCES[source].why_not(),
-                *map(environments.why_not, environments_of(source, library))):
-        if why:
-            pytest.skip(why)
+    needed = environment_of(source, library)
+    why = SOURCES[source].why_not() or needed and environments.why_not(needed)
+    if why:
+        pytest.skip(why)
     hosts = request.getfixturevalue("hosts")
     what = LIBRARIES[library]
     ends = run(hosts, source, library)
