@@ -27,37 +27,38 @@ TRAINER = ("--output_dir", "trained", "--use_cpu", "--max_steps", "2", "--loggin
 
 
 def of_torch(title, script, **more):
-    return Library(f"{title}, torch", script, "torch", ("torch",), **more)
+    return Library(title, script, "torch", ("torch",), **more)
 
 
 LIBRARIES = {
-    "ddp-old": Library("DDP, torch", "torch_ddp.py", "torch1.8", ("torch",)),
-    "ddp-debian": Library("DDP, torch", "torch_ddp.py", None, ("torch",)),
-    "ddp": of_torch("DDP", "torch_ddp.py"),
+    "ddp-old": Library("DistributedDataParallel", "torch_ddp.py", "torch1.8", ("torch",)),
+    "ddp-debian": Library("DistributedDataParallel", "torch_ddp.py", None, ("torch",)),
+    "ddp": of_torch("DistributedDataParallel", "torch_ddp.py"),
     "fsdp2": of_torch("FSDP2 on CPUs", "torch_fsdp2.py"),
     "loader": of_torch("DataLoader workers", "torch_loader.py"),
-    "checkpoint": of_torch("dcp.async_save", "torch_checkpoint.py"),
-    "barrier": of_torch("monitored_barrier", "torch_barrier.py"),
-    "record": of_torch("@record", "torch_record.py", ends=FAILS),
+    "checkpoint": of_torch("`dcp.async_save`", "torch_checkpoint.py"),
+    "barrier": of_torch("`monitored_barrier`", "torch_barrier.py"),
+    "record": of_torch("`@record`", "torch_record.py", ends=FAILS),
     "rpc": of_torch("RPC", "torch_rpc.py"),
-    "lightning": Library("Lightning", "lightning_fit.py", "torch", ("lightning", "torch")),
-    "accelerate": Library("Accelerate", "accelerate_train.py", "torch", ("accelerate", "torch")),
-    "transformers": Library("Trainer, Transformers", "transformers_train.py", "torch",
+    "lightning": Library("Trainer", "lightning_fit.py", "torch", ("lightning", "torch")),
+    "accelerate": Library("Accelerator", "accelerate_train.py", "torch", ("accelerate", "torch")),
+    "transformers": Library("Trainer", "transformers_train.py", "torch",
                             ("transformers", "torch"), arguments=TRAINER),
     "transformers-local-rank": Library(
-        "Trainer with --local_rank, Transformers", "transformers_train.py", "torch",
+        "Trainer with `--local_rank`", "transformers_train.py", "torch",
         ("transformers", "torch"), options=(), arguments=TRAINER),
-    "deepspeed-init": Library("init_distributed, DeepSpeed", "deepspeed_init.py", "torch",
+    "deepspeed-init": Library("`init_distributed`", "deepspeed_init.py", "torch",
                               ("deepspeed", "torch")),
-    "deepspeed": Library("initialize, DeepSpeed", "deepspeed_engine.py", "torch",
+    "deepspeed": Library("`initialize`", "deepspeed_engine.py", "torch",
                          ("deepspeed", "torch")),
-    "jax": Library("psum with an address, JAX", "jax_psum.py", "jax", ("jax",)),
-    "mpi4py": Library("DDP with mpi4py imported", "mpi4py_beside.py", None, ("mpi4py", "torch")),
-    "mpi4py-own": Library("DDP with mpi4py imported, the launcher's own MPI", "mpi4py_beside.py",
-                          OF_SOURCE, ("mpi4py", "torch")),
-    "mpi4py-job": Library("mpi4py alone, the launcher's own MPI", "mpi4py_job.py", OF_SOURCE,
-                          ("mpi4py",)),
-    "horovod": Library("Horovod with MPI", "horovod_train.py", "horovod", ("horovod", "torch")),
+    "jax": Library("`psum`, `initialize()` with an address", "jax_psum.py", "jax", ("jax",)),
+    "mpi4py": Library("DistributedDataParallel, and mpi4py imported", "mpi4py_beside.py", None,
+                      ("mpi4py", "torch")),
+    "mpi4py-own": Library("DistributedDataParallel, and mpi4py with the launcher's own MPI",
+                          "mpi4py_beside.py", OF_SOURCE, ("mpi4py", "torch")),
+    "mpi4py-job": Library("all communication by mpi4py, with the launcher's own MPI",
+                          "mpi4py_job.py", OF_SOURCE, ("mpi4py",)),
+    "horovod": Library("DistributedOptimizer", "horovod_train.py", "horovod", ("horovod", "torch")),
 }
 
 # What is left out: sources, libraries, why; the first that has both says it.
@@ -67,18 +68,20 @@ STAND_FOR_ALL = {"shell", "torchrun", "openmpi4", "srun-pmix"}
 READ_AS_DDP = {"fsdp2", "loader", "checkpoint", "barrier", "record", "rpc", "transformers-local-rank",
                "deepspeed"}
 OF_MPI = {"mpi4py-job", "horovod"}
+STANDS_FOR = "it gets its ranks as the other rows of its library do: where it runs stands for the rest"
 LEFT_OUT = (
     ({*BY_HAND, *BY_LAUNCHERS}, OF_MPI,
-     "MPI knows the launchers, not their workers: each of these is an MPI job of its own, unless there "
-     "is a launcher for each (--per-process)"),
+     "MPI knows the launchers and not their workers, each of which is an MPI job of its own, unless "
+     "there is a launcher for each (`--per-process`)"),
     ({"srun-each"}, OF_MPI, "without PMIx each of srun's processes is an MPI job of its own"),
-    ({"mpich4-each"}, OF_MPI, "Debian's mpi4py and Horovod are compiled for Open MPI"),
-    ({"openmpi5-each", "mpich5-each", "impi-each"}, {"horovod"}, "it is compiled for Open MPI 4"),
-    (set(PER_WORKER), {"mpi4py", "mpi4py-own"}, "MPI knows these workers: the next row has them"),
+    ({"mpich4-each"}, OF_MPI, "Debian's mpi4py, and Horovod here, are compiled for Open MPI 4"),
+    ({"openmpi5-each", "mpich5-each", "impi-each"}, {"horovod"}, "Horovod is compiled for Open MPI 4"),
+    (set(PER_WORKER), {"mpi4py", "mpi4py-own"}, "MPI knows these workers: see the row in which all "
+     "communication is mpi4py's"),
     (ALL - OWN_MPI, {"mpi4py-own"}, "its MPI is Debian's, which the row above has, or it has none"),
-    (ALL - STAND_FOR_ALL, READ_AS_DDP, "it reads nothing of the environment but what DDP reads"),
+    (ALL - STAND_FOR_ALL, READ_AS_DDP, STANDS_FOR),
     (set(PER_WORKER), set(LIBRARIES) - {"ddp", "ddp-debian", "lightning", "deepspeed-init", *OF_MPI},
-     "it reads nothing but what DDP reads, which is the same here"),
+     STANDS_FOR),
 )
 # CI has no time for the others, nor for environments
 IN_CI = {"ddp-debian": ALL - {"azureml-each", "mpich4-each", "srun-each"}, "mpi4py": ALL,

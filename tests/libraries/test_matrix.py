@@ -23,7 +23,8 @@ import cluster  # noqa: E402
 import environments  # noqa: E402
 from harness import until  # noqa: E402
 from job import JobHosts  # noqa: E402
-from matrix import LIBRARIES, SOURCES, cells, environment_of, in_ci  # noqa: E402
+from matrix import LIBRARIES, SOURCES, cells, environment_of, in_ci, left_out  # noqa: E402
+from table import NOT_RUN, PAGE, TABLES, TESTED, first_cell, letter  # noqa: E402
 
 LIMIT_S = 600  # eight processes load PyTorch beside those of other tests
 LINE = re.compile(r"^rank (\d+) of (\d+), local rank (\d+) of (\d+): sum (\d+), "
@@ -39,7 +40,6 @@ SETTINGS = {"HOME": cluster.HOME, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL"
             "TORCH_EXTENSIONS_DIR": str(environments.home() / "torch/extensions")}
 DAEMONS = re.compile(r"(\S*/|: )?(munged|slurm\w*)")
 IMPOSSIBLE = cluster.why_impossible()
-pytestmark = pytest.mark.skipif(bool(IMPOSSIBLE), reason=IMPOSSIBLE or "")
 
 
 @functools.cache
@@ -88,7 +88,7 @@ def run(hosts, source, library):
     for source, library in cells()])
 def test_cell(request, record_property, source, library):
     needed = environment_of(source, library)
-    why = SOURCES[source].why_not() or needed and environments.why_not(needed)
+    why = IMPOSSIBLE or SOURCES[source].why_not() or needed and environments.why_not(needed)
     if why:
         pytest.skip(why)
     hosts = request.getfixturevalue("hosts")
@@ -112,3 +112,17 @@ def test_cell(request, record_property, source, library):
         assert not hosts.run(node, ["find", "/tmp", "-name", "launchd_*"]).stdout
     record_property("source", version_of(source))
     record_property("library", versions(python_of(source, library), what.packages))
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_the_page_has_these_cells(title):
+    """The page in the documentation is of this matrix, and of a run in which nothing failed."""
+    section = PAGE.read_text().partition(f"## {title}\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")]
+            for line in section.splitlines() if line.startswith("| [")]
+    sources = TABLES[title]
+    wanted = [[first_cell(library), *(letter(why) if why else TESTED for why in reasons)]
+              for library in LIBRARIES
+              if not all(reasons := [left_out(source, library) for source in sources])]
+    assert [[name, *(TESTED if mark == NOT_RUN else mark for mark in marks)]
+            for name, _, *marks in rows] == wanted

@@ -1,6 +1,6 @@
 """JAX: every process has one CPU device; gradients are averaged by psum over all of them.
 
-The coordinator listens where PyTorch's store would."""
+Where its variables are set (launchd --jax-env), initialize() needs no arguments."""
 import os
 
 import jax
@@ -10,9 +10,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
-jax.distributed.initialize(
-    f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}",
-    num_processes=int(os.environ["WORLD_SIZE"]), process_id=int(os.environ["RANK"]))
+if "JAX_COORDINATOR_ADDRESS" in os.environ:
+    jax.distributed.initialize()
+else:  # where PyTorch's store would listen
+    jax.distributed.initialize(
+        f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}",
+        num_processes=int(os.environ["WORLD_SIZE"]), process_id=int(os.environ["RANK"]))
 rank, world = jax.process_index(), jax.process_count()
 assert jax.device_count() == world and jax.local_device_count() == 1
 

@@ -38,4 +38,4 @@ for _ in range(2):
 
 print(f"rank {rank} of {world}, local rank {os.environ['LOCAL_RANK']} of "
       f"{os.environ['LOCAL_WORLD_SIZE']}: sum {float(total):.0f}, "
-      f"losses {losses[0]:.4f} {losses[1]:.4f}, weight {float(weight):.4f}")
+      f"losses {losses[0]:.4f} {losses[1]:.4f}, weight {weight.numpy():.4f}")
