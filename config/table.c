@@ -44,6 +44,11 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_NODE_RANK] = { .flag = "node_rank", .original = 1, .pet = 1, .kind = KIND_COUNT,
 		.group = GROUP_JOB, .metavar = "R", .min = 0, .max = 65535,
 		.help = "This node's rank, from 0. Default: what mpirun, srun or NODE_RANK says." },
+	[SET_ENV_RANKS] = { .flag = "env-ranks", .kind = KIND_CHOICE, .group = GROUP_JOB,
+		.metavar = "worker|node", .choices = "worker|node", .by_default = "worker",
+		.help = "Whose RANK and WORLD_SIZE of the environment are: a worker's, and launchd "
+			"does not read them, or, as Kubernetes' PyTorchJob and Azure ML's type: pytorch "
+			"with one process per node set them, this node's rank and the number of nodes." },
 	[SET_MASTER_ADDR] = { .flag = "master_addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
 		.help = "Address of node rank 0 that all nodes can reach. Default: Azure ML's "

@@ -131,15 +131,24 @@ static int said(
 {
 	const char *name = id == SET_NODE_RANK ? says[launcher].rank : says[launcher].size;
 	const char *anyones = env_get(d->facts->env, says[LAUNCHER_NONE].size);
+	bool of_nodes = launcher == LAUNCHER_NONE && settings_is(d->s, SET_ENV_RANKS, "node");
+	int rc;
 
-	if (launcher == LAUNCHER_NONE && id == SET_NNODES && (!anyones || !*anyones))
+	if (of_nodes)
+		name = id == SET_NODE_RANK ? "RANK" : "WORLD_SIZE";
+	else if (launcher == LAUNCHER_NONE && id == SET_NNODES && (!anyones || !*anyones))
 		name = AZURE_NODES; /* beside NODE_RANK, where no MPI is asked for */
 	if (launcher == LAUNCHER_SLURM && id == SET_NNODES && !env_get(d->facts->env, name))
 		name = "SLURM_NTASKS";
 	*ret = (struct found){ .where = name };
 	if (launcher == LAUNCHER_NONE && (inside_worker(d->facts->env) || is_given(d, id)))
 		return 0;
-	return from_environment(d, name, id == SET_NODE_RANK ? 0 : 1, ret);
+	rc = from_environment(d, name, id == SET_NODE_RANK ? 0 : 1, ret);
+	if (rc == 0 && of_nodes && !ret->there)
+		return failure_usage(d->why, "%s: node: %s is not set: it is to be %s",
+			settings_label(d->s, SET_ENV_RANKS), name,
+			id == SET_NODE_RANK ? "this node's rank" : "the number of nodes");
+	return rc;
 }
 
 /* The given number, else the launcher's, else the system's file's; given and launcher must agree.

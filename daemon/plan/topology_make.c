@@ -128,8 +128,21 @@ static void note_ranks_of_others(const struct deciding *d, const struct topology
 			(unsigned long long)size, nnodes, nnodes == 1 ? "" : "s");
 	if (strcmp(from, ONE_NODE) == 0 && !env_get(d->facts->env, "LOCAL_RANK"))
 		notes_add(d->notes, NOTE_WARNING,
-			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: to run one job on all nodes, give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)",
+			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: to run one job on all nodes, give --env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)",
 			rank, (unsigned long long)size);
+}
+
+/* MPI's and Slurm's own numbers can't be wrong; others may have exported those for another program.
+ */
+static void note_env_ranks(const struct deciding *d, const struct topology *t)
+{
+	if (t->launcher != LAUNCHER_NONE && settings_is(d->s, SET_ENV_RANKS, "node") &&
+		!settings_flag(d->s, SET_STANDALONE))
+		notes_add(d->notes, NOTE_WARNING,
+			"%s: RANK and WORLD_SIZE are not read, because %s started this launcher and "
+			"says its rank (%s) and size (%s)",
+			settings_label(d->s, SET_ENV_RANKS), launcher_name(t->launcher),
+			t->identity.node_rank_from, t->identity.nnodes_from);
 }
 
 int topology_begin(const struct deciding *d, struct topology *ret)
@@ -144,6 +157,7 @@ int topology_begin(const struct deciding *d, struct topology *ret)
 		return d->why->code;
 	note_batch_script(d, &t);
 	note_ranks_of_others(d, &t);
+	note_env_ranks(d, &t);
 	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(d->s, SET_STANDALONE) && !per_process)
 		note_mpi_tasks(d);
 	if (t.launcher == LAUNCHER_SLURM && !settings_flag(d->s, SET_STANDALONE) && !per_process)

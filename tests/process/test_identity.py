@@ -173,7 +173,7 @@ def test_a_batch_script_of_several_nodes_is_told_of_srun(dry, options, env, warn
 
 K8S = {'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': '23456'}
 ALONE = 'RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: to run one job on all ' \
-        'nodes, give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)'
+        'nodes, give --env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)'
 AZURE = {**K8S, 'NODE_RANK': '0', 'LOCAL_RANK': '0', 'AZUREML_NODE_COUNT': '2'}
 
 
@@ -222,3 +222,39 @@ def test_azure_mls_own_variables_make_one_job(start, place):
     assert [(result.rc, 'warning' in result.err) for result in results] == [(0, False)] * 2, results
     assert {rank: dump['env']['WORLD_SIZE'] for rank, dump in place.dumps().items()} == \
         {0: '2', 1: '2'}
+
+
+POD = {'RANK': '2', 'WORLD_SIZE': '3', 'MASTER_ADDR': 'head', 'MASTER_PORT': '23456'}
+
+
+def test_ranks_of_the_environment_are_the_nodes_where_that_is_said(dry):
+    plan = dry(['--env-ranks=node', '--nproc_per_node=4'], POD)
+    assert place_of(plan) == ('3', 'WORLD_SIZE', '2', 'RANK')
+    assert (plan.value('master_addr'), plan.value('master_port')) == ('head', '23456')
+    assert (plan.edits()['RANK']['value'], plan.edits()['WORLD_SIZE']['value']) == ('8', '12')
+    assert plan.warnings() == []
+    assert place_of(dry([], {**POD, 'LAUNCHD_ENV_RANKS': 'node'}))[1] == 'WORLD_SIZE'
+
+
+def test_mpi_knows_better_than_ranks_of_the_environment(dry):
+    plan = dry(['--env-ranks=node'], {**POD, **ompi(1, 2)})
+    assert place_of(plan) == ('2', 'OMPI_COMM_WORLD_SIZE', '1', 'OMPI_COMM_WORLD_RANK')
+    assert [w for w in plan.warnings() if w.startswith('--env-ranks: RANK and WORLD_SIZE are not read, '
+                                                        'because mpirun started this launcher')]
+
+
+def test_a_missing_rank_of_the_environment_is_an_error(refused):
+    refused(['--env-ranks=node', *native('dump')], '--env-ranks', 'RANK is not set',
+            env={'WORLD_SIZE': '3'})
+
+
+def test_launchers_that_have_ranks_as_a_pod_has_meet(start, place):
+    nodes = Cluster(start, 2, ['--env-ranks=node', '--nproc_per_node=2', *native('dump')], begin=False)
+    nodes.options = lambda node: []
+    for node in range(2):
+        nodes.env = {'RANK': str(node), 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1',
+                     'MASTER_PORT': str(nodes.port)}
+        nodes.begin(node)
+    assert [result.rc for result in nodes.end()] == [0, 0]
+    assert {rank: dump['env']['NODE_RANK'] for rank, dump in place.dumps().items()} == {
+        0: '0', 1: '0', 2: '1', 3: '1'}

@@ -400,7 +400,7 @@ MISTAKES = {
     "ranks of Kubernetes' or Azure ML's": [
         fine('train.py', env={'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1'}, said=[
             'warning: RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: to run one '
-            'job on all nodes, give --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms '
+            'job on all nodes, give --env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms '
             'that one node is meant)'])],
 }
 
