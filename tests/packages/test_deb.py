@@ -21,7 +21,8 @@ FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          "/usr/share/zsh/vendor-completions/_launchctl",
          *(f"/usr/share/doc/launchd/{name}" for name in (
              "NEWS.md", "changelog.gz", "copyright", "copyright.inih", "copyright.libuv.gz",
-             "launchd.conf.example.gz", "launching.md", "failures.md", "logs.md", "comparison.md",
+             "launchd.conf.example.gz", "launching.md", "migrating.md", "failures.md",
+             "logs.md", "libraries.md", "comparison.md",
              "report.schema.json"))}
 
 

@@ -12,8 +12,8 @@ from wheels import CANT, INTO, program
 # they are built in one place
 pytestmark = [pytest.mark.needs("ninja", "dpkg-source"), pytest.mark.xdist_group("wheel")]
 STEM = f"launchd-{of_meson('version')}-linux"
-DOCUMENTS = {"NEWS.md", "launchd.conf.example", "launching.md", "failures.md", "logs.md",
-             "comparison.md", "report.schema.json"}
+DOCUMENTS = {"NEWS.md", "launchd.conf.example", "launching.md", "migrating.md", "failures.md",
+             "logs.md", "libraries.md", "comparison.md", "report.schema.json"}
 
 
 def make():
