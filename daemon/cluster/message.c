@@ -19,7 +19,7 @@ enum {
 	ERRNO_MAX = 4095,
 	LINE_MAX_BYTES = 512,
 	NUMBER_BYTES = 4,
-	PEER_BYTES = 8 + 8 + 1 + 1 + 4, /* at least */
+	PEER_BYTES = 8 + 8 + 1 + 1 + 4 + 2, /* at least */
 	COMMAND_MAX_BYTES = 64 * 1024,
 	STDOUT = 1,
 	STDERR = 2,
@@ -281,6 +281,7 @@ static void peer_fields(struct pass *p, struct peer *m)
 	m->ports = numbers(p, m->ports, &m->port_count);
 	for (size_t i = 0; is_reading(p) && !has_failed(p) && i < m->port_count; i++)
 		refuse_if(p, m->ports[i] == 0 || m->ports[i] > UINT16_MAX);
+	m->jax_port = u16(p, m->jax_port);
 }
 
 /* Of so many nodes; as with numbers(), memory is asked for only when they can be there. */
@@ -288,14 +289,11 @@ static const struct peer *peers(struct pass *p, const struct peer *list, size_t 
 {
 	struct peer *got;
 
-	for (size_t i = 0; !is_reading(p) && i < count; i++)
-		peer_fields(p,
-			&(struct peer){ .role = list[i].role,
-				.host = list[i].host,
-				.leads = list[i].leads,
-				.addr = list[i].addr,
-				.port_count = list[i].port_count,
-				.ports = list[i].ports });
+	for (size_t i = 0; !is_reading(p) && i < count; i++) {
+		struct peer one = list[i];
+
+		peer_fields(p, &one);
+	}
 	if (!is_reading(p))
 		return list;
 	refuse_if(p, p->in.left / PEER_BYTES < count);

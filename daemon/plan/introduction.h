@@ -14,8 +14,9 @@ struct peer {
 	uint64_t host;     /* hash of the host's identity; 0: the launcher is the only one there */
 	bool leads;        /* the launcher of local rank 0, or the only one on its host */
 	const char *addr;  /* where the others reach its workers, as text; NULL: not told */
-	size_t port_count; /* ports that it keeps for its workers */
+	size_t port_count; /* ports that it keeps for its workers: one for each, or none */
 	const unsigned *ports;
+	unsigned jax_port; /* that it keeps for JAX, should its worker be rank 0; 0: none */
 };
 
 /* --per-process: the launcher is one of several on its host, each with one worker. */

@@ -19,6 +19,7 @@ static void assert_peer(const struct peer *got, const struct peer *expected)
 	if (got->addr)
 		assert_string_equal(got->addr, expected->addr);
 	assert_int_equal(got->port_count, expected->port_count);
+	assert_int_equal(got->jax_port, expected->jax_port);
 	if (got->port_count > 0)
 		assert_memory_equal(
 			got->ports, expected->ports, got->port_count * sizeof *got->ports);
@@ -43,7 +44,8 @@ static void test_join(void **state)
 				.leads = true,
 				.addr = "10.0.0.7",
 				.port_count = 2,
-				.ports = ports } } };
+				.ports = ports,
+				.jax_port = 65534 } } };
 	struct bytes bytes = bytes_of(&m);
 	struct message wrong = { .type = MESSAGE_JOIN };
 	struct arena arena = { 0 };
@@ -62,7 +64,7 @@ static void test_join(void **state)
 	assert_string_equal(got.version, m.join.version);
 	assert_string_equal(got.reached, m.join.reached);
 	assert_peer(&got.peer, &m.join.peer);
-	memset(bytes.at + bytes.len - 4, 0, 4); /* port 0 */
+	memset(bytes.at + bytes.len - 6, 0, 4); /* the last port is 0 */
 	assert_int_equal(read_bytes(&bytes, &arena, &wrong), -EPROTO);
 	arena_done(&arena);
 	free(bytes.at);
@@ -90,7 +92,7 @@ static void test_welcome(void **state)
 	static const unsigned ports[] = { 29501 };
 	const struct peer peers[] = { { .role = 1, .leads = true },
 		{ .role = 2, .host = 3, .addr = "::1", .port_count = 1, .ports = ports },
-		{ .role = 1, .leads = true } };
+		{ .role = 1, .leads = true, .jax_port = 29502 } };
 	unsigned nproc[] = { 8, 4, 8 };
 	const struct message m = { MESSAGE_WELCOME,
 		.welcome = { .node_rank = 2,

@@ -31,7 +31,7 @@
 static const unsigned ranks[] = { 2, 3 }, nproc[] = { 1, 2, 300000 }, ports[] = { 29501, 29502 };
 static const struct peer peers[] = { { .role = 1, .leads = true },
 	{ .role = 2, .host = 3, .addr = "10.1.1.2", .port_count = 2, .ports = ports },
-	{ .role = 1, .host = 4, .leads = true } };
+	{ .role = 1, .host = 4, .leads = true, .jax_port = 29504 } };
 static const struct outcome outcomes[] = { OUTCOME, OUTCOME };
 static const struct error_record record = { .message = "message", .timestamp = 1 };
 
@@ -58,8 +58,9 @@ static const struct row {
 					.leads = true,
 					.addr = "10.1.1.2",
 					.port_count = 2,
-					.ports = ports } } },
-		103, UINT64_C(0x2ba506a86fcf3a2a) },
+					.ports = ports,
+					.jax_port = 29503 } } },
+		105, UINT64_C(0x0e93afbb702cb77e) },
 	{ "WELCOME",
 		{ MESSAGE_WELCOME,
 			.welcome = { .node_rank = 1,
@@ -70,7 +71,7 @@ static const struct row {
 				.agent_store = true,
 				.nproc = nproc,
 				.peers = peers } },
-		125, UINT64_C(0x211f447e1192a698) },
+		131, UINT64_C(0xfb69e09333359c96) },
 	{ "REFUSED", { MESSAGE_REFUSED, .refused = { REFUSED_RUNNING, -110, "a text" } }, 13,
 		UINT64_C(0x2386d5d2032282f6) },
 	{ "WAITING", { MESSAGE_WAITING, .waiting = "a\ttext" }, 10, UINT64_C(0x7704c56686659384) },
