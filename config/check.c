@@ -189,6 +189,19 @@ static int check_pairs(const struct settings *s, struct failure *why)
 			failure_usage(why, "%s needs --wrap, the command for those ranks",
 				settings_label(s, SET_WRAP_RANKS)),
 			why);
+	if (settings_given(s, SET_TF_ROLES) && !settings_flag(s, SET_TF_CONFIG))
+		(void)failure_go_on(
+			failure_usage(why,
+				"%s needs --tf-config, which tells TensorFlow of the roles",
+				settings_label(s, SET_TF_ROLES)),
+			why);
+	for (const struct env_change *c = s->env; c; c = c->next)
+		if (settings_flag(s, SET_TF_CONFIG) && strcmp(c->name, "TF_CONFIG") == 0)
+			(void)failure_go_on(
+				failure_usage(why,
+					"%s and %s are mutually exclusive: %s would be the same for all workers",
+					settings_label(s, SET_TF_CONFIG), c->from.where, c->name),
+				why);
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
 		(void)failure_go_on(
 			failure_usage(why, "%s and %s are mutually exclusive",

@@ -207,6 +207,20 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"OMPI_COMM_WORLD_* with the worker's own values (rewrite), nothing "
 			"(scrub), everything unchanged (keep: one worker can call MPI_Init), or in a Slurm job also SLURM_PROCID, "
 			"SLURM_NTASKS and their like with the worker's own values (rewrite-slurm)." },
+	[SET_TF_CONFIG] = { .flag = "tf-config", .kind = KIND_FLAG, .group = GROUP_ENVIRONMENT,
+		.by_default = "0",
+		.help = "Give each worker a TF_CONFIG for TensorFlow's multi-worker strategies: the "
+			"addresses of all workers, with a port that its launcher has reserved for "
+			"each, and the worker's own place among them." },
+	[SET_TF_ROLES] = { .flag = "tf-roles", .kind = KIND_TEXT, .group = GROUP_ENVIRONMENT,
+		.metavar = "TYPE=N[,TYPE=N...]",
+		.help = "Task types in the order of the ranks, for --tf-config: chief, worker, ps, "
+			"evaluator, as in ps=2,worker=6. Together they must be all workers of the "
+			"job. Default: all are of type worker." },
+	[SET_JAX_ENV] = { .flag = "jax-env", .kind = KIND_FLAG, .group = GROUP_ENVIRONMENT,
+		.by_default = "0",
+		.help = "Let jax.distributed.initialize() work without arguments: set JAX's variables, "
+			"and those of Open MPI by which it finds its ranks." },
 	[SET_NCCL_SOCKET_IFNAME] = { .flag = "nccl_socket_ifname", .kind = KIND_TEXT,
 		.group = GROUP_ENVIRONMENT, .metavar = "NAMES",
 		.help = "Set NCCL_SOCKET_IFNAME for the workers." },

@@ -17,6 +17,7 @@
 #include "daemon/facts/facts.h"
 #include "daemon/facts/interfaces.h"
 #include "daemon/meet/reachable.h"
+#include "daemon/os/port.h"
 #include "daemon/os/secret.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
@@ -236,7 +237,28 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 	}
 	if (read_key(s, facts, &c.key, why) < 0 || find_addresses(s, &c, why) < 0)
 		return why->code;
+	if (c.own_addr || c.addresses.count > 0)
+		c.peer.addr = c.own_addr ? c.own_addr : c.addresses.at[0];
 	*ret = c;
 	secret_wipe(&c.key, sizeof c.key);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
+}
+
+int join_hold_ports(const struct settings *s, const struct topology *t, struct member_config *ret,
+	struct failure *why)
+{
+	unsigned count = settings_flag(s, SET_TF_CONFIG) ? t->nproc : 0;
+	unsigned *ports = count > 0 ? arena_alloc(s->arena, count * sizeof *ports) : NULL;
+	struct peer *own = &ret->peer;
+	int held, rc = 0;
+
+	if (arena_failed(s->arena))
+		return failure_oom(why);
+	for (unsigned i = 0; rc == 0 && i < count; i++)
+		rc = port_reserve(&held, &ports[i], why);
+	if (rc == 0 && settings_flag(s, SET_JAX_ENV))
+		rc = port_reserve(&held, &own->jax_port, why);
+	own->ports = ports;
+	own->port_count = count;
+	return rc;
 }

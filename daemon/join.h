@@ -23,4 +23,10 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 	const struct plan *plan, char **argv, struct member_config *ret, struct notes *notes,
 	struct failure *why);
 
+/* Binds ports for what listens in this node's workers: one for each with --tf-config, one more with
+ * --jax-env. They are held until this process and those that it forks have ended, so that every
+ * attempt has the same; a worker listens there all the same (os/port.h). */
+int join_hold_ports(const struct settings *s, const struct topology *t, struct member_config *ret,
+	struct failure *why);
+
 #endif

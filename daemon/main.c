@@ -451,6 +451,8 @@ static int run(struct launch *l, char **argv)
 	if (l->plan.start_count == 0)
 		return 0;
 	rc = prepare(l);
+	if (rc == 0)
+		rc = join_hold_ports(&l->settings, &l->topology, &l->member, &l->why);
 	if (rc < 0)
 		return rc;
 	rc = guard_init(&guard, &l->plan, &l->inherited.ignored, &l->why);

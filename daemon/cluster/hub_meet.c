@@ -198,7 +198,7 @@ static int plan_own(struct hub *h, struct failure *why)
 		.node_rank = alone ? c->node_rank : h->self,
 		.nnodes = c->nnodes,
 		.nproc_of_node = h->nproc,
-		.peers = alone ? NULL : h->told,
+		.peers = alone && c->nnodes > 1 ? NULL : h->told,
 		.master_addr = given && strcmp(given, h->master_addr) == 0 ? NULL : h->master_addr,
 		.master_port = h->master_port,
 		.max_restarts = restarts_of(h),

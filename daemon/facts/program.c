@@ -2,6 +2,7 @@
 #include "daemon/facts/program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/fd.h"
 #include "common/vec.h"
 #include "common/words.h"
 #include "config/settings.h"
@@ -172,6 +174,44 @@ static const char *foreign_line(const char *script, struct arena *a)
 		NULL;
 }
 
+/* Whether a line of a script, outside of any block, imports a package or from it. */
+static bool line_imports(const char *line, const char *package)
+{
+	size_t word = strncmp(line, "import ", 7) == 0 ? 7 : strncmp(line, "from ", 5) == 0 ? 5 : 0;
+	size_t len = strlen(package);
+
+	return word > 0 && strncmp(line + word, package, len) == 0 &&
+		strchr(" .,\t\r\n", line[word + len]); /* or the end */
+}
+
+/* One read of the script's beginning, where imports stand. Who trains by another library, or says
+ * the cluster in the script, needs no TF_CONFIG. */
+static bool needs_tf_config(const char *script)
+{
+	static const char *const others[] = { "torch", "jax", "horovod", "lightning" };
+	static const char *const own[] = { "TF_CONFIG", "cluster_resolver", "ClusterResolver" };
+	char text[8192];
+	struct stat st;
+	bool is = false;
+	autoclose fd = stat(script, &st) == 0 && S_ISREG(st.st_mode) ?
+		open(script, O_RDONLY | O_CLOEXEC) :
+		-1;
+	long n = fd < 0 ? 0 : fd_read_up_to(fd, text, sizeof text - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (strstr(text, own[i]))
+			return false;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		is = is || line_imports(line, "tensorflow");
+		for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+			if (line_imports(line, others[i]))
+				return false;
+	}
+	return is;
+}
+
 /* "launchd python -u train.py", "launchd python -m train" would run the program python by Python.
  */
 static bool is_python_before_script(const struct settings *s)
@@ -212,6 +252,8 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 		return rc;
 	if (!settings_flag(s, SET_MODULE))
 		ret->foreign_line = foreign_line(s->script, arena);
+	if (!settings_flag(s, SET_MODULE) && !settings_flag(s, SET_TF_CONFIG))
+		ret->tensorflow = needs_tf_config(s->script);
 	return find_python(s, env, arena, ret, why);
 }
 

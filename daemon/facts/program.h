@@ -2,6 +2,8 @@
 #ifndef LAUNCHD_DAEMON_FACTS_PROGRAM_H
 #define LAUNCHD_DAEMON_FACTS_PROGRAM_H
 
+#include <stdbool.h>
+
 #include "common/failure.h"
 #include "common/vec.h"
 
@@ -12,6 +14,8 @@ struct program {
 	const char *path;         /* what is executed: the Python, or the script with --no_python */
 	const char *from;         /* where that was decided */
 	const char *foreign_line; /* "#!/bin/sh": of a script that Python runs; NULL: none such */
+	bool tensorflow; /* such a script imports it, and seems to leave TF_CONFIG to the launcher
+			  */
 };
 
 /* The command of --wrap. */

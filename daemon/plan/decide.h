@@ -31,6 +31,13 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 /* Its part in another file: --events, with errors as decide_report()'s. */
 int decide_events(const struct deciding *d, struct plan *p);
 
+/* --tf-config, --tf-roles and --jax-env; nproc_of_node as for plan_make(). Of ports that the
+ * launchers have not told one another yet the words HOST and PORT stand there. -EINVAL: a role that
+ * TensorFlow doesn't have, roles that are not the job's workers, nodes that don't meet, or a node
+ * whose launcher has told no ports. */
+int decide_libraries(const struct deciding *d, const struct topology *t,
+	const unsigned *nproc_of_node, struct plan *p);
+
 /* --store, and what decides where it is not given. -EINVAL: a torch whose store is not known. */
 int decide_store(const struct deciding *d, struct plan *p);
 

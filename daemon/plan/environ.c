@@ -231,6 +231,45 @@ static void edit_slurm(struct build *b, const struct worker_rank *r)
 		edit(b, "SLURM_STEP_NODELIST", nodes, why);
 }
 
+/* JAX has no variables for rank and size, but reads those of Open MPI where OMPI_MCA_orte_hnp_uri
+ * is there, whatever it says (jax/_src/clusters/ompi_cluster.py, 0.4.7 to 0.12). Open MPI itself
+ * takes an empty one as none. OMPI_VERSION of Open MPI 5 would make JAX ask mpi4py instead. A
+ * user's list of devices for a node's only worker stays, as for JAX with one process on each host.
+ */
+static void edit_jax(struct build *b, const struct worker_rank *r)
+{
+	static const char bind[] = "JAX_COORDINATOR_BIND_ADDRESS",
+			  devices[] = "JAX_LOCAL_DEVICE_IDS";
+	static const char why[] = "--jax-env: JAX finds its ranks by it";
+	const struct plan *p = b->p;
+	const struct {
+		const char *name;
+		unsigned value;
+	} ranks[] = {
+		{ "OMPI_COMM_WORLD_RANK", r->rank },
+		{ "OMPI_COMM_WORLD_SIZE", r->world_size },
+		{ "OMPI_COMM_WORLD_LOCAL_RANK", r->local_rank },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE", r->local_world_size },
+	};
+	bool keeps = p->mpi_env == MPI_ENV_KEEP; /* the worker is that MPI process */
+
+	edit(b, "JAX_COORDINATOR_ADDRESS", p->library.jax_coordinator, "--jax-env: in rank 0");
+	edit_number(b, "JAX_NUM_PROCESSES", r->world_size, "--jax-env: for scripts");
+	edit_number(b, "JAX_PROCESS_ID", r->rank, "--jax-env: for scripts");
+	if (r->local_world_size > 1 || !env_get(p->env, devices))
+		edit_number(b, devices, p->virtual_local_rank ? 0 : r->local_rank,
+			"--jax-env: a device for each worker");
+	if (env_get(p->env, bind))
+		edit(b, bind, NULL, "--jax-env: of another job");
+	for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+		if (!keeps || !env_get(p->env, ranks[i].name))
+			edit_number(b, ranks[i].name, ranks[i].value, why);
+	if (!keeps || !env_get(p->env, "OMPI_MCA_orte_hnp_uri"))
+		edit(b, "OMPI_MCA_orte_hnp_uri", "", why);
+	if (env_get(p->env, "OMPI_VERSION"))
+		edit(b, "OMPI_VERSION", NULL, "--jax-env: JAX would ask mpi4py");
+}
+
 void plan_environment(const struct plan *p, unsigned local_rank, const struct attempt *attempt,
 	struct arena *arena, struct env_edits *ret)
 {
@@ -248,6 +287,10 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	edit_scrubbed(&b, &r);
 	edit_slurm(&b, &r);
 	edit_journal(&b);
+	if (p->library.tf_cluster)
+		edit(&b, "TF_CONFIG", plan_tf_config(p, r.rank, arena), "--tf-config");
+	if (p->library.jax_coordinator)
+		edit_jax(&b, &r);
 	for (const struct env_change *c = p->user_env; c; c = c->next)
 		edit(&b, c->name, c->value, c->from.where);
 }

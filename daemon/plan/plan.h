@@ -54,6 +54,13 @@ enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 /* Who hosts the store in which workers meet: worker 0, or node rank 0's launcher. */
 enum store_host { STORE_RANK0, STORE_AGENT };
 
+/* What --tf-config and --jax-env add to a worker's environment. */
+struct library_plan {
+	const char *tf_cluster; /* "cluster" of TF_CONFIG, as JSON; NULL: not asked for */
+	const char *tf_roles;   /* --tf-roles, which is well-formed; NULL: all are workers */
+	const char *jax_coordinator; /* HOST:PORT; NULL: not asked for */
+};
+
 /* Of each worker, with all that it starts. 0: none. */
 struct worker_limits {
 	uint64_t memory_bytes;
@@ -89,6 +96,7 @@ struct plan {
 	const char *omp_num_threads;    /* NULL: left as it is */
 	const char *nccl_socket_ifname; /* NULL: left as it is */
 	enum mpi_env mpi_env;
+	struct library_plan library;
 	int kept_fd;            /* of PMI, which the worker inherits with its name; 0: none */
 	const char *slurm_tasks; /* "2(x3),1": workers of each node; NULL: no Slurm task is shown */
 	const char *const *env;  /* the launcher's, borrowed */
@@ -185,6 +193,9 @@ struct attempt plan_attempt(const struct plan *p, unsigned number, struct arena 
  * same for all workers of a plan. */
 void plan_environment(const struct plan *p, unsigned local_rank, const struct attempt *attempt,
 	struct arena *arena, struct env_edits *ret);
+
+/* A worker's TF_CONFIG, the arena's. The plan has a tf_cluster. */
+const char *plan_tf_config(const struct plan *p, unsigned rank, struct arena *arena);
 
 /* The inherited environment without the names that edits touch. */
 void plan_untouched(

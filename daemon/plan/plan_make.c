@@ -237,7 +237,8 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		!failure_go_on(decide_store(d, &p), d->why) ||
 		!failure_go_on(decide_report(d, &p), d->why) ||
 		!failure_go_on(decide_metrics(d, &p), d->why) ||
-		!failure_go_on(decide_output(d, t, nproc_of_node, &p), d->why))
+		!failure_go_on(decide_output(d, t, nproc_of_node, &p), d->why) ||
+		!failure_go_on(decide_libraries(d, t, nproc_of_node, &p), d->why))
 		return d->why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && t->launcher != LAUNCHER_NONE)
 		decide_identity(d, &p);
@@ -261,11 +262,15 @@ int plan_bind(const struct plan *provisional, const struct deciding *d, const st
 	met.peers = a->peers;
 	/* a node that meets nobody carries out what it has planned, if it has an address for that
 	 */
-	if ((!a->alone || !bound.master_addr || a->met.addr) &&
-		(topology_met(&met, &a->met, d->why) < 0 ||
-			(met.process.is && process_find_host(d, &met) < 0) ||
-			plan_make(d, &met, a->nproc_of_node, &bound) < 0))
+	if (a->alone && bound.master_addr && !a->met.addr) {
+		bound.provisional = false;
+		if (decide_libraries(d, &met, a->nproc_of_node, &bound) < 0)
+			return d->why->code;
+	} else if (topology_met(&met, &a->met, d->why) < 0 ||
+		(met.process.is && process_find_host(d, &met) < 0) ||
+		plan_make(d, &met, a->nproc_of_node, &bound) < 0) {
 		return d->why->code;
+	}
 	bound.max_restarts = a->max_restarts;
 	bound.store = a->agent_store ? STORE_AGENT : STORE_RANK0;
 	*ret = bound;

@@ -304,7 +304,8 @@ static void hide(struct env_edits *edits, const char *const *names)
 static void hide_unknown(const struct shown *s, struct env_edits *edits)
 {
 	static const char *const of_rank[] = { "RANK", "NODE_RANK", "GROUP_RANK", "ROLE_RANK",
-		"SLURM_PROCID", "SLURM_NODEID", NULL };
+		"SLURM_PROCID", "SLURM_NODEID", "TF_CONFIG", "JAX_PROCESS_ID",
+		"OMPI_COMM_WORLD_RANK", NULL };
 	static const char *const of_host[] = { "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE",
 		NULL };
 

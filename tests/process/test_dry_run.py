@@ -46,6 +46,9 @@ CASES = {
     'listed_nodes': (['--config', 'listed.ini', '--node_rank=1', 'train.py'], {}),
     'head_node': (['--mpirun-hostfile=slots', '--shutdown-timeout=2.5', '--config', 'job.ini', '-t3',
                    'train.py', '--name', "it's"], {'LAUNCHD_KEY': 'a secret', 'NCCL_DEBUG': 'INFO'}),
+    'libraries': (['--nproc_per_node=2', '--tf-config', '--tf-roles=ps=1,worker=1', '--jax-env',
+                   'train.py'],
+                  {'OMP_NUM_THREADS': '4', 'TF_CONFIG': 'x', 'JAX_LOCAL_DEVICE_IDS': '0,1'}),
     'torchrun': (['--standalone', '--nproc-per-node=2', '--monitor-interval=1', 'train.py',
                   '--rank=$local_rank'], {}),
 }

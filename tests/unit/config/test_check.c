@@ -120,6 +120,19 @@ static const struct check_row {
 		0, { NULL } },
 	{ "a command to wrap all", { { SET_WRAP, "nice", 0 } }, 0, { NULL } },
 
+	{ "roles of nothing", { { SET_TF_ROLES, "ps=1", 0 } }, -EINVAL,
+		{ "--tf-roles needs --tf-config, which tells TensorFlow of the roles" } },
+	{ "roles", { { SET_TF_ROLES, "ps=1", 0 }, { SET_TF_CONFIG, "1", 0 } }, 0, { NULL } },
+	{ "two sources of TF_CONFIG", { { SET_ENV, "TF_CONFIG={}", 0 }, { SET_TF_CONFIG, "1", 0 } },
+		-EINVAL,
+		{ "--tf-config and --env are mutually exclusive: "
+		  "TF_CONFIG would be the same for all workers" } },
+	{ "no TF_CONFIG, and one", { { SET_UNSET_ENV, "TF_CONFIG", 0 }, { SET_TF_CONFIG, "1", 0 } },
+		-EINVAL,
+		{ "--tf-config and --unset-env are mutually exclusive: "
+		  "TF_CONFIG would be the same for all workers" } },
+	{ "the user's TF_CONFIG", { { SET_ENV, "TF_CONFIG={}", 0 }, { SET_TF_CONFIG, "0", 0 } }, 0,
+		{ NULL } },
 	{ "quiet and verbose", { { SET_QUIET, "1", 0 }, { SET_VERBOSE, "1", 0 } }, -EINVAL,
 		{ "--quiet and --verbose are mutually exclusive" } },
 	{ "... in a file", { { SET_QUIET, "1", LEVEL_FILE }, { SET_VERBOSE, "1", LEVEL_FILE } },

@@ -47,6 +47,16 @@ static const struct entry {
 	{ "unix", 0700, "#!/bin/sh -e\nexit 0\r\n" },
 	{ "shell", 0600, "#!/bin/sh -e\r\nexit 0\r\n" },
 	{ "pip.py", 0600, "#!/usr/bin/python3.11\n" },
+	{ "tf.py", 0600, "#!/usr/bin/python3\n# a\nimport os\nimport tensorflow as tf\n" },
+	{ "keras.py", 0600, "from tensorflow.keras import layers\n" },
+	{ "plain.py", 0600, "import tensorflow" },
+	{ "data.py", 0600, "import tensorflow\nimport torch\n" },
+	{ "summary.py", 0600, "from torch.utils import x\n\nimport tensorflow, os\n" },
+	{ "hub.py", 0600, "import tensorflow_hub\nfrom my import tensorflow\n" },
+	{ "block.py", 0600, "try:\n    import tensorflow\n" },
+	{ "itself.py", 0600, "import tensorflow\nos.environ['TF_CONFIG'] = ''\n" },
+	{ "slurm.py", 0600, "import tensorflow as tf\ntf.distribute.cluster_resolver.X\n" },
+	{ "long.py", 0600, "import tensorflow\n" }, /* behind comments */
 	{ "src", 0, NULL },
 	{ "src/train.py", 0600, NULL },
 	{ "src/train2.py", 0600, NULL },
@@ -170,6 +180,9 @@ static int make_scratch(void **state)
 		fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, tree[i].mode);
 		if (fd < 0)
 			return -1;
+		for (unsigned n = 0; n < 128 && strcmp(tree[i].path, "long.py") == 0; n++)
+			if (fd_write_all(fd, "#" SLASHES "\n", sizeof SLASHES + 1) < 0)
+				return -1;
 		if (tree[i].text && fd_write_all(fd, tree[i].text, strlen(tree[i].text)) < 0)
 			return -1;
 		(void)close(fd);
@@ -255,6 +268,45 @@ static void test_foreign(void **state)
 	settings_fixture_done(&b);
 }
 
+static const struct imports_row {
+	const char *says, *script;
+	bool module, tf_config, tensorflow;
+} imports[] = {
+	{ "import", "%/tf.py", false, false, true },
+	{ "from a package of it", "%/keras.py", false, false, true },
+	{ "a script's last line", "%/plain.py", false, false, true },
+	{ "beside torch", "%/data.py", false, false, false },
+	{ "torch before it", "%/summary.py", false, false, false },
+	{ "what begins so, or is another's", "%/hub.py", false, false, false },
+	{ "where it is a choice", "%/block.py", false, false, false },
+	{ "a script that sets TF_CONFIG", "%/itself.py", false, false, false },
+	{ "a script that has a resolver", "%/slurm.py", false, false, false },
+	{ "beyond what is read", "%/long.py", false, false, false },
+	{ "where it is told anyway", "%/tf.py", false, true, false },
+	{ "a module's file isn't looked for", "tf", true, false, false },
+	{ "a package", "%/package", false, false, false },
+	{ "an empty script", "%/t.py", false, false, false },
+	{ "standard input", "-", false, false, false },
+};
+
+static void test_imports(void **state)
+{
+	const struct origin here = { LEVEL_COMMAND_LINE, "here" };
+	const struct imports_row *row = *state;
+	struct program program = { 0 };
+	const char *env[2] = { NULL };
+	struct settings_fixture b;
+
+	settings_fixture_make(&b, false);
+	env[0] = arena_printf(&b.arena, "PATH=%s/bin", scratch);
+	(void)settings_put(&b.s, SET_MODULE, row->module ? "1" : "0", here, &b.why);
+	(void)settings_put(&b.s, SET_TF_CONFIG, row->tf_config ? "1" : "0", here, &b.why);
+	b.s.script = in_scratch(&b.arena, row->script);
+	assert_outcome(program_find(&b.s, env, &b.arena, &program, &b.why), 0, &b.why, NULL);
+	assert_int_equal(program.tensorflow, row->tensorflow);
+	settings_fixture_done(&b);
+}
+
 static const struct wrapper_row {
 	const char *says;
 	const char *wrap; /* NULL: not given */
@@ -314,6 +366,7 @@ int main(void)
 
 	SUITE_ROWS(&s, test_program, rows);
 	SUITE_ROWS(&s, test_foreign, foreign);
+	SUITE_ROWS(&s, test_imports, imports);
 	SUITE_ROWS(&s, test_wrapper, wrappers);
 	if (rc == 0)
 		rc = suite_run(&s);

@@ -139,6 +139,86 @@ static const char *const mpi[] = { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SI
 	"OMPI_COMM_WORLD_LOCAL_RANK=0", "PMIX_RANK=1", "OMPI_MCA_btl=tcp", "SLURM_PROCID=1",
 	"SLURM_JOB_ID=5", NULL };
 
+static const struct jax_row {
+	const char *says;
+	enum mpi_env policy;
+	unsigned nproc;
+	bool is_virtual;
+	const char *env[4];
+	const char *name, *value; /* "": not touched; NULL: removed */
+} jax[] = {
+	{ "where rank 0 is", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_COORDINATOR_ADDRESS",
+		"h:7" },
+	{ "for scripts", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_NUM_PROCESSES", "13" },
+	{ "for scripts", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_PROCESS_ID", "11" },
+	{ "a device each", MPI_ENV_REWRITE, 5, false, { "JAX_LOCAL_DEVICE_IDS=0,1" },
+		"JAX_LOCAL_DEVICE_IDS", "3" },
+	{ "the only one that is seen", MPI_ENV_REWRITE, 5, true, { NULL }, "JAX_LOCAL_DEVICE_IDS",
+		"0" },
+	{ "the user's for one worker", MPI_ENV_REWRITE, 1, false, { "JAX_LOCAL_DEVICE_IDS=0,1" },
+		"JAX_LOCAL_DEVICE_IDS", "" },
+	{ "whom JAX takes for mpirun", MPI_ENV_REWRITE, 5, false, { NULL }, "OMPI_MCA_orte_hnp_uri",
+		"" },
+	{ "not mpirun itself", MPI_ENV_REWRITE, 5, false, { "OMPI_MCA_orte_hnp_uri=x" },
+		"OMPI_MCA_orte_hnp_uri", "" },
+	{ "a rank", MPI_ENV_SCRUB, 5, false, { "OMPI_COMM_WORLD_RANK=1" }, "OMPI_COMM_WORLD_RANK",
+		"11" },
+	{ "a size", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_SIZE", "13" },
+	{ "a local rank", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_RANK", "3" },
+	{ "a local size", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_SIZE", "5" },
+	{ "not Open MPI 5", MPI_ENV_REWRITE, 5, false, { "OMPI_VERSION=5.0.1" }, "OMPI_VERSION",
+		NULL },
+	{ "what is not there is not removed", MPI_ENV_REWRITE, 5, false, { NULL }, "OMPI_VERSION",
+		"" },
+	{ "another job's", MPI_ENV_REWRITE, 5, false, { "JAX_COORDINATOR_BIND_ADDRESS=x" },
+		"JAX_COORDINATOR_BIND_ADDRESS", NULL },
+	{ "an MPI process keeps mpirun", MPI_ENV_KEEP, 5, false, { "OMPI_MCA_orte_hnp_uri=x" },
+		"OMPI_MCA_orte_hnp_uri", "" },
+	{ "and its rank", MPI_ENV_KEEP, 5, false, { "OMPI_COMM_WORLD_RANK=11" },
+		"OMPI_COMM_WORLD_RANK", "" },
+	{ "a process that is none gets one", MPI_ENV_KEEP, 5, false, { NULL },
+		"OMPI_COMM_WORLD_RANK", "11" },
+};
+
+static void test_jax(void **state)
+{
+	const struct jax_row *row = *state;
+	struct plan p = plan_of(row->env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+	bool mpirun = strcmp(row->name, "OMPI_MCA_orte_hnp_uri") == 0; /* it is set to nothing */
+	bool kept = row->policy == MPI_ENV_KEEP && row->env[0];
+	enum env_how how = !row->value ? ENV_REMOVED : row->env[0] ? ENV_REWRITTEN : ENV_SET;
+
+	p.nproc = row->nproc;
+	p.mpi_env = row->policy;
+	p.virtual_local_rank = row->is_virtual;
+	p.library.jax_coordinator = "h:7";
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	if (!row->value || *row->value || (mpirun && !kept))
+		assert_edit(&edits, row->name, row->value, how);
+	else
+		assert_null(edit_of(&edits, row->name));
+	arena_done(&a);
+}
+
+static void test_tf_config(void **state)
+{
+	static const char *const env[] = { "TF_CONFIG=old", NULL };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	(void)state;
+	p.library.tf_cluster = "{}";
+	p.library.tf_roles = "ps=9,worker=4";
+	plan_environment(&p, 3, &attempt, &a, &edits);
+	assert_edit(&edits, "TF_CONFIG",
+		"{\"cluster\":{},\"task\":{\"type\":\"worker\",\"index\":2}}", ENV_REWRITTEN);
+	assert_null(edit_of(&edits, "JAX_COORDINATOR_ADDRESS"));
+	arena_done(&a);
+}
+
 static const struct policy_row {
 	const char *says;
 	enum mpi_env policy;
@@ -444,6 +524,8 @@ int main(void)
 
 	suite_add(&s, "the launcher's store and restarts are told", test_agent_store, NULL, NULL);
 	SUITE_ROWS(&s, test_gets, gets);
+	SUITE_ROWS(&s, test_jax, jax);
+	suite_add(&s, "TensorFlow's cluster and the worker's task", test_tf_config, NULL, NULL);
 	SUITE_ROWS(&s, test_policy, policies);
 	SUITE_ROWS(&s, test_nccl, nccls);
 	SUITE_ROWS(&s, test_device, devices);
