@@ -200,6 +200,10 @@ static void edit_scrubbed(struct build *b, const struct worker_rank *r)
 		else
 			edit(b, name, NULL, why);
 	}
+	/* JAX since 0.11.2 takes these variables for Open MPI 5's, and then asks mpi4py, even where
+	 * a script hands it address and rank */
+	if (b->p->mpi_env == MPI_ENV_REWRITE && env_get(b->p->env, "OMPI_COMM_WORLD_LOCAL_RANK"))
+		edit(b, "OMPI_VERSION", "4", "else JAX asks mpi4py for its rank");
 }
 
 /* Slurm's own variables of a task (srun(1), OUTPUT ENVIRONMENT VARIABLES), as TensorFlow's
@@ -267,7 +271,7 @@ static void edit_jax(struct build *b, const struct worker_rank *r)
 	if (!keeps || !env_get(p->env, "OMPI_MCA_orte_hnp_uri"))
 		edit(b, "OMPI_MCA_orte_hnp_uri", "", why);
 	if (env_get(p->env, "OMPI_VERSION"))
-		edit(b, "OMPI_VERSION", NULL, "--jax-env: JAX would ask mpi4py");
+		edit(b, "OMPI_VERSION", "4", "--jax-env: else JAX asks mpi4py");
 }
 
 void plan_environment(const struct plan *p, unsigned local_rank, const struct attempt *attempt,

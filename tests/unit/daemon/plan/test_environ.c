@@ -167,8 +167,8 @@ static const struct jax_row {
 	{ "a local rank", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_RANK", "3" },
 	{ "a local size", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_SIZE", "5" },
 	{ "not Open MPI 5", MPI_ENV_REWRITE, 5, false, { "OMPI_VERSION=5.0.1" }, "OMPI_VERSION",
-		NULL },
-	{ "what is not there is not removed", MPI_ENV_REWRITE, 5, false, { NULL }, "OMPI_VERSION",
+		"4" },
+	{ "what is not there need not be", MPI_ENV_REWRITE, 5, false, { NULL }, "OMPI_VERSION",
 		"" },
 	{ "another job's", MPI_ENV_REWRITE, 5, false, { "JAX_COORDINATOR_BIND_ADDRESS=x" },
 		"JAX_COORDINATOR_BIND_ADDRESS", NULL },
@@ -266,6 +266,12 @@ static void test_rewritten(void **state)
 	plan_environment(&p, 3, &attempt, &a, &edits);
 	assert_edit(&edits, "OMPI_COMM_WORLD_SIZE", "13", ENV_REWRITTEN);
 	assert_edit(&edits, "OMPI_COMM_WORLD_LOCAL_RANK", "3", ENV_REWRITTEN);
+	assert_edit(&edits, "OMPI_VERSION", "4", ENV_SET);
+	for (p.mpi_env = MPI_ENV_SCRUB; p.mpi_env <= MPI_ENV_KEEP; p.mpi_env++) {
+		edits = (struct env_edits){ 0 };
+		plan_environment(&p, 3, &attempt, &a, &edits);
+		assert_null(edit_of(&edits, "OMPI_VERSION"));
+	}
 	arena_done(&a);
 }
 
