@@ -56,8 +56,8 @@ enum store_host { STORE_RANK0, STORE_AGENT };
 
 /* What --tf-config and --jax-env add to a worker's environment. */
 struct library_plan {
-	const char *tf_cluster; /* "cluster" of TF_CONFIG, as JSON; NULL: not asked for */
-	const char *tf_roles;   /* --tf-roles, which is well-formed; NULL: all are workers */
+	const char *tf_cluster;      /* "cluster" of TF_CONFIG, as JSON; NULL: not asked for */
+	const char *tf_roles;        /* --tf-roles, which is well-formed; NULL: all are workers */
 	const char *jax_coordinator; /* HOST:PORT; NULL: not asked for */
 };
 
@@ -97,7 +97,7 @@ struct plan {
 	const char *nccl_socket_ifname; /* NULL: left as it is */
 	enum mpi_env mpi_env;
 	struct library_plan library;
-	int kept_fd;            /* of PMI, which the worker inherits with its name; 0: none */
+	int kept_fd;             /* of PMI, which the worker inherits with its name; 0: none */
 	const char *slurm_tasks; /* "2(x3),1": workers of each node; NULL: no Slurm task is shown */
 	const char *const *env;  /* the launcher's, borrowed */
 	const struct env_change *user_env;

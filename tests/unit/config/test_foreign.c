@@ -31,9 +31,9 @@ static const struct name_row {
 	{ "use-evn", "use_env" },
 	{ "confgi", "config" },
 	/* other names */
-	{ "tf-config", NULL },
-	{ "tf-roles", NULL },
-	{ "jax-env", NULL },
+	{ "yaml-config", NULL },
+	{ "server-roles", NULL },
+	{ "keras-env", NULL },
 	{ "tr", NULL },
 	{ "end", NULL },
 	{ "mode", NULL },
