@@ -73,8 +73,8 @@ LIBRARIES = {
 ALL = set(SOURCES)
 OWN_MPI = {name for name, source in SOURCES.items() if source.python}
 STAND_FOR_ALL = {"shell", "torchrun", "openmpi4", "srun-pmix"}
-READ_AS_DDP = {"fsdp2", "loader", "checkpoint", "barrier", "record", "rpc", "transformers-local-rank",
-               "deepspeed"}
+LIKE_OTHERS = {"fsdp2", "loader", "checkpoint", "barrier", "record", "rpc", "transformers-local-rank",
+               "deepspeed", "tensorflow-ps"}
 OF_MPI = {"mpi4py-job", "horovod"}
 STANDS_FOR = "it gets its ranks as the other rows of its library do: where it runs stands for the rest"
 LEFT_OUT = (
@@ -87,8 +87,9 @@ LEFT_OUT = (
     (set(PER_WORKER), {"mpi4py", "mpi4py-own"}, "MPI knows these workers: see the row in which all "
      "communication is mpi4py's"),
     (ALL - OWN_MPI, {"mpi4py-own"}, "its MPI is Debian's, which the row above has, or it has none"),
-    (ALL - STAND_FOR_ALL, READ_AS_DDP, STANDS_FOR),
-    (set(PER_WORKER), set(LIBRARIES) - {"ddp", "ddp-debian", "lightning", "deepspeed-init", *OF_MPI},
+    (ALL - STAND_FOR_ALL, LIKE_OTHERS, STANDS_FOR),
+    (set(PER_WORKER), set(LIBRARIES) - {"ddp", "ddp-debian", "lightning", "deepspeed-init", "jax-env",
+                                        "tensorflow", *OF_MPI},
      STANDS_FOR),
 )
 # CI has no time for the others, nor for environments

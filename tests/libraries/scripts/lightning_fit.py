@@ -35,3 +35,4 @@ total = trainer.strategy.reduce(torch.tensor(float(trainer.global_rank)), reduce
 print(f"rank {trainer.global_rank} of {trainer.world_size}, local rank {trainer.local_rank} of "
       f"{trainer.num_devices}: sum {total.item():.0f}, "
       f"losses {model.losses[0]:.4f} {model.losses[1]:.4f}, weight {model.layer.weight.item():.4f}")
+torch.distributed.destroy_process_group()  # without it Gloo's threads end some processes by SIGABRT
