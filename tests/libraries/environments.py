@@ -56,8 +56,8 @@ def call(*argv, **variables):
     done = subprocess.run(list(map(str, argv)), stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, check=False, env={**os.environ, **variables})
     if done.returncode:
-        said = (done.stdout + done.stderr).strip().splitlines()
-        raise CantBeMade(next((line for line in said if "error:" in line.lower()), *said[-1:]))
+        said = (done.stdout + done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
+        raise CantBeMade(next((line for line in said if "error:" in line.lower()), said[-1]))
 
 
 def venv(path, *options):

@@ -49,7 +49,7 @@ their results. `./bootstrap test --all` does both runs and installation; CI runs
 class Results:
     """What is known of cells, by (source, library)."""
     marks: dict = field(default_factory=dict)
-    versions: dict = field(default_factory=dict)  # of sources and libraries, by name
+    versions: dict = field(default_factory=dict)  # of sources and libraries, by name: all that were there
 
     @classmethod
     def read(cls, path):
@@ -64,8 +64,12 @@ class Results:
             found.marks[source, library] = FAILED if bad else NOT_RUN if skipped else TESTED
             for one in case.iter("property"):
                 key = source if one.get("name") == "source" else library
-                found.versions[key] = one.get("value", "")
+                known = found.versions.setdefault(key, [])
+                known += [one.get("value")] if one.get("value") not in known else []
         return found
+
+    def version(self, name):
+        return "; ".join(self.versions.get(name, ""))
 
     def mark(self, source, library):
         why = left_out(source, library)
@@ -86,13 +90,13 @@ def first_cell(library):
 
 
 def table(sources, results):
-    yield row(["", "versions", *(f"{source.title} {results.versions.get(name, '')}".strip()
+    yield row(["", "versions", *(f"{source.title} {results.version(name)}".strip()
                                  for name, source in sources.items())])
     yield row(["---"] * (2 + len(sources)))
     for library in LIBRARIES:
         marks = [results.mark(source, library) for source in sources]
         if set(marks) & {TESTED, NOT_RUN, FAILED}:
-            yield row([first_cell(library), results.versions.get(library, ""), *marks])
+            yield row([first_cell(library), results.version(library), *marks])
 
 
 def page(results, day):
