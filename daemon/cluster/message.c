@@ -278,6 +278,8 @@ static void peer_fields(struct pass *p, struct peer *m)
 	m->host = u64(p, m->host);
 	m->leads = flag(p, m->leads);
 	m->addr = optional(p, m->addr, ADDRESS_SIZE - 1);
+	for (const char *c = m->addr; is_reading(p) && c && *c; c++)
+		refuse_if(p, is_control(*c)); /* it is shown to users */
 	m->ports = numbers(p, m->ports, &m->port_count);
 	for (size_t i = 0; is_reading(p) && !has_failed(p) && i < m->port_count; i++)
 		refuse_if(p, m->ports[i] == 0 || m->ports[i] > UINT16_MAX);

@@ -48,6 +48,7 @@ static void test_join(void **state)
 				.jax_port = 65534 } } };
 	struct bytes bytes = bytes_of(&m);
 	struct message wrong = { .type = MESSAGE_JOIN };
+	unsigned char *at;
 	struct arena arena = { 0 };
 	struct message_join got;
 
@@ -64,6 +65,12 @@ static void test_join(void **state)
 	assert_string_equal(got.version, m.join.version);
 	assert_string_equal(got.reached, m.join.reached);
 	assert_peer(&got.peer, &m.join.peer);
+	at = memmem(bytes.at, bytes.len, "10.0.0.7", 8);
+	assert_non_null(at);
+	*at = '\033';
+	assert_int_equal(read_bytes(&bytes, &arena, &wrong), -EPROTO);
+	*at = '1';
+	assert_int_equal(read_bytes(&bytes, &arena, &wrong), 0);
 	memset(bytes.at + bytes.len - 6, 0, 4); /* the last port is 0 */
 	assert_int_equal(read_bytes(&bytes, &arena, &wrong), -EPROTO);
 	arena_done(&arena);
