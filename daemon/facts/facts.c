@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,6 +46,17 @@ static int cpus_read(
 	f->cpus_unbound = (unsigned)CPU_COUNT_S(sizeof all, all) > f->cpus;
 	f->cpus = (unsigned)CPU_COUNT_S(sizeof all, all);
 	return 0;
+}
+
+/* Looked at before we have any of that number ourselves. */
+static int pmi_fd_read(const char *const *env)
+{
+	const char *text = env_get(env, "PMI_FD");
+	uint64_t fd;
+
+	return text && num_parse(text, 3, INT_MAX, &fd) == 0 && fcntl((int)fd, F_GETFD) >= 0 ?
+		(int)fd :
+		0;
 }
 
 /* NULL: /proc doesn't say; then names alone tell hosts apart. */
@@ -151,6 +163,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.stderr_is_journal = by_journal(env);
 	f.proc = proc_look();
 	f.parent = getppid();
+	f.pmi_fd = pmi_fd_read(env);
 	if (settings_flag(s, SET_PER_PROCESS))
 		f.boot_id = boot_id_read(arena);
 	if (cpus_read(s, env, &f, why) < 0 || (by_gpu && gpu_count(env, &f.gpus, why) < 0) ||

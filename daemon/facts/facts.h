@@ -22,6 +22,7 @@ struct facts {
 	const char *
 		boot_id; /* of the kernel's run, so that hosts of one name differ; NULL: not read */
 	int parent;      /* the pid of who started us */
+	int pmi_fd;      /* PMI_FD's, if it is open; 0: none */
 	unsigned cpus;   /* that this process may use, mpirun's binding undone */
 	unsigned gpus;   /* that CUDA would show; read only for nproc_per_node gpu and auto */
 	struct vec addresses;       /* of this host's interfaces, as text; only where needed */

@@ -8,7 +8,6 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
-#include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/devices.h"
 #include "daemon/facts/facts.h"
@@ -129,9 +128,6 @@ static void place_process(struct plan *p)
 /* What the worker needs to be the MPI process that the launcher would be. */
 static void decide_identity(const struct deciding *d, struct plan *p)
 {
-	const char *pmi = env_get(d->facts->env, "PMI_FD");
-	uint64_t fd;
-
 	if (p->start_count > 1) {
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: all %u workers see the launcher's own MPI identity; only one of them "
@@ -139,8 +135,7 @@ static void decide_identity(const struct deciding *d, struct plan *p)
 			settings_where(d->s, SET_MPI_ENV), p->start_count);
 		return;
 	}
-	if (pmi && num_parse(pmi, 3, INT_MAX, &fd) == 0)
-		p->kept_fd = (int)fd;
+	p->kept_fd = d->facts->pmi_fd;
 	if (p->max_restarts > 0)
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: a worker that has called MPI_Init can't do so again after a restart: its "

@@ -165,9 +165,11 @@ def test_who_keeps_the_identity_has_pmis_descriptor_too(launch, place, policy, k
         assert dump['env'].get('PMI_FD') == (str(theirs.fileno()) if kept else None)
 
 
-def test_a_name_of_a_descriptor_that_is_not_open_does_no_harm(launch, place):
+@pytest.mark.parametrize('fd', ['3', '4', '5', '77', '-1', 'x'])
+def test_a_name_of_a_descriptor_that_is_not_open_does_no_harm(launch, place, fd):
+    """Low numbers are those that launchd itself has later."""
     result = launch(['--mpi-env=keep', *native('dump')],
-                    {'PMI_RANK': '0', 'PMI_SIZE': '1', 'PMI_FD': '77'})
+                    {'PMI_RANK': '0', 'PMI_SIZE': '1', 'PMI_FD': fd})
     assert result.rc == 0, result
     assert set(place.dumps()[0]['fds']) == {'0', '1', '2'}
 
