@@ -216,9 +216,9 @@ static int decide_tf(const struct deciding *d, const struct topology *t,
 		check_told(d, t, nproc_of_node, p, SET_TF_CONFIG) < 0)
 		return d->why->code;
 	if (count != p->world_size && !p->provisional)
-		return failure_usage(d->why, "%s: \"%s\" are %llu workers, but the job has %u",
+		return failure_usage(d->why, "%s: \"%s\" is for %llu worker%s, but the job has %u",
 			settings_where(d->s, SET_TF_ROLES), roles, (unsigned long long)count,
-			p->world_size);
+			count == 1 ? "" : "s", p->world_size);
 	p->library.tf_roles = roles ? roles : arena_printf(d->s->arena, "worker=%u", p->world_size);
 	if (!arena_failed(d->s->arena))
 		p->library.tf_cluster = render_cluster(d, t, nproc_of_node, p);
