@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Writes config/docs/libraries.md from what test_matrix.py has found.
 
-    tests/libraries/table.py JUNIT.xml     as of pytest --junitxml, or build-test/logs of tests/run --all
+    tests/libraries/table.py JUNIT.xml...     as of pytest --junitxml, or build-test/logs of tests/run --all
 
-A cell that was not run, or failed, is not called tested.
+A cell that was not run, or failed, is not called tested. Of several files the last one that has run it
+counts.
 """
 import datetime
 import re
@@ -52,16 +53,17 @@ class Results:
     versions: dict = field(default_factory=dict)  # of sources and libraries, by name: all that were there
 
     @classmethod
-    def read(cls, path):
+    def read(cls, paths):
         found = cls()
-        for case in xml.parse(path).iter("testcase"):
+        for case in (case for path in paths for case in xml.parse(path).iter("testcase")):
             name = re.fullmatch(r"test_cell\[(.*)-by-(.*)\]", case.get("name", ""))
             if not name or name[1] not in LIBRARIES or name[2] not in SOURCES:
                 continue
             library, source = name.groups()
             bad, skipped = case.find("failure") is not None or case.find("error") is not None, \
                 case.find("skipped") is not None
-            found.marks[source, library] = FAILED if bad else NOT_RUN if skipped else TESTED
+            if not skipped:
+                found.marks[source, library] = FAILED if bad else TESTED
             for one in case.iter("property"):
                 key = source if one.get("name") == "source" else library
                 known = found.versions.setdefault(key, [])
@@ -109,9 +111,9 @@ def page(results, day):
 
 
 def main():
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
-    results = Results.read(sys.argv[1])
+    results = Results.read(sys.argv[1:])
     PAGE.write_text(page(results, datetime.date.today().isoformat()))
     for (source, library), mark in sorted(results.marks.items()):
         if mark != TESTED:
