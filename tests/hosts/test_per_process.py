@@ -39,13 +39,16 @@ def test_ranks_are_mpiruns(make_hosts, mapping, places):
 
 
 @needs_mpi4py
-def test_the_mpi_identity_is_the_workers(make_hosts):
+@pytest.mark.parametrize("option, mapping, count", [
+    ("--per-process", ["--map-by", "slot"], 4), ("--mpi-env=keep", ["--map-by", "ppr:1:node"], 2)])
+def test_the_mpi_identity_is_the_workers(make_hosts, option, mapping, count):
     hosts = make_hosts(2)
-    result = hosts.run_mpi(per_process(hosts, "-m", "mpi4py", "-c", SUM), n=4,
-                           options=["--map-by", "slot"],
-                           export={"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"})
+    result = hosts.run_mpi(
+        hosts.launchd(option, "--use_env", "-m", "mpi4py", "-c", SUM), n=count, options=mapping,
+        export={"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"})
     assert result.returncode == 0, result
-    assert sorted(result.stdout.replace("\r", "").splitlines()) == [f"{r} 4 6 {r} 4" for r in range(4)]
+    assert sorted(result.stdout.replace("\r", "").splitlines()) == [
+        f"{r} {count} {sum(range(count))} {r} {count}" for r in range(count)]
 
 
 @pytest.mark.quick
