@@ -128,9 +128,6 @@ static int unknown_letter(const char *word, struct failure *why)
 
 	if (refuse_long_dash(word, why) < 0)
 		return why->code;
-	if (word[1] == 'n') /* mpirun's -n and -np */
-		return failure_usage(
-			why, "%s: no such option, did you mean --nproc_per_node?", word);
 	return failure_usage(
 		why, "%s: no such option; %s", word, hint ? hint : "launchd --help lists them");
 }

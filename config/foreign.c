@@ -8,8 +8,8 @@
 
 #define PER_NODE "--nproc_per_node is the number of workers on each node"
 #define HOSTS \
-	"one launchd runs on each node, and --cluster-nodes or --cluster-hostfile lists them; " \
-	"mpirun or srun may start them"
+	"one launchd runs on each node: --mpirun-hosts or --mpirun-hostfile starts them by mpirun, " \
+	"--cluster-nodes or --cluster-hostfile lists nodes on which something else starts them"
 #define GPUS "CUDA_VISIBLE_DEVICES says which GPUs workers see"
 #define IN_SCRIPT \
 	"that is the script's business: put it behind the script, or into its configuration"
@@ -22,7 +22,7 @@ static const struct {
 	const char *hint;
 } rows[] = {
 	{ "num_gpus|num_proc|gpus_per_node|ntasks_per_node|npernode|ppn|workers", PER_NODE },
-	{ "num_processes|ntasks|world_size",
+	{ "num_processes|ntasks|world_size|n",
 	  PER_NODE "; the job's size is their sum" },
 	{ "num_nodes|num_machines|nodes|N", "--nnodes is the number of nodes" },
 	{ "machine_rank|node_id", "--node_rank is this node's rank" },
@@ -45,7 +45,7 @@ static const struct {
 	{ "min_restarts|restarts", "--max-restarts is how many times a failed job is restarted" },
 	{ "map_by|bind_to|mca|allow_run_as_root|oversubscribe", "it is mpirun's: put it before launchd" },
 	{ "launcher|no_ssh|ssh_port|p|gloo|use_gloo|use_mpi|multi_gpu|same_network",
-	  "launchd needs none of that: " HOSTS },
+	  "launchd doesn't need it; " HOSTS },
 	{ "mixed_precision|use_deepspeed|use_fsdp|deepspeed|deepspeed_config|zero_stage|dynamo_backend",
 	  IN_SCRIPT },
 };

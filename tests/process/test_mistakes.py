@@ -83,13 +83,13 @@ MISTAKES = {
             'train.py')],
     'an abbreviation': [fine('--np', '2', 'train.py', said=[THREADS])],
     "mpirun's number of processes": [
-        bad('-n: no such option, did you mean --nproc_per_node?', '-n', '2', 'train.py'),
-        bad('-np: no such option, did you mean --nproc_per_node?', '-np', '2', 'train.py')],
+        *[bad(f"{word}: no such option; --nproc_per_node is the number of workers on each node; the job's size is "
+              'their sum', word, '2', 'train.py') for word in ('-n', '-np')]],
     'options of other launchers': [
         bad(f'--{name}: no such option; {hint}', f'--{name}', '2', 'train.py') for name, hint in [
             ('num_gpus', '--nproc_per_node is the number of workers on each node'),
             ('num_machines', '--nnodes is the number of nodes'),
-            ('tf-config', 'launchd --help lists them')]],
+            ('tf-port', 'launchd --help lists them')]],
     'a number of workers that is none': [
         *[bad(f'--nproc_per_node: "{text}" {NPROC}', f'--nproc_per_node={text}', 'train.py')
           for text in ('two', '0', '-1', '1e3', '100000')],
