@@ -199,7 +199,7 @@ static int check_pairs(const struct settings *s, struct failure *why)
 		if (settings_flag(s, SET_TF_CONFIG) && strcmp(c->name, "TF_CONFIG") == 0)
 			(void)failure_go_on(
 				failure_usage(why,
-					"%s and %s are mutually exclusive: %s would be the same for all workers",
+					"%s and %s %s are mutually exclusive: it would be the same for all workers",
 					settings_label(s, SET_TF_CONFIG), c->from.where, c->name),
 				why);
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)

@@ -145,7 +145,7 @@ static int said(
 		return 0;
 	rc = from_environment(d, name, id == SET_NODE_RANK ? 0 : 1, ret);
 	if (rc == 0 && of_nodes && !ret->there)
-		return failure_usage(d->why, "%s: node: %s is not set: it is to be %s",
+		return failure_usage(d->why, "%s node: %s is not set; it must be %s",
 			settings_label(d->s, SET_ENV_RANKS), name,
 			id == SET_NODE_RANK ? "this node's rank" : "the number of nodes");
 	return rc;

@@ -167,16 +167,19 @@ const char *plan_tf_config(const struct plan *p, unsigned rank, struct arena *ar
 		p->library.tf_cluster, (int)r.len, r.type, rank - first);
 }
 
-/* Why a job whose launchers don't tell one another their ports can't be; NULL: they do, or will. */
+/* Why the launchers don't tell one another their ports; NULL: they do, or will. */
 static const char *never_told(
 	const struct deciding *d, const struct topology *t, const struct plan *p)
 {
 	if (settings_given(d->s, SET_ONLY_RANK))
-		return settings_where(d->s, SET_ONLY_RANK);
+		return arena_printf(d->s->arena, "with %s they don't: leave one of them out",
+			settings_where(d->s, SET_ONLY_RANK));
 	if (p->nnodes == 1 || t->peers || p->provisional)
 		return NULL;
-	return settings_is(d->s, SET_CONTROL, "off") ? settings_label(d->s, SET_CONTROL) :
-						       "that they could not meet";
+	return settings_is(d->s, SET_CONTROL, "off") ?
+		arena_printf(d->s->arena, "with %s off they don't: leave one of them out",
+			settings_label(d->s, SET_CONTROL)) :
+		"they could not meet";
 }
 
 /* Whether each launcher has told what the option needs. */
@@ -187,8 +190,7 @@ static int check_told(const struct deciding *d, const struct topology *t,
 
 	if (keeps)
 		return failure_usage(d->why,
-			"%s: the launchers choose ports and tell one another when they meet, which %s "
-			"rules out",
+			"%s: the launchers choose ports and tell one another when they meet, but %s",
 			label, keeps);
 	for (unsigned i = 0; t->peers && i < p->nnodes; i++) {
 		const struct peer *peer = &t->peers[i];

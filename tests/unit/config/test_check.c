@@ -125,12 +125,12 @@ static const struct check_row {
 	{ "roles", { { SET_TF_ROLES, "ps=1", 0 }, { SET_TF_CONFIG, "1", 0 } }, 0, { NULL } },
 	{ "two sources of TF_CONFIG", { { SET_ENV, "TF_CONFIG={}", 0 }, { SET_TF_CONFIG, "1", 0 } },
 		-EINVAL,
-		{ "--tf-config and --env are mutually exclusive: "
-		  "TF_CONFIG would be the same for all workers" } },
+		{ "--tf-config and --env TF_CONFIG are mutually exclusive: "
+		  "it would be the same for all workers" } },
 	{ "no TF_CONFIG, and one", { { SET_UNSET_ENV, "TF_CONFIG", 0 }, { SET_TF_CONFIG, "1", 0 } },
 		-EINVAL,
-		{ "--tf-config and --unset-env are mutually exclusive: "
-		  "TF_CONFIG would be the same for all workers" } },
+		{ "--tf-config and --unset-env TF_CONFIG are mutually exclusive: "
+		  "it would be the same for all workers" } },
 	{ "the user's TF_CONFIG", { { SET_ENV, "TF_CONFIG={}", 0 }, { SET_TF_CONFIG, "0", 0 } }, 0,
 		{ NULL } },
 	{ "quiet and verbose", { { SET_QUIET, "1", 0 }, { SET_VERBOSE, "1", 0 } }, -EINVAL,
