@@ -46,9 +46,10 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "This node's rank, from 0. Default: what mpirun, srun or NODE_RANK says." },
 	[SET_ENV_RANKS] = { .flag = "env-ranks", .kind = KIND_CHOICE, .group = GROUP_JOB,
 		.metavar = "worker|node", .choices = "worker|node", .by_default = "worker",
-		.help = "Whose RANK and WORLD_SIZE of the environment are: a worker's, and launchd "
-			"does not read them, or, as Kubernetes' PyTorchJob and Azure ML's type: pytorch "
-			"with one process per node set them, this node's rank and the number of nodes." },
+		.help = "What RANK and WORLD_SIZE mean in the environment. worker: a worker's rank and the "
+			"job's size, which launchd does not read. node: this node's rank and the number "
+			"of nodes, as Kubernetes' PyTorchJob sets them, and Azure ML's type: pytorch "
+			"with one process per node." },
 	[SET_MASTER_ADDR] = { .flag = "master_addr", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_JOB, .metavar = "ADDR",
 		.help = "Address of node rank 0 that all nodes can reach. Default: Azure ML's "
@@ -105,8 +106,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_MPIRUN_HOSTS] = { .flag = "mpirun-hosts", .only_flag = 1, .head = 1,
 		.kind = KIND_HOSTS_SLOTS, .group = GROUP_NODES, .metavar = "HOST[:N][,HOST[:N]...]",
 		.help = "Become Open MPI's mpirun, which starts this command on these hosts, one "
-			"launcher on each. Behind a host may stand its number of workers, where "
-			"--nproc_per_node is not given." },
+			"launcher on each. N is the number of workers on a host, if --nproc_per_node is "
+			"not given." },
 	[SET_MPIRUN_HOSTFILE] = { .flag = "mpirun-hostfile", .only_flag = 1, .head = 1,
 		.kind = KIND_TEXT, .group = GROUP_NODES, .metavar = "FILE|azureml",
 		.help = "The same for the hosts of a file, as Open MPI, DeepSpeed and horovodrun "
@@ -175,7 +176,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.by_default = "0",
 		.help = "Start the script once on each node, with MASTER_ADDR, MASTER_PORT and "
 			"NODE_RANK only: for programs that start their own ranks, such as Lightning "
-			"with devices=N and num_nodes=M. See ONE SCRIPT FOR EACH NODE in "
+			"with devices=N and num_nodes=M. See \"One script for each node\" in "
 			"launchd(1)." },
 	[SET_ROLE] = { .flag = "role", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_WORKERS, .metavar = "NAME", .by_default = "default",

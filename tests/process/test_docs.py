@@ -197,14 +197,14 @@ def test_examples_are_understood(launch, place, page):
         place.write(name, '#!/bin/sh\n', 0o755)
     place.write('train.py', '')
     place.write('job.conf', '[launchd]\nscript = train.py\n')
-    stands_for = {'$WORLD_SIZE': '2', '$RANK': '0', 'gpu': '2', '~/bin': place.path,
+    stands_for = {'gpu': '2', '~/bin': place.path,
                   '/etc/launchd/train.conf': 'job.conf', '/etc/launchd/NAME.conf': 'job.conf',
                   '/var/lib/prometheus/node-exporter/train.%n.prom': 'train.%n.prom'}
     for example in examples_of(page):
         argv = [stands_for.get(word, word) for word in example if word != '--dry-run']
         env = {'PATH': f'{place.path}:/usr/bin:/bin'}
-        if '$WORLD_SIZE' in example:  # in a PyTorchJob
-            env['MASTER_ADDR'] = '10.0.0.4'
+        if '--env-ranks' in example:  # in a PyTorchJob
+            env |= {'MASTER_ADDR': '10.0.0.4', 'RANK': '0', 'WORLD_SIZE': '2'}
         if '--per-process' in example:  # under mpirun
             env |= {f'OMPI_COMM_WORLD_{name}': value for name, value in (
                 ('RANK', '0'), ('SIZE', '2'), ('LOCAL_RANK', '0'), ('LOCAL_SIZE', '2'))}
