@@ -126,6 +126,8 @@ static void check_node_env(const struct settings *s, struct failure *why)
 	} others[] = {
 		{ SET_PER_PROCESS, NULL, "the script starts the node's ranks itself" },
 		{ SET_VIRTUAL_LOCAL_RANK, NULL, "the script has no local rank" },
+		{ SET_TF_CONFIG, NULL, "the script is no task among others" },
+		{ SET_JAX_ENV, NULL, "the script starts the node's ranks itself" },
 		{ SET_STORE, "agent", "the script's own rank 0 hosts the store" },
 		{ SET_MPI_ENV, "rewrite-slurm", "the script is no task among others" },
 	};

@@ -1,5 +1,5 @@
 """matrix.py - libraries, and which of them are run from which source. What is left out says why."""
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sources import BY_HAND, BY_LAUNCHERS, PER_WORKER, SOURCES
 
@@ -68,13 +68,21 @@ LIBRARIES = {
                           "mpi4py_job.py", OF_SOURCE, ("mpi4py",)),
     "horovod": Library("DistributedOptimizer", "horovod_train.py", "horovod", ("horovod", "torch")),
 }
+# what one library wants must not confuse another
+EVERYTHING = ("--tf-config", "--jax-env")
+WITH_ALL = {f"{name}-all": replace(
+    LIBRARIES[name], title=f"{LIBRARIES[name].title}, beside `{' '.join(EVERYTHING)}`",
+    options=(*LIBRARIES[name].options, *(o for o in EVERYTHING if o not in LIBRARIES[name].options)))
+    for name in ("ddp-debian", "ddp", "lightning", "accelerate", "transformers", "deepspeed-init",
+                 "jax-env", "tensorflow", "mpi4py")}
+LIBRARIES |= WITH_ALL
 
 # What is left out: sources, libraries, why; the first that has both says it.
 ALL = set(SOURCES)
 OWN_MPI = {name for name, source in SOURCES.items() if source.python}
 STAND_FOR_ALL = {"shell", "torchrun", "openmpi4", "srun-pmix"}
 LIKE_OTHERS = {"fsdp2", "loader", "checkpoint", "barrier", "record", "rpc", "transformers-local-rank",
-               "deepspeed", "tensorflow-ps"}
+               "deepspeed", "tensorflow-ps", *WITH_ALL}
 OF_MPI = {"mpi4py-job", "horovod"}
 STANDS_FOR = "it gets its ranks as the other rows of its library do: where it runs stands for the rest"
 LEFT_OUT = (
@@ -93,7 +101,7 @@ LEFT_OUT = (
      STANDS_FOR),
 )
 # CI has no time for the others, nor for environments
-IN_CI = {"ddp-debian": ALL - {"azureml-each", "mpich4-each", "srun-each"}, "mpi4py": ALL,
+IN_CI = {"ddp-debian-all": {"shell", "openmpi4"}, "ddp-debian": ALL - {"azureml-each", "mpich4-each", "srun-each"}, "mpi4py": ALL,
          "mpi4py-job": {"openmpi4-each", "srun-pmix-each"}}
 
 

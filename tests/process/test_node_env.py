@@ -55,6 +55,8 @@ def test_the_identity_under_mpi_goes_too(dry):
     (['--nproc_per_node=2'], ['--node-env starts the script once', '--nproc_per_node says 2']),
     (['--nproc_per_node=cpu'], ['--nproc_per_node says cpu']),
     (['--virtual-local-rank'], ['--node-env', '--virtual-local-rank', 'exclusive']),
+    (['--jax-env'], ['--node-env', '--jax-env', 'exclusive']),
+    (['--tf-config'], ['--node-env', '--tf-config', 'exclusive']),
     (['--store=agent'], ['--node-env', '--store agent', 'exclusive']),
     (['--mpi-env=rewrite-slurm'], ['--node-env', '--mpi-env rewrite-slurm', 'exclusive']),
 ])
