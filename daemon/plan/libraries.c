@@ -222,12 +222,16 @@ static int decide_tf(const struct deciding *d, const struct topology *t,
 			settings_where(d->s, SET_TF_ROLES), roles, (unsigned long long)count,
 			count == 1 ? "" : "s", p->world_size);
 	p->library.tf_roles = roles ? roles : arena_printf(d->s->arena, "worker=%u", p->world_size);
-	if (!arena_failed(d->s->arena))
+	/* a place has several bytes: far too many are not rendered first */
+	if (count < ENV_MAX_BYTES && !arena_failed(d->s->arena))
 		p->library.tf_cluster = render_cluster(d, t, nproc_of_node, p);
-	if (p->library.tf_cluster && strlen(p->library.tf_cluster) > ENV_MAX_BYTES - 100)
+	if (count >= ENV_MAX_BYTES ||
+		(p->library.tf_cluster &&
+			strlen(p->library.tf_cluster) > ENV_MAX_BYTES - 100))
 		return failure_usage(d->why,
-			"%s: with %u workers TF_CONFIG is longer than the %u bytes that a variable can have",
-			settings_label(d->s, SET_TF_CONFIG), p->world_size, ENV_MAX_BYTES);
+			"%s: with %llu workers TF_CONFIG is longer than the %u bytes that a variable can have",
+			settings_label(d->s, SET_TF_CONFIG), (unsigned long long)count,
+			ENV_MAX_BYTES);
 	return 0;
 }
 

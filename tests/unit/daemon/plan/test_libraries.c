@@ -57,6 +57,8 @@ static const struct row {
 		.cluster = "{\"ps\":[\"head:PORT\"]}", .task = "\"ps\",\"index\":1" },
 	{ "other workers than the job has", MET, 2, "1", "ps=1,worker=3",
 		.sentence = "--tf-roles: \"ps=1,worker=3\" is for 4 workers, but the job has 3" },
+	{ "more roles than can be rendered", NOT_YET, 2, "1", "worker=2147483647,ps=2147483647",
+		.sentence = "with 4294967294 workers TF_CONFIG is longer" },
 	{ "a type that is none", MET, 2, "1", "master=1,worker=2", .sentence = "is not a list" },
 	{ "a begin of a type", MET, 2, "1", "work=3", .sentence = "is not a list" },
 	{ "no number", MET, 2, "1", "worker", .sentence = "is not a list" },
