@@ -14,7 +14,7 @@
 /* A rename would replace a device by a file, as root even /dev/null. */
 static int write_into(const char *path, const char *bytes, size_t len)
 {
-	autoclose fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	autoclose fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	return fd < 0 ? -errno : fd_write_all(fd, bytes, len);
 }
@@ -67,9 +67,12 @@ int file_replace(const char *path, const char *bytes, size_t len, unsigned how)
 {
 	char target[PATH_MAX];
 	struct stat st;
+	int rc;
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return write_into(path, bytes, len);
 	/* a link stays a link */
-	return replace(realpath(path, target) ? target : path, bytes, len, how);
+	rc = replace(realpath(path, target) ? target : path, bytes, len, how);
+	/* a file that is mounted, such as a container's /dev/termination-log, can't be renamed to */
+	return rc == -EBUSY ? write_into(path, bytes, len) : rc;
 }

@@ -5,6 +5,8 @@ import signal
 import pytest
 
 from harness import BUILD, native
+from needs import needs_mounts
+from own_mounts import OWN_MOUNTS
 from together import Cluster
 
 NAME = 'TORCHELASTIC_ERROR_FILE'
@@ -43,6 +45,18 @@ def test_the_old_one_is_replaced(launch, place, told):
     (told.folder / 'reply.json').write_text('not JSON')
     launch(['--no_python', '--use_env', 'sh', recording(place)], {NAME: told.path})
     assert told()['errorCode'] == 1
+
+
+@needs_mounts
+def test_a_mounted_file_is_written_into(launch, place):
+    """Kubernetes mounts a file at /dev/termination-log, which nothing can be renamed to."""
+    mounted, beneath = place.write('mounted', ''), place.write('beneath', 'longer than a record ' * 100)
+    bind = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    result = launch(['--no_python', '--use_env', 'sh', recording(place, 7)], {NAME: str(mounted)},
+                    wrap=[*OWN_MOUNTS, 'sh', '-c', bind, 'sh', str(beneath), str(mounted)])
+    assert result.rc == 7, result
+    with open(beneath) as f:
+        assert json.load(f)['message'] == {**RECORD['message'], 'errorCode': 7}
 
 
 def test_a_failure_without_words(launch, told):
