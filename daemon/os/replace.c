@@ -73,6 +73,7 @@ int file_replace(const char *path, const char *bytes, size_t len, unsigned how)
 		return write_into(path, bytes, len);
 	/* a link stays a link */
 	rc = replace(realpath(path, target) ? target : path, bytes, len, how);
-	/* a file that is mounted, such as a container's /dev/termination-log, can't be renamed to */
+	/* a file that is mounted, such as a container's /dev/termination-log, can't be renamed to
+	 */
 	return rc == -EBUSY ? write_into(path, bytes, len) : rc;
 }

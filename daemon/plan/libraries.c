@@ -226,8 +226,7 @@ static int decide_tf(const struct deciding *d, const struct topology *t,
 	if (count < ENV_MAX_BYTES && !arena_failed(d->s->arena))
 		p->library.tf_cluster = render_cluster(d, t, nproc_of_node, p);
 	if (count >= ENV_MAX_BYTES ||
-		(p->library.tf_cluster &&
-			strlen(p->library.tf_cluster) > ENV_MAX_BYTES - 100))
+		(p->library.tf_cluster && strlen(p->library.tf_cluster) > ENV_MAX_BYTES - 100))
 		return failure_usage(d->why,
 			"%s: with %llu workers TF_CONFIG is longer than the %u bytes that a variable can have",
 			settings_label(d->s, SET_TF_CONFIG), (unsigned long long)count,

@@ -160,9 +160,9 @@ def test_every_setting_has_its_key(dry, launch, place):
         if key and section != 'env':
             flag_of[len(lines)] = flag = f'{section}-{key}' if f'{section}-{key}' in flags else key
             defaults[flag] = default
-    assert set(defaults) - {'script', 'args'} == flags - {'config', 'check', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
-                                  'mpirun-hosts', 'mpirun-hostfile',
-                                  'version', 'help', 'env'}
+    acts = {'config', 'check', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
+            'mpirun-hosts', 'mpirun-hostfile', 'per-process', 'version', 'help', 'env'}
+    assert set(defaults) - {'script', 'args'} == flags - acts
     given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
              'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',
              'nccl_socket_ifname': 'lo', 'only-rank': '0', 'wrap': '/bin/true', 'wrap-ranks': '0',
@@ -171,9 +171,10 @@ def test_every_setting_has_its_key(dry, launch, place):
              'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1', 'script': '/bin/true',
              'metrics-file': 'metrics.prom', 'metrics-listen': '127.0.0.1:9400',
              'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost'}
-    other = next(at for at, flag in flag_of.items() if flag == 'cluster-hostfile')
-    lines[other - 1] = ''  # beside a list of nodes it is refused
-    del flag_of[other]
+    # beside a list of nodes, and without --tf-config, they are refused
+    for other in [at for at, flag in flag_of.items() if flag in ('cluster-hostfile', 'tf-roles')]:
+        lines[other - 1] = ''
+        del flag_of[other]
     for at, flag in flag_of.items():
         lines[at - 1] += '' if defaults[flag] else given.get(flag, '')
     place.write('job.ini', '\n'.join(lines))
