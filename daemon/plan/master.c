@@ -364,7 +364,8 @@ static int find_address(struct master_search *f, enum launcher launcher)
 		set_addr(f, "127.0.0.1", ONE_HOST);
 		meet_at_job_port(f, launcher);
 	}
-	if (!f->m.addr && launcher == LAUNCHER_OPEN_MPI && !f->will_meet && from_mpirun_host(f) < 0)
+	if (!f->m.addr && launcher == LAUNCHER_OPEN_MPI && mpi_env_of(f->d->s) == MPI_ENV_KEEP &&
+		from_mpirun_host(f) < 0)
 		return f->d->why->code;
 	if (f->m.addr)
 		return address_check(
