@@ -67,3 +67,15 @@ bool name_is_identifier(const char *text, size_t len)
 	}
 	return len > 0;
 }
+
+bool name_matches(const char *pattern, const char *name, size_t len)
+{
+	size_t n;
+
+	if (*pattern != *name)
+		return false; /* nearly always, and this is asked 2,000 times for each worker */
+	n = strlen(pattern);
+	if (pattern[n - 1] == '*')
+		return len >= n - 1 && strncmp(pattern, name, n - 1) == 0;
+	return len == n && strncmp(pattern, name, n) == 0;
+}

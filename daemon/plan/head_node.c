@@ -144,15 +144,6 @@ static int decide_kill(const struct head_facts *f, struct head_plan *p, struct f
 	return 0;
 }
 
-static bool matches(const char *pattern, const char *name, size_t len)
-{
-	size_t n = strlen(pattern);
-
-	if (pattern[n - 1] == '*')
-		return len >= n - 1 && strncmp(pattern, name, n - 1) == 0;
-	return len == n && strncmp(pattern, name, n) == 0;
-}
-
 bool head_node_exports(const char *name, size_t len)
 {
 	/* what is another's on another host: the login, the place, the rank */
@@ -169,10 +160,10 @@ bool head_node_exports(const char *name, size_t len)
 
 	if (!name_is_identifier(name, len)) /* a shell's function */
 		return false;
-	if (matches(SETTING_KEY_VARIABLE, name, len)) /* the launchers' own, and no worker's */
+	if (name_matches(SETTING_KEY_VARIABLE, name, len)) /* the launchers' own, and no worker's */
 		return true;
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (matches(own[i], name, len))
+		if (name_matches(own[i], name, len))
 			return false;
 	return scrub_of(name, len, MPI_ENV_SCRUB, &why) == SCRUB_PASS &&
 		scrub_of_service(name, len, true, &why) == SCRUB_PASS;

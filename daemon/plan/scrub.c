@@ -2,8 +2,8 @@
 #include "daemon/plan/scrub.h"
 
 #include <stdbool.h>
-#include <string.h>
 
+#include "common/name.h"
 #include "config/settings.h"
 
 /* The one table. A pattern that ends with '*' matches every name that begins so. Users' tuning
@@ -90,24 +90,12 @@ static const struct {
 };
 /* clang-format on */
 
-static bool matches(const char *pattern, const char *name, size_t len)
-{
-	size_t n;
-
-	if (*pattern != *name)
-		return false; /* nearly always, and this is asked 2,000 times for each worker */
-	n = strlen(pattern);
-	if (pattern[n - 1] == '*')
-		return len >= n - 1 && strncmp(pattern, name, n - 1) == 0;
-	return len == n && strncmp(pattern, name, n) == 0;
-}
-
 enum scrub scrub_of_service(const char *name, size_t len, bool service, const char **ret_why)
 {
 	for (size_t i = 0; i < sizeof service_rows / sizeof *service_rows; i++) {
 		if (service_rows[i].only_service && !service)
 			continue;
-		if (!matches(service_rows[i].pattern, name, len))
+		if (!name_matches(service_rows[i].pattern, name, len))
 			continue;
 		*ret_why = service_rows[i].why;
 		return SCRUB_REMOVE;
@@ -117,14 +105,14 @@ enum scrub scrub_of_service(const char *name, size_t len, bool service, const ch
 
 enum scrub scrub_of(const char *name, size_t len, enum mpi_env policy, const char **ret_why)
 {
-	if (matches(SETTING_KEY_VARIABLE, name, len)) {
+	if (name_matches(SETTING_KEY_VARIABLE, name, len)) {
 		*ret_why = "key of the job's launchers";
 		return SCRUB_REMOVE;
 	}
 	if (policy == MPI_ENV_KEEP)
 		return SCRUB_PASS;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		if (!matches(rows[i].pattern, name, len))
+		if (!name_matches(rows[i].pattern, name, len))
 			continue;
 		*ret_why = rows[i].why;
 		return rows[i].rewritten && policy != MPI_ENV_SCRUB ? SCRUB_REWRITE : SCRUB_REMOVE;
@@ -146,7 +134,7 @@ unsigned scrub_value(const char *name, size_t len, const struct worker_rank *r)
 	};
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (matches(own[i].name, name, len))
+		if (name_matches(own[i].name, name, len))
 			return own[i].value;
 	return 0;
 }
