@@ -217,7 +217,7 @@ static void read_words(struct reading *r, const struct words *w)
 		.cpus = 3,
 		.gpus = 2,
 		.random_id = "id",
-		.program = { "/usr/bin/python3", "PATH", NULL } };
+		.program = { .path = "/usr/bin/python3", .from = "PATH" } };
 
 	reading_init(r, false);
 	r->s.script = "train.py";

@@ -78,7 +78,7 @@ static void test_store(void **state)
 {
 	const struct store_row *row = *state;
 	const struct facts facts = { .torch_version = row->torch,
-		.program = { row->python ? row->python : "/py", "PATH", NULL } };
+		.program = { row->python ? row->python : "/py", "PATH", NULL, false } };
 	struct plan p = { .max_restarts = row->restarts, .python = !row->no_python };
 	struct settings_fixture b;
 	int rc;
