@@ -198,7 +198,9 @@ static bool needs_tf_config(const char *script)
 		-1;
 	long n = fd < 0 ? 0 : fd_read_up_to(fd, text, sizeof text - 1);
 
-	text[n > 0 ? n : 0] = '\0';
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (strstr(text, own[i]))
 			return false;

@@ -76,7 +76,7 @@ static unsigned tasks_of_node(const char *list, unsigned node)
 
 static int local_size(const struct deciding *d, const char *name, struct one_process *p)
 {
-	unsigned node;
+	unsigned node = 0;
 
 	if (strncmp(name, "SLURM_", 6) != 0)
 		return number_of(d, name, 1, &p->local_world_size);

@@ -72,15 +72,16 @@ struct worker_limits {
 
 struct plan {
 	unsigned nproc, nnodes, node_rank, first_rank, world_size;
-	struct among in_role;       /* of this node's workers: among those with its role */
-	struct one_process process; /* --per-process */
-	bool provisional; /* nodes have yet to meet, and may have other numbers of workers */
+	unsigned master_port;          /* 0: the attempt has one */
+	struct among in_role;          /* of this node's workers: among those with its role */
+	struct one_process process;    /* --per-process */
 	const char *const *node_names; /* by node rank, as [cluster] lists them; NULL: not listed */
 	const char *program;           /* path to execute */
 	const char *script;
 	const char
 		*foreign_line;  /* of a script that Python runs; see facts/program.h; NULL: none */
 	const struct vec *args; /* the script's */
+	bool provisional;       /* nodes have yet to meet, and may have other numbers of workers */
 	bool python, module, use_env, virtual_local_rank;
 	bool node_env; /* the script starts its own ranks, and gets no rank but its node's */
 	enum expansion expand_args;
@@ -92,12 +93,11 @@ struct plan {
 	const char *run_id, *role;
 	const char *job_name;           /* by which users know it, in this run and the next */
 	const char *master_addr;        /* NULL: the nodes learn it when they meet */
-	unsigned master_port;           /* 0: the attempt has one */
 	const char *omp_num_threads;    /* NULL: left as it is */
 	const char *nccl_socket_ifname; /* NULL: left as it is */
 	enum mpi_env mpi_env;
+	int kept_fd; /* of PMI, which the worker inherits with its name; 0: none */
 	struct library_plan library;
-	int kept_fd;             /* of PMI, which the worker inherits with its name; 0: none */
 	const char *slurm_tasks; /* "2(x3),1": workers of each node; NULL: no Slurm task is shown */
 	const char *const *env;  /* the launcher's, borrowed */
 	const struct env_change *user_env;

@@ -75,8 +75,8 @@ def normal(text, place):
     """The parts of this machine, and of this run, by names."""
     text = text.replace(str(place.path), '<dir>').replace(str(BUILD), '<build>')
     # of mpirun's command: root's, and a sanitizer's
-    text = re.sub(r' --allow-run-as-root| -x [AUL]+SAN_OPTIONS', '', text)
-    text = re.sub(r'"--allow-run-as-root",|"-x","[AUL]+SAN_OPTIONS",', '', text)
+    text = re.sub(r' --allow-run-as-root| -x [A-Z]+SAN_OPTIONS', '', text)
+    text = re.sub(r'"--allow-run-as-root",|"-x","[A-Z]+SAN_OPTIONS",', '', text)
     text = re.sub(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '<uuid>', text)
     return re.sub(r'\b\d+ CPUs are there', '<n> CPUs are there', text)
 
