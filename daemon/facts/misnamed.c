@@ -102,19 +102,23 @@ int misnamed(struct failure *why, const char *what, const char *name, enum run_b
 	return failure_program(why, -EACCES, "%s%s: %s", what, name, strerror(-rc));
 }
 
+size_t file_begin(const char *path, char *ret, size_t size)
+{
+	mode_t ignored;
+	autoclose fd = is_file(path, &ignored) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	long n = fd < 0 ? 0 : fd_read_up_to(fd, ret, size - 1);
+	size_t len = n > 0 ? (size_t)n : 0;
+
+	ret[len] = '\0';
+	return len;
+}
+
 const char *first_line(const char *path, struct arena *arena)
 {
 	char line[FIRST_LINE_MAX];
-	mode_t ignored;
-	long n;
-	autoclose fd = is_file(path, &ignored) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
-	if (fd < 0)
+	if (file_begin(path, line, sizeof line) < 2 || memcmp(line, "#!", 2) != 0)
 		return NULL;
-	n = fd_read_up_to(fd, line, sizeof line - 1);
-	if (n < 2 || memcmp(line, "#!", 2) != 0)
-		return NULL;
-	line[n] = '\0';
 	return arena_strndup(arena, line, strcspn(line, "\n"));
 }
 

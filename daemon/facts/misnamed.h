@@ -4,6 +4,7 @@
 #define LAUNCHD_DAEMON_FACTS_MISNAMED_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct arena;
 struct failure;
@@ -19,6 +20,10 @@ enum run_by {
  * how to mend it or which file was meant, where that shows. Returns -ENOENT or -EACCES. */
 int misnamed(struct failure *why, const char *what, const char *name, enum run_by by, int rc,
 	struct arena *arena);
+
+/* The first bytes of a regular file, at most size - 1, and a NUL. Returns how many; 0: it can't be
+ * read, is empty, or is no regular file. */
+size_t file_begin(const char *path, char *ret, size_t size);
 
 /* The first line of a regular file that begins with "#!", without its newline; NULL: it has none,
  * or can't be read. The arena's. */

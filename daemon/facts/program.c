@@ -2,7 +2,6 @@
 #include "daemon/facts/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/fd.h"
 #include "common/vec.h"
 #include "common/words.h"
 #include "config/settings.h"
@@ -191,16 +189,10 @@ static bool needs_tf_config(const char *script)
 	static const char *const others[] = { "torch", "jax", "horovod", "lightning" };
 	static const char *const own[] = { "TF_CONFIG", "cluster_resolver", "ClusterResolver" };
 	char text[8192];
-	struct stat st;
 	bool is = false;
-	autoclose fd = stat(script, &st) == 0 && S_ISREG(st.st_mode) ?
-		open(script, O_RDONLY | O_CLOEXEC) :
-		-1;
-	long n = fd < 0 ? 0 : fd_read_up_to(fd, text, sizeof text - 1);
 
-	if (n <= 0)
+	if (file_begin(script, text, sizeof text) == 0)
 		return false;
-	text[n] = '\0';
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (strstr(text, own[i]))
 			return false;

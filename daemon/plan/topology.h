@@ -143,9 +143,8 @@ int listed_check(const struct deciding *d, const struct topology *t);
  * worker's. */
 enum mpi_env mpi_env_of(const struct settings *s);
 
-/* --per-process: local rank and size. Of the topology
- * launcher and identity are there. -EINVAL: no launcher has started this process, or it doesn't
- * say. */
+/* --per-process: local rank and size. Of the topology launcher and identity are there. -EINVAL: no
+ * launcher has started this process, or it doesn't say. */
 int process_find(const struct deciding *d, const struct topology *t, struct one_process *ret);
 
 /* The hosts: from what the launchers have told, or where they don't meet, from the order in which

@@ -148,7 +148,6 @@ static void note_env_ranks(const struct deciding *d, const struct topology *t)
 int topology_begin(const struct deciding *d, struct topology *ret)
 {
 	struct topology t = { .launcher = launcher_of(d->facts->env) };
-
 	bool per_process = settings_flag(d->s, SET_PER_PROCESS);
 
 	if (identity_find(d, t.launcher, &t.identity) < 0 ||
