@@ -159,6 +159,11 @@ class Machines(Cluster):
         assert done.returncode == 0, done
         return done.stdout
 
+    def journal(self, host, *options):
+        """What journalctl prints, once journald has read all that was sent to it."""
+        self.must(host, "journalctl", "--sync")
+        return self.must(host, "journalctl", "--no-pager", "--output=cat", *options)
+
     def file(self, host, path):
         """A machine's file, as a path here."""
         return Path(f"/proc/{self.init_of(host)}/root{path}")

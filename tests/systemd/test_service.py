@@ -63,7 +63,7 @@ class Service:
             self.machines.until_unit(UNIT, i, **wanted)
 
     def log(self, host=0):
-        return self.machines.must(host, "journalctl", "--no-pager", "--output=cat", "--unit", UNIT)
+        return self.machines.journal(host, "--unit", UNIT)
 
     def pids(self, host=0):
         """By name; of those that have not ended meanwhile."""
@@ -133,7 +133,9 @@ def test_a_killed_launcher_is_a_failure_and_leaves_nothing(service, victim):
     pids = [pid for all in job.pids().values() for pid in all]
     job.machines.must(0, "kill", "-KILL", *job.pids()[victim])
     job.machines.until(0, lambda: job.machines.show(UNIT, "Result")["Result"] != "success", "a failure")
-    assert not [pid for pid in pids if job.machines.file(0, f"/proc/{pid}").exists()]
+    # systemd says so as soon as one process has died
+    job.machines.until(0, lambda: not [p for p in pids if job.machines.file(0, f"/proc/{p}").exists()],
+                       "its processes to be gone")
 
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"
@@ -236,7 +238,7 @@ def test_a_job_on_the_port_of_another_is_turned_away(service):
     job.until(0, ActiveState="activating")
     machines.on(1, "systemctl", "start", "launchd@eval")
     machines.until_unit("launchd@eval.service", 1, ActiveState="failed", ExecMainStatus="2")
-    said = machines.must(1, "journalctl", "--no-pager", "--output=cat", "--unit", "launchd@eval")
+    said = machines.journal(1, "--unit", "launchd@eval")
     assert 'this port belongs to job "train"' in said
     job.start(1)
     job.until(ActiveState="active", SubState="running", NRestarts="0")
@@ -248,7 +250,7 @@ def test_a_job_without_a_file_is_a_failure(service):
     machines = service(1, WORKS).machines
     machines.on(0, "systemctl", "start", "launchd@trian")
     machines.until_unit("launchd@trian.service", ActiveState="failed", ExecMainStatus="2", NRestarts="0")
-    said = machines.must(0, "journalctl", "--no-pager", "--output=cat", "--unit", "launchd@trian")
+    said = machines.journal(0, "--unit", "launchd@trian")
     assert "/etc/launchd/trian.conf: can't be read: No such file or directory" in said
 
 
@@ -259,7 +261,7 @@ def test_no_job_has_the_name_launchd(service):
     conf.rename(conf.with_name("launchd.conf"))
     job.machines.on(0, "systemctl", "start", "launchd@launchd.service")
     job.machines.until_unit("launchd@launchd.service", ActiveState="failed", ExecMainStatus="2", NRestarts="0")
-    said = job.machines.must(0, "journalctl", "--no-pager", "--output=cat", "--unit", "launchd@launchd.service")
+    said = job.machines.journal(0, "--unit", "launchd@launchd.service")
     assert "so no job can have the name launchd" in said
 
 
@@ -326,7 +328,7 @@ def test_the_journal_has_fields_and_explains_the_end(service):
     job.start()
 
     def said(*matches):
-        return machines.must(0, "journalctl", "--no-pager", "--output=cat", *matches)
+        return machines.journal(0, *matches)
 
     machines.until(0, lambda: said("JOB=train", "RANK=1", "STREAM=stdout") == "rank 1 speaks\n", "its line")
     machines.must(0, "systemctl", "restart", "systemd-journald")  # in the middle of it
@@ -337,7 +339,7 @@ def test_the_journal_has_fields_and_explains_the_end(service):
     job.until(ActiveState="failed", Result="exit-code", ExecMainStatus="3")
     assert said("JOB=train", "RANK=0", "STREAM=stdout") == "rank 0 speaks\n"
     assert "rank 1" in said("JOB=train", "EVENT=verdict_exit")
-    explained = machines.must(0, "journalctl", "--no-pager", "-x", "JOB=train")
+    explained = machines.journal(0, "--output=short", "--catalog", "JOB=train")
     assert "Subject: Rank 1 has failed" in explained and "journalctl RANK=1 RUN_ID=" in explained
 
 
