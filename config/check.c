@@ -162,6 +162,7 @@ static void check_run_path(const struct settings *s, enum setting_id other, stru
 static int check_pairs(const struct settings *s, struct failure *why)
 {
 	const struct value *quiet = &s->value[SET_QUIET], *verbose = &s->value[SET_VERBOSE];
+	const struct env_change *tf_config = env_change_of(s->env, "TF_CONFIG");
 
 	if (settings_given(s, SET_CLUSTER_NODES) &&
 		s->value[SET_CLUSTER_NODES].from.level == s->value[SET_CLUSTER_HOSTFILE].from.level)
@@ -197,13 +198,13 @@ static int check_pairs(const struct settings *s, struct failure *why)
 				"%s needs --tf-config, which tells TensorFlow of the roles",
 				settings_label(s, SET_TF_ROLES)),
 			why);
-	for (const struct env_change *c = s->env; c; c = c->next)
-		if (settings_flag(s, SET_TF_CONFIG) && strcmp(c->name, "TF_CONFIG") == 0)
-			(void)failure_go_on(
-				failure_usage(why,
-					"%s and %s %s are mutually exclusive: it would be the same for all workers",
-					settings_label(s, SET_TF_CONFIG), c->from.where, c->name),
-				why);
+	if (tf_config && settings_flag(s, SET_TF_CONFIG))
+		(void)failure_go_on(
+			failure_usage(why,
+				"%s and %s %s are mutually exclusive: it would be the same for all workers",
+				settings_label(s, SET_TF_CONFIG), tf_config->from.where,
+				tf_config->name),
+			why);
 	if (quiet->number && verbose->number && quiet->from.level == verbose->from.level)
 		(void)failure_go_on(
 			failure_usage(why, "%s and %s are mutually exclusive",

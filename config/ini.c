@@ -163,12 +163,12 @@ static char *next_line(char *ret, int size, void *stream)
 
 static int put_variable(struct file *f, const char *name, const char *value)
 {
+	const struct env_change *before = env_change_of(f->s->env, name);
 	const char *where = place(f);
 
-	for (const struct env_change *c = f->s->env; c; c = c->next)
-		if (c->from.level == f->level && c->value && strcmp(c->name, name) == 0)
-			return failure_usage(f->why, "%s: %s is set twice, first at %s", where,
-				name, c->from.where);
+	if (before && before->from.level == f->level && before->value)
+		return failure_usage(f->why, "%s: %s is set twice, first at %s", where, name,
+			before->from.where);
 	return settings_put_env(f->s, arena_strdup(f->s->arena, name),
 		arena_strdup(f->s->arena, value), (struct origin){ f->level, where }, f->why);
 }

@@ -7,6 +7,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/name.h"
+#include "common/vec.h"
 #include "common/words.h"
 #include "config/hosts.h"
 #include "config/script.h"
@@ -174,6 +175,20 @@ int settings_put_env(struct settings *s, const char *name, const char *value, st
 		(*at)->from = from;
 	}
 	return 0;
+}
+
+const struct env_change *env_change_of(const struct env_change *changes, const char *name)
+{
+	while (changes && strcmp(changes->name, name) != 0)
+		changes = changes->next;
+	return changes;
+}
+
+const char *env_given(const struct env_change *changes, const char *const *env, const char *name)
+{
+	const struct env_change *c = env_change_of(changes, name);
+
+	return c ? c->value : env_get(env, name);
 }
 
 void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)

@@ -72,6 +72,13 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 int settings_put_env(struct settings *s, const char *name, const char *value, struct origin from,
 	struct failure *why);
 
+/* Of `changes` (NULL: none) that of a name; NULL: the user says nothing of it. */
+const struct env_change *env_change_of(const struct env_change *changes, const char *name);
+
+/* What a worker would see of a variable without launchd's own changes: the user's, else env's.
+ * NULL: nothing. */
+const char *env_given(const struct env_change *changes, const char *const *env, const char *name);
+
 /* What no single value shows: contradictions, settings that are not supported yet, warnings, the
  * settings that --rdzv-conf means, and --control required as the default where the user gave a key
  * or a list of nodes. -EINVAL with a sentence that names the sources; where all failures are wanted

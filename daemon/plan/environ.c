@@ -122,22 +122,15 @@ static void edit_elastic(struct build *b, unsigned local_rank, const struct atte
 		by_agent ? "launchd hosts the store" : "worker 0 hosts the store");
 }
 
-/* What the worker would see of a variable without the edit in question. */
-static const char *given(const struct plan *p, const char *name)
-{
-	for (const struct env_change *c = p->user_env; c; c = c->next)
-		if (strcmp(c->name, name) == 0)
-			return c->value;
-	return env_get(p->env, name);
-}
-
 /* torchrun's default, under the name of torch >= 2.2 and the one before. If the user set one of
  * the two, the other says the same. */
 static void edit_nccl(struct build *b)
 {
 	static const char now[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 	static const char before[] = "NCCL_ASYNC_ERROR_HANDLING";
-	const char *set_now = given(b->p, now), *set_before = given(b->p, before);
+	const struct plan *p = b->p;
+	const char *set_now = env_given(p->user_env, p->env, now);
+	const char *set_before = env_given(p->user_env, p->env, before);
 
 	if (!set_now)
 		edit(b, now, set_before ? set_before : "1",
@@ -145,10 +138,10 @@ static void edit_nccl(struct build *b)
 	if (!set_before)
 		edit(b, before, set_now ? set_now : "1",
 			set_now ? "as TORCH_NCCL_ASYNC_ERROR_HANDLING" : "default of torchrun");
-	if (b->p->nccl_socket_ifname)
-		edit(b, "NCCL_SOCKET_IFNAME", b->p->nccl_socket_ifname, "--nccl_socket_ifname");
-	if (b->p->omp_num_threads)
-		edit(b, "OMP_NUM_THREADS", b->p->omp_num_threads, "unset, several workers");
+	if (p->nccl_socket_ifname)
+		edit(b, "NCCL_SOCKET_IFNAME", p->nccl_socket_ifname, "--nccl_socket_ifname");
+	if (p->omp_num_threads)
+		edit(b, "OMP_NUM_THREADS", p->omp_num_threads, "unset, several workers");
 }
 
 static void edit_devices(struct build *b, const struct worker_rank *r)

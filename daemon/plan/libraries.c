@@ -244,19 +244,10 @@ static int decide_jax(const struct deciding *d, const struct topology *t,
 	return 0;
 }
 
-/* What the user says of a variable, or whoever started the launcher. */
-static const char *given(const struct deciding *d, const char *name)
-{
-	for (const struct env_change *c = d->s->env; c; c = c->next)
-		if (strcmp(c->name, name) == 0)
-			return c->value;
-	return env_get(d->facts->env, name);
-}
-
 /* TensorFlow itself says nothing: each worker trains alone, or two of them are one task. */
 static void note_tf(const struct deciding *d, const struct topology *t, const struct plan *p)
 {
-	const char *config = given(d, "TF_CONFIG");
+	const char *config = env_given(d->s->env, d->facts->env, "TF_CONFIG");
 	bool speaks = t->identity.node_rank_known && p->node_rank == 0;
 
 	if (config && *config && p->start_count > 1)

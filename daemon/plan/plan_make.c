@@ -33,15 +33,6 @@ int plan_ranks(const unsigned *nproc_of_node, unsigned nnodes, unsigned node_ran
 	return 0;
 }
 
-/* --env and --unset-env may name it, too: then the user has decided. */
-static bool user_decides(const struct deciding *d, const char *name)
-{
-	for (const struct env_change *c = d->s->env; c; c = c->next)
-		if (strcmp(c->name, name) == 0)
-			return true;
-	return false;
-}
-
 /* As torchrun does: without it each worker starts as many OpenMP threads as the node has CPUs, and
  * eight workers on a node fight for them eightfold. One line for the whole job: node rank 0's. */
 static void decide_threads(const struct deciding *d, const struct identity *id, struct plan *p)
@@ -49,7 +40,7 @@ static void decide_threads(const struct deciding *d, const struct identity *id, 
 	bool speaks = id->node_rank_known && id->node_rank == 0;
 
 	if (p->nproc < 2 || p->process.is || env_get(d->facts->env, "OMP_NUM_THREADS") ||
-		user_decides(d, "OMP_NUM_THREADS"))
+		env_change_of(d->s->env, "OMP_NUM_THREADS"))
 		return;
 	p->omp_num_threads = "1";
 	if (p->start_count == 0)
