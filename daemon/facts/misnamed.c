@@ -102,24 +102,22 @@ int misnamed(struct failure *why, const char *what, const char *name, enum run_b
 	return failure_program(why, -EACCES, "%s%s: %s", what, name, strerror(-rc));
 }
 
-size_t file_begin(const char *path, char *ret, size_t size)
+void file_begin(const char *path, char *ret, size_t size)
 {
 	mode_t ignored;
 	autoclose fd = is_file(path, &ignored) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	long n = fd < 0 ? 0 : fd_read_up_to(fd, ret, size - 1);
-	size_t len = n > 0 ? (size_t)n : 0;
 
-	ret[len] = '\0';
-	return len;
+	ret[n > 0 ? n : 0] = '\0';
 }
 
-const char *first_line(const char *path, struct arena *arena)
+const char *first_line(const char *text, struct arena *arena)
 {
-	char line[FIRST_LINE_MAX];
+	size_t len = strcspn(text, "\n");
 
-	if (file_begin(path, line, sizeof line) < 2 || memcmp(line, "#!", 2) != 0)
+	if (strncmp(text, "#!", 2) != 0)
 		return NULL;
-	return arena_strndup(arena, line, strcspn(line, "\n"));
+	return arena_strndup(arena, text, len < FIRST_LINE_MAX ? len : FIRST_LINE_MAX - 1);
 }
 
 /* "/bin/sh" of "#! /bin/sh -e"; NULL: the line names none, or the kernel would not read its end. */
@@ -135,12 +133,15 @@ static const char *interpreter_of(const char *line, struct arena *arena)
 
 int first_line_check(const char *what, const char *path, struct arena *arena, struct failure *why)
 {
-	const char *line = first_line(path, arena);
-	size_t len = line ? strlen(line) : 0;
-	const char *interpreter;
+	char text[FIRST_LINE_MAX];
+	const char *line, *interpreter;
+	size_t len;
 
-	if (len == 0)
+	file_begin(path, text, sizeof text);
+	line = first_line(text, arena);
+	if (!line)
 		return 0;
+	len = strlen(line);
 	if (line[len - 1] == '\r')
 		return failure_program(why, -ENOENT,
 			"%s%s: its first line, %.*s, ends with a carriage return (Windows line endings): run dos2unix %s",

@@ -21,13 +21,13 @@ enum run_by {
 int misnamed(struct failure *why, const char *what, const char *name, enum run_by by, int rc,
 	struct arena *arena);
 
-/* The first bytes of a regular file, at most size - 1, and a NUL. Returns how many; 0: it can't be
- * read, is empty, or is no regular file. */
-size_t file_begin(const char *path, char *ret, size_t size);
+/* The first bytes of a regular file, at most size - 1, and a NUL. "": it can't be read, is empty,
+ * or is no regular file. */
+void file_begin(const char *path, char *ret, size_t size);
 
-/* The first line of a regular file that begins with "#!", without its newline; NULL: it has none,
- * or can't be read. The arena's. */
-const char *first_line(const char *path, struct arena *arena);
+/* The first line of a file that begins so, if it begins with "#!", as far as the kernel reads it
+ * and without its newline; NULL: it doesn't. The arena's. */
+const char *first_line(const char *text, struct arena *arena);
 
 /* Whether the kernel can run what a program's first line names: execve(2) says only that a file is
  * not there. -ENOENT or -EACCES with a sentence: it is not there, may not be executed, or the line

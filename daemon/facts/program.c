@@ -163,9 +163,9 @@ static int check_module(const struct settings *s, struct arena *a, struct failur
 
 /* What is no Python script by its own first line, as "#!/bin/sh". Some are all the same: pip's,
  * where the path of the Python is too long for a first line. */
-static const char *foreign_line(const char *script, struct arena *a)
+static const char *foreign_line(const char *text, struct arena *a)
 {
-	const char *line = first_line(script, a);
+	const char *line = first_line(text, a);
 
 	return line && !strstr(line, "python") && !strstr(line, "pypy") ?
 		arena_strndup(a, line, strcspn(line, "\r")) :
@@ -182,17 +182,13 @@ static bool line_imports(const char *line, const char *package)
 		strchr(" .,\t\r\n", line[word + len]); /* or the end */
 }
 
-/* One read of the script's beginning, where imports stand. Who trains by another library, or says
- * the cluster in the script, needs no TF_CONFIG. */
-static bool needs_tf_config(const char *script)
+/* Who trains by another library, or says the cluster in the script, needs no TF_CONFIG. */
+static bool needs_tf_config(const char *text)
 {
 	static const char *const others[] = { "torch", "jax", "horovod", "lightning" };
 	static const char *const own[] = { "TF_CONFIG", "cluster_resolver", "ClusterResolver" };
-	char text[8192];
 	bool is = false;
 
-	if (file_begin(script, text, sizeof text) == 0)
-		return false;
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (strstr(text, own[i]))
 			return false;
@@ -204,6 +200,16 @@ static bool needs_tf_config(const char *script)
 				return false;
 	}
 	return is;
+}
+
+/* What the script's beginning says, where imports stand, too. */
+static void read_script(const struct settings *s, struct arena *a, struct program *ret)
+{
+	char text[8192];
+
+	file_begin(s->script, text, sizeof text);
+	ret->foreign_line = foreign_line(text, a);
+	ret->tensorflow = !settings_flag(s, SET_TF_CONFIG) && needs_tf_config(text);
 }
 
 /* "launchd python -u train.py", "launchd python -m train" would run the program python by Python.
@@ -245,9 +251,7 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 	if (rc < 0)
 		return rc;
 	if (!settings_flag(s, SET_MODULE))
-		ret->foreign_line = foreign_line(s->script, arena);
-	if (!settings_flag(s, SET_MODULE) && !settings_flag(s, SET_TF_CONFIG))
-		ret->tensorflow = needs_tf_config(s->script);
+		read_script(s, arena, ret);
 	return find_python(s, env, arena, ret, why);
 }
 
