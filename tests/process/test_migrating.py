@@ -46,37 +46,31 @@ def with_rank(argv, node):
             for before, word in zip(['', *argv], argv)]
 
 
-class Runs:
+def run(start, pair, command, program='launchd'):
     """A new command as on each of its nodes, all of which are this host."""
-
-    def __init__(self, start, name='launchd'):
-        self.start = start
-        self.name = name
-
-    def __call__(self, pair, command):
-        port = f'{free_ports()}'
-        on_loopback = re.sub(r'\bn0\b', '127.0.0.1', re.sub(r'\b29[45]00\b', port, command))
-        (name, *argv), env = migrating.assigned(on_loopback)
-        assert name == self.name, f'how is {command} run?'
-        nodes = len(migrating.workers_of(pair))
-        env = {'LAUNCHD_CONTROL': None, **env}
-        if nodes > 1:
-            env |= {'LAUNCHD_CONTROL': 'required', 'LAUNCHD_NODE_TIMEOUT': FAST[0].partition('=')[2]}
-            if port not in on_loopback:
-                env['LAUNCHD_MASTER_PORT'] = port
-        jobs = []
-        for node in range(nodes):
-            own = azure(pair, node) if pair.section == 'Azure ML' else \
-                {'NODE_RANK': f'{node}'} if 'NODE_RANK' in env else \
-                {'RANK': f'{node}', 'WORLD_SIZE': f'{nodes}', 'MASTER_ADDR': '127.0.0.1',
-                 'MASTER_PORT': port} if '--env-ranks' in argv else {}
-            jobs.append(self.start(with_rank(argv, node), {**env, **own}, name=name))
-        return [job.end() for job in jobs]
+    port = f'{free_ports()}'
+    on_loopback = re.sub(r'\bn0\b', '127.0.0.1', re.sub(r'\b29[45]00\b', port, command))
+    (name, *argv), env = migrating.assigned(on_loopback)
+    assert name == program, f'how is {command} run?'
+    nodes = len(migrating.workers_of(pair))
+    env = {'LAUNCHD_CONTROL': None, **env}
+    if nodes > 1:
+        env |= {'LAUNCHD_CONTROL': 'required', 'LAUNCHD_NODE_TIMEOUT': FAST[0].partition('=')[2]}
+        if port not in on_loopback:
+            env['LAUNCHD_MASTER_PORT'] = port
+    jobs = []
+    for node in range(nodes):
+        own = azure(pair, node) if pair.section == 'Azure ML' else \
+            {'NODE_RANK': f'{node}'} if 'NODE_RANK' in env else \
+            {'RANK': f'{node}', 'WORLD_SIZE': f'{nodes}', 'MASTER_ADDR': '127.0.0.1',
+             'MASTER_PORT': port} if '--env-ranks' in argv else {}
+        jobs.append(start(with_rank(argv, node), {**env, **own}, name=name))
+    return [job.end() for job in jobs]
 
 
 @pytest.mark.parametrize('pair, command', LOCAL, ids=map(str, range(len(LOCAL))))
 def test_a_new_command_starts_what_the_old_one_did(start, train, pair, command):
-    results = Runs(start)(pair, command)
+    results = run(start, pair, command)
     assert set(exit_codes(results)) == {migrating.EXIT_CODE}, results
     migrating.check_workers(pair, command, train())
 
@@ -88,7 +82,7 @@ TORCHRUNS = [pair for pair in PAIRS if pair.section == 'torchrun']
 def test_under_torchruns_name_no_command_changes(start, launch, place, train, pair):
     made = launch(['--install-torchrun', f'{place.path}'])
     assert made.rc == 0 and os.path.realpath(place.path / 'torchrun') == f'{BUILD}/launchd', made
-    results = Runs(start, 'torchrun')(pair, pair.old[0])
+    results = run(start, pair, pair.old[0], 'torchrun')
     assert set(exit_codes(results)) == {migrating.EXIT_CODE}, results
     migrating.check_workers(pair, pair.old[0], train())
 
