@@ -123,6 +123,15 @@ static const struct observer journal = {
 	},
 };
 
+/* journald finds an entry's unit by its process, which may be gone by then, and remembers what it
+ * has found. A line that comes by stderr brings the unit along; an empty one does so too, and is
+ * nothing else (systemd's journald-stream.c). Without it `journalctl -u` may lack all that a
+ * launcher says which ends at once. */
+static void introduce(void)
+{
+	(void)fd_write_all(STDERR_FILENO, "\n", 1);
+}
+
 void journal_start(struct journal *j, const struct plan *plan, int node, struct bus *b)
 {
 	j->plan = plan;
@@ -135,6 +144,8 @@ void journal_start(struct journal *j, const struct plan *plan, int node, struct 
 	j->given_up = false;
 	if (plan->output.journal == JOURNAL_NONE)
 		return;
+	if (j->alone)
+		introduce();
 	bus_add(b, &journal, j);
 	say_first_to(journal_say, j);
 }
