@@ -15,7 +15,7 @@
 #include "common/failure.h"
 #include "daemon/control/demand.h"
 #include "daemon/os/acceptor.h"
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 struct ctl_client;
 struct sm;

@@ -5,7 +5,7 @@
 
 #include "common/signame.h"
 #include "common/text.h"
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 /* The members that a request may have, as bits of a set. */
 enum field {

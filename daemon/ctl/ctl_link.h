@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "common/text.h"
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 struct failure;
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 struct arena;
 struct columns;

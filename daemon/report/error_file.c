@@ -12,7 +12,7 @@
 #include "common/fd.h"
 #include "common/num.h"
 #include "daemon/job/evidence.h"
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 enum { RAW_MAX_BYTES = 4096 };
 

@@ -6,7 +6,7 @@
 
 #include "common/text.h"
 #include "daemon/control/demand.h"
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 /* What is refused has a sentence; what is taken is within its bounds. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

@@ -7,7 +7,7 @@
 
 #include "common/text.h"
 #include "daemon/control/demand.h"
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 static struct cjson cjson;
 

@@ -12,7 +12,7 @@
 
 #include "common/fd.h"
 #include "daemon/job/evidence.h"
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 #include "daemon/report/error_file.h"
 
 static const char no_json[] = "truncated, or not JSON", no_message[] = "without a message";

@@ -1,7 +1,7 @@
 /* cjson.h - the cJSON library, loaded where there is something to parse: a job that goes well never
  * pays for it. */
-#ifndef LAUNCHD_DAEMON_REPORT_CJSON_H
-#define LAUNCHD_DAEMON_REPORT_CJSON_H
+#ifndef LAUNCHD_DAEMON_OS_CJSON_H
+#define LAUNCHD_DAEMON_OS_CJSON_H
 
 #include <cjson/cJSON.h>
 

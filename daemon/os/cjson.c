@@ -1,5 +1,5 @@
 /* cjson.c - see cjson.h */
-#include "daemon/report/cjson.h"
+#include "daemon/os/cjson.h"
 
 #include <dlfcn.h>
 
