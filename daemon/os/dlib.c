@@ -58,6 +58,15 @@ static int load(const struct dlib *d, const char *file, void **ret_library, stru
 	return load_file(d, file ? file : d->file, ret_library, why);
 }
 
+static void fill_in(const struct dlib_symbol *symbols, bool linked, void *library, void *ret)
+{
+	for (const struct dlib_symbol *s = symbols; s->name; s++) {
+		function_t *function = linked ? s->linked : find(library, s->name);
+
+		memcpy((char *)ret + s->at, &function, sizeof function);
+	}
+}
+
 int dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
 {
@@ -67,11 +76,9 @@ int dlib_open(
 
 	if (rc < 0)
 		return rc;
-	for (const struct dlib_symbol *s = d->symbols; s->name; s++) {
-		function_t *function = linked ? s->linked : find(library, s->name);
-
-		memcpy((char *)ret + s->at, &function, sizeof function);
-	}
+	fill_in(d->symbols, linked, library, ret);
+	if (d->optional)
+		fill_in(d->optional, linked, library, ret);
 	*ret_library = library;
 	return 0;
 }

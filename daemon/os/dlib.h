@@ -27,11 +27,13 @@ struct dlib_symbol {
 #endif
 
 struct dlib {
-	const char *name;                  /* "libsodium", for sentences */
-	const char *file;                  /* its soname */
-	const char *hint;                  /* what it is for, or which package has it */
-	const struct dlib_symbol *symbols; /* up to one without a name */
-	const char *adds;                  /* what launchd does with it: "keys" */
+	const char *name;                   /* "libsodium", for sentences */
+	const char *file;                   /* its soname */
+	const char *hint;                   /* what it is for, or which package has it */
+	const struct dlib_symbol *symbols;  /* up to one without a name */
+	const struct dlib_symbol *optional; /* the same for those that an older one may lack, whose
+					     * pointers are NULL then; NULL: none are */
+	const char *adds;                   /* what launchd does with it: "keys" */
 	struct dlib_symbol version; /* says its own: const char *(void); no name: none does */
 	const char *home;           /* a variable: where to look for it first; NULL: none */
 };

@@ -2,14 +2,12 @@
 #include "daemon/os/helper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,28 +43,13 @@ _Noreturn void helper_fail(const struct helper *h, const char *fmt, ...)
 	_exit(1);
 }
 
-/* A process like any other: what it calls must not find the launcher's signal mask, nor a file of
- * the job's. */
 static void set_up_child(const struct helper *h, pid_t parent, int output)
 {
-	const struct rlimit no_core = { 0 };
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sigset_t none;
+	const char *what;
+	int rc = process_set_apart(parent, output, &what);
 
-	sigemptyset(&none);
-	for (int s = 1; s < NSIG; s++)
-		(void)signal(s, SIG_DFL); /* KILL, STOP and the C library's own can't be */
-	(void)signal(SIGPIPE, SIG_IGN);   /* a server that has gone is an error, no reason to die */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		helper_fail(h, "prctl: %s", strerror(errno));
-	if (getppid() != parent)
-		_exit(1);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
-		helper_fail(h, "/dev/null: %s", strerror(errno));
-	(void)setrlimit(
-		RLIMIT_CORE, &no_core); /* nobody looks for a library's core by his script */
-	if (process_close_files(false) < 0)
-		helper_fail(h, "/proc/self/fd: %s", strerror(errno));
+	if (rc < 0)
+		helper_fail(h, "%s: %s", what, strerror(-rc));
 	if (h->argv)
 		process_rename(h->argv, h->name);
 	else

@@ -132,6 +132,32 @@ int process_close_files(bool on_exec)
 	return 1;
 }
 
+int process_set_apart(pid_t parent, int output, const char **ret_what)
+{
+	const struct rlimit no_core = { 0 };
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+	int rc;
+
+	sigemptyset(&none);
+	for (int s = 1; s < NSIG; s++)
+		(void)signal(s, SIG_DFL); /* KILL, STOP and the C library's own can't be */
+	(void)signal(SIGPIPE, SIG_IGN);   /* a server that has gone is an error, no reason to die */
+	*ret_what = "prctl";
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return -errno;
+	if (getppid() != parent)
+		_exit(1);
+	*ret_what = "/dev/null";
+	if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+		return -errno;
+	(void)setrlimit(
+		RLIMIT_CORE, &no_core); /* nobody looks for a library's core by his script */
+	*ret_what = "/proc/self/fd";
+	rc = process_close_files(false);
+	return rc < 0 ? rc : 0;
+}
+
 void process_undo(pid_t child)
 {
 	(void)kill(child, SIGKILL); /* not reaped yet, so the number is its own */

@@ -37,6 +37,12 @@ void process_rename(char **argv, const char *name);
  * process executes a program. 1: one by one, as this kernel closes no range; negative errno. */
 int process_close_files(bool on_exec);
 
+/* In a child that was forked for something that may hang, crash or print, and executes nothing:
+ * makes it a process like any other, which finds neither the launcher's signal mask and handlers
+ * nor a file of the job's. It ends with `parent`; its input is /dev/null, its output goes to that
+ * descriptor, and it leaves no core. Negative errno: *ret_what could not be done. */
+int process_set_apart(pid_t parent, int output, const char **ret_what);
+
 /* Kills and reaps a child that can't be used. */
 void process_undo(pid_t child);
 

@@ -57,6 +57,37 @@ static void test_loads(void **state)
 	assert_int_equal(dlclose(library), 0);
 }
 
+/* Only of what is optional may something be missing. */
+static void test_optional(void **state)
+{
+	static const struct dlib_symbol length[] = {
+		{ "strlen", offsetof(struct functions, length), NULL },
+		{ NULL, 0, NULL },
+	};
+	static const struct dlib_symbol none[] = {
+		{ "no_such_function", offsetof(struct functions, compare), NULL },
+		{ NULL, 0, NULL },
+	};
+	static const struct dlib_symbol there[] = {
+		{ "strcoll", offsetof(struct functions, compare), NULL },
+		{ NULL, 0, NULL },
+	};
+	struct dlib d = { .name = "C", .file = "libc.so.6", .symbols = length, .optional = none };
+	struct functions f = { .compare = strcmp };
+	struct failure why = { 0 };
+	void *library = NULL;
+
+	(void)state;
+	assert_outcome(dlib_open(&d, NULL, &f, &library, &why), 0, &why, NULL);
+	assert_int_equal(f.length("four"), 4);
+	assert_null(f.compare);
+	assert_int_equal(dlclose(library), 0);
+	d.optional = there;
+	assert_outcome(dlib_open(&d, NULL, &f, &library, &why), 0, &why, NULL);
+	assert_true(f.compare("a", "b") < 0);
+	assert_int_equal(dlclose(library), 0);
+}
+
 static size_t always_7(const char *text)
 {
 	(void)text;
@@ -192,6 +223,7 @@ int main(void)
 {
 	static struct suite s;
 
+	suite_add(&s, "of what is optional something may be missing", test_optional, NULL, NULL);
 	suite_add(&s, "its functions are found", test_loads, NULL, NULL);
 	suite_add(&s, "those that are linked in are taken", test_linked, NULL, NULL);
 	suite_add(&s, "it is described", test_described, NULL, NULL);
