@@ -157,6 +157,20 @@ static void check_run_path(const struct settings *s, enum setting_id other, stru
 			why);
 }
 
+static void check_json(const struct settings *s, struct failure *why)
+{
+	if (settings_flag(s, SET_JSON) && !settings_given(s, SET_CHECK_NODE))
+		(void)failure_go_on(
+			failure_usage(why, "%s needs --check-node, whose form it chooses",
+				settings_label(s, SET_JSON)),
+			why);
+	else if (settings_flag(s, SET_JSON) && settings_is(s, SET_CHECK_NODE, "prometheus"))
+		(void)failure_go_on(
+			failure_usage(why, "%s and --check-node=prometheus are mutually exclusive",
+				settings_label(s, SET_JSON)),
+			why);
+}
+
 /* What excludes something else, or needs it. Each is told where all failures are wanted, else the
  * first. */
 static int check_pairs(const struct settings *s, struct failure *why)
@@ -184,6 +198,7 @@ static int check_pairs(const struct settings *s, struct failure *why)
 				"%s and %s are mutually exclusive: a module is run by Python",
 				settings_label(s, SET_NO_PYTHON), settings_label(s, SET_MODULE)),
 			why);
+	check_json(s, why);
 	check_node_env(s, why);
 	check_run_path(s, SET_NO_PYTHON, why);
 	check_run_path(s, SET_MODULE, why);

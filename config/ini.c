@@ -234,6 +234,30 @@ static int put_setting(
 		(struct origin){ f->level, place(f) }, f->why);
 }
 
+/* The model of "check H100"; NULL: it is no section of one. */
+static const char *model_of(const char *section)
+{
+	const char *name = setting_section_names[SECTION_CHECK];
+	size_t len = strlen(name);
+	const char *model = section + len;
+
+	if (strncmp(section, name, len) != 0 || (*model != ' ' && *model != '\t'))
+		return NULL;
+	model += strspn(model, " \t");
+	return *model ? model : NULL;
+}
+
+/* A key of [check MODEL]. */
+static int put_of_model(struct file *f, const char *model, const char *name, const char *value)
+{
+	enum setting_id id = settings_find_key(SECTION_CHECK, name, strlen(name));
+
+	if (id == SETTING_COUNT)
+		return refuse_key(f, SECTION_CHECK, name);
+	return settings_put_model(f->s, id, arena_strdup(f->s->arena, model),
+		arena_strdup(f->s->arena, value), (struct origin){ f->level, place(f) }, f->why);
+}
+
 /* "[launchd], [env] and [cluster]" */
 static const char *all_sections(struct arena *a)
 {
@@ -253,14 +277,17 @@ static const char *all_sections(struct arena *a)
 static int on_entry(void *user, const char *section, const char *name, const char *value)
 {
 	struct file *f = user;
+	const char *model = model_of(section);
 	int known = 0, rc;
 
 	if (f->lost)
 		return 1;
 	while (known < SECTION_COUNT && strcmp(setting_section_names[known], section) != 0)
 		known++;
-	f->lost = known == SECTION_COUNT;
-	if (known == SECTION_ENV)
+	f->lost = known == SECTION_COUNT && !model;
+	if (model)
+		rc = put_of_model(f, model, name, value);
+	else if (known == SECTION_ENV)
 		rc = put_variable(f, name, value);
 	else if (known < SECTION_COUNT)
 		rc = put_setting(f, (enum setting_section)known, name, value);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
@@ -112,6 +113,48 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 	if (from.level >= v->from.level)
 		*v = (struct value){ .from = from, .text = text, .number = number };
 	return 0;
+}
+
+int settings_put_model(struct settings *s, enum setting_id id, const char *model, const char *text,
+	struct origin from, struct failure *why)
+{
+	const struct setting_row *row = &setting_rows[id];
+	struct model_value **at = &s->models;
+	uint64_t number = 0;
+
+	if (!row->by_model)
+		return failure_usage(why, "%s: %s is the same for all GPUs: it goes into [%s]",
+			from.where, settings_key(row), setting_section_names[row->section]);
+	if (value_parse(row, text, &number) < 0)
+		return refuse_value(s, row, text, from, why);
+	for (; *at; at = &(*at)->next)
+		if ((*at)->id == id && (*at)->value.from.level == from.level &&
+			strcasecmp((*at)->model, model) == 0)
+			return failure_usage(why, "%s: %s is set twice for \"%s\", first at %s",
+				from.where, settings_key(row), model, (*at)->value.from.where);
+	*at = arena_alloc(s->arena, sizeof **at);
+	if (!*at)
+		return failure_oom(why);
+	**at = (struct model_value){ id, model, { from, text, number }, NULL };
+	return 0;
+}
+
+const struct value *settings_of_model(const struct settings *s, enum setting_id id, const char *gpu)
+{
+	const struct value *best = &s->value[id];
+	size_t longest = 0;
+
+	for (const struct model_value *m = s->models; m; m = m->next) {
+		size_t len = strlen(m->model);
+		enum level level = m->value.from.level;
+
+		if (m->id != id || !strcasestr(gpu, m->model) || level < best->from.level ||
+			(level == best->from.level && len < longest))
+			continue;
+		best = &m->value;
+		longest = len;
+	}
+	return best;
 }
 
 /* The names that launchd gives each worker, or that decide where its worker 0 is: set by hand they

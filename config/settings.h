@@ -44,10 +44,19 @@ struct env_change {
 	struct env_change *next;
 };
 
+/* A key of [check MODEL]. */
+struct model_value {
+	enum setting_id id;
+	const char *model;
+	struct value value;
+	struct model_value *next;
+};
+
 struct settings {
 	struct arena *arena;
 	struct value value[SETTING_COUNT];
 	struct env_change *env;      /* in order of names' first mention, one a name */
+	struct model_value *models;  /* as they were read */
 	const char *script;          /* NULL: none given */
 	struct vec args;             /* what belongs to the script */
 	struct vec file_args;        /* `args` of a file; see script.h */
@@ -66,6 +75,16 @@ void settings_init(struct settings *s, struct arena *arena, bool as_torchrun);
  * text and from.where are borrowed for the life of the settings. */
 int settings_put(struct settings *s, enum setting_id id, const char *text, struct origin from,
 	struct failure *why);
+
+/* The same for a key of [check MODEL], in which every level stays. -EINVAL: also a setting that is
+ * not by model, or one that this level has for this model. */
+int settings_put_model(struct settings *s, enum setting_id id, const char *model, const char *text,
+	struct origin from, struct failure *why);
+
+/* The value of a setting for a GPU of that name: of those whose model occurs in it the one of the
+ * highest level, then of the longest model. Never NULL. */
+const struct value *settings_of_model(
+	const struct settings *s, enum setting_id id, const char *gpu);
 
 /* Adds a change of the workers' environment; value NULL removes. For one name the highest level,
  * then the last one counts. -EINVAL: name can't be a variable's, or launchd itself sets it. */

@@ -22,6 +22,7 @@ const char *const setting_section_names[SECTION_COUNT] = {
 	[SECTION_ENV] = "env",
 	[SECTION_CLUSTER] = "cluster",
 	[SECTION_CGROUP] = "cgroup",
+	[SECTION_CHECK] = "check",
 };
 
 #define C10D_OR_MPIRUN \
@@ -246,6 +247,89 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "N", .by_default = "0", .max = 4194304,
 		.help = "How many processes and threads each worker may have at the same time; 0: "
 			"no limit. Needs a delegated cgroup." },
+
+	[SET_CHECK_NODE] = { .flag = "check-node", .only_flag = 1, .optional = 1,
+		.kind = KIND_CHOICE, .group = GROUP_NODE_CHECK, .metavar = "text|json|prometheus",
+		.choices = "text|json|prometheus",
+		.help = "Look whether this node is fit for a job (GPUs, links, disks, mounts, clock), "
+			"print what was found and start nothing. The exit code is 0, or 3 if the node is "
+			"bad: see NODE CHECK in launchd(1)." },
+	[SET_JSON] = { .flag = "json", .only_flag = 1, .kind = KIND_FLAG,
+		.group = GROUP_NODE_CHECK, .by_default = "0",
+		.help = "With --check-node, short for --check-node=json." },
+	[SET_CHECK_GPUS] = { .flag = "check-gpus", .section = SECTION_CHECK, .key = "gpus",
+		.kind = KIND_COUNT, .group = GROUP_NODE_CHECK, .metavar = "N", .min = 0, .max = 1024,
+		.help = "How many GPUs the node has to have; with another number it is bad. Default: "
+			"any number is right." },
+	[SET_CHECK_GPU_UUIDS] = { .flag = "check-gpu-uuids", .section = SECTION_CHECK,
+		.key = "gpu-uuids", .only_key = 1, .kind = KIND_TEXT, .group = GROUP_NODE_CHECK,
+		.metavar = "UUID[,UUID...]",
+		.help = "The UUIDs of the node's GPUs, of which each may be cut, as in "
+			"GPU-8f6a2c1d. Default: any." },
+	[SET_CHECK_COMMAND] = { .flag = "check-command", .section = SECTION_CHECK,
+		.key = "command", .kind = KIND_TEXT, .group = GROUP_NODE_CHECK,
+		.metavar = "COMMAND",
+		.help = "A check of your own, split into words as --wrap is: the node is bad if it "
+			"exits with another code than 0, or prints a JSON verdict of CRITICAL." },
+	[SET_CHECK_WHEN] = { .flag = "check-when", .section = SECTION_CHECK, .key = "when",
+		.kind = KIND_CHOICE, .group = GROUP_NODE_CHECK,
+		.metavar = "start|restart|start,restart",
+		.choices = "start|restart|start,restart|restart,start", .by_default = "start",
+		.help = "When a job runs --check-command: before its first start, or before "
+			"restarts, or both. --check-node runs it in any case." },
+	[SET_CHECK_TIMEOUT] = { .flag = "check-timeout", .section = SECTION_CHECK,
+		.key = "timeout", .kind = KIND_SECONDS, .group = GROUP_NODE_CHECK,
+		.metavar = "SECONDS", .by_default = "60", .min = 1, .max = 86400,
+		.help = "Time that --check-command has. After that it is killed, with all that it has "
+			"started, and what it was to find is unknown." },
+	[SET_CHECK_NVLINKS] = { .flag = "check-nvlinks", .section = SECTION_CHECK,
+		.key = "nvlinks", .only_key = 1, .by_model = 1, .kind = KIND_COUNT,
+		.group = GROUP_NODE_CHECK, .metavar = "N", .max = 64,
+		.help = "How many NVLinks of a GPU have to be up. Default: as many as its model has "
+			"on an HGX board, else all or none of those that it has." },
+	[SET_CHECK_PCIE_WIDTH] = { .flag = "check-pcie-width", .section = SECTION_CHECK,
+		.key = "pcie-width", .only_key = 1, .by_model = 1, .kind = KIND_COUNT,
+		.group = GROUP_NODE_CHECK, .metavar = "N", .max = 64,
+		.help = "PCIe lanes that a GPU has to have at least. Default: the most that GPU and "
+			"slot can." },
+	[SET_CHECK_ECC_ERRORS] = { .flag = "check-ecc-errors", .section = SECTION_CHECK,
+		.key = "ecc-errors", .only_key = 1, .by_model = 1, .kind = KIND_COUNT,
+		.group = GROUP_NODE_CHECK, .metavar = "N", .by_default = "0", .max = 1000000000,
+		.help = "Uncorrectable memory errors since its driver was loaded that a GPU may have." },
+	[SET_CHECK_GPU_MEMORY] = { .flag = "check-gpu-memory", .section = SECTION_CHECK,
+		.key = "gpu-memory", .only_key = 1, .by_model = 1, .kind = KIND_SIZE,
+		.group = GROUP_NODE_CHECK, .metavar = "BYTES", .by_default = "1G",
+		.max = 1ull << 50,
+		.help = "Memory of a GPU that may be in use before the job starts; 0: whatever is." },
+	[SET_CHECK_IB_PORTS] = { .flag = "check-ib-ports", .section = SECTION_CHECK,
+		.key = "ib-ports", .only_key = 1, .kind = KIND_COUNT, .group = GROUP_NODE_CHECK,
+		.metavar = "N", .max = 1024,
+		.help = "How many InfiniBand or RoCE ports have to be up. Default: each InfiniBand "
+			"port that isn't switched off." },
+	[SET_CHECK_IB_RATE] = { .flag = "check-ib-rate", .section = SECTION_CHECK,
+		.key = "ib-rate", .only_key = 1, .kind = KIND_COUNT, .group = GROUP_NODE_CHECK,
+		.metavar = "GBIT", .max = 100000,
+		.help = "Gb/s that each InfiniBand port that is up has to have. Default: as much as "
+			"the others of its node." },
+	[SET_CHECK_SHM] = { .flag = "check-shm", .section = SECTION_CHECK, .key = "shm",
+		.only_key = 1, .kind = KIND_SIZE, .group = GROUP_NODE_CHECK,
+		.metavar = "BYTES", .max = 1ull << 50,
+		.help = "Bytes that have to be free in /dev/shm. Default: 1G with several GPUs, else "
+			"whatever is." },
+	[SET_CHECK_MEMLOCK] = { .flag = "check-memlock", .section = SECTION_CHECK,
+		.key = "memlock", .only_key = 1, .kind = KIND_SIZE, .group = GROUP_NODE_CHECK,
+		.metavar = "BYTES", .max = 1ull << 50,
+		.help = "Memory that a process has to be allowed to lock. Default: 1G with InfiniBand "
+			"or RoCE, else whatever is." },
+	[SET_CHECK_DISK] = { .flag = "check-disk", .section = SECTION_CHECK, .key = "disk",
+		.only_key = 1, .kind = KIND_SIZE, .group = GROUP_NODE_CHECK, .metavar = "BYTES",
+		.by_default = "256M", .max = 1ull << 50,
+		.help = "Bytes that have to be free for the logs, in TMPDIR and in the working "
+			"directory." },
+	[SET_CHECK_CLOCK] = { .flag = "check-clock", .section = SECTION_CHECK, .key = "clock",
+		.only_key = 1, .kind = KIND_SECONDS, .group = GROUP_NODE_CHECK,
+		.metavar = "SECONDS", .by_default = "1", .max = 86400,
+		.help = "How far the node's clock may be off, as far as who sets it knows." },
 
 	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_OUTPUT, .metavar = "DIR",

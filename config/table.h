@@ -54,6 +54,23 @@ enum setting_id {
 	SET_CGROUP_MEMORY,
 	SET_CGROUP_CPUS,
 	SET_CGROUP_PIDS,
+	SET_CHECK_NODE,
+	SET_JSON,
+	SET_CHECK_GPUS,
+	SET_CHECK_GPU_UUIDS,
+	SET_CHECK_COMMAND,
+	SET_CHECK_WHEN,
+	SET_CHECK_TIMEOUT,
+	SET_CHECK_NVLINKS,
+	SET_CHECK_PCIE_WIDTH,
+	SET_CHECK_ECC_ERRORS,
+	SET_CHECK_GPU_MEMORY,
+	SET_CHECK_IB_PORTS,
+	SET_CHECK_IB_RATE,
+	SET_CHECK_SHM,
+	SET_CHECK_MEMLOCK,
+	SET_CHECK_DISK,
+	SET_CHECK_CLOCK,
 	SET_LOG_DIR,
 	SET_REDIRECTS,
 	SET_TEE,
@@ -154,6 +171,7 @@ enum setting_section {
 	SECTION_ENV, /* its keys are names of variables */
 	SECTION_CLUSTER,
 	SECTION_CGROUP,
+	SECTION_CHECK, /* and [check MODEL], for GPUs with MODEL in their name */
 	SECTION_COUNT,
 };
 
@@ -182,6 +200,7 @@ struct setting_row {
 	unsigned optional : 1;  /* its value may be left out: the first choice is meant */
 	unsigned only_flag : 1; /* no INI key, no variable: it asks for an act, not a value */
 	unsigned only_key : 1;  /* an INI key only: no flag, no variable */
+	unsigned by_model : 1;  /* a key of [check MODEL], too */
 	unsigned head : 1;      /* not for the launchers of the nodes that mpirun starts for us */
 	enum setting_kind kind;
 	enum setting_support support;

@@ -467,6 +467,12 @@ static void add_worker(const struct shown *s, unsigned local_rank, struct text *
 	add_edits(s, local_rank, false, out);
 }
 
+/* "check-nvlinks of H100" */
+static const char *model_name(const struct model_value *m, struct arena *arena)
+{
+	return arena_printf(arena, "%s of %s", setting_rows[m->id].flag, m->model);
+}
+
 void explain_text(const struct explained *e, struct arena *arena, struct text *out)
 {
 	const struct shown s = show(e, arena);
@@ -482,6 +488,9 @@ void explain_text(const struct explained *e, struct arena *arena, struct text *o
 			text_printf(out, "  %-24s %-20s  (%s)\n", setting_rows[id].flag,
 				*e->settings->value[id].text ? e->settings->value[id].text : "\"\"",
 				e->settings->value[id].from.where);
+	for (const struct model_value *m = e->settings->models; m; m = m->next)
+		text_printf(out, "  %-24s %-20s  (%s)\n", model_name(m, arena), m->value.text,
+			m->value.from.where);
 	add_signals(p, out);
 	if (e->notes->first)
 		text_add(out, "\nNotes\n");
@@ -598,6 +607,8 @@ void explain_json(const struct explained *e, struct arena *arena, struct text *o
 		if (is_shown(e->settings, id))
 			json_value(&j, setting_rows[id].flag, e->settings->value[id].text,
 				e->settings->value[id].from.where);
+	for (const struct model_value *m = e->settings->models; m; m = m->next)
+		json_value(&j, model_name(m, arena), m->value.text, m->value.from.where);
 	json_object_end(&j);
 	json_object_begin(&j, "signals");
 	json_signals(&s, &j);

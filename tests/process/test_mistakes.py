@@ -287,7 +287,7 @@ MISTAKES = {
         ini('nproc_per_node = 2\n', 'job.ini:1: nproc_per_node comes before any section; settings '
             'go into [launchd]'),
         ini('[lanchd]\nnproc_per_node = 2\n', 'job.ini:2: [lanchd] is not a section; there are [launchd], '
-            '[env], [cluster] and [cgroup]'),
+            '[env], [cluster], [cgroup] and [check]'),
         ini('[launchd]\nnproc_per_node 2\n', 'job.ini:2: "nproc_per_node 2" is not key = value'),
         ini('[launchd]\nrole = "x"\n', 'job.ini:2: role: quotes would be part of the value: leave '
             'them out'),

@@ -158,11 +158,16 @@ def test_every_setting_has_its_key(dry, launch, place):
         section = title or section
         lines.append(f'[{title}]' if title else f'{key} = {default}')
         if key and section != 'env':
-            flag_of[len(lines)] = flag = f'{section}-{key}' if f'{section}-{key}' in flags else key
+            own = f'{section}-{key}' in flags or section == 'check'
+            flag_of[len(lines)] = flag = f'{section}-{key}' if own else key
             defaults[flag] = default
     acts = {'config', 'check', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
-            'mpirun-hosts', 'mpirun-hostfile', 'per-process', 'version', 'help', 'env'}
-    assert set(defaults) - {'script', 'args'} == flags - acts
+            'mpirun-hosts', 'mpirun-hostfile', 'per-process', 'version', 'help', 'env', 'check-node',
+            'json'}
+    no_flag = {'script', 'args', *(f'check-{key}' for key in (
+        'gpu-uuids', 'nvlinks', 'pcie-width', 'ecc-errors', 'gpu-memory', 'ib-ports', 'ib-rate', 'shm',
+        'memlock', 'disk', 'clock'))}
+    assert set(defaults) - no_flag == flags - acts
     given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
              'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',
              'nccl_socket_ifname': 'lo', 'only-rank': '0', 'wrap': '/bin/true', 'wrap-ranks': '0',
@@ -170,7 +175,10 @@ def test_every_setting_has_its_key(dry, launch, place):
              'key-file': 'key', 'interface': 'lo', 'store': 'rank0', 'restart-on': '1-9',
              'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1', 'script': '/bin/true',
              'metrics-file': 'metrics.prom', 'metrics-listen': '127.0.0.1:9400',
-             'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost'}
+             'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost', 'check-gpus': '8',
+             'check-gpu-uuids': 'GPU-1,GPU-2', 'check-command': '/bin/true', 'check-nvlinks': '18',
+             'check-pcie-width': '16', 'check-ib-ports': '8', 'check-ib-rate': '400', 'check-shm': '1G',
+             'check-memlock': '1G'}
     # beside a list of nodes, and without --tf-config, they are refused
     for other in [at for at, flag in flag_of.items() if flag in ('cluster-hostfile', 'tf-roles')]:
         lines[other - 1] = ''
@@ -204,7 +212,7 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
     ('[launchd]\nnuma_binding = node\n', 2, ['numa-binding', '"node"', 'not supported yet']),
     ('[launchd]\nnode_timeout = 0.5\n', 2, ['node-timeout', '"0.5"', 'from 1 to 86400 seconds']),
-    ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd], [env], [cluster] and [cgroup]']),
+    ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd], [env], [cluster], [cgroup] and [check]']),
     ('role = x\n', 1, ['role', '[launchd]']),
     ('[launchd]\n\nnproc_per_node = two\n', 3, ['"two"', 'whole number']),
     ('[launchd]\nrole = x\nstdin = null\nrole = y\n', 4, ['role', 'set twice', 'job.ini:2']),

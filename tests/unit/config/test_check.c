@@ -59,6 +59,12 @@ static const struct check_row {
 		{ { SET_RESTART_ON, "1", 0 }, { SET_NO_RESTART_ON, "1", 0 } }, -EINVAL,
 		{ "--restart-on and --no-restart-on both contain exit code 1" } },
 
+	{ "--json alone", { { SET_JSON, "1", 0 } }, -EINVAL,
+		{ "--json needs --check-node, whose form it chooses" } },
+	{ "--json and --check-node", { { SET_JSON, "1", 0 }, { SET_CHECK_NODE, "text", 0 } }, 0,
+		{ NULL } },
+	{ "--json and another form", { { SET_JSON, "1", 0 }, { SET_CHECK_NODE, "prometheus", 0 } },
+		-EINVAL, { "--json and --check-node=prometheus are mutually exclusive" } },
 	{ "later work", { { SET_NUMA_BINDING, "node", 0 } }, -EINVAL,
 		{ "--numa-binding: \"node\" is not supported yet: use --wrap with a script that reads LOCAL_RANK and calls numactl" } },
 	{ "... in a file", { { SET_NUMA_BINDING, "node", LEVEL_FILE } }, -EINVAL,

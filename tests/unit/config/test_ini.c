@@ -122,6 +122,19 @@ static const struct refused_row {
 	{ "an unknown key, with the nearest", "[launchd]\n\nnproc_per_mode = 2\n",
 		{ "f.ini:3", "\"nproc_per_mode\"", "did you mean nproc_per_node?" } },
 	{ "an unknown key near nothing", "[launchd]\nxyzzy = 2\n", { "f.ini:2: \"xyzzy\"" } },
+	{ "a section of a model without one", "[check ]\nnvlinks = 2\n",
+		{ "f.ini:2: [check ] is not a section" } },
+	{ "a section of a model that is none of the check", "[cgroup H100]\npids = 2\n",
+		{ "f.ini:2: [cgroup H100] is not a section" } },
+	{ "what is the same for all models", "[check H100]\ngpus = 8\n",
+		{ "f.ini:2: gpus is the same for all GPUs: it goes into [check]" } },
+	{ "a key that is none of a model's", "[check H100]\nnvlink = 8\n",
+		{ "f.ini:2: \"nvlink\"", "did you mean nvlinks?" } },
+	{ "a wrong value of a model's", "[check H100]\nnvlinks = many\n",
+		{ "f.ini:2: nvlinks: \"many\"", "a whole number from 0 to 64" } },
+	{ "a model's key twice, however it is written",
+		"[check H100]\nnvlinks = 1\n[check h100]\nnvlinks = 2\n",
+		{ "f.ini:4: nvlinks is set twice for \"h100\", first at f.ini:2" } },
 	{ "an unknown section", "[lunchd]\nnnodes = 2\n",
 		{ "f.ini:2: [lunchd] is not", "there are [launchd]", " and [" } },
 	{ "a key before any section", "nnodes = 2\n[launchd]\n",
@@ -367,6 +380,49 @@ static void test_long_comment(void **state)
 	settings_fixture_done(&b);
 }
 
+/* Which of them counts for which GPU: the highest level, then the longest model. */
+static void test_models(void **state)
+{
+	static const char of_system[] = "[check]\nnvlinks = 1\n[check H100]\nnvlinks = 2\n"
+					"[check\tH100 NVL]\nnvlinks = 3\ngpu-memory = 2G\n";
+	static const char of_job[] = "[check A100]\nnvlinks = 4\n";
+	static const char of_all[] = "[check]\nnvlinks = 5\n";
+	static const struct {
+		const char *gpu;
+		uint64_t before, after;
+	} rows[] = {
+		{ "Tesla V100", 1, 5 },
+		{ "NVIDIA H100 80GB HBM3", 2, 5 },
+		{ "nvidia h100 nvl", 3, 5 },
+		{ "NVIDIA A100-SXM4-80GB", 4, 4 },
+		{ "", 1, 5 },
+	};
+	struct settings_fixture b;
+	size_t i;
+
+	(void)state;
+	settings_fixture_make(&b, false);
+	assert_int_equal(settings_read_ini(&b.s, of_system, sizeof of_system - 1, "s.ini",
+				 LEVEL_SYSTEM_FILE, &b.why),
+		0);
+	assert_int_equal(
+		settings_read_ini(&b.s, of_job, sizeof of_job - 1, "f.ini", LEVEL_FILE, &b.why), 0);
+	for (i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(settings_of_model(&b.s, SET_CHECK_NVLINKS, rows[i].gpu)->number,
+			rows[i].before);
+	assert_int_equal(
+		settings_of_model(&b.s, SET_CHECK_GPU_MEMORY, "H100 NVL")->number, 2ull << 30);
+	assert_int_equal(settings_of_model(&b.s, SET_CHECK_GPU_MEMORY, "H100")->number, 1 << 30);
+	assert_string_equal(
+		settings_of_model(&b.s, SET_CHECK_NVLINKS, "A100")->from.where, "f.ini:2");
+	assert_int_equal(
+		settings_read_ini(&b.s, of_all, sizeof of_all - 1, "g.ini", LEVEL_FILE, &b.why), 0);
+	for (i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(settings_of_model(&b.s, SET_CHECK_NVLINKS, rows[i].gpu)->number,
+			rows[i].after);
+	settings_fixture_done(&b);
+}
+
 static void test_long_section(void **state)
 {
 	(void)state;
@@ -439,6 +495,7 @@ int main(void)
 	SUITE_ROWS(&s, test_refused, refused);
 	SUITE_ROWS(&s, test_first_of_all, refused);
 	SUITE_ROWS(&s, test_all, alls);
+	suite_add(&s, "the limits of a GPU by its model", test_models, NULL, NULL);
 	suite_add(&s, "what is right is read between what is wrong", test_right_between_wrong, NULL,
 		NULL);
 	suite_add(&s, "a file of nothing but mistakes", test_too_many, NULL, NULL);
