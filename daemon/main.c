@@ -23,6 +23,7 @@
 #include "daemon/mpirun.h"
 #include "daemon/net/key.h"
 #include "daemon/net/death_notice.h"
+#include "daemon/node_report.h"
 #include "daemon/observe/say.h"
 #include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
@@ -225,6 +226,17 @@ static int inform(const struct launch *l)
 	else
 		help_zsh(&out);
 	return print_text(&out);
+}
+
+/* --check-node: 3 where the node is bad. */
+static int check_node(struct launch *l)
+{
+	const struct settings *s = &l->settings;
+	struct text out = { 0 };
+	int bad = node_report(s, (const char *const *)environ, &l->arena, &out, &l->why);
+	int rc = bad < 0 ? bad : print_text(&out);
+
+	return rc == 0 && bad ? 3 : rc;
 }
 
 static int install(struct launch *l)
@@ -513,6 +525,8 @@ static int launch(struct launch *l, char **argv)
 		return rc;
 	if (settings_given(&l->settings, SET_INSTALL_TORCHRUN))
 		return install(l);
+	if (settings_given(&l->settings, SET_CHECK_NODE))
+		return check_node(l);
 	if (head_node_given(&l->settings))
 		return run_mpirun(l, words);
 	rc = decide(l);

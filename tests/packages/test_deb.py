@@ -22,7 +22,7 @@ FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          *(f"/usr/share/doc/launchd/{name}" for name in (
              "NEWS.md", "changelog.gz", "copyright", "copyright.inih", "copyright.libuv.gz",
              "launchd.conf.example.gz", "launching.md", "migrating.md", "failures.md",
-             "logs.md", "libraries.md", "comparison.md",
+             "logs.md", "checking.md", "libraries.md", "comparison.md",
              "report.schema.json"))}
 
 

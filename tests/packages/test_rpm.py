@@ -23,7 +23,7 @@ FILES = {"/usr/bin/launchd", "/usr/lib/systemd/system/launchd@.service",
          "/usr/share/zsh/site-functions/_launchd", "/usr/share/zsh/site-functions/_launchctl",
          "/usr/share/doc/launchd", *(f"/usr/share/doc/launchd/{name}" for name in (
              "NEWS.md", "launchd.conf.example", "launching.md", "migrating.md", "failures.md",
-             "logs.md", "libraries.md", "comparison.md", "report.schema.json"))}
+             "logs.md", "checking.md", "libraries.md", "comparison.md", "report.schema.json"))}
 
 
 @pytest.mark.needs("rpmlint")

@@ -13,7 +13,7 @@ from wheels import CANT, INTO, program
 pytestmark = [pytest.mark.needs("ninja", "dpkg-source"), pytest.mark.xdist_group("wheel")]
 STEM = f"launchd-{of_meson('version')}-linux"
 DOCUMENTS = {"NEWS.md", "launchd.conf.example", "launching.md", "migrating.md", "failures.md",
-             "logs.md", "libraries.md", "comparison.md", "report.schema.json"}
+             "logs.md", "checking.md", "libraries.md", "comparison.md", "report.schema.json"}
 
 
 def make():

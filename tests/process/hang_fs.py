@@ -57,13 +57,13 @@ class FuseMount:
 
 class HangFS(FuseMount):
     """It can be in three states: it answers; `stop`: it does not read requests, as a file server that
-    is stopped; `hold`: it reads writes and does not answer them, so that not even SIGKILL ends who
-    waits."""
+    is stopped; `hold`: it reads writes, or what else it is told, and does not answer them, so that not
+    even SIGKILL ends who waits."""
 
     def __init__(self, place):
         super().__init__(place.path / 'mounted')
         self.nodes = {1: Node(1, stat.S_IFDIR | 0o755)}
-        self.holding, self.held = False, []
+        self.holding, self.held = (), []
         self.waking = self.waker = -1
         self.thread = None
         self.go_on()
@@ -79,8 +79,8 @@ class HangFS(FuseMount):
         os.close(self.waking)
         self.thread = None
 
-    def hold(self):
-        self.holding = True
+    def hold(self, *opcodes):
+        self.holding = opcodes or (WRITE,)
 
     def hangs(self):
         """Whether somebody waits for an answer that does not come."""
@@ -116,7 +116,7 @@ class HangFS(FuseMount):
 
     def take(self, request):
         _, opcode, number, node = REQUEST.unpack_from(request)
-        if self.holding and opcode == WRITE:
+        if opcode in self.holding:
             self.held.append(number)
             return
         try:

@@ -1,46 +1,295 @@
 /* fake_nvml.c - an NVML that has $FAKE_GPUS devices; "broken" fails at the count, and a number
  * below 0 is a library without a driver. $FAKE_GPU_USE is a list of "pid:bytes", which the first of
- * them tells; "hang" never answers, "fail" fails. */
+ * them tells; "hang" never answers, "fail" fails.
+ *
+ * All are H100s that are well, but for what $FAKE_NVML says: words with blanks between them, each
+ * NAME=VALUE for all GPUs or NAME@GPU=VALUE for one:
+ *   hang=FUNCTION crash=FUNCTION   which never returns, or kills its process
+ *   spin=FUNCTION                  which never returns, and uses its CPU
+ *   slow=FUNCTION                  which takes a second
+ *   FUNCTION=ERROR                 what it returns
+ *   name uuid version recovery ecc pending failed retired down width used fabric status health xid
+ * as the functions below read them. Built with OLD_DRIVER it lacks what a driver of 2021 lacked. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "daemon/check/nvml.h"
 
 int nvmlInit_v2(void);
 int nvmlDeviceGetCount_v2(unsigned *count);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret);
 int nvmlShutdown(void);
-
-struct process_info {
-	unsigned pid;
-	unsigned long long used_bytes;
-	unsigned gpu_instance, compute_instance;
-};
-
+int nvmlSystemGetDriverVersion(char *ret, unsigned size);
+int nvmlDeviceGetName(void *device, char *ret, unsigned size);
+int nvmlDeviceGetUUID(void *device, char *ret, unsigned size);
+int nvmlDeviceGetIndex(void *device, unsigned *ret);
+int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values);
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *ret);
+int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
+	unsigned *pending, unsigned *failed);
+int nvmlDeviceGetRetiredPagesPendingStatus(void *device, int *ret);
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *ret);
+int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret);
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *ret);
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret);
+int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret);
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret);
 int nvmlDeviceGetComputeRunningProcesses_v3(
-	void *device, unsigned *count, struct process_info *ret);
+	void *device, unsigned *count, struct nvml_process *ret);
+int nvmlEventSetCreate(void **ret);
+int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set);
+int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms);
 
-enum { OK, DRIVER_NOT_LOADED = 9, UNKNOWN = 999 };
+enum { INVALID_ARGUMENT = 2, LINKS = 18, WIDTH = 16, NOBODY = -1 };
+
+static char devices[64], events;
+
+static int index_of(const void *device)
+{
+	return device ? (int)((const char *)device - devices) : NOBODY;
+}
+
+/* The next thing that is said under this name of this GPU, from *at on; NULL: nothing is. The value
+ * ends at a blank. */
+static const char *next_told(const char **at, const char *name, int gpu)
+{
+	size_t len = strlen(name);
+
+	while (*at && **at) {
+		const char *word = *at + strspn(*at, " ");
+		const char *value = word + len;
+		char *end;
+
+		*at = word + strcspn(word, " ");
+		if (strncmp(word, name, len) != 0)
+			continue;
+		if (*value == '@' && gpu == (int)strtol(value + 1, &end, 10))
+			value = end;
+		if (*value == '=')
+			return value + 1;
+	}
+	return NULL;
+}
+
+static const char *told(const char *name, int gpu)
+{
+	const char *at = getenv("FAKE_NVML");
+
+	return next_told(&at, name, gpu);
+}
+
+static unsigned number(const char *name, const void *device, unsigned otherwise)
+{
+	const char *value = told(name, index_of(device));
+
+	return value ? (unsigned)strtoul(value, NULL, 0) : otherwise;
+}
+
+static void copy(const char *value, char *ret, unsigned size)
+{
+	(void)snprintf(ret, size, "%.*s", (int)strcspn(value, " "), value);
+	for (char *c = ret; *c; c++)
+		if (*c == '_')
+			*c = ' ';
+}
+
+static int is_told(const char *what, int gpu, const char *function)
+{
+	const char *at = getenv("FAKE_NVML"), *value;
+	size_t len = strlen(function);
+
+	while ((value = next_told(&at, what, gpu)) != NULL)
+		if (strncmp(value, function, len) == 0 && (value[len] == ' ' || !value[len]))
+			return 1;
+	return 0;
+}
+
+/* What a function does before anything else. */
+static int begin(const char *function, const void *device)
+{
+	int gpu = index_of(device);
+	const char *error = told(function, gpu);
+
+	if (is_told("crash", gpu, function))
+		abort();
+	while (is_told("hang", gpu, function))
+		(void)pause();
+	if (is_told("spin", gpu, function))
+		for (volatile unsigned long turns = 0;; turns++)
+			;
+	if (is_told("slow", gpu, function))
+		(void)nanosleep(&(struct timespec){ 1, 0 }, NULL);
+	return error ? atoi(error) : NVML_OK;
+}
 
 int nvmlInit_v2(void)
 {
-	return atoi(getenv("FAKE_GPUS")) < 0 ? DRIVER_NOT_LOADED : OK;
+	int rc = begin("nvmlInit", NULL);
+
+	return atoi(getenv("FAKE_GPUS")) < 0 ? NVML_DRIVER_NOT_LOADED : rc;
 }
 
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
 	*count = (unsigned)atoi(getenv("FAKE_GPUS"));
-	return strcmp(getenv("FAKE_GPUS"), "broken") == 0 ? UNKNOWN : OK;
+	return strcmp(getenv("FAKE_GPUS"), "broken") == 0 ? NVML_UNKNOWN_ERROR :
+							    begin("nvmlDeviceGetCount", NULL);
 }
-
-static char devices[64];
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret)
 {
 	*ret = &devices[index];
-	return OK;
+	return begin("nvmlDeviceGetHandleByIndex", *ret);
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct process_info *ret)
+int nvmlShutdown(void)
+{
+	return begin("nvmlShutdown", NULL);
+}
+
+int nvmlSystemGetDriverVersion(char *ret, unsigned size)
+{
+	copy(told("version", NOBODY) ? told("version", NOBODY) : "580.65.06", ret, size);
+	return begin("nvmlSystemGetDriverVersion", NULL);
+}
+
+int nvmlDeviceGetName(void *device, char *ret, unsigned size)
+{
+	const char *name = told("name", index_of(device));
+
+	copy(name ? name : "NVIDIA_H100_80GB_HBM3", ret, size);
+	return begin("nvmlDeviceGetName", device);
+}
+
+int nvmlDeviceGetUUID(void *device, char *ret, unsigned size)
+{
+	int gpu = index_of(device);
+
+	if (told("uuid", gpu))
+		copy(told("uuid", gpu), ret, size);
+	else
+		(void)snprintf(ret, size, "GPU-%08d-0000-0000-0000-000000000000", gpu);
+	return begin("nvmlDeviceGetUUID", device);
+}
+
+int nvmlDeviceGetIndex(void *device, unsigned *ret)
+{
+	*ret = (unsigned)index_of(device);
+	return begin("nvmlDeviceGetIndex", device);
+}
+
+int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values)
+{
+	for (int i = 0; i < count; i++) {
+		values[i].status =
+			values[i].id == NVML_FIELD_RECOVERY_ACTION ? NVML_OK : NVML_NOT_SUPPORTED;
+		values[i].type = NVML_VALUE_UINT;
+		values[i].value.u = number("recovery", device, NVML_RECOVERY_NONE);
+	}
+	return begin("nvmlDeviceGetFieldValues", device);
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *ret)
+{
+	if (type != NVML_UNCORRECTED || counter != NVML_VOLATILE)
+		return INVALID_ARGUMENT;
+	*ret = number("ecc", device, 0);
+	return begin("nvmlDeviceGetTotalEccErrors", device);
+}
+
+int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
+	unsigned *pending, unsigned *failed)
+{
+	*corrected = *uncorrected = 0;
+	*pending = number("pending", device, 0);
+	*failed = number("failed", device, 0);
+	return begin("nvmlDeviceGetRemappedRows", device);
+}
+
+int nvmlDeviceGetRetiredPagesPendingStatus(void *device, int *ret)
+{
+	*ret = (int)number("retired", device, 0);
+	return begin("nvmlDeviceGetRetiredPagesPendingStatus", device);
+}
+
+/* down=5,11: these; links=N: there are so many. */
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *ret)
+{
+	const char *down = told("down", index_of(device));
+
+	if (link >= number("links", device, LINKS))
+		return link >= LINKS ? INVALID_ARGUMENT : NVML_NOT_SUPPORTED;
+	*ret = NVML_ENABLED;
+	while (down && *down && *down != ' ') {
+		char *end;
+
+		if (strtoul(down, &end, 10) == link)
+			*ret = 0;
+		down = end + (*end == ',');
+	}
+	return begin("nvmlDeviceGetNvLinkState", device);
+}
+
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *ret)
+{
+	*ret = number("width", device, WIDTH);
+	return begin("nvmlDeviceGetCurrPcieLinkWidth", device);
+}
+
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret)
+{
+	*ret = WIDTH;
+	return begin("nvmlDeviceGetMaxPcieLinkWidth", device);
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret)
+{
+	const char *used = told("used", index_of(device));
+
+	*ret = (struct nvml_memory){ .total = 80ull << 30 };
+	ret->used = used ? strtoull(used, NULL, 10) : 600ull << 20;
+	return begin("nvmlDeviceGetMemoryInfo", device);
+}
+
+int nvmlEventSetCreate(void **ret)
+{
+	*ret = &events;
+	return begin("nvmlEventSetCreate", NULL);
+}
+
+int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
+{
+	if (set != &events || types != NVML_EVENT_XID)
+		return INVALID_ARGUMENT;
+	return begin("nvmlDeviceRegisterEvents", device);
+}
+
+#ifndef OLD_DRIVER
+
+int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret)
+{
+	if (ret->version != NVML_FABRIC_VERSION)
+		return INVALID_ARGUMENT;
+	ret->state = (unsigned char)number("fabric", device, NVML_FABRIC_COMPLETED);
+	ret->status = (int)number("status", device, NVML_OK);
+	ret->health_mask = number("health", device, 0);
+	return begin("nvmlDeviceGetGpuFabricInfoV", device);
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret)
+{
+	const char *used = told("used", index_of(device));
+
+	if (ret->version != NVML_MEMORY_VERSION)
+		return INVALID_ARGUMENT;
+	ret->used = used ? strtoull(used, NULL, 10) : 0;
+	return begin("nvmlDeviceGetMemoryInfo", device);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct nvml_process *ret)
 {
 	char *at = getenv("FAKE_GPU_USE");
 	unsigned n = 0;
@@ -49,17 +298,35 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
 		for (;;)
 			(void)pause();
 	if (at && strcmp(at, "fail") == 0)
-		return UNKNOWN;
+		return NVML_UNKNOWN_ERROR;
 	for (; device == devices && at && *at && n < *count; n++) {
-		ret[n] = (struct process_info){ .pid = (unsigned)strtoul(at, &at, 10) };
+		ret[n] = (struct nvml_process){ .pid = (unsigned)strtoul(at, &at, 10) };
 		ret[n].used_bytes = strtoull(at + 1, &at, 10);
 		at += *at == ',';
 	}
 	*count = n;
-	return OK;
+	return begin("nvmlDeviceGetComputeRunningProcesses", device);
 }
 
-int nvmlShutdown(void)
+/* Each xid@GPU=N once, then silence. */
+int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms)
 {
-	return OK;
+	static unsigned seen;
+	unsigned n = 0;
+
+	if (set != &events || begin("nvmlEventSetWait", NULL) != NVML_OK)
+		return INVALID_ARGUMENT;
+	for (int gpu = 0; gpu < atoi(getenv("FAKE_GPUS")); gpu++)
+		for (const char *at = getenv("FAKE_NVML"), *xid;
+			(xid = next_told(&at, "xid", gpu)) != NULL;)
+			if (n++ == seen) {
+				seen++;
+				*ret = (struct nvml_event){ &devices[gpu], NVML_EVENT_XID,
+					strtoull(xid, NULL, 10), 0, 0 };
+				return NVML_OK;
+			}
+	(void)nanosleep(&(struct timespec){ timeout_ms / 1000, 0 }, NULL);
+	return NVML_TIMEOUT;
 }
+
+#endif

@@ -1,0 +1,305 @@
+/* gpu_check.c - see gpu_check.h */
+#include "daemon/check/gpu_check.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/failure.h"
+#include "common/num.h"
+#include "common/words.h"
+#include "daemon/check/finding.h"
+#include "daemon/check/gpu_facts.h"
+#include "daemon/check/node_check.h"
+#include "daemon/check/quick_input.h"
+#include "daemon/check/task.h"
+#include "daemon/check/xid.h"
+#include "daemon/facts/devices.h"
+
+enum { GPUS_MAX = 64 };
+
+/* What the driver's task finds. */
+struct driver {
+	unsigned present; /* GPUs of this node */
+	bool answered;
+};
+
+/* What a GPU's does. */
+struct gpu_identity {
+	char name[NVML_NAME_SIZE], uuid[NVML_UUID_SIZE];
+	bool hidden; /* CUDA doesn't show it */
+	bool lost;   /* it can't be asked anything */
+};
+
+_Static_assert(sizeof(struct driver) <= sizeof((struct task_answer *)0)->more &&
+		sizeof(struct gpu_identity) <= sizeof((struct task_answer *)0)->more,
+	"a task's own answer has no room");
+
+static const char gpu_driver[] = "gpu_driver";
+
+/* --- in the children --- */
+
+/* Loads NVML and begins. False: the finding is added, if `told`, which one of all the children is.
+ */
+static bool begin(struct task_answer *a, struct nvml_api *ret, bool told)
+{
+	struct findings *f = &a->findings;
+	struct failure why = { 0 };
+	int rc;
+
+	task_step(a, "loading NVML");
+	rc = nvml_load(ret, &why);
+	if (rc == -ELIBACC && told)
+		findings_add(f, HEALTH_GOOD, gpu_driver, "", "there is no NVIDIA driver here");
+	else if (rc < 0 && told)
+		findings_add(f, HEALTH_UNKNOWN, gpu_driver, "", "%s", why.text);
+	if (rc < 0)
+		return false;
+	task_step(a, "nvmlInit");
+	rc = ret->init();
+	if (rc == NVML_OK || !told)
+		return rc == NVML_OK;
+	if (rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND)
+		findings_add(f, HEALTH_GOOD, gpu_driver, "", "%s", nvml_words(rc));
+	else
+		findings_add(f,
+			nvml_is_bad(rc) || rc == NVML_UNKNOWN_ERROR ? HEALTH_BAD : HEALTH_UNKNOWN,
+			gpu_driver, "", "nvmlInit: %s", nvml_words(rc));
+	return false;
+}
+
+static void ask_driver(const struct task *t, struct task_answer *a)
+{
+	struct driver *d = (struct driver *)a->more;
+	struct findings *f = &a->findings;
+	char version[NVML_VERSION_SIZE] = "";
+	struct nvml_api nvml;
+	int rc;
+
+	(void)t;
+	if (!begin(a, &nvml, true)) {
+		/* where nothing is wrong there is nothing */
+		d->answered = f->count == 1 && f->at[0].health == HEALTH_GOOD;
+		return;
+	}
+	task_step(a, "nvmlDeviceGetCount");
+	rc = nvml.device_count(&d->present);
+	if (rc != NVML_OK) {
+		findings_add(
+			f, HEALTH_BAD, gpu_driver, "", "nvmlDeviceGetCount: %s", nvml_words(rc));
+		return;
+	}
+	findings_add(f, HEALTH_GOOD, gpu_driver, "", "it answers");
+	task_step(a, "nvmlSystemGetDriverVersion");
+	if (nvml.driver_version && nvml.driver_version(version, sizeof version) == NVML_OK)
+		findings_add(f, HEALTH_GOOD, "driver_version", "", "%s", version);
+	d->answered = true;
+	task_step(a, "nvmlShutdown");
+	(void)nvml.shutdown();
+}
+
+/* A GPU that CUDA shows; the list is of numbers or of UUIDs that may be cut. */
+static bool is_visible(const char *list, unsigned index, const char *uuid)
+{
+	const char *entry;
+	size_t len;
+
+	if (!list)
+		return true;
+	while ((len = list_next(&list, &entry)) > 0) {
+		uint64_t n;
+
+		if (num_parse_len(entry, len, 0, UINT32_MAX, &n) == 0 ?
+				n == index :
+				strncmp(entry, uuid, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void ask_gpu(const struct task *t, struct task_answer *a)
+{
+	struct gpu_identity *id = (struct gpu_identity *)a->more;
+	struct gpu g = { .in = t->owner, .answer = a };
+	int rc;
+
+	memcpy(g.subject, t->subject, sizeof g.subject);
+	g.visible = devices_visible(g.in->visible, t->count);
+	id->lost = true;
+	if (!begin(a, &g.nvml, false)) {
+		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, t->subject,
+			"NVML, which just answered, does not begin once more");
+		return;
+	}
+	task_step(a, "nvmlDeviceGetHandleByIndex");
+	rc = g.nvml.device((unsigned)t->number, &g.device);
+	if (rc != NVML_OK) {
+		bool hidden = rc == NVML_NO_PERMISSION; /* by the container's cgroup */
+
+		findings_add(&a->findings, hidden ? HEALTH_UNKNOWN : HEALTH_BAD, gpu_driver,
+			t->subject, "%s: %s", a->step, nvml_words(rc));
+		return;
+	}
+	task_step(a, "nvmlDeviceGetUUID");
+	if (g.nvml.uuid)
+		(void)g.nvml.uuid(g.device, id->uuid, sizeof id->uuid);
+	task_step(a, "nvmlDeviceGetName");
+	if (g.nvml.name && g.nvml.name(g.device, id->name, sizeof id->name) == NVML_OK)
+		memcpy(g.name, id->name, sizeof g.name);
+	id->lost = false;
+	id->hidden = !is_visible(g.in->visible, (unsigned)t->number, id->uuid);
+	if (!id->hidden)
+		gpu_facts(&g);
+	task_step(a, "nvmlShutdown");
+	(void)g.nvml.shutdown();
+}
+
+/* --- in the parent --- */
+
+static void add_gpus(struct tasks *all, const struct task *driver)
+{
+	const struct driver *d = (const struct driver *)driver->answer->more;
+	unsigned count = d->present < GPUS_MAX ? d->present : GPUS_MAX;
+
+	shm_check_add(driver->owner, all, d->answered ? d->present : 0);
+	if (!d->answered || count == 0)
+		return;
+	all->left_out += d->present - count;
+	for (unsigned i = 0; i < count; i++) {
+		struct task t = {
+			.work = ask_gpu,
+			.owner = driver->owner,
+			.number = i,
+			.count = d->present,
+			.check = gpu_driver,
+			.limit_ms = DRIVER_LIMIT_MS,
+			.asks = true,
+		};
+
+		(void)snprintf(t.subject, sizeof t.subject, "GPU %u", i);
+		tasks_add(all, &t);
+	}
+	xid_check_add(driver->owner, all);
+}
+
+void gpu_check_add(const struct quick_input *in, struct tasks *all)
+{
+	const struct task t = {
+		.work = ask_driver,
+		.then = add_gpus,
+		.owner = in,
+		.check = gpu_driver,
+		.limit_ms = DRIVER_LIMIT_MS,
+		.asks = true,
+	};
+
+	tasks_add(all, &t);
+}
+
+static const struct task *driver_task(const struct tasks *all)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (all->at[i].work == ask_driver)
+			return &all->at[i];
+	return NULL;
+}
+
+/* A GPU that stopped answering did not get to all. */
+static void add_unasked(const struct task *t, struct findings *ret)
+{
+	for (size_t i = 0; i < GPU_FACTS; i++)
+		if (!findings_find(ret, gpu_fact_check(i), t->subject))
+			findings_add(ret, HEALTH_UNKNOWN, gpu_fact_check(i), t->subject,
+				"it was not asked, as this GPU had stopped answering");
+}
+
+/* "8 x NVIDIA H100 80GB HBM3", of one that a child may have written. */
+static void add_models(const struct tasks *all, struct findings *ret)
+{
+	const struct gpu_identity *first = NULL;
+	unsigned alike = 0, other = 0;
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct gpu_identity *id =
+			(const struct gpu_identity *)all->at[i].answer->more;
+
+		if (all->at[i].work != ask_gpu || id->hidden || !*id->name)
+			continue;
+		first = first ? first : id;
+		if (strncmp(first->name, id->name, sizeof id->name) == 0)
+			alike++;
+		else
+			other++;
+	}
+	if (first)
+		findings_add(ret, HEALTH_GOOD, "gpu_model", "", "%u x %.*s%s", alike,
+			(int)sizeof first->name - 1, first->name,
+			other ? ", and others beside" : "");
+}
+
+static void check_uuids(const struct quick_input *in, const struct tasks *all, struct findings *ret)
+{
+	const char *list = in->gpu_uuids, *entry;
+	unsigned missing = 0;
+	size_t len;
+
+	while (list && (len = list_next(&list, &entry)) > 0) {
+		bool found = false;
+
+		for (size_t i = 0; i < all->count && !found; i++) {
+			const struct gpu_identity *id =
+				(const struct gpu_identity *)all->at[i].answer->more;
+
+			found = all->at[i].work == ask_gpu && len < sizeof id->uuid &&
+				strncmp(id->uuid, entry, len) == 0;
+		}
+		if (!found)
+			findings_add(ret, HEALTH_BAD, "gpu_uuid", "", "%.*s is not here", (int)len,
+				entry);
+		missing += !found;
+	}
+	if (in->gpu_uuids && missing == 0)
+		findings_add(ret, HEALTH_GOOD, "gpu_uuid", "", "all that were named are here");
+}
+
+static void check_count(const struct quick_input *in, const struct driver *d, struct findings *ret)
+{
+	unsigned there = devices_visible(in->visible, d->present);
+	const char *s = there == 1 ? "" : "s";
+	const char *here = there == d->present ? "" : ", by CUDA_VISIBLE_DEVICES";
+
+	if (!d->answered)
+		findings_add(ret, HEALTH_UNKNOWN, "gpu_count", "", "the driver did not tell");
+	else if (in->gpus_given && there != in->gpus)
+		findings_add(ret, HEALTH_BAD, "gpu_count", "", "%u GPU%s%s: there have to be %u",
+			there, s, here, in->gpus);
+	else if (there < in->gpus_least)
+		findings_add(ret, HEALTH_BAD, "gpu_count", "",
+			"%u GPU%s%s: there have to be at least %u", there, s, here, in->gpus_least);
+	else if (there == 0)
+		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "none here");
+	else
+		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "%u GPU%s%s", there, s, here);
+}
+
+void gpu_check_sum_up(const struct quick_input *in, const struct tasks *all, struct findings *ret)
+{
+	const struct task *driver = driver_task(all);
+	const struct driver *d;
+
+	if (!driver)
+		return;
+	d = (const struct driver *)driver->answer->more;
+	check_count(in, d, ret);
+	add_models(all, ret);
+	if (d->answered)
+		check_uuids(in, all, ret);
+	for (size_t i = 0; i < all->count; i++) {
+		const struct gpu_identity *id =
+			(const struct gpu_identity *)all->at[i].answer->more;
+
+		if (all->at[i].work == ask_gpu && !id->hidden)
+			add_unasked(&all->at[i], ret);
+	}
+}

@@ -1,0 +1,32 @@
+/* gpu_facts.h - the facts of one GPU, asked one after the other. */
+#ifndef LAUNCHD_DAEMON_CHECK_GPU_FACTS_H
+#define LAUNCHD_DAEMON_CHECK_GPU_FACTS_H
+
+#include <stddef.h>
+
+#include "daemon/check/nvml.h"
+
+struct findings;
+struct quick_input;
+struct task_answer;
+
+enum { GPU_FACTS = 7 };
+
+/* In the child that asks. */
+struct gpu {
+	const struct quick_input *in;
+	struct nvml_api nvml;
+	void *device;
+	unsigned visible; /* GPUs of this node that are looked at */
+	char subject[64]; /* "GPU 3" */
+	char name[NVML_NAME_SIZE];
+	struct task_answer *answer; /* with the findings */
+};
+
+/* The name of the n-th check. */
+const char *gpu_fact_check(size_t n);
+
+/* Asks them all, and adds a finding for each. */
+void gpu_facts(struct gpu *g);
+
+#endif

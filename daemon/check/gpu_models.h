@@ -1,0 +1,8 @@
+/* gpu_models.h - what is known of models of GPUs by their names. Pure. */
+#ifndef LAUNCHD_DAEMON_CHECK_GPU_MODELS_H
+#define LAUNCHD_DAEMON_CHECK_GPU_MODELS_H
+
+/* How many NVLinks a model has on the board that it is sold on; 0: not known, or none. */
+unsigned gpu_model_nvlinks(const char *name);
+
+#endif

@@ -1,0 +1,88 @@
+/* nvml.c - see nvml.h */
+#include "daemon/check/nvml.h"
+
+#include <stdio.h>
+
+#include "common/failure.h"
+#include "daemon/os/dlib.h"
+
+#define AT(member) offsetof(struct nvml_api, member), NULL
+
+static const struct dlib_symbol symbols[] = {
+	{ "nvmlInit_v2", AT(init) },
+	{ "nvmlDeviceGetCount_v2", AT(device_count) },
+	{ "nvmlDeviceGetHandleByIndex_v2", AT(device) },
+	{ "nvmlShutdown", AT(shutdown) },
+	{ NULL, 0, NULL },
+};
+
+static const struct dlib_symbol optional[] = {
+	{ "nvmlSystemGetDriverVersion", AT(driver_version) },
+	{ "nvmlDeviceGetName", AT(name) },
+	{ "nvmlDeviceGetUUID", AT(uuid) },
+	{ "nvmlDeviceGetFieldValues", AT(fields) },
+	{ "nvmlDeviceGetTotalEccErrors", AT(ecc_errors) },
+	{ "nvmlDeviceGetRemappedRows", AT(remapped_rows) },
+	{ "nvmlDeviceGetRetiredPagesPendingStatus", AT(retired_pending) },
+	{ "nvmlDeviceGetNvLinkState", AT(nvlink_state) },
+	{ "nvmlDeviceGetGpuFabricInfoV", AT(fabric) },
+	{ "nvmlDeviceGetCurrPcieLinkWidth", AT(pcie_width) },
+	{ "nvmlDeviceGetMaxPcieLinkWidth", AT(pcie_width_max) },
+	{ "nvmlDeviceGetMemoryInfo", AT(memory) },
+	{ "nvmlDeviceGetMemoryInfo_v2", AT(memory_v2) },
+	{ "nvmlDeviceGetComputeRunningProcesses_v3", AT(processes) },
+	{ "nvmlEventSetCreate", AT(event_set) },
+	{ "nvmlDeviceRegisterEvents", AT(event_register) },
+	{ "nvmlEventSetWait_v2", AT(event_wait) },
+	{ "nvmlDeviceGetIndex", AT(index) },
+	{ NULL, 0, NULL },
+};
+
+static const struct dlib library = {
+	.name = "NVML",
+	.file = "libnvidia-ml.so.1",
+	.hint = "it comes with NVIDIA's driver",
+	.symbols = symbols,
+	.optional = optional,
+	.adds = "checks of GPUs",
+};
+
+int nvml_load(struct nvml_api *ret, struct failure *why)
+{
+	void *unused; /* it stays, as long as its process */
+
+	return dlib_open(&library, NULL, ret, &unused, why);
+}
+
+const char *nvml_words(int error)
+{
+	static const struct {
+		int error;
+		const char *words;
+	} known[] = {
+		{ NVML_NOT_SUPPORTED, "not supported" },
+		{ NVML_NO_PERMISSION, "no permission" },
+		{ NVML_DRIVER_NOT_LOADED, "the driver is not loaded" },
+		{ NVML_TIMEOUT, "the driver's own time-out" },
+		{ NVML_IRQ_ISSUE, "the GPU's interrupts don't arrive" },
+		{ NVML_GPU_IS_LOST, "the GPU has fallen off the bus" },
+		{ NVML_RESET_REQUIRED, "the GPU needs a reset" },
+		{ NVML_LIB_RM_VERSION_MISMATCH,
+			"the driver that is loaded is not the one that is installed: reboot" },
+		{ NVML_GPU_NOT_FOUND, "there is no GPU" },
+		{ NVML_UNKNOWN_ERROR, "an error inside the driver" },
+	};
+	static char other[24]; /* one thread */
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (known[i].error == error)
+			return known[i].words;
+	(void)snprintf(other, sizeof other, "error %d", error);
+	return other;
+}
+
+bool nvml_is_bad(int error)
+{
+	return error == NVML_IRQ_ISSUE || error == NVML_GPU_IS_LOST ||
+		error == NVML_RESET_REQUIRED || error == NVML_LIB_RM_VERSION_MISMATCH;
+}

@@ -1,0 +1,163 @@
+/* nvml.h - NVIDIA's management library, loaded where it is asked. What is needed of its ABI stands
+ * here, so that launchd can be built without NVIDIA's header; tests/unit/daemon/check/nvml_abi.c
+ * holds it against that header where there is one.
+ *
+ * Each call may hang with the driver: only a child with a limit may make one. */
+#ifndef LAUNCHD_DAEMON_CHECK_NVML_H
+#define LAUNCHD_DAEMON_CHECK_NVML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct failure;
+
+/* Of nvmlReturn_t. */
+enum nvml_return {
+	NVML_OK = 0,
+	NVML_NOT_SUPPORTED = 3,
+	NVML_NO_PERMISSION = 4,
+	NVML_INSUFFICIENT_SIZE = 7,
+	NVML_DRIVER_NOT_LOADED = 9,
+	NVML_TIMEOUT = 10,
+	NVML_IRQ_ISSUE = 11,
+	NVML_GPU_IS_LOST = 15,
+	NVML_RESET_REQUIRED = 16,
+	NVML_LIB_RM_VERSION_MISMATCH = 18,
+	NVML_GPU_NOT_FOUND = 28,
+	NVML_UNKNOWN_ERROR = 999,
+};
+
+enum {
+	NVML_NAME_SIZE = 96,              /* NVML_DEVICE_NAME_V2_BUFFER_SIZE */
+	NVML_UUID_SIZE = 96,              /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
+	NVML_VERSION_SIZE = 80,           /* NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE */
+	NVML_LINKS_MAX = 36,              /* NVML_NVLINK_MAX_LINKS */
+	NVML_UNCORRECTED = 1,             /* NVML_MEMORY_ERROR_TYPE_UNCORRECTED */
+	NVML_VOLATILE = 0,                /* NVML_VOLATILE_ECC: since the driver was loaded */
+	NVML_ENABLED = 1,                 /* NVML_FEATURE_ENABLED */
+	NVML_FIELD_RECOVERY_ACTION = 230, /* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION */
+	NVML_EVENT_XID = 8,               /* nvmlEventTypeXidCriticalError */
+	NVML_XID_UNKNOWN = 999,
+	NVML_VALUE_UINT = 1, /* NVML_VALUE_TYPE_UNSIGNED_INT */
+};
+
+/* nvmlDeviceGpuRecoveryAction_t */
+enum nvml_recovery {
+	NVML_RECOVERY_NONE,
+	NVML_RECOVERY_GPU_RESET,
+	NVML_RECOVERY_NODE_REBOOT,
+	NVML_RECOVERY_DRAIN_P2P,
+	NVML_RECOVERY_DRAIN_AND_RESET,
+	NVML_RECOVERY_IMEX_DOMAIN,
+	NVML_RECOVERY_BUS_RESET,
+	NVML_RECOVERY_SYSTEM_REBOOT,
+	NVML_RECOVERIES,
+};
+
+/* NVML_GPU_FABRIC_STATE_* */
+enum nvml_fabric_state {
+	NVML_FABRIC_NOT_SUPPORTED,
+	NVML_FABRIC_NOT_STARTED,
+	NVML_FABRIC_IN_PROGRESS,
+	NVML_FABRIC_COMPLETED,
+};
+
+/* NVML_GPU_FABRIC_HEALTH_MASK_*: where in the mask, and what of it is wrong. */
+enum {
+	NVML_FABRIC_DEGRADED_SHIFT = 0,
+	NVML_FABRIC_RECOVERING_SHIFT = 2,
+	NVML_FABRIC_UNHEALTHY_SHIFT = 4,
+	NVML_FABRIC_TIMEOUT_SHIFT = 6,
+	NVML_FABRIC_BITS = 3,
+	NVML_FABRIC_TRUE = 1,
+};
+
+/* nvmlGpuFabricInfo_v2_t */
+struct nvml_fabric {
+	unsigned version; /* NVML_FABRIC_VERSION */
+	unsigned char cluster_uuid[16];
+	int status; /* of enum nvml_return, where the state is COMPLETED */
+	unsigned clique;
+	unsigned char state;
+	unsigned health_mask;
+};
+#define NVML_FABRIC_VERSION ((unsigned)sizeof(struct nvml_fabric) | 2u << 24)
+
+/* nvmlFieldValue_t */
+struct nvml_field {
+	unsigned id, scope;
+	long long timestamp, latency_us;
+	int type, status;
+	union {
+		double d;
+		int i;
+		unsigned u;
+		unsigned long long ull;
+	} value;
+};
+
+/* nvmlMemory_t, in bytes; its "used" counts what the driver keeps for itself. */
+struct nvml_memory {
+	unsigned long long total, free, used;
+};
+
+/* nvmlMemory_v2_t */
+struct nvml_memory_v2 {
+	unsigned version; /* NVML_MEMORY_VERSION */
+	unsigned long long total, reserved, free, used;
+};
+#define NVML_MEMORY_VERSION ((unsigned)sizeof(struct nvml_memory_v2) | 2u << 24)
+
+/* nvmlProcessInfo_t */
+struct nvml_process {
+	unsigned pid;
+	unsigned long long used_bytes;
+	unsigned gpu_instance, compute_instance;
+};
+
+/* nvmlEventData_t */
+struct nvml_event {
+	void *device;
+	unsigned long long type, data;
+	unsigned gpu_instance, compute_instance;
+};
+
+/* The functions by their ABI names, each of which returns an enum nvml_return. */
+struct nvml_api {
+	int (*init)(void);
+	int (*device_count)(unsigned *);
+	int (*device)(unsigned index, void **ret);
+	int (*shutdown)(void);
+	/* NULL: the library is older than they are */
+	int (*driver_version)(char *ret, unsigned size);
+	int (*name)(void *device, char *ret, unsigned size);
+	int (*uuid)(void *device, char *ret, unsigned size);
+	int (*fields)(void *device, int count, struct nvml_field *values);
+	int (*ecc_errors)(void *device, int type, int counter, unsigned long long *ret);
+	int (*remapped_rows)(void *device, unsigned *corrected, unsigned *uncorrected,
+		unsigned *pending, unsigned *failed);
+	int (*retired_pending)(void *device, int *ret);
+	int (*nvlink_state)(void *device, unsigned link, int *ret);
+	int (*fabric)(void *device, struct nvml_fabric *ret);
+	int (*pcie_width)(void *device, unsigned *ret);
+	int (*pcie_width_max)(void *device, unsigned *ret);
+	int (*memory)(void *device, struct nvml_memory *ret);
+	int (*memory_v2)(void *device, struct nvml_memory_v2 *ret);
+	int (*processes)(void *device, unsigned *count, struct nvml_process *ret);
+	int (*event_set)(void **ret);
+	int (*event_register)(void *device, unsigned long long types, void *set);
+	int (*event_wait)(void *set, struct nvml_event *ret, unsigned timeout_ms);
+	int (*index)(void *device, unsigned *ret);
+};
+
+/* Loads it. Errors of dlib_open(). */
+int nvml_load(struct nvml_api *ret, struct failure *why);
+
+/* "the GPU has fallen off the bus"; of a number that has no words here "error 42". To be used at
+ * once. */
+const char *nvml_words(int error);
+
+/* Whether an error says that GPU or driver is bad, and not that something can't be asked. */
+bool nvml_is_bad(int error);
+
+#endif

@@ -1,0 +1,262 @@
+/* xid.c - see xid.h */
+#include "daemon/check/xid.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/check/finding.h"
+#include "daemon/check/nvml.h"
+#include "daemon/check/quick_input.h"
+#include "daemon/check/task.h"
+
+enum { RECORD_MAX = 16384, TOLD_MAX = 16 };
+
+static const char gpu_xid[] = "gpu_xid";
+
+/* --- what they mean --- */
+
+/* From NVIDIA's Xid catalogue: those after which GPU or node needs a reset, or more. 63 and 94 are
+ * not among them: a row that will be remapped is gpu_remap's, and an error that was contained ended
+ * the process that had met it. */
+static const uint16_t fatal[] = { 46, 48, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 155,
+	156, 158 };
+static const uint16_t application[] = { 13, 31, 43, 45, 68, 109 };
+
+static bool is_among(uint64_t xid, const uint16_t *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i] == xid)
+			return true;
+	return false;
+}
+
+enum xid_kind xid_kind(uint64_t xid)
+{
+	return is_among(xid, application, sizeof application / sizeof *application) ?
+		XID_APPLICATION :
+		is_among(xid, fatal, sizeof fatal / sizeof *fatal) ? XID_FATAL :
+								     XID_OTHER;
+}
+
+/* --- a child that watches --- */
+
+static int fail(struct xids *x, const char *what, int error)
+{
+	(void)snprintf(x->text, sizeof x->text, "%s: %s", what, nvml_words(error));
+	x->state = XIDS_FAILED;
+	return -1;
+}
+
+/* One set of events for all GPUs. */
+static int register_all(const struct nvml_api *n, struct xids *x, void **ret_set)
+{
+	unsigned count, registered = 0;
+	int rc = n->device_count(&count);
+
+	if (rc != NVML_OK)
+		return fail(x, "nvmlDeviceGetCount", rc);
+	rc = n->event_set(ret_set);
+	if (rc != NVML_OK)
+		return fail(x, "nvmlEventSetCreate", rc);
+	for (unsigned i = 0; i < count; i++) {
+		void *device;
+
+		rc = n->device(i, &device);
+		if (rc == NVML_OK)
+			rc = n->event_register(device, NVML_EVENT_XID, *ret_set);
+		registered += rc == NVML_OK;
+	}
+	return registered ? 0 : fail(x, "nvmlDeviceRegisterEvents", rc);
+}
+
+static void keep(const struct nvml_api *n, struct xids *x, const struct nvml_event *e)
+{
+	unsigned at = x->count, gpu = 0;
+
+	if (e->type != NVML_EVENT_XID)
+		return;
+	if (n->index)
+		(void)n->index(e->device, &gpu);
+	if (at < XIDS_MAX)
+		x->at[at] = (struct xid_seen){ gpu, e->data };
+	__atomic_store_n(&x->count, at + 1, __ATOMIC_RELEASE);
+}
+
+void xid_watch(struct xids *x)
+{
+	enum { WAIT_MS = 3600000 }; /* which NVML's versions limit differently */
+	struct failure why = { 0 };
+	struct nvml_api n;
+	void *set;
+	int rc = nvml_load(&n, &why);
+
+	if (rc < 0) {
+		(void)snprintf(x->text, sizeof x->text, "%.*s", (int)sizeof x->text - 1, why.text);
+		x->state = XIDS_FAILED;
+		return;
+	}
+	if (!n.event_set || !n.event_register || !n.event_wait) {
+		(void)fail(x, "nvmlEventSetWait", NVML_NOT_SUPPORTED);
+		return;
+	}
+	rc = n.init();
+	if (rc != NVML_OK) {
+		(void)fail(x, "nvmlInit", rc);
+		return;
+	}
+	if (register_all(&n, x, &set) < 0)
+		return;
+	x->state = XIDS_WATCHING;
+	for (;;) {
+		struct nvml_event e = { 0 };
+
+		rc = n.event_wait(set, &e, WAIT_MS);
+		if (rc == NVML_OK)
+			keep(&n, x, &e);
+		else if (rc != NVML_TIMEOUT)
+			break; /* a GPU that is lost may say so again and again */
+	}
+	(void)fail(x, "nvmlEventSetWait", rc);
+}
+
+/* --- the check --- */
+
+/* One that was found, and where. */
+struct sighting {
+	char where[64];
+	uint64_t xid;
+};
+
+struct sightings {
+	struct sighting at[TOLD_MAX]; /* fatal ones, each once */
+	unsigned count, others, applications;
+};
+
+static void sight(struct sightings *s, const char *where, uint64_t xid)
+{
+	enum xid_kind kind = xid_kind(xid);
+
+	s->others += kind == XID_OTHER;
+	s->applications += kind == XID_APPLICATION;
+	if (kind != XID_FATAL || s->count == TOLD_MAX)
+		return;
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->at[i].xid == xid && strcmp(s->at[i].where, where) == 0)
+			return;
+	(void)snprintf(s->at[s->count].where, sizeof s->at->where, "%s", where);
+	s->at[s->count++].xid = xid;
+}
+
+/* "NVRM: Xid (PCI:0000:cb:00): 79, pid=1234, GPU has fallen off the bus." behind "6,1,2,-;" */
+static void read_line(struct sightings *s, const char *line)
+{
+	const char *at = strstr(line, "NVRM: Xid (");
+	char where[64], *end;
+	unsigned long long xid;
+
+	if (!at)
+		return;
+	at += strlen("NVRM: Xid (");
+	(void)snprintf(where, sizeof where, "%.*s", (int)strcspn(at, ")"), at);
+	at = strchr(at, ')');
+	if (!at || at[1] != ':')
+		return;
+	errno = 0;
+	xid = strtoull(at + 2, &end, 10);
+	if (end != at + 2 && errno == 0)
+		sight(s, where, xid);
+}
+
+/* The kernel's log gives a record with each read; a file of the tests', several lines. 0 or
+ * negative errno. */
+static int read_log(const char *path, struct sightings *s)
+{
+	autoclose fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	static char record[RECORD_MAX];
+	size_t kept = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n = read(fd, record + kept, sizeof record - 1 - kept);
+		char *line = record, *next;
+
+		if (n < 0 && (errno == EINTR || errno == EPIPE)) /* overwritten meanwhile: go on */
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		if (n <= 0)
+			return 0;
+		record[kept + (size_t)n] = '\0';
+		for (; (next = strchr(line, '\n')) != NULL; line = next + 1) {
+			*next = '\0';
+			read_line(s, line);
+		}
+		kept = strlen(line) < sizeof record / 2 ? strlen(line) : 0;
+		memmove(record, line, kept + 1);
+	}
+}
+
+static void read_watched(const struct xids *x, struct sightings *s)
+{
+	unsigned count = __atomic_load_n(&x->count, __ATOMIC_ACQUIRE);
+
+	for (unsigned i = 0; i < count && i < XIDS_MAX; i++) {
+		char where[64];
+
+		(void)snprintf(where, sizeof where, "GPU %u", x->at[i].gpu);
+		sight(s, where, x->at[i].xid);
+	}
+}
+
+static void say(const struct sightings *s, const char *since, struct findings *f)
+{
+	char more[96] = "";
+
+	for (unsigned i = 0; i < s->count; i++)
+		findings_add(f, HEALTH_BAD, gpu_xid, s->at[i].where, "Xid %llu %s",
+			(unsigned long long)s->at[i].xid, since);
+	if (s->applications + s->others > 0)
+		(void)snprintf(more, sizeof more, "; %u of applications, %u others",
+			s->applications, s->others);
+	if (s->count == 0)
+		findings_add(f, HEALTH_GOOD, gpu_xid, "", "none that is fatal %s%s", since, more);
+}
+
+static void look(const struct task *t, struct task_answer *a)
+{
+	const struct quick_input *in = t->owner;
+	bool watched = in->xids && in->xids->state == XIDS_WATCHING;
+	struct sightings s = { 0 };
+	int rc = in->kmsg ? read_log(in->kmsg, &s) : -ENOENT;
+
+	if (watched)
+		read_watched(in->xids, &s);
+	if (rc == 0)
+		say(&s, "in the kernel's log", &a->findings);
+	else if (watched)
+		say(&s, "since launchd has watched", &a->findings);
+	else if (in->xids && in->xids->state == XIDS_FAILED)
+		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_xid, "",
+			"the kernel's log can't be read (%s), and nobody watched: %.*s",
+			strerror(-rc), (int)sizeof in->xids->text - 1, in->xids->text);
+	else
+		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_xid, "",
+			"the kernel's log can't be read: %s", strerror(-rc));
+}
+
+void xid_check_add(const struct quick_input *in, struct tasks *all)
+{
+	const struct task t = {
+		.work = look, .owner = in, .check = gpu_xid, .limit_ms = NODE_LIMIT_MS
+	};
+
+	tasks_add(all, &t);
+}

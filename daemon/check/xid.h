@@ -1,0 +1,39 @@
+/* xid.h - Xids: what NVIDIA's driver says that a GPU has met, by number. */
+#ifndef LAUNCHD_DAEMON_CHECK_XID_H
+#define LAUNCHD_DAEMON_CHECK_XID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct quick_input;
+struct tasks;
+
+enum { XIDS_MAX = 64 };
+
+struct xid_seen {
+	unsigned gpu;
+	uint64_t xid;
+};
+
+enum xids_state { XIDS_STARTING, XIDS_WATCHING, XIDS_FAILED };
+
+/* What a child keeps while a job runs, in memory that is shared. Begins as { 0 }. */
+struct xids {
+	volatile unsigned state; /* of enum xids_state */
+	volatile unsigned count; /* beyond XIDS_MAX: some are not kept */
+	char text[160];          /* why it FAILED */
+	struct xid_seen at[XIDS_MAX];
+};
+
+/* In a child: has NVML tell of Xids on all GPUs, and keeps them until it is killed. Returns only
+ * where that can't be. */
+void xid_watch(struct xids *x);
+
+/* What one means for the node. The application's own are never the node's. */
+enum xid_kind { XID_OTHER, XID_APPLICATION, XID_FATAL };
+enum xid_kind xid_kind(uint64_t xid);
+
+/* Adds the task that looks for fatal ones in the kernel's log and among in->xids. */
+void xid_check_add(const struct quick_input *in, struct tasks *all);
+
+#endif

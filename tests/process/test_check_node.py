@@ -1,0 +1,412 @@
+"""--check-node: what is found on this node, by a fake NVML that has each fault once."""
+import contextlib
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from hang_fs import STATFS, HangFS
+from harness import BUILD, children_of, is_running, until
+from needs import needs_mounts
+from own_mounts import OWN_MOUNTS
+
+NVML = BUILD / 'tests' / 'workers'
+OF_A_GPU = {'gpu_recovery', 'gpu_ecc', 'gpu_remap', 'nvlink', 'gpu_fabric', 'gpu_pcie', 'gpu_use'}
+SOON_S = 30  # far below what would hang, far above what it takes
+
+
+def faked(faults='', gpus=4, library=NVML, **env):
+    return {'LD_LIBRARY_PATH': str(library), 'FAKE_GPUS': str(gpus), 'FAKE_NVML': faults, **env}
+
+
+class Found:
+    def __init__(self, result):
+        assert result.err == '', result
+        self.rc, said = result.rc, json.loads(result.out)
+        assert said['launchd_node_check'] == 1 and said['left_out'] == 0
+        self.health = said['health']
+        self.at = {(one['check'], one['subject']): (one['health'], one['text'])
+                   for one in said['findings']}
+        assert self.rc == (3 if any(how == 'bad' for how, _ in self.at.values()) else 0)
+        assert (self.health == 'bad') == (self.rc == 3)
+
+    def of(self, check, subject=''):
+        return self.at[check, subject]
+
+    def bad(self):
+        """All but what this machine may lack."""
+        return {key: text for key, (how, text) in self.at.items()
+                if how == 'bad' and key[0] not in ('shm', 'memlock', 'disk', 'mount')}
+
+
+@pytest.fixture
+def check(launch):
+    """check(*options, env=...) -> Found."""
+
+    def run(*options, env=None, **how):
+        return Found(launch(['--check-node', '--json', *options], env, **how))
+
+    return run
+
+
+# --- this machine ---
+
+def test_a_node_without_gpus_is_not_bad_for_that(check):
+    found = check(env={'LD_LIBRARY_PATH': '/nonexistent'})
+    if found.of('gpu_driver')[1] != 'there is no NVIDIA driver here':
+        pytest.skip('NVML is installed here')
+    assert found.of('gpu_count') == ('good', 'none here')
+    assert not [check for check, _ in found.at if check in OF_A_GPU | {'gpu_xid', 'gpu_model'}]
+    assert {'infiniband', 'shm', 'memlock', 'disk', 'clock'} <= {check for check, _ in found.at}
+
+
+@pytest.mark.parametrize('gpus', ['-1', '0'])
+def test_gpus_that_have_to_be_there(check, gpus):
+    assert check(env=faked(gpus=gpus)).bad() == {}
+    found = check('--check-gpus=8', env=faked(gpus=gpus))
+    assert found.bad() == {('gpu_count', ''): '0 GPUs: there have to be 8'}
+    assert found.rc == 3
+
+
+def test_all_forms_say_the_same(launch):
+    env = faked('ecc@1=2')
+    text = launch(['--check-node'], env)
+    assert text.rc == 3 and text.err == ''
+    assert re.search(r'^bad +gpu_ecc +GPU 1 +2 uncorrectable errors since the driver was loaded$',
+                     text.out, re.M)
+    assert re.search(r'^good +gpu_ecc +3 GPUs +no uncorrectable errors$', text.out, re.M)
+    assert text.out.splitlines()[0].startswith('bad ')
+    assert text.out.splitlines()[-1].startswith('This node is bad: 1 bad, ')
+    metrics = launch(['--check-node=prometheus'], env)
+    assert metrics.rc == 3
+    assert 'launchd_node_check{check="gpu_ecc",subject="GPU 1"} 0\n' in metrics.out
+    assert 'launchd_node_check{check="gpu_ecc",subject="GPU 0"} 1\n' in metrics.out
+    one = launch(['--check-node=json'], env).out
+    assert json.loads(one) == json.loads(launch(['--check-node', '--json'], env).out)
+
+
+def test_it_starts_nothing(launch, place):
+    result = launch(['--check-node', '/nonexistent/script.py'], faked())
+    assert 'This node is' in result.out and not place.dumps()
+
+
+def test_wrong_settings_are_usage_errors(refused, place):
+    refused(['--check-node=xml'], '--check-node', '"xml"', 'text|json|prometheus')
+    refused(['--check-node', '--check-gpus=many'], '--check-gpus', '"many"')
+    place.write('job.ini', '[check H100]\nnvlinks = 99\n')
+    refused(['--check-node', '--config=job.ini'], 'job.ini:2', 'nvlinks', '99')
+
+
+# --- one fault each ---
+
+FAULTS = [
+    ('recovery@2=1', 'gpu_recovery', 'the driver asks for a reset of this GPU'),
+    ('recovery@2=2', 'gpu_recovery', 'the driver asks for a reboot of the node'),
+    ('recovery@2=99', 'gpu_recovery', 'the driver asks for an action that is not known here'),
+    ('ecc@2=1', 'gpu_ecc', '1 uncorrectable error since the driver was loaded'),
+    ('pending@2=1', 'gpu_remap', 'rows of its memory wait to be remapped: it needs a reset'),
+    ('failed@2=1 pending@2=1', 'gpu_remap',
+     'a row of its memory could not be remapped: it has to be replaced'),
+    ('nvmlDeviceGetRemappedRows@2=3 retired@2=1', 'gpu_remap',
+     'pages wait to be retired: it needs a reset'),
+    ('down@2=3,17', 'nvlink', '16 of 18 links are up; down: 3,17'),
+    ('down@2=' + ','.join(map(str, range(18))), 'nvlink', '0 of 18 links are up; down: 0,1,2,'),
+    ('fabric@2=1', 'gpu_fabric', 'it has not begun to join its fabric: does Fabric Manager run?'),
+    ('fabric@2=2', 'gpu_fabric', 'it has not joined its fabric: does Fabric Manager run?'),
+    ('status@2=999', 'gpu_fabric', 'it could not join its fabric: an error inside the driver'),
+    ('health@2=0x1', 'gpu_fabric', 'its bandwidth is degraded'),
+    ('health@2=0x2a', 'gpu_fabric', None),  # 2: explicitly not so
+    ('health@2=0x1a', 'gpu_fabric', 'a route is unhealthy'),
+    ('width@2=8', 'gpu_pcie', 'x8 of x16'),
+    ('used@2=3221225472', 'gpu_use', '3 GiB of its memory are held, by whom can\'t be seen'),
+    ('nvmlDeviceGetTotalEccErrors@2=15', 'gpu_ecc',
+     'nvmlDeviceGetTotalEccErrors: the GPU has fallen off the bus'),
+    ('nvmlDeviceGetRemappedRows@2=16', 'gpu_remap',
+     'nvmlDeviceGetRemappedRows: the GPU needs a reset'),
+]
+
+
+@pytest.mark.parametrize('fault, name, text', FAULTS, ids=[fault for fault, *_ in FAULTS])
+def test_each_fault_is_found_and_nothing_else(check, fault, name, text):
+    found = check(env=faked(fault))
+    if text is None:
+        assert found.bad() == {}
+        return
+    [(key, said)] = found.bad().items()
+    assert key == (name, 'GPU 2') and said.startswith(text)
+    for gpu in range(4):
+        for other in OF_A_GPU - ({name} if gpu == 2 else set()):
+            assert found.of(other, f'GPU {gpu}')[0] == 'good'
+
+
+def test_a_process_that_is_there_already(check):
+    found = check(env=faked(FAKE_GPU_USE=f'{os.getpid()}:1000000'))
+    [(key, said)] = found.bad().items()
+    assert key == ('gpu_use', 'GPU 0')
+    assert re.fullmatch(fr'process {os.getpid()} \(\S+\) uses it already', said)
+
+
+def test_one_of_another_pid_namespace_has_no_name(check):
+    found = check(env=faked(FAKE_GPU_USE='4194000:1000000,4194001:5'))
+    assert found.bad() == {('gpu_use', 'GPU 0'): 'process 4194000 and others use it already'}
+
+
+UNKNOWN = [
+    ('nvmlDeviceGetFieldValues@2=3', 'gpu_recovery',
+     'the driver does not tell: it has to be 570 or newer'),
+    ('nvmlDeviceGetTotalEccErrors@2=3', 'gpu_ecc', 'ECC is off, or this GPU has none'),
+    ('nvmlDeviceGetTotalEccErrors@2=999', 'gpu_ecc',
+     'nvmlDeviceGetTotalEccErrors: an error inside the driver'),
+    ('nvmlDeviceGetCurrPcieLinkWidth@2=3', 'gpu_pcie',
+     'this GPU, or the virtual machine, does not tell'),
+    ('nvmlDeviceGetHandleByIndex@2=4', 'gpu_driver',
+     'nvmlDeviceGetHandleByIndex: no permission'),
+    ('crash@2=nvmlDeviceGetNvLinkState', 'gpu_driver',
+     'what looks at it was killed by SIGABRT in nvmlDeviceGetNvLinkState'),
+]
+
+
+@pytest.mark.parametrize('fault, name, text', UNKNOWN, ids=[fault for fault, *_ in UNKNOWN])
+def test_what_could_not_be_asked_is_unknown_and_said(check, fault, name, text):
+    found = check(env=faked(fault))
+    assert found.bad() == {} and found.of(name, 'GPU 2') == ('unknown', text)
+    for gpu in (0, 1, 3):
+        assert all(found.of(other, f'GPU {gpu}')[0] == 'good' for other in OF_A_GPU)
+
+
+def test_a_gpu_that_is_lost(check):
+    found = check(env=faked('nvmlDeviceGetHandleByIndex@2=15'))
+    assert found.bad() == {('gpu_driver', 'GPU 2'):
+                           'nvmlDeviceGetHandleByIndex: the GPU has fallen off the bus'}
+    assert found.of('nvlink', 'GPU 2')[0] == 'unknown'
+
+
+def test_a_driver_that_was_replaced_below_us(check):
+    found = check(env=faked('nvmlInit=18'))
+    assert found.bad() == {('gpu_driver', ''): 'nvmlInit: the driver that is loaded is not the one '
+                           'that is installed: reboot'}
+    assert found.of('gpu_count') == ('unknown', 'the driver did not tell')
+
+
+def test_a_library_that_is_older_than_some_facts(check):
+    """Of these alone nothing is known."""
+    found = check(env=faked(library=NVML / 'old_driver'))
+    assert found.bad() == {}
+    assert found.of('gpu_fabric', 'GPU 0') == (
+        'unknown', 'this driver has no nvmlDeviceGetGpuFabricInfoV')
+    assert found.of('gpu_use', 'GPU 0')[0] == 'good'
+    assert check(env=faked('used@1=9000000000', library=NVML / 'old_driver')).bad().keys() == {
+        ('gpu_use', 'GPU 1')}
+
+
+# --- what hangs ---
+
+@pytest.mark.parametrize('how', ['hang', 'spin'])
+def test_a_driver_that_hangs_is_bad_within_its_limit(check, how):
+    begin = time.monotonic()
+    found = check('--check-gpus=4', env=faked(f'{how}=nvmlInit'))
+    assert time.monotonic() - begin < SOON_S
+    late = 'no answer within 5 s (nvmlInit)'
+    # on a busy machine what spins may not have had the CPU to be judged
+    assert found.of('gpu_driver') == ('bad', late) or how == 'spin' and found.of('gpu_driver') == (
+        'unknown', late + ': there was no CPU to ask on')
+    assert set(found.bad()) <= {('gpu_driver', '')}
+    assert found.of('gpu_count') == ('unknown', 'the driver did not tell')
+    assert found.of('shm', '/dev/shm')
+
+
+def test_one_gpu_that_hangs_keeps_no_other_from_being_looked_at(check):
+    found = check(env=faked('hang@2=nvmlDeviceGetRemappedRows width@3=4'))
+    assert found.bad() == {
+        ('gpu_driver', 'GPU 2'): 'no answer within 5 s (nvmlDeviceGetRemappedRows)',
+        ('gpu_pcie', 'GPU 3'): 'x4 of x16'}
+    assert found.of('gpu_ecc', 'GPU 2')[0] == 'good'  # it was asked before
+    for unasked in OF_A_GPU - {'gpu_ecc', 'gpu_recovery'}:
+        assert found.of(unasked, 'GPU 2') == (
+            'unknown', 'it was not asked, as this GPU had stopped answering')
+    assert all(found.of(name, 'GPU 1')[0] == 'good' for name in OF_A_GPU)
+    assert found.of('gpu_model') == ('good', '4 x NVIDIA H100 80GB HBM3')
+
+
+def test_slow_is_not_dead(check):
+    found = check(env=faked('slow=nvmlInit slow@1=nvmlDeviceGetName'))
+    assert found.bad() == {} and found.of('gpu_count') == ('good', '4 GPUs')
+
+
+def test_whoever_ends_it_ends_all(start):
+    job = start(['--check-node'], faked('hang=nvmlInit'))
+    [child] = until(lambda: len(found := children_of(job.pid)) == 1 and found,
+                    'the child that asks to be the last')
+    job.signal(signal.SIGINT)
+    assert job.end().rc == -signal.SIGINT
+    until(lambda: not is_running(child), 'the child to end')
+    job.place.orphans_expected = True
+
+
+@pytest.fixture
+def hang(place, nothing_left):
+    with contextlib.closing(HangFS(place)) as mounted:
+        yield mounted
+
+
+@needs_mounts
+@pytest.mark.parametrize('answers', [True, False])
+def test_a_mount_that_does_not_answer(check, hang, answers):
+    if not answers:
+        hang.stop()
+    found = check(wrap=hang.mount, pass_fds=[hang.fd])
+    assert found.of('mount', str(hang.path)[:63]) == (
+        ('good', 'it answers') if answers else ('bad', 'no answer within 5 s (statvfs)'))
+
+
+@needs_mounts
+def test_who_can_t_be_killed_is_left_and_named(check, hang, place):
+    hang.hold(STATFS)
+    found = check(wrap=hang.mount, pass_fds=[hang.fd])
+    health, text = found.of('mount', str(hang.path)[:63])
+    named = re.fullmatch(r'no answer within 5 s \(statvfs\); process (\d+) hangs in the kernel, can\'t be '
+                         r'killed, and is left behind', text)
+    assert health == 'bad' and is_running(int(named[1]))
+    place.orphans_expected = True
+    hang.close()
+    until(lambda: not is_running(int(named[1])), 'it to end with its file server')
+
+
+# --- what is expected ---
+
+def test_the_count(check, place):
+    assert check('--check-gpus=4', env=faked()).bad() == {}
+    assert check('--check-gpus=8', env=faked()).bad() == {
+        ('gpu_count', ''): '4 GPUs: there have to be 8'}
+    place.write('job.ini', '[check]\ngpus = 1\n')
+    assert check('--config=job.ini', env=faked()).bad() == {
+        ('gpu_count', ''): '4 GPUs: there have to be 1'}
+
+
+def test_the_uuids(check, place):
+    right = ','.join(f'GPU-0000000{gpu}' for gpu in range(4))
+    place.write('job.ini', f'[check]\ngpu-uuids = {right}\n')
+    assert check('--config=job.ini', env=faked()).of('gpu_uuid')[0] == 'good'
+    found = check('--config=job.ini', env=faked('uuid@3=GPU-4711'))
+    assert found.bad() == {('gpu_uuid', ''): 'GPU-00000003 is not here'}
+
+
+def test_only_what_cuda_would_show_is_looked_at(check):
+    """Another job's GPU is none of ours."""
+    faults = 'ecc@1=3 width@2=4'
+    found = check('--check-gpus=2', env=faked(faults, CUDA_VISIBLE_DEVICES='0,3'))
+    assert found.bad() == {}
+    assert found.of('gpu_count') == ('good', '2 GPUs, by CUDA_VISIBLE_DEVICES')
+    assert {subject for check, subject in found.at if check == 'gpu_ecc'} == {'GPU 0', 'GPU 3'}
+    found = check(env=faked(faults, CUDA_VISIBLE_DEVICES='GPU-00000001'))
+    assert found.bad().keys() == {('gpu_ecc', 'GPU 1')}
+
+
+def test_limits_by_model(check, place):
+    place.write('job.ini', '[check]\necc-errors = 1\n\n[check H100]\necc-errors = 3\n'
+                'nvlinks = 16\npcie-width = 8\ngpu-memory = 4G\n\n[check H100 NVL]\nnvlinks = 18\n')
+    faults = 'ecc=3 down=0,1 width=8 used=3221225472'
+    assert check('--config=job.ini', env=faked(faults)).bad() == {}
+    assert check('--config=job.ini', env=faked(faults + ' name@1=NVIDIA_H100_NVL')).bad() == {
+        ('nvlink', 'GPU 1'): '16 of 18 links are up; down: 0,1'}
+    found = check('--config=job.ini', env=faked('ecc@1=3 name=NVIDIA_A100_80GB_PCIe links=0'))
+    assert found.bad() == {('gpu_ecc', 'GPU 1'): '3 uncorrectable errors since the driver was loaded'}
+
+
+def test_links_of_a_model_that_is_not_known(check):
+    """All or none: a bridge is an option."""
+    name = 'name=NVIDIA_A30 links=4 '
+    assert check(env=faked(name)).of('nvlink', 'GPU 0') == ('good', '4 links are up')
+    assert check(env=faked(name + 'down=0,1,2,3')).of('nvlink', 'GPU 0') == (
+        'good', 'none here is in use')
+    assert check(env=faked(name + 'down@0=2')).bad() == {
+        ('nvlink', 'GPU 0'): '3 of 4 links are up; down: 2'}
+
+
+def test_a_single_gpu_needs_neither_links_nor_fabric(check):
+    """As clouds sell them."""
+    down = 'down=' + ','.join(map(str, range(18)))
+    found = check(env=faked(f'{down} fabric=2', gpus=1))
+    assert found.bad() == {} and found.of('gpu_fabric', 'GPU 0')[0] == 'unknown'
+
+
+def test_memory_and_disks(check, place):
+    place.write('job.ini', '[check]\nshm = 1000000G\ndisk = 1000000G\n')
+    found = check('--config=job.ini', '--log-dir=logs/deep')
+    assert found.of('shm', '/dev/shm')[0] == 'bad' and '--shm-size' in found.of('shm', '/dev/shm')[1]
+    assert {subject for (check, subject), (how, _) in found.at.items()
+            if check == 'disk' and how == 'bad'} == {'logs/deep', str(place.tmp), '.'}
+    assert found.rc == 3
+
+
+# --- the kernel's log ---
+
+@needs_mounts
+@pytest.mark.skipif(not os.path.exists('/dev/kmsg'), reason='no /dev/kmsg here')
+def test_xids_of_the_kernels_log(check, place):
+    """Its place is taken in a mount namespace."""
+    log = place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:1b:00): 31, pid=7, MMU Fault\n')
+    wrap = [*OWN_MOUNTS, 'bash', '-ec', 'mount --bind "$1" /dev/kmsg; shift; exec "$@"', 'bash', log]
+    found = check(env=faked(), wrap=wrap)
+    assert found.of('gpu_xid') == (
+        'good', 'none that is fatal in the kernel\'s log; 1 of applications, 0 others')
+    place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:cb:00): 79, pid=7, GPU has fallen off\n')
+    assert check(env=faked(), wrap=wrap).bad() == {
+        ('gpu_xid', 'PCI:0000:cb:00'): 'Xid 79 in the kernel\'s log'}
+
+
+# --- a command of the user's ---
+
+def test_a_command_that_is_well(check):
+    assert check('--check-command=sh -c "echo fine"').of('command', 'sh') == ('good', 'exit code 0')
+
+
+def test_nhc(check, place):
+    nhc = place.write('nhc', '#!/bin/sh\necho "ERROR:  nhc:  Health check failed:  check_fs_mount:  '
+                      '/scratch is not mounted"\nexit 1\n', 0o755)
+    assert check(f'--check-command={nhc} -v').of('command', 'nhc') == (
+        'bad', 'exit code 1: check_fs_mount:  /scratch is not mounted')
+
+
+def test_health_validation(check, place):
+    verdict = {'overall_severity': 'CRITICAL', 'affected_components': [
+        {'category': 'xid', 'check_ids': ['gpu_xid_79'], 'entities': ['GPU-8f6a'],
+         'max_severity': 'CRITICAL'}], 'padding': 'x' * 200000}
+    place.write('verdict.json', json.dumps(verdict))
+    found = check('--check-command=sh -c "echo noise >&2; cat verdict.json; exit 1"')
+    assert found.of('command', 'sh') == (
+        'bad', 'its verdict is CRITICAL: xid gpu_xid_79 (GPU-8f6a)')
+
+
+def test_a_command_that_does_not_end_is_killed_with_all_it_started(check):
+    found = check('--check-command=sh -c "setsid sleep 1000 & sleep 1000"', '--check-timeout=1')
+    assert found.of('command', 'sh') == ('unknown', 'it had not ended after 1 s, and was killed')
+
+
+def test_what_a_command_leaves_behind_is_ended(check):
+    """It holds the pipes open, too."""
+    found = check('--check-command=sh -c "setsid sleep 1000 & exit 0"')
+    assert found.of('command', 'sh') == ('good', 'exit code 0')
+
+
+def test_a_command_that_is_not_there(refused, place):
+    refused(['--check-node', '--check-command=/nonexistent/nhc -v'], '--check-command',
+            '/nonexistent/nhc', 'No such file')
+    refused(['--check-node', '--check-command="nhc'], '--check-command', 'unmatched')
+    place.write('job.ini', '[check]\ncommand = nhc-that-is-not-there\n')
+    refused(['--check-node', '--config=job.ini'], 'job.ini:2', 'nhc-that-is-not-there')
+
+
+# --- how long it takes ---
+
+def test_a_good_node_is_looked_at_soon(check):
+    """8 GPUs in much less than a second; the best of some counts, on a machine that does other things."""
+    times = []
+    for _ in range(3):
+        begin = time.monotonic()
+        assert check(env=faked(gpus=8)).bad() == {}
+        times.append(time.monotonic() - begin)
+    assert min(times) < 1

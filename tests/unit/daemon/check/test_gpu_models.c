@@ -1,0 +1,38 @@
+/* test_gpu_models.c - models by their names. */
+#include "tests/unit/unit.h"
+
+#include "daemon/check/gpu_models.h"
+
+static const struct model_row {
+	const char *says, *name;
+	unsigned nvlinks;
+} rows[] = {
+	{ "V100 on an HGX board", "Tesla V100-SXM2-32GB", 6 },
+	{ "V100 on a card", "Tesla V100-PCIE-16GB", 0 },
+	{ "A100 on an HGX board", "NVIDIA A100-SXM4-80GB", 12 },
+	{ "A100 on a card", "NVIDIA A100 80GB PCIe", 0 },
+	{ "H100 on an HGX board", "NVIDIA H100 80GB HBM3", 18 },
+	{ "H100 on a card", "NVIDIA H100 PCIe", 0 },
+	{ "H100 NVL, whose bridge is an option", "NVIDIA H100 NVL", 0 },
+	{ "H200", "NVIDIA H200", 18 },
+	{ "H200 NVL", "NVIDIA H200 NVL", 0 },
+	{ "B200", "NVIDIA B200", 18 },
+	{ "GB200", "NVIDIA GB200", 18 },
+	{ "not known", "NVIDIA GeForce RTX 4090", 0 },
+	{ "no name", "", 0 },
+};
+
+static void test_nvlinks(void **state)
+{
+	const struct model_row *row = *state;
+
+	assert_int_equal(gpu_model_nvlinks(row->name), row->nvlinks);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_nvlinks, rows);
+	return suite_run(&s);
+}
