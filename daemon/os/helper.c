@@ -50,6 +50,8 @@ static void set_up_child(const struct helper *h, pid_t parent, int output)
 
 	if (rc < 0)
 		helper_fail(h, "%s: %s", what, strerror(-rc));
+	if (h->group)
+		(void)setpgid(0, 0); /* so does the parent: whoever comes first */
 	if (h->argv)
 		process_rename(h->argv, h->name);
 	else
@@ -60,6 +62,14 @@ static void set_up_child(const struct helper *h, pid_t parent, int output)
 
 /* One thread. */
 static struct helper *without_pidfd;
+
+/* The child, which is not reaped yet, so that the number is its own, and so is the group's. */
+static void kill_all(const struct helper *h)
+{
+	(void)kill(h->child, SIGKILL);
+	if (h->group)
+		(void)kill(-h->child, SIGKILL);
+}
 
 static void forget(const struct helper *h)
 {
@@ -93,7 +103,7 @@ static void helper_goto(struct helper *h, enum helper_state next)
 {
 	h->state = sm_go(&helper_life, h->state, next);
 	if (next == HELPER_OVERDUE || next == HELPER_UNWANTED) {
-		(void)kill(h->child, SIGKILL); /* not reaped yet, so the number is its own */
+		kill_all(h);
 		start_limit(h, REAP_MS);
 	} else if (next == HELPER_ENDED) {
 		if (h->pidfd >= 0)
@@ -112,8 +122,11 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct helper *h = handle->data;
 
-	if (--h->handles == 0)
-		helper_goto(h, HELPER_NONE);
+	if (--h->handles > 0)
+		return;
+	helper_goto(h, HELPER_NONE);
+	if (h->on_closed)
+		h->on_closed(h);
 }
 
 /* The child has ended with this status, or never will. */
@@ -131,8 +144,14 @@ static void end(struct helper *h, int status)
 
 static void look(struct helper *h)
 {
+	siginfo_t ended = { 0 };
 	int status = 0;
-	pid_t pid = waitpid(h->child, &status, WNOHANG);
+	pid_t pid;
+
+	if (h->group && waitid(P_PID, (id_t)h->child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		ended.si_pid == h->child)
+		kill_all(h);
+	pid = waitpid(h->child, &status, WNOHANG);
 
 	if (pid == 0 || (pid < 0 && errno == EINTR))
 		return;
@@ -192,6 +211,8 @@ static int start(struct helper *h, uv_loop_t *loop)
 	}
 	if (h->child < 0)
 		return -errno;
+	if (h->group)
+		(void)setpgid(h->child, h->child);
 	h->pidfd = kernel_pidfd_open(h->child);
 	if (h->pidfd < 0 && kernel_refuses(-h->pidfd)) {
 		h->next = without_pidfd;

@@ -44,9 +44,12 @@ struct helper {
 	void (*work)(struct helper *h);
 	/* Once, unless it is closed before; may call helper_close(). */
 	void (*on_end)(struct helper *h, bool succeeded);
+	/* The state is HELPER_NONE after helper_close(); may start it again. May be NULL. */
+	void (*on_closed)(struct helper *h);
 	void *owner;
 	const char *name; /* of the process, 15 bytes at most */
 	char **argv;      /* main()'s, for a command line of the child's own; NULL: it keeps ours */
+	bool group;       /* what the child starts is killed with it, and when it has ended */
 
 	/* to be read; the answer is there until helper_close() */
 	enum helper_state state;

@@ -38,7 +38,7 @@ struct fixture {
 	uv_loop_t loop;
 	uv_timer_t later;
 	struct text text;
-	unsigned ends;
+	unsigned ends, closings;
 	bool succeeded;
 	char first, last; /* of what it answered */
 };
@@ -153,7 +153,7 @@ static void work_look(struct helper *h)
 		helper_fail(h, "it has the parent's standard input");
 }
 
-static void make(struct fixture *f, void (*work)(struct helper *h), uint64_t limit_ms)
+static void prepare(struct fixture *f, void (*work)(struct helper *h))
 {
 	*f = (struct fixture){ .helper = {
 				       .work = work,
@@ -162,6 +162,11 @@ static void make(struct fixture *f, void (*work)(struct helper *h), uint64_t lim
 				       .name = "rank-test",
 			       } };
 	assert_int_equal(uv_loop_init(&f->loop), 0);
+}
+
+static void make(struct fixture *f, void (*work)(struct helper *h), uint64_t limit_ms)
+{
+	prepare(f, work);
 	assert_int_equal(helper_start(&f->helper, &f->loop, sizeof(struct answer), limit_ms), 0);
 	assert_int_equal(f->helper.state, HELPER_RUNNING);
 }
@@ -186,6 +191,26 @@ static void run(struct fixture *f)
 	assert_int_equal(kill(child, 0), -1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
+}
+
+/* Leaves a process in its group, and then does what `work` is to do. */
+static void leave_one(struct helper *h)
+{
+	if (fork() == 0)
+		for (;;)
+			(void)pause();
+	h->answer->step = 7;
+}
+
+static void work_leave_and_end(struct helper *h)
+{
+	leave_one(h);
+}
+
+static void work_leave_and_hang(struct helper *h)
+{
+	leave_one(h);
+	work_hang(h);
 }
 
 static const struct work_row {
@@ -240,6 +265,45 @@ static void test_scribble(void **state)
 	assert_false(f.succeeded);
 	assert_int_equal(f.text.len, sizeof f.helper.answer->text);
 	text_done(&f.text);
+}
+
+static void on_group_closed(struct helper *h)
+{
+	struct fixture *f = h->owner;
+
+	f->closings += h->state == HELPER_NONE ? 1 : 0;
+}
+
+static const struct group_row {
+	const char *says;
+	void (*work)(struct helper *h);
+	uint64_t limit_ms;
+} groups[] = {
+	{ "what it leaves behind is killed", work_leave_and_end, 60000 },
+	{ "what it has started is killed with it", work_leave_and_hang, 100 },
+};
+
+/* What it leaves is ours at its death, and was killed before. */
+static void test_group(void **state)
+{
+	const struct group_row *row = *state;
+	struct fixture f;
+	pid_t group;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	prepare(&f, row->work);
+	f.helper.group = true;
+	f.helper.on_closed = on_group_closed;
+	assert_int_equal(helper_start(&f.helper, &f.loop, sizeof(struct answer), row->limit_ms), 0);
+	group = f.helper.child;
+	assert_int_equal(uv_run(&f.loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(uv_loop_close(&f.loop), 0);
+	assert_int_equal(f.closings, 1);
+	assert_int_equal(waitpid(-group, NULL, 0) > 0, 1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	text_done(&f.text);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
 static void on_later(uv_timer_t *t)
@@ -301,6 +365,7 @@ int main(void)
 	(void)signal(SIGUSR2, SIG_IGN);
 	SUITE_ROWS(&s, test_work, works);
 	SUITE_ROWS(&s, test_without_pidfds, works);
+	SUITE_ROWS(&s, test_group, groups);
 	suite_add(&s, "it writes over its whole answer", test_scribble, NULL, NULL);
 	suite_add(&s, "closed while it hangs, it is killed and silent", test_closed, NULL, NULL);
 	suite_add(&s, "so it is without a pidfd", test_closed_without_pidfds, NULL, NULL);
