@@ -80,6 +80,8 @@ int cause_exit_code(const struct cause *c)
 		return c->signal ? 128 + c->signal : EXIT_NODE_LOST;
 	case CAUSE_RESTART:
 		return 128 + SIGTERM;
+	case CAUSE_BAD_NODE:
+		return EXIT_BAD_NODE;
 	}
 	__builtin_unreachable();
 }

@@ -86,6 +86,7 @@ enum cause_kind {
 	CAUSE_HANGUP,    /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
 	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
 	CAUSE_RESTART,   /* somebody asked for another attempt: the job goes on */
+	CAUSE_BAD_NODE,  /* --preflight found nodes bad: no worker was started */
 };
 
 enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
@@ -104,7 +105,13 @@ struct cause {
 	bool contact; /* NODE_LOST: all that this node knows is that it lost contact with that one
 		       */
 	bool asleep;  /* NODE_LOST: it is this node, which did not run, and was missed by others */
-	char detail[CAUSE_DETAIL_SIZE]; /* NODE_LOST: "its connection was closed", ...; else "" */
+	/* NODE_LOST: "its connection was closed", ...; BAD_NODE: what is bad of the first of them,
+	 * "GPU 2: 4 uncorrectable ECC errors"; else "" */
+	char detail[CAUSE_DETAIL_SIZE];
+	/* BAD_NODE: the hosts to leave out, "gpu07,gpu12"; it lives as long as the job does. NULL:
+	 * none
+	 */
+	const char *exclude;
 };
 
 /* A process that could not be ended: in the kernel (state D), or another user's. */
@@ -154,6 +161,9 @@ enum { EXIT_MAX_RUNTIME = 124 };
  * that killed its supervisor. */
 enum { EXIT_NODE_LOST = 125 };
 
+/* The exit code of a job that was not started as its nodes are bad. */
+enum { EXIT_BAD_NODE = 122 };
+
 bool ending_is_success(const struct ending *e);
 
 /* Whether it could not be started, for whatever reason. */
@@ -180,8 +190,8 @@ int cause_exit_code(const struct cause *c);
 /* The job's exit code: the culprit's own, 128 + the signal that ended the job, 124 for
  * --max-runtime, 128 + SIGKILL for a killed guard, 128 + the signal for a killed supervisor that
  * all nodes know of, 128 + SIGHUP for a launcher that has ended or hung up, 128 + SIGTERM for an
- * attempt that was to be followed by another, which could not start, and 0 only if every worker
- * ended with 0. */
+ * attempt that was to be followed by another, which could not start, 122 for bad nodes, and 0 only
+ * if every worker ended with 0. */
 int result_exit_code(const struct result *r);
 
 /* By how much the times of two outcomes must differ for their order to be sure: on one node what

@@ -440,7 +440,9 @@ enum order job_asked(struct job *j, unsigned node, const struct stop *asked)
 
 	if (j->state == JOB_OVER || node_of(j, node)->state == NODE_LOST)
 		return ORDER_NONE;
-	s.cause.node = node;
+	/* node rank 0 found it out, not the node itself */
+	if (s.cause.kind != CAUSE_BAD_NODE || s.cause.node >= j->nnodes)
+		s.cause.node = node;
 	s.cause.at_ns = our_ns(j, node, asked->cause.at_ns);
 	if (s.cause.kind == CAUSE_RESTART)
 		return restart(j, &s);

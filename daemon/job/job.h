@@ -148,7 +148,8 @@ enum order job_failed(struct job *j, unsigned node, const struct outcome *o, uin
 
 /* A launcher is asked to end the job: by a signal, --max-runtime, its guard's death. The times of
  * the cause are the node's own. A request is for the job, whatever attempt it names: none follows.
- * Before the job has begun, and between two attempts, it ends at once: OVER.
+ * Before the job has begun, and between two attempts, it ends at once: OVER. The cause's node is
+ * the one that asks, but where a node is bad.
  *
  * CAUSE_RESTART: the attempt is to end, and another one follows without delay, unless a request to
  * end the job comes as well, or a node is lost. NONE, and nothing follows: no attempt runs, or a

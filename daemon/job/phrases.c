@@ -10,6 +10,7 @@
 #include "common/text.h"
 #include "daemon/job/ending.h"
 
+enum { EXCLUDED_SHOWN = 128 }; /* bytes */
 enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, MS_PER_S = 1000, RANGES_SHOWN = 16 };
 
 void span_format(uint64_t ns, char ret[SPAN_SIZE])
@@ -100,7 +101,30 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 	case CAUSE_RESTART:
 		text_add(out, "a restart was requested");
 		return;
+	case CAUSE_BAD_NODE:
+		text_add(out, "a node is bad");
+		return;
 	}
+}
+
+void bad_add(struct text *out, const struct cause *c)
+{
+	const char *list = c->exclude ? c->exclude : "";
+	size_t shown = strlen(list), count = *list ? 1 : 0;
+
+	for (const char *comma = strchr(list, ','); comma; comma = strchr(comma + 1, ','))
+		count++;
+	text_add(out, " is bad: ");
+	text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
+	if (count > 1)
+		text_printf(out, "; %zu nodes are bad", count);
+	text_add(out, *list ? "; exclude: " : "");
+	if (shown > EXCLUDED_SHOWN)
+		for (shown = EXCLUDED_SHOWN; shown > 0 && list[shown] != ',';)
+			shown--;
+	text_add_shown(out, list, shown);
+	if (list[shown])
+		text_add(out, ",... (--report has all)");
 }
 
 void cause_brief_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)

@@ -54,6 +54,10 @@ void ranks_add(struct text *out, const struct outcome *const *list, size_t count
  * suspended"; nothing where all that is known is said before it. */
 void loss_add(struct text *out, const struct cause *c);
 
+/* Behind the name of the node of a cause of kind BAD_NODE: " is bad: GPU 2: 4 uncorrectable ECC
+ * errors; 2 nodes are bad; exclude: gpu07,gpu12". The list is cut where it is long. */
+void bad_add(struct text *out, const struct cause *c);
+
 /* "; 3 of 4 nodes were lost: nodes 1-3", where that is half of them or more; else nothing. */
 void losses_add(struct text *out, const struct result *r);
 

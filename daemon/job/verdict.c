@@ -350,6 +350,9 @@ static void add_cause(const struct result *r, struct text *out)
 		add_culprit(r, out);
 	} else if (r->cause.kind == CAUSE_NODE_LOST) {
 		add_loss(r, out);
+	} else if (r->cause.kind == CAUSE_BAD_NODE) {
+		node_name_add(out, r->cause.node, host_of(r));
+		bad_add(out, &r->cause);
 	} else {
 		cause_add(&r->cause, 0, out);
 		text_add(out, " on ");

@@ -101,6 +101,23 @@ static void add_restart(struct json *j, const struct event *e)
 	json_decimal(j, "delay_seconds", e->restart.delay_ms, MS_DIGITS);
 }
 
+static void add_check_started(struct json *j, const struct event *e)
+{
+	json_number(j, "attempt", e->check_started.attempt);
+	json_string(j, "phases", e->check_started.phases);
+	json_decimal(j, "limit_seconds", e->check_started.limit_ms, MS_DIGITS);
+}
+
+static void add_check_ended(struct json *j, const struct event *e)
+{
+	json_number(j, "attempt", e->check_ended.attempt);
+	json_number(j, "nodes", e->check_ended.nodes);
+	json_number(j, "bad", e->check_ended.bad);
+	json_number(j, "unknown", e->check_ended.unknown);
+	json_decimal(j, "seconds", e->check_ended.took_ns / 1000000, MS_DIGITS);
+	json_exclude(j, e->check_ended.exclude);
+}
+
 static void add_verdict(struct json *j, const struct event *e)
 {
 	const struct outcome *culprit = e->verdict.culprit;
@@ -109,6 +126,8 @@ static void add_verdict(struct json *j, const struct event *e)
 	json_number(j, "exit_code", e->verdict.exit_code);
 	json_string(j, "text", e->verdict.text);
 	json_number_if(j, "culprit_rank", culprit != NULL, culprit ? culprit->rank : 0);
+	json_string(j, "cause", e->verdict.cause ? json_cause_word(e->verdict.cause->kind) : NULL);
+	json_exclude(j, e->verdict.cause ? e->verdict.cause->exclude : NULL);
 }
 
 static void add_job_ended(struct json *j, const struct event *e)
@@ -131,6 +150,8 @@ static const struct {
 	[EVENT_NODE_JOINED] = { "node_joined", add_node_joined },
 	[EVENT_NODE_LOST] = { "node_lost", add_node_lost },
 	[EVENT_RESTART] = { "restart", add_restart },
+	[EVENT_CHECK_STARTED] = { "check_started", add_check_started },
+	[EVENT_CHECK_ENDED] = { "check_ended", add_check_ended },
 	[EVENT_VERDICT] = { "verdict", add_verdict },
 	[EVENT_JOB_ENDED] = { "job_ended", add_job_ended },
 };

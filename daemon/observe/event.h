@@ -27,7 +27,9 @@ enum event_kind {
 	EVENT_STOP,             /* this node's workers are being ended, or more urgently */
 	EVENT_NODE_JOINED,
 	EVENT_NODE_LOST,
-	EVENT_RESTART, /* an attempt is over, and another one follows */
+	EVENT_RESTART,       /* an attempt is over, and another one follows */
+	EVENT_CHECK_STARTED, /* of the nodes, before an attempt's workers (--preflight) */
+	EVENT_CHECK_ENDED,   /* as node rank 0 knows it, or a node that is checked alone */
 	EVENT_VERDICT,
 	EVENT_JOB_ENDED,          /* the last one: all output is written */
 	EVENT_LINES,              /* how many kinds have a line in --events; the others: */
@@ -80,6 +82,16 @@ struct event {
 			uint64_t delay_ms;
 			const struct job_end *end; /* of the one that is over */
 		} restart;
+		struct {
+			unsigned attempt;
+			const char *phases; /* "quick, links" */
+			uint64_t limit_ms;
+		} check_started;
+		struct {
+			unsigned attempt, nodes, bad, unknown; /* nodes; the rest is good */
+			uint64_t took_ns;
+			const char *exclude; /* the bad ones' hosts, "gpu07,gpu12"; NULL */
+		} check_ended;
 		struct {
 			unsigned attempt;
 			int exit_code;

@@ -19,6 +19,7 @@ static const char *const cause_words[] = {
 	[CAUSE_HANGUP] = "hang_up",
 	[CAUSE_NODE_LOST] = "node_lost",
 	[CAUSE_RESTART] = "restart_requested",
+	[CAUSE_BAD_NODE] = "bad_node",
 };
 
 static const char *const how_words[] = {
@@ -77,6 +78,25 @@ void json_sender(struct json *j, const struct sender *s)
 	json_string(j, "command", *command ? command : NULL);
 	json_bool(j, "kernel", s->kernel);
 	json_object_end(j);
+}
+
+void json_exclude(struct json *j, const char *exclude)
+{
+	char host[NODE_NAME_SIZE];
+
+	if (!exclude) {
+		json_string(j, "exclude", NULL);
+		return;
+	}
+	json_array_begin(j, "exclude");
+	for (const char *at = exclude; *at; at += strspn(at, ",")) {
+		size_t len = strcspn(at, ",");
+
+		(void)snprintf(host, sizeof host, "%.*s", (int)len, at);
+		json_string(j, NULL, host);
+		at += len;
+	}
+	json_array_end(j);
 }
 
 void json_ending(struct json *j, const struct outcome *o)

@@ -21,6 +21,9 @@ void json_seconds(struct json *j, const char *key, uint64_t from_ns, uint64_t to
 /* "sender":{"pid":...,"uid":...,"command":...,"kernel":...}, or null where nothing is known. */
 void json_sender(struct json *j, const struct sender *s);
 
+/* "exclude":["gpu07","gpu12"] of "gpu07,gpu12", or null of NULL: no node is bad. */
+void json_exclude(struct json *j, const char *exclude);
+
 /* exit_code, signal, error, core_dumped and oom of an outcome. */
 void json_ending(struct json *j, const struct outcome *o);
 

@@ -130,6 +130,17 @@ static void add_loss(const struct report_input *in, struct text *out)
 	add_moment(in, out);
 }
 
+/* "root cause: node 3 (gpu07) is bad: GPU 2: 4 uncorrectable ECC errors; exclude: gpu07" */
+static void add_bad(const struct report_input *in, struct text *out)
+{
+	const struct cause *c = &in->result->cause;
+
+	node_add(in, cause_node_of(in), out);
+	bad_add(out, c);
+	text_add(out, "\n");
+	add_moment(in, out);
+}
+
 /* Restarts that --max-restarts counts. */
 static unsigned counted(const struct report_input *in)
 {
@@ -164,6 +175,10 @@ static void add_cause(const struct report_input *in, struct text *out)
 		return;
 	}
 	text_add(out, "launchd: error: root cause: ");
+	if (c->kind == CAUSE_BAD_NODE) {
+		add_bad(in, out);
+		return;
+	}
 	cause_add(c, cause_node_of(in) == in->plan->node_rank ? in->plan->max_runtime_ms : 0, out);
 	cause_host_add(in, out);
 	if (c->kind == CAUSE_SIGNAL || c->kind == CAUSE_RESTART)

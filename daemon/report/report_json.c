@@ -78,7 +78,8 @@ static unsigned cause_node(const struct report_input *in)
 {
 	const struct cause *c = &in->result->cause;
 
-	if (c->kind != CAUSE_FAILURE && (in->verdict || c->kind == CAUSE_NODE_LOST))
+	if (c->kind != CAUSE_FAILURE && c->kind != CAUSE_BAD_NODE &&
+		(in->verdict || c->kind == CAUSE_NODE_LOST))
 		return c->node;
 	return cause_node_of(in);
 }
@@ -98,6 +99,7 @@ static void add_cause(const struct report_input *in, struct json *j)
 	json_string(j, "detail", or_null(c->detail));
 	json_string(j, "signal", c->signal ? signal_name(c->signal) : NULL);
 	json_sender(j, c->kind == CAUSE_SIGNAL ? &c->sender : &nobody);
+	json_exclude(j, c->exclude);
 	json_object_end(j);
 }
 

@@ -213,6 +213,18 @@ static void take_restart(const struct event *e, struct text *out)
 	add_status(out, &status);
 }
 
+/* It may take longer than systemd waits for a service to start. */
+static void take_check(const struct bulletin *n, const struct event *e, struct text *out)
+{
+	struct text status = { 0 };
+
+	if (!n->ready)
+		extend(out, e->check_started.limit_ms);
+	text_printf(&status, "attempt %u: checking nodes (%s) before the workers start", n->attempt,
+		e->check_started.phases);
+	add_status(out, &status);
+}
+
 static void take_verdict(struct bulletin *n, const struct event *e, struct text *out)
 {
 	struct text status = { 0 };
@@ -271,6 +283,9 @@ void bulletin_take(struct bulletin *n, const struct event *e, struct text *out)
 	case EVENT_RESTART:
 		take_restart(e, out);
 		break;
+	case EVENT_CHECK_STARTED:
+		take_check(n, e, out);
+		break;
 	case EVENT_VERDICT:
 		take_verdict(n, e, out);
 		break;
@@ -278,6 +293,7 @@ void bulletin_take(struct bulletin *n, const struct event *e, struct text *out)
 		take_end(n, e, out);
 		break;
 	case EVENT_SIGNAL_FORWARDED:
+	case EVENT_CHECK_ENDED:
 	case EVENT_NOTE:
 	case EVENT_UNFINISHED:
 	case EVENT_KILLED:

@@ -180,6 +180,8 @@ static void add_verdict(struct making *m, const struct verdict *v)
 		entry_add_string(&m->fields, "SIGNAL", signal_name(v->cause.signal));
 	else if (v->cause.kind == CAUSE_NODE_LOST)
 		entry_add_number(&m->fields, "LOST_NODE_RANK", v->cause.node);
+	else if (v->cause.kind == CAUSE_BAD_NODE && v->cause.exclude)
+		entry_add_string(&m->fields, "EXCLUDE_HOSTS", v->cause.exclude);
 }
 
 static void make_restart(struct making *m, const struct event *e)

@@ -51,6 +51,8 @@ enum journal_id journal_id_of_end(const struct run_end *end)
 		return JOURNAL_ID_BY_LAUNCHER;
 	case CAUSE_NODE_LOST:
 		return JOURNAL_ID_BY_NODE_LOST;
+	case CAUSE_BAD_NODE:
+		return JOURNAL_ID_BY_BAD_NODE;
 	}
 	__builtin_unreachable();
 }

@@ -37,6 +37,7 @@ static const char *const ended_by_names[ENDED_BY_COUNT] = {
 	[ENDED_BY_HANGUP] = "hang_up",
 	[ENDED_BY_NODE_LOST] = "node_lost",
 	[ENDED_BY_RESTART] = "restart_requested",
+	[ENDED_BY_BAD_NODE] = "bad_node",
 	[ENDED_BY_UNKNOWN] = "unknown",
 };
 
@@ -111,6 +112,8 @@ static enum ended_by cause_of(const struct cause *c)
 		return ENDED_BY_NODE_LOST;
 	case CAUSE_RESTART:
 		return ENDED_BY_RESTART;
+	case CAUSE_BAD_NODE:
+		return ENDED_BY_BAD_NODE;
 	}
 	__builtin_unreachable();
 }

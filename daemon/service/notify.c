@@ -104,6 +104,7 @@ static const struct observer notifier = {
 		[EVENT_NODE_JOINED] = on_event,
 		[EVENT_NODE_LOST] = on_event,
 		[EVENT_RESTART] = on_event,
+		[EVENT_CHECK_STARTED] = on_event,
 		[EVENT_VERDICT] = on_event,
 		[EVENT_JOB_ENDED] = on_event,
 	},

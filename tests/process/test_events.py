@@ -24,7 +24,7 @@ ENDS = {'how': ('exit', 'signal', 'not_startable'), 'exit_code': (NUMBER, NONE),
         'oom_limit_bytes': (NUMBER, NONE), 'ended_by_launchd': (FLAG,), 'killed_by_launchd': (FLAG,),
         'asked_signal': (TEXT, NONE), 'seconds': (float,)}
 CAUSES = ('failure', 'signal', 'max_runtime', 'launchd_killed', 'launcher_ended', 'hang_up',
-          'node_lost')
+          'node_lost', 'bad_node')
 # Each kind's members: the types, or the words, that a value may have.
 SCHEMA = {
     'job_started': {'run_id': (TEXT, NONE), 'launchd': (TEXT,), 'host': (TEXT,),
@@ -42,7 +42,11 @@ SCHEMA = {
     'node_lost': {'node_rank': (NUMBER,), 'name': (TEXT,), 'detail': (TEXT,)},
     'restart': {'next_attempt': (NUMBER,), 'delay_seconds': (float,)},
     'verdict': {'attempt': (NUMBER,), 'exit_code': (NUMBER,), 'text': (TEXT,),
-                'culprit_rank': (NUMBER, NONE)},
+                'culprit_rank': (NUMBER, NONE), 'cause': ('none', 'restart_requested', *CAUSES),
+                'exclude': (list, NONE)},
+    'check_started': {'attempt': (NUMBER,), 'phases': (TEXT,), 'limit_seconds': (float,)},
+    'check_ended': {'attempt': (NUMBER,), 'nodes': (NUMBER,), 'bad': (NUMBER,), 'unknown': (NUMBER,),
+                    'seconds': (float,), 'exclude': (list, NONE)},
     'job_ended': {'exit_code': (NUMBER,)},
 }
 SENDER = {'pid': (NUMBER, NONE), 'uid': (NUMBER, NONE), 'command': (TEXT, NONE), 'kernel': (FLAG,)}

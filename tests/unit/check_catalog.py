@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 FIELDS = {'JOB', 'RUN_ID', 'NODE_RANK', 'ATTEMPT', 'RANK', 'LOCAL_RANK', 'WORKER_PID', 'EXIT_CODE',
-          'SIGNAL', 'LOST_NODE_RANK', 'NEXT_ATTEMPT', 'JOB_EXIT_CODE'}
+          'SIGNAL', 'LOST_NODE_RANK', 'EXCLUDE_HOSTS', 'NEXT_ATTEMPT', 'JOB_EXIT_CODE'}
 
 
 def entries(text):

@@ -337,6 +337,41 @@ static void test_request(void **state)
 	assert_over(&t, CAUSE_SIGNAL, 130);
 }
 
+/* Node 0 has found another one bad before any worker was started; there is no restart. */
+static void test_bad_node(void **state)
+{
+	struct node_end refused = {
+		.cause = { .kind = CAUSE_BAD_NODE, .node = 2, .host = "host", .at_ns = S(2) }
+	};
+	struct stop s = { .urgency = URGENCY_STOP,
+		.signal = SIGTERM,
+		.cause = { .kind = CAUSE_BAD_NODE,
+			.at_ns = S(2),
+			.node = 2,
+			.detail = "GPU 2: broken",
+			.exclude = "host2" } };
+	struct stand t;
+
+	(void)state;
+	begin(&t, 2);
+	assert_int_equal(job_asked(&t.j, 0, &s), ORDER_STOP);
+	assert_int_equal(t.j.stop.cause.node, 2);
+	assert_string_equal(t.j.stop.cause.exclude, "host2");
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(
+			job_ended(&t.j, i, &refused, S(3)), i < 2 ? ORDER_NONE : ORDER_OVER);
+	assert_int_equal(t.j.result.cause.node, 2);
+	assert_string_equal(t.j.result.cause.detail, "GPU 2: broken");
+	assert_string_equal(t.j.result.cause.exclude, "host2");
+	assert_over(&t, CAUSE_BAD_NODE, EXIT_BAD_NODE);
+
+	begin(&t, 0);
+	s.cause.node = 3; /* no such node */
+	assert_int_equal(job_asked(&t.j, 1, &s), ORDER_STOP);
+	assert_int_equal(t.j.stop.cause.node, 1);
+	arena_done(&t.arena);
+}
+
 /* Node 0 did not run, and finds the others gone: in whatever order, it is the cause. */
 static void test_slept(void **state)
 {
@@ -557,6 +592,7 @@ int main(void)
 	suite_add(&s, "and does not get", test_asked_restart_in_vain, NULL, NULL);
 	suite_add(&s, "between two attempts", test_paused, NULL, NULL);
 	suite_add(&s, "requests", test_request, NULL, NULL);
+	suite_add(&s, "a bad node", test_bad_node, NULL, NULL);
 	suite_add(&s, "lost nodes", test_lost, NULL, NULL);
 	suite_add(&s, "node 0 that did not run", test_slept, NULL, NULL);
 	SUITE_ROWS(&s, test_losses, losses);

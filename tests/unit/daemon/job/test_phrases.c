@@ -160,6 +160,7 @@ static const struct cause_row {
 	{ "a hang-up", { .kind = CAUSE_HANGUP }, 0,
 		"mpirun or srun has ended (nobody reads launchd's output any more)" },
 	{ "another attempt", { .kind = CAUSE_RESTART }, 0, "a restart was requested" },
+	{ "a bad node", { .kind = CAUSE_BAD_NODE }, 0, "a node is bad" },
 	{ "none", { .kind = CAUSE_NONE }, 5, "" },
 	{ "a worker, which others name", { .kind = CAUSE_FAILURE }, 5, "" },
 	{ "a node, which others name", { .kind = CAUSE_NODE_LOST }, 5, "" },
@@ -171,6 +172,36 @@ static void test_cause(void **state)
 	struct text t = { 0 };
 
 	cause_add(&row->cause, row->max_runtime_ms, &t);
+	assert_string_equal(text_string(&t), row->text);
+	text_done(&t);
+}
+
+#define NAME10  "gpu000001,"
+#define NAMES60 NAME10 NAME10 NAME10 NAME10 NAME10 NAME10
+
+static const struct bad_row {
+	const char *says, *exclude, *text; /* behind "node 1" */
+} bads[] = {
+	{ "one bad node", "gpu07", " is bad: GPU 2: broken\\x1b; exclude: gpu07" },
+	{ "two of them", "gpu07,gpu12",
+		" is bad: GPU 2: broken\\x1b; 2 nodes are bad; exclude: gpu07,gpu12" },
+	{ "a name that nobody knows", "", " is bad: GPU 2: broken\\x1b" },
+	{ "more than can be read", NAMES60 NAMES60 "last",
+		" is bad: GPU 2: broken\\x1b; 13 nodes are bad; exclude: " NAMES60 NAMES60 "last" },
+	{ "many more", NAMES60 NAMES60 NAMES60,
+		" is bad: GPU 2: broken\\x1b; 19 nodes are bad; exclude: " NAMES60 NAMES60
+		"... (--report has all)" },
+};
+
+static void test_bad(void **state)
+{
+	const struct bad_row *row = *state;
+	const struct cause c = {
+		.kind = CAUSE_BAD_NODE, .detail = "GPU 2: broken\x1b", .exclude = row->exclude
+	};
+	struct text t = { 0 };
+
+	bad_add(&t, &c);
 	assert_string_equal(text_string(&t), row->text);
 	text_done(&t);
 }
@@ -313,6 +344,7 @@ int main(void)
 	suite_add(&s, "nodes without names", test_nameless, NULL, NULL);
 	suite_add(&s, "ranks", test_ranks, NULL, NULL);
 	SUITE_ROWS(&s, test_cause, causes);
+	SUITE_ROWS(&s, test_bad, bads);
 	SUITE_ROWS(&s, test_loss, losses);
 	SUITE_ROWS(&s, test_outcome, outcomes);
 	suite_add(&s, "places", test_place, NULL, NULL);

@@ -94,6 +94,8 @@ static const struct row {
 		{ ENDED_EXIT, 2, false }, .attempt = 0, .asked = CAUSE_SIGNAL },
 	{ "a request alone", "", { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0,
 		.kind = CAUSE_SIGNAL, .asked = CAUSE_SIGNAL },
+	{ "a bad node", "", { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0,
+		.kind = CAUSE_BAD_NODE, .asked = CAUSE_BAD_NODE },
 	{ "a failure of nobody knows whom", "it is not known which worker failed",
 		{ .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0,
 		.kind = CAUSE_NODE_LOST },

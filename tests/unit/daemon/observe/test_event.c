@@ -77,6 +77,7 @@ static const struct sender full = { 9, 0, false,
 
 static const struct cause by_failure = { .kind = CAUSE_FAILURE, .node = 1 };
 static const struct cause by_signal = { .kind = CAUSE_SIGNAL, .signal = SIGTERM };
+static const struct cause by_bad = { .kind = CAUSE_BAD_NODE, .exclude = "gpu07,gpu\"12" };
 static const struct cause by_loss = { .kind = CAUSE_NODE_LOST, .node = 3, .detail = "\"silent\"" };
 
 #define WORKER(rank, local, attempt) \
@@ -176,10 +177,22 @@ static const struct row {
 		HEAD("restart") "\"next_attempt\":2,\"delay_seconds\":10.500" },
 	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "root cause: \x1b", &failed, NULL } },
 		HEAD("verdict") "\"attempt\":1,\"exit_code\":7,"
-		"\"text\":\"root cause: \\u001b\",\"culprit_rank\":17" },
+		"\"text\":\"root cause: \\u001b\",\"culprit_rank\":17,"
+		"\"cause\":null,\"exclude\":null" },
+	{ "verdict on bad nodes", { EVENT_VERDICT, S(5), .verdict = { 0, 122, "bad", NULL, &by_bad } },
+		HEAD("verdict") "\"attempt\":0,\"exit_code\":122,\"text\":\"bad\",\"culprit_rank\":null,"
+		"\"cause\":\"bad_node\",\"exclude\":[\"gpu07\",\"gpu\\\"12\"]" },
+	{ "check_started", { EVENT_CHECK_STARTED, S(5), .check_started = { 1, "quick, links", 28500 } },
+		HEAD("check_started") "\"attempt\":1,\"phases\":\"quick, links\",\"limit_seconds\":28.500" },
+	{ "check_ended", { EVENT_CHECK_ENDED, S(5), .check_ended = { 1, 4, 1, 2, 1250000000, "gpu07" } },
+		HEAD("check_ended") "\"attempt\":1,\"nodes\":4,\"bad\":1,\"unknown\":2,\"seconds\":1.250,"
+		"\"exclude\":[\"gpu07\"]" },
+	{ "check_ended well", { EVENT_CHECK_ENDED, S(5), .check_ended = { 0, 4, 0, 0, 0, NULL } },
+		HEAD("check_ended") "\"attempt\":0,\"nodes\":4,\"bad\":0,\"unknown\":0,\"seconds\":0.000,"
+		"\"exclude\":null" },
 	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL, NULL } },
 		HEAD("verdict") "\"attempt\":0,\"exit_code\":0,\"text\":\"well\","
-		"\"culprit_rank\":null" },
+		"\"culprit_rank\":null,\"cause\":null,\"exclude\":null" },
 	{ "job_ended", { EVENT_JOB_ENDED, S(5), .job_ended = { 139, NULL } },
 		HEAD("job_ended") "\"exit_code\":139" },
 };

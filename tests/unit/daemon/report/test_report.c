@@ -105,6 +105,12 @@ static const struct report_row {
 	  { .cause = { .kind = CAUSE_MAX_RUNTIME, .at_ns = S(7201) }, .started_ns = S(1) },
 	  "launchd: error: root cause: --max-runtime (120 min 00 s) expired on host (node 2) "
 	  "after 120 min 00 s\n" },
+	{ "nodes are bad",
+	  { { 0 } }, 0, -1,
+	  { .cause = { .kind = CAUSE_BAD_NODE, .node = 1, .host = "gpu06",
+	      .detail = "gpu_driver: it does not answer", .exclude = "gpu06,gpu08" } },
+	  "launchd: error: root cause: node 1 (gpu06) is bad: gpu_driver: it does not answer; "
+	  "2 nodes are bad; exclude: gpu06,gpu08\n" },
 	{ "launchd was killed",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_GUARD, .at_ns = S(2) }, .started_ns = S(1) },

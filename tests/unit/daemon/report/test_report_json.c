@@ -40,7 +40,8 @@ static const struct json_row {
 	  { { .pid = 10, .end = { ENDED_EXIT, 0, false }, .started_ns = S(1),
 	      .ended_ns = S(2.000001) } }, 1, -1, { STARTED, .ended_ns = S(2.000001) }, NULL,
 	  "\"seconds\":1.000001,\"exit_code\":0},\n \"cause\":{\"kind\":\"none\",\"at\":null,"
-	  "\"seconds\":null,\"node\":null,\"unsure\":false,\"detail\":null,\"signal\":null,\"sender\":null},\n"
+	  "\"seconds\":null,\"node\":null,\"unsure\":false,\"detail\":null,\"signal\":null,\"sender\":null,"
+	  "\"exclude\":null},\n"
 	  " \"culprit\":null" },
 	{ "a failure with its words",
 	  { { .pid = 10, .end = { ENDED_EXIT, 7, false }, .started_ns = S(1), .ended_ns = S(2) } },
@@ -65,14 +66,15 @@ static const struct json_row {
 	      .at_ns = S(3) }, STARTED,
 	    .left = 5, .left_killed = 4 }, NULL,
 	  "\"signal\":\"SIGTERM\",\"sender\":{\"pid\":812,\"uid\":1000,\"command\":\"b\\\"sh\","
-	  "\"kernel\":false}}" },
+	  "\"kernel\":false},\"exclude\":null}" },
 	{ "a signal of the kernel's", { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGHUP, .sender = { .kernel = true } } },
 	    NULL,
-	  "\"sender\":{\"pid\":null,\"uid\":null,\"command\":null,\"kernel\":true}}" },
+	  "\"sender\":{\"pid\":null,\"uid\":null,\"command\":null,\"kernel\":true},"
+	  "\"exclude\":null}" },
 	{ "a signal of nobody known", { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_SIGNAL, .signal = SIGHUP } }, NULL,
-	  "\"signal\":\"SIGHUP\",\"sender\":null}" },
+	  "\"signal\":\"SIGHUP\",\"sender\":null,\"exclude\":null}" },
 	{ "--max-runtime", { { 0 } }, 0, -1, { .cause.kind = CAUSE_MAX_RUNTIME }, NULL,
 	  "\"kind\":\"max_runtime\"" },
 	{ "launchd was killed", { { 0 } }, 0, -1, { .cause.kind = CAUSE_GUARD }, NULL,
@@ -111,7 +113,8 @@ static const struct several_row {
 	    { .rank = 2, .pid = 12, .node = 2, .end = { ENDED_EXIT, 1, false },
 	      .ended_ns = S(2.0003), .blames = BLAMES_ITSELF } }, 3, 0,
 	  { .cause.kind = CAUSE_FAILURE, .unsure = true, SEVERAL }, NULL,
-	  "\"node\":1,\"unsure\":true,\"detail\":null,\"signal\":null,\"sender\":null},\n"
+	  "\"node\":1,\"unsure\":true,\"detail\":null,\"signal\":null,\"sender\":null,"
+	  "\"exclude\":null},\n"
 	  " \"culprit\":{\"rank\":0,\"local_rank\":0,\"node\":1,\n"
 	  "  \"command\":null,\"command_line\":\"python 'a b'\",\n" },
 	  { .command = "python 'a b'" } },
@@ -287,7 +290,8 @@ static void test_whole(void **state)
 		"\"exit_code\":139},\n"
 		" \"cause\":{\"kind\":\"failure\",\"at\":\"2025-11-21T07:50:12.095+01:30\","
 		"\"seconds\":12.750000,\"node\":2,\"unsure\":false,\"detail\":null,"
-		"\"signal\":null,\"sender\":null},\n"
+		"\"signal\":null,\"sender\":null,"
+		"\"exclude\":null},\n"
 		" \"culprit\":{\"rank\":8,\"local_rank\":0,\"node\":2,"
 		"\"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\","
 		"\"hint\":null,\"error_file\":null,"

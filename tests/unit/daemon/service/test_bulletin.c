@@ -169,6 +169,25 @@ static void test_unstarted(void **state)
 	end(&r);
 }
 
+static void test_check(void **state)
+{
+	const struct event check = { .kind = EVENT_CHECK_STARTED,
+		.check_started = { 0, "quick, links", 28000 } };
+	struct run_of_two r;
+
+	(void)state;
+	begin(&r, 1, true);
+	text_done(&r.out);
+	tell(&r, &check,
+		"EXTEND_TIMEOUT_USEC=88000000\n"
+		"STATUS=attempt 0: checking nodes (quick, links) before the workers start\n");
+	tell(&r, &(struct event){ .kind = EVENT_CHECK_ENDED, .check_ended = { .nodes = 1 } }, "");
+	r.bulletin.ready = true; /* before a restart */
+	tell(&r, &check,
+		"STATUS=attempt 0: checking nodes (quick, links) before the workers start\n");
+	end(&r);
+}
+
 static void test_stop(void **state)
 {
 	const struct cause failure = { .kind = CAUSE_FAILURE };
@@ -240,6 +259,7 @@ int main(void)
 	suite_add(
 		&s, "ready when all have joined, if that is wished", test_ready_joined, NULL, NULL);
 	suite_add(&s, "never ready where no worker was started", test_unstarted, NULL, NULL);
+	suite_add(&s, "nodes are checked", test_check, NULL, NULL);
 	suite_add(&s, "stopping, and time for the grace", test_stop, NULL, NULL);
 	suite_add(&s, "a status has a limit", test_bounded, NULL, NULL);
 	suite_add(&s, "whose watchdog, and how often", test_watchdog, NULL, NULL);

@@ -113,6 +113,10 @@ static const struct run_end stopped = {
 static const struct run_end lost = {
 	.job.verdict = { .cause = { .kind = CAUSE_NODE_LOST, .node = 3 }, .text = "node 3" }
 };
+static const struct run_end bad = {
+	.job.verdict = { .cause = { .kind = CAUSE_BAD_NODE, .node = 3, .exclude = "gpu03,gpu05" },
+		.text = "node 3" }
+};
 static const struct run_end well = { .job.verdict = { .well = true } };
 
 #define WORKER "RANK=9\nLOCAL_RANK=1\nWORKER_PID=44\n"
@@ -160,6 +164,9 @@ static const struct event_row {
 	{ "it was stopped", { .kind = EVENT_JOB_ENDED, .job_ended = { 143, &stopped } }, 5,
 		"the job has ended with exit code 143: got SIGTERM", JOURNAL_ID_BY_REQUEST,
 		"JOB_EXIT_CODE=143\nSIGNAL=SIGTERM\n" },
+	{ "nodes are bad", { .kind = EVENT_JOB_ENDED, .job_ended = { 122, &bad } }, 3,
+		"the job has ended with exit code 122: node 3", JOURNAL_ID_BY_BAD_NODE,
+		"JOB_EXIT_CODE=122\nEXCLUDE_HOSTS=gpu03,gpu05\n" },
 	{ "it lost a node", { .kind = EVENT_JOB_ENDED, .job_ended = { 125, &lost } }, 3,
 		"the job has ended with exit code 125: node 3", JOURNAL_ID_BY_NODE_LOST,
 		"JOB_EXIT_CODE=125\nLOST_NODE_RANK=3\n" },

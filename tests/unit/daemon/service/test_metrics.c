@@ -60,6 +60,7 @@ static const struct cause none = { .kind = CAUSE_NONE }, by_signal = { .kind = C
 			  by_launcher = { .kind = CAUSE_LAUNCHER },
 			  by_hangup = { .kind = CAUSE_HANGUP },
 			  by_request = { .kind = CAUSE_RESTART },
+			  by_bad_node = { .kind = CAUSE_BAD_NODE },
 			  by_loss = { .kind = CAUSE_NODE_LOST };
 static const struct job_end after_segv = {
 	.verdict.cause = { .kind = CAUSE_FAILURE,
@@ -194,6 +195,8 @@ static const struct count_row {
 			"launchd_job_exit_code{} 125" } },
 	{ "a request", { JOB(1), ATTEMPT(2), VERDICT(3, 143, by_signal) },
 		{ "launchd_attempt_ends_total{cause=\"stop_signal\"} 1" } },
+	{ "a bad node", { JOB(1), ATTEMPT(2), VERDICT(3, 122, by_bad_node) },
+		{ "launchd_attempt_ends_total{cause=\"bad_node\"} 1" } },
 	{ "--max-runtime", { JOB(1), ATTEMPT(2), VERDICT(3, 124, by_runtime) },
 		{ "launchd_attempt_ends_total{cause=\"max_runtime\"} 1" } },
 	{ "a killed guard", { JOB(1), ATTEMPT(2), VERDICT(3, 137, by_guard) },
