@@ -1,0 +1,47 @@
+/* test_phases.c - which phases a check has. */
+#include "tests/unit/unit.h"
+
+#include "common/text.h"
+#include "daemon/check/phase.h"
+#include "daemon/check/phases.h"
+
+static const struct row {
+	const char *says;
+	enum preflight_mode mode;
+	bool restart;
+	const char *names;
+} rows[] = {
+	{ "none", PREFLIGHT_NONE, false, "" },
+	{ "none before a restart", PREFLIGHT_NONE, true, "" },
+	{ "quick", PREFLIGHT_QUICK, false, "quick" },
+	{ "quick before a restart", PREFLIGHT_QUICK, true, "quick" },
+};
+
+static void test_wanted(void **state)
+{
+	const struct row *row = *state;
+	struct text t = { 0 };
+
+	phases_add(&t, phases_of(row->mode, row->restart));
+	assert_string_equal(text_string(&t), row->names);
+	text_done(&t);
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PHASE_IDS; i++) {
+		assert_non_null(phases[i]->measure);
+		assert_non_null(phases[i]->judge);
+		assert_true(phases[i]->limit_ms > 0);
+	}
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_wanted, rows);
+	suite_add(&s, "every phase is whole", test_table, NULL, NULL);
+	return suite_run(&s);
+}
