@@ -46,6 +46,8 @@ struct member_config {
 	struct job_key key;    /* MEET_STATIC; may be missing */
 	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
 	struct restart_policy policy;
+	/* phases of the check before the first attempt and before each other one; 0: none */
+	unsigned check_first, check_again;
 	const char *master_addr; /* NULL: the hub's own */
 	unsigned master_port;    /* 0: a free one for each attempt */
 	bool agent_store;

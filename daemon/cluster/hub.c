@@ -460,6 +460,14 @@ void hub_asked(struct hub *h, const struct stop *s)
 		ask(h, h->self, s);
 }
 
+void hub_checked(struct hub *h)
+{
+	if (h->state != HUB_RUNNING)
+		return;
+	hub_check_close(h);
+	hub_tell(h, &(struct message){ MESSAGE_CHECKED, .checked = h->job.attempt }, NULL);
+}
+
 void hub_ended(struct hub *h, const struct node_end *end, const struct evidence *list, size_t count)
 {
 	if (h->state >= HUB_OVER)
@@ -502,6 +510,7 @@ void hub_close(struct hub *h)
 	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
 	if (h->store)
 		store_close(h->store, on_store_closed);
+	hub_check_close(h);
 	listener_close(&h->listener);
 	beat_close(&h->beat);
 	for (struct caller *p = h->all; p; p = p->next)

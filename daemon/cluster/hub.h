@@ -13,6 +13,7 @@ int hub_start(struct hub *h, struct party *p, const struct addresses *bound, uns
 /* What happens on this node; see member.h. */
 void hub_failed(struct hub *h, const struct outcome *o);
 void hub_asked(struct hub *h, const struct stop *s);
+void hub_checked(struct hub *h);
 void hub_ended(
 	struct hub *h, const struct node_end *end, const struct evidence *list, size_t count);
 

@@ -243,8 +243,15 @@ void hub_tell_stop(struct hub *h)
 
 static void start_next(struct hub *h)
 {
-	const struct message_start start = { h->job.attempt, h->master_port };
+	const struct member_config *c = h->party->config;
+	struct message_start start = { .attempt = h->job.attempt, .master_port = h->master_port };
+	const char *host;
 
+	start.checks = start.attempt == 0 ? c->check_first : c->check_again;
+	host = hub_check_open(h, &start);
+	if (h->party->on->check)
+		h->party->on->check(h->party->owner,
+			&(struct check_call){ start.checks, host, start.check_port });
 	hub_tell(h, &(struct message){ MESSAGE_START, .start = start }, NULL);
 	h->party->on->start(h->party->owner, start.attempt, start.master_port);
 }
@@ -323,6 +330,7 @@ void hub_obey(struct hub *h, enum order what)
 	case ORDER_NONE:
 		return;
 	case ORDER_STOP:
+		hub_check_close(h);
 		hub_tell_stop(h);
 		p->on->stop(p->owner, &h->job.stop);
 		return;
@@ -334,6 +342,7 @@ void hub_obey(struct hub *h, enum order what)
 		return;
 	case ORDER_OVER:
 		hub_goto(h, HUB_OVER);
+		hub_check_close(h);
 		end = end_of(h);
 		tell_verdict(h, end.verdict);
 		p->on->over(p->owner, &end);

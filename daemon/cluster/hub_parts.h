@@ -1,6 +1,7 @@
 /* hub_parts.h - the hub as its own files see it, from the ground up: hub_peers.c (connections),
- * hub_lines.c (workers' lines), hub_act.c (what the job decides), hub_meet.c (the meeting and the
- * beginning), hub_join.c (who may take part), hub.c. Each calls those before it only. */
+ * hub_lines.c (workers' lines), hub_check.c (where nodes are checked), hub_act.c (what the job
+ * decides), hub_meet.c (the meeting and the beginning), hub_join.c (who may take part), hub.c. Each
+ * calls those before it only. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_HUB_PARTS_H
 #define LAUNCHD_DAEMON_CLUSTER_HUB_PARTS_H
 
@@ -18,6 +19,7 @@
 #include "daemon/net/listener.h"
 
 struct caller;
+struct check_store;
 struct failure;
 struct sm;
 struct store;
@@ -55,9 +57,10 @@ struct hub {
 	 * take to get ready. RUNNING: how long one may take to end once it is to stop, then the
 	 * pause before an attempt. */
 	uv_timer_t clock;
-	uint64_t stop_grace_ms; /* of the order to stop */
-	uint64_t overdue_ms;    /* when all must have ended; uv_now() */
-	struct store *store;    /* the workers'; NULL: rank 0 hosts it */
+	uint64_t stop_grace_ms;    /* of the order to stop */
+	uint64_t overdue_ms;       /* when all must have ended; uv_now() */
+	struct store *store;       /* the workers'; NULL: rank 0 hosts it */
+	struct check_store *check; /* where the nodes' checks meet; NULL: none is going on */
 	int port_fd; /* reserves the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
@@ -134,6 +137,15 @@ void hub_lines_last(struct hub *h);
 bool hub_lines_await(const struct caller *p);
 /* A connection has closed. */
 void hub_lines_lost(struct hub *h);
+
+/* --- hub_check.c --- */
+
+/* Opens the store of an attempt's check, where there is to be one and other nodes are in the job,
+ * and sets what START says of it. Where it can't be opened that is said, and nothing is checked.
+ * Returns the address by which this node comes to it; "": there is none. */
+const char *hub_check_open(struct hub *h, struct message_start *start);
+/* The check is over, or nobody waits for it any more. Twice is once. */
+void hub_check_close(struct hub *h);
 
 /* --- hub_act.c --- */
 

@@ -56,6 +56,12 @@ void member_asked(struct member *m, const struct stop *s)
 	}
 }
 
+void member_checked(struct member *m)
+{
+	if (m->role == MEMBER_HUB)
+		hub_checked(&m->hub);
+}
+
 void member_forward(struct member *m, int signal)
 {
 	const struct message said = { MESSAGE_SIGNAL, .signal = signal };

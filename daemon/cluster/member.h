@@ -65,6 +65,9 @@ void member_failed(struct member *m, const struct outcome *o);
 /* This launcher is asked to end the job. */
 void member_asked(struct member *m, const struct stop *s);
 
+/* Node rank 0: the check of this attempt is over, and workers may start on all nodes. */
+void member_checked(struct member *m);
+
 /* Forwards a signal to all nodes. */
 void member_forward(struct member *m, int signal);
 

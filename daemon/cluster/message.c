@@ -165,6 +165,15 @@ static const char *optional(struct pass *p, const char *s, size_t max)
 	return s;
 }
 
+/* The same, for what is shown to users. */
+static const char *shown(struct pass *p, const char *s, size_t max)
+{
+	s = optional(p, s, max);
+	for (const char *c = s; is_reading(p) && c && *c; c++)
+		refuse_if(p, is_control(*c));
+	return s;
+}
+
 /* A list. Memory is asked for only when the message is as long as it says. NULL: it is not, or
  * there is none. */
 static const unsigned *numbers(struct pass *p, const unsigned *list, size_t *count)
@@ -242,7 +251,7 @@ static void failed_fields(struct pass *p, struct outcome *o)
 
 static void cause_fields(struct pass *p, struct cause *c)
 {
-	c->kind = small(p, c->kind, CAUSE_RESTART);
+	c->kind = small(p, c->kind, CAUSE_BAD_NODE);
 	c->signal = signal_number(p, c->signal);
 	c->sender.pid = process_id(p, c->sender.pid);
 	c->sender.uid = u32(p, c->sender.uid);
@@ -255,6 +264,8 @@ static void cause_fields(struct pass *p, struct cause *c)
 	LINE(p, c->detail);
 	if (c->kind == CAUSE_FAILURE)
 		failed_fields(p, &c->culprit);
+	if (c->kind == CAUSE_BAD_NODE)
+		c->exclude = shown(p, c->exclude, EXCLUDE_MAX);
 	refuse_if(p,
 		c->kind == CAUSE_SIGNAL ? c->signal == 0 :
 					  c->kind != CAUSE_NODE_LOST && c->signal != 0);
@@ -277,9 +288,7 @@ static void peer_fields(struct pass *p, struct peer *m)
 	m->role = u64(p, m->role);
 	m->host = u64(p, m->host);
 	m->leads = flag(p, m->leads);
-	m->addr = optional(p, m->addr, ADDRESS_SIZE - 1);
-	for (const char *c = m->addr; is_reading(p) && c && *c; c++)
-		refuse_if(p, is_control(*c)); /* it is shown to users */
+	m->addr = shown(p, m->addr, ADDRESS_SIZE - 1);
 	m->ports = numbers(p, m->ports, &m->port_count);
 	for (size_t i = 0; is_reading(p) && !has_failed(p) && i < m->port_count; i++)
 		refuse_if(p, m->ports[i] == 0 || m->ports[i] > UINT16_MAX);
@@ -347,6 +356,9 @@ static void start_fields(struct pass *p, struct message_start *m)
 {
 	m->attempt = u32(p, m->attempt);
 	m->master_port = u16(p, m->master_port);
+	m->checks = u32(p, m->checks);
+	m->check_port = u16(p, m->check_port);
+	refuse_if(p, (m->checks == 0) != (m->check_port == 0));
 }
 
 static void joined_fields(struct pass *p, struct message_ranks *m)
@@ -555,6 +567,9 @@ static void fields(struct pass *p, struct message *m)
 		return;
 	case MESSAGE_STATUS:
 		status_fields(p, &m->status);
+		return;
+	case MESSAGE_CHECKED:
+		m->checked = u32(p, m->checked);
 		return;
 	case MESSAGE_READY:
 	case MESSAGE_LEAVE:

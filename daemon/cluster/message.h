@@ -39,10 +39,14 @@ enum message_type {
 	MESSAGE_LOG_ROOM,  /* hub to node: credit for more of it, first the whole */
 	MESSAGE_QUERY,     /* hub to nodes: how are you? */
 	MESSAGE_STATUS,    /* node to hub: the answer */
+	MESSAGE_CHECKED,   /* hub to nodes: the check of START is over, and workers may start */
 	MESSAGE_END,
 };
 
 #define NODE_RANK_UNKNOWN UINT32_MAX /* no enumerator holds it */
+
+/* Bytes of the names of bad nodes: some thousand of them. */
+enum { EXCLUDE_MAX = 64 << 10 };
 
 enum { ADDRESS_SIZE = 72, RUN_ID_SIZE = 64, MESSAGE_TEXT_SIZE = 400 };
 
@@ -86,6 +90,9 @@ struct message_refused {
 
 struct message_start {
 	unsigned attempt, master_port;
+	/* The phases by which all nodes are checked before their workers start, as daemon/check
+	 * numbers them, and the port of the hub's store where they meet; 0 and 0: none. */
+	unsigned checks, check_port;
 };
 
 /* A failed worker's evidence. */
@@ -148,6 +155,7 @@ struct message {
 		size_t log_room; /* 1 to MESSAGE_LOG_ROOM_MAX */
 		unsigned query;  /* a number, which the answer has */
 		struct message_status status;
+		unsigned checked; /* the attempt */
 		char waiting[MESSAGE_TEXT_SIZE];
 	};
 };

@@ -33,6 +33,13 @@ struct meeting {
 	bool alone; /* the others could not be met: node rank and sizes are as the settings say */
 };
 
+/* How all nodes are checked before the workers of an attempt start. */
+struct check_call {
+	unsigned phases;  /* as daemon/check numbers them; 0: they are not */
+	const char *host; /* of the store where the checks of all nodes meet, as text */
+	unsigned port;    /* 0: there is none, as this node is the only one */
+};
+
 struct member_events {
 	/* The plan can be made; the first attempt starts when all nodes have theirs. Negative
 	 * errno: it can't be made, why says so, and the other nodes are told: `failed` follows. */
@@ -43,6 +50,11 @@ struct member_events {
 	/* An attempt has ended as `end` says, and the next one follows after delay_ms. */
 	void (*pause)(void *owner, const struct job_end *end, uint64_t delay_ms);
 	void (*start)(void *owner, unsigned attempt, unsigned master_port);
+	/* Right before `start`. Where the nodes are checked no worker may start before `checked`
+	 * or, on node rank 0, before the owner calls member_checked(). Borrowed. May be NULL. */
+	void (*check)(void *owner, const struct check_call *c);
+	/* Other nodes: the workers may start. May be NULL. */
+	void (*checked)(void *owner);
 	void (*over)(void *owner, const struct job_end *end);
 	/* There is no job: nodes contradict one another, or did not come. Nothing was started. */
 	void (*failed)(void *owner, const struct failure *why);

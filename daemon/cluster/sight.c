@@ -57,6 +57,20 @@ size_t sight_awaited(const struct member *m, unsigned *ret, size_t room)
 	return count;
 }
 
+bool sight_clock(
+	const struct member *m, unsigned node, int64_t *ret_offset_ns, uint64_t *ret_error_ns)
+{
+	const struct job *j = job_of(m);
+	const struct link *l =
+		j && node < j->nnodes && m->hub.peers[node] ? &m->hub.peers[node]->link : NULL;
+
+	if (!l || !l->clock.known)
+		return false;
+	*ret_offset_ns = clock_offset_ns(&l->clock);
+	*ret_error_ns = clock_error_ns(&l->clock, uv_hrtime());
+	return true;
+}
+
 size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room)
 {
 	const struct job *j = job_of(m);

@@ -39,6 +39,11 @@ struct node_sight {
 	const char *name; /* its host's; the member's memory; "": it has never been heard of */
 };
 
+/* Node rank 0: another node's CLOCK_MONOTONIC minus ours, and how wrong that may be. False: it is
+ * not known. */
+bool sight_clock(
+	const struct member *m, unsigned node, int64_t *ret_offset_ns, uint64_t *ret_error_ns);
+
 /* Node rank 0: all nodes, by node rank; ret has room for those of the job. How many; 0 elsewhere.
  */
 size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room);

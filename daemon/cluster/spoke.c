@@ -398,6 +398,20 @@ static void on_stop(struct spoke *s, const struct message *m)
 	s->party->on->stop(s->party->owner, &stop);
 }
 
+/* The store of the check is where this node's launcher has reached node rank 0's. */
+static void tell_check(const struct spoke *s, const struct message_start *start)
+{
+	const struct address *hub = &s->link->peer_address;
+	char host[ADDRESS_TEXT], scoped[ADDRESS_TEXT + 16];
+	const struct check_call c = { start->checks, scoped, start->check_port };
+	unsigned scope = hub->any.sa_family == AF_INET6 ? hub->v6.sin6_scope_id : 0;
+
+	address_host_text(hub, host);
+	(void)snprintf(scoped, sizeof scoped, scope ? "%s%%%u" : "%s", host, scope);
+	if (s->party->on->check)
+		s->party->on->check(s->party->owner, &c);
+}
+
 static void on_start(struct spoke *s, const struct message *m)
 {
 	const struct message_start *start = &m->start;
@@ -413,6 +427,7 @@ static void on_start(struct spoke *s, const struct message *m)
 	if (start->attempt == 0)
 		spoke_lines_start(s);
 	beat_entrust(&s->beat, s->link);
+	tell_check(s, start);
 	s->party->on->start(s->party->owner, start->attempt, start->master_port);
 }
 
@@ -422,6 +437,12 @@ static void on_verdict(struct spoke *s, const struct message *m)
 
 	to_our_clock(s, &v.cause);
 	be_over(s, &v);
+}
+
+static void on_checked(struct spoke *s, const struct message *m)
+{
+	if (m->checked == s->attempt && s->party->on->checked)
+		s->party->on->checked(s->party->owner);
 }
 
 static void on_signal(struct spoke *s, const struct message *m)
@@ -463,6 +484,7 @@ static const struct {
 	[MESSAGE_REFUSED] = { on_refusal, BEFORE_RUNNING },
 	[MESSAGE_START] = { on_start, IN_READY | IN_ENDED },
 	[MESSAGE_STOP] = { on_stop, IN_RUNNING | IN_ENDED },
+	[MESSAGE_CHECKED] = { on_checked, IN_RUNNING },
 	[MESSAGE_SIGNAL] = { on_signal, BEFORE_OVER },
 	[MESSAGE_QUERY] = { on_query, IN_READY | IN_RUNNING | IN_ENDED },
 	[MESSAGE_VERDICT] = { on_verdict, BEFORE_OVER & ~IN_RUNNING },

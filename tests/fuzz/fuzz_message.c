@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	unsigned char *exact = malloc(len + 1);
 	size_t left = len > 0 ? len - 1 : 0;
-	unsigned type = len > 0 ? MESSAGE_JOIN + bytes[0] % 17U : MESSAGE_END;
+	unsigned type =
+		len > 0 ? MESSAGE_JOIN + bytes[0] % (MESSAGE_END - MESSAGE_JOIN) : MESSAGE_END;
 	struct arena arena = { 0 };
 	struct wire_out out = { 0 };
 	struct message m;

@@ -137,7 +137,8 @@ static void test_small(void **state)
 		.refused = { REFUSED_JOB, -ETIMEDOUT, "nodes 2, 5 did not come" } };
 	const struct message waiting = message_waiting("waiting for node 3");
 	const struct message signal = { MESSAGE_SIGNAL, .signal = SIGUSR1 };
-	const struct message start = { MESSAGE_START, .start = { 3, 29500 } };
+	const struct message start = { MESSAGE_START, .start = { 3, 29500, 5, 29501 } };
+	const struct message checked = { MESSAGE_CHECKED, .checked = 7 };
 	const struct message leave = { .type = MESSAGE_LEAVE };
 	const struct message verdict = { MESSAGE_VERDICT,
 		.verdict = { 139, false, 3,
@@ -164,6 +165,11 @@ static void test_small(void **state)
 	got = read_again(&start, &arena);
 	assert_int_equal(got.start.attempt, 3);
 	assert_int_equal(got.start.master_port, 29500);
+	assert_int_equal(got.start.checks, 5);
+	assert_int_equal(got.start.check_port, 29501);
+
+	got = read_again(&checked, &arena);
+	assert_int_equal(got.checked, 7);
 
 	(void)read_again(&leave, &arena);
 
