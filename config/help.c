@@ -56,7 +56,7 @@ void help_text(struct text *out)
 	}
 	text_add(out,
 		"\nExit codes: 0 all workers exited with 0; the code of the worker that failed "
-		"first, on any node,\nor 128 + signal; 124 --max-runtime expired; 125 a node was lost; "
+		"first, on any node,\nor 128 + signal; 122 nodes are bad (--preflight); 124 --max-runtime expired; 125 a node was\nlost; "
 		"129 mpirun had ended; 2 usage;\n126, 127 the script can't be executed, wasn't found; "
 		"1 the launcher itself failed, or the nodes did\nnot find one another (--control "
 		"required).\n");

@@ -330,6 +330,16 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.only_key = 1, .kind = KIND_SECONDS, .group = GROUP_NODE_CHECK,
 		.metavar = "SECONDS", .by_default = "1", .max = 86400,
 		.help = "How far the node's clock may be off, as far as who sets it knows." },
+	[SET_PREFLIGHT] = { .flag = "preflight", .kind = KIND_CHOICE, .group = GROUP_NODE_CHECK,
+		.metavar = "none|quick", .choices = "none|quick", .by_default = "none",
+		.help = "Check all nodes at once before the workers start, with one verdict: "
+			"quick: a dozen facts of each node, and who differs from the others, in "
+			"about a second, again before each restart." },
+	[SET_ON_BAD_NODE] = { .flag = "on-bad-node", .kind = KIND_CHOICE,
+		.group = GROUP_NODE_CHECK, .metavar = "stop|report", .choices = "stop|report",
+		.by_default = "stop",
+		.help = "What to do where --preflight finds bad nodes: stop: start no worker, name "
+			"the hosts to exclude and exit with 122; report: name them and go on." },
 
 	[SET_LOG_DIR] = { .flag = "log-dir", .original = 1, .pet = 1, .kind = KIND_TEXT,
 		.group = GROUP_OUTPUT, .metavar = "DIR",

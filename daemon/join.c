@@ -221,6 +221,8 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.grace_ms = plan->grace_ms,
 		.policy = { plan->max_restarts, plan->restart_delay_ms, plan->restart_min_uptime_ms,
 			plan->restart_on, plan->no_restart_on },
+		.check_first = plan->check_first,
+		.check_again = plan->check_again,
 		.master_addr = t->master.addr,
 		.master_port = t->control.takes_master_port ? 0 : t->master.port,
 		.agent_store = plan->store == STORE_AGENT,

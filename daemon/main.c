@@ -13,6 +13,7 @@
 #include "config/hosts.h"
 #include "config/loglevel.h"
 #include "config/sources.h"
+#include "daemon/check/quick_input.h"
 #include "daemon/cluster/member.h"
 #include "daemon/control/ctl_place.h"
 #include "daemon/ctl/launchctl.h"
@@ -269,6 +270,21 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 	return failure_go_on(rc, why) ? 0 : why->code;
 }
 
+/* Whether the command of --check-command can be run, where a check before the workers will. */
+static int check_preflight(struct launch *l)
+{
+	const char *const *env = (const char *const *)environ;
+	struct quick_input ignored;
+	int rc = 0;
+
+	if (l->plan.check_first)
+		rc = quick_input_make(
+			&l->settings, env, false, false, &l->arena, &ignored, &l->why);
+	if (failure_go_on(rc, &l->why) && l->plan.check_again)
+		rc = quick_input_make(&l->settings, env, true, false, &l->arena, &ignored, &l->why);
+	return failure_go_on(rc, &l->why) ? 0 : l->why.code;
+}
+
 static int need_script(struct launch *l)
 {
 	return l->settings.script ?
@@ -310,7 +326,9 @@ static int decide(struct launch *l)
 		nproc_of_node[i] = t->hosts ? t->hosts->at[i].slots : t->nproc;
 	if (plan_make(&d, t, nproc_of_node, &l->plan) < 0)
 		return l->why.code;
-	return check_outputs(s, &l->plan, &l->why);
+	if (check_outputs(s, &l->plan, &l->why) < 0)
+		return l->why.code;
+	return check_preflight(l);
 }
 
 /* What is worth a note has been said of the first plan. */
@@ -440,6 +458,7 @@ static int run(struct launch *l, char **argv)
 	struct supervision s = {
 		.run = {
 			.plan = &l->plan,
+			.settings = &l->settings,
 			.member = &l->member,
 			.inherited = &l->inherited,
 			.guard = &guard,

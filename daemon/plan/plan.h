@@ -114,6 +114,10 @@ struct plan {
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */
+	/* phases of the check of all nodes (daemon/check/phases.h) before the first attempt, and
+	 * before the others; 0: none. Where a node is bad: stop the job, or only report it */
+	unsigned check_first, check_again;
+	bool stop_for_bad_node;
 	unsigned max_restarts;
 	uint64_t restart_delay_ms, restart_min_uptime_ms;
 	const char *restart_on, *no_restart_on; /* for ends_contain(); NULL: not given */

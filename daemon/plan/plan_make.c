@@ -9,6 +9,7 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "config/settings.h"
+#include "daemon/check/phases.h"
 #include "daemon/facts/devices.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/decide.h"
@@ -149,6 +150,11 @@ static bool is_service(const char *const *env)
 	return socket && *socket;
 }
 
+static enum preflight_mode preflight_of(const struct settings *s)
+{
+	return (enum preflight_mode)settings_number(s, SET_PREFLIGHT);
+}
+
 int plan_make(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
 	struct plan *ret)
 {
@@ -194,6 +200,9 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
 		.max_runtime_ms = settings_number(s, SET_MAX_RUNTIME),
 		.unfinished_note_ms = settings_number(s, SET_UNFINISHED_NOTE),
+		.check_first = phases_of(preflight_of(s), false),
+		.check_again = phases_of(preflight_of(s), true),
+		.stop_for_bad_node = settings_is(s, SET_ON_BAD_NODE, "stop"),
 		.max_restarts = (unsigned)settings_number(s, SET_MAX_RESTARTS),
 		.restart_delay_ms = settings_number(s, SET_RESTART_DELAY),
 		.restart_min_uptime_ms = settings_number(s, SET_RESTART_MIN_UPTIME),

@@ -12,6 +12,7 @@
 #include "common/signame.h"
 #include "common/text.h"
 #include "config/settings.h"
+#include "daemon/check/phases.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
@@ -169,6 +170,24 @@ static void add_process(const struct explained *e, struct arena *a, struct fact_
 				"--per-process");
 }
 
+/* "quick; quick before each restart; a bad node ends the job" */
+static void add_check(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct plan *p = e->plan;
+	struct text how = { 0 };
+
+	phases_add(&how, p->check_first);
+	if (p->max_restarts > 0 && p->check_again) {
+		text_add(&how, "; before a restart: ");
+		phases_add(&how, p->check_again);
+	}
+	text_add(&how,
+		p->stop_for_bad_node ? "; a bad node ends the job" : "; a bad node is reported");
+	add_fact(t, "node_check", arena_strdup(a, text_string(&how)),
+		settings_where(e->settings, SET_PREFLIGHT));
+	text_done(&how);
+}
+
 /* What only some jobs have. */
 static void add_rare_facts(const struct explained *e, struct arena *a, struct fact_list *t)
 {
@@ -187,6 +206,8 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 			settings_given(e->settings, SET_KEY_FILE) ?
 				settings_where(e->settings, SET_KEY_FILE) :
 				"environment");
+	if (p->check_first)
+		add_check(e, a, t);
 	if (p->max_restarts > 0)
 		add_fact(t, "restarts", restarts_shown(p, a),
 			settings_where(e->settings, SET_MAX_RESTARTS));

@@ -222,7 +222,8 @@ static void set_unstarted(struct run *r, struct ending end)
 			.end = end,
 			.ended_ns = ending_is_unstarted(&end) ? uv_hrtime() : 0,
 		};
-		tell_worker(r, &r->outcomes[i]);
+		if (end.how != ENDED_NONE)
+			tell_worker(r, &r->outcomes[i]);
 	}
 	r->end->own.ended_ns = uv_hrtime();
 }
@@ -240,6 +241,7 @@ static void end_unstarted(struct run *r, const struct cause *cause)
 {
 	set_unstarted(r, (struct ending){ .how = ENDED_NONE });
 	r->end->own.cause = *cause;
+	r->end->own.cause.exclude = NULL; /* node rank 0 has the list, and it may be long */
 	tell_end(r, NULL);
 }
 
@@ -254,7 +256,7 @@ void attempt_stop(struct run *r, const struct stop *s)
 		return;
 	}
 	r->urgency = s->urgency;
-	if (r->state == RUN_OPENING)
+	if (r->state == RUN_OPENING || (r->state == RUN_CHECKING && !preflight_end(r)))
 		end_unstarted(r, &s->cause);
 	if (r->state != RUN_WORKING)
 		return;
@@ -315,6 +317,21 @@ void attempt_prepared(void *run, const struct failure *why)
 		return;
 	}
 	r->attempt.log_dir = output_log_dir(r->in->output);
+	if (preflight_is_due(r)) {
+		run_goto(r, RUN_CHECKING);
+		preflight_start(r);
+	} else {
+		progress_expect(&r->progress);
+		start_workers(r);
+	}
+}
+
+void attempt_checked(struct run *r)
+{
+	if (r->urgency != URGENCY_NONE) {
+		end_unstarted(r, &r->known);
+		return;
+	}
 	progress_expect(&r->progress);
 	start_workers(r);
 }

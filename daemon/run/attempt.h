@@ -12,6 +12,10 @@ void attempt_close(struct run *r);
 /* Opens its log files, then starts its workers; that they can't be started is its end. */
 void attempt_start(struct run *r, unsigned number, unsigned master_port);
 
+/* The check of the nodes is over and has left nothing: starts the workers, unless the attempt is to
+ * end. */
+void attempt_checked(struct run *r);
+
 /* Ends it on this node. A stop that isn't more urgent than the one before cuts the grace, where its
  * own is shorter, and changes nothing else. */
 void attempt_stop(struct run *r, const struct stop *s);

@@ -16,10 +16,12 @@ struct notify;
 struct output;
 struct plan;
 struct reporter;
+struct settings;
 
 struct run_input {
 	/* where nodes have yet to meet, its ranks and addresses are provisional */
 	const struct plan *plan;
+	const struct settings *settings; /* for the check of nodes */
 	const struct member_config *member;
 	const struct inherited *inherited;
 	struct guard *guard; /* as guard_fork() left it in the supervisor; its pipe is taken over */

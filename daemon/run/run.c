@@ -2,6 +2,8 @@
 #include "daemon/run/run.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -131,6 +133,49 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 		});
 }
 
+static void on_check(void *owner, const struct check_call *c)
+{
+	preflight_call(owner, c);
+}
+
+/* Node rank 0, which this is, has found nodes bad. */
+static struct stop stop_for_bad_node(const struct run *r)
+{
+	const struct preflight *p = &r->preflight;
+	struct stop s = {
+		.attempt = r->attempt.number,
+		.urgency = URGENCY_STOP,
+		.signal = SIGTERM,
+		.grace_ms = r->plan->grace_ms,
+		.cause = { .kind = CAUSE_BAD_NODE,
+			.at_ns = uv_hrtime(),
+			.node = p->node,
+			.exclude = p->exclude },
+	};
+
+	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", p->reason);
+	return s;
+}
+
+static void on_check_over(struct run *r)
+{
+	struct stop s;
+
+	if (r->urgency == URGENCY_NONE && r->preflight.bad) {
+		s = stop_for_bad_node(r);
+		member_asked(&r->member, &s);
+		return;
+	}
+	if (r->urgency == URGENCY_NONE)
+		member_checked(&r->member);
+	attempt_checked(r);
+}
+
+static void on_checked(void *owner)
+{
+	preflight_release(owner);
+}
+
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
 {
 	struct run *r = owner;
@@ -221,6 +266,8 @@ static const struct member_events events = {
 	.stop = on_stop,
 	.forward = on_forward,
 	.pause = on_pause,
+	.check = on_check,
+	.checked = on_checked,
 	.start = on_start,
 	.over = on_over,
 	.failed = on_failed,
@@ -282,6 +329,7 @@ static int begin(struct run *r)
 	int rc;
 
 	attempt_init(r);
+	r->preflight.on_over = on_check_over;
 	request_init(r);
 	run_merge_init(r);
 	answers_enter(r->answers);

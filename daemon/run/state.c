@@ -6,7 +6,9 @@
 static const struct sm_state states[RUN_STATES] = {
 	[RUN_MEETING] = { "meeting", SM_TO(RUN_OPENING) | SM_TO(RUN_OVER) },
 	/* waiting: it was stopped before a worker was started, or none could be */
-	[RUN_OPENING] = { "opening", SM_TO(RUN_WORKING) | SM_TO(RUN_WAITING) },
+	[RUN_OPENING] = { "opening",
+		SM_TO(RUN_CHECKING) | SM_TO(RUN_WORKING) | SM_TO(RUN_WAITING) },
+	[RUN_CHECKING] = { "checking", SM_TO(RUN_WORKING) | SM_TO(RUN_WAITING) },
 	[RUN_WORKING] = { "working", SM_TO(RUN_DRAINING) | SM_TO(RUN_WAITING) },
 	[RUN_DRAINING] = { "draining", SM_TO(RUN_WAITING) },
 	[RUN_WAITING] = { "waiting", SM_TO(RUN_OPENING) | SM_TO(RUN_OVER) },

@@ -7,6 +7,7 @@
 #include "daemon/cluster/member.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/input.h"
+#include "daemon/run/preflight.h"
 #include "daemon/run/watch/progress.h"
 #include "daemon/workers/lifeline.h"
 #include "daemon/workers/pool.h"
@@ -20,6 +21,7 @@ struct sm;
 enum run_state {
 	RUN_MEETING,
 	RUN_OPENING,  /* an attempt's log files are being opened */
+	RUN_CHECKING, /* all nodes are: --preflight */
 	RUN_WORKING,  /* an attempt's workers run, or what they left behind */
 	RUN_DRAINING, /* they have ended: what they wrote is read to its end */
 	RUN_WAITING,  /* ours have ended: for the others, for the next attempt */
@@ -55,6 +57,7 @@ struct run {
 	/* attempt.c */
 	struct attempt attempt;
 	unsigned master_port;
+	struct preflight preflight; /* in CHECKING */
 	struct pool pool;
 	struct progress progress; /* in WORKING */
 	uv_timer_t draining;      /* in DRAINING */

@@ -8,9 +8,9 @@ static void test_edges(void **state)
 {
 	(void)state;
 	assert_life(&run_life,
-		(const char *const[]){ "meeting: opening over", "opening: working waiting",
-			"working: draining waiting", "draining: waiting", "waiting: opening over",
-			"over:", NULL });
+		(const char *const[]){ "meeting: opening over", "opening: checking working waiting",
+			"checking: working waiting", "working: draining waiting",
+			"draining: waiting", "waiting: opening over", "over:", NULL });
 }
 
 int main(void)
