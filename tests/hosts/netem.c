@@ -5,7 +5,7 @@
  * goes elsewhere, or to many, is dropped. What a packet meets is set for each host and direction:
  * `out` is what it sends, `in` what it receives. Lines on stdin, each answered by one on stdout:
  *
- *   host N|all out|in|both [loss P] [delay MS] [jitter MS] [reorder 0|1] [cut 0|1]
+ *   host N|all out|in|both [loss P] [delay MS] [jitter MS] [reorder 0|1] [cut 0|1] [rate MBIT/S]
  *       [no_udp 0|1] [no_tcp 0|1] [max_size BYTES] [reset 0|1] [forget MS]
  *   pair A B cut 0|1     no packet from A to B
  *   heal                 everything as at the start
@@ -13,7 +13,8 @@
  *
  * Loss is drawn by a generator of each host and direction, so that one stream of packets meets the
  * same losses in each run with the same seed. A delay is that of the direction plus up to jitter;
- * a packet overtakes one with the same sender and receiver only where reorder is set. The second
+ * a packet overtakes one with the same sender and receiver only where reorder is set. At a rate
+ * packets queue for up to QUEUE_NS, and more are lost. The second
  * line is of firewalls (wall.h); what they drop counts as cut. A packet that is under way when its
  * receiver is cut is lost. Nothing is lost unless asked for. */
 #include <arpa/inet.h>
@@ -39,11 +40,13 @@
 #include "wall.h"
 
 enum { HOSTS_MAX = 256, PACKET_MAX = 9216, BATCH = 32, QUEUE_DEVICE = 20000 };
+enum { QUEUE_NS = 50000000 };
 enum { OUT, IN, DIRECTIONS };
 enum { PASSED, LOST, CUT, FATES };
 
 struct direction {
-	double loss, delay_ms, jitter_ms;
+	double loss, delay_ms, jitter_ms, rate;
+	int64_t free_ns; /* when what has come before will have passed at this rate */
 	bool reorder, cut;
 	struct wall wall;
 	uint64_t dice;
@@ -101,15 +104,23 @@ static void deliver(struct network *n, int to, const unsigned char *bytes, size_
 }
 
 /* Whether the packet gets through this direction; adds what it has to wait. */
-static bool meets(struct direction *d, int64_t *delay_ns)
+static bool meets(struct direction *d, size_t size, int64_t now, int64_t *delay_ns)
 {
+	int64_t due_ns = now + *delay_ns;
+
 	if (d->cut) {
 		d->fates[CUT]++;
 		return false;
 	}
-	if (d->loss > 0 && draw(&d->dice) < d->loss) {
+	if ((d->loss > 0 && draw(&d->dice) < d->loss) ||
+		(d->rate > 0 && d->free_ns - due_ns > QUEUE_NS)) {
 		d->fates[LOST]++;
 		return false;
+	}
+	if (d->rate > 0) {
+		d->free_ns = (d->free_ns > due_ns ? d->free_ns : due_ns) +
+			(int64_t)((double)size * 8e3 / d->rate);
+		*delay_ns += d->free_ns - due_ns;
 	}
 	*delay_ns += (int64_t)(d->delay_ms * 1e6);
 	if (d->jitter_ms > 0)
@@ -173,10 +184,10 @@ static void carry(struct network *n, int from, const unsigned char *bytes, size_
 		out->fates[CUT]++;
 		return;
 	}
-	if (!meets(out, &delay_ns))
+	if (!meets(out, size, now, &delay_ns))
 		return;
 	out->fates[PASSED]++;
-	if (!meets(&n->hosts[to][IN], &delay_ns))
+	if (!meets(&n->hosts[to][IN], size, now, &delay_ns))
 		return;
 	due_ns = now + delay_ns;
 	if (!out->reorder && !n->hosts[to][IN].reorder && due_ns < n->last_ns[from][to])
@@ -236,6 +247,8 @@ static bool set_direction(struct direction *d, const char *name, double value)
 		d->delay_ms = value;
 	else if (strcmp(name, "jitter") == 0)
 		d->jitter_ms = value;
+	else if (strcmp(name, "rate") == 0)
+		d->rate = value;
 	else if (strcmp(name, "reorder") == 0)
 		d->reorder = value > 0;
 	else if (strcmp(name, "cut") == 0)

@@ -24,8 +24,8 @@ class Netem:
             raise NetemError(f"netem does not know: {words}")
 
     def set(self, host=None, direction="both", **what):
-        """loss (0 to 1), delay and jitter (ms), reorder and cut (0 or 1), and what firewalls do:
-        no_udp, no_tcp, reset (0 or 1), max_size (bytes), forget (ms)"""
+        """loss (0 to 1), delay and jitter (ms), rate (Mbit/s), reorder and cut (0 or 1), and
+        what firewalls do: no_udp, no_tcp, reset (0 or 1), max_size (bytes), forget (ms)"""
         self._do(" ".join(["host", "all" if host is None else str(host), direction,
                            *(f"{name} {value}" for name, value in what.items())]))
 

@@ -38,7 +38,7 @@ class Udp:
     def take(self, receiver, quiet_s=0.5):
         found, one = [], self.sockets[receiver]
         while select.select([one], [], [], quiet_s)[0]:
-            found.append(int(one.recv(64)))
+            found.append(int(one.recv(2000)))
         return found
 
     def silent(self, receiver):
@@ -149,6 +149,25 @@ def test_jitter_keeps_the_order_unless_told_otherwise(network):
     mixed = udp.burst(0, 1, 1000)
     assert mixed != list(range(1000))
     assert sorted(mixed) == list(range(1000))
+
+
+def test_a_rate_is_of_one_direction_and_what_finds_no_room_is_lost(network):
+    """1000 packets of 1028 bytes at 10 Mbit/s: some 60 within the queue's 50 ms, and as many more as
+    leave it while they are sent."""
+    hosts, udp = network(3)
+    hosts.netem.set(1, "in", rate=10)
+    begun = time.monotonic()
+    for number in range(1000):
+        udp.sockets[0].sendto(b"%-1000d" % number, (udp.addresses[1], PORT))
+    sending_s = time.monotonic() - begun
+    received = [int(word) for word in udp.take(1)]
+    assert 50 < len(received) < 70 + 1300 * sending_s
+    assert received == sorted(received)
+    assert udp.burst(1, 0, 100) == udp.burst(0, 2, 100) == list(range(100))
+    stats = hosts.netem.stats()
+    assert stats[1]["in"][1] == 1000 - len(received)
+    hosts.netem.heal()
+    assert udp.burst(0, 1, 100) == list(range(100))
 
 
 def test_one_way_cut(network):
