@@ -331,10 +331,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "SECONDS", .by_default = "1", .max = 86400,
 		.help = "How far the node's clock may be off, as far as who sets it knows." },
 	[SET_PREFLIGHT] = { .flag = "preflight", .kind = KIND_CHOICE, .group = GROUP_NODE_CHECK,
-		.metavar = "none|quick", .choices = "none|quick", .by_default = "none",
+		.metavar = "none|quick|links", .choices = "none|quick|links",
+		.by_default = "none",
 		.help = "Check all nodes at once before the workers start, with one verdict: "
 			"quick: a dozen facts of each node, and who differs from the others, in "
-			"about a second, again before each restart." },
+			"about a second, again before each restart; links: the TCP links between "
+			"nodes, in up to 10 s, before the first start." },
 	[SET_ON_BAD_NODE] = { .flag = "on-bad-node", .kind = KIND_CHOICE,
 		.group = GROUP_NODE_CHECK, .metavar = "stop|report", .choices = "stop|report",
 		.by_default = "stop",

@@ -2,11 +2,13 @@
 #include "daemon/check/phases.h"
 
 #include "common/text.h"
+#include "daemon/check/links.h"
 #include "daemon/check/phase.h"
 #include "daemon/check/quick_phase.h"
 
 const struct phase *const phases[PHASE_IDS] = {
 	[PHASE_QUICK] = &quick_phase,
+	[PHASE_LINKS] = &links_phase,
 };
 
 unsigned phases_of(enum preflight_mode mode, bool restart)
@@ -14,6 +16,7 @@ unsigned phases_of(enum preflight_mode mode, bool restart)
 	static const unsigned wanted[PREFLIGHT_MODES] = {
 		[PREFLIGHT_NONE] = 0,
 		[PREFLIGHT_QUICK] = 1U << PHASE_QUICK,
+		[PREFLIGHT_LINKS] = 1U << PHASE_LINKS,
 	};
 
 	return restart ? wanted[mode] & 1U << PHASE_QUICK : wanted[mode];

@@ -15,6 +15,8 @@ static const struct row {
 	{ "none before a restart", PREFLIGHT_NONE, true, "" },
 	{ "quick", PREFLIGHT_QUICK, false, "quick" },
 	{ "quick before a restart", PREFLIGHT_QUICK, true, "quick" },
+	{ "links", PREFLIGHT_LINKS, false, "links" },
+	{ "no links before a restart", PREFLIGHT_LINKS, true, "" },
 };
 
 static void test_wanted(void **state)
