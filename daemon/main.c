@@ -39,7 +39,7 @@
 #include "daemon/run/run.h"
 #include "daemon/self_check.h"
 #include "daemon/supervise.h"
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 #include "daemon/workers/divide.h"
 #include "daemon/workers/guard.h"
 

@@ -25,7 +25,7 @@
 #include "daemon/os/kernel.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 #include "daemon/workers/divide.h"
 
 enum { COLUMN = 12, WIDTH = 80 };

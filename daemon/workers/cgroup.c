@@ -22,7 +22,7 @@
 #include "common/fd.h"
 #include "common/text.h"
 #include "daemon/os/kernel.h"
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 #include "daemon/workers/controllers.h"
 
 /* Of glibc 2.32; what is built with an older one may run with it. */

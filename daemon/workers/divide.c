@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "daemon/os/procfs.h"
 #include "daemon/workers/cgroup.h"
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 #include "daemon/workers/controllers.h"
 
 #define RIGHT \

@@ -20,7 +20,7 @@
 #include "common/signame.h"
 #include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 #include "daemon/workers/divide.h"
 #include "daemon/workers/run_dir.h"
 #include "daemon/workers/signals.h"

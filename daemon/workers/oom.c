@@ -13,7 +13,7 @@
 
 #include "common/fd.h"
 #include "daemon/workers/cells.h"
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 
 /* The value of a counter ("oom_kill "), or -1: the file has none (before Linux 4.13). */
 static int64_t read_value(int fd, const char *name)

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 
 enum { NOBODY = 65534 };
 

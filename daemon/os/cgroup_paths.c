@@ -1,5 +1,5 @@
 /* cgroup_paths.c - see cgroup_paths.h */
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ struct tree {
 struct cgroup_search {
 	struct arena *arena;
 	const char *root;
-	struct tree unified, memory;
+	struct tree unified, memory, cpu;
 };
 
 /* Whether a list like "cpu,memory" has the word. */
@@ -48,8 +48,10 @@ static void take_cgroup(char *line, struct cgroup_search *s)
 	*path++ = '\0';
 	if (strcmp(line, "0") == 0 && *controllers == '\0')
 		s->unified.path = path;
-	else if (list_has(controllers, s->memory.controller))
+	if (list_has(controllers, s->memory.controller))
 		s->memory.path = path;
+	if (list_has(controllers, s->cpu.controller))
+		s->cpu.path = path;
 }
 
 /* Where systemd mounts the trees, and every container runtime after it. */
@@ -109,9 +111,21 @@ static void take_tree(
 	t->found->top = strlen(s->root) + strlen(point);
 }
 
-static bool is_through(const struct tree *t)
+static bool is_found(const struct tree *t)
 {
 	return !t->path || t->found->dir;
+}
+
+static bool is_through(const struct cgroup_search *s)
+{
+	return is_found(&s->unified) && is_found(&s->memory) && is_found(&s->cpu);
+}
+
+static void take_version_1(struct tree *t, const struct cgroup_search *s, const char *options,
+	const char *root, const char *point)
+{
+	if (list_has(options, t->controller))
+		take_tree(t, s, root, point);
 }
 
 /* "41 31 0:38 ROOT POINT rw,relatime [tags] - cgroup2 cgroup2 rw,memory": proc(5).
@@ -135,11 +149,13 @@ static bool take_mount(char *line, struct cgroup_search *s)
 	type[strcspn(type, " ")] = '\0';
 	unescape(root);
 	unescape(point);
-	if (strcmp(type, s->unified.type) == 0)
+	if (strcmp(type, s->unified.type) == 0) {
 		take_tree(&s->unified, s, root, point);
-	else if (strcmp(type, s->memory.type) == 0 && list_has(options, s->memory.controller))
-		take_tree(&s->memory, s, root, point);
-	return is_through(&s->unified) && is_through(&s->memory);
+	} else if (strcmp(type, s->memory.type) == 0) {
+		take_version_1(&s->memory, s, options, root, point);
+		take_version_1(&s->cpu, s, options, root, point);
+	}
+	return is_through(s);
 }
 
 /* There may be thousands of mounts, and the trees are mostly among the first. */
@@ -168,7 +184,8 @@ int cgroup_paths_read(const char *root, struct arena *arena, struct cgroup_paths
 	struct cgroup_search s = { .arena = arena,
 		.root = root,
 		.unified = { .type = "cgroup2", .found = &found.unified },
-		.memory = { .type = "cgroup", .controller = "memory", .found = &found.memory } };
+		.memory = { .type = "cgroup", .controller = "memory", .found = &found.memory },
+		.cpu = { .type = "cgroup", .controller = "cpu", .found = &found.cpu } };
 	char path[PATH_MAX], lines[16384], *rest = lines, *line;
 
 	(void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
@@ -177,9 +194,10 @@ int cgroup_paths_read(const char *root, struct arena *arena, struct cgroup_paths
 	while ((line = strsep(&rest, "\n")))
 		take_cgroup(line, &s);
 	try_usual(&s.memory, &s, "/sys/fs/cgroup/memory");
+	try_usual(&s.cpu, &s, "/sys/fs/cgroup/cpu");
 	try_usual(&s.unified, &s, "/sys/fs/cgroup");
 	try_usual(&s.unified, &s, "/sys/fs/cgroup/unified"); /* beside trees of version 1 */
-	if (!is_through(&s.unified) || !is_through(&s.memory))
+	if (!is_through(&s))
 		search_mounts(&s);
 	if (arena_failed(arena))
 		return -ENOMEM;

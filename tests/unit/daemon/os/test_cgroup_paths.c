@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "daemon/workers/cgroup_paths.h"
+#include "daemon/os/cgroup_paths.h"
 
 #define MOUNTS_BEFORE \
 	"22 27 0:21 / /proc rw,relatime - proc proc rw\n" \
@@ -114,29 +114,71 @@ static void check(const struct cgroup_place *got, const char *root, const char *
 		assert_int_equal(got->top, strlen(root) + strlen(top));
 }
 
-static void test_paths(void **state)
+/* What is found where /proc and the mounts say that; none of the files is left. */
+static struct cgroup_paths find(const char *cgroup, const char *mountinfo, const char *const *there,
+	char *root, struct arena *arena)
 {
-	const struct paths_row *row = *state;
-	char root[] = "/tmp/launchd_test_cgroup_paths_XXXXXX", name[256];
 	struct cgroup_paths got = { 0 };
-	struct arena arena = { 0 };
+	char name[256];
 	int rc;
 
 	assert_non_null(mkdtemp(root));
-	if (row->cgroup)
-		write_file(root, "/proc/self/cgroup", row->cgroup);
-	if (row->mountinfo)
-		write_file(root, "/proc/self/mountinfo", row->mountinfo);
-	for (size_t i = 0; i < 3 && row->there[i]; i++) {
-		(void)snprintf(name, sizeof name, "%s/cgroup.procs", row->there[i]);
+	if (cgroup)
+		write_file(root, "/proc/self/cgroup", cgroup);
+	if (mountinfo)
+		write_file(root, "/proc/self/mountinfo", mountinfo);
+	for (size_t i = 0; i < 3 && there[i]; i++) {
+		(void)snprintf(name, sizeof name, "%s/cgroup.procs", there[i]);
 		write_file(root, name, "");
 	}
-	rc = cgroup_paths_read(root, &arena, &got);
+	rc = cgroup_paths_read(root, arena, &got);
 	assert_int_equal(nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
 	assert_int_equal(rc, 0);
+	return got;
+}
+
+#define SCRATCH "/tmp/launchd_test_cgroup_paths_XXXXXX"
+
+static void test_paths(void **state)
+{
+	const struct paths_row *row = *state;
+	struct arena arena = { 0 };
+	char root[] = SCRATCH;
+	struct cgroup_paths got = find(row->cgroup, row->mountinfo, row->there, root, &arena);
+
 	check(&got.unified, root, row->unified, row->unified_top, "version 2");
 	check(&got.memory, root, row->memory, row->memory_top, "memory");
 	arena_done(&arena);
+}
+
+/* CPU time of version 1, mostly in a tree with its accounts. */
+static void test_cpu(void **state)
+{
+	static const struct {
+		const char *cgroup, *mountinfo, *there[3], *cpu, *top;
+	} cases[] = {
+		{ "5:cpu,cpuacct:/c\n4:memory:/m\n", NULL,
+			{ "/sys/fs/cgroup/memory/m", "/sys/fs/cgroup/cpu/c" },
+			"/sys/fs/cgroup/cpu/c", "/sys/fs/cgroup/cpu" },
+		{ "5:cpuacct,cpu:/c\n",
+			MOUNTS_BEFORE "35 31 0:32 / /x/cpu rw - cgroup cgroup rw,cpuacct,cpu\n",
+			{ NULL }, "/x/cpu/c", "/x/cpu" },
+		{ "5:cpu,memory:/c\n",
+			MOUNTS_BEFORE "35 31 0:32 / /x rw - cgroup cgroup rw,cpu,memory\n",
+			{ NULL }, "/x/c", "/x" },
+		{ "5:cpuset:/c\n0::/u\n", NULL, { "/sys/fs/cgroup/u" }, NULL, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct arena arena = { 0 };
+		char root[] = SCRATCH;
+		struct cgroup_paths got =
+			find(cases[i].cgroup, cases[i].mountinfo, cases[i].there, root, &arena);
+
+		check(&got.cpu, root, cases[i].cpu, cases[i].top, "cpu");
+		arena_done(&arena);
+	}
 }
 
 static bool listed;
@@ -163,11 +205,11 @@ static void test_here(void **state)
 {
 	struct cgroup_paths got;
 	struct arena arena = { 0 };
-	const struct cgroup_place *places[] = { &got.unified, &got.memory };
+	const struct cgroup_place *places[] = { &got.unified, &got.memory, &got.cpu };
 
 	(void)state;
 	assert_int_equal(cgroup_paths_read("", &arena, &got), 0);
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		if (!places[i]->dir)
 			continue;
 		listed = false;
@@ -182,6 +224,7 @@ int main(void)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_paths, rows);
+	suite_add(&s, "CPU time of version 1", test_cpu, NULL, NULL);
 	suite_add(&s, "this process's own, on this machine", test_here, NULL, NULL);
 	return suite_run(&s);
 }

@@ -3,8 +3,8 @@
  * /proc/self/cgroup has our place in each tree as this cgroup namespace sees it. Where, and from
  * which place on, a tree can be seen is in /proc/self/mountinfo; but the kernel takes 2.5 us to
  * tell of one mount, and there may be hundreds, so the usual places are tried first. */
-#ifndef LAUNCHD_DAEMON_WORKERS_CGROUP_PATHS_H
-#define LAUNCHD_DAEMON_WORKERS_CGROUP_PATHS_H
+#ifndef LAUNCHD_DAEMON_OS_CGROUP_PATHS_H
+#define LAUNCHD_DAEMON_OS_CGROUP_PATHS_H
 
 #include <stddef.h>
 
@@ -18,6 +18,7 @@ struct cgroup_place {
 struct cgroup_paths {
 	struct cgroup_place unified; /* of version 2, also beside trees of version 1 */
 	struct cgroup_place memory;  /* of version 1 with the memory controller */
+	struct cgroup_place cpu;     /* with that of CPU time */
 };
 
 /* Reads them; `root` is "" but in tests: there it is what comes before /proc and /sys. What can't
