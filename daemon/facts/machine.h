@@ -1,8 +1,9 @@
 /* machine.h - the machine as placement needs it: CPUs, memory, GPUs and network devices, and which
- * of them lie close together. Pure: facts/topology.h reads it.
+ * of them lie close together. Pure: facts/machine_read.h reads it.
  *
- * Parts of the machine are numbered from 0 in the order of the topology, and refer to one another by
- * these numbers; the kernel's own stand beside them. All memory is the arena's that it was read into.
+ * Parts of the machine are numbered from 0 in the order of the topology, and refer to one another
+ * by these numbers; the kernel's own stand beside them. All memory is the arena's that it was read
+ * into.
  */
 #ifndef LAUNCHD_DAEMON_FACTS_MACHINE_H
 #define LAUNCHD_DAEMON_FACTS_MACHINE_H
@@ -57,13 +58,15 @@ struct machine {
 	struct machine_nic *nics;
 	size_t cpu_count, numa_count, gpu_count, nic_count;
 	unsigned core_count, l3_count, package_count;
-	/* gpu_count x nic_count: how far apart, in PCI bridges between them; beyond a host bridge more
-	 * than anything below one, and beyond a NUMA node still more */
+	/* gpu_count x nic_count: how far apart, in PCI bridges between them; beyond a host bridge
+	 * more than anything below one, and beyond a NUMA node still more */
 	const unsigned *gpu_nic_distance;
 	/* numa_count x numa_count as the firmware tells; NULL: not known */
 	const unsigned *numa_distance;
-	uint64_t quota;   /* of the cgroups that this process is in, in thousandths of a CPU; 0: none */
+	uint64_t quota; /* of the cgroups that this process is in, in thousandths of a CPU; 0: none
+			 */
 	const char *from; /* "hwloc 2.9.0", "hwloc 2.9.0, /tmp/dgx.xml" */
+	int memory_error; /* why set_mempolicy(2) is refused here; 0: it isn't */
 	bool is_this;     /* not one that HWLOC_XMLFILE or HWLOC_SYNTHETIC shows in its place */
 };
 
