@@ -4,7 +4,7 @@
     packaging/bundled/build.py [--into DIRECTORY] [x86_64] [aarch64]
 
 makes DIRECTORY/ARCHITECTURE/launchd (default: build-wheel), which needs the C library alone, and
-that as old as TARGETS says. libuv, inih, libsodium and cJSON are linked in, from the sources of
+that as old as TARGETS says. libuv, inih, libsodium, cJSON and hwloc are linked in, from the sources of
 Debian that are listed in `sources`; the compiler, Zig's, is PyPI's package ziglang. Of PMIx the
 headers are taken: its library is loaded at run time, and is the server's.
 
@@ -38,6 +38,23 @@ UV_SOURCES = """fs-poll idna inet random strscpy strtok thread-common threadpool
     unix/getnameinfo unix/linux unix/loop unix/loop-watcher unix/pipe unix/poll unix/process
     unix/procfs-exepath unix/proctitle unix/random-devurandom unix/random-getrandom
     unix/random-sysctl-linux unix/signal unix/stream unix/tcp unix/thread unix/tty unix/udp""".split()
+
+HWLOC_COMPONENTS = "noos xml synthetic xml_nolibxml linux".split()
+HWLOC_SOURCES = """base64 bind bitmap components cpukinds diff distances memattrs misc pci-common shmem
+    topology topology-hardwired topology-linux topology-noos topology-synthetic topology-xml
+    topology-xml-nolibxml traversal""".split()
+# of what its configure looks for, that which glibc and the compiler have
+HWLOC_HAS = """HAVE_CLOCK_GETTIME HAVE_CTYPE_H HAVE_DECL_FABSF HAVE_DECL_MODFF HAVE_DECL_SCHED_GETCPU
+    HAVE_DECL_SNPRINTF HAVE_DECL_STRTOULL HAVE_DECL__SC_NPROCESSORS_CONF
+    HAVE_DECL__SC_NPROCESSORS_ONLN HAVE_DECL__SC_PAGESIZE HAVE_DECL__SC_PAGE_SIZE HAVE_DIRENT_H
+    HAVE_GETPAGESIZE HAVE_MALLOC_H HAVE_MKSTEMP HAVE_OPENAT HAVE_POSIX_MEMALIGN
+    HAVE_PROGRAM_INVOCATION_NAME HAVE_STDINT_H HAVE_STRINGS_H HAVE_STRNCASECMP HAVE_SYS_MMAN_H
+    HAVE_SYS_STAT_H HAVE_SYS_UTSNAME_H HAVE_TIME_H HAVE_UNAME HAVE_UNISTD_H
+    HWLOC_HAVE_ATTRIBUTE_FORMAT HWLOC_HAVE_CORRECT_SNPRINTF HWLOC_HAVE_CPU_SET
+    HWLOC_HAVE_CPU_SET_S HWLOC_HAVE_DECL_FFS HWLOC_HAVE_DECL_FFSL HWLOC_HAVE_DECL_STRCASECMP
+    HWLOC_HAVE_DECL_STRNCASECMP HWLOC_HAVE_FFS HWLOC_HAVE_FFSL HWLOC_HAVE_LINUXIO
+    HWLOC_HAVE_LINUXPCI HWLOC_HAVE_PTHREAD_MUTEX HWLOC_HAVE_SCHED_SETAFFINITY HWLOC_HAVE_SYSCALL
+    HWLOC_INSIDE_LIBHWLOC HWLOC_LINUX_SYS""".split()
 
 
 class Failed(Exception):
@@ -154,6 +171,7 @@ class Prefix:
         self.make_inih(self.sources["libinih"])
         self.make_cjson(self.sources["cjson"])
         self.make_sodium(self.sources["libsodium"])
+        self.make_hwloc(self.sources["hwloc"])
         self.make_pmix(self.sources["pmix"])
         self.make_cmocka(self.sources["cmocka"])
         stamp.write_text(wanted)
@@ -183,6 +201,31 @@ class Prefix:
                      "-DCONFIGURED=1", "-D_GNU_SOURCE", "-w", f"-I{include}/sodium", f"-I{include}")
         self.describe("libsodium", source, "-lsodium")
 
+    def make_hwloc(self, source):
+        """What reads this machine by Linux' own files, a file or a line; without what configure finds
+        out, and without plugins."""
+        include = self.place / "include"
+        self.headers(source.tree / "include", "hwloc.h")
+        self.headers(source.tree / "include/hwloc", into="hwloc")
+        known = {"HWLOC_VERSION": f'"{source.upstream}"', "HWLOC_LINUX_SYS": "1",
+                 "HWLOC_HAVE_CPU_SET": "1", "HWLOC_HAVE_STDINT_H": "1", "HWLOC_SYM_TRANSFORM": "0",
+                 "HWLOC_SYM_PREFIX": "hwloc_", "HWLOC_SYM_PREFIX_CAPS": "HWLOC_",
+                 "hwloc_pid_t": "pid_t", "hwloc_thread_t": "pthread_t"}
+        self.fill(source.tree / "include/hwloc/autogen/config.h.in", "hwloc/autogen/config.h", {
+            f"undef {name}\n": f"define {name} {value}\n" for name, value in known.items()})
+        private = self.place / "hwloc"
+        (private / "private/autogen").mkdir(parents=True)
+        (private / "private/autogen/config.h").write_text("")  # all of it is in the flags below
+        (private / "static-components.h").write_text(
+            "#include <private/internal-components.h>\n"
+            "static const struct hwloc_component *hwloc_static_components[] = {"
+            + "".join(f"&hwloc_{name}_component, " for name in HWLOC_COMPONENTS) + "NULL};\n")
+        self.library("hwloc", source, [f"hwloc/{name}.c" for name in HWLOC_SOURCES], "-D_GNU_SOURCE",
+                     "-w", *(f"-D{name}=1" for name in HWLOC_HAS), '-DRUNSTATEDIR="/var/run"',
+                     "-DHWLOC_SIZEOF_UNSIGNED_INT=4", "-DHWLOC_SIZEOF_UNSIGNED_LONG=8",
+                     f"-I{private}", f"-I{include}", "-Iinclude")
+        self.describe("hwloc", source, "-lhwloc -lpthread -lm")
+
     def make_pmix(self, source):
         """Headers alone; two of them are what configure makes of others."""
         self.headers(source.tree / "include")
@@ -191,11 +234,17 @@ class Prefix:
                   "@pmixnumeric@": "0x%04x%02x%02x" % tuple(map(int, numbers)),
                   **dict(zip(("@pmixmajor@", "@pmixminor@", "@pmixrelease@"), numbers))}
         for path in (source.tree / "include").glob("*.h.in"):
-            text = path.read_text()
-            for name, value in filled.items():
-                text = text.replace(name, value)
-            (self.place / "include" / path.stem).write_text(text)
+            self.fill(path, path.stem, filled)
         self.describe("pmix", source, "")
+
+    def fill(self, template, name, filled):
+        """A header as configure would make it."""
+        text = template.read_text()
+        for undefined, defined in filled.items():
+            text = text.replace(undefined, defined)
+        path = self.place / "include" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
     def make_cmocka(self, source):
         self.headers(source.tree / "include")

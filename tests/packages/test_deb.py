@@ -60,7 +60,7 @@ def test_it_depends_on_little(changes, call):
     depends = {word.split()[0] for word in fields["Depends"].split(",")}
     # the others where there is no archive of them to link
     assert "libc6" in depends and depends <= {"libc6", "libuv1", "libuv1t64", "libinih1"}
-    assert fields["Recommends"] == "libcjson1, libpmix2t64 | libpmix2, libsodium23"
+    assert fields["Recommends"] == "libcjson1, libhwloc15, libpmix2t64 | libpmix2, libsodium23"
 
 
 def test_its_program_runs(changes, call, tmp_path):

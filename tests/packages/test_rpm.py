@@ -102,4 +102,4 @@ def test_it_builds(make_checkout, call, tmp_path):
     assert "libc.so.6" in required and "cjson" not in required and "pmix" not in required
     # by the names that the program opens
     assert set(call(["rpm", "-qp", "--recommends", package]).split()) == {
-        f"{name}()(64bit)" for name in ("libcjson.so.1", "libpmix.so.2", "libsodium.so.23")}
+        f"{name}()(64bit)" for name in ("libcjson.so.1", "libhwloc.so.15", "libpmix.so.2", "libsodium.so.23")}

@@ -21,7 +21,7 @@ NAME = re.search(r'^NAME = "(.*)"', TOOL.read_text(), re.M)[1]
 VERSION = of_meson("version")
 ARCHITECTURES = ["x86_64", "aarch64"]
 LINKED = {"libuv1/LICENSE", "libuv1/LICENSE-extra", "libinih/LICENSE.txt", "libsodium/LICENSE",
-          "cjson/LICENSE", "zig/LICENSE"}
+          "cjson/LICENSE", "hwloc/COPYING", "zig/LICENSE"}
 OLDEST = (2, 17)
 
 
