@@ -11,6 +11,7 @@
 #include "config/lists.h"
 #include "config/rdzv_conf.h"
 #include "config/script.h"
+#include "config/value.h"
 
 /* Whether a value is the default, by whomever it is given; of a flag that says no, however it is
  * written. */
@@ -33,11 +34,6 @@ static int check_row(
 	case SUPPORT_IGNORED:
 		if (!is_default(v, row))
 			notes_add(notes, NOTE_WARNING, "%s %s", settings_label(s, id), row->help);
-		break;
-	case SUPPORT_LATER:
-		if (!is_default(v, row))
-			return failure_usage(
-				why, "%s: \"%s\" is %s", settings_label(s, id), v->text, row->help);
 		break;
 	case SUPPORT_REFUSED:
 		if (!is_default(v, row))
@@ -146,6 +142,58 @@ static void check_node_env(const struct settings *s, struct failure *why)
 				why);
 }
 
+/* The system's file has defaults for all jobs, which give way where they make no sense. */
+static bool places(const struct settings *s, enum setting_id id)
+{
+	const struct value *v = &s->value[id];
+
+	return v->from.level > LEVEL_SYSTEM_FILE && strcmp(v->text, "none") != 0;
+}
+
+static void exclude(const struct settings *s, enum setting_id one, enum setting_id other,
+	const char *because, struct failure *why)
+{
+	(void)failure_go_on(failure_usage(why, "%s and %s are mutually exclusive: %s",
+				    settings_label(s, one), settings_label(s, other), because),
+		why);
+}
+
+/* Where workers run: what says so twice, or of workers that others place. */
+static void check_placement(const struct settings *s, struct failure *why)
+{
+	static const enum setting_id all[] = { SET_BIND, SET_NUMA_BINDING, SET_MEMBIND,
+		SET_CPUS_PER_WORKER };
+	const struct value *bind = &s->value[SET_BIND];
+	bool has_list =
+		places(s, SET_BIND) && choice_index(setting_rows[SET_BIND].choices, bind->text) < 0;
+	bool counts = places(s, SET_CPUS_PER_WORKER);
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (!places(s, all[i]))
+			continue;
+		if (settings_flag(s, SET_NODE_ENV))
+			exclude(s, SET_NODE_ENV, all[i], "the script places its ranks itself", why);
+		if (settings_flag(s, SET_PER_PROCESS))
+			exclude(s, SET_PER_PROCESS, all[i],
+				"whoever starts one launcher for each worker binds it (mpirun "
+				"--bind-to, srun --cpu-bind)",
+				why);
+	}
+	if (places(s, SET_BIND) && places(s, SET_NUMA_BINDING))
+		exclude(s, SET_BIND, SET_NUMA_BINDING, "both say which CPUs a worker may use", why);
+	if (counts && places(s, SET_NUMA_BINDING))
+		exclude(s, SET_CPUS_PER_WORKER, SET_NUMA_BINDING,
+			"torchrun's modes say how many cores a worker has; --bind gpu or auto takes a "
+			"number",
+			why);
+	if (counts && has_list)
+		exclude(s, SET_CPUS_PER_WORKER, SET_BIND,
+			"the list says how many CPUs a worker has", why);
+	if (counts && bind->from.level > LEVEL_SYSTEM_FILE && !places(s, SET_BIND))
+		exclude(s, SET_CPUS_PER_WORKER, SET_BIND,
+			"with none there are no cores for a worker alone", why);
+}
+
 /* torchrun runs the file as a Python script then, and doesn't look at the other flag. */
 static void check_run_path(const struct settings *s, enum setting_id other, struct failure *why)
 {
@@ -200,6 +248,7 @@ static int check_pairs(const struct settings *s, struct failure *why)
 			why);
 	check_json(s, why);
 	check_node_env(s, why);
+	check_placement(s, why);
 	check_run_path(s, SET_NO_PYTHON, why);
 	check_run_path(s, SET_MODULE, why);
 	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))

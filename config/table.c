@@ -229,6 +229,38 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_ENVIRONMENT, .metavar = "NAMES",
 		.help = "Set NCCL_SOCKET_IFNAME for the workers." },
 
+	[SET_BIND] = { .flag = "bind", .kind = KIND_LISTS, .group = GROUP_PLACEMENT,
+		.metavar = "MODE|LIST", .choices = "none|core|l3|numa|socket|gpu|auto",
+		.by_default = "none",
+		.help = "Which CPUs each worker may run on: an even share of all cores (core); those "
+			"of an L3 cache, a NUMA node or a socket, in the order of the workers (l3, "
+			"numa, socket); of the NUMA node next to its GPU (gpu); the best of these "
+			"(auto: gpu; without GPUs numa; with one NUMA node core); all (none). LIST: "
+			"CPUs of each worker, as in 0-3,16-19:4-7,20-23." },
+	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_CHOICE,
+		.group = GROUP_PLACEMENT, .metavar = "node|socket|exclusive|core-complex",
+		.choices = "node|socket|exclusive|core-complex",
+		.help = "The same as torchrun has it, by the GPU whose number is the worker's local "
+			"rank: the CPUs of its NUMA node, of its socket, a share of its NUMA node's "
+			"cores, or one L3 cache there. Needs no numactl." },
+	[SET_MEMBIND] = { .flag = "membind", .kind = KIND_LISTS, .group = GROUP_PLACEMENT,
+		.metavar = "MODE|LIST", .choices = "none|bind|preferred|local|interleave",
+		.help = "Where workers' memory comes from: only the NUMA nodes of a worker's CPUs "
+			"(bind), these first (preferred), the node that a thread runs on (local), "
+			"these in turn (interleave), or as launchd's own (none). LIST: only these "
+			"nodes, as in 0-1, or 0:1 by worker. Default: preferred with --bind or "
+			"--numa-binding, otherwise none." },
+	[SET_CPUS_PER_WORKER] = { .flag = "cpus-per-worker", .kind = KIND_COUNT,
+		.group = GROUP_PLACEMENT, .metavar = "N", .min = 1, .max = 16384,
+		.help = "Cores for each worker, its alone, with all their hardware threads. Without "
+			"--bind they are chosen as with --bind auto." },
+	[SET_OMP_THREADS] = { .flag = "omp-threads", .kind = KIND_NPROC,
+		.group = GROUP_PLACEMENT, .metavar = "N|auto", .choices = "auto", .min = 1,
+		.max = 16384,
+		.help = "Set OMP_NUM_THREADS for the workers, unless it is set already. auto: the "
+			"cores that there are for each, by its CPUs and the cgroup's quota. Default: "
+			"1 for two or more workers, as torchrun." },
+
 	[SET_CGROUP_MEMORY] = { .flag = "cgroup-memory", .section = SECTION_CGROUP, .key = "memory",
 		.kind = KIND_SIZE,
 		.group = GROUP_CGROUP, .metavar = "BYTES", .by_default = "0", .max = 1ull << 60,
@@ -571,10 +603,6 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.kind = KIND_FLAG, .group = GROUP_GENERAL, .by_default = "0",
 		.help = "Print this help and exit." },
 
-	[SET_NUMA_BINDING] = { .flag = "numa-binding", .original = 1, .kind = KIND_TEXT,
-		.support = SUPPORT_LATER, .group = GROUP_LATER, .metavar = "MODE",
-		.help = "not supported yet: use --wrap with a script that reads LOCAL_RANK and "
-			"calls numactl" },
 	[SET_MONITOR_INTERVAL] = { .flag = "monitor-interval", .original = 1, .pet = 1,
 		.kind = KIND_TEXT, .support = SUPPORT_IGNORED, .group = GROUP_LATER,
 		.metavar = "SECONDS",

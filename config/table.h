@@ -51,6 +51,11 @@ enum setting_id {
 	SET_TF_ROLES,
 	SET_JAX_ENV,
 	SET_NCCL_SOCKET_IFNAME,
+	SET_BIND,
+	SET_NUMA_BINDING,
+	SET_MEMBIND,
+	SET_CPUS_PER_WORKER,
+	SET_OMP_THREADS,
 	SET_CGROUP_MEMORY,
 	SET_CGROUP_CPUS,
 	SET_CGROUP_PIDS,
@@ -121,7 +126,6 @@ enum setting_id {
 	SET_INSTALL_TORCHRUN,
 	SET_VERSION,
 	SET_HELP,
-	SET_NUMA_BINDING,
 	SET_MONITOR_INTERVAL,
 	SET_START_METHOD,
 	SET_EVENT_LOG_HANDLER,
@@ -136,7 +140,7 @@ enum setting_id {
 enum setting_kind {
 	KIND_FLAG,         /* number is 0 or 1, or 2 and up for one of the row's choices */
 	KIND_COUNT,        /* number, min..max of the row */
-	KIND_NPROC,        /* number; 0: text is "auto", "cpu" or "gpu" */
+	KIND_NPROC,        /* number; 0: text is one of the row's choices */
 	KIND_NNODES,       /* number, from N or N:N */
 	KIND_SECONDS,      /* number is milliseconds; min and max of the row in seconds */
 	KIND_TEXT,         /* any text that is not empty */
@@ -152,8 +156,10 @@ enum setting_kind {
 	KIND_ARGS,         /* words as a shell splits them, adds to them; see script.h */
 	KIND_HOSTS,        /* names and addresses of hosts, kept as text; see hosts.h */
 	KIND_HOSTS_SLOTS,  /* the same, with HOST:N for the workers there */
-	KIND_CPUS, /* number is thousandths, 0 or CPUS_LEAST..max of the row in whole ones */
-	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
+	KIND_CPUS,  /* number is thousandths, 0 or CPUS_LEAST..max of the row in whole ones */
+	KIND_LISTS, /* number is as KIND_CHOICE's; if it is one more than the last: lists of numbers
+		     * by worker, kept as text; see bits_lists() */
+	KIND_ENDS,  /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };
 
 /* The least time of a CPU that the kernel gives a cgroup: in thousandths. */
@@ -162,7 +168,6 @@ enum { CPUS_LEAST = 10 };
 /* What becomes of a setting that has a value. */
 enum setting_support {
 	SUPPORTED,       /* works */
-	SUPPORT_LATER,   /* only its default is accepted: what it asks for is not built yet */
 	SUPPORT_IGNORED, /* means nothing here: accepted, with a warning of what is done instead */
 	SUPPORT_REFUSED, /* refused, with the way out */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/bits.h"
 #include "common/name.h"
 #include "common/num.h"
 #include "config/lists.h"
@@ -23,6 +24,15 @@ int choice_index(const char *choices, const char *text)
 			return -1;
 		choices += n + 1;
 	}
+}
+
+static unsigned choice_count(const char *choices)
+{
+	unsigned count = 1;
+
+	for (; *choices; choices++)
+		count += *choices == '|';
+	return count;
 }
 
 const char *choice_nearest(struct arena *a, const char *choices, const char *text)
@@ -169,6 +179,10 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		i = choice_index(row->choices, text);
 		*ret = (uint64_t)i;
 		return i < 0 ? -EINVAL : 0;
+	case KIND_LISTS:
+		i = choice_index(row->choices, text);
+		*ret = i < 0 ? choice_count(row->choices) : (uint64_t)i;
+		return i >= 0 || bits_lists(text) > 0 ? 0 : -EINVAL;
 	case KIND_CONF:
 		return conf_check(text);
 	case KIND_TEXT:
@@ -205,8 +219,9 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return arena_printf(a, "a whole number from %llu to %llu",
 			(unsigned long long)row->min, (unsigned long long)row->max);
 	case KIND_NPROC:
-		return arena_printf(a, "a whole number from %llu to %llu, auto, cpu or gpu",
-			(unsigned long long)row->min, (unsigned long long)row->max);
+		return arena_printf(a, "a whole number from %llu to %llu%s",
+			(unsigned long long)row->min, (unsigned long long)row->max,
+			strchr(row->choices, '|') ? ", auto, cpu or gpu" : " or auto");
 	case KIND_SECONDS:
 		return arena_printf(a,
 			"a time from %llu to %llu seconds, such as 90, %llu.5, 90s, 5m or 1h",
@@ -214,6 +229,10 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 			(unsigned long long)row->min);
 	case KIND_CHOICE:
 		return arena_printf(a, "one of %s", row->choices);
+	case KIND_LISTS:
+		return arena_printf(a,
+			"one of %s, or a list of numbers for each worker, as in 0-3,8:4-7",
+			row->choices);
 	case KIND_CONF:
 		return "a list of key=value, separated by commas";
 	case KIND_RANKS:

@@ -18,6 +18,8 @@
 #include "daemon/control/ctl_place.h"
 #include "daemon/ctl/launchctl.h"
 #include "daemon/facts/facts.h"
+#include "daemon/facts/machine.h"
+#include "daemon/facts/machine_read.h"
 #include "daemon/facts/outfile.h"
 #include "daemon/install.h"
 #include "daemon/join.h"
@@ -435,12 +437,27 @@ static int run_mpirun(struct launch *l, const char *const *words)
 	return print_text(&out);
 }
 
+/* A picture of another machine is for --dry-run. */
+static int check_machine(struct launch *l)
+{
+	const struct machine *m = l->facts.machine;
+
+	return !m || m->is_this ?
+		0 :
+		failure_usage(&l->why,
+			"%s: workers can't be placed by a machine that isn't this one (%s); "
+			"--dry-run shows what would be",
+			machine_is_needed(&l->settings), m->from);
+}
+
 /* What must be so, and be there, before the first process is started. */
 static int prepare(struct launch *l)
 {
 	const struct output_plan *o = &l->plan.output;
-	int rc = run_check_descriptors(&l->plan, &l->why);
+	int rc = check_machine(l);
 
+	if (rc == 0)
+		rc = run_check_descriptors(&l->plan, &l->why);
 	if (rc == 0 && o->tree && o->log_dir)
 		rc = tree_make_base(o->log_dir, settings_where(&l->settings, SET_LOG_DIR), &l->why);
 	return rc;

@@ -17,6 +17,7 @@
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/gpu.h"
+#include "daemon/facts/machine_read.h"
 #include "daemon/join.h"
 #include "daemon/meet/pmix.h"
 #include "daemon/net/sodium.h"
@@ -98,7 +99,7 @@ static bool is_absent(const struct dlib *d, const struct failure *why)
 static void check_libraries(struct check *c)
 {
 	const struct dlib *const libraries[] = { &pmix_library, &sodium_library, &cjson_library,
-		&nvml_library };
+		&hwloc_library, &nvml_library };
 	struct text uv = { 0 };
 
 	text_printf(

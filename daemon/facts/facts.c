@@ -16,6 +16,8 @@
 #include "config/settings.h"
 #include "daemon/facts/gpu.h"
 #include "daemon/facts/interfaces.h"
+#include "daemon/facts/machine.h"
+#include "daemon/facts/machine_read.h"
 #include "daemon/facts/torch.h"
 #include "daemon/os/secret.h"
 
@@ -140,6 +142,24 @@ static bool is_background(void)
 	return group > 0 && group != getpgrp();
 }
 
+/* By hwloc, after mpirun's mask is off. */
+static int parts_read(
+	const struct settings *s, struct arena *arena, struct facts *f, struct failure *why)
+{
+	struct failure missing = { 0 };
+	const char *asked = machine_is_needed(s);
+	struct machine *m = asked ? arena_alloc(arena, sizeof *m) : NULL;
+
+	if (!asked)
+		return 0;
+	if (!m)
+		return failure_oom(why);
+	f->machine = m;
+	return machine_read(machine_devices_are_needed(s), arena, m, &missing) < 0 ?
+		failure_set(why, missing.code, "%s: %s", asked, missing.text) :
+		0;
+}
+
 int facts_read_machine(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why)
 {
@@ -166,7 +186,8 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.pmi_fd = pmi_fd_read(env);
 	if (settings_flag(s, SET_PER_PROCESS))
 		f.boot_id = boot_id_read(arena);
-	if (cpus_read(s, env, &f, why) < 0 || (by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
+	if (cpus_read(s, env, &f, why) < 0 || parts_read(s, arena, &f, why) < 0 ||
+		(by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
 		(needs_addresses && addresses_read(arena, &f, why) < 0) ||
 		(listed_nodes_given(s) &&
 			listed_nodes_read(s, f.hostname, &f.addresses, arena, &f.listed, why) <

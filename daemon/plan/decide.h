@@ -41,6 +41,10 @@ int decide_libraries(const struct deciding *d, const struct topology *t,
 /* --store, and what decides where it is not given. -EINVAL: a torch whose store is not known. */
 int decide_store(const struct deciding *d, struct plan *p);
 
+/* --bind, --numa-binding, --membind and --cpus-per-worker: where workers run, if facts has the
+ * machine. -EINVAL: that can't be had here. */
+int decide_placement(const struct deciding *d, struct plan *p);
+
 /* What mpirun's own way to end a job leaves of the grace. */
 void decide_mpirun_grace(const struct deciding *d, enum launcher launcher, struct plan *p);
 

@@ -6,6 +6,7 @@
 #include "common/arena.h"
 #include "config/settings.h"
 #include "daemon/facts/devices.h"
+#include "daemon/place/placing.h"
 #include "daemon/plan/scrub.h"
 
 struct build {
@@ -140,8 +141,17 @@ static void edit_nccl(struct build *b)
 			set_now ? "as TORCH_NCCL_ASYNC_ERROR_HANDLING" : "default of torchrun");
 	if (p->nccl_socket_ifname)
 		edit(b, "NCCL_SOCKET_IFNAME", p->nccl_socket_ifname, "--nccl_socket_ifname");
-	if (p->omp_num_threads)
-		edit(b, "OMP_NUM_THREADS", p->omp_num_threads, "unset, several workers");
+}
+
+static void edit_threads(struct build *b, const struct worker_rank *r)
+{
+	const struct plan *p = b->p;
+	const char *count = p->omp_num_threads;
+
+	if (count && strcmp(count, "auto") == 0)
+		count = arena_printf(b->arena, "%u", p->placement->of[r->local_rank].threads);
+	if (count)
+		edit(b, "OMP_NUM_THREADS", count, p->omp_from);
 }
 
 static void edit_devices(struct build *b, const struct worker_rank *r)
@@ -280,6 +290,7 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 		edit_elastic(&b, local_rank, attempt);
 	}
 	edit_nccl(&b);
+	edit_threads(&b, &r);
 	edit_devices(&b, &r);
 	edit_scrubbed(&b, &r);
 	edit_slurm(&b, &r);

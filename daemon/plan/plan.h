@@ -17,6 +17,7 @@
 struct agreement;
 struct arena;
 struct deciding;
+struct placement;
 struct topology;
 
 /* Where a worker stands. Ranks of one node are consecutive; a node's first rank is the number of
@@ -91,10 +92,12 @@ struct plan {
 			      store */
 	const char *local_rank_arg;
 	const char *run_id, *role;
-	const char *job_name;           /* by which users know it, in this run and the next */
-	const char *master_addr;        /* NULL: the nodes learn it when they meet */
-	const char *omp_num_threads;    /* NULL: left as it is */
-	const char *nccl_socket_ifname; /* NULL: left as it is */
+	const char *job_name;              /* by which users know it, in this run and the next */
+	const char *master_addr;           /* NULL: the nodes learn it when they meet */
+	const char *omp_num_threads;       /* NULL: left as it is; "auto": the placement's */
+	const char *omp_from;              /* what decided it */
+	const struct placement *placement; /* of all workers of this node; NULL: nobody asks */
+	const char *nccl_socket_ifname;    /* NULL: left as it is */
 	enum mpi_env mpi_env;
 	int kept_fd; /* of PMI, which the worker inherits with its name; 0: none */
 	struct library_plan library;

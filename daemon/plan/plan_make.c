@@ -40,10 +40,19 @@ static void decide_threads(const struct deciding *d, const struct identity *id, 
 {
 	bool speaks = id->node_rank_known && id->node_rank == 0;
 
+	if (settings_given(d->s, SET_OMP_THREADS)) {
+		if (env_get(d->facts->env, "OMP_NUM_THREADS") ||
+			env_change_of(d->s->env, "OMP_NUM_THREADS"))
+			return;
+		p->omp_num_threads = settings_text(d->s, SET_OMP_THREADS);
+		p->omp_from = settings_label(d->s, SET_OMP_THREADS);
+		return;
+	}
 	if (p->nproc < 2 || p->process.is || env_get(d->facts->env, "OMP_NUM_THREADS") ||
 		env_change_of(d->s->env, "OMP_NUM_THREADS"))
 		return;
 	p->omp_num_threads = "1";
+	p->omp_from = "unset, several workers";
 	if (p->start_count == 0)
 		return;
 	notes_add(d->notes, speaks ? NOTE_INFO : NOTE_VERBOSE,
@@ -229,6 +238,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 	if (!failure_go_on(check_devices(d, &p), d->why) ||
 		!failure_go_on(reactions_make(s, &p.reactions, d->why), d->why) ||
 		!failure_go_on(decide_start(d, nproc_of_node, &p), d->why) ||
+		!failure_go_on(decide_placement(d, &p), d->why) ||
 		!failure_go_on(decide_store(d, &p), d->why) ||
 		!failure_go_on(decide_report(d, &p), d->why) ||
 		!failure_go_on(decide_metrics(d, &p), d->why) ||

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/bits.h"
 #include "common/json.h"
 #include "common/notes.h"
 #include "common/num.h"
@@ -14,6 +15,8 @@
 #include "config/settings.h"
 #include "daemon/check/phases.h"
 #include "daemon/facts/facts.h"
+#include "daemon/facts/machine.h"
+#include "daemon/place/placing.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 
@@ -141,6 +144,22 @@ static void add_output(const struct explained *e, struct arena *a, struct fact_l
 			settings_where(s, SET_EVENTS));
 }
 
+/* What placement knows of the machine. */
+static void add_machine(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct machine *m = e->facts->machine;
+
+	add_fact(t, "machine",
+		arena_printf(a, "%u socket%s, %zu NUMA node%s, %u core%s, %zu GPU%s",
+			m->package_count, m->package_count == 1 ? "" : "s", m->numa_count,
+			m->numa_count == 1 ? "" : "s", m->core_count, m->core_count == 1 ? "" : "s",
+			m->gpu_count, m->gpu_count == 1 ? "" : "s"),
+		m->from);
+	if (m->quota)
+		add_fact(t, "cpu_quota", arena_strdup(a, num_seconds(m->quota).text),
+			"the cgroup's");
+}
+
 static void add_limits(const struct explained *e, struct arena *a, struct fact_list *t)
 {
 	const struct worker_limits *l = &e->plan->limits;
@@ -225,6 +244,8 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 			settings_where(e->settings, SET_METRICS_LISTEN));
 	if (!p->ctl_socket)
 		add_fact(t, "ctl_socket", "none", settings_where(e->settings, SET_CTL_SOCKET));
+	if (e->facts->machine)
+		add_machine(e, a, t);
 	add_limits(e, a, t);
 	add_output(e, a, t);
 	if (p->output.journal != JOURNAL_NONE)
@@ -466,6 +487,31 @@ static void add_command(const struct shown *s, unsigned local_rank, struct vec *
 	plan_command(&plan, local_rank, &s->attempt, s->arena, ret);
 }
 
+/* "8-15 (8 cores)", "all", "prefer 1", "local" */
+static const char *cpus_shown(const struct worker_place *w, struct arena *a)
+{
+	return w->cpus.words ? arena_printf(a, "%s (%u core%s)", bits_text(&w->cpus, a), w->cores,
+				       w->cores == 1 ? "" : "s") :
+			       "as launchd's own";
+}
+
+static const char *memory_shown(const struct worker_place *w, struct arena *a)
+{
+	return arena_printf(a, "%s%s%s", memory_word(w->memory), w->nodes.words ? " " : "",
+		bits_text(&w->nodes, a));
+}
+
+static void add_place(const struct shown *s, unsigned local_rank, struct text *out)
+{
+	const struct placement *all = s->e->plan->placement;
+	const struct worker_place *w = all ? &all->of[local_rank] : NULL;
+
+	if (!w || (!w->cpus.words && w->memory == MEMORY_LEFT))
+		return;
+	text_printf(out, "    cpus      %s: %s\n", cpus_shown(w, s->arena), w->why);
+	text_printf(out, "    memory    %s\n", memory_shown(w, s->arena));
+}
+
 static void add_worker(const struct shown *s, unsigned local_rank, struct text *out)
 {
 	const struct plan *p = s->e->plan;
@@ -483,6 +529,7 @@ static void add_worker(const struct shown *s, unsigned local_rank, struct text *
 		text_add_shell(out, argv.at[i]);
 	}
 	text_add(out, "\n");
+	add_place(s, local_rank, out);
 	add_stream(s, local_rank, 1, out);
 	add_stream(s, local_rank, 2, out);
 	add_edits(s, local_rank, false, out);
@@ -556,6 +603,23 @@ static void json_stream(const struct shown *s, unsigned local_rank, int fd, stru
 	json_object_end(j);
 }
 
+/* Only where somebody asks for a placement. */
+static void json_place(const struct shown *s, unsigned local_rank, struct json *j)
+{
+	const struct placement *all = s->e->plan->placement;
+	const struct worker_place *w = all ? &all->of[local_rank] : NULL;
+
+	if (!w)
+		return;
+	json_object_begin(j, "place");
+	json_string(j, "cpus", w->cpus.words ? bits_text(&w->cpus, s->arena) : NULL);
+	json_number(j, "cores", w->cores);
+	json_string(j, "memory", w->memory == MEMORY_LEFT ? NULL : memory_word(w->memory));
+	json_string(j, "memory_nodes", w->nodes.words ? bits_text(&w->nodes, s->arena) : NULL);
+	json_string(j, "why", w->why);
+	json_object_end(j);
+}
+
 static void json_worker(const struct shown *s, unsigned local_rank, struct json *j)
 {
 	const struct env_edits *edits = &s->edits[local_rank];
@@ -567,6 +631,7 @@ static void json_worker(const struct shown *s, unsigned local_rank, struct json 
 	json_number_if(j, "rank", ranks_are_known(s->e), plan_rank(p, local_rank).rank);
 	json_number(j, "local_rank", local_rank);
 	json_strings(j, "command", &argv);
+	json_place(s, local_rank, j);
 	json_stream(s, local_rank, 1, j);
 	json_stream(s, local_rank, 2, j);
 	json_array_begin(j, "environment");

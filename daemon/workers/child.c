@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -37,6 +38,23 @@ static int place_stdio(const struct child *c)
 		if (c->stdio[fd] >= 0 && dup2(c->stdio[fd], fd) < 0)
 			return -1;
 	return 0;
+}
+
+/* Both are the thread's, and stay over execve(2). */
+static int bind_cpus(const struct bits *cpus)
+{
+	return cpus->words ?
+		(int)syscall(SYS_sched_setaffinity, 0, cpus->words * sizeof *cpus->at, cpus->at) :
+		0;
+}
+
+/* The kernel counts one bit less than it is told. */
+static int bind_memory(int policy, const struct bits *nodes)
+{
+	return policy < 0 ?
+		0 :
+		(int)syscall(SYS_set_mempolicy, policy, nodes->at,
+			nodes->words ? nodes->words * CHAR_BIT * sizeof *nodes->at + 1 : 0);
 }
 
 /* execve(2) makes caught signals default and leaves ignored ones ignored, which is right for what
@@ -74,6 +92,10 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_STDIO);
 	if (c->inherited->nofile_raised && setrlimit(RLIMIT_NOFILE, &c->inherited->nofile) < 0)
 		return failed(c, STAGE_LIMITS);
+	if (bind_cpus(&c->cpus) < 0)
+		return failed(c, STAGE_CPUS);
+	if (bind_memory(c->memory, &c->nodes) < 0)
+		return failed(c, STAGE_MEMORY);
 	if (reset_signals(c) < 0)
 		return failed(c, STAGE_SIGNALS);
 	execve(c->program, c->argv, c->env);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "common/bits.h"
+
 struct inherited;
 
 enum stage {
@@ -20,6 +22,8 @@ enum stage {
 	STAGE_FILES,
 	STAGE_STDIO,
 	STAGE_LIMITS,
+	STAGE_CPUS,
+	STAGE_MEMORY,
 	STAGE_SIGNALS,
 	STAGE_EXEC,
 };
@@ -36,6 +40,10 @@ struct child {
 	int kept_fd;  /* stays open; the table is a copy then; 0: none */
 	int procs;    /* cgroup.procs of where it is to go; -1: it was born there, or stays */
 	bool must_go; /* else it starts all the same where it can't */
+	/* the CPUs that it may use, and the policy of set_mempolicy(2) with its nodes; no words: as
+	 * the launcher has it, and for the nodes: none */
+	struct bits cpus, nodes;
+	int memory; /* -1: as the launcher has it */
 
 	/* the child's answer: where it failed, and errno; STAGE_NONE: it executed its program */
 	volatile enum stage failed;

@@ -13,6 +13,7 @@
 #include "common/sm.h"
 #include "common/vec.h"
 #include "daemon/output/front.h"
+#include "daemon/place/placing.h"
 #include "daemon/plan/plan.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/controllers.h"
@@ -335,7 +336,8 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 		.inherited = s->inherited,
 		.kept_fd = s->plan->kept_fd,
 		.cgroup = cgroup < 0 ? -1 : cgroup,
-		.must_go = limits_need(&s->plan->limits) != 0 };
+		.must_go = limits_need(&s->plan->limits) != 0,
+		.place = s->plan->placement ? &s->plan->placement->of[local_rank] : NULL };
 	int rc;
 
 	for (int fd = 1; fd < 3 && s->output; fd++)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
@@ -15,6 +16,7 @@
 #include "common/fd.h"
 #include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
+#include "daemon/place/placing.h"
 #include "daemon/workers/child.h"
 
 enum { CHILD_STACK_BYTES = 64 * 1024 };
@@ -28,6 +30,8 @@ static const char *const stage_words[] = {
 	[STAGE_FILES] = "close_range",
 	[STAGE_STDIO] = "dup2",
 	[STAGE_LIMITS] = "setrlimit(RLIMIT_NOFILE)",
+	[STAGE_CPUS] = "sched_setaffinity",
+	[STAGE_MEMORY] = "set_mempolicy",
 	[STAGE_SIGNALS] = "resetting signals",
 	[STAGE_EXEC] = "execve",
 };
@@ -253,6 +257,23 @@ static int run_from_slots(struct child *c, int cgroup, struct spawned *ret, stru
 	return rc;
 }
 
+static void place_child(const struct worker_place *place, struct child *c)
+{
+	static const int policies[MEMORY_HOWS] = {
+		[MEMORY_LEFT] = -1,
+		[MEMORY_BIND] = MPOL_BIND,
+		[MEMORY_PREFER] = MPOL_PREFERRED,
+		[MEMORY_LOCAL] = MPOL_LOCAL,
+		[MEMORY_INTERLEAVE] = MPOL_INTERLEAVE,
+	};
+
+	if (!place)
+		return;
+	c->cpus = place->cpus;
+	c->nodes = place->nodes;
+	c->memory = policies[place->memory];
+}
+
 int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *why)
 {
 	struct spawned out = { .pid = -1, .pidfd = -1, .pipe = { -1, -1, -1 } };
@@ -267,9 +288,11 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.kept_fd = how->kept_fd,
 		.procs = -1,
 		.must_go = how->must_go,
+		.memory = -1,
 	};
 	int rc = 0;
 
+	place_child(how->place, &c);
 	for (int fd = 0; fd < 3 && rc == 0; fd++)
 		rc = open_stream(&how->stdio[fd], fd, &c.stdio[fd], &out.pipe[fd], why);
 	if (rc == 0)

@@ -9,6 +9,7 @@
 
 struct failure;
 struct inherited;
+struct worker_place;
 
 struct spawn {
 	const char *program;
@@ -18,6 +19,7 @@ struct spawn {
 	int cgroup;   /* the directory of the one that it is to be in; -1: ours */
 	bool must_go; /* there, or the start fails; else it is started here then */
 	int kept_fd;  /* stays open in it, besides 0, 1 and 2; 0: none */
+	const struct worker_place *place; /* CPUs and memory; NULL: ours */
 };
 
 struct spawned {

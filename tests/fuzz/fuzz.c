@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config/hosts.h"
+#include "common/bits.h"
 #include "config/lists.h"
 #include "config/value.h"
 
@@ -107,6 +108,9 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		break;
 	case KIND_CHOICE:
 		PROMISE((int)v->number == choice_index(row->choices, v->text));
+		break;
+	case KIND_LISTS:
+		PROMISE(choice_index(row->choices, v->text) >= 0 || bits_lists(v->text) > 0);
 		break;
 	case KIND_TEXT:
 		PROMISE(*v->text);

@@ -9,8 +9,10 @@ LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, JUMP_IF_ANY, RETURN = 0x20, 0x15, 0x35, 0
 NUMBER, ARGS = 0, 16  # of struct seccomp_data, linux/seccomp.h
 ALLOW, FAIL = 0x7fff0000, 0x00050000
 CLONE_PIDFD, CLOSE_RANGE_CLOEXEC, WALL = 0x1000, 4, 0x40000000
-MACHINE = {'x86_64': {'clone': 56, 'waitid': 247, 'rseq': 334},
-           'aarch64': {'clone': 220, 'waitid': 95, 'rseq': 293}}[os.uname().machine]
+MACHINE = {'x86_64': {'clone': 56, 'sched_setaffinity': 203, 'set_mempolicy': 238, 'waitid': 247,
+                      'rseq': 334},
+           'aarch64': {'clone': 220, 'sched_setaffinity': 122, 'set_mempolicy': 237, 'waitid': 95,
+                       'rseq': 293}}[os.uname().machine]
 # the same on every machine, as all that are newer than Linux 5.0
 NUMBERS = {**MACHINE, 'pidfd_send_signal': 424, 'pidfd_open': 434, 'clone3': 435, 'close_range': 436,
            'pidfd_getfd': 438, 'futex_waitv': 449}

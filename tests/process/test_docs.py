@@ -40,7 +40,7 @@ def test_help_in_groups(launch):
     text = launch(['-h']).out
     titles = re.findall(r'\n\n(\S.*):\n  -', text)
     assert titles == ['Job and nodes', 'Multiple nodes', 'Workers', "Workers' environment",
-                      'Limits of each worker, by cgroups', 'Checking nodes',
+                      'Placement of workers', 'Limits of each worker, by cgroups', 'Checking nodes',
                       'Output', 'Ending the job', 'Restarts', 'Rendezvous, as with torchrun', 'General',
                       'Limited or without effect']
     assert max(map(len, text.splitlines())) <= 110

@@ -150,7 +150,7 @@ def flags(code):
 def test_prose_names_options_that_somebody_has(launch):
     theirs = {name for launcher in migrating.OPTIONS for name in migrating.names_of(launcher)}
     named = {flag for code in CODE for flag in flags(code)}
-    assert {'--include', '--wrap', '-t', '-x'} <= named
+    assert {'--include', '--bind', '-t', '-x'} <= named
     # what the script gets
     assert named - options_of(launch) - theirs - {'--local_rank', '--local-rank'} == set()
 

@@ -319,8 +319,8 @@ MISTAKES = {
         bad('--standalone means one node, but --nnodes says 2', '--standalone', '--nnodes=2',
             'train.py')],
     'NUMA binding': [
-        bad('--numa-binding: "node" is not supported yet: use --wrap with a script that reads LOCAL_RANK '
-            'and calls numactl', '--numa-binding=node', 'train.py')],
+        bad('--numa-binding: "nod" is not one of node|socket|exclusive|core-complex; did you mean node?',
+            '--numa-binding=nod', 'train.py')],
     'a start method that is none': [
         bad('--start-method: "frok" is not one of spawn|fork|forkserver; did you mean fork?', '--start-method=frok',
             'train.py')],

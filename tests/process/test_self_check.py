@@ -39,6 +39,7 @@ def test_what_there_is(check, place):
     assert found['C library'] == os.confstr('CS_GNU_LIBC_VERSION')
     for name in ('libpmix', 'libsodium', 'libcjson'):
         assert ', /' in found[name] or ', linked in' in found[name] or 'would add: ' in found[name]
+    assert found['hwloc'].startswith(('/', 'linked in')) or 'would add: ' in found['hwloc']
     assert found['nodes'] == '1 (one node)'
     assert not list(place.tmp.iterdir())
 

@@ -178,9 +178,10 @@ def test_every_setting_has_its_key(dry, launch, place):
              'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost', 'check-gpus': '8',
              'check-gpu-uuids': 'GPU-1,GPU-2', 'check-command': '/bin/true', 'check-nvlinks': '18',
              'check-pcie-width': '16', 'check-ib-ports': '8', 'check-ib-rate': '400', 'check-shm': '1G',
-             'check-memlock': '1G'}
-    # beside a list of nodes, and without --tf-config, they are refused
-    for other in [at for at, flag in flag_of.items() if flag in ('cluster-hostfile', 'tf-roles')]:
+             'check-memlock': '1G', 'numa-binding': 'node', 'membind': 'local', 'omp-threads': '2'}
+    # beside a list of nodes, without --tf-config, and beside --numa-binding, they are refused
+    for other in [at for at, flag in flag_of.items()
+                  if flag in ('cluster-hostfile', 'tf-roles', 'cpus-per-worker')]:
         lines[other - 1] = ''
         del flag_of[other]
     for at, flag in flag_of.items():
@@ -210,7 +211,8 @@ def test_keys_in_both_spellings_comments_and_spaces(dry, place):
     ('[launchd]\nhelp = 1\n', 2, ['--help', 'command line']),
     ('[launchd]\nrole = "x"\n', 2, ['role', 'quotes']),
     ('[launchd]\nmaster_addr = 10.0.0.1 # head\n', 2, ['master_addr', "'#'", "';'"]),
-    ('[launchd]\nnuma_binding = node\n', 2, ['numa-binding', '"node"', 'not supported yet']),
+    ('[launchd]\nnuma_binding = nod\n', 2, ['numa-binding', '"nod"', 'did you mean node?']),
+    ('[launchd]\nbind = 0-3:\n', 2, ['bind', '"0-3:"', 'none|core|l3|numa|socket|gpu|auto', '0-3,8:4-7']),
     ('[launchd]\nnode_timeout = 0.5\n', 2, ['node-timeout', '"0.5"', 'from 1 to 86400 seconds']),
     ('[lanchd]\nrole = x\n', 2, ['[lanchd]', '[launchd], [env], [cluster], [cgroup] and [check]']),
     ('role = x\n', 1, ['role', '[launchd]']),

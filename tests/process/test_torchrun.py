@@ -115,11 +115,6 @@ def test_short_flags_are_accepted_at_their_default(dry, flag):
     assert dry([f'{flag}0']).warnings() == []
 
 
-@pytest.mark.parametrize('flag, value', [('numa-binding', 'node')])
-def test_flags_of_later_work_are_refused_never_ignored(refused, flag, value):
-    refused([f'--{flag}={value}', *native('dump')], f'--{flag}', value, 'not supported yet')
-
-
 # flag, value, and what a worker's stdout and stderr are then: way, console, prefix
 OUTPUT = [
     ('log-dir', 'logs', ('pipe', True, None), ('pipe', True, None)),

@@ -3,6 +3,7 @@
  * probe facts     one line of key=value; probe cat: input to output; probe exit N; probe signal N;
  * probe wait: until a signal ends it, after a line "ready". */
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +52,23 @@ static unsigned long long ignored_mask(void)
 	return status_mask("SigIgn:") & ~(3ull << 31);
 }
 
+/* The policy of what is touched first, as /proc/self/numa_maps has it; "?": it isn't there. */
+static const char *memory_policy(void)
+{
+	static char policy[64] = "?";
+	FILE *f = fopen("/proc/self/numa_maps", "re");
+
+	if (f) {
+		if (fscanf(f, "%*s %63s", policy) != 1)
+			policy[0] = '\0';
+		(void)fclose(f);
+	}
+	return policy;
+}
+
 static int facts(void)
 {
+	cpu_set_t cpus;
 	struct rlimit nofile = { 0, 0 };
 	int death = -1, count, highest;
 	const char *mark = getenv("PROBE_MARK");
@@ -60,11 +76,14 @@ static int facts(void)
 	descriptors(&count, &highest);
 	(void)prctl(PR_GET_PDEATHSIG, &death);
 	(void)getrlimit(RLIMIT_NOFILE, &nofile);
+	if (sched_getaffinity(0, sizeof cpus, &cpus) < 0)
+		CPU_ZERO(&cpus);
 	printf("leader=%d group=%d death=%d blocked=%llx ignored=%llx fds=%d highest=%d "
-	       "soft=%llu hard=%llu mark=%s\n",
+	       "soft=%llu hard=%llu cpus=%d memory=%s mark=%s\n",
 		getsid(0) == getpid(), getpgid(0) == getpid(), death, status_mask("SigBlk:"),
 		ignored_mask(), count, highest, (unsigned long long)nofile.rlim_cur,
-		(unsigned long long)nofile.rlim_max, mark ? mark : "none");
+		(unsigned long long)nofile.rlim_max, CPU_COUNT(&cpus), memory_policy(),
+		mark ? mark : "none");
 	return 0;
 }
 

@@ -72,6 +72,25 @@ static void put_signals(FILE *f)
 		(void)fclose(status);
 }
 
+/* Where it may run, "0-3,8", and the policy of its memory, "prefer:0", as the kernel has them. */
+static void put_place(FILE *f)
+{
+	FILE *status = fopen("/proc/self/status", "re"),
+	     *maps = fopen("/proc/self/numa_maps", "re");
+	char line[256], list[128] = "", policy[64] = "";
+
+	while (status && fgets(line, sizeof line, status))
+		if (sscanf(line, "Cpus_allowed_list: %127s", list) == 1)
+			break;
+	if (maps && fgets(line, sizeof line, maps))
+		(void)sscanf(line, "%*s %63s", policy);
+	fprintf(f, "\"cpu_list\":\"%s\",\"memory\":\"%s\",\n", list, policy);
+	if (status)
+		(void)fclose(status);
+	if (maps)
+		(void)fclose(maps);
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 0, 0 };
@@ -91,6 +110,7 @@ int main(int argc, char **argv)
 	put_list(f, "environ", environ);
 	put_descriptors(f, fileno(f));
 	put_signals(f);
+	put_place(f);
 	fputs("\"cwd\":", f);
 	put(f, cwd);
 	fprintf(f, ",\n\"pid\":%d,\"ppid\":%d,\"sid\":%d,\"pgid\":%d,\n", (int)getpid(),

@@ -55,7 +55,7 @@ static void test_kinds(void **state)
 			row->kind == KIND_NNODES;
 
 		assert_true(row->kind == KIND_FLAG || row->metavar);
-		assert_true(row->kind != KIND_CHOICE || row->choices);
+		assert_true((row->kind != KIND_CHOICE && row->kind != KIND_LISTS) || row->choices);
 		assert_true(!counts || row->max > row->min);
 		assert_true(row->kind != KIND_SIZE || (row->max > 0 && row->min == 0));
 		assert_true(row->kind != KIND_RANKS || !row->by_default || !*row->by_default);

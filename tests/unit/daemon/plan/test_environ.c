@@ -381,6 +381,7 @@ static void test_on_request(void **state)
 	(void)state;
 	p.nccl_socket_ifname = "^docker0,lo";
 	p.omp_num_threads = "1";
+	p.omp_from = "unset, several workers";
 	plan_environment(&p, 0, &attempt, &a, &edits);
 	assert_edit(&edits, "NCCL_SOCKET_IFNAME", "^docker0,lo", ENV_SET);
 	assert_edit(&edits, "OMP_NUM_THREADS", "1", ENV_SET);
@@ -486,6 +487,7 @@ static void test_refused(void **state)
 	(void)state;
 	p.virtual_local_rank = true;
 	p.omp_num_threads = "1";
+	p.omp_from = "unset, several workers";
 	p.nccl_socket_ifname = "eth0";
 	settings_fixture_make(&b, false);
 	plan_environment(&p, 3, &attempt, &b.arena, &edits);

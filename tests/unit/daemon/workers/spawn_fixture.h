@@ -18,6 +18,7 @@ struct bench {
 	struct failure why;
 	struct spawned p;
 	struct stdio stdio[3];
+	const struct worker_place *place;
 	sigset_t mask;
 	struct sigaction actions[32];
 	struct rlimit nofile;

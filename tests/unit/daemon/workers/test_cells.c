@@ -51,7 +51,7 @@ static pid_t start_in(int cgroup, bool must_go, struct failure *why)
 	static struct inherited inherited;
 	const struct stdio stdio[3] = { { .how = STDIO_INHERIT } };
 	const struct spawn how = { "/bin/sleep", (char *const *)(uintptr_t)argv,
-		(char *const *)(uintptr_t)env, stdio, &inherited, cgroup, must_go, 0 };
+		(char *const *)(uintptr_t)env, stdio, &inherited, cgroup, must_go, 0, NULL };
 	struct spawned p;
 
 	if (spawn_process(&how, &p, why) < 0)

@@ -2,10 +2,15 @@
  */
 #include "tests/unit/daemon/workers/spawn_fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "daemon/place/placing.h"
 
 static void test_session(void **state)
 {
@@ -93,6 +98,67 @@ static void test_limits(void **state)
 	assert_true(now.rlim_cur == raised.rlim_max); /* ours is as it was */
 }
 
+/* One of the CPUs that we may use, and memory of the first node. */
+static void test_place(void **state)
+{
+	struct bench *b = *state;
+	struct arena arena = { 0 };
+	struct worker_place place = { .cpus = bits_make(&arena, CPU_SETSIZE),
+		.memory = MEMORY_PREFER,
+		.nodes = bits_make(&arena, 1) };
+	cpu_set_t ours, after;
+	const char *text;
+	unsigned cpu = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof ours, &ours), 0);
+	while (!CPU_ISSET(cpu, &ours))
+		cpu++;
+	bits_add(&place.cpus, cpu);
+	bits_add(&place.nodes, 0);
+	b->place = &place;
+	text = bench_facts(b);
+	assert_contains(text, "cpus=1 ");
+	if (!strstr(text, "memory=? ")) /* a kernel without NUMA */
+		assert_contains(text, "memory=prefer:0 ");
+	assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+	assert_true(CPU_EQUAL(&ours, &after)); /* ours is as it was */
+	arena_done(&arena);
+}
+
+/* What the kernel refuses is named, and nothing runs. */
+static void test_no_place(void **state)
+{
+	static const struct {
+		enum memory_how memory;
+		unsigned cpu, node;
+		const char *part;
+	} cases[] = {
+		{ MEMORY_LEFT, BITS_MAX - 1, 0, "sched_setaffinity: Invalid argument" },
+		{ MEMORY_BIND, 0, 900, "set_mempolicy: Invalid argument" },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct arena arena = { 0 };
+		struct failure why = { 0 };
+		struct worker_place place = { .memory = cases[i].memory };
+
+		if (cases[i].cpu) {
+			place.cpus = bits_make(&arena, cases[i].cpu + 1);
+			bits_add(&place.cpus, cases[i].cpu);
+		} else {
+			place.nodes = bits_make(&arena, cases[i].node + 1);
+			bits_add(&place.nodes, cases[i].node);
+		}
+		b->place = &place;
+		b->why = why;
+		assert_int_equal(bench_spawn(b, NULL, "facts", NULL), -EINVAL);
+		assert_contains(b->why.text, cases[i].part);
+		assert_false(b->p.refused);
+		arena_done(&arena);
+	}
+}
+
 /* The launcher dies without a word; its worker goes with it, and so ends the pipe it holds. */
 static void test_parent_death(void **state)
 {
@@ -134,6 +200,8 @@ int main(void)
 	TEST("PIPE stays ignored where it was on entry", test_pipe_ignored);
 	TEST("no descriptor but 0, 1 and 2", test_descriptors);
 	TEST("the limit of open files is the inherited one", test_limits);
+	TEST("the CPUs and the memory that it is given", test_place);
+	TEST("a place that the kernel refuses", test_no_place);
 	TEST("a worker dies with its launcher", test_parent_death);
 	return suite_run(&s);
 }

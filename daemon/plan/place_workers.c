@@ -1,0 +1,146 @@
+/* place_workers.c - decide_placement(), see decide.h: what is asked for, as daemon/place knows it.
+ */
+#include "daemon/plan/decide.h"
+
+#include <string.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/notes.h"
+#include "common/num.h"
+#include "common/words.h"
+#include "config/settings.h"
+#include "daemon/facts/devices.h"
+#include "daemon/facts/facts.h"
+#include "daemon/facts/machine.h"
+#include "daemon/place/placement.h"
+#include "daemon/plan/plan.h"
+
+/* --bind or --numa-binding, whichever is said more closely to the job. */
+static void choose_bind(const struct settings *s, struct placing *in)
+{
+	static const enum bind_how modes[] = { BIND_GPU_NODE, BIND_GPU_SOCKET, BIND_EXCLUSIVE,
+		BIND_COMPLEX };
+	const struct value *bind = &s->value[SET_BIND], *numa = &s->value[SET_NUMA_BINDING];
+	const struct value *cores = &s->value[SET_CPUS_PER_WORKER];
+
+	if (numa->from.level > bind->from.level) {
+		in->bind = modes[numa->number];
+		in->bind_from = settings_label(s, SET_NUMA_BINDING);
+		return;
+	}
+	in->bind = (enum bind_how)bind->number;
+	in->bind_list = bind->text;
+	in->bind_from = settings_label(s, SET_BIND);
+	if (cores->from.level <= LEVEL_DEFAULT)
+		return;
+	in->cores = (unsigned)cores->number;
+	in->cores_from = settings_label(s, SET_CPUS_PER_WORKER);
+	if (in->bind == BIND_NONE) {
+		in->bind = BIND_AUTO;
+		in->bind_from = in->cores_from;
+	}
+}
+
+static void choose_memory(const struct settings *s, struct placing *in)
+{
+	in->membind = in->bind == BIND_NONE ? MEMBIND_NONE : MEMBIND_PREFERRED;
+	if (!settings_given(s, SET_MEMBIND))
+		return;
+	in->membind = (enum membind_how)settings_number(s, SET_MEMBIND);
+	in->membind_list = settings_text(s, SET_MEMBIND);
+	in->membind_from = settings_label(s, SET_MEMBIND);
+}
+
+/* The GPUs that CUDA or ROCm shows the workers, in their order: those of the maker that has any. */
+static void find_gpus(const struct deciding *d, struct placing *in)
+{
+	const struct machine *m = in->machine;
+	int *seen = arena_alloc(d->s->arena, (m->gpu_count + 1) * sizeof *seen), *chosen;
+	const char *list, *entry;
+	bool listed = seen && devices_variable(d->facts->env, &list) && list;
+	size_t all = 0, count = 0, len;
+
+	for (size_t i = 0; seen && i < m->gpu_count; i++)
+		if (m->gpus[i].maker == m->gpus[0].maker)
+			seen[all++] = (int)i;
+	in->gpus = seen;
+	in->gpu_count = all;
+	if (!listed)
+		return;
+	chosen = arena_alloc(d->s->arena, (strlen(list) + 1) * sizeof *chosen);
+	for (; chosen && (len = list_next(&list, &entry)) > 0; count++) {
+		uint64_t n;
+
+		if (all == 0 || num_parse_len(entry, len, 0, all - 1, &n) < 0)
+			break; /* as CUDA: it ends there */
+		chosen[count] = seen[n];
+	}
+	in->gpus = chosen;
+	in->gpu_count = count;
+}
+
+/* The i-th for worker i. */
+static void deal_gpus(const struct deciding *d, struct placing *in)
+{
+	int *of = arena_alloc(d->s->arena, in->workers * sizeof *of);
+
+	for (unsigned i = 0; of && i < in->workers; i++)
+		of[i] = i < in->gpu_count ? in->gpus[i] : MACHINE_NOWHERE;
+	in->gpu_of = of;
+}
+
+/* A policy that is refused would keep workers from starting. */
+static void leave_memory(const struct deciding *d, struct placement *ret)
+{
+	int error = d->facts->machine->memory_error;
+	bool asked = false;
+
+	for (unsigned i = 0; error && i < ret->count; i++) {
+		asked |= ret->of[i].memory != MEMORY_LEFT;
+		ret->of[i].memory = MEMORY_LEFT;
+		ret->of[i].nodes = (struct bits){ 0 };
+	}
+	if (asked)
+		notes_add(d->notes, NOTE_WARNING,
+			"set_mempolicy is refused here (%s; containers need CAP_SYS_NICE for it): "
+			"workers get their CPUs, and no memory policy",
+			strerror(error));
+}
+
+int decide_placement(const struct deciding *d, struct plan *p)
+{
+	const struct settings *s = d->s;
+	bool by_others = settings_flag(s, SET_NODE_ENV) || p->process.is;
+	struct placing in = {
+		.machine = d->facts->machine,
+		.workers = p->nproc,
+		.own_mask = p->process.is,
+	};
+	struct placement *ret;
+
+	if (!in.machine)
+		return 0;
+	ret = arena_alloc(s->arena, sizeof *ret);
+	if (!ret)
+		return failure_oom(d->why);
+	if (!by_others) {
+		choose_bind(s, &in);
+		choose_memory(s, &in);
+	}
+	find_gpus(d, &in);
+	deal_gpus(d, &in);
+	if (placement_make(&in, s->arena, ret, d->why) < 0)
+		return d->why->code;
+	for (size_t i = 0; i < ret->notes.count; i++)
+		notes_add(d->notes, NOTE_INFO, "%s", ret->notes.at[i]);
+	leave_memory(d, ret);
+	for (unsigned i = 0; i < ret->count && p->limits.cpus > 0; i++) {
+		struct worker_place *w = &ret->of[i];
+		uint64_t most = p->limits.cpus < 1000 ? 1 : p->limits.cpus / 1000;
+
+		w->threads = most < w->threads ? (unsigned)most : w->threads;
+	}
+	p->placement = ret;
+	return 0;
+}
