@@ -363,12 +363,13 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "SECONDS", .by_default = "1", .max = 86400,
 		.help = "How far the node's clock may be off, as far as who sets it knows." },
 	[SET_PREFLIGHT] = { .flag = "preflight", .kind = KIND_CHOICE, .group = GROUP_NODE_CHECK,
-		.metavar = "none|quick|links", .choices = "none|quick|links",
+		.metavar = "none|quick|links|gpu|full", .choices = "none|quick|links|gpu|full",
 		.by_default = "none",
 		.help = "Check all nodes at once before the workers start, with one verdict: "
 			"quick: a dozen facts of each node, and who differs from the others, in "
-			"about a second, again before each restart; links: the TCP links between "
-			"nodes, in up to 10 s, before the first start." },
+			"about a second, again before each restart; links: that, and the TCP links "
+			"between nodes, in up to 10 s; gpu: quick, and GPUs and what lies between "
+			"them, by launchd-nodecheck, in about a minute; full: all of these." },
 	[SET_ON_BAD_NODE] = { .flag = "on-bad-node", .kind = KIND_CHOICE,
 		.group = GROUP_NODE_CHECK, .metavar = "stop|report", .choices = "stop|report",
 		.by_default = "stop",

@@ -13,6 +13,8 @@
 #include "config/hosts.h"
 #include "config/loglevel.h"
 #include "config/sources.h"
+#include "daemon/check/gpu_phase.h"
+#include "daemon/check/phases.h"
 #include "daemon/check/quick_input.h"
 #include "daemon/cluster/member.h"
 #include "daemon/control/ctl_place.h"
@@ -272,11 +274,13 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 	return failure_go_on(rc, why) ? 0 : why->code;
 }
 
-/* Whether the command of --check-command can be run, where a check before the workers will. */
+/* Whether the command of --check-command can be run, where a check before the workers will, and
+ * launchd-nodecheck, where that is what the user wants: of a full check it is a part. */
 static int check_preflight(struct launch *l)
 {
 	const char *const *env = (const char *const *)environ;
 	struct quick_input ignored;
+	const char *program;
 	int rc = 0;
 
 	if (l->plan.check_first)
@@ -284,6 +288,8 @@ static int check_preflight(struct launch *l)
 			&l->settings, env, false, false, &l->arena, &ignored, &l->why);
 	if (failure_go_on(rc, &l->why) && l->plan.check_again)
 		rc = quick_input_make(&l->settings, env, true, false, &l->arena, &ignored, &l->why);
+	if (failure_go_on(rc, &l->why) && settings_is(&l->settings, SET_PREFLIGHT, "gpu"))
+		rc = gpu_phase_program(env, &l->arena, &program, &l->why);
 	return failure_go_on(rc, &l->why) ? 0 : l->why.code;
 }
 

@@ -2,6 +2,7 @@
 #include "daemon/check/phases.h"
 
 #include "common/text.h"
+#include "daemon/check/gpu_phase.h"
 #include "daemon/check/links.h"
 #include "daemon/check/phase.h"
 #include "daemon/check/quick_phase.h"
@@ -9,6 +10,7 @@
 const struct phase *const phases[PHASE_IDS] = {
 	[PHASE_QUICK] = &quick_phase,
 	[PHASE_LINKS] = &links_phase,
+	[PHASE_GPU] = &gpu_phase,
 };
 
 unsigned phases_of(enum preflight_mode mode, bool restart)
@@ -16,7 +18,9 @@ unsigned phases_of(enum preflight_mode mode, bool restart)
 	static const unsigned wanted[PREFLIGHT_MODES] = {
 		[PREFLIGHT_NONE] = 0,
 		[PREFLIGHT_QUICK] = 1U << PHASE_QUICK,
-		[PREFLIGHT_LINKS] = 1U << PHASE_LINKS,
+		[PREFLIGHT_LINKS] = 1U << PHASE_QUICK | 1U << PHASE_LINKS,
+		[PREFLIGHT_GPU] = 1U << PHASE_QUICK | 1U << PHASE_GPU,
+		[PREFLIGHT_FULL] = 1U << PHASE_QUICK | 1U << PHASE_LINKS | 1U << PHASE_GPU,
 	};
 
 	return restart ? wanted[mode] & 1U << PHASE_QUICK : wanted[mode];

@@ -10,10 +10,17 @@ struct text;
 
 /* Their numbers are known to the launchers of all nodes: a new one comes at the end, and the order
  * is that of phases[]. */
-enum phase_id { PHASE_QUICK, PHASE_LINKS, PHASE_IDS };
+enum phase_id { PHASE_QUICK, PHASE_LINKS, PHASE_GPU, PHASE_IDS };
 
 /* --preflight, as its row has the choices. */
-enum preflight_mode { PREFLIGHT_NONE, PREFLIGHT_QUICK, PREFLIGHT_LINKS, PREFLIGHT_MODES };
+enum preflight_mode {
+	PREFLIGHT_NONE,
+	PREFLIGHT_QUICK,
+	PREFLIGHT_LINKS,
+	PREFLIGHT_GPU,
+	PREFLIGHT_FULL,
+	PREFLIGHT_MODES,
+};
 
 /* By enum phase_id. */
 extern const struct phase *const phases[PHASE_IDS];

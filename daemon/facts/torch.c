@@ -21,8 +21,8 @@ enum { FILE_MAX = 16384 };
 struct torch_search {
 	const char *const *env;
 	struct arena *arena;
-	const char *lib; /* "python3.11", the name of its directories; NULL: not known */
-	const char *found;
+	const char *lib;           /* "python3.11", the name of its directories; NULL: not known */
+	const char *found, *place; /* its version, and the entry of sys.path */
 };
 
 /* NULL: it is not there, or can't be a file of ours. */
@@ -45,8 +45,10 @@ static void look(struct torch_search *f, const char *dir)
 	if (f->found)
 		return;
 	text = read_text(f->arena, arena_printf(f->arena, "%s/torch/version.py", dir));
-	if (text && torch_version_find(text, version) == 0)
+	if (text && torch_version_find(text, version) == 0) {
 		f->found = arena_strdup(f->arena, version);
+		f->place = arena_strdup(f->arena, dir);
+	}
 }
 
 static void look_in_pythonpath(struct torch_search *f)
@@ -182,30 +184,45 @@ static void look_in_installation(struct torch_search *f, const char *python)
 	look_in_prefix(f, prefix);
 }
 
-const char *torch_version_read(const char *const *env, const char *python, struct arena *arena)
+static void find_torch(struct torch_search *f, const char *python)
 {
-	struct torch_search f = { .env = env, .arena = arena };
+	struct arena *arena = f->arena;
 	char real[PATH_MAX];
 	const char *venv = NULL, *cfg = NULL;
 
-	look_in_pythonpath(&f);
-	if (f.found || !realpath(python, real))
-		return f.found;
+	look_in_pythonpath(f);
+	if (f->found || !realpath(python, real))
+		return;
 	/* beside the interpreter or one above, before links are followed, as Python does */
 	for (int levels = 1; levels <= 2 && !cfg; levels++) {
 		venv = up(arena, python, levels);
 		cfg = read_text(arena, arena_printf(arena, "%s/pyvenv.cfg", venv));
 	}
 	if (!cfg) {
-		look_in_installation(&f, arena_strdup(arena, real));
-		return f.found;
+		look_in_installation(f, arena_strdup(arena, real));
+		return;
 	}
-	f.lib = only_lib(arena, venv);
-	if (f.lib) {
-		look(&f, arena_printf(arena, "%s/lib/%s/site-packages", venv, f.lib));
-		look(&f, arena_printf(arena, "%s/lib64/%s/site-packages", venv, f.lib));
+	f->lib = only_lib(arena, venv);
+	if (f->lib) {
+		look(f, arena_printf(arena, "%s/lib/%s/site-packages", venv, f->lib));
+		look(f, arena_printf(arena, "%s/lib64/%s/site-packages", venv, f->lib));
 	}
 	if (strcasecmp(venv_value(arena, cfg, "include-system-site-packages"), "true") == 0)
-		look_in_installation(&f, arena_strdup(arena, real));
+		look_in_installation(f, arena_strdup(arena, real));
+}
+
+const char *torch_version_read(const char *const *env, const char *python, struct arena *arena)
+{
+	struct torch_search f = { .env = env, .arena = arena };
+
+	find_torch(&f, python);
 	return f.found;
+}
+
+const char *torch_place_read(const char *const *env, const char *python, struct arena *arena)
+{
+	struct torch_search f = { .env = env, .arena = arena };
+
+	find_torch(&f, python);
+	return f.place;
 }

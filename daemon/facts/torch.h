@@ -11,4 +11,8 @@ struct arena;
  * as pyenv's; a torch that a .pth file names). */
 const char *torch_version_read(const char *const *env, const char *python, struct arena *arena);
 
+/* The directory that this torch is in, beside the packages that came with it: ".../site-packages".
+ * NULL as above. */
+const char *torch_place_read(const char *const *env, const char *python, struct arena *arena);
+
 #endif

@@ -15,8 +15,12 @@ static const struct row {
 	{ "none before a restart", PREFLIGHT_NONE, true, "" },
 	{ "quick", PREFLIGHT_QUICK, false, "quick" },
 	{ "quick before a restart", PREFLIGHT_QUICK, true, "quick" },
-	{ "links", PREFLIGHT_LINKS, false, "links" },
-	{ "no links before a restart", PREFLIGHT_LINKS, true, "" },
+	{ "links", PREFLIGHT_LINKS, false, "quick, links" },
+	{ "quick of links before a restart", PREFLIGHT_LINKS, true, "quick" },
+	{ "gpu", PREFLIGHT_GPU, false, "quick, gpu" },
+	{ "quick of gpu before a restart", PREFLIGHT_GPU, true, "quick" },
+	{ "full", PREFLIGHT_FULL, false, "quick, links, gpu" },
+	{ "quick of full before a restart", PREFLIGHT_FULL, true, "quick" },
 };
 
 static void test_wanted(void **state)
