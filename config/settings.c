@@ -11,6 +11,7 @@
 #include "common/vec.h"
 #include "common/words.h"
 #include "config/hosts.h"
+#include "config/rlimits.h"
 #include "config/script.h"
 #include "config/value.h"
 
@@ -92,6 +93,18 @@ static int check_hosts(struct settings *s, const struct setting_row *row, const 
 	return rc;
 }
 
+/* Likewise: the sentence names the entry that is wrong. */
+static int check_rlimits(struct settings *s, const struct setting_row *row, const char *text,
+	struct origin from, struct failure *why)
+{
+	struct arena_mark mark = arena_mark(s->arena);
+	struct rlimits limits;
+	int rc = rlimits_parse(text, label(s->arena, row, from), s->arena, &limits, why);
+
+	arena_rewind(s->arena, mark);
+	return rc;
+}
+
 int settings_put(struct settings *s, enum setting_id id, const char *text, struct origin from,
 	struct failure *why)
 {
@@ -109,6 +122,8 @@ int settings_put(struct settings *s, enum setting_id id, const char *text, struc
 		return refuse_value(s, row, text, from, why);
 	if ((row->kind == KIND_HOSTS || row->kind == KIND_HOSTS_SLOTS) &&
 		check_hosts(s, row, text, from, why) < 0)
+		return why->code;
+	if (row->kind == KIND_RLIMITS && check_rlimits(s, row, text, from, why) < 0)
 		return why->code;
 	if (from.level >= v->from.level)
 		*v = (struct value){ .from = from, .text = text, .number = number };

@@ -196,6 +196,20 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_WRAP_RANKS] = { .flag = "wrap-ranks", .kind = KIND_RANKS, .group = GROUP_WORKERS,
 		.metavar = "R[-R][,R[-R]...]",
 		.help = "Ranks that --wrap applies to, as in 0,4-7. Default: all." },
+	[SET_RLIMIT] = { .flag = "rlimit", .kind = KIND_RLIMITS, .group = GROUP_WORKERS,
+		.metavar = "NAME=N[:HARD][,...]",
+		.help = "Resource limits of each worker, as in nofile=65536,memlock=unlimited,core=0: the "
+			"names of setrlimit(2) in small letters. N is the soft and the hard limit, "
+			"SOFT:HARD are the two; sizes are bytes, or have K, M, G or T. Default: the "
+			"launcher's own limits." },
+	[SET_NICE] = { .flag = "nice", .kind = KIND_SIGNED, .group = GROUP_WORKERS,
+		.metavar = "N", .min = (uint64_t)-20, .max = 19,
+		.help = "Nice value of each worker: from -20, which gets the most CPU time, to 19. "
+			"Default: the launcher's." },
+	[SET_OOM_SCORE_ADJ] = { .flag = "oom-score-adj", .kind = KIND_SIGNED,
+		.group = GROUP_WORKERS, .metavar = "N", .min = (uint64_t)-1000, .max = 1000,
+		.help = "How likely the kernel is to end each worker when memory runs out: from -1000, "
+			"never, to 1000, first. Default: as likely as the launcher." },
 
 	[SET_ENV] = { .flag = "env", .kind = KIND_ENV, .group = GROUP_ENVIRONMENT,
 		.section = SECTION_ENV,

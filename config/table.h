@@ -56,6 +56,9 @@ enum setting_id {
 	SET_MEMBIND,
 	SET_CPUS_PER_WORKER,
 	SET_OMP_THREADS,
+	SET_RLIMIT,
+	SET_NICE,
+	SET_OOM_SCORE_ADJ,
 	SET_CGROUP_MEMORY,
 	SET_CGROUP_CPUS,
 	SET_CGROUP_PIDS,
@@ -159,7 +162,9 @@ enum setting_kind {
 	KIND_CPUS,  /* number is thousandths, 0 or CPUS_LEAST..max of the row in whole ones */
 	KIND_LISTS, /* number is as KIND_CHOICE's; if it is one more than the last: lists of numbers
 		     * by worker, kept as text; see bits_lists() */
-	KIND_ENDS,  /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
+	KIND_SIGNED,  /* number as int64_t, between min and max of the row, which are that, too */
+	KIND_RLIMITS, /* resource limits, kept as text; see rlimits.h */
+	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };
 
 /* The least time of a CPU that the kernel gives a cgroup: in thousandths. */

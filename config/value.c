@@ -134,6 +134,23 @@ size_t conf_bare(const char **text)
 	return without_blanks(text, len - 2);
 }
 
+/* Both bounds are signed, too. */
+static int signed_parse(const struct setting_row *row, const char *text, uint64_t *ret)
+{
+	int64_t least = (int64_t)row->min, most = (int64_t)row->max, value;
+	bool negative = *text == '-';
+	uint64_t n;
+	int rc = num_parse(text + negative, 0, INT32_MAX, &n);
+
+	if (rc < 0)
+		return rc;
+	value = negative ? -(int64_t)n : (int64_t)n;
+	if (value < least || value > most)
+		return -ERANGE;
+	*ret = (uint64_t)value;
+	return 0;
+}
+
 /* torchrun's k=v,k=v: every key needs a value. */
 static int conf_check(const char *text)
 {
@@ -187,6 +204,7 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		return conf_check(text);
 	case KIND_TEXT:
 	case KIND_HOSTS: /* settings_put() looks further */
+	case KIND_RLIMITS:
 	case KIND_HOSTS_SLOTS:
 		return *text ? 0 : -EINVAL;
 	case KIND_RANKS:
@@ -199,6 +217,8 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		return cpus_parse(row, text, ret);
 	case KIND_ENDS:
 		return ends_check(text);
+	case KIND_SIGNED:
+		return signed_parse(row, text, ret);
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:
 	case KIND_UNSET:
@@ -248,6 +268,11 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
 		       "in 1,64-77,SIGSEGV";
+	case KIND_SIGNED:
+		return arena_printf(a, "a whole number from %lld to %lld", (long long)row->min,
+			(long long)row->max);
+	case KIND_RLIMITS:
+		return "a list of resource limits, as in nofile=65536,memlock=unlimited";
 	case KIND_HOSTS:
 		return "names or addresses of hosts, as in n0,gpu[01-16]";
 	case KIND_HOSTS_SLOTS:

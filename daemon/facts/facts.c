@@ -14,6 +14,7 @@
 #include "common/fd.h"
 #include "common/num.h"
 #include "config/settings.h"
+#include "daemon/facts/allowance.h"
 #include "daemon/facts/gpu.h"
 #include "daemon/facts/interfaces.h"
 #include "daemon/facts/machine.h"
@@ -207,6 +208,7 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 
 	if (!failure_go_on(program_find(s, env, arena, &program, why), why) ||
 		!failure_go_on(wrapper_find(s, env, arena, &wrapper, why), why) ||
+		!failure_go_on(allowance_check(s, why), why) ||
 		facts_read_machine(s, env, arena, &f, why) < 0)
 		return why->code;
 	f.program = program;

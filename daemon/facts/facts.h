@@ -49,7 +49,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 
 /* Reads what the settings need to know. -EINVAL, -ENOENT, -EACCES: the script, the Python or the
  * GPUs are not what the settings say (failure.h has the exit codes, and how to hear of the script,
- * the Python and --wrap's command together with what follows). Changes one thing: a CPU binding by
+ * the Python and --wrap's command together with what follows), or workers can't have the attributes that are asked for. Changes one thing: a CPU binding by
  * mpirun is taken off this process, as workers would inherit it. */
 int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why);

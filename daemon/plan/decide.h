@@ -44,6 +44,8 @@ int decide_store(const struct deciding *d, struct plan *p);
 /* --bind, --numa-binding, --membind and --cpus-per-worker: where workers run, if facts has the
  * machine. -EINVAL: that can't be had here. */
 int decide_placement(const struct deciding *d, struct plan *p);
+/* --rlimit, --nice and --oom-score-adj. -ENOMEM. */
+int decide_attributes(const struct deciding *d, struct plan *p);
 
 /* What mpirun's own way to end a job leaves of the grace. */
 void decide_mpirun_grace(const struct deciding *d, enum launcher launcher, struct plan *p);

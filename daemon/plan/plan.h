@@ -11,6 +11,7 @@
 #include "common/address.h"
 #include "common/vec.h"
 #include "config/reaction.h"
+#include "daemon/plan/attributes.h"
 #include "daemon/plan/output_plan.h"
 #include "daemon/plan/introduction.h"
 
@@ -113,6 +114,7 @@ struct plan {
 	const char *wrap_ranks;            /* the ranks that have them; NULL: all */
 
 	struct worker_limits limits;
+	struct attributes attributes; /* of each worker */
 	struct reactions reactions;
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;

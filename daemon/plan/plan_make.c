@@ -237,6 +237,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		place_process(&p);
 	if (!failure_go_on(check_devices(d, &p), d->why) ||
 		!failure_go_on(reactions_make(s, &p.reactions, d->why), d->why) ||
+		!failure_go_on(decide_attributes(d, &p), d->why) ||
 		!failure_go_on(decide_start(d, nproc_of_node, &p), d->why) ||
 		!failure_go_on(decide_placement(d, &p), d->why) ||
 		!failure_go_on(decide_store(d, &p), d->why) ||

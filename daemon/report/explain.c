@@ -37,7 +37,7 @@ struct fact {
 };
 
 struct fact_list {
-	struct fact at[32];
+	struct fact at[48];
 	size_t count;
 };
 
@@ -174,6 +174,27 @@ static void add_limits(const struct explained *e, struct arena *a, struct fact_l
 			l->pids_from);
 }
 
+static void add_attributes(const struct explained *e, struct arena *a, struct fact_list *t)
+{
+	const struct attributes *given = &e->plan->attributes;
+	struct text limits = { 0 };
+
+	for (size_t i = 0; i < given->limits.count; i++) {
+		text_add(&limits, i > 0 ? "," : "");
+		rlimits_add(&given->limits.at[i], &limits);
+	}
+	if (limits.len)
+		add_fact(t, "rlimits", arena_strdup(a, text_string(&limits)),
+			settings_where(e->settings, SET_RLIMIT));
+	text_done(&limits);
+	if (given->has_nice)
+		add_fact(t, "nice", arena_printf(a, "%d", given->nice),
+			settings_where(e->settings, SET_NICE));
+	if (given->oom_score_adj)
+		add_fact(t, "oom_score_adj", given->oom_score_adj,
+			settings_where(e->settings, SET_OOM_SCORE_ADJ));
+}
+
 /* --per-process */
 static void add_process(const struct explained *e, struct arena *a, struct fact_list *t)
 {
@@ -247,6 +268,7 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (e->facts->machine)
 		add_machine(e, a, t);
 	add_limits(e, a, t);
+	add_attributes(e, a, t);
 	add_output(e, a, t);
 	if (p->output.journal != JOURNAL_NONE)
 		add_fact(t, "journal",

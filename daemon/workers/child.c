@@ -6,11 +6,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
+#include "daemon/plan/attributes.h"
 
 static int failed(struct child *c, enum stage stage)
 {
@@ -74,9 +77,47 @@ static int reset_signals(const struct child *c)
 	return sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* The launcher's own limit on files is higher than what it was started with. */
+static int restore_limits(const struct inherited *inherited)
+{
+	return inherited->nofile_raised ? setrlimit(RLIMIT_NOFILE, &inherited->nofile) : 0;
+}
+
+static int set_limits(const struct rlimits *limits)
+{
+	for (size_t i = 0; i < limits->count; i++)
+		if (setrlimit(limits->at[i].resource, &limits->at[i].value) < 0)
+			return -1;
+	return 0;
+}
+
+/* The kernel has a score for each process, although this one shares the launcher's memory still:
+ * it makes an exception for what vfork(2) has made. */
+static int set_oom_score_adj(const char *text)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = write(fd, text, strlen(text));
+	return close(fd) < 0 || n < 0 ? -1 : 0;
+}
+
+/* STAGE_NONE: it has them all. */
+static enum stage set_attributes(const struct attributes *a)
+{
+	if (a->oom_score_adj && set_oom_score_adj(a->oom_score_adj) < 0)
+		return STAGE_OOM;
+	if (a->has_nice && setpriority(PRIO_PROCESS, 0, a->nice) < 0)
+		return STAGE_NICE;
+	return set_limits(&a->limits) < 0 ? STAGE_OWN_LIMITS : STAGE_NONE;
+}
+
 __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 {
 	struct child *c = arg;
+	enum stage stage = STAGE_NONE;
 
 	if (setsid() < 0)
 		return failed(c, STAGE_SESSION);
@@ -90,12 +131,16 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_FILES);
 	if (place_stdio(c) < 0)
 		return failed(c, STAGE_STDIO);
-	if (c->inherited->nofile_raised && setrlimit(RLIMIT_NOFILE, &c->inherited->nofile) < 0)
+	if (restore_limits(c->inherited) < 0)
 		return failed(c, STAGE_LIMITS);
 	if (bind_cpus(&c->cpus) < 0)
 		return failed(c, STAGE_CPUS);
 	if (bind_memory(c->memory, &c->nodes) < 0)
 		return failed(c, STAGE_MEMORY);
+	if (c->attributes)
+		stage = set_attributes(c->attributes);
+	if (stage != STAGE_NONE)
+		return failed(c, stage);
 	if (reset_signals(c) < 0)
 		return failed(c, STAGE_SIGNALS);
 	execve(c->program, c->argv, c->env);

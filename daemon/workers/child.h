@@ -11,6 +11,7 @@
 
 #include "common/bits.h"
 
+struct attributes;
 struct inherited;
 
 enum stage {
@@ -21,9 +22,12 @@ enum stage {
 	STAGE_CGROUP,
 	STAGE_FILES,
 	STAGE_STDIO,
+	STAGE_OWN_LIMITS,
 	STAGE_LIMITS,
 	STAGE_CPUS,
 	STAGE_MEMORY,
+	STAGE_NICE,
+	STAGE_OOM,
 	STAGE_SIGNALS,
 	STAGE_EXEC,
 };
@@ -33,6 +37,7 @@ struct child {
 	char *const *argv, *const *env;
 	int stdio[3]; /* descriptors to put at 0, 1, 2; -1: what is there stays */
 	const struct inherited *inherited;
+	const struct attributes *attributes; /* NULL: the launcher's */
 	pid_t parent;
 	/* 0: the table of open files is a copy. Else it is the launcher's (CLONE_FILES), and from
 	 * this number on there is nothing for the worker. */

@@ -334,6 +334,7 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 	struct spawn how = { .program = plan_program(s->plan, local_rank),
 		.stdio = stdio,
 		.inherited = s->inherited,
+		.attributes = &s->plan->attributes,
 		.kept_fd = s->plan->kept_fd,
 		.cgroup = cgroup < 0 ? -1 : cgroup,
 		.must_go = limits_need(&s->plan->limits) != 0,

@@ -7,6 +7,7 @@
 
 #include "daemon/plan/plan.h"
 
+struct attributes;
 struct failure;
 struct inherited;
 struct worker_place;
@@ -16,6 +17,7 @@ struct spawn {
 	char *const *argv, *const *env;
 	const struct stdio *stdio; /* of 0, 1, 2 */
 	const struct inherited *inherited;
+	const struct attributes *attributes; /* NULL: the launcher's */
 	int cgroup;   /* the directory of the one that it is to be in; -1: ours */
 	bool must_go; /* there, or the start fails; else it is started here then */
 	int kept_fd;  /* stays open in it, besides 0, 1 and 2; 0: none */

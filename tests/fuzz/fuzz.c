@@ -113,6 +113,7 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		PROMISE(choice_index(row->choices, v->text) >= 0 || bits_lists(v->text) > 0);
 		break;
 	case KIND_TEXT:
+	case KIND_RLIMITS: /* settings_put() has read it */
 		PROMISE(*v->text);
 		break;
 	case KIND_HOSTS:
@@ -131,6 +132,10 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		break;
 	case KIND_SIZE:
 		PROMISE(v->number <= row->max);
+		break;
+	case KIND_SIGNED:
+		PROMISE((int64_t)v->number >= (int64_t)row->min);
+		PROMISE((int64_t)v->number <= (int64_t)row->max);
 		break;
 	case KIND_ENDS:
 		PROMISE(ends_check(v->text) == 0);

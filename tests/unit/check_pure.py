@@ -14,14 +14,14 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 # signal-safety(7), as far as the child needs it
 SAFE = {
-    "_exit", "close", "dup2", "execve", "fcntl", "fcntl64", "getpid", "getppid", "kill", "setpgid", "setsid",
+    "_exit", "close", "dup2", "execve", "fcntl", "fcntl64", "getpid", "getppid", "kill", "setpgid", "open", "open64", "setsid",
     "sigaction", "sigaddset", "sigdelset", "sigemptyset", "sigfillset", "sigismember",
     "sigprocmask", "write",
 }
 # bare system calls on Linux, which neither lock nor allocate, although POSIX says nothing of them
-BARE = {"prctl", "syscall", "setrlimit", "setrlimit64", "sched_setaffinity"}
+BARE = {"prctl", "setpriority", "syscall", "setrlimit", "setrlimit64", "sched_setaffinity"}
 # what compilers add: the place of errno, the stack protector, position independence
-COMPILER = {"__errno_location", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_", "memset", "memcpy"}
+COMPILER = {"__errno_location", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_", "memset", "memcpy", "strlen"}
 SANITIZER = re.compile(r"__(asan|ubsan|tsan|sanitizer|gcov|llvm)_|_ITM_|__gmon_start__")
 
 

@@ -106,8 +106,13 @@ int bench_spawn(struct bench *b, const char *program, const char *act, const cha
 {
 	static const char *const env[] = { "PROBE_MARK=seven", NULL };
 	const char *argv[] = { "probe", act, arg, NULL };
-	const struct spawn how = { program ? program : probe, (char *const *)(uintptr_t)argv,
-		(char *const *)(uintptr_t)env, b->stdio, &b->inherited, -1, false, 0, b->place };
+	const struct spawn how = { .program = program ? program : probe,
+		.argv = (char *const *)(uintptr_t)argv,
+		.env = (char *const *)(uintptr_t)env,
+		.stdio = b->stdio,
+		.inherited = &b->inherited,
+		.place = b->place,
+		.cgroup = -1 };
 
 	return spawn_process(&how, &b->p, &b->why);
 }

@@ -50,8 +50,13 @@ static pid_t start_in(int cgroup, bool must_go, struct failure *why)
 	static const char *const argv[] = { "sleep", "1000", NULL }, *const env[] = { NULL };
 	static struct inherited inherited;
 	const struct stdio stdio[3] = { { .how = STDIO_INHERIT } };
-	const struct spawn how = { "/bin/sleep", (char *const *)(uintptr_t)argv,
-		(char *const *)(uintptr_t)env, stdio, &inherited, cgroup, must_go, 0, NULL };
+	const struct spawn how = { .program = "/bin/sleep",
+		.argv = (char *const *)(uintptr_t)argv,
+		.env = (char *const *)(uintptr_t)env,
+		.stdio = stdio,
+		.inherited = &inherited,
+		.cgroup = cgroup,
+		.must_go = must_go };
 	struct spawned p;
 
 	if (spawn_process(&how, &p, why) < 0)
