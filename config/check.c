@@ -122,6 +122,7 @@ static void check_node_env(const struct settings *s, struct failure *why)
 	} others[] = {
 		{ SET_PER_PROCESS, NULL, "the script starts the node's ranks itself" },
 		{ SET_VIRTUAL_LOCAL_RANK, NULL, "the script has no local rank" },
+		{ SET_VISIBLE_DEVICES, "one", "the script has no local rank" },
 		{ SET_TF_CONFIG, NULL, "the script is no task among others" },
 		{ SET_JAX_ENV, NULL, "the script starts the node's ranks itself" },
 		{ SET_STORE, "agent", "the script's own rank 0 hosts the store" },
@@ -219,6 +220,30 @@ static void check_json(const struct settings *s, struct failure *why)
 			why);
 }
 
+/* What GPUs workers see can't be said in two ways, and none can't be chosen from. */
+static void check_devices(const struct settings *s, struct failure *why)
+{
+	static const enum setting_id choosing[] = { SET_GPUS, SET_GPUS_PER_WORKER };
+
+	if (settings_flag(s, SET_VIRTUAL_LOCAL_RANK) && settings_given(s, SET_VISIBLE_DEVICES) &&
+		!settings_is(s, SET_VISIBLE_DEVICES, "one"))
+		(void)failure_go_on(
+			failure_usage(why,
+				"%s and %s %s are mutually exclusive: a virtual local rank means that each worker sees one GPU",
+				settings_label(s, SET_VIRTUAL_LOCAL_RANK),
+				settings_label(s, SET_VISIBLE_DEVICES),
+				settings_text(s, SET_VISIBLE_DEVICES)),
+			why);
+	for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++)
+		if (settings_is(s, SET_VISIBLE_DEVICES, "none") && settings_given(s, choosing[i]))
+			(void)failure_go_on(
+				failure_usage(why,
+					"%s and %s none are mutually exclusive: there is no GPU to choose then",
+					settings_label(s, choosing[i]),
+					settings_label(s, SET_VISIBLE_DEVICES)),
+				why);
+}
+
 /* What excludes something else, or needs it. Each is told where all failures are wanted, else the
  * first. */
 static int check_pairs(const struct settings *s, struct failure *why)
@@ -249,6 +274,7 @@ static int check_pairs(const struct settings *s, struct failure *why)
 	check_json(s, why);
 	check_node_env(s, why);
 	check_placement(s, why);
+	check_devices(s, why);
 	check_run_path(s, SET_NO_PYTHON, why);
 	check_run_path(s, SET_MODULE, why);
 	if (settings_given(s, SET_WRAP_RANKS) && !settings_given(s, SET_WRAP))

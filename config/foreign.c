@@ -10,7 +10,7 @@
 #define HOSTS \
 	"one launchd runs on each node: --mpirun-hosts or --mpirun-hostfile starts them by mpirun, " \
 	"--cluster-nodes or --cluster-hostfile lists nodes on which something else starts them"
-#define GPUS "CUDA_VISIBLE_DEVICES says which GPUs workers see"
+#define GPUS "--gpus says which GPUs workers see"
 #define IN_SCRIPT \
 	"that is the script's business: put it behind the script, or into its configuration"
 
@@ -31,7 +31,7 @@ static const struct {
 	{ "main_process_port", "--master_port is the port on node rank 0" },
 	{ "host|hosts|hostfile|host_file|H|nodelist|include|exclude", HOSTS },
 	{ "config_file", "--config reads a file of launchd's settings" },
-	{ "gpu_ids|gpus|devices|visible_devices", GPUS "; " PER_NODE },
+	{ "gpu_ids|devices", GPUS "; " PER_NODE },
 	{ "network_interface|network_interfaces|nics", "--interface names the networks that launchers use, "
 	  "--nccl_socket_ifname NCCL's" },
 	{ "num_cpu_threads_per_process|cpus_per_task", "--env OMP_NUM_THREADS=N sets the number of threads" },

@@ -165,6 +165,79 @@ uint64_t streams_last(const char *streams)
 	return last(streams_in(streams));
 }
 
+/* --- gpus --- */
+
+enum { GPUS_MOST = 4095 }; /* the highest number that is one */
+
+static bool begins(const char *text, size_t len, const char *with)
+{
+	size_t n = strlen(with);
+
+	return len > n && strncmp(text, with, n) == 0;
+}
+
+/* "0.1", "0.1.2" */
+static bool is_part(const char *text, size_t len)
+{
+	return len > 2 && memchr(text, '.', len) && text[0] != '.' && text[len - 1] != '.' &&
+		strspn(text, "0123456789.") >= len;
+}
+
+static bool is_gpu_name(const char *text, size_t len)
+{
+	return begins(text, len, "GPU-") || begins(text, len, "MIG-");
+}
+
+int gpus_next(const char **at, struct range *ret, const char **ret_name, size_t *ret_len)
+{
+	size_t len;
+
+	if (!**at)
+		return 0;
+	len = list_next(at, ret_name);
+	*ret_len = len;
+	if (is_gpu_name(*ret_name, len) || is_part(*ret_name, len))
+		return 2;
+	return range_parse(*ret_name, len, 0, GPUS_MOST, ret) < 0 ? -EINVAL : 1;
+}
+
+/* Whether what `rest` begins with is in `list` before it. */
+static bool is_listed(const char *list, const char *rest, int kind, const struct range *range,
+	const char *name, size_t len)
+{
+	const char *other_name;
+	struct range other;
+	size_t other_len;
+
+	while (list < rest) {
+		int k = gpus_next(&list, &other, &other_name, &other_len);
+
+		if (other_name == name)
+			break;
+		if (k != kind)
+			return true; /* numbers and names: one of them is too many */
+		if (kind == 1 ? range->first <= other.last && other.first <= range->last :
+				other_len == len && strncmp(other_name, name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+int gpus_check(const char *text)
+{
+	const char *at = text, *name;
+	struct range range;
+	size_t len;
+	int kind;
+
+	if (strcmp(text, "all") == 0)
+		return 0;
+	while ((kind = gpus_next(&at, &range, &name, &len)) > 0)
+		if (is_listed(text, at, kind, &range, name, len))
+			return -EINVAL;
+	return kind < 0 || !*text ? -EINVAL : 0;
+}
+
 /* --- ends --- */
 
 static int parse_ends(const char *text, size_t len, struct entry *ret)

@@ -40,6 +40,16 @@ unsigned streams_of(const char *streams, unsigned local_rank);
 /* The highest local rank that it names; 0 where it names none. */
 uint64_t streams_last(const char *streams);
 
+/* GPUs, as --gpus has them: "all"; numbers and ranges, "0,2,4-7"; parts of one as Intel numbers
+ * them, "0.1"; or names, "GPU-...", "MIG-...". Numbers and names don't mix, and none is there
+ * twice. 0, or -EINVAL: text isn't such a list. */
+int gpus_check(const char *text);
+
+/* Takes the next entry off a list of GPUs that is not "all": *at moves past it. 1: a range, of one
+ * or more, is in *ret; 2: a name, or a part, of *ret_len bytes at *ret_name; 0: the list is over.
+ */
+int gpus_next(const char **at, struct range *ret, const char **ret_name, size_t *ret_len);
+
 /* Ways in which a worker can end, as --restart-on has them: exit codes, ranges of them and names of
  * signals, "1,64-77,SIGSEGV", with blanks around them. A number is always an exit code, never a
  * signal: a shell's 139 is exit code 139. Exit code 0 can't be in it, as it is no failure.

@@ -274,6 +274,30 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Set OMP_NUM_THREADS for the workers, unless it is set already. auto: the "
 			"cores that there are for each, by its CPUs and the cgroup's quota. Default: "
 			"1 for two or more workers, as torchrun." },
+	[SET_GPUS] = { .flag = "gpus", .kind = KIND_DEVICES, .group = GROUP_PLACEMENT,
+		.metavar = "all|LIST", .by_default = "all",
+		.help = "GPUs for this node's workers, as in 0,2,4-7: numbers among those that the "
+			"launcher itself sees, or names, as in GPU-8f3a...,MIG-5c21...; all: each that "
+			"it sees. Workers see these only, in this order." },
+	[SET_GPUS_PER_WORKER] = { .flag = "gpus-per-worker", .kind = KIND_COUNT,
+		.group = GROUP_PLACEMENT, .metavar = "N", .by_default = "1", .min = 1, .max = 1024,
+		.help = "How many GPUs are each worker's own: N times as many must be there as there are "
+			"workers, and --nproc_per_node gpu starts one worker for N of them." },
+	[SET_VISIBLE_DEVICES] = { .flag = "visible-devices", .kind = KIND_CHOICE,
+		.group = GROUP_PLACEMENT, .metavar = "keep|one|none", .choices = "keep|one|none",
+		.by_default = "keep",
+		.help = "GPUs that a worker sees. keep: all of --gpus, of which LOCAL_RANK is its own; one: its "
+			"own only, as device 0, and LOCAL_RANK is 0, which is what --virtual-local-rank "
+			"means; none: no GPU." },
+	[SET_SHARE_GPUS] = { .flag = "share-gpus", .kind = KIND_FLAG, .group = GROUP_PLACEMENT,
+		.by_default = "0",
+		.help = "Let workers share GPUs where there are fewer than they need, in turn: with 2 GPUs "
+			"workers 0 and 2 have the first. Without it that is an error." },
+	[SET_NIC] = { .flag = "nic", .kind = KIND_CHOICE, .group = GROUP_PLACEMENT,
+		.metavar = "none|gpu", .choices = "none|gpu", .by_default = "none",
+		.help = "Which network devices UCX uses. gpu: UCX_NET_DEVICES, where it is not set, is the "
+			"InfiniBand or RoCE port closest to the worker's GPU; none: UCX decides. NCCL finds "
+			"that port itself." },
 
 	[SET_CGROUP_MEMORY] = { .flag = "cgroup-memory", .section = SECTION_CGROUP, .key = "memory",
 		.kind = KIND_SIZE,

@@ -59,6 +59,11 @@ enum setting_id {
 	SET_RLIMIT,
 	SET_NICE,
 	SET_OOM_SCORE_ADJ,
+	SET_GPUS,
+	SET_GPUS_PER_WORKER,
+	SET_VISIBLE_DEVICES,
+	SET_SHARE_GPUS,
+	SET_NIC,
 	SET_CGROUP_MEMORY,
 	SET_CGROUP_CPUS,
 	SET_CGROUP_PIDS,
@@ -164,6 +169,8 @@ enum setting_kind {
 		     * by worker, kept as text; see bits_lists() */
 	KIND_SIGNED,  /* number as int64_t, between min and max of the row, which are that, too */
 	KIND_RLIMITS, /* resource limits, kept as text; see rlimits.h */
+	KIND_DEVICES, /* GPUs, kept as text: "all", numbers and ranges, or names; see gpus_check()
+		       */
 	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
 };
 

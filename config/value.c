@@ -219,6 +219,8 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		return ends_check(text);
 	case KIND_SIGNED:
 		return signed_parse(row, text, ret);
+	case KIND_DEVICES:
+		return gpus_check(text);
 	case KIND_TEXT_OR_NONE:
 	case KIND_ENV:
 	case KIND_UNSET:
@@ -273,6 +275,9 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 			(long long)row->max);
 	case KIND_RLIMITS:
 		return "a list of resource limits, as in nofile=65536,memlock=unlimited";
+	case KIND_DEVICES:
+		return "all, a list of GPUs and ranges of them, each once, as in 0,2,4-7, or names of "
+		       "GPUs, as in GPU-8f3a2c10,MIG-5c21";
 	case KIND_HOSTS:
 		return "names or addresses of hosts, as in n0,gpu[01-16]";
 	case KIND_HOSTS_SLOTS:

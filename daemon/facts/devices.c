@@ -10,17 +10,28 @@
 #include "common/vec.h"
 #include "common/words.h"
 
-const char *devices_variable(const char *const *env, const char **ret_list)
+/* NULL: not set, or empty, which is the same to ROCm and Level Zero. */
+static const char *list_of(const char *const *env, const char *variable)
 {
-	static const char hip[] = "HIP_VISIBLE_DEVICES", cuda[] = "CUDA_VISIBLE_DEVICES";
-	const char *list = env_get(env, hip);
+	const char *list = env_get(env, variable);
 
-	if (list && *list) {
-		*ret_list = list;
-		return hip;
-	}
-	*ret_list = env_get(env, cuda);
-	return cuda;
+	return list && *list ? list : NULL;
+}
+
+struct device_list devices_find(const char *const *env, enum gpu_maker here)
+{
+	const char *hip = list_of(env, HIP_DEVICES), *rocr = list_of(env, ROCR_DEVICES);
+	const char *ze = list_of(env, ZE_DEVICES), *cuda = env_get(env, CUDA_DEVICES);
+
+	if (here == GPU_INTEL || (ze && !hip && !cuda && !rocr && here != GPU_AMD))
+		return (struct device_list){ GPU_INTEL, ZE_DEVICES, ze, NULL };
+	if (hip)
+		return (struct device_list){ GPU_AMD, HIP_DEVICES, hip, rocr };
+	if (cuda)
+		return (struct device_list){ here, CUDA_DEVICES, cuda, rocr };
+	if (rocr || here == GPU_AMD)
+		return (struct device_list){ GPU_AMD, HIP_DEVICES, NULL, rocr };
+	return (struct device_list){ GPU_NVIDIA, CUDA_DEVICES, NULL, NULL };
 }
 
 unsigned devices_count(const char *list)

@@ -2,12 +2,29 @@
 #ifndef LAUNCHD_DAEMON_FACTS_DEVICES_H
 #define LAUNCHD_DAEMON_FACTS_DEVICES_H
 
+#include "daemon/facts/machine.h"
+
 struct arena;
 
-/* The variable of env that has the list: as for torchrun that is HIP_VISIBLE_DEVICES (ROCm), where
- * it is set and not empty, else CUDA_VISIBLE_DEVICES. *ret_list is its value, borrowed; NULL: not
- * set. */
-const char *devices_variable(const char *const *env, const char **ret_list);
+#define CUDA_DEVICES "CUDA_VISIBLE_DEVICES"
+#define HIP_DEVICES  "HIP_VISIBLE_DEVICES"
+#define ROCR_DEVICES "ROCR_VISIBLE_DEVICES"
+#define ZE_DEVICES   "ZE_AFFINITY_MASK"
+
+/* By which variable programs choose their GPUs, and what it says. */
+struct device_list {
+	enum gpu_maker maker; /* whose programs read it */
+	const char *variable;
+	const char *list; /* its value, borrowed; NULL: not set, so that all are visible */
+	/* ROCR_VISIBLE_DEVICES, borrowed: ROCm's runtime hides all others, and HIP's numbers count
+	 * those that are left; NULL: not set */
+	const char *outer;
+};
+
+/* As for torchrun that is HIP_VISIBLE_DEVICES (ROCm), where it is set and not empty, else
+ * CUDA_VISIBLE_DEVICES, which HIP obeys, too. ZE_AFFINITY_MASK counts where Intel's GPUs are here,
+ * or none of the others is set. Where nothing is set the maker of what is here decides. */
+struct device_list devices_find(const char *const *env, enum gpu_maker here);
 
 /* How many entries a list has, whatever they name; an empty one ends it, as it does for CUDA. */
 unsigned devices_count(const char *list);

@@ -15,7 +15,6 @@
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/allowance.h"
-#include "daemon/facts/gpu.h"
 #include "daemon/facts/interfaces.h"
 #include "daemon/facts/machine.h"
 #include "daemon/facts/machine_read.h"
@@ -161,13 +160,29 @@ static int parts_read(
 		0;
 }
 
+/* Names are needed to tell which GPU a number means. NVML starts every GPU that nothing keeps
+ * awake (nvidia-persistenced), one after the other. */
+static int gpus_find(
+	const struct settings *s, struct arena *arena, struct gpus *ret, struct failure *why)
+{
+	enum { LIMIT_MS = 30000 };
+	const char *list = settings_text(s, SET_GPUS);
+	bool chosen = strcmp(list, "all") != 0,
+	     by_name = strstr(list, "GPU-") || strstr(list, "MIG-");
+	bool counted = settings_is(s, SET_NPROC_PER_NODE, "gpu") ||
+		settings_is(s, SET_NPROC_PER_NODE, "auto");
+
+	if (!counted && !chosen && !settings_given(s, SET_GPUS_PER_WORKER) &&
+		settings_is(s, SET_VISIBLE_DEVICES, "keep"))
+		return 0;
+	return gpus_read(by_name, LIMIT_MS, arena, ret, why);
+}
+
 int facts_read_machine(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why)
 {
 	struct facts f = { .env = env, .random_id = "" };
 	const char *master = env_get(env, "MASTER_ADDR");
-	bool by_gpu = settings_is(s, SET_NPROC_PER_NODE, "gpu") ||
-		settings_is(s, SET_NPROC_PER_NODE, "auto");
 	bool needs_addresses = (master && *master) || listed_nodes_given(s) ||
 		settings_flag(s, SET_PER_PROCESS) || settings_is(s, SET_MPI_ENV, "keep");
 	char hostname[256];
@@ -188,7 +203,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	if (settings_flag(s, SET_PER_PROCESS))
 		f.boot_id = boot_id_read(arena);
 	if (cpus_read(s, env, &f, why) < 0 || parts_read(s, arena, &f, why) < 0 ||
-		(by_gpu && gpu_count(env, &f.gpus, why) < 0) ||
+		gpus_find(s, arena, &f.gpus, why) < 0 ||
 		(needs_addresses && addresses_read(arena, &f, why) < 0) ||
 		(listed_nodes_given(s) &&
 			listed_nodes_read(s, f.hostname, &f.addresses, arena, &f.listed, why) <

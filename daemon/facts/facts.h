@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "common/vec.h"
+#include "daemon/facts/gpu.h"
 #include "daemon/facts/listed_nodes.h"
 #include "daemon/facts/program.h"
 #include "daemon/os/procfs.h"
@@ -25,7 +26,7 @@ struct facts {
 	int parent;      /* the pid of who started us */
 	int pmi_fd;      /* PMI_FD's, if it is open; 0: none */
 	unsigned cpus;   /* that this process may use, mpirun's binding undone */
-	unsigned gpus;   /* that CUDA would show; read only for nproc_per_node gpu and auto */
+	struct gpus gpus;           /* that there are; read only where somebody asks for GPUs */
 	struct vec addresses;       /* of this host's interfaces, as text; only where needed */
 	struct listed_nodes listed; /* of [cluster]; none under --standalone */
 	const char *random_id;      /* a new UUID; "" unless --standalone */
@@ -49,8 +50,9 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 
 /* Reads what the settings need to know. -EINVAL, -ENOENT, -EACCES: the script, the Python or the
  * GPUs are not what the settings say (failure.h has the exit codes, and how to hear of the script,
- * the Python and --wrap's command together with what follows), or workers can't have the attributes that are asked for. Changes one thing: a CPU binding by
- * mpirun is taken off this process, as workers would inherit it. */
+ * the Python and --wrap's command together with what follows), or workers can't have the attributes
+ * that are asked for. Changes one thing: a CPU binding by mpirun is taken off this process, as
+ * workers would inherit it. */
 int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why);
 

@@ -3,17 +3,43 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "common/arena.h"
 #include "common/failure.h"
+#include "common/fd.h"
+#include "common/num.h"
 #include "common/vec.h"
 #include "daemon/facts/devices.h"
 #include "daemon/os/dlib.h"
+
+/* nvmlPciInfo_t of nvml.h. */
+struct pci_info {
+	char bus_legacy[16];
+	unsigned domain, bus, device, device_id, subsystem_id;
+	char bus_id[32]; /* "00000000:3B:00.0" */
+};
 
 /* By their ABI names (nvml.h, stable since NVML 4). Each returns 0 for success. */
 struct nvml {
 	int (*init)(void);
 	int (*device_count)(unsigned *);
 	int (*shutdown)(void);
+};
+
+struct nvml_ids {
+	int (*device)(unsigned index, void **ret);
+	int (*uuid)(void *device, char *ret, unsigned room);
+	int (*pci)(void *device, struct pci_info *ret);
+	int (*name)(void *device, char *ret, unsigned room);
 };
 
 static const struct dlib_symbol symbols[] = {
@@ -31,24 +57,211 @@ const struct dlib nvml_library = {
 	.adds = "the number of GPUs, for --nproc_per_node gpu and auto",
 };
 
-int gpu_count(const char *const *env, unsigned *ret, struct failure *why)
+static const struct dlib_symbol id_symbols[] = {
+	{ "nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml_ids, device), NULL },
+	{ "nvmlDeviceGetUUID", offsetof(struct nvml_ids, uuid), NULL },
+	{ "nvmlDeviceGetPciInfo_v3", offsetof(struct nvml_ids, pci), NULL },
+	{ "nvmlDeviceGetName", offsetof(struct nvml_ids, name), NULL },
+	{ NULL, 0, NULL },
+};
+
+static const struct dlib id_library = {
+	.name = "NVML",
+	.file = "libnvidia-ml.so.1",
+	.hint = "it comes with NVIDIA's driver",
+	.symbols = id_symbols,
+	.adds = "the GPUs' names",
+};
+
+/* What the child tells. */
+struct told {
+	int rc;
+	bool known;
+	unsigned count;
+	char why[sizeof((struct failure *)0)->text];
+	struct gpu_id at[GPUS_MAX];
+};
+
+/* One that doesn't say what it is has an empty name: that GPU is about to be found bad. */
+static void ask_id(const struct nvml_ids *nvml, unsigned index, struct gpu_id *ret)
+{
+	struct pci_info pci = { 0 };
+	void *device;
+
+	if (nvml->device(index, &device) != 0)
+		return;
+	if (nvml->uuid(device, ret->uuid, sizeof ret->uuid) != 0)
+		ret->uuid[0] = '\0';
+	if (nvml->name(device, ret->name, sizeof ret->name) != 0)
+		ret->name[0] = '\0';
+	if (nvml->pci(device, &pci) == 0)
+		(void)snprintf(ret->bus, sizeof ret->bus, "%04x:%02x:%02x.0", pci.domain & 0xffff,
+			pci.bus & 0xff, pci.device & 0xff);
+}
+
+static int ask_ids(unsigned count, struct gpu_id *ret, struct failure *why)
+{
+	struct nvml_ids nvml;
+	void *handle;
+	int rc = dlib_open(&id_library, NULL, &nvml, &handle, why);
+
+	for (unsigned i = 0; rc == 0 && i < count && i < GPUS_MAX; i++)
+		ask_id(&nvml, i, &ret[i]);
+	if (rc == 0)
+		(void)dlclose(handle);
+	return rc;
+}
+
+/* ids: room for GPUS_MAX; NULL: only the number is wanted. */
+static int ask(bool *ret_known, unsigned *ret, struct gpu_id *ids, struct failure *why)
 {
 	struct failure missing = { 0 };
-	unsigned present = 0;
 	struct nvml nvml;
 	void *handle;
 	int rc = dlib_open(&nvml_library, NULL, &nvml, &handle, &missing);
 
+	*ret_known = false;
 	*ret = 0;
 	if (rc < 0)
 		return rc == -ELIBACC ? 0 : failure_copy(why, &missing);
 	if (nvml.init() == 0) { /* else: the library without a driver or device */
-		if (nvml.device_count(&present) != 0)
+		if (nvml.device_count(ret) != 0)
 			rc = failure_set(why, -EIO, "NVML: nvmlDeviceGetCount failed");
+		else if (ids)
+			rc = ask_ids(*ret, ids, why);
+		*ret_known = rc == 0;
 		(void)nvml.shutdown();
 	}
 	(void)dlclose(handle);
-	if (rc == 0)
-		*ret = devices_visible(env_get(env, "CUDA_VISIBLE_DEVICES"), present);
 	return rc;
+}
+
+int gpu_count(const char *const *env, unsigned *ret, struct failure *why)
+{
+	unsigned present;
+	bool known;
+	int rc = ask(&known, &present, NULL, why);
+
+	*ret = rc == 0 ? devices_visible(env_get(env, "CUDA_VISIBLE_DEVICES"), present) : 0;
+	return rc;
+}
+
+/* In the child. */
+static _Noreturn void tell(int to, bool with_ids, pid_t parent)
+{
+	static struct told told;
+	struct failure why = { 0 };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(1);
+	told.rc = ask(&told.known, &told.count, with_ids ? told.at : NULL, &why);
+	memcpy(told.why, why.text, sizeof told.why);
+	_exit(fd_write_all(to, (const char *)&told, sizeof told) < 0);
+}
+
+static uint64_t clock_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* can't fail with this clock */
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Whole, or not in time, or the child has died. */
+static int hear(int from, uint64_t limit_ms, struct told *ret, struct failure *why)
+{
+	uint64_t end = clock_ms() + limit_ms;
+	size_t len = 0;
+
+	while (len < sizeof *ret) {
+		uint64_t now = clock_ms();
+		struct pollfd p = { .fd = from, .events = POLLIN };
+		int n = now < end ? poll(&p, 1, (int)(end - now)) : 0;
+		ssize_t got;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return failure_set(why, -ETIMEDOUT,
+				"NVML has not answered within %s s: NVIDIA's driver, or one of its GPUs, hangs",
+				num_seconds(limit_ms).text);
+		got = read(from, (char *)ret + len, sizeof *ret - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return failure_set(why, -EIO, "NVML: the process that asked it died");
+		len += (size_t)got;
+	}
+	return ret->rc < 0 ? failure_set(why, ret->rc, "%s", ret->why) : 0;
+}
+
+/* Of several makers' that of the first row; all machines with a screen have Intel's file or AMD's
+ * other one (/dev/dri), so that tells nothing. */
+static enum gpu_maker maker_here(void)
+{
+	static const struct {
+		const char *file;
+		enum gpu_maker maker;
+	} files[] = {
+		{ "/dev/nvidiactl", GPU_NVIDIA },
+		{ "/dev/kfd", GPU_AMD },
+	};
+
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (access(files[i].file, F_OK) == 0)
+			return files[i].maker;
+	return GPU_NVIDIA;
+}
+
+static int keep(const struct told *told, bool with_ids, struct arena *arena, struct gpus *ret,
+	struct failure *why)
+{
+	struct gpus g = { .known = told->known, .count = told->count, .maker = maker_here() };
+	struct gpu_id *at = with_ids ? arena_alloc(arena, sizeof told->at) : NULL;
+
+	if (with_ids && !at)
+		return failure_oom(why);
+	if (at)
+		memcpy(at, told->at, sizeof told->at);
+	g.at = at;
+	*ret = g;
+	return 0;
+}
+
+/* Killed, a child in a system call that the driver doesn't return from stays: it is left to whoever
+ * inherits it. Its end of the pipe closes when it goes. */
+static void end_child(pid_t child, int from)
+{
+	enum { PATIENCE_MS = 1000 };
+	struct pollfd p = { .fd = from };
+
+	(void)kill(child, SIGKILL);
+	if (poll(&p, 1, PATIENCE_MS) <= 0)
+		return;
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+int gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus *ret,
+	struct failure *why)
+{
+	static struct told told;
+	pid_t parent = getpid(), child;
+	int ends[2], rc;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
+	child = fork();
+	if (child == 0) {
+		(void)close(ends[0]);
+		tell(ends[1], with_ids, parent);
+	}
+	rc = child < 0 ? failure_not_started(why, -errno, "a process that asks NVML") : 0;
+	fd_closep(&ends[1]);
+	if (child > 0) {
+		rc = hear(ends[0], limit_ms, &told, why);
+		end_child(child, ends[0]);
+	}
+	fd_closep(&ends[0]);
+	return rc < 0 ? rc : keep(&told, with_ids, arena, ret, why);
 }

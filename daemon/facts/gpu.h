@@ -1,14 +1,43 @@
-/* gpu.h - how many GPUs a worker's CUDA would show, without CUDA. */
+/* gpu.h - which GPUs there are, asked of NVIDIA's NVML; and how many a worker's CUDA would show,
+ * without CUDA. */
 #ifndef LAUNCHD_DAEMON_FACTS_GPU_H
 #define LAUNCHD_DAEMON_FACTS_GPU_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/facts/machine.h"
+
+struct arena;
 struct dlib;
 struct failure;
 
 extern const struct dlib nvml_library;
 
+/* What NVML calls a GPU; "" where it doesn't say. */
+struct gpu_id {
+	char uuid[96]; /* "GPU-8f3a2c10-..." */
+	char bus[32];  /* "0000:3b:00.0" */
+	char name[96]; /* "NVIDIA H100 80GB HBM3" */
+};
+
+struct gpus {
+	bool known; /* NVML has told. Else there is no driver of NVIDIA's, or nobody has asked */
+	unsigned count;          /* if known */
+	const struct gpu_id *at; /* by its numbers; NULL: only their number was asked for */
+	enum gpu_maker maker;    /* whose are here, as far as device files show; else NVIDIA's */
+};
+
+enum { GPUS_MAX = 64 };
+
 /* Asks NVML, loaded for this call only, and applies CUDA_VISIBLE_DEVICES of env. No driver or no
  * library: 0 GPUs. -EIO, -ELIBBAD: NVML is there and fails. */
 int gpu_count(const char *const *env, unsigned *ret, struct failure *why);
+
+/* Asks NVML in a child: a driver that hangs is given up after limit_ms, and what NVML allocates is
+ * gone with the child. SIGCHLD must not be awaited yet. with_ids: ret->at, the arena's, too, for
+ * GPUS_MAX of them. -EIO, -ELIBBAD: NVML is there and fails; -ETIMEDOUT: it doesn't answer. */
+int gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus *ret,
+	struct failure *why);
 
 #endif

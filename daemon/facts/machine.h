@@ -32,9 +32,13 @@ struct machine_numa {
 
 enum gpu_maker { GPU_NVIDIA, GPU_AMD, GPU_INTEL, GPU_MAKERS };
 
+enum { GPU_HIDDEN = 0xffff };
+
 struct machine_gpu {
 	enum gpu_maker maker;
-	unsigned index;   /* as its maker's tools number those of one maker: by PCI address */
+	/* as its maker's tools number those of one maker: by PCI address; GPU_HIDDEN: they don't,
+	 * as this container may not use it */
+	unsigned index;
 	const char *bus;  /* "0000:3b:00.0" */
 	const char *name; /* "NVIDIA H100 80GB HBM3"; NULL: not known */
 	const char *uuid; /* "GPU-..."; NULL: not known */

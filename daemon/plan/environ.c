@@ -5,7 +5,6 @@
 
 #include "common/arena.h"
 #include "config/settings.h"
-#include "daemon/facts/devices.h"
 #include "daemon/place/placing.h"
 #include "daemon/plan/scrub.h"
 
@@ -78,7 +77,7 @@ static void edit_ranks(struct build *b, const struct worker_rank *r)
 
 	edit_number(b, "RANK", r->rank, rank);
 	edit_number(b, "LOCAL_RANK", p->virtual_local_rank ? 0 : r->local_rank,
-		p->virtual_local_rank ? "--virtual-local-rank" : "rank of the worker on this node");
+		p->virtual_local_rank ? p->visible.from : "rank of the worker on this node");
 	edit_number(b, "WORLD_SIZE", r->world_size, "workers in the job");
 	edit_number(b, "LOCAL_WORLD_SIZE", r->local_world_size, "workers on this node");
 	edit_number(b, "NODE_RANK", r->node_rank, node);
@@ -154,19 +153,48 @@ static void edit_threads(struct build *b, const struct worker_rank *r)
 		edit(b, "OMP_NUM_THREADS", count, p->omp_from);
 }
 
+/* HIP obeys CUDA's variable where its own isn't set. ROCm's own hides what it hides from all. */
 static void edit_devices(struct build *b, const struct worker_rank *r)
 {
-	static const char why[] = "--virtual-local-rank";
-	const char *list;
-	const char *variable = devices_variable(b->p->env, &list);
-	const char *device = list ? devices_nth(b->arena, list, r->local_rank) : NULL;
+	const struct visible *v = &b->p->visible;
+	const char *list, *why = v->from;
 
-	if (!b->p->virtual_local_rank)
+	switch (v->how) {
+	case VISIBLE_KEEP:
+		if (!v->chosen)
+			return;
+		list = visible_all(v, b->arena);
+		why = v->list_from;
+		break;
+	case VISIBLE_ONE:
+		list = visible_own(v, r->local_rank, b->arena);
+		break;
+	case VISIBLE_NONE:
+		list = "-1"; /* programs take an empty list for one that isn't set */
+		break;
+	default:
 		return;
-	if (!device)
-		device = arena_printf(b->arena, "%u", r->local_rank);
-	edit(b, "CUDA_VISIBLE_DEVICES", device, why);
-	edit(b, variable, device, why);
+	}
+	if (v->own.maker != GPU_INTEL)
+		edit(b, CUDA_DEVICES, list, why);
+	if (v->own.maker != GPU_NVIDIA)
+		edit(b, v->own.maker == GPU_AMD ? HIP_DEVICES : ZE_DEVICES, list, why);
+}
+
+/* Which devices of those that it sees are its own: "0", "2,3". */
+static const char *own_numbers(
+	const struct visible *v, const struct worker_rank *r, struct arena *a)
+{
+	unsigned groups = visible_workers(v);
+	unsigned group = v->how == VISIBLE_ONE ? 0 :
+		v->share && groups > 0         ? r->local_rank % groups :
+						 r->local_rank;
+	unsigned first = group * v->per_worker;
+	const char *list = arena_printf(a, "%u", first);
+
+	for (unsigned n = 1; n < v->per_worker; n++)
+		list = arena_printf(a, "%s,%u", list, first + n);
+	return list;
 }
 
 static bool any_inherits_output(const struct plan *p)
@@ -264,7 +292,7 @@ static void edit_jax(struct build *b, const struct worker_rank *r)
 	edit_number(b, "JAX_NUM_PROCESSES", r->world_size, "--jax-env: for scripts");
 	edit_number(b, "JAX_PROCESS_ID", r->rank, "--jax-env: for scripts");
 	if (r->local_world_size > 1 || !env_get(p->env, devices))
-		edit_number(b, devices, p->virtual_local_rank ? 0 : r->local_rank,
+		edit(b, devices, own_numbers(&p->visible, r, b->arena),
 			"--jax-env: a device for each worker");
 	if (env_get(p->env, bind))
 		edit(b, bind, NULL, "--jax-env: of another job");

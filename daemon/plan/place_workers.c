@@ -7,10 +7,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
-#include "common/num.h"
-#include "common/words.h"
 #include "config/settings.h"
-#include "daemon/facts/devices.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/machine.h"
 #include "daemon/place/placement.h"
@@ -52,41 +49,42 @@ static void choose_memory(const struct settings *s, struct placing *in)
 	in->membind_from = settings_label(s, SET_MEMBIND);
 }
 
-/* The GPUs that CUDA or ROCm shows the workers, in their order: those of the maker that has any. */
-static void find_gpus(const struct deciding *d, struct placing *in)
+/* The GPUs that workers see, in their order; where nobody knows them all of a maker's. */
+static void find_gpus(const struct deciding *d, const struct plan *p, struct placing *in)
 {
 	const struct machine *m = in->machine;
-	int *seen = arena_alloc(d->s->arena, (m->gpu_count + 1) * sizeof *seen), *chosen;
-	const char *list, *entry;
-	bool listed = seen && devices_variable(d->facts->env, &list) && list;
-	size_t all = 0, count = 0, len;
+	const struct visible *v = &p->visible;
+	size_t room = m->gpu_count + v->list.count + 1, count = 0;
+	int *gpus = arena_alloc(d->s->arena, room * sizeof *gpus);
 
-	for (size_t i = 0; seen && i < m->gpu_count; i++)
-		if (m->gpus[i].maker == m->gpus[0].maker)
-			seen[all++] = (int)i;
-	in->gpus = seen;
-	in->gpu_count = all;
-	if (!listed)
-		return;
-	chosen = arena_alloc(d->s->arena, (strlen(list) + 1) * sizeof *chosen);
-	for (; chosen && (len = list_next(&list, &entry)) > 0; count++) {
-		uint64_t n;
+	for (size_t i = 0; gpus && v->known && i < v->list.count; i++) {
+		int gpu = visible_gpu(v, m, v->list.at[i]);
 
-		if (all == 0 || num_parse_len(entry, len, 0, all - 1, &n) < 0)
-			break; /* as CUDA: it ends there */
-		chosen[count] = seen[n];
+		if (gpu != MACHINE_NOWHERE)
+			gpus[count++] = gpu;
 	}
-	in->gpus = chosen;
+	for (size_t i = 0; gpus && !v->known && i < m->gpu_count; i++)
+		if (m->gpus[i].maker == v->own.maker)
+			gpus[count++] = (int)i;
+	in->gpus = gpus;
 	in->gpu_count = count;
 }
 
-/* The i-th for worker i. */
-static void deal_gpus(const struct deciding *d, struct placing *in)
+/* Each worker's own, all of them; placement counts the first. */
+static void deal_gpus(const struct deciding *d, struct plan *p, struct placing *in)
 {
+	const struct visible *v = &p->visible;
+	int *all = arena_alloc(d->s->arena, (size_t)in->workers * v->per_worker * sizeof *all);
 	int *of = arena_alloc(d->s->arena, in->workers * sizeof *of);
 
-	for (unsigned i = 0; of && i < in->workers; i++)
-		of[i] = i < in->gpu_count ? in->gpus[i] : MACHINE_NOWHERE;
+	for (unsigned i = 0; all && of && i < in->workers; i++) {
+		for (unsigned n = 0; n < v->per_worker; n++)
+			all[i * v->per_worker + n] = visible_is_there(v, i, n) ?
+				visible_gpu(v, in->machine, visible_device(v, i, n, d->s->arena)) :
+				MACHINE_NOWHERE;
+		of[i] = all[i * v->per_worker];
+	}
+	p->gpus_of = all;
 	in->gpu_of = of;
 }
 
@@ -128,8 +126,10 @@ int decide_placement(const struct deciding *d, struct plan *p)
 		choose_bind(s, &in);
 		choose_memory(s, &in);
 	}
-	find_gpus(d, &in);
-	deal_gpus(d, &in);
+	find_gpus(d, p, &in);
+	deal_gpus(d, p, &in);
+	if (arena_failed(s->arena))
+		return failure_oom(d->why);
 	if (placement_make(&in, s->arena, ret, d->why) < 0)
 		return d->why->code;
 	for (size_t i = 0; i < ret->notes.count; i++)

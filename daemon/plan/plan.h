@@ -14,6 +14,7 @@
 #include "daemon/plan/attributes.h"
 #include "daemon/plan/output_plan.h"
 #include "daemon/plan/introduction.h"
+#include "daemon/plan/visible.h"
 
 struct agreement;
 struct arena;
@@ -97,6 +98,8 @@ struct plan {
 	const char *master_addr;           /* NULL: the nodes learn it when they meet */
 	const char *omp_num_threads;       /* NULL: left as it is; "auto": the placement's */
 	const char *omp_from;              /* what decided it */
+	const int *gpus_of; /* each local rank's own, visible.per_worker each, as the machine numbers
+			     * them, or MACHINE_NOWHERE; NULL without a placement */
 	const struct placement *placement; /* of all workers of this node; NULL: nobody asks */
 	const char *nccl_socket_ifname;    /* NULL: left as it is */
 	enum mpi_env mpi_env;
@@ -105,7 +108,8 @@ struct plan {
 	const char *slurm_tasks; /* "2(x3),1": workers of each node; NULL: no Slurm task is shown */
 	const char *const *env;  /* the launcher's, borrowed */
 	const struct env_change *user_env;
-	struct stdio input; /* of every worker */
+	struct visible visible; /* GPUs */
+	struct stdio input;     /* of every worker */
 	struct output_plan output;
 
 	unsigned start_first, start_count; /* local ranks to start: all, one, or none of them */

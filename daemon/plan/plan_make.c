@@ -10,7 +10,6 @@
 #include "common/notes.h"
 #include "config/settings.h"
 #include "daemon/check/phases.h"
-#include "daemon/facts/devices.h"
 #include "daemon/facts/facts.h"
 #include "daemon/plan/decide.h"
 #include "daemon/plan/topology.h"
@@ -87,17 +86,15 @@ static void note_proc(const struct deciding *d)
 		notes_add(d->notes, NOTE_WARNING, "/proc is not mounted: %s", then);
 }
 
-/* The i-th device for worker i, so the launcher's list must be long enough. */
-static int check_devices(const struct deciding *d, const struct plan *p)
+/* LOCAL_RANK numbers what a worker sees, so it is 0 where that is its own GPU only. */
+static int decide_visible(const struct deciding *d, struct plan *p)
 {
-	const char *list;
-	const char *variable = devices_variable(p->env, &list);
-
-	if (!p->virtual_local_rank || !list || devices_count(list) >= p->nproc)
-		return 0;
-	return failure_usage(d->why,
-		"--virtual-local-rank: %u workers, but %s=%s has fewer devices", p->nproc, variable,
-		list);
+	p->visible.per_worker = 1; /* for what is decided after a failure, to find the next */
+	if (visible_choose(d->s, p->env, &d->facts->gpus, &p->visible, d->why) < 0 ||
+		visible_check(d->s, &p->visible, p->nproc, d->why) < 0)
+		return d->why->code;
+	p->virtual_local_rank = p->visible.how == VISIBLE_ONE;
+	return 0;
 }
 
 /* What --job-name says; else the base name of --config's file, without ".conf"; else the id that
@@ -186,7 +183,6 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.use_env = settings_flag(s, SET_USE_ENV) || settings_flag(s, SET_NODE_ENV),
 		.node_env = settings_flag(s, SET_NODE_ENV),
 		.expand_args = (enum expansion)settings_number(s, SET_EXPAND_ARGS),
-		.virtual_local_rank = settings_flag(s, SET_VIRTUAL_LOCAL_RANK),
 		.local_rank_arg = settings_text(s, SET_LOCAL_RANK_ARG),
 		.run_id = settings_flag(s, SET_STANDALONE) ? facts->random_id :
 							     settings_text(s, SET_RDZV_ID),
@@ -235,7 +231,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 			       (struct among){ p.first_rank, p.world_size };
 	if (p.process.is)
 		place_process(&p);
-	if (!failure_go_on(check_devices(d, &p), d->why) ||
+	if (!failure_go_on(decide_visible(d, &p), d->why) ||
 		!failure_go_on(reactions_make(s, &p.reactions, d->why), d->why) ||
 		!failure_go_on(decide_attributes(d, &p), d->why) ||
 		!failure_go_on(decide_start(d, nproc_of_node, &p), d->why) ||

@@ -9,6 +9,7 @@
 #include "common/num.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
+#include "daemon/plan/visible.h"
 
 /* --node-env: what starts its own ranks is started once, whatever the system's file or a list of
  * nodes says for other jobs. */
@@ -27,13 +28,59 @@ static int one_script(const struct deciding *d, struct topology *t)
 	return 0;
 }
 
-static int nproc_find(const struct deciding *d, struct topology *t)
+/* How many workers the GPUs that launchd sees suffice for; 0: there are none, or nobody knows. Of
+ * NVIDIA's a list alone doesn't tell whether they are there. */
+static int workers_by_gpus(const struct deciding *d, unsigned *ret)
+{
+	struct visible v;
+
+	*ret = 0;
+	if (visible_choose(d->s, d->facts->env, &d->facts->gpus, &v, d->why) < 0)
+		return d->why->code;
+	if (v.own.maker == GPU_NVIDIA && !d->facts->gpus.known)
+		return 0;
+	*ret = visible_workers(&v);
+	if (*ret > 0 && v.list.count % v.per_worker != 0)
+		notes_add(d->notes, NOTE_WARNING,
+			"%s: %zu of %zu GPUs are left over, as each worker takes %u",
+			settings_label(d->s, SET_GPUS_PER_WORKER), v.list.count % v.per_worker,
+			v.list.count, v.per_worker);
+	return 0;
+}
+
+/* --nproc_per_node auto, cpu, gpu */
+static int nproc_count(const struct deciding *d, struct topology *t)
 {
 	const char *text = settings_text(d->s, SET_NPROC_PER_NODE);
 	const char *where = settings_where(d->s, SET_NPROC_PER_NODE);
+	bool by_cpus = settings_is(d->s, SET_NPROC_PER_NODE, "cpu");
+	unsigned by_gpus = 0;
 
+	if (!by_cpus && workers_by_gpus(d, &by_gpus) < 0)
+		return d->why->code;
+	if (by_gpus > 0) {
+		t->nproc = by_gpus;
+		t->nproc_from = arena_printf(d->s->arena, "%s=%s, GPUs", where, text);
+	} else if (by_cpus || settings_is(d->s, SET_NPROC_PER_NODE, "auto")) {
+		t->nproc = d->facts->cpus;
+		t->nproc_from = arena_printf(d->s->arena, "%s=%s, CPUs", where, text);
+	} else if (settings_number(d->s, SET_GPUS_PER_WORKER) > 1 && d->facts->gpus.count > 0) {
+		return failure_usage(d->why,
+			"%s: \"gpu\" means one worker for %u GPUs (%s), but there are fewer", where,
+			(unsigned)settings_number(d->s, SET_GPUS_PER_WORKER),
+			settings_label(d->s, SET_GPUS_PER_WORKER));
+	} else {
+		return failure_usage(d->why,
+			"%s: \"gpu\" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here",
+			where);
+	}
+	return 0;
+}
+
+static int nproc_find(const struct deciding *d, struct topology *t)
+{
 	t->nproc = (unsigned)settings_number(d->s, SET_NPROC_PER_NODE);
-	t->nproc_from = where;
+	t->nproc_from = settings_where(d->s, SET_NPROC_PER_NODE);
 	if (settings_flag(d->s, SET_NODE_ENV))
 		return one_script(d, t);
 	if (listed_slots(d, t, &t->hosts) < 0)
@@ -44,21 +91,7 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 		t->nproc = own->slots;
 		t->nproc_from = arena_printf(d->s->arena, "%s: slots", own->where);
 	}
-	if (t->nproc)
-		return 0;
-	if (settings_is(d->s, SET_NPROC_PER_NODE, "cpu") ||
-		(settings_is(d->s, SET_NPROC_PER_NODE, "auto") && d->facts->gpus == 0)) {
-		t->nproc = d->facts->cpus;
-		t->nproc_from = arena_printf(d->s->arena, "%s=%s, CPUs", where, text);
-	} else if (d->facts->gpus == 0) {
-		return failure_usage(d->why,
-			"%s: \"gpu\" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here",
-			where);
-	} else {
-		t->nproc = d->facts->gpus;
-		t->nproc_from = arena_printf(d->s->arena, "%s=%s, GPUs", where, text);
-	}
-	return 0;
+	return t->nproc ? 0 : nproc_count(d, t);
 }
 
 /* Several tasks of one step on a node would each start all of the node's workers. */

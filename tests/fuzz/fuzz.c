@@ -137,6 +137,9 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		PROMISE((int64_t)v->number >= (int64_t)row->min);
 		PROMISE((int64_t)v->number <= (int64_t)row->max);
 		break;
+	case KIND_DEVICES:
+		PROMISE(gpus_check(v->text) == 0);
+		break;
 	case KIND_ENDS:
 		PROMISE(ends_check(v->text) == 0);
 		break;

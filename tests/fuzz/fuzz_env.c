@@ -215,7 +215,7 @@ static void read_words(struct reading *r, const struct words *w)
 	struct facts facts = { .env = env,
 		.hostname = "node7",
 		.cpus = 3,
-		.gpus = 2,
+		.gpus = { .known = true, .count = 2 },
 		.random_id = "id",
 		.program = { .path = "/usr/bin/python3", .from = "PATH" } };
 

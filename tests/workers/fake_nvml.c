@@ -9,7 +9,8 @@
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used fabric status health xid
- * as the functions below read them. Built with OLD_DRIVER it lacks what a driver of 2021 lacked. */
+ * as the functions below read them. $FAKE_GPU_BUSES is a list of their addresses, "0000:3b:00.0".
+ * Built with OLD_DRIVER it lacks what a driver of 2021 lacked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,16 @@ int nvmlDeviceGetCount_v2(unsigned *count);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret);
 int nvmlShutdown(void);
 int nvmlSystemGetDriverVersion(char *ret, unsigned size);
+struct pci_info {
+	char bus_legacy[16];
+	unsigned domain, bus, device, device_id, subsystem_id;
+	char bus_id[32];
+};
+
 int nvmlDeviceGetName(void *device, char *ret, unsigned size);
 int nvmlDeviceGetUUID(void *device, char *ret, unsigned size);
 int nvmlDeviceGetIndex(void *device, unsigned *ret);
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret);
 int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values);
 int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *ret);
 int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
@@ -179,6 +187,22 @@ int nvmlDeviceGetIndex(void *device, unsigned *ret)
 {
 	*ret = (unsigned)index_of(device);
 	return begin("nvmlDeviceGetIndex", device);
+}
+
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret)
+{
+	int gpu = index_of(device);
+	char *at = getenv("FAKE_GPU_BUSES");
+
+	*ret = (struct pci_info){ .bus = 0x10 + (unsigned)gpu };
+	for (int i = 0; at && *at && i <= gpu; i++) {
+		ret->domain = (unsigned)strtoul(at, &at, 16);
+		ret->bus = (unsigned)strtoul(at + 1, &at, 16);
+		ret->device = (unsigned)strtoul(at + 1, &at, 16);
+		at += strcspn(at, ",");
+		at += *at == ',';
+	}
+	return begin("nvmlDeviceGetPciInfo", device);
 }
 
 int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values)

@@ -76,7 +76,7 @@ static const struct foreign_row {
 	{ "hosts", "--cluster-nodes" },
 	{ "H", "--cluster-nodes" },
 	{ "include", "--cluster-nodes" },
-	{ "gpu_ids", "CUDA_VISIBLE_DEVICES" },
+	{ "gpu_ids", "--gpus" },
 	{ "start-timeout", "--join-timeout" },
 	{ "x", "--env NAME=VALUE" },
 	{ "map-by", "mpirun" },

@@ -80,6 +80,8 @@ static const struct value_row {
 	{ "a signed number: far too high", SET_NICE, "99999999999999999999", -EINVAL, 0 },
 	{ "limits", SET_RLIMIT, "core=0", 0, 0 },
 	{ "limits: none", SET_RLIMIT, "", -EINVAL, 0 },
+	{ "GPUs: all", SET_GPUS, "all", 0, 0 },
+	{ "GPUs: none", SET_GPUS, "", -EINVAL, 0 },
 	{ "a text", SET_ROLE, "trainer", 0, 0 },
 	{ "a text: nothing", SET_ROLE, "", -EINVAL, 0 },
 	{ "a text that may be empty", SET_RDZV_ENDPOINT, "", 0, 0 },

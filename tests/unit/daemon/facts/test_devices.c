@@ -76,27 +76,55 @@ static void test_entries(void **state)
 
 static const struct variable_row {
 	const char *says;
-	const char *env[3];
-	const char *variable, *list; /* list NULL: not set */
+	const char *env[4];
+	enum gpu_maker here, maker;
+	const char *variable, *list, *outer; /* list, outer NULL: not set */
 } variables[] = {
-	{ "neither is set", { NULL }, "CUDA_VISIBLE_DEVICES", NULL },
-	{ "CUDA's", { "CUDA_VISIBLE_DEVICES=1" }, "CUDA_VISIBLE_DEVICES", "1" },
-	{ "CUDA's, empty", { "CUDA_VISIBLE_DEVICES=" }, "CUDA_VISIBLE_DEVICES", "" },
-	{ "AMD's comes first", { "CUDA_VISIBLE_DEVICES=1", "HIP_VISIBLE_DEVICES=2" },
-		"HIP_VISIBLE_DEVICES", "2" },
+	{ "none is set", { NULL }, GPU_NVIDIA, GPU_NVIDIA, "CUDA_VISIBLE_DEVICES", NULL, NULL },
+	{ "none is set where AMD's GPUs are", { NULL }, GPU_AMD, GPU_AMD, "HIP_VISIBLE_DEVICES",
+		NULL, NULL },
+	{ "none is set where Intel's GPUs are", { NULL }, GPU_INTEL, GPU_INTEL, "ZE_AFFINITY_MASK",
+		NULL, NULL },
+	{ "CUDA's", { "CUDA_VISIBLE_DEVICES=1" }, GPU_NVIDIA, GPU_NVIDIA, "CUDA_VISIBLE_DEVICES",
+		"1", NULL },
+	{ "CUDA's, empty", { "CUDA_VISIBLE_DEVICES=" }, GPU_NVIDIA, GPU_NVIDIA,
+		"CUDA_VISIBLE_DEVICES", "", NULL },
+	{ "CUDA's, which HIP obeys", { "CUDA_VISIBLE_DEVICES=1" }, GPU_AMD, GPU_AMD,
+		"CUDA_VISIBLE_DEVICES", "1", NULL },
+	{ "AMD's comes first", { "CUDA_VISIBLE_DEVICES=1", "HIP_VISIBLE_DEVICES=2" }, GPU_NVIDIA,
+		GPU_AMD, "HIP_VISIBLE_DEVICES", "2", NULL },
 	{ "AMD's, empty, does not", { "CUDA_VISIBLE_DEVICES=1", "HIP_VISIBLE_DEVICES=" },
-		"CUDA_VISIBLE_DEVICES", "1" },
+		GPU_NVIDIA, GPU_NVIDIA, "CUDA_VISIBLE_DEVICES", "1", NULL },
+	{ "that of AMD's runtime is around HIP's", { "ROCR_VISIBLE_DEVICES=4,5" }, GPU_NVIDIA,
+		GPU_AMD, "HIP_VISIBLE_DEVICES", NULL, "4,5" },
+	{ "both of AMD's", { "ROCR_VISIBLE_DEVICES=4,5", "HIP_VISIBLE_DEVICES=1" }, GPU_NVIDIA,
+		GPU_AMD, "HIP_VISIBLE_DEVICES", "1", "4,5" },
+	{ "that of AMD's runtime, empty", { "ROCR_VISIBLE_DEVICES=" }, GPU_NVIDIA, GPU_NVIDIA,
+		"CUDA_VISIBLE_DEVICES", NULL, NULL },
+	{ "Intel's", { "ZE_AFFINITY_MASK=0.0" }, GPU_NVIDIA, GPU_INTEL, "ZE_AFFINITY_MASK", "0.0",
+		NULL },
+	{ "Intel's beside another's", { "ZE_AFFINITY_MASK=0", "CUDA_VISIBLE_DEVICES=1" },
+		GPU_NVIDIA, GPU_NVIDIA, "CUDA_VISIBLE_DEVICES", "1", NULL },
+	{ "another's where Intel's GPUs are", { "ZE_AFFINITY_MASK=0", "CUDA_VISIBLE_DEVICES=" },
+		GPU_INTEL, GPU_INTEL, "ZE_AFFINITY_MASK", "0", NULL },
 };
+
+static void assert_maybe(const char *text, const char *expected)
+{
+	assert_true((text == NULL) == (expected == NULL));
+	if (text)
+		assert_string_equal(text, expected);
+}
 
 static void test_variable(void **state)
 {
 	const struct variable_row *row = *state;
-	const char *list = "untouched";
+	struct device_list l = devices_find(row->env, row->here);
 
-	assert_string_equal(devices_variable(row->env, &list), row->variable);
-	assert_true((list == NULL) == (row->list == NULL));
-	if (list)
-		assert_string_equal(list, row->list);
+	assert_int_equal(l.maker, row->maker);
+	assert_string_equal(l.variable, row->variable);
+	assert_maybe(l.list, row->list);
+	assert_maybe(l.outer, row->outer);
 }
 
 int main(void)

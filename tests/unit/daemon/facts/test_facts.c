@@ -16,6 +16,7 @@
 /* How often each was asked, and whether it fails. */
 static struct asked {
 	unsigned gpus, interfaces, torch;
+	bool ids; /* of the GPUs */
 	bool fails;
 } asked;
 
@@ -29,7 +30,8 @@ static struct played {
 /* NO_GROUP: it is no terminal, or not this session's; UNSEEN_GROUP: tcgetpgrp(3) has no number. */
 enum { NO_GROUP = -1, UNSEEN_GROUP = 0, OURS = 700, ANOTHERS = 600 };
 
-int __wrap_gpu_count(const char *const *env, unsigned *ret, struct failure *why);
+int __wrap_gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus *ret,
+	struct failure *why);
 int __wrap_interfaces_read(struct arena *arena, struct interfaces *ret, struct failure *why);
 const char *__wrap_torch_version_read(
 	const char *const *env, const char *python, struct arena *arena);
@@ -42,11 +44,14 @@ int __wrap_secret_draw(void *ret, size_t len, struct failure *why);
 int __wrap_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set);
 int __real_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set);
 
-int __wrap_gpu_count(const char *const *env, unsigned *ret, struct failure *why)
+int __wrap_gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus *ret,
+	struct failure *why)
 {
-	(void)env;
+	(void)arena;
+	assert_true(limit_ms > 0);
 	asked.gpus++;
-	*ret = 6;
+	asked.ids = with_ids;
+	*ret = (struct gpus){ .known = true, .count = 6 };
 	return asked.fails ? failure_set(why, -EIO, "no GPUs") : 0;
 }
 
@@ -147,6 +152,13 @@ static const struct asks_row {
 	{ "GPUs for nproc_per_node gpu", { SET_NPROC_PER_NODE, "gpu", NULL }, true, 6, 0, false },
 	{ "GPUs for auto", { SET_NPROC_PER_NODE, "auto", NULL }, true, 6, 0, false },
 	{ "none for a number", { SET_NPROC_PER_NODE, "4", NULL }, true, 0, 0, false },
+	{ "GPUs that are chosen", { SET_GPUS, "0,1", NULL }, true, 6, 0, false },
+	{ "none for all that there are", { SET_GPUS, "all", NULL }, true, 0, 0, false },
+	{ "GPUs for a number of each worker", { SET_GPUS_PER_WORKER, "2", NULL }, true, 6, 0,
+		false },
+	{ "GPUs for one of each worker", { SET_VISIBLE_DEVICES, "one", NULL }, true, 6, 0, false },
+	{ "none for torchrun's way to say that", { SET_VIRTUAL_LOCAL_RANK, "1", NULL }, true, 0, 0,
+		false },
 	{ "none for cpu", { SET_NPROC_PER_NODE, "cpu", NULL }, true, 0, 0, false },
 	{ "addresses for MASTER_ADDR", { 0, NULL, "MASTER_ADDR=10.0.0.7" }, true, 0, 2, false },
 	{ "none where it is empty", { 0, NULL, "MASTER_ADDR=" }, true, 0, 0, false },
@@ -168,7 +180,7 @@ static void test_asks(void **state)
 	settings_fixture_make(&b, false);
 	assert_outcome(read_facts(&b, &row->given, row->python, &f), 0, &b.why, NULL);
 	assert_int_equal(asked.gpus, row->gpus ? 1 : 0);
-	assert_int_equal(f.gpus, row->gpus);
+	assert_int_equal(f.gpus.count, row->gpus);
 	assert_int_equal(asked.interfaces, row->addresses ? 1 : 0);
 	assert_int_equal(f.addresses.count, row->addresses);
 	if (row->addresses)
@@ -180,6 +192,27 @@ static void test_asks(void **state)
 		assert_null(f.torch_version);
 	assert_string_equal(f.random_id, "");
 	settings_fixture_done(&b);
+}
+
+/* They take longer. */
+static void test_ids(void **state)
+{
+	static const struct {
+		const char *list;
+		bool ids;
+	} rows[] = { { "0,1", false }, { "GPU-a", true }, { "MIG-a", true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct given given = { SET_GPUS, rows[i].list, NULL };
+		struct settings_fixture b;
+		struct facts f = { 0 };
+
+		settings_fixture_make(&b, false);
+		assert_int_equal(read_facts(&b, &given, true, &f), 0);
+		assert_int_equal(asked.ids, rows[i].ids);
+		settings_fixture_done(&b);
+	}
 }
 
 static const struct fails_row {
@@ -412,6 +445,7 @@ int main(void)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_asks, asks);
+	suite_add(&s, "what GPUs are called is asked for names only", test_ids, NULL, NULL);
 	SUITE_ROWS(&s, test_fails, failures);
 	suite_add(&s, "the machine's name and CPUs", test_machine, NULL, NULL);
 	suite_add(&s, "--standalone has a random id", test_random_id, NULL, NULL);

@@ -139,6 +139,19 @@ static const char *const mpi[] = { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SI
 	"OMPI_COMM_WORLD_LOCAL_RANK=0", "PMIX_RANK=1", "OMPI_MCA_btl=tcp", "SLURM_PROCID=1",
 	"SLURM_JOB_ID=5", NULL };
 
+/* What the launcher sees is what workers see, one for each. */
+static struct visible visible_of(const char *const *env, enum visible_how how, struct arena *a)
+{
+	struct visible v = {
+		.how = how, .own = devices_find(env, GPU_NVIDIA), .per_worker = 1, .from = "--here"
+	};
+
+	v.known = v.own.list != NULL;
+	for (unsigned i = 0; v.known && i < devices_count(v.own.list); i++)
+		vec_add(a, &v.list, devices_nth(a, v.own.list, i));
+	return v;
+}
+
 static const struct jax_row {
 	const char *says;
 	enum mpi_env policy;
@@ -146,38 +159,43 @@ static const struct jax_row {
 	bool is_virtual;
 	const char *env[4];
 	const char *name, *value; /* "": not touched; NULL: removed */
+	unsigned gpus;            /* of each worker; 0: one */
 } jax[] = {
-	{ "where rank 0 is", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_COORDINATOR_ADDRESS",
-		"h:7" },
-	{ "for scripts", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_NUM_PROCESSES", "13" },
-	{ "for scripts", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_PROCESS_ID", "11" },
-	{ "a device each", MPI_ENV_REWRITE, 5, false, { "JAX_LOCAL_DEVICE_IDS=0,1" },
-		"JAX_LOCAL_DEVICE_IDS", "3" },
+	{ "where rank 0 is", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_COORDINATOR_ADDRESS", "h:7",
+		0 },
+	{ "for scripts", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_NUM_PROCESSES", "13", 0 },
+	{ "for scripts", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_PROCESS_ID", "11", 0 },
+	{ "a device each", MPI_ENV_REWRITE, 5, false, { "JAX_LOCAL_DEVICE_IDS=0,1", 0 },
+		"JAX_LOCAL_DEVICE_IDS", "3", 0 },
+	{ "two devices each", MPI_ENV_REWRITE, 5, false, { NULL }, "JAX_LOCAL_DEVICE_IDS", "6,7",
+		2 },
+	{ "the only two that are seen", MPI_ENV_REWRITE, 5, true, { NULL }, "JAX_LOCAL_DEVICE_IDS",
+		"0,1", 2 },
 	{ "the only one that is seen", MPI_ENV_REWRITE, 5, true, { NULL }, "JAX_LOCAL_DEVICE_IDS",
-		"0" },
-	{ "the user's for one worker", MPI_ENV_REWRITE, 1, false, { "JAX_LOCAL_DEVICE_IDS=0,1" },
-		"JAX_LOCAL_DEVICE_IDS", "" },
+		"0", 0 },
+	{ "the user's for one worker", MPI_ENV_REWRITE, 1, false, { "JAX_LOCAL_DEVICE_IDS=0,1", 0 },
+		"JAX_LOCAL_DEVICE_IDS", "", 0 },
 	{ "whom JAX takes for mpirun", MPI_ENV_REWRITE, 5, false, { NULL }, "OMPI_MCA_orte_hnp_uri",
-		"" },
-	{ "not mpirun itself", MPI_ENV_REWRITE, 5, false, { "OMPI_MCA_orte_hnp_uri=x" },
-		"OMPI_MCA_orte_hnp_uri", "" },
+		"", 0 },
+	{ "not mpirun itself", MPI_ENV_REWRITE, 5, false, { "OMPI_MCA_orte_hnp_uri=x", 0 },
+		"OMPI_MCA_orte_hnp_uri", "", 0 },
 	{ "a rank", MPI_ENV_SCRUB, 5, false, { "OMPI_COMM_WORLD_RANK=1" }, "OMPI_COMM_WORLD_RANK",
-		"11" },
-	{ "a size", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_SIZE", "13" },
-	{ "a local rank", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_RANK", "3" },
-	{ "a local size", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_SIZE", "5" },
+		"11", 0 },
+	{ "a size", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_SIZE", "13", 0 },
+	{ "a local rank", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_RANK", "3", 0 },
+	{ "a local size", MPI_ENV_SCRUB, 5, false, { NULL }, "OMPI_COMM_WORLD_LOCAL_SIZE", "5", 0 },
 	{ "not Open MPI 5", MPI_ENV_REWRITE, 5, false, { "OMPI_VERSION=5.0.1" }, "OMPI_VERSION",
-		"4" },
-	{ "what is not there need not be", MPI_ENV_REWRITE, 5, false, { NULL }, "OMPI_VERSION",
-		"" },
-	{ "another job's", MPI_ENV_REWRITE, 5, false, { "JAX_COORDINATOR_BIND_ADDRESS=x" },
-		"JAX_COORDINATOR_BIND_ADDRESS", NULL },
-	{ "an MPI process keeps mpirun", MPI_ENV_KEEP, 5, false, { "OMPI_MCA_orte_hnp_uri=x" },
-		"OMPI_MCA_orte_hnp_uri", "" },
-	{ "and its rank", MPI_ENV_KEEP, 5, false, { "OMPI_COMM_WORLD_RANK=11" },
-		"OMPI_COMM_WORLD_RANK", "" },
-	{ "a process that is none gets one", MPI_ENV_KEEP, 5, false, { NULL },
-		"OMPI_COMM_WORLD_RANK", "11" },
+		"4", 0 },
+	{ "what is not there need not be", MPI_ENV_REWRITE, 5, false, { NULL }, "OMPI_VERSION", "",
+		0 },
+	{ "another job's", MPI_ENV_REWRITE, 5, false, { "JAX_COORDINATOR_BIND_ADDRESS=x", 0 },
+		"JAX_COORDINATOR_BIND_ADDRESS", NULL, 0 },
+	{ "an MPI process keeps mpirun", MPI_ENV_KEEP, 5, false, { "OMPI_MCA_orte_hnp_uri=x", 0 },
+		"OMPI_MCA_orte_hnp_uri", "", 0 },
+	{ "and its rank", MPI_ENV_KEEP, 5, false, { "OMPI_COMM_WORLD_RANK=11", 0 },
+		"OMPI_COMM_WORLD_RANK", "", 0 },
+	{ "a process that is none gets one", MPI_ENV_KEEP, 5, false, { NULL, 0 },
+		"OMPI_COMM_WORLD_RANK", "11", 0 },
 };
 
 static void test_jax(void **state)
@@ -193,6 +211,8 @@ static void test_jax(void **state)
 	p.nproc = row->nproc;
 	p.mpi_env = row->policy;
 	p.virtual_local_rank = row->is_virtual;
+	p.visible = visible_of(row->env, row->is_virtual ? VISIBLE_ONE : VISIBLE_KEEP, &a);
+	p.visible.per_worker = row->gpus > 0 ? row->gpus : 1;
 	p.library.jax_coordinator = "h:7";
 	plan_environment(&p, 3, &attempt, &a, &edits);
 	if (!row->value || *row->value || (mpirun && !kept))
@@ -398,7 +418,6 @@ static const struct device_row {
 	{ "the list's own entry", { "CUDA_VISIBLE_DEVICES=3,5" }, "5", NULL },
 	{ "blanks around an entry", { "CUDA_VISIBLE_DEVICES=3, 5 ,7" }, "5", NULL },
 	{ "names of devices", { "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b" }, "GPU-b", NULL },
-	{ "a list that ends before", { "CUDA_VISIBLE_DEVICES=3," }, "1", NULL },
 	{ "AMD's list is that of both", { "HIP_VISIBLE_DEVICES=2,4", "CUDA_VISIBLE_DEVICES=3,5" },
 		"4", "4" },
 	{ "an empty one of AMD's is none", { "HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=3,5" },
@@ -413,6 +432,7 @@ static void test_device(void **state)
 	struct env_edits edits = { 0 };
 
 	p.virtual_local_rank = true;
+	p.visible = visible_of(row->env, VISIBLE_ONE, &a);
 	plan_environment(&p, 1, &attempt, &a, &edits);
 	assert_string_equal(edit_of(&edits, "CUDA_VISIBLE_DEVICES")->value, row->cuda);
 	if (row->hip)
@@ -422,6 +442,67 @@ static void test_device(void **state)
 	assert_edit(&edits, "LOCAL_RANK", "0", ENV_SET);
 	assert_edit(&edits, "RANK", "9", ENV_SET);
 	assert_edit(&edits, "LOCAL_WORLD_SIZE", "5", ENV_SET);
+	arena_done(&a);
+}
+
+/* What worker 1 is told of the GPUs 3, 5, 7 and 9 of each maker. */
+static const struct shows_row {
+	const char *says;
+	enum gpu_maker maker;
+	enum visible_how how;
+	bool chosen;
+	unsigned per_worker;
+	const char *cuda, *hip, *ze; /* NULL: not touched */
+	const char *rank;
+} shows[] = {
+	{ "all of them, without a word", GPU_NVIDIA, VISIBLE_KEEP, false, 1, NULL, NULL, NULL,
+		"1" },
+	{ "all that were chosen", GPU_NVIDIA, VISIBLE_KEEP, true, 2, "3,5,7,9", NULL, NULL, "1" },
+	{ "its own", GPU_NVIDIA, VISIBLE_ONE, true, 1, "5", NULL, NULL, "0" },
+	{ "its own two", GPU_NVIDIA, VISIBLE_ONE, false, 2, "7,9", NULL, NULL, "0" },
+	{ "none", GPU_NVIDIA, VISIBLE_NONE, false, 1, "-1", NULL, NULL, "1" },
+	{ "AMD's that were chosen", GPU_AMD, VISIBLE_KEEP, true, 1, "3,5,7,9", "3,5,7,9", NULL,
+		"1" },
+	{ "AMD's own", GPU_AMD, VISIBLE_ONE, false, 1, "5", "5", NULL, "0" },
+	{ "none of AMD's", GPU_AMD, VISIBLE_NONE, false, 1, "-1", "-1", NULL, "1" },
+	{ "Intel's that were chosen", GPU_INTEL, VISIBLE_KEEP, true, 1, NULL, NULL, "3,5,7,9",
+		"1" },
+	{ "Intel's own", GPU_INTEL, VISIBLE_ONE, false, 1, NULL, NULL, "5", "0" },
+};
+
+static void assert_maybe(const struct env_edits *edits, const char *name, const char *value)
+{
+	if (value)
+		assert_edit(edits, name, value, ENV_SET);
+	else
+		assert_null(edit_of(edits, name));
+}
+
+static void test_shows(void **state)
+{
+	static const char *const list[] = { "3", "5", "7", "9" };
+	const struct shows_row *row = *state;
+	static const char *const env[] = { NULL };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	p.visible = (struct visible){ .how = row->how,
+		.own = devices_find(env, row->maker),
+		.known = true,
+		.chosen = row->chosen,
+		.per_worker = row->per_worker,
+		.from = "--here",
+		.list_from = "--there" };
+	for (size_t i = 0; i < 4; i++)
+		vec_add(&a, &p.visible.list, list[i]);
+	p.virtual_local_rank = row->how == VISIBLE_ONE;
+	plan_environment(&p, 1, &attempt, &a, &edits);
+	assert_maybe(&edits, "CUDA_VISIBLE_DEVICES", row->cuda);
+	assert_maybe(&edits, "HIP_VISIBLE_DEVICES", row->hip);
+	assert_maybe(&edits, "ZE_AFFINITY_MASK", row->ze);
+	assert_null(edit_of(&edits, "ROCR_VISIBLE_DEVICES"));
+	assert_edit(&edits, "LOCAL_RANK", row->rank, ENV_SET);
 	arena_done(&a);
 }
 
@@ -490,6 +571,7 @@ static void test_refused(void **state)
 	p.omp_from = "unset, several workers";
 	p.nccl_socket_ifname = "eth0";
 	settings_fixture_make(&b, false);
+	p.visible = visible_of(env, VISIBLE_ONE, &b.arena);
 	plan_environment(&p, 3, &attempt, &b.arena, &edits);
 	for (size_t i = 0; i < edits.count; i++) {
 		struct failure why = { 0 };
@@ -537,6 +619,7 @@ int main(void)
 	SUITE_ROWS(&s, test_policy, policies);
 	SUITE_ROWS(&s, test_nccl, nccls);
 	SUITE_ROWS(&s, test_device, devices);
+	SUITE_ROWS(&s, test_shows, shows);
 	suite_add(&s, "nothing else is touched", test_nothing_else, NULL, NULL);
 	suite_add(&s, "rewritten names have the worker's own values", test_rewritten, NULL, NULL);
 	suite_add(&s, "one script for each node", test_node, NULL, NULL);

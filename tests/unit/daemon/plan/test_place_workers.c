@@ -87,10 +87,20 @@ static void fill(struct settings_fixture *b, const struct put *put, size_t count
 }
 
 /* As decide_placement() finds it. */
-static struct plan plan_for(const struct settings *s, unsigned workers)
+static struct plan plan_for(const struct deciding *d, unsigned workers)
 {
-	return (struct plan){ .nproc = workers,
-		.limits.cpus = settings_number(s, SET_CGROUP_CPUS) };
+	struct plan p = { .nproc = workers, .limits.cpus = settings_number(d->s, SET_CGROUP_CPUS) };
+
+	assert_int_equal(
+		visible_choose(d->s, d->facts->env, &d->facts->gpus, &p.visible, d->why), 0);
+	return p;
+}
+
+/* What a list of AMD's shows is AMD's. */
+static void change_maker(struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_count; i++)
+		m->gpus[i].maker = GPU_AMD;
 }
 
 static void test_decide(void **state)
@@ -106,8 +116,10 @@ static void test_decide(void **state)
 
 	settings_fixture_make(&b, false);
 	machine = model_make(&models[MODEL_NPS4], &b.arena);
+	if (row->env && *row->env == 'H')
+		change_maker(&machine);
 	fill(&b, row->put, 3);
-	p = plan_for(&b.s, row->workers);
+	p = plan_for(&d, row->workers);
 	rc = decide_placement(&d, &p);
 	if (row->note && !*row->note) { /* a GPU is asked for that isn't there */
 		assert_outcome(rc, -EINVAL, &b.why, "local rank 1 has no GPU");
@@ -147,7 +159,7 @@ static void test_no_policies(void **state)
 		machine = model_make(&models[MODEL_LAPTOP], &b.arena);
 		machine.memory_error = EPERM;
 		fill(&b, &cases[i].put, 1);
-		p = plan_for(&b.s, 2);
+		p = plan_for(&d, 2);
 		assert_int_equal(decide_placement(&d, &p), 0);
 		assert_int_equal(p.placement->of[1].memory, MEMORY_LEFT);
 		assert_int_equal(p.placement->of[1].nodes.words, 0);

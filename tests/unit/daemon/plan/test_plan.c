@@ -107,7 +107,7 @@ static const struct make_row {
 	{ "too few devices", 3, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
 		{ "CUDA_VISIBLE_DEVICES=3,5" }, -EINVAL, NULL, NULL, "CUDA_VISIBLE_DEVICES=3,5" },
 	{ "an empty list of devices", 1, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
-		{ "CUDA_VISIBLE_DEVICES=" }, -EINVAL, NULL, NULL, "fewer devices" },
+		{ "CUDA_VISIBLE_DEVICES=" }, -EINVAL, NULL, NULL, "need 1 GPUs, but there are 0" },
 	{ "AMD's list is the list of both", 2, LAUNCHER_NONE, false,
 		{ { SET_VIRTUAL_LOCAL_RANK, "1" } },
 		{ "CUDA_VISIBLE_DEVICES=3,5", "HIP_VISIBLE_DEVICES=1" }, -EINVAL, NULL, NULL,

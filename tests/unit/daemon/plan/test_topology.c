@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
@@ -12,19 +13,32 @@ static const struct nproc_row {
 	int rc;
 	unsigned nproc;
 	const char *from; /* or part of the sentence */
+	const char *chosen, *per_worker;
 } nprocs[] = {
-	{ "a number", "3", 8, 2, 0, 3, "--here" },
-	{ "cpu", "cpu", 8, 2, 0, 8, "--here=cpu, CPUs" },
-	{ "gpu", "gpu", 8, 2, 0, 2, "--here=gpu, GPUs" },
-	{ "auto with GPUs", "auto", 8, 2, 0, 2, "--here=auto, GPUs" },
-	{ "auto without any", "auto", 8, 0, 0, 8, "--here=auto, CPUs" },
-	{ "gpu without any", "gpu", 8, 0, -EINVAL, 0, "no GPU" },
+	{ "a number", "3", 8, 2, 0, 3, "--here", NULL, NULL },
+	{ "cpu", "cpu", 8, 2, 0, 8, "--here=cpu, CPUs", NULL, NULL },
+	{ "gpu", "gpu", 8, 2, 0, 2, "--here=gpu, GPUs", NULL, NULL },
+	{ "auto with GPUs", "auto", 8, 2, 0, 2, "--here=auto, GPUs", NULL, NULL },
+	{ "auto without any", "auto", 8, 0, 0, 8, "--here=auto, CPUs", NULL, NULL },
+	{ "gpu without any", "gpu", 8, 0, -EINVAL, 0, "no GPU", NULL, NULL },
+	{ "gpu, two of which are chosen", "gpu", 8, 6, 0, 2, "--here=gpu, GPUs", "0,5", NULL },
+	{ "gpu, two for each worker", "gpu", 8, 6, 0, 3, "--here=gpu, GPUs", NULL, "2" },
+	{ "gpu, some are left over", "gpu", 8, 6, 0, 1, "--here=gpu, GPUs", NULL, "4" },
+	{ "gpu, two of three chosen ones for each", "gpu", 8, 6, 0, 1, "--here=gpu, GPUs", "0-2",
+		"2" },
+	{ "gpu, fewer than each worker needs", "gpu", 8, 6, -EINVAL, 0, "but there are fewer", NULL,
+		"7" },
+	{ "gpu that isn't there", "gpu", 8, 2, -EINVAL, 0, "no GPU 2 among the 2 GPUs", "2", NULL },
+	{ "auto with chosen GPUs that nobody can count", "auto", 8, 0, 0, 8, "--here=auto, CPUs",
+		"0,1", NULL },
 };
 
 static void test_nproc(void **state)
 {
 	const struct nproc_row *row = *state;
-	const struct facts facts = { .hostname = "h", .cpus = row->cpus, .gpus = row->gpus };
+	const struct facts facts = { .hostname = "h",
+		.cpus = row->cpus,
+		.gpus = { .known = row->gpus > 0, .count = row->gpus } };
 	struct topology t = { 0 };
 	struct settings_fixture b;
 	int rc;
@@ -34,11 +48,22 @@ static void test_nproc(void **state)
 	assert_int_equal(settings_put(&b.s, SET_NPROC_PER_NODE, row->text,
 				 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
 		0);
+	if (row->chosen)
+		assert_int_equal(settings_put(&b.s, SET_GPUS, row->chosen,
+					 (struct origin){ LEVEL_COMMAND_LINE, "--gpus" }, &b.why),
+			0);
+	if (row->per_worker)
+		assert_int_equal(
+			settings_put(&b.s, SET_GPUS_PER_WORKER, row->per_worker,
+				(struct origin){ LEVEL_COMMAND_LINE, "--gpus-per-worker" }, &b.why),
+			0);
 	rc = topology_begin(&d, &t);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->from : NULL);
 	assert_int_equal(t.nproc, row->nproc);
 	if (rc == 0)
 		assert_string_equal(t.nproc_from, row->from);
+	if (strcmp(row->says, "gpu, some are left over") == 0)
+		assert_note(&b.notes, NOTE_WARNING, "2 of 6 GPUs are left over");
 	settings_fixture_done(&b);
 }
 
