@@ -14,8 +14,10 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "common/text.h"
+#include "common/vec.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
+#include "daemon/facts/devices.h"
 #include "daemon/facts/gpu.h"
 #include "daemon/facts/machine_read.h"
 #include "daemon/join.h"
@@ -123,12 +125,14 @@ static void check_gpus(struct check *c)
 {
 	struct failure why = { 0 };
 	struct text found = { 0 };
-	unsigned count;
+	struct gpus gpus;
 
-	if (gpu_count(c->env, &count, &why) < 0)
+	if (gpus_read(false, GPUS_LIMIT_MS, c->s->arena, &gpus, &why) < 0)
 		text_add(&found, why.text);
 	else
-		text_printf(&found, "%u that workers would see", count);
+		text_printf(&found, "%u that workers would see",
+			devices_visible(
+				env_get(c->env, CUDA_DEVICES), gpus.known ? gpus.count : 0));
 	add_text(c, "GPUs", &found);
 }
 

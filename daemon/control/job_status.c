@@ -96,5 +96,6 @@ void job_status_json(const struct job_status *s, struct text *out)
 	for (size_t i = 0; i < s->worker_count; i++)
 		add_worker(&j, &s->workers[i]);
 	json_array_end(&j);
+	json_raw(&j, "placement", s->placement ? s->placement : "null");
 	json_object_end(&j);
 }

@@ -24,6 +24,7 @@ struct job_status {
 	size_t awaited_count;
 	const struct worker_status *workers;
 	size_t worker_count;
+	const char *placement; /* as JSON; NULL: nobody has asked for one */
 };
 
 struct worker_status {

@@ -242,6 +242,22 @@ size_t job_view_pids(const struct cjson *c, const cJSON *status, pid_t *ret, siz
 	return count;
 }
 
+/* Where launchers place workers. */
+static void add_placement(const struct viewing *v, const cJSON *status, struct text *out)
+{
+	const cJSON *placement = member_object(v->cjson, status, "placement");
+	const cJSON *lines = placement ? member_object(v->cjson, placement, "picture") : NULL;
+
+	if (!lines || !lines->child)
+		return;
+	text_add(out, "\nPlacement\n");
+	for (const cJSON *line = lines->child; line; line = line->next)
+		if (line->valuestring) {
+			add_shown(out, "  ", line->valuestring);
+			text_add(out, "\n");
+		}
+}
+
 void job_view_status(const struct cjson *c, const cJSON *status, const struct view_frame *frame,
 	struct arena *arena, struct text *out)
 {
@@ -252,6 +268,7 @@ void job_view_status(const struct cjson *c, const cJSON *status, const struct vi
 	begin_workers(&v, &table);
 	if (add_workers(&v, status, &table))
 		columns_print(&table, frame->width, out);
+	add_placement(&v, status, out);
 	if (arena_failed(arena))
 		out->failed = true;
 }

@@ -160,22 +160,42 @@ static int parts_read(
 		0;
 }
 
-/* Names are needed to tell which GPU a number means. NVML starts every GPU that nothing keeps
- * awake (nvidia-persistenced), one after the other. */
-static int gpus_find(
-	const struct settings *s, struct arena *arena, struct gpus *ret, struct failure *why)
+static bool has_gpus_of(const struct machine *m, enum gpu_maker maker)
 {
-	enum { LIMIT_MS = 30000 };
-	const char *list = settings_text(s, SET_GPUS);
-	bool chosen = strcmp(list, "all") != 0,
-	     by_name = strstr(list, "GPU-") || strstr(list, "MIG-");
-	bool counted = settings_is(s, SET_NPROC_PER_NODE, "gpu") ||
-		settings_is(s, SET_NPROC_PER_NODE, "auto");
+	for (size_t i = 0; m && i < m->gpu_count; i++)
+		if (m->gpus[i].maker == maker)
+			return true;
+	return false;
+}
 
-	if (!counted && !chosen && !settings_given(s, SET_GPUS_PER_WORKER) &&
-		settings_is(s, SET_VISIBLE_DEVICES, "keep"))
+/* Where somebody counts GPUs, chooses some, or wants to know where they are. */
+static bool gpus_are_wanted(const struct settings *s, const struct machine *m)
+{
+	return settings_is(s, SET_NPROC_PER_NODE, "gpu") ||
+		settings_is(s, SET_NPROC_PER_NODE, "auto") ||
+		strcmp(settings_text(s, SET_GPUS), "all") != 0 ||
+		settings_given(s, SET_GPUS_PER_WORKER) ||
+		!settings_is(s, SET_VISIBLE_DEVICES, "keep") || has_gpus_of(m, GPU_NVIDIA);
+}
+
+/* Names and addresses tell which of the machine's a number means: in a container there are fewer.
+ */
+static int gpus_find(
+	const struct settings *s, struct arena *arena, struct facts *f, struct failure *why)
+{
+	const char *list = settings_text(s, SET_GPUS);
+	bool by_name = strstr(list, "GPU-") || strstr(list, "MIG-");
+	struct machine *m = f->machine;
+
+	if (gpus_are_wanted(s, m) &&
+		gpus_read(by_name || m, GPUS_LIMIT_MS, arena, &f->gpus, why) < 0)
+		return why->code;
+	if (!m)
 		return 0;
-	return gpus_read(by_name, LIMIT_MS, arena, ret, why);
+	gpus_name(&f->gpus, m);
+	if (m->gpu_count > 0 && !f->gpus.known)
+		f->gpus.maker = m->gpus[0].maker;
+	return 0;
 }
 
 int facts_read_machine(const struct settings *s, const char *const *env, struct arena *arena,
@@ -203,7 +223,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	if (settings_flag(s, SET_PER_PROCESS))
 		f.boot_id = boot_id_read(arena);
 	if (cpus_read(s, env, &f, why) < 0 || parts_read(s, arena, &f, why) < 0 ||
-		gpus_find(s, arena, &f.gpus, why) < 0 ||
+		gpus_find(s, arena, &f, why) < 0 ||
 		(needs_addresses && addresses_read(arena, &f, why) < 0) ||
 		(listed_nodes_given(s) &&
 			listed_nodes_read(s, f.hostname, &f.addresses, arena, &f.listed, why) <

@@ -38,7 +38,7 @@ struct facts {
 	bool under_systemd;     /* systemd started this process itself */
 	bool cpus_unbound;      /* mpirun had bound the launcher to fewer CPUs */
 	int cpus_error;         /* why its binding could not be taken off; 0: it could, or none */
-	const struct machine *machine; /* the arena's; NULL: nobody asks for it */
+	struct machine *machine; /* the arena's; NULL: nobody asks for it */
 	struct program program;
 	struct wrapper wrapper;    /* of --wrap */
 	const char *torch_version; /* of program; NULL: not known; read only where it counts */

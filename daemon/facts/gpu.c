@@ -17,8 +17,6 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/num.h"
-#include "common/vec.h"
-#include "daemon/facts/devices.h"
 #include "daemon/os/dlib.h"
 
 /* nvmlPciInfo_t of nvml.h. */
@@ -133,16 +131,6 @@ static int ask(bool *ret_known, unsigned *ret, struct gpu_id *ids, struct failur
 		(void)nvml.shutdown();
 	}
 	(void)dlclose(handle);
-	return rc;
-}
-
-int gpu_count(const char *const *env, unsigned *ret, struct failure *why)
-{
-	unsigned present;
-	bool known;
-	int rc = ask(&known, &present, NULL, why);
-
-	*ret = rc == 0 ? devices_visible(env_get(env, "CUDA_VISIBLE_DEVICES"), present) : 0;
 	return rc;
 }
 
@@ -264,4 +252,34 @@ int gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus
 	}
 	fd_closep(&ends[0]);
 	return rc < 0 ? rc : keep(&told, with_ids, arena, ret, why);
+}
+
+static struct machine_gpu *gpu_at(const struct machine *m, const char *bus)
+{
+	for (size_t i = 0; *bus && i < m->gpu_count; i++)
+		if (m->gpus[i].bus && strcmp(m->gpus[i].bus, bus) == 0)
+			return &m->gpus[i];
+	return NULL;
+}
+
+void gpus_name(const struct gpus *gpus, struct machine *m)
+{
+	unsigned count = !gpus->at ? 0 : gpus->count < GPUS_MAX ? gpus->count : GPUS_MAX;
+	bool found = false;
+
+	for (unsigned i = 0; i < count; i++)
+		found = found || gpu_at(m, gpus->at[i].bus);
+	for (size_t i = 0; found && i < m->gpu_count; i++)
+		if (m->gpus[i].maker == GPU_NVIDIA)
+			m->gpus[i].index = GPU_HIDDEN;
+	for (unsigned i = 0; i < count; i++) {
+		const struct gpu_id *id = &gpus->at[i];
+		struct machine_gpu *g = gpu_at(m, id->bus);
+
+		if (!g)
+			continue;
+		g->index = i;
+		g->name = *id->name ? id->name : g->name;
+		g->uuid = *id->uuid ? id->uuid : g->uuid;
+	}
 }

@@ -1,5 +1,4 @@
-/* gpu.h - which GPUs there are, asked of NVIDIA's NVML; and how many a worker's CUDA would show,
- * without CUDA. */
+/* gpu.h - which GPUs there are, asked of NVIDIA's NVML. */
 #ifndef LAUNCHD_DAEMON_FACTS_GPU_H
 #define LAUNCHD_DAEMON_FACTS_GPU_H
 
@@ -28,16 +27,22 @@ struct gpus {
 	enum gpu_maker maker;    /* whose are here, as far as device files show; else NVIDIA's */
 };
 
-enum { GPUS_MAX = 64 };
-
-/* Asks NVML, loaded for this call only, and applies CUDA_VISIBLE_DEVICES of env. No driver or no
- * library: 0 GPUs. -EIO, -ELIBBAD: NVML is there and fails. */
-int gpu_count(const char *const *env, unsigned *ret, struct failure *why);
+enum {
+	GPUS_MAX = 64,
+	/* NVML starts every GPU that nothing keeps awake (nvidia-persistenced), one after the other
+	 */
+	GPUS_LIMIT_MS = 30000,
+};
 
 /* Asks NVML in a child: a driver that hangs is given up after limit_ms, and what NVML allocates is
  * gone with the child. SIGCHLD must not be awaited yet. with_ids: ret->at, the arena's, too, for
  * GPUS_MAX of them. -EIO, -ELIBBAD: NVML is there and fails; -ETIMEDOUT: it doesn't answer. */
 int gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus *ret,
 	struct failure *why);
+
+/* Tells the machine NVML's numbers and names of its GPUs. In a container NVML has fewer than there
+ * are: the others are GPU_HIDDEN. Where none is the machine's, which is another one then, nothing
+ * changes. */
+void gpus_name(const struct gpus *gpus, struct machine *m);
 
 #endif

@@ -69,9 +69,10 @@ struct machine {
 	const unsigned *numa_distance;
 	uint64_t quota; /* of the cgroups that this process is in, in thousandths of a CPU; 0: none
 			 */
-	const char *from; /* "hwloc 2.9.0", "hwloc 2.9.0, /tmp/dgx.xml" */
-	int memory_error; /* why set_mempolicy(2) is refused here; 0: it isn't */
-	bool is_this;     /* not one that HWLOC_XMLFILE or HWLOC_SYNTHETIC shows in its place */
+	const char *from;  /* "hwloc 2.9.0", "hwloc 2.9.0, /tmp/dgx.xml" */
+	int memory_error;  /* why set_mempolicy(2) is refused here; 0: it isn't */
+	bool devices_read; /* else nobody asked for GPUs and NICs, and it has none here */
+	bool is_this;      /* not one that HWLOC_XMLFILE or HWLOC_SYNTHETIC shows in its place */
 };
 
 #endif

@@ -71,6 +71,8 @@ const char *machine_is_needed(const struct settings *s)
 	for (size_t i = 0; i < sizeof ids / sizeof *ids && !placed_by_others; i++)
 		if (settings_given(s, ids[i]) && strcmp(settings_text(s, ids[i]), "none") != 0)
 			return settings_label(s, ids[i]);
+	if (settings_is(s, SET_NIC, "gpu") && !settings_flag(s, SET_NODE_ENV))
+		return settings_label(s, SET_NIC);
 	return settings_is(s, SET_OMP_THREADS, "auto") ? settings_label(s, SET_OMP_THREADS) : NULL;
 }
 
@@ -78,7 +80,7 @@ bool machine_devices_are_needed(const struct settings *s)
 {
 	return settings_is(s, SET_BIND, "gpu") || settings_is(s, SET_BIND, "auto") ||
 		settings_given(s, SET_NUMA_BINDING) || settings_given(s, SET_CPUS_PER_WORKER) ||
-		settings_given(s, SET_DRY_RUN);
+		settings_is(s, SET_NIC, "gpu") || settings_given(s, SET_DRY_RUN);
 }
 
 /* Without a change of anything: no policy has this number. A container's seccomp rules refuse the
@@ -295,7 +297,7 @@ static int read_all(const struct hwloc_machine *h, struct failure *why)
 int machine_read(bool devices, struct arena *arena, struct machine *ret, struct failure *why)
 {
 	struct hwloc_calls call;
-	struct machine m = { 0 };
+	struct machine m = { .devices_read = devices };
 	struct hwloc_machine h = { .call = &call, .arena = arena, .m = &m };
 	void *library;
 	int rc = dlib_open(&hwloc_library, NULL, &call, &library, why);

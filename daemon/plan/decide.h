@@ -44,6 +44,12 @@ int decide_store(const struct deciding *d, struct plan *p);
 /* --bind, --numa-binding, --membind and --cpus-per-worker: where workers run, if facts has the
  * machine. -EINVAL: that can't be had here. */
 int decide_placement(const struct deciding *d, struct plan *p);
+/* The variable by which UCX is told its ports, as in "mlx5_0:1". */
+#define UCX_PORTS "UCX_NET_DEVICES"
+
+/* --nic gpu; after decide_placement(). -ENOMEM. */
+int decide_nics(const struct deciding *d, struct plan *p);
+
 /* --rlimit, --nice and --oom-score-adj. -ENOMEM. */
 int decide_attributes(const struct deciding *d, struct plan *p);
 

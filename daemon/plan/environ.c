@@ -6,6 +6,7 @@
 #include "common/arena.h"
 #include "config/settings.h"
 #include "daemon/place/placing.h"
+#include "daemon/plan/decide.h"
 #include "daemon/plan/scrub.h"
 
 struct build {
@@ -181,6 +182,12 @@ static void edit_devices(struct build *b, const struct worker_rank *r)
 		edit(b, v->own.maker == GPU_AMD ? HIP_DEVICES : ZE_DEVICES, list, why);
 }
 
+static void edit_nic(struct build *b, const struct worker_rank *r)
+{
+	if (b->p->ucx_devices)
+		edit(b, UCX_PORTS, b->p->ucx_devices[r->local_rank], "--nic gpu");
+}
+
 /* Which devices of those that it sees are its own: "0", "2,3". */
 static const char *own_numbers(
 	const struct visible *v, const struct worker_rank *r, struct arena *a)
@@ -320,6 +327,7 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	edit_nccl(&b);
 	edit_threads(&b, &r);
 	edit_devices(&b, &r);
+	edit_nic(&b, &r);
 	edit_scrubbed(&b, &r);
 	edit_slurm(&b, &r);
 	edit_journal(&b);

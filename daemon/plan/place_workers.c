@@ -10,6 +10,7 @@
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/machine.h"
+#include "daemon/place/near_nic.h"
 #include "daemon/place/placement.h"
 #include "daemon/plan/plan.h"
 
@@ -88,6 +89,13 @@ static void deal_gpus(const struct deciding *d, struct plan *p, struct placing *
 	in->gpu_of = of;
 }
 
+/* For what is shown. */
+static void add_nics(const struct machine *m, struct placement *ret)
+{
+	for (unsigned i = 0; i < ret->count; i++)
+		ret->of[i].nic = near_nic(m, ret->of[i].gpu);
+}
+
 /* A policy that is refused would keep workers from starting. */
 static void leave_memory(const struct deciding *d, struct placement *ret)
 {
@@ -135,6 +143,7 @@ int decide_placement(const struct deciding *d, struct plan *p)
 	for (size_t i = 0; i < ret->notes.count; i++)
 		notes_add(d->notes, NOTE_INFO, "%s", ret->notes.at[i]);
 	leave_memory(d, ret);
+	add_nics(in.machine, ret);
 	for (unsigned i = 0; i < ret->count && p->limits.cpus > 0; i++) {
 		struct worker_place *w = &ret->of[i];
 		uint64_t most = p->limits.cpus < 1000 ? 1 : p->limits.cpus / 1000;
@@ -142,5 +151,6 @@ int decide_placement(const struct deciding *d, struct plan *p)
 		w->threads = most < w->threads ? (unsigned)most : w->threads;
 	}
 	p->placement = ret;
+	p->machine = in.machine;
 	return 0;
 }

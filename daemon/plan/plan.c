@@ -82,6 +82,20 @@ const char *plan_program(const struct plan *p, unsigned local_rank)
 	return plan_is_wrapped(p, local_rank) ? p->wrapper : p->program;
 }
 
+struct picture plan_picture(const struct plan *p)
+{
+	return (struct picture){
+		.machine = p->machine,
+		.placement = p->placement,
+		.gpus_of = p->gpus_of,
+		.per_worker = p->visible.per_worker,
+		.first_rank = p->first_rank,
+		.ranks_known = true,
+		.start_first = p->start_first,
+		.start_count = p->start_count,
+	};
+}
+
 struct attempt plan_attempt(const struct plan *p, unsigned number, struct arena *arena)
 {
 	return (struct attempt){

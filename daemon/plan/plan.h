@@ -11,6 +11,7 @@
 #include "common/address.h"
 #include "common/vec.h"
 #include "config/reaction.h"
+#include "daemon/place/picture.h"
 #include "daemon/plan/attributes.h"
 #include "daemon/plan/output_plan.h"
 #include "daemon/plan/introduction.h"
@@ -94,12 +95,15 @@ struct plan {
 			      store */
 	const char *local_rank_arg;
 	const char *run_id, *role;
-	const char *job_name;              /* by which users know it, in this run and the next */
-	const char *master_addr;           /* NULL: the nodes learn it when they meet */
-	const char *omp_num_threads;       /* NULL: left as it is; "auto": the placement's */
-	const char *omp_from;              /* what decided it */
-	const int *gpus_of; /* each local rank's own, visible.per_worker each, as the machine numbers
-			     * them, or MACHINE_NOWHERE; NULL without a placement */
+	const char *job_name;        /* by which users know it, in this run and the next */
+	const char *master_addr;     /* NULL: the nodes learn it when they meet */
+	const char *omp_num_threads; /* NULL: left as it is; "auto": the placement's */
+	const char *omp_from;        /* what decided it */
+	/* by --nic, for each local rank: UCX_NET_DEVICES; NULL: left as it is */
+	const char *const *ucx_devices;
+	const struct machine *machine; /* NULL: nobody asks for a placement */
+	const int *gpus_of; /* each local rank's own, visible.per_worker each, as the machine
+			     * numbers them, or MACHINE_NOWHERE; NULL without a placement */
 	const struct placement *placement; /* of all workers of this node; NULL: nobody asks */
 	const char *nccl_socket_ifname;    /* NULL: left as it is */
 	enum mpi_env mpi_env;
@@ -213,6 +217,9 @@ const char *plan_tf_config(const struct plan *p, unsigned rank, struct arena *ar
 /* The inherited environment without the names that edits touch. */
 void plan_untouched(
 	const struct plan *p, const struct env_edits *edits, struct arena *arena, struct vec *ret);
+
+/* Where this node's workers run; the plan has a placement. */
+struct picture plan_picture(const struct plan *p);
 
 /* Path of a worker's error file: in the tree of logs where there is one. Else all lie in one
  * directory: to make and remove one for each worker took more time than to start the worker (0.5 ms

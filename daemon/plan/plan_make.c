@@ -236,6 +236,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		!failure_go_on(decide_attributes(d, &p), d->why) ||
 		!failure_go_on(decide_start(d, nproc_of_node, &p), d->why) ||
 		!failure_go_on(decide_placement(d, &p), d->why) ||
+		!failure_go_on(decide_nics(d, &p), d->why) ||
 		!failure_go_on(decide_store(d, &p), d->why) ||
 		!failure_go_on(decide_report(d, &p), d->why) ||
 		!failure_go_on(decide_metrics(d, &p), d->why) ||

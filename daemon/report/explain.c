@@ -16,6 +16,7 @@
 #include "daemon/check/phases.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/machine.h"
+#include "daemon/place/picture.h"
 #include "daemon/place/placing.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
@@ -563,6 +564,29 @@ static const char *model_name(const struct model_value *m, struct arena *arena)
 	return arena_printf(arena, "%s of %s", setting_rows[m->id].flag, m->model);
 }
 
+/* Only where somebody asks for a placement. */
+static bool is_pictured(const struct explained *e, struct picture *ret)
+{
+	if (!e->plan->placement)
+		return false;
+	*ret = plan_picture(e->plan);
+	ret->ranks_known = e->topology->identity.node_rank_known;
+	return true;
+}
+
+static void add_picture(const struct explained *e, struct arena *arena, struct text *out)
+{
+	struct picture picture;
+	struct vec lines = { 0 };
+
+	if (!is_pictured(e, &picture))
+		return;
+	picture_lines(&picture, arena, &lines);
+	text_add(out, "\nPlacement\n");
+	for (size_t i = 0; i < lines.count; i++)
+		text_printf(out, "  %s\n", lines.at[i]);
+}
+
 void explain_text(const struct explained *e, struct arena *arena, struct text *out)
 {
 	const struct shown s = show(e, arena);
@@ -582,6 +606,7 @@ void explain_text(const struct explained *e, struct arena *arena, struct text *o
 		text_printf(out, "  %-24s %-20s  (%s)\n", model_name(m, arena), m->value.text,
 			m->value.from.where);
 	add_signals(p, out);
+	add_picture(e, arena, out);
 	if (e->notes->first)
 		text_add(out, "\nNotes\n");
 	for (const struct note *n = e->notes->first; n; n = n->next)
@@ -699,6 +724,7 @@ void explain_json(const struct explained *e, struct arena *arena, struct text *o
 	const struct shown s = show(e, arena);
 	const struct plan *p = e->plan;
 	struct json j = { .out = out, .lines = true };
+	struct picture picture;
 
 	if (!s.edits) {
 		out->failed = true;
@@ -724,6 +750,11 @@ void explain_json(const struct explained *e, struct arena *arena, struct text *o
 	json_array_begin(&j, "notes");
 	json_notes(e->notes, &j);
 	json_array_end(&j);
+	if (is_pictured(e, &picture)) {
+		json_object_begin(&j, "placement");
+		picture_json(&picture, arena, &j);
+		json_object_end(&j);
+	}
 	json_array_begin(&j, "workers");
 	for (unsigned i = p->start_first; i < p->start_first + p->start_count; i++)
 		json_worker(&s, i, &j);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "common/json.h"
 #include "common/sm.h"
 #include "common/text.h"
 #include "common/utc.h"
@@ -15,6 +16,8 @@
 #include "daemon/os/procfs.h"
 #include "daemon/output/log_tree.h"
 #include "daemon/output/tail.h"
+#include "daemon/place/picture.h"
+#include "daemon/plan/plan.h"
 #include "daemon/run/state.h"
 #include "daemon/run/watch/joined.h"
 #include "daemon/workers/guard.h"
@@ -162,6 +165,25 @@ static void look_who_is_awaited(struct looking *l, struct job_status *ret)
 	ret->awaited_count = sight_awaited(&r->member, nodes, r->plan->nnodes);
 }
 
+/* NULL: nobody has asked for one. */
+static const char *placement_of(const struct plan *p, struct arena *arena)
+{
+	struct text out = { 0 };
+	struct json j = { .out = &out };
+	struct picture picture;
+	const char *json;
+
+	if (!p->placement)
+		return NULL;
+	picture = plan_picture(p);
+	json_object_begin(&j, NULL);
+	picture_json(&picture, arena, &j);
+	json_object_end(&j);
+	json = out.failed ? NULL : arena_strdup(arena, text_string(&out));
+	text_done(&out);
+	return json;
+}
+
 void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, size_t line_max,
 	struct text *out)
 {
@@ -194,6 +216,8 @@ void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, 
 	s.stopping = stopping.len > 0 ? text_string(&stopping) : NULL;
 	look_who_is_awaited(&l, &s);
 	look_at_workers(&l, &s);
+	if (line_max == 0 && r->state != RUN_MEETING) /* not for a survey of all nodes */
+		s.placement = placement_of(p, &l.memory);
 	job_status_json(&s, out);
 	if (arena_failed(&l.memory))
 		out->failed = true;

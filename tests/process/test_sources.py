@@ -178,7 +178,8 @@ def test_every_setting_has_its_key(dry, launch, place):
              'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost', 'check-gpus': '8',
              'check-gpu-uuids': 'GPU-1,GPU-2', 'check-command': '/bin/true', 'check-nvlinks': '18',
              'check-pcie-width': '16', 'check-ib-ports': '8', 'check-ib-rate': '400', 'check-shm': '1G',
-             'check-memlock': '1G', 'numa-binding': 'node', 'membind': 'local', 'omp-threads': '2'}
+             'check-memlock': '1G', 'numa-binding': 'node', 'membind': 'local', 'omp-threads': '2', 'rlimit': 'core=0', 'nice': '19',
+             'oom-score-adj': '1000'}
     # beside a list of nodes, without --tf-config, and beside --numa-binding, they are refused
     for other in [at for at, flag in flag_of.items()
                   if flag in ('cluster-hostfile', 'tf-roles', 'cpus-per-worker')]:

@@ -46,9 +46,13 @@ static void test_meeting(void **state)
 	};
 
 	(void)state;
-	check(&s, MEETING "\"awaited\":[1,3],\"awaited_hosts\":null,\"workers\":[]}");
+	check(&s,
+		MEETING
+		"\"awaited\":[1,3],\"awaited_hosts\":null,\"workers\":[],\"placement\":null}");
 	s.node_names = names;
-	check(&s, MEETING "\"awaited\":[1,3],\"awaited_hosts\":[\"n1\",\"n3\"],\"workers\":[]}");
+	check(&s,
+		MEETING
+		"\"awaited\":[1,3],\"awaited_hosts\":[\"n1\",\"n3\"],\"workers\":[],\"placement\":null}");
 }
 
 static void test_working(void **state)
@@ -101,6 +105,7 @@ static void test_working(void **state)
 		.attempt_started_ns = 1999999999,
 		.workers = workers,
 		.worker_count = 3,
+		.placement = "{\"picture\":[]}",
 	};
 
 	(void)state;
@@ -123,7 +128,7 @@ static void test_working(void **state)
 		"{\"rank\":4,\"local_rank\":2,\"pid\":null,\"state\":\"ended\","
 		"\"started_at\":null,\"ended_at\":null,\"exit_code\":0,\"signal\":null,"
 		"\"cpu_seconds\":null,\"memory_bytes\":null,\"joined\":null,"
-		"\"last_line\":null,\"stdout\":null,\"stderr\":null}]}");
+		"\"last_line\":null,\"stdout\":null,\"stderr\":null}],\"placement\":{\"picture\":[]}}");
 }
 
 int main(void)

@@ -75,6 +75,16 @@ static const struct view_row {
 		"a: working for 1:01; waiting for node 2; stopping: a worker failed\n"
 		"node 0 of 1 on h: launcher 1, supervisor 2\n",
 		{ 0 } },
+	{ "where workers are",
+		"{\"at\":62,\"name\":\"a\",\"state\":\"over\",\"nnodes\":1,\"node_rank\":0,"
+		"\"host\":\"h\",\"guard_pid\":1,\"supervisor_pid\":2,"
+		"\"placement\":{\"picture\":[\"1 socket\",\"  NUMA \\u001bnode\",3]}}",
+		"a: over\nnode 0 of 1 on h: launcher 1, supervisor 2\n"
+		"\nPlacement\n  1 socket\n    NUMA \\x1bnode\n",
+		{ 0 } },
+	{ "a placement of nonsense",
+		"{\"name\":\"a\",\"state\":\"over\",\"placement\":{\"picture\":\"x\"}}",
+		"a: over\none of 0 nodes: launcher 0, supervisor 0\n", { 0 } },
 	{ "another launcher's nonsense",
 		"{\"at\":8,\"name\":3,\"workers\":{\"x\":1},\"guard_pid\":\"no\"}",
 		"?\none of 0 nodes: launcher 0, supervisor 0\n"

@@ -1,4 +1,4 @@
-/* test_gpu.c - how many GPUs NVML says there are; the library is played here. */
+/* test_gpu.c - what NVML tells of the GPUs; the library is played here. */
 #include "tests/unit/unit.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ enum { BROKEN = 3 }; /* any of its errors */
 static struct nvml_played {
 	int opens, init, device_count; /* what they return */
 	unsigned present, nameless;    /* nameless: the one that has no handle */
-	unsigned inits, counts, shutdowns, closes;
+	unsigned inits;
 	bool hangs, dies; /* in the count */
 } nvml;
 
@@ -30,7 +30,6 @@ static int play_init(void)
 
 static int play_count(unsigned *ret)
 {
-	nvml.counts++;
 	while (nvml.hangs)
 		(void)pause();
 	if (nvml.dies)
@@ -75,7 +74,6 @@ static int play_pci(void *device, struct pci_info *ret)
 
 static int play_shutdown(void)
 {
-	nvml.shutdowns++;
 	return BROKEN; /* which nobody minds */
 }
 
@@ -125,47 +123,10 @@ int __wrap_dlib_open(
 int __wrap_dlclose(void *library)
 {
 	assert_ptr_equal(library, &nvml);
-	nvml.closes++;
 	return 0;
 }
 
-static const struct gpu_row {
-	const char *says;
-	struct nvml_played played;
-	const char *variable; /* NULL: none */
-	int rc;
-	unsigned gpus;
-	const char *part;
-} rows[] = {
-	{ "all that there are", { .present = 4 }, NULL, 0, 4, NULL },
-	{ "those that CUDA shows", { .present = 4 }, "CUDA_VISIBLE_DEVICES=3,1", 0, 2, NULL },
-	{ "a driver without a device", { .present = 0 }, NULL, 0, 0, NULL },
-	{ "no library", { .opens = -ELIBACC, .present = 4 }, NULL, 0, 0, NULL },
-	{ "another library of that name", { .opens = -ELIBBAD }, NULL, -ELIBBAD, 0,
-		"NVML can't be loaded" },
-	{ "a library without a driver", { .init = BROKEN, .present = 4 }, NULL, 0, 0, NULL },
-	{ "a driver that does not count", { .device_count = BROKEN, .present = 4 }, NULL, -EIO, 0,
-		"NVML: nvmlDeviceGetCount failed" },
-};
-
-static void test_gpus(void **state)
-{
-	const struct gpu_row *row = *state;
-	const char *const env[] = { row->variable, NULL };
-	bool opened = row->played.opens == 0, begun = opened && row->played.init == 0;
-	struct failure why = { 0 };
-	unsigned gpus = 77;
-
-	nvml = row->played;
-	assert_outcome(gpu_count(env, &gpus, &why), row->rc, &why, row->part);
-	assert_int_equal(gpus, row->gpus);
-	assert_int_equal(nvml.inits, opened);
-	assert_int_equal(nvml.counts, begun);
-	assert_int_equal(nvml.shutdowns, begun);
-	assert_int_equal(nvml.closes, opened);
-}
-
-/* The same, asked in a child. */
+/* It is asked in a child. */
 static const struct read_row {
 	const char *says;
 	struct nvml_played played;
@@ -226,12 +187,39 @@ static void test_ids(void **state)
 	arena_done(&a);
 }
 
+/* A container has the second and the third of three. */
+static void test_names(void **state)
+{
+	const struct gpu_id ids[] = { { "GPU-2", "0000:20:00.0", "" },
+		{ "GPU-3", "0000:30:00.0", "X" }, { "GPU-9", "", "" } };
+	const struct gpus gpus = { true, 3, ids, GPU_NVIDIA };
+	struct machine_gpu found[] = { { GPU_NVIDIA, 0, "0000:10:00.0", NULL, NULL, 0 },
+		{ GPU_NVIDIA, 1, "0000:20:00.0", NULL, NULL, 0 },
+		{ GPU_NVIDIA, 2, "0000:30:00.0", NULL, NULL, 0 },
+		{ GPU_AMD, 0, "0000:40:00.0", NULL, NULL, 0 } };
+	struct machine_gpu others[] = { { GPU_NVIDIA, 7, "0000:99:00.0", NULL, NULL, 0 } };
+	struct machine m = { .gpus = found, .gpu_count = 4 };
+	struct machine another = { .gpus = others, .gpu_count = 1 };
+
+	(void)state;
+	gpus_name(&gpus, &m);
+	assert_int_equal(found[0].index, GPU_HIDDEN);
+	assert_int_equal(found[1].index, 0);
+	assert_string_equal(found[1].uuid, "GPU-2");
+	assert_null(found[1].name);
+	assert_int_equal(found[2].index, 1);
+	assert_string_equal(found[2].name, "X");
+	assert_int_equal(found[3].index, 0); /* AMD's */
+	gpus_name(&gpus, &another);
+	assert_int_equal(others[0].index, 7);
+}
+
 int main(void)
 {
 	static struct suite s;
 
-	SUITE_ROWS(&s, test_gpus, rows);
 	SUITE_ROWS(&s, test_read, reads);
+	suite_add(&s, "the machine's GPUs get numbers and names", test_names, NULL, NULL);
 	suite_add(&s, "a child tells what they are", test_ids, NULL, NULL);
 	return suite_run(&s);
 }

@@ -78,7 +78,9 @@ static void make_numas(const struct model *m, struct machine *ret, struct arena 
 
 struct machine model_make(const struct model *m, struct arena *arena)
 {
-	struct machine ret = { .quota = m->quota, .from = "a model", .is_this = true };
+	struct machine ret = {
+		.quota = m->quota, .from = "a model", .devices_read = true, .is_this = true
+	};
 	size_t gpus = strlen(m->gpus);
 
 	make_cpus(m, &ret, arena);

@@ -506,6 +506,23 @@ static void test_shows(void **state)
 	arena_done(&a);
 }
 
+static void test_nic(void **state)
+{
+	static const char *const ports[] = { "mlx5_0:1", "mlx5_3:1" };
+	static const char *const env[] = { NULL };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	(void)state;
+	plan_environment(&p, 1, &attempt, &a, &edits);
+	assert_null(edit_of(&edits, "UCX_NET_DEVICES"));
+	p.ucx_devices = ports;
+	plan_environment(&p, 1, &attempt, &a, &edits);
+	assert_edit(&edits, "UCX_NET_DEVICES", "mlx5_3:1", ENV_SET);
+	arena_done(&a);
+}
+
 static void test_user(void **state)
 {
 	static const char *const env[] = { "PMIX_RANK=1", "GONE=1", "STAYS=1", NULL };
@@ -625,6 +642,7 @@ int main(void)
 	suite_add(&s, "one script for each node", test_node, NULL, NULL);
 	suite_add(&s, "tasks of Slurm by --mpi-env rewrite-slurm", test_slurm, NULL, NULL);
 	suite_add(&s, "what is set on request only", test_on_request, NULL, NULL);
+	suite_add(&s, "the ports of UCX", test_nic, NULL, NULL);
 	suite_add(&s, "the user has the last word", test_user, NULL, NULL);
 	suite_add(&s, "the names are the same for all workers", test_same_names, NULL, NULL);
 	suite_add(&s, "what launchd sets can't be set by hand", test_refused, NULL, NULL);
