@@ -595,12 +595,11 @@ static void say_pair(struct judge *j, const struct edge *e, enum links_kind k)
 	(void)snprintf(subject, sizeof subject, "link to node %u", to);
 	describe(j, e, k, there, sizeof there);
 	if (k_back == KINDS) {
-		charge(j, from, HEALTH_UNKNOWN, subject, "to node %u: %s; %s", to, there, whose);
+		charge(j, from, HEALTH_UNKNOWN, subject, "%s; %s", there, whose);
 		return;
 	}
 	describe(j, back, k_back, again, sizeof again);
-	charge(j, from, HEALTH_UNKNOWN, subject, "to node %u: %s; from there: %s; %s", to, there,
-		again, whose);
+	charge(j, from, HEALTH_UNKNOWN, subject, "%s; from there: %s; %s", there, again, whose);
 }
 
 static void say_pairs(struct judge *j)
