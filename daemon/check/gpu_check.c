@@ -274,9 +274,6 @@ static void check_count(const struct quick_input *in, const struct driver *d, st
 	else if (in->gpus_given && there != in->gpus)
 		findings_add(ret, HEALTH_BAD, "gpu_count", "", "%u GPU%s%s: there have to be %u",
 			there, s, here, in->gpus);
-	else if (there < in->gpus_least)
-		findings_add(ret, HEALTH_BAD, "gpu_count", "",
-			"%u GPU%s%s: there have to be at least %u", there, s, here, in->gpus_least);
 	else if (there == 0)
 		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "none here");
 	else

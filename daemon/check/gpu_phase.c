@@ -25,6 +25,7 @@
 #include "daemon/check/finding_read.h"
 #include "daemon/check/gpu_crew.h"
 #include "daemon/check/phase.h"
+#include "daemon/facts/devices.h"
 #include "daemon/facts/gpu.h"
 #include "daemon/facts/program.h"
 #include "daemon/facts/torch.h"
@@ -35,8 +36,8 @@
 enum {
 	LIMIT_MS = 300000, /* of all; a good node of 8 GPUs needs about half a minute */
 	STEP_S = 40,       /* of each step */
-	COUNT_MS = 20000,  /* until all nodes have said how many GPUs they have */
-	REST_MS = 3000,    /* to tell the result */
+	COUNT_MS = GPUS_LIMIT_MS + 10000, /* until all nodes have said how many GPUs they have */
+	REST_MS = 3000,                   /* to tell the result */
 	KEY_MAX = 128,
 	STORE_BYTES = 64 << 20,
 };
@@ -255,6 +256,18 @@ static int run_crew(
 	return rc;
 }
 
+/* How many the workers see; 0: none, or NVML can't tell, for which why has a sentence. */
+static unsigned visible_gpus(const char *const *env, struct arena *arena, struct failure *why)
+{
+	struct gpus gpus = { 0 };
+	unsigned count;
+
+	if (gpus_read(false, GPUS_LIMIT_MS, arena, &gpus, why) < 0 || !gpus.known)
+		return 0;
+	count = devices_visible(env_get(env, CUDA_DEVICES), gpus.count);
+	return count < GPU_CREW_MAX ? count : GPU_CREW_MAX;
+}
+
 /* What is sent: the findings of this node. */
 static int measure(const struct phase_input *in, struct text *ret, struct failure *why)
 {
@@ -265,13 +278,12 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 		.until_ms = in->until_ms - REST_MS };
 	struct arena arena = { 0 };
 	struct failure none = { 0 };
-	unsigned gpus = 0;
+	unsigned gpus = visible_gpus(in->env, &arena, &none);
 	int rc;
 
 	/* who has none says so all the same: the others wait for the number */
-	if (gpu_count(in->env, &gpus, &none) == 0 && gpus > 0 &&
-		gpu_phase_program(in->env, &arena, &c.program, &none) == 0)
-		c.count = gpus < GPU_CREW_MAX ? gpus : GPU_CREW_MAX;
+	if (gpus > 0 && gpu_phase_program(in->env, &arena, &c.program, &none) == 0)
+		c.count = gpus;
 	c.nccl_home = c.count > 0 ? nccl_of_torch(in, &arena) : NULL;
 	rc = agree_on_ranks(in, &c, why);
 	if (rc == 0 && c.count == 0)

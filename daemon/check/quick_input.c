@@ -49,6 +49,7 @@ int quick_input_make(const struct settings *s, const char *const *env, bool rest
 		.gpus = (unsigned)settings_number(s, SET_CHECK_GPUS),
 		.gpus_given = settings_given(s, SET_CHECK_GPUS),
 		.gpu_uuids = settings_text(s, SET_CHECK_GPU_UUIDS),
+		.visible = env_get(env, CUDA_DEVICES),
 		.log_dir = settings_text(s, SET_LOG_DIR),
 		.tmp_dir = tmp && *tmp ? tmp : "/tmp",
 		.work_dir = ".",
@@ -59,7 +60,6 @@ int quick_input_make(const struct settings *s, const char *const *env, bool rest
 	};
 	int rc = 0;
 
-	(void)devices_variable(env, &in.visible);
 	if (in.log_dir && strcmp(in.log_dir, "/dev/null") == 0)
 		in.log_dir = NULL;
 	if (settings_given(s, SET_CHECK_COMMAND) && (alone || counts_now(s, restart)))

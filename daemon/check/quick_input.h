@@ -19,7 +19,6 @@ struct quick_input {
 	const struct settings *settings; /* the limits of [check] */
 	unsigned gpus;                   /* there have to be; where gpus_given */
 	bool gpus_given;
-	unsigned gpus_least;   /* at least so many */
 	const char *gpu_uuids; /* "UUID,UUID", each may be cut; NULL: any */
 	const char *visible;   /* as CUDA_VISIBLE_DEVICES; NULL: all. The others aren't looked at */
 	const char *log_dir, *tmp_dir, *work_dir; /* NULL: not looked at; none has to exist */

@@ -155,6 +155,9 @@ static void edit_threads(struct build *b, const struct worker_rank *r)
 }
 
 /* HIP obeys CUDA's variable where its own isn't set. ROCm's own hides what it hides from all. */
+/* programs take an empty list for one that isn't set */
+#define NO_DEVICES "-1"
+
 static void edit_devices(struct build *b, const struct worker_rank *r)
 {
 	const struct visible *v = &b->p->visible;
@@ -171,7 +174,7 @@ static void edit_devices(struct build *b, const struct worker_rank *r)
 		list = visible_own(v, r->local_rank, b->arena);
 		break;
 	case VISIBLE_NONE:
-		list = "-1"; /* programs take an empty list for one that isn't set */
+		list = NO_DEVICES;
 		break;
 	default:
 		return;
@@ -180,6 +183,23 @@ static void edit_devices(struct build *b, const struct worker_rank *r)
 		edit(b, CUDA_DEVICES, list, why);
 	if (v->own.maker != GPU_NVIDIA)
 		edit(b, v->own.maker == GPU_AMD ? HIP_DEVICES : ZE_DEVICES, list, why);
+}
+
+const char *const *plan_check_env(const struct plan *p, struct arena *arena)
+{
+	const struct visible *v = &p->visible;
+	struct vec env = { 0 };
+
+	if (v->own.maker == GPU_INTEL || (v->how != VISIBLE_NONE && !v->chosen))
+		return p->env;
+	for (const char *const *e = p->env; *e; e++)
+		if (strncmp(*e, CUDA_DEVICES "=", sizeof CUDA_DEVICES) != 0)
+			vec_add(arena, &env, *e);
+	vec_add(arena, &env,
+		arena_printf(arena, CUDA_DEVICES "=%s",
+			v->how == VISIBLE_NONE ? NO_DEVICES : visible_all(v, arena)));
+	vec_add(arena, &env, NULL);
+	return (const char *const *)env.at;
 }
 
 static void edit_nic(struct build *b, const struct worker_rank *r)

@@ -214,6 +214,10 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 /* A worker's TF_CONFIG, the arena's. The plan has a tf_cluster. */
 const char *plan_tf_config(const struct plan *p, unsigned rank, struct arena *arena);
 
+/* The launcher's environment as a check of this node's GPUs needs it: CUDA_VISIBLE_DEVICES has all
+ * that the workers may see. The arena's, or the plan's. */
+const char *const *plan_check_env(const struct plan *p, struct arena *arena);
+
 /* The inherited environment without the names that edits touch. */
 void plan_untouched(
 	const struct plan *p, const struct env_edits *edits, struct arena *arena, struct vec *ret);

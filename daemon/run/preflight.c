@@ -312,7 +312,7 @@ static int start_child(struct run *r)
 
 	*in = (struct checkup_input){
 		.settings = r->in->settings,
-		.env = r->plan->env,
+		.env = plan_check_env(r->plan, &r->end->memory),
 		.phases = phases,
 		.wanted = p->wanted,
 		.stop = r->plan->stop_for_bad_node,
