@@ -19,7 +19,7 @@
 
 static const struct resource {
 	const char *name;
-	int number;
+	unsigned number;
 	bool in_bytes;
 } resources[] = {
 	{ "as", RLIMIT_AS, true },

@@ -15,8 +15,8 @@ struct failure;
 struct text;
 
 struct rlimit_asked {
-	int resource;
-	const char *name; /* "nofile" */
+	unsigned resource; /* RLIMIT_NOFILE */
+	const char *name;  /* "nofile" */
 	struct rlimit value;
 };
 

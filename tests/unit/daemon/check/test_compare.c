@@ -58,7 +58,7 @@ static void test_values(void **state)
 	charges_done(&c);
 }
 
-#define S(s) ((s)*INT64_C(1000000))
+#define S(s) ((int64_t)((s)*1e6))
 #define AT(s) \
 	{ \
 		true, S(s), 5000 \
