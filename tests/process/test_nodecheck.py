@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -217,6 +218,33 @@ def test_rank_does_not_come(start):
     assert ': unknown: rank 1 did not come' in result.out
 
 
+def cuda_is_here():
+    """What the program is built of, looked for as little like meson does as can be."""
+    nvcc = shutil.which('nvcc') or shutil.which('/usr/local/cuda/bin/nvcc')
+    if not nvcc:
+        return False
+    includes = Path(nvcc).resolve().parent.parent / 'include'
+    return subprocess.run(['cc', '-E', '-x', 'c', f'-I{includes}', '-'], input='#include <nccl.h>\n',
+                          capture_output=True, text=True).returncode == 0
+
+
+def build_option(name):
+    told = json.loads((BUILD / 'meson-info' / 'intro-buildoptions.json').read_text())
+    return next(option['value'] for option in told if option['name'] == name)
+
+
+def test_it_is_built_where_cuda_is():
+    """Or compiling and linking it would be lost without a word."""
+    if not (BUILD / 'meson-info').exists():
+        pytest.skip("this is no build directory of meson's")
+    if build_option('bundled') or build_option('nodecheck') == 'disabled':
+        pytest.skip('this build is to have no launchd-nodecheck')
+    if not cuda_is_here():
+        pytest.skip('nvcc or nccl.h is missing')
+    log = (BUILD / 'meson-logs' / 'meson-log.txt').read_text()
+    assert REAL.exists(), re.findall('.*no launchd-nodecheck.*', log)
+
+
 @pytest.fixture
 def real(place):
     if not REAL.exists():
@@ -249,6 +277,9 @@ def test_real_needs_no_cuda_library(real):
     listed = subprocess.run(['ldd', REAL], capture_output=True, text=True, check=True).stdout
     assert 'libc.so.6' in listed
     assert not any(word in listed for word in ('libcud', 'libnccl', 'libstdc++', 'not found'))
+    if build_option('b_sanitize') == 'none':
+        found = set(re.findall(r'\b(lib[^.\s/]*)\.so', listed))
+        assert found <= {'libc', 'libdl', 'libm', 'libpthread', 'librt', 'libuv', 'libinih'}
 
 
 def test_man_page_has_every_option():
