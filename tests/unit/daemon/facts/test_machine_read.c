@@ -57,15 +57,17 @@ static void add_gpus(const struct machine *m, struct text *out)
 {
 	for (size_t i = 0; i < m->gpu_count; i++) {
 		const struct machine_gpu *gpu = &m->gpus[i];
-		const unsigned *far = &m->gpu_nic_distance[i * m->nic_count];
 		const char *nearest = "none";
 		unsigned least = UINT32_MAX;
 
-		for (size_t k = 0; k < m->nic_count; k++)
-			if (m->nics[k].device && far[k] < least) {
-				least = far[k];
+		for (size_t k = 0; k < m->nic_count; k++) {
+			unsigned far = m->gpu_nic_distance[i * m->nic_count + k];
+
+			if (m->nics[k].device && far < least) {
+				least = far;
 				nearest = m->nics[k].device;
 			}
+		}
 		text_printf(out, "%s%u: %s at %d, %s", i ? "; " : "", gpu->index, gpu->bus,
 			gpu->numa == MACHINE_NOWHERE ? -1 : (int)m->numas[gpu->numa].number,
 			nearest);
