@@ -70,7 +70,7 @@ static int read_group(const char *from, size_t len, unsigned rank, unsigned *ret
 		const char *stop = comma ? comma : end;
 		struct rank_range r;
 
-		if (read_range(from, (size_t)(stop - from), &r) < 0)
+		if (read_range(from, (size_t)(stop - from), &r) < 0 || r.count > INT_MAX - size)
 			return -EPROTO;
 		if (!*ret_found && rank >= r.first && rank - r.first < r.count) {
 			*ret_found = true;
