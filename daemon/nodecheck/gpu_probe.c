@@ -117,7 +117,7 @@ static int test_memory(const struct gpu_ops *gpu, const struct probe_blocks *b, 
 		rc = gpu->copy(b->at[1], b->at[0], b->bytes, COPIES, &ns, why);
 	if (rc == 0 && ns) /* bytes read and written, per us */
 		s->rates[RATE_MEMORY] =
-			(uint64_t)((double)b->bytes * 2 * COPIES * 1000 / (double)ns);
+			(uint64_t)((double)(b->bytes * 2 * COPIES) * 1000 / (double)ns);
 	return rc;
 }
 

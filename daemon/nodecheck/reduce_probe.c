@@ -161,7 +161,7 @@ static int agree(const struct reduce_group *g, uint64_t ns, struct buffers *b, s
 
 	if (g->rank == 0) {
 		double ns_per_byte = (double)ns / (double)first;
-		double fit = (double)left_ms(g) * 1e6 / 4 / TIMES / (ns_per_byte + 1e-6);
+		double fit = (double)left_ms(g) * 1e6 / 4 / (double)TIMES / (ns_per_byte + 1e-6);
 
 		bytes = fit < (double)first    ? first :
 			fit > (double)b->bytes ? b->bytes :
@@ -199,7 +199,7 @@ static int measure(const struct reduce_group *g, struct collective *c, struct bu
 	if (rc == 0)
 		rc = reduce(g, c, b, TIMES, &ns, s, why);
 	if (rc == 0 && ns) /* nccl-tests' busbw, in bytes per us */
-		s->rates[RATE_BUS] = (uint64_t)((double)b->bytes * TIMES * 1000 / (double)ns * 2 *
+		s->rates[RATE_BUS] = (uint64_t)((double)(b->bytes * TIMES) * 1000 / (double)ns * 2 *
 			(g->ranks - 1) / g->ranks);
 	return rc;
 }
