@@ -27,7 +27,8 @@ ERRORS = {
                    'signalfd', 'socket'],
     errno.ENOSPC: ['mkdir', 'mkdtemp', 'rename', 'fsync'],
     errno.EACCES: ['access', 'bind', 'stat64', 'nftw64', 'remove', 'rmdir'],
-    errno.EPERM: ['kill', 'prctl', 'sched_getaffinity', 'setrlimit64', 'setsid', 'syscall'],
+    errno.EPERM: ['getpriority', 'kill', 'prctl', 'sched_getaffinity', 'setpriority', 'setrlimit64', 'setsid',
+                  'syscall'],
     # not waitid and waitpid: with WNOHANG they don't fail
     errno.EINTR: ['epoll_pwait', 'epoll_wait', 'poll', 'sigtimedwait', 'sigwaitinfo',
                   'write'],
@@ -59,8 +60,8 @@ OPTIONS = ('--shutdown-timeout=0.02', '--leftover-grace=0.01', '--quiet')
 class Faulty:
     """Runs of launchd in which one call fails."""
 
-    def __init__(self, place, cgroup=None):
-        self.place, self.cgroup = place, cgroup
+    def __init__(self, place, cgroup=None, options=()):
+        self.place, self.cgroup, self.options = place, cgroup, options
         self.mark = place.path / 'mark'
 
     def run(self, name, at, scene):
@@ -71,7 +72,7 @@ class Faulty:
         attack = Attack(
             self.place, 'daemon+ignore,session+stop', bystander=False, program=script,
             cgroup=self.cgroup,
-            options=(*OPTIONS, f'--report={self.place.path}/report.json'),
+            options=(*OPTIONS, *self.options, f'--report={self.place.path}/report.json'),
             env={'LD_PRELOAD': str(LIBRARY), 'FAULT': f'{name}:{at}:{FAULTS[name]}',
                  'FAULT_MARK': str(self.mark)})
         try:
@@ -123,6 +124,23 @@ def test_each_call_may_fail(place, nothing_left, measured, name, scene):
     assert calls or name not in CERTAIN
     if not calls:
         pytest.skip('launchd does not call it here')
+
+
+@pytest.mark.parametrize('name', ['getpriority', 'setpriority', 'setrlimit64', 'syscall', 'write'])
+def test_each_call_may_fail_where_workers_get_places(place, nothing_left, name):
+    """CPUs, memory, limits, a nice value and an OOM score of their own."""
+    with open('/proc/self/oom_score_adj', encoding='ascii') as file:
+        score = int(file.read())
+    options = ['--bind=core', '--membind=local', '--rlimit=core=0', '--nice=1',
+               f'--oom-score-adj={min(1000, score + 1)}']
+    assert walk(Faulty(place, options=options), name, 'exit 3') > 0
+
+
+@pytest.mark.parametrize('name', ['clone', 'fork', 'kill', 'pipe2', 'prctl', 'setsid', 'sigprocmask', 'socket',
+                                  'syscall', 'write'])
+def test_each_call_may_fail_in_a_check_of_the_node(place, nothing_left, name):
+    """Whose children say nothing then, or can't be: the node is unknown, which ends no job."""
+    assert walk(Faulty(place, options=['--preflight=quick']), name, 'exit 3') or name not in CERTAIN
 
 
 @pytest.mark.parametrize('scene', SCENES)
