@@ -224,7 +224,8 @@ class Prefix:
                      "-w", *(f"-D{name}=1" for name in HWLOC_HAS), '-DRUNSTATEDIR="/var/run"',
                      "-DHWLOC_SIZEOF_UNSIGNED_INT=4", "-DHWLOC_SIZEOF_UNSIGNED_LONG=8",
                      f"-I{private}", f"-I{include}", "-Iinclude")
-        self.describe("hwloc", source, "-lhwloc -lpthread -lm")
+        # without -lm: what it calls of that, modff(), the C library itself has
+        self.describe("hwloc", source, "-lhwloc -lpthread")
 
     def make_pmix(self, source):
         """Headers alone; two of them are what configure makes of others."""
