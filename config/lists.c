@@ -205,9 +205,9 @@ int gpus_next(const char **at, struct range *ret, const char **ret_name, size_t 
 static bool is_listed(const char *list, const char *rest, int kind, const struct range *range,
 	const char *name, size_t len)
 {
-	const char *other_name;
-	struct range other;
-	size_t other_len;
+	const char *other_name = NULL;
+	struct range other = { 0 };
+	size_t other_len = 0;
 
 	while (list < rest) {
 		int k = gpus_next(&list, &other, &other_name, &other_len);

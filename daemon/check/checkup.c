@@ -286,9 +286,9 @@ static const char *excuse(
 }
 
 /* Whether the check ends here. told: as it came, NULL where nothing did. */
-static bool judge(const struct check_pass *s, char *const *told)
+static bool judge(const struct check_pass *s, char *const *told, unsigned nnodes)
 {
-	unsigned nnodes = s->input.nnodes, mute = 0;
+	unsigned mute = 0;
 	const char **words = calloc(nnodes, sizeof *words);
 	struct charges charges = { 0 };
 	struct failure why = { 0 };
@@ -347,14 +347,17 @@ static int collect(const struct check_pass *s, char **told, struct failure *why)
 static int lead(const struct check_pass *s, struct failure *why)
 {
 	char **told = calloc(s->in->nnodes, sizeof *told);
-	int rc = told ? measure_and_tell(s, why) : failure_oom(why);
 	char key[KEY_SIZE];
 	bool over;
+	int rc;
 
+	if (!told)
+		return failure_oom(why);
+	rc = measure_and_tell(s, why);
 	if (rc == 0)
 		rc = collect(s, told, why);
-	over = rc == 0 && judge(s, told);
-	for (unsigned i = 0; told && i < s->in->nnodes; i++)
+	over = rc == 0 && judge(s, told, s->in->nnodes);
+	for (unsigned i = 0; i < s->in->nnodes; i++)
 		free(told[i]);
 	free(told);
 	if (rc < 0)
@@ -402,7 +405,7 @@ static int be_alone(const struct check_pass *s)
 	let_measure(s, s->notes);
 	if (told)
 		memcpy(told, s->notes->text, s->notes->len);
-	over = judge(s, (char *const[]){ told });
+	over = judge(s, (char *const[]){ told }, 1);
 	free(told);
 	return over;
 }

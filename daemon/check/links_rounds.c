@@ -18,10 +18,12 @@ unsigned links_rounds(unsigned nnodes)
 
 int links_partner(unsigned nnodes, unsigned round, unsigned node)
 {
-	unsigned places = circle_of(nnodes);
-	unsigned long long sum = (unsigned long long)round * places / links_rounds(nnodes);
-	unsigned other;
+	unsigned places = circle_of(nnodes), rounds = links_rounds(nnodes), other;
+	unsigned long long sum;
 
+	if (rounds == 0)
+		return -1;
+	sum = (unsigned long long)round * places / rounds;
 	if (node == places) /* half of the sum, which is a place, too, as 2 has an inverse */
 		return (int)(sum * ((places + 1ULL) / 2) % places);
 	other = (unsigned)((sum + places - node) % places);

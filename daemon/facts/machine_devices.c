@@ -20,7 +20,7 @@ enum { FAR_HOST_BRIDGE = 100, FAR_NUMA = 1000, FAR_MACHINE = 10000 };
 
 enum { PORT_ACTIVE = 4 }; /* of InfiniBand's states */
 
-static int compare_bus(const hwloc_obj_t a, const hwloc_obj_t b)
+static int compare_bus(hwloc_obj_t a, hwloc_obj_t b)
 {
 	const struct hwloc_pcidev_attr_s *x = &a->attr->pcidev, *y = &b->attr->pcidev;
 
@@ -204,7 +204,7 @@ static unsigned steps_up(hwloc_obj_t from, hwloc_obj_t to)
 {
 	unsigned bridges = 0;
 
-	for (hwloc_obj_t o = from->parent; o && o != to; o = o->parent)
+	for (hwloc_obj_t o = from; o && o != to; o = o->parent)
 		bridges += o->type == HWLOC_OBJ_BRIDGE;
 	return bridges;
 }
