@@ -78,7 +78,7 @@ def test_nvml_tells_names_and_which_gpus_are_here(dry):
     assert gpus['0000:e6:00.0']['index'] == 0 and gpus['0000:16:00.0']['index'] == 1
     assert gpus['0000:e6:00.0']['uuid'].startswith('GPU-00000000')
     assert gpus['0000:06:00.0']['uuid'] is gpus['0000:06:00.0']['index'] is None
-    assert gpus['0000:16:00.0']['name'] == 'Fake H100 80GB'
+    assert gpus['0000:16:00.0']['name'] == 'NVIDIA H100 80GB HBM3'
 
 
 # of 4 GPUs those of NUMA nodes 6 and 7 have a port of their own, the others' are down

@@ -95,8 +95,14 @@ def test_memory_of_a_list(launch, place):
 
 
 @TWO_CPUS
-def test_each_attempt_has_its_place(launch, place):
-    launch(native('dump', *TWO, '--bind=core', '--max-restarts=1'), {'EXIT': '1'})
+def test_each_attempt_has_its_place(start, place):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(native('dump', *TWO, '--bind=core', '--max-restarts=1'),
+                {'TELL': ready.path, 'GO': go.path, 'EXIT': '1'})
+    for _ in range(2):
+        ready.expect('ready', 2)
+        go.go()  # one fails, and the other is stopped
+    assert job.end().rc == 1
     assert all(variable(dump, 'TORCHELASTIC_RESTART_COUNT') == '1' for dump in place.dumps().values())
     [one, other] = cpus_of(place).values()
     assert not set(one) & set(other)
