@@ -34,12 +34,20 @@ struct device_list devices_find(const char *const *env, enum gpu_maker here)
 	return (struct device_list){ GPU_NVIDIA, CUDA_DEVICES, NULL, NULL };
 }
 
+/* The length of the next entry; 0: the list ends. It does so at -1, by which users hide all. */
+static size_t entry_next(const char **list, const char **ret_entry)
+{
+	size_t len = list_next(list, ret_entry);
+
+	return len > 0 && **ret_entry != '-' ? len : 0;
+}
+
 unsigned devices_count(const char *list)
 {
 	const char *entry;
 	unsigned count = 0;
 
-	while (list_next(&list, &entry) > 0)
+	while (entry_next(&list, &entry) > 0)
 		count++;
 	return count;
 }
@@ -50,7 +58,7 @@ const char *devices_nth(struct arena *arena, const char *list, unsigned n)
 	size_t len;
 
 	do {
-		len = list_next(&list, &entry);
+		len = entry_next(&list, &entry);
 	} while (len > 0 && n-- > 0);
 	return len > 0 ? arena_strndup(arena, entry, len) : NULL;
 }

@@ -26,7 +26,8 @@ struct device_list {
  * or none of the others is set. Where nothing is set the maker of what is here decides. */
 struct device_list devices_find(const char *const *env, enum gpu_maker here);
 
-/* How many entries a list has, whatever they name; an empty one ends it, as it does for CUDA. */
+/* How many entries a list has, whatever they name; an empty one ends it, and -1, as for CUDA and
+ * HIP. */
 unsigned devices_count(const char *list);
 
 /* The n-th entry, from 0, without blanks around it, the arena's; NULL where the list has fewer. */

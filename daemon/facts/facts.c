@@ -175,7 +175,9 @@ static bool gpus_are_wanted(const struct settings *s, const struct machine *m)
 		settings_is(s, SET_NPROC_PER_NODE, "auto") ||
 		strcmp(settings_text(s, SET_GPUS), "all") != 0 ||
 		settings_given(s, SET_GPUS_PER_WORKER) ||
-		!settings_is(s, SET_VISIBLE_DEVICES, "keep") || has_gpus_of(m, GPU_NVIDIA);
+		!settings_is(s, SET_VISIBLE_DEVICES, "keep") ||
+		(settings_flag(s, SET_VIRTUAL_LOCAL_RANK) && settings_flag(s, SET_SHARE_GPUS)) ||
+		has_gpus_of(m, GPU_NVIDIA);
 }
 
 /* Names and addresses tell which of the machine's a number means: in a container there are fewer.

@@ -229,8 +229,15 @@ int visible_check(
 	const char *from = v->chosen ? settings_label(s, SET_GPUS) : seen_by(s, &v->own);
 	size_t there = v->list.count, need = (size_t)workers * v->per_worker;
 
-	if (!v->asked || !v->known || v->how == VISIBLE_NONE || there >= need ||
-		(v->share && there >= v->per_worker))
+	if (!v->asked || v->how == VISIBLE_NONE)
+		return 0;
+	if (!v->known)
+		return !v->share ? 0 :
+				   failure_usage(why,
+					   "%s: how many GPUs there are to share isn't known here: "
+					   "name them with --gpus, as in --gpus 0-3",
+					   settings_label(s, SET_SHARE_GPUS));
+	if (there >= need || (v->share && there >= v->per_worker))
 		return 0;
 	if (v->share)
 		return failure_usage(why, "%s: a worker needs %u GPUs, but there are %zu (%s)",

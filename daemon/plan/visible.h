@@ -35,7 +35,8 @@ struct visible {
 int visible_choose(const struct settings *s, const char *const *env, const struct gpus *gpus,
 	struct visible *ret, struct failure *why);
 
-/* Whether there are enough for so many workers, where that is known. -EINVAL: there aren't. */
+/* Whether there are enough for so many workers, where that is known. -EINVAL: there aren't, or they
+ * are to be shared and nobody knows how many there are. */
 int visible_check(
 	const struct settings *s, const struct visible *v, unsigned workers, struct failure *why);
 

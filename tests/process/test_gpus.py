@@ -71,6 +71,8 @@ def seen(launch, place):
      [('0', 'CUDA_VISIBLE_DEVICES=0,1'), ('0', 'CUDA_VISIBLE_DEVICES=2,3')]),
     (['--nproc_per_node=3', '--gpus=0,1', '--share-gpus', '--visible-devices=one'], fake(4),
      [('0', f'CUDA_VISIBLE_DEVICES={device}') for device in '010']),
+    (['--nproc_per_node=3', '--virtual-local-rank', '--share-gpus'], fake(2),
+     [('0', f'CUDA_VISIBLE_DEVICES={device}') for device in '010']),
     (['--nproc_per_node=2', '--virtual-local-rank', '--visible-devices=one'], {},
      [('0', 'CUDA_VISIBLE_DEVICES=0'), ('0', 'CUDA_VISIBLE_DEVICES=1')]),
     (['--nproc_per_node=2', '--visible-devices=none'], fake(4, '0'),
@@ -117,6 +119,9 @@ def test_jaxs_devices(dry):
     (['--gpus=1', '--visible-devices=none'], {}, ['--gpus and --visible-devices none']),
     (['--gpus-per-worker=2', '--visible-devices=none'], {}, ['--gpus-per-worker and --visible-devices']),
     (['--node-env', '--visible-devices=one'], {}, ['--node-env and --visible-devices one']),
+    (['--nproc_per_node=2', '--visible-devices=one'], {'HIP_VISIBLE_DEVICES': '-1'},
+     ['2 workers need 2 GPUs, but there are 0 (HIP_VISIBLE_DEVICES=-1)']),
+    (['--share-gpus', '--visible-devices=one'], {}, ['--share-gpus: how many GPUs', "isn't known here"]),
     (['--gpus=0,0'], {}, ['"0,0"', 'each once'])])
 def test_what_can_not_be_seen(refused, options, env, words):
     refused(native('dump', *options), *words, env=env)

@@ -54,6 +54,8 @@ static const struct entries_row {
 	{ "entries end at an empty one", "3,,1", { "3" } },
 	{ "entries: a comma at the end", "3,1,", { "3", "1" } },
 	{ "entries: a comma at the begin", ",3", { NULL } },
+	{ "entries end at -1", "3,-1,2", { "3" } },
+	{ "entries: -1 alone hides all", "-1", { NULL } },
 };
 
 static void test_entries(void **state)

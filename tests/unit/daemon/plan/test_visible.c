@@ -162,6 +162,11 @@ static const struct owns_row {
 	{ "too few even to share", &counted, NULL,
 		{ { SET_GPUS_PER_WORKER, "5" }, { SET_SHARE_GPUS, "1" } }, 1, { NULL },
 		"a worker needs 5 GPUs, but there are 4" },
+	{ "shared, and nobody counts", &unknown, NULL,
+		{ { SET_VISIBLE_DEVICES, "one" }, { SET_SHARE_GPUS, "1" } }, 4, { NULL },
+		"share-gpus: how many GPUs there are to share isn't known here" },
+	{ "shared, and nobody asks or counts", &unknown, NULL, { { SET_SHARE_GPUS, "1" } }, 4,
+		{ "0", "1" }, NULL },
 	{ "nobody asks", &counted, NULL, { { 0 } }, 6, { "0", "1", "2", "3" }, NULL },
 	{ "none are wanted", &none, NULL, { { SET_VISIBLE_DEVICES, "none" } }, 4, { "0" }, NULL },
 };
