@@ -253,8 +253,8 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return arena_printf(a, "one of %s", row->choices);
 	case KIND_LISTS:
 		return arena_printf(a,
-			"one of %s, or a list of numbers for each worker, as in 0-3,8:4-7",
-			row->choices);
+			"one of %s, or a list of numbers up to %d for each worker, as in 0-3,8:4-7",
+			row->choices, BITS_MAX - 1);
 	case KIND_CONF:
 		return "a list of key=value, separated by commas";
 	case KIND_RANKS:

@@ -253,17 +253,31 @@ static void read_distances(const struct hwloc_machine *h)
 	h->call->distances_release(h->topology, d);
 }
 
-/* What hwloc takes its machine from, in its own order; NULL: from this one. */
+/* The variable by which hwloc takes another machine, in its own order; NULL: it takes this one. */
 static const char *foreign_source(void)
 {
-	static const char *const variables[] = { "HWLOC_FSROOT", "HWLOC_CPUID_PATH",
-		"HWLOC_SYNTHETIC", "HWLOC_XMLFILE" };
-	const char *found = NULL;
+	static const char *const variables[] = { "HWLOC_XMLFILE", "HWLOC_SYNTHETIC",
+		"HWLOC_CPUID_PATH", "HWLOC_FSROOT" };
 
 	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
 		if (getenv(variables[i]))
-			found = getenv(variables[i]);
-	return found;
+			return variables[i];
+	return NULL;
+}
+
+/* hwloc reads this machine where it can't read the other, and says nothing. */
+static const char *source(const struct hwloc_machine *h)
+{
+	const char *variable = foreign_source(), *value = variable ? getenv(variable) : NULL;
+	unsigned version = h->call->api_version();
+	const char *name =
+		arena_printf(h->arena, "hwloc %u.%u", version >> 16, version >> 8 & 0xff);
+
+	if (!h->m->is_this)
+		return arena_printf(h->arena, "%s, %s", name, value ? value : "another machine");
+	if (!value || strncmp(variable, "HWLOC_FSROOT", 12) == 0 || getenv("HWLOC_THISSYSTEM"))
+		return name;
+	return arena_printf(h->arena, "%s, not %s=%s, which it can't read", name, variable, value);
 }
 
 static int read_all(const struct hwloc_machine *h, struct failure *why)
@@ -271,15 +285,9 @@ static int read_all(const struct hwloc_machine *h, struct failure *why)
 	static cpu_set_t mask[CPUS_MOST / CPU_SETSIZE];
 	struct machine *m = h->m;
 	struct cgroup_paths paths;
-	unsigned version = h->call->api_version();
-	const char *from = foreign_source();
 
 	m->is_this = h->call->is_thissystem(h->topology) == 1;
-	m->from = arena_printf(h->arena, "hwloc %u.%u%s%s", version >> 16, version >> 8 & 0xff,
-		m->is_this ? "" : ", ",
-		m->is_this   ? "" :
-			from ? from :
-			       "another machine");
+	m->from = source(h);
 	if (sched_getaffinity(0, sizeof mask, mask) < 0)
 		return failure_set(why, -EIO, "sched_getaffinity: %s", strerror(errno));
 	read_numas(h);
@@ -292,6 +300,15 @@ static int read_all(const struct hwloc_machine *h, struct failure *why)
 	if (arena_failed(h->arena))
 		return failure_oom(why);
 	return m->cpu_count > 0 ? 0 : failure_set(why, -EIO, "%s shows no CPU", m->from);
+}
+
+static int not_loaded(int error, struct failure *why)
+{
+	const char *variable = foreign_source();
+
+	return failure_set(why, -EIO, "hwloc can't read %s%s%s: %s",
+		variable ? variable : "the machine", variable ? "=" : "",
+		variable ? getenv(variable) : "", strerror(error));
 }
 
 int machine_read(bool devices, struct arena *arena, struct machine *ret, struct failure *why)
@@ -308,7 +325,7 @@ int machine_read(bool devices, struct arena *arena, struct machine *ret, struct 
 		rc = failure_set(why, -ELIBBAD, "hwloc: %s has API version %u, not %d",
 			hwloc_library.file, call.api_version() >> 16, API_MAJOR);
 	else if (load(&call, devices, &h.topology) < 0)
-		rc = failure_set(why, -EIO, "hwloc can't read the machine: %s", strerror(errno));
+		rc = not_loaded(errno, why);
 	if (rc == 0) {
 		rc = read_all(&h, why);
 		call.destroy(h.topology);

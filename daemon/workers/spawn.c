@@ -223,11 +223,23 @@ static const char *hint_of(const struct child *c)
 	}
 }
 
+/* The same of its place, which was right when it was planned. */
+static const char *hint_of_place(const struct child *c)
+{
+	if (c->failed != STAGE_CPUS && c->failed != STAGE_MEMORY)
+		return NULL;
+	if (c->error != EINVAL)
+		return "a sandbox or the kernel forbids it: start without placement (--bind none)";
+	return c->failed == STAGE_CPUS ?
+		"its CPUs have gone offline, or have left the launcher's cpuset" :
+		"its NUMA nodes have gone offline, or have left the launcher's cpuset";
+}
+
 static int refused(const struct child *c, struct failure *why)
 {
-	const char *hint = hint_of(c);
+	const char *hint = c->failed == STAGE_EXEC ? hint_of(c) : hint_of_place(c);
 
-	return failure_set(why, -c->error, "%s: %s: %s%s%s", c->program, stage_words[STAGE_EXEC],
+	return failure_set(why, -c->error, "%s: %s: %s%s%s", c->program, stage_words[c->failed],
 		strerror(c->error), hint ? ": " : "", hint ? hint : "");
 }
 
@@ -241,9 +253,7 @@ static int run_child(struct child *c, int cgroup, struct spawned *ret, struct fa
 	if (c->failed != STAGE_NONE) {
 		process_undo(pid);
 		ret->refused = c->failed == STAGE_EXEC;
-		return ret->refused ? refused(c, why) :
-				      failure_set(why, -c->error, "%s: %s: %s", c->program,
-					      stage_words[c->failed], strerror(c->error));
+		return refused(c, why);
 	}
 	ret->pid = pid;
 	ret->pidfd = fd_take(&pidfd);

@@ -126,7 +126,7 @@ def test_a_sandbox_without_masks(launch, place):
     """What is asked for can't be had: nothing runs elsewhere."""
     result = launch(native('dump', *TWO, '--bind=core', '--membind=none'),
                     before=lambda: without('sched_setaffinity'))
-    assert result.rc == 1 and f'sched_setaffinity: {os.strerror(errno.EPERM)}' in result.err
+    assert result.rc == 1 and f'sched_setaffinity: {os.strerror(errno.EPERM)}: a sandbox' in result.err
     assert not place.dumps()
 
 
@@ -218,6 +218,49 @@ def test_nothing_runs_by_another_machine(refused):
             'pack:2 core:2 pu:1', '--dry-run', env=on('pack:2 core:2 pu:1'))
 
 
+def test_a_machine_that_can_not_be_read_is_said(launch):
+    """hwloc reads this one then, and says nothing."""
+    def shown(env):
+        return launch(['--dry-run', *native('dump', '--bind=numa')], env).out
+
+    assert ", not HWLOC_XMLFILE=/nowhere, which it can't read)" in shown({'HWLOC_XMLFILE': '/nowhere'})
+    assert ", not HWLOC_SYNTHETIC=nonsense, which it can't read)" in shown({'HWLOC_SYNTHETIC': 'nonsense'})
+    assert "can't read" not in shown({})
+
+
+@pytest.fixture
+def cpuset():
+    """A cpuset with two CPUs: its path."""
+    top = own_cgroup('cpuset') or own_cgroup('')
+    path = top and top / f'launchd-test-cpuset-{os.getpid()}'
+    try:
+        if not path:
+            pytest.skip('no cgroup has cpusets here')
+        path.mkdir()
+        (path / 'cpuset.mems').write_text('0')
+        (path / 'cpuset.cpus').write_text(f'{CPUS[0]},{CPUS[1]}')
+        yield path
+    except OSError as error:
+        pytest.skip(f'no cpuset can be made here: {error}')
+    finally:
+        if path and path.exists():
+            path.rmdir()
+
+
+@TWO_CPUS
+def test_cpus_that_are_gone_are_said(start, place, cpuset):
+    """Between two attempts a CPU goes: its worker doesn't run elsewhere."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(native('dump', *TWO, '--bind=core', '--max-restarts=1'),
+                {'TELL': ready.path, 'GO': go.path, 'EXIT': '1'},
+                before=lambda: (cpuset / 'cgroup.procs').write_text('0'))
+    ready.expect('ready', 2)
+    (cpuset / 'cpuset.cpus').write_text(str(CPUS[1]))
+    go.go()
+    ended = job.end()
+    assert ended.rc == 1 and 'sched_setaffinity: Invalid argument: its CPUs have gone offline' in ended.err
+
+
 # --- machines ---
 
 # the machine, options, and each worker's CPUs and memory
@@ -267,6 +310,10 @@ def test_the_plan_says_why(dry, launch):
         '    memory    prefer 1\n' in result.out
     assert '  machine          2 sockets, 8 NUMA nodes, 128 cores, 4 GPUs  (hwloc 2.' in result.out
     assert 'place' not in dry(TWO).workers[0]
+
+
+def test_numbers_that_no_cpu_has(refused):
+    refused(native('dump', '--bind=99999'), '--bind: "99999" is not one of ', 'numbers up to 16383')
 
 
 def test_more_cores_than_there_are(refused):

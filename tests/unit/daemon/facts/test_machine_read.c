@@ -237,7 +237,7 @@ static void test_no_machine(void **state)
 	assert_int_equal(setenv("HWLOC_XMLFILE", "/dev/null", 1), 0);
 	rc = machine_read(true, &arena, &m, &why);
 	assert_int_equal(unsetenv("HWLOC_XMLFILE"), 0);
-	assert_outcome(rc, -EIO, &why, "hwloc can't read the machine: ");
+	assert_outcome(rc, -EIO, &why, "hwloc can't read HWLOC_XMLFILE=/dev/null: ");
 	arena_done(&arena);
 }
 
