@@ -21,6 +21,7 @@
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
 #include "daemon/check/verdicts.h"
+#include "daemon/os/process.h"
 #include "daemon/os/procfs.h"
 
 enum {
@@ -164,7 +165,7 @@ static void run(const struct task *t, struct task_answer *a)
 	const struct quick_input *in = t->owner;
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, status = 0;
 	int rc = streams ? prepare(out, err) : -ENOMEM;
-	pid_t parent = getpid(), child = rc < 0 ? -1 : fork();
+	pid_t parent = getpid(), child = rc < 0 ? -1 : process_fork_to_exec();
 
 	if (child == 0)
 		become(in->command, out[1], err[1], parent);

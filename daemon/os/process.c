@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +157,11 @@ int process_set_apart(pid_t parent, int output, const char **ret_what)
 	*ret_what = "/proc/self/fd";
 	rc = process_close_files(false);
 	return rc < 0 ? rc : 0;
+}
+
+pid_t process_fork_to_exec(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
 void process_undo(pid_t child)

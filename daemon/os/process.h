@@ -43,6 +43,11 @@ int process_close_files(bool on_exec);
  * descriptor, and it leaves no core. Negative errno: *ret_what could not be done. */
 int process_set_apart(pid_t parent, int output, const char **ret_what);
 
+/* fork(2), but without the handlers of pthread_atfork(3), for a child that executes a program at
+ * once. libuv's close what its pipe for signals was in the launcher: by its numbers, which are
+ * other files once process_set_apart() has closed it. */
+pid_t process_fork_to_exec(void);
+
 /* Kills and reaps a child that can't be used. */
 void process_undo(pid_t child);
 

@@ -181,6 +181,17 @@ def test_before_a_restart_too(start, place):
         assert {event['attempt'] for event in of(events, 'worker_started')} == {0}
 
 
+@pytest.mark.parametrize('says, bad', [
+    ('echo noise; echo \'{"overall_severity": "CRITICAL"}\'; exit 0', 'its verdict is CRITICAL'),
+    ('echo "nhc: Health check failed: no /scratch"; exit 1', 'exit code 1: no /scratch'),
+    ('yes | head -c 3000000; echo no >&2; exit 4', 'exit code 4: no')])
+def test_what_a_command_says(start, place, says, bad):
+    """On both of its streams, in a job too, whose libraries have a say in each fork."""
+    results = job(start, 2, f'--check-command={script(place, "own", says)}').end()
+    assert rcs(results) == [122, 122]
+    assert f'is bad: own: {bad}' in errors(results[1])[0]
+
+
 def test_good_before_a_restart_too(start, place):
     results = job(start, 2, '--max-restarts=1', f'--events={place.path}/events.%n',
                   env={'END_3': 'exit:7'}).end()
