@@ -198,6 +198,8 @@ static void let_measure(const struct check_pass *s, struct notes_left *n)
 		note_failure(n, "it has no process for that: %s", strerror(errno));
 	else if (!await_child(child, until_ms, &status))
 		note_failure(n, "it did not end within %s s", num_seconds(s->limit_ms).text);
+	else if (n->len > TOLD_MAX)
+		note_failure(n, "its process left nothing that makes sense");
 	else if (n->len == 0 && WIFSIGNALED(status))
 		note_failure(n, "its process was killed by %s", signal_name(WTERMSIG(status)));
 	else if (n->len == 0)
@@ -220,6 +222,14 @@ static int measure_and_tell(const struct check_pass *s, struct failure *why)
 
 /* --- node rank 0 judges --- */
 
+/* Whether one line tells both: the same of several nodes, or of one thing in several checks. */
+static bool is_same_doubt(const struct finding *a, const struct finding *b)
+{
+	return strcmp(a->text, b->text) == 0 &&
+		(strcmp(a->check, b->check) == 0 ||
+			(*a->subject && strcmp(a->subject, b->subject) == 0));
+}
+
 /* A doubt about several nodes is told once. last: the node that each was counted for last. */
 static void add_doubt(
 	struct checkup_answer *ret, unsigned node, const struct finding *f, unsigned *last)
@@ -227,8 +237,7 @@ static void add_doubt(
 	for (unsigned i = 0; i < ret->doubts; i++) {
 		struct checkup_doubt *d = &ret->doubt[i];
 
-		if (strcmp(d->finding.check, f->check) != 0 ||
-			strcmp(d->finding.text, f->text) != 0)
+		if (!is_same_doubt(&d->finding, f))
 			continue;
 		d->nodes += last[i] != node ? 1 : 0;
 		d->first = node < d->first ? node : d->first;

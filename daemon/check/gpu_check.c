@@ -205,13 +205,17 @@ static const struct task *driver_task(const struct tasks *all)
 	return NULL;
 }
 
-/* A GPU that stopped answering did not get to all. */
+/* Whoever looked did not get to all. */
 static void add_unasked(const struct task *t, struct findings *ret)
 {
+	const struct finding *answers = findings_find(ret, gpu_driver, t->subject);
+	const char *why = answers && answers->health == HEALTH_BAD ?
+		"it was not asked, as this GPU had stopped answering" :
+		"it was not asked, as this GPU could not be looked at to the end";
+
 	for (size_t i = 0; i < GPU_FACTS; i++)
 		if (!findings_find(ret, gpu_fact_check(i), t->subject))
-			findings_add(ret, HEALTH_UNKNOWN, gpu_fact_check(i), t->subject,
-				"it was not asked, as this GPU had stopped answering");
+			findings_add(ret, HEALTH_UNKNOWN, gpu_fact_check(i), t->subject, "%s", why);
 }
 
 /* "8 x NVIDIA H100 80GB HBM3", of one that a child may have written. */

@@ -10,17 +10,6 @@
 #include "daemon/check/ib_check.h"
 #include "daemon/check/mount_check.h"
 #include "daemon/check/node_check.h"
-#include "daemon/check/quick_input.h"
-#include "daemon/check/task.h"
-
-uint64_t quick_limit_ms(const struct quick_input *in)
-{
-	enum { SPARE_MS = 3 * TASK_KILL_MS };
-	uint64_t looks = 2 * DRIVER_LIMIT_MS; /* the driver, then each GPU */
-	uint64_t command = in->command ? in->command_limit_ms : 0;
-
-	return (command > looks ? command : looks) + SPARE_MS;
-}
 
 int quick_check(const struct quick_input *in, struct findings *ret)
 {

@@ -11,13 +11,14 @@
 #ifndef LAUNCHD_DAEMON_CHECK_QUICK_H
 #define LAUNCHD_DAEMON_CHECK_QUICK_H
 
-#include <stdint.h>
+#include "daemon/check/quick_input.h"
+#include "daemon/check/task.h"
 
 struct findings;
-struct quick_input;
 
-/* How long quick_check() takes at most; well under a second on a good node. */
-uint64_t quick_limit_ms(const struct quick_input *in);
+/* How long quick_check() takes at most, well under a second on a good node: the driver and then a
+ * GPU may each need all of their time, and be killed. A command has its own time besides. */
+enum { QUICK_LIMIT_MS = 2 * DRIVER_LIMIT_MS + 3 * TASK_KILL_MS };
 
 /* Looks, and waits for it; see task.h for what that means for this process. *ret begins as { 0 }.
  * Negative errno: there is no memory. */

@@ -17,10 +17,8 @@
 #include "daemon/check/finding_read.h"
 #include "daemon/check/phase.h"
 #include "daemon/check/quick.h"
-#include "daemon/check/quick_input.h"
 
 enum {
-	LIMIT_MS = 8000,
 	US_PER_S = 1000000,
 	NS_PER_US = 1000,
 };
@@ -169,7 +167,7 @@ static uint64_t more_ms(const struct settings *s)
 
 const struct phase quick_phase = {
 	.name = "quick",
-	.limit_ms = LIMIT_MS,
+	.limit_ms = QUICK_LIMIT_MS,
 	.more_ms = more_ms,
 	.measure = measure,
 	.judge = judge,

@@ -173,6 +173,9 @@ UNKNOWN = [
 def test_what_could_not_be_asked_is_unknown_and_said(check, fault, name, text):
     found = check(env=faked(fault))
     assert found.bad() == {} and found.of(name, 'GPU 2') == ('unknown', text)
+    if name == 'gpu_driver':
+        assert found.of('gpu_use', 'GPU 2') == (
+            'unknown', 'it was not asked, as this GPU could not be looked at to the end')
     for gpu in (0, 1, 3):
         assert all(found.of(other, f'GPU {gpu}')[0] == 'good' for other in OF_A_GPU)
 

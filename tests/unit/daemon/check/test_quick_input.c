@@ -50,7 +50,6 @@ static void test_without_anything(void **state)
 	assert_string_equal(in.tmp_dir, "/tmp");
 	assert_string_equal(in.sys_root, "");
 	assert_string_equal(in.kmsg, "/dev/kmsg");
-	assert_true(quick_limit_ms(&in) >= 2 * DRIVER_LIMIT_MS);
 }
 
 static void test_with_all(void **state)
@@ -75,7 +74,6 @@ static void test_with_all(void **state)
 	assert_string_equal(in.command[2], "exit 1");
 	assert_null(in.command[3]);
 	assert_int_equal(in.command_limit_ms, 30000);
-	assert_true(quick_limit_ms(&in) > 30000);
 	put(SET_LOG_DIR, "/dev/null");
 	assert_int_equal(make(env, false, false, &in), 0);
 	assert_null(in.log_dir);
