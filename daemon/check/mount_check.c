@@ -105,6 +105,13 @@ static void look_mount(const struct task *t, struct task_answer *a)
 			t->subject, "%s", strerror(errno));
 }
 
+/* Which mounts there are can't be told, as without /proc. */
+static void say_unlisted(const struct task *t, struct task_answer *a)
+{
+	findings_add(&a->findings, HEALTH_UNKNOWN, t->check, t->subject, "%s: %s", mountinfo,
+		strerror((int)t->number));
+}
+
 void mount_check_add(struct tasks *all)
 {
 	struct task t = {
@@ -113,6 +120,12 @@ void mount_check_add(struct tasks *all)
 	FILE *file = fopen(mountinfo, "re");
 	char line[LINE_SIZE], path[MOUNT_PATH_MAX];
 
+	if (!file) {
+		t.work = say_unlisted;
+		t.number = (unsigned)errno;
+		t.asks = false;
+		tasks_add(all, &t);
+	}
 	while (file && fgets(line, sizeof line, file)) {
 		if (!mount_of_line(line, path))
 			continue;

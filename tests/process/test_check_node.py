@@ -278,6 +278,13 @@ def test_who_can_t_be_killed_is_left_and_named(check, hang, place):
     until(lambda: not is_running(int(named[1])), 'it to end with its file server')
 
 
+@needs_mounts
+def test_mounts_that_can_t_be_listed(check):
+    """Of them nothing is known, and that is said."""
+    found = check(wrap=[*OWN_MOUNTS, 'bash', '-ec', 'mount -t tmpfs none /proc; exec "$@"', 'bash'])
+    assert found.of('mount') == ('unknown', '/proc/self/mountinfo: No such file or directory')
+
+
 # --- what is expected ---
 
 def test_the_count(check, place):
