@@ -402,6 +402,14 @@ def test_what_a_command_leaves_behind_is_ended(check):
     assert found.of('command', 'sh') == ('good', 'exit code 0')
 
 
+@pytest.mark.parametrize('how', ['KILL', 'STOP'])
+def test_who_ends_what_a_command_started_is_not_only_its_parent(check, place, how):
+    script = place.write('hostile', f'#!/bin/sh\nsetsid sleep 1000 & kill -{how} $PPID\nsleep 1000\n', 0o755)
+    found = check(f'--check-command={script}', '--check-timeout=1')
+    assert found.of('command', 'hostile') == ('unknown', {
+        'KILL': 'what looks at it was killed by SIGKILL', 'STOP': 'no answer within 2 s'}[how])
+
+
 def test_a_command_that_is_not_there(refused, place):
     refused(['--check-node', '--check-command=/nonexistent/nhc -v'], '--check-command',
             '/nonexistent/nhc', 'No such file')
