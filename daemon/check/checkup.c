@@ -446,6 +446,8 @@ static int pass(const struct checkup_input *in, unsigned id, struct visit *v,
 		.until_ms = s.began_ms + (int64_t)s.limit_ms,
 		.hosts = in->hosts,
 		.clocks = in->clocks,
+		.xids = in->xids,
+		.ret_gpus = &ret->gpus,
 	};
 	ret->helper.step = id + 1;
 	if (!in->port)

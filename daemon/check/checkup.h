@@ -19,6 +19,7 @@
 
 struct failure;
 struct text;
+struct xids;
 
 struct checkup_input {
 	const struct settings *settings;
@@ -27,8 +28,9 @@ struct checkup_input {
 	unsigned wanted;                   /* a bit for each of them */
 	bool stop;                         /* no phase follows one that found a node bad */
 	unsigned attempt, node, nnodes;
-	const char *host; /* the store where nodes meet */
-	unsigned port;    /* 0: none, this node is checked alone: it is node 0 of 1 */
+	const struct xids *xids; /* as struct phase_input has it */
+	const char *host;        /* the store where nodes meet */
+	unsigned port;           /* 0: none, this node is checked alone: it is node 0 of 1 */
 	/* node rank 0's, by node rank */
 	const char *const *hosts;
 	const struct phase_clock *clocks;
@@ -51,9 +53,10 @@ struct checkup_doubt {
 enum { DOUBTS_MAX = 32 };
 
 /* In memory that the child shares: `judged` first says that the rest of a phase is there. On the
- * other nodes only the helper's part is used. */
+ * other nodes only `gpus` and the helper's part are used. */
 struct checkup_answer {
 	struct helper_answer helper; /* step: 1 + the phase that it is at */
+	volatile unsigned gpus;      /* 1: on this node a phase has found some to watch */
 	volatile unsigned judged;    /* phases */
 	unsigned mute;               /* nodes that could not measure, or did not answer */
 	unsigned doubts, doubts_left_out;

@@ -17,6 +17,7 @@ struct failure;
 struct settings;
 struct text;
 struct visit;
+struct xids;
 
 /* A node's CLOCK_MONOTONIC minus node rank 0's, as their launchers have measured it. */
 struct phase_clock {
@@ -37,6 +38,10 @@ struct phase_input {
 	const char *keys;
 	const char *store_host; /* where visit leads to, for a program that comes by itself */
 	unsigned store_port;
+	/* This node's: what a child has seen of its GPUs since the first attempt; NULL: none did.
+	 * `measure` says whether there are GPUs to watch. */
+	const struct xids *xids;
+	volatile unsigned *ret_gpus;
 	/* When `measure` must be done, and `judge` for a second more: ms, CLOCK_MONOTONIC. */
 	int64_t until_ms;
 	/* On node rank 0 only, by node rank; of itself, too. */

@@ -17,6 +17,7 @@
 #include "daemon/check/finding_read.h"
 #include "daemon/check/phase.h"
 #include "daemon/check/quick.h"
+#include "daemon/check/xid.h"
 
 enum {
 	US_PER_S = 1000000,
@@ -44,9 +45,12 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 
 	if (rc < 0)
 		return rc;
+	quick.xids = in->xids;
 	rc = quick_check(&quick, &found);
 	if (rc < 0)
 		return failure_set(why, rc, "the quick check can't run: %s", strerror(-rc));
+	if (in->ret_gpus)
+		*in->ret_gpus = xid_was_checked(&found);
 	before = micros(CLOCK_MONOTONIC);
 	wall = micros(CLOCK_REALTIME);
 	after = micros(CLOCK_MONOTONIC);

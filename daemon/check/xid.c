@@ -47,6 +47,14 @@ enum xid_kind xid_kind(uint64_t xid)
 
 /* --- a child that watches --- */
 
+void xids_end(struct xids *x, const char *why)
+{
+	if (x->state == XIDS_FAILED)
+		return;
+	(void)snprintf(x->text, sizeof x->text, "%s", why);
+	x->state = XIDS_FAILED;
+}
+
 static int fail(struct xids *x, const char *what, int error)
 {
 	(void)snprintf(x->text, sizeof x->text, "%s: %s", what, nvml_words(error));
@@ -230,26 +238,37 @@ static void say(const struct sightings *s, const char *since, struct findings *f
 		findings_add(f, HEALTH_GOOD, gpu_xid, "", "none that is fatal %s%s", since, more);
 }
 
+static void say_unknown(const struct xids *x, int log, struct findings *f)
+{
+	if (!x)
+		findings_add(f, HEALTH_UNKNOWN, gpu_xid, "", "the kernel's log can't be read: %s",
+			strerror(-log));
+	else if (x->state == XIDS_FAILED)
+		findings_add(f, HEALTH_UNKNOWN, gpu_xid, "",
+			"the kernel's log can't be read (%s), and nobody watched: %.*s",
+			strerror(-log), (int)sizeof x->text - 1, x->text);
+	else
+		findings_add(f, HEALTH_UNKNOWN, gpu_xid, "",
+			"the kernel's log can't be read (%s), and NVML has not begun to watch",
+			strerror(-log));
+}
+
+/* The log has it all, but older lines are overwritten; a GPU has another name there, so that one
+ * source is told, not both. */
 static void look(const struct task *t, struct task_answer *a)
 {
 	const struct quick_input *in = t->owner;
-	bool watched = in->xids && in->xids->state == XIDS_WATCHING;
-	struct sightings s = { 0 };
-	int rc = in->kmsg ? read_log(in->kmsg, &s) : -ENOENT;
+	struct sightings in_log = { 0 }, watched = { 0 };
+	int log = in->kmsg ? read_log(in->kmsg, &in_log) : -ENOENT;
 
-	if (watched)
-		read_watched(in->xids, &s);
-	if (rc == 0)
-		say(&s, "in the kernel's log", &a->findings);
-	else if (watched)
-		say(&s, "since launchd has watched", &a->findings);
-	else if (in->xids && in->xids->state == XIDS_FAILED)
-		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_xid, "",
-			"the kernel's log can't be read (%s), and nobody watched: %.*s",
-			strerror(-rc), (int)sizeof in->xids->text - 1, in->xids->text);
+	if (in->xids)
+		read_watched(in->xids, &watched);
+	if (in_log.count > 0 || (log == 0 && watched.count == 0))
+		say(&in_log, "in the kernel's log", &a->findings);
+	else if (watched.count > 0 || (in->xids && in->xids->state == XIDS_WATCHING))
+		say(&watched, "since launchd has watched", &a->findings);
 	else
-		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_xid, "",
-			"the kernel's log can't be read: %s", strerror(-rc));
+		say_unknown(in->xids, log, &a->findings);
 }
 
 void xid_check_add(const struct quick_input *in, struct tasks *all)
@@ -259,4 +278,12 @@ void xid_check_add(const struct quick_input *in, struct tasks *all)
 	};
 
 	tasks_add(all, &t);
+}
+
+bool xid_was_checked(const struct findings *found)
+{
+	for (unsigned i = 0; i < found->count; i++)
+		if (strcmp(found->at[i].check, gpu_xid) == 0)
+			return true;
+	return false;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct findings;
 struct quick_input;
 struct tasks;
 
@@ -15,15 +16,18 @@ struct xid_seen {
 	uint64_t xid;
 };
 
-enum xids_state { XIDS_STARTING, XIDS_WATCHING, XIDS_FAILED };
+enum xids_state { XIDS_STARTING, XIDS_WATCHING, XIDS_FAILED }; /* FAILED: it watches no more */
 
 /* What a child keeps while a job runs, in memory that is shared. Begins as { 0 }. */
 struct xids {
 	volatile unsigned state; /* of enum xids_state */
 	volatile unsigned count; /* beyond XIDS_MAX: some are not kept */
-	char text[160];          /* why it FAILED */
+	char text[160];          /* why it FAILED; what it had seen stands */
 	struct xid_seen at[XIDS_MAX];
 };
+
+/* In the parent: the child has ended, for a reason that it has not told itself. */
+void xids_end(struct xids *x, const char *why);
 
 /* In a child: has NVML tell of Xids on all GPUs, and keeps them until it is killed. Returns only
  * where that can't be. */
@@ -35,5 +39,8 @@ enum xid_kind xid_kind(uint64_t xid);
 
 /* Adds the task that looks for fatal ones in the kernel's log and among in->xids. */
 void xid_check_add(const struct quick_input *in, struct tasks *all);
+
+/* Whether it was added: there are NVIDIA GPUs, whose driver answers. */
+bool xid_was_checked(const struct findings *found);
 
 #endif

@@ -61,7 +61,7 @@ static void set_up_child(const struct helper *h, pid_t parent, int output)
 /* --- the parent --- */
 
 /* One thread. */
-static struct helper *without_pidfd;
+static struct helper *without_pidfd, *all_lasting;
 
 /* The child, which is not reaped yet, so that the number is its own, and so is the group's. */
 static void kill_all(const struct helper *h)
@@ -73,6 +73,11 @@ static void kill_all(const struct helper *h)
 
 static void forget(const struct helper *h)
 {
+	for (struct helper **at = &all_lasting; *at; at = &(*at)->next_lasting)
+		if (*at == h) {
+			*at = h->next_lasting;
+			break;
+		}
 	for (struct helper **at = &without_pidfd; *at; at = &(*at)->next)
 		if (*at == h) {
 			*at = h->next;
@@ -176,6 +181,36 @@ void helper_on_child(void)
 	}
 }
 
+/* One whose end never came is not ours to spare any more. */
+static struct helper *lasting_of(pid_t child)
+{
+	for (struct helper *h = all_lasting; h; h = h->next_lasting)
+		if (h->child == child &&
+			(h->state == HELPER_RUNNING || h->state == HELPER_OVERDUE ||
+				h->state == HELPER_UNWANTED))
+			return h;
+	return NULL;
+}
+
+bool helper_any_lasting(void)
+{
+	return all_lasting != NULL;
+}
+
+bool helper_is_lasting(pid_t child)
+{
+	return child > 0 && lasting_of(child) != NULL;
+}
+
+bool helper_reap_lasting(pid_t child)
+{
+	struct helper *h = child > 0 ? lasting_of(child) : NULL;
+
+	if (h)
+		look(h);
+	return h != NULL;
+}
+
 static void on_limit(uv_timer_t *t)
 {
 	struct helper *h = t->data;
@@ -243,7 +278,12 @@ int helper_start(struct helper *h, uv_loop_t *loop, size_t answer_size, uint64_t
 	helper_goto(h, HELPER_RUNNING);
 	if (h->pidfd >= 0)
 		(void)uv_poll_start(&h->gone, UV_READABLE, on_gone);
-	start_limit(h, limit_ms);
+	if (limit_ms > 0)
+		start_limit(h, limit_ms);
+	if (h->lasting) {
+		h->next_lasting = all_lasting;
+		all_lasting = h;
+	}
 	return 0;
 }
 

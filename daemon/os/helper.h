@@ -50,6 +50,9 @@ struct helper {
 	const char *name; /* of the process, 15 bytes at most */
 	char **argv;      /* main()'s, for a command line of the child's own; NULL: it keeps ours */
 	bool group;       /* what the child starts is killed with it, and when it has ended */
+	/* It stays while other children of this process come, are ended and are reaped: whoever
+	 * does that to all of them leaves it out. */
+	bool lasting;
 
 	/* to be read; the answer is there until helper_close() */
 	enum helper_state state;
@@ -62,13 +65,15 @@ struct helper {
 	pid_t child; /* 0: reaped */
 	int pidfd, printed, status;
 	struct helper *next; /* of those that SIGCHLD tells of */
-	uv_poll_t gone;      /* where there is a pidfd */
+	struct helper *next_lasting;
+	uv_poll_t gone; /* where there is a pidfd */
 	uv_timer_t limit;
 	unsigned handles; /* of the two above, not closed yet */
 };
 
-/* Starts the child, which has limit_ms to end. Its answer, of that size, is all zeros. SIGCHLD may
- * be blocked or not; nobody else may reap the child. Negative errno: nothing is left. */
+/* Starts the child, which has limit_ms to end; 0: as long as it likes. Its answer, of that size, is
+ * all zeros. SIGCHLD may be blocked or not; nobody else may reap the child. Negative errno: nothing
+ * is left. */
 int helper_start(struct helper *h, uv_loop_t *loop, size_t answer_size, uint64_t limit_ms);
 
 /* In the child: ends it as one that failed, with why. */
@@ -83,6 +88,14 @@ void helper_explain(const struct helper *h, const char *step, struct text *t);
 /* SIGCHLD has come, which the owner of the loop must tell: where this kernel, or a sandbox, gives
  * no pidfds, nothing else tells that a child has ended. */
 void helper_on_child(void);
+
+/* For who ends or reaps all children of this process: whether there is a lasting one, and whether
+ * this is one. */
+bool helper_any_lasting(void);
+bool helper_is_lasting(pid_t child);
+
+/* The same: a child that has ended is not reaped yet. True: it was a lasting helper's, and is. */
+bool helper_reap_lasting(pid_t child);
 
 /* Ends it, and the child if there is one; twice is once, and what never started can be closed. The
  * loop must run on until the state is HELPER_NONE; only then the memory is free. */

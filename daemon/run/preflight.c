@@ -30,13 +30,24 @@ const struct sm preflight_life = { "preflight", states, PREFLIGHT_STATES };
 
 static void over(struct run *r);
 
+/* Whether a later attempt's check would ask what GPUs have met until then, and there are some. */
+static bool wants_watch(const struct run *r)
+{
+	const struct helper *h = &r->preflight.helper;
+
+	return h->answer && ((const struct checkup_answer *)h->answer)->gpus &&
+		r->plan->max_restarts > 0 && r->plan->check_again & 1U << PHASE_QUICK;
+}
+
 static void preflight_goto(struct run *r, enum preflight_state next)
 {
 	struct preflight *p = &r->preflight;
 
 	p->state = sm_go(&preflight_life, p->state, next);
-	if (next == PREFLIGHT_WAITING || next == PREFLIGHT_ENDING)
+	if (next == PREFLIGHT_WAITING || next == PREFLIGHT_ENDING) {
+		p->watch |= wants_watch(r);
 		helper_close(&p->helper);
+	}
 	if (next == PREFLIGHT_ENDING && p->helper.state == HELPER_NONE)
 		over(r);
 }
@@ -49,6 +60,8 @@ static void over(struct run *r)
 
 	progress_hide(&r->progress);
 	(void)tree_end_all(NULL, NULL, left, &count);
+	if (r->preflight.watch && r->urgency == URGENCY_NONE && !r->preflight.bad)
+		gpu_watch_start(&r->gpu_watch, &r->loop, r->in->member->argv);
 	if (count > 0)
 		bus_note(r->in->bus, NOTE_WARNING,
 			"a process of the check of this node can't be ended: it hangs in the kernel");
@@ -317,6 +330,7 @@ static int start_child(struct run *r)
 		.wanted = p->wanted,
 		.stop = r->plan->stop_for_bad_node,
 		.attempt = r->attempt.number,
+		.xids = gpu_watch_xids(&r->gpu_watch),
 		.node = p->port ? r->plan->node_rank : 0,
 		.nnodes = p->port ? r->plan->nnodes : 1,
 		.host = p->address,

@@ -46,6 +46,7 @@ struct preflight {
 	uint64_t began_ns;
 	struct checkup_input input;
 	struct helper helper;
+	bool watch; /* there are GPUs, and a later attempt's check would ask about them */
 };
 
 /* The attempt that starts next is checked so. */

@@ -27,6 +27,7 @@ static void finish(struct run *r)
 {
 	run_goto(r, RUN_OVER);
 	attempt_close(r);
+	gpu_watch_stop(&r->gpu_watch);
 	request_stop_watching(r);
 }
 

@@ -6,6 +6,7 @@
 
 #include "daemon/cluster/member.h"
 #include "daemon/plan/plan.h"
+#include "daemon/run/gpu_watch.h"
 #include "daemon/run/input.h"
 #include "daemon/run/preflight.h"
 #include "daemon/run/watch/progress.h"
@@ -58,6 +59,7 @@ struct run {
 	struct attempt attempt;
 	unsigned master_port;
 	struct preflight preflight; /* in CHECKING */
+	struct gpu_watch gpu_watch; /* from the first check on, where restarts are checked */
 	struct pool pool;
 	struct progress progress; /* in WORKING */
 	uv_timer_t draining;      /* in DRAINING */

@@ -14,6 +14,7 @@
 
 #include "common/fd.h"
 #include "daemon/job/ending.h"
+#include "daemon/os/helper.h"
 #include "daemon/os/kernel.h"
 #include "daemon/os/procfs.h"
 
@@ -34,8 +35,14 @@ static struct pids children;
 
 void tree_children(struct pids *ret)
 {
+	size_t kept = 0;
+
 	ret->count = 0;
 	(void)process_children(getpid(), ret); /* it can be seen in any case */
+	for (size_t i = 0; i < ret->count; i++)
+		if (!helper_is_lasting(ret->at[i]))
+			ret->at[kept++] = ret->at[i];
+	ret->count = kept;
 }
 
 int tree_spare(struct spared *ret)
@@ -225,6 +232,21 @@ static uint64_t now_ms(void)
 	return uv_hrtime() / 1000000;
 }
 
+/* waitid(2) tells that there is a child, and not whose. */
+static bool only_lasting_left(void)
+{
+	enum { LOOKS = 3 }; /* a list that changes while it is read may look empty once */
+
+	if (!helper_any_lasting())
+		return false;
+	for (int i = 0; i < LOOKS; i++) {
+		tree_children(&children);
+		if (children.count > 0)
+			return false;
+	}
+	return true;
+}
+
 bool tree_reap(const struct reap_hook *hook)
 {
 	for (;;) {
@@ -232,7 +254,11 @@ bool tree_reap(const struct reap_hook *hook)
 
 		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
 			return errno != ECHILD;
-		if (si.si_pid == 0 || !hook->on_reaped(hook->owner, &si))
+		if (si.si_pid == 0)
+			return !only_lasting_left();
+		if (helper_reap_lasting(si.si_pid))
+			continue;
+		if (!hook->on_reaped(hook->owner, &si))
 			return true;
 		(void)waitpid(si.si_pid, NULL, WNOHANG | __WALL); /* it has ended and is ours */
 	}

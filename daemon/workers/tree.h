@@ -50,7 +50,7 @@ int tree_open(pid_t pid, struct descendant *ret);
 bool tree_tell(const struct descendant *d, int signal);
 void tree_close(struct descendant *d);
 
-/* Lists the children of this process. */
+/* Lists the children of this process, without lasting helpers' (daemon/os/helper.h). */
 void tree_children(struct pids *ret);
 
 /* Lists a process and all below it, itself first. */
@@ -77,8 +77,8 @@ struct reap_hook {
 	void *owner;
 };
 
-/* Reaps the children that have ended, up to one that is not to be. False: no child is left at all.
- */
+/* Reaps the children that have ended, up to one that is not to be. False: no child is left at all,
+ * or only lasting helpers'. */
 bool tree_reap(const struct reap_hook *hook);
 
 /* This process runs before all ordinary ones from now on, where that is allowed: for one that does
@@ -91,9 +91,9 @@ enum {
 };
 
 /* Ends every child of this process and what they leave, in rounds, until there is none but
- * `spared` (NULL: none). Blocks; SIGCHLD must be blocked. What can't be ended (in the kernel for
- * longer than 5 s, or another user's) is left: *ret_count of them, the first SURVIVORS_MAX in ret.
- * Returns how many it has reaped, of which it tells `hook` (NULL: nobody). */
+ * `spared` (NULL: none) and lasting helpers'. Blocks; SIGCHLD must be blocked. What can't be ended
+ * (in the kernel for longer than 5 s, or another user's) is left: *ret_count of them, the first
+ * SURVIVORS_MAX in ret. Returns how many it has reaped, of which it tells `hook` (NULL: nobody). */
 unsigned tree_end_all(struct spared *spared, const struct reap_hook *hook, struct survivor *ret,
 	unsigned *ret_count);
 

@@ -9,8 +9,9 @@
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used fabric status health xid
- * as the functions below read them. $FAKE_GPU_BUSES is a list of their addresses, "0000:3b:00.0".
- * Built with OLD_DRIVER it lacks what a driver of 2021 lacked. */
+ * as the functions below read them. Once all Xids are told, and somebody waits for more, that is
+ * written to the FIFO $FAKE_XIDS_TOLD. $FAKE_GPU_BUSES is a list of their addresses,
+ * "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021 lacked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,6 +333,17 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
 	return begin("nvmlDeviceGetComputeRunningProcesses", device);
 }
 
+static void say_told(void)
+{
+	const char *path = getenv("FAKE_XIDS_TOLD");
+	FILE *to = path ? fopen(path, "w") : NULL;
+
+	if (!to)
+		return;
+	(void)fprintf(to, "0 %d told\n", (int)getpid());
+	(void)fclose(to);
+}
+
 /* Each xid@GPU=N once, then silence. */
 int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms)
 {
@@ -349,6 +361,9 @@ int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms)
 					strtoull(xid, NULL, 10), 0, 0 };
 				return NVML_OK;
 			}
+	if (seen == n++)
+		say_told();
+	seen = n;
 	(void)nanosleep(&(struct timespec){ timeout_ms / 1000, 0 }, NULL);
 	return NVML_TIMEOUT;
 }

@@ -131,6 +131,48 @@ static void test_watched(void **state)
 	look(&in);
 	assert_int_equal(found.at[0].health, HEALTH_UNKNOWN);
 	assert_contains(found.at[0].text, "no NVML");
+	x.count = 2; /* what it had seen before stands */
+	look(&in);
+	assert_int_equal(found.at[0].health, HEALTH_BAD);
+	assert_true(xid_was_checked(&found));
+	x = (struct xids){ 0 };
+	look(&in);
+	assert_int_equal(found.at[0].health, HEALTH_UNKNOWN);
+	assert_contains(found.at[0].text, "NVML has not begun to watch");
+	assert_false(xid_was_checked(&(const struct findings){ 0 }));
+}
+
+/* The log has what the child has seen, under another name. */
+static void test_watched_and_logged(void **state)
+{
+	struct xids x = { .state = XIDS_WATCHING, .count = 1, .at = { { 3, 79 } } };
+	char path[] = "/tmp/launchd-kmsg-XXXXXX";
+	const struct quick_input in = { .kmsg = path, .xids = &x };
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	look(&in);
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.at[0].text, "Xid 79 since launchd has watched");
+	assert_int_equal(write(fd, FELL, strlen(FELL)), strlen(FELL));
+	close(fd);
+	look(&in);
+	unlink(path);
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.at[0].text, "Xid 79 in the kernel's log");
+}
+
+static void test_end(void **state)
+{
+	struct xids x = { .state = XIDS_WATCHING };
+
+	(void)state;
+	xids_end(&x, "killed");
+	assert_int_equal(x.state, XIDS_FAILED);
+	assert_string_equal(x.text, "killed");
+	xids_end(&x, "again");
+	assert_string_equal(x.text, "killed");
 }
 
 /* --- the child --- */
@@ -260,6 +302,8 @@ int main(void)
 	SUITE_ROWS(&s, test_log, logs);
 	suite_add(&s, "without a log nobody can tell", test_nobody_can_tell, NULL, NULL);
 	suite_add(&s, "what was kept since launchd has watched counts", test_watched, NULL, NULL);
+	suite_add(&s, "a log that has it, too", test_watched_and_logged, NULL, NULL);
+	suite_add(&s, "a child that has ended", test_end, NULL, NULL);
 	suite_add(&s, "a child keeps what comes", test_watch, NULL, NULL);
 	SUITE_ROWS(&s, test_watch_fails, watches);
 	return suite_run(&s);

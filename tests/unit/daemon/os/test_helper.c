@@ -335,6 +335,41 @@ static void test_closed_without_pidfds(void **state)
 	no_pidfds = false;
 }
 
+/* One that hangs, beside another child that has ended. */
+static void test_lasting(void **state)
+{
+	struct fixture f;
+	pid_t child, other;
+
+	(void)state;
+	assert_false(helper_any_lasting());
+	prepare(&f, work_hang);
+	f.helper.lasting = true;
+	assert_int_equal(helper_start(&f.helper, &f.loop, sizeof(struct answer), 0), 0);
+	assert_false(uv_is_active((uv_handle_t *)&f.helper.limit));
+	child = f.helper.child;
+	other = fork();
+	if (other == 0)
+		_exit(0);
+	assert_true(helper_any_lasting());
+	assert_true(helper_is_lasting(child));
+	assert_false(helper_is_lasting(other) || helper_is_lasting(0));
+	assert_false(helper_reap_lasting(other));
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	assert_int_equal(kill(child, SIGTERM), 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	assert_true(helper_reap_lasting(child));
+	assert_int_equal(f.ends, 1);
+	assert_false(helper_reap_lasting(child) || helper_is_lasting(child));
+	assert_int_equal(uv_run(&f.loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(uv_loop_close(&f.loop), 0);
+	assert_int_equal(f.helper.state, HELPER_NONE);
+	assert_false(helper_any_lasting());
+	assert_int_equal(f.ends, 1);
+	assert_contains(text_string(&f.text), "its process was killed by SIGTERM in ");
+	text_done(&f.text);
+}
+
 static void test_never_started(void **state)
 {
 	struct helper h = { 0 };
@@ -369,6 +404,7 @@ int main(void)
 	suite_add(&s, "it writes over its whole answer", test_scribble, NULL, NULL);
 	suite_add(&s, "closed while it hangs, it is killed and silent", test_closed, NULL, NULL);
 	suite_add(&s, "so it is without a pidfd", test_closed_without_pidfds, NULL, NULL);
+	suite_add(&s, "a lasting one is known to who reaps all", test_lasting, NULL, NULL);
 	suite_add(&s, "what never started can be closed", test_never_started, NULL, NULL);
 	suite_add(&s, "its states", test_edges, NULL, NULL);
 	return suite_run(&s);

@@ -10,6 +10,7 @@
 
 #include "common/fd.h"
 #include "daemon/job/ending.h"
+#include "daemon/os/helper.h"
 #include "daemon/os/procfs.h"
 #include "daemon/workers/tree.h"
 
@@ -180,6 +181,64 @@ static const char *part_end_many(void)
 	return end_all(NULL, MANY);
 }
 
+static void hang(struct helper *h)
+{
+	(void)h;
+	for (;;)
+		(void)pause();
+}
+
+static void on_helper_end(struct helper *h, bool succeeded)
+{
+	(void)succeeded;
+	helper_close(h);
+}
+
+static unsigned listed(void)
+{
+	static struct pids all;
+
+	tree_children(&all);
+	return (unsigned)all.count;
+}
+
+static bool never_reap(void *owner, const siginfo_t *si)
+{
+	(void)owner, (void)si;
+	return false;
+}
+
+static const char *part_end_but_lasting(void)
+{
+	struct helper lasting = { .work = hang,
+		.on_end = on_helper_end,
+		.name = "lasting",
+		.group = true,
+		.lasting = true };
+	const struct reap_hook hook = { .on_reaped = never_reap };
+	const char *broken;
+	pid_t child, helper;
+	uv_loop_t loop;
+
+	HOLDS(uv_loop_init(&loop) == 0 &&
+			helper_start(&lasting, &loop, sizeof(struct helper_answer), 0) == 0,
+		"it starts");
+	helper = lasting.child;
+	HOLDS(!tree_reap(&hook), "nobody else is left");
+	child = actor_start(ACTOR_CHILD, act_wait);
+	HOLDS(tree_reap(&hook) && listed() == 1, "one is");
+	broken = end_all(NULL, 1);
+	HOLDS(!broken, broken);
+	HOLDS(!actor_lives(child) && actor_lives(helper) && listed() == 0, "the other is ended");
+	HOLDS(kill(helper, SIGKILL) == 0 &&
+			waitid(P_PID, (id_t)helper, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) == 0,
+		"it dies by itself");
+	HOLDS(!tree_reap(&hook) && lasting.state == HELPER_CLOSING, "which its owner is told");
+	HOLDS(uv_run(&loop, UV_RUN_DEFAULT) == 0 && uv_loop_close(&loop) == 0,
+		"and nothing is left");
+	return NULL;
+}
+
 static const char *part_spare(void)
 {
 	struct spared s;
@@ -297,6 +356,7 @@ static const struct process_row rows[] = {
 	{ "there may be nothing to end", part_end_none, false },
 	{ "all kinds of children are ended and reaped", part_end_all, false },
 	{ "many are", part_end_many, false },
+	{ "a lasting helper stays", part_end_but_lasting, false },
 	{ "who is there before is remembered", part_spare, false },
 	{ "who was there before is spared, with its session", part_end_spared, false },
 	{ "who can't be ended is named", part_survivors, true },

@@ -1,0 +1,29 @@
+/* gpu_watch.h - a child that listens to what NVML tells of this node's GPUs, from a job's first
+ * attempt to its end. It sleeps inside NVML until there is something, and nobody waits for it:
+ * where it can't be started, fails or hangs, less is known, and that is all. */
+#ifndef LAUNCHD_DAEMON_RUN_GPU_WATCH_H
+#define LAUNCHD_DAEMON_RUN_GPU_WATCH_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "daemon/os/helper.h"
+
+struct xids;
+
+/* Begins as { 0 }. */
+struct gpu_watch {
+	bool tried; /* private, as is the rest */
+	struct helper helper;
+};
+
+/* Starts it, once in a job: it is not tried again. argv: as struct helper has it. */
+void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, char **argv);
+
+/* What it has seen, in memory that is there until gpu_watch_stop(). NULL: it was never started. */
+const struct xids *gpu_watch_xids(const struct gpu_watch *w);
+
+/* Ends it; the loop runs on until it has. What was never started can be stopped. */
+void gpu_watch_stop(struct gpu_watch *w);
+
+#endif

@@ -1,0 +1,152 @@
+"""What NVML tells of GPUs while a job runs: a fatal Xid since its first check ends it before a restart. The kernel's
+log, which would tell the same, can't be read here."""
+import os
+import socket as sockets
+
+import pytest
+
+from harness import BUILD, children_of, is_running, native, status_of, supervisor_of, until
+from needs import needs_mounts
+from own_mounts import OWN_MOUNTS
+from together import errors
+
+pytestmark = [needs_mounts, pytest.mark.skipif(not os.path.exists('/dev/kmsg'), reason='no /dev/kmsg here')]
+NVML = {'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_GPUS': '4'}
+HOST = sockets.gethostname()
+
+
+class Job:
+    """One whose worker fails when it is told to, and restarts."""
+
+    def __init__(self, start, place, faults, *options, env=None):
+        self.ready, self.go, self.told = (place.fifo(name) for name in ('ready', 'go', 'told'))
+        with sockets.socket(sockets.AF_UNIX) as one:
+            one.bind(f'{place.path}/kmsg')
+        wrap = [*OWN_MOUNTS, 'bash', '-ec', 'mount --bind "$1" /dev/kmsg; shift; exec "$@"', 'bash',
+                f'{place.path}/kmsg']
+        self.launcher = start(
+            ['--preflight=quick', *(options or ['--max-restarts=1']), *native('ending')],
+            {**NVML, 'FAKE_NVML': faults, 'FAKE_XIDS_TOLD': self.told.path, 'TELL': self.ready.path,
+             'GO': self.go.path, 'END': 'exit:7', **(env or {})}, wrap=wrap)
+        self.ready.expect('ready', 1)
+        self.supervisor = supervisor_of(self.launcher.pid)
+
+    def watcher(self):
+        """Nobody, or the one that is there."""
+        found = [pid for pid in children_of(self.supervisor) if status_of(pid).get('Name') == 'gpu-watch']
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    def end(self, starts=1):
+        """The result, with so many starts of the worker from now on."""
+        for more in reversed(range(starts)):
+            self.go.go()
+            if more:
+                self.ready.expect('ready', 1)
+        return self.launcher.end()
+
+
+@pytest.fixture
+def job(start, place):
+    def begin(*how, **more):
+        return Job(start, place, *how, **more)
+
+    return begin
+
+
+def test_a_fatal_xid_between_two_attempts(job):
+    one = job('xid@2=31 xid@3=79')
+    one.told.expect('told', 1)
+    watcher = one.watcher()
+    result = one.end()
+    assert result.rc == 122
+    assert f'node 0 ({HOST}) is bad: GPU 3: Xid 79 since launchd has watched' in errors(result)[0]
+    assert not is_running(watcher)
+
+
+@pytest.mark.parametrize('xid', [13, 31, 43, 45, 68, 109])
+def test_an_applications_xid_ends_no_job(job, xid):
+    one = job(f'xid@1={xid}')
+    one.told.expect('told', 1)
+    watcher = one.watcher()
+    result = one.end(2)
+    assert result.rc == 7  # as the second attempt's worker has it
+    assert 'gpu_xid' not in result.err.split('restart')[-1]
+    assert not is_running(watcher)
+
+
+def test_it_stays_from_attempt_to_attempt(job):
+    """It is neither a leftover of the workers nor one of the check, and there is one."""
+    one = job('', '--max-restarts=2')
+    one.told.expect('told', 1)
+    watcher = one.watcher()
+    for _ in range(2):
+        one.go.go()
+        one.ready.expect('ready', 1)
+        assert one.watcher() == watcher
+    result = one.end()
+    assert result.rc == 7 and not is_running(watcher)
+    assert 'left behind' not in result.err
+
+
+def test_one_that_is_killed_is_unknown(job):
+    one = job('')
+    one.told.expect('told', 1)
+    watcher = one.watcher()
+    os.kill(watcher, 9)
+    until(lambda: not is_running(watcher), 'the watcher to end')
+    result = one.end(2)
+    assert result.rc == 7
+    assert 'nobody watched: its process was killed by SIGKILL in NVML' in result.err
+
+
+def test_what_it_has_seen_stands_when_it_ends(job):
+    """As with a GPU that has fallen off the bus: NVML has no more to say then."""
+    one = job('xid@0=79')
+    one.told.expect('told', 1)
+    os.kill(one.watcher(), 9)
+    result = one.end()
+    assert result.rc == 122
+    assert 'GPU 0: Xid 79 since launchd has watched' in errors(result)[0]
+
+
+@pytest.mark.parametrize('fault, says', [
+    ('nvmlEventSetCreate=999', 'nobody watched: nvmlEventSetCreate: an error inside the driver'),
+    ('crash=nvmlEventSetWait', 'nobody watched: its process was killed by SIGABRT in NVML'),
+    ('hang=nvmlEventSetCreate', 'NVML has not begun to watch'),
+])
+def test_an_nvml_that_fails_is_in_nobodys_way(job, fault, says):
+    one = job(fault)
+    if not fault.startswith('hang'):
+        until(lambda: one.watcher() is None, 'the watcher to end')
+    result = one.end(2)
+    assert result.rc == 7 and says in result.err
+
+
+@pytest.mark.parametrize('options, env', [
+    (['--max-restarts=0'], {}),
+    (['--max-restarts=1'], {'FAKE_GPUS': '0'}),
+    (['--max-restarts=1'], {'FAKE_GPUS': '-1'}),
+    (['--max-restarts=1', '--preflight=none'], {}),
+], ids=['no restarts', 'no GPU', 'no driver', 'no check'])
+def test_none_where_nobody_asks(job, options, env):
+    one = job('', *options, env=env)
+    assert len(children_of(one.supervisor)) == 1
+    assert one.end(1 if options[0].endswith('0') else 2).rc == 7
+
+
+def test_it_ends_with_its_launcher(job):
+    one = job('')
+    one.told.expect('told', 1)
+    watcher = one.watcher()
+    one.launcher.kill()
+    until(lambda: not is_running(watcher), 'the watcher to end')
+
+
+def test_it_ends_with_a_job_that_is_stopped(job):
+    one = job('')
+    one.told.expect('told', 1)
+    watcher = one.watcher()
+    one.launcher.signal(15)
+    assert one.launcher.end().rc == 143
+    assert not is_running(watcher)
