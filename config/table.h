@@ -78,6 +78,12 @@ enum setting_id {
 	SET_CHECK_PCIE_WIDTH,
 	SET_CHECK_ECC_ERRORS,
 	SET_CHECK_GPU_MEMORY,
+	SET_CHECK_LEAST_MEMORY,
+	SET_CHECK_LEAST_COMPUTE,
+	SET_CHECK_LEAST_NODE,
+	SET_CHECK_LEAST_NICS,
+	SET_CHECK_LEAST_PAIRS,
+	SET_CHECK_LEAST_JOB,
 	SET_CHECK_IB_PORTS,
 	SET_CHECK_IB_RATE,
 	SET_CHECK_SHM,
@@ -165,6 +171,7 @@ enum setting_kind {
 	KIND_HOSTS,        /* names and addresses of hosts, kept as text; see hosts.h */
 	KIND_HOSTS_SLOTS,  /* the same, with HOST:N for the workers there */
 	KIND_CPUS,  /* number is thousandths, 0 or CPUS_LEAST..max of the row in whole ones */
+	KIND_RATE,  /* number is thousandths, 0..max of the row in whole ones */
 	KIND_LISTS, /* number is as KIND_CHOICE's; if it is one more than the last: lists of numbers
 		     * by worker, kept as text; see bits_lists() */
 	KIND_SIGNED,  /* number as int64_t, between min and max of the row, which are that, too */

@@ -215,6 +215,8 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		return size_parse(row, text, ret);
 	case KIND_CPUS:
 		return cpus_parse(row, text, ret);
+	case KIND_RATE:
+		return num_parse_thousandths(text, row->max, ret);
 	case KIND_ENDS:
 		return ends_check(text);
 	case KIND_SIGNED:
@@ -266,6 +268,9 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 		return "a whole number of bytes, or one with K, M or G, as in 64M";
 	case KIND_CPUS:
 		return arena_printf(a, "a number of CPUs from 0.01 to %llu, such as 1.5, or 0",
+			(unsigned long long)row->max);
+	case KIND_RATE:
+		return arena_printf(a, "a number from 0 to %llu, such as 400 or 18.5",
 			(unsigned long long)row->max);
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "

@@ -85,7 +85,8 @@ static int start_members(
 {
 	const pid_t self = getpid();
 	const char *const words[] = { "launchd-nodecheck", "--findings", "--keys", c->keys,
-		"--limit", arena_printf(arena, "%u", c->limit_s), NULL };
+		"--limit", arena_printf(arena, "%u", c->limit_s), c->least ? "--least" : NULL,
+		c->least, NULL };
 	struct vec argv = { 0 };
 
 	vec_add_all(arena, &argv, words);

@@ -19,6 +19,7 @@ struct gpu_crew {
 	unsigned store_port;                /* 0: there is none, as there is one process */
 	unsigned node, first, count, ranks; /* its node, ranks and how many there are in the job */
 	unsigned limit_s;                   /* of each of its steps */
+	const char *least;                  /* of its --least; NULL: none */
 	int64_t until_ms;                   /* CLOCK_MONOTONIC; whoever runs then is killed */
 };
 

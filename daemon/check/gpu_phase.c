@@ -256,16 +256,60 @@ static int run_crew(
 	return rc;
 }
 
-/* How many the workers see; 0: none, or NVML can't tell, for which why has a sentence. */
-static unsigned visible_gpus(const char *const *env, struct arena *arena, struct failure *why)
+/* The name of the first GPU that CUDA shows. */
+static const char *model_of(const struct gpus *gpus, const char *list, struct arena *arena)
 {
+	const char *first = list ? devices_nth(arena, list, 0) : NULL;
+	uint64_t number = 0;
+
+	if (first && num_parse(first, 0, gpus->count - 1, &number) < 0)
+		for (unsigned i = 0; i < gpus->count; i++)
+			if (strncmp(gpus->at[i].uuid, first, strlen(first)) == 0)
+				number = i;
+	return gpus->at[number].name;
+}
+
+/* How many the workers see; 0: none, or NVML can't tell, for which why has a sentence. *ret_model:
+ * what NVML calls them, "" where it doesn't say. */
+static unsigned visible_gpus(
+	const char *const *env, struct arena *arena, const char **ret_model, struct failure *why)
+{
+	const char *list = env_get(env, CUDA_DEVICES);
 	struct gpus gpus = { 0 };
 	unsigned count;
 
-	if (gpus_read(false, GPUS_LIMIT_MS, arena, &gpus, why) < 0 || !gpus.known)
+	if (gpus_read(true, GPUS_LIMIT_MS, arena, &gpus, why) < 0 || !gpus.known)
 		return 0;
-	count = devices_visible(env_get(env, CUDA_DEVICES), gpus.count);
+	count = devices_visible(list, gpus.count);
+	if (count > 0)
+		*ret_model = model_of(&gpus, list, arena);
 	return count < GPU_CREW_MAX ? count : GPU_CREW_MAX;
+}
+
+/* "node=400,nics=18.5": what the settings demand of this model; NULL: nothing. */
+static const char *least_of(const struct settings *s, const char *model, struct arena *arena)
+{
+	static const struct {
+		enum setting_id id;
+		const char *name; /* as launchd-nodecheck has it */
+	} rates[] = {
+		{ SET_CHECK_LEAST_MEMORY, "memory" },
+		{ SET_CHECK_LEAST_COMPUTE, "compute" },
+		{ SET_CHECK_LEAST_NODE, "node" },
+		{ SET_CHECK_LEAST_NICS, "nics" },
+		{ SET_CHECK_LEAST_PAIRS, "pairs" },
+		{ SET_CHECK_LEAST_JOB, "job" },
+	};
+	const char *list = NULL;
+
+	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+		const struct value *v = settings_of_model(s, rates[i].id, model);
+
+		if (v->text)
+			list = arena_printf(arena, "%s%s%s=%s", list ? list : "", list ? "," : "",
+				rates[i].name, v->text);
+	}
+	return list;
 }
 
 /* What is sent: the findings of this node. */
@@ -278,12 +322,14 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 		.until_ms = in->until_ms - REST_MS };
 	struct arena arena = { 0 };
 	struct failure none = { 0 };
-	unsigned gpus = visible_gpus(in->env, &arena, &none);
+	const char *model = "";
+	unsigned gpus = visible_gpus(in->env, &arena, &model, &none);
 	int rc;
 
 	/* who has none says so all the same: the others wait for the number */
 	if (gpus > 0 && gpu_phase_program(in->env, &arena, &c.program, &none) == 0)
 		c.count = gpus;
+	c.least = least_of(in->settings, model, &arena);
 	c.nccl_home = c.count > 0 ? nccl_of_torch(in, &arena) : NULL;
 	rc = agree_on_ranks(in, &c, why);
 	if (rc == 0 && c.count == 0)

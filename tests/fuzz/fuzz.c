@@ -106,6 +106,9 @@ static void check_value(const struct setting_row *row, const struct value *v)
 		PROMISE(v->number == 0 || v->number >= CPUS_LEAST);
 		PROMISE(v->number <= row->max * 1000);
 		break;
+	case KIND_RATE:
+		PROMISE(v->number <= row->max * 1000);
+		break;
 	case KIND_CHOICE:
 		PROMISE((int)v->number == choice_index(row->choices, v->text));
 		break;

@@ -57,6 +57,23 @@ def test_a_bad_node_is_named(start, env, nodes, faults, bad, says):
         assert errors(result)[0].endswith(f'; exclude: {HOST}')
 
 
+def test_rates_are_demanded_by_model(start, env, place):
+    """Of those sections that fit, the one with the longest name counts."""
+    def least(model, **numbered):
+        place.write('job.ini', f'[check]\nleast-node = 900.4\n\n[check {model}]\nleast-node = 0.5\n')
+        return job(start, 1, {**env, **numbered}, options=['--config=job.ini']).end()[0]
+
+    assert least('H100').rc == 0
+    result = least('A100')
+    assert result.rc == 122 and ', where 900 GB/s are demanded' in errors(result)[0]
+    # the first that workers see
+    mixed = {'FAKE_NVML': 'name@1=NVIDIA_A100-SXM4-80GB', 'FAKE_GPUS': '2'}
+    assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='1').rc == 0
+    assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='1,0').rc == 0
+    assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='GPU-00000001,0').rc == 0
+    assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='0,1').rc == 122
+
+
 def test_a_bad_link_ends_no_job(start, env):
     """No node can be blamed for it: it is said."""
     results = job(start, 4, env, '0-1:net-wrong').end()

@@ -166,7 +166,8 @@ def test_every_setting_has_its_key(dry, launch, place):
             'json'}
     no_flag = {'script', 'args', *(f'check-{key}' for key in (
         'gpu-uuids', 'nvlinks', 'pcie-width', 'ecc-errors', 'gpu-memory', 'ib-ports', 'ib-rate', 'shm',
-        'memlock', 'disk', 'clock'))}
+        'memlock', 'disk', 'clock', 'least-memory', 'least-compute', 'least-node', 'least-nics',
+        'least-pairs', 'least-job'))}
     assert set(defaults) - no_flag == flags - acts
     given = {'nnodes': '1', 'node_rank': '0', 'master_addr': 'localhost', 'master_port': '0',
              'local-addr': 'localhost', 'python': '/bin/true', 'unset-env': 'X',
@@ -177,6 +178,7 @@ def test_every_setting_has_its_key(dry, launch, place):
              'metrics-file': 'metrics.prom', 'metrics-listen': '127.0.0.1:9400',
              'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost', 'check-gpus': '8',
              'check-gpu-uuids': 'GPU-1,GPU-2', 'check-command': '/bin/true', 'check-nvlinks': '18',
+             **{f'check-least-{what}': '18.5' for what in ('memory', 'compute', 'node', 'nics', 'pairs', 'job')},
              'check-pcie-width': '16', 'check-ib-ports': '8', 'check-ib-rate': '400', 'check-shm': '1G',
              'check-memlock': '1G', 'numa-binding': 'node', 'membind': 'local', 'omp-threads': '2', 'rlimit': 'core=0', 'nice': '19',
              'oom-score-adj': '1000'}
