@@ -87,7 +87,7 @@ struct part cores_deal(struct cores *c, enum part_kind kind, unsigned index, uns
 	unsigned parts = cores_parts(c, kind, all), total = 0, before = 0;
 	uint64_t at;
 
-	if (parts == 0)
+	if (parts == 0 || workers == 0)
 		return all;
 	for (unsigned i = 0; i < parts; i++)
 		total += cores_pick(c, (struct part){ kind, c->ids[i] });

@@ -51,6 +51,8 @@ int near_nic(const struct machine *m, int gpu)
 		before += are_near_the_same(m, g, of);
 	for (size_t i = 0; i < m->nic_count; i++)
 		ports += is_near(m, of, i);
+	if (ports == 0)
+		return MACHINE_NOWHERE;
 	before %= ports;
 	for (size_t i = 0; i < m->nic_count; i++)
 		if (is_near(m, of, i) && before-- == 0)
