@@ -187,10 +187,9 @@ static void count_sharing(const struct placement *p)
 /* Other launchers of the host need cores, too: of an unbound process's each worker has its part. */
 static void count_threads(const struct placing *in, struct placement *ret)
 {
-	uint64_t paid = in->machine->quota / 1000 / in->workers;
-
 	for (unsigned i = 0; i < in->workers; i++) {
 		struct worker_place *w = &ret->of[i];
+		uint64_t paid = in->machine->quota / 1000 / in->workers;
 		uint64_t part = in->machine->core_count / in->workers;
 		uint64_t n = !in->own_mask ? w->cores / w->sharing :
 			part < w->cores    ? part :

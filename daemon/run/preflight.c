@@ -65,7 +65,7 @@ static void over(struct run *r)
 	if (count > 0)
 		bus_note(r->in->bus, NOTE_WARNING,
 			"a process of the check of this node can't be ended: it hangs in the kernel");
-	preflight_goto(r, PREFLIGHT_IDLE);
+	r->preflight.state = sm_go(&preflight_life, r->preflight.state, PREFLIGHT_IDLE);
 	r->preflight.on_over(r);
 }
 
