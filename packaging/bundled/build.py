@@ -219,12 +219,15 @@ class Prefix:
         (private / "static-components.h").write_text(
             "#include <private/internal-components.h>\n"
             "static const struct hwloc_component *hwloc_static_components[] = {"
-            + "".join(f"&hwloc_{name}_component, " for name in HWLOC_COMPONENTS) + "NULL};\n")
+            + "".join(f"&hwloc_{name}_component, " for name in HWLOC_COMPONENTS) + "NULL};\n"
+            # all that it would need libm for
+            "float hwloc_modff(float x, float *whole);\n"
+            "float hwloc_modff(float x, float *whole)\n"
+            "{ *whole = x < 1e9f && x > -1e9f ? (float)(int)x : x; return x - *whole; }\n")
         self.library("hwloc", source, [f"hwloc/{name}.c" for name in HWLOC_SOURCES], "-D_GNU_SOURCE",
-                     "-w", *(f"-D{name}=1" for name in HWLOC_HAS), '-DRUNSTATEDIR="/var/run"',
-                     "-DHWLOC_SIZEOF_UNSIGNED_INT=4", "-DHWLOC_SIZEOF_UNSIGNED_LONG=8",
-                     f"-I{private}", f"-I{include}", "-Iinclude")
-        # without -lm: what it calls of that, modff(), the C library itself has
+                     "-w", "-Dmodff=hwloc_modff", *(f"-D{name}=1" for name in HWLOC_HAS),
+                     '-DRUNSTATEDIR="/var/run"', "-DHWLOC_SIZEOF_UNSIGNED_INT=4",
+                     "-DHWLOC_SIZEOF_UNSIGNED_LONG=8", f"-I{private}", f"-I{include}", "-Iinclude")
         self.describe("hwloc", source, "-lhwloc -lpthread")
 
     def make_pmix(self, source):
