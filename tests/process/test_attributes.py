@@ -133,6 +133,7 @@ def test_an_oom_score_below_ours(refused):
 
 
 @needs_mounts
+@pytest.mark.skipif('ASAN_OPTIONS' in os.environ, reason='sanitizers need /proc')
 def test_an_oom_score_without_proc(refused):
     wrap = [*OWN_MOUNTS, 'sh', '-c', 'mount -t tmpfs none /proc && exec "$@"', 'sh']
     refused(native('dump', '--oom-score-adj=5'), '--oom-score-adj', '/proc/self/oom_score_adj', wrap=wrap)

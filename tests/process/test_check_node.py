@@ -84,8 +84,12 @@ def test_all_forms_say_the_same(launch):
     assert metrics.rc == 3
     assert 'launchd_node_check{check="gpu_ecc",subject="GPU 1"} 0\n' in metrics.out
     assert 'launchd_node_check{check="gpu_ecc",subject="GPU 0"} 1\n' in metrics.out
-    one = launch(['--check-node=json'], env).out
-    assert json.loads(one) == json.loads(launch(['--check-node', '--json'], env).out)
+    one, other = [json.loads(launch(how, env).out) for how in (['--check-node=json'], ['--check-node', '--json'])]
+    for told in (one, other):  # how much of a disk is free is another number each time
+        for finding in told['findings']:
+            if finding['check'] in ('disk', 'shm'):
+                finding.pop('text')
+    assert one == other
 
 
 def test_it_starts_nothing(launch, place):
