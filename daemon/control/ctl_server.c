@@ -518,7 +518,7 @@ static void leave(struct ctl_client *c)
 static void end_client(struct ctl_client *c)
 {
 	if (c->state == CTL_ASKING)
-		ctl_refuse(c, CONTROL_NOT_NOW, "the job is over");
+		ctl_refuse(c, CONTROL_OVER, "the job is over");
 	if (c->state == CTL_CLOSING)
 		return;
 	if (c->follows) {

@@ -59,6 +59,7 @@ static const char *const errors[CONTROL_ERRORS] = {
 	[CONTROL_ELSEWHERE] = "elsewhere",
 	[CONTROL_NO_RANK] = "no-rank",
 	[CONTROL_NOT_NOW] = "not-now",
+	[CONTROL_OVER] = "over",
 	[CONTROL_UNAVAILABLE] = "unavailable",
 	[CONTROL_FAILED] = "failed",
 };

@@ -256,7 +256,10 @@ static int refused(struct ctl_link *l, const cJSON *root, struct failure *why)
 {
 	const cJSON *error = member_object(l->cjson, root, "error");
 	const char *text = error ? member_text(l->cjson, error, "text") : NULL;
+	const char *code = error ? member_text(l->cjson, error, "code") : NULL;
 
+	if (code && strcmp(code, "over") == 0)
+		return lost(why);
 	return failure_set(why, -EREMOTEIO, "%s", text ? text : "it was refused, without a reason");
 }
 

@@ -98,7 +98,7 @@ static void finish(struct survey *s)
 	drop(s);
 	for (unsigned i = 0; i < count; i++)
 		if (seen == 0)
-			ctl_refuse(clients[i], CONTROL_NOT_NOW, "the job is over");
+			ctl_refuse(clients[i], CONTROL_OVER, "the job is over");
 		else if (result.failed)
 			ctl_refuse(clients[i], CONTROL_FAILED, "out of memory");
 		else
@@ -138,7 +138,7 @@ static bool prepare(struct survey *s, struct ctl_client *c)
 	if (s->nodes == 0)
 		ctl_refuse(c, CONTROL_FAILED, "out of memory");
 	else if (r->state == RUN_OVER)
-		ctl_refuse(c, CONTROL_NOT_NOW, "the job is over");
+		ctl_refuse(c, CONTROL_OVER, "the job is over");
 	else if (seen == 0 && r->state == RUN_MEETING)
 		ctl_refuse(c, CONTROL_NOT_NOW, "the nodes have not met");
 	else if (seen == 0)

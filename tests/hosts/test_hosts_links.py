@@ -149,4 +149,6 @@ def test_nobody_is_named_on_a_busy_machine(make_hosts, static_job, netem):
                              port=29500 + 10 * run)
             ends, named = check(job)
             assert verdict(ends) == (0, None) and not named
-            assert WELL.fullmatch(TOOK.search(ends[0].err)[2]), ends[0].err
+            # a link may be told of, where both its ends are fine with others
+            rest = re.sub("; node [^;]*; both are fine with others", "", TOOK.search(ends[0].err)[2])
+            assert WELL.fullmatch(rest), ends[0].err

@@ -27,7 +27,7 @@ PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob(
 # of mpirun, srun, gdb, scripts and our own test tools, which README and the guides show as well
 FOREIGN_OPTIONS = {'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
                    'quick', 'all', 'only', 'dist', 'from', 'seed', 'deaths', 'rounds',
-                   'signal', 'now', 'no-block', 'all-nodes', 'create', 'update-catalog'}
+                   'signal', 'now', 'no-block', 'all-nodes', 'create', 'update-catalog', 'exclude', 'least'}
 
 
 def options_of_help(launch):
@@ -197,11 +197,13 @@ def test_examples_are_understood(launch, place, page):
         place.write(name, '#!/bin/sh\n', 0o755)
     place.write('train.py', '')
     place.write('job.conf', '[launchd]\nscript = train.py\n')
+    place.write('job.ini', '[check]\nleast-node = 400\n')
     stands_for = {'gpu': '2', '~/bin': place.path,
                   '/etc/launchd/train.conf': 'job.conf', '/etc/launchd/NAME.conf': 'job.conf',
                   '/var/lib/prometheus/node-exporter/train.%n.prom': 'train.%n.prom'}
     for example in examples_of(page):
-        argv = [stands_for.get(word, word) for word in example if word != '--dry-run']
+        argv = [word if before == '--preflight' else stands_for.get(word, word)
+                for before, word in zip(['', *example], example) if word != '--dry-run']
         env = {'PATH': f'{place.path}:/usr/bin:/bin'}
         if '--env-ranks' in example:  # in a PyTorchJob
             env |= {'MASTER_ADDR': '10.0.0.4', 'RANK': '0', 'WORLD_SIZE': '2'}

@@ -22,7 +22,7 @@ def lost(kind, size):
 
 
 READY = lost(19, 0)
-START = lost(28, 6)
+START = lost(28, 12)
 
 
 @pytest.mark.parametrize('how', ['auto', 'required'])

@@ -118,7 +118,7 @@ def test_the_job_ends_while_one_waits(cluster):
             another.ask('stop', now=True)
         os.kill(pid, signal.SIGCONT)
         told = control.line()
-        assert told is None or told['ok'] or told['error']['code'] == 'not-now'
+        assert told is None or told['ok'] or told['error']['code'] == 'over'
         assert told is None or control.line() is None
     assert [result.rc for result in nodes.end()] == [143] * 2
 

@@ -404,33 +404,44 @@ def test_a_rotation_does_not_wait_for_a_job_that_waits(service):
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 README = SOURCE / "README.md"
+LAUNCHING = SOURCE / "config/docs/launching.md"
+
+
+def commands_of(text):
+    """What stands in its indented blocks."""
+    return textwrap.dedent("\n".join(line for line in text.splitlines() if line.startswith("    ")))
+
+
+def commands_in(text):
+    return [line.partition("  #")[0].strip() for line in commands_of(text).splitlines()]
+
+
+def section_of(page, title):
+    return page.read_text().partition(f"## {title}")[2].partition("\n## ")[0]
 
 
 def test_what_the_readme_shows(service):
-    """Each command of "On a static cluster", as it stands there, on two machines."""
-    section = README.read_text().partition("## On a static cluster")[2].partition("\n## ")[0]
-    prepare, ask = (textwrap.dedent("\n".join(line for line in block.splitlines() if line.startswith("    ")))
-                    for block in section.split("It is the same file"))
+    """Each command of "On a static cluster", and of the guide, as it stands there, on two machines."""
+    prepare, ask = section_of(README, "On a static cluster").split("Each node finds itself")
+    *look, stop = commands_in(ask)
+    logs, restart = commands_in(section_of(LAUNCHING, "A job as a systemd service"))
+    assert len(look) == 4
     job = service(2, WORKS)
     machines = job.machines
     for i in job.all:
-        shown = prepare.replace("n[0-2]", "n[0-1]")
+        shown = commands_of(prepare).replace("n[0-2]", "n[0-1]")
         shown = shown.replace("= gpu", "= 2").replace("/srv/train.py", f"{HOME}/train.py")
         machines.must(i, "sh", "-ec", shown)
     job.until(ActiveState="active", SubState="running")
-    commands = [line.partition("  #")[0].strip() for line in ask.splitlines()]
-    assert len(commands) == 7
-    for command in commands[:5]:
+    for command in look:
         for i in job.all[:1] if "all-nodes" in command else job.all:
-            if "logs" in command:  # these workers have written nothing
-                machines.on(i, "sh", "-ec", command)
-            else:
-                assert machines.must(i, "sh", "-ec", command)
+            assert machines.must(i, "sh", "-ec", command)
+    machines.on(0, "sh", "-ec", logs)  # these workers have written nothing
     before = job.pids(0)
     for i in job.all:
-        machines.must(i, "sh", "-ec", commands[5])
+        machines.must(i, "sh", "-ec", restart)
     machines.until(0, lambda: "rank-supervisor" in job.pids(0) and job.pids(0) != before, "another launcher")
     job.until(ActiveState="active", SubState="running")
     for i in job.all:
-        machines.must(i, "sh", "-ec", commands[6])
+        machines.must(i, "sh", "-ec", stop)
     job.until(ActiveState="inactive")

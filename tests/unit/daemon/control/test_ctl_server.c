@@ -479,7 +479,7 @@ static void test_ends(void **state)
 	turn(s, 5);
 	ctl_server_close(&s->server);
 	expect_last(s, other,
-		"{\"v\":1,\"id\":1,\"ok\":false,\"error\":{\"code\":\"not-now\",\"text\":\"the job is "
+		"{\"v\":1,\"id\":1,\"ok\":false,\"error\":{\"code\":\"over\",\"text\":\"the job is "
 		"over\"}}\n");
 }
 
