@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/failure.h"
+#include "common/monotonic.h"
 #include "common/num.h"
 #include "common/signame.h"
 #include "common/text.h"
@@ -41,21 +42,6 @@ struct check_pass {
 	uint64_t limit_ms;
 	unsigned grace_ms; /* for the nodes' answers, beyond the phase's limit */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static int left_ms(int64_t until_ms)
-{
-	int64_t left = until_ms - now_ms();
-
-	return left < 0 ? 0 : (int)left;
-}
 
 size_t checkup_answer_size(unsigned nnodes)
 {
@@ -154,7 +140,7 @@ static bool await_child(pid_t child, int64_t until_ms, int *ret_status)
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	for (;;) {
-		int left = left_ms(until_ms);
+		int left = monotonic_left_ms(until_ms);
 		const struct timespec wait = { left / 1000, left % 1000 * 1000000L };
 
 		if (waitpid(child, ret_status, WNOHANG) == child)
@@ -344,7 +330,7 @@ static int collect(const struct check_pass *s, char **told, struct failure *why)
 		if (s->in->absent && s->in->absent[i])
 			continue;
 		told_key(s, i, key);
-		rc = visit_get(s->input.visit, key, left_ms(until_ms), &t, why);
+		rc = visit_get(s->input.visit, key, monotonic_left_ms(until_ms), &t, why);
 		told[i] = rc == 0 && t.len > 0 ? t.at : NULL;
 		rc = rc == -ETIMEDOUT && why->code == 0 ? 0 : rc;
 	}
@@ -394,7 +380,7 @@ static int follow(const struct check_pass *s, bool last, struct failure *why)
 	if (rc < 0 || last)
 		return rc;
 	(void)snprintf(key, sizeof key, "%.64snext", s->keys);
-	rc = visit_get(s->input.visit, key, left_ms(until_ms), &next, &ignored);
+	rc = visit_get(s->input.visit, key, monotonic_left_ms(until_ms), &next, &ignored);
 	if (rc == 0)
 		rc = strcmp(text_string(&next), stop_here) == 0;
 	else if (is_closed(rc))
@@ -427,7 +413,7 @@ static int pass(const struct checkup_input *in, unsigned id, struct visit *v,
 		.ret = ret,
 		.phase = in->phases[id],
 		.notes = notes,
-		.began_ms = now_ms(),
+		.began_ms = monotonic_ms(),
 		.limit_ms = limit_of(in->phases[id], in->settings),
 		.grace_ms = ret->helper.step == 0 ? ARRIVAL_MS + REST_MS : REST_MS,
 	};

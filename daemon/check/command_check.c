@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/num.h"
 #include "daemon/check/finding.h"
 #include "daemon/check/quick_input.h"
@@ -71,26 +72,18 @@ static _Noreturn void become(const char *const *argv, int out, int err, pid_t pa
 	_exit(127);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* can't fail */
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Takes what it writes until it has ended. False: its time is over. */
 static bool follow(pid_t child, uint64_t limit_ms, struct outflow streams[2], int *ret_status)
 {
-	uint64_t end = now_ms() + limit_ms;
+	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
 	sigset_t none;
 
 	sigemptyset(&none);
 	while (waitpid(child, ret_status, WNOHANG) == 0) {
 		struct pollfd polled[2] = { { streams[0].fd, POLLIN, 0 },
 			{ streams[1].fd, POLLIN, 0 } };
-		uint64_t t = now_ms(), left = end > t ? end - t : 0;
-		struct timespec wait = { (time_t)(left / 1000), (long)(left % 1000) * 1000000 };
+		int left = monotonic_left_ms(until_ms);
+		struct timespec wait = { left / 1000, left % 1000 * 1000000L };
 
 		if (left == 0)
 			return false;

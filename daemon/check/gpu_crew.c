@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/text.h"
 #include "common/vec.h"
 
@@ -120,14 +120,6 @@ static int open_streams(struct crew_run *r, struct failure *why)
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
 /* Takes what there is; a stream that has ended is closed. Of the verdict more than any verdict has
  * is dropped, of the rest the end is kept. */
 static void take(struct crew_run *r, int i)
@@ -154,10 +146,9 @@ static int hear(const struct gpu_crew *c, struct crew_run *r, struct failure *wh
 	while (r->read[OUT] >= 0 || r->read[SAID] >= 0) {
 		struct pollfd p[STREAMS] = { { .fd = r->read[OUT], .events = POLLIN },
 			{ .fd = r->read[SAID], .events = POLLIN } };
-		int64_t left = c->until_ms - now_ms();
-		int rc = poll(p, STREAMS, left > 0 ? (int)left : 0);
+		int left = monotonic_left_ms(c->until_ms), rc = poll(p, STREAMS, left);
 
-		if (rc == 0 && left <= 0)
+		if (rc == 0 && left == 0)
 			return failure_set(
 				why, -ETIMEDOUT, "launchd-nodecheck did not end in its time");
 		for (int i = 0; rc > 0 && i < STREAMS; i++)

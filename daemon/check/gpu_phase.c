@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/num.h"
 #include "common/text.h"
 #include "common/vec.h"
@@ -66,14 +66,6 @@ int gpu_phase_program(
 		name);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
 static void count_key(const struct phase_input *in, unsigned node, char *ret)
 {
 	(void)snprintf(ret, KEY_MAX, "%scount/%u", in->keys, node);
@@ -83,18 +75,17 @@ static void count_key(const struct phase_input *in, unsigned node, char *ret)
 static int gather_counts(
 	const struct phase_input *in, unsigned own, struct text *ret, struct failure *why)
 {
-	int64_t until_ms = now_ms() + COUNT_MS;
+	int64_t until_ms = monotonic_ms() + COUNT_MS;
 
 	text_printf(ret, "%u", own);
 	for (unsigned node = 1; node < in->nnodes; node++) {
-		int64_t left = until_ms - now_ms();
 		struct text said = { 0 };
 		char key[KEY_MAX];
 		uint64_t count = 0;
 		int rc;
 
 		count_key(in, node, key);
-		rc = visit_get(in->visit, key, left > 0 ? (int)left : 0, &said, why);
+		rc = visit_get(in->visit, key, monotonic_left_ms(until_ms), &said, why);
 		if (rc == 0 && num_parse(text_string(&said), 0, GPU_CREW_MAX, &count) < 0)
 			count = 0;
 		text_done(&said);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/text.h"
 #include "daemon/check/links_judge.h"
 #include "daemon/check/links_talk.h"
@@ -29,14 +29,6 @@ enum {
 };
 
 #define HERE "-"
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* --- where the others are --- */
 
@@ -117,9 +109,9 @@ static int find_partners(const struct phase_input *in, const struct address *own
 	struct links_talk *talk, bool *ret_met, struct failure *why)
 {
 	char key[KEY_MAX];
-	int64_t left_ms = in->until_ms - LINKS_TALK_MS - 2 * SPARE_MS - now_ms();
-	int rc = visit_wait(in->visit, key_of(in, "all", key),
-		(int)(left_ms < 0 ? 0 : (left_ms > MEET_MS ? MEET_MS : left_ms)), why);
+	int left_ms = monotonic_left_ms(in->until_ms - LINKS_TALK_MS - 2 * SPARE_MS);
+	int rc = visit_wait(
+		in->visit, key_of(in, "all", key), left_ms < MEET_MS ? left_ms : MEET_MS, why);
 
 	*ret_met = rc == 0;
 	for (unsigned round = 0; rc == 0 || (rc == -ETIMEDOUT && !why->code); round++) {

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "daemon/control/protocol.h"
 #include "daemon/os/procfs.h"
 
@@ -84,14 +84,6 @@ static int refused_by_silence(struct ctl_link *l, bool sent, int64_t waited_ms, 
 		(int)l->supervisor, PATIENCE_MS / 1000);
 }
 
-static int64_t clock_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* can't fail */
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int lost(struct failure *why)
 {
 	return failure_set(why, -ECONNRESET, "the job has ended");
@@ -100,7 +92,7 @@ static int lost(struct failure *why)
 static int wait_for(struct ctl_link *l, short events, bool patient, struct failure *why)
 {
 	struct pollfd p = { .fd = l->fd, .events = events };
-	int64_t began = clock_ms();
+	int64_t began = monotonic_ms();
 
 	for (;;) {
 		int n = poll(&p, 1, patient ? -1 : LOOK_MS), rc;
@@ -109,7 +101,8 @@ static int wait_for(struct ctl_link *l, short events, bool patient, struct failu
 			return 0;
 		if (n < 0 && errno != EINTR)
 			return failure_set(why, -errno, "poll: %s", strerror(errno));
-		rc = n < 0 ? 0 : refused_by_silence(l, events == POLLIN, clock_ms() - began, why);
+		rc = n < 0 ? 0 :
+			     refused_by_silence(l, events == POLLIN, monotonic_ms() - began, why);
 		if (rc < 0)
 			return rc;
 	}

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/num.h"
 #include "daemon/os/dlib.h"
 
@@ -147,24 +147,15 @@ static _Noreturn void tell(int to, bool with_ids, pid_t parent)
 	_exit(fd_write_all(to, (const char *)&told, sizeof told) < 0);
 }
 
-static uint64_t clock_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* can't fail with this clock */
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Whole, or not in time, or the child has died. */
 static int hear(int from, uint64_t limit_ms, struct told *ret, struct failure *why)
 {
-	uint64_t end = clock_ms() + limit_ms;
+	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
 	size_t len = 0;
 
 	while (len < sizeof *ret) {
-		uint64_t now = clock_ms();
 		struct pollfd p = { .fd = from, .events = POLLIN };
-		int n = now < end ? poll(&p, 1, (int)(end - now)) : 0;
+		int left = monotonic_left_ms(until_ms), n = left > 0 ? poll(&p, 1, left) : 0;
 		ssize_t got;
 
 		if (n < 0 && errno == EINTR)

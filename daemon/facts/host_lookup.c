@@ -17,6 +17,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "config/hosts.h"
 
 /* What the child writes, whole: it is shorter than PIPE_BUF. */
@@ -93,23 +94,15 @@ static _Noreturn void ask_all(struct asking *a, pid_t parent)
 
 /* --- in the parent --- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec now = { 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* can't fail */
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* The next answer. False: there is none, or not in time. */
-static bool next(int fd, uint64_t deadline_ms, struct answer *ret)
+static bool next(int fd, int64_t deadline_ms, struct answer *ret)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	ssize_t n = -1;
 
 	while (n < 0) {
-		uint64_t now = now_ms();
-		int ready = now < deadline_ms ? poll(&p, 1, (int)(deadline_ms - now)) : 0;
+		int left = monotonic_left_ms(deadline_ms);
+		int ready = left > 0 ? poll(&p, 1, left) : 0;
 
 		if (ready == 0 || (ready < 0 && errno != EINTR))
 			return false;
@@ -121,7 +114,7 @@ static bool next(int fd, uint64_t deadline_ms, struct answer *ret)
 	return n == (ssize_t)sizeof *ret;
 }
 
-static void hear(int fd, uint64_t deadline_ms, const struct hosts *hosts, struct arena *arena,
+static void hear(int fd, int64_t deadline_ms, const struct hosts *hosts, struct arena *arena,
 	struct host_answers *ret)
 {
 	struct answer a;
@@ -139,7 +132,7 @@ static void hear(int fd, uint64_t deadline_ms, const struct hosts *hosts, struct
 int host_lookup(const struct hosts *hosts, const bool *wanted, const struct vec *addresses,
 	uint64_t limit_ms, struct arena *arena, struct host_answers *ret, struct failure *why)
 {
-	uint64_t deadline_ms = now_ms() + limit_ms;
+	int64_t deadline_ms = monotonic_ms() + (int64_t)limit_ms;
 	bool *left = arena_alloc(arena, hosts->count * sizeof *left);
 	struct host_answers answers = { .own.certain = true };
 	pid_t parent = getpid(), child;

@@ -12,11 +12,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/monotonic.h"
 #include "common/text.h"
 #include "daemon/nodecheck/part.h"
 #include "daemon/nodecheck/roll_call.h"
@@ -28,14 +28,6 @@ enum {
 	/* Rank 0 may have a step of its own to wait for, and another one that is seen again. */
 	PATIENCE = 3,
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
 
 struct key_text {
 	char text[KEY_MAX];
@@ -64,9 +56,7 @@ static int put(struct visit *v, struct key_text key, const struct text *value, s
 static int get(struct visit *v, struct key_text key, int64_t until_ms, struct text *ret,
 	struct failure *why)
 {
-	int64_t left = until_ms - now_ms();
-
-	return visit_get(v, key.text, left > 0 ? (int)left : 0, ret, why);
+	return visit_get(v, key.text, monotonic_left_ms(until_ms), ret, why);
 }
 
 static int come(const struct conduct *c, struct visit *v, struct failure *why)
@@ -101,7 +91,7 @@ static int come(const struct conduct *c, struct visit *v, struct failure *why)
 static int gather(struct conduct *c, struct visit *v, struct case_node *nodes, unsigned *ret_count,
 	struct failure *why)
 {
-	int64_t until_ms = now_ms() + (int64_t)c->o->demands.limit_ms;
+	int64_t until_ms = monotonic_ms() + (int64_t)c->o->demands.limit_ms;
 	unsigned ranks = c->place->ranks;
 	struct roll_entry *by_rank = arena_alloc(c->arena, ranks * sizeof *by_rank);
 	int rc = by_rank ? 0 : failure_oom(why);
@@ -166,7 +156,7 @@ static int collect(struct conduct *c, struct visit *v, const struct check_step *
 static int lead_step(struct conduct *c, struct visit *v, const struct check_step *step,
 	unsigned number, struct gpu_sight *by_rank, struct failure *why)
 {
-	int64_t until_ms = now_ms() + (int64_t)step->limit_ms + PART_GRACE_MS + ANSWER_MS;
+	int64_t until_ms = monotonic_ms() + (int64_t)step->limit_ms + PART_GRACE_MS + ANSWER_MS;
 	struct text line = { 0 };
 	struct step_part part;
 	int rc = 0;
@@ -268,8 +258,8 @@ static int follow(struct conduct *c, struct visit *v, struct failure *why)
 	for (unsigned number = 0;; number++) {
 		struct text line = { 0 };
 		struct step_part part = { .kind = STEP_KINDS };
-		int rc = get(v, key_of(c, "step/%u", number), now_ms() + PATIENCE * limit_ms, &line,
-			why);
+		int rc = get(v, key_of(c, "step/%u", number), monotonic_ms() + PATIENCE * limit_ms,
+			&line, why);
 		int has = rc == 0 ? check_step_read(text_string(&line), c->place->rank, &part) : rc;
 
 		if (rc == -ETIMEDOUT && !why->code)
@@ -296,8 +286,8 @@ int conduct_follow(struct conduct *c, struct text *ret_said, struct failure *why
 	if (rc == 0)
 		rc = follow(c, &v, why);
 	if (rc == 0 && says)
-		rc = get(&v, key_of(c, "found/%u", c->place->rank), now_ms() + ANSWER_MS, ret_said,
-			why);
+		rc = get(&v, key_of(c, "found/%u", c->place->rank), monotonic_ms() + ANSWER_MS,
+			ret_said, why);
 	if (rc == -ETIMEDOUT && !why->code)
 		rc = failure_set(why, rc, "rank 0 has not said what was found");
 	visit_close(&v);

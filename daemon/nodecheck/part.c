@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/text.h"
 #include "daemon/nodecheck/gpu_ops.h"
 #include "daemon/nodecheck/gpu_probe.h"
@@ -27,14 +27,6 @@
 #include "daemon/store/visit.h"
 
 enum { STORE_LIMIT_MS = 10000, ARGUMENTS_MAX = 64, UNKILLABLE_MS = 2000 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
 
 /* --- the parent --- */
 
@@ -94,10 +86,10 @@ static bool read_answer(int answer, int64_t until_ms, struct text *said)
 {
 	for (;;) {
 		struct pollfd p = { .fd = answer, .events = POLLIN };
-		int64_t left = until_ms - now_ms();
+		int left = monotonic_left_ms(until_ms);
 		char bytes[1024];
 		ssize_t got;
-		int rc = left > 0 ? poll(&p, 1, (int)left) : 0;
+		int rc = left > 0 ? poll(&p, 1, left) : 0;
 
 		if (rc == 0)
 			return false;
@@ -117,14 +109,12 @@ static bool read_answer(int answer, int64_t until_ms, struct text *said)
 static bool end_part(pid_t pid, int *ret_status)
 {
 	struct pollfd gone = { .fd = kernel_pidfd_open(pid), .events = POLLIN };
-	int64_t until_ms = now_ms() + UNKILLABLE_MS;
+	int64_t until_ms = monotonic_ms() + UNKILLABLE_MS;
 	int rc = 1;
 
 	(void)kill(pid, SIGKILL);
 	while (gone.fd >= 0) { /* an old kernel has none, and we trust it to kill */
-		int64_t left = until_ms - now_ms();
-
-		rc = poll(&gone, 1, left > 0 ? (int)left : 0);
+		rc = poll(&gone, 1, monotonic_left_ms(until_ms));
 		if (rc >= 0 || errno != EINTR)
 			break;
 	}
@@ -169,7 +159,7 @@ static void explain_end(struct gpu_sight *s, bool in_time, bool ended, int statu
 
 void part_run(char *const *argv, const struct step_part *p, unsigned number, struct gpu_sight *ret)
 {
-	int64_t until_ms = now_ms() + (int64_t)p->limit_ms + PART_GRACE_MS;
+	int64_t until_ms = monotonic_ms() + (int64_t)p->limit_ms + PART_GRACE_MS;
 	struct text said = { 0 };
 	const char *doing;
 	int answer, status = 0;
@@ -352,7 +342,7 @@ int part_main(const struct check_options *o, const struct check_place *place,
 	if (rc < 0)
 		return 2;
 	(void)prctl(PR_SET_NAME, "nodecheck-part"); /* else it is "exe", as it was executed */
-	c.until_ms = now_ms() + (int64_t)c.part.limit_ms;
+	c.until_ms = monotonic_ms() + (int64_t)c.part.limit_ms;
 	if (o->share_gpu)
 		stand_alone(place);
 	rc = open_gpu(&c, &why);

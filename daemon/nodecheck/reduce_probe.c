@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/failure.h"
+#include "common/monotonic.h"
 #include "common/num.h"
 #include "common/text.h"
 #include "daemon/nodecheck/gpu_ops.h"
@@ -25,12 +25,7 @@ struct opening {
 
 static int left_ms(const struct reduce_group *g)
 {
-	struct timespec now;
-	int64_t left;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	left = g->until_ms - (now.tv_sec * 1000LL + now.tv_nsec / 1000000);
-	return left > 0 ? (int)left : 0;
+	return monotonic_left_ms(g->until_ms);
 }
 
 static void key_of(const struct reduce_group *g, const char *name, unsigned rank, char *ret)

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/text.h"
 
 /* Their numbers since torch 2.2, which only ever adds some at the end. */
@@ -23,22 +23,13 @@ enum { VALUE_MAX = 8 << 20 }; /* torch's own limit */
 
 static const uint32_t magic = 0x3C85F7CE;
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Waits until the socket is ready. -ETIMEDOUT. */
 static int await(int fd, short events, int64_t until_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 
 	for (;;) {
-		int64_t left = until_ms - now_ms();
-		int rc = poll(&p, 1, left < 0 ? 0 : (int)left);
+		int rc = poll(&p, 1, monotonic_left_ms(until_ms));
 
 		if (rc > 0)
 			return 0;
@@ -151,7 +142,7 @@ int visit_open(struct visit *v, const char *host, unsigned port, int limit_ms, s
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *all = NULL;
-	int64_t until_ms = now_ms() + limit_ms;
+	int64_t until_ms = monotonic_ms() + limit_ms;
 	int rc = -EADDRNOTAVAIL, error;
 	char service[16];
 
@@ -217,7 +208,7 @@ int visit_set(struct visit *v, const char *key, const void *value, size_t len, s
 	const struct request_bytes r = {
 		.query = SET, .key = key, .more = value, .more_len = len, .with_len = true
 	};
-	int rc = ask(v, &r, now_ms() + v->limit_ms);
+	int rc = ask(v, &r, monotonic_ms() + v->limit_ms);
 
 	return rc < 0 ? broken(v, rc, key, why) : 0;
 }
@@ -227,7 +218,7 @@ int visit_add(struct visit *v, const char *key, int64_t delta, int64_t *ret, str
 	const struct request_bytes r = {
 		.query = ADD, .key = key, .more = &delta, .more_len = sizeof delta
 	};
-	int64_t until_ms = now_ms() + v->limit_ms, sum = 0;
+	int64_t until_ms = monotonic_ms() + v->limit_ms, sum = 0;
 	int rc = ask(v, &r, until_ms);
 
 	if (rc == 0)
@@ -243,7 +234,7 @@ int visit_add(struct visit *v, const char *key, int64_t delta, int64_t *ret, str
 static int stop_waiting(struct visit *v, const char *key, struct failure *why)
 {
 	const uint8_t cancel = CANCEL_WAIT;
-	int64_t until_ms = now_ms() + v->limit_ms;
+	int64_t until_ms = monotonic_ms() + v->limit_ms;
 	uint8_t said = STOP_WAITING;
 	int rc = send_all(v->fd, &cancel, sizeof cancel, until_ms);
 	bool came = false;
@@ -263,7 +254,7 @@ static int stop_waiting(struct visit *v, const char *key, struct failure *why)
 static int look(struct visit *v, const char *key, struct failure *why)
 {
 	const struct request_bytes r = { .query = CHECK, .many = true, .key = key };
-	int64_t until_ms = now_ms() + v->limit_ms;
+	int64_t until_ms = monotonic_ms() + v->limit_ms;
 	int rc = ask(v, &r, until_ms);
 	uint8_t said = READY;
 
@@ -282,10 +273,10 @@ int visit_wait(struct visit *v, const char *key, int wait_ms, struct failure *wh
 
 	if (wait_ms <= 0)
 		return look(v, key, why);
-	rc = ask(v, &r, now_ms() + v->limit_ms);
+	rc = ask(v, &r, monotonic_ms() + v->limit_ms);
 	if (rc < 0)
 		return broken(v, rc, key, why);
-	rc = receive(v->fd, &said, sizeof said, now_ms() + wait_ms);
+	rc = receive(v->fd, &said, sizeof said, monotonic_ms() + wait_ms);
 	if (rc == -ETIMEDOUT)
 		return stop_waiting(v, key, why);
 	if (rc == 0 && said != STOP_WAITING)
@@ -321,7 +312,7 @@ int visit_get(struct visit *v, const char *key, int wait_ms, struct text *ret, s
 
 	if (rc < 0)
 		return rc;
-	until_ms = now_ms() + v->limit_ms;
+	until_ms = monotonic_ms() + v->limit_ms;
 	rc = ask(v, &r, until_ms);
 	if (rc == 0)
 		rc = receive_value(v, until_ms, ret);

@@ -193,7 +193,7 @@ def examples_of(page):
                          ids=lambda page: page.name)
 def test_examples_are_understood(launch, place, page):
     """By --dry-run: the other nodes are not there, nor are GPUs."""
-    for name in ('nsys', 'gdb', 'mpirun', 'nhc'):
+    for name in ('nsys', 'gdb', 'mpirun', 'nhc', 'launchd-nodecheck'):
         place.write(name, '#!/bin/sh\n', 0o755)
     place.write('train.py', '')
     place.write('job.conf', '[launchd]\nscript = train.py\n')

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/failure.h"
+#include "common/monotonic.h"
 #include "daemon/nodecheck/cuda/cuda_ops.h"
 #include "daemon/nodecheck/gpu_ops.h"
 #include "daemon/os/dlib.h"
@@ -73,14 +74,6 @@ static int failed(ncclResult_t r, const char *call, struct failure *why)
 		"%s: %s", call, nccl.error_string(r));
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Neither NCCL nor a stream has a descriptor to wait for together: one has to look again and again.
  */
 static void pause_briefly(void)
@@ -92,7 +85,7 @@ static void pause_briefly(void)
 
 /* Waits until what was begun on a communicator that doesn't block is done: "success" may say no
  * more than that it was begun. */
-static int settle(ncclComm_t comm, ncclResult_t begun, const char *call, uint64_t until_ms,
+static int settle(ncclComm_t comm, ncclResult_t begun, const char *call, int64_t until_ms,
 	struct failure *why)
 {
 	ncclResult_t state = begun == ncclSuccess ? ncclInProgress : begun;
@@ -104,7 +97,7 @@ static int settle(ncclComm_t comm, ncclResult_t begun, const char *call, uint64_
 			return failed(r, "ncclCommGetAsyncError", why);
 		if (state != ncclInProgress)
 			break;
-		if (now_ms() >= until_ms)
+		if (monotonic_ms() >= until_ms)
 			return failure_set(why, -ETIMEDOUT, "%s did not end in time", call);
 		pause_briefly();
 	}
@@ -125,7 +118,7 @@ static int join(const unsigned char id[COLLECTIVE_ID_SIZE], unsigned rank, unsig
 	uint64_t limit_ms, struct collective **ret, struct failure *why)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	uint64_t until_ms = now_ms() + limit_ms;
+	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
 	ncclUniqueId unique;
 	ncclResult_t r;
 	int rc;
@@ -143,7 +136,7 @@ static int join(const unsigned char id[COLLECTIVE_ID_SIZE], unsigned rank, unsig
 }
 
 /* Waits for the stream, with an eye on the communicator. */
-static int await(struct collective *c, uint64_t until_ms, struct failure *why)
+static int await(struct collective *c, int64_t until_ms, struct failure *why)
 {
 	for (;;) {
 		cudaError_t error = cudaEventQuery(c->ended);
@@ -157,7 +150,7 @@ static int await(struct collective *c, uint64_t until_ms, struct failure *why)
 			rc = failed(state, "ncclAllReduce", why);
 		if (rc < 0)
 			return rc;
-		if (now_ms() >= until_ms)
+		if (monotonic_ms() >= until_ms)
 			return failure_set(why, -ETIMEDOUT, "ncclAllReduce did not end in time");
 		pause_briefly();
 	}
@@ -166,7 +159,7 @@ static int await(struct collective *c, uint64_t until_ms, struct failure *why)
 static int all_reduce(struct collective *c, const void *from, void *to, size_t bytes,
 	unsigned times, uint64_t limit_ms, uint64_t *ret_ns, struct failure *why)
 {
-	uint64_t until_ms = now_ms() + limit_ms;
+	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
 	float ms = 0;
 	int rc = cuda_failed(/* what is not written shows */
 		cudaMemsetAsync(to, 0xa5, bytes, cuda_stream()), "cudaMemset", why);
@@ -201,7 +194,7 @@ static void leave(struct collective *c, bool failed_before)
 		(void)nccl.abort(c->comm);
 	else
 		(void)settle(c->comm, nccl.finalize(c->comm), "ncclCommFinalize",
-			now_ms() + LEAVE_MS, &why);
+			monotonic_ms() + LEAVE_MS, &why);
 }
 
 const struct collective_ops nccl_ops = {
