@@ -1,5 +1,5 @@
-/* monotonic.h - CLOCK_MONOTONIC for those who wait without a loop: clock_gettime(2), which can't fail
- * with it. */
+/* monotonic.h - CLOCK_MONOTONIC for those who wait without a loop: clock_gettime(2), which can't
+ * fail with it. */
 #ifndef LAUNCHD_COMMON_MONOTONIC_H
 #define LAUNCHD_COMMON_MONOTONIC_H
 

@@ -37,7 +37,7 @@ static const struct sm_state states[LINKS_DIAL_STATES] = {
 };
 const struct sm links_dial_life = { "trial of a link", states, LINKS_DIAL_STATES };
 
-static const char data[PIECE];
+static char data[PIECE]; /* zeros, which are not in the program file */
 
 static void dial_goto(
 	struct links_dial *d, enum links_dial_state next, int64_t now_us, int64_t limit_us)
