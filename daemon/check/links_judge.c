@@ -363,9 +363,7 @@ static void forget_explained(struct judge *j)
 		struct edge *e = &j->edges[i];
 
 		if (e->is[RATE] == WRONG &&
-			(e->is[LOSS] == WRONG || e->is[LATENCY] == WRONG ||
-				node_is_named(j, node_of(e, OUT)) ||
-				node_is_named(j, node_of(e, IN))))
+			(node_is_named(j, node_of(e, OUT)) || node_is_named(j, node_of(e, IN))))
 			e->is[RATE] = NOT_KNOWN;
 	}
 }
