@@ -355,8 +355,9 @@ static bool node_is_named(const struct judge *j, unsigned node)
 	return false;
 }
 
-/* Whatever else is wrong with a link or a node makes it slow, too: that says nothing of its other
- * end then, or one that two bad nodes have met would look slow. */
+/* Whatever is wrong with a node makes its links slow, too: that says nothing of their other ends
+ * then, or one that two bad nodes have met would look slow. What is wrong with a link alone
+ * explains nothing: behind a queue a slow node's packets wait or are lost, on some of its links. */
 static void forget_explained(struct judge *j)
 {
 	for (size_t i = 0; i < j->count; i++) {

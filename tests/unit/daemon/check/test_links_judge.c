@@ -179,6 +179,26 @@ static void test_a_switch_that_loses_is_no_nodes_fault(void **state)
 	charges_done(&c);
 }
 
+/* Behind a queue a slow node's packets wait, or are lost: on some of its links, too few to name it
+ * for that. */
+static void test_a_queue_does_not_hide_who_is_slow(void **state)
+{
+	struct sim s = { .nnodes = 16, .pair = { -1, -1 } };
+	struct charges c = { 0 };
+
+	(void)state;
+	s.faults[5] = SIM_SLOW_OUT;
+	sim_run(&s);
+	for (unsigned k = 0; k < s.told[5].count; k += 2)
+		s.told[5].at[k].resent = 100;
+	s.told[5].at[1].rtt_us = 200000;
+	assert_int_equal(links_judge(16, s.known, &c), 0);
+	show(&s, &c);
+	assert_true(is_named(&c, 5));
+	assert_non_null(find(&c, 5, "slow"));
+	charges_done(&c);
+}
+
 /* A node whose network is slow is slow; one whose process had no CPU is not. */
 static void test_a_busy_receiver_is_not_slow(void **state)
 {
@@ -326,6 +346,8 @@ int main(void)
 		NULL);
 	suite_add(&s, "a switch that loses is no node's fault",
 		test_a_switch_that_loses_is_no_nodes_fault, NULL, NULL);
+	suite_add(&s, "a queue doesn't hide who is slow", test_a_queue_does_not_hide_who_is_slow,
+		NULL, NULL);
 	suite_add(&s, "a receiver without a CPU isn't slow", test_a_busy_receiver_is_not_slow, NULL,
 		NULL);
 	suite_add(&s, "who left early isn't unreachable", test_who_left_early_is_not_unreachable,
