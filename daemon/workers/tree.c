@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "daemon/job/ending.h"
 #include "daemon/os/helper.h"
 #include "daemon/os/kernel.h"
@@ -227,11 +227,6 @@ static void name_all(struct round *r)
 	}
 }
 
-static uint64_t now_ms(void)
-{
-	return uv_hrtime() / 1000000;
-}
-
 /* waitid(2) tells that there is a child, and not whose. */
 static bool only_lasting_left(void)
 {
@@ -334,12 +329,12 @@ static bool end_in_rounds(struct reaping *b)
 		QUIET_ROUNDS = 3, /* a list that changes while it is read may look empty once */
 		SLOW_ROUNDS = 10, /* those below fork as fast as we kill */
 	};
-	uint64_t progress_ms = now_ms();
+	int64_t progress_ms = monotonic_ms();
 	unsigned quiet = 0, rounds = 0;
 
 	while (reap(b)) {
 		struct round r = { .spared = b->spared,
-			.stuck = now_ms() - progress_ms > STUCK_MS };
+			.stuck = monotonic_ms() - progress_ms > STUCK_MS };
 		unsigned before = b->reaped;
 
 		if (++rounds == SLOW_ROUNDS)
@@ -352,8 +347,8 @@ static bool end_in_rounds(struct reaping *b)
 		if (!await_deaths(b, before + 1 + r.found / 2))
 			return true;
 		if (b->reaped > before)
-			progress_ms = now_ms();
-		else if (now_ms() - progress_ms >
+			progress_ms = monotonic_ms();
+		else if (monotonic_ms() - progress_ms >
 			(r.denied == r.found ? DENIED_MS : TREE_PATIENCE_MS))
 			return false;
 	}

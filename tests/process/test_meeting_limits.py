@@ -5,24 +5,11 @@ import time
 
 import pytest
 
-from relay import Relay
+from relay import Lost, Relay
 from together import Cluster, errors, exit_codes, listens, warnings
 from harness import native, until
 
-NOTHING = 0xfa  # a type that no launcher knows, and passes over
-
-
-def frame(kind, size):
-    return size.to_bytes(4, 'little') + bytes([kind, 0, 0, 0])
-
-
-def lost(kind, size):
-    """(what a frame's header is, and becomes)"""
-    return frame(kind, size), frame(NOTHING, size)
-
-
-READY = lost(19, 0)
-START = lost(28, 12)
+READY, START = 19, 28
 
 
 @pytest.mark.parametrize('how', ['auto', 'required'])
@@ -60,7 +47,7 @@ def test_the_time_counts_from_the_nodes_own_start(start):
 def test_a_node_that_does_not_get_ready(start, place):
     cluster = Cluster(start, 3, native('dump'), begin=False)
     cluster.begin(0, ['--node-timeout=3'])
-    with Relay(cluster.port + 1, up=READY) as relay:
+    with Relay(cluster.port + 1, up=Lost(READY)) as relay:
         cluster.begin(1, [f'--control-port={relay.port}'])
         cluster.begin(2)
         results = cluster.end()
@@ -74,7 +61,7 @@ def test_a_node_that_does_not_get_ready(start, place):
 def test_a_hub_that_does_not_start_the_job(start, place):
     cluster = Cluster(start, 2, native('dump'), begin=False)
     cluster.begin(0)
-    with Relay(cluster.port + 1, down=START) as relay:
+    with Relay(cluster.port + 1, down=Lost(START)) as relay:
         cluster.begin(1, [f'--control-port={relay.port}', '--node-timeout=3'])
         result = cluster.jobs[1].end()
     assert relay.changed == 1 and result.rc == 1, result
