@@ -32,8 +32,8 @@ int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 	return num_parse_len(text, strlen(text), min, max, ret);
 }
 
-/* A unit in milliseconds; 0: an unknown unit. */
-static uint64_t ms_of_unit(const char *unit)
+/* The unit that the len bytes at name are, in milliseconds; 0: an unknown one. */
+static uint64_t ms_of_unit(const char *name, size_t len)
 {
 	static const struct {
 		const char *name;
@@ -42,7 +42,7 @@ static uint64_t ms_of_unit(const char *unit)
 		{ "h", 3600000 }, { "d", 86400000 } };
 
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (strcmp(units[i].name, unit) == 0)
+		if (strlen(units[i].name) == len && memcmp(units[i].name, name, len) == 0)
 			return units[i].ms;
 	return 0;
 }
@@ -84,26 +84,48 @@ int num_parse_thousandths(const char *text, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
+/* One number with its unit ("1.5h") at *text, which is moved behind it. -EINVAL, -ERANGE. */
+static int parse_term(const char **text, uint64_t max_ms, uint64_t *ret_ms, uint64_t *ret_unit)
 {
-	size_t whole = strspn(text, "0123456789"), rest;
+	size_t whole = strspn(*text, "0123456789"), rest, name;
 	enum { DIGITS_MAX = 20 }; /* of any 64 bits */
 	uint64_t n, thousandths, unit;
 	int rc;
 
 	if (whole == 0 || whole > DIGITS_MAX ||
-		parse_decimals(text + whole, &thousandths, &rest) < 0)
+		parse_decimals(*text + whole, &thousandths, &rest) < 0)
 		return -EINVAL;
-	unit = ms_of_unit(text + whole + rest);
+	name = strspn(*text + whole + rest, "dhimns");
+	unit = ms_of_unit(*text + whole + rest, name);
 	if (unit == 0 || thousandths * unit % 1000 != 0)
 		return -EINVAL;
-	rc = num_parse_len(text, whole, 0, max_seconds * 1000 / unit, &n);
+	rc = num_parse_len(*text, whole, 0, max_ms / unit, &n);
 	if (rc < 0)
 		return rc;
-	n = n * unit + thousandths * unit / 1000;
-	if (n > max_seconds * 1000)
-		return -ERANGE;
-	*ret_ms = n;
+	*ret_ms = n * unit + thousandths * unit / 1000;
+	*ret_unit = name > 0 ? unit : 0;
+	*text += whole + rest + name;
+	return 0;
+}
+
+int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
+{
+	uint64_t max_ms = max_seconds * 1000, sum = 0, term, unit, before = UINT64_MAX;
+
+	do {
+		int rc = parse_term(&text, max_ms, &term, &unit);
+
+		if (rc < 0)
+			return rc;
+		/* without a unit it stands alone: "1h30" may mean minutes or seconds */
+		if (unit >= before || (unit == 0 && (*text || before != UINT64_MAX)))
+			return -EINVAL;
+		if (term > max_ms - sum)
+			return -ERANGE;
+		sum += term;
+		before = unit;
+	} while (*text);
+	*ret_ms = sum;
 	return 0;
 }
 

@@ -13,7 +13,8 @@ int num_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 int num_parse_len(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
 
 /* A time with at most three decimals as milliseconds: seconds ("30", "0.5"), or another unit
- * ("500ms", "90s", "5m", "5min", "1.5h", "2d"). Errors as num_parse(). */
+ * ("500ms", "90s", "5m", "5min", "1.5h", "2d"), or several of them, the longest first ("1h30m"):
+ * then each has its unit. Errors as num_parse(). */
 int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms);
 
 /* A number with at most three decimals ("2", "0.25") as thousandths. Errors as num_parse(). */

@@ -50,7 +50,8 @@ static int apply_one(struct settings *s, const char *key, const char *value, enu
 		if (strcmp(keys[i].key, key) != 0)
 			continue;
 		if (keys[i].seconds && num_parse_seconds(value, UINT32_MAX, &ms) < 0)
-			return failure_usage(why, "%s: \"%s=%s\": not a number of seconds",
+			return failure_usage(why,
+				"%s: \"%s=%s\": not a time, such as 90, 0.5, 90s, 5m, 1h30m or 2d",
 				from.where, key, value);
 		effect = keys[i].effect;
 		because = keys[i].why;

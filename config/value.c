@@ -248,7 +248,7 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 			strchr(row->choices, '|') ? ", auto, cpu or gpu" : " or auto");
 	case KIND_SECONDS:
 		return arena_printf(a,
-			"a time from %llu to %llu seconds, such as 90, %llu.5, 90s, 5m or 1h",
+			"a time from %llu to %llu seconds, such as 90, %llu.5, 90s, 5m, 1h30m or 2d",
 			(unsigned long long)row->min, (unsigned long long)row->max,
 			(unsigned long long)row->min);
 	case KIND_CHOICE:

@@ -131,8 +131,8 @@ static int take_watch(struct command_reading *r, const char *text)
 {
 	r->to->watch_ms = WATCH_MS;
 	if (text && (num_parse_seconds(text, DAY_S, &r->to->watch_ms) < 0 || r->to->watch_ms == 0))
-		return failure_usage(
-			r->why, "--watch: seconds such as 2 or 0.5 are needed, not \"%s\"", text);
+		return failure_usage(r->why,
+			"--watch: a time such as 2, 0.5, 10s or 1m is needed, not \"%s\"", text);
 	return 0;
 }
 

@@ -61,7 +61,7 @@ def failed(code, command, *lines):
 
 
 NPROC = 'is not a whole number from 1 to 65536, auto, cpu or gpu'
-SECONDS = 'is not a time from 0 to 31536000 seconds, such as 90, 0.5, 90s, 5m or 1h'
+SECONDS = 'is not a time from 0 to 31536000 seconds, such as 90, 0.5, 90s, 5m, 1h30m or 2d'
 STREAMS = 'is not a number from 0 to 3 (1 is stdout, 2 stderr, 3 both) or a list of them by local ' \
           'rank, as in 0:1,4-7:3'
 CROWDED = 'Resource temporarily unavailable: no more processes and threads are allowed here ' \
