@@ -175,7 +175,7 @@ def test_python_without_a_py_file_is_a_script(launch, place):
     (['--rdzv-backend', 'etcd-v2'], ['--rdzv-backend', '"etcd-v2"', 'etcd', '--rdzv-endpoint']),
     (['--rdzv-backend', 'etcd'], ['--rdzv-backend', '"etcd"', '--rdzv-endpoint']),
     (['--rdzv-conf', 'timeout'], ['--rdzv-conf', '"timeout"', 'key=value']),
-    (['--rdzv-conf', 'timeout=soon'], ['--rdzv-conf', 'timeout=soon', 'seconds']),
+    (['--rdzv-conf', 'timeout=soon'], ['--rdzv-conf', 'timeout=soon', 'a time']),
     (['--rdzv-endpoint', ':1'], ['--rdzv-endpoint', '":1"', 'HOST[:PORT]']),
     (['--env', 'NAME'], ['--env', '"NAME"', 'NAME=VALUE']),
     (['--env', '=x'], ['--env', '""']),

@@ -359,9 +359,9 @@ MISTAKES = {
             'train.py')],
     'times with units': [
         *[fine(f'--shutdown-timeout={text}', 'train.py') for text in
-          ('30s', '1h', '1.5m', '500ms', '0.5', '5min', '1d')],
+          ('30s', '1h', '1.5m', '500ms', '0.5', '5min', '1d', '1h30m')],
         *[bad(f'--shutdown-timeout: "{text}" {SECONDS}', f'--shutdown-timeout={text}', 'train.py')
-          for text in ('30x', '-1', '1h30m', 's', '1H')]],
+          for text in ('30x', '-1', '1h30', 's', '1H')]],
     'files that can not be written': [
         bad('--report: /nosuch/x: its directory /nosuch: No such file or directory',
             '--report=/nosuch/x', 'train.py'),

@@ -78,7 +78,7 @@ static const struct seconds_row {
 	{ "a unit in capitals", "1M", -EINVAL, 0 },
 	{ "a unit alone", "s", -EINVAL, 0 },
 	{ "two units", "1m30s", 0, 90000 },
-	{ "three units, with decimals", "1m10.5s250ms", 0, 80750 },
+	{ "three units, with decimals", "1m10.5s250ms", 0, 70750 },
 	{ "two units that are too much together", "1m41s", -ERANGE, 0 },
 	{ "a shorter unit before a longer one", "30s1m", -EINVAL, 0 },
 	{ "a unit twice", "10s10s", -EINVAL, 0 },

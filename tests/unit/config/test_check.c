@@ -181,7 +181,8 @@ static const struct check_row {
 		0,
 		{ "--rdzv-conf: close_timeout has no effect: all nodes learn of the job's end at once" } },
 	{ "a rendezvous time-out that is no number", { { SET_RDZV_CONF, "join_timeout=x", 0 } },
-		-EINVAL, { "--rdzv-conf: \"join_timeout=x\": not a number of seconds" } },
+		-EINVAL,
+		{ "--rdzv-conf: \"join_timeout=x\": not a time, such as 90, 0.5, 90s, 5m, 1h30m or 2d" } },
 };
 
 static struct origin origin_of(struct arena *a, enum setting_id id, enum level level, size_t line)

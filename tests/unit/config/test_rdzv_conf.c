@@ -30,7 +30,7 @@ static const struct conf_row {
 	{ "a given --join-timeout counts against two", "timeout=900,join_timeout=60", LEVEL_PET,
 		NULL, "5", 0, "5", "--join-timeout", NULL },
 	{ "no number", "join_timeout=x", LEVEL_PET, NULL, NULL, -EINVAL, NULL, NULL,
-		"--here: \"join_timeout=x\": not a number of seconds" },
+		"--here: \"join_timeout=x\": not a time, such as 90, 0.5, 90s, 5m, 1h30m or 2d" },
 	{ "no number where another counts", "join_timeout=x", LEVEL_PET, NULL, "5", -EINVAL, NULL,
 		NULL, "join_timeout=x" },
 	{ "no time at all", "join_timeout=0", LEVEL_PET, NULL, NULL, -EINVAL, NULL, NULL,
