@@ -84,7 +84,8 @@ int num_parse_thousandths(const char *text, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-/* One number with its unit ("1.5h") at *text, which is moved behind it. -EINVAL, -ERANGE. */
+/* One number with its unit ("1.5h") at *text, which is moved behind it; the unit is 0 where there
+ * is none, and then the text is at its end. -EINVAL, -ERANGE. */
 static int parse_term(const char **text, uint64_t max_ms, uint64_t *ret_ms, uint64_t *ret_unit)
 {
 	size_t whole = strspn(*text, "0123456789"), rest, name;
@@ -95,7 +96,7 @@ static int parse_term(const char **text, uint64_t max_ms, uint64_t *ret_ms, uint
 	if (whole == 0 || whole > DIGITS_MAX ||
 		parse_decimals(*text + whole, &thousandths, &rest) < 0)
 		return -EINVAL;
-	name = strspn(*text + whole + rest, "dhimns");
+	name = strcspn(*text + whole + rest, "0123456789");
 	unit = ms_of_unit(*text + whole + rest, name);
 	if (unit == 0 || thousandths * unit % 1000 != 0)
 		return -EINVAL;
@@ -118,7 +119,7 @@ int num_parse_seconds(const char *text, uint64_t max_seconds, uint64_t *ret_ms)
 		if (rc < 0)
 			return rc;
 		/* without a unit it stands alone: "1h30" may mean minutes or seconds */
-		if (unit >= before || (unit == 0 && (*text || before != UINT64_MAX)))
+		if (unit >= before || (unit == 0 && before != UINT64_MAX))
 			return -EINVAL;
 		if (term > max_ms - sum)
 			return -ERANGE;
