@@ -11,6 +11,7 @@ const char *const setting_group_titles[GROUP_COUNT] = {
 	[GROUP_NODE_CHECK] = "Checking nodes",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_END] = "Ending the job",
+	[GROUP_FAILURE] = "After a failure, and hangs",
 	[GROUP_RESTART] = "Restarts",
 	[GROUP_RDZV] = "Rendezvous, as with torchrun",
 	[GROUP_GENERAL] = "General",
@@ -589,6 +590,20 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Write a report of the job to a file when it has ended, as JSON: see "
 			"REPORT in launchd(1). In the name, %n is the node rank, %h the host name "
 			"and %% a percent sign; without %n and %h only node rank 0 writes it." },
+
+	[SET_ON_HANG] = { .flag = "on-hang", .kind = KIND_CHOICE, .group = GROUP_FAILURE,
+		.metavar = "off|report|dump|stop|restart",
+		.choices = "off|report|dump|stop|restart", .by_default = "off",
+		.help = "Look for hangs, and say within 10 s which ranks one seems to be about: "
+			"report only says so, dump also takes a black box while the job goes on, "
+			"stop ends the job with exit code 121, restart ends the attempt as a failure "
+			"that --max-restarts counts. All three act only after --on-hang-after." },
+	[SET_ON_HANG_AFTER] = { .flag = "on-hang-after", .kind = KIND_SECONDS,
+		.group = GROUP_FAILURE, .metavar = "SECONDS", .by_default = "600", .min = 10,
+		.max = 31536000,
+		.help = "Time without any sign of life before --on-hang acts. It never acts before "
+			"three times the longest quiet time that this job has shown; sooner only "
+			"where a stopped process is what the job waits for." },
 
 	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
 		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .by_default = "0",

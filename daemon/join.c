@@ -220,7 +220,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.node_timeout_ms = plan->node_timeout_ms,
 		.grace_ms = plan->grace_ms,
 		.policy = { plan->max_restarts, plan->restart_delay_ms, plan->restart_min_uptime_ms,
-			plan->restart_on, plan->no_restart_on },
+			plan->on_hang == ON_HANG_RESTART, plan->restart_on, plan->no_restart_on },
 		.check_first = plan->check_first,
 		.check_again = plan->check_again,
 		.master_addr = t->master.addr,

@@ -251,7 +251,7 @@ static void failed_fields(struct pass *p, struct outcome *o)
 
 static void cause_fields(struct pass *p, struct cause *c)
 {
-	c->kind = small(p, c->kind, CAUSE_BAD_NODE);
+	c->kind = small(p, c->kind, CAUSE_HANG);
 	c->signal = signal_number(p, c->signal);
 	c->sender.pid = process_id(p, c->sender.pid);
 	c->sender.uid = u32(p, c->sender.uid);
@@ -511,6 +511,19 @@ static void status_fields(struct pass *p, struct message_status *m)
 	m->at = rest(p, m->at, &m->len, MESSAGE_STATUS_MAX);
 }
 
+static void look_fields(struct pass *p, struct message_look *m)
+{
+	m->attempt = u32(p, m->attempt);
+	m->at = rest(p, m->at, &m->len, MESSAGE_LOOK_MAX);
+}
+
+static void hang_fields(struct pass *p, struct message_hang *m)
+{
+	m->attempt = u32(p, m->attempt);
+	m->order = small(p, m->order, HANG_ORDER_DUMP);
+	LINE(p, m->text);
+}
+
 /* --- any of them --- */
 
 static void fields(struct pass *p, struct message *m)
@@ -570,6 +583,12 @@ static void fields(struct pass *p, struct message *m)
 		return;
 	case MESSAGE_CHECKED:
 		m->checked = u32(p, m->checked);
+		return;
+	case MESSAGE_LOOK:
+		look_fields(p, &m->look);
+		return;
+	case MESSAGE_HANG:
+		hang_fields(p, &m->hang);
 		return;
 	case MESSAGE_READY:
 	case MESSAGE_LEAVE:

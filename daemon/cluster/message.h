@@ -40,6 +40,9 @@ enum message_type {
 	MESSAGE_QUERY,     /* hub to nodes: how are you? */
 	MESSAGE_STATUS,    /* node to hub: the answer */
 	MESSAGE_CHECKED,   /* hub to nodes: the check of START is over, and workers may start */
+	MESSAGE_LOOK, /* node to hub: how quiet its workers are, and what a look at them shows */
+	MESSAGE_HANG, /* hub to nodes: look at your workers, or what is thought of the job's quiet
+		       */
 	MESSAGE_END,
 };
 
@@ -135,6 +138,31 @@ struct message_status {
 };
 enum { MESSAGE_STATUS_MAX = 512 << 10 };
 
+/* What a node knows of its workers' quiet, as daemon/witness writes and reads it: on the way here
+ * nobody looks into it. */
+struct message_look {
+	unsigned attempt;
+	const char *at; /* where it was decoded: in the message */
+	size_t len;     /* 0 to MESSAGE_LOOK_MAX */
+};
+enum { MESSAGE_LOOK_MAX = 4 << 20 };
+
+/* What node rank 0 wants of the nodes, or thinks. */
+enum hang_order {
+	HANG_ORDER_REST,    /* the job moves: don't look */
+	HANG_ORDER_LOOK,    /* it is quiet: look once a second */
+	HANG_ORDER_SUSPECT, /* text says what of */
+	HANG_ORDER_CLEARED,
+	HANG_ORDER_CERTAIN,
+	HANG_ORDER_DUMP, /* take a black box while the job goes on */
+};
+
+struct message_hang {
+	unsigned attempt;
+	enum hang_order order;
+	char text[MESSAGE_TEXT_SIZE]; /* "": none */
+};
+
 /* A message of any type, and what it says. READY and LEAVE say nothing more. */
 struct message {
 	enum message_type type;
@@ -157,6 +185,8 @@ struct message {
 		struct message_status status;
 		unsigned checked; /* the attempt */
 		char waiting[MESSAGE_TEXT_SIZE];
+		struct message_look look;
+		struct message_hang hang;
 	};
 };
 

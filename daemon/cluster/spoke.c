@@ -320,7 +320,8 @@ static bool may_restart(const struct spoke *s)
 	if (s->told.kind == CAUSE_RESTART)
 		return !s->asked;
 	return s->attempt - s->asked_restarts < s->max_restarts && !s->asked &&
-		(s->told.kind == CAUSE_NONE || s->told.kind == CAUSE_FAILURE);
+		(s->told.kind == CAUSE_NONE || s->told.kind == CAUSE_FAILURE ||
+			s->told.kind == CAUSE_HANG);
 }
 
 /* The hub waits for the slowest node (limit_ms() in hub_act.c), and then no longer than the longest

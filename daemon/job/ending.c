@@ -82,6 +82,8 @@ int cause_exit_code(const struct cause *c)
 		return 128 + SIGTERM;
 	case CAUSE_BAD_NODE:
 		return EXIT_BAD_NODE;
+	case CAUSE_HANG:
+		return EXIT_HANG;
 	}
 	__builtin_unreachable();
 }

@@ -87,6 +87,7 @@ enum cause_kind {
 	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
 	CAUSE_RESTART,   /* somebody asked for another attempt: the job goes on */
 	CAUSE_BAD_NODE,  /* --preflight found nodes bad: no worker was started */
+	CAUSE_HANG,      /* --on-hang stop, restart: cause.detail names class and ranks */
 };
 
 enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
@@ -163,6 +164,9 @@ enum { EXIT_NODE_LOST = 125 };
 
 /* The exit code of a job that was not started as its nodes are bad. */
 enum { EXIT_BAD_NODE = 122 };
+
+/* The exit code of a job that --on-hang ended. */
+enum { EXIT_HANG = 121 };
 
 bool ending_is_success(const struct ending *e);
 

@@ -434,6 +434,13 @@ static enum order restart(struct job *j, const struct stop *s)
 	return stop(j, s);
 }
 
+/* It ends the attempt, and the job only where no restart follows: who wants the job's end asks for
+ * more. */
+static bool is_hang(const struct job *j)
+{
+	return j->asked.kind == CAUSE_HANG && j->policy.hangs;
+}
+
 enum order job_asked(struct job *j, unsigned node, const struct stop *asked)
 {
 	struct stop s = *asked;
@@ -447,7 +454,7 @@ enum order job_asked(struct job *j, unsigned node, const struct stop *asked)
 	if (s.cause.kind == CAUSE_RESTART)
 		return restart(j, &s);
 	/* of several requests the first one counts, as far as the clocks tell */
-	if (j->asked.kind == CAUSE_NONE || s.cause.at_ns < j->asked.at_ns)
+	if (j->asked.kind == CAUSE_NONE || s.cause.at_ns < j->asked.at_ns || is_hang(j))
 		j->asked = s.cause;
 	return is_running(j) ? stop(j, &s) : end_as_asked(j);
 }
@@ -547,6 +554,8 @@ void job_resume(struct job *j, uint64_t now_ns)
 	if (j->restart.kind != CAUSE_NONE)
 		j->asked_restarts++;
 	j->restart = (struct cause){ .kind = CAUSE_NONE };
+	if (is_hang(j))
+		j->asked = j->restart;
 	j->started_ns = now_ns;
 	j->stop = (struct stop){ .urgency = URGENCY_NONE };
 	for (unsigned i = 0; i < j->nnodes; i++) {

@@ -54,6 +54,7 @@ struct restart_policy {
 	unsigned max_restarts;
 	uint64_t delay_ms; /* doubled with each restart, up to RESTART_DELAY_MAX_MS */
 	uint64_t min_uptime_ms;
+	bool hangs; /* a hang is a failure that may be followed by a restart: --on-hang restart */
 	const char *on, *not_on; /* as --restart-on and --no-restart-on have it; NULL: not given */
 };
 

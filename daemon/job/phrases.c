@@ -104,6 +104,11 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 	case CAUSE_BAD_NODE:
 		text_add(out, "a node is bad");
 		return;
+	case CAUSE_HANG:
+		text_add(out, "the job hung");
+		text_add(out, *c->detail ? ": " : "");
+		text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
+		return;
 	}
 }
 
@@ -133,6 +138,8 @@ void cause_brief_add(const struct cause *c, uint64_t max_runtime_ms, struct text
 		text_add(out, "a worker failed");
 	else if (c->kind == CAUSE_NODE_LOST)
 		text_add(out, "a node was lost");
+	else if (c->kind == CAUSE_HANG)
+		text_add(out, "the job hung");
 	else
 		cause_add(c, max_runtime_ms, out);
 }

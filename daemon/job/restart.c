@@ -114,17 +114,25 @@ static bool add_against_uptime(const struct job *j, const struct outcome *culpri
 	return true;
 }
 
+/* --on-hang restart: it is like a failure. */
+static bool is_hang(const struct job *j, const struct cause *c)
+{
+	return c->kind == CAUSE_HANG && j->policy.hangs;
+}
+
 static bool add_against(const struct job *j, const struct result *r, struct text *out)
 {
 	const struct outcome *culprit = result_culprit(r);
 	unsigned max = j->policy.max_restarts;
 
-	if (j->asked.kind != CAUSE_NONE)
+	if (j->asked.kind != CAUSE_NONE && !is_hang(j, &j->asked))
 		text_add(out, "the job was asked to end");
 	else if (add_missing_node(j, out))
 		return true;
 	else if (counted(j) >= max)
 		text_add(out, "the limit is reached");
+	else if (is_hang(j, &r->cause))
+		return false;
 	else if (!culprit)
 		text_add(out, "it is not known which worker failed");
 	else
@@ -142,7 +150,8 @@ bool restart_is_due(const struct job *j, const struct result *r, char why[WHY_NO
 	if (is_asked_for(j))
 		due = !add_missing_node(j, &text);
 	else if (j->policy.max_restarts == 0 ||
-		(r->cause.kind != CAUSE_FAILURE && r->cause.kind != CAUSE_NODE_LOST))
+		(r->cause.kind != CAUSE_FAILURE && r->cause.kind != CAUSE_NODE_LOST &&
+			!is_hang(j, &r->cause)))
 		return false; /* nobody expects one */
 	else
 		due = !add_against(j, r, &text);

@@ -355,6 +355,8 @@ static void add_cause(const struct result *r, struct text *out)
 		bad_add(out, &r->cause);
 	} else {
 		cause_add(&r->cause, 0, out);
+		if (r->cause.kind == CAUSE_HANG)
+			return; /* of all nodes */
 		text_add(out, " on ");
 		place_add(out, host_of(r), r->cause.node);
 	}

@@ -118,6 +118,18 @@ static void add_check_ended(struct json *j, const struct event *e)
 	json_exclude(j, e->check_ended.exclude);
 }
 
+static void add_hang(struct json *j, const struct event *e)
+{
+	json_string(j, "state", e->hang.state);
+	json_string(j, "class", e->hang.kind);
+	json_array_begin(j, "ranks");
+	for (size_t i = 0; i < e->hang.count; i++)
+		json_number(j, NULL, e->hang.ranks[i]);
+	json_array_end(j);
+	json_decimal(j, "quiet_seconds", e->hang.quiet_ms, MS_DIGITS);
+	json_string(j, "text", e->hang.text);
+}
+
 static void add_verdict(struct json *j, const struct event *e)
 {
 	const struct outcome *culprit = e->verdict.culprit;
@@ -152,6 +164,7 @@ static const struct {
 	[EVENT_RESTART] = { "restart", add_restart },
 	[EVENT_CHECK_STARTED] = { "check_started", add_check_started },
 	[EVENT_CHECK_ENDED] = { "check_ended", add_check_ended },
+	[EVENT_HANG] = { "hang", add_hang },
 	[EVENT_VERDICT] = { "verdict", add_verdict },
 	[EVENT_JOB_ENDED] = { "job_ended", add_job_ended },
 };

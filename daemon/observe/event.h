@@ -30,6 +30,7 @@ enum event_kind {
 	EVENT_RESTART,       /* an attempt is over, and another one follows */
 	EVENT_CHECK_STARTED, /* of the nodes, before an attempt's workers (--preflight) */
 	EVENT_CHECK_ENDED,   /* as node rank 0 knows it, or a node that is checked alone */
+	EVENT_HANG,          /* what node rank 0 thinks of the job's quiet has changed: --on-hang */
 	EVENT_VERDICT,
 	EVENT_JOB_ENDED,          /* the last one: all output is written */
 	EVENT_LINES,              /* how many kinds have a line in --events; the others: */
@@ -92,6 +93,14 @@ struct event {
 			uint64_t took_ns;
 			const char *exclude; /* the bad ones' hosts, "gpu07,gpu12"; NULL */
 		} check_ended;
+		struct {
+			const char *state; /* "suspect", "cleared", "certain" */
+			const char *kind;  /* "outside", as hang_class_word() has it */
+			const unsigned *ranks;
+			size_t count; /* of ranks; 0: all are alike */
+			uint64_t quiet_ms;
+			const char *text;
+		} hang;
 		struct {
 			unsigned attempt;
 			int exit_code;

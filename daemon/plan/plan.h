@@ -55,6 +55,9 @@ enum expansion { EXPAND_NOTHING, EXPAND_LOCAL_RANK, EXPAND_ALL };
 /* Who gets the signals that launchd passes on. */
 enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 
+/* The choices of --on-hang, from nothing to more. */
+enum on_hang { ON_HANG_OFF, ON_HANG_REPORT, ON_HANG_DUMP, ON_HANG_STOP, ON_HANG_RESTART };
+
 /* Who hosts the store in which workers meet: worker 0, or node rank 0's launcher. */
 enum store_host { STORE_RANK0, STORE_AGENT };
 
@@ -127,6 +130,8 @@ struct plan {
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */
+	enum on_hang on_hang;                        /* what follows a hang */
+	uint64_t on_hang_after_ms;
 	/* phases of the check of all nodes (daemon/check/phases.h) before the first attempt, and
 	 * before the others; 0: none. Where a node is bad: stop the job, or only report it */
 	unsigned check_first, check_again;

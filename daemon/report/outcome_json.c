@@ -20,6 +20,7 @@ static const char *const cause_words[] = {
 	[CAUSE_NODE_LOST] = "node_lost",
 	[CAUSE_RESTART] = "restart_requested",
 	[CAUSE_BAD_NODE] = "bad_node",
+	[CAUSE_HANG] = "hang",
 };
 
 static const char *const how_words[] = {

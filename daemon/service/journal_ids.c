@@ -53,6 +53,8 @@ enum journal_id journal_id_of_end(const struct run_end *end)
 		return JOURNAL_ID_BY_NODE_LOST;
 	case CAUSE_BAD_NODE:
 		return JOURNAL_ID_BY_BAD_NODE;
+	case CAUSE_HANG:
+		return JOURNAL_ID_BY_HANG;
 	}
 	__builtin_unreachable();
 }

@@ -38,6 +38,7 @@ static const char *const ended_by_names[ENDED_BY_COUNT] = {
 	[ENDED_BY_NODE_LOST] = "node_lost",
 	[ENDED_BY_RESTART] = "restart_requested",
 	[ENDED_BY_BAD_NODE] = "bad_node",
+	[ENDED_BY_HANG] = "hang",
 	[ENDED_BY_UNKNOWN] = "unknown",
 };
 
@@ -114,6 +115,8 @@ static enum ended_by cause_of(const struct cause *c)
 		return ENDED_BY_RESTART;
 	case CAUSE_BAD_NODE:
 		return ENDED_BY_BAD_NODE;
+	case CAUSE_HANG:
+		return ENDED_BY_HANG;
 	}
 	__builtin_unreachable();
 }

@@ -42,7 +42,8 @@ enum ended_by {
 	ENDED_BY_NODE_LOST,
 	ENDED_BY_RESTART,  /* somebody asked for it */
 	ENDED_BY_BAD_NODE, /* none was started */
-	ENDED_BY_UNKNOWN,  /* the reason is another node's, and this one was not told */
+	ENDED_BY_HANG,
+	ENDED_BY_UNKNOWN, /* the reason is another node's, and this one was not told */
 	ENDED_BY_COUNT,
 };
 

@@ -134,6 +134,9 @@ static const struct row {
 	{ "QUERY", { MESSAGE_QUERY, .query = 4711 }, 4, UINT64_C(0x1eb2c859fed1533d) },
 	{ "STATUS", { MESSAGE_STATUS, .status = { 4711, "{}", 2 } }, 6,
 		UINT64_C(0x1d7f08bd9bfc0828) },
+	{ "LOOK", { MESSAGE_LOOK, .look = { 1, "a\0b", 3 } }, 7, UINT64_C(0xa5e19b42dd00b8f5) },
+	{ "HANG", { MESSAGE_HANG, .hang = { 1, HANG_ORDER_SUSPECT, "text" } }, 13,
+		UINT64_C(0x1b57d66f34461739) },
 };
 
 static void test_bytes(void **state)

@@ -161,6 +161,8 @@ static const struct cause_row {
 		"mpirun or srun has ended (nobody reads launchd's output any more)" },
 	{ "another attempt", { .kind = CAUSE_RESTART }, 0, "a restart was requested" },
 	{ "a bad node", { .kind = CAUSE_BAD_NODE }, 0, "a node is bad" },
+	{ "a hang", { .kind = CAUSE_HANG, .detail = "rank 3 was outside" }, 0,
+		"the job hung: rank 3 was outside" },
 	{ "none", { .kind = CAUSE_NONE }, 5, "" },
 	{ "a worker, which others name", { .kind = CAUSE_FAILURE }, 5, "" },
 	{ "a node, which others name", { .kind = CAUSE_NODE_LOST }, 5, "" },

@@ -187,6 +187,15 @@ static const struct row {
 	{ "check_ended", { EVENT_CHECK_ENDED, S(5), .check_ended = { 1, 4, 1, 2, 1250000000, "gpu07" } },
 		HEAD("check_ended") "\"attempt\":1,\"nodes\":4,\"bad\":1,\"unknown\":2,\"seconds\":1.250,"
 		"\"exclude\":[\"gpu07\"]" },
+	{ "hang", { EVENT_HANG, S(5),
+			.hang = { "suspect", "outside", (const unsigned[]){ 3, 5 }, 2, 8250,
+				"ranks 3, 5" } },
+		HEAD("hang") "\"state\":\"suspect\",\"class\":\"outside\",\"ranks\":[3,5],"
+		"\"quiet_seconds\":8.250,\"text\":\"ranks 3, 5\"" },
+	{ "a hang of all alike", { EVENT_HANG, S(5),
+			.hang = { "cleared", "all_wait", NULL, 0, 9000, "all" } },
+		HEAD("hang") "\"state\":\"cleared\",\"class\":\"all_wait\",\"ranks\":[],"
+		"\"quiet_seconds\":9.000,\"text\":\"all\"" },
 	{ "check_ended well", { EVENT_CHECK_ENDED, S(5), .check_ended = { 0, 4, 0, 0, 0, NULL } },
 		HEAD("check_ended") "\"attempt\":0,\"nodes\":4,\"bad\":0,\"unknown\":0,\"seconds\":0.000,"
 		"\"exclude\":null" },
