@@ -41,7 +41,7 @@ def test_help_in_groups(launch):
     titles = re.findall(r'\n\n(\S.*):\n  -', text)
     assert titles == ['Job and nodes', 'Multiple nodes', 'Workers', "Workers' environment",
                       'Placement of workers', 'Limits of each worker, by cgroups', 'Checking nodes',
-                      'Output', 'Ending the job', 'Restarts', 'Rendezvous, as with torchrun', 'General',
+                      'Output', 'Ending the job', 'After a failure, and hangs', 'Restarts', 'Rendezvous, as with torchrun', 'General',
                       'Limited or without effect']
     assert max(map(len, text.splitlines())) <= 110
     assert {'nproc_per_node', 'rdzv-backend', 'dry-run', 'mpi-env'} <= options_of_help(launch)
