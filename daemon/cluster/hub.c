@@ -133,6 +133,14 @@ static void on_status(struct caller *p, const struct message *m)
 		party->on->status(party->owner, p->node, &m->status);
 }
 
+static void on_look(struct caller *p, const struct message *m)
+{
+	const struct party *party = p->hub->party;
+
+	if (m->look.attempt == p->hub->job.attempt && party->on->look)
+		party->on->look(party->owner, p->node, &m->look);
+}
+
 enum {
 	IN_MEETING = 1 << HUB_MEETING,
 	IN_PREPARING = 1 << HUB_PREPARING,
@@ -159,6 +167,7 @@ static const struct {
 	[MESSAGE_LEAVE] = { on_leave, IN_RUNNING, false },
 	[MESSAGE_JOINED] = { on_unjoined, IN_RUNNING, true },
 	[MESSAGE_STATUS] = { on_status, IN_PREPARING | IN_RUNNING, false },
+	[MESSAGE_LOOK] = { on_look, IN_RUNNING, false },
 	/* also after the node's last message, and after the verdict */
 	[MESSAGE_LOG] = { hub_lines_hear, ~0U, false },
 };

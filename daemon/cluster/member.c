@@ -132,6 +132,17 @@ void member_status(struct member *m, const struct message_status *told)
 		spoke_status(&m->spoke, told);
 }
 
+bool member_look(struct member *m, const struct message_look *told)
+{
+	return m->role == MEMBER_SPOKE && spoke_look(&m->spoke, told);
+}
+
+void member_hang(struct member *m, const struct message_hang *told)
+{
+	if (m->role == MEMBER_HUB && m->hub.state == HUB_RUNNING)
+		hub_tell(&m->hub, &(struct message){ MESSAGE_HANG, .hang = *told }, NULL);
+}
+
 void member_close(struct member *m)
 {
 	if (m->party.closing)

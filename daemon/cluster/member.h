@@ -106,6 +106,13 @@ size_t member_query(struct member *m, unsigned query, bool *ret);
 /* Other nodes: the answer, at most MESSAGE_STATUS_MAX bytes; it is copied. */
 void member_status(struct member *m, const struct message_status *told);
 
+/* Other nodes: how quiet the workers are, to node rank 0; it is copied. False: nothing was
+ * said, as node rank 0 lags behind in reading, or is lost. */
+bool member_look(struct member *m, const struct message_look *told);
+
+/* Node rank 0: to all other nodes that are in the job. */
+void member_hang(struct member *m, const struct message_hang *told);
+
 /* Leaves; `closed` follows from the loop once the last lines are sent or received. */
 void member_close(struct member *m);
 

@@ -520,7 +520,7 @@ static void look_fields(struct pass *p, struct message_look *m)
 static void hang_fields(struct pass *p, struct message_hang *m)
 {
 	m->attempt = u32(p, m->attempt);
-	m->order = small(p, m->order, HANG_ORDER_DUMP);
+	m->order = small(p, m->order, HANG_ORDER_CERTAIN);
 	LINE(p, m->text);
 }
 

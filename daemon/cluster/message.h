@@ -145,7 +145,7 @@ struct message_look {
 	const char *at; /* where it was decoded: in the message */
 	size_t len;     /* 0 to MESSAGE_LOOK_MAX */
 };
-enum { MESSAGE_LOOK_MAX = 4 << 20 };
+enum { MESSAGE_LOOK_MAX = 512 << 10 };
 
 /* What node rank 0 wants of the nodes, or thinks. */
 enum hang_order {
@@ -154,7 +154,6 @@ enum hang_order {
 	HANG_ORDER_SUSPECT, /* text says what of */
 	HANG_ORDER_CLEARED,
 	HANG_ORDER_CERTAIN,
-	HANG_ORDER_DUMP, /* take a black box while the job goes on */
 };
 
 struct message_hang {

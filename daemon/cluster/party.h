@@ -18,6 +18,8 @@ struct arena;
 struct beat;
 struct bus;
 struct failure;
+struct message_hang;
+struct message_look;
 struct message_status;
 
 /* What the nodes have agreed on. */
@@ -71,6 +73,11 @@ struct member_events {
 	/* Node rank 0: a node has told; borrowed, and from another host: whether anybody has asked,
 	 * and what it is, is for the owner to see. May be NULL. */
 	void (*status)(void *owner, unsigned node, const struct message_status *told);
+	/* Node rank 0: another node has looked at its workers; borrowed, and as above. May be NULL.
+	 */
+	void (*look)(void *owner, unsigned node, const struct message_look *told);
+	/* Other nodes: what node rank 0 wants of them, or thinks. May be NULL. */
+	void (*hang)(void *owner, const struct message_hang *told);
 };
 
 enum { LINES_LAST_MS = 1000 }; /* for workers' last lines, when the verdict is told */

@@ -81,3 +81,24 @@ size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room)
 			(struct node_sight){ j->nodes[count].state, j->nodes[count].about.name };
 	return count;
 }
+
+static const struct store *store_of(const struct member *m)
+{
+	return job_of(m) ? m->hub.store : NULL;
+}
+
+uint64_t sight_store_changes(const struct member *m)
+{
+	const struct store *s = store_of(m);
+
+	return s ? s->space.changes : 0;
+}
+
+void sight_store_waits(const struct member *m,
+	void (*see)(void *to, const struct address *client, struct span key), void *to)
+{
+	const struct store *s = store_of(m);
+
+	if (s)
+		store_waits(s, see, to);
+}

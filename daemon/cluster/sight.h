@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 #include "daemon/job/job.h"
+#include "daemon/store/request.h"
 
+struct address;
 struct member;
 
 /* A round trip to another node. */
@@ -47,5 +49,13 @@ bool sight_clock(
 /* Node rank 0: all nodes, by node rank; ret has room for those of the job. How many; 0 elsewhere.
  */
 size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room);
+
+/* How often the keys of the store have changed in this attempt, where this launcher hosts it; else
+ * 0. */
+uint64_t sight_store_changes(const struct member *m);
+
+/* store_waits(), where this launcher hosts the store. */
+void sight_store_waits(const struct member *m,
+	void (*see)(void *to, const struct address *client, struct span key), void *to);
 
 #endif

@@ -460,6 +460,14 @@ static void on_query(struct spoke *s, const struct message *m)
 		p->on->query(p->owner, m->query);
 }
 
+static void on_hang(struct spoke *s, const struct message *m)
+{
+	const struct party *p = s->party;
+
+	if (m->hang.attempt == s->attempt && p->on->hang)
+		p->on->hang(p->owner, &m->hang);
+}
+
 static void on_waiting(struct spoke *s, const struct message *m)
 {
 	party_say(s->party, NOTE_INFO, "%s", m->waiting);
@@ -488,6 +496,7 @@ static const struct {
 	[MESSAGE_CHECKED] = { on_checked, IN_RUNNING },
 	[MESSAGE_SIGNAL] = { on_signal, BEFORE_OVER },
 	[MESSAGE_QUERY] = { on_query, IN_READY | IN_RUNNING | IN_ENDED },
+	[MESSAGE_HANG] = { on_hang, IN_RUNNING },
 	[MESSAGE_VERDICT] = { on_verdict, BEFORE_OVER & ~IN_RUNNING },
 	/* from the welcome on */
 	[MESSAGE_LOG_ROOM] = { spoke_hear_log_room, ~0U << SPOKE_READY },
@@ -648,6 +657,15 @@ void spoke_status(struct spoke *s, const struct message_status *told)
 {
 	if (s->linked && link_is_idle(s->link))
 		party_send(s->link, &(struct message){ MESSAGE_STATUS, .status = *told });
+}
+
+bool spoke_look(struct spoke *s, const struct message_look *told)
+{
+	bool possible = s->linked && link_is_idle(s->link);
+
+	if (possible)
+		party_send(s->link, &(struct message){ MESSAGE_LOOK, .look = *told });
+	return possible;
 }
 
 static void tell_outcomes(struct spoke *s, const struct node_end *end)

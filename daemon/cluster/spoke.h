@@ -76,6 +76,9 @@ void spoke_tell(struct spoke *s, const struct message *m);
  * behind in reading: it can ask again. */
 void spoke_status(struct spoke *s, const struct message_status *told);
 
+/* How quiet its workers are, likewise. */
+bool spoke_look(struct spoke *s, const struct message_look *told);
+
 /* The hub's name means these now. */
 void spoke_hear_addresses(struct spoke *s, const struct addresses *hub);
 

@@ -65,6 +65,7 @@ static void add_job(struct json *j, const struct job_status *s)
 	add_moment(j, "started_at", s->started_ns);
 	add_moment(j, "attempt_started_at", s->attempt_started_ns);
 	json_string(j, "stopping", s->stopping);
+	json_string(j, "hang", s->hang);
 	json_string(j, "log_dir", s->log_dir);
 }
 

@@ -13,6 +13,7 @@ struct text;
 struct job_status {
 	const char *name, *run_id, *state, *host;
 	const char *stopping; /* why it ends; NULL: it doesn't */
+	const char *hang;     /* what seems to hang; NULL: nothing */
 	const char *log_dir;
 	unsigned attempt, max_restarts;
 	unsigned nnodes, nproc_per_node, world_size, node_rank;

@@ -216,6 +216,7 @@ static void add_job(const struct viewing *v, const cJSON *status, struct text *o
 		text_printf(out, "; at most %u restarts", count_of(v, status, "max_restarts"));
 	add_awaited(v, status, out);
 	add_shown(out, "; stopping: ", member_text(v->cjson, status, "stopping"));
+	add_shown(out, "; may hang: ", member_text(v->cjson, status, "hang"));
 	text_add(out, "\n");
 	if (member_number(v->cjson, status, "node_rank", &node))
 		text_printf(out, "node %d of %u", (int)node, count_of(v, status, "nnodes"));

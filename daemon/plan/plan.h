@@ -56,7 +56,7 @@ enum expansion { EXPAND_NOTHING, EXPAND_LOCAL_RANK, EXPAND_ALL };
 enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 
 /* The choices of --on-hang, from nothing to more. */
-enum on_hang { ON_HANG_OFF, ON_HANG_REPORT, ON_HANG_DUMP, ON_HANG_STOP, ON_HANG_RESTART };
+enum on_hang { ON_HANG_OFF, ON_HANG_REPORT, ON_HANG_STOP, ON_HANG_RESTART };
 
 /* Who hosts the store in which workers meet: worker 0, or node rank 0's launcher. */
 enum store_host { STORE_RANK0, STORE_AGENT };

@@ -300,6 +300,7 @@ static void start_workers(struct run *r)
 		return;
 	}
 	progress_start(&r->progress, r->attempt.number, r->master_port);
+	hang_watch_start(&r->hang, r->attempt.number, r->master_port);
 	(void)proc_look(); /* now, beside the workers, and not when all wait for its answer */
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && ending_is_unstarted(&r->pool.culprit->outcome.end))
@@ -362,7 +363,7 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 	r->attempt = (struct attempt){ .number = number, .run_dir = r->run_dir };
 	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
 	r->master_port = master_port;
-	r->progress.plan = r->plan;
+	r->progress.plan = r->hang.plan = r->plan;
 	r->urgency = URGENCY_NONE;
 	r->known = (struct cause){ .kind = CAUSE_NONE };
 	if (r->shared)

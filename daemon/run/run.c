@@ -28,6 +28,7 @@ static void finish(struct run *r)
 	run_goto(r, RUN_OVER);
 	attempt_close(r);
 	gpu_watch_stop(&r->gpu_watch);
+	hang_watch_leave(&r->hang);
 	request_stop_watching(r);
 }
 
@@ -158,6 +159,22 @@ static struct stop stop_for_bad_node(const struct run *r)
 	return s;
 }
 
+/* On node rank 0, which this is. */
+static void end_hung(void *owner, const char *why)
+{
+	struct run *r = owner;
+	struct stop s = {
+		.attempt = r->attempt.number,
+		.urgency = URGENCY_STOP,
+		.signal = SIGTERM,
+		.grace_ms = r->plan->grace_ms,
+		.cause = { .kind = CAUSE_HANG, .at_ns = uv_hrtime(), .node = r->plan->node_rank },
+	};
+
+	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", why);
+	run_request(r, &s, URGENCY_STOP);
+}
+
 static void on_check_over(struct run *r)
 {
 	struct stop s;
@@ -262,6 +279,21 @@ static void on_node_status(void *owner, unsigned node, const struct message_stat
 	answers_status(r->answers, node, told);
 }
 
+static void on_look(void *owner, unsigned node, const struct message_look *told)
+{
+	struct run *r = owner;
+
+	if (r->state == RUN_WORKING)
+		hang_judge_look(&r->hang.judge, node, told);
+}
+
+static void on_hang(void *owner, const struct message_hang *told)
+{
+	struct run *r = owner;
+
+	hang_watch_told(&r->hang, told);
+}
+
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -277,6 +309,8 @@ static const struct member_events events = {
 	.log_room = run_merge_lines,
 	.query = on_query,
 	.status = on_node_status,
+	.look = on_look,
+	.hang = on_hang,
 };
 
 static void on_status_over(void *owner)
@@ -330,6 +364,14 @@ static int begin(struct run *r)
 	int rc;
 
 	attempt_init(r);
+	r->hang = (struct hang_watch){ .pool = &r->pool,
+		.bus = r->in->bus,
+		.output = r->in->output,
+		.member = &r->member,
+		.argv = r->in->member->argv,
+		.end = end_hung,
+		.owner = r };
+	hang_watch_enter(&r->hang, &r->loop);
 	r->preflight.on_over = on_check_over;
 	request_init(r);
 	run_merge_init(r);

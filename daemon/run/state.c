@@ -20,6 +20,8 @@ const struct sm run_life = { "run", states, RUN_STATES };
 void run_goto(struct run *r, enum run_state next)
 {
 	r->state = sm_go(&run_life, r->state, next);
+	if (next != RUN_WORKING)
+		hang_watch_stop(&r->hang);
 	if (next == RUN_DRAINING)
 		progress_stop(&r->progress);
 	if (next == RUN_WAITING)

@@ -7,6 +7,7 @@
 #include "daemon/cluster/member.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/gpu_watch.h"
+#include "daemon/run/hang_watch.h"
 #include "daemon/run/input.h"
 #include "daemon/run/preflight.h"
 #include "daemon/run/watch/progress.h"
@@ -62,6 +63,7 @@ struct run {
 	struct gpu_watch gpu_watch; /* from the first check on, where restarts are checked */
 	struct pool pool;
 	struct progress progress; /* in WORKING */
+	struct hang_watch hang;   /* in WORKING, with --on-hang */
 	uv_timer_t draining;      /* in DRAINING */
 	struct cause known;       /* why it ends, as far as this node knows; NONE: it goes on */
 	enum urgency urgency;     /* of the stop that workers have had */

@@ -133,6 +133,7 @@ static void hear_job_started(struct metrics *m, const struct event *e, int64_t w
 	m->nnodes = p->nnodes;
 	m->world_size = p->world_size;
 	m->max_restarts = p->max_restarts;
+	m->hang_watched = p->on_hang != ON_HANG_OFF && p->node_rank == 0;
 	m->first = p->first_rank + p->start_first;
 	m->count = p->start_count;
 	m->doing = arena_alloc(m->arena, m->count);
@@ -170,7 +171,7 @@ static void hear_attempt_started(struct metrics *m, const struct event *e, int64
 	m->attempt_ns = e->at_ns;
 	m->failure_ns = m->last_end_ns = 0;
 	m->cause = ENDED_BY_UNKNOWN;
-	m->stopping = false;
+	m->stopping = m->hang_suspected = false;
 	begin_workers(m);
 }
 
@@ -225,6 +226,12 @@ static void hear_restart(struct metrics *m, const struct event *e, int64_t wall_
 	note_failure(m, e->at_ns, cause_of(&e->restart.end->verdict.cause));
 }
 
+static void hear_hang(struct metrics *m, const struct event *e, int64_t wall_ns)
+{
+	(void)wall_ns;
+	m->hang_suspected = strcmp(e->hang.state, "cleared") != 0;
+}
+
 static void hear_job_ended(struct metrics *m, const struct event *e, int64_t wall_ns)
 {
 	m->has_code = true;
@@ -241,6 +248,7 @@ void metrics_hear(struct metrics *m, const struct event *e, int64_t wall_ns)
 		[EVENT_WORKER_ENDED] = hear_worker_ended,
 		[EVENT_STOP] = hear_stop,
 		[EVENT_RESTART] = hear_restart,
+		[EVENT_HANG] = hear_hang,
 		[EVENT_VERDICT] = hear_verdict,
 		[EVENT_JOB_ENDED] = hear_job_ended,
 	};
@@ -377,6 +385,9 @@ static void render_job(struct page *p, const struct metrics *m)
 		m->started_wall_ns);
 	moment(p, "launchd_job_end_time_seconds",
 		"When the job ended here, since the epoch; missing before.", m->ended_wall_ns);
+	if (m->hang_watched)
+		gauge(p, "launchd_hang_suspect", "1 while the job seems to hang.",
+			m->hang_suspected);
 	if (!m->has_code)
 		return;
 	gauge(p, "launchd_job_exit_code", "Exit code of the job; missing before the verdict.",

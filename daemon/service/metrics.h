@@ -67,6 +67,8 @@ struct metrics {
 	/* Of attempts that were followed by another one: from the start of each to its failure, and
 	 * from that to the start of the next one. */
 	uint64_t failed_ns, down_ns;
+	bool hang_watched; /* --on-hang, on node rank 0 */
+	bool hang_suspected;
 	bool has_code;
 	int exit_code;
 

@@ -131,12 +131,18 @@ static void push_send(const struct inquiry *a, const struct key *key)
 	bytes_trim(what, a->s->budget, PUSH_KEEP);
 }
 
+static bool is_equal(struct span a, struct span b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
 /* Changes a key so that it has a value, wakes who waits for it and tells who watches it; kind: what
  * these are told where it had one. key NULL: there was no memory for it. On failure the key is
  * settled, and as it was. */
 static int change(const struct inquiry *a, struct key *key, int kind, struct span now)
 {
 	bool whole = kind == KEY_UPDATED;
+	bool same = key && key->value && whole && is_equal(key_value(key), now);
 	struct span old = key_value(whole ? key : NULL);
 
 	if (!key || push_make(a, key, key->value ? kind : KEY_CREATED, old, now) < 0 ||
@@ -144,6 +150,7 @@ static int change(const struct inquiry *a, struct key *key, int kind, struct spa
 		bytes_trim(&a->s->push, a->s->budget, PUSH_KEEP);
 		return no_memory_for(a, key);
 	}
+	a->s->changes += !same;
 	wake(a->s, key, false);
 	push_send(a, key);
 	return 0;
@@ -186,8 +193,7 @@ static int on_compare_set(struct inquiry *a)
 
 	if (key && key->value) {
 		now = key_value(key);
-		store = now.len == expected.len &&
-			(now.len == 0 || memcmp(now.at, expected.at, now.len) == 0);
+		store = is_equal(now, expected);
 	}
 	/* a key that is not there is said to be what was expected: so does torch */
 	rc = say_span(a, store ? desired : now);
@@ -285,6 +291,7 @@ static int on_delete_key(struct inquiry *a)
 		return rc;
 	}
 	push_send(a, key);
+	a->s->changes++;
 	key_unset(&a->s->keys, key);
 	keys_settle(&a->s->keys, key);
 	return 0;
@@ -375,6 +382,7 @@ static int on_queue_push(struct inquiry *a)
 
 	if (!key || key_push(&a->s->keys, key, request_span(&a->at)) < 0)
 		return no_memory_for(a, key);
+	a->s->changes++;
 	wake(a->s, key, true);
 	return 0;
 }
@@ -391,6 +399,7 @@ static int on_queue_pop(struct inquiry *a)
 		rc = say_span(a, (struct span){ key->queue_first->at, key->queue_first->len });
 	if (rc < 0)
 		return rc;
+	a->s->changes++;
 	key_pop(&a->s->keys, key);
 	keys_settle(&a->s->keys, key);
 	return 0;
@@ -422,6 +431,7 @@ static int on_barrier(struct inquiry *a)
 		return no_memory_for(a, key);
 	}
 	wait_for(a->who, key);
+	a->s->changes++;
 	return 0;
 }
 

@@ -17,6 +17,7 @@ struct failure;
 struct space {
 	struct keys keys;
 	struct budget *budget;
+	uint64_t changes;  /* of keys' values and queues; one that is set to what it was has none */
 	struct bytes push; /* what those who watch a key are told of its change */
 	/* Sends bytes to a guest other than the one being answered. It must change neither keys
 	 * nor guests: a guest that can't be reached leaves later. */

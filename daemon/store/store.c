@@ -228,6 +228,30 @@ unsigned store_clients(const struct store *s)
 	return s->spoke;
 }
 
+static const struct key *first_awaited(const struct guest *g)
+{
+	for (size_t i = 0; g->waits && i < g->filled; i++)
+		if (g->waits[i].key)
+			return g->waits[i].key;
+	return NULL;
+}
+
+void store_waits(const struct store *s,
+	void (*see)(void *to, const struct address *client, struct span key), void *to)
+{
+	struct client *c;
+
+	LIST_FOREACH(c, &s->clients, of_store)
+	{
+		const struct key *key = first_awaited(&c->guest);
+		struct address from = { 0 };
+		socklen_t len = sizeof from;
+
+		if (key && getpeername(c->fd, &from.any, &len) == 0)
+			see(to, &from, (struct span){ key->name, key->len });
+	}
+}
+
 static void on_poll_closed(uv_handle_t *h)
 {
 	store_handle_closed(h->data);

@@ -77,6 +77,11 @@ unsigned store_clients(const struct store *s);
 /* Keys of this attempt that have a value. */
 unsigned store_keys(const struct store *s);
 
+/* Calls see() for each client that waits now, with its address and the first key that it waits for,
+ * which has not come. */
+void store_waits(const struct store *s,
+	void (*see)(void *to, const struct address *client, struct span key), void *to);
+
 /* Closes everything. on_closed is called from the loop once the memory is the owner's again. */
 void store_close(struct store *s, void (*on_closed)(struct store *s));
 

@@ -1,0 +1,310 @@
+/* hang_judge.c - see hang_judge.h */
+#include "daemon/run/hang_judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/text.h"
+#include "daemon/cluster/message.h"
+#include "daemon/cluster/member.h"
+#include "daemon/cluster/sight.h"
+#include "daemon/observe/bus.h"
+#include "daemon/plan/plan.h"
+
+static uint64_t now_ms(void)
+{
+	return uv_hrtime() / 1000000;
+}
+
+/* --- telling --- */
+
+static void order(struct hang_judge *j, enum hang_order what, const char *text)
+{
+	struct message_hang m = { .attempt = j->attempt, .order = what };
+
+	(void)snprintf(m.text, sizeof m.text, "%s", text);
+	j->order(j->owner, &m);
+}
+
+static void emit(
+	struct hang_judge *j, const char *state, const struct hang_finding *f, const char *text)
+{
+	bus_emit(j->bus,
+		&(struct event){
+			.kind = EVENT_HANG,
+			.hang = { state, hang_class_word(f->class), f->ranks,
+				f->count < FINDING_RANKS ? f->count : FINDING_RANKS,
+				detector_quiet_ms(&j->detector, now_ms()), text },
+		});
+}
+
+static void say(
+	const struct hang_judge *j, enum note_level level, const char *how, const char *text)
+{
+	struct text line = { 0 };
+
+	text_printf(&line, "%s%s", how, text);
+	bus_note(j->bus, level, text_string(&line));
+	text_done(&line);
+}
+
+/* "rank 3 is stopped: by SIGSTOP ...; rank 3 is on gpu07 (node 1)" */
+static void describe(const struct hang_judge *j, const struct hang_finding *f, struct text *out)
+{
+	unsigned nnodes = j->plan->nnodes, before = nnodes;
+	struct node_sight *nodes = calloc(nnodes, sizeof *nodes);
+	size_t count = nodes ? sight_nodes(j->member, nodes, nnodes) : 0;
+
+	finding_describe(f, out);
+	for (unsigned i = 0; i < f->count && i < FINDING_RANKS && nnodes > 1; i++) {
+		unsigned node = j->node_of[f->ranks[i]];
+
+		if (node < count && node != before) {
+			text_printf(out, "; rank %u is on ", f->ranks[i]);
+			text_add_shown(out, nodes[node].name, strlen(nodes[node].name));
+			text_printf(out, " (node %u)", node);
+		}
+		before = node;
+	}
+	free(nodes);
+}
+
+/* --- acting --- */
+
+static void suspect(struct hang_judge *j)
+{
+	struct text text = { 0 }, how = { 0 };
+
+	describe(j, &j->detector.finding, &text);
+	text_printf(&how, "the job may hang, nothing has moved for %u s: ",
+		(unsigned)(detector_quiet_ms(&j->detector, now_ms()) / 1000));
+	say(j, NOTE_WARNING, text_string(&how), text_string(&text));
+	emit(j, "suspect", &j->detector.finding, text_string(&text));
+	order(j, HANG_ORDER_SUSPECT, text_string(&text));
+	text_done(&how);
+	text_done(&text);
+}
+
+static void be_certain(struct hang_judge *j)
+{
+	struct text text = { 0 };
+
+	describe(j, &j->detector.finding, &text);
+	say(j, NOTE_WARNING, "the job hangs: ", text_string(&text));
+	emit(j, "certain", &j->detector.finding, text_string(&text));
+	order(j, HANG_ORDER_CERTAIN, text_string(&text));
+	if (j->plan->on_hang == ON_HANG_STOP || j->plan->on_hang == ON_HANG_RESTART)
+		j->end(j->owner, text_string(&text));
+	text_done(&text);
+}
+
+static void clear(struct hang_judge *j, const struct hang_finding *was)
+{
+	static const char text[] = "the job moves again";
+
+	say(j, NOTE_INFO, text, "");
+	emit(j, "cleared", was, text);
+	order(j, HANG_ORDER_CLEARED, "");
+}
+
+static void act(struct hang_judge *j, enum detector_news news, const struct hang_finding *was)
+{
+	switch (news) {
+	case NEWS_NONE:
+		return;
+	case NEWS_SUSPECT:
+		suspect(j);
+		return;
+	case NEWS_CLEARED:
+		clear(j, was);
+		return;
+	case NEWS_CERTAIN:
+		be_certain(j);
+		return;
+	}
+}
+
+static void moved(struct hang_judge *j)
+{
+	const struct hang_finding was = j->detector.finding;
+
+	act(j, detector_moved(&j->detector, now_ms()), &was);
+}
+
+/* --- hearing --- */
+
+static void see_stopped(struct hang_judge *j, const char *line)
+{
+	unsigned rank;
+	int signal;
+
+	if (sscanf(line, "stopped %u %d", &rank, &signal) == 2 && rank < j->detector.ranks)
+		j->detector.sights[rank].now.stop_signal = signal;
+}
+
+static void hear_line(struct hang_judge *j, unsigned node, const char *line, size_t len)
+{
+	struct worker_sample s;
+	char word[64];
+
+	if (sample_read(line, len, &s) == 0) {
+		detector_see(&j->detector, &s);
+		if (s.rank < j->detector.ranks)
+			j->node_of[s.rank] = node;
+		return;
+	}
+	(void)snprintf(word, sizeof word, "%.*s", (int)len, line);
+	if (strcmp(word, "moved") == 0) {
+		j->quiet[node] = false;
+		moved(j);
+	} else if (strcmp(word, "quiet") == 0) {
+		j->quiet[node] = true;
+	} else {
+		see_stopped(j, word);
+	}
+}
+
+void hang_judge_look(struct hang_judge *j, unsigned node, const struct message_look *told)
+{
+	const char *at = told->at, *end = told->at + told->len;
+
+	if (!j->quiet || node >= j->plan->nnodes)
+		return;
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const char *stop = newline ? newline : end;
+
+		hear_line(j, node, at, (size_t)(stop - at));
+		at = stop + 1;
+	}
+}
+
+/* A client of the store, by the port of its connection: of two workers with the same one, on two
+ * nodes, neither is named. */
+static void see_waiting(void *to, const struct address *client, struct span key)
+{
+	struct hang_judge *j = to;
+	unsigned port = ntohs(
+		client->any.sa_family == AF_INET ? client->v4.sin_port : client->v6.sin6_port);
+	unsigned found = 0, rank = 0;
+	char name[STORE_KEY_SHOWN + 1];
+
+	for (unsigned i = 0; i < j->detector.ranks; i++)
+		if (port > 0 && j->detector.sights[i].now.store_port == port) {
+			rank = i;
+			found++;
+		}
+	(void)snprintf(name, sizeof name, "%.*s", (int)(key.len < 256 ? key.len : 256),
+		(const char *)key.at);
+	if (found == 1)
+		detector_awaits(&j->detector, rank, *name ? name : "?");
+}
+
+static void look_at_store(struct hang_judge *j)
+{
+	uint64_t changes = sight_store_changes(j->member);
+
+	if (changes != j->store_changes) {
+		j->store_changes = changes;
+		moved(j);
+	}
+	for (unsigned i = 0; i < j->detector.ranks; i++)
+		detector_awaits(&j->detector, i, "");
+	sight_store_waits(j->member, see_waiting, j);
+}
+
+/* A node whose workers have ended says nothing any more. */
+static bool all_are_quiet(const struct hang_judge *j)
+{
+	unsigned nnodes = j->plan->nnodes;
+	struct node_sight *nodes = calloc(nnodes, sizeof *nodes);
+	size_t count = nodes ? sight_nodes(j->member, nodes, nnodes) : 0;
+	bool quiet = nodes != NULL;
+
+	for (size_t i = 0; i < count; i++)
+		quiet = quiet && (j->quiet[i] || nodes[i].state != NODE_JOINED);
+	free(nodes);
+	return quiet;
+}
+
+static void say_if_blind(struct hang_judge *j)
+{
+	for (unsigned i = 0; i < j->detector.ranks && !j->said_blind; i++)
+		if (j->detector.sights[i].now.gpu == GPU_UNKNOWN) {
+			j->said_blind = true;
+			say(j, NOTE_INFO, "",
+				"--on-hang: workers use GPUs, whose work can't be seen: of hangs "
+				"only those are noticed that show in processes, in TCP "
+				"connections between workers, or in the store");
+		}
+}
+
+void hang_judge_tick(struct hang_judge *j)
+{
+	const struct hang_finding was = j->detector.finding;
+	bool quiet;
+
+	if (!j->quiet)
+		return;
+	look_at_store(j);
+	quiet = all_are_quiet(j);
+	if (quiet != j->looks) {
+		j->looks = quiet;
+		order(j, quiet ? HANG_ORDER_LOOK : HANG_ORDER_REST, "");
+	}
+	if (!quiet) {
+		moved(j);
+		return;
+	}
+	say_if_blind(j);
+	act(j, detector_judge(&j->detector, now_ms()), &was);
+}
+
+/* --- its life --- */
+
+static void make(struct hang_judge *j)
+{
+	struct detector *d = &j->detector;
+
+	if (j->quiet)
+		return;
+	hang_judge_done(j);
+	*d = (struct detector){ .ranks = j->plan->world_size,
+		.after_ms = j->plan->on_hang_after_ms };
+	d->sights = calloc(d->ranks, sizeof *d->sights);
+	d->room = calloc((size_t)d->ranks * TALKS_MAX, sizeof *d->room);
+	j->node_of = calloc(d->ranks, sizeof *j->node_of);
+	if (d->sights && d->room && j->node_of)
+		j->quiet = calloc(j->plan->nnodes, sizeof *j->quiet);
+}
+
+void hang_judge_start(struct hang_judge *j, unsigned attempt)
+{
+	make(j);
+	if (!j->quiet)
+		return;
+	memset(j->quiet, 0, j->plan->nnodes * sizeof *j->quiet);
+	j->attempt = attempt;
+	j->looks = false;
+	j->store_changes = sight_store_changes(j->member);
+	detector_begin(&j->detector, now_ms());
+}
+
+void hang_judge_stop(struct hang_judge *j)
+{
+	j->looks = false;
+}
+
+void hang_judge_done(struct hang_judge *j)
+{
+	free(j->detector.sights);
+	free(j->detector.room);
+	free(j->node_of);
+	free(j->quiet);
+	j->detector.sights = NULL;
+	j->detector.room = NULL;
+	j->node_of = NULL;
+	j->quiet = NULL;
+}

@@ -1,0 +1,54 @@
+/* hang_judge.h - node rank 0's part of --on-hang: it hears how quiet all nodes are and what they
+ * see of their workers, says what it thinks of that, and acts on it in the end. */
+#ifndef LAUNCHD_DAEMON_RUN_HANG_JUDGE_H
+#define LAUNCHD_DAEMON_RUN_HANG_JUDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/witness/detector.h"
+
+struct bus;
+struct member;
+struct message_hang;
+struct message_look;
+struct plan;
+
+/* Begins as { 0 }. */
+struct hang_judge {
+	/* the owner's, before hang_judge_start(); all are borrowed */
+	const struct plan *plan;
+	const struct bus *bus;
+	const struct member *member;
+	/* To all nodes, this one too. */
+	void (*order)(void *owner, const struct message_hang *m);
+	/* The attempt is to end: why. */
+	void (*end)(void *owner, const char *why);
+	void *owner;
+
+	/* private */
+	struct detector detector; /* its memory is made once */
+	bool *quiet;              /* by node rank */
+	unsigned *node_of;        /* by rank */
+	unsigned attempt;
+	uint64_t store_changes;
+	bool looks;      /* all nodes were told to */
+	bool said_blind; /* that GPUs can't be seen */
+};
+
+/* The workers of an attempt run. Where there is no memory nothing is judged. */
+void hang_judge_start(struct hang_judge *j, unsigned attempt);
+
+/* They end. */
+void hang_judge_stop(struct hang_judge *j);
+
+/* Once a second. */
+void hang_judge_tick(struct hang_judge *j);
+
+/* A node has told: from another host, so anything. */
+void hang_judge_look(struct hang_judge *j, unsigned node, const struct message_look *told);
+
+/* Frees. */
+void hang_judge_done(struct hang_judge *j);
+
+#endif

@@ -1,0 +1,139 @@
+/* hang_look.c - see hang_look.h */
+#include "daemon/run/hang_look.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/text.h"
+#include "daemon/witness/talks.h"
+#include "daemon/workers/worker.h"
+
+enum { LINE_BYTES = 1024 }; /* of one worker, at the most */
+
+/* Shared with the child. A round is written while the other's text may be read: whoever reads is
+ * done long before the round after that begins. */
+struct rounds_seen {
+	struct helper_answer helper;
+	_Atomic unsigned rounds; /* that are whole */
+	_Atomic unsigned at;     /* the rank that is looked at */
+	size_t len[2];
+	char text[]; /* of both, one behind the other */
+};
+
+static struct rounds_seen *seen_of(const struct hang_look *l)
+{
+	return (struct rounds_seen *)l->helper.answer;
+}
+
+static uint64_t now_ms(void)
+{
+	return uv_hrtime() / 1000000;
+}
+
+/* In the child. */
+static void look_once(struct hang_look *l, struct worker_sample *samples, struct text *out)
+{
+	struct rounds_seen *s = seen_of(l);
+	unsigned next = atomic_load(&s->rounds) + 1;
+
+	for (unsigned i = 0; i < l->count; i++) {
+		atomic_store(&s->at, l->workers[i].rank);
+		look_at_worker(&l->workers[i], now_ms(), &samples[i]);
+	}
+	(void)talks_add(l->workers, samples, l->count, l->store_port, l->node);
+	for (unsigned i = 0; i < l->count; i++)
+		sample_add(out, &samples[i]);
+	if (out->failed || out->len > l->room)
+		return;
+	memcpy(s->text + next % 2 * l->room, text_string(out), out->len);
+	s->len[next % 2] = out->len;
+	atomic_store(&s->rounds, next);
+}
+
+/* In the child, until it is killed. */
+static void work(struct helper *h)
+{
+	struct hang_look *l = h->owner;
+	struct worker_sample *samples = calloc(l->count, sizeof *samples);
+	struct timespec due;
+
+	if (!samples)
+		helper_fail(h, "out of memory");
+	(void)clock_gettime(CLOCK_MONOTONIC, &due);
+	for (;;) {
+		struct text out = { 0 };
+
+		look_once(l, samples, &out);
+		text_done(&out);
+		due.tv_sec++;
+		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+	}
+}
+
+static void on_end(struct helper *h, bool succeeded)
+{
+	(void)succeeded;
+	helper_close(h); /* the next quiet starts another one */
+}
+
+void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *workers,
+	unsigned count, unsigned store_port, unsigned node, char **argv)
+{
+	if (l->helper.state != HELPER_NONE)
+		return;
+	free(l->workers);
+	l->workers = calloc(count, sizeof *l->workers);
+	if (!l->workers)
+		return;
+	for (unsigned i = 0; i < count; i++)
+		l->workers[i] = (struct looked){
+			.pid = worker_is_alive(&workers[i]) ? workers[i].outcome.pid : 0,
+			.rank = workers[i].outcome.rank,
+		};
+	l->count = count;
+	l->store_port = store_port;
+	l->node = node;
+	l->room = (size_t)count * LINE_BYTES;
+	l->taken = 0;
+	l->helper = (struct helper){
+		.work = work,
+		.on_end = on_end,
+		.owner = l,
+		.name = "hang-look",
+		.argv = argv,
+		.group = true,
+		.lasting = true,
+	};
+	(void)helper_start(&l->helper, loop, sizeof(struct rounds_seen) + 2 * l->room, 0);
+}
+
+bool hang_look_take(struct hang_look *l, struct text *out)
+{
+	const struct rounds_seen *s = l->helper.state == HELPER_RUNNING ? seen_of(l) : NULL;
+	unsigned rounds = s ? atomic_load(&s->rounds) : 0;
+	size_t len;
+
+	if (rounds == 0 || rounds == l->taken)
+		return false;
+	l->taken = rounds;
+	len = s->len[rounds % 2];
+	text_add_bytes(out, s->text + rounds % 2 * l->room, len < l->room ? len : l->room);
+	return true;
+}
+
+bool hang_look_at(const struct hang_look *l, unsigned *ret_rank)
+{
+	if (l->helper.state != HELPER_RUNNING)
+		return false;
+	*ret_rank = atomic_load(&seen_of(l)->at);
+	return true;
+}
+
+void hang_look_stop(struct hang_look *l)
+{
+	helper_close(&l->helper);
+	free(l->workers);
+	l->workers = NULL;
+}

@@ -1,0 +1,226 @@
+/* hang_watch.c - see hang_watch.h */
+#include "daemon/run/hang_watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/text.h"
+#include "daemon/cluster/member.h"
+#include "daemon/cluster/message.h"
+#include "daemon/output/front.h"
+#include "daemon/plan/plan.h"
+#include "daemon/workers/pool.h"
+#include "daemon/workers/worker.h"
+
+enum {
+	TICK_MS = 1000,
+	QUIET_MS = 2000,  /* after which a node says so */
+	ASLEEP_MS = 5000, /* between two ticks: this process did not run, so nothing is known */
+	SILENT_TICKS = 4, /* in which a child that doesn't hang has looked */
+};
+
+static bool is_node_0(const struct hang_watch *w)
+{
+	return w->plan->node_rank == 0;
+}
+
+/* Whether anything has moved here, for all that is free to know. A job that its user has suspended
+ * is none that hangs, and neither is one whose launcher was stopped with it. */
+static bool has_moved(struct hang_watch *w, uint64_t now_ms)
+{
+	const struct output_counts c = output_counts(w->output);
+	uint64_t bytes = c.read_bytes[0] + c.read_bytes[1], before = w->now_ms;
+	bool moved = bytes != w->bytes || w->pool->suspended || now_ms - before >= ASLEEP_MS;
+
+	w->bytes = bytes;
+	w->now_ms = now_ms;
+	return moved;
+}
+
+/* To node rank 0, which may be this node. */
+static bool tell(struct hang_watch *w, const struct text *t)
+{
+	const struct message_look told = { w->attempt, text_string(t), t->len };
+
+	if (t->failed || t->len > MESSAGE_LOOK_MAX)
+		return false;
+	if (!is_node_0(w))
+		return member_look(w->member, &told);
+	hang_judge_look(&w->judge, 0, &told);
+	return true;
+}
+
+static void tell_whether(struct hang_watch *w, bool quiet)
+{
+	struct text t = { 0 };
+
+	if (w->told && w->told_quiet == quiet)
+		return;
+	text_add(&t, quiet ? "quiet\n" : "moved\n");
+	w->told = tell(w, &t);
+	w->told_quiet = quiet;
+	text_done(&t);
+}
+
+static void tell_whether_quiet(struct hang_watch *w, bool moved)
+{
+	if (moved)
+		w->moved_ms = w->now_ms;
+	tell_whether(w, w->now_ms - w->moved_ms >= QUIET_MS);
+}
+
+/* The signal that a worker is stopped by, which only its parent learns. */
+static void add_stop(const struct worker *worker, struct text *out)
+{
+	siginfo_t si = { 0 };
+
+	if (worker_is_alive(worker) &&
+		waitid(P_PID, (id_t)worker->outcome.pid, &si, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+		si.si_pid == worker->outcome.pid)
+		text_printf(out, "stopped %u %d\n", worker->outcome.rank, si.si_status);
+}
+
+/* A worker that has ended is not looked at. */
+static void add_ended(const struct worker *worker, uint64_t now_ms, struct text *out)
+{
+	if (!worker_is_alive(worker) && worker->outcome.pid > 0)
+		text_printf(out, "rank=%u at=%" PRIu64 " state=X wait=other\n",
+			worker->outcome.rank, now_ms);
+}
+
+/* The child itself hangs at a worker, as its memory is locked by a thread that does. */
+static void add_stuck(struct hang_watch *w, struct text *out)
+{
+	unsigned rank;
+
+	if (++w->silent >= SILENT_TICKS && hang_look_at(&w->look, &rank))
+		text_printf(
+			out, "rank=%u at=%" PRIu64 " state=D wait=disk stuck=1\n", rank, w->now_ms);
+}
+
+static void look(struct hang_watch *w)
+{
+	const struct worker *workers = w->pool->workers;
+	unsigned count = w->plan->start_count;
+	struct text seen = { 0 };
+
+	hang_look_start(
+		&w->look, w->tick.loop, workers, count, w->store_port, w->plan->node_rank, w->argv);
+	if (hang_look_take(&w->look, &seen))
+		w->silent = 0;
+	else
+		add_stuck(w, &seen);
+	for (unsigned i = 0; i < count; i++) {
+		add_stop(&workers[i], &seen);
+		add_ended(&workers[i], w->now_ms, &seen);
+	}
+	if (seen.len > 0)
+		(void)tell(w, &seen);
+	text_done(&seen);
+}
+
+static void rest(struct hang_watch *w)
+{
+	w->looks = false;
+	w->silent = 0;
+	hang_look_stop(&w->look);
+}
+
+static void on_tick(uv_timer_t *t)
+{
+	struct hang_watch *w = t->data;
+
+	if (w->pool->state > POOL_RUNNING) {
+		hang_watch_stop(w);
+		return;
+	}
+	tell_whether_quiet(w, has_moved(w, uv_hrtime() / 1000000));
+	if (w->looks)
+		look(w);
+	if (is_node_0(w))
+		hang_judge_tick(&w->judge);
+}
+
+static void on_order(void *owner, const struct message_hang *m)
+{
+	struct hang_watch *w = owner;
+
+	member_hang(w->member, m);
+	hang_watch_told(w, m);
+}
+
+static void on_end(void *owner, const char *why)
+{
+	struct hang_watch *w = owner;
+
+	w->end(w->owner, why);
+}
+
+void hang_watch_enter(struct hang_watch *w, uv_loop_t *loop)
+{
+	w->judge = (struct hang_judge){
+		.bus = w->bus, .member = w->member, .order = on_order, .end = on_end, .owner = w
+	};
+	w->open = true;
+	(void)uv_timer_init(loop, &w->tick); /* can't fail */
+	w->tick.data = w;
+}
+
+void hang_watch_leave(struct hang_watch *w)
+{
+	if (!w->open)
+		return;
+	hang_watch_stop(w);
+	hang_judge_done(&w->judge);
+	uv_close((uv_handle_t *)&w->tick, NULL);
+	w->open = false;
+}
+
+void hang_watch_start(struct hang_watch *w, unsigned attempt, unsigned store_port)
+{
+	if (w->plan->on_hang == ON_HANG_OFF)
+		return;
+	w->works = true;
+	w->attempt = attempt;
+	w->store_port = store_port;
+	w->judge.plan = w->plan;
+	w->now_ms = w->moved_ms = uv_hrtime() / 1000000;
+	w->told = false;
+	*w->suspicion = '\0';
+	if (is_node_0(w))
+		hang_judge_start(&w->judge, attempt);
+	uv_update_time(w->tick.loop);
+	(void)uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+void hang_watch_stop(struct hang_watch *w)
+{
+	if (!w->works)
+		return;
+	w->works = false;
+	(void)uv_timer_stop(&w->tick);
+	rest(w);
+	if (is_node_0(w))
+		hang_judge_stop(&w->judge);
+}
+
+void hang_watch_told(struct hang_watch *w, const struct message_hang *told)
+{
+	if (!w->works || told->attempt != w->attempt)
+		return;
+	switch (told->order) {
+	case HANG_ORDER_REST:
+		rest(w);
+		return;
+	case HANG_ORDER_LOOK:
+		w->looks = true;
+		return;
+	case HANG_ORDER_SUSPECT:
+	case HANG_ORDER_CLEARED:
+	case HANG_ORDER_CERTAIN:
+		(void)snprintf(w->suspicion, sizeof w->suspicion, "%s", told->text);
+		return;
+	}
+}

@@ -1,0 +1,61 @@
+/* hang_watch.h - --on-hang: how quiet this node's workers are, and on node rank 0 what that means
+ * for the job.
+ *
+ * A timer asks once a second for what is free to know: whether workers have written anything. A
+ * node that is quiet says so to node rank 0, and when they all are, and no key of the store
+ * changes, each starts to look at its workers once a second, until something moves again. Node rank
+ * 0 judges what all have seen; see witness/detector.h. */
+#ifndef LAUNCHD_DAEMON_RUN_HANG_WATCH_H
+#define LAUNCHD_DAEMON_RUN_HANG_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "daemon/run/hang_judge.h"
+#include "daemon/run/hang_look.h"
+
+struct bus;
+struct member;
+struct message_hang;
+struct output;
+struct plan;
+struct pool;
+
+struct hang_watch {
+	/* the owner's, before it enters; all are borrowed */
+	const struct pool *pool;
+	const struct bus *bus;
+	struct output *output;
+	struct member *member;
+	char **argv; /* as struct helper has it */
+	/* On node rank 0: the attempt is to end, and why. */
+	void (*end)(void *owner, const char *why);
+	void *owner;
+	const struct plan *plan; /* before it starts */
+
+	/* private, but for the suspicion and the judge */
+	unsigned attempt, store_port;
+	uv_timer_t tick;
+	bool open, works, looks;   /* looks: node rank 0 wants it */
+	bool told, told_quiet;     /* what node rank 0 knows */
+	uint64_t bytes;            /* that workers have written */
+	uint64_t moved_ms, now_ms; /* now: at the last tick */
+	unsigned silent;           /* ticks for which the child has seen nothing new */
+	char suspicion[400];       /* what node rank 0 thinks; "": nothing */
+	struct hang_look look;
+	struct hang_judge judge; /* on node rank 0 */
+};
+
+/* Into the loop; out of it, also where it never was in it. */
+void hang_watch_enter(struct hang_watch *w, uv_loop_t *loop);
+void hang_watch_leave(struct hang_watch *w);
+
+/* The workers of an attempt run; they end. Nothing where --on-hang is off. */
+void hang_watch_start(struct hang_watch *w, unsigned attempt, unsigned store_port);
+void hang_watch_stop(struct hang_watch *w);
+
+/* Node rank 0 has told. */
+void hang_watch_told(struct hang_watch *w, const struct message_hang *told);
+
+#endif

@@ -1,0 +1,510 @@
+/* classify.c - see classify.h */
+#include "daemon/witness/classify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+
+enum {
+	/* what a hung worker does not reach in a second: measured, its threads tick */
+	WORK_IO_BYTES = 256,
+	WORK_NET_BYTES = 4096,
+	WORK_FAULTS = 300,
+	WORK_KID_CPU_MS = 60,
+	BUSY_CPU_MS = 80,
+	THREADS_CPU_MS = 1500, /* several threads compute */
+	SPIN_BYTES = 3 << 20,  /* what a loop that waits touches at the most */
+	CLOSE_MS = 8,          /* two moments that the kernel's ticks can't order */
+	RARE = 4,              /* times the usual gap: a connection that was not in use */
+	RARE_MS = 100,
+};
+
+static const char *const class_words[HANG_CLASSES] = {
+	[HANG_NONE] = "none",
+	[HANG_STOPPED] = "stopped",
+	[HANG_OUTSIDE] = "outside",
+	[HANG_ALL_WAIT] = "all_wait",
+	[HANG_DESYNC] = "desync",
+	[HANG_SPINNING] = "spinning",
+};
+
+const char *hang_class_word(enum hang_class c)
+{
+	return class_words[c];
+}
+
+/* --- what each of them does --- */
+
+/* Between the two looks, brought to a second; counters that fell are of other processes now. */
+static uint64_t per_second(const struct rank_sight *r, uint64_t before, uint64_t now)
+{
+	uint64_t ms = r->now.at_ms - r->before.at_ms;
+
+	return now > before ? (now - before) * 1000 / (ms > 0 ? ms : 1) : 0;
+}
+
+#define RATE(r, field) per_second(r, (r)->before.field, (r)->now.field)
+
+static bool moves_data(const struct rank_sight *r)
+{
+	return RATE(r, io_bytes) >= WORK_IO_BYTES || RATE(r, net_bytes) >= WORK_NET_BYTES ||
+		RATE(r, faults) >= WORK_FAULTS;
+}
+
+static bool kids_work(const struct rank_sight *r)
+{
+	return r->now.kids != r->before.kids || r->now.kid_cpu_ms < r->before.kid_cpu_ms ||
+		RATE(r, kid_cpu_ms) >= WORK_KID_CPU_MS;
+}
+
+/* A worker whose GPUs idle spins for them: that is how CUDA waits. */
+static enum acting acting_by_cpu(const struct rank_sight *r)
+{
+	uint64_t cpu_ms = RATE(r, cpu_ms);
+
+	if (cpu_ms < BUSY_CPU_MS)
+		return ACTING_IDLE;
+	if (r->now.gpu == GPU_IDLE)
+		return ACTING_IDLE;
+	if (cpu_ms >= THREADS_CPU_MS || r->now.working_set == WORKING_SET_UNKNOWN)
+		return ACTING_WORK;
+	return r->now.working_set <= SPIN_BYTES ? ACTING_SPIN : ACTING_WORK;
+}
+
+enum acting rank_acting(const struct rank_sight *r)
+{
+	if (r->now.state == 'X')
+		return ACTING_IDLE;
+	if (r->looks < 2 || r->now.state == '?')
+		return ACTING_UNSEEN;
+	if (r->now.gpu == GPU_BUSY || moves_data(r) || kids_work(r))
+		return ACTING_WORK;
+	return acting_by_cpu(r);
+}
+
+/* --- who waits for whom --- */
+
+static bool is_later(uint32_t a_ms, uint32_t b_ms, unsigned by_ms)
+{
+	return b_ms >= a_ms && b_ms - a_ms >= by_ms; /* ages: the later one is younger */
+}
+
+/* It has sent, and nothing has come since. */
+static bool asks(const struct tcp_talk *t)
+{
+	return is_later(t->sent_ms, t->heard_ms, 1);
+}
+
+/* Something has come, and nothing was sent since. */
+static bool owes(const struct tcp_talk *t)
+{
+	return is_later(t->heard_ms, t->sent_ms, 1);
+}
+
+static bool talks_now(const struct rank_sight *r, const struct tcp_talk *t)
+{
+	uint64_t ms = r->now.at_ms - r->before.at_ms;
+
+	return t->sent_ms < ms || t->heard_ms < ms;
+}
+
+static void stand_to(
+	struct rank_sight *r, const struct tcp_talk *mine, const struct tcp_talk *theirs)
+{
+	struct standing *s = &r->standing;
+
+	s->known = true;
+	s->talks |= talks_now(r, mine);
+	s->unacked |= mine->unacked > 0 || mine->retries > 0;
+	s->sent_ms = mine->sent_ms < s->sent_ms ? mine->sent_ms : s->sent_ms;
+	if (owes(mine) && asks(theirs)) {
+		s->waited_for++;
+		s->heard_ms = mine->heard_ms > s->heard_ms ? mine->heard_ms : s->heard_ms;
+	}
+	if (asks(mine)) {
+		s->waits++;
+		if (mine->heard_ms - mine->sent_ms > s->gap_ms)
+			s->gap_ms = mine->heard_ms - mine->sent_ms;
+	}
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct talk_end *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static const struct tcp_talk *talk_of(const struct rank_sight *all, const struct talk_end *e)
+{
+	return &all[e->rank].now.talks[e->index];
+}
+
+void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room)
+{
+	size_t ends = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		all[i].standing = (struct standing){ .sent_ms = UINT32_MAX };
+		for (unsigned k = 0; k < all[i].now.talk_count; k++)
+			room[ends++] = (struct talk_end){ all[i].now.talks[k].id, i, k };
+	}
+	qsort(room, ends, sizeof *room, by_id);
+	for (size_t i = 0; i + 1 < ends; i++) {
+		const struct talk_end *a = &room[i], *b = a + 1;
+
+		if (a->id != b->id || a->rank == b->rank)
+			continue;
+		stand_to(&all[a->rank], talk_of(all, a), talk_of(all, b));
+		stand_to(&all[b->rank], talk_of(all, b), talk_of(all, a));
+	}
+}
+
+/* Others wait for it, and it has sent nothing since it heard of them. */
+static bool is_outside(const struct standing *s)
+{
+	return s->waited_for > 0 && s->waits == 0 && is_later(s->heard_ms, s->sent_ms, CLOSE_MS);
+}
+
+bool anybody_works(const struct rank_sight *all, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (rank_acting(&all[i]) == ACTING_WORK)
+			return true;
+	for (unsigned i = 0; i < count; i++)
+		if (all[i].looks == 2 && all[i].standing.talks)
+			return true;
+	return false;
+}
+
+/* --- what that means --- */
+
+static void name_rank(struct hang_finding *f, enum hang_class class, unsigned rank)
+{
+	f->class = class;
+	if (f->count < FINDING_RANKS)
+		f->ranks[f->count] = rank;
+	f->count++;
+}
+
+static bool is_seen(const struct rank_sight *r)
+{
+	return rank_acting(r) != ACTING_UNSEEN;
+}
+
+/* "it sleeps" */
+static const char *what_it_does(const struct rank_sight *r)
+{
+	static const char *const words[WAITS] = {
+		[WAIT_UNKNOWN] = "what it does can't be seen",
+		[WAIT_RUNS] = "it runs",
+		[WAIT_FUTEX] = "it waits for a lock or a thread",
+		[WAIT_SLEEP] = "it sleeps",
+		[WAIT_POLL] = "it waits for a descriptor",
+		[WAIT_PIPE] = "it waits for a pipe",
+		[WAIT_SOCKET] = "it waits for a socket",
+		[WAIT_DISK] = "it waits for a file system",
+		[WAIT_CHILD] = "it waits for a process that it has started",
+		[WAIT_SIGNAL] = "it is stopped",
+		[WAIT_OTHER] = "it waits in the kernel",
+	};
+
+	if (r->now.state == 'X')
+		return "it has ended";
+	if (r->now.dead > 0)
+		return "a process that it has started has died";
+	return words[r->now.waits];
+}
+
+static bool is_stopped(const struct rank_sight *r)
+{
+	const struct worker_sample *s = &r->now;
+
+	return s->state == 'T' || s->state == 't' || s->stuck > 0 ||
+		(s->state == 'D' && r->before.state == 'D') ||
+		(s->waits == WAIT_DISK && r->before.waits == WAIT_DISK);
+}
+
+static void say_stopped(const struct rank_sight *r, struct hang_finding *f)
+{
+	const struct worker_sample *s = &r->now;
+
+	f->third_party = false;
+	if (s->traced)
+		(void)snprintf(f->why, sizeof f->why, "by a debugger");
+	else if (s->state == 'T' && s->stop_signal == 19) {
+		f->third_party = true;
+		(void)snprintf(f->why, sizeof f->why, "by SIGSTOP, which launchd has not sent");
+	} else if (s->state == 'T')
+		(void)snprintf(f->why, sizeof f->why, "by a signal");
+	else if (s->state == 'D' || s->waits == WAIT_DISK)
+		(void)snprintf(f->why, sizeof f->why,
+			"in the kernel (state %c), as for a file system that does not answer",
+			s->state);
+	else
+		(void)snprintf(f->why, sizeof f->why, "a process that it has started is");
+}
+
+static bool find_stopped(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (is_seen(&all[i]) && is_stopped(&all[i])) {
+			if (f->count == 0)
+				say_stopped(&all[i], f);
+			name_rank(f, HANG_STOPPED, all[i].now.rank);
+		}
+	return f->count > 0;
+}
+
+/* Those that `is` holds for, if they are fewer than the others, as outsiders. */
+static bool find_few(const struct rank_sight *all, unsigned count,
+	bool (*is)(const struct rank_sight *r), enum hang_class class, struct hang_finding *f)
+{
+	unsigned few = 0, seen = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		seen += is_seen(&all[i]);
+		few += is_seen(&all[i]) && is(&all[i]);
+	}
+	if (few == 0 || few * 2 > seen || seen < 2)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		if (is_seen(&all[i]) && is(&all[i])) {
+			if (f->count == 0)
+				(void)snprintf(f->why, sizeof f->why, "%s", what_it_does(&all[i]));
+			name_rank(f, class, all[i].now.rank);
+		}
+	return true;
+}
+
+static bool spins(const struct rank_sight *r)
+{
+	return rank_acting(r) == ACTING_SPIN;
+}
+
+static bool has_ended(const struct rank_sight *r)
+{
+	return r->now.state == 'X';
+}
+
+static bool has_dead(const struct rank_sight *r)
+{
+	return r->now.dead > 0;
+}
+
+static bool is_away(const struct rank_sight *r)
+{
+	enum waiting_in w = r->now.waits;
+
+	return w == WAIT_SLEEP || w == WAIT_PIPE || w == WAIT_CHILD;
+}
+
+static bool is_idle_beside_spinning(const struct rank_sight *r)
+{
+	return rank_acting(r) == ACTING_IDLE;
+}
+
+static bool awaits_key(const struct rank_sight *r)
+{
+	return *r->awaits;
+}
+
+static bool awaits_no_key(const struct rank_sight *r)
+{
+	return !*r->awaits;
+}
+
+/* By who talks to whom. */
+static bool find_outsiders(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct standing *s = &all[i].standing;
+
+		if (!is_seen(&all[i]) || !is_outside(s))
+			continue;
+		if (f->count == 0)
+			(void)snprintf(f->why, sizeof f->why,
+				"%s, and has sent the others nothing for %u s",
+				what_it_does(&all[i]), (unsigned)(s->sent_ms / 1000));
+		name_rank(f, spins(&all[i]) ? HANG_SPINNING : HANG_OUTSIDE, all[i].now.rank);
+	}
+	return f->count > 0;
+}
+
+/* The most usual silence before what they wait with; 0: nobody waits. */
+static uint32_t least_gap(const struct rank_sight *all, unsigned count)
+{
+	uint32_t least = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct standing *s = &all[i].standing;
+
+		if (s->waits > 0 && (least == 0 || s->gap_ms < least))
+			least = s->gap_ms;
+	}
+	return least;
+}
+
+/* All have sent something since the last collective, and some got no answer. The odd one has sent
+ * it where nobody expected it: over a connection that was not in use. */
+static bool find_desync(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	uint32_t usual = least_gap(all, count);
+	unsigned waits = 0;
+	bool unacked = false;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct standing *s = &all[i].standing;
+
+		waits += s->waits;
+		unacked |= s->unacked;
+	}
+	if (unacked) {
+		f->class = HANG_ALL_WAIT;
+		(void)snprintf(f->why, sizeof f->why,
+			"what they send each other is not acknowledged: the network");
+		return true;
+	}
+	if (waits == 0)
+		return false;
+	for (unsigned i = 0; i < count; i++) {
+		const struct standing *s = &all[i].standing;
+
+		if (s->waits > 0 && s->gap_ms > RARE_MS && s->gap_ms > RARE * usual)
+			name_rank(f, HANG_DESYNC, all[i].now.rank);
+	}
+	f->class = HANG_DESYNC;
+	(void)snprintf(f->why, sizeof f->why,
+		"they have entered different collectives, or one of "
+		"them with other sizes");
+	return true;
+}
+
+static bool wait_for_others(const struct rank_sight *all, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		enum waiting_in w = all[i].now.waits;
+
+		if (is_seen(&all[i]) && w != WAIT_FUTEX && w != WAIT_POLL && w != WAIT_SOCKET)
+			return false;
+	}
+	return true;
+}
+
+/* With one another. */
+static bool have_talked(const struct rank_sight *all, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (all[i].standing.known)
+			return true;
+	return false;
+}
+
+/* Whether a worker uses GPUs of which nothing is known: then waiting looks like working. */
+static bool is_blind(const struct rank_sight *all, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (all[i].now.gpu == GPU_UNKNOWN)
+			return true;
+	return false;
+}
+
+static void say_key(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (*all[i].awaits) {
+			(void)snprintf(f->why, sizeof f->why, "the store's key %s does not come",
+				all[i].awaits);
+			return;
+		}
+}
+
+/* Who waits in the store, and who doesn't. */
+static bool find_in_store(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	unsigned waiting = 0, seen = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		seen += is_seen(&all[i]);
+		waiting += is_seen(&all[i]) && *all[i].awaits;
+	}
+	if (waiting == 0)
+		return false;
+	if (waiting == seen)
+		f->class = HANG_ALL_WAIT;
+	else if (!find_few(all, count, awaits_no_key, HANG_OUTSIDE, f))
+		(void)find_few(all, count, awaits_key, HANG_OUTSIDE, f);
+	say_key(all, count, f);
+	return f->class != HANG_NONE;
+}
+
+void hang_classify(const struct rank_sight *all, unsigned count, struct hang_finding *ret)
+{
+	*ret = (struct hang_finding){ .class = HANG_NONE };
+	if (find_stopped(all, count, ret) || find_outsiders(all, count, ret) ||
+		find_few(all, count, has_ended, HANG_OUTSIDE, ret) ||
+		find_few(all, count, has_dead, HANG_OUTSIDE, ret) ||
+		find_in_store(all, count, ret) || is_blind(all, count))
+		return;
+	if (find_few(all, count, spins, HANG_SPINNING, ret) ||
+		find_few(all, count, is_idle_beside_spinning, HANG_OUTSIDE, ret) ||
+		find_few(all, count, is_away, HANG_OUTSIDE, ret) || find_desync(all, count, ret))
+		return;
+	if (count > 1 && wait_for_others(all, count) && have_talked(all, count)) {
+		ret->class = HANG_ALL_WAIT;
+		(void)snprintf(
+			ret->why, sizeof ret->why, "no worker differs: the network or a device");
+	}
+}
+
+bool finding_is_same(const struct hang_finding *a, const struct hang_finding *b)
+{
+	unsigned named = a->count < FINDING_RANKS ? a->count : FINDING_RANKS;
+
+	return a->class == b->class && a->count == b->count &&
+		memcmp(a->ranks, b->ranks, named * sizeof *a->ranks) == 0;
+}
+
+/* "ranks 3, 5 and 12 more" */
+static void add_ranks(const struct hang_finding *f, struct text *out)
+{
+	text_add(out, f->count == 1 ? "rank" : "ranks");
+	for (unsigned i = 0; i < f->count && i < FINDING_RANKS; i++)
+		text_printf(out, "%s %u", i > 0 ? "," : "", f->ranks[i]);
+	if (f->count > FINDING_RANKS)
+		text_printf(out, " and %u more", f->count - FINDING_RANKS);
+}
+
+void finding_describe(const struct hang_finding *f, struct text *out)
+{
+	const char *is = f->count == 1 ? "is" : "are";
+
+	if (f->count > 0)
+		add_ranks(f, out);
+	switch (f->class) {
+	case HANG_NONE:
+	case HANG_CLASSES:
+		return;
+	case HANG_STOPPED:
+		text_printf(out, " %s stopped", is);
+		break;
+	case HANG_OUTSIDE:
+		text_printf(out, " %s outside what all others wait in", is);
+		break;
+	case HANG_ALL_WAIT:
+		text_add(out, "all ranks wait alike");
+		break;
+	case HANG_DESYNC:
+		text_printf(out, "%s",
+			f->count > 0 ? " differs: all ranks wait, but out of step" :
+				       "all ranks wait, but out of step");
+		break;
+	case HANG_SPINNING:
+		text_printf(out, " %s spinning while all others wait", is);
+		break;
+	}
+	if (*f->why)
+		text_printf(out, ": %s", f->why);
+}

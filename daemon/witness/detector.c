@@ -1,0 +1,153 @@
+/* detector.c - see detector.h */
+#include "daemon/witness/detector.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/sm.h"
+
+static const struct sm_state states[DETECTOR_STATES] = {
+	[DETECTOR_MOVING] = { "moving", SM_TO(DETECTOR_SUSPECT) },
+	[DETECTOR_SUSPECT] = { "suspect", SM_TO(DETECTOR_CERTAIN) | SM_TO(DETECTOR_MOVING) },
+	[DETECTOR_CERTAIN] = { "certain", SM_TO(DETECTOR_MOVING) },
+};
+const struct sm detector_life = { "detector", states, DETECTOR_STATES };
+
+static void detector_goto(struct detector *d, enum detector_state next)
+{
+	d->state = sm_go(&detector_life, d->state, next);
+	if (next == DETECTOR_MOVING)
+		d->finding = (struct hang_finding){ .class = HANG_NONE };
+}
+
+void detector_begin(struct detector *d, uint64_t now_ms)
+{
+	if (d->state != DETECTOR_MOVING)
+		detector_goto(d, DETECTOR_MOVING);
+	memset(d->sights, 0, d->ranks * sizeof *d->sights);
+	d->latest = (struct hang_finding){ .class = HANG_NONE };
+	d->agreed = 0;
+	d->moved_ms = now_ms;
+	d->began = true;
+}
+
+uint64_t detector_quiet_ms(const struct detector *d, uint64_t now_ms)
+{
+	return d->began && now_ms > d->moved_ms ? now_ms - d->moved_ms : 0;
+}
+
+enum detector_news detector_moved(struct detector *d, uint64_t at_ms)
+{
+	uint64_t quiet = detector_quiet_ms(d, at_ms);
+
+	if (!d->began || at_ms <= d->moved_ms)
+		return NEWS_NONE;
+	if (quiet > d->longest_ms)
+		d->longest_ms = quiet;
+	d->moved_ms = at_ms;
+	d->agreed = 0;
+	d->latest = (struct hang_finding){ .class = HANG_NONE };
+	if (d->state == DETECTOR_MOVING)
+		return NEWS_NONE;
+	detector_goto(d, DETECTOR_MOVING);
+	return NEWS_CLEARED;
+}
+
+void detector_see(struct detector *d, const struct worker_sample *s)
+{
+	struct rank_sight *r = s->rank < d->ranks ? &d->sights[s->rank] : NULL;
+
+	if (!r || (r->looks > 0 && s->at_ms <= r->now.at_ms))
+		return;
+	r->before = r->now;
+	r->now = *s;
+	if (r->looks < 2)
+		r->looks++;
+}
+
+void detector_awaits(struct detector *d, unsigned rank, const char *key)
+{
+	if (rank < d->ranks)
+		(void)snprintf(d->sights[rank].awaits, sizeof d->sights[rank].awaits, "%s", key);
+}
+
+static bool have_seen_anybody(const struct detector *d)
+{
+	for (unsigned i = 0; i < d->ranks; i++)
+		if (rank_acting(&d->sights[i]) != ACTING_UNSEEN)
+			return true;
+	return false;
+}
+
+/* What looks show now. Where that is nothing in particular for a minute, longer than this job has
+ * ever been quiet, then this: a job that lives does something. */
+static struct hang_finding find(const struct detector *d, uint64_t quiet)
+{
+	struct hang_finding f;
+
+	hang_classify(d->sights, d->ranks, &f);
+	if (f.class == HANG_NONE && quiet >= SILENT_MS && quiet >= LEARNED * d->longest_ms) {
+		f.class = HANG_ALL_WAIT;
+		(void)snprintf(f.why, sizeof f.why, "no worker does anything");
+	}
+	return f;
+}
+
+/* A quiet that this job has come back from is no reason for alarm when it comes again. */
+static uint64_t suspect_ms(const struct detector *d)
+{
+	uint64_t known = d->longest_ms + d->longest_ms / 2;
+
+	if (d->longest_ms < SUSPECT_MS)
+		return SUSPECT_MS;
+	return known < SILENT_MS || d->longest_ms > SILENT_MS ? known : SILENT_MS;
+}
+
+static uint64_t certain_ms(const struct detector *d)
+{
+	uint64_t learned = LEARNED * d->longest_ms, after = d->after_ms;
+
+	if (d->finding.class == HANG_STOPPED && d->finding.third_party && after > STOPPED_MS)
+		after = STOPPED_MS;
+	return learned > after ? learned : after;
+}
+
+static enum detector_news suspect(struct detector *d, uint64_t quiet)
+{
+	uint64_t least = d->latest.class == HANG_STOPPED ? SUSPECT_MS : suspect_ms(d);
+
+	if (d->agreed < LOOKS_AGREE || d->latest.class == HANG_NONE || quiet < least)
+		return NEWS_NONE;
+	detector_goto(d, DETECTOR_SUSPECT);
+	d->finding = d->latest;
+	return NEWS_SUSPECT;
+}
+
+enum detector_news detector_judge(struct detector *d, uint64_t now_ms)
+{
+	uint64_t quiet = detector_quiet_ms(d, now_ms);
+	struct hang_finding f;
+
+	if (!d->began || !have_seen_anybody(d))
+		return NEWS_NONE;
+	ranks_connect(d->sights, d->ranks, d->room);
+	if (anybody_works(d->sights, d->ranks))
+		return detector_moved(d, now_ms);
+	f = find(d, quiet);
+	d->agreed = finding_is_same(&f, &d->latest) ? d->agreed + 1 : 1;
+	d->latest = f;
+	if (d->state == DETECTOR_MOVING)
+		return suspect(d, quiet);
+	if (d->state == DETECTOR_CERTAIN)
+		return NEWS_NONE;
+	if (d->agreed > LOOKS_AGREE && f.class != HANG_NONE && !finding_is_same(&f, &d->finding)) {
+		d->finding = f;
+		return NEWS_SUSPECT;
+	}
+	if (finding_is_same(&f, &d->finding))
+		d->finding = f; /* in its words of now */
+	if (quiet < certain_ms(d))
+		return NEWS_NONE;
+	detector_goto(d, DETECTOR_CERTAIN);
+	return NEWS_CERTAIN;
+}

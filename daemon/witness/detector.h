@@ -1,0 +1,77 @@
+/* detector.h - says whether a job hangs, of what kind that is, and when it may be acted on. Pure:
+ * it is told the time, and what others have seen.
+ *
+ *   MOVING --nothing moves for SUSPECT_MS, and looks show a hang--> SUSPECT
+ *   SUSPECT --for long enough, see below--> CERTAIN
+ *   SUSPECT, CERTAIN --something moves--> MOVING
+ *
+ * A healthy worker that sleeps before it tries again looks exactly as a hung one, so CERTAIN has to
+ * wait: for after_ms, and for LEARNED times the longest quiet that this job has come back from.
+ * Only where a process is stopped by somebody's SIGSTOP it comes after STOPPED_MS. */
+#ifndef LAUNCHD_DAEMON_WITNESS_DETECTOR_H
+#define LAUNCHD_DAEMON_WITNESS_DETECTOR_H
+
+#include "daemon/witness/classify.h"
+
+struct sm;
+
+enum {
+	SUSPECT_MS = 7000, /* 10 s, less the time until the looks begin and one of them */
+	SILENT_MS = 60000, /* the same where nothing shows what kind of hang it is */
+	STOPPED_MS = 60000,
+	LEARNED = 3,
+	LOOKS_AGREE = 2, /* looks in a row that must show the same */
+};
+
+enum detector_state { DETECTOR_MOVING, DETECTOR_SUSPECT, DETECTOR_CERTAIN, DETECTOR_STATES };
+
+extern const struct sm detector_life;
+
+/* What is new after a look. */
+enum detector_news {
+	NEWS_NONE,
+	NEWS_SUSPECT, /* also where what is suspected has changed */
+	NEWS_CLEARED,
+	NEWS_CERTAIN,
+};
+
+struct detector {
+	/* the owner's, set before the first call; the rest is { 0 } */
+	uint64_t after_ms;
+	struct rank_sight *sights; /* one of each rank, { 0 } at first */
+	struct talk_end *room;     /* TALKS_MAX for each rank */
+	unsigned ranks;
+
+	/* to be read */
+	enum detector_state state;
+	struct hang_finding finding; /* SUSPECT, CERTAIN */
+	uint64_t moved_ms;           /* when something moved last */
+	uint64_t longest_ms;         /* quiet that was no hang, in this job */
+
+	/* private */
+	struct hang_finding latest;
+	unsigned agreed; /* looks in a row that have shown `latest` */
+	bool began;
+};
+
+/* The workers of an attempt were started: what was seen of others is forgotten, not the longest
+ * quiet. */
+void detector_begin(struct detector *d, uint64_t now_ms);
+
+/* Something has moved: a line of output, a step, a change in the store; or the job was suspended by
+ * its user, so that nothing could. at_ms: when. NEWS_CLEARED or NEWS_NONE. */
+enum detector_news detector_moved(struct detector *d, uint64_t at_ms);
+
+/* A look at one worker. */
+void detector_see(struct detector *d, const struct worker_sample *s);
+
+/* It waits in the store for that key; "": it does not. */
+void detector_awaits(struct detector *d, unsigned rank, const char *key);
+
+/* All workers that can be seen were: what does that mean? */
+enum detector_news detector_judge(struct detector *d, uint64_t now_ms);
+
+/* For how long nothing has moved. */
+uint64_t detector_quiet_ms(const struct detector *d, uint64_t now_ms);
+
+#endif

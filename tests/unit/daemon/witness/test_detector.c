@@ -1,0 +1,470 @@
+/* test_detector.c - see detector.h, classify.h and sample.h: four ranks in a ring, looked at once a
+ * second. */
+#include "daemon/witness/detector.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/sm.h"
+#include "common/text.h"
+#include "tests/unit/unit.h"
+
+enum { RANKS = 4, AFTER_MS = 60000, STEP_MS = 1000, COMPUTE_MS = 20 };
+
+/* What a rank does all the time: of a second. */
+struct way {
+	char state;
+	enum waiting_in waits;
+	unsigned cpu_ms, io, kid_cpu_ms, kids, dead, stuck, faults, net;
+	int stop_signal;
+	enum gpu_activity gpu;
+	int64_t working_set;
+	bool odd; /* it has not entered the collective that the others wait in */
+	const char *key;
+};
+
+#define WAITING \
+	{ \
+		.state = 'S', .waits = WAIT_FUTEX, .cpu_ms = 3 \
+	}
+
+struct trial {
+	struct detector d;
+	struct rank_sight sights[RANKS];
+	struct talk_end room[RANKS * TALKS_MAX];
+	uint64_t now_ms, entered_ms;
+	bool talks; /* the ranks have connections with one another */
+	bool unacked;
+};
+
+static void begin(struct trial *t, uint64_t after_ms)
+{
+	memset(t, 0, sizeof *t);
+	t->d = (struct detector){
+		.after_ms = after_ms, .sights = t->sights, .room = t->room, .ranks = RANKS
+	};
+	t->now_ms = t->entered_ms = 1000000;
+	t->talks = true;
+	detector_begin(&t->d, t->now_ms);
+}
+
+/* The connection of two neighbours, as the first of them sees it. Who has entered has sent after
+ * the pause in which all compute. */
+static void add_talk(const struct trial *t, const struct way *ways, unsigned self, unsigned peer,
+	struct worker_sample *s)
+{
+	unsigned low = self < peer ? self : peer, high = self < peer ? peer : self;
+	uint32_t age = (uint32_t)(t->now_ms - t->entered_ms);
+
+	s->talks[s->talk_count++] = (struct tcp_talk){
+		.id = 16 * low + high + 1,
+		.sent_ms = age + (ways[self].odd ? COMPUTE_MS : 0),
+		.heard_ms = age + (ways[peer].odd ? COMPUTE_MS : 0),
+		.unacked = t->unacked,
+	};
+}
+
+static enum detector_news look(struct trial *t, const struct way ways[RANKS])
+{
+	uint64_t n = (t->now_ms - 1000000) / STEP_MS + 1;
+
+	t->now_ms += STEP_MS;
+	for (unsigned i = 0; i < RANKS; i++) {
+		const struct way *w = &ways[i];
+		struct worker_sample s = { .rank = i,
+			.at_ms = t->now_ms,
+			.state = w->state,
+			.waits = w->waits,
+			.cpu_ms = n * w->cpu_ms,
+			.io_bytes = n * w->io,
+			.net_bytes = n * w->net,
+			.faults = n * w->faults,
+			.kid_cpu_ms = n * w->kid_cpu_ms,
+			.kids = w->kids,
+			.dead = w->dead,
+			.stuck = w->stuck,
+			.stop_signal = w->stop_signal,
+			.gpu = w->gpu,
+			.working_set = w->working_set > 0 ? w->working_set : WORKING_SET_UNKNOWN };
+
+		for (unsigned side = 1; t->talks && side < RANKS; side += 2)
+			add_talk(t, ways, i, (i + side) % RANKS, &s);
+		detector_see(&t->d, &s);
+		detector_awaits(&t->d, i, w->key ? w->key : "");
+	}
+	return detector_judge(&t->d, t->now_ms);
+}
+
+/* Looks for so long, or until there is news. */
+static enum detector_news look_for(struct trial *t, const struct way ways[RANKS], unsigned seconds)
+{
+	enum detector_news news = NEWS_NONE;
+
+	for (unsigned i = 0; i < seconds && news == NEWS_NONE; i++)
+		news = look(t, ways);
+	return news;
+}
+
+static uint64_t waited_ms(const struct trial *t)
+{
+	return t->now_ms - t->entered_ms;
+}
+
+/* --- what is suspected within 9 s --- */
+
+static const struct row {
+	const char *says;
+	struct way odd; /* rank 1's; the others wait for it */
+	enum hang_class class;
+	const char *why;
+	bool talks, all; /* all: no rank is named */
+} rows[] = {
+	{ "it sleeps", { .state = 'S', .waits = WAIT_SLEEP, .odd = true }, HANG_OUTSIDE,
+		"it sleeps", true, false },
+	{ "it waits for a lock, as the others wait",
+		{ .state = 'S', .waits = WAIT_FUTEX, .odd = true }, HANG_OUTSIDE,
+		"has sent the others nothing", true, false },
+	{ "it waits for a pipe, and nobody talks by TCP", { .state = 'S', .waits = WAIT_PIPE },
+		HANG_OUTSIDE, "a pipe", false, false },
+	{ "it spins",
+		{ .state = 'R',
+			.waits = WAIT_RUNS,
+			.cpu_ms = 990,
+			.working_set = 200000,
+			.odd = true },
+		HANG_SPINNING, "it runs", true, false },
+	{ "it spins, and nobody talks by TCP",
+		{ .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 990, .working_set = 200000 },
+		HANG_SPINNING, "it runs", false, false },
+	{ "it is stopped", { .state = 'T', .waits = WAIT_SIGNAL, .stop_signal = 19, .odd = true },
+		HANG_STOPPED, "SIGSTOP", true, false },
+	{ "a file system does not answer", { .state = 'D', .waits = WAIT_DISK, .odd = true },
+		HANG_STOPPED, "file system", true, false },
+	{ "FUSE does not answer", { .state = 'S', .waits = WAIT_DISK, .odd = true }, HANG_STOPPED,
+		"file system", true, false },
+	{ "what it has started is stuck",
+		{ .state = 'S', .waits = WAIT_FUTEX, .kids = 2, .stuck = 1, .odd = true },
+		HANG_STOPPED, "a process that it has started", true, false },
+	{ "its loader has died", { .state = 'S', .waits = WAIT_FUTEX, .kids = 2, .dead = 1 },
+		HANG_OUTSIDE, "has died", true, false },
+	{ "it has ended", { .state = 'X', .waits = WAIT_OTHER }, HANG_OUTSIDE, "it has ended",
+		false, false },
+	{ "a key of the store does not come", { .state = 'S', .waits = WAIT_POLL, .key = "go" },
+		HANG_OUTSIDE, "key go", false, false },
+	{ "all wait alike", WAITING, HANG_ALL_WAIT, "no worker differs", true, true },
+};
+
+static void test_suspect(void **state)
+{
+	const struct row *row = *state;
+	const struct way ways[RANKS] = { WAITING, row->odd, WAITING, WAITING };
+	struct text text = { 0 };
+	struct trial t;
+
+	begin(&t, AFTER_MS);
+	t.talks = row->talks;
+	assert_int_equal(look_for(&t, ways, 30), NEWS_SUSPECT);
+	assert_true(waited_ms(&t) <= 9000);
+	assert_int_equal(t.d.finding.class, row->class);
+	assert_int_equal(t.d.finding.count, row->all ? 0 : 1);
+	assert_int_equal(t.d.finding.ranks[0], row->all ? 0 : 1);
+	finding_describe(&t.d.finding, &text);
+	assert_contains(text_string(&text), row->why);
+	text_done(&text);
+}
+
+/* --- what is never suspected --- */
+
+static const struct benign_row {
+	const char *says;
+	struct way one;
+	bool talks;
+} benign[] = {
+	{ "it writes a checkpoint",
+		{ .state = 'D', .waits = WAIT_DISK, .cpu_ms = 11, .io = 16000000, .odd = true },
+		true },
+	{ "it compiles in a child",
+		{ .state = 'S', .waits = WAIT_CHILD, .kids = 3, .kid_cpu_ms = 900, .odd = true },
+		true },
+	{ "it computes",
+		{ .state = 'R',
+			.waits = WAIT_RUNS,
+			.cpu_ms = 990,
+			.working_set = 90000000,
+			.odd = true },
+		true },
+	{ "it computes, and nobody knows what it touches",
+		{ .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 990, .odd = true }, true },
+	{ "its loaders read",
+		{ .state = 'S', .waits = WAIT_PIPE, .kids = 4, .kid_cpu_ms = 300, .odd = true },
+		true },
+	{ "it downloads", { .state = 'S', .waits = WAIT_POLL, .net = 100000, .odd = true }, true },
+	{ "its memory grows", { .state = 'S', .waits = WAIT_FUTEX, .faults = 9000, .odd = true },
+		true },
+	{ "its GPU works", { .state = 'S', .waits = WAIT_FUTEX, .gpu = GPU_BUSY }, true },
+	{ "nobody knows what its GPU does",
+		{ .state = 'S', .waits = WAIT_SLEEP, .gpu = GPU_UNKNOWN }, false },
+};
+
+static void test_benign(void **state)
+{
+	const struct benign_row *row = *state;
+	const struct way ways[RANKS] = { WAITING, row->one, WAITING, WAITING };
+	struct trial t;
+
+	begin(&t, AFTER_MS);
+	t.talks = row->talks;
+	assert_int_equal(look_for(&t, ways, 55), NEWS_NONE);
+}
+
+/* --- when --- */
+
+static const struct way hung[RANKS] = { WAITING, { .state = 'S', .waits = WAIT_SLEEP, .odd = true },
+	WAITING, WAITING };
+
+static void test_certain_after(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, hung, 30), NEWS_SUSPECT);
+	assert_int_equal(look_for(&t, hung, 300), NEWS_CERTAIN);
+	assert_int_equal(waited_ms(&t), AFTER_MS);
+	assert_int_equal(look_for(&t, hung, 300), NEWS_NONE); /* once */
+}
+
+/* A job that has been quiet for 40 s before is given three times as long. */
+static void test_learns(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, hung, 10), NEWS_SUSPECT);
+	assert_int_equal(look_for(&t, hung, 30), NEWS_NONE);
+	assert_int_equal(detector_moved(&t.d, t.now_ms), NEWS_CLEARED);
+	assert_int_equal(t.d.longest_ms / 1000, waited_ms(&t) / 1000);
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, hung, 300), NEWS_SUSPECT);
+	assert_true(waited_ms(&t) > t.d.longest_ms);
+	assert_int_equal(look_for(&t, hung, 300), NEWS_CERTAIN);
+	assert_true(waited_ms(&t) >= LEARNED * t.d.longest_ms);
+}
+
+/* The longest quiet counts in the next attempt, too. */
+static void test_next_attempt(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	(void)look_for(&t, hung, 10);
+	(void)detector_moved(&t.d, t.now_ms + 30000);
+	detector_begin(&t.d, t.now_ms + 40000);
+	assert_int_equal(t.d.state, DETECTOR_MOVING);
+	assert_true(t.d.longest_ms >= 30000);
+	assert_int_equal(t.sights[1].looks, 0);
+}
+
+static void test_stopped_sooner(void **state)
+{
+	const struct way ways[RANKS] = { WAITING,
+		{ .state = 'T', .waits = WAIT_SIGNAL, .stop_signal = 19, .odd = true }, WAITING,
+		WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, 600000);
+	assert_int_equal(look_for(&t, ways, 30), NEWS_SUSPECT);
+	assert_int_equal(look_for(&t, ways, 700), NEWS_CERTAIN);
+	assert_int_equal(waited_ms(&t), STOPPED_MS);
+}
+
+/* By a terminal, or by nobody knows whom: no sooner than any other. */
+static void test_stopped_by_terminal(void **state)
+{
+	const struct way ways[RANKS] = { WAITING,
+		{ .state = 'T', .waits = WAIT_SIGNAL, .stop_signal = 20, .odd = true }, WAITING,
+		WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, 600000);
+	assert_int_equal(look_for(&t, ways, 30), NEWS_SUSPECT);
+	assert_int_equal(look_for(&t, ways, 580), NEWS_NONE);
+}
+
+static void test_network(void **state)
+{
+	const struct way ways[RANKS] = { WAITING, WAITING, WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	t.unacked = true;
+	assert_int_equal(look_for(&t, ways, 30), NEWS_SUSPECT);
+	assert_int_equal(t.d.finding.class, HANG_ALL_WAIT);
+	assert_contains(t.d.finding.why, "the network");
+}
+
+/* Somebody has sent over a connection that was idle for long: it is in another collective. */
+static void test_desync(void **state)
+{
+	struct rank_sight all[3] = { { .looks = 0 } };
+	struct talk_end room[3 * TALKS_MAX];
+	struct hang_finding f;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		all[i].looks = 2;
+		all[i].before = (struct worker_sample){ .rank = i, .at_ms = 1000, .state = 'S' };
+		all[i].now = (struct worker_sample){
+			.rank = i, .at_ms = 2000, .state = 'S', .waits = WAIT_FUTEX
+		};
+	}
+	all[0].now.talks[0] = (struct tcp_talk){ 7, 5132, 5152, 0, 0, 0 };
+	all[0].now.talk_count = 1;
+	all[1].now.talks[0] = (struct tcp_talk){ 7, 5152, 5132, 0, 0, 0 };
+	all[1].now.talks[1] = (struct tcp_talk){ 9, 5132, 5944, 0, 0, 0 };
+	all[1].now.talk_count = 2;
+	all[2].now.talks[0] = (struct tcp_talk){ 9, 5944, 5132, 0, 0, 0 };
+	all[2].now.talks[1] = (struct tcp_talk){ 11, 5132, 5132, 0, 0, 0 };
+	all[2].now.talk_count = 2;
+	all[0].now.talks[1] = (struct tcp_talk){ 11, 5132, 5132, 0, 0, 0 };
+	all[0].now.talk_count = 2;
+	ranks_connect(all, 3, room);
+	assert_false(anybody_works(all, 3));
+	hang_classify(all, 3, &f);
+	assert_int_equal(f.class, HANG_DESYNC);
+	assert_int_equal(f.count, 1);
+	assert_int_equal(f.ranks[0], 1);
+}
+
+/* Nothing is said of workers that nobody has seen, or whose nodes tell nothing any more. */
+static void test_unseen(void **state)
+{
+	static const struct way gone[RANKS] = { { .state = '?' }, { .state = '?' },
+		{ .state = '?' }, { .state = '?' } };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, gone, 300), NEWS_NONE);
+}
+
+/* All sleep, and none waits for another: that is no hang before a minute has passed. */
+static void test_all_sleep(void **state)
+{
+	static const struct way asleep[RANKS] = { { .state = 'S', .waits = WAIT_SLEEP },
+		{ .state = 'S', .waits = WAIT_SLEEP }, { .state = 'S', .waits = WAIT_SLEEP },
+		{ .state = 'S', .waits = WAIT_SLEEP } };
+	struct trial t;
+
+	(void)state;
+	begin(&t, 10 * AFTER_MS);
+	t.talks = false;
+	assert_int_equal(look_for(&t, asleep, 300), NEWS_SUSPECT);
+	assert_true(waited_ms(&t) >= SILENT_MS);
+	assert_int_equal(t.d.finding.class, HANG_ALL_WAIT);
+}
+
+/* --- lines --- */
+
+static void test_line(void **state)
+{
+	struct worker_sample s = { .rank = 3,
+		.at_ms = 81234,
+		.state = 'D',
+		.waits = WAIT_DISK,
+		.cpu_ms = 1,
+		.io_bytes = 2,
+		.net_bytes = 3,
+		.switches = 4,
+		.faults = 5,
+		.kid_cpu_ms = 6,
+		.kids = 7,
+		.dead = 8,
+		.stuck = 9,
+		.stop_signal = 19,
+		.traced = true,
+		.gpu = GPU_IDLE,
+		.working_set = 4096,
+		.store_port = 40112,
+		.talks = { { UINT64_MAX, 1, 2, 3, 4, 5 }, { 1, 6, 7, 8, 9, 10 } },
+		.talk_count = 2 };
+	struct worker_sample got;
+	struct text line = { 0 }, again = { 0 };
+
+	(void)state;
+	sample_add(&line, &s);
+	assert_int_equal(sample_read(text_string(&line), line.len - 1, &got), 0);
+	sample_add(&again, &got);
+	assert_string_equal(text_string(&line), text_string(&again));
+	text_done(&again);
+	text_done(&line);
+}
+
+static void test_hostile_line(void **state)
+{
+	static const char many[] =
+		"rank=1 talk=1,1,1 talk=1 talk=,,,,,, talk=2 talk=3 talk=4 talk=5 "
+		"talk=6 talk=7 talk=8 talk=9 talk=a talk=b talk=c talk=d wait=x "
+		"state=\x1b gpu= cpu=99999999999999999999999 new=1 = x";
+	struct worker_sample got;
+
+	(void)state;
+	assert_int_equal(sample_read("", 0, &got), -EINVAL);
+	assert_int_equal(sample_read("quiet", 5, &got), -EINVAL);
+	assert_int_equal(sample_read(many, sizeof many - 1, &got), 0);
+	assert_int_equal(got.talk_count, TALKS_MAX);
+	assert_int_equal(got.state, '?');
+	assert_int_equal(got.waits, WAIT_OTHER);
+	assert_true(got.cpu_ms == INT64_MAX);
+}
+
+static void test_wchan(void **state)
+{
+	(void)state;
+	assert_int_equal(waiting_of("futex_do_wait"), WAIT_FUTEX);
+	assert_int_equal(waiting_of("hrtimer_nanosleep"), WAIT_SLEEP);
+	assert_int_equal(waiting_of("anon_pipe_read"), WAIT_PIPE);
+	assert_int_equal(waiting_of("rpc_wait_bit_killable"), WAIT_DISK);
+	assert_int_equal(waiting_of("0"), WAIT_RUNS);
+	assert_int_equal(waiting_of(""), WAIT_UNKNOWN);
+	assert_int_equal(waiting_of("something_else"), WAIT_OTHER);
+}
+
+static void test_life(void **state)
+{
+	static const unsigned next[DETECTOR_STATES] = { SM_TO(DETECTOR_SUSPECT),
+		SM_TO(DETECTOR_CERTAIN) | SM_TO(DETECTOR_MOVING), SM_TO(DETECTOR_MOVING) };
+
+	(void)state;
+	for (unsigned from = 0; from < DETECTOR_STATES; from++)
+		for (unsigned to = 0; to < DETECTOR_STATES; to++)
+			assert_int_equal(
+				sm_may_go(&detector_life, from, to), (next[from] & SM_TO(to)) != 0);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_suspect, rows);
+	SUITE_ROWS(&s, test_benign, benign);
+	suite_add(&s, "certain after the time that was set", test_certain_after, NULL, NULL);
+	suite_add(&s, "never before three times the longest quiet", test_learns, NULL, NULL);
+	suite_add(&s, "what was learned stays", test_next_attempt, NULL, NULL);
+	suite_add(&s, "sooner where somebody stopped it", test_stopped_sooner, NULL, NULL);
+	suite_add(&s, "not sooner where a terminal did", test_stopped_by_terminal, NULL, NULL);
+	suite_add(&s, "packets that are not acknowledged", test_network, NULL, NULL);
+	suite_add(&s, "another collective", test_desync, NULL, NULL);
+	suite_add(&s, "nobody is seen", test_unseen, NULL, NULL);
+	suite_add(&s, "all sleep", test_all_sleep, NULL, NULL);
+	suite_add(&s, "a line is read as it was written", test_line, NULL, NULL);
+	suite_add(&s, "a line that nobody writes", test_hostile_line, NULL, NULL);
+	suite_add(&s, "where the kernel waits", test_wchan, NULL, NULL);
+	suite_add(&s, "its life", test_life, NULL, NULL);
+	return suite_run(&s);
+}
