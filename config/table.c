@@ -591,6 +591,20 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"REPORT in launchd(1). In the name, %n is the node rank, %h the host name "
 			"and %% a percent sign; without %n and %h only node rank 0 writes it." },
 
+	[SET_BLACKBOX] = { .flag = "blackbox", .kind = KIND_TEXT, .group = GROUP_FAILURE,
+		.metavar = "DIR|none",
+		.help = "Keep what can be known of each failure below DIR, for --explain: what the "
+			"workers were doing, their last lines, GPUs, NCCL, and what launchd knew; "
+			"none: don't. With --log-dir the default is blackbox below that." },
+	[SET_BLACKBOX_HOLD] = { .flag = "blackbox-hold", .kind = KIND_SECONDS,
+		.group = GROUP_FAILURE, .metavar = "SECONDS", .by_default = "0", .max = 3600,
+		.help = "After a failure, let the other workers run on for up to this time, until "
+			"--blackbox has seen them all, before they get SIGTERM. Without it only "
+			"those that outlive SIGTERM long enough are looked at closely." },
+	[SET_BLACKBOX_KEEP] = { .flag = "blackbox-keep", .kind = KIND_COUNT,
+		.group = GROUP_FAILURE, .metavar = "N", .by_default = "10", .min = 1,
+		.max = 100000,
+		.help = "Keep the newest N failures below the directory of --blackbox." },
 	[SET_ON_HANG] = { .flag = "on-hang", .kind = KIND_CHOICE, .group = GROUP_FAILURE,
 		.metavar = "off|report|stop|restart",
 		.choices = "off|report|stop|restart", .by_default = "off",
@@ -674,6 +688,10 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_PRINT_COMPLETION] = { .flag = "print-completion", .original = 1, .only_flag = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "bash|zsh",
 		.choices = "bash|zsh", .help = "Print a shell's completion script and exit." },
+	[SET_EXPLAIN] = { .flag = "explain", .only_flag = 1, .kind = KIND_TEXT,
+		.group = GROUP_GENERAL, .metavar = "BUNDLE",
+		.help = "Print the story of a failure that --blackbox has kept, and exit: its "
+			"directory, or a file index.json or bundle.json in it." },
 	[SET_INSTALL_TORCHRUN] = { .flag = "install-torchrun", .only_flag = 1, .kind = KIND_TEXT,
 		.group = GROUP_GENERAL, .metavar = "DIR",
 		.help = "Make DIR/torchrun a link to this program and exit. Another torchrun that "

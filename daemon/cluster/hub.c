@@ -141,6 +141,14 @@ static void on_look(struct caller *p, const struct message *m)
 		party->on->look(party->owner, p->node, &m->look);
 }
 
+static void on_bundle(struct caller *p, const struct message *m)
+{
+	const struct party *party = p->hub->party;
+
+	if (m->bundle.attempt == p->hub->job.attempt && party->on->bundle)
+		party->on->bundle(party->owner, p->node, &m->bundle);
+}
+
 enum {
 	IN_MEETING = 1 << HUB_MEETING,
 	IN_PREPARING = 1 << HUB_PREPARING,
@@ -168,6 +176,7 @@ static const struct {
 	[MESSAGE_JOINED] = { on_unjoined, IN_RUNNING, true },
 	[MESSAGE_STATUS] = { on_status, IN_PREPARING | IN_RUNNING, false },
 	[MESSAGE_LOOK] = { on_look, IN_RUNNING, false },
+	[MESSAGE_BUNDLE] = { on_bundle, IN_RUNNING, false },
 	/* also after the node's last message, and after the verdict */
 	[MESSAGE_LOG] = { hub_lines_hear, ~0U, false },
 };

@@ -10,6 +10,7 @@
 #include "common/fd.h"
 #include "common/num.h"
 #include "common/text.h"
+#include "common/utc.h"
 #include "daemon/job/phrases.h"
 #include "daemon/os/port.h"
 #include "daemon/store/store.h"
@@ -247,6 +248,9 @@ static void start_next(struct hub *h)
 	struct message_start start = { .attempt = h->job.attempt, .master_port = h->master_port };
 	const char *host;
 
+	if (start.attempt == 0)
+		h->party->job_ms = (uint64_t)utc_now_ns() / 1000000;
+	start.job_ms = h->party->job_ms;
 	start.checks = start.attempt == 0 ? c->check_first : c->check_again;
 	host = hub_check_open(h, &start);
 	if (h->party->on->check)

@@ -143,6 +143,12 @@ void member_hang(struct member *m, const struct message_hang *told)
 		hub_tell(&m->hub, &(struct message){ MESSAGE_HANG, .hang = *told }, NULL);
 }
 
+void member_bundle(struct member *m, const struct message_bundle *told)
+{
+	if (m->role == MEMBER_SPOKE)
+		spoke_bundle(&m->spoke, told);
+}
+
 void member_close(struct member *m)
 {
 	if (m->party.closing)

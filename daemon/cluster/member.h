@@ -113,6 +113,9 @@ bool member_look(struct member *m, const struct message_look *told);
 /* Node rank 0: to all other nodes that are in the job. */
 void member_hang(struct member *m, const struct message_hang *told);
 
+/* Other nodes: what this one has kept of a failure, to node rank 0; before member_ended(). */
+void member_bundle(struct member *m, const struct message_bundle *told);
+
 /* Leaves; `closed` follows from the loop once the last lines are sent or received. */
 void member_close(struct member *m);
 

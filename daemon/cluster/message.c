@@ -359,6 +359,7 @@ static void start_fields(struct pass *p, struct message_start *m)
 	m->checks = u32(p, m->checks);
 	m->check_port = u16(p, m->check_port);
 	refuse_if(p, (m->checks == 0) != (m->check_port == 0));
+	m->job_ms = u64(p, m->job_ms);
 }
 
 static void joined_fields(struct pass *p, struct message_ranks *m)
@@ -524,6 +525,13 @@ static void hang_fields(struct pass *p, struct message_hang *m)
 	LINE(p, m->text);
 }
 
+static void bundle_fields(struct pass *p, struct message_bundle *m)
+{
+	m->attempt = u32(p, m->attempt);
+	LINE(p, m->path);
+	LINE(p, m->text);
+}
+
 /* --- any of them --- */
 
 static void fields(struct pass *p, struct message *m)
@@ -589,6 +597,9 @@ static void fields(struct pass *p, struct message *m)
 		return;
 	case MESSAGE_HANG:
 		hang_fields(p, &m->hang);
+		return;
+	case MESSAGE_BUNDLE:
+		bundle_fields(p, &m->bundle);
 		return;
 	case MESSAGE_READY:
 	case MESSAGE_LEAVE:

@@ -40,9 +40,10 @@ enum message_type {
 	MESSAGE_QUERY,     /* hub to nodes: how are you? */
 	MESSAGE_STATUS,    /* node to hub: the answer */
 	MESSAGE_CHECKED,   /* hub to nodes: the check of START is over, and workers may start */
-	MESSAGE_LOOK, /* node to hub: how quiet its workers are, and what a look at them shows */
-	MESSAGE_HANG, /* hub to nodes: look at your workers, or what is thought of the job's quiet
-		       */
+	MESSAGE_LOOK,   /* node to hub: how quiet its workers are, and what a look at them shows */
+	MESSAGE_HANG,   /* hub to nodes: look at your workers, or what is thought of the job's quiet
+			 */
+	MESSAGE_BUNDLE, /* node to hub: what it has kept of a failure; before ENDED */
 	MESSAGE_END,
 };
 
@@ -96,6 +97,7 @@ struct message_start {
 	/* The phases by which all nodes are checked before their workers start, as daemon/check
 	 * numbers them, and the port of the hub's store where they meet; 0 and 0: none. */
 	unsigned checks, check_port;
+	uint64_t job_ms; /* when the job has started, by the hub's CLOCK_REALTIME */
 };
 
 /* A failed worker's evidence. */
@@ -162,6 +164,13 @@ struct message_hang {
 	char text[MESSAGE_TEXT_SIZE]; /* "": none */
 };
 
+/* What a node has kept of a failure: --blackbox. */
+struct message_bundle {
+	unsigned attempt;
+	char path[512];               /* of its directory, as that node sees it; "": nothing */
+	char text[MESSAGE_TEXT_SIZE]; /* what it has found, or why there is nothing */
+};
+
 /* A message of any type, and what it says. READY and LEAVE say nothing more. */
 struct message {
 	enum message_type type;
@@ -186,6 +195,7 @@ struct message {
 		char waiting[MESSAGE_TEXT_SIZE];
 		struct message_look look;
 		struct message_hang hang;
+		struct message_bundle bundle;
 	};
 };
 

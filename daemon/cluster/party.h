@@ -18,6 +18,7 @@ struct arena;
 struct beat;
 struct bus;
 struct failure;
+struct message_bundle;
 struct message_hang;
 struct message_look;
 struct message_status;
@@ -78,6 +79,9 @@ struct member_events {
 	void (*look)(void *owner, unsigned node, const struct message_look *told);
 	/* Other nodes: what node rank 0 wants of them, or thinks. May be NULL. */
 	void (*hang)(void *owner, const struct message_hang *told);
+	/* Node rank 0: another node has kept something of a failure; borrowed, and as above. May be
+	 * NULL. */
+	void (*bundle)(void *owner, unsigned node, const struct message_bundle *told);
 };
 
 enum { LINES_LAST_MS = 1000 }; /* for workers' last lines, when the verdict is told */
@@ -91,6 +95,7 @@ struct party {
 	struct arena *memory; /* of the attempt, for what others report of it */
 	struct link_auth auth;
 	uint64_t began_ns;
+	uint64_t job_ms;      /* see struct message_start; 0: no attempt has started */
 	uint64_t deadline_ms; /* when the nodes have to have met; uv_now() */
 	unsigned parts;       /* that are in the loop */
 	bool closing;         /* `closed` follows when none is */

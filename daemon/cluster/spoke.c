@@ -427,6 +427,7 @@ static void on_start(struct spoke *s, const struct message *m)
 	s->told = (struct cause){ .kind = CAUSE_NONE };
 	if (start->attempt == 0)
 		spoke_lines_start(s);
+	s->party->job_ms = start->job_ms;
 	beat_entrust(&s->beat, s->link);
 	tell_check(s, start);
 	s->party->on->start(s->party->owner, start->attempt, start->master_port);
@@ -666,6 +667,11 @@ bool spoke_look(struct spoke *s, const struct message_look *told)
 	if (possible)
 		party_send(s->link, &(struct message){ MESSAGE_LOOK, .look = *told });
 	return possible;
+}
+
+void spoke_bundle(struct spoke *s, const struct message_bundle *told)
+{
+	spoke_tell(s, &(struct message){ MESSAGE_BUNDLE, .bundle = *told });
 }
 
 static void tell_outcomes(struct spoke *s, const struct node_end *end)

@@ -77,6 +77,9 @@ void spoke_tell(struct spoke *s, const struct message *m);
 void spoke_status(struct spoke *s, const struct message_status *told);
 
 /* How quiet its workers are, likewise. */
+/* What this node has kept of a failure; before spoke_ended(). */
+void spoke_bundle(struct spoke *s, const struct message_bundle *told);
+
 bool spoke_look(struct spoke *s, const struct message_look *told);
 
 /* The hub's name means these now. */

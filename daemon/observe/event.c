@@ -130,6 +130,13 @@ static void add_hang(struct json *j, const struct event *e)
 	json_string(j, "text", e->hang.text);
 }
 
+static void add_blackbox(struct json *j, const struct event *e)
+{
+	json_number(j, "attempt", e->blackbox.attempt);
+	json_string(j, "path", e->blackbox.path);
+	json_string(j, "error", e->blackbox.error);
+}
+
 static void add_verdict(struct json *j, const struct event *e)
 {
 	const struct outcome *culprit = e->verdict.culprit;
@@ -165,6 +172,7 @@ static const struct {
 	[EVENT_CHECK_STARTED] = { "check_started", add_check_started },
 	[EVENT_CHECK_ENDED] = { "check_ended", add_check_ended },
 	[EVENT_HANG] = { "hang", add_hang },
+	[EVENT_BLACKBOX] = { "blackbox", add_blackbox },
 	[EVENT_VERDICT] = { "verdict", add_verdict },
 	[EVENT_JOB_ENDED] = { "job_ended", add_job_ended },
 };

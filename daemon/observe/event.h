@@ -31,6 +31,7 @@ enum event_kind {
 	EVENT_CHECK_STARTED, /* of the nodes, before an attempt's workers (--preflight) */
 	EVENT_CHECK_ENDED,   /* as node rank 0 knows it, or a node that is checked alone */
 	EVENT_HANG,          /* what node rank 0 thinks of the job's quiet has changed: --on-hang */
+	EVENT_BLACKBOX,      /* this node has kept what can be known of a failure, or could not */
 	EVENT_VERDICT,
 	EVENT_JOB_ENDED,          /* the last one: all output is written */
 	EVENT_LINES,              /* how many kinds have a line in --events; the others: */
@@ -101,6 +102,11 @@ struct event {
 			uint64_t quiet_ms;
 			const char *text;
 		} hang;
+		struct {
+			unsigned attempt;
+			const char *path;  /* of the bundle; NULL: there is none */
+			const char *error; /* why there is none, or what it lacks; NULL */
+		} blackbox;
 		struct {
 			unsigned attempt;
 			int exit_code;

@@ -191,6 +191,24 @@ static void note_idle_output(
 			p->nnodes);
 }
 
+/* --blackbox. The plan has the other fields of its output. */
+static void decide_blackbox(const struct deciding *d, struct plan *p)
+{
+	static const enum setting_id idle[] = { SET_BLACKBOX_HOLD, SET_BLACKBOX_KEEP };
+	const struct output_plan *o = &p->output;
+	const struct settings *s = d->s;
+	const char *dir = settings_text(s, SET_BLACKBOX);
+
+	if (dir)
+		p->blackbox_dir = strcmp(dir, "none") == 0 ? NULL : dir;
+	else if (o->log_dir && !is_nowhere(o))
+		p->blackbox_dir = arena_printf(s->arena, "%s/blackbox", o->log_dir);
+	for (size_t i = 0; i < sizeof idle / sizeof *idle && !p->blackbox_dir; i++)
+		if (settings_given(s, idle[i]) && s->value[idle[i]].from.level > LEVEL_SYSTEM_FILE)
+			notes_add(d->notes, NOTE_WARNING, "%s has no effect without --blackbox",
+				settings_label(s, idle[i]));
+}
+
 static const char *text_or_null(const struct settings *s, enum setting_id id)
 {
 	const char *text = settings_text(s, id);
@@ -234,6 +252,7 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 		!failure_go_on(decide_journal(d, o), d->why) ||
 		!failure_go_on(decide_events(d, p), d->why))
 		return d->why->code;
+	decide_blackbox(d, p);
 	if (is_nowhere(o) && any_redirected(p, o))
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: with /dev/null there are no log files: the streams of -r and -t go to "

@@ -130,7 +130,10 @@ struct plan {
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */
-	enum on_hang on_hang;                        /* what follows a hang */
+	const char *blackbox_dir;                    /* NULL: nothing of a failure is kept */
+	uint64_t blackbox_hold_ms;
+	unsigned blackbox_keep;
+	enum on_hang on_hang; /* what follows a hang */
 	uint64_t on_hang_after_ms;
 	/* phases of the check of all nodes (daemon/check/phases.h) before the first attempt, and
 	 * before the others; 0: none. Where a node is bad: stop the job, or only report it */

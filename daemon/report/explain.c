@@ -256,6 +256,11 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 		add_fact(t, "torch", p->torch_version, p->program);
 	if (p->report_path)
 		add_fact(t, "report", p->report_path, settings_where(e->settings, SET_REPORT));
+	if (p->blackbox_dir)
+		add_fact(t, "blackbox", p->blackbox_dir,
+			settings_where(e->settings,
+				settings_given(e->settings, SET_BLACKBOX) ? SET_BLACKBOX :
+									    SET_LOG_DIR));
 	if (p->error_file)
 		add_fact(t, "error_file", p->error_file, "TORCHELASTIC_ERROR_FILE");
 	if (p->metrics_path)

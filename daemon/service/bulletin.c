@@ -295,6 +295,7 @@ void bulletin_take(struct bulletin *n, const struct event *e, struct text *out)
 	case EVENT_SIGNAL_FORWARDED:
 	case EVENT_CHECK_ENDED:
 	case EVENT_HANG:
+	case EVENT_BLACKBOX:
 	case EVENT_NOTE:
 	case EVENT_UNFINISHED:
 	case EVENT_KILLED:

@@ -161,7 +161,7 @@ def test_every_setting_has_its_key(dry, launch, place):
             own = f'{section}-{key}' in flags or section == 'check'
             flag_of[len(lines)] = flag = f'{section}-{key}' if own else key
             defaults[flag] = default
-    acts = {'config', 'check', 'dry-run', 'print-completion', 'install-torchrun', 'self-check',
+    acts = {'config', 'check', 'dry-run', 'print-completion', 'install-torchrun', 'explain', 'self-check',
             'mpirun-hosts', 'mpirun-hostfile', 'per-process', 'version', 'help', 'env', 'check-node',
             'json'}
     no_flag = {'script', 'args', *(f'check-{key}' for key in (
@@ -181,7 +181,7 @@ def test_every_setting_has_its_key(dry, launch, place):
              **{f'check-least-{what}': '18.5' for what in ('memory', 'compute', 'node', 'nics', 'pairs', 'job')},
              'check-pcie-width': '16', 'check-ib-ports': '8', 'check-ib-rate': '400', 'check-shm': '1G',
              'check-memlock': '1G', 'numa-binding': 'node', 'membind': 'local', 'omp-threads': '2', 'rlimit': 'core=0', 'nice': '19',
-             'oom-score-adj': '1000'}
+             'oom-score-adj': '1000', 'blackbox': 'box'}
     # beside a list of nodes, without --tf-config, and beside --numa-binding, they are refused
     for other in [at for at, flag in flag_of.items()
                   if flag in ('cluster-hostfile', 'tf-roles', 'cpus-per-worker')]:

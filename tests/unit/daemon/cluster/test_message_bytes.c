@@ -101,10 +101,10 @@ static const struct row {
 				.survivors = { { 6, 7, 'D', "survivor", 8 } },
 				.survivor_count = 1 } },
 		119, UINT64_C(0xf94d483cbd51f999) },
-	{ "START", { MESSAGE_START, .start = { .attempt = 1, .master_port = 29500 } }, 12,
-		UINT64_C(0xd12a08a828c3fe65) },
-	{ "START with a check", { MESSAGE_START, .start = { 1, 29500, 3, 29501 } }, 12,
-		UINT64_C(0xb2b94f38df5d039d) },
+	{ "START", { MESSAGE_START, .start = { .attempt = 1, .master_port = 29500 } }, 20,
+		UINT64_C(0x3090c927b8c8c778) },
+	{ "START with a check", { MESSAGE_START, .start = { 1, 29500, 3, 29501, 1764000000000 } },
+		20, UINT64_C(0x8249ee1a74f13e6e) },
 	{ "CHECKED", { MESSAGE_CHECKED, .checked = 1 }, 4, UINT64_C(0x8477c52e3610c99a) },
 	{ "STOP for bad nodes",
 		{ MESSAGE_STOP,
@@ -137,6 +137,8 @@ static const struct row {
 	{ "LOOK", { MESSAGE_LOOK, .look = { 1, "a\0b", 3 } }, 7, UINT64_C(0xa5e19b42dd00b8f5) },
 	{ "HANG", { MESSAGE_HANG, .hang = { 1, HANG_ORDER_SUSPECT, "text" } }, 13,
 		UINT64_C(0x1b57d66f34461739) },
+	{ "BUNDLE", { MESSAGE_BUNDLE, .bundle = { 1, "path", "text" } }, 20,
+		UINT64_C(0xa3022988522f4c1b) },
 };
 
 static void test_bytes(void **state)

@@ -187,6 +187,10 @@ static const struct row {
 	{ "check_ended", { EVENT_CHECK_ENDED, S(5), .check_ended = { 1, 4, 1, 2, 1250000000, "gpu07" } },
 		HEAD("check_ended") "\"attempt\":1,\"nodes\":4,\"bad\":1,\"unknown\":2,\"seconds\":1.250,"
 		"\"exclude\":[\"gpu07\"]" },
+	{ "blackbox", { EVENT_BLACKBOX, S(5), .blackbox = { 1, "/box/failure-1", NULL } },
+		HEAD("blackbox") "\"attempt\":1,\"path\":\"/box/failure-1\",\"error\":null" },
+	{ "blackbox that could not be", { EVENT_BLACKBOX, S(5), .blackbox = { 1, NULL, "it is full" } },
+		HEAD("blackbox") "\"attempt\":1,\"path\":null,\"error\":\"it is full\"" },
 	{ "hang", { EVENT_HANG, S(5),
 			.hang = { "suspect", "outside", (const unsigned[]){ 3, 5 }, 2, 8250,
 				"ranks 3, 5" } },
