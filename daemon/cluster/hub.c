@@ -314,16 +314,20 @@ static void lose(struct caller *p, const char *why)
 	hub_obey(h, what);
 }
 
+static bool is_pmix_at_work(const struct hub *h)
+{
+	return h->state == HUB_MEETING && !uv_is_active((const uv_handle_t *)&h->clock);
+}
+
 /* Both ends report a wrong key, as it may be wrong at either, but strangers must not fill the log.
- * While PMIx is still at work here, a launcher without a key is one without PMIx: it will come
- * again. */
+ * A launcher that came while PMIx was at work here, where the key is PMIx's, is one without PMIx:
+ * it will come again. */
 static void say_turned_away(struct caller *p, const char *why)
 {
 	struct hub *h = p->hub;
 	unsigned bit = 1U << p->link.end;
 
-	if (h->state >= HUB_OVER || (h->turned_away & bit) != 0 ||
-		(h->state == HUB_MEETING && !uv_is_active((const uv_handle_t *)&h->clock)) ||
+	if (h->state >= HUB_OVER || (h->turned_away & bit) != 0 || p->early ||
 		(p->link.end != LINK_END_VERSION && p->link.end != LINK_END_KEYED &&
 			p->link.end != LINK_END_KEY))
 		return;
@@ -367,6 +371,7 @@ static struct link *on_accept(struct listener *li)
 	if (!p)
 		return NULL;
 	p->hub = h;
+	p->early = is_pmix_at_work(h);
 	p->next = h->all;
 	h->all = p;
 	h->handles++;

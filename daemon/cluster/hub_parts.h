@@ -86,6 +86,7 @@ struct caller {
 	struct link link;
 	struct hub *hub;
 	struct caller *next; /* of all */
+	bool early;          /* it came while PMIx was at work here */
 	bool stranger, joined, ready;
 	bool told;     /* it knows the verdict, or was refused */
 	unsigned node; /* joined */
