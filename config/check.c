@@ -66,7 +66,8 @@ static void check_env_names(const struct settings *s, struct notes *notes)
 static int check_restarts(const struct settings *s, struct notes *notes, struct failure *why)
 {
 	static const enum setting_id rules[] = { SET_RESTART_DELAY, SET_RESTART_MIN_UPTIME,
-		SET_RESTART_ON, SET_NO_RESTART_ON };
+		SET_RESTART_ON, SET_NO_RESTART_ON, SET_RESTART_WINDOW, SET_NO_PROGRESS_RESTARTS,
+		SET_RESTART_GATE, SET_RESTART_GATE_TIMEOUT };
 	const char *on = settings_text(s, SET_RESTART_ON);
 	const char *not_on = settings_text(s, SET_NO_RESTART_ON);
 	bool is_signal;

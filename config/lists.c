@@ -32,7 +32,7 @@ int range_parse(const char *text, size_t len, uint64_t min, uint64_t max, struct
 
 struct entry {
 	struct range range;
-	unsigned what; /* of streams: which; of ends: whether it is a signal */
+	unsigned what; /* of streams: which; of ends: enum end_kind */
 };
 
 /* A list on the way through its entries. */
@@ -240,6 +240,8 @@ int gpus_check(const char *text)
 
 /* --- ends --- */
 
+enum end_kind { END_CODE, END_SIGNAL, END_REPEAT };
+
 static int parse_ends(const char *text, size_t len, struct entry *ret)
 {
 	enum { EXIT_CODE_MAX = 255 };
@@ -249,8 +251,12 @@ static int parse_ends(const char *text, size_t len, struct entry *ret)
 	len = list_next(&text, &word); /* without the blanks around it */
 	if (len == 0 || isdigit((unsigned char)*word))
 		return range_parse(word, len, 1, EXIT_CODE_MAX, &ret->range) < 0 ? -EINVAL : 0;
+	if (len == strlen("repeat") && strncmp(word, "repeat", len) == 0) {
+		ret->what = END_REPEAT;
+		return 0;
+	}
 	signal = signal_number(word, len);
-	*ret = (struct entry){ { (uint64_t)signal, (uint64_t)signal }, true };
+	*ret = (struct entry){ { (uint64_t)signal, (uint64_t)signal }, END_SIGNAL };
 	return signal < 0 ? -EINVAL : 0;
 }
 
@@ -261,12 +267,22 @@ static struct list ends_in(const char *text)
 
 int ends_check(const char *text)
 {
+	return ends_have_repeat(text) ? -EINVAL : ends_or_repeat_check(text);
+}
+
+int ends_or_repeat_check(const char *text)
+{
 	return check(ends_in(text));
+}
+
+bool ends_have_repeat(const char *ends)
+{
+	return contains(ends_in(ends), END_REPEAT, 0);
 }
 
 bool ends_contain(const char *ends, bool is_signal, int value)
 {
-	return contains(ends_in(ends), is_signal, (uint64_t)value);
+	return contains(ends_in(ends), is_signal ? END_SIGNAL : END_CODE, (uint64_t)value);
 }
 
 bool ends_overlap(const char *one, const char *other, bool *ret_is_signal, int *ret_value)
@@ -277,7 +293,7 @@ bool ends_overlap(const char *one, const char *other, bool *ret_is_signal, int *
 	while (next(&l, &e))
 		for (uint64_t n = e.range.first; n <= e.range.last; n++)
 			if (contains(ends_in(other), e.what, n)) {
-				*ret_is_signal = e.what;
+				*ret_is_signal = e.what == END_SIGNAL;
 				*ret_value = (int)n;
 				return true;
 			}

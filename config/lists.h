@@ -56,8 +56,12 @@ int gpus_next(const char **at, struct range *ret, const char **ret_name, size_t 
  * 0, or -EINVAL: text isn't such a list. */
 int ends_check(const char *text);
 
-/* Whether it has the end: a signal's number, or an exit code. */
+/* Whether it has the end, of either kind of list: a signal's number, or an exit code. */
 bool ends_contain(const char *ends, bool is_signal, int value);
+
+/* The same where the list may also have the word "repeat", which is no end. */
+int ends_or_repeat_check(const char *text);
+bool ends_have_repeat(const char *ends);
 
 /* Whether two such lists have an end in common; which one, in *ret_is_signal and *ret_value. */
 bool ends_overlap(const char *one, const char *other, bool *ret_is_signal, int *ret_value);

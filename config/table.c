@@ -637,9 +637,40 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Restart only if the first worker to fail ended in one of these ways: "
 			"exit codes, ranges of them and names of signals, as in 1,64-77,SIGSEGV. "
 			"Default: in any way." },
-	[SET_NO_RESTART_ON] = { .flag = "no-restart-on", .kind = KIND_ENDS,
+	[SET_NO_RESTART_ON] = { .flag = "no-restart-on", .kind = KIND_ENDS_OR_REPEAT,
 		.group = GROUP_RESTART, .metavar = "LIST",
-		.help = "Don't restart if it ended in one of these ways." },
+		.help = "Don't restart if it ended in one of these ways. repeat: if an exception of "
+			"the same type came from the same line as in the attempt before." },
+	[SET_RESTART_WINDOW] = { .flag = "restart-window", .kind = KIND_SECONDS,
+		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "0", .max = 31536000,
+		.help = "Count only restarts of this last time against --max-restarts, which is "
+			"then a rate: 10 in 86400 s. 0: count all." },
+	[SET_NO_PROGRESS_RESTARTS] = { .flag = "no-progress-restarts", .kind = KIND_COUNT,
+		.group = GROUP_RESTART, .metavar = "N", .by_default = "0", .max = 1000000,
+		.help = "End the job with exit code 123 when so many attempts in a row have failed "
+			"without a step beyond the best one before them; 0: never. Needs "
+			"--progress." },
+	[SET_RESTART_GATE] = { .flag = "restart-gate", .kind = KIND_CHOICE,
+		.group = GROUP_RESTART, .metavar = "on|off", .choices = "off|on",
+		.by_default = "on",
+		.help = "Before a restart, look on all nodes at once whether another attempt is "
+			"worth starting: the GPUs' memory is free again, no process hangs in the "
+			"kernel, /dev/shm and disks are not full. A node where it isn't is bad: see "
+			"--on-bad-node." },
+	[SET_RESTART_GATE_TIMEOUT] = { .flag = "restart-gate-timeout", .kind = KIND_SECONDS,
+		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "60", .max = 86400,
+		.help = "How long --restart-gate waits for memory and processes of the attempt "
+			"before to go." },
+	[SET_POST_ATTEMPT] = { .flag = "post-attempt", .kind = KIND_TEXT, .group = GROUP_RESTART,
+		.metavar = "COMMAND",
+		.help = "Command to run on each node after each attempt, when its workers have "
+			"ended, split into words as --wrap is. What happened is in LAUNCHD_* "
+			"variables: see POST-ATTEMPT COMMAND in launchd(1)." },
+	[SET_POST_ATTEMPT_TIMEOUT] = { .flag = "post-attempt-timeout", .kind = KIND_SECONDS,
+		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "60", .min = 1,
+		.max = 86400,
+		.help = "Time that --post-attempt has. After that it is killed, with all that it "
+			"has started." },
 
 	[SET_RDZV_BACKEND] = { .flag = "rdzv-backend", .original = 1, .pet = 1,
 		.kind = KIND_CHOICE, .group = GROUP_RDZV, .metavar = "static|c10d",

@@ -131,6 +131,12 @@ enum setting_id {
 	SET_RESTART_MIN_UPTIME,
 	SET_RESTART_ON,
 	SET_NO_RESTART_ON,
+	SET_RESTART_WINDOW,
+	SET_NO_PROGRESS_RESTARTS,
+	SET_RESTART_GATE,
+	SET_RESTART_GATE_TIMEOUT,
+	SET_POST_ATTEMPT,
+	SET_POST_ATTEMPT_TIMEOUT,
 	SET_RDZV_BACKEND,
 	SET_RDZV_ENDPOINT,
 	SET_RDZV_ID,
@@ -185,6 +191,7 @@ enum setting_kind {
 	KIND_DEVICES, /* GPUs, kept as text: "all", numbers and ranges, or names; see gpus_check()
 		       */
 	KIND_ENDS, /* ends of workers: exit codes and signals, kept as text; see ends_contain() */
+	KIND_ENDS_OR_REPEAT, /* the same with "repeat" among them; see ends_have_repeat() */
 };
 
 /* The least time of a CPU that the kernel gives a cgroup: in thousandths. */

@@ -219,6 +219,8 @@ int value_parse(const struct setting_row *row, const char *text, uint64_t *ret)
 		return num_parse_thousandths(text, row->max, ret);
 	case KIND_ENDS:
 		return ends_check(text);
+	case KIND_ENDS_OR_REPEAT:
+		return ends_or_repeat_check(text);
 	case KIND_SIGNED:
 		return signed_parse(row, text, ret);
 	case KIND_DEVICES:
@@ -275,6 +277,9 @@ const char *value_wanted(struct arena *a, const struct setting_row *row)
 	case KIND_ENDS:
 		return "a list of exit codes from 1 to 255, ranges of them and names of signals, as "
 		       "in 1,64-77,SIGSEGV";
+	case KIND_ENDS_OR_REPEAT:
+		return "a list of exit codes from 1 to 255, ranges of them, names of signals and the "
+		       "word repeat, as in 1,64-77,SIGSEGV,repeat";
 	case KIND_SIGNED:
 		return arena_printf(a, "a whole number from %lld to %lld", (long long)row->min,
 			(long long)row->max);

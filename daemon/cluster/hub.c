@@ -438,6 +438,8 @@ int hub_start(struct hub *h, struct party *p, const struct addresses *bound, uns
 	if (!h->peers || !h->nproc || !h->told || !h->late ||
 		job_init(&h->job, nnodes, &c->policy, c->grace_ms, c->arena) < 0)
 		return failure_oom(why);
+	h->job.find_site = hub_find_site;
+	h->job.owner = h;
 	if (nnodes > 1 && open_port(h, bound, port, why) < 0)
 		return why->code;
 	(void)uv_timer_init(p->loop, &h->clock); /* can't fail */

@@ -103,15 +103,29 @@ void hub_remember(struct hub *h, const struct evidence *said)
 	h->said = r;
 }
 
+static const struct evidence *evidence_of_rank(const struct hub *h, unsigned rank)
+{
+	const struct evidence *ret = NULL;
+
+	for (const struct remembered *it = h->said; it; it = it->next)
+		if (it->said.rank == rank)
+			ret = &it->said; /* of several the first that came */
+	return ret;
+}
+
 static const struct evidence *evidence_of(const struct hub *h, const struct result *r)
 {
 	const struct outcome *culprit = result_culprit(r);
-	const struct evidence *ret = NULL;
 
-	for (const struct remembered *it = h->said; culprit && it; it = it->next)
-		if (it->said.rank == culprit->rank)
-			ret = &it->said; /* of several the first that came */
-	return ret;
+	return culprit ? evidence_of_rank(h, culprit->rank) : NULL;
+}
+
+void hub_find_site(void *owner, unsigned rank, struct crash_site *ret)
+{
+	const struct evidence *said = evidence_of_rank(owner, rank);
+
+	if (said)
+		crash_site_find(said, ret);
 }
 
 static void forget_attempt(struct hub *h)
@@ -303,6 +317,7 @@ static struct job_end end_of(const struct hub *h)
 		.restart_asked = j->restart.kind != CAUSE_NONE,
 		/* it outlives the hub */
 		.why_not = arena_strdup(h->party->config->arena, j->why_not),
+		.past = j->past,
 	};
 
 	end.waiting = all_waiting(h, &end.waiting_count);

@@ -162,6 +162,9 @@ void hub_tell_stop(struct hub *h);
 void hub_obey(struct hub *h, enum order what);
 /* Keeps a failed worker's evidence; what it points to lives as long as the attempt's memory. */
 void hub_remember(struct hub *h, const struct evidence *said);
+
+/* Of the hub that is the owner: what a worker that failed says of where that was. */
+void hub_find_site(void *owner, unsigned rank, struct crash_site *ret);
 /* These of a node's workers have not joined the store: a job that hangs at its start says so. */
 void hub_waiting(struct hub *h, unsigned node, const struct message_ranks *m);
 

@@ -319,7 +319,9 @@ static bool may_restart(const struct spoke *s)
 {
 	if (s->told.kind == CAUSE_RESTART)
 		return !s->asked;
-	return s->attempt - s->asked_restarts < s->max_restarts && !s->asked &&
+	return (s->attempt - s->asked_restarts < s->max_restarts ||
+		       s->party->config->policy.window_ms > 0) &&
+		!s->asked &&
 		(s->told.kind == CAUSE_NONE || s->told.kind == CAUSE_FAILURE ||
 			s->told.kind == CAUSE_HANG);
 }

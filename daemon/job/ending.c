@@ -62,6 +62,8 @@ bool result_is_culprit(const struct result *r, const struct outcome *o)
 
 int cause_exit_code(const struct cause *c)
 {
+	if (c->futile)
+		return EXIT_NO_PROGRESS;
 	switch (c->kind) {
 	case CAUSE_NONE:
 		return 0;

@@ -109,10 +109,12 @@ struct cause {
 	/* NODE_LOST: "its connection was closed", ...; BAD_NODE: what is bad of the first of them,
 	 * "GPU 2: 4 uncorrectable ECC errors"; else "" */
 	char detail[CAUSE_DETAIL_SIZE];
-	/* BAD_NODE: the hosts to leave out, "gpu07,gpu12"; it lives as long as the job does. NULL:
-	 * none
-	 */
+	/* The hosts to leave out, "gpu07,gpu12"; it lives as long as the job does. BAD_NODE: those
+	 * that are bad; FAILURE: the one where a worker failed first more than once. NULL: none */
 	const char *exclude;
+	/* --no-progress-restarts: so many failed attempts in a row without a new step are why the
+	 * job ends; 0: they are not */
+	unsigned futile;
 };
 
 /* A process that could not be ended: in the kernel (state D), or another user's. */
@@ -165,6 +167,9 @@ enum { EXIT_NODE_LOST = 125 };
 /* The exit code of a job that was not started as its nodes are bad. */
 enum { EXIT_BAD_NODE = 122 };
 
+/* The exit code of a job whose attempts make no progress any more: --no-progress-restarts. */
+enum { EXIT_NO_PROGRESS = 123 };
+
 /* The exit code of a job that --on-hang ended. */
 enum { EXIT_HANG = 121 };
 
@@ -194,8 +199,8 @@ int cause_exit_code(const struct cause *c);
 /* The job's exit code: the culprit's own, 128 + the signal that ended the job, 124 for
  * --max-runtime, 128 + SIGKILL for a killed guard, 128 + the signal for a killed supervisor that
  * all nodes know of, 128 + SIGHUP for a launcher that has ended or hung up, 128 + SIGTERM for an
- * attempt that was to be followed by another, which could not start, 122 for bad nodes, and 0 only
- * if every worker ended with 0. */
+ * attempt that was to be followed by another, which could not start, 122 for bad nodes, 123 for
+ * attempts without progress, and 0 only if every worker ended with 0. */
 int result_exit_code(const struct result *r);
 
 /* By how much the times of two outcomes must differ for their order to be sure: on one node what

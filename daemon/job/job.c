@@ -386,6 +386,68 @@ static enum order end(struct job *j)
 	return ORDER_OVER;
 }
 
+/* --- what is kept of an attempt --- */
+
+static struct past_attempt past_of(const struct job *j)
+{
+	const struct result *r = &j->result;
+	const struct outcome *culprit = result_culprit(r);
+	struct past_attempt p = {
+		.attempt = j->attempt,
+		.cause = r->cause.kind,
+		.has_culprit = culprit != NULL,
+		.node = r->cause.node,
+		.started_ns = j->started_ns,
+		.ended_ns = r->ended_ns,
+		.has_step = j->steps.attempt_known,
+		.step = j->steps.attempt_best,
+	};
+
+	if (!culprit)
+		return p;
+	p.rank = culprit->rank;
+	p.local_rank = culprit->local_rank;
+	p.node = culprit->node;
+	if (j->find_site)
+		j->find_site(j->owner, p.rank, &p.site);
+	return p;
+}
+
+/* The node to leave out where the same place was the first to fail more than once. */
+static void note_place(struct job *j)
+{
+	struct cause *c = &j->result.cause;
+	unsigned node = j->past.at ? history_nth(&j->past, history_count(&j->past) - 1)->node : 0;
+	bool gpu;
+
+	if (history_place(&j->past, j->nnodes, j->result.count, &gpu) == 0 || node >= j->nnodes)
+		return;
+	if (*j->nodes[node].about.name)
+		c->exclude = j->nodes[node].about.name;
+}
+
+/* Whether another attempt follows, and why; of both the history keeps a note. */
+static bool decide(struct job *j, uint64_t now_ns)
+{
+	const struct past_attempt now = past_of(j);
+	struct past_attempt *past = history_add(&j->past, &now, j->arena);
+	bool due;
+
+	note_place(j);
+	due = restart_is_due(j, &j->result, now_ns, j->why_not);
+	if (!due)
+		j->result.cause.futile = restart_is_futile(j, &j->result);
+	if (past) {
+		past->restarts = due;
+		(void)snprintf(past->reason, sizeof past->reason, "%s", j->why_not);
+		if (due)
+			restart_reason(j, now_ns, past->reason);
+	}
+	if (due && j->policy.window_ms > 0 && j->restart.kind == CAUSE_NONE)
+		history_note_restart(&j->past, now_ns, restart_window_ns(j, now_ns), j->arena);
+	return due;
+}
+
 /* No node is left that runs workers: what follows? */
 static enum order settle(struct job *j, uint64_t now_ns)
 {
@@ -393,9 +455,9 @@ static enum order settle(struct job *j, uint64_t now_ns)
 		if (j->nodes[i].state == NODE_JOINED)
 			return ORDER_NONE;
 	make_result(j, now_ns);
-	if (!restart_is_due(j, &j->result, j->why_not))
+	if (!decide(j, now_ns))
 		return end(j);
-	j->delay_ms = restart_delay_ms(j);
+	j->delay_ms = restart_delay_ms(j, now_ns);
 	job_goto(j, JOB_PAUSED);
 	return ORDER_RESTART;
 }
@@ -501,10 +563,11 @@ static void note_loss(struct job *j, unsigned node, const struct loss *loss, uin
 }
 
 /* A node that is gone between two attempts: the failure stays the cause, but nothing follows it. */
-static enum order lose_paused(struct job *j, unsigned node)
+static enum order lose_paused(struct job *j, unsigned node, uint64_t now_ns)
 {
 	j->told[node].lost = true;
-	(void)restart_is_due(j, &j->result, j->why_not);
+	(void)restart_is_due(j, &j->result, now_ns, j->why_not);
+	history_withdraw(&j->past, j->why_not);
 	return end(j);
 }
 
@@ -530,7 +593,7 @@ enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint6
 	}
 	note_loss(j, node, loss, now_ns);
 	if (j->state == JOB_PAUSED)
-		return lose_paused(j, node);
+		return lose_paused(j, node, now_ns);
 	what = settle(j, now_ns);
 	return what == ORDER_NONE && !n->has_ended ? stop_for(j, loss->own ? loss->own : &n->lost) :
 						     what;
@@ -547,6 +610,19 @@ enum order job_left(struct job *j, unsigned node, uint64_t now_ns)
 	return ORDER_NONE; /* the job waits for those that run, and for nobody where it is over */
 }
 
+void job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns)
+{
+	if (!is_running(j) || node >= j->nnodes)
+		return;
+	if (!j->steps.known || step > j->steps.best) {
+		j->steps.best = step;
+		j->steps.at_ns = now_ns;
+	}
+	if (!j->steps.attempt_known || step > j->steps.attempt_best)
+		j->steps.attempt_best = step;
+	j->steps.known = j->steps.attempt_known = true;
+}
+
 void job_resume(struct job *j, uint64_t now_ns)
 {
 	job_goto(j, JOB_RUNNING);
@@ -557,6 +633,8 @@ void job_resume(struct job *j, uint64_t now_ns)
 	if (is_hang(j))
 		j->asked = j->restart;
 	j->started_ns = now_ns;
+	j->steps.attempt_known = false;
+	j->steps.attempt_best = 0;
 	j->stop = (struct stop){ .urgency = URGENCY_NONE };
 	for (unsigned i = 0; i < j->nnodes; i++) {
 		struct job_node *n = &j->nodes[i];

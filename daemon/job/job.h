@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "daemon/job/ending.h"
+#include "daemon/job/history.h"
 
 struct arena;
 struct sm;
@@ -56,6 +57,10 @@ struct restart_policy {
 	uint64_t min_uptime_ms;
 	bool hangs; /* a hang is a failure that may be followed by a restart: --on-hang restart */
 	const char *on, *not_on; /* as --restart-on and --no-restart-on have it; NULL: not given */
+	uint64_t window_ms;      /* only restarts of this last time count; 0: all */
+	/* so many failed attempts in a row without a step beyond the best one end the job; 0: none
+	 * do */
+	unsigned no_progress;
 };
 
 enum { RESTART_DELAY_MAX_MS = 300000, WHY_NOT_SIZE = 160 };
@@ -112,6 +117,18 @@ struct job {
 	struct node *told;        /* the nodes, as results have them */
 	struct result result;     /* of the attempt that ended last */
 	uint64_t delay_ms;        /* PAUSED: until the next one */
+	struct history past;      /* the attempts that are over */
+	/* What a worker that failed says of where that was, for the history; NULL: nobody knows.
+	 * The owner's, as is what it gets. */
+	void (*find_site)(void *owner, unsigned rank, struct crash_site *ret);
+	void *owner;
+	/* The steps that workers have told of (--progress): of all attempts, and of this one. */
+	struct {
+		bool known;
+		uint64_t best, attempt_best;
+		bool attempt_known;
+		uint64_t at_ns; /* when the last new one was told */
+	} steps;
 	/* OVER: why no restart follows a failure, where --max-restarts was given: "the limit is
 	 * reached", "exit code 2 is not in --restart-on"; "" otherwise */
 	char why_not[WHY_NOT_SIZE];
@@ -173,6 +190,9 @@ enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint6
 /* A node whose workers have ended with 0 leaves: only where no restart can follow, as after this
  * none does. Before it has ended that is a loss. */
 enum order job_left(struct job *j, unsigned node, uint64_t now_ns);
+
+/* A node has told of its newest step, of this attempt. */
+void job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns);
 
 /* Begins the next attempt. */
 void job_resume(struct job *j, uint64_t now_ns);

@@ -8,6 +8,7 @@
 #include "common/arena.h"
 #include "daemon/job/ending.h"
 #include "daemon/job/evidence.h"
+#include "daemon/job/history.h"
 #include "daemon/job/verdict.h"
 
 struct job_end {
@@ -20,6 +21,7 @@ struct job_end {
 	unsigned asked_restarts; /* before this one those that somebody asked for; see job.h */
 	bool restart_asked;      /* another attempt follows because of that */
 	const char *why_not;     /* why no more restarts; "" */
+	struct history past;     /* the attempts that are over, this one last; none: not known */
 	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
 	size_t waiting_count;
 };

@@ -1,13 +1,17 @@
 /* restart.c - see restart.h */
 #include "daemon/job/restart.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/num.h"
 #include "common/signame.h"
 #include "common/text.h"
 #include "config/lists.h"
 #include "daemon/job/phrases.h"
+
+enum { NS_PER_MS = 1000000 };
 
 static bool list_has(const char *list, const struct ending *e)
 {
@@ -22,17 +26,27 @@ static bool is_asked_for(const struct job *j)
 	return j->restart.kind != CAUSE_NONE && j->asked.kind == CAUSE_NONE;
 }
 
-/* Attempts before this one that followed a failure. */
-static unsigned counted(const struct job *j)
+uint64_t restart_window_ns(const struct job *j, uint64_t now_ns)
 {
-	return j->attempt - j->asked_restarts;
+	uint64_t window_ns = j->policy.window_ms * NS_PER_MS;
+
+	return now_ns > window_ns ? now_ns - window_ns : 0;
 }
 
-uint64_t restart_delay_ms(const struct job *j)
+/* Attempts before this one that followed a failure. */
+unsigned restarts_counted(const struct job *j, uint64_t now_ns)
+{
+	return j->policy.window_ms > 0 ?
+		history_restarts_since(&j->past, restart_window_ns(j, now_ns)) :
+		j->attempt - j->asked_restarts;
+}
+
+uint64_t restart_delay_ms(const struct job *j, uint64_t now_ns)
 {
 	uint64_t ms = is_asked_for(j) ? 0 : j->policy.delay_ms;
 
-	for (unsigned i = counted(j); i > 0 && ms < RESTART_DELAY_MAX_MS && ms > 0; i--)
+	for (unsigned i = restarts_counted(j, now_ns); i > 0 && ms < RESTART_DELAY_MAX_MS && ms > 0;
+		i--)
 		ms *= 2;
 	return ms < RESTART_DELAY_MAX_MS ? ms : RESTART_DELAY_MAX_MS;
 }
@@ -100,7 +114,6 @@ static bool add_against_ending(
 
 static bool add_against_uptime(const struct job *j, const struct outcome *culprit, struct text *out)
 {
-	enum { NS_PER_MS = 1000000 };
 	uint64_t least_ns = j->policy.min_uptime_ms * NS_PER_MS;
 
 	if (culprit->ended_ns >= j->started_ns && culprit->ended_ns - j->started_ns >= least_ns)
@@ -120,28 +133,97 @@ static bool is_hang(const struct job *j, const struct cause *c)
 	return c->kind == CAUSE_HANG && j->policy.hangs;
 }
 
-static bool add_against(const struct job *j, const struct result *r, struct text *out)
+/* The exception of the attempt before, at the same line. */
+static bool add_against_repeat(const struct job *j, struct text *out)
+{
+	const struct past_attempt *last;
+	const char *site;
+
+	if (!j->policy.not_on || !ends_have_repeat(j->policy.not_on) || !history_repeats(&j->past))
+		return false;
+	last = history_nth(&j->past, history_count(&j->past) - 1);
+	site = last->site.text;
+	text_add_shown(out, site, strlen(site));
+	text_printf(out, ", as in attempt %u, and repeat is in --no-restart-on", last->attempt - 1);
+	return true;
+}
+
+unsigned restart_is_futile(const struct job *j, const struct result *r)
+{
+	bool fails = r->cause.kind == CAUSE_FAILURE || is_hang(j, &r->cause);
+	bool asked = is_asked_for(j) || (j->asked.kind != CAUSE_NONE && !is_hang(j, &j->asked));
+
+	if (j->policy.no_progress == 0 || j->policy.max_restarts == 0 || !fails || asked ||
+		!restart_is_possible(j) || j->past.idle < j->policy.no_progress)
+		return 0;
+	return j->past.idle;
+}
+
+static void add_futile(const struct job *j, unsigned futile, struct text *out)
+{
+	text_printf(out, "%u attempt%s in a row ended without a new step (", futile,
+		futile == 1 ? "" : "s");
+	if (j->past.any_step)
+		text_printf(out, "the best is %" PRIu64, j->past.best_step);
+	else
+		text_add(out, "there never was one");
+	text_add(out, "): --no-progress-restarts");
+}
+
+static void add_limit(const struct job *j, struct text *out)
+{
+	char span[SPAN_SIZE];
+
+	if (j->policy.window_ms == 0) {
+		text_add(out, "the limit is reached");
+		return;
+	}
+	span_format(j->policy.window_ms * NS_PER_MS, span);
+	text_printf(out, "the limit is reached: %u within %s", j->policy.max_restarts, span);
+}
+
+void restart_reason(const struct job *j, uint64_t now_ns, char ret[WHY_NOT_SIZE])
+{
+	unsigned next = restarts_counted(j, now_ns) + 1;
+	char span[SPAN_SIZE];
+
+	span_format(j->policy.window_ms * NS_PER_MS, span);
+	if (is_asked_for(j))
+		(void)snprintf(ret, WHY_NOT_SIZE, "it was requested");
+	else if (j->policy.window_ms > 0)
+		(void)snprintf(ret, WHY_NOT_SIZE, "restart %u of at most %u within %s", next,
+			j->policy.max_restarts, span);
+	else
+		(void)snprintf(ret, WHY_NOT_SIZE, "restart %u of at most %u", next,
+			j->policy.max_restarts);
+}
+
+static bool add_against(
+	const struct job *j, const struct result *r, uint64_t now_ns, struct text *out)
 {
 	const struct outcome *culprit = result_culprit(r);
-	unsigned max = j->policy.max_restarts;
+	unsigned max = j->policy.max_restarts, futile = restart_is_futile(j, r);
 
 	if (j->asked.kind != CAUSE_NONE && !is_hang(j, &j->asked))
 		text_add(out, "the job was asked to end");
 	else if (add_missing_node(j, out))
 		return true;
-	else if (counted(j) >= max)
-		text_add(out, "the limit is reached");
+	else if (futile)
+		add_futile(j, futile, out);
+	else if (restarts_counted(j, now_ns) >= max)
+		add_limit(j, out);
 	else if (is_hang(j, &r->cause))
 		return false;
 	else if (!culprit)
 		text_add(out, "it is not known which worker failed");
 	else
 		return add_against_ending(&j->policy, &culprit->end, out) ||
-			add_against_uptime(j, culprit, out);
+			add_against_repeat(j, out) || add_against_uptime(j, culprit, out);
 	return true;
 }
 
-bool restart_is_due(const struct job *j, const struct result *r, char why[WHY_NOT_SIZE])
+bool restart_is_due(
+	const struct job *j, const struct result *r, uint64_t now_ns, char why[WHY_NOT_SIZE])
 {
 	struct text text = { 0 };
 	bool due;
@@ -154,7 +236,7 @@ bool restart_is_due(const struct job *j, const struct result *r, char why[WHY_NO
 			!is_hang(j, &r->cause)))
 		return false; /* nobody expects one */
 	else
-		due = !add_against(j, r, &text);
+		due = !add_against(j, r, now_ns, &text);
 	(void)snprintf(why, WHY_NOT_SIZE, "%s", text_string(&text));
 	text_done(&text);
 	return due;

@@ -373,6 +373,9 @@ void verdict_make(const struct result *r, struct verdict *ret)
 		.unsure = r->unsure };
 	if (!ret->well)
 		add_cause(r, &text);
+	if (r->cause.futile)
+		text_printf(&text, "; %u attempt%s in a row ended without a new step",
+			r->cause.futile, r->cause.futile == 1 ? "" : "s");
 	(void)snprintf(ret->text, sizeof ret->text, "%s", text_string(&text));
 	text_done(&text);
 }

@@ -6,6 +6,7 @@
 #include "common/text.h"
 #include "common/utc.h"
 #include "daemon/job/ending.h"
+#include "daemon/job/job_end.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/outcome_json.h"
 
@@ -95,10 +96,21 @@ static void add_node_lost(struct json *j, const struct event *e)
 	json_string(j, "detail", e->other.detail);
 }
 
+/* Why; "no" is in the verdict. */
+static void add_decision(struct json *j, const struct history *h)
+{
+	unsigned count = history_count(h);
+
+	json_string(j, "decision", "restart");
+	json_string(j, "reason", count ? history_nth(h, count - 1)->reason : NULL);
+}
+
 static void add_restart(struct json *j, const struct event *e)
 {
 	json_number(j, "next_attempt", e->restart.attempt);
 	json_decimal(j, "delay_seconds", e->restart.delay_ms, MS_DIGITS);
+	add_decision(j, &e->restart.end->past);
+	json_exclude(j, e->restart.end->verdict.cause.exclude);
 }
 
 static void add_check_started(struct json *j, const struct event *e)
@@ -147,6 +159,14 @@ static void add_verdict(struct json *j, const struct event *e)
 	json_number_if(j, "culprit_rank", culprit != NULL, culprit ? culprit->rank : 0);
 	json_string(j, "cause", e->verdict.cause ? json_cause_word(e->verdict.cause->kind) : NULL);
 	json_exclude(j, e->verdict.cause ? e->verdict.cause->exclude : NULL);
+	if (!e->verdict.why_not || !*e->verdict.why_not) {
+		json_string(j, "restart", NULL);
+		return;
+	}
+	json_object_begin(j, "restart");
+	json_string(j, "decision", "no");
+	json_string(j, "reason", e->verdict.why_not);
+	json_object_end(j);
 }
 
 static void add_job_ended(struct json *j, const struct event *e)

@@ -113,6 +113,8 @@ struct event {
 			const char *text;
 			const struct outcome *culprit; /* NULL: none, or another node knows */
 			const struct cause *cause;
+			const char
+				*why_not; /* why no restart follows; NULL, "": none was awaited */
 		} verdict;
 		struct {
 			int exit_code;

@@ -132,6 +132,7 @@ static struct report_input input_of(
 		.asked_restarts = end->asked_restarts,
 		.restart_asked = end->restart_asked,
 		.why_not = end->why_not,
+		.past = &end->past,
 		.waiting = end->waiting,
 		.waiting_count = end->waiting_count,
 		.uid = geteuid(),

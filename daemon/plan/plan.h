@@ -142,6 +142,8 @@ struct plan {
 	unsigned max_restarts;
 	uint64_t restart_delay_ms, restart_min_uptime_ms;
 	const char *restart_on, *no_restart_on; /* for ends_contain(); NULL: not given */
+	uint64_t restart_window_ms;             /* 0: all restarts count */
+	unsigned no_progress_restarts;          /* 0: none are too many */
 	enum store_host store;
 	const char *store_from, *torch_version; /* torch_version NULL: not known */
 	uint64_t join_timeout_ms, node_timeout_ms;

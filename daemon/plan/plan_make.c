@@ -217,6 +217,8 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.restart_min_uptime_ms = settings_number(s, SET_RESTART_MIN_UPTIME),
 		.restart_on = settings_text(s, SET_RESTART_ON),
 		.no_restart_on = settings_text(s, SET_NO_RESTART_ON),
+		.restart_window_ms = settings_number(s, SET_RESTART_WINDOW),
+		.no_progress_restarts = (unsigned)settings_number(s, SET_NO_PROGRESS_RESTARTS),
 		.join_timeout_ms = settings_number(s, SET_JOIN_TIMEOUT),
 		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
 		.lifeline_mark = launcher_mark(t->launcher, facts->env),

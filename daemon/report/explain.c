@@ -118,13 +118,21 @@ const char *explain_control(const struct control *c, struct arena *a)
 	return "none";
 }
 
-/* "3", "3, the first after 5 s" */
+/* "3", "3 within 3600 s, the first after 5 s; 2 without a new step end the job" */
 static const char *restarts_shown(const struct plan *p, struct arena *a)
 {
-	if (p->restart_delay_ms == 0)
-		return number(a, p->max_restarts);
-	return arena_printf(a, "%u, the first after %s s", p->max_restarts,
-		num_seconds(p->restart_delay_ms).text);
+	const char *shown = number(a, p->max_restarts);
+
+	if (p->restart_window_ms)
+		shown = arena_printf(
+			a, "%s within %s s", shown, num_seconds(p->restart_window_ms).text);
+	if (p->restart_delay_ms)
+		shown = arena_printf(a, "%s, the first after %s s", shown,
+			num_seconds(p->restart_delay_ms).text);
+	if (p->no_progress_restarts)
+		shown = arena_printf(a, "%s; %u attempts without a new step end the job", shown,
+			p->no_progress_restarts);
+	return shown;
 }
 
 static void add_output(const struct explained *e, struct arena *a, struct fact_list *t)

@@ -7,6 +7,7 @@
 #include "common/arena.h"
 #include "common/text.h"
 #include "daemon/job/ending.h"
+#include "daemon/job/history.h"
 #include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
@@ -163,6 +164,33 @@ static void add_restarts(const struct report_input *in, struct text *out)
 	text_add(out, "\n");
 }
 
+/* "same place: node 1 (gpu07) was the first to fail in 2 of 3 attempts; exclude: gpu07" */
+static void add_same_place(const struct report_input *in, const char *level, struct text *out)
+{
+	const struct result *r = in->result;
+	struct text place = { 0 };
+
+	if (in->past && r->cause.kind == CAUSE_FAILURE && r->nodes &&
+		history_place_add(in->past, r->nodes, r->node_count, r->count, &place)) {
+		text_printf(out, "launchd: %s: same place: %s", level, text_string(&place));
+		if (r->cause.exclude)
+			text_printf(out, "; exclude: %s", r->cause.exclude);
+		text_add(out, "\n");
+	}
+	text_done(&place);
+}
+
+/* "restart 1 of at most 3", "restart 3 of at most 10 within 24 h 00 min" */
+static void add_which(const struct report_input *in, struct text *out)
+{
+	unsigned count = in->past ? history_count(in->past) : 0;
+
+	if (count > 0)
+		text_add(out, history_nth(in->past, count - 1)->reason);
+	else
+		text_printf(out, "restart %u of at most %u", counted(in) + 1, in->max_restarts);
+}
+
 /* A cause other than a worker's failure: "root cause: launchd received SIGTERM on gpu07 (node 1)
  * from pid 812 (bash, uid 1000) after 12.3 s" */
 static void add_cause(const struct report_input *in, struct text *out)
@@ -308,6 +336,7 @@ void report_text(const struct report_input *in, struct text *out)
 		add_cause(in, out);
 	if (!well) {
 		add_restarts(in, out);
+		add_same_place(in, "error", out);
 		others_add(in, out);
 		nodes_missing_add(in, out);
 		waiting_add(in, out);
@@ -355,10 +384,10 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 		text_add(out, "; ");
 	}
 	if (in->restart_asked)
-		text_add(out, "the next attempt starts ");
+		text_add(out, "the next attempt");
 	else
-		text_printf(
-			out, "restart %u of at most %u starts ", counted(in) + 1, in->max_restarts);
+		add_which(in, out);
+	text_add(out, " starts ");
 	if (delay_ms) {
 		text_add(out, "in ");
 		span_add(out, 0, delay_ms * NS_PER_MS);
@@ -372,4 +401,5 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 		said_add_log(in, "warning", out);
 	if (failed)
 		add_together(r, out);
+	add_same_place(in, "warning", out);
 }

@@ -10,6 +10,7 @@
 #include "common/signame.h"
 #include "common/text.h"
 #include "daemon/job/ending.h"
+#include "daemon/job/history.h"
 #include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
@@ -101,6 +102,44 @@ static void add_cause(const struct report_input *in, struct json *j)
 	json_sender(j, c->kind == CAUSE_SIGNAL ? &c->sender : &nobody);
 	json_exclude(j, c->exclude);
 	json_object_end(j);
+}
+
+static void add_past(const struct report_input *in, const struct past_attempt *p, struct json *j)
+{
+	json_object_begin(j, NULL);
+	json_number(j, "attempt", p->attempt);
+	json_string(j, "cause", json_cause_word(p->cause));
+	if (p->has_culprit) {
+		json_object_begin(j, "culprit");
+		json_number(j, "rank", p->rank);
+		json_number(j, "local_rank", p->local_rank);
+		json_number(j, "node", node_rank_of(in, p->node));
+		json_string(j, "exception", or_null(p->site.text));
+		json_object_end(j);
+	} else {
+		json_string(j, "culprit", NULL);
+	}
+	json_number_if(j, "step", p->has_step, (long long)p->step);
+	json_seconds(j, "seconds", p->started_ns, p->ended_ns);
+	json_string(j, "decision", p->restarts ? "restart" : "no");
+	json_string(j, "reason", or_null(p->reason));
+	json_object_end(j);
+}
+
+/* What became of each attempt, and whether another one followed. */
+static void add_restarts(const struct report_input *in, struct json *j)
+{
+	struct text place = { 0 };
+	const struct result *r = in->result;
+
+	json_array_begin(j, "restarts");
+	for (unsigned i = 0; in->past && i < history_count(in->past); i++)
+		add_past(in, history_nth(in->past, i), j);
+	json_array_end(j);
+	if (in->past && r->nodes)
+		(void)history_place_add(in->past, r->nodes, r->node_count, r->count, &place);
+	json_string(j, "same_place", or_null(text_string(&place)));
+	text_done(&place);
 }
 
 static void add_record(const struct error_record *e, struct json *j)
@@ -255,6 +294,7 @@ void report_json(const struct report_input *in, struct text *out)
 	add_job(in, &j);
 	add_cause(in, &j);
 	add_culprit(in, &j);
+	add_restarts(in, &j);
 	add_nodes(in, &j);
 	json_array_begin(&j, "workers");
 	for (size_t i = 0; i < r->count; i++)

@@ -218,8 +218,8 @@ static void on_over(void *owner, const struct job_end *end)
 	bus_emit(r->in->bus,
 		&(struct event){
 			.kind = EVENT_VERDICT,
-			.verdict = { v->attempt, v->exit_code, v->text, culprit_of(end),
-				&v->cause },
+			.verdict = { v->attempt, v->exit_code, v->text, culprit_of(end), &v->cause,
+				end->why_not },
 		});
 	if (r->shared && end->verdict.exit_code)
 		guard_set_code_if_killed(r->in->guard, end->verdict.exit_code, false);

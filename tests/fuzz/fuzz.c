@@ -146,6 +146,9 @@ static void check_value(const struct setting_row *row, const struct value *v)
 	case KIND_ENDS:
 		PROMISE(ends_check(v->text) == 0);
 		break;
+	case KIND_ENDS_OR_REPEAT:
+		PROMISE(ends_or_repeat_check(v->text) == 0);
+		break;
 	case KIND_TEXT_OR_NONE:
 	case KIND_CONF:
 	case KIND_ARGS:

@@ -174,7 +174,7 @@ def test_every_setting_has_its_key(dry, launch, place):
              'nccl_socket_ifname': 'lo', 'only-rank': '0', 'wrap': '/bin/true', 'wrap-ranks': '0',
              'on-signal': 'USR1=ignore', 'report': 'report.json', 'control-port': '29501',
              'key-file': 'key', 'interface': 'lo', 'store': 'rank0', 'restart-on': '1-9',
-             'no-restart-on': 'SIGKILL', 'log-dir': 'logs', 'events': 'fd:1', 'script': '/bin/true',
+             'no-restart-on': 'SIGKILL', 'post-attempt': '/bin/true', 'log-dir': 'logs', 'events': 'fd:1', 'script': '/bin/true',
              'metrics-file': 'metrics.prom', 'metrics-listen': '127.0.0.1:9400',
              'ctl-socket': 'none', 'job-name': 'train', 'cluster-nodes': 'localhost', 'check-gpus': '8',
              'check-gpu-uuids': 'GPU-1,GPU-2', 'check-command': '/bin/true', 'check-nvlinks': '18',

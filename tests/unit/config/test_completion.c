@@ -20,7 +20,7 @@ static const struct row {
 		"|--max_restarts|--max-restarts|", false },
 	{ "bash: a letter beside its flag", help_bash, "|--redirects|-r|", false },
 	{ "bash: files for a setting that is one", help_bash,
-		"--mpirun_hostfile|--mpirun-hostfile|--key_file|--key-file|--python|--report|--config|--check)",
+		"--mpirun_hostfile|--mpirun-hostfile|--key_file|--key-file|--python|--",
 		false },
 	{ "bash: a flag takes no word behind it", help_bash, "|--standalone|", true },
 	{ "bash: a value that may be left out is no word behind it", help_bash, "--dry-run|",

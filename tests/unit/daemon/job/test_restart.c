@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "common/arena.h"
 #include "daemon/job/restart.h"
 
 static void test_delay(void **state)
@@ -30,7 +33,7 @@ static void test_delay(void **state)
 			.asked_restarts = delays[i].asked_before,
 			.restart.kind = delays[i].restart };
 
-		assert_int_equal(restart_delay_ms(&j), delays[i].ms);
+		assert_int_equal(restart_delay_ms(&j, 0), delays[i].ms);
 	}
 }
 
@@ -43,6 +46,10 @@ static const struct row {
 	enum node_state other;
 	enum cause_kind kind, asked, restart;
 	unsigned asked_before;
+	unsigned idle;         /* failed attempts in a row without a new step */
+	uint64_t best_step;    /* 0: there never was one */
+	unsigned restarts_ago; /* so many restarts that counted, one each second until now */
+	const char *site, *site_before;
 } rows[] = {
 	{ "a failure", NULL, { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0 },
 	{ "no restarts are wanted", "", { .max_restarts = 0 }, { ENDED_EXIT, 2, false },
@@ -124,15 +131,75 @@ static const struct row {
 		{ ENDED_EXIT, 2, false }, .attempt = 2, .asked_before = 2 },
 	{ "the limit, with two that do not count", "the limit is reached", { .max_restarts = 1 },
 		{ ENDED_EXIT, 2, false }, .attempt = 3, .asked_before = 2 },
+	{ "a window that has room again", NULL, { .max_restarts = 3, .window_ms = 3000 },
+		{ ENDED_EXIT, 2, false }, .attempt = 9, .restarts_ago = 2 },
+	{ "a window that is full", "the limit is reached: 3 within 3.00 s",
+		{ .max_restarts = 3, .window_ms = 3000 }, { ENDED_EXIT, 2, false }, .attempt = 9,
+		.restarts_ago = 9 },
+	{ "a window that forgets the first", NULL, { .max_restarts = 4, .window_ms = 2900 },
+		{ ENDED_EXIT, 2, false }, .attempt = 9, .restarts_ago = 9 },
+	{ "no progress, but not often enough", NULL, { .max_restarts = 9, .no_progress = 3 },
+		{ ENDED_EXIT, 2, false }, .attempt = 2, .idle = 2 },
+	{ "no progress, too often",
+		"3 attempts in a row ended without a new step (the best is 1200): --no-progress-restarts",
+		{ .max_restarts = 9, .no_progress = 3 }, { ENDED_EXIT, 2, false }, .attempt = 2,
+		.idle = 3, .best_step = 1200 },
+	{ "not a step, at the limit",
+		"1 attempt in a row ended without a new step (there never was one): --no-progress-restarts",
+		{ .max_restarts = 1, .no_progress = 1 }, { ENDED_EXIT, 2, false }, .attempt = 1,
+		.idle = 1 },
+	{ "hangs without progress",
+		"2 attempts in a row ended without a new step (there never was one): --no-progress-restarts",
+		{ .max_restarts = 9, .hangs = true, .no_progress = 2 }, { ENDED_EXIT, 2, false },
+		.kind = CAUSE_HANG, .asked = CAUSE_HANG, .idle = 2 },
+	{ "no progress, and a request to end", "the job was asked to end",
+		{ .max_restarts = 9, .no_progress = 2 }, { ENDED_EXIT, 2, false }, .idle = 2,
+		.asked = CAUSE_SIGNAL },
+	{ "no progress, and somebody asks for another attempt", NULL,
+		{ .max_restarts = 9, .no_progress = 2 }, { ENDED_EXIT, 2, false }, .idle = 2,
+		.restart = CAUSE_RESTART },
+	{ "the same exception, of which nobody says that it is in the way", NULL,
+		{ .max_restarts = 9, .not_on = "3" }, { ENDED_EXIT, 1, false },
+		.site = "E at a.py:1", .site_before = "E at a.py:1" },
+	{ "the same exception", "E at a.py:1, as in attempt 4, and repeat is in --no-restart-on",
+		{ .max_restarts = 9, .not_on = "3,repeat" }, { ENDED_EXIT, 1, false }, .attempt = 5,
+		.site = "E at a.py:1", .site_before = "E at a.py:1" },
+	{ "the same exception from another line", NULL, { .max_restarts = 9, .not_on = "repeat" },
+		{ ENDED_EXIT, 1, false }, .site = "E at a.py:1", .site_before = "E at a.py:2" },
+	{ "twice an end of which nothing is known", NULL, { .max_restarts = 9, .not_on = "repeat" },
+		{ ENDED_EXIT, 1, false }, .site = "", .site_before = "" },
 };
+
+enum { NOW_S = 100, NS_PER_S = 1000000000 };
+
+static void remember(const struct row *row, struct history *h, struct arena *arena)
+{
+	const char *const sites[] = { row->site_before, row->site };
+
+	for (unsigned i = 0; i < 2 && row->site; i++) {
+		struct past_attempt p = {
+			.attempt = row->attempt + i - 1, .cause = CAUSE_FAILURE, .has_culprit = true
+		};
+
+		(void)snprintf(p.site.text, sizeof p.site.text, "%s", sites[i]);
+		assert_non_null(history_add(h, &p, arena));
+	}
+	for (unsigned i = 0; i < row->restarts_ago; i++)
+		history_note_restart(
+			h, (uint64_t)(NOW_S + i + 1 - row->restarts_ago) * NS_PER_S, 0, arena);
+	h->idle = row->idle;
+	h->any_step = row->best_step > 0;
+	h->best_step = row->best_step;
+}
 
 static void test_restart(void **state)
 {
 	const struct row *row = *state;
+	struct arena arena = { 0 };
 	const struct outcome o = { .rank = 3, .end = row->end, .ended_ns = 1800000000 };
 	struct job_node nodes[2] = { { .state = NODE_ENDED },
 		{ .state = row->other ? row->other : NODE_ENDED } };
-	const struct job j = { .nnodes = 2,
+	struct job j = { .nnodes = 2,
 		.attempt = row->attempt,
 		.policy = row->policy,
 		.nodes = nodes,
@@ -145,8 +212,11 @@ static void test_restart(void **state)
 
 	if (row->kind == CAUSE_NONE || row->kind == CAUSE_FAILURE)
 		r.cause = cause_of_failure(&o);
-	assert_int_equal(restart_is_due(&j, &r, why), row->why == NULL);
+	remember(row, &j.past, &arena);
+	assert_int_equal(restart_is_due(&j, &r, (uint64_t)NOW_S * NS_PER_S, why), row->why == NULL);
 	assert_string_equal(why, row->why ? row->why : "");
+	assert_int_equal(restart_is_futile(&j, &r) > 0, strstr(why, "without a new step") != NULL);
+	arena_done(&arena);
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 
 #include "common/text.h"
 #include "daemon/job/ending.h"
+#include "daemon/job/job_end.h"
 #include "daemon/observe/event.h"
 #include "daemon/plan/plan.h"
 #include "tests/unit/json.h"
@@ -82,6 +83,12 @@ static const struct cause by_loss = { .kind = CAUSE_NODE_LOST, .node = 3, .detai
 
 #define WORKER(rank, local, attempt) \
 	"\"rank\":" rank ",\"local_rank\":" local ",\"attempt\":" attempt ",\"pid\":4711"
+
+static struct past_attempt past[] = { { .reason = "restart 1 of at most 3" },
+	{ .attempt = 1, .reason = "restart 2 of at most 3" } };
+static const struct job_end failed_twice = { .verdict.cause = { .kind = CAUSE_FAILURE,
+						     .exclude = "gpu07" },
+	.past = { .at = past, .total = 2 } };
 
 /* clang-format off */
 static const struct row {
@@ -173,15 +180,19 @@ static const struct row {
 		HEAD("node_joined") "\"node_rank\":3,\"name\":\"gpu\\\\07\"" },
 	{ "node_lost", { EVENT_NODE_LOST, S(5), .other = { 3, "", "silent for 10.0 s" } },
 		HEAD("node_lost") "\"node_rank\":3,\"name\":\"\",\"detail\":\"silent for 10.0 s\"" },
-	{ "restart", { EVENT_RESTART, S(5), .restart = { 2, 10500, NULL } },
-		HEAD("restart") "\"next_attempt\":2,\"delay_seconds\":10.500" },
-	{ "verdict", { EVENT_VERDICT, S(5), .verdict = { 1, 7, "root cause: \x1b", &failed, NULL } },
+	{ "restart", { EVENT_RESTART, S(5), .restart = { 2, 10500, &failed_twice } },
+		HEAD("restart") "\"next_attempt\":2,\"delay_seconds\":10.500,\"decision\":\"restart\","
+		"\"reason\":\"restart 2 of at most 3\",\"exclude\":[\"gpu07\"]" },
+	{ "verdict", { EVENT_VERDICT, S(5),
+			.verdict = { 1, 7, "root cause: \x1b", &failed, NULL, "the \"limit\"" } },
 		HEAD("verdict") "\"attempt\":1,\"exit_code\":7,"
 		"\"text\":\"root cause: \\u001b\",\"culprit_rank\":17,"
-		"\"cause\":null,\"exclude\":null" },
-	{ "verdict on bad nodes", { EVENT_VERDICT, S(5), .verdict = { 0, 122, "bad", NULL, &by_bad } },
+		"\"cause\":null,\"exclude\":null,"
+		"\"restart\":{\"decision\":\"no\",\"reason\":\"the \\\"limit\\\"\"}" },
+	{ "verdict on bad nodes", { EVENT_VERDICT, S(5), .verdict = { 0, 122, "bad", NULL, &by_bad, NULL } },
 		HEAD("verdict") "\"attempt\":0,\"exit_code\":122,\"text\":\"bad\",\"culprit_rank\":null,"
-		"\"cause\":\"bad_node\",\"exclude\":[\"gpu07\",\"gpu\\\"12\"]" },
+		"\"cause\":\"bad_node\",\"exclude\":[\"gpu07\",\"gpu\\\"12\"],"
+		"\"restart\":null" },
 	{ "check_started", { EVENT_CHECK_STARTED, S(5), .check_started = { 1, "quick, links", 28500 } },
 		HEAD("check_started") "\"attempt\":1,\"phases\":\"quick, links\",\"limit_seconds\":28.500" },
 	{ "check_ended", { EVENT_CHECK_ENDED, S(5), .check_ended = { 1, 4, 1, 2, 1250000000, "gpu07" } },
@@ -203,9 +214,9 @@ static const struct row {
 	{ "check_ended well", { EVENT_CHECK_ENDED, S(5), .check_ended = { 0, 4, 0, 0, 0, NULL } },
 		HEAD("check_ended") "\"attempt\":0,\"nodes\":4,\"bad\":0,\"unknown\":0,\"seconds\":0.000,"
 		"\"exclude\":null" },
-	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL, NULL } },
+	{ "verdict without a culprit", { EVENT_VERDICT, S(5), .verdict = { 0, 0, "well", NULL, NULL, "" } },
 		HEAD("verdict") "\"attempt\":0,\"exit_code\":0,\"text\":\"well\","
-		"\"culprit_rank\":null,\"cause\":null,\"exclude\":null" },
+		"\"culprit_rank\":null,\"cause\":null,\"exclude\":null,\"restart\":null" },
 	{ "job_ended", { EVENT_JOB_ENDED, S(5), .job_ended = { 139, NULL } },
 		HEAD("job_ended") "\"exit_code\":139" },
 };

@@ -9,6 +9,7 @@
 
 #include "common/text.h"
 #include "daemon/job/ending.h"
+#include "daemon/job/history.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
 #include "daemon/report/report.h"
@@ -101,6 +102,19 @@ static const struct json_row {
 	  "  {\"pid\":72,\"uid\":0,\"state\":\"?\",\"command\":\"su\\u000ado\",\"node\":2}" },
 };
 
+static struct past_attempt attempts[] = {
+	{ .cause = CAUSE_FAILURE, .has_culprit = true, .rank = 5, .local_rank = 1, .node = 1,
+	  .site.text = "E at \"a.py\":3", .started_ns = S(1), .ended_ns = S(4), .has_step = true,
+	  .step = 1200, .restarts = true, .reason = "restart 1 of at most 1" },
+	{ .attempt = 1, .cause = CAUSE_HANG, .started_ns = S(4), .ended_ns = S(5) },
+};
+static struct past_attempt same[] = {
+	{ .cause = CAUSE_FAILURE, .has_culprit = true, .local_rank = 1, .node = 1 },
+	{ .attempt = 1, .cause = CAUSE_FAILURE, .has_culprit = true, .local_rank = 1, .node = 1 },
+};
+static const struct history past = { .at = attempts, .total = 2 };
+static const struct history place = { .at = same, .total = 2 };
+
 /* On several nodes, or on one of them. */
 static const struct several_row {
 	struct json_row row;
@@ -154,6 +168,21 @@ static const struct several_row {
 	  "\"max_restarts\":3,\"no_restart\":\"too \\\"soon\\\"\",\n" },
 	  { .verdict = "root cause: SIGKILL", .verdict_code = 9, .attempt = 1, .max_restarts = 3,
 	    .why_not = "too \"soon\"" } },
+	{ { "its attempts",
+	  { { .rank = 5, .node = 1 } }, 1, 0, { .cause.kind = CAUSE_FAILURE, SEVERAL }, NULL,
+	  "\"restarts\":["
+	  "{\"attempt\":0,\"cause\":\"failure\",\"culprit\":{\"rank\":5,\"local_rank\":1,"
+	  "\"node\":1,\"exception\":\"E at \\\"a.py\\\":3\"},\"step\":1200,\"seconds\":3.000000,"
+	  "\"decision\":\"restart\",\"reason\":\"restart 1 of at most 1\"},"
+	  "{\"attempt\":1,\"cause\":\"hang\",\"culprit\":null,\"step\":null,\"seconds\":1.000000,"
+	  "\"decision\":\"no\",\"reason\":null}],\"same_place\":null" },
+	  { .verdict = "x", .past = &past } },
+	{ { "a place that failed twice",
+	  { { .rank = 5, .node = 1 }, { .rank = 6 } }, 2, 0,
+	  { .cause.kind = CAUSE_FAILURE, SEVERAL }, NULL,
+	  "\"same_place\":\"node 1 (gpu\\\"7) was the first to fail in 2 of 2 attempts, local rank 1 "
+	  "each time\"" },
+	  { .verdict = "x", .past = &place } },
 	{ { "the job's exit code on another node, whose own workers ended with 0",
 	  { { .pid = 10, .end = { ENDED_EXIT, 0, false } } }, 1, -1, { STARTED, .ended_ns = S(2) },
 	  NULL, "\"seconds\":1.000000,\"exit_code\":9}" },
@@ -296,6 +325,7 @@ static void test_whole(void **state)
 		"\"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\","
 		"\"hint\":null,\"error_file\":null,"
 		"\"last_lines\":null,\"log\":null},\n"
+		" \"restarts\":[],\n \"same_place\":null,\n"
 		" \"nodes\":[\n"
 		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,\"lost_unsure\":false,"
 		"\"clock_error_seconds\":0.000000}],\n"
