@@ -56,6 +56,10 @@ static void set_defaults(const struct settings *s, struct reactions *ret)
 	ret->of[SIGCONT].kind = REACTION_RESUME;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		ret->of[ends[i]].kind = REACTION_END;
+	if (settings_given(s, SET_REQUEUE_EXIT_CODE)) {
+		ret->of[SIGTERM].kind = REACTION_PREEMPT;
+		ret->of[SIGTERM].from = settings_where(s, SET_REQUEUE_EXIT_CODE);
+	}
 }
 
 static int find_signal(const char *where, const char *name, size_t len, struct failure *why)
@@ -95,7 +99,7 @@ static int add_ending(const struct settings *s, struct reactions *r, struct fail
 			return signal;
 		if (signal == SIGCONT)
 			return refuse_cont(where, why);
-		if (r->of[signal].kind != REACTION_END) {
+		if (!reaction_ends(&r->of[signal])) {
 			r->of[signal].kind = REACTION_END;
 			r->of[signal].from = where;
 		}
@@ -103,7 +107,7 @@ static int add_ending(const struct settings *s, struct reactions *r, struct fail
 	return 0;
 }
 
-/* "forward", "forward:600", "stop", "stop:5", "restart", "ignore" */
+/* "forward", "forward:600", "stop", "stop:5", "preempt", "preempt:100", "restart", "ignore" */
 static int parse_action(const char *text, size_t len, struct reaction *ret)
 {
 	const char *colon = memchr(text, ':', len);
@@ -114,6 +118,8 @@ static int parse_action(const char *text, size_t len, struct reaction *ret)
 		ret->kind = colon ? REACTION_END : REACTION_FORWARD;
 	else if (word == 4 && strncmp(text, "stop", word) == 0)
 		ret->kind = REACTION_STOP;
+	else if (word == 7 && strncmp(text, "preempt", word) == 0)
+		ret->kind = REACTION_PREEMPT;
 	else if (word == 7 && strncmp(text, "restart", word) == 0 && !colon)
 		ret->kind = REACTION_RESTART;
 	else if (word == 6 && strncmp(text, "ignore", word) == 0 && !colon)
@@ -153,7 +159,7 @@ static int put_action(
 	if (parse_action(equals + 1, len - name - 1, &now) < 0)
 		return failure_usage(why,
 			"%s: \"%.*s\" is not an action: use forward, forward:SECONDS, stop, "
-			"stop:SECONDS, restart, reopen or ignore",
+			"stop:SECONDS, preempt, preempt:SECONDS, restart, reopen or ignore",
 			where, (int)len, word);
 	if (signal == SIGCONT && now.kind != REACTION_FORWARD)
 		return refuse_cont(where, why);
@@ -161,6 +167,15 @@ static int put_action(
 		now.kind = REACTION_RESUME;
 	*to = now;
 	return 0;
+}
+
+static int find_preempt(const struct settings *s, struct reactions *r, struct failure *why)
+{
+	const char *name = settings_text(s, SET_PREEMPT_SIGNAL);
+	int signal = find_signal(settings_where(s, SET_PREEMPT_SIGNAL), name, strlen(name), why);
+
+	r->preempt = signal;
+	return signal < 0 ? signal : 0;
 }
 
 int reactions_make(const struct settings *s, struct reactions *ret, struct failure *why)
@@ -171,6 +186,8 @@ int reactions_make(const struct settings *s, struct reactions *ret, struct failu
 
 	set_defaults(s, &r);
 	rc = add_ending(s, &r, why);
+	if (rc == 0)
+		rc = find_preempt(s, &r, why);
 	while (rc == 0 && list && *list) {
 		const char *word;
 		size_t len = list_next(&list, &word);
@@ -195,8 +212,14 @@ static const struct {
 	[REACTION_RESUME] = { "resume workers that were stopped", "resume", false },
 	[REACTION_END] = { "forward, and end the job", "forward", true },
 	[REACTION_STOP] = { "send SIGTERM, and end the job", "stop", true },
+	[REACTION_PREEMPT] = { "tell workers of a preemption, and end", "preempt", true },
 	[REACTION_RESTART] = { "send SIGTERM, and restart the job", "restart", false },
 };
+
+bool reaction_ends(const struct reaction *r)
+{
+	return r->kind == REACTION_END || r->kind == REACTION_STOP || r->kind == REACTION_PREEMPT;
+}
 
 const char *reaction_word(enum reaction_kind kind)
 {

@@ -20,12 +20,13 @@ enum reaction_kind {
 	REACTION_END,     /* to every worker, and the job ends: a grace begins */
 	REACTION_STOP,    /* workers get SIGTERM whatever came, and the job ends */
 	REACTION_RESTART, /* likewise, and another attempt follows */
+	REACTION_PREEMPT, /* to every worker what tells of a preemption, and the job ends */
 };
 
 struct reaction {
 	enum reaction_kind kind;
 	bool named;        /* by --on-signal: counts even where the signal was ignored on entry */
-	uint64_t grace_ms; /* REACTION_END, REACTION_STOP, REACTION_RESTART */
+	uint64_t grace_ms; /* REACTION_END, REACTION_STOP, REACTION_RESTART, REACTION_PREEMPT */
 	const char *from;  /* who says so; NULL: REACTION_NONE */
 };
 
@@ -34,10 +35,16 @@ enum { REACTION_SIGNALS = 65 };
 
 struct reactions {
 	struct reaction of[REACTION_SIGNALS]; /* by signal, from 1 */
+	int preempt; /* the signal that tells workers of a preemption: --preempt-signal */
 };
 
-/* Puts the defaults, --signals-to-handle and --on-signal together. -EINVAL with a sentence: an
- * unknown signal or action, a signal that can't be taken, one named twice, another use of CONT. */
+/* Whether it ends the job. */
+bool reaction_ends(const struct reaction *r);
+
+/* Puts the defaults, --signals-to-handle, --on-signal and --preempt-signal together. Where
+ * --requeue-exit-code is given TERM means preemption: so batch systems announce it. -EINVAL with a
+ * sentence: an unknown signal or action, a signal that can't be taken, one named twice, another use
+ * of CONT. */
 int reactions_make(const struct settings *s, struct reactions *ret, struct failure *why);
 
 /* What follows the signal, for people: "forward, and end the job". "": REACTION_NONE. */

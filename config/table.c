@@ -560,7 +560,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "SIGNAL=ACTION[,...]",
 		.help = "What to do with a signal: forward (pass it on, the job continues), "
 			"forward:SECONDS (pass it on, the job ends within that time), "
-			"stop[:SECONDS] (SIGTERM to the workers, the job ends), restart (SIGTERM to "
+			"stop[:SECONDS] (SIGTERM to the workers, the job ends), preempt[:SECONDS] "
+			"(--preempt-signal to the workers, the job ends with --requeue-exit-code), "
+			"restart (SIGTERM to "
 			"the workers, and the job starts again, whatever --max-restarts says), "
 			"reopen (reopen log files by their names, as logrotate needs it) or ignore. SIGNAL is a "
 			"name (TERM, SIGUSR1, RTMIN+1) or a number." },
@@ -581,6 +583,21 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "SECONDS", .by_default = "0", .max = 31536000,
 		.help = "End the job, with exit code 124, when it has run for this long; 0: no "
 			"limit." },
+	[SET_PREEMPT_WATCH] = { .flag = "preempt-watch", .kind = KIND_TEXT, .group = GROUP_END,
+		.metavar = "COMMAND",
+		.help = "Run this on every node while the job runs, split into words as --wrap is: "
+			"when it exits with 0 the node is about to be preempted, and the number that "
+			"it has printed is how many seconds are left. Workers then get "
+			"--preempt-signal, and SIGKILL when that time is over." },
+	[SET_PREEMPT_SIGNAL] = { .flag = "preempt-signal", .kind = KIND_TEXT, .group = GROUP_END,
+		.metavar = "SIGNAL", .by_default = "SIGTERM",
+		.help = "The signal that tells workers of a preemption: a name (SIGTERM, USR1) or a "
+			"number." },
+	[SET_REQUEUE_EXIT_CODE] = { .flag = "requeue-exit-code", .kind = KIND_COUNT,
+		.group = GROUP_END, .metavar = "N", .by_default = "75", .min = 1, .max = 255,
+		.help = "Exit code of a job that was preempted, by which a batch script or system "
+			"knows that it is to run again. If it is given, SIGTERM to launchd counts as "
+			"a preemption, too." },
 	[SET_UNFINISHED_NOTE] = { .flag = "unfinished-note", .kind = KIND_SECONDS,
 		.group = GROUP_END, .metavar = "SECONDS", .by_default = "60", .max = 31536000,
 		.help = "Say which ranks are still running this long after the first one exited "

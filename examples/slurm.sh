@@ -15,12 +15,12 @@
 
 # - Slurm sends SIGTERM when it preempts or cancels the job; training then has KillWait (30 s unless
 #   slurm.conf says another number) for its checkpoint.
-# - At SIGUSR1 launchd sends the workers SIGTERM, too, but they have 100 s.
+# - At SIGUSR1 launchd sends the workers SIGTERM, too (or what --preempt-signal says), but they have 100 s.
 # - Without "--mpi=pmix" launchers meet at the step's first host; then give them a key (LAUNCHD_KEY).
-srun --mpi=pmix launchd --nproc_per_node gpu --use_env --on-signal USR1=stop:100 \
+srun --mpi=pmix launchd --nproc_per_node gpu --use_env --on-signal USR1=preempt:100 \
 	train_ddp.py --checkpoint checkpoint.pt "$@"
 code=$?
 
-# 138 is 128 + SIGUSR1: the time was over, and a checkpoint is there. Any other failure ends the job.
-[ "$code" -ne 138 ] || scontrol requeue "$SLURM_JOB_ID"
+# 75 asks for it: the time was over, and a checkpoint is there. Any other failure ends the job.
+[ "$code" -ne 75 ] || scontrol requeue "$SLURM_JOB_ID"
 exit "$code"

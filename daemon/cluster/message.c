@@ -251,7 +251,7 @@ static void failed_fields(struct pass *p, struct outcome *o)
 
 static void cause_fields(struct pass *p, struct cause *c)
 {
-	c->kind = small(p, c->kind, CAUSE_HANG);
+	c->kind = small(p, c->kind, CAUSE_PREEMPTED);
 	c->signal = signal_number(p, c->signal);
 	c->sender.pid = process_id(p, c->sender.pid);
 	c->sender.uid = u32(p, c->sender.uid);
@@ -266,9 +266,14 @@ static void cause_fields(struct pass *p, struct cause *c)
 		failed_fields(p, &c->culprit);
 	if (c->kind == CAUSE_BAD_NODE)
 		c->exclude = shown(p, c->exclude, EXCLUDE_MAX);
-	refuse_if(p,
-		c->kind == CAUSE_SIGNAL ? c->signal == 0 :
-					  c->kind != CAUSE_NODE_LOST && c->signal != 0);
+	if (c->kind == CAUSE_PREEMPTED) {
+		c->requeue_code = small(p, c->requeue_code, CODE_MAX);
+		refuse_if(p, c->requeue_code == 0);
+	} else {
+		refuse_if(p,
+			c->kind == CAUSE_SIGNAL ? c->signal == 0 :
+						  c->kind != CAUSE_NODE_LOST && c->signal != 0);
+	}
 }
 
 /* --- the meeting --- */

@@ -236,20 +236,33 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	return arena_failed(arena) ? failure_oom(why) : 0;
 }
 
+/* It is needed on each node. */
+static int watch_find(const struct settings *s, const char *const *env, struct arena *arena,
+	struct wrapper *ret, struct failure *why)
+{
+	int rc = wrapper_find(s, SET_PREEMPT_WATCH, env, arena, ret, why);
+
+	if (rc == 0 && ret->why.code < 0)
+		rc = failure_copy(why, &ret->why);
+	return rc;
+}
+
 int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why)
 {
 	struct program program;
-	struct wrapper wrapper;
+	struct wrapper wrapper, watch;
 	struct facts f;
 
 	if (!failure_go_on(program_find(s, env, arena, &program, why), why) ||
-		!failure_go_on(wrapper_find(s, env, arena, &wrapper, why), why) ||
+		!failure_go_on(wrapper_find(s, SET_WRAP, env, arena, &wrapper, why), why) ||
+		!failure_go_on(watch_find(s, env, arena, &watch, why), why) ||
 		!failure_go_on(allowance_check(s, why), why) ||
 		facts_read_machine(s, env, arena, &f, why) < 0)
 		return why->code;
 	f.program = program;
 	f.wrapper = wrapper;
+	f.preempt_watch = watch;
 	if (!program.path)
 		f.program.path =
 			s->script; /* it was refused, and the plan is no good: see why->all */

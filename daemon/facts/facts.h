@@ -40,7 +40,8 @@ struct facts {
 	int cpus_error;         /* why its binding could not be taken off; 0: it could, or none */
 	struct machine *machine; /* the arena's; NULL: nobody asks for it */
 	struct program program;
-	struct wrapper wrapper;    /* of --wrap */
+	struct wrapper wrapper; /* of --wrap */
+	struct wrapper preempt_watch;
 	const char *torch_version; /* of program; NULL: not known; read only where it counts */
 };
 
@@ -50,9 +51,9 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 
 /* Reads what the settings need to know. -EINVAL, -ENOENT, -EACCES: the script, the Python or the
  * GPUs are not what the settings say (failure.h has the exit codes, and how to hear of the script,
- * the Python and --wrap's command together with what follows), or workers can't have the attributes
- * that are asked for. Changes one thing: a CPU binding by mpirun is taken off this process, as
- * workers would inherit it. */
+ * the Python and the commands of --wrap and --preempt-watch together with what follows), or workers
+ * can't have the attributes that are asked for. Changes one thing: a CPU binding by mpirun is taken
+ * off this process, as workers would inherit it. */
 int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why);
 

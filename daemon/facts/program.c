@@ -255,11 +255,11 @@ int program_find(const struct settings *s, const char *const *env, struct arena 
 	return find_python(s, env, arena, ret, why);
 }
 
-int wrapper_find(const struct settings *s, const char *const *env, struct arena *arena,
-	struct wrapper *ret, struct failure *why)
+int wrapper_find(const struct settings *s, enum setting_id id, const char *const *env,
+	struct arena *arena, struct wrapper *ret, struct failure *why)
 {
-	const char *text = settings_text(s, SET_WRAP);
-	const char *where = settings_where(s, SET_WRAP);
+	const char *text = settings_text(s, id);
+	const char *where = settings_where(s, id);
 	struct wrapper w = { 0 };
 	const char *fault;
 

@@ -6,6 +6,7 @@
 
 #include "common/failure.h"
 #include "common/vec.h"
+#include "config/table.h"
 
 struct arena;
 struct settings;
@@ -18,7 +19,7 @@ struct program {
 			  */
 };
 
-/* The command of --wrap. */
+/* The command of --wrap, or another one. */
 struct wrapper {
 	struct vec words;
 	const char *path;   /* of the first word; NULL: see why */
@@ -40,9 +41,10 @@ int program_search(struct arena *a, const char *const *env, const char *name, co
  * negative errno; *ret only for 0. */
 int program_self(struct arena *a, const char **ret);
 
-/* Splits --wrap into words and looks for the first as for a program; without --wrap, *ret is empty.
+/* Splits a command (--wrap, --preempt-watch) into words and looks for the first as for a program;
+ * without one *ret is empty.
  * -EINVAL: it can't be split, or has no word. */
-int wrapper_find(const struct settings *s, const char *const *env, struct arena *arena,
-	struct wrapper *ret, struct failure *why);
+int wrapper_find(const struct settings *s, enum setting_id id, const char *const *env,
+	struct arena *arena, struct wrapper *ret, struct failure *why);
 
 #endif

@@ -86,6 +86,8 @@ int cause_exit_code(const struct cause *c)
 		return EXIT_BAD_NODE;
 	case CAUSE_HANG:
 		return EXIT_HANG;
+	case CAUSE_PREEMPTED:
+		return (int)c->requeue_code;
 	}
 	__builtin_unreachable();
 }

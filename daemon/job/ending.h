@@ -88,15 +88,17 @@ enum cause_kind {
 	CAUSE_RESTART,   /* somebody asked for another attempt: the job goes on */
 	CAUSE_BAD_NODE,  /* --preflight found nodes bad: no worker was started */
 	CAUSE_HANG,      /* --on-hang stop, restart: cause.detail names class and ranks */
+	CAUSE_PREEMPTED, /* a node is about to be taken away: cause.detail says how soon */
 };
 
 enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
 
 struct cause {
 	enum cause_kind kind;
-	int signal;             /* CAUSE_SIGNAL; NODE_LOST: of which its supervisor died, where all
-				 * nodes know that; 0: not so */
-	struct sender sender;   /* CAUSE_SIGNAL */
+	int signal;           /* CAUSE_SIGNAL; PREEMPTED: that announced it; NODE_LOST: of which its
+			       * supervisor died, where all	   nodes know that; 0: not so */
+	struct sender sender; /* CAUSE_SIGNAL, PREEMPTED */
+	unsigned requeue_code;  /* PREEMPTED: the job's exit code, --requeue-exit-code */
 	struct outcome culprit; /* CAUSE_FAILURE: a copy, as it may be another node's worker */
 	uint64_t at_ns;         /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
 	uint64_t noticed_ns;    /* NODE_LOST: when its loss was seen; it was lost between the two */
@@ -200,7 +202,8 @@ int cause_exit_code(const struct cause *c);
  * --max-runtime, 128 + SIGKILL for a killed guard, 128 + the signal for a killed supervisor that
  * all nodes know of, 128 + SIGHUP for a launcher that has ended or hung up, 128 + SIGTERM for an
  * attempt that was to be followed by another, which could not start, 122 for bad nodes, 123 for
- * attempts without progress, and 0 only if every worker ended with 0. */
+ * attempts without progress, --requeue-exit-code for a preemption, and 0 only if every worker ended
+ * with 0. */
 int result_exit_code(const struct result *r);
 
 /* By how much the times of two outcomes must differ for their order to be sure: on one node what

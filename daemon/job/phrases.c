@@ -70,6 +70,11 @@ uint64_t cause_ns(const struct result *r)
 	return culprit && culprit->ended_ns ? culprit->ended_ns : r->cause.at_ns;
 }
 
+const char *preemption_source(const struct cause *c)
+{
+	return c->signal ? signal_name(c->signal) : "--preempt-watch";
+}
+
 void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 {
 	switch (c->kind) {
@@ -103,6 +108,12 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 		return;
 	case CAUSE_BAD_NODE:
 		text_add(out, "a node is bad");
+		return;
+	case CAUSE_PREEMPTED:
+		text_printf(out, "preemption was announced by %s", preemption_source(c));
+		text_add(out, *c->detail ? " (" : "");
+		text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
+		text_add(out, *c->detail ? ")" : "");
 		return;
 	case CAUSE_HANG:
 		text_add(out, "the job hung");
@@ -138,6 +149,8 @@ void cause_brief_add(const struct cause *c, uint64_t max_runtime_ms, struct text
 		text_add(out, "a worker failed");
 	else if (c->kind == CAUSE_NODE_LOST)
 		text_add(out, "a node was lost");
+	else if (c->kind == CAUSE_PREEMPTED)
+		text_printf(out, "preemption was announced by %s", preemption_source(c));
 	else if (c->kind == CAUSE_HANG)
 		text_add(out, "the job hung");
 	else

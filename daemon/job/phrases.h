@@ -30,6 +30,9 @@ int64_t moment_seconds(const struct result *r, uint64_t at_ns);
 /* When the job's fate was sealed: the culprit's end, else when launchd knew; 0: not known. */
 uint64_t cause_ns(const struct result *r);
 
+/* Who announced a preemption: "SIGUSR1", "--preempt-watch". */
+const char *preemption_source(const struct cause *c);
+
 /* What ended the job where that is no worker and no lost node: "launchd received SIGTERM". Nothing
  * of the others. max_runtime_ms: of --max-runtime; 0: not known. */
 void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out);

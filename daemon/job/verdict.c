@@ -75,8 +75,7 @@ static int order_to_request(const struct inquest *q, const struct outcome *o)
 /* A batch system that ends a job sends its signal to every process of it. */
 static bool is_of_request(const struct inquest *q, const struct outcome *o)
 {
-	return q->asked->kind == CAUSE_SIGNAL &&
-		ending_exit_code(&o->end) == 128 + q->asked->signal;
+	return q->asked->signal != 0 && ending_exit_code(&o->end) == 128 + q->asked->signal;
 }
 
 static bool is_after_request(const struct inquest *q, const struct outcome *o)

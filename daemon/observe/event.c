@@ -6,6 +6,7 @@
 #include "common/text.h"
 #include "common/utc.h"
 #include "daemon/job/ending.h"
+#include "daemon/job/phrases.h"
 #include "daemon/job/job_end.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/outcome_json.h"
@@ -149,6 +150,16 @@ static void add_blackbox(struct json *j, const struct event *e)
 	json_string(j, "error", e->blackbox.error);
 }
 
+static void add_preemption(struct json *j, const struct event *e)
+{
+	const struct cause *c = e->preemption.cause;
+
+	json_string(j, "source", preemption_source(c));
+	json_number(j, "cause_node", c->node);
+	json_decimal(j, "seconds_left", e->preemption.left_ms, MS_DIGITS);
+	json_string(j, "signal", signal_name(e->preemption.signal));
+}
+
 static void add_verdict(struct json *j, const struct event *e)
 {
 	const struct outcome *culprit = e->verdict.culprit;
@@ -193,6 +204,7 @@ static const struct {
 	[EVENT_CHECK_ENDED] = { "check_ended", add_check_ended },
 	[EVENT_HANG] = { "hang", add_hang },
 	[EVENT_BLACKBOX] = { "blackbox", add_blackbox },
+	[EVENT_PREEMPTION] = { "preemption", add_preemption },
 	[EVENT_VERDICT] = { "verdict", add_verdict },
 	[EVENT_JOB_ENDED] = { "job_ended", add_job_ended },
 };

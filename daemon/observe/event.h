@@ -32,6 +32,7 @@ enum event_kind {
 	EVENT_CHECK_ENDED,   /* as node rank 0 knows it, or a node that is checked alone */
 	EVENT_HANG,          /* what node rank 0 thinks of the job's quiet has changed: --on-hang */
 	EVENT_BLACKBOX,      /* this node has kept what can be known of a failure, or could not */
+	EVENT_PREEMPTION,    /* the job ends as a node is about to be taken away */
 	EVENT_VERDICT,
 	EVENT_JOB_ENDED,          /* the last one: all output is written */
 	EVENT_LINES,              /* how many kinds have a line in --events; the others: */
@@ -107,6 +108,11 @@ struct event {
 			const char *path;  /* of the bundle; NULL: there is none */
 			const char *error; /* why there is none, or what it lacks; NULL */
 		} blackbox;
+		struct {
+			const struct cause *cause; /* CAUSE_PREEMPTED */
+			uint64_t left_ms;
+			int signal; /* that the workers get */
+		} preemption;
 		struct {
 			unsigned attempt;
 			int exit_code;

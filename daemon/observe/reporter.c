@@ -6,8 +6,11 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/num.h"
+#include "common/signame.h"
 #include "common/text.h"
 #include "daemon/job/job_end.h"
+#include "daemon/job/phrases.h"
 #include "daemon/observe/bus.h"
 #include "daemon/observe/say.h"
 #include "daemon/plan/plan.h"
@@ -242,6 +245,25 @@ static void report_end(const struct reporter *r, const struct run_end *end)
 		note(r, NOTE_VERBOSE, "all workers exited with code 0");
 }
 
+/* The node that is told and the one that tells are two, mostly: one line for the job. */
+static void on_preemption(void *owner, const struct event *e)
+{
+	const struct cause *c = e->preemption.cause;
+	const struct reporter *r = owner;
+	struct text line = { 0 };
+
+	if (r->plan->node_rank != 0 && r->least > NOTE_VERBOSE)
+		return;
+	cause_brief_add(c, 0, &line);
+	text_add(&line, r->plan->nnodes > 1 ? " on " : "");
+	if (r->plan->nnodes > 1)
+		place_add(&line, c->host, c->node);
+	text_printf(&line, ": workers get %s and have %s s to end",
+		signal_name(e->preemption.signal), num_seconds(e->preemption.left_ms).text);
+	note(r, NOTE_INFO, text_string(&line));
+	text_done(&line);
+}
+
 static void on_job_ended(void *owner, const struct event *e)
 {
 	if (e->job_ended.end)
@@ -254,6 +276,7 @@ static const struct observer reporter = {
 		[EVENT_WORKER_STARTED] = on_worker_started,
 		[EVENT_RESTART] = on_restart,
 		[EVENT_JOB_ENDED] = on_job_ended,
+		[EVENT_PREEMPTION] = on_preemption,
 		[EVENT_NOTE] = on_note,
 		[EVENT_UNFINISHED] = on_unfinished,
 		[EVENT_KILLED] = on_killed,

@@ -8,7 +8,8 @@
 
 struct plan;
 
-/* --only-rank and --wrap: which ranks start here, and what stands before their commands.
+/* --only-rank, --wrap and --preempt-watch: which ranks start here, what stands before their
+ * commands, and what runs beside them.
  * nproc_of_node as for plan_make(). -EINVAL: ranks that the job does not have; -ENOENT, -EACCES:
  * a rank that starts here needs a command that is not there, or can't be executed. */
 int decide_start(const struct deciding *d, const unsigned *nproc_of_node, struct plan *p);

@@ -135,8 +135,7 @@ static int decide_kill(const struct head_facts *f, struct head_plan *p, struct f
 	if (reactions_make(s, &reactions, why) < 0)
 		return why->code;
 	of_signal = term->grace_ms != settings_number(s, SET_SHUTDOWN_TIMEOUT);
-	if ((term->kind != REACTION_END && term->kind != REACTION_STOP) ||
-		(!of_signal && !settings_given(s, SET_SHUTDOWN_TIMEOUT)) ||
+	if (!reaction_ends(term) || (!of_signal && !settings_given(s, SET_SHUTDOWN_TIMEOUT)) ||
 		env_get(f->env, "OMPI_MCA_" KILL_PARAMETER))
 		return 0;
 	p->kill_s = (term->grace_ms + 999) / 1000 + 1;

@@ -61,7 +61,7 @@ static const char *way_out(struct arena *a, bool can_be_longer, uint64_t grace_m
 void decide_mpirun_grace(const struct deciding *d, enum launcher launcher, struct plan *p)
 {
 	const struct reaction *term = &p->reactions.of[SIGTERM];
-	bool ends = term->kind == REACTION_END || term->kind == REACTION_STOP;
+	bool ends = reaction_ends(term);
 	bool of_signal = term->grace_ms != settings_number(d->s, SET_SHUTDOWN_TIMEOUT);
 	bool asked = of_signal || settings_given(d->s, SET_SHUTDOWN_TIMEOUT);
 	bool can_be_longer;

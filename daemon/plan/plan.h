@@ -127,6 +127,8 @@ struct plan {
 	struct worker_limits limits;
 	struct attributes attributes; /* of each worker */
 	struct reactions reactions;
+	const char *const *preempt_watch; /* its words, the first one a path; NULL: none */
+	unsigned requeue_code;            /* of a job that was preempted */
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */

@@ -205,6 +205,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.leftover_grace_ms = settings_number(s, SET_LEFTOVER_GRACE),
 		.max_runtime_ms = settings_number(s, SET_MAX_RUNTIME),
 		.unfinished_note_ms = settings_number(s, SET_UNFINISHED_NOTE),
+		.requeue_code = (unsigned)settings_number(s, SET_REQUEUE_EXIT_CODE),
 		.blackbox_hold_ms = settings_number(s, SET_BLACKBOX_HOLD),
 		.blackbox_keep = (unsigned)settings_number(s, SET_BLACKBOX_KEEP),
 		.on_hang = (enum on_hang)settings_number(s, SET_ON_HANG),

@@ -87,9 +87,20 @@ static int decide_wrap(const struct deciding *d, struct plan *p)
 	return 0;
 }
 
+static void decide_watch(const struct deciding *d, struct plan *p)
+{
+	struct vec words = d->facts->preempt_watch.words;
+
+	if (words.count == 0 || !d->facts->preempt_watch.path)
+		return;
+	words.at[0] = d->facts->preempt_watch.path;
+	p->preempt_watch = (const char *const *)vec_argv(&words);
+}
+
 int decide_start(const struct deciding *d, const unsigned *nproc_of_node, struct plan *p)
 {
 	int rc = decide_ranks(d, nproc_of_node, p);
 
+	decide_watch(d, p);
 	return rc < 0 ? rc : decide_wrap(d, p);
 }

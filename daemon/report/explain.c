@@ -269,6 +269,9 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 			settings_where(e->settings,
 				settings_given(e->settings, SET_BLACKBOX) ? SET_BLACKBOX :
 									    SET_LOG_DIR));
+	if (p->preempt_watch)
+		add_fact(t, "preempt_watch", p->preempt_watch[0],
+			settings_where(e->settings, SET_PREEMPT_WATCH));
 	if (p->error_file)
 		add_fact(t, "error_file", p->error_file, "TORCHELASTIC_ERROR_FILE");
 	if (p->metrics_path)
@@ -339,9 +342,9 @@ static void find_facts(const struct explained *e, const struct attempt *attempt,
 /* The signals worth a line of their own, those that end the job first; the rest are forwarded. */
 static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
 {
-	static const enum reaction_kind order[] = { REACTION_END, REACTION_STOP, REACTION_SUSPEND,
-		REACTION_RESUME, REACTION_RESTART, REACTION_REOPEN, REACTION_IGNORE,
-		REACTION_FORWARD };
+	static const enum reaction_kind order[] = { REACTION_END, REACTION_STOP, REACTION_PREEMPT,
+		REACTION_SUSPEND, REACTION_RESUME, REACTION_RESTART, REACTION_REOPEN,
+		REACTION_IGNORE, REACTION_FORWARD };
 	size_t count = 0;
 
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -441,11 +444,10 @@ static void add_signals(const struct plan *p, struct text *out)
 	text_add(out, "\nSignals\n");
 	for (size_t i = 0; i < count; i++) {
 		const struct reaction *r = &p->reactions.of[shown[i]];
-		bool ends = r->kind == REACTION_END || r->kind == REACTION_STOP;
 		size_t start = out->len;
 
 		text_printf(out, "  %-16s %s", signal_name(shown[i]), reaction_word(r->kind));
-		if (ends)
+		if (reaction_ends(r))
 			text_printf(out, " within %s s", num_seconds(r->grace_ms).text);
 		add_from(out, start, 62, r->from);
 	}

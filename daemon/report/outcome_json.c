@@ -21,6 +21,7 @@ static const char *const cause_words[] = {
 	[CAUSE_RESTART] = "restart_requested",
 	[CAUSE_BAD_NODE] = "bad_node",
 	[CAUSE_HANG] = "hang",
+	[CAUSE_PREEMPTED] = "preempted",
 };
 
 static const char *const how_words[] = {

@@ -210,7 +210,7 @@ static void add_cause(const struct report_input *in, struct text *out)
 	cause_add(c, cause_node_of(in) == in->plan->node_rank ? in->plan->max_runtime_ms : 0, out);
 	if (c->kind != CAUSE_HANG) /* of all nodes */
 		cause_host_add(in, out);
-	if (c->kind == CAUSE_SIGNAL || c->kind == CAUSE_RESTART)
+	if (c->kind == CAUSE_SIGNAL || c->kind == CAUSE_RESTART || c->kind == CAUSE_PREEMPTED)
 		add_sender(c, out);
 	if (r->started_ns && c->at_ns) {
 		text_add(out, " after ");

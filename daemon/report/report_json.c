@@ -99,7 +99,8 @@ static void add_cause(const struct report_input *in, struct json *j)
 	json_bool(j, "unsure", r->unsure);
 	json_string(j, "detail", or_null(c->detail));
 	json_string(j, "signal", c->signal ? signal_name(c->signal) : NULL);
-	json_sender(j, c->kind == CAUSE_SIGNAL ? &c->sender : &nobody);
+	json_sender(
+		j, c->kind == CAUSE_SIGNAL || c->kind == CAUSE_PREEMPTED ? &c->sender : &nobody);
 	json_exclude(j, c->exclude);
 	json_object_end(j);
 }

@@ -245,10 +245,24 @@ static void end_unstarted(struct run *r, const struct cause *cause)
 	tell_end(r, NULL);
 }
 
+/* Once, for who can still save something. */
+static void tell_preemption(struct run *r, const struct stop *s)
+{
+	enum { NS_PER_MS = 1000000 };
+
+	if (s->cause.kind != CAUSE_PREEMPTED || r->preempted_ns)
+		return;
+	r->preempted_ns = uv_hrtime() + s->grace_ms * NS_PER_MS;
+	bus_emit(r->in->bus,
+		&(struct event){ .kind = EVENT_PREEMPTION,
+			.preemption = { &s->cause, s->grace_ms, s->signal } });
+}
+
 void attempt_stop(struct run *r, const struct stop *s)
 {
 	bool acted;
 
+	tell_preemption(r, s);
 	know(r, &s->cause);
 	if (s->urgency <= r->urgency) {
 		if (r->state == RUN_WORKING)

@@ -214,6 +214,10 @@ void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, 
 
 	if (r->known.kind != CAUSE_NONE)
 		cause_brief_add(&r->known, p->max_runtime_ms, &stopping);
+	if (r->known.kind == CAUSE_PREEMPTED) {
+		text_add(&stopping, ", time left: ");
+		span_add(&stopping, uv_hrtime(), r->preempted_ns);
+	}
 	s.stopping = stopping.len > 0 ? text_string(&stopping) : NULL;
 	look_who_is_awaited(&l, &s);
 	look_at_workers(&l, &s);

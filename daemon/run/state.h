@@ -66,6 +66,7 @@ struct run {
 	struct hang_watch hang;   /* in WORKING, with --on-hang */
 	uv_timer_t draining;      /* in DRAINING */
 	struct cause known;       /* why it ends, as far as this node knows; NONE: it goes on */
+	uint64_t preempted_ns;    /* when a node of the job is taken away, roughly; 0: none is */
 	enum urgency urgency;     /* of the stop that workers have had */
 	struct outcome *outcomes; /* made before the first worker; copied from the pool's */
 

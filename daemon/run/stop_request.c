@@ -7,6 +7,7 @@
 
 #include "common/arena.h"
 #include "common/fd.h"
+#include "common/num.h"
 #include "daemon/observe/bus.h"
 #include "daemon/os/helper.h"
 #include "daemon/os/process.h"
@@ -127,6 +128,23 @@ static void warn_of_mpirun(struct run *r, const struct cause *c)
 		bus_note(r->in->bus, NOTE_WARNING, r->plan->mpirun_cuts);
 }
 
+/* What workers get at once. */
+static int signal_of(const struct run *r, const struct reaction *reaction, int came)
+{
+	if (reaction->kind == REACTION_PREEMPT)
+		return r->plan->reactions.preempt;
+	return reaction->kind == REACTION_STOP ? SIGTERM : came;
+}
+
+/* It is a preemption that ends the job. */
+static void preempted(const struct run *r, struct stop *s)
+{
+	s->cause.kind = CAUSE_PREEMPTED;
+	s->cause.requeue_code = r->plan->requeue_code;
+	(void)snprintf(s->cause.detail, sizeof s->cause.detail, "%s s left",
+		num_seconds(s->grace_ms).text);
+}
+
 static void request_by_signal(struct run *r, const struct relayed *got, enum signal_way way)
 {
 	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
@@ -135,7 +153,7 @@ static void request_by_signal(struct run *r, const struct relayed *got, enum sig
 	struct stop s = {
 		.attempt = r->attempt.number,
 		.urgency = urgency,
-		.signal = reaction->kind == REACTION_STOP ? SIGTERM : got->signal,
+		.signal = signal_of(r, reaction, got->signal),
 		.grace_ms = reaction->grace_ms,
 	};
 
@@ -143,6 +161,8 @@ static void request_by_signal(struct run *r, const struct relayed *got, enum sig
 		return;
 	s.cause = cause_of_signal(r, got);
 	tell_received(r, &s.cause, reaction);
+	if (reaction->kind == REACTION_PREEMPT)
+		preempted(r, &s);
 	if (request == 1 && r->state != RUN_OVER)
 		warn_of_mpirun(r, &s.cause);
 	run_request(r, &s, urgency);
@@ -232,7 +252,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	}
 	lifeline_signalled(&r->lifeline, got->signal);
 	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP &&
-		kind != REACTION_RESTART)
+		kind != REACTION_PREEMPT && kind != REACTION_RESTART)
 		tell_got(r, got);
 	switch (kind) {
 	case REACTION_NONE:
@@ -255,6 +275,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		return;
 	case REACTION_END:
 	case REACTION_STOP:
+	case REACTION_PREEMPT:
 		request_by_signal(r, got, way);
 		return;
 	case REACTION_RESTART:

@@ -182,7 +182,7 @@ static void take_signal(struct bulletin *n, const struct event *e, struct text *
 {
 	const struct reaction *r = &n->plan->reactions.of[e->received.signal];
 
-	if (r->kind != REACTION_END && r->kind != REACTION_STOP)
+	if (r->kind != REACTION_END && r->kind != REACTION_STOP && r->kind != REACTION_PREEMPT)
 		return;
 	stopping(n, out);
 	extend(out, r->grace_ms);
@@ -296,6 +296,7 @@ void bulletin_take(struct bulletin *n, const struct event *e, struct text *out)
 	case EVENT_CHECK_ENDED:
 	case EVENT_HANG:
 	case EVENT_BLACKBOX:
+	case EVENT_PREEMPTION:
 	case EVENT_NOTE:
 	case EVENT_UNFINISHED:
 	case EVENT_KILLED:

@@ -55,6 +55,8 @@ enum journal_id journal_id_of_end(const struct run_end *end)
 		return JOURNAL_ID_BY_BAD_NODE;
 	case CAUSE_HANG:
 		return JOURNAL_ID_BY_HANG;
+	case CAUSE_PREEMPTED:
+		return JOURNAL_ID_BY_PREEMPTION;
 	}
 	__builtin_unreachable();
 }

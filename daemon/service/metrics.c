@@ -39,6 +39,7 @@ static const char *const ended_by_names[ENDED_BY_COUNT] = {
 	[ENDED_BY_RESTART] = "restart_requested",
 	[ENDED_BY_BAD_NODE] = "bad_node",
 	[ENDED_BY_HANG] = "hang",
+	[ENDED_BY_PREEMPTION] = "preempted",
 	[ENDED_BY_UNKNOWN] = "unknown",
 };
 
@@ -117,6 +118,8 @@ static enum ended_by cause_of(const struct cause *c)
 		return ENDED_BY_BAD_NODE;
 	case CAUSE_HANG:
 		return ENDED_BY_HANG;
+	case CAUSE_PREEMPTED:
+		return ENDED_BY_PREEMPTION;
 	}
 	__builtin_unreachable();
 }

@@ -310,7 +310,7 @@ static void relay(struct guard *g, const siginfo_t *si)
 {
 	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;
 	const struct relayed r = { si->si_signo, si->si_code, si->si_pid, si->si_uid };
-	bool ends = kind == REACTION_END || kind == REACTION_STOP;
+	bool ends = reaction_ends(&g->plan->reactions.of[si->si_signo]);
 	ssize_t n = write(g->relay, &r, sizeof r);
 
 	if (g->plan->service && si->si_signo == SIGTERM && si->si_code <= 0 &&

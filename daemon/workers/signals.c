@@ -20,7 +20,7 @@ static bool is_taken(const struct reactions *r, const sigset_t *ignored, int sig
 
 static bool ends_the_job(const struct reactions *r, int signal)
 {
-	return r->of[signal].kind == REACTION_END || r->of[signal].kind == REACTION_STOP;
+	return reaction_ends(&r->of[signal]);
 }
 
 void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t *ret)

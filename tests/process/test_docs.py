@@ -198,7 +198,7 @@ def test_examples_are_understood(launch, place, page):
     place.write('train.py', '')
     place.write('job.conf', '[launchd]\nscript = train.py\n')
     place.write('job.ini', '[check]\nleast-node = 400\n')
-    stands_for = {'gpu': '2', '~/bin': place.path,
+    stands_for = {'gpu': '2', '~/bin': place.path, 'scheduled_events.py': '/bin/true',
                   '/etc/launchd/train.conf': 'job.conf', '/etc/launchd/NAME.conf': 'job.conf',
                   '/var/lib/prometheus/node-exporter/train.%n.prom': 'train.%n.prom'}
     for example in examples_of(page):

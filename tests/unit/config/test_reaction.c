@@ -70,6 +70,10 @@ static const struct reaction_row {
 	{ "stop", "INT=stop", NULL, SIGINT, REACTION_STOP, 30000, true, "--on-signal", "stop:30" },
 	{ "stop within a time", "USR2=stop:5", NULL, SIGUSR2, REACTION_STOP, 5000, true,
 		"--on-signal", "stop:5" },
+	{ "preempt", "USR1=preempt", NULL, SIGUSR1, REACTION_PREEMPT, 30000, true, "--on-signal",
+		"preempt:30" },
+	{ "preempt within a time", "USR1=preempt:2m", NULL, SIGUSR1, REACTION_PREEMPT, 120000, true,
+		"--on-signal", "preempt:120" },
 	{ "restart", "USR2=restart", NULL, SIGUSR2, REACTION_RESTART, 30000, true, "--on-signal",
 		"restart" },
 	{ "reopen", "USR1=reopen", NULL, SIGUSR1, REACTION_REOPEN, 30000, true, "--on-signal",
@@ -182,6 +186,76 @@ static const struct refused_row {
 		"--signals-to-handle: SIGCONT always resumes" },
 };
 
+/* --requeue-exit-code and --preempt-signal. */
+static const struct preempt_row {
+	const char *says, *code, *signal, *on_signal, *to_handle;
+	int told; /* what workers get */
+	const char *term, *from;
+} preempts[] = {
+	{ "without any of them SIGTERM is a stop", NULL, NULL, NULL, NULL, SIGTERM, "forward:30",
+		"default" },
+	{ "a signal of the user's", NULL, "USR1", NULL, NULL, SIGUSR1, "forward:30", "default" },
+	{ "... by its number", NULL, "12", NULL, NULL, SIGUSR2, "forward:30", "default" },
+	{ "with an exit code SIGTERM is a preemption", "75", NULL, NULL, NULL, SIGTERM,
+		"preempt:30", "--requeue-exit-code" },
+	{ "... also where torchrun's list has it", "3", "USR2", NULL, "SIGTERM,SIGINT", SIGUSR2,
+		"preempt:30", "--requeue-exit-code" },
+	{ "... but not where --on-signal says what it is", "3", NULL, "TERM=stop:5", NULL, SIGTERM,
+		"stop:5", "--on-signal" },
+};
+
+static void test_preempt(void **state)
+{
+	const struct preempt_row *row = *state;
+	struct settings_fixture b;
+	struct reactions all;
+	int rc;
+
+	settings_fixture_make(&b, false);
+	if (row->code)
+		(void)settings_put(&b.s, SET_REQUEUE_EXIT_CODE, row->code,
+			(struct origin){ LEVEL_COMMAND_LINE, "--requeue-exit-code" }, &b.why);
+	if (row->signal)
+		(void)settings_put(&b.s, SET_PREEMPT_SIGNAL, row->signal,
+			(struct origin){ LEVEL_COMMAND_LINE, "--preempt-signal" }, &b.why);
+	if (row->on_signal)
+		(void)settings_put(&b.s, SET_ON_SIGNAL, row->on_signal,
+			(struct origin){ LEVEL_COMMAND_LINE, "--on-signal" }, &b.why);
+	if (row->to_handle)
+		(void)settings_put(&b.s, SET_SIGNALS_TO_HANDLE, row->to_handle,
+			(struct origin){ LEVEL_COMMAND_LINE, "--signals-to-handle" }, &b.why);
+	rc = reactions_make(&b.s, &all, &b.why);
+	assert_outcome(rc, 0, &b.why, NULL);
+	assert_int_equal(all.preempt, row->told);
+	assert_string_equal(reaction_action(&b.arena, &all.of[SIGTERM]), row->term);
+	assert_string_equal(all.of[SIGTERM].from, row->from);
+	settings_fixture_done(&b);
+}
+
+static const struct unfit_row {
+	const char *says, *signal, *part;
+} unfit[] = {
+	{ "no signal", "WARN", "--preempt-signal: \"WARN\" is not a signal: give a name" },
+	{ "one that kills", "KILL", "--preempt-signal: SIGKILL can't be handled: no process" },
+	{ "one that nobody sees", "CHLD", "--preempt-signal: SIGCHLD can't be handled" },
+};
+
+static void test_unfit(void **state)
+{
+	const struct unfit_row *row = *state;
+	struct reactions all = { 0 };
+	struct settings_fixture b;
+	int rc;
+
+	settings_fixture_make(&b, false);
+	(void)settings_put(&b.s, SET_PREEMPT_SIGNAL, row->signal,
+		(struct origin){ LEVEL_COMMAND_LINE, "--preempt-signal" }, &b.why);
+	rc = reactions_make(&b.s, &all, &b.why);
+	assert_outcome(rc, -EINVAL, &b.why, row->part);
+	assert_int_equal(all.preempt, 0); /* untouched */
+	settings_fixture_done(&b);
+}
+
 static void test_refused(void **state)
 {
 	const struct refused_row *row = *state;
@@ -216,6 +290,8 @@ int main(void)
 
 	SUITE_ROWS(&s, test_reaction, rows);
 	SUITE_ROWS(&s, test_refused, refusals);
+	SUITE_ROWS(&s, test_preempt, preempts);
+	SUITE_ROWS(&s, test_unfit, unfit);
 	suite_add(&s, "the grace is that of --shutdown-timeout", test_grace, NULL, NULL);
 	return suite_run(&s);
 }

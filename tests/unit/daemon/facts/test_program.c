@@ -345,7 +345,7 @@ static void test_wrapper(void **state)
 	if (row->wrap)
 		(void)settings_put(&b.s, SET_WRAP, in_scratch(&b.arena, row->wrap),
 			(struct origin){ LEVEL_COMMAND_LINE, "--wrap" }, &b.why);
-	rc = wrapper_find(&b.s, env, &b.arena, &w, &b.why);
+	rc = wrapper_find(&b.s, SET_WRAP, env, &b.arena, &w, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc ? row->words : NULL);
 	if (rc == 0) {
 		for (size_t i = 0; i < w.words.count; i++)

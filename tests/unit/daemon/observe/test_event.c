@@ -78,6 +78,8 @@ static const struct sender full = { 9, 0, false,
 
 static const struct cause by_failure = { .kind = CAUSE_FAILURE, .node = 1 };
 static const struct cause by_signal = { .kind = CAUSE_SIGNAL, .signal = SIGTERM };
+static const struct cause by_watch = { .kind = CAUSE_PREEMPTED, .node = 3 };
+static const struct cause by_usr2 = { .kind = CAUSE_PREEMPTED, .signal = SIGUSR2 };
 static const struct cause by_bad = { .kind = CAUSE_BAD_NODE, .exclude = "gpu07,gpu\"12" };
 static const struct cause by_loss = { .kind = CAUSE_NODE_LOST, .node = 3, .detail = "\"silent\"" };
 
@@ -202,6 +204,14 @@ static const struct row {
 		HEAD("blackbox") "\"attempt\":1,\"path\":\"/box/failure-1\",\"error\":null" },
 	{ "blackbox that could not be", { EVENT_BLACKBOX, S(5), .blackbox = { 1, NULL, "it is full" } },
 		HEAD("blackbox") "\"attempt\":1,\"path\":null,\"error\":\"it is full\"" },
+	{ "preemption, by a watch", { EVENT_PREEMPTION, S(5),
+			.preemption = { &by_watch, 119500, SIGUSR1 } },
+		HEAD("preemption") "\"source\":\"--preempt-watch\",\"cause_node\":3,"
+		"\"seconds_left\":119.500,\"signal\":\"SIGUSR1\"" },
+	{ "preemption, by a signal", { EVENT_PREEMPTION, S(5),
+			.preemption = { &by_usr2, 30000, SIGTERM } },
+		HEAD("preemption") "\"source\":\"SIGUSR2\",\"cause_node\":0,"
+		"\"seconds_left\":30.000,\"signal\":\"SIGTERM\"" },
 	{ "hang", { EVENT_HANG, S(5),
 			.hang = { "suspect", "outside", (const unsigned[]){ 3, 5 }, 2, 8250,
 				"ranks 3, 5" } },

@@ -117,7 +117,7 @@ static void test_seconds(void **state)
 static void test_words(void **state)
 {
 	(void)state;
-	for (int kind = CAUSE_NONE; kind <= CAUSE_HANG; kind++)
+	for (int kind = CAUSE_NONE; kind <= CAUSE_PREEMPTED; kind++)
 		assert_true(json_cause_word((enum cause_kind)kind)[0] >= 'a');
 	for (int how = ENDED_NONE; how <= ENDED_UNMADE; how++)
 		assert_true(json_how_word((enum how)how)[0] >= 'a');

@@ -53,12 +53,18 @@ void __wrap_attempt_stop(struct run *r, const struct stop *s)
 	static const char *const causes[] = { [CAUSE_SIGNAL] = "a signal",
 		[CAUSE_MAX_RUNTIME] = "max-runtime",
 		[CAUSE_GUARD] = "the guard",
-		[CAUSE_LAUNCHER] = "the launcher" };
+		[CAUSE_LAUNCHER] = "the launcher",
+		[CAUSE_PREEMPTED] = "a preemption" };
 
 	assert_ptr_equal(r, &q.run);
 	assert_int_equal(s->attempt, 2);
 	assert_int_equal(s->cause.node, q.plan.node_rank);
 	assert_true(s->cause.at_ns > 0);
+	if (s->cause.kind == CAUSE_PREEMPTED) {
+		assert_int_equal(s->cause.requeue_code, 75);
+		assert_string_equal(s->cause.detail, "100 s left");
+		assert_true(s->cause.signal != 0);
+	}
 	text_printf(&q.done, "stop %d by %d in %d s for %s\n", s->urgency, s->signal,
 		(int)s->grace_ms / 1000, causes[s->cause.kind]);
 	if (q.last)
@@ -193,6 +199,9 @@ static int request(void **state)
 	};
 	q.plan.reactions.of[SIGTERM] = (struct reaction){ REACTION_END, false, 30000, "" };
 	q.plan.reactions.of[SIGINT] = (struct reaction){ REACTION_STOP, true, 5000, "" };
+	q.plan.reactions.of[SIGQUIT] = (struct reaction){ REACTION_PREEMPT, true, 100000, "" };
+	q.plan.reactions.preempt = SIGUSR2;
+	q.plan.requeue_code = 75;
 	q.plan.reactions.of[SIGUSR1].kind = REACTION_FORWARD;
 	q.plan.reactions.of[SIGUSR2].kind = REACTION_IGNORE;
 	q.plan.reactions.of[SIGHUP].kind = REACTION_REOPEN;
@@ -269,6 +278,13 @@ static const struct end_row {
 	{ "stop: workers get SIGTERM, and that grace", { SIGINT }, RUN_WORKING, false,
 		"got 2: stop:5, from a stranger\nstop 1 by 15 in 5 s for a signal\n"
 		"ask for 1 by 15\n" },
+	{ "preempt: workers get the signal that tells of it", { SIGQUIT }, RUN_WORKING, false,
+		"got 3: preempt:100, from a stranger\nstop 1 by 12 in 100 s for a preemption\n"
+		"ask for 1 by 12\n" },
+	{ "... and the batch system's SIGTERM after it hurries", { SIGQUIT, SIGTERM }, RUN_WORKING,
+		false,
+		"got 15: forward:30, from a stranger\nstop 2 by 15 in 30 s for a signal\n"
+		"ask for 2 by 15\n" },
 	{ "two that both end the job are two", { SIGINT, SIGTERM }, RUN_WORKING, false,
 		"got 15: forward:30, from a stranger\nstop 2 by 15 in 30 s for a signal\n"
 		"ask for 2 by 15\n" },

@@ -35,6 +35,7 @@ static const struct end_row {
 	{ "mpirun has ended", CAUSE_LAUNCHER, false, { 0 }, OOM_NO, JOURNAL_ID_BY_LAUNCHER },
 	{ "its pipes are closed", CAUSE_HANGUP, false, { 0 }, OOM_NO, JOURNAL_ID_BY_LAUNCHER },
 	{ "a hang", CAUSE_HANG, false, { 0 }, OOM_NO, JOURNAL_ID_BY_HANG },
+	{ "a preemption", CAUSE_PREEMPTED, false, { 0 }, OOM_NO, JOURNAL_ID_BY_PREEMPTION },
 	{ "a node is bad", CAUSE_BAD_NODE, false, { 0 }, OOM_NO, JOURNAL_ID_BY_BAD_NODE },
 	{ "a node is lost", CAUSE_NODE_LOST, false, { 0 }, OOM_NO, JOURNAL_ID_BY_NODE_LOST },
 };
