@@ -13,6 +13,7 @@
 #include "config/hosts.h"
 #include "config/loglevel.h"
 #include "config/sources.h"
+#include "daemon/blackbox/explain_bundle.h"
 #include "daemon/check/gpu_phase.h"
 #include "daemon/check/phases.h"
 #include "daemon/check/quick_input.h"
@@ -205,7 +206,8 @@ static int read_settings(struct launch *l, const char *const *argv)
 		return 0;
 	}
 	if (settings_flag(s, SET_HELP) || settings_flag(s, SET_VERSION) ||
-		settings_given(s, SET_PRINT_COMPLETION) || settings_given(s, SET_INSTALL_TORCHRUN))
+		settings_given(s, SET_PRINT_COMPLETION) ||
+		settings_given(s, SET_INSTALL_TORCHRUN) || settings_given(s, SET_EXPLAIN))
 		return 0;
 	if (settings_given(s, SET_CHECK) && begin_check(l) < 0)
 		return l->why.code;
@@ -242,6 +244,15 @@ static int check_node(struct launch *l)
 	int rc = bad < 0 ? bad : print_text(&out);
 
 	return rc == 0 && bad ? 3 : rc;
+}
+
+/* --explain */
+static int explain_failure(struct launch *l)
+{
+	struct text out = { 0 };
+	int rc = explain_bundle(settings_text(&l->settings, SET_EXPLAIN), &l->arena, &out, &l->why);
+
+	return rc < 0 ? rc : print_text(&out);
 }
 
 static int install(struct launch *l)
@@ -567,6 +578,8 @@ static int launch(struct launch *l, char **argv)
 		return rc;
 	if (settings_given(&l->settings, SET_INSTALL_TORCHRUN))
 		return install(l);
+	if (settings_given(&l->settings, SET_EXPLAIN))
+		return explain_failure(l);
 	if (settings_given(&l->settings, SET_CHECK_NODE))
 		return check_node(l);
 	if (head_node_given(&l->settings))

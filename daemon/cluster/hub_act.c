@@ -216,7 +216,8 @@ static void wait_for_ends(struct hub *h, uint64_t ms)
 
 static uint64_t limit_ms(const struct hub *h)
 {
-	return h->stop_grace_ms + STOP_REST_MS + h->party->config->node_timeout_ms;
+	return h->stop_grace_ms + STOP_REST_MS + h->party->config->blackbox_ms +
+		h->party->config->node_timeout_ms;
 }
 
 /* Told at once, as the report may name another cause only. */

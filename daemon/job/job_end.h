@@ -22,6 +22,7 @@ struct job_end {
 	bool restart_asked;      /* another attempt follows because of that */
 	const char *why_not;     /* why no more restarts; "" */
 	struct history past;     /* the attempts that are over, this one last; none: not known */
+	const char *bundle;      /* what is kept of the failure: its directory; NULL: nothing is */
 	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
 	size_t waiting_count;
 };

@@ -10,7 +10,7 @@
 
 #include "daemon/observe/event.h"
 
-enum { BUS_OBSERVERS = 8 };
+enum { BUS_OBSERVERS = 12 };
 
 /* What one does on an event of each kind; NULL: it does not want to know. */
 struct observer {

@@ -136,6 +136,7 @@ static struct report_input input_of(
 		.restart_asked = end->restart_asked,
 		.why_not = end->why_not,
 		.past = &end->past,
+		.bundle = end->bundle,
 		.waiting = end->waiting,
 		.waiting_count = end->waiting_count,
 		.uid = geteuid(),

@@ -58,6 +58,9 @@ enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 /* The choices of --on-hang, from nothing to more. */
 enum on_hang { ON_HANG_OFF, ON_HANG_REPORT, ON_HANG_STOP, ON_HANG_RESTART };
 
+/* What --blackbox may take from the end of a node's workers on, until the job hears of it. */
+enum { BOX_REST_MS = 5000 };
+
 /* Who hosts the store in which workers meet: worker 0, or node rank 0's launcher. */
 enum store_host { STORE_RANK0, STORE_AGENT };
 

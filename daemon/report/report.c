@@ -326,6 +326,18 @@ static void add_remains(const struct report_input *in, bool worst_only, struct t
 			r->survivor_count - SURVIVORS_MAX);
 }
 
+/* Where what was kept of the failure is, and how to read it. */
+static void add_bundle(const struct report_input *in, const char *level, struct text *out)
+{
+	if (!in->bundle)
+		return;
+	text_printf(out, "launchd: %s: evidence: ", level);
+	text_add_shell(out, in->bundle);
+	text_add(out, " (launchd --explain ");
+	text_add_shell(out, in->bundle);
+	text_add(out, ")\n");
+}
+
 void report_text(const struct report_input *in, struct text *out)
 {
 	bool well = result_exit_code(in->result) == 0;
@@ -342,6 +354,8 @@ void report_text(const struct report_input *in, struct text *out)
 		waiting_add(in, out);
 	}
 	add_remains(in, well, out);
+	if (!well)
+		add_bundle(in, "error", out);
 }
 
 /* --- between two attempts --- */
@@ -402,4 +416,6 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 	if (failed)
 		add_together(r, out);
 	add_same_place(in, "warning", out);
+	if (failed)
+		add_bundle(in, "warning", out);
 }

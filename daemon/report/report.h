@@ -22,7 +22,7 @@ void report_text(const struct report_input *in, struct text *out);
  * result's cause is a failure. */
 void report_culprit_text(const struct report_input *in, struct text *out);
 
-/* Adds the lines, four at most, about an attempt that failed and the next one, which starts after
+/* Adds the lines, five at most, about an attempt that failed and the next one, which starts after
  * delay_ms: the root cause, its exception, where its log is, and what follows. */
 void report_restart_text(const struct report_input *in, uint64_t delay_ms, struct text *out);
 

@@ -66,6 +66,7 @@ static void add_job(const struct report_input *in, struct json *j)
 	json_number(j, "attempt", in->attempt);
 	json_number(j, "max_restarts", in->max_restarts);
 	json_string(j, "no_restart", or_null(in->why_not));
+	json_string(j, "blackbox", in->bundle);
 	add_moment(j, "started", r, r->started_ns);
 	add_moment(j, "ended", r, r->ended_ns);
 	json_seconds(j, "seconds", r->started_ns, r->ended_ns);

@@ -122,13 +122,23 @@ static void know_culprit(struct run *r, const struct evidence *said, size_t coun
 			r->end->own_culprit = said[i];
 }
 
-/* Tells the job how this node's part of the attempt has ended. words: what each worker wrote last;
- * NULL: not known. */
-static void tell_end(struct run *r, const struct left_words *words)
+/* What the failed workers say of themselves. words: what each wrote last; NULL: not known. */
+static void collect(struct run *r, const struct left_words *words)
 {
-	struct evidence said[EVIDENCE_MAX];
-	struct result *own = &r->end->own;
 	struct failure unread = { 0 };
+
+	r->collected = true;
+	r->said_count = evidence_collect(r->plan, &r->attempt, r->outcomes, words,
+		r->plan->start_count, &r->end->memory, r->said, &unread);
+	know_culprit(r, r->said, r->said_count);
+	if (unread.code != 0)
+		bus_note(r->in->bus, NOTE_WARNING, unread.text);
+}
+
+/* Tells the job how this node's part of the attempt has ended. */
+static void tell_end(struct run *r)
+{
+	struct result *own = &r->end->own;
 	struct node_end end = {
 		.attempt = r->attempt.number,
 		.outcomes = r->outcomes,
@@ -140,23 +150,30 @@ static void tell_end(struct run *r, const struct left_words *words)
 		.started_ns = own->started_ns,
 		.ended_ns = own->ended_ns,
 	};
-	size_t count = evidence_collect(r->plan, &r->attempt, r->outcomes, words, end.count,
-		&r->end->memory, said, &unread);
 
-	know_culprit(r, said, count);
 	end.cause = own->cause;
-	if (unread.code != 0)
-		bus_note(r->in->bus, NOTE_WARNING, unread.text);
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);
 	run_goto(r, RUN_WAITING);
-	member_ended(&r->member, &end, said, count);
+	member_ended(&r->member, &end, r->said, r->said_count);
 	attempt_tell_killed(r);
+}
+
+static void end_attempt(struct run *r, const struct left_words *words)
+{
+	(void)uv_timer_stop(&r->draining);
+	collect(r, words);
+	black_box_finish(&r->box, &(struct box_end){ r->outcomes, words, r->said, r->said_count });
+}
+
+void attempt_kept(void *run)
+{
+	tell_end(run);
 }
 
 /* A disk that hangs keeps the output thread from telling what they wrote last. */
 static void on_draining_over(uv_timer_t *t)
 {
-	tell_end(t->data, NULL);
+	end_attempt(t->data, NULL);
 }
 
 static void drain(struct run *r)
@@ -174,8 +191,8 @@ void attempt_drained(void *run)
 {
 	struct run *r = run;
 
-	if (r->state == RUN_DRAINING) /* else it is too late */
-		tell_end(r, read_words(r));
+	if (r->state == RUN_DRAINING && !r->collected) /* else it is too late */
+		end_attempt(r, read_words(r));
 }
 
 static void on_pool_ended(struct pool *p)
@@ -234,7 +251,8 @@ static void fail_unstarted(struct run *r, int error)
 	set_unstarted(r, (struct ending){ .how = ENDED_UNMADE, .value = error });
 	r->end->own.cause = cause_of_failure(&r->outcomes[0]);
 	member_failed(&r->member, &r->outcomes[0]);
-	tell_end(r, NULL);
+	collect(r, NULL);
+	tell_end(r);
 }
 
 static void end_unstarted(struct run *r, const struct cause *cause)
@@ -242,7 +260,8 @@ static void end_unstarted(struct run *r, const struct cause *cause)
 	set_unstarted(r, (struct ending){ .how = ENDED_NONE });
 	r->end->own.cause = *cause;
 	r->end->own.cause.exclude = NULL; /* node rank 0 has the list, and it may be long */
-	tell_end(r, NULL);
+	collect(r, NULL);
+	tell_end(r);
 }
 
 /* Once, for who can still save something. */
@@ -284,6 +303,13 @@ void attempt_stop(struct run *r, const struct stop *s)
 		tell_stop(r, s);
 }
 
+static uint64_t before_stop(struct pool *p)
+{
+	struct run *r = p->owner;
+
+	return black_box_first_sign(&r->box);
+}
+
 static int start_pool(struct run *r)
 {
 	int rc = pool_init(&r->pool, &r->loop, r->plan, &r->attempt, r->why);
@@ -296,6 +322,7 @@ static int start_pool(struct run *r)
 	r->pool.on_worker_ended = on_worker_ended;
 	r->pool.on_worker_started = on_worker_started;
 	r->pool.on_stopping = on_stopping;
+	r->pool.before_stop = before_stop;
 	if (rc == 0)
 		rc = pool_start(&r->pool, &r->attempt, r->in->inherited, r->why);
 	if (rc < 0)
@@ -379,6 +406,10 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 	r->master_port = master_port;
 	r->progress.plan = r->hang.plan = r->plan;
 	r->urgency = URGENCY_NONE;
+	r->collected = false;
+	r->said_count = 0;
+	r->box.plan = r->plan;
+	black_box_start(&r->box);
 	r->known = (struct cause){ .kind = CAUSE_NONE };
 	if (r->shared)
 		guard_set_code_if_killed(r->in->guard, EXIT_NODE_LOST, true);

@@ -29,4 +29,7 @@ void attempt_tell_killed(const struct run *r);
 void attempt_prepared(void *run, const struct failure *why);
 void attempt_drained(void *run);
 
+/* What can be kept of its end is kept: see black_box_finish(). */
+void attempt_kept(void *run);
+
 #endif

@@ -29,6 +29,7 @@ static void finish(struct run *r)
 	attempt_close(r);
 	gpu_watch_stop(&r->gpu_watch);
 	hang_watch_leave(&r->hang);
+	black_box_leave(&r->box);
 	request_stop_watching(r);
 }
 
@@ -128,6 +129,7 @@ static void on_pause(void *owner, const struct job_end *end, uint64_t delay_ms)
 	struct job_end told = *end;
 
 	told.result = &whole;
+	told.bundle = black_box_over(&r->box, end);
 	bus_emit(r->in->bus,
 		&(struct event){
 			.kind = EVENT_RESTART,
@@ -225,6 +227,7 @@ static void on_over(void *owner, const struct job_end *end)
 		guard_set_code_if_killed(r->in->guard, end->verdict.exit_code, false);
 	guard_end_run_dir(r->in->guard);
 	r->end->job = *end;
+	r->end->job.bundle = black_box_over(&r->box, end);
 	if (end->result) {
 		r->end->whole = dated(r, end->result);
 		r->end->job.result = &r->end->whole;
@@ -294,6 +297,13 @@ static void on_hang(void *owner, const struct message_hang *told)
 	hang_watch_told(&r->hang, told);
 }
 
+static void on_bundle(void *owner, unsigned node, const struct message_bundle *told)
+{
+	struct run *r = owner;
+
+	black_box_told(&r->box, node, told);
+}
+
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -311,6 +321,7 @@ static const struct member_events events = {
 	.status = on_node_status,
 	.look = on_look,
 	.hang = on_hang,
+	.bundle = on_bundle,
 };
 
 static void on_status_over(void *owner)
@@ -372,6 +383,18 @@ static int begin(struct run *r)
 		.end = end_hung,
 		.owner = r };
 	hang_watch_enter(&r->hang, &r->loop);
+	r->box = (struct black_box){ .plan = r->plan,
+		.pool = &r->pool,
+		.bus = r->in->bus,
+		.member = &r->member,
+		.attempt = &r->attempt,
+		.known = &r->known,
+		.loop = &r->loop,
+		.argv = r->in->member->argv,
+		.host = r->in->member->name,
+		.on_kept = attempt_kept,
+		.owner = r };
+	black_box_enter(&r->box);
 	r->preflight.on_over = on_check_over;
 	request_init(r);
 	run_merge_init(r);
@@ -411,6 +434,7 @@ int run_job(const struct run_input *in, struct run_end *ret, struct failure *why
 	(void)uv_run(&r.loop, UV_RUN_DEFAULT); /* returns when no handle is left */
 	bus_remove(in->bus);
 	bus_remove(in->bus); /* the answers */
+	black_box_done(&r.box);
 	rc = rc < 0 ? rc : r.rc;
 	if (uv_loop_close(&r.loop) < 0 && rc == 0)
 		rc = failure_set(why, -EBUSY, "the event loop is not empty: please report this");

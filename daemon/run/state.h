@@ -6,11 +6,13 @@
 
 #include "daemon/cluster/member.h"
 #include "daemon/plan/plan.h"
+#include "daemon/run/black_box.h"
 #include "daemon/run/gpu_watch.h"
 #include "daemon/run/hang_watch.h"
 #include "daemon/run/input.h"
 #include "daemon/run/preflight.h"
 #include "daemon/run/watch/progress.h"
+#include "daemon/workers/evidence_reader.h"
 #include "daemon/workers/lifeline.h"
 #include "daemon/workers/pool.h"
 #include "daemon/workers/signals.h"
@@ -68,6 +70,10 @@ struct run {
 	struct cause known;       /* why it ends, as far as this node knows; NONE: it goes on */
 	uint64_t preempted_ns;    /* when a node of the job is taken away, roughly; 0: none is */
 	enum urgency urgency;     /* of the stop that workers have had */
+	struct black_box box;     /* with --blackbox */
+	bool collected;           /* in DRAINING: what the failed ones say is known */
+	struct evidence said[EVIDENCE_MAX];
+	size_t said_count;
 	struct outcome *outcomes; /* made before the first worker; copied from the pool's */
 
 	struct answers *answers; /* to whom asks by the control socket */

@@ -32,6 +32,9 @@ static const struct sm_state states[POOL_STATES] = {
 		SM_TO(POOL_RUNNING) | SM_TO(POOL_STOPPING) | SM_TO(POOL_LINGERING) |
 			SM_TO(POOL_ENDED) },
 	[POOL_RUNNING] = { "running",
+		SM_TO(POOL_HOLDING) | SM_TO(POOL_STOPPING) | SM_TO(POOL_KILLING) |
+			SM_TO(POOL_LINGERING) | SM_TO(POOL_ENDED) },
+	[POOL_HOLDING] = { "holding",
 		SM_TO(POOL_STOPPING) | SM_TO(POOL_KILLING) | SM_TO(POOL_LINGERING) |
 			SM_TO(POOL_ENDED) },
 	[POOL_STOPPING] = { "stopping",
@@ -46,8 +49,10 @@ const struct sm pool_life = { "pool", states, POOL_STATES };
 /* Also stops what the new state does not own. */
 static void pool_goto(struct pool *p, enum pool_state next)
 {
+	bool held = p->state == POOL_HOLDING;
+
 	p->state = sm_go(&pool_life, p->state, next);
-	if (next == POOL_RUNNING || next == POOL_ENDED)
+	if (held || next == POOL_RUNNING || next == POOL_ENDED)
 		(void)uv_timer_stop(&p->grace);
 	if (next == POOL_KILLING || next == POOL_ENDED)
 		(void)uv_timer_stop(&p->look);
@@ -112,8 +117,18 @@ static void signal_all(struct pool *p, int signal, enum signal_scope scope)
 		worker_signal(&p->workers[i], signal, scope);
 }
 
+/* How long they are to be left alone. */
+static uint64_t see(struct pool *p)
+{
+	if (p->seen || !p->before_stop)
+		return 0;
+	p->seen = true;
+	return p->before_stop(p);
+}
+
 static void kill_all(struct pool *p)
 {
+	(void)see(p);
 	pool_goto(p, POOL_KILLING);
 	for (unsigned i = 0; i < p->plan->start_count; i++)
 		worker_kill(&p->workers[i]);
@@ -123,18 +138,6 @@ static void kill_all(struct pool *p)
 	signal_all(p, SIGKILL, SCOPE_TREE);
 	(void)uv_timer_stop(&p->grace);
 	set_grace(p, POOL_UNKILLED_MS);
-}
-
-static void on_grace_over(uv_timer_t *t)
-{
-	struct pool *p = t->data;
-
-	if (p->state == POOL_STOPPING) {
-		kill_all(p);
-		p->on_stopping(p);
-	} else {
-		end_leftovers(p);
-	}
 }
 
 static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
@@ -148,10 +151,48 @@ static void stop_all(struct pool *p, int signal, uint64_t grace_ms)
 	set_grace(p, grace_ms);
 }
 
+void pool_release(struct pool *p)
+{
+	if (p->state != POOL_HOLDING)
+		return;
+	stop_all(p, p->held.signal, p->held.grace_ms);
+	p->on_stopping(p);
+}
+
+/* False: they are held, and the end follows. */
+static bool begin_stop(struct pool *p, int signal, uint64_t grace_ms)
+{
+	uint64_t hold_ms = see(p);
+
+	if (hold_ms == 0 || p->state != POOL_RUNNING) {
+		stop_all(p, signal, grace_ms);
+		return true;
+	}
+	pool_goto(p, POOL_HOLDING);
+	p->held.signal = signal;
+	p->held.grace_ms = grace_ms;
+	set_grace(p, hold_ms);
+	return false;
+}
+
+static void on_grace_over(uv_timer_t *t)
+{
+	struct pool *p = t->data;
+
+	if (p->state == POOL_HOLDING) {
+		pool_release(p);
+	} else if (p->state == POOL_STOPPING) {
+		kill_all(p);
+		p->on_stopping(p);
+	} else {
+		end_leftovers(p);
+	}
+}
+
 static void stop_for_failure(struct pool *p)
 {
-	stop_all(p, SIGTERM, p->plan->grace_ms);
-	p->on_stopping(p);
+	if (begin_stop(p, SIGTERM, p->plan->grace_ms))
+		p->on_stopping(p);
 }
 
 /* Whether anything below this process lives; reaps orphans that have ended, up to the first worker:
@@ -191,6 +232,8 @@ static void on_look(uv_timer_t *t)
 /* The last worker has ended: is anything of theirs left? */
 static void linger(struct pool *p)
 {
+	if (p->culprit)
+		(void)see(p);
 	if (!reap_orphans(p)) {
 		end(p);
 		return;
@@ -426,7 +469,9 @@ bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 	settle(p, 0);
 	if (p->state == POOL_RUNNING) {
 		blame(p, cause);
-		stop_all(p, signal, grace_ms);
+		return begin_stop(p, signal, grace_ms);
+	} else if (p->state == POOL_HOLDING && cause->kind == CAUSE_SIGNAL) {
+		stop_all(p, signal, grace_ms); /* somebody has no time for that */
 	} else if (p->state == POOL_STOPPING && cause->kind == CAUSE_SIGNAL) {
 		for (unsigned i = 0; i < p->plan->start_count; i++)
 			worker_stop(&p->workers[i], signal, p->plan->signal_scope);
@@ -443,6 +488,8 @@ bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 
 void pool_cut(struct pool *p, uint64_t grace_ms)
 {
+	if (p->state == POOL_HOLDING && p->held.grace_ms > grace_ms)
+		p->held.grace_ms = grace_ms;
 	if (p->state == POOL_STOPPING || p->state == POOL_LINGERING)
 		set_grace(p, grace_ms);
 }

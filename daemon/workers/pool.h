@@ -24,6 +24,7 @@ enum { POOL_UNKILLED_MS = 10000 }; /* for workers that SIGKILL has not ended: GP
 enum pool_state {
 	POOL_STARTING,
 	POOL_RUNNING,
+	POOL_HOLDING,   /* they are to be ended, and are looked at before that: --blackbox-hold */
 	POOL_STOPPING,  /* every worker was asked to stop; one grace runs for all */
 	POOL_KILLING,   /* the grace is over: SIGKILL is sent */
 	POOL_LINGERING, /* no worker is left, but some of what they started: it has a grace, too */
@@ -45,10 +46,20 @@ struct pool {
 	struct output *output;    /* likewise; NULL: workers inherit stdout and stderr */
 	struct cells cells;       /* in the leaf */
 	struct leftovers left;
+	bool seen; /* before_stop() was called */
+	struct {
+		int signal;
+		uint64_t grace_ms;
+	} held;         /* what is to follow, in POOL_HOLDING */
 	bool suspended; /* the workers' groups are stopped, and a job that ends wakes them */
 	uv_timer_t grace, look;
 	unsigned handles; /* of these and of the deaths, that are closing */
 
+	/* Called once, before the first signal goes out or, where all have ended by themselves and
+	 * one of them failed, then: why the attempt ends stands in `cause`. Returns for how long
+	 * the workers are to be left alone, unless pool_release() comes first; 0: not at all. May
+	 * be NULL. */
+	uint64_t (*before_stop)(struct pool *p);
 	/* called when a worker was started, or could not be, as its outcome tells */
 	void (*on_worker_started)(struct pool *p, const struct worker *w);
 	/* called when the pool by itself has begun to end its workers, POOL_STOPPING, or to kill
@@ -79,6 +90,9 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
  * other cause has no more to add than that. False, here and in the two below: there was nothing to
  * do. */
 bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms);
+
+/* Whatever held up the end is over. */
+void pool_release(struct pool *p);
 
 /* Leaves what is stopping already that much of its grace, at most. */
 void pool_cut(struct pool *p, uint64_t grace_ms);

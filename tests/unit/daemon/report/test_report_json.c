@@ -165,7 +165,7 @@ static const struct several_row {
 	{ { "the job's verdict on node rank 0, and its attempts",
 	  { { 0 } }, 0, -1, { .cause.kind = CAUSE_MAX_RUNTIME, SEVERAL }, NULL,
 	  "\"scope\":\"job\",\"verdict\":\"root cause: SIGKILL\",\"attempt\":1,"
-	  "\"max_restarts\":3,\"no_restart\":\"too \\\"soon\\\"\",\n" },
+	  "\"max_restarts\":3,\"no_restart\":\"too \\\"soon\\\"\",\"blackbox\":null,\n" },
 	  { .verdict = "root cause: SIGKILL", .verdict_code = 9, .attempt = 1, .max_restarts = 3,
 	    .why_not = "too \"soon\"" } },
 	{ { "its attempts",
@@ -313,7 +313,7 @@ static void test_whole(void **state)
 		"\"host\":\"host\",\"node_rank\":2,\"nnodes\":4,\"nproc_per_node\":4,"
 		"\"first_rank\":8,\"world_size\":16,"
 		"\"scope\":\"node\",\"verdict\":null,\"attempt\":0,\"max_restarts\":0,"
-		"\"no_restart\":null,"
+		"\"no_restart\":null,\"blackbox\":null,"
 		"\"started\":\"2025-11-21T07:49:59.345+01:30\","
 		"\"ended\":\"2025-11-21T07:50:12.345+01:30\",\"seconds\":13.000000,"
 		"\"exit_code\":139},\n"

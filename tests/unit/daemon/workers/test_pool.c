@@ -19,7 +19,8 @@ static void test_edges(void **state)
 	(void)state;
 	assert_life(&pool_life,
 		(const char *const[]){ "starting: running stopping lingering ended",
-			"running: stopping killing lingering ended",
+			"running: holding stopping killing lingering ended",
+			"holding: stopping killing lingering ended",
 			"stopping: killing lingering ended", "killing: ended", "lingering: ended",
 			"ended:", NULL });
 }

@@ -1,0 +1,310 @@
+/* keep.c - see keep.h */
+#include "daemon/blackbox/keep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "daemon/blackbox/bundle_name.h"
+
+#define MARK ".launchd-blackbox"
+
+enum {
+	OPEN_DIR = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+	DEPTH_MAX = 4, /* of what a failure's directory holds */
+	NODE_NAME = 24,
+};
+
+/* --- making --- */
+
+/* What is missing of a path. */
+static int make_path(const char *path)
+{
+	char *copy = strdup(path);
+	int rc = copy ? 0 : -ENOMEM;
+
+	for (char *at = copy; at && rc == 0; at++) {
+		char was;
+
+		at += strcspn(at, "/");
+		was = *at;
+		*at = '\0';
+		if (*copy && mkdir(copy, 0777) < 0 && errno != EEXIST)
+			rc = -errno;
+		*at = was;
+		if (!was)
+			break;
+	}
+	free(copy);
+	return rc;
+}
+
+int keep_open_failure(const char *dir, const char *name, struct failure *why)
+{
+	int rc = make_path(dir);
+	autoclose base = rc == 0 ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	autoclose mark = -1;
+	int fd = -1;
+
+	if (rc == 0 && base < 0)
+		rc = -errno;
+	if (rc == 0 && mkdirat(base, name, 0777) < 0 && errno != EEXIST)
+		rc = -errno;
+	if (rc == 0) {
+		fd = openat(base, name, OPEN_DIR);
+		rc = fd < 0 ? -errno : 0;
+	}
+	if (rc == 0) {
+		mark = openat(fd, MARK, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+		rc = mark < 0 ? -errno : 0;
+	}
+	if (rc == 0)
+		return fd;
+	fd_closep(&fd);
+	return failure_set(
+		why, rc, "--blackbox: %s/%s can't be made: %s", dir, name, strerror(-rc));
+}
+
+int keep_open_node(int failure_fd, unsigned node, struct failure *why)
+{
+	char name[NODE_NAME];
+	int fd;
+
+	(void)snprintf(name, sizeof name, "node-%u", node);
+	if (mkdirat(failure_fd, name, 0777) < 0 && errno != EEXIST)
+		return failure_set(
+			why, -errno, "--blackbox: %s can't be made: %s", name, strerror(errno));
+	fd = openat(failure_fd, name, OPEN_DIR);
+	return fd >= 0 ? fd :
+			 failure_set(why, -errno, "--blackbox: %s can't be opened: %s", name,
+				 strerror(errno));
+}
+
+int keep_path(int dir_fd, char *ret, size_t room)
+{
+	char link[48];
+	ssize_t len;
+
+	(void)snprintf(link, sizeof link, "/proc/self/fd/%d", dir_fd);
+	len = readlink(link, ret, room);
+	if (len < 0 || (size_t)len >= room)
+		return len < 0 ? -errno : -ENAMETOOLONG;
+	ret[len] = '\0';
+	return 0;
+}
+
+/* --- writing --- */
+
+int keep_write(int dir_fd, const char *name, const char *bytes, size_t len, struct failure *why)
+{
+	enum { FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW };
+	char new[128];
+	autoclose fd = -1;
+	int rc = 0;
+
+	(void)snprintf(new, sizeof new, "%s.new", name);
+	fd = openat(dir_fd, new, FLAGS, 0666);
+	if (fd < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = fd_write_all(fd, bytes, len);
+	if (rc == 0 && renameat(dir_fd, new, dir_fd, name) < 0)
+		rc = -errno;
+	if (rc == 0)
+		return 0;
+	if (fd >= 0)
+		(void)unlinkat(dir_fd, new, 0);
+	return failure_set(why, rc, "--blackbox: %s can't be written: %s", name, strerror(-rc));
+}
+
+/* Where its last lines begin. */
+static const char *last_lines(const char *text, size_t len)
+{
+	const char *at = text + len;
+	unsigned lines = 0;
+
+	if (len > 0 && at[-1] == '\n')
+		at--;
+	while (at > text && lines < KEEP_TAIL_LINES) {
+		const char *before = memrchr(text, '\n', (size_t)(at - text));
+
+		if (!before)
+			return text;
+		at = before;
+		lines++;
+	}
+	return lines == KEEP_TAIL_LINES && *at == '\n' ? at + 1 : at;
+}
+
+int keep_tail(int dir_fd, const char *name, const char *log, struct failure *why)
+{
+	/* whatever lies there now: no FIFO holds us up */
+	autoclose fd = open(log, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	char *text;
+	const char *from;
+	off_t start;
+	long len;
+	int rc;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return failure_set(why, -errno, "%s can't be read: %s", log, strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_size == 0)
+		return 0;
+	start = st.st_size > KEEP_TAIL_BYTES ? st.st_size - KEEP_TAIL_BYTES : 0;
+	text = malloc(KEEP_TAIL_BYTES);
+	if (!text)
+		return failure_oom(why);
+	len = lseek(fd, start, SEEK_SET) < 0 ? -errno : fd_read_up_to(fd, text, KEEP_TAIL_BYTES);
+	if (len < 0) {
+		rc = failure_set(why, (int)len, "%s can't be read: %s", log, strerror((int)-len));
+	} else {
+		from = last_lines(text, (size_t)len);
+		rc = keep_write(dir_fd, name, from, (size_t)len - (size_t)(from - text), why);
+	}
+	free(text);
+	return rc;
+}
+
+/* --- what it may take --- */
+
+struct sized {
+	uint64_t sum, longest;
+	char name[256];
+};
+
+static int measure(int dir_fd, struct sized *ret)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct stat st;
+
+	*ret = (struct sized){ 0 };
+	if (!dir) {
+		fd_closep(&fd);
+		return -errno;
+	}
+	for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+		if (fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISREG(st.st_mode))
+			continue;
+		ret->sum += (uint64_t)st.st_size;
+		if ((uint64_t)st.st_size >= ret->longest) {
+			ret->longest = (uint64_t)st.st_size;
+			(void)snprintf(ret->name, sizeof ret->name, "%s", e->d_name);
+		}
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+int keep_within(int dir_fd, uint64_t max_bytes)
+{
+	struct sized s;
+	int cut = 0, rc = measure(dir_fd, &s);
+
+	while (rc == 0 && s.sum > max_bytes && s.longest > 0) {
+		uint64_t over = s.sum - max_bytes;
+		uint64_t left = s.longest > over ? s.longest - over : 0;
+		autoclose fd =
+			openat(dir_fd, s.name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+		if (fd < 0 || ftruncate(fd, (off_t)left) < 0)
+			return -errno;
+		cut++;
+		rc = measure(dir_fd, &s);
+	}
+	return rc < 0 ? rc : cut;
+}
+
+/* --- removing --- */
+
+static void remove_in(int dir_fd, const char *name, unsigned depth)
+{
+	int fd = openat(dir_fd, name, OPEN_DIR);
+	DIR *dir = fd < 0 || depth > DEPTH_MAX ? NULL : fdopendir(fd);
+
+	if (!dir) {
+		fd_closep(&fd);
+		return;
+	}
+	for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (unlinkat(fd, e->d_name, 0) < 0)
+			remove_in(fd, e->d_name, depth + 1);
+	}
+	(void)closedir(dir);
+	(void)unlinkat(dir_fd, name, AT_REMOVEDIR);
+}
+
+static bool is_marked(int dir_fd, const char *name)
+{
+	char path[BUNDLE_NAME_SIZE + sizeof MARK + 1];
+
+	(void)snprintf(path, sizeof path, "%.*s/" MARK, BUNDLE_NAME_SIZE - 1, name);
+	return faccessat(dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Those of ours; NULL: none, or no memory. */
+static struct bundle_name *list_ours(int dir_fd, DIR *dir, size_t *ret_count)
+{
+	struct bundle_name *list = NULL;
+	size_t count = 0, room = 0;
+
+	for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+		struct bundle_name name;
+
+		if (!bundle_name_read(e->d_name, &name) || !is_marked(dir_fd, e->d_name))
+			continue;
+		if (count == room) {
+			struct bundle_name *more =
+				realloc(list, (room = room ? 2 * room : 64) * sizeof *list);
+
+			if (!more)
+				break;
+			list = more;
+		}
+		list[count++] = name;
+	}
+	*ret_count = count;
+	return list;
+}
+
+unsigned keep_newest(const char *dir, unsigned keep, const char *mine)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *all = fd < 0 ? NULL : fdopendir(fd);
+	struct bundle_name own, *list;
+	size_t count = 0, go = 0;
+
+	if (!all || !bundle_name_read(mine, &own)) {
+		if (all)
+			(void)closedir(all);
+		else
+			fd_closep(&fd);
+		return 0;
+	}
+	list = list_ours(fd, all, &count);
+	if (list)
+		go = bundle_names_to_go(list, count, keep, &own);
+	for (size_t i = 0; i < go; i++) {
+		char name[BUNDLE_NAME_SIZE];
+
+		bundle_name_write(&list[i], name);
+		remove_in(fd, name, 0);
+	}
+	free(list);
+	(void)closedir(all);
+	return (unsigned)go;
+}
