@@ -95,7 +95,7 @@ class Logs:
     @property
     def run(self):
         """The only run's directory in it."""
-        [path] = self.path.iterdir()
+        [path] = [path for path in self.path.iterdir() if path.name != 'blackbox']
         return path
 
     def file(self, rank, name='stdout.log', attempt=0):
