@@ -622,6 +622,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.group = GROUP_FAILURE, .metavar = "N", .by_default = "10", .min = 1,
 		.max = 100000,
 		.help = "Keep the newest N failures below the directory of --blackbox." },
+	[SET_PROGRESS] = { .flag = "progress", .kind = KIND_TEXT, .group = GROUP_FAILURE,
+		.metavar = "REGEX|FILE|notify|none", .by_default = "none",
+		.help = "What a step of the job is: a line of workers' output that matches this "
+			"extended regular expression, whose one group is the step's number; a "
+			"change of a file (file:PATH, or a path with / in front); or a datagram "
+			"STEP=N or WATCHDOG=1 of a worker's to LAUNCHD_PROGRESS_SOCKET." },
 	[SET_ON_HANG] = { .flag = "on-hang", .kind = KIND_CHOICE, .group = GROUP_FAILURE,
 		.metavar = "off|report|stop|restart",
 		.choices = "off|report|stop|restart", .by_default = "off",

@@ -278,6 +278,9 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 		rc = outfile_check(p->metrics_path, settings_where(s, SET_METRICS_FILE), why);
 	if (failure_go_on(rc, why) && o->tree && o->log_dir)
 		rc = outdir_check(o->log_dir, settings_where(s, SET_LOG_DIR), why);
+	if (failure_go_on(rc, why) && p->progress.by == PROGRESS_FILE)
+		rc = outfile_directory_check(
+			p->progress.what, settings_where(s, SET_PROGRESS), why);
 	if (failure_go_on(rc, why) && o->events_path)
 		rc = outfile_check(o->events_path, settings_where(s, SET_EVENTS), why);
 	if (failure_go_on(rc, why) && o->events_fd >= 0)

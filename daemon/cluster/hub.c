@@ -149,6 +149,20 @@ static void on_bundle(struct caller *p, const struct message *m)
 		party->on->bundle(party->owner, p->node, &m->bundle);
 }
 
+void hub_step(struct hub *h, unsigned node, uint64_t step)
+{
+	const struct party *party = h->party;
+
+	if (job_step(&h->job, node, step, uv_hrtime()) && party->on->step)
+		party->on->step(party->owner, node, step);
+}
+
+static void on_step(struct caller *p, const struct message *m)
+{
+	if (m->step.attempt == p->hub->job.attempt)
+		hub_step(p->hub, p->node, m->step.step);
+}
+
 enum {
 	IN_MEETING = 1 << HUB_MEETING,
 	IN_PREPARING = 1 << HUB_PREPARING,
@@ -177,6 +191,7 @@ static const struct {
 	[MESSAGE_STATUS] = { on_status, IN_PREPARING | IN_RUNNING, false },
 	[MESSAGE_LOOK] = { on_look, IN_RUNNING, false },
 	[MESSAGE_BUNDLE] = { on_bundle, IN_RUNNING, false },
+	[MESSAGE_STEP] = { on_step, IN_RUNNING, false },
 	/* also after the node's last message, and after the verdict */
 	[MESSAGE_LOG] = { hub_lines_hear, ~0U, false },
 };

@@ -149,6 +149,17 @@ void member_bundle(struct member *m, const struct message_bundle *told)
 		spoke_bundle(&m->spoke, told);
 }
 
+void member_step(struct member *m, unsigned attempt, uint64_t step)
+{
+	const struct message_step told = { attempt, step };
+
+	if (m->role == MEMBER_SPOKE)
+		spoke_step(&m->spoke, &told);
+	else if (m->role == MEMBER_HUB && m->hub.state == HUB_RUNNING &&
+		attempt == m->hub.job.attempt)
+		hub_step(&m->hub, 0, step);
+}
+
 void member_close(struct member *m)
 {
 	if (m->party.closing)

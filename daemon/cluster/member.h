@@ -116,6 +116,10 @@ void member_hang(struct member *m, const struct message_hang *told);
 /* Other nodes: what this one has kept of a failure, to node rank 0; before member_ended(). */
 void member_bundle(struct member *m, const struct message_bundle *told);
 
+/* This node's workers have come to a new step, of that attempt; before member_ended(). On node rank
+ * 0 `step` may follow at once. */
+void member_step(struct member *m, unsigned attempt, uint64_t step);
+
 /* Leaves; `closed` follows from the loop once the last lines are sent or received. */
 void member_close(struct member *m);
 

@@ -537,6 +537,12 @@ static void bundle_fields(struct pass *p, struct message_bundle *m)
 	LINE(p, m->text);
 }
 
+static void step_fields(struct pass *p, struct message_step *m)
+{
+	m->attempt = u32(p, m->attempt);
+	m->step = u64(p, m->step);
+}
+
 /* --- any of them --- */
 
 static void fields(struct pass *p, struct message *m)
@@ -605,6 +611,9 @@ static void fields(struct pass *p, struct message *m)
 		return;
 	case MESSAGE_BUNDLE:
 		bundle_fields(p, &m->bundle);
+		return;
+	case MESSAGE_STEP:
+		step_fields(p, &m->step);
 		return;
 	case MESSAGE_READY:
 	case MESSAGE_LEAVE:

@@ -44,6 +44,7 @@ enum message_type {
 	MESSAGE_HANG,   /* hub to nodes: look at your workers, or what is thought of the job's quiet
 			 */
 	MESSAGE_BUNDLE, /* node to hub: what it has kept of a failure; before ENDED */
+	MESSAGE_STEP,   /* node to hub: its workers have come to a new step (--progress) */
 	MESSAGE_END,
 };
 
@@ -171,6 +172,11 @@ struct message_bundle {
 	char text[MESSAGE_TEXT_SIZE]; /* what it has found, or why there is nothing */
 };
 
+struct message_step {
+	unsigned attempt;
+	uint64_t step;
+};
+
 /* A message of any type, and what it says. READY and LEAVE say nothing more. */
 struct message {
 	enum message_type type;
@@ -196,6 +202,7 @@ struct message {
 		struct message_look look;
 		struct message_hang hang;
 		struct message_bundle bundle;
+		struct message_step step;
 	};
 };
 

@@ -82,6 +82,9 @@ struct member_events {
 	/* Node rank 0: another node has kept something of a failure; borrowed, and as above. May be
 	 * NULL. */
 	void (*bundle)(void *owner, unsigned node, const struct message_bundle *told);
+	/* Node rank 0: the job has come to a step that this attempt had not reached; see struct
+	 * job_steps. May be NULL. */
+	void (*step)(void *owner, unsigned node, uint64_t step);
 };
 
 enum { LINES_LAST_MS = 1000 }; /* for workers' last lines, when the verdict is told */

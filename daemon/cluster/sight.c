@@ -82,6 +82,13 @@ size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room)
 	return count;
 }
 
+const struct job_steps *sight_steps(const struct member *m)
+{
+	const struct job *j = job_of(m);
+
+	return j ? &j->steps : NULL;
+}
+
 static const struct store *store_of(const struct member *m)
 {
 	return job_of(m) ? m->hub.store : NULL;

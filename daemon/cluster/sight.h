@@ -50,6 +50,10 @@ bool sight_clock(
  */
 size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room);
 
+/* How far the job has come, as node rank 0 knows it; elsewhere NULL, as where there is no job yet.
+ */
+const struct job_steps *sight_steps(const struct member *m);
+
 /* How often the keys of the store have changed in this attempt, where this launcher hosts it; else
  * 0. */
 uint64_t sight_store_changes(const struct member *m);

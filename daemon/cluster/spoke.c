@@ -677,6 +677,11 @@ void spoke_bundle(struct spoke *s, const struct message_bundle *told)
 	spoke_tell(s, &(struct message){ MESSAGE_BUNDLE, .bundle = *told });
 }
 
+void spoke_step(struct spoke *s, const struct message_step *told)
+{
+	spoke_tell(s, &(struct message){ MESSAGE_STEP, .step = *told });
+}
+
 static void tell_outcomes(struct spoke *s, const struct node_end *end)
 {
 	for (size_t i = 0; i < end->count; i += OUTCOMES_MAX) {

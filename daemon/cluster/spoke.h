@@ -82,6 +82,9 @@ void spoke_bundle(struct spoke *s, const struct message_bundle *told);
 
 bool spoke_look(struct spoke *s, const struct message_look *told);
 
+/* Its workers have come to a new step; before spoke_ended(). */
+void spoke_step(struct spoke *s, const struct message_step *told);
+
 /* The hub's name means these now. */
 void spoke_hear_addresses(struct spoke *s, const struct addresses *hub);
 

@@ -66,6 +66,8 @@ static void add_job(struct json *j, const struct job_status *s)
 	add_moment(j, "attempt_started_at", s->attempt_started_ns);
 	json_string(j, "stopping", s->stopping);
 	json_string(j, "hang", s->hang);
+	json_number_if(j, "step", s->step_known, (long long)s->step);
+	add_moment(j, "step_at", s->step_at_ns);
 	json_string(j, "log_dir", s->log_dir);
 }
 

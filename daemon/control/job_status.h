@@ -14,6 +14,9 @@ struct job_status {
 	const char *name, *run_id, *state, *host;
 	const char *stopping; /* why it ends; NULL: it doesn't */
 	const char *hang;     /* what seems to hang; NULL: nothing */
+	bool step_known;      /* this attempt has come to one: --progress */
+	uint64_t step;
+	int64_t step_at_ns;
 	const char *log_dir;
 	unsigned attempt, max_restarts;
 	unsigned nnodes, nproc_per_node, world_size, node_rank;

@@ -198,6 +198,18 @@ static const char *time_in_state(const struct viewing *v, const cJSON *status)
 	return NULL;
 }
 
+static void add_step(const struct viewing *v, const cJSON *status, struct text *out)
+{
+	const char *since = time_since(v, status, "step_at", NULL);
+	double step;
+
+	if (!member_number(v->cjson, status, "step", &step))
+		return;
+	text_printf(out, "; step %.0f", step);
+	if (since)
+		text_printf(out, ", %s ago", since);
+}
+
 static void add_job(const struct viewing *v, const cJSON *status, struct text *out)
 {
 	const struct viewing here = of_node(v, status);
@@ -215,6 +227,7 @@ static void add_job(const struct viewing *v, const cJSON *status, struct text *o
 	if (count_of(v, status, "max_restarts") > 0)
 		text_printf(out, "; at most %u restarts", count_of(v, status, "max_restarts"));
 	add_awaited(v, status, out);
+	add_step(&here, status, out);
 	add_shown(out, "; stopping: ", member_text(v->cjson, status, "stopping"));
 	add_shown(out, "; may hang: ", member_text(v->cjson, status, "hang"));
 	text_add(out, "\n");

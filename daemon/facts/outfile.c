@@ -11,7 +11,7 @@
 #include "common/failure.h"
 
 static int check_directory(
-	const char *path, const char *directory, const char *where, struct failure *why)
+	const char *path, const char *directory, int mode, const char *where, struct failure *why)
 {
 	struct stat st;
 
@@ -20,14 +20,13 @@ static int check_directory(
 			strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return failure_usage(why, "%s: %s: %s is not a directory", where, path, directory);
-	if (access(directory, W_OK | X_OK) < 0)
-		return failure_usage(why, "%s: %s: its directory %s can't be written to: %s", where,
-			path, directory, strerror(errno));
+	if (access(directory, mode) < 0)
+		return failure_usage(why, "%s: %s: its directory %s can't be %s: %s", where, path,
+			directory, mode & W_OK ? "written to" : "entered", strerror(errno));
 	return 0;
 }
 
-/* A path at which there is no file yet. */
-static int check_new(const char *path, const char *where, struct failure *why)
+static int check_parent(const char *path, int mode, const char *where, struct failure *why)
 {
 	const char *slash = strrchr(path, '/');
 	char *directory;
@@ -39,8 +38,22 @@ static int check_new(const char *path, const char *where, struct failure *why)
 		directory = strndup(path, (size_t)(slash - path));
 	if (!directory)
 		return failure_oom(why);
-	rc = check_directory(path, directory, where, why);
+	rc = check_directory(path, directory, mode, where, why);
 	free(directory);
+	return rc;
+}
+
+int outfile_directory_check(const char *path, const char *where, struct failure *why)
+{
+	return check_parent(path, X_OK, where, why);
+}
+
+/* A path at which there is no file yet. */
+static int check_new(const char *path, const char *where, struct failure *why)
+{
+	const char *slash = strrchr(path, '/');
+	int rc = check_parent(path, W_OK | X_OK, where, why);
+
 	if (rc == 0 && slash && !slash[1])
 		rc = failure_usage(why, "%s: %s is a directory", where, path);
 	return rc;
@@ -70,10 +83,10 @@ static int check_above(const char *path, char *above, const char *where, struct 
 		char *slash = strrchr(above, '/');
 
 		if (!slash || slash == above)
-			return check_directory(path, slash ? "/" : ".", where, why);
+			return check_directory(path, slash ? "/" : ".", W_OK | X_OK, where, why);
 		*slash = '\0';
 	}
-	return check_directory(path, above, where, why);
+	return check_directory(path, above, W_OK | X_OK, where, why);
 }
 
 int outdir_check(const char *path, const char *where, struct failure *why)

@@ -9,6 +9,9 @@ struct failure;
  * setting that asks for the file. -EINVAL: it can't be, and why. */
 int outfile_check(const char *path, const char *where, struct failure *why);
 
+/* The same for a file that others write: only its directory must be there. */
+int outfile_directory_check(const char *path, const char *where, struct failure *why);
+
 /* The same for a directory that will be made, with those above it, where it is not there. */
 int outdir_check(const char *path, const char *where, struct failure *why);
 

@@ -610,17 +610,20 @@ enum order job_left(struct job *j, unsigned node, uint64_t now_ns)
 	return ORDER_NONE; /* the job waits for those that run, and for nobody where it is over */
 }
 
-void job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns)
+bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns)
 {
-	if (!is_running(j) || node >= j->nnodes)
-		return;
-	if (!j->steps.known || step > j->steps.best) {
-		j->steps.best = step;
-		j->steps.at_ns = now_ns;
-	}
-	if (!j->steps.attempt_known || step > j->steps.attempt_best)
-		j->steps.attempt_best = step;
-	j->steps.known = j->steps.attempt_known = true;
+	struct job_steps *s = &j->steps;
+
+	if (!is_running(j) || node_of(j, node)->state != NODE_JOINED ||
+		(s->attempt_known && step <= s->attempt_best))
+		return false;
+	s->attempt_known = true;
+	s->attempt_best = step;
+	s->at_ns = now_ns;
+	if (!s->known || step > s->best)
+		s->best = step;
+	s->known = true;
+	return true;
 }
 
 void job_resume(struct job *j, uint64_t now_ns)

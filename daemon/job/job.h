@@ -100,6 +100,16 @@ struct loss {
 	int signal; /* of which its supervisor died, as its guard says; 0: nobody does */
 };
 
+/* How far the job has come: --progress. Steps count up, over all attempts; times are on our clock.
+ */
+struct job_steps {
+	bool known;    /* there was one, in any attempt */
+	uint64_t best; /* the highest of all attempts */
+	bool attempt_known;
+	uint64_t attempt_best; /* of this one */
+	uint64_t at_ns;        /* when an attempt last came to a step that was new to it */
+};
+
 struct job {
 	enum job_state state;
 	unsigned nnodes, attempt;
@@ -122,13 +132,7 @@ struct job {
 	 * The owner's, as is what it gets. */
 	void (*find_site)(void *owner, unsigned rank, struct crash_site *ret);
 	void *owner;
-	/* The steps that workers have told of (--progress): of all attempts, and of this one. */
-	struct {
-		bool known;
-		uint64_t best, attempt_best;
-		bool attempt_known;
-		uint64_t at_ns; /* when the last new one was told */
-	} steps;
+	struct job_steps steps;
 	/* OVER: why no restart follows a failure, where --max-restarts was given: "the limit is
 	 * reached", "exit code 2 is not in --restart-on"; "" otherwise */
 	char why_not[WHY_NOT_SIZE];
@@ -191,8 +195,8 @@ enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint6
  * none does. Before it has ended that is a loss. */
 enum order job_left(struct job *j, unsigned node, uint64_t now_ns);
 
-/* A node has told of its newest step, of this attempt. */
-void job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns);
+/* Workers of a node have come to a step. True: this attempt had not reached it. */
+bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns);
 
 /* Begins the next attempt. */
 void job_resume(struct job *j, uint64_t now_ns);

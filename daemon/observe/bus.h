@@ -24,7 +24,8 @@ struct observer {
 	[EVENT_SIGNAL_RECEIVED] = (f), [EVENT_SIGNAL_FORWARDED] = (f), [EVENT_STOP] = (f), \
 	[EVENT_NODE_JOINED] = (f), [EVENT_NODE_LOST] = (f), [EVENT_RESTART] = (f), \
 	[EVENT_CHECK_STARTED] = (f), [EVENT_CHECK_ENDED] = (f), [EVENT_HANG] = (f), \
-	[EVENT_BLACKBOX] = (f), [EVENT_PREEMPTION] = (f), [EVENT_VERDICT] = (f)
+	[EVENT_BLACKBOX] = (f), [EVENT_PREEMPTION] = (f), [EVENT_STEP] = (f), \
+	[EVENT_VERDICT] = (f)
 
 struct bus {
 	struct {

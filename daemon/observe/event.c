@@ -143,6 +143,12 @@ static void add_hang(struct json *j, const struct event *e)
 	json_string(j, "text", e->hang.text);
 }
 
+static void add_step(struct json *j, const struct event *e)
+{
+	json_number(j, "attempt", e->step.attempt);
+	json_number(j, "step", (long long)e->step.step);
+}
+
 static void add_blackbox(struct json *j, const struct event *e)
 {
 	json_number(j, "attempt", e->blackbox.attempt);
@@ -205,6 +211,7 @@ static const struct {
 	[EVENT_HANG] = { "hang", add_hang },
 	[EVENT_BLACKBOX] = { "blackbox", add_blackbox },
 	[EVENT_PREEMPTION] = { "preemption", add_preemption },
+	[EVENT_STEP] = { "step", add_step },
 	[EVENT_VERDICT] = { "verdict", add_verdict },
 	[EVENT_JOB_ENDED] = { "job_ended", add_job_ended },
 };

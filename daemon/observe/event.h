@@ -33,6 +33,7 @@ enum event_kind {
 	EVENT_HANG,          /* what node rank 0 thinks of the job's quiet has changed: --on-hang */
 	EVENT_BLACKBOX,      /* this node has kept what can be known of a failure, or could not */
 	EVENT_PREEMPTION,    /* the job ends as a node is about to be taken away */
+	EVENT_STEP, /* the job has come to a new step, as node rank 0 knows it: --progress */
 	EVENT_VERDICT,
 	EVENT_JOB_ENDED,          /* the last one: all output is written */
 	EVENT_LINES,              /* how many kinds have a line in --events; the others: */
@@ -113,6 +114,10 @@ struct event {
 			uint64_t left_ms;
 			int signal; /* that the workers get */
 		} preemption;
+		struct {
+			unsigned attempt;
+			uint64_t step;
+		} step;
 		struct {
 			unsigned attempt;
 			int exit_code;

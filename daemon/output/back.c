@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "common/failure.h"
 #include "common/fd.h"
 #include "common/sm.h"
 #include "daemon/os/journal_socket.h"
@@ -21,6 +22,7 @@
 #include "daemon/output/logs.h"
 #include "daemon/output/merge/merge.h"
 #include "daemon/output/post.h"
+#include "daemon/output/step_lines.h"
 
 enum {
 	AGAIN_ROOM = 2 * STREAM_READ,
@@ -513,6 +515,11 @@ struct output_counts back_counts(const struct back *b)
 	return tally_read(&b->tally);
 }
 
+struct step_lines *back_steps(const struct back *b)
+{
+	return b->shared.steps;
+}
+
 struct merge *back_merge(const struct back *b)
 {
 	return b->merge;
@@ -571,6 +578,20 @@ static void tell_lines(void *owner)
 	post_tell(b->post, NEWS_LINES);
 }
 
+/* Its expression was compiled before, so all that it can lack is memory. */
+static int open_steps(struct back *b, const char *expression)
+{
+	struct step_lines *s = calloc(1, sizeof *s);
+	struct failure ignored = { 0 };
+
+	if (!s || step_lines_open(s, expression, &ignored) < 0) {
+		free(s);
+		return -ENOMEM;
+	}
+	b->shared.steps = s;
+	return 0;
+}
+
 int back_new(const struct plan *plan, const struct output_host *host, struct post *post,
 	struct back **ret)
 {
@@ -614,6 +635,13 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 		.busy = &b->busy,
 		.tally = &b->tally,
 	};
+	if (plan->progress.by == PROGRESS_LINES) {
+		rc = open_steps(b, plan->progress.what);
+		if (rc < 0) {
+			back_free(b);
+			return rc;
+		}
+	}
 	*ret = b;
 	return 0;
 }
@@ -684,6 +712,9 @@ void back_free(struct back *b)
 		shut(b);
 	filer_done(&b->filer);
 	merge_free(b->merge);
+	if (b->shared.steps)
+		step_lines_close(b->shared.steps);
+	free(b->shared.steps);
 	arena_done(&b->memory);
 	free(b);
 }

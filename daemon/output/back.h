@@ -15,6 +15,7 @@ struct output_host;
 struct plan;
 struct post;
 struct sm;
+struct step_lines;
 
 /* Once it ends, no reader is waited for that takes nothing within a second (hurried), or no reader
  * at all for longer than that, as the user has asked once more (pressed). */
@@ -42,6 +43,9 @@ int back_make_logs(struct back *b, const struct plan *plan, unsigned attempt, st
 
 /* What workers have written so far; for any thread. */
 struct output_counts back_counts(const struct back *b);
+
+/* --progress REGEX; NULL: that is not wanted. */
+struct step_lines *back_steps(const struct back *b);
 
 /* --merge-logs. */
 struct merge *back_merge(const struct back *b);

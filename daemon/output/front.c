@@ -376,6 +376,19 @@ struct output_counts output_counts(const struct output *o)
 	return back_counts(o->back);
 }
 
+struct steps_seen output_steps(const struct output *o)
+{
+	const struct step_lines *s = back_steps(o->back);
+
+	return s ? step_lines_seen(s) : (struct steps_seen){ 0 };
+}
+
+void output_forget_steps(struct output *o)
+{
+	if (back_steps(o->back))
+		step_lines_forget(back_steps(o->back));
+}
+
 void output_status(struct output *o, const char *text)
 {
 	post_status(&o->post, text);

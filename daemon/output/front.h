@@ -12,6 +12,7 @@
 
 #include "daemon/job/evidence.h"
 #include "daemon/output/host.h"
+#include "daemon/output/step_lines.h"
 #include "daemon/output/tally.h"
 #include "daemon/plan/plan.h"
 
@@ -91,6 +92,11 @@ void output_page(struct output *o, const char *at, size_t len);
 
 /* What workers have written so far. */
 struct output_counts output_counts(const struct output *o);
+
+/* The steps in lines of the attempt's workers: --progress REGEX; without it none is seen. Forgets
+ * those that were: another attempt begins. */
+struct steps_seen output_steps(const struct output *o);
+void output_forget_steps(struct output *o);
 
 /* Draws the status line, see status.h; "": from now on any write to the terminal ends it;
  * NULL: removes it, and it does not come back. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "common/sm.h"
 #include "common/utc.h"
 #include "daemon/output/followed.h"
+#include "daemon/output/step_lines.h"
 #include "daemon/output/tail.h"
 
 #define MOMENT_NS  1000000ull
@@ -159,6 +161,15 @@ static void to_filter(struct stream *s, const char *at, size_t len)
 		at += n;
 		len -= n;
 	}
+}
+
+/* Where there is no memory no step is seen. */
+static void to_steps(struct stream *s, const char *at, size_t len)
+{
+	if (!s->step_line)
+		s->step_line = calloc(1, sizeof *s->step_line);
+	if (s->step_line)
+		step_lines_take(s->host->steps, s->step_line, at, len);
 }
 
 static const struct lines_style followed_style = { .held_max = FOLLOWED_LINE_MAX };
@@ -526,6 +537,8 @@ static void take(struct stream *s, const char *at, size_t len)
 		s->render(s, now);
 	if (s->filter)
 		to_filter(s, at, len);
+	if (s->host->steps)
+		to_steps(s, at, len);
 	if (s->host->is_followed)
 		to_followers(s, at, len);
 	if (s->console && s->console->state == CONSOLE_BROKEN && !s->has_file)
@@ -673,6 +686,7 @@ void stream_done(struct stream *s)
 	lines_done(&s->lines);
 	lines_done(&s->filter_lines);
 	lines_done(&s->followed_lines);
+	free(s->step_line);
 	text_done(&s->prefix);
 	text_done(&s->backlog);
 }

@@ -22,6 +22,8 @@
 
 struct followed_lines;
 struct sm;
+struct step_line;
+struct step_lines;
 struct tail;
 
 enum { STREAM_READ = FILER_PIECE };
@@ -50,6 +52,7 @@ struct stream_host {
 	/* for warnings, such as that a disk is full; from this thread */
 	void (*say)(void *owner, bool warning, const char *text);
 	void (*stir)(void *owner); /* the consoles are to be flushed, though no pipe has anything */
+	struct step_lines *steps;  /* NULL: nobody wants to know */
 	bool is_followed;          /* somebody wants to hear lines: */
 	/* False: there is no room for them, and nobody waits for it. */
 	bool (*follow)(void *owner, const struct followed_lines *f);
@@ -89,7 +92,8 @@ struct stream {
 	struct tail *tail;
 
 	struct lines lines, filter_lines, followed_lines;
-	uint64_t followed_lost; /* lines that nobody who follows has heard of */
+	struct step_line *step_line; /* NULL: none yet */
+	uint64_t followed_lost;      /* lines that nobody who follows has heard of */
 	const char *prefix_template;
 	struct text prefix; /* rendered; at the time of the last read, where it has one */
 	void (*render)(struct stream *s, int64_t wall_ns); /* the prefix; NULL: it never changes */

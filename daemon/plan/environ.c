@@ -351,6 +351,9 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	edit_scrubbed(&b, &r);
 	edit_slurm(&b, &r);
 	edit_journal(&b);
+	if (p->progress.by == PROGRESS_NOTIFY)
+		edit(&b, PROGRESS_SOCKET_VARIABLE, plan_progress_socket(attempt->run_dir, arena),
+			"--progress notify");
 	if (p->library.tf_cluster)
 		edit(&b, "TF_CONFIG", plan_tf_config(p, r.rank, arena), "--tf-config");
 	if (p->library.jax_coordinator)

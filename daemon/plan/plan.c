@@ -32,6 +32,11 @@ const char *plan_error_file(const struct attempt *attempt, unsigned local_rank, 
 		attempt->number, local_rank);
 }
 
+const char *plan_progress_socket(const char *run_dir, struct arena *arena)
+{
+	return arena_printf(arena, "%s/progress", run_dir);
+}
+
 bool output_is_redirected(const struct output_plan *o, unsigned local_rank, int fd)
 {
 	return ((streams_of(o->redirects, local_rank) | streams_of(o->tee, local_rank)) &
@@ -55,6 +60,7 @@ struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd
 	bool teed = redirected && (streams_of(o->tee, local_rank) & (unsigned)fd) != 0;
 	const struct vec *filters = fd == 1 ? &o->out_filters : &o->err_filters;
 	bool is_journal = o->journal == JOURNAL_ALL;
+	bool wanted = p->progress.by == PROGRESS_LINES;
 	struct stream_plan ret = {
 		.way = STREAM_PIPE,
 		.file = redirected || (o->tree && o->log_all),
@@ -64,9 +70,10 @@ struct stream_plan plan_stream(const struct plan *p, unsigned local_rank, int fd
 
 	if (ret.console && !is_journal) /* the journal has fields for that */
 		ret.prefix = prefix_of(o, teed);
-	if (ret.console && !ret.file && !ret.prefix && !is_journal && o->terminal[fd])
+	if (ret.console && !ret.file && !ret.prefix && !is_journal && !wanted && o->terminal[fd])
 		ret.way = STREAM_INHERIT;
-	if (ret.file && !ret.console && o->max_size_bytes == 0 && !o->timestamps && !o->reopen)
+	if (ret.file && !ret.console && o->max_size_bytes == 0 && !o->timestamps && !o->reopen &&
+		!wanted)
 		ret.way = STREAM_DIRECT;
 	return ret;
 }

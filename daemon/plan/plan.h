@@ -15,6 +15,7 @@
 #include "daemon/plan/attributes.h"
 #include "daemon/plan/output_plan.h"
 #include "daemon/plan/introduction.h"
+#include "daemon/plan/step_source.h"
 #include "daemon/plan/visible.h"
 
 struct agreement;
@@ -138,6 +139,7 @@ struct plan {
 	const char *blackbox_dir;                    /* NULL: nothing of a failure is kept */
 	uint64_t blackbox_hold_ms;
 	unsigned blackbox_keep;
+	struct progress_plan progress;
 	enum on_hang on_hang; /* what follows a hang */
 	uint64_t on_hang_after_ms;
 	/* phases of the check of all nodes (daemon/check/phases.h) before the first attempt, and
@@ -202,6 +204,9 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
  * still. */
 int plan_bind(const struct plan *provisional, const struct deciding *d, const struct topology *t,
 	const struct agreement *a, struct plan *ret);
+
+/* The socket of --progress notify. */
+const char *plan_progress_socket(const char *run_dir, struct arena *arena);
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
 

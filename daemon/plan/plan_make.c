@@ -247,6 +247,9 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		!failure_go_on(decide_store(d, &p), d->why) ||
 		!failure_go_on(decide_report(d, &p), d->why) ||
 		!failure_go_on(decide_metrics(d, &p), d->why) ||
+		!failure_go_on(progress_parse(settings_text(s, SET_PROGRESS),
+				       settings_label(s, SET_PROGRESS), &p.progress, d->why),
+			d->why) ||
 		!failure_go_on(decide_output(d, t, nproc_of_node, &p), d->why) ||
 		!failure_go_on(decide_libraries(d, t, nproc_of_node, &p), d->why))
 		return d->why->code;

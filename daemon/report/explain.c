@@ -237,6 +237,21 @@ static void add_check(const struct explained *e, struct arena *a, struct fact_li
 	text_done(&how);
 }
 
+static const char *progress_shown(const struct progress_plan *p, struct arena *a)
+{
+	switch (p->by) {
+	case PROGRESS_LINES:
+		return arena_printf(a, "lines of output that match %s", p->what);
+	case PROGRESS_FILE:
+		return arena_printf(a, "changes of %s", p->what);
+	case PROGRESS_NOTIFY:
+		return "datagrams to " PROGRESS_SOCKET_VARIABLE;
+	case PROGRESS_NONE:
+		break;
+	}
+	return "none";
+}
+
 /* What only some jobs have. */
 static void add_rare_facts(const struct explained *e, struct arena *a, struct fact_list *t)
 {
@@ -272,6 +287,9 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (p->preempt_watch)
 		add_fact(t, "preempt_watch", p->preempt_watch[0],
 			settings_where(e->settings, SET_PREEMPT_WATCH));
+	if (p->progress.by != PROGRESS_NONE)
+		add_fact(t, "progress", progress_shown(&p->progress, a),
+			settings_where(e->settings, SET_PROGRESS));
 	if (p->error_file)
 		add_fact(t, "error_file", p->error_file, "TORCHELASTIC_ERROR_FILE");
 	if (p->metrics_path)

@@ -153,6 +153,7 @@ static void tell_end(struct run *r)
 
 	end.cause = own->cause;
 	memcpy(end.survivors, own->survivors, sizeof end.survivors);
+	steps_stop(&r->steps);
 	run_goto(r, RUN_WAITING);
 	member_ended(&r->member, &end, r->said, r->said_count);
 	attempt_tell_killed(r);
@@ -341,6 +342,7 @@ static void start_workers(struct run *r)
 		return;
 	}
 	progress_start(&r->progress, r->attempt.number, r->master_port);
+	steps_start(&r->steps, r->attempt.number);
 	hang_watch_start(&r->hang, r->attempt.number, r->master_port);
 	(void)proc_look(); /* now, beside the workers, and not when all wait for its answer */
 	/* one that could not be started has not ended in the loop */
@@ -404,7 +406,7 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 	r->attempt = (struct attempt){ .number = number, .run_dir = r->run_dir };
 	r->attempt.master_port = arena_printf(&r->end->memory, "%u", master_port);
 	r->master_port = master_port;
-	r->progress.plan = r->hang.plan = r->plan;
+	r->progress.plan = r->hang.plan = r->steps.plan = r->plan;
 	r->urgency = URGENCY_NONE;
 	r->collected = false;
 	r->said_count = 0;

@@ -184,6 +184,17 @@ static const char *placement_of(const struct plan *p, struct arena *arena)
 	return json;
 }
 
+/* Of the job on node rank 0, elsewhere of this node. */
+static void set_step(const struct run *r, struct job_status *ret)
+{
+	const struct job_steps *job = sight_steps(&r->member);
+
+	ret->step_known = job ? job->attempt_known : r->steps.known;
+	ret->step = job ? job->attempt_best : r->steps.newest;
+	if (ret->step_known)
+		ret->step_at_ns = wall_of(r, job ? job->at_ns : r->steps.at_ns);
+}
+
 void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, size_t line_max,
 	struct text *out)
 {
@@ -212,6 +223,7 @@ void look_add(const struct run *r, int64_t since_ns, const struct tails *tails, 
 		.attempt_started_ns = r->end->own.started_wall_ns,
 	};
 
+	set_step(r, &s);
 	if (r->known.kind != CAUSE_NONE)
 		cause_brief_add(&r->known, p->max_runtime_ms, &stopping);
 	if (r->known.kind == CAUSE_PREEMPTED) {

@@ -30,6 +30,7 @@ static void finish(struct run *r)
 	gpu_watch_stop(&r->gpu_watch);
 	hang_watch_leave(&r->hang);
 	black_box_leave(&r->box);
+	steps_leave(&r->steps);
 	request_stop_watching(r);
 }
 
@@ -304,6 +305,14 @@ static void on_bundle(void *owner, unsigned node, const struct message_bundle *t
 	black_box_told(&r->box, node, told);
 }
 
+static void on_step(void *owner, unsigned node, uint64_t step)
+{
+	struct run *r = owner;
+
+	(void)node;
+	steps_of_job(&r->steps, step);
+}
+
 static const struct member_events events = {
 	.met = on_met,
 	.stop = on_stop,
@@ -322,6 +331,7 @@ static const struct member_events events = {
 	.look = on_look,
 	.hang = on_hang,
 	.bundle = on_bundle,
+	.step = on_step,
 };
 
 static void on_status_over(void *owner)
@@ -361,6 +371,9 @@ static int listen_to_all(struct run *r)
 	r->run_dir = rc == 0 ? guard_run_dir(r->in->guard, r->why) : NULL;
 	if (!r->run_dir)
 		return r->why->code;
+	rc = steps_enter(&r->steps, &r->loop, r->run_dir, r->why);
+	if (rc < 0)
+		return rc;
 	rc = request_listen(r);
 	if (rc < 0)
 		return rc;
@@ -395,6 +408,11 @@ static int begin(struct run *r)
 		.on_kept = attempt_kept,
 		.owner = r };
 	black_box_enter(&r->box);
+	r->steps = (struct steps){ .plan = r->plan,
+		.bus = r->in->bus,
+		.output = r->in->output,
+		.member = &r->member,
+		.argv = r->in->member->argv };
 	r->preflight.on_over = on_check_over;
 	request_init(r);
 	run_merge_init(r);

@@ -12,6 +12,7 @@
 #include "daemon/run/input.h"
 #include "daemon/run/preflight.h"
 #include "daemon/run/watch/progress.h"
+#include "daemon/run/watch/steps.h"
 #include "daemon/workers/evidence_reader.h"
 #include "daemon/workers/lifeline.h"
 #include "daemon/workers/pool.h"
@@ -66,6 +67,7 @@ struct run {
 	struct pool pool;
 	struct progress progress; /* in WORKING */
 	struct hang_watch hang;   /* in WORKING, with --on-hang */
+	struct steps steps;       /* in WORKING, with --progress */
 	uv_timer_t draining;      /* in DRAINING */
 	struct cause known;       /* why it ends, as far as this node knows; NONE: it goes on */
 	uint64_t preempted_ns;    /* when a node of the job is taken away, roughly; 0: none is */

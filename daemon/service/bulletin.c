@@ -297,6 +297,7 @@ void bulletin_take(struct bulletin *n, const struct event *e, struct text *out)
 	case EVENT_HANG:
 	case EVENT_BLACKBOX:
 	case EVENT_PREEMPTION:
+	case EVENT_STEP:
 	case EVENT_NOTE:
 	case EVENT_UNFINISHED:
 	case EVENT_KILLED:

@@ -174,7 +174,7 @@ static void hear_attempt_started(struct metrics *m, const struct event *e, int64
 	m->attempt_ns = e->at_ns;
 	m->failure_ns = m->last_end_ns = 0;
 	m->cause = ENDED_BY_UNKNOWN;
-	m->stopping = m->hang_suspected = false;
+	m->stopping = m->hang_suspected = m->has_step = false;
 	begin_workers(m);
 }
 
@@ -235,6 +235,13 @@ static void hear_hang(struct metrics *m, const struct event *e, int64_t wall_ns)
 	m->hang_suspected = strcmp(e->hang.state, "cleared") != 0;
 }
 
+static void hear_step(struct metrics *m, const struct event *e, int64_t wall_ns)
+{
+	m->has_step = true;
+	m->step = e->step.step;
+	m->step_wall_ns = wall_ns;
+}
+
 static void hear_job_ended(struct metrics *m, const struct event *e, int64_t wall_ns)
 {
 	m->has_code = true;
@@ -252,6 +259,7 @@ void metrics_hear(struct metrics *m, const struct event *e, int64_t wall_ns)
 		[EVENT_STOP] = hear_stop,
 		[EVENT_RESTART] = hear_restart,
 		[EVENT_HANG] = hear_hang,
+		[EVENT_STEP] = hear_step,
 		[EVENT_VERDICT] = hear_verdict,
 		[EVENT_JOB_ENDED] = hear_job_ended,
 	};
@@ -391,6 +399,14 @@ static void render_job(struct page *p, const struct metrics *m)
 	if (m->hang_watched)
 		gauge(p, "launchd_hang_suspect", "1 while the job seems to hang.",
 			m->hang_suspected);
+	if (m->has_step) {
+		gauge(p, "launchd_job_step",
+			"Newest step of this attempt (--progress), not older than 10 s; missing before "
+			"the first one.",
+			m->step);
+		moment(p, "launchd_job_step_time_seconds", "When it was told, since the epoch.",
+			m->step_wall_ns);
+	}
 	if (!m->has_code)
 		return;
 	gauge(p, "launchd_job_exit_code", "Exit code of the job; missing before the verdict.",

@@ -70,6 +70,9 @@ struct metrics {
 	uint64_t failed_ns, down_ns;
 	bool hang_watched; /* --on-hang, on node rank 0 */
 	bool hang_suspected;
+	bool has_step; /* of this attempt, on node rank 0: --progress */
+	uint64_t step;
+	int64_t step_wall_ns;
 	bool has_code;
 	int exit_code;
 

@@ -151,6 +151,7 @@ static const struct row {
 	{ "LOOK", { MESSAGE_LOOK, .look = { 1, "a\0b", 3 } }, 7, UINT64_C(0xa5e19b42dd00b8f5) },
 	{ "HANG", { MESSAGE_HANG, .hang = { 1, HANG_ORDER_SUSPECT, "text" } }, 13,
 		UINT64_C(0x1b57d66f34461739) },
+	{ "STEP", { MESSAGE_STEP, .step = { 1, 1000 } }, 12, UINT64_C(0x4fb836a0dbeb74c3) },
 	{ "BUNDLE", { MESSAGE_BUNDLE, .bundle = { 1, "path", "text" } }, 20,
 		UINT64_C(0xa3022988522f4c1b) },
 };

@@ -23,7 +23,7 @@ static void check(const struct job_status *s, const char *expected)
 	"\"run_id\":null,\"state\":\"meeting\",\"attempt\":0,\"max_restarts\":0," \
 	"\"nnodes\":4,\"nproc_per_node\":8,\"world_size\":32,\"node_rank\":null," \
 	"\"host\":\"n0\",\"guard_pid\":811,\"supervisor_pid\":812," \
-	"\"at\":1764000007.000,\"started_at\":1764000000.012,\"attempt_started_at\":null,\"stopping\":null,\"hang\":null," \
+	"\"at\":1764000007.000,\"started_at\":1764000000.012,\"attempt_started_at\":null,\"stopping\":null,\"hang\":null,\"step\":null,\"step_at\":null," \
 	"\"log_dir\":null,"
 
 static void test_meeting(void **state)
@@ -92,6 +92,9 @@ static void test_working(void **state)
 		.host = "n1",
 		.stopping = "a worker failed",
 		.hang = "rank 1 is stopped",
+		.step_known = true,
+		.step = 1200,
+		.step_at_ns = 2500000000,
 		.log_dir = "/l",
 		.attempt = 1,
 		.max_restarts = 3,
@@ -115,7 +118,7 @@ static void test_working(void **state)
 		"\"state\":\"working\",\"attempt\":1,\"max_restarts\":3,\"nnodes\":2,"
 		"\"nproc_per_node\":3,\"world_size\":6,\"node_rank\":1,\"host\":\"n1\","
 		"\"guard_pid\":5,\"supervisor_pid\":6,\"at\":null,\"started_at\":1.000,"
-		"\"attempt_started_at\":1.999,\"stopping\":\"a worker failed\",\"hang\":\"rank 1 is stopped\","
+		"\"attempt_started_at\":1.999,\"stopping\":\"a worker failed\",\"hang\":\"rank 1 is stopped\",\"step\":1200,\"step_at\":2.500,"
 		"\"log_dir\":\"/l\",\"awaited\":[],\"awaited_hosts\":null,\"workers\":["
 		"{\"rank\":2,\"local_rank\":0,\"pid\":820,\"state\":\"running\","
 		"\"started_at\":2.000,\"ended_at\":null,\"exit_code\":null,\"signal\":null,"

@@ -212,6 +212,8 @@ static const struct row {
 			.preemption = { &by_usr2, 30000, SIGTERM } },
 		HEAD("preemption") "\"source\":\"SIGUSR2\",\"cause_node\":0,"
 		"\"seconds_left\":30.000,\"signal\":\"SIGTERM\"" },
+	{ "step", { EVENT_STEP, S(5), .step = { 1, 12345678901 } },
+		HEAD("step") "\"attempt\":1,\"step\":12345678901" },
 	{ "hang", { EVENT_HANG, S(5),
 			.hang = { "suspect", "outside", (const unsigned[]){ 3, 5 }, 2, 8250,
 				"ranks 3, 5" } },

@@ -1,0 +1,95 @@
+/* step_lines.c - see step_lines.h */
+#include "daemon/output/step_lines.h"
+
+#include <string.h>
+#include <uv.h>
+
+#include "daemon/plan/step_source.h"
+
+#define MOMENT_NS 100000000ull
+
+enum { SHARE = 4 }; /* of a moment, one part */
+
+int step_lines_open(struct step_lines *s, const char *expression, struct failure *why)
+{
+	return progress_compile(expression, "--progress", &s->expression, why);
+}
+
+/* Whether there is time left for one more line. */
+static bool may_look(struct step_lines *s, uint64_t now_ns)
+{
+	if (now_ns - s->moment_ns >= MOMENT_NS) {
+		s->moment_ns = now_ns;
+		s->spent_ns = 0;
+	}
+	return s->spent_ns < MOMENT_NS / SHARE;
+}
+
+static void note(struct step_lines *s, uint64_t step, uint64_t now_ns)
+{
+	uint64_t lines = atomic_load(&s->lines);
+
+	if (lines == 0 || step > atomic_load(&s->newest)) {
+		atomic_store(&s->newest, step);
+		atomic_store(&s->at_ns, now_ns);
+	}
+	atomic_store(&s->lines, lines + 1); /* last: whoever sees it sees the others */
+}
+
+static void look(struct step_lines *s, struct step_line *l)
+{
+	uint64_t begin = uv_hrtime(), end, step;
+
+	if (!may_look(s, begin))
+		return;
+	l->at[l->len] = '\0';
+	if (progress_in_line(&s->expression, l->at, &step))
+		note(s, step, begin);
+	end = uv_hrtime();
+	s->spent_ns += end - begin;
+}
+
+/* How many bytes stand before the first end of a line. */
+static size_t line_length(const char *at, size_t len)
+{
+	const char *newline = memchr(at, '\n', len);
+	size_t n = newline ? (size_t)(newline - at) : len;
+	const char *carriage = memchr(at, '\r', n);
+
+	return carriage ? (size_t)(carriage - at) : n;
+}
+
+void step_lines_take(struct step_lines *s, struct step_line *l, const char *at, size_t len)
+{
+	while (len > 0) {
+		size_t n = line_length(at, len);
+		size_t room = STEP_LINE_MAX - l->len, more = n < room ? n : room;
+
+		memcpy(l->at + l->len, at, more);
+		l->len += (unsigned)more;
+		if (n == len)
+			return;
+		if (l->len > 0)
+			look(s, l);
+		l->len = 0;
+		at += n + 1;
+		len -= n + 1;
+	}
+}
+
+struct steps_seen step_lines_seen(const struct step_lines *s)
+{
+	uint64_t lines = atomic_load(&s->lines);
+
+	return (struct steps_seen){ lines, atomic_load(&s->newest), atomic_load(&s->at_ns) };
+}
+
+void step_lines_forget(struct step_lines *s)
+{
+	atomic_store(&s->lines, 0);
+}
+
+void step_lines_close(struct step_lines *s)
+{
+	regfree(&s->expression);
+}
