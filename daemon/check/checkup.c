@@ -433,6 +433,8 @@ static int pass(const struct checkup_input *in, unsigned id, struct visit *v,
 		.hosts = in->hosts,
 		.clocks = in->clocks,
 		.xids = in->xids,
+		.left = in->left,
+		.left_count = in->left_count,
 		.ret_gpus = &ret->gpus,
 	};
 	ret->helper.step = id + 1;

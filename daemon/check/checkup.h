@@ -29,8 +29,10 @@ struct checkup_input {
 	bool stop;                         /* no phase follows one that found a node bad */
 	unsigned attempt, node, nnodes;
 	const struct xids *xids; /* as struct phase_input has it */
-	const char *host;        /* the store where nodes meet */
-	unsigned port;           /* 0: none, this node is checked alone: it is node 0 of 1 */
+	const pid_t *left;       /* likewise */
+	unsigned left_count;
+	const char *host; /* the store where nodes meet */
+	unsigned port;    /* 0: none, this node is checked alone: it is node 0 of 1 */
 	/* node rank 0's, by node rank */
 	const char *const *hosts;
 	const struct phase_clock *clocks;

@@ -2,7 +2,6 @@
 #include "daemon/check/gpu_check.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,8 +98,7 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 	(void)nvml.shutdown();
 }
 
-/* A GPU that CUDA shows; the list is of numbers or of UUIDs that may be cut. */
-static bool is_visible(const char *list, unsigned index, const char *uuid)
+bool gpu_is_visible(const char *list, unsigned index, const char *uuid)
 {
 	const char *entry;
 	size_t len;
@@ -148,7 +146,7 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 	if (g.nvml.name && g.nvml.name(g.device, id->name, sizeof id->name) == NVML_OK)
 		memcpy(g.name, id->name, sizeof g.name);
 	id->lost = false;
-	id->hidden = !is_visible(g.in->visible, (unsigned)t->number, id->uuid);
+	id->hidden = !gpu_is_visible(g.in->visible, (unsigned)t->number, id->uuid);
 	if (!id->hidden)
 		gpu_facts(&g);
 	task_step(a, "nvmlShutdown");

@@ -276,46 +276,53 @@ static bool is_server(const char *command)
 	return strncmp(command, "nvidia-cuda-mps", 15) == 0;
 }
 
-/* Adds the first of the processes, and how many there are; false: there is none that can be seen.
- */
-static bool say_processes(struct gpu *g, const char *check)
+unsigned gpu_processes(struct gpu *g, unsigned *ret_pid, char ret_command[16])
 {
 	struct nvml_process found[PROCESSES_MAX];
-	unsigned n = PROCESSES_MAX, others = 0, first = 0;
-	char command[16], name[16] = "";
+	unsigned n = PROCESSES_MAX, count = 0;
+	char command[16];
 
 	if (!g->nvml.processes)
-		return false;
+		return 0;
 	task_step(g->answer, "nvmlDeviceGetComputeRunningProcesses");
 	if (g->nvml.processes(g->device, &n, found) != NVML_OK)
-		return false;
+		return 0;
 	for (unsigned i = 0; i < n && i < PROCESSES_MAX; i++) {
 		process_command((pid_t)found[i].pid, command);
 		if (is_server(command))
 			continue;
-		if (others++ == 0) {
-			first = found[i].pid;
-			memcpy(name, command, sizeof name);
+		if (count++ == 0) {
+			*ret_pid = found[i].pid;
+			memcpy(ret_command, command, sizeof command);
 		}
 	}
-	if (others > 0)
-		SAY(g, HEALTH_BAD, check, "process %u%s%s%s%s it already", first, *name ? " (" : "",
-			name, *name ? ")" : "", others > 1 ? " and others use" : " uses");
-	return others > 0;
+	return count;
 }
 
-static int memory_used(struct gpu *g, uint64_t *ret)
+/* False: there is none that can be seen. */
+static bool say_processes(struct gpu *g, const char *check)
+{
+	unsigned first = 0, count;
+	char name[16] = "";
+
+	count = gpu_processes(g, &first, name);
+	if (count > 0)
+		SAY(g, HEALTH_BAD, check, "process %u%s%s%s%s it already", first, *name ? " (" : "",
+			name, *name ? ")" : "", count > 1 ? " and others use" : " uses");
+	return count > 0;
+}
+
+int gpu_memory_used(const struct nvml_api *nvml, void *device, uint64_t *ret)
 {
 	struct nvml_memory_v2 v2 = { .version = NVML_MEMORY_VERSION };
 	struct nvml_memory v1 = { 0 };
 	int rc = NVML_NOT_SUPPORTED;
 
-	task_step(g->answer, "nvmlDeviceGetMemoryInfo");
-	if (g->nvml.memory_v2)
-		rc = g->nvml.memory_v2(g->device, &v2);
+	if (nvml->memory_v2)
+		rc = nvml->memory_v2(device, &v2);
 	*ret = v2.used;
-	if (rc != NVML_OK && !nvml_is_bad(rc) && g->nvml.memory) {
-		rc = g->nvml.memory(g->device, &v1);
+	if (rc != NVML_OK && !nvml_is_bad(rc) && nvml->memory) {
+		rc = nvml->memory(device, &v1);
 		*ret = v1.used; /* with some 0.5 GB of the driver's own */
 	}
 	return rc;
@@ -334,7 +341,8 @@ static void look_use(struct gpu *g, const char *check)
 	}
 	if (say_processes(g, check))
 		return;
-	rc = memory_used(g, &used);
+	task_step(g->answer, "nvmlDeviceGetMemoryInfo");
+	rc = gpu_memory_used(&g->nvml, g->device, &used);
 	if (rc == NVML_NOT_SUPPORTED)
 		SAY(g, HEALTH_UNKNOWN, check, "this GPU does not tell");
 	else if (rc != NVML_OK)

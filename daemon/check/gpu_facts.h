@@ -3,10 +3,10 @@
 #define LAUNCHD_DAEMON_CHECK_GPU_FACTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "daemon/check/nvml.h"
 
-struct findings;
 struct quick_input;
 struct task_answer;
 
@@ -28,5 +28,13 @@ const char *gpu_fact_check(size_t n);
 
 /* Asks them all, and adds a finding for each. */
 void gpu_facts(struct gpu *g);
+
+/* How many processes use it, as far as that can be seen, and the first of them; `ret_pid` and
+ * `ret_command` stay as they are where there is none. The pid is that of the host, the command ""
+ * where this namespace has no such process. */
+unsigned gpu_processes(struct gpu *g, unsigned *ret_pid, char ret_command[16]);
+
+/* Memory in use, in bytes. An enum nvml_return. */
+int gpu_memory_used(const struct nvml_api *nvml, void *device, uint64_t *ret);
 
 #endif

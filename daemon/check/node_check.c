@@ -28,7 +28,7 @@ enum {
 	CAP_IPC_LOCK_BIT = 14, /* linux/capability.h */
 };
 
-static uint64_t bytes_free(const struct statvfs *fs)
+uint64_t bytes_free(const struct statvfs *fs)
 {
 	return (uint64_t)fs->f_bavail * fs->f_frsize;
 }
@@ -115,8 +115,7 @@ static void look_memlock(const struct task *t, struct task_answer *a)
 
 /* --- disks --- */
 
-/* A directory that will be made lies on the disk of the nearest one above it that is there. */
-static int statvfs_above(const char *path, struct statvfs *ret)
+int statvfs_above(const char *path, struct statvfs *ret)
 {
 	char at[PATH_MAX];
 	char *slash;

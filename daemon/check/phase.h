@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/check/finding.h"
 
@@ -42,6 +43,9 @@ struct phase_input {
 	 * `measure` says whether there are GPUs to watch. */
 	const struct xids *xids;
 	volatile unsigned *ret_gpus;
+	/* This node's processes of the attempt before that could not be ended. */
+	const pid_t *left;
+	unsigned left_count;
 	/* When `measure` must be done, and `judge` for a second more: ms, CLOCK_MONOTONIC. */
 	int64_t until_ms;
 	/* On node rank 0 only, by node rank; of itself, too. */

@@ -2,6 +2,7 @@
 #include "daemon/check/phases.h"
 
 #include "common/text.h"
+#include "daemon/check/gate_phase.h"
 #include "daemon/check/gpu_phase.h"
 #include "daemon/check/links.h"
 #include "daemon/check/phase.h"
@@ -11,9 +12,10 @@ const struct phase *const phases[PHASE_IDS] = {
 	[PHASE_QUICK] = &quick_phase,
 	[PHASE_LINKS] = &links_phase,
 	[PHASE_GPU] = &gpu_phase,
+	[PHASE_GATE] = &gate_phase,
 };
 
-unsigned phases_of(enum preflight_mode mode, bool restart)
+unsigned phases_first(enum preflight_mode mode)
 {
 	static const unsigned wanted[PREFLIGHT_MODES] = {
 		[PREFLIGHT_NONE] = 0,
@@ -23,7 +25,12 @@ unsigned phases_of(enum preflight_mode mode, bool restart)
 		[PREFLIGHT_FULL] = 1U << PHASE_QUICK | 1U << PHASE_LINKS | 1U << PHASE_GPU,
 	};
 
-	return restart ? wanted[mode] & 1U << PHASE_QUICK : wanted[mode];
+	return wanted[mode];
+}
+
+unsigned phases_again(enum preflight_mode mode, bool gate)
+{
+	return (phases_first(mode) & 1U << PHASE_QUICK) | (gate ? 1U << PHASE_GATE : 0);
 }
 
 void phases_add(struct text *out, unsigned wanted)

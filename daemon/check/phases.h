@@ -10,7 +10,7 @@ struct text;
 
 /* Their numbers are known to the launchers of all nodes: a new one comes at the end, and the order
  * is that of phases[]. */
-enum phase_id { PHASE_QUICK, PHASE_LINKS, PHASE_GPU, PHASE_IDS };
+enum phase_id { PHASE_QUICK, PHASE_LINKS, PHASE_GPU, PHASE_GATE, PHASE_IDS };
 
 /* --preflight, as its row has the choices. */
 enum preflight_mode {
@@ -25,9 +25,11 @@ enum preflight_mode {
 /* By enum phase_id. */
 extern const struct phase *const phases[PHASE_IDS];
 
-/* A bit for each phase, 1 << its number, before the first attempt, or before another one, which is
- * not to wait for long. */
-unsigned phases_of(enum preflight_mode mode, bool restart);
+/* A bit for each phase, 1 << its number, before the first attempt. */
+unsigned phases_first(enum preflight_mode mode);
+
+/* Before another one, which is not to wait for long. gate: --restart-gate. */
+unsigned phases_again(enum preflight_mode mode, bool gate);
 
 /* "quick", "quick, links" */
 void phases_add(struct text *out, unsigned wanted);

@@ -12,6 +12,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/check/finding.h"
+#include "daemon/check/gpu_facts.h"
 #include "daemon/check/nvml.h"
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
@@ -62,6 +63,31 @@ static int fail(struct xids *x, const char *what, int error)
 	return -1;
 }
 
+uint64_t xids_level(const struct xids *x, unsigned gpu)
+{
+	unsigned count = x ? __atomic_load_n(&x->levels, __ATOMIC_ACQUIRE) : 0;
+
+	return gpu < count && gpu < LEVELS_MAX ? x->level[gpu] : 0;
+}
+
+/* What can't be read is 0, as what isn't known. */
+static void read_levels(const struct nvml_api *n, struct xids *x)
+{
+	unsigned count;
+
+	if (n->device_count(&count) != NVML_OK)
+		return;
+	for (unsigned i = 0; i < count && i < LEVELS_MAX; i++) {
+		uint64_t used = 0;
+		void *device;
+
+		if (n->device(i, &device) == NVML_OK &&
+			gpu_memory_used(n, device, &used) == NVML_OK)
+			x->level[i] = used;
+	}
+	__atomic_store_n(&x->levels, count, __ATOMIC_RELEASE);
+}
+
 /* One set of events for all GPUs. */
 static int register_all(const struct nvml_api *n, struct xids *x, void **ret_set)
 {
@@ -110,13 +136,14 @@ void xid_watch(struct xids *x)
 		x->state = XIDS_FAILED;
 		return;
 	}
-	if (!n.event_set || !n.event_register || !n.event_wait) {
-		(void)fail(x, "nvmlEventSetWait", NVML_NOT_SUPPORTED);
-		return;
-	}
 	rc = n.init();
 	if (rc != NVML_OK) {
 		(void)fail(x, "nvmlInit", rc);
+		return;
+	}
+	read_levels(&n, x);
+	if (!n.event_set || !n.event_register || !n.event_wait) {
+		(void)fail(x, "nvmlEventSetWait", NVML_NOT_SUPPORTED);
 		return;
 	}
 	if (register_all(&n, x, &set) < 0)

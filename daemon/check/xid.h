@@ -9,7 +9,7 @@ struct findings;
 struct quick_input;
 struct tasks;
 
-enum { XIDS_MAX = 64 };
+enum { XIDS_MAX = 64, LEVELS_MAX = 64 };
 
 struct xid_seen {
 	unsigned gpu;
@@ -23,14 +23,21 @@ struct xids {
 	volatile unsigned state; /* of enum xids_state */
 	volatile unsigned count; /* beyond XIDS_MAX: some are not kept */
 	char text[160];          /* why it FAILED; what it had seen stands */
+	/* Memory of so many GPUs that was in use when it began, in bytes. */
+	volatile unsigned levels;
+	uint64_t level[LEVELS_MAX];
 	struct xid_seen at[XIDS_MAX];
 };
 
 /* In the parent: the child has ended, for a reason that it has not told itself. */
 void xids_end(struct xids *x, const char *why);
 
-/* In a child: has NVML tell of Xids on all GPUs, and keeps them until it is killed. Returns only
- * where that can't be. */
+/* A GPU's memory that was in use when the watch began, in bytes; 0: that is not known. x: NULL,
+ * where nobody watches. */
+uint64_t xids_level(const struct xids *x, unsigned gpu);
+
+/* In a child: reads how much memory is in use, has NVML tell of Xids on all GPUs, and keeps them
+ * until it is killed. Returns only where that can't be. */
 void xid_watch(struct xids *x);
 
 /* What one means for the node. The application's own are never the node's. */

@@ -210,8 +210,9 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.blackbox_keep = (unsigned)settings_number(s, SET_BLACKBOX_KEEP),
 		.on_hang = (enum on_hang)settings_number(s, SET_ON_HANG),
 		.on_hang_after_ms = settings_number(s, SET_ON_HANG_AFTER),
-		.check_first = phases_of(preflight_of(s), false),
-		.check_again = phases_of(preflight_of(s), true),
+		.check_first = phases_first(preflight_of(s)),
+		.check_again =
+			phases_again(preflight_of(s), settings_is(s, SET_RESTART_GATE, "on")),
 		.stop_for_bad_node = settings_is(s, SET_ON_BAD_NODE, "stop"),
 		.max_restarts = (unsigned)settings_number(s, SET_MAX_RESTARTS),
 		.restart_delay_ms = settings_number(s, SET_RESTART_DELAY),

@@ -227,13 +227,13 @@ static void add_check(const struct explained *e, struct arena *a, struct fact_li
 
 	phases_add(&how, p->check_first);
 	if (p->max_restarts > 0 && p->check_again) {
-		text_add(&how, "; before a restart: ");
+		text_add(&how, p->check_first ? "; before a restart: " : "before a restart: ");
 		phases_add(&how, p->check_again);
 	}
 	text_add(&how,
 		p->stop_for_bad_node ? "; a bad node ends the job" : "; a bad node is reported");
 	add_fact(t, "node_check", arena_strdup(a, text_string(&how)),
-		settings_where(e->settings, SET_PREFLIGHT));
+		settings_where(e->settings, p->check_first ? SET_PREFLIGHT : SET_RESTART_GATE));
 	text_done(&how);
 }
 
@@ -270,7 +270,7 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 			settings_given(e->settings, SET_KEY_FILE) ?
 				settings_where(e->settings, SET_KEY_FILE) :
 				"environment");
-	if (p->check_first)
+	if (p->check_first || (p->max_restarts > 0 && p->check_again))
 		add_check(e, a, t);
 	if (p->max_restarts > 0)
 		add_fact(t, "restarts", restarts_shown(p, a),

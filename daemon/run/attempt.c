@@ -205,6 +205,7 @@ static void on_pool_ended(struct pool *p)
 	run_goto(r, RUN_DRAINING);
 	own->ended_ns = uv_hrtime();
 	(void)tree_end_all(NULL, &hook, own->survivors, &own->survivor_count);
+	preflight_left(r, own->survivors, own->survivor_count);
 	pool_outcomes(&r->pool, r->outcomes);
 	own->cause = p->cause;
 	own->left = p->left.nobodys.count;
@@ -334,6 +335,7 @@ static int start_pool(struct run *r)
 
 static void start_workers(struct run *r)
 {
+	preflight_watch(r);
 	run_goto(r, RUN_WORKING);
 	int rc = start_pool(r);
 

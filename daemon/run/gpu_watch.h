@@ -1,6 +1,7 @@
-/* gpu_watch.h - a child that listens to what NVML tells of this node's GPUs, from a job's first
- * attempt to its end. It sleeps inside NVML until there is something, and nobody waits for it:
- * where it can't be started, fails or hangs, less is known, and that is all. */
+/* gpu_watch.h - a child that reads how much memory of this node's GPUs is in use before a job's
+ * first attempt, and listens to what NVML tells of them until its end. It sleeps inside NVML until
+ * there is something, and nobody waits for it: where it can't be started, fails or hangs, less is
+ * known, and that is all. */
 #ifndef LAUNCHD_DAEMON_RUN_GPU_WATCH_H
 #define LAUNCHD_DAEMON_RUN_GPU_WATCH_H
 
@@ -16,6 +17,9 @@ struct gpu_watch {
 	bool tried; /* private, as is the rest */
 	struct helper helper;
 };
+
+/* Whether this node seems to have GPUs of NVIDIA's, without asking their driver. */
+bool gpu_watch_has_gpus(void);
 
 /* Starts it, once in a job: it is not tried again. argv: as struct helper has it. */
 void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, char **argv);

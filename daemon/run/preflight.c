@@ -30,13 +30,9 @@ const struct sm preflight_life = { "preflight", states, PREFLIGHT_STATES };
 
 static void over(struct run *r);
 
-/* Whether a later attempt's check would ask what GPUs have met until then, and there are some. */
-static bool wants_watch(const struct run *r)
+static bool has_found_gpus(const struct helper *h)
 {
-	const struct helper *h = &r->preflight.helper;
-
-	return h->answer && ((const struct checkup_answer *)h->answer)->gpus &&
-		r->plan->max_restarts > 0 && r->plan->check_again & 1U << PHASE_QUICK;
+	return h->answer && ((const struct checkup_answer *)h->answer)->gpus;
 }
 
 static void preflight_goto(struct run *r, enum preflight_state next)
@@ -45,7 +41,7 @@ static void preflight_goto(struct run *r, enum preflight_state next)
 
 	p->state = sm_go(&preflight_life, p->state, next);
 	if (next == PREFLIGHT_WAITING || next == PREFLIGHT_ENDING) {
-		p->watch |= wants_watch(r);
+		p->gpus |= has_found_gpus(&p->helper);
 		helper_close(&p->helper);
 	}
 	if (next == PREFLIGHT_ENDING && p->helper.state == HELPER_NONE)
@@ -60,8 +56,6 @@ static void over(struct run *r)
 
 	progress_hide(&r->progress);
 	(void)tree_end_all(NULL, NULL, left, &count);
-	if (r->preflight.watch && r->urgency == URGENCY_NONE && !r->preflight.bad)
-		gpu_watch_start(&r->gpu_watch, &r->loop, r->in->member->argv);
 	if (count > 0)
 		bus_note(r->in->bus, NOTE_WARNING,
 			"a process of the check of this node can't be ended: it hangs in the kernel");
@@ -230,7 +224,11 @@ static void say_rest(const struct run *r, const struct checkup_answer *a, unsign
 	doubts_add(r, a, &t);
 	if (p->port == 0 && r->plan->nnodes > 1)
 		text_add(&t, "; without the other nodes' launchers each node is checked alone");
-	bus_note(r->in->bus, a->mute ? NOTE_WARNING : NOTE_INFO, text_string(&t));
+	bus_note(r->in->bus,
+		a->mute                                                     ? NOTE_WARNING :
+			p->wanted == 1U << PHASE_GATE && !bad && !a->doubts ? NOTE_VERBOSE :
+									      NOTE_INFO,
+		text_string(&t));
 	text_done(&t);
 }
 
@@ -331,6 +329,8 @@ static int start_child(struct run *r)
 		.stop = r->plan->stop_for_bad_node,
 		.attempt = r->attempt.number,
 		.xids = gpu_watch_xids(&r->gpu_watch),
+		.left = p->left,
+		.left_count = p->left_count,
 		.node = p->port ? r->plan->node_rank : 0,
 		.nnodes = p->port ? r->plan->nnodes : 1,
 		.host = p->address,
@@ -399,6 +399,25 @@ void preflight_call(struct run *r, const struct check_call *c)
 	p->port = c->port;
 	p->released = false;
 	(void)snprintf(p->address, sizeof p->address, "%s", c->host);
+}
+
+void preflight_watch(struct run *r)
+{
+	const struct plan *p = r->plan;
+	bool gate = p->check_again & 1U << PHASE_GATE, quick = p->check_again & 1U << PHASE_QUICK;
+
+	if (p->max_restarts > 0 &&
+		((r->preflight.gpus && (quick || gate)) || (gate && gpu_watch_has_gpus())))
+		gpu_watch_start(&r->gpu_watch, &r->loop, r->in->member->argv);
+}
+
+void preflight_left(struct run *r, const struct survivor *left, unsigned count)
+{
+	struct preflight *p = &r->preflight;
+
+	p->left_count = count < SURVIVORS_MAX ? count : SURVIVORS_MAX;
+	for (unsigned i = 0; i < p->left_count; i++)
+		p->left[i] = left[i].pid;
 }
 
 bool preflight_is_due(const struct run *r)

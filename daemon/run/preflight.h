@@ -46,7 +46,9 @@ struct preflight {
 	uint64_t began_ns;
 	struct checkup_input input;
 	struct helper helper;
-	bool watch; /* there are GPUs, and a later attempt's check would ask about them */
+	bool gpus;                 /* a check has found some */
+	pid_t left[SURVIVORS_MAX]; /* processes of the attempt before that could not be ended */
+	unsigned left_count;
 };
 
 /* The attempt that starts next is checked so. */
@@ -57,6 +59,13 @@ bool preflight_is_due(const struct run *r);
 
 /* Begins; on_over follows, now or later. */
 void preflight_start(struct run *r);
+
+/* The attempt's workers are about to start: from now on this node's GPUs are watched, where a later
+ * attempt's check would ask what has become of them. */
+void preflight_watch(struct run *r);
+
+/* These processes of an attempt could not be ended: the next attempt's gate asks about them. */
+void preflight_left(struct run *r, const struct survivor *left, unsigned count);
 
 /* Another node than node rank 0: the workers may start. */
 void preflight_release(struct run *r);

@@ -9,9 +9,10 @@
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used fabric status health xid
- * as the functions below read them. Once all Xids are told, and somebody waits for more, that is
- * written to the FIFO $FAKE_XIDS_TOLD. $FAKE_GPU_BUSES is a list of their addresses,
- * "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021 lacked. */
+ * as the functions below read them; used=/PATH is a file with the number. Once all Xids are told,
+ * and somebody waits for more, that is written to the FIFO $FAKE_XIDS_TOLD. $FAKE_GPU_BUSES is a
+ * list of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021
+ * lacked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,12 +271,26 @@ int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret)
 	return begin("nvmlDeviceGetMaxPcieLinkWidth", device);
 }
 
-int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret)
+static unsigned long long used_by(const void *device, unsigned long long otherwise)
 {
 	const char *used = told("used", index_of(device));
+	char path[256];
+	FILE *from;
 
+	if (!used || *used != '/')
+		return used ? strtoull(used, NULL, 10) : otherwise;
+	(void)snprintf(path, sizeof path, "%.*s", (int)strcspn(used, " "), used);
+	from = fopen(path, "r");
+	if (!from || fscanf(from, "%llu", &otherwise) != 1)
+		abort();
+	(void)fclose(from);
+	return otherwise;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret)
+{
 	*ret = (struct nvml_memory){ .total = 80ull << 30 };
-	ret->used = used ? strtoull(used, NULL, 10) : 600ull << 20;
+	ret->used = used_by(device, 600ull << 20);
 	return begin("nvmlDeviceGetMemoryInfo", device);
 }
 
@@ -306,11 +321,9 @@ int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret)
 
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret)
 {
-	const char *used = told("used", index_of(device));
-
 	if (ret->version != NVML_MEMORY_VERSION)
 		return INVALID_ARGUMENT;
-	ret->used = used ? strtoull(used, NULL, 10) : 0;
+	ret->used = used_by(device, 0);
 	return begin("nvmlDeviceGetMemoryInfo", device);
 }
 

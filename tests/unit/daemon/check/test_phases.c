@@ -8,19 +8,21 @@
 static const struct row {
 	const char *says;
 	enum preflight_mode mode;
-	bool restart;
+	bool restart, gate;
 	const char *names;
 } rows[] = {
-	{ "none", PREFLIGHT_NONE, false, "" },
-	{ "none before a restart", PREFLIGHT_NONE, true, "" },
-	{ "quick", PREFLIGHT_QUICK, false, "quick" },
-	{ "quick before a restart", PREFLIGHT_QUICK, true, "quick" },
-	{ "links", PREFLIGHT_LINKS, false, "quick, links" },
-	{ "quick of links before a restart", PREFLIGHT_LINKS, true, "quick" },
-	{ "gpu", PREFLIGHT_GPU, false, "quick, gpu" },
-	{ "quick of gpu before a restart", PREFLIGHT_GPU, true, "quick" },
-	{ "full", PREFLIGHT_FULL, false, "quick, links, gpu" },
-	{ "quick of full before a restart", PREFLIGHT_FULL, true, "quick" },
+	{ "none", PREFLIGHT_NONE, false, false, "" },
+	{ "none before a restart", PREFLIGHT_NONE, true, false, "" },
+	{ "the gate alone before a restart", PREFLIGHT_NONE, true, true, "gate" },
+	{ "quick", PREFLIGHT_QUICK, false, false, "quick" },
+	{ "quick before a restart", PREFLIGHT_QUICK, true, false, "quick" },
+	{ "the gate after quick", PREFLIGHT_QUICK, true, true, "quick, gate" },
+	{ "links", PREFLIGHT_LINKS, false, false, "quick, links" },
+	{ "quick of links before a restart", PREFLIGHT_LINKS, true, false, "quick" },
+	{ "gpu", PREFLIGHT_GPU, false, false, "quick, gpu" },
+	{ "quick of gpu before a restart", PREFLIGHT_GPU, true, false, "quick" },
+	{ "full", PREFLIGHT_FULL, false, false, "quick, links, gpu" },
+	{ "quick of full before a restart", PREFLIGHT_FULL, true, false, "quick" },
 };
 
 static void test_wanted(void **state)
@@ -28,7 +30,7 @@ static void test_wanted(void **state)
 	const struct row *row = *state;
 	struct text t = { 0 };
 
-	phases_add(&t, phases_of(row->mode, row->restart));
+	phases_add(&t, row->restart ? phases_again(row->mode, row->gate) : phases_first(row->mode));
 	assert_string_equal(text_string(&t), row->names);
 	text_done(&t);
 }

@@ -1,0 +1,221 @@
+"""--restart-gate: before another attempt, what the one before has left on the nodes."""
+import json
+import os
+import signal
+import socket
+
+import pytest
+
+from harness import BUILD, children_of, is_running, native, status_of, supervisor_of, until
+from needs import needs_mounts
+from own_mounts import OWN_MOUNTS
+from test_events import of, read
+from together import Cluster, errors, exit_codes, warnings
+
+HOST = socket.gethostname()
+NVML = {'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_GPUS': '2'}
+GB = 10**9
+
+
+class Job:
+    """One on several nodes whose workers fail when they are told to."""
+
+    def __init__(self, start, place, nodes, *options, env=None, faults=''):
+        self.place = place
+        self.ready, self.go = place.fifo('ready'), place.fifo('go')
+        for node in range(nodes):
+            self.use(node, 0)
+        self.nodes = nodes
+        self.cluster = Cluster(
+            start, nodes, ['--max-restarts=3', *options, *native('ending', '--nproc_per_node=1')],
+            {**NVML, 'TELL': self.ready.path, 'GO': self.go.path, 'END': 'exit:7', **(env or {})},
+            lambda node: ([], {'FAKE_NVML': f'used@1={place.path}/used.{node} {faults}'}))
+        self.ready.expect('ready', nodes)
+
+    def use(self, node, amount):
+        """GPU 1 of this node holds so many bytes from now on."""
+        path = self.place.path / f'used.{node}'
+        self.place.write(f'new.{node}', str(amount))
+        (self.place.path / f'new.{node}').rename(path)
+
+    def fail(self, times=1):
+        for _ in range(times):
+            self.go.go()
+
+    def checker(self, node=0):
+        """The process that looks, once it is there."""
+        supervisor = supervisor_of(self.cluster.jobs[node].pid)
+
+        def found():
+            return [pid for pid in children_of(supervisor) if status_of(pid).get('Name') == 'node-check']
+
+        return until(found, 'the gate')[0]
+
+    def end(self):
+        return self.cluster.end()
+
+
+@pytest.fixture
+def job(start, place):
+    def begin(*how, **more):
+        return Job(start, place, *how, **more)
+
+    return begin
+
+
+@pytest.mark.quick
+def test_memory_that_goes_away_is_waited_for(job, place):
+    one = job(1, f'--events={place.path}/events', '--max-restarts=1')
+    one.use(0, 70 * GB)
+    one.fail()
+    one.checker()
+    one.use(0, GB // 2)
+    one.ready.expect('ready', 1)
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 7 and 'is bad' not in result.err and ': checked ' not in result.err
+    events = read(place.path / 'events')
+    assert [event['attempt'] for event in of(events, 'check_started')] == [1]
+    assert [event['phases'] for event in of(events, 'check_started')] == ['gate']
+
+
+@pytest.mark.parametrize('bad', [0, 1])
+def test_memory_that_stays_ends_the_job_on_all_nodes(job, place, bad):
+    one = job(2, '--restart-gate-timeout=0.5', f'--report={place.path}/report',
+              env={'FAKE_GPU_USE': f'{os.getpid()}:7'})
+    one.use(bad, 70 * GB)
+    one.fail(2)
+    results = one.end()
+    assert exit_codes(results) == [122, 122]
+    for result in results:
+        [line, *_] = errors(result)
+        assert f'root cause: node {bad} ({HOST}) is bad: GPU 1: 65.' in line
+        assert 'of its memory are still in use after 0.5 s' in line and line.endswith(f'exclude: {HOST}')
+    report = json.loads((place.path / 'report').read_text())
+    assert (report['cause']['kind'], report['job']['attempt']) == ('bad_node', 1)
+    assert [past['decision'] for past in report['restarts']] == ['restart', 'no']
+
+
+def test_the_process_that_holds_it_is_named(job):
+    """The fake tells of processes of GPU 0 alone."""
+    one = job(1, '--restart-gate-timeout=0.5', faults=f'used@0={70 * GB}',
+              env={'FAKE_GPU_USE': f'{os.getpid()}:7'})
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 122
+    assert f'; process {os.getpid()} (' in errors(result)[0]
+
+
+def test_what_was_in_use_before_the_first_attempt_may_stay(job, place):
+    told = place.fifo('told')
+    one = job(1, '--restart-gate-timeout=0.5', '--preflight=quick', '--max-restarts=1',
+              '--on-bad-node=report', faults=f'used@0={40 * GB}', env={'FAKE_XIDS_TOLD': told.path})
+    told.expect('told', 1)
+    one.fail()
+    one.ready.expect('ready', 1)
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 7
+    # before the first attempt the quick check had a word to say
+    assert len(warnings(result)) >= 1 and 'still in use' not in result.err
+
+
+def test_a_gpu_that_the_job_does_not_see_may_be_in_use(job):
+    one = job(1, '--restart-gate-timeout=0.5', '--max-restarts=1', env={'CUDA_VISIBLE_DEVICES': '0'})
+    one.use(0, 70 * GB)
+    one.fail()
+    one.ready.expect('ready', 1)
+    one.fail()
+    assert one.end()[0].rc == 7
+
+
+def test_off(job):
+    one = job(1, '--restart-gate=off', '--max-restarts=1')
+    one.use(0, 70 * GB)
+    one.fail()
+    one.ready.expect('ready', 1)
+    one.fail()
+    assert one.end()[0].rc == 7
+
+
+def test_reported_only(job):
+    one = job(1, '--restart-gate-timeout=0.5', '--on-bad-node=report', '--max-restarts=1')
+    one.use(0, 70 * GB)
+    one.fail()
+    one.ready.expect('ready', 1)
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 7 and 'is bad: GPU 1: ' in result.err
+
+
+@pytest.mark.long
+def test_a_driver_that_never_answers_is_unknown(job):
+    """It costs its time, and not the job."""
+    one = job(1, '--restart-gate-timeout=0.1', '--max-restarts=1', faults='hang=nvmlDeviceGetMemoryInfo')
+    one.fail()
+    one.ready.expect('ready', 1)
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 7
+    assert 'nvmlDeviceGetMemoryInfo' in result.err and ': none is bad; unknown: ' in result.err
+
+
+def test_a_signal_ends_the_wait(job):
+    one = job(2)
+    one.use(1, 70 * GB)
+    one.fail(2)
+    checker = one.checker(1)
+    one.cluster.jobs[0].signal(signal.SIGTERM)
+    assert exit_codes(one.end()) == [143, 143]
+    assert not is_running(checker)
+
+
+def test_who_looks_is_killed(job):
+    """What it could have found is not known, which is no reason to end a job."""
+    one = job(1, '--max-restarts=1')
+    one.use(0, 70 * GB)
+    one.fail()
+    os.kill(one.checker(), signal.SIGKILL)
+    one.ready.expect('ready', 1)
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 7 and 'could not be checked' in result.err
+
+
+def test_a_node_that_dies_in_the_wait_is_lost(job):
+    one = job(3)
+    one.use(1, 70 * GB)
+    one.fail(3)
+    one.checker(2)
+    supervisor = supervisor_of(one.cluster.jobs[2].pid)
+    os.kill(one.cluster.jobs[2].pid, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: not is_running(supervisor), 'the supervisor to end')
+    one.cluster.jobs.pop(2).kill()
+    assert set(exit_codes(one.end())) == {125}
+
+
+def test_the_users_command(start, place):
+    """Where no other check runs it."""
+    own = place.write('own', '#!/bin/sh\necho no scratch here\nexit 1\n', 0o755)
+    [result] = Cluster(start, 1, [
+        '--max-restarts=3', f'--check-command={own}', '--check-when=restart', *native('ending')],
+        {'END': 'exit:7'}).end()
+    assert result.rc == 122
+    assert 'is bad: own: exit code 1: no scratch here' in errors(result)[0]
+
+
+@needs_mounts
+def test_a_file_system_that_is_full(start, place):
+    """The worker has filled it."""
+    disk = place.path / 'disk'
+    disk.mkdir()
+    wrap = [*OWN_MOUNTS, 'bash', '-ec', 'mount -t tmpfs -o size=20m disk "$1"; shift; exec "$@"', 'bash',
+            str(disk)]
+    fill = f'head -c 19000000 /dev/zero > {disk}/data; exit 7'
+    cluster = Cluster(start, 1, ['--max-restarts=3', '--no_python', '--use_env', 'sh', '-c', fill],
+                      {'TMPDIR': str(disk)}, begin=False)
+    cluster.begin(0, wrap=wrap)
+    [result] = cluster.end()
+    assert result.rc == 122
+    assert f'is bad: {disk}: it is full: ' in errors(result)[0]
