@@ -40,10 +40,11 @@ SCHEMA = {
              'grace_seconds': (float,)},
     'node_joined': {'node_rank': (NUMBER,), 'name': (TEXT,)},
     'node_lost': {'node_rank': (NUMBER,), 'name': (TEXT,), 'detail': (TEXT,)},
-    'restart': {'next_attempt': (NUMBER,), 'delay_seconds': (float,)},
+    'restart': {'next_attempt': (NUMBER,), 'delay_seconds': (float,), 'decision': ('restart',),
+                'reason': (TEXT, NONE), 'exclude': (list, NONE)},
     'verdict': {'attempt': (NUMBER,), 'exit_code': (NUMBER,), 'text': (TEXT,),
                 'culprit_rank': (NUMBER, NONE), 'cause': ('none', 'restart_requested', *CAUSES),
-                'exclude': (list, NONE)},
+                'exclude': (list, NONE), 'restart': (dict, NONE)},
     'check_started': {'attempt': (NUMBER,), 'phases': (TEXT,), 'limit_seconds': (float,)},
     'check_ended': {'attempt': (NUMBER,), 'nodes': (NUMBER,), 'bad': (NUMBER,), 'unknown': (NUMBER,),
                     'seconds': (float,), 'exclude': (list, NONE)},
@@ -296,8 +297,10 @@ def test_restarts(launch, log):
     assert (only(events, 'restart')['next_attempt'], only(events, 'restart')['delay_seconds']) == \
         (1, 0.05)
     order = [kind for kind in kinds(events) if not kind.startswith('worker') and kind != 'stop']
-    assert order == ['job_started', 'attempt_started', 'restart', 'attempt_started', 'verdict',
-                     'job_ended']
+    assert order == ['job_started', 'attempt_started', 'restart', 'attempt_started',
+                     'check_started', 'check_ended', 'verdict', 'job_ended']
+    assert only(events, 'restart')['reason'] == 'restart 1 of at most 1'
+    assert only(events, 'verdict')['restart'] == {'decision': 'no', 'reason': 'the limit is reached'}
     assert only(events, 'verdict')['attempt'] == 1
     assert {event['attempt'] for event in of(events, 'worker_started')} == {0, 1}
 

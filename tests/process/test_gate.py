@@ -38,9 +38,9 @@ class Job:
         self.place.write(f'new.{node}', str(amount))
         (self.place.path / f'new.{node}').rename(path)
 
-    def fail(self, times=1):
-        for _ in range(times):
-            self.go.go()
+    def fail(self):
+        """One does, and the others are ended."""
+        self.go.go()
 
     def checker(self, node=0):
         """The process that looks, once it is there."""
@@ -84,7 +84,7 @@ def test_memory_that_stays_ends_the_job_on_all_nodes(job, place, bad):
     one = job(2, '--restart-gate-timeout=0.5', f'--report={place.path}/report',
               env={'FAKE_GPU_USE': f'{os.getpid()}:7'})
     one.use(bad, 70 * GB)
-    one.fail(2)
+    one.fail()
     results = one.end()
     assert exit_codes(results) == [122, 122]
     for result in results:
@@ -163,7 +163,7 @@ def test_a_driver_that_never_answers_is_unknown(job):
 def test_a_signal_ends_the_wait(job):
     one = job(2)
     one.use(1, 70 * GB)
-    one.fail(2)
+    one.fail()
     checker = one.checker(1)
     one.cluster.jobs[0].signal(signal.SIGTERM)
     assert exit_codes(one.end()) == [143, 143]
@@ -185,8 +185,8 @@ def test_who_looks_is_killed(job):
 def test_a_node_that_dies_in_the_wait_is_lost(job):
     one = job(3)
     one.use(1, 70 * GB)
-    one.fail(3)
-    one.checker(2)
+    one.fail()
+    one.checker(1)
     supervisor = supervisor_of(one.cluster.jobs[2].pid)
     os.kill(one.cluster.jobs[2].pid, signal.SIGSTOP)
     os.kill(supervisor, signal.SIGKILL)

@@ -340,7 +340,7 @@ def test_without_preflight_nothing_is_forked_and_no_port_opened(start, place):
 
 def test_dry_run_and_a_command_that_is_not_there(dry, refused):
     plan = dry(['--preflight=quick', '--max-restarts=1'])
-    assert plan.value('node_check') == 'quick; before a restart: quick; a bad node ends the job'
+    assert plan.value('node_check') == 'quick; before a restart: quick, gate; a bad node ends the job'
     assert plan.source('node_check') == '--preflight'
     plan = dry(['--preflight=quick', '--on-bad-node=report'])
     assert plan.value('node_check') == 'quick; a bad node is reported'
