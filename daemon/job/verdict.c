@@ -78,11 +78,21 @@ static bool is_of_request(const struct inquest *q, const struct outcome *o)
 	return q->asked->signal != 0 && ending_exit_code(&o->end) == 128 + q->asked->signal;
 }
 
+/* What announces a preemption is the cause of a death by it, also where the launcher gets it after
+ * the workers: the exit code is to ask for another start. */
+static bool is_soon_enough(const struct inquest *q, const struct outcome *o)
+{
+	enum { LATE_NS = 1000000000 };
+
+	return q->asked->kind == CAUSE_PREEMPTED && q->asked->at_ns < o->ended_ns + LATE_NS;
+}
+
 static bool is_after_request(const struct inquest *q, const struct outcome *o)
 {
 	int order = q->asked ? order_to_request(q, o) : -1;
 
-	return order > 0 || (order == 0 && is_of_request(q, o));
+	return order > 0 ||
+		(q->asked && is_of_request(q, o) && (order == 0 || is_soon_enough(q, o)));
 }
 
 /* Whether o may be the first failure of the job, as long as others do not stand against it. */

@@ -258,7 +258,7 @@ static void on_preemption(void *owner, const struct event *e)
 	cause_brief_add(c, 0, &line);
 	text_add(&line, r->plan->nnodes > 1 ? " on " : "");
 	if (r->plan->nnodes > 1)
-		place_add(&line, c->host, c->node);
+		place_add(&line, c->node == r->plan->node_rank ? r->hostname : c->host, c->node);
 	text_printf(&line, ": workers get %s and have %s s to end",
 		signal_name(e->preemption.signal), num_seconds(e->preemption.left_ms).text);
 	note(r, NOTE_INFO, text_string(&line));

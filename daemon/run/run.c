@@ -203,6 +203,8 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 
 	if (r->state == RUN_MEETING)
 		request_limit_runtime(r);
+	if (!r->preempt_watch.open && attempt == 0)
+		request_watch_preemption(r);
 	run_merge_start(r);
 	attempt_start(r, attempt, master_port);
 }

@@ -10,6 +10,7 @@
 #include "daemon/run/gpu_watch.h"
 #include "daemon/run/hang_watch.h"
 #include "daemon/run/input.h"
+#include "daemon/run/preempt_watch.h"
 #include "daemon/run/preflight.h"
 #include "daemon/run/watch/progress.h"
 #include "daemon/run/watch/steps.h"
@@ -58,6 +59,7 @@ struct run {
 	struct lifeline lifeline;
 	uv_timer_t max_runtime;
 	unsigned asked_to_end[WAYS]; /* how often, by each way */
+	struct preempt_watch preempt_watch;
 
 	/* attempt.c */
 	struct attempt attempt;

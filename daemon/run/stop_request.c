@@ -314,6 +314,39 @@ static void on_lifeline_lost(struct lifeline *l, enum cause_kind kind)
 	kill_for(r, kind);
 }
 
+static void on_preemption(void *owner, uint64_t left_ms)
+{
+	struct run *r = owner;
+	struct stop s = {
+		.attempt = r->attempt.number,
+		.urgency = URGENCY_STOP,
+		.signal = r->plan->reactions.preempt,
+		.grace_ms = left_ms,
+		.cause = cause_now(r, CAUSE_PREEMPTED),
+	};
+
+	preempted(r, &s);
+	run_request(r, &s, URGENCY_STOP);
+}
+
+void request_watch_preemption(struct run *r)
+{
+	const struct plan *p = r->plan;
+
+	/* of several launchers on a host one is enough */
+	if (!p->preempt_watch || (p->process.is && p->process.local_rank > 0))
+		return;
+	r->preempt_watch = (struct preempt_watch){
+		.command = p->preempt_watch,
+		.bus = r->in->bus,
+		.argv = r->in->member->argv,
+		.preset_ms = p->grace_ms,
+		.announce = on_preemption,
+		.owner = r,
+	};
+	preempt_watch_start(&r->preempt_watch, &r->loop);
+}
+
 void request_init(struct run *r)
 {
 	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
@@ -340,6 +373,7 @@ int request_listen(struct run *r)
 void request_stop_watching(struct run *r)
 {
 	lifeline_stop(&r->lifeline);
+	preempt_watch_stop(&r->preempt_watch);
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
 }
 

@@ -25,6 +25,10 @@ void run_restart(struct run *r, const struct sender *sender);
 /* A signal that is only passed on: to this node's workers. */
 void run_forward(struct run *r, int signal);
 
+/* --preempt-watch from now on, the job's first start; it ends as request_stop_watching() is called.
+ */
+void request_watch_preemption(struct run *r);
+
 void request_init(struct run *r);
 
 /* Listens to signals and to what started launchd. On failure why is set, and some of it may be

@@ -24,7 +24,7 @@ ENDS = {'how': ('exit', 'signal', 'not_startable'), 'exit_code': (NUMBER, NONE),
         'oom_limit_bytes': (NUMBER, NONE), 'ended_by_launchd': (FLAG,), 'killed_by_launchd': (FLAG,),
         'asked_signal': (TEXT, NONE), 'seconds': (float,)}
 CAUSES = ('failure', 'signal', 'max_runtime', 'launchd_killed', 'launcher_ended', 'hang_up',
-          'node_lost', 'bad_node')
+          'node_lost', 'bad_node', 'preempted')
 # Each kind's members: the types, or the words, that a value may have.
 SCHEMA = {
     'job_started': {'run_id': (TEXT, NONE), 'launchd': (TEXT,), 'host': (TEXT,),

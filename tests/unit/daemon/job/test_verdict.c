@@ -33,6 +33,8 @@ enum { NODES = 4, WORKERS_MAX = 5 };
 #define PEER  .blames = BLAMES_A_PEER
 #define REQUEST(n, t) \
 	.asked = { .kind = CAUSE_SIGNAL, .signal = SIGTERM, .node = (n), .at_ns = AT(t) }
+#define PREEMPTED(n, t) \
+	.asked = { .kind = CAUSE_PREEMPTED, .signal = SIGUSR1, .node = (n), .at_ns = AT(t) }
 #define LOST(n, from, to) \
 	.lost = { .kind = CAUSE_NODE_LOST, .node = (n), .at_ns = AT(from), .noticed_ns = AT(to) }
 
@@ -166,6 +168,13 @@ static const struct row {
 		.kind = CAUSE_FAILURE, .culprit = 0 },
 	{ "on one node a request and a failure have one clock", { D(3, EXIT(1), 100.3) },
 		REQUEST(3, 100), .kind = CAUSE_SIGNAL, .culprit = -1 },
+	{ "what announces a preemption may reach workers first",
+		{ D(0, KILLED_BY(SIGUSR1), 100), D(1, EXIT(138), 1000) }, PREEMPTED(0, 1099),
+		.kind = CAUSE_PREEMPTED, .culprit = -1 },
+	{ "... but not more than a second before", { D(0, KILLED_BY(SIGUSR1), 99) },
+		PREEMPTED(0, 1099), .kind = CAUSE_FAILURE, .culprit = 0 },
+	{ "... and another signal is no announcement", { D(0, KILLED_BY(SIGUSR2), 1000) },
+		PREEMPTED(0, 1099), .kind = CAUSE_FAILURE, .culprit = 0 },
 	{ "a victim before a request", { D(2, EXIT(1), 90, PEER), D(0, EXIT(1), 110, OWN) },
 		REQUEST(1, 100), .kind = CAUSE_FAILURE, .culprit = 0 },
 
