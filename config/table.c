@@ -628,6 +628,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"extended regular expression, whose one group is the step's number; a "
 			"change of a file (file:PATH, or a path with / in front); or a datagram "
 			"STEP=N or WATCHDOG=1 of a worker's to LAUNCHD_PROGRESS_SOCKET." },
+	[SET_STACK_SIGNAL] = { .flag = "stack-signal", .kind = KIND_TEXT, .group = GROUP_FAILURE,
+		.metavar = "SIGNAL",
+		.help = "A signal that the script has registered with Python's faulthandler: "
+			"--blackbox sends it to workers that live when another has failed, so that "
+			"their stacks are in the last lines. Only workers that have a handler for "
+			"it get it." },
 	[SET_ON_HANG] = { .flag = "on-hang", .kind = KIND_CHOICE, .group = GROUP_FAILURE,
 		.metavar = "off|report|stop|restart",
 		.choices = "off|report|stop|restart", .by_default = "off",

@@ -6,10 +6,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-struct plan;
 struct task_answer;
+struct xids;
+
+/* What torch's flight recorder adds rank, and ".pipe", to. NULL: nobody has named them. */
+struct recorder_files {
+	const char *dumps, *pipes;
+};
 
 struct source_worker {
 	pid_t pid; /* it lived when the sources began */
@@ -17,11 +23,14 @@ struct source_worker {
 };
 
 struct source_input {
-	const struct plan *plan;
-	unsigned attempt;
-	const char *run_dir; /* as struct attempt has it */
-	const char *dir;     /* of this node's part of the bundle, absolute: files go there */
-	const struct source_worker *workers;
+	const char *run_dir;     /* as struct attempt has it */
+	const char *dir;         /* of this node's part of the bundle, absolute: files go there */
+	const struct xids *xids; /* that were seen since the job began; NULL: nobody watched */
+	int stack_signal;        /* of --stack-signal; 0: none */
+	struct recorder_files recorder;
+	int64_t since_ms;           /* CLOCK_REALTIME, when the attempt's workers were started */
+	unsigned first_rank, ranks; /* of this node's workers, also those that have ended */
+	const struct source_worker *workers; /* that live */
 	size_t count;
 };
 
@@ -31,8 +40,8 @@ struct blackbox_source {
 	/* Whether there is anything to ask here. NULL: always. Does not wait. */
 	bool (*is_wanted)(const struct source_input *in);
 	/* Asks, and adds findings to the answer: findings_add(&a->findings, ...), a line each; more
-	 * than a line goes to a file in dir, which is theirs by its name. Of one worker, which is
-	 * called once for each that lives; of the node, with w NULL. The other one is NULL. */
+	 * than a line goes to a file in dir, which is theirs by its name. Of the node, or called
+	 * once for each worker that lives; the other one is NULL. */
 	void (*of_node)(const struct source_input *in, struct task_answer *a);
 	void (*of_worker)(const struct source_input *in, const struct source_worker *w,
 		struct task_answer *a);

@@ -39,6 +39,7 @@ enum {
 	NVML_EVENT_XID = 8,               /* nvmlEventTypeXidCriticalError */
 	NVML_XID_UNKNOWN = 999,
 	NVML_VALUE_UINT = 1, /* NVML_VALUE_TYPE_UNSIGNED_INT */
+	NVML_CLOCK_SM = 1,   /* NVML_CLOCK_SM */
 };
 
 /* nvmlDeviceGpuRecoveryAction_t */
@@ -115,6 +116,11 @@ struct nvml_process {
 	unsigned gpu_instance, compute_instance;
 };
 
+/* nvmlUtilization_t, in percent of the last second or less */
+struct nvml_utilization {
+	unsigned gpu, memory;
+};
+
 /* nvmlEventData_t */
 struct nvml_event {
 	void *device;
@@ -144,6 +150,11 @@ struct nvml_api {
 	int (*memory)(void *device, struct nvml_memory *ret);
 	int (*memory_v2)(void *device, struct nvml_memory_v2 *ret);
 	int (*processes)(void *device, unsigned *count, struct nvml_process *ret);
+	int (*power)(void *device, unsigned *ret_mw);
+	int (*utilization)(void *device, struct nvml_utilization *ret);
+	int (*temperature)(void *device, int sensor, unsigned *ret_c);
+	int (*clock)(void *device, int type, unsigned *ret_mhz);
+	int (*throttled)(void *device, unsigned long long *ret_reasons);
 	int (*event_set)(void **ret);
 	int (*event_register)(void *device, unsigned long long types, void *set);
 	int (*event_wait)(void *set, struct nvml_event *ret, unsigned timeout_ms);

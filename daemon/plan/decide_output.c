@@ -1,11 +1,13 @@
 /* decide_output.c - what becomes of the workers' output; see decide.h */
 #include "daemon/plan/decide.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
+#include "common/signame.h"
 #include "common/template.h"
 #include "config/lists.h"
 #include "config/settings.h"
@@ -191,10 +193,29 @@ static void note_idle_output(
 			p->nnodes);
 }
 
-/* --blackbox. The plan has the other fields of its output. */
-static void decide_blackbox(const struct deciding *d, struct plan *p)
+static int decide_stack_signal(const struct deciding *d, struct plan *p)
 {
-	static const enum setting_id idle[] = { SET_BLACKBOX_HOLD, SET_BLACKBOX_KEEP };
+	const char *name = settings_text(d->s, SET_STACK_SIGNAL);
+	int signal;
+
+	if (!name)
+		return 0;
+	signal = signal_number(name, strlen(name));
+	if (signal < 0)
+		return failure_usage(d->why, "%s: \"%s\" is no signal: SIGUSR1, for one, is",
+			settings_where(d->s, SET_STACK_SIGNAL), name);
+	if (signal == SIGKILL || signal == SIGSTOP)
+		return failure_usage(d->why, "%s: nothing can handle %s",
+			settings_where(d->s, SET_STACK_SIGNAL), signal_name(signal));
+	p->stack_signal = signal;
+	return 0;
+}
+
+/* --blackbox. The plan has the other fields of its output. */
+static int decide_blackbox(const struct deciding *d, struct plan *p)
+{
+	static const enum setting_id idle[] = { SET_BLACKBOX_HOLD, SET_BLACKBOX_KEEP,
+		SET_STACK_SIGNAL };
 	const struct output_plan *o = &p->output;
 	const struct settings *s = d->s;
 	const char *dir = settings_text(s, SET_BLACKBOX);
@@ -207,6 +228,7 @@ static void decide_blackbox(const struct deciding *d, struct plan *p)
 		if (settings_given(s, idle[i]) && s->value[idle[i]].from.level > LEVEL_SYSTEM_FILE)
 			notes_add(d->notes, NOTE_WARNING, "%s has no effect without --blackbox",
 				settings_label(s, idle[i]));
+	return decide_stack_signal(d, p);
 }
 
 static const char *text_or_null(const struct settings *s, enum setting_id id)
@@ -250,9 +272,9 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 	o->log_all = o->tree && !asked;
 	if (!failure_go_on(decide_merge(d, t, o), d->why) ||
 		!failure_go_on(decide_journal(d, o), d->why) ||
-		!failure_go_on(decide_events(d, p), d->why))
+		!failure_go_on(decide_events(d, p), d->why) ||
+		!failure_go_on(decide_blackbox(d, p), d->why))
 		return d->why->code;
-	decide_blackbox(d, p);
 	if (is_nowhere(o) && any_redirected(p, o))
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: with /dev/null there are no log files: the streams of -r and -t go to "

@@ -7,6 +7,7 @@
 #include "config/settings.h"
 #include "daemon/place/placing.h"
 #include "daemon/plan/decide.h"
+#include "daemon/plan/nccl_names.h"
 #include "daemon/plan/scrub.h"
 
 struct build {
@@ -141,6 +142,21 @@ static void edit_nccl(struct build *b)
 			set_now ? "as TORCH_NCCL_ASYNC_ERROR_HANDLING" : "default of torchrun");
 	if (p->nccl_socket_ifname)
 		edit(b, "NCCL_SOCKET_IFNAME", p->nccl_socket_ifname, "--nccl_socket_ifname");
+}
+
+/* --blackbox: so that what they know is found when they fail. */
+static void edit_evidence(struct build *b, const struct attempt *attempt)
+{
+	static const char why[] = "--blackbox: where it is found after a failure";
+	struct nccl_names names;
+
+	nccl_names_choose(b->p, attempt, b->arena, &names);
+	if (names.set_dumps)
+		edit(b, names.dumps_variable, names.set_dumps, why);
+	if (names.set_pipes)
+		edit(b, NCCL_PIPES, names.set_pipes, why);
+	if (names.set_ras)
+		edit(b, NCCL_RAS, names.set_ras, why);
 }
 
 static void edit_threads(struct build *b, const struct worker_rank *r)
@@ -345,6 +361,7 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 		edit_elastic(&b, local_rank, attempt);
 	}
 	edit_nccl(&b);
+	edit_evidence(&b, attempt);
 	edit_threads(&b, &r);
 	edit_devices(&b, &r);
 	edit_nic(&b, &r);

@@ -140,6 +140,7 @@ struct plan {
 	uint64_t blackbox_hold_ms;
 	unsigned blackbox_keep;
 	struct progress_plan progress;
+	int stack_signal;     /* has a worker print its stacks; 0: none is known */
 	enum on_hang on_hang; /* what follows a hang */
 	uint64_t on_hang_after_ms;
 	/* phases of the check of all nodes (daemon/check/phases.h) before the first attempt, and

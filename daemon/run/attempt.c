@@ -8,6 +8,7 @@
 
 #include "common/failure.h"
 #include "common/utc.h"
+#include "daemon/blackbox/gpus_here.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
 #include "daemon/os/procfs.h"
@@ -333,6 +334,15 @@ static int start_pool(struct run *r)
 	return rc;
 }
 
+/* Once in a job, beside the workers, where they have GPUs whose failures --blackbox is to know. */
+static void watch_gpus(struct run *r)
+{
+	const struct visible *v = &r->plan->visible;
+
+	if (r->plan->blackbox_dir && (gpus_here() || (v->known && v->own.maker == GPU_NVIDIA)))
+		gpu_watch_start(&r->gpu_watch, &r->loop, r->in->member->argv);
+}
+
 static void start_workers(struct run *r)
 {
 	preflight_watch(r);
@@ -346,6 +356,7 @@ static void start_workers(struct run *r)
 	progress_start(&r->progress, r->attempt.number, r->master_port);
 	steps_start(&r->steps, r->attempt.number);
 	hang_watch_start(&r->hang, r->attempt.number, r->master_port);
+	watch_gpus(r);
 	(void)proc_look(); /* now, beside the workers, and not when all wait for its answer */
 	/* one that could not be started has not ended in the loop */
 	if (r->pool.culprit && ending_is_unstarted(&r->pool.culprit->outcome.end))

@@ -21,7 +21,9 @@
 #include "daemon/job/phrases.h"
 #include "daemon/observe/bus.h"
 #include "daemon/output/log_tree.h"
+#include "daemon/plan/nccl_names.h"
 #include "daemon/run/box_parts.h"
+#include "daemon/run/gpu_watch.h"
 #include "daemon/workers/pool.h"
 #include "daemon/workers/worker.h"
 
@@ -139,17 +141,25 @@ static void name_it(struct black_box *b)
 static void take(struct helper *h)
 {
 	const struct black_box *b = h->owner;
-	const struct taking t = {
+	struct arena arena = { 0 }; /* ends with this process */
+	struct nccl_names names;
+	uint64_t age_ns = b->began_ns - b->started_ns;
+	struct taking t = {
 		.dir = b->plan->blackbox_dir,
 		.name = b->name,
 		.node = b->plan->node_rank,
-		.input = { .plan = b->plan,
-			.attempt = b->attempt->number,
-			.run_dir = b->attempt->run_dir,
+		.input = { .run_dir = b->attempt->run_dir,
+			.xids = gpu_watch_xids(b->gpu_watch),
+			.stack_signal = b->plan->stack_signal,
+			.since_ms = b->wall_ms - (int64_t)(age_ns / NS_PER_MS),
+			.first_rank = b->plan->first_rank + b->plan->start_first,
+			.ranks = b->plan->start_count,
 			.workers = b->alive,
 			.count = b->alive_count },
 	};
 
+	nccl_names_choose(b->plan, b->attempt, &arena, &names);
+	t.input.recorder = (struct recorder_files){ names.dumps, names.pipes };
 	taking_do(&t, &((struct sources_answer *)h->answer)->taken);
 }
 
@@ -568,6 +578,7 @@ void black_box_start(struct black_box *b)
 		return;
 	b->ends = b->kept = false;
 	b->looks = 0;
+	b->started_ns = uv_hrtime();
 	*b->path = '\0';
 	free(b->told);
 	b->told = NULL;

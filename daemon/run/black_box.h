@@ -24,6 +24,7 @@ struct attempt;
 struct bus;
 struct evidence;
 struct findings;
+struct gpu_watch;
 struct job_end;
 struct left_words;
 struct member;
@@ -70,6 +71,7 @@ struct black_box {
 	uv_loop_t *loop;
 	char **argv;      /* as struct helper has it */
 	const char *host; /* this node's */
+	const struct gpu_watch *gpu_watch;
 	/* What can be kept of an attempt's end is kept. */
 	void (*on_kept)(void *owner);
 	void *owner;
@@ -80,9 +82,10 @@ struct black_box {
 	bool ends;      /* it is the attempt's end that is taken */
 	bool finishing; /* all workers have ended, and wait for this */
 	bool held;
-	unsigned looks;    /* bundles of this attempt while it went on */
-	uint64_t began_ns; /* CLOCK_MONOTONIC */
-	int64_t wall_ms;   /* CLOCK_REALTIME */
+	uint64_t started_ns; /* the attempt; CLOCK_MONOTONIC */
+	unsigned looks;      /* bundles of this attempt while it went on */
+	uint64_t began_ns;   /* CLOCK_MONOTONIC */
+	int64_t wall_ms;     /* CLOCK_REALTIME */
 	char name[BUNDLE_NAME_SIZE];
 	char why[400];
 	struct quick_look *seen, *later; /* one for each worker; later NULL: not looked at again */

@@ -407,6 +407,7 @@ static int begin(struct run *r)
 		.loop = &r->loop,
 		.argv = r->in->member->argv,
 		.host = r->in->member->name,
+		.gpu_watch = &r->gpu_watch,
 		.on_kept = attempt_kept,
 		.owner = r };
 	black_box_enter(&r->box);

@@ -114,6 +114,15 @@ static enum stage set_attributes(const struct attributes *a)
 	return set_limits(&a->limits) < 0 ? STAGE_OWN_LIMITS : STAGE_NONE;
 }
 
+/* Where Yama's ptrace_scope is 1, only an ancestor may look into a process: the supervisor may, but
+ * not what it starts for that, unless a worker says so. It stands over execve(2) until the worker
+ * ends, and names a process with all that is below it. A kernel without Yama knows no such call. */
+static void let_parent_read(const struct child *c)
+{
+	if (c->readable)
+		(void)prctl(PR_SET_PTRACER, (unsigned long)c->parent);
+}
+
 __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 {
 	struct child *c = arg;
@@ -125,6 +134,7 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 		return failed(c, STAGE_PARENT_DEATH);
 	if (getppid() != c->parent) /* the launcher died before the call above */
 		return failed(c, STAGE_PARENT_GONE);
+	let_parent_read(c);
 	if (c->procs >= 0 && write(c->procs, "0", 1) != 1 && c->must_go)
 		return failed(c, STAGE_CGROUP);
 	if (leave_table(c->foreign) < 0 || keep_descriptor(c->kept_fd) < 0)

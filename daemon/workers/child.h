@@ -42,9 +42,10 @@ struct child {
 	/* 0: the table of open files is a copy. Else it is the launcher's (CLONE_FILES), and from
 	 * this number on there is nothing for the worker. */
 	unsigned foreign;
-	int kept_fd;  /* stays open; the table is a copy then; 0: none */
-	int procs;    /* cgroup.procs of where it is to go; -1: it was born there, or stays */
-	bool must_go; /* else it starts all the same where it can't */
+	int kept_fd;   /* stays open; the table is a copy then; 0: none */
+	int procs;     /* cgroup.procs of where it is to go; -1: it was born there, or stays */
+	bool readable; /* by its parent and all of its parent's children: see child.c */
+	bool must_go;  /* else it starts all the same where it can't */
 	/* the CPUs that it may use, and the policy of set_mempolicy(2) with its nodes; no words: as
 	 * the launcher has it, and for the nodes: none */
 	struct bits cpus, nodes;

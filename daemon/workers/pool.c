@@ -381,6 +381,7 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 		.kept_fd = s->plan->kept_fd,
 		.cgroup = cgroup < 0 ? -1 : cgroup,
 		.must_go = limits_need(&s->plan->limits) != 0,
+		.readable = s->plan->blackbox_dir != NULL,
 		.place = s->plan->placement ? &s->plan->placement->of[local_rank] : NULL };
 	int rc;
 

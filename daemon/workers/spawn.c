@@ -302,6 +302,7 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.kept_fd = how->kept_fd,
 		.procs = -1,
 		.must_go = how->must_go,
+		.readable = how->readable,
 		.memory = -1,
 	};
 	int rc = 0;

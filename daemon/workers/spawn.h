@@ -18,9 +18,10 @@ struct spawn {
 	const struct stdio *stdio; /* of 0, 1, 2 */
 	const struct inherited *inherited;
 	const struct attributes *attributes; /* NULL: the launcher's */
-	int cgroup;   /* the directory of the one that it is to be in; -1: ours */
-	bool must_go; /* there, or the start fails; else it is started here then */
-	int kept_fd;  /* stays open in it, besides 0, 1 and 2; 0: none */
+	int cgroup;    /* the directory of the one that it is to be in; -1: ours */
+	bool must_go;  /* there, or the start fails; else it is started here then */
+	bool readable; /* by our other children, where Yama restricts who may look at whom */
+	int kept_fd;   /* stays open in it, besides 0, 1 and 2; 0: none */
 	const struct worker_place *place; /* CPUs and memory; NULL: ours */
 };
 

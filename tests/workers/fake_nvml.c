@@ -49,6 +49,11 @@ int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret);
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret);
 int nvmlDeviceGetComputeRunningProcesses_v3(
 	void *device, unsigned *count, struct nvml_process *ret);
+int nvmlDeviceGetPowerUsage(void *device, unsigned *ret);
+int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *ret);
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *ret);
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned *ret);
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *ret);
 int nvmlEventSetCreate(void **ret);
 int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set);
 int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms);
@@ -292,6 +297,37 @@ int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret)
 	*ret = (struct nvml_memory){ .total = 80ull << 30 };
 	ret->used = used_by(device, 600ull << 20);
 	return begin("nvmlDeviceGetMemoryInfo", device);
+}
+
+/* power=MILLIWATTS throttled=MASK */
+int nvmlDeviceGetPowerUsage(void *device, unsigned *ret)
+{
+	*ret = number("power", device, 310000);
+	return begin("nvmlDeviceGetPowerUsage", device);
+}
+
+int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *ret)
+{
+	*ret = (struct nvml_utilization){ 100, 40 };
+	return begin("nvmlDeviceGetUtilizationRates", device);
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *ret)
+{
+	*ret = 61;
+	return sensor ? INVALID_ARGUMENT : begin("nvmlDeviceGetTemperature", device);
+}
+
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned *ret)
+{
+	*ret = 1980;
+	return type == NVML_CLOCK_SM ? begin("nvmlDeviceGetClockInfo", device) : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *ret)
+{
+	*ret = number("throttled", device, 0);
+	return begin("nvmlDeviceGetCurrentClocksThrottleReasons", device);
 }
 
 int nvmlEventSetCreate(void **ret)

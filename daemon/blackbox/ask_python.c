@@ -1,0 +1,199 @@
+/* ask_python.c - see ask_python.h */
+#include "daemon/blackbox/ask_python.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/signame.h"
+#include "common/text.h"
+#include "daemon/blackbox/answer_file.h"
+#include "daemon/blackbox/python_stack.h"
+#include "daemon/blackbox/source.h"
+#include "daemon/check/task.h"
+#include "daemon/os/process.h"
+#include "daemon/os/procfs.h"
+
+static const char tool[] = "py-spy";
+
+static void name_rank(const struct source_worker *w, char ret[32])
+{
+	(void)snprintf(ret, 32, "rank %u", w->rank);
+}
+
+/* Whether a directory of PATH has it. */
+static bool is_installed(void)
+{
+	const char *path = getenv("PATH");
+
+	while (path && *path) {
+		size_t len = strcspn(path, ":");
+		char file[PATH_MAX];
+
+		if (snprintf(file, sizeof file, "%.*s/%s", (int)len, path, tool) <
+				(int)sizeof file &&
+			access(file, X_OK) == 0)
+			return true;
+		path += len + (path[len] == ':');
+	}
+	return false;
+}
+
+static bool is_python(pid_t pid)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	n = readlink(link, path, sizeof path - 1);
+	path[n > 0 ? n : 0] = '\0';
+	return strstr(path, "python") != NULL;
+}
+
+/* Its output is a file of the bundle, which it can't make longer than one may be. It ends with this
+ * process, whatever it is at. */
+static _Noreturn void become(pid_t pid, int out, pid_t parent)
+{
+	const struct rlimit most = { ANSWER_MAX, ANSWER_MAX };
+	char number[16];
+	const char *const argv[] = { tool, "dump", "--nonblocking", "--pid", number, NULL };
+	sigset_t none;
+
+	(void)snprintf(number, sizeof number, "%d", (int)pid);
+	sigemptyset(&none);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)setrlimit(RLIMIT_FSIZE, &most);
+	if (getppid() == parent && dup2(out, STDOUT_FILENO) >= 0 && dup2(out, STDERR_FILENO) >= 0)
+		(void)execvp(argv[0], (char *const *)argv);
+	_exit(127);
+}
+
+/* What it printed; negative errno: nothing could be asked. */
+static int dump(const struct source_input *in, pid_t pid, const char *file, struct text *ret)
+{
+	char path[PATH_MAX], bytes[16384];
+	pid_t child, parent = getpid();
+	int status;
+	long n;
+
+	if (snprintf(path, sizeof path, "%s/%s", in->dir, file) >= (int)sizeof path)
+		return -ENAMETOOLONG;
+	autoclose fd =
+		open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	child = process_fork_to_exec();
+	if (child == 0)
+		become(pid, fd, parent);
+	if (child < 0)
+		return -errno;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while (ret->len < ANSWER_MAX && (n = fd_read_up_to(fd, bytes, sizeof bytes)) > 0)
+		text_add_bytes(ret, bytes, (size_t)n);
+	return 0;
+}
+
+void ask_py_spy(const struct source_input *in, const struct source_worker *w, struct task_answer *a)
+{
+	struct text all = { 0 }, line = { 0 };
+	char subject[32], file[48];
+	const char *said;
+	int rc;
+
+	name_rank(w, subject);
+	if (!is_installed() || !is_python(w->pid))
+		return;
+	(void)snprintf(file, sizeof file, "python.rank-%u.txt", w->rank);
+	task_step(a, "%s", tool);
+	rc = dump(in, w->pid, file, &all);
+	said = text_string(&all);
+	if (rc < 0)
+		findings_add(&a->findings, HEALTH_UNKNOWN, "python", subject, "%s: %s", tool,
+			strerror(-rc));
+	else if (python_stack_read(said, all.len, &line))
+		findings_add(&a->findings, HEALTH_GOOD, "python", subject, "%.190s (%s)",
+			text_string(&line), file);
+	else
+		findings_add(&a->findings, HEALTH_UNKNOWN, "python", subject,
+			"%s saw nothing: %.*s", tool, (int)strcspn(said, "\n"), said);
+	text_done(&all);
+	text_done(&line);
+}
+
+/* --- --stack-signal --- */
+
+/* By SigCgt of /proc/PID/status, a mask in hexadecimal digits. */
+static bool catches(pid_t pid, int signal)
+{
+	static const char name[] = "\nSigCgt:";
+	char path[64], status[8192];
+	const char *at;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (fd_read_file(path, status, sizeof status) <= 0)
+		return false;
+	at = strstr(status, name);
+	return at && (strtoull(at + strlen(name), NULL, 16) >> (signal - 1) & 1);
+}
+
+/* The number may be a stranger's by now: it is taken hold of before that is looked at. The
+ * supervisor is this process's grandparent. */
+static int send(pid_t pid, int signal)
+{
+	struct process worker, asker;
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), rc;
+
+	if (process_read(pid, &worker) < 0 || process_read(getppid(), &asker) < 0 ||
+		worker.parent != asker.parent || worker.state == 'Z')
+		rc = -ESRCH;
+	else if (!catches(pid, signal))
+		rc = -EPERM;
+	else if (pidfd < 0)
+		rc = kill(pid, signal) < 0 ? -errno : 0;
+	else
+		rc = syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0 ? -errno : 0;
+	if (pidfd >= 0)
+		(void)close(pidfd);
+	return rc;
+}
+
+bool has_stack_signal(const struct source_input *in)
+{
+	return in->stack_signal != 0;
+}
+
+void ask_by_signal(
+	const struct source_input *in, const struct source_worker *w, struct task_answer *a)
+{
+	int signal = in->stack_signal, rc;
+	char subject[32];
+
+	name_rank(w, subject);
+	rc = send(w->pid, signal);
+	if (rc == 0)
+		findings_add(&a->findings, HEALTH_GOOD, "stack_signal", subject,
+			"%s was sent; what it wrote then is in its log", signal_name(signal));
+	else
+		findings_add(&a->findings, HEALTH_UNKNOWN, "stack_signal", subject, "%s",
+			rc == -EPERM ? "it has no handler for the signal, so it was not sent" :
+				rc == -ESRCH ? "it had ended" :
+					       strerror(-rc));
+}

@@ -1,0 +1,70 @@
+/* nccl_names.c - see nccl_names.h
+ *
+ * The pipe is in the run's directory, which is local: torch makes it (mkfifo(3)), and a file system
+ * that has none would end the worker. With --wrap nothing says that the directory is there for the
+ * worker, as it isn't in a container, so there is no pipe then; a dump that can't be written only
+ * warns. */
+#include "daemon/plan/nccl_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/arena.h"
+#include "common/vec.h"
+#include "config/settings.h"
+#include "daemon/plan/plan.h"
+
+static const char dumps_now[] = "TORCH_FR_DUMP_TEMP_FILE";
+static const char dumps_before[] = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE";
+
+/* From 2.9 on torch warns of the older name; the newer one says nothing to those before. */
+static const char *dumps_variable(const char *torch_version)
+{
+	unsigned major, minor;
+
+	return torch_version && sscanf(torch_version, "%u.%u", &major, &minor) == 2 &&
+			(major > 2 || (major == 2 && minor >= 9)) ?
+		dumps_now :
+		dumps_before;
+}
+
+/* NCCL's own port is the same for all jobs, and the processes of one user share it: an answer could
+ * be another job's. The store's port is no other job's of this host; those made of it lie below the
+ * ports that Linux gives away (32768), and where one is taken after all NCCL only does without. */
+static const char *ras_address(const char *master_port, struct arena *arena)
+{
+	enum { FIRST = 28029, COUNT = 4000 };
+	char *end;
+	unsigned long port = strtoul(master_port, &end, 10);
+
+	if (end == master_port)
+		return "localhost:<a port of this attempt>";
+	return arena_printf(arena, "localhost:%lu", FIRST + port % COUNT);
+}
+
+static const char *file_name(const struct attempt *attempt, const char *name, struct arena *arena)
+{
+	return arena_printf(
+		arena, "%s/attempt_%u_%s_rank_", attempt->run_dir, attempt->number, name);
+}
+
+void nccl_names_choose(const struct plan *p, const struct attempt *attempt, struct arena *arena,
+	struct nccl_names *ret)
+{
+	const char *now = env_given(p->user_env, p->env, dumps_now);
+	const char *before = env_given(p->user_env, p->env, dumps_before);
+
+	*ret = (struct nccl_names){
+		.dumps_variable = dumps_variable(p->torch_version),
+		.dumps = now ? now : before,
+		.pipes = env_given(p->user_env, p->env, NCCL_PIPES),
+	};
+	if (!p->blackbox_dir)
+		return;
+	if (!ret->dumps)
+		ret->dumps = ret->set_dumps = file_name(attempt, "nccl_trace", arena);
+	if (!ret->pipes && p->wrap.count == 0)
+		ret->pipes = ret->set_pipes = file_name(attempt, "nccl_dump", arena);
+	if (!env_given(p->user_env, p->env, NCCL_RAS))
+		ret->set_ras = ras_address(attempt->master_port, arena);
+}

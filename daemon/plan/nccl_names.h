@@ -1,0 +1,25 @@
+/* nccl_names.h - with --blackbox, where torch's flight recorder and NCCL's RAS are found after a
+ * failure: named for the workers as they start, unless the user has named them. Pure. */
+#ifndef LAUNCHD_DAEMON_PLAN_NCCL_NAMES_H
+#define LAUNCHD_DAEMON_PLAN_NCCL_NAMES_H
+
+struct arena;
+struct attempt;
+struct plan;
+
+#define NCCL_PIPES "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
+#define NCCL_RAS   "NCCL_RAS_ADDR"
+
+struct nccl_names {
+	const char *dumps_variable; /* as this version of torch has it */
+	/* what torch adds its rank to, by whomever it is named; NULL: nobody has */
+	const char *dumps, *pipes;
+	/* for the workers' environment; NULL: the user's stays, or there is no --blackbox */
+	const char *set_dumps, *set_pipes, *set_ras;
+};
+
+/* Memory is the arena's, and the plan's. */
+void nccl_names_choose(const struct plan *p, const struct attempt *attempt, struct arena *arena,
+	struct nccl_names *ret);
+
+#endif
