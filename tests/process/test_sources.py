@@ -181,7 +181,7 @@ def test_every_setting_has_its_key(dry, launch, place):
              **{f'check-least-{what}': '18.5' for what in ('memory', 'compute', 'node', 'nics', 'pairs', 'job')},
              'check-pcie-width': '16', 'check-ib-ports': '8', 'check-ib-rate': '400', 'check-shm': '1G',
              'check-memlock': '1G', 'numa-binding': 'node', 'membind': 'local', 'omp-threads': '2', 'rlimit': 'core=0', 'nice': '19',
-             'oom-score-adj': '1000', 'blackbox': 'box', 'preempt-watch': '/bin/true'}
+             'oom-score-adj': '1000', 'blackbox': 'box', 'stack-signal': 'USR2', 'preempt-watch': '/bin/true'}
     # beside a list of nodes, without --tf-config, and beside --numa-binding, they are refused
     for other in [at for at, flag in flag_of.items()
                   if flag in ('cluster-hostfile', 'tf-roles', 'cpus-per-worker')]:
