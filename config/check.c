@@ -62,6 +62,12 @@ static void check_env_names(const struct settings *s, struct notes *notes)
 				c->from.where, c->name);
 }
 
+/* The system's file has defaults for all jobs, which needn't make sense in each. */
+static bool is_for_this_job(const struct settings *s, enum setting_id id)
+{
+	return s->value[id].from.level > LEVEL_SYSTEM_FILE;
+}
+
 /* The settings that say when a failed job is started again. */
 static int check_restarts(const struct settings *s, struct notes *notes, struct failure *why)
 {
@@ -78,10 +84,14 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 			settings_label(s, SET_RESTART_ON), settings_label(s, SET_NO_RESTART_ON),
 			is_signal ? "" : "exit code ",
 			is_signal ? signal_name(value) : arena_printf(s->arena, "%d", value));
+	if (settings_number(s, SET_NO_PROGRESS_RESTARTS) > 0 &&
+		is_for_this_job(s, SET_NO_PROGRESS_RESTARTS) &&
+		strcmp(settings_text(s, SET_PROGRESS), "none") == 0)
+		return failure_usage(why,
+			"%s needs --progress, which says what a step of the job is",
+			settings_label(s, SET_NO_PROGRESS_RESTARTS));
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-		/* the system's file has defaults for all jobs, which needn't make sense in each */
-		if (settings_number(s, SET_MAX_RESTARTS) == 0 &&
-			s->value[rules[i]].from.level > LEVEL_SYSTEM_FILE)
+		if (settings_number(s, SET_MAX_RESTARTS) == 0 && is_for_this_job(s, rules[i]))
 			notes_add(notes, NOTE_WARNING, "%s has no effect without --max-restarts",
 				settings_label(s, rules[i]));
 	return 0;

@@ -673,7 +673,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_RESTART_WINDOW] = { .flag = "restart-window", .kind = KIND_SECONDS,
 		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "0", .max = 31536000,
 		.help = "Count only restarts of this last time against --max-restarts, which is "
-			"then a rate: 10 in 86400 s. 0: count all." },
+			"then a rate: 10 in 24h, say. 0: count all." },
 	[SET_NO_PROGRESS_RESTARTS] = { .flag = "no-progress-restarts", .kind = KIND_COUNT,
 		.group = GROUP_RESTART, .metavar = "N", .by_default = "0", .max = 1000000,
 		.help = "End the job with exit code 123 when so many attempts in a row have failed "

@@ -234,7 +234,8 @@ bool history_repeats(const struct history *h)
 {
 	const struct past_attempt *last = newest(h, 0), *before = newest(h, 1);
 
-	return is_failure(last) && is_failure(before) && is_same_site(last, before);
+	return is_failure(last) && is_failure(before) && is_same_site(last, before) &&
+		!last->site.device;
 }
 
 unsigned history_place(const struct history *h, unsigned nnodes, size_t workers, bool *ret_gpu)

@@ -75,7 +75,7 @@ void history_note_restart(
 unsigned history_restarts_since(const struct history *h, uint64_t since_ns);
 
 /* Whether the last attempt failed as the one before did: with the same exception from the same
- * line. */
+ * line, which tells of no device. */
 bool history_repeats(const struct history *h);
 
 /* How often the place where the last attempt failed first was the first to fail, the last time

@@ -481,6 +481,8 @@ static enum order end_as_asked(struct job *j)
 {
 	if (j->state == JOB_MEETING)
 		make_result(j, j->asked.at_ns);
+	else
+		history_withdraw(&j->past, "the job was asked to end");
 	j->result.cause = j->asked;
 	j->result.unsure = false;
 	return end(j);

@@ -256,6 +256,9 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		return d->why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && t->launcher != LAUNCHER_NONE)
 		decide_identity(d, &p);
+	if (p.progress.by == PROGRESS_NONE)
+		p.no_progress_restarts =
+			0; /* the system's file may say so for jobs that have steps */
 	decide_slurm(d, nproc_of_node, &p);
 	decide_mpirun_grace(d, t->launcher, &p);
 	decide_threads(d, id, &p);

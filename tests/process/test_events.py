@@ -45,6 +45,7 @@ SCHEMA = {
     'verdict': {'attempt': (NUMBER,), 'exit_code': (NUMBER,), 'text': (TEXT,),
                 'culprit_rank': (NUMBER, NONE), 'cause': ('none', 'restart_requested', *CAUSES),
                 'exclude': (list, NONE), 'restart': (dict, NONE)},
+    'step': {'attempt': (NUMBER,), 'step': (NUMBER,)},
     'check_started': {'attempt': (NUMBER,), 'phases': (TEXT,), 'limit_seconds': (float,)},
     'check_ended': {'attempt': (NUMBER,), 'nodes': (NUMBER,), 'bad': (NUMBER,), 'unknown': (NUMBER,),
                     'seconds': (float,), 'exclude': (list, NONE)},

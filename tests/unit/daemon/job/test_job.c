@@ -302,6 +302,15 @@ static void test_asked_restart_in_vain(void **state)
 	assert_over(&t, CAUSE_NODE_LOST, EXIT_NODE_LOST);
 }
 
+/* The restart that was to come doesn't, and this is why. */
+static void assert_decided(const struct stand *t, const char *why)
+{
+	const struct past_attempt *last = history_nth(&t->j.past, history_count(&t->j.past) - 1);
+
+	assert_false(last->restarts);
+	assert_string_equal(last->reason, why);
+}
+
 static void test_paused(void **state)
 {
 	struct stand t;
@@ -310,11 +319,13 @@ static void test_paused(void **state)
 	pause_job(&t);
 	assert_int_equal(ask(&t, 2, URGENCY_STOP), ORDER_OVER);
 	assert_int_equal(t.j.result.cause.node, 2);
+	assert_decided(&t, "the job was asked to end");
 	assert_over(&t, CAUSE_SIGNAL, 130);
 
 	pause_job(&t);
 	assert_int_equal(lose(&t, 2, 5), ORDER_OVER);
 	assert_string_equal(t.j.why_not, "node 2 was lost");
+	assert_decided(&t, "node 2 was lost");
 	assert_true(t.j.result.nodes[2].lost);
 	assert_over(&t, CAUSE_FAILURE, 3);
 }

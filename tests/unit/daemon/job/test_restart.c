@@ -50,6 +50,7 @@ static const struct row {
 	uint64_t best_step;    /* 0: there never was one */
 	unsigned restarts_ago; /* so many restarts that counted, one each second until now */
 	const char *site, *site_before;
+	bool device; /* the exceptions tell of one */
 } rows[] = {
 	{ "a failure", NULL, { .max_restarts = 1 }, { ENDED_EXIT, 2, false }, .attempt = 0 },
 	{ "no restarts are wanted", "", { .max_restarts = 0 }, { ENDED_EXIT, 2, false },
@@ -166,6 +167,9 @@ static const struct row {
 		.site = "E at a.py:1", .site_before = "E at a.py:1" },
 	{ "the same exception from another line", NULL, { .max_restarts = 9, .not_on = "repeat" },
 		{ ENDED_EXIT, 1, false }, .site = "E at a.py:1", .site_before = "E at a.py:2" },
+	{ "the same one, of a device", NULL, { .max_restarts = 9, .not_on = "repeat" },
+		{ ENDED_EXIT, 1, false }, .site = "E at a.py:1", .site_before = "E at a.py:1",
+		.device = true },
 	{ "twice an end of which nothing is known", NULL, { .max_restarts = 9, .not_on = "repeat" },
 		{ ENDED_EXIT, 1, false }, .site = "", .site_before = "" },
 };
@@ -182,6 +186,7 @@ static void remember(const struct row *row, struct history *h, struct arena *are
 		};
 
 		(void)snprintf(p.site.text, sizeof p.site.text, "%s", sites[i]);
+		p.site.device = row->device;
 		assert_non_null(history_add(h, &p, arena));
 	}
 	for (unsigned i = 0; i < row->restarts_ago; i++)
