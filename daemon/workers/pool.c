@@ -471,7 +471,8 @@ bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 	if (p->state == POOL_RUNNING) {
 		blame(p, cause);
 		return begin_stop(p, signal, grace_ms);
-	} else if (p->state == POOL_HOLDING && cause->kind == CAUSE_SIGNAL) {
+	} else if (p->state == POOL_HOLDING &&
+		(cause->kind == CAUSE_SIGNAL || cause->kind == CAUSE_PREEMPTED)) {
 		stop_all(p, signal, grace_ms); /* somebody has no time for that */
 	} else if (p->state == POOL_STOPPING && cause->kind == CAUSE_SIGNAL) {
 		for (unsigned i = 0; i < p->plan->start_count; i++)
