@@ -8,7 +8,7 @@
 #include "common/text.h"
 #include "config/table.h"
 #include "daemon/observe/bus.h"
-#include "daemon/os/command.h"
+#include "daemon/os/user_command.h"
 
 enum {
 	PAUSE_FIRST_MS = 1000,

@@ -1,5 +1,5 @@
-/* command.c - see command.h */
-#include "daemon/os/command.h"
+/* user_command.c - see user_command.h */
+#include "daemon/os/user_command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-/* command.h - a command of the user's, run to its end in a helper's child (helper.h), with what it
- * prints kept from the terminal. */
-#ifndef LAUNCHD_DAEMON_OS_COMMAND_H
-#define LAUNCHD_DAEMON_OS_COMMAND_H
+/* user_command.h - a command of the user's, run to its end in a helper's child (helper.h), with
+ * what it prints kept from the terminal. */
+#ifndef LAUNCHD_DAEMON_OS_USER_COMMAND_H
+#define LAUNCHD_DAEMON_OS_USER_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
