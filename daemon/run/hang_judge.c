@@ -235,9 +235,10 @@ static void say_if_blind(struct hang_judge *j)
 		if (j->detector.sights[i].now.gpu == GPU_UNKNOWN) {
 			j->said_blind = true;
 			say(j, NOTE_INFO, "",
-				"--on-hang: workers use GPUs, whose work can't be seen: of hangs "
-				"only those are noticed that show in processes, in TCP "
-				"connections between workers, or in the store");
+				"--on-hang: what the workers' GPUs do can't be told, as NVML tells "
+				"nothing or too little of their work was seen yet: of hangs only "
+				"those are noticed that show in processes, in TCP connections "
+				"between workers, or in the store");
 		}
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/text.h"
+#include "daemon/run/hang_gpus.h"
 #include "daemon/witness/talks.h"
 #include "daemon/workers/worker.h"
 
@@ -41,6 +42,7 @@ static void look_once(struct hang_look *l, struct worker_sample *samples, struct
 	for (unsigned i = 0; i < l->count; i++) {
 		atomic_store(&s->at, l->workers[i].rank);
 		look_at_worker(&l->workers[i], now_ms(), &samples[i]);
+		samples[i].gpu = l->gpus ? hang_gpus_tell(l->gpus, i) : GPU_NONE;
 	}
 	(void)talks_add(l->workers, samples, l->count, l->store_port, l->node);
 	for (unsigned i = 0; i < l->count; i++)

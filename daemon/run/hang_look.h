@@ -9,13 +9,15 @@
 
 #include "daemon/os/helper.h"
 
+struct hang_gpus;
 struct looked;
 struct text;
 struct worker;
 
 /* Begins as { 0 }. */
 struct hang_look {
-	struct helper helper; /* private, as is the rest */
+	const struct hang_gpus *gpus; /* the owner's; NULL: there are none */
+	struct helper helper;         /* private, as is the rest */
 	struct looked *workers;
 	unsigned count, store_port, node;
 	size_t room;    /* for the text of one round */

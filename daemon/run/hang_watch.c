@@ -139,6 +139,8 @@ static void on_tick(uv_timer_t *t)
 	tell_whether_quiet(w, has_moved(w, uv_hrtime() / 1000000));
 	if (w->looks)
 		look(w);
+	else
+		hang_gpus_moved(&w->gpus);
 	if (is_node_0(w))
 		hang_judge_tick(&w->judge);
 }
@@ -173,6 +175,7 @@ void hang_watch_leave(struct hang_watch *w)
 	if (!w->open)
 		return;
 	hang_watch_stop(w);
+	hang_gpus_stop(&w->gpus);
 	hang_judge_done(&w->judge);
 	uv_close((uv_handle_t *)&w->tick, NULL);
 	w->open = false;
@@ -191,6 +194,8 @@ void hang_watch_start(struct hang_watch *w, unsigned attempt, unsigned store_por
 	*w->suspicion = '\0';
 	if (is_node_0(w))
 		hang_judge_start(&w->judge, attempt);
+	hang_gpus_start(&w->gpus, w->tick.loop, w->plan, w->argv);
+	w->look.gpus = &w->gpus;
 	uv_update_time(w->tick.loop);
 	(void)uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
 }

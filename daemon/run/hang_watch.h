@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "daemon/run/hang_gpus.h"
 #include "daemon/run/hang_judge.h"
 #include "daemon/run/hang_look.h"
 
@@ -44,6 +45,7 @@ struct hang_watch {
 	unsigned silent;           /* ticks for which the child has seen nothing new */
 	char suspicion[400];       /* what node rank 0 thinks; "": nothing */
 	struct hang_look look;
+	struct hang_gpus gpus;
 	struct hang_judge judge; /* on node rank 0 */
 };
 

@@ -59,15 +59,16 @@ static bool kids_work(const struct rank_sight *r)
 		RATE(r, kid_cpu_ms) >= WORK_KID_CPU_MS;
 }
 
-/* A worker whose GPUs idle spins for them: that is how CUDA waits. */
+/* A worker spins for kernels that wait: that is how CUDA waits. Where nobody knows what memory it
+ * touches it is taken for such a one. */
 static enum acting acting_by_cpu(const struct rank_sight *r)
 {
 	uint64_t cpu_ms = RATE(r, cpu_ms);
 
 	if (cpu_ms < BUSY_CPU_MS)
 		return ACTING_IDLE;
-	if (r->now.gpu == GPU_IDLE)
-		return ACTING_IDLE;
+	if (r->now.gpu == GPU_WAITS)
+		return r->now.working_set <= SPIN_BYTES ? ACTING_IDLE : ACTING_WORK;
 	if (cpu_ms >= THREADS_CPU_MS || r->now.working_set == WORKING_SET_UNKNOWN)
 		return ACTING_WORK;
 	return r->now.working_set <= SPIN_BYTES ? ACTING_SPIN : ACTING_WORK;
@@ -411,6 +412,40 @@ static bool is_blind(const struct rank_sight *all, unsigned count)
 	return false;
 }
 
+/* Whether all that are seen use GPUs, of which none computes, and kernels on some of them wait. */
+static bool gpus_wait(const struct rank_sight *all, unsigned count)
+{
+	unsigned seen = 0, waiting = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		enum gpu_activity gpu = all[i].now.gpu;
+
+		if (!is_seen(&all[i]))
+			continue;
+		if (gpu != GPU_IDLE && gpu != GPU_WAITS)
+			return false;
+		seen++;
+		waiting += gpu == GPU_WAITS;
+	}
+	return seen > 1 && waiting > 0;
+}
+
+static bool has_idle_gpu(const struct rank_sight *r)
+{
+	return r->now.gpu == GPU_IDLE;
+}
+
+/* By their GPUs: those that have given theirs nothing to do, while kernels of the others wait. */
+static bool find_by_gpus(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	if (!gpus_wait(all, count) || !find_few(all, count, has_idle_gpu, HANG_OUTSIDE, f))
+		return false;
+	(void)snprintf(f->why, sizeof f->why,
+		"no kernel runs on its GPU, while those of the others wait; %s",
+		what_it_does(&all[f->ranks[0]]));
+	return true;
+}
+
 static void say_key(const struct rank_sight *all, unsigned count, struct hang_finding *f)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -446,7 +481,8 @@ void hang_classify(const struct rank_sight *all, unsigned count, struct hang_fin
 	if (find_stopped(all, count, ret) || find_outsiders(all, count, ret) ||
 		find_few(all, count, has_ended, HANG_OUTSIDE, ret) ||
 		find_few(all, count, has_dead, HANG_OUTSIDE, ret) ||
-		find_in_store(all, count, ret) || is_blind(all, count))
+		find_in_store(all, count, ret) || is_blind(all, count) ||
+		find_by_gpus(all, count, ret))
 		return;
 	if (find_few(all, count, spins, HANG_SPINNING, ret) ||
 		find_few(all, count, is_idle_beside_spinning, HANG_OUTSIDE, ret) ||
@@ -456,6 +492,11 @@ void hang_classify(const struct rank_sight *all, unsigned count, struct hang_fin
 		ret->class = HANG_ALL_WAIT;
 		(void)snprintf(
 			ret->why, sizeof ret->why, "no worker differs: the network or a device");
+	} else if (gpus_wait(all, count)) {
+		ret->class = HANG_ALL_WAIT;
+		(void)snprintf(ret->why, sizeof ret->why,
+			"no worker differs, and all GPUs draw far less power than they did: the "
+			"network or a device");
 	}
 }
 

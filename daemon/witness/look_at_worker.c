@@ -146,11 +146,9 @@ static void look_at_memory(struct looked *w, const struct stat_line *line, struc
 
 void look_at_worker(struct looked *w, uint64_t now_ms, struct worker_sample *ret)
 {
-	struct worker_sample s = { .rank = w->rank,
-		.at_ms = now_ms,
-		.state = '?',
-		.gpu = w->has_gpu ? GPU_UNKNOWN : GPU_NONE,
-		.working_set = WORKING_SET_UNKNOWN };
+	struct worker_sample s = {
+		.rank = w->rank, .at_ms = now_ms, .state = '?', .working_set = WORKING_SET_UNKNOWN
+	};
 	struct stat_line line;
 
 	if (read_stat_line(w->pid, &line) == 0) {

@@ -14,7 +14,6 @@
 struct looked {
 	pid_t pid; /* the owner's, as is: */
 	unsigned rank;
-	bool has_gpu;
 
 	/* private */
 	uint64_t cpu_ms; /* at the last look */
@@ -22,7 +21,8 @@ struct looked {
 	bool cleared;    /* the marks of the memory that it touches were, at the last look */
 };
 
-/* now_ms: on this node's clock. What it can't see stays as it is in a sample of nothing. */
+/* now_ms: on this node's clock. What it can't see stays as it is in a sample of nothing, as
+ * what GPUs do. */
 void look_at_worker(struct looked *w, uint64_t now_ms, struct worker_sample *ret);
 
 #endif

@@ -28,6 +28,7 @@ static const char *const gpu_words[GPU_ACTIVITIES] = {
 	[GPU_UNKNOWN] = "unknown",
 	[GPU_BUSY] = "busy",
 	[GPU_IDLE] = "idle",
+	[GPU_WAITS] = "waits",
 };
 
 /* Names of functions in the kernel, by how they begin; the first that fits counts. */

@@ -36,7 +36,8 @@ enum gpu_activity {
 	GPU_NONE,    /* it uses none */
 	GPU_UNKNOWN, /* it uses some, and nobody can tell */
 	GPU_BUSY,
-	GPU_IDLE, /* power is far below the median of this job */
+	GPU_IDLE,  /* no kernel runs */
+	GPU_WAITS, /* one does, and draws far less power than this job's do */
 	GPU_ACTIVITIES,
 };
 

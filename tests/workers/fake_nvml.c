@@ -8,11 +8,12 @@
  *   spin=FUNCTION                  which never returns, and uses its CPU
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
- *   name uuid version recovery ecc pending failed retired down width used fabric status health xid
- * as the functions below read them; used=/PATH is a file with the number. Once all Xids are told,
- * and somebody waits for more, that is written to the FIFO $FAKE_XIDS_TOLD. $FAKE_GPU_BUSES is a
- * list of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021
- * lacked. */
+ *   name uuid version recovery ecc pending failed retired down width used power busy throttled
+ *   fabric status health xid
+ * as the functions below read them; used, power and busy may be /PATH, a file with the number. Once
+ * all Xids are told, and somebody waits for more, that is written to the FIFO $FAKE_XIDS_TOLD.
+ * $FAKE_GPU_BUSES is a list of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what
+ * a driver of 2021 lacked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,15 +277,17 @@ int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret)
 	return begin("nvmlDeviceGetMaxPcieLinkWidth", device);
 }
 
-static unsigned long long used_by(const void *device, unsigned long long otherwise)
+/* As the number is now, if a file has it. */
+static unsigned long long told_now(
+	const char *name, const void *device, unsigned long long otherwise)
 {
-	const char *used = told("used", index_of(device));
+	const char *value = told(name, index_of(device));
 	char path[256];
 	FILE *from;
 
-	if (!used || *used != '/')
-		return used ? strtoull(used, NULL, 10) : otherwise;
-	(void)snprintf(path, sizeof path, "%.*s", (int)strcspn(used, " "), used);
+	if (!value || *value != '/')
+		return value ? strtoull(value, NULL, 10) : otherwise;
+	(void)snprintf(path, sizeof path, "%.*s", (int)strcspn(value, " "), value);
 	from = fopen(path, "r");
 	if (!from || fscanf(from, "%llu", &otherwise) != 1)
 		abort();
@@ -295,20 +298,20 @@ static unsigned long long used_by(const void *device, unsigned long long otherwi
 int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret)
 {
 	*ret = (struct nvml_memory){ .total = 80ull << 30 };
-	ret->used = used_by(device, 600ull << 20);
+	ret->used = told_now("used", device, 600ull << 20);
 	return begin("nvmlDeviceGetMemoryInfo", device);
 }
 
-/* power=MILLIWATTS throttled=MASK */
+/* power=MILLIWATTS busy=PERCENT throttled=MASK */
 int nvmlDeviceGetPowerUsage(void *device, unsigned *ret)
 {
-	*ret = number("power", device, 310000);
+	*ret = (unsigned)told_now("power", device, 310000);
 	return begin("nvmlDeviceGetPowerUsage", device);
 }
 
 int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *ret)
 {
-	*ret = (struct nvml_utilization){ 100, 40 };
+	*ret = (struct nvml_utilization){ (unsigned)told_now("busy", device, 100), 40 };
 	return begin("nvmlDeviceGetUtilizationRates", device);
 }
 
@@ -359,7 +362,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret)
 {
 	if (ret->version != NVML_MEMORY_VERSION)
 		return INVALID_ARGUMENT;
-	ret->used = used_by(device, 0);
+	ret->used = told_now("used", device, 0);
 	return begin("nvmlDeviceGetMemoryInfo", device);
 }
 

@@ -151,15 +151,31 @@ static const struct row {
 		false, false },
 	{ "a key of the store does not come", { .state = 'S', .waits = WAIT_POLL, .key = "go" },
 		HANG_OUTSIDE, "key go", false, false },
+	{ "its GPU has nothing to do", { .state = 'S', .waits = WAIT_FUTEX, .gpu = GPU_IDLE },
+		HANG_OUTSIDE, "no kernel runs on its GPU", false, false },
+	{ "it spins, as CUDA does, and its GPU has nothing to do",
+		{ .state = 'R',
+			.waits = WAIT_RUNS,
+			.cpu_ms = 990,
+			.working_set = 200000,
+			.gpu = GPU_IDLE },
+		HANG_OUTSIDE, "no kernel runs on its GPU", false, false },
+	{ "kernels of all wait",
+		{ .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 990, .gpu = GPU_WAITS },
+		HANG_ALL_WAIT, "all GPUs draw far less power", false, true },
 	{ "all wait alike", WAITING, HANG_ALL_WAIT, "no worker differs", true, true },
 };
 
 static void test_suspect(void **state)
 {
 	const struct row *row = *state;
-	const struct way ways[RANKS] = { WAITING, row->odd, WAITING, WAITING };
+	struct way ways[RANKS] = { WAITING, row->odd, WAITING, WAITING };
 	struct text text = { 0 };
 	struct trial t;
+
+	for (unsigned i = 0; i < RANKS && row->odd.gpu != GPU_NONE; i++)
+		if (i != 1)
+			ways[i].gpu = GPU_WAITS;
 
 	begin(&t, AFTER_MS);
 	t.talks = row->talks;
@@ -202,6 +218,13 @@ static const struct benign_row {
 	{ "its memory grows", { .state = 'S', .waits = WAIT_FUTEX, .faults = 9000, .odd = true },
 		true },
 	{ "its GPU works", { .state = 'S', .waits = WAIT_FUTEX, .gpu = GPU_BUSY }, true },
+	{ "it computes on the CPU while its GPU rests",
+		{ .state = 'R',
+			.waits = WAIT_RUNS,
+			.cpu_ms = 990,
+			.working_set = 90000000,
+			.gpu = GPU_WAITS },
+		true },
 	{ "nobody knows what its GPU does",
 		{ .state = 'S', .waits = WAIT_SLEEP, .gpu = GPU_UNKNOWN }, false },
 };

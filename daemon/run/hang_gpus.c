@@ -1,0 +1,205 @@
+/* hang_gpus.c - see hang_gpus.h */
+#include "daemon/run/hang_gpus.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/arena.h"
+#include "common/failure.h"
+#include "common/num.h"
+#include "daemon/blackbox/gpus_here.h"
+#include "daemon/check/nvml.h"
+#include "daemon/plan/plan.h"
+#include "daemon/witness/gpu_power.h"
+
+enum { GPUS_MAX = 64, STALE_MS = 5000 };
+
+/* Shared with the child. */
+struct gpus_seen {
+	struct helper_answer helper;
+	_Atomic unsigned moves;  /* the parent counts */
+	_Atomic uint64_t at_ms;  /* of the last look; 0: there was none */
+	_Atomic uint8_t tells[]; /* enum gpu_activity, of each worker */
+};
+
+/* In the child: a GPU of the machine. */
+struct asked_gpu {
+	void *device; /* NULL: it can't be asked */
+	char uuid[NVML_UUID_SIZE];
+	enum gpu_activity tells;
+	struct gpu_power power;
+};
+
+struct power_asking {
+	struct nvml_api nvml;
+	struct asked_gpu *gpus;
+	unsigned count;
+	struct arena names; /* of devices, for one look */
+};
+
+static uint64_t now_ms(void)
+{
+	return uv_hrtime() / 1000000;
+}
+
+static struct gpus_seen *seen_of(const struct hang_gpus *g)
+{
+	return (struct gpus_seen *)g->helper.answer;
+}
+
+/* --- in the child --- */
+
+static void begin(const struct helper *h, struct power_asking *a)
+{
+	struct failure why = { 0 };
+	int rc;
+
+	if (nvml_load(&a->nvml, &why) < 0)
+		helper_fail(h, "%s", why.text);
+	rc = a->nvml.init();
+	if (rc == NVML_OK)
+		rc = a->nvml.device_count(&a->count);
+	if (rc != NVML_OK)
+		helper_fail(h, "%s", nvml_words(rc));
+	a->count = a->count < GPUS_MAX ? a->count : GPUS_MAX;
+	a->gpus = calloc(a->count + 1, sizeof *a->gpus);
+	if (!a->gpus)
+		helper_fail(h, "out of memory");
+	for (unsigned i = 0; i < a->count; i++) {
+		struct asked_gpu *gpu = &a->gpus[i];
+
+		if (a->nvml.device(i, &gpu->device) != NVML_OK)
+			gpu->device = NULL;
+		if (!gpu->device || !a->nvml.uuid ||
+			a->nvml.uuid(gpu->device, gpu->uuid, sizeof gpu->uuid) != NVML_OK)
+			*gpu->uuid = '\0';
+	}
+}
+
+/* A part of a GPU (MIG) tells neither. */
+static enum gpu_activity ask(const struct nvml_api *nvml, struct asked_gpu *gpu)
+{
+	struct nvml_utilization busy;
+	unsigned mw;
+
+	if (!gpu->device || !nvml->power || !nvml->utilization ||
+		nvml->power(gpu->device, &mw) != NVML_OK ||
+		nvml->utilization(gpu->device, &busy) != NVML_OK)
+		return GPU_UNKNOWN;
+	gpu_power_see(&gpu->power, mw, busy.gpu > 0);
+	return gpu_power_tells(&gpu->power);
+}
+
+/* What the GPU does that CUDA_VISIBLE_DEVICES names so. */
+static enum gpu_activity tells_of(const struct power_asking *a, const char *device)
+{
+	enum gpu_activity found = GPU_NONE;
+	uint64_t n;
+
+	if (num_parse(device, 0, UINT32_MAX, &n) == 0)
+		return n < a->count ? a->gpus[n].tells : GPU_NONE;
+	for (unsigned i = 0; i < a->count; i++)
+		if (strncmp(a->gpus[i].uuid, device, strlen(device)) == 0)
+			return a->gpus[i].tells;
+	for (unsigned i = 0; i < a->count; i++) /* MIG, or a name that nobody knows */
+		found = a->gpus[i].tells == GPU_NONE ? found : GPU_UNKNOWN;
+	return found;
+}
+
+static void tell(struct hang_gpus *g, struct power_asking *a)
+{
+	const struct visible *v = &g->plan->visible;
+	struct gpus_seen *s = seen_of(g);
+
+	for (unsigned i = 0; i < g->plan->start_count; i++) {
+		enum gpu_activity tells = GPU_NONE;
+
+		for (unsigned n = 0; n < v->per_worker; n++)
+			tells = gpu_activity_of_both(tells,
+				tells_of(a,
+					visible_device(v, g->plan->start_first + i, n, &a->names)));
+		atomic_store(&s->tells[i], (uint8_t)tells);
+	}
+	arena_done(&a->names);
+	atomic_store(&s->at_ms, now_ms());
+}
+
+/* Until it is killed. */
+static void work(struct helper *h)
+{
+	struct hang_gpus *g = h->owner;
+	struct power_asking a = { .count = 0 };
+	struct timespec due;
+	unsigned moves = 0;
+
+	begin(h, &a);
+	(void)clock_gettime(CLOCK_MONOTONIC, &due);
+	while (a.count > 0) {
+		unsigned moved = atomic_load(&seen_of(g)->moves);
+
+		for (unsigned i = 0; i < a.count; i++) {
+			if (moved != moves)
+				gpu_power_moved(&a.gpus[i].power);
+			a.gpus[i].tells = ask(&a.nvml, &a.gpus[i]);
+		}
+		moves = moved;
+		tell(g, &a);
+		due.tv_sec++;
+		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+	}
+}
+
+/* --- in the supervisor --- */
+
+/* It succeeds where NVML knows of no GPU. */
+static void on_end(struct helper *h, bool succeeded)
+{
+	struct hang_gpus *g = h->owner;
+
+	g->expected = !succeeded;
+	helper_close(h);
+}
+
+void hang_gpus_start(struct hang_gpus *g, uv_loop_t *loop, const struct plan *plan, char **argv)
+{
+	const struct visible *v = &plan->visible;
+
+	if (g->plan || !(gpus_here() || (v->known && v->own.maker == GPU_NVIDIA)))
+		return;
+	g->plan = plan;
+	g->expected = true;
+	g->helper = (struct helper){
+		.work = work,
+		.on_end = on_end,
+		.owner = g,
+		.name = "hang-gpus",
+		.argv = argv,
+		.group = true,
+		.lasting = true,
+	};
+	(void)helper_start(&g->helper, loop,
+		sizeof(struct gpus_seen) + plan->start_count * sizeof(_Atomic uint8_t), 0);
+}
+
+void hang_gpus_moved(struct hang_gpus *g)
+{
+	if (g->helper.state == HELPER_RUNNING)
+		atomic_fetch_add(&seen_of(g)->moves, 1);
+}
+
+enum gpu_activity hang_gpus_tell(const struct hang_gpus *g, unsigned worker)
+{
+	const struct gpus_seen *s = g->helper.state == HELPER_RUNNING ? seen_of(g) : NULL;
+	uint64_t at_ms = s ? atomic_load(&s->at_ms) : 0;
+
+	if (at_ms == 0 || now_ms() - at_ms > STALE_MS)
+		return g->expected ? GPU_UNKNOWN : GPU_NONE;
+	return (enum gpu_activity)atomic_load(&s->tells[worker]);
+}
+
+void hang_gpus_stop(struct hang_gpus *g)
+{
+	helper_close(&g->helper);
+}
