@@ -219,7 +219,8 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.join_timeout_ms = plan->join_timeout_ms,
 		.node_timeout_ms = plan->node_timeout_ms,
 		.grace_ms = plan->grace_ms,
-		.blackbox_ms = plan->blackbox_dir ? plan->blackbox_hold_ms + BOX_REST_MS : 0,
+		.after_end_ms = (plan->blackbox_dir ? plan->blackbox_hold_ms + BOX_REST_MS : 0) +
+			(plan->post_attempt ? plan->post_attempt_ms + POST_ATTEMPT_REST_MS : 0),
 		.policy = { plan->max_restarts, plan->restart_delay_ms, plan->restart_min_uptime_ms,
 			plan->on_hang == ON_HANG_RESTART, plan->restart_on, plan->no_restart_on,
 			plan->restart_window_ms, plan->no_progress_restarts },

@@ -45,7 +45,7 @@ struct member_config {
 	const char *own_addr;  /* --local-addr: what others are told; NULL: any of them */
 	struct job_key key;    /* MEET_STATIC; may be missing */
 	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
-	uint64_t blackbox_ms; /* that --blackbox may add to an end; 0: it is off */
+	uint64_t after_end_ms; /* that --blackbox and --post-attempt may add to an end */
 	struct restart_policy policy;
 	/* phases of the check before the first attempt and before each other one; 0: none */
 	unsigned check_first, check_again;

@@ -216,7 +216,7 @@ static void wait_for_ends(struct hub *h, uint64_t ms)
 
 static uint64_t limit_ms(const struct hub *h)
 {
-	return h->stop_grace_ms + STOP_REST_MS + h->party->config->blackbox_ms +
+	return h->stop_grace_ms + STOP_REST_MS + h->party->config->after_end_ms +
 		h->party->config->node_timeout_ms;
 }
 

@@ -330,7 +330,7 @@ static bool may_restart(const struct spoke *s)
  * pause before an attempt; our node timeout covers the network. */
 static uint64_t limit_ms(const struct spoke *s)
 {
-	return s->stop_grace_ms + STOP_REST_MS + s->party->config->blackbox_ms +
+	return s->stop_grace_ms + STOP_REST_MS + s->party->config->after_end_ms +
 		s->link->peer_timeout_ms + s->party->config->node_timeout_ms +
 		(may_restart(s) ? RESTART_DELAY_MAX_MS : 0);
 }

@@ -237,10 +237,10 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 }
 
 /* It is needed on each node. */
-static int watch_find(const struct settings *s, const char *const *env, struct arena *arena,
-	struct wrapper *ret, struct failure *why)
+static int command_find(const struct settings *s, enum setting_id id, const char *const *env,
+	struct arena *arena, struct wrapper *ret, struct failure *why)
 {
-	int rc = wrapper_find(s, SET_PREEMPT_WATCH, env, arena, ret, why);
+	int rc = wrapper_find(s, id, env, arena, ret, why);
 
 	if (rc == 0 && ret->why.code < 0)
 		rc = failure_copy(why, &ret->why);
@@ -251,18 +251,20 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	struct facts *ret, struct failure *why)
 {
 	struct program program;
-	struct wrapper wrapper, watch;
+	struct wrapper wrapper, watch, post;
 	struct facts f;
 
 	if (!failure_go_on(program_find(s, env, arena, &program, why), why) ||
 		!failure_go_on(wrapper_find(s, SET_WRAP, env, arena, &wrapper, why), why) ||
-		!failure_go_on(watch_find(s, env, arena, &watch, why), why) ||
+		!failure_go_on(command_find(s, SET_PREEMPT_WATCH, env, arena, &watch, why), why) ||
+		!failure_go_on(command_find(s, SET_POST_ATTEMPT, env, arena, &post, why), why) ||
 		!failure_go_on(allowance_check(s, why), why) ||
 		facts_read_machine(s, env, arena, &f, why) < 0)
 		return why->code;
 	f.program = program;
 	f.wrapper = wrapper;
 	f.preempt_watch = watch;
+	f.post_attempt = post;
 	if (!program.path)
 		f.program.path =
 			s->script; /* it was refused, and the plan is no good: see why->all */

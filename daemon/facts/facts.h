@@ -41,7 +41,7 @@ struct facts {
 	struct machine *machine; /* the arena's; NULL: nobody asks for it */
 	struct program program;
 	struct wrapper wrapper; /* of --wrap */
-	struct wrapper preempt_watch;
+	struct wrapper preempt_watch, post_attempt;
 	const char *torch_version; /* of program; NULL: not known; read only where it counts */
 };
 

@@ -62,6 +62,10 @@ enum on_hang { ON_HANG_OFF, ON_HANG_REPORT, ON_HANG_STOP, ON_HANG_RESTART };
 /* What --blackbox may take from the end of a node's workers on, until the job hears of it. */
 enum { BOX_REST_MS = 5000 };
 
+/* What --post-attempt may add to an end beyond its own time: one that SIGKILL doesn't end at once.
+ */
+enum { POST_ATTEMPT_REST_MS = 7000 };
+
 /* Who hosts the store in which workers meet: worker 0, or node rank 0's launcher. */
 enum store_host { STORE_RANK0, STORE_AGENT };
 
@@ -132,7 +136,9 @@ struct plan {
 	struct attributes attributes; /* of each worker */
 	struct reactions reactions;
 	const char *const *preempt_watch; /* its words, the first one a path; NULL: none */
-	unsigned requeue_code;            /* of a job that was preempted */
+	const char *const *post_attempt;  /* likewise */
+	uint64_t post_attempt_ms;
+	unsigned requeue_code; /* of a job that was preempted */
 	enum signal_scope signal_scope;
 	uint64_t grace_ms, leftover_grace_ms;
 	uint64_t max_runtime_ms, unfinished_note_ms; /* 0: none */

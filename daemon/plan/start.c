@@ -87,20 +87,23 @@ static int decide_wrap(const struct deciding *d, struct plan *p)
 	return 0;
 }
 
-static void decide_watch(const struct deciding *d, struct plan *p)
+/* NULL: there is none. */
+static const char *const *words_of(const struct wrapper *command)
 {
-	struct vec words = d->facts->preempt_watch.words;
+	struct vec words = command->words;
 
-	if (words.count == 0 || !d->facts->preempt_watch.path)
-		return;
-	words.at[0] = d->facts->preempt_watch.path;
-	p->preempt_watch = (const char *const *)vec_argv(&words);
+	if (words.count == 0 || !command->path)
+		return NULL;
+	words.at[0] = command->path;
+	return (const char *const *)vec_argv(&words);
 }
 
 int decide_start(const struct deciding *d, const unsigned *nproc_of_node, struct plan *p)
 {
 	int rc = decide_ranks(d, nproc_of_node, p);
 
-	decide_watch(d, p);
+	p->preempt_watch = words_of(&d->facts->preempt_watch);
+	p->post_attempt = words_of(&d->facts->post_attempt);
+	p->post_attempt_ms = settings_number(d->s, SET_POST_ATTEMPT_TIMEOUT);
 	return rc < 0 ? rc : decide_wrap(d, p);
 }

@@ -287,6 +287,11 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (p->preempt_watch)
 		add_fact(t, "preempt_watch", p->preempt_watch[0],
 			settings_where(e->settings, SET_PREEMPT_WATCH));
+	if (p->post_attempt)
+		add_fact(t, "post_attempt",
+			arena_printf(a, "%s, for %s s at most", p->post_attempt[0],
+				num_seconds(p->post_attempt_ms).text),
+			settings_where(e->settings, SET_POST_ATTEMPT));
 	if (p->progress.by != PROGRESS_NONE)
 		add_fact(t, "progress", progress_shown(&p->progress, a),
 			settings_where(e->settings, SET_PROGRESS));

@@ -167,9 +167,27 @@ static void end_attempt(struct run *r, const struct left_words *words)
 	black_box_finish(&r->box, &(struct box_end){ r->outcomes, words, r->said, r->said_count });
 }
 
-void attempt_kept(void *run)
+static void on_post_over(void *run)
 {
 	tell_end(run);
+}
+
+void attempt_kept(void *run)
+{
+	enum { NS_PER_MS = 1000000 };
+	struct run *r = run;
+	uint64_t now_ns = uv_hrtime();
+	const struct attempt_over what = {
+		.attempt = r->attempt.number,
+		.cause = r->known.kind != CAUSE_NONE ? &r->known : &r->end->own.cause,
+		.bundle = black_box_path(&r->box),
+		.left_ms = r->preempted_ns == 0  ? 0 :
+			r->preempted_ns > now_ns ? (r->preempted_ns - now_ns) / NS_PER_MS + 1 :
+						   1,
+	};
+
+	if (r->urgency > URGENCY_STOP || !post_attempt_start(&r->post, &r->loop, &what))
+		tell_end(r);
 }
 
 /* A disk that hangs keeps the output thread from telling what they wrote last. */
@@ -292,6 +310,8 @@ void attempt_stop(struct run *r, const struct stop *s)
 		return;
 	}
 	r->urgency = s->urgency;
+	if (r->urgency > URGENCY_STOP && r->state == RUN_DRAINING)
+		post_attempt_end(&r->post);
 	if (r->state == RUN_OPENING || (r->state == RUN_CHECKING && !preflight_end(r)))
 		end_unstarted(r, &s->cause);
 	if (r->state != RUN_WORKING)
@@ -403,6 +423,11 @@ void attempt_init(struct run *r)
 		.status = r->in->status,
 	};
 	progress_init(&r->progress, &r->loop);
+	r->post = (struct post_attempt){ .plan = r->plan,
+		.bus = r->in->bus,
+		.argv = r->in->member->argv,
+		.on_over = on_post_over,
+		.owner = r };
 	(void)uv_timer_init(&r->loop, &r->draining); /* can't fail */
 	r->draining.data = r;
 }
@@ -423,7 +448,7 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 	r->urgency = URGENCY_NONE;
 	r->collected = false;
 	r->said_count = 0;
-	r->box.plan = r->plan;
+	r->box.plan = r->post.plan = r->plan;
 	black_box_start(&r->box);
 	r->known = (struct cause){ .kind = CAUSE_NONE };
 	if (r->shared)

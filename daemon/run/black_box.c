@@ -490,6 +490,11 @@ void black_box_finish(struct black_box *b, const struct box_end *end)
 		after(b, BOX_SOURCES_MS);
 }
 
+const char *black_box_path(const struct black_box *b)
+{
+	return b->kept && *b->path ? b->path : NULL;
+}
+
 /* --- the whole job --- */
 
 void black_box_told(struct black_box *b, unsigned node, const struct message_bundle *told)

@@ -123,6 +123,9 @@ uint64_t black_box_first_sign(struct black_box *b);
  * What the end points to is borrowed until then. */
 void black_box_finish(struct black_box *b, const struct box_end *end);
 
+/* Where this node's part of the bundle of this attempt's end is; NULL: there is none. */
+const char *black_box_path(const struct black_box *b);
+
 /* On node rank 0: another node has told. */
 void black_box_told(struct black_box *b, unsigned node, const struct message_bundle *told);
 

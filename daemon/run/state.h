@@ -11,6 +11,7 @@
 #include "daemon/run/hang_watch.h"
 #include "daemon/run/input.h"
 #include "daemon/run/preempt_watch.h"
+#include "daemon/run/post_attempt.h"
 #include "daemon/run/preflight.h"
 #include "daemon/run/watch/progress.h"
 #include "daemon/run/watch/steps.h"
@@ -75,6 +76,7 @@ struct run {
 	uint64_t preempted_ns;    /* when a node of the job is taken away, roughly; 0: none is */
 	enum urgency urgency;     /* of the stop that workers have had */
 	struct black_box box;     /* with --blackbox */
+	struct post_attempt post; /* in DRAINING, with --post-attempt */
 	bool collected;           /* in DRAINING: what the failed ones say is known */
 	struct evidence said[EVIDENCE_MAX];
 	size_t said_count;
