@@ -111,6 +111,14 @@ static int dump(const struct source_input *in, pid_t pid, const char *file, stru
 	return 0;
 }
 
+/* Its sentence, or all that there is. */
+static const char *error_in(const char *said)
+{
+	const char *at = strstr(said, "Error: ");
+
+	return at ? at : *said ? said : "it said nothing";
+}
+
 void ask_py_spy(const struct source_input *in, const struct source_worker *w, struct task_answer *a)
 {
 	struct text all = { 0 }, line = { 0 };
@@ -132,8 +140,8 @@ void ask_py_spy(const struct source_input *in, const struct source_worker *w, st
 		findings_add(&a->findings, HEALTH_GOOD, "python", subject, "%.190s (%s)",
 			text_string(&line), file);
 	else
-		findings_add(&a->findings, HEALTH_UNKNOWN, "python", subject,
-			"%s saw nothing: %.*s", tool, (int)strcspn(said, "\n"), said);
+		findings_add(&a->findings, HEALTH_UNKNOWN, "python", subject, "%s: %.*s", tool,
+			(int)strcspn(error_in(said), "\n"), error_in(said));
 	text_done(&all);
 	text_done(&line);
 }

@@ -113,7 +113,6 @@ static int talk(const char *address, struct text *answer)
 	return hear(fd, until_ms, answer);
 }
 
-/* "the answer was cut: ..." */
 static const char *short_of(int rc)
 {
 	return rc == -ETIMEDOUT ? "; it had not ended after 4 s" :
@@ -125,7 +124,7 @@ static const char *short_of(int rc)
 static void say(const char *address, int rc, const struct text *answer, struct task_answer *a)
 {
 	struct text line = { 0 };
-	bool bad;
+	enum ras_says says;
 
 	if (answer->len == 0 && rc == -ECONNREFUSED) {
 		if (gpus_here())
@@ -141,11 +140,11 @@ static void say(const char *address, int rc, const struct text *answer, struct t
 					  strerror(-rc));
 		return;
 	}
-	bad = ras_talk_read(answer->at, answer->len, &line);
+	says = ras_talk_read(answer->at, answer->len, &line);
 	findings_add(&a->findings,
-		bad            ? HEALTH_BAD :
-			rc < 0 ? HEALTH_UNKNOWN :
-				 HEALTH_GOOD,
+		says == RAS_ERRORS                    ? HEALTH_BAD :
+			says == RAS_UNCLEAR || rc < 0 ? HEALTH_UNKNOWN :
+							HEALTH_GOOD,
 		"nccl_ras", address, "%.170s%s (nccl-ras.txt)", text_string(&line), short_of(rc));
 	text_done(&line);
 }

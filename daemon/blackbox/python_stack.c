@@ -83,5 +83,9 @@ bool python_stack_read(const char *dump, size_t len, struct text *out)
 		add_frame(at, n, out);
 		frames++;
 	}
-	return frames > 0;
+	if (frames == 0)
+		text_add(out,
+			*state == 'r' ? "active, but in no frame of Python" :
+					"in no frame of Python");
+	return true;
 }

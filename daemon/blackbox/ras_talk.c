@@ -91,16 +91,32 @@ static bool add_first(struct ras_line rest, struct text *out)
 	return told > 0;
 }
 
-bool ras_talk_read(const char *answer, size_t len, struct text *out)
+static void add_unclear(struct ras_line rest, struct text *out)
+{
+	struct ras_line line;
+
+	while (next_line(&rest, &line))
+		if (line.len > 0 && !is(&line, "OK")) {
+			add(out, "it answers: ", &line);
+			return;
+		}
+	text_add(out, "it answers nothing");
+}
+
+enum ras_says ras_talk_read(const char *answer, size_t len, struct text *out)
 {
 	struct ras_line section, all = { answer, len };
 
-	if (find_section(all, "Errors", &section) && add_first(section, out))
-		return true;
-	if (find_section(all, "Warnings", &section) && add_first(section, out))
-		return false;
-	text_add(out, "no errors, as far as NCCL counts: operations that were launched, not done");
-	return false;
+	if (!find_section(all, "Errors", &section)) {
+		add_unclear(all, out);
+		return RAS_UNCLEAR;
+	}
+	if (add_first(section, out))
+		return RAS_ERRORS;
+	if (!find_section(all, "Warnings", &section) || !add_first(section, out))
+		text_add(out,
+			"no errors, as far as NCCL counts: operations that were launched, not done");
+	return RAS_WELL;
 }
 
 bool ras_talk_address(const char *at, char *host, size_t host_size, char *port, size_t port_size)

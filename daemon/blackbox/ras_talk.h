@@ -11,12 +11,15 @@
 
 struct text;
 
+/* UNCLEAR: it is not such a report, or was cut before its errors. */
+enum ras_says { RAS_WELL, RAS_ERRORS, RAS_UNCLEAR };
+
 #define RAS_ADDRESS "localhost:28028" /* without NCCL_RAS_ADDR */
 
 /* Of an answer of len bytes, whatever they are; more than that need not have come. Adds what stands
  * first under "Errors", else under "Warnings": "MISMATCH: Communicator ranks have different
- * collective operation counts". True: there is an error. */
-bool ras_talk_read(const char *answer, size_t len, struct text *out);
+ * collective operation counts"; where it is UNCLEAR, its first line. */
+enum ras_says ras_talk_read(const char *answer, size_t len, struct text *out);
 
 /* "HOST:PORT" or "[ADDRESS]:PORT". False: it is not that, or longer than there is room. */
 bool ras_talk_address(const char *at, char *host, size_t host_size, char *port, size_t port_size);

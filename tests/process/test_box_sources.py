@@ -1,0 +1,305 @@
+"""What --blackbox is told of the workers that still live: each source, and what becomes of the others where one never
+answers. NVML and NCCL's RAS are fakes, and so is py-spy: nothing here needs a GPU, or has seen one."""
+import json
+import pathlib
+import socket
+import sys
+import threading
+
+import pytest
+
+from harness import BUILD, native
+
+NVML = {'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_GPUS': '2'}
+WELL = 'no errors, as far as NCCL counts: operations that were launched, not done (nccl-ras.txt)'
+REPORT = b'OK\nNCCL version 2.27.3\n\nJob summary\n===========\n\nErrors\n======\n\n%sWarnings\n========\n\n'
+MISMATCH = b'#0-0 (cf26) MISMATCH\n  Communicator ranks have different collective operation counts\n\n'
+
+
+class Kept:
+    """This node's part of the only failure that was kept."""
+
+    def __init__(self, place):
+        [failure] = [path for path in (place.path / 'box').iterdir()]
+        self.path = failure / 'node-0'
+        self.findings = json.loads((self.path / 'bundle.json').read_text())['findings']
+
+    def of(self, source, subject=None):
+        """[(health, text)] of a source."""
+        return [(found['health'], found['text']) for found in self.findings
+                if found['source'] == source and subject in (None, found['subject'])]
+
+    def text(self, name):
+        return (self.path / name).read_text()
+
+
+@pytest.fixture
+def fail(start, place):
+    """fail(...) -> Kept of a job whose last rank fails, while the others go on until they are told to end."""
+
+    def run(*options, env=None, workers=2, before=lambda: None, command=None):
+        ready, go = place.fifo('ready'), place.fifo('go')
+        job = start([f'--nproc_per_node={workers}', f'--blackbox={place.path}/box', '--blackbox-hold=1h',
+                     *options, *(command or native('ending'))],
+                    {'TELL': ready.path, 'GO': go.path, 'END': 'never', f'END_{workers - 1}': 'exit:7', **(env or {})})
+        ready.expect('ready', workers)
+        before()
+        go.go(workers)
+        assert job.end().rc == 7
+        return Kept(place)
+
+    return run
+
+
+class Ras:
+    """A fake of what NCCL has in each process: answers one client, and notes what it was asked."""
+
+    def __init__(self, pieces, hold=False):
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.env = {'NCCL_RAS_ADDR': f'127.0.0.1:{self.listener.getsockname()[1]}'}
+        self.asked, self.pieces, self.hold = b'', pieces, threading.Event()
+        if not hold:
+            self.hold.set()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        try:
+            one, _ = self.listener.accept()
+        except OSError:  # nobody has asked
+            return
+        with one:
+            while not self.asked.endswith(b'STATUS\n'):
+                self.asked += one.recv(4096)
+            try:
+                for piece in self.pieces:
+                    one.sendall(piece)
+            except OSError:  # it has heard enough
+                pass
+            self.hold.wait()
+
+    def close(self):
+        self.hold.set()
+        self.listener.shutdown(socket.SHUT_RDWR)  # ends accept()
+        self.thread.join()
+        self.listener.close()
+
+
+@pytest.fixture
+def ras():
+    made = []
+
+    def make(*pieces, hold=False):
+        made.append(Ras(pieces, hold))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def python(place, text):
+    """A worker in Python that says when it is ready, and fails when it is told to if it is the last rank."""
+    return ['--python', sys.executable, '--use_env', place.write('train.py', '''
+import os, sys, time
+rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
+''' + text + '''
+with open(os.environ['TELL'], 'w') as tell:
+    tell.write(f'{rank} {os.getpid()} ready\\n')
+with open(os.environ['GO']) as go:
+    go.read(1)
+if rank == size - 1:
+    os._exit(7)
+def waits_for_ever():
+    while True:
+        time.sleep(1)
+waits_for_ever()
+''')]
+
+
+# --- the machine ---
+
+def test_memory_and_threads(fail):
+    kept = fail()
+    [(health, text)] = kept.of('memory')
+    assert health in ('good', 'bad') and 'GiB available' in text
+    told = kept.text('memory.txt')
+    assert '--- /proc/meminfo' in told and 'rank 0, pid ' in told and 'VmRSS' in told
+    assert len(kept.of('room')) == 3 and len(kept.of('room', '/dev/shm')) == 1
+    [(health, text)] = kept.of('threads', 'rank 0')
+    assert (health, text[:9]) == ('good', '1 thread:') and text.endswith('(threads.rank-0.txt)')
+    assert kept.text('threads.rank-0.txt').startswith('thread ')
+    assert not kept.of('nvml') and not kept.of('nccl_ras') and not kept.of('flight_recorder')
+
+
+# --- GPUs ---
+
+def test_gpus(fail):
+    kept = fail(env={**NVML, 'FAKE_NVML': 'ecc@1=3 throttled@1=64 power@0=22000 used@0=1073741824'})
+    assert kept.of('nvml', 'GPU 0') == [('good', '1.0 of 80.0 GiB used, 22 W')]
+    [(health, text)] = kept.of('nvml', 'GPU 1')
+    assert health == 'bad'
+    assert 'slowed down by heat (hardware)' in text and '3 uncorrectable errors of its memory' in text
+    told = kept.text('gpus.txt')
+    assert told.count('NVIDIA H100') == 2 and 'SM clock: 1980 MHz' in told
+
+
+@pytest.mark.parametrize('fault, gpu, told', [
+    ('hang=nvmlInit', None, 'nvmlInit'),
+    ('hang@1=nvmlDeviceGetMemoryInfo', 'GPU 0', 'nvmlDeviceGetMemoryInfo of GPU 1'),
+])
+def test_a_driver_that_hangs(fail, fault, gpu, told):
+    """It costs what it had not told yet, and no other source."""
+    kept = fail(env={**NVML, 'FAKE_NVML': fault})
+    late = [found for found in kept.of('nvml', '') if found[0] == 'unknown']
+    assert late == [('unknown', f'no answer within 5 s ({told})')]
+    assert len(kept.of('nvml')) == (2 if gpu else 1)
+    assert not gpu or 'GiB used' in kept.of('nvml', gpu)[0][1] and '--- GPU 0' in kept.text('gpus.txt')
+    assert kept.of('memory') and kept.of('threads', 'rank 0')[0][0] == 'good'
+
+
+def test_a_gpu_that_is_lost(fail):
+    kept = fail(env={**NVML, 'FAKE_NVML': 'nvmlDeviceGetHandleByIndex@0=15'})
+    assert kept.of('nvml', 'GPU 0') == [('bad', 'the GPU has fallen off the bus')]
+    assert kept.of('nvml', 'GPU 1')[0][0] == 'good'
+
+
+@pytest.mark.parametrize('faults, told', [
+    ('xid@1=79 xid@0=31', [('GPU 1', 'Xid 79: the GPU needs a reset, or more'),
+                           ('GPU 0', 'Xid 31, which the application causes')]),
+    ('', []),
+])
+def test_xids_since_the_start(fail, place, faults, told):
+    """A child listens to NVML from the first attempt on, where there are GPUs."""
+    fifo = place.fifo('told')
+    kept = fail('--nproc_per_node=gpu', before=lambda: fifo.expect('told', 1),
+                env={**NVML, 'FAKE_NVML': faults, 'FAKE_XIDS_TOLD': fifo.path})
+    found = [(found['subject'], found['health'], found['text']) for found in kept.findings if found['source'] == 'xid']
+    assert sorted(found) == sorted((gpu, 'bad', text) for gpu, text in told) if told else \
+        found == [('', 'good', 'none since the job began')]
+
+
+# --- NCCL ---
+
+@pytest.mark.parametrize('pieces, health, text', [
+    ([REPORT % b''], 'good', WELL),
+    ([REPORT[:30], (REPORT % b'')[30:]], 'good', WELL),
+    ([REPORT % MISMATCH], 'bad', '#0-0 (cf26) MISMATCH: Communicator ranks have different collective operation counts '
+                                 '(nccl-ras.txt)'),
+    ([b'OK\nERROR: unknown command\n'], 'unknown', 'it answers: ERROR: unknown command (nccl-ras.txt)'),
+    ([b'OK\nNCCL version 2'], 'unknown', 'it answers: NCCL version 2 (nccl-ras.txt)'),
+    ([], 'unknown', 'no answer: the connection was closed'),
+])
+def test_nccl_tells(fail, ras, pieces, health, text):
+    fake = ras(*pieces)
+    kept = fail(env=fake.env)
+    assert kept.of('nccl_ras', fake.env['NCCL_RAS_ADDR']) == [(health, text)]
+    assert fake.asked == b'TIMEOUT 3\nVERBOSE STATUS\n'
+    assert (kept.path / 'nccl-ras.txt').exists() == bool(pieces)
+
+
+@pytest.mark.parametrize('pieces, health, text', [
+    ([], 'unknown', 'no answer: Connection timed out'),
+    ([REPORT % MISMATCH], 'bad', '; it had not ended after 4 s (nccl-ras.txt)'),
+])
+def test_nccl_that_does_not_end(fail, ras, pieces, health, text):
+    fake = ras(*pieces, hold=True)
+    [(is_health, is_text)] = fail(env=fake.env).of('nccl_ras')
+    assert is_health == health and is_text.endswith(text)
+
+
+def test_nccl_that_floods(fail, ras):
+    fake = ras(*[b'x' * 65536] * 64)
+    kept = fail(env=fake.env)
+    [(health, text)] = kept.of('nccl_ras')
+    assert health == 'unknown' and '; it was longer than 1 MB' in text
+    assert (kept.path / 'nccl-ras.txt').stat().st_size <= 1 << 20
+
+
+def test_what_is_set_for_nccl(dry):
+    """Only with --blackbox, and only what nobody else has set."""
+    names = {'TORCH_NCCL_DEBUG_INFO_TEMP_FILE', 'TORCH_NCCL_DEBUG_INFO_PIPE_FILE', 'NCCL_RAS_ADDR'}
+    assert not any(name in dry(['--log-dir=logs', '--blackbox=none']).out for name in names)
+    assert all(name in dry(['--blackbox=box']).out for name in names)
+    plan = dry(['--blackbox=box', '--master_port=29500'])
+    assert "NCCL_RAS_ADDR=localhost:29529" in plan.out
+
+
+RECORDER = '''
+prefix, pipe = os.environ['TORCH_NCCL_DEBUG_INFO_TEMP_FILE'], os.environ['TORCH_NCCL_DEBUG_INFO_PIPE_FILE']
+os.mkfifo(f'{pipe}{rank}.pipe')
+def record():
+    with open(f'{prefix}{rank}', 'wb') as dump:
+        dump.write(b'pickled %d' % rank)
+def answer():
+    fd = os.open(f'{pipe}{rank}.pipe', os.O_RDONLY | os.O_NONBLOCK)
+    while not (rank != 1 and os.read(fd, 10)):
+        time.sleep(0.05)
+    record()
+import threading
+threading.Thread(target=answer, daemon=True).start()
+if rank == size - 1:
+    record()
+'''
+
+
+def test_the_flight_recorder(fail, place):
+    """One has dumped by itself, and failed; of those that are asked one answers, one never looks."""
+    kept = fail(workers=3, command=python(place, RECORDER))
+    assert kept.of('flight_recorder') == [
+        ('good', "2 dumps (flight-recorder.rank-N): read them with torch's fr_trace")]
+    assert kept.text('flight-recorder.rank-0') == 'pickled 0'
+    assert kept.text('flight-recorder.rank-2') == 'pickled 2'
+    assert not (kept.path / 'flight-recorder.rank-1').exists()
+
+
+# --- Python ---
+
+FAULTHANDLER = '''
+import faulthandler, signal
+if rank == 0:
+    faulthandler.register(signal.SIGUSR2, all_threads=True)
+'''
+
+
+def test_a_signal_for_stacks(fail, place):
+    """Who has no handler would be killed by it, and gets none."""
+    kept = fail('--stack-signal=USR2', '--log-dir=logs', workers=3, command=python(place, FAULTHANDLER))
+    assert kept.of('stack_signal', 'rank 0') == [('good', 'SIGUSR2 was sent; what it wrote then is in its log')]
+    assert kept.of('stack_signal', 'rank 1') == [
+        ('unknown', 'it has no handler for the signal, so it was not sent')]
+    assert 'in waits_for_ever' in kept.text('rank-0.stderr.txt')
+    workers = json.loads(kept.text('bundle.json'))['workers']
+    assert [worker['end'] for worker in workers[:2]] == ['killed by SIGTERM'] * 2
+
+
+def test_signals_that_are_none(refused, dry):
+    refused(['--blackbox=box', '--stack-signal=USR7'], '--stack-signal', '"USR7" is no signal')
+    refused(['--blackbox=box', '--stack-signal=KILL'], '--stack-signal', 'nothing can handle SIGKILL')
+    assert dry(['--stack-signal=USR1']).warnings() == ['--stack-signal has no effect without --blackbox']
+    assert dry(['--blackbox=box', '--stack-signal=10']).value('stack_signal') == 'SIGUSR1'
+
+
+PY_SPY = '''#!/bin/sh
+[ "$1 $2 $3" = "dump --nonblocking --pid" ] || exit 9
+[ -z "$SAYS" ] || { echo "$SAYS" >&2; exit 1; }
+printf 'Process %s: python\\n\\nThread %s (idle): "MainThread"\\n    waits (train.py:7)\\n' "$4" "$4"
+'''
+
+
+@pytest.mark.parametrize('says, health, text', [
+    ('', 'good', 'idle in waits (train.py:7) (python.rank-0.txt)'),
+    ('Error: Permission Denied', 'unknown', 'py-spy: Error: Permission Denied'),
+])
+def test_py_spy(fail, place, says, health, text):
+    place.write('bin/py-spy', PY_SPY, 0o755)
+    path = {'PATH': f'{place.path}/bin:/usr/bin:/bin', 'SAYS': says}
+    kept = fail(env=path, command=python(place, ''))
+    assert kept.of('python', 'rank 0') == [(health, text)]
+
+
+def test_a_worker_without_python(fail, place):
+    """py-spy isn't run for it."""
+    place.write('bin/py-spy', f'#!/bin/sh\n: > {place.path}/ran\n', 0o755)
+    kept = fail(env={'PATH': f'{place.path}/bin:/usr/bin:/bin'})
+    assert not kept.of('python') and not pathlib.Path(place.path / 'ran').exists()
