@@ -635,12 +635,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"their stacks are in the last lines. Only workers that have a handler for "
 			"it get it." },
 	[SET_ON_HANG] = { .flag = "on-hang", .kind = KIND_CHOICE, .group = GROUP_FAILURE,
-		.metavar = "off|report|stop|restart",
-		.choices = "off|report|stop|restart", .by_default = "off",
+		.metavar = "off|report|dump|stop|restart",
+		.choices = "off|report|dump|stop|restart", .by_default = "off",
 		.help = "Look for hangs, and say within 10 s which ranks one seems to be about: "
-			"report only says so, stop ends the job with exit code 121, restart ends "
-			"the attempt as a failure that --max-restarts counts. Both act only after "
-			"--on-hang-after." },
+			"report only says so, dump takes a bundle of --blackbox while the job goes "
+			"on, stop ends the job with exit code 121, restart ends the attempt as a "
+			"failure that --max-restarts counts. They act only after --on-hang-after." },
 	[SET_ON_HANG_AFTER] = { .flag = "on-hang-after", .kind = KIND_SECONDS,
 		.group = GROUP_FAILURE, .metavar = "SECONDS", .by_default = "600", .min = 10,
 		.max = 31536000,

@@ -57,7 +57,7 @@ enum expansion { EXPAND_NOTHING, EXPAND_LOCAL_RANK, EXPAND_ALL };
 enum signal_scope { SCOPE_WORKER, SCOPE_GROUP, SCOPE_TREE };
 
 /* The choices of --on-hang, from nothing to more. */
-enum on_hang { ON_HANG_OFF, ON_HANG_REPORT, ON_HANG_STOP, ON_HANG_RESTART };
+enum on_hang { ON_HANG_OFF, ON_HANG_REPORT, ON_HANG_DUMP, ON_HANG_STOP, ON_HANG_RESTART };
 
 /* What --blackbox may take from the end of a node's workers on, until the job hears of it. */
 enum { BOX_REST_MS = 5000 };

@@ -161,6 +161,16 @@ static enum preflight_mode preflight_of(const struct settings *s)
 	return (enum preflight_mode)settings_number(s, SET_PREFLIGHT);
 }
 
+/* What --on-hang dump wants to keep needs a place. */
+static int check_dump(const struct deciding *d, const struct plan *p)
+{
+	if (p->on_hang != ON_HANG_DUMP || p->blackbox_dir)
+		return 0;
+	return failure_usage(d->why,
+		"%s: \"dump\" needs a directory for bundles: --blackbox DIR, or --log-dir DIR",
+		settings_label(d->s, SET_ON_HANG));
+}
+
 int plan_make(const struct deciding *d, const struct topology *t, const unsigned *nproc_of_node,
 	struct plan *ret)
 {
@@ -252,6 +262,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 				       settings_label(s, SET_PROGRESS), &p.progress, d->why),
 			d->why) ||
 		!failure_go_on(decide_output(d, t, nproc_of_node, &p), d->why) ||
+		!failure_go_on(check_dump(d, &p), d->why) ||
 		!failure_go_on(decide_libraries(d, t, nproc_of_node, &p), d->why))
 		return d->why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && t->launcher != LAUNCHER_NONE)

@@ -226,6 +226,8 @@ void hang_watch_told(struct hang_watch *w, const struct message_hang *told)
 	case HANG_ORDER_CLEARED:
 	case HANG_ORDER_CERTAIN:
 		(void)snprintf(w->suspicion, sizeof w->suspicion, "%s", told->text);
+		if (told->order == HANG_ORDER_CERTAIN && w->plan->on_hang == ON_HANG_DUMP)
+			w->dump(w->owner, w->suspicion);
 		return;
 	}
 }

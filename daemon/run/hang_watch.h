@@ -32,6 +32,8 @@ struct hang_watch {
 	char **argv; /* as struct helper has it */
 	/* On node rank 0: the attempt is to end, and why. */
 	void (*end)(void *owner, const char *why);
+	/* On every node: what can be known is to be kept, and why. The job goes on. */
+	void (*dump)(void *owner, const char *why);
 	void *owner;
 	const struct plan *plan; /* before it starts */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/text.h"
 #include "common/failure.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
@@ -176,6 +177,16 @@ static void end_hung(void *owner, const char *why)
 
 	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", why);
 	run_request(r, &s, URGENCY_STOP);
+}
+
+static void dump_hung(void *owner, const char *why)
+{
+	struct run *r = owner;
+	struct text text = { 0 };
+
+	text_printf(&text, "the job hangs: %s", why);
+	black_box_take(&r->box, text_string(&text));
+	text_done(&text);
 }
 
 static void on_check_over(struct run *r)
@@ -396,6 +407,7 @@ static int begin(struct run *r)
 		.member = &r->member,
 		.argv = r->in->member->argv,
 		.end = end_hung,
+		.dump = dump_hung,
 		.owner = r };
 	hang_watch_enter(&r->hang, &r->loop);
 	r->box = (struct black_box){ .plan = r->plan,

@@ -143,6 +143,27 @@ static const struct tcp_talk *talk_of(const struct rank_sight *all, const struct
 	return &all[e->rank].now.talks[e->index];
 }
 
+static bool are_ends(const struct talk_end *a, const struct talk_end *b)
+{
+	return a->id == b->id && a->rank != b->rank;
+}
+
+/* Others wait for it, and it has sent nothing since it heard of them. */
+static bool is_outside(const struct standing *s)
+{
+	return s->waited_for > 0 && s->waits == 0 && is_later(s->heard_ms, s->sent_ms, CLOSE_MS);
+}
+
+/* An outsider has heard of those who wait for it since anything went over this connection: perhaps
+ * it waits for the other end itself, as what is sent and heard in the same moment shows no order.
+ */
+static bool has_passed(const struct rank_sight *r, const struct tcp_talk *mine)
+{
+	uint32_t last_ms = mine->sent_ms < mine->heard_ms ? mine->sent_ms : mine->heard_ms;
+
+	return is_outside(&r->standing) && is_later(r->standing.heard_ms, last_ms, CLOSE_MS);
+}
+
 void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room)
 {
 	size_t ends = 0;
@@ -156,17 +177,19 @@ void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room
 	for (size_t i = 0; i + 1 < ends; i++) {
 		const struct talk_end *a = &room[i], *b = a + 1;
 
-		if (a->id != b->id || a->rank == b->rank)
+		if (!are_ends(a, b))
 			continue;
 		stand_to(&all[a->rank], talk_of(all, a), talk_of(all, b));
 		stand_to(&all[b->rank], talk_of(all, b), talk_of(all, a));
 	}
-}
+	for (size_t i = 0; i + 1 < ends; i++) {
+		const struct talk_end *a = &room[i], *b = a + 1;
 
-/* Others wait for it, and it has sent nothing since it heard of them. */
-static bool is_outside(const struct standing *s)
-{
-	return s->waited_for > 0 && s->waits == 0 && is_later(s->heard_ms, s->sent_ms, CLOSE_MS);
+		if (!are_ends(a, b))
+			continue;
+		all[b->rank].standing.behind |= has_passed(&all[a->rank], talk_of(all, a));
+		all[a->rank].standing.behind |= has_passed(&all[b->rank], talk_of(all, b));
+	}
 }
 
 bool anybody_works(const struct rank_sight *all, unsigned count)
@@ -317,18 +340,33 @@ static bool awaits_no_key(const struct rank_sight *r)
 	return !*r->awaits;
 }
 
+/* How far back a rank is of what the others are in: the one that is farthest is the one to name.
+ * One that is behind an outsider is farther; one that does not wait is, too. */
+static unsigned how_far(const struct rank_sight *r)
+{
+	const struct standing *s = &r->standing;
+	bool behind = s->behind && s->waits == 0 && s->waited_for == 0;
+
+	if (!is_seen(r) || (!behind && !is_outside(s)))
+		return 0;
+	return 1U + (behind ? 1 : 0) + (is_away(r) || spins(r) || has_ended(r) ? 2 : 0);
+}
+
 /* By who talks to whom. */
 static bool find_outsiders(const struct rank_sight *all, unsigned count, struct hang_finding *f)
 {
-	for (unsigned i = 0; i < count; i++) {
-		const struct standing *s = &all[i].standing;
+	unsigned far = 0;
 
-		if (!is_seen(&all[i]) || !is_outside(s))
+	for (unsigned i = 0; i < count; i++)
+		if (how_far(&all[i]) > far)
+			far = how_far(&all[i]);
+	for (unsigned i = 0; i < count && far > 0; i++) {
+		if (how_far(&all[i]) != far)
 			continue;
 		if (f->count == 0)
 			(void)snprintf(f->why, sizeof f->why,
 				"%s, and has sent the others nothing for %u s",
-				what_it_does(&all[i]), (unsigned)(s->sent_ms / 1000));
+				what_it_does(&all[i]), (unsigned)(all[i].standing.sent_ms / 1000));
 		name_rank(f, spins(&all[i]) ? HANG_SPINNING : HANG_OUTSIDE, all[i].now.rank);
 	}
 	return f->count > 0;

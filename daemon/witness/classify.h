@@ -42,6 +42,7 @@ struct standing {
 	bool known;                 /* there are some */
 	bool talks;                 /* since the last look */
 	bool unacked;
+	bool behind; /* an outsider has heard of others since it last heard of this one */
 };
 
 /* What is known of a worker. */

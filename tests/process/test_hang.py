@@ -1,0 +1,197 @@
+"""--on-hang: a job that hangs is noticed, and named by what its workers do. Its workers are small
+programs that wait for each other over TCP, as gloo's do; real jobs are in tests/witness."""
+import json
+import os
+import signal
+import socket
+
+import pytest
+
+from control import Control, socket_of
+from harness import native, status_of, until
+from test_events import of
+from together import Cluster, errors, exit_codes, free_ports, warnings
+
+HOST = socket.gethostname()
+
+# Rank 0 hears all others, then answers them. Before a step each does what its file `trouble` says,
+# for as long as that is there.
+WORKER = '''
+import os, pathlib, socket, sys, time
+rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
+place, port = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+trouble = place / f'trouble.{rank}'
+end = place / 'end'
+if rank == 0:
+    listener = socket.create_server(('127.0.0.1', port))
+    (place / 'listens').touch()
+    peers = [listener.accept()[0] for _ in range(size - 1)]
+else:
+    while not (place / 'listens').exists():
+        time.sleep(0.02)
+    peers = [socket.create_connection(('127.0.0.1', port))]
+(place / f'pid.{rank}').write_text(str(os.getpid()))
+def step(last):
+    word = b'e' if last else b'g'
+    if rank == 0:
+        for peer in peers:
+            peer.recv(1)
+        for peer in peers:
+            peer.send(word)
+        return last
+    peers[0].send(b's')
+    return peers[0].recv(1) != b'g'
+while True:
+    while trouble.exists():
+        if trouble.read_text() == 'spin':
+            while True:
+                pass
+        else:
+            time.sleep(1000 if trouble.read_text() == 'sleep' else 0.05)
+    if step(end.exists()):
+        break
+    time.sleep(0.05)
+'''
+
+
+class Job:
+    def __init__(self, start, place, *options, nodes=1, nproc=3, env=None):
+        self.place = place
+        script = place.write('job.py', WORKER)
+        self.cluster = Cluster(
+            start, nodes, [f'--events={place.path}/events', f'--report={place.path}/report',
+                           f'--nproc_per_node={nproc}', '--use_env', *options, script, str(place.path),
+                           str(free_ports('127.0.0.1'))], env or {},
+            lambda node: ([], {}))
+        self.size = nodes * nproc
+        self.started()
+
+    def started(self):
+        until(lambda: all((self.place.path / f'pid.{rank}').exists() for rank in range(self.size)),
+              'all workers')
+
+    def pid(self, rank):
+        return int((self.place.path / f'pid.{rank}').read_text())
+
+    def trouble(self, rank, what):
+        self.place.write(f'trouble.{rank}', what)
+
+    def calm(self, rank):
+        (self.place.path / f'trouble.{rank}').unlink()
+
+    def events(self):
+        whole, _, _ = (self.place.path / 'events').read_text().rpartition('\n')
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def hangs(self, state=None):
+        return [event for event in self.events() if event['event'] == 'hang' and
+                state in (None, event['state'])]
+
+    def await_hang(self, state):
+        return until(lambda: self.hangs(state), f'the state {state}')[0]
+
+    def end(self):
+        (self.place.path / 'end').touch()
+        return self.cluster.end()
+
+
+@pytest.fixture
+def job(start, place):
+    def begin(*how, **more):
+        return Job(start, place, *how, **more)
+
+    return begin
+
+
+@pytest.mark.quick
+def test_one_that_is_stopped_is_named_and_the_job_moves_again(job):
+    one = job('--on-hang=report')
+    os.kill(one.pid(1), signal.SIGSTOP)
+    hang = one.await_hang('suspect')
+    assert (hang['class'], hang['ranks']) == ('stopped', [1])
+    assert 'rank 1 is stopped: by SIGSTOP' in hang['text']
+    with Control(socket_of(one.cluster.jobs[0])) as control:
+        assert 'rank 1 is stopped' in control.ask('status')['hang']
+    os.kill(one.pid(1), signal.SIGCONT)
+    one.await_hang('cleared')
+    [result] = one.end()
+    assert result.rc == 0
+    [warning] = warnings(result)
+    assert 'the job may hang, nothing has moved for ' in warning and 'rank 1 is stopped' in warning
+    assert 'the job moves again' in result.err
+
+
+@pytest.mark.parametrize('what, class_', [('sleep', 'outside'), ('spin', 'spinning')])
+def test_one_that_others_wait_for(job, what, class_):
+    one = job('--on-hang=report')
+    one.trouble(2, what)
+    hang = one.await_hang('suspect')
+    assert (hang['class'], hang['ranks']) == (class_, [2])
+    one.cluster.jobs[0].signal(signal.SIGTERM)
+    assert one.end()[0].rc == 143
+
+
+def test_on_the_other_node(job):
+    one = job('--on-hang=report', nodes=2, nproc=2)
+    os.kill(one.pid(3), signal.SIGSTOP)
+    hang = one.await_hang('suspect')
+    assert (hang['class'], hang['ranks']) == ('stopped', [3])
+    assert f'rank 3 is on {HOST} (node 1)' in hang['text']
+    one.cluster.jobs[0].signal(signal.SIGTERM)
+    assert exit_codes(one.end()) == [143, 143]
+
+
+def test_stop(job):
+    """After --on-hang-after and not before."""
+    one = job('--on-hang=stop', '--on-hang-after=10')
+    one.trouble(2, 'sleep')
+    [result] = one.cluster.end()
+    assert result.rc == 121
+    assert 'root cause: the job hung: rank 2 is outside what all others wait in' in errors(result)[0]
+    events = one.events()
+    states = [event['state'] for event in of(events, 'hang')]
+    assert states[0] == 'suspect' and states[-1] == 'certain' and states.count('certain') == 1
+    assert of(events, 'hang')[-1]['quiet_seconds'] >= 10
+    report = json.loads((one.place.path / 'report').read_text())
+    assert report['cause']['kind'] == 'hang' and 'rank 2 ' in report['cause']['detail']
+    assert report['job']['exit_code'] == 121
+
+
+def test_restart_counts_as_a_failure(job, place):
+    one = job('--on-hang=restart', '--on-hang-after=10', '--max-restarts=1')
+    one.trouble(2, 'sleep')
+    before = one.pid(2)
+    one.await_hang('certain')
+    one.calm(2)
+    (place.path / 'listens').unlink()
+    until(lambda: one.pid(2) != before, 'the next attempt')
+    [result] = one.end()
+    assert result.rc == 0
+    assert 'the job hangs: rank 2 ' in result.err and 'restart 1 of at most 1' in result.err
+
+
+def test_dump_keeps_what_can_be_known_and_the_job_goes_on(job, place):
+    one = job('--on-hang=dump', '--on-hang-after=10', f'--blackbox={place.path}/box')
+    one.trouble(2, 'sleepy')
+    one.await_hang('certain')
+    [kept] = until(lambda: of(one.events(), 'blackbox'), 'the bundle')
+    assert kept['error'] is None and kept['path'].startswith(f'{place.path}/box/')
+    one.calm(2)
+    one.await_hang('cleared')
+    assert one.end()[0].rc == 0
+
+
+def test_dump_needs_a_place(refused):
+    refused(native('ending', '--on-hang=dump'), '--on-hang', 'dump', '--blackbox')
+
+
+def test_a_job_that_its_user_suspends_is_none_that_hangs(job):
+    one = job('--on-hang=report')
+    launcher = one.cluster.jobs[0]
+    launcher.signal(signal.SIGTSTP)
+    until(lambda: status_of(one.pid(1))['State'][0] == 'T', 'the workers to be stopped')
+    with pytest.raises(AssertionError):
+        until(one.hangs, 'a hang', 15)
+    launcher.signal(signal.SIGCONT)
+    assert one.end()[0].rc == 0
+    assert not one.hangs()
