@@ -351,7 +351,7 @@ MISTAKES = {
         bad('--on-signal: "FOO" is not a signal: give a name like TERM or SIGUSR1, or a number',
             '--on-signal=FOO=stop', 'train.py'),
         bad('--on-signal: "USR1=frward" is not an action: use forward, forward:SECONDS, stop, '
-            'stop:SECONDS, restart, reopen or ignore', '--on-signal=USR1=frward', 'train.py'),
+            'stop:SECONDS, preempt, preempt:SECONDS, restart, reopen or ignore', '--on-signal=USR1=frward', 'train.py'),
         bad('--signals-to-handle: "SIGFOO" is not a signal: give a name like TERM or SIGUSR1, '
             'or a number', '--signals-to-handle=SIGFOO', 'train.py'),
         bad('--restart-on: "SIGFOO" is not a list of exit codes from 1 to 255, ranges of them and '
