@@ -633,7 +633,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "A signal that the script has registered with Python's faulthandler: "
 			"--blackbox sends it to workers that live when another has failed, so that "
 			"their stacks are in the last lines. Only workers that have a handler for "
-			"it get it." },
+			"it get it. Those that SIGTERM ends at once need --blackbox-hold." },
 	[SET_ON_HANG] = { .flag = "on-hang", .kind = KIND_CHOICE, .group = GROUP_FAILURE,
 		.metavar = "off|report|dump|stop|restart",
 		.choices = "off|report|dump|stop|restart", .by_default = "off",
