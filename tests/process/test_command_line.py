@@ -49,7 +49,7 @@ def test_both_spellings_and_both_forms(dry, flag, value):
     ('--sh=4', 'shutdown-timeout', '4'),
     ('--v', 'virtual-local-rank', '1'),  # the original, though we added --verbose and --version
     ('--py=/bin/true', 'python', '/bin/true'),
-    ('--exp', 'expand-args', '1'),
+    ('--expa', 'expand-args', '1'),
     ('--mpi-=scrub', 'mpi-env', 'scrub'),
 ])
 def test_abbreviations(dry, short, flag, value):
