@@ -319,6 +319,7 @@ static struct job_end end_of(const struct hub *h)
 		/* it outlives the hub */
 		.why_not = arena_strdup(h->party->config->arena, j->why_not),
 		.past = j->past,
+		.goodput = j->goodput,
 	};
 
 	end.waiting = all_waiting(h, &end.waiting_count);

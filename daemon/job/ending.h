@@ -91,17 +91,20 @@ enum cause_kind {
 	CAUSE_PREEMPTED, /* a node is about to be taken away: cause.detail says how soon */
 };
 
+enum { CAUSE_KINDS = CAUSE_PREEMPTED + 1 };
+
 enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
 
 struct cause {
 	enum cause_kind kind;
 	int signal;           /* CAUSE_SIGNAL; PREEMPTED: that announced it; NODE_LOST: of which its
-			       * supervisor died, where all	   nodes know that; 0: not so */
+			       * supervisor died, where all nodes know that; 0: not so */
 	struct sender sender; /* CAUSE_SIGNAL, PREEMPTED */
 	unsigned requeue_code;  /* PREEMPTED: the job's exit code, --requeue-exit-code */
 	struct outcome culprit; /* CAUSE_FAILURE: a copy, as it may be another node's worker */
 	uint64_t at_ns;         /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
 	uint64_t noticed_ns;    /* NODE_LOST: when its loss was seen; it was lost between the two */
+	uint64_t quiet_ns;      /* HANG: for so long nothing had moved; on node rank 0 only */
 	unsigned node;          /* where: the node rank */
 	char host[NODE_NAME_SIZE]; /* of that node, where others than this result's nodes know it:
 				    * another launcher told the cause; "": none did */

@@ -448,6 +448,17 @@ static bool decide(struct job *j, uint64_t now_ns)
 	return due;
 }
 
+static void add_goodput(struct job *j)
+{
+	const struct goodput_attempt a = {
+		.started_ns = j->started_ns,
+		.has_step = j->steps.attempt_known,
+		.step_ns = j->steps.at_ns,
+	};
+
+	goodput_add(&j->goodput, &a, &j->result);
+}
+
 /* No node is left that runs workers: what follows? */
 static enum order settle(struct job *j, uint64_t now_ns)
 {
@@ -455,6 +466,7 @@ static enum order settle(struct job *j, uint64_t now_ns)
 		if (j->nodes[i].state == NODE_JOINED)
 			return ORDER_NONE;
 	make_result(j, now_ns);
+	add_goodput(j);
 	if (!decide(j, now_ns))
 		return end(j);
 	j->delay_ms = restart_delay_ms(j, now_ns);
@@ -485,6 +497,7 @@ static enum order end_as_asked(struct job *j)
 		history_withdraw(&j->past, "the job was asked to end");
 	j->result.cause = j->asked;
 	j->result.unsure = false;
+	goodput_stop(&j->goodput, j->asked.at_ns);
 	return end(j);
 }
 
@@ -570,6 +583,7 @@ static enum order lose_paused(struct job *j, unsigned node, uint64_t now_ns)
 	j->told[node].lost = true;
 	(void)restart_is_due(j, &j->result, now_ns, j->why_not);
 	history_withdraw(&j->past, j->why_not);
+	goodput_stop(&j->goodput, now_ns);
 	return end(j);
 }
 

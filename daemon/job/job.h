@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "daemon/job/ending.h"
+#include "daemon/job/goodput.h"
 #include "daemon/job/history.h"
 
 struct arena;
@@ -133,6 +134,7 @@ struct job {
 	void (*find_site)(void *owner, unsigned rank, struct crash_site *ret);
 	void *owner;
 	struct job_steps steps;
+	struct goodput goodput;
 	/* OVER: why no restart follows a failure, where --max-restarts was given: "the limit is
 	 * reached", "exit code 2 is not in --restart-on"; "" otherwise */
 	char why_not[WHY_NOT_SIZE];

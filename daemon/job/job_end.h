@@ -8,6 +8,7 @@
 #include "common/arena.h"
 #include "daemon/job/ending.h"
 #include "daemon/job/evidence.h"
+#include "daemon/job/goodput.h"
 #include "daemon/job/history.h"
 #include "daemon/job/verdict.h"
 
@@ -22,6 +23,7 @@ struct job_end {
 	bool restart_asked;      /* another attempt follows because of that */
 	const char *why_not;     /* why no more restarts; "" */
 	struct history past;     /* the attempts that are over, this one last; none: not known */
+	struct goodput goodput;  /* of these; no attempts: not known here */
 	const char *bundle;      /* what is kept of the failure: its directory; NULL: nothing is */
 	const unsigned *waiting; /* ranks that had not joined the store when they were looked for */
 	size_t waiting_count;

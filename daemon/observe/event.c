@@ -9,6 +9,7 @@
 #include "daemon/job/phrases.h"
 #include "daemon/job/job_end.h"
 #include "daemon/plan/plan.h"
+#include "daemon/report/goodput_json.h"
 #include "daemon/report/outcome_json.h"
 
 enum { VERSION = 1, TIME_DIGITS = 6, MS_DIGITS = 3 };
@@ -188,7 +189,10 @@ static void add_verdict(struct json *j, const struct event *e)
 
 static void add_job_ended(struct json *j, const struct event *e)
 {
+	const struct run_end *end = e->job_ended.end;
+
 	json_number(j, "exit_code", e->job_ended.exit_code);
+	json_goodput(j, end ? &end->job.goodput : NULL);
 }
 
 /* All that is known of a kind. */

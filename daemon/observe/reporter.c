@@ -136,6 +136,7 @@ static struct report_input input_of(
 		.restart_asked = end->restart_asked,
 		.why_not = end->why_not,
 		.past = &end->past,
+		.goodput = &end->goodput,
 		.bundle = end->bundle,
 		.waiting = end->waiting,
 		.waiting_count = end->waiting_count,
@@ -220,6 +221,18 @@ static void say_alone(const struct reporter *r, const struct run_end *end, struc
 		say_own_culprit(r, end);
 }
 
+/* Of a job that ran once and well there is nothing to say. */
+static void say_goodput(const struct reporter *r, const struct goodput *g)
+{
+	struct text line = { 0 };
+
+	if (g->attempts == 0)
+		return;
+	goodput_text(g, &line);
+	note(r, g->attempts > 1 ? NOTE_INFO : NOTE_VERBOSE, text_string(&line));
+	text_done(&line);
+}
+
 /* The nodes that are in touch with node rank 0 say in a line what it told them. The words come
  * before the file: a file system that hangs must not keep them. */
 static void report_end(const struct reporter *r, const struct run_end *end)
@@ -238,6 +251,7 @@ static void report_end(const struct reporter *r, const struct run_end *end)
 		say_report(&in);
 	else if (!job->verdict.well && speaks(r))
 		say("error", job->verdict.text);
+	say_goodput(r, &job->goodput);
 	if (r->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);
 	if (r->plan->error_file && job->verdict.exit_code != 0)

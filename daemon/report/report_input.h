@@ -9,6 +9,7 @@
 #include "daemon/job/evidence.h"
 
 struct arena;
+struct goodput;
 struct history;
 struct plan;
 struct result;
@@ -28,9 +29,10 @@ struct report_input {
 	unsigned asked_restarts;        /* as struct job_end has them */
 	bool restart_asked;             /* likewise */
 	const char *why_not; /* why no restart follows where some are left; NULL, "": no reason */
-	const struct history *past; /* the attempts that are over; NULL: not known here */
-	const char *bundle;         /* as struct job_end has it */
-	const unsigned *waiting;    /* ranks that had not joined the store, in order */
+	const struct history *past;    /* the attempts that are over; NULL: not known here */
+	const struct goodput *goodput; /* NULL, no attempts: not known here */
+	const char *bundle;            /* as struct job_end has it */
+	const unsigned *waiting;       /* ranks that had not joined the store, in order */
 	size_t waiting_count;
 	/* what the job came to in one line; NULL: on one node. With a result of one node of several
 	 * the exit code is the job's. */

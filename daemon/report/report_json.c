@@ -14,6 +14,7 @@
 #include "daemon/job/phrases.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
+#include "daemon/report/goodput_json.h"
 #include "daemon/report/hint.h"
 #include "daemon/report/outcome_json.h"
 #include "daemon/report/nodes.h"
@@ -297,6 +298,7 @@ void report_json(const struct report_input *in, struct text *out)
 	add_cause(in, &j);
 	add_culprit(in, &j);
 	add_restarts(in, &j);
+	json_goodput(&j, in->goodput);
 	add_nodes(in, &j);
 	json_array_begin(&j, "workers");
 	for (size_t i = 0; i < r->count; i++)

@@ -166,13 +166,19 @@ static struct stop stop_for_bad_node(const struct run *r)
 /* On node rank 0, which this is. */
 static void end_hung(void *owner, const char *why)
 {
+	enum { NS_PER_MS = 1000000 };
+	const uint64_t now_ns = uv_hrtime();
 	struct run *r = owner;
 	struct stop s = {
 		.attempt = r->attempt.number,
 		.urgency = URGENCY_STOP,
 		.signal = SIGTERM,
 		.grace_ms = r->plan->grace_ms,
-		.cause = { .kind = CAUSE_HANG, .at_ns = uv_hrtime(), .node = r->plan->node_rank },
+		.cause = { .kind = CAUSE_HANG,
+			.at_ns = now_ns,
+			.quiet_ns = detector_quiet_ms(&r->hang.judge.detector, now_ns / NS_PER_MS) *
+				NS_PER_MS,
+			.node = r->plan->node_rank },
 	};
 
 	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", why);

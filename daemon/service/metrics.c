@@ -227,6 +227,7 @@ static void hear_restart(struct metrics *m, const struct event *e, int64_t wall_
 {
 	(void)wall_ns;
 	note_failure(m, e->at_ns, cause_of(&e->restart.end->verdict.cause));
+	m->goodput = e->restart.end->goodput;
 }
 
 static void hear_hang(struct metrics *m, const struct event *e, int64_t wall_ns)
@@ -247,6 +248,8 @@ static void hear_job_ended(struct metrics *m, const struct event *e, int64_t wal
 	m->has_code = true;
 	m->exit_code = e->job_ended.exit_code;
 	m->ended_wall_ns = wall_ns;
+	if (e->job_ended.end)
+		m->goodput = e->job_ended.end->job.goodput;
 }
 
 void metrics_hear(struct metrics *m, const struct event *e, int64_t wall_ns)
@@ -429,6 +432,38 @@ static void render_attempts(struct page *p, const struct metrics *m)
 		"Time from the failure of attempts to the start of the next one.", m->down_ns);
 }
 
+/* As the report calls a cause: of a failure its culprit's end is no part. */
+static const char *lost_to(enum cause_kind kind)
+{
+	const struct cause c = { .kind = kind };
+
+	return kind == CAUSE_FAILURE ? "failure" : ended_by_names[cause_of(&c)];
+}
+
+static void render_goodput(struct page *p, const struct goodput *g)
+{
+	unsigned per_mille = goodput_per_mille(g);
+
+	if (g->attempts == 0)
+		return;
+	begin_family(p, "launchd_goodput_ratio", "gauge",
+		"Part of the time since the first start in which all ranks ran, in attempts that have ended.");
+	begin_sample(p, NULL, 0);
+	text_printf(p->out, "%u.%03u\n", per_mille / 1000, per_mille % 1000);
+	duration(p, "launchd_goodput_running_seconds_total",
+		"Time in which all ranks ran, in attempts that have ended.", g->running_ns);
+	duration(p, "launchd_goodput_startup_seconds_total",
+		"Time from the first start until all ranks ran.", g->startup_ns);
+	begin_family(p, "launchd_goodput_lost_seconds_total", "counter",
+		"Time that was lost, by the cause of an attempt's end.");
+	for (int i = CAUSE_NONE + 1; i < CAUSE_KINDS; i++) {
+		if (g->lost[i].attempts == 0)
+			continue;
+		begin_sample(p, &(struct label){ "cause", lost_to((enum cause_kind)i) }, 1);
+		add_seconds(p, g->lost[i].ns);
+	}
+}
+
 static void render_workers(struct page *p, const struct metrics *m)
 {
 	begin_family(p, "launchd_workers", "gauge",
@@ -489,6 +524,7 @@ void metrics_render(const struct metrics *m, const struct metrics_moment *now, s
 	if (m->started) {
 		render_job(&p, m);
 		render_attempts(&p, m);
+		render_goodput(&p, &m->goodput);
 		render_workers(&p, m);
 		render_output(&p, &now->output);
 	}

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/cluster/sight.h"
-#include "daemon/job/ending.h"
+#include "daemon/job/goodput.h"
 #include "daemon/output/tally.h"
 
 struct arena;
@@ -73,6 +73,7 @@ struct metrics {
 	bool has_step; /* of this attempt, on node rank 0: --progress */
 	uint64_t step;
 	int64_t step_wall_ns;
+	struct goodput goodput; /* of the attempts that have ended, on node rank 0 */
 	bool has_code;
 	int exit_code;
 

@@ -49,7 +49,7 @@ SCHEMA = {
     'check_started': {'attempt': (NUMBER,), 'phases': (TEXT,), 'limit_seconds': (float,)},
     'check_ended': {'attempt': (NUMBER,), 'nodes': (NUMBER,), 'bad': (NUMBER,), 'unknown': (NUMBER,),
                     'seconds': (float,), 'exclude': (list, NONE)},
-    'job_ended': {'exit_code': (NUMBER,)},
+    'job_ended': {'exit_code': (NUMBER,), 'goodput': (dict, NONE)},
 }
 SENDER = {'pid': (NUMBER, NONE), 'uid': (NUMBER, NONE), 'command': (TEXT, NONE), 'kernel': (FLAG,)}
 COMMON = {'v': (NUMBER,), 'event': tuple(SCHEMA), 'mono_ns': (NUMBER,), 'time': (TEXT,),

@@ -76,6 +76,15 @@ static const struct sender nobody = { 0, 0, false, "" };
 static const struct sender full = { 9, 0, false,
 	{ '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f' } };
 
+static const struct run_end ended = {
+	.job.goodput = { .attempts = 2,
+		.total_ns = 160000000000,
+		.running_ns = 138000000000,
+		.startup_ns = 2000000000,
+		.ending_ns = 500000000,
+		.lost = { [CAUSE_FAILURE] = { 1, 19500000000, 4250000000 } },
+		.knows_steps = true },
+};
 static const struct cause by_failure = { .kind = CAUSE_FAILURE, .node = 1 };
 static const struct cause by_signal = { .kind = CAUSE_SIGNAL, .signal = SIGTERM };
 static const struct cause by_watch = { .kind = CAUSE_PREEMPTED, .node = 3 };
@@ -230,7 +239,12 @@ static const struct row {
 		HEAD("verdict") "\"attempt\":0,\"exit_code\":0,\"text\":\"well\","
 		"\"culprit_rank\":null,\"cause\":null,\"exclude\":null,\"restart\":null" },
 	{ "job_ended", { EVENT_JOB_ENDED, S(5), .job_ended = { 139, NULL } },
-		HEAD("job_ended") "\"exit_code\":139" },
+		HEAD("job_ended") "\"exit_code\":139,\"goodput\":null" },
+	{ "job_ended, on node rank 0", { EVENT_JOB_ENDED, S(5), .job_ended = { 1, &ended } },
+		HEAD("job_ended") "\"exit_code\":1,\"goodput\":{\"percent\":86.2,\"seconds\":160.000,"
+		"\"attempts\":2,\"running_seconds\":138.000,\"startup_seconds\":2.000,"
+		"\"ending_seconds\":0.500,\"lost\":[{\"cause\":\"failure\",\"attempts\":1,"
+		"\"seconds\":19.500,\"work_seconds\":4.250}],\"steps_known\":true}" },
 };
 /* clang-format on */
 
@@ -293,7 +307,7 @@ static void test_node_unknown(void **state)
 	event_add(&t, &e, &unranked);
 	assert_string_equal(text_string(&t),
 		"{\"v\":1,\"event\":\"job_ended\",\"mono_ns\":7000000000,"
-		"\"time\":\"1970-01-01T00:00:00.000000Z\",\"node\":null,\"exit_code\":0}\n");
+		"\"time\":\"1970-01-01T00:00:00.000000Z\",\"node\":null,\"exit_code\":0,\"goodput\":null}\n");
 	text_done(&t);
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/text.h"
 #include "daemon/job/ending.h"
+#include "daemon/job/goodput.h"
 #include "daemon/job/history.h"
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
@@ -102,6 +103,12 @@ static const struct json_row {
 	  "  {\"pid\":72,\"uid\":0,\"state\":\"?\",\"command\":\"su\\u000ado\",\"node\":2}" },
 };
 
+static const struct goodput goodput = { .attempts = 1,
+	.total_ns = 25000000000,
+	.running_ns = 10000000000,
+	.startup_ns = 500000000,
+	.lost[CAUSE_HANG] = { 1, 14500000000, 12000000000 } };
+
 static struct past_attempt attempts[] = {
 	{ .cause = CAUSE_FAILURE, .has_culprit = true, .rank = 5, .local_rank = 1, .node = 1,
 	  .site.text = "E at \"a.py\":3", .started_ns = S(1), .ended_ns = S(4), .has_step = true,
@@ -183,6 +190,12 @@ static const struct several_row {
 	  "\"same_place\":\"node 1 (gpu\\\"7) was the first to fail in 2 of 2 attempts, local rank 1 "
 	  "each time\"" },
 	  { .verdict = "x", .past = &place } },
+	{ { "what became of its time", { { 0 } }, 0, -1, { .cause.kind = CAUSE_HANG, SEVERAL }, NULL,
+	  "\"goodput\":{\"percent\":40.0,\"seconds\":25.000,\"attempts\":1,"
+	  "\"running_seconds\":10.000,\"startup_seconds\":0.500,\"ending_seconds\":0.000,"
+	  "\"lost\":[{\"cause\":\"hang\",\"attempts\":1,\"seconds\":14.500,"
+	  "\"work_seconds\":12.000}],\"steps_known\":false}" },
+	  { .verdict = "x", .goodput = &goodput } },
 	{ { "the job's exit code on another node, whose own workers ended with 0",
 	  { { .pid = 10, .end = { ENDED_EXIT, 0, false } } }, 1, -1, { STARTED, .ended_ns = S(2) },
 	  NULL, "\"seconds\":1.000000,\"exit_code\":9}" },
@@ -325,7 +338,7 @@ static void test_whole(void **state)
 		"\"command\":[\"./train\",\"a b\"],\"command_line\":\"./train 'a b'\","
 		"\"hint\":null,\"error_file\":null,"
 		"\"last_lines\":null,\"log\":null},\n"
-		" \"restarts\":[],\n \"same_place\":null,\n"
+		" \"restarts\":[],\n \"same_place\":null,\n \"goodput\":null,\n"
 		" \"nodes\":[\n"
 		"  {\"rank\":2,\"name\":\"host\",\"lost\":false,\"lost_unsure\":false,"
 		"\"clock_error_seconds\":0.000000}],\n"

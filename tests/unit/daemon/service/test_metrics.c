@@ -67,6 +67,17 @@ static const struct job_end after_segv = {
 		.culprit = { .end = { ENDED_SIGNAL, SIGSEGV, false } } }
 };
 
+static const struct job_end with_goodput = { .verdict.cause = { .kind = CAUSE_HANG },
+	.goodput = { .attempts = 2,
+		.total_ns = 40000000000,
+		.running_ns = 30000000000,
+		.startup_ns = 1500000000,
+		.lost = { [CAUSE_FAILURE] = { 1, 4000000000, 0 },
+			[CAUSE_HANG] = { 1, 4500000000, 0 } } } };
+static const struct run_end ended = { .job.goodput = { .attempts = 1,
+					     .total_ns = 40000000000,
+					     .running_ns = 40000000000 } };
+
 #define JOB(s) \
 	{ \
 		EVENT_JOB_STARTED, S(s), .job_started = { &plan, "gpu\"07" } \
@@ -193,6 +204,18 @@ static const struct count_row {
 			"launchd_attempt_ends_total{cause=\"exit\"} 1",
 			"launchd_attempt_ends_total{cause=\"node_lost\"} 1",
 			"launchd_job_exit_code{} 125" } },
+	{ "goodput, after an attempt", { JOB(1), ATTEMPT(2), AGAIN(9, with_goodput) },
+		{ "launchd_goodput_ratio{} 0.750",
+			"launchd_goodput_running_seconds_total{} 30.000000",
+			"launchd_goodput_startup_seconds_total{} 1.500000",
+			"launchd_goodput_lost_seconds_total{cause=\"failure\"} 4.000000",
+			"launchd_goodput_lost_seconds_total{cause=\"hang\"} 4.500000" } },
+	{ "goodput, at the end", { JOB(1), ATTEMPT(2),
+			{ EVENT_JOB_ENDED, S(9), .job_ended = { 0, &ended } } },
+		{ "launchd_goodput_ratio{} 1.000",
+			"launchd_goodput_running_seconds_total{} 40.000000" } },
+	{ "goodput, before an attempt has ended", { JOB(1), ATTEMPT(2) },
+		{ "!launchd_goodput_ratio", "!launchd_goodput_lost_seconds_total" } },
 	{ "a request", { JOB(1), ATTEMPT(2), VERDICT(3, 143, by_signal) },
 		{ "launchd_attempt_ends_total{cause=\"stop_signal\"} 1" } },
 	{ "a bad node", { JOB(1), ATTEMPT(2), VERDICT(3, 122, by_bad_node) },
