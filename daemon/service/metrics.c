@@ -457,8 +457,6 @@ static void render_goodput(struct page *p, const struct goodput *g)
 	begin_family(p, "launchd_goodput_lost_seconds_total", "counter",
 		"Time that was lost, by the cause of an attempt's end.");
 	for (int i = CAUSE_NONE + 1; i < CAUSE_KINDS; i++) {
-		if (g->lost[i].attempts == 0)
-			continue;
 		begin_sample(p, &(struct label){ "cause", lost_to((enum cause_kind)i) }, 1);
 		add_seconds(p, g->lost[i].ns);
 	}

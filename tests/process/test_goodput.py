@@ -1,5 +1,6 @@
 """What became of the job's time: summed over its attempts, said at the end, in the report, the last event and the
 metrics."""
+import itertools
 import json
 import os
 import re
@@ -85,8 +86,15 @@ def test_restarts(ending):
 def test_time_since_the_last_step_is_lost(ending, place):
     steps = place.path / 'steps'
     job = ending('--max-restarts=1', f'--progress={steps}')
-    steps.write_text('step 5\n')
-    until(lambda: '"step"' in (place.path / 'events').read_text(), 'the step to be seen')
+    numbers = itertools.count(5)
+
+    def is_seen():
+        """What is there before the first look is no step of this attempt's."""
+        steps.write_text(f'step {next(numbers)}\n')
+        time.sleep(0.5)
+        return '"event":"step"' in (place.path / 'events').read_text()
+
+    until(is_seen, 'a step to be seen')
     time.sleep(2)
     job.fail()
     job.job.signal(signal.SIGTERM)
