@@ -137,7 +137,8 @@ static void test_small(void **state)
 		.refused = { REFUSED_JOB, -ETIMEDOUT, "nodes 2, 5 did not come" } };
 	const struct message waiting = message_waiting("waiting for node 3");
 	const struct message signal = { MESSAGE_SIGNAL, .signal = SIGUSR1 };
-	const struct message start = { MESSAGE_START, .start = { 3, 29500, 5, 29501 } };
+	const struct message start = { MESSAGE_START,
+		.start = { 3, 29500, 5, 29501, 1764150000123 } };
 	const struct message checked = { MESSAGE_CHECKED, .checked = 7 };
 	const struct message leave = { .type = MESSAGE_LEAVE };
 	const struct message verdict = { MESSAGE_VERDICT,
@@ -163,6 +164,7 @@ static void test_small(void **state)
 	assert_int_equal(got.signal, SIGUSR1);
 
 	got = read_again(&start, &arena);
+	assert_int_equal(got.start.job_ms, start.start.job_ms);
 	assert_int_equal(got.start.attempt, 3);
 	assert_int_equal(got.start.master_port, 29500);
 	assert_int_equal(got.start.checks, 5);

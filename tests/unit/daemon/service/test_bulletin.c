@@ -215,7 +215,8 @@ static void test_stop(void **state)
 	tell(&r, &(struct event){ .kind = EVENT_SIGNAL_RECEIVED, .received = { 15, NULL, "" } },
 		"EXTEND_TIMEOUT_USEC=65000000\n");
 	tell(&r,
-		&(struct event){ .kind = EVENT_VERDICT, .verdict = { 0, 125, "lost", NULL, NULL } },
+		&(struct event){
+			.kind = EVENT_VERDICT, .verdict = { 0, 125, "lost", NULL, NULL, NULL } },
 		"EXTEND_TIMEOUT_USEC=60000000\nSTATUS=ended with exit code 125: lost\n");
 	end(&r);
 }

@@ -104,7 +104,7 @@ static const struct run_end ended = { .job.goodput = { .attempts = 1,
 	}
 #define VERDICT(s, code, c) \
 	{ \
-		EVENT_VERDICT, S(s), .verdict = { 0, code, "", NULL, &(c) } \
+		EVENT_VERDICT, S(s), .verdict = { 0, code, "", NULL, &(c), NULL } \
 	}
 #define OVER(s, code) \
 	{ \
