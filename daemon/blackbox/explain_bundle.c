@@ -76,7 +76,7 @@ static char *load(struct explained_parts *f, const char *path, size_t *ret_len)
 
 static int read_index(struct explained_parts *f, const char *path)
 {
-	size_t len;
+	size_t len = 0;
 	const char *where = arena_printf(f->arena, "--explain: %s", path);
 	const char *text = load(f, path, &len);
 
@@ -88,7 +88,7 @@ static int read_index(struct explained_parts *f, const char *path)
 
 static int read_part(struct explained_parts *f, const char *path)
 {
-	size_t len;
+	size_t len = 0;
 	const char *where = arena_printf(f->arena, "--explain: %s", path);
 	const char *text = f->count < NODES_READ ? load(f, path, &len) : "";
 

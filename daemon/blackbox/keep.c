@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -229,23 +230,57 @@ int keep_within(int dir_fd, uint64_t max_bytes)
 
 /* --- removing --- */
 
-static void remove_in(int dir_fd, const char *name, unsigned depth)
+/* Removes the files of a directory. True: this one is left, which is a directory, or stays. */
+static bool remove_files(int fd, char ret_left[NAME_MAX + 1])
 {
-	int fd = openat(dir_fd, name, OPEN_DIR);
-	DIR *dir = fd < 0 || depth > DEPTH_MAX ? NULL : fdopendir(fd);
+	int copy = openat(fd, ".", OPEN_DIR);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	bool left = false;
 
 	if (!dir) {
-		fd_closep(&fd);
-		return;
+		fd_closep(&copy);
+		return false;
 	}
-	for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+	for (const struct dirent *e = readdir(dir); e && !left; e = readdir(dir)) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		if (unlinkat(fd, e->d_name, 0) < 0)
-			remove_in(fd, e->d_name, depth + 1);
+		left = unlinkat(fd, e->d_name, 0) < 0;
+		if (left)
+			(void)snprintf(ret_left, NAME_MAX + 1, "%s", e->d_name);
 	}
 	(void)closedir(dir);
-	(void)unlinkat(dir_fd, name, AT_REMOVEDIR);
+	return left;
+}
+
+/* A directory and what is below it, as far as it goes. */
+static void remove_in(int dir_fd, const char *name)
+{
+	struct {
+		int fd;
+		char name[NAME_MAX + 1];
+	} path[DEPTH_MAX];
+	char next[NAME_MAX + 1];
+	size_t depth = 0;
+	bool goes_on = true;
+
+	(void)snprintf(next, sizeof next, "%s", name);
+	do {
+		int above = depth > 0 ? path[depth - 1].fd : dir_fd;
+		int fd = depth < DEPTH_MAX ? openat(above, next, OPEN_DIR) : -1;
+
+		goes_on = fd >= 0;
+		if (goes_on) {
+			path[depth].fd = fd;
+			memcpy(path[depth++].name, next, sizeof next);
+		}
+		while (depth > 0 && (!goes_on || !remove_files(path[depth - 1].fd, next))) {
+			depth--;
+			fd_closep(&path[depth].fd);
+			above = depth > 0 ? path[depth - 1].fd : dir_fd;
+			if (unlinkat(above, path[depth].name, AT_REMOVEDIR) < 0)
+				goes_on = false;
+		}
+	} while (depth > 0);
 }
 
 static bool is_marked(int dir_fd, const char *name)
@@ -302,7 +337,7 @@ unsigned keep_newest(const char *dir, unsigned keep, const char *mine)
 		char name[BUNDLE_NAME_SIZE];
 
 		bundle_name_write(&list[i], name);
-		remove_in(fd, name, 0);
+		remove_in(fd, name);
 	}
 	free(list);
 	(void)closedir(all);

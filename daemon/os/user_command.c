@@ -104,8 +104,8 @@ static int prepare(struct command_said *ret, struct tap streams[2], int outputs[
 
 int command_run(const char *const *argv, struct command_said *ret, const char **ret_what)
 {
-	struct tap streams[2];
-	int outputs[2], rc;
+	struct tap streams[2] = { { .fd = -1 }, { .fd = -1 } };
+	int outputs[2] = { -1, -1 }, rc;
 	pid_t parent = getpid(), child;
 
 	*ret_what = "pipe";

@@ -17,6 +17,6 @@ void box_index(const struct black_box *b, const struct job_end *end, struct aren
 	struct bundle_index *ret);
 
 /* Adds what a node has found, in a line. */
-void box_summary(const struct bundle *part, struct text *out);
+void box_summary(const struct bundle *b, struct text *out);
 
 #endif
