@@ -640,7 +640,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Look for hangs, and say within 10 s which ranks one seems to be about: "
 			"report only says so, dump takes a bundle of --blackbox while the job goes "
 			"on, stop ends the job with exit code 121, restart ends the attempt as a "
-			"failure that --max-restarts counts. They act only after --on-hang-after." },
+			"failure that --max-restarts counts. They act only after --on-hang-after. "
+			"With --progress the default is report." },
 	[SET_ON_HANG_AFTER] = { .flag = "on-hang-after", .kind = KIND_SECONDS,
 		.group = GROUP_FAILURE, .metavar = "SECONDS", .by_default = "600", .min = 10,
 		.max = 31536000,

@@ -116,7 +116,7 @@ static void add_first(const struct bundle_index *x, const struct bundle *b, stru
 	if (x && x->unsure)
 		text_add(out,
 			"  Others failed so close to it that nobody can tell who was first.\n");
-	if (!x && b->nnodes > 1)
+	if (!x && b->nnodes > 1 && !is(b->kind, "look"))
 		text_add(out,
 			"  This is what one node knew when its workers had ended; the whole job's "
 			"story is in " BUNDLE_INDEX " of node rank 0.\n");

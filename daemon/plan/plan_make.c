@@ -161,9 +161,11 @@ static enum preflight_mode preflight_of(const struct settings *s)
 	return (enum preflight_mode)settings_number(s, SET_PREFLIGHT);
 }
 
-/* What --on-hang dump wants to keep needs a place. */
-static int check_dump(const struct deciding *d, const struct plan *p)
+/* Who says what a step is wants to hear when there are none. What dump keeps needs a place. */
+static int decide_hang(const struct deciding *d, struct plan *p)
 {
+	if (p->progress.by != PROGRESS_NONE && !settings_given(d->s, SET_ON_HANG))
+		p->on_hang = ON_HANG_REPORT;
 	if (p->on_hang != ON_HANG_DUMP || p->blackbox_dir)
 		return 0;
 	return failure_usage(d->why,
@@ -262,7 +264,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 				       settings_label(s, SET_PROGRESS), &p.progress, d->why),
 			d->why) ||
 		!failure_go_on(decide_output(d, t, nproc_of_node, &p), d->why) ||
-		!failure_go_on(check_dump(d, &p), d->why) ||
+		!failure_go_on(decide_hang(d, &p), d->why) ||
 		!failure_go_on(decide_libraries(d, t, nproc_of_node, &p), d->why))
 		return d->why->code;
 	if (p.mpi_env == MPI_ENV_KEEP && t->launcher != LAUNCHER_NONE)

@@ -470,10 +470,23 @@ void black_box_take(struct black_box *b, const char *why)
 	after(b, 0);
 }
 
+/* One of an attempt that went on, and is over now. */
+static void drop_look(struct black_box *b)
+{
+	(void)uv_timer_stop(&b->timer);
+	helper_close(&b->taker);
+	helper_close(&b->writer);
+	if (b->state != BOX_NONE)
+		box_goto(b, BOX_NONE);
+	forget(b);
+}
+
 void black_box_finish(struct black_box *b, const struct box_end *end)
 {
 	bool is_due = uv_is_active((const uv_handle_t *)&b->timer);
 
+	if (b->open && !b->ends)
+		drop_look(b);
 	if (!b->open || !b->ends || (b->state == BOX_NONE && !is_due)) {
 		b->on_kept(b->owner);
 		return;

@@ -11,6 +11,7 @@
 #include "daemon/cluster/message.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
+#include "daemon/run/watch/steps.h"
 #include "daemon/workers/pool.h"
 #include "daemon/workers/worker.h"
 
@@ -32,9 +33,11 @@ static bool has_moved(struct hang_watch *w, uint64_t now_ms)
 {
 	const struct output_counts c = output_counts(w->output);
 	uint64_t bytes = c.read_bytes[0] + c.read_bytes[1], before = w->now_ms;
-	bool moved = bytes != w->bytes || w->pool->suspended || now_ms - before >= ASLEEP_MS;
+	bool moved = bytes != w->bytes || w->steps->signs != w->signs || w->pool->suspended ||
+		now_ms - before >= ASLEEP_MS;
 
 	w->bytes = bytes;
+	w->signs = w->steps->signs;
 	w->now_ms = now_ms;
 	return moved;
 }

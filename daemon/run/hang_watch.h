@@ -22,12 +22,14 @@ struct message_hang;
 struct output;
 struct plan;
 struct pool;
+struct steps;
 
 struct hang_watch {
 	/* the owner's, before it enters; all are borrowed */
 	const struct pool *pool;
 	const struct bus *bus;
 	struct output *output;
+	const struct steps *steps; /* of --progress */
 	struct member *member;
 	char **argv; /* as struct helper has it */
 	/* On node rank 0: the attempt is to end, and why. */
@@ -43,6 +45,7 @@ struct hang_watch {
 	bool open, works, looks;   /* looks: node rank 0 wants it */
 	bool told, told_quiet;     /* what node rank 0 knows */
 	uint64_t bytes;            /* that workers have written */
+	uint64_t signs;            /* of life, by --progress */
 	uint64_t moved_ms, now_ms; /* now: at the last tick */
 	unsigned silent;           /* ticks for which the child has seen nothing new */
 	char suspicion[400];       /* what node rank 0 thinks; "": nothing */

@@ -410,6 +410,7 @@ static int begin(struct run *r)
 	r->hang = (struct hang_watch){ .pool = &r->pool,
 		.bus = r->in->bus,
 		.output = r->in->output,
+		.steps = &r->steps,
 		.member = &r->member,
 		.argv = r->in->member->argv,
 		.end = end_hung,

@@ -134,6 +134,8 @@ static const struct observer meter = {
 		[EVENT_NODE_JOINED] = on_event,
 		[EVENT_NODE_LOST] = on_event,
 		[EVENT_RESTART] = on_event,
+		[EVENT_HANG] = on_event,
+		[EVENT_STEP] = on_event,
 		[EVENT_VERDICT] = on_verdict,
 		[EVENT_JOB_ENDED] = on_job_ended,
 	},

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, native, until
+from harness import BUILD, children_of, native, status_of, supervisor_of, until
 from needs import needs_mounts
 from hang_fs import MKDIR, HangFS
 from together import Cluster, errors, exit_codes, warnings
@@ -228,6 +228,29 @@ def test_a_user_who_has_no_time(start, place, hang):
     assert '"stop"' not in events.read_text()
     job.signal(signal.SIGTERM)
     assert job.end().rc == 7
+
+
+@needs_mounts
+def test_the_child_that_asks_is_killed(start, place, hang):
+    """What it was to find is missing, and that is said; nobody is held any longer."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(['--nproc_per_node=2', f'--blackbox={hang.path}/box', '--blackbox-hold=1h',
+                 '--events=events.jsonl', *native('ending')],
+                {'TELL': ready.path, 'GO': go.path, 'END_1': 'exit:7'}, wrap=hang.mount,
+                pass_fds=[hang.fd])
+    ready.expect('ready', 2)
+    supervisor = supervisor_of(job.pid)
+    hang.stop()
+    go.go()
+    until(hang.hangs, 'the directory to be asked for')
+    [asking] = [pid for pid in children_of(supervisor) if status_of(pid).get('Name') == 'black-box']
+    os.kill(asking, signal.SIGKILL)
+    until(lambda: '"event":"stop"' in (place.path / 'events.jsonl').read_text(), 'SIGTERM')
+    hang.go_on()
+    assert job.end().rc == 7
+    events = [json.loads(line) for line in (place.path / 'events.jsonl').read_text().splitlines()]
+    [told] = [event for event in events if event['event'] == 'blackbox']
+    assert told['error'] is None or 'did not finish within 2 s' in told['error']
 
 
 def test_the_newest_are_kept(fail, place):

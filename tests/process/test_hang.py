@@ -195,3 +195,13 @@ def test_a_job_that_its_user_suspends_is_none_that_hangs(job):
     launcher.signal(signal.SIGCONT)
     assert one.end()[0].rc == 0
     assert not one.hangs()
+
+
+def test_with_progress_it_is_reported_unless_the_user_says_otherwise(job, place):
+    one = job(f'--progress=file:{place.path}/steps')
+    os.kill(one.pid(1), signal.SIGSTOP)
+    one.await_hang('suspect')
+    place.write('steps', '17')
+    one.await_hang('cleared')
+    os.kill(one.pid(1), signal.SIGCONT)
+    assert one.end()[0].rc == 0

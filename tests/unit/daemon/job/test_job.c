@@ -191,6 +191,38 @@ static void test_untold(void **state)
 	assert_over(&t, CAUSE_FAILURE, 127);
 }
 
+/* An attempt that starts again from a checkpoint does steps again, and is behind the best one. */
+static void test_steps(void **state)
+{
+	const struct job_steps *s;
+	struct stand t;
+
+	(void)state;
+	begin(&t, 1);
+	s = &t.j.steps;
+	assert_false(s->known || s->attempt_known);
+	assert_true(job_step(&t.j, 0, 0, S(2)));
+	assert_true(job_step(&t.j, 1, 10, S(3)));
+	assert_false(job_step(&t.j, 2, 10, S(4)));
+	assert_false(job_step(&t.j, 0, 9, S(5)));
+	assert_int_equal(s->best, 10);
+	assert_int_equal(s->at_ns, S(3));
+	assert_int_equal(fails(&t, 1, 0), ORDER_STOP);
+	assert_int_equal(end_as(&t, 1, 0, 6, &failed), ORDER_NONE);
+	assert_false(job_step(&t.j, 1, 11, S(6))); /* it has ended */
+	assert_int_equal(end_as(&t, 0, 0, 6, &stopped), ORDER_NONE);
+	assert_true(job_step(&t.j, 2, 12, S(6)));
+	assert_int_equal(end_as(&t, 2, 0, 6, &stopped), ORDER_RESTART);
+	assert_false(job_step(&t.j, 2, 13, S(6)));
+	job_resume(&t.j, S(7));
+	assert_true(s->known && !s->attempt_known);
+	assert_true(job_step(&t.j, 0, 8, S(8)));
+	assert_int_equal(s->attempt_best, 8);
+	assert_int_equal(s->best, 12);
+	assert_int_equal(s->at_ns, S(8));
+	arena_done(&t.arena);
+}
+
 static void test_restart(void **state)
 {
 	struct stand t;
@@ -598,6 +630,7 @@ int main(void)
 	suite_add(&s, "a failure", test_failure, NULL, NULL);
 	suite_add(&s, "a failure is told to all", test_told, NULL, NULL);
 	suite_add(&s, "a failure that only an end tells of", test_untold, NULL, NULL);
+	suite_add(&s, "steps", test_steps, NULL, NULL);
 	suite_add(&s, "restarts", test_restart, NULL, NULL);
 	suite_add(&s, "restarts that somebody asks for", test_asked_restart, NULL, NULL);
 	suite_add(&s, "and does not get", test_asked_restart_in_vain, NULL, NULL);

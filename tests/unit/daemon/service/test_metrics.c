@@ -233,6 +233,11 @@ static const struct count_row {
 			"launchd_restarts_total{} 1" } },
 	{ "a verdict without an attempt", { VERDICT(3, 143, by_signal) },
 		{ "!launchd_attempt_ends_total", "!launchd_job_exit_code" } },
+	{ "steps", { JOB(1), ATTEMPT(2), { EVENT_STEP, S(3), .step = { 0, 1200 } } },
+		{ "launchd_job_step{} 1200", "launchd_job_step_time_seconds{} 1700000003.000000" } },
+	{ "steps of an attempt that is over", { JOB(1), ATTEMPT(2),
+			{ EVENT_STEP, S(3), .step = { 0, 1200 } }, ATTEMPT(5) },
+		{ "!launchd_job_step", "!launchd_job_step_time_seconds" } },
 	{ "what is no event of its own", { JOB(1), { EVENT_NOTE, S(2), .note = { NOTE_INFO, "x" } } },
 		{ "launchd_attempts_total{} 0" } },
 };
