@@ -1,6 +1,7 @@
 /* history.c - see history.h */
 #include "daemon/job/history.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -161,14 +162,32 @@ static void note_step(struct history *h, struct past_attempt *p)
 	}
 }
 
+static_assert((PAST_KEPT & (PAST_KEPT - 1)) == 0, "room is doubled up to that");
+
+/* Most jobs have one attempt. */
+static bool make_room(struct history *h, struct arena *arena)
+{
+	unsigned room = h->room ? 2 * h->room : 1;
+	struct past_attempt *more;
+
+	if (h->total < h->room || h->room == PAST_KEPT)
+		return true;
+	more = arena_alloc(arena, room * sizeof *more);
+	if (!more)
+		return false;
+	if (h->total)
+		memcpy(more, h->at, h->total * sizeof *more);
+	h->at = more;
+	h->room = room;
+	return true;
+}
+
 struct past_attempt *history_add(
 	struct history *h, const struct past_attempt *past, struct arena *arena)
 {
 	struct past_attempt *p;
 
-	if (!h->at)
-		h->at = arena_alloc(arena, PAST_KEPT * sizeof *h->at);
-	if (!h->at)
+	if (!make_room(h, arena))
 		return NULL;
 	p = &h->at[h->total++ % PAST_KEPT];
 	*p = *past;

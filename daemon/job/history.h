@@ -47,6 +47,7 @@ struct past_attempt {
 /* Begins as { 0 }; memory is the job's arena's. */
 struct history {
 	struct past_attempt *at; /* a ring: see history_nth() */
+	unsigned room;           /* there, PAST_KEPT at most */
 	unsigned total;          /* that were ever added */
 	bool any_step;
 	uint64_t best_step;

@@ -206,8 +206,13 @@ static void test_ring(void **state)
 
 	(void)state;
 	assert_int_equal(history_count(&h), 0);
-	for (unsigned i = 0; i < 3 * PAST_KEPT + 5; i++)
+	for (unsigned i = 0; i < 3 * PAST_KEPT + 5; i++) {
 		assert_non_null(history_add(&h, &(struct past_attempt){ .attempt = i }, &arena));
+		assert_int_equal(
+			history_nth(&h, 0)->attempt, i < PAST_KEPT ? 0 : i + 1 - PAST_KEPT);
+		assert_int_equal(history_nth(&h, history_count(&h) - 1)->attempt, i);
+		assert_true(h.room <= 2 * history_count(&h));
+	}
 	assert_int_equal(history_count(&h), PAST_KEPT);
 	assert_int_equal(history_nth(&h, 0)->attempt, 2 * PAST_KEPT + 5);
 	assert_int_equal(history_nth(&h, PAST_KEPT - 1)->attempt, 3 * PAST_KEPT + 4);
