@@ -74,9 +74,9 @@ static const struct job_end with_goodput = { .verdict.cause = { .kind = CAUSE_HA
 		.startup_ns = 1500000000,
 		.lost = { [CAUSE_FAILURE] = { 1, 4000000000, 0 },
 			[CAUSE_HANG] = { 1, 4500000000, 0 } } } };
-static const struct run_end ended = { .job.goodput = { .attempts = 1,
-					     .total_ns = 40000000000,
-					     .running_ns = 40000000000 } };
+static const struct run_end ended = {
+	.job.goodput = { .attempts = 1, .total_ns = 40000000000, .running_ns = 40000000000 }
+};
 
 #define JOB(s) \
 	{ \
