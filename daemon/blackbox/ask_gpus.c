@@ -159,7 +159,7 @@ static void ask_clocks(struct gpu_asked *g)
 	unsigned mhz;
 
 	at(g, "nvmlDeviceGetClockInfo");
-	if (g->nvml->clock && is_told(g, g->nvml->clock(g->device, NVML_CLOCK_SM, &mhz)))
+	if (g->nvml->clock && is_told(g, g->nvml->clock(g->device, NVML_SM_CLOCK, &mhz)))
 		text_printf(g->file, "  SM clock: %u MHz\n", mhz);
 	at(g, "nvmlDeviceGetCurrentClocksThrottleReasons");
 	if (!g->nvml->throttled || !is_told(g, g->nvml->throttled(g->device, &mask)))

@@ -39,7 +39,7 @@ enum {
 	NVML_EVENT_XID = 8,               /* nvmlEventTypeXidCriticalError */
 	NVML_XID_UNKNOWN = 999,
 	NVML_VALUE_UINT = 1, /* NVML_VALUE_TYPE_UNSIGNED_INT */
-	NVML_CLOCK_SM = 1,   /* NVML_CLOCK_SM */
+	NVML_SM_CLOCK = 1,   /* NVML_CLOCK_SM */
 };
 
 /* nvmlDeviceGpuRecoveryAction_t */

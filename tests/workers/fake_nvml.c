@@ -324,7 +324,7 @@ int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *ret)
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned *ret)
 {
 	*ret = 1980;
-	return type == NVML_CLOCK_SM ? begin("nvmlDeviceGetClockInfo", device) : INVALID_ARGUMENT;
+	return type == NVML_SM_CLOCK ? begin("nvmlDeviceGetClockInfo", device) : INVALID_ARGUMENT;
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *ret)
