@@ -311,7 +311,7 @@ def test_slurm_script(copied):
     until(lambda: slurm.output("squeue", "-h", "-o", "%T") == "PENDING", "the requeue")
     out = (hosts.home / "log").read_text()
     [step] = set(re.findall(r"^rank \d: stopped before step (\d+)$", out, re.M))
-    assert re.search(r"root cause: launchd received SIGUSR1 on n[01] \(node [01]\)", out), out
+    assert re.search(r"root cause: preemption was announced by SIGUSR1 \(\d+ s left\) on n[01] \(node [01]\)", out), out
     assert not [line for _, line in hosts.processes() if "launchd" in line or "train_ddp" in line]
     resumed = f"rank 1: resumes with step {step}\n"
     until(lambda: resumed in (hosts.home / "log").read_text(),
