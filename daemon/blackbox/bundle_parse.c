@@ -245,7 +245,7 @@ static cJSON *parse(struct parsing *r, const char *text, size_t len, const char 
 		(void)failure_usage(r->why,
 			"%s: it was not written by --blackbox: there is no \"%s\" in it", r->where,
 			mark);
-	else if (number_of(r, root, mark, 1, 1e9) > BUNDLE_VERSION)
+	else if (number_of(r, root, mark, 1, 1e9) > (double)BUNDLE_VERSION)
 		(void)failure_usage(r->why,
 			"%s: a newer launchd has written it, in a form (%.0f) that this one does "
 			"not know",

@@ -149,6 +149,7 @@ static void work(struct helper *h)
 		due.tv_sec++;
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
 	}
+	free(a.gpus);
 }
 
 /* --- in the supervisor --- */
