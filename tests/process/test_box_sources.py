@@ -2,13 +2,14 @@
 answers. NVML and NCCL's RAS are fakes, and so is py-spy: nothing here needs a GPU, or has seen one."""
 import json
 import pathlib
+import signal
 import socket
 import sys
 import threading
 
 import pytest
 
-from harness import BUILD, native
+from harness import BUILD, native, until
 
 NVML = {'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_GPUS': '2'}
 WELL = 'no errors, as far as NCCL counts: operations that were launched, not done (nccl-ras.txt)'
@@ -303,3 +304,22 @@ def test_a_worker_without_python(fail, place):
     place.write('bin/py-spy', f'#!/bin/sh\n: > {place.path}/ran\n', 0o755)
     kept = fail(env={'PATH': f'{place.path}/bin:/usr/bin:/bin'})
     assert not kept.of('python') and not pathlib.Path(place.path / 'ran').exists()
+
+
+def test_a_user_who_has_no_time(start, place):
+    """While workers are held, as a source takes its time, a signal ends them at once."""
+    ready, go, asked = place.fifo('ready'), place.fifo('go'), place.fifo('asked')
+    place.write('bin/py-spy', f'#!/bin/sh\necho "0 $$ asked" > {asked.path}\nexec sleep 1000\n', 0o755)
+    job = start(['--nproc_per_node=2', f'--blackbox={place.path}/box', '--blackbox-hold=1h', '--events=events.jsonl',
+                 *python(place, '')],
+                {'TELL': ready.path, 'GO': go.path, 'PATH': f'{place.path}/bin:/usr/bin:/bin'})
+    ready.expect('ready', 2)
+    go.go(2)
+    asked.expect('asked', 1)
+    events = place.path / 'events.jsonl'
+    until(lambda: 'worker_ended' in events.read_text(), 'its end to be told')
+    assert '"stop"' not in events.read_text()
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 7
+    [told] = [event for event in map(json.loads, events.read_text().splitlines()) if event['event'] == 'stop']
+    assert told['signal'] == 'SIGTERM'
