@@ -9,7 +9,8 @@
 static bool is_file(int id)
 {
 	return id == SET_CONFIG || id == SET_CHECK || id == SET_PYTHON || id == SET_REPORT ||
-		id == SET_KEY_FILE || id == SET_EXPLAIN || id == SET_MPIRUN_HOSTFILE;
+		id == SET_HANG_TRACE || id == SET_KEY_FILE || id == SET_EXPLAIN ||
+		id == SET_MPIRUN_HOSTFILE;
 }
 
 static bool takes_value(int id)

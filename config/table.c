@@ -648,6 +648,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Time without any sign of life before --on-hang acts. It never acts before "
 			"three times the longest quiet time that this job has shown; sooner only "
 			"where a stopped process is what the job waits for." },
+	[SET_HANG_TRACE] = { .flag = "hang-trace", .kind = KIND_TEXT, .group = GROUP_FAILURE,
+		.metavar = "FILE",
+		.help = "Append to this file on node rank 0 all that --on-hang saw, and when: "
+			"counters, states and waits of workers, no data. It is what to send with a "
+			"report of a hang that was judged wrong, as it can be judged again. At most "
+			"64 MiB. With it the default of --on-hang is report." },
 
 	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
 		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .by_default = "0",

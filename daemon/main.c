@@ -281,6 +281,8 @@ static int check_outputs(const struct settings *s, const struct plan *p, struct 
 	if (failure_go_on(rc, why) && p->progress.by == PROGRESS_FILE)
 		rc = outfile_directory_check(
 			p->progress.what, settings_where(s, SET_PROGRESS), why);
+	if (failure_go_on(rc, why) && p->hang_trace_path && p->node_rank == 0)
+		rc = outfile_check(p->hang_trace_path, settings_where(s, SET_HANG_TRACE), why);
 	if (failure_go_on(rc, why) && o->events_path)
 		rc = outfile_check(o->events_path, settings_where(s, SET_EVENTS), why);
 	if (failure_go_on(rc, why) && o->events_fd >= 0)

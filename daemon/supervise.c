@@ -1,11 +1,14 @@
 /* supervise.c - see supervise.h */
 #include "daemon/supervise.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/failure.h"
+#include "common/fd.h"
 #include "daemon/cluster/config.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/say.h"
@@ -38,6 +41,24 @@ static void write_metrics(void *owner, const char *at, size_t len)
 	meter_write(&s->meter, at, len);
 }
 
+/* It is a file, of which a part is worth something; a FIFO must have a reader. */
+static void write_looks(void *owner, const char *lines, size_t len)
+{
+	enum { FLAGS = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
+	struct supervision *s = owner;
+	const char *path = s->run.plan->hang_trace_path;
+	autoclose fd = s->trace_failed ? -1 : open(path, FLAGS, 0644);
+	struct failure why = { 0 };
+	int rc = fd < 0 ? -errno : fd_write_all(fd, lines, len);
+
+	if (rc < 0 && !s->trace_failed) {
+		(void)failure_set(&why, rc, "--hang-trace %s: write failed: %s; no more is written",
+			path, strerror(-rc));
+		say("warning", why.text);
+		s->trace_failed = true;
+	}
+}
+
 static void say_by_output(void *owner, const char *bytes, size_t len)
 {
 	const struct supervision *s = owner;
@@ -61,6 +82,7 @@ static int open_output(struct supervision *s, struct failure *why)
 		.hostname = s->hostname,
 		.say = say_of_output,
 		.write_events = write_events,
+		.write_looks = write_looks,
 		.write_page = write_metrics,
 		.owner = s,
 	};

@@ -25,6 +25,7 @@ struct supervision {
 	struct meter meter;
 	struct notify notify;
 	struct journal journal;
+	bool trace_failed; /* of --hang-trace: nothing more is written */
 };
 
 /* Meets the other nodes, runs the plan, says what became of it, and removes the run's directory.

@@ -475,6 +475,9 @@ static void on_orders(uv_async_t *a)
 
 	deliver(b, &p.own, b->console_of[1], "launchd's own messages");
 	deliver(b, &p.events, events_console(b), "--events");
+	if (p.looks.text.len > 0)
+		b->host.write_looks(b->host.owner, p.looks.text.at, p.looks.text.len);
+	text_done(&p.looks.text);
 	if (p.page.len > 0)
 		b->host.write_page(b->host.owner, p.page.at, p.page.len);
 	text_done(&p.page);

@@ -365,6 +365,12 @@ void output_events(struct output *o, const char *at, size_t len)
 	try_thread(o);
 }
 
+void output_looks(struct output *o, const char *at, size_t len)
+{
+	post_add(&o->post, &o->post.orders.looks, at, len);
+	try_thread(o);
+}
+
 void output_page(struct output *o, const char *at, size_t len)
 {
 	post_page(&o->post, at, len);

@@ -83,8 +83,9 @@ void output_say(struct output *o, const char *at, size_t len);
 /* Whole records for the journal, see common/journal_entry.h; where the plan has one. As above. */
 void output_journal(struct output *o, const char *at, size_t len);
 
-/* Whole lines of --events. */
+/* Whole lines of --events, and of --hang-trace. */
 void output_events(struct output *o, const char *at, size_t len);
+void output_looks(struct output *o, const char *at, size_t len);
 
 /* The page of metrics, whole, for the host's write_page(). One that is not written yet is dropped.
  */

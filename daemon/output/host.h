@@ -14,6 +14,8 @@ struct output_host {
 	/* Writes what output_events() got. True: some of it waits for a reader; it is called again.
 	 */
 	bool (*write_events)(void *owner, const char *lines, size_t len);
+	/* Writes what output_looks() got, which may be dropped. */
+	void (*write_looks)(void *owner, const char *lines, size_t len);
 	/* Replaces the file of metrics by what output_page() got. */
 	void (*write_page)(void *owner, const char *at, size_t len);
 	void *owner;

@@ -61,6 +61,7 @@ void post_done(struct post *p)
 	tails_free(p->news.tails);
 	text_done(&p->news.followed);
 	text_done(&p->orders.entries.text);
+	text_done(&p->orders.looks.text);
 	uv_cond_destroy(&p->over);
 	uv_mutex_destroy(&p->lock);
 }
@@ -186,7 +187,8 @@ struct order_list post_take_orders(struct post *p)
 
 	p->orders.what = 0;
 	p->orders.made = NULL;
-	p->orders.own = p->orders.events = p->orders.entries = (struct posted){ .lost = 0 };
+	p->orders.own = p->orders.events = (struct posted){ .lost = 0 };
+	p->orders.entries = p->orders.looks = (struct posted){ .lost = 0 };
 	p->orders.page = (struct text){ .len = 0 };
 	return taken;
 }
@@ -196,7 +198,8 @@ bool post_is_empty(struct post *p)
 	autolock held = lock_take(&p->lock);
 
 	return p->orders.own.text.len == 0 && p->orders.events.text.len == 0 &&
-		p->orders.page.len == 0 && p->orders.entries.text.len == 0;
+		p->orders.page.len == 0 && p->orders.entries.text.len == 0 &&
+		p->orders.looks.text.len == 0;
 }
 
 void post_answer(struct post *p)

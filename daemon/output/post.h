@@ -50,6 +50,7 @@ struct order_list {
 	struct posted own, events; /* launchd's own, for stderr; of --events */
 	struct text page;          /* of metrics, the latest; "": none */
 	struct posted entries;     /* records for the journal */
+	struct posted looks;       /* of --hang-trace */
 	const struct plan *plan;   /* ORDER_PREPARE: of this attempt */
 	unsigned attempt;          /* likewise */
 	char status[80];           /* ORDER_STATUS; "": none yet */
@@ -105,7 +106,7 @@ bool post_await_end(struct post *p, uint64_t patience_ns);
 /* Adds an order and wakes the thread. */
 void post_order(struct post *p, enum post_order what);
 
-/* The event loop's; `to` is the post's orders' own, events or entries. */
+/* The event loop's; `to` is the post's orders' own, events, entries or looks. */
 void post_add(struct post *p, struct posted *to, const char *at, size_t len);
 void post_page(struct post *p, const char *at, size_t len); /* drops one that waits still */
 void post_status(struct post *p, const char *text);

@@ -149,6 +149,7 @@ struct plan {
 	int stack_signal;     /* has a worker print its stacks; 0: none is known */
 	enum on_hang on_hang; /* what follows a hang */
 	uint64_t on_hang_after_ms;
+	const char *hang_trace_path; /* NULL: none; node rank 0 writes it */
 	/* phases of the check of all nodes (daemon/check/phases.h) before the first attempt, and
 	 * before the others; 0: none. Where a node is bad: stop the job, or only report it */
 	unsigned check_first, check_again;

@@ -161,11 +161,16 @@ static enum preflight_mode preflight_of(const struct settings *s)
 	return (enum preflight_mode)settings_number(s, SET_PREFLIGHT);
 }
 
-/* Who says what a step is wants to hear when there are none. What dump keeps needs a place. */
+/* Who says what a step is wants to hear when there are none, and who wants a trace of it to look
+ * for hangs. What dump keeps needs a place. */
 static int decide_hang(const struct deciding *d, struct plan *p)
 {
-	if (p->progress.by != PROGRESS_NONE && !settings_given(d->s, SET_ON_HANG))
+	if ((p->progress.by != PROGRESS_NONE || p->hang_trace_path) &&
+		!settings_given(d->s, SET_ON_HANG))
 		p->on_hang = ON_HANG_REPORT;
+	if (p->on_hang == ON_HANG_OFF && p->hang_trace_path)
+		return failure_usage(d->why, "%s needs %s other than off",
+			settings_label(d->s, SET_HANG_TRACE), settings_label(d->s, SET_ON_HANG));
 	if (p->on_hang != ON_HANG_DUMP || p->blackbox_dir)
 		return 0;
 	return failure_usage(d->why,
@@ -222,6 +227,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.blackbox_keep = (unsigned)settings_number(s, SET_BLACKBOX_KEEP),
 		.on_hang = (enum on_hang)settings_number(s, SET_ON_HANG),
 		.on_hang_after_ms = settings_number(s, SET_ON_HANG_AFTER),
+		.hang_trace_path = settings_text(s, SET_HANG_TRACE),
 		.check_first = phases_first(preflight_of(s)),
 		.check_again =
 			phases_again(preflight_of(s), settings_is(s, SET_RESTART_GATE, "on")),

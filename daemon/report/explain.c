@@ -295,6 +295,9 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (p->progress.by != PROGRESS_NONE)
 		add_fact(t, "progress", progress_shown(&p->progress, a),
 			settings_where(e->settings, SET_PROGRESS));
+	if (p->hang_trace_path)
+		add_fact(t, "hang_trace", p->hang_trace_path,
+			settings_where(e->settings, SET_HANG_TRACE));
 	if (p->blackbox_dir && p->stack_signal)
 		add_fact(t, "stack_signal", signal_name(p->stack_signal),
 			settings_where(e->settings, SET_STACK_SIGNAL));

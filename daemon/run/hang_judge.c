@@ -129,30 +129,36 @@ static void act(struct hang_judge *j, enum detector_news news, const struct hang
 static void moved(struct hang_judge *j)
 {
 	const struct hang_finding was = j->detector.finding;
+	const struct trace_step step = { .kind = TRACE_MOVED, .at_ms = now_ms() };
+	enum detector_news news = detector_moved(&j->detector, step.at_ms);
 
-	act(j, detector_moved(&j->detector, now_ms()), &was);
+	hang_record(&j->recorder, &step);
+	hang_record_news(&j->recorder, &j->detector, news, step.at_ms);
+	act(j, news, &was);
 }
 
 /* --- hearing --- */
 
 static void see_stopped(struct hang_judge *j, const char *line)
 {
-	unsigned rank;
-	int signal;
+	struct trace_step s;
 
-	if (sscanf(line, "stopped %u %d", &rank, &signal) == 2 && rank < j->detector.ranks)
-		j->detector.sights[rank].now.stop_signal = signal;
+	if (trace_read(line, strlen(line), &s) < 0 || s.kind != TRACE_STOPPED)
+		return;
+	detector_stopped(&j->detector, s.rank, s.stop_signal);
+	hang_record(&j->recorder, &s);
 }
 
 static void hear_line(struct hang_judge *j, unsigned node, const char *line, size_t len)
 {
-	struct worker_sample s;
+	struct trace_step s = { .kind = TRACE_SAMPLE };
 	char word[64];
 
-	if (sample_read(line, len, &s) == 0) {
-		detector_see(&j->detector, &s);
-		if (s.rank < j->detector.ranks)
-			j->node_of[s.rank] = node;
+	if (sample_read(line, len, &s.sample) == 0) {
+		detector_see(&j->detector, &s.sample);
+		hang_record(&j->recorder, &s);
+		if (s.sample.rank < j->detector.ranks)
+			j->node_of[s.sample.rank] = node;
 		return;
 	}
 	(void)snprintf(word, sizeof word, "%.*s", (int)len, line);
@@ -242,13 +248,25 @@ static void say_if_blind(struct hang_judge *j)
 		}
 }
 
-void hang_judge_tick(struct hang_judge *j)
+static void judge(struct hang_judge *j)
 {
 	const struct hang_finding was = j->detector.finding;
+	uint64_t now = now_ms();
+	enum detector_news news;
+
+	hang_record_judgement(&j->recorder, &j->detector, now);
+	news = detector_judge(&j->detector, now);
+	hang_record_news(&j->recorder, &j->detector, news, now);
+	act(j, news, &was);
+}
+
+void hang_judge_tick(struct hang_judge *j)
+{
 	bool quiet;
 
 	if (!j->quiet)
 		return;
+	hang_recorder_flush(&j->recorder);
 	look_at_store(j);
 	quiet = all_are_quiet(j);
 	if (quiet != j->looks) {
@@ -260,7 +278,7 @@ void hang_judge_tick(struct hang_judge *j)
 		return;
 	}
 	say_if_blind(j);
-	act(j, detector_judge(&j->detector, now_ms()), &was);
+	judge(j);
 }
 
 /* --- its life --- */
@@ -281,6 +299,19 @@ static void make(struct hang_judge *j)
 		j->quiet = calloc(j->plan->nnodes, sizeof *j->quiet);
 }
 
+static void begin_detector(struct hang_judge *j)
+{
+	const struct trace_step step = {
+		.kind = TRACE_BEGIN,
+		.at_ms = now_ms(),
+		.ranks = j->detector.ranks,
+		.after_ms = j->detector.after_ms,
+	};
+
+	detector_begin(&j->detector, step.at_ms);
+	hang_record(&j->recorder, &step);
+}
+
 void hang_judge_start(struct hang_judge *j, unsigned attempt)
 {
 	make(j);
@@ -290,12 +321,15 @@ void hang_judge_start(struct hang_judge *j, unsigned attempt)
 	j->attempt = attempt;
 	j->looks = false;
 	j->store_changes = sight_store_changes(j->member);
-	detector_begin(&j->detector, now_ms());
+	j->recorder.on = j->plan->hang_trace_path != NULL;
+	j->recorder.output = j->output;
+	begin_detector(j);
 }
 
 void hang_judge_stop(struct hang_judge *j)
 {
 	j->looks = false;
+	hang_recorder_flush(&j->recorder);
 }
 
 void hang_judge_done(struct hang_judge *j)

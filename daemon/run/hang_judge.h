@@ -6,12 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/run/hang_recorder.h"
 #include "daemon/witness/detector.h"
 
 struct bus;
 struct member;
 struct message_hang;
 struct message_look;
+struct output;
 struct plan;
 
 /* Begins as { 0 }. */
@@ -25,6 +27,7 @@ struct hang_judge {
 	/* The attempt is to end: why. */
 	void (*end)(void *owner, const char *why);
 	void *owner;
+	struct output *output; /* for --hang-trace */
 
 	/* private */
 	struct detector detector; /* its memory is made once */
@@ -34,6 +37,7 @@ struct hang_judge {
 	uint64_t store_changes;
 	bool looks;      /* all nodes were told to */
 	bool said_blind; /* that GPUs can't be seen */
+	struct hang_recorder recorder;
 };
 
 /* The workers of an attempt run. Where there is no memory nothing is judged. */

@@ -165,9 +165,12 @@ static void on_end(void *owner, const char *why)
 
 void hang_watch_enter(struct hang_watch *w, uv_loop_t *loop)
 {
-	w->judge = (struct hang_judge){
-		.bus = w->bus, .member = w->member, .order = on_order, .end = on_end, .owner = w
-	};
+	w->judge = (struct hang_judge){ .bus = w->bus,
+		.member = w->member,
+		.order = on_order,
+		.end = on_end,
+		.owner = w,
+		.output = w->output };
 	w->open = true;
 	(void)uv_timer_init(loop, &w->tick); /* can't fail */
 	w->tick.data = w;

@@ -65,6 +65,12 @@ void detector_see(struct detector *d, const struct worker_sample *s)
 		r->looks++;
 }
 
+void detector_stopped(struct detector *d, unsigned rank, int signal)
+{
+	if (rank < d->ranks)
+		d->sights[rank].now.stop_signal = signal;
+}
+
 void detector_awaits(struct detector *d, unsigned rank, const char *key)
 {
 	if (rank < d->ranks)

@@ -65,6 +65,9 @@ enum detector_news detector_moved(struct detector *d, uint64_t at_ms);
 /* A look at one worker. */
 void detector_see(struct detector *d, const struct worker_sample *s);
 
+/* Its parent has learned which signal has stopped it. */
+void detector_stopped(struct detector *d, unsigned rank, int signal);
+
 /* It waits in the store for that key; "": it does not. */
 void detector_awaits(struct detector *d, unsigned rank, const char *key);
 

@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import socket
+import subprocess
 
 import pytest
 
 from control import Control, socket_of
-from harness import native, status_of, until
+from harness import BUILD, native, status_of, until
 from test_events import of
 from together import Cluster, errors, exit_codes, free_ports, warnings
 
@@ -205,3 +206,27 @@ def test_with_progress_it_is_reported_unless_the_user_says_otherwise(job, place)
     one.await_hang('cleared')
     os.kill(one.pid(1), signal.SIGCONT)
     assert one.end()[0].rc == 0
+
+
+def news_of(trace):
+    return [line for line in trace.splitlines() if line.split()[1] in ('suspect', 'cleared', 'certain')]
+
+
+def test_what_was_seen_can_be_judged_again(job, place):
+    """--hang-trace has all that counts: the same comes of it, at the same times."""
+    one = job(f'--hang-trace={place.path}/trace', '--store=agent')
+    one.trouble(2, 'sleepy')
+    one.await_hang('suspect')
+    one.calm(2)
+    one.await_hang('cleared')
+    assert one.end()[0].rc == 0
+    trace = (place.path / 'trace').read_text()
+    again = subprocess.run([BUILD / 'tests/unit/daemon/witness/witness_trace', 'replay'], input=trace, text=True,
+                           capture_output=True, check=True)
+    assert again.stdout.splitlines() == news_of(trace)
+    assert [line.split()[1] for line in news_of(trace)] == ['suspect', 'cleared']
+    assert ' suspect outside 2 rank 2 is outside' in trace
+
+
+def test_a_trace_needs_who_looks(refused):
+    refused(native('ending', '--on-hang=off', '--hang-trace=trace'), '--hang-trace', '--on-hang')

@@ -3,16 +3,11 @@
  *
  *   witness_trace look SECONDS STORE_PORT RANK:PID...
  *     looks once a second; prints "t=MS judge" after the lines of each look
- *   witness_trace replay RANKS AFTER_MS < TRACE
- *     prints what is new, a line each: "t=MS suspect outside 3,5 TEXT", "t=MS cleared",
- *     "t=MS certain ..."
+ *   witness_trace replay < TRACE
+ *     prints what is new, a line each, as hang_trace.h has it; what the trace itself says of that
+ * is skipped
  *
- * Lines of a trace, in the order of their times (milliseconds):
- *   t=MS begin           workers were started (the first line says so at the latest)
- *   t=MS moved           a line of output, a step, a change in the store
- *   rank=...             a look at a worker, see sample.h
- *   waits RANK KEY       it waits in the store for that key; without KEY: it does not
- *   t=MS judge           that was all of this look */
+ * Lines of a trace are those of --hang-trace, see hang_trace.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +15,10 @@
 #include <time.h>
 
 #include "common/text.h"
-#include "daemon/witness/detector.h"
+#include "daemon/witness/hang_trace.h"
 #include "daemon/witness/talks.h"
 
-enum { WORKERS_MAX = 64, RANKS_MAX = 4096 };
+enum { WORKERS_MAX = 64, RANKS_MAX = 4096, AFTER_MS = 600000 };
 
 static uint64_t now_ms(void)
 {
@@ -58,7 +53,7 @@ static int look(int argc, char **argv)
 	for (int i = 4; i < argc && count < WORKERS_MAX; i++, count++)
 		if (sscanf(argv[i], "%u:%d", &workers[count].rank, &workers[count].pid) != 2)
 			return 2;
-	printf("t=%" PRIu64 " begin\n", now_ms());
+	printf("t=%" PRIu64 " begin %u %u\n", now_ms(), RANKS_MAX, AFTER_MS);
 	for (unsigned i = 0; i < seconds; i++) {
 		const struct timespec second = { .tv_sec = 1 };
 
@@ -68,73 +63,56 @@ static int look(int argc, char **argv)
 	return 0;
 }
 
-static void tell(const struct detector *d, enum detector_news news, uint64_t at)
+static int play(struct detector *d, const struct trace_step *s)
 {
-	static const char *const words[] = { "", "suspect", "cleared", "certain" };
 	struct text text = { 0 };
 
-	if (news == NEWS_NONE)
-		return;
-	printf("t=%" PRIu64 " %s", at, words[news]);
-	if (news != NEWS_CLEARED) {
-		printf(" %s ", hang_class_word(d->finding.class));
-		for (unsigned i = 0; i < d->finding.count && i < FINDING_RANKS; i++)
-			printf("%s%u", i > 0 ? "," : "", d->finding.ranks[i]);
-		finding_describe(&d->finding, &text);
-		printf("%s %s", d->finding.count > 0 ? "" : "-", text_string(&text));
-	}
-	printf("\n");
+	if (s->kind == TRACE_BEGIN && s->ranks > d->ranks)
+		return -1; /* the room is for those of the first */
+	trace_add_news(&text, d, trace_play(d, s), s->at_ms);
+	(void)fputs(text_string(&text), stdout);
 	text_done(&text);
+	return 0;
 }
 
-static void take(struct detector *d, char *line)
+static int make(struct detector *d, const struct trace_step *s)
 {
-	struct worker_sample s;
-	uint64_t at;
-	unsigned rank;
-	char word[64] = "";
-
-	line[strcspn(line, "\n")] = '\0';
-	if (sample_read(line, strlen(line), &s) == 0)
-		detector_see(d, &s);
-	else if (sscanf(line, "waits %u %63s", &rank, word) >= 1)
-		detector_awaits(d, rank, word);
-	else if (sscanf(line, "t=%" SCNu64 " %63s", &at, word) == 2 && strcmp(word, "begin") == 0)
-		detector_begin(d, at);
-	else if (strcmp(word, "moved") == 0)
-		tell(d, detector_moved(d, at), at);
-	else if (strcmp(word, "judge") == 0)
-		tell(d, detector_judge(d, at), at);
+	if (s->kind != TRACE_BEGIN || s->ranks < 1 || s->ranks > RANKS_MAX)
+		return -1;
+	d->ranks = s->ranks;
+	d->sights = calloc(d->ranks, sizeof *d->sights);
+	d->room = calloc((size_t)d->ranks * TALKS_MAX, sizeof *d->room);
+	return d->sights && d->room ? 0 : -1;
 }
 
-static int replay(char **argv)
+static int replay(void)
 {
-	struct detector d = { .ranks = (unsigned)strtoul(argv[2], NULL, 10),
-		.after_ms = strtoull(argv[3], NULL, 10) };
+	struct detector d = { .ranks = 0 };
+	struct trace_step s;
 	char *line = NULL;
 	size_t room = 0;
+	int rc = 0;
 
-	if (d.ranks < 1 || d.ranks > RANKS_MAX)
-		return 2;
-	d.sights = calloc(d.ranks, sizeof *d.sights);
-	d.room = calloc((size_t)d.ranks * TALKS_MAX, sizeof *d.room);
-	if (!d.sights || !d.room)
-		return 1;
-	while (getline(&line, &room, stdin) > 0)
-		take(&d, line);
+	while (rc == 0 && getline(&line, &room, stdin) > 0) {
+		if (trace_read(line, strcspn(line, "\n"), &s) < 0)
+			continue;
+		if (d.ranks == 0)
+			rc = make(&d, &s);
+		if (rc == 0)
+			rc = play(&d, &s);
+	}
 	free(line);
 	free(d.room);
 	free(d.sights);
-	return 0;
+	return rc == 0 && d.ranks > 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
 	if (argc >= 5 && strcmp(argv[1], "look") == 0)
 		return look(argc, argv);
-	if (argc == 4 && strcmp(argv[1], "replay") == 0)
-		return replay(argv);
-	(void)fprintf(stderr,
-		"usage: %s look SECONDS STORE_PORT RANK:PID... | replay RANKS AFTER_MS\n", argv[0]);
+	if (argc == 2 && strcmp(argv[1], "replay") == 0)
+		return replay();
+	(void)fprintf(stderr, "usage: %s look SECONDS STORE_PORT RANK:PID... | replay\n", argv[0]);
 	return 2;
 }

@@ -1,0 +1,53 @@
+/* hang_recorder.c - see hang_recorder.h */
+#include "daemon/run/hang_recorder.h"
+
+#include "daemon/output/front.h"
+
+enum { FILE_MAX = 64 << 20 }; /* 512 ranks for some minutes, 8 for hours */
+
+static void write_moved(struct hang_recorder *r)
+{
+	if (r->moved_ms > 0)
+		trace_add(&r->lines,
+			&(struct trace_step){ .kind = TRACE_MOVED, .at_ms = r->moved_ms });
+	r->moved_ms = 0;
+}
+
+void hang_record(struct hang_recorder *r, const struct trace_step *s)
+{
+	if (!r->on || r->full)
+		return;
+	if (s->kind == TRACE_MOVED) {
+		r->moved_ms = s->at_ms;
+		if (r->looks)
+			write_moved(r);
+		r->looks = false;
+		return;
+	}
+	write_moved(r);
+	trace_add(&r->lines, s);
+	r->looks = true;
+}
+
+void hang_record_judgement(struct hang_recorder *r, const struct detector *d, uint64_t at_ms)
+{
+	if (r->on && !r->full)
+		trace_add_awaits(&r->lines, d);
+	hang_record(r, &(struct trace_step){ .kind = TRACE_JUDGE, .at_ms = at_ms });
+}
+
+void hang_record_news(
+	struct hang_recorder *r, const struct detector *d, enum detector_news news, uint64_t at_ms)
+{
+	if (r->on && !r->full)
+		trace_add_news(&r->lines, d, news, at_ms);
+}
+
+void hang_recorder_flush(struct hang_recorder *r)
+{
+	if (r->lines.len > 0)
+		output_looks(r->output, text_string(&r->lines), r->lines.len);
+	r->bytes += r->lines.len;
+	r->full = r->bytes > FILE_MAX;
+	text_done(&r->lines);
+}
