@@ -1,5 +1,6 @@
 """Faults drawn from a seed, in jobs of one and four nodes: each leaves a bundle that names what was wrong, where,
 and of what kind. CAMPAIGN_FAULTS=500 is what the guides' numbers come from; CI takes a few."""
+import collections
 import json
 import os
 import random
@@ -8,13 +9,16 @@ import signal
 
 import pytest
 
-from harness import supervisor_of
+from harness import BUILD, supervisor_of
+from test_cgroup import small  # noqa: F401
 from together import Cluster
 
 SEED = int(os.environ.get('CAMPAIGN_SEED', '1'))
 FAULTS = int(os.environ.get('CAMPAIGN_FAULTS', '24'))
 ENOUGH = 0.95
 PART_MAX = 20 << 20
+WORKERS = BUILD / 'tests' / 'workers'
+WEDGED = {'LD_LIBRARY_PATH': str(WORKERS), 'FAKE_GPUS': '2', 'FAKE_NVML': 'hang=nvmlInit'}
 
 # What a rank does at its end, and what kind of failure that is.
 ENDS = {
@@ -37,6 +41,13 @@ OTHERS = {
 }
 
 
+# What a launcher, the kernel or somebody else does, and what kind of failure that is. The process that is not
+# startable is so on every node.
+WAYS = {'timeout': 'timeout', 'hang': 'hang', 'lost': 'node_lost', 'frozen': 'node_lost', 'oom': 'oom',
+        'unstartable': 'not_startable'}
+OF_A_NODE = ('lost', 'frozen')
+
+
 def script(end, others):
     return (f'if [ "$RANK" = "$FAULTY" ]; then echo "$RANK $$ ready" >"$TELL"; read -r x <"$GO"; '
             f': >"$DEAD"; {end}; fi; echo "$RANK $$ ready" >"$TELL"; {others}')
@@ -45,25 +56,29 @@ def script(end, others):
 class Round:
     """One job with one fault."""
 
-    def __init__(self, place, number, draw):
+    def __init__(self, place, number, draw, memory):
         self.path = place.path / f'round-{number}'
         self.path.mkdir()
+        self.memory = memory
         self.nnodes = draw.choice([1, 4])
         self.nproc = draw.choice([1, 2, 4]) if self.nnodes == 1 else draw.choice([1, 2])
         self.world = self.nnodes * self.nproc
         self.rank = draw.randrange(self.world)
-        ways = [*ENDS, *ENDS, 'timeout', *(['lost'] if self.nnodes > 1 else [])]
-        self.way = draw.choice(ways)
-        self.node = draw.randrange(1, 4) if self.way == 'lost' else self.rank // self.nproc
-        self.others = draw.choice([*OTHERS] if self.way in ENDS else ['wait', 'stubborn'])
+        here = ['oom'] if self.nnodes == 1 and memory else []
+        self.way = draw.choice([*ENDS, 'timeout', 'hang', 'unstartable', *here,
+                                *(OF_A_NODE if self.nnodes > 1 else [])])
+        self.node = draw.randrange(1, 4) if self.way in OF_A_NODE else self.rank // self.nproc
+        self.others = draw.choice([*OTHERS] if self.way in ENDS else
+                                  ['wait'] if self.way == 'hang' else ['wait', 'stubborn'])
         self.hold = draw.choice([[], [], ['--blackbox-hold=2']])
         self.shared = draw.choice([True, False])
         self.logs = draw.choice([True, False])
         self.delay = draw.randrange(10)
+        self.wedged = draw.randrange(5) == 0
 
     def __repr__(self):
         return (f'{self.way} of rank {self.rank} of {self.world} on node {self.node} of {self.nnodes}, others '
-                f'{self.others}, {self.hold}, shared {self.shared}, logs {self.logs}')
+                f'{self.others}, {self.hold}, shared {self.shared}, logs {self.logs}, wedged {self.wedged}')
 
     def box(self, node):
         where = self.path / ('box' if self.shared else f'box{node}')
@@ -73,64 +88,107 @@ class Round:
         option = 'log-dir' if self.logs else 'blackbox'
         return [f'--{option}={self.path / ("box" if self.shared else f"box{node}")}'], {}
 
+    def argv(self):
+        more = {'timeout': ['--max-runtime=2'], 'hang': ['--on-hang=stop', '--on-hang-after=10'],
+                'frozen': ['--node-timeout=3']}
+        command = ['sh', '-c', script(ENDS.get(self.way, ('exec sleep 600',))[0], OTHERS[self.others])]
+        if self.way == 'unstartable':
+            (self.path / 'train').write_text('#!/nowhere/python\n')
+            (self.path / 'train').chmod(0o755)
+            command = [str(self.path / 'train')]
+        elif self.way == 'oom':
+            command = [str(WORKERS / 'glutton')]
+        return [f'--nproc_per_node={self.nproc}', '--shutdown-timeout=1', *self.hold, *more.get(self.way, []),
+                '--no_python', '--use_env', *command]
+
     def run(self, start, ready, go):
-        end, kind = ENDS.get(self.way, ('exec sleep 600', {'lost': 'node_lost'}.get(self.way, self.way)))
-        limit = ['--max-runtime=2'] if self.way == 'timeout' else []
-        body = script(end, OTHERS[self.others])
-        argv = [f'--nproc_per_node={self.nproc}', '--shutdown-timeout=1', *self.hold, *limit, '--no_python',
-                '--use_env', 'sh', '-c', body]
+        how = {'before': self.memory.enter} if self.way == 'oom' else {}
         env = {'TELL': ready.path, 'GO': go.path, 'DEAD': str(self.path / 'dead'), 'DELAY': str(self.delay),
-               'FAULTY': str(self.rank) if self.way in ENDS else 'none'}
-        job = Cluster(start, self.nnodes, argv, env, each=self.options)
-        ready.expect('ready', self.world)
+               'FAULTY': str(self.rank) if self.way in ENDS else 'none', 'TAKER': str(self.rank),
+               **(WEDGED if self.wedged else {})}
+        job = Cluster(start, self.nnodes, self.argv(), env, each=self.options, begin=False)
+        for node in range(self.nnodes):
+            job.begin(node, **how)
+        if self.way != 'unstartable':
+            self.go_wrong(job, ready.expect('ready', self.world), go)
+        job.end()
+
+    def go_wrong(self, job, pids, go):
         if self.way == 'lost':
             os.kill(supervisor_of(job.jobs[self.node].pid), signal.SIGKILL)
-        elif self.way in ENDS:
+        elif self.way == 'frozen':
+            supervisor = supervisor_of(job.jobs[self.node].pid)
+            os.kill(supervisor, signal.SIGSTOP)
+            for node in set(job.jobs) - {self.node}:
+                job.jobs.pop(node).end()
+            os.kill(supervisor, signal.SIGCONT)
+        elif self.way == 'hang':
+            os.kill(pids[self.rank], signal.SIGSTOP)
+        elif self.way in ENDS or self.way == 'oom':
             go.go()
-            os.write(go.fd, b'\n')
-        job.end()
-        return kind
+            if self.way in ENDS:
+                os.write(go.fd, b'\n')
 
-    def what_is_wrong(self, kind):
+    def what_is_wrong(self):
         """None, or how the bundle fails to tell the truth."""
         [failure] = [path for path in self.box(0).iterdir()]
         index = json.loads((failure / 'index.json').read_text())
         for node in range(self.nnodes):
             part = self.box(node) / failure.name / f'node-{node}'
-            if self.way == 'lost' and node == self.node:
+            if self.way in OF_A_NODE and node == self.node:
                 continue
             if json.loads((part / 'bundle.json').read_text())['node'] != node:
                 return f'the part of node {node} is of another'
             size = sum(path.stat().st_size for path in part.rglob('*') if path.is_file())
             if size > PART_MAX:
                 return f'the part of node {node} has {size} bytes'
+        kind = ENDS[self.way][1] if self.way in ENDS else WAYS[self.way]
         if index['kind'] != kind:
             return f'the kind is {index["kind"]}'
-        if self.way == 'lost':
+        return self.who_is_wrong(index)
+
+    def who_is_wrong(self, index):
+        first = index['first']
+        if self.way in OF_A_NODE:
             lost = [node['node'] for node in index['nodes'] if node['lost']]
             return None if lost == [self.node] else f'nodes {lost} are lost'
         if self.way == 'timeout':
-            return None if index['first'] is None else 'a worker is blamed'
-        first = index['first']
+            return None if first is None else 'a worker is blamed'
+        if self.way == 'hang':
+            return None if f'rank {self.rank} is stopped' in index['why'] else f'the story is "{index["why"]}"'
+        if self.way == 'unstartable':  # all of them
+            return None if first and first['rank'] // self.nproc == first['node'] else f'{first} is blamed'
         told = (first['rank'], first['node']) if first else None
         return None if told == (self.rank, self.node) else f'{told} is blamed'
 
 
+@pytest.fixture
+def memory(request):
+    """A cgroup with little memory; None where none can be made."""
+    try:
+        return request.getfixturevalue('small')
+    except pytest.skip.Exception:
+        return None
+
+
 @pytest.mark.long
-def test_each_fault_leaves_its_truth(start, place, measured):
+def test_each_fault_leaves_its_truth(start, place, memory, measured):
     draw = random.Random(SEED)
     ready, go = place.fifo('ready'), place.fifo('go')
-    wrong = []
+    wrong, ways = [], collections.Counter()
     for number in range(FAULTS):
-        one = Round(place, number, draw)
-        kind = one.run(start, ready, go)
+        one = Round(place, number, draw, memory)
+        one.run(start, ready, go)
         try:
-            why = one.what_is_wrong(kind)
+            why = one.what_is_wrong()
         except (OSError, ValueError) as error:
             why = f'no bundle: {error!r}'
         if why:
             wrong.append(f'{number}: {one}: {why}')
+            print(wrong[-1], flush=True)
+        ways[one.way] += 1
         shutil.rmtree(one.path)
         start.jobs.clear()
     measured('faults whose bundle is right', f'{FAULTS - len(wrong)} of {FAULTS} (seed {SEED})')
+    measured('faults', ', '.join(f'{way} {count}' for way, count in sorted(ways.items())))
     assert len(wrong) <= FAULTS * (1 - ENOUGH), '\n'.join(wrong)
