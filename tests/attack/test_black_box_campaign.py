@@ -93,7 +93,7 @@ class Round:
                 'frozen': ['--node-timeout=3']}
         command = ['sh', '-c', script(ENDS.get(self.way, ('exec sleep 600',))[0], OTHERS[self.others])]
         if self.way == 'unstartable':
-            (self.path / 'train').write_text('#!/nowhere/python\n')
+            (self.path / 'train').write_text('\x7fELF of no machine')
             (self.path / 'train').chmod(0o755)
             command = [str(self.path / 'train')]
         elif self.way == 'oom':
