@@ -390,7 +390,9 @@ static void advise_of_kind(struct advice *a, const char *kind, const struct bund
 			"what the node saw; fewer loader processes or smaller batches need less.",
 			f->rank);
 	else if (is(kind, "not_startable"))
-		advise(a, "Rank %u could not be started: look at the program's path and rights.",
+		advise(a,
+			"Rank %u could not be started: its node's launcher has said why (the program's "
+			"format, its rights, its interpreter).",
 			f->rank);
 	else if (is(kind, "hang") || is(kind, "look"))
 		advise(a,

@@ -251,8 +251,9 @@ void box_summary(const struct bundle *b, struct text *out)
 
 	for (size_t i = 0; i < b->worker_count; i++)
 		fates[b->workers[i].fate]++;
-	text_printf(out, "%zu workers: %zu failed by themselves, %zu were ended by launchd",
-		b->worker_count, fates[FATE_FIRST] + fates[FATE_FAILED], fates[FATE_ENDED]);
+	text_printf(out, "%zu worker%s: %zu failed, %zu ended by launchd", b->worker_count,
+		b->worker_count == 1 ? "" : "s", fates[FATE_FIRST] + fates[FATE_FAILED],
+		fates[FATE_ENDED]);
 	for (size_t i = 0; i < b->finding_count; i++) {
 		const struct bundle_finding *f = &b->findings[i];
 
@@ -291,6 +292,23 @@ static void set_ranks(const struct result *result, struct arena *arena, struct b
 	}
 }
 
+/* The job ended before this node had started any: it has looked at nothing. */
+static bool has_started_none(const struct result *result, unsigned node)
+{
+	bool named = false;
+
+	for (size_t i = 0; i < result->count; i++) {
+		const struct outcome *o = &result->outcomes[i];
+
+		if (o->node != node)
+			continue;
+		if (fate_of(o, NULL) != FATE_UNSTARTED)
+			return false;
+		named = true;
+	}
+	return named;
+}
+
 static void set_nodes(const struct black_box *b, const struct result *result, struct arena *arena,
 	struct bundle_index *ret)
 {
@@ -311,6 +329,8 @@ static void set_nodes(const struct black_box *b, const struct result *result, st
 		if (told && (*told->path || *told->text)) {
 			list[i].path = told->path;
 			list[i].text = told->text;
+		} else if (!list[i].lost && has_started_none(result, i)) {
+			list[i].text = "its workers were not started";
 		}
 	}
 }
