@@ -31,11 +31,14 @@ class Launcher:
         return [word.replace("COUNT", str(count)) for word in self.before] + list(map(str, program))
 
 
+def own(build, *options):
+    return Launcher("launchd", build / "launchd", "--quiet", *options, "--nproc_per_node", "COUNT", "--no_python",
+                    "--use_env")
+
+
 def launchers(build, torchrun):
     """The bare loop, launchd, and those of its peers that are here, by name."""
-    found = [Launcher("bare", build / "tests" / "bench" / "bare", "COUNT"),
-             Launcher("launchd", build / "launchd", "--quiet", "--nproc_per_node",
-                      "COUNT", "--no_python", "--use_env")]
+    found = [Launcher("bare", build / "tests" / "bench" / "bare", "COUNT"), own(build)]
     if torchrun:
         found.append(Launcher("torchrun", torchrun, "--no-python", "--nproc-per-node", "COUNT"))
     if shutil.which("mpirun"):
