@@ -152,6 +152,7 @@ void index_json(const struct bundle_index *x, struct text *out)
 	json_string(&j, "kind", x->kind);
 	json_string(&j, "why", x->why);
 	json_bool(&j, "unsure", x->unsure);
+	json_number(&j, "futile_attempts", x->futile);
 	add_first(&j, &x->first);
 	json_object_begin(&j, "counts");
 	for (int f = 0; f < FATES; f++)

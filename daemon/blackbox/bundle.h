@@ -118,7 +118,8 @@ struct bundle_index {
 	unsigned attempt, nnodes, world_size;
 	int64_t wall_ms;
 	const char *cause, *kind, *why;
-	bool unsure; /* others failed so close to it that nobody can tell */
+	bool unsure;     /* others failed so close to it that nobody can tell */
+	unsigned futile; /* attempts in a row without a new step, for which the job has ended */
 	struct bundle_first first;
 	const struct bundle_rank *ranks; /* the most telling first */
 	size_t rank_count;

@@ -319,6 +319,7 @@ int index_parse(const struct cjson *c, const char *where, const char *text, size
 	x.kind = string_of(&r, root, "kind");
 	x.why = string_of(&r, root, "why");
 	x.unsure = flag_of(&r, root, "unsure");
+	x.futile = count_of(&r, root, "futile_attempts");
 	read_first(&r, root, &x.first);
 	counts = object_of(&r, root, "counts");
 	for (int f = 0; f < FATES; f++)

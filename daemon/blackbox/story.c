@@ -14,6 +14,7 @@ enum {
 	LINES = 8,         /* of what one wrote last */
 	SHOWN_BYTES = 400, /* of one text */
 	LATE_MS = 5000,    /* a failure that comes later is hardly a consequence */
+	MEANT_MS = 100,    /* CPU time is counted in steps of 10 ms: of less no share is known */
 	NS_PER_MS = 1000000,
 	MS_PER_S = 1000,
 };
@@ -70,7 +71,7 @@ static void add_head(const struct bundle_index *x, const struct bundle *b, struc
 
 	add_shown(out, x ? x->name : b->name);
 	text_add(out, "\n  job ");
-	add_shown(out, job ? job : "without an id");
+	add_shown(out, job && !is(job, "none") ? job : "without an id");
 	text_printf(out, ", attempt %u, ", attempt);
 	add_workers(out, x ? x->world_size : b->world_size);
 	text_printf(out, " on %u node%s", nnodes, nnodes == 1 ? "" : "s");
@@ -102,17 +103,22 @@ static void add_first_worker(const struct bundle_first *f, struct text *out)
 
 static void add_first(const struct bundle_index *x, const struct bundle *b, struct text *out)
 {
+	static const char prefix[] = "root cause: "; /* the title says that */
 	const struct bundle_first *f = x ? &x->first : &b->first;
 	const char *why = x ? x->why : b->why;
 
 	add_title(out, "What came first");
 	if (f->known)
 		add_first_worker(f, out);
-	if (why && (!f->known || x)) {
+	if (why && !f->known) {
 		text_add(out, "  ");
-		add_shown(out, why);
+		add_shown(out,
+			strncmp(why, prefix, strlen(prefix)) == 0 ? why + strlen(prefix) : why);
 		text_add(out, "\n");
 	}
+	if (x && x->futile)
+		text_printf(out, "  %u attempt%s in a row ended without a new step.\n", x->futile,
+			x->futile == 1 ? "" : "s");
 	if (x && x->unsure)
 		text_add(out,
 			"  Others failed so close to it that nobody can tell who was first.\n");
@@ -155,7 +161,10 @@ static void add_followers(const struct bundle_index *x, struct text *out)
 	if (x->counts[FATE_ENDED]) {
 		text_add(out, "  ");
 		add_workers(out, x->counts[FATE_ENDED]);
-		text_add(out, ": launchd ended them because of the failure\n");
+		text_add(out,
+			x->counts[FATE_ENDED] == 1 ?
+				": launchd ended it because of the failure\n" :
+				": launchd ended them because of the failure\n");
 	}
 	if (x->counts[FATE_WELL]) {
 		text_add(out, "  ");
@@ -189,10 +198,10 @@ static bool add_look(const struct bundle_look *l, struct text *out)
 	}
 	text_printf(out, ", %" PRIu64 ".%01u s of CPU", l->cpu_ms / MS_PER_S,
 		(unsigned)(l->cpu_ms % MS_PER_S / 100));
-	if (l->later_ms)
-		text_printf(
-			out, " (%" PRIu64 " %% of one since)", l->later_cpu_ms * 100 / l->later_ms);
-	text_printf(out, ", %" PRIu64 " threads", l->threads);
+	if (l->later_ms >= MEANT_MS)
+		text_printf(out, " (%" PRIu64 " %% of a CPU since then)",
+			l->later_cpu_ms * 100 / l->later_ms);
+	text_printf(out, ", %" PRIu64 " thread%s", l->threads, l->threads == 1 ? "" : "s");
 	return true;
 }
 
@@ -219,10 +228,21 @@ static void add_lines(const char *lines, struct text *out)
 	}
 }
 
+/* In which order workers are told of. */
+enum telling { TELLS_FIRST, TELLS_FAILURE, TELLS_ERROR, TELLS_NOTHING, TELLINGS };
+
+static enum telling telling_of(const struct bundle_worker *w)
+{
+	return w->fate == FATE_FIRST   ? TELLS_FIRST :
+		w->fate == FATE_FAILED ? TELLS_FAILURE :
+		w->error               ? TELLS_ERROR :
+					 TELLS_NOTHING;
+}
+
 /* Whether a worker has more to tell than that it was ended. */
 static bool is_telling(const struct bundle_worker *w)
 {
-	return w->fate == FATE_FIRST || w->fate == FATE_FAILED || w->error;
+	return telling_of(w) != TELLS_NOTHING;
 }
 
 static void add_worker(const struct bundle_worker *w, struct text *out)
@@ -230,6 +250,8 @@ static void add_worker(const struct bundle_worker *w, struct text *out)
 	text_printf(out, "    rank %u: ", w->rank);
 	if (w->end)
 		add_shown(out, w->end);
+	else if (w->fate == FATE_UNSTARTED)
+		text_add(out, "not started");
 	if (w->fate == FATE_ENDED)
 		text_add(out, " (launchd ended it)");
 	if (w->look.known) {
@@ -251,14 +273,14 @@ static void add_worker(const struct bundle_worker *w, struct text *out)
 	}
 }
 
-/* Those that tell most first. */
+/* The culprit before its victims, whose words are louder mostly. */
 static void add_node_workers(const struct bundle *b, struct text *out)
 {
 	size_t named = 0;
 
-	for (int telling = 1; telling >= 0; telling--)
+	for (int telling = 0; telling < TELLINGS; telling++)
 		for (size_t i = 0; i < b->worker_count; i++) {
-			if (is_telling(&b->workers[i]) != telling)
+			if ((int)telling_of(&b->workers[i]) != telling)
 				continue;
 			if (named++ < NAMED)
 				add_worker(&b->workers[i], out);
@@ -369,21 +391,63 @@ __attribute__((format(printf, 2, 3))) static void advise(struct advice *a, const
 	text_add(a->out, "\n");
 }
 
-static void advise_of_kind(struct advice *a, const char *kind, const struct bundle_first *f)
+static void advise_of_signal(struct advice *a, const struct bundle_first *f)
 {
-	if (is(kind, "exception"))
-		advise(a, "Read the exception of rank %u above, and the traceback in its log.",
-			f->rank);
-	else if (is(kind, "exit"))
+	const char *how = f->text ? f->text : "";
+
+	if (strstr(how, "SIGKILL"))
 		advise(a,
-			"Rank %u gave an exit code and no exception: read the end of its log; "
-			"torch's @record makes it leave a traceback.",
-			f->rank);
-	else if (is(kind, "signal"))
+			"Rank %u was killed by SIGKILL, which launchd did not send and which leaves no "
+			"core dump: an OOM killer that launchd can't see (dmesg, the container's "
+			"limit), a batch system, or somebody on node %u.",
+			f->rank, f->node);
+	else if (strstr(how, "SIGTERM") || strstr(how, "SIGINT") || strstr(how, "SIGHUP"))
+		advise(a,
+			"Rank %u got a signal that launchd did not send: find out who sends signals on "
+			"node %u.",
+			f->rank, f->node);
+	else
 		advise(a,
 			"Rank %u was killed by a signal that launchd did not send: look for a core "
-			"dump (coredumpctl, ulimit -c), and who else may send signals on that node.",
-			f->rank);
+			"dump (coredumpctl, ulimit -c) on node %u.",
+			f->rank, f->node);
+}
+
+/* What a hang is known by. */
+static void advise_of_stacks(struct advice *a, const struct bundle *nodes, size_t count)
+{
+	advise(a,
+		"Compare the stacks of the ranks that are named with those of the others: the odd "
+		"one out is where to begin.");
+	for (size_t n = 0; n < count; n++)
+		for (size_t i = 0; i < nodes[n].finding_count; i++) {
+			const struct bundle_finding *f = &nodes[n].findings[i];
+
+			if (is(f->health, "good") &&
+				(is(f->source, "python") || is(f->source, "stack_signal")))
+				return;
+		}
+	advise(a,
+		"There are no stacks of Python here: install py-spy, or give --stack-signal, and "
+		"--blackbox-hold 10, for the next time.");
+}
+
+static void advise_of_kind(struct advice *a, const char *kind, const struct bundle_first *f,
+	const struct bundle *nodes, size_t count)
+{
+	if (is(kind, "exception"))
+		advise(a,
+			"Read the exception of rank %u above; its last lines are in "
+			"node-%u/rank-%u.*.txt.",
+			f->rank, f->node, f->rank);
+	else if (is(kind, "exit"))
+		advise(a,
+			"Rank %u gave an exit code and no exception: read its last lines, in "
+			"node-%u/rank-%u.*.txt if there are any; torch's @record makes it leave a "
+			"traceback.",
+			f->rank, f->node, f->rank);
+	else if (is(kind, "signal"))
+		advise_of_signal(a, f);
 	else if (is(kind, "oom"))
 		advise(a,
 			"The kernel's OOM killer ended rank %u: compare its memory with the limit in "
@@ -395,9 +459,7 @@ static void advise_of_kind(struct advice *a, const char *kind, const struct bund
 			"format, its rights, its interpreter).",
 			f->rank);
 	else if (is(kind, "hang") || is(kind, "look"))
-		advise(a,
-			"Compare the stacks of the ranks that are named with those of the others: the "
-			"odd one out is where to begin.");
+		advise_of_stacks(a, nodes, count);
 	else if (is(kind, "timeout"))
 		advise(a,
 			"The time limit was over: see whether the workers above were at work (CPU) or "
@@ -455,7 +517,7 @@ static void add_advice(
 	struct advice a = { .out = out };
 
 	add_title(out, "What to look at next");
-	advise_of_kind(&a, x ? x->kind : nodes->kind, x ? &x->first : &nodes->first);
+	advise_of_kind(&a, x ? x->kind : nodes->kind, x ? &x->first : &nodes->first, nodes, count);
 	for (size_t i = 0; i < count; i++)
 		advise_of_findings(&a, &nodes[i]);
 	for (size_t i = 0; i < count; i++)

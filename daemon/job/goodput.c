@@ -58,13 +58,15 @@ static uint64_t pass(struct goodput *g, uint64_t ns)
 }
 
 /* What is lost of the time in which all ranks ran, from `from` to `to`. */
-static uint64_t lost_work_ns(
-	const struct goodput_attempt *a, const struct cause *c, uint64_t from, uint64_t to)
+static uint64_t lost_work_ns(const struct goodput_attempt *a, bool knows_steps,
+	const struct cause *c, uint64_t from, uint64_t to)
 {
 	uint64_t lost = c->kind == CAUSE_HANG ? c->quiet_ns : 0;
 
 	if (!is_failure(c->kind))
 		return 0;
+	if (!a->has_step && knows_steps)
+		return to - from;
 	if (a->has_step && to > a->step_ns && to - a->step_ns > lost)
 		lost = to - a->step_ns;
 	return lost < to - from ? lost : to - from;
@@ -85,7 +87,7 @@ static void add_running(struct goodput *g, const struct goodput_attempt *a, cons
 	uint64_t until_ns)
 {
 	uint64_t from = g->at_ns, ran = pass(g, until_ns);
-	uint64_t lost = lost_work_ns(a, c, from, from + ran);
+	uint64_t lost = lost_work_ns(a, g->knows_steps, c, from, from + ran);
 
 	g->running_ns += ran - lost;
 	g->lost[c->kind].ns += lost;

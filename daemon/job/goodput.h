@@ -29,7 +29,9 @@ struct goodput {
 		uint64_t ns;
 		uint64_t work_ns; /* of it: when all ranks ran, for nothing */
 	} lost[CAUSE_KINDS];
-	bool knows_steps; /* else what was done since the last checkpoint isn't known */
+	/* There was a step in an attempt: one without any is all for nothing. Else what was done
+	 * since the last checkpoint isn't known. */
+	bool knows_steps;
 
 	/* private */
 	uint64_t at_ns; /* up to where all is counted; 0: nothing is */

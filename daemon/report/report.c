@@ -207,14 +207,23 @@ static void add_cause(const struct report_input *in, struct text *out)
 		add_bad(in, out);
 		return;
 	}
-	cause_add(c, cause_node_of(in) == in->plan->node_rank ? in->plan->max_runtime_ms : 0, out);
-	if (c->kind != CAUSE_HANG) /* of all nodes */
+	if (c->kind == CAUSE_HANG) { /* of all nodes */
+		cause_brief_add(c, 0, out);
+	} else {
+		cause_add(c,
+			cause_node_of(in) == in->plan->node_rank ? in->plan->max_runtime_ms : 0,
+			out);
 		cause_host_add(in, out);
+	}
 	if (c->kind == CAUSE_SIGNAL || c->kind == CAUSE_RESTART || c->kind == CAUSE_PREEMPTED)
 		add_sender(c, out);
 	if (r->started_ns && c->at_ns) {
 		text_add(out, " after ");
 		span_add(out, r->started_ns, c->at_ns);
+	}
+	if (c->kind == CAUSE_HANG && *c->detail) {
+		text_add(out, ": ");
+		text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
 	}
 	text_add(out, "\n");
 	add_moment(in, out);
@@ -326,16 +335,14 @@ static void add_remains(const struct report_input *in, bool worst_only, struct t
 			r->survivor_count - SURVIVORS_MAX);
 }
 
-/* Where what was kept of the failure is, and how to read it. */
+/* Where what was kept of the failure is, and how to read it: one path, to be copied whole. */
 static void add_bundle(const struct report_input *in, const char *level, struct text *out)
 {
 	if (!in->bundle)
 		return;
-	text_printf(out, "launchd: %s: evidence: ", level);
+	text_printf(out, "launchd: %s: evidence: launchd --explain ", level);
 	text_add_shell(out, in->bundle);
-	text_add(out, " (launchd --explain ");
-	text_add_shell(out, in->bundle);
-	text_add(out, ")\n");
+	text_add(out, "\n");
 }
 
 void report_text(const struct report_input *in, struct text *out)
@@ -396,6 +403,9 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 		cause_host_add(in, out);
 		add_sender(&r->cause, out);
 		text_add(out, "; ");
+	} else if (r->cause.kind == CAUSE_HANG) { /* who, and why, was said when it was found */
+		cause_brief_add(&r->cause, 0, out);
+		text_add(out, "; ");
 	}
 	if (in->restart_asked)
 		text_add(out, "the next attempt");
@@ -416,6 +426,5 @@ void report_restart_text(const struct report_input *in, uint64_t delay_ms, struc
 	if (failed)
 		add_together(r, out);
 	add_same_place(in, "warning", out);
-	if (failed)
-		add_bundle(in, "warning", out);
+	add_bundle(in, "warning", out);
 }

@@ -342,6 +342,20 @@ static void finish(struct black_box *b)
 		b->on_kept(b->owner);
 }
 
+/* Of a job that goes on no report says where it is; each node has one, and one line is enough. */
+static void say_look(const struct black_box *b, const char *path)
+{
+	struct text line = { 0 };
+	const char *slash = strrchr(path, '/');
+	char failure[sizeof b->failure_path];
+
+	(void)snprintf(failure, sizeof failure, "%.*s", slash ? (int)(slash - path) : 0, path);
+	text_add(&line, "evidence: launchd --explain ");
+	text_add_shell(&line, failure);
+	bus_note(b->bus, b->plan->node_rank == 0 ? NOTE_INFO : NOTE_VERBOSE, text_string(&line));
+	text_done(&line);
+}
+
 static void on_written(struct helper *h, bool succeeded)
 {
 	struct black_box *b = h->owner;
@@ -368,6 +382,8 @@ static void on_written(struct helper *h, bool succeeded)
 		b->kept = true;
 		(void)snprintf(b->path, sizeof b->path, "%s", path);
 		tell(b, path, succeeded ? summary : text_string(&t));
+	} else if (*path) {
+		say_look(b, path);
 	}
 	text_done(&t);
 	finish(b);

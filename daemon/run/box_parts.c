@@ -82,6 +82,8 @@ static const char *end_text(const struct outcome *o, struct arena *arena)
 	const char *ret;
 
 	outcome_add(&t, o);
+	if (ending_is_unstarted(&o->end) && o->end.value)
+		text_printf(&t, ": %s", strerror(o->end.value));
 	ret = arena_strdup(arena, text_string(&t));
 	text_done(&t);
 	return ret;
@@ -355,7 +357,8 @@ void box_index(const struct black_box *b, const struct job_end *end, struct aren
 		.cause = json_cause_word(c->kind),
 		.kind = kind_of(c, end->evidence),
 		.why = end->verdict.text,
-		.unsure = result->unsure };
+		.unsure = result->unsure,
+		.futile = c->futile };
 	set_first(c, host, end->evidence, arena, &ret->first);
 	set_ranks(result, arena, ret);
 	set_nodes(b, result, arena, ret);

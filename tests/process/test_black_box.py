@@ -69,7 +69,7 @@ def test_a_worker_that_fails(fail, launch, place, end, code, kind, text):
     assert [worker['fate'] for worker in part['workers']] == ['ended', 'first', 'ended']
     looks = [worker['look'] for worker in part['workers']]
     assert looks[1] is None and {looks[0]['state'], looks[2]['state']} <= {'R', 'S'}
-    assert errors(result)[-1] == f'launchd: error: evidence: {failure} (launchd --explain {failure})'
+    assert errors(result)[-1] == f'launchd: error: evidence: launchd --explain {failure}'
     assert json.loads((place.path / 'report.json').read_text())['job']['blackbox'] == str(failure)
     events = [json.loads(line) for line in (place.path / 'events.jsonl').read_text().splitlines()]
     [told] = [event for event in events if event['event'] == 'blackbox']
@@ -109,11 +109,16 @@ def test_a_time_limit(launch, place):
 
 
 def test_one_that_cannot_be_started(launch, place):
-    script = place.write('train', '#!/nowhere/python\n', 0o755)
-    result = launch([f'--blackbox={place.path}/box', '--no_python', '--use_env', script], {})
-    assert result.rc != 0
-    for failure in kept(place.path / 'box'):
-        assert index_of(failure)['kind'] == 'not_startable'
+    """Whose file looks as if it could be: else nothing is started, and nothing is kept."""
+    script = place.write('train', 'no program', 0o755)
+    result = launch([f'--blackbox={place.path}/box', '--nproc_per_node=2', '--no_python', '--use_env', script], {})
+    assert result.rc == 126
+    [failure] = kept(place.path / 'box')
+    index = index_of(failure)
+    assert (index['kind'], index['first']['rank']) == ('not_startable', 0)
+    assert index['first']['text'] == 'could not be started: Exec format error'
+    told = story(launch, failure)
+    assert '    rank 1: not started\n' in told and 'Rank 0 could not be started' in told
 
 
 def test_what_goes_well_leaves_nothing(fail, place):
@@ -253,7 +258,7 @@ def test_each_attempt_has_its_own(fail, launch, place):
     failures = kept(place.path / 'more')
     assert [index_of(failure)['attempt'] for failure in failures] == [0, 1, 2]
     for failure in failures:
-        assert f'evidence: {failure} ' in result.err
+        assert f'evidence: launchd --explain {failure}\n' in result.err
 
 
 @pytest.mark.parametrize('shared', [True, False], ids=['one directory', 'a directory each'])

@@ -2,6 +2,7 @@
 programs that wait for each other over TCP, as gloo's do; real jobs are in tests/witness."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -148,7 +149,7 @@ def test_stop(job):
     one.trouble(2, 'sleep')
     [result] = one.cluster.end()
     assert result.rc == 121
-    assert 'root cause: the job hung: rank 2 is outside what all others wait in' in errors(result)[0]
+    assert re.search(r'root cause: the job hung after [\d.]+ s: rank 2 is outside what all others wait in', errors(result)[0])
     events = one.events()
     states = [event['state'] for event in of(events, 'hang')]
     assert states[0] == 'suspect' and states[-1] == 'certain' and states.count('certain') == 1
@@ -159,7 +160,7 @@ def test_stop(job):
 
 
 def test_restart_counts_as_a_failure(job, place):
-    one = job('--on-hang=restart', '--on-hang-after=10', '--max-restarts=1')
+    one = job('--on-hang=restart', '--on-hang-after=10', '--max-restarts=1', f'--blackbox={place.path}/box')
     one.trouble(2, 'sleep')
     before = one.pid(2)
     one.await_hang('certain')
@@ -168,7 +169,10 @@ def test_restart_counts_as_a_failure(job, place):
     until(lambda: one.pid(2) != before, 'the next attempt')
     [result] = one.end()
     assert result.rc == 0
-    assert 'the job hangs: rank 2 ' in result.err and 'restart 1 of at most 1' in result.err
+    assert 'the job hangs: rank 2 ' in result.err
+    [kept] = (place.path / 'box').iterdir()
+    assert ('launchd: warning: the job hung; restart 1 of at most 1 starts now\n'
+            f'launchd: warning: evidence: launchd --explain {kept}\n') in result.err
 
 
 def test_dump_keeps_what_can_be_known_and_the_job_goes_on(job, place):
@@ -179,7 +183,9 @@ def test_dump_keeps_what_can_be_known_and_the_job_goes_on(job, place):
     assert kept['error'] is None and kept['path'].startswith(f'{place.path}/box/')
     one.calm(2)
     one.await_hang('cleared')
-    assert one.end()[0].rc == 0
+    result = one.end()[0]
+    assert result.rc == 0
+    assert f'launchd: note: evidence: launchd --explain {os.path.dirname(kept["path"])}\n' in result.err
 
 
 def test_dump_needs_a_place(refused):

@@ -81,6 +81,7 @@ static const struct bundle_index index_whole = {
 	.kind = "exception",
 	.why = "root cause: rank 8",
 	.unsure = true,
+	.futile = 3,
 	.first = { true, 8, 1, "gpu07", "exit code 1", "ValueError", "python t.py" },
 	.ranks = ranks,
 	.rank_count = 1,

@@ -63,6 +63,7 @@ static const struct bundle_index whole = {
 	.kind = "exception",
 	.why = "root cause: rank 1",
 	.unsure = true,
+	.futile = 2,
 	.first = { true, 1, 0, "gpu07", "exit code 1", "ValueError: the teapot is empty",
 		"python t.py" },
 	.ranks = ranks,
@@ -105,11 +106,65 @@ static void test_node(void **state)
 			"| 9\n", "| \\x1b[31mred", "its log: /logs/1",
 			"rank 0: killed by SIGTERM (launchd ended it); before that in the kernel, "
 			"where no signal ends it in read at rpc_wait_bit_killable, 61.2 s of CPU (50 "
-			"% of one since), 9 threads",
+			"% of a CPU since then), 9 threads",
 			"nvml, GPU 3: Xid 79", "nvml: no answer within 5 s",
 			"threads, rank 0: 9 threads", "What to look at next",
 			"1. Read the exception of rank 1", "2. On node 0 nvml says: GPU 3: Xid 79",
 			"3. Rank 0 was stuck in the kernel (state D)", NULL });
+}
+
+/* The loudest are victims, and the first line says already what the verdict does. */
+static void test_culprit_first(void **state)
+{
+	const struct bundle_worker loud[] = { { .rank = 0,
+						      .fate = FATE_ENDED,
+						      .end = "killed by SIGTERM",
+						      .error = "RuntimeError: closed by peer",
+						      .look = { .known = true,
+							      .state = 'R',
+							      .later_ms = 14,
+							      .later_cpu_ms = 10 } },
+		{ .rank = 1, .fate = FATE_FAILED, .end = "exit code 1" },
+		{ .rank = 2, .fate = FATE_FIRST, .end = "killed by SIGSEGV" } };
+	struct bundle b = part;
+	struct bundle_index x = whole;
+	struct text t = { 0 };
+
+	(void)state;
+	b.workers = loud;
+	b.worker_count = 3;
+	b.job = x.job = "none";
+	x.why = "root cause: rank 2 on gpu07: killed by SIGSEGV";
+	assert_tells(&x, &b, 1,
+		(const char *const[]){ "job without an id", "rank 2: killed by SIGSEGV",
+			"rank 1: exit code 1", "rank 0: killed by SIGTERM", "closed by peer",
+			NULL });
+	x.first.known = false;
+	assert_tells(&x, &b, 1,
+		(const char *const[]){
+			"What came first\n  rank 2 on gpu07: killed by SIGSEGV\n", NULL });
+	x.first.known = true;
+	story_add(&x, &b, 1, &t);
+	assert_null(strstr(text_string(&t), "root cause"));
+	assert_null(strstr(text_string(&t), "% of"));
+	text_done(&t);
+}
+
+/* Who has them is not told how to get them. */
+static void test_stacks(void **state)
+{
+	const struct bundle_finding stack = { "python", "rank 1", "good", "step at t.py:1" };
+	struct bundle b = { .name = "x", .kind = "hang" };
+	struct text t = { 0 };
+
+	(void)state;
+	assert_tells(NULL, &b, 1,
+		(const char *const[]){ "1. Compare", "2. There are no stacks of Python", NULL });
+	b.findings = &stack;
+	b.finding_count = 1;
+	story_add(NULL, &b, 1, &t);
+	assert_null(strstr(text_string(&t), "2. "));
+	text_done(&t);
 }
 
 static void test_job(void **state)
@@ -117,13 +172,14 @@ static void test_job(void **state)
 	(void)state;
 	assert_tells(&whole, &part, 1,
 		(const char *const[]){ "What came first", "rank 1 on node 0", "python t.py",
+			"2 attempts in a row ended without a new step",
 			"nobody can tell who was first", "Who followed, and why",
 			"rank 2 (node 1): exit code 1, 0.310 s later: it says that another worker had "
 			"gone",
 			"rank 3 (node 1): killed by SIGSEGV, 9.000 s later: that late it may have a "
 			"cause of its own",
 			"3 workers more failed by themselves",
-			"1 worker: launchd ended them because of the failure", "What each node saw",
+			"1 worker: launchd ended it because of the failure", "What each node saw",
 			"node 0 (gpu07)", "node 1 (gpu08): 2 workers: 2 failed",
 			"on that node: /box/n1", "What to look at next", NULL });
 }
@@ -140,23 +196,29 @@ static void test_bare(void **state)
 }
 
 static const struct kind_row {
-	const char *says, *kind, *advice;
+	const char *says, *kind, *advice, *end;
 } kinds[] = {
-	{ "an exit code", "exit", "gave an exit code and no exception" },
-	{ "a signal", "signal", "look for a core dump" },
-	{ "the OOM killer", "oom", "compare its memory with the limit" },
-	{ "no start", "not_startable", "could not be started" },
-	{ "a hang", "hang", "Compare the stacks" },
-	{ "a look", "look", "Compare the stacks" },
-	{ "a time limit", "timeout", "The time limit was over" },
-	{ "a lost node", "node_lost", "kernel log of the node that was lost" },
-	{ "a kind of a newer launchd's", "odd", "The workers' logs" },
+	{ "an exit code", "exit", "gave an exit code and no exception", NULL },
+	{ "a signal", "signal", "look for a core dump", "killed by SIGSEGV" },
+	{ "a signal that leaves no core dump", "signal", "an OOM killer that launchd can't see",
+		"killed by SIGKILL" },
+	{ "a signal that somebody sends", "signal", "who sends signals on node 0",
+		"killed by SIGTERM" },
+	{ "the OOM killer", "oom", "compare its memory with the limit", NULL },
+	{ "no start", "not_startable", "could not be started", NULL },
+	{ "a hang", "hang", "Compare the stacks", NULL },
+	{ "a look", "look", "Compare the stacks", NULL },
+	{ "a time limit", "timeout", "The time limit was over", NULL },
+	{ "a lost node", "node_lost", "kernel log of the node that was lost", NULL },
+	{ "a kind of a newer launchd's", "odd", "The workers' logs", NULL },
 };
 
 static void test_kind(void **state)
 {
 	const struct kind_row *row = *state;
-	const struct bundle b = { .name = "x", .kind = row->kind };
+	const struct bundle b = { .name = "x",
+		.kind = row->kind,
+		.first = { .known = row->end != NULL, .text = row->end } };
 
 	assert_tells(
 		NULL, &b, 1, (const char *const[]){ "What to look at next", row->advice, NULL });
@@ -191,6 +253,8 @@ int main(void)
 
 	suite_add(&s, "a node's part", test_node, NULL, NULL);
 	suite_add(&s, "the whole job", test_job, NULL, NULL);
+	suite_add(&s, "the culprit first", test_culprit_first, NULL, NULL);
+	suite_add(&s, "stacks", test_stacks, NULL, NULL);
 	suite_add(&s, "next to nothing", test_bare, NULL, NULL);
 	SUITE_ROWS(&s, test_kind, kinds);
 	suite_add(&s, "many workers", test_many, NULL, NULL);

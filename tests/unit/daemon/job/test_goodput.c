@@ -55,6 +55,17 @@ static const struct goodput_row {
 		.lost = 15, .work = 15, .per_mille = 830,
 		.text = "goodput 83.0 % of 100.0 s: all ranks ran for 83.0 s, start-up took 2.00 s; "
 			"lost: 15.0 s to 1 failure" },
+	{ "... and an attempt that comes to none",
+		{ { 10, { { 10, 60 }, { 10, 60 }, { 10, 60 } }, 60, FAILED, .has_step = true,
+			  .step = 60 },
+			{ 60, { { 62, 80 }, { 62, 80 }, { 62, 80 } }, 80, FAILED } },
+		0, .total = 70, .running = 50, .kind = CAUSE_FAILURE, .times = 2, .lost = 20,
+		.work = 18, .per_mille = 714,
+		.text = "goodput 71.4 % of 70.0 s: all ranks ran for 50.0 s, start-up took 0.00 s; "
+			"lost: 20.0 s to 2 failures" },
+	{ "without steps nobody knows",
+		{ { 10, { { 10, 60 }, { 10, 60 }, { 10, 60 } }, 60, FAILED } }, 0, .total = 50,
+		.running = 50, .kind = CAUSE_FAILURE, .times = 1, .per_mille = 1000, .text = NULL },
 	{ "a step before all ranks ran costs no more than what was run",
 		{ { 10, { { 10, 60 }, { 30, 60 }, { 10, 60 } }, 60, FAILED, .has_step = true,
 			.step = 15 } },

@@ -25,13 +25,14 @@ static const struct attempt_row {
 	const char *restart; /* the lines between the attempts */
 	const char *part;    /* stands in the report */
 	struct last_words words;
+	const char *bundle;
 } rows[] = {
 	{ "who failed, and what follows",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 13.5)) }, 1, { FAILURE, .started_ns = S(1) },
 	  { 0 }, 0, 3, NULL, 2000,
 	  "launchd: warning: root cause: rank 4 (local rank 0, pid 10) on host (node 0): "
 	  "exit code 1 after 12.5 s; restart 1 of at most 3 starts in 2.00 s\n",
-	  "launchd: error: restarts: 0 of at most 3\n", { 0 } },
+	  "launchd: error: restarts: 0 of at most 3\n", { 0 }, NULL },
 	{ "on another node, with its exception, and one that failed with it",
 	  { WORKER(0, BY_EXIT(1), .node = 0, RAN(1, 2.0003)),
 	    WORKER(1, BY_SIGNAL(SIGSEGV), .node = 1, RAN(1, 2)) }, 2,
@@ -43,22 +44,28 @@ static const struct attempt_row {
 	  "launchd: warning: log: /l/\\x1b\n"
 	  "launchd: warning: 1 other worker failed at the same time\n",
 	  "launchd: error: root cause: possibly rank 5 (local rank 1, pid 11) on gpu07 "
-	  "(node 1)", { "not shown\n", "/l/\x1b" } },
+	  "(node 1)", { "not shown\n", "/l/\x1b" }, NULL },
 	{ "several failed together",
 	  { WORKER(0, BY_EXIT(1), RAN(1, 2)), WORKER(1, BY_EXIT(1), RAN(1, 2)),
 	    WORKER(2, BY_EXIT(1), RAN(1, 2)) }, 3, { FAILURE }, { 0 }, 0, 1, "", 60000,
 	  "launchd: warning: root cause: rank 6 (local rank 2, pid 12) on host (node 0): "
 	  "exit code 1 after 1.00 s; restart 1 of at most 1 starts in 60.0 s\n"
 	  "launchd: warning: 2 other workers failed at the same time\n",
-	  "launchd: error: restarts: 0 of at most 1\n", { 0 } },
+	  "launchd: error: restarts: 0 of at most 1\n", { 0 }, NULL },
 	{ "no worker failed", { { 0 } }, 0, { .cause = { .kind = CAUSE_GUARD } }, { 0 }, 0, 1,
 	  NULL, 0, "launchd: warning: restart 1 of at most 1 starts now\n",
-	  "launchd: error: restarts: 0 of at most 1\n", { NULL, "/l" } },
+	  "launchd: error: restarts: 0 of at most 1\n", { NULL, "/l" }, NULL },
+	{ "a hang, of which something was kept",
+	  { { 0 } }, 0, { .cause = { .kind = CAUSE_HANG, .detail = "rank 1 sleeps" } }, { 0 }, 0, 1,
+	  NULL, 0,
+	  "launchd: warning: the job hung; restart 1 of at most 1 starts now\n"
+	  "launchd: warning: evidence: launchd --explain '/box/a b'\n",
+	  "launchd: error: evidence: launchd --explain '/box/a b'\n", { 0 }, "/box/a b" },
 	{ "why no other follows",
 	  { WORKER(0, BY_EXIT(2), RAN(1, 2)) }, 1, { FAILURE }, { 0 }, 1, 3,
 	  "exit code 2 is not in --restart-on", 0, NULL,
 	  "launchd: error: restarts: 1 of at most 3; no restart: exit code 2 is not in "
-	  "--restart-on\n", { 0 } },
+	  "--restart-on\n", { 0 }, NULL },
 };
 /* clang-format on */
 
@@ -76,6 +83,7 @@ static void test_attempt(void **state)
 	struct report_input in = { .result = &r,
 		.record = &row->record,
 		.words = row->words,
+		.bundle = row->bundle,
 		.attempt = row->attempt,
 		.max_restarts = row->max_restarts,
 		.why_not = row->why_not };

@@ -105,6 +105,11 @@ static const struct report_row {
 	  { .cause = { .kind = CAUSE_MAX_RUNTIME, .at_ns = S(7201) }, .started_ns = S(1) },
 	  "launchd: error: root cause: --max-runtime (120 min 00 s) expired on host (node 2) "
 	  "after 120 min 00 s\n" },
+	{ "a hang: how long the job had run is not how long nothing moved",
+	  { { 0 } }, 0, -1,
+	  { .cause = { .kind = CAUSE_HANG, .at_ns = S(17), .detail = "rank 1 sleeps for 13 s\x1b" },
+	    .started_ns = S(1) },
+	  "launchd: error: root cause: the job hung after 16.0 s: rank 1 sleeps for 13 s\\x1b\n" },
 	{ "nodes are bad",
 	  { { 0 } }, 0, -1,
 	  { .cause = { .kind = CAUSE_BAD_NODE, .node = 1, .host = "gpu06",
