@@ -198,7 +198,9 @@ def test_examples_are_understood(launch, place, page):
     place.write('train.py', '')
     place.write('job.conf', '[launchd]\nscript = train.py\n')
     place.write('job.ini', '[check]\nleast-node = 400\n')
+    place.write('bundle.json', '{"launchd_blackbox": 1}')
     stands_for = {'gpu': '2', '~/bin': place.path, 'scheduled_events.py': '/bin/true',
+                  '/logs/blackbox/failure-20261126T112233.123Z-attempt-0': 'bundle.json',
                   '/etc/launchd/train.conf': 'job.conf', '/etc/launchd/NAME.conf': 'job.conf',
                   '/var/lib/prometheus/node-exporter/train.%n.prom': 'train.%n.prom'}
     for example in examples_of(page):
