@@ -625,7 +625,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_PROGRESS] = { .flag = "progress", .kind = KIND_TEXT, .group = GROUP_FAILURE,
 		.metavar = "REGEX|FILE|notify|none", .by_default = "none",
 		.help = "What a step of the job is: a line of workers' output that matches this "
-			"extended regular expression, whose one group is the step's number; a "
+			"extended regular expression, whose one group is the step's number "
+			"(\\d is a digit); a "
 			"change of a file (file:PATH, or a path with / in front); or a datagram "
 			"STEP=N or WATCHDOG=1 of a worker's to LAUNCHD_PROGRESS_SOCKET." },
 	[SET_STACK_SIGNAL] = { .flag = "stack-signal", .kind = KIND_TEXT, .group = GROUP_FAILURE,

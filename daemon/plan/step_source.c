@@ -1,10 +1,12 @@
 /* step_source.c - see step_source.h */
 #include "daemon/plan/step_source.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "common/failure.h"
+#include "common/text.h"
 
 static const char file_prefix[] = "file:";
 
@@ -24,8 +26,45 @@ static bool has_back_reference(const char *expression)
 	return false;
 }
 
+/* A backslash and a letter, which POSIX takes for two characters in brackets. */
+static bool is_class(const char *at)
+{
+	return at[0] == '\\' && isalpha((unsigned char)at[1]);
+}
+
+/* Adds the expression as POSIX has it: who knows Python's writes \d, which is the letter d there.
+ * False: it has a class in brackets that can't be said so. */
+static bool add_posix(const char *expression, struct text *out)
+{
+	const char *bracket = NULL; /* what is in it begins here */
+
+	for (const char *p = expression; *p; p++) {
+		if (is_class(p) && (p[1] == 'd' || (p[1] == 'D' && !bracket))) {
+			text_add(out, bracket ? "0-9" : p[1] == 'd' ? "[0-9]" : "[^0-9]");
+			p++;
+		} else if (bracket && is_class(p)) {
+			return false;
+		} else if (bracket && strncmp(p, "[:", 2) == 0 && strstr(p, ":]")) {
+			size_t len = (size_t)(strstr(p, ":]") + 2 - p); /* [:alpha:] */
+
+			text_add_bytes(out, p, len);
+			p += len - 1;
+		} else {
+			if (!bracket && *p == '[')
+				bracket = p + (p[1] == '^' ? 2 : 1);
+			else if (*p == ']' && p != bracket)
+				bracket = NULL;
+			text_add_bytes(out, p, 1);
+			if (!bracket && *p == '\\' && p[1])
+				text_add_bytes(out, ++p, 1);
+		}
+	}
+	return true;
+}
+
 int progress_compile(const char *expression, const char *where, regex_t *ret, struct failure *why)
 {
+	struct text posix = { 0 };
 	char text[128];
 	size_t groups;
 	int rc;
@@ -34,7 +73,13 @@ int progress_compile(const char *expression, const char *where, regex_t *ret, st
 		return failure_usage(why,
 			"%s: \"%s\" has a back-reference, which can't be used here", where,
 			expression);
-	rc = regcomp(ret, expression, REG_EXTENDED);
+	if (!add_posix(expression, &posix)) {
+		text_done(&posix);
+		return failure_usage(why, "%s: \"%s\": in [ ] of all classes only \\d can be used",
+			where, expression);
+	}
+	rc = posix.failed ? REG_ESPACE : regcomp(ret, text_string(&posix), REG_EXTENDED);
+	text_done(&posix);
 	if (rc == REG_ESPACE)
 		return failure_oom(why);
 	if (rc != 0) {

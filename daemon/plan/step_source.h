@@ -32,7 +32,8 @@ struct progress_plan {
 int progress_parse(
 	const char *text, const char *where, struct progress_plan *ret, struct failure *why);
 
-/* For regfree(). -EINVAL, -ENOMEM. */
+/* An extended expression of POSIX's, in which \d and \D mean digits as in Python's. For regfree().
+ * -EINVAL, -ENOMEM. */
 int progress_compile(const char *expression, const char *where, regex_t *ret, struct failure *why);
 
 /* The number that the expression's group has in a line. False: it doesn't match, or that is none.

@@ -44,6 +44,8 @@ static const struct wrong_row {
 	{ "two groups", "(epoch) ([0-9]+)", "has 2 groups" },
 	{ "no expression", "step ([0-9]+", "is no extended regular expression" },
 	{ "a back-reference", "([0-9]+) \\1", "back-reference" },
+	{ "a class in brackets", "step ([\\w]+)", "only \\d can be used" },
+	{ "a lone backslash", "step ([0-9]+)\\", "is no extended regular expression" },
 	{ "a file without a path", "file:", "has no path" },
 	{ "a path without a slash", "last.txt", "file:PATH" },
 	{ "nothing", "", "has 0 groups" },
@@ -76,6 +78,13 @@ static const struct line_row {
 	{ "the first of two", "it ([0-9]+)", "it 5 it 6", 5 },
 	{ "a negative number", "step (-?[0-9]+)", "step -5", NO_STEP },
 	{ "too large", "step ([0-9]+)", "step 99999999999999999999", NO_STEP },
+	{ "Python's digits", "step (\\d+)", "step 12, d", 12 },
+	{ "in brackets", "step ([\\d]+)", "step 12d", 12 },
+	{ "beside a class", "step[[:space:]\\d]([0-9]+)", "step412", 12 },
+	{ "what is no digit", "\\D([0-9]+)", "4812 x7", 7 },
+	{ "a backslash before it", "step\\\\d ([0-9]+)", "step\\d 3", 3 },
+	{ "a bracket that begins with one", "step[]\\d]([0-9]+)", "step]3", 3 },
+	{ "a bracket that is none", "step\\[\\d] ([0-9]+)", "step[4] 3", 3 },
 	{ "bytes that are no text", "step ([0-9]+)", "\xff\xfe step 7 \x80", 7 },
 };
 
