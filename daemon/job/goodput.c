@@ -72,6 +72,23 @@ static uint64_t lost_work_ns(const struct goodput_attempt *a, bool knows_steps,
 	return lost < to - from ? lost : to - from;
 }
 
+/* What was spent on steps that had been done before. */
+static uint64_t again_ns(
+	const struct goodput *g, const struct goodput_attempt *a, uint64_t from, uint64_t to)
+{
+	if (!g->knows_steps || !a->has_step)
+		return 0;
+	if (a->beyond_ns == 0 || a->beyond_ns > to)
+		return to - from;
+	return a->beyond_ns > from ? a->beyond_ns - from : 0;
+}
+
+static void lose_work(struct goodput *g, enum cause_kind to, uint64_t ns)
+{
+	g->lost[to].ns += ns;
+	g->lost[to].work_ns += ns;
+}
+
 /* In which not all ranks run: before the first that did, it is the start-up's. */
 static void lose(struct goodput *g, enum cause_kind to, uint64_t until_ns)
 {
@@ -87,11 +104,12 @@ static void add_running(struct goodput *g, const struct goodput_attempt *a, cons
 	uint64_t until_ns)
 {
 	uint64_t from = g->at_ns, ran = pass(g, until_ns);
-	uint64_t lost = lost_work_ns(a, g->knows_steps, c, from, from + ran);
+	uint64_t again = again_ns(g, a, from, from + ran);
+	uint64_t lost = lost_work_ns(a, g->knows_steps, c, from + again, from + ran);
 
-	g->running_ns += ran - lost;
-	g->lost[c->kind].ns += lost;
-	g->lost[c->kind].work_ns += lost;
+	g->running_ns += ran - again - lost;
+	lose_work(g, g->last, again);
+	lose_work(g, c->kind, lost);
 }
 
 void goodput_add(struct goodput *g, const struct goodput_attempt *a, const struct result *r)

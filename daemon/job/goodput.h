@@ -6,9 +6,10 @@
  *   start-up    until all ranks ran for the first time
  *   running     from the start of an attempt's last rank to the end of its first one, without what
  *               is known to be lost of it
- *   lost        by the cause of the attempt's end: from there until all ranks ran again, and of the
- *               time before, where that cause is a failure, what passed since the last new step
- *               (--progress), or since anything moved (--on-hang)
+ *   lost        by the cause of the attempt's end: from there until all ranks ran again; of the
+ *               next attempt what it takes to come beyond the steps that were done (--progress);
+ *               and of the time before, where that cause is a failure, what passed since the last
+ *               new step, or since anything moved (--on-hang)
  *   ending      the rest of an attempt that went well */
 #ifndef LAUNCHD_DAEMON_JOB_GOODPUT_H
 #define LAUNCHD_DAEMON_JOB_GOODPUT_H
@@ -29,8 +30,8 @@ struct goodput {
 		uint64_t ns;
 		uint64_t work_ns; /* of it: when all ranks ran, for nothing */
 	} lost[CAUSE_KINDS];
-	/* There was a step in an attempt: one without any is all for nothing. Else what was done
-	 * since the last checkpoint isn't known. */
+	/* There was a step in an attempt: one without any is all for nothing. Else what is done
+	 * again isn't known. */
 	bool knows_steps;
 
 	/* private */
@@ -42,7 +43,8 @@ struct goodput {
 struct goodput_attempt {
 	uint64_t started_ns; /* when it was ordered */
 	bool has_step;
-	uint64_t step_ns; /* has_step: when it last came to a new one */
+	uint64_t step_ns;   /* has_step: when it last came to a new one */
+	uint64_t beyond_ns; /* when it came to one beyond all attempts before; 0: it did not */
 };
 
 /* An attempt has ended, as its result says. */

@@ -454,6 +454,7 @@ static void add_goodput(struct job *j)
 		.started_ns = j->started_ns,
 		.has_step = j->steps.attempt_known,
 		.step_ns = j->steps.at_ns,
+		.beyond_ns = j->steps.beyond_ns,
 	};
 
 	goodput_add(&j->goodput, &a, &j->result);
@@ -636,8 +637,10 @@ bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns)
 	s->attempt_known = true;
 	s->attempt_best = step;
 	s->at_ns = now_ns;
-	if (!s->known || step > s->best)
+	if (!s->known || step > s->best) {
 		s->best = step;
+		s->beyond_ns = s->beyond_ns > 0 ? s->beyond_ns : now_ns;
+	}
 	s->known = true;
 	return true;
 }
@@ -653,7 +656,7 @@ void job_resume(struct job *j, uint64_t now_ns)
 		j->asked = j->restart;
 	j->started_ns = now_ns;
 	j->steps.attempt_known = false;
-	j->steps.attempt_best = 0;
+	j->steps.attempt_best = j->steps.beyond_ns = 0;
 	j->stop = (struct stop){ .urgency = URGENCY_NONE };
 	for (unsigned i = 0; i < j->nnodes; i++) {
 		struct job_node *n = &j->nodes[i];

@@ -109,6 +109,7 @@ struct job_steps {
 	bool attempt_known;
 	uint64_t attempt_best; /* of this one */
 	uint64_t at_ns;        /* when an attempt last came to a step that was new to it */
+	uint64_t beyond_ns;    /* when this one came beyond all before; 0: it has not */
 };
 
 struct job {

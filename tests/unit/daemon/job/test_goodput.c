@@ -19,7 +19,7 @@ struct attempt_row {
 	double over;
 	struct cause cause;
 	bool has_step;
-	double step;
+	double step, beyond;
 };
 
 #define FAILED .cause = { .kind = CAUSE_FAILURE }
@@ -63,6 +63,20 @@ static const struct goodput_row {
 		.work = 18, .per_mille = 714,
 		.text = "goodput 71.4 % of 70.0 s: all ranks ran for 50.0 s, start-up took 0.00 s; "
 			"lost: 20.0 s to 2 failures" },
+	{ "... and one that does again what was done, and more",
+		{ { 10, { { 10, 60 }, { 10, 60 }, { 10, 60 } }, 60, FAILED, .has_step = true,
+			  .step = 60, .beyond = 11 },
+			{ 60, { { 62, 162 }, { 62, 162 }, { 62, 162 } }, 162, WELL,
+				.has_step = true, .step = 160, .beyond = 82 } },
+		0, .total = 152, .running = 130, .kind = CAUSE_FAILURE, .times = 1, .lost = 22,
+		.work = 20, .per_mille = 855, .text = NULL },
+	{ "... or no more",
+		{ { 10, { { 10, 60 }, { 10, 60 }, { 10, 60 } }, 60, FAILED, .has_step = true,
+			  .step = 60, .beyond = 11 },
+			{ 60, { { 62, 102 }, { 62, 102 }, { 62, 102 } }, 102, FAILED,
+				.has_step = true, .step = 90 } },
+		0, .total = 92, .running = 50, .kind = CAUSE_FAILURE, .times = 2, .lost = 42,
+		.work = 40, .per_mille = 543, .text = NULL },
 	{ "without steps nobody knows",
 		{ { 10, { { 10, 60 }, { 10, 60 }, { 10, 60 } }, 60, FAILED } }, 0, .total = 50,
 		.running = 50, .kind = CAUSE_FAILURE, .times = 1, .per_mille = 1000, .text = NULL },
@@ -124,7 +138,8 @@ static const struct goodput_row {
 
 static void add(struct goodput *g, const struct attempt_row *row)
 {
-	const struct goodput_attempt a = { NS(row->ordered), row->has_step, NS(row->step) };
+	const struct goodput_attempt a = { NS(row->ordered), row->has_step, NS(row->step),
+		NS(row->beyond) };
 	struct outcome outcomes[RANKS] = { 0 };
 	const struct result r = {
 		.outcomes = outcomes, .count = RANKS, .cause = row->cause, .ended_ns = NS(row->over)
