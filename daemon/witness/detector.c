@@ -36,7 +36,15 @@ uint64_t detector_quiet_ms(const struct detector *d, uint64_t now_ms)
 	return d->began && now_ms > d->moved_ms ? now_ms - d->moved_ms : 0;
 }
 
-enum detector_news detector_moved(struct detector *d, uint64_t at_ms)
+/* Of the looks at each worker only so many count: what was done between two of them is old. */
+static void keep_looks(struct detector *d, unsigned most)
+{
+	for (unsigned i = 0; i < d->ranks; i++)
+		if (d->sights[i].looks > most)
+			d->sights[i].looks = most;
+}
+
+static enum detector_news move(struct detector *d, uint64_t at_ms)
 {
 	uint64_t quiet = detector_quiet_ms(d, at_ms);
 
@@ -51,6 +59,13 @@ enum detector_news detector_moved(struct detector *d, uint64_t at_ms)
 		return NEWS_NONE;
 	detector_goto(d, DETECTOR_MOVING);
 	return NEWS_CLEARED;
+}
+
+/* What a worker has done since the last look it may have done before this. */
+enum detector_news detector_moved(struct detector *d, uint64_t at_ms)
+{
+	keep_looks(d, 0);
+	return move(d, at_ms);
 }
 
 void detector_see(struct detector *d, const struct worker_sample *s)
@@ -137,8 +152,10 @@ enum detector_news detector_judge(struct detector *d, uint64_t now_ms)
 	if (!d->began || !have_seen_anybody(d))
 		return NEWS_NONE;
 	ranks_connect(d->sights, d->ranks, d->room);
-	if (anybody_works(d->sights, d->ranks))
-		return detector_moved(d, now_ms);
+	if (anybody_works(d->sights, d->ranks)) {
+		keep_looks(d, 1);
+		return move(d, now_ms);
+	}
 	f = find(d, quiet);
 	d->agreed = finding_is_same(&f, &d->latest) ? d->agreed + 1 : 1;
 	d->latest = f;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,16 +130,49 @@ static void clear_marks(struct looked *w)
 	w->cleared = fd >= 0 && write(fd, "1", 1) == 1;
 }
 
+/* A line of /proc/PID/smaps that begins a mapping: whether what the process touches there is its
+ * own. Pages of code and constants count as touched when any other process has, as workers all have
+ * the same libraries: measured, up to 5 MB a second of a loop that touches nothing. */
+static bool begins_mapping(const char *line, bool *ret_own)
+{
+	char perms[8];
+	unsigned long inode;
+
+	if (sscanf(line, "%*x-%*x %7s %*x %*s %lu", perms, &inode) != 2)
+		return false;
+	*ret_own = inode == 0 || strchr(perms, 'w') || strchr(perms, 's');
+	return true;
+}
+
+/* Since the marks were cleared. */
+static int64_t touched_bytes(pid_t pid)
+{
+	static const char name[] = "Referenced:";
+	char path[64], line[PATH_MAX + 128];
+	bool own = false;
+	int64_t sum = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/smaps", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return WORKING_SET_UNKNOWN;
+	while (fgets(line, sizeof line, f))
+		if (!begins_mapping(line, &own) && own && strncmp(line, name, sizeof name - 1) == 0)
+			sum += (int64_t)number_of_line(line, name) * KIB;
+	(void)fclose(f);
+	return sum;
+}
+
 /* A loop that waits touches next to no memory; garbage collection and a computation do. Only of one
  * that uses CPU time: to walk through its memory holds its lock for as long. */
 static void look_at_memory(struct looked *w, const struct stat_line *line, struct worker_sample *s)
 {
 	const uint64_t max = (uint64_t)WALK_MAX_BYTES_GIB << 30;
 	bool busy = w->looked && line->cpu_ms - w->cpu_ms >= BUSY_MS && line->resident_bytes <= max;
-	char text[2048];
 
-	if (busy && w->cleared && read_of(w->pid, "smaps_rollup", text, sizeof text) > 0)
-		s->working_set = (int64_t)number_of_line(text, "\nReferenced:") * KIB;
+	if (busy && w->cleared)
+		s->working_set = touched_bytes(w->pid);
 	w->cleared = false;
 	if (busy)
 		clear_marks(w);

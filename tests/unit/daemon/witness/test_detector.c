@@ -275,6 +275,49 @@ static void test_learns(void **state)
 	assert_true(waited_ms(&t) >= LEARNED * t.d.longest_ms);
 }
 
+/* What was done before a line of output is no reason to wait longer behind it: the quiet counts
+ * from the line on, however much was done between the last look before it and the first one behind.
+ */
+static void test_old_looks(void **state)
+{
+	static const struct way busy[RANKS] = { { .state = 'R', .waits = WAIT_RUNS, .io = 90000 },
+		WAITING, WAITING, WAITING };
+	struct trial t;
+	uint64_t line_ms;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, busy, 5), NEWS_NONE);
+	line_ms = t.now_ms += 3000;
+	assert_int_equal(detector_moved(&t.d, line_ms), NEWS_NONE);
+	t.entered_ms = line_ms;
+	t.now_ms += 1000;
+	for (unsigned i = 0; i < RANKS; i++)
+		t.sights[i].now.io_bytes =
+			0; /* the next look shows more, and all that follow the same */
+	assert_int_equal(look_for(&t, hung, 30), NEWS_SUSPECT);
+	assert_true(t.now_ms - line_ms <= 9000);
+	assert_true(t.d.moved_ms == line_ms);
+}
+
+/* Looks that are late are not judged twice: one that shows work says nothing of the time behind it.
+ */
+static void test_late_looks(void **state)
+{
+	static const struct way busy[RANKS] = { { .state = 'R', .waits = WAIT_RUNS, .io = 90000 },
+		WAITING, WAITING, WAITING };
+	struct trial t;
+	uint64_t seen_ms;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, busy, 5), NEWS_NONE);
+	seen_ms = t.now_ms;
+	assert_int_equal(detector_judge(&t.d, seen_ms + 1000), NEWS_NONE);
+	assert_int_equal(detector_judge(&t.d, seen_ms + 2000), NEWS_NONE);
+	assert_true(t.d.moved_ms == seen_ms);
+}
+
 /* The longest quiet counts in the next attempt, too. */
 static void test_next_attempt(void **state)
 {
@@ -362,6 +405,37 @@ static void test_desync(void **state)
 	assert_int_equal(f.class, HANG_DESYNC);
 	assert_int_equal(f.count, 1);
 	assert_int_equal(f.ranks[0], 1);
+}
+
+/* Of a real job: rank 2 gathers what the others reduce, and has sent that before they have. Rank 0,
+ * with which it has not talked since the start, has sent to others since, so it is in that with
+ * them. */
+static void test_not_behind(void **state)
+{
+	static const char *const lines[] = {
+		"rank=0 at=2 state=S wait=futex talk=9de6,13212,13212 talk=cfff,19448,19448 "
+		"talk=ccc8,13212,13212",
+		"rank=1 at=2 state=S wait=futex talk=71df,13212,13280 talk=9de6,13212,13212",
+		"rank=2 at=2 state=S wait=futex talk=cfff,19448,19448 talk=71df,13280,13212 "
+		"talk=de50,13280,13212",
+		"rank=3 at=2 state=S wait=futex talk=de50,13212,13280 talk=ccc8,13212,13212",
+	};
+	struct rank_sight all[RANKS] = { { .looks = 0 } };
+	struct talk_end room[RANKS * TALKS_MAX];
+	struct hang_finding f;
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++) {
+		assert_int_equal(sample_read(lines[i], strlen(lines[i]), &all[i].now), 0);
+		all[i].before = all[i].now;
+		all[i].before.at_ms = 1;
+		all[i].looks = 2;
+	}
+	ranks_connect(all, RANKS, room);
+	hang_classify(all, RANKS, &f);
+	assert_int_equal(f.class, HANG_OUTSIDE);
+	assert_int_equal(f.count, 1);
+	assert_int_equal(f.ranks[0], 2);
 }
 
 /* Nothing is said of workers that nobody has seen, or whose nodes tell nothing any more. */
@@ -478,11 +552,14 @@ int main(void)
 	SUITE_ROWS(&s, test_benign, benign);
 	suite_add(&s, "certain after the time that was set", test_certain_after, NULL, NULL);
 	suite_add(&s, "never before three times the longest quiet", test_learns, NULL, NULL);
+	suite_add(&s, "what was done before", test_old_looks, NULL, NULL);
+	suite_add(&s, "looks that are late", test_late_looks, NULL, NULL);
 	suite_add(&s, "what was learned stays", test_next_attempt, NULL, NULL);
 	suite_add(&s, "sooner where somebody stopped it", test_stopped_sooner, NULL, NULL);
 	suite_add(&s, "not sooner where a terminal did", test_stopped_by_terminal, NULL, NULL);
 	suite_add(&s, "packets that are not acknowledged", test_network, NULL, NULL);
 	suite_add(&s, "another collective", test_desync, NULL, NULL);
+	suite_add(&s, "who has sent since is not behind", test_not_behind, NULL, NULL);
 	suite_add(&s, "nobody is seen", test_unseen, NULL, NULL);
 	suite_add(&s, "all sleep", test_all_sleep, NULL, NULL);
 	suite_add(&s, "a line is read as it was written", test_line, NULL, NULL);

@@ -1,0 +1,156 @@
+/* test_look_at_worker.c - see look_at_worker.h: children of ours, looked at. */
+#include "daemon/witness/look_at_worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+enum { BIG = 24 << 20, LITTLE = 512 << 10, PAGE = 4096 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void pause_ms(long ms)
+{
+	const struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+	(void)nanosleep(&t, NULL);
+}
+
+/* A file of BIG bytes that has no name any more. */
+static int make_file(void)
+{
+	char name[] = "/tmp/look-XXXXXX";
+	static char zeros[1 << 20];
+	int fd = mkstemp(name);
+
+	assert_true(fd >= 0 && unlink(name) == 0);
+	for (size_t done = 0; done < BIG; done += sizeof zeros)
+		assert_int_equal(write(fd, zeros, sizeof zeros), sizeof zeros);
+	return fd;
+}
+
+static void touch(volatile char *at, bool writes)
+{
+	for (size_t i = 0; i < BIG; i += PAGE)
+		if (writes)
+			at[i] = 1;
+		else
+			(void)at[i];
+}
+
+/* What the child does. */
+static void spin(int fd)
+{
+	const char *code = mmap(NULL, BIG, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (code != MAP_FAILED)
+		touch((volatile char *)code, false);
+	for (volatile unsigned turns = 0;; turns++)
+		;
+}
+
+static void compute(int fd)
+{
+	char *own = malloc(BIG);
+
+	(void)fd;
+	while (own)
+		touch(own, true);
+}
+
+static void compute_on_file(int fd)
+{
+	const char *data = mmap(NULL, BIG, PROT_READ, MAP_SHARED, fd, 0);
+
+	while (data != MAP_FAILED)
+		touch((volatile char *)data, false);
+}
+
+static const struct row {
+	const char *says;
+	void (*does)(int fd);
+	int64_t least, most;
+} rows[] = {
+	{ "a loop that others' use of its code does not count for", spin, 0, LITTLE },
+	{ "it computes", compute, BIG, INT64_MAX },
+	{ "it computes on a file that it shares", compute_on_file, BIG, INT64_MAX },
+};
+
+static pid_t start(const struct row *row, int fd)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		row->does(fd);
+		_exit(1);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* As others that run the same code: the kernel marks pages as used that are read twice. */
+static void read_twice(int fd)
+{
+	static char room[1 << 20];
+
+	for (int i = 0; i < 2; i++)
+		for (off_t at = 0; at < BIG; at += (off_t)sizeof room)
+			assert_int_equal(pread(fd, room, sizeof room, at), sizeof room);
+}
+
+static void test_touched(void **state)
+{
+	const struct row *row = *state;
+	int fd = make_file();
+	struct worker_sample s = { .working_set = WORKING_SET_UNKNOWN };
+	struct looked w = { .pid = start(row, fd), .rank = 3 };
+
+	/* each time more CPU time than makes a look at its memory worth it, on a machine that is
+	 * not idle, too */
+	for (int i = 0; i < 20 && s.working_set == WORKING_SET_UNKNOWN; i++) {
+		pause_ms(500);
+		read_twice(fd);
+		look_at_worker(&w, now_ms(), &s);
+	}
+	assert_int_equal(s.rank, 3);
+	assert_true(s.cpu_ms > 0);
+	assert_true(s.working_set >= row->least && s.working_set <= row->most);
+	assert_int_equal(kill(w.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(w.pid, NULL, 0), w.pid);
+	(void)close(fd);
+}
+
+static void test_nobody(void **state)
+{
+	struct worker_sample s;
+	struct looked w = { .pid = 0, .rank = 1 };
+
+	(void)state;
+	look_at_worker(&w, 7, &s);
+	assert_int_equal(s.state, '?');
+	assert_true(s.at_ms == 7 && s.working_set == WORKING_SET_UNKNOWN);
+}
+
+int main(void)
+{
+	static struct suite s;
+
+	SUITE_ROWS(&s, test_touched, rows);
+	suite_add(&s, "there is no such process", test_nobody, NULL, NULL);
+	return suite_run(&s);
+}
