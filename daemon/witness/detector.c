@@ -72,7 +72,7 @@ void detector_see(struct detector *d, const struct worker_sample *s)
 {
 	struct rank_sight *r = s->rank < d->ranks ? &d->sights[s->rank] : NULL;
 
-	if (!r || (r->looks > 0 && s->at_ms <= r->now.at_ms))
+	if (!r || (r->looks > 0 && s->at_ms < r->now.at_ms + LOOKS_APART_MS))
 		return;
 	r->before = r->now;
 	r->now = *s;

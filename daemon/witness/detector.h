@@ -21,6 +21,9 @@ enum {
 	STOPPED_MS = 60000,
 	LEARNED = 3,
 	LOOKS_AGREE = 2, /* looks in a row that must show the same */
+	/* and more: the kernel counts CPU time in steps of 10 ms, which of 20 ms would be half a
+	   CPU */
+	LOOKS_APART_MS = 500,
 };
 
 enum detector_state { DETECTOR_MOVING, DETECTOR_SUSPECT, DETECTOR_CERTAIN, DETECTOR_STATES };
@@ -62,7 +65,7 @@ void detector_begin(struct detector *d, uint64_t now_ms);
  * its user, so that nothing could. at_ms: when. NEWS_CLEARED or NEWS_NONE. */
 enum detector_news detector_moved(struct detector *d, uint64_t at_ms);
 
-/* A look at one worker. */
+/* A look at one worker; one that comes too soon behind another is left out. */
 void detector_see(struct detector *d, const struct worker_sample *s);
 
 /* Its parent has learned which signal has stopped it. */

@@ -164,17 +164,21 @@ static int64_t touched_bytes(pid_t pid)
 	return sum;
 }
 
-/* A loop that waits touches next to no memory; garbage collection and a computation do. Only of one
- * that uses CPU time: to walk through its memory holds its lock for as long. */
+/* A loop that waits touches next to no memory; garbage collection and a computation do. To walk
+ * through its memory holds its lock for as long: that is done at the first look, so that the next
+ * one knows, and of one that uses CPU time. */
 static void look_at_memory(struct looked *w, const struct stat_line *line, struct worker_sample *s)
 {
 	const uint64_t max = (uint64_t)WALK_MAX_BYTES_GIB << 30;
-	bool busy = w->looked && line->cpu_ms - w->cpu_ms >= BUSY_MS && line->resident_bytes <= max;
+	bool busy = w->looked && line->cpu_ms - w->cpu_ms >= BUSY_MS;
 
+	if (line->resident_bytes > max) {
+		w->cleared = false;
+		return;
+	}
 	if (busy && w->cleared)
 		s->working_set = touched_bytes(w->pid);
-	w->cleared = false;
-	if (busy)
+	if (busy || !w->cleared)
 		clear_marks(w);
 }
 

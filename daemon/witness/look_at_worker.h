@@ -18,7 +18,7 @@ struct looked {
 	/* private */
 	uint64_t cpu_ms; /* at the last look */
 	bool looked;     /* there was one */
-	bool cleared;    /* the marks of the memory that it touches were, at the last look */
+	bool cleared;    /* the marks of the memory that it touches were, when it was busy last */
 };
 
 /* now_ms: on this node's clock. What it can't see stays as it is in a sample of nothing, as

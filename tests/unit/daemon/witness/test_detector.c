@@ -318,6 +318,24 @@ static void test_late_looks(void **state)
 	assert_true(t.d.moved_ms == seen_ms);
 }
 
+/* Two looks that are next to each other, one tick of the kernel's clock between them: nobody works.
+ */
+static void test_looks_apart(void **state)
+{
+	struct trial t;
+	struct worker_sample s;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, hung, 30), NEWS_SUSPECT);
+	s = t.sights[3].now;
+	s.at_ms += 13;
+	s.cpu_ms += 10;
+	detector_see(&t.d, &s);
+	assert_int_equal(detector_judge(&t.d, t.now_ms + 13), NEWS_NONE);
+	assert_int_equal(t.d.state, DETECTOR_SUSPECT);
+}
+
 /* The longest quiet counts in the next attempt, too. */
 static void test_next_attempt(void **state)
 {
@@ -554,6 +572,7 @@ int main(void)
 	suite_add(&s, "never before three times the longest quiet", test_learns, NULL, NULL);
 	suite_add(&s, "what was done before", test_old_looks, NULL, NULL);
 	suite_add(&s, "looks that are late", test_late_looks, NULL, NULL);
+	suite_add(&s, "looks next to each other", test_looks_apart, NULL, NULL);
 	suite_add(&s, "what was learned stays", test_next_attempt, NULL, NULL);
 	suite_add(&s, "sooner where somebody stopped it", test_stopped_sooner, NULL, NULL);
 	suite_add(&s, "not sooner where a terminal did", test_stopped_by_terminal, NULL, NULL);

@@ -13,7 +13,7 @@
 
 #include "tests/unit/unit.h"
 
-enum { BIG = 24 << 20, LITTLE = 512 << 10, PAGE = 4096 };
+enum { BIG = 24 << 20, LITTLE = 512 << 10, PAGE = 4096, BUSY_ENOUGH_MS = 80 };
 
 static uint64_t now_ms(void)
 {
@@ -119,12 +119,15 @@ static void test_touched(void **state)
 	int fd = make_file();
 	struct worker_sample s = { .working_set = WORKING_SET_UNKNOWN };
 	struct looked w = { .pid = start(row, fd), .rank = 3 };
+	uint64_t before_ms;
 
-	/* each time more CPU time than makes a look at its memory worth it, on a machine that is
-	 * not idle, too */
-	for (int i = 0; i < 20 && s.working_set == WORKING_SET_UNKNOWN; i++) {
-		pause_ms(500);
+	look_at_worker(&w, now_ms(), &s);
+	before_ms = s.cpu_ms;
+	assert_true(s.working_set == WORKING_SET_UNKNOWN);
+	for (int i = 0; i < 20 && s.cpu_ms < before_ms + BUSY_ENOUGH_MS; i++) {
+		pause_ms(500); /* more often on a machine that is not idle */
 		read_twice(fd);
+		before_ms = s.cpu_ms;
 		look_at_worker(&w, now_ms(), &s);
 	}
 	assert_int_equal(s.rank, 3);
