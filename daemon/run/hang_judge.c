@@ -139,20 +139,28 @@ static void moved(struct hang_judge *j)
 
 /* --- hearing --- */
 
-static void see_stopped(struct hang_judge *j, const char *line)
+/* The signal that a worker is stopped by; what NCCL says. */
+static void hear_step(struct hang_judge *j, const char *line)
 {
 	struct trace_step s;
 
-	if (trace_read(line, strlen(line), &s) < 0 || s.kind != TRACE_STOPPED)
+	if (trace_read(line, strlen(line), &s) < 0 ||
+		(s.kind != TRACE_STOPPED && s.kind != TRACE_RAS && s.kind != TRACE_OPS))
 		return;
-	detector_stopped(&j->detector, s.rank, s.stop_signal);
+	(void)trace_play(&j->detector, &s);
 	hang_record(&j->recorder, &s);
+}
+
+static void forget_ras(struct hang_judge *j)
+{
+	if (j->detector.ras_bytes > 0)
+		hear_step(j, "ops ras 0");
 }
 
 static void hear_line(struct hang_judge *j, unsigned node, const char *line, size_t len)
 {
 	struct trace_step s = { .kind = TRACE_SAMPLE };
-	char word[64];
+	char word[128];
 
 	if (sample_read(line, len, &s.sample) == 0) {
 		detector_see(&j->detector, &s.sample);
@@ -167,8 +175,10 @@ static void hear_line(struct hang_judge *j, unsigned node, const char *line, siz
 		moved(j);
 	} else if (strcmp(word, "quiet") == 0) {
 		j->quiet[node] = true;
+	} else if (strcmp(word, "ops moved") == 0) {
+		moved(j);
 	} else {
-		see_stopped(j, word);
+		hear_step(j, word);
 	}
 }
 
@@ -274,6 +284,7 @@ void hang_judge_tick(struct hang_judge *j)
 		order(j, quiet ? HANG_ORDER_LOOK : HANG_ORDER_REST, "");
 	}
 	if (!quiet) {
+		forget_ras(j);
 		moved(j);
 		return;
 	}

@@ -119,6 +119,10 @@ static void look(struct hang_watch *w)
 		add_stop(&workers[i], &seen);
 		add_ended(&workers[i], w->now_ms, &seen);
 	}
+	if (is_node_0(w)) {
+		hang_ras_start(&w->ras, w->tick.loop, workers, count, w->plan->world_size, w->argv);
+		hang_ras_take(&w->ras, &seen);
+	}
 	if (seen.len > 0)
 		(void)tell(w, &seen);
 	text_done(&seen);
@@ -129,6 +133,7 @@ static void rest(struct hang_watch *w)
 	w->looks = false;
 	w->silent = 0;
 	hang_look_stop(&w->look);
+	hang_ras_stop(&w->ras);
 }
 
 static void on_tick(uv_timer_t *t)
@@ -198,6 +203,7 @@ void hang_watch_start(struct hang_watch *w, unsigned attempt, unsigned store_por
 	w->now_ms = w->moved_ms = uv_hrtime() / 1000000;
 	w->told = false;
 	*w->suspicion = '\0';
+	hang_ras_renew(&w->ras);
 	if (is_node_0(w))
 		hang_judge_start(&w->judge, attempt);
 	hang_gpus_start(&w->gpus, w->tick.loop, w->plan, w->argv);

@@ -15,6 +15,7 @@
 #include "daemon/run/hang_gpus.h"
 #include "daemon/run/hang_judge.h"
 #include "daemon/run/hang_look.h"
+#include "daemon/run/hang_ras.h"
 
 struct bus;
 struct member;
@@ -51,7 +52,8 @@ struct hang_watch {
 	char suspicion[400];       /* what node rank 0 thinks; "": nothing */
 	struct hang_look look;
 	struct hang_gpus gpus;
-	struct hang_judge judge; /* on node rank 0 */
+	struct hang_ras ras; /* on node rank 0, as is the judge */
+	struct hang_judge judge;
 };
 
 /* Into the loop; out of it, also where it never was in it. */

@@ -1,6 +1,7 @@
 /* classify.c - see classify.h */
 #include "daemon/witness/classify.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ enum {
 	CLOSE_MS = 8, /* two moments that the kernel's ticks can't order */
 	RARE = 4,     /* times the usual gap: a connection that was not in use */
 	RARE_MS = 100,
+	RAS_ALIVE_MS = 2500, /* NCCL's RAS sends once a second, over connections of its own */
+	BLIND_MS = 20000,    /* for which GPUs of which nothing is known may compute */
 };
 
 static const char *const class_words[HANG_CLASSES] = {
@@ -49,10 +52,15 @@ static uint64_t per_second(const struct rank_sight *r, uint64_t before, uint64_t
 
 #define RATE(r, field) per_second(r, (r)->before.field, (r)->now.field)
 
+/* What NCCL's RAS needs for its answers is no work of the job's. */
+static bool moves_net(const struct rank_sight *r)
+{
+	return RATE(r, net_bytes) >= WORK_NET_BYTES + (uint64_t)r->ops.ras_bytes;
+}
+
 static bool moves_data(const struct rank_sight *r)
 {
-	return RATE(r, io_bytes) >= WORK_IO_BYTES || RATE(r, net_bytes) >= WORK_NET_BYTES ||
-		RATE(r, faults) >= WORK_FAULTS;
+	return RATE(r, io_bytes) >= WORK_IO_BYTES || RATE(r, faults) >= WORK_FAULTS;
 }
 
 static bool kids_work(const struct rank_sight *r)
@@ -69,7 +77,7 @@ static enum acting acting_by_cpu(const struct rank_sight *r)
 
 	if (cpu_ms < BUSY_CPU_MS)
 		return ACTING_IDLE;
-	if (r->now.gpu == GPU_WAITS)
+	if (r->now.gpu == GPU_WAITS || r->ops.ahead)
 		return r->now.working_set <= SPIN_BYTES ? ACTING_IDLE : ACTING_WORK;
 	if (cpu_ms >= THREADS_CPU_MS || r->now.working_set == WORKING_SET_UNKNOWN)
 		return ACTING_WORK;
@@ -78,13 +86,16 @@ static enum acting acting_by_cpu(const struct rank_sight *r)
 
 enum acting rank_acting(const struct rank_sight *r)
 {
+	enum acting by_cpu;
+
 	if (r->now.state == 'X')
 		return ACTING_IDLE;
 	if (r->looks < 2 || r->now.state == '?')
 		return ACTING_UNSEEN;
 	if (r->now.gpu == GPU_BUSY || moves_data(r) || kids_work(r))
 		return ACTING_WORK;
-	return acting_by_cpu(r);
+	by_cpu = acting_by_cpu(r);
+	return by_cpu != ACTING_WORK && moves_net(r) ? ACTING_TALK : by_cpu;
 }
 
 /* --- who waits for whom --- */
@@ -112,6 +123,15 @@ static bool talks_now(const struct rank_sight *r, const struct tcp_talk *t)
 	uint64_t ms = r->now.at_ms - r->before.at_ms;
 
 	return (t->sent_ms < ms && t->retries == 0) || t->heard_ms < ms;
+}
+
+/* Where NCCL's RAS answers, it keeps connections alive that say nothing of the job. What NCCL
+ * itself sends over TCP would be more. */
+static bool is_of_ras(
+	const struct rank_sight *r, const struct rank_sight *peer, const struct tcp_talk *mine)
+{
+	return r->ops.ras_bytes > 0 && peer->ops.ras_bytes > 0 &&
+		(mine->sent_ms < RAS_ALIVE_MS || mine->heard_ms < RAS_ALIVE_MS);
 }
 
 static void stand_to(
@@ -146,9 +166,12 @@ static const struct tcp_talk *talk_of(const struct rank_sight *all, const struct
 	return &all[e->rank].now.talks[e->index];
 }
 
-static bool are_ends(const struct talk_end *a, const struct talk_end *b)
+/* Of one connection, which is the workers' own. */
+static bool are_ends(
+	const struct rank_sight *all, const struct talk_end *a, const struct talk_end *b)
 {
-	return a->id == b->id && a->rank != b->rank;
+	return a->id == b->id && a->rank != b->rank &&
+		!is_of_ras(&all[a->rank], &all[b->rank], talk_of(all, a));
 }
 
 /* Others wait for it, and it has sent nothing since it heard of them. */
@@ -199,7 +222,7 @@ void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room
 	for (size_t i = 0; i + 1 < ends; i++) {
 		const struct talk_end *a = &room[i], *b = a + 1;
 
-		if (!are_ends(a, b))
+		if (!are_ends(all, a, b))
 			continue;
 		stand_to(&all[a->rank], talk_of(all, a), talk_of(all, b));
 		stand_to(&all[b->rank], talk_of(all, b), talk_of(all, a));
@@ -207,22 +230,26 @@ void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room
 	for (size_t i = 0; i + 1 < ends; i++) {
 		const struct talk_end *a = &room[i], *b = a + 1;
 
-		if (!are_ends(a, b))
+		if (!are_ends(all, a, b))
 			continue;
 		find_behind(all, a, b);
 		find_behind(all, b, a);
 	}
 }
 
-bool anybody_works(const struct rank_sight *all, unsigned count)
+enum at_work anybody_works(const struct rank_sight *all, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (rank_acting(&all[i]) == ACTING_WORK)
-			return true;
-	for (unsigned i = 0; i < count; i++)
-		if (all[i].looks == 2 && all[i].standing.talks)
-			return true;
-	return false;
+	enum at_work found = NOBODY_WORKS;
+
+	for (unsigned i = 0; i < count; i++) {
+		enum acting acting = rank_acting(&all[i]);
+
+		if (acting == ACTING_WORK)
+			return SOMEBODY_WORKS;
+		if (acting == ACTING_TALK || (all[i].looks == 2 && all[i].standing.talks))
+			found = SOCKETS_WORK;
+	}
+	return found;
 }
 
 /* --- what that means --- */
@@ -535,18 +562,97 @@ static bool find_in_store(const struct rank_sight *all, unsigned count, struct h
 	return f->class != HANG_NONE;
 }
 
+/* --- by NCCL's counts --- */
+
+static bool is_gone(const struct rank_sight *r)
+{
+	return r->ops.gone;
+}
+
+/* The others have started what it has not, and it waits for nobody. */
+static bool is_behind(const struct rank_sight *r)
+{
+	return r->ops.behind && !r->ops.ahead;
+}
+
+static bool is_odd(const struct rank_sight *r)
+{
+	return r->ops.odd || (r->ops.behind && r->ops.ahead);
+}
+
+static bool find_by_ops(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	if (find_few(all, count, is_gone, HANG_OUTSIDE, f)) {
+		(void)snprintf(f->why, sizeof f->why,
+			"its process does not answer NCCL's RAS any more; %s",
+			what_it_does(&all[f->ranks[0]]));
+		return true;
+	}
+	if (find_few(all, count, is_behind, HANG_OUTSIDE, f)) {
+		const struct rank_sight *first = &all[f->ranks[0]];
+
+		(void)snprintf(f->why, sizeof f->why,
+			"%s, and has started %" PRIu64
+			" collectives of a communicator of NCCL's, while others have %" PRIu64,
+			what_it_does(first), first->ops.started, first->ops.most);
+		return true;
+	}
+	if (!find_few(all, count, is_odd, HANG_DESYNC, f))
+		return false;
+	(void)snprintf(f->why, sizeof f->why,
+		"by NCCL's counts it has started other collectives than the others have");
+	return true;
+}
+
+/* All have started the same, as far as NCCL counts, and nothing new for that long. */
+static bool have_stood(const struct rank_sight *all, unsigned count, uint32_t least_ms)
+{
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct rank_ops *o = &all[i].ops;
+
+		if (!is_seen(&all[i]))
+			continue;
+		if (!o->known || o->behind || o->ahead || o->odd || o->gone ||
+			o->still_ms < least_ms)
+			return false;
+		known++;
+	}
+	return known > 1;
+}
+
+static bool find_even(
+	const struct rank_sight *all, unsigned count, uint32_t least_ms, struct hang_finding *f)
+{
+	if (!have_stood(all, count, least_ms))
+		return false;
+	f->class = HANG_ALL_WAIT;
+	(void)snprintf(f->why, sizeof f->why,
+		"no worker differs, and all have started the same collectives of NCCL's: the "
+		"network or a device");
+	return true;
+}
+
 void hang_classify(const struct rank_sight *all, unsigned count, struct hang_finding *ret)
 {
 	*ret = (struct hang_finding){ .class = HANG_NONE };
 	if (find_stopped(all, count, ret) || find_outsiders(all, count, ret) ||
 		find_few(all, count, has_ended, HANG_OUTSIDE, ret) ||
 		find_few(all, count, has_dead, HANG_OUTSIDE, ret) ||
-		find_in_store(all, count, ret) || is_blind(all, count) ||
-		find_by_gpus(all, count, ret))
+		find_in_store(all, count, ret) || find_by_ops(all, count, ret))
+		return;
+	if (is_blind(all, count)) {
+		(void)find_even(all, count, BLIND_MS, ret);
+		return;
+	}
+	if (find_by_gpus(all, count, ret))
 		return;
 	if (find_few(all, count, spins, HANG_SPINNING, ret) ||
 		find_few(all, count, is_idle_beside_spinning, HANG_OUTSIDE, ret) ||
 		find_few(all, count, is_away, HANG_OUTSIDE, ret) || find_desync(all, count, ret))
+		return;
+	if (find_even(all, count, 0, ret))
 		return;
 	if (count > 1 && wait_for_others(all, count) && have_talked(all, count)) {
 		ret->class = HANG_ALL_WAIT;

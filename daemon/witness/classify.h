@@ -9,6 +9,7 @@
 #ifndef LAUNCHD_DAEMON_WITNESS_CLASSIFY_H
 #define LAUNCHD_DAEMON_WITNESS_CLASSIFY_H
 
+#include "daemon/witness/ras_counts.h"
 #include "daemon/witness/sample.h"
 
 enum hang_class {
@@ -27,6 +28,7 @@ const char *hang_class_word(enum hang_class c);
 enum acting {
 	ACTING_UNSEEN, /* there were no two looks at it yet */
 	ACTING_IDLE,
+	ACTING_TALK, /* it only sends or hears */
 	ACTING_SPIN, /* it uses CPU time, and touches next to no memory */
 	ACTING_WORK,
 };
@@ -51,6 +53,7 @@ struct rank_sight {
 	unsigned looks;                   /* so far, up to 2 */
 	struct standing standing;         /* by ranks_connect() */
 	char awaits[STORE_KEY_SHOWN + 1]; /* a key of the store; "": it waits for none */
+	struct rank_ops ops;              /* by NCCL */
 };
 
 enum { FINDING_RANKS = 16 };
@@ -75,8 +78,14 @@ struct talk_end {
 /* Finds out who talks to whom. room: TALKS_MAX for each of them. */
 void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room);
 
+enum at_work {
+	NOBODY_WORKS,
+	SOCKETS_WORK, /* only that: what NCCL's RAS keeps alive, or workers */
+	SOMEBODY_WORKS,
+};
+
 /* Whether anybody did something that a hung job does not do. */
-bool anybody_works(const struct rank_sight *all, unsigned count);
+enum at_work anybody_works(const struct rank_sight *all, unsigned count);
 
 /* Of a job in which nobody works; after ranks_connect(), as the one before. HANG_NONE: that looks
  * like no hang, or nobody can tell. */

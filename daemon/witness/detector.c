@@ -27,6 +27,8 @@ void detector_begin(struct detector *d, uint64_t now_ms)
 	memset(d->sights, 0, d->ranks * sizeof *d->sights);
 	d->latest = (struct hang_finding){ .class = HANG_NONE };
 	d->agreed = 0;
+	d->doubted_ms = 0;
+	d->ras_bytes = 0;
 	d->moved_ms = now_ms;
 	d->began = true;
 }
@@ -53,6 +55,7 @@ static enum detector_news move(struct detector *d, uint64_t at_ms)
 	if (quiet > d->longest_ms)
 		d->longest_ms = quiet;
 	d->moved_ms = at_ms;
+	d->doubted_ms = 0;
 	d->agreed = 0;
 	d->latest = (struct hang_finding){ .class = HANG_NONE };
 	if (d->state == DETECTOR_MOVING)
@@ -90,6 +93,21 @@ void detector_awaits(struct detector *d, unsigned rank, const char *key)
 {
 	if (rank < d->ranks)
 		(void)snprintf(d->sights[rank].awaits, sizeof d->sights[rank].awaits, "%s", key);
+}
+
+void detector_ras(struct detector *d, uint32_t bytes)
+{
+	for (unsigned i = 0; i < d->ranks && (bytes > 0 || d->ras_bytes > 0); i++)
+		d->sights[i].ops = (struct rank_ops){ .ras_bytes = bytes };
+	d->ras_bytes = bytes;
+}
+
+void detector_ops(struct detector *d, unsigned rank, const struct rank_ops *ops)
+{
+	if (rank >= d->ranks)
+		return;
+	d->sights[rank].ops = *ops;
+	d->sights[rank].ops.ras_bytes = d->ras_bytes;
 }
 
 static bool have_seen_anybody(const struct detector *d)
@@ -144,18 +162,41 @@ static enum detector_news suspect(struct detector *d, uint64_t quiet)
 	return NEWS_SUSPECT;
 }
 
+/* Sockets work: the workers', or those of NCCL's RAS, which says itself a few seconds later that
+ * nothing moves. */
+static enum detector_news moved_by_sockets(struct detector *d, uint64_t now_ms)
+{
+	uint64_t before = d->doubted_ms > 0 ? d->doubted_ms : d->moved_ms;
+	enum detector_news news = move(d, now_ms);
+
+	d->doubted_ms = d->ras_bytes > 0 ? 0 : before;
+	return news;
+}
+
+/* They don't any more: had they, at all? */
+static void end_doubt(struct detector *d, uint64_t now_ms)
+{
+	if (d->ras_bytes > 0 && d->doubted_ms > 0 && now_ms - d->doubted_ms < DOUBT_MS)
+		d->moved_ms = d->doubted_ms;
+	d->doubted_ms = 0;
+}
+
 enum detector_news detector_judge(struct detector *d, uint64_t now_ms)
 {
-	uint64_t quiet = detector_quiet_ms(d, now_ms);
+	enum at_work work;
 	struct hang_finding f;
+	uint64_t quiet;
 
 	if (!d->began || !have_seen_anybody(d))
 		return NEWS_NONE;
 	ranks_connect(d->sights, d->ranks, d->room);
-	if (anybody_works(d->sights, d->ranks)) {
+	work = anybody_works(d->sights, d->ranks);
+	if (work != NOBODY_WORKS) {
 		keep_looks(d, 1);
-		return move(d, now_ms);
+		return work == SOMEBODY_WORKS ? move(d, now_ms) : moved_by_sockets(d, now_ms);
 	}
+	end_doubt(d, now_ms);
+	quiet = detector_quiet_ms(d, now_ms);
 	f = find(d, quiet);
 	d->agreed = finding_is_same(&f, &d->latest) ? d->agreed + 1 : 1;
 	d->latest = f;

@@ -20,7 +20,8 @@ enum {
 	SILENT_MS = 60000, /* the same where nothing shows what kind of hang it is */
 	STOPPED_MS = 60000,
 	LEARNED = 3,
-	LOOKS_AGREE = 2, /* looks in a row that must show the same */
+	DOUBT_MS = 15000, /* until NCCL has told whether what goes over sockets is its own */
+	LOOKS_AGREE = 2,  /* looks in a row that must show the same */
 	/* and more: the kernel counts CPU time in steps of 10 ms, which of 20 ms would be half a
 	   CPU */
 	LOOKS_APART_MS = 500,
@@ -53,6 +54,8 @@ struct detector {
 
 	/* private */
 	struct hang_finding latest;
+	uint64_t doubted_ms; /* moved_ms before sockets alone seemed to work; 0: they don't */
+	uint32_t ras_bytes;
 	unsigned agreed; /* looks in a row that have shown `latest` */
 	bool began;
 };
@@ -73,6 +76,13 @@ void detector_stopped(struct detector *d, unsigned rank, int signal);
 
 /* It waits in the store for that key; "": it does not. */
 void detector_awaits(struct detector *d, unsigned rank, const char *key);
+
+/* NCCL's RAS has answered, with so many bytes: what was known by the answer before is forgotten. 0:
+ * it does not answer any more. */
+void detector_ras(struct detector *d, uint32_t bytes);
+
+/* What that answer says of a rank. */
+void detector_ops(struct detector *d, unsigned rank, const struct rank_ops *ops);
 
 /* All workers that can be seen were: what does that mean? */
 enum detector_news detector_judge(struct detector *d, uint64_t now_ms);

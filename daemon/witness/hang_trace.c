@@ -54,6 +54,12 @@ void trace_add(struct text *out, const struct trace_step *s)
 		text_printf(out, "awaits %u ", s->rank);
 		text_add_shown(out, s->key, strlen(s->key));
 		break;
+	case TRACE_RAS:
+		text_printf(out, "ops ras %" PRIu32, s->ras_bytes);
+		break;
+	case TRACE_OPS:
+		rank_ops_add(out, s->rank, &s->ops); /* with its newline */
+		return;
 	case TRACE_JUDGE:
 		text_printf(out, "t=%" PRIu64 " judge", s->at_ms);
 		break;
@@ -131,6 +137,15 @@ static int read_awaits(const char *text, struct trace_step *s)
 	return 0;
 }
 
+static int read_ops(const char *text, struct trace_step *s)
+{
+	s->kind = TRACE_OPS;
+	if (rank_ops_read(text, &s->rank, &s->ops) == 0)
+		return 0;
+	s->kind = TRACE_RAS;
+	return sscanf(text, "ops ras %" SCNu32, &s->ras_bytes) == 1 ? 0 : -EINVAL;
+}
+
 int trace_read(const char *line, size_t len, struct trace_step *ret)
 {
 	struct trace_step s = { .kind = TRACE_SAMPLE };
@@ -143,6 +158,8 @@ int trace_read(const char *line, size_t len, struct trace_step *ret)
 		rc = read_timed(text, &s);
 		if (rc < 0)
 			rc = read_awaits(text, &s);
+		if (rc < 0)
+			rc = read_ops(text, &s);
 		if (rc < 0 && sscanf(text, "stopped %u %d", &s.rank, &s.stop_signal) == 2) {
 			s.kind = TRACE_STOPPED;
 			rc = 0;
@@ -181,6 +198,12 @@ enum detector_news trace_play(struct detector *d, const struct trace_step *s)
 		return NEWS_NONE;
 	case TRACE_AWAITS:
 		detector_awaits(d, s->rank, s->key);
+		return NEWS_NONE;
+	case TRACE_RAS:
+		detector_ras(d, s->ras_bytes);
+		return NEWS_NONE;
+	case TRACE_OPS:
+		detector_ops(d, s->rank, &s->ops);
 		return NEWS_NONE;
 	case TRACE_JUDGE:
 		return judge(d, s->at_ms);

@@ -7,6 +7,8 @@
  *   rank=3 at=88234 state=S ...   a look at a worker, see sample.h
  *   stopped 3 19                  a worker was stopped by that signal
  *   awaits 1 default_pg/0//key    it waits in the store for that key: until the next "judge"
+ *   ops ras 5120                  NCCL's RAS has answered; what it said before is forgotten
+ *   ops 3 b 41 42 8000            what it says of a rank, see ras_counts.h
  *   t=88500 judge                 that was all that was seen
  *   t=88500 suspect outside 3 rank 3 is outside what ...    what it made of that, if it is new
  *   t=90500 cleared
@@ -23,6 +25,8 @@ enum trace_kind {
 	TRACE_SAMPLE,
 	TRACE_STOPPED,
 	TRACE_AWAITS,
+	TRACE_RAS,
+	TRACE_OPS,
 	TRACE_JUDGE,
 	TRACE_NEWS,
 };
@@ -33,9 +37,11 @@ struct trace_step {
 	uint64_t at_ms; /* BEGIN, MOVED, JUDGE, NEWS */
 	unsigned ranks; /* BEGIN */
 	uint64_t after_ms;
-	unsigned rank; /* STOPPED, AWAITS */
+	unsigned rank; /* STOPPED, AWAITS, OPS */
 	int stop_signal;
 	char key[STORE_KEY_SHOWN + 1];
+	uint32_t ras_bytes;
+	struct rank_ops ops;
 	struct worker_sample sample;
 	/* NEWS; of the finding's reason a reader gets nothing */
 	enum detector_news news;

@@ -240,6 +240,125 @@ static void test_benign(void **state)
 	assert_int_equal(look_for(&t, ways, 55), NEWS_NONE);
 }
 
+/* --- what NCCL's RAS tells --- */
+
+static const struct rank_ops even = { .known = true, .still_ms = 4000 };
+static const struct rank_ops ahead = { .known = true, .ahead = true, .still_ms = 4000 };
+static const struct rank_ops behind = {
+	.known = true, .behind = true, .started = 41, .most = 42, .still_ms = 4000
+};
+
+/* Ranks that are alike in /proc, and whose only connections are those that RAS keeps alive: it
+ * answers at first after so many seconds, and again every four; of the first nothing follows. */
+static enum detector_news look_with_ras(
+	struct trial *t, const struct way ways[RANKS], const struct rank_ops *one, unsigned seconds)
+{
+	enum detector_news news = NEWS_NONE;
+
+	for (unsigned n = 0; n < seconds && news == NEWS_NONE; n++) {
+		if (n % 4 == 2)
+			detector_ras(&t->d, 5120);
+		for (unsigned i = 0; i < RANKS && n % 4 == 2 && n > 2; i++)
+			detector_ops(&t->d, i, i == 1 ? one : one->behind ? &ahead : &even);
+		t->entered_ms = t->now_ms + STEP_MS / 2; /* it has just sent */
+		news = look(t, ways);
+	}
+	return news;
+}
+
+static const struct rank_ops *const told[] = { &even, &behind,
+	&(const struct rank_ops){ .known = true, .gone = true },
+	&(const struct rank_ops){ .known = true, .odd = true },
+	&(const struct rank_ops){ .known = true, .behind = true, .ahead = true } };
+
+static const struct ras_row {
+	const char *says;
+	size_t told;
+	enum hang_class class;
+	const char *why;
+} ras_rows[] = {
+	{ "all have started the same", 0, HANG_ALL_WAIT, "the same collectives of NCCL's" },
+	{ "one has started less", 1, HANG_OUTSIDE,
+		"has started 41 collectives of a communicator of NCCL's, while others have 42" },
+	{ "one does not answer NCCL", 2, HANG_OUTSIDE, "does not answer NCCL's RAS" },
+	{ "one has started something else", 3, HANG_DESYNC, "other collectives" },
+	{ "one has started less here, and more there", 4, HANG_DESYNC, "other collectives" },
+};
+
+static void test_ras(void **state)
+{
+	static const struct way ways[RANKS] = { WAITING, WAITING, WAITING, WAITING };
+	const struct ras_row *row = *state;
+	const uint64_t since_ms = 1000000;
+	struct text text = { 0 };
+	struct trial t;
+
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_with_ras(&t, ways, told[row->told], 30), NEWS_SUSPECT);
+	assert_true(t.now_ms - since_ms <= 10000);
+	assert_int_equal(t.d.finding.class, row->class);
+	assert_int_equal(t.d.finding.count, row->told > 0);
+	finding_describe(&t.d.finding, &text);
+	assert_contains(text_string(&text), row->why);
+	text_done(&text);
+	assert_int_equal(look_with_ras(&t, ways, told[row->told], 70), NEWS_CERTAIN);
+}
+
+/* Who waits for a kernel of NCCL's spins, which is no work. */
+static void test_ras_spins(void **state)
+{
+	static const struct way spins = { .state = 'R',
+		.waits = WAIT_RUNS,
+		.cpu_ms = 990,
+		.working_set = 200000,
+		.gpu = GPU_UNKNOWN };
+	const struct way ways[RANKS] = { spins,
+		{ .state = 'S', .waits = WAIT_FUTEX, .gpu = GPU_UNKNOWN }, spins, spins };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_with_ras(&t, ways, &behind, 30), NEWS_SUSPECT);
+	assert_int_equal(t.d.finding.class, HANG_OUTSIDE);
+	assert_int_equal(t.d.finding.ranks[0], 1);
+}
+
+/* Without RAS' word connections over which something goes are the workers' own. */
+static void test_no_ras(void **state)
+{
+	static const struct way ways[RANKS] = { WAITING, WAITING, WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	for (unsigned i = 0; i < 50; i++) {
+		t.entered_ms = t.now_ms + STEP_MS / 2;
+		assert_int_equal(look(&t, ways), NEWS_NONE);
+	}
+	/* it answers now: what was before is not taken back */
+	assert_int_equal(look_with_ras(&t, ways, &even, 8), NEWS_NONE);
+	detector_ras(&t.d, 0);
+	assert_int_equal(t.sights[1].ops.known, false);
+}
+
+/* Of GPUs of which nothing is known all may compute for a while. */
+static void test_ras_blind(void **state)
+{
+	static const struct way way = { .state = 'S', .waits = WAIT_FUTEX, .gpu = GPU_UNKNOWN };
+	const struct way ways[RANKS] = { way, way, way, way };
+	const struct rank_ops long_ago = { .known = true, .still_ms = 24000 };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_with_ras(&t, ways, &even, 20), NEWS_NONE);
+	for (unsigned i = 0; i < RANKS; i++)
+		detector_ops(&t.d, i, &long_ago);
+	(void)look(&t, ways);
+	assert_int_equal(look(&t, ways), NEWS_SUSPECT);
+	assert_int_equal(t.d.finding.class, HANG_ALL_WAIT);
+}
+
 /* --- when --- */
 
 static const struct way hung[RANKS] = { WAITING, { .state = 'S', .waits = WAIT_SLEEP, .odd = true },
@@ -568,6 +687,10 @@ int main(void)
 
 	SUITE_ROWS(&s, test_suspect, rows);
 	SUITE_ROWS(&s, test_benign, benign);
+	SUITE_ROWS(&s, test_ras, ras_rows);
+	suite_add(&s, "who waits for NCCL spins", test_ras_spins, NULL, NULL);
+	suite_add(&s, "connections without RAS", test_no_ras, NULL, NULL);
+	suite_add(&s, "NCCL, and GPUs of which nothing is known", test_ras_blind, NULL, NULL);
 	suite_add(&s, "certain after the time that was set", test_certain_after, NULL, NULL);
 	suite_add(&s, "never before three times the longest quiet", test_learns, NULL, NULL);
 	suite_add(&s, "what was done before", test_old_looks, NULL, NULL);
