@@ -1,6 +1,7 @@
 /* ask_recorder.c - see ask_recorder.h */
 #include "daemon/blackbox/ask_recorder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +16,8 @@
 #include "common/monotonic.h"
 #include "common/text.h"
 #include "daemon/blackbox/answer_file.h"
+#include "daemon/blackbox/bundle.h"
+#include "daemon/blackbox/keep.h"
 #include "daemon/blackbox/source.h"
 #include "daemon/check/task.h"
 
@@ -24,6 +27,8 @@ enum {
 	LOOK_MS = 100,
 	NS_PER_MS = 1000000,
 };
+
+static_assert(ALL_MAX + 2 * BUNDLE_FILE_MAX <= KEEP_MAX_BYTES, "the others are cut, these are not");
 
 /* What was found of them. */
 struct dumps {
@@ -117,7 +122,7 @@ static void take_all(const struct source_input *in, struct dumps *d)
 
 		if (!look_at(in, rank, path, &st))
 			continue;
-		(void)snprintf(name, sizeof name, "flight-recorder.rank-%u", rank);
+		(void)snprintf(name, sizeof name, KEEP_WHOLE "rank-%u", rank);
 		if (d->bytes + (uint64_t)st.st_size > ALL_MAX ||
 			answer_file_copy(in, name, path, (size_t)st.st_size) < 0) {
 			text_printf(&d->left_out, "%s%u", d->left_out.len ? "," : "", rank);

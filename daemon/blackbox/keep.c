@@ -180,52 +180,121 @@ int keep_tail(int dir_fd, const char *name, const char *log, struct failure *why
 /* --- what it may take --- */
 
 struct sized {
-	uint64_t sum, longest;
-	char name[256];
+	uint64_t size;
+	char name[NAME_MAX + 1];
 };
 
-static int measure(int dir_fd, struct sized *ret)
+struct sizes {
+	struct sized *at; /* of the files that may be cut */
+	size_t count, room;
+	uint64_t whole; /* bytes of the others */
+};
+
+static int add_size(struct sizes *s, const char *name, uint64_t size)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct sized *more;
+
+	if (strncmp(name, KEEP_WHOLE, strlen(KEEP_WHOLE)) == 0) {
+		s->whole += size;
+		return 0;
+	}
+	if (s->count == s->room) {
+		more = realloc(s->at, (s->room = s->room ? 2 * s->room : 64) * sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		s->at = more;
+	}
+	s->at[s->count].size = size;
+	(void)snprintf(s->at[s->count++].name, sizeof s->at->name, "%s", name);
+	return 0;
+}
+
+static int measure(int dir_fd, struct sizes *ret)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct stat st;
 
-	*ret = (struct sized){ 0 };
 	if (!dir) {
+		rc = -errno;
 		fd_closep(&fd);
-		return -errno;
+		return rc;
 	}
-	for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-		if (fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			!S_ISREG(st.st_mode))
-			continue;
-		ret->sum += (uint64_t)st.st_size;
-		if ((uint64_t)st.st_size >= ret->longest) {
-			ret->longest = (uint64_t)st.st_size;
-			(void)snprintf(ret->name, sizeof ret->name, "%s", e->d_name);
-		}
-	}
+	for (const struct dirent *e = readdir(dir); e && rc == 0; e = readdir(dir))
+		if (fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode))
+			rc = add_size(ret, e->d_name, (uint64_t)st.st_size);
 	(void)closedir(dir);
-	return 0;
+	return rc;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct sized *s = a, *t = b;
+
+	return s->size < t->size ? -1 : s->size > t->size;
+}
+
+/* The length to which the longest are cut, so that all have so many bytes; UINT64_MAX: none is. */
+static uint64_t level_of(struct sizes *s, uint64_t max_bytes)
+{
+	uint64_t left = max_bytes > s->whole ? max_bytes - s->whole : 0;
+
+	if (s->count > 1)
+		qsort(s->at, s->count, sizeof *s->at, compare_sizes);
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->at[i].size * (s->count - i) > left)
+			return left / (s->count - i);
+		left -= s->at[i].size;
+	}
+	return UINT64_MAX;
+}
+
+/* Keeps the end of it, from where a line begins, below a line that says so; the beginning where
+ * there is no room for a copy. */
+static int cut(int dir_fd, const char *name, uint64_t left)
+{
+	static const char mark[] = "[launchd has cut what was before this]\n";
+	enum { FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+	autoclose fd = openat(dir_fd, name, FLAGS);
+	size_t room = left > sizeof mark ? (size_t)left - (sizeof mark - 1) : 0;
+	char *bytes = room ? malloc(left) : NULL, *line;
+	struct failure why = { 0 };
+	long len = -1;
+
+	if (fd < 0)
+		return -errno;
+	if (bytes && lseek(fd, -(off_t)room, SEEK_END) >= 0) {
+		memcpy(bytes, mark, sizeof mark - 1);
+		len = fd_read_up_to(fd, bytes + sizeof mark - 1, room);
+	}
+	if (len > 0) {
+		line = memchr(bytes + sizeof mark - 1, '\n', (size_t)len - 1);
+		if (line) {
+			len -= line + 1 - (bytes + sizeof mark - 1);
+			memmove(bytes + sizeof mark - 1, line + 1, (size_t)len);
+		}
+		if (keep_write(dir_fd, name, bytes, (size_t)len + sizeof mark - 1, &why) < 0)
+			len = -1;
+	}
+	free(bytes);
+	return len > 0 || ftruncate(fd, (off_t)left) == 0 ? 0 : -errno;
 }
 
 int keep_within(int dir_fd, uint64_t max_bytes)
 {
-	struct sized s;
-	int cut = 0, rc = measure(dir_fd, &s);
+	struct sizes s = { .at = NULL };
+	int count = 0, rc = measure(dir_fd, &s);
+	uint64_t level = rc == 0 ? level_of(&s, max_bytes) : 0;
 
-	while (rc == 0 && s.sum > max_bytes && s.longest > 0) {
-		uint64_t over = s.sum - max_bytes;
-		uint64_t left = s.longest > over ? s.longest - over : 0;
-		autoclose fd =
-			openat(dir_fd, s.name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-		if (fd < 0 || ftruncate(fd, (off_t)left) < 0)
-			return -errno;
-		cut++;
-		rc = measure(dir_fd, &s);
+	for (size_t i = 0; i < s.count && rc == 0; i++) {
+		if (s.at[i].size <= level)
+			continue;
+		rc = cut(dir_fd, s.at[i].name, level);
+		count++;
 	}
-	return rc < 0 ? rc : cut;
+	free(s.at);
+	return rc < 0 ? rc : count;
 }
 
 /* --- removing --- */

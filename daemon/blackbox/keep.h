@@ -11,6 +11,8 @@
 
 struct failure;
 
+#define KEEP_WHOLE "flight-recorder."
+
 enum {
 	KEEP_MAX_BYTES = 20 << 20, /* of one node's part */
 	KEEP_TAIL_LINES = 200,
@@ -34,8 +36,10 @@ int keep_write(int dir_fd, const char *name, const char *bytes, size_t len, stru
  * that name. 0 where there is no such log, or nothing in it. Negative errno with a sentence. */
 int keep_tail(int dir_fd, const char *name, const char *log, struct failure *why);
 
-/* Cuts the longest files of an open directory until they have max bytes together. How many were
- * cut; negative errno: it can't be read. */
+/* Cuts the longest files of an open directory to one length, so that all have max bytes together:
+ * of each the end stays, below a line that says so. Files whose names begin with KEEP_WHOLE aren't
+ * cut: a part of one can't be read, and who writes them has a limit. How many were cut; negative
+ * errno: not all could be. */
 int keep_within(int dir_fd, uint64_t max_bytes);
 
 /* Removes failures in dir but for the newest `keep`, and `mine`. How many went. What can't be

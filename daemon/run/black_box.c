@@ -541,7 +541,7 @@ static void write_index(struct helper *h)
 {
 	const struct black_box *b = h->owner;
 	struct failure why = { 0 };
-	autoclose fd = keep_open_failure(b->plan->blackbox_dir, b->name, &why);
+	autoclose fd = keep_open_failure(b->plan->blackbox_dir, b->index_name, &why);
 
 	if (fd < 0 || keep_write(fd, BUNDLE_INDEX, text_string(&b->index), b->index.len, &why) < 0)
 		helper_fail(h, "%s", why.text);
@@ -560,18 +560,16 @@ static void on_index(struct helper *h, bool succeeded)
 	helper_close(h);
 }
 
-static void start_index(struct black_box *b, const struct job_end *end)
-{
-	struct arena arena = { 0 };
-	struct bundle_index x;
+static void on_index_closed(struct helper *h);
 
-	box_index(b, end, &arena, &x);
-	text_done(&b->index);
-	index_json(&x, &b->index);
-	arena_done(&arena);
+static void start_index(struct black_box *b)
+{
+
+	b->index_due = false;
 	b->indexer = (struct helper){
 		.work = write_index,
 		.on_end = on_index,
+		.on_closed = on_index_closed,
 		.owner = b,
 		.name = "black-box",
 		.argv = b->argv,
@@ -579,6 +577,37 @@ static void start_index(struct black_box *b, const struct job_end *end)
 	};
 	if (helper_start(&b->indexer, b->loop, sizeof(struct helper_answer), BOX_FILES_MS) < 0)
 		warn(b, "--blackbox: no process can be started to write the index of the failure");
+}
+
+/* A file server that is slow, and an attempt that failed at once. */
+static void on_index_closed(struct helper *h)
+{
+	struct black_box *b = h->owner;
+
+	if (b->index_due)
+		start_index(b);
+}
+
+static void make_index(struct black_box *b, const struct job_end *end)
+{
+	struct arena arena = { 0 };
+	struct bundle_index x;
+	struct text line = { 0 };
+
+	if (b->index_due) {
+		text_printf(&line, "--blackbox: %s has no index: the one before was still written",
+			b->index_name);
+		warn(b, text_string(&line));
+		text_done(&line);
+	}
+	(void)snprintf(b->index_name, sizeof b->index_name, "%s", b->name);
+	box_index(b, end, &arena, &x);
+	text_done(&b->index);
+	index_json(&x, &b->index);
+	arena_done(&arena);
+	b->indexed = b->index_due = true;
+	if (b->indexer.state == HELPER_NONE)
+		start_index(b);
 }
 
 /* The directory of the failure that a node's part is in. */
@@ -598,8 +627,8 @@ const char *black_box_over(struct black_box *b, const struct job_end *end)
 	if (!b->open || !b->kept || !*b->path)
 		return NULL;
 	find_failure_path(b);
-	if (b->plan->node_rank == 0 && end->result && b->indexer.state == HELPER_NONE)
-		start_index(b, end);
+	if (b->plan->node_rank == 0 && end->result && !b->indexed)
+		make_index(b, end);
 	return b->failure_path;
 }
 
@@ -610,7 +639,7 @@ void black_box_start(struct black_box *b)
 
 	if (!b->open)
 		return;
-	b->ends = b->kept = false;
+	b->ends = b->kept = b->indexed = false;
 	b->looks = 0;
 	b->started_ns = uv_hrtime();
 	*b->path = '\0';
@@ -629,7 +658,7 @@ void black_box_enter(struct black_box *b)
 	bus_add(b->bus, &observer, b);
 }
 
-/* The index may still be written: the loop goes on as long. */
+/* The index may still be written, and the next one behind it: the loop goes on as long. */
 void black_box_leave(struct black_box *b)
 {
 

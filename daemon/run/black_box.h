@@ -101,6 +101,9 @@ struct black_box {
 	char path[512];              /* of this node's part; "": there is none */
 	struct message_bundle *told; /* on node rank 0: by node; NULL: none */
 	struct text index;
+	bool indexed; /* whatever ends the job before the next attempt is not what failed */
+	char index_name[BUNDLE_NAME_SIZE];
+	bool index_due;         /* the child that writes the one before has not gone yet */
 	char failure_path[512]; /* of the failure's directory */
 };
 

@@ -3,13 +3,14 @@ import contextlib
 import json
 import os
 import signal
+import struct
 import subprocess
 
 import pytest
 
 from harness import BUILD, children_of, native, status_of, supervisor_of, until
 from needs import needs_mounts
-from hang_fs import MKDIR, HangFS
+from hang_fs import CREATE, MKDIR, HangFS
 from together import Cluster, errors, exit_codes, warnings
 
 MIB = 1 << 20
@@ -201,6 +202,71 @@ def test_a_directory_that_hangs(fail, place, hang, how):
     assert any('did not finish within 2 s' in line for line in warnings(result))
     place.orphans_expected = how == 'hold'  # they end when the file system lets them go
     hang.close()
+
+
+@needs_mounts
+def test_nobody_ends_later_for_it(start, place, hang):
+    """Without --blackbox-hold SIGTERM does not wait for a directory that hangs: all workers have ended of
+    it while the child that asks is not through yet."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(['--nproc_per_node=3', f'--blackbox={hang.path}/box', '--events=events.jsonl',
+                 *native('ending')],
+                {'TELL': ready.path, 'GO': go.path, 'END_1': 'exit:7'}, wrap=hang.mount, pass_fds=[hang.fd])
+    ready.expect('ready', 3)
+    hang.stop()
+    go.go()
+
+    def told():
+        text = (place.path / 'events.jsonl').read_text()
+        return text.count('"event":"worker_ended"') == 3 and text
+
+    assert '"event":"blackbox"' not in until(told, 'the end of all workers')
+    hang.go_on()
+    assert job.end().rc == 7
+
+
+def test_the_job_ends_between_two_attempts(start, place):
+    """What ends it then is not what has failed: the bundle's story stays."""
+    script = place.write('train.sh', '#!/bin/sh\nexit 3\n', 0o755)
+    job = start([f'--blackbox={place.path}/box', '--max-restarts=1', '--restart-delay=300', '--no_python', '--use_env',
+                 '--events=events.jsonl', script], {})
+    log = place.path / 'events.jsonl'
+    until(lambda: log.exists() and '"event":"restart"' in log.read_text(), 'the pause')
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
+    [failure] = kept(place.path / 'box')
+    index = index_of(failure)
+    assert (index['cause'], index['kind'], index['first']['text']) == ('failure', 'exit', 'exit code 3')
+
+
+class SlowIndex(HangFS):
+    """Holds the first index.json until it is told to let it go."""
+    request = None
+
+    def take(self, request):
+        if b'index.json' in request and struct.unpack_from('=4xI', request)[0] == CREATE and not self.request:
+            self.request = request
+        else:
+            super().take(request)
+
+    def directories(self):
+        boxes = self.nodes[1].children.values()
+        return {name: failure for box in boxes for name, failure in box.children.items()}
+
+
+@needs_mounts
+def test_two_indices_at_once(start, place, nothing_left):
+    """The second attempt has failed while the index of the first is still written: it has its own."""
+    with contextlib.closing(SlowIndex(place)) as slow:
+        job = start([f'--blackbox={slow.path}/box', '--max-restarts=1', '--events=events.jsonl', '--no_python',
+                     '--use_env', place.write('train.sh', '#!/bin/sh\nexit 3\n', 0o755)], {}, wrap=slow.mount, pass_fds=[slow.fd])
+        until(lambda: slow.request, 'the first index')
+        until(lambda: '"event":"verdict"' in (place.path / 'events.jsonl').read_text(), "the second attempt's end")
+        HangFS.take(slow, slow.request)
+        result = job.end()
+        assert result.rc == 3
+        [second] = [failure for name, failure in slow.directories().items() if b'attempt-1' in name]
+        assert b'index.json' in second.children, result.err
 
 
 def test_held_until_all_is_seen(fail, place):

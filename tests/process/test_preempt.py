@@ -200,6 +200,22 @@ def test_it_lives_through_a_restart(start, watch, place):
     assert not ready_to_read(watch.told.fd)
 
 
+def test_one_that_comes_between_two_attempts(start, watch, place):
+    """There are no workers to be told: no other attempt follows, and that it was a preemption is an event."""
+    log = place.path / 'events'
+    job = start([watch.option, '--max-restarts=1', '--restart-delay=300', f'--events={log}', *native('ending')],
+                {'END': 'exit:7'})
+    watch.runs()
+    until(lambda: log.exists() and events_of(log, 'restart'), 'the pause')
+    watch.end(0, '20')
+    result = job.end()
+    assert result.rc == 75
+    event = preemption(log)
+    assert (event['source'], event['seconds_left']) == ('--preempt-watch', 20)
+    assert len(events_of(log, 'attempt_started')) == 1
+    assert 'root cause: preemption was announced by --preempt-watch (20 s left)' in errors(result)[0]
+
+
 def test_none_where_nobody_asks(family):
     f = family()
     assert not watchers(f.job)

@@ -165,7 +165,7 @@ static off_t size_of(int fd, const char *name)
 	return st.st_size;
 }
 
-/* The longest files give way. */
+/* The longest files give way, all to the same length. */
 static void test_within(void **state)
 {
 	autoclose fd = open_part(NAME(1));
@@ -176,12 +176,48 @@ static void test_within(void **state)
 	make_file(fd, "longer", 9000);
 	assert_int_equal(keep_within(fd, 20000), 0);
 	assert_int_equal(size_of(fd, "longer"), 9000);
-	assert_int_equal(keep_within(fd, 6010), 1);
-	assert_int_equal(size_of(fd, "longer"), 1000);
-	assert_int_equal(keep_within(fd, 11), 2);
-	assert_int_equal(size_of(fd, "short") + size_of(fd, "long") + size_of(fd, "longer"), 11);
-	assert_int_equal(keep_within(fd, 0), 2);
+	assert_int_equal(keep_within(fd, 9010), 2);
+	assert_int_equal(size_of(fd, "long"), 4500);
+	assert_int_equal(size_of(fd, "longer"), 4500);
+	assert_int_equal(keep_within(fd, 411), 2);
+	assert_int_equal(size_of(fd, "long"), 200);
+	assert_int_equal(size_of(fd, "longer"), 200);
+	assert_int_equal(keep_within(fd, 11), 3);
+	assert_true(size_of(fd, "short") + size_of(fd, "long") + size_of(fd, "longer") <= 11);
+	assert_int_equal(keep_within(fd, 0), 3);
 	assert_int_equal(keep_within(fd, 0), 0);
+}
+
+/* The end is what tells. */
+static void test_cut(void **state)
+{
+	autoclose fd = open_part(NAME(1));
+	struct failure why = { 0 };
+	struct text log = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		text_printf(&log, "line %d\n", i);
+	assert_int_equal(keep_write(fd, "rank-0.stderr.txt", text_string(&log), log.len, &why), 0);
+	assert_int_equal(keep_within(fd, 65), 1);
+	assert_file("a/box/" NAME(1) "/node-3/rank-0.stderr.txt",
+		"[launchd has cut what was before this]\nline 998\nline 999\n");
+	text_done(&log);
+}
+
+/* A part of a dump can't be read. */
+static void test_whole(void **state)
+{
+	autoclose fd = open_part(NAME(1));
+
+	(void)state;
+	make_file(fd, "flight-recorder.rank-3", 9000);
+	make_file(fd, "rank-3.stdout.txt", 5000);
+	make_file(fd, "rank-3.stderr.txt", 5000);
+	assert_int_equal(keep_within(fd, 13000), 2);
+	assert_int_equal(size_of(fd, "flight-recorder.rank-3"), 9000);
+	assert_int_equal(size_of(fd, "rank-3.stdout.txt"), 2000);
+	assert_int_equal(size_of(fd, "rank-3.stderr.txt"), 2000);
 }
 
 static bool is_there(const char *path)
@@ -233,6 +269,8 @@ int main(void)
 	SUITE_ROWS(&s, test_tail, tails);
 	suite_add(&s, "a log that is none is left out", test_no_tail, NULL, tear_down);
 	suite_add(&s, "files are cut to their room", test_within, NULL, tear_down);
+	suite_add(&s, "of what is cut the end stays", test_cut, NULL, tear_down);
+	suite_add(&s, "a dump stays whole", test_whole, NULL, tear_down);
 	suite_add(&s, "the newest are kept, and what is not ours", test_newest, NULL, tear_down);
 	rc = suite_run(&s);
 	return scratch_done() < 0 ? 2 : rc;
