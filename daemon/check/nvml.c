@@ -40,6 +40,10 @@ static const struct dlib_symbol optional[] = {
 	{ "nvmlDeviceRegisterEvents", AT(event_register) },
 	{ "nvmlEventSetWait_v2", AT(event_wait) },
 	{ "nvmlDeviceGetIndex", AT(index) },
+	{ "nvmlGpmQueryDeviceSupport", AT(metrics_support) },
+	{ "nvmlGpmSampleAlloc", AT(sample_new) },
+	{ "nvmlGpmSampleGet", AT(sample_take) },
+	{ "nvmlGpmMetricsGet", AT(metrics) },
 	{ NULL, 0, NULL },
 };
 

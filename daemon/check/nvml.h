@@ -38,8 +38,11 @@ enum {
 	NVML_FIELD_RECOVERY_ACTION = 230, /* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION */
 	NVML_EVENT_XID = 8,               /* nvmlEventTypeXidCriticalError */
 	NVML_XID_UNKNOWN = 999,
-	NVML_VALUE_UINT = 1, /* NVML_VALUE_TYPE_UNSIGNED_INT */
-	NVML_SM_CLOCK = 1,   /* NVML_CLOCK_SM */
+	NVML_VALUE_UINT = 1,     /* NVML_VALUE_TYPE_UNSIGNED_INT */
+	NVML_SM_CLOCK = 1,       /* NVML_CLOCK_SM */
+	NVML_TENSOR_WORK = 5,    /* NVML_GPM_METRIC_ANY_TENSOR_UTIL, in percent of the time */
+	NVML_METRICS_ROOM = 512, /* NVML_GPM_METRIC_MAX at least: it grows with the header */
+	NVML_METRICS_VERSION = 1,
 };
 
 /* nvmlDeviceGpuRecoveryAction_t */
@@ -128,6 +131,26 @@ struct nvml_event {
 	unsigned gpu_instance, compute_instance;
 };
 
+/* nvmlGpmMetric_t */
+struct nvml_metric {
+	unsigned id;
+	int status; /* of enum nvml_return */
+	double value;
+	const char *short_name, *long_name, *unit;
+};
+
+/* nvmlGpmMetricsGet_t: what was counted between two samples */
+struct nvml_metrics {
+	unsigned version, count;
+	void *from, *to;
+	struct nvml_metric at[NVML_METRICS_ROOM];
+};
+
+/* nvmlGpmSupport_t */
+struct nvml_metrics_support {
+	unsigned version, supported;
+};
+
 /* The functions by their ABI names, each of which returns an enum nvml_return. */
 struct nvml_api {
 	int (*init)(void);
@@ -159,6 +182,10 @@ struct nvml_api {
 	int (*event_register)(void *device, unsigned long long types, void *set);
 	int (*event_wait)(void *set, struct nvml_event *ret, unsigned timeout_ms);
 	int (*index)(void *device, unsigned *ret);
+	int (*metrics_support)(void *device, struct nvml_metrics_support *ret);
+	int (*sample_new)(void **ret);
+	int (*sample_take)(void *device, void *sample);
+	int (*metrics)(struct nvml_metrics *ret);
 };
 
 /* Loads it. Errors of dlib_open(). */

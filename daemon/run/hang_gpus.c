@@ -12,7 +12,7 @@
 #include "daemon/blackbox/gpus_here.h"
 #include "daemon/check/nvml.h"
 #include "daemon/plan/plan.h"
-#include "daemon/witness/gpu_power.h"
+#include "daemon/witness/gpu_work.h"
 
 enum { GPUS_MAX = 64, STALE_MS = 5000 };
 
@@ -29,7 +29,9 @@ struct asked_gpu {
 	void *device; /* NULL: it can't be asked */
 	char uuid[NVML_UUID_SIZE];
 	enum gpu_activity tells;
-	struct gpu_power power;
+	struct gpu_work work;
+	void *samples[2]; /* NULL: it counts no work of its tensor units */
+	unsigned sampled;
 };
 
 struct power_asking {
@@ -50,6 +52,20 @@ static struct gpus_seen *seen_of(const struct hang_gpus *g)
 }
 
 /* --- in the child --- */
+
+/* Those of NVIDIA's metrics that count, from Hopper on. */
+static void prepare_samples(const struct nvml_api *nvml, struct asked_gpu *gpu)
+{
+	struct nvml_metrics_support has = { .version = NVML_METRICS_VERSION };
+
+	if (!gpu->device || !nvml->metrics_support || !nvml->sample_new || !nvml->sample_take ||
+		!nvml->metrics || nvml->metrics_support(gpu->device, &has) != NVML_OK ||
+		!has.supported)
+		return;
+	if (nvml->sample_new(&gpu->samples[0]) != NVML_OK ||
+		nvml->sample_new(&gpu->samples[1]) != NVML_OK)
+		gpu->samples[0] = NULL;
+}
 
 static void begin(const struct helper *h, struct power_asking *a)
 {
@@ -75,10 +91,36 @@ static void begin(const struct helper *h, struct power_asking *a)
 		if (!gpu->device || !a->nvml.uuid ||
 			a->nvml.uuid(gpu->device, gpu->uuid, sizeof gpu->uuid) != NVML_OK)
 			*gpu->uuid = '\0';
+		prepare_samples(&a->nvml, gpu);
 	}
 }
 
-/* A part of a GPU (MIG) tells neither. */
+/* How much its tensor units have worked since the last look. */
+static int tensor_permille(const struct nvml_api *nvml, struct asked_gpu *gpu)
+{
+	static struct nvml_metrics m; /* large; one thread */
+	unsigned turn = gpu->sampled % 2;
+
+	if (!gpu->samples[0])
+		return TENSOR_UNKNOWN;
+	if (nvml->sample_take(gpu->device, gpu->samples[turn]) != NVML_OK) {
+		gpu->sampled = 0;
+		return TENSOR_UNKNOWN;
+	}
+	if (gpu->sampled++ == 0)
+		return TENSOR_UNKNOWN;
+	m.version = NVML_METRICS_VERSION;
+	m.count = 1;
+	m.from = gpu->samples[1 - turn];
+	m.to = gpu->samples[turn];
+	m.at[0] = (struct nvml_metric){ .id = NVML_TENSOR_WORK };
+	if (nvml->metrics(&m) != NVML_OK || m.at[0].status != NVML_OK ||
+		!(m.at[0].value >= 0 && m.at[0].value <= 100))
+		return TENSOR_UNKNOWN;
+	return (int)(m.at[0].value * 10);
+}
+
+/* A part of a GPU (MIG) tells neither power nor utilization. */
 static enum gpu_activity ask(const struct nvml_api *nvml, struct asked_gpu *gpu)
 {
 	struct nvml_utilization busy;
@@ -88,8 +130,8 @@ static enum gpu_activity ask(const struct nvml_api *nvml, struct asked_gpu *gpu)
 		nvml->power(gpu->device, &mw) != NVML_OK ||
 		nvml->utilization(gpu->device, &busy) != NVML_OK)
 		return GPU_UNKNOWN;
-	gpu_power_see(&gpu->power, mw, busy.gpu > 0);
-	return gpu_power_tells(&gpu->power);
+	gpu_work_see(&gpu->work, mw, busy.gpu > 0, tensor_permille(nvml, gpu));
+	return gpu_work_tells(&gpu->work);
 }
 
 /* What the GPU does that CUDA_VISIBLE_DEVICES names so. */
@@ -141,7 +183,7 @@ static void work(struct helper *h)
 
 		for (unsigned i = 0; i < a.count; i++) {
 			if (moved != moves)
-				gpu_power_moved(&a.gpus[i].power);
+				gpu_work_moved(&a.gpus[i].work);
 			a.gpus[i].tells = ask(&a.nvml, &a.gpus[i]);
 		}
 		moves = moved;

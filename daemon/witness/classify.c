@@ -661,8 +661,8 @@ void hang_classify(const struct rank_sight *all, unsigned count, struct hang_fin
 	} else if (gpus_wait(all, count)) {
 		ret->class = HANG_ALL_WAIT;
 		(void)snprintf(ret->why, sizeof ret->why,
-			"no worker differs, and all GPUs draw far less power than they did: the "
-			"network or a device");
+			"no worker differs, and all GPUs do far less than they did, by their power "
+			"or their tensor units: the network or a device");
 	}
 }
 

@@ -37,7 +37,7 @@ enum gpu_activity {
 	GPU_UNKNOWN, /* it uses some, and nobody can tell */
 	GPU_BUSY,
 	GPU_IDLE,  /* no kernel runs */
-	GPU_WAITS, /* one does, and draws far less power than this job's do */
+	GPU_WAITS, /* one does, and works far less than this job's do */
 	GPU_ACTIVITIES,
 };
 

@@ -16,7 +16,7 @@ while not (place / 'end').exists():
             steps.write('.')
     time.sleep(0.5)
 '''
-WORKS, WAITS = 310000, 110000
+WORKS, WAITS, BETWEEN = 310000, 110000, 240000
 
 
 class Job:
@@ -34,9 +34,12 @@ class Job:
 
     def gpu(self, number, milliwatts, busy):
         for name, value in (('power', milliwatts), ('busy', busy)):
-            file = self.place.path / f'{name}.{number}'
-            file.with_suffix('.new').write_text(str(value))
-            file.with_suffix('.new').rename(file)
+            self.set(name, number, value)
+
+    def set(self, name, number, value):
+        file = self.place.path / f'{name}.{number}'
+        file.with_suffix('.new').write_text(str(value))
+        file.with_suffix('.new').rename(file)
 
     def children(self):
         return children_of(supervisor_of(self.launcher.pid))
@@ -98,7 +101,23 @@ def test_gpus_that_all_wait(job):
     one.be_quiet()
     hang = one.await_hang('suspect')
     assert (hang['class'], hang['ranks']) == ('all_wait', [])
-    assert 'all GPUs draw far less power than they did' in hang['text']
+    assert 'all GPUs do far less than they did' in hang['text']
+    assert one.end().rc == 0
+
+
+def test_tensor_units_tell_where_power_does_not(job, place):
+    """A GPU draws nearly what it did, as its memory is hot or its clock high."""
+    for gpu in range(2):
+        place.write(f'tensor.{gpu}', '35')
+    one = job('--on-hang=report', faults=' '.join(f'tensor@{gpu}={place.path}/tensor.{gpu}' for gpu in range(2)))
+    learned(one)
+    for gpu in range(2):
+        one.set('tensor', gpu, 0)
+        one.gpu(gpu, BETWEEN, 100)
+    one.be_quiet()
+    hang = one.await_hang('suspect')
+    assert (hang['class'], hang['ranks']) == ('all_wait', [])
+    assert 'all GPUs do far less than they did' in hang['text']
     assert one.end().rc == 0
 
 

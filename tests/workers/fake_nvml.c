@@ -9,8 +9,9 @@
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used power busy throttled
- *   fabric status health xid
- * as the functions below read them; used, power and busy may be /PATH, a file with the number. Once
+ *   fabric status health xid tensor
+ * as the functions below read them; used, power, busy and tensor may be /PATH, a file with the
+ * number; without tensor=PERCENT a GPU counts no work of its tensor units. Once
  * all Xids are told, and somebody waits for more, that is written to the FIFO $FAKE_XIDS_TOLD.
  * $FAKE_GPU_BUSES is a list of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what
  * a driver of 2021 lacked. */
@@ -52,6 +53,10 @@ int nvmlDeviceGetComputeRunningProcesses_v3(
 	void *device, unsigned *count, struct nvml_process *ret);
 int nvmlDeviceGetPowerUsage(void *device, unsigned *ret);
 int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *ret);
+int nvmlGpmQueryDeviceSupport(void *device, struct nvml_metrics_support *ret);
+int nvmlGpmSampleAlloc(void **ret);
+int nvmlGpmSampleGet(void *device, void *sample);
+int nvmlGpmMetricsGet(struct nvml_metrics *ret);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *ret);
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned *ret);
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *ret);
@@ -347,6 +352,41 @@ int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
 }
 
 #ifndef OLD_DRIVER
+
+int nvmlGpmQueryDeviceSupport(void *device, struct nvml_metrics_support *ret)
+{
+	if (ret->version != NVML_METRICS_VERSION)
+		return INVALID_ARGUMENT;
+	ret->supported = told("tensor", index_of(device)) != NULL;
+	return begin("nvmlGpmQueryDeviceSupport", device);
+}
+
+/* A sample knows its device. */
+int nvmlGpmSampleAlloc(void **ret)
+{
+	*ret = calloc(1, sizeof(void *));
+	return *ret ? begin("nvmlGpmSampleAlloc", NULL) : NVML_UNKNOWN_ERROR;
+}
+
+int nvmlGpmSampleGet(void *device, void *sample)
+{
+	memcpy(sample, &device, sizeof device);
+	return begin("nvmlGpmSampleGet", device);
+}
+
+int nvmlGpmMetricsGet(struct nvml_metrics *ret)
+{
+	void *from, *to;
+
+	if (ret->version != NVML_METRICS_VERSION || ret->count != 1 ||
+		ret->at[0].id != NVML_TENSOR_WORK)
+		return INVALID_ARGUMENT;
+	memcpy(&from, ret->from, sizeof from);
+	memcpy(&to, ret->to, sizeof to);
+	ret->at[0].status = from && from == to ? NVML_OK : INVALID_ARGUMENT;
+	ret->at[0].value = (double)told_now("tensor", to, 0);
+	return begin("nvmlGpmMetricsGet", to);
+}
 
 int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret)
 {

@@ -94,6 +94,18 @@ SAME_MEMBER(struct nvml_event, device, nvmlEventData_t, device);
 SAME_MEMBER(struct nvml_event, type, nvmlEventData_t, eventType);
 SAME_MEMBER(struct nvml_event, data, nvmlEventData_t, eventData);
 
+SAME_MEMBER(struct nvml_metric, status, nvmlGpmMetric_t, nvmlReturn);
+SAME_MEMBER(struct nvml_metric, value, nvmlGpmMetric_t, value);
+SAME_SIZE(struct nvml_metric, nvmlGpmMetric_t);
+SAME_MEMBER(struct nvml_metrics, from, nvmlGpmMetricsGet_t, sample1);
+SAME_MEMBER(struct nvml_metrics, to, nvmlGpmMetricsGet_t, sample2);
+SAME_MEMBER(struct nvml_metrics, at[0], nvmlGpmMetricsGet_t, metrics[0]);
+_Static_assert((int)NVML_METRICS_ROOM >= (int)NVML_GPM_METRIC_MAX, "room for all of them");
+SAME(NVML_TENSOR_WORK, NVML_GPM_METRIC_ANY_TENSOR_UTIL);
+SAME(NVML_METRICS_VERSION, NVML_GPM_METRICS_GET_VERSION);
+SAME(NVML_METRICS_VERSION, NVML_GPM_SUPPORT_VERSION);
+SAME_SIZE(struct nvml_metrics_support, nvmlGpmSupport_t);
+
 IS_THERE(nvmlInit_v2);
 IS_THERE(nvmlShutdown);
 IS_THERE(nvmlDeviceGetCount_v2);
@@ -117,6 +129,10 @@ IS_THERE(nvmlDeviceRegisterEvents);
 IS_THERE(nvmlEventSetWait_v2);
 IS_THERE(nvmlDeviceGetIndex);
 IS_THERE(nvmlDeviceGetPowerUsage);
+IS_THERE(nvmlGpmQueryDeviceSupport);
+IS_THERE(nvmlGpmSampleAlloc);
+IS_THERE(nvmlGpmSampleGet);
+IS_THERE(nvmlGpmMetricsGet);
 IS_THERE(nvmlDeviceGetClockInfo);
 
 int main(void)

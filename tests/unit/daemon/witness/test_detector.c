@@ -162,7 +162,7 @@ static const struct row {
 		HANG_OUTSIDE, "no kernel runs on its GPU", false, false },
 	{ "kernels of all wait",
 		{ .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 990, .gpu = GPU_WAITS },
-		HANG_ALL_WAIT, "all GPUs draw far less power", false, true },
+		HANG_ALL_WAIT, "all GPUs do far less", false, true },
 	{ "all wait alike", WAITING, HANG_ALL_WAIT, "no worker differs", true, true },
 };
 
