@@ -3,12 +3,11 @@ answers. NVML and NCCL's RAS are fakes, and so is py-spy: nothing here needs a G
 import json
 import pathlib
 import signal
-import socket
 import sys
-import threading
 
 import pytest
 
+from fake_ras import Ras
 from harness import BUILD, native, until
 
 NVML = {'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_GPUS': '2'}
@@ -52,46 +51,12 @@ def fail(start, place):
     return run
 
 
-class Ras:
-    """A fake of what NCCL has in each process: answers one client, and notes what it was asked."""
-
-    def __init__(self, pieces, hold=False):
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.env = {'NCCL_RAS_ADDR': f'127.0.0.1:{self.listener.getsockname()[1]}'}
-        self.asked, self.pieces, self.hold = b'', pieces, threading.Event()
-        if not hold:
-            self.hold.set()
-        self.thread = threading.Thread(target=self.serve)
-        self.thread.start()
-
-    def serve(self):
-        try:
-            one, _ = self.listener.accept()
-        except OSError:  # nobody has asked
-            return
-        with one:
-            while not self.asked.endswith(b'STATUS\n'):
-                self.asked += one.recv(4096)
-            try:
-                for piece in self.pieces:
-                    one.sendall(piece)
-            except OSError:  # it has heard enough
-                pass
-            self.hold.wait()
-
-    def close(self):
-        self.hold.set()
-        self.listener.shutdown(socket.SHUT_RDWR)  # ends accept()
-        self.thread.join()
-        self.listener.close()
-
-
 @pytest.fixture
 def ras():
     made = []
 
     def make(*pieces, hold=False):
-        made.append(Ras(pieces, hold))
+        made.append(Ras(lambda: pieces, hold))
         return made[-1]
 
     yield make

@@ -1,0 +1,136 @@
+"""--on-hang and NCCL: workers that are alike in /proc are told apart by what NCCL's RAS counts. RAS is a fake."""
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from fake_ras import Ras, json_answer
+from harness import children_of, is_running, status_of, supervisor_of, until
+
+# Nobody has a connection to anybody, and all wait in the same way.
+WORKER = '''
+import os, pathlib, sys, time
+place, rank = pathlib.Path(sys.argv[1]), os.environ['RANK']
+(place / f'pid.{rank}').write_text(str(os.getpid()))
+while not (place / 'end').exists():
+    time.sleep(0.2)
+'''
+RANKS = 3
+TEXT = (b'ERROR: Unknown command SET FORMAT json\nOK\nNCCL version 2.27.5 compiled with CUDA 12.9\n\n'
+        b'Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n'
+        b'    0         1         1         3         3         3   RUNNING  %s\n\nErrors\n======\n\n'
+        b'Warnings\n========\n\n%s')
+BEHIND = (b'#0-0 (cf264af53edbe986) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n'
+          b'  2 ranks have launched up to operation 42\n  Rank 1 has launched up to operation 41 -- GPU 1 managed by '
+          b'process 101 on node 127.0.0.1\n\n')
+
+
+class Job:
+    def __init__(self, start, place, env, *options):
+        self.place = place
+        self.launcher = start(
+            [f'--events={place.path}/events', f'--nproc_per_node={RANKS}', *options, '--use_env',
+             place.write('job.py', WORKER), str(place.path)], env)
+        until(lambda: all((place.path / f'pid.{rank}').exists() for rank in range(RANKS)), 'workers')
+
+    def asks(self):
+        return [pid for pid in children_of(supervisor_of(self.launcher.pid))
+                if status_of(pid).get('Name') == 'hang-ras']
+
+    def hangs(self, state):
+        try:
+            whole, _, _ = (self.place.path / 'events').read_text().rpartition('\n')
+        except FileNotFoundError:
+            return []
+        return [event for event in map(json.loads, whole.splitlines())
+                if event['event'] == 'hang' and event['state'] == state]
+
+    def await_hang(self):
+        return until(lambda: self.hangs('suspect'), 'a suspicion')[0]
+
+    def end(self):
+        (self.place.path / 'end').touch()
+        return self.launcher.end()
+
+
+@pytest.fixture
+def job(start, place):
+    def begin(env, *options):
+        return Job(start, place, env, *(options or ('--on-hang=report',)))
+
+    return begin
+
+
+@pytest.fixture
+def ras():
+    made = []
+
+    def make(answer, **how):
+        made.append(Ras(answer, **how))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize('answer, class_, ranks, text', [
+    (json_answer({0: 5, 1: 4, 2: 5}), 'outside', [1],
+     'has started 5 collectives of a communicator of NCCL\'s, while others have 6'),
+    ([TEXT % (b'MISMATCH', BEHIND)], 'outside', [1], 'while others have 42'),
+    (json_answer({0: 5, 2: 5}, lost=[1]), 'outside', [1], 'its process does not answer NCCL\'s RAS any more'),
+    (json_answer({0: 5, 1: 5, 2: 5}), 'all_wait', [], 'all have started the same collectives of NCCL\'s'),
+], ids=['one is behind', 'one is behind, in a text', 'one does not answer', 'all are even'])
+def test_what_nccl_counts(job, ras, answer, class_, ranks, text):
+    fake = ras(lambda: answer)
+    one = job(fake.env)
+    hang = one.await_hang()
+    assert (hang['class'], hang['ranks']) == (class_, ranks)
+    assert text in hang['text']
+    assert fake.asked == b'SET FORMAT json\nTIMEOUT 3\nVERBOSE STATUS\n'
+    assert one.end().rc == 0
+
+
+def test_counts_that_move(job, ras):
+    """The job works, though nothing else tells so; it is asked at a low rate."""
+    asked = []
+
+    def answer():
+        asked.append(None)
+        return json_answer({0: 5 + len(asked), 1: 4 + len(asked), 2: 5 + len(asked)})
+
+    one = job(ras(answer).env)
+    until(lambda: len(asked) >= 5, 'five questions', 100)
+    assert not one.hangs('suspect')
+    assert one.end().rc == 0
+
+
+@pytest.mark.parametrize('pieces, hold', [
+    ([], True), ([json_answer({0: 5, 1: 4, 2: 5})[0][:400]], True), ([b'\xff\x00 garbage\n' * 4000], False), ([], False),
+], ids=['silence', 'half an answer', 'garbage', 'nothing'])
+def test_an_answer_that_is_none(job, ras, place, pieces, hold):
+    """It costs its child only: a hang is still found by other means."""
+    fake = ras(lambda: pieces, hold=hold)
+    one = job(fake.env)
+    until(lambda: fake.clients >= 1, 'a question')
+    [asks] = until(one.asks, 'who asks')
+    # of those that sleep alike one that is stopped differs
+    os.kill(int((place.path / 'pid.2').read_text()), signal.SIGSTOP)
+    hang = one.await_hang()
+    assert (hang['class'], hang['ranks']) == ('stopped', [2])
+    os.kill(int((place.path / 'pid.2').read_text()), signal.SIGKILL)
+    assert one.launcher.end().rc == 137
+    assert not is_running(asks)
+
+
+@pytest.mark.parametrize('more, options', [
+    ({'NCCL_RAS_ENABLE': '0'}, ['--on-hang=report']), ({}, ['--shutdown-timeout=30']),
+], ids=['RAS is off', 'nobody looks for hangs'])
+def test_nobody_asks(job, ras, more, options):
+    fake = ras(lambda: json_answer({0: 5, 1: 4, 2: 5}))
+    one = job({**fake.env, **more}, *options)
+    time.sleep(6)
+    assert fake.clients == 0 and not one.asks()
+    assert one.end().rc == 0
