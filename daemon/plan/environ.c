@@ -144,7 +144,7 @@ static void edit_nccl(struct build *b)
 		edit(b, "NCCL_SOCKET_IFNAME", p->nccl_socket_ifname, "--nccl_socket_ifname");
 }
 
-/* --blackbox: so that what they know is found when they fail. */
+/* --blackbox, --on-hang: so that what they know is found when they fail, or hang. */
 static void edit_evidence(struct build *b, const struct attempt *attempt)
 {
 	static const char why[] = "--blackbox: where it is found after a failure";
@@ -156,7 +156,8 @@ static void edit_evidence(struct build *b, const struct attempt *attempt)
 	if (names.set_pipes)
 		edit(b, NCCL_PIPES, names.set_pipes, why);
 	if (names.set_ras)
-		edit(b, NCCL_RAS, names.set_ras, why);
+		edit(b, NCCL_RAS, names.set_ras,
+			b->p->blackbox_dir ? why : "--on-hang: where NCCL tells what it waits for");
 }
 
 static void edit_threads(struct build *b, const struct worker_rank *r)

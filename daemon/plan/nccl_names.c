@@ -59,12 +59,13 @@ void nccl_names_choose(const struct plan *p, const struct attempt *attempt, stru
 		.dumps = now ? now : before,
 		.pipes = env_given(p->user_env, p->env, NCCL_PIPES),
 	};
+	if ((p->blackbox_dir || p->on_hang != ON_HANG_OFF) &&
+		!env_given(p->user_env, p->env, NCCL_RAS))
+		ret->set_ras = ras_address(attempt->master_port, arena);
 	if (!p->blackbox_dir)
 		return;
 	if (!ret->dumps)
 		ret->dumps = ret->set_dumps = file_name(attempt, "nccl_trace", arena);
 	if (!ret->pipes && p->wrap.count == 0)
 		ret->pipes = ret->set_pipes = file_name(attempt, "nccl_dump", arena);
-	if (!env_given(p->user_env, p->env, NCCL_RAS))
-		ret->set_ras = ras_address(attempt->master_port, arena);
 }

@@ -1,5 +1,6 @@
 /* nccl_names.h - with --blackbox, where torch's flight recorder and NCCL's RAS are found after a
- * failure: named for the workers as they start, unless the user has named them. Pure. */
+ * failure, with --on-hang where RAS is found before one: named for the workers as they start,
+ * unless the user has named them. Pure. */
 #ifndef LAUNCHD_DAEMON_PLAN_NCCL_NAMES_H
 #define LAUNCHD_DAEMON_PLAN_NCCL_NAMES_H
 
@@ -14,7 +15,7 @@ struct nccl_names {
 	const char *dumps_variable; /* as this version of torch has it */
 	/* what torch adds its rank to, by whomever it is named; NULL: nobody has */
 	const char *dumps, *pipes;
-	/* for the workers' environment; NULL: the user's stays, or there is no --blackbox */
+	/* for the workers' environment; NULL: the user's stays, or nobody asks */
 	const char *set_dumps, *set_pipes, *set_ras;
 };
 

@@ -13,6 +13,8 @@
 #include "daemon/observe/bus.h"
 #include "daemon/plan/plan.h"
 
+enum { RAS_TICKS = 4 };
+
 static uint64_t now_ms(void)
 {
 	return uv_hrtime() / 1000000;
@@ -245,17 +247,34 @@ static bool all_are_quiet(const struct hang_judge *j)
 	return quiet;
 }
 
+static bool is_blind(const struct hang_judge *j)
+{
+	for (unsigned i = 0; i < j->detector.ranks; i++)
+		if (j->detector.sights[i].now.gpu == GPU_UNKNOWN)
+			return true;
+	return false;
+}
+
+/* Once, where workers use GPUs; when NCCL has had the time to answer. */
 static void say_if_blind(struct hang_judge *j)
 {
-	for (unsigned i = 0; i < j->detector.ranks && !j->said_blind; i++)
-		if (j->detector.sights[i].now.gpu == GPU_UNKNOWN) {
-			j->said_blind = true;
-			say(j, NOTE_INFO, "",
-				"--on-hang: what the workers' GPUs do can't be told, as NVML tells "
-				"nothing or too little of their work was seen yet: of hangs only "
-				"those are noticed that show in processes, in TCP connections "
-				"between workers, or in the store");
-		}
+	const bool counts = j->detector.ras_bytes > 0;
+	struct sight sight = { .room = 0 };
+	struct text t = { 0 };
+
+	if (j->said_blind || ++j->looked < RAS_TICKS || !is_blind(j))
+		return;
+	j->said_blind = true;
+	sight_take(j->member, &sight);
+	text_printf(&t,
+		"--on-hang: what the workers' GPUs do can't be told, as NVML tells nothing or too "
+		"little of their work was seen yet%s%s: of hangs only those are noticed that show in "
+		"processes, in TCP connections between workers%s%s",
+		counts ? "" : "; NCCL's RAS does not answer",
+		sight.has_store ? "" : "; the store is not launchd's (--store agent)",
+		sight.has_store ? ", in the store" : "", counts ? ", or in what NCCL counts" : "");
+	say(j, NOTE_INFO, "", text_string(&t));
+	text_done(&t);
 }
 
 static void judge(struct hang_judge *j)
@@ -281,6 +300,7 @@ void hang_judge_tick(struct hang_judge *j)
 	quiet = all_are_quiet(j);
 	if (quiet != j->looks) {
 		j->looks = quiet;
+		j->looked = 0;
 		order(j, quiet ? HANG_ORDER_LOOK : HANG_ORDER_REST, "");
 	}
 	if (!quiet) {

@@ -36,6 +36,7 @@ struct hang_judge {
 	unsigned attempt;
 	uint64_t store_changes;
 	bool looks;      /* all nodes were told to */
+	unsigned looked; /* ticks since they were */
 	bool said_blind; /* that GPUs can't be seen */
 	struct hang_recorder recorder;
 };

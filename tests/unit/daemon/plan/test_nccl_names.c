@@ -65,10 +65,31 @@ static void test_names(void **state)
 	arena_done(&arena);
 }
 
+/* Of a job that may hang NCCL is asked while it lives. */
+static void test_hangs(void **state)
+{
+	const char *env[] = { "PATH=/bin", NULL }, *named[] = { NCCL_RAS "=:1", NULL };
+	struct plan p = { .env = env, .on_hang = ON_HANG_REPORT };
+	const struct attempt attempt = { 2, "29500", "/tmp/run", NULL };
+	struct arena arena = { 0 };
+	struct nccl_names names;
+
+	(void)state;
+	nccl_names_choose(&p, &attempt, &arena, &names);
+	assert_text(names.set_ras, "localhost:29529");
+	assert_text(names.set_dumps, NULL);
+	assert_text(names.set_pipes, NULL);
+	p.env = named;
+	nccl_names_choose(&p, &attempt, &arena, &names);
+	assert_text(names.set_ras, NULL);
+	arena_done(&arena);
+}
+
 int main(void)
 {
 	static struct suite s;
 
+	suite_add(&s, "RAS alone for --on-hang", test_hangs, NULL, NULL);
 	SUITE_ROWS(&s, test_names, rows);
 	return suite_run(&s);
 }
