@@ -29,6 +29,8 @@ struct explained_parts {
 	struct bundle_index index;
 	struct bundle *nodes; /* NODES_READ of them */
 	size_t count;
+	struct text unread;   /* a line for each file that is there and says nothing */
+	struct failure first; /* of them */
 };
 
 static int refuse(struct explained_parts *f, const char *path, const char *what)
@@ -113,6 +115,26 @@ static int compare(const void *a, const void *b)
 	return x->node < y->node ? -1 : x->node > y->node;
 }
 
+/* One file that a full disk, or a node that was lost, has left half written does not cost the story
+ * of all others: what is wrong with it is told behind that. */
+static int spare(struct explained_parts *f, int rc)
+{
+	static const char prefix[] = "--explain: ";
+	const char *what = f->why->text;
+
+	if (rc != -EINVAL)
+		return rc;
+	if (f->first.code == 0)
+		f->first = *f->why;
+	if (strncmp(what, prefix, strlen(prefix)) == 0)
+		what += strlen(prefix);
+	text_add(&f->unread, "  ");
+	text_add_shown(&f->unread, what, strlen(what));
+	text_add(&f->unread, "\n");
+	*f->why = (struct failure){ .all = f->why->all };
+	return 0;
+}
+
 /* The parts of all nodes that are in a failure's directory. */
 static int read_parts(struct explained_parts *f, const char *path)
 {
@@ -128,7 +150,7 @@ static int read_parts(struct explained_parts *f, const char *path)
 			continue;
 		part = arena_printf(f->arena, "%s/%s/" BUNDLE_JSON, path, e->d_name);
 		if (is_there(part))
-			rc = read_part(f, part);
+			rc = spare(f, read_part(f, part));
 	}
 	(void)closedir(dir);
 	if (f->count > 0)
@@ -145,9 +167,13 @@ static int read_directory(struct explained_parts *f, const char *path)
 	if (is_there(part))
 		return read_part(f, part);
 	if (is_there(index))
-		rc = read_index(f, index);
+		rc = spare(f, read_index(f, index));
 	if (rc == 0)
 		rc = read_parts(f, path);
+	if (rc == 0 && !f->has_index && f->count == 0 && f->first.code < 0) {
+		*f->why = f->first;
+		return f->why->code;
+	}
 	if (rc == 0 && !f->has_index && f->count == 0)
 		rc = refuse(f, path,
 			"there is neither " BUNDLE_INDEX " nor a node's " BUNDLE_JSON
@@ -189,6 +215,11 @@ int explain_bundle(const char *path, struct arena *arena, struct text *out, stru
 		rc = read_file(&f, path);
 	if (rc == 0)
 		story_add(f.has_index ? &f.index : NULL, f.nodes, f.count, out);
+	if (rc == 0 && f.unread.len > 0) {
+		text_add(out, "\nWhat can't be read\n");
+		text_add(out, text_string(&f.unread));
+	}
+	text_done(&f.unread);
 	cjson_close(&c);
 	return rc < 0 ? rc : arena_failed(arena) || out->failed ? failure_oom(why) : 0;
 }

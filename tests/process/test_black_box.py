@@ -366,6 +366,17 @@ def test_bundles_that_are_none(refused, place, name, text, words):
     refused(['--explain', str(place.path / 'box')], path, words)
 
 
+@pytest.mark.parametrize('name, tells', [('node-0/bundle.json', 'rank 1 on node 0'), ('index.json', 'rank 1: exit code 7')])
+def test_one_file_that_is_cut_off(fail, launch, place, name, tells):
+    """The others tell their story, and what is wrong with that one stands behind it."""
+    assert fail('exit:7').rc == 7
+    [failure] = kept(place.path / 'box')
+    (failure / name).write_text('{"launchd_blackbox')
+    told = story(launch, failure)
+    assert tells in told
+    assert told.endswith(f"\nWhat can't be read\n  {failure}/{name}: it is not JSON, or was cut off\n")
+
+
 def test_paths_that_are_none(refused, place):
     refused(['--explain', '/nowhere'], '--explain: /nowhere: No such file')
     refused(['--explain', str(place.path)], 'there is neither index.json nor')
