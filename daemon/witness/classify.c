@@ -134,6 +134,11 @@ static bool is_of_ras(
 		(mine->sent_ms < RAS_ALIVE_MS || mine->heard_ms < RAS_ALIVE_MS);
 }
 
+static bool is_unacked(const struct tcp_talk *t)
+{
+	return t->unacked > 0 || t->retries > 0;
+}
+
 static void stand_to(
 	struct rank_sight *r, const struct tcp_talk *mine, const struct tcp_talk *theirs)
 {
@@ -141,7 +146,7 @@ static void stand_to(
 
 	s->known = true;
 	s->talks |= talks_now(r, mine);
-	s->unacked |= mine->unacked > 0 || mine->retries > 0;
+	s->unacked |= is_unacked(mine);
 	s->sent_ms = mine->sent_ms < s->sent_ms ? mine->sent_ms : s->sent_ms;
 	if (owes(mine) && asks(theirs)) {
 		s->waited_for++;
@@ -209,9 +214,51 @@ static void find_behind(struct rank_sight *all, const struct talk_end *a, const 
 		all[b->rank].standing.behind = true;
 }
 
+/* The n-th of `count` ends has no other one: that is of a worker that is not seen, or of nobody's.
+ */
+static bool is_alone(
+	const struct rank_sight *all, const struct talk_end *ends, size_t n, size_t count)
+{
+	return !(n > 0 && are_ends(all, &ends[n - 1], &ends[n])) &&
+		!(n + 1 < count && are_ends(all, &ends[n], &ends[n + 1]));
+}
+
+static bool is_seen(const struct rank_sight *r)
+{
+	return rank_acting(r) != ACTING_UNSEEN;
+}
+
+/* As their node does not answer. */
+static unsigned unseen_of(const struct rank_sight *all, unsigned count, unsigned *ret_first)
+{
+	unsigned unseen = 0;
+
+	for (unsigned i = count; i-- > 0;)
+		if (!is_seen(&all[i])) {
+			unseen++;
+			*ret_first = i;
+		}
+	return unseen;
+}
+
+/* To a worker that is not seen, perhaps: what is waited for there is no fault of this one. */
+static void stand_alone(struct rank_sight *r, const struct tcp_talk *t)
+{
+	r->standing.waits += asks(t);
+	r->standing.unacked_away |= is_unacked(t);
+}
+
+static bool have_unseen(const struct rank_sight *all, unsigned count)
+{
+	unsigned first;
+
+	return unseen_of(all, count, &first) > 0;
+}
+
 void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room)
 {
 	size_t ends = 0;
+	bool unseen;
 
 	for (unsigned i = 0; i < count; i++) {
 		all[i].standing = (struct standing){ .sent_ms = UINT32_MAX };
@@ -235,6 +282,10 @@ void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room
 		find_behind(all, a, b);
 		find_behind(all, b, a);
 	}
+	unseen = have_unseen(all, count);
+	for (size_t i = 0; i < ends; i++)
+		if (unseen && is_alone(all, room, i, ends))
+			stand_alone(&all[room[i].rank], talk_of(all, &room[i]));
 }
 
 enum at_work anybody_works(const struct rank_sight *all, unsigned count)
@@ -260,11 +311,6 @@ static void name_rank(struct hang_finding *f, enum hang_class class, unsigned ra
 	if (f->count < FINDING_RANKS)
 		f->ranks[f->count] = rank;
 	f->count++;
-}
-
-static bool is_seen(const struct rank_sight *r)
-{
-	return rank_acting(r) != ACTING_UNSEEN;
 }
 
 /* "it sleeps" */
@@ -433,6 +479,23 @@ static uint32_t least_gap(const struct rank_sight *all, unsigned count)
 			least = s->gap_ms;
 	}
 	return least;
+}
+
+static bool find_cut_off(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	unsigned first = 0, unseen = unseen_of(all, count, &first);
+	bool unacked = false;
+
+	for (unsigned i = 0; i < count; i++)
+		unacked |= is_seen(&all[i]) && all[i].standing.unacked_away;
+	if (unseen == 0 || !unacked)
+		return false;
+	f->class = HANG_ALL_WAIT;
+	(void)snprintf(f->why, sizeof f->why,
+		"%u of them can't be seen (rank %u is the first), and what is sent there is not "
+		"acknowledged: the network",
+		unseen, first);
+	return true;
 }
 
 /* All have sent something since the last collective, and some got no answer. The odd one has sent
@@ -637,7 +700,8 @@ static bool find_even(
 void hang_classify(const struct rank_sight *all, unsigned count, struct hang_finding *ret)
 {
 	*ret = (struct hang_finding){ .class = HANG_NONE };
-	if (find_stopped(all, count, ret) || find_outsiders(all, count, ret) ||
+	if (find_stopped(all, count, ret) || find_cut_off(all, count, ret) ||
+		find_outsiders(all, count, ret) ||
 		find_few(all, count, has_ended, HANG_OUTSIDE, ret) ||
 		find_few(all, count, has_dead, HANG_OUTSIDE, ret) ||
 		find_in_store(all, count, ret) || find_by_ops(all, count, ret))
@@ -650,9 +714,13 @@ void hang_classify(const struct rank_sight *all, unsigned count, struct hang_fin
 		return;
 	if (find_few(all, count, spins, HANG_SPINNING, ret) ||
 		find_few(all, count, is_idle_beside_spinning, HANG_OUTSIDE, ret) ||
-		find_few(all, count, is_away, HANG_OUTSIDE, ret) || find_desync(all, count, ret))
+		find_few(all, count, is_away, HANG_OUTSIDE, ret))
 		return;
-	if (find_even(all, count, 0, ret))
+	if (have_unseen(all, count)) { /* they may work */
+		(void)find_even(all, count, 0, ret);
+		return;
+	}
+	if (find_desync(all, count, ret) || find_even(all, count, 0, ret))
 		return;
 	if (count > 1 && wait_for_others(all, count) && have_talked(all, count)) {
 		ret->class = HANG_ALL_WAIT;

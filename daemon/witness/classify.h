@@ -43,7 +43,7 @@ struct standing {
 	uint32_t gap_ms;            /* the longest silence that was broken by what it waits with */
 	bool known;                 /* there are some */
 	bool talks;                 /* since the last look */
-	bool unacked;
+	bool unacked, unacked_away; /* away: by who is not seen */
 	bool behind; /* an outsider has heard of others since it last heard of this one */
 };
 

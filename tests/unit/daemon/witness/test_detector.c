@@ -575,6 +575,40 @@ static void test_not_behind(void **state)
 	assert_int_equal(f.ranks[0], 2);
 }
 
+/* Rank 2's node does not answer: it may work, or what is sent to it is not acknowledged. */
+static void test_cut_off(void **state)
+{
+	static const char *const lines[] = {
+		"rank=0 at=2 state=S wait=futex talk=9de6,8100,8000 talk=ccc8,8000,8100",
+		"rank=1 at=2 state=S wait=futex talk=71df,8000,8100,0,1,5 talk=9de6,8000,8100",
+		NULL,
+		"rank=3 at=2 state=S wait=futex talk=de50,8000,8100 talk=ccc8,8100,8000",
+	};
+	struct rank_sight all[RANKS] = { { .looks = 0 } };
+	struct talk_end room[RANKS * TALKS_MAX];
+	struct hang_finding f;
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++) {
+		if (!lines[i])
+			continue;
+		assert_int_equal(sample_read(lines[i], strlen(lines[i]), &all[i].now), 0);
+		all[i].before = all[i].now;
+		all[i].before.at_ms = 1;
+		all[i].looks = 2;
+	}
+	ranks_connect(all, RANKS, room);
+	hang_classify(all, RANKS, &f);
+	assert_int_equal(f.class, HANG_ALL_WAIT);
+	assert_int_equal(f.count, 0);
+	assert_contains(f.why, "rank 2 is the first");
+	assert_contains(f.why, "not acknowledged: the network");
+	all[1].now.talks[0].unacked = all[1].now.talks[0].retries = 0;
+	ranks_connect(all, RANKS, room);
+	hang_classify(all, RANKS, &f);
+	assert_int_equal(f.class, HANG_NONE);
+}
+
 /* Nothing is said of workers that nobody has seen, or whose nodes tell nothing any more. */
 static void test_unseen(void **state)
 {
@@ -702,6 +736,7 @@ int main(void)
 	suite_add(&s, "packets that are not acknowledged", test_network, NULL, NULL);
 	suite_add(&s, "another collective", test_desync, NULL, NULL);
 	suite_add(&s, "who has sent since is not behind", test_not_behind, NULL, NULL);
+	suite_add(&s, "a node that is cut off", test_cut_off, NULL, NULL);
 	suite_add(&s, "nobody is seen", test_unseen, NULL, NULL);
 	suite_add(&s, "all sleep", test_all_sleep, NULL, NULL);
 	suite_add(&s, "a line is read as it was written", test_line, NULL, NULL);
