@@ -109,3 +109,12 @@ void sight_store_waits(const struct member *m,
 	if (s)
 		store_waits(s, see, to);
 }
+
+void sight_store_polls(const struct member *m,
+	void (*see)(void *to, const struct address *client, unsigned polls), void *to)
+{
+	const struct store *s = store_of(m);
+
+	if (s)
+		store_polls(s, see, to);
+}

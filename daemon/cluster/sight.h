@@ -62,4 +62,8 @@ uint64_t sight_store_changes(const struct member *m);
 void sight_store_waits(const struct member *m,
 	void (*see)(void *to, const struct address *client, struct span key), void *to);
 
+/* store_polls(), where this launcher hosts the store. */
+void sight_store_polls(const struct member *m,
+	void (*see)(void *to, const struct address *client, unsigned polls), void *to);
+
 #endif

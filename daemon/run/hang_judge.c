@@ -13,7 +13,7 @@
 #include "daemon/observe/bus.h"
 #include "daemon/plan/plan.h"
 
-enum { RAS_TICKS = 4 };
+enum { RAS_TICKS = 4, POLL_RECENT_MS = 3000, POLL_LATE_MS = 6000 };
 
 static uint64_t now_ms(void)
 {
@@ -199,25 +199,64 @@ void hang_judge_look(struct hang_judge *j, unsigned node, const struct message_l
 	}
 }
 
-/* A client of the store, by the port of its connection: of two workers with the same one, on two
- * nodes, neither is named. */
-static void see_waiting(void *to, const struct address *client, struct span key)
+/* Whose client of the store that is, by the port of its connection: of two workers with the same
+ * one, on two nodes, it is neither's. False: nobody's. */
+static bool find_client(const struct hang_judge *j, const struct address *client, unsigned *ret)
 {
-	struct hang_judge *j = to;
 	unsigned port = ntohs(
 		client->any.sa_family == AF_INET ? client->v4.sin_port : client->v6.sin6_port);
-	unsigned found = 0, rank = 0;
-	char name[STORE_KEY_SHOWN + 1];
+	unsigned found = 0;
 
 	for (unsigned i = 0; i < j->detector.ranks; i++)
 		if (port > 0 && j->detector.sights[i].now.store_port == port) {
-			rank = i;
+			*ret = i;
 			found++;
 		}
+	return found == 1;
+}
+
+static void see_waiting(void *to, const struct address *client, struct span key)
+{
+	struct hang_judge *j = to;
+	unsigned rank;
+	char name[STORE_KEY_SHOWN + 1];
+
 	(void)snprintf(name, sizeof name, "%.*s", (int)(key.len < 256 ? key.len : 256),
 		(const char *)key.at);
-	if (found == 1)
+	if (find_client(j, client, &rank))
 		detector_awaits(&j->detector, rank, *name ? name : "?");
+}
+
+static void see_polling(void *to, const struct address *client, unsigned polls)
+{
+	struct hang_judge *j = to;
+	struct polled *p;
+	unsigned rank;
+
+	if (!find_client(j, client, &rank))
+		return;
+	p = &j->polled[rank];
+	if (p->count == polls)
+		return;
+	p->count = polls;
+	p->at_ms = now_ms();
+}
+
+/* Who did, and does no more while most of them do. */
+static void look_at_polls(struct hang_judge *j)
+{
+	uint64_t now = now_ms();
+	unsigned all = 0, recent = 0;
+
+	sight_store_polls(j->member, see_polling, j);
+	for (unsigned i = 0; i < j->detector.ranks; i++) {
+		all += j->polled[i].count >= 2;
+		recent += j->polled[i].count >= 2 && now - j->polled[i].at_ms < POLL_RECENT_MS;
+	}
+	for (unsigned i = 0; i < j->detector.ranks; i++)
+		detector_late(&j->detector, i,
+			j->polled[i].count >= 2 && 2 * recent >= all &&
+				now - j->polled[i].at_ms >= POLL_LATE_MS);
 }
 
 static void look_at_store(struct hang_judge *j)
@@ -231,6 +270,7 @@ static void look_at_store(struct hang_judge *j)
 	for (unsigned i = 0; i < j->detector.ranks; i++)
 		detector_awaits(&j->detector, i, "");
 	sight_store_waits(j->member, see_waiting, j);
+	look_at_polls(j);
 }
 
 /* A node whose workers have ended says nothing any more. */
@@ -326,7 +366,8 @@ static void make(struct hang_judge *j)
 	d->sights = calloc(d->ranks, sizeof *d->sights);
 	d->room = calloc((size_t)d->ranks * TALKS_MAX, sizeof *d->room);
 	j->node_of = calloc(d->ranks, sizeof *j->node_of);
-	if (d->sights && d->room && j->node_of)
+	j->polled = calloc(d->ranks, sizeof *j->polled);
+	if (d->sights && d->room && j->node_of && j->polled)
 		j->quiet = calloc(j->plan->nnodes, sizeof *j->quiet);
 }
 
@@ -349,6 +390,7 @@ void hang_judge_start(struct hang_judge *j, unsigned attempt)
 	if (!j->quiet)
 		return;
 	memset(j->quiet, 0, j->plan->nnodes * sizeof *j->quiet);
+	memset(j->polled, 0, j->detector.ranks * sizeof *j->polled);
 	j->attempt = attempt;
 	j->looks = false;
 	j->store_changes = sight_store_changes(j->member);
@@ -368,9 +410,11 @@ void hang_judge_done(struct hang_judge *j)
 	free(j->detector.sights);
 	free(j->detector.room);
 	free(j->node_of);
+	free(j->polled);
 	free(j->quiet);
 	j->detector.sights = NULL;
 	j->detector.room = NULL;
 	j->node_of = NULL;
+	j->polled = NULL;
 	j->quiet = NULL;
 }

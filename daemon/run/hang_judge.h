@@ -16,6 +16,11 @@ struct message_look;
 struct output;
 struct plan;
 
+struct polled {
+	unsigned count; /* so often in all, as was seen at at_ms for the first time */
+	uint64_t at_ms;
+};
+
 /* Begins as { 0 }. */
 struct hang_judge {
 	/* the owner's, before hang_judge_start(); all are borrowed */
@@ -33,6 +38,7 @@ struct hang_judge {
 	struct detector detector; /* its memory is made once */
 	bool *quiet;              /* by node rank */
 	unsigned *node_of;        /* by rank */
+	struct polled *polled;    /* by rank: when it asked the store for exception_dump */
 	unsigned attempt;
 	uint64_t store_changes;
 	bool looks;      /* all nodes were told to */

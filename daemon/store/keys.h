@@ -61,6 +61,7 @@ struct guest {
 		*waits;      /* waits: `one`, where it is for one key only; NULL: it doesn't wait */
 	size_t room, filled; /* of waits */
 	size_t awaited;      /* those of them whose keys have not come */
+	unsigned polls;      /* of exception_dump, see store_polls() */
 	SLIST_HEAD(, watch) watches;
 };
 

@@ -252,6 +252,21 @@ void store_waits(const struct store *s,
 	}
 }
 
+void store_polls(const struct store *s,
+	void (*see)(void *to, const struct address *client, unsigned polls), void *to)
+{
+	struct client *c;
+
+	LIST_FOREACH(c, &s->clients, of_store)
+	{
+		struct address from = { 0 };
+		socklen_t len = sizeof from;
+
+		if (c->guest.polls > 0 && getpeername(c->fd, &from.any, &len) == 0)
+			see(to, &from, c->guest.polls);
+	}
+}
+
 static void on_poll_closed(uv_handle_t *h)
 {
 	store_handle_closed(h->data);

@@ -82,6 +82,12 @@ unsigned store_keys(const struct store *s);
 void store_waits(const struct store *s,
 	void (*see)(void *to, const struct address *client, struct span key), void *to);
 
+/* Calls see() for each client that has asked whether the key exception_dump is there, with its
+ * address and how often. The monitor thread of torch's ProcessGroupNCCL does that once a second
+ * while its default group completes nothing. */
+void store_polls(const struct store *s,
+	void (*see)(void *to, const struct address *client, unsigned polls), void *to);
+
 /* Closes everything. on_closed is called from the loop once the memory is the owner's again. */
 void store_close(struct store *s, void (*on_closed)(struct store *s));
 

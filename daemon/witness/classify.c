@@ -606,6 +606,23 @@ static void say_key(const struct rank_sight *all, unsigned count, struct hang_fi
 		}
 }
 
+/* A thread that waits for nobody asks once a second, as long as its group completes nothing: where
+ * it doesn't, its process is stopped, the group is gone, or the way to the store. */
+static bool is_late(const struct rank_sight *r)
+{
+	return r->late && !*r->awaits;
+}
+
+static bool find_late(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	if (!find_few(all, count, is_late, HANG_OUTSIDE, f))
+		return false;
+	(void)snprintf(f->why, sizeof f->why,
+		"its NCCL monitor does not ask the store any more, as those of others do; %s",
+		what_it_does(&all[f->ranks[0]]));
+	return true;
+}
+
 /* Who waits in the store, and who doesn't. */
 static bool find_in_store(const struct rank_sight *all, unsigned count, struct hang_finding *f)
 {
@@ -704,7 +721,8 @@ void hang_classify(const struct rank_sight *all, unsigned count, struct hang_fin
 		find_outsiders(all, count, ret) ||
 		find_few(all, count, has_ended, HANG_OUTSIDE, ret) ||
 		find_few(all, count, has_dead, HANG_OUTSIDE, ret) ||
-		find_in_store(all, count, ret) || find_by_ops(all, count, ret))
+		find_in_store(all, count, ret) || find_by_ops(all, count, ret) ||
+		find_late(all, count, ret))
 		return;
 	if (is_blind(all, count)) {
 		(void)find_even(all, count, BLIND_MS, ret);

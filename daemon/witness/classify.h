@@ -53,7 +53,8 @@ struct rank_sight {
 	unsigned looks;                   /* so far, up to 2 */
 	struct standing standing;         /* by ranks_connect() */
 	char awaits[STORE_KEY_SHOWN + 1]; /* a key of the store; "": it waits for none */
-	struct rank_ops ops;              /* by NCCL */
+	bool late;           /* its monitor of NCCL asks the store no more, as those of others do */
+	struct rank_ops ops; /* by NCCL */
 };
 
 enum { FINDING_RANKS = 16 };

@@ -95,6 +95,12 @@ void detector_awaits(struct detector *d, unsigned rank, const char *key)
 		(void)snprintf(d->sights[rank].awaits, sizeof d->sights[rank].awaits, "%s", key);
 }
 
+void detector_late(struct detector *d, unsigned rank, bool late)
+{
+	if (rank < d->ranks)
+		d->sights[rank].late = late;
+}
+
 void detector_ras(struct detector *d, uint32_t bytes)
 {
 	for (unsigned i = 0; i < d->ranks && (bytes > 0 || d->ras_bytes > 0); i++)

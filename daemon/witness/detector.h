@@ -77,6 +77,9 @@ void detector_stopped(struct detector *d, unsigned rank, int signal);
 /* It waits in the store for that key; "": it does not. */
 void detector_awaits(struct detector *d, unsigned rank, const char *key);
 
+/* Whether its monitor of NCCL asks the store no more, while others do. */
+void detector_late(struct detector *d, unsigned rank, bool late);
+
 /* NCCL's RAS has answered, with so many bytes: what was known by the answer before is forgotten. 0:
  * it does not answer any more. */
 void detector_ras(struct detector *d, uint32_t bytes);

@@ -54,6 +54,9 @@ void trace_add(struct text *out, const struct trace_step *s)
 		text_printf(out, "awaits %u ", s->rank);
 		text_add_shown(out, s->key, strlen(s->key));
 		break;
+	case TRACE_LATE:
+		text_printf(out, "late %u", s->rank);
+		break;
 	case TRACE_RAS:
 		text_printf(out, "ops ras %" PRIu32, s->ras_bytes);
 		break;
@@ -142,6 +145,9 @@ static int read_ops(const char *text, struct trace_step *s)
 	s->kind = TRACE_OPS;
 	if (rank_ops_read(text, &s->rank, &s->ops) == 0)
 		return 0;
+	s->kind = TRACE_LATE;
+	if (sscanf(text, "late %u", &s->rank) == 1)
+		return 0;
 	s->kind = TRACE_RAS;
 	return sscanf(text, "ops ras %" SCNu32, &s->ras_bytes) == 1 ? 0 : -EINVAL;
 }
@@ -176,8 +182,10 @@ static enum detector_news judge(struct detector *d, uint64_t at_ms)
 {
 	enum detector_news news = detector_judge(d, at_ms);
 
-	for (unsigned i = 0; i < d->ranks; i++)
+	for (unsigned i = 0; i < d->ranks; i++) {
 		detector_awaits(d, i, "");
+		detector_late(d, i, false);
+	}
 	return news;
 }
 
@@ -198,6 +206,9 @@ enum detector_news trace_play(struct detector *d, const struct trace_step *s)
 		return NEWS_NONE;
 	case TRACE_AWAITS:
 		detector_awaits(d, s->rank, s->key);
+		return NEWS_NONE;
+	case TRACE_LATE:
+		detector_late(d, s->rank, true);
 		return NEWS_NONE;
 	case TRACE_RAS:
 		detector_ras(d, s->ras_bytes);
@@ -222,6 +233,9 @@ void trace_add_awaits(struct text *out, const struct detector *d)
 
 		memcpy(s.key, d->sights[i].awaits, sizeof s.key);
 		if (*s.key)
+			trace_add(out, &s);
+		s.kind = TRACE_LATE;
+		if (d->sights[i].late)
 			trace_add(out, &s);
 	}
 }

@@ -7,6 +7,7 @@
  *   rank=3 at=88234 state=S ...   a look at a worker, see sample.h
  *   stopped 3 19                  a worker was stopped by that signal
  *   awaits 1 default_pg/0//key    it waits in the store for that key: until the next "judge"
+ *   late 2                        its monitor asks the store no more: until the next "judge"
  *   ops ras 5120                  NCCL's RAS has answered; what it said before is forgotten
  *   ops 3 b 41 42 8000            what it says of a rank, see ras_counts.h
  *   t=88500 judge                 that was all that was seen
@@ -25,6 +26,7 @@ enum trace_kind {
 	TRACE_SAMPLE,
 	TRACE_STOPPED,
 	TRACE_AWAITS,
+	TRACE_LATE,
 	TRACE_RAS,
 	TRACE_OPS,
 	TRACE_JUDGE,
@@ -37,7 +39,7 @@ struct trace_step {
 	uint64_t at_ms; /* BEGIN, MOVED, JUDGE, NEWS */
 	unsigned ranks; /* BEGIN */
 	uint64_t after_ms;
-	unsigned rank; /* STOPPED, AWAITS, OPS */
+	unsigned rank; /* STOPPED, AWAITS, LATE, OPS */
 	int stop_signal;
 	char key[STORE_KEY_SHOWN + 1];
 	uint32_t ras_bytes;
@@ -58,7 +60,7 @@ int trace_read(const char *line, size_t len, struct trace_step *ret);
  * to tell. Returns what is new then. */
 enum detector_news trace_play(struct detector *d, const struct trace_step *s);
 
-/* Adds "awaits" for all that do, as a judgement is to come. */
+/* Adds "awaits" and "late" for all that do and are, as a judgement is to come. */
 void trace_add_awaits(struct text *out, const struct detector *d);
 
 /* Adds the news of a detector, if they are some. */

@@ -28,11 +28,11 @@ BEHIND = (b'#0-0 (cf264af53edbe986) MISMATCH\n  Communicator ranks have differen
 
 
 class Job:
-    def __init__(self, start, place, env, *options):
+    def __init__(self, start, place, env, *options, script=WORKER):
         self.place = place
         self.launcher = start(
             [f'--events={place.path}/events', f'--nproc_per_node={RANKS}', *options, '--use_env',
-             place.write('job.py', WORKER), str(place.path)], env)
+             place.write('job.py', script), str(place.path)], env)
         until(lambda: all((place.path / f'pid.{rank}').exists() for rank in range(RANKS)), 'workers')
 
     def asks(self):
@@ -133,4 +133,30 @@ def test_nobody_asks(job, ras, more, options):
     one = job({**fake.env, **more}, *options)
     time.sleep(6)
     assert fake.clients == 0 and not one.asks()
+    assert one.end().rc == 0
+
+
+# Each asks the store as the monitor of ProcessGroupNCCL does, until it is told to stop to.
+POLLS = '''
+import os, pathlib, socket, struct, sys, time
+place, rank = pathlib.Path(sys.argv[1]), os.environ['RANK']
+store = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])))
+store.sendall(struct.pack('=BI', 0, 0x3C85F7CE))
+(place / f'pid.{rank}').write_text(str(os.getpid()))
+while not (place / 'end').exists():
+    if not (place / f'mute.{rank}').exists():
+        store.sendall(struct.pack('=BQQ', 5, 1, 15) + b'/exception_dump')
+        assert store.recv(1) == b'\\1'
+    time.sleep(0.5)
+'''
+
+
+def test_one_that_asks_the_store_no_more(start, place):
+    """What the others ask of it keeps the job from being quiet no more than it says that it moves."""
+    one = Job(start, place, {}, '--on-hang=report', '--store=agent', script=POLLS)
+    time.sleep(5)  # looks have begun, by which the clients are known
+    (place.path / 'mute.1').touch()
+    hang = until(lambda: [event for event in one.hangs('suspect') if event['ranks'] == [1]], 'rank 1')[0]
+    assert hang['class'] == 'outside'
+    assert 'its NCCL monitor does not ask the store any more' in hang['text']
     assert one.end().rc == 0

@@ -20,6 +20,7 @@ static const struct row {
 		{ .kind = TRACE_STOPPED, .rank = 3, .stop_signal = 19 } },
 	{ "one waits in the store", "awaits 1 default_pg/0//a key\n",
 		{ .kind = TRACE_AWAITS, .rank = 1, .key = "default_pg/0//a key" } },
+	{ "one asks the store no more", "late 2\n", { .kind = TRACE_LATE, .rank = 2 } },
 	{ "NCCL's RAS has answered", "ops ras 5120\n", { .kind = TRACE_RAS, .ras_bytes = 5120 } },
 	{ "what it says of a rank", "ops 3 b 41 42 8000\n",
 		{ .kind = TRACE_OPS,
