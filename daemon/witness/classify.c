@@ -492,8 +492,10 @@ static bool find_cut_off(const struct rank_sight *all, unsigned count, struct ha
 		return false;
 	f->class = HANG_ALL_WAIT;
 	(void)snprintf(f->why, sizeof f->why,
-		"%u of them can't be seen (rank %u is the first), and what is sent there is not "
-		"acknowledged: the network",
+		unseen == 1 ? "%u of them, rank %u, can't be seen, and what is sent there is not "
+			      "acknowledged: the network" :
+			      "%u of them, rank %u the first, can't be seen, and what is sent "
+			      "there is not acknowledged: the network",
 		unseen, first);
 	return true;
 }

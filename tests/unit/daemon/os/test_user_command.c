@@ -45,6 +45,8 @@ static struct command_said run(const char *const *argv, int held)
 	if (pid == 0) {
 		const char *what;
 
+		if (held == 3 && fcntl(held, F_SETFD, 0) < 0)
+			_exit(2); /* dup2() would leave it to be closed */
 		if (held >= 0 && dup2(held, 3) < 0)
 			_exit(2);
 		(void)alarm(60); /* one that never returns fails */

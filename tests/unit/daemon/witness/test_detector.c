@@ -601,7 +601,7 @@ static void test_cut_off(void **state)
 	hang_classify(all, RANKS, &f);
 	assert_int_equal(f.class, HANG_ALL_WAIT);
 	assert_int_equal(f.count, 0);
-	assert_contains(f.why, "rank 2 is the first");
+	assert_contains(f.why, "1 of them, rank 2, can't be seen");
 	assert_contains(f.why, "not acknowledged: the network");
 	all[1].now.talks[0].unacked = all[1].now.talks[0].retries = 0;
 	ranks_connect(all, RANKS, room);
