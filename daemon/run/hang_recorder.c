@@ -5,28 +5,13 @@
 
 enum { FILE_MAX = 64 << 20 }; /* 512 ranks for some minutes, 8 for hours */
 
-static void write_moved(struct hang_recorder *r)
-{
-	if (r->moved_ms > 0)
-		trace_add(&r->lines,
-			&(struct trace_step){ .kind = TRACE_MOVED, .at_ms = r->moved_ms });
-	r->moved_ms = 0;
-}
-
 void hang_record(struct hang_recorder *r, const struct trace_step *s)
 {
-	if (!r->on || r->full)
+	if (!r->on || r->full || (s->kind == TRACE_MOVED && s->at_ms == r->moved_ms))
 		return;
-	if (s->kind == TRACE_MOVED) {
+	if (s->kind == TRACE_MOVED)
 		r->moved_ms = s->at_ms;
-		if (r->looks)
-			write_moved(r);
-		r->looks = false;
-		return;
-	}
-	write_moved(r);
 	trace_add(&r->lines, s);
-	r->looks = true;
 }
 
 void hang_record_judgement(struct hang_recorder *r, const struct detector *d, uint64_t at_ms)

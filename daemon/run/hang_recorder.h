@@ -22,12 +22,12 @@ struct hang_recorder {
 	/* private */
 	struct text lines; /* since the last flush */
 	size_t bytes;      /* of the file, so far */
-	uint64_t moved_ms; /* of one that is not written yet; 0: none */
-	bool looks;        /* there was something since the last one */
+	uint64_t moved_ms; /* of the last one */
 	bool full;
 };
 
-/* Of a job that moves all the time only the last one before something else is worth a line. */
+/* What moves twice in one millisecond has one line. Each second that moves has one, as what is
+ * learned of a job is its longest time without. */
 void hang_record(struct hang_recorder *r, const struct trace_step *s);
 
 /* A judgement is to come; it was made, and this is new. */

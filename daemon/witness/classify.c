@@ -19,8 +19,9 @@ enum {
 	/* measured: loops of Python that wait touch up to 0.3 MB of their own, small ones that
 	 * compute 0.9 MB and more */
 	SPIN_BYTES = 640 << 10,
-	CLOSE_MS = 8, /* two moments that the kernel's ticks can't order */
-	RARE = 4,     /* times the usual gap: a connection that was not in use */
+	GPU_SPIN_BYTES = 2 << 20, /* beside CUDA's threads and where power says the same; a guess */
+	CLOSE_MS = 8,             /* two moments that the kernel's ticks can't order */
+	RARE = 4,                 /* times the usual gap: a connection that was not in use */
 	RARE_MS = 100,
 	RAS_ALIVE_MS = 2500, /* NCCL's RAS sends once a second, over connections of its own */
 	BLIND_MS = 20000,    /* for which GPUs of which nothing is known may compute */
@@ -78,7 +79,7 @@ static enum acting acting_by_cpu(const struct rank_sight *r)
 	if (cpu_ms < BUSY_CPU_MS)
 		return ACTING_IDLE;
 	if (r->now.gpu == GPU_WAITS || r->ops.ahead)
-		return r->now.working_set <= SPIN_BYTES ? ACTING_IDLE : ACTING_WORK;
+		return r->now.working_set <= GPU_SPIN_BYTES ? ACTING_IDLE : ACTING_WORK;
 	if (cpu_ms >= THREADS_CPU_MS || r->now.working_set == WORKING_SET_UNKNOWN)
 		return ACTING_WORK;
 	return r->now.working_set <= SPIN_BYTES ? ACTING_SPIN : ACTING_WORK;
@@ -351,6 +352,7 @@ static void say_stopped(const struct rank_sight *r, struct hang_finding *f)
 	const struct worker_sample *s = &r->now;
 
 	f->third_party = false;
+	f->may_return = !s->traced && s->state != 'T' && s->state != 't';
 	if (s->traced)
 		(void)snprintf(f->why, sizeof f->why, "by a debugger");
 	else if (s->state == 'T' && s->stop_signal == 19) {

@@ -51,6 +51,7 @@ struct standing {
 struct rank_sight {
 	struct worker_sample before, now;
 	unsigned looks;                   /* so far, up to 2 */
+	bool judged;                      /* both looks were */
 	struct standing standing;         /* by ranks_connect() */
 	char awaits[STORE_KEY_SHOWN + 1]; /* a key of the store; "": it waits for none */
 	bool late;           /* its monitor of NCCL asks the store no more, as those of others do */
@@ -65,6 +66,7 @@ struct hang_finding {
 	unsigned count;                /* may be larger than FINDING_RANKS */
 	char why[160];                 /* "it sleeps, and has sent nothing for 12 s" */
 	bool third_party;              /* STOPPED: by SIGSTOP, of neither launchd nor a terminal */
+	bool may_return;               /* STOPPED: in the kernel; a file server may answer again */
 };
 
 /* What it did between the two looks. */

@@ -77,8 +77,12 @@ void detector_see(struct detector *d, const struct worker_sample *s)
 
 	if (!r || (r->looks > 0 && s->at_ms < r->now.at_ms + LOOKS_APART_MS))
 		return;
-	r->before = r->now;
+	/* of two that come between two judgements the first is not lost: what was done before it
+	 * counts */
+	if (r->looks < 2 || r->judged)
+		r->before = r->now;
 	r->now = *s;
+	r->judged = false;
 	if (r->looks < 2)
 		r->looks++;
 }
@@ -143,9 +147,22 @@ static uint64_t suspect_ms(const struct detector *d)
 {
 	uint64_t known = d->longest_ms + d->longest_ms / 2;
 
-	if (d->longest_ms < SUSPECT_MS)
+	if (known < SUSPECT_MS)
 		return SUSPECT_MS;
 	return known < SILENT_MS || d->longest_ms > SILENT_MS ? known : SILENT_MS;
+}
+
+/* Some are looked at, and there were no two looks at them yet: what the others wait for may be
+ * there. */
+static bool some_are_unseen(const struct detector *d)
+{
+	for (unsigned i = 0; i < d->ranks; i++) {
+		char state = d->sights[i].now.state;
+
+		if (d->sights[i].looks < 2 && state != '?' && state != 'X')
+			return true;
+	}
+	return false;
 }
 
 static uint64_t certain_ms(const struct detector *d)
@@ -159,8 +176,11 @@ static uint64_t certain_ms(const struct detector *d)
 
 static enum detector_news suspect(struct detector *d, uint64_t quiet)
 {
-	uint64_t least = d->latest.class == HANG_STOPPED ? SUSPECT_MS : suspect_ms(d);
+	bool proven = d->latest.class == HANG_STOPPED && !d->latest.may_return;
+	uint64_t least = proven ? SUSPECT_MS : suspect_ms(d);
 
+	if (!proven && some_are_unseen(d))
+		least += UNSEEN_MS;
 	if (d->agreed < LOOKS_AGREE || d->latest.class == HANG_NONE || quiet < least)
 		return NEWS_NONE;
 	detector_goto(d, DETECTOR_SUSPECT);
@@ -187,7 +207,13 @@ static void end_doubt(struct detector *d, uint64_t now_ms)
 	d->doubted_ms = 0;
 }
 
-enum detector_news detector_judge(struct detector *d, uint64_t now_ms)
+static void keep_judged(struct detector *d)
+{
+	for (unsigned i = 0; i < d->ranks; i++)
+		d->sights[i].judged = true;
+}
+
+static enum detector_news judge(struct detector *d, uint64_t now_ms)
 {
 	enum at_work work;
 	struct hang_finding f;
@@ -220,4 +246,12 @@ enum detector_news detector_judge(struct detector *d, uint64_t now_ms)
 		return NEWS_NONE;
 	detector_goto(d, DETECTOR_CERTAIN);
 	return NEWS_CERTAIN;
+}
+
+enum detector_news detector_judge(struct detector *d, uint64_t now_ms)
+{
+	enum detector_news news = judge(d, now_ms);
+
+	keep_judged(d);
+	return news;
 }

@@ -18,6 +18,7 @@ struct sm;
 enum {
 	SUSPECT_MS = 7000, /* 10 s, less the time until the looks begin and one of them */
 	SILENT_MS = 60000, /* the same where nothing shows what kind of hang it is */
+	UNSEEN_MS = 5000,  /* longer where not all have been looked at */
 	STOPPED_MS = 60000,
 	LEARNED = 3,
 	DOUBT_MS = 15000, /* until NCCL has told whether what goes over sockets is its own */

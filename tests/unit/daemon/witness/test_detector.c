@@ -163,6 +163,13 @@ static const struct row {
 	{ "kernels of all wait",
 		{ .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 990, .gpu = GPU_WAITS },
 		HANG_ALL_WAIT, "all GPUs do far less", false, true },
+	{ "kernels of all wait, beside CUDA's threads",
+		{ .state = 'R',
+			.waits = WAIT_RUNS,
+			.cpu_ms = 990,
+			.working_set = 1500000,
+			.gpu = GPU_WAITS },
+		HANG_ALL_WAIT, "all GPUs do far less", false, true },
 	{ "all wait alike", WAITING, HANG_ALL_WAIT, "no worker differs", true, true },
 };
 
@@ -455,6 +462,63 @@ static void test_looks_apart(void **state)
 	assert_int_equal(t.d.state, DETECTOR_SUSPECT);
 }
 
+/* Of two looks that come between two judgements the first one shows that somebody has written. */
+static void test_two_between(void **state)
+{
+	struct trial t;
+	struct worker_sample s;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, hung, 4), NEWS_NONE);
+	s = t.sights[3].now;
+	s.io_bytes += 90000;
+	for (unsigned i = 0; i < 2; i++) {
+		s.at_ms += STEP_MS;
+		detector_see(&t.d, &s);
+	}
+	assert_int_equal(detector_judge(&t.d, s.at_ms), NEWS_NONE);
+	assert_true(t.d.moved_ms == s.at_ms);
+}
+
+/* A file system that did not answer for 6 s, and then did, may do so again. */
+static void test_stalls_again(void **state)
+{
+	static const struct way stalled[RANKS] = { WAITING,
+		{ .state = 'S', .waits = WAIT_DISK, .odd = true }, WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, stalled, 6), NEWS_NONE);
+	assert_int_equal(detector_moved(&t.d, t.now_ms), NEWS_NONE);
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, stalled, 8), NEWS_NONE);
+	assert_int_equal(look_for(&t, stalled, 3), NEWS_SUSPECT);
+	assert_int_equal(t.d.finding.class, HANG_STOPPED);
+}
+
+/* The one that works is looked at late: the others look as if they waited for each other. */
+static void test_unseen_yet(void **state)
+{
+	static const struct way waiting[RANKS] = { WAITING, WAITING, WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	for (unsigned i = 0; i < 9; i++) {
+		t.sights[2].looks = 0;
+		assert_int_equal(look(&t, waiting), NEWS_NONE);
+	}
+	assert_int_equal(look_for(&t, waiting, 1), NEWS_SUSPECT);
+	begin(&t, AFTER_MS);
+	for (unsigned i = 0; i < 30 && t.d.state == DETECTOR_MOVING; i++) {
+		t.sights[2].looks = 0; /* of that one nobody ever hears */
+		(void)look(&t, waiting);
+	}
+	assert_int_equal(t.d.state, DETECTOR_SUSPECT);
+}
+
 /* The longest quiet counts in the next attempt, too. */
 static void test_next_attempt(void **state)
 {
@@ -730,6 +794,9 @@ int main(void)
 	suite_add(&s, "what was done before", test_old_looks, NULL, NULL);
 	suite_add(&s, "looks that are late", test_late_looks, NULL, NULL);
 	suite_add(&s, "looks next to each other", test_looks_apart, NULL, NULL);
+	suite_add(&s, "a stall that was there before", test_stalls_again, NULL, NULL);
+	suite_add(&s, "one that is not seen yet", test_unseen_yet, NULL, NULL);
+	suite_add(&s, "two looks between judgements", test_two_between, NULL, NULL);
 	suite_add(&s, "what was learned stays", test_next_attempt, NULL, NULL);
 	suite_add(&s, "sooner where somebody stopped it", test_stopped_sooner, NULL, NULL);
 	suite_add(&s, "not sooner where a terminal did", test_stopped_by_terminal, NULL, NULL);

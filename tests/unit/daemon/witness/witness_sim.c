@@ -33,13 +33,14 @@ enum {
 	BENIGN_MS = 540000,
 	HANG_MS = 720000,
 	AFTER_MS = 600000,
-	STEADY_MS = 7000,  /* the end of a hang that is played again */
+	STEADY_MS = 7000, /* the end of a hang that is played again */
+	WORK_BYTES = 4096,
 	SETTLED_MS = 2000, /* behind its beginning a quiet looks as it will */
 	JITTER_MS = 30,
 	APART_MS = 3000, /* the nodes' clocks */
-	LOST_LOOKS_PCT = 3,
-	LOST_ROUNDS_PCT = 2,
-	LATE_PCT = 10, /* come behind the judgement that they are for */
+	LOST_LOOKS_PCT = 1,
+	LOST_ROUNDS_PCT = 1,
+	LATE_PCT = 5, /* come behind the judgement that they are for */
 };
 
 struct right {
@@ -167,6 +168,50 @@ static size_t judgement(const struct recorded *t, uint64_t at_ms, bool last)
 	return found;
 }
 
+/* The last look at a rank up to that step; NULL: none. */
+static const struct worker_sample *look_before(const struct recorded *t, size_t step, unsigned rank)
+{
+	for (size_t i = step + 1; i-- > 0;)
+		if (t->steps[i].kind == TRACE_SAMPLE && t->steps[i].sample.rank == rank)
+			return &t->steps[i].sample;
+	return NULL;
+}
+
+/* Whether the looks before this judgement show that somebody has read or written since those
+ * before. */
+static bool shows_work(const struct recorded *t, size_t judgement)
+{
+	size_t before = judgement;
+
+	while (before > 0 && t->steps[--before].kind != TRACE_JUDGE)
+		;
+	for (unsigned rank = 0; rank < RANKS; rank++) {
+		const struct worker_sample *now = look_before(t, judgement, rank);
+		const struct worker_sample *then = look_before(t, before, rank);
+
+		if (now && then && now->io_bytes > then->io_bytes + WORK_BYTES)
+			return true;
+	}
+	return false;
+}
+
+/* Of a quiet in which somebody works now and then: from where he does to where he does, so that
+ * what follows one another is no longer than it was. */
+static void begin_and_end_with_work(struct recorded *t)
+{
+	size_t from = t->to, to = t->from;
+
+	for (size_t i = t->from; i <= t->to; i++)
+		if (t->steps[i].kind == TRACE_JUDGE && shows_work(t, i)) {
+			from = i < from ? i : from;
+			to = i;
+		}
+	if (from < to) {
+		t->from = from;
+		t->to = to;
+	}
+}
+
 static void find_part(struct recorded *t)
 {
 	uint64_t end = t->over_ms;
@@ -183,6 +228,8 @@ static void find_part(struct recorded *t)
 	t->to = last;
 	if (t->to >= t->count || t->from >= t->to)
 		t->from = t->to = 0;
+	else if (t->over_ms)
+		begin_and_end_with_work(t);
 }
 
 static size_t read_all(struct recorded *all)
@@ -209,15 +256,6 @@ static size_t read_all(struct recorded *all)
 
 /* --- one run --- */
 
-/* The last look at a rank up to that step; NULL: none. */
-static const struct worker_sample *look_before(const struct recorded *t, size_t step, unsigned rank)
-{
-	for (size_t i = step + 1; i-- > 0;)
-		if (t->steps[i].kind == TRACE_SAMPLE && t->steps[i].sample.rank == rank)
-			return &t->steps[i].sample;
-	return NULL;
-}
-
 static const struct tcp_talk *talk_in(const struct worker_sample *s, uint64_t id)
 {
 	for (unsigned i = 0; i < s->talk_count; i++)
@@ -236,15 +274,11 @@ static uint32_t age_again(
 	return (uint32_t)(age_at_end < part ? into + age_at_end : age + n * part);
 }
 
-static uint64_t part_ms(const struct recorded *t)
-{
-	return t->steps[t->to].at_ms - t->steps[t->from].at_ms;
-}
-
-static void go_on_talking(const struct recorded *t, struct worker_sample *s,
+static void go_on_talking(struct worker_sample *s, const struct worker_sample *first,
 	const struct worker_sample *last, unsigned n)
 {
-	uint64_t began = t->steps[t->from].at_ms, into = s->at_ms > began ? s->at_ms - began : 0;
+	uint64_t into = s->at_ms > first->at_ms ? s->at_ms - first->at_ms : 0;
+	uint64_t part = last->at_ms - first->at_ms;
 
 	for (unsigned i = 0; i < s->talk_count; i++) {
 		struct tcp_talk *talk = &s->talks[i];
@@ -252,12 +286,18 @@ static void go_on_talking(const struct recorded *t, struct worker_sample *s,
 
 		if (!end)
 			continue;
-		talk->sent_ms = age_again(talk->sent_ms, end->sent_ms, into, part_ms(t), n);
-		talk->heard_ms = age_again(talk->heard_ms, end->heard_ms, into, part_ms(t), n);
+		talk->sent_ms = age_again(talk->sent_ms, end->sent_ms, into, part, n);
+		talk->heard_ms = age_again(talk->heard_ms, end->heard_ms, into, part, n);
 	}
 }
 
-/* A look of the part, played for the n-th time again, or behind all of that. */
+static uint64_t part_ms(const struct recorded *t)
+{
+	return t->steps[t->to].at_ms - t->steps[t->from].at_ms;
+}
+
+/* A look of the part, played for the n-th time again, or behind all of that: by its own clock, so
+ * that looks are as far apart as they were. */
 static void go_on(const struct recorded *t, struct worker_sample *s, unsigned n)
 {
 	const struct worker_sample *first = look_before(t, t->from, s->rank);
@@ -265,17 +305,19 @@ static void go_on(const struct recorded *t, struct worker_sample *s, unsigned n)
 
 	if (n == 0)
 		return;
-	if (first && last) {
-		go_on_talking(t, s, last, n);
-		s->cpu_ms += n * (last->cpu_ms - first->cpu_ms);
-		s->io_bytes += n * (last->io_bytes - first->io_bytes);
-		s->net_bytes += n * (last->net_bytes - first->net_bytes);
-		s->switches += n * (last->switches - first->switches);
-		s->faults += n * (last->faults - first->faults);
-		if (last->kid_cpu_ms > first->kid_cpu_ms)
-			s->kid_cpu_ms += n * (last->kid_cpu_ms - first->kid_cpu_ms);
+	if (!first || !last) {
+		s->at_ms += n * part_ms(t);
+		return;
 	}
-	s->at_ms += n * part_ms(t);
+	go_on_talking(s, first, last, n);
+	s->at_ms += n * (last->at_ms - first->at_ms);
+	s->cpu_ms += n * (last->cpu_ms - first->cpu_ms);
+	s->io_bytes += n * (last->io_bytes - first->io_bytes);
+	s->net_bytes += n * (last->net_bytes - first->net_bytes);
+	s->switches += n * (last->switches - first->switches);
+	s->faults += n * (last->faults - first->faults);
+	if (last->kid_cpu_ms > first->kid_cpu_ms)
+		s->kid_cpu_ms += n * (last->kid_cpu_ms - first->kid_cpu_ms);
 }
 
 static void take_news(struct sim *s, enum detector_news news, uint64_t at_ms)
