@@ -3,6 +3,7 @@
 the real launchd; prints a table and exits with 1 below the bars.
 
     trial.py [--jobs N] [--seed N] [--at-once N] [--keep DIR] [--build DIR] [KIND...]
+    trial.py --again DIR [--build DIR]    what has been kept there, by the detector of today
 
 A hang is judged right where the first that is said of it, within 10 s of the last sign of life, has
 the right class and names the right ranks; of a quiet that ends nothing is to be said. --keep has
@@ -32,7 +33,7 @@ PYTHON = '/usr/bin/python3'  # Debian's, which has torch
 ALONE = ['unshare', '-n', 'sh', '-c', 'ip link set lo up; exec "$@"', 'sh']
 LIMIT_S = 90  # a job that does not come on is no trial
 RIGHT_OF_HANGS, FALSE_OF_QUIETS = 0.95, 0.1
-STALLED_S = 5  # at a time, less than what a hang takes to be suspected
+STALLED_S = 4  # at a time: with the looks around it still less than what makes a hang
 NEWS = re.compile(r't=(\d+) (suspect|certain|cleared)(?: (\w+) ([\d,]+|-))?')
 
 
@@ -243,6 +244,25 @@ def try_once(choice, build, kept=None, within_s=WITHIN_S):
             job.end()
 
 
+def replayed(trace, build):
+    """What would be said of it today, among what moved, in the order of time."""
+    said = subprocess.run([build / 'tests/unit/daemon/witness/witness_trace', 'replay'], input=trace,
+                          text=True, capture_output=True, check=True).stdout
+    lines = re.findall(r'^t=\d+ moved$', trace, re.M) + said.splitlines()
+    return '\n'.join(sorted(lines, key=lambda line: int(line[2:line.index(' ')])))
+
+
+def judge_again(directory, build):
+    for path in sorted(directory.glob('*.trace')):
+        trace = path.read_text()
+        head = dict(word.split('=') for word in trace[2:trace.index('\n')].split())
+        choice = KINDS[head['kind']].choice(int(head['seed']))
+        said = replayed(trace, build)
+        outcome = judge(choice, said, int(head['onset']), WITHIN_S)
+        outcome.acted = ' certain ' in said
+        yield outcome
+
+
 def lacks(kind):
     """What it needs that is not there; None: nothing."""
     if 'fuse' in kind.needs and not os.path.exists('/dev/fuse'):
@@ -287,9 +307,12 @@ def main():
     parse.add_argument('--seed', type=int, default=0)
     parse.add_argument('--at-once', type=int, default=1)
     parse.add_argument('--keep', type=pathlib.Path)
+    parse.add_argument('--again', type=pathlib.Path)
     parse.add_argument('--build', type=pathlib.Path, default=HERE.parent.parent / 'build')
     parse.add_argument('kinds', nargs='*', metavar='KIND', choices=[*KINDS, []])
     said = parse.parse_args()
+    if said.again:
+        finish(list(judge_again(said.again, said.build)))
     if said.keep:
         said.keep.mkdir(parents=True, exist_ok=True)
     kinds = [KINDS[name] for name in said.kinds or KINDS]
@@ -305,6 +328,10 @@ def main():
             print(f'{outcome.kind.name} {outcome.seed}: {"right" if outcome.right else "WRONG"}: '
                   f'{outcome.said}', flush=True)
             outcomes.append(outcome)
+    finish(outcomes)
+
+
+def finish(outcomes):
     lines, good = sums(outcomes)
     print('', *table(outcomes), '', *lines, sep='\n')
     sys.exit(0 if good else 1)
