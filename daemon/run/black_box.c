@@ -458,7 +458,8 @@ uint64_t black_box_first_sign(struct black_box *b)
 		text_printf(&why, ": %s", p->cause.detail);
 	(void)snprintf(b->why, sizeof b->why, "%s", text_string(&why));
 	text_done(&why);
-	b->held = b->plan->blackbox_hold_ms > 0 && p->alive > 0 && p->state == POOL_RUNNING;
+	b->held = b->plan->blackbox_hold_ms > 0 && p->alive > 0 && p->state <= POOL_RUNNING &&
+		!(p->culprit && ending_is_unstarted(&p->culprit->outcome.end));
 	if (b->taker.state == HELPER_NONE && b->writer.state == HELPER_NONE &&
 		b->state == BOX_NONE) {
 		after(b, 0);

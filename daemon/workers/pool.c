@@ -29,8 +29,8 @@ enum {
 
 static const struct sm_state states[POOL_STATES] = {
 	[POOL_STARTING] = { "starting",
-		SM_TO(POOL_RUNNING) | SM_TO(POOL_STOPPING) | SM_TO(POOL_LINGERING) |
-			SM_TO(POOL_ENDED) },
+		SM_TO(POOL_RUNNING) | SM_TO(POOL_HOLDING) | SM_TO(POOL_STOPPING) |
+			SM_TO(POOL_LINGERING) | SM_TO(POOL_ENDED) },
 	[POOL_RUNNING] = { "running",
 		SM_TO(POOL_HOLDING) | SM_TO(POOL_STOPPING) | SM_TO(POOL_KILLING) |
 			SM_TO(POOL_LINGERING) | SM_TO(POOL_ENDED) },
@@ -164,7 +164,7 @@ static bool begin_stop(struct pool *p, int signal, uint64_t grace_ms)
 {
 	uint64_t hold_ms = see(p);
 
-	if (hold_ms == 0 || p->state != POOL_RUNNING) {
+	if (hold_ms == 0 || p->state > POOL_RUNNING) {
 		stop_all(p, signal, grace_ms);
 		return true;
 	}

@@ -18,7 +18,7 @@ static void test_edges(void **state)
 {
 	(void)state;
 	assert_life(&pool_life,
-		(const char *const[]){ "starting: running stopping lingering ended",
+		(const char *const[]){ "starting: running holding stopping lingering ended",
 			"running: holding stopping killing lingering ended",
 			"holding: stopping killing lingering ended",
 			"stopping: killing lingering ended", "killing: ended", "lingering: ended",
