@@ -182,9 +182,9 @@ def test_every_setting_has_its_key(dry, launch, place):
              'check-pcie-width': '16', 'check-ib-ports': '8', 'check-ib-rate': '400', 'check-shm': '1G',
              'check-memlock': '1G', 'numa-binding': 'node', 'membind': 'local', 'omp-threads': '2', 'rlimit': 'core=0', 'nice': '19',
              'oom-score-adj': '1000', 'blackbox': 'box', 'stack-signal': 'USR2', 'preempt-watch': '/bin/true'}
-    # beside a list of nodes, without --tf-config, and beside --numa-binding, they are refused
+    # beside a list of nodes, without --tf-config, beside --numa-binding and without --on-hang they are refused
     for other in [at for at, flag in flag_of.items()
-                  if flag in ('cluster-hostfile', 'tf-roles', 'cpus-per-worker')]:
+                  if flag in ('cluster-hostfile', 'tf-roles', 'cpus-per-worker', 'hang-trace')]:
         lines[other - 1] = ''
         del flag_of[other]
     for at, flag in flag_of.items():
