@@ -1,6 +1,7 @@
 /* hang_gpus.h - a child that asks NVML once a second how much power the GPUs of this node's workers
- * draw and how much their tensor units work, and tells what they do: with --on-hang, where there are GPUs of NVIDIA's. Nobody waits for
- * it: where the driver hangs, fails, or is too old, nothing is known of them. */
+ * draw and how much their tensor units work, and tells what they do: with --on-hang, where there
+ * are GPUs of NVIDIA's. Nobody waits for it: where the driver hangs, fails, or is too old, nothing
+ * is known of them. */
 #ifndef LAUNCHD_DAEMON_RUN_HANG_GPUS_H
 #define LAUNCHD_DAEMON_RUN_HANG_GPUS_H
 

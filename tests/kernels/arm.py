@@ -26,8 +26,8 @@ QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]  # Debian's libc6-arm64-
 # beside ours, another root for what is opened than for what links lead to, and is slow; and Debian's
 # other libraries are not there
 NOT_BY_QEMU = {"back", "cgroup", "cgroup_kill", "child", "child_signal_safe", "dlib", "guard", "helper",
-               "joined", "leftovers", "oom", "pool", "procfs", "report_schema", "shed", "sodium",
-               "spawn", "store_limits", "tree"}
+               "joined", "leftovers", "look_at_worker", "oom", "pool", "procfs", "report_schema", "shed",
+               "sodium", "spawn", "store_limits", "tree", "witness"}
 
 
 def build_workers(tools, into):

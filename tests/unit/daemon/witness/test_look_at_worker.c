@@ -116,10 +116,14 @@ static void read_twice(int fd)
 static void test_touched(void **state)
 {
 	const struct row *row = *state;
-	int fd = make_file();
+	int fd;
 	struct worker_sample s = { .working_set = WORKING_SET_UNKNOWN };
-	struct looked w = { .pid = start(row, fd), .rank = 3 };
+	struct looked w = { .rank = 3 };
 	uint64_t before_ms;
+
+	needs(access("/proc/self/clear_refs", W_OK) == 0, "needs /proc/PID/clear_refs");
+	fd = make_file();
+	w.pid = start(row, fd);
 
 	look_at_worker(&w, now_ms(), &s);
 	before_ms = s.cpu_ms;
