@@ -608,6 +608,19 @@ static void test_desync(void **state)
 	assert_int_equal(f.ranks[0], 1);
 }
 
+/* The same at both looks; NULL: that rank is not seen. */
+static void see_twice(struct rank_sight all[RANKS], const char *const lines[RANKS])
+{
+	for (unsigned i = 0; i < RANKS; i++) {
+		if (!lines[i])
+			continue;
+		assert_int_equal(sample_read(lines[i], strlen(lines[i]), &all[i].now), 0);
+		all[i].before = all[i].now;
+		all[i].before.at_ms = 1;
+		all[i].looks = 2;
+	}
+}
+
 /* Of a real job: rank 2 gathers what the others reduce, and has sent that before they have. Rank 0,
  * with which it has not talked since the start, has sent to others since, so it is in that with
  * them. */
@@ -626,12 +639,7 @@ static void test_not_behind(void **state)
 	struct hang_finding f;
 
 	(void)state;
-	for (unsigned i = 0; i < RANKS; i++) {
-		assert_int_equal(sample_read(lines[i], strlen(lines[i]), &all[i].now), 0);
-		all[i].before = all[i].now;
-		all[i].before.at_ms = 1;
-		all[i].looks = 2;
-	}
+	see_twice(all, lines);
 	ranks_connect(all, RANKS, room);
 	hang_classify(all, RANKS, &f);
 	assert_int_equal(f.class, HANG_OUTSIDE);
@@ -653,14 +661,7 @@ static void test_cut_off(void **state)
 	struct hang_finding f;
 
 	(void)state;
-	for (unsigned i = 0; i < RANKS; i++) {
-		if (!lines[i])
-			continue;
-		assert_int_equal(sample_read(lines[i], strlen(lines[i]), &all[i].now), 0);
-		all[i].before = all[i].now;
-		all[i].before.at_ms = 1;
-		all[i].looks = 2;
-	}
+	see_twice(all, lines);
 	ranks_connect(all, RANKS, room);
 	hang_classify(all, RANKS, &f);
 	assert_int_equal(f.class, HANG_ALL_WAIT);
