@@ -28,9 +28,9 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static void look_once(struct looked *workers, unsigned count, unsigned store_port)
+static void look_once(
+	struct looked *workers, struct worker_sample *samples, unsigned count, unsigned store_port)
 {
-	static struct worker_sample samples[WORKERS_MAX];
 	struct text out = { 0 };
 
 	for (unsigned i = 0; i < count; i++)
@@ -48,18 +48,27 @@ static int look(int argc, char **argv)
 {
 	static struct looked workers[WORKERS_MAX];
 	unsigned seconds = (unsigned)strtoul(argv[2], NULL, 10), count = 0;
-	unsigned store_port = (unsigned)strtoul(argv[3], NULL, 10);
+	unsigned store_port = (unsigned)strtoul(argv[3], NULL, 10), ranks = 0;
+	struct worker_sample *samples;
 
-	for (int i = 4; i < argc && count < WORKERS_MAX; i++, count++)
-		if (sscanf(argv[i], "%u:%d", &workers[count].rank, &workers[count].pid) != 2)
+	for (int i = 4; i < argc && count < WORKERS_MAX; i++, count++) {
+		struct looked *w = &workers[count];
+
+		if (sscanf(argv[i], "%u:%d", &w->rank, &w->pid) != 2)
 			return 2;
-	printf("t=%" PRIu64 " begin %u %u\n", now_ms(), RANKS_MAX, AFTER_MS);
+		ranks = w->rank >= ranks ? w->rank + 1 : ranks;
+	}
+	samples = calloc(count, sizeof *samples);
+	if (!samples)
+		return 1;
+	printf("t=%" PRIu64 " begin %u %u\n", now_ms(), ranks, AFTER_MS);
 	for (unsigned i = 0; i < seconds; i++) {
 		const struct timespec second = { .tv_sec = 1 };
 
-		look_once(workers, count, store_port);
+		look_once(workers, samples, count, store_port);
 		(void)nanosleep(&second, NULL);
 	}
+	free(samples);
 	return 0;
 }
 
