@@ -250,35 +250,44 @@ static uint64_t level_of(struct sizes *s, uint64_t max_bytes)
 	return UINT64_MAX;
 }
 
-/* Keeps the end of it, from where a line begins, below a line that says so; the beginning where
- * there is no room for a copy. */
-static int cut(int dir_fd, const char *name, uint64_t left)
+static const char cut_mark[] = "[launchd has cut what was before this]\n";
+enum { CUT_MARK_LEN = sizeof cut_mark - 1 };
+
+/* Keeps its last `room` bytes, from where a line begins, below a line that says so. */
+static bool keep_end(int dir_fd, const char *name, int fd, size_t room)
 {
-	static const char mark[] = "[launchd has cut what was before this]\n";
-	enum { FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
-	autoclose fd = openat(dir_fd, name, FLAGS);
-	size_t room = left > sizeof mark ? (size_t)left - (sizeof mark - 1) : 0;
-	char *bytes = room ? malloc(left) : NULL, *line;
+	char *bytes = malloc(CUT_MARK_LEN + room), *text = bytes ? bytes + CUT_MARK_LEN : NULL;
 	struct failure why = { 0 };
 	long len = -1;
 
-	if (fd < 0)
-		return -errno;
-	if (bytes && lseek(fd, -(off_t)room, SEEK_END) >= 0) {
-		memcpy(bytes, mark, sizeof mark - 1);
-		len = fd_read_up_to(fd, bytes + sizeof mark - 1, room);
-	}
+	if (text && lseek(fd, -(off_t)room, SEEK_END) >= 0)
+		len = fd_read_up_to(fd, text, room);
 	if (len > 0) {
-		line = memchr(bytes + sizeof mark - 1, '\n', (size_t)len - 1);
-		if (line) {
-			len -= line + 1 - (bytes + sizeof mark - 1);
-			memmove(bytes + sizeof mark - 1, line + 1, (size_t)len);
+		char *newline = memchr(text, '\n', (size_t)len - 1);
+
+		if (newline) {
+			len -= newline + 1 - text;
+			memmove(text, newline + 1, (size_t)len);
 		}
-		if (keep_write(dir_fd, name, bytes, (size_t)len + sizeof mark - 1, &why) < 0)
+		memcpy(bytes, cut_mark, CUT_MARK_LEN);
+		if (keep_write(dir_fd, name, bytes, CUT_MARK_LEN + (size_t)len, &why) < 0)
 			len = -1;
 	}
 	free(bytes);
-	return len > 0 || ftruncate(fd, (off_t)left) == 0 ? 0 : -errno;
+	return len > 0;
+}
+
+/* To so many bytes: its end, or its beginning where there is no room for a copy. */
+static int cut(int dir_fd, const char *name, uint64_t left)
+{
+	enum { FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+	autoclose fd = openat(dir_fd, name, FLAGS);
+
+	if (fd < 0)
+		return -errno;
+	if (left > CUT_MARK_LEN && keep_end(dir_fd, name, fd, (size_t)left - CUT_MARK_LEN))
+		return 0;
+	return ftruncate(fd, (off_t)left) == 0 ? 0 : -errno;
 }
 
 int keep_within(int dir_fd, uint64_t max_bytes)
