@@ -75,7 +75,7 @@ static void add_head(const struct bundle_index *x, const struct bundle *b, struc
 	text_printf(out, ", attempt %u, ", attempt);
 	add_workers(out, x ? x->world_size : b->world_size);
 	text_printf(out, " on %u node%s", nnodes, nnodes == 1 ? "" : "s");
-	if (wall_ms > 0) {
+	if (wall_ms > 0 && wall_ms <= INT64_MAX / NS_PER_MS) {
 		utc_write(when, wall_ms * NS_PER_MS, 3);
 		text_printf(out, ", %s", when);
 	}
