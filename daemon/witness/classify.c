@@ -3,28 +3,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/text.h"
 
 enum {
-	/* what a hung worker does not reach in a second: measured, its threads tick */
-	WORK_IO_BYTES = 256,
-	WORK_NET_BYTES = 4096,
-	WORK_FAULTS = 300,
-	WORK_KID_CPU_MS = 60,
-	BUSY_CPU_MS = 80,
-	THREADS_CPU_MS = 1500, /* several threads compute */
-	/* measured: loops of Python that wait touch up to 0.3 MB of their own, small ones that
-	 * compute 0.9 MB and more */
-	SPIN_BYTES = 640 << 10,
-	GPU_SPIN_BYTES = 2 << 20, /* beside CUDA's threads and where power says the same; a guess */
-	CLOSE_MS = 8,             /* two moments that the kernel's ticks can't order */
-	RARE = 4,                 /* times the usual gap: a connection that was not in use */
+	RARE = 4, /* times the usual gap: a connection that was not in use */
 	RARE_MS = 100,
-	RAS_ALIVE_MS = 2500, /* NCCL's RAS sends once a second, over connections of its own */
-	BLIND_MS = 20000,    /* for which GPUs of which nothing is known may compute */
+	BLIND_MS = 20000, /* for which GPUs that can't be seen may compute */
 };
 
 static const char *const class_words[HANG_CLASSES] = {
@@ -39,269 +25,6 @@ static const char *const class_words[HANG_CLASSES] = {
 const char *hang_class_word(enum hang_class c)
 {
 	return class_words[c];
-}
-
-/* --- what each of them does --- */
-
-/* Between the two looks, brought to a second; counters that fell are of other processes now. */
-static uint64_t per_second(const struct rank_sight *r, uint64_t before, uint64_t now)
-{
-	uint64_t ms = r->now.at_ms - r->before.at_ms;
-
-	return now > before ? (now - before) * 1000 / (ms > 0 ? ms : 1) : 0;
-}
-
-#define RATE(r, field) per_second(r, (r)->before.field, (r)->now.field)
-
-/* What NCCL's RAS needs for its answers is no work of the job's. */
-static bool moves_net(const struct rank_sight *r)
-{
-	return RATE(r, net_bytes) >= WORK_NET_BYTES + (uint64_t)r->ops.ras_bytes;
-}
-
-static bool moves_data(const struct rank_sight *r)
-{
-	return RATE(r, io_bytes) >= WORK_IO_BYTES || RATE(r, faults) >= WORK_FAULTS;
-}
-
-static bool kids_work(const struct rank_sight *r)
-{
-	return r->now.kids != r->before.kids || r->now.kid_cpu_ms < r->before.kid_cpu_ms ||
-		RATE(r, kid_cpu_ms) >= WORK_KID_CPU_MS;
-}
-
-/* A worker spins for kernels that wait: that is how CUDA waits. Where nobody knows what memory it
- * touches it is taken for such a one. */
-static enum acting acting_by_cpu(const struct rank_sight *r)
-{
-	uint64_t cpu_ms = RATE(r, cpu_ms);
-
-	if (cpu_ms < BUSY_CPU_MS)
-		return ACTING_IDLE;
-	if (r->now.gpu == GPU_WAITS || r->ops.ahead)
-		return r->now.working_set <= GPU_SPIN_BYTES ? ACTING_IDLE : ACTING_WORK;
-	if (cpu_ms >= THREADS_CPU_MS || r->now.working_set == WORKING_SET_UNKNOWN)
-		return ACTING_WORK;
-	return r->now.working_set <= SPIN_BYTES ? ACTING_SPIN : ACTING_WORK;
-}
-
-enum acting rank_acting(const struct rank_sight *r)
-{
-	enum acting by_cpu;
-
-	if (r->now.state == 'X')
-		return ACTING_IDLE;
-	if (r->looks < 2 || r->now.state == '?')
-		return ACTING_UNSEEN;
-	if (r->now.gpu == GPU_BUSY || moves_data(r) || kids_work(r))
-		return ACTING_WORK;
-	by_cpu = acting_by_cpu(r);
-	return by_cpu != ACTING_WORK && moves_net(r) ? ACTING_TALK : by_cpu;
-}
-
-/* --- who waits for whom --- */
-
-static bool is_later(uint32_t a_ms, uint32_t b_ms, unsigned by_ms)
-{
-	return b_ms >= a_ms && b_ms - a_ms >= by_ms; /* ages: the later one is younger */
-}
-
-/* It has sent, and nothing has come since. */
-static bool asks(const struct tcp_talk *t)
-{
-	return is_later(t->sent_ms, t->heard_ms, 1);
-}
-
-/* Something has come, and nothing was sent since. */
-static bool owes(const struct tcp_talk *t)
-{
-	return is_later(t->heard_ms, t->sent_ms, 1);
-}
-
-/* What is sent again, as nobody has acknowledged it, is no talk. */
-static bool talks_now(const struct rank_sight *r, const struct tcp_talk *t)
-{
-	uint64_t ms = r->now.at_ms - r->before.at_ms;
-
-	return (t->sent_ms < ms && t->retries == 0) || t->heard_ms < ms;
-}
-
-/* Where NCCL's RAS answers, it keeps connections alive that say nothing of the job. What NCCL
- * itself sends over TCP would be more. */
-static bool is_of_ras(
-	const struct rank_sight *r, const struct rank_sight *peer, const struct tcp_talk *mine)
-{
-	return r->ops.ras_bytes > 0 && peer->ops.ras_bytes > 0 &&
-		(mine->sent_ms < RAS_ALIVE_MS || mine->heard_ms < RAS_ALIVE_MS);
-}
-
-static bool is_unacked(const struct tcp_talk *t)
-{
-	return t->unacked > 0 || t->retries > 0;
-}
-
-static void stand_to(
-	struct rank_sight *r, const struct tcp_talk *mine, const struct tcp_talk *theirs)
-{
-	struct standing *s = &r->standing;
-
-	s->known = true;
-	s->talks |= talks_now(r, mine);
-	s->unacked |= is_unacked(mine);
-	s->sent_ms = mine->sent_ms < s->sent_ms ? mine->sent_ms : s->sent_ms;
-	if (owes(mine) && asks(theirs)) {
-		s->waited_for++;
-		s->heard_ms = mine->heard_ms > s->heard_ms ? mine->heard_ms : s->heard_ms;
-	}
-	if (asks(mine)) {
-		s->waits++;
-		if (mine->heard_ms - mine->sent_ms > s->gap_ms)
-			s->gap_ms = mine->heard_ms - mine->sent_ms;
-	}
-}
-
-static int by_id(const void *a, const void *b)
-{
-	const struct talk_end *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static const struct tcp_talk *talk_of(const struct rank_sight *all, const struct talk_end *e)
-{
-	return &all[e->rank].now.talks[e->index];
-}
-
-/* Of one connection, which is the workers' own. */
-static bool are_ends(
-	const struct rank_sight *all, const struct talk_end *a, const struct talk_end *b)
-{
-	return a->id == b->id && a->rank != b->rank &&
-		!is_of_ras(&all[a->rank], &all[b->rank], talk_of(all, a));
-}
-
-/* Others wait for it, and it has sent nothing since it heard of them. */
-static bool is_outside(const struct standing *s)
-{
-	return s->waited_for > 0 && s->waits == 0 && is_later(s->heard_ms, s->sent_ms, CLOSE_MS);
-}
-
-/* An outsider has heard of those who wait for it since anything went over this connection: perhaps
- * it waits for the other end itself, as what is sent and heard in the same moment shows no order.
- */
-static bool has_passed(const struct rank_sight *r, const struct tcp_talk *mine)
-{
-	uint32_t last_ms = mine->sent_ms < mine->heard_ms ? mine->sent_ms : mine->heard_ms;
-
-	return is_outside(&r->standing) && is_later(r->standing.heard_ms, last_ms, CLOSE_MS);
-}
-
-/* The other end has sent something to somebody since the outsider was asked, so it has entered what
- * those who ask wait in. Ages of two nodes' looks compare by what both know of this connection. */
-static bool has_sent_since(const struct rank_sight *outsider, const struct tcp_talk *mine,
-	const struct rank_sight *other, const struct tcp_talk *theirs)
-{
-	int64_t apart_ms = (int64_t)mine->heard_ms - theirs->sent_ms;
-
-	return other->standing.sent_ms + apart_ms < (int64_t)outsider->standing.heard_ms + CLOSE_MS;
-}
-
-static void find_behind(struct rank_sight *all, const struct talk_end *a, const struct talk_end *b)
-{
-	const struct tcp_talk *mine = talk_of(all, a), *theirs = talk_of(all, b);
-
-	if (has_passed(&all[a->rank], mine) &&
-		!has_sent_since(&all[a->rank], mine, &all[b->rank], theirs))
-		all[b->rank].standing.behind = true;
-}
-
-/* The n-th of `count` ends has no other one: that is of a worker that is not seen, or of nobody's.
- */
-static bool is_alone(
-	const struct rank_sight *all, const struct talk_end *ends, size_t n, size_t count)
-{
-	return !(n > 0 && are_ends(all, &ends[n - 1], &ends[n])) &&
-		!(n + 1 < count && are_ends(all, &ends[n], &ends[n + 1]));
-}
-
-static bool is_seen(const struct rank_sight *r)
-{
-	return rank_acting(r) != ACTING_UNSEEN;
-}
-
-/* As their node does not answer. */
-static unsigned unseen_of(const struct rank_sight *all, unsigned count, unsigned *ret_first)
-{
-	unsigned unseen = 0;
-
-	for (unsigned i = count; i-- > 0;)
-		if (!is_seen(&all[i])) {
-			unseen++;
-			*ret_first = i;
-		}
-	return unseen;
-}
-
-/* To a worker that is not seen, perhaps: what is waited for there is no fault of this one. */
-static void stand_alone(struct rank_sight *r, const struct tcp_talk *t)
-{
-	r->standing.waits += asks(t);
-	r->standing.unacked_away |= is_unacked(t);
-}
-
-static bool have_unseen(const struct rank_sight *all, unsigned count)
-{
-	unsigned first;
-
-	return unseen_of(all, count, &first) > 0;
-}
-
-void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room)
-{
-	size_t ends = 0;
-	bool unseen;
-
-	for (unsigned i = 0; i < count; i++) {
-		all[i].standing = (struct standing){ .sent_ms = UINT32_MAX };
-		for (unsigned k = 0; k < all[i].now.talk_count; k++)
-			room[ends++] = (struct talk_end){ all[i].now.talks[k].id, i, k };
-	}
-	qsort(room, ends, sizeof *room, by_id);
-	for (size_t i = 0; i + 1 < ends; i++) {
-		const struct talk_end *a = &room[i], *b = a + 1;
-
-		if (!are_ends(all, a, b))
-			continue;
-		stand_to(&all[a->rank], talk_of(all, a), talk_of(all, b));
-		stand_to(&all[b->rank], talk_of(all, b), talk_of(all, a));
-	}
-	for (size_t i = 0; i + 1 < ends; i++) {
-		const struct talk_end *a = &room[i], *b = a + 1;
-
-		if (!are_ends(all, a, b))
-			continue;
-		find_behind(all, a, b);
-		find_behind(all, b, a);
-	}
-	unseen = have_unseen(all, count);
-	for (size_t i = 0; i < ends; i++)
-		if (unseen && is_alone(all, room, i, ends))
-			stand_alone(&all[room[i].rank], talk_of(all, &room[i]));
-}
-
-enum at_work anybody_works(const struct rank_sight *all, unsigned count)
-{
-	enum at_work found = NOBODY_WORKS;
-
-	for (unsigned i = 0; i < count; i++) {
-		enum acting acting = rank_acting(&all[i]);
-
-		if (acting == ACTING_WORK)
-			return SOMEBODY_WORKS;
-		if (acting == ACTING_TALK || (all[i].looks == 2 && all[i].standing.talks))
-			found = SOCKETS_WORK;
-	}
-	return found;
 }
 
 /* --- what that means --- */
@@ -371,7 +94,7 @@ static void say_stopped(const struct rank_sight *r, struct hang_finding *f)
 static bool find_stopped(const struct rank_sight *all, unsigned count, struct hang_finding *f)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (is_seen(&all[i]) && is_stopped(&all[i])) {
+		if (rank_is_seen(&all[i]) && is_stopped(&all[i])) {
 			if (f->count == 0)
 				say_stopped(&all[i], f);
 			name_rank(f, HANG_STOPPED, all[i].now.rank);
@@ -386,13 +109,13 @@ static bool find_few(const struct rank_sight *all, unsigned count,
 	unsigned few = 0, seen = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		seen += is_seen(&all[i]);
-		few += is_seen(&all[i]) && is(&all[i]);
+		seen += rank_is_seen(&all[i]);
+		few += rank_is_seen(&all[i]) && is(&all[i]);
 	}
 	if (few == 0 || few * 2 > seen || seen < 2)
 		return false;
 	for (unsigned i = 0; i < count; i++)
-		if (is_seen(&all[i]) && is(&all[i])) {
+		if (rank_is_seen(&all[i]) && is(&all[i])) {
 			if (f->count == 0)
 				(void)snprintf(f->why, sizeof f->why, "%s", what_it_does(&all[i]));
 			name_rank(f, class, all[i].now.rank);
@@ -444,7 +167,7 @@ static unsigned how_far(const struct rank_sight *r)
 	const struct standing *s = &r->standing;
 	bool behind = s->behind && s->waits == 0 && s->waited_for == 0;
 
-	if (!is_seen(r) || (!behind && !is_outside(s)))
+	if (!rank_is_seen(r) || (!behind && !standing_is_outside(s)))
 		return 0;
 	return 1U + (behind ? 1 : 0) + (is_away(r) || spins(r) || has_ended(r) ? 2 : 0);
 }
@@ -485,11 +208,11 @@ static uint32_t least_gap(const struct rank_sight *all, unsigned count)
 
 static bool find_cut_off(const struct rank_sight *all, unsigned count, struct hang_finding *f)
 {
-	unsigned first = 0, unseen = unseen_of(all, count, &first);
+	unsigned first = 0, unseen = ranks_unseen(all, count, &first);
 	bool unacked = false;
 
 	for (unsigned i = 0; i < count; i++)
-		unacked |= is_seen(&all[i]) && all[i].standing.unacked_away;
+		unacked |= rank_is_seen(&all[i]) && all[i].standing.unacked_away;
 	if (unseen == 0 || !unacked)
 		return false;
 	f->class = HANG_ALL_WAIT;
@@ -542,7 +265,7 @@ static bool wait_for_others(const struct rank_sight *all, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		enum waiting_in w = all[i].now.waits;
 
-		if (is_seen(&all[i]) && w != WAIT_FUTEX && w != WAIT_POLL && w != WAIT_SOCKET)
+		if (rank_is_seen(&all[i]) && w != WAIT_FUTEX && w != WAIT_POLL && w != WAIT_SOCKET)
 			return false;
 	}
 	return true;
@@ -557,7 +280,7 @@ static bool have_talked(const struct rank_sight *all, unsigned count)
 	return false;
 }
 
-/* Whether a worker uses GPUs of which nothing is known: then waiting looks like working. */
+/* Whether a worker uses GPUs that can't be seen: waiting looks like working then. */
 static bool is_blind(const struct rank_sight *all, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -574,7 +297,7 @@ static bool gpus_wait(const struct rank_sight *all, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		enum gpu_activity gpu = all[i].now.gpu;
 
-		if (!is_seen(&all[i]))
+		if (!rank_is_seen(&all[i]))
 			continue;
 		if (gpu != GPU_IDLE && gpu != GPU_WAITS)
 			return false;
@@ -633,8 +356,8 @@ static bool find_in_store(const struct rank_sight *all, unsigned count, struct h
 	unsigned waiting = 0, seen = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		seen += is_seen(&all[i]);
-		waiting += is_seen(&all[i]) && *all[i].awaits;
+		seen += rank_is_seen(&all[i]);
+		waiting += rank_is_seen(&all[i]) && *all[i].awaits;
 	}
 	if (waiting == 0)
 		return false;
@@ -696,7 +419,7 @@ static bool have_stood(const struct rank_sight *all, unsigned count, uint32_t le
 	for (unsigned i = 0; i < count; i++) {
 		const struct rank_ops *o = &all[i].ops;
 
-		if (!is_seen(&all[i]))
+		if (!rank_is_seen(&all[i]))
 			continue;
 		if (!o->known || o->behind || o->ahead || o->odd || o->gone ||
 			o->still_ms < least_ms)
@@ -720,6 +443,8 @@ static bool find_even(
 
 void hang_classify(const struct rank_sight *all, unsigned count, struct hang_finding *ret)
 {
+	unsigned first;
+
 	*ret = (struct hang_finding){ .class = HANG_NONE };
 	if (find_stopped(all, count, ret) || find_cut_off(all, count, ret) ||
 		find_outsiders(all, count, ret) ||
@@ -738,7 +463,7 @@ void hang_classify(const struct rank_sight *all, unsigned count, struct hang_fin
 		find_few(all, count, is_idle_beside_spinning, HANG_OUTSIDE, ret) ||
 		find_few(all, count, is_away, HANG_OUTSIDE, ret))
 		return;
-	if (have_unseen(all, count)) { /* they may work */
+	if (ranks_unseen(all, count, &first) > 0) { /* they may work */
 		(void)find_even(all, count, 0, ret);
 		return;
 	}

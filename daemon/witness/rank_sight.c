@@ -1,0 +1,282 @@
+/* rank_sight.c - see rank_sight.h */
+#include "daemon/witness/rank_sight.h"
+
+#include <stdlib.h>
+
+enum {
+	/* what a hung worker does not reach in a second: measured, its threads tick */
+	WORK_IO_BYTES = 256,
+	WORK_NET_BYTES = 4096,
+	WORK_FAULTS = 300,
+	WORK_KID_CPU_MS = 60,
+	BUSY_CPU_MS = 80,
+	THREADS_CPU_MS = 1500, /* several threads compute */
+	/* measured: loops of Python that wait touch up to 0.3 MB of their own, small ones that
+	 * compute 0.9 MB and more */
+	SPIN_BYTES = 640 << 10,
+	GPU_SPIN_BYTES = 2 << 20, /* beside CUDA's threads and where power says the same; a guess */
+	CLOSE_MS = 8,             /* two moments that the kernel's ticks can't order */
+	RAS_ALIVE_MS = 2500,      /* NCCL's RAS sends once a second, over connections of its own */
+};
+
+/* --- what each of them does --- */
+
+/* Between the two looks, brought to a second; counters that fell are of other processes now. */
+static uint64_t per_second(const struct rank_sight *r, uint64_t before, uint64_t now)
+{
+	uint64_t ms = r->now.at_ms - r->before.at_ms;
+
+	return now > before ? (now - before) * 1000 / (ms > 0 ? ms : 1) : 0;
+}
+
+#define RATE(r, field) per_second(r, (r)->before.field, (r)->now.field)
+
+/* What NCCL's RAS needs for its answers is no work of the job's. */
+static bool moves_net(const struct rank_sight *r)
+{
+	return RATE(r, net_bytes) >= WORK_NET_BYTES + (uint64_t)r->ops.ras_bytes;
+}
+
+static bool moves_data(const struct rank_sight *r)
+{
+	return RATE(r, io_bytes) >= WORK_IO_BYTES || RATE(r, faults) >= WORK_FAULTS;
+}
+
+static bool kids_work(const struct rank_sight *r)
+{
+	return r->now.kids != r->before.kids || r->now.kid_cpu_ms < r->before.kid_cpu_ms ||
+		RATE(r, kid_cpu_ms) >= WORK_KID_CPU_MS;
+}
+
+/* A worker spins for kernels that wait: that is how CUDA waits. Where nobody knows what memory it
+ * touches it is taken for such a one. */
+static enum acting acting_by_cpu(const struct rank_sight *r)
+{
+	uint64_t cpu_ms = RATE(r, cpu_ms);
+
+	if (cpu_ms < BUSY_CPU_MS)
+		return ACTING_IDLE;
+	if (r->now.gpu == GPU_WAITS || r->ops.ahead)
+		return r->now.working_set <= GPU_SPIN_BYTES ? ACTING_IDLE : ACTING_WORK;
+	if (cpu_ms >= THREADS_CPU_MS || r->now.working_set == WORKING_SET_UNKNOWN)
+		return ACTING_WORK;
+	return r->now.working_set <= SPIN_BYTES ? ACTING_SPIN : ACTING_WORK;
+}
+
+enum acting rank_acting(const struct rank_sight *r)
+{
+	enum acting by_cpu;
+
+	if (r->now.state == 'X')
+		return ACTING_IDLE;
+	if (r->looks < 2 || r->now.state == '?')
+		return ACTING_UNSEEN;
+	if (r->now.gpu == GPU_BUSY || moves_data(r) || kids_work(r))
+		return ACTING_WORK;
+	by_cpu = acting_by_cpu(r);
+	return by_cpu != ACTING_WORK && moves_net(r) ? ACTING_TALK : by_cpu;
+}
+
+/* --- who waits for whom --- */
+
+static bool is_later(uint32_t a_ms, uint32_t b_ms, unsigned by_ms)
+{
+	return b_ms >= a_ms && b_ms - a_ms >= by_ms; /* ages: the later one is younger */
+}
+
+/* It has sent, and nothing has come since. */
+static bool asks(const struct tcp_talk *t)
+{
+	return is_later(t->sent_ms, t->heard_ms, 1);
+}
+
+/* Something has come, and nothing was sent since. */
+static bool owes(const struct tcp_talk *t)
+{
+	return is_later(t->heard_ms, t->sent_ms, 1);
+}
+
+/* What is sent again, as nobody has acknowledged it, is no talk. */
+static bool talks_now(const struct rank_sight *r, const struct tcp_talk *t)
+{
+	uint64_t ms = r->now.at_ms - r->before.at_ms;
+
+	return (t->sent_ms < ms && t->retries == 0) || t->heard_ms < ms;
+}
+
+/* Where NCCL's RAS answers, it keeps connections alive that say nothing of the job. What NCCL
+ * itself sends over TCP would be more. */
+static bool is_of_ras(
+	const struct rank_sight *r, const struct rank_sight *peer, const struct tcp_talk *mine)
+{
+	return r->ops.ras_bytes > 0 && peer->ops.ras_bytes > 0 &&
+		(mine->sent_ms < RAS_ALIVE_MS || mine->heard_ms < RAS_ALIVE_MS);
+}
+
+static bool is_unacked(const struct tcp_talk *t)
+{
+	return t->unacked > 0 || t->retries > 0;
+}
+
+static void stand_to(
+	struct rank_sight *r, const struct tcp_talk *mine, const struct tcp_talk *theirs)
+{
+	struct standing *s = &r->standing;
+
+	s->known = true;
+	s->talks |= talks_now(r, mine);
+	s->unacked |= is_unacked(mine);
+	s->sent_ms = mine->sent_ms < s->sent_ms ? mine->sent_ms : s->sent_ms;
+	if (owes(mine) && asks(theirs)) {
+		s->waited_for++;
+		s->heard_ms = mine->heard_ms > s->heard_ms ? mine->heard_ms : s->heard_ms;
+	}
+	if (asks(mine)) {
+		s->waits++;
+		if (mine->heard_ms - mine->sent_ms > s->gap_ms)
+			s->gap_ms = mine->heard_ms - mine->sent_ms;
+	}
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct talk_end *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static const struct tcp_talk *talk_of(const struct rank_sight *all, const struct talk_end *e)
+{
+	return &all[e->rank].now.talks[e->index];
+}
+
+/* Of one connection, which is the workers' own. */
+static bool are_ends(
+	const struct rank_sight *all, const struct talk_end *a, const struct talk_end *b)
+{
+	return a->id == b->id && a->rank != b->rank &&
+		!is_of_ras(&all[a->rank], &all[b->rank], talk_of(all, a));
+}
+
+bool standing_is_outside(const struct standing *s)
+{
+	return s->waited_for > 0 && s->waits == 0 && is_later(s->heard_ms, s->sent_ms, CLOSE_MS);
+}
+
+/* An outsider has heard of those who wait for it since anything went over this connection: perhaps
+ * it waits for the other end itself, as what is sent and heard in the same moment shows no order.
+ */
+static bool has_passed(const struct rank_sight *r, const struct tcp_talk *mine)
+{
+	uint32_t last_ms = mine->sent_ms < mine->heard_ms ? mine->sent_ms : mine->heard_ms;
+
+	return standing_is_outside(&r->standing) &&
+		is_later(r->standing.heard_ms, last_ms, CLOSE_MS);
+}
+
+/* The other end has sent something to somebody since the outsider was asked, so it has entered what
+ * those who ask wait in. Ages of two nodes' looks compare by what both know of this connection. */
+static bool has_sent_since(const struct rank_sight *outsider, const struct tcp_talk *mine,
+	const struct rank_sight *other, const struct tcp_talk *theirs)
+{
+	int64_t apart_ms = (int64_t)mine->heard_ms - theirs->sent_ms;
+
+	return other->standing.sent_ms + apart_ms < (int64_t)outsider->standing.heard_ms + CLOSE_MS;
+}
+
+static void find_behind(struct rank_sight *all, const struct talk_end *a, const struct talk_end *b)
+{
+	const struct tcp_talk *mine = talk_of(all, a), *theirs = talk_of(all, b);
+
+	if (has_passed(&all[a->rank], mine) &&
+		!has_sent_since(&all[a->rank], mine, &all[b->rank], theirs))
+		all[b->rank].standing.behind = true;
+}
+
+/* The n-th of `count` ends has no other one: that is of a worker that is not seen, or of nobody's.
+ */
+static bool is_alone(
+	const struct rank_sight *all, const struct talk_end *ends, size_t n, size_t count)
+{
+	return !(n > 0 && are_ends(all, &ends[n - 1], &ends[n])) &&
+		!(n + 1 < count && are_ends(all, &ends[n], &ends[n + 1]));
+}
+
+bool rank_is_seen(const struct rank_sight *r)
+{
+	return rank_acting(r) != ACTING_UNSEEN;
+}
+
+unsigned ranks_unseen(const struct rank_sight *all, unsigned count, unsigned *ret_first)
+{
+	unsigned unseen = 0;
+
+	for (unsigned i = count; i-- > 0;)
+		if (!rank_is_seen(&all[i])) {
+			unseen++;
+			*ret_first = i;
+		}
+	return unseen;
+}
+
+/* To a worker that is not seen, perhaps: what is waited for there is no fault of this one. */
+static void stand_alone(struct rank_sight *r, const struct tcp_talk *t)
+{
+	r->standing.waits += asks(t);
+	r->standing.unacked_away |= is_unacked(t);
+}
+
+static bool have_unseen(const struct rank_sight *all, unsigned count)
+{
+	unsigned first;
+
+	return ranks_unseen(all, count, &first) > 0;
+}
+
+void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room)
+{
+	size_t ends = 0;
+	bool unseen;
+
+	for (unsigned i = 0; i < count; i++) {
+		all[i].standing = (struct standing){ .sent_ms = UINT32_MAX };
+		for (unsigned k = 0; k < all[i].now.talk_count; k++)
+			room[ends++] = (struct talk_end){ all[i].now.talks[k].id, i, k };
+	}
+	qsort(room, ends, sizeof *room, by_id);
+	for (size_t i = 0; i + 1 < ends; i++) {
+		const struct talk_end *a = &room[i], *b = a + 1;
+
+		if (!are_ends(all, a, b))
+			continue;
+		stand_to(&all[a->rank], talk_of(all, a), talk_of(all, b));
+		stand_to(&all[b->rank], talk_of(all, b), talk_of(all, a));
+	}
+	for (size_t i = 0; i + 1 < ends; i++) {
+		const struct talk_end *a = &room[i], *b = a + 1;
+
+		if (!are_ends(all, a, b))
+			continue;
+		find_behind(all, a, b);
+		find_behind(all, b, a);
+	}
+	unseen = have_unseen(all, count);
+	for (size_t i = 0; i < ends; i++)
+		if (unseen && is_alone(all, room, i, ends))
+			stand_alone(&all[room[i].rank], talk_of(all, &room[i]));
+}
+
+enum at_work anybody_works(const struct rank_sight *all, unsigned count)
+{
+	enum at_work found = NOBODY_WORKS;
+
+	for (unsigned i = 0; i < count; i++) {
+		enum acting acting = rank_acting(&all[i]);
+
+		if (acting == ACTING_WORK)
+			return SOMEBODY_WORKS;
+		if (acting == ACTING_TALK || (all[i].looks == 2 && all[i].standing.talks))
+			found = SOCKETS_WORK;
+	}
+	return found;
+}
