@@ -192,17 +192,18 @@ struct sizes {
 
 static int add_size(struct sizes *s, const char *name, uint64_t size)
 {
-	struct sized *more;
-
 	if (strncmp(name, KEEP_WHOLE, strlen(KEEP_WHOLE)) == 0) {
 		s->whole += size;
 		return 0;
 	}
 	if (s->count == s->room) {
-		more = realloc(s->at, (s->room = s->room ? 2 * s->room : 64) * sizeof *more);
+		size_t room = s->room ? 2 * s->room : 64;
+		struct sized *more = realloc(s->at, room * sizeof *more);
+
 		if (!more)
 			return -ENOMEM;
 		s->at = more;
+		s->room = room;
 	}
 	s->at[s->count].size = size;
 	(void)snprintf(s->at[s->count++].name, sizeof s->at->name, "%s", name);

@@ -565,7 +565,6 @@ static void on_index_closed(struct helper *h);
 
 static void start_index(struct black_box *b)
 {
-
 	b->index_due = false;
 	b->indexer = (struct helper){
 		.work = write_index,

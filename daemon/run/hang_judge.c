@@ -141,22 +141,27 @@ static void moved(struct hang_judge *j)
 
 /* --- hearing --- */
 
+/* To the detector, and to who records. */
+static void take_step(struct hang_judge *j, const struct trace_step *s)
+{
+	(void)trace_play(&j->detector, s);
+	hang_record(&j->recorder, s);
+}
+
 /* The signal that a worker is stopped by; what NCCL says. */
 static void hear_step(struct hang_judge *j, const char *line)
 {
 	struct trace_step s;
 
-	if (trace_read(line, strlen(line), &s) < 0 ||
-		(s.kind != TRACE_STOPPED && s.kind != TRACE_RAS && s.kind != TRACE_OPS))
-		return;
-	(void)trace_play(&j->detector, &s);
-	hang_record(&j->recorder, &s);
+	if (trace_read(line, strlen(line), &s) == 0 &&
+		(s.kind == TRACE_STOPPED || s.kind == TRACE_RAS || s.kind == TRACE_OPS))
+		take_step(j, &s);
 }
 
 static void forget_ras(struct hang_judge *j)
 {
 	if (j->detector.ras_bytes > 0)
-		hear_step(j, "ops ras 0");
+		take_step(j, &(struct trace_step){ .kind = TRACE_RAS });
 }
 
 static void hear_line(struct hang_judge *j, unsigned node, const char *line, size_t len)
@@ -165,8 +170,7 @@ static void hear_line(struct hang_judge *j, unsigned node, const char *line, siz
 	char word[128];
 
 	if (sample_read(line, len, &s.sample) == 0) {
-		detector_see(&j->detector, &s.sample);
-		hang_record(&j->recorder, &s);
+		take_step(j, &s);
 		if (s.sample.rank < j->detector.ranks)
 			j->node_of[s.sample.rank] = node;
 		return;

@@ -226,17 +226,10 @@ static void stand_alone(struct rank_sight *r, const struct tcp_talk *t)
 	r->standing.unacked_away |= is_unacked(t);
 }
 
-static bool have_unseen(const struct rank_sight *all, unsigned count)
-{
-	unsigned first;
-
-	return ranks_unseen(all, count, &first) > 0;
-}
-
 void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room)
 {
 	size_t ends = 0;
-	bool unseen;
+	unsigned first, unseen = ranks_unseen(all, count, &first);
 
 	for (unsigned i = 0; i < count; i++) {
 		all[i].standing = (struct standing){ .sent_ms = UINT32_MAX };
@@ -260,9 +253,8 @@ void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room
 		find_behind(all, a, b);
 		find_behind(all, b, a);
 	}
-	unseen = have_unseen(all, count);
-	for (size_t i = 0; i < ends; i++)
-		if (unseen && is_alone(all, room, i, ends))
+	for (size_t i = 0; i < ends && unseen > 0; i++)
+		if (is_alone(all, room, i, ends))
 			stand_alone(&all[room[i].rank], talk_of(all, &room[i]));
 }
 

@@ -348,7 +348,7 @@ static void test_no_ras(void **state)
 	assert_int_equal(t.sights[1].ops.known, false);
 }
 
-/* Of GPUs of which nothing is known all may compute for a while. */
+/* GPUs that can't be seen may all be computing for a while. */
 static void test_ras_blind(void **state)
 {
 	static const struct way way = { .state = 'S', .waits = WAIT_FUTEX, .gpu = GPU_UNKNOWN };
@@ -621,6 +621,16 @@ static void see_twice(struct rank_sight all[RANKS], const char *const lines[RANK
 	}
 }
 
+static struct hang_finding classify_all(struct rank_sight all[RANKS])
+{
+	struct talk_end room[RANKS * TALKS_MAX];
+	struct hang_finding f;
+
+	ranks_connect(all, RANKS, room);
+	hang_classify(all, RANKS, &f);
+	return f;
+}
+
 /* Of a real job: rank 2 gathers what the others reduce, and has sent that before they have. Rank 0,
  * with which it has not talked since the start, has sent to others since, so it is in that with
  * them. */
@@ -635,13 +645,11 @@ static void test_not_behind(void **state)
 		"rank=3 at=2 state=S wait=futex talk=de50,13212,13280 talk=ccc8,13212,13212",
 	};
 	struct rank_sight all[RANKS] = { { .looks = 0 } };
-	struct talk_end room[RANKS * TALKS_MAX];
 	struct hang_finding f;
 
 	(void)state;
 	see_twice(all, lines);
-	ranks_connect(all, RANKS, room);
-	hang_classify(all, RANKS, &f);
+	f = classify_all(all);
 	assert_int_equal(f.class, HANG_OUTSIDE);
 	assert_int_equal(f.count, 1);
 	assert_int_equal(f.ranks[0], 2);
@@ -657,20 +665,17 @@ static void test_cut_off(void **state)
 		"rank=3 at=2 state=S wait=futex talk=de50,8000,8100 talk=ccc8,8100,8000",
 	};
 	struct rank_sight all[RANKS] = { { .looks = 0 } };
-	struct talk_end room[RANKS * TALKS_MAX];
 	struct hang_finding f;
 
 	(void)state;
 	see_twice(all, lines);
-	ranks_connect(all, RANKS, room);
-	hang_classify(all, RANKS, &f);
+	f = classify_all(all);
 	assert_int_equal(f.class, HANG_ALL_WAIT);
 	assert_int_equal(f.count, 0);
 	assert_contains(f.why, "1 of them, rank 2, can't be seen");
 	assert_contains(f.why, "not acknowledged: the network");
 	all[1].now.talks[0].unacked = all[1].now.talks[0].retries = 0;
-	ranks_connect(all, RANKS, room);
-	hang_classify(all, RANKS, &f);
+	f = classify_all(all);
 	assert_int_equal(f.class, HANG_NONE);
 }
 
