@@ -8,19 +8,17 @@
 
 #include "common/text.h"
 #include "daemon/run/hang_gpus.h"
+#include "daemon/run/rounds.h"
 #include "daemon/witness/talks.h"
 #include "daemon/workers/worker.h"
 
 enum { LINE_BYTES = 1024 }; /* of one worker, at the most */
 
-/* Shared with the child. A round is written while the other's text may be read: whoever reads is
- * done long before the round after that begins. */
+/* Shared with the child. */
 struct rounds_seen {
 	struct helper_answer helper;
-	_Atomic unsigned rounds; /* that are whole */
-	_Atomic unsigned at;     /* the rank that is looked at */
-	size_t len[2];
-	char text[]; /* of both, one behind the other */
+	_Atomic unsigned at; /* the rank that is looked at */
+	struct rounds rounds;
 };
 
 static struct rounds_seen *seen_of(const struct hang_look *l)
@@ -37,7 +35,6 @@ static uint64_t now_ms(void)
 static void look_once(struct hang_look *l, struct worker_sample *samples, struct text *out)
 {
 	struct rounds_seen *s = seen_of(l);
-	unsigned next = atomic_load(&s->rounds) + 1;
 
 	for (unsigned i = 0; i < l->count; i++) {
 		atomic_store(&s->at, l->workers[i].rank);
@@ -47,11 +44,7 @@ static void look_once(struct hang_look *l, struct worker_sample *samples, struct
 	(void)talks_add(l->workers, samples, l->count, l->store_port, l->node);
 	for (unsigned i = 0; i < l->count; i++)
 		sample_add(out, &samples[i]);
-	if (out->failed || out->len > l->room)
-		return;
-	memcpy(s->text + next % 2 * l->room, text_string(out), out->len);
-	s->len[next % 2] = out->len;
-	atomic_store(&s->rounds, next);
+	rounds_tell(&s->rounds, l->room, out, now_ms());
 }
 
 /* Looks that were missed are not made up for: two of them tell little that are no second apart. */
@@ -124,16 +117,8 @@ void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *
 
 bool hang_look_take(struct hang_look *l, struct text *out)
 {
-	const struct rounds_seen *s = l->helper.state == HELPER_RUNNING ? seen_of(l) : NULL;
-	unsigned rounds = s ? atomic_load(&s->rounds) : 0;
-	size_t len;
-
-	if (rounds == 0 || rounds == l->taken)
-		return false;
-	l->taken = rounds;
-	len = s->len[rounds % 2];
-	text_add_bytes(out, s->text + rounds % 2 * l->room, len < l->room ? len : l->room);
-	return true;
+	return l->helper.state == HELPER_RUNNING &&
+		rounds_take(&seen_of(l)->rounds, l->room, &l->taken, out);
 }
 
 bool hang_look_at(const struct hang_look *l, unsigned *ret_rank)

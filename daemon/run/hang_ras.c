@@ -11,6 +11,7 @@
 #include "daemon/blackbox/gpus_here.h"
 #include "daemon/blackbox/ras_ask.h"
 #include "daemon/blackbox/ras_talk.h"
+#include "daemon/run/rounds.h"
 #include "daemon/witness/ras_counts.h"
 #include "daemon/workers/worker.h"
 
@@ -22,13 +23,10 @@ enum {
 	LINE_BYTES = 96,
 };
 
-/* Shared with the child. An answer is written while the text of the other one may be read. */
+/* Shared with the child. */
 struct ras_heard {
 	struct helper_answer helper;
-	_Atomic unsigned rounds; /* that are whole */
-	_Atomic uint64_t at_ms;  /* of the last one; 0: there was none */
-	size_t len[2];
-	char text[]; /* of both, one behind the other */
+	struct rounds rounds; /* of each answer */
 };
 
 /* In the child. */
@@ -50,19 +48,6 @@ static uint64_t now_ms(void)
 }
 
 /* --- in the child --- */
-
-static void tell(const struct hang_ras *r, const struct text *t)
-{
-	struct ras_heard *h = heard_of(r);
-	unsigned next = atomic_load(&h->rounds) + 1;
-
-	if (t->failed || t->len > r->room)
-		return;
-	memcpy(h->text + next % 2 * r->room, text_string(t), t->len);
-	h->len[next % 2] = t->len;
-	atomic_store(&h->at_ms, now_ms());
-	atomic_store(&h->rounds, next);
-}
 
 static void add_ranks(
 	const struct hang_ras *r, struct ras_asking *a, uint32_t still_ms, struct text *out)
@@ -101,7 +86,7 @@ static int ask_once(const struct hang_ras *r, struct ras_asking *a)
 
 	if (rc == 0 && ras_counts_read(text_string(&answer), answer.len, &now) == 0) {
 		hear(r, a, &now, asked_ms, &out);
-		tell(r, &out);
+		rounds_tell(&heard_of(r)->rounds, r->room, &out, now_ms());
 	}
 	text_done(&answer);
 	text_done(&out);
@@ -182,14 +167,9 @@ void hang_ras_start(struct hang_ras *r, uv_loop_t *loop, const struct worker *wo
 
 void hang_ras_take(struct hang_ras *r, struct text *out)
 {
-	const struct ras_heard *h = r->helper.state == HELPER_RUNNING ? heard_of(r) : NULL;
-	unsigned rounds = h ? atomic_load(&h->rounds) : 0;
+	const struct rounds *h = r->helper.state == HELPER_RUNNING ? &heard_of(r)->rounds : NULL;
 
-	if (rounds != r->taken && h) {
-		size_t len = h->len[rounds % 2];
-
-		text_add_bytes(out, h->text + rounds % 2 * r->room, len < r->room ? len : r->room);
-		r->taken = rounds;
+	if (h && rounds_take(h, r->room, &r->taken, out)) {
 		r->stale = false;
 	} else if (!r->stale && (!h || now_ms() - atomic_load(&h->at_ms) > STALE_MS)) {
 		text_add(out, "ops ras 0\n");
