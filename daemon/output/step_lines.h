@@ -32,7 +32,7 @@ struct steps_seen {
 
 struct step_lines {
 	regex_t expression;
-	uint64_t moment_ns, spent_ns; /* the thread's: since when, and how long it has looked */
+	uint64_t moment_ns, spent_ns; /* the thread's: since when, and what it has used to look */
 	_Atomic uint64_t lines, newest, at_ns;
 };
 

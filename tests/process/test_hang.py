@@ -32,7 +32,8 @@ else:
     while not (place / 'listens').exists():
         time.sleep(0.02)
     peers = [socket.create_connection(('127.0.0.1', port))]
-(place / f'pid.{rank}').write_text(str(os.getpid()))
+(place / f'new.{rank}').write_text(str(os.getpid()))
+(place / f'new.{rank}').rename(place / f'pid.{rank}')
 def step(last):
     word = b'e' if last else b'g'
     if rank == 0:

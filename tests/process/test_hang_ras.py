@@ -13,7 +13,8 @@ from harness import children_of, is_running, status_of, supervisor_of, until
 WORKER = '''
 import os, pathlib, sys, time
 place, rank = pathlib.Path(sys.argv[1]), os.environ['RANK']
-(place / f'pid.{rank}').write_text(str(os.getpid()))
+(place / f'new.{rank}').write_text(str(os.getpid()))
+(place / f'new.{rank}').rename(place / f'pid.{rank}')
 while not (place / 'end').exists():
     time.sleep(0.2)
 '''
@@ -142,7 +143,8 @@ import os, pathlib, socket, struct, sys, time
 place, rank = pathlib.Path(sys.argv[1]), os.environ['RANK']
 store = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])))
 store.sendall(struct.pack('=BI', 0, 0x3C85F7CE))
-(place / f'pid.{rank}').write_text(str(os.getpid()))
+(place / f'new.{rank}').write_text(str(os.getpid()))
+(place / f'new.{rank}').rename(place / f'pid.{rank}')
 while not (place / 'end').exists():
     if not (place / f'mute.{rank}').exists():
         store.sendall(struct.pack('=BQQ', 5, 1, 15) + b'/exception_dump')

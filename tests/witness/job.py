@@ -222,7 +222,8 @@ WAYS = {'first_step': first_step, 'gc': collect, 'stall': mount, 'cut': paused}
 def main():
     before = 0 if kind == 'first_step' else choice.steps
     dist.init_process_group('gloo', timeout=HOURS)
-    (place / f'pid.{rank}').write_text(str(os.getpid()))
+    (place / f'new.{rank}').write_text(str(os.getpid()))
+    (place / f'new.{rank}').rename(place / f'pid.{rank}')
     for number in range(before):
         step(number)
     if mine:
