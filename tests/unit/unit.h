@@ -17,6 +17,15 @@
 #include "common/notes.h"
 #include "config/settings.h"
 
+/* Built with AddressSanitizer: a fork takes long, and memory is more. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#else
+#define SANITIZED 0
+#endif
+
 enum { SUITE_MAX = 400 };
 
 struct suite {

@@ -40,6 +40,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* Who is killed where no CPU is free may be left behind: it ends when there is one. */
+static int tear_down_late(void **state)
+{
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	return tear_down(state);
+}
+
 static void work_well(const struct task *t, struct task_answer *a)
 {
 	findings_add(&a->findings, HEALTH_GOOD, t->check, t->subject, "%u", t->number);
@@ -213,7 +221,8 @@ int main(void)
 	suite_add(
 		&s, "what hangs is killed, and harms no other", test_what_hangs, set_up, tear_down);
 	suite_add(&s, "what dies tells nothing", test_what_dies, set_up, tear_down);
-	suite_add(&s, "who starves is not taken for dead", test_what_starves, set_up, tear_down);
+	suite_add(
+		&s, "who starves is not taken for dead", test_what_starves, set_up, tear_down_late);
 	suite_add(&s, "the end of one may be the begin of others", test_more_to_do, set_up,
 		tear_down);
 	suite_add(&s, "more than there is room for are said", test_too_many, set_up, tear_down);

@@ -102,14 +102,6 @@ static void on_raised(int signal)
 	raised = raised + 1;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED __has_feature(address_sanitizer)
-#else
-#define SANITIZED 0
-#endif
-
 static void *thread_main(void *arg)
 {
 	return pthread_mutex_lock(arg) == 0 && pthread_mutex_unlock(arg) == 0 ? arg : NULL;

@@ -455,11 +455,7 @@ static const char *part_anothers_kill(void)
 	return NULL;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-enum { CROWD = 300 }; /* a fork takes long */
-#else
-enum { CROWD = 5000 }; /* more than were once looked for */
-#endif
+enum { CROWD = SANITIZED ? 300 : 5000 }; /* more than were once looked for */
 
 static void start_crowd(void)
 {
