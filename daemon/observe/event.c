@@ -164,7 +164,7 @@ static void add_preemption(struct json *j, const struct event *e)
 	json_string(j, "source", preemption_source(c));
 	json_number(j, "cause_node", c->node);
 	json_decimal(j, "seconds_left", e->preemption.left_ms, MS_DIGITS);
-	json_string(j, "signal", signal_name(e->preemption.signal));
+	json_string(j, "signal", e->preemption.signal ? signal_name(e->preemption.signal) : NULL);
 }
 
 static void add_verdict(struct json *j, const struct event *e)

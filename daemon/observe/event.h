@@ -112,7 +112,7 @@ struct event {
 		struct {
 			const struct cause *cause; /* CAUSE_PREEMPTED */
 			uint64_t left_ms;
-			int signal; /* that the workers get */
+			int signal; /* that the workers get; 0: none runs here */
 		} preemption;
 		struct {
 			unsigned attempt;

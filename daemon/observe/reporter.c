@@ -273,8 +273,11 @@ static void on_preemption(void *owner, const struct event *e)
 	text_add(&line, r->plan->nnodes > 1 ? " on " : "");
 	if (r->plan->nnodes > 1)
 		place_add(&line, c->node == r->plan->node_rank ? r->hostname : c->host, c->node);
-	text_printf(&line, ": workers get %s and have %s s to end",
-		signal_name(e->preemption.signal), num_seconds(e->preemption.left_ms).text);
+	if (e->preemption.signal)
+		text_printf(&line, ": workers get %s and have %s s to end",
+			signal_name(e->preemption.signal), num_seconds(e->preemption.left_ms).text);
+	else
+		text_add(&line, ": no worker is running here, and none will be started");
 	note(r, NOTE_INFO, text_string(&line));
 	text_done(&line);
 }

@@ -295,7 +295,8 @@ static void tell_preemption(struct run *r, const struct stop *s)
 	r->preempted_ns = uv_hrtime() + s->grace_ms * NS_PER_MS;
 	bus_emit(r->in->bus,
 		&(struct event){ .kind = EVENT_PREEMPTION,
-			.preemption = { &s->cause, s->grace_ms, s->signal } });
+			.preemption = { &s->cause, s->grace_ms,
+				r->state == RUN_WORKING ? s->signal : 0 } });
 }
 
 void attempt_stop(struct run *r, const struct stop *s)

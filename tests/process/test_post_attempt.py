@@ -9,6 +9,8 @@ from together import Cluster, errors, exit_codes, warnings
 
 NAMES = ('GROUP_RANK', 'LAUNCHD_ATTEMPT', 'LAUNCHD_OUTCOME', 'LAUNCHD_CAUSE', 'LAUNCHD_CULPRIT_RANK',
          'LAUNCHD_CULPRIT_NODE')
+# In a worker: both nodes have begun this attempt. A node that has not when it fails elsewhere has nothing to end.
+BOTH = 'until [ "$(grep -c "starts $N" "${0%/*}/story")" = 2 ]; do sleep 0.02; done; '
 
 
 class Story:
@@ -144,21 +146,20 @@ def test_its_process_is_killed(story, place):
 def test_it_has_ended_on_all_nodes_before_the_next_attempt(start, story):
     """Node 0's takes its time."""
     cluster = Cluster(start, 2, story.options(
-        '[ $N = 1 ] && exit 0; [ $GROUP_RANK = 1 ] && exit 7; exec sleep 995',
+        BOTH + '[ $N = 1 ] && exit 0; [ $GROUP_RANK = 1 ] && exit 7; exec sleep 995',
         '[ $GROUP_RANK = 1 ] || sleep 0.5; echo "done $GROUP_RANK" >> ${0%/*}/story',
         '--nproc_per_node=1', '--max-restarts=1'))
     results = cluster.end()
     assert exit_codes(results) == [0, 0]
     said = story.lines()
     next_one = said.index('starts 1')
-    # a worker may have ended before it had written
-    assert sorted(line for line in said[:next_one] if line != 'starts 0') == sorted(
-        ['0 0 failure failure 1 1', '1 0 failure failure 1 1', 'done 0', 'done 1'])
+    assert sorted(said[:next_one]) == sorted(
+        ['starts 0', 'starts 0', '0 0 failure failure 1 1', '1 0 failure failure 1 1', 'done 0', 'done 1'])
 
 
 def test_a_node_that_is_lost_meanwhile(start, story):
     cluster = Cluster(start, 2, story.options(
-        '[ $GROUP_RANK = 0 ] && exit 7; exec sleep 996', '[ $GROUP_RANK = 0 ] || exec sleep 997',
+        BOTH + '[ $GROUP_RANK = 0 ] && exit 7; exec sleep 996', '[ $GROUP_RANK = 0 ] || exec sleep 997',
         '--nproc_per_node=1', '--max-restarts=1'))
     until(lambda: [line for line in story.lines() if line.startswith('1 0 ')], 'the command on node 1')
     node = cluster.jobs.pop(1)

@@ -211,7 +211,9 @@ def test_one_that_comes_between_two_attempts(start, watch, place):
     result = job.end()
     assert result.rc == 75
     event = preemption(log)
-    assert (event['source'], event['seconds_left']) == ('--preempt-watch', 20)
+    assert (event['source'], event['seconds_left'], event['signal']) == ('--preempt-watch', 20, None)
+    assert 'note: preemption was announced by --preempt-watch: no worker is running here, and none will be started' \
+        in result.err
     assert len(events_of(log, 'attempt_started')) == 1
     assert 'root cause: preemption was announced by --preempt-watch (20 s left)' in errors(result)[0]
 
