@@ -10,26 +10,18 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "common/signame.h"
 #include "common/text.h"
 #include "daemon/blackbox/answer_file.h"
 #include "daemon/blackbox/python_stack.h"
 #include "daemon/blackbox/source.h"
 #include "daemon/check/task.h"
 #include "daemon/os/process.h"
-#include "daemon/os/procfs.h"
 
 static const char tool[] = "py-spy";
-
-static void name_rank(const struct source_worker *w, char ret[32])
-{
-	(void)snprintf(ret, 32, "rank %u", w->rank);
-}
 
 /* Whether a directory of PATH has it. */
 static bool is_installed(void)
@@ -126,7 +118,7 @@ void ask_py_spy(const struct source_input *in, const struct source_worker *w, st
 	const char *said;
 	int rc;
 
-	name_rank(w, subject);
+	(void)snprintf(subject, sizeof subject, "rank %u", w->rank);
 	if (!is_installed() || !is_python(w->pid))
 		return;
 	(void)snprintf(file, sizeof file, "python.rank-%u.txt", w->rank);
@@ -144,64 +136,4 @@ void ask_py_spy(const struct source_input *in, const struct source_worker *w, st
 			(int)strcspn(error_in(said), "\n"), error_in(said));
 	text_done(&all);
 	text_done(&line);
-}
-
-/* --- --stack-signal --- */
-
-/* By SigCgt of /proc/PID/status, a mask in hexadecimal digits. */
-static bool catches(pid_t pid, int signal)
-{
-	static const char name[] = "\nSigCgt:";
-	char path[64], status[8192];
-	const char *at;
-
-	(void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	if (fd_read_file(path, status, sizeof status) <= 0)
-		return false;
-	at = strstr(status, name);
-	return at && (strtoull(at + strlen(name), NULL, 16) >> (signal - 1) & 1);
-}
-
-/* The number may be a stranger's by now: it is taken hold of before that is looked at. The
- * supervisor is this process's grandparent. */
-static int send(pid_t pid, int signal)
-{
-	struct process worker, asker;
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), rc;
-
-	if (process_read(pid, &worker) < 0 || process_read(getppid(), &asker) < 0 ||
-		worker.parent != asker.parent || worker.state == 'Z')
-		rc = -ESRCH;
-	else if (!catches(pid, signal))
-		rc = -EPERM;
-	else if (pidfd < 0)
-		rc = kill(pid, signal) < 0 ? -errno : 0;
-	else
-		rc = syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0 ? -errno : 0;
-	if (pidfd >= 0)
-		(void)close(pidfd);
-	return rc;
-}
-
-bool has_stack_signal(const struct source_input *in)
-{
-	return in->stack_signal != 0;
-}
-
-void ask_by_signal(
-	const struct source_input *in, const struct source_worker *w, struct task_answer *a)
-{
-	int signal = in->stack_signal, rc;
-	char subject[32];
-
-	name_rank(w, subject);
-	rc = send(w->pid, signal);
-	if (rc == 0)
-		findings_add(&a->findings, HEALTH_GOOD, "stack_signal", subject,
-			"%s was sent; what it wrote then is in its log", signal_name(signal));
-	else
-		findings_add(&a->findings, HEALTH_UNKNOWN, "stack_signal", subject, "%s",
-			rc == -EPERM ? "it has no handler for the signal, so it was not sent" :
-				rc == -ESRCH ? "it had ended" :
-					       strerror(-rc));
 }

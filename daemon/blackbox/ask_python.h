@@ -2,8 +2,6 @@
 #ifndef LAUNCHD_DAEMON_BLACKBOX_ASK_PYTHON_H
 #define LAUNCHD_DAEMON_BLACKBOX_ASK_PYTHON_H
 
-#include <stdbool.h>
-
 struct source_input;
 struct source_worker;
 struct task_answer;
@@ -11,13 +9,6 @@ struct task_answer;
 /* By py-spy, where PATH has one and the worker is a Python. It reads the worker's memory and does
  * not stop it. Leaves python.rank-N.txt. */
 void ask_py_spy(
-	const struct source_input *in, const struct source_worker *w, struct task_answer *a);
-
-bool has_stack_signal(const struct source_input *in);
-
-/* Sends the signal of --stack-signal to a worker that has a handler for it; what that prints is
- * in the worker's log. */
-void ask_by_signal(
 	const struct source_input *in, const struct source_worker *w, struct task_answer *a);
 
 #endif

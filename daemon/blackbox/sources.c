@@ -1,6 +1,7 @@
 /* sources.c - the table of sources; see source.h */
 #include "daemon/blackbox/source.h"
 
+#include "daemon/blackbox/ask_by_signal.h"
 #include "daemon/blackbox/ask_gpus.h"
 #include "daemon/blackbox/ask_memory.h"
 #include "daemon/blackbox/ask_python.h"
@@ -20,7 +21,7 @@ const struct blackbox_source blackbox_sources[] = {
 		.is_wanted = has_recorder_files,
 		.of_node = ask_recorder },
 	{ .name = "stack_signal",
-		.limit_ms = 2000,
+		.limit_ms = 5000,
 		.is_wanted = has_stack_signal,
 		.of_worker = ask_by_signal },
 	{ .name = "threads", .limit_ms = 2000, .of_worker = ask_threads },

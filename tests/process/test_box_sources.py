@@ -239,6 +239,31 @@ def test_a_signal_for_stacks(fail, place):
     assert [worker['end'] for worker in workers[:2]] == ['killed by SIGTERM'] * 2
 
 
+STUCK_HANDLERS = '''
+import faulthandler, signal
+if rank == 0:
+    full = os.pipe()
+    os.set_blocking(full[1], False)
+    try:
+        while True:
+            os.write(full[1], b'x')
+    except BlockingIOError:
+        os.set_blocking(full[1], True)
+    faulthandler.register(signal.SIGUSR2, file=full[1])
+else:
+    faulthandler.register(signal.SIGUSR2)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+'''
+
+
+def test_who_does_not_come_to_an_end_with_a_signal_for_stacks(fail, place):
+    """One waits in its handler, the other never runs it: neither stack can be there."""
+    kept = fail('--stack-signal=USR2', workers=3, command=python(place, STUCK_HANDLERS))
+    for rank in range(2):
+        assert kept.of('stack_signal', f'rank {rank}') == [
+            ('unknown', 'SIGUSR2 was sent, but it has not handled it yet')]
+
+
 def test_signals_that_are_none(refused, dry):
     refused(['--blackbox=box', '--stack-signal=USR7', '/bin/true'], '--stack-signal', '"USR7" is no signal')
     refused(['--blackbox=box', '--stack-signal=KILL', '/bin/true'], '--stack-signal', 'nothing can handle SIGKILL')

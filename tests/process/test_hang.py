@@ -23,13 +23,13 @@ import os, pathlib, socket, sys, time
 rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
 place, port = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 trouble = place / f'trouble.{rank}'
-end = place / 'end'
+end, listens = place / 'end', place / f"listens.{os.environ['TORCHELASTIC_RESTART_COUNT']}"
 if rank == 0:
     listener = socket.create_server(('127.0.0.1', port))
-    (place / 'listens').touch()
+    listens.touch()
     peers = [listener.accept()[0] for _ in range(size - 1)]
 else:
-    while not (place / 'listens').exists():
+    while not listens.exists():
         time.sleep(0.02)
     peers = [socket.create_connection(('127.0.0.1', port))]
 (place / f'new.{rank}').write_text(str(os.getpid()))
@@ -166,7 +166,6 @@ def test_restart_counts_as_a_failure(job, place):
     before = one.pid(2)
     one.await_hang('certain')
     one.calm(2)
-    (place.path / 'listens').unlink()
     until(lambda: one.pid(2) != before, 'the next attempt')
     [result] = one.end()
     assert result.rc == 0
