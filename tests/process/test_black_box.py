@@ -295,7 +295,8 @@ def test_the_child_that_asks_is_killed(start, place, hang):
     hang.stop()
     go.go()
     until(hang.hangs, 'the directory to be asked for')
-    [asking] = [pid for pid in children_of(supervisor) if status_of(pid).get('Name') == 'black-box']
+    [asking] = until(lambda: [pid for pid in children_of(supervisor) if status_of(pid).get('Name') == 'black-box'],
+                     'the child that asks')
     os.kill(asking, signal.SIGKILL)
     until(lambda: '"event":"stop"' in (place.path / 'events.jsonl').read_text(), 'SIGTERM')
     hang.go_on()
