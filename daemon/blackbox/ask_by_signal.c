@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/signame.h"
 #include "daemon/blackbox/source.h"
 #include "daemon/check/task.h"
 #include "daemon/os/procfs.h"
 
-enum { LOOK_MS = 5, HANDLED_MS = 4000, MS_PER_S = 1000, NS_PER_MS = 1000000 };
+enum { LOOK_MS = 5, HANDLED_MS = 4000, NS_PER_MS = 1000000 };
 
 /* A line of proc(5)'s status, a mask in hexadecimal digits. */
 static bool has(const char *status, const char *line, int signal)
@@ -73,22 +74,15 @@ static struct handling look(pid_t pid, int signal)
 	return ret;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* can't fail */
-	return (uint64_t)t.tv_sec * MS_PER_S + (uint64_t)t.tv_nsec / NS_PER_MS;
-}
-
 /* Until its handler has returned. Between the kernel's taking of the signal and the handler neither
  * can be seen for a moment, so that is looked for twice. -ESRCH, -ETIME. */
 static int await_handled(pid_t pid, int signal, const struct handling *before)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * NS_PER_MS };
-	const uint64_t end_ms = now_ms() + HANDLED_MS;
+	const int64_t until_ms = monotonic_ms() + HANDLED_MS;
+	unsigned calm = 0;
 
-	for (unsigned calm = 0; now_ms() < end_ms;) {
+	while (monotonic_left_ms(until_ms) > 0) {
 		struct handling now = look(pid, signal);
 
 		if (now.threads == 0)

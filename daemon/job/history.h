@@ -61,7 +61,7 @@ struct history {
 const struct past_attempt *history_nth(const struct history *h, unsigned n);
 unsigned history_count(const struct history *h);
 
-/* Adds an attempt, of which nothing is decided yet. NULL: there is no memory. */
+/* Adds an attempt that is not decided on yet. NULL: there is no memory. */
 struct past_attempt *history_add(
 	struct history *h, const struct past_attempt *past, struct arena *arena);
 

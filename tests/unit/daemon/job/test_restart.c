@@ -170,7 +170,7 @@ static const struct row {
 	{ "the same one, of a device", NULL, { .max_restarts = 9, .not_on = "repeat" },
 		{ ENDED_EXIT, 1, false }, .site = "E at a.py:1", .site_before = "E at a.py:1",
 		.device = true },
-	{ "twice an end of which nothing is known", NULL, { .max_restarts = 9, .not_on = "repeat" },
+	{ "twice an end that is not known", NULL, { .max_restarts = 9, .not_on = "repeat" },
 		{ ENDED_EXIT, 1, false }, .site = "", .site_before = "" },
 };
 

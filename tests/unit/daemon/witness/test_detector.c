@@ -794,7 +794,7 @@ int main(void)
 	SUITE_ROWS(&s, test_ras, ras_rows);
 	suite_add(&s, "who waits for NCCL spins", test_ras_spins, NULL, NULL);
 	suite_add(&s, "connections without RAS", test_no_ras, NULL, NULL);
-	suite_add(&s, "NCCL, and GPUs of which nothing is known", test_ras_blind, NULL, NULL);
+	suite_add(&s, "NCCL, and GPUs that can't be seen", test_ras_blind, NULL, NULL);
 	suite_add(&s, "certain after the time that was set", test_certain_after, NULL, NULL);
 	suite_add(&s, "never before three times the longest quiet", test_learns, NULL, NULL);
 	suite_add(&s, "what was done before", test_old_looks, NULL, NULL);
