@@ -22,7 +22,7 @@
 
 enum { UNSENT_MAX = 128 << 10, QUEUE_MAX = 64 };
 
-/* The kernel's struct tcp_info as of Linux 4.10, by offsets, as the C library's own is that of 2.6.
+/* The kernel's struct tcp_info as of Linux 4.19, by offsets, as the C library's own is that of 2.6.
  */
 struct kernel_info {
 	uint8_t bytes[8];
@@ -31,9 +31,20 @@ struct kernel_info {
 	uint64_t pacing_rate, max_pacing_rate, bytes_acked, bytes_received;
 	uint32_t segs_out, segs_in, notsent_bytes, min_rtt, data_segs_in, data_segs_out;
 	uint64_t delivery_rate, busy_time, rwnd_limited, sndbuf_limited;
+	uint32_t delivered, delivered_ce;
+	uint64_t bytes_sent, bytes_retrans;
+	uint32_t dsack_dups, reord_seen;
 };
 _Static_assert(offsetof(struct kernel_info, total_retrans) == 100, "as <linux/tcp.h> has it");
 _Static_assert(offsetof(struct kernel_info, rwnd_limited) == 176, "as <linux/tcp.h> has it");
+_Static_assert(offsetof(struct kernel_info, dsack_dups) == 216, "as <linux/tcp.h> has it");
+
+/* Without those that the other host has told of as having come twice (RFC 2883, D-SACK): they were
+ * late, not lost, as happens on a busy machine. */
+static uint32_t resent_as_lost(const struct kernel_info *k)
+{
+	return k->total_retrans > k->dsack_dups ? k->total_retrans - k->dsack_dups : 0;
+}
 
 int links_tcp_read(int fd, struct links_tcp *ret)
 {
@@ -49,7 +60,7 @@ int links_tcp_read(int fd, struct links_tcp *ret)
 		.receiver_us = k.rwnd_limited,
 		.rtt_us = k.min_rtt == UINT32_MAX ? 0 : k.min_rtt,
 		.segments = k.data_segs_out,
-		.resent = k.total_retrans,
+		.resent = resent_as_lost(&k),
 		.segment_max = k.snd_mss,
 	};
 	return 0;

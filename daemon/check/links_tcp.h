@@ -16,7 +16,8 @@ struct links_tcp {
 	uint64_t receiver_us; /* of that, the other process had not read what came before */
 	unsigned rtt_us;      /* the shortest; 0: not known */
 	unsigned segments;    /* packets with data */
-	unsigned resent;      /* of these */
+	unsigned resent;      /* of these, as they were lost; some of these were only late where
+				 the kernel is older than 4.19 */
 	unsigned segment_max; /* bytes of data in one */
 };
 

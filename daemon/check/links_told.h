@@ -34,7 +34,7 @@ struct link_told {
 	uint64_t net_bit_s; /* the same without the time in which the receiver's process was waited
 			       for */
 	unsigned segments;  /* of data, in all tries */
-	unsigned resent;    /* of these */
+	unsigned resent;    /* of these, see links_tcp.h */
 	unsigned segment_max; /* bytes of data in a packet, by the MTUs of both ends and between */
 };
 

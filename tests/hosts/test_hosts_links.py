@@ -35,6 +35,11 @@ def silence(node):
                           if other != node]
 
 
+def shuffle(node, jitter_ms):
+    """Packets that it receives overtake one another, and nothing is lost."""
+    return lambda hosts: hosts.netem.set(node, "in", reorder=1, jitter=jitter_ms)
+
+
 def shrink(node, mtu):
     def act(hosts):
         assert hosts.run(node, ["ip", "link", "set", "eth0", "mtu", mtu]).returncode == 0
@@ -116,6 +121,15 @@ def test_exactly_the_bad_ends_are_named(make_hosts, static_job, name):
     assert_named(hosts, ends, named, expected)
     assert job.board.ready() == 0
     job.nothing_left()
+
+
+def test_what_comes_late_is_not_lost(make_hosts, static_job):
+    """As TCP takes it for lost, it sends it again; the receiver tells that it has come twice."""
+    hosts = make_hosts(NODES, netem=True)
+    shuffle(5, 1)(hosts)
+    job = static_job(hosts, "--preflight=links", START="auto", ACT="exit:0@0")
+    ends, named = check(job)
+    assert verdict(ends) == (0, None) and not named
 
 
 def test_under_mpirun(make_hosts, mpirun_job):
