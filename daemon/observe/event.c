@@ -80,9 +80,9 @@ static void add_stop(struct json *j, const struct event *e)
 	json_string(j, "urgency", e->stop.urgency);
 	json_string(j, "cause", json_cause_word(c->kind));
 	json_number(j, "cause_node", c->node);
-	json_string(j, "cause_signal", c->kind == CAUSE_SIGNAL ? signal_name(c->signal) : NULL);
+	json_signal(j, "cause_signal", c->kind == CAUSE_SIGNAL ? c->signal : 0);
 	json_string(j, "detail", *c->detail ? c->detail : NULL);
-	json_string(j, "signal", e->stop.signal ? signal_name(e->stop.signal) : NULL);
+	json_signal(j, "signal", e->stop.signal);
 	json_decimal(j, "grace_seconds", e->stop.grace_ms, MS_DIGITS);
 }
 
@@ -164,7 +164,7 @@ static void add_preemption(struct json *j, const struct event *e)
 	json_string(j, "source", preemption_source(c));
 	json_number(j, "cause_node", c->node);
 	json_decimal(j, "seconds_left", e->preemption.left_ms, MS_DIGITS);
-	json_string(j, "signal", e->preemption.signal ? signal_name(e->preemption.signal) : NULL);
+	json_signal(j, "signal", e->preemption.signal);
 }
 
 static void add_verdict(struct json *j, const struct event *e)

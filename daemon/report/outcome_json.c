@@ -65,6 +65,11 @@ void json_seconds(struct json *j, const char *key, uint64_t from_ns, uint64_t to
 		json_string(j, key, NULL);
 }
 
+void json_signal(struct json *j, const char *key, int signal)
+{
+	json_string(j, key, signal > 0 ? signal_name(signal) : NULL);
+}
+
 void json_sender(struct json *j, const struct sender *s)
 {
 	char command[sizeof s->command + 1]; /* it may have no NUL at its end */
@@ -106,7 +111,7 @@ void json_ending(struct json *j, const struct outcome *o)
 	const struct ending *e = &o->end;
 
 	json_number_if(j, "exit_code", e->how == ENDED_EXIT, e->value);
-	json_string(j, "signal", e->how == ENDED_SIGNAL ? signal_name(e->value) : NULL);
+	json_signal(j, "signal", e->how == ENDED_SIGNAL ? e->value : 0);
 	json_string(j, "error", ending_is_unstarted(e) ? strerror(e->value) : NULL);
 	json_bool(j, "core_dumped", e->how == ENDED_SIGNAL && e->core);
 	json_string(j, "oom", oom_words[o->oom]);
@@ -118,5 +123,5 @@ void json_asked(struct json *j, const struct outcome *o)
 {
 	json_bool(j, "ended_by_launchd", o->asked != ASKED_NOTHING);
 	json_bool(j, "killed_by_launchd", o->asked == ASKED_KILLED);
-	json_string(j, "asked_signal", o->asked_signal ? signal_name(o->asked_signal) : NULL);
+	json_signal(j, "asked_signal", o->asked_signal);
 }

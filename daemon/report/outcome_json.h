@@ -18,6 +18,9 @@ const char *json_how_word(enum how how);
 /* Seconds between two moments with six decimals, or null where one of them is 0: not known. */
 void json_seconds(struct json *j, const char *key, uint64_t from_ns, uint64_t to_ns);
 
+/* A signal's name, or null of 0. */
+void json_signal(struct json *j, const char *key, int signal);
+
 /* "sender":{"pid":...,"uid":...,"command":...,"kernel":...}, or null where nothing is known. */
 void json_sender(struct json *j, const struct sender *s);
 

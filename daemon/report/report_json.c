@@ -7,7 +7,6 @@
 
 #include "common/arena.h"
 #include "common/json.h"
-#include "common/signame.h"
 #include "common/text.h"
 #include "daemon/job/ending.h"
 #include "daemon/job/history.h"
@@ -100,7 +99,7 @@ static void add_cause(const struct report_input *in, struct json *j)
 	json_number_if(j, "node", c->kind != CAUSE_NONE, cause_node(in));
 	json_bool(j, "unsure", r->unsure);
 	json_string(j, "detail", or_null(c->detail));
-	json_string(j, "signal", c->signal ? signal_name(c->signal) : NULL);
+	json_signal(j, "signal", c->signal);
 	json_sender(
 		j, c->kind == CAUSE_SIGNAL || c->kind == CAUSE_PREEMPTED ? &c->sender : &nobody);
 	json_exclude(j, c->exclude);
