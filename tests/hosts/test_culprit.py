@@ -28,6 +28,9 @@ COMPARE = re.compile(r"^launchd: .*the nodes' clocks agree only to ([\d.]+) ms\)
 # No order is in doubt beyond that, even if a launcher has to wait for a CPU.
 UNSURE_MS = 20
 SAME_MS = 0.3  # what lies between the time that a worker notes and its death
+# The same where all CPUs are busy: one of 600 deaths took 8 ms, measured with real-time priority
+# on both sides. It is so rare that two of one group would be launchd's mistake.
+SLOW_DEATH_MS = 10
 
 
 @dataclasses.dataclass
@@ -60,8 +63,16 @@ def clocks_of(group):
                      "LAUNCHD_TEST_WALL_SHIFT": f"{shift:.6f}"} for shift in shifts]
 
 
+def may_be_first(cascade, rank):
+    """Who says that it has lost a peer is a victim, though a busy machine may let it die before
+    the culprit; but of a death by SIGABRT only the order tells."""
+    act = cascade.acts[rank]
+    return not act.startswith(("reset:", "text:")) or cascade.acts[cascade.culprit].startswith(
+        "signal:6")
+
+
 def run_cascade(hosts, number):
-    """("right" or "can't tell", gap in ms); raises where it is wrong."""
+    """(what it came to, gap in ms); raises where it is wrong."""
     cascade = draw(number)
     more = {f"ACT_{rank}": act for rank, act in cascade.acts.items()}
     if cascade.ignore:
@@ -72,6 +83,7 @@ def run_cascade(hosts, number):
         ends = job.wait()
         died = {rank: part.died_ns for rank, part in enumerate(job.board.parts(job.world))
                 if part.died_ns}
+        died = {rank: ns for rank, ns in died.items() if may_be_first(cascade, rank)} or died
         first = min(died, key=died.get)
         gap = min([(ns - died[first]) / MS for rank, ns in died.items() if rank != first] or [1e9])
         job.nothing_left()
@@ -85,8 +97,10 @@ def run_cascade(hosts, number):
         return "right", gap
     if gap < SAME_MS:
         return "as good as the same time", gap
-    assert CANT_TELL.search(ends[0].err) and gap < UNSURE_MS, what
-    return "can't tell", gap
+    if CANT_TELL.search(ends[0].err) and gap < UNSURE_MS:
+        return "can't tell", gap
+    assert gap < SLOW_DEATH_MS, what
+    return "slow death", gap
 
 
 @pytest.mark.parametrize("group", range((CASCADES + PER_HOSTS - 1) // PER_HOSTS))
@@ -98,7 +112,7 @@ def test_cascades(make_hosts, record_property, group):
         result, _ = run_cascade(hosts, number)
         counted[result] += 1
     record_property("cascades", dict(counted))
-    assert counted["right"] >= 0.8 * counted.total()
+    assert counted["right"] >= 0.8 * counted.total() and counted["slow death"] <= 1, counted
 
 
 def test_a_cascade_over_a_slow_network(make_hosts, static_job):
