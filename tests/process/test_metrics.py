@@ -198,18 +198,19 @@ def test_lines_that_were_dropped(start, prom, place):
 
 def test_a_reader_never_sees_half_a_page(start, prom):
     """One that reads all the time while the job restarts as fast as it can."""
-    job = start([f'--metrics-file={prom}', '--max-restarts=4', '--restart-delay=0.5',
+    job = start([f'--metrics-file={prom}', '--max-restarts=1000', '--restart-delay=0.5',
                  *native('ending', '--nproc_per_node=2')], {'END_1': 'exit:1'})
     seen, count = set(), 0
-    while job.process.poll() is None:
+    while count <= 100 or len(seen) < 4:
+        assert job.process.poll() is None
         if prom.exists():
             page = read(prom)  # which takes no other
             count += 1
             seen.add(page['attempts_total'])
         time.sleep(0.0005)
-    assert job.end().rc == 1
-    assert read(prom)['attempts_total'] == 5
-    assert count > 100 and len(seen) > 2
+    job.signal(signal.SIGTERM)
+    job.end()
+    assert read(prom)['attempts_total'] >= max(seen)
 
 
 def test_nothing_wakes_up(start, prom, place):
