@@ -254,6 +254,12 @@ class Place:
         self.launcher_killed = False
         self.fifos = []
 
+    def give(self, user):
+        """It becomes the user's, and what is in it. Without `run` a launcher's control socket would lie
+        in /tmp, where root's launchctl sees it, and that is what tests beside this one run."""
+        for path in (self.path, *self.path.iterdir()):
+            os.chown(path, user, user)
+
     def environment(self, more):
         env = {'PATH': '/usr/bin:/bin', 'HOME': str(self.path), 'LC_ALL': 'C.UTF-8',
                'TMPDIR': str(self.tmp), 'XDG_RUNTIME_DIR': str(self.run), 'DUMP_DIR': str(self.out)}

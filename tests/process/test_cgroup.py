@@ -118,7 +118,8 @@ def give(cgroup, place, user):
     except (OSError, subprocess.CalledProcessError):
         pytest.skip('another user can\'t execute what was built')
     cgroup.user = user
-    for path in (cgroup.path, cgroup.path / 'cgroup.procs', place.path, *place.path.iterdir()):
+    place.give(user)
+    for path in (cgroup.path, cgroup.path / 'cgroup.procs'):
         os.chown(path, user, user)
 
 

@@ -425,12 +425,11 @@ def test_all_are_there():
     assert len(MISTAKES) == 64
 
 
-def as_one_with(processes, *directories):
+def as_one_with(processes, place):
     """Who runs this becomes a user of whom there are no other processes, as root has no limit; the
-    directories are that user's."""
+    place is that user's."""
     user = 100000 + 8 * os.getpid() + processes
-    for path in directories:
-        os.chown(path, user, user)
+    place.give(user)
 
     def become():
         resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
@@ -454,7 +453,7 @@ def test_mistake(launch, place, name, index):
             case.file if isinstance(case.file, bytes) else case.file.encode())
     before = None
     if case.processes:
-        before = as_one_with(case.processes, place.path, place.tmp, place.out)
+        before = as_one_with(case.processes, place)
     result = launch(case.argv, {'LAUNCHD_CONTROL': None, **case.env}, before=before)
     said = [normal(line.removeprefix('launchd: ')) for line in result.err.splitlines()
             if line.startswith('launchd: ')]

@@ -77,8 +77,7 @@ def test_one_that_hangs_in_the_kernel_is_named_and_what_is_below_it_ends(start, 
 
 def test_another_users_is_named_and_left(start, place):
     """A setuid program that a user's worker has started; and one below it."""
-    place.path.chmod(0o755)
-    place.tmp.chmod(0o777)
+    place.give(NOBODY)
     fifo = place.fifo('pids')
     os.chmod(fifo.path, 0o666)
     launchd = pathlib.Path(shutil.copy(BUILD / 'launchd', place.path))  # where nobody may go
