@@ -6,7 +6,9 @@ import pathlib
 import signal
 import socket
 
-from harness import LIMIT, is_running, status_of, supervisor_of, until
+from harness import BUILD, LIMIT, is_running, status_of, supervisor_of, until
+from needs import WHY_NO_MOUNTS
+from own_mounts import OWN_MOUNTS
 
 
 def socket_dir(place):
@@ -16,6 +18,13 @@ def socket_dir(place):
 
 def socket_of(job):
     return socket_dir(job.place) / f'{job.pid}.sock'
+
+
+def launchctl(place):
+    """Its words. Root's sees the jobs of all users, and whatever runs beside this test may have one in /tmp:
+    there it sees this test's alone."""
+    seen = [word for path in (place.path, BUILD) for word in ('--of-tmp', str(path))]
+    return [*([] if WHY_NO_MOUNTS else [*OWN_MOUNTS, *seen]), str(BUILD / 'launchd'), 'ctl']
 
 
 def kill_both(job):

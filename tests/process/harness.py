@@ -255,8 +255,7 @@ class Place:
         self.fifos = []
 
     def give(self, user):
-        """It becomes the user's, and what is in it. Without `run` a launcher's control socket would lie
-        in /tmp, where root's launchctl sees it, and that is what tests beside this one run."""
+        """It becomes the user's, and what is in it: the directory of control sockets, too."""
         for path in (self.path, *self.path.iterdir()):
             os.chown(path, user, user)
 

@@ -12,11 +12,10 @@ import time
 
 import pytest
 
-from control import Control, Refused, kill_both, socket_of
+from control import Control, Refused, kill_both, launchctl, socket_of
 from harness import BUILD, LIMIT, native, status_of, supervisor_of, until
 from together import Cluster
 
-LAUNCHD = str(BUILD / 'launchd')
 PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 
 
@@ -24,7 +23,7 @@ PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 def ctl(place):
     """Calls launchctl, by its other name; returns its exit code, what it printed and what it said."""
     def call(*words, **how):
-        done = subprocess.run([LAUNCHD, 'ctl', *words], env=place.environment({}), cwd=place.path,
+        done = subprocess.run([*launchctl(place), *words], env=place.environment({}), cwd=place.path,
                               capture_output=True, text=True, timeout=LIMIT, check=False, **how)
         return done.returncode, done.stdout, done.stderr
     return call
@@ -36,7 +35,7 @@ def follow(place):
     followers = []
 
     def begin(*words):
-        followers.append(subprocess.Popen([LAUNCHD, 'ctl', *words], env=place.environment({}),
+        followers.append(subprocess.Popen([*launchctl(place), *words], env=place.environment({}),
                                           stdout=subprocess.PIPE, text=True))
         return followers[-1]
     yield begin
@@ -75,7 +74,7 @@ def job(start, place):
 
 def test_both_names(ctl, place):
     named = place.path / 'launchctl'
-    named.symlink_to(LAUNCHD)
+    named.symlink_to(BUILD / 'launchd')
     done = subprocess.run([named, '--version'], capture_output=True, text=True, check=True)
     assert done.stdout.startswith('launchctl ') and ctl('--version')[1] == done.stdout
     assert ctl('--help')[1].startswith('usage: launchctl ')
@@ -148,7 +147,7 @@ def test_who_stopped_it(job, ok):
     assert result.rc == 143 and re.search(r'SIGTERM .*\(launchd, uid ', result.err), result.err
 
 
-def test_stack(job, ctl, ok):
+def test_stack(job, place, ctl, ok):
     running = job()
     rc, said, _ = ctl('stack', '1')  # gdb talks on stderr, too
     assert rc == 0
@@ -157,6 +156,7 @@ def test_stack(job, ctl, ok):
     assert (rc, err) == (1, 'launchctl: error: rank 5 does not run on this node\n')
     ok('stop')
     running.end()
+    place.orphans_expected = True  # of gdb's, which has a process look into another mount namespace
 
 
 def talker(place, said, go):
@@ -304,7 +304,7 @@ def test_a_stream_that_is_cut(start, place):
     running = start(shell(said, go, ''))
     said.expect('said', 1)
     until(socket_of(running).exists, 'the socket')
-    with subprocess.Popen([LAUNCHD, 'ctl', 'logs', '-f'], env=place.environment({}), stdout=subprocess.PIPE,
+    with subprocess.Popen([*launchctl(place), 'logs', '-f'], env=place.environment({}), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as follower:
         assert follower.stdout.readline() == 'first\n'
         kill_both(running)
@@ -420,7 +420,7 @@ class TestGpuMemory:
         def call(use, *words, gpus=2):
             env = place.environment({'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'),
                                      'FAKE_GPUS': str(gpus), 'FAKE_GPU_USE': use})
-            done = subprocess.run([LAUNCHD, 'ctl', 'status', *words], env=env, capture_output=True, text=True,
+            done = subprocess.run([*launchctl(place), 'status', *words], env=env, capture_output=True, text=True,
                                   timeout=LIMIT, check=True)
             assert done.stderr == ''
             return done.stdout

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from control import launchctl
 from harness import BUILD, TESTS, native, until
 
 GOLDEN = TESTS / 'golden'
@@ -119,7 +120,7 @@ def test_launchctl_shows_where_workers_run(start, place, dry):
     tell.expect('ready', 2)
 
     def ask(*words):
-        done = subprocess.run([BUILD / 'launchd', 'ctl', 'status', *words], env=place.environment({}),
+        done = subprocess.run([*launchctl(place), 'status', *words], env=place.environment({}),
                               capture_output=True, text=True, check=False)
         return done.stdout if done.returncode == 0 else None
 
