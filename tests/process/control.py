@@ -20,11 +20,20 @@ def socket_of(job):
     return socket_dir(job.place) / f'{job.pid}.sock'
 
 
+# A /tmp of which only two directories are left; the command begins in the first one.
+HIDE_TMP = """cd /tmp; mount -t tmpfs none /tmp
+for dir in "$1" "$2"; do
+    case $dir in /tmp/*) mkdir -p "$dir"; mount --no-canonicalize --rbind "${dir#/tmp/}" "$dir" ;; esac
+done
+cd "$1"; shift 2; exec "$@"
+"""
+
+
 def launchctl(place):
     """Its words. Root's sees the jobs of all users, and whatever runs beside this test may have one in /tmp:
     there it sees this test's alone."""
-    seen = [word for path in (place.path, BUILD) for word in ('--of-tmp', str(path))]
-    return [*([] if WHY_NO_MOUNTS else [*OWN_MOUNTS, *seen]), str(BUILD / 'launchd'), 'ctl']
+    alone = [*OWN_MOUNTS, 'sh', '-ec', HIDE_TMP, 'sh', str(place.path), str(BUILD)]
+    return [*([] if WHY_NO_MOUNTS else alone), str(BUILD / 'launchd'), 'ctl']
 
 
 def kill_both(job):

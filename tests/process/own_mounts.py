@@ -1,5 +1,4 @@
-"""own_mounts.py [--of-tmp DIRECTORY]... COMMAND...: the command in a mount namespace of its own, whatever
-the root is; with --of-tmp it sees only these directories of /tmp.
+"""own_mounts.py COMMAND...: the command in a mount namespace of its own, whatever the root is.
 
 unshare(1) makes the mounts private by way of the root, and fails where that is no mount point: in a
 plain chroot. There the way is through setns(2), which leaves the chroot for the namespace's root,
@@ -41,23 +40,7 @@ def leave_and_return():
     os.chdir(place)
 
 
-def leave_of_tmp(directories):
-    place, hidden = os.getcwd(), os.open('/tmp', os.O_PATH | os.O_DIRECTORY)
-    call('mount', b'none', b'/tmp', b'tmpfs', 0, None)
-    for directory in directories:
-        if directory.startswith('/tmp/'):
-            os.makedirs(directory)
-            at = f'/proc/self/fd/{hidden}/{directory.removeprefix("/tmp/")}'
-            call('mount', at.encode(), directory.encode(), None, MS_BIND | MS_REC, None)
-    os.close(hidden)
-    os.chdir(place)  # what is mounted there
-
-
 def main(argv):
-    seen = []
-    while argv[0] == '--of-tmp':
-        seen.append(argv[1])
-        argv = argv[2:]
     try:
         call('unshare', CLONE_NEWNS)
         try:
@@ -66,8 +49,6 @@ def main(argv):
             if error.errno != errno.EINVAL:
                 raise
             leave_and_return()
-        if seen:
-            leave_of_tmp(seen)
     except OSError as error:
         sys.exit(f'no mount namespace can be made: {error.strerror or error}')
     os.execvp(argv[0], argv)
