@@ -8,6 +8,25 @@
 #include "common/sm.h"
 #include "common/text.h"
 
+static struct unit_file *unit_files;
+
+void unit_file_register(struct unit_file *f)
+{
+	f->next = unit_files;
+	unit_files = f;
+}
+
+int main(int argc, char **argv)
+{
+	for (const struct unit_file *f = unit_files; f && argc == 2; f = f->next)
+		if (strcmp(argv[1], f->name) == 0)
+			return f->run();
+	(void)fprintf(stderr, "usage: %s TESTS, which are one of:\n", argv[0]);
+	for (const struct unit_file *f = unit_files; f; f = f->next)
+		(void)fprintf(stderr, "  %s\n", f->name);
+	return 2;
+}
+
 void suite_add_rows(struct suite *s, CMUnitTestFunction test, CMFixtureFunction teardown,
 	const void *rows, size_t count, size_t stride)
 {

@@ -43,8 +43,28 @@ void suite_add_rows(struct suite *s, CMUnitTestFunction test, CMFixtureFunction 
 void suite_add(struct suite *s, const char *says, CMUnitTestFunction test, CMFixtureFunction setup,
 	CMFixtureFunction teardown);
 
-/* Runs them all; to be returned from main(). */
+/* Runs them all; to be returned from TESTS(). */
 int suite_run(const struct suite *s);
+
+/* What a file tests, under its name: the program's main() calls what its argument names. Followed
+ * by the body of a function that returns an exit code, as from suite_run(). */
+#define TESTS(file) \
+	static int tests_of_##file(void); \
+	__attribute__((constructor)) static void register_tests_of_##file(void) \
+	{ \
+		static struct unit_file self = { #file, tests_of_##file, NULL }; \
+\
+		unit_file_register(&self); \
+	} \
+	static int tests_of_##file(void)
+
+struct unit_file {
+	const char *name;
+	int (*run)(void);
+	struct unit_file *next;
+};
+
+void unit_file_register(struct unit_file *f);
 
 /* Skips the test where that is not there; the reason comes before it in the output. `what` as in
  * "needs root". */

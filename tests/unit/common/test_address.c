@@ -151,7 +151,7 @@ static void test_list(void **state)
 	assert_true(addresses_have(&list, &first));
 }
 
-int main(void)
+TESTS(address)
 {
 	static struct suite s;
 

@@ -98,7 +98,7 @@ static void test_rewind_blocks(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(arena)
 {
 	static struct suite s;
 

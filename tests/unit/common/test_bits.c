@@ -92,7 +92,7 @@ static void test_sets(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(bits)
 {
 	static struct suite s;
 

@@ -161,7 +161,7 @@ static void test_too_many(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(failure)
 {
 	static struct suite s;
 

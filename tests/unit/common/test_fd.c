@@ -90,7 +90,7 @@ static void test_errors(void **state)
 	assert_int_equal(fd_write_all(-1, "x", 1), -EBADF);
 }
 
-int main(void)
+TESTS(fd)
 {
 	static struct suite s;
 

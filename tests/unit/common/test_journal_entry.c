@@ -159,7 +159,7 @@ static void test_too_large(void **state)
 	free(large);
 }
 
-int main(void)
+TESTS(journal_entry)
 {
 	struct suite s = { .count = 0 };
 

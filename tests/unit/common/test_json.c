@@ -180,7 +180,7 @@ static void test_wrong(void **state)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-int main(void)
+TESTS(json)
 {
 	static struct suite s;
 

@@ -36,7 +36,7 @@ static void one_in_a_hundred_years(void **state)
 	assert_int_equal(monotonic_left_ms(INT64_MAX / 2), INT_MAX);
 }
 
-int main(void)
+TESTS(monotonic)
 {
 	static struct suite s;
 

@@ -85,7 +85,7 @@ static void test_identifier(void **state)
 	assert_int_equal(name_is_identifier(row->text, strlen(row->text)), row->is);
 }
 
-int main(void)
+TESTS(name)
 {
 	static struct suite s;
 

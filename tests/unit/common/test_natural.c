@@ -40,7 +40,7 @@ static void test_order(void **state)
 	assert_int_equal(sign(natural_compare(row->b, row->a)), -row->order);
 }
 
-int main(void)
+TESTS(natural)
 {
 	static struct suite s;
 

@@ -21,7 +21,7 @@ static void test_order(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(notes)
 {
 	static struct suite s;
 

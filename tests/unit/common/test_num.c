@@ -153,7 +153,7 @@ static void test_size(void **state)
 	assert_string_equal(num_size(row->bytes).text, row->text);
 }
 
-int main(void)
+TESTS(num)
 {
 	static struct suite s;
 

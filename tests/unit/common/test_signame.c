@@ -73,7 +73,7 @@ static void test_both_ways(void **state)
 	assert_string_equal(signal_name(SIGRTMIN + 2), "SIGRTMIN+2");
 }
 
-int main(void)
+TESTS(signame)
 {
 	static struct suite s;
 

@@ -44,7 +44,7 @@ static void test_key(void **state)
 	}
 }
 
-int main(void)
+TESTS(siphash)
 {
 	static struct suite s;
 

@@ -62,7 +62,7 @@ static void test_no_edge(void **state)
 	assert_int_equal(WTERMSIG(status), SIGABRT);
 }
 
-int main(void)
+TESTS(sm)
 {
 	static struct suite s;
 

@@ -77,7 +77,7 @@ static void test_unknown(void **state)
 	}
 }
 
-int main(void)
+TESTS(template)
 {
 	static struct suite s;
 

@@ -302,7 +302,7 @@ static void test_shown(void **state)
 	free(exact);
 }
 
-int main(void)
+TESTS(text)
 {
 	static struct suite s;
 

@@ -43,7 +43,7 @@ static void test_now(void **state)
 	assert_in_range(now_ns / 1000000000, before, time(NULL) + 1);
 }
 
-int main(void)
+TESTS(utc)
 {
 	static struct suite s;
 

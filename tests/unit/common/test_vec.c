@@ -81,7 +81,7 @@ static void test_name_length(void **state)
 	assert_int_equal(env_name_length("=x"), 0);
 }
 
-int main(void)
+TESTS(vec)
 {
 	static struct suite s;
 

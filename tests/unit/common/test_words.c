@@ -98,7 +98,7 @@ static void test_list(void **state)
 	assert_string_equal(at, "");
 }
 
-int main(void)
+TESTS(words)
 {
 	static struct suite s;
 

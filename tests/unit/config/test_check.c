@@ -347,7 +347,7 @@ static void test_no_memory(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(check)
 {
 	static struct suite s;
 

@@ -292,7 +292,7 @@ static void test_abbreviations(void **state)
 	}
 }
 
-int main(void)
+TESTS(cli)
 {
 	static struct suite s;
 

@@ -76,7 +76,7 @@ static void test_all(void **state)
 	text_done(&zsh);
 }
 
-int main(void)
+TESTS(completion)
 {
 	static struct suite s;
 

@@ -118,7 +118,7 @@ static void test_hints_are_true(void **state)
 		assert_null(foreign_hint(setting_rows[id].flag, strlen(setting_rows[id].flag)));
 }
 
-int main(void)
+TESTS(foreign)
 {
 	static struct suite s;
 

@@ -112,7 +112,7 @@ static void test_sentences(void **state)
 	text_done(&help);
 }
 
-int main(void)
+TESTS(help)
 {
 	static struct suite s;
 

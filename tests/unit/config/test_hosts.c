@@ -264,7 +264,7 @@ static void test_twice(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(hosts)
 {
 	static struct suite s;
 

@@ -487,7 +487,7 @@ static void test_unset(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(ini)
 {
 	static struct suite s;
 

@@ -89,7 +89,7 @@ static void test_overlap(void **state)
 	assert_int_equal(value, row->value);
 }
 
-int main(void)
+TESTS(lists_ends)
 {
 	static struct suite s;
 

@@ -64,7 +64,7 @@ static void test_gpus(void **state)
 	text_done(&read);
 }
 
-int main(void)
+TESTS(lists_gpus)
 {
 	static struct suite s;
 

@@ -84,7 +84,7 @@ static void test_list(void **state)
 		assert_true(ranks_last(row->text) == row->last);
 }
 
-int main(void)
+TESTS(lists_ranks)
 {
 	static struct suite s;
 

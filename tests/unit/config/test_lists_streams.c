@@ -70,7 +70,7 @@ static void test_unchecked(void **state)
 	assert_true(streams_last("4:2,x,9:3") == 4);
 }
 
-int main(void)
+TESTS(lists_streams)
 {
 	static struct suite s;
 

@@ -102,7 +102,7 @@ static void test_system_file(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(loglevel)
 {
 	static struct suite s;
 

@@ -91,7 +91,7 @@ static void test_conf(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(rdzv_conf)
 {
 	static struct suite s;
 

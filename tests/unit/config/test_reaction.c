@@ -284,7 +284,7 @@ static void test_grace(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(reaction)
 {
 	static struct suite s;
 

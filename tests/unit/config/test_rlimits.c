@@ -60,7 +60,7 @@ static void test_limits(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(rlimits)
 {
 	static struct suite s;
 

@@ -71,7 +71,7 @@ static void test_settle(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(script)
 {
 	static struct suite s;
 

@@ -197,7 +197,7 @@ static void test_choice(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(settings)
 {
 	static struct suite s;
 

@@ -96,7 +96,7 @@ static void test_help(void **state)
 		assert_true(setting_group_titles[g] && *setting_group_titles[g]);
 }
 
-int main(void)
+TESTS(table)
 {
 	static struct suite s;
 

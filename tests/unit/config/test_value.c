@@ -227,7 +227,7 @@ static void test_choice(void **state)
 	assert_int_equal(choice_index("a|bb|c", "a|bb"), -1);
 }
 
-int main(void)
+TESTS(value)
 {
 	static struct suite s;
 

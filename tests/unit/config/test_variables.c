@@ -129,7 +129,7 @@ static void test_all(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(variables)
 {
 	static struct suite s;
 

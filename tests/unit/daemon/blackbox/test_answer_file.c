@@ -95,7 +95,7 @@ static void test_what_is_no_file(void **state)
 	assert_int_equal(access(path_of("b"), F_OK), -1);
 }
 
-int main(void)
+TESTS(answer_file)
 {
 	static struct suite s;
 

@@ -257,7 +257,7 @@ static void test_long_list(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(bundle)
 {
 	static struct suite s;
 	struct failure why = { 0 };

@@ -88,7 +88,7 @@ static void test_mine_stays(void **state)
 	assert_int_equal(list[1].job_ms, 3);
 }
 
-int main(void)
+TESTS(bundle_name)
 {
 	static struct suite s;
 

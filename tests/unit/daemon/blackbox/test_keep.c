@@ -255,7 +255,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-int main(void)
+TESTS(keep)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 ? 2 : 0;

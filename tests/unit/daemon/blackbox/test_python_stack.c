@@ -55,7 +55,7 @@ static void test_dump(void **state)
 	text_done(&t);
 }
 
-int main(void)
+TESTS(python_stack)
 {
 	static struct suite s;
 

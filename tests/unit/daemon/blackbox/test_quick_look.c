@@ -81,7 +81,7 @@ static void test_no_time(void **state)
 	assert_false(me.known);
 }
 
-int main(void)
+TESTS(quick_look)
 {
 	static struct suite s;
 

@@ -105,7 +105,7 @@ static void test_address(void **state)
 	assert_string_equal(port, row->port);
 }
 
-int main(void)
+TESTS(ras_talk)
 {
 	static struct suite s;
 

@@ -247,7 +247,7 @@ static void test_many(void **state)
 	free(many);
 }
 
-int main(void)
+TESTS(story)
 {
 	static struct suite s;
 

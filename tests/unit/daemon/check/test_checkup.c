@@ -361,7 +361,7 @@ static void test_limit(void **state)
 	assert_true(one > LIMIT_MS);
 }
 
-int main(void)
+TESTS(checkup)
 {
 	static struct suite s;
 

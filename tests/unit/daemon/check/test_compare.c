@@ -94,7 +94,7 @@ static void test_clocks(void **state)
 	charges_done(&c);
 }
 
-int main(void)
+TESTS(compare)
 {
 	static struct suite s;
 

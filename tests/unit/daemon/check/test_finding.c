@@ -207,7 +207,7 @@ static void test_parse(void **state)
 		assert_int_equal(copy.at[0].health, row->health);
 }
 
-int main(void)
+TESTS(finding)
 {
 	static struct suite s;
 

@@ -102,7 +102,7 @@ static void test_no_program(void **state)
 	text_done(&said);
 }
 
-int main(void)
+TESTS(gpu_crew)
 {
 	struct suite s = { .count = 0 };
 	int fd = mkstemp(program), rc;

@@ -29,7 +29,7 @@ static void test_nvlinks(void **state)
 	assert_int_equal(gpu_model_nvlinks(row->name), row->nvlinks);
 }
 
-int main(void)
+TESTS(gpu_models)
 {
 	static struct suite s;
 

@@ -192,7 +192,7 @@ static void test_without_a_state(void **state)
 	assert_found(0, HEALTH_UNKNOWN, "mlx5_0 port 1", "it has no state");
 }
 
-int main(void)
+TESTS(ib_check)
 {
 	static struct suite s;
 

@@ -334,7 +334,7 @@ static void test_never_one_who_is_healthy(void **state)
 	}
 }
 
-int main(void)
+TESTS(links_judge)
 {
 	static struct suite s;
 

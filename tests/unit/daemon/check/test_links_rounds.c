@@ -83,7 +83,7 @@ static void test_partners_lie_apart(void **state)
 	}
 }
 
-int main(void)
+TESTS(links_rounds)
 {
 	static struct suite s;
 

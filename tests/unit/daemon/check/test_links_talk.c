@@ -208,7 +208,7 @@ static void test_another_token(void **state)
 	end(&n);
 }
 
-int main(void)
+TESTS(links_talk)
 {
 	static struct suite s;
 

@@ -101,7 +101,7 @@ static void test_refused(void **state)
 	assert_int_equal(t.count, 0);
 }
 
-int main(void)
+TESTS(links_told)
 {
 	static struct suite s;
 

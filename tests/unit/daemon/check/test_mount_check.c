@@ -49,7 +49,7 @@ static void test_long_path(void **state)
 	assert_true(mount_of_line(line, path));
 }
 
-int main(void)
+TESTS(mount_check)
 {
 	static struct suite s;
 

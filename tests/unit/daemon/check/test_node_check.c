@@ -219,7 +219,7 @@ static void test_memlock(void **state)
 	}
 }
 
-int main(void)
+TESTS(node_check)
 {
 	static struct suite s;
 

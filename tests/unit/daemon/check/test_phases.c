@@ -45,7 +45,7 @@ static void test_table(void **state)
 	}
 }
 
-int main(void)
+TESTS(phases)
 {
 	static struct suite s;
 

@@ -135,7 +135,7 @@ static void test_refused(void **state)
 	(void)tear_down(NULL);
 }
 
-int main(void)
+TESTS(quick_input)
 {
 	static struct suite s;
 

@@ -212,7 +212,7 @@ static void test_life(void **state)
 	assert_life(&task_life, lines);
 }
 
-int main(void)
+TESTS(task)
 {
 	static struct suite s;
 

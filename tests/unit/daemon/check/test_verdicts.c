@@ -70,7 +70,7 @@ static void test_verdict(void **state)
 	assert_string_equal(text, row->text);
 }
 
-int main(void)
+TESTS(verdicts)
 {
 	static struct suite s;
 

@@ -294,7 +294,7 @@ static void test_watch_fails(void **state)
 	assert_contains(x.text, row->text);
 }
 
-int main(void)
+TESTS(xid)
 {
 	static struct suite s;
 

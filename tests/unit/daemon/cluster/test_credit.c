@@ -147,7 +147,7 @@ static void test_flow(void **state)
 	}
 }
 
-int main(void)
+TESTS(credit)
 {
 	static struct suite s;
 

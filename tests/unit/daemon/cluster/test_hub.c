@@ -412,7 +412,7 @@ static void test_lives(void **state)
 			"over: lasting closed", "lasting: closed", "closed:", NULL });
 }
 
-int main(void)
+TESTS(hub)
 {
 	static struct suite s;
 

@@ -391,7 +391,7 @@ static void test_hub_join(void **state)
 	arena_done(&s.arena);
 }
 
-int main(void)
+TESTS(hub_join)
 {
 	static struct suite s;
 

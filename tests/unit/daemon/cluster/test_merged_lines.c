@@ -304,7 +304,7 @@ static void test_lost(void **state)
 	merging_done(&g);
 }
 
-int main(void)
+TESTS(merged_lines)
 {
 	static struct suite s;
 	static bool yes = true;

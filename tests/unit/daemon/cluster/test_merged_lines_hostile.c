@@ -239,7 +239,7 @@ static void test_wish(void **state)
 	merging_done(&g);
 }
 
-int main(void)
+TESTS(merged_lines_hostile)
 {
 	static struct suite s;
 

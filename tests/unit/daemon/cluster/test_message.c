@@ -285,7 +285,7 @@ static void test_types(void **state)
 			type == MESSAGE_READY || type == MESSAGE_LEAVE ? 0 : -EPROTO);
 }
 
-int main(void)
+TESTS(message)
 {
 	static struct suite s;
 

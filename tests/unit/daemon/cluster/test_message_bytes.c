@@ -170,7 +170,7 @@ static void test_bytes(void **state)
 	wire_out_done(&w);
 }
 
-int main(void)
+TESTS(message_bytes)
 {
 	static struct suite s;
 

@@ -407,7 +407,7 @@ static void test_value(void **state)
 	free(bytes.at);
 }
 
-int main(void)
+TESTS(message_ends)
 {
 	static struct suite s;
 

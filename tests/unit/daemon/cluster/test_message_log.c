@@ -81,7 +81,7 @@ static void test_room(void **state)
 	}
 }
 
-int main(void)
+TESTS(message_log)
 {
 	static struct suite s;
 

@@ -197,7 +197,7 @@ static void test_overslept(void **state)
 	assert_true(party_overslept(&h->party, now_ms - TIMEOUT_MS / 4 - 1));
 }
 
-int main(void)
+TESTS(party)
 {
 	static struct suite s;
 

@@ -208,7 +208,7 @@ static void test_too_long(void **state)
 	assert_place("/tmp/launchd-", strchr(d.place.path, '-') + 1);
 }
 
-int main(void)
+TESTS(ctl_place)
 {
 	struct suite s = { .count = 0 };
 

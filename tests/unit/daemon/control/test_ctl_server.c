@@ -601,7 +601,7 @@ static void test_life(void **state)
 			"leaving: closing", "closing:", NULL });
 }
 
-int main(void)
+TESTS(ctl_server)
 {
 	struct suite s = { .count = 0 };
 

@@ -220,7 +220,7 @@ static void test_names(void **state)
 	assert_string_equal(control_level_name(NOTE_NONE), "quiet");
 }
 
-int main(void)
+TESTS(demand)
 {
 	struct suite s = { .count = 0 };
 	struct failure why;

@@ -135,7 +135,7 @@ static void test_working(void **state)
 		"\"last_line\":null,\"stdout\":null,\"stderr\":null}],\"placement\":{\"picture\":[]}}");
 }
 
-int main(void)
+TESTS(job_status)
 {
 	struct suite s = { .count = 0 };
 

@@ -53,7 +53,7 @@ static void test_many(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(columns)
 {
 	struct suite s = { .count = 0 };
 

@@ -143,7 +143,7 @@ static void test_print(void **state)
 	text_done(&out);
 }
 
-int main(void)
+TESTS(ctl_command)
 {
 	struct suite s = { .count = 0 };
 

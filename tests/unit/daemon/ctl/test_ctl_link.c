@@ -223,7 +223,7 @@ static void test_nobody(void **state)
 		-ENAMETOOLONG);
 }
 
-int main(void)
+TESTS(ctl_link)
 {
 	struct suite s = { .count = 0 };
 	struct failure why;

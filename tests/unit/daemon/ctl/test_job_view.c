@@ -180,7 +180,7 @@ static void test_list(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(job_view)
 {
 	struct suite s = { .count = 0 };
 	struct failure why;

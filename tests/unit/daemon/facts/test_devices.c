@@ -129,7 +129,7 @@ static void test_variable(void **state)
 	assert_maybe(l.outer, row->outer);
 }
 
-int main(void)
+TESTS(devices)
 {
 	static struct suite s;
 

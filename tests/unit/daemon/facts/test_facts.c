@@ -440,7 +440,7 @@ static void test_stays_bound(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(facts)
 {
 	static struct suite s;
 

@@ -214,7 +214,7 @@ static void test_names(void **state)
 	assert_int_equal(others[0].index, 7);
 }
 
-int main(void)
+TESTS(gpu)
 {
 	static struct suite s;
 

@@ -154,7 +154,7 @@ static void test_use(void **state)
 	assert_int_equal(nvml.closes, opened);
 }
 
-int main(void)
+TESTS(gpu_memory)
 {
 	static struct suite s;
 

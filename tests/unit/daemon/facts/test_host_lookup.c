@@ -126,7 +126,7 @@ static void test_no_child(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(host_lookup)
 {
 	static struct suite s;
 

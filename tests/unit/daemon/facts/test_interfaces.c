@@ -32,7 +32,7 @@ static void test_loopback(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(interfaces)
 {
 	static struct suite s;
 

@@ -191,7 +191,7 @@ static void test_given(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(listed_nodes)
 {
 	static struct suite s;
 

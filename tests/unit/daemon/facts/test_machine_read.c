@@ -293,7 +293,7 @@ static void test_needed(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(machine_read)
 {
 	static struct suite s;
 

@@ -178,7 +178,7 @@ static void test_check(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(misnamed)
 {
 	static struct suite s;
 	int rc;

@@ -119,7 +119,7 @@ static int remove_scratch(void)
 	return chdir("/") < 0 ? -1 : rmdir(scratch);
 }
 
-int main(void)
+TESTS(outfile)
 {
 	static struct suite s;
 	int rc = make_scratch() < 0 ? 2 : 0;

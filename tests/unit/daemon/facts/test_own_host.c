@@ -71,7 +71,7 @@ static void test_find(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(own_host)
 {
 	static struct suite s;
 

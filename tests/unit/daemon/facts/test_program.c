@@ -359,7 +359,7 @@ static void test_wrapper(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(program)
 {
 	static struct suite s;
 	int rc = make_scratch(NULL) < 0 ? 2 : 0;

@@ -166,7 +166,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-int main(void)
+TESTS(torch)
 {
 	static struct suite s;
 	struct arena a = { 0 };

@@ -44,7 +44,7 @@ static void test_find(void **state)
 	assert_string_equal(version, row->version ? row->version : "untouched");
 }
 
-int main(void)
+TESTS(torch_version)
 {
 	static struct suite s;
 

@@ -358,7 +358,7 @@ static void test_long_lines(void **state)
 	assert_int_equal(blames_of_lines(&failed, lines), BLAMES_NOBODY);
 }
 
-int main(void)
+TESTS(blames)
 {
 	static struct suite s;
 

@@ -115,7 +115,7 @@ static void test_result(void **state)
 	assert_int_equal(result_exit_code(&r), row->code);
 }
 
-int main(void)
+TESTS(ending)
 {
 	static struct suite s;
 

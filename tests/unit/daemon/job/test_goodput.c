@@ -223,7 +223,7 @@ static void test_names(void **state)
 	}
 }
 
-int main(void)
+TESTS(goodput)
 {
 	static struct suite s;
 

@@ -240,7 +240,7 @@ static void test_window(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(history)
 {
 	static struct suite s;
 

@@ -621,7 +621,7 @@ static void test_lives(void **state)
 			"ended: joined left lost", "left:", "lost:", "absent:", NULL });
 }
 
-int main(void)
+TESTS(job)
 {
 	static struct suite s;
 

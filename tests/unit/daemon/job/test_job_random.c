@@ -404,7 +404,7 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
+TESTS(job_random)
 {
 	static struct suite suite;
 

@@ -336,7 +336,7 @@ static void test_cause_ns(void **state)
 	assert_int_equal(cause_ns(&r), 3);
 }
 
-int main(void)
+TESTS(phrases)
 {
 	static struct suite s;
 

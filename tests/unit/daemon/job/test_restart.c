@@ -224,7 +224,7 @@ static void test_restart(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(restart)
 {
 	static struct suite s;
 

@@ -388,7 +388,7 @@ static void test_text(void **state)
 	assert_int_equal(v.attempt, 2);
 }
 
-int main(void)
+TESTS(verdict)
 {
 	static struct suite s;
 

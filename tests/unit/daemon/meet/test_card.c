@@ -173,7 +173,7 @@ static void test_can_not_travel(void **state)
 	assert_int_equal(card_encode(&c, bytes), 0);
 }
 
-int main(void)
+TESTS(card)
 {
 	static struct suite s;
 

@@ -231,7 +231,7 @@ static void test_edges(void **state)
 			"stopped: paused closed", "closed:", NULL });
 }
 
-int main(void)
+TESTS(dialer)
 {
 	static struct suite s;
 

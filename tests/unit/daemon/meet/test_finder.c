@@ -216,7 +216,7 @@ static void test_edges(void **state)
 			"failed: closed", "closed:", NULL });
 }
 
-int main(void)
+TESTS(finder)
 {
 	static struct suite s;
 

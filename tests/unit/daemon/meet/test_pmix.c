@@ -211,7 +211,7 @@ static int use_fake(void)
 	return setenv("OPAL_PREFIX", path, 1);
 }
 
-int main(void)
+TESTS(pmix)
 {
 	static struct suite s;
 

@@ -173,7 +173,7 @@ static void test_choice(void **state)
 	assert_string_equal(line, row->chosen ? row->chosen : "");
 }
 
-int main(void)
+TESTS(reachable)
 {
 	static struct suite s;
 

@@ -141,7 +141,7 @@ static void test_forged(void **state)
 	channel_done(&c);
 }
 
-int main(void)
+TESTS(beat)
 {
 	static struct suite s;
 	static bool keyed = true;

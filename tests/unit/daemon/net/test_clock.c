@@ -128,7 +128,7 @@ static void test_step(void **state)
 	assert_in_range(clock_offset_ns(&c), 7 * SECOND - MS, 7 * SECOND);
 }
 
-int main(void)
+TESTS(clock)
 {
 	static struct suite s;
 

@@ -169,7 +169,7 @@ static void test_notice_key(void **state)
 	assert_memory_not_equal(one, other, sizeof one);
 }
 
-int main(void)
+TESTS(datagram)
 {
 	static struct suite s;
 

@@ -229,7 +229,7 @@ static void test_forged(void **state)
 	done(&t);
 }
 
-int main(void)
+TESTS(death_notice)
 {
 	static char key[] = "k";
 	static struct suite s;

@@ -244,7 +244,7 @@ static void test_fed_nothing(void **state)
 	assert_null(s.at);
 }
 
-int main(void)
+TESTS(frame)
 {
 	static struct suite s;
 

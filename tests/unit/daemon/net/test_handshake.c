@@ -103,7 +103,7 @@ static void test_keys(void **state)
 				(unsigned char *)k + j * FRAME_KEY, FRAME_KEY);
 }
 
-int main(void)
+TESTS(handshake)
 {
 	static struct suite s;
 

@@ -93,7 +93,7 @@ static void test_room(void **state)
 	kept_done(&k);
 }
 
-int main(void)
+TESTS(kept)
 {
 	static struct suite s;
 

@@ -262,7 +262,7 @@ static void test_forget(void **state)
 	key_forget_variable(NULL);
 }
 
-int main(void)
+TESTS(key)
 {
 	static struct suite s;
 

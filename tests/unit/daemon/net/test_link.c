@@ -501,7 +501,7 @@ static void test_life(void **state)
 			"draining: closing", "closing: closed", "closed:", NULL });
 }
 
-int main(void)
+TESTS(link)
 {
 	static struct suite s;
 	static bool keyed = true;

@@ -96,7 +96,7 @@ static void test_ending(void **state)
 	channel_done(&c);
 }
 
-int main(void)
+TESTS(link_send)
 {
 	static struct suite s;
 	static bool flush = true;

@@ -268,7 +268,7 @@ static void test_descriptor_of_another(void **state)
 	assert_int_equal(b.link_closed, 1);
 }
 
-int main(void)
+TESTS(listener)
 {
 	static struct suite s;
 

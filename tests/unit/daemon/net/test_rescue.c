@@ -591,7 +591,7 @@ static void test_trouble(void **state)
 	assert_int_equal(l.beats.trouble, row->trouble);
 }
 
-int main(void)
+TESTS(rescue)
 {
 	static struct suite s;
 	static bool yes = true;

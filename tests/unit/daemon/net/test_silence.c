@@ -227,7 +227,7 @@ static void test_other_clock(void **state)
 	channel_done(&c);
 }
 
-int main(void)
+TESTS(silence)
 {
 	static struct suite s;
 

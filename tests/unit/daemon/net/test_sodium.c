@@ -61,7 +61,7 @@ static void test_refused(void **state)
 	assert_memory_equal(&s, &untouched, sizeof s);
 }
 
-int main(void)
+TESTS(sodium)
 {
 	static struct suite s;
 

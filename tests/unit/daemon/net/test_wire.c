@@ -164,7 +164,7 @@ static void test_largest(void **state)
 	free(big);
 }
 
-int main(void)
+TESTS(wire)
 {
 	static struct suite s;
 

@@ -332,7 +332,7 @@ static void test_demands(void **state)
 	arena_done(&p.arena);
 }
 
-int main(void)
+TESTS(check_case)
 {
 	struct suite s = { .count = 0 };
 

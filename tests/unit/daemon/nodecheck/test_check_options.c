@@ -167,7 +167,7 @@ static void test_speeds_all_found(void **state)
 		assert_ptr_equal(gpu_speed_find(s->words), s);
 }
 
-int main(void)
+TESTS(check_options)
 {
 	struct suite s = { .count = 0 };
 

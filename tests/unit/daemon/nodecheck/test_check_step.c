@@ -154,7 +154,7 @@ static void test_roll(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(check_step)
 {
 	struct suite s = { .count = 0 };
 

@@ -65,7 +65,7 @@ static void test_words(void **state)
 	assert_true(all == UINT64_MAX);
 }
 
-int main(void)
+TESTS(known)
 {
 	struct suite s = { .count = 0 };
 

@@ -146,7 +146,7 @@ static void test_unknown(void **state)
 	assert_int_equal(states[1], MEMBER_GOOD);
 }
 
-int main(void)
+TESTS(pairing)
 {
 	struct suite s = { .count = 0 };
 

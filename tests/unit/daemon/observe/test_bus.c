@@ -82,7 +82,7 @@ static void test_time(void **state)
 	assert_true(t.at_ns >= first);
 }
 
-int main(void)
+TESTS(bus)
 {
 	static struct suite s;
 

@@ -311,7 +311,7 @@ static void test_node_unknown(void **state)
 	text_done(&t);
 }
 
-int main(void)
+TESTS(event)
 {
 	static struct suite s;
 

@@ -206,7 +206,7 @@ static void test_no_reader_at_the_end(void **state)
 	(void)close(p[0]);
 }
 
-int main(void)
+TESTS(event_file)
 {
 	static struct suite s;
 

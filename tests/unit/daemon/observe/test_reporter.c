@@ -340,7 +340,7 @@ static void test_file(void **state)
 	stop_listening(&l);
 }
 
-int main(void)
+TESTS(reporter)
 {
 	static struct suite s;
 	static bool yes = true;

@@ -158,7 +158,7 @@ static void test_print(void **state)
 	text_done(&said);
 }
 
-int main(void)
+TESTS(saying)
 {
 	static struct suite s;
 

@@ -185,7 +185,7 @@ static void test_closed_meanwhile(void **state)
 	done(&f);
 }
 
-int main(void)
+TESTS(acceptor)
 {
 	static struct suite s;
 

@@ -219,7 +219,7 @@ static void test_here(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(cgroup_paths)
 {
 	static struct suite s;
 

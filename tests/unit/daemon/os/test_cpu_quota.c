@@ -83,7 +83,7 @@ static void test_nowhere(void **state)
 	assert_int_equal(cpu_quota_read(&paths), 0);
 }
 
-int main(void)
+TESTS(cpu_quota)
 {
 	static struct suite s;
 

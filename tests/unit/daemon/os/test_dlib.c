@@ -219,7 +219,7 @@ static void test_home(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-int main(void)
+TESTS(dlib)
 {
 	static struct suite s;
 

@@ -388,7 +388,7 @@ static void test_edges(void **state)
 			"closing: none", NULL });
 }
 
-int main(void)
+TESTS(helper)
 {
 	static struct suite s;
 	sigset_t some;

@@ -117,7 +117,7 @@ static void test_gone(void **state)
 		-ENAMETOOLONG);
 }
 
-int main(void)
+TESTS(journal_socket)
 {
 	struct suite s = { .count = 0 };
 

@@ -41,7 +41,7 @@ static void test_refuses(void **state)
 	assert_false(kernel_refuses(ESRCH) || kernel_refuses(EMFILE) || kernel_refuses(EAGAIN));
 }
 
-int main(void)
+TESTS(kernel)
 {
 	static struct suite s;
 

@@ -90,7 +90,7 @@ static void test_many(void **state)
 	peers_done(&p);
 }
 
-int main(void)
+TESTS(peers)
 {
 	static struct suite s;
 

@@ -79,7 +79,7 @@ static void test_two_ports(void **state)
 	assert_int_not_equal(port[0], port[1]);
 }
 
-int main(void)
+TESTS(port)
 {
 	struct suite s = { 0 };
 

@@ -273,7 +273,7 @@ static const struct process_row rows[] = {
 	{ "without a descriptor its children are found", part_no_descriptor, false },
 };
 
-int main(void)
+TESTS(procfs)
 {
 	static struct suite s;
 

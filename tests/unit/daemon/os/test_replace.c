@@ -41,7 +41,7 @@ static void test_mode(void **state)
 	assert_int_equal(rmdir(dir), 0); /* nothing else is in it */
 }
 
-int main(void)
+TESTS(replace)
 {
 	static struct suite s;
 

@@ -54,7 +54,7 @@ static void test_wipe(void **state)
 	assert_memory_equal(text, "\0\0\0\0\0\0\0\0, and more", sizeof text);
 }
 
-int main(void)
+TESTS(secret)
 {
 	static struct suite s;
 

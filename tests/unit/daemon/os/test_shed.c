@@ -88,7 +88,7 @@ static void test_there_again(void **state)
 	shed_loader();
 }
 
-int main(void)
+TESTS(shed)
 {
 	static struct suite s;
 

@@ -153,7 +153,7 @@ static void test_listener(void **state)
 	assert_int_equal(sockets_find_listener(&here, s.port, &pid, command), -ENOENT);
 }
 
-int main(void)
+TESTS(sockets)
 {
 	static struct suite s;
 

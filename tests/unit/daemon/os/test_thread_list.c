@@ -62,7 +62,7 @@ static void test_two(void **state)
 	assert_string_equal(text_string(&out), "");
 }
 
-int main(void)
+TESTS(thread_list)
 {
 	static struct suite s;
 

@@ -121,7 +121,7 @@ static void test_copy(void **state)
 	assert_int_equal(strlen(odd.said[1]), COMMAND_SAID_BYTES - 1);
 }
 
-int main(void)
+TESTS(user_command)
 {
 	static struct suite s;
 

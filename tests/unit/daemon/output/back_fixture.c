@@ -65,7 +65,7 @@ void fixture_redirect(int fd, const char *path)
 	must(to >= 0 && dup2(to, fd) == fd);
 }
 
-void fixture_begin(struct fixture *s, bool piped)
+void back_fixture_begin(struct fixture *s, bool piped)
 {
 	int ends[2];
 
@@ -105,7 +105,7 @@ static void on_lines(void *owner)
 	(void)owner; /* nobody merges here */
 }
 
-void fixture_open(struct fixture *s)
+void back_fixture_open(struct fixture *s)
 {
 	static const struct output_events events = {
 		.prepared = on_prepared,
@@ -201,7 +201,7 @@ void fixture_close(struct fixture *s, bool hurry)
 	(void)alarm(0);
 }
 
-void fixture_done(struct fixture *s)
+void back_fixture_done(struct fixture *s)
 {
 	assert_true(s->closed);
 	assert_int_equal(uv_loop_close(&s->loop), 0);

@@ -33,10 +33,10 @@ struct fixture {
 void must(bool holds);
 
 /* stdout is a file "out" or a pipe, stderr a file "err". */
-void fixture_begin(struct fixture *s, bool piped);
+void back_fixture_begin(struct fixture *s, bool piped);
 
 void fixture_redirect(int fd, const char *path);
-void fixture_open(struct fixture *s);
+void back_fixture_open(struct fixture *s);
 void fixture_prepare(struct fixture *s, unsigned attempt);
 
 /* What pool and starter do for two workers. */
@@ -56,7 +56,7 @@ void fixture_restore(struct fixture *s);
 /* And ends the thread. */
 void fixture_close(struct fixture *s, bool hurry);
 
-void fixture_done(struct fixture *s);
+void back_fixture_done(struct fixture *s);
 
 /* What the thread says, as output_host has it. */
 void fixture_say(void *owner, bool warning, const char *text);

@@ -106,7 +106,7 @@ static void on_guard(uv_timer_t *t)
 	abort(); /* it hangs */
 }
 
-void fixture_make(struct fixture *g)
+void stream_fixture_make(struct fixture *g)
 {
 	*g = (struct fixture){ .reads = true };
 	assert_int_equal(uv_loop_init(&g->loop), 0);
@@ -180,7 +180,7 @@ void writer_prefix(struct writer *p, const char *prefix)
 	text_add(&p->stream.prefix, prefix);
 }
 
-void fixture_begin(struct fixture *g)
+void stream_fixture_begin(struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++) {
 		struct writer *p = &g->writers[i];
@@ -242,7 +242,7 @@ void fixture_ticks(struct fixture *g, unsigned n)
 		(void)uv_run(&g->loop, UV_RUN_ONCE);
 }
 
-void fixture_done(struct fixture *g)
+void stream_fixture_done(struct fixture *g)
 {
 	for (unsigned i = 0; i < g->count; i++)
 		stream_end(&g->writers[i].stream);

@@ -53,10 +53,10 @@ struct fixture {
 };
 
 /* A console that is read. */
-void fixture_make(struct fixture *g);
+void stream_fixture_make(struct fixture *g);
 
 /* A stream from a worker that writes this and ends; style NULL: no file. To be set up further
- * before fixture_begin(). */
+ * before stream_fixture_begin(). */
 struct writer *fixture_add(
 	struct fixture *g, const char *text, size_t len, const struct logfile_style *style);
 
@@ -67,7 +67,7 @@ void writer_prefix(struct writer *p, const char *prefix);
  */
 void fixture_set_filter(struct fixture *g, const char **texts, size_t count);
 
-void fixture_begin(struct fixture *g);
+void stream_fixture_begin(struct fixture *g);
 
 /* Late: not before the test says so. */
 void fixture_set_reader(struct fixture *g, enum reader reader);
@@ -90,7 +90,7 @@ bool fixture_half_sent(const struct fixture *g);
 /* Runs for that many ticks. */
 void fixture_ticks(struct fixture *g, unsigned n);
 
-void fixture_done(struct fixture *g);
+void stream_fixture_done(struct fixture *g);
 
 /* Lines that begin with their stream's letter, shorter than that; the last one may have no end. */
 struct text lines_of(unsigned stream, size_t size, size_t line, bool unended);

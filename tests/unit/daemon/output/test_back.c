@@ -45,13 +45,13 @@ static void test_course(void **state)
 	char dir[512] = "", log[512] = "", lines[64] = "", other[64] = "none";
 	struct fixture s;
 
-	fixture_begin(&s, false);
+	back_fixture_begin(&s, false);
 	s.plan.output.tree = row->tree;
 	s.plan.output.log_dir = row->tree ? "logs" : NULL;
 	s.plan.output.log_all = row->log_all;
 	s.plan.output.redirects = row->redirects;
 	s.plan.output.tee = row->tee;
-	fixture_open(&s);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	if (output_log_dir(s.output))
 		(void)snprintf(dir, sizeof dir, "%s", output_log_dir(s.output));
@@ -84,17 +84,17 @@ static void test_course(void **state)
 	for (int i = 0; i < 4 && row->tree; i++)
 		if (row->logs[i])
 			fixture_assert_log("logs", names[i], row->logs[i]);
-	fixture_done(&s);
+	back_fixture_done(&s);
 	assert_int_equal(count_descriptors(), descriptors);
 }
 
 static void begin_files(struct fixture *s)
 {
-	fixture_begin(s, false);
+	back_fixture_begin(s, false);
 	s->plan.output.tree = true;
 	s->plan.output.log_dir = "logs";
 	s->plan.output.log_all = true;
-	fixture_open(s);
+	back_fixture_open(s);
 }
 
 static void test_tmpdir(void **state)
@@ -102,10 +102,10 @@ static void test_tmpdir(void **state)
 	struct fixture s;
 
 	(void)state;
-	fixture_begin(&s, false);
+	back_fixture_begin(&s, false);
 	s.plan.output.tree = true;
 	s.plan.output.tee = "1";
-	fixture_open(&s);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	fixture_put(&s, 1, 1, "a\n");
@@ -115,7 +115,7 @@ static void test_tmpdir(void **state)
 	assert_contains(text_string(&s.said), "workers' log files: ");
 	assert_contains(text_string(&s.said), "/launchd_logs_");
 	fixture_assert_log("launchd_logs_*", "attempt_0/1/stdout.log", "a\n");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* Without files: some attempts are not started; of others all has ended before anybody asks. */
@@ -125,8 +125,8 @@ static void test_attempts(void **state)
 	struct fixture s;
 
 	(void)state;
-	fixture_begin(&s, false);
-	fixture_open(&s);
+	back_fixture_begin(&s, false);
+	back_fixture_open(&s);
 	for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
 		char line[32];
 
@@ -147,7 +147,7 @@ static void test_attempts(void **state)
 	fixture_prepare(&s, ATTEMPTS);
 	fixture_close(&s, false);
 	assert_int_equal(s.prepared, ATTEMPTS + 1);
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* The job goes on before the thread has prepared an attempt, or has told what the one before it
@@ -184,7 +184,7 @@ static void test_overtaken(void **state)
 		(void)snprintf(dir, sizeof dir, "attempt_%u/1/stdout.log", 2 * i + 1);
 		fixture_assert_log("logs", dir, "a\n");
 	}
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 static void test_not_prepared(void **state)
@@ -192,18 +192,18 @@ static void test_not_prepared(void **state)
 	struct fixture s;
 
 	(void)state;
-	fixture_begin(&s, false);
+	back_fixture_begin(&s, false);
 	fixture_redirect(2, "file");
 	s.plan.output.tree = true;
 	s.plan.output.tee = "1";
 	s.plan.output.log_dir = "file/logs";
-	fixture_open(&s);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	must(output_log_dir(s.output) == NULL);
 	fixture_close(&s, false);
 	assert_int_equal(s.rc, -ENOTDIR);
 	assert_contains(s.why, "/file/logs: Not a directory");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 static void test_words(void **state)
@@ -212,8 +212,8 @@ static void test_words(void **state)
 	struct fixture s;
 
 	(void)state;
-	fixture_begin(&s, false);
-	fixture_open(&s);
+	back_fixture_begin(&s, false);
+	back_fixture_open(&s);
 	for (int i = 0; i < 200; i++) {
 		char line[32];
 		int n = snprintf(line, sizeof line, "word %d\n", i);
@@ -228,7 +228,7 @@ static void test_words(void **state)
 	assert_string_equal(text_string(&s.told), text_string(&all));
 	assert_false(s.mid_line);
 	text_done(&all);
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* Not every worker could be started, or none. */
@@ -246,7 +246,7 @@ static void test_not_started(void **state)
 	fixture_close(&s, false);
 	assert_int_equal(s.drained, 1);
 	fixture_assert_log("logs", "attempt_1/1/stderr.log", "");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 static void test_error_file(void **state)
@@ -255,11 +255,11 @@ static void test_error_file(void **state)
 	char path[512], is[64] = "", none[8] = "";
 
 	(void)state;
-	fixture_begin(&s, false);
+	back_fixture_begin(&s, false);
 	s.plan.output.tree = true;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.redirects = "3";
-	fixture_open(&s);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	(void)snprintf(path, sizeof path, "%s/1/error.json", output_log_dir(s.output));
@@ -274,7 +274,7 @@ static void test_error_file(void **state)
 	fixture_close(&s, false);
 	assert_string_equal(is, "{}");
 	assert_string_equal(none, "none");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 static void test_reopen(void **state)
@@ -283,12 +283,12 @@ static void test_reopen(void **state)
 	char from[512], to[512];
 
 	(void)state;
-	fixture_begin(&s, false);
+	back_fixture_begin(&s, false);
 	s.plan.output.tree = true;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.redirects = "2";
 	s.plan.output.tee = "1";
-	fixture_open(&s);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	(void)snprintf(from, sizeof from, "%s/0/stdout.log", output_log_dir(s.output));
@@ -305,7 +305,7 @@ static void test_reopen(void **state)
 	assert_file(from, "a\n");
 	assert_file(to, "");
 	assert_contains(text_string(&s.said), "2 log files are written by the workers themselves");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* stdout and stderr are one: lines of both are whole. */
@@ -316,9 +316,9 @@ static void test_one_console(void **state)
 	unsigned lines = 0;
 
 	(void)state;
-	fixture_begin(&s, false);
+	back_fixture_begin(&s, false);
 	must(dup2(1, 2) == 2);
-	fixture_open(&s);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	for (int i = 0; i < 2000; i++) {
@@ -339,7 +339,7 @@ static void test_one_console(void **state)
 	}
 	assert_int_equal(lines, 4000);
 	text_done(&is);
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* Of fewer libuv leaks some itself. */
@@ -378,8 +378,8 @@ static void test_silent(void **state)
 	struct fixture s;
 
 	(void)state;
-	fixture_begin(&s, false);
-	fixture_open(&s);
+	back_fixture_begin(&s, false);
+	back_fixture_open(&s);
 	for (unsigned attempt = 0; attempt < 2; attempt++) {
 		fixture_prepare(&s, attempt);
 		fixture_start(&s);
@@ -401,7 +401,7 @@ static void test_silent(void **state)
 		assert_int_equal(threads[i], before);
 	assert_int_equal(threads[3], before + 1);
 	assert_file("out", "a\n");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* Nor is there one where something else has a silent worker's pipes, until all has ended. */
@@ -412,8 +412,8 @@ static void test_held(void **state)
 	int other;
 
 	(void)state;
-	fixture_begin(&s, false);
-	fixture_open(&s);
+	back_fixture_begin(&s, false);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	must((other = fcntl(s.ends[1][2], F_DUPFD_CLOEXEC, 3)) >= 0);
@@ -424,7 +424,7 @@ static void test_held(void **state)
 	must(count_threads() == before + 1 && close(other) == 0);
 	fixture_close(&s, false);
 	assert_int_equal(s.drained, 1);
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* The thread starts whole, or not at all. */
@@ -437,9 +437,9 @@ static void test_no_descriptors(void **state)
 	for (unsigned n = least; n < least + 16; n++) {
 		struct fixture s;
 
-		fixture_begin(&s, true);
+		back_fixture_begin(&s, true);
 		s.plan.output.merge = true;
-		fixture_open(&s);
+		back_fixture_open(&s);
 		limit_descriptors(n);
 		fixture_prepare(&s, 0);
 		free_descriptors();
@@ -449,7 +449,7 @@ static void test_no_descriptors(void **state)
 			assert_contains(s.why, "can't start the output thread");
 			refused++;
 		}
-		fixture_done(&s);
+		back_fixture_done(&s);
 	}
 	assert_in_range(refused, 1, 15);
 	assert_int_equal(count_descriptors(), before);
@@ -469,7 +469,7 @@ static struct output *begin_unstarted(struct fixture *s)
 	struct failure why = { 0 };
 	struct output *o = NULL;
 
-	fixture_begin(s, false);
+	back_fixture_begin(s, false);
 	must(output_open(&s->plan, &host, &o, &why) == 0);
 	return o;
 }
@@ -501,7 +501,7 @@ static void test_not_before_start(void **state)
 	close_unstarted(&s, o);
 	assert_int_equal(before, 0);
 	assert_file("err", "early\nlate\n");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* It need not have been. */
@@ -515,7 +515,7 @@ static void test_never_started(void **state)
 	output_say(o, "early\n", 6);
 	close_unstarted(&s, o);
 	assert_file("err", "early\n");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* What launchd says at the end needs no descriptor that it hasn't got. */
@@ -524,14 +524,14 @@ static void test_said_without_descriptors(void **state)
 	struct fixture s;
 
 	(void)state;
-	fixture_begin(&s, false);
-	fixture_open(&s);
+	back_fixture_begin(&s, false);
+	back_fixture_open(&s);
 	limit_descriptors(0);
 	output_say(s.output, "why\n", 4);
 	fixture_close(&s, false);
 	free_descriptors();
 	assert_file("err", "why\n");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 static void test_back_life(void **state)
@@ -542,7 +542,7 @@ static void test_back_life(void **state)
 			"hurried: closed", "pressed: closed", "closed:", NULL });
 }
 
-int main(void)
+TESTS(back)
 {
 	static struct suite s;
 	uv_loop_t first; /* libuv then has the descriptors that it keeps */

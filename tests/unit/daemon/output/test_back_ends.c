@@ -14,8 +14,8 @@ static void test_mid_line(void **state)
 	struct fixture s;
 
 	(void)state;
-	fixture_begin(&s, false);
-	fixture_open(&s);
+	back_fixture_begin(&s, false);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	fixture_put(&s, 0, 1, "out");
@@ -26,7 +26,7 @@ static void test_mid_line(void **state)
 	assert_true(s.mid_line);
 	assert_file("out", "out");
 	assert_file("err", "err");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 /* A helper of the first worker's keeps its stdout. */
@@ -36,8 +36,8 @@ static void test_kept(void **state)
 	char lines[16] = "";
 
 	(void)state;
-	fixture_begin(&s, false);
-	fixture_open(&s);
+	back_fixture_begin(&s, false);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	fixture_put(&s, 0, 1, "a\nb\n");
@@ -46,7 +46,7 @@ static void test_kept(void **state)
 	fixture_close(&s, false);
 	assert_string_equal(lines, "a\nb");
 	assert_file("out", "a\nb\n");
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 struct hearing {
@@ -74,14 +74,14 @@ static void test_two_attempts(void **state)
 	char line[128];
 
 	(void)state;
-	fixture_begin(&s, true);
+	back_fixture_begin(&s, true);
 	h.fixture = &s;
 	s.plan.output.tree = true;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.log_all = true;
 	s.plan.output.max_size_bytes = 100000;
 	s.plan.output.keep = 100;
-	fixture_open(&s);
+	back_fixture_open(&s);
 	for (unsigned attempt = 0; attempt < 2; attempt++) {
 		fixture_prepare(&s, attempt);
 		fixture_start(&s);
@@ -102,7 +102,7 @@ static void test_two_attempts(void **state)
 	}
 	assert_string_equal(text_string(&s.said), "");
 	text_done(&h.got);
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
 static const struct hurry_row {
@@ -120,11 +120,11 @@ static void test_hurry(void **state)
 	struct fixture s;
 	char line[128];
 
-	fixture_begin(&s, true);
+	back_fixture_begin(&s, true);
 	s.plan.output.tree = row->file;
 	s.plan.output.log_dir = "logs";
 	s.plan.output.log_all = true;
-	fixture_open(&s);
+	back_fixture_open(&s);
 	fixture_prepare(&s, 0);
 	fixture_start(&s);
 	must(row->file || fcntl(s.ends[0][1], F_SETFL, O_NONBLOCK) == 0);
@@ -151,10 +151,10 @@ static void test_hurry(void **state)
 		assert_memory_equal(is.at + 9999 * 102, line, 102);
 		text_done(&is);
 	}
-	fixture_done(&s);
+	back_fixture_done(&s);
 }
 
-int main(void)
+TESTS(back_ends)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;

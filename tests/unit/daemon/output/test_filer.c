@@ -153,7 +153,7 @@ static void test_full(void **state)
 	close_files(&b);
 }
 
-int main(void)
+TESTS(filer)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 ? 2 : 0;

@@ -313,7 +313,7 @@ static void test_never_open(void **state)
 	journaling_done(&none);
 }
 
-int main(void)
+TESTS(journaling)
 {
 	struct suite s = { .count = 0 };
 

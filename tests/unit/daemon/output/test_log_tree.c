@@ -146,7 +146,7 @@ static void test_base(void **state)
 	assert_int_equal(is_dir(row->dir), !row->part);
 }
 
-int main(void)
+TESTS(log_tree)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 ? 2 : 0;

@@ -567,7 +567,7 @@ static void test_last_of_none(void **state)
 	assert_int_equal(logfile_last(".", is, sizeof is), 0);
 }
 
-int main(void)
+TESTS(logfile)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 ? 2 : 0;

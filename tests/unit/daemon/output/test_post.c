@@ -264,7 +264,7 @@ static void test_end(void **state)
 	done(&e);
 }
 
-int main(void)
+TESTS(post)
 {
 	static struct suite s;
 

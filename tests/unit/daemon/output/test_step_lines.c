@@ -115,7 +115,7 @@ static void test_flood(void **state)
 	step_lines_close(&s);
 }
 
-int main(void)
+TESTS(step_lines)
 {
 	struct suite s = { 0 };
 

@@ -71,12 +71,12 @@ static void test_flow(void **state)
 	struct fixture g;
 
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	for (unsigned i = 0; i < row->streams; i++) {
 		texts[i] = lines_of(i, row->size, row->line, row->unended);
 		writer_prefix(fixture_add(&g, texts[i].at, texts[i].len, row->style), row->prefix);
 	}
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_set_reader(&g, row->reader);
 	if (row->reader == READER_LATE)
 		fixture_run(&g, row->style ? fixture_all_ended : fixture_ended_or_stands);
@@ -91,7 +91,7 @@ static void test_flow(void **state)
 	assert_shown(&g, row->prefix);
 	for (unsigned i = 0; i < row->streams && row->style; i++)
 		assert_files(&g.writers[i], names[i], row->style->stamped);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	for (unsigned i = 0; i < row->streams; i++)
 		text_done(&texts[i]);
 }
@@ -165,7 +165,7 @@ static void test_drop(void **state)
 	struct fixture g;
 
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	g.console.drops = true;
 	for (unsigned i = 0; i < row->streams; i++) {
 		texts[i] = lines_of(i, row->size, row->line, false);
@@ -173,7 +173,7 @@ static void test_drop(void **state)
 		lines += count_lines(texts[i].at, texts[i].len);
 	}
 	limit_file_size(row->disk);
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	g.reads = false;
 	fixture_run(&g, all_sent);
 	assert_true(g.most_kept <= STREAM_READ);
@@ -190,7 +190,7 @@ static void test_drop(void **state)
 	limit_file_size(0);
 	assert_true(dropped > 0);
 	assert_int_equal(count_whole(&g) + dropped, lines);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	for (unsigned i = 0; i < row->streams; i++)
 		text_done(&texts[i]);
 }
@@ -203,18 +203,18 @@ static void test_empty_lines(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	while (t.len < 1000 * KB)
 		text_add(&t, t.len % 7 == 0 ? "ab\n\n" : "\n");
 	(void)fixture_add(&g, t.at, t.len, &stamped);
 	g.reads = false;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, fixture_all_ended);
 	g.reads = true;
 	g.reads_at_most = 10001;
 	fixture_run(&g, fixture_all_finished);
 	assert_bytes(text_string(&g.got), g.got.len, t.at, t.len);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	text_done(&t);
 }
 
@@ -244,13 +244,13 @@ static void test_drain(void **state)
 	struct fixture g;
 
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	for (unsigned i = 0; i < row->lines; i++)
 		text_printf(&t, "A%08u\n", i);
 	p = fixture_add(&g, text_string(&t), t.len, row->style);
 	p->stays = true;
 	g.reads = row->reads;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	assert_int_equal(write(p->end, p->text, p->len), (ssize_t)p->len);
 	p->sent = p->len;
 	stream_drain(&p->stream);
@@ -264,7 +264,7 @@ static void test_drain(void **state)
 	assert_shown(&g, "");
 	if (row->style)
 		assert_files(p, "log0", false);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	text_done(&t);
 }
 
@@ -276,10 +276,10 @@ static void test_end_at_once(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	p = fixture_add(&g, "Aa\nAb\nAc", 8, &plain);
 	p->stays = true;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	assert_int_equal(write(p->end, p->text, p->len), (ssize_t)p->len);
 	p->sent = p->len;
 	stream_drain(&p->stream);
@@ -288,7 +288,7 @@ static void test_end_at_once(void **state)
 	fixture_run(&g, fixture_all_finished);
 	assert_shown(&g, "");
 	assert_files(p, "log0", false);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 }
 
 static void chatter(void *arg)
@@ -309,11 +309,11 @@ static void test_chatter(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	p = fixture_add(&g, "", 0, NULL);
 	p->stays = true;
 	g.reads_at_most = 1;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	end = fcntl(p->end, F_DUPFD_CLOEXEC, 3);
 	assert_int_equal(fcntl(end, F_SETFL, 0), 0);
 	assert_int_equal(uv_thread_create(&thread, chatter, &end), 0);
@@ -323,7 +323,7 @@ static void test_chatter(void **state)
 	fixture_run(&g, any_ended);
 	assert_int_equal(uv_thread_join(&thread), 0);
 	fd_closep(&end);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 }
 
 static void test_filter(void **state)
@@ -335,13 +335,13 @@ static void test_filter(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	fixture_set_filter(&g, texts, 2);
 	writer_prefix(fixture_add(&g, a, sizeof a - 1, &plain), "[0]:");
 	writer_prefix(fixture_add(&g, b, sizeof b - 1, NULL), "[1]:");
 	g.writers[0].stream.filter = g.writers[1].stream.filter = &g.filter;
 	g.writers[1].stream.console = NULL;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, fixture_all_finished);
 	assert_files(&g.writers[0], "log0", false);
 	assert_string_equal(
@@ -353,7 +353,7 @@ static void test_filter(void **state)
 	assert_contains(is.at, "[1]:Bgrad 2\n");
 	assert_int_equal(count_lines(is.at, is.len), 4);
 	text_done(&is);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 }
 
 /* A line that is longer than the buffer that filters share. */
@@ -366,7 +366,7 @@ static void test_long_filter(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	fixture_set_filter(&g, texts, 1);
 	text_add(&t, "Aloss");
 	while (t.len < LEN)
@@ -376,7 +376,7 @@ static void test_long_filter(void **state)
 		text_add(&t, "klmnopqrst");
 	(void)fixture_add(&g, t.at, t.len, NULL);
 	g.writers[0].stream.filter = &g.filter;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, fixture_all_finished);
 	assert_shown(&g, "");
 	is = scratch_read("filtered");
@@ -385,7 +385,7 @@ static void test_long_filter(void **state)
 	assert_int_equal(count_lines(is.at, is.len), 2);
 	text_done(&is);
 	text_done(&t);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 }
 
 static bool some_bar(const struct fixture *g)
@@ -407,11 +407,11 @@ static void test_bar(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	p = fixture_add(&g, first, sizeof first - 1, &plain);
 	writer_prefix(p, "[0]:");
 	p->stays = true;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, some_bar);
 	fixture_ticks(&g, 20);
 	assert_string_equal(text_string(&g.got), ""); /* its last state is shown, when it ends */
@@ -427,7 +427,7 @@ static void test_bar(void **state)
 	p->stays = false;
 	fixture_run(&g, fixture_all_finished);
 	assert_string_equal(text_string(&g.got), "[0]:A 90%\n[0]:A100%\n");
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	assert_file("log0", "A 10%\rA 20%\rA 80%\rA 90%\rA100%\n");
 }
 
@@ -441,11 +441,11 @@ static void test_memory(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	p = fixture_add(&g, t.at, t.len, &rotated);
 	p->stays = true;
 	g.reads = false;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, all_sent);
 	g.reads = true;
 	while (p->stream.behind || g.got.len < t.len)
@@ -455,7 +455,7 @@ static void test_memory(void **state)
 	assert_int_equal(p->stream.backlog.room, 0);
 	assert_true(p->stream.lines.room <= 8 * KB);
 	assert_int_equal(strlen(tail_text(&p->tail, 1, &arena)) > 0, 1);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	arena_done(&arena);
 	text_done(&t);
 }
@@ -490,14 +490,14 @@ static void test_followed(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	p = fixture_add(&g, first, sizeof first - 1, NULL);
 	p->stays = true;
 	p->stream.rank = 7;
 	p->stream.fd = 2;
 	g.host.is_followed = has_room = true;
 	g.host.follow = on_followed;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, half_is_heard);
 	fixture_ticks(&g, 3);
 	assert_string_equal(text_string(&heard), "one\n100%\ntwo\n");
@@ -509,7 +509,7 @@ static void test_followed(void **state)
 	fixture_run(&g, fixture_all_finished);
 	assert_string_equal(text_string(&heard), "one\n100%\ntwo\n<3>last\n");
 	text_done(&heard);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 }
 
 /* Also where no line comes after them. */
@@ -521,18 +521,18 @@ static void test_last_lines_without_room(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	p = fixture_add(&g, lines, sizeof lines - 1, NULL);
 	p->stream.rank = 7;
 	p->stream.fd = 2;
 	g.host.is_followed = true;
 	has_room = false;
 	g.host.follow = on_followed;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, fixture_all_finished);
 	assert_string_equal(text_string(&heard), "<3>");
 	text_done(&heard);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 }
 
 static void test_stream_life(void **state)
@@ -544,7 +544,7 @@ static void test_stream_life(void **state)
 			"ended: finished", "finished:", NULL });
 }
 
-int main(void)
+TESTS(stream)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;

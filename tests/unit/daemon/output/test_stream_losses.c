@@ -21,13 +21,13 @@ static void test_broken(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	for (unsigned i = 0; i < 2; i++) {
 		texts[i] = lines_of(i, 1000 * KB, 200, true);
 		(void)fixture_add(&g, texts[i].at, texts[i].len, i == 0 ? &plain : NULL);
 	}
 	g.reads = false;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_ticks(&g, 20);
 	fd_closep(&g.console_end[0]);
 	fixture_run(&g, fixture_all_finished);
@@ -35,7 +35,7 @@ static void test_broken(void **state)
 	assert_files(&g.writers[0], "log0", false);
 	assert_true(g.writers[1].got_epipe); /* as if it had the console itself */
 	assert_false(g.writers[0].got_epipe);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	for (unsigned i = 0; i < 2; i++)
 		text_done(&texts[i]);
 }
@@ -63,10 +63,10 @@ static void test_loss(void **state)
 	struct fixture g;
 
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	(void)fixture_add(&g, t.at, t.len, &row->style);
 	g.reads = false;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, fixture_half_sent);
 	if (row->cut)
 		assert_int_equal(truncate("log0", 0), 0);
@@ -96,7 +96,7 @@ static void test_loss(void **state)
 	assert_in_range(torn, 0, 1);
 	/* what came last is there */
 	assert_memory_equal(end - 5000, t.at + t.len - 5000, 5000);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	text_done(&t);
 }
 
@@ -131,17 +131,17 @@ static void test_moved(void **state)
 	struct fixture g;
 
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	(void)fixture_add(&g, t.at, t.len, &row->style);
 	g.reads = false;
 	g.on_tick = move_away;
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, fixture_all_ended);
 	g.reads = true;
 	fixture_run(&g, fixture_all_finished);
 	assert_true(g.max_open > 1);
 	assert_shown(&g, "");
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	text_done(&t);
 }
 
@@ -164,11 +164,11 @@ static void test_full(void **state)
 	struct fixture g;
 
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	(void)fixture_add(&g, t.at, t.len, &plain);
 	fixture_set_reader(&g, row->reader);
 	limit_file_size(300 * KB);
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	if (row->reader == READER_LATE)
 		fixture_run(&g, fixture_ended_or_stands);
 	if (row->again) {
@@ -192,7 +192,7 @@ static void test_full(void **state)
 		assert_memory_equal(g.got.at + g.got.len - 5000, t.at + t.len - 5000, 5000);
 	}
 	text_done(&is);
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	text_done(&t);
 }
 
@@ -205,22 +205,22 @@ static void test_full_filter(void **state)
 
 	(void)state;
 	scratch_clear();
-	fixture_make(&g);
+	stream_fixture_make(&g);
 	fixture_set_filter(&g, of, 1);
 	(void)fixture_add(&g, text, sizeof text - 1, NULL);
 	g.writers[0].stream.filter = &g.filter;
 	limit_file_size(10);
-	fixture_begin(&g);
+	stream_fixture_begin(&g);
 	fixture_run(&g, fixture_all_finished);
 	limit_file_size(0);
 	assert_string_equal(text_string(&g.said),
 		"can't write to filtered: File too large; the worker and its console output continue\n");
 	assert_shown(&g, "");
-	fixture_done(&g);
+	stream_fixture_done(&g);
 	assert_file("filtered", "Aa loss\nAb");
 }
 
-int main(void)
+TESTS(stream_losses)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;

@@ -375,7 +375,7 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
+TESTS(tail)
 {
 	static struct suite s;
 

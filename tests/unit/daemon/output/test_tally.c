@@ -43,7 +43,7 @@ static void test_threads(void **state)
 	assert_int_equal(tally_read(&t).log_bytes[0], 2 * 3 * TIMES);
 }
 
-int main(void)
+TESTS(tally)
 {
 	static struct suite s;
 

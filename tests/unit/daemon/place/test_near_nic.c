@@ -70,7 +70,7 @@ static void test_names(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(near_nic)
 {
 	static struct suite s;
 

@@ -299,7 +299,7 @@ static void test_json(void **state)
 	arena_done(&d.a);
 }
 
-int main(void)
+TESTS(picture)
 {
 	static struct suite s;
 

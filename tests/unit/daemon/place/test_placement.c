@@ -466,7 +466,7 @@ static void test_any(void **state)
 	}
 }
 
-int main(void)
+TESTS(placement)
 {
 	static struct suite s;
 

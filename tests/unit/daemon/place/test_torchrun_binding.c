@@ -66,7 +66,7 @@ static void test_as_torchrun(void **state)
 		compare(row, workers);
 }
 
-int main(void)
+TESTS(torchrun_binding)
 {
 	static struct suite s;
 

@@ -239,7 +239,7 @@ static void test_template_virtual(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(command)
 {
 	static struct suite s;
 

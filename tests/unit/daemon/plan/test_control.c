@@ -210,7 +210,7 @@ static void test_met(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(control)
 {
 	static struct suite s;
 

@@ -79,7 +79,7 @@ static void test_address(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(endpoint)
 {
 	static struct suite s;
 

@@ -625,7 +625,7 @@ static void test_many(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(environ)
 {
 	static struct suite s;
 

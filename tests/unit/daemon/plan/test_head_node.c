@@ -237,7 +237,7 @@ static void test_exports(void **state)
 	assert_int_equal(head_node_exports(entry, strlen(row->name)), row->goes);
 }
 
-int main(void)
+TESTS(head_node)
 {
 	static struct suite s;
 

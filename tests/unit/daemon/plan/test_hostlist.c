@@ -31,7 +31,7 @@ static void test_first(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(hostlist)
 {
 	static struct suite s;
 

@@ -312,7 +312,7 @@ static void test_mark(void **state)
 		assert_null(mark);
 }
 
-int main(void)
+TESTS(identity)
 {
 	static struct suite s;
 

@@ -74,7 +74,7 @@ static void test_host(void **state)
 	assert_int_equal(a.count, row->rc ? 77 : row->count);
 }
 
-int main(void)
+TESTS(introduction)
 {
 	static struct suite s;
 

@@ -187,7 +187,7 @@ static void test_note(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(libraries)
 {
 	static struct suite s;
 

@@ -192,7 +192,7 @@ static void test_unanswered(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(listed)
 {
 	static struct suite s;
 

@@ -378,7 +378,7 @@ static void test_failing(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(master)
 {
 	static struct suite s;
 

@@ -108,7 +108,7 @@ static void test_none_started(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(mpirun_grace)
 {
 	static struct suite s;
 

@@ -85,7 +85,7 @@ static void test_hangs(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(nccl_names)
 {
 	static struct suite s;
 

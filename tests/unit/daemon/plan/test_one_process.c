@@ -163,7 +163,7 @@ static void test_pmix_is_the_workers(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(one_process)
 {
 	static struct suite s;
 

@@ -470,7 +470,7 @@ static void test_journal(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(output_plan)
 {
 	static struct suite s;
 

@@ -184,7 +184,7 @@ static void test_nobody_asks(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(place_workers)
 {
 	static struct suite s;
 

@@ -323,7 +323,7 @@ static void test_error_file(void **state)
 	arena_done(&a);
 }
 
-int main(void)
+TESTS(plan)
 {
 	static struct suite s;
 

@@ -151,7 +151,7 @@ static void test_days(void **state)
 	}
 }
 
-int main(void)
+TESTS(prefix)
 {
 	static struct suite s;
 

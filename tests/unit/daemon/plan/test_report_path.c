@@ -198,7 +198,7 @@ static void test_listen(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(report_path)
 {
 	static struct suite s;
 

@@ -178,7 +178,7 @@ static void test_all_have_values(void **state)
 	}
 }
 
-int main(void)
+TESTS(scrub)
 {
 	static struct suite s;
 

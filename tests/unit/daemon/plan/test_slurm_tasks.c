@@ -50,7 +50,7 @@ static void test_tasks(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(slurm_tasks)
 {
 	static struct suite s;
 

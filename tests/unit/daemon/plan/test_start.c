@@ -124,7 +124,7 @@ static void test_alone(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(start)
 {
 	static struct suite s;
 

@@ -149,7 +149,7 @@ static void test_datagram(void **state)
 	assert_int_equal(step, row->step);
 }
 
-int main(void)
+TESTS(step_source)
 {
 	struct suite s = { 0 };
 

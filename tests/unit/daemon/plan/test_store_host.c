@@ -101,7 +101,7 @@ static void test_store(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(store_host)
 {
 	static struct suite s;
 

@@ -111,7 +111,7 @@ static void test_note(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(topology)
 {
 	static struct suite s;
 

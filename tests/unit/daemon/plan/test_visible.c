@@ -235,7 +235,7 @@ static void test_where(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(visible)
 {
 	static struct suite s;
 

@@ -133,7 +133,7 @@ static void test_long_exception(void **state)
 	free(text);
 }
 
-int main(void)
+TESTS(attempts)
 {
 	static struct suite s;
 

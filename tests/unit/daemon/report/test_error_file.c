@@ -317,7 +317,7 @@ static void test_load_link(void **state)
 	arena_done(&b.arena);
 }
 
-int main(void)
+TESTS(error_file)
 {
 	static struct suite s;
 

@@ -194,7 +194,7 @@ static void test_explain(void **state)
 	settings_fixture_done(&b);
 }
 
-int main(void)
+TESTS(explain)
 {
 	static struct suite s;
 

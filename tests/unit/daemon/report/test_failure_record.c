@@ -98,7 +98,7 @@ static void test_own(void **state)
 	text_done(&out);
 }
 
-int main(void)
+TESTS(failure_record)
 {
 	static struct suite s;
 

@@ -161,7 +161,7 @@ static void test_hint(void **state)
 	free(json);
 }
 
-int main(void)
+TESTS(hint)
 {
 	static struct suite s;
 

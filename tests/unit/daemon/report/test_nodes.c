@@ -343,7 +343,7 @@ static void test_well(void **state)
 	free(text);
 }
 
-int main(void)
+TESTS(nodes)
 {
 	static struct suite s;
 

@@ -325,7 +325,7 @@ static void test_bounded(void **state)
 	}
 }
 
-int main(void)
+TESTS(others)
 {
 	static struct suite s;
 

@@ -125,7 +125,7 @@ static void test_words(void **state)
 	assert_string_equal(json_how_word(ENDED_UNMADE), "not_startable");
 }
 
-int main(void)
+TESTS(outcome_json)
 {
 	static struct suite s;
 

@@ -327,7 +327,7 @@ static void test_many_left(void **state)
 	free(text);
 }
 
-int main(void)
+TESTS(report)
 {
 	static struct suite s;
 

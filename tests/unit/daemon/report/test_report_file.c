@@ -203,7 +203,7 @@ static void test_full(void **state)
 	assert_int_equal(place_empty(p), 1);
 }
 
-int main(void)
+TESTS(report_file)
 {
 	static const struct {
 		const char *says;

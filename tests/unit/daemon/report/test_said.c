@@ -205,7 +205,7 @@ static void test_bounds(void **state)
 	free(text);
 }
 
-int main(void)
+TESTS(said)
 {
 	static struct suite s;
 

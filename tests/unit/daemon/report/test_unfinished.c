@@ -49,7 +49,7 @@ static void test_unfinished(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(unfinished)
 {
 	static struct suite s;
 

@@ -12,7 +12,7 @@ static void test_edges(void **state)
 			"waiting: ending", "ending: idle", NULL });
 }
 
-int main(void)
+TESTS(preflight)
 {
 	static struct suite s;
 

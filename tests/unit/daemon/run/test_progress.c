@@ -444,7 +444,7 @@ static void test_finished(void **state)
 	(void)stop_watching(NULL);
 }
 
-int main(void)
+TESTS(progress)
 {
 	static struct suite s;
 	static bool yes = true;

@@ -13,7 +13,7 @@ static void test_edges(void **state)
 			"draining: waiting", "waiting: opening over", "over:", NULL });
 }
 
-int main(void)
+TESTS(run)
 {
 	static struct suite s;
 

@@ -467,7 +467,7 @@ static void test_order(void **state)
 	assert_done("stop 2 by 2 in 1 s for a signal\n");
 }
 
-int main(void)
+TESTS(stop_request)
 {
 	static struct suite s;
 

@@ -250,7 +250,7 @@ static void test_watchdog(void **state)
 	assert_int_equal(bulletin_watchdog_ms(NULL, "7", 7), 0);
 }
 
-int main(void)
+TESTS(bulletin)
 {
 	static struct suite s;
 

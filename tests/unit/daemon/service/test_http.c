@@ -175,7 +175,7 @@ static void test_head(void **state)
 	text_done(&t);
 }
 
-int main(void)
+TESTS(http)
 {
 	static struct suite s;
 

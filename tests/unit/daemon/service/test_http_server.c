@@ -373,7 +373,7 @@ static void test_no_loop(void **state)
 	}
 }
 
-int main(void)
+TESTS(http_server)
 {
 	static struct suite s;
 

@@ -151,7 +151,7 @@ static void test_stuck(void **state)
 	end(&s);
 }
 
-int main(void)
+TESTS(journal)
 {
 	struct suite s = { .count = 0 };
 

@@ -195,7 +195,7 @@ static void test_event(void **state)
 	text_done(&expected);
 }
 
-int main(void)
+TESTS(journal_fields)
 {
 	struct suite s = { .count = 0 };
 

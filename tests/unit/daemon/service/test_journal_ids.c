@@ -69,7 +69,7 @@ static void test_table(void **state)
 	}
 }
 
-int main(void)
+TESTS(journal_ids)
 {
 	struct suite s = { .count = 0 };
 

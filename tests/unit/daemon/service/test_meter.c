@@ -182,7 +182,7 @@ static void test_failure(void **state)
 		"or directory\n");
 }
 
-int main(void)
+TESTS(meter)
 {
 	static struct suite s;
 

@@ -328,7 +328,7 @@ static void test_moment(void **state)
 	arena_done(&arena);
 }
 
-int main(void)
+TESTS(metrics)
 {
 	static struct suite s;
 

@@ -157,7 +157,7 @@ static void test_nobody(void **state)
 	}
 }
 
-int main(void)
+TESTS(notify)
 {
 	static struct suite s;
 

@@ -298,7 +298,7 @@ static void test_numbers(void **state)
 	}
 }
 
-int main(void)
+TESTS(answer)
 {
 	static struct suite s;
 

@@ -118,7 +118,7 @@ static void test_memory_everywhere(void **state)
 		}
 }
 
-int main(void)
+TESTS(answer_limits)
 {
 	static struct suite s;
 

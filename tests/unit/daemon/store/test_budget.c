@@ -74,7 +74,7 @@ static void test_bytes_at_the_limit(void **state)
 	assert_int_equal(b.used, 0);
 }
 
-int main(void)
+TESTS(budget)
 {
 	static struct suite s;
 

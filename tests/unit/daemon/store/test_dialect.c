@@ -36,7 +36,7 @@ static void test_version(void **state)
 	assert_int_equal(d, row->dialect);
 }
 
-int main(void)
+TESTS(dialect)
 {
 	static struct suite s;
 

@@ -233,7 +233,7 @@ static void test_leaves(void **state)
 	done(&f);
 }
 
-int main(void)
+TESTS(keys)
 {
 	static struct suite s;
 

@@ -117,7 +117,7 @@ static void test_arguments(void **state)
 	text_done(&bytes);
 }
 
-int main(void)
+TESTS(request)
 {
 	static struct suite s;
 

@@ -292,7 +292,7 @@ static void test_edges(void **state)
 			"lost: left", "left:", NULL });
 }
 
-int main(void)
+TESTS(store)
 {
 	static struct suite s;
 

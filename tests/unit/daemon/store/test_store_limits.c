@@ -324,7 +324,7 @@ static void test_memory(void **state)
 	store_fixture_close(&st);
 }
 
-int main(void)
+TESTS(store_limits)
 {
 	static struct suite s;
 

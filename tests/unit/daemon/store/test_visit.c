@@ -240,7 +240,7 @@ static void test_no_name(void **state)
 	assert_non_null(strstr(why.text, "the store's address not a name is not known: "));
 }
 
-int main(void)
+TESTS(visit)
 {
 	static struct suite s;
 

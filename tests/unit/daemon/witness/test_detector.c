@@ -785,7 +785,7 @@ static void test_life(void **state)
 				sm_may_go(&detector_life, from, to), (next[from] & SM_TO(to)) != 0);
 }
 
-int main(void)
+TESTS(detector)
 {
 	static struct suite s;
 

@@ -114,7 +114,7 @@ static void test_two_gpus(void **state)
 	assert_int_equal(gpu_activity_of_both(GPU_NONE, GPU_NONE), GPU_NONE);
 }
 
-int main(void)
+TESTS(gpu_work)
 {
 	static struct suite s;
 

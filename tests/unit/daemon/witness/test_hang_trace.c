@@ -178,7 +178,7 @@ static void test_play(void **state)
 	text_done(&news);
 }
 
-int main(void)
+TESTS(hang_trace)
 {
 	static struct suite s;
 

@@ -153,7 +153,7 @@ static void test_nobody(void **state)
 	assert_true(s.at_ms == 7 && s.working_set == WORKING_SET_UNKNOWN);
 }
 
-int main(void)
+TESTS(look_at_worker)
 {
 	static struct suite s;
 

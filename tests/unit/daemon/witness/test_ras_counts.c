@@ -397,7 +397,7 @@ static void test_line(void **state)
 	assert_int_equal(rank_ops_read("ops 3", &rank, &got), -EINVAL);
 }
 
-int main(void)
+TESTS(ras_counts)
 {
 	static struct suite s;
 

@@ -157,7 +157,7 @@ static void test_close(void **state)
 	trial_run(NOBODY, part_close);
 }
 
-int main(void)
+TESTS(cells)
 {
 	static struct suite s;
 

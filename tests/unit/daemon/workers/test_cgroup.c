@@ -208,7 +208,7 @@ static void test_stale(void **state)
 	trial_run(NOBODY, part_stale);
 }
 
-int main(void)
+TESTS(cgroup)
 {
 	static struct suite s;
 

@@ -238,7 +238,7 @@ static void test_busy(void **state)
 	trial_run(NOBODY, part_busy);
 }
 
-int main(void)
+TESTS(cgroup_kill)
 {
 	static struct suite s;
 

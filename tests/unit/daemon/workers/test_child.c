@@ -188,7 +188,7 @@ static void test_parent_death(void **state)
 	assert_int_equal(waitpid(-1, NULL, 0) > 0, 1); /* the worker, which came to us */
 }
 
-int main(void)
+TESTS(child)
 {
 	static struct suite s;
 

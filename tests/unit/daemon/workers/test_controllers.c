@@ -88,7 +88,7 @@ static void test_from(void **state)
 	assert_null(limits_from(&all, 0));
 }
 
-int main(void)
+TESTS(controllers)
 {
 	static struct suite s;
 

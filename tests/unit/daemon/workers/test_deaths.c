@@ -125,7 +125,7 @@ static void test_behind_a_stop(void **state)
 	assert_int_equal(bench.workers[0].outcome.ended_ns, bench.workers[2].outcome.ended_ns);
 }
 
-int main(void)
+TESTS(deaths)
 {
 	static struct suite s;
 

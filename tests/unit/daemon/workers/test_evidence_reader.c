@@ -175,7 +175,7 @@ static void test_long(void **state)
 	assert_contains(b->said[0].words.lines, OF_PEER);
 }
 
-int main(void)
+TESTS(evidence_reader)
 {
 	static struct suite s;
 

@@ -524,7 +524,7 @@ static const struct process_row rows[] = {
 	{ "a child of before our time may end", part_reaps, false },
 };
 
-int main(void)
+TESTS(guard)
 {
 	static struct suite s;
 

@@ -577,7 +577,7 @@ static const struct process_row rows[] = {
 	{ "nothing may be left", part_none, false },
 };
 
-int main(void)
+TESTS(leftovers)
 {
 	static struct suite s;
 

@@ -267,7 +267,7 @@ static void test_stopped(void **state)
 	assert_int_equal(uv_loop_close(&b.loop), 0);
 }
 
-int main(void)
+TESTS(lifeline)
 {
 	static struct suite s;
 

@@ -284,7 +284,7 @@ static void test_shared(void **state)
 	trial_run(0, part_shared);
 }
 
-int main(void)
+TESTS(oom)
 {
 	static struct suite s;
 

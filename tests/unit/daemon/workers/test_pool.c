@@ -147,7 +147,7 @@ static void test_life(void **state)
 	assert_int_equal(uv_loop_close(&played.loop), 0);
 }
 
-int main(void)
+TESTS(pool)
 {
 	static struct suite s;
 

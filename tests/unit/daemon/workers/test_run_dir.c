@@ -147,7 +147,7 @@ static void test_absent(void **state)
 	assert_int_equal(run_dir_remove(arena_printf(&s->arena, "%s/none", s->path)), -ENOENT);
 }
 
-int main(void)
+TESTS(run_dir)
 {
 	static struct suite s;
 

@@ -176,7 +176,7 @@ static void test_taken(void **state)
 	assert_int_equal(sigismember(&taken, SIGSEGV), 0);
 }
 
-int main(void)
+TESTS(signals)
 {
 	static struct suite s;
 

@@ -232,7 +232,7 @@ static void test_too_long(void **state)
 	assert_true(b->p.refused);
 }
 
-int main(void)
+TESTS(spawn)
 {
 	static struct suite s;
 

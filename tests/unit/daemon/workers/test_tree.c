@@ -300,7 +300,7 @@ static const char *part_survivors(void)
 	HOLDS(tree_end_all(NULL, NULL, left, &count) == 1, "its own are ended");
 	HOLDS(count == 1 && left[0].pid == child, "the other is named");
 	HOLDS(left[0].uid == 0 && (left[0].state == 'S' || left[0].state == 'R') &&
-			strncmp(left[0].command, "test_tree", 9) == 0,
+			strncmp(left[0].command, "unit_workers", 12) == 0,
 		"with what is known of it");
 	return NULL;
 }
@@ -364,7 +364,7 @@ static const struct process_row rows[] = {
 	{ "there, too, who was there before is spared", part_foreign_spare, false },
 };
 
-int main(void)
+TESTS(tree)
 {
 	static struct suite s;
 

@@ -44,7 +44,7 @@ static void test_no_signal(void **state)
 	assert_int_equal(w.state, WORKER_ENDED);
 }
 
-int main(void)
+TESTS(worker)
 {
 	static struct suite s;
 

@@ -31,13 +31,13 @@ void fixture_loop(struct fixture *b)
 	assert_int_equal(uv_timer_start(&b->guard, on_guard, LIMIT_MS, 0), 0);
 }
 
-void fixture_open(struct fixture *b, int fd)
+void console_fixture_open(struct fixture *b, int fd)
 {
 	fixture_loop(b);
 	assert_int_equal(console_open(&b->c, &b->loop, fd), 0);
 }
 
-void fixture_make(struct fixture *b, enum fixture_kind kind)
+void console_fixture_make(struct fixture *b, enum fixture_kind kind)
 {
 	int ends[2] = { -1, -1 };
 	struct termios raw;
@@ -65,10 +65,10 @@ void fixture_make(struct fixture *b, enum fixture_kind kind)
 	assert_true(ends[0] >= 0 && ends[1] >= 0);
 	b->read_end = ends[0];
 	b->write_end = ends[1];
-	fixture_open(b, b->write_end);
+	console_fixture_open(b, b->write_end);
 }
 
-void fixture_done(struct fixture *b)
+void console_fixture_done(struct fixture *b)
 {
 	loop_end(&b->loop);
 	console_done(&b->c);

@@ -36,12 +36,12 @@ enum fixture_kind { KIND_PIPE, KIND_SOCKET, KIND_PTY, KIND_FILE };
 void fixture_loop(struct fixture *b);
 
 /* A console of that kind, and who could read it. */
-void fixture_make(struct fixture *b, enum fixture_kind kind);
+void console_fixture_make(struct fixture *b, enum fixture_kind kind);
 
 /* A console that is this file; to be set up before. */
-void fixture_open(struct fixture *b, int fd);
+void console_fixture_open(struct fixture *b, int fd);
 
-void fixture_done(struct fixture *b);
+void console_fixture_done(struct fixture *b);
 
 /* Adds what is there to read now. */
 void fixture_read(struct fixture *b);

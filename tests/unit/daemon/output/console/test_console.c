@@ -29,7 +29,7 @@ static void test_kind(void **state)
 	struct feed f = feed_of('a', 400);
 	struct fixture b;
 
-	fixture_make(&b, row->kind);
+	console_fixture_make(&b, row->kind);
 	assert_int_equal(b.c.kind, row->is);
 	console_queue(&b.c, &f.source);
 	fixture_read_all(&b);
@@ -37,7 +37,7 @@ static void test_kind(void **state)
 	assert_memory_equal(b.got.at + 399 * FEED_LINE, "a399 ", 5);
 	/* its other users may still wait for it */
 	assert_int_equal(fcntl(b.write_end, F_GETFL) & O_NONBLOCK, 0);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* The reader is woken less often. */
@@ -46,9 +46,9 @@ static void test_long_pipe(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	assert_true(fcntl(b.write_end, F_GETPIPE_SZ) >= 256 * 1024);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_words(void **state)
@@ -57,7 +57,7 @@ static void test_words(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	console_say(&b.c, "one\n", 4);
 	assert_true(feed_put(&b, &f, "line\n", false));
 	console_say(&b.c, "two\n", 4);
@@ -69,7 +69,7 @@ static void test_words(void **state)
 	fixture_flush(&b);
 	fixture_assert_got(&b, "one\nline\ntwo\nbegun and ended\nthree\n");
 	assert_true(console_is_idle(&b.c));
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_owner(void **state)
@@ -78,7 +78,7 @@ static void test_owner(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	assert_true(feed_put(&b, &a, "begun", true));
 	assert_null(console_room(&b.c, &other.source));
 	console_queue(&b.c, &other.source);
@@ -92,7 +92,7 @@ static void test_owner(void **state)
 	fixture_flush(&b);
 	fixture_assert_got(&b, "begun, goes on, ends\nmine\n");
 	assert_int_equal(a.cuts, 0);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* An open line's stream is silent for a second, and others wait. */
@@ -127,7 +127,7 @@ static void test_silence(void **state)
 	uv_timer_t tick;
 	struct fixture b;
 
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	assert_int_equal(uv_timer_init(&b.loop, &tick), 0);
 	tick.data = &b;
 	assert_true(feed_put(&b, &a, "begun", true));
@@ -145,7 +145,7 @@ static void test_silence(void **state)
 	assert_true(b.got.len >= strlen(row->got));
 	assert_memory_equal(b.got.at, row->got, strlen(row->got));
 	uv_close((uv_handle_t *)&tick, NULL);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void on_over(uv_timer_t *t)
@@ -161,7 +161,7 @@ static void test_no_silence(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	assert_int_equal(uv_timer_init(&b.loop, &over), 0);
 	over.data = &b;
 	assert_int_equal(uv_timer_start(&over, on_over, 2500, 0), 0);
@@ -174,7 +174,7 @@ static void test_no_silence(void **state)
 	fixture_flush(&b);
 	fixture_assert_got(&b, "begun and ended\n");
 	uv_close((uv_handle_t *)&over, NULL);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_full(void **state)
@@ -183,7 +183,7 @@ static void test_full(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	assert_true(fixture_fill(&b, &a) < 1000 * FEED_LINE);
 	assert_true(a.done < 1000);
 	assert_null(console_room(&b.c, &other.source));
@@ -194,7 +194,7 @@ static void test_full(void **state)
 	for (unsigned i = 0; i < 1003; i++)
 		assert_memory_equal(b.got.at + i * FEED_LINE + FEED_LINE - 1, "\n", 1);
 	assert_int_equal(other.done, 3);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_fair(void **state)
@@ -203,7 +203,7 @@ static void test_fair(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	for (int i = 0; i < 3; i++)
 		console_queue(&b.c, &feeds[i].source);
 	for (int i = 0; i < 3; i++)
@@ -216,7 +216,7 @@ static void test_fair(void **state)
 			assert_in_range(feeds[i].pulls + 1 - feeds[0].pulls, 0, 2);
 	}
 	assert_int_equal(b.got.len, 6000 * FEED_LINE);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_turns(void **state)
@@ -225,13 +225,13 @@ static void test_turns(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_FILE);
+	console_fixture_make(&b, KIND_FILE);
 	console_queue(&b.c, &a.source);
 	assert_true(console_flush(&b.c)); /* pipes are looked at now and then */
 	assert_true(a.done < a.lines);
 	a.lines = a.done;
 	assert_false(console_flush(&b.c));
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_unsaid(void **state)
@@ -245,7 +245,7 @@ static void test_unsaid(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	(void)fixture_fill(&b, &a);
 	memset(word, 'w', WORD - 1);
 	memcpy(word + WORD - 1, "\n", 2);
@@ -261,7 +261,7 @@ static void test_unsaid(void **state)
 	assert_int_equal(shown + lost, WORDS * WORD);
 	assert_int_equal(shown % WORD, 0);
 	assert_int_equal(b.c.unsaid, 0);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* The last line of a stream has no end. */
@@ -300,7 +300,7 @@ static void test_last(void **state)
 	struct feed a = feed_of('a', 0), other = feed_of('o', 0);
 	struct fixture b;
 
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	last_console = &b.c;
 	a.source.pull = pull_last_of;
 	console_queue(&b.c, &a.source);
@@ -317,7 +317,7 @@ static void test_last(void **state)
 	fixture_flush(&b);
 	assert_int_equal(b.c.unended, row->unended);
 	fixture_assert_got(&b, row->got);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static unsigned overflows;
@@ -336,7 +336,7 @@ static void test_no_overflow(void **state)
 
 	(void)state;
 	overflows = 0;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	b.c.drops = true;
 	a.source.overflow = overflow;
 	(void)fixture_fill(&b, &a);
@@ -351,7 +351,7 @@ static void test_no_overflow(void **state)
 	while (overflows == 0)
 		(void)uv_run(&b.loop, UV_RUN_ONCE);
 	assert_int_equal(b.c.state, CONSOLE_STUCK);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* A source that has dropped something says so, also while another one's line is open. */
@@ -361,7 +361,7 @@ static void test_dropped(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	assert_true(feed_put(&b, &a, "begun", true));
 	console_put(&b.c, &other.source);
 	assert_false(feed_put(&b, &other, "within\n", false));
@@ -369,7 +369,7 @@ static void test_dropped(void **state)
 	assert_true(feed_put(&b, &other, "after\n", false));
 	fixture_flush(&b);
 	fixture_assert_got(&b, "begun, ends\nafter\n");
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_console_life(void **state)
@@ -380,7 +380,7 @@ static void test_console_life(void **state)
 			"stuck: writing waiting broken", "broken:", NULL });
 }
 
-int main(void)
+TESTS(console)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;

@@ -19,7 +19,7 @@ static void test_broken(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	(void)fixture_fill(&b, &a);
 	a.lines = 100000;
 	console_say(&b.c, "words\n", 6);
@@ -34,7 +34,7 @@ static void test_broken(void **state)
 	assert_true(feed_put(&b, &a, "line\n", false));
 	fixture_flush(&b);
 	assert_true(console_is_idle(&b.c));
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void test_abandoned(void **state)
@@ -43,7 +43,7 @@ static void test_abandoned(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_PIPE);
+	console_fixture_make(&b, KIND_PIPE);
 	(void)fixture_fill(&b, &a);
 	console_queue(&b.c, &other.source);
 	console_say(&b.c, "words\n", 6);
@@ -51,7 +51,7 @@ static void test_abandoned(void **state)
 	assert_true(console_is_idle(&b.c));
 	assert_int_equal(a.done, 1000);
 	assert_int_equal(other.done, 5);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* Disks behind a console. */
@@ -62,13 +62,13 @@ static void test_full_disk(void **state)
 
 	(void)state;
 	b.write_end = open("/dev/full", O_WRONLY | O_CLOEXEC);
-	fixture_open(&b, b.write_end);
+	console_fixture_open(&b, b.write_end);
 	console_queue(&b.c, &a.source);
 	fixture_flush(&b);
 	assert_int_equal(a.done, 1000);
 	assert_int_not_equal(b.c.state, CONSOLE_BROKEN); /* it may have room again */
 	assert_true(console_is_idle(&b.c));
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* Flushes while the file can have no more than this. */
@@ -94,7 +94,7 @@ static void test_cut_by_disk(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_FILE);
+	console_fixture_make(&b, KIND_FILE);
 	told = 0;
 	b.c.on_missing = on_missing;
 	assert_true(feed_put(&b, &a, "0123456789\n", false));
@@ -108,7 +108,7 @@ static void test_cut_by_disk(void **state)
 	fixture_flush(&b);
 	fixture_assert_got(
 		&b, "01234\n[launchd: 11 bytes are missing here: File too large]\nline\n");
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* A stream's last line, without an end. */
@@ -135,7 +135,7 @@ static void test_room_again(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_FILE);
+	console_fixture_make(&b, KIND_FILE);
 	assert_true(feed_put(&b, &a, "0123456789\n", false));
 	flush_within(&b, 5);
 	assert_true(feed_put(&b, &a, "one\n", false));
@@ -152,7 +152,7 @@ static void test_room_again(void **state)
 	assert_true(feed_put(&b, &a, "three\n", false));
 	fixture_flush(&b);
 	fixture_assert_got(&b, "01234\n" MISSING("6") "one\ntwo\n" MISSING("5") "last\nthree\n");
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* Lines are written one by one, with room on the disk for so many bytes in all; 0: for any. */
@@ -180,7 +180,7 @@ static void test_room(void **state)
 	struct feed a = feed_of('a', 0);
 	struct fixture b;
 
-	fixture_make(&b, KIND_FILE);
+	console_fixture_make(&b, KIND_FILE);
 	for (size_t i = 0; i < sizeof row->step / sizeof *row->step && row->step[i].line; i++) {
 		assert_true(feed_put(&b, &a, row->step[i].line, false));
 		if (row->step[i].room)
@@ -189,7 +189,7 @@ static void test_room(void **state)
 			fixture_flush(&b);
 	}
 	fixture_assert_got(&b, row->shown);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 /* A last line without an end is lost: nobody has to give it one. */
@@ -199,7 +199,7 @@ static void test_last_is_lost(void **state)
 	struct fixture b;
 
 	(void)state;
-	fixture_make(&b, KIND_FILE);
+	console_fixture_make(&b, KIND_FILE);
 	assert_true(feed_put(&b, &a, "0123456789\n", false));
 	flush_within(&b, 5);
 	put_last(&b, &other, "last");
@@ -208,7 +208,7 @@ static void test_last_is_lost(void **state)
 	assert_true(feed_put(&b, &a, "next\n", false));
 	fixture_flush(&b);
 	fixture_assert_got(&b, "01234\n" MISSING("10") "next\n");
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
 static void read_until_end(void *arg)
@@ -248,10 +248,10 @@ static void test_foreign(void **state)
 	fd_closep(&b.write_end);
 	assert_int_equal(uv_thread_join(&reader), 0);
 	assert_int_equal(b.got.len, 1000 * FEED_LINE);
-	fixture_done(&b);
+	console_fixture_done(&b);
 }
 
-int main(void)
+TESTS(console_ends)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ? 2 : 0;

@@ -355,7 +355,7 @@ static void test_poured_and_dropped(void **state)
 	text_done(&line);
 }
 
-int main(void)
+TESTS(lines)
 {
 	static struct suite s;
 

@@ -105,7 +105,7 @@ static void test_oom(void **state)
 	text_done(&expected);
 }
 
-int main(void)
+TESTS(lines_memory)
 {
 	static struct suite s;
 

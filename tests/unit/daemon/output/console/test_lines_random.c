@@ -139,7 +139,7 @@ static void test_drops(void **state)
 	}
 }
 
-int main(void)
+TESTS(lines_random)
 {
 	static struct suite s;
 

@@ -186,7 +186,7 @@ static void test_life(void **state)
 			"none: hidden over", "hidden: shown over", "shown: over", "over:", NULL });
 }
 
-int main(void)
+TESTS(status)
 {
 	static struct suite s;
 

@@ -218,7 +218,7 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
+TESTS(flow)
 {
 	struct suite s = { .count = 0 };
 

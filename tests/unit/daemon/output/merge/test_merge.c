@@ -227,7 +227,7 @@ static void test_merge_life(void **state)
 			"sending: keeping", "keeping: kept", "kept:", NULL });
 }
 
-int main(void)
+TESTS(merge)
 {
 	struct suite s = { .count = 0 };
 

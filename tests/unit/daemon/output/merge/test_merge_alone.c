@@ -595,7 +595,7 @@ static void test_cut(void **state)
 	}
 }
 
-int main(void)
+TESTS(merge_alone)
 {
 	static struct suite s;
 	int rc = scratch_make() < 0 ? 2 : 0;

@@ -308,7 +308,7 @@ static const struct process_row rows[] = {
 	{ "there is no /proc", part_no_proc, false },
 };
 
-int main(void)
+TESTS(joined)
 {
 	static struct suite s;
 
