@@ -251,7 +251,7 @@ const char *env_given(const struct env_change *changes, const char *const *env, 
 
 void settings_init(struct settings *s, struct arena *arena, bool as_torchrun)
 {
-	const struct origin ours = { LEVEL_DEFAULT, "default" };
+	const struct origin ours = { LEVEL_DEFAULT, SETTING_DEFAULT };
 	const struct origin torchrun = { LEVEL_DEFAULT, "torchrun's default" };
 	struct failure none = { 0 }; /* defaults are checked by a unit test */
 

@@ -13,6 +13,9 @@ struct arena;
 struct failure;
 struct notes;
 
+/* The source of a value that only the table gives. */
+#define SETTING_DEFAULT "default"
+
 /* Where a value was found, weakest first: a value replaces one of the same or of a lower level. */
 enum level {
 	LEVEL_NONE, /* not set at all */

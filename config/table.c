@@ -741,8 +741,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"all warnings; start nothing. The exit code is 2 if there are errors." },
 	[SET_DRY_RUN] = { .flag = "dry-run", .only_flag = 1, .optional = 1, .head = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "text|json", .choices = "text|json",
-		.help = "Print every value with its source, and every worker's command and "
-			"environment changes; start nothing." },
+		.help = "Print every value that was given or decided, with its source, and every "
+			"worker's command and environment changes; start nothing. --verbose adds "
+			"the settings that have their default." },
 	[SET_SELF_CHECK] = { .flag = "self-check", .only_flag = 1, .kind = KIND_FLAG,
 		.group = GROUP_GENERAL, .by_default = "0",
 		.help = "Print what this machine has of what launchd can use (libraries, kernel, "
@@ -752,7 +753,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.by_default = "0",
 		.help = "Print no notes or warnings, only errors and the report of a failure." },
 	[SET_VERBOSE] = { .flag = "verbose", .kind = KIND_FLAG, .group = GROUP_GENERAL,
-		.by_default = "0", .help = "Also print notes about what goes as expected." },
+		.by_default = "0", .help = "Also print notes about what goes as expected, "
+			"and with --dry-run the settings that have their default." },
 	[SET_PRINT_COMPLETION] = { .flag = "print-completion", .original = 1, .only_flag = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "bash|zsh",
 		.choices = "bash|zsh", .help = "Print a shell's completion script and exit." },

@@ -12,6 +12,7 @@
 #include "common/num.h"
 #include "common/signame.h"
 #include "common/text.h"
+#include "config/loglevel.h"
 #include "config/settings.h"
 #include "daemon/check/phases.h"
 #include "daemon/facts/facts.h"
@@ -386,15 +387,20 @@ static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
 	return count;
 }
 
-/* Settings worth a line: all that have a value and ask for no act. */
+/* Settings worth a line: those that were given or decided and ask for no act. --verbose adds
+ * defaults, so that a new setting does not change the output for jobs that don't use it. */
 static bool is_shown(const struct settings *s, int id)
 {
 	const struct value *v = &s->value[id];
-	bool limited = setting_rows[id].support != SUPPORTED;
 
-	if (setting_rows[id].only_flag && id != SET_CONFIG)
+	if (v->from.level == LEVEL_NONE || (setting_rows[id].only_flag && id != SET_CONFIG))
 		return false;
-	return v->from.level > (limited ? LEVEL_DEFAULT : LEVEL_NONE);
+	if (v->from.level > LEVEL_DEFAULT)
+		return true;
+	if (setting_rows[id].support != SUPPORTED)
+		return false;
+	/* launchd's own decisions have a default's level, and a source that says why */
+	return loglevel_least(s) == NOTE_VERBOSE || strcmp(v->from.where, SETTING_DEFAULT) != 0;
 }
 
 static bool ranks_are_known(const struct explained *e)
@@ -608,6 +614,24 @@ static const char *model_name(const struct model_value *m, struct arena *arena)
 	return arena_printf(arena, "%s of %s", setting_rows[m->id].flag, m->model);
 }
 
+static void add_settings(const struct settings *s, struct arena *arena, struct text *out)
+{
+	const char *heading = "\nSettings\n";
+
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (is_shown(s, id)) {
+			text_printf(out, "%s  %-24s %-20s  (%s)\n", heading, setting_rows[id].flag,
+				*s->value[id].text ? s->value[id].text : "\"\"",
+				s->value[id].from.where);
+			heading = "";
+		}
+	for (const struct model_value *m = s->models; m; m = m->next) {
+		text_printf(out, "%s  %-24s %-20s  (%s)\n", heading, model_name(m, arena),
+			m->value.text, m->value.from.where);
+		heading = "";
+	}
+}
+
 /* Only where somebody asks for a placement. */
 static bool is_pictured(const struct explained *e, struct picture *ret)
 {
@@ -640,15 +664,7 @@ void explain_text(const struct explained *e, struct arena *arena, struct text *o
 	for (size_t i = 0; i < s.facts.count; i++)
 		text_printf(out, "  %-16s %-24s  (%s)\n", s.facts.at[i].name, s.facts.at[i].value,
 			s.facts.at[i].from);
-	text_add(out, "\nSettings\n");
-	for (int id = 0; id < SETTING_COUNT; id++)
-		if (is_shown(e->settings, id))
-			text_printf(out, "  %-24s %-20s  (%s)\n", setting_rows[id].flag,
-				*e->settings->value[id].text ? e->settings->value[id].text : "\"\"",
-				e->settings->value[id].from.where);
-	for (const struct model_value *m = e->settings->models; m; m = m->next)
-		text_printf(out, "  %-24s %-20s  (%s)\n", model_name(m, arena), m->value.text,
-			m->value.from.where);
+	add_settings(e->settings, arena, out);
 	add_signals(p, out);
 	add_picture(e, arena, out);
 	if (e->notes->first)
@@ -775,7 +791,7 @@ void explain_json(const struct explained *e, struct arena *arena, struct text *o
 		return;
 	}
 	json_object_begin(&j, NULL);
-	json_number(&j, "schema", 1);
+	json_number(&j, "schema", EXPLAIN_SCHEMA);
 	json_object_begin(&j, "job");
 	for (size_t i = 0; i < s.facts.count; i++)
 		json_value(&j, s.facts.at[i].name, s.facts.at[i].value, s.facts.at[i].from);

@@ -11,6 +11,9 @@ struct settings;
 struct text;
 struct topology;
 
+/* Of the JSON, here and in explain_head.c: increases when the meaning of a name changes. */
+#define EXPLAIN_SCHEMA 2
+
 /* All that was decided, with its sources. */
 struct explained {
 	const struct settings *settings;

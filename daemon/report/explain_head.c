@@ -8,6 +8,7 @@
 #include "config/hosts.h"
 #include "config/settings.h"
 #include "daemon/plan/head_node.h"
+#include "daemon/report/explain.h"
 
 /* A host's number of workers, and what decides it. */
 static const char *workers_on(const struct explained_head *e, const struct host *h,
@@ -65,7 +66,7 @@ void explain_head_json(const struct explained_head *e, struct arena *arena, stru
 	const char *from;
 
 	json_object_begin(&j, NULL);
-	json_number(&j, "schema", 1);
+	json_number(&j, "schema", EXPLAIN_SCHEMA);
 	json_object_begin(&j, "job");
 	json_value(&j, "nnodes", arena_printf(arena, "%zu", e->hosts->count), e->hosts_from);
 	if (e->plan->kill_from)

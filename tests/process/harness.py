@@ -308,7 +308,7 @@ class Plan:
 
     def __init__(self, text):
         self.json = json.loads(text)
-        assert self.json['schema'] == 1
+        assert self.json['schema'] == 2
         self.workers = self.json['workers']
         self.notes = self.json['notes']
 

@@ -81,23 +81,66 @@ def normal(text, place):
     return re.sub(r'\b\d+ CPUs are there', '<n> CPUs are there', text)
 
 
+@pytest.fixture
+def shown(launch, desk):
+    """shown(case, how, ...) -> what --dry-run prints of a case, without this machine's parts."""
+
+    def run(case, how, *options):
+        argv, env = CASES[case]
+        name = 'torchrun' if case == 'torchrun' else 'launchd'
+        result = launch([f'--dry-run={how}', *options, *argv],
+                        {**env, 'PATH': str(desk.path / 'bin')}, name=name)
+        assert (result.rc, result.err) == (0, '')
+        return normal(result.out, desk)
+
+    return run
+
+
 @pytest.mark.parametrize('how', ['text', 'json'])
 @pytest.mark.parametrize('case', CASES)
-def test_golden(case, how, launch, desk, request):
-    argv, env = CASES[case]
-    name = 'torchrun' if case == 'torchrun' else 'launchd'
-    result = launch([f'--dry-run={how}', *argv], {**env, 'PATH': str(desk.path / 'bin')},
-                    name=name)
-    assert (result.rc, result.err) == (0, '')
+def test_golden(case, how, shown, desk, request):
+    printed = shown(case, how)
     if how == 'json':
-        json.loads(result.out)
+        json.loads(printed)
     golden = GOLDEN / f'{case}.{"txt" if how == "text" else "json"}'
-    printed = normal(result.out, desk)
     if request.config.getoption('--update-golden'):
         golden.write_text(printed)
     assert printed == golden.read_text()
     assert not (desk.path / 'started').exists()
     assert list(desk.tmp.iterdir()) == []
+
+
+def divided(printed, how):
+    """The rows of the settings, (flag, source, row), and the output without them."""
+    if how == 'json':
+        plan = json.loads(printed)
+        rows = plan.pop('settings').items()
+        return [(flag, row['source'], row) for flag, row in rows], plan
+    before, title, rest = printed.partition('\nSettings\n')
+    rows, end, after = rest.partition('\n\n')
+    assert title and end
+    return [(row.split()[0], row.rpartition('  (')[2][:-1], row) for row in rows.splitlines()], \
+        before + end + after
+
+
+@pytest.mark.parametrize('how', ['text', 'json'])
+@pytest.mark.parametrize('case', [case for case in CASES if case != 'head_node'])
+def test_defaults_are_listed_with_verbose_only(case, how, shown):
+    """So that a new setting with a default changes no golden file."""
+    rows, rest = divided(shown(case, how), how)
+    all_rows, all_rest = divided(shown(case, how, '--verbose'), how)
+    defaults = [row for row in all_rows if row[1] == 'default']
+    assert len(defaults) > 50
+    assert [row[:2] for row in all_rows if row[0] == 'verbose'] == [('verbose', '--verbose')]
+    assert rows == [row for row in all_rows if row not in defaults and row[0] != 'verbose']
+    assert rest == all_rest
+
+
+def test_a_head_node_lists_no_settings(shown):
+    """Each node has its own. --verbose reaches them by their command."""
+    for how in ('text', 'json'):
+        plain, verbose = shown('head_node', how), shown('head_node', how, '--verbose')
+        assert verbose != plain == re.sub(r' --verbose|"--verbose",', '', verbose)
 
 
 def test_a_terminal_is_the_workers_own(launch, desk):

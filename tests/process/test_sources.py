@@ -28,7 +28,7 @@ def test_the_order_of_the_places(dry, place):
            'TORCH_ELASTIC_SHUTDOWN_TIMEOUT': '5'}
     seen = []
     for step in range(7):
-        plan = dry(options[step:], dict(list(env.items())[max(step - 2, 0):]),
+        plan = dry(['--verbose', *options[step:]], dict(list(env.items())[max(step - 2, 0):]),
                    wrap=wrap if step < 6 else ())
         seen.append(plan.setting('shutdown-timeout'))
     assert seen == [('1', '--shutdown-timeout'), ('2', 'job.ini:3'),
@@ -42,7 +42,7 @@ def test_each_value_has_its_own_precedence(dry, place):
     wrap = with_system_file(place, '[launchd]\nrole = system\nrdzv-id = system\nstdin = null\n'
                             'mpi-env = keep\nlocal_rank_arg = --system\n')
     place.write('job.ini', '[launchd]\nrole = file\nrdzv-id = file\n')
-    plan = dry(['--role', 'flag', '--config', 'job.ini'],
+    plan = dry(['--verbose', '--role', 'flag', '--config', 'job.ini'],
                {'LAUNCHD_ROLE': 'ours', 'LAUNCHD_STDIN': 'inherit', 'PET_ROLE': 'pet',
                 'PET_RDZV_ID': 'pet', 'LAUNCHD_MPI_ENV': 'scrub'}, wrap=wrap)
     assert [plan.setting(name) for name in
@@ -120,8 +120,8 @@ def test_flags_in_variables_and_files(dry, place, text, number):
 
 
 def test_an_empty_variable_is_not_set(dry):
-    plan = dry([], {'PET_NNODES': '', 'LAUNCHD_ROLE': '', 'MASTER_ADDR': '', 'NODE_RANK': '',
-                    'OMP_NUM_THREADS': ''})
+    plan = dry(['--verbose'], {'PET_NNODES': '', 'LAUNCHD_ROLE': '', 'MASTER_ADDR': '', 'NODE_RANK': '',
+                               'OMP_NUM_THREADS': ''})
     assert plan.value('nnodes') == '1' and plan.setting('role') == ('default', 'default')
     assert plan.source('master_addr') == 'one node'
 

@@ -18,8 +18,8 @@ static const struct explain_row {
 	const char *says;
 	const char *argv[6]; /* behind the program's name */
 	const char *env[6];
-	const char *json[3]; /* parts of the JSON */
-	const char *text[3]; /* parts of the text; behind a '!': what it has not */
+	const char *json[3]; /* parts of the JSON; behind a '!': what it has not */
+	const char *text[3]; /* the same of the text */
 } rows[] = {
 	{ "one worker", { "t.py" }, { NULL },
 		{ "\"nnodes\":{\"value\":\"1\",\"source\":\"one node\"}",
@@ -31,6 +31,26 @@ static const struct explain_row {
 			"\"role\":{\"value\":\"r\",\"source\":\"PET_ROLE\"}",
 			"\"name\":\"RANK\",\"change\":\"set\",\"value\":\"1\"" },
 		{ "(PET_ROLE)", "Worker rank 1, local rank 1" } },
+	{ "a setting with its default is left out, and a title without settings", { "t.py" },
+		{ NULL }, { "\"settings\":{},", "!max-restarts" },
+		{ "!\nSettings\n", "!max-restarts" } },
+	{ "the same value is listed where it was given", { "t.py" }, { "LAUNCHD_MAX_RESTARTS=0" },
+		{ "\"settings\":{\n  \"max-restarts\":{\"value\":\"0\","
+		  "\"source\":\"LAUNCHD_MAX_RESTARTS\"}}" },
+		{ "\nSettings\n  max-restarts             0                     "
+		  "(LAUNCHD_MAX_RESTARTS)\n\n" } },
+	{ "--verbose adds defaults", { "--verbose", "t.py" }, { NULL },
+		{ "\"max-restarts\":{\"value\":\"0\",\"source\":\"default\"}",
+			"\"verbose\":{\"value\":\"1\",\"source\":\"--verbose\"}" },
+		{ "\n  max-restarts             0                     (default)\n" } },
+	{ "LOGLEVEL=DEBUG does, too", { "t.py" }, { "LOGLEVEL=DEBUG" },
+		{ "\"max-restarts\":{\"value\":\"0\",\"source\":\"default\"}" },
+		{ "\n  max-restarts             0                     (default)\n" } },
+	{ "unless --quiet overrides it", { "--quiet", "t.py" }, { "LOGLEVEL=DEBUG" },
+		{ "!max-restarts" }, { "!max-restarts" } },
+	{ "a default that launchd decided is listed", { "--key-file=/k", "t.py" }, { NULL },
+		{ "\"control\":{\"value\":\"required\",\"source\":\"--key-file\"}" },
+		{ "\n  control                  required              (--key-file)\n" } },
 	{ "what is removed is told", { "t.py" }, { "PMIX_RANK=1" },
 		{ "\"name\":\"PMIX_RANK\",\"change\":\"removed\",\"value\":null" },
 		{ "removed   PMIX_RANK" } },
@@ -149,6 +169,14 @@ static const struct explain_row {
 		{ "\"\\ufffd\\\"\\u000a\"", "\"\\u007f\"" }, { NULL } },
 };
 
+static void assert_part(struct text *printed, const char *part)
+{
+	if (*part == '!')
+		assert_null(strstr(text_string(printed), part + 1));
+	else
+		assert_contains(text_string(printed), part);
+}
+
 static void test_explain(void **state)
 {
 	const struct explain_row *row = *state;
@@ -183,12 +211,9 @@ static void test_explain(void **state)
 	if (!json_is_valid(text_string(&json), json.len))
 		fail_msg("not JSON: %s", text_string(&json));
 	for (size_t i = 0; i < 3 && row->json[i]; i++)
-		assert_contains(text_string(&json), row->json[i]);
+		assert_part(&json, row->json[i]);
 	for (size_t i = 0; i < 3 && row->text[i]; i++)
-		if (*row->text[i] == '!')
-			assert_null(strstr(text_string(&text), row->text[i] + 1));
-		else
-			assert_contains(text_string(&text), row->text[i]);
+		assert_part(&text, row->text[i]);
 	text_done(&json);
 	text_done(&text);
 	settings_fixture_done(&b);
