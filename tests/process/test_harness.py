@@ -92,7 +92,7 @@ def test_mounts_of_our_own(place, wrap):
 def test_what_a_unit_test_lacks_is_a_skip_with_its_reason():
     """For meson, too: cmocka 1.1.5 calls it "not ok"."""
     env = {'LD_PRELOAD': '/vgpreload', 'CMOCKA_MESSAGE_OUTPUT': 'TAP'}
-    result = subprocess.run([BUILD / 'tests' / 'unit' / 'test_store_limits'], env=env, timeout=600,
+    result = subprocess.run([BUILD / 'tests' / 'unit' / 'unit_store', 'store_limits'], env=env, timeout=600,
                             capture_output=True, text=True, check=False)
     assert result.returncode == 0, result
     assert re.search(r'^# skipped: needs .*\nok \d+ # SKIP ', result.stdout, re.M), result
