@@ -343,8 +343,7 @@ static void test_wrapper(void **state)
 	settings_fixture_make(&b, false);
 	env[0] = arena_printf(&b.arena, "PATH=%s/bin", scratch);
 	if (row->wrap)
-		(void)settings_put(&b.s, SET_WRAP, in_scratch(&b.arena, row->wrap),
-			(struct origin){ LEVEL_COMMAND_LINE, "--wrap" }, &b.why);
+		settings_fixture_put(&b, SET_WRAP, in_scratch(&b.arena, row->wrap), "--wrap");
 	rc = wrapper_find(&b.s, SET_WRAP, env, &b.arena, &w, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc ? row->words : NULL);
 	if (rc == 0) {

@@ -10,11 +10,7 @@
 /* Options first; NAME=VALUE of the environment; what comes of both. */
 static const struct identity_row {
 	const char *says;
-	struct {
-		enum setting_id id;
-		const char *text;
-		enum level level;
-	} put[3]; /* ends with text NULL */
+	struct setting_given put[3]; /* ends with text NULL */
 	const char *env[6];
 	enum launcher launcher;
 	int rc;
@@ -250,10 +246,7 @@ static void test_identity(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	for (size_t i = 0; i < 3 && row->put[i].text; i++)
-		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
-					 (struct origin){ row->put[i].level, "given" }, &b.why),
-			0);
+	settings_fixture_put_all(&b, row->put, 3);
 	assert_int_equal(launcher_of(row->env), row->launcher);
 	rc = identity_find(&d, row->launcher, &id);
 	assert_outcome(rc, row->rc, &b.why, NULL);
@@ -281,9 +274,7 @@ static void test_note(void **state)
 
 	(void)state;
 	settings_fixture_make(&b, false);
-	assert_int_equal(settings_put(&b.s, SET_NNODES, "2",
-				 (struct origin){ LEVEL_COMMAND_LINE, "--nnodes" }, &b.why),
-		0);
+	settings_fixture_put(&b, SET_NNODES, "2", "--nnodes");
 	assert_int_equal(identity_find(&d, LAUNCHER_NONE, &id), 0);
 	assert_note(&b.notes, NOTE_WARNING, "--node_rank");
 	settings_fixture_done(&b);

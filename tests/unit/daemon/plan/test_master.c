@@ -8,12 +8,6 @@
 #include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 
-struct put {
-	enum setting_id id;
-	const char *text;
-	enum level level;
-};
-
 #define CLI(id, text) \
 	{ \
 		SET_##id, text, LEVEL_COMMAND_LINE \
@@ -24,7 +18,7 @@ static const struct master_row {
 	const char *says;
 	unsigned nnodes;
 	enum launcher launcher;
-	struct put put[4]; /* ends with text NULL */
+	struct setting_given put[4]; /* ends with text NULL */
 	const char *env[6];
 	const char *addr;
 	unsigned port;
@@ -241,7 +235,7 @@ static const struct failing_row {
 	const char *says;
 	unsigned nnodes;
 	enum launcher launcher;
-	struct put put[4];
+	struct setting_given put[4];
 	const char *env[6];
 	const char *part[3];
 } failing[] = {
@@ -316,14 +310,11 @@ static const struct failing_row {
 		{ NULL }, { "given: \"a:b:1\" is not HOST[:PORT]" } },
 };
 
-static void arrange(struct settings_fixture *b, const struct put *put, struct facts *facts,
-	const char *const *env)
+static void arrange(struct settings_fixture *b, const struct setting_given *put,
+	struct facts *facts, const char *const *env)
 {
 	settings_fixture_make(b, false);
-	for (size_t i = 0; i < 4 && put[i].text; i++)
-		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
-					 (struct origin){ put[i].level, "given" }, &b->why),
-			0);
+	settings_fixture_put_all(b, put, 4);
 	*facts = (struct facts){ .env = env, .hostname = "node7.example.org" };
 	vec_add(&b->arena, &facts->addresses, "127.0.0.1");
 	vec_add(&b->arena, &facts->addresses, ADDR_OF_US);
