@@ -158,6 +158,8 @@ static const struct program_row {
 		{ NULL }, 0, "%/bin/python3", "PATH" },
 	{ "python before the script", "%/bin", NULL, false, false, "python",
 		{ "%/t.py", "x", NULL }, -EINVAL, "drop that word", NULL },
+	{ "python3 for a module", "%/bin", NULL, false, false, "python3", { "-m", "train", NULL },
+		-EINVAL, "\"python3\": launchd starts Python itself, so drop that word", NULL },
 	{ "python3.11 with an option before the script", "%/bin", NULL, false, false,
 		"/usr/bin/python3.11", { "-u", "t.py", NULL }, -EINVAL, "drop that word", NULL },
 };
