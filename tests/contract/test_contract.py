@@ -1,12 +1,14 @@
 """The launch contract: 150 recorded runs of Azure ML's launch.py (aml_launch_cases.json), each run
 again by launchd.
 
-A case has the launcher's variables `env` and its arguments `argv`. `expect.workers` are the
-recorded workers in order of rank: their `argv` behind the script, the watched variables `env`
-(null: not set), and `kept`: every other given variable reached the worker unchanged. launchd
-rewrites or removes those of the scrub table, which all begin with OMPI_. Where the original was
-refused (no workers), no worker may start; where a worker failed, the original raised, and launchd
-ends with that worker's own exit code, maybe before the others have started their work.
+A case has the launcher's variables `env` and its arguments `argv`. `expect.workers` counts the
+recorded workers; `expect.argv` and `expect.env` are those of local rank 0: its arguments behind the
+script and the watched variables (null: not set). In all recordings the other workers differ in
+RANK, LOCAL_RANK and --local_rank alone (`recorded_workers`), and every other given variable reached
+each worker unchanged; launchd rewrites or removes those of the scrub table, which all begin with
+OMPI_. Where the original refused the job (0 workers), no worker may start; where a worker failed, the
+original raised `expect.error`, and launchd exits with that worker's own exit code, possibly before
+the others have started their work.
 """
 import json
 import pathlib
@@ -26,12 +28,23 @@ sys.exit(int(os.environ.get("EXIT_" + rank, 0)))
 '''
 
 
+def recorded_workers(expect):
+    """What each worker got: {rank: (argv, env)}."""
+    workers = {}
+    for local in range(expect['workers']):
+        argv, rank = list(expect['argv']), int(expect['env']['RANK']) + local
+        if argv[:1] == ['--local_rank=0']:
+            argv[0] = f'--local_rank={local}'
+        workers[rank] = argv, {**expect['env'], 'RANK': str(rank), 'LOCAL_RANK': str(local)}
+    return workers
+
+
 def check_worker(case, expected, got):
-    assert got['argv'] == expected['argv']
-    assert {name: got['env'].get(name) for name in expected['env']} == expected['env']
-    assert expected['kept']
+    argv, env = expected
+    assert got['argv'] == argv
+    assert {name: got['env'].get(name) for name in env} == env
     for name, value in case['env'].items():
-        if not name.startswith('OMPI_') and name not in expected['env']:
+        if not name.startswith('OMPI_') and name not in env:
             assert got['env'].get(name) == value, name
 
 
@@ -50,7 +63,7 @@ def test_case(case, launch, place):
         return
     codes = [int(value) for name, value in case['env'].items() if name.startswith('EXIT_')]
     assert result.rc == (0 if expect['ok'] else codes[0]), result
-    recorded = {int(worker['env']['RANK']): worker for worker in expect['workers']}
+    recorded = recorded_workers(expect)
     assert dumps.keys() <= recorded.keys()
     if expect['ok']:
         assert dumps.keys() == recorded.keys()

@@ -7,60 +7,9 @@ import time
 import pytest
 from cluster import HOME
 from harness import native, until
-from job import EVENTS, Launcher, verdict
+from job import Launcher, verdict
 
 SLACK_S = 10  # beyond the time-out, on a machine that does other things
-
-
-def contradicts(job, node):
-    """When the others have joined: one that comes when the job was refused can't know of it. They
-    have EVENTS."""
-    until(lambda: job.happened("node_joined", len(job.launchers) - 1), "the others to join")
-    job.launch(node)
-
-
-def refused_on_all(job, *words):
-    ends = job.wait()
-    for end in ends.values():
-        assert end.rc not in (0, None), ends
-        errors = [line for line in end.err.splitlines() if line.startswith("launchd: error: ")]
-        assert len(errors) == 1, ends
-        for word in words:
-            assert re.search(word, errors[0]), ends
-    assert job.board.ready() == 0, "workers have started"
-    job.nothing_left()
-
-
-@pytest.mark.quick
-def test_two_nodes_of_one_rank_are_refused_on_all(make_hosts, static_job):
-    hosts = make_hosts(4)
-    job = static_job(hosts, EVENTS, of_node={3: ["--node_rank=2"]}, late=[3])
-    contradicts(job, 3)
-    refused_on_all(job, r"\b2\b", r"n2|n3")
-
-
-def test_another_number_of_nodes_is_refused_on_all(make_hosts, static_job):
-    hosts = make_hosts(4)
-    job = static_job(hosts, EVENTS, of_node={2: ["--nnodes=5"]}, late=[2])
-    contradicts(job, 2)
-    refused_on_all(job, r"\b5\b", r"n2|node 2")
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize("nproc", [[1, 3, 2, 1], [2, 2, 2, 5]], ids=str)
-def test_unequal_numbers_of_workers_give_right_ranks(make_hosts, static_job, nproc):
-    hosts = make_hosts(4)
-    job = static_job(hosts, nproc=nproc, worker=native("dump"), DUMP_DIR="/run/home/out")
-    assert verdict(job.wait()) == (0, None)
-    dumps = hosts.place.dumps()
-    assert sorted(dumps) == list(range(sum(nproc)))
-    for rank, dump in dumps.items():
-        node = job.node_of(rank)
-        expected = {"WORLD_SIZE": sum(nproc), "LOCAL_WORLD_SIZE": nproc[node],
-                    "LOCAL_RANK": rank - job.ranks(node)[0], "GROUP_RANK": node,
-                    "GROUP_WORLD_SIZE": 4}
-        assert {name: dump["env"].get(name) for name in expected} == \
-            {name: str(value) for name, value in expected.items()}
 
 
 @pytest.mark.parametrize("node", [0, 2])
@@ -72,62 +21,6 @@ def test_a_node_that_starts_late_is_waited_for_by_name(make_hosts, static_job, n
     job.launch(node)
     job.start()
     assert verdict(job.wait()) == (0, None)
-
-
-def test_a_node_that_never_comes_is_named(make_hosts, static_job):
-    hosts = make_hosts(4)
-    job = static_job(hosts, "--control=required", "--join-timeout=3", late=[2])
-    ends = job.wait(limit=3 + SLACK_S)
-    assert 0 not in {end.rc for end in ends.values()}
-    assert re.search(r"\b(node )?2\b", ends[0].err), ends[0].err
-    assert job.board.ready() == 0
-    job.nothing_left()
-
-
-def test_an_unreachable_hub(make_hosts, static_job):
-    """auto: the workers run as the originals' would, with a warning; required: none does."""
-    hosts = make_hosts(2)
-    for how in ("auto", "required", "off"):
-        job = static_job(hosts, f"--control={how}", "--join-timeout=2", late=[0], ACT="exit:0@0")
-        if how == "required":
-            end = job.wait(1, limit=2 + SLACK_S)[1]
-            assert end.rc != 0 and "n0" in end.err or hosts.addresses[0] in end.err, end
-            assert job.board.ready() == 0
-        else:
-            job.meet(count=1)
-            job.board.start()
-            end = job.wait(1)[1]
-            assert end.rc == 0, end
-            warned = re.search(r"launchd: warning: .*(reach|control)", end.err)
-            assert bool(warned) == (how == "auto"), end
-        job.nothing_left(1)
-
-
-def test_without_a_key_it_is_said_once_and_with_one_not(make_hosts, static_job):
-    hosts = make_hosts(2)
-    key = hosts.home / "key"
-    key.write_text("0123456789abcdef0123456789abcdef\n")
-    key.chmod(0o600)
-    for options, said in (((), True), (("--key-file=/run/home/key",), False)):
-        job = static_job(hosts, *options, ACT="exit:0@0")
-        job.start()
-        ends = job.wait()
-        assert verdict(ends) == (0, None)
-        told = [len(re.findall(r"launchd: .*\bkey\b", end.err)) for end in ends.values()]
-        assert max(told) == int(said), ends
-
-
-def test_a_key_that_others_may_read_or_that_is_another_is_refused(make_hosts, static_job):
-    hosts = make_hosts(2)
-    for name, mode in (("a", 0o600), ("b", 0o600), ("open", 0o644)):
-        (hosts.home / name).write_text(name * 32 + "\n")
-        (hosts.home / name).chmod(mode)
-    job = static_job(hosts, "--key-file=/run/home/open")
-    assert {end.rc for end in job.wait().values()} == {2}
-    job = static_job(hosts, "--control=required", "--join-timeout=3",
-                     of_node={0: ["--key-file=/run/home/a"], 1: ["--key-file=/run/home/b"]})
-    assert 0 not in {end.rc for end in job.wait().values()}
-    assert job.board.ready() == 0
 
 
 def test_nobody_joins_himself(make_hosts):

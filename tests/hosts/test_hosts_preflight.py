@@ -54,16 +54,6 @@ def test_all_bad_nodes_are_excluded(make_hosts, static_job):
     assert json.loads((hosts.home / "report").read_text())["cause"]["exclude"] == ["n1", "n3"]
 
 
-@pytest.mark.parametrize("kind", ["static", "mpirun"])
-def test_report_names_them_and_goes_on(make_hosts, job_of, kind):
-    hosts = make_hosts(3, variables=gpus(3, n1="ecc@2=4"))
-    job = job_of(kind, hosts, "--preflight=quick", "--on-bad-node=report", START="auto",
-                 ACT="exit:0@0")
-    ends = job.wait()
-    assert verdict(ends) == (0, None)
-    assert f"warning: node 1 (n1) is bad: {BAD}" in ends[0].err and job.board.ready() == 3
-
-
 @pytest.mark.parametrize("how", [{"ipv6": "only"}, {"clocks": [None, 50000, 100000]}],
                          ids=["IPv6 only", "clocks of their own"])
 def test_good_nodes(make_hosts, static_job, how):

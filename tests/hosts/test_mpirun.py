@@ -1,7 +1,6 @@
 """Real mpirun over four simulated hosts: what workers get, and how a job ends on all of them."""
 import os
 import re
-import signal
 
 import pytest
 from harness import native, until
@@ -125,13 +124,4 @@ def test_first_failure_is_the_jobs_exit_code_and_ends_all_nodes(hosts):
     assert result.returncode == 7, result
     assert re.search(rf"root cause: rank 5 \(local rank 1, pid {pids[5]}\) on n2 \(node 2\): "
                      r"exit code 7", result.stderr), result.stderr
-    nothing_is_left(hosts)
-
-
-def test_sigterm_to_mpirun_ends_the_job_on_every_host(hosts):
-    job, _, _ = meeting(hosts, END="never")
-    assert all(len(hosts.processes(host)) >= 3 for host in range(4))
-    hosts.signal(job, signal.SIGTERM)
-    result = hosts.finish(job)
-    assert result.returncode != 0, result
     nothing_is_left(hosts)

@@ -94,32 +94,6 @@ def test_a_failure_when_others_have_left(make_hosts, static_job):
     assert job.terms_ms(given, but=[0, 1, 3])[2] < SOON_MS
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize("node", [0, 2])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_one_launcher_ends_the_job(make_hosts, static_job, node, number):
-    hosts = make_hosts(4)
-    job = static_job(hosts, nproc=2)
-    job.start()
-    sent = now_ns()
-    job.signal(node, number)
-    ends = job.wait()
-    assert {end.rc for end in ends.values()} == {128 + number}, ends
-    assert not any(end.culprits() for end in ends.values())
-    stopped_together(job, sent, [])
-
-
-@pytest.mark.parametrize("node", [0, 2])
-def test_sigterm_to_one_of_mpiruns_launchers_ends_the_job(make_hosts, mpirun_job, node):
-    hosts = make_hosts(4)
-    job = mpirun_job(hosts, nproc=2)
-    job.start()
-    sent = now_ns()
-    hosts.signal_pid(job.guard(node), signal.SIGTERM)
-    assert job.wait()[0].rc != 0
-    stopped_together(job, sent, [])
-
-
 def test_sigterm_to_mpirun_ends_the_job_in_order(make_hosts, mpirun_job):
     """Workers have their time for a checkpoint, inside of mpirun's own time-outs: it sends CONT at
     once, TERM after the first of them and KILL after the second."""
@@ -406,14 +380,4 @@ def test_sixty_four_static_nodes(make_hosts, static_job, record_property):
     ends = job.wait()
     assert verdict(ends) == (7, 40)
     terms = stopped_together(job, job.board.part(40).died_ns, [40])
-    record_property("worst SIGTERM after ms", max(terms.values()))
-
-
-def test_sixteen_nodes_by_mpirun(make_hosts, mpirun_job, record_property):
-    hosts = make_hosts(16)
-    job = mpirun_job(hosts, ACT_11="exit:7@100000")
-    job.start(after_s=0.5)
-    end = job.wait()[0]
-    assert (end.rc, end.culprits()) == (7, [11]), end
-    terms = stopped_together(job, job.board.part(11).died_ns, [11])
     record_property("worst SIGTERM after ms", max(terms.values()))

@@ -321,16 +321,6 @@ def test_a_job_is_restarted_on_all_nodes_in_step(start, place):
         assert not any(is_running(pid) for pid in old)
 
 
-def test_restarts_are_counted_once(start, place):
-    cluster = Restarting(start, place, ['--max-restarts=1', '--leftover-grace=1'])
-    for number in range(2):
-        cluster.attempt(number)
-        cluster.fail_now()
-    results = cluster.end()
-    assert exit_codes(results) == [5, 5, 5]
-    assert 'no restart: the limit is reached' in results[0].err
-
-
 @pytest.mark.parametrize('asked', range(3))
 def test_any_node_can_ask_for_a_restart_which_is_not_counted(start, place, asked):
     cluster = Restarting(start, place, ['--max-restarts=1', '--leftover-grace=1', '--restart-delay=300',
@@ -393,14 +383,6 @@ def test_node_0s_settings_of_restarts_count(start, place):
     said = [re.findall(r"has --max-restarts (\d+), but node rank 0's value applies: 1$", result.err,
                        re.M) for result in results]
     assert said[0] in (['0'], ['14']) and said[1:] == [['0'], ['14']], results
-
-
-def test_workers_are_told_node_0s_number_of_restarts(start, place):
-    cluster = Cluster(start, 3, native('dump'),
-                      each=lambda node: ([f'--max-restarts={5 + node}'], {}))
-    assert exit_codes(cluster.end()) == [0, 0, 0]
-    assert {rank: dump['env']['TORCHELASTIC_MAX_RESTARTS']
-            for rank, dump in place.dumps().items()} == {0: '5', 1: '5', 2: '5'}
 
 
 @pytest.mark.parametrize('options, how, code, why', [

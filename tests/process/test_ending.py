@@ -78,27 +78,6 @@ def test_the_first_failure_ends_the_others_with_sigterm(start, place):
     assert re.search(r'note: rank 2 .*: exit code 0 within \S+ s of launchd\'s SIGTERM', result.err)
 
 
-def test_the_first_to_die_is_named_not_the_lowest_rank(start, place):
-    """All of them die while the launcher can't look; it still knows their order."""
-    ready = place.fifo('ready')
-    gates = [place.fifo(f'go{rank}') for rank in range(4)]
-    env = {'TELL': ready.path}
-    for rank, gate in enumerate(gates):
-        env.update({f'GO_{rank}': gate.path, f'END_{rank}': f'exit:{10 + rank}'})
-    job = start(native('ending', '--nproc_per_node=4', LONG), env)
-    pids = ready.expect('ready', 4)
-    supervisor = supervisor_of(job.pid)
-    os.kill(supervisor, signal.SIGSTOP)
-    until(lambda: status_of(supervisor)['State'][0] == 'T', 'the supervisor to stop')
-    for rank in (2, 0, 3, 1):
-        gates[rank].go()
-        until(lambda: not is_running(pids[rank]), f'rank {rank} to die')
-    os.kill(supervisor, signal.SIGCONT)
-    result = job.end()
-    assert result.rc == 12 and 'root cause: rank 2 (' in result.err
-    assert "launchd's SIGTERM" not in result.err  # they had died by themselves
-
-
 def test_a_failure_while_workers_start_is_seen_at_once(launch):
     """No more are started, and its time is its own, not that of the last start."""
     result = launch(native('ending', '--nproc_per_node=200', LONG), {'END_0': 'exit:3'})
@@ -174,17 +153,6 @@ def test_sigkill_after_the_shutdown_timeout(start, place, timeout, least):
         assert least <= float(waited.group(1)) < least + 20
 
 
-def test_torchruns_variable_sets_the_timeout(start, place):
-    ready = place.fifo('ready')
-    job = start(native('ignore_signals'),
-                {'TELL': ready.path, 'TORCH_ELASTIC_SHUTDOWN_TIMEOUT': '0.2'})
-    ready.expect('ready', 1)
-    job.signal(signal.SIGTERM)
-    result = job.end()
-    assert result.rc == 143
-    assert 0.2 <= float(re.search(r'still running (\S+) s after', result.err).group(1)) < 20
-
-
 @pytest.mark.parametrize('name', ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'])
 def test_these_are_forwarded_and_end_the_job(start, place, name):
     ready = place.fifo('ready')
@@ -208,34 +176,6 @@ def test_workers_that_the_signal_kills(start, place, name):
     result = job.end()
     assert result.rc == 128 + getattr(signal, name)
     assert result.err.count(f"ended by launchd's {name} within") == 2
-
-
-def test_usr1_and_usr2_are_forwarded_and_the_job_lives(start, place):
-    ready = place.fifo('ready')
-    job = start(native('report_signals', '--nproc_per_node=2', LONG), {'TELL': ready.path})
-    ready.expect('ready', 2)
-    for _ in range(2):
-        for name in ('SIGUSR1', 'SIGUSR2'):
-            job.signal(getattr(signal, name))
-            ready.expect(name, 2)
-    assert is_running(job.pid)
-    job.signal(signal.SIGTERM)
-    ready.expect('SIGTERM', 2)
-    assert job.end().rc == 143
-
-
-def test_a_third_signal_kills(start, place):
-    ready = place.fifo('ready')
-    job = start(native('report_signals', '--nproc_per_node=2', LONG),
-                {'TELL': ready.path, 'STAY': '1'})
-    ready.expect('ready', 2)
-    for _ in range(2):
-        job.signal(signal.SIGINT)
-        ready.expect('SIGINT', 2)
-    job.signal(signal.SIGINT)
-    result = job.end()
-    assert result.rc == 130
-    assert result.err.count('killed by SIGKILL') == 2
 
 
 def test_a_death_before_the_signal_that_both_wait_for_us_decides_the_code(start, place):

@@ -31,58 +31,24 @@ def place_of(plan):
 M = ['--master_addr', 'head']
 
 
+# One row for each source; every half of one, and what goes above what, is tests/unit's (test_identity.c).
 @pytest.mark.parametrize('options, env, expected', [
-    # given
     (['--nnodes=4', '--node_rank=3', *M], {}, ('4', '--nnodes', '3', '--node_rank')),
-    (['--nnodes=4:4', '--node_rank=3', *M], {}, ('4', '--nnodes', '3', '--node_rank')),
     (M, {'PET_NNODES': '2', 'PET_NODE_RANK': '1'}, ('2', 'PET_NNODES', '1', 'PET_NODE_RANK')),
-    # Open MPI, never its NODE_RANK
-    ([], ompi(3, 8, OMPI_COMM_WORLD_NODE_RANK=1, OMPI_COMM_WORLD_LOCAL_SIZE=1),
-     ('8', 'OMPI_COMM_WORLD_SIZE', '3', 'OMPI_COMM_WORLD_RANK')),
-    ([], {'OMPI_COMM_WORLD_NODE_RANK': '1'}, ('1', 'one node', '0', 'one node')),
-    # it is asked before the others
-    ([], {**slurm(0, 2), **hydra(1, 3), **ompi(2, 4), 'NODE_RANK': '1', 'NNODES': '2'},
-     ('4', 'OMPI_COMM_WORLD_SIZE', '2', 'OMPI_COMM_WORLD_RANK')),
+    # Open MPI, never its NODE_RANK, and before the others
+    ([], {**slurm(0, 2), **hydra(1, 3), **ompi(2, 4, OMPI_COMM_WORLD_NODE_RANK=1), 'NODE_RANK': '1',
+          'NNODES': '2'}, ('4', 'OMPI_COMM_WORLD_SIZE', '2', 'OMPI_COMM_WORLD_RANK')),
     # Hydra of MPICH and Intel MPI
-    ([], hydra(2, 5), ('5', 'PMI_SIZE', '2', 'PMI_RANK')),
     ([], {**slurm(0, 2), **hydra(1, 3)}, ('3', 'PMI_SIZE', '1', 'PMI_RANK')),
-    # a step of Slurm
+    # a step of Slurm; a batch script is none
     ([], slurm(1, 3), ('3', 'SLURM_STEP_NUM_TASKS', '1', 'SLURM_PROCID')),
-    ([], slurm(1, None, SLURM_NTASKS=3), ('3', 'SLURM_NTASKS', '1', 'SLURM_PROCID')),
-    ([], slurm(1, 3, step='4294967279'), ('3', 'SLURM_STEP_NUM_TASKS', '1', 'SLURM_PROCID')),
-    # a batch script (no step, or its number), an interactive step: one process, no rank
-    ([], slurm(0, None, step=None, SLURM_NTASKS=4), ('1', 'one node', '0', 'one node')),
-    ([], slurm(0, 4, step='batch'), ('1', 'one node', '0', 'one node')),
     ([], slurm(0, 4, step='4294967291'), ('1', 'one node', '0', 'one node')),
-    ([], slurm(0, 4, step='interactive'), ('1', 'one node', '0', 'one node')),
-    ([], slurm(0, 4, step='4294967290'), ('1', 'one node', '0', 'one node')),
-    ([], slurm(0, 4, step='4294967292'), ('1', 'one node', '0', 'one node')),
-    # NODE_RANK and NNODES
     ([], {'NNODES': '3', 'NODE_RANK': '2', 'MASTER_ADDR': 'head'},
      ('3', 'NNODES', '2', 'NODE_RANK')),
-    ([], {'NODE_RANK': '0'}, ('1', 'one node', '0', 'NODE_RANK')),
-    ([], {'NNODES': '1'}, ('1', 'NNODES', '0', 'one node')),
     # a pod of an Indexed Job of Kubernetes
     (['--nnodes=4', *M], {'JOB_COMPLETION_INDEX': '3'},
      ('4', '--nnodes', '3', 'JOB_COMPLETION_INDEX')),
-    ([], {'NNODES': '4', 'JOB_COMPLETION_INDEX': '3', 'MASTER_ADDR': 'head'},
-     ('4', 'NNODES', '3', 'JOB_COMPLETION_INDEX')),
-    (['--nnodes=4', *M], {'JOB_COMPLETION_INDEX': '3', 'NODE_RANK': '1'},
-     ('4', '--nnodes', '1', 'NODE_RANK')),
-    ([], {'JOB_COMPLETION_INDEX': '3'}, ('1', 'one node', '0', 'one node')),
-    # one node
     ([], {}, ('1', 'one node', '0', 'one node')),
-    # --nnodes given and the rank from the environment is complete
-    (['--nnodes=4'], ompi(3), ('4', '--nnodes', '3', 'OMPI_COMM_WORLD_RANK')),
-    (['--nnodes=4'], hydra(3), ('4', '--nnodes', '3', 'PMI_RANK')),
-    (['--nnodes=4'], slurm(3), ('4', '--nnodes', '3', 'SLURM_PROCID')),
-    (['--nnodes=4', *M], {'NODE_RANK': '3'}, ('4', '--nnodes', '3', 'NODE_RANK')),
-    # given and said, and the same
-    (['--nnodes=4', '--node_rank=3'], ompi(3, 4), ('4', '--nnodes', '3', '--node_rank')),
-    # NODE_RANK and NNODES are anyone's: what is given goes above them
-    (['--nnodes=4', '--node_rank=3', *M], {'NODE_RANK': '0', 'NNODES': '2'},
-     ('4', '--nnodes', '3', '--node_rank')),
-    # --standalone
     (['--standalone'], ompi(3, 8), ('1', '--standalone', '0', '--standalone')),
 ])
 def test_nodes_and_rank(dry, options, env, expected):
@@ -90,47 +56,19 @@ def test_nodes_and_rank(dry, options, env, expected):
 
 
 @pytest.mark.parametrize('options, env, words', [
-    # NODE_RANK above 0 alone
-    ([], {'NODE_RANK': '1'}, ['NODE_RANK says 1', '--nnodes']),
-    (['--node_rank=2'], {}, ['--node_rank says 2', '--nnodes']),
     # contradictions
-    (['--nnodes=4'], ompi(1, 8), ['--nnodes says 4', 'OMPI_COMM_WORLD_SIZE says 8']),
-    (['--node_rank=0'], ompi(1, 8), ['--node_rank says 0', 'OMPI_COMM_WORLD_RANK says 1']),
-    (['--nnodes=4'], hydra(1, 8), ['--nnodes says 4', 'PMI_SIZE says 8']),
     (['--nnodes=4'], slurm(1, 8), ['--nnodes says 4', 'SLURM_STEP_NUM_TASKS says 8']),
     ([], ompi(1, 8, PET_NNODES=4), ['PET_NNODES says 4', 'OMPI_COMM_WORLD_SIZE says 8']),
     # a rank not below the size
-    (['--nnodes=2', '--node_rank=2', *M], {}, ['2 (--node_rank)', '2 (--nnodes)']),
-    ([], ompi(8, 8), ['8 (OMPI_COMM_WORLD_RANK)', '8 (OMPI_COMM_WORLD_SIZE)']),
-    ([], hydra(3, 2), ['3 (PMI_RANK)', '2 (PMI_SIZE)']),
     ([], slurm(2, 2), ['2 (SLURM_PROCID)', '2 (SLURM_STEP_NUM_TASKS)']),
-    ([], {'NNODES': '2', 'NODE_RANK': '2'}, ['2 (NODE_RANK)', '2 (NNODES)']),
-    (['--nnodes=2'], {'NODE_RANK': '3', 'MASTER_ADDR': 'h'}, ['3 (NODE_RANK)', '2 (--nnodes)']),
-    (['--nnodes=2', *M], {'JOB_COMPLETION_INDEX': '2'}, ['2 (JOB_COMPLETION_INDEX)', '2 (--nnodes)']),
-    # no numbers
-    (['--nnodes=2', *M], {'JOB_COMPLETION_INDEX': 'x'}, ['JOB_COMPLETION_INDEX', '"x"']),
-    ([], ompi('x', 8), ['OMPI_COMM_WORLD_RANK', '"x"', 'whole number']),
-    ([], ompi(1, '0x8'), ['OMPI_COMM_WORLD_SIZE', '"0x8"']),
-    ([], ompi(-1, 8), ['OMPI_COMM_WORLD_RANK', '"-1"']),
-    ([], ompi(0, 0), ['OMPI_COMM_WORLD_SIZE', '"0"', 'from 1']),
+    # no number
     ([], hydra(1, ' 2'), ['PMI_SIZE', '" 2"']),
-    ([], slurm('a', 2), ['SLURM_PROCID', '"a"']),
-    ([], {'NNODES': 'two', 'NODE_RANK': '0'}, ['NNODES', '"two"']),
-    # a rank without a size
-    ([], ompi(0), ['OMPI_COMM_WORLD_RANK says 0', '--nnodes', 'OMPI_COMM_WORLD_SIZE']),
-    ([], hydra(1), ['PMI_RANK says 1', '--nnodes', 'PMI_SIZE']),
+    # a rank without a size, and a size without a rank
     ([], slurm(1), ['SLURM_PROCID says 1', '--nnodes']),
-    # and a size without a rank
     ([], ompi(None, 2), ['OMPI_COMM_WORLD_SIZE says 2', '--node_rank', 'OMPI_COMM_WORLD_RANK']),
-    ([], {'NNODES': '2', 'MASTER_ADDR': 'h'}, ['NNODES says 2', '--node_rank']),
 ])
 def test_errors_show_what_was_found_and_where(refused, options, env, words):
     refused([*options, *native('dump')], *words, env=env)
-
-
-def test_variables_beside_given_numbers_are_not_read(dry):
-    plan = dry(['--nnodes=1', '--node_rank=0'], {'NNODES': 'auto', 'NODE_RANK': 'x'})
-    assert (plan.value('nnodes'), plan.value('node_rank')) == ('1', '0')
 
 
 def test_nnodes_alone_is_node_0_with_a_warning(dry):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from together import (MEETS, C10d, Cluster, errors, exit_codes, free_ports, has_unread, listens,
+from together import (MEETS, C10d, Cluster, errors, exit_codes, has_unread, listens,
                       warnings)
 from harness import LIMIT, native, supervisor_of, until
 from needs import LOCALHOST, dropping
@@ -348,15 +348,6 @@ def test_both_ends_say_who_is_missing(start, place):
             errors(result)[0]
 
 
-def test_a_name_that_is_not_known(start, place):
-    cluster = Cluster(start, 2, native('dump', '--control=required', '--join-timeout=2'),
-                      begin=False)
-    cluster.host = 'no-such-host.invalid'
-    cluster.begin(1)
-    [result] = cluster.end()
-    assert result.rc == 1 and 'no-such-host.invalid' in errors(result)[0]
-
-
 def keyed(place, node, keys):
     if keys[node] is None:
         return [], {}
@@ -442,13 +433,3 @@ def test_a_c10d_node_without_a_rank_yet_ends_all(start, place):
     until(lambda: 'has --max-restarts' in first.said() + second.said(), 'one to join the other')
     second.signal(signal.SIGTERM)
     assert exit_codes(cluster.end()) == [143, 143]
-
-
-def test_the_port_of_the_launchers_is_taken(start, place):
-    port = free_ports()
-    with socket.socket() as taken:
-        taken.bind(('127.0.0.1', port + 1))
-        taken.listen()
-        result = start(['--nnodes=2', '--node_rank=0', '--master_addr=127.0.0.1',
-                        f'--master_port={port}', *native('dump')], MEETS).end()
-    assert result.rc == 1 and f'127.0.0.1:{port + 1}' in errors(result)[0]

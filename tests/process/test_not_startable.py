@@ -21,40 +21,6 @@ def error(result):
     return lines[0]
 
 
-@pytest.mark.parametrize('argv, rc, words', [
-    (['absent.py'], 127, ['absent.py', 'no such file']),
-    (['./file/below.py'], 127, ['file/below.py']),
-    ([*NATIVE, './absent'], 127, ['./absent', 'no such file']),
-    ([*NATIVE, 'absent-on-path'], 127, ['absent-on-path', 'no such file']),
-    (['--python=./absent', 'script.py'], 127, ['--python', './absent', 'no such file']),
-    (['--python=no-such-python', 'script.py'], 127, ['--python', 'no-such-python']),
-    ([*NATIVE, './file'], 126, ['./file', 'Permission denied']),
-    ([*NATIVE, './directory'], 126, ['./directory', 'directory']),
-    (['directory'], 126, ['directory', '__main__.py']),
-    (['--python=./file', 'script.py'], 126, ['--python', './file']),
-    (['--python=./directory', 'script.py'], 126, ['--python', './directory']),
-])
-def test_found_before_the_first_start(launch, place, argv, rc, words):
-    place.write('file', 'text')
-    place.write('script.py', '')
-    (place.path / 'directory').mkdir()
-    result = launch(argv)
-    assert result.rc == rc and len(result.err.splitlines()) == 1
-    for word in words:
-        assert word in error(result)
-
-
-def test_python_exec_is_named(refused, place):
-    place.write('script.py', '')
-    refused(['script.py'], 'PYTHON_EXEC', './absent', env={'PYTHON_EXEC': './absent'}, rc=127)
-
-
-def test_no_python_at_all(refused, place):
-    place.write('script.py', '')
-    refused(['script.py'], 'neither python3 nor python', '--python', env={'PATH': '/nowhere'},
-            rc=127)
-
-
 @pytest.mark.parametrize('content, rc, words', [
     ('#!./first\n', 127, 'interpreter'),
     ('no program at all\n', 126, 'Exec format error'),

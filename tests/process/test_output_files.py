@@ -59,25 +59,10 @@ def test_a_relative_log_dir(launch, place):
     assert Logs(place).read(0) == 'out 0\n'
 
 
-@pytest.mark.parametrize('below', ['', '/below'])
-def test_a_log_dir_that_is_a_file(refused, place, below):
-    path = place.write('logs', '') + below
-    refused(sh(BOTH, f'--log-dir={path}', '-r3'), '--log-dir', path)
-
-
-def test_a_log_dir_that_cant_be_made(refused):
-    said = ("can't create the log directory /proc/logs" if os.geteuid() == 0 else
-            "/proc can't be written to")
-    refused(sh(BOTH, '--log-dir=/proc/logs', '-r3'), '--log-dir', said)
-
-
 REDIRECTED = [
     ('1', [0, 1, 2], [[], ['err 0', 'err 1', 'err 2']]),
-    ('2', [0, 1, 2], [['out 0', 'out 1', 'out 2'], []]),
-    ('3', [0, 1, 2], [[], []]),
     ('0', [], [['out 0', 'out 1', 'out 2'], ['err 0', 'err 1', 'err 2']]),
     ('0:1,1:2', [0, 1], [['out 1', 'out 2'], ['err 0', 'err 2']]),
-    ('0-1:3', [0, 1], [['out 2'], ['err 2']]),
     ('2:3,0:3', [0, 2], [['out 1'], ['err 1']]),
 ]
 
@@ -96,7 +81,6 @@ def test_redirected_streams_are_in_files_only(launch, logs, spec, ranks, console
 
 @pytest.mark.parametrize('spec, out, err', [
     ('3', range(12), range(12)), ('0-9:1,10:3,11:2', range(11), (10, 11)),
-    ('10-11:3', (10, 11), (10, 11)), ('0:0,11:1', (11,), ()),
 ])
 def test_teed_streams_are_in_files_and_on_the_console(launch, logs, spec, out, err):
     """Ranks of any number of digits, and ranges. What is not teed passes, without a prefix."""
@@ -115,13 +99,6 @@ def test_redirects_and_tee_together(launch, logs):
     result = launch(sh(BOTH, logs.option, '-r', '0:3,1:1', '-t', '1:3', '--nproc_per_node=3'))
     assert said(result) == [['[default1]:out 1', 'out 2'], ['[default1]:err 1', 'err 2']]
     assert logs.read(0, 'stderr.log') == 'err 0\n' and logs.read(1, 'stderr.log') == 'err 1\n'
-
-
-@pytest.mark.parametrize('spec', ['4', '-1', 'x', '33', '0:4', '0:', ':1', '0:1,', '3-1:1', '1-:3',
-                                  '0:1;1:2'])
-@pytest.mark.parametrize('flag', ['redirects', 'tee'])
-def test_what_is_no_choice_of_streams(refused, flag, spec):
-    refused(sh(BOTH, f'--{flag}={spec}'), f'--{flag}')
 
 
 def test_a_log_dir_alone_means_files_and_console(launch, logs):

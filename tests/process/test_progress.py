@@ -1,6 +1,4 @@
 """--progress: the steps that a job comes to, by lines of output, a file or a socket."""
-import json
-
 import pytest
 
 from control import Control, socket_of
@@ -103,17 +101,6 @@ def test_the_newest_of_all_nodes(job):
     one.do('say step 8', 1)
     one.await_step(8)
     assert exit_codes(one.end()) == [0, 0]
-
-
-def test_attempts_without_a_new_step_end_the_job(start, place):
-    script = place.write('job.py', 'print("step 4", flush=True); raise SystemExit(3)')
-    report = place.path / 'report'
-    [result] = Cluster(start, 1, ['--progress=^step ([0-9]+)', '--no-progress-restarts=2', '--max-restarts=9',
-                                  f'--report={report}', '--use_env', script]).end()
-    assert result.rc == 123, result
-    past = json.loads(report.read_text())['restarts']
-    assert [attempt['step'] for attempt in past] == [4, 4, 4]
-    assert past[-1]['decision'] == 'no'
 
 
 @pytest.mark.parametrize('value, says', [

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from harness import BUILD, native, until, worker
+from harness import BUILD, native, worker
 from needs import PID_1, needs_pids
 
 NULL = '/dev/null'
@@ -328,17 +328,3 @@ def test_many_workers_with_few_files(launch, place):
 
     result = launch(native('dump', '--nproc_per_node=100'), before=before)
     assert result.rc == 0 and len(place.dumps()) == 100
-
-
-def test_nohup(start, place):
-    """HUP is ignored in the launcher and in its workers; the job lives on."""
-    ready = place.fifo('ready')
-    job = start(native('report_signals'), {'TELL': ready.path}, wrap=['nohup'])
-    pids = ready.expect('ready', 1)
-    job.signal(signal.SIGHUP)
-    os.kill(pids[0], signal.SIGUSR1)
-    assert ready.line()[2] == 'SIGUSR1'
-    job.signal(signal.SIGTERM)
-    assert ready.line()[2] == 'SIGTERM'
-    assert job.end().rc == 143
-    until(lambda: not os.path.exists(f'/proc/{pids[0]}'), 'the worker to be gone')

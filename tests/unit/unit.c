@@ -107,6 +107,26 @@ void settings_fixture_done(struct settings_fixture *b)
 	arena_done(&b->arena);
 }
 
+void settings_fixture_put_at(struct settings_fixture *b, enum setting_id id, const char *text,
+	enum level level, const char *where)
+{
+	if (text && settings_put(&b->s, id, text, (struct origin){ level, where }, &b->why) < 0)
+		fail_msg("%s", b->why.text);
+}
+
+void settings_fixture_put(
+	struct settings_fixture *b, enum setting_id id, const char *text, const char *where)
+{
+	settings_fixture_put_at(b, id, text, LEVEL_COMMAND_LINE, where);
+}
+
+void settings_fixture_put_all(
+	struct settings_fixture *b, const struct setting_given *given, size_t max)
+{
+	for (size_t i = 0; i < max && given[i].text; i++)
+		settings_fixture_put_at(b, given[i].id, given[i].text, given[i].level, "given");
+}
+
 void assert_contains(const char *text, const char *part)
 {
 	if (!text || !strstr(text, part))

@@ -26,6 +26,15 @@
 #define SANITIZED 0
 #endif
 
+/* A number below another one; the seed, which isn't 0, goes on by xorshift64. */
+static inline uint64_t draw(uint64_t *seed, uint64_t below)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed % below;
+}
+
 enum { SUITE_MAX = 400 };
 
 struct suite {
@@ -80,6 +89,24 @@ struct settings_fixture {
 
 void settings_fixture_make(struct settings_fixture *b, bool as_torchrun);
 void settings_fixture_done(struct settings_fixture *b);
+
+/* Puts a setting, as of the command line or of another level; the test fails if it is refused. A
+ * text of NULL is not put. */
+void settings_fixture_put(
+	struct settings_fixture *b, enum setting_id id, const char *text, const char *where);
+void settings_fixture_put_at(struct settings_fixture *b, enum setting_id id, const char *text,
+	enum level level, const char *where);
+
+/* What a row puts; its list has max entries at most, or ends with one whose text is NULL. All are
+ * from "given". */
+struct setting_given {
+	enum setting_id id;
+	const char *text;
+	enum level level;
+};
+
+void settings_fixture_put_all(
+	struct settings_fixture *b, const struct setting_given *given, size_t max);
 
 /* A refusal has a sentence and a success none; `part` must stand in the sentence (NULL: any). */
 void assert_outcome(int rc, int expected, const struct failure *why, const char *part);

@@ -17,11 +17,7 @@
 
 static const struct check_row {
 	const char *says;
-	struct {
-		enum setting_id id;
-		const char *text;
-		enum level level; /* LEVEL_NONE: of the command line */
-	} put[3];                 /* ends with text NULL */
+	struct setting_given put[3]; /* ends with text NULL; LEVEL_NONE: of the command line */
 	int rc;
 	const char *text[2]; /* the refusal, if any, and all warnings; NULL: there is none */
 } checks[] = {
@@ -299,19 +295,9 @@ static void test_key(void **state)
 	struct settings_fixture b;
 
 	settings_fixture_make(&b, false);
-	if (row->file)
-		assert_int_equal(
-			settings_put(&b.s, SET_KEY_FILE, row->file,
-				(struct origin){ LEVEL_COMMAND_LINE, "--key-file" }, &b.why),
-			0);
-	if (row->nodes)
-		assert_int_equal(settings_put(&b.s, SET_CLUSTER_NODES, row->nodes,
-					 (struct origin){ LEVEL_FILE, "job.ini:3" }, &b.why),
-			0);
-	if (row->control)
-		assert_int_equal(settings_put(&b.s, SET_CONTROL, row->control,
-					 (struct origin){ LEVEL_SYSTEM_FILE, "--control" }, &b.why),
-			0);
+	settings_fixture_put(&b, SET_KEY_FILE, row->file, "--key-file");
+	settings_fixture_put_at(&b, SET_CLUSTER_NODES, row->nodes, LEVEL_FILE, "job.ini:3");
+	settings_fixture_put_at(&b, SET_CONTROL, row->control, LEVEL_SYSTEM_FILE, "--control");
 	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
 	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
 	assert_string_equal(settings_text(&b.s, SET_CONTROL), row->expected);

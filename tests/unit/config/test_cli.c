@@ -188,6 +188,8 @@ static const struct refused_row {
 	{ "no number", { "--nnodes=two", "t.py" }, { "--nnodes: \"two\" is not a whole number" } },
 	{ "ambiguous among the originals", { "--n=2", "t.py" },
 		{ "--n: ambiguous, it could be", "--nproc_per_node", "--nnodes" } },
+	{ "ambiguous among three, one of them short", { "--m=1", "t.py" },
+		{ "--master_addr", "--module", "--max-restarts" } },
 	{ "ambiguous among the originals, by one dash", { "--master-=x", "t.py" },
 		{ "--master-: ambiguous, it could be --master_addr, --master_port" } },
 	{ "ambiguous among ours where no original begins so", { "--ver" },

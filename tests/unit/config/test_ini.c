@@ -178,7 +178,7 @@ static const struct refused_row {
 	{ "a comment inside a key", "[launchd]\nnnodes ;x = 2\n",
 		{ "f.ini:2: \"nnodes ;x = 2\" is not key = value" } },
 	{ "a semicolon behind a blank inside quotes", "[launchd]\nrole = \"a ;b\"\n",
-		{ "f.ini:2", "quotes" } },
+		{ "f.ini:2", "quotes", "command line" } },
 	{ "the same inside single quotes", "[env]\nA = 'a ;b'\n", { "f.ini:2", "quotes" } },
 	{ "quotes around a setting, which would be a part of it", "[launchd]\nrole = \"a\"\n",
 		{ "f.ini:2: role", "quotes" } },

@@ -70,7 +70,11 @@ static const struct list_row {
 	{ "a comma at the end", "0,", false, "", 0 },
 	{ "nothing", "", false, "", 0 },
 	{ "a blank", "0, 1", false, "", 0 },
+	{ "a word", "all", false, "", 0 },
+	{ "an open range", "1-", false, "", 0 },
+	{ "the highest rank there can be", "0-2147483647", true, "1", 2147483647 },
 	{ "above any rank", "2147483648", false, "", 0 },
+	{ "... at a range's end", "0-2147483648", false, "", 0 },
 };
 
 static void test_list(void **state)

@@ -71,15 +71,8 @@ static void test_conf(void **state)
 	rc = settings_put(
 		&b.s, SET_RDZV_CONF, row->conf, (struct origin){ row->level, "--here" }, &b.why);
 	assert_int_equal(rc, 0);
-	if (row->backend)
-		assert_int_equal(settings_put(&b.s, SET_RDZV_BACKEND, row->backend,
-					 (struct origin){ LEVEL_PET, "--backend" }, &b.why),
-			0);
-	if (row->join_timeout)
-		assert_int_equal(
-			settings_put(&b.s, SET_JOIN_TIMEOUT, row->join_timeout,
-				(struct origin){ LEVEL_COMMAND_LINE, "--join-timeout" }, &b.why),
-			0);
+	settings_fixture_put_at(&b, SET_RDZV_BACKEND, row->backend, LEVEL_PET, "--backend");
+	settings_fixture_put(&b, SET_JOIN_TIMEOUT, row->join_timeout, "--join-timeout");
 	rc = rdzv_conf_apply(&b.s, &b.notes, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0) {

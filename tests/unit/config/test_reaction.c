@@ -102,17 +102,8 @@ static int make(struct settings_fixture *b, const char *on_signal, const char *t
 	struct reactions *ret)
 {
 	settings_fixture_make(b, false);
-	if (on_signal)
-		assert_int_equal(
-			settings_put(&b->s, SET_ON_SIGNAL, on_signal,
-				(struct origin){ LEVEL_COMMAND_LINE, "--on-signal" }, &b->why),
-			0);
-	if (to_handle)
-		assert_int_equal(
-			settings_put(&b->s, SET_SIGNALS_TO_HANDLE, to_handle,
-				(struct origin){ LEVEL_COMMAND_LINE, "--signals-to-handle" },
-				&b->why),
-			0);
+	settings_fixture_put(b, SET_ON_SIGNAL, on_signal, "--on-signal");
+	settings_fixture_put(b, SET_SIGNALS_TO_HANDLE, to_handle, "--signals-to-handle");
 	return reactions_make(&b->s, ret, &b->why);
 }
 
@@ -212,18 +203,10 @@ static void test_preempt(void **state)
 	int rc;
 
 	settings_fixture_make(&b, false);
-	if (row->code)
-		(void)settings_put(&b.s, SET_REQUEUE_EXIT_CODE, row->code,
-			(struct origin){ LEVEL_COMMAND_LINE, "--requeue-exit-code" }, &b.why);
-	if (row->signal)
-		(void)settings_put(&b.s, SET_PREEMPT_SIGNAL, row->signal,
-			(struct origin){ LEVEL_COMMAND_LINE, "--preempt-signal" }, &b.why);
-	if (row->on_signal)
-		(void)settings_put(&b.s, SET_ON_SIGNAL, row->on_signal,
-			(struct origin){ LEVEL_COMMAND_LINE, "--on-signal" }, &b.why);
-	if (row->to_handle)
-		(void)settings_put(&b.s, SET_SIGNALS_TO_HANDLE, row->to_handle,
-			(struct origin){ LEVEL_COMMAND_LINE, "--signals-to-handle" }, &b.why);
+	settings_fixture_put(&b, SET_REQUEUE_EXIT_CODE, row->code, "--requeue-exit-code");
+	settings_fixture_put(&b, SET_PREEMPT_SIGNAL, row->signal, "--preempt-signal");
+	settings_fixture_put(&b, SET_ON_SIGNAL, row->on_signal, "--on-signal");
+	settings_fixture_put(&b, SET_SIGNALS_TO_HANDLE, row->to_handle, "--signals-to-handle");
 	rc = reactions_make(&b.s, &all, &b.why);
 	assert_outcome(rc, 0, &b.why, NULL);
 	assert_int_equal(all.preempt, row->told);
@@ -248,8 +231,7 @@ static void test_unfit(void **state)
 	int rc;
 
 	settings_fixture_make(&b, false);
-	(void)settings_put(&b.s, SET_PREEMPT_SIGNAL, row->signal,
-		(struct origin){ LEVEL_COMMAND_LINE, "--preempt-signal" }, &b.why);
+	settings_fixture_put(&b, SET_PREEMPT_SIGNAL, row->signal, "--preempt-signal");
 	rc = reactions_make(&b.s, &all, &b.why);
 	assert_outcome(rc, -EINVAL, &b.why, row->part);
 	assert_int_equal(all.preempt, 0); /* untouched */
@@ -277,8 +259,7 @@ static void test_grace(void **state)
 
 	(void)state;
 	settings_fixture_make(&b, false);
-	(void)settings_put(&b.s, SET_SHUTDOWN_TIMEOUT, "2.5",
-		(struct origin){ LEVEL_COMMAND_LINE, "--shutdown-timeout" }, &b.why);
+	settings_fixture_put(&b, SET_SHUTDOWN_TIMEOUT, "2.5", "--shutdown-timeout");
 	assert_outcome(reactions_make(&b.s, &all, &b.why), 0, &b.why, NULL);
 	assert_true(all.of[SIGTERM].grace_ms == 2500 && all.of[SIGHUP].grace_ms == 2500);
 	settings_fixture_done(&b);

@@ -16,14 +16,8 @@ static void test_levels(void **state)
 			bool replaced = second >= first;
 
 			settings_fixture_make(&b, false);
-			assert_int_equal(
-				settings_put(&b.s, SET_NNODES, "1",
-					(struct origin){ (enum level)first, "first" }, &b.why),
-				0);
-			assert_int_equal(
-				settings_put(&b.s, SET_NNODES, "2",
-					(struct origin){ (enum level)second, "second" }, &b.why),
-				0);
+			settings_fixture_put_at(&b, SET_NNODES, "1", (enum level)first, "first");
+			settings_fixture_put_at(&b, SET_NNODES, "2", (enum level)second, "second");
 			assert_string_equal(settings_text(&b.s, SET_NNODES), replaced ? "2" : "1");
 			assert_int_equal(settings_number(&b.s, SET_NNODES), replaced ? 2 : 1);
 			assert_string_equal(

@@ -9,21 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
 #include "common/text.h"
 #include "daemon/check/gpu_crew.h"
 
 static char program[] = "/tmp/gpu-crew-XXXXXX";
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
 
 static const struct crew_row {
 	const char *says, *script;
@@ -64,7 +56,7 @@ static void test_row(void **state)
 		.count = row->count,
 		.ranks = 9,
 		.limit_s = 7,
-		.until_ms = now_ms() + row->limit_ms };
+		.until_ms = monotonic_ms() + row->limit_ms };
 	int fd = open(program, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
 	text_printf(&script, "#!/bin/sh\n%s\n", row->script);
@@ -92,7 +84,7 @@ static void test_no_program(void **state)
 		.keys = "",
 		.count = 1,
 		.ranks = 1,
-		.until_ms = now_ms() + 60000 };
+		.until_ms = monotonic_ms() + 60000 };
 
 	(void)state;
 	assert_int_equal(gpu_crew_run(&c, &out, &said, &why), 0);

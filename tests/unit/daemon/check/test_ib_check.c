@@ -1,7 +1,7 @@
 /* test_ib_check.c - InfiniBand and RoCE ports, in a sysfs of the test's own. */
+#include "tests/unit/daemon/output/scratch_dir.h"
 #include "tests/unit/unit.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +41,6 @@ static void write_file(const char *dir, const char *name, const char *text)
 	(void)fclose(file);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
@@ -60,7 +54,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	settings_fixture_done(&b);
-	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return scratch_remove(root);
 }
 
 static void add_port(const char *device, const char *board, const char *state, const char *physical,
@@ -83,9 +77,7 @@ static void add_active(const char *device, const char *board, const char *rate)
 
 static void put(enum setting_id id, const char *text)
 {
-	assert_int_equal(
-		settings_put(&b.s, id, text, (struct origin){ LEVEL_FILE, "job.ini:1" }, &b.why),
-		0);
+	settings_fixture_put_at(&b, id, text, LEVEL_FILE, "job.ini:1");
 }
 
 static void look(void)

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
 #include "daemon/check/links_talk.h"
 
 enum { OWN, OTHER, NODES };
@@ -16,14 +16,6 @@ struct net {
 	int listeners[NODES];
 	struct address at[NODES];
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int listening(struct address *ret)
 {
@@ -64,7 +56,7 @@ static struct links_talk node(const struct net *n, unsigned number, int limit_ms
 		.token = TOKEN + number,
 		.count = 1,
 		.partners = { { .node = other, .at = n->at[other], .token = TOKEN + other } },
-		.until_ms = now_ms() + limit_ms,
+		.until_ms = monotonic_ms() + limit_ms,
 	};
 
 	return t;
@@ -123,7 +115,7 @@ static void test_two_nodes(void **state)
 
 	(void)state;
 	assert_done(&l);
-	assert_true(now_ms() < t.until_ms - PATIENCE_MS / 2);
+	assert_true(monotonic_ms() < t.until_ms - PATIENCE_MS / 2);
 	assert_well(other);
 	end(&n);
 }
@@ -182,12 +174,12 @@ static void test_one_that_had_not_come(void **state)
 {
 	struct net n = begin();
 	struct links_talk t = node(&n, OWN, PATIENCE_MS);
-	int64_t begun = now_ms();
+	int64_t begun = monotonic_ms();
 
 	(void)state;
 	memset(&t.partners[0].at, 0, sizeof t.partners[0].at);
 	assert_int_equal(told_by(&t).state, LINKS_UNTRIED);
-	assert_true(now_ms() - begun < PATIENCE_MS / 2);
+	assert_true(monotonic_ms() - begun < PATIENCE_MS / 2);
 	end(&n);
 }
 

@@ -166,9 +166,7 @@ static void look(const struct node_row *row)
 static void put(const struct given *g)
 {
 	settings_fixture_make(&b, false);
-	assert_int_equal(settings_put(&b.s, g->id, g->text,
-				 (struct origin){ LEVEL_FILE, "job.ini:1" }, &b.why),
-		0);
+	settings_fixture_put_at(&b, g->id, g->text, LEVEL_FILE, "job.ini:1");
 }
 
 static void test_node(void **state)

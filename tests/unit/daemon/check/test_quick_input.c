@@ -25,9 +25,7 @@ static int tear_down(void **state)
 
 static void put(enum setting_id id, const char *text)
 {
-	assert_int_equal(
-		settings_put(&b.s, id, text, (struct origin){ LEVEL_COMMAND_LINE, "--it" }, &b.why),
-		0);
+	settings_fixture_put(&b, id, text, "--it");
 }
 
 static int make(const char *const *env, bool restart, bool alone, struct quick_input *ret)

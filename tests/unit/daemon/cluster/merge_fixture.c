@@ -11,14 +11,6 @@
 
 enum { LIMIT_MS = 60000, TICK_MS = 1 };
 
-static size_t dice(struct merging *g, size_t sides)
-{
-	g->seed ^= g->seed << 13; /* xorshift64 */
-	g->seed ^= g->seed >> 7;
-	g->seed ^= g->seed << 17;
-	return (size_t)(g->seed % sides);
-}
-
 /* What a node's stream holds there. */
 static char byte_at(unsigned node, int stream, size_t at)
 {
@@ -62,8 +54,9 @@ void launcher_ask(struct launcher *p)
 static void send_some(struct launcher *p, size_t room)
 {
 	char bytes[MESSAGE_LOG_MAX];
-	size_t left = p->amount - all_sent(p), len = 1 + dice(p->of, left < room ? left : room);
-	int stream = 1 + (int)dice(p->of, 2);
+	size_t left = p->amount - all_sent(p),
+	       len = 1 + draw(&p->of->seed, left < room ? left : room);
+	int stream = 1 + (int)draw(&p->of->seed, 2);
 
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = byte_at(p->rank, stream, p->sent[stream] + i);
@@ -268,8 +261,8 @@ static void on_tick(uv_timer_t *t)
 	struct merging *g = t->data;
 
 	for (unsigned i = 1; i < g->nodes; i++)
-		if (g->console[i] == CONSOLE_SLOW && g->held[i] > 0 && dice(g, 2) == 0)
-			merging_take(g, i, 1 + dice(g, g->held[i]));
+		if (g->console[i] == CONSOLE_SLOW && g->held[i] > 0 && draw(&g->seed, 2) == 0)
+			merging_take(g, i, 1 + draw(&g->seed, g->held[i]));
 }
 
 void merging_make(struct merging *g, unsigned nodes, bool keyed)

@@ -96,14 +96,6 @@ static void test_give(void **state)
 
 static uint64_t seed;
 
-static size_t dice(size_t sides)
-{
-	seed ^= seed << 13; /* xorshift64 */
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (size_t)(seed % sides);
-}
-
 /* Both ends and what is between them, in any order: never more than the whole is on its way, and
  * it never comes to a stop that the console has not caused. */
 static void test_flow(void **state)
@@ -119,17 +111,17 @@ static void test_flow(void **state)
 		for (int i = 0; i < STEPS; i++) {
 			size_t room = credit_room(&sender), n;
 
-			if (dice(3) == 0 && room > 0) {
-				n = 1 + dice(room);
+			if (draw(&seed, 3) == 0 && room > 0) {
+				n = 1 + draw(&seed, room);
 				assert_true(credit_spend(&sender, n));
 				under_way += n;
-			} else if (dice(2) == 0 && under_way > 0) {
-				n = 1 + dice(under_way);
+			} else if (draw(&seed, 2) == 0 && under_way > 0) {
+				n = 1 + draw(&seed, under_way);
 				assert_true(credit_spend(&hub, n));
 				under_way -= n;
 				held += n;
-			} else if (dice(2) == 0 && held > 0) {
-				n = 1 + dice(held);
+			} else if (draw(&seed, 2) == 0 && held > 0) {
+				n = 1 + draw(&seed, held);
 				held -= n;
 				back += credit_take(&hub, n);
 			} else if (back > 0) {

@@ -45,14 +45,10 @@ int __wrap_host_lookup(const struct hosts *hosts, const bool *wanted, const stru
 
 static const struct read_row {
 	const char *says;
-	struct {
-		enum setting_id id;
-		const char *text; /* of a host file: what it holds */
-		enum level level;
-	} put[3];
-	const char *own;    /* of look-ups; NULL: none */
-	const char *wanted; /* what is looked up */
-	size_t count;       /* of hosts; 0: refused */
+	struct setting_given put[3]; /* a host file's text is what it holds */
+	const char *own;             /* of look-ups; NULL: none */
+	const char *wanted;          /* what is looked up */
+	size_t count;                /* of hosts; 0: refused */
 	size_t matches, rank;
 	const char *part; /* of the sentence */
 } rows[] = {
@@ -127,9 +123,7 @@ static void test_read(void **state)
 			write_file(path, text);
 		if (row->put[i].id == SET_CLUSTER_HOSTFILE)
 			text = text ? path : "/nowhere/hosts";
-		assert_int_equal(settings_put(&b.s, row->put[i].id, text,
-					 (struct origin){ row->put[i].level, "given" }, &b.why),
-			0);
+		settings_fixture_put_at(&b, row->put[i].id, text, row->put[i].level, "given");
 	}
 	memset(&asked, 0, sizeof asked);
 	asked.own = row->own;

@@ -278,12 +278,8 @@ static void test_needed(void **state)
 
 	settings_fixture_make(&b, false);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(settings_put(&b.s, row->given[i].id, row->given[i].text,
-					 (struct origin){ LEVEL_COMMAND_LINE,
-						 arena_printf(&b.arena, "--%s",
-							 setting_rows[row->given[i].id].flag) },
-					 &b.why),
-			0);
+		settings_fixture_put(&b, row->given[i].id, row->given[i].text,
+			arena_printf(&b.arena, "--%s", setting_rows[row->given[i].id].flag));
 	by = machine_is_needed(&b.s);
 	assert_int_equal(machine_devices_are_needed(&b.s), row->devices);
 	if (row->by)

@@ -158,6 +158,8 @@ static const struct program_row {
 		{ NULL }, 0, "%/bin/python3", "PATH" },
 	{ "python before the script", "%/bin", NULL, false, false, "python",
 		{ "%/t.py", "x", NULL }, -EINVAL, "drop that word", NULL },
+	{ "python3 for a module", "%/bin", NULL, false, false, "python3", { "-m", "train", NULL },
+		-EINVAL, "\"python3\": launchd starts Python itself, so drop that word", NULL },
 	{ "python3.11 with an option before the script", "%/bin", NULL, false, false,
 		"/usr/bin/python3.11", { "-u", "t.py", NULL }, -EINVAL, "drop that word", NULL },
 };
@@ -343,8 +345,7 @@ static void test_wrapper(void **state)
 	settings_fixture_make(&b, false);
 	env[0] = arena_printf(&b.arena, "PATH=%s/bin", scratch);
 	if (row->wrap)
-		(void)settings_put(&b.s, SET_WRAP, in_scratch(&b.arena, row->wrap),
-			(struct origin){ LEVEL_COMMAND_LINE, "--wrap" }, &b.why);
+		settings_fixture_put(&b, SET_WRAP, in_scratch(&b.arena, row->wrap), "--wrap");
 	rc = wrapper_find(&b.s, SET_WRAP, env, &b.arena, &w, &b.why);
 	assert_outcome(rc, row->rc, &b.why, rc ? row->words : NULL);
 	if (rc == 0) {

@@ -14,10 +14,7 @@ static uint64_t seed;
 
 static uint64_t dice(uint64_t sides)
 {
-	seed ^= seed << 13; /* xorshift64 */
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return sides ? seed % sides : 0;
+	return sides ? draw(&seed, sides) : 0;
 }
 
 enum happening { DEATH, LOSS, REQUEST, TO_NODE, FAILED, ENDED, ASKED, LOST, RESUME };

@@ -45,14 +45,6 @@ static void test_sample(void **state)
 		assert_true(error == UINT64_MAX);
 }
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed % below;
-}
-
 /* The peer's clock at a time of ours, with a drift in ppm. */
 static uint64_t peers(uint64_t ours, int64_t offset, int64_t ppm)
 {

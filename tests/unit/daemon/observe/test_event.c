@@ -48,33 +48,12 @@ static const struct outcome failed = { .rank = 17,
 static const struct outcome dumped = {
 	.pid = 4711, .end = { ENDED_SIGNAL, SIGSEGV, true }, .started_ns = S(4), .ended_ns = S(5)
 };
-static const struct outcome stopped = { .pid = 4711,
-	.asked = ASKED_TO_STOP,
-	.asked_signal = SIGTERM,
-	.end = { ENDED_EXIT, 0, false },
-	.started_ns = S(4),
-	.ended_ns = S(5) };
-static const struct outcome killed = { .pid = 4711,
-	.asked = ASKED_KILLED,
-	.asked_signal = SIGINT,
-	.end = { ENDED_SIGNAL, SIGKILL, false },
-	.started_ns = S(4),
-	.ended_ns = S(5) };
-static const struct outcome oom = { .pid = 4711,
-	.oom = OOM_LIKELY,
-	.end = { ENDED_SIGNAL, SIGKILL, false },
-	.started_ns = S(4),
-	.ended_ns = S(5) };
 static const struct outcome unstarted = {
 	.rank = 1, .end = { ENDED_UNSTARTED, ENOENT, false }, .started_ns = S(4), .ended_ns = S(5)
 };
 
 static const struct sender shell = { 812, 1000, false, "ba\"sh" };
-static const struct sender kernel = { 0, 0, true, "" };
 static const struct sender nobody = { 0, 0, false, "" };
-/* its last byte is no NUL */
-static const struct sender full = { 9, 0, false,
-	{ '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f' } };
 
 static const struct run_end ended = {
 	.job.goodput = { .attempts = 2,
@@ -101,6 +80,7 @@ static const struct job_end failed_twice = { .verdict.cause = { .kind = CAUSE_FA
 						     .exclude = "gpu07" },
 	.past = { .at = past, .total = 2 } };
 
+/* How workers end, and who sends signals, is test_outcome_json.c's. */
 /* clang-format off */
 static const struct row {
 	const char *says;
@@ -133,21 +113,6 @@ static const struct row {
 		"\"signal\":\"SIGSEGV\",\"error\":null,\"core_dumped\":true,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
 		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
 		"\"seconds\":1.000000" },
-	{ "worker_ended as it was asked", { EVENT_WORKER_ENDED, S(5), .worker = &stopped },
-		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"exit\",\"exit_code\":0,"
-		"\"signal\":null,\"error\":null,\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
-		"\"ended_by_launchd\":true,\"killed_by_launchd\":false,"
-		"\"asked_signal\":\"SIGTERM\",\"seconds\":1.000000" },
-	{ "worker_ended by launchd", { EVENT_WORKER_ENDED, S(5), .worker = &killed },
-		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
-		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
-		"\"ended_by_launchd\":true,\"killed_by_launchd\":true,"
-		"\"asked_signal\":\"SIGINT\",\"seconds\":1.000000" },
-	{ "worker_ended, OOM-killed", { EVENT_WORKER_ENDED, S(5), .worker = &oom },
-		HEAD("worker_ended") WORKER("0", "0", "0") ",\"how\":\"signal\",\"exit_code\":null,"
-		"\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,\"oom\":\"likely\",\"oom_limit\":null,\"oom_limit_bytes\":null,"
-		"\"ended_by_launchd\":false,\"killed_by_launchd\":false,\"asked_signal\":null,"
-		"\"seconds\":1.000000" },
 	{ "worker_ended before it began", { EVENT_WORKER_ENDED, S(5), .worker = &unstarted },
 		HEAD("worker_ended") "\"rank\":1,\"local_rank\":0,\"attempt\":0,\"pid\":null,"
 		"\"how\":\"not_startable\",\"exit_code\":null,\"signal\":null,"
@@ -158,18 +123,10 @@ static const struct row {
 			.received = { SIGUSR1, &shell, "forward" } },
 		HEAD("signal_received") "\"signal\":\"SIGUSR1\",\"sender\":{\"pid\":812,\"uid\":1000,"
 		"\"command\":\"ba\\\"sh\",\"kernel\":false},\"reaction\":\"forward\"" },
-	{ "signal_received from the terminal", { EVENT_SIGNAL_RECEIVED, S(5),
-			.received = { SIGINT, &kernel, "forward:30" } },
-		HEAD("signal_received") "\"signal\":\"SIGINT\",\"sender\":{\"pid\":null,\"uid\":null,"
-		"\"command\":null,\"kernel\":true},\"reaction\":\"forward:30\"" },
 	{ "signal_received from nobody", { EVENT_SIGNAL_RECEIVED, S(5),
 			.received = { 37, &nobody, "ignore" } },
 		HEAD("signal_received") "\"signal\":\"SIGRTMIN+3\",\"sender\":null,"
 		"\"reaction\":\"ignore\"" },
-	{ "signal_received from a long name", { EVENT_SIGNAL_RECEIVED, S(5),
-			.received = { SIGHUP, &full, "stop:5" } },
-		HEAD("signal_received") "\"signal\":\"SIGHUP\",\"sender\":{\"pid\":9,\"uid\":0,"
-		"\"command\":\"0123456789abcdef\",\"kernel\":false},\"reaction\":\"stop:5\"" },
 	{ "signal_forwarded", { EVENT_SIGNAL_FORWARDED, S(5), .forwarded = SIGUSR2 },
 		HEAD("signal_forwarded") "\"signal\":\"SIGUSR2\"" },
 	{ "stop for a failure", { EVENT_STOP, S(5),

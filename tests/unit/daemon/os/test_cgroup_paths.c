@@ -1,4 +1,5 @@
 /* test_cgroup_paths.c - our cgroups by what /proc says, in trees of files made for it. */
+#include "tests/unit/daemon/output/scratch_dir.h"
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -99,12 +100,6 @@ static void write_file(const char *root, const char *name, const char *text)
 	(void)close(fd);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-	(void)st, (void)type, (void)where;
-	return remove(path);
-}
-
 static void check(const struct cgroup_place *got, const char *root, const char *dir,
 	const char *top, const char *says)
 {
@@ -132,7 +127,7 @@ static struct cgroup_paths find(const char *cgroup, const char *mountinfo, const
 		write_file(root, name, "");
 	}
 	rc = cgroup_paths_read(root, arena, &got);
-	assert_int_equal(nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(scratch_remove(root), 0);
 	assert_int_equal(rc, 0);
 	return got;
 }

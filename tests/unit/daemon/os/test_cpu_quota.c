@@ -1,7 +1,7 @@
 /* test_cpu_quota.c - the least quota of a cgroup and those above it, in trees of files. */
+#include "tests/unit/daemon/output/scratch_dir.h"
 #include "tests/unit/unit.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,12 +46,6 @@ static void write_file(const char *dir, const char *name, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-	(void)st, (void)type, (void)where;
-	return remove(path);
-}
-
 static void test_quota(void **state)
 {
 	const struct quota_row *row = *state;
@@ -71,7 +65,7 @@ static void test_quota(void **state)
 	write_file(old, "cpu.cfs_quota_us", row->old_quota);
 	write_file(old, "cpu.cfs_period_us", "50000\n");
 	quota = cpu_quota_read(&paths);
-	assert_int_equal(nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(scratch_remove(root), 0);
 	assert_int_equal(quota, row->quota);
 }
 

@@ -36,9 +36,12 @@ void scratch_clear(void)
 
 int scratch_done(void)
 {
-	if (nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 || chdir("/") < 0)
-		return -1;
-	return rmdir(scratch);
+	return chdir("/") < 0 ? -1 : scratch_remove(scratch);
+}
+
+int scratch_remove(const char *root)
+{
+	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 ? rmdir(root) : -1;
 }
 
 struct text scratch_read(const char *path)

@@ -17,6 +17,9 @@ void scratch_clear(void);
 /* Removes it. 0 or -1. */
 int scratch_done(void);
 
+/* Removes another directory, with all in it. 0 or -1. */
+int scratch_remove(const char *root);
+
 /* A file's bytes; the caller's. It must be there. */
 struct text scratch_read(const char *path);
 

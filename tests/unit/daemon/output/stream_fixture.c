@@ -280,14 +280,6 @@ bool fixture_half_sent(const struct fixture *g)
 	return g->writers[0].sent >= g->writers[0].len / 2;
 }
 
-static size_t draw(uint64_t *seed, size_t below)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return (size_t)(*seed % below);
-}
-
 struct text lines_of(unsigned stream, size_t size, size_t line, bool unended)
 {
 	uint64_t seed = 20261121 + stream;

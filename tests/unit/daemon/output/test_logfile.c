@@ -98,14 +98,6 @@ static void test_write(void **state)
 		assert_file(names[i], row->files[i]);
 }
 
-static size_t draw(uint64_t *seed, size_t below)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return (size_t)(*seed % below);
-}
-
 /* A text of lines, and where each of its bytes is. */
 struct page {
 	char text[TEXT_LEN];

@@ -16,15 +16,9 @@
 #define PMIX  "PMIX_NAMESPACE=1", "PMIX_RANK=0", "PMIX_SERVER_URI41=tcp4://10.0.0.1:5"
 #define NODES CLI(NNODES, "2"), CLI(NODE_RANK, "0")
 
-struct put {
-	enum setting_id id;
-	const char *text;
-	enum level level;
-};
-
 static const struct control_row {
 	const char *says;
-	struct put put[6]; /* ends with text NULL */
+	struct setting_given put[6]; /* ends with text NULL */
 	const char *env[8];
 	int rc;
 	enum control_how how;
@@ -94,7 +88,7 @@ static const struct control_row {
 };
 
 /* The topology of settings and an environment, as far as it goes without a meeting. */
-static int find(struct settings_fixture *b, const struct put *put, const char *const *env,
+static int find(struct settings_fixture *b, const struct setting_given *put, const char *const *env,
 	struct topology *ret)
 {
 	const struct facts facts = { .env = env, .hostname = "node7", .cpus = 2 };
@@ -102,10 +96,7 @@ static int find(struct settings_fixture *b, const struct put *put, const char *c
 	const struct deciding d = { &b->s, &facts, &b->notes, &b->why };
 
 	settings_fixture_make(b, false);
-	for (size_t i = 0; i < 6 && put[i].text; i++)
-		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
-					 (struct origin){ put[i].level, "given" }, &b->why),
-			0);
+	settings_fixture_put_all(b, put, 6);
 	rc = topology_begin(&d, ret);
 	assert_outcome(rc, 0, &b->why, NULL);
 	return topology_finish(&d, pmix_meets(&b->s, env, ret), ret);
@@ -138,7 +129,8 @@ static void test_control(void **state)
 
 static void test_required(void **state)
 {
-	static const struct put put[6] = { NODES, CLI(MASTER_ADDR, "h"), CLI(CONTROL, "required") };
+	static const struct setting_given put[6] = { NODES, CLI(MASTER_ADDR, "h"),
+		CLI(CONTROL, "required") };
 	static const char *const env[] = { NULL };
 	struct topology t;
 	struct settings_fixture b;
@@ -151,7 +143,7 @@ static void test_required(void **state)
 
 static const struct met_row {
 	const char *says;
-	struct put put[6];
+	struct setting_given put[6];
 	const char *env[8];
 	struct meeting_facts met;
 	int rc;

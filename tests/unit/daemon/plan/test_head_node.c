@@ -23,11 +23,7 @@
 /* The hosts are a host file's text, "f"; the words are ours behind the program's name. */
 static const struct head_row {
 	const char *says, *hosts, *words;
-	struct {
-		enum setting_id id;
-		const char *text;
-		enum level level;
-	} put[2]; /* ends with text NULL */
+	struct setting_given put[2]; /* ends with text NULL */
 	const char *env[8];
 	bool root;
 	const char *command; /* NULL: refused */
@@ -134,14 +130,8 @@ static void test_command(void **state)
 	int rc;
 
 	settings_fixture_make(&b, false);
-	assert_int_equal(
-		settings_put(&b.s, SET_MPIRUN_HOSTFILE, "f",
-			(struct origin){ LEVEL_COMMAND_LINE, "--mpirun-hostfile" }, &b.why),
-		0);
-	for (size_t i = 0; i < 2 && row->put[i].text; i++)
-		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
-					 (struct origin){ row->put[i].level, "given" }, &b.why),
-			0);
+	settings_fixture_put(&b, SET_MPIRUN_HOSTFILE, "f", "--mpirun-hostfile");
+	settings_fixture_put_all(&b, row->put, 2);
 	assert_int_equal(
 		hosts_add_file(&b.arena, row->hosts, strlen(row->hosts), "f", &hosts, &b.why), 0);
 	assert_int_equal(words_split(row->words, &b.arena, &words, &fault), 0);
@@ -170,9 +160,7 @@ static void test_many_hosts(void **state)
 	(void)state;
 	settings_fixture_make(&b, false);
 	vec_add(&b.arena, &words, "t.py");
-	assert_int_equal(settings_put(&b.s, SET_MPIRUN_HOSTS, "n0",
-				 (struct origin){ LEVEL_COMMAND_LINE, "--mpirun-hosts" }, &b.why),
-		0);
+	settings_fixture_put(&b, SET_MPIRUN_HOSTS, "n0", "--mpirun-hosts");
 	assert_int_equal(hosts_add_list(&b.arena, "node[00001-20000]", "f", &hosts, &b.why), 0);
 	assert_int_equal(head_node_make(&f, &b.arena, &p, &b.why), 0);
 	for (size_t i = 0; i + 1 < p.argv.count; i++) {

@@ -10,11 +10,7 @@
 /* Options first; NAME=VALUE of the environment; what comes of both. */
 static const struct identity_row {
 	const char *says;
-	struct {
-		enum setting_id id;
-		const char *text;
-		enum level level;
-	} put[3]; /* ends with text NULL */
+	struct setting_given put[3]; /* ends with text NULL */
 	const char *env[6];
 	enum launcher launcher;
 	int rc;
@@ -72,9 +68,9 @@ static const struct identity_row {
 		{ "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2" }, LAUNCHER_OPEN_MPI, 0, 2, 1,
 		{ "given", "given" } },
 	{ "a rank of 0 alone is one node", { { 0 } }, { "NODE_RANK=0" }, LAUNCHER_NONE, 0, 1, 0,
-		{ "one node" } },
+		{ "one node", "NODE_RANK" } },
 	{ "a size of 1 alone is one node", { { 0 } }, { "NNODES=1" }, LAUNCHER_NONE, 0, 1, 0,
-		{ "NNODES" } },
+		{ "NNODES", "one node" } },
 	{ "Azure ML's number of nodes", { { 0 } }, { "NODE_RANK=1", "AZUREML_NODE_COUNT=2" },
 		LAUNCHER_NONE, 0, 2, 1, { "AZUREML_NODE_COUNT", "NODE_RANK" } },
 	{ "... beside a given rank", { { SET_NODE_RANK, "1", LEVEL_COMMAND_LINE } },
@@ -127,7 +123,7 @@ static const struct identity_row {
 		{ "NODE_RANK=1", "JOB_COMPLETION_INDEX=2" }, LAUNCHER_NONE, 0, 3, 1,
 		{ "given", "NODE_RANK" } },
 	{ "... of a job of one node", { { 0 } }, { "JOB_COMPLETION_INDEX=7" }, LAUNCHER_NONE, 0, 1,
-		0, { "one node" } },
+		0, { "one node", "one node" } },
 	{ "... of a job that says so", { { SET_NNODES, "1", LEVEL_COMMAND_LINE } },
 		{ "JOB_COMPLETION_INDEX=7" }, LAUNCHER_NONE, 0, 1, 0, { "given" } },
 	{ "... where c10d chooses the ranks",
@@ -227,7 +223,7 @@ static const struct identity_row {
 	{ "a negative rank", { { 0 } }, { "NODE_RANK=-1", "NNODES=2" }, LAUNCHER_NONE, -EINVAL, 0,
 		0, { "NODE_RANK: \"-1\"" } },
 	{ "a size of 0", { { 0 } }, { "NODE_RANK=0", "NNODES=0" }, LAUNCHER_NONE, -EINVAL, 0, 0,
-		{ "NNODES: \"0\"" } },
+		{ "NNODES: \"0\" is not a whole number from 1" } },
 	{ "a size beyond all bounds", { { 0 } }, { "NODE_RANK=0", "NNODES=4294967297" },
 		LAUNCHER_NONE, -EINVAL, 0, 0, { "NNODES: \"4294967297\"" } },
 	{ "standalone with several nodes",
@@ -250,10 +246,7 @@ static void test_identity(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	for (size_t i = 0; i < 3 && row->put[i].text; i++)
-		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
-					 (struct origin){ row->put[i].level, "given" }, &b.why),
-			0);
+	settings_fixture_put_all(&b, row->put, 3);
 	assert_int_equal(launcher_of(row->env), row->launcher);
 	rc = identity_find(&d, row->launcher, &id);
 	assert_outcome(rc, row->rc, &b.why, NULL);
@@ -281,9 +274,7 @@ static void test_note(void **state)
 
 	(void)state;
 	settings_fixture_make(&b, false);
-	assert_int_equal(settings_put(&b.s, SET_NNODES, "2",
-				 (struct origin){ LEVEL_COMMAND_LINE, "--nnodes" }, &b.why),
-		0);
+	settings_fixture_put(&b, SET_NNODES, "2", "--nnodes");
 	assert_int_equal(identity_find(&d, LAUNCHER_NONE, &id), 0);
 	assert_note(&b.notes, NOTE_WARNING, "--node_rank");
 	settings_fixture_done(&b);

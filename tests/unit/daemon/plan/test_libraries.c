@@ -81,14 +81,6 @@ static const struct row {
 	{ "a node that is away", AWAY, 2, "1", .sentence = "--tf-config: node 1 has not joined" },
 };
 
-static void put(struct settings_fixture *b, enum setting_id id, const char *text, const char *where)
-{
-	if (text)
-		assert_int_equal(settings_put(&b->s, id, text,
-					 (struct origin){ LEVEL_COMMAND_LINE, where }, &b->why),
-			0);
-}
-
 static void assert_text(const char *got, const char *expected)
 {
 	if (!expected)
@@ -122,10 +114,10 @@ static void test_row(void **state)
 	int rc;
 
 	settings_fixture_make(&b, false);
-	put(&b, SET_TF_CONFIG, row->tf, "--tf-config");
-	put(&b, SET_TF_ROLES, row->roles, "--tf-roles");
-	put(&b, SET_JAX_ENV, row->jax, "--jax-env");
-	put(&b, SET_ONLY_RANK, row->only, "--only-rank");
+	settings_fixture_put(&b, SET_TF_CONFIG, row->tf, "--tf-config");
+	settings_fixture_put(&b, SET_TF_ROLES, row->roles, "--tf-roles");
+	settings_fixture_put(&b, SET_JAX_ENV, row->jax, "--jax-env");
+	settings_fixture_put(&b, SET_ONLY_RANK, row->only, "--only-rank");
 	rc = decide_libraries(&d, &t, nproc, &p);
 	assert_int_equal(rc, row->sentence ? -EINVAL : 0);
 	if (row->sentence) {
@@ -178,7 +170,7 @@ static void test_note(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	put(&b, SET_ENV, row->put, "--env");
+	settings_fixture_put(&b, SET_ENV, row->put, "--env");
 	assert_int_equal(decide_libraries(&d, &t, nproc, &p), 0);
 	if (!row->note)
 		assert_null(b.notes.first);

@@ -17,12 +17,8 @@
 static const struct listed_row {
 	const char *says, *list;
 	enum level level;
-	size_t own[2], matches; /* this host in it */
-	struct {
-		enum setting_id id;
-		const char *text;
-		enum level level;
-	} put[3]; /* ends with text NULL */
+	size_t own[2], matches;      /* this host in it */
+	struct setting_given put[3]; /* ends with text NULL */
 	const char *env[4];
 	int rc;
 	const char *part;                           /* of the sentence */
@@ -111,13 +107,8 @@ static void prepare(const struct listed_row *row, struct settings_fixture *b, st
 	const enum level level = row->level ? row->level : LEVEL_FILE;
 
 	settings_fixture_make(b, false);
-	assert_int_equal(settings_put(&b->s, SET_CLUSTER_HOSTFILE, "f",
-				 (struct origin){ level, "job.ini:4" }, &b->why),
-		0);
-	for (size_t i = 0; i < 3 && row->put[i].text; i++)
-		assert_int_equal(settings_put(&b->s, row->put[i].id, row->put[i].text,
-					 (struct origin){ row->put[i].level, "given" }, &b->why),
-			0);
+	settings_fixture_put_at(b, SET_CLUSTER_HOSTFILE, "f", level, "job.ini:4");
+	settings_fixture_put_all(b, row->put, 3);
 	*f = (struct facts){ .env = row->env, .hostname = "n1", .cpus = 8 };
 	vec_add(&b->arena, &f->addresses, "127.0.0.1");
 	vec_add(&b->arena, &f->addresses, "fe80::7");

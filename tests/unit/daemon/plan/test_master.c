@@ -8,12 +8,6 @@
 #include "daemon/facts/facts.h"
 #include "daemon/plan/topology.h"
 
-struct put {
-	enum setting_id id;
-	const char *text;
-	enum level level;
-};
-
 #define CLI(id, text) \
 	{ \
 		SET_##id, text, LEVEL_COMMAND_LINE \
@@ -24,7 +18,7 @@ static const struct master_row {
 	const char *says;
 	unsigned nnodes;
 	enum launcher launcher;
-	struct put put[4]; /* ends with text NULL */
+	struct setting_given put[4]; /* ends with text NULL */
 	const char *env[6];
 	const char *addr;
 	unsigned port;
@@ -41,9 +35,10 @@ static const struct master_row {
 	{ "a given port on one node", 1, LAUNCHER_NONE, { CLI(MASTER_PORT, "1234") }, { NULL },
 		"127.0.0.1", 1234, "one node", "given", NULL },
 	{ "a given address on one node leaves the port free", 1, LAUNCHER_NONE,
-		{ CLI(MASTER_ADDR, "h") }, { NULL }, "h", 0, "given", NULL, NULL },
+		{ CLI(MASTER_ADDR, "h") }, { NULL }, "h", 0, "given", "one node: a free port",
+		NULL },
 	{ "port 0 on one node is a free one", 1, LAUNCHER_NONE, { CLI(MASTER_PORT, "0") }, { NULL },
-		"127.0.0.1", 0, NULL, "given", NULL },
+		"127.0.0.1", 0, "one node", "given", NULL },
 
 	{ "an endpoint with a port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h:1234") }, { NULL },
 		"h", 1234, "given", "given", NULL },
@@ -56,11 +51,11 @@ static const struct master_row {
 		{ CLI(RDZV_ENDPOINT, "h"), CLI(RDZV_BACKEND, "c10d") }, { NULL }, "h", 29400,
 		"given", "given", NULL },
 	{ "an IPv6 endpoint", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1]:1234") }, { NULL },
-		"fe80::1", 1234, NULL, NULL, NULL },
+		"fe80::1", 1234, "given", "given", NULL },
 	{ "an IPv6 endpoint without a port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1]") },
 		{ NULL }, "fe80::1", 29500, NULL, NULL, NULL },
 	{ "a bare IPv6 address has no port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "fe80::1") },
-		{ NULL }, "fe80::1", 29500, NULL, NULL, NULL },
+		{ NULL }, "fe80::1", 29500, "given", "default", NULL },
 	{ "an empty endpoint is none", 1, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "") }, { NULL },
 		"127.0.0.1", 0, "one node", NULL, NULL },
 	{ "endpoint and address of one opinion", 2, LAUNCHER_NONE,
@@ -68,7 +63,7 @@ static const struct master_row {
 		{ NULL }, "h", 1, NULL, NULL, NULL },
 	{ "the higher level of the two spellings counts: the address", 2, LAUNCHER_NONE,
 		{ { SET_RDZV_ENDPOINT, "e:1", LEVEL_PET }, CLI(MASTER_ADDR, "h") }, { NULL }, "h",
-		29500, NULL, "default", NULL },
+		29500, "given", "default", NULL },
 	{ "the higher level of the two spellings counts: the endpoint", 2, LAUNCHER_NONE,
 		{ { SET_MASTER_ADDR, "h", LEVEL_PET }, { SET_MASTER_PORT, "9", LEVEL_PET },
 			CLI(RDZV_ENDPOINT, "e:1") },
@@ -77,12 +72,13 @@ static const struct master_row {
 		{ CLI(RDZV_ENDPOINT, "a:1"), CLI(MASTER_ADDR, "b") }, { NULL }, "a", 1, NULL, NULL,
 		"given=b is overridden" },
 	{ "an endpoint goes above another port beside it, which is said", 2, LAUNCHER_NONE,
-		{ CLI(RDZV_ENDPOINT, "a:1"), CLI(MASTER_PORT, "2") }, { NULL }, "a", 1, NULL, NULL,
-		"given=2 is overridden" },
+		{ CLI(RDZV_ENDPOINT, "a:1"), CLI(MASTER_PORT, "2") }, { NULL }, "a", 1, "given",
+		"given", "given=2 is overridden" },
 	{ "brackets are for endpoints, but harmless", 2, LAUNCHER_NONE,
-		{ CLI(MASTER_ADDR, "[fe80::1]") }, { NULL }, "fe80::1", 29500, NULL, NULL, NULL },
+		{ CLI(MASTER_ADDR, "[fe80::1]") }, { NULL }, "fe80::1", 29500, "given", "default",
+		NULL },
 	{ "an IPv6 address and a port that is too long for a part of it", 2, LAUNCHER_NONE,
-		{ CLI(RDZV_ENDPOINT, "::1:29400") }, { NULL }, "::1", 29400, NULL, NULL,
+		{ CLI(RDZV_ENDPOINT, "::1:29400") }, { NULL }, "::1", 29400, "given", "given",
 		"given: \"::1:29400\" is read as port 29400 of ::1; write [::1]:29400" },
 	{ "an IPv6 address of a zone", 2, LAUNCHER_NONE, { CLI(MASTER_ADDR, "fe80::1%eth0") },
 		{ NULL }, "fe80::1%eth0", 29500, NULL, NULL, NULL },
@@ -131,15 +127,16 @@ static const struct master_row {
 		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCHAI_MPI_MASTER_NODE=10.0.0.5" },
 		"10.0.0.5", 54965, "AZ_BATCHAI_MPI_MASTER_NODE", NULL, NULL },
 	{ "Azure, one node, nothing said of it", 1, LAUNCHER_OPEN_MPI, { { 0 } },
-		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZUREML_RUN_ID=x" }, "127.0.0.1", 54965, NULL,
-		NULL, NULL },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZUREML_RUN_ID=x" }, "127.0.0.1", 54965,
+		"all launchers on one host", "Azure ML's rule for one node", NULL },
 	{ "Azure, one node, MASTER_* count for nothing", 1, LAUNCHER_OPEN_MPI, { { 0 } },
 		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "AZ_BATCH_JOB_ID=x", "MASTER_ADDR=h",
 			"MASTER_PORT=1" },
 		"127.0.0.1", 54965, NULL, NULL, NULL },
 	{ "Azure, all launchers on one host", 2, LAUNCHER_OPEN_MPI, { { 0 } },
-		{ "OMPI_COMM_WORLD_LOCAL_SIZE=2", "AZ_BATCH_JOB_ID=x" }, "127.0.0.1", 54965, NULL,
-		"Azure ML's rule for one node", NULL },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=2", "AZ_BATCH_MASTER_NODE=h:1", "MASTER_PORT=9" },
+		"127.0.0.1", 54965, "all launchers on one host", "Azure ML's rule for one node",
+		NULL },
 	{ "mpirun elsewhere, one node", 1, LAUNCHER_OPEN_MPI, { { 0 } },
 		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1", "PMIX_NAMESPACE=1", "AZURE_X=y" }, "127.0.0.1", 0,
 		"one node", "one node: a free port", NULL },
@@ -241,7 +238,7 @@ static const struct failing_row {
 	const char *says;
 	unsigned nnodes;
 	enum launcher launcher;
-	struct put put[4];
+	struct setting_given put[4];
 	const char *env[6];
 	const char *part[3];
 } failing[] = {
@@ -250,7 +247,8 @@ static const struct failing_row {
 	{ "... which c10d calls an endpoint", 2, LAUNCHER_NONE, { CLI(RDZV_BACKEND, "c10d") },
 		{ NULL }, { "give all nodes --rdzv-endpoint HOST:PORT" } },
 	{ "several nodes under Open MPI and no way to know", 2, LAUNCHER_OPEN_MPI, { { 0 } },
-		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1" }, { "--master_addr", "MASTER_ADDR" } },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=1" },
+		{ "2 nodes (test)", "--master_addr", "MASTER_ADDR" } },
 	{ "empty variables are no way to know", 2, LAUNCHER_OPEN_MPI, { { 0 } },
 		{ "MASTER_ADDR=", "AZ_BATCH_MASTER_NODE=" }, { "--master_addr" } },
 	{ "a local size that is no number", 2, LAUNCHER_OPEN_MPI, { { 0 } },
@@ -262,7 +260,7 @@ static const struct failing_row {
 	{ "Azure with a port that is none", 2, LAUNCHER_OPEN_MPI, { { 0 } },
 		{ "AZ_BATCH_MASTER_NODE=h:1", "MASTER_PORT=abc" }, { "MASTER_PORT: \"abc\"" } },
 	{ "a port of the environment that is none", 2, LAUNCHER_NONE, { { 0 } },
-		{ "MASTER_ADDR=h", "MASTER_PORT=65536" }, { "MASTER_PORT: \"65536\"" } },
+		{ "MASTER_ADDR=h", "MASTER_PORT=65536" }, { "MASTER_PORT: \"65536\"", "65535" } },
 	{ "port 0 of the environment", 2, LAUNCHER_NONE, { { 0 } },
 		{ "MASTER_ADDR=h", "MASTER_PORT=0" }, { "MASTER_PORT: \"0\"" } },
 	{ "port 0 for several nodes", 2, LAUNCHER_NONE,
@@ -274,7 +272,8 @@ static const struct failing_row {
 	{ "an endpoint with a colon and no port", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h:") },
 		{ NULL }, { "given: \"h:\": \"\" is not a port" } },
 	{ "an endpoint with a port that is none", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "h:x") },
-		{ NULL }, { "given: \"h:x\": \"x\" is not a port" } },
+		{ NULL }, { "given: \"h:x\": \"x\" is not a port", "65535" } },
+	{ "... of IPv6", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "::1:x") }, { NULL }, { "\"x\"" } },
 	{ "an endpoint with an open bracket", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[fe80::1") },
 		{ NULL }, { "given: \"[fe80::1\"" } },
 	{ "an endpoint with empty brackets", 2, LAUNCHER_NONE, { CLI(RDZV_ENDPOINT, "[]:1") },
@@ -316,14 +315,11 @@ static const struct failing_row {
 		{ NULL }, { "given: \"a:b:1\" is not HOST[:PORT]" } },
 };
 
-static void arrange(struct settings_fixture *b, const struct put *put, struct facts *facts,
-	const char *const *env)
+static void arrange(struct settings_fixture *b, const struct setting_given *put,
+	struct facts *facts, const char *const *env)
 {
 	settings_fixture_make(b, false);
-	for (size_t i = 0; i < 4 && put[i].text; i++)
-		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
-					 (struct origin){ put[i].level, "given" }, &b->why),
-			0);
+	settings_fixture_put_all(b, put, 4);
 	*facts = (struct facts){ .env = env, .hostname = "node7.example.org" };
 	vec_add(&b->arena, &facts->addresses, "127.0.0.1");
 	vec_add(&b->arena, &facts->addresses, ADDR_OF_US);

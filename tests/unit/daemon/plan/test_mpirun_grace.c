@@ -61,14 +61,6 @@ static const struct grace_row {
 		NULL },
 };
 
-static void put(struct settings_fixture *b, enum setting_id id, const char *text, const char *flag)
-{
-	if (text)
-		assert_int_equal(settings_put(&b->s, id, text,
-					 (struct origin){ LEVEL_COMMAND_LINE, flag }, &b->why),
-			0);
-}
-
 static void test_grace(void **state)
 {
 	const struct grace_row *row = *state;
@@ -78,8 +70,8 @@ static void test_grace(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	put(&b, SET_SHUTDOWN_TIMEOUT, row->shutdown, "--shutdown-timeout");
-	put(&b, SET_ON_SIGNAL, row->on_signal, "--on-signal");
+	settings_fixture_put(&b, SET_SHUTDOWN_TIMEOUT, row->shutdown, "--shutdown-timeout");
+	settings_fixture_put(&b, SET_ON_SIGNAL, row->on_signal, "--on-signal");
 	assert_outcome(reactions_make(&b.s, &p.reactions, &b.why), 0, &b.why, NULL);
 	decide_mpirun_grace(&d, row->launcher, &p);
 	assert_true((p.mpirun_grace_from == NULL) == (row->from == NULL));

@@ -98,13 +98,6 @@ static const struct row {
 		-EINVAL, 0, 0, 0, 0, "means one launcher", 0 },
 };
 
-static void put(struct settings_fixture *b, enum setting_id id, const char *text)
-{
-	assert_int_equal(settings_put(&b->s, id, text,
-				 (struct origin){ LEVEL_COMMAND_LINE, "given" }, &b->why),
-		0);
-}
-
 static void test_place(void **state)
 {
 	const struct row *row = *state;
@@ -117,11 +110,11 @@ static void test_place(void **state)
 	int rc;
 
 	settings_fixture_make(&b, false);
-	put(&b, SET_PER_PROCESS, "1");
+	settings_fixture_put(&b, SET_PER_PROCESS, "1", "given");
 	if (row->alone)
-		put(&b, SET_CONTROL, "off");
+		settings_fixture_put(&b, SET_CONTROL, "off", "given");
 	for (size_t i = 0; i < 2 && row->put[i].text; i++)
-		put(&b, row->put[i].id, row->put[i].text);
+		settings_fixture_put(&b, row->put[i].id, row->put[i].text, "given");
 	rc = topology_begin(&d, &t);
 	if (rc == 0)
 		rc = topology_finish(&d, pmix_meets(&b.s, row->env, &t), &t);
@@ -152,13 +145,13 @@ static void test_pmix_is_the_workers(void **state)
 	(void)state;
 	settings_fixture_make(&b, false);
 	assert_true(pmix_meets(&b.s, env, &t));
-	put(&b, SET_PER_PROCESS, "1");
+	settings_fixture_put(&b, SET_PER_PROCESS, "1", "given");
 	assert_int_equal(mpi_env_of(&b.s), MPI_ENV_KEEP);
 	assert_false(pmix_meets(&b.s, env, &t));
-	put(&b, SET_MPI_ENV, "rewrite");
+	settings_fixture_put(&b, SET_MPI_ENV, "rewrite", "given");
 	assert_int_equal(mpi_env_of(&b.s), MPI_ENV_REWRITE);
 	assert_true(pmix_meets(&b.s, env, &t));
-	put(&b, SET_MPI_ENV, "keep");
+	settings_fixture_put(&b, SET_MPI_ENV, "keep", "given");
 	assert_false(pmix_meets(&b.s, env, &t));
 	settings_fixture_done(&b);
 }

@@ -153,12 +153,8 @@ static int decide(struct settings_fixture *b, const struct put put[4], const str
 
 	settings_fixture_make(b, false);
 	for (size_t i = 0; i < 4 && put[i].text; i++)
-		assert_int_equal(settings_put(&b->s, put[i].id, put[i].text,
-					 (struct origin){ LEVEL_COMMAND_LINE,
-						 arena_printf(&b->arena, "--%s",
-							 setting_rows[put[i].id].flag) },
-					 &b->why),
-			0);
+		settings_fixture_put(b, put[i].id, put[i].text,
+			arena_printf(&b->arena, "--%s", setting_rows[put[i].id].flag));
 	return plan_make(&d, t, nproc, ret);
 }
 

@@ -11,17 +11,11 @@
 #include "daemon/plan/plan.h"
 #include "tests/unit/daemon/place/models.h"
 
-struct put {
-	enum setting_id id;
-	const char *text;
-	enum level level; /* LEVEL_NONE: the command line */
-};
-
 /* On the machine with 8 NUMA nodes and 8 GPUs, which are at 3, 3, 1, 1, 7, 7, 5 and 5. */
 static const struct decide_row {
 	const char *says;
 	unsigned workers;
-	struct put put[3];
+	struct setting_given put[3];
 	const char *env;
 	const char *cpus[2]; /* of the first two workers */
 	enum memory_how memory;
@@ -74,16 +68,12 @@ static const struct decide_row {
 		"--numa-binding: 4 of 4 workers have no GPU" },
 };
 
-static void fill(struct settings_fixture *b, const struct put *put, size_t count)
+static void fill(struct settings_fixture *b, const struct setting_given *put, size_t count)
 {
 	for (size_t i = 0; i < count && put[i].text; i++)
-		assert_int_equal(
-			settings_put(&b->s, put[i].id, put[i].text,
-				(struct origin){ put[i].level ? put[i].level : LEVEL_COMMAND_LINE,
-					arena_printf(
-						&b->arena, "--%s", setting_rows[put[i].id].flag) },
-				&b->why),
-			0);
+		settings_fixture_put_at(b, put[i].id, put[i].text,
+			put[i].level ? put[i].level : LEVEL_COMMAND_LINE,
+			arena_printf(&b->arena, "--%s", setting_rows[put[i].id].flag));
 }
 
 /* As decide_placement() finds it. */
@@ -141,7 +131,7 @@ static void test_decide(void **state)
 static void test_no_policies(void **state)
 {
 	static const struct {
-		struct put put;
+		struct setting_given put;
 		bool said;
 	} cases[] = { { { SET_BIND, "core", 0 }, true },
 		{ { SET_OMP_THREADS, "auto", 0 }, false } };

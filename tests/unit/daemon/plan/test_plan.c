@@ -137,9 +137,7 @@ static void test_make(void **state)
 
 	settings_fixture_make(&b, false);
 	for (size_t i = 0; i < 2 && row->put[i].text; i++)
-		assert_int_equal(settings_put(&b.s, row->put[i].id, row->put[i].text,
-					 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
-			0);
+		settings_fixture_put(&b, row->put[i].id, row->put[i].text, "--here");
 	rc = plan_make(&d, &t, &row->nproc, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->note : NULL);
 	if (rc == 0) {
@@ -233,8 +231,7 @@ static void test_elsewhere(void **state)
 
 	(void)state;
 	settings_fixture_make(&b, false);
-	(void)settings_put(&b.s, SET_ONLY_RANK, "1",
-		(struct origin){ LEVEL_COMMAND_LINE, "--only-rank" }, &b.why);
+	settings_fixture_put(&b, SET_ONLY_RANK, "1", "--only-rank");
 	assert_outcome(plan_make(&d, &t, nproc, &p), 0, &b.why, NULL);
 	assert_int_equal(p.start_count, 0);
 	assert_contains(b.notes.first->text, "nothing is started here");

@@ -44,10 +44,7 @@ static void test_path(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	if (row->text)
-		assert_int_equal(settings_put(&b.s, SET_REPORT, row->text,
-					 (struct origin){ LEVEL_COMMAND_LINE, "--report" }, &b.why),
-			0);
+	settings_fixture_put(&b, SET_REPORT, row->text, "--report");
 	rc = decide_report(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
 	assert_true((p.report_path != NULL) == (rc == 0 && row->path));
@@ -97,10 +94,7 @@ static void test_events(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	if (row->text)
-		assert_int_equal(settings_put(&b.s, SET_EVENTS, row->text,
-					 (struct origin){ LEVEL_COMMAND_LINE, "--events" }, &b.why),
-			0);
+	settings_fixture_put(&b, SET_EVENTS, row->text, "--events");
 	rc = decide_events(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
 	assert_int_equal(p.output.events_fd, row->fd);
@@ -140,11 +134,7 @@ static void test_metrics(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	if (row->text)
-		assert_int_equal(
-			settings_put(&b.s, SET_METRICS_FILE, row->text,
-				(struct origin){ LEVEL_COMMAND_LINE, "--metrics-file" }, &b.why),
-			0);
+	settings_fixture_put(&b, SET_METRICS_FILE, row->text, "--metrics-file");
 	rc = decide_metrics(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->path : NULL);
 	assert_true((p.metrics_path != NULL) == (rc == 0 && row->path));
@@ -185,9 +175,7 @@ static void test_listen(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	assert_int_equal(settings_put(&b.s, SET_METRICS_LISTEN, row->text,
-				 (struct origin){ LEVEL_COMMAND_LINE, "--metrics-listen" }, &b.why),
-		0);
+	settings_fixture_put(&b, SET_METRICS_LISTEN, row->text, "--metrics-listen");
 	rc = decide_metrics(&d, &p);
 	assert_outcome(rc, row->shown ? 0 : -EINVAL, &b.why,
 		row->shown ? NULL : "is not an IP address and a port from 1 to 65535");

@@ -62,14 +62,6 @@ static const struct start_row {
 		NOTE_INFO, "nothing is started here" },
 };
 
-static void put(struct settings_fixture *b, enum setting_id id, const char *text, const char *flag)
-{
-	if (text)
-		assert_int_equal(settings_put(&b->s, id, text,
-					 (struct origin){ LEVEL_COMMAND_LINE, flag }, &b->why),
-			0);
-}
-
 static void test_start(void **state)
 {
 	const struct start_row *row = *state;
@@ -86,9 +78,9 @@ static void test_start(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	put(&b, SET_ONLY_RANK, row->only, "--only-rank");
-	put(&b, SET_WRAP, row->wrap ? "nsys" : NULL, "--wrap");
-	put(&b, SET_WRAP_RANKS, row->wrap_ranks, "--wrap-ranks");
+	settings_fixture_put(&b, SET_ONLY_RANK, row->only, "--only-rank");
+	settings_fixture_put(&b, SET_WRAP, row->wrap ? "nsys" : NULL, "--wrap");
+	settings_fixture_put(&b, SET_WRAP_RANKS, row->wrap_ranks, "--wrap-ranks");
 	if (row->wrap)
 		facts.wrapper.words = (struct vec){ words, 1, 2 };
 	if (row->found)
@@ -116,10 +108,10 @@ static void test_alone(void **state)
 
 	(void)state;
 	settings_fixture_make(&b, false);
-	put(&b, SET_ONLY_RANK, "0", "--only-rank");
+	settings_fixture_put(&b, SET_ONLY_RANK, "0", "--only-rank");
 	assert_outcome(decide_start(&d, &p.nproc, &p), 0, &b.why, NULL);
 	assert_note(&b.notes, NOTE_VERBOSE, NULL);
-	put(&b, SET_ONLY_RANK, "1", "--only-rank");
+	settings_fixture_put(&b, SET_ONLY_RANK, "1", "--only-rank");
 	assert_outcome(decide_start(&d, &p.nproc, &p), -EINVAL, &b.why, "the job has rank 0 only");
 	settings_fixture_done(&b);
 }

@@ -67,13 +67,6 @@ static const struct store_row {
 		"/home/user/.pyenv/shims/python3" },
 };
 
-static void put(struct settings_fixture *b, enum setting_id id, const char *text)
-{
-	assert_int_equal(settings_put(&b->s, id, text,
-				 (struct origin){ LEVEL_COMMAND_LINE, "--store" }, &b->why),
-		0);
-}
-
 static void test_store(void **state)
 {
 	const struct store_row *row = *state;
@@ -85,12 +78,11 @@ static void test_store(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	if (row->store)
-		put(&b, SET_STORE, row->store);
+	settings_fixture_put(&b, SET_STORE, row->store, "--store");
 	if (row->no_python)
-		put(&b, SET_NO_PYTHON, "1");
+		settings_fixture_put(&b, SET_NO_PYTHON, "1", "--store");
 	if (row->only_rank)
-		put(&b, SET_ONLY_RANK, "0");
+		settings_fixture_put(&b, SET_ONLY_RANK, "0", "--store");
 	rc = decide_store(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0) {

@@ -45,18 +45,9 @@ static void test_nproc(void **state)
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	assert_int_equal(settings_put(&b.s, SET_NPROC_PER_NODE, row->text,
-				 (struct origin){ LEVEL_COMMAND_LINE, "--here" }, &b.why),
-		0);
-	if (row->chosen)
-		assert_int_equal(settings_put(&b.s, SET_GPUS, row->chosen,
-					 (struct origin){ LEVEL_COMMAND_LINE, "--gpus" }, &b.why),
-			0);
-	if (row->per_worker)
-		assert_int_equal(
-			settings_put(&b.s, SET_GPUS_PER_WORKER, row->per_worker,
-				(struct origin){ LEVEL_COMMAND_LINE, "--gpus-per-worker" }, &b.why),
-			0);
+	settings_fixture_put(&b, SET_NPROC_PER_NODE, row->text, "--here");
+	settings_fixture_put(&b, SET_GPUS, row->chosen, "--gpus");
+	settings_fixture_put(&b, SET_GPUS_PER_WORKER, row->per_worker, "--gpus-per-worker");
 	rc = topology_begin(&d, &t);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->from : NULL);
 	assert_int_equal(t.nproc, row->nproc);

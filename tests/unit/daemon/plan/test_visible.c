@@ -31,11 +31,7 @@ static void settings_make(struct settings_fixture *b, const struct put *put, siz
 {
 	settings_fixture_make(b, false);
 	for (size_t i = 0; i < max && put[i].text; i++)
-		assert_int_equal(
-			settings_put(&b->s, put[i].id, put[i].text,
-				(struct origin){ LEVEL_COMMAND_LINE, setting_rows[put[i].id].flag },
-				&b->why),
-			0);
+		settings_fixture_put(b, put[i].id, put[i].text, setting_rows[put[i].id].flag);
 }
 
 static const struct sees_row {

@@ -63,10 +63,11 @@ static const struct ending_row {
 			.oom = OOM_YES,
 			.oom_limit = OOM_LIMIT_ABOVE,
 			.oom_bytes = 4096,
-			.asked = ASKED_KILLED },
+			.asked = ASKED_KILLED,
+			.asked_signal = SIGINT },
 		"{\"exit_code\":null,\"signal\":\"SIGKILL\",\"error\":null,\"core_dumped\":false,"
 		"\"oom\":\"yes\",\"oom_limit\":\"above\",\"oom_limit_bytes\":4096,\"ended_by_launchd\":true,\"killed_by_launchd\":true,"
-		"\"asked_signal\":null}" },
+		"\"asked_signal\":\"SIGINT\"}" },
 	{ "not started", { .end = { ENDED_UNSTARTED, ENOENT, false } },
 		"{\"exit_code\":null,\"signal\":null,\"error\":\"No such file or directory\","
 		"\"core_dumped\":false,\"oom\":\"no\",\"oom_limit\":null,\"oom_limit_bytes\":null,\"ended_by_launchd\":false,"

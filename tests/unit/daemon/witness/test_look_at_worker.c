@@ -11,17 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/monotonic.h"
 #include "tests/unit/unit.h"
 
 enum { BIG = 24 << 20, LITTLE = 512 << 10, PAGE = 4096, BUSY_ENOUGH_MS = 80 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void pause_ms(long ms)
 {
@@ -125,14 +118,14 @@ static void test_touched(void **state)
 	fd = make_file();
 	w.pid = start(row, fd);
 
-	look_at_worker(&w, now_ms(), &s);
+	look_at_worker(&w, (uint64_t)monotonic_ms(), &s);
 	before_ms = s.cpu_ms;
 	assert_true(s.working_set == WORKING_SET_UNKNOWN);
 	for (int i = 0; i < 20 && s.cpu_ms < before_ms + BUSY_ENOUGH_MS; i++) {
 		pause_ms(500); /* more often on a machine that is not idle */
 		read_twice(fd);
 		before_ms = s.cpu_ms;
-		look_at_worker(&w, now_ms(), &s);
+		look_at_worker(&w, (uint64_t)monotonic_ms(), &s);
 	}
 	assert_int_equal(s.rank, 3);
 	assert_true(s.cpu_ms > 0);

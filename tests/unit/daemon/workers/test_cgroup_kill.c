@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/monotonic.h"
 
 /* Reaps all children; those of the dead, too, where this process is their reaper. */
 static void reap_all(void)
@@ -207,14 +208,6 @@ static void test_others(void **state)
 	trial_run(NOBODY, part_others);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static const char *part_busy(void)
 {
 	char path[PATH_MAX];
@@ -223,9 +216,9 @@ static const char *part_busy(void)
 	HOLDS(leaf_make() == 0 && leaf.path, "there is a leaf");
 	HOLDS(leaf_fork(act_idle) > 0, "something lives in it");
 	(void)snprintf(path, sizeof path, "%s", leaf.path);
-	before = now_ms();
+	before = monotonic_ms();
 	HOLDS(cgroup_leaf_remove(&leaf, 50) == -EBUSY, "it can't be removed");
-	HOLDS(now_ms() - before >= 50, "the time given was used");
+	HOLDS(monotonic_ms() - before >= 50, "the time given was used");
 	HOLDS(!leaf.path && leaf.dir == -1, "it is given up");
 	HOLDS(access(path, F_OK) == 0, "but it is there");
 	return NULL;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "common/fd.h"
 #include "daemon/workers/oom.h"
+#include "tests/unit/daemon/output/scratch_dir.h"
 
 #define V2(n) "low 0\nhigh 0\nmax 91\noom 5\noom_kill " #n "\noom_group_kill 0\n"
 #define V1(n) "oom_kill_disable 0\nunder_oom 0\noom_kill " #n "\n"
@@ -108,12 +108,6 @@ static void write_text(const char *path, const char *text)
 	(void)close(fd);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-	(void)st, (void)type, (void)where;
-	return remove(path);
-}
-
 static void test_file(void **state)
 {
 	const struct file_row *row = *state;
@@ -145,7 +139,7 @@ static void test_file(void **state)
 	verdict = oom_look(&o);
 	again = oom_look(&o);
 	oom_stop(&o);
-	assert_int_equal(nftw(above, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(scratch_remove(above), 0);
 	assert_int_equal(verdict, row->verdict);
 	assert_int_equal(again, OOM_NO); /* one death for one count */
 	assert_int_equal(o.fd, -1);
