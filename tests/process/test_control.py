@@ -16,6 +16,7 @@ from harness import LIMIT, is_idle, is_running, native, status_of, supervisor_of
 from together import Cluster
 
 LONG = '--shutdown-timeout=600'
+MANY = 400  # requests: their answers are more than sockets hold
 
 
 @pytest.fixture

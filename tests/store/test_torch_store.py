@@ -118,7 +118,7 @@ def test_a_process_group_by_ipv6(torch, host):
 def test_the_next_attempt_after_a_death(torch, host):
     """The ranks of the first attempt are killed while they wait; those of the second know nothing."""
     store = host(torch.old)
-    ranks = start_group(torch, store.port, 3, 0, 'stop')
+    ranks = start_group(torch, store.port, 2, 0, 'stop')
     for process in ranks:
         assert process.stdout.readline() == 'here\n'
     for process in ranks:
@@ -129,7 +129,7 @@ def test_the_next_attempt_after_a_death(torch, host):
     assert store.number('clients') == 0
     assert store.number('memory') < before
     for attempt in (1, 2):
-        end_group(start_group(torch, store.port, 3, attempt), 3)
+        end_group(start_group(torch, store.port, 2, attempt), 2)
         store.order('next')
     assert store.notes == []
 

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec('torch'), reason='n
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('name', ['lock', 'spin', 'store_key', 'evaluation'])
+@pytest.mark.parametrize('name', [
+    'lock', 'store_key', *(pytest.param(name, marks=pytest.mark.heavy) for name in ('spin', 'evaluation'))])
 def test_kind(name):
     """The rank and what it does: at once on a machine that is idle, so without trial.py's limit."""
     outcome = trial.try_once(KINDS[name].choice(1), BUILD, within_s=60)
