@@ -112,7 +112,8 @@ void post_page(struct post *p, const char *at, size_t len); /* drops one that wa
 void post_status(struct post *p, const char *text);
 void post_close(struct post *p, bool hurry, int requests);
 
-/* The event loop's: from now on this attempt's news are told, and no other's. */
+/* The event loop's: from now on this attempt's news are told, and no other's. Drops an order to
+ * prepare an earlier one. */
 void post_next_attempt(struct post *p, const struct plan *plan, unsigned attempt);
 
 /* Its logs were made already: the thread adopts them with its next order. Returns those that it has

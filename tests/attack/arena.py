@@ -16,7 +16,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'process'))
-from harness import BUILD, LIMIT, Job, Place, children_of, is_running, status_of, until  # noqa: E402,F401
+from harness import (BUILD, LIMIT, Job, Place, children_of, is_running, signal_if_there,  # noqa: E402,F401
+                     status_of, until)
 from needs import for_all  # noqa: E402
 
 NOBODY = 65534
@@ -43,7 +44,7 @@ class Handle:
 
     def stop(self):
         self.send(signal.SIGSTOP)
-        until(lambda: status_of(self.pid)['State'][0] == 'T', 'it to stop')
+        until(lambda: status_of(self.pid).get('State', 'Z')[0] in 'TZ', 'it to stop')
 
     def ended(self, wait=0.0):
         return bool(self.poll.poll(wait * 1000))
@@ -90,10 +91,7 @@ class Witness:
         end = time.monotonic() + limit
         while not self.is_gone() and time.monotonic() < end:
             for pid in self.holders():
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                signal_if_there(pid, signal.SIGKILL)
 
     def close(self):
         os.close(self.fd)
@@ -182,7 +180,7 @@ class Attack:
         pid, self.bystander = self.bystander, None
         lives = is_running(pid)
         if lives:
-            os.kill(pid, signal.SIGKILL)
+            signal_if_there(pid, signal.SIGKILL)
         until(lambda: not is_running(pid), 'the bystander to end')
         reap(pid)
         return lives

@@ -26,7 +26,7 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from arena import GONE_LIMIT, NOBODY, Attack, Handle, Page, Place, children_of, until  # noqa: E402
-from harness import sandbox  # noqa: E402
+from harness import let_pass, sandbox  # noqa: E402
 from model import Cause, Expected, expect, signalled_cause, worker_cause  # noqa: E402
 
 BIRTHS = ('child', 'session', 'orphan', 'daemon', 'sibling', 'vfork', 'thread', 'namespace', 'me')
@@ -174,7 +174,7 @@ class Battle:
         if handle.ended() or not handle.send(event.number):
             return
         if event.number == signal.SIGSTOP and event.who != 'worker':
-            time.sleep(0.01)
+            let_pass(0.01, 'the other one may notice that it is stopped')
             handle.send(signal.SIGCONT)
             return
         if event.number in HARMLESS or event.number == signal.SIGSTOP:
@@ -203,7 +203,7 @@ class Battle:
         guard = self.handles['guard']
         start_ns = self.page.start(0.002)
         for event in self.plan.events:
-            time.sleep(max(0.0, event.at_ms / 1000 - (time.monotonic_ns() - start_ns) / 1e9))
+            let_pass(event.at_ms / 1000 - (time.monotonic_ns() - start_ns) / 1e9, 'the next event is due')
             self.send(event)
         # whoever is left has no end of its own
         if not guard.ended(0.05):

@@ -33,7 +33,7 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / 'process'), str(HERE.parent / 'hosts')]
 from cluster import HOME, why_impossible  # noqa: E402
-from harness import until  # noqa: E402
+from harness import let_pass, signal_if_there, until  # noqa: E402
 from job import End, JobHosts, MpirunJob, StaticJob, now_ns  # noqa: E402
 
 NODE_TIMEOUT_S = 3
@@ -214,8 +214,7 @@ class Battle:
 
     def kill(self, pid, number=signal.SIGKILL):
         if pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+            signal_if_there(pid, number)
 
     def worker_pid(self, rank):
         """As we know it; the board has it as the hosts do."""
@@ -261,11 +260,13 @@ class Battle:
         else:
             hosts.cut(node, {'cut': 'both', 'cut in': 'in', 'cut out': 'out'}[event.deed])
 
-    def undo_due(self):
-        now = time.monotonic()
-        for at, undo in [one for one in self.late if one[0] <= now]:
+    def await_time(self, at):
+        """Until then all is undone that is due."""
+        for due, undo in sorted((one for one in self.late if one[0] <= at), key=lambda one: one[0]):
+            let_pass(due - time.monotonic(), 'it is for a while')
             undo()
-            self.late.remove((at, undo))
+            self.late.remove((due, undo))
+        let_pass(at - time.monotonic(), 'the next event is due')
 
     def fight(self):
         """Returns the launchers' ends, of those that can be heard first."""
@@ -274,14 +275,10 @@ class Battle:
             self.hosts.netem.set(direction='out', loss=self.plan.loss, delay=self.plan.delay)
         begun = time.monotonic()
         for event in self.plan.events:
-            while (left := begun + event.at_ms / 1000 - time.monotonic()) > 0:
-                time.sleep(min(left, 0.01))
-                self.undo_due()
+            self.await_time(begun + event.at_ms / 1000)
             self.do(event)
             event.at_ms = (time.monotonic() - begun) * 1000
-        while self.late:
-            time.sleep(0.01)
-            self.undo_due()
+        self.await_time(max([0.0, *(due for due, _ in self.late)]))
         alone = [event.node for event in self.plan.events if event.deed == 'supervisor killed']
         self.others = [node for node in range(self.plan.nodes) if node not in self.touched]
         self.end_what_goes_on()
@@ -307,10 +304,7 @@ class Battle:
 
     def end_what_goes_on(self):
         """Where nothing that was done ends the job, or it has been restarted, somebody else does."""
-        if self.touched:
-            time.sleep(self.noticed_s())
-        else:
-            time.sleep(0.5)
+        let_pass(self.noticed_s() if self.touched else 0.5, 'a job that goes on says nothing')
         for node in range(self.plan.nodes):
             if node not in self.touched | self.killed and node not in self.launched.ended():
                 self.termed = True
@@ -319,7 +313,7 @@ class Battle:
 
     def end_the_rest(self, nodes):
         """Walls that nobody had anything to say through are no end."""
-        time.sleep(self.noticed_s())
+        let_pass(self.noticed_s(), 'they may end by themselves, and need not')
         for node in set(nodes) - set(self.launched.ended()):
             self.termed = True
             self.kill(self.launcher_pid(node, False), signal.SIGTERM)

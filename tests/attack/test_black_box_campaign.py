@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from harness import BUILD, supervisor_of
+from harness import BUILD, stop, supervisor_of
 from test_cgroup import small  # noqa: F401
 from together import Cluster
 
@@ -118,12 +118,12 @@ class Round:
             os.kill(supervisor_of(job.jobs[self.node].pid), signal.SIGKILL)
         elif self.way == 'frozen':
             supervisor = supervisor_of(job.jobs[self.node].pid)
-            os.kill(supervisor, signal.SIGSTOP)
+            stop(supervisor)
             for node in set(job.jobs) - {self.node}:
                 job.jobs.pop(node).end()
             os.kill(supervisor, signal.SIGCONT)
         elif self.way == 'hang':
-            os.kill(pids[self.rank], signal.SIGSTOP)
+            stop(pids[self.rank])
         elif self.way in ENDS or self.way == 'oom':
             go.go()
             if self.way in ENDS:

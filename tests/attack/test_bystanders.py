@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from arena import Handle, children_of, is_running, reap, until
-from harness import worker
+from harness import signal_if_there, worker
 
 OPTIONS = ['--shutdown-timeout=0.2', '--leftover-grace=0.1', '--nproc_per_node=2', '--no_python',
            '--use_env', worker('stubborn'), worker('ending')]
@@ -69,7 +69,7 @@ def end_bystanders(pids):
     """Returns those that lived."""
     lived = {pid for pid in pids if is_running(pid)}
     for pid in lived:
-        os.kill(pid, signal.SIGKILL)
+        signal_if_there(pid, signal.SIGKILL)
     for pid in pids:
         until(lambda: not is_running(pid), 'a bystander to end')
         reap(pid)

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from arena import LIMIT, NOBODY, Handle, is_running, until
+from harness import let_pass
 
 # Births and deeds of tests/workers/stubborn.c.
 KINDS = [
@@ -128,7 +129,7 @@ class Fight:
         self.supervisor.close()
 
     def fight(self, act, codes, tell, after_s):
-        time.sleep(after_s)
+        let_pass(after_s, 'it is hit at a time that was drawn')
         start = time.monotonic()
         act(self)
         assert self.guard.ended(LIMIT), f'no end; launchd said:\n{self.job.said()}'

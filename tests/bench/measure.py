@@ -12,9 +12,13 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "process"))
+from waiting import until  # noqa: E402
 
 LIMIT_S = 300.0  # of every wait; the slowest of them (mpirun with 512) takes seconds
 PR_SET_CHILD_SUBREAPER = 36
@@ -152,11 +156,10 @@ class Run:
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
     def until_all_are_there(self):
-        end = time.monotonic() + LIMIT_S
-        while self.meeting.there() < self.meeting.count:
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"workers do not start: {self.said()}")
-            time.sleep(0.002)
+        until(lambda: self.meeting.there() >= self.meeting.count or self.process.poll() is not None,
+              lambda: f"the workers: {self.said()}", LIMIT_S, RuntimeError)
+        if self.meeting.there() < self.meeting.count:
+            raise RuntimeError(f"workers do not start: {self.said()}")
 
     def own(self):
         """The launcher's own processes: all but the workers."""

@@ -11,19 +11,19 @@ whatever happened to us. It takes the hosts' control groups along, the only thin
 namespaces; the kernel then kills every process in the PID namespace, and with the last of them go
 namespaces, mounts and network devices. Clusters of parallel test runs don't meet.
 """
-import contextlib
 import ctypes
 import os
 import secrets
+import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from netem import Netem
 from own_mounts import OWN_MOUNTS
+from waiting import read_if_there, signal_if_there, until, until_group
 
 LIMIT_S = 120  # for whatever takes a few seconds on an idle machine
 NETWORK = "10.{}.0.{}"
@@ -35,24 +35,32 @@ MPIRUNS = 2  # at once, of all tests: when there were four, Open MPI itself hung
 NAMESPACES = ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--mount-proc"]
 
 # Process 1: reaps what is left to it, as an init does, until its standard input ends. A control
-# group can be removed when the last process in it is gone; who was on the way in comes in meanwhile.
-INIT = """import os, pathlib, signal, sys, time
+# group can be removed when the last process in it is gone; a process that was on its way in when
+# all were killed comes in meanwhile. The kernel reports both in cgroup.events.
+INIT = """import os, pathlib, select, signal, sys, time
 for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 sys.stdin.read()
 top = pathlib.Path(sys.argv[1])
+if not top.name or not top.exists():
+    sys.exit()
+events = os.open(top / "cgroup.events", os.O_RDONLY)
+poll = select.poll()
+poll.register(events, select.POLLPRI)
 end = time.monotonic() + 30
-while top.name and top.exists() and time.monotonic() < end:
+while time.monotonic() < end:
     try:
         os.kill(-1, signal.SIGKILL)
     except ProcessLookupError:
         pass
+    os.pread(events, 4096, 0)  # poll() reports what changes from here on
     try:
         for below in sorted(filter(pathlib.Path.is_dir, top.rglob("*")), reverse=True):
             below.rmdir()
         top.rmdir()
+        break
     except OSError:
-        time.sleep(0.005)
+        poll.poll(1000)
 """
 
 # The cluster; arguments: python, the text above, control group, networks of bridges, directories to
@@ -144,7 +152,17 @@ def why_impossible():
 
 
 def _child_of(pid):
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+    """Its first child. ProcessLookupError: it has none, or has ended."""
+    children = read_if_there(f"/proc/{pid}/task/{pid}/children").split()
+    if not children:
+        raise ProcessLookupError(f"process {pid} has no child")
+    return int(children[0])
+
+
+def _states(pid):
+    """Of its threads."""
+    found = (read_if_there(stat).rpartition(") ")[2] for stat in Path(f"/proc/{pid}/task").glob("*/stat"))
+    return {stat[0] for stat in found if stat}
 
 
 def _make_group():
@@ -166,15 +184,32 @@ def _make_group():
 
 def mpirun_slot():
     """Waits for one of MPIRUNS slots; it is held until the returned socket is closed."""
+    names = [f"\0launchd-tests-mpirun-{number}" for number in range(MPIRUNS)]
     while True:
-        for number in range(MPIRUNS):
+        for name in names:
             slot = socket.socket(socket.AF_UNIX)
             try:
-                slot.bind(f"\0launchd-tests-mpirun-{number}")
+                slot.bind(name)
+                slot.listen(1024)
                 return slot
             except OSError:  # it is taken
                 slot.close()
-        time.sleep(0.05)
+        _wait_until_one_closes(names)
+
+
+def _wait_until_one_closes(names):
+    """Until one of these listening sockets is closed, which hangs up on all that have connected to it."""
+    poll, connected = select.poll(), [socket.socket(socket.AF_UNIX) for _ in names]
+    try:
+        for one, name in zip(connected, names):
+            one.connect(name)
+            poll.register(one, select.POLLIN)
+        poll.poll()
+    except ConnectionRefusedError:
+        pass  # it has been closed, or does not listen yet
+    finally:
+        for one in connected:
+            one.close()
 
 
 def mpirun_on(names, *options, count=None, exported=()):
@@ -398,8 +433,8 @@ class Cluster:
 
     @staticmethod
     def signal_pid(pid, number):
-        """To one of processes()."""
-        os.kill(pid, number)
+        """To one of processes(), if it is still there."""
+        signal_if_there(pid, number)
 
     def processes(self, host=None):
         """(pid, command line) of what runs on one host or on all; zombies don't count."""
@@ -422,10 +457,7 @@ class Cluster:
             if self._group:
                 (self._group / self.names[one] / "cgroup.kill").write_text("1")
         for pid, _ in self.processes(host):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            signal_if_there(pid, signal.SIGKILL)
 
     def supervisors(self, host):
         """launchd's processes that are connected to other nodes."""
@@ -445,14 +477,15 @@ class Cluster:
         for pids, number in ((guards, signal.SIGSTOP), (supervisors, signal.SIGKILL),
                              (guards, signal.SIGKILL)):
             for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-        # an nsenter may have stopped when its guard did; on a frozen host nobody waits for it
-        end = time.monotonic() + 10
-        while time.monotonic() < end and not self._is_frozen(host) and \
-                any(os.path.exists(f"/proc/{pid}") for pid in guards):
+                signal_if_there(pid, number)
+
+        def reaped():
+            # an nsenter may have stopped when its guard did, and reaps it when it goes on
             self.continue_commands()
-            time.sleep(0.001)
+            return not any(os.path.exists(f"/proc/{pid}") for pid in guards)
+
+        if not self._is_frozen(host):  # there nobody reaps it
+            until(reaped, "the guards to be reaped", LIMIT_S)
 
     def cut(self, host, direction="both"):
         """Nothing passes between a host and the switch any more. "in" and "out", what it receives
@@ -490,16 +523,20 @@ class Cluster:
         self._freeze(host, "0", signal.SIGCONT)
 
     def _freeze(self, host, state, number):
-        if not self._group:
+        if self._group:
+            group = self._group / self.names[host]
+            (group / "cgroup.freeze").write_text(state)
+            until_group(group, f"frozen {state}", LIMIT_S)
+        elif number == signal.SIGSTOP:
+            until(lambda: self._all_stop(host), f"all processes of {self.names[host]} to stop", LIMIT_S)
+        else:
             for pid, _ in self.processes(host):
-                os.kill(pid, number)
-            if number == signal.SIGCONT:
-                self.continue_commands()
-            return
-        group = self._group / self.names[host]
-        (group / "cgroup.freeze").write_text(state)
-        end = time.monotonic() + LIMIT_S
-        while f"frozen {state}" not in (group / "cgroup.events").read_text():
-            if time.monotonic() > end:
-                raise ClusterError(f"{self.names[host]} does not freeze")
-            time.sleep(0.001)
+                signal_if_there(pid, number)
+            self.continue_commands()
+
+    def _all_stop(self, host):
+        """Stops all that run; whether none was found that did. Those that were born meanwhile are found next."""
+        running = [pid for pid, _ in self.processes(host) if _states(pid) - set("TtZX")]
+        for pid in running:
+            signal_if_there(pid, signal.SIGSTOP)
+        return not running

@@ -11,7 +11,7 @@ import signal
 import time
 
 from cluster import HOME
-from harness import native, status_of, until
+from harness import native, signal_if_there, status_of, until
 
 LIMIT_S = 30  # for what takes milliseconds on an idle machine
 # What runs on a host for the launcher.
@@ -88,7 +88,7 @@ class Scene:
 
     def kill(self, pid, number=signal.SIGKILL, group=False):
         self.began = time.monotonic()
-        (os.killpg if group else os.kill)(pid, number)
+        signal_if_there(pid, number, os.killpg if group else os.kill)
 
     def gone(self, *nodes):
         """Waits until no worker of these nodes nor anything they started lives; seconds since

@@ -1,14 +1,11 @@
 """Whatever is killed under mpirun, nothing survives on its node; and what mpirun ends in its own
 sequence (CONT, TERM after T, KILL after 2 T, odls_base_sigkill_timeout) ends in order."""
-import contextlib
-import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
-from harness import until
+from harness import let_pass, signal_if_there, until
 from scene import AROUND, group_of
 
 # So long that nothing which dies in a test can have died of mpirun's own sequence.
@@ -112,8 +109,7 @@ def test_a_second_sigint_makes_mpirun_go_and_nothing_stays(make_hosts, scene):
     pid = s.pid
 
     def has_gone():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGINT)
+        signal_if_there(pid, signal.SIGINT)
         return s.job.poll() is not None
 
     s.kill(pid, signal.SIGINT)
@@ -190,7 +186,7 @@ def test_nothing_is_taken_for_mpiruns_end(make_hosts, scene):
             return hosts.mpirun(command, options=options, export=export, before=before)
         started.append((name, scene(hosts, start, "--leftover-grace=0", around=around,
                                     DO="exit:0", label=name)))
-    time.sleep(0.5)
+    let_pass(0.5, "nothing ends: longer than launchd doubts")
     for name, s in started:
         assert s.lives(0), name
         s.go.go()
@@ -204,7 +200,7 @@ def test_without_mpirun_a_script_and_its_pipes_may_end(make_hosts, scene):
     guard = s.guard(0)
     until(lambda: s.job.poll() is not None, "the script to end")
     s.job.stdout.close()
-    time.sleep(0.5)
+    let_pass(0.5, "nothing ends: longer than launchd doubts")
     s.kill(guard, signal.SIGUSR1)
     assert s.hear(1) == {(0, "SIGUSR1")}
     s.kill(guard)

@@ -2,11 +2,10 @@
 import contextlib
 import re
 import sys
-import time
 
 import pytest
 from cluster import HOME
-from harness import native, until
+from harness import let_pass, native, until
 from job import Launcher, verdict
 
 SLACK_S = 10  # beyond the time-out, on a machine that does other things
@@ -16,7 +15,7 @@ SLACK_S = 10  # beyond the time-out, on a machine that does other things
 def test_a_node_that_starts_late_is_waited_for_by_name(make_hosts, static_job, node):
     hosts = make_hosts(4)
     job = static_job(hosts, late=[node], ACT="exit:0@0")
-    time.sleep(3)
+    let_pass(3, "the others wait")
     assert job.board.ready() == 0 and not job.ended()
     job.launch(node)
     job.start()

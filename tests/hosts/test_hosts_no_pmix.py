@@ -2,10 +2,9 @@
 import os
 import re
 import socket
-import time
 
 from cluster import HOME
-from harness import native, until
+from harness import let_pass, native, until
 from test_hosts_meet import absent, fake_library
 
 PORT = 29500
@@ -60,7 +59,7 @@ def test_node_0_may_be_the_last_to_notice(make_hosts):
         export={"MASTER_ADDR": hosts.addresses[0], "MASTER_PORT": str(PORT), "TELL": tell,
                 "GO": wait, "END": "exit:0"})
     until(lambda: all(hosts.launchers(node)[1:] for node in range(3)), "all launchers")
-    time.sleep(2)  # others are turned away
+    let_pass(2, "the others are turned away, and try again")
     os.close(os.open(hosts.home / "slow/libpmix.so.2", os.O_WRONLY))
     told.expect("ready", 3)
     go.go(3)

@@ -4,9 +4,14 @@ import signal
 
 import pytest
 from harness import until
-from job import MS, now_ns
+from job import CLOCKS_APART_MS, MS, now_ns
 
 CLOCKS = [0, 50_000, 7000]
+
+
+def assert_acted(at_ns, start_ns, ms):
+    """So many ms after the start, on a machine that may be slow."""
+    assert -CLOCKS_APART_MS <= (at_ns - start_ns) / MS - ms < 5000
 
 
 def test_workers_act_when_they_should_whatever_their_hosts_clock(make_hosts, static_job):
@@ -21,9 +26,9 @@ def test_workers_act_when_they_should_whatever_their_hosts_clock(make_hosts, sta
     assert "ValueError: the teapot is empty" in ends[2].err
     for rank, ms in enumerate((30, 20, 40)):
         part = job.board.part(rank)
-        assert 0 <= (part.died_ns - start) / MS - ms < 1000
-        assert part.born_ns < start and not part.overlap
-        assert ends[rank].ended_ns > part.died_ns
+        assert_acted(part.died_ns, start, ms)
+        assert 0 < part.born_ns < start + CLOCKS_APART_MS * MS and not part.overlap
+        assert ends[rank].ended_ns > part.died_ns - CLOCKS_APART_MS * MS
         assert part.term_ns == 0
     job.nothing_left()
 
@@ -45,8 +50,7 @@ def test_sigterm_is_noted(make_hosts, static_job, on_term, rc):
     job.start()
     assert job.wait()[0].rc == 7
     died = job.board.part(0).died_ns
-    terms = job.terms_ms(died, but=[0])
-    assert 0 < terms[1] < 5000
+    assert_acted(job.board.part(1).term_ns, died, 0)
 
 
 def test_an_order_at_any_time(make_hosts, static_job):
@@ -56,7 +60,7 @@ def test_an_order_at_any_time(make_hosts, static_job):
     until(lambda: job.board.started_ns() < now_ns(), "the start")
     given = job.board.order(1, "exit:9@2000")
     assert job.wait(1)[1].rc == 9
-    assert 0 <= (job.board.part(1).died_ns - given) / MS - 2 < 1000
+    assert_acted(job.board.part(1).died_ns, given, 2)
     job.board.order(0, "signal:9@0")
     assert job.wait(0)[0].rc == 137
 
@@ -65,7 +69,8 @@ def test_a_start_of_their_own(make_hosts, static_job):
     hosts = make_hosts(2)
     job = static_job(hosts, "--control=off", ACT="exit:0@0", START="auto")
     assert {end.rc for end in job.wait().values()} == {0}
-    assert all(part.died_ns >= job.board.started_ns() for part in job.board.parts(2))
+    for part in job.board.parts(2):
+        assert_acted(part.died_ns, job.board.started_ns(), 0)
 
 
 def test_what_is_alive_of_the_attempt_before_is_seen(make_hosts):

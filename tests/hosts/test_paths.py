@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import pytest
+from harness import let_pass, until
 from job import LOST_CODE, now_ns, verdict
 
 TIMEOUT_S = 3
@@ -51,7 +52,7 @@ def test_no_alarm_behind_a_dead_path(make_hosts, static_job, wall):
     job = static_job(hosts, TIMEOUT, ACT="obey")
     job.start()
     hosts.netem.set(host, direction, **what)
-    time.sleep(3 * TIMEOUT_S)
+    let_pass(3 * TIMEOUT_S, "no alarm")
     assert not job.ended(), job.described()
     job.end_well(TIMEOUT_S + SLACK_S)
     job.nothing_left()
@@ -64,7 +65,7 @@ def test_no_alarm_when_udp_ends(make_hosts, static_job, direction):
     job = static_job(hosts, TIMEOUT, ACT="obey")
     job.start()
     hosts.netem.set(FAR, direction, no_udp=1)
-    time.sleep(3 * TIMEOUT_S)
+    let_pass(3 * TIMEOUT_S, "no alarm")
     assert not job.ended(), job.described()
     job.end_well(TIMEOUT_S + SLACK_S)
     job.nothing_left()
@@ -75,20 +76,21 @@ def without_udp(make_hosts, static_job):
     hosts.netem.set(no_udp=1)
     job = static_job(hosts, TIMEOUT, ACT="obey")
     job.start()
-    time.sleep(1)
+    until(lambda: sum(cut for one in hosts.netem.stats() for *_, cut in one.values()) >= 8 * (NODES - 1),
+          "four datagrams of each to be lost")
     return hosts, job
 
 
 def a_firewall_starts_anew(hosts):
     """It has forgotten the connection, and takes others."""
     hosts.netem.set(FAR, forget=50)
-    time.sleep(1)  # beats come every 0.25 s
+    let_pass(1, "beats come every 0.25 s, and each is dropped")
     hosts.netem.set(FAR, forget=900)
 
 
 def a_firewall_resets(hosts):
     hosts.netem.set(FAR, reset=1)
-    time.sleep(0.6)
+    let_pass(0.6, "beats come every 0.25 s, and each is answered by a reset")
     hosts.netem.set(FAR, reset=0)
 
 
@@ -98,7 +100,7 @@ def a_firewall_resets(hosts):
 def test_without_udp_a_fresh_connection_helps(make_hosts, static_job, what, culprit):
     hosts, job = without_udp(make_hosts, static_job)
     what(hosts)
-    time.sleep(2 * TIMEOUT_S)
+    let_pass(2 * TIMEOUT_S, "no alarm")
     assert not job.ended(), job.described()
     job.board.order(culprit, "raise:7@0")
     ends = job.wait(limit=TIMEOUT_S + SLACK_S)
@@ -148,7 +150,7 @@ def test_a_dead_path_and_a_vanished_node(make_hosts, static_job):
     job = static_job(hosts, TIMEOUT)
     job.start()
     hosts.netem.set(FAR, no_tcp=1)
-    time.sleep(TIMEOUT_S)
+    let_pass(TIMEOUT_S, "no alarm: beats still come")
     hosts.kill_launchers(FAR)
     ends = job.wait(0, 1, limit=TIMEOUT_S + SLACK_S)
     assert {(end.rc, *end.lost()) for end in ends.values()} == {(LOST_CODE, FAR)}, ends
@@ -163,7 +165,7 @@ def test_an_idle_connection_is_not_forgotten(make_hosts, static_job, no_udp):
     hosts.netem.set(1, forget=30_000, no_udp=no_udp)
     job = static_job(hosts, TIMEOUT, ACT="obey")
     job.start()
-    time.sleep(45)
+    let_pass(45, "longer than the firewall remembers")
     hosts.netem.set(no_udp=1)  # so that nothing helps but that connection
     given = time.monotonic()
     job.board.order(1, "raise:7@0")
@@ -195,7 +197,7 @@ def test_no_alarm_by_loss_or_load(make_hosts, static_job, record_property, troub
             busy = [burner() for _ in range(2 * (os.cpu_count() or 1))]
         end = time.monotonic() + LOSS_S
         while time.monotonic() < end:
-            time.sleep(1)
+            let_pass(1, "no alarm")
             assert not job.ended(), job.described()
         record_property("packets", hosts.netem.stats()[0])
         job.end_well(120)

@@ -3,11 +3,10 @@ has the processes of a launcher and nothing else to do."""
 import os
 import select
 import signal
-import time
 
 import pytest
 from cluster import Cluster, why_impossible as why_no_hosts
-from harness import BUILD, TESTS, until
+from harness import BUILD, TESTS, let_pass, until
 from scene import Watched, parent_of
 from slurm import Slurm, why_impossible
 
@@ -77,7 +76,7 @@ def waiting(hosts, count):
     leaves an orted or an mpirun that may not end, so they have its time."""
     children = until(lambda: len(pmix_children(hosts)) == count and pmix_children(hosts),
                      f"{count} to wait for another one")
-    time.sleep(1)
+    let_pass(1, "PMIx_Init returns, which nothing reports")
     return children
 
 
@@ -86,7 +85,7 @@ def test_the_child_is_killed(hosts):
     job = hosts.mpirun(absent(2, f"{PROBE} 30000; exit 3"))
     children = waiting(hosts, 3)
     for pid in children:
-        os.kill(pid, signal.SIGKILL)
+        hosts.signal_pid(pid, signal.SIGKILL)
     result = hosts.finish(job)
     assert [KILLED in line for line in lines(result)] == [True] * 3
     assert result.returncode == 3

@@ -3,10 +3,9 @@ in which it can be: whoever heard of the culprit keeps it, and all end with its 
 import json
 import re
 import signal
-import time
 
 import pytest
-from harness import until
+from harness import let_pass, until
 from job import KILLED_CODE, LOST_CODE, cut, frozen, launcher_killed
 from scene import parent_of
 
@@ -74,7 +73,7 @@ def test_a_failure_after_the_hub_is_lost(make_hosts, static_job):
     job = static_job(hosts, TIMEOUT, GRACE, ACT_0="never", ACT_1="obey")
     job.start()
     hosts.freeze(0)
-    time.sleep(1)
+    let_pass(1, "the node fails well after the hub is silent")
     job.board.order(1, "exit:9@0")
     end = job.wait(1, limit=LIMIT_S)[1]
     assert end.rc == 125 and end.lost() == [0], end

@@ -1,4 +1,5 @@
 """A real Slurm over two simulated hosts: steps of srun, and batch scripts without it."""
+import os
 import signal
 
 import pytest
@@ -106,14 +107,16 @@ def test_a_steps_script_ends_and_launchd_with_it(slurm, scene):
 
 
 def test_a_batch_script_ends_and_launchd_lives_on(slurm, scene):
+    enough, path = slurm.hosts.fifo("enough")
+
     def batch(command, export):
         script = slurm.hosts.home / "job.sh"
         script.write_text('#!/bin/sh\nsetsid "$@" >/dev/null 2>&1 &\n'
-                          'while [ ! -e enough ]; do sleep 0.05; done\n')
+                          f'read -r _ <{path}\n')
         return slurm.popen("sbatch", "-N1", "-o", "/dev/null", "job.sh", *command, env=export)
 
     s = scene(slurm.hosts, batch, nodes=1, DO="count")
-    (slurm.hosts.home / "enough").touch()
+    os.write(enough.fd, b"\n")
     until(lambda: slurm.output("squeue", "-h") == "", "the batch job to end")
     s.kill(s.guard(0), signal.SIGUSR1)
     assert s.hear(1) == {(0, "SIGUSR1")}

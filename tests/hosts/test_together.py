@@ -1,12 +1,12 @@
 """Several nodes act as one: they stop together, agree on who was first, and notice whoever is gone."""
-import contextlib
 import re
 import signal
 import time
 
 import pytest
-from harness import until
-from job import EVENTS, LOST_CODE, ORTED, cut, frozen, launcher_killed, now_ns, verdict
+from harness import let_pass, until
+from job import (CLOCKS_APART_MS, EVENTS, LOST_CODE, MS, ORTED, cut, frozen, launcher_killed, now_ns,
+                 verdict)
 
 TIMEOUT_S = 3
 TIMEOUT = f"--node-timeout={TIMEOUT_S}"
@@ -26,7 +26,7 @@ def stopped_together(job, since_ns, but, soon=None):
     """Every worker but some had its SIGTERM, and nothing is left."""
     terms = job.terms_ms(since_ns, but=but)
     soon = soon or min(SOON_MS, job.by_others_ms)
-    assert all(ms is not None and 0 <= ms < soon for ms in terms.values()), terms
+    assert all(ms is not None and -CLOCKS_APART_MS <= ms < soon for ms in terms.values()), terms
     job.nothing_left()
     return terms
 
@@ -77,7 +77,7 @@ def test_nodes_that_finish_early_leave(make_hosts, static_job):
     job.start()
     early = job.wait(1, 2)
     assert {end.rc for end in early.values()} == {0}
-    time.sleep(2 * TIMEOUT_S)  # nobody is to notice anything in the meantime
+    let_pass(2 * TIMEOUT_S, "no node notices anything")
     assert job.board.part(3).term_ns == 0
     job.board.order(3, "exit:0@0")
     assert verdict(job.wait()) == (0, None)
@@ -218,9 +218,8 @@ def stopped(hosts, node):
 
 
 def goes_on(hosts, node):
-    for pid in hosts.launchers(node):
-        with contextlib.suppress(ProcessLookupError):  # one wakes the other, which finds all over
-            hosts.signal_pid(pid, signal.SIGCONT)
+    for pid in hosts.launchers(node):  # one wakes the other, which may find all over, and end
+        hosts.signal_pid(pid, signal.SIGCONT)
     hosts.continue_commands()
 
 
@@ -252,7 +251,7 @@ def test_a_pause_shorter_than_the_time_out_is_no_excuse(make_hosts, static_job):
     job = static_job(hosts, TIMEOUT)
     job.start()
     hosts.freeze(0)
-    time.sleep(TIMEOUT_S / 4)
+    let_pass(TIMEOUT_S / 4, "less than the time-out")
     hosts.thaw(0)
     hosts.kill_launchers(2)
     ends = job.wait(0, 1, limit=TIMEOUT_S + SLACK_S)
@@ -271,7 +270,7 @@ def test_a_silence_that_began_before_another_nodes_end(make_hosts, static_job):
     job = static_job(hosts, TIMEOUT)
     job.start()
     hosts.cut(1)
-    time.sleep(TIMEOUT_S / 4)  # three beats
+    let_pass(TIMEOUT_S / 4, "three beats are missed")
     hosts.kill_launchers(2)
     end = job.wait(0, limit=TIMEOUT_S + SLACK_S)[0]
     assert end.lost() == [1] and f"node 2 (n2) {UNSURE}" in end.err, end
@@ -301,7 +300,7 @@ def test_a_node_vanishes_under_mpirun(make_hosts, mpirun_job, way, node):
     others = [rank for rank in range(8) if rank not in job.ranks(node)]
     until(lambda: all(job.board.part(rank).term_ns for rank in others), "SIGTERM everywhere",
           TIMEOUT_S + SLACK_S)
-    assert all(job.board.part(rank).term_ns > since for rank in others)
+    assert all(job.board.part(rank).term_ns > since - CLOCKS_APART_MS * MS for rank in others)
     job.nothing_left(*[one for one in range(1, 4) if one != node], spared=ORTED)
 
 
@@ -312,7 +311,7 @@ def sleep_a_little(hosts, who):
     for host in who:
         hosts.freeze(host)
     times.append(time.monotonic())
-    time.sleep(TIMEOUT_S * (0.6 if len(who) == 1 else 2))
+    let_pass(TIMEOUT_S * (0.6 if len(who) == 1 else 2), "it sleeps")
     times.append(time.monotonic())
     for host in who:
         hosts.thaw(host)
@@ -331,7 +330,7 @@ def test_no_alarm_when_a_host_sleeps_a_little(make_hosts, static_job, who):
         job.start()
         for _ in range(2):
             silent_s = sleep_a_little(hosts, who)
-            time.sleep(TIMEOUT_S * 1.5)
+            let_pass(TIMEOUT_S * 1.5, "no alarm")
             if job.ended():
                 break
         else:
@@ -349,7 +348,7 @@ def test_no_alarm_on_a_bad_network(make_hosts, static_job):
     hosts.netem.set(loss=0.106, delay=100, jitter=10)  # both ways of two hosts: 20 % and 200 ms
     job = static_job(hosts, ACT="obey")
     job.start()
-    time.sleep(15)
+    let_pass(15, "no alarm")
     assert not job.ended(), job.described()
     job.end_well()
 

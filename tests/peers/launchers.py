@@ -8,7 +8,7 @@ import tempfile
 import time
 
 import pytest
-from harness import BUILD, LIMIT, TESTS, fresh_process, is_running, status_of
+from harness import BUILD, LIMIT, TESTS, fresh_process, let_pass, running_after, status_of
 from needs import why_no_mpirun
 
 sys.path.insert(0, str(TESTS / 'bench'))
@@ -102,18 +102,12 @@ class Peer:
     def settle(self):
         """PyTorch's handlers are there when workers are; a late one would be a different defect."""
         if self.name == 'torchrun':
-            time.sleep(1)
+            let_pass(1, 'it installs its handlers, and tells nobody')
 
     def survivors(self, pids):
         """Those that still run when the launcher has gone. Ours have to be gone in the end; for a
         peer's we wait some seconds."""
-        end = time.monotonic() + (LIMIT if self.name == 'launchd' else 4)
-        while time.monotonic() < end:
-            alive = [pid for pid in pids if is_running(pid)]
-            if not alive:
-                break
-            time.sleep(0.005)
-        return alive
+        return running_after(pids, LIMIT if self.name == 'launchd' else 4)
 
 
 def skip_if_absent(*names):

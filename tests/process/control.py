@@ -6,7 +6,7 @@ import pathlib
 import signal
 import socket
 
-from harness import BUILD, LIMIT, is_running, status_of, supervisor_of, until
+from harness import BUILD, LIMIT, is_running, stop, supervisor_of, until
 from needs import WHY_NO_MOUNTS
 from own_mounts import OWN_MOUNTS
 
@@ -39,8 +39,7 @@ def launchctl(place):
 def kill_both(job):
     """Supervisor and guard, and neither can act on the other's end."""
     supervisor = supervisor_of(job.pid)
-    os.kill(job.pid, signal.SIGSTOP)
-    until(lambda: status_of(job.pid)['State'][0] == 'T', 'the guard to be stopped')
+    stop(job.pid)
     os.kill(supervisor, signal.SIGKILL)
     until(lambda: not is_running(supervisor), 'the supervisor to end')
     job.kill()

@@ -4,7 +4,6 @@ import resource
 import select
 import socket
 import threading
-import time
 
 
 class Crowd:
@@ -39,7 +38,7 @@ class Crowd:
                 self.open.pop(fd).close()
             while len(self.open) < self.count:
                 self._dial()
-            time.sleep(0.02)
+            self.over.wait(0.02)  # how often they come again, unless it is over
 
     def __enter__(self):
         return self

@@ -3,7 +3,7 @@ import os
 import signal
 import time
 
-from harness import children_of, is_running, native, status_of, until
+from harness import children_of, is_running, native, signal_if_there, status_of, until
 
 FENCE = signal.SIGRTMIN + 9  # above all that launchd is sent: read after whatever waits with it
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
@@ -62,6 +62,13 @@ class Family:
         it is done then."""
         self.job.signal(number)
         self.told(number, *(whom or self.workers()))
+
+    def end_when_calm(self, guard):
+        """Kills all, once launchd has read every signal. A CONT that is behind one that ends the job would else reach
+        a supervisor at its end; there it may take LeakSanitizer's STOP away, and neither goes on."""
+        calm(guard)
+        for pid in self.pids.values():
+            signal_if_there(pid, signal.SIGKILL)
 
     def gone(self, *whom):
         until(lambda: not any(is_running(self.pids[key]) for key in whom), f'{whom} to end')

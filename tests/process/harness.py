@@ -3,6 +3,7 @@ which workers meet the test, and --dry-run's answer.
 
 The build directory is $LAUNCHD_BUILD_DIR, by default build beside tests.
 """
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,24 +18,11 @@ import time
 import pytest
 
 import sandbox
+from waiting import (LIMIT, let_pass, read_if_there, running_after, settled, signal_if_there, stop,  # noqa: F401
+                     until)
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get('LAUNCHD_BUILD_DIR', TESTS.parent / 'build')).resolve()
-# Far above what anything here takes, for slow machines and sanitizers.
-LIMIT = 60.0
-
-
-def until(condition, what, limit=LIMIT):
-    """Waits until condition() is true and returns its value. what: words, or what gives them when
-    they are wanted."""
-    end = time.monotonic() + limit
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < end, \
-            f'waited {limit:.0f} s for {what() if callable(what) else what}'
-        time.sleep(0.005)
 
 
 def children_of(pid):
@@ -57,12 +45,8 @@ def supervisor_of(pid):
 
 def status_of(pid):
     """/proc/PID/status as a dict; empty if there is no such process."""
-    try:
-        text = pathlib.Path(f'/proc/{pid}/status').read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return {}
     return {key: value.strip() for key, _, value in
-            (line.partition(':') for line in text.splitlines())}
+            (line.partition(':') for line in read_if_there(f'/proc/{pid}/status').splitlines())}
 
 
 def is_running(pid):
@@ -71,14 +55,14 @@ def is_running(pid):
 
 def waits_in(pid):
     """The kernel's function in which its first thread sleeps; '0' if it does not."""
-    return pathlib.Path(f'/proc/{pid}/wchan').read_text()
+    return read_if_there(f'/proc/{pid}/wchan')
 
 
 def waits_for(pid, x86_64, aarch64):
     """Whether its first thread waits in one of these system calls. Linux 5.10 doesn't say what it waits
     for in there."""
-    call, *_ = pathlib.Path(f'/proc/{pid}/syscall').read_text().split()
-    return call in {'x86_64': x86_64, 'aarch64': aarch64}[os.uname().machine]
+    words = read_if_there(f'/proc/{pid}/syscall').split()
+    return bool(words) and words[0] in {'x86_64': x86_64, 'aarch64': aarch64}[os.uname().machine]
 
 
 def writes(pid):
@@ -100,7 +84,7 @@ def end_children(before):
         for pid in found:
             if is_running(pid):
                 alive.setdefault(pid, status_of(pid).get('Name', '?'))
-                os.kill(pid, signal.SIGKILL)
+                signal_if_there(pid, signal.SIGKILL)
             try:
                 os.waitpid(pid, 0)
             except ChildProcessError:
@@ -116,23 +100,27 @@ class Fifo:
         self.fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.rest = b''
 
-    def line(self):
-        """The next line's words: rank, pid, text."""
-        end = time.monotonic() + LIMIT
-        while b'\n' not in self.rest:
-            left = end - time.monotonic()
-            assert left > 0 and select.select([self.fd], [], [], left)[0], \
-                f'no line in {self.path}'
-            self.rest += os.read(self.fd, 4096)
+    def line(self, writers=()):
+        """The next line's words: rank, pid, text. writers: Popens; it fails at once when one of them ends."""
+        with contextlib.ExitStack() as opened:
+            ends = [os.pidfd_open(one.pid) for one in writers if one.poll() is None]
+            for fd in ends:
+                opened.callback(os.close, fd)
+            end = time.monotonic() + LIMIT
+            while b'\n' not in self.rest:
+                ready = select.select([self.fd, *ends], [], [], max(0, end - time.monotonic()))[0]
+                assert self.fd in ready, f'no line in {self.path}' + ''.join(
+                    f'\n{one.args}: {one.communicate()}' for one in writers if one.poll() is not None)
+                self.rest += os.read(self.fd, 4096)
         line, _, self.rest = self.rest.partition(b'\n')
         rank, pid, text = line.decode().split(' ', 2)
         return int(rank), int(pid), text
 
-    def expect(self, text, count):
+    def expect(self, text, count, writers=()):
         """Waits until count workers have told this text; returns their pids by rank."""
         pids = {}
         for _ in range(count):
-            rank, pid, told = self.line()
+            rank, pid, told = self.line(writers)
             assert told == text
             pids[rank] = pid
         assert len(pids) == count

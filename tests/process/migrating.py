@@ -216,16 +216,23 @@ def new_commands(on_hosts):
             if on_hosts == (needs_hosts(command) or '--per-process' in command)]
 
 
-# Leaves what each worker got; rank 1 fails when all are there, which ends the others.
-TRAIN = '''import json, os, sys, time
+# Leaves what each worker got; rank 1 fails when all are there, which ends the others. Each keeps the FIFO open, so
+# that none of their bytes gets lost.
+TRAIN = '''import contextlib, json, os, signal, sys
 out = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dumps")
+with contextlib.suppress(FileExistsError):
+    os.mkfifo(f"{out}.there")
+there = os.open(f"{out}.there", os.O_RDWR)
 rank = int(os.environ.get("RANK") or os.environ["NODE_RANK"])
 size = int(os.environ.get("WORLD_SIZE", 2))
 with open(f"{out}/part.{rank}", "w") as file:
     json.dump({"argv": sys.argv[1:], "env": dict(os.environ)}, file)
 os.rename(f"{out}/part.{rank}", f"{out}/{rank}.json")
-while rank != 1 or sum(name.endswith(".json") for name in os.listdir(out)) < size:
-    time.sleep(0.01)
+os.write(there, b"x")
+if rank != 1:
+    signal.pause()
+for _ in range(size):
+    os.read(there, 1)
 sys.exit(7)
 '''
 EXIT_CODE = 7  # of the job that is told so

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from together import Cluster, errors, exit_codes
-from harness import is_idle, is_running, native, status_of, supervisor_of, until
+from harness import is_idle, is_running, let_pass, native, status_of, stop, supervisor_of, until
 
 KEY = {'LAUNCHD_KEY': 'a secret that is long enough'}
 
@@ -111,7 +111,7 @@ def test_a_killed_launcher_ends_the_job(start, place, node, which):
     job = cluster.jobs[node]
     supervisor = supervisor_of(job.pid)
     if which == 'both':
-        job.signal(signal.SIGSTOP)  # else it may have told the others by then
+        stop(job.pid)  # else it may have told the others by then
     if which != 'guard':
         place.launcher_killed = place.orphans_expected = True
         os.kill(supervisor, signal.SIGKILL)
@@ -143,10 +143,9 @@ def test_a_failure_of_which_node_0_can_not_tell(start, place):
     cluster = Running(start, place, env={'GO_2': go.path, 'END_2': 'raise'},
                       options=['--node-timeout=3'])
     supervisor = supervisor_of(cluster.jobs[0].pid)
-    os.kill(supervisor, signal.SIGSTOP)
+    stop(supervisor)
     try:
         # its last beats are read, and not after the worker's death
-        until(lambda: status_of(supervisor)['State'][0] == 'T', 'node 0 to stop')
         others = [supervisor_of(cluster.jobs[node].pid) for node in (1, 2)]
         until(lambda: all(map(is_idle, others)), 'what it sent to be read')
         go.go()
@@ -169,7 +168,7 @@ def test_a_frozen_launcher_is_lost_after_the_time_out(start, place, node):
     cluster = Running(start, place, options=['--node-timeout=3'])
     supervisor = supervisor_of(cluster.jobs[node].pid)
     began = time.monotonic()
-    os.kill(supervisor, signal.SIGSTOP)
+    stop(supervisor)
     others = [number for number in range(3) if number != node]
     results = [cluster.jobs[number].end() for number in others]
     took = time.monotonic() - began
@@ -191,11 +190,11 @@ def test_all_asleep_at_once_is_no_alarm(start, place):
                       env={'GO': go.path, 'END': 'exit:0'})
     supervisors = [supervisor_of(job.pid) for job in cluster.jobs.values()]
     for pid in supervisors:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(6)
+        stop(pid)
+    let_pass(6, 'all sleep')
     for pid in supervisors:
         os.kill(pid, signal.SIGCONT)
-    time.sleep(1.5)
+    let_pass(1.5, 'no alarm')
     assert all(map(is_running, cluster.pids.values()))
     go.go(3)
     assert exit_codes(cluster.end()) == [0, 0, 0]
@@ -347,7 +346,7 @@ def test_any_node_can_ask_for_a_restart_which_is_not_counted(start, place, asked
 def test_a_job_that_was_asked_to_end_is_not_restarted(start, place):
     cluster = Restarting(start, place, ['--leftover-grace=1', '--on-signal=USR2=restart'])
     cluster.attempt(0)
-    cluster.jobs[1].signal(signal.SIGSTOP)
+    stop(cluster.jobs[1].pid)
     cluster.jobs[0].signal(signal.SIGTERM)
     cluster.jobs[0].signal(signal.SIGUSR2)
     cluster.jobs[1].signal(signal.SIGCONT)

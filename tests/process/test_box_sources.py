@@ -199,10 +199,11 @@ def record():
         dump.write(b'pickled %d' % rank)
 def answer():
     fd = os.open(f'{pipe}{rank}.pipe', os.O_RDONLY | os.O_NONBLOCK)
-    while not (rank != 1 and os.read(fd, 10)):
-        time.sleep(0.05)
+    if rank == 1:
+        threading.Event().wait()
+    select.select([fd], [], [])
     record()
-import threading
+import select, threading
 threading.Thread(target=answer, daemon=True).start()
 if rank == size - 1:
     record()

@@ -288,18 +288,18 @@ def expires(job, place, delegated):
     (terminate, LONG), (kill_guard, LONG), (kill_supervisor, LONG), (expires, '--max-runtime=3')])
 def test_a_leaf_that_a_worker_freezes_is_thawed(start, place, delegated, how, option):
     """Nothing in it would take a signal, and the supervisor see no time pass."""
-    program = native('ending')[-1]
+    program, now = native('ending')[-1], place.fifo('now')
     script = place.write('job.sh', FREEZES.format(path=delegated.path, above=UP, then=f'''
 [ $RANK = 1 ] && exec {program}
 sleep 1000 &
-while [ ! -e {place.path}/now ]; do sleep 0.05; done
+read -r _ <{now.path}
 echo 1 >$leaf/cgroup.freeze
 echo >{place.path}/thawed
 wait'''), 0o755)
     job = start(['--no_python', '--use_env', '--nproc_per_node=2', option, script],
                 {'TELL': place.ready.path}, before=delegated.enter)
     place.ready.expect('ready', 1)
-    (place.path / 'now').write_text('')
+    os.write(now.fd, b'\n')
     until((place.path / 'thawed').exists, 'it to go on')
     if how is expires:
         expires(job, place, delegated)

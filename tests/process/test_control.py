@@ -12,7 +12,7 @@ import time
 import pytest
 
 from control import Control, Refused, kill_both, socket_dir, socket_of
-from harness import LIMIT, is_idle, is_running, native, status_of, supervisor_of, until, worker
+from harness import LIMIT, is_idle, is_running, let_pass, native, status_of, supervisor_of, until, worker
 from together import Cluster
 
 LONG = '--shutdown-timeout=600'
@@ -388,7 +388,7 @@ def test_it_costs_nothing(job):
         until(lambda: is_idle(supervisor), 'it to be idle')
         workers = switches(running.pids.values())
         ours = switches([running.pid, supervisor])
-        time.sleep(1)
+        let_pass(1, 'nothing wakes up')
         assert switches([running.pid, supervisor]) == ours
         for _ in range(50):
             control.ask('status')

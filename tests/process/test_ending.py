@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from harness import (children_of, is_running, native, status_of, supervisor_of, until,
+from harness import (children_of, is_running, let_pass, native, settled, status_of, stop, supervisor_of, until,
                      writes)
 from needs import PID_1, needs_pids
 
@@ -186,8 +186,7 @@ def test_a_death_before_the_signal_that_both_wait_for_us_decides_the_code(start,
                 {'TELL': ready.path, 'GO_1': go.path, 'END_1': 'exit:6', 'END_0': 'never'})
     pids = ready.expect('ready', 2)
     for pid in (job.pid, supervisor_of(job.pid)):
-        os.kill(pid, signal.SIGSTOP)
-        until(lambda: status_of(pid)['State'][0] == 'T', 'the launcher to stop')
+        stop(pid)
     go.go()
     until(lambda: not is_running(pids[1]), 'rank 1 to die')
     job.signal(signal.SIGTERM)
@@ -233,8 +232,7 @@ def test_stopped_workers_are_ended_too(start, place):
     job = start(native('report_signals', '--nproc_per_node=2', LONG), {'TELL': ready.path})
     pids = ready.expect('ready', 2)
     for pid in pids.values():
-        os.kill(pid, signal.SIGSTOP)
-        until(lambda: status_of(pid)['State'][0] == 'T', 'a worker to stop')
+        stop(pid)
     job.signal(signal.SIGTERM)
     ready.expect('SIGTERM', 2)
     assert job.end().rc == 143
@@ -328,11 +326,12 @@ def test_nothing_wakes_up_while_nothing_happens(start, place):
     ours = job.pid, supervisor
 
     def switches():
-        return [(status['State'][0] == 'S', status['voluntary_ctxt_switches'],
-                 status['nonvoluntary_ctxt_switches']) for status in map(status_of, ours)]
+        found = list(map(status_of, ours))
+        return [(status['voluntary_ctxt_switches'], status['nonvoluntary_ctxt_switches']) for status in found] \
+            if all(status['State'][0] == 'S' for status in found) else None
 
-    before = until_steady(switches)
-    time.sleep(2)  # the measured span itself
+    before = settled(switches)
+    let_pass(2, 'nothing wakes up')
     assert switches() == before
     assert children_of(supervisor) == set(pids.values())
     job.signal(signal.SIGTERM)
@@ -358,22 +357,8 @@ def test_a_dead_worker_that_a_debugger_holds(start, place):
         return int(fields[11]) + int(fields[12])
 
     before = cpu_ticks()
-    time.sleep(0.5)  # the measured span itself
+    let_pass(0.5, 'its CPU time is measured')
     used = cpu_ticks() - before
     assert os.waitpid(worker, WALL)[0] == worker
     assert job.end().rc == 137
     assert used <= 0.1 * os.sysconf('SC_CLK_TCK')
-
-
-def until_steady(measure):
-    """The values once they stay the same for 0.1 s, as they will when the start is through; the
-    first one of each must be true."""
-    seen = [measure()]
-
-    def steady():
-        time.sleep(0.1)
-        seen.append(measure())
-        return seen[-1] == seen[-2] and all(first for first, *_ in seen[-1])
-
-    until(steady, 'the launcher to become idle', limit=10)
-    return seen[-1]

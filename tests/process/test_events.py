@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import (BUILD, children_of, is_idle, is_running, native, status_of, supervisor_of,
+from harness import (BUILD, children_of, is_idle, is_running, let_pass, native, status_of, stop, supervisor_of,
                      until)
 from sandbox import BLIND, LEVEL
 from together import C10d, Cluster
@@ -171,8 +171,7 @@ def deaths_in_order(start, place, log):
     pids = ready.expect('ready', 4)
     supervisor = supervisor_of(job.pid)
     until(lambda: is_idle(supervisor), 'the last worker, which is ready, to be watched')
-    os.kill(supervisor, signal.SIGSTOP)
-    until(lambda: status_of(supervisor)['State'][0] == 'T', 'the supervisor to stop')
+    stop(supervisor)
     for rank in (2, 0, 3, 1):
         gates[rank].go()
         until(lambda: not is_running(pids[rank]), f'rank {rank} to die')
@@ -381,7 +380,7 @@ def test_on_a_console_they_stand_between_lines(start, place):
     until(lambda: job.said(0).count('begun\n') == 3, 'the first lines')
     for _ in range(50):
         os.kill(job.pid, signal.SIGUSR1)
-        time.sleep(.001)
+        let_pass(.001, 'more than one event falls between two lines, and the workers write on')
     os.write(go.fd, b'\n\n\n')
     result = job.end()
     assert result.rc == 0

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from harness import BUILD, children_of, is_running, native, status_of, supervisor_of, until
+from harness import BUILD, children_of, is_running, native, status_of, stop, supervisor_of, until
 from needs import needs_mounts
 from own_mounts import OWN_MOUNTS
 from test_events import of, read
@@ -188,7 +188,7 @@ def test_a_node_that_dies_in_the_wait_is_lost(job):
     one.fail()
     one.checker(1)
     supervisor = supervisor_of(one.cluster.jobs[2].pid)
-    os.kill(one.cluster.jobs[2].pid, signal.SIGSTOP)
+    stop(one.cluster.jobs[2].pid)
     os.kill(supervisor, signal.SIGKILL)
     until(lambda: not is_running(supervisor), 'the supervisor to end')
     one.cluster.jobs.pop(2).kill()

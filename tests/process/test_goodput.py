@@ -5,11 +5,10 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
 
-from harness import native, until
+from harness import let_pass, native, until
 from together import Cluster, exit_codes
 
 
@@ -91,11 +90,11 @@ def test_time_since_the_last_step_is_lost(ending, place):
     def is_seen():
         """What is there before the first look is no step of this attempt's."""
         steps.write_text(f'step {next(numbers)}\n')
-        time.sleep(1)
+        let_pass(1, 'launchd looks each second')
         return '"event":"step"' in (place.path / 'events').read_text()
 
     until(is_seen, 'a step to be seen')
-    time.sleep(5)
+    let_pass(5, 'work that is lost')
     job.fail()
     job.job.signal(signal.SIGTERM)
     result, goodput = job.end()
@@ -111,7 +110,7 @@ def test_a_stop_between_two_attempts(ending, place):
     job = ending('--max-restarts=1', '--restart-delay=300')
     job.go.go()
     until(lambda: '"restart"' in (place.path / 'events').read_text(), 'the attempt to end')
-    time.sleep(1)
+    let_pass(1, 'time that is lost')
     job.job.signal(signal.SIGTERM)
     result, goodput = job.end()
     assert result.rc == 143 and goodput['attempts'] == 1

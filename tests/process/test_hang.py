@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from control import Control, socket_of
-from harness import BUILD, native, status_of, until
+from harness import BUILD, native, status_of, stop, until
 from test_events import of
 from together import Cluster, errors, exit_codes, free_ports, warnings
 
@@ -19,18 +19,20 @@ HOST = socket.gethostname()
 # Rank 0 hears all others, then answers them. Before a step each does what its file `trouble` says,
 # for as long as that is there.
 WORKER = '''
-import os, pathlib, socket, sys, time
+import contextlib, os, pathlib, socket, sys, time
 rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
 place, port = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 trouble = place / f'trouble.{rank}'
 end, listens = place / 'end', place / f"listens.{os.environ['TORCHELASTIC_RESTART_COUNT']}"
+with contextlib.suppress(FileExistsError):
+    os.mkfifo(listens)
+listens = os.open(listens, os.O_RDWR)
 if rank == 0:
     listener = socket.create_server(('127.0.0.1', port))
-    listens.touch()
+    os.write(listens, bytes(size - 1))
     peers = [listener.accept()[0] for _ in range(size - 1)]
 else:
-    while not listens.exists():
-        time.sleep(0.02)
+    os.read(listens, 1)
     peers = [socket.create_connection(('127.0.0.1', port))]
 (place / f'new.{rank}').write_text(str(os.getpid()))
 (place / f'new.{rank}').rename(place / f'pid.{rank}')
@@ -53,7 +55,7 @@ while True:
             time.sleep(1000 if trouble.read_text() == 'sleep' else 0.05)
     if step(end.exists()):
         break
-    time.sleep(0.05)
+    time.sleep(0.05)  # a step takes a while
 '''
 
 
@@ -109,7 +111,7 @@ def job(start, place):
 @pytest.mark.quick
 def test_one_that_is_stopped_is_named_and_the_job_moves_again(job):
     one = job('--on-hang=report')
-    os.kill(one.pid(1), signal.SIGSTOP)
+    stop(one.pid(1))
     hang = one.await_hang('suspect')
     assert (hang['class'], hang['ranks']) == ('stopped', [1])
     assert 'rank 1 is stopped: by SIGSTOP' in hang['text']
@@ -136,7 +138,7 @@ def test_one_that_others_wait_for(job, what, class_):
 
 def test_on_the_other_node(job):
     one = job('--on-hang=report', nodes=2, nproc=2)
-    os.kill(one.pid(3), signal.SIGSTOP)
+    stop(one.pid(3))
     hang = one.await_hang('suspect')
     assert (hang['class'], hang['ranks']) == ('stopped', [3])
     assert f'rank 3 is on {HOST} (node 1)' in hang['text']
@@ -206,7 +208,7 @@ def test_a_job_that_its_user_suspends_is_none_that_hangs(job):
 
 def test_with_progress_it_is_reported_unless_the_user_says_otherwise(job, place):
     one = job(f'--progress=file:{place.path}/steps')
-    os.kill(one.pid(1), signal.SIGSTOP)
+    stop(one.pid(1))
     one.await_hang('suspect')
     place.write('steps', '17')
     one.await_hang('cleared')

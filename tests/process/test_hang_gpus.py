@@ -7,14 +7,14 @@ from harness import BUILD, children_of, is_running, status_of, supervisor_of, un
 
 # Nobody has a connection to anybody, and all wait in the same way.
 WORKER = '''
-import os, pathlib, sys, time
+import os, pathlib, select, sys
 place = pathlib.Path(sys.argv[1])
-while not (place / 'end').exists():
+end = os.open(place / 'end', os.O_RDONLY)
+while not select.select([end], [], [], 0.5)[0]:
     if os.environ['RANK'] == '0' and not (place / 'quiet').exists():
         print('step', flush=True)
         with open(place / 'steps', 'a') as steps:
             steps.write('.')
-    time.sleep(0.5)
 '''
 WORKS, WAITS, BETWEEN = 310000, 110000, 240000
 
@@ -22,6 +22,7 @@ WORKS, WAITS, BETWEEN = 310000, 110000, 240000
 class Job:
     def __init__(self, start, place, *options, faults='', nproc='gpu', env=None):
         self.place = place
+        self.over = place.fifo('end')
         for gpu in range(2):
             self.gpu(gpu, WORKS, 100)
         power = ' '.join(f'{name}@{gpu}={place.path}/{name}.{gpu}' for name in ('power', 'busy') for gpu in range(2))
@@ -61,7 +62,7 @@ class Job:
         (self.place.path / 'quiet').touch()
 
     def end(self):
-        (self.place.path / 'end').touch()
+        self.over.go()
         return self.launcher.end()
 
 

@@ -2,21 +2,20 @@
 import json
 import os
 import signal
-import time
 
 import pytest
 
 from fake_ras import Ras, json_answer
-from harness import children_of, is_running, status_of, supervisor_of, until
+from harness import children_of, is_running, let_pass, status_of, stop, supervisor_of, until
 
 # Nobody has a connection to anybody, and all wait in the same way.
 WORKER = '''
-import os, pathlib, sys, time
+import os, pathlib, select, sys
 place, rank = pathlib.Path(sys.argv[1]), os.environ['RANK']
+end = os.open(place / 'end', os.O_RDONLY)
 (place / f'new.{rank}').write_text(str(os.getpid()))
 (place / f'new.{rank}').rename(place / f'pid.{rank}')
-while not (place / 'end').exists():
-    time.sleep(0.2)
+select.select([end], [], [])
 '''
 RANKS = 3
 TEXT = (b'ERROR: Unknown command SET FORMAT json\nOK\nNCCL version 2.27.5 compiled with CUDA 12.9\n\n'
@@ -31,6 +30,7 @@ BEHIND = (b'#0-0 (cf264af53edbe986) MISMATCH\n  Communicator ranks have differen
 class Job:
     def __init__(self, start, place, env, *options, script=WORKER):
         self.place = place
+        self.over = place.fifo('end')
         self.launcher = start(
             [f'--events={place.path}/events', f'--nproc_per_node={RANKS}', *options, '--use_env',
              place.write('job.py', script), str(place.path)], env)
@@ -52,7 +52,7 @@ class Job:
         return until(lambda: self.hangs('suspect'), 'a suspicion')[0]
 
     def end(self):
-        (self.place.path / 'end').touch()
+        self.over.go()
         return self.launcher.end()
 
 
@@ -118,7 +118,7 @@ def test_an_answer_that_is_none(job, ras, place, pieces, hold):
     until(lambda: fake.clients >= 1, 'a question')
     [asks] = until(one.asks, 'who asks')
     # of those that sleep alike one that is stopped differs
-    os.kill(int((place.path / 'pid.2').read_text()), signal.SIGSTOP)
+    stop(int((place.path / 'pid.2').read_text()))
     hang = one.await_hang()
     assert (hang['class'], hang['ranks']) == ('stopped', [2])
     os.kill(int((place.path / 'pid.2').read_text()), signal.SIGKILL)
@@ -132,31 +132,31 @@ def test_an_answer_that_is_none(job, ras, place, pieces, hold):
 def test_nobody_asks(job, ras, more, options):
     fake = ras(lambda: json_answer({0: 5, 1: 4, 2: 5}))
     one = job({**fake.env, **more}, *options)
-    time.sleep(6)
+    let_pass(6, 'nobody asks')
     assert fake.clients == 0 and not one.asks()
     assert one.end().rc == 0
 
 
 # Each asks the store as the monitor of ProcessGroupNCCL does, until it is told to stop to.
 POLLS = '''
-import os, pathlib, socket, struct, sys, time
+import os, pathlib, select, socket, struct, sys
 place, rank = pathlib.Path(sys.argv[1]), os.environ['RANK']
+end = os.open(place / 'end', os.O_RDONLY)
 store = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])))
 store.sendall(struct.pack('=BI', 0, 0x3C85F7CE))
 (place / f'new.{rank}').write_text(str(os.getpid()))
 (place / f'new.{rank}').rename(place / f'pid.{rank}')
-while not (place / 'end').exists():
+while not select.select([end], [], [], 0.5)[0]:
     if not (place / f'mute.{rank}').exists():
         store.sendall(struct.pack('=BQQ', 5, 1, 15) + b'/exception_dump')
         assert store.recv(1) == b'\\1'
-    time.sleep(0.5)
 '''
 
 
 def test_one_that_asks_the_store_no_more(start, place):
     """What the others ask of it keeps the job from being quiet no more than it says that it moves."""
     one = Job(start, place, {}, '--on-hang=report', '--store=agent', script=POLLS)
-    time.sleep(5)  # looks have begun, by which the clients are known
+    let_pass(5, 'looks have begun, by which the clients are known, and nothing says so')
     (place.path / 'mute.1').touch()
     hang = until(lambda: [event for event in one.hangs('suspect') if event['ranks'] == [1]], 'rank 1')[0]
     assert hang['class'] == 'outside'

@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 HANDED_OVER = f"""import os, signal, sys, time
 sys.path.insert(0, {str(HERE)!r})
 from process_1 import hand_over
+from waiting import until
 hand_over()
 """
 # An orphan of process 1, which ends; our own child is reaped here.
@@ -25,10 +26,8 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 orphan = os.read(told, 20).decode()
-end = time.monotonic() + 30
-while os.path.exists("/proc/" + orphan) and time.monotonic() < end:
-    time.sleep(0.01)
-sys.exit("it stays a zombie" if os.path.exists("/proc/" + orphan) else 7)
+until(lambda: not os.path.exists("/proc/" + orphan), "it to be reaped", 30)
+sys.exit(7)
 """
 
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import is_idle, is_running, native, status_of, supervisor_of, until
+from harness import is_idle, is_running, native, stop, supervisor_of, until
 from sandbox import BLIND, LEVEL, LEVELS, enter, without
 
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
@@ -46,8 +46,7 @@ def stopped(job):
     """Its supervisor, which reads no signal now."""
     supervisor = supervisor_of(job.pid)
     until(lambda: is_idle(supervisor), 'what has happened so far to be read')
-    os.kill(supervisor, signal.SIGSTOP)
-    until(lambda: status_of(supervisor)['State'][0] == 'T', 'the supervisor to stop')
+    stop(supervisor)
     return supervisor
 
 
@@ -80,8 +79,7 @@ def test_no_order_is_claimed_that_is_not_known(start, place, level):
     """The one signal tells that rank 2 was stopped, and nothing of those that died behind it."""
     job, pids = run_of(start, place, level, 3)
     supervisor = stopped(job)
-    os.kill(pids[2], signal.SIGSTOP)
-    until(lambda: status_of(pids[2])['State'][0] == 'T', 'rank 2 to stop')
+    stop(pids[2])
     end_in_order(pids, 1, 0)
     os.kill(supervisor, signal.SIGCONT)
     result = job.end()

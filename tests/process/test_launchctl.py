@@ -8,12 +8,11 @@ import select
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from control import Control, Refused, kill_both, launchctl, socket_of
-from harness import BUILD, LIMIT, native, status_of, supervisor_of, until
+from harness import BUILD, LIMIT, let_pass, native, stop, supervisor_of, until
 from together import Cluster
 
 PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
@@ -357,8 +356,8 @@ def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
     """And is sent nothing: what was refused is not done when it goes on."""
     running = job('--job-name=train')
     supervisor = supervisor_of(running.pid)
-    os.kill(supervisor, signal.SIGSTOP)
-    until(lambda: status_of(supervisor)['State'][0] == 'T', 'it to be stopped')
+    stop(running.pid)  # after 10 s the guard would wake its supervisor
+    stop(supervisor)
     try:
         rc, _, err = ctl('status')
         assert rc == 1
@@ -369,6 +368,7 @@ def test_a_stopped_supervisor_is_said_to_be_stopped(job, ctl, ok):
         assert re.search(rf'- +- +{running.pid} .* does not answer: stopped', ok('list'))
     finally:
         os.kill(supervisor, signal.SIGCONT)
+        os.kill(running.pid, signal.SIGCONT)
     assert ok('status').count('running') == 2 and ok('status').startswith('train: working')
     ok('stop')
     assert running.end().rc == 143
@@ -389,7 +389,7 @@ def test_a_supervisor_that_a_debugger_stops(job, ctl, ok, follow):
     stop()
     try:
         asker = follow('status')
-        time.sleep(1)  # the moment itself
+        let_pass(1, 'it waits for the supervisor')
         libc.ptrace(PTRACE_DETACH, supervisor, None, None)
         assert asker.stdout.read().count('running') == 2 and asker.wait(LIMIT) == 0
         stop()

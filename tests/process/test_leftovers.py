@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from family import LONG, Family, best_of_three, calm, is_stopped
-from harness import LIMIT, children_of, is_running, native, status_of, supervisor_of, until
+from family import LONG, Family, best_of_three, calm
+from harness import LIMIT, children_of, is_running, native, status_of, stop, supervisor_of, until
 
 LONG_LEFT = '--leftover-grace=600'
 KIN = 'child session orphan daemon bare'
@@ -79,9 +79,8 @@ def test_no_grace_at_all(family, ends):
 
 def test_stopped_ones_wake_to_end(family, ends):
     f = family([LONG, LONG_LEFT], KIN, env=ends(0))
-    for key, pid in f.of(*KIN.split()).items():
-        os.kill(pid, signal.SIGSTOP)
-        until(lambda: is_stopped(pid), f'{key} to stop')
+    for pid in f.of(*KIN.split()).values():
+        stop(pid)
     ends.go(0)
     f.told(TERM, *f.of(*KIN.split()))
     assert f.job.end().rc == 0

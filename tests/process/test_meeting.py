@@ -9,7 +9,7 @@ import pytest
 
 from together import (MEETS, C10d, Cluster, errors, exit_codes, has_unread, listens,
                       warnings)
-from harness import LIMIT, native, supervisor_of, until
+from harness import LIMIT, native, stop, supervisor_of, until
 from needs import LOCALHOST, dropping
 
 KEY = 'a secret that is long enough'
@@ -130,7 +130,7 @@ def two_of_three_and_one_reset(start, place):
     cluster = two_of_three(start, place, '--node-timeout=3')
     first = cluster.jobs[1]
     supervisor = supervisor_of(first.pid)
-    os.kill(supervisor, signal.SIGSTOP)
+    stop(supervisor)
     until(lambda: has_unread(cluster.port + 1), 'something that it has not read')
     os.kill(supervisor, signal.SIGKILL)
     first.kill()

@@ -7,7 +7,7 @@ import pytest
 
 from relay import Lost, Relay
 from together import Cluster, errors, exit_codes, listens, warnings
-from harness import native, until
+from harness import let_pass, native, until
 
 READY, START = 19, 28
 
@@ -34,7 +34,7 @@ def test_the_time_counts_from_the_nodes_own_start(start):
     cluster = Cluster(start, 3, native('dump', '--control=required'), begin=False)
     begun = time.monotonic()
     cluster.begin(1, ['--join-timeout=30', '--node-timeout=4'])
-    time.sleep(15)
+    let_pass(15, 'half of its time')
     hub = cluster.begin(0, ['--join-timeout=600'])
     result = cluster.jobs.pop(1).end()
     took = time.monotonic() - begun

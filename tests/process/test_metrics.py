@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 
-from harness import LIMIT, is_idle, native, supervisor_of, until
+from harness import LIMIT, is_idle, let_pass, native, settled, supervisor_of, until
 from together import Cluster, free_ports, listens
 
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
@@ -208,7 +208,6 @@ def test_a_reader_never_sees_half_a_page(start, prom, place):
             page = read(prom)  # which takes no other
             count += 1
             seen.add(page['attempts_total'])
-        time.sleep(0.0005)
     job.signal(signal.SIGTERM)
     assert job.end().rc in (1, 143)  # whether it comes between two attempts or not
     attempts = json.loads(report.read_text())['goodput']['attempts']
@@ -229,9 +228,8 @@ def test_nothing_wakes_up(start, prom, place):
             total += sum(int(number) for number in re.findall(
                 r'ctxt_switches:\s*(\d+)', (task / 'status').read_text()))
         return total
-    time.sleep(0.5)
-    before = switches()
-    time.sleep(2.5)
+    before = settled(switches, 0.5)
+    let_pass(2.5, 'nothing wakes up')
     assert switches() == before
     job.signal(signal.SIGTERM)
     job.end()
@@ -555,9 +553,8 @@ def test_a_server_that_nobody_asks_sleeps(listening):
     def switches():
         return re.findall(r'ctxt_switches:\s*(\d+)',
                           pathlib.Path(f'/proc/{supervisor}/status').read_text())
-    time.sleep(1.5)  # for the end of the connection
-    before = switches()
-    time.sleep(2.5)
+    before = settled(switches, 1.5)  # the connection has ended by then
+    let_pass(2.5, 'nothing wakes up')
     assert switches() == before
     end(job)
 

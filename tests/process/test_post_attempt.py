@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from harness import children_of, is_running, native, status_of, supervisor_of, until
+from harness import children_of, is_running, native, status_of, stop, supervisor_of, until
 from together import Cluster, errors, exit_codes, warnings
 
 NAMES = ('GROUP_RANK', 'LAUNCHD_ATTEMPT', 'LAUNCHD_OUTCOME', 'LAUNCHD_CAUSE', 'LAUNCHD_CULPRIT_RANK',
@@ -164,7 +164,7 @@ def test_a_node_that_is_lost_meanwhile(start, story):
     until(lambda: [line for line in story.lines() if line.startswith('1 0 ')], 'the command on node 1')
     node = cluster.jobs.pop(1)
     supervisor = supervisor_of(node.pid)
-    os.kill(node.pid, signal.SIGSTOP)
+    stop(node.pid)
     os.kill(supervisor, signal.SIGKILL)
     until(lambda: not is_running(supervisor), 'the supervisor to end')
     node.kill()

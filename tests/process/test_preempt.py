@@ -12,7 +12,7 @@ import pytest
 
 from control import Control, socket_of
 from family import Family
-from harness import TESTS, children_of, is_running, native, status_of, supervisor_of, until
+from harness import TESTS, children_of, is_running, native, status_of, stop, supervisor_of, until
 from together import Cluster, errors, exit_codes, warnings
 
 WATCH = """#!/bin/sh
@@ -255,7 +255,7 @@ def test_workers_that_the_signal_reached_first(start, place):
     job = start(['--nproc_per_node=2', '--requeue-exit-code=75', '--max-restarts=2', *native('ending')],
                 {'TELL': ready.path})
     pids = ready.expect('ready', 2).values()
-    os.kill(supervisor_of(job.pid), signal.SIGSTOP)
+    stop(supervisor_of(job.pid))
     for pid in pids:
         os.kill(pid, signal.SIGTERM)
     until(lambda: not any(map(is_running, pids)), 'the workers to die')

@@ -1,5 +1,4 @@
 """--preflight: all nodes are checked at once before the workers start, with one verdict."""
-import contextlib
 import json
 import os
 import pathlib
@@ -9,7 +8,8 @@ import socket
 import pytest
 
 from control import Control, socket_of
-from harness import BUILD, LIMIT, children_of, is_running, native, status_of, supervisor_of, until
+from harness import (BUILD, LIMIT, children_of, is_running, native, signal_if_there, status_of, stop,
+                     supervisor_of, until)
 from test_events import kinds, of, only, read
 from together import Cluster, errors, warnings
 
@@ -240,7 +240,7 @@ def test_sigterm_ends_the_check_at_once(holding, place, held, asked):
 def test_a_node_that_dies_during_the_check_is_lost(holding, place, killed):
     cluster = holding(1)
     supervisor = supervisor_of(cluster.jobs[killed].pid)
-    os.kill(cluster.jobs[killed].pid, signal.SIGSTOP)
+    stop(cluster.jobs[killed].pid)
     os.kill(supervisor, signal.SIGKILL)
     until(lambda: not is_running(supervisor), 'the supervisor to end')
     cluster.jobs.pop(killed).kill()
@@ -301,8 +301,7 @@ def test_a_child_that_hangs_is_unknown_and_holds_nobody(start, place):
     begun.expect('begun', 1)
     checkers = checkers_of(supervisor_of(cluster.jobs[1].pid))
     for pid in checkers:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+        signal_if_there(pid, signal.SIGSTOP)
     results = cluster.end()
     assert rcs(results) == [0, 0, 0]
     assert f'node 1 ({HOST}): quick: it did not answer within 14 s' in checked(results[0])

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from family import LONG, Family, best_of_three, calm, is_stopped, pending
-from harness import LIMIT, status_of, supervisor_of, until
+from harness import LIMIT, let_pass, status_of, stop, supervisor_of, until
 
 ENDING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
 # not taken: they say that the process itself has gone wrong, can't be caught, or are ours
@@ -219,8 +219,7 @@ def test_one_that_does_not_end_the_job_is_the_guards_to_forward(family):
 def test_a_stopped_supervisor_wakes_to_end_the_job(family):
     f = family([LONG])
     supervisor = supervisor_of(f.job.pid)
-    os.kill(supervisor, signal.SIGSTOP)
-    until(lambda: is_stopped(supervisor), 'the supervisor to stop')
+    stop(supervisor)
     f.job.signal(signal.SIGTERM)
     f.told(signal.SIGTERM, (0, 'worker'))
     assert f.job.end().rc == 143
@@ -230,8 +229,7 @@ def test_a_flood_before_it_does_not_lose_the_one_that_ends_the_job(family):
     """The pipe to a stopped supervisor is full."""
     f = family([LONG, '--on-signal=WINCH=ignore'])
     supervisor = supervisor_of(f.job.pid)
-    os.kill(supervisor, signal.SIGSTOP)
-    until(lambda: is_stopped(supervisor), 'the supervisor to stop')
+    stop(supervisor)
     for _ in range(6000):  # 4096 are enough
         f.job.signal(signal.SIGWINCH)
         while pending(f.job.pid):
@@ -291,8 +289,7 @@ def test_a_supervisor_that_is_stopped_without_end_is_ended(start, place):
 def test_cont_wakes_and_never_ends_anything(family):
     f = family([LONG], 'child', count=2, env={'MUTE': ''})
     for pid in f.pids.values():
-        os.kill(pid, signal.SIGSTOP)
-        until(lambda: is_stopped(pid), 'a process to stop')
+        stop(pid)
     for _ in range(4):
         f.job.signal(signal.SIGCONT)
         f.told(signal.SIGCONT, *f.pids)
@@ -306,8 +303,7 @@ def test_cont_wakes_the_launcher_itself(family):
     f = family([LONG])
     ours = f.job.pid, supervisor_of(f.job.pid)
     for pid in ours:
-        os.kill(pid, signal.SIGSTOP)
-        until(lambda: is_stopped(pid), 'a process to stop')
+        stop(pid)
     f.job.signal(signal.SIGCONT)
     until(lambda: not any(map(is_stopped, ours)), 'launchd to wake')
     f.forward(signal.SIGUSR1)
@@ -436,7 +432,6 @@ def test_max_runtime_says_nothing_to_workers_that_were_asked_before(family):
     f = family([LONG, '--max-runtime=2'], stay='worker')
     f.job.signal(signal.SIGINT)
     f.told(signal.SIGINT, (0, 'worker'))
-    while time.monotonic() - f.began < 2.5:
-        time.sleep(0.05)  # the span itself
+    let_pass(f.began + 2.5 - time.monotonic(), '--max-runtime is over')
     f.fence((0, 'worker'))
     end_at_once(f, 130, signal.SIGINT, signal.SIGINT)

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from control import Control, Refused, socket_of
-from harness import is_idle, native, supervisor_of, until
+from harness import is_idle, native, stop, supervisor_of, until
 from relay import Relay
 from together import Cluster
 
@@ -37,7 +37,7 @@ def ranks_of(nodes):
 def stopped(job):
     """A supervisor that answers nobody any more."""
     pid = supervisor_of(job.pid)
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     return pid
 
 

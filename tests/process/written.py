@@ -10,7 +10,7 @@ import termios
 import threading
 import time
 
-from harness import LIMIT, worker
+from harness import LIMIT, let_pass, worker
 
 NAME = re.compile(rb' \{(\d+)\.(\d)#(\d+)\}$')  # at the end of a line: rank, stream, number
 
@@ -120,7 +120,7 @@ def all_streams(place, env, count, fd, prefix=''):
 def blocked(counts, rank, fd):
     """Whether a writer has stood still within a write for as long as nobody needs."""
     before = counted(counts, rank)[fd]
-    time.sleep(0.3)
+    let_pass(0.3, 'it writes, or stands still')
     return before[0] < before[1] and counted(counts, rank)[fd] == before
 
 
@@ -148,7 +148,7 @@ class Reader:
                 return
             self.chunks.append(chunk)
             if slow:
-                time.sleep(0.001)
+                time.sleep(0.001)  # that is what a slow reader does
 
     def all(self):
         self.thread.join(LIMIT)

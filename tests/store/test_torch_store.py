@@ -7,10 +7,9 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 
 import pytest
-from harness import until
+from harness import let_pass, settled, until
 from stores import SCRIPTS, torches
 
 LIMIT = 300
@@ -162,15 +161,8 @@ def test_it_sleeps_while_nobody_asks(host):
         return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', status, re.M)[1])
 
     until(lambda: store.number('clients') == 10, 'the clients to wait')
-    until(lambda: settled(switches), 'the store to sleep')
-    before = switches()
-    time.sleep(1)
+    before = settled(switches, 0.2)
+    let_pass(1, 'nothing wakes up')
     assert switches() == before
     for client in waiting:
         client.close()
-
-
-def settled(number, seconds=0.2):
-    before = number()
-    time.sleep(seconds)
-    return number() == before

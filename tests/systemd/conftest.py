@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import BUILD, LIMIT  # noqa: E402
-from machines import Machines, why_no_machines  # noqa: E402
+from machines import Machines, trial, why_no_machines  # noqa: E402
 
 IMPOSSIBLE = why_no_machines()
 
@@ -28,12 +28,15 @@ def installed(place):
 
 @pytest.fixture
 def make_machines(installed):
-    """make_machines(count, ...) -> Machines, gone after the test"""
+    """make_machines(count, ...) -> Machines, gone after the test; whole=True: only where all of their units start"""
     if IMPOSSIBLE:
         pytest.skip(IMPOSSIBLE)
     made = []
 
-    def make(count, **options):
+    def make(count, whole=False, **options):
+        off, degraded = trial()
+        if off or whole and degraded:
+            pytest.skip(off or degraded)
         made.append(Machines(count, installed, **options))
         made[-1].__enter__()
         os.chmod(made[-1].home, 0o1777)

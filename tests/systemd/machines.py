@@ -5,15 +5,17 @@ Each has its own files, of which nothing is kept, but one directory, /run/home, 
 host's network: their names are in /etc/hosts. They see a cgroup2 hierarchy without controllers where
 the real ones are used by version 1. With the cluster all of it goes, mounts and control groups, too.
 """
+import functools
 import os
 import shutil
 import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "hosts"))
 from cluster import HOME, LIMIT_S, Cluster, ClusterError, why_impossible  # noqa: E402
+from waiting import read_if_there, until  # noqa: E402
 
 NSPAWN = "systemd-nspawn"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -55,12 +57,19 @@ def why_no_machines():
     return why_impossible()
 
 
-def read(path):
-    """A file below /proc; "": its process has ended, perhaps while it was being read."""
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
+@functools.cache
+def trial():
+    """(why no machine boots here, or '', why not all of its units start, or ''), as found by booting one on which
+    nothing of launchd is installed."""
+    with tempfile.TemporaryDirectory() as nothing:
+        os.chmod(nothing, 0o755)  # of the machine's root, too
+        try:
+            with Machines(1, nothing) as one:
+                failed = "" if one.state(0) == "running" else \
+                    one.on(0, "systemctl", "--failed", "--plain", "--no-legend").stdout
+        except (ClusterError, OSError) as error:
+            return f"{NSPAWN} boots no systemd here: {' '.join(str(error).split()[-60:])}", ""
+    return "", failed and f"a machine here has units that fail without launchd, too: {' '.join(failed.split())}"
 
 
 class Machines(Cluster):
@@ -91,8 +100,17 @@ class Machines(Cluster):
 
     def wait_booted(self, host, how=("running", "degraded")):
         """Until its boot is over; says how: "running" where every unit has started."""
-        return self.until(host, lambda: self.state(host) if self.state(host) in how else None,
-                          f"{self.names[host]} to boot")
+        def booted():
+            if self._booted[host].poll() is not None:
+                raise ClusterError(f"{self.names[host]} does not boot: {self.console(host)}")
+            state = self.state(host)
+            return state if state in how else None
+
+        return self.until(host, booted, f"{self.names[host]} to boot")
+
+    def console(self, host):
+        """The end of what it has said there."""
+        return (self.home / f"{self.names[host]}.console").read_text(errors="replace")[-4000:]
 
     def state(self, host):
         """As systemctl(1), is-system-running, has it; "off": it is not booted."""
@@ -103,15 +121,8 @@ class Machines(Cluster):
 
     def until(self, host, condition, what):
         """Waits until it is true, and returns it; `what`, a text or a function that makes it."""
-        end = time.monotonic() + LIMIT_S
-        while time.monotonic() < end:
-            found = condition()
-            if found:
-                return found
-            time.sleep(0.05)
-        console = (self.home / f"{self.names[host]}.console").read_text(errors="replace")
-        raise ClusterError(f"waited {LIMIT_S} s for {what if isinstance(what, str) else what()}\n"
-                           f"{console[-4000:]}")
+        return until(condition, lambda: f"{what if isinstance(what, str) else what()}\n{self.console(host)}",
+                     LIMIT_S, ClusterError)
 
     def reboot(self, host):
         """Until it is up again, though not with all its units."""
@@ -129,8 +140,8 @@ class Machines(Cluster):
         for pid, line in self.processes(host):
             if not line.startswith(NSPAWN):
                 continue
-            for child in read(f"/proc/{pid}/task/{pid}/children").split():
-                _, found, inside = read(f"/proc/{child}/status").partition("\nNSpid:")
+            for child in read_if_there(f"/proc/{pid}/task/{pid}/children").split():
+                _, found, inside = read_if_there(f"/proc/{child}/status").partition("\nNSpid:")
                 if found and inside.split("\n")[0].split()[-1] == "1":
                     return int(child)
         raise ClusterError(f"{self.names[host]} is not booted")

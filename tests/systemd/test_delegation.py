@@ -1,5 +1,6 @@
 """launchd in a service with Delegate=yes of a real systemd: its cgroups, and that nothing is left."""
 import pytest
+from waiting import read_if_there
 
 UNIT = "job.service"
 TOP = f"/sys/fs/cgroup/system.slice/{UNIT}"
@@ -7,9 +8,32 @@ TOP = f"/sys/fs/cgroup/system.slice/{UNIT}"
 WORKER = "setsid sleep 1000 & sleep 1000 & exec sleep 1000"
 
 
+# What launchd does with what is delegated to it: a cgroup, and a child that is born in it.
+TRIAL = """import ctypes, os, struct, sys
+below = "/sys/fs/cgroup" + open("/proc/self/cgroup").read().partition("0::")[2].split("\\n")[0] + "/trial"
+os.mkdir(below)
+if not os.path.exists(below + "/cgroup.kill"):
+    sys.exit("no cgroup.kill")
+CLONE3, CLONE_INTO_CGROUP, SIGCHLD = 435, 0x200000000, 17
+args = ctypes.create_string_buffer(struct.pack(
+    "=11Q", CLONE_INTO_CGROUP, 0, 0, 0, SIGCHLD, 0, 0, 0, 0, 0, os.open(below, os.O_RDONLY)), 88)
+libc = ctypes.CDLL(None, use_errno=True)
+child = libc.syscall(CLONE3, args, 88)
+if child == 0:
+    os._exit("/trial\\n" not in open("/proc/self/cgroup").read())
+if child < 0:
+    sys.exit("clone3, CLONE_INTO_CGROUP: " + os.strerror(ctypes.get_errno()))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 @pytest.fixture
 def machine(make_machines):
-    return make_machines(1)
+    machine = make_machines(1)
+    trial = machine.on(0, "systemd-run", "--quiet", "--wait", "--pipe", "-p", "Delegate=yes", "python3", "-c", TRIAL)
+    if trial.returncode:
+        pytest.skip(f"no cgroup is delegated to a service here: {trial.stderr.strip()}")
+    return machine
 
 
 def start(machine, *options):
@@ -32,7 +56,7 @@ def cgroups(machine):
 
 def pid_of(machine, name):
     found = [pid for path, pids in cgroups(machine).items() for pid in pids if
-             machine.file(0, f"/proc/{pid}/comm").read_text().strip() == name]
+             read_if_there(machine.file(0, f"/proc/{pid}/comm")).strip() == name]
     assert len(found) == 1, found
     return found[0]
 

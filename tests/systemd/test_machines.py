@@ -14,7 +14,7 @@ CGROUP2 = "0::/system.slice/"
 
 @pytest.mark.quick
 def test_two_machines_boot_meet_and_one_of_them_again(make_machines):
-    machines = make_machines(2)
+    machines = make_machines(2, whole=True)
     assert [machines.must(i, "hostname").strip() for i in (0, 1)] == ["n0", "n1"]
     assert [machines.state(i) for i in (0, 1)] == ["running", "running"]
 

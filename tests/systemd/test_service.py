@@ -1,4 +1,5 @@
 """launchd@.service of a real systemd, on machines that it boots: a job's whole life as its operators see it."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -6,12 +7,13 @@ import textwrap
 
 import pytest
 from cluster import HOME
-from machines import read
+from harness import Fifo
+from waiting import read_if_there
 
 UNIT = "launchd@train.service"
 # Every rank's sum of all ranks, in a file of its own; then it works until it is told that it is done.
 GLOO = """
-import os, pathlib, time
+import os, pathlib
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 sum = torch.tensor([float(dist.get_rank())])
@@ -19,8 +21,7 @@ dist.all_reduce(sum)
 home = pathlib.Path("%s")
 (home / f"sum{dist.get_rank()}.part").write_text(str(int(sum)))
 (home / f"sum{dist.get_rank()}.part").rename(home / f"sum{dist.get_rank()}")
-while not (home / "done").exists():
-    time.sleep(0.05)
+os.read(os.open(home / "done", os.O_RDONLY), 1)
 dist.destroy_process_group()
 """ % HOME
 WORKS = "import time; time.sleep(1000)"
@@ -43,7 +44,7 @@ class Service:
     """The same job on all machines, not yet enabled."""
 
     def __init__(self, machines, script, nproc=2, more=""):
-        self.machines, self.all = machines, range(len(machines.names))
+        self.machines, self.all, self.fifos = machines, range(len(machines.names)), []
         (machines.home / "train.py").write_text(textwrap.dedent(script))
         for i in self.all:
             machines.file(i, "/etc/launchd/train.conf").write_text(CONF.format(
@@ -58,6 +59,16 @@ class Service:
         for i in hosts or self.all:
             self.machines.must(i, "systemctl", "start", "--no-block", UNIT)
 
+    def fifo(self, name):
+        """In the directory that all machines share, for their workers."""
+        self.fifos.append(Fifo(self.machines.home / name))
+        os.chmod(self.fifos[-1].path, 0o666)
+        return self.fifos[-1]
+
+    def close(self):
+        for fifo in self.fifos:
+            fifo.close()
+
     def until(self, host=None, **wanted):
         for i in self.all if host is None else [host]:
             self.machines.until_unit(UNIT, i, **wanted)
@@ -71,7 +82,7 @@ class Service:
                                 "-name cgroup.procs)").stdout
         found = {}
         for pid in said.split():
-            found.setdefault(read(self.machines.file(host, f"/proc/{pid}/comm")).strip(), []).append(pid)
+            found.setdefault(read_if_there(self.machines.file(host, f"/proc/{pid}/comm")).strip(), []).append(pid)
         found.pop("", None)
         return found
 
@@ -81,8 +92,10 @@ class Service:
 
 @pytest.fixture
 def service(make_machines):
-    """service(count, script, ...) -> Service"""
-    return lambda count, script, **more: Service(make_machines(count), script, **more)
+    """service(count, script, ...) -> Service; whole: see make_machines()"""
+    with contextlib.ExitStack() as made:
+        yield lambda count, script, whole=False, **more: made.enter_context(
+            contextlib.closing(Service(make_machines(count, whole), script, **more)))
 
 
 def has_torch():
@@ -92,8 +105,8 @@ def has_torch():
 def test_three_nodes_start_their_job_as_they_boot(service):
     if not has_torch():
         pytest.skip("/usr/bin/python3 has no torch")
-    job = service(3, GLOO)
-    machines = job.machines
+    job = service(3, GLOO, whole=True)
+    done, machines = job.fifo("done"), job.machines
     for i in job.all:
         machines.must(i, "systemctl", "enable", "launchd.target", UNIT)
     for i in (2, 1):
@@ -108,7 +121,7 @@ def test_three_nodes_start_their_job_as_they_boot(service):
                    "six sums")
     assert {(machines.home / f"sum{i}").read_text() for i in range(6)} == {"15"}
     assert [machines.state(i) for i in job.all] == ["running"] * 3
-    (machines.home / "done").touch()
+    done.go(6)
     job.until(ActiveState="inactive", Result="success")
     assert [machines.state(i) for i in job.all] == ["running"] * 3
 
@@ -267,10 +280,9 @@ def test_no_job_has_the_name_launchd(service):
 
 # Its workers join the store when they may.
 JOINS = """
-import os, pathlib, time
+import os, time
 import torch.distributed as dist
-while not pathlib.Path("%s/join").exists():
-    time.sleep(0.05)
+os.read(os.open("%s/join", os.O_RDONLY), 1)
 dist.init_process_group("gloo")
 time.sleep(1000)
 """ % HOME
@@ -280,11 +292,12 @@ def test_ready_when_all_have_joined_the_store(service):
     if not has_torch():
         pytest.skip("/usr/bin/python3 has no torch")
     job = service(2, JOINS, more="ready-when = joined")
+    join = job.fifo("join")
     job.start()
     for i in job.all:
         job.machines.until(i, lambda i=i: "not all have joined the store" in job.status(i), "the workers")
     job.until(ActiveState="activating")
-    (job.machines.home / "join").touch()
+    join.go(4)
     job.until(ActiveState="active", SubState="running")
 
 
@@ -308,11 +321,12 @@ def test_a_worker_sees_nothing_of_systemds_variables(service):
 
 # Says who it is; rank 1 fails when it is told to.
 SAYS = """
-import os, pathlib, time
+import os, signal
 rank = os.environ["RANK"]
 print("rank", rank, "speaks", flush=True)
-while not (rank == "1" and pathlib.Path("%s/fail").exists()):
-    time.sleep(0.05)
+if rank != "1":
+    signal.pause()
+os.read(os.open("%s/fail", os.O_RDONLY), 1)
 raise SystemExit(3)
 """ % HOME
 
@@ -320,7 +334,7 @@ raise SystemExit(3)
 def test_the_journal_has_fields_and_explains_the_end(service):
     """journalctl RANK=1, and -x with what the catalogue says."""
     job = service(1, SAYS, more="journal = all\n")
-    machines = job.machines
+    fail, machines = job.fifo("fail"), job.machines
     machines.must(0, "journalctl", "--update-catalog")
     dropin = machines.file(0, f"/etc/systemd/system/{UNIT}.d/journal.conf")
     dropin.write_text("[Service]\nRestart=no\n")
@@ -334,7 +348,7 @@ def test_the_journal_has_fields_and_explains_the_end(service):
     machines.must(0, "systemctl", "restart", "systemd-journald")  # in the middle of it
     with machines.start(0, "launchctl", "-j", "train", "logs", "-f", "1") as follower:
         assert follower.stdout.readline() == "rank 1 speaks\n"
-        (machines.home / "fail").touch()
+        fail.go()
         assert follower.wait() == 0
     job.until(ActiveState="failed", Result="exit-code", ExecMainStatus="3")
     assert said("JOB=train", "RANK=0", "STREAM=stdout") == "rank 0 speaks\n"
@@ -371,6 +385,7 @@ def test_launchctl_asks_and_steers_a_service(service):
 def test_logs_are_rotated(service):
     if not shutil.which("logrotate"):
         pytest.skip("logrotate is not installed")
+    # a worker that takes its time for a step
     job = service(1, "import time\nwhile True:\n    print('step', flush=True)\n    time.sleep(0.05)",
                   more="log_dir = /var/log/launchd/train\ntee = 3\n")
     machines = job.machines

@@ -52,7 +52,7 @@ def quiet():
 
 def step(number):
     torch.mm(weights, weights)
-    time.sleep(0.01)
+    time.sleep(0.01)  # a step takes a while
     dist.all_reduce(torch.ones(1000))
     if rank == 0 and choice.prints and number % choice.prints == 0:
         print(f'step {number}', flush=True)
@@ -129,7 +129,7 @@ def mount():
         leave('ready')
         while True:
             file.write(bytes(65536))
-            time.sleep(0.05)
+            time.sleep(0.05)  # a writer that takes its time
             if (place / 'over').exists():
                 return
 
@@ -190,7 +190,7 @@ def logging():
             for name in range(50):
                 file.write(f'step {number} layer {name} norm {number / (name + 1):.6f}\n')
             file.flush()
-            time.sleep(0.3)
+            time.sleep(0.3)  # a log line now and then
 
 
 def load(queue, seconds):

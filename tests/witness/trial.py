@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / 'process')]
+import waiting  # noqa: E402
 from hang_fs import HangFS  # noqa: E402
 from kinds import KINDS, WATCHED_S, WITHIN_S  # noqa: E402
 
@@ -70,14 +71,13 @@ def now_ms():
     return int(time.monotonic() * 1000)
 
 
-def until(condition, job, limit_s=LIMIT_S):
-    end = time.monotonic() + limit_s
-    while not condition():
+def until(condition, job):
+    def comes():
         if job.poll() is not None:
             raise NoTrial(f'the job ended with {job.returncode}')
-        if time.monotonic() > end:
-            raise NoTrial('it took too long')
-        time.sleep(0.02)
+        return condition()
+
+    waiting.until(comes, 'what is to be tried', LIMIT_S, NoTrial)
 
 
 def inodes_of(pid):

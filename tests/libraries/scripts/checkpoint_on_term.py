@@ -6,7 +6,6 @@ import os
 import pathlib
 import signal
 import sys
-import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -22,6 +21,9 @@ class Numbers(Dataset):
 
 def main():
     asked = []
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)  # pause() would miss a signal that came just before it
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
     loader = DataLoader(Numbers(), batch_size=1, num_workers=2)
     total, told = 0.0, False
@@ -34,7 +36,7 @@ def main():
                 with open(os.environ["TELL"], "w", encoding="ascii") as tell:
                     tell.write(f"{os.environ['RANK']} {os.getpid()} ready\n")
                 while not asked:  # in the middle of an epoch, with batches still to come
-                    time.sleep(0.01)  # pause() would miss a signal that came just before it
+                    os.read(woken, 1)
     out = pathlib.Path(os.environ["DUMP_DIR"]) / f"checkpoint_{os.environ['RANK']}"
     out.write_text(str(total), encoding="ascii")
     return 0

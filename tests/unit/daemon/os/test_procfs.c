@@ -107,8 +107,7 @@ static void start_in_thread(void *to)
 {
 	(void)to;
 	shared_numbers[1] = actor_start(ACTOR_CHILD, act_wait);
-	while (!shared_numbers[2])
-		(void)usleep(1000);
+	actor_await_number(2);
 }
 
 static const char *part_children(void)
@@ -119,8 +118,7 @@ static const char *part_children(void)
 	uv_thread_t thread;
 
 	HOLDS(uv_thread_create(&thread, start_in_thread, NULL) == 0, "a thread");
-	while (!shared_numbers[1])
-		(void)usleep(1000);
+	actor_await_number(1);
 	actor_await(dead, 'Z');
 	HOLDS(list(getpid()) == 0, "the list can be read");
 	HOLDS(has(one) && has(two), "children and adopted orphans, once each");

@@ -485,6 +485,7 @@ static void close_unstarted(struct fixture *s, struct output *o)
 /* Whoever forks before it is started finds no lock taken. */
 static void test_not_before_start(void **state)
 {
+	size_t threads = count_threads();
 	struct fixture s;
 	struct output *o;
 	off_t before;
@@ -492,7 +493,7 @@ static void test_not_before_start(void **state)
 	(void)state;
 	o = begin_unstarted(&s);
 	output_say(o, "early\n", 6);
-	(void)usleep(50000); /* it would take 1 ms */
+	must(count_threads() == threads);
 	before = size_of_err();
 	output_start(o);
 	while (size_of_err() == 0) /* or the alarm comes */

@@ -148,6 +148,10 @@ static void test_attempts(void **state)
 	post_prepared(&e.post, 0, first, &fine);
 	post_drained(&e.post, 0);
 	assert_int_equal(post_take_news(&e.post).what, 0);
+	post_order(&e.post, ORDER_START);
+	post_order(&e.post, ORDER_PREPARE);
+	post_next_attempt(&e.post, NULL, 1); /* before it is prepared */
+	assert_int_equal(post_take_orders(&e.post).what, ORDER_START);
 	post_prepared(&e.post, 1, NULL, &full);
 	post_tell(&e.post, NEWS_LINES);
 	news = post_take_news(&e.post);

@@ -231,12 +231,22 @@ static char state_of(pid_t pid)
 	return process_read(pid, &p) < 0 ? 'Z' : p.state;
 }
 
+/* Between two looks; alarm() ends a test that looks in vain. */
+static void look_again_soon(void)
+{
+	(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
 void actor_await(pid_t pid, char state)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
+	while (state_of(pid) != state)
+		look_again_soon();
+}
 
-	while (state_of(pid) != state) /* alarm() has an end to it */
-		(void)nanosleep(&pause, NULL);
+void actor_await_number(unsigned which)
+{
+	while (!shared_numbers[which])
+		look_again_soon();
 }
 
 bool actor_lives(pid_t pid)

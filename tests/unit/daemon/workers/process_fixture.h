@@ -60,6 +60,9 @@ void act_parent(void);
 /* Waits until a process is in this state, as proc(5) has it; 'Z' also if it is gone. */
 void actor_await(pid_t pid, char state);
 
+/* Waits until another process, or a thread, has set this one of shared_numbers. */
+void actor_await_number(unsigned which);
+
 bool actor_lives(pid_t pid);
 
 /* Waits for a child's end and returns its status; 128 + a signal. */

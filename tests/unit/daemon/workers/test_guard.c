@@ -165,8 +165,7 @@ static const char *part_relay(void)
 static void await_supervisor(char state)
 {
 	actor_ready();
-	while (!shared_numbers[0])
-		(void)usleep(1000);
+	actor_await_number(0);
 	if (state)
 		actor_await(shared_numbers[0], state);
 }
@@ -435,8 +434,7 @@ static const char *part_guard_killed(void)
 {
 	pid_t pid = actor_start(ACTOR_SESSION, be_guard);
 
-	while (!shared_numbers[1])
-		(void)usleep(1000);
+	actor_await_number(1);
 	actor_await(shared_numbers[1], 'T');
 	(void)kill(pid, SIGKILL);
 	HOLDS(actor_reap(pid) == 128 + SIGKILL, "the guard is gone");
@@ -452,8 +450,7 @@ static void wake_nobody(void)
 	shared_numbers[2] = !guard_run_dir(&guard, &why) && guard.gone;
 	guard_wake(&guard);
 	shared_numbers[1] = getpid();
-	while (!shared_numbers[3])
-		(void)usleep(1000);
+	actor_await_number(3);
 	(void)sigpending(&come);
 	shared_numbers[4] = sigismember(&come, SIGCONT) == 0;
 	_exit(-guard_remove_run_dir(&guard, &why));
@@ -474,8 +471,7 @@ static const char *part_guard_dies_slowly(void)
 {
 	pid_t pid = actor_start(ACTOR_SESSION, be_dying_guard);
 
-	while (!shared_numbers[1])
-		(void)usleep(1000);
+	actor_await_number(1);
 	HOLDS(shared_numbers[2], "a supervisor that waits for it learns that it is gone");
 	(void)kill(pid, SIGKILL);
 	HOLDS(actor_reap(pid) == 128 + SIGKILL, "the guard is gone");

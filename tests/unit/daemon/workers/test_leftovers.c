@@ -333,8 +333,7 @@ static const char *part_born_late(void)
 	orphan = start_worker(0, multiply);
 	end_worker(0);
 	(void)leftovers_look(&left, true);
-	while (!shared_numbers[2])
-		(void)usleep(1000);
+	actor_await_number(2);
 	leftovers_kill(&left);
 	HOLDS(reap(orphan) == 128 + SIGKILL, "it is killed");
 	HOLDS(reap(shared_numbers[2]) == 128 + SIGKILL, "so is what it has started since");
