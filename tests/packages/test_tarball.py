@@ -6,7 +6,7 @@ import tarfile
 import pytest
 
 from test_release import SOURCE, of_meson
-from test_wheel import LINKED
+from test_wheel import ARCHITECTURES, LINKED
 from wheels import CANT, INTO, program
 
 # they are built in one place
@@ -16,26 +16,24 @@ DOCUMENTS = {"NEWS.md", "launchd.conf.example", "launching.md", "migrating.md", 
              "logs.md", "checking.md", "libraries.md", "comparison.md", "report.schema.json"}
 
 
-def make():
-    """Their paths."""
-    done = subprocess.run([sys.executable, SOURCE / "packaging/tarball.py", "--into", INTO],
+NAMED = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def make(arch):
+    """Its path."""
+    done = subprocess.run([sys.executable, SOURCE / "packaging/tarball.py", "--into", INTO, arch],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode == CANT:
         pytest.skip("no tarball can be built here: " + done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return done.stdout.strip()
 
 
-@pytest.fixture(scope="module")
-def tarballs():
-    paths = make()
-    assert paths == [str(INTO / "dist" / f"{STEM}-{arch}.tar.gz") for arch in ("amd64", "arm64")]
-    return dict(zip(("x86_64", "aarch64"), paths))
-
-
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
-def test_its_files(tarballs, arch):
-    with tarfile.open(tarballs[arch]) as tar:
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_its_files(arch):
+    path = make(arch)
+    assert path == str(INTO / "dist" / f"{STEM}-{NAMED[arch]}.tar.gz")
+    with tarfile.open(path) as tar:
         entries = {entry.name: entry for entry in tar}
         assert tar.extractfile("bin/launchd").read() == program(arch).read_bytes()
     assert set(entries) == {
@@ -54,15 +52,13 @@ def test_its_files(tarballs, arch):
         {(0o755, 0, 0), (0o644, 0, 0)}
 
 
-def test_its_program_runs(tarballs, call, tmp_path):
-    call(["tar", "-C", tmp_path, "-xf", tarballs["x86_64"]])
+def test_its_program_runs(call, tmp_path):
+    call(["tar", "-C", tmp_path, "-xf", make("x86_64")])
     assert call([tmp_path / "bin/launchd", "--version"]) == f"launchd {of_meson('version')}\n"
 
 
-def test_twice_the_same_bytes(tarballs):
-    def content():
-        return [open(path, "rb").read() for path in tarballs.values()]
-
-    before = content()
-    make()
-    assert content() == before
+def test_twice_the_same_bytes():
+    with open(make("x86_64"), "rb") as tar:
+        before = tar.read()
+    with open(make("x86_64"), "rb") as tar:
+        assert tar.read() == before

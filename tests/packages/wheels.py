@@ -15,15 +15,14 @@ class NoWheels(Exception):
     """They can't be built here, as what they are built of can't be fetched: why."""
 
 
-def wheels():
-    """{architecture: path}."""
-    done = subprocess.run([sys.executable, TOOL, "--into", INTO], stdin=subprocess.DEVNULL,
+def wheel(arch):
+    """Its path."""
+    done = subprocess.run([sys.executable, TOOL, "--into", INTO, arch], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True)
     if done.returncode == CANT:
         raise NoWheels("no wheel can be built here: " + done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr
-    paths = map(Path, done.stdout.split())
-    return {path.stem.rpartition("2014_")[2]: path for path in paths}
+    return Path(done.stdout.strip())
 
 
 def program(arch):
@@ -33,7 +32,7 @@ def program(arch):
 
 def in_place_of(build):
     """A directory as of a build, with its tests and this machine's program of the wheel."""
-    wheels()
+    wheel(platform.machine())
     path = INTO / "suite"
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
