@@ -1,8 +1,11 @@
 """Version and licence stand in meson.build; whoever must repeat them says the same."""
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+
+from harness import BUILD
 
 SOURCE = Path(__file__).resolve().parents[2]
 
@@ -22,6 +25,22 @@ def test_the_newest_version_is_everywhere(name, line):
 
 def test_the_program_has_that_version(launch):
     assert launch(["--version"]).out == f"launchd {of_meson('version')}\n"
+
+
+# of what newer versions have under the same names; stat() and its like, which were inline before
+IN_OLD_GLIBC = re.compile(r"(pthread|sem)_\w+|dl(open|close|sym|error|addr)|(l|f|fat)?stat(at)?64|fcntl64|glob64|"
+                          r"__libc_(start_main|single_threaded)")
+
+
+@pytest.mark.needs("nm")
+def test_it_calls_nothing_that_the_wheels_glibc_lacks():
+    """CI builds wheels only where their making has changed; what the program asks for is seen always."""
+    listed = subprocess.run(["nm", "-D", "--undefined-only", BUILD / "launchd"], check=True,
+                            capture_output=True, text=True).stdout
+    asked = re.findall(r"(\w+)@GLIBC_2\.(\d+)", listed)
+    assert "fork" in dict(asked)
+    newer = {name for name, minor in asked if int(minor) > 17 and not IN_OLD_GLIBC.fullmatch(name)}
+    assert not newer, f"glibc 2.17 has no {newer}"
 
 
 def test_the_licence_is_everywhere():

@@ -70,14 +70,17 @@ def python(place, text):
 import os, sys, time
 rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
 ''' + text + '''
-with open(os.environ['TELL'], 'w') as tell:
-    tell.write(f'{rank} {os.getpid()} ready\\n')
-os.read(os.open(os.environ['GO'], os.O_RDONLY), 1)
-if rank == size - 1:
-    os._exit(7)
+def tell():
+    with open(os.environ['TELL'], 'w') as tell:
+        tell.write(f'{rank} {os.getpid()} ready\\n')
 def waits_for_ever():
+    tell()
     while True:
         time.sleep(1)
+if rank == size - 1:
+    tell()
+    os.read(os.open(os.environ['GO'], os.O_RDONLY), 1)
+    os._exit(7)
 waits_for_ever()
 ''')]
 

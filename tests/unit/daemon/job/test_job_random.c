@@ -8,7 +8,14 @@
 #include "daemon/job/job.h"
 #include "daemon/job/verdict.h"
 
-enum { NODES = 64, PROCS = 4, EVENTS = 8192, ROUNDS = 10000, US = 1000, MS = 1000000 };
+enum {
+	NODES = 64,
+	PROCS = 4,
+	EVENTS = 8192,
+	ROUNDS = SANITIZED ? 2000 : 10000,
+	US = 1000,
+	MS = 1000000
+};
 
 static uint64_t seed;
 

@@ -25,7 +25,7 @@ static void test_many_waits(void **state)
 		(void)snprintf(name, sizeof name, "key%u", i % 131000);
 		wire_words(&bytes, name);
 	}
-	for (int round = 0; round < 5; round++)
+	for (int round = 0; round < (SANITIZED ? 2 : 5); round++)
 		for (unsigned i = 0; i < SIM_CLIENTS; i++) {
 			sim_replace(&sim, i);
 			sim_feed(&sim, i, text_string(&bytes), bytes.len);
@@ -99,7 +99,7 @@ static void test_memory_everywhere(void **state)
 		"MULTI_GET @2 d e", "LIST_KEYS", "QUEUE_POP q", "DELETE_KEY k", "WATCH_KEY k" };
 
 	(void)state;
-	for (uint64_t max = 0; max < 6000; max += 8)
+	for (uint64_t max = 0; max < 6000; max += SANITIZED ? 24 : 8)
 		for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
 			const enum store_dialect d = i == 12 ? A : D;
 			struct text bytes = { 0 };

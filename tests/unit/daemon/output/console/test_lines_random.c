@@ -5,7 +5,7 @@
 
 #include "tests/unit/daemon/output/console/lines_fixture.h"
 
-enum { MAX = HELD_MAX, RUNS = 200 };
+enum { MAX = HELD_MAX, RUNS = SANITIZED ? 40 : 200 };
 
 /* Lines of all kinds; many that end near what may be held. */
 static void add_line(struct text *t, uint64_t *seed)
