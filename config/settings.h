@@ -13,7 +13,7 @@ struct arena;
 struct failure;
 struct notes;
 
-/* The source of a value that only the table gives. */
+/* The source of a value that is the table's default. */
 #define SETTING_DEFAULT "default"
 
 /* Where a value was found, weakest first: a value replaces one of the same or of a lower level. */

@@ -157,8 +157,8 @@ void post_next_attempt(struct post *p, const struct plan *plan, unsigned attempt
 
 	p->orders.plan = plan;
 	p->orders.attempt = attempt;
-	/* With an order that is left of the previous attempt the thread would prepare this one now,
-	 * and again when it is ordered to. */
+	/* If the previous attempt's order is still pending, the thread would prepare this attempt
+	 * twice: now, and at its own order. */
 	p->orders.what &= ~(unsigned)ORDER_PREPARE;
 	p->news.what &= ~(unsigned)(NEWS_PREPARED | NEWS_DRAINED); /* of the one before: too late */
 	p->collected = NULL;

@@ -387,8 +387,8 @@ static size_t shown_signals(const struct plan *p, int ret[REACTION_SIGNALS])
 	return count;
 }
 
-/* Settings worth a line: those that were given or decided and ask for no act. --verbose adds
- * defaults, so that a new setting does not change the output for jobs that don't use it. */
+/* Settings worth a line: those that were given or decided and ask for no act. Defaults
+ * need --verbose, so a new setting does not change the output of jobs that don't use it. */
 static bool is_shown(const struct settings *s, int id)
 {
 	const struct value *v = &s->value[id];

@@ -440,13 +440,13 @@ class Cluster:
         """(pid, command line) of what runs on one host or on all; zombies don't count."""
         wanted = self._uts if host is None else [self._uts[host]]
         found = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) in self._holders:
+        for name in os.listdir("/proc"):  # of all the machine, often: a Path for each costs more than the look
+            if not name.isdigit() or int(name) in self._holders:
                 continue
             try:
-                if os.readlink(entry / "ns/uts") in wanted:
-                    words = (entry / "cmdline").read_bytes().split(b"\0")
-                    found.append((int(entry.name), b" ".join(words).decode().strip()))
+                if os.readlink(f"/proc/{name}/ns/uts") in wanted:
+                    with open(f"/proc/{name}/cmdline", "rb") as file:
+                        found.append((int(name), file.read().replace(b"\0", b" ").decode().strip()))
             except OSError:
                 continue  # gone meanwhile
         return [p for p in found if p[1]]

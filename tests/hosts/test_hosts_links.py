@@ -159,7 +159,7 @@ def test_nobody_is_named_by_the_clock_of_a_busy_machine(make_hosts, static_job, 
     """All traffic goes through one process of netem.c, which has far too little time for it."""
     hosts = make_hosts(NODES, netem=netem)
     with busy_machine():
-        for run in range(3):
+        for run in range(2):
             job = static_job(hosts, "--preflight=links", START="auto", ACT="exit:0@0",
                              port=29500 + 10 * run)
             ends, named = check(job)

@@ -64,8 +64,8 @@ class Family:
         self.told(number, *(whom or self.workers()))
 
     def end_when_calm(self, guard):
-        """Kills all, once launchd has read every signal. A CONT that is behind one that ends the job would else reach
-        a supervisor at its end; there it may take LeakSanitizer's STOP away, and neither goes on."""
+        """Kills all, once launchd has read every signal. Otherwise a CONT sent after the ending signal may reach an
+        exiting supervisor. It would undo LeakSanitizer's STOP, and both would hang."""
         calm(guard)
         for pid in self.pids.values():
             signal_if_there(pid, signal.SIGKILL)

@@ -247,8 +247,9 @@ def test_a_file_for_each_node(start, place):
                  len(page.of('beat_round_trip_seconds')) == 2)
     assert set(page.of('beat_round_trip_seconds')) == {'1', '2'}
     assert all(0 < trip < 60 for trip in page.of('beat_round_trip_seconds').values())
-    page = reads(files[2], lambda page: page.of('workers') == {'running': 1})
-    assert set(page.of('beat_round_trip_seconds')) == {'0'} and 'nodes' not in page
+    page = reads(files[2], lambda page: page.of('workers') == {'running': 1} and
+                 set(page.of('beat_round_trip_seconds')) == {'0'})
+    assert 'nodes' not in page
     assert page['job_nodes'] == page['job_workers'] == 3
     go.go()
     ready.expect('ready', 3)

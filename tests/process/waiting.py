@@ -1,5 +1,5 @@
-"""How the tests wait, all of them: for a condition, for an event of the kernel's, or, where there is neither,
-for a span of time. And what to do with a process that may have ended meanwhile. Needs no pytest."""
+"""waiting.py - how all tests wait: for a condition, for an event that the kernel reports, or, if there is
+neither, for a time span; and helpers for processes that may have exited. Needs no pytest."""
 import contextlib
 import os
 import pathlib
@@ -25,7 +25,7 @@ def until(condition, what, limit=LIMIT, error=AssertionError):
 
 
 def let_pass(seconds, why):
-    """A span that is itself what is tested, or measured; where there is anything to wait for, wait for that. why: what
+    """Sleeps for a span that is itself tested or measured. Use until() if there is a condition. why: what
     happens, or must not happen, meanwhile."""
     assert why
     time.sleep(max(0.0, seconds))
@@ -59,7 +59,7 @@ def until_group(group, line, limit=LIMIT):
 
 
 def signal_if_there(pid, number, send=os.kill):
-    """Whether it was still there. send: os.killpg for a group."""
+    """Sends a signal; returns whether the process still existed. send: os.killpg for a group."""
     try:
         send(pid, number)
         return True
@@ -76,7 +76,7 @@ def read_if_there(path):
 
 
 def pidfd_if_there(pid):
-    """None: it has been reaped."""
+    """Returns a pidfd, or None if the process was reaped."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
@@ -84,7 +84,7 @@ def pidfd_if_there(pid):
 
 
 def running_after(pids, limit):
-    """Those of these processes that have not ended within the limit; waits for no longer than the last one."""
+    """Waits until these processes have exited, for at most `limit`; returns those that still run."""
     end = time.monotonic() + limit
     poll = select.poll()
     with contextlib.ExitStack() as opened:

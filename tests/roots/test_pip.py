@@ -8,7 +8,7 @@ from roots import RELEASES
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "packages"))
 from test_wheel import NAME, VERSION  # noqa: E402
-from wheels import NoWheels, wheel  # noqa: E402
+import wheels  # noqa: E402
 
 OWN_PIP = ("debian-11", "ubuntu-20.04", "ubuntu-22.04")  # later ones want a venv
 MPIRUN = "mpirun --allow-run-as-root --oversubscribe -n 2"
@@ -18,8 +18,8 @@ TRAIN = "import os, sys; print(*map(os.environ.get, ('RANK', 'WORLD_SIZE')), flu
 @pytest.fixture(scope="module")
 def wheel():
     try:
-        return wheel("x86_64")
-    except NoWheels as why:
+        return wheels.wheel("x86_64")
+    except wheels.NoWheels as why:
         pytest.skip(str(why))
 
 

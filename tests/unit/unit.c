@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 	for (const struct unit_file *f = unit_files; f && argc == 2; f = f->next)
 		if (strcmp(argv[1], f->name) == 0)
 			return f->run();
-	(void)fprintf(stderr, "usage: %s TESTS, which are one of:\n", argv[0]);
+	(void)fprintf(stderr, "usage: %s FILE, where FILE is one of:\n", argv[0]);
 	for (const struct unit_file *f = unit_files; f; f = f->next)
 		(void)fprintf(stderr, "  %s\n", f->name);
 	return 2;

@@ -26,7 +26,7 @@
 #define SANITIZED 0
 #endif
 
-/* A number below another one; the seed, which isn't 0, goes on by xorshift64. */
+/* Returns a random number below `below` and advances the seed (xorshift64; never 0). */
 static inline uint64_t draw(uint64_t *seed, uint64_t below)
 {
 	*seed ^= *seed << 13;
@@ -55,8 +55,8 @@ void suite_add(struct suite *s, const char *says, CMUnitTestFunction test, CMFix
 /* Runs them all; to be returned from TESTS(). */
 int suite_run(const struct suite *s);
 
-/* What a file tests, under its name: the program's main() calls what its argument names. Followed
- * by the body of a function that returns an exit code, as from suite_run(). */
+/* Registers a file's tests under this name; main() runs those that its argument names. The
+ * function body follows and returns an exit code, as suite_run() does. */
 #define TESTS(file) \
 	static int tests_of_##file(void); \
 	__attribute__((constructor)) static void register_tests_of_##file(void) \

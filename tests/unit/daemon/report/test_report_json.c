@@ -1,5 +1,5 @@
-/* test_report_json.c - the report for programs. With the argument "print" the reports of all rows
- * are printed, as one JSON list, for check_schema.py. */
+/* test_report_json.c - the report for programs. With the argument "reports" it prints the
+ * reports of all rows, as one JSON list, for check_schema.py. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
