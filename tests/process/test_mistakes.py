@@ -408,7 +408,7 @@ MISTAKES = {
 def normal(line):
     """Without what is another one each time, or on each host."""
     for pattern, to in ((r'pid \d+', 'pid N'), (r'after \d+\.\d+ s$', 'after T'),
-                        (re.escape(socket.gethostname()), 'HOST'),
+                        (f' on {re.escape(socket.gethostname())}(?= \\(node )', ' on HOST'),
                         (r'^error: time: .*', 'error: time: WHEN'), (r'/usr/bin/python3?', 'PYTHON'),
                         (r'(; it has): .*', r'\1: LIST'),
                         (r"(can't be resolved: )[a-zA-Z ]+?(?=[;(]| \()", r'\1UNKNOWN')):
