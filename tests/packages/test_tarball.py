@@ -1,4 +1,5 @@
 """The tarballs: packaging/tarball.py."""
+import functools
 import subprocess
 import sys
 import tarfile
@@ -29,9 +30,12 @@ def make(arch):
     return done.stdout.strip()
 
 
+made = functools.cache(make)
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_its_files(arch):
-    path = make(arch)
+    path = made(arch)
     assert path == str(INTO / "dist" / f"{STEM}-{NAMED[arch]}.tar.gz")
     with tarfile.open(path) as tar:
         entries = {entry.name: entry for entry in tar}
@@ -53,12 +57,12 @@ def test_its_files(arch):
 
 
 def test_its_program_runs(call, tmp_path):
-    call(["tar", "-C", tmp_path, "-xf", make("x86_64")])
+    call(["tar", "-C", tmp_path, "-xf", made("x86_64")])
     assert call([tmp_path / "bin/launchd", "--version"]) == f"launchd {of_meson('version')}\n"
 
 
 def test_twice_the_same_bytes():
-    with open(make("x86_64"), "rb") as tar:
+    with open(made("x86_64"), "rb") as tar:
         before = tar.read()
     with open(make("x86_64"), "rb") as tar:
         assert tar.read() == before
