@@ -74,7 +74,7 @@ def run(expected, torchrun, place):
 def run_tests(expected, names, torchrun, place):
     made, results, starts = SETS[expected.version], place.out / "results.xml", place.out / "starts"
     starts.write_text("")
-    env = {"PYTHONPATH": str(HERE / "shim"), "PYTHONDONTWRITEBYTECODE": "1",
+    env = {"PYTHONPATH": str(HERE / "shim"),
            "LAUNCHD_TORCHRUN": str(torchrun), "LAUNCHD_STARTS": str(starts), "TMPDIR": str(place.tmp)}
     tests = [f"{expected.file}::{expected.group}::{name}" for name in names]
     said = subprocess.run(
