@@ -16,12 +16,15 @@ def until(condition, what, limit=LIMIT, error=AssertionError):
     instead. what: words, or a function that makes them when they are needed."""
     end = time.monotonic() + limit
     while True:
+        asked = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             raise error(f'waited {limit:.0f} s for {what() if callable(what) else what}')
-        time.sleep(0.005)
+        # a condition that starts a process, as systemctl, would keep a CPU busy
+        time.sleep(min(max(0.005, 9 * (now - asked)), 0.2))
 
 
 def let_pass(seconds, why):

@@ -151,7 +151,20 @@ def test_a_killed_launcher_is_a_failure_and_leaves_nothing(service, victim):
                        "its processes to be gone")
 
 
-STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ignores SIGTERM", flush=True)
+time.sleep(1000)
+"""
+
+
+def start_stubborn(job):
+    """Until its workers, two on each node, ignore SIGTERM."""
+    job.start()
+    job.until(ActiveState="active", SubState="running")
+    for i in job.all:
+        job.machines.until(i, lambda i=i: job.log(i).count("ignores SIGTERM") == 2, "its workers to ignore SIGTERM")
 
 
 def test_a_node_that_comes_back_while_the_others_still_end_waits_for_them(service):
@@ -161,8 +174,7 @@ def test_a_node_that_comes_back_while_the_others_still_end_waits_for_them(servic
     machines = job.machines
     machines.file(1, f"/etc/systemd/system/{UNIT}.d/restart.conf").write_text("[Service]\nRestartSec=1\n")
     machines.must(1, "systemctl", "daemon-reload")
-    job.start()
-    job.until(ActiveState="active", SubState="running")
+    start_stubborn(job)
     machines.must(1, "systemctl", "kill", "--kill-whom=all", "--signal=KILL", UNIT)
     machines.until(1, lambda: "this node can't rejoin its former job, which still runs on other nodes: it is ending "
                    "there, and gives workers up to 8 s for that; waiting for its next start" in job.log(1), "a refusal")
@@ -178,8 +190,7 @@ def test_a_grace_is_longer_than_systemd_would_wait(service):
     dropin = job.machines.file(0, f"/etc/systemd/system/{UNIT}.d/limit.conf")
     dropin.write_text("[Service]\nTimeoutStopSec=1\n")
     job.machines.must(0, "systemctl", "daemon-reload")
-    job.start()
-    job.until(ActiveState="active", SubState="running")
+    start_stubborn(job)
     job.machines.must(0, "systemctl", "stop", UNIT)
     job.until(ActiveState="inactive", Result="success")
     assert "s after launchd's SIGTERM: killed by SIGKILL" in job.log()

@@ -280,6 +280,21 @@ bool fixture_half_sent(const struct fixture *g)
 	return g->writers[0].sent >= g->writers[0].len / 2;
 }
 
+static void add_letters(struct text *to, uint64_t *seed, size_t count)
+{
+	enum { PIECE = 4096 };
+	static char letters[2 * PIECE];
+
+	for (size_t i = 0; !letters[sizeof letters - 1] && i < sizeof letters; i++)
+		letters[i] = (char)('a' + draw(seed, 26));
+	while (count > 0) {
+		size_t len = count < PIECE ? count : PIECE;
+
+		text_add_bytes(to, letters + draw(seed, PIECE), len);
+		count -= len;
+	}
+}
+
 struct text lines_of(unsigned stream, size_t size, size_t line, bool unended)
 {
 	uint64_t seed = 20261121 + stream;
@@ -287,13 +302,10 @@ struct text lines_of(unsigned stream, size_t size, size_t line, bool unended)
 
 	while (t.len < size) {
 		size_t len = draw(&seed, line);
-		char c = (char)('A' + stream);
+		char first = (char)('A' + stream);
 
-		text_add_bytes(&t, &c, 1);
-		for (size_t i = 1; i < len; i++) {
-			c = (char)('a' + draw(&seed, 26));
-			text_add_bytes(&t, &c, 1);
-		}
+		text_add_bytes(&t, &first, 1);
+		add_letters(&t, &seed, len > 1 ? len - 1 : 0);
 		if (t.len < size || !unended)
 			text_add_bytes(&t, "\n", 1);
 	}

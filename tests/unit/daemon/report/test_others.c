@@ -305,7 +305,7 @@ static void test_bounded(void **state)
 	(void)state;
 	for (unsigned i = 0; i < CROWD; i++)
 		waiting[i] = i / 3 * 5;
-	for (unsigned seed = 0; seed < 21; seed++) {
+	for (unsigned seed = 0; seed < (SANITIZED ? 7 : 21); seed++) {
 		struct crowd *c = crowd_make(CROWD_NODES);
 		size_t lines = 0;
 		char *text;

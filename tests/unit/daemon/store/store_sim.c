@@ -96,9 +96,14 @@ static void add(struct text *to, const void *bytes, size_t len)
 
 static void add_letters(struct text *to, uint64_t count)
 {
+	char letters[4096];
+
+	memset(letters, 'x', sizeof letters);
 	add(to, &count, sizeof count);
-	for (uint64_t i = 0; i < count; i++)
-		add(to, "x", 1);
+	for (size_t len; count > 0; count -= len) {
+		len = count < sizeof letters ? count : sizeof letters;
+		add(to, letters, len);
+	}
 }
 
 static void add_word(struct text *to, const char *word, size_t len)
