@@ -70,7 +70,7 @@ def test_record_writes_the_error_file(launch, place):
 @needs_torch
 def test_the_report_has_a_recorded_traceback_once(launch):
     """As Python writes it, with @record's frames, and without launchd's words before its lines."""
-    result = launch([*PYTHON, "--nproc_per_node", "4", "--use_env",
+    result = launch([*PYTHON, "--nproc_per_node", "2", "--use_env",
                      str(SCRIPTS / "fail_recorded.py")])
     report = result.err[result.err.index("launchd: error: root cause: "):]
     assert result.rc == 1, result
@@ -83,13 +83,13 @@ def test_the_report_has_a_recorded_traceback_once(launch):
 @needs_torch
 @pytest.mark.parametrize('where', ['start', 'group', 'barrier'])
 def test_a_gloo_job_is_restarted_over_the_agents_store(start, where):
-    job = start([*PYTHON, '--nproc_per_node', '4', '--use_env', '--max-restarts', '3',
+    job = start([*PYTHON, '--nproc_per_node', '2', '--use_env', '--max-restarts', '3',
                  '--store', 'agent', str(SCRIPTS / 'restart_gloo.py'), where],
                 {'OMP_NUM_THREADS': '1'})
     result = job.end(240)
     assert result.rc == 0, result
     assert sorted(re.findall(r'rank (\d) attempt (\d)', result.out)) == \
-        [(str(rank), '1') for rank in range(4)]
+        [(str(rank), '1') for rank in range(2)]
     assert 'restart 1 of at most 3' in result.err
 
 
