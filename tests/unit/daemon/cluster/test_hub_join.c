@@ -284,8 +284,10 @@ static void let_join(struct hub_fixture *s)
 		dial(s, &s->peers[i], &s->row->first[i]);
 		count++;
 	}
-	while (s->member.hub.joined < count)
+	while (s->member.hub.joined < count && !s->failed)
 		(void)uv_run(&s->loop, UV_RUN_ONCE);
+	if (s->failed)
+		return;
 	s->member.party.deadline_ms = uv_now(&s->loop) + 1;
 	hub_wait(&s->member.hub);
 }
@@ -320,6 +322,8 @@ static const struct row rows[] = {
 		.why = REFUSED_RUNNING, .refusal = LATE ": its number of workers differs" },
 	{ "the job is ending", 3, { { IS("n1", 1) } }, .last = { IS("n2", 2) }, .stopping = true,
 		.why = REFUSED_RUNNING, .refusal = LATE ", and is ending" },
+	{ "a node rank that the job does not have", 2, { { IS("n1", 2) } }, .failed = -EINVAL,
+		.told = ") has node rank 2, but the job has 2 nodes\n" },
 	{ "who is missing is known by its rank, and who is here by name", 3, { { IS("n2", 2) } },
 		.required = true, .failed = -ETIMEDOUT,
 		.told = ": node 1 did not join within 60 s (--join-timeout); joined: n0, n2\n" },
