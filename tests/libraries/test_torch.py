@@ -83,13 +83,13 @@ def test_the_report_has_a_recorded_traceback_once(launch):
 @needs_torch
 @pytest.mark.parametrize('where', ['start', 'group', 'barrier'])
 def test_a_gloo_job_is_restarted_over_the_agents_store(start, where):
-    job = start([*PYTHON, '--nproc_per_node', '2', '--use_env', '--max-restarts', '3',
+    job = start([*PYTHON, '--nproc_per_node', '3', '--use_env', '--max-restarts', '3',
                  '--store', 'agent', str(SCRIPTS / 'restart_gloo.py'), where],
                 {'OMP_NUM_THREADS': '1'})
     result = job.end(240)
     assert result.rc == 0, result
     assert sorted(re.findall(r'rank (\d) attempt (\d)', result.out)) == \
-        [(str(rank), '1') for rank in range(2)]
+        [(str(rank), '1') for rank in range(3)]
     assert 'restart 1 of at most 3' in result.err
 
 
