@@ -17,6 +17,10 @@
 
 #include "common/fd.h"
 
+enum {
+	FLAG_EXITING = 4
+}; /* PF_EXITING of include/linux/sched.h: it is set before anything is closed */
+
 /* A directory's entry that is a number, or 0. */
 static pid_t number_of(const char *name)
 {
@@ -94,6 +98,7 @@ static int read_child(pid_t pid, struct process *ret)
 		.session = getsid(pid),
 		.uid = kill(pid, 0) < 0 ? (uid_t)-1 : geteuid(),
 		.state = si.si_pid == pid ? 'Z' : '?',
+		.exiting = si.si_pid == pid,
 		.command = "?",
 	};
 	return 0;
@@ -106,6 +111,7 @@ static int read_stat(pid_t pid, struct process *ret)
 	const char *open, *close;
 	size_t len;
 	int parent, session;
+	unsigned flags;
 	long rc;
 
 	(void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -116,10 +122,11 @@ static int read_stat(pid_t pid, struct process *ret)
 	close = strrchr(text, ')'); /* the name may hold anything, also ") R 1" */
 	if (!open || !close || close < open ||
 		sscanf(close + 1,
-			" %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d"
+			" %c %d %*d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d"
 			" %" SCNu64,
-			&ret->state, &parent, &session, &ret->started) != 4)
+			&ret->state, &parent, &session, &flags, &ret->started) != 5)
 		return -EINVAL;
+	ret->exiting = (flags & FLAG_EXITING) || ret->state == 'Z';
 	len = (size_t)(close - open - 1);
 	len = len < sizeof ret->command - 1 ? len : sizeof ret->command - 1;
 	memcpy(ret->command, open + 1, len);

@@ -15,7 +15,9 @@
 struct process {
 	pid_t parent, session;
 	uid_t uid;
-	char state;       /* as proc(5) has it */
+	char state;   /* as proc(5) has it */
+	bool exiting; /* it has called exit, or is being killed: what it had open is closed, or soon
+			 will be */
 	char command[16]; /* comm */
 	uint64_t started; /* clock ticks since boot; with the pid it identifies the process */
 };

@@ -5,6 +5,7 @@
 #include "common/text.h"
 #include "daemon/cluster/member.h"
 #include "daemon/observe/bus.h"
+#include "daemon/os/procfs.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/watch/joined.h"
@@ -31,6 +32,16 @@ static const bool *look_who_joined(const struct progress *p, struct arena *arena
 	if (joined_look(pids, count, p->plan->master_addr, p->store_port, joined) < 0)
 		return NULL;
 	return joined;
+}
+
+/* One that is exiting has closed its connection before it is reaped. */
+static bool is_missing(const struct progress *p, unsigned i, const bool *joined)
+{
+	const struct worker *w = &p->pool->workers[i];
+	struct process about;
+
+	return !joined[i] && worker_is_alive(w) &&
+		!(process_read(w->outcome.pid, &about) == 0 && about.exiting);
 }
 
 /* "8/8 started, 6/8 joined, 12 s"; false: they have started. */
@@ -76,7 +87,7 @@ static void on_joining(uv_timer_t *t)
 
 	missing = arena_alloc(&scratch, count * sizeof *missing);
 	for (unsigned i = 0; joined && missing && i < count; i++)
-		if (!joined[i] && worker_is_alive(&p->pool->workers[i]))
+		if (is_missing(p, i, joined))
 			missing[missing_count++] = p->pool->workers[i].outcome.rank;
 	if (joined && missing && (missing_count > 0 || p->joining_ms > JOINING_FIRST_MS))
 		member_waiting(p->member, p->attempt, missing, missing_count);
@@ -101,7 +112,7 @@ static void on_ready(uv_timer_t *t)
 	unsigned missing = 0;
 
 	for (unsigned i = 0; joined && i < p->plan->start_count; i++)
-		missing += !joined[i] && worker_is_alive(&p->pool->workers[i]);
+		missing += is_missing(p, i, joined);
 	arena_done(&scratch);
 	if (p->pool->state != POOL_RUNNING || p->pool->suspended || missing > 0)
 		return;

@@ -38,7 +38,7 @@ static const char *part_read(void)
 	(void)kill(child, SIGKILL);
 	while (process_read(child, &p) == 0 && p.state != 'Z')
 		;
-	HOLDS(p.state == 'Z', "a zombie can be read");
+	HOLDS(p.state == 'Z' && p.exiting, "a zombie can be read");
 	HOLDS(actor_reap(child) == 128 + SIGKILL, "it is reaped");
 	return NULL;
 }
@@ -55,6 +55,7 @@ static const char *part_started(void)
 	HOLDS(process_read(first, &p) == 0 && process_read(second, &q) == 0, "both can be read");
 	HOLDS(p.started > 0 && p.started < q.started, "who was first");
 	HOLDS(process_read(first, &again) == 0 && again.started == p.started, "and stays so");
+	HOLDS(!p.exiting, "which is alive");
 	return NULL;
 }
 
@@ -213,7 +214,7 @@ static const char *unseen(void)
 	HOLDS(!process_variable(getpid(), "PATH", text, sizeof text), "nor an environment");
 	(void)kill(child, SIGKILL);
 	actor_await(child, 'Z');
-	HOLDS(process_read(child, &p) == 0 && p.state == 'Z', "a zombie is one");
+	HOLDS(process_read(child, &p) == 0 && p.state == 'Z' && p.exiting, "a zombie is one");
 	HOLDS(actor_reap(child) == 128 + SIGKILL, "it is reaped");
 	HOLDS(process_read(child, &p) == -ESRCH, "and is gone");
 	ended = actor_start(ACTOR_CHILD, act_end);

@@ -9,6 +9,7 @@
 #include "common/text.h"
 #include "daemon/cluster/member.h"
 #include "daemon/observe/bus.h"
+#include "daemon/os/procfs.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/watch/joined.h"
@@ -16,7 +17,7 @@
 #include "daemon/workers/pool.h"
 #include "daemon/workers/worker.h"
 
-enum { WORKERS = 3, FIRST_RANK = 4, PORT = 29400, UNFINISHED_MS = 60000 };
+enum { WORKERS = 3, FIRST_RANK = 4, PORT = 29400, FIRST_PID = 100, UNFINISHED_MS = 60000 };
 
 /* A running pool, its progress, and all that was told of it. */
 static struct watched {
@@ -28,6 +29,7 @@ static struct watched {
 	struct bus bus;
 	struct progress progress;
 	bool joined[WORKERS], blind; /* what a look at the store sees */
+	bool exiting[WORKERS];
 	unsigned looks;
 	struct text status;  /* each status line but for its seconds; "gone" where it ends */
 	struct text missing; /* each list of ranks that the job is told */
@@ -38,6 +40,7 @@ void __wrap_output_status(struct output *o, const char *text);
 int __wrap_joined_look(
 	const pid_t *pids, size_t count, const char *addr, unsigned port, bool *ret_joined);
 void __wrap_member_waiting(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);
+int __wrap_process_read(pid_t pid, struct process *ret);
 
 void __wrap_output_status(struct output *o, const char *text)
 {
@@ -68,6 +71,12 @@ void __wrap_member_waiting(struct member *m, unsigned attempt, const unsigned *r
 	for (size_t i = 0; i < count; i++)
 		text_printf(&w.missing, "%u ", ranks[i]);
 	text_add(&w.missing, "\n");
+}
+
+int __wrap_process_read(pid_t pid, struct process *ret)
+{
+	*ret = (struct process){ .exiting = w.exiting[pid - FIRST_PID] };
+	return 0;
 }
 
 static void on_unfinished(void *owner, const struct event *e)
@@ -111,7 +120,7 @@ static int watch(void **state)
 	w.pool.workers = w.workers;
 	for (unsigned i = 0; i < WORKERS; i++)
 		w.workers[i] = (struct worker){ .state = WORKER_RUNNING,
-			.outcome = { .rank = FIRST_RANK + i, .pid = (pid_t)(100 + i) } };
+			.outcome = { .rank = FIRST_RANK + i, .pid = (pid_t)(FIRST_PID + i) } };
 	w.progress = (struct progress){
 		.plan = &w.plan, .pool = &w.pool, .bus = &w.bus, .status = true
 	};
@@ -286,12 +295,13 @@ static void test_joining(void **state)
 
 static const struct silent_row {
 	const char *says;
-	bool joined, blind, foreign, stopped;
+	bool joined, blind, foreign, stopped, exiting;
 } silent[] = {
-	{ "all have joined in time", true, false, false, false },
-	{ "nobody can be seen", false, true, false, false },
-	{ "the store is not launchd's", false, false, true, false },
-	{ "the workers have ended", false, false, false, true },
+	{ "all have joined in time", .joined = true },
+	{ "nobody can be seen", .blind = true },
+	{ "the store is not launchd's", .foreign = true },
+	{ "the workers have ended", .stopped = true },
+	{ "the workers are exiting", .exiting = true },
 };
 
 static void test_joining_silent(void **state)
@@ -300,6 +310,7 @@ static void test_joining_silent(void **state)
 
 	(void)watch(NULL);
 	w.joined[0] = w.joined[1] = w.joined[2] = row->joined;
+	w.exiting[0] = w.exiting[1] = w.exiting[2] = row->exiting;
 	w.blind = row->blind;
 	if (row->foreign)
 		w.plan.store = STORE_RANK0;
