@@ -109,7 +109,7 @@ def test_cell(request, record_property, source, library):
 
     until(lambda: not left(), lambda: f"the end of {left()}")
     for node in range(2):
-        assert not hosts.run(node, ["find", "/tmp", "-name", "launchd_*"]).stdout
+        assert not hosts.run(node, ["find", "/tmp", "-maxdepth", "1", "-name", "launchd_*"]).stdout
     record_property("source", version_of(source))
     record_property("library", versions(python_of(source, library), what.packages))
 
