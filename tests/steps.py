@@ -22,7 +22,8 @@ SOURCE = Path(__file__).resolve().parent.parent
 WORK = SOURCE / "build-test"
 LOGS = WORK / "logs"
 CPUS = len(os.sched_getaffinity(0))
-MOST_BUSY = 1.2  # of all CPUs: what a step keeps busy is a mean
+# The share of all CPUs that running steps may add up to: busy is a mean, so 1 would leave CPUs idle.
+MOST_BUSY = 1.2
 SLOW = 1 if CPUS > 1 else 3  # a factor for what is limited in time
 LIMIT_S = 1800 * SLOW  # no command takes a third of it
 SHOWN_LINES = 80  # of the log of a command that failed

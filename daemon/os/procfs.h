@@ -16,8 +16,7 @@ struct process {
 	pid_t parent, session;
 	uid_t uid;
 	char state;   /* as proc(5) has it */
-	bool exiting; /* it has called exit, or is being killed: what it had open is closed, or soon
-			 will be */
+	bool exiting; /* its main thread is: it closes its files soon, unless other threads go on */
 	char command[16]; /* comm */
 	uint64_t started; /* clock ticks since boot; with the pid it identifies the process */
 };
@@ -33,7 +32,7 @@ enum proc proc_look(void);
 
 /* Reads /proc/PID/stat. -ENOENT, -ESRCH: no such process (any more), or it can't be seen. Without
  * /proc only children of this process can be seen: their state is 'Z' or '?', their name "?", their
- * user this process's or (uid_t)-1, and started is 0. */
+ * user this process's or (uid_t)-1, exiting is true only for 'Z', and started is 0. */
 int process_read(pid_t pid, struct process *ret);
 
 struct usage {

@@ -37,7 +37,7 @@ OTHERS = {
     'wait': 'exec sleep 600',
     'victim': 'while ! [ -e "$DEAD" ]; do sleep 0.01; done; sleep 0.0$DELAY; '
               'echo "RuntimeError: Connection closed by peer" >&2; exit 1',
-    'stubborn': 'trap "" TERM; while :; do sleep 0.05; done',
+    'stubborn': 'while :; do sleep 0.05; done',
 }
 
 
@@ -49,7 +49,8 @@ OF_A_NODE = ('lost', 'frozen')
 
 
 def script(end, others):
-    return (f'if [ "$RANK" = "$FAULTY" ]; then echo "$RANK $$ ready" >"$TELL"; read -r x <"$GO"; '
+    deaf = 'trap "" TERM; ' if others == OTHERS['stubborn'] else ''
+    return (f'{deaf}if [ "$RANK" = "$FAULTY" ]; then echo "$RANK $$ ready" >"$TELL"; read -r x <"$GO"; '
             f': >"$DEAD"; {end}; fi; echo "$RANK $$ ready" >"$TELL"; {others}')
 
 

@@ -277,6 +277,7 @@ def test_mpirun_script(copied):
 
 
 def test_static_nodes(copied):
+    """A rank fails once; the next attempt goes on from the checkpoint."""
     hosts = copied()
     config = hosts.home / "static.ini"
     config.write_text(on_cpus(config.read_text()).replace("gpu[01-02]", "n[0-1]"))
@@ -284,12 +285,13 @@ def test_static_nodes(copied):
     key.write_text("a secret that is long enough\n")
     key.chmod(0o400)
     jobs = [hosts.popen(node, ["launchd", "--config", "static.ini", "train_ddp.py", "--checkpoint",
-                               "checkpoint.pt", "--steps", "150"])
+                               "checkpoint.pt", "--fail-rank", "3", "--fail-step", "60",
+                               "--fail-attempts", "1", "--steps", "150"])
             for node in range(2)]
     results = [hosts.finish(job) for job in jobs]
     assert [result.returncode for result in results] == [0, 0], results
     check_training("".join(result.stdout for result in results), r"10.77.0.1:29500")
-    assert (hosts.home / "checkpoint.pt").exists()
+    assert "rank 0: resumes with step 51" in results[0].stdout
     assert UNKEYED not in results[0].stderr + results[1].stderr
 
 

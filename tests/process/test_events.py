@@ -284,7 +284,7 @@ def test_a_request_that_comes_by_both_ways_is_one(start, place, log):
 
 
 def test_the_end_of_the_grace_is_told(launch, log):
-    result = launch([f'--events={log}', '--shutdown-timeout=0.2', '--max-runtime=0.1',
+    result = launch([f'--events={log}', '--shutdown-timeout=0.2', '--max-runtime=3',
                      *native('report_signals')], {'STAY': '1'})
     assert result.rc == 124
     assert [(event['urgency'], event['cause']) for event in of(read(log), 'stop')] == \

@@ -96,7 +96,7 @@ def test_what_only_one_node_finds_wrong_ends_all_before_any_worker(start, place)
     assert exit_codes(results) == [2, 2, 2], results
     for node, result in enumerate(results):
         [line] = errors(result)
-        assert '7' in line and ('node 1, ' in line) == (node != 1)
+        assert 'rank 7' in line and ('node 1, ' in line) == (node != 1)
     assert not place.dumps()
 
 

@@ -1,6 +1,7 @@
 """Section 5: 127 / 126 for a script that can't be found or executed, before the first start where
 possible, and 2 for usage (test_command_line.py has those)."""
 import os
+import re
 import resource
 import shutil
 
@@ -91,7 +92,7 @@ def test_too_few_descriptors(launch, place):
     launchd = [str(BUILD / 'launchd'), *native('dump', '--nproc_per_node=100')]
     result = launch(['--no_python', '--use_env', '--quiet', '/bin/sh', '-c', shell, 'sh', *launchd])
     assert result.rc == 1 and not place.dumps()
-    assert '100 workers need' in result.err and '64' in result.err
+    assert re.search(r'100 workers need.*\b64\b', result.err)
 
 
 @pytest.mark.parametrize('most', [4, 6, 7, 8, 10, 16, 40])

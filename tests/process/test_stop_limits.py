@@ -8,20 +8,25 @@ from together import Cluster, errors, warnings
 STOP, ENDED = 22, 26
 LIMIT_S = 120  # the limits themselves are above 30 s
 
-# fails where it is told to, clings to life where it is told to, and else ends on TERM
+# fails where it is told to (if one clings to life, once that does), or clings, or ends on TERM
 WORKER = '''
 import os, signal, sys, time
 rank = os.environ['RANK']
 if rank == os.environ['FAILS']:
+    if 'CLUNG' in os.environ:
+        open(os.environ['CLUNG'], 'rb', 0).read(1)
     sys.exit(7)
 signal.signal(signal.SIGTERM, signal.SIG_IGN if rank == os.environ['CLINGS'] else signal.SIG_DFL)
+if rank == os.environ['CLINGS']:
+    open(os.environ['CLUNG'], 'wb', 0).write(b'x')
 time.sleep(600)
 '''
 
 
 def begin(start, place, nodes, fails, clings=None):
+    clung = {'CLUNG': place.fifo('clung').path} if clings is not None else {}
     return Cluster(start, nodes, [place.write('worker.py', WORKER)],
-                   {'FAILS': str(fails), 'CLINGS': str(clings)},
+                   {'FAILS': str(fails), 'CLINGS': str(clings), **clung},
                    lambda node: (['--node-timeout=8', '--shutdown-timeout=1',
                                   f'--report={place.path}/report.%n'], {}), begin=False)
 

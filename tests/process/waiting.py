@@ -23,7 +23,7 @@ def until(condition, what, limit=LIMIT, error=AssertionError):
         now = time.monotonic()
         if now > end:
             raise error(f'waited {limit:.0f} s for {what() if callable(what) else what}')
-        # a condition that starts a process, as systemctl, would keep a CPU busy
+        # a slow condition, such as one that runs systemctl, takes at most a tenth of a CPU, unless it needs 20 ms
         time.sleep(min(max(0.005, 9 * (now - asked)), 0.2))
 
 

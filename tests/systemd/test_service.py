@@ -160,7 +160,7 @@ time.sleep(1000)
 
 
 def start_stubborn(job):
-    """Until its workers, two on each node, ignore SIGTERM."""
+    """Starts the job and waits until its workers, two on each node, ignore SIGTERM."""
     job.start()
     job.until(ActiveState="active", SubState="running")
     for i in job.all:

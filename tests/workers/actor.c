@@ -107,10 +107,14 @@ static bool hold_and_look(const char *path, int attempt)
 
 static void clinging_child(void)
 {
-	if (!getenv("CHILD") || fork() != 0)
+	if (!getenv("CHILD"))
 		return;
+	(void)signal(SIGTERM, SIG_IGN); /* before it exists */
+	if (fork() != 0) {
+		(void)signal(SIGTERM, on_term);
+		return;
+	}
 	(void)setsid();
-	(void)signal(SIGTERM, SIG_IGN);
 	(void)alarm(600);
 	for (;;)
 		(void)pause();

@@ -34,14 +34,12 @@ static const bool *look_who_joined(const struct progress *p, struct arena *arena
 	return joined;
 }
 
-/* One that is exiting has closed its connection before it is reaped. */
-static bool is_missing(const struct progress *p, unsigned i, const bool *joined)
+/* An exiting worker's connection is closed before it is reaped. */
+static bool is_exiting(const struct worker *w)
 {
-	const struct worker *w = &p->pool->workers[i];
 	struct process about;
 
-	return !joined[i] && worker_is_alive(w) &&
-		!(process_read(w->outcome.pid, &about) == 0 && about.exiting);
+	return process_read(w->outcome.pid, &about) == 0 && about.exiting;
 }
 
 /* "8/8 started, 6/8 joined, 12 s"; false: they have started. */
@@ -81,17 +79,24 @@ static void on_tick(uv_timer_t *t)
 static void on_joining(uv_timer_t *t)
 {
 	struct progress *p = t->data;
-	unsigned count = p->plan->start_count, *missing, missing_count = 0;
+	unsigned count = p->plan->start_count, *missing, missing_count = 0, unjoined = 0;
 	struct arena scratch = { 0 };
 	const bool *joined = look_who_joined(p, &scratch);
 
 	missing = arena_alloc(&scratch, count * sizeof *missing);
-	for (unsigned i = 0; joined && missing && i < count; i++)
-		if (is_missing(p, i, joined))
-			missing[missing_count++] = p->pool->workers[i].outcome.rank;
-	if (joined && missing && (missing_count > 0 || p->joining_ms > JOINING_FIRST_MS))
+	for (unsigned i = 0; joined && missing && i < count; i++) {
+		const struct worker *w = &p->pool->workers[i];
+
+		if (joined[i] || !worker_is_alive(w))
+			continue;
+		unjoined++;
+		if (!is_exiting(w))
+			missing[missing_count++] = w->outcome.rank;
+	}
+	if (joined && missing &&
+		(missing_count > 0 || (unjoined == 0 && p->joining_ms > JOINING_FIRST_MS)))
 		member_waiting(p->member, p->attempt, missing, missing_count);
-	if (missing_count > 0)
+	if (unjoined > 0)
 		(void)uv_timer_start(t, on_joining, p->joining_ms *= 2, 0);
 	arena_done(&scratch);
 }
@@ -112,7 +117,7 @@ static void on_ready(uv_timer_t *t)
 	unsigned missing = 0;
 
 	for (unsigned i = 0; joined && i < p->plan->start_count; i++)
-		missing += is_missing(p, i, joined);
+		missing += !joined[i] && worker_is_alive(&p->pool->workers[i]);
 	arena_done(&scratch);
 	if (p->pool->state != POOL_RUNNING || p->pool->suspended || missing > 0)
 		return;

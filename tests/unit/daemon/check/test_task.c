@@ -12,7 +12,7 @@
 #include "common/sm.h"
 #include "daemon/check/task.h"
 
-enum { LIMIT_MS = 60000, SHORT_MS = 200 };
+enum { LIMIT_MS = 60000, SHORT_MS = 2000 };
 
 static struct tasks *all;
 static struct findings found;
@@ -134,9 +134,9 @@ static void test_what_hangs(void **state)
 	tasks_run(all, &found);
 	assert_int_equal(found.count, 5);
 	assert_finding(0, HEALTH_GOOD, "0", "0"); /* what it had found stands */
-	assert_finding(1, HEALTH_BAD, "0", "no answer within 0.2 s (asking)");
+	assert_finding(1, HEALTH_BAD, "0", "no answer within 2 s (asking)");
 	assert_finding(2, HEALTH_GOOD, "1", "1");
-	assert_finding(3, HEALTH_UNKNOWN, "1", "no answer within 0.2 s (asking)");
+	assert_finding(3, HEALTH_UNKNOWN, "1", "no answer within 2 s (asking)");
 	assert_finding(4, HEALTH_GOOD, "2", "2");
 }
 
@@ -157,11 +157,11 @@ static void test_what_dies(void **state)
 /* One that had no CPU can't tell whether there would have been an answer. */
 static void test_what_starves(void **state)
 {
-	enum { MANY = 96, CPUS_MAX = 6 };
+	enum { MANY = 96, CPUS_MAX = 6, SPIN_MS = 600 };
 
 	(void)state;
 	for (int i = 0; i < MANY; i++)
-		add(work_and_spin, 3 * SHORT_MS, true);
+		add(work_and_spin, SPIN_MS, true);
 	tasks_run(all, &found);
 	assert_int_equal(found.count, MANY);
 	if (sysconf(_SC_NPROCESSORS_ONLN) > CPUS_MAX)
@@ -190,7 +190,7 @@ static void test_more_to_do(void **state)
 	tasks_run(all, &found);
 	assert_int_equal(found.count, 4);
 	assert_finding(1, HEALTH_GOOD, "1", "1");
-	assert_finding(3, HEALTH_BAD, "2", "no answer within 0.2 s (asking)");
+	assert_finding(3, HEALTH_BAD, "2", "no answer within 2 s (asking)");
 }
 
 static void test_too_many(void **state)

@@ -356,7 +356,7 @@ static const struct row rows[] = {
 			"rank0\n", .heard = "n1 (127.0.0.1:" },
 	{ "the same store, and no wish", 3,
 		{ { IS("n1", 1), .store = STORE_WISH_RANK0 }, { IS("n2", 2) } },
-		.never_told = "counts" },
+		.never_told = "node rank 0's value" },
 	{ "who has joined is told with the rank, and who leaves when all is over is not lost", 2,
 		{ { IS("n1", 1) } }, .told = "joined: node 1, n1\n", .never_told = "lost:" },
 	{ "nodes without ranks are told when they have them", 3,

@@ -31,6 +31,7 @@ static void test_broken(void **state)
 	fixture_ticks(&g, 20);
 	fd_closep(&g.console_end[0]);
 	fixture_run(&g, fixture_all_finished);
+	fixture_ticks(&g, 2); /* in which they write once more */
 	assert_int_equal(g.console.state, CONSOLE_BROKEN);
 	assert_files(&g.writers[0], "log0", false);
 	assert_true(g.writers[1].got_epipe); /* as if it had the console itself */

@@ -293,6 +293,27 @@ static void test_joining(void **state)
 	assert_int_equal(w.looks, 3);
 }
 
+/* An exiting worker is not named, but looked at again: it may hang there. */
+static void test_joining_exiting(void **state)
+{
+	(void)state;
+	w.progress.status = false;
+	w.joined[1] = w.joined[2] = w.exiting[0] = true;
+	start();
+	run_ms(31000);
+	assert_told(&w.missing, "");
+	w.joined[2] = false;
+	run_ms(60000);
+	assert_told(&w.missing, "6 \n");
+	w.joined[2] = true;
+	run_ms(120000);
+	assert_told(&w.missing, "");
+	assert_int_equal(w.looks, 3);
+	w.workers[0].state = WORKER_ENDED;
+	run_ms(240000);
+	assert_told(&w.missing, "\n");
+}
+
 static const struct silent_row {
 	const char *says;
 	bool joined, blind, foreign, stopped, exiting;
@@ -367,6 +388,16 @@ static void test_ready_ended(void **state)
 	end(2, 0);
 	run_ms(1000);
 	assert_int_equal(w.told_joined, 1);
+}
+
+/* Until it is reaped, an exiting worker may have failed. */
+static void test_not_ready_exiting(void **state)
+{
+	(void)state;
+	start_for_systemd();
+	w.joined[0] = w.joined[1] = w.exiting[2] = true;
+	run_ms(2500);
+	assert_int_equal(w.told_joined, 0);
 }
 
 static void test_ready_unseen(void **state)
@@ -473,9 +504,13 @@ TESTS(progress)
 	suite_add(&s, "a status line that is over stays so", test_hidden, watch, stop_watching);
 	suite_add(&s, "who has not joined is told, later and later", test_joining, watch,
 		stop_watching);
+	suite_add(&s, "who is exiting is looked at again", test_joining_exiting, watch,
+		stop_watching);
 	SUITE_ROWS(&s, test_joining_silent, silent);
 	suite_add(&s, "ready when all have joined", test_ready, watch, stop_watching);
 	suite_add(&s, "ready when the others have ended", test_ready_ended, watch, stop_watching);
+	suite_add(
+		&s, "not ready while one is exiting", test_not_ready_exiting, watch, stop_watching);
 	suite_add(&s, "ready where it can't be seen", test_ready_unseen, watch, stop_watching);
 	suite_add(&s, "not ready while workers are ended", test_not_ready, watch, stop_watching);
 	suite_add(&s, "some have ended, others still run", test_unfinished, watch, stop_watching);

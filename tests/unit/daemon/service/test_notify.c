@@ -134,7 +134,7 @@ static void test_watchdog(void **state)
 	assert_int_equal(uv_run(&t.loop, UV_RUN_NOWAIT), 0); /* it keeps no loop alive */
 	(void)uv_timer_init(&t.loop, &timer);
 	timer.data = &t.notify;
-	(void)uv_timer_start(&timer, on_timer, 300, 0);
+	(void)uv_timer_start(&timer, on_timer, 3000, 0);
 	(void)uv_run(&t.loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&t.loop), 0);
 	expect(&t, "WATCHDOG=1\n");

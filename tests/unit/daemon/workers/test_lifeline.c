@@ -18,7 +18,7 @@
 #define LAUNCHER \
 	"MARK=mine sh -c 'echo $$ >&4; read line <&3; exit' 2>/dev/null; read line <&3; exit"
 
-enum { QUIET_MS = 900, LIMIT_MS = 60000, SIGNAL_SOON_MS = 60, SIGNAL_LATE_MS = 600 };
+enum { QUIET_MS = 900, LIMIT_MS = 60000, SIGNAL_SOON_MS = 60, SIGNAL_LATE_MS = 30000 };
 
 struct bench {
 	uv_loop_t loop;
