@@ -254,7 +254,8 @@ def test_a_terminal_that_hangs_up_ends_the_job(terminal, place):
     """Its window was closed: HUP, to the shell and to its job."""
     t = terminal([LONG], kin='session', count=2)
     t.close()
-    t.family.told(signal.SIGHUP, *t.family.workers())
+    # what a worker leaves is ended at once, perhaps before the other worker hears of it
+    t.family.told_all([(*key, signal.SIGHUP if key[1] == 'worker' else signal.SIGTERM) for key in t.family.pids])
     t.family.gone(*t.family.pids)
     place.orphans_expected = True  # launchd, when the shell has died of HUP
     t.shell.end()

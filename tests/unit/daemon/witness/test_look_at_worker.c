@@ -122,7 +122,7 @@ static void test_touched(void **state)
 	before_ms = s.cpu_ms;
 	assert_true(s.working_set == WORKING_SET_UNKNOWN);
 	for (int i = 0; i < 20 && s.cpu_ms < before_ms + BUSY_ENOUGH_MS; i++) {
-		pause_ms(500); /* more often on a machine that is not idle */
+		pause_ms(500 * (i + 1)); /* longer on a busy machine */
 		read_twice(fd);
 		before_ms = s.cpu_ms;
 		look_at_worker(&w, (uint64_t)monotonic_ms(), &s);
