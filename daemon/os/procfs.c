@@ -17,9 +17,8 @@
 
 #include "common/fd.h"
 
-enum {
-	FLAG_EXITING = 4
-}; /* PF_EXITING of include/linux/sched.h: it is set before anything is closed */
+/* PF_EXITING of include/linux/sched.h. The kernel sets it before it closes the files. */
+enum { FLAG_EXITING = 4 };
 
 /* A directory's entry that is a number, or 0. */
 static pid_t number_of(const char *name)

@@ -32,12 +32,13 @@ ENDS = {
     'KILL': ('kill -KILL $$', 'signal'),
     'TERM': ('trap - TERM; kill -TERM $$', 'signal'),
 }
+READY = 'echo "$RANK $$ ready" >"$TELL"'
 # How the others take it: they wait; or die of it a moment later, as those who lose a peer do; or hold on.
 OTHERS = {
-    'wait': 'exec sleep 600',
-    'victim': 'while ! [ -e "$DEAD" ]; do sleep 0.01; done; sleep 0.0$DELAY; '
+    'wait': f'{READY}; exec sleep 600',
+    'victim': f'{READY}; while ! [ -e "$DEAD" ]; do sleep 0.01; done; sleep 0.0$DELAY; '
               'echo "RuntimeError: Connection closed by peer" >&2; exit 1',
-    'stubborn': 'while :; do sleep 0.05; done',
+    'stubborn': f'trap "" TERM; {READY}; while :; do sleep 0.05; done',
 }
 
 
@@ -49,9 +50,7 @@ OF_A_NODE = ('lost', 'frozen')
 
 
 def script(end, others):
-    deaf = 'trap "" TERM; ' if others == OTHERS['stubborn'] else ''
-    return (f'{deaf}if [ "$RANK" = "$FAULTY" ]; then echo "$RANK $$ ready" >"$TELL"; read -r x <"$GO"; '
-            f': >"$DEAD"; {end}; fi; echo "$RANK $$ ready" >"$TELL"; {others}')
+    return f'if [ "$RANK" = "$FAULTY" ]; then {READY}; read -r x <"$GO"; : >"$DEAD"; {end}; fi; {others}'
 
 
 class Round:
