@@ -2,8 +2,8 @@
 
 Most tests wait, for a time limit or for another process; compilers, lint and valgrind compute. So
 there are two lanes. In one stand the steps that wait, as many at once as keep the CPUs busy; in the
-other those that compute, one after the other and with the lowest priority, so that they take what
-the first lane leaves and delay nothing that is tested. What is judged by time comes last, alone.
+other those that compute, one after the other and with a lower priority, so that they take mostly
+what the first lane leaves, but get on beside whatever else the machine does. What is judged by time comes last, alone.
 """
 import contextlib
 import os
@@ -199,8 +199,8 @@ def telling(lines):
 
 # --- commands ---
 
-# The last to get a CPU, also where the kernel gives each session a share of its own.
-LAST = ["sh", "-c", '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"', "sh"]
+# Less of a CPU than who tests, a third, also where the kernel gives each session a share of its own.
+LAST = ["sh", "-c", '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"', "sh"]
 
 
 def log_of(name):

@@ -304,28 +304,29 @@ static void stop_self(void)
 }
 
 /* Hands a signal on. A supervisor that has closed the pipe is at its last words, for which it has
- * a moment: see guard_wait(). One that is stopped, the pipe may be full, must wake to end the job.
+ * a moment: see guard_wait(). One that is stopped, the pipe may be full, must wake to end the job:
+ * first, as one that has read its end may be at LeakSanitizer already, see is_wake().
  */
 static void relay(struct guard *g, const siginfo_t *si)
 {
 	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;
 	const struct relayed r = { si->si_signo, si->si_code, si->si_pid, si->si_uid };
 	bool ends = reaction_ends(&g->plan->reactions.of[si->si_signo]);
-	ssize_t n = write(g->relay, &r, sizeof r);
 
 	if (g->plan->service && si->si_signo == SIGTERM && si->si_code <= 0 &&
 		si->si_pid == g->parent)
 		g->manager_asked = true;
-	if (n < 0 && ends && errno == EPIPE)
-		g->cut = si->si_signo;
-	if (n < 0 && ends)
-		(void)kill(g->supervisor, si->si_signo);
 	if (ends) {
 		g->suspension.over = true;
 		cgroup_leaf_thaw(&g->leaf);
 	}
 	if (ends || kind == REACTION_RESUME)
 		(void)kill(g->supervisor, SIGCONT);
+	if (write(g->relay, &r, sizeof r) < 0 && ends) {
+		if (errno == EPIPE)
+			g->cut = si->si_signo;
+		(void)kill(g->supervisor, si->si_signo);
+	}
 	if (kind == REACTION_SUSPEND)
 		stop_self();
 }
