@@ -3,7 +3,8 @@
 Most tests wait, for a time limit or for another process; compilers, lint and valgrind compute. So
 there are two lanes. In one stand the steps that wait, as many at once as keep the CPUs busy; in the
 other those that compute, one after the other and with a lower priority, so that they take mostly
-what the first lane leaves, but get on beside whatever else the machine does. What is judged by time comes last, alone.
+what the first lane leaves, but get on beside whatever else the machine does. The first build, for
+which all wait, has the usual priority. What is judged by time comes last, alone.
 """
 import contextlib
 import os
@@ -120,7 +121,7 @@ class Schedule:
         if any(other.alone for other in self.running):
             return False
         if step.computes:
-            return not any(other.computes for other in self.running)
+            return not any(other.last for other in self.running)
         busy = sum(other.busy for other in self.running if not other.computes)
         return busy == 0 or busy + step.busy <= MOST_BUSY * CPUS
 

@@ -18,6 +18,8 @@ import pytest
 from arena import Page, until
 from harness import worker
 
+TRIALS = int(os.environ.get('CAMPAIGN_TRIALS', '40'))
+
 
 @pytest.fixture
 def load():
@@ -77,7 +79,7 @@ def test_by_cause(trial, workers, trials, after_us):
         assert named == culprit
 
 
-@pytest.mark.parametrize('workers, trials', [(8, 100), (64, 30)])
+@pytest.mark.parametrize('workers, trials', [(8, TRIALS), (64, TRIALS // 2)])
 @pytest.mark.parametrize('after_us, right', [(200, 0.97), (1000, 0.99)])
 def test_by_clock(trial, measured, workers, trials, after_us, right):
     dice = random.Random(after_us)
