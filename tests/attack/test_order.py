@@ -69,7 +69,7 @@ def trial(start, place, load):
     return run
 
 
-@pytest.mark.parametrize('workers, trials', [(8, 40), (64, 15)])
+@pytest.mark.parametrize('workers, trials', [(8, TRIALS // 2), (64, TRIALS // 4)])
 @pytest.mark.parametrize('after_us', [0, 200, 1000, 5000])
 def test_by_cause(trial, workers, trials, after_us):
     dice = random.Random(after_us)
