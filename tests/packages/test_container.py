@@ -8,6 +8,7 @@ import venv
 import pytest
 
 from harness import BUILD
+from needs import needs_mounts
 from test_release import SOURCE, of_meson
 
 yaml = pytest.importorskip("yaml")
@@ -38,6 +39,7 @@ def files_of(image):
             for place, _, names in os.walk(image) for name in names}
 
 
+@needs_mounts
 @pytest.mark.needs("buildah")
 @pytest.mark.skipif(os.geteuid() != 0, reason="to look into an image needs root")
 def test_the_image_has_the_programs_files_alone(buildah, tmp_path):
@@ -45,6 +47,7 @@ def test_the_image_has_the_programs_files_alone(buildah, tmp_path):
     assert files_of(image) == {"usr/local/bin/launchd"}
 
 
+@needs_mounts
 @pytest.mark.needs("buildah", "busybox")
 @pytest.mark.skipif(os.geteuid() != 0, reason="to look into an image needs root")
 def test_the_init_container_copies_the_program(buildah, call, tmp_path):

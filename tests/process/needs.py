@@ -1,4 +1,5 @@
 """What a machine or a user may lack, as marks of the tests that need it; each skip says what."""
+import ctypes
 import functools
 import os
 import stat
@@ -10,6 +11,7 @@ from harness import BUILD
 from own_mounts import OWN_MOUNTS
 
 CAP_SYS_PTRACE = 19
+SET_MEMPOLICY = {'x86_64': 238, 'aarch64': 237}
 
 # Process 1 of a PID namespace, with its own /proc.
 PID_1 = [*OWN_MOUNTS, 'unshare', '--pid', '--fork', '--mount-proc', '--kill-child']
@@ -46,6 +48,22 @@ def why_no_mpirun():
     return why_not('mpirun', *root, '--oversubscribe', '-n', '1', 'true', limit=60)
 
 
+def why_no_memory_policy():
+    """A container's sandbox forbids it to whoever has no CAP_SYS_NICE."""
+    if not os.path.exists('/proc/self/numa_maps'):
+        return 'this kernel has no NUMA'
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(SET_MEMPOLICY[os.uname().machine], 0, None, 0) == 0:
+        return ''
+    return f'set_mempolicy: {os.strerror(ctypes.get_errno())}'
+
+
+def why_no_shm():
+    """A node with several GPUs is bad where NCCL has no room."""
+    there = os.statvfs('/dev/shm')
+    return '' if there.f_bavail * there.f_frsize >= 1 << 30 else 'needs 1 GiB of /dev/shm'
+
+
 def has(capability):
     with open('/proc/self/status', encoding='ascii') as status:
         [held] = [line.split()[1] for line in status if line.startswith('CapEff:')]
@@ -65,6 +83,9 @@ WHY_NO_MOUNTS = why_not(*OWN_MOUNTS, 'true')
 needs_mounts = mark(WHY_NO_MOUNTS)
 needs_pids = mark(why_not(*PID_1, 'true'))
 needs_localhost = mark(why_no_localhost())
+needs_shm = mark(why_no_shm())
+WHY_NO_MEMORY_POLICY = why_no_memory_policy()
+needs_memory_policy = mark(WHY_NO_MEMORY_POLICY)
 LOCALHOST = pytest.param('localhost', marks=needs_localhost)
 
 

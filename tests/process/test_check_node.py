@@ -10,7 +10,7 @@ import pytest
 
 from hang_fs import STATFS, HangFS
 from harness import BUILD, children_of, is_running, until
-from needs import needs_mounts
+from needs import needs_mounts, needs_shm
 from own_mounts import OWN_MOUNTS
 
 NVML = BUILD / 'tests' / 'workers'
@@ -71,6 +71,7 @@ def test_gpus_that_have_to_be_there(check, gpus):
     assert found.rc == 3
 
 
+@needs_shm
 def test_all_forms_say_the_same(launch):
     env = faked('ecc@1=2')
     text = launch(['--check-node'], env)

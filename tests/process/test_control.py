@@ -13,6 +13,7 @@ import pytest
 
 from control import Control, Refused, kill_both, socket_dir, socket_of
 from harness import LIMIT, is_idle, is_running, let_pass, native, status_of, supervisor_of, until, worker
+from needs import needs_root
 from together import Cluster
 
 LONG = '--shutdown-timeout=600'
@@ -306,7 +307,7 @@ def test_one_that_does_not_read_and_one_that_goes_away(job):
         control.close()
 
 
-@pytest.mark.needs('root')
+@needs_root
 def test_a_foreign_user_is_refused(job, place):
     """Whoever gets past the directory's mode is refused by the launcher itself."""
     running = job()

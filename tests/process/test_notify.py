@@ -239,6 +239,8 @@ class TestUnits:
         instance = pathlib.Path(unit(place)).rename(place.path / 'launchd@train.service')
         rc, said = self.analyze('verify', '--man=no', '--recursive-errors=no', str(instance),
                                 str(place.path / 'launchd.target'))
+        if 'Failed to create directory' in said:  # where systemd doesn't run
+            pytest.skip(said.strip())
         assert rc == 0 and 'launchd' not in said, said
 
     def test_how_exposed_it_is(self, place):

@@ -8,6 +8,7 @@ import pytest
 
 from control import launchctl
 from harness import BUILD, TESTS, native, until
+from needs import WHY_NO_MEMORY_POLICY
 
 GOLDEN = TESTS / 'golden'
 TOPOLOGIES = TESTS / 'topologies'
@@ -37,11 +38,13 @@ def pictured(text):
 @pytest.mark.parametrize('case', CASES)
 def test_golden(launch, case, request):
     options, env = CASES[case]
+    golden = GOLDEN / f'picture-{case}.txt'
+    if WHY_NO_MEMORY_POLICY and golden.exists() and '  memory ' in golden.read_text():
+        pytest.skip(WHY_NO_MEMORY_POLICY)
     name = next(path.stem for path in TOPOLOGIES.glob('*.xml') if case.startswith(path.stem))
     result = launch(['--dry-run', *native('dump', *options)], {**env, **topology(name)})
     assert result.rc == 0, result.err
     printed = '\n'.join(pictured(result.out)) + '\n'
-    golden = GOLDEN / f'picture-{case}.txt'
     if request.config.getoption('--update-golden'):
         golden.write_text(printed)
     assert printed == golden.read_text()

@@ -10,9 +10,11 @@ import pytest
 from control import Control, socket_of
 from harness import (BUILD, LIMIT, children_of, is_running, native, signal_if_there, status_of, stop,
                      supervisor_of, until)
+from needs import needs_shm
 from test_events import kinds, of, only, read
 from together import Cluster, errors, warnings
 
+pytestmark = needs_shm
 HOST = socket.gethostname()
 NVML = str(BUILD / 'tests' / 'workers')
 GOOD = {'LD_LIBRARY_PATH': NVML, 'FAKE_GPUS': '8'}

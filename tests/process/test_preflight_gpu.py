@@ -5,8 +5,10 @@ import socket
 import pytest
 
 from harness import BUILD, children_of, is_running, native, status_of, supervisor_of, until
+from needs import needs_shm
 from together import Cluster, errors, exit_codes, warnings
 
+pytestmark = needs_shm
 FAKE = BUILD / 'tests' / 'workers' / 'launchd-nodecheck-fake'
 HOST = socket.gethostname()
 NVML = {'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_GPUS': '2'}

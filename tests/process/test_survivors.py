@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from hang_fs import FuseMount
-from harness import BUILD, children_of, is_running, status_of, until
+from harness import BUILD, children_of, fresh_process, is_running, status_of, until
 from needs import needs_root
 
 pytestmark = needs_root
@@ -85,7 +85,8 @@ def test_another_users_is_named_and_left(start, place):
     shutil.copy(shutil.which('setpriv'), become)
     become.chmod(0o4755)
     as_nobody = ['setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups']
-    if subprocess.run([*as_nobody, become, '--reuid=0', 'true'], check=False).returncode:
+    if subprocess.run([*as_nobody, become, '--reuid=0', 'true'], check=False,
+                      preexec_fn=lambda: fresh_process(None, False)).returncode:
         pytest.skip('setuid programs have no effect here')
     script = f'{become} --reuid=0 sh -c "echo 0 \\$\\$ it >{fifo.path}; sleep 1000; :"; :'
     job = start([LONG, '--leftover-grace=0', '--no_python', '--use_env', 'sh', '-c', script],

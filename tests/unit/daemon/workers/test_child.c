@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,13 +99,19 @@ static void test_limits(void **state)
 	assert_true(now.rlim_cur == raised.rlim_max); /* ours is as it was */
 }
 
+/* A kernel may have none, and a container's sandbox may forbid them. */
+static bool has_memory_policies(void)
+{
+	return syscall(SYS_set_mempolicy, 0, NULL, 0) == 0; /* the default, which we have */
+}
+
 /* One of the CPUs that we may use, and memory of the first node. */
 static void test_place(void **state)
 {
 	struct bench *b = *state;
 	struct arena arena = { 0 };
 	struct worker_place place = { .cpus = bits_make(&arena, CPU_SETSIZE),
-		.memory = MEMORY_PREFER,
+		.memory = has_memory_policies() ? MEMORY_PREFER : MEMORY_LEFT,
 		.nodes = bits_make(&arena, 1) };
 	cpu_set_t ours, after;
 	const char *text;
@@ -118,7 +125,7 @@ static void test_place(void **state)
 	b->place = &place;
 	text = bench_facts(b);
 	assert_contains(text, "cpus=1 ");
-	if (!strstr(text, "memory=? ")) /* a kernel without NUMA */
+	if (has_memory_policies())
 		assert_contains(text, "memory=prefer:0 ");
 	assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
 	assert_true(CPU_EQUAL(&ours, &after)); /* ours is as it was */
@@ -142,6 +149,9 @@ static void test_no_place(void **state)
 		struct arena arena = { 0 };
 		struct failure why = { 0 };
 		struct worker_place place = { .memory = cases[i].memory };
+
+		if (cases[i].memory != MEMORY_LEFT && !has_memory_policies())
+			continue;
 
 		if (cases[i].cpu) {
 			place.cpus = bits_make(&arena, cases[i].cpu + 1);
