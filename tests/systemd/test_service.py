@@ -172,6 +172,8 @@ def test_a_node_that_comes_back_while_the_others_still_end_waits_for_them(servic
     systemd would start a launcher in vain."""
     job = service(2, STUBBORN, more="shutdown_timeout = 8")
     machines = job.machines
+    if not machines._group:
+        pytest.skip("machines have no control group of version 2 of their own here, and systemd kills no service whole")
     machines.file(1, f"/etc/systemd/system/{UNIT}.d/restart.conf").write_text("[Service]\nRestartSec=1\n")
     machines.must(1, "systemctl", "daemon-reload")
     start_stubborn(job)
