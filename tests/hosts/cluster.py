@@ -355,13 +355,12 @@ class Cluster:
                 self._group.rmdir()
             return
         self._started[0].stdin.close()
-        self.continue_commands()
         for process in self._started + self._commands:
             try:
-                process.wait(LIMIT_S)
-            except subprocess.TimeoutExpired:
+                self._await_end(process)
+            except ClusterError:
                 process.kill()
-                process.wait()
+                self._await_end(process)
             for file in (process.stdin, process.stdout, process.stderr):
                 if file:
                     try:
@@ -371,6 +370,13 @@ class Cluster:
         self._started, self._commands = [], []
         if self._slot:
             self._slot.close()
+
+    def _await_end(self, process):
+        def has_ended():
+            self.continue_commands()  # one may have stopped since, and its child waits to be reaped
+            return process.poll() is not None
+
+        until(has_ended, f"{process.args} to end", LIMIT_S, ClusterError)
 
     def popen(self, host, argv, env=None, **options):
         """Starts a command on host number `host`, in /run/home, in a session of its own and with
