@@ -16,7 +16,6 @@ enum {
 	TICK_MS = 1000,           /* a job that is quicker than that needs no status line */
 	STATUS_S = 120,           /* one that nobody has joined by then has no store */
 	JOINING_FIRST_MS = 30000, /* doubled with each look */
-	JOINING_AGAIN_MS = 1000,  /* in which a worker that has closed its connection exits */
 };
 
 /* Which workers have joined the store: one flag each, the arena's. NULL: it can't be seen. */
@@ -75,8 +74,8 @@ static void on_tick(uv_timer_t *t)
 	text_done(&line);
 }
 
-/* Tells the job who has not joined, if some are missing in two looks. Also once more when all have,
- * so that the last word isn't that some had not. */
+/* Tells the job who has not joined. Also once more when all have, so that the last word isn't that
+ * some had not. */
 static void on_joining(uv_timer_t *t)
 {
 	struct progress *p = t->data;
@@ -93,12 +92,6 @@ static void on_joining(uv_timer_t *t)
 		unjoined++;
 		if (!is_exiting(w))
 			missing[missing_count++] = w->outcome.rank;
-	}
-	p->missed = missing_count > 0 && !p->missed;
-	if (p->missed) {
-		(void)uv_timer_start(t, on_joining, JOINING_AGAIN_MS, 0);
-		arena_done(&scratch);
-		return;
 	}
 	if (joined && missing &&
 		(missing_count > 0 || (unjoined == 0 && p->joining_ms > JOINING_FIRST_MS)))
@@ -182,7 +175,6 @@ void progress_start(struct progress *p, unsigned attempt, unsigned store_port)
 	p->store_port = store_port;
 	p->started_ns = uv_hrtime();
 	p->joining_ms = JOINING_FIRST_MS;
-	p->missed = false;
 	if (p->plan->store == STORE_AGENT) /* only who hosts the store knows who is missing */
 		(void)uv_timer_start(&p->joining, on_joining, p->joining_ms, 0);
 	if (p->plan->service && p->plan->ready_joined && !p->told_joined)

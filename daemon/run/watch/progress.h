@@ -28,7 +28,6 @@ struct progress {
 	uv_timer_t tick, joining, ready, unfinished;
 	bool told_joined;    /* systemd hears of it once */
 	uint64_t joining_ms; /* between two looks at who has joined the store */
-	bool missed;         /* some had not: to be seen again before it is told */
 	uint64_t started_ns;
 	unsigned attempt, store_port;
 };
