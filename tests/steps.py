@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import threading
@@ -69,7 +70,7 @@ class Step:
     busy: float | None = None
     alone: bool = False
     needs: tuple = ()
-    last: bool = False  # to get a CPU
+    nice: bool = False  # it leaves most of the CPUs to others
     counts: Counts | None = None  # once it has ended
     cpu_s: float = 0.0
     words: list = field(default_factory=list)  # of its commands that failed: how they did
@@ -111,7 +112,7 @@ class Schedule:
                 say(f"       {step.title}: not run")
             elif all(need.counts for need in step.needs) and self._has_room(step):
                 self.waiting.remove(step)
-                step.last = step.computes and bool(self.running)
+                step.nice = step.computes and bool(self.running)
                 self.running.append(step)
                 threading.Thread(target=self._follow, args=[step], daemon=True).start()
 
@@ -121,7 +122,7 @@ class Schedule:
         if any(other.alone for other in self.running):
             return False
         if step.computes:
-            return not any(other.last for other in self.running)
+            return not any(other.nice for other in self.running)
         busy = sum(other.busy for other in self.running if not other.computes)
         return busy == 0 or busy + step.busy <= MOST_BUSY * CPUS
 
@@ -200,8 +201,16 @@ def telling(lines):
 
 # --- commands ---
 
-# Less of a CPU than who tests, a third, also where the kernel gives each session a share of its own.
-LAST = ["sh", "-c", '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"', "sh"]
+# A third of the share that a test has, also where the kernel gives each session a share of its own.
+NICE = ["sh", "-c", '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 5 "$@"', "sh"]
+
+
+def compiled_by(compiler, base):
+    """The environment for meson and ninja. base: the directory whose copies elsewhere have the same objects."""
+    if not shutil.which("ccache"):
+        return {"CC": compiler}
+    return {"CC": f"ccache {compiler}", "CCACHE_BASEDIR": str(base), "CCACHE_NOHASHDIR": "1",
+            "CCACHE_DEPEND": "1"}  # what has no entry yet isn't read twice, by the preprocessor first
 
 
 def log_of(name):
@@ -229,7 +238,7 @@ def command(name, argv, env=None, limit_s=LIMIT_S, good=(0,)):
         if ending:
             raise InterruptedError
         process = subprocess.Popen(
-            [*(LAST if mine.step.last else []), *map(str, argv)], cwd=SOURCE,
+            [*(NICE if mine.step.nice else []), *map(str, argv)], cwd=SOURCE,
             env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=out,
             stderr=subprocess.STDOUT, start_new_session=True)
         groups.add(process.pid)

@@ -304,9 +304,9 @@ static void stop_self(void)
 }
 
 /* Hands a signal on. A supervisor that has closed the pipe is at its last words, for which it has
- * a moment: see guard_wait(). One that is stopped, the pipe may be full, must wake to end the job:
- * first, as one that has read its end may be at LeakSanitizer already, see is_wake().
- */
+ * a moment: see guard_wait(). One that is stopped must wake to end the job, as the pipe may be
+ * full. It is woken before the signal is written: whoever has read that may be in LeakSanitizer,
+ * where a CONT does harm (is_wake()). */
 static void relay(struct guard *g, const siginfo_t *si)
 {
 	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;

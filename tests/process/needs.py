@@ -50,8 +50,8 @@ def why_no_mpirun():
 
 def why_no_memory_policy():
     """A container's sandbox forbids it to whoever has no CAP_SYS_NICE."""
-    if not os.path.exists('/proc/self/numa_maps'):
-        return 'this kernel has no NUMA'
+    if WHY_NO_NUMA:
+        return WHY_NO_NUMA
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(SET_MEMPOLICY[os.uname().machine], 0, None, 0) == 0:
         return ''
@@ -84,6 +84,8 @@ needs_mounts = mark(WHY_NO_MOUNTS)
 needs_pids = mark(why_not(*PID_1, 'true'))
 needs_localhost = mark(why_no_localhost())
 needs_shm = mark(why_no_shm())
+WHY_NO_NUMA = '' if os.path.exists('/proc/self/numa_maps') else 'this kernel has no NUMA'
+needs_numa = mark(WHY_NO_NUMA)
 WHY_NO_MEMORY_POLICY = why_no_memory_policy()
 needs_memory_policy = mark(WHY_NO_MEMORY_POLICY)
 LOCALHOST = pytest.param('localhost', marks=needs_localhost)

@@ -6,14 +6,13 @@ import pathlib
 import pytest
 
 from harness import TESTS, native, supervisor_of
-from needs import WHY_NO_MEMORY_POLICY, mark, needs_memory_policy
+from needs import WHY_NO_MEMORY_POLICY, mark, needs_memory_policy, needs_numa
 from sandbox import without
 from test_cgroup import own_cgroup
 from together import warnings
 
 CPUS = sorted(os.sched_getaffinity(0))
 TWO_CPUS = mark('' if len(CPUS) >= 2 else 'needs two CPUs')
-HAS_NUMA = mark('' if os.path.exists('/proc/self/numa_maps') else 'this kernel has no NUMA')
 TWO = ['--nproc_per_node=2']
 
 
@@ -109,7 +108,7 @@ def test_each_attempt_has_its_place(start, place):
     assert not set(one) & set(other)
 
 
-@HAS_NUMA
+@needs_numa
 @pytest.mark.parametrize('error', [errno.EPERM, errno.ENOSYS])
 def test_a_sandbox_without_memory_policies(launch, place, error):
     """Said once, and CPUs alone."""
