@@ -161,6 +161,33 @@ static const char *part_relay(void)
 	return NULL;
 }
 
+/* A CONT that came after the signal would come at any time of the end, also when a debugger or
+ * LeakSanitizer has just attached. */
+static void be_woken_first(void)
+{
+	enum { ROUNDS = 100 };
+	struct relayed got;
+	sigset_t wake, waiting;
+	int first = 0;
+
+	sigemptyset(&wake);
+	sigaddset(&wake, SIGCONT);
+	for (int i = 0; i < ROUNDS; i++) {
+		(void)kill(guard.guard, SIGTERM);
+		while (read(guard.relay, &got, sizeof got) < 0 && errno == EAGAIN)
+			; /* poll() would wake too late to see the wrong order */
+		first += sigpending(&waiting) == 0 && sigismember(&waiting, SIGCONT) == 1;
+		(void)sigwaitinfo(&wake, NULL);
+	}
+	_exit(first == ROUNDS ? 0 : 1);
+}
+
+static const char *part_relay_order(void)
+{
+	HOLDS(play(be_woken_first) == 0, "it is woken before it is told");
+	return NULL;
+}
+
 /* Of a process that was there before the guard: shared_numbers[0] is the supervisor. */
 static void await_supervisor(char state)
 {
@@ -503,6 +530,7 @@ static const struct process_row rows[] = {
 	{ "two processes, each prepared for the other's death", part_supervisor, false },
 	{ "a directory of the run, which the guard makes and removes", part_run_dir, false },
 	{ "signals are relayed with their senders", part_relay, false },
+	{ "and after a CONT, not before it", part_relay_order, false },
 	{ "a stopped supervisor is woken", part_wakes, false },
 	{ "a supervisor that is stopped while the job ends", part_stands_still, false },
 	{ "TSTP stops the guard, and CONT wakes it", part_suspend, false },
