@@ -120,6 +120,10 @@ exec sleep infinity </dev/null
 # Goes to a host's control group, if there is one, and becomes what follows.
 INTO_GROUP = '[ ! -e "$0" ] || echo 0 >"$0/cgroup.procs"; exec "$@"'
 
+# Becomes the parent of what follows. An nsenter that has forked stops itself with its child, for good, and so never
+# reaps it; a shell, which is outside of the child's PID namespace, just waits.
+WAITING = ["sh", "-c", '"$@"; exit $?', "sh"]
+
 # What mpirun calls for ssh: [-option...] HOST COMMAND... As with ssh, no environment goes along.
 REMOTE_SHELL = f"""#!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
@@ -180,6 +184,14 @@ def _make_group():
             return made
         made.rmdir()
     return None
+
+
+def has_groups():
+    """Whether each host of a cluster has a control group of its own."""
+    made = _make_group()
+    if made:
+        made.rmdir()
+    return bool(made)
 
 
 def mpirun_slot():
@@ -335,18 +347,13 @@ class Cluster:
     def _enter(self):
         # into its root, too, which in a chroot is not the namespace's; nor may we stay where we are
         return ["nsenter", "--target", str(self.init), "--pid", "--net", "--uts", "--mount",
-                "--root", "--wd", "--"]
+                "--root", "--wd", "--no-fork", "--", *WAITING]
 
     def _inside(self, host):
         """Words before a command that is to run on a host."""
         return [*self._enter(), "nsenter", "--target", self._pids[host], "--net", "--uts",
                 "--mount", "--root", "--wd", "--time", "--", "sh", "-c", INTO_GROUP,
                 str(self._group / self.names[host]) if self._group else ""]
-
-    def continue_commands(self):
-        """An nsenter stops when its child does, and does not go on with it."""
-        for process in self._commands:
-            process.send_signal(signal.SIGCONT)
 
     def close(self):
         """Ends everything on all hosts; returns when it is gone."""
@@ -371,12 +378,9 @@ class Cluster:
         if self._slot:
             self._slot.close()
 
-    def _await_end(self, process):
-        def has_ended():
-            self.continue_commands()  # one may have stopped since, and its child waits to be reaped
-            return process.poll() is not None
-
-        until(has_ended, f"{process.args} to end", LIMIT_S, ClusterError)
+    @staticmethod
+    def _await_end(process):
+        until(lambda: process.poll() is not None, f"{process.args} to end", LIMIT_S, ClusterError)
 
     def popen(self, host, argv, env=None, **options):
         """Starts a command on host number `host`, in /run/home, in a session of its own and with
@@ -485,13 +489,8 @@ class Cluster:
             for pid in pids:
                 signal_if_there(pid, number)
 
-        def reaped():
-            # an nsenter may have stopped when its guard did, and reaps it when it goes on
-            self.continue_commands()
-            return not any(os.path.exists(f"/proc/{pid}") for pid in guards)
-
         if not self._is_frozen(host):  # there nobody reaps it
-            until(reaped, "the guards to be reaped", LIMIT_S)
+            until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in guards), "the guards to be reaped", LIMIT_S)
 
     def cut(self, host, direction="both"):
         """Nothing passes between a host and the switch any more. "in" and "out", what it receives
@@ -538,7 +537,6 @@ class Cluster:
         else:
             for pid, _ in self.processes(host):
                 signal_if_there(pid, number)
-            self.continue_commands()
 
     def _all_stop(self, host):
         """Stops all that run; whether none was found that did. Those that were born meanwhile are found next."""

@@ -295,7 +295,6 @@ class Job:
                 self.hosts.thaw(node)
         if any(one.process.poll() is None for one in self.launchers.values()):
             self.hosts.kill_all()
-            self.hosts.continue_commands()
         for one in self.launchers.values():
             one.process.wait(LIMIT_S)
             one.close()

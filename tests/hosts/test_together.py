@@ -220,7 +220,6 @@ def stopped(hosts, node):
 def goes_on(hosts, node):
     for pid in hosts.launchers(node):  # one wakes the other, which may find all over, and end
         hosts.signal_pid(pid, signal.SIGCONT)
-    hosts.continue_commands()
 
 
 @pytest.mark.parametrize("node", [0, 1])

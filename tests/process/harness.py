@@ -74,21 +74,28 @@ def is_idle(pid):
     return waits_for(pid, x86_64=['232', '281'], aarch64=['22'])
 
 
+def reap(pids):
+    """Those of our children that have ended. One may wait for another one of them, as the first process of a PID
+    namespace does for all that were in it."""
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):  # subprocess was faster
+            os.waitpid(pid, os.WNOHANG)
+
+
 def end_children(before):
     """Kills and reaps the children that were not there before. Returns what was still alive."""
     alive = {}
-    while True:
+
+    def are_gone():
         found = children_of(os.getpid()) - before
-        if not found:
-            return alive
-        for pid in found:
-            if is_running(pid):
-                alive.setdefault(pid, status_of(pid).get('Name', '?'))
-                signal_if_there(pid, signal.SIGKILL)
-            try:
-                os.waitpid(pid, 0)
-            except ChildProcessError:
-                pass  # subprocess was faster
+        for pid in filter(is_running, found):
+            alive.setdefault(pid, status_of(pid).get('Name', '?'))
+            signal_if_there(pid, signal.SIGKILL)
+        reap(found)
+        return not found
+
+    until(are_gone, lambda: f'{alive} to end')
+    return alive
 
 
 class Fifo:

@@ -7,11 +7,23 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from cluster import has_groups  # noqa: E402
 from harness import BUILD, LIMIT  # noqa: E402
 from machines import Machines, trial, why_no_machines  # noqa: E402
 
 IMPOSSIBLE = why_no_machines()
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+def pytest_collection_modifyitems(items):
+    """Machines without control groups of their own share one hierarchy: there a unit of one test would be another
+    test's, too."""
+    if not has_groups():
+        for item in items:
+            if item.path.parent == HERE:
+                item.add_marker(pytest.mark.xdist_group("machines"))
 
 
 @pytest.fixture

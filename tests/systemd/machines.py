@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "hosts"))
-from cluster import HOME, LIMIT_S, Cluster, ClusterError, why_impossible  # noqa: E402
+from cluster import HOME, LIMIT_S, WAITING, Cluster, ClusterError, why_impossible  # noqa: E402
 from waiting import read_if_there, until  # noqa: E402
 
 NSPAWN = "systemd-nspawn"
@@ -147,12 +147,10 @@ class Machines(Cluster):
         raise ClusterError(f"{self.names[host]} is not booted")
 
     def _within(self, host):
-        # A machine that goes down stops all its processes before it kills them. An nsenter that has
-        # forked stops itself with its child, for good; a shell, which is outside, just waits (env:
-        # no command may be one of its own, as kill is).
+        # A machine that goes down stops all its processes before it kills them. Of env, as no command may be one of
+        # the shell's own, as kill is.
         return ["nsenter", "--target", str(self.init_of(host)), "--all", "--no-fork", "--",
-                "env", "-i", f"PATH={PATH}", "LC_ALL=C.UTF-8", "HOME=/root",
-                "sh", "-c", 'env "$@"; exit $?', "sh"]
+                "env", "-i", f"PATH={PATH}", "LC_ALL=C.UTF-8", "HOME=/root", *WAITING, "env"]
 
     def on(self, host, *argv, **options):
         """Runs a command on a machine, as root, to its end; a CompletedProcess."""
