@@ -35,7 +35,7 @@ enum {
 	LINKS = 1024,
 	TIMEOUT_MS = 10000,
 	WATCH_MS = 5000,
-	READY_MAX_MS = 30000,
+	READY_MAX_MS = 60000,
 	BYTES_MAX = IS_SANITIZED ? 1 << 20 : 16 << 10, /* a link; what is freed stays for a while */
 };
 

@@ -9,9 +9,9 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from cluster import has_groups  # noqa: E402
 from harness import BUILD, LIMIT  # noqa: E402
 from machines import Machines, trial, why_no_machines  # noqa: E402
+from cluster import has_groups  # noqa: E402  machines.py has said where it is
 
 IMPOSSIBLE = why_no_machines()
 
