@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +21,16 @@ static int failed(struct child *c, enum stage stage)
 	c->error = errno;
 	c->failed = stage;
 	return 127;
+}
+
+/* From here on the order of deaths is known. */
+static void be_watched(struct child *c)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = c->named };
+
+	if (c->foreign && c->epoll > 0 && *c->pidfd >= 0)
+		c->watched =
+			syscall(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, *c->pidfd, &event) == 0;
 }
 
 /* A table of our own, with a copy of what is below that number only. */
@@ -128,6 +139,7 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void *arg)
 	struct child *c = arg;
 	enum stage stage = STAGE_NONE;
 
+	be_watched(c);
 	if (setsid() < 0)
 		return failed(c, STAGE_SESSION);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)

@@ -42,7 +42,14 @@ struct child {
 	/* 0: the table of open files is a copy. Else it is the launcher's (CLONE_FILES), and from
 	 * this number on there is nothing for the worker. */
 	unsigned foreign;
-	int kept_fd;   /* stays open; the table is a copy then; 0: none */
+	int kept_fd; /* stays open; the table is a copy then; 0: none */
+	/* An epoll that is to learn of this process's end, 0: none, and what it says of it then.
+	 * The child adds itself, as it may be dead before the launcher runs again, and others with
+	 * it. It can where the table is the launcher's, which has its pidfd. */
+	int epoll;
+	void *named;
+	const int *pidfd;
+	volatile bool watched;
 	int procs;     /* cgroup.procs of where it is to go; -1: it was born there, or stays */
 	bool readable; /* by its parent and all of its parent's children: see child.c */
 	bool must_go;  /* else it starts all the same where it can't */

@@ -1,7 +1,9 @@
 /* deaths.h - who of the workers has died: in which order, and how long ago at most.
  *
  * An epoll(7) of pidfds hands them over in the order in which they became readable, which is the
- * order of death. (Asking for any child gives the order of the process table.)
+ * order of death. (Asking for any child gives the order of the process table.) A worker adds its
+ * own before it executes its program: one that dies at once may be dead, and others of it, before
+ * this process runs again.
  *
  * Without pidfds (daemon/os/kernel.h) SIGCHLD tells: it names the first that has died since one was
  * read. It says nothing of those that died after that: if there is one, it is the second; the order

@@ -246,8 +246,10 @@ static int refused(const struct child *c, struct failure *why)
 static int run_child(struct child *c, int cgroup, struct spawned *ret, struct failure *why)
 {
 	autoclose pidfd = -1;
-	pid_t pid = start(c, cgroup, &pidfd);
+	pid_t pid;
 
+	c->pidfd = &pidfd;
+	pid = start(c, cgroup, &pidfd);
 	if (pid < 0)
 		return failure_not_started(why, pid, "a process");
 	if (c->failed != STAGE_NONE) {
@@ -257,6 +259,7 @@ static int run_child(struct child *c, int cgroup, struct spawned *ret, struct fa
 	}
 	ret->pid = pid;
 	ret->pidfd = fd_take(&pidfd);
+	ret->watched = c->watched;
 	return 0;
 }
 
@@ -300,6 +303,8 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.parent = getpid(),
 		.foreign = how->kept_fd ? 0 : behind_slots(),
 		.kept_fd = how->kept_fd,
+		.epoll = how->epoll,
+		.named = how->named,
 		.procs = -1,
 		.must_go = how->must_go,
 		.readable = how->readable,

@@ -21,6 +21,8 @@ struct spawn {
 	int cgroup;    /* the directory of the one that it is to be in; -1: ours */
 	bool must_go;  /* there, or the start fails; else it is started here then */
 	bool readable; /* by our other children, where Yama restricts who may look at whom */
+	int epoll;     /* learns of its end, in the order of all deaths; 0: none */
+	void *named;   /* what it says of it: its data, for EPOLLIN | EPOLLET */
 	int kept_fd;   /* stays open in it, besides 0, 1 and 2; 0: none */
 	const struct worker_place *place; /* CPUs and memory; NULL: ours */
 };
@@ -30,6 +32,7 @@ struct spawned {
 	/* readable once the process has ended, and closes on exec; the caller closes it. -1: this
 	 * kernel, or a sandbox, gives none */
 	int pidfd;
+	bool watched; /* by the epoll; else that is the caller's to do */
 	int pipe[3];  /* our ends of STDIO_PIPE streams, non-blocking; -1: none; the caller's */
 	bool refused; /* of a failure: execve(2)'s */
 };

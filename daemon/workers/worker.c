@@ -61,10 +61,13 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = w };
 	struct spawned p = { .refused = false };
+	struct spawn watched = *how;
 	int rc;
 
+	watched.epoll = epoll_fd;
+	watched.named = w;
 	w->outcome.started_ns = uv_hrtime();
-	rc = spawn_process(how, &p, why);
+	rc = spawn_process(&watched, &p, why);
 	if (rc < 0) {
 		worker_not_started(w, p.refused ? ENDED_UNSTARTED : ENDED_UNMADE, -rc);
 		return rc;
@@ -73,7 +76,7 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 	w->pidfd = p.pidfd;
 	memcpy(w->pipe, p.pipe, sizeof w->pipe);
 	worker_goto(w, WORKER_RUNNING);
-	if (w->pidfd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
+	if (w->pidfd < 0 || p.watched || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
 		return 0;
 	if (errno == EPERM) { /* Linux 5.2: it can't be polled */
 		fd_closep(&w->pidfd);

@@ -19,7 +19,7 @@ static struct bench bench; /* one at a time: also a test whose state is its row 
 
 int bench_make(void **state)
 {
-	bench = (struct bench){ .p = { -1, -1, { -1, -1, -1 }, false },
+	bench = (struct bench){ .p = { .pid = -1, .pidfd = -1, .pipe = { -1, -1, -1 } },
 		.extra = -1,
 		.dir = "/tmp/launchd_test_spawn_XXXXXX" };
 	*state = &bench;
@@ -112,6 +112,8 @@ int bench_spawn(struct bench *b, const char *program, const char *act, const cha
 		.stdio = b->stdio,
 		.inherited = &b->inherited,
 		.place = b->place,
+		.epoll = b->epoll,
+		.named = b,
 		.cgroup = -1 };
 
 	return spawn_process(&how, &b->p, &b->why);

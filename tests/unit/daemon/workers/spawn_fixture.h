@@ -23,6 +23,7 @@ struct bench {
 	struct sigaction actions[32];
 	struct rlimit nofile;
 	int extra; /* a descriptor of the test's; -1: none */
+	int epoll; /* that the process joins, with the bench as its data; 0: none */
 	char dir[64];
 };
 

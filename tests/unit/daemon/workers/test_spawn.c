@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -221,6 +222,24 @@ static void test_no_stream(void **state)
 	assert_false(b->p.refused); /* it is not the program that can't be executed */
 }
 
+/* It may be dead before we run again, and whoever dies of it, too: nothing of ours comes between
+ * its birth and the epoll. */
+static void test_watched(void **state)
+{
+	struct bench *b = *state;
+	struct epoll_event e = { 0 };
+	siginfo_t si;
+
+	assert_int_equal(spawn_seal_descriptors(), 0);
+	b->extra = b->epoll = epoll_create1(EPOLL_CLOEXEC);
+	assert_outcome(bench_spawn(b, NULL, "exit", "3"), 0, &b->why, NULL);
+	assert_true(b->p.watched);
+	assert_int_equal(waitid(P_PID, (id_t)b->p.pid, &si, WEXITED | WNOWAIT), 0);
+	assert_int_equal(epoll_wait(b->epoll, &e, 1, 0), 1);
+	assert_ptr_equal(e.data.ptr, b);
+	assert_int_equal(epoll_wait(b->epoll, &e, 1, 0), 0);
+}
+
 /* Text that is longer than the kernel takes. */
 static void test_too_long(void **state)
 {
@@ -244,6 +263,7 @@ TESTS(spawn)
 	TEST("streams by files, appended to", test_files);
 	TEST("streams that are inherited", test_inherited);
 	TEST("the pidfd is readable once it has ended, and not before", test_pidfd);
+	TEST("its end is seen by an epoll that it has joined itself", test_watched);
 	TEST("an argument that is too long", test_too_long);
 	TEST("a stream that can't be opened leaves nothing behind", test_no_stream);
 	/* these make their bench themselves, as their state is the row */
