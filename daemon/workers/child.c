@@ -28,9 +28,8 @@ static void be_watched(struct child *c)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = c->named };
 
-	if (c->foreign && c->epoll > 0 && *c->pidfd >= 0)
-		c->watched =
-			syscall(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, *c->pidfd, &event) == 0;
+	if (c->foreign && c->epoll > 0 && c->pidfd >= 0)
+		c->watched = syscall(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, c->pidfd, &event) == 0;
 }
 
 /* A table of our own, with a copy of what is below that number only. */

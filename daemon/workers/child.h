@@ -48,7 +48,7 @@ struct child {
 	 * it. It can where the table is the launcher's, which has its pidfd. */
 	int epoll;
 	void *named;
-	const int *pidfd;
+	int pidfd; /* -1: this kernel, or a sandbox, gives none */
 	volatile bool watched;
 	int procs;     /* cgroup.procs of where it is to go; -1: it was born there, or stays */
 	bool readable; /* by its parent and all of its parent's children: see child.c */

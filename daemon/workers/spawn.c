@@ -126,23 +126,23 @@ static int open_stream(
 	return -EINVAL;
 }
 
-/* As clone(2), with a pidfd, which closes on exec, or -1 in *ret: an old kernel takes no notice of
- * the flag, others refuse it. */
-static pid_t start_with_pidfd(struct child *c, unsigned char *stack_end, int *ret)
+/* As clone(2), with a pidfd, which closes on exec: an old kernel takes no notice of the flag,
+ * others refuse it. */
+static pid_t start_with_pidfd(struct child *c, unsigned char *stack_end)
 {
 	static bool refused;
 	int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (c->foreign ? CLONE_FILES : 0);
 	pid_t pid = -1;
 
 	if (!refused)
-		pid = clone(child_main, stack_end, flags | CLONE_PIDFD, c, ret);
+		pid = clone(child_main, stack_end, flags | CLONE_PIDFD, c, &c->pidfd);
 	refused = refused || (pid < 0 && kernel_refuses(errno));
 	return pid < 0 && refused ? clone(child_main, stack_end, flags, c) : pid;
 }
 
 /* The same into a cgroup, by birth: to move there takes the kernel an RCU grace period, 7 ms. Where
  * it can't be born there the child moves itself, or stays here. */
-static pid_t start_in_cgroup(struct child *c, unsigned char *stack, int cgroup, int *ret)
+static pid_t start_in_cgroup(struct child *c, unsigned char *stack, int cgroup)
 {
 	static bool refused;
 	const struct birth b = {
@@ -153,7 +153,7 @@ static pid_t start_in_cgroup(struct child *c, unsigned char *stack, int cgroup, 
 		.flags = CLONE_VM | CLONE_VFORK | (c->foreign ? CLONE_FILES : 0),
 		.cgroup = cgroup,
 	};
-	pid_t pid = refused ? -1 : kernel_clone_into(&b, ret);
+	pid_t pid = refused ? -1 : kernel_clone_into(&b, &c->pidfd);
 
 	if (pid >= 0)
 		return pid;
@@ -163,14 +163,14 @@ static pid_t start_in_cgroup(struct child *c, unsigned char *stack, int cgroup, 
 	c->procs = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 	if (c->procs < 0 && c->must_go)
 		return -1;
-	pid = start_with_pidfd(c, stack + CHILD_STACK_BYTES, ret);
+	pid = start_with_pidfd(c, stack + CHILD_STACK_BYTES);
 	fd_closep(&c->procs);
 	return pid;
 }
 
 /* Starts the process while all signals are blocked, so that no handler of the launcher's runs in
  * its memory by the child. Returns the pid or negative errno. */
-static pid_t start(struct child *c, int cgroup, int *ret_pidfd)
+static pid_t start(struct child *c, int cgroup)
 {
 	static alignas(16) unsigned char stack[CHILD_STACK_BYTES];
 	sigset_t all, before;
@@ -179,8 +179,8 @@ static pid_t start(struct child *c, int cgroup, int *ret_pidfd)
 	sigfillset(&all);
 	if (sigprocmask(SIG_SETMASK, &all, &before) < 0)
 		return -errno;
-	pid = cgroup < 0 ? start_with_pidfd(c, stack + sizeof stack, ret_pidfd) :
-			   start_in_cgroup(c, stack, cgroup, ret_pidfd);
+	pid = cgroup < 0 ? start_with_pidfd(c, stack + sizeof stack) :
+			   start_in_cgroup(c, stack, cgroup);
 	if (pid < 0)
 		pid = -errno;
 	(void)sigprocmask(SIG_SETMASK, &before, NULL); /* it was a valid mask a moment ago */
@@ -245,20 +245,18 @@ static int refused(const struct child *c, struct failure *why)
 
 static int run_child(struct child *c, int cgroup, struct spawned *ret, struct failure *why)
 {
-	autoclose pidfd = -1;
-	pid_t pid;
+	pid_t pid = start(c, cgroup);
 
-	c->pidfd = &pidfd;
-	pid = start(c, cgroup, &pidfd);
 	if (pid < 0)
 		return failure_not_started(why, pid, "a process");
 	if (c->failed != STAGE_NONE) {
 		process_undo(pid);
+		fd_closep(&c->pidfd);
 		ret->refused = c->failed == STAGE_EXEC;
 		return refused(c, why);
 	}
 	ret->pid = pid;
-	ret->pidfd = fd_take(&pidfd);
+	ret->pidfd = c->pidfd;
 	ret->watched = c->watched;
 	return 0;
 }
@@ -305,6 +303,7 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.kept_fd = how->kept_fd,
 		.epoll = how->epoll,
 		.named = how->named,
+		.pidfd = -1,
 		.procs = -1,
 		.must_go = how->must_go,
 		.readable = how->readable,
