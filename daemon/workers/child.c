@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,10 +25,9 @@ static int failed(struct child *c, enum stage stage)
 /* From here on the order of deaths is known. */
 static void be_watched(struct child *c)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = c->named };
-
 	if (c->foreign && c->epoll > 0 && c->pidfd >= 0)
-		c->watched = syscall(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, c->pidfd, &event) == 0;
+		c->watched =
+			syscall(SYS_epoll_ctl, c->epoll, EPOLL_CTL_ADD, c->pidfd, &c->event) == 0;
 }
 
 /* A table of our own, with a copy of what is below that number only. */

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 #include "common/bits.h"
@@ -43,11 +44,11 @@ struct child {
 	 * this number on there is nothing for the worker. */
 	unsigned foreign;
 	int kept_fd; /* stays open; the table is a copy then; 0: none */
-	/* An epoll that is to learn of this process's end, 0: none, and what it says of it then.
-	 * The child adds itself, as it may be dead before the launcher runs again, and others with
-	 * it. It can where the table is the launcher's, which has its pidfd. */
+	/* An epoll that is to learn of this process's end, 0: none, and as what. The child adds
+	 * itself, as it may be dead before the launcher runs again, and others with it. It can
+	 * where the table is the launcher's, which has its pidfd. */
 	int epoll;
-	void *named;
+	struct epoll_event event;
 	int pidfd; /* -1: this kernel, or a sandbox, gives none */
 	volatile bool watched;
 	int procs;     /* cgroup.procs of where it is to go; -1: it was born there, or stays */

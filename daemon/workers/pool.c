@@ -378,6 +378,8 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 		.stdio = stdio,
 		.inherited = s->inherited,
 		.attributes = &s->plan->attributes,
+		.epoll = epoll_fd,
+		.event = { .events = EPOLLIN | EPOLLET, .data.ptr = w },
 		.kept_fd = s->plan->kept_fd,
 		.cgroup = cgroup < 0 ? -1 : cgroup,
 		.must_go = limits_need(&s->plan->limits) != 0,
@@ -399,7 +401,7 @@ static int starter_start(struct starter *s, struct worker *w, int epoll_fd, stru
 		worker_not_started(w, ENDED_UNMADE, ENOMEM);
 		rc = failure_oom(why);
 	} else {
-		rc = worker_start(w, epoll_fd, &how, why);
+		rc = worker_start(w, &how, why);
 	}
 	for (int fd = 1; fd < 3 && rc == 0; fd++)
 		if (w->pipe[fd] >= 0)

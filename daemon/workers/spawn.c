@@ -302,7 +302,7 @@ int spawn_process(const struct spawn *how, struct spawned *ret, struct failure *
 		.foreign = how->kept_fd ? 0 : behind_slots(),
 		.kept_fd = how->kept_fd,
 		.epoll = how->epoll,
-		.named = how->named,
+		.event = how->event,
 		.pidfd = -1,
 		.procs = -1,
 		.must_go = how->must_go,

@@ -3,6 +3,7 @@
 #define LAUNCHD_DAEMON_WORKERS_SPAWN_H
 
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 #include "daemon/plan/plan.h"
@@ -22,8 +23,8 @@ struct spawn {
 	bool must_go;  /* there, or the start fails; else it is started here then */
 	bool readable; /* by our other children, where Yama restricts who may look at whom */
 	int epoll;     /* learns of its end, in the order of all deaths; 0: none */
-	void *named;   /* what it says of it: its data, for EPOLLIN | EPOLLET */
-	int kept_fd;   /* stays open in it, besides 0, 1 and 2; 0: none */
+	struct epoll_event event;         /* as which it is added there */
+	int kept_fd;                      /* stays open in it, besides 0, 1 and 2; 0: none */
 	const struct worker_place *place; /* CPUs and memory; NULL: ours */
 };
 

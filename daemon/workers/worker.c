@@ -57,17 +57,14 @@ void worker_not_started(struct worker *w, enum how how, int error)
 	finish(w, (struct ending){ how, error, false });
 }
 
-int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why)
+int worker_start(struct worker *w, const struct spawn *how, struct failure *why)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = w };
+	struct epoll_event event = how->event;
 	struct spawned p = { .refused = false };
-	struct spawn watched = *how;
 	int rc;
 
-	watched.epoll = epoll_fd;
-	watched.named = w;
 	w->outcome.started_ns = uv_hrtime();
-	rc = spawn_process(&watched, &p, why);
+	rc = spawn_process(how, &p, why);
 	if (rc < 0) {
 		worker_not_started(w, p.refused ? ENDED_UNSTARTED : ENDED_UNMADE, -rc);
 		return rc;
@@ -76,7 +73,8 @@ int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct
 	w->pidfd = p.pidfd;
 	memcpy(w->pipe, p.pipe, sizeof w->pipe);
 	worker_goto(w, WORKER_RUNNING);
-	if (w->pidfd < 0 || p.watched || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
+	if (w->pidfd < 0 || p.watched ||
+		epoll_ctl(how->epoll, EPOLL_CTL_ADD, w->pidfd, &event) == 0)
 		return 0;
 	if (errno == EPERM) { /* Linux 5.2: it can't be polled */
 		fd_closep(&w->pidfd);

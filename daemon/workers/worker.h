@@ -42,10 +42,10 @@ extern const struct sm worker_life;
 /* An unstarted worker; rank, local_rank and attempt of w->outcome are the caller's to set. */
 void worker_init(struct worker *w);
 
-/* Starts its process and adds its pidfd, if there is one, to an epoll(7) with the worker as data:
- * it becomes readable when the process has ended. On failure the worker is WORKER_ENDED with the
+/* Starts its process, whose pidfd, if there is one, is in how->epoll, with the worker as data: it
+ * becomes readable when the process has ended. On failure the worker is WORKER_ENDED with the
  * outcome "could not be started", and nothing is left of it. */
-int worker_start(struct worker *w, int epoll_fd, const struct spawn *how, struct failure *why);
+int worker_start(struct worker *w, const struct spawn *how, struct failure *why);
 
 /* It can't be started: ENDED_UNSTARTED or ENDED_UNMADE, for an errno. */
 void worker_not_started(struct worker *w, enum how how, int error);

@@ -113,7 +113,7 @@ int bench_spawn(struct bench *b, const char *program, const char *act, const cha
 		.inherited = &b->inherited,
 		.place = b->place,
 		.epoll = b->epoll,
-		.named = b,
+		.event = { .events = EPOLLIN | EPOLLET, .data.ptr = b },
 		.cgroup = -1 };
 
 	return spawn_process(&how, &b->p, &b->why);
