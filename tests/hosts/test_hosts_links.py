@@ -164,7 +164,6 @@ def test_nobody_is_named_by_the_clock_of_a_busy_machine(make_hosts, static_job, 
                              port=29500 + 10 * run)
             ends, named = check(job)
             assert verdict(ends) == (0, None) and not named
-            said = TOOK.search(ends[0].err)[2]
-            if netem:  # a link may be told of, where both its ends are fine with others
-                said = re.sub("; node [^;]*; both are fine with others", "", said)
+            # a link may be told of, where both its ends are fine with others
+            said = re.sub("; node [^;]*; both are fine with others", "", TOOK.search(ends[0].err)[2])
             assert WELL.fullmatch(said), ends[0].err
