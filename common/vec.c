@@ -46,6 +46,23 @@ const char *env_get(const char *const *env, const char *name)
 	return NULL;
 }
 
+const char *env_value(const char *const *env, const char *name)
+{
+	const char *value = env_get(env, name);
+
+	return value && *value ? value : NULL;
+}
+
+bool env_is_service_link(const char *value)
+{
+	static const char *const schemes[] = { "tcp://", "udp://", "sctp://" };
+
+	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+		if (strncmp(value, schemes[i], strlen(schemes[i])) == 0)
+			return true;
+	return false;
+}
+
 bool env_has_prefix(const char *const *env, const char *prefix)
 {
 	size_t len = strlen(prefix);

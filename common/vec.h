@@ -27,6 +27,13 @@ char *const *vec_argv(const struct vec *v);
 /* The value of name in an environment, borrowed from it; NULL: not set. */
 const char *env_get(const char *const *env, const char *name);
 
+/* The same; NULL where it is empty, too, which nearly all take for not set. */
+const char *env_value(const char *const *env, const char *name);
+
+/* Whether the value of a variable NAME_PORT is Kubernetes' word of a service called NAME, which no
+ * user has set: "tcp://10.96.0.12:23456". */
+bool env_is_service_link(const char *value);
+
 /* Whether any variable's name begins so. */
 bool env_has_prefix(const char *const *env, const char *prefix);
 

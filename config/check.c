@@ -97,30 +97,14 @@ static int check_restarts(const struct settings *s, struct notes *notes, struct 
 	return 0;
 }
 
-/* What says that the launchers are to meet; NULL: nothing does. Whoever gives a key doesn't want
- * workers to start without the others' launchers because a stranger has the port; and a list of
- * nodes says that each has a launcher, which may be hours from its boot. */
-static const char *why_meeting(const struct settings *s)
+/* torchrun waits as long: static jobs 900 s, which is the default, and c10d's 600 s. */
+static void default_join_timeout(struct settings *s)
 {
-	static const enum setting_id lists[] = { SET_CLUSTER_NODES, SET_CLUSTER_HOSTFILE };
+	const struct origin c10d = { LEVEL_DEFAULT, "torchrun's default for c10d" };
+	struct failure none = { 0 };
 
-	if (settings_given(s, SET_KEY_FILE))
-		return settings_label(s, SET_KEY_FILE);
-	if (s->key_variable)
-		return SETTING_KEY_VARIABLE;
-	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-		if (settings_given(s, lists[i]))
-			return settings_label(s, lists[i]);
-	return NULL;
-}
-
-static void require_meeting(struct settings *s)
-{
-	struct failure ours = { 0 };
-	struct origin because = { LEVEL_DEFAULT, why_meeting(s) };
-
-	if (because.where && !settings_given(s, SET_CONTROL))
-		(void)settings_put(s, SET_CONTROL, "required", because, &ours); /* it is a choice */
+	if (settings_is(s, SET_RDZV_BACKEND, "c10d") && !settings_given(s, SET_JOIN_TIMEOUT))
+		(void)settings_put(s, SET_JOIN_TIMEOUT, "600", c10d, &none); /* it is a time */
 }
 
 /* A script that starts its own ranks gives them all that they need itself. */
@@ -320,7 +304,7 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 		!failure_go_on(rdzv_conf_apply(s, notes, why), why) ||
 		!failure_go_on(check_restarts(s, notes, why), why) || check_pairs(s, why) < 0)
 		return why->code;
-	require_meeting(s);
+	default_join_timeout(s);
 	check_env_names(s, notes);
 	script_settle(s);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;

@@ -80,19 +80,20 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 
 	[SET_CONTROL] = { .flag = "control", .kind = KIND_CHOICE, .group = GROUP_NODES,
 		.metavar = "auto|required|off", .choices = "auto|required|off",
-		.by_default = "auto",
+		.by_default = "required",
 		.help = "Whether the launchers of all nodes connect to one another and act as one. "
-			"auto: if node rank 0's launcher is unreachable, workers start anyway, "
-			"with a warning; required: the job fails instead; off: each launcher is on "
-			"its own. With a key (see --key-file) or a list of nodes the default is required." },
+			"required: a job whose nodes don't all meet fails; auto: its workers start "
+			"all the same, with a warning, and don't notice if the others fail; off: each "
+			"launcher is on its own." },
 	[SET_CONTROL_PORT] = { .flag = "control-port", .kind = KIND_COUNT, .group = GROUP_NODES,
 		.metavar = "PORT", .min = 1, .max = 65535,
 		.help = "Port on node rank 0 that its launcher listens on for the others. "
 			"Default: the port of --rdzv-endpoint with --rdzv-backend c10d, else the "
 			"master port + 1; with PMIx, a free one." },
 	[SET_JOIN_TIMEOUT] = { .flag = "join-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
-		.metavar = "SECONDS", .by_default = "600", .min = 1, .max = 31536000,
-		.help = "How long to wait for all nodes to join." },
+		.metavar = "SECONDS", .by_default = "900", .min = 1, .max = 31536000,
+		.help = "How long to wait for all nodes to join. With --rdzv-backend c10d the "
+			"default is 600, as torchrun's." },
 	[SET_NODE_TIMEOUT] = { .flag = "node-timeout", .kind = KIND_SECONDS, .group = GROUP_NODES,
 		.metavar = "SECONDS", .by_default = "10", .min = 1, .max = 86400,
 		.help = "How long a node may be silent before it counts as lost and the job ends." },

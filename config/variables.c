@@ -58,8 +58,9 @@ static void note_foreign(const char *entry, size_t len, const char *value, struc
 
 static int read_one(struct settings *s, const char *entry, struct notes *notes, struct failure *why)
 {
-	static const char ours[] = "LAUNCHD_", torchrun[] = "PET_";
+	static const char ours[] = "LAUNCHD_", torchrun[] = "PET_", port[] = "_PORT";
 	const size_t ours_len = sizeof ours - 1, torchrun_len = sizeof torchrun - 1;
+	const size_t port_len = sizeof port - 1;
 	size_t len = env_name_length(entry);
 	const char *value = entry[len] ? entry + len + 1 : "";
 	enum setting_id id = SETTING_COUNT;
@@ -98,6 +99,13 @@ static int read_one(struct settings *s, const char *entry, struct notes *notes, 
 	}
 	if (!has_variable(id) || !*value)
 		return 0;
+	if (len > port_len && strncmp(entry + len - port_len, port, port_len) == 0 &&
+		env_is_service_link(value)) {
+		notes_add(notes, NOTE_INFO,
+			"%.*s=%s is ignored: Kubernetes sets it for a service of that name",
+			(int)len, entry, value);
+		return 0;
+	}
 	return settings_put(
 		s, id, value, (struct origin){ level, arena_strndup(s->arena, entry, len) }, why);
 }

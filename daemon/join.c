@@ -27,7 +27,7 @@ bool join_tells_master(
 	const struct settings *s, const struct facts *facts, const struct topology *t)
 {
 	return t->identity.nnodes > 1 && !settings_is(s, SET_CONTROL, "off") &&
-		!settings_given(s, SET_ONLY_RANK) && pmix_meets(s, facts->env, t);
+		!settings_given(s, SET_ONLY_RANK) && exchange_of(s, facts, t) != EXCHANGE_NONE;
 }
 
 /* A job of which one rank only is started here, to debug it, has nobody to meet. */
@@ -40,8 +40,8 @@ static enum way_to_meet way_of(const struct settings *s, const struct topology *
 		return MEET_NOBODY;
 	case CONTROL_STATIC:
 		return MEET_STATIC;
-	case CONTROL_PMIX:
-		return MEET_PMIX;
+	case CONTROL_EXCHANGE:
+		return MEET_EXCHANGE;
 	}
 	__builtin_unreachable();
 }
@@ -163,8 +163,7 @@ static const char *required_by(const struct settings *s, const struct topology *
 		return NULL;
 	return settings_given(s, SET_CONTROL) ?
 		"--control required" :
-		arena_printf(s->arena, "--control required, the default with %s",
-			settings_where(s, SET_CONTROL));
+		"--control required, the default; --control-port sets the launchers' port, and with --control auto workers start without the others";
 }
 
 /* --local-addr; NULL: none. */
@@ -201,6 +200,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.required = required_by(s, t),
 		.merge_logs = plan->output.merge,
 		.nnodes = t->identity.nnodes,
+		.nnodes_from = t->identity.nnodes_from,
 		.node_rank = t->identity.node_rank,
 		.node_names = plan->node_names,
 		.nproc = t->nproc,
@@ -208,6 +208,8 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.name = facts->hostname,
 		.peer = peer_of(s, facts, t),
 		.run_id = run_id_of(s),
+		.job = t->job,
+		.pmi_fd = t->control.exchange == EXCHANGE_PMI ? facts->pmi_fd : 0,
 		.hub_addr = t->control.addr,
 		.hub_port = t->control.port,
 		.port_given = t->control.port_given,

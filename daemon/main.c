@@ -26,6 +26,7 @@
 #include "daemon/facts/outfile.h"
 #include "daemon/install.h"
 #include "daemon/join.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/mpirun.h"
 #include "daemon/net/key.h"
 #include "daemon/net/death_notice.h"
@@ -68,7 +69,7 @@ struct launch {
  * of them speaks for all. */
 static bool another_node_speaks(const struct launch *l)
 {
-	return l->topology.launcher != LAUNCHER_NONE && l->topology.identity.node_rank > 0 &&
+	return l->topology.launcher->kind == LAUNCHER_TASK && l->topology.identity.node_rank > 0 &&
 		loglevel_least(&l->settings) != NOTE_VERBOSE;
 }
 

@@ -1,4 +1,5 @@
 /* self_check.c - see self_check.h */
+#include "daemon/launchers/launchers.h"
 #include "daemon/self_check.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static void check_nodes(struct check *c)
 	check_sandbox(c, facts.proc);
 	t.launcher = launcher_of(c->env);
 	text_printf(&by, "%s, %s PMIx%s%s server",
-		t.launcher == LAUNCHER_NONE ? "neither mpirun nor srun" : launcher_name(t.launcher),
+		t.launcher->kind != LAUNCHER_TASK ? "neither mpirun nor srun" : t.launcher->name,
 		pmix_is_offered(c->env) ? "with a" : "without a", version ? " " : "",
 		version ? version : "");
 	add_text(c, "started by", &by);

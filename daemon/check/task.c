@@ -88,7 +88,7 @@ static _Noreturn void be_child(const struct task *t, pid_t parent)
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	struct task_answer *a = t->answer;
 	const char *what;
-	int rc = null < 0 ? -errno : process_set_apart(parent, null, &what);
+	int rc = null < 0 ? -errno : process_set_apart(parent, 0, null, &what);
 
 	if (rc < 0) {
 		findings_add(&a->findings, HEALTH_UNKNOWN, t->check, t->subject,

@@ -18,9 +18,9 @@ struct death_notice;
 
 /* How this node finds the others. */
 enum way_to_meet {
-	MEET_NOBODY, /* one node, or --control off */
-	MEET_PMIX,   /* node rank 0 tells its address and the key by PMIx */
-	MEET_STATIC, /* node rank 0 listens where the settings say */
+	MEET_NOBODY,   /* one node, or --control off */
+	MEET_EXCHANGE, /* node rank 0 tells its address and the key by PMIx, or PMI-1 */
+	MEET_STATIC,   /* node rank 0 listens where the settings say */
 };
 
 struct member_config {
@@ -30,12 +30,15 @@ struct member_config {
 	unsigned nnodes, node_rank, nproc;
 	bool node_rank_known;          /* else the owner of the address is node rank 0 */
 	const char *const *node_names; /* by node rank; NULL: known only when they have joined */
+	const char *nnodes_from;       /* what says how many there are */
 	const char *required;  /* "--control required": no job without a channel; NULL: auto */
 	const char *name;      /* this host's */
 	struct peer peer;      /* what the others are told of this launcher */
 	const char *run_id;    /* of the job, as the user gave it; NULL: not given */
-	const char *hub_addr;  /* MEET_STATIC; MEET_PMIX: if PMIx is unavailable, may be NULL */
-	unsigned hub_port;     /* of hub_addr; MEET_PMIX: 0: any free one */
+	const char *job;       /* the same, of the launcher that gave the ranks; NULL: unknown */
+	const char *hub_addr;  /* MEET_STATIC; MEET_EXCHANGE: if that is unavailable, may be NULL */
+	unsigned hub_port;     /* of hub_addr; MEET_EXCHANGE: 0: any free one */
+	int pmi_fd;            /* of PMI-1; 0: MEET_EXCHANGE is by PMIx */
 	bool port_given;       /* by --control-port */
 	const char *port_from; /* where hub_port comes from, for the user */
 	bool port_by_endpoint; /* from --rdzv-endpoint */

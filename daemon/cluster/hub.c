@@ -177,7 +177,7 @@ static const struct {
 	unsigned states; /* a bit for each */
 	bool kept;       /* until the attempt is over */
 } heard[MESSAGE_END] = {
-	[MESSAGE_JOIN] = { hub_hear_join, BEFORE_OVER, false },
+	[MESSAGE_JOIN] = { hub_hear_join, BEFORE_OVER | 1 << HUB_OVER, false },
 	[MESSAGE_READY] = { hub_hear_ready, IN_PREPARING, false },
 	[MESSAGE_REFUSED] = { hub_hear_refusal, IN_PREPARING, false },
 	[MESSAGE_STOP] = { on_stop, BEFORE_OVER, false },
@@ -381,7 +381,8 @@ static struct link *find(struct link *l, uint64_t session)
 static struct link *on_accept(struct listener *li)
 {
 	struct hub *h = li->owner;
-	struct caller *p = h->state >= HUB_OVER ? NULL : calloc(1, sizeof *p);
+	bool over = h->state >= HUB_OVER && !h->refusal.code;
+	struct caller *p = over ? NULL : calloc(1, sizeof *p);
 
 	if (!p)
 		return NULL;
@@ -498,6 +499,7 @@ void hub_asked(struct hub *h, const struct stop *s)
 {
 	if (h->state < HUB_OVER)
 		ask(h, h->self, s);
+	hub_refuse_no_more(h);
 }
 
 void hub_checked(struct hub *h)

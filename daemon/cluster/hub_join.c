@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/num.h"
 #include "common/text.h"
 #include "daemon/job/phrases.h"
@@ -59,26 +60,36 @@ static bool is_contradiction(struct hub *h, const struct caller *p)
 	return h->state >= HUB_OVER;
 }
 
+static bool differ(uint64_t ours, uint64_t theirs, bool lenient)
+{
+	return ours != theirs && (!lenient || (ours != 0 && theirs != 0));
+}
+
 /* Launchers that PMIx brought together are one job, even if the variable is set on one node
  * only. */
 static bool is_of_another_job(const struct hub *h, const struct caller *p)
 {
-	uint64_t ours = message_hash(h->party->config->run_id), theirs = p->about.run_hash;
+	const struct member_config *c = h->party->config;
+	bool lenient = c->way == MEET_EXCHANGE;
 
-	return ours != theirs && (h->party->config->way != MEET_PMIX || (ours != 0 && theirs != 0));
+	return differ(message_hash(c->run_id), p->about.run_hash, lenient) ||
+		differ(message_hash(c->job), p->about.job_hash, lenient);
 }
 
-/* run_id: NULL: it has none. */
-static void add_job(struct text *t, const char *run_id)
+/* Each of them NULL: it has none. */
+static void add_job(struct text *t, const char *run_id, const char *job)
 {
-	size_t len;
+	size_t len = run_id ? strlen(run_id) : 0;
 
-	if (!run_id) {
+	if (!run_id && !job) {
 		text_add(t, "a job without --rdzv-id");
 		return;
 	}
-	len = strlen(run_id);
-	text_add(t, "job \"");
+	if (job)
+		text_add_shown(t, job, strlen(job));
+	if (!run_id)
+		return;
+	text_add(t, job ? ", --rdzv-id \"" : "job \"");
 	text_add_shown(t, run_id, len < ID_SHOWN ? len : ID_SHOWN);
 	text_add(t, len > ID_SHOWN ? "...\"" : "\"");
 }
@@ -86,17 +97,17 @@ static void add_job(struct text *t, const char *run_id)
 /* The job that owns this port must not end because of it. */
 static void turn_away_another_job(struct hub *h, struct caller *p)
 {
-	const char *own = h->party->config->run_id;
+	const struct member_config *c = h->party->config;
 	const char *theirs = p->about.run_hash != 0 ? p->about.run_id : NULL;
 	struct text this_job = { 0 }, other_job = { 0 };
 
-	add_job(&this_job, own);
-	add_job(&other_job, theirs);
+	add_job(&this_job, c->run_id, c->job);
+	add_job(&other_job, theirs, p->about.job_hash != 0 ? p->about.job : NULL);
 	if (!h->met_another_job)
 		party_say(h->party, NOTE_WARNING, "a launcher of %s was turned away: %s",
 			text_string(&other_job), hub_peer(p).text);
 	h->met_another_job = true;
-	if (own && !theirs)
+	if (c->run_id && !theirs)
 		hub_turn_away(p, REFUSED_JOB, -EINVAL,
 			"this port belongs to %s (--rdzv-id), and this launcher has none: give it "
 			"the same one or, if it belongs to another job, another --rdzv-endpoint "
@@ -105,8 +116,12 @@ static void turn_away_another_job(struct hub *h, struct caller *p)
 	else
 		hub_turn_away(p, REFUSED_JOB, -EINVAL,
 			"this port belongs to %s%s: give %s another --rdzv-endpoint or "
-			"--control-port",
-			text_string(&this_job), own ? " (--rdzv-id)" : "", text_string(&other_job));
+			"--control-port%s",
+			text_string(&this_job), c->run_id ? " (--rdzv-id)" : "",
+			text_string(&other_job),
+			c->job && p->about.job_hash == 0 ?
+				", or if they are one job the same --rdzv-id and ranks by flags to all" :
+				"");
 	text_done(&this_job);
 	text_done(&other_job);
 }
@@ -320,6 +335,14 @@ static void turn_away_late(struct caller *p)
 
 /* --- joining --- */
 
+/* The job was refused before it came. */
+static void turn_away_latecomer(struct hub *h, struct caller *p)
+{
+	hub_turn_away(p, REFUSED_JOB, h->refusal.code, "%s", h->refusal.text);
+	if ((p->about.node_rank >= h->job.nnodes || hub_is_first(h, p)) && --h->awaited == 0)
+		hub_refuse_no_more(h);
+}
+
 /* Whether p can't join: it was refused, or the whole job was. */
 static bool is_turned_away(struct caller *p)
 {
@@ -327,6 +350,8 @@ static bool is_turned_away(struct caller *p)
 
 	if (is_of_another_job(h, p))
 		turn_away_another_job(h, p);
+	else if (h->refusal.code)
+		turn_away_latecomer(h, p);
 	else if (h->state != HUB_MEETING)
 		turn_away_late(p);
 	else
@@ -383,6 +408,31 @@ static void check_wishes(struct hub *h, struct caller *p)
 	text_done(&t);
 }
 
+/* Without a rank it can't be told from a node that hasn't come: two launchers on a host are what
+ * some want, and others have started by mistake. */
+static void tell_second_on_host(struct hub *h, struct caller *p)
+{
+	bool ours = address_is_loopback(&p->link.peer_address) ||
+		address_find_host(&h->party->config->local, &p->link.peer_address);
+	const char *name = ours ? h->party->config->name : NULL;
+	struct message m;
+	struct text t = { 0 };
+
+	for (const struct caller *q = h->all; q && !name; q = q->next)
+		if (q != p && q->joined &&
+			address_same_host(&q->link.peer_address, &p->link.peer_address))
+			name = q->about.name;
+	if (p->about.node_rank != NODE_RANK_UNKNOWN || !name)
+		return;
+	text_printf(&t, "%s is a second launcher on its host, beside ", hub_peer(p).text);
+	text_add_shown(&t, name, strlen(name));
+	text_printf(&t, "'s: it takes the place of one of the job's %u nodes", h->job.nnodes);
+	party_say(h->party, NOTE_WARNING, "%s", text_string(&t));
+	m = message_waiting(text_string(&t));
+	party_send(&p->link, &m);
+	text_done(&t);
+}
+
 /* Its launcher was restarted before we noticed that the old one is gone. */
 static void replace(struct caller *old)
 {
@@ -397,6 +447,8 @@ void hub_hear_join(struct caller *p, const struct message *m)
 	struct hub *h = p->hub;
 	unsigned rank = m->join.node_rank;
 
+	if (h->state == HUB_OVER && !h->refusal.code)
+		return;
 	if (p->joined || m->join.nproc == 0 || m->join.nproc > NPROC_MAX) {
 		link_close(&p->link, false, "it sent a malformed message");
 		return;
@@ -408,6 +460,7 @@ void hub_hear_join(struct caller *p, const struct message *m)
 		replace(h->peers[rank]);
 	check_version(h, p);
 	check_wishes(h, p);
+	tell_second_on_host(h, p);
 	h->strangers--;
 	p->stranger = false;
 	p->joined = true;

@@ -343,8 +343,8 @@ static void add_awaited(struct text *t, const struct presence *p, const struct h
 
 static void add_missing(struct text *t, const struct presence *p, const struct hub *h)
 {
-	text_printf(t, "%u of %u nodes %s missing", p->missing, h->job.nnodes,
-		p->missing == 1 ? "is" : "are");
+	text_printf(t, "%u of %u nodes (%s) %s missing", p->missing, h->job.nnodes,
+		h->party->config->nnodes_from, p->missing == 1 ? "is" : "are");
 	if (p->ranked) {
 		text_add(t, ": ");
 		add_awaited(t, p, h);
@@ -382,6 +382,8 @@ static void stop_waiting(struct hub *h, const struct presence *p)
 
 	add_late(&line, p, h);
 	if (h->party->config->required) {
+		text_printf(&line, "; this launcher listened on %s, port %u (%s)",
+			h->party->config->name, h->listener.port, h->party->config->required);
 		hub_refuse(h, -ETIMEDOUT, "%s", text_string(&line));
 	} else {
 		party_say(h->party, NOTE_WARNING,

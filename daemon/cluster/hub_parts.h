@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "common/failure.h"
 #include "daemon/cluster/credit.h"
 #include "daemon/cluster/message.h"
 #include "daemon/cluster/party.h"
@@ -20,7 +21,6 @@
 
 struct caller;
 struct check_store;
-struct failure;
 struct sm;
 struct store;
 
@@ -55,7 +55,7 @@ struct hub {
 	struct peer *told; /* by node rank; of a node that has not joined, what this one is */
 	/* The state's: MEETING: the join timeout and its notes. PREPARING: how long a node may
 	 * take to get ready. RUNNING: how long one may take to end once it is to stop, then the
-	 * pause before an attempt. */
+	 * pause before an attempt. OVER: for how long late nodes are told of a refusal. */
 	uv_timer_t clock;
 	uint64_t stop_grace_ms;    /* of the order to stop */
 	uint64_t overdue_ms;       /* when all must have ended; uv_now() */
@@ -70,7 +70,10 @@ struct hub {
 		bool lasting;     /* the verdict is told, and last lines may come */
 		uv_timer_t clock; /* in the loop while lasting */
 	} lines;
-	bool *late;           /* by node rank: it came late and starts its workers alone */
+	bool *late; /* by node rank: it came late and starts its workers alone */
+	/* OVER: why there is no job, told also to nodes that come now; code 0: nothing is told. */
+	struct failure refusal;
+	unsigned awaited;     /* nodes that have not heard of it */
 	unsigned unready;     /* nodes that have joined, and have no plan yet */
 	unsigned strangers;   /* connections that passed the handshake but have not joined */
 	unsigned turned_away; /* a bit for each enum link_end that was reported */
@@ -107,9 +110,15 @@ void hub_tell(struct hub *h, const struct message *m, const struct caller *excep
 /* Refuses one that has not joined; the others hear nothing of it. */
 __attribute__((format(printf, 4, 5))) void hub_turn_away(
 	struct caller *p, enum refusal why, int code, const char *fmt, ...);
-/* Refuses the job on all nodes, this one too. code: as in message_refused. */
+/* Refuses the job on all nodes, this one too. code: as in message_refused. Where nodes contradict
+ * one another (-EINVAL) this one stays for those that have not come yet, REFUSED_MS at most: who
+ * finds nobody would wait until the join timeout. */
 __attribute__((format(printf, 3, 4))) void hub_refuse(
 	struct hub *h, int code, const char *fmt, ...);
+/* Ends that stay. */
+void hub_refuse_no_more(struct hub *h);
+/* Whether this is the first launcher of its node that hears of the refusal. */
+bool hub_is_first(struct hub *h, const struct caller *p);
 /* The name by which users know a peer: its host's, and where it comes from. To be used at once:
  * hub_peer(p).text in a printf's list. */
 struct peer_name {

@@ -1,6 +1,7 @@
 /* hub_peers.c - what the hub's connections are told, and how they are refused; see hub_parts.h */
 #include "daemon/cluster/hub_parts.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include "common/sm.h"
 #include "common/text.h"
 #include "daemon/net/wire.h"
+
+enum { REFUSED_MS = 15000 };
 
 static const struct sm_state states[HUB_STATES] = {
 	[HUB_MEETING] = { "meeting", SM_TO(HUB_PREPARING) | SM_TO(HUB_OVER) | SM_TO(HUB_CLOSED) },
@@ -59,8 +62,36 @@ void hub_turn_away(struct caller *p, enum refusal why, int code, const char *fmt
 	link_close(&p->link, true, NULL);
 }
 
+void hub_refuse_no_more(struct hub *h)
+{
+	struct failure why = h->refusal;
+
+	if (!why.code)
+		return;
+	h->refusal = (struct failure){ 0 };
+	(void)uv_timer_stop(&h->clock);
+	party_fail(h->party, why.code, "%s", why.text);
+}
+
+static void on_refused(uv_timer_t *t)
+{
+	hub_refuse_no_more(t->data);
+}
+
+bool hub_is_first(struct hub *h, const struct caller *p)
+{
+	unsigned rank = p->about.node_rank;
+	bool first = p->about.nnodes > 0 && rank < h->job.nnodes && !h->late[rank];
+
+	if (first)
+		h->late[rank] = true;
+	return first;
+}
+
 void hub_refuse(struct hub *h, int code, const char *fmt, ...)
 {
+	bool meeting = h->state == HUB_MEETING;
+	unsigned nnodes = h->job.nnodes, told = 1, unknown = 0;
 	struct text t = { 0 };
 	va_list ap;
 
@@ -69,12 +100,27 @@ void hub_refuse(struct hub *h, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	text_vprintf(&t, fmt, ap);
 	va_end(ap);
-	hub_goto(h, HUB_OVER);
-	for (struct caller *p = h->all; p; p = p->next)
-		if (!p->told)
-			hub_turn_away(p, REFUSED_JOB, code, "%s", text_string(&t));
-	party_fail(h->party, code, "%s", text_string(&t));
+	(void)failure_set(&h->refusal, code, "%s", text_string(&t));
 	text_done(&t);
+	hub_goto(h, HUB_OVER);
+	h->late[h->self] = true;
+	for (struct caller *p = h->all; p; p = p->next) {
+		if (p->told)
+			continue;
+		nnodes = p->about.nnodes > nnodes ? p->about.nnodes : nnodes;
+		told += hub_is_first(h, p);
+		unknown += p->about.nnodes > 0 && p->about.node_rank >= h->job.nnodes;
+		hub_turn_away(p, REFUSED_JOB, code, "%s", h->refusal.text);
+	}
+	if (code != -EINVAL || !meeting || told + unknown >= nnodes) {
+		hub_refuse_no_more(h);
+		return;
+	}
+	party_say(h->party, NOTE_WARNING,
+		"there is no job: %s; nodes that have not come yet are told so, too, for up to %u s",
+		h->refusal.text, REFUSED_MS / 1000);
+	h->awaited = nnodes - told - unknown;
+	(void)uv_timer_start(&h->clock, on_refused, REFUSED_MS, 0); /* has a callback */
 }
 
 struct peer_name hub_peer(const struct caller *p)

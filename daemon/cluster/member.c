@@ -8,9 +8,9 @@ static void say_way(struct member *m)
 
 	if (!c->verbose || c->way == MEET_NOBODY)
 		return;
-	if (c->way == MEET_PMIX)
-		party_say(
-			&m->party, NOTE_INFO, "the launchers of %u nodes meet by PMIx", c->nnodes);
+	if (c->way == MEET_EXCHANGE)
+		party_say(&m->party, NOTE_INFO, "the launchers of %u nodes meet by %s", c->nnodes,
+			c->pmi_fd ? "PMI" : "PMIx");
 	else
 		party_say(&m->party, NOTE_INFO,
 			"the launchers of %u nodes meet at %s, port %u (%s)", c->nnodes,
@@ -167,6 +167,7 @@ void member_close(struct member *m)
 	m->party.closing = true;
 	m->party.parts++; /* for this call, as parts may close at once */
 	pmix_close(&m->pmix);
+	pmix_finish(&m->pmix);
 	if (m->finds)
 		finder_close(&m->finder);
 	if (m->doubts)

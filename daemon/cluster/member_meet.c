@@ -115,11 +115,12 @@ static void miss(void *owner, const char *why)
 {
 	struct member *m = owner;
 	const struct member_config *c = m->party.config;
+	bool nowhere = c->way == MEET_EXCHANGE && !c->hub_addr;
 	struct failure told = { 0 };
 
-	if (c->required || (c->way == MEET_PMIX && !c->hub_addr)) {
-		(void)failure_set(&told, -ETIMEDOUT, c->required ? "%s (%s)" : "%s: %s", why,
-			c->required ? c->required : "give --master_addr to all nodes");
+	if (c->required || nowhere) {
+		(void)failure_set(&told, -ETIMEDOUT, nowhere ? "%s: %s" : "%s (%s)", why,
+			nowhere ? "give --master_addr to all nodes" : c->required);
 		if (m->role == MEMBER_HUB)
 			hub_refuse(&m->hub, told.code, "%s", told.text);
 		else
@@ -356,9 +357,9 @@ static void listen_on(struct member *m)
 {
 	if (hub_port(&m->hub) != m->party.config->hub_port) {
 		hub_refuse(&m->hub, -EADDRINUSE,
-			"without PMIx launchers meet at port %u, where another program on this "
+			"without %s launchers meet at port %u, where another program on this "
 			"node is listening: give all nodes another --control-port or MASTER_PORT",
-			m->party.config->hub_port);
+			m->party.config->pmi_fd ? "PMI" : "PMIx", m->party.config->hub_port);
 		return;
 	}
 	if (!m->party.auth.keyed)
@@ -430,6 +431,7 @@ static void meet_by_pmix(struct member *m)
 	m->pmix = (struct pmix_exchange){ .on_done = on_card,
 		.on_failed = on_no_card,
 		.owner = m,
+		.pmi_fd = m->party.config->pmi_fd,
 		.argv = m->party.config->argv };
 	if (pmix_start(&m->pmix, m->party.loop, bytes, len, m->party.config->join_timeout_ms,
 		    &why) < 0)
@@ -444,7 +446,7 @@ void member_meet(struct member *m)
 	case MEET_NOBODY:
 		be_alone(m);
 		return;
-	case MEET_PMIX:
+	case MEET_EXCHANGE:
 		meet_by_pmix(m);
 		return;
 	case MEET_STATIC:

@@ -328,6 +328,8 @@ static void join_fields(struct pass *p, struct message_join *m)
 	m->store = small(p, m->store, STORE_WISH_RANK0);
 	m->run_hash = u64(p, m->run_hash);
 	LINE(p, m->run_id);
+	m->job_hash = u64(p, m->job_hash);
+	LINE(p, m->job);
 	LINE(p, m->name);
 	LINE(p, m->version);
 	LINE(p, m->reached);

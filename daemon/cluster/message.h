@@ -53,7 +53,7 @@ enum message_type {
 /* Bytes of the names of bad nodes: some thousand of them. */
 enum { EXCLUDE_MAX = 64 << 10 };
 
-enum { ADDRESS_SIZE = 72, RUN_ID_SIZE = 64, MESSAGE_TEXT_SIZE = 400 };
+enum { ADDRESS_SIZE = 72, RUN_ID_SIZE = 64, JOB_SIZE = 96, MESSAGE_TEXT_SIZE = 400 };
 
 /* Who is to host the store, according to a node's settings. */
 enum store_wish { STORE_WISH_NONE, STORE_WISH_AGENT, STORE_WISH_RANK0 };
@@ -64,6 +64,8 @@ struct message_join {
 	enum store_wish store;
 	uint64_t run_hash;        /* of the whole --rdzv-id; 0: not given */
 	char run_id[RUN_ID_SIZE]; /* its first characters, to be shown */
+	uint64_t job_hash;        /* of the launcher's job; 0: none is known */
+	char job[JOB_SIZE];       /* its first characters */
 	char name[NODE_NAME_SIZE], version[32];
 	char reached[ADDRESS_SIZE]; /* the hub's address that was dialed, as text */
 	struct peer peer;

@@ -138,12 +138,14 @@ void party_introduce(const struct party *p, struct link *hub)
 			.max_restarts = c->policy.max_restarts,
 			.store = c->store_wish,
 			.run_hash = message_hash(c->run_id),
+			.job_hash = message_hash(c->job),
 			.version = LAUNCHD_VERSION,
 			.peer = c->peer,
 		},
 	};
 
 	(void)strncpy(m.join.run_id, c->run_id ? c->run_id : "", sizeof m.join.run_id - 1);
+	(void)strncpy(m.join.job, c->job ? c->job : "", sizeof m.join.job - 1);
 	(void)strncpy(m.join.name, c->name, sizeof m.join.name - 1);
 	address_host_text(&hub->peer_address, m.join.reached);
 	party_send(hub, &m);

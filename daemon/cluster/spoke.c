@@ -176,7 +176,8 @@ static void say_waiting(struct spoke *s)
 	s->note_ms = now + NEXT_NOTE_MS;
 	dialer_explain(&s->dialer, &t);
 	party_say(s->party, NOTE_INFO,
-		"node rank 0's launcher can't be reached yet: %s; still trying", text_string(&t));
+		"the job has %u nodes (%s), and node rank 0's launcher can't be reached yet: %s; still trying",
+		s->party->config->nnodes, s->party->config->nnodes_from, text_string(&t));
 	text_done(&t);
 }
 
@@ -219,7 +220,7 @@ static unsigned final_ends(const struct spoke *s)
 {
 	unsigned keys = 1U << LINK_END_KEYED | 1U << LINK_END_KEY;
 
-	return 1U << LINK_END_VERSION | (s->party->config->way == MEET_PMIX ? 0 : keys);
+	return 1U << LINK_END_VERSION | (s->party->config->way == MEET_EXCHANGE ? 0 : keys);
 }
 
 void spoke_hear_addresses(struct spoke *s, const struct addresses *hub)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "daemon/facts/machine.h"
 #include "daemon/facts/machine_read.h"
 #include "daemon/facts/torch.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/os/secret.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
@@ -30,8 +32,8 @@ static int cpus_read(
 	const struct settings *s, const char *const *env, struct facts *f, struct failure *why)
 {
 	static cpu_set_t before[CPUS_MAX / CPU_SETSIZE], all[CPUS_MAX / CPU_SETSIZE];
-	const char *bound = env_get(env, "OMPI_MCA_orte_bound_at_launch");
-	bool by_mpirun = (bound && strcmp(bound, "1") == 0) || env_get(env, "PRTE_LAUNCHED");
+	const char *name = launcher_of(env)->bound, *bound = name ? env_value(env, name) : NULL;
+	bool by_mpirun = bound && strcmp(bound, "0") != 0;
 
 	if (sched_getaffinity(0, sizeof before, before) < 0)
 		return failure_set(why, -EIO, "sched_getaffinity: %s", strerror(errno));
@@ -50,15 +52,37 @@ static int cpus_read(
 	return 0;
 }
 
-/* Looked at before we have any of that number ourselves. */
+/* Looked at before we have any of that number ourselves. Behind a variable that was inherited there
+ * may be any file. */
 static int pmi_fd_read(const char *const *env)
 {
 	const char *text = env_get(env, "PMI_FD");
+	struct stat st;
 	uint64_t fd;
 
-	return text && num_parse(text, 3, INT_MAX, &fd) == 0 && fcntl((int)fd, F_GETFD) >= 0 ?
+	return text && num_parse(text, 3, INT_MAX, &fd) == 0 && fstat((int)fd, &st) == 0 &&
+			S_ISSOCK(st.st_mode) ?
 		(int)fd :
 		0;
+}
+
+/* The file has a line for each process, one host after the other. */
+static unsigned allocated_nodes_read(const char *const *env)
+{
+	const struct launcher *allocation = allocation_of(env);
+	const char *path =
+		allocation && allocation->hostfile ? env_value(env, allocation->hostfile) : NULL;
+	FILE *file = path ? fopen(path, "re") : NULL;
+	char line[512], last[sizeof line] = "";
+	unsigned count = 0;
+
+	while (file && fgets(line, sizeof line, file)) {
+		count += strcmp(line, last) != 0;
+		memcpy(last, line, sizeof last);
+	}
+	if (file)
+		(void)fclose(file);
+	return count;
 }
 
 /* NULL: /proc doesn't say; then names alone tell hosts apart. */
@@ -222,6 +246,8 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.proc = proc_look();
 	f.parent = getppid();
 	f.pmi_fd = pmi_fd_read(env);
+	f.task = pmix_task_read(env, arena);
+	f.allocated_nodes = allocated_nodes_read(env);
 	if (settings_flag(s, SET_PER_PROCESS))
 		f.boot_id = boot_id_read(arena);
 	if (cpus_read(s, env, &f, why) < 0 || parts_read(s, arena, &f, why) < 0 ||

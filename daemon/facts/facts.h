@@ -11,6 +11,7 @@
 #include "daemon/facts/gpu.h"
 #include "daemon/facts/listed_nodes.h"
 #include "daemon/facts/program.h"
+#include "daemon/facts/pmix_task.h"
 #include "daemon/os/procfs.h"
 
 struct arena;
@@ -25,7 +26,9 @@ struct facts {
 		boot_id; /* of the kernel's run, so that hosts of one name differ; NULL: not read */
 	int parent;      /* the pid of who started us */
 	int pmi_fd;      /* PMI_FD's, if it is open; 0: none */
-	unsigned cpus;   /* that this process may use, mpirun's binding undone */
+	struct task_facts task;
+	unsigned allocated_nodes;   /* by the hosts' file of an allocation; 0: none is known */
+	unsigned cpus;              /* that this process may use, mpirun's binding undone */
 	struct gpus gpus;           /* that there are; read only where somebody asks for GPUs */
 	struct vec addresses;       /* of this host's interfaces, as text; only where needed */
 	struct listed_nodes listed; /* of [cluster]; none under --standalone */

@@ -3,21 +3,14 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/fd.h"
-#include "common/monotonic.h"
-#include "common/num.h"
 #include "daemon/os/dlib.h"
+#include "daemon/os/question.h"
 
 /* nvmlPciInfo_t of nvml.h. */
 struct pci_info {
@@ -134,44 +127,14 @@ static int ask(bool *ret_known, unsigned *ret, struct gpu_id *ids, struct failur
 	return rc;
 }
 
-/* In the child. */
-static _Noreturn void tell(int to, bool with_ids, pid_t parent)
+static void ask_for_all(const void *how, void *answer)
 {
-	static struct told told;
+	const bool *with_ids = how;
+	struct told *told = answer;
 	struct failure why = { 0 };
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(1);
-	told.rc = ask(&told.known, &told.count, with_ids ? told.at : NULL, &why);
-	memcpy(told.why, why.text, sizeof told.why);
-	_exit(fd_write_all(to, (const char *)&told, sizeof told) < 0);
-}
-
-/* Whole, or not in time, or the child has died. */
-static int hear(int from, uint64_t limit_ms, struct told *ret, struct failure *why)
-{
-	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
-	size_t len = 0;
-
-	while (len < sizeof *ret) {
-		struct pollfd p = { .fd = from, .events = POLLIN };
-		int left = monotonic_left_ms(until_ms), n = left > 0 ? poll(&p, 1, left) : 0;
-		ssize_t got;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return failure_set(why, -ETIMEDOUT,
-				"NVML has not answered within %s s: NVIDIA's driver, or one of its GPUs, hangs",
-				num_seconds(limit_ms).text);
-		got = read(from, (char *)ret + len, sizeof *ret - len);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return failure_set(why, -EIO, "NVML: the process that asked it died");
-		len += (size_t)got;
-	}
-	return ret->rc < 0 ? failure_set(why, ret->rc, "%s", ret->why) : 0;
+	told->rc = ask(&told->known, &told->count, *with_ids ? told->at : NULL, &why);
+	memcpy(told->why, why.text, sizeof told->why);
 }
 
 /* Of several makers' that of the first row; all machines with a screen have Intel's file or AMD's
@@ -207,41 +170,19 @@ static int keep(const struct told *told, bool with_ids, struct arena *arena, str
 	return 0;
 }
 
-/* Killed, a child in a system call that the driver doesn't return from stays: it is left to whoever
- * inherits it. Its end of the pipe closes when it goes. */
-static void end_child(pid_t child, int from)
-{
-	enum { PATIENCE_MS = 1000 };
-	struct pollfd p = { .fd = from };
-
-	(void)kill(child, SIGKILL);
-	if (poll(&p, 1, PATIENCE_MS) <= 0)
-		return;
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 int gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus *ret,
 	struct failure *why)
 {
 	static struct told told;
-	pid_t parent = getpid(), child;
-	int ends[2], rc;
+	const struct question nvml = { .work = ask_for_all,
+		.how = &with_ids,
+		.whom = "NVML",
+		.hint = ": NVIDIA's driver, or one of its GPUs, hangs",
+		.limit_ms = limit_ms };
+	int rc = question_ask(&nvml, &told, sizeof told, why);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
-	child = fork();
-	if (child == 0) {
-		(void)close(ends[0]);
-		tell(ends[1], with_ids, parent);
-	}
-	rc = child < 0 ? failure_not_started(why, -errno, "a process that asks NVML") : 0;
-	fd_closep(&ends[1]);
-	if (child > 0) {
-		rc = hear(ends[0], limit_ms, &told, why);
-		end_child(child, ends[0]);
-	}
-	fd_closep(&ends[0]);
+	if (rc == 0 && told.rc < 0)
+		rc = failure_set(why, told.rc, "%s", told.why);
 	return rc < 0 ? rc : keep(&told, with_ids, arena, ret, why);
 }
 

@@ -46,7 +46,7 @@ _Noreturn void helper_fail(const struct helper *h, const char *fmt, ...)
 static void set_up_child(const struct helper *h, pid_t parent, int output)
 {
 	const char *what;
-	int rc = process_set_apart(parent, output, &what);
+	int rc = process_set_apart(parent, h->input, output, &what);
 
 	if (rc < 0)
 		helper_fail(h, "%s: %s", what, strerror(-rc));

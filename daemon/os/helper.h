@@ -49,6 +49,7 @@ struct helper {
 	void *owner;
 	const char *name; /* of the process, 15 bytes at most */
 	char **argv;      /* main()'s, for a command line of the child's own; NULL: it keeps ours */
+	int input;        /* the child's standard input; 0: /dev/null */
 	bool group;       /* what the child starts is killed with it, and when it has ended */
 	/* It stays while other children of this process come, are ended and are reaped: whoever
 	 * does that to all of them leaves it out. */

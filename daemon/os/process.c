@@ -133,10 +133,10 @@ int process_close_files(bool on_exec)
 	return 1;
 }
 
-int process_set_apart(pid_t parent, int output, const char **ret_what)
+int process_set_apart(pid_t parent, int input, int output, const char **ret_what)
 {
 	const struct rlimit no_core = { 0 };
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int from = input ? input : open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 	int rc;
 
@@ -150,7 +150,7 @@ int process_set_apart(pid_t parent, int output, const char **ret_what)
 	if (getppid() != parent)
 		_exit(1);
 	*ret_what = "/dev/null";
-	if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+	if (from < 0 || dup2(from, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
 		return -errno;
 	(void)setrlimit(
 		RLIMIT_CORE, &no_core); /* nobody looks for a library's core by his script */

@@ -39,9 +39,10 @@ int process_close_files(bool on_exec);
 
 /* In a child that was forked for something that may hang, crash or print, and executes nothing:
  * makes it a process like any other, which finds neither the launcher's signal mask and handlers
- * nor a file of the job's. It ends with `parent`; its input is /dev/null, its output goes to that
- * descriptor, and it leaves no core. Negative errno: *ret_what could not be done. */
-int process_set_apart(pid_t parent, int output, const char **ret_what);
+ * nor a file of the job's. It ends with `parent`; its input is that descriptor (0: /dev/null), its
+ * output goes to the other one, and it leaves no core. Negative errno: *ret_what could not be done.
+ */
+int process_set_apart(pid_t parent, int input, int output, const char **ret_what);
 
 /* fork(2), but without the handlers of pthread_atfork(3), for a child that executes a program at
  * once. libuv's close what its pipe for signals was in the launcher: by its numbers, which are

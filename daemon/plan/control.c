@@ -5,6 +5,7 @@
 #include "common/vec.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
+#include "daemon/launchers/launchers.h"
 
 enum { PORT_MAX = 65535 };
 
@@ -21,21 +22,20 @@ enum mpi_env mpi_env_of(const struct settings *s)
 	return (enum mpi_env)settings_number(s, SET_MPI_ENV);
 }
 
-bool pmix_meets(const struct settings *s, const char *const *env, const struct topology *t)
+enum exchange exchange_of(
+	const struct settings *s, const struct facts *facts, const struct topology *t)
 {
-	/* a client uses the identity up: the worker's MPI_Init fails after it */
-	if (mpi_env_of(s) == MPI_ENV_KEEP)
-		return false;
-	/* Hydra's PMIx is not ours to try: its jobs have addresses from elsewhere */
-	return (t->launcher == LAUNCHER_OPEN_MPI || t->launcher == LAUNCHER_SLURM) &&
-		pmix_is_offered(env);
+	if (mpi_env_of(s) == MPI_ENV_KEEP || !t->identity.by_launcher)
+		return EXCHANGE_NONE;
+	if (t->launcher->pmix && pmix_is_offered(facts->env))
+		return EXCHANGE_PMIX;
+	return t->launcher->pmi && facts->pmi_fd ? EXCHANGE_PMI : EXCHANGE_NONE;
 }
 
 /* The address that all know, and its port. */
 static int find_static(const struct deciding *d, const struct topology *t, struct control *c)
 {
 	const struct master *m = &t->master;
-	bool by_pmix = c->how == CONTROL_PMIX;
 
 	if (c->port_given) {
 		c->port = (unsigned)settings_number(d->s, SET_CONTROL_PORT);
@@ -47,16 +47,11 @@ static int find_static(const struct deciding *d, const struct topology *t, struc
 	} else if (m->meet_port) {
 		c->port = m->meet_port;
 		c->from = m->meet_from;
-	} else if (m->port == 0 || (by_pmix && m->port == PORT_MAX)) {
+	} else if (m->port == 0) {
 		return 0;
-	} else if (m->port == PORT_MAX) {
-		return failure_usage(d->why,
-			"%s: there is no port above %u for the launchers to meet at: give "
-			"--control-port (or --control off)",
-			m->port_from, m->port);
 	} else {
-		c->port = m->port + 1;
-		c->from = "master port + 1";
+		c->port = m->port < PORT_MAX ? m->port + 1 : m->port - 1;
+		c->from = m->port < PORT_MAX ? "master port + 1" : "master port - 1";
 	}
 	c->addr = m->addr;
 	c->takes_master_port = m->addr && c->port == m->port;
@@ -98,13 +93,14 @@ int control_find(const struct deciding *d, const struct topology *t, struct cont
 				settings_where(d->s, SET_CONTROL) };
 		return 0;
 	}
-	if (pmix_meets(d->s, d->facts->env, t))
-		c.how = CONTROL_PMIX;
+	c.exchange = exchange_of(d->s, d->facts, t);
+	if (c.exchange != EXCHANGE_NONE)
+		c.how = CONTROL_EXCHANGE;
 	rc = find_static(d, t, &c);
 	if (rc < 0)
 		return rc;
-	if (c.how == CONTROL_PMIX)
-		c.from = "PMIX_NAMESPACE";
+	if (c.how == CONTROL_EXCHANGE)
+		c.from = c.exchange == EXCHANGE_PMIX ? "PMIX_NAMESPACE" : "PMI_FD";
 	else if (!c.addr)
 		return failure_usage(d->why,
 			"the job has %u nodes, but no address for their launchers to meet at: give "

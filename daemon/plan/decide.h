@@ -55,6 +55,6 @@ int decide_nics(const struct deciding *d, struct plan *p);
 int decide_attributes(const struct deciding *d, struct plan *p);
 
 /* What mpirun's own way to end a job leaves of the grace. */
-void decide_mpirun_grace(const struct deciding *d, enum launcher launcher, struct plan *p);
+void decide_mpirun_grace(const struct deciding *d, const struct launcher *launcher, struct plan *p);
 
 #endif

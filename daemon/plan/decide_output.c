@@ -13,6 +13,7 @@
 #include "config/settings.h"
 #include "config/value.h"
 #include "daemon/facts/facts.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/prefix.h"
 
@@ -54,10 +55,10 @@ static int decide_merge(const struct deciding *d, const struct topology *t, stru
 		notes_add(d->notes, NOTE_INFO, "%s has no effect on one node", label);
 		return 0;
 	}
-	if (t->launcher == LAUNCHER_OPEN_MPI || t->launcher == LAUNCHER_HYDRA) {
+	if (t->launcher->merges_output) {
 		notes_add(d->notes, NOTE_WARNING,
 			"%s has no effect under %s, which merges all nodes' output itself", label,
-			launcher_name(t->launcher));
+			t->launcher->name);
 		return 0;
 	}
 	if (t->control.how == CONTROL_NONE)
@@ -264,7 +265,7 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 		.events_fd = -1,
 	};
 	for (int fd = 0; fd < 3; fd++) /* mpirun's stdout is a pty, and nobody's terminal */
-		o->terminal[fd] = d->facts->terminal[fd] && t->launcher == LAUNCHER_NONE;
+		o->terminal[fd] = d->facts->terminal[fd] && t->launcher->kind != LAUNCHER_TASK;
 	o->foreground = o->terminal[2] && d->facts->foreground;
 	for (int n = 1; n < REACTION_SIGNALS; n++)
 		o->reopen |= p->reactions.of[n].kind == REACTION_REOPEN;

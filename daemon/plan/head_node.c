@@ -16,6 +16,7 @@
 #include "config/hosts.h"
 #include "config/reaction.h"
 #include "config/settings.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/plan/scrub.h"
 #include "daemon/plan/topology.h"
 
@@ -57,14 +58,14 @@ int head_node_check(const struct head_facts *f, struct failure *why)
 		{ SET_LOCAL_ADDR, "is one node's, and all nodes would get it" },
 	};
 	const struct settings *s = f->s;
-	enum launcher launcher = launcher_of(f->env);
+	const struct launcher *launcher = launcher_of(f->env);
 	const char *asked = asked_by(s);
 
-	if (launcher != LAUNCHER_NONE)
+	if (launcher->kind == LAUNCHER_TASK)
 		return failure_usage(why,
 			"%s runs mpirun, but %s has started this process already: leave %s out, or run "
 			"this command without %s",
-			asked, launcher_name(launcher), asked, launcher_name(launcher));
+			asked, launcher->name, asked, launcher->name);
 	if (settings_given(s, SET_MPIRUN_HOSTS) && settings_given(s, SET_MPIRUN_HOSTFILE))
 		return failure_usage(why, "%s and %s both list the nodes: leave one of them out",
 			settings_where(s, SET_MPIRUN_HOSTS),

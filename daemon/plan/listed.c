@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
+#include "daemon/launchers/launchers.h"
 
 enum { SHOWN_MAX = 8 }; /* hosts or addresses in a sentence */
 
@@ -18,7 +19,7 @@ enum { SHOWN_MAX = 8 }; /* hosts or addresses in a sentence */
 static bool another_size(const struct deciding *d, const struct listed_nodes *l)
 {
 	const struct value *given = &d->s->value[SET_NNODES];
-	const char *said = env_get(d->facts->env, "NNODES");
+	const char *said = d->s->as_torchrun ? NULL : env_get(d->facts->env, "NNODES");
 	uint64_t n = given->number;
 
 	if (given->from.level > LEVEL_ENVIRONMENT)
@@ -27,7 +28,7 @@ static bool another_size(const struct deciding *d, const struct listed_nodes *l)
 }
 
 const struct listed_nodes *listed_nodes(
-	const struct deciding *d, enum launcher launcher, bool *ret_given)
+	const struct deciding *d, const struct launcher *launcher, bool *ret_given)
 {
 	const struct listed_nodes *l = &d->facts->listed;
 
@@ -36,7 +37,8 @@ const struct listed_nodes *listed_nodes(
 	*ret_given = d->s->value[l->id].from.level > LEVEL_ENVIRONMENT;
 	if (*ret_given)
 		return l;
-	return launcher != LAUNCHER_NONE || inside_worker(d->facts->env) || another_size(d, l) ?
+	return launcher->kind == LAUNCHER_TASK || inside_worker(d->facts->env) ||
+			another_size(d, l) ?
 		NULL :
 		l;
 }

@@ -17,8 +17,10 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "common/num.h"
+#include "common/siphash.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
+#include "daemon/launchers/launchers.h"
 
 #define BY_MEETING "rendezvous"
 #define ONE_HOST   "all launchers on one host"
@@ -49,9 +51,19 @@ static bool one_node(const struct master_search *f)
 
 static const char *variable(const struct master_search *f, const char *name)
 {
-	const char *value = env_get(f->d->facts->env, name);
+	return env_value(f->d->facts->env, name);
+}
 
-	return value && *value ? value : NULL;
+/* NULL: none, or a service called MASTER. */
+static const char *master_port(const struct master_search *f)
+{
+	const char *port = variable(f, "MASTER_PORT");
+
+	if (!port || !env_is_service_link(port))
+		return port;
+	notes_add(f->d->notes, NOTE_INFO,
+		"MASTER_PORT=%s is ignored: Kubernetes sets it for a service called MASTER", port);
+	return NULL;
 }
 
 static void set_addr(struct master_search *f, const char *addr, const char *from)
@@ -133,7 +145,7 @@ static int from_given(struct master_search *f)
 }
 
 /* The first node of a list, which is given or else fills a gap. */
-static void from_list(struct master_search *f, enum launcher launcher, bool given)
+static void from_list(struct master_search *f, const struct launcher *launcher, bool given)
 {
 	bool above;
 	const struct listed_nodes *list = listed_nodes(f->d, launcher, &above);
@@ -142,44 +154,52 @@ static void from_list(struct master_search *f, enum launcher launcher, bool give
 		set_addr(f, list->hosts.at[0].name, list->hosts.at[0].where);
 }
 
-/* Whether all launchers of mpirun's or mpiexec's job run on this host. */
-static int find_one_host(const struct master_search *f, enum launcher launcher, bool *ret)
+/* Whether all launchers of the job run on this host. */
+static int find_one_host(const struct master_search *f, const struct launcher *launcher, bool *ret)
 {
-	const char *name =
-		launcher == LAUNCHER_HYDRA ? "MPI_LOCALNRANKS" : "OMPI_COMM_WORLD_LOCAL_SIZE";
-	const char *local_size = variable(f, name);
+	const char *name = launcher_variable(launcher->local_size, f->d->facts->env);
 	uint64_t n = 0;
 
-	if (local_size && num_parse(local_size, 1, UINT32_MAX, &n) < 0)
-		return failure_usage(
-			f->d->why, "%s: \"%s\" is not a whole number above 0", name, local_size);
+	if (name && !launcher->slurm_lists && num_parse(variable(f, name), 1, UINT32_MAX, &n) < 0)
+		return failure_usage(f->d->why, "%s: \"%s\" is not a whole number above 0", name,
+			variable(f, name));
+	if (launcher->pmix_size)
+		n = f->d->facts->task.local_size;
 	*ret = n == f->id->nnodes;
 	return 0;
+}
+
+static bool is_loopback(const char *addr)
+{
+	struct address a;
+
+	return strcmp(addr, "localhost") == 0 ||
+		(address_parse(addr, 0, &a) == 0 && address_is_loopback(&a));
 }
 
 /* 3. Azure ML: one node where all launchers of the job run on this host. */
 static int from_azure(struct master_search *f, bool one_host)
 {
 	const char *const *env = f->d->facts->env;
-	const char *batch = variable(f, "AZ_BATCH_MASTER_NODE");
-	const char *port = variable(f, "MASTER_PORT"), *ignored;
+	const char *batch = variable(f, "AZ_BATCH_MASTER_NODE"), *from = "AZ_BATCH_MASTER_NODE";
+	const char *node = variable(f, "AZ_BATCHAI_MPI_MASTER_NODE");
+	const char *port = master_port(f), *ignored;
 
 	if (!env_has_prefix(env, "AZ_") && !env_has_prefix(env, "AZUREML_"))
 		return 0;
 	if (one_host) {
-		const char *node = variable(f, "AZ_BATCHAI_MPI_MASTER_NODE");
-
 		set_addr(f, node ? node : "127.0.0.1",
 			node ? "AZ_BATCHAI_MPI_MASTER_NODE" : ONE_HOST);
 		set_port(f, PORT_AZURE_ONE_NODE, "Azure ML's rule for one node");
 		return 0;
 	}
+	if (!batch && node && !is_loopback(node))
+		batch = node, from = "AZ_BATCHAI_MPI_MASTER_NODE";
 	if (!batch)
 		return 0;
 	if (endpoint_split(f->d->s->arena, batch, &f->m.addr, &ignored) < 0)
-		return failure_usage(
-			f->d->why, "AZ_BATCH_MASTER_NODE: \"%s\" is not HOST[:PORT]", batch);
-	f->m.addr_from = "AZ_BATCH_MASTER_NODE";
+		return failure_usage(f->d->why, "%s: \"%s\" is not HOST[:PORT]", from, batch);
+	f->m.addr_from = from;
 	if (port)
 		return parse_port(f, port, 1, "MASTER_PORT");
 	set_port(f, PORT_AZURE, "Azure ML's rule");
@@ -206,11 +226,12 @@ static bool is_this_host(const struct master_search *f, const char *addr)
 /* 4. */
 static int from_environment(struct master_search *f)
 {
-	const char *addr = variable(f, "MASTER_ADDR"), *port = variable(f, "MASTER_PORT");
+	const char *addr = variable(f, "MASTER_ADDR"), *port;
 	const char *host = addr, *ignored;
 
-	if (inside_worker(f->d->facts->env))
+	if (inside_worker(f->d->facts->env) || f->d->s->as_torchrun)
 		return 0;
+	port = master_port(f);
 	if (!addr && port)
 		notes_add(f->d->notes, NOTE_VERBOSE,
 			"MASTER_PORT=%s is ignored because MASTER_ADDR is not set", port);
@@ -237,46 +258,55 @@ static void from_system_file(struct master_search *f)
 	set_addr(f, addr->text, addr->from.where);
 }
 
-/* 6. The order of a step's host list is that of its tasks (srun(1), block distribution). */
-static void from_slurm(struct master_search *f)
+/* Slurm's list is sorted: it has the order of ranks where each node has one task and the numbers
+ * agree. */
+static bool has_order(const struct master_search *f, const struct launcher *l)
 {
-	const char *names[] = { "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST" };
+	const char *how = variable(f, "SLURM_DISTRIBUTION"), *node = variable(f, l->node);
+	const char *nodes = variable(f, l->nodes);
+	uint64_t n;
 
-	for (size_t i = 0; i < sizeof names / sizeof *names && !f->m.addr; i++) {
-		const char *list = variable(f, names[i]);
-		const char *host = list ? hostlist_first(f->d->s->arena, list) : "";
-
-		if (!*host)
-			continue;
-		set_addr(f, host, names[i]);
-	}
+	if (how && strncmp(how, "arbitrary", strlen("arbitrary")) == 0)
+		return false;
+	return !node || !nodes || num_parse(nodes, 1, UINT32_MAX, &n) < 0 || n != f->id->nnodes ||
+		num_parse(node, 0, UINT32_MAX, &n) < 0 || n == f->id->node_rank;
 }
 
-/* srun --mpi=pmi2 sets PMI's variables beside its own; where they say the same, its list counts. A
- * Hydra that srun only carries has other numbers. */
-static bool started_by_srun(const struct master_search *f, enum launcher launcher)
+/* 6. What the launcher or the platform says, or its first host. */
+static void from_launcher(struct master_search *f, const struct launcher *l)
 {
-	const char *rank = variable(f, "SLURM_PROCID"), *pmi_rank = variable(f, "PMI_RANK");
-	const char *size = variable(f, "SLURM_STEP_NUM_TASKS"), *pmi_size = variable(f, "PMI_SIZE");
+	const char *const *env = f->d->facts->env;
+	const char *name = launcher_variable(l->addr, env), *list, *host;
+	struct arena *arena = f->d->s->arena;
+	size_t len;
 
-	if (launcher == LAUNCHER_SLURM)
-		return true;
-	return launcher == LAUNCHER_HYDRA && variable(f, "SLURM_STEP_ID") && rank && pmi_rank &&
-		size && pmi_size && strcmp(rank, pmi_rank) == 0 && strcmp(size, pmi_size) == 0;
+	if (name) {
+		set_addr(f, variable(f, name), name);
+		return;
+	}
+	for (size_t i = 0; l->hosts[i] && !f->m.addr; i++) {
+		list = variable(f, l->hosts[i]);
+		if (!list || (l->slurm_lists && !has_order(f, l)))
+			continue;
+		host = l->slurm_lists ? hostlist_first(arena, list) : launcher_host(list, 0, &len);
+		if (host && *host)
+			set_addr(f, l->slurm_lists ? host : arena_strndup(arena, host, len),
+				l->hosts[i]);
+	}
 }
 
 /* The launchers meet where no other job's do: at a port below the kernel's own range (32768 up)
  * that follows from the job's id. Numbers of mpiruns that were started one after the other are
  * close, as they are made of pids, and remain different modulo a prime. Worker 0 gets a free port,
  * unless nobody is to meet. */
-static void meet_at_job_port(struct master_search *f, enum launcher launcher)
+static void meet_at_job_port(struct master_search *f, const struct launcher *launcher)
 {
 	enum { FIRST = 16384, PORTS = 16381 };
-	const char *job = variable(f, "PMIX_NAMESPACE"); /* "3267297281", "prterun-host-4711@1" */
+	/* "3267297281", "prterun-host-4711@1" */
+	const char *job = launcher_job(launcher, f->d->facts->env);
 	unsigned n = 0;
 
-	if (launcher ==
-		LAUNCHER_HYDRA) /* its proxy on this host is the parent of all its processes */
+	if (launcher->job_by_parent)
 		job = arena_printf(f->d->s->arena, "%d", f->d->facts->parent);
 	if (!job)
 		return;
@@ -284,7 +314,8 @@ static void meet_at_job_port(struct master_search *f, enum launcher launcher)
 		if (*job >= '0' && *job <= '9')
 			n = (n * 10 + (unsigned)(*job - '0')) % PORTS;
 	f->m.meet_port = FIRST + n;
-	f->m.meet_from = launcher == LAUNCHER_HYDRA ? "mpiexec's proxy" : "mpirun's job id";
+	f->m.meet_from = arena_printf(f->d->s->arena,
+		launcher->job_by_parent ? "%s's proxy" : "%s's job id", launcher->name);
 	set_port(f, f->m.meet_port, f->m.meet_from);
 }
 
@@ -312,7 +343,7 @@ static const char *mpirun_host(const struct master_search *f, const char **ret_f
 }
 
 /* 8. Right where rank 0 runs beside mpirun, which is mostly so; rank 0 looks. */
-static int from_mpirun_host(struct master_search *f)
+static int from_mpirun_host(struct master_search *f, const struct launcher *launcher)
 {
 	const char *from, *host = mpirun_host(f, &from);
 
@@ -325,29 +356,56 @@ static int from_mpirun_host(struct master_search *f)
 			"workers",
 			host, from, f->d->facts->hostname);
 	set_addr(f, host, from);
-	meet_at_job_port(f, LAUNCHER_OPEN_MPI);
+	meet_at_job_port(f, launcher);
 	return 0;
 }
 
-static int no_address(const struct identity *id, bool c10d, struct failure *why)
+static int no_address(const struct identity *id, bool c10d, bool reads, struct failure *why)
 {
 	return failure_usage(why, "the job has %u nodes (%s), but %s", id->nnodes, id->nnodes_from,
 		c10d ? "no address to meet at: give all nodes --rdzv-endpoint HOST:PORT, the address "
 		       "of one of them" :
+			reads ?
 		       "no address of node rank 0: give --master_addr to all nodes, or set "
-		       "MASTER_ADDR");
+		       "MASTER_ADDR" :
+		       "no address of node rank 0: give --master_addr to all nodes");
 }
 
-static int find_address(struct master_search *f, enum launcher launcher)
+/* What is there and can't be used. */
+static int refuse_address(const struct master_search *f, const struct launcher *l)
 {
+	const char *batchai = variable(f, "AZ_BATCHAI_MPI_MASTER_NODE");
+	const char *how = variable(f, "SLURM_DISTRIBUTION");
+	const struct identity *id = f->id;
+
+	if (l->azure && batchai && is_loopback(batchai))
+		return failure_usage(f->d->why,
+			"AZ_BATCHAI_MPI_MASTER_NODE=%s is no address for %u nodes (%s): give --master_addr to all nodes",
+			batchai, id->nnodes, id->nnodes_from);
+	if (l->slurm_lists && id->by_launcher && !has_order(f, l))
+		return failure_usage(f->d->why,
+			"%s%s%s: Slurm's list of nodes is sorted, and task 0 may run on any of them: start the tasks with srun --mpi=pmix or --mpi=pmi2, or give --master_addr to all nodes, the address of task 0's",
+			how ? "SLURM_DISTRIBUTION=" : l->node, how ? how : " is not SLURM_PROCID",
+			"");
+	if (l->kind == LAUNCHER_TASK)
+		return failure_usage(f->d->why,
+			"the job has %u nodes (%s), of which this is one (%s), but %s gives no address of node rank 0: give --master_addr to all nodes%s",
+			id->nnodes, id->nnodes_from, id->node_rank_from, l->name,
+			f->d->s->as_torchrun ? "" : ", or set MASTER_ADDR");
+	return no_address(id, asks_c10d(f->d->s), !f->d->s->as_torchrun, f->d->why);
+}
+
+static int find_address(struct master_search *f, const struct launcher *launcher)
+{
+	const struct launcher *platform = NULL;
 	bool one_host = false;
 	int rc = from_given(f);
 
 	if (rc == 0)
 		from_list(f, launcher, true);
-	if (rc == 0 && (launcher == LAUNCHER_OPEN_MPI || launcher == LAUNCHER_HYDRA) && !f->m.addr)
+	if (rc == 0 && launcher->kind == LAUNCHER_TASK && !f->m.addr)
 		rc = find_one_host(f, launcher, &one_host);
-	if (rc == 0 && launcher == LAUNCHER_OPEN_MPI && !f->m.addr)
+	if (rc == 0 && launcher->azure && !f->m.addr)
 		rc = from_azure(f, one_host);
 	if (rc == 0 && !f->m.addr)
 		rc = from_environment(f);
@@ -356,25 +414,36 @@ static int find_address(struct master_search *f, enum launcher launcher)
 	if (!f->m.addr)
 		from_system_file(f);
 	from_list(f, launcher, false);
-	if (!f->m.addr && started_by_srun(f, launcher) && !one_node(f))
-		from_slurm(f);
+	if (!f->m.addr && !one_node(f) && f->id->by_launcher)
+		from_launcher(f, launcher);
+	while (!f->m.addr && !one_node(f) && (platform = platform_of(f->d->facts->env, platform)))
+		from_launcher(f, platform);
 	if (!f->m.addr && one_node(f))
 		set_addr(f, "127.0.0.1", "one node");
 	if (!f->m.addr && one_host) {
 		set_addr(f, "127.0.0.1", ONE_HOST);
 		meet_at_job_port(f, launcher);
 	}
-	if (!f->m.addr && launcher == LAUNCHER_OPEN_MPI && mpi_env_of(f->d->s) == MPI_ENV_KEEP &&
-		from_mpirun_host(f) < 0)
+	if (!f->m.addr && launcher->own_host && f->id->by_launcher &&
+		mpi_env_of(f->d->s) == MPI_ENV_KEEP && from_mpirun_host(f, launcher) < 0)
 		return f->d->why->code;
 	if (f->m.addr)
 		return address_check(
 			f->m.addr_from, f->m.addr, f->d->s->arena, &f->m.addr, f->d->why);
 	f->m.addr_from = BY_MEETING;
-	return f->will_meet ? 0 : no_address(f->id, asks_c10d(f->d->s), f->d->why);
+	return f->will_meet ? 0 : refuse_address(f, launcher);
 }
 
-static int find_port(struct master_search *f)
+/* Jobs share nodes: each has a port of its own, and the one above it, below the kernel's range. */
+static unsigned port_of(const char *job)
+{
+	enum { FIRST = 16384, PAIRS = 8191 };
+	static const uint8_t key[SIPHASH_KEY_SIZE + 1] = "launchd's ports.";
+
+	return FIRST + 2 * (unsigned)(siphash(key, (const uint8_t *)job, strlen(job)) % PAIRS);
+}
+
+static int find_port(struct master_search *f, const struct launcher *launcher, const char *job)
 {
 	const struct value *port = &f->d->s->value[SET_MASTER_PORT];
 	const struct value *endpoint = &f->d->s->value[SET_RDZV_ENDPOINT];
@@ -391,6 +460,8 @@ static int find_port(struct master_search *f)
 		set_port(f, (unsigned)port->number, port->from.where);
 	if (!f->m.port_from && one_node(f))
 		set_port(f, 0, "one node: a free port");
+	else if (!f->m.port_from && f->m.addr && launcher->own_ports && job)
+		set_port(f, port_of(job), job);
 	else if (!f->m.port_from && f->m.addr)
 		set_port(f, PORT_TORCHRUN, "default");
 	else if (!f->m.port_from)
@@ -418,18 +489,18 @@ static void standalone(struct master_search *f)
 	f->m = (struct master){ "127.0.0.1", 0, where, where, 0, NULL };
 }
 
-int master_find(const struct deciding *d, enum launcher launcher, const struct identity *id,
-	bool will_meet, struct master *ret)
+int master_find(
+	const struct deciding *d, const struct topology *t, bool will_meet, struct master *ret)
 {
-	struct master_search f = { d, id, will_meet, { 0 } };
+	struct master_search f = { d, &t->identity, will_meet, { 0 } };
 	int rc = 0;
 
 	if (settings_flag(d->s, SET_STANDALONE))
 		standalone(&f);
 	else
-		rc = find_address(&f, launcher);
+		rc = find_address(&f, t->launcher);
 	if (rc == 0 && !settings_flag(d->s, SET_STANDALONE))
-		rc = find_port(&f);
+		rc = find_port(&f, t->launcher, t->job);
 	if (rc < 0)
 		return rc;
 	*ret = f.m;
@@ -442,7 +513,7 @@ int topology_met(struct topology *t, const struct meeting_facts *met, struct fai
 	bool several = t->identity.nnodes > 1;
 
 	if (!m->addr && !met->addr)
-		return no_address(&t->identity, false, why);
+		return no_address(&t->identity, false, true, why);
 	if (several && m->port == 0 && met->port == 0)
 		return failure_usage(why,
 			"%s: node rank 0 has sent no port for worker 0: give --master_port",

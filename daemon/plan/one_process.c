@@ -10,32 +10,8 @@
 #include "common/vec.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/plan/introduction.h"
-
-/* Where each launcher says it; of several names the first that is set. Slurm's tasks are counted
- * for each node of the step, which srun --mpi=pmi2 sets, too. */
-static const struct {
-	const char *rank[3], *size[3];
-} says[] = {
-	[LAUNCHER_NONE] = { { NULL }, { NULL } },
-	[LAUNCHER_OPEN_MPI] = { { "OMPI_COMM_WORLD_LOCAL_RANK" },
-		{ "OMPI_COMM_WORLD_LOCAL_SIZE" } },
-	[LAUNCHER_HYDRA] = { { "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID" },
-		{ "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE" } },
-	[LAUNCHER_SLURM] = { { "SLURM_LOCALID" }, { "SLURM_STEP_TASKS_PER_NODE" } },
-};
-
-#define SLURM_NODE  "SLURM_NODEID"
-#define SLURM_NODES "SLURM_STEP_NUM_NODES"
-
-/* The first of the names that is set; NULL: none is. */
-static const char *first_set(const struct deciding *d, const char *const names[3])
-{
-	for (size_t i = 0; i < 3 && names[i]; i++)
-		if (env_get(d->facts->env, names[i]))
-			return names[i];
-	return NULL;
-}
 
 static int number_of(const struct deciding *d, const char *name, uint64_t min, unsigned *ret)
 {
@@ -74,19 +50,20 @@ static unsigned tasks_of_node(const char *list, unsigned node)
 	return 0;
 }
 
-static int local_size(const struct deciding *d, const char *name, struct one_process *p)
+static int local_size(
+	const struct deciding *d, const struct launcher *l, const char *name, struct one_process *p)
 {
 	unsigned node = 0;
 
-	if (strncmp(name, "SLURM_", 6) != 0)
+	if (!l->slurm_lists)
 		return number_of(d, name, 1, &p->local_world_size);
-	if (number_of(d, SLURM_NODE, 0, &node) < 0)
+	if (number_of(d, l->node, 0, &node) < 0)
 		return d->why->code;
 	p->local_world_size = tasks_of_node(env_get(d->facts->env, name), node);
 	return p->local_world_size ?
 		0 :
 		failure_usage(d->why, "%s: \"%s\" has no number of tasks for node %u (%s)", name,
-			env_get(d->facts->env, name), node, SLURM_NODE);
+			env_get(d->facts->env, name), node, l->node);
 }
 
 /* Several workers, or nobody to ask for ranks. */
@@ -118,7 +95,7 @@ static int check_alone(const struct deciding *d, const struct topology *t)
 		return failure_usage(d->why,
 			"%s means one launcher, but --per-process several: leave one of them out",
 			settings_where(d->s, SET_STANDALONE));
-	if (t->launcher == LAUNCHER_NONE)
+	if (t->launcher->kind != LAUNCHER_TASK)
 		return failure_usage(d->why,
 			"--per-process takes ranks from mpirun, mpiexec or srun, and none of them has "
 			"started this launcher: start one for each worker, as in mpirun -n 8 launchd "
@@ -126,41 +103,54 @@ static int check_alone(const struct deciding *d, const struct topology *t)
 	return 0;
 }
 
-int process_find(const struct deciding *d, const struct topology *t, struct one_process *ret)
+/* What the variables say, or else PMIx. */
+static int find_local(const struct deciding *d, const struct launcher *l, struct one_process *p)
 {
-	const char *rank = first_set(d, says[t->launcher].rank);
-	const char *size = first_set(d, says[t->launcher].size);
-	struct one_process p = { .is = true, .from = rank };
+	const char *rank = launcher_variable(l->local_rank, d->facts->env);
+	const char *size = launcher_variable(l->local_size, d->facts->env);
 
-	if (check_alone(d, t) < 0)
-		return d->why->code;
+	if (l->pmix_size && d->facts->task.local_size > 0) {
+		p->from = "PMIx";
+		p->local_rank = d->facts->task.local_rank;
+		p->local_world_size = d->facts->task.local_size;
+		return 0;
+	}
 	if (!rank || !size)
 		return failure_usage(d->why,
-			"--per-process: %s has not said which process on this host this is: %s is not "
-			"set",
-			launcher_name(t->launcher),
-			!rank ? says[t->launcher].rank[0] : says[t->launcher].size[0]);
-	if (number_of(d, rank, 0, &p.local_rank) < 0 || local_size(d, size, &p) < 0)
+			"--per-process: %s has not said which process on this host this is%s%s%s",
+			l->name, l->local_rank[0] ? ": " : "",
+			l->local_rank[0] ? (rank ? l->local_size[0] : l->local_rank[0]) : "",
+			l->local_rank[0] ? " is not set" : "");
+	p->from = rank;
+	return number_of(d, rank, 0, &p->local_rank) < 0 ? d->why->code : local_size(d, l, size, p);
+}
+
+int process_find(const struct deciding *d, const struct topology *t, struct one_process *ret)
+{
+	const struct identity *id = &t->identity;
+	struct one_process p = { .is = true };
+
+	if (check_alone(d, t) < 0 || find_local(d, t->launcher, &p) < 0)
 		return d->why->code;
-	if (p.local_rank >= p.local_world_size || p.local_world_size > t->identity.nnodes)
+	if (p.local_rank >= p.local_world_size || p.local_world_size > id->nnodes)
 		return failure_usage(d->why,
-			"--per-process: local rank %u (%s) of %u (%s) can't be rank %u (%s) of %u (%s)",
-			p.local_rank, rank, p.local_world_size, size, t->identity.node_rank,
-			t->identity.node_rank_from, t->identity.nnodes, t->identity.nnodes_from);
+			"--per-process: local rank %u of %u (%s) can't be rank %u (%s) of %u (%s)",
+			p.local_rank, p.local_world_size, p.from, id->node_rank, id->node_rank_from,
+			id->nnodes, id->nnodes_from);
 	*ret = p;
 	return 0;
 }
 
 /* Slurm says it; else ranks are dealt out host by host, or one to each host in turn. */
-static bool guess_host(const struct deciding *d, const struct identity *id, struct one_process *p)
+static bool guess_host(const struct deciding *d, const struct launcher *l,
+	const struct identity *id, struct one_process *p)
 {
-	const char *node = env_get(d->facts->env, SLURM_NODE);
-	const char *nodes = env_get(d->facts->env, SLURM_NODES);
+	const char *node = l->node ? env_get(d->facts->env, l->node) : NULL;
+	const char *nodes = l->nodes ? env_get(d->facts->env, l->nodes) : NULL;
 	unsigned hosts = id->nnodes / p->local_world_size, rank = id->node_rank;
 	uint64_t host, of;
 
-	if (strncmp(p->from, "SLURM_", 6) == 0 && node && nodes &&
-		num_parse(nodes, 1, id->nnodes, &of) == 0 &&
+	if (node && nodes && num_parse(nodes, 1, id->nnodes, &of) == 0 &&
 		num_parse(node, 0, of - 1, &host) == 0) {
 		p->host = (unsigned)host;
 		p->hosts = (unsigned)of;
@@ -190,7 +180,8 @@ int process_find_host(const struct deciding *d, struct topology *t)
 		p->host = hosts.first;
 		p->hosts = hosts.count;
 	}
-	if (p->hosts > 0 || guess_host(d, &t->identity, p) || t->control.how != CONTROL_NONE)
+	if (p->hosts > 0 || guess_host(d, t->launcher, &t->identity, p) ||
+		t->control.how != CONTROL_NONE)
 		return 0;
 	return failure_usage(d->why,
 		"--per-process: which host has which number shows only when the launchers meet, "

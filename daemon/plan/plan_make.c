@@ -11,6 +11,7 @@
 #include "config/settings.h"
 #include "daemon/check/phases.h"
 #include "daemon/facts/facts.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/plan/decide.h"
 #include "daemon/plan/topology.h"
 
@@ -40,14 +41,14 @@ static void decide_threads(const struct deciding *d, const struct identity *id, 
 	bool speaks = id->node_rank_known && id->node_rank == 0;
 
 	if (settings_given(d->s, SET_OMP_THREADS)) {
-		if (env_get(d->facts->env, "OMP_NUM_THREADS") ||
+		if (env_value(d->facts->env, "OMP_NUM_THREADS") ||
 			env_change_of(d->s->env, "OMP_NUM_THREADS"))
 			return;
 		p->omp_num_threads = settings_text(d->s, SET_OMP_THREADS);
 		p->omp_from = settings_label(d->s, SET_OMP_THREADS);
 		return;
 	}
-	if (p->nproc < 2 || p->process.is || env_get(d->facts->env, "OMP_NUM_THREADS") ||
+	if (p->nproc < 2 || p->process.is || env_value(d->facts->env, "OMP_NUM_THREADS") ||
 		env_change_of(d->s->env, "OMP_NUM_THREADS"))
 		return;
 	p->omp_num_threads = "1";
@@ -61,7 +62,7 @@ static void decide_threads(const struct deciding *d, const struct identity *id, 
 static void decide_input(const struct deciding *d, const struct topology *t, struct plan *p)
 {
 	/* what mpirun hands to one of its processes is not for several workers of one node */
-	bool started_by_another = (t->launcher != LAUNCHER_NONE || d->facts->under_systemd) &&
+	bool started_by_another = (t->launcher->kind == LAUNCHER_TASK || d->facts->under_systemd) &&
 		!settings_given(d->s, SET_ONLY_RANK) && !t->process.is;
 	bool automatic = settings_is(d->s, SET_STDIN, "auto");
 
@@ -139,6 +140,15 @@ static void decide_identity(const struct deciding *d, struct plan *p)
 			"%s: a worker that has called MPI_Init can't do so again after a restart: its "
 			"MPI identity is used up",
 			settings_label(d->s, SET_MAX_RESTARTS));
+}
+
+/* The variable that tells processes of this rank from the launcher's own and from other jobs';
+ * NULL: no launcher has started this process. */
+static const char *lifeline_of(const struct launcher *l, const char *const *env)
+{
+	if (l->kind != LAUNCHER_TASK)
+		return NULL;
+	return l->lifeline && env_get(env, l->lifeline) ? l->lifeline : l->rank[0];
 }
 
 /* As torchrun: a scheduler, or the launcher in whose worker this one runs, reads it there. */
@@ -241,7 +251,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		.no_progress_restarts = (unsigned)settings_number(s, SET_NO_PROGRESS_RESTARTS),
 		.join_timeout_ms = settings_number(s, SET_JOIN_TIMEOUT),
 		.node_timeout_ms = settings_number(s, SET_NODE_TIMEOUT),
-		.lifeline_mark = launcher_mark(t->launcher, facts->env),
+		.lifeline_mark = lifeline_of(t->launcher, facts->env),
 		.error_file = error_file_of(facts->env),
 		.service = is_service(facts->env),
 		.ready_joined = settings_is(s, SET_READY_WHEN, "joined"),
@@ -273,7 +283,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 		!failure_go_on(decide_hang(d, &p), d->why) ||
 		!failure_go_on(decide_libraries(d, t, nproc_of_node, &p), d->why))
 		return d->why->code;
-	if (p.mpi_env == MPI_ENV_KEEP && t->launcher != LAUNCHER_NONE)
+	if (p.mpi_env == MPI_ENV_KEEP && t->launcher->kind == LAUNCHER_TASK)
 		decide_identity(d, &p);
 	if (p.progress.by == PROGRESS_NONE)
 		p.no_progress_restarts =

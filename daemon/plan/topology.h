@@ -14,6 +14,7 @@ struct arena;
 struct facts;
 struct failure;
 struct hosts;
+struct launcher; /* daemon/launchers/launchers.h */
 struct listed_nodes;
 struct notes;
 struct settings;
@@ -27,22 +28,14 @@ struct deciding {
 	struct failure *why;
 };
 
-/* Who started this launcher, one on each node. */
-enum launcher {
-	LAUNCHER_NONE,
-	LAUNCHER_OPEN_MPI,
-	LAUNCHER_HYDRA, /* mpiexec of MPICH and Intel MPI */
-	LAUNCHER_SLURM, /* a step of srun; a batch script isn't one */
-};
-
-/* Where a number of nodes is from: nothing says one, or Azure ML does. */
-#define ONE_NODE    "one node"
-#define AZURE_NODES "AZUREML_NODE_COUNT"
+/* Where a number of nodes is from: nothing says one. */
+#define ONE_NODE "one node"
 
 struct identity {
 	unsigned nnodes, node_rank;
 	const char *nnodes_from, *node_rank_from;
 	bool node_rank_known; /* false: the nodes decide it when they meet; node_rank is 0 so far */
+	bool by_launcher;     /* the launcher's own numbers, of several: its job is this one */
 };
 
 struct master {
@@ -55,24 +48,30 @@ struct master {
 };
 
 enum control_how {
-	CONTROL_NONE,   /* every launcher stands alone */
-	CONTROL_STATIC, /* all know the address */
-	CONTROL_PMIX,   /* node rank 0 tells it by PMIx */
+	CONTROL_NONE,     /* every launcher stands alone */
+	CONTROL_STATIC,   /* all know the address */
+	CONTROL_EXCHANGE, /* node rank 0 tells it by PMIx or PMI-1 */
 };
+
+/* What the launcher offers to its processes to find one another. */
+enum exchange { EXCHANGE_NONE, EXCHANGE_PMIX, EXCHANGE_PMI };
 
 /* Where node rank 0's launcher listens for the others. */
 struct control {
 	enum control_how how;
-	bool required;          /* the job fails where nodes can't meet */
-	const char *addr;       /* CONTROL_PMIX: where to try without it; NULL: nobody knows */
-	unsigned port;          /* CONTROL_PMIX: 0 where addr is NULL, unless it is given */
-	bool port_given;        /* by --control-port: node rank 0 listens there with PMIx, too */
+	bool required; /* the job fails where nodes can't meet */
+	enum exchange exchange;
+	const char *addr;       /* CONTROL_EXCHANGE: where to try without it; NULL: nobody knows */
+	unsigned port;          /* CONTROL_EXCHANGE: 0 where addr is NULL, unless it is given */
+	bool port_given;        /* by --control-port: node rank 0 listens there in any case */
 	bool takes_master_port; /* the master port is this one: worker 0 needs another */
 	const char *from;
 };
 
 struct topology {
-	enum launcher launcher;
+	const struct launcher *launcher; /* who started this process */
+	const char *job; /* which job this is, by what gave the ranks: "srun's job 17.0"; NULL:
+			    unknown */
 	struct identity identity;
 	struct master master;
 	unsigned nproc; /* workers on this node */
@@ -101,27 +100,11 @@ struct agreement {
 	bool agent_store;
 };
 
-/* Whether this launcher runs in a worker of another one (of ours, or of torchrun) rather than on
- * its node: then ranks, sizes and addresses of the environment are that worker's, not this job's,
- * as a sweep or an evaluation in a worker starts a job of its own. mpirun, mpiexec and srun in a
- * worker bring their own wire-up, which a worker has not. */
-bool inside_worker(const char *const *env);
-
-/* The launcher that the environment shows. */
-enum launcher launcher_of(const char *const *env);
-
-/* Its name for users. */
-const char *launcher_name(enum launcher l);
-
-/* The variable that tells processes of this rank from the launcher's own and from other jobs';
- * NULL: LAUNCHER_NONE. */
-const char *launcher_mark(enum launcher l, const char *const *env);
-
 /* What [cluster] lists, if that counts; NULL: nothing, or a list of the system's file beside an MPI
  * or another number of nodes. *ret_given, where there is one: it is given, and so goes above what
  * the environment says; else it fills gaps. */
 const struct listed_nodes *listed_nodes(
-	const struct deciding *d, enum launcher launcher, bool *ret_given);
+	const struct deciding *d, const struct launcher *launcher, bool *ret_given);
 
 /* This node's rank in it, and where that is from. -EINVAL: it isn't there, or more than once;
  * -EAGAIN: nor may it be said that it isn't, as names have no answer yet. */
@@ -154,19 +137,22 @@ int process_find_host(const struct deciding *d, struct topology *t);
 
 /* Node rank and number of nodes. What is given must not contradict MPI's or Slurm's.
  * -EINVAL: a contradiction, a rank outside the job, a rank without a size, no number. */
-int identity_find(const struct deciding *d, enum launcher launcher, struct identity *ret);
+int identity_find(const struct deciding *d, const struct launcher *launcher, struct identity *ret);
 
-/* Master address and port; see master.c for the order of places. will_meet: what no place says,
- * the nodes will learn when they meet. -EINVAL: no way to know, or what was found is malformed. */
-int master_find(const struct deciding *d, enum launcher launcher, const struct identity *id,
-	bool will_meet, struct master *ret);
+/* Master address and port, of a topology that has been begun; see master.c for the order of places.
+ * will_meet: what no place says, the nodes will learn when they meet. -EINVAL: no way to know, or
+ * what was found is malformed. */
+int master_find(
+	const struct deciding *d, const struct topology *t, bool will_meet, struct master *ret);
 
 /* Whether a PMIx server started this process; without one PMIx must not be touched. */
 bool pmix_is_offered(const char *const *env);
 
-/* Whether the nodes can meet by PMIx: it has a server for this process, whose MPI identity isn't
- * kept for the worker. Of the topology the launcher is there. */
-bool pmix_meets(const struct settings *s, const char *const *env, const struct topology *t);
+/* By what the launchers can meet: the one that started them offers it, and this process's MPI
+ * identity isn't kept for the worker, as a client uses it up. Of the topology launcher and identity
+ * are there. */
+enum exchange exchange_of(
+	const struct settings *s, const struct facts *facts, const struct topology *t);
 
 /* Where the launchers meet; the rest of the topology is there. -EINVAL: a port that can't be. */
 int control_find(const struct deciding *d, const struct topology *t, struct control *ret);

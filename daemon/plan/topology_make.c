@@ -7,8 +7,10 @@
 #include "common/failure.h"
 #include "common/notes.h"
 #include "common/num.h"
+#include "common/text.h"
 #include "config/settings.h"
 #include "daemon/facts/facts.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/plan/visible.h"
 
 /* --node-env: what starts its own ranks is started once, whatever the system's file or a list of
@@ -48,12 +50,36 @@ static int workers_by_gpus(const struct deciding *d, unsigned *ret)
 	return 0;
 }
 
+/* A variable's number, if it is one and at least 1. */
+static bool is_count(const struct deciding *d, const char *name, uint64_t *ret)
+{
+	const char *text = env_get(d->facts->env, name);
+
+	return text && num_parse(text, 1, setting_rows[SET_NPROC_PER_NODE].max, ret) == 0;
+}
+
+/* The variable in which a platform says how many GPUs this node has; NULL: none, or the user
+ * chooses some. */
+static const char *gpus_by_platform(const struct deciding *d)
+{
+	const struct launcher *p = NULL;
+
+	if (env_get(d->facts->env, "CUDA_VISIBLE_DEVICES"))
+		return NULL;
+	while ((p = platform_of(d->facts->env, p)))
+		if (p->gpus)
+			return p->gpus;
+	return NULL;
+}
+
 /* --nproc_per_node auto, cpu, gpu */
 static int nproc_count(const struct deciding *d, struct topology *t)
 {
 	const char *text = settings_text(d->s, SET_NPROC_PER_NODE);
 	const char *where = settings_where(d->s, SET_NPROC_PER_NODE);
 	bool by_cpus = settings_is(d->s, SET_NPROC_PER_NODE, "cpu");
+	const char *platform = gpus_by_platform(d);
+	uint64_t by_platform;
 	unsigned by_gpus = 0;
 
 	if (!by_cpus && workers_by_gpus(d, &by_gpus) < 0)
@@ -61,6 +87,9 @@ static int nproc_count(const struct deciding *d, struct topology *t)
 	if (by_gpus > 0) {
 		t->nproc = by_gpus;
 		t->nproc_from = arena_printf(d->s->arena, "%s=%s, GPUs", where, text);
+	} else if (!by_cpus && platform && is_count(d, platform, &by_platform)) {
+		t->nproc = (unsigned)by_platform;
+		t->nproc_from = platform;
 	} else if (by_cpus || settings_is(d->s, SET_NPROC_PER_NODE, "auto")) {
 		t->nproc = d->facts->cpus;
 		t->nproc_from = arena_printf(d->s->arena, "%s=%s, CPUs", where, text);
@@ -94,45 +123,6 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 	return t->nproc ? 0 : nproc_count(d, t);
 }
 
-/* Several tasks of one step on a node would each start all of the node's workers. */
-static void note_slurm_tasks(const struct deciding *d)
-{
-	const char *tasks = env_get(d->facts->env, "SLURM_STEP_NUM_TASKS");
-	const char *nodes = env_get(d->facts->env, "SLURM_STEP_NUM_NODES");
-
-	if (tasks && nodes && strcmp(tasks, nodes) != 0)
-		notes_add(d->notes, NOTE_WARNING,
-			"srun started %s launchers on %s nodes, and each counts as a node of its own; for one launcher per node use srun --ntasks-per-node=1, for one per worker launchd --per-process",
-			tasks, nodes);
-}
-
-/* The same of mpirun. That it is a number is checked where it counts (master.c). */
-static void note_mpi_tasks(const struct deciding *d)
-{
-	const char *local_size = env_get(d->facts->env, "OMPI_COMM_WORLD_LOCAL_SIZE");
-	uint64_t n;
-
-	if (local_size && num_parse(local_size, 2, UINT32_MAX, &n) == 0)
-		notes_add(d->notes, NOTE_WARNING,
-			"mpirun started %s launchers on this host, and each counts as a node of its own; for one launcher per node use mpirun --map-by ppr:1:node, for one per worker launchd --per-process",
-			local_size);
-}
-
-/* A batch script runs on the first node of its job; what it starts without srun runs there only. */
-static void note_batch_script(const struct deciding *d, const struct topology *t)
-{
-	const char *nodes = env_get(d->facts->env, "SLURM_JOB_NUM_NODES");
-
-	if (t->launcher != LAUNCHER_NONE || t->identity.nnodes != 1 || !nodes ||
-		strcmp(nodes, "1") == 0 || settings_given(d->s, SET_NNODES) ||
-		settings_flag(d->s, SET_STANDALONE) || inside_worker(d->facts->env))
-		return;
-	notes_add(d->notes, NOTE_WARNING,
-		"the Slurm job has %s nodes, but this is a job of one node: srun "
-		"--ntasks-per-node=1 launchd ... starts one launcher on each",
-		nodes);
-}
-
 /* A variable's number, if it is one and above 1. */
 static bool is_several(const struct deciding *d, const char *name, uint64_t *ret)
 {
@@ -141,41 +131,134 @@ static bool is_several(const struct deciding *d, const char *name, uint64_t *ret
 	return text && num_parse(text, 2, UINT32_MAX, ret) == 0;
 }
 
+/* Several tasks on a node would each start all of the node's workers. That a local size is a number
+ * is checked where it counts (master.c). */
+static void note_tasks(const struct deciding *d, const struct topology *t)
+{
+	const struct launcher *l = t->launcher;
+	const char *const *env = d->facts->env;
+	const char *local_size = launcher_variable(l->local_size, env);
+	const char *nodes = l->nodes ? env_get(env, l->nodes) : NULL;
+	uint64_t tasks = t->identity.nnodes, of;
+	const char *where = " on this host";
+
+	if (!t->identity.by_launcher || settings_flag(d->s, SET_PER_PROCESS) || !l->one_each)
+		return;
+	if (nodes && num_parse(nodes, 1, UINT32_MAX, &of) == 0 && of != tasks)
+		where = arena_printf(d->s->arena, " on %llu nodes", (unsigned long long)of);
+	else if (nodes || l->slurm_lists || !local_size || !is_several(d, local_size, &tasks))
+		return;
+	notes_add(d->notes, NOTE_WARNING,
+		"%s started %llu launchers%s, and each counts as a node of its own; for one launcher per node use %s, for one per worker launchd --per-process",
+		l->name, (unsigned long long)tasks, where, l->one_each);
+}
+
+/* How many nodes an allocation has; 0: not known. */
+static uint64_t nodes_of(const struct deciding *d, const struct launcher *a)
+{
+	const char *list = a->hosts[0] ? env_get(d->facts->env, a->hosts[0]) : NULL;
+	const char *size = launcher_variable(a->size, d->facts->env);
+	uint64_t n = 0;
+	size_t len;
+
+	if (size && is_several(d, size, &n))
+		return n;
+	for (unsigned i = 0; list && launcher_host(list, i, &len); i += 2)
+		n++; /* "host 4 other 4" */
+	return n ? n : d->facts->allocated_nodes;
+}
+
+/* What a batch script starts without srun or mpirun runs on the first node of its job only. */
+static void note_batch_script(const struct deciding *d, const struct topology *t)
+{
+	const struct launcher *a = allocation_of(d->facts->env);
+	uint64_t nodes = a ? nodes_of(d, a) : 0;
+
+	if (t->launcher->kind == LAUNCHER_TASK || t->identity.nnodes != 1 || nodes < 2 ||
+		settings_given(d->s, SET_NNODES) || settings_flag(d->s, SET_STANDALONE))
+		return;
+	notes_add(d->notes, NOTE_WARNING,
+		"the %s job has %llu nodes, but this is a job of one node: %s launchd ... starts one launcher on each",
+		a->name, (unsigned long long)nodes, a->one_each);
+}
+
 /* PyTorch's own names, as Kubernetes' PyTorchJob and Azure ML's "type: pytorch" set them, tell of
  * a job of which this launcher is one process. Workers of any launcher have them, too, with
  * LOCAL_RANK: what starts there is a job of its own. */
-static void note_ranks_of_others(const struct deciding *d, const struct topology *t)
+static int look_at_ranks_of_others(const struct deciding *d, const struct topology *t)
 {
 	const char *rank = env_get(d->facts->env, "RANK");
+	const struct launcher *platform = NULL;
 	const char *from = t->identity.nnodes_from;
 	unsigned nnodes = t->identity.nnodes;
 	uint64_t size;
 
-	if (t->launcher != LAUNCHER_NONE || inside_worker(d->facts->env) || !rank || !*rank ||
+	if (t->launcher->kind == LAUNCHER_TASK || inside_worker(d->facts->env) || !rank || !*rank ||
 		!is_several(d, "WORLD_SIZE", &size))
-		return;
-	if (strcmp(from, AZURE_NODES) == 0 && size > nnodes)
+		return 0;
+	while ((platform = platform_of(d->facts->env, platform)) &&
+		launcher_variable(platform->size, d->facts->env) != from)
+		;
+	if (platform && platform->one_each && size > nnodes)
 		notes_add(d->notes, NOTE_WARNING,
-			"Azure ML started %llu processes on %u node%s, and each starts all of a "
-			"node's workers: set process_count_per_instance to 1",
-			(unsigned long long)size, nnodes, nnodes == 1 ? "" : "s");
-	if (strcmp(from, ONE_NODE) == 0 && !env_get(d->facts->env, "LOCAL_RANK"))
-		notes_add(d->notes, NOTE_WARNING,
-			"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node: to run one job on all nodes, give --env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)",
+			"%s started %llu processes on %u node%s, and each starts all of a node's workers: %s",
+			platform->name, (unsigned long long)size, nnodes, nnodes == 1 ? "" : "s",
+			platform->one_each);
+	if (strcmp(from, ONE_NODE) != 0 || env_get(d->facts->env, "LOCAL_RANK"))
+		return 0;
+	if (!d->s->as_torchrun) /* which has never read them */
+		return failure_usage(d->why,
+			"RANK=%s and WORLD_SIZE=%llu are set, so this is one of several processes: if they count nodes, give --env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK; for a job of this node alone, --nnodes 1",
 			rank, (unsigned long long)size);
+	notes_add(d->notes, NOTE_WARNING,
+		"RANK=%s and WORLD_SIZE=%llu are set, but this is a job of one node, as with torchrun: for one job on all nodes give --nnodes and --node_rank",
+		rank, (unsigned long long)size);
+	return 0;
 }
 
 /* MPI's and Slurm's own numbers can't be wrong; others may have exported those for another program.
  */
 static void note_env_ranks(const struct deciding *d, const struct topology *t)
 {
-	if (t->launcher != LAUNCHER_NONE && settings_is(d->s, SET_ENV_RANKS, "node") &&
+	if (t->launcher->kind == LAUNCHER_TASK && settings_is(d->s, SET_ENV_RANKS, "node") &&
 		!settings_flag(d->s, SET_STANDALONE))
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: RANK and WORLD_SIZE are not read, because %s started this launcher and "
 			"says its rank (%s) and size (%s)",
-			settings_label(d->s, SET_ENV_RANKS), launcher_name(t->launcher),
+			settings_label(d->s, SET_ENV_RANKS), t->launcher->name,
 			t->identity.node_rank_from, t->identity.nnodes_from);
+}
+
+/* "srun's job 17.0", of the launcher or else the platform that gave rank and size; NULL: flags did,
+ * or the job isn't known. */
+static const char *job_of(const struct deciding *d, const struct topology *t)
+{
+	const struct identity *id = &t->identity;
+	const char *const *env = d->facts->env;
+	const struct launcher *l = NULL;
+	struct text job = { 0 };
+	const char *ret;
+
+	if (id->nnodes < 2)
+		return NULL;
+	if (id->by_launcher &&
+		(launcher_variable(t->launcher->size, env) || t->launcher->pmix_size) &&
+		launcher_job(t->launcher, env))
+		l = t->launcher;
+	while (!l || !launcher_job(l, env))
+		if (!(l = platform_of(env, l)))
+			return NULL;
+	if (l != t->launcher && !id->by_launcher &&
+		launcher_variable(l->size, env) != id->nnodes_from)
+		return NULL;
+	text_printf(&job, "%s's job %s", l->name, launcher_job(l, env));
+	for (size_t i = 1; l->job[i]; i++)
+		if (env_value(env, l->job[i]))
+			text_printf(&job, ".%s", env_value(env, l->job[i]));
+	ret = arena_strdup(d->s->arena, text_string(&job));
+	d->s->arena->failed = d->s->arena->failed || job.failed;
+	text_done(&job);
+	return ret;
 }
 
 int topology_begin(const struct deciding *d, struct topology *ret)
@@ -185,15 +268,12 @@ int topology_begin(const struct deciding *d, struct topology *ret)
 
 	if (identity_find(d, t.launcher, &t.identity) < 0 ||
 		(per_process && process_find(d, &t, &t.process) < 0) || nproc_find(d, &t) < 0 ||
-		listed_check(d, &t) < 0)
+		listed_check(d, &t) < 0 || look_at_ranks_of_others(d, &t) < 0)
 		return d->why->code;
+	t.job = job_of(d, &t);
 	note_batch_script(d, &t);
-	note_ranks_of_others(d, &t);
 	note_env_ranks(d, &t);
-	if (t.launcher == LAUNCHER_OPEN_MPI && !settings_flag(d->s, SET_STANDALONE) && !per_process)
-		note_mpi_tasks(d);
-	if (t.launcher == LAUNCHER_SLURM && !settings_flag(d->s, SET_STANDALONE) && !per_process)
-		note_slurm_tasks(d);
+	note_tasks(d, &t);
 	if (d->facts->cpus_unbound)
 		notes_add(d->notes, NOTE_VERBOSE,
 			"mpirun bound this launcher to fewer CPUs than it may use; launchd has undone "
@@ -211,7 +291,7 @@ int topology_finish(const struct deciding *d, bool will_meet, struct topology *t
 {
 	struct topology now = *t;
 
-	if (master_find(d, now.launcher, &now.identity, will_meet, &now.master) < 0 ||
+	if (master_find(d, &now, will_meet, &now.master) < 0 ||
 		control_find(d, &now, &now.control) < 0 ||
 		(now.process.is && process_find_host(d, &now) < 0))
 		return d->why->code;

@@ -1,4 +1,5 @@
 /* explain.c - see explain.h */
+#include "daemon/launchers/launchers.h"
 #include "daemon/report/explain.h"
 
 #include <assert.h>
@@ -113,8 +114,8 @@ const char *explain_control(const struct control *c, struct arena *a)
 		break;
 	case CONTROL_STATIC:
 		return arena_printf(a, "%s%s%s:%u", v6 ? "[" : "", c->addr, v6 ? "]" : "", c->port);
-	case CONTROL_PMIX:
-		return "by PMIx";
+	case CONTROL_EXCHANGE:
+		return c->exchange == EXCHANGE_PMIX ? "by PMIx" : "by PMI";
 	}
 	return "none";
 }
@@ -336,16 +337,16 @@ static void find_facts(const struct explained *e, const struct attempt *attempt,
 	const struct settings *s = e->settings;
 	const struct plan *p = e->plan;
 	const char *all = "nproc_per_node of every node";
-	const char *started_by = top->launcher != LAUNCHER_NONE ? launcher_name(top->launcher) :
-		e->facts->under_systemd                         ? "systemd" :
-								  "a user or script";
+	const char *started_by = top->launcher->kind == LAUNCHER_TASK ? top->launcher->name :
+		e->facts->under_systemd                               ? "systemd" :
+									"a user or script";
 	bool no_input = p->input.how == STDIO_FILE, known = top->identity.node_rank_known;
 
 	add_fact(t, "nnodes", number(a, p->nnodes), top->identity.nnodes_from);
 	add_fact(t, "node_rank", known ? number(a, p->node_rank) : BY_MEETING,
 		top->identity.node_rank_from);
 	add_fact(t, "nproc_per_node", number(a, p->nproc),
-		p->process.is ? launcher_name(top->launcher) : top->nproc_from);
+		p->process.is ? top->launcher->name : top->nproc_from);
 	add_fact(t, "world_size", number(a, p->world_size),
 		p->process.is ? top->identity.nnodes_from : all);
 	if (!p->process.is) /* its host's ranks need not be consecutive */

@@ -139,7 +139,7 @@ static void meet(struct reading *r, struct topology *t)
 		(t->identity.nnodes == 1 || settings_number(&r->s, SET_CONTROL) == 2));
 	PROMISE(c->how != CONTROL_STATIC || (c->addr && c->port > 0));
 	PROMISE(c->port <= 65535);
-	PROMISE(t->master.addr || c->how == CONTROL_PMIX || t->identity.nnodes > 1);
+	PROMISE(t->master.addr || c->how == CONTROL_EXCHANGE || t->identity.nnodes > 1);
 	r->rc = topology_met(t, &met, &r->why);
 	PROMISE(r->rc == 0 && t->identity.node_rank_known);
 }
@@ -156,7 +156,7 @@ static void decide(struct reading *r, const struct facts *facts)
 	r->rc = topology_begin(&d, &t);
 	reading_check(r);
 	if (r->rc == 0)
-		r->rc = topology_finish(&d, pmix_meets(d.s, facts->env, &t), &t);
+		r->rc = topology_finish(&d, exchange_of(d.s, facts, &t) != EXCHANGE_NONE, &t);
 	reading_check(r);
 	if (r->rc == 0)
 		meet(r, &t);

@@ -72,7 +72,7 @@ def test_a_name_that_cannot_be_resolved(make_hosts, static_job):
     script = """ip neigh add 10.77.0.250 lladdr 02:00:00:00:00:fa dev eth0 &&
 mount --bind /run/home/resolv.conf /etc/resolv.conf"""
     assert hosts.run(1, ["sh", "-c", script]).returncode == 0
-    job = static_job(hosts, "--join-timeout=2", "--master_addr=train-0.train", late=[0])
+    job = static_job(hosts, "--control=auto", "--join-timeout=2", "--master_addr=train-0.train", late=[0])
     job.meet(count=1, limit=20)
     wanted = r"launchd: warning: node rank 0's launcher could not be found within 2 s " \
         r"\(--join-timeout\): the name train-0.train can't be resolved: "

@@ -248,7 +248,7 @@ def test_one_node_never_starts_launchd(hosts, rank):
 
 def test_one_node_never_starts_launchd_but_there_is_an_address(hosts):
     """Workers start as the originals' would."""
-    result = hosts.run_mpi(absent(2, hosts.launchd("--join-timeout=2", *native("dump"))),
+    result = hosts.run_mpi(absent(2, hosts.launchd("--control=auto", "--join-timeout=2", *native("dump"))),
                            export={"MASTER_ADDR": hosts.addresses[0]})
     assert result.returncode == 0, result
     assert sorted(hosts.place.dumps()) == [0, 1, 3]

@@ -25,6 +25,16 @@ def test_every_worker_has_its_place(hosts):
         assert dump["fds"]["0"] == "/dev/null"
 
 
+def test_no_address_is_needed(hosts):
+    """Rank 0's comes by PMI-1, and the key with it."""
+    result = hosts.finish(hosts.hydra(hosts.launchd("--nproc_per_node", "2", *native("dump")), {}))
+    assert result.returncode == 0, result
+    dumps = hosts.place.dumps()
+    assert sorted(dumps) == list(range(8))
+    assert {dump["env"]["MASTER_ADDR"] for dump in dumps.values()} == {hosts.addresses[0]}
+    assert "not authenticated" not in result.stderr
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("others", ["exit:0", "never"])
 def test_a_failure_is_the_jobs_exit_code(hosts, others):

@@ -161,15 +161,17 @@ def test_open_mpi_5(before):
 
 @pytest.mark.skipif(not OPENMPI5, reason="no Open MPI 5: LAUNCHD_OPENMPI5 names its directory")
 @pytest.mark.skipif(bool(IMPOSSIBLE), reason=IMPOSSIBLE or "")
-def test_launchd_under_open_mpi_5():
-    """No address is given; one worker fails, and all nodes say so."""
+@pytest.mark.parametrize("program", ["mpirun", "prterun"])
+def test_launchd_under_open_mpi_5(program):
+    """No address is given; one worker fails, and all nodes say so. prterun has no variable for the size."""
     with Cluster(4, [TESTS.parent, BUILD, OPENMPI5]) as hosts:
         result = hosts.run(0, [
-            f"{OPENMPI5}/bin/mpirun", "--allow-run-as-root", "--prtemca", "plm_ssh_agent",
+            f"{OPENMPI5}/bin/{program}", "--allow-run-as-root", "--prtemca", "plm_ssh_agent",
             "/run/rsh", "-H", ",".join(hosts.names), "-n", 4, "--map-by", "ppr:1:node",
             BUILD / "launchd", "--nproc_per_node=2", "--no_python", "--use_env", "sh", "-c",
             '[ $RANK != 5 ] || exit 7; exec sleep 60'],
-            {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+            {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+             "PRTE_PREFIX": OPENMPI5, "OPAL_PREFIX": OPENMPI5})
         assert result.returncode == 7, result
         assert result.stderr.count("root cause: rank 5") == 4, result.stderr
         assert not hosts.processes()

@@ -1,5 +1,8 @@
 """A real Slurm over two simulated hosts: steps of srun, and batch scripts without it."""
+import json
 import os
+import pathlib
+import re
 import signal
 
 import pytest
@@ -23,9 +26,9 @@ def by_srun(slurm, user=(), srun=("-N2",)):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("mpi", ["none", "pmix"])
+@pytest.mark.parametrize("mpi", ["none", "pmi2", "pmix"])
 def test_a_failure_ends_the_step_on_all_nodes(slurm, mpi):
-    """No address is given: by PMIx, or by the step's first node."""
+    """No address is given: by PMIx, by PMI-1, or by the step's first node."""
     if mpi not in slurm.output("srun", "--mpi=list"):
         pytest.skip(f"this Slurm has no {mpi}")
     ready, tell = slurm.hosts.fifo("tell")
@@ -43,7 +46,7 @@ def test_a_failure_ends_the_step_on_all_nodes(slurm, mpi):
 
 @pytest.mark.parametrize("store", ["rank0", "agent"])
 def test_a_step_without_pmix_meets_at_its_own_first_host(make_hosts, store):
-    """... which is not the job's, and not where srun runs; the port is that of torchrun."""
+    """... which is not the job's, and not where srun runs; the port is the step's own."""
     slurm = Slurm(make_hosts(4))
     result = slurm.hosts.finish(slurm.popen(
         "salloc", "-Q", "-N4", "srun", "-N2", "--relative=2", "--mpi=none", *slurm.hosts.launchd(
@@ -52,9 +55,70 @@ def test_a_step_without_pmix_meets_at_its_own_first_host(make_hosts, store):
     assert result.returncode == 0, result
     dumps = slurm.hosts.place.dumps()
     address = "n2" if store == "rank0" else slurm.hosts.addresses[2]
+    port = dumps[0]["env"]["MASTER_PORT"]
+    assert store == "agent" or 16384 <= int(port) < 32767
     assert {rank: (dump["env"]["GROUP_RANK"], dump["env"]["MASTER_ADDR"],
                    dump["env"]["MASTER_PORT"]) for rank, dump in dumps.items()} == {
-        rank: (str(rank // 2), address, "29500") for rank in range(4)}
+        rank: (str(rank // 2), address, port) for rank in range(4)}
+
+
+@pytest.mark.parametrize("port", [(), ("--master_port=29500",)], ids=["own ports", "one port"])
+def test_steps_that_share_nodes_never_mix(slurm, port):
+    """The second step's launchers come while the first one still misses its second node."""
+    late, wait = slurm.hosts.fifo("late")
+    job = re.search(r"\d+", slurm.hosts.finish(slurm.popen("salloc", "--no-shell", "-N2")).stderr)[0]
+    each = ("sh", "-c", '[ "$LATE" != "$SLURM_PROCID" ] || head -c 1 "$WAIT" >/dev/null; exec "$@"', "sh")
+
+    def step(name, late_rank, first):
+        (slurm.hosts.home / name).mkdir()
+        return slurm.popen(
+            "srun", f"--jobid={job}", "--overlap", "-N2", "-w", first, "--mpi=none", *each,
+            *slurm.hosts.launchd(*port, *native("dump")),
+            env={"DUMP_DIR": f"{HOME}/{name}", "WAIT": wait, "LATE": late_rank})
+
+    one = step("a", "1", "n0,n1")
+    if port:
+        until(lambda: ":733D " in slurm.hosts.run(0, ["cat", "/proc/net/tcp", "/proc/net/tcp6"]).stdout,
+              "port 29501 to be open")
+    two = step("b", "none", "n0,n1")
+    if port:  # they have one: whoever comes second ends, and says whose it is
+        result = slurm.hosts.finish(two)
+        assert result.returncode != 0 and "29501" in result.stderr, result
+    else:
+        result = slurm.hosts.finish(two)
+        assert result.returncode == 0, result
+    late.go()
+    result = slurm.hosts.finish(one)
+    assert result.returncode == 0, result
+    for name in ("a",) if port else ("a", "b"):
+        dumps = [json.loads(path.read_text()) for path in sorted((slurm.hosts.home / name).glob("*.json"))]
+        assert len(dumps) == 2
+    slurm.output("scancel", job)
+
+
+@pytest.mark.parametrize("mpi", ["none", "pmi2", "pmix"])
+def test_every_order_of_tasks(make_hosts, mpi):
+    """Slurm's list of nodes is sorted, whatever the order of tasks: without PMI that is an error, and no guess."""
+    slurm = Slurm(make_hosts(3))
+    if mpi not in slurm.output("srun", "--mpi=list"):
+        pytest.skip(f"this Slurm has no {mpi}")
+    order = slurm.hosts.place.write("order", "n2\nn0\nn1\n")
+    command = slurm.hosts.launchd("--nproc_per_node", "2", *native("dump"))
+    for number, (how, env) in enumerate((
+            (["-N1"], {}), (["-N2"], {}), (["-N3"], {}), (["-N3", "-w", "n2,n0,n1"], {}),
+            (["-N3", "-n3", "-m", "cyclic"], {}),
+            (["-N3", "-n3", "-m", "arbitrary"], {"SLURM_HOSTFILE": f"{HOME}/{pathlib.Path(order).name}"}),
+            (["-N1", *command, ":", "-N2"], {}))):  # a heterogeneous job
+        out = slurm.hosts.home / str(number)
+        out.mkdir()
+        result = slurm.hosts.finish(slurm.popen(
+            "srun", f"--mpi={mpi}", *how, *command, env={"DUMP_DIR": f"{HOME}/{number}", **env}))
+        if mpi == "none" and "arbitrary" in how:
+            assert "SLURM_DISTRIBUTION=arbitrary" in result.stderr and result.returncode != 0, result
+            continue
+        assert result.returncode == 0, (how, result)
+        nodes = 1 if how == ["-N1"] else 2 if how == ["-N2"] else 3
+        assert {path.stem for path in out.glob("*.json")} == set(map(str, range(2 * nodes))), how
 
 
 def stepd(s, node):

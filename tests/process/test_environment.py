@@ -251,7 +251,9 @@ def test_azures_helper_goes_on_working_in_the_workers(launch, place, nodes):
 
 IDENTITY = {name: '1' for name in (
     'PMI_RANK PMI_SIZE PMI_FD PMI_ID PMI2_X PMIX_RANK PRTE_LAUNCHED ORTE_X HYDRA_X HYDI_X '
-    'MPI_LOCALRANKID MPI_LOCALNRANKS MV2_COMM_WORLD_RANK PALS_LOCAL_RANKID FLUX_TASK_LOCAL_ID '
+    'MPI_LOCALRANKID MPI_LOCALNRANKS MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE MPIRUN_NPROCS '
+    'PALS_LOCAL_RANKID FLUX_TASK_RANK FLUX_TASK_LOCAL_ID FLUX_JOB_SIZE JSM_X ALPS_APP_PE LSF_PM_TASKID '
+    'I_MPI_PIN_MAPPING '
     'SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_NTASKS SLURM_NPROCS SLURM_STEP_ID '
     'SLURM_STEP_NUM_TASKS SLURM_STEP_NODELIST SLURM_STEPID SLURM_TASK_PID SLURM_GTIDS '
     'OMPI_ARGV OMPI_MCA_rmaps_x OMPI_MCA_plm OMPI_MCA_plm_x OMPI_MCA_routed '
@@ -264,7 +266,7 @@ USERS = {name: 'user' for name in (
 
 @pytest.mark.parametrize('mode', ['rewrite', 'scrub', 'keep'])
 def test_pmi_and_slurm_identity_goes_and_user_tuning_stays(launch, place, mode):
-    env = {**IDENTITY, **USERS, 'PMI_RANK': '0'}
+    env = {**IDENTITY, **USERS, 'MV2_COMM_WORLD_RANK': '0'}
     assert launch([f'--mpi-env={mode}', *native('dump')], env).rc == 0
     got = place.dumps()[0]['env']
     kept = set(IDENTITY) if mode == 'keep' else set()

@@ -39,7 +39,7 @@ M = ['--master_addr', 'head']
     ([], {**slurm(0, 2), **hydra(1, 3), **ompi(2, 4, OMPI_COMM_WORLD_NODE_RANK=1), 'NODE_RANK': '1',
           'NNODES': '2'}, ('4', 'OMPI_COMM_WORLD_SIZE', '2', 'OMPI_COMM_WORLD_RANK')),
     # Hydra of MPICH and Intel MPI
-    ([], {**slurm(0, 2), **hydra(1, 3)}, ('3', 'PMI_SIZE', '1', 'PMI_RANK')),
+    ([], {**slurm(0, 2), **hydra(1, 3), 'MPI_LOCALRANKID': '0'}, ('3', 'PMI_SIZE', '1', 'PMI_RANK')),
     # a step of Slurm; a batch script is none
     ([], slurm(1, 3), ('3', 'SLURM_STEP_NUM_TASKS', '1', 'SLURM_PROCID')),
     ([], slurm(0, 4, step='4294967291'), ('1', 'one node', '0', 'one node')),
@@ -110,14 +110,10 @@ def test_a_batch_script_of_several_nodes_is_told_of_srun(dry, options, env, warn
 
 
 K8S = {'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': '23456'}
-ALONE = 'RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: to run one job on all ' \
-        'nodes, give --env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms that one node is meant)'
 AZURE = {**K8S, 'NODE_RANK': '0', 'LOCAL_RANK': '0', 'AZUREML_NODE_COUNT': '2'}
 
 
 @pytest.mark.parametrize('options, env, warnings', [
-    ([], K8S, [ALONE]),
-    ([], {**K8S, 'NODE_RANK': '0'}, [ALONE]),
     (['--nnodes=2', '--node_rank=0'], K8S, []),
     (['--nnodes=1'], K8S, []), (['--standalone'], K8S, []),
     ([], {**K8S, 'PET_NNODES': '2', 'PET_NODE_RANK': '0'}, []),
@@ -137,9 +133,14 @@ AZURE = {**K8S, 'NODE_RANK': '0', 'LOCAL_RANK': '0', 'AZUREML_NODE_COUNT': '2'}
       'process_count_per_instance to 1']),
     (['--standalone'], {**AZURE, 'WORLD_SIZE': '16'}, []),
 ])
-def test_ranks_that_a_job_of_one_node_ignores_are_warned_of(dry, options, env, warnings):
+def test_ranks_of_others(dry, options, env, warnings):
     plan = dry(options, env)
     assert plan.warnings() == warnings
+
+
+@pytest.mark.parametrize('env', [K8S, {**K8S, 'NODE_RANK': '0'}])
+def test_one_of_several_processes_is_not_alone(refused, env):
+    refused(native('dump'), 'RANK=0 and WORLD_SIZE=2 are set', '--env-ranks node', '--nnodes 1', env=env)
 
 
 class Azure(Cluster):

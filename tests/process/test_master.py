@@ -69,7 +69,7 @@ def test_address_and_port(dry, options, env, addr, port):
 
 def test_the_rank_0_of_a_hydra_that_srun_carries_need_not_be_on_its_first_host(refused):
     refused(native('dump'), '2 nodes', '--master_addr',
-            env=slurm(0, 3, SLURM_STEP_NODELIST='a,b', PMI_RANK='1', PMI_SIZE='2'))
+            env=slurm(0, 3, SLURM_STEP_NODELIST='a,b', PMI_RANK='1', PMI_SIZE='2', MPI_LOCALRANKID='0'))
 
 
 @pytest.mark.parametrize('option', ['--master_addr=h', '--master_port=8'])

@@ -398,10 +398,9 @@ MISTAKES = {
             '(--standalone starts a job of this node alone)', '--node_rank=0', 'train.py',
             env=OMPI)],
     "ranks of Kubernetes' or Azure ML's": [
-        fine('train.py', env={'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1'}, said=[
-            'warning: RANK=0 and WORLD_SIZE=2 are set, but this is a job of one node: to run one '
-            'job on all nodes, give --env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK (--nnodes 1 confirms '
-            'that one node is meant)'])],
+        bad('RANK=0 and WORLD_SIZE=2 are set, so this is one of several processes: if they count nodes, give '
+            '--env-ranks node, or --nnodes $WORLD_SIZE --node_rank $RANK; for a job of this node alone, --nnodes 1',
+            'train.py', env={'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1'})],
 }
 
 

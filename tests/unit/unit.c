@@ -7,6 +7,7 @@
 
 #include "common/sm.h"
 #include "common/text.h"
+#include "daemon/launchers/launchers.h"
 
 static struct unit_file *unit_files;
 
@@ -202,4 +203,22 @@ void assert_life(const struct sm *life, const char *const *lines)
 		text_done(&line);
 	}
 	assert_null(lines[life->count]);
+}
+
+const struct launcher *unit_launcher(const char *name)
+{
+	static const struct {
+		const char *name, *env[3];
+	} known[] = {
+		{ "mpirun", { "OMPI_COMM_WORLD_RANK=0", NULL, NULL } },
+		{ "mpirun 5", { "OMPI_COMM_WORLD_RANK=0", "PRTE_LAUNCHED=1", NULL } },
+		{ "mpiexec", { "PMI_RANK=0", NULL, NULL } },
+		{ "srun", { "SLURM_PROCID=0", "SLURM_STEP_ID=0", NULL } },
+	};
+
+	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+		if (strcmp(known[i].name, name) == 0)
+			return launcher_of(known[i].env);
+	assert_null(name);
+	return launcher_anyone();
 }

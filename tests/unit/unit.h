@@ -108,6 +108,11 @@ struct setting_given {
 void settings_fixture_put_all(
 	struct settings_fixture *b, const struct setting_given *given, size_t max);
 
+struct launcher;
+/* The launcher of that name: "mpirun" (of Open MPI 4; "mpirun 5"), "mpiexec", "srun"; NULL: nobody.
+ */
+const struct launcher *unit_launcher(const char *name);
+
 /* A refusal has a sentence and a success none; `part` must stand in the sentence (NULL: any). */
 void assert_outcome(int rc, int expected, const struct failure *why, const char *part);
 

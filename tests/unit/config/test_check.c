@@ -266,43 +266,28 @@ static void test_all(void **state)
 	settings_fixture_done(&b);
 }
 
-/* --- a key, or a list, makes nodes meet --- */
+/* --- for how long nodes are waited for --- */
 
-static const struct key_row {
-	const char *says, *file, *variable, *control; /* NULL: not given */
+static const struct wait_row {
+	const char *says, *backend, *given; /* NULL: not given */
 	const char *expected, *where;
-	const char *nodes;
-} keys[] = {
-	{ "without a key nodes need not meet", NULL, NULL, NULL, "auto", "default", NULL },
-	{ "an empty key is none", NULL, "LAUNCHD_KEY=", NULL, "auto", "default", NULL },
-	{ "with a key's file they must", "key", NULL, NULL, "required", "--key-file", NULL },
-	{ "... or with the key itself", NULL, "LAUNCHD_KEY=secret", NULL, "required", "LAUNCHD_KEY",
-		NULL },
-	{ "the file is the one that is read", "key", "LAUNCHD_KEY=secret", NULL, "required",
-		"--key-file", NULL },
-	{ "with a list of nodes they must", NULL, NULL, NULL, "required", "job.ini:3: nodes",
-		"n[0-3]" },
-	{ "a key says more than a list", "key", NULL, NULL, "required", "--key-file", "n[0-3]" },
-	{ "what is given stays, with a list", NULL, NULL, "auto", "auto", "--control", "n[0-3]" },
-	{ "what is given stays: auto", "key", NULL, "auto", "auto", "--control", NULL },
-	{ "what is given stays: off", NULL, "LAUNCHD_KEY=secret", "off", "off", "--control", NULL },
+} waits[] = {
+	{ "static jobs", NULL, NULL, "900", "default" },
+	{ "c10d", "c10d", NULL, "600", "torchrun's default for c10d" },
+	{ "what is given stays", "c10d", "5", "5", "--join-timeout" },
 };
 
-static void test_key(void **state)
+static void test_wait(void **state)
 {
-	const struct key_row *row = *state;
-	const char *const env[] = { row->variable, NULL };
+	const struct wait_row *row = *state;
 	struct settings_fixture b;
 
 	settings_fixture_make(&b, false);
-	settings_fixture_put(&b, SET_KEY_FILE, row->file, "--key-file");
-	settings_fixture_put_at(&b, SET_CLUSTER_NODES, row->nodes, LEVEL_FILE, "job.ini:3");
-	settings_fixture_put_at(&b, SET_CONTROL, row->control, LEVEL_SYSTEM_FILE, "--control");
-	assert_int_equal(settings_read_environment(&b.s, env, &b.notes, &b.why), 0);
+	settings_fixture_put(&b, SET_RDZV_BACKEND, row->backend, "--rdzv-backend");
+	settings_fixture_put(&b, SET_JOIN_TIMEOUT, row->given, "--join-timeout");
 	assert_outcome(settings_check(&b.s, &b.notes, &b.why), 0, &b.why, NULL);
-	assert_string_equal(settings_text(&b.s, SET_CONTROL), row->expected);
-	assert_string_equal(settings_where(&b.s, SET_CONTROL), row->where);
-	assert_int_equal(settings_given(&b.s, SET_CONTROL), row->control != NULL);
+	assert_string_equal(settings_text(&b.s, SET_JOIN_TIMEOUT), row->expected);
+	assert_string_equal(settings_where(&b.s, SET_JOIN_TIMEOUT), row->where);
 	settings_fixture_done(&b);
 }
 
@@ -338,7 +323,7 @@ TESTS(check)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_check, checks);
-	SUITE_ROWS(&s, test_key, keys);
+	SUITE_ROWS(&s, test_wait, waits);
 	suite_add(&s, "all that is wrong where all is wanted", test_all, NULL, NULL);
 	suite_add(&s, "a setting by another name", test_conf_applies, NULL, NULL);
 	suite_add(&s, "no memory", test_no_memory, NULL, NULL);

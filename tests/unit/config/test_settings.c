@@ -183,7 +183,7 @@ static void test_choice(void **state)
 
 	(void)state;
 	settings_fixture_make(&b, false);
-	assert_true(settings_is(&b.s, SET_CONTROL, "auto"));
+	assert_true(settings_is(&b.s, SET_CONTROL, "required"));
 	assert_false(settings_is(&b.s, SET_CONTROL, "off"));
 	assert_false(settings_is(&b.s, SET_STORE, "agent")); /* has no default */
 	assert_int_equal(settings_put(&b.s, SET_STORE, "agent", from, &b.why), 0);

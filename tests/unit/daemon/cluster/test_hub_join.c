@@ -20,7 +20,7 @@ struct who {
 	const char *name;
 	int rank; /* ANY: it has none */
 	unsigned nnodes, nproc;
-	const char *run_id;
+	const char *run_id, *job;
 	unsigned max_restarts;
 	enum store_wish store;
 };
@@ -30,10 +30,10 @@ struct row {
 	unsigned nnodes;
 	struct who
 		first[FIRST]; /* before the job starts, which is when all have come, or are late */
-	struct who last;      /* comes when the job has started */
+	struct who last;      /* comes when the job has started, or was refused */
 	bool unranked;        /* the hub has no rank, either */
 	bool required, stopping; /* --control required; the last one comes when it is being ended */
-	const char *run_id;
+	const char *run_id, *job;
 	int failed;        /* of the hub */
 	const char *told;  /* by the hub, of all that it says */
 	const char *heard; /* by the first node */
@@ -90,11 +90,13 @@ static void on_ready(struct link *l)
 		.max_restarts = p->who->max_restarts,
 		.store = p->who->store,
 		.run_hash = message_hash(p->who->run_id),
+		.job_hash = message_hash(p->who->job),
 		.version = LAUNCHD_VERSION,
 		.reached = "127.0.0.1",
 	};
 
 	(void)strncpy(j.name, p->who->name, sizeof j.name - 1);
+	(void)strncpy(j.job, p->who->job ? p->who->job : "", sizeof j.job - 1);
 	(void)strncpy(j.run_id, p->who->run_id ? p->who->run_id : "", sizeof j.run_id - 1);
 	party_send(&p->link, &(struct message){ MESSAGE_JOIN, .join = j });
 }
@@ -194,7 +196,8 @@ static void on_failed(void *owner, const struct failure *why)
 
 	s->failed = why->code;
 	say(s, NOTE_WARNING, why->text);
-	finish(s);
+	if (!s->peers[FIRST].who || s->peers[FIRST].closed)
+		finish(s);
 }
 
 static void on_closed(void *owner)
@@ -204,7 +207,11 @@ static void on_closed(void *owner)
 
 static void on_note(void *owner, const struct event *e)
 {
+	struct hub_fixture *s = owner;
+
 	say(owner, e->note.level, e->note.text);
+	if (strstr(e->note.text, "there is no job"))
+		dial(s, &s->peers[FIRST], &s->row->last);
 }
 
 static void on_node_joined(void *owner, const struct event *e)
@@ -252,11 +259,13 @@ static void make(struct hub_fixture *s, const struct row *row)
 	*s = (struct hub_fixture){ .row = row };
 	s->config = (struct member_config){ .way = MEET_STATIC,
 		.required = row->required ? "--control required" : NULL,
+		.nnodes_from = "NNODES",
 		.nnodes = row->nnodes,
 		.nproc = 1,
 		.node_rank_known = !row->unranked,
 		.name = "n0",
 		.run_id = row->run_id,
+		.job = row->job,
 		.hub_addr = "127.0.0.1",
 		.master_addr = "127.0.0.1",
 		.master_port = 29500,
@@ -293,6 +302,7 @@ static void let_join(struct hub_fixture *s)
 }
 
 #define IS(n, r) .name = (n), .rank = (r)
+#define HERE     "; this launcher listened on n0, port "
 #define LATE     "the job has started without this node, which arrived after --join-timeout"
 
 /* clang-format off */
@@ -326,7 +336,7 @@ static const struct row rows[] = {
 		.told = ") has node rank 2, but the job has 2 nodes\n" },
 	{ "who is missing is known by its rank, and who is here by name", 3, { { IS("n2", 2) } },
 		.required = true, .failed = -ETIMEDOUT,
-		.told = ": node 1 did not join within 60 s (--join-timeout); joined: n0, n2\n" },
+		.told = ": node 1 did not join within 60 s (--join-timeout); joined: n0, n2" HERE },
 	{ "a job that starts without one says so", 2, { { .name = NULL } },
 		.told = "warning: node 1 did not join within 60 s (--join-timeout); joined: n0; "
 			"the job starts anyway, but won't notice if it fails\n" },
@@ -336,14 +346,14 @@ static const struct row rows[] = {
 	{ "nodes without ranks: who is missing has no name", 4,
 		{ { IS("n10", ANY) }, { IS("n2", ANY) } }, .required = true, .failed = -ETIMEDOUT,
 		.told = ": 1 of 4 nodes did not join within 60 s (--join-timeout); joined: n0, "
-			"n2, n10\n" },
+			"n2, n10" HERE },
 	{ "some with ranks, some without", 4, { { IS("n10", 1) }, { IS("n2", ANY) } },
 		.required = true, .failed = -ETIMEDOUT,
 		.told = ": 1 of 4 nodes did not join within 60 s (--join-timeout); joined: n0, "
-			"n10, n2\n" },
+			"n10, n2" HERE },
 	{ "two of them are missing", 3, { { .name = NULL } }, .unranked = true, .required = true,
 		.failed = -ETIMEDOUT,
-		.told = ": 2 of 3 nodes did not join within 60 s (--join-timeout); joined: n0\n" },
+		.told = ": 2 of 3 nodes did not join within 60 s (--join-timeout); joined: n0" HERE },
 	{ "another number of restarts than node rank 0's counts for nothing, which is said once", 3,
 		{ { IS("n1", 1), .max_restarts = 3 }, { IS("n2", 2), .max_restarts = 3 } },
 		.told = " has --max-restarts 3, but node rank 0's value applies: 0\n", .told_once = true,
@@ -367,6 +377,24 @@ static const struct row rows[] = {
 		.told = "warning: a launcher of job \"B\" was turned away: n1 (127.0.0.1:",
 		.refusal = "this port belongs to job \"A\" (--rdzv-id): give job \"B\" another "
 			"--rdzv-endpoint or --control-port" },
+	{ "nor is one of another step", 2, { { .name = NULL } }, .job = "srun's job 17.0",
+		.last = { IS("n1", 1), .job = "srun's job 17.1" }, .why = REFUSED_JOB,
+		.told = "warning: a launcher of srun's job 17.1 was turned away: n1 (127.0.0.1:",
+		.refusal = "this port belongs to srun's job 17.0: give srun's job 17.1 another "
+			"--rdzv-endpoint or --control-port" },
+	{ "nor is one that flags have given its rank", 2, { { .name = NULL } }, .job = "srun's job 17.0",
+		.last = { IS("n1", 1) }, .why = REFUSED_JOB,
+		.told = "warning: a launcher of a job without --rdzv-id was turned away: n1 (127.0.0.1:",
+		.refusal = "or if they are one job the same --rdzv-id" },
+	{ "one of the same step is", 2, { { IS("n1", 1), .job = "srun's job 17.0" } }, .job = "srun's job 17.0",
+		.told = "joined: node 1, n1\n", .never_told = "turned away" },
+	{ "so does the third node where two have one rank", 3, { { IS("n1", 1) }, { IS("n2", 1) } },
+		.last = { IS("n3", 2) }, .failed = -EINVAL, .told = "warning: there is no job: two launchers have node rank 1",
+		.why = REFUSED_JOB, .refusal = "two launchers have node rank 1" },
+	{ "whoever comes after a refusal hears it, too", 3, { { IS("n1", 1), .nnodes = 2 } },
+		.last = { IS("n2", 2) }, .failed = -EINVAL,
+		.told = "warning: there is no job: n1 (127.0.0.1:", .never_told = "joined:",
+		.why = REFUSED_JOB, .refusal = "says that the job has 2 nodes, but n0 (node 0) says 3" },
 };
 /* clang-format on */
 

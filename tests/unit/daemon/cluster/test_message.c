@@ -36,6 +36,8 @@ static void test_join(void **state)
 			.store = STORE_WISH_RANK0,
 			.run_hash = message_hash("train-7"),
 			.run_id = "train-7",
+			.job_hash = message_hash("srun's job 7.0"),
+			.job = "srun's job 7.0",
 			.name = "gpu07.cluster",
 			.version = "0.1.0",
 			.reached = "fe80::1%eth0",
@@ -61,6 +63,8 @@ static void test_join(void **state)
 	assert_int_equal(got.store, STORE_WISH_RANK0);
 	assert_true(got.run_hash == m.join.run_hash);
 	assert_string_equal(got.run_id, m.join.run_id);
+	assert_true(got.job_hash == m.join.job_hash);
+	assert_string_equal(got.job, m.join.job);
 	assert_string_equal(got.name, m.join.name);
 	assert_string_equal(got.version, m.join.version);
 	assert_string_equal(got.reached, m.join.reached);

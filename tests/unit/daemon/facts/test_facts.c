@@ -125,11 +125,15 @@ static int read_facts(
 {
 	const struct origin here = { LEVEL_COMMAND_LINE, "test" };
 	/* borrowed by the facts */
-	const char **env = arena_alloc(&b->arena, 2 * sizeof *env);
+	const char **env = arena_alloc(&b->arena, 3 * sizeof *env);
 
 	assert_non_null(env);
 	env[0] = g->variable;
 	env[1] = NULL;
+	env[1] = env_has_prefix(env, "OMPI_MCA_") || env_has_prefix(env, "PRTE_") ?
+		"OMPI_COMM_WORLD_RANK=0" :
+		NULL;
+	env[2] = NULL;
 	if (python)
 		(void)settings_put(&b->s, SET_PYTHON, "/bin/sh", here, &b->why);
 	else

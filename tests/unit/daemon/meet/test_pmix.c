@@ -184,7 +184,7 @@ static void test_too_long(void **state)
 	(void)state;
 	bench_make(&b, "");
 	assert_outcome(pmix_start(&b.x, &b.loop, bytes, sizeof bytes, 1, &why), -EMSGSIZE, &why,
-		"can't start a process to meet by PMIx");
+		"can't start a process to meet the other launchers");
 	pmix_close(&b.x);
 	bench_run(&b);
 	assert_int_equal(b.done + b.failed, 0);

@@ -43,8 +43,8 @@ static const struct control_row {
 		{ NODES, CLI(MASTER_ADDR, "h"), CLI(CONTROL_PORT, "7"), CLI(MASTER_PORT, "65535") },
 		{ NULL }, 0, CONTROL_STATIC, "h", 7, "given" },
 	{ "static: no port above the master port",
-		{ NODES, CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "65535") }, { NULL }, -EINVAL,
-		CONTROL_NONE, NULL, 0, "--control-port" },
+		{ NODES, CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "65535") }, { NULL }, 0,
+		CONTROL_STATIC, "h", 65534, "master port - 1" },
 	{ "static: the port that is worker 0's",
 		{ NODES, CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "7"), CLI(CONTROL_PORT, "7") },
 		{ NULL }, -EINVAL, CONTROL_NONE, NULL, 0, "worker 0 listens on port 7" },
@@ -62,22 +62,22 @@ static const struct control_row {
 	{ "c10d with an address and no endpoint",
 		{ NODES, CLI(MASTER_ADDR, "h"), CLI(RDZV_BACKEND, "c10d") }, { NULL }, 0,
 		CONTROL_STATIC, "h", 29501, "master port + 1" },
-	{ "Open MPI with PMIx and no address", { { 0 } }, { MPI, PMIX }, 0, CONTROL_PMIX, NULL, 0,
-		"PMIX_NAMESPACE" },
+	{ "Open MPI with PMIx and no address", { { 0 } }, { MPI, PMIX }, 0, CONTROL_EXCHANGE, NULL,
+		0, "PMIX_NAMESPACE" },
 	{ "Open MPI with PMIx and a given port", { CLI(CONTROL_PORT, "9") }, { MPI, PMIX }, 0,
-		CONTROL_PMIX, NULL, 9, "PMIX_NAMESPACE" },
+		CONTROL_EXCHANGE, NULL, 9, "PMIX_NAMESPACE" },
 	{ "Open MPI with PMIx and an address", { CLI(MASTER_ADDR, "h") }, { MPI, PMIX }, 0,
-		CONTROL_PMIX, "h", 29501, "PMIX_NAMESPACE" },
-	{ "Open MPI with PMIx needs no port above the master port",
+		CONTROL_EXCHANGE, "h", 29501, "PMIX_NAMESPACE" },
+	{ "Open MPI with PMIx: no port above the master port",
 		{ CLI(MASTER_ADDR, "h"), CLI(MASTER_PORT, "65535") }, { MPI, PMIX }, 0,
-		CONTROL_PMIX, NULL, 0, "PMIX_NAMESPACE" },
+		CONTROL_EXCHANGE, "h", 65534, "PMIX_NAMESPACE" },
 	{ "Open MPI without PMIx", { CLI(MASTER_ADDR, "h") }, { MPI }, 0, CONTROL_STATIC, "h",
 		29501, "master port + 1" },
 	{ "half of PMIx is none", { CLI(MASTER_ADDR, "h") },
 		{ MPI, "PMIX_NAMESPACE=1", "PMIX_RANK=0" }, 0, CONTROL_STATIC, "h", 29501,
 		"master port + 1" },
-	{ "srun with PMIx", { { 0 } }, { SRUN, PMIX, "SLURM_STEP_NODELIST=a,b" }, 0, CONTROL_PMIX,
-		"a", 29501, "PMIX_NAMESPACE" },
+	{ "srun with PMIx", { { 0 } }, { SRUN, PMIX, "SLURM_STEP_NODELIST=a,b" }, 0,
+		CONTROL_EXCHANGE, "a", 29501, "PMIX_NAMESPACE" },
 	{ "srun without PMIx", { { 0 } }, { SRUN, "SLURM_STEP_NODELIST=a,b" }, 0, CONTROL_STATIC,
 		"a", 29501, "master port + 1" },
 	{ "Hydra meets by address, whatever is offered", { CLI(MASTER_ADDR, "h") },
@@ -99,7 +99,7 @@ static int find(struct settings_fixture *b, const struct setting_given *put, con
 	settings_fixture_put_all(b, put, 6);
 	rc = topology_begin(&d, ret);
 	assert_outcome(rc, 0, &b->why, NULL);
-	return topology_finish(&d, pmix_meets(&b->s, env, ret), ret);
+	return topology_finish(&d, exchange_of(&b->s, &facts, ret) != EXCHANGE_NONE, ret);
 }
 
 static void test_control(void **state)
@@ -122,7 +122,7 @@ static void test_control(void **state)
 	if (row->addr)
 		assert_string_equal(c->addr, row->addr);
 	assert_string_equal(c->from, row->from);
-	assert_false(c->required);
+	assert_int_equal(c->required, c->how != CONTROL_NONE);
 	assert_note(&b.notes, NOTE_WARNING, NULL);
 	settings_fixture_done(&b);
 }

@@ -103,7 +103,8 @@ static void test_row(void **state)
 			.ports = ports1,
 			.jax_port = row->met >= WITHOUT ? 0 : 7002 },
 	};
-	const struct topology t = { .identity = { row->nnodes, 0, "", "", true },
+	const struct topology t = { .launcher = unit_launcher(NULL),
+		.identity = { row->nnodes, 0, "", "", true, false },
 		.peers = row->met >= MET ? peers : NULL };
 	struct plan p = { .nnodes = row->nnodes,
 		.world_size = row->nnodes == 1 ? 2 : 3,
@@ -160,7 +161,8 @@ static void test_note(void **state)
 	const struct note_row *row = *state;
 	const char *const env[] = { row->env, NULL };
 	const struct facts facts = { .env = env, .program.tensorflow = row->imports };
-	const struct topology t = { .identity = { 1, row->node_rank, "", "", true } };
+	const struct topology t = { .launcher = unit_launcher(NULL),
+		.identity = { 1, row->node_rank, "", "", true, false } };
 	struct plan p = { .nnodes = 1,
 		.node_rank = row->node_rank,
 		.world_size = row->nproc,

@@ -58,8 +58,8 @@ static const struct row {
 			"SLURM_STEP_TASKS_PER_NODE=2(x3)", "SLURM_STEP_NODELIST=n[3-5]" },
 		true, { { 0 } }, 0, 1, 2, 1, 3, NULL, 0 },
 	{ "Slurm with PMI-2",
-		{ PMI("1", "2"), "SLURM_LOCALID=1", "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1",
-			"SLURM_STEP_TASKS_PER_NODE=2" },
+		{ PMI("1", "2"), STEP("1", "2"), "SLURM_LOCALID=1", "SLURM_NODEID=0",
+			"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_TASKS_PER_NODE=2" },
 		false, { { SET_MASTER_ADDR, "h" } }, 0, 1, 2, 0, 1, "h", 29501 },
 	{ "Slurm's list is no list",
 		{ STEP("3", "6"), "SLURM_LOCALID=1", "SLURM_NODEID=1",
@@ -117,7 +117,7 @@ static void test_place(void **state)
 		settings_fixture_put(&b, row->put[i].id, row->put[i].text, "given");
 	rc = topology_begin(&d, &t);
 	if (rc == 0)
-		rc = topology_finish(&d, pmix_meets(&b.s, row->env, &t), &t);
+		rc = topology_finish(&d, exchange_of(&b.s, &facts, &t) != EXCHANGE_NONE, &t);
 	assert_outcome(rc, row->rc, &b.why, row->rc ? row->addr : NULL);
 	if (row->rc == 0) {
 		assert_true(t.process.is);
@@ -139,20 +139,22 @@ static void test_pmix_is_the_workers(void **state)
 {
 	const char *const env[] = { OMPI("0", "2"), LOCAL("0", "1"), "PMIX_NAMESPACE=5",
 		"PMIX_RANK=0", "PMIX_SERVER_URI41=x", NULL };
-	const struct topology t = { .launcher = LAUNCHER_OPEN_MPI };
+	const struct topology t = { .launcher = unit_launcher("mpirun"),
+		.identity.by_launcher = true };
+	const struct facts facts = { .env = env };
 	struct settings_fixture b;
 
 	(void)state;
 	settings_fixture_make(&b, false);
-	assert_true(pmix_meets(&b.s, env, &t));
+	assert_int_equal(exchange_of(&b.s, &facts, &t), EXCHANGE_PMIX);
 	settings_fixture_put(&b, SET_PER_PROCESS, "1", "given");
 	assert_int_equal(mpi_env_of(&b.s), MPI_ENV_KEEP);
-	assert_false(pmix_meets(&b.s, env, &t));
+	assert_int_equal(exchange_of(&b.s, &facts, &t), EXCHANGE_NONE);
 	settings_fixture_put(&b, SET_MPI_ENV, "rewrite", "given");
 	assert_int_equal(mpi_env_of(&b.s), MPI_ENV_REWRITE);
-	assert_true(pmix_meets(&b.s, env, &t));
+	assert_int_equal(exchange_of(&b.s, &facts, &t), EXCHANGE_PMIX);
 	settings_fixture_put(&b, SET_MPI_ENV, "keep", "given");
-	assert_false(pmix_meets(&b.s, env, &t));
+	assert_int_equal(exchange_of(&b.s, &facts, &t), EXCHANGE_NONE);
 	settings_fixture_done(&b);
 }
 

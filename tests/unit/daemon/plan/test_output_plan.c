@@ -21,121 +21,121 @@ static const struct stream_row {
 	const char *says;
 	struct put put[4];
 	bool terminal; /* stdout and stderr are one */
-	enum launcher launcher;
+	const char *launcher;
 	unsigned local_rank;
 	int fd;
 	struct stream_plan is;
 	bool tree;
 } streams[] = {
 	/* without any flag */
-	{ "nothing asked: whole lines to the console", { { 0 } }, false, LAUNCHER_NONE, 0, 1,
+	{ "nothing asked: whole lines to the console", { { 0 } }, false, NULL, 0, 1,
 		{ STREAM_PIPE, false, true, NULL, false }, false },
-	{ "nothing asked, on a terminal: it is inherited", { { 0 } }, true, LAUNCHER_NONE, 1, 2,
+	{ "nothing asked, on a terminal: it is inherited", { { 0 } }, true, NULL, 1, 2,
 		{ STREAM_INHERIT, false, true, NULL, false }, false },
-	{ "mpirun's pty is nobody's terminal", { { 0 } }, true, LAUNCHER_OPEN_MPI, 0, 1,
+	{ "mpirun's pty is nobody's terminal", { { 0 } }, true, "mpirun", 0, 1,
 		{ STREAM_PIPE, false, true, NULL, false }, false },
-	{ "nor is srun's", { { 0 } }, true, LAUNCHER_SLURM, 0, 1,
-		{ STREAM_PIPE, false, true, NULL, false }, false },
+	{ "nor is srun's", { { 0 } }, true, "srun", 0, 1, { STREAM_PIPE, false, true, NULL, false },
+		false },
 	{ "a prefix needs lines, also on a terminal",
-		{ { SET_LOG_LINE_PREFIX_TEMPLATE, "${rank}:" } }, true, LAUNCHER_NONE, 0, 1,
+		{ { SET_LOG_LINE_PREFIX_TEMPLATE, "${rank}:" } }, true, NULL, 0, 1,
 		{ STREAM_PIPE, false, true, "${rank}:", false }, false },
-	{ "an empty prefix is none", { { SET_LOG_LINE_PREFIX_TEMPLATE, "" } }, true, LAUNCHER_NONE,
-		0, 1, { STREAM_INHERIT, false, true, NULL, false }, false },
+	{ "an empty prefix is none", { { SET_LOG_LINE_PREFIX_TEMPLATE, "" } }, true, NULL, 0, 1,
+		{ STREAM_INHERIT, false, true, NULL, false }, false },
 	/* --redirects */
-	{ "redirected: the worker has the file itself", { { SET_REDIRECTS, "1" } }, true,
-		LAUNCHER_NONE, 0, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
-	{ "redirected: the other stream is as ever", { { SET_REDIRECTS, "1" } }, false,
-		LAUNCHER_NONE, 0, 2, { STREAM_PIPE, false, true, NULL, false }, true },
-	{ "redirected: the other stream on a terminal", { { SET_REDIRECTS, "2" } }, true,
-		LAUNCHER_NONE, 0, 1, { STREAM_INHERIT, false, true, NULL, false }, true },
-	{ "redirected: one rank", { { SET_REDIRECTS, "1:3" } }, false, LAUNCHER_NONE, 1, 2,
+	{ "redirected: the worker has the file itself", { { SET_REDIRECTS, "1" } }, true, NULL, 0,
+		1, { STREAM_DIRECT, true, false, NULL, false }, true },
+	{ "redirected: the other stream is as ever", { { SET_REDIRECTS, "1" } }, false, NULL, 0, 2,
+		{ STREAM_PIPE, false, true, NULL, false }, true },
+	{ "redirected: the other stream on a terminal", { { SET_REDIRECTS, "2" } }, true, NULL, 0,
+		1, { STREAM_INHERIT, false, true, NULL, false }, true },
+	{ "redirected: one rank", { { SET_REDIRECTS, "1:3" } }, false, NULL, 1, 2,
 		{ STREAM_DIRECT, true, false, NULL, false }, true },
-	{ "redirected: another rank", { { SET_REDIRECTS, "1:3" } }, false, LAUNCHER_NONE, 0, 2,
+	{ "redirected: another rank", { { SET_REDIRECTS, "1:3" } }, false, NULL, 0, 2,
 		{ STREAM_PIPE, false, true, NULL, false }, true },
 	{ "a limit of size needs launchd to write",
-		{ { SET_REDIRECTS, "3" }, { SET_LOG_MAX_SIZE, "1K" } }, false, LAUNCHER_NONE, 0, 1,
+		{ { SET_REDIRECTS, "3" }, { SET_LOG_MAX_SIZE, "1K" } }, false, NULL, 0, 1,
 		{ STREAM_PIPE, true, false, NULL, false }, true },
 	{ "timestamps do, too", { { SET_REDIRECTS, "3" }, { SET_LOG_TIMESTAMPS, "1" } }, false,
-		LAUNCHER_NONE, 0, 1, { STREAM_PIPE, true, false, NULL, false }, true },
+		NULL, 0, 1, { STREAM_PIPE, true, false, NULL, false }, true },
 	{ "so does a signal that reopens files",
-		{ { SET_REDIRECTS, "3" }, { SET_ON_SIGNAL, "USR1=reopen" } }, false, LAUNCHER_NONE,
-		0, 1, { STREAM_PIPE, true, false, NULL, false }, true },
+		{ { SET_REDIRECTS, "3" }, { SET_ON_SIGNAL, "USR1=reopen" } }, false, NULL, 0, 1,
+		{ STREAM_PIPE, true, false, NULL, false }, true },
 	{ "redirected: a prefix is for the console",
-		{ { SET_REDIRECTS, "3" }, { SET_LOG_LINE_PREFIX_TEMPLATE, "x" } }, false,
-		LAUNCHER_NONE, 0, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
+		{ { SET_REDIRECTS, "3" }, { SET_LOG_LINE_PREFIX_TEMPLATE, "x" } }, false, NULL, 0,
+		1, { STREAM_DIRECT, true, false, NULL, false }, true },
 	/* --tee */
-	{ "tee'd: both, with torchrun's prefix", { { SET_TEE, "3" } }, true, LAUNCHER_NONE, 0, 1,
+	{ "tee'd: both, with torchrun's prefix", { { SET_TEE, "3" } }, true, NULL, 0, 1,
 		{ STREAM_PIPE, true, true, TEE, false }, true },
 	{ "tee'd and redirected is tee'd", { { SET_TEE, "1" }, { SET_REDIRECTS, "3" } }, false,
-		LAUNCHER_NONE, 0, 1, { STREAM_PIPE, true, true, TEE, false }, true },
+		NULL, 0, 1, { STREAM_PIPE, true, true, TEE, false }, true },
 	{ "tee'd and redirected: the stream that is redirected only",
-		{ { SET_TEE, "1" }, { SET_REDIRECTS, "3" } }, false, LAUNCHER_NONE, 0, 2,
+		{ { SET_TEE, "1" }, { SET_REDIRECTS, "3" } }, false, NULL, 0, 2,
 		{ STREAM_DIRECT, true, false, NULL, false }, true },
-	{ "tee'd: the other stream has no prefix", { { SET_TEE, "1" } }, false, LAUNCHER_NONE, 0, 2,
+	{ "tee'd: the other stream has no prefix", { { SET_TEE, "1" } }, false, NULL, 0, 2,
 		{ STREAM_PIPE, false, true, NULL, false }, true },
 	{ "tee'd: a prefix of one's own",
-		{ { SET_TEE, "3" }, { SET_LOG_LINE_PREFIX_TEMPLATE, "x" } }, false, LAUNCHER_NONE,
-		0, 2, { STREAM_PIPE, true, true, "x", false }, true },
+		{ { SET_TEE, "3" }, { SET_LOG_LINE_PREFIX_TEMPLATE, "x" } }, false, NULL, 0, 2,
+		{ STREAM_PIPE, true, true, "x", false }, true },
 	/* --log-dir */
-	{ "a directory alone: files and the console", { { SET_LOG_DIR, "/l" } }, true,
-		LAUNCHER_NONE, 0, 1, { STREAM_PIPE, true, true, NULL, false }, true },
+	{ "a directory alone: files and the console", { { SET_LOG_DIR, "/l" } }, true, NULL, 0, 1,
+		{ STREAM_PIPE, true, true, NULL, false }, true },
 	{ "a directory and -r: as -r says", { { SET_LOG_DIR, "/l" }, { SET_REDIRECTS, "1" } },
-		false, LAUNCHER_NONE, 0, 2, { STREAM_PIPE, false, true, NULL, false }, true },
+		false, NULL, 0, 2, { STREAM_PIPE, false, true, NULL, false }, true },
 	{ "a directory and -r 0: error files only",
-		{ { SET_LOG_DIR, "/l" }, { SET_REDIRECTS, "0" } }, false, LAUNCHER_NONE, 0, 1,
+		{ { SET_LOG_DIR, "/l" }, { SET_REDIRECTS, "0" } }, false, NULL, 0, 1,
 		{ STREAM_PIPE, false, true, NULL, false }, true },
 	{ "a directory and -t: as -t says", { { SET_LOG_DIR, "/l" }, { SET_TEE, "0:1" } }, false,
-		LAUNCHER_NONE, 1, 1, { STREAM_PIPE, false, true, NULL, false }, true },
-	{ "-r 0 alone: no files", { { SET_REDIRECTS, "0" } }, false, LAUNCHER_NONE, 0, 1,
+		NULL, 1, 1, { STREAM_PIPE, false, true, NULL, false }, true },
+	{ "-r 0 alone: no files", { { SET_REDIRECTS, "0" } }, false, NULL, 0, 1,
 		{ STREAM_PIPE, false, true, NULL, false }, false },
-	{ "-t for a rank that is not here: no files", { { SET_TEE, "5:3" } }, false, LAUNCHER_NONE,
-		0, 1, { STREAM_PIPE, false, true, NULL, false }, false },
-	{ "/dev/null: no files", { { SET_LOG_DIR, "/dev/null" } }, false, LAUNCHER_NONE, 0, 1,
+	{ "-t for a rank that is not here: no files", { { SET_TEE, "5:3" } }, false, NULL, 0, 1,
+		{ STREAM_PIPE, false, true, NULL, false }, false },
+	{ "/dev/null: no files", { { SET_LOG_DIR, "/dev/null" } }, false, NULL, 0, 1,
 		{ STREAM_PIPE, false, true, NULL, false }, false },
 	{ "/dev/null and -r: the console", { { SET_LOG_DIR, "/dev/null" }, { SET_REDIRECTS, "3" } },
-		true, LAUNCHER_NONE, 0, 1, { STREAM_INHERIT, false, true, NULL, false }, false },
+		true, NULL, 0, 1, { STREAM_INHERIT, false, true, NULL, false }, false },
 	{ "/dev/null and -t: the console, without torchrun's prefix",
-		{ { SET_LOG_DIR, "/dev/null" }, { SET_TEE, "3" } }, false, LAUNCHER_NONE, 0, 1,
+		{ { SET_LOG_DIR, "/dev/null" }, { SET_TEE, "3" } }, false, NULL, 0, 1,
 		{ STREAM_PIPE, false, true, NULL, false }, false },
 	/* --local-ranks-filter */
-	{ "a rank that is shown", { { SET_LOCAL_RANKS_FILTER, "1" } }, true, LAUNCHER_NONE, 1, 1,
+	{ "a rank that is shown", { { SET_LOCAL_RANKS_FILTER, "1" } }, true, NULL, 1, 1,
 		{ STREAM_INHERIT, false, true, NULL, false }, false },
 	{ "a rank that is not: its last words are kept", { { SET_LOCAL_RANKS_FILTER, "1" } }, true,
-		LAUNCHER_NONE, 0, 1, { STREAM_PIPE, false, false, NULL, false }, false },
-	{ "an empty filter shows all", { { SET_LOCAL_RANKS_FILTER, "" } }, true, LAUNCHER_NONE, 0,
-		1, { STREAM_INHERIT, false, true, NULL, false }, false },
+		NULL, 0, 1, { STREAM_PIPE, false, false, NULL, false }, false },
+	{ "an empty filter shows all", { { SET_LOCAL_RANKS_FILTER, "" } }, true, NULL, 0, 1,
+		{ STREAM_INHERIT, false, true, NULL, false }, false },
 	{ "tee'd and not shown is redirected",
-		{ { SET_TEE, "3" }, { SET_LOCAL_RANKS_FILTER, "1" } }, false, LAUNCHER_NONE, 0, 1,
+		{ { SET_TEE, "3" }, { SET_LOCAL_RANKS_FILTER, "1" } }, false, NULL, 0, 1,
 		{ STREAM_DIRECT, true, false, NULL, false }, true },
 	{ "a directory, and not shown", { { SET_LOG_DIR, "/l" }, { SET_LOCAL_RANKS_FILTER, "1" } },
-		false, LAUNCHER_NONE, 0, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
+		false, NULL, 0, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
 	{ "/dev/null, and not shown",
-		{ { SET_LOG_DIR, "/dev/null" }, { SET_LOCAL_RANKS_FILTER, "1" } }, false,
-		LAUNCHER_NONE, 0, 1, { STREAM_PIPE, false, false, NULL, false }, false },
+		{ { SET_LOG_DIR, "/dev/null" }, { SET_LOCAL_RANKS_FILTER, "1" } }, false, NULL, 0,
+		1, { STREAM_PIPE, false, false, NULL, false }, false },
 	/* filters */
 	{ "filtered lines of stdout", { { SET_TEE, "3" }, { SET_DUPLICATE_STDOUT_FILTERS, "E" } },
-		false, LAUNCHER_NONE, 0, 1, { STREAM_PIPE, true, true, TEE, true }, true },
+		false, NULL, 0, 1, { STREAM_PIPE, true, true, TEE, true }, true },
 	{ "filters of stdout are not for stderr",
-		{ { SET_TEE, "3" }, { SET_DUPLICATE_STDOUT_FILTERS, "E" } }, false, LAUNCHER_NONE,
-		0, 2, { STREAM_PIPE, true, true, TEE, false }, true },
+		{ { SET_TEE, "3" }, { SET_DUPLICATE_STDOUT_FILTERS, "E" } }, false, NULL, 0, 2,
+		{ STREAM_PIPE, true, true, TEE, false }, true },
 	{ "filtered lines of stderr", { { SET_TEE, "3" }, { SET_DUPLICATE_STDERR_FILTERS, "E" } },
-		false, LAUNCHER_NONE, 0, 2, { STREAM_PIPE, true, true, TEE, true }, true },
+		false, NULL, 0, 2, { STREAM_PIPE, true, true, TEE, true }, true },
 	{ "filters are for tee'd streams",
-		{ { SET_LOG_DIR, "/l" }, { SET_DUPLICATE_STDOUT_FILTERS, "E" } }, false,
-		LAUNCHER_NONE, 0, 1, { STREAM_PIPE, true, true, NULL, false }, true },
+		{ { SET_LOG_DIR, "/l" }, { SET_DUPLICATE_STDOUT_FILTERS, "E" } }, false, NULL, 0, 1,
+		{ STREAM_PIPE, true, true, NULL, false }, true },
 	{ "filters are for what is shown",
 		{ { SET_TEE, "3" }, { SET_DUPLICATE_STDOUT_FILTERS, "E" },
 			{ SET_LOCAL_RANKS_FILTER, "1" } },
-		false, LAUNCHER_NONE, 0, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
+		false, NULL, 0, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
 	{ "filters need a tree",
 		{ { SET_TEE, "3" }, { SET_DUPLICATE_STDOUT_FILTERS, "E" },
 			{ SET_LOG_DIR, "/dev/null" } },
-		false, LAUNCHER_NONE, 0, 1, { STREAM_PIPE, false, true, NULL, false }, false },
+		false, NULL, 0, 1, { STREAM_PIPE, false, true, NULL, false }, false },
 	/* --only-rank */
 	{ "files of the rank that starts", { { SET_ONLY_RANK, "1" }, { SET_REDIRECTS, "1:1" } },
-		false, LAUNCHER_NONE, 1, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
+		false, NULL, 1, 1, { STREAM_DIRECT, true, false, NULL, false }, true },
 	{ "no files for a rank that doesn't", { { SET_ONLY_RANK, "1" }, { SET_REDIRECTS, "0:1" } },
-		false, LAUNCHER_NONE, 1, 1, { STREAM_PIPE, false, true, NULL, false }, false },
+		false, NULL, 1, 1, { STREAM_PIPE, false, true, NULL, false }, false },
 };
 
 /* Decides for two workers on each node. */
@@ -158,10 +158,10 @@ static int decide(struct settings_fixture *b, const struct put put[4], const str
 	return plan_make(&d, t, nproc, ret);
 }
 
-static struct topology node_of(unsigned nnodes, enum launcher launcher, enum control_how how)
+static struct topology node_of(unsigned nnodes, const char *launcher, enum control_how how)
 {
-	return (struct topology){ .launcher = launcher,
-		.identity = { nnodes, 0, "", "", true },
+	return (struct topology){ .launcher = unit_launcher(launcher),
+		.identity = { nnodes, 0, "", "", true, launcher && nnodes > 1 },
 		.master = { "127.0.0.1", 1, "", "", 0, NULL },
 		.nproc = 2,
 		.nproc_from = "",
@@ -257,7 +257,7 @@ static const struct note_row {
 static void test_notes(void **state)
 {
 	const struct note_row *row = *state;
-	const struct topology t = node_of(1, LAUNCHER_NONE, CONTROL_NONE);
+	const struct topology t = node_of(1, NULL, CONTROL_NONE);
 	struct plan p = { 0 };
 	struct settings_fixture b;
 	int rc = decide(&b, row->put, &t, false, &p);
@@ -270,7 +270,7 @@ static void test_notes(void **state)
 /* What the whole cluster's file says is right for some nodes, and for the others no matter. */
 static void test_system_file(void **state)
 {
-	const struct topology t = node_of(1, LAUNCHER_NONE, CONTROL_NONE);
+	const struct topology t = node_of(1, NULL, CONTROL_NONE);
 	const struct origin etc = { LEVEL_SYSTEM_FILE, "/etc/launchd/launchd.conf:3" };
 	static const char *const env[] = { "OMP_NUM_THREADS=1", NULL };
 	const struct facts facts = { .env = env, .hostname = "h", .cpus = 8, .random_id = "" };
@@ -295,7 +295,7 @@ static void test_nothing_started(void **state)
 {
 	static const struct put put[4] = { { SET_ONLY_RANK, "2" }, { SET_REDIRECTS, "3" },
 		{ SET_LOG_TIMESTAMPS, "1" }, { SET_LOG_KEEP, "3" } };
-	const struct topology t = node_of(2, LAUNCHER_NONE, CONTROL_STATIC);
+	const struct topology t = node_of(2, NULL, CONTROL_STATIC);
 	struct plan p = { 0 };
 	struct settings_fixture b;
 
@@ -310,7 +310,7 @@ static void test_nothing_started(void **state)
 static const struct merge_row {
 	const char *says;
 	unsigned nnodes;
-	enum launcher launcher;
+	const char *launcher;
 	enum control_how control;
 	const char *tee;
 	bool merge;
@@ -319,16 +319,16 @@ static const struct merge_row {
 	const char *part; /* of the note or the sentence */
 	enum note_level level;
 } merges[] = {
-	{ "static nodes", 2, LAUNCHER_NONE, CONTROL_STATIC, "0", true, MERGE, 0, NULL, 0 },
-	{ "srun", 2, LAUNCHER_SLURM, CONTROL_PMIX, "0", true, MERGE, 0, NULL, 0 },
-	{ "not torchrun's prefix", 2, LAUNCHER_NONE, CONTROL_STATIC, "3", true, MERGE, 0, NULL, 0 },
-	{ "one node", 1, LAUNCHER_NONE, CONTROL_NONE, "0", false, NULL, 0,
+	{ "static nodes", 2, NULL, CONTROL_STATIC, "0", true, MERGE, 0, NULL, 0 },
+	{ "srun", 2, "srun", CONTROL_EXCHANGE, "0", true, MERGE, 0, NULL, 0 },
+	{ "not torchrun's prefix", 2, NULL, CONTROL_STATIC, "3", true, MERGE, 0, NULL, 0 },
+	{ "one node", 1, NULL, CONTROL_NONE, "0", false, NULL, 0,
 		"--merge-logs has no effect on one node", NOTE_INFO },
-	{ "mpirun", 2, LAUNCHER_OPEN_MPI, CONTROL_PMIX, "0", false, NULL, 0,
+	{ "mpirun", 2, "mpirun", CONTROL_EXCHANGE, "0", false, NULL, 0,
 		"--merge-logs has no effect under", NOTE_WARNING },
-	{ "mpiexec", 2, LAUNCHER_HYDRA, CONTROL_STATIC, "0", false, NULL, 0,
+	{ "mpiexec", 2, "mpiexec", CONTROL_STATIC, "0", false, NULL, 0,
 		"--merge-logs has no effect under", NOTE_WARNING },
-	{ "launchers that stand alone", 2, LAUNCHER_NONE, CONTROL_NONE, "0", false, NULL, -EINVAL,
+	{ "launchers that stand alone", 2, NULL, CONTROL_NONE, "0", false, NULL, -EINVAL,
 		"--merge-logs needs launchers that meet, which --control prevents", 0 },
 };
 
@@ -376,7 +376,7 @@ static void test_filters(void **state)
 {
 	const struct filters_row *row = *state;
 	const struct put put[4] = { { SET_DUPLICATE_STDOUT_FILTERS, row->text } };
-	const struct topology t = node_of(1, LAUNCHER_NONE, CONTROL_NONE);
+	const struct topology t = node_of(1, NULL, CONTROL_NONE);
 	struct plan p = { 0 };
 	struct settings_fixture b;
 	size_t n = 0;
@@ -395,8 +395,8 @@ static void test_values(void **state)
 {
 	static const struct put put[4] = { { SET_LOG_FORMAT, "json" }, { SET_TAIL_LINES, "7" },
 		{ SET_EVENTS, "fd:9" }, { SET_CONSOLE_OVERFLOW, "drop" } };
-	const struct topology none = node_of(1, LAUNCHER_NONE, CONTROL_NONE);
-	const struct topology mpi = node_of(1, LAUNCHER_OPEN_MPI, CONTROL_NONE);
+	const struct topology none = node_of(1, NULL, CONTROL_NONE);
+	const struct topology mpi = node_of(1, "mpirun", CONTROL_NONE);
 	const struct put bad[4] = { { SET_EVENTS, "fd:x" } };
 	struct plan p = { 0 };
 	struct settings_fixture b;
@@ -443,8 +443,8 @@ static void test_journal(void **state)
 		.random_id = "",
 		.terminal = { true, true, true },
 		.stderr_is_journal = row->is_stream };
-	const struct topology t = node_of(
-		row->merge ? 2 : 1, LAUNCHER_NONE, row->merge ? CONTROL_STATIC : CONTROL_NONE);
+	const struct topology t =
+		node_of(row->merge ? 2 : 1, NULL, row->merge ? CONTROL_STATIC : CONTROL_NONE);
 	const struct origin flag = { LEVEL_COMMAND_LINE, "a flag" };
 	struct plan p = { 0 };
 	struct settings_fixture b;

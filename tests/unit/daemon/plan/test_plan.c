@@ -45,7 +45,7 @@ static void test_ranks(void **state)
 static const struct make_row {
 	const char *says;
 	unsigned nproc;
-	enum launcher launcher;
+	const char *launcher;
 	bool under_systemd;
 	struct {
 		enum setting_id id;
@@ -57,63 +57,60 @@ static const struct make_row {
 	const char *omp;        /* NULL: left as it is */
 	const char *note;       /* part of a note, or of the sentence; NULL: no note */
 } makes[] = {
-	{ "one worker of a user", 1, LAUNCHER_NONE, false, { { 0 } }, { NULL }, 0, NULL, NULL,
-		NULL },
-	{ "several workers get one thread, which is said", 2, LAUNCHER_NONE, false, { { 0 } },
-		{ NULL }, 0, NULL, "1", "OMP_NUM_THREADS" },
-	{ "threads that the user set stay", 2, LAUNCHER_NONE, false, { { 0 } },
-		{ "OMP_NUM_THREADS=4" }, 0, NULL, NULL, NULL },
-	{ "threads set to nothing are set", 2, LAUNCHER_NONE, false, { { 0 } },
-		{ "OMP_NUM_THREADS=" }, 0, NULL, NULL, NULL },
-	{ "threads by --env", 2, LAUNCHER_NONE, false, { { SET_ENV, "OMP_NUM_THREADS=4" } },
+	{ "one worker of a user", 1, NULL, false, { { 0 } }, { NULL }, 0, NULL, NULL, NULL },
+	{ "several workers get one thread, which is said", 2, NULL, false, { { 0 } }, { NULL }, 0,
+		NULL, "1", "OMP_NUM_THREADS" },
+	{ "threads that the user set stay", 2, NULL, false, { { 0 } }, { "OMP_NUM_THREADS=4" }, 0,
+		NULL, NULL, NULL },
+	{ "threads set to nothing are not set", 2, NULL, false, { { 0 } }, { "OMP_NUM_THREADS=" },
+		0, NULL, "1", "OMP_NUM_THREADS" },
+	{ "threads by --env", 2, NULL, false, { { SET_ENV, "OMP_NUM_THREADS=4" } }, { NULL }, 0,
+		NULL, NULL, NULL },
+	{ "threads by --unset-env", 2, NULL, false, { { SET_UNSET_ENV, "OMP_NUM_THREADS" } },
 		{ NULL }, 0, NULL, NULL, NULL },
-	{ "threads by --unset-env", 2, LAUNCHER_NONE, false,
-		{ { SET_UNSET_ENV, "OMP_NUM_THREADS" } }, { NULL }, 0, NULL, NULL, NULL },
-	{ "mpirun gives no input", 1, LAUNCHER_OPEN_MPI, false, { { 0 } }, { PATIENT }, 0,
-		"/dev/null", NULL, NULL },
-	{ "mpirun's input is for the only rank", 2, LAUNCHER_OPEN_MPI, false,
-		{ { SET_ONLY_RANK, "1" } }, { PATIENT, "OMP_NUM_THREADS=1" }, 0, NULL, NULL,
-		"a free port" },
-	{ "no input for the only rank on request", 1, LAUNCHER_OPEN_MPI, false,
+	{ "mpirun gives no input", 1, "mpirun", false, { { 0 } }, { PATIENT }, 0, "/dev/null", NULL,
+		NULL },
+	{ "mpirun's input is for the only rank", 2, "mpirun", false, { { SET_ONLY_RANK, "1" } },
+		{ PATIENT, "OMP_NUM_THREADS=1" }, 0, NULL, NULL, "a free port" },
+	{ "no input for the only rank on request", 1, "mpirun", false,
 		{ { SET_ONLY_RANK, "0" }, { SET_STDIN, "null" } }, { PATIENT }, 0, "/dev/null",
 		NULL, NULL },
-	{ "a grace that mpirun cuts is said", 1, LAUNCHER_OPEN_MPI, false, { { 0 } }, { NULL }, 0,
+	{ "a grace that mpirun cuts is said", 1, "mpirun", false, { { 0 } }, { NULL }, 0,
 		"/dev/null", NULL, "mpirun sends SIGKILL 1 s after its SIGTERM" },
-	{ "a signal that is none", 1, LAUNCHER_NONE, false, { { SET_ON_SIGNAL, "X=stop" } },
-		{ NULL }, -EINVAL, NULL, NULL, "\"X\" is not a signal" },
-	{ "a rank that is none", 1, LAUNCHER_NONE, false, { { SET_ONLY_RANK, "1" } }, { NULL },
-		-EINVAL, NULL, NULL, "there is no rank 1" },
-	{ "a report's name that is none", 1, LAUNCHER_NONE, false, { { SET_REPORT, "%q" } },
-		{ NULL }, -EINVAL, NULL, NULL, "\"%q\"" },
-	{ "mpiexec gives no input", 1, LAUNCHER_HYDRA, false, { { 0 } }, { NULL }, 0, "/dev/null",
-		NULL, NULL },
-	{ "srun gives no input", 1, LAUNCHER_SLURM, false, { { 0 } }, { NULL }, 0, "/dev/null",
-		NULL, NULL },
-	{ "systemd gives no input", 1, LAUNCHER_NONE, true, { { 0 } }, { NULL }, 0, "/dev/null",
-		NULL, NULL },
-	{ "input is inherited on request", 1, LAUNCHER_OPEN_MPI, true, { { SET_STDIN, "inherit" } },
+	{ "a signal that is none", 1, NULL, false, { { SET_ON_SIGNAL, "X=stop" } }, { NULL },
+		-EINVAL, NULL, NULL, "\"X\" is not a signal" },
+	{ "a rank that is none", 1, NULL, false, { { SET_ONLY_RANK, "1" } }, { NULL }, -EINVAL,
+		NULL, NULL, "there is no rank 1" },
+	{ "a report's name that is none", 1, NULL, false, { { SET_REPORT, "%q" } }, { NULL },
+		-EINVAL, NULL, NULL, "\"%q\"" },
+	{ "mpiexec gives no input", 1, "mpiexec", false, { { 0 } }, { NULL }, 0, "/dev/null", NULL,
+		NULL },
+	{ "srun gives no input", 1, "srun", false, { { 0 } }, { NULL }, 0, "/dev/null", NULL,
+		NULL },
+	{ "systemd gives no input", 1, NULL, true, { { 0 } }, { NULL }, 0, "/dev/null", NULL,
+		NULL },
+	{ "input is inherited on request", 1, "mpirun", true, { { SET_STDIN, "inherit" } },
 		{ PATIENT }, 0, NULL, NULL, NULL },
-	{ "no input on request", 1, LAUNCHER_NONE, false, { { SET_STDIN, "null" } }, { NULL }, 0,
+	{ "no input on request", 1, NULL, false, { { SET_STDIN, "null" } }, { NULL }, 0,
 		"/dev/null", NULL, NULL },
-	{ "MPI's identity for several workers warns", 2, LAUNCHER_OPEN_MPI, false,
+	{ "MPI's identity for several workers warns", 2, "mpirun", false,
 		{ { SET_MPI_ENV, "keep" } }, { "OMP_NUM_THREADS=1", PATIENT }, 0, "/dev/null", NULL,
 		"MPI_Init" },
-	{ "MPI's identity for one worker is fine", 1, LAUNCHER_OPEN_MPI, false,
-		{ { SET_MPI_ENV, "keep" } }, { PATIENT }, 0, "/dev/null", NULL, NULL },
-	{ "a device for each worker", 2, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
+	{ "MPI's identity for one worker is fine", 1, "mpirun", false, { { SET_MPI_ENV, "keep" } },
+		{ PATIENT }, 0, "/dev/null", NULL, NULL },
+	{ "a device for each worker", 2, NULL, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
 		{ "CUDA_VISIBLE_DEVICES=3,5", "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
-	{ "no list of devices is long enough", 2, LAUNCHER_NONE, false,
-		{ { SET_VIRTUAL_LOCAL_RANK, "1" } }, { "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
-	{ "too few devices", 3, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
+	{ "no list of devices is long enough", 2, NULL, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
+		{ "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
+	{ "too few devices", 3, NULL, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
 		{ "CUDA_VISIBLE_DEVICES=3,5" }, -EINVAL, NULL, NULL, "CUDA_VISIBLE_DEVICES=3,5" },
-	{ "an empty list of devices", 1, LAUNCHER_NONE, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
+	{ "an empty list of devices", 1, NULL, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
 		{ "CUDA_VISIBLE_DEVICES=" }, -EINVAL, NULL, NULL, "need 1 GPUs, but there are 0" },
-	{ "AMD's list is the list of both", 2, LAUNCHER_NONE, false,
-		{ { SET_VIRTUAL_LOCAL_RANK, "1" } },
+	{ "AMD's list is the list of both", 2, NULL, false, { { SET_VIRTUAL_LOCAL_RANK, "1" } },
 		{ "CUDA_VISIBLE_DEVICES=3,5", "HIP_VISIBLE_DEVICES=1" }, -EINVAL, NULL, NULL,
 		"HIP_VISIBLE_DEVICES=1" },
-	{ "a short list without virtual ranks is the user's matter", 2, LAUNCHER_NONE, false,
-		{ { 0 } }, { "CUDA_VISIBLE_DEVICES=3", "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
+	{ "a short list without virtual ranks is the user's matter", 2, NULL, false, { { 0 } },
+		{ "CUDA_VISIBLE_DEVICES=3", "OMP_NUM_THREADS=1" }, 0, NULL, NULL, NULL },
 };
 
 static void test_make(void **state)
@@ -125,8 +122,8 @@ static void test_make(void **state)
 		.cpus = 8,
 		.random_id = "",
 		.under_systemd = row->under_systemd };
-	const struct topology t = { .launcher = row->launcher,
-		.identity = { 1, 0, "", "", true },
+	const struct topology t = { .launcher = unit_launcher(row->launcher),
+		.identity = { 1, 0, "", "", true, false },
 		.master = { "127.0.0.1", 0, "", "", 0, NULL },
 		.nproc = row->nproc,
 		.nproc_from = "" };
@@ -172,7 +169,8 @@ static void test_proc(void **state)
 	const struct facts facts = {
 		.env = env, .hostname = "h", .cpus = 8, .random_id = "", .proc = row->proc
 	};
-	const struct topology t = { .identity = { 1, 0, "", "", true },
+	const struct topology t = { .launcher = unit_launcher(NULL),
+		.identity = { 1, 0, "", "", true, false },
 		.master = { "127.0.0.1", 0, "", "", 0, NULL },
 		.nproc = 1,
 		.nproc_from = "" };
@@ -191,8 +189,8 @@ static void test_unequal(void **state)
 {
 	const unsigned nproc[] = { 2, 3, 4 };
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = { .launcher = LAUNCHER_NONE,
-		.identity = { 3, 1, "", "", true },
+	const struct topology t = { .launcher = unit_launcher(NULL),
+		.identity = { 3, 1, "", "", true, false },
 		.master = { "h", 29500, "", "", 0, NULL },
 		.nproc = 3,
 		.nproc_from = "" };
@@ -220,8 +218,8 @@ static void test_elsewhere(void **state)
 {
 	const unsigned nproc[] = { 2, 3 };
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = { .launcher = LAUNCHER_OPEN_MPI,
-		.identity = { 2, 1, "", "", true },
+	const struct topology t = { .launcher = unit_launcher("mpirun"),
+		.identity = { 2, 1, "", "", true, false },
 		.master = { "h", 29500, "", "", 0, NULL },
 		.nproc = 3,
 		.nproc_from = "" };
@@ -243,8 +241,8 @@ static void test_too_many(void **state)
 {
 	static unsigned nproc[65536];
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = { .launcher = LAUNCHER_NONE,
-		.identity = { 65536, 0, "", "", true },
+	const struct topology t = { .launcher = unit_launcher(NULL),
+		.identity = { 65536, 0, "", "", true, false },
 		.master = { "h", 29500, "", "", 0, NULL },
 		.nproc = 65536,
 		.nproc_from = "" };
@@ -279,8 +277,8 @@ static void test_bind(void **state)
 	const struct bind_row *row = *state;
 	const unsigned nproc[] = { 2, 2 }, met_nproc[] = { 2, 5 };
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
-	const struct topology t = { .launcher = LAUNCHER_NONE,
-		.identity = { 2, 0, "", "", true },
+	const struct topology t = { .launcher = unit_launcher(NULL),
+		.identity = { 2, 0, "", "", true, false },
 		.master = { row->has_addr ? "h" : NULL, 29500, "", "", 0, NULL },
 		.nproc = 2,
 		.nproc_from = "" };

@@ -48,9 +48,9 @@ static const struct explain_row {
 		{ "\n  max-restarts             0                     (default)\n" } },
 	{ "unless --quiet overrides it", { "--quiet", "t.py" }, { "LOGLEVEL=DEBUG" },
 		{ "!max-restarts" }, { "!max-restarts" } },
-	{ "a default that launchd decided is listed", { "--key-file=/k", "t.py" }, { NULL },
-		{ "\"control\":{\"value\":\"required\",\"source\":\"--key-file\"}" },
-		{ "\n  control                  required              (--key-file)\n" } },
+	{ "a default that launchd decided is listed", { "--rdzv-backend=c10d", "t.py" }, { NULL },
+		{ "\"join-timeout\":{\"value\":\"600\",\"source\":\"torchrun's default for c10d\"}" },
+		{ "\n  join-timeout             600                   (torchrun's default for c10d)\n" } },
 	{ "what is removed is told", { "t.py" }, { "PMIX_RANK=1" },
 		{ "\"name\":\"PMIX_RANK\",\"change\":\"removed\",\"value\":null" },
 		{ "removed   PMIX_RANK" } },
@@ -201,7 +201,7 @@ static void test_explain(void **state)
 	assert_int_equal(settings_read_environment(&b.s, row->env, &b.notes, &b.why), 0);
 	assert_int_equal(settings_check(&b.s, &b.notes, &b.why), 0);
 	assert_int_equal(topology_begin(&d, &t), 0);
-	assert_int_equal(topology_finish(&d, pmix_meets(d.s, facts.env, &t), &t), 0);
+	assert_int_equal(topology_finish(&d, exchange_of(d.s, &facts, &t) != EXCHANGE_NONE, &t), 0);
 	nproc[0] = nproc[1] = t.nproc;
 	assert_int_equal(plan_make(&d, &t, nproc, &p), 0);
 	e = (struct explained){ &b.s, &facts, &t, &p, &b.notes, settings_text(&b.s, SET_KEY_FILE) };

@@ -1,0 +1,11 @@
+/* pmix_leave.h - the end of a client of PMIx, in a process of its own. */
+#ifndef LAUNCHD_DAEMON_OS_PMIX_LEAVE_H
+#define LAUNCHD_DAEMON_OS_PMIX_LEAVE_H
+
+#include <pmix.h>
+
+/* PMIx_Finalize, such that the server has noted the end before this process hears of its answer and
+ * goes. No other file above the three may be a socket of the internet's. Once in a process. */
+pmix_status_t pmix_leave(__typeof__(PMIx_Finalize) *finalize);
+
+#endif

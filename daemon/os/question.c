@@ -1,0 +1,87 @@
+/* question.c - see question.h */
+#include "daemon/os/question.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/monotonic.h"
+#include "common/num.h"
+
+/* Whole, or not in time, or the child has died. */
+static int question_hear(
+	const struct question *q, int from, void *answer, size_t size, struct failure *why)
+{
+	int64_t until_ms = monotonic_ms() + (int64_t)q->limit_ms;
+	size_t len = 0;
+
+	while (len < size) {
+		struct pollfd p = { .fd = from, .events = POLLIN };
+		int left = monotonic_left_ms(until_ms), n = left > 0 ? poll(&p, 1, left) : 0;
+		ssize_t got;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return failure_set(why, -ETIMEDOUT, "%s has not answered within %s s%s",
+				q->whom, num_seconds(q->limit_ms).text, q->hint);
+		got = read(from, (char *)answer + len, size - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return failure_set(
+				why, -EIO, "%s: the process that asked it died", q->whom);
+		len += (size_t)got;
+	}
+	return 0;
+}
+
+/* Killed, a child in a system call that a driver doesn't return from stays: it is left to whoever
+ * inherits it. Its end of the pipe closes when it goes. */
+static void question_end(pid_t child, int from)
+{
+	enum { PATIENCE_MS = 1000 };
+	struct pollfd p = { .fd = from };
+
+	(void)kill(child, SIGKILL);
+	if (poll(&p, 1, PATIENCE_MS) <= 0)
+		return;
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+int question_ask(const struct question *q, void *answer, size_t size, struct failure *why)
+{
+	pid_t parent = getpid(), child;
+	char what[64];
+	int ends[2], rc;
+
+	memset(answer, 0, size);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
+	(void)snprintf(what, sizeof what, "a process that asks %s", q->whom);
+	child = fork();
+	if (child == 0) {
+		(void)close(ends[0]);
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+			_exit(1);
+		q->work(q->how, answer);
+		_exit(fd_write_all(ends[1], answer, size) < 0);
+	}
+	rc = child < 0 ? failure_not_started(why, -errno, what) : 0;
+	fd_closep(&ends[1]);
+	if (child > 0) {
+		rc = question_hear(q, ends[0], answer, size, why);
+		question_end(child, ends[0]);
+	}
+	fd_closep(&ends[0]);
+	return rc;
+}

@@ -1,0 +1,24 @@
+/* question.h - a question to a library that may hang or crash, before there is an event loop: a
+ * child asks it, and is killed when its time is over. See helper.h for those that come later. */
+#ifndef LAUNCHD_DAEMON_OS_QUESTION_H
+#define LAUNCHD_DAEMON_OS_QUESTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct failure;
+
+struct question {
+	/* In the child: fills in the answer, which is all zeros. */
+	void (*work)(const void *how, void *answer);
+	const void *how;
+	const char *whom; /* "NVML", for sentences */
+	const char *hint; /* what it may be if there is no answer; "": not known */
+	uint64_t limit_ms;
+};
+
+/* Waits for the whole answer. -ETIMEDOUT: it has not come in time; -EIO: the child has died;
+ * others: there is none. */
+int question_ask(const struct question *q, void *answer, size_t size, struct failure *why);
+
+#endif
