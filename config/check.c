@@ -298,6 +298,32 @@ static int check_pairs(const struct settings *s, struct failure *why)
 	return why->code;
 }
 
+static bool any_given(const struct settings *s)
+{
+	for (int id = 0; id < SETTING_COUNT; id++)
+		if (s->value[id].from.level == LEVEL_COMMAND_LINE && !setting_rows[id].only_flag)
+			return true;
+	return false;
+}
+
+/* "launchd train.py --nproc_per_node 2": what stands behind the script is the script's. Who gives
+ * options in front of it, too, knows that. */
+static void note_misplaced(const struct settings *s, struct notes *notes)
+{
+	for (size_t i = 0; i < s->args.count && !any_given(s); i++) {
+		const char *word = s->args.at[i];
+		size_t len = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+		enum setting_id id = len > 0 ? settings_find(word + 2, len) : SETTING_COUNT;
+
+		if (id == SETTING_COUNT || !setting_rows[id].original)
+			continue;
+		notes_add(notes, NOTE_INFO,
+			"%.*s goes to %s, as it stands behind it: options of launchd stand before the script",
+			(int)len + 2, word, s->script);
+		return;
+	}
+}
+
 int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 {
 	if (!failure_go_on(check_support(s, notes, why), why) ||
@@ -307,5 +333,6 @@ int settings_check(struct settings *s, struct notes *notes, struct failure *why)
 	default_join_timeout(s);
 	check_env_names(s, notes);
 	script_settle(s);
+	note_misplaced(s, notes);
 	return arena_failed(s->arena) ? failure_oom(why) : 0;
 }

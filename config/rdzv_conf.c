@@ -17,6 +17,7 @@ enum effect {
 	NO_EFFECT,
 	JOINS,        /* means --join-timeout */
 	JOINS_STATIC, /* the same, with the static backend only */
+	HOSTS,        /* with c10d: this node has the endpoint, whatever its addresses */
 };
 
 /* torchrun's keys; the rest of what it takes is the business of stores that launchd doesn't use. */
@@ -27,6 +28,7 @@ static const struct {
 	const char *why;
 } keys[] = {
 	{ "join_timeout", JOINS, true, NULL },
+	{ "is_host", HOSTS, false, "only the c10d backend uses it" },
 	{ "timeout", JOINS_STATIC, true, "only the static backend uses it" },
 	{ "last_call_timeout", NO_EFFECT, true,
 		"the job starts as soon as all of its nodes have met" },
@@ -58,6 +60,16 @@ static int apply_one(struct settings *s, const char *key, const char *value, enu
 	}
 	if (effect == JOINS_STATIC && settings_is(s, SET_RDZV_BACKEND, "static"))
 		effect = JOINS;
+	if (effect == HOSTS && settings_is(s, SET_RDZV_BACKEND, "c10d")) {
+		/* torchrun's words for true; all others mean false, as for the nodes that don't say
+		 * it */
+		if (!*value || !strchr("1tTyY", *value) || settings_given(s, SET_NODE_RANK))
+			return 0;
+		return settings_put(s, SET_NODE_RANK, "0",
+			(struct origin){
+				from.level, arena_printf(s->arena, "%s in %s", key, from.where) },
+			why);
+	}
 	if (effect != JOINS)
 		notes_add(
 			notes, NOTE_WARNING, "%s: %s has no effect: %s", from.where, key, because);

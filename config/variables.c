@@ -49,6 +49,10 @@ static void note_foreign(const char *entry, size_t len, const char *value, struc
 			"TORCHELASTIC_ENABLE_FILE_TIMER has no effect: launchd watches no timers of "
 			"workers, which get no TORCHELASTIC_TIMER_FILE; --max-runtime limits how long "
 			"the job may run");
+	if (is("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", entry, len) && *value)
+		notes_add(notes, NOTE_INFO,
+			"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: no launcher waits for others at "
+			"its end, and node rank 0 has the verdict");
 	if (is("TORCHELASTIC_HEALTH_CHECK_PORT", entry, len) && *value)
 		notes_add(notes, NOTE_WARNING,
 			"TORCHELASTIC_HEALTH_CHECK_PORT has no effect: for a health check by HTTP give "

@@ -16,6 +16,7 @@
 #include "daemon/cluster/config.h"
 #include "daemon/facts/facts.h"
 #include "daemon/facts/interfaces.h"
+#include "daemon/launchers/launchers.h"
 #include "daemon/meet/reachable.h"
 #include "daemon/os/port.h"
 #include "daemon/os/secret.h"
@@ -216,6 +217,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.port_from = port_from(s, t),
 		.port_by_endpoint = t->master.meet_from == settings_where(s, SET_RDZV_ENDPOINT) &&
 			!t->control.port_given,
+		.stays = t->identity.by_launcher && t->launcher->ends_others,
 		.bound = settings_given(s, SET_INTERFACE) || own_addr(s),
 		.own_addr = own_addr(s),
 		.join_timeout_ms = plan->join_timeout_ms,

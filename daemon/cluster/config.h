@@ -44,6 +44,7 @@ struct member_config {
 	bool port_by_endpoint; /* from --rdzv-endpoint */
 	struct vec addresses;  /* of this node, that others may reach, best first */
 	struct vec local;      /* all of this node's, including loopback */
+	bool stays;            /* until the verdict, also when its workers have ended with 0 */
 	bool bound;            /* listen there only: --local-addr or --interface is given */
 	const char *own_addr;  /* --local-addr: what others are told; NULL: any of them */
 	struct job_key key;    /* MEET_STATIC; may be missing */

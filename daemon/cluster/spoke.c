@@ -727,7 +727,7 @@ void spoke_ended(
 	spoke_tell(s, &(struct message){ MESSAGE_ENDED, .ended = *end });
 	if (s->lost.kind != CAUSE_NONE)
 		be_over_alone(s);
-	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0)
+	else if (end->cause.kind == CAUSE_NONE && s->max_restarts == 0 && !s->party->config->stays)
 		leave(s);
 	else
 		await_verdict(s);

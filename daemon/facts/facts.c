@@ -38,6 +38,7 @@ static int cpus_read(
 	if (sched_getaffinity(0, sizeof before, before) < 0)
 		return failure_set(why, -EIO, "sched_getaffinity: %s", strerror(errno));
 	f->cpus = (unsigned)CPU_COUNT_S(sizeof before, before);
+	f->cpus_online = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 	if (!by_mpirun || settings_flag(s, SET_PER_PROCESS)) /* the binding is the rank's own */
 		return 0;
 	memset(all, 0xff, sizeof all);

@@ -29,6 +29,7 @@ struct facts {
 	struct task_facts task;
 	unsigned allocated_nodes;   /* by the hosts' file of an allocation; 0: none is known */
 	unsigned cpus;              /* that this process may use, mpirun's binding undone */
+	unsigned cpus_online;       /* of the machine */
 	struct gpus gpus;           /* that there are; read only where somebody asks for GPUs */
 	struct vec addresses;       /* of this host's interfaces, as text; only where needed */
 	struct listed_nodes listed; /* of [cluster]; none under --standalone */

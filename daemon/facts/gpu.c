@@ -86,7 +86,7 @@ static void ask_id(const struct nvml_ids *nvml, unsigned index, struct gpu_id *r
 	if (nvml->name(device, ret->name, sizeof ret->name) != 0)
 		ret->name[0] = '\0';
 	if (nvml->pci(device, &pci) == 0)
-		(void)snprintf(ret->bus, sizeof ret->bus, "%04x:%02x:%02x.0", pci.domain & 0xffff,
+		(void)snprintf(ret->bus, sizeof ret->bus, "%04x:%02x:%02x.0", pci.domain,
 			pci.bus & 0xff, pci.device & 0xff);
 }
 

@@ -180,7 +180,8 @@ static const struct launcher rows[] = { {
 		.local_rank = { "JSM_NAMESPACE_LOCAL_RANK" },
 		.local_size = { "JSM_NAMESPACE_LOCAL_SIZE" },
 		.job = { "LSB_JOBID", "LSB_JOBINDEX", "PMIX_NAMESPACE" }, .own_ports = true,
-		.pmix = true, .merges_output = true, .one_each = "jsrun -r 1 -a 1 -b none",
+		.pmix = true, .merges_output = true, .more_cpus = "jsrun -c",
+		.one_each = "jsrun -r 1 -a 1 -b none",
 		.leaks = of_jsrun,
 	},
 	{
@@ -248,7 +249,9 @@ static const struct launcher rows[] = { {
 		.rank = { "FLUX_TASK_RANK" }, .size = { "FLUX_JOB_SIZE" },
 		.local_rank = { "FLUX_TASK_LOCAL_ID" }, .nodes = "FLUX_JOB_NNODES",
 		.job = { "FLUX_JOB_ID", "FLUX_JOB_ID_PATH" }, .own_ports = true,
-		.pmix = true, .pmi = true, .one_each = "flux run --tasks-per-node=1", .leaks = of_flux,
+		.pmix = true, .pmi = true, .ends_others = true, /* exit-timeout */
+		.more_cpus = "flux run --cores-per-task",
+		.one_each = "flux run --tasks-per-node=1", .leaks = of_flux,
 	},
 	{
 		/* a step; a batch script isn't one. A requeued job has its number still. */
@@ -260,7 +263,9 @@ static const struct launcher rows[] = { {
 		.hosts = { "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST" },
 		.slurm_lists = true,
 		.job = { "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT" }, .own_ports = true,
-		.pmix = true, .pmi = true, .lifeline = "SLURM_TASK_PID",
+		.pmix = true, .pmi = true, .ends_others = true, /* WaitTime, --wait */
+		.lifeline = "SLURM_TASK_PID",
+		.more_cpus = "srun --cpus-per-task (since Slurm 22.05 it ignores sbatch's) or SRUN_CPUS_PER_TASK",
 		.one_each = "srun --ntasks-per-node=1", .leaks = of_slurm,
 	},
 	{

@@ -63,12 +63,15 @@ struct launcher {
 	bool own_host;  /* its variables tell where itself runs */
 
 	/* What it does with output, and how it ends a job. */
-	bool merges_output;                      /* of all nodes */
-	unsigned grace_ms;                       /* from its SIGTERM to SIGKILL; 0: not known */
+	bool merges_output; /* of all nodes */
+	bool ends_others;   /* some time after its first process has ended, with 0 too */
+	unsigned grace_ms;  /* from its SIGTERM to SIGKILL; 0: not known */
 	const char *grace_from, *grace_variable; /* the latter, in seconds, changes it */
 
-	const char *lifeline; /* neither its own process nor a worker of ours has it; NULL: rank */
-	const char *one_each; /* of its options: one launcher on each node */
+	const char *lifeline;  /* neither its own process nor a worker of ours has it; NULL: rank */
+	const char *more_cpus; /* of its options: more CPUs for each task, where it gives one by
+				  default */
+	const char *one_each;  /* of its options: one launcher on each node */
 	const struct launcher_leak *leaks; /* besides rank, sizes and node; end with pattern NULL */
 };
 

@@ -384,9 +384,8 @@ static int refuse_address(const struct master_search *f, const struct launcher *
 			batchai, id->nnodes, id->nnodes_from);
 	if (l->slurm_lists && id->by_launcher && !has_order(f, l))
 		return failure_usage(f->d->why,
-			"%s%s%s: Slurm's list of nodes is sorted, and task 0 may run on any of them: start the tasks with srun --mpi=pmix or --mpi=pmi2, or give --master_addr to all nodes, the address of task 0's",
-			how ? "SLURM_DISTRIBUTION=" : l->node, how ? how : " is not SLURM_PROCID",
-			"");
+			"%s%s: Slurm's list of nodes is sorted, and task 0 may run on any of them: start the tasks with srun --mpi=pmix or --mpi=pmi2, or give --master_addr to all nodes, the address of task 0's",
+			how ? "SLURM_DISTRIBUTION=" : l->node, how ? how : " is not SLURM_PROCID");
 	if (l->kind == LAUNCHER_TASK)
 		return failure_usage(f->d->why,
 			"the job has %u nodes (%s), of which this is one (%s), but %s gives no address of node rank 0: give --master_addr to all nodes%s",

@@ -153,6 +153,23 @@ static void note_tasks(const struct deciding *d, const struct topology *t)
 		l->name, (unsigned long long)tasks, where, l->one_each);
 }
 
+/* What a task gets by default is mostly less than a launcher with several workers needs. */
+static void note_resources(const struct deciding *d, const struct topology *t)
+{
+	const char *gpus = env_value(d->facts->env, "CUDA_VISIBLE_DEVICES");
+	const struct launcher *l = t->launcher;
+
+	if (l->more_cpus && d->facts->cpus < t->nproc && d->facts->cpus < d->facts->cpus_online)
+		notes_add(d->notes, NOTE_WARNING,
+			"%s lets this launcher use %u of %u CPUs, for %u workers: %s gives it more",
+			l->name, d->facts->cpus, d->facts->cpus_online, t->nproc, l->more_cpus);
+	if (t->process.is && t->process.local_rank > 0 && gpus && !strchr(gpus, ',') &&
+		!settings_flag(d->s, SET_VIRTUAL_LOCAL_RANK))
+		notes_add(d->notes, NOTE_WARNING,
+			"CUDA_VISIBLE_DEVICES=%s shows one GPU, but LOCAL_RANK is %u: a script that takes the GPU of that number fails; give --virtual-local-rank --share-gpus, by which LOCAL_RANK is 0, or srun --gpus-per-node",
+			gpus, t->process.local_rank);
+}
+
 /* How many nodes an allocation has; 0: not known. */
 static uint64_t nodes_of(const struct deciding *d, const struct launcher *a)
 {
@@ -274,6 +291,7 @@ int topology_begin(const struct deciding *d, struct topology *ret)
 	note_batch_script(d, &t);
 	note_env_ranks(d, &t);
 	note_tasks(d, &t);
+	note_resources(d, &t);
 	if (d->facts->cpus_unbound)
 		notes_add(d->notes, NOTE_VERBOSE,
 			"mpirun bound this launcher to fewer CPUs than it may use; launchd has undone "

@@ -216,6 +216,23 @@ def descriptors(pid):
     return len(os.listdir(f'/proc/{pid}/fd'))
 
 
+@pytest.mark.parametrize('by', ['SLURM_PROCID', 'FLUX_TASK_RANK'])
+def test_nodes_that_have_finished_stay_where_their_launcher_would_end_the_others(start, place, by):
+    """srun (WaitTime) and Flux (exit-timeout) kill the rest some time after the first exit, with 0 too."""
+    def each(node):
+        slurm = {'SLURM_STEP_ID': '0', 'SLURM_STEP_NUM_TASKS': '3'} if by == 'SLURM_PROCID' else {}
+        return [], {by: str(node), 'FLUX_JOB_SIZE': '3', **slurm}
+    go = place.fifo('go')
+    cluster = Running(start, place, env={'GO_1': go.path, 'END_1': 'exit:0', 'GO_0': go.path, 'END_0': 'exit:0'},
+                      options=[EVENTS], each=each)
+    go.go(2)
+    until(lambda: not any(is_running(cluster.pids[rank]) for rank in (0, 1)), 'two workers to end')
+    let_pass(1, 'they would leave at once')
+    assert all(is_running(cluster.jobs[node].pid) for node in range(3))
+    cluster.jobs[2].signal(signal.SIGTERM)
+    assert exit_codes(cluster.end()) == [143] * 3
+
+
 def test_strangers_at_the_control_port_do_no_harm(start, place):
     go = place.fifo('go')
     # AddressSanitizer keeps what was freed, of 5,000 connections

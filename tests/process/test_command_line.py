@@ -159,3 +159,11 @@ def test_a_report_has_the_expanded_arguments(launch):
     argv = native('ending', '--nproc_per_node=2', '--expand-args=all')
     result = launch([*argv, 'r$RANK'], {'END_1': 'exit:3', 'END_0': 'never'})
     assert result.rc == 3 and 'ending r1\n' in result.err
+
+
+@pytest.mark.parametrize('options, script, noted', [
+    ([], ['--nproc_per_node', '2'], True), ([], ['--nproc-per-node=2'], True), ([], ['--lr', '1', '--nnodes=2'], True),
+    ([], ['--lr', '1'], False), (['--nproc_per_node=1'], ['--nproc_per_node', '2'], False), ([], ['--bind=x'], False)])
+def test_options_behind_the_script_are_the_scripts(dry, options, script, noted):
+    notes = dry(options, command=('/bin/true', *script)).notes
+    assert any('goes to /bin/true, as it stands behind it' in note['text'] for note in notes) == noted

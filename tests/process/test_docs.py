@@ -25,7 +25,7 @@ GUIDES = sorted((SOURCE / 'config' / 'docs').glob('*.md'))
 MIGRATING = SOURCE / 'config' / 'docs' / 'migrating.md'  # test_migrating.py knows others' options, too
 PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob('*/README.md'))]
 # of mpirun, srun, gdb, scripts and our own test tools, which README and the guides show as well
-FOREIGN_OPTIONS = {'distribution', 'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
+FOREIGN_OPTIONS = {'distribution', 'wait', 'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
                    'quick', 'all', 'only', 'dist', 'from', 'seed', 'deaths', 'rounds',
                    'signal', 'now', 'no-block', 'all-nodes', 'create', 'update-catalog', 'exclude', 'least'}
 

@@ -170,6 +170,38 @@ def test_gpus_that_only_the_platform_tells(dry, refused):
     hold(dry, refused, hidden, {'nproc_per_node': str(os.cpu_count())}, '--nproc_per_node=auto')
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason='one CPU here')
+def test_few_cpus(launch):
+    """srun gives each task one, since Slurm 22.05 whatever sbatch says."""
+    one = ['taskset', '-c', str(min(os.sched_getaffinity(0)))]
+    for nproc, wrap, words in (('8', one, 'for 8 workers: srun --cpus-per-task'), ('1', one, ''), ('8', [], '')):
+        said = launch(['--dry-run', f'--nproc_per_node={nproc}', *native('dump')], {**TASK, 'SLURM_PROCID': '0',
+                      'SLURM_NODEID': '0'}, wrap=wrap).out
+        assert words in said and ('CPUs, for' in said) == bool(words)
+
+
+@pytest.mark.parametrize('devices, options, warned', [
+    ('0', [], True), ('0,1', [], False), ('0', ['--virtual-local-rank', '--share-gpus'], False)])
+def test_one_gpu_for_each_task(dry, devices, options, warned):
+    env = {**MPI, 'OMPI_COMM_WORLD_LOCAL_RANK': '1', 'OMPI_COMM_WORLD_LOCAL_SIZE': '2',
+           'CUDA_VISIBLE_DEVICES': devices}
+    notes = dry(['--per-process', '--use_env', '--no_python', *options], env).notes
+    assert any('shows one GPU, but LOCAL_RANK is 1' in note['text'] for note in notes) == warned
+
+
+def test_torchruns_barrier_is_accepted(dry):
+    notes = dry(['--use_env', '--no_python'], {'TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT': '5'}).notes
+    assert [note['level'] for note in notes if 'EXIT_BARRIER_TIMEOUT has no effect' in note['text']] == ['note']
+
+
+@pytest.mark.parametrize('conf, rank', [('is_host=1', '0'), ('is_host=true', '0'), ('is_host=0', '<decided when nodes meet>')])
+def test_is_host_makes_node_rank_0(dry, conf, rank):
+    """Torchrun's own way for an endpoint whose address is none of a node's, as that of a service."""
+    plan = dry(['--nnodes=2', '--rdzv-backend=c10d', '--rdzv-endpoint=svc:29400', f'--rdzv-conf={conf}', '--use_env',
+                '--no_python'])
+    assert plan.value('node_rank') == rank and not any('is_host' in note['text'] for note in plan.notes)
+
+
 def test_hosts_of_openpbs(dry, refused, place):
     """It has no number of nodes, but a file with a line for each process."""
     hosts = place.write('hosts', 'n0\nn0\nn1\nn1\n')

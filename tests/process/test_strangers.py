@@ -1,11 +1,13 @@
 """Strangers at the port where launchers meet."""
+import os
 import resource
+import signal
 
 import pytest
 
 from crowd import Crowd
-from together import Cluster, exit_codes, listens, warnings
-from harness import native, until
+from together import Cluster, exit_codes, free_ports, listens, warnings
+from harness import native, supervisor_of, until
 
 KEY = {'LAUNCHD_KEY': 'a secret that is long enough'}
 CROWD = 4500  # above what a launcher has places for, in handshakes that are not over
@@ -44,3 +46,51 @@ def test_no_descriptors_for_a_crowd(start):
     assert exit_codes(results) == [0, 0], results
     [line] = crowded(results[0])
     assert 'out of file descriptors' in line and 'ulimit -n' in line
+
+
+class Step(Cluster):
+    """Tasks of srun, whose ports are the job's own unless one is given."""
+
+    def __init__(self, start, argv, task=None, port=(), **how):
+        self.task, self.given = task or {}, port
+        super().__init__(start, 2, argv, {'MASTER_ADDR': '127.0.0.1'}, begin=False, **how)
+        self.each = lambda node: ([], {
+            'SLURM_JOB_ID': '17', 'SLURM_STEP_ID': '0', 'SLURM_PROCID': str(node), 'SLURM_NODEID': str(node),
+            'SLURM_STEP_NUM_TASKS': '2', 'SLURM_STEP_NUM_NODES': '2', **self.task})
+
+    def options(self, node):
+        return list(self.given)
+
+
+@pytest.mark.parametrize('other', [{'SLURM_STEP_ID': '1'}, {'SLURM_JOB_ID': '18'}, {'SLURM_RESTART_COUNT': '1'}],
+                         ids=['step', 'job', 'requeued'])
+def test_a_task_of_another_step_is_turned_away(start, place, other):
+    """It comes in place of the one that is awaited, which comes then."""
+    port = free_ports()
+    mine, others = (Step(start, native('dump'), task, [f'--master_port={port}']) for task in ({}, other))
+    first = mine.begin(0)
+    until(lambda: listens(port + 1), 'node rank 0 to listen')
+    stranger = others.begin(1).end()
+    assert stranger.rc == 2 and "this port belongs to srun's job 17.0: give srun's job " in stranger.err, stranger
+    mine.begin(1)
+    results = mine.end()
+    assert exit_codes(results) == [0, 0] and sorted(place.dumps()) == [0, 1]
+    assert "a launcher of srun's job " in first.said()
+
+
+def test_a_requeued_job_never_meets_what_it_has_left_behind(start, place):
+    """Its old launcher is stopped, and has the old port still."""
+    old = Step(start, native('dump'))
+    left = old.begin(0)
+    until(lambda: 'not authenticated' in left.said(), 'the old launcher to listen')
+    stopped = [supervisor_of(left.pid), left.pid]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    again = Step(start, native('dump'), {'SLURM_RESTART_COUNT': '1'})
+    again.begin(0)
+    again.begin(1)
+    assert exit_codes(again.end()) == [0, 0] and sorted(place.dumps()) == [0, 1]
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+    left.signal(signal.SIGTERM)
+    assert left.end().rc == 143

@@ -53,6 +53,8 @@ static const struct variables_row {
 		"TORCHELASTIC_ENABLE_FILE_TIMER has no effect: launchd watches no timers of "
 		"workers, which get no TORCHELASTIC_TIMER_FILE; --max-runtime limits how long" },
 	{ "one that is off doesn't", { "TORCHELASTIC_ENABLE_FILE_TIMER=0" }, { { 0 } }, 0, NULL },
+	{ "torchrun's barrier is no warning", { "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT=5" }, { { 0 } },
+		0, NULL },
 	{ "its health check warns", { "TORCHELASTIC_HEALTH_CHECK_PORT=8080" }, { { 0 } }, 0,
 		"give --metrics-listen [::]:8080" },
 	{ "an empty port is none", { "TORCHELASTIC_HEALTH_CHECK_PORT=" }, { { 0 } }, 0, NULL },

@@ -68,7 +68,9 @@ struct pci_info {
 
 static int play_pci(void *device, struct pci_info *ret)
 {
-	*ret = (struct pci_info){ .domain = 1, .bus = 0x3b, .device = (unsigned)*(char *)device };
+	*ret = (struct pci_info){
+		.domain = 0x10001, .bus = 0x3b, .device = (unsigned)*(char *)device
+	};
 	return 0;
 }
 
@@ -179,10 +181,10 @@ static void test_ids(void **state)
 	assert_outcome(gpus_read(true, 60000, &a, &gpus, &why), 0, &why, NULL);
 	assert_int_equal(gpus.count, 3);
 	assert_string_equal(gpus.at[0].uuid, "GPU-0");
-	assert_string_equal(gpus.at[0].bus, "0001:3b:00.0");
+	assert_string_equal(gpus.at[0].bus, "10001:3b:00.0");
 	assert_string_equal(gpus.at[1].uuid, "");
 	assert_string_equal(gpus.at[1].bus, "");
-	assert_string_equal(gpus.at[2].bus, "0001:3b:02.0");
+	assert_string_equal(gpus.at[2].bus, "10001:3b:02.0");
 	assert_string_equal(gpus.at[2].name, "Played GPU");
 	arena_done(&a);
 }
