@@ -67,22 +67,31 @@ static int pmi_fd_read(const char *const *env)
 		0;
 }
 
-/* The file has a line for each process, one host after the other. */
+/* The file has a line for each process, one host after the other. It is for a warning only, so what
+ * is no file of a sensible size is left alone. */
 static unsigned allocated_nodes_read(const char *const *env)
 {
+	enum { ENOUGH_BYTES = 1 << 20 };
 	const struct launcher *allocation = allocation_of(env);
 	const char *path =
 		allocation && allocation->hostfile ? env_value(env, allocation->hostfile) : NULL;
-	FILE *file = path ? fopen(path, "re") : NULL;
+	bool counts = path && launcher_of(env)->kind != LAUNCHER_TASK;
+	int fd = counts ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char line[512], last[sizeof line] = "";
 	unsigned count = 0;
+	struct stat st;
 
-	while (file && fgets(line, sizeof line, file)) {
-		count += strcmp(line, last) != 0;
-		memcpy(last, line, sizeof last);
+	if (!file) {
+		fd_closep(&fd);
+		return 0;
 	}
-	if (file)
-		(void)fclose(file);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < ENOUGH_BYTES)
+		while (fgets(line, sizeof line, file)) {
+			count += strcmp(line, last) != 0;
+			memcpy(last, line, sizeof last);
+		}
+	(void)fclose(file);
 	return count;
 }
 

@@ -20,22 +20,24 @@ static bool is_slurm_step(const char *const *env)
 	return step && num_parse(step, 0, 0xffffffefu, &n) == 0;
 }
 
-/* Flux, Cray's PALS and srun --mpi=pmi2 set PMI's variables beside their own, and what they start
- * inherits them. */
+/* They set PMI's variables beside their own, and what they start inherits these. */
+static bool is_other_pmi(const char *const *env)
+{
+	return (is_slurm_step(env) && env_value(env, "SLURM_PROCID")) ||
+		env_value(env, "FLUX_TASK_RANK") || env_value(env, "PALS_RANKID");
+}
+
 static bool is_hydra(const char *const *env)
 {
-	return env_value(env, "MPI_LOCALRANKID") ||
-		!(env_value(env, "SLURM_JOB_ID") || env_value(env, "SLURM_STEP_ID") ||
-			env_value(env, "FLUX_TASK_RANK") || env_value(env, "PALS_RANKID"));
+	return env_value(env, "MPI_LOCALRANKID") || !is_other_pmi(env);
 }
 
 /* In an allocation its daemons are tasks of the allocation's launcher. Without its own mark it may
- * be any server of PMIx, as srun --mpi=pmix has one. */
+ * be any server of PMIx, but not Slurm's, whose variables a batch script may have inherited. */
 static bool is_prterun(const char *const *env)
 {
 	return env_value(env, "PRTE_LAUNCHED") ||
-		!(is_slurm_step(env) || env_value(env, "FLUX_TASK_RANK") ||
-			env_value(env, "PALS_RANKID"));
+		!(is_other_pmi(env) || env_value(env, "SLURM_JOB_ID"));
 }
 
 /* HTCondor sets both variables for one process, too. */
@@ -245,7 +247,7 @@ static const struct launcher rows[] = { {
 	{
 		/* its nested instances have jobs of the same id, but of different paths */
 		.name = "flux run", .kind = LAUNCHER_TASK,
-		.needs = { "FLUX_TASK_RANK" },
+		.needs = { "FLUX_TASK_RANK" }, .wire = "PMI_RANK",
 		.rank = { "FLUX_TASK_RANK" }, .size = { "FLUX_JOB_SIZE" },
 		.local_rank = { "FLUX_TASK_LOCAL_ID" }, .nodes = "FLUX_JOB_NNODES",
 		.job = { "FLUX_JOB_ID", "FLUX_JOB_ID_PATH" }, .own_ports = true,
@@ -271,7 +273,7 @@ static const struct launcher rows[] = { {
 	{
 		/* Cray's mpiexec, and Slurm's mpi/cray_shasta, which sets the same */
 		.name = "mpiexec of PALS", .kind = LAUNCHER_TASK,
-		.needs = { "PALS_RANKID" },
+		.needs = { "PALS_RANKID" }, .wire = "PMI_RANK",
 		.rank = { "PALS_RANKID" }, .size = { "PMI_SIZE" },
 		.local_rank = { "PALS_LOCAL_RANKID", "PMI_LOCAL_RANK" },
 		.local_size = { "PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE" },
@@ -406,19 +408,19 @@ const struct launcher *launcher_anyone(void)
 	return &rows[0];
 }
 
-static bool is_worker(const char *const *env)
+bool started_in_worker(const char *const *env)
 {
 	return env_get(env, "TORCHELASTIC_RUN_ID") && env_get(env, "LOCAL_RANK");
 }
 
 bool inside_worker(const char *const *env)
 {
-	return is_worker(env) && !find_row(env, LAUNCHER_TASK, NULL, true);
+	return started_in_worker(env) && !find_row(env, LAUNCHER_TASK, NULL, true);
 }
 
 const struct launcher *launcher_of(const char *const *env)
 {
-	const struct launcher *task = find_row(env, LAUNCHER_TASK, NULL, is_worker(env));
+	const struct launcher *task = find_row(env, LAUNCHER_TASK, NULL, started_in_worker(env));
 
 	return task ? task : launcher_anyone();
 }

@@ -81,6 +81,9 @@ struct launcher {
  * called brings its own wire-up, which a worker has not. */
 bool inside_worker(const char *const *env);
 
+/* Whether a worker is among this process's ancestors, whatever has started it there. */
+bool started_in_worker(const char *const *env);
+
 /* The launcher that has started this process as one of its tasks; launcher_anyone(): it isn't
  * known. */
 const struct launcher *launcher_of(const char *const *env);

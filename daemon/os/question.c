@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,11 +59,27 @@ static void question_end(pid_t child, int from)
 		;
 }
 
+/* In the child: a library finds neither a file of the launcher's nor a blocked signal. Returns
+ * where the answer goes. */
+static int question_be_apart(int to)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return -1;
+	if (to != 3 && dup3(to, 3, O_CLOEXEC) < 0)
+		return -1;
+	/* an older kernel leaves them open, which does no harm */
+	(void)syscall(SYS_close_range, 4u, ~0u, 0u);
+	return 3;
+}
+
 int question_ask(const struct question *q, void *answer, size_t size, struct failure *why)
 {
 	pid_t parent = getpid(), child;
 	char what[64];
-	int ends[2], rc;
+	int ends[2], rc, to;
 
 	memset(answer, 0, size);
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -70,11 +87,11 @@ int question_ask(const struct question *q, void *answer, size_t size, struct fai
 	(void)snprintf(what, sizeof what, "a process that asks %s", q->whom);
 	child = fork();
 	if (child == 0) {
-		(void)close(ends[0]);
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 			_exit(1);
+		to = question_be_apart(ends[1]);
 		q->work(q->how, answer);
-		_exit(fd_write_all(ends[1], answer, size) < 0);
+		_exit(to < 0 || fd_write_all(to, answer, size) < 0);
 	}
 	rc = child < 0 ? failure_not_started(why, -errno, what) : 0;
 	fd_closep(&ends[1]);

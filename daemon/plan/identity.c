@@ -352,21 +352,33 @@ static bool is_only_task(const struct deciding *d, const struct launcher *l)
 		size.there && size.n == 1;
 }
 
+/* Whether flags, variables or a platform make it a job of several. What the system's file has is
+ * for other jobs, and what a worker inherits is its own job's. */
+static bool others_say_more(const struct deciding *d)
+{
+	struct notes notes = { .arena = d->s->arena };
+	struct failure why = { 0 };
+	const struct deciding look = { d->s, d->facts, &notes, &why };
+	const struct value *nnodes = &d->s->value[SET_NNODES];
+	const struct listed_nodes *list;
+	struct identity id = { 0 };
+	bool above = true;
+
+	if (nnodes->from.level > LEVEL_ENVIRONMENT && nnodes->number > 1)
+		return true;
+	list = listed_nodes(d, launcher_anyone(), &above);
+	return !started_in_worker(d->facts->env) && find_by(&look, launcher_anyone(), &id) == 0 &&
+		id.nnodes > 1 && id.nnodes_from != nnodes->from.where &&
+		(above || !list || id.nnodes_from != list->where);
+}
+
 int identity_find(const struct deciding *d, const struct launcher *launcher, struct identity *ret)
 {
-	struct identity by_others = { 0 };
-
 	if (settings_flag(d->s, SET_STANDALONE))
 		return standalone(d, ret);
 	if (is_set_aside(d, launcher))
 		return find_by(d, launcher_anyone(), ret);
-	if (is_only_task(d, launcher)) {
-		if (find_by(d, launcher_anyone(), &by_others) < 0)
-			return d->why->code;
-		if (by_others.nnodes > 1) {
-			*ret = by_others;
-			return 0;
-		}
-	}
+	if (is_only_task(d, launcher) && others_say_more(d))
+		return find_by(d, launcher_anyone(), ret);
 	return find_by(d, launcher, ret);
 }

@@ -238,7 +238,8 @@ static int look_at_ranks_of_others(const struct deciding *d, const struct topolo
 static void note_env_ranks(const struct deciding *d, const struct topology *t)
 {
 	if (t->launcher->kind == LAUNCHER_TASK && settings_is(d->s, SET_ENV_RANKS, "node") &&
-		!settings_flag(d->s, SET_STANDALONE))
+		!settings_flag(d->s, SET_STANDALONE) &&
+		strcmp(t->identity.nnodes_from, "WORLD_SIZE") != 0)
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: RANK and WORLD_SIZE are not read, because %s started this launcher and "
 			"says its rank (%s) and size (%s)",

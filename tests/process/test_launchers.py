@@ -73,6 +73,15 @@ OTHERS = {
     'an mpirun of one task on each node': (
         {**MPI, 'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1', 'NNODES': '2', 'NODE_RANK': '1',
          'MASTER_ADDR': 'h'}, of(1, 2, 'h')),
+    'one task, in a worker that has its own job\'s numbers': (
+        {**STEP, 'SLURM_PROCID': '0', 'SLURM_STEP_NUM_TASKS': '1', 'TORCHELASTIC_RUN_ID': 'x', 'LOCAL_RANK': '0',
+         'RANK': '8', 'WORLD_SIZE': '16', 'NODE_RANK': '1', 'NNODES': '2', 'MASTER_ADDR': 'h'}, of(0, 1)),
+    'one task, beside half of an answer': (
+        {**STEP, 'SLURM_PROCID': '0', 'SLURM_STEP_NUM_TASKS': '1', 'NNODES': '4'}, of(0, 1)),
+    'PMIx of the step that a batch script was submitted in': (
+        {'SLURM_JOB_ID': '18', 'PMIX_RANK': '0', 'PMIX_NAMESPACE': 'slurm.pmix.17.0'}, ALONE),
+    'PMI in an allocation': (
+        {'SLURM_JOB_ID': '5', 'PMI_RANK': '1', 'PMI_SIZE': '2', 'MASTER_ADDR': 'h'}, of(1, 2, 'h')),
     'Azure ML beside an Indexed Job': (
         {'AZUREML_NODE_COUNT': '2', 'JOB_COMPLETION_INDEX': '1', 'MASTER_ADDR': 'h'}, of(1, 2, 'h')),
     'pbsdsh': ({'PBS_JOBID': '12.server', 'PBS_NODENUM': '1'}, ['PBS_NODENUM says 1', '--nnodes']),
@@ -194,7 +203,8 @@ def test_torchruns_barrier_is_accepted(dry):
     assert [note['level'] for note in notes if 'EXIT_BARRIER_TIMEOUT has no effect' in note['text']] == ['note']
 
 
-@pytest.mark.parametrize('conf, rank', [('is_host=1', '0'), ('is_host=true', '0'), ('is_host=0', '<decided when nodes meet>')])
+@pytest.mark.parametrize('conf, rank', [
+    ('is_host=1', '0'), ('is_host=true', '0'), ('is_host=0', '<decided when nodes meet>')])
 def test_is_host_makes_node_rank_0(dry, conf, rank):
     """Torchrun's own way for an endpoint whose address is none of a node's, as that of a service."""
     plan = dry(['--nnodes=2', '--rdzv-backend=c10d', '--rdzv-endpoint=svc:29400', f'--rdzv-conf={conf}', '--use_env',
@@ -206,6 +216,15 @@ def test_hosts_of_openpbs(dry, refused, place):
     """It has no number of nodes, but a file with a line for each process."""
     hosts = place.write('hosts', 'n0\nn0\nn1\nn1\n')
     hold(dry, refused, {'PBS_JOBID': '12.s', 'PBS_NODEFILE': hosts}, {'note': 'the PBS job has 2 nodes'})
+    os.mkfifo(place.path / 'fifo')
+    hold(dry, refused, {'PBS_JOBID': '12.s', 'PBS_NODEFILE': f'{place.path}/fifo'}, ALONE)
+
+
+def test_env_ranks_of_an_only_task(dry):
+    one = {**MPI, 'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '1', 'MASTER_ADDR': 'h'}
+    plan = dry(['--use_env', '--no_python', '--env-ranks=node'], {**one, 'RANK': '1', 'WORLD_SIZE': '4'})
+    assert (plan.value('node_rank'), plan.value('nnodes')) == ('1', '4')
+    assert not any('are not read' in note['text'] for note in plan.notes)
 
 
 def test_flags_tell_jobs_apart_where_they_gave_the_ranks(dry):
