@@ -310,7 +310,9 @@ static bool any_given(const struct settings *s)
  * options in front of it, too, knows that. */
 static void note_misplaced(const struct settings *s, struct notes *notes)
 {
-	for (size_t i = 0; i < s->args.count && !any_given(s); i++) {
+	if (s->args.count == 0 || any_given(s))
+		return;
+	for (size_t i = 0; i < s->args.count; i++) {
 		const char *word = s->args.at[i];
 		size_t len = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
 		enum setting_id id = len > 0 ? settings_find(word + 2, len) : SETTING_COUNT;

@@ -51,8 +51,8 @@ static void note_foreign(const char *entry, size_t len, const char *value, struc
 			"the job may run");
 	if (is("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", entry, len) && *value)
 		notes_add(notes, NOTE_INFO,
-			"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: no launcher waits for others at "
-			"its end, and node rank 0 has the verdict");
+			"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: node rank 0's launcher decides "
+			"how the job ends, without a barrier");
 	if (is("TORCHELASTIC_HEALTH_CHECK_PORT", entry, len) && *value)
 		notes_add(notes, NOTE_WARNING,
 			"TORCHELASTIC_HEALTH_CHECK_PORT has no effect: for a health check by HTTP give "

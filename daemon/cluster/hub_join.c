@@ -412,17 +412,19 @@ static void check_wishes(struct hub *h, struct caller *p)
  * some want, and others have started by mistake. */
 static void tell_second_on_host(struct hub *h, struct caller *p)
 {
-	bool ours = address_is_loopback(&p->link.peer_address) ||
-		address_find_host(&h->party->config->local, &p->link.peer_address);
-	const char *name = ours ? h->party->config->name : NULL;
+	const struct address *at = &p->link.peer_address;
+	const char *name = NULL;
 	struct message m;
 	struct text t = { 0 };
 
+	if (p->about.node_rank != NODE_RANK_UNKNOWN)
+		return;
+	if (address_is_loopback(at) || address_find_host(&h->party->config->local, at))
+		name = h->party->config->name;
 	for (const struct caller *q = h->all; q && !name; q = q->next)
-		if (q != p && q->joined &&
-			address_same_host(&q->link.peer_address, &p->link.peer_address))
+		if (q != p && q->joined && address_same_host(&q->link.peer_address, at))
 			name = q->about.name;
-	if (p->about.node_rank != NODE_RANK_UNKNOWN || !name)
+	if (!name)
 		return;
 	text_printf(&t, "%s is a second launcher on its host, beside ", hub_peer(p).text);
 	text_add_shown(&t, name, strlen(name));

@@ -70,7 +70,8 @@ struct hub {
 		bool lasting;     /* the verdict is told, and last lines may come */
 		uv_timer_t clock; /* in the loop while lasting */
 	} lines;
-	bool *late; /* by node rank: it came late and starts its workers alone */
+	bool *late; /* by node rank: it came late and starts its workers alone, or has heard of
+		       the refusal */
 	/* OVER: why there is no job, told also to nodes that come now; code 0: nothing is told. */
 	struct failure refusal;
 	unsigned awaited;     /* nodes that have not heard of it */

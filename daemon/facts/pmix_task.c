@@ -31,14 +31,7 @@ static const struct dlib_symbol symbols[] = {
 	{ NULL, 0, NULL },
 };
 
-/* meet/pmix.c has the one by which launchers meet */
-static const struct dlib library = {
-	.name = "libpmix",
-	.file = "libpmix.so.2",
-	.hint = "Debian's package is libpmix2; PMIx 3 or newer is needed",
-	.symbols = symbols,
-	.home = "OPAL_PREFIX",
-};
+static const struct dlib library = { PMIX_LIBRARY, .symbols = symbols };
 
 /* What the child tells. */
 struct told_task {

@@ -25,8 +25,12 @@ static int pmi_read_line(struct pmi *p, int limit_ms)
 	size_t len = 0;
 	ssize_t got;
 
-	do {
-		if (poll(&there, 1, limit_ms) == 0) {
+	while (len == 0 || (p->line[len - 1] != '\n' && len < sizeof p->line - 1)) {
+		int n = poll(&there, 1, limit_ms);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0) {
 			(void)snprintf(p->line, sizeof p->line, "no answer");
 			return -ETIMEDOUT;
 		}
@@ -39,7 +43,7 @@ static int pmi_read_line(struct pmi *p, int limit_ms)
 			return -EIO;
 		}
 		len += (size_t)got;
-	} while (p->line[len - 1] != '\n' && len < sizeof p->line - 1);
+	}
 	p->line[len - 1] = '\0';
 	return 0;
 }

@@ -106,15 +106,10 @@ static const struct dlib_symbol symbols[] = {
 };
 
 const struct dlib pmix_library = {
-	.name = "libpmix",
-	.file = "libpmix.so.2",
-	.hint = "Debian's package is libpmix2; PMIx 3 or newer is needed",
+	PMIX_LIBRARY,
 	.symbols = symbols,
 	.adds = "under mpirun and srun, nodes meet without an address",
 	.version = { "PMIx_Get_version", 0, NULL },
-	/* Open MPI 5 that lies in a directory of its own has its own PMIx there, and says where. It
-	 * is to be preferred: it is of the server's version. */
-	.home = "OPAL_PREFIX",
 };
 
 static void load(struct pmix_client *c)

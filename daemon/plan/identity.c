@@ -376,9 +376,7 @@ int identity_find(const struct deciding *d, const struct launcher *launcher, str
 {
 	if (settings_flag(d->s, SET_STANDALONE))
 		return standalone(d, ret);
-	if (is_set_aside(d, launcher))
-		return find_by(d, launcher_anyone(), ret);
-	if (is_only_task(d, launcher) && others_say_more(d))
-		return find_by(d, launcher_anyone(), ret);
+	if (is_set_aside(d, launcher) || (is_only_task(d, launcher) && others_say_more(d)))
+		launcher = launcher_anyone();
 	return find_by(d, launcher, ret);
 }

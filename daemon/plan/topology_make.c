@@ -50,12 +50,13 @@ static int workers_by_gpus(const struct deciding *d, unsigned *ret)
 	return 0;
 }
 
-/* A variable's number, if it is one and at least 1. */
-static bool is_count(const struct deciding *d, const char *name, uint64_t *ret)
+/* A variable's number, if it is one in these bounds. */
+static bool is_number(
+	const struct deciding *d, const char *name, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	const char *text = env_get(d->facts->env, name);
 
-	return text && num_parse(text, 1, setting_rows[SET_NPROC_PER_NODE].max, ret) == 0;
+	return text && num_parse(text, min, max, ret) == 0;
 }
 
 /* The variable in which a platform says how many GPUs this node has; NULL: none, or the user
@@ -79,7 +80,7 @@ static int nproc_count(const struct deciding *d, struct topology *t)
 	const char *where = settings_where(d->s, SET_NPROC_PER_NODE);
 	bool by_cpus = settings_is(d->s, SET_NPROC_PER_NODE, "cpu");
 	const char *platform = gpus_by_platform(d);
-	uint64_t by_platform;
+	uint64_t by_platform, most = setting_rows[SET_NPROC_PER_NODE].max;
 	unsigned by_gpus = 0;
 
 	if (!by_cpus && workers_by_gpus(d, &by_gpus) < 0)
@@ -87,7 +88,7 @@ static int nproc_count(const struct deciding *d, struct topology *t)
 	if (by_gpus > 0) {
 		t->nproc = by_gpus;
 		t->nproc_from = arena_printf(d->s->arena, "%s=%s, GPUs", where, text);
-	} else if (!by_cpus && platform && is_count(d, platform, &by_platform)) {
+	} else if (!by_cpus && platform && is_number(d, platform, 1, most, &by_platform)) {
 		t->nproc = (unsigned)by_platform;
 		t->nproc_from = platform;
 	} else if (by_cpus || settings_is(d->s, SET_NPROC_PER_NODE, "auto")) {
@@ -123,12 +124,9 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 	return t->nproc ? 0 : nproc_count(d, t);
 }
 
-/* A variable's number, if it is one and above 1. */
 static bool is_several(const struct deciding *d, const char *name, uint64_t *ret)
 {
-	const char *text = env_get(d->facts->env, name);
-
-	return text && num_parse(text, 2, UINT32_MAX, ret) == 0;
+	return is_number(d, name, 2, UINT32_MAX, ret);
 }
 
 /* Several tasks on a node would each start all of the node's workers. That a local size is a number

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from crowd import Crowd
-from together import Cluster, exit_codes, free_ports, listens, warnings
+from together import C10d, Cluster, exit_codes, free_ports, listens, warnings
 from harness import native, supervisor_of, until
 
 KEY = {'LAUNCHD_KEY': 'a secret that is long enough'}
@@ -94,3 +94,35 @@ def test_a_requeued_job_never_meets_what_it_has_left_behind(start, place):
         os.kill(pid, signal.SIGCONT)
     left.signal(signal.SIGTERM)
     assert left.end().rc == 143
+
+
+def test_a_second_launcher_on_a_host_is_told_of(start):
+    """With c10d it may have taken the place of a node that hasn't come; with given ranks it can't."""
+    unranked, ranked = (kind(start, 2, native('dump'), begin=False) for kind in (C10d, Cluster))
+    for cluster, told in ((unranked, 1), (ranked, 0)):
+        cluster.begin(0)
+        until(lambda: listens(cluster.port + (1 - told)), 'node rank 0 to listen')
+        cluster.begin(1)
+        results = cluster.end()
+        assert exit_codes(results) == [0, 0]
+        for result in results:
+            assert result.err.count("is a second launcher on its host, beside ") == told, result
+
+
+@pytest.mark.parametrize('end', ['the last node', 'a signal'])
+def test_a_refused_job_tells_who_comes_late(start, place, end):
+    """It says so at once, and stays for the node that is missing; a signal ends that."""
+    cluster = Cluster(start, 3, native('dump'), begin=False)
+    first = cluster.begin(0)
+    until(lambda: listens(cluster.port + 1), 'node rank 0 to listen')
+    wrong = cluster.begin(1, ['--nnodes=2']).end()
+    until(lambda: 'there is no job: ' in first.said(), 'the refusal')
+    if end == 'a signal':
+        first.signal(signal.SIGTERM)
+        late = []
+    else:
+        late = [cluster.begin(2).end()]
+    for result in (wrong, first.end(), *late):
+        assert result.rc == 2, result
+        assert result.err.count('launchd: error: ') == 1 and 'give all nodes the same --nnodes' in result.err, result
+    assert not place.dumps()
