@@ -67,13 +67,20 @@ static int add_span(struct bytes *to, struct budget *b, struct span span)
 
 static int say_span(const struct inquiry *a, struct span span)
 {
-	if (span.len >= LARGE && a->s->tell_large) {
-		if (say_number(a, (int64_t)span.len) < 0)
-			return -ENOMEM;
-		a->s->tell_large(a->who, a->reply, span.at, span.len);
-		return 0;
-	}
 	return add_span(a->reply, a->s->budget, span) < 0 ? out_of_memory(a) : 0;
+}
+
+/* NULL: an empty one. */
+static int say_value(const struct inquiry *a, struct blob *value)
+{
+	if (!value)
+		return say_span(a, (struct span){ NULL, 0 });
+	if (value->len < LARGE || !a->s->tell_large)
+		return say_span(a, (struct span){ value->at, value->len });
+	if (say_number(a, (int64_t)value->len) < 0)
+		return -ENOMEM;
+	a->s->tell_large(a->who, a->reply, value);
+	return 0;
 }
 
 /* The key that the next argument names, made where there is none; NULL: out of memory. */
@@ -186,17 +193,16 @@ static int on_multi_set(struct inquiry *a)
 static int on_compare_set(struct inquiry *a)
 {
 	struct span name = request_span(&a->at), expected = request_span(&a->at);
-	struct span desired = request_span(&a->at), now = expected;
+	struct span desired = request_span(&a->at);
 	struct key *key = keys_find(&a->s->keys, name);
-	bool store = expected.len == 0;
+	bool has_value = key && key->value;
+	bool store = has_value ? is_equal(key_value(key), expected) : expected.len == 0;
 	int rc;
 
-	if (key && key->value) {
-		now = key_value(key);
-		store = is_equal(now, expected);
-	}
+	if (has_value && !store)
+		return say_value(a, key->value);
 	/* a key that is not there is said to be what was expected: so does torch */
-	rc = say_span(a, store ? desired : now);
+	rc = say_span(a, store ? desired : expected);
 	if (rc < 0 || !store)
 		return rc;
 	return set(a, key ? key : keys_need(&a->s->keys, name), desired);
@@ -211,7 +217,7 @@ static int on_get(struct inquiry *a)
 	if (!(key && key->value) && a->r->dialect != STORE_DIALECT_D)
 		return failure_set(a->why, -EPROTO, "its %s names a key that does not exist",
 			query_name(a->r->query));
-	return say_span(a, key_value(key));
+	return say_value(a, key ? key->value : NULL);
 }
 
 static int on_multi_get(struct inquiry *a)
@@ -411,7 +417,7 @@ static int on_queue_pop(struct inquiry *a)
 		return say_number(a, 0);
 	rc = say_number(a, (int64_t)key->queued);
 	if (rc == 0)
-		rc = say_span(a, (struct span){ key->queue_first->at, key->queue_first->len });
+		rc = say_value(a, key->queue_first);
 	if (rc < 0)
 		return rc;
 	a->s->changes++;

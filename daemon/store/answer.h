@@ -23,9 +23,9 @@ struct space {
 	 * nor guests: a guest that can't be reached leaves later. */
 	void (*tell)(struct guest *to, const void *bytes, size_t len);
 	/* Sends a large value to the guest being answered, after the reply so far, which it
-	 * empties: what the socket accepts at once is copied by the kernel alone. It must change
-	 * neither keys nor guests. NULL: large values become part of the reply. */
-	void (*tell_large)(struct guest *to, struct bytes *reply, const void *bytes, size_t len);
+	 * empties: the guest holds what its socket does not accept at once, and nothing is copied.
+	 * It must change neither keys nor guests. NULL: large values become part of the reply. */
+	void (*tell_large)(struct guest *to, struct bytes *reply, struct blob *value);
 };
 
 /* Does what a request asks for and appends the answer, if it has one, to reply. On failure the

@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BESIDE = 16, ROOM_MIN = 256 }; /* BESIDE: what malloc(3) keeps with each piece, about */
+enum {
+	BESIDE = 16, /* what malloc(3) keeps with each piece, about */
+	ROOM_MIN = 256,
+	BLOB_ROOM_MIN = 24,
+	BLOB_SHRINK_ABOVE = 4096,
+};
 
 static uint64_t cost(const void *at, size_t size)
 {
@@ -87,4 +92,88 @@ void bytes_trim(struct bytes *of, struct budget *b, size_t keep)
 	of->len = 0;
 	if (of->room > keep)
 		bytes_done(of, b);
+}
+
+/* A blob with one holder, room for so many bytes and those that *at has; it takes the place of *at.
+ * NULL: out of memory. */
+static struct blob *blob_resize(struct blob **at, struct budget *b, size_t room)
+{
+	struct blob *was = *at, *now;
+	bool shared = was && was->holders > 1;
+
+	if (room < BLOB_ROOM_MIN)
+		room = BLOB_ROOM_MIN;
+	if (!was || shared)
+		now = budget_alloc(b, sizeof *now + room);
+	else
+		now = budget_resize(b, was, sizeof *was + was->room, sizeof *now + room);
+	if (!now)
+		return NULL;
+	if (!was || shared)
+		*now = (struct blob){ .holders = 1 };
+	if (shared) {
+		now->len = was->len < room ? was->len : room;
+		memcpy(now->at, was->at, now->len);
+		was->holders--;
+	}
+	now->room = room;
+	*at = now;
+	return now;
+}
+
+static void blob_fill(struct blob *of, size_t from, const void *bytes, size_t len)
+{
+	if (len > 0)
+		memcpy(of->at + from, bytes, len);
+	of->len = from + len;
+}
+
+int blob_set(struct blob **at, struct budget *b, const void *bytes, size_t len)
+{
+	struct blob *v = *at;
+
+	if (v && v->holders > 1) { /* its bytes stay as they are for the others */
+		v = NULL;
+		if (!blob_resize(&v, b, len))
+			return -ENOMEM;
+		(*at)->holders--;
+		*at = v;
+	}
+	/* a small one after a large one gives its room back */
+	if (!v || len > v->room || (v->room > BLOB_SHRINK_ABOVE && len < v->room / 2))
+		v = blob_resize(at, b, len);
+	if (!v)
+		return -ENOMEM;
+	blob_fill(v, 0, bytes, len);
+	return 0;
+}
+
+int blob_add(struct blob **at, struct budget *b, const void *bytes, size_t len)
+{
+	struct blob *v = *at;
+	size_t all = v ? v->len + len : len;
+
+	if (!v)
+		return blob_set(at, b, bytes, len);
+	if (v->holders > 1 || all > v->room) {
+		v = blob_resize(at, b, all + all / 2);
+		if (!v)
+			v = blob_resize(at, b, all);
+	}
+	if (!v)
+		return -ENOMEM;
+	blob_fill(v, v->len, bytes, len);
+	return 0;
+}
+
+struct blob *blob_hold(struct blob *of)
+{
+	of->holders++;
+	return of;
+}
+
+void blob_drop(struct blob *of, struct budget *b)
+{
+	if (of && --of->holders == 0)
+		budget_free(b, of, sizeof *of + of->room);
 }

@@ -1,4 +1,5 @@
-/* budget.h - memory that has a limit in total, and bytes that grow within it. Pure. */
+/* budget.h - memory that has a limit in total, and within it bytes that grow, and bytes that
+ * several hold. Pure. */
 #ifndef LAUNCHD_DAEMON_STORE_BUDGET_H
 #define LAUNCHD_DAEMON_STORE_BUDGET_H
 
@@ -40,5 +41,27 @@ void bytes_done(struct bytes *of, struct budget *b);
 
 /* The same if it has more room than `keep`; else it only becomes empty. */
 void bytes_trim(struct bytes *of, struct budget *b, size_t keep);
+
+/* A value. The key that has it holds it, and so does each client that it is still being sent to:
+ * 300 readers cost no more than one. Its bytes change only while it has one holder. */
+struct blob {
+	struct blob *next; /* in a queue */
+	size_t len, room;
+	unsigned holders;
+	uint8_t at[];
+};
+
+/* Makes these bytes the value of *at, whose holder the caller is; NULL: it has none yet. -ENOMEM:
+ * nothing is changed. */
+int blob_set(struct blob **at, struct budget *b, const void *bytes, size_t len);
+
+/* Appends to it in the same way. */
+int blob_add(struct blob **at, struct budget *b, const void *bytes, size_t len);
+
+/* Adds a holder, and returns the blob. */
+struct blob *blob_hold(struct blob *of);
+
+/* Removes a holder; the last one frees it. NULL: nothing happens. */
+void blob_drop(struct blob *of, struct budget *b);
 
 #endif

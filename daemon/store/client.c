@@ -15,10 +15,14 @@
 #include "daemon/store/store.h"
 
 enum {
-	FLUSH_AT = 64 << 10,        /* a reply of several requests is sent when it is that long */
-	KEEP = 64 << 10,            /* memory of that size is kept for the next time */
-	READ_MAX = STORE_VALUE_MAX, /* bytes of one client, then it is the others' turn */
-	UNREAD_MAX = 32 << 20,      /* to a client that does not read what it did not ask for */
+	FLUSH_AT = 64 << 10,   /* a reply of several requests is sent when it is that long */
+	KEEP = 64 << 10,       /* memory of that size is kept for the next time */
+	SEND_MAX = 1 << 20,    /* bytes of one call, which lasts as long as the socket takes more */
+	PARTS = 8,             /* of one call */
+	UNREAD_MAX = 32 << 20, /* to a client that does not read what it did not ask for */
+	/* turns of one client, then it is the others' turn; a value that has come whole is read
+	 * whole before that, see client_read() */
+	SERVED_MAX = 2 * STORE_VALUE_MAX,
 };
 
 static const struct sm_state states[CLIENT_STATES] = {
@@ -32,6 +36,8 @@ static const struct sm_state states[CLIENT_STATES] = {
 const struct sm client_life = { "client", states, CLIENT_STATES };
 
 static void on_event(uv_poll_t *poll, int status, int events);
+static void client_spend(struct client *c, size_t what);
+static void client_drop_first(struct client *c);
 
 static void on_closed(uv_handle_t *h)
 {
@@ -42,6 +48,14 @@ static void on_closed(uv_handle_t *h)
 	store_handle_closed(s);
 }
 
+/* Polls for what its state needs, unless it waits for its turn. Can't fail. */
+static void client_poll(struct client *c)
+{
+	if (!c->waiting && !c->broken)
+		(void)uv_poll_start(
+			&c->poll, c->state == CLIENT_WRITING ? UV_WRITABLE : UV_READABLE, on_event);
+}
+
 static void client_goto(struct client *c, enum client_state next)
 {
 	struct store *s = c->store;
@@ -49,10 +63,8 @@ static void client_goto(struct client *c, enum client_state next)
 	c->state = sm_go(&client_life, c->state, next);
 	switch (next) {
 	case CLIENT_READING:
-		(void)uv_poll_start(&c->poll, UV_READABLE, on_event); /* can't fail */
-		break;
 	case CLIENT_WRITING:
-		(void)uv_poll_start(&c->poll, UV_WRITABLE, on_event);
+		client_poll(c);
 		break;
 	case CLIENT_LOST:
 		SLIST_INSERT_HEAD(&s->lost, c, of_lost);
@@ -60,7 +72,10 @@ static void client_goto(struct client *c, enum client_state next)
 	case CLIENT_LEFT:
 		guest_leave(&s->space.keys, &c->guest);
 		bytes_done(&c->inbox, &s->budget);
-		bytes_done(&c->outbox, &s->budget);
+		while (!TAILQ_EMPTY(&c->outbox))
+			client_drop_first(c);
+		if (c->waiting)
+			TAILQ_REMOVE(&s->waiting, c, of_waiting);
 		LIST_REMOVE(c, of_store);
 		uv_close((uv_handle_t *)&c->poll, on_closed);
 		(void)close(c->fd); /* nothing polls it any more */
@@ -77,7 +92,7 @@ void client_leave(struct client *c)
 }
 
 /* It can't be spoken to. why NULL: it has gone. */
-static void lose(struct client *c, const char *why)
+static void client_lose(struct client *c, const char *why)
 {
 	struct address from = { 0 };
 	socklen_t len = sizeof from;
@@ -103,24 +118,105 @@ static void let_lost_leave(struct store *s)
 	}
 }
 
-/* Sends until the socket takes no more: what its reader takes meanwhile need not be copied by us.
- * Returns how much that was, or negative errno. At most two parts. */
-static ssize_t send_now(const struct client *c, const struct iovec *parts, size_t count)
+/* --- turns --- */
+
+static bool is_turn_over(const struct client *c)
 {
-	struct iovec left[2];
-	struct msghdr m = { .msg_iov = left, .msg_iovlen = count };
+	return c->store->turn <= 0;
+}
+
+static void client_spend(struct client *c, size_t what)
+{
+	c->store->turn -= (long)what;
+	c->served += what;
+}
+
+/* Its turn is over, and it has more to do. It stays the first, so that its request is read whole
+ * before others are answered, until it has had its share. */
+static void client_wait(struct client *c)
+{
+	struct store *s = c->store;
+
+	(void)uv_poll_stop(&c->poll);
+	c->waiting = true;
+	if (c->served > 0 && c->served < SERVED_MAX) {
+		TAILQ_INSERT_HEAD(&s->waiting, c, of_waiting);
+	} else {
+		TAILQ_INSERT_TAIL(&s->waiting, c, of_waiting);
+		c->served = 0;
+	}
+}
+
+/* --- sending --- */
+
+static void client_drop_first(struct client *c)
+{
+	struct budget *b = &c->store->budget;
+	struct unsent *u = TAILQ_FIRST(&c->outbox);
+
+	TAILQ_REMOVE(&c->outbox, u, of_client);
+	c->unsent -= u->blob->len - u->sent;
+	blob_drop(u->blob, b);
+	budget_free(b, u, sizeof *u);
+}
+
+/* Adds a blob, whose holder the outbox becomes in any case. -ENOMEM. */
+static int client_keep_blob(struct client *c, struct blob *blob, size_t sent)
+{
+	struct budget *b = &c->store->budget;
+	struct unsent *u = budget_alloc(b, sizeof *u);
+
+	if (!u) {
+		blob_drop(blob, b);
+		return -ENOMEM;
+	}
+	*u = (struct unsent){ .blob = blob, .sent = sent };
+	TAILQ_INSERT_TAIL(&c->outbox, u, of_client);
+	c->unsent += blob->len - sent;
+	return 0;
+}
+
+/* Adds bytes, to the last blob if it is small and nobody else's. -ENOMEM. */
+static int client_keep_bytes(struct client *c, const void *bytes, size_t len)
+{
+	struct budget *b = &c->store->budget;
+	struct unsent *last = TAILQ_LAST(&c->outbox, unsents);
+	struct blob *blob = NULL;
+
+	if (last && last->blob->holders == 1 && last->blob->len < KEEP) {
+		if (blob_add(&last->blob, b, bytes, len) < 0)
+			return -ENOMEM;
+		c->unsent += len;
+		return 0;
+	}
+	return blob_set(&blob, b, bytes, len) < 0 ? -ENOMEM : client_keep_blob(c, blob, 0);
+}
+
+/* Sends until the socket takes no more, or the turn is over: what its reader takes meanwhile need
+ * not be kept by us. Changes the parts. Returns how many bytes that was, or negative errno. */
+static ssize_t client_send(struct client *c, struct iovec *parts, size_t count)
+{
+	struct msghdr m = { .msg_iov = parts };
 	ssize_t total = 0;
 
-	memcpy(left, parts, count * sizeof *parts);
-	while (m.msg_iovlen > 0) {
-		ssize_t n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (count > 0 && !is_turn_over(c)) {
+		size_t at_once = 0, len;
+		ssize_t n;
 
+		for (m.msg_iovlen = 0; m.msg_iovlen < count && at_once < SEND_MAX; m.msg_iovlen++)
+			at_once += m.msg_iov[m.msg_iovlen].iov_len;
+		len = m.msg_iov[m.msg_iovlen - 1].iov_len;
+		if (at_once > SEND_MAX)
+			m.msg_iov[m.msg_iovlen - 1].iov_len -= at_once - SEND_MAX;
+		n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+		m.msg_iov[m.msg_iovlen - 1].iov_len = len;
+		client_spend(c, STORE_CALL_COST + (n > 0 ? (size_t)n : 0));
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? total : -errno;
 		total += n;
-		for (; m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len; m.msg_iovlen--)
+		for (; count > 0 && (size_t)n >= m.msg_iov->iov_len; count--)
 			n -= (ssize_t)m.msg_iov++->iov_len;
-		if (m.msg_iovlen > 0) {
+		if (count > 0) {
 			m.msg_iov->iov_base = (char *)m.msg_iov->iov_base + n;
 			m.msg_iov->iov_len -= (size_t)n;
 		}
@@ -128,35 +224,35 @@ static ssize_t send_now(const struct client *c, const struct iovec *parts, size_
 	return total;
 }
 
-/* Sends the parts one behind the other: at once, as far as the socket takes them. */
-static void send_parts(struct client *c, const struct iovec *parts, size_t count)
-{
-	ssize_t sent = c->state == CLIENT_READING ? send_now(c, parts, count) : 0;
-
-	if (sent < 0)
-		lose(c, NULL);
-	if (c->sent > c->outbox.len / 2) { /* here, as most outboxes are never added to again */
-		bytes_drop(&c->outbox, c->sent);
-		c->sent = 0;
-	}
-	for (size_t i = 0; i < count && c->state < CLIENT_LOST; i++) {
-		size_t len = parts[i].iov_len, done = len < (size_t)sent ? len : (size_t)sent;
-
-		sent -= (ssize_t)done;
-		if (done == len)
-			continue;
-		if (bytes_add(&c->outbox, &c->store->budget, (char *)parts[i].iov_base + done,
-			    len - done) < 0)
-			lose(c, "out of memory for what it does not read");
-		else if (c->state == CLIENT_READING)
-			client_goto(c, CLIENT_WRITING);
-	}
-}
-
 /* An iovec's bytes are not const, although what is sent is only read. */
 static struct iovec part_of(const void *bytes, size_t len)
 {
 	return (struct iovec){ (void *)bytes, len };
+}
+
+/* Sends bytes and behind them a blob, which may be NULL: at once, as far as the socket takes them.
+ */
+static void client_send_or_keep(
+	struct client *c, const uint8_t *bytes, size_t len, struct blob *blob)
+{
+	struct iovec parts[] = { part_of(bytes, len),
+		part_of(blob ? blob->at : NULL, blob ? blob->len : 0) };
+	ssize_t n = c->state == CLIENT_READING ? client_send(c, parts, blob ? 2 : 1) : 0;
+	size_t sent = n > 0 ? (size_t)n : 0, done = sent < len ? sent : len;
+	int rc = 0;
+
+	if (n < 0)
+		client_lose(c, NULL);
+	if (c->state >= CLIENT_LOST)
+		return;
+	if (done < len)
+		rc = client_keep_bytes(c, bytes + done, len - done);
+	if (rc == 0 && blob && sent - done < blob->len)
+		rc = client_keep_blob(c, blob_hold(blob), sent - done);
+	if (rc < 0)
+		client_lose(c, "out of memory for what it does not read");
+	else if (!TAILQ_EMPTY(&c->outbox) && c->state == CLIENT_READING)
+		client_goto(c, CLIENT_WRITING);
 }
 
 static struct client *client_of(struct guest *g)
@@ -167,38 +263,33 @@ static struct client *client_of(struct guest *g)
 void client_tell(struct guest *to, const void *bytes, size_t len)
 {
 	struct client *c = client_of(to);
-	const struct iovec part = part_of(bytes, len);
 	struct store *s = c->store;
 
 	if (c == s->answering && bytes_add(&s->reply, &s->budget, bytes, len) == 0)
 		return; /* behind what it has been answered before */
-	if (c->state == CLIENT_WRITING && c->outbox.len - c->sent + len > UNREAD_MAX)
-		lose(c, "it does not read what it is sent");
-	send_parts(c, &part, 1);
+	if (c->unsent > 0 && c->unsent + len > UNREAD_MAX)
+		client_lose(c, "it does not read what it is sent");
+	client_send_or_keep(c, bytes, len, NULL);
 }
 
-void client_tell_large(struct guest *to, struct bytes *reply, const void *bytes, size_t len)
+void client_tell_large(struct guest *to, struct bytes *reply, struct blob *value)
 {
-	struct client *c = client_of(to);
-	const struct iovec parts[] = { part_of(reply->at, reply->len), part_of(bytes, len) };
-
-	send_parts(c, parts, 2);
+	client_send_or_keep(client_of(to), reply->at, reply->len, value);
 	reply->len = 0;
 }
 
-static void flush(struct client *c)
+static void client_flush(struct client *c)
 {
 	struct store *s = c->store;
-	const struct iovec part = part_of(s->reply.at, s->reply.len);
 
 	if (s->reply.len > 0)
-		send_parts(c, &part, 1);
+		client_send_or_keep(c, s->reply.at, s->reply.len, NULL);
 	bytes_trim(&s->reply, &s->budget, KEEP);
 }
 
-/* Answers what is whole, as long as the client takes the answers. Returns how many bytes that was,
- * or negative errno: nothing good will come of this client. */
-static long answer_all(struct client *c, const uint8_t *bytes, size_t len, struct failure *why)
+/* Answers what is whole, as long as the client takes the answers and the turn is not over. Returns
+ * how many bytes that was, or negative errno: nothing good will come of this client. */
+static long client_answer(struct client *c, const uint8_t *bytes, size_t len, struct failure *why)
 {
 	struct store *s = c->store;
 	struct request r;
@@ -207,6 +298,10 @@ static long answer_all(struct client *c, const uint8_t *bytes, size_t len, struc
 
 	s->answering = c;
 	while (done < len && c->state == CLIENT_READING) {
+		if (is_turn_over(c)) {
+			c->unfinished = true;
+			break;
+		}
 		rc = scan_next(&c->scan, bytes + done, len - done, &r, why);
 		if (rc > 0) {
 			s->spoke += !c->spoke;
@@ -215,21 +310,22 @@ static long answer_all(struct client *c, const uint8_t *bytes, size_t len, struc
 		}
 		if (rc <= 0)
 			break;
+		client_spend(c, STORE_REQUEST_COST * (r.count > 0 ? r.count : 1));
 		done += r.len;
 		if (s->reply.len >= FLUSH_AT)
-			flush(c);
+			client_flush(c);
 	}
 	if (rc >= 0)
-		flush(c);
+		client_flush(c);
 	bytes_trim(&s->reply, &s->budget, KEEP);
 	s->answering = NULL;
 	return rc < 0 ? why->code : (long)done;
 }
 
 /* Answers what the inbox holds. Negative errno as above. */
-static long answer_inbox(struct client *c, struct failure *why)
+static long client_answer_inbox(struct client *c, struct failure *why)
 {
-	long done = answer_all(c, c->inbox.at, c->inbox.len, why);
+	long done = client_answer(c, c->inbox.at, c->inbox.len, why);
 
 	if (done < 0)
 		return done;
@@ -239,7 +335,7 @@ static long answer_inbox(struct client *c, struct failure *why)
 	return 0;
 }
 
-static int keep(struct client *c, const uint8_t *bytes, size_t len, struct failure *why)
+static int client_keep(struct client *c, const uint8_t *bytes, size_t len, struct failure *why)
 {
 	if (len == 0 || bytes_add(&c->inbox, &c->store->budget, bytes, len) == 0)
 		return 0;
@@ -247,81 +343,125 @@ static int keep(struct client *c, const uint8_t *bytes, size_t len, struct failu
 		query_name(c->scan.query));
 }
 
-static void receive(struct client *c, const uint8_t *bytes, size_t len)
+static void client_receive(struct client *c, const uint8_t *bytes, size_t len)
 {
 	struct failure why = { 0 };
 	long rc = 0;
 
 	if (c->inbox.len == 0) { /* most requests are read whole, and need no memory */
-		rc = answer_all(c, bytes, len, &why);
+		rc = client_answer(c, bytes, len, &why);
 		if (rc >= 0)
-			rc = keep(c, bytes + rc, len - (size_t)rc, &why);
+			rc = client_keep(c, bytes + rc, len - (size_t)rc, &why);
 	} else {
-		rc = keep(c, bytes, len, &why);
+		rc = client_keep(c, bytes, len, &why);
 		if (rc == 0)
-			rc = answer_inbox(c, &why);
+			rc = client_answer_inbox(c, &why);
 	}
 	if (rc < 0)
-		lose(c, why.text);
+		client_lose(c, why.text);
 }
 
 /* Reads all that has come: SET has no reply, so whoever called it may tell others at once, and who
  * then asks must not be told the value before, only because one read does not take the new one
  * whole. Torch's own server reads on as well. False: it has gone. */
-static bool read_some(struct client *c)
+static bool client_read(struct client *c)
 {
-	size_t total = 0;
 	ssize_t n;
 
 	do {
+		if (is_turn_over(c)) {
+			c->unfinished = true;
+			return true;
+		}
 		n = recv(c->fd, c->store->room, CLIENT_READ_SIZE, 0);
+		client_spend(c, STORE_CALL_COST + (n > 0 ? (size_t)n : 0));
 		if (n <= 0)
 			return n < 0 && (errno == EAGAIN || errno == EINTR);
-		receive(c, (const uint8_t *)c->store->room, (size_t)n);
-		total += (size_t)n;
-	} while (c->state == CLIENT_READING && total < READ_MAX &&
+		client_receive(c, (const uint8_t *)c->store->room, (size_t)n);
+	} while (c->state == CLIENT_READING && !c->unfinished &&
 		(c->inbox.len > 0 || n == CLIENT_READ_SIZE));
 	return true;
 }
 
-static void write_some(struct client *c)
+/* Sends what its socket did not take before, then answers what it has asked meanwhile. */
+static void client_write(struct client *c)
 {
-	struct bytes *out = &c->outbox;
-	const struct iovec rest = part_of(out->at + c->sent, out->len - c->sent);
-	ssize_t n = send_now(c, &rest, 1);
 	struct failure why = { 0 };
+	struct iovec parts[PARTS];
+	size_t count = 0;
+	struct unsent *u;
+	ssize_t n;
 
+	TAILQ_FOREACH(u, &c->outbox, of_client)
+	{
+		if (count == PARTS)
+			break;
+		parts[count++] = part_of(u->blob->at + u->sent, u->blob->len - u->sent);
+	}
+	n = client_send(c, parts, count);
 	if (n < 0) {
-		lose(c, NULL);
+		client_lose(c, NULL);
 		return;
 	}
-	c->sent += (size_t)n;
-	if (c->sent < out->len)
+	while ((u = TAILQ_FIRST(&c->outbox)) && (size_t)n >= u->blob->len - u->sent) {
+		n -= (ssize_t)(u->blob->len - u->sent);
+		client_drop_first(c);
+	}
+	if (u) {
+		u->sent += (size_t)n;
+		c->unsent -= (size_t)n;
 		return;
-	c->sent = 0;
-	bytes_trim(out, &c->store->budget, 0);
+	}
 	client_goto(c, CLIENT_READING);
-	if (answer_inbox(c, &why) < 0)
-		lose(c, why.text);
+	if (client_answer_inbox(c, &why) < 0)
+		client_lose(c, why.text);
 }
 
-/* libuv tells of a connection that broke by a status, and stops to poll it: what came before is
- * still there to be read. */
+/* Does what there is to do, as far as the turn goes. */
+static void client_serve(struct client *c)
+{
+	struct failure why = { 0 };
+	bool more = true;
+
+	do {
+		bool unfinished = c->unfinished;
+
+		c->unfinished = false;
+		if (c->state == CLIENT_WRITING)
+			client_write(c);
+		else if (unfinished && c->inbox.len > 0 && client_answer_inbox(c, &why) < 0)
+			client_lose(c, why.text);
+		if (c->state == CLIENT_READING && !c->unfinished)
+			more = client_read(c);
+	} while (more && c->broken && c->state < CLIENT_LOST && !is_turn_over(c));
+	if (!more)
+		client_leave(c);
+	else if (c->state < CLIENT_LOST && (c->broken || c->unfinished))
+		client_wait(c);
+	else if (c->state < CLIENT_LOST)
+		c->served = 0;
+	let_lost_leave(c->store);
+}
+
+void client_resume(struct client *c)
+{
+	TAILQ_REMOVE(&c->store->waiting, c, of_waiting);
+	c->waiting = false;
+	client_poll(c);
+	client_serve(c);
+}
+
+/* libuv tells of a connection that broke by a status, and stops to poll it. */
 static void on_event(uv_poll_t *poll, int status, int events)
 {
 	struct client *c = poll->data;
-	bool more = true;
 
 	(void)events;
-	do {
-		if (c->state == CLIENT_WRITING)
-			write_some(c);
-		else
-			more = read_some(c);
-	} while (more && status < 0 && c->state < CLIENT_LOST);
-	if (!more)
-		client_leave(c);
-	let_lost_leave(c->store);
+	c->broken = status < 0;
+	if (is_turn_over(c) || !TAILQ_EMPTY(&c->store->waiting))
+		client_wait(c);
+	else
+		client_serve(c);
 }
 
 int client_open(struct store *s, int fd)
@@ -332,6 +472,7 @@ int client_open(struct store *s, int fd)
 
 	if (c) {
 		*c = (struct client){ .fd = fd, .store = s };
+		TAILQ_INIT(&c->outbox);
 		rc = uv_poll_init(s->loop, &c->poll, fd);
 	}
 	if (rc < 0) {

@@ -2,7 +2,10 @@
  *
  * While something for it is still to be written, nothing more is read from it: a client that asks
  * and does not listen costs its last answer, not more. What it is told without asking (a key that
- * it watches has changed) has a limit. */
+ * it watches has changed) has a limit.
+ *
+ * All clients share the turns of the event loop (store.h): a client that finds no turn left waits
+ * in a queue, is not polled meanwhile, and goes on where it was. */
 #ifndef LAUNCHD_DAEMON_STORE_CLIENT_H
 #define LAUNCHD_DAEMON_STORE_CLIENT_H
 
@@ -28,6 +31,13 @@ enum client_state {
 
 extern const struct sm client_life;
 
+/* What a client has yet to be sent: a blob, behind what was sent of it. */
+struct unsent {
+	TAILQ_ENTRY(unsent) of_client;
+	struct blob *blob;
+	size_t sent;
+};
+
 struct client {
 	uv_poll_t poll;
 	int fd;
@@ -36,11 +46,16 @@ struct client {
 	struct guest guest;
 	struct scan scan;
 	struct bytes inbox; /* what came of a request that is not whole, or has to wait */
-	struct bytes outbox;
-	size_t sent; /* of the outbox */
+	TAILQ_HEAD(unsents, unsent) outbox;
+	size_t unsent; /* bytes in the outbox */
+	size_t served; /* what it has taken of turns since others were before it */
 	LIST_ENTRY(client) of_store;
 	SLIST_ENTRY(client) of_lost;
+	TAILQ_ENTRY(client) of_waiting;
 	bool spoke;
+	bool unfinished; /* there was more to read or to answer when the turn was over */
+	bool waiting;    /* for its turn */
+	bool broken;     /* libuv polls it no more: what came before is still there to be read */
 };
 
 /* Takes a connection over, also on failure. -ENOMEM and others: it is closed. */
@@ -50,8 +65,11 @@ int client_open(struct store *s, int fd);
  * given back when libuv has closed its handle. */
 void client_leave(struct client *c);
 
+/* Goes on with a client that waited for its turn, which has come. */
+void client_resume(struct client *c);
+
 /* What struct space asks for. */
 void client_tell(struct guest *to, const void *bytes, size_t len);
-void client_tell_large(struct guest *to, struct bytes *reply, const void *bytes, size_t len);
+void client_tell_large(struct guest *to, struct bytes *reply, struct blob *value);
 
 #endif

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { BUCKETS_MIN = 64, VALUE_ROOM_MIN = 24, SHRINK_ABOVE = 4096 };
+enum { BUCKETS_MIN = 64 };
 
 void keys_init(struct keys *k, struct budget *budget, const uint8_t secret[SIPHASH_KEY_SIZE])
 {
@@ -82,11 +82,6 @@ struct key *keys_need(struct keys *k, struct span name)
 	return key;
 }
 
-static void free_value(struct keys *k, struct blob *v)
-{
-	budget_free(k->budget, v, sizeof *v + v->room);
-}
-
 static void free_key(struct keys *k, struct key *key)
 {
 	while (key->queue_first)
@@ -121,61 +116,23 @@ void keys_clear(struct keys *k)
 	k->bucket_count = 0;
 }
 
-/* A value with room for so many bytes, with those it had as far as they fit; v may be NULL. */
-static struct blob *with_room(struct keys *k, struct blob *v, size_t room)
-{
-	struct blob *now;
-
-	if (room < VALUE_ROOM_MIN)
-		room = VALUE_ROOM_MIN;
-	now = budget_resize(k->budget, v, v ? sizeof *v + v->room : 0, sizeof *now + room);
-	if (!now)
-		return NULL;
-	if (!v)
-		*now = (struct blob){ 0 };
-	now->room = room;
-	return now;
-}
-
-static void fill(struct blob *v, size_t from, struct span bytes)
-{
-	if (bytes.len > 0)
-		memcpy(v->at + from, bytes.at, bytes.len);
-	v->len = from + bytes.len;
-}
-
 int key_set(struct keys *k, struct key *key, struct span value)
 {
-	struct blob *v = key->value;
-	const bool had = v != NULL;
+	const bool had = key->value != NULL;
 
-	/* a small one after a large one gives its room back */
-	if (!v || value.len > v->room || (v->room > SHRINK_ABOVE && value.len < v->room / 2))
-		v = with_room(k, v, value.len);
-	if (!v)
+	if (blob_set(&key->value, k->budget, value.at, value.len) < 0)
 		return -ENOMEM;
-	fill(v, 0, value);
-	key->value = v;
 	k->with_value += !had;
 	return 0;
 }
 
 int key_append(struct keys *k, struct key *key, struct span more)
 {
-	struct blob *v = key->value;
-	size_t len = v ? v->len + more.len : 0;
+	const bool had = key->value != NULL;
 
-	if (!v)
-		return key_set(k, key, more);
-	if (len > v->room) {
-		v = with_room(k, key->value, len + len / 2);
-		if (!v)
-			v = with_room(k, key->value, len);
-	}
-	if (!v)
+	if (blob_add(&key->value, k->budget, more.at, more.len) < 0)
 		return -ENOMEM;
-	fill(v, v->len, more);
-	key->value = v;
+	k->with_value += !had;
 	return 0;
 }
 
@@ -183,7 +140,7 @@ void key_unset(struct keys *k, struct key *key)
 {
 	if (!key->value)
 		return;
-	free_value(k, key->value);
+	blob_drop(key->value, k->budget);
 	key->value = NULL;
 	k->with_value--;
 }
@@ -196,11 +153,10 @@ struct span key_value(const struct key *key)
 
 int key_push(struct keys *k, struct key *key, struct span value)
 {
-	struct blob *v = with_room(k, NULL, value.len);
+	struct blob *v = NULL;
 
-	if (!v)
+	if (blob_set(&v, k->budget, value.at, value.len) < 0)
 		return -ENOMEM;
-	fill(v, 0, value);
 	if (key->queue_last)
 		key->queue_last->next = v;
 	else
@@ -220,7 +176,7 @@ void key_pop(struct keys *k, struct key *key)
 	if (!v->next)
 		key->queue_last = NULL;
 	key->queued--;
-	free_value(k, v);
+	blob_drop(v, k->budget);
 }
 
 bool key_is_there(const struct key *key)

@@ -22,12 +22,6 @@
 struct guest;
 struct key;
 
-struct blob {
-	struct blob *next; /* in a queue */
-	size_t len, room;
-	uint8_t at[];
-};
-
 struct key {
 	struct key *next;   /* in its bucket */
 	struct blob *value; /* NULL: none */

@@ -78,12 +78,32 @@ static void on_connection(struct acceptor *a, int connection, const struct addre
 		store_note(s, "the store closed the connection from %s: %s", text, strerror(-rc));
 }
 
+/* Also when the turn is over: those who wait for theirs must not keep others from joining them. */
 static void on_connections(uv_poll_t *poll, int status, int events)
 {
 	struct store *s = poll->data;
 
 	(void)status, (void)events;
 	(void)acceptor_run(&s->acceptor, s->listener);
+}
+
+static void on_waiting(uv_idle_t *idle)
+{
+	(void)idle; /* on_next_turn() follows */
+}
+
+static void on_next_turn(uv_prepare_t *turns)
+{
+	struct store *s = turns->data;
+	struct client *c;
+
+	s->turn = STORE_TURN;
+	while (s->turn > 0 && (c = TAILQ_FIRST(&s->waiting)))
+		client_resume(c);
+	if (TAILQ_EMPTY(&s->waiting))
+		(void)uv_idle_stop(&s->again);
+	else
+		(void)uv_idle_start(&s->again, on_waiting);
 }
 
 /* Its descriptor or negative errno. */
@@ -157,7 +177,12 @@ static int start(struct store *s, struct failure *why)
 	rc = uv_poll_init(s->loop, &s->poll, s->listener);
 	if (rc < 0)
 		return failure_set(why, rc, "the store can't poll its socket: %s", uv_strerror(rc));
-	s->poll.data = s;
+	(void)uv_prepare_init(s->loop, &s->turns); /* these two can't fail */
+	(void)uv_idle_init(s->loop, &s->again);
+	s->poll.data = s->turns.data = s->again.data = s;
+	s->handles = 3;
+	(void)uv_poll_start(&s->poll, UV_READABLE, on_connections);
+	(void)uv_prepare_start(&s->turns, on_next_turn);
 	return 0;
 }
 
@@ -172,7 +197,9 @@ int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, s
 			.owner = s,
 			.spare = -1 },
 		.config = *c,
+		.turn = STORE_TURN,
 		.budget = { .max = c->memory_max } };
+	TAILQ_INIT(&s->waiting);
 	rc = start(s, why);
 	s->config.addr = NULL;
 	if (rc < 0) {
@@ -181,8 +208,6 @@ int store_open(struct store *s, uv_loop_t *loop, const struct store_config *c, s
 		acceptor_close(&s->acceptor);
 		return rc;
 	}
-	s->handles = 1;
-	(void)uv_poll_start(&s->poll, UV_READABLE, on_connections);
 	return 0;
 }
 
@@ -267,7 +292,7 @@ void store_polls(const struct store *s,
 	}
 }
 
-static void on_poll_closed(uv_handle_t *h)
+static void on_own_closed(uv_handle_t *h)
 {
 	store_handle_closed(h->data);
 }
@@ -277,7 +302,9 @@ void store_close(struct store *s, void (*on_closed)(struct store *s))
 	s->closing = true;
 	s->on_closed = on_closed;
 	part_from_all(s);
-	uv_close((uv_handle_t *)&s->poll, on_poll_closed);
+	uv_close((uv_handle_t *)&s->poll, on_own_closed);
+	uv_close((uv_handle_t *)&s->turns, on_own_closed);
+	uv_close((uv_handle_t *)&s->again, on_own_closed);
 	fd_closep(&s->listener);
 	acceptor_close(&s->acceptor);
 }

@@ -74,6 +74,41 @@ static void test_bytes_at_the_limit(void **state)
 	assert_int_equal(b.used, 0);
 }
 
+/* Whoever holds a blob keeps the bytes that it had, whatever its first holder does to it. */
+static void test_blob(void **state)
+{
+	static const char large[5000];
+	struct budget b = { .max = 16384 };
+	struct blob *own = NULL, *held;
+	uint64_t used;
+
+	(void)state;
+	blob_drop(NULL, &b);
+	assert_int_equal(blob_add(&own, &b, "abc", 3), 0);
+	used = b.used;
+	held = blob_hold(own);
+	assert_int_equal(b.used, used);
+	assert_int_equal(blob_add(&own, &b, "def", 3), 0);
+	assert_memory_equal(own->at, "abcdef", 6);
+	assert_int_equal(held->len, 3);
+	blob_drop(held, &b);
+	held = blob_hold(own);
+	assert_int_equal(blob_set(&own, &b, "g", 1), 0);
+	assert_memory_equal(own->at, "g", 1);
+	assert_memory_equal(held->at, "abcdef", 6);
+	blob_drop(held, &b);
+	assert_int_equal(blob_set(&own, &b, large, sizeof large), 0);
+	held = blob_hold(own);
+	assert_int_equal(blob_set(&own, &b, large, sizeof large), 0);
+	assert_int_equal(blob_add(&own, &b, large, 2 * sizeof large), -ENOMEM);
+	assert_int_equal(own->len, sizeof large);
+	blob_drop(held, &b);
+	assert_int_equal(blob_set(&own, &b, "h", 1), 0);
+	assert_true(b.used < sizeof large / 2 + 100);
+	blob_drop(own, &b);
+	assert_int_equal(b.used, 0);
+}
+
 TESTS(budget)
 {
 	static struct suite s;
@@ -81,5 +116,6 @@ TESTS(budget)
 	suite_add(&s, "memory up to the limit, and no further", test_resize, NULL, NULL);
 	suite_add(&s, "bytes are added behind and dropped in front", test_bytes, NULL, NULL);
 	suite_add(&s, "bytes grow up to the limit", test_bytes_at_the_limit, NULL, NULL);
+	suite_add(&s, "a blob and its holders", test_blob, NULL, NULL);
 	return suite_run(&s);
 }

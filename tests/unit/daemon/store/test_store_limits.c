@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@
 
 #define D STORE_DIALECT_D
 
-enum { LONG = 100000 };
+enum { LONG = 100000, SEND_MAX = 1 << 20 };
 
 /* Notes have an end, however many bad clients there are. */
 static void test_note_flood(void **state)
@@ -111,6 +112,130 @@ static void test_slow_reader(void **state)
 	free(got);
 	(void)close(fd);
 	store_fixture_close(&st);
+}
+
+/* Reads a value of so many letters. */
+static void hear_letters(struct store_fixture *st, int fd, size_t size)
+{
+	static char got[1 << 20];
+	uint64_t len = 0;
+
+	run_until_readable(st, fd);
+	assert_int_equal(recv(fd, &len, sizeof len, MSG_WAITALL), sizeof len);
+	assert_int_equal(len, size);
+	while (size > 0) {
+		ssize_t n;
+
+		run_until_readable(st, fd);
+		n = recv(fd, got, size < sizeof got ? size : sizeof got, 0);
+		assert_true(n > 0);
+		for (ssize_t i = 0; i < n; i += 1000)
+			assert_true(got[i] == 'x');
+		size -= (size_t)n;
+	}
+}
+
+/* However many read a value, it is there once, and stays as it was asked for: also where it is
+ * changed before all of them have it. */
+static void test_many_readers(void **state)
+{
+	enum { READERS = 60, SIZE = 8000000 };
+	struct store_fixture st;
+	int fds[READERS], writer;
+
+	(void)state;
+	store_fixture_open(&st, "127.0.0.1", 40 << 20);
+	writer = dial_and_greet(&st);
+	ask(&st, writer, "SET k *8000000");
+	for (int i = 0; i < READERS; i++) {
+		fds[i] = dial_and_greet(&st);
+		ask(&st, fds[i], "GET k");
+	}
+	settle(&st);
+	assert_true(st.store.budget.used < 12 << 20);
+	ask(&st, writer, "APPEND k *5");
+	ask(&st, writer, "SET k *6");
+	ask(&st, writer, "GET k");
+	hear(&st, writer, "*6");
+	for (int i = 0; i < READERS; i++) {
+		hear_letters(&st, fds[i], SIZE);
+		(void)close(fds[i]);
+	}
+	settle(&st);
+	assert_true(st.store.budget.used < 1 << 20);
+	(void)close(writer);
+	store_fixture_close(&st);
+	assert_int_equal(st.note_count, 0);
+}
+
+/* Lets the store work until it has nothing to do. Returns after how many turns somebody had to
+ * wait for another. */
+static unsigned run_turns(struct store_fixture *st)
+{
+	unsigned turns = 0;
+
+	for (unsigned idle = 0; idle < 20; idle++) {
+		(void)uv_run(&st->loop, UV_RUN_NOWAIT);
+		assert_true(st->store.turn > -2 * STORE_VALUE_MAX);
+		if (TAILQ_EMPTY(&st->store.waiting))
+			continue;
+		turns++;
+		idle = 0;
+	}
+	return turns;
+}
+
+static const struct turns_row {
+	const char *says, *request;
+	unsigned times; /* that each client sends it */
+	uint64_t cost;  /* of all of them, at the least */
+} turns[] = {
+	{ "values that the sockets take at once", "GET k", 1, 40ULL * STORE_TURN },
+	{ "requests that came in one packet", "GETNUMKEYS", 4000,
+		100ULL * 4000 * STORE_REQUEST_COST },
+	{ "keys of one request", "CHECK @8 a b c d e f g h", 400,
+		100ULL * 400 * 8 * STORE_REQUEST_COST },
+};
+
+/* Whatever a hundred clients ask for at the same time is divided: timers have their turn. */
+static void test_turns(void **state)
+{
+	enum { CLIENTS = 100 };
+	const struct turns_row *row = *state;
+	struct store_fixture st;
+	int fds[CLIENTS], in_sockets = 0;
+	unsigned count;
+
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
+	fds[0] = dial_and_greet(&st);
+	ask(&st, fds[0], "SET k *8000000");
+	ask(&st, fds[0], "PING %1");
+	hear(&st, fds[0], "%1");
+	for (int i = 1; i < CLIENTS; i++)
+		fds[i] = dial_and_greet(&st);
+	settle(&st);
+	for (int i = 0; i < CLIENTS; i++) {
+		struct text bytes = { 0 };
+
+		for (unsigned j = 0; j < row->times; j++)
+			wire_request(&bytes, D, row->request);
+		assert_int_equal(send(fds[i], bytes.at, bytes.len, MSG_NOSIGNAL), bytes.len);
+		text_done(&bytes);
+	}
+	count = run_turns(&st);
+	for (int i = 0; i < CLIENTS; i++) {
+		int here = 0;
+
+		assert_int_equal(ioctl(fds[i], FIONREAD, &here), 0);
+		in_sockets += here;
+	}
+	assert_true(in_sockets > 0);
+	assert_true(count + 1 >= row->cost / STORE_TURN);
+	assert_true(count + 1 >= (unsigned)in_sockets / (STORE_TURN + SEND_MAX));
+	for (int i = 0; i < CLIENTS; i++)
+		(void)close(fds[i]);
+	store_fixture_close(&st);
+	assert_int_equal(st.note_count, 0);
 }
 
 /* Large values are sent from where they lie: in their place between what is small. */
@@ -333,6 +458,8 @@ TESTS(store_limits)
 	suite_add(&s, "notes have an end", test_note_flood, NULL, NULL);
 	suite_add(&s, "one that asks and never reads", test_never_reads, NULL, NULL);
 	suite_add(&s, "a large answer to a slow reader", test_slow_reader, NULL, NULL);
+	suite_add(&s, "many readers of a large value", test_many_readers, NULL, NULL);
+	SUITE_ROWS(&s, test_turns, turns);
 	suite_add(&s, "large values among small ones", test_large_among_small, NULL, NULL);
 	suite_add(&s, "one that watches and never reads", test_watcher_never_reads, NULL, NULL);
 	suite_add(&s, "one that watches and reads late", test_watcher_reads_late, NULL, NULL);
