@@ -130,8 +130,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_STORE] = { .flag = "store", .kind = KIND_CHOICE, .group = GROUP_NODES,
 		.metavar = "agent|rank0", .choices = "agent|rank0",
 		.help = "Who hosts the store that workers rendezvous through: node rank 0's "
-			"launcher, or worker 0. Default: the launcher if --max-restarts is above 0 "
-			"and it supports the workers' version of torch, otherwise worker 0." },
+			"launcher, or worker 0. Default: the launcher if it supports the workers' "
+			"version of torch; worker 0 otherwise, and with --node-env, --only-rank, "
+			"--jax-env, --tf-config and --control=off." },
 
 	[SET_MODULE] = { .flag = "module", .letter = 'm', .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",

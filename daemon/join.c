@@ -233,6 +233,8 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.master_addr = t->master.addr,
 		.master_port = t->control.takes_master_port ? 0 : t->master.port,
 		.agent_store = plan->store == STORE_AGENT,
+		.torch = plan->python && !plan->node_env && plan->torch_version,
+		.port_wait_ms = settings_number(s, SET_RESTART_GATE_TIMEOUT),
 		.store_wish = wish_of(s, plan),
 		.store_dialect = dialect_of(plan->torch_version),
 		.argv = argv,

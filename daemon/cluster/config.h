@@ -56,6 +56,8 @@ struct member_config {
 	const char *master_addr; /* NULL: the hub's own */
 	unsigned master_port;    /* 0: a free one for each attempt */
 	bool agent_store;
+	bool torch;            /* worker 0 hosts the store otherwise: it needs the master port */
+	uint64_t port_wait_ms; /* for a master port that is in use before a restart */
 	enum store_wish store_wish;        /* the user's, for this node */
 	enum store_dialect store_dialect;  /* of clients before torch 2.2 */
 	char **argv;                       /* main()'s, for names of child processes */

@@ -15,7 +15,7 @@
 #include "daemon/os/port.h"
 #include "daemon/store/store.h"
 
-enum { STORE_MEMORY_MAX = 1 << 30 };
+enum { STORE_MEMORY_MAX = 1 << 30, PORT_POLL_MS = 100 };
 
 /* --- who has not joined the store --- */
 
@@ -34,10 +34,13 @@ static unsigned world_size(const struct hub *h)
 }
 
 /* A wrapper's connections are not the worker's own, and some workers join after they were looked
- * for. */
+ * for. A store that nobody asked for may be one that nobody needs. */
 static bool all_joined(const struct hub *h)
 {
-	return (h->store ? store_clients(h->store) : 0) >= world_size(h);
+	unsigned clients = h->store ? store_clients(h->store) : 0;
+
+	return clients >= world_size(h) ||
+		(clients == 0 && h->party->config->store_wish != STORE_WISH_AGENT);
 }
 
 static void say_waiting(struct hub *h, unsigned node, const unsigned *ranks, size_t count)
@@ -145,26 +148,27 @@ static void on_store_note(void *owner, const char *text)
 	party_say(((struct hub *)owner)->party, NOTE_WARNING, "%s", text);
 }
 
-/* The store of torch listens on all addresses, so it may sit behind a service's address or NAT.
- * Ours listens on one address of its own. */
-static int say_remedy(struct failure *why)
+/* What is wrong with the master port, and what to do about it. */
+static int say_port_in_use(const struct failure *without, struct failure *why)
 {
-	struct failure without = *why;
-
-	if (why->code != -EADDRNOTAVAIL)
-		return why->code;
-	*why = (struct failure){ 0 };
-	return failure_set(why, without.code,
-		"%s: set --local-addr to an address of this node that the others can reach, or "
-		"use --store rank0",
-		without.text);
+	return failure_set(why, without->code,
+		"%s: another job's workers may meet there; give --master_port another port%s",
+		without->text, ", or a job on one node --standalone");
 }
 
+/* The master address may be a name, which each node looks up, or lead here by a service's address
+ * or NAT: then all of this host's are bound. A store that is ours by default takes whoever comes,
+ * as torch's does: workers may come by another way than their launcher. */
 static int open_store(struct hub *h, struct failure *why)
 {
 	const struct member_config *c = h->party->config;
-	const struct store_config config = {
-		.addr = h->master_addr,
+	struct address master;
+	bool is_address = address_parse(h->master_addr, 0, &master) == 0;
+	struct failure failed = { 0 };
+	struct store_config config = {
+		.addr = is_address ? h->master_addr : NULL,
+		.open = c->store_wish != STORE_WISH_AGENT &&
+			!(is_address && address_is_loopback(&master)),
 		.port = c->master_port,
 		.old = c->store_dialect,
 		.memory_max = STORE_MEMORY_MAX,
@@ -175,8 +179,15 @@ static int open_store(struct hub *h, struct failure *why)
 
 	if (!store)
 		return failure_oom(why);
-	if (store_open(store, h->party->loop, &config, why) < 0)
-		return say_remedy(why);
+	if (store_open(store, h->party->loop, &config, &failed) == -EADDRNOTAVAIL && config.addr) {
+		config.addr = NULL;
+		failed = (struct failure){ 0 };
+		(void)store_open(store, h->party->loop, &config, &failed);
+	}
+	if (failed.code == -EADDRINUSE)
+		return say_port_in_use(&failed, why);
+	if (failed.code < 0)
+		return failure_copy(why, &failed);
 	h->store = store;
 	h->handles++;
 	h->master_port = store_port(store);
@@ -197,11 +208,31 @@ static unsigned next_port(struct hub *h, struct failure *why)
 	return port_reserve(&h->port_fd, &port, why) < 0 ? 0 : port;
 }
 
+/* Whether worker 0 can listen at the master port that was given. -EADDRINUSE, with the sentence. */
+static int try_port(const struct hub *h, struct failure *why)
+{
+	unsigned port = h->party->config->master_port;
+	struct failure failed = { 0 };
+	int rc = h->store || port == 0 ? 0 : port_try((uint16_t)port);
+
+	if (rc != -EADDRINUSE)
+		return 0; /* what else there may be, worker 0 says */
+	(void)port_explain("worker 0 ", NULL, (uint16_t)port, rc, &failed);
+	return say_port_in_use(&failed, why);
+}
+
 int hub_find_port(struct hub *h, struct failure *why)
 {
+	struct failure busy = { 0 };
+
 	if (h->agent_store)
 		return open_store(h, why);
 	h->master_port = next_port(h, why);
+	if (why->code == 0 && try_port(h, &busy) < 0) {
+		if (h->party->config->torch)
+			return failure_copy(why, &busy);
+		party_say(h->party, NOTE_WARNING, "%s", busy.text);
+	}
 	return why->code;
 }
 
@@ -276,15 +307,15 @@ static void start_next(struct hub *h)
 }
 
 /* There can't be a next attempt: the job ends as this launcher's failure. */
-static void fail_here(struct hub *h, const char *text)
+static void fail_here(struct hub *h, const char *detail, const char *text)
 {
 	struct stop s = { .attempt = h->job.attempt,
 		.urgency = URGENCY_STOP,
 		.cause = { .kind = CAUSE_NODE_LOST,
 			.at_ns = uv_hrtime(),
-			.node = h->self,
-			.detail = "it found no free port" } };
+			.node = h->self } };
 
+	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", detail);
 	party_say(h->party, NOTE_WARNING, "%s", text);
 	hub_obey(h, job_asked(&h->job, h->self, &s));
 }
@@ -294,9 +325,22 @@ static void on_pause_over(uv_timer_t *t)
 	struct hub *h = t->data;
 	struct failure why = { 0 };
 	unsigned port = next_port(h, &why);
+	const struct member_config *c = h->party->config;
 
-	if (port == 0) {
-		fail_here(h, why.text);
+	/* what held it may be a leftover of the last attempt, which is about to go */
+	if (port > 0 && try_port(h, &why) < 0 && h->port_waited_ms < c->port_wait_ms) {
+		if (h->port_waited_ms == 0)
+			party_say(h->party, NOTE_INFO,
+				"the restart waits up to %s s (--restart-gate-timeout) for the master port: %s",
+				num_seconds(c->port_wait_ms).text, why.text);
+		h->port_waited_ms += PORT_POLL_MS;
+		(void)uv_timer_start(&h->clock, on_pause_over, PORT_POLL_MS, 0);
+		return;
+	}
+	h->port_waited_ms = 0;
+	if (port == 0 || (why.code < 0 && c->torch)) {
+		fail_here(h, port == 0 ? "it found no free port" : "its master port is in use",
+			why.text);
 		return;
 	}
 	forget_attempt(h);

@@ -121,29 +121,13 @@ static size_t place_of(const struct vec *own, const char *address)
 	return 0;
 }
 
-/* What the settings give. A store needs an address, not a name: workers on other nodes may resolve
- * a name to another address. */
-static const char *given_master(const struct hub *h)
-{
-	const struct member_config *c = h->party->config;
-	const char *first = h->agent_store ? c->own_addr : c->master_addr;
-	const char *second = h->agent_store ? c->master_addr : c->own_addr;
-	struct address parsed;
-
-	if (first && (!h->agent_store || address_parse(first, 0, &parsed) == 0))
-		return first;
-	if (second && (!h->agent_store || address_parse(second, 0, &parsed) == 0))
-		return second;
-	return NULL;
-}
-
 /* Where the others can reach worker 0. A node that came by an address could not come by those
  * before it, so of those by which nodes came the last one is chosen, even if most came by
  * another. */
 static const char *find_master(struct hub *h)
 {
 	const struct member_config *c = h->party->config;
-	const char *best = given_master(h);
+	const char *best = c->master_addr ? c->master_addr : c->own_addr;
 	size_t last = 0;
 
 	if (best)

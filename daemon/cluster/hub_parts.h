@@ -61,6 +61,7 @@ struct hub {
 	uint64_t overdue_ms;       /* when all must have ended; uv_now() */
 	struct store *store;       /* the workers'; NULL: rank 0 hosts it */
 	struct check_store *check; /* where the nodes' checks meet; NULL: none is going on */
+	uint64_t port_waited_ms;   /* before this restart, for the master port */
 	int port_fd; /* reserves the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;

@@ -157,15 +157,18 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
 	return 0;
 }
 
-/* Whether the launcher may have to host the workers' store. Only then is the version looked for: it
- * takes a dozen system calls, on the file server that has the packages. */
-static bool needs_torch(const struct settings *s)
+/* Which torch the workers would import: from files, a dozen system calls on the file server that
+ * has the packages. A script in the interpreter's place is asked, where it counts who hosts the
+ * store. */
+static void torch_find(
+	const struct settings *s, const char *const *env, struct arena *arena, struct facts *f)
 {
-	bool agent = settings_is(s, SET_STORE, "agent");
-	bool automatic = !settings_given(s, SET_STORE) && settings_number(s, SET_MAX_RESTARTS) > 0;
-
-	return (agent || automatic) && !settings_flag(s, SET_NO_PYTHON) &&
-		!settings_flag(s, SET_NODE_ENV);
+	if (settings_flag(s, SET_NO_PYTHON) || settings_flag(s, SET_NODE_ENV))
+		return;
+	f->torch_version = torch_version_read(env, f->program.path, arena);
+	if (!f->torch_version && !settings_is(s, SET_STORE, "rank0"))
+		f->torch_version =
+			torch_version_ask(env, f->program.path, arena, &f->torch_unknown);
 }
 
 /* 0 is a group that this pid namespace does not show. */
@@ -304,8 +307,8 @@ int facts_read(const struct settings *s, const char *const *env, struct arena *a
 	if (!program.path)
 		f.program.path =
 			s->script; /* it was refused, and the plan is no good: see why->all */
-	else if (needs_torch(s))
-		f.torch_version = torch_version_read(env, f.program.path, arena);
+	else
+		torch_find(s, env, arena, &f);
 	*ret = f;
 	return arena_failed(arena) ? failure_oom(why) : 0;
 }

@@ -47,6 +47,7 @@ struct facts {
 	struct wrapper wrapper; /* of --wrap */
 	struct wrapper preempt_watch, post_attempt;
 	const char *torch_version; /* of program; NULL: not known; read only where it counts */
+	const char *torch_unknown; /* why a script in Python's place doesn't tell it; NULL */
 };
 
 /* The part of facts_read() that needs no script. */

@@ -182,24 +182,40 @@ static bool line_imports(const char *line, const char *package)
 		strchr(" .,\t\r\n", line[word + len]); /* or the end */
 }
 
+static bool text_imports(const char *text, const char *package)
+{
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (line_imports(line, package))
+			return true;
+	}
+	return false;
+}
+
+/* JAX's coordinator, and a TCPStore of the script's own. */
+static const char *own_port_of(const char *text)
+{
+	if (strstr(text, "jax.distributed"))
+		return "jax.distributed in the script";
+	if (strstr(text, "is_master"))
+		return "is_master in the script";
+	return text_imports(text, "jax") && !text_imports(text, "torch") ? "the script's JAX" :
+									   NULL;
+}
+
 /* Who trains by another library, or says the cluster in the script, needs no TF_CONFIG. */
 static bool needs_tf_config(const char *text)
 {
 	static const char *const others[] = { "torch", "jax", "horovod", "lightning" };
 	static const char *const own[] = { "TF_CONFIG", "cluster_resolver", "ClusterResolver" };
-	bool is = false;
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (strstr(text, own[i]))
 			return false;
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		is = is || line_imports(line, "tensorflow");
-		for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-			if (line_imports(line, others[i]))
-				return false;
-	}
-	return is;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (text_imports(text, others[i]))
+			return false;
+	return text_imports(text, "tensorflow");
 }
 
 /* What the script's beginning says, where imports stand, too. */
@@ -209,6 +225,7 @@ static void read_script(const struct settings *s, struct arena *a, struct progra
 
 	file_begin(s->script, text, sizeof text);
 	ret->foreign_line = foreign_line(text, a);
+	ret->own_port = own_port_of(text);
 	ret->tensorflow = !settings_flag(s, SET_TF_CONFIG) && needs_tf_config(text);
 }
 

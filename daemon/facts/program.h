@@ -15,6 +15,8 @@ struct program {
 	const char *path;         /* what is executed: the Python, or the script with --no_python */
 	const char *from;         /* where that was decided */
 	const char *foreign_line; /* "#!/bin/sh": of a script that Python runs; NULL: none such */
+	/* what makes such a script listen at the master port itself, perhaps; NULL: nothing */
+	const char *own_port;
 	bool tensorflow; /* such a script imports it, and seems to leave TF_CONFIG to the launcher
 			  */
 };

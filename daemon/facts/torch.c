@@ -4,6 +4,7 @@
 #include "daemon/facts/torch.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,11 +13,13 @@
 #include <sys/stat.h>
 
 #include "common/arena.h"
+#include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
 #include "daemon/facts/torch_version.h"
+#include "daemon/os/question.h"
 
-enum { FILE_MAX = 16384 };
+enum { FILE_MAX = 16384, ASK_MS = 5000 };
 
 struct torch_search {
 	const char *const *env;
@@ -225,4 +228,35 @@ const char *torch_place_read(const char *const *env, const char *python, struct 
 
 	find_torch(&f, python);
 	return f.place;
+}
+
+static bool is_script(const char *path)
+{
+	autoclose fd = open(path, O_RDONLY | O_CLOEXEC);
+	char start[2];
+
+	return fd >= 0 && fd_read_up_to(fd, start, sizeof start) == sizeof start &&
+		memcmp(start, "#!", sizeof start) == 0;
+}
+
+const char *torch_version_ask(
+	const char *const *env, const char *python, struct arena *arena, const char **ret_why)
+{
+	/* finds torch as an import does, and prints its version.py */
+	static const char look[] =
+		"import importlib.util as u, os\n"
+		"s = u.find_spec('torch')\n"
+		"if s and s.origin:\n"
+		"    print(open(os.path.join(os.path.dirname(s.origin), 'version.py')).read())\n";
+	const char *const argv[] = { python, "-c", look, NULL };
+	char said[FILE_MAX + 1], version[TORCH_VERSION_SIZE];
+	struct failure why = { 0 };
+
+	if (!is_script(python))
+		return NULL;
+	if (question_run(argv, env, ASK_MS, said, sizeof said, &why) < 0) {
+		*ret_why = arena_strdup(arena, why.text);
+		return NULL;
+	}
+	return torch_version_find(said, version) == 0 ? arena_strdup(arena, version) : NULL;
 }

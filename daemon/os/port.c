@@ -72,15 +72,28 @@ int port_explain(
 		strcmp(command, SUPERVISOR_NAME) == 0 ? "another launchd" : command, (int)pid);
 }
 
-int port_reserve(int *ret_fd, unsigned *ret_port, struct failure *why)
+static int port_bind_all(uint16_t port)
 {
 	const struct address v6 = { .v6.sin6_family = AF_INET6 }, v4 = { .v4.sin_family = AF_INET };
-	autoclose fd = port_bind(&v6, 0, SOCK_STREAM, PORT_BOTH_FAMILIES);
-	int port;
+	int fd = port_bind(&v6, port, SOCK_STREAM, PORT_BOTH_FAMILIES);
 
-	if (fd < 0) /* IPv6 is off */
-		fd = port_bind(&v4, 0, SOCK_STREAM, 0);
-	port = fd < 0 ? fd : port_of(fd);
+	/* IPv6 is off */
+	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? port_bind(&v4, port, SOCK_STREAM, 0) :
+							     fd;
+}
+
+int port_try(uint16_t port)
+{
+	autoclose fd = port_bind_all(port);
+
+	return fd < 0 ? fd : 0;
+}
+
+int port_reserve(int *ret_fd, unsigned *ret_port, struct failure *why)
+{
+	autoclose fd = port_bind_all(0);
+	int port = fd < 0 ? fd : port_of(fd);
+
 	if (port < 0)
 		return failure_set(why, port, "can't get a free port: %s", strerror(-port));
 	*ret_port = (unsigned)port;

@@ -25,6 +25,9 @@ int port_of(int fd);
 int port_explain(
 	const char *who, const struct address *at, uint16_t port, int rc, struct failure *why);
 
+/* Whether a TCP port of all addresses can be bound now: 0, or negative errno as of bind(2). */
+int port_try(uint16_t port);
+
 /* Binds a free TCP port of all addresses, IPv6 and IPv4, with SO_REUSEADDR and without listening:
  * then another socket with SO_REUSEADDR may bind and listen there (torch's store does), while the
  * kernel gives the number to nobody who asks for a free one. The caller closes *ret_fd. */

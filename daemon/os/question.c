@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -101,4 +102,61 @@ int question_ask(const struct question *q, void *answer, size_t size, struct fai
 	}
 	fd_closep(&ends[0]);
 	return rc;
+}
+
+/* In the child: becomes the program, whose process group it leads. */
+static _Noreturn void question_exec(const char *const *argv, const char *const *env, int to)
+{
+	int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t no_signals;
+
+	sigemptyset(&no_signals);
+	if (none >= 0 && setpgid(0, 0) == 0 && dup2(none, 0) == 0 && dup2(to, 1) == 1 &&
+		dup2(none, 2) == 2 && sigprocmask(SIG_SETMASK, &no_signals, NULL) == 0)
+		(void)execve(argv[0], (char *const *)argv, (char *const *)env);
+	_exit(127);
+}
+
+int question_run(const char *const *argv, const char *const *env, uint64_t limit_ms, char *ret,
+	size_t size, struct failure *why)
+{
+	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
+	pid_t parent = getpid(), child;
+	size_t len = 0;
+	ssize_t got = 1;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
+	child = fork();
+	if (child == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+			_exit(1);
+		question_exec(argv, env, ends[1]);
+	}
+	fd_closep(&ends[1]);
+	if (child < 0)
+		(void)failure_not_started(why, -errno, argv[0]);
+	while (child > 0 && got != 0 && why->code == 0) {
+		struct pollfd p = { .fd = ends[0], .events = POLLIN };
+		char rest[512];
+		bool room = len < size - 1;
+
+		if (poll(&p, 1, monotonic_left_ms(until_ms)) == 0)
+			(void)failure_set(why, -ETIMEDOUT, "%s has not ended within %s s", argv[0],
+				num_seconds(limit_ms).text);
+		else if ((got = read(ends[0], room ? ret + len : rest,
+				  room ? size - 1 - len : sizeof rest)) > 0 &&
+			room)
+			len += (size_t)got;
+		else if (got < 0 && errno != EINTR)
+			(void)failure_set(why, -errno, "%s: %s", argv[0], strerror(errno));
+	}
+	if (child > 0) {
+		(void)kill(-child, SIGKILL); /* all in its group; before it is reaped */
+		question_end(child, ends[0]);
+	}
+	fd_closep(&ends[0]);
+	ret[len] = '\0';
+	return why->code;
 }

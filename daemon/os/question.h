@@ -1,5 +1,7 @@
-/* question.h - a question to a library that may hang or crash, before there is an event loop: a
- * child asks it, and is killed when its time is over. See helper.h for those that come later. */
+/* question.h - a question to a library or a program that may hang or crash, before there is an
+ * event loop: a child asks it, and is killed when its time is over. See helper.h for those that
+ * come later.
+ */
 #ifndef LAUNCHD_DAEMON_OS_QUESTION_H
 #define LAUNCHD_DAEMON_OS_QUESTION_H
 
@@ -20,5 +22,12 @@ struct question {
 /* Waits for the whole answer. -ETIMEDOUT: it has not come in time; -EIO: the child has died;
  * others: there is none. */
 int question_ask(const struct question *q, void *answer, size_t size, struct failure *why);
+
+/* Runs a program, and returns what it writes to its stdout until it closes that: at most size - 1
+ * bytes, ended with a NUL. It reads nothing, and nobody reads its stderr. Afterwards it and
+ * whatever it has started in its process group is killed. -ETIMEDOUT: it hasn't ended in time;
+ * others: it couldn't be run. */
+int question_run(const char *const *argv, const char *const *env, uint64_t limit_ms, char *ret,
+	size_t size, struct failure *why);
 
 #endif

@@ -18,12 +18,6 @@ static bool is_served(const char *torch_version)
 	return store_dialect_of(torch_version, &dialect) == 0;
 }
 
-/* pyenv, asdf and mise put scripts before the interpreters, which find theirs when they run. */
-static bool is_shim(const char *python)
-{
-	return strstr(python, "/shims/");
-}
-
 static void note_unknown_torch(const struct deciding *d, const struct plan *p)
 {
 	const char *where = settings_where(d->s, SET_STORE), *python = d->facts->program.path;
@@ -34,9 +28,9 @@ static void note_unknown_torch(const struct deciding *d, const struct plan *p)
 			where);
 	else
 		notes_add(d->notes, NOTE_INFO,
-			"%s: no torch was found for %s%s: launchd's store serves 2.2 and later; for an older one, give --python the path of the interpreter itself, or use --store rank0",
-			where, python,
-			is_shim(python) ? ", a shim that hides its interpreter" : "");
+			"%s: no torch was found for %s%s%s: launchd's store serves 2.2 and later; for an older one, give --python the path of the interpreter itself, or use --store rank0",
+			where, python, d->facts->torch_unknown ? ": " : "",
+			d->facts->torch_unknown ? d->facts->torch_unknown : "");
 }
 
 static int check_agent(const struct deciding *d, const struct plan *p)
@@ -54,35 +48,49 @@ static int check_agent(const struct deciding *d, const struct plan *p)
 	return 0;
 }
 
+/* Why launchd leaves the store to worker 0, although it could serve it; NULL: nothing is in its
+ * way.
+ */
+static const char *reason_for_rank0(const struct deciding *d, const struct plan *p)
+{
+	static const char sharing[] = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
+	const char *disabled = env_given(p->user_env, p->env, sharing);
+	/* the others of an only rank are not this launcher's, and bring a store of their own;
+	 * without a channel the nodes can't agree; JAX and TensorFlow take the master port */
+	static const enum setting_id ids[] = { SET_NODE_ENV, SET_ONLY_RANK, SET_JAX_ENV,
+		SET_TF_CONFIG, SET_NO_PYTHON };
+
+	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+		if (ids[i] == SET_ONLY_RANK ? settings_given(d->s, ids[i]) :
+					      settings_flag(d->s, ids[i]))
+			return settings_where(d->s, ids[i]);
+	if (settings_is(d->s, SET_CONTROL, "off"))
+		return settings_where(d->s, SET_CONTROL);
+	if (d->facts->program.own_port)
+		return d->facts->program.own_port;
+	return disabled && strcmp(disabled, "1") == 0 ? sharing : NULL;
+}
+
 int decide_store(const struct deciding *d, struct plan *p)
 {
-	bool is_known = p->python && d->facts->torch_version && is_served(d->facts->torch_version);
+	const char *torch = d->facts->torch_version;
+	const char *rank0;
 
-	p->torch_version = d->facts->torch_version;
+	p->torch_version = torch;
 	if (settings_given(d->s, SET_STORE)) {
 		p->store = settings_is(d->s, SET_STORE, "agent") ? STORE_AGENT : STORE_RANK0;
 		p->store_from = settings_where(d->s, SET_STORE);
 		return p->store == STORE_AGENT ? check_agent(d, p) : 0;
 	}
-	if (p->node_env) {
-		p->store = STORE_RANK0;
-		p->store_from = settings_where(d->s, SET_NODE_ENV);
-		return 0;
-	}
-	/* the others of an only rank are not this launcher's, and bring a store of their own */
-	if (p->max_restarts == 0 || settings_given(d->s, SET_ONLY_RANK)) {
-		p->store = STORE_RANK0;
-		p->store_from = "default";
-		return 0;
-	}
-	p->store = is_known ? STORE_AGENT : STORE_RANK0;
-	p->store_from = is_known        ? "restarts, and a torch that launchd supports" :
-		!p->python              ? settings_where(d->s, SET_NO_PYTHON) :
-		d->facts->torch_version ? "a torch that launchd doesn't support" :
+	rank0 = reason_for_rank0(d, p);
+	p->store = !rank0 && torch && is_served(torch) ? STORE_AGENT : STORE_RANK0;
+	p->store_from = rank0           ? rank0 :
+		p->store == STORE_AGENT ? "a torch that launchd supports" :
+		torch                   ? "a torch that launchd doesn't support" :
 					  "no torch was found";
-	if (p->python && !d->facts->torch_version && is_shim(d->facts->program.path))
+	if (!rank0 && d->facts->torch_unknown)
 		notes_add(d->notes, NOTE_INFO,
-			"%s: %s is a shim that hides its interpreter, so worker 0 hosts the store: give --python the path of the interpreter itself for launchd to host it",
-			settings_where(d->s, SET_MAX_RESTARTS), d->facts->program.path);
+			"worker 0 hosts the store: %s; give --python the path of the interpreter itself for launchd to host it",
+			d->facts->torch_unknown);
 	return 0;
 }

@@ -142,6 +142,21 @@ static const char *local_rank(const struct report_input *in, const struct words 
 		NULL;
 }
 
+/* A script of its own that listens on MASTER_PORT: JAX beside torch, TCPStore(is_master=True), Ray.
+ */
+static const char *hint_of_port(const struct report_input *in, const struct words *w)
+{
+	static const char *const words[] = { "address already in use", "EADDRINUSE" };
+	bool in_use = false;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		in_use = in_use || (w->lines && strcasestr(w->lines, words[i])) ||
+			(w->message && strcasestr(w->message, words[i]));
+	return in_use && in->plan->store == STORE_AGENT ?
+		"if the script listens on MASTER_PORT itself, give --store rank0: launchd hosts the store there" :
+		NULL;
+}
+
 const char *report_hint(const struct report_input *in)
 {
 	const struct words w = { in->record ? in->record->message : NULL, in->words.lines };
@@ -152,5 +167,7 @@ const char *report_hint(const struct report_input *in)
 	hint = misplaced(in, &w);
 	if (!hint)
 		hint = foreign(in, &w);
+	if (!hint)
+		hint = hint_of_port(in, &w);
 	return hint ? hint : local_rank(in, &w);
 }

@@ -66,7 +66,8 @@ static void on_connection(struct acceptor *a, int connection, const struct addre
 	if (s->emptying)
 		return;
 	address_text(from, text);
-	if (getsockname(fd, &to.any, &len) < 0 || !peers_may(&s->peers, from, &to)) {
+	if (!s->config.open &&
+		(getsockname(fd, &to.any, &len) < 0 || !peers_may(&s->peers, from, &to))) {
 		if (peers_is_news(&s->peers, from))
 			store_note(s,
 				"the store closed the connection from %s: it is not a node of this job",
@@ -121,15 +122,24 @@ static int open_listener(struct store *s, struct failure *why)
 	const unsigned port = s->config.port;
 	int rc;
 
-	if (address_parse(s->config.addr, (uint16_t)port, &s->own) < 0)
+	s->own = (struct address){ .v6.sin6_family = AF_INET6 };
+	address_set_port(&s->own, (uint16_t)port);
+	if (s->config.addr && address_parse(s->config.addr, (uint16_t)port, &s->own) < 0)
 		return failure_set(why, -EINVAL,
 			"the store can't listen at \"%s\": it is not an IP address",
 			s->config.addr);
-	s->listener = rc = listen_at(&s->own, 0);
+	rc = listen_at(&s->own, 0);
+	if (rc == -EAFNOSUPPORT && !s->config.addr) { /* IPv6 is off */
+		s->own = (struct address){ .v4.sin_family = AF_INET };
+		address_set_port(&s->own, (uint16_t)port);
+		rc = listen_at(&s->own, 0);
+	}
+	s->listener = rc;
 	if (rc >= 0)
 		rc = port_of(s->listener);
 	if (rc < 0)
-		return port_explain("the store ", &s->own, (uint16_t)port, rc, why);
+		return port_explain(
+			"the store ", s->config.addr ? &s->own : NULL, (uint16_t)port, rc, why);
 	s->port = (unsigned)rc;
 	address_set_port(&s->own, (uint16_t)rc);
 	s->peers.loopback = address_is_loopback(&s->own);

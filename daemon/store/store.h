@@ -4,9 +4,9 @@
  * It listens before anybody is told its port, outlives all ranks, and has no timer: it sleeps until
  * somebody asks. Between two polls of the loop it does no more than a turn's work, however many
  * clients ask, so that timers and other sockets are not late. Each attempt of the job has keys of
- * its own. The protocol has no authentication, so the store binds one address, accepts connections
- * only from the job's nodes, and limits all memory that clients can make it use. One loop, one
- * thread; all descriptors close on exec. */
+ * its own. The protocol has no authentication, so the store binds one address where that will do,
+ * accepts connections only from the job's nodes unless its owner wants all, and limits all memory
+ * that clients can make it use. One loop, one thread; all descriptors close on exec. */
 #ifndef LAUNCHD_DAEMON_STORE_STORE_H
 #define LAUNCHD_DAEMON_STORE_STORE_H
 
@@ -23,8 +23,10 @@ struct client;
 struct failure;
 
 struct store_config {
-	const char *addr; /* an IPv4 or IPv6 address as text, and the only one that is bound */
-	unsigned port;    /* 0: any free one */
+	/* An IPv4 or IPv6 address as text, and the only one that is bound. NULL: all. */
+	const char *addr;
+	bool open;              /* connections are accepted from anywhere, as torch's store does */
+	unsigned port;          /* 0: any free one */
 	enum store_dialect old; /* of clients that do not speak D: the caller knows their torch */
 	uint64_t memory_max;    /* bytes, for keys, values, clients and all that is on its way */
 	/* One sentence for the log, a few in each attempt. It must not call the store. May be NULL.

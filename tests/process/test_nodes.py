@@ -42,8 +42,12 @@ def test_c10d_needs_no_node_rank(dry, refused):
 
 @pytest.fixture
 def python(place):
-    """An environment's Python that would leave a trace if it were started; call: with a torch."""
+    """An environment's Python that would leave a trace if it were started; call: with a torch, or with
+    None, where it is a script that is asked for it."""
+    asked = []
+
     def make(version):
+        asked.append(version is None)
         place.write('env/bin/python3.11', '#!/bin/sh\necho started > "$HOME/started"\n', 0o755)
         if version:
             place.write('env/lib/python3.11/site-packages/torch/version.py',
@@ -52,14 +56,15 @@ def python(place):
         return ['--python', f'{place.path}/env/bin/python3.11']
 
     yield make
-    assert not (place.path / 'started').exists()
+    assert (place.path / 'started').exists() == any(asked)
 
 
 # tests/unit/daemon/plan/test_store_host.c has every version.
 @pytest.mark.parametrize('version, options, store, told', [
-    ('2.15.0+cu132', [], 'rank0', None),
+    ('2.15.0+cu132', [], 'agent', '2.15.0+cu132'),
+    ('2.15.0+cu132', ['--store=rank0'], 'rank0', '2.15.0+cu132'),
     ('2.15.0+cu132', ['--max-restarts=2'], 'agent', '2.15.0+cu132'),
-    ('1.12.1', ['--max-restarts=2'], 'rank0', '1.12.1'),
+    ('1.12.1', [], 'rank0', '1.12.1'),
     (None, ['--store=agent'], 'agent', None),
 ])
 def test_who_hosts_the_store(dry, python, version, options, store, told):

@@ -57,6 +57,10 @@ static const struct entry {
 	{ "itself.py", 0600, "import tensorflow\nos.environ['TF_CONFIG'] = ''\n" },
 	{ "slurm.py", 0600, "import tensorflow as tf\ntf.distribute.cluster_resolver.X\n" },
 	{ "long.py", 0600, "import tensorflow\n" }, /* behind comments */
+	{ "jax.py", 0600, "import os\nimport jax.numpy as jnp\n" },
+	{ "jaxdist.py", 0600, "import torch\nimport jax\njax.distributed.initialize()\n" },
+	{ "jaxtorch.py", 0600, "import jax\nimport torch\n" },
+	{ "store.py", 0600, "import torch\nTCPStore('h', 1, is_master=True)\n" },
 	{ "src", 0, NULL },
 	{ "src/train.py", 0600, NULL },
 	{ "src/train2.py", 0600, NULL },
@@ -273,22 +277,29 @@ static void test_foreign(void **state)
 static const struct imports_row {
 	const char *says, *script;
 	bool module, tf_config, tensorflow;
+	const char *own_port; /* NULL: nothing */
 } imports[] = {
-	{ "import", "%/tf.py", false, false, true },
-	{ "from a package of it", "%/keras.py", false, false, true },
-	{ "a script's last line", "%/plain.py", false, false, true },
-	{ "beside torch", "%/data.py", false, false, false },
-	{ "torch before it", "%/summary.py", false, false, false },
-	{ "what begins so, or is another's", "%/hub.py", false, false, false },
-	{ "where it is a choice", "%/block.py", false, false, false },
-	{ "a script that sets TF_CONFIG", "%/itself.py", false, false, false },
-	{ "a script that has a resolver", "%/slurm.py", false, false, false },
-	{ "beyond what is read", "%/long.py", false, false, false },
-	{ "where it is told anyway", "%/tf.py", false, true, false },
-	{ "a module's file isn't looked for", "tf", true, false, false },
-	{ "a package", "%/package", false, false, false },
-	{ "an empty script", "%/t.py", false, false, false },
-	{ "standard input", "-", false, false, false },
+	{ "JAX", "%/jax.py", false, false, false, "the script's JAX" },
+	{ "JAX beside torch", "%/jaxdist.py", false, false, false,
+		"jax.distributed in the script" },
+	{ "JAX beside torch, of which no word is said", "%/jaxtorch.py", false, false, false,
+		NULL },
+	{ "a store of its own", "%/store.py", false, false, false, "is_master in the script" },
+	{ "import", "%/tf.py", false, false, true, NULL },
+	{ "from a package of it", "%/keras.py", false, false, true, NULL },
+	{ "a script's last line", "%/plain.py", false, false, true, NULL },
+	{ "beside torch", "%/data.py", false, false, false, NULL },
+	{ "torch before it", "%/summary.py", false, false, false, NULL },
+	{ "what begins so, or is another's", "%/hub.py", false, false, false, NULL },
+	{ "where it is a choice", "%/block.py", false, false, false, NULL },
+	{ "a script that sets TF_CONFIG", "%/itself.py", false, false, false, NULL },
+	{ "a script that has a resolver", "%/slurm.py", false, false, false, NULL },
+	{ "beyond what is read", "%/long.py", false, false, false, NULL },
+	{ "where it is told anyway", "%/tf.py", false, true, false, NULL },
+	{ "a module's file isn't looked for", "tf", true, false, false, NULL },
+	{ "a package", "%/package", false, false, false, NULL },
+	{ "an empty script", "%/t.py", false, false, false, NULL },
+	{ "standard input", "-", false, false, false, NULL },
 };
 
 static void test_imports(void **state)
@@ -306,6 +317,10 @@ static void test_imports(void **state)
 	b.s.script = in_scratch(&b.arena, row->script);
 	assert_outcome(program_find(&b.s, env, &b.arena, &program, &b.why), 0, &b.why, NULL);
 	assert_int_equal(program.tensorflow, row->tensorflow);
+	if (row->own_port)
+		assert_string_equal(program.own_port ? program.own_port : "none", row->own_port);
+	else
+		assert_null(program.own_port);
 	settings_fixture_done(&b);
 }
 

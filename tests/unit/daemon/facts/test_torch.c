@@ -135,6 +135,48 @@ static void test_torch(void **state)
 	arena_done(&a);
 }
 
+static const struct ask_row {
+	const char *says, *script, *version; /* version NULL: none */
+	const char *why;                     /* NULL: nothing went wrong */
+} asks[] = {
+	{ "a shim is asked", "#!/bin/sh\necho \"__version__ = '2.4.0'\"\n", "2.4.0", NULL },
+	{ "one of a Python without torch", "#!/bin/sh\nexit 0\n", NULL, NULL },
+	{ "one that fails", "#!/bin/sh\nexit 3\n", NULL, NULL },
+	{ "one that can't be run", "#!/nowhere/sh\n", NULL, NULL },
+	{ "one that says too much", "#!/bin/sh\nyes | head -c 100000\n", NULL, NULL },
+	{ "one that says it on stderr", "#!/bin/sh\necho \"__version__ = '2.4.0'\" >&2\n", NULL,
+		NULL },
+	{ "one that waits for input", "#!/bin/sh\nread x\necho \"__version__ = '2.4.0'\"\n",
+		"2.4.0", NULL },
+	{ "one that hangs, with a child", "#!/bin/sh\nsleep 600 &\nwait\n", NULL,
+		"python3 has not ended within 5 s" },
+	{ "an interpreter is not", "\177ELF\n", NULL, NULL },
+};
+
+static void test_ask(void **state)
+{
+	const struct ask_row *row = *state;
+	const char *env[] = { "PATH=/usr/bin:/bin", NULL }, *python, *found, *why = NULL;
+	struct arena a = { 0 };
+	int fd;
+
+	python = arena_printf(&a, "%s/asked_python3", scratch);
+	fd = open(python, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, row->script, strlen(row->script)), 0);
+	(void)close(fd);
+	found = torch_version_ask(env, python, &a, &why);
+	if (row->version)
+		assert_string_equal(found ? found : "none", row->version);
+	else
+		assert_null(found);
+	if (row->why)
+		assert_contains(why ? why : "nothing", row->why);
+	else
+		assert_null(why);
+	arena_done(&a);
+}
+
 static void make_directories(struct arena *a, const char *path)
 {
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
@@ -178,6 +220,7 @@ TESTS(torch)
 		make_entry(&a, &tree[i]);
 	arena_done(&a);
 	SUITE_ROWS(&s, test_torch, rows);
+	SUITE_ROWS(&s, test_ask, asks);
 	rc = suite_run(&s);
 	(void)nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	return rc;

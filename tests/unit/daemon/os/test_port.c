@@ -79,11 +79,32 @@ static void test_two_ports(void **state)
 	assert_int_not_equal(port[0], port[1]);
 }
 
+/* A port is free, though connections of a process that has ended may still have it, until somebody
+ * listens at any address. */
+static void test_try(void **state)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET };
+	autoclose fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in got;
+	socklen_t len = sizeof got;
+
+	(void)state;
+	assert_int_equal(bind(fd, (const struct sockaddr *)(const void *)&at, sizeof at), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)(void *)&got, &len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(port_try(ntohs(got.sin_port)), -EADDRINUSE);
+	assert_int_equal(port_try(ntohs(got.sin_port)), -EADDRINUSE);
+	fd_closep(&fd);
+	assert_int_equal(port_try(ntohs(got.sin_port)), 0);
+	assert_int_equal(port_try(ntohs(got.sin_port)), 0);
+}
+
 TESTS(port)
 {
 	struct suite s = { 0 };
 
 	SUITE_ROWS(&s, test_port, ports);
 	suite_add(&s, "two reservations are of two ports", test_two_ports, NULL, NULL);
+	suite_add(&s, "a port is tried, and left free", test_try, NULL, NULL);
 	return suite_run(&s);
 }

@@ -12,83 +12,143 @@ enum { RANK0 = STORE_RANK0, AGENT = STORE_AGENT };
 
 static const struct store_row {
 	const char *says;
-	const char *store; /* NULL: not given */
-	unsigned restarts;
-	const char *torch; /* NULL: not known */
-	bool no_python, only_rank;
-	int rc;
-	int host;
-	enum note_level level;
-	const char *part;   /* of the sentence, or of the note; NULL: no note */
-	const char *python; /* NULL: /py */
+	const char *torch;    /* NULL: not known */
+	const char *store;    /* NULL: not given */
+	enum setting_id also; /* 0: nothing else is given */
+	const char *value;    /* of that */
+	const char *env;      /* NULL: nothing */
+	const char *own_port; /* of the script */
+	const char *unknown;  /* why a shim doesn't tell its torch */
+	int host, rc;
+	const char *from; /* where that comes from; NULL: not looked at */
+	const char *part; /* of the sentence, or of the note; NULL: no note */
 } rows[] = {
-	{ "no restarts", NULL, 0, "2.15.0+cu132", false, false, 0, RANK0, NOTE_INFO, NULL, NULL },
-	{ "restarts, and torch of today", NULL, 3, "2.15.0+cu132", false, false, 0, AGENT,
-		NOTE_INFO, NULL, NULL },
-	{ "restarts, and torch 2.2", NULL, 3, "2.2.0", false, false, 0, AGENT, NOTE_INFO, NULL,
-		NULL },
-	{ "restarts, and torch 2.1", NULL, 3, "2.1.2", false, false, 0, AGENT, NOTE_INFO, NULL,
-		NULL },
-	{ "restarts, and torch 2.0", NULL, 3, "2.0.1", false, false, 0, AGENT, NOTE_INFO, NULL,
-		NULL },
-	{ "restarts, and Debian's torch", NULL, 3, "1.13.0a0", false, false, 0, AGENT, NOTE_INFO,
-		NULL, NULL },
-	{ "restarts, and torch 1.12", NULL, 3, "1.12.1", false, false, 0, RANK0, NOTE_INFO, NULL,
-		NULL },
-	{ "restarts, and torch 3", NULL, 3, "3.0", false, false, 0, AGENT, NOTE_INFO, NULL, NULL },
-	{ "restarts, and no version of torch", NULL, 3, "main", false, false, 0, RANK0, NOTE_INFO,
-		NULL, NULL },
-	{ "restarts, and torch is not known", NULL, 3, NULL, false, false, 0, RANK0, NOTE_INFO,
-		NULL, NULL },
-	{ "restarts of a program", NULL, 3, "2.15.0", true, false, 0, RANK0, NOTE_INFO, NULL,
-		NULL },
-	{ "restarts of an only rank", NULL, 3, "2.15.0", false, true, 0, RANK0, NOTE_INFO, NULL,
-		NULL },
-	{ "given: worker 0", "rank0", 3, "2.15.0", false, false, 0, RANK0, NOTE_INFO, NULL, NULL },
-	{ "given: the launcher", "agent", 0, "2.15.0", false, false, 0, AGENT, NOTE_INFO, NULL,
-		NULL },
-	{ "given: the launcher, and torch is not known", "agent", 0, NULL, false, false, 0, AGENT,
-		NOTE_INFO, "serves 2.2 and later", NULL },
-	{ "given: the launcher, and torch 2.1", "agent", 0, "2.1.0", false, false, 0, AGENT,
-		NOTE_INFO, NULL, NULL },
-	{ "given: the launcher, and torch 1.12", "agent", 0, "1.12.1", false, false, -EINVAL, 0,
-		NOTE_INFO, "--store: launchd's store serves torch 1.13 and later, but /py has",
-		NULL },
-	{ "given: the launcher of a program", "agent", 0, NULL, true, false, 0, AGENT, NOTE_INFO,
-		"launchd can't tell", NULL },
-	{ "restarts, and a shim", NULL, 3, NULL, false, false, 0, RANK0, NOTE_INFO,
-		"/home/user/.pyenv/shims/python3 is a shim", "/home/user/.pyenv/shims/python3" },
-	{ "restarts, and a shim, with a torch by PYTHONPATH", NULL, 3, "2.2.0", false, false, 0,
-		AGENT, NOTE_INFO, NULL, "/home/user/.pyenv/shims/python3" },
-	{ "no restarts, and a shim", NULL, 0, NULL, false, false, 0, RANK0, NOTE_INFO, NULL,
-		"/home/user/.pyenv/shims/python3" },
-	{ "given: the launcher, and a shim", "agent", 0, NULL, false, false, 0, AGENT, NOTE_INFO,
-		"no torch was found for /home/user/.pyenv/shims/python3, a shim",
-		"/home/user/.pyenv/shims/python3" },
+	{ .says = "torch of today",
+		.torch = "2.15.0+cu132",
+		.host = AGENT,
+		.from = "a torch that launchd supports" },
+	{ .says = "torch 2.2", .torch = "2.2.0", .host = AGENT },
+	{ .says = "torch 2.1", .torch = "2.1.2", .host = AGENT },
+	{ .says = "torch 2.0", .torch = "2.0.1", .host = AGENT },
+	{ .says = "Debian's torch", .torch = "1.13.0a0", .host = AGENT },
+	{ .says = "torch 1.12", .torch = "1.12.1", .from = "a torch that launchd doesn't support" },
+	{ .says = "torch 3", .torch = "3.0", .host = AGENT },
+	{ .says = "no version of torch", .torch = "main" },
+	{ .says = "torch is not known", .from = "no torch was found" },
+	{ .says = "restarts",
+		.torch = "2.15.0",
+		.also = SET_MAX_RESTARTS,
+		.value = "3",
+		.host = AGENT },
+	{ .says = "a program",
+		.torch = "2.15.0",
+		.also = SET_NO_PYTHON,
+		.value = "1",
+		.from = "given" },
+	{ .says = "an only rank",
+		.torch = "2.15.0",
+		.also = SET_ONLY_RANK,
+		.value = "0",
+		.from = "given" },
+	{ .says = "a script that starts its own ranks",
+		.torch = "2.15.0",
+		.also = SET_NODE_ENV,
+		.value = "1",
+		.from = "given" },
+	{ .says = "JAX", .torch = "2.15.0", .also = SET_JAX_ENV, .value = "1", .from = "given" },
+	{ .says = "TensorFlow",
+		.torch = "2.15.0",
+		.also = SET_TF_CONFIG,
+		.value = "1",
+		.from = "given" },
+	{ .says = "no control channel",
+		.torch = "2.15.0",
+		.also = SET_CONTROL,
+		.value = "off",
+		.from = "given" },
+	{ .says = "a control channel",
+		.torch = "2.15.0",
+		.also = SET_CONTROL,
+		.value = "auto",
+		.host = AGENT },
+	{ .says = "torchrun's variable against it",
+		.torch = "2.15.0",
+		.env = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1",
+		.from = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" },
+	{ .says = "torchrun's variable for it",
+		.torch = "2.15.0",
+		.env = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=0",
+		.host = AGENT },
+	{ .says = "a script that has the port itself",
+		.torch = "2.15.0",
+		.own_port = "the script's JAX",
+		.from = "the script's JAX" },
+	{ .says = "a shim that does not answer",
+		.unknown = "/shims/python3 has not ended",
+		.part = "worker 0 hosts the store: /shims/python3 has not ended" },
+	{ .says = "a shim, where it doesn't matter",
+		.unknown = "/shims/python3 has not ended",
+		.also = SET_JAX_ENV,
+		.value = "1" },
+	{ .says = "given: worker 0", .torch = "2.15.0", .store = "rank0", .from = "given" },
+	{ .says = "given: the launcher", .torch = "2.15.0", .store = "agent", .host = AGENT },
+	{ .says = "given: the launcher, for JAX",
+		.torch = "2.15.0",
+		.store = "agent",
+		.also = SET_JAX_ENV,
+		.value = "1",
+		.host = AGENT },
+	{ .says = "given: the launcher, and torch is not known",
+		.store = "agent",
+		.host = AGENT,
+		.part = "no torch was found for /py: launchd's store serves 2.2 and later" },
+	{ .says = "given: the launcher, and torch 2.1",
+		.torch = "2.1.0",
+		.store = "agent",
+		.host = AGENT },
+	{ .says = "given: the launcher, and torch 1.12",
+		.torch = "1.12.1",
+		.store = "agent",
+		.rc = -EINVAL,
+		.part = "given: launchd's store serves torch 1.13 and later, but /py has" },
+	{ .says = "given: the launcher of a program",
+		.store = "agent",
+		.also = SET_NO_PYTHON,
+		.value = "1",
+		.host = AGENT,
+		.part = "launchd can't tell" },
+	{ .says = "given: the launcher, and a shim does not answer",
+		.store = "agent",
+		.unknown = "/shims/python3 has not ended",
+		.host = AGENT,
+		.part = "no torch was found for /py: /shims/python3 has not ended" },
 };
 
 static void test_store(void **state)
 {
 	const struct store_row *row = *state;
 	const struct facts facts = { .torch_version = row->torch,
-		.program = { row->python ? row->python : "/py", "PATH", NULL, false } };
-	struct plan p = { .max_restarts = row->restarts, .python = !row->no_python };
+		.torch_unknown = row->unknown,
+		.program = { .path = "/py", .from = "PATH", .own_port = row->own_port } };
+	const char *const env[] = { row->env, NULL };
+	struct plan p = { .python = row->also != SET_NO_PYTHON, .env = env };
 	struct settings_fixture b;
 	int rc;
 	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
 
 	settings_fixture_make(&b, false);
-	settings_fixture_put(&b, SET_STORE, row->store, "--store");
-	if (row->no_python)
-		settings_fixture_put(&b, SET_NO_PYTHON, "1", "--store");
-	if (row->only_rank)
-		settings_fixture_put(&b, SET_ONLY_RANK, "0", "--store");
+	p.user_env = b.s.env;
+	settings_fixture_put(&b, SET_STORE, row->store, "given");
+	if (row->value)
+		settings_fixture_put(&b, row->also, row->value, "given");
 	rc = decide_store(&d, &p);
 	assert_outcome(rc, row->rc, &b.why, rc < 0 ? row->part : NULL);
 	if (rc == 0) {
 		assert_int_equal(p.store, row->host);
 		assert_true(p.store_from && *p.store_from);
-		assert_note(&b.notes, row->level, row->part);
+		if (row->from)
+			assert_string_equal(p.store_from, row->from);
+		assert_note(&b.notes, NOTE_INFO, row->part);
 	}
 	settings_fixture_done(&b);
 }

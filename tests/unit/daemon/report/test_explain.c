@@ -186,7 +186,7 @@ static void test_explain(void **state)
 		.cpus = 4,
 		.random_id = "",
 		.terminal = { false, env_get(row->env, "HAVE_TERMINAL") != NULL, false },
-		.program = { "/py", "PATH", NULL, false } };
+		.program = { .path = "/py", .from = "PATH" } };
 	struct topology t;
 	struct plan p;
 	struct text json = { 0 }, text = { 0 };

@@ -19,6 +19,8 @@
 #define REFUSED \
 	"the script refused --local_rank, which launchd passes to it: give --use_env (the script " \
 	"then reads LOCAL_RANK)"
+#define IN_USE \
+	"if the script listens on MASTER_PORT itself, give --store rank0: launchd hosts the store there"
 #define PERHAPS "if the script refused --local_rank, which launchd passes to it, give --use_env"
 #define ENDED(code) \
 	{ \
@@ -35,73 +37,81 @@ static const struct hint_row {
 	const char *hint;     /* NULL: none */
 	const char *args[3];  /* of the script */
 	const char *foreign_line;
+	int store; /* enum store_host */
 } rows[] = {
+	{ "torch, where launchd has the port", ENDED(1),
+	  "RuntimeError: ... port: 29500, code: -98, name: EADDRINUSE, message: address already in use\n",
+	  NULL, true, NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
+	{ "Python, in its error file", ENDED(1), NULL, "OSError: [Errno 98] Address already in use", true,
+	  NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
+	{ "the same where worker 0 has the port", ENDED(1), "OSError: [Errno 98] Address already in use\n",
+	  NULL, true, NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "argparse", ENDED(2),
 	  "usage: t.py [-h]\nt.py: error: unrecognized arguments: --local_rank=0\n", NULL, false, NULL,
-	  REFUSED, { NULL }, NULL },
+	  REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "as torch.distributed.launch since 2.0 spells it", ENDED(2),
 	  "t.py: error: unrecognized arguments: --local-rank=0", NULL, false, "--local-rank",
 	  "the script refused --local-rank, which launchd passes to it: give --use_env (the script "
-	  "then reads LOCAL_RANK)", { NULL }, NULL },
+	  "then reads LOCAL_RANK)", { NULL }, NULL, STORE_RANK0 },
 	{ "argparse that knows the other spelling", ENDED(2),
 	  "usage: t.py [-h] [--local-rank R]\nt.py: error: unrecognized arguments: --local_rank=0\n",
 	  NULL, false, NULL,
-	  "the script takes --local-rank, not --local_rank: give --local_rank_arg=--local-rank", { NULL }, NULL },
+	  "the script takes --local-rank, not --local_rank: give --local_rank_arg=--local-rank", { NULL }, NULL, STORE_RANK0 },
 	{ "the other way round", ENDED(2),
 	  "usage: t.py [-h] [--local_rank R]\nt.py: error: unrecognized arguments: --local-rank=0\n",
 	  NULL, false, "--local-rank",
-	  "the script takes --local_rank, not --local-rank: give --local_rank_arg=--local_rank", { NULL }, NULL },
+	  "the script takes --local_rank, not --local-rank: give --local_rank_arg=--local_rank", { NULL }, NULL, STORE_RANK0 },
 	{ "an argument that has one spelling", ENDED(2), "error: unknown option --gpu=0", NULL, false,
 	  "--gpu",
 	  "the script refused --gpu, which launchd passes to it: give --use_env (the script then "
-	  "reads LOCAL_RANK)", { NULL }, NULL },
-	{ "click", ENDED(2), "Error: No such option: --local_rank\n", NULL, false, NULL, REFUSED, { NULL }, NULL },
+	  "reads LOCAL_RANK)", { NULL }, NULL, STORE_RANK0 },
+	{ "click", ENDED(2), "Error: No such option: --local_rank\n", NULL, false, NULL, REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "absl", ENDED(1), "FATAL Flags parsing error: Unknown command line flag 'local_rank'\n", NULL,
-	  false, NULL, REFUSED, { NULL }, NULL },
+	  false, NULL, REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "fire", ENDED(2), "ERROR: Could not consume arg: --local_rank=0\nUsage: t.py -", NULL, false,
-	  NULL, REFUSED, { NULL }, NULL },
+	  NULL, REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "HfArgumentParser", ENDED(1), "ValueError: Some specified arguments are not used by the "
-	  "HfArgumentParser: ['--local_rank=0']\n", NULL, false, NULL, REFUSED, { NULL }, NULL },
+	  "HfArgumentParser: ['--local_rank=0']\n", NULL, false, NULL, REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "getopt_long", ENDED(1), "./train: unrecognized option '--local_rank=0'\n", NULL, false, NULL,
-	  REFUSED, { NULL }, NULL },
+	  REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "clap", ENDED(2), "error: unexpected argument '--local_rank' found\n", NULL, false, NULL,
-	  REFUSED, { NULL }, NULL },
+	  REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "only in the error file", ENDED(1), NULL,
 	  "ValueError: Some specified arguments are not used by the HfArgumentParser: "
-	  "['--local_rank=0']", false, NULL, REFUSED, { NULL }, NULL },
+	  "['--local_rank=0']", false, NULL, REFUSED, { NULL }, NULL, STORE_RANK0 },
 	{ "words that nobody has read, with argparse's exit code", ENDED(2), NULL, NULL, false, NULL,
-	  PERHAPS, { NULL }, NULL },
-	{ "words that nobody has read, with another one", ENDED(1), NULL, NULL, false, NULL, NULL, { NULL }, NULL },
-	{ "nothing was said", ENDED(2), "", NULL, false, NULL, NULL, { NULL }, NULL },
+	  PERHAPS, { NULL }, NULL, STORE_RANK0 },
+	{ "words that nobody has read, with another one", ENDED(1), NULL, NULL, false, NULL, NULL, { NULL }, NULL, STORE_RANK0 },
+	{ "nothing was said", ENDED(2), "", NULL, false, NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "it was not passed", ENDED(2), "unrecognized arguments: --local_rank=0", NULL, true, NULL,
-	  NULL, { NULL }, NULL },
+	  NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "another argument is refused", ENDED(2),
 	  "usage: t.py [--local_rank R]\nt.py: error: unrecognized arguments: --nodes=0\n", NULL,
-	  false, NULL, NULL, { NULL }, NULL },
+	  false, NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "it is only named", ENDED(2), "started with --local_rank=0\nunknown dataset\n", NULL, false,
-	  NULL, NULL, { NULL }, NULL },
+	  NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "a name that only has it in it", ENDED(2), "unknown local_rank 3\nlocal_rank\n", NULL, false,
-	  NULL, NULL, { NULL }, NULL },
+	  NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "an option of launchd's behind the script", ENDED(2),
 	  "t.py: error: unrecognized arguments: --nproc_per_node 2 --local_rank=0\n", NULL, false, NULL,
-	  "--nproc_per_node comes after the script, so it went to the script: launchd's own options go before the script", { "--lr", "--nproc_per_node", "2" }, NULL },
+	  "--nproc_per_node comes after the script, so it went to the script: launchd's own options go before the script", { "--lr", "--nproc_per_node", "2" }, NULL, STORE_RANK0 },
 	{ "... and its value in one word", ENDED(2), "error: unrecognized arguments: --max-restarts=2\n",
 	  NULL, true, NULL,
-	  "--max-restarts comes after the script, so it went to the script: launchd's own options go before the script", { "--max-restarts=2" }, NULL },
+	  "--max-restarts comes after the script, so it went to the script: launchd's own options go before the script", { "--max-restarts=2" }, NULL, STORE_RANK0 },
 	{ "... and nobody has read the script's words", ENDED(2), NULL, NULL, true, NULL,
-	  "--nnodes comes after the script, so if it is launchd's, it went to the script: launchd's own options go before the script", { "--nnodes", "2" }, NULL },
+	  "--nnodes comes after the script, so if it is launchd's, it went to the script: launchd's own options go before the script", { "--nnodes", "2" }, NULL, STORE_RANK0 },
 	{ "... and the script takes it", ENDED(2), "error: unrecognized arguments: --foo\n", NULL, true,
-	  NULL, NULL, { "--role", "x", "--foo" }, NULL },
-	{ "... and it fails otherwise", ENDED(1), NULL, NULL, true, NULL, NULL, { "--nnodes" }, NULL },
-	{ "an option that is not launchd's", ENDED(2), NULL, NULL, true, NULL, NULL, { "--lr" }, NULL },
+	  NULL, NULL, { "--role", "x", "--foo" }, NULL, STORE_RANK0 },
+	{ "... and it fails otherwise", ENDED(1), NULL, NULL, true, NULL, NULL, { "--nnodes" }, NULL, STORE_RANK0 },
+	{ "an option that is not launchd's", ENDED(2), NULL, NULL, true, NULL, NULL, { "--lr" }, NULL, STORE_RANK0 },
 	{ "Python runs a shell's script", ENDED(1), "    exit 0\nSyntaxError: invalid syntax\n", NULL,
-	  true, NULL, "Python runs ./train, whose first line is #!/bin/sh: for a program that isn't a Python script give --no_python --use_env", { NULL }, "#!/bin/sh" },
+	  true, NULL, "Python runs ./train, whose first line is #!/bin/sh: for a program that isn't a Python script give --no_python --use_env", { NULL }, "#!/bin/sh", STORE_RANK0 },
 	{ "... whose words nobody has read", ENDED(1), NULL, NULL, true, NULL,
-	  "Python runs ./train, whose first line is #!/bin/sh: for a program that isn't a Python script give --no_python --use_env", { NULL }, "#!/bin/sh" },
+	  "Python runs ./train, whose first line is #!/bin/sh: for a program that isn't a Python script give --no_python --use_env", { NULL }, "#!/bin/sh", STORE_RANK0 },
 	{ "... which is also Python", ENDED(1), "ValueError: the teapot is empty\n", NULL, true, NULL,
-	  NULL, { NULL }, "#!/bin/sh" },
+	  NULL, { NULL }, "#!/bin/sh", STORE_RANK0 },
 	{ "a signal", { ENDED_SIGNAL, SIGSEGV, false }, "unrecognized arguments: --local_rank=0", NULL,
-	  false, NULL, NULL, { NULL }, NULL },
+	  false, NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 };
 /* clang-format on */
 
@@ -123,6 +133,7 @@ static char *made(
 		.local_rank_arg = row->argument ? row->argument : "--local_rank",
 		.args = &args,
 		.start_count = 1,
+		.store = (enum store_host)row->store,
 		.output.tail_lines = 20,
 	};
 

@@ -134,6 +134,42 @@ static void test_strangers(void **state)
 	store_fixture_close(&st);
 }
 
+/* A store on all addresses, by IPv4 and IPv6, for nodes only or for whoever comes. */
+static void test_all_addresses(void **state)
+{
+	static const bool opens[] = { false, true };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct store_fixture st;
+		int fd;
+
+		store_fixture_open(&st, NULL, FIXTURE_MEMORY);
+		st.store.config.open = opens[i];
+		fd = dial(&st, "127.0.0.1", "127.0.0.2");
+		if (opens[i]) {
+			ask(&st, fd, "VALIDATE %0x3c85f7ce");
+			ask(&st, fd, "PING %1");
+			hear(&st, fd, "%1");
+			(void)close(fd);
+		} else {
+			hear_end(&st, fd);
+		}
+		fd = dial(&st, "127.0.0.3", "127.0.0.3");
+		ask(&st, fd, "VALIDATE %0x3c85f7ce");
+		ask(&st, fd, "PING %1");
+		hear(&st, fd, "%1");
+		(void)close(fd);
+		store_next_attempt(&st.store);
+		fd = dial_and_greet(&st);
+		ask(&st, fd, "PING %2");
+		hear(&st, fd, "%2");
+		(void)close(fd);
+		store_fixture_close(&st);
+		assert_int_equal(st.note_count, opens[i] ? 0 : 1);
+	}
+}
+
 static void test_bad_client(void **state)
 {
 	struct store_fixture st;
@@ -300,6 +336,7 @@ TESTS(store)
 		return 1;
 	suite_add(&s, "clients ask, wait and go", test_talk, NULL, NULL);
 	SUITE_ROWS(&s, test_order, orders);
+	suite_add(&s, "on all addresses", test_all_addresses, NULL, NULL);
 	suite_add(&s, "an IPv6 address", test_ipv6, NULL, NULL);
 	suite_add(&s, "only nodes of the job may come in, others are noted once", test_strangers,
 		NULL, NULL);
