@@ -163,10 +163,11 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
 static void torch_find(
 	const struct settings *s, const char *const *env, struct arena *arena, struct facts *f)
 {
-	if (settings_flag(s, SET_NO_PYTHON) || settings_flag(s, SET_NODE_ENV))
+	if (settings_flag(s, SET_NO_PYTHON))
 		return;
 	f->torch_version = torch_version_read(env, f->program.path, arena);
-	if (!f->torch_version && !settings_is(s, SET_STORE, "rank0"))
+	if (!f->torch_version && !settings_flag(s, SET_NODE_ENV) &&
+		!settings_is(s, SET_STORE, "rank0"))
 		f->torch_version =
 			torch_version_ask(env, f->program.path, arena, &f->torch_unknown);
 }

@@ -46,7 +46,7 @@ struct facts {
 	struct program program;
 	struct wrapper wrapper; /* of --wrap */
 	struct wrapper preempt_watch, post_attempt;
-	const char *torch_version; /* of program; NULL: not known; read only where it counts */
+	const char *torch_version; /* of program; NULL: not known */
 	const char *torch_unknown; /* why a script in Python's place doesn't tell it; NULL */
 };
 

@@ -2,6 +2,7 @@
 #include "daemon/facts/torch_version.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+-_!";
@@ -35,4 +36,12 @@ int torch_version_find(const char *file, char ret[TORCH_VERSION_SIZE])
 		line += strcspn(line, "\n");
 	}
 	return -EINVAL;
+}
+
+bool torch_version_since(const char *version, unsigned major, unsigned minor)
+{
+	unsigned has, and_minor;
+
+	return version && sscanf(version, "%u.%u", &has, &and_minor) == 2 &&
+		(has > major || (has == major && and_minor >= minor));
 }

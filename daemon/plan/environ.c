@@ -5,6 +5,7 @@
 
 #include "common/arena.h"
 #include "config/settings.h"
+#include "daemon/facts/torch_version.h"
 #include "daemon/place/placing.h"
 #include "daemon/plan/decide.h"
 #include "daemon/plan/nccl_names.h"
@@ -124,8 +125,9 @@ static void edit_elastic(struct build *b, unsigned local_rank, const struct atte
 		by_agent ? "launchd hosts the store" : "worker 0 hosts the store");
 }
 
-/* torchrun's default, under the name of torch >= 2.2 and the one before. If the user set one of
- * the two, the other says the same. */
+/* torchrun's default. torch 2.2 has renamed the variable, and warns of the older name in each
+ * worker; both are set where the version is not known. If the user set one of the two, the other
+ * says the same. */
 static void edit_nccl(struct build *b)
 {
 	static const char now[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
@@ -137,7 +139,7 @@ static void edit_nccl(struct build *b)
 	if (!set_now)
 		edit(b, now, set_before ? set_before : "1",
 			set_before ? "as NCCL_ASYNC_ERROR_HANDLING" : "default of torchrun");
-	if (!set_before)
+	if (!set_before && !torch_version_since(p->torch_version, 2, 2))
 		edit(b, before, set_now ? set_now : "1",
 			set_now ? "as TORCH_NCCL_ASYNC_ERROR_HANDLING" : "default of torchrun");
 	if (p->nccl_socket_ifname)

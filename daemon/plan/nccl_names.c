@@ -6,12 +6,12 @@
  * warns. */
 #include "daemon/plan/nccl_names.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/arena.h"
 #include "common/vec.h"
 #include "config/settings.h"
+#include "daemon/facts/torch_version.h"
 #include "daemon/plan/plan.h"
 
 static const char dumps_now[] = "TORCH_FR_DUMP_TEMP_FILE";
@@ -20,12 +20,7 @@ static const char dumps_before[] = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE";
 /* From 2.9 on torch warns of the older name; the newer one says nothing to those before. */
 static const char *dumps_variable(const char *torch_version)
 {
-	unsigned major, minor;
-
-	return torch_version && sscanf(torch_version, "%u.%u", &major, &minor) == 2 &&
-			(major > 2 || (major == 2 && minor >= 9)) ?
-		dumps_now :
-		dumps_before;
+	return torch_version_since(torch_version, 2, 9) ? dumps_now : dumps_before;
 }
 
 /* NCCL's own port is the same for all jobs, and the processes of one user share it: an answer could

@@ -72,6 +72,7 @@ def test_who_hosts_the_store(dry, python, version, options, store, told):
     assert plan.value('store') == store
     assert plan.json['job'].get('torch', {}).get('value') == told
     edits = plan.edits()
+    assert ('NCCL_ASYNC_ERROR_HANDLING' in edits) == (version != '2.15.0+cu132')  # which warns of it
     assert edits['TORCHELASTIC_USE_AGENT_STORE']['value'] == str(store == 'agent')
     assert edits['TORCHELASTIC_MAX_RESTARTS']['value'] == ('2' if '--max-restarts=2' in options
                                                            else '0')

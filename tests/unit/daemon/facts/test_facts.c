@@ -150,27 +150,21 @@ static const struct asks_row {
 	struct given given;
 	bool python;
 	unsigned gpus, addresses;
-	bool torch;
 } asks[] = {
-	{ "nothing that isn't needed", { 0 }, true, 0, 0, true },
-	{ "GPUs for nproc_per_node gpu", { SET_NPROC_PER_NODE, "gpu", NULL }, true, 6, 0, true },
-	{ "GPUs for auto", { SET_NPROC_PER_NODE, "auto", NULL }, true, 6, 0, true },
-	{ "none for a number", { SET_NPROC_PER_NODE, "4", NULL }, true, 0, 0, true },
-	{ "GPUs that are chosen", { SET_GPUS, "0,1", NULL }, true, 6, 0, true },
-	{ "none for all that there are", { SET_GPUS, "all", NULL }, true, 0, 0, true },
-	{ "GPUs for a number of each worker", { SET_GPUS_PER_WORKER, "2", NULL }, true, 6, 0,
-		true },
-	{ "GPUs for one of each worker", { SET_VISIBLE_DEVICES, "one", NULL }, true, 6, 0, true },
-	{ "none for torchrun's way to say that", { SET_VIRTUAL_LOCAL_RANK, "1", NULL }, true, 0, 0,
-		true },
-	{ "none for cpu", { SET_NPROC_PER_NODE, "cpu", NULL }, true, 0, 0, true },
-	{ "addresses for MASTER_ADDR", { 0, NULL, "MASTER_ADDR=10.0.0.7" }, true, 0, 2, true },
-	{ "none where it is empty", { 0, NULL, "MASTER_ADDR=" }, true, 0, 0, true },
-	{ "PyTorch's version, wherever the store is", { SET_STORE, "rank0", NULL }, true, 0, 0,
-		true },
-	{ "not where no Python is started", { SET_STORE, "agent", NULL }, false, 0, 0, false },
-	{ "not where the script starts its own ranks", { SET_NODE_ENV, "1", NULL }, true, 0, 0,
-		false },
+	{ "nothing that isn't needed", { 0 }, true, 0, 0 },
+	{ "GPUs for nproc_per_node gpu", { SET_NPROC_PER_NODE, "gpu", NULL }, true, 6, 0 },
+	{ "GPUs for auto", { SET_NPROC_PER_NODE, "auto", NULL }, true, 6, 0 },
+	{ "none for a number", { SET_NPROC_PER_NODE, "4", NULL }, true, 0, 0 },
+	{ "GPUs that are chosen", { SET_GPUS, "0,1", NULL }, true, 6, 0 },
+	{ "none for all that there are", { SET_GPUS, "all", NULL }, true, 0, 0 },
+	{ "GPUs for a number of each worker", { SET_GPUS_PER_WORKER, "2", NULL }, true, 6, 0 },
+	{ "GPUs for one of each worker", { SET_VISIBLE_DEVICES, "one", NULL }, true, 6, 0 },
+	{ "none for torchrun's way to say that", { SET_VIRTUAL_LOCAL_RANK, "1", NULL }, true, 0,
+		0 },
+	{ "none for cpu", { SET_NPROC_PER_NODE, "cpu", NULL }, true, 0, 0 },
+	{ "addresses for MASTER_ADDR", { 0, NULL, "MASTER_ADDR=10.0.0.7" }, true, 0, 2 },
+	{ "none where it is empty", { 0, NULL, "MASTER_ADDR=" }, true, 0, 0 },
+	{ "nor PyTorch's version where no Python is started", { 0 }, false, 0, 0 },
 };
 
 static void test_asks(void **state)
@@ -187,8 +181,8 @@ static void test_asks(void **state)
 	assert_int_equal(f.addresses.count, row->addresses);
 	if (row->addresses)
 		assert_string_equal(f.addresses.at[1], "10.0.0.7");
-	assert_int_equal(asked.torch, row->torch);
-	if (row->torch)
+	assert_int_equal(asked.torch, row->python);
+	if (row->python)
 		assert_string_equal(f.torch_version, "2.9.1");
 	else
 		assert_null(f.torch_version);

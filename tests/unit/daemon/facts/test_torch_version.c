@@ -44,10 +44,32 @@ static void test_find(void **state)
 	assert_string_equal(version, row->version ? row->version : "untouched");
 }
 
+static const struct since_row {
+	const char *says, *version;
+	bool is;
+} sinces[] = {
+	{ "that release", "2.2.0", true },
+	{ "its pre-release, with a build's name", "2.2.0a0+git1a2b3c", true },
+	{ "a later one, whose minor is no digit's", "2.15.0+cu132", true },
+	{ "the next major one", "3.0", true },
+	{ "the one before", "2.1.2", false },
+	{ "a lower major one with a higher minor", "1.13.1", false },
+	{ "one that is not known", NULL, false },
+	{ "what is no version", "git1a2b3c", false },
+};
+
+static void test_since(void **state)
+{
+	const struct since_row *row = *state;
+
+	assert_int_equal(torch_version_since(row->version, 2, 2), row->is);
+}
+
 TESTS(torch_version)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_find, finds);
+	SUITE_ROWS(&s, test_since, sinces);
 	return suite_run(&s);
 }

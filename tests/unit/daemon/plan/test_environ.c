@@ -362,14 +362,23 @@ static const struct nccl_row {
 	const char *says;
 	const char *env[3];
 	const char *now, *before; /* NULL: not touched */
+	const char *torch;
 } nccls[] = {
-	{ "neither set: both 1", { NULL }, "1", "1" },
+	{ "neither set: both 1", { NULL }, "1", "1", NULL },
 	{ "the newer set: the older says the same", { "TORCH_NCCL_ASYNC_ERROR_HANDLING=3" }, NULL,
-		"3" },
-	{ "the older set: the newer says the same", { "NCCL_ASYNC_ERROR_HANDLING=0" }, "0", NULL },
-	{ "both set: both stay",
-		{ "TORCH_NCCL_ASYNC_ERROR_HANDLING=3", "NCCL_ASYNC_ERROR_HANDLING=0" }, NULL,
+		"3", NULL },
+	{ "the older set: the newer says the same", { "NCCL_ASYNC_ERROR_HANDLING=0" }, "0", NULL,
 		NULL },
+	{ "both set: both stay",
+		{ "TORCH_NCCL_ASYNC_ERROR_HANDLING=3", "NCCL_ASYNC_ERROR_HANDLING=0" }, NULL, NULL,
+		NULL },
+	{ "torch 2.2, which warns of the older name: the newer alone", { NULL }, "1", NULL,
+		"2.2.0" },
+	{ "likewise with a value of the user's", { "TORCH_NCCL_ASYNC_ERROR_HANDLING=3" }, NULL,
+		NULL, "2.15.0+cu132" },
+	{ "the user's older one stays, and the newer says the same",
+		{ "NCCL_ASYNC_ERROR_HANDLING=0" }, "0", NULL, "2.15.0+cu132" },
+	{ "torch 2.1, which reads only the older: both", { NULL }, "1", "1", "2.1.2" },
 };
 
 static void test_nccl(void **state)
@@ -379,6 +388,7 @@ static void test_nccl(void **state)
 	struct arena a = { 0 };
 	struct env_edits edits = { 0 };
 
+	p.torch_version = row->torch;
 	plan_environment(&p, 0, &attempt, &a, &edits);
 	if (row->now)
 		assert_edit(&edits, "TORCH_NCCL_ASYNC_ERROR_HANDLING", row->now, ENV_SET);
