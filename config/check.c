@@ -122,6 +122,7 @@ static void check_node_env(const struct settings *s, struct failure *why)
 		{ SET_JAX_ENV, NULL, "the script starts the node's ranks itself" },
 		{ SET_STORE, "agent", "the script's own rank 0 hosts the store" },
 		{ SET_MPI_ENV, "rewrite-slurm", "the script is no task among others" },
+		{ SET_MPI_ENV, "rewrite-pmi", "the script starts the node's ranks itself" },
 	};
 
 	for (size_t i = 0; settings_flag(s, SET_NODE_ENV) && i < sizeof others / sizeof *others;

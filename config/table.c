@@ -223,11 +223,12 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "NAME[,NAME...]",
 		.help = "Remove a variable from the workers' environment; may be repeated." },
 	[SET_MPI_ENV] = { .flag = "mpi-env", .kind = KIND_CHOICE, .group = GROUP_ENVIRONMENT,
-		.metavar = "POLICY", .choices = "rewrite|scrub|keep|rewrite-slurm", .by_default = "rewrite",
+		.metavar = "POLICY", .choices = "rewrite|scrub|keep|rewrite-slurm|rewrite-pmi", .by_default = "rewrite",
 		.help = "What workers see of the launcher's own MPI or Slurm task: "
 			"OMPI_COMM_WORLD_* with the worker's own values (rewrite), nothing "
-			"(scrub), everything unchanged (keep: one worker can call MPI_Init), or in a Slurm job also SLURM_PROCID, "
-			"SLURM_NTASKS and their like with the worker's own values (rewrite-slurm)." },
+			"(scrub), everything unchanged (keep: one worker can call MPI_Init), in a Slurm job also SLURM_PROCID, "
+			"SLURM_NTASKS and their like with the worker's own values (rewrite-slurm), or PMI_RANK, "
+			"PMI_SIZE, MPI_LOCALRANKID and MPI_LOCALNRANKS likewise (rewrite-pmi)." },
 	[SET_TF_CONFIG] = { .flag = "tf-config", .kind = KIND_FLAG, .group = GROUP_ENVIRONMENT,
 		.by_default = "0",
 		.help = "Give each worker a TF_CONFIG for TensorFlow's multi-worker strategies: the "

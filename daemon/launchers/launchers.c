@@ -229,7 +229,7 @@ static const struct launcher rows[] = { {
 		/* mpiexec of MPICH and Intel MPI */
 		.name = "mpiexec", .kind = LAUNCHER_TASK,
 		.needs = { "PMI_RANK" }, .or_needs = { "PMI_SIZE" }, .is_there = is_hydra,
-		.wire = "PMI_RANK",
+		.wire = "PMI_FD",
 		.rank = { "PMI_RANK" }, .size = { "PMI_SIZE" }, .local_rank = { "MPI_LOCALRANKID" },
 		.local_size = { "MPI_LOCALNRANKS" }, .job_by_parent = true, .pmi = true,
 		.merges_output = true, .one_each = "mpiexec -ppn 1", .leaks = of_hydra,

@@ -279,7 +279,8 @@ static void edit_scrubbed(struct build *b, const struct worker_rank *r)
 	}
 	/* JAX since 0.11.2 takes these variables for Open MPI 5's, and then asks mpi4py, even where
 	 * a script hands it address and rank */
-	if (b->p->mpi_env == MPI_ENV_REWRITE && env_get(b->p->env, "OMPI_COMM_WORLD_LOCAL_RANK"))
+	if (b->p->mpi_env != MPI_ENV_SCRUB && b->p->mpi_env != MPI_ENV_KEEP &&
+		env_get(b->p->env, "OMPI_COMM_WORLD_LOCAL_RANK"))
 		edit(b, "OMPI_VERSION", "4", "else JAX asks mpi4py for its rank");
 }
 
@@ -310,6 +311,25 @@ static void edit_slurm(struct build *b, const struct worker_rank *r)
 	edit(b, "SLURM_STEP_TASKS_PER_NODE", tasks, why);
 	if (nodes)
 		edit(b, "SLURM_STEP_NODELIST", nodes, why);
+}
+
+/* Hydra's own, for scripts that take RANK from PMI_RANK, as torch-ccl's examples do. oneCCL needs
+ * none of them: torch-ccl sets CCL_LOCAL_RANK from LOCAL_RANK. With them oneCCL takes the worker
+ * for a rank of mpiexec and uses MPI, in which the worker is alone, so it gets another transport.
+ * PMI_FD stays away: MPI_Init has nobody to ask, and a launcher in the worker sees that no mpiexec
+ * started it. */
+static void edit_pmi(struct build *b, const struct worker_rank *r)
+{
+	static const char transport[] = "CCL_ATL_TRANSPORT", why[] = "--mpi-env rewrite-pmi";
+
+	if (b->p->mpi_env != MPI_ENV_REWRITE_PMI)
+		return;
+	edit_number(b, "PMI_RANK", r->rank, why);
+	edit_number(b, "PMI_SIZE", r->world_size, why);
+	edit_number(b, "MPI_LOCALRANKID", r->local_rank, why);
+	edit_number(b, "MPI_LOCALNRANKS", r->local_world_size, why);
+	if (!env_get(b->p->env, transport))
+		edit(b, transport, "ofi", "--mpi-env rewrite-pmi: else oneCCL takes MPI");
 }
 
 /* JAX has no variables for rank and size, but reads those of Open MPI where OMPI_MCA_orte_hnp_uri
@@ -370,6 +390,7 @@ void plan_environment(const struct plan *p, unsigned local_rank, const struct at
 	edit_nic(&b, &r);
 	edit_scrubbed(&b, &r);
 	edit_slurm(&b, &r);
+	edit_pmi(&b, &r);
 	edit_journal(&b);
 	if (p->progress.by == PROGRESS_NOTIFY)
 		edit(&b, PROGRESS_SOCKET_VARIABLE, plan_progress_socket(attempt->run_dir, arena),

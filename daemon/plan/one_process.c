@@ -81,11 +81,12 @@ static int check_alone(const struct deciding *d, const struct topology *t)
 			"%s=%s: with --per-process each launcher starts one worker: leave it out",
 			settings_where(d->s, SET_NPROC_PER_NODE),
 			settings_text(d->s, SET_NPROC_PER_NODE));
-	if (settings_is(d->s, SET_MPI_ENV, "rewrite-slurm"))
+	if (settings_is(d->s, SET_MPI_ENV, "rewrite-slurm") ||
+		settings_is(d->s, SET_MPI_ENV, "rewrite-pmi"))
 		return failure_usage(d->why,
-			"%s: rewrite-slurm makes tasks of several workers of one launcher; with "
+			"%s: %s makes tasks of several workers of one launcher; with "
 			"--per-process a worker has its task's own variables: leave it out",
-			settings_where(d->s, SET_MPI_ENV));
+			settings_where(d->s, SET_MPI_ENV), settings_text(d->s, SET_MPI_ENV));
 	if (hosts)
 		return failure_usage(d->why,
 			"%s lists nodes, but with --per-process there are several launchers on a node: "

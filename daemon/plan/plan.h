@@ -47,7 +47,13 @@ struct stdio {
 };
 
 /* the choices of --mpi-env */
-enum mpi_env { MPI_ENV_REWRITE, MPI_ENV_SCRUB, MPI_ENV_KEEP, MPI_ENV_REWRITE_SLURM };
+enum mpi_env {
+	MPI_ENV_REWRITE,
+	MPI_ENV_SCRUB,
+	MPI_ENV_KEEP,
+	MPI_ENV_REWRITE_SLURM,
+	MPI_ENV_REWRITE_PMI,
+};
 
 /* What a '$' in the script's arguments means: itself, torchrun's local_rank, or any variable that
  * launchd sets for the worker. */

@@ -212,13 +212,26 @@ def test_outside_of_slurm_rewrite_slurm_says_that_it_is_rewrite(launch, place):
     assert not [name for name in place.dumps()[0]['env'] if name.startswith('SLURM_')]
 
 
-def test_a_launcher_in_a_worker_is_no_task_of_slurm(launch):
+@pytest.mark.parametrize('policy, env', [('rewrite-slurm', STEP), ('rewrite-pmi', {})])
+def test_a_launcher_in_a_worker_is_no_task(launch, policy, env):
     """It would take the worker's rank for its node's."""
     inner = [str(BUILD / 'launchd'), '--dry-run=json', *native('dump')]
-    result = launch(['--mpi-env=rewrite-slurm', '--no_python', '--use_env', *inner],
-                    {**STEP, 'LAUNCHD_CONTROL': 'off'})
+    result = launch([f'--mpi-env={policy}', '--no_python', '--use_env', *inner],
+                    {**env, 'LAUNCHD_CONTROL': 'off'})
     job = json.loads(result.out)['job']
     assert (job['nnodes']['value'], job['started_by']['value']) == ('1', 'a user or script')
+
+
+def test_workers_with_the_ranks_of_pmi(launch, place):
+    """Their own, for scripts that read them; what accelerate finds in PMI_SIZE is the world's size."""
+    node = {'PMI_RANK': '0', 'PMI_SIZE': '1', 'MPI_LOCALRANKID': '0', 'MPI_LOCALNRANKS': '1', 'PMI_FD': '99'}
+    assert launch(['--mpi-env=rewrite-pmi', '--nproc_per_node=3', *native('dump')], node).rc == 0
+    dumps = place.dumps()
+    assert sorted(dumps) == [0, 1, 2]
+    for rank, dump in dumps.items():
+        assert {name: value for name, value in dump['env'].items() if name.startswith(('PMI_', 'MPI_', 'CCL_'))} == {
+            'PMI_RANK': str(rank), 'PMI_SIZE': '3', 'MPI_LOCALRANKID': str(rank), 'MPI_LOCALNRANKS': '3',
+            'CCL_ATL_TRANSPORT': 'ofi'}
 
 
 def azure_nccl_backend(env):

@@ -38,7 +38,7 @@ def test_a_launcher_in_a_worker_starts_a_job_of_its_own(launch, options, env):
 
 @pytest.mark.parametrize('wire_up, rank, size', [
     ({'OMPI_COMM_WORLD_RANK': '2', 'OMPI_COMM_WORLD_SIZE': '3', 'PMIX_RANK': '2'}, '2', '3'),
-    ({'PMI_RANK': '2', 'PMI_SIZE': '3'}, '2', '3'),
+    ({'PMI_RANK': '2', 'PMI_SIZE': '3', 'PMI_FD': '9'}, '2', '3'),
     ({'SLURM_STEP_ID': '1', 'SLURM_PROCID': '2', 'SLURM_STEP_NUM_TASKS': '3'}, '2', '3'),
 ])
 def test_an_mpirun_inside_a_worker_counts(dry, wire_up, rank, size):

@@ -59,6 +59,7 @@ def test_the_identity_under_mpi_goes_too(dry):
     (['--tf-config'], ['--node-env', '--tf-config', 'exclusive']),
     (['--store=agent'], ['--node-env', '--store agent', 'exclusive']),
     (['--mpi-env=rewrite-slurm'], ['--node-env', '--mpi-env rewrite-slurm', 'exclusive']),
+    (['--mpi-env=rewrite-pmi'], ['--node-env', '--mpi-env rewrite-pmi', 'exclusive']),
 ])
 def test_what_needs_ranks_of_workers_is_refused(refused, argv, words):
     refused(['--node-env', *argv, *native('dump')], *words)

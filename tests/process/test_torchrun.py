@@ -229,7 +229,7 @@ def test_virtual_local_rank(launch, place, refused):
 
 @pytest.mark.parametrize('words, expected', [
     (['--nproc_per_no'], {'--nproc_per_node'}),
-    (['--mpi-env', ''], {'rewrite', 'scrub', 'keep', 'rewrite-slurm'}),
+    (['--mpi-env', ''], {'rewrite', 'scrub', 'keep', 'rewrite-slurm', 'rewrite-pmi'}),
     (['--mpi-env', '=', 's'], {'scrub'}),
     (['--rdzv-backend', 'c'], {'c10d'}),
     (['--rdzv_backend', 'c'], {'c10d'}),

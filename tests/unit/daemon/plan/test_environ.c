@@ -248,6 +248,7 @@ static const struct policy_row {
 	{ "scrub: neither", MPI_ENV_SCRUB, NULL, NULL },
 	{ "keep: all as it is", MPI_ENV_KEEP, "", "" },
 	{ "rewrite-slurm, in no job of Slurm's", MPI_ENV_REWRITE_SLURM, "11", NULL },
+	{ "rewrite-pmi: as rewrite", MPI_ENV_REWRITE_PMI, "11", NULL },
 };
 
 static void assert_policy(const struct env_edits *edits, const char *name, const char *value)
@@ -287,10 +288,11 @@ static void test_rewritten(void **state)
 	assert_edit(&edits, "OMPI_COMM_WORLD_SIZE", "13", ENV_REWRITTEN);
 	assert_edit(&edits, "OMPI_COMM_WORLD_LOCAL_RANK", "3", ENV_REWRITTEN);
 	assert_edit(&edits, "OMPI_VERSION", "4", ENV_SET);
-	for (p.mpi_env = MPI_ENV_SCRUB; p.mpi_env <= MPI_ENV_KEEP; p.mpi_env++) {
+	for (p.mpi_env = MPI_ENV_SCRUB; p.mpi_env <= MPI_ENV_REWRITE_PMI; p.mpi_env++) {
 		edits = (struct env_edits){ 0 };
 		plan_environment(&p, 3, &attempt, &a, &edits);
-		assert_null(edit_of(&edits, "OMPI_VERSION"));
+		assert_int_equal(edit_of(&edits, "OMPI_VERSION") != NULL,
+			p.mpi_env >= MPI_ENV_REWRITE_SLURM);
 	}
 	arena_done(&a);
 }
@@ -354,6 +356,32 @@ static void test_slurm(void **state)
 	p.slurm_tasks = NULL;
 	plan_environment(&p, 3, &attempt, &a, &none);
 	assert_null(edit_of(&none, "SLURM_PROCID"));
+	arena_done(&a);
+}
+
+/* Hydra's variables are the worker's own, set even where the launcher has none. oneCCL takes MPI
+ * for its transport where it sees them. */
+static void test_pmi(void **state)
+{
+	static const char *const env[] = { "PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=9",
+		"CCL_ATL_TRANSPORT=mpi", NULL };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits task = { 0 }, shell = { 0 };
+
+	(void)state;
+	p.mpi_env = MPI_ENV_REWRITE_PMI;
+	plan_environment(&p, 3, &attempt, &a, &task);
+	assert_edit(&task, "PMI_RANK", "11", ENV_REWRITTEN);
+	assert_edit(&task, "PMI_SIZE", "13", ENV_REWRITTEN);
+	assert_edit(&task, "PMI_FD", NULL, ENV_REMOVED);
+	assert_null(edit_of(&task, "CCL_ATL_TRANSPORT"));
+	p.env = env + 4;
+	plan_environment(&p, 3, &attempt, &a, &shell);
+	assert_edit(&shell, "PMI_RANK", "11", ENV_SET);
+	assert_edit(&shell, "MPI_LOCALRANKID", "3", ENV_SET);
+	assert_edit(&shell, "MPI_LOCALNRANKS", "5", ENV_SET);
+	assert_edit(&shell, "CCL_ATL_TRANSPORT", "ofi", ENV_SET);
 	arena_done(&a);
 }
 
@@ -651,6 +679,7 @@ TESTS(environ)
 	suite_add(&s, "rewritten names have the worker's own values", test_rewritten, NULL, NULL);
 	suite_add(&s, "one script for each node", test_node, NULL, NULL);
 	suite_add(&s, "tasks of Slurm by --mpi-env rewrite-slurm", test_slurm, NULL, NULL);
+	suite_add(&s, "ranks of mpiexec by --mpi-env rewrite-pmi", test_pmi, NULL, NULL);
 	suite_add(&s, "what is set on request only", test_on_request, NULL, NULL);
 	suite_add(&s, "the ports of UCX", test_nic, NULL, NULL);
 	suite_add(&s, "the user has the last word", test_user, NULL, NULL);

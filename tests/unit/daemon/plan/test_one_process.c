@@ -94,6 +94,9 @@ static const struct row {
 	{ "tasks that are made up", { OMPI("1", "2"), LOCAL("1", "2") }, false,
 		{ { SET_MPI_ENV, "rewrite-slurm" } }, -EINVAL, 0, 0, 0, 0,
 		"a worker has its task's own variables", 0 },
+	{ "ranks that are made up", { OMPI("1", "2"), LOCAL("1", "2") }, false,
+		{ { SET_MPI_ENV, "rewrite-pmi" } }, -EINVAL, 0, 0, 0, 0, "rewrite-pmi makes tasks",
+		0 },
 	{ "standalone", { OMPI("1", "2"), LOCAL("1", "2") }, false, { { SET_STANDALONE, "1" } },
 		-EINVAL, 0, 0, 0, 0, "means one launcher", 0 },
 };

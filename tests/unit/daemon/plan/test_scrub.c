@@ -83,6 +83,7 @@ static void test_scrub(void **state)
 	assert_int_equal(
 		scrub_of(row->says, len, MPI_ENV_SCRUB, &why), row->what == PASS ? PASS : REMOVE);
 	assert_int_equal(scrub_of(row->says, len, MPI_ENV_REWRITE_SLURM, &why), row->what);
+	assert_int_equal(scrub_of(row->says, len, MPI_ENV_REWRITE_PMI, &why), row->what);
 	assert_int_equal(scrub_of(row->says, len, MPI_ENV_KEEP, &why), PASS);
 }
 
@@ -93,7 +94,7 @@ static void test_key(void **state)
 	const char *why = NULL;
 
 	(void)state;
-	for (int policy = MPI_ENV_REWRITE; policy <= MPI_ENV_REWRITE_SLURM; policy++) {
+	for (int policy = MPI_ENV_REWRITE; policy <= MPI_ENV_REWRITE_PMI; policy++) {
 		assert_int_equal(scrub_of(key, 11, (enum mpi_env)policy, &why), REMOVE);
 		assert_contains(why, "key");
 		assert_int_equal(scrub_of(other, 12, (enum mpi_env)policy, &why), PASS);
