@@ -11,22 +11,37 @@ const char *note_word(enum note_level level)
 	return level == NOTE_WARNING ? "warning" : "note";
 }
 
-void notes_add(struct notes *n, enum note_level level, const char *fmt, ...)
+__attribute__((format(printf, 4, 0))) static void notes_append(
+	struct notes *n, enum note_level level, bool own, const char *fmt, va_list ap)
 {
 	char line[1024];
 	struct note *note = arena_alloc(n->arena, sizeof *note);
-	va_list ap;
 
 	if (!note)
 		return;
-	va_start(ap, fmt);
 	(void)vsnprintf(line, sizeof line, fmt, ap);
-	va_end(ap);
-	note->level = level;
-	note->text = arena_strdup(n->arena, line);
+	*note = (struct note){ level, own, arena_strdup(n->arena, line), NULL };
 	if (n->last)
 		n->last->next = note;
 	else
 		n->first = note;
 	n->last = note;
+}
+
+void notes_add(struct notes *n, enum note_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	notes_append(n, level, false, fmt, ap);
+	va_end(ap);
+}
+
+void notes_warn_own(struct notes *n, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	notes_append(n, NOTE_WARNING, true, fmt, ap);
+	va_end(ap);
 }

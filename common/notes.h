@@ -3,6 +3,7 @@
 #ifndef LAUNCHD_COMMON_NOTES_H
 #define LAUNCHD_COMMON_NOTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
@@ -12,6 +13,7 @@ enum note_level { NOTE_VERBOSE, NOTE_INFO, NOTE_WARNING, NOTE_NONE };
 
 struct note {
 	enum note_level level;
+	bool own; /* printed also where another launcher speaks for all */
 	const char *text;
 	struct note *next;
 };
@@ -27,5 +29,8 @@ const char *note_word(enum note_level level);
 /* Adds a sentence, no newline. Out of memory: it is dropped and the arena is failed. */
 __attribute__((format(printf, 3, 4))) void notes_add(
 	struct notes *n, enum note_level level, const char *fmt, ...);
+
+/* Adds a warning that only this launcher can give. */
+__attribute__((format(printf, 2, 3))) void notes_warn_own(struct notes *n, const char *fmt, ...);
 
 #endif

@@ -87,10 +87,12 @@ static bool was_said(const struct launch *l, const struct notes *before, const c
 	return false;
 }
 
-static void say_notes(const struct launch *l, const struct notes *notes, const struct notes *before)
+/* own: prints only notes that no other launcher has. */
+static void say_notes(
+	const struct launch *l, const struct notes *notes, const struct notes *before, bool own)
 {
 	for (const struct note *n = notes->first; n; n = n->next)
-		if (is_loud(l, n) && !was_said(l, before, n->text))
+		if (is_loud(l, n) && (n->own || !own) && !was_said(l, before, n->text))
 			say(note_word(n->level), n->text);
 }
 
@@ -374,7 +376,7 @@ static const struct plan *bind_plan(void *owner, const struct meeting *m, struct
 	if (plan_bind(&l->plan, &d, &l->topology, &agreed, &l->bound) < 0)
 		return NULL;
 	if (!l->topology.identity.node_rank_known) /* nobody knew which node would speak for all */
-		say_notes(l, &notes, &l->notes);
+		say_notes(l, &notes, &l->notes, false);
 	return &l->bound;
 }
 
@@ -517,8 +519,7 @@ static int run(struct launch *l, char **argv)
 		note_kernel(l);
 		note_cgroup(l);
 	}
-	if (!another_node_speaks(l))
-		say_notes(l, &l->notes, NULL);
+	say_notes(l, &l->notes, NULL, another_node_speaks(l));
 	if (l->plan.start_count == 0)
 		return 0;
 	rc = prepare(l);

@@ -196,7 +196,7 @@ static const struct launcher rows[] = { {
 		.job = { "PMIX_NAMESPACE" },
 		.pmix = true, .azure = true, .own_host = true, .merges_output = true,
 		.bound = "PRTE_LAUNCHED", .grace_ms = 250, .grace_from = "Open MPI 5", .lifeline = "PMIX_NAMESPACE",
-		.one_each = "mpirun --map-by ppr:1:node", .leaks = of_prrte,
+		.one_each = "mpirun --map-by ppr:1:node", .maps_by = true, .leaks = of_prrte,
 	},
 	{
 		/* Open MPI 4; never OMPI_COMM_WORLD_NODE_RANK: that is the rank within the node.
@@ -212,7 +212,7 @@ static const struct launcher rows[] = { {
 		.bound = "OMPI_MCA_orte_bound_at_launch",
 		.grace_ms = 1000, .grace_from = "mpirun's default",
 		.grace_variable = "OMPI_MCA_odls_base_sigkill_timeout", .lifeline = "PMIX_NAMESPACE",
-		.one_each = "mpirun --map-by ppr:1:node", .leaks = of_open_mpi,
+		.one_each = "mpirun --map-by ppr:1:node", .maps_by = true, .leaks = of_open_mpi,
 	},
 	{
 		/* versions without MV2_* have the rank in PMI_ID */
@@ -242,7 +242,7 @@ static const struct launcher rows[] = { {
 		.job = { "PMIX_NAMESPACE" },
 		.pmix = true, .pmix_size = true, .own_host = true, .merges_output = true,
 		.bound = "PRTE_LAUNCHED", .grace_ms = 250, .grace_from = "PRRTE", .lifeline = "PMIX_NAMESPACE",
-		.one_each = "prterun --map-by ppr:1:node", .leaks = of_prrte,
+		.one_each = "prterun --map-by ppr:1:node", .maps_by = true, .leaks = of_prrte,
 	},
 	{
 		/* its nested instances have jobs of the same id, but of different paths */

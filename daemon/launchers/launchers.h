@@ -61,6 +61,7 @@ struct launcher {
 	bool pmix_size; /* only PMIx tells how many there are */
 	bool azure;     /* Azure ML's own jobs are started by it */
 	bool own_host;  /* its variables tell where itself runs */
+	bool maps_by;   /* it has --map-by; without it local ranks may have another order */
 
 	/* What it does with output, and how it ends a job. */
 	bool merges_output; /* of all nodes */

@@ -6,6 +6,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/notes.h"
 #include "common/num.h"
 #include "common/vec.h"
 #include "config/settings.h"
@@ -126,6 +127,29 @@ static int find_local(const struct deciding *d, const struct launcher *l, struct
 	return number_of(d, rank, 0, &p->local_rank) < 0 ? d->why->code : local_size(d, l, size, p);
 }
 
+/* Whether ranks are dealt out host by host, or one to each host in turn. What can't be told from
+ * these numbers, as hosts have different ones, counts as the former. */
+static bool is_dealt(unsigned rank, unsigned size, const struct one_process *p)
+{
+	unsigned hosts = size / p->local_world_size;
+
+	return hosts * p->local_world_size != size || rank % p->local_world_size == p->local_rank ||
+		(hosts > 1 && rank / hosts == p->local_rank);
+}
+
+/* Open MPI 5 deals ranks out to NUMA nodes or caches in turn, and numbers local ranks by those:
+ * "0 2 1 3". Libraries take the GPU of rank modulo local size. Rank 1 is among those that are
+ * wrong, and speaks for all. */
+static void note_order(const struct deciding *d, const struct launcher *l,
+	const struct identity *id, const struct one_process *p)
+{
+	if (l->maps_by && id->node_rank == 1 && !is_dealt(id->node_rank, id->nnodes, p))
+		notes_warn_own(d->notes,
+			"--per-process: %s gave rank %u local rank %u of %u: a script that takes its GPU from the rank gets another worker's; %s --map-by ppr:%u:node, or --map-by slot, keeps their order",
+			l->name, id->node_rank, p->local_rank, p->local_world_size, l->name,
+			p->local_world_size);
+}
+
 int process_find(const struct deciding *d, const struct topology *t, struct one_process *ret)
 {
 	const struct identity *id = &t->identity;
@@ -138,6 +162,7 @@ int process_find(const struct deciding *d, const struct topology *t, struct one_
 			"--per-process: local rank %u of %u (%s) can't be rank %u (%s) of %u (%s)",
 			p.local_rank, p.local_world_size, p.from, id->node_rank, id->node_rank_from,
 			id->nnodes, id->nnodes_from);
+	note_order(d, t->launcher, id, &p);
 	*ret = p;
 	return 0;
 }

@@ -161,9 +161,10 @@ static void note_resources(const struct deciding *d, const struct topology *t)
 		notes_add(d->notes, NOTE_WARNING,
 			"%s lets this launcher use %u of %u CPUs, for %u workers: %s gives it more",
 			l->name, d->facts->cpus, d->facts->cpus_online, t->nproc, l->more_cpus);
-	if (t->process.is && t->process.local_rank > 0 && gpus && !strchr(gpus, ',') &&
+	/* the first that is wrong speaks for its host */
+	if (t->process.is && t->process.local_rank == 1 && gpus && !strchr(gpus, ',') &&
 		!settings_flag(d->s, SET_VIRTUAL_LOCAL_RANK))
-		notes_add(d->notes, NOTE_WARNING,
+		notes_warn_own(d->notes,
 			"CUDA_VISIBLE_DEVICES=%s shows one GPU, but LOCAL_RANK is %u: a script that takes the GPU of that number fails; give --virtual-local-rank --share-gpus, by which LOCAL_RANK is 0, or srun --gpus-per-node",
 			gpus, t->process.local_rank);
 }

@@ -189,6 +189,16 @@ def test_few_cpus(launch):
         assert words in said and ('CPUs, for' in said) == bool(words)
 
 
+def test_local_ranks_in_another_order_are_said_by_one_launcher(launch):
+    """Open MPI 5's default. Otherwise rank 0 speaks for all, which is not among those that are wrong."""
+    for rank, local, words in ((0, 0, ''), (1, 2, '--map-by ppr:4:node'), (2, 1, ''), (3, 3, '')):
+        env = {**MPI, 'OMPI_COMM_WORLD_RANK': f'{rank}', 'OMPI_COMM_WORLD_SIZE': '4',
+               'OMPI_COMM_WORLD_LOCAL_RANK': f'{local}', 'OMPI_COMM_WORLD_LOCAL_SIZE': '4'}
+        said = launch(['--per-process', '--use_env', '--no_python', '/bin/true'], env)
+        assert said.rc == 0
+        assert words in said.err and ('local rank 2 of 4' in said.err) == bool(words)
+
+
 @pytest.mark.parametrize('devices, options, warned', [
     ('0', [], True), ('0,1', [], False), ('0', ['--virtual-local-rank', '--share-gpus'], False)])
 def test_one_gpu_for_each_task(dry, devices, options, warned):

@@ -137,6 +137,42 @@ static void test_place(void **state)
 	settings_fixture_done(&b);
 }
 
+static const struct order_row {
+	const char *says;
+	const char *env[6];
+	const char *note; /* NULL: none */
+} orders[] = {
+	{ "Open MPI 5's default, with four on a host: rank 1 speaks",
+		{ OMPI("1", "4"), LOCAL("2", "4"), "PRTE_LAUNCHED=1" },
+		"mpirun gave rank 1 local rank 2 of 4" },
+	{ "and names the remedy", { OMPI("1", "4"), LOCAL("2", "4"), "PRTE_LAUNCHED=1" },
+		"--map-by ppr:4:node, or --map-by slot" },
+	{ "for all of them", { OMPI("2", "4"), LOCAL("1", "4"), "PRTE_LAUNCHED=1" }, NULL },
+	{ "several hosts", { OMPI("1", "8"), LOCAL("2", "4") }, "local rank 2 of 4" },
+	{ "in order", { OMPI("1", "4"), LOCAL("1", "4") }, NULL },
+	{ "one to each host in turn, as asked for", { OMPI("1", "8"), LOCAL("0", "4") }, NULL },
+	{ "a host that has fewer than another", { OMPI("1", "7"), LOCAL("2", "4") }, NULL },
+	{ "Hydra has no such option", { PMI("1", "4"), "MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=4" },
+		NULL },
+};
+
+static void test_order(void **state)
+{
+	const struct order_row *row = *state;
+	const struct facts facts = { .env = row->env, .cpus = 2 };
+	struct settings_fixture b;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
+	struct topology t = { 0 };
+
+	settings_fixture_make(&b, false);
+	settings_fixture_put(&b, SET_PER_PROCESS, "1", "given");
+	assert_int_equal(topology_begin(&d, &t), 0);
+	assert_int_equal(b.notes.first != NULL, row->note != NULL);
+	if (row->note)
+		assert_contains(b.notes.first->text, row->note);
+	settings_fixture_done(&b);
+}
+
 /* A client of PMIx would use up what the worker is to have. */
 static void test_pmix_is_the_workers(void **state)
 {
@@ -166,6 +202,7 @@ TESTS(one_process)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_place, rows);
+	SUITE_ROWS(&s, test_order, orders);
 	suite_add(&s, "PMIx is the worker's", test_pmix_is_the_workers, NULL, NULL);
 	return suite_run(&s);
 }
