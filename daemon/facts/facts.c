@@ -238,6 +238,20 @@ static int gpus_find(
 	return 0;
 }
 
+/* A shell with job control gives each command a process group of its own and puts it into the
+ * terminal's foreground. A script has neither, and timeout(1) in it has only the former. */
+static bool is_typed(const char *const *env)
+{
+	const char *name = launcher_of(env)->task_pid, *text = name ? env_get(env, name) : NULL;
+	pid_t group = getpgrp();
+	uint64_t pid;
+
+	if (!text || num_parse(text, 2, INT32_MAX, &pid) < 0)
+		return false;
+	return getsid((pid_t)pid) == getsid(0) && getpgid((pid_t)pid) != group &&
+		(tcgetpgrp(STDIN_FILENO) == group || tcgetpgrp(STDERR_FILENO) == group);
+}
+
 int facts_read_machine(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why)
 {
@@ -255,6 +269,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 		f.terminal[fd] = isatty(fd) == 1;
 	f.background = is_background();
 	f.foreground = tcgetpgrp(STDERR_FILENO) == getpgrp();
+	f.typed = is_typed(env);
 	f.under_systemd = by_systemd(env);
 	f.stderr_is_journal = by_journal(env);
 	f.proc = proc_look();

@@ -36,12 +36,13 @@ struct facts {
 	const char *random_id;      /* a new UUID; "" unless --standalone */
 	bool terminal[3];           /* whether descriptors 0 to 2 are one */
 	bool foreground;            /* stderr's terminal has this process in its foreground */
-	bool background;        /* stdin's terminal is ours, and another job is in its foreground */
-	enum proc proc;         /* whose processes /proc shows */
-	bool stderr_is_journal; /* JOURNAL_STREAM names it */
-	bool under_systemd;     /* systemd started this process itself */
-	bool cpus_unbound;      /* mpirun had bound the launcher to fewer CPUs */
-	int cpus_error;         /* why its binding could not be taken off; 0: it could, or none */
+	bool background; /* stdin's terminal is ours, and another job is in its foreground */
+	bool typed;      /* somebody sits before the launcher's task, a shell of this terminal */
+	enum proc proc;  /* whose processes /proc shows */
+	bool stderr_is_journal;  /* JOURNAL_STREAM names it */
+	bool under_systemd;      /* systemd started this process itself */
+	bool cpus_unbound;       /* mpirun had bound the launcher to fewer CPUs */
+	int cpus_error;          /* why its binding could not be taken off; 0: it could, or none */
 	struct machine *machine; /* the arena's; NULL: nobody asks for it */
 	struct program program;
 	struct wrapper wrapper; /* of --wrap */

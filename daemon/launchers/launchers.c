@@ -266,7 +266,7 @@ static const struct launcher rows[] = { {
 		.slurm_lists = true,
 		.job = { "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT" }, .own_ports = true,
 		.pmix = true, .pmi = true, .ends_others = true, /* WaitTime, --wait */
-		.lifeline = "SLURM_TASK_PID",
+		.lifeline = "SLURM_TASK_PID", .task_pid = "SLURM_TASK_PID",
 		.more_cpus = "srun --cpus-per-task (since Slurm 22.05 it ignores sbatch's) or SRUN_CPUS_PER_TASK",
 		.one_each = "srun --ntasks-per-node=1", .leaks = of_slurm,
 	},

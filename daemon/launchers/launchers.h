@@ -70,6 +70,7 @@ struct launcher {
 	const char *grace_from, *grace_variable; /* the latter, in seconds, changes it */
 
 	const char *lifeline;  /* neither its own process nor a worker of ours has it; NULL: rank */
+	const char *task_pid;  /* the process that it started, this one or one above it */
 	const char *more_cpus; /* of its options: more CPUs for each task, where it gives one by
 				  default */
 	const char *one_each;  /* of its options: one launcher on each node */

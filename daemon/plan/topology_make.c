@@ -198,6 +198,18 @@ static void note_batch_script(const struct deciding *d, const struct topology *t
 		a->name, (unsigned long long)nodes, a->one_each);
 }
 
+/* srun --pty gives a terminal to task 0. The shells of the other tasks read no command. */
+static int refuse_typed(const struct deciding *d, const struct topology *t)
+{
+	const struct identity *id = &t->identity;
+
+	if (!d->facts->typed || !id->by_launcher || settings_given(d->s, SET_NNODES))
+		return 0;
+	return failure_usage(d->why,
+		"%s says %u, but this command was typed in the shell of one task (%s --pty), and no launcher runs in the others: --standalone starts a job of this node alone; for one job of all tasks give %s the command, without --pty",
+		id->nnodes_from, id->nnodes, t->launcher->name, t->launcher->name);
+}
+
 /* PyTorch's own names, as Kubernetes' PyTorchJob and Azure ML's "type: pytorch" set them, tell of
  * a job of which this launcher is one process. Workers of any launcher have them, too, with
  * LOCAL_RANK: what starts there is a job of its own. */
@@ -285,7 +297,8 @@ int topology_begin(const struct deciding *d, struct topology *ret)
 
 	if (identity_find(d, t.launcher, &t.identity) < 0 ||
 		(per_process && process_find(d, &t, &t.process) < 0) || nproc_find(d, &t) < 0 ||
-		listed_check(d, &t) < 0 || look_at_ranks_of_others(d, &t) < 0)
+		listed_check(d, &t) < 0 || refuse_typed(d, &t) < 0 ||
+		look_at_ranks_of_others(d, &t) < 0)
 		return d->why->code;
 	t.job = job_of(d, &t);
 	note_batch_script(d, &t);

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 
 import pytest
 from cluster import HOME
@@ -196,3 +197,17 @@ def test_a_workers_own_srun_starts_what_slurm_ntasks_says(slurm, policy, tasks):
         env={"SLURM_OVERLAP": "1", "SLURM_OVERCOMMIT": "1", "SLURM_MPI_TYPE": "none"}))
     assert result.returncode == 0, result
     assert result.stdout.count("task of") == tasks, result
+
+
+def test_a_command_typed_in_the_terminal_of_srun_pty(slurm):
+    """Task 0's shell has the terminal, and the other task reads nothing: nobody waits for a second launcher."""
+    spawn = "import pty; pty.spawn(['srun', '-N2', '--pty', 'bash', '--norc', '-i'])"
+    shell = slurm.hosts.popen(0, ["python3", "-c", spawn], {"SLURM_CONF": f"{HOME}/slurm.conf"}, stdin=subprocess.PIPE)
+    for options in (), ("--standalone",):
+        typed = slurm.hosts.launchd(*options, "--no_python", "--use_env", "/bin/true")
+        shell.stdin.write(f"{' '.join(map(str, typed))}; echo code=$?\n")
+    shell.stdin.write("exit\n")
+    result = slurm.hosts.finish(shell)
+    assert "SLURM_STEP_NUM_TASKS says 2, but this command was typed" in result.stdout, result
+    codes = re.findall(r"^code=(\d+)", result.stdout, re.M)
+    assert codes == ["2", "0"], result

@@ -329,3 +329,26 @@ def test_tstp_can_be_ignored_and_forwarded(family):
     f.job.signal(signal.SIGTERM)
     f.told(signal.SIGTERM, (0, 'worker'))
     assert f.job.end().rc == 143
+
+
+TASK_SHELL = 'export SLURM_TASK_PID=$$; %s "$@"; echo "shell: ended with $?"; exit 0'
+
+
+@pytest.mark.parametrize('how, refused', [
+    ('set -m;', True), ('set -m; timeout 60', True), ('', False), ('timeout 60', False)],
+    ids=['typed', 'typed behind timeout', 'a script', 'a script with timeout'])
+def test_a_command_typed_in_the_terminal_of_srun_pty(start, how, refused):
+    """Task 0 of two has a shell with job control, and no launcher runs in the other; a script under srun --pty
+    is run by both."""
+    terminal = Pty()
+    env = {'SLURM_JOB_ID': '7', 'SLURM_STEP_ID': '0', 'SLURM_PROCID': '0', 'SLURM_STEP_NUM_TASKS': '2',
+           'SLURM_STEP_NUM_NODES': '2', 'SLURM_NODEID': '0', 'SLURM_STEP_NODELIST': 'n[0-1]'}
+    job = start(['--dry-run', '--no_python', '--use_env', '/bin/true'], env,
+                wrap=['bash', '-c', TASK_SHELL % how, 'bash'], **terminal.streams())
+    terminal.given()
+    if refused:
+        terminal.shows('SLURM_STEP_NUM_TASKS says 2')
+        terminal.shows('--standalone')
+    terminal.shows(f'shell: ended with {2 if refused else 0}')
+    assert job.end().rc == 0
+    terminal.close()

@@ -58,6 +58,39 @@ static void test_nproc(void **state)
 	settings_fixture_done(&b);
 }
 
+static const struct typed_row {
+	const char *says, *tasks;
+	bool typed;
+	enum setting_id given;
+	const char *part; /* NULL: it is a job */
+} typed[] = {
+	{ "in the shell of one of two tasks", "2", true, SETTING_COUNT,
+		"SLURM_STEP_NUM_TASKS says 2, but this command was typed in the shell of one task (srun --pty)" },
+	{ "the advice", "2", true, SETTING_COUNT, "--standalone starts a job of this node alone" },
+	{ "by srun itself, or by a script", "2", false, SETTING_COUNT, NULL },
+	{ "in the shell of the only task", "1", true, SETTING_COUNT, NULL },
+	{ "somebody starts the others, too", "2", true, SET_NNODES, NULL },
+	{ "who has followed the advice", "2", true, SET_STANDALONE, NULL },
+};
+
+static void test_typed(void **state)
+{
+	const struct typed_row *row = *state;
+	struct settings_fixture b;
+	const char *env[] = { "SLURM_STEP_ID=0", "SLURM_PROCID=0", NULL, NULL };
+	const struct facts facts = { .env = env, .typed = row->typed };
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
+	struct topology t = { 0 };
+
+	settings_fixture_make(&b, false);
+	env[2] = arena_printf(&b.arena, "SLURM_STEP_NUM_TASKS=%s", row->tasks);
+	if (row->given != SETTING_COUNT)
+		settings_fixture_put(
+			&b, row->given, row->given == SET_NNODES ? row->tasks : "1", "given");
+	assert_outcome(topology_begin(&d, &t), row->part ? -EINVAL : 0, &b.why, row->part);
+	settings_fixture_done(&b);
+}
+
 static const struct note_row {
 	const char *says;
 	const char *env[5];
@@ -107,6 +140,7 @@ TESTS(topology)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_nproc, nprocs);
+	SUITE_ROWS(&s, test_typed, typed);
 	SUITE_ROWS(&s, test_note, notes);
 	return suite_run(&s);
 }
