@@ -205,6 +205,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.node_rank = t->identity.node_rank,
 		.node_names = plan->node_names,
 		.nproc = t->nproc,
+		.node_rank_given = t->identity.node_rank_known && !t->identity.by_launcher,
 		.node_rank_known = t->identity.node_rank_known,
 		.name = facts->hostname,
 		.peer = peer_of(s, facts, t),

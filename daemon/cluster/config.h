@@ -28,6 +28,7 @@ struct member_config {
 	bool verbose;
 	bool merge_logs; /* lines of this node's workers go to node rank 0's console */
 	unsigned nnodes, node_rank, nproc;
+	bool node_rank_given;          /* by a setting or anyone's variable, so it may be wrong */
 	bool node_rank_known;          /* else the owner of the address is node rank 0 */
 	const char *const *node_names; /* by node rank; NULL: known only when they have joined */
 	const char *nnodes_from;       /* what says how many there are */

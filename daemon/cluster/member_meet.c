@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "daemon/meet/card.h"
 #include "daemon/net/key.h"
+#include "daemon/os/port.h"
 #include "daemon/os/secret.h"
 
 static void miss(void *owner, const char *why);
@@ -140,12 +141,16 @@ static void fail_to_listen(struct member *m, const struct failure *why)
 	const struct member_config *c = m->party.config;
 	bool needed = c->required || c->agent_store || c->policy.max_restarts > 0;
 	bool can_do_without = !needed && c->node_rank_known && !c->port_by_endpoint;
+	bool is_ours = c->node_rank_given && strstr(why->text, ANOTHER_LAUNCHD);
 	struct failure in_use = { 0 };
 
 	if (why->code == -EADDRINUSE) {
 		(void)failure_set(&in_use, why->code,
-			"%s; the launchers meet there (%s): give all nodes %s%s", why->text,
+			"%s; the launchers meet there (%s): %sgive all nodes %s%s", why->text,
 			c->port_from,
+			is_ours ?
+				"if it is of this job, give each node a different --node_rank; else " :
+				"",
 			c->port_by_endpoint ? "an endpoint with another port" :
 					      "another --control-port",
 			can_do_without ? ", or --control off" : "");

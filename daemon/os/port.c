@@ -69,7 +69,7 @@ int port_explain(
 	if (rc != -EADDRINUSE || sockets_find_listener(at ? at : &any, port, &pid, command) < 0)
 		return failure_set(why, rc, "%scan't listen %s: %s", who, place, strerror(-rc));
 	return failure_set(why, rc, "%scan't listen %s: %s (pid %d) listens there", who, place,
-		strcmp(command, SUPERVISOR_NAME) == 0 ? "another launchd" : command, (int)pid);
+		strcmp(command, SUPERVISOR_NAME) == 0 ? ANOTHER_LAUNCHD : command, (int)pid);
 }
 
 static int port_bind_all(uint16_t port)

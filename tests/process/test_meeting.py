@@ -314,6 +314,7 @@ def test_the_port_is_another_launchers(start, place):
     assert second.rc == 1
     [line] = errors(second)
     assert f': another launchd (pid {supervisor_of(first.pid)}) listens there; ' in line
+    assert 'if it is of this job, give each node a different --node_rank; else give all nodes another' in line
     cluster.jobs = {0: first}
     cluster.begin(1)
     assert exit_codes(cluster.end()) == [0, 0]
