@@ -19,7 +19,7 @@ int port_bind(const struct address *at, uint16_t port, int type, unsigned how);
 /* The port that a socket is bound to, or negative errno. */
 int port_of(int fd);
 
-/* Whom port_explain() names where one of ours listens. */
+/* What port_explain() calls a launchd that listens there. */
 #define ANOTHER_LAUNCHD "another launchd"
 
 /* Says that `who` ("", "the store ") can't listen at an address (NULL: any) and port, for which rc
