@@ -13,7 +13,8 @@
 #include "daemon/cluster/message.h"
 
 enum {
-	FIRST_NOTE_MS = 10000, /* until the user is told that the hub can't be reached */
+	/* until the user is told that the hub can't be reached: with a round of dialing, 10 s */
+	FIRST_NOTE_MS = 7500,
 	NEXT_NOTE_MS = 60000,
 };
 
@@ -166,6 +167,33 @@ static uint64_t moment_ms(const struct spoke *s)
 	return s->party->config->node_timeout_ms / 4;
 }
 
+/* Without given ranks the node that has the endpoint's address is node rank 0, and it may be that
+ * no node has it: a load balancer's, or the outer one of a network that is translated. */
+static void add_missing_host(const struct spoke *s, struct text *t)
+{
+	const struct member_config *c = s->party->config;
+	struct address own;
+	bool any = false;
+
+	if (c->node_rank_known)
+		return;
+	for (unsigned i = 0; i < s->dialer.to.count; i++) {
+		const struct address *a = &s->dialer.to.at[i];
+
+		if (address_is_loopback(a) || address_find_host(&c->local, a))
+			return;
+	}
+	text_printf(t, "; no interface of this host has that address");
+	for (size_t i = 0; i < c->addresses.count; i++) {
+		if (address_parse(c->addresses.at[i], 0, &own) < 0 || address_is_loopback(&own))
+			continue;
+		text_printf(t, "%s%s", any ? ", " : " (it has ", c->addresses.at[i]);
+		any = true;
+	}
+	text_printf(t, "%s: if this node should be node rank 0, give it --rdzv-conf is_host=1",
+		any ? ")" : "");
+}
+
 static void say_waiting(struct spoke *s)
 {
 	uint64_t now = uv_now(s->party->loop);
@@ -175,8 +203,10 @@ static void say_waiting(struct spoke *s)
 		return;
 	s->note_ms = now + NEXT_NOTE_MS;
 	dialer_explain(&s->dialer, &t);
+	text_printf(&t, "; still trying");
+	add_missing_host(s, &t);
 	party_say(s->party, NOTE_INFO,
-		"the job has %u nodes (%s), and node rank 0's launcher can't be reached yet: %s; still trying",
+		"the job has %u nodes (%s), and node rank 0's launcher can't be reached yet: %s",
 		s->party->config->nnodes, s->party->config->nnodes_from, text_string(&t));
 	text_done(&t);
 }

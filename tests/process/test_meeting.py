@@ -350,6 +350,24 @@ def test_both_ends_say_who_is_missing(start, place):
             errors(result)[0]
 
 
+@pytest.mark.long
+def test_an_endpoint_that_no_node_has(start):
+    """All dial it, as the one whose address it is would be node rank 0. Where ranks are given nobody guesses."""
+    nobody, ranked = (C10d(start, 2, native('dump', '--control=required', '--join-timeout=12'), begin=False)
+                      for _ in range(2))
+    nobody.options = lambda node: ['--nnodes=2', '--rdzv-backend=c10d', '--rdzv-endpoint=203.0.113.9:29400']
+    ranked.options = lambda node: ['--nnodes=2', '--node_rank=1', '--master_addr=203.0.113.9']
+    for cluster in nobody, ranked:
+        cluster.begin(1)
+    for cluster in nobody, ranked:
+        said(cluster.jobs[1], "node rank 0's launcher can't be reached yet: 203.0.113.9:")
+    [without], [given] = nobody.end(), ranked.end()
+    assert without.rc == given.rc == 1
+    assert re.search(r'; still trying; no interface of this host has that address( \(it has .*\))?: if this node '
+                     r'should be node rank 0, give it --rdzv-conf is_host=1\n', without.err)
+    assert '; still trying\n' in given.err
+
+
 def keyed(place, node, keys):
     if keys[node] is None:
         return [], {}
