@@ -64,6 +64,17 @@ static enum store_wish wish_of(const struct settings *s, const struct plan *plan
 	return plan->store == STORE_AGENT ? STORE_WISH_AGENT : STORE_WISH_RANK0;
 }
 
+/* A list's name for the first node may mean nothing on the others. Where nodes tell one another
+ * their addresses, workers get the one by which they came. NULL: that one. */
+static const char *master_of(const struct topology *t)
+{
+	struct address a;
+	bool is_name = t->master.addr && address_parse(t->master.addr, 0, &a) < 0;
+
+	return is_name && t->master.by_list && t->control.how == CONTROL_EXCHANGE ? NULL :
+										    t->master.addr;
+}
+
 static int read_key(const struct settings *s, const struct facts *facts, struct job_key *ret,
 	struct failure *why)
 {
@@ -231,7 +242,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 			plan->restart_window_ms, plan->no_progress_restarts },
 		.check_first = plan->check_first,
 		.check_again = plan->check_again,
-		.master_addr = t->master.addr,
+		.master_addr = master_of(t),
 		.master_port = t->control.takes_master_port ? 0 : t->master.port,
 		.agent_store = plan->store == STORE_AGENT,
 		.torch = plan->python && !plan->node_env && plan->torch_version,

@@ -9,6 +9,7 @@
 #include "common/failure.h"
 #include "common/num.h"
 #include "common/text.h"
+#include "daemon/job/phrases.h"
 #include "daemon/meet/card.h"
 #include "daemon/net/key.h"
 #include "daemon/os/port.h"
@@ -251,11 +252,15 @@ static void on_found(struct finder *f)
 static void on_not_found(struct finder *f, const char *why)
 {
 	struct member *m = f->owner;
+	const struct member_config *c = m->party.config;
 	struct text t = { 0 };
 
-	text_printf(&t,
-		"node rank 0's launcher could not be found within %s s (--join-timeout): %s",
-		num_seconds(m->party.config->join_timeout_ms).text, why);
+	if (c->node_rank_known)
+		node_name_add(&t, c->node_rank, c->name);
+	else
+		text_add(&t, c->name);
+	text_printf(&t, " could not find node rank 0's launcher within %s s (--join-timeout): %s",
+		num_seconds(c->join_timeout_ms).text, why);
 	miss(m, text_string(&t));
 	text_done(&t);
 }

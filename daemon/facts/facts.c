@@ -7,9 +7,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
@@ -21,6 +23,7 @@
 #include "daemon/facts/machine_read.h"
 #include "daemon/facts/torch.h"
 #include "daemon/launchers/launchers.h"
+#include "daemon/os/port.h"
 #include "daemon/os/secret.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
@@ -180,6 +183,26 @@ static bool is_background(void)
 	return group > 0 && group != getpgrp();
 }
 
+/* Containers may have IPv6 alone; in a new network namespace nothing is up. */
+static enum loopback loopback_read(void)
+{
+	static const struct {
+		const char *address;
+		enum loopback is;
+	} rows[] = { { "127.0.0.1", LOOPBACK_V4 }, { "::1", LOOPBACK_V6 } };
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct address a;
+		autoclose fd = address_parse(rows[i].address, 0, &a) == 0 ?
+			port_bind(&a, 0, SOCK_DGRAM, 0) :
+			-EINVAL;
+
+		if (fd >= 0)
+			return rows[i].is;
+	}
+	return LOOPBACK_NONE;
+}
+
 /* By hwloc, after mpirun's mask is off. */
 static int parts_read(
 	const struct settings *s, struct arena *arena, struct facts *f, struct failure *why)
@@ -274,6 +297,7 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.stderr_is_journal = by_journal(env);
 	f.proc = proc_look();
 	f.parent = getppid();
+	f.loopback = loopback_read();
 	f.pmi_fd = pmi_fd_read(env);
 	f.task = pmix_task_read(env, arena);
 	f.allocated_nodes = allocated_nodes_read(env);

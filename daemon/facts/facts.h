@@ -19,6 +19,9 @@ struct failure;
 struct machine;
 struct settings;
 
+/* The loopback address of this host. */
+enum loopback { LOOPBACK_V4, LOOPBACK_V6, LOOPBACK_NONE };
+
 struct facts {
 	const char *const *env; /* the launcher's environment; borrowed */
 	const char *hostname;
@@ -33,12 +36,13 @@ struct facts {
 	struct gpus gpus;           /* that there are; read only where somebody asks for GPUs */
 	struct vec addresses;       /* of this host's interfaces, as text; only where needed */
 	struct listed_nodes listed; /* of [cluster]; none under --standalone */
-	const char *random_id;      /* a new UUID; "" unless --standalone */
-	bool terminal[3];           /* whether descriptors 0 to 2 are one */
-	bool foreground;            /* stderr's terminal has this process in its foreground */
-	bool background; /* stdin's terminal is ours, and another job is in its foreground */
-	bool typed;      /* somebody sits before the launcher's task, a shell of this terminal */
-	enum proc proc;  /* whose processes /proc shows */
+	enum loopback loopback;
+	const char *random_id; /* a new UUID; "" unless --standalone */
+	bool terminal[3];      /* whether descriptors 0 to 2 are one */
+	bool foreground;       /* stderr's terminal has this process in its foreground */
+	bool background;       /* stdin's terminal is ours, and another job is in its foreground */
+	bool typed;     /* somebody sits before the launcher's task, a shell of this terminal */
+	enum proc proc; /* whose processes /proc shows */
 	bool stderr_is_journal;  /* JOURNAL_STREAM names it */
 	bool under_systemd;      /* systemd started this process itself */
 	bool cpus_unbound;       /* mpirun had bound the launcher to fewer CPUs */

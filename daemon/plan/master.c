@@ -1,6 +1,6 @@
 /* master.c - where worker 0 listens; see topology.h. The places, in their order:
  *
- * 1. --standalone: 127.0.0.1 and a free port
+ * 1. --standalone: 127.0.0.1 (::1 where there is no other loopback address) and a free port
  * 2. given: --rdzv-endpoint or --master_addr; on one node --local-addr; on several the first of the
  *    nodes that [cluster] lists
  * 3. in Azure ML's jobs under Open MPI, the rule of its launch.py
@@ -31,6 +31,9 @@ enum {
 	PORT_AZURE_ONE_NODE = 54965,
 	PORT_AZURE = 6105,
 };
+
+/* where nothing else says an address */
+static const char by_one_node[] = "one node";
 
 struct master_search {
 	const struct deciding *d;
@@ -177,6 +180,34 @@ static bool is_loopback(const char *addr)
 		(address_parse(addr, 0, &a) == 0 && address_is_loopback(&a));
 }
 
+/* Where nothing says an address, and nobody comes from another host. */
+static const char *own_loopback(const struct master_search *f)
+{
+	return f->d->facts->loopback == LOOPBACK_V6 ? "::1" : "127.0.0.1";
+}
+
+/* What workers would find out by hanging. A program on one node may never ask for the address that
+ * was chosen for it. */
+static int check_loopback(const struct master_search *f)
+{
+	static const char *const here[] = { "", ": ::1 is",
+		": it has no loopback address at all (ip link set lo up)" };
+	enum loopback is = f->d->facts->loopback;
+	struct address a;
+
+	if (!f->m.addr || address_parse(f->m.addr, 0, &a) < 0 || !address_is_loopback(&a) ||
+		is == LOOPBACK_V4 || (is == LOOPBACK_V6 && a.any.sa_family == AF_INET6))
+		return 0;
+	if (f->m.addr_from == by_one_node && !f->d->facts->torch_version) {
+		notes_add(f->d->notes, NOTE_WARNING,
+			"this host has no loopback address (ip link set lo up): workers can't meet at %s",
+			f->m.addr);
+		return 0;
+	}
+	return failure_usage(f->d->why, "the master address, %s (%s), is no address of this host%s",
+		f->m.addr, f->m.addr_from, here[is]);
+}
+
 /* 3. Azure ML: one node where all launchers of the job run on this host. */
 static int from_azure(struct master_search *f, bool one_host)
 {
@@ -188,7 +219,7 @@ static int from_azure(struct master_search *f, bool one_host)
 	if (!env_has_prefix(env, "AZ_") && !env_has_prefix(env, "AZUREML_"))
 		return 0;
 	if (one_host) {
-		set_addr(f, node ? node : "127.0.0.1",
+		set_addr(f, node ? node : own_loopback(f),
 			node ? "AZ_BATCHAI_MPI_MASTER_NODE" : ONE_HOST);
 		set_port(f, PORT_AZURE_ONE_NODE, "Azure ML's rule for one node");
 		return 0;
@@ -413,14 +444,17 @@ static int find_address(struct master_search *f, const struct launcher *launcher
 	if (!f->m.addr)
 		from_system_file(f);
 	from_list(f, launcher, false);
-	if (!f->m.addr && !one_node(f) && f->id->by_launcher)
-		from_launcher(f, launcher);
-	while (!f->m.addr && !one_node(f) && (platform = platform_of(f->d->facts->env, platform)))
-		from_launcher(f, platform);
+	if (!f->m.addr && !one_node(f)) {
+		if (f->id->by_launcher)
+			from_launcher(f, launcher);
+		while (!f->m.addr && (platform = platform_of(f->d->facts->env, platform)))
+			from_launcher(f, platform);
+		f->m.by_list = f->m.addr;
+	}
 	if (!f->m.addr && one_node(f))
-		set_addr(f, "127.0.0.1", "one node");
+		set_addr(f, own_loopback(f), by_one_node);
 	if (!f->m.addr && one_host) {
-		set_addr(f, "127.0.0.1", ONE_HOST);
+		set_addr(f, own_loopback(f), ONE_HOST);
 		meet_at_job_port(f, launcher);
 	}
 	if (!f->m.addr && launcher->own_host && f->id->by_launcher &&
@@ -485,7 +519,7 @@ static void standalone(struct master_search *f)
 			notes_add(f->d->notes, NOTE_WARNING, "%s is overridden by %s%s",
 				settings_where(f->d->s, overridden[i]), where,
 				setting_rows[overridden[i]].original ? ", as with torchrun" : "");
-	f->m = (struct master){ "127.0.0.1", 0, where, where, 0, NULL };
+	f->m = (struct master){ own_loopback(f), 0, where, where, false, 0, NULL };
 }
 
 int master_find(
@@ -500,6 +534,8 @@ int master_find(
 		rc = find_address(&f, t->launcher);
 	if (rc == 0 && !settings_flag(d->s, SET_STANDALONE))
 		rc = find_port(&f, t->launcher, t->job);
+	if (rc == 0)
+		rc = check_loopback(&f);
 	if (rc < 0)
 		return rc;
 	*ret = f.m;

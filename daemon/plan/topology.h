@@ -43,6 +43,7 @@ struct master {
 	unsigned port;    /* 0: on one node a free one, chosen anew for each attempt; on several
 			     nodes chosen when they meet */
 	const char *addr_from, *port_from;
+	bool by_list;          /* addr is of a list of hosts that a launcher or platform made */
 	unsigned meet_port;    /* where launchers meet, known by itself; 0: at the port above */
 	const char *meet_from; /* the c10d endpoint, or mpirun's job; NULL where meet_port is 0 */
 };

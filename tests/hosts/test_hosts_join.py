@@ -74,7 +74,7 @@ mount --bind /run/home/resolv.conf /etc/resolv.conf"""
     assert hosts.run(1, ["sh", "-c", script]).returncode == 0
     job = static_job(hosts, "--control=auto", "--join-timeout=2", "--master_addr=train-0.train", late=[0])
     job.meet(count=1, limit=20)
-    wanted = r"launchd: warning: node rank 0's launcher could not be found within 2 s " \
+    wanted = r"launchd: warning: node 1 \(n1\) could not find node rank 0's launcher within 2 s " \
         r"\(--join-timeout\): the name train-0.train can't be resolved: "
     until(lambda: re.search(wanted, job.launchers[1].said()), lambda: job.described())
 

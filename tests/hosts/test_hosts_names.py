@@ -117,3 +117,22 @@ def test_a_name_that_is_127_0_1_1_on_its_own_host(make_hosts, named, how, store)
     assert addresses == {hosts.addresses[1] if store == "agent" else "n1"}
     job.proceed()
     assert [end.rc for end in job.end()] == [0] * 3
+
+
+def test_a_host_without_127_0_0_1(make_hosts):
+    hosts = make_hosts(1)
+    tells = hosts.launchd("--no_python", "--use_env", "sh", "-c", 'echo "$MASTER_ADDR"')
+
+    def run(*command):
+        return hosts.run(0, command, env=hosts.sanitizers())
+
+    assert run("ip", "addr", "del", "127.0.0.1/8", "dev", "lo").returncode == 0
+    result = run(*tells)
+    assert (result.returncode, result.stdout) == (0, "::1\n"), result
+    result = run(*tells[:1], "--master_addr=127.0.0.1", *tells[1:])
+    assert result.returncode == 2, result
+    assert "the master address, 127.0.0.1 (--master_addr), is no address of this host: ::1 is" in result.stderr
+    assert run("ip", "link", "set", "lo", "down").returncode == 0
+    result = run(*tells)
+    assert (result.returncode, result.stdout) == (0, "127.0.0.1\n"), result
+    assert "this host has no loopback address (ip link set lo up)" in result.stderr

@@ -122,6 +122,23 @@ def test_every_order_of_tasks(make_hosts, mpi):
         assert {path.stem for path in out.glob("*.json")} == set(map(str, range(2 * nodes))), how
 
 
+@pytest.mark.parametrize("mpi", ["pmix", "pmi2"])
+def test_a_name_that_the_others_do_not_know(make_hosts, mpi):
+    """Slurm's list names the first node; the others have no such name, and get an address."""
+    slurm = Slurm(make_hosts(2))
+    if mpi not in slurm.output("srun", "--mpi=list"):
+        pytest.skip(f"this Slurm has no {mpi}")
+    apart = ["unshare", "-m", "sh", "-c", "echo '127.0.0.1 localhost' >/tmp/hosts$SLURM_PROCID && "
+             "mount --bind /tmp/hosts$SLURM_PROCID /etc/hosts && exec \"$@\"", "sh"]
+    result = slurm.hosts.finish(slurm.popen(
+        "srun", f"--mpi={mpi}", "-N2", *apart, *slurm.hosts.launchd("--nproc_per_node", "1", *native("dump")),
+        env={"DUMP_DIR": f"{HOME}"}))
+    assert result.returncode == 0, result
+    told = {one for path in slurm.hosts.home.glob("*.json") for one in json.loads(path.read_text())["environ"]
+            if one.startswith("MASTER_ADDR=")}
+    assert len(told) == 1 and re.fullmatch(r"MASTER_ADDR=10\.[0-9.]+", *told), told
+
+
 def stepd(s, node):
     return s.find(node, r"slurmstepd: \[\d+\.\d+\]")
 

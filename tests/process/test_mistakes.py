@@ -26,6 +26,7 @@ EXECUTABLE = {'prog.sh', 'says.sh', 'crlf.sh', 'plain.sh', 'crlf.py', 'gone.py',
 OMPI = {'OMPI_COMM_WORLD_RANK': '1', 'OMPI_COMM_WORLD_SIZE': '2', 'MASTER_ADDR': 'h'}
 TWO = ['--nnodes=2', '--node_rank=1']
 RUN = ['--no_python', '--use_env']
+HOST = os.uname().nodename
 
 
 @dataclasses.dataclass
@@ -153,7 +154,7 @@ MISTAKES = {
               *RUN, './prog.sh'], 1, [
             "note: the name no-such-host.invalid can't be resolved: can't start a thread: "
             f'{CROWDED}; trying again for up to 1 s (--join-timeout)',
-            "error: node rank 0's launcher could not be found within 1 s (--join-timeout): the name "
+            f"error: node 1 ({HOST}) could not find node rank 0's launcher within 1 s (--join-timeout): the name "
             f"no-such-host.invalid can't be resolved: can't start a thread: {CROWDED} (--control "
             'required)'], processes=2),
         Case(['--log-dir=logs', *RUN, './prog.sh'], 1, [
@@ -223,7 +224,7 @@ MISTAKES = {
               'train.py'], 1, [
             "note: the name no-such-host.invalid can't be resolved: UNKNOWN; trying again for up to "
             '1 s (--join-timeout)',
-            "error: node rank 0's launcher could not be found within 1 s (--join-timeout): the name "
+            f"error: node 1 ({HOST}) could not find node rank 0's launcher within 1 s (--join-timeout): the name "
             "no-such-host.invalid can't be resolved: UNKNOWN (--control required)"])],
     'a port in the address': [
         *[bad(f'{where}: "{text}" has a port; use --master_port 29500, and give the host alone '

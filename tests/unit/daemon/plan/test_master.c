@@ -373,11 +373,63 @@ static void test_failing(void **state)
 	settings_fixture_done(&b);
 }
 
+static const struct loopback_row {
+	const char *says;
+	enum loopback is;
+	struct setting_given put[2];
+	const char *env, *torch; /* NULL: none */
+	const char *addr;        /* NULL: refused */
+	const char *part;        /* of the sentence or the warning; NULL: nothing is said */
+} loopbacks[] = {
+	{ "IPv6 alone", LOOPBACK_V6, { { 0 } }, NULL, NULL, "::1", NULL },
+	{ "... standalone", LOOPBACK_V6, { CLI(STANDALONE, "1") }, NULL, NULL, "::1", NULL },
+	{ "... and the name", LOOPBACK_V6, { CLI(MASTER_ADDR, "localhost") }, NULL, NULL,
+		"localhost", NULL },
+	{ "... and IPv4's is given", LOOPBACK_V6, { CLI(MASTER_ADDR, "127.0.0.1") }, NULL, NULL,
+		NULL, "the master address, 127.0.0.1 (given), is no address of this host: ::1 is" },
+	{ "... or in the environment", LOOPBACK_V6, { { 0 } }, "MASTER_ADDR=127.1.2.3", NULL, NULL,
+		"127.1.2.3 (MASTER_ADDR), is no address" },
+	{ "none at all", LOOPBACK_NONE, { { 0 } }, NULL, NULL, "127.0.0.1",
+		"this host has no loopback address" },
+	{ "... for torch", LOOPBACK_NONE, { { 0 } }, NULL, "2.9.1", NULL,
+		"it has no loopback address at all (ip link set lo up)" },
+	{ "... and IPv6's is given", LOOPBACK_NONE, { CLI(MASTER_ADDR, "::1") }, NULL, NULL, NULL,
+		"the master address, ::1 (given), is no address of this host: it has no loopback" },
+	{ "... and another is given", LOOPBACK_NONE, { CLI(MASTER_ADDR, ADDR_OF_US) }, NULL,
+		"2.9.1", ADDR_OF_US, NULL },
+};
+
+static void test_loopback(void **state)
+{
+	const struct loopback_row *row = *state;
+	const struct topology t = { .launcher = unit_launcher(NULL),
+		.identity = { 1, 0, "test", "test", true, false } };
+	const char *const env[] = { row->env, NULL };
+	struct setting_given put[4] = { row->put[0], row->put[1] };
+	struct master m = { 0 };
+	struct facts facts;
+	struct settings_fixture b;
+	int rc;
+	const struct deciding d = { &b.s, &facts, &b.notes, &b.why };
+
+	arrange(&b, put, &facts, env);
+	facts.loopback = row->is;
+	facts.torch_version = row->torch;
+	rc = master_find(&d, &t, false, &m);
+	assert_outcome(rc, row->addr ? 0 : -EINVAL, &b.why, row->addr ? NULL : row->part);
+	if (row->addr) {
+		assert_string_equal(m.addr, row->addr);
+		assert_note(&b.notes, NOTE_WARNING, row->part);
+	}
+	settings_fixture_done(&b);
+}
+
 TESTS(master)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_found, found);
 	SUITE_ROWS(&s, test_failing, failing);
+	SUITE_ROWS(&s, test_loopback, loopbacks);
 	return suite_run(&s);
 }

@@ -162,7 +162,7 @@ static struct topology node_of(unsigned nnodes, const char *launcher, enum contr
 {
 	return (struct topology){ .launcher = unit_launcher(launcher),
 		.identity = { nnodes, 0, "", "", true, launcher && nnodes > 1 },
-		.master = { "127.0.0.1", 1, "", "", 0, NULL },
+		.master = { "127.0.0.1", 1, "", "", false, 0, NULL },
 		.nproc = 2,
 		.nproc_from = "",
 		.control = { .how = how, .from = "" } };

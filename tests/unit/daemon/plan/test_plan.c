@@ -124,7 +124,7 @@ static void test_make(void **state)
 		.under_systemd = row->under_systemd };
 	const struct topology t = { .launcher = unit_launcher(row->launcher),
 		.identity = { 1, 0, "", "", true, false },
-		.master = { "127.0.0.1", 0, "", "", 0, NULL },
+		.master = { "127.0.0.1", 0, "", "", false, 0, NULL },
 		.nproc = row->nproc,
 		.nproc_from = "" };
 	struct plan p = { 0 };
@@ -171,7 +171,7 @@ static void test_proc(void **state)
 	};
 	const struct topology t = { .launcher = unit_launcher(NULL),
 		.identity = { 1, 0, "", "", true, false },
-		.master = { "127.0.0.1", 0, "", "", 0, NULL },
+		.master = { "127.0.0.1", 0, "", "", false, 0, NULL },
 		.nproc = 1,
 		.nproc_from = "" };
 	struct plan p = { 0 };
@@ -191,7 +191,7 @@ static void test_unequal(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = unit_launcher(NULL),
 		.identity = { 3, 1, "", "", true, false },
-		.master = { "h", 29500, "", "", 0, NULL },
+		.master = { "h", 29500, "", "", false, 0, NULL },
 		.nproc = 3,
 		.nproc_from = "" };
 	struct worker_rank r;
@@ -220,7 +220,7 @@ static void test_elsewhere(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = unit_launcher("mpirun"),
 		.identity = { 2, 1, "", "", true, false },
-		.master = { "h", 29500, "", "", 0, NULL },
+		.master = { "h", 29500, "", "", false, 0, NULL },
 		.nproc = 3,
 		.nproc_from = "" };
 	struct plan p;
@@ -243,7 +243,7 @@ static void test_too_many(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = unit_launcher(NULL),
 		.identity = { 65536, 0, "", "", true, false },
-		.master = { "h", 29500, "", "", 0, NULL },
+		.master = { "h", 29500, "", "", false, 0, NULL },
 		.nproc = 65536,
 		.nproc_from = "" };
 	struct plan p;
@@ -279,7 +279,7 @@ static void test_bind(void **state)
 	const struct facts facts = { .hostname = "h", .cpus = 8, .random_id = "" };
 	const struct topology t = { .launcher = unit_launcher(NULL),
 		.identity = { 2, 0, "", "", true, false },
-		.master = { row->has_addr ? "h" : NULL, 29500, "", "", 0, NULL },
+		.master = { row->has_addr ? "h" : NULL, 29500, "", "", false, 0, NULL },
 		.nproc = 2,
 		.nproc_from = "" };
 	const struct agreement agreed = { .met = { 0, row->alone ? NULL : "10.0.0.1", 29500 },
