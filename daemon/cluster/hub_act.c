@@ -157,8 +157,9 @@ static int say_port_in_use(const struct failure *without, struct failure *why)
 }
 
 /* The master address may be a name, which each node looks up, or lead here by a service's address
- * or NAT: then all of this host's are bound. A store that is ours by default takes whoever comes,
- * as torch's does: workers may come by another way than their launcher. */
+ * or NAT: then all of this host's are bound, or the one that --local-addr or --interface asks for.
+ * A store that is ours by default takes whoever comes, as torch's does: workers may come by another
+ * way than their launcher. */
 static int open_store(struct hub *h, struct failure *why)
 {
 	const struct member_config *c = h->party->config;
@@ -180,7 +181,7 @@ static int open_store(struct hub *h, struct failure *why)
 	if (!store)
 		return failure_oom(why);
 	if (store_open(store, h->party->loop, &config, &failed) == -EADDRNOTAVAIL && config.addr) {
-		config.addr = NULL;
+		config.addr = hub_asked_addr(h);
 		failed = (struct failure){ 0 };
 		(void)store_open(store, h->party->loop, &config, &failed);
 	}
@@ -311,9 +312,7 @@ static void fail_here(struct hub *h, const char *detail, const char *text)
 {
 	struct stop s = { .attempt = h->job.attempt,
 		.urgency = URGENCY_STOP,
-		.cause = { .kind = CAUSE_NODE_LOST,
-			.at_ns = uv_hrtime(),
-			.node = h->self } };
+		.cause = { .kind = CAUSE_NODE_LOST, .at_ns = uv_hrtime(), .node = h->self } };
 
 	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", detail);
 	party_say(h->party, NOTE_WARNING, "%s", text);

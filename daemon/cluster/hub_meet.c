@@ -121,14 +121,32 @@ static size_t place_of(const struct vec *own, const char *address)
 	return 0;
 }
 
-/* Where the others can reach worker 0. A node that came by an address could not come by those
- * before it, so of those by which nodes came the last one is chosen, even if most came by
- * another. */
+const char *hub_asked_addr(const struct hub *h)
+{
+	const struct member_config *c = h->party->config;
+	struct address a;
+
+	if (!c->bound)
+		return NULL;
+	if (c->own_addr && address_parse(c->own_addr, 0, &a) == 0)
+		return c->own_addr;
+	return c->addresses.count > 0 ? c->addresses.at[0] : NULL;
+}
+
+/* Where the others can reach worker 0. What is given stays as it is, except for a name where our
+ * store may listen at one address only, which the name may not mean on this host. A node that came
+ * by an address could not come by those before it, so of those by which nodes came the last one is
+ * chosen, even if most came by another. */
 static const char *find_master(struct hub *h)
 {
 	const struct member_config *c = h->party->config;
 	const char *best = c->master_addr ? c->master_addr : c->own_addr;
+	const char *asked = h->agent_store ? hub_asked_addr(h) : NULL;
+	struct address parsed;
 	size_t last = 0;
+
+	if (best && asked && address_parse(best, 0, &parsed) < 0)
+		best = asked;
 
 	if (best)
 		return best;

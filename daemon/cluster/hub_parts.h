@@ -161,6 +161,10 @@ void hub_check_close(struct hub *h);
 
 /* --- hub_act.c --- */
 
+/* The address of --local-addr, or the best one of --interface: where to listen, and nowhere else.
+ * NULL: neither is given, or it is a name. */
+const char *hub_asked_addr(const struct hub *h);
+
 /* Opens the workers' store, where this launcher hosts it, before anybody is told of it: at
  * h->master_addr, where only the job's nodes may connect. Sets h->master_port either way. */
 int hub_find_port(struct hub *h, struct failure *why);

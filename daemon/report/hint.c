@@ -146,7 +146,8 @@ static const char *local_rank(const struct report_input *in, const struct words 
  */
 static const char *hint_of_port(const struct report_input *in, const struct words *w)
 {
-	static const char *const words[] = { "address already in use", "EADDRINUSE" };
+	static const char *const words[] = { "address already in use", "EADDRINUSE",
+		"No address added out of" /* gRPC's */ };
 	bool in_use = false;
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)

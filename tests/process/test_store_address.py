@@ -58,7 +58,7 @@ def test_rank_0_may_end_first_on_two_nodes(start, place, torch):
 @pytest.mark.parametrize('options, told', [
     ([], '127.0.0.1'), pytest.param(['--master_addr=localhost'], 'localhost', marks=needs_localhost),
     pytest.param(['--local-addr=localhost'], 'localhost', marks=needs_localhost),
-    ([f'--master_addr={ASIDE}', '--local-addr=127.0.0.1'], ASIDE),
+    ([f'--master_addr={ASIDE}'], ASIDE), ([f'--master_addr={ASIDE}', '--local-addr=127.0.0.1'], ASIDE),
 ])
 @pytest.mark.parametrize('store', [[], ['--store=agent']], ids=['default', 'agent'])
 def test_the_address_stays_as_it_was_given(launch, place, torch, options, told, store):
