@@ -11,7 +11,18 @@ const char *note_word(enum note_level level)
 	return level == NOTE_WARNING ? "warning" : "note";
 }
 
-__attribute__((format(printf, 4, 0))) static void notes_append(
+void notes_append(struct notes *n, const struct notes *others)
+{
+	if (!others->first)
+		return;
+	if (n->last)
+		n->last->next = others->first;
+	else
+		n->first = others->first;
+	n->last = others->last;
+}
+
+__attribute__((format(printf, 4, 0))) static void notes_format(
 	struct notes *n, enum note_level level, bool own, const char *fmt, va_list ap)
 {
 	char line[1024];
@@ -21,11 +32,7 @@ __attribute__((format(printf, 4, 0))) static void notes_append(
 		return;
 	(void)vsnprintf(line, sizeof line, fmt, ap);
 	*note = (struct note){ level, own, arena_strdup(n->arena, line), NULL };
-	if (n->last)
-		n->last->next = note;
-	else
-		n->first = note;
-	n->last = note;
+	notes_append(n, &(const struct notes){ .first = note, .last = note });
 }
 
 void notes_add(struct notes *n, enum note_level level, const char *fmt, ...)
@@ -33,7 +40,7 @@ void notes_add(struct notes *n, enum note_level level, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	notes_append(n, level, false, fmt, ap);
+	notes_format(n, level, false, fmt, ap);
 	va_end(ap);
 }
 
@@ -42,6 +49,6 @@ void notes_warn_own(struct notes *n, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	notes_append(n, NOTE_WARNING, true, fmt, ap);
+	notes_format(n, NOTE_WARNING, true, fmt, ap);
 	va_end(ap);
 }

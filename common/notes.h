@@ -33,4 +33,7 @@ __attribute__((format(printf, 3, 4))) void notes_add(
 /* Adds a warning that only this launcher can give. */
 __attribute__((format(printf, 2, 3))) void notes_warn_own(struct notes *n, const char *fmt, ...);
 
+/* Puts the others behind these; they have to live as long. */
+void notes_append(struct notes *n, const struct notes *others);
+
 #endif

@@ -9,13 +9,15 @@
 #include "common/address.h"
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/notes.h"
 #include "common/num.h"
 #include "common/vec.h"
 #include "config/lists.h"
 
 enum {
-	NAME_MAX_BYTES = 253, /* of DNS */
-	SHOWN_BYTES = 100,    /* of a word in a sentence */
+	NAME_MAX_BYTES = 253,  /* of DNS */
+	SHOWN_BYTES = 100,     /* of a word in a sentence */
+	ENTRIES_MAX = 1 << 20, /* of a file, in which a host may stand once for each slot */
 };
 
 /* One word of a list. */
@@ -68,7 +70,7 @@ static const char *name_fault(const char *name)
 
 	if (strchr(name, ':'))
 		return "has a ':', but is not an IPv6 address: give the host alone, without a port "
-		       "(in a host file slots=N says how many workers it has)";
+		       "(HOST:N in a host file says how many workers it has)";
 	if (strlen(name) > NAME_MAX_BYTES)
 		return "is too long for the name of a host";
 	last = last ? last + 1 : name;
@@ -99,7 +101,7 @@ static int add_host(const struct word *w, const char *name, struct hosts *ret)
 	}
 	if (!is_address && name_fault(name))
 		return refuse(w, name_fault(name));
-	if (ret->count == HOSTS_MAX)
+	if (ret->count == (ret->is_file ? ENTRIES_MAX : HOSTS_MAX))
 		return refuse_number(w);
 	host = add(w->arena, ret);
 	if (!host)
@@ -157,7 +159,7 @@ static bool is_address_in_brackets(const char *text, size_t len)
 
 /* Takes ":8" off a word's end, if it is there: *ret. An IPv6 address has more than one colon, or is
  * in brackets. */
-static int take_colon(struct word *w, unsigned *ret)
+static int take_colon(struct word *w, bool may_be_none, struct host *ret)
 {
 	const char *last = memrchr(w->text, ':', w->len), *end = w->text + w->len;
 	size_t name = last ? (size_t)(last - w->text) : 0;
@@ -166,9 +168,10 @@ static int take_colon(struct word *w, unsigned *ret)
 	if (name == 0 || (last[-1] != ']' && memchr(w->text, ':', name)) || last + 1 == end ||
 		last[1] < '0' || last[1] > '9')
 		return 0;
-	if (num_parse_len(last + 1, (size_t)(end - last - 1), 1, HOSTS_MAX, &n) < 0)
+	if (num_parse_len(last + 1, (size_t)(end - last - 1), !may_be_none, HOSTS_MAX, &n) < 0)
 		return refuse(w, "is not followed by a number of workers, 1 to 65536");
-	*ret = (unsigned)n;
+	ret->slots = (unsigned)n;
+	ret->said = SLOTS_ADDED;
 	w->len = name;
 	return 0;
 }
@@ -180,8 +183,8 @@ static int add_word(const struct word *word, struct hosts *ret)
 	size_t before = ret->count;
 	struct vec names = { 0 };
 	const char *at, *end;
-	unsigned slots = 0;
-	int rc = ret->colon ? take_colon(&one, &slots) : 0;
+	struct host all = { 0 };
+	int rc = ret->colon ? take_colon(&one, ret->is_file, &all) : 0;
 
 	at = w->text;
 	end = w->text + w->len;
@@ -208,11 +211,19 @@ static int add_word(const struct word *word, struct hosts *ret)
 	}
 	for (size_t i = 0; rc == 0 && i < names.count; i++)
 		rc = add_host(w, names.at[i], ret);
-	for (; before < ret->count; before++)
-		ret->at[before].slots = slots;
+	for (; before < ret->count; before++) {
+		ret->at[before].slots = all.slots;
+		ret->at[before].said = all.said;
+	}
 	if (arena_failed(w->arena))
 		return failure_oom(w->why);
 	return rc;
+}
+
+/* What C and Open MPI take for one within a line. */
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /* Up to a blank, or a comma outside of brackets. */
@@ -221,12 +232,24 @@ static size_t word_length(const char *text, const char *end)
 	bool inside = false;
 	size_t n = 0;
 
-	for (; text + n < end && text[n] != ' ' && text[n] != '\t'; n++) {
+	for (; text + n < end && !is_blank(text[n]); n++) {
 		if (text[n] == ',' && !inside)
 			break;
 		inside = text[n] == '[' || (inside && text[n] != ']');
 	}
 	return n;
+}
+
+/* Hosts without slots beside some that have them have 1, as for Hydra, Open MPI 4 and PBS. */
+static void hosts_fill_slots(struct hosts *h)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < h->count; i++)
+		any = any || h->at[i].said;
+	for (size_t i = 0; any && i < h->count; i++)
+		if (!h->at[i].said)
+			h->at[i].slots = 1;
 }
 
 int hosts_add_list(struct arena *arena, const char *text, const char *where, struct hosts *ret,
@@ -244,121 +267,11 @@ int hosts_add_list(struct arena *arena, const char *text, const char *where, str
 	}
 	if (rc == 0 && all.count == ret->count)
 		return failure_usage(why, "%s names no host", where);
-	if (rc == 0)
+	if (rc == 0) {
+		hosts_fill_slots(&all);
 		*ret = all;
-	return rc;
-}
-
-/* --- host files --- */
-
-/* "slots=8" behind a host. */
-static int put_option(const struct word *w, struct host *first, struct host *end)
-{
-	const char *equals = memchr(w->text, '=', w->len);
-	size_t key = equals ? (size_t)(equals - w->text) : w->len;
-	bool slots = key == strlen("slots") && strncmp(w->text, "slots", key) == 0;
-	bool most = key == strlen("max_slots") &&
-		(strncmp(w->text, "max_slots", key) == 0 ||
-			strncmp(w->text, "max-slots", key) == 0);
-	uint64_t n;
-
-	if (!equals || !(slots || most))
-		return refuse(w,
-			"is not known: only slots=N and max_slots=N may stand behind a host, and "
-			"each host has a line of its own");
-	if (num_parse_len(equals + 1, w->len - key - 1, 1, HOSTS_MAX, &n) < 0)
-		return refuse(w, "is not a number of workers, 1 to 65536");
-	for (; first < end; first++)
-		*(slots ? &first->slots : &first->max_slots) = (unsigned)n;
-	return 0;
-}
-
-static size_t skip_blanks(const char *at, const char *end)
-{
-	size_t n = 0;
-
-	while (at + n < end && (at[n] == ' ' || at[n] == '\t'))
-		n++;
-	return n;
-}
-
-/* One line without its end. */
-static int add_line(struct word *w, const char *at, const char *end, struct hosts *ret)
-{
-	size_t before = ret->count;
-	int rc = 0;
-
-	for (const char *p = at; p < end; p++)
-		if (*p == '#' && (p == at || p[-1] == ' ' || p[-1] == '\t'))
-			end = p;
-	for (at += skip_blanks(at, end); at < end && rc == 0; at += skip_blanks(at, end)) {
-		w->text = at;
-		w->len = word_length(at, end);
-		if (at + w->len < end && at[w->len] == ',')
-			return refuse(
-				w, "is followed by a comma: give each host a line of its own");
-		rc = ret->count == before ? add_word(w, ret) :
-					    put_option(w, ret->at + before, ret->at + ret->count);
-		at += w->len;
 	}
-	for (size_t i = before; rc == 0 && i < ret->count; i++)
-		if (ret->at[i].max_slots && ret->at[i].slots > ret->at[i].max_slots)
-			return failure_usage(w->why, "%s: %s has slots=%u, above its max_slots=%u",
-				w->where, ret->at[i].name, ret->at[i].slots, ret->at[i].max_slots);
 	return rc;
-}
-
-int hosts_add_file(struct arena *arena, const char *bytes, size_t len, const char *name,
-	struct hosts *ret, struct failure *why)
-{
-	const char *at = bytes, *end = bytes + len;
-	struct hosts all = *ret;
-	unsigned line = 1;
-	int rc = 0;
-
-	if (memchr(bytes, '\0', len))
-		return failure_usage(why, "%s has a NUL byte: is it a text, and not UTF-16?", name);
-	if (len >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
-		at += 3; /* byte order mark */
-	for (; at < end && rc == 0; line++) {
-		struct arena_mark mark = arena_mark(arena);
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		const char *stop = newline ? newline : end;
-		struct word w = { .arena = arena,
-			.where = arena_printf(arena, "%s:%u", name, line),
-			.why = why };
-		size_t before = all.count;
-
-		if (stop > at && stop[-1] == '\r')
-			stop--;
-		rc = add_line(&w, at, stop, &all);
-		if (rc == 0 && all.count == before)
-			arena_rewind(arena, mark); /* a comment */
-		at = newline ? newline + 1 : end;
-	}
-	if (rc == 0 && all.count == ret->count)
-		return failure_usage(why, "%s names no host", name);
-	if (rc == 0)
-		*ret = all;
-	return rc;
-}
-
-int hosts_check_slots(const struct hosts *hosts, struct failure *why)
-{
-	const struct host *with = NULL, *without = NULL;
-
-	for (size_t i = 0; i < hosts->count; i++) {
-		const struct host *h = &hosts->at[i];
-
-		if (h->slots && !with)
-			with = h;
-		if (!h->slots && !without)
-			without = h;
-	}
-	return with && without ?
-		failure_usage(why, "%s: %s has no slots, but %s has (%s): give all or none",
-			without->where, without->name, with->name, with->where) :
-		0;
 }
 
 /* Case is nothing to a name; entries that are equal keep their order. */
@@ -371,16 +284,24 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (one > other) - (one < other);
 }
 
-const struct host *hosts_twice(
-	struct arena *arena, const struct hosts *hosts, const struct host **ret_first)
+/* All of them in that order. */
+static struct host **hosts_sort(struct arena *arena, const struct hosts *hosts)
 {
-	const struct host **sorted = arena_alloc(arena, (hosts->count + 1) * sizeof *sorted);
-	const struct host *second = NULL;
+	struct host **sorted = arena_alloc(arena, (hosts->count + 1) * sizeof *sorted);
 
 	for (size_t i = 0; sorted && i < hosts->count; i++)
 		sorted[i] = &hosts->at[i];
 	if (sorted)
 		qsort(sorted, hosts->count, sizeof *sorted, by_name);
+	return sorted;
+}
+
+const struct host *hosts_twice(
+	struct arena *arena, const struct hosts *hosts, const struct host **ret_first)
+{
+	struct host **sorted = hosts_sort(arena, hosts);
+	const struct host *second = NULL;
+
 	for (size_t i = 1; sorted && i < hosts->count; i++)
 		if (strcasecmp(sorted[i - 1]->name, sorted[i]->name) == 0 &&
 			(!second || sorted[i] < second)) {
@@ -388,4 +309,355 @@ const struct host *hosts_twice(
 			second = sorted[i];
 		}
 	return second;
+}
+
+/* --- host files --- */
+
+enum option {
+	OPTION_SLOTS,
+	OPTION_MOST,
+	OPTION_LOGIN,       /* Open MPI's */
+	OPTION_HYDRA_LOGIN, /* Hydra's: Open MPI's mpirun reads none of it */
+	OPTION_IGNORED,     /* launchd binds workers, not mpiexec */
+};
+
+/* What may stand behind a host, as KEY=VALUE; '-' is '_'. Open MPI's hostfile_lex.l and Hydra's
+ * HYDU_process_mfile_token() have them all; DeepSpeed, horovodrun and MPI operators have slots. */
+static const struct {
+	const char *key;
+	enum option option;
+} options[] = {
+	{ "slots", OPTION_SLOTS },
+	{ "cpu", OPTION_SLOTS },
+	{ "count", OPTION_SLOTS },
+	{ "max_slots", OPTION_MOST },
+	{ "slots_max", OPTION_MOST },
+	{ "max_cpu", OPTION_MOST },
+	{ "cpu_max", OPTION_MOST },
+	{ "max_count", OPTION_MOST },
+	{ "count_max", OPTION_MOST },
+	{ "username", OPTION_LOGIN },
+	{ "user_name", OPTION_LOGIN },
+	{ "port", OPTION_LOGIN },
+	{ "user", OPTION_HYDRA_LOGIN },
+	{ "binding", OPTION_IGNORED },
+};
+
+static bool hostfile_key_is(const char *key, const char *text, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && key[i] && (text[i] == key[i] || (text[i] == '-' && key[i] == '_')))
+		i++;
+	return i == len && !key[i];
+}
+
+/* NULL: it is none. */
+static const enum option *hostfile_option(const char *text, size_t len)
+{
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		if (hostfile_key_is(options[i].key, text, len))
+			return &options[i].option;
+	return NULL;
+}
+
+/* What Open MPI takes behind a host and ignores. */
+static bool hostfile_ignores(const struct word *w)
+{
+	static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-,:*@";
+
+	for (size_t i = 0; i < w->len; i++)
+		if (!memchr(letters, w->text[i], sizeof letters - 1))
+			return false;
+	return true;
+}
+
+static int hostfile_slots(const struct word *w, enum option option, const char *value, size_t len,
+	struct host *at, const struct host *end)
+{
+	uint64_t n;
+
+	while (len > 0 && value[len - 1] == ',') /* DeepSpeed looks at the number alone */
+		len--;
+	if (num_parse_len(value, len, 0, HOSTS_MAX, &n) < 0)
+		return refuse(w, "is not a number of workers, 0 to 65536");
+	for (; at < end; at++) {
+		if (option == OPTION_MOST) {
+			at->max_slots = (unsigned)n;
+			continue;
+		}
+		if (at->said == SLOTS_GIVEN)
+			return refuse(w, "gives the host's slots once more");
+		at->slots = (unsigned)n;
+		at->said = SLOTS_GIVEN;
+		if (at->max_slots && at->max_slots < n) /* it came first: Open MPI raises it */
+			at->max_slots = (unsigned)n;
+	}
+	return 0;
+}
+
+/* w is all of it, "slots = 8", key the bytes of its key; value NULL: there is no '='. */
+static int hostfile_put(
+	const struct word *w, size_t key, const char *value, struct hosts *h, size_t before)
+{
+	const enum option *option = hostfile_option(w->text, key);
+
+	if (!option && !value && hostfile_ignores(w)) {
+		notes_add(&h->notes, NOTE_WARNING,
+			"%s: \"%.*s\" is ignored, as Open MPI does: each host needs a line of its "
+			"own, and a number of workers is slots=N",
+			w->where, (int)(w->len < SHOWN_BYTES ? w->len : SHOWN_BYTES), w->text);
+		return 0;
+	}
+	if (!option)
+		return refuse(w,
+			"is not known: behind a host may stand slots=N and max_slots=N, and each "
+			"host needs a line of its own");
+	if (!value || value == w->text + w->len)
+		return refuse(w, "has no value: write slots=8");
+	if (*option == OPTION_SLOTS || *option == OPTION_MOST)
+		return hostfile_slots(w, *option, value, (size_t)(w->text + w->len - value),
+			h->at + before, h->at + h->count);
+	for (; before < h->count; before++)
+		h->at[before].login |= *option != OPTION_IGNORED;
+	h->is_hydras |= *option >= OPTION_HYDRA_LOGIN;
+	return 0;
+}
+
+/* The next word, up to a blank or a '='. */
+static bool hostfile_word(struct word *w, const char **at, const char *end)
+{
+	while (*at < end && is_blank(**at))
+		++*at;
+	w->text = *at;
+	while (*at < end && !is_blank(**at) && **at != '=')
+		++*at;
+	w->len = (size_t)(*at - w->text);
+	return w->text < end;
+}
+
+static bool hostfile_word_is(const struct word *w, const char *word)
+{
+	return w->len == strlen(word) && strncmp(w->text, word, w->len) == 0;
+}
+
+/* "n0", "[fd00::1]", "n0:8", "user@n0", and "^n0", which PRRTE takes off the list. */
+static int hostfile_host(const struct word *word, struct hosts *h)
+{
+	struct word w = *word;
+	const char *at = memchr(w.text, '@', w.len);
+	bool excluded = *w.text == '^';
+	size_t before = h->count;
+	int rc;
+
+	if (*w.text == '+')
+		return refuse(&w,
+			"counts nodes of a batch system's allocation, but there is none: give the "
+			"host's name");
+	if (at == w.text)
+		return refuse(&w, "has no user before the @");
+	if (at || excluded) {
+		w.text = at ? at + 1 : w.text + 1;
+		w.len = (size_t)(word->text + word->len - w.text);
+	}
+	rc = add_word(&w, h);
+	for (; rc == 0 && before < h->count; before++) {
+		h->at[before].login = at;
+		h->is_hydras |= h->at[before].said == SLOTS_ADDED;
+		if (excluded)
+			h->at[before].said = SLOTS_OF_NOBODY;
+	}
+	return rc;
+}
+
+/* One line without its end, and without comments. A rank file's "rank 0=n0 slot=0" is one slot. */
+static int hostfile_line(struct word *w, const char *at, const char *end, struct hosts *h)
+{
+	size_t before = h->count;
+	bool ranked;
+	int rc;
+
+	if (!hostfile_word(w, &at, end))
+		return 0;
+	ranked = hostfile_word_is(w, "rank");
+	if (ranked) {
+		const char *equals = memchr(at, '=', (size_t)(end - at));
+
+		if (!equals)
+			return refuse(w, "is not followed by N=HOST");
+		at = equals + 1;
+		if (!hostfile_word(w, &at, end))
+			return refuse(w, "names no host");
+	}
+	at = w->text;
+	w->len = word_length(at, end);
+	at += w->len;
+	if (at < end && *at == ',')
+		return refuse(w, "is followed by a comma: give each host a line of its own");
+	rc = hostfile_host(w, h);
+	for (; ranked && before < h->count; before++) {
+		h->at[before].slots = 1;
+		h->at[before].said = SLOTS_ADDED;
+	}
+	while (rc == 0 && !ranked && hostfile_word(w, &at, end)) {
+		const char *key_end = at, *value = NULL;
+
+		while (at < end && is_blank(*at))
+			at++;
+		if (at < end && *at == '=') {
+			struct word v;
+
+			at++;
+			(void)hostfile_word(&v, &at, end);
+			while (at < end && !is_blank(*at)) /* binding=map=0 */
+				at++;
+			value = v.text;
+			w->len = (size_t)(at - w->text);
+		}
+		rc = hostfile_put(w, (size_t)(key_end - w->text), value, h, before);
+	}
+	return rc;
+}
+
+/* A copy with blanks in place of comments: after '#' and "//", and from slash and star, over lines,
+ * to star and slash. */
+static const char *without_comments(struct arena *arena, const char *bytes, size_t len)
+{
+	enum { NO, TO_LINE_END, TO_STAR } in = NO;
+	char *copy = arena_alloc(arena, len + 1);
+
+	for (size_t i = 0; copy && i < len; i++) {
+		const char *two = i + 1 < len ? bytes + i : "  ";
+
+		if (bytes[i] == '\n' && in == TO_LINE_END)
+			in = NO;
+		if (in == NO && (bytes[i] == '#' || memcmp(two, "//", 2) == 0))
+			in = TO_LINE_END;
+		copy[i] = in == NO || bytes[i] == '\n' ? bytes[i] : ' ';
+		if (in != TO_LINE_END && memcmp(two, in == NO ? "/*" : "*/", 2) == 0) {
+			in = in == NO ? TO_STAR : NO;
+			copy[i] = copy[i + 1] = ' ';
+			i++;
+		}
+	}
+	return copy;
+}
+
+/* A line of a host that had one before: one slot more, or N of HOST:N. What slots=N would do there
+ * Open MPI and DeepSpeed refuse. */
+static int hostfile_repeat(struct host *first, const struct host *h, struct failure *why)
+{
+	if (h->said == SLOTS_GIVEN)
+		return failure_usage(why,
+			"%s: %s is listed twice, first at %s: slots=N may stand behind the first "
+			"alone",
+			h->where, h->name, first->where);
+	first->slots = (first->said ? first->slots : 1) + (h->said ? h->slots : 1);
+	if (first->slots > HOSTS_MAX)
+		return failure_usage(
+			why, "%s: %s has more than %d slots", h->where, h->name, HOSTS_MAX);
+	first->said = SLOTS_GIVEN;
+	first->max_slots = h->max_slots ? h->max_slots : first->max_slots;
+	first->login |= h->login;
+	return 0;
+}
+
+/* Each host once, at its first line; without those that a '^' excludes. */
+static int hostfile_join(struct arena *arena, struct hosts *h, struct failure *why)
+{
+	struct host **sorted = hosts_sort(arena, h);
+	size_t next, kept = 0;
+	int rc = 0;
+
+	if (!sorted)
+		return failure_oom(why);
+	for (size_t i = 0; i < h->count && rc == 0; i = next) {
+		bool excluded = false;
+
+		for (next = i;
+			next < h->count && strcasecmp(sorted[i]->name, sorted[next]->name) == 0;
+			next++)
+			excluded |= sorted[next]->said == SLOTS_OF_NOBODY;
+		for (size_t n = i + !excluded; n < next && rc == 0; n++) {
+			if (!excluded)
+				rc = hostfile_repeat(sorted[i], sorted[n], why);
+			sorted[n]->said = SLOTS_OF_NOBODY;
+		}
+	}
+	for (size_t i = 0; i < h->count; i++)
+		if (h->at[i].said != SLOTS_OF_NOBODY)
+			h->at[kept++] = h->at[i];
+	h->count = kept;
+	return rc;
+}
+
+/* What all lines together say. A host with max_slots alone has as many, and one without slots gets
+ * no worker, as with Open MPI. */
+static int hostfile_settle(
+	struct arena *arena, struct hosts *h, const char *name, struct failure *why)
+{
+	size_t kept = 0;
+
+	if (h->count == 0)
+		return failure_usage(why, "%s names no host", name);
+	if (hostfile_join(arena, h, why) < 0)
+		return why->code;
+	for (size_t i = 0; i < h->count; i++) {
+		struct host *at = &h->at[i];
+
+		if (at->max_slots && !at->said) {
+			at->slots = at->max_slots;
+			at->said = SLOTS_GIVEN;
+		}
+		if (at->max_slots && at->slots > at->max_slots)
+			return failure_usage(why, "%s: %s has slots=%u, above its max_slots=%u",
+				at->where, at->name, at->slots, at->max_slots);
+	}
+	hosts_fill_slots(h);
+	for (size_t i = 0; i < h->count; i++)
+		if (h->at[i].slots || !h->at[i].said)
+			h->at[kept++] = h->at[i];
+	h->count = kept;
+	if (kept > HOSTS_MAX)
+		return failure_usage(why, "%s: there are more than %d hosts", name, HOSTS_MAX);
+	return kept ? 0 : failure_usage(why, "%s names no host that has a slot", name);
+}
+
+int hosts_read_file(struct arena *arena, const char *bytes, size_t len, const char *name,
+	struct hosts *ret, struct failure *why)
+{
+	struct hosts all = { .colon = true, .is_file = true, .notes.arena = arena };
+	const char *at, *end;
+	unsigned line = 1;
+	int rc = 0;
+
+	if (memchr(bytes, '\0', len))
+		return failure_usage(why, "%s has a NUL byte: is it a text, and not UTF-16?", name);
+	if (len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) {
+		bytes += 3; /* byte order mark */
+		len -= 3;
+	}
+	at = without_comments(arena, bytes, len);
+	if (!at)
+		return failure_oom(why);
+	for (end = at + len; at < end && rc == 0; line++) {
+		struct arena_mark mark = arena_mark(arena);
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const char *stop = newline ? newline : end;
+		struct word w = { .arena = arena,
+			.where = arena_printf(arena, "%s:%u", name, line),
+			.why = why };
+		size_t before = all.count;
+
+		rc = hostfile_line(&w, at, stop, &all);
+		if (rc == 0 && all.count == before)
+			arena_rewind(arena, mark); /* a comment */
+		at = newline ? newline + 1 : end;
+	}
+	if (rc == 0)
+		rc = hostfile_settle(arena, &all, name, why);
+	if (rc == 0)
+		*ret = all;
+	return rc;
 }

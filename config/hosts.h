@@ -1,20 +1,32 @@
-/* hosts.h - lists of hosts: [cluster] nodes, and host files as Open MPI and DeepSpeed have them.
- * Pure. */
+/* hosts.h - lists of hosts: [cluster] nodes, and the host files of Open MPI, Hydra, DeepSpeed,
+ * horovodrun, MPI operators and PBS. Pure. */
 #ifndef LAUNCHD_CONFIG_HOSTS_H
 #define LAUNCHD_CONFIG_HOSTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/notes.h"
+
 struct arena;
 struct failure;
 
 enum { HOSTS_MAX = 65536 }; /* as many as --nnodes may say */
 
+/* What is known of a host's slots while a list is read. */
+enum slots_said {
+	SLOTS_NONE,
+	SLOTS_ADDED,     /* HOST:N: N more than the host's other lines say */
+	SLOTS_GIVEN,     /* slots=N, or several lines */
+	SLOTS_OF_NOBODY, /* no line of its own: excluded, or added to an earlier one */
+};
+
 struct host {
 	const char *name; /* without the dot at its end; an address as address_host_text() has it */
 	const char *where; /* for the user: "job.ini:4", "hosts:12" */
 	bool is_address;
+	bool login; /* a file says how mpirun logs in there: a user or a port */
+	enum slots_said said;
 	unsigned slots, max_slots; /* workers there, and the most of them; 0: not said */
 };
 
@@ -22,6 +34,9 @@ struct hosts {
 	struct host *at;
 	size_t count, room;
 	bool colon; /* HOST:N is read, too, as horovodrun has it: N slots */
+	bool is_file;
+	bool is_hydras;     /* a file that has what Open MPI's mpirun doesn't read, as HOST:N */
+	struct notes notes; /* on what a file has that is ignored */
 };
 
 /* Adds the hosts of a list: names and addresses, separated by commas and blanks. Brackets hold
@@ -32,14 +47,12 @@ struct hosts {
 int hosts_add_list(struct arena *arena, const char *text, const char *where, struct hosts *ret,
 	struct failure *why);
 
-/* Adds those of a host file: one a line, which may have slots=N and max_slots=N behind it; what
- * follows a '#' is a comment. name is what the user calls the file. Errors as above. */
-int hosts_add_file(struct arena *arena, const char *bytes, size_t len, const char *name,
+/* Reads a host file, with a line for each host. It means what it means to its owner; launchd(1)
+ * decides where owners differ. A host on several lines has that many slots, a host with slots=0 is
+ * left out, and if any host in *ret has slots all have. name is what the user calls the file.
+ * Errors as above. */
+int hosts_read_file(struct arena *arena, const char *bytes, size_t len, const char *name,
 	struct hosts *ret, struct failure *why);
-
-/* Slots are those of all hosts or of none: of some alone they would leave open what the others
- * have. -EINVAL with a sentence. */
-int hosts_check_slots(const struct hosts *hosts, struct failure *why);
 
 /* The second of two entries that are the same name or address, and the first of them; NULL: none
  * is there twice, or there was no memory to look. */

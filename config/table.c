@@ -105,8 +105,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"--nnodes, --node_rank and --master_addr." },
 	[SET_CLUSTER_HOSTFILE] = { .flag = "cluster-hostfile", .section = SECTION_CLUSTER,
 		.key = "hostfile", .kind = KIND_TEXT, .group = GROUP_NODES, .metavar = "FILE",
-		.help = "The same from a file with a line for each host. slots=N behind a host, "
-			"as for Open MPI and DeepSpeed, is its number of workers where "
+		.help = "The same from a host file of Open MPI, Hydra, DeepSpeed, horovodrun, an MPI "
+			"operator or PBS. slots=N or :N behind a host is its number of workers where "
 			"--nproc_per_node is not given." },
 	[SET_MPIRUN_HOSTS] = { .flag = "mpirun-hosts", .only_flag = 1, .head = 1,
 		.kind = KIND_HOSTS_SLOTS, .group = GROUP_NODES, .metavar = "HOST[:N][,HOST[:N]...]",
@@ -115,9 +115,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"not given." },
 	[SET_MPIRUN_HOSTFILE] = { .flag = "mpirun-hostfile", .only_flag = 1, .head = 1,
 		.kind = KIND_TEXT, .group = GROUP_NODES, .metavar = "FILE|azureml",
-		.help = "The same for the hosts of a file, as Open MPI, DeepSpeed and horovodrun "
-			"have them: a line for each, with slots=N or :N behind it. azureml: the file "
-			"that AZUREML_MPI_HOSTFILE names." },
+		.help = "The same for the hosts of a file, as for --cluster-hostfile. azureml: the "
+			"file that AZUREML_MPI_HOSTFILE names." },
 	[SET_KEY_FILE] = { .flag = "key-file", .kind = KIND_TEXT, .group = GROUP_NODES,
 		.metavar = "FILE",
 		.help = "File with the job's key, by which launchers authenticate one another: the "

@@ -324,10 +324,12 @@ static int need_script(struct launch *l)
 /* The command of --mpirun-hosts. Script, Python and GPUs are for the nodes to look at. */
 static int decide_mpirun(struct launch *l, const char *const *words)
 {
-	return need_script(l) < 0 ?
-		l->why.code :
+	if (need_script(l) < 0 ||
 		mpirun_prepare(&l->settings, words, (const char *const *)environ, &l->arena,
-			&l->mpirun, &l->why);
+			&l->mpirun, &l->why) < 0)
+		return l->why.code;
+	notes_append(&l->notes, &l->mpirun.hosts.notes);
+	return 0;
 }
 
 /* From settings to a plan. Where nodes have yet to meet it is not for good: all are taken to have
@@ -340,8 +342,10 @@ static int decide(struct launch *l)
 	unsigned *nproc_of_node;
 
 	if (need_script(l) < 0 ||
-		facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0 ||
-		topology_begin(&d, t) < 0 ||
+		facts_read(s, (const char *const *)environ, &l->arena, &l->facts, &l->why) < 0)
+		return l->why.code;
+	notes_append(&l->notes, &l->facts.listed.hosts.notes);
+	if (topology_begin(&d, t) < 0 ||
 		topology_finish(&d, join_tells_master(s, &l->facts, t), t) < 0)
 		return l->why.code;
 	if (t->identity.node_rank_known)
@@ -452,8 +456,10 @@ static int run_mpirun(struct launch *l, const char *const *words)
 
 	if (rc < 0)
 		return rc;
-	if (!settings_given(&l->settings, SET_DRY_RUN))
+	if (!settings_given(&l->settings, SET_DRY_RUN)) {
+		say_notes(l, &l->notes, NULL, false);
 		return mpirun_become(m, &l->inherited, &l->why);
+	}
 	e.hosts_from = m->hosts_from;
 	if (settings_is(&l->settings, SET_DRY_RUN, "text"))
 		explain_head_text(&e, &l->arena, &out);

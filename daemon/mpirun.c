@@ -23,8 +23,6 @@ static int read_hosts(const struct settings *s, const char *const *env, struct a
 {
 	const char *where = settings_where(s, SET_MPIRUN_HOSTFILE);
 	const char *path = settings_text(s, SET_MPIRUN_HOSTFILE);
-	const struct host *first, *second;
-	int rc;
 
 	m->hosts.colon = true;
 	if (settings_given(
@@ -44,11 +42,7 @@ static int read_hosts(const struct settings *s, const char *const *env, struct a
 		where = AZUREML_HOSTFILE;
 	}
 	m->hosts_from = path;
-	rc = host_file_read(where, path, arena, &m->hosts, why);
-	second = rc < 0 ? NULL : hosts_twice(arena, &m->hosts, &first);
-	return second ? failure_usage(why, "%s: %s is listed twice, first at %s", second->where,
-				second->name, first->where) :
-			rc;
+	return host_file_read(where, path, arena, &m->hosts, why);
 }
 
 /* Whether it is Hydra's, as Debian's MPICH has it. */

@@ -33,7 +33,7 @@ int host_file_read(const char *label, const char *path, struct arena *arena, str
 		return failure_oom(why);
 	len = fd_read_file(path, bytes, FILE_MAX_BYTES);
 	rc = len < 0 ? failure_usage(why, "%s: %s: %s", label, path, strerror((int)-len)) :
-		       hosts_add_file(arena, bytes, (size_t)len, path, ret, why);
+		       hosts_read_file(arena, bytes, (size_t)len, path, ret, why);
 	free(bytes);
 	return rc;
 }
@@ -47,15 +47,8 @@ static bool is_everyones(const struct host *h)
 			       strcasecmp(h->name, "localhost") == 0;
 }
 
-static int check(const struct listed_nodes *l, struct arena *arena, struct failure *why)
+static int check(const struct listed_nodes *l, struct failure *why)
 {
-	const struct host *first, *second = hosts_twice(arena, &l->hosts, &first);
-
-	if (second && strcmp(first->where, second->where) == 0)
-		return failure_usage(why, "%s: %s is listed twice", l->where, second->name);
-	if (second)
-		return failure_usage(why, "%s: %s is listed twice, first at %s", second->where,
-			second->name, first->where);
 	for (size_t i = 0; l->hosts.count > 1 && i < l->hosts.count; i++)
 		if (is_everyones(&l->hosts.at[i]))
 			return failure_usage(why,
@@ -109,7 +102,7 @@ int listed_nodes_read(const struct settings *s, const char *hostname, const stru
 	rc = file ? host_file_read(settings_label(s, l.id), l.where, arena, &l.hosts, why) :
 		    hosts_add_list(arena, settings_text(s, l.id), l.where, &l.hosts, why);
 	if (rc == 0)
-		rc = check(&l, arena, why);
+		rc = check(&l, why);
 	if (rc == 0 && s->value[SET_NODE_RANK].from.level <= LEVEL_ENVIRONMENT) {
 		own_host_find(&l.hosts, hostname, addresses, &l.own);
 		if (l.own.count == 0 || (l.own.count > 1 && !l.own.certain))

@@ -1,7 +1,8 @@
 /* head_node.c - see head_node.h
  *
  * All options are those that Open MPI 4 and 5 have in common. Hosts are given one by one, whatever
- * file they are from, because mpirun reads neither HOST:N nor brackets in a host file. */
+ * file they are from, because mpirun reads neither HOST:N nor brackets in a host file. The
+ * exception is a user or a port: mpirun takes it from a host file alone. */
 #include "daemon/plan/head_node.h"
 
 #include <errno.h>
@@ -84,6 +85,39 @@ int head_node_check(const struct head_facts *f, struct failure *why)
 	return 0;
 }
 
+/* A host with a user or a port, so that mpirun must read the file itself; or NULL. */
+static const struct host *find_login(const struct hosts *hosts)
+{
+	for (size_t i = 0; i < hosts->count; i++)
+		if (hosts->at[i].login)
+			return &hosts->at[i];
+	return NULL;
+}
+
+/* Whether mpirun can read such a file, and needs nothing but it. */
+static int check_login(const struct head_facts *f, struct failure *why)
+{
+	const struct hosts *hosts = f->hosts;
+	const struct host *login = find_login(hosts);
+
+	if (login && hosts->is_hydras)
+		return failure_usage(why,
+			"%s: mpirun takes the user or port of %s from Open MPI's kind of file alone, "
+			"and this one has HOST:N or user=: write USER@HOST slots=N, or put the user "
+			"into ~/.ssh/config",
+			login->where, login->name);
+	for (size_t i = 1; login && i < hosts->count; i++)
+		if (hosts->at[i].slots != hosts->at[0].slots &&
+			!settings_given(f->s, SET_NPROC_PER_NODE))
+			return failure_usage(why,
+				"%s: mpirun takes the user or port of %s for hosts that all have the "
+				"same number of workers alone, but %s has slots=%u and %s slots=%u: "
+				"give --nproc_per_node, or put the user into ~/.ssh/config",
+				login->where, login->name, hosts->at[0].name, hosts->at[0].slots,
+				hosts->at[i].name, hosts->at[i].slots);
+	return 0;
+}
+
 /* What the hosts must be for mpirun and for the settings. */
 static int check_hosts(const struct head_facts *f, struct failure *why)
 {
@@ -110,7 +144,7 @@ static int check_hosts(const struct head_facts *f, struct failure *why)
 				h->name, h->max_slots, settings_where(s, SET_NPROC_PER_NODE),
 				(unsigned long long)nproc);
 	}
-	return settings_given(s, SET_NPROC_PER_NODE) ? 0 : hosts_check_slots(hosts, why);
+	return check_login(f, why);
 }
 
 /* A lone ":" begins another program for mpirun, wherever it stands. */
@@ -216,7 +250,10 @@ static int add_application(const struct head_facts *f, const struct host *at,
 
 	vec_add(arena, argv, "-n");
 	vec_add(arena, argv, arena_printf(arena, "%zu", (size_t)(end - at)));
-	if (add_hosts(at, end, arena, argv, why) < 0)
+	if (find_login(f->hosts))
+		vec_add_all(
+			arena, argv, (const char *const[]){ "--hostfile", f->hosts_from, NULL });
+	else if (add_hosts(at, end, arena, argv, why) < 0)
 		return why->code;
 	for (size_t i = 0; i < exported->count; i++) {
 		vec_add(arena, argv, "-x");

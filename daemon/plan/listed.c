@@ -112,19 +112,13 @@ int listed_rank(const struct deciding *d, const struct listed_nodes *l, unsigned
 	return 0;
 }
 
-int listed_slots(const struct deciding *d, const struct topology *t, const struct hosts **ret)
+const struct hosts *listed_slots(const struct deciding *d, const struct topology *t)
 {
 	bool given;
 	const struct listed_nodes *l = listed_nodes(d, t->launcher, &given);
 
-	*ret = NULL;
-	if (!l || settings_given(d->s, SET_NPROC_PER_NODE))
-		return 0;
-	if (hosts_check_slots(&l->hosts, d->why) < 0)
-		return d->why->code;
-	if (l->hosts.at[0].slots)
-		*ret = &l->hosts;
-	return 0;
+	return l && !settings_given(d->s, SET_NPROC_PER_NODE) && l->hosts.at[0].slots ? &l->hosts :
+											NULL;
 }
 
 const char *const *listed_names(const struct deciding *d, const struct topology *t)

@@ -112,9 +112,8 @@ const struct listed_nodes *listed_nodes(
 int listed_rank(const struct deciding *d, const struct listed_nodes *l, unsigned *ret,
 	const char **ret_from);
 
-/* The listed hosts, if their slots decide the number of workers; NULL: they don't. -EINVAL: some
- * have slots, and some none. */
-int listed_slots(const struct deciding *d, const struct topology *t, const struct hosts **ret);
+/* The listed hosts, if their slots decide the number of workers; NULL: they don't. */
+const struct hosts *listed_slots(const struct deciding *d, const struct topology *t);
 
 /* The names of all nodes by their ranks, as the list has them, the settings' arena's; NULL: nothing
  * lists them, or out of memory. */

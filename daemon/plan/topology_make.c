@@ -113,8 +113,7 @@ static int nproc_find(const struct deciding *d, struct topology *t)
 	t->nproc_from = settings_where(d->s, SET_NPROC_PER_NODE);
 	if (settings_flag(d->s, SET_NODE_ENV))
 		return one_script(d, t);
-	if (listed_slots(d, t, &t->hosts) < 0)
-		return d->why->code;
+	t->hosts = listed_slots(d, t);
 	if (t->hosts) {
 		const struct host *own = &t->hosts->at[t->identity.node_rank];
 

@@ -111,6 +111,15 @@ def test_azure_mls_file(mpirun, place, refused):
     refused(argv, 'AZUREML_MPI_HOSTFILE: /nosuch: No such file', env={'AZUREML_MPI_HOSTFILE': '/nosuch'})
 
 
+def test_what_a_file_has_for_nobody(mpirun, place):
+    """... is read over, as mpirun does, which doesn't say so."""
+    place.write('hosts', 'n0 slots=2\nn1 n2 slots=2\n')
+    given = mpirun(['--mpirun-hostfile', 'hosts', 'train.py'])
+    assert 'n0:1,n1:1' in given['argv']
+    [line] = given['result'].err.splitlines()
+    assert line.startswith('launchd: warning: hosts:2: "n2" is ignored'), line
+
+
 @pytest.mark.parametrize('name', ['torchrun', 'launchd'])
 def test_the_nodes_run_what_was_called(mpirun, place, name):
     """A link by its own name, as torchrun's defaults come with it; found on PATH, or from here."""
@@ -140,12 +149,12 @@ def test_dry_run_is_the_command(mpirun, place):
     (['--mpirun-hosts=n0', '--per-process'], {}, ['--per-process', 'a launcher for each worker']),
     (['--mpirun-hosts=n0'], {'LAUNCHD_NODE_RANK': '0'}, ['LAUNCHD_NODE_RANK']),
     (['--mpirun-hosts=n0,n1,n0'], {}, ['n0 is listed twice']),
-    (['--mpirun-hostfile=twice'], {}, ['twice:3: n0 is listed twice, first at twice:1']),
+    (['--mpirun-hostfile=twice'], {}, ['twice:3: n0 is listed twice, first at twice:1: slots=N']),
     (['--mpirun-hostfile=none'], {}, ['none: No such file']),
 ])
 def test_refused(refused, place, argv, env, words):
     place.write('bin/mpirun', FAKE, 0o755)
-    place.write('twice', 'n0\nn1\nn0\n')
+    place.write('twice', 'n0\nn1\nn0 slots=2\n')
     refused([*argv, 'train.py'], *words, env={'PATH': f'{place.path}/bin', 'TOLD': '/dev/null', **env})
 
 

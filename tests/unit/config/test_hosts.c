@@ -86,7 +86,7 @@ static void test_list(void **state)
 /* Lists as horovodrun has them. */
 static const struct list_row colons[] = {
 	{ "a number of workers", "n0:8,n1:4", "n0/8/0 n1/4/0", NULL },
-	{ "of some", "n0,n1:4", "n0 n1/4/0", NULL },
+	{ "of some: the others have 1, as by mpirun --host", "n0,n1:4", "n0/1/0 n1/4/0", NULL },
 	{ "of a range", "gpu[1-2]:8", "gpu1/8/0 gpu2/8/0", NULL },
 	{ "of addresses", "10.0.0.1:2 [fd00::2]:3", "<10.0.0.1>/2/0 <fd00::2>/3/0", NULL },
 	{ "an IPv6 address without one", "fd00::2 [fd00::3]", "<fd00::2> <fd00::3>", NULL },
@@ -112,28 +112,6 @@ static void test_colon(void **state)
 	assert_outcome(rc, row->hosts ? 0 : -EINVAL, &why, row->part);
 	show(&h, &t);
 	assert_string_equal(text_string(&t), row->hosts ? row->hosts : "");
-	text_done(&t);
-	arena_done(&a);
-}
-
-/* horovodrun's two ways in one file; where it stands in a line, a slots=N behind it counts. */
-static void test_colon_in_file(void **state)
-{
-	static const char text[] = "n0:8\nn1 slots=4\nn2:1 slots=2 # x\nn3\n";
-	struct arena a = { 0 };
-	struct failure why = { 0 };
-	struct hosts h = { .colon = true };
-	struct text t = { 0 };
-
-	(void)state;
-	assert_int_equal(hosts_add_file(&a, text, strlen(text), "f", &h, &why), 0);
-	show(&h, &t);
-	assert_string_equal(text_string(&t), "n0/8/0 n1/4/0 n2/2/0 n3");
-	assert_int_equal(hosts_check_slots(&h, &why), -EINVAL);
-	assert_string_equal(why.text, "f:4: n3 has no slots, but n0 has (f:1): give all or none");
-	h.count = 3;
-	why = (struct failure){ 0 };
-	assert_int_equal(hosts_check_slots(&h, &why), 0);
 	text_done(&t);
 	arena_done(&a);
 }
@@ -171,7 +149,32 @@ static const struct file_row {
 	{ "no line end at the end", "n0\nn1", "n0 n1", "f:2", NULL },
 	{ "comments and empty lines", "# all\n\n n0 # first\n\t\n#n1\nn2\n", "n0 n2", "f:6", NULL },
 	{ "slots", "n0 slots=8\nn1\tslots=4 max_slots=16\n", "n0/8/0 n1/4/16", "f:2", NULL },
-	{ "Open MPI's other spelling", "n0 max-slots=2\n", "n0/0/2", "f:1", NULL },
+	{ "a dash for Open MPI's lines", "n0 max-slots=2 slots=2\n", "n0/2/2", "f:1", NULL },
+	{ "its other words", "a cpu=1\nb count=2\nc cpu-max=3\nd max_count=4\n",
+		"a/1/0 b/2/0 c/3/3 d/4/4", "f:4", NULL },
+	{ "blanks of all kinds", " n0\fslots\t=\v2 max_slots= 3\n", "n0/2/3", "f:1", NULL },
+	{ "a comment right behind", "n0 slots=4#x\nn1#y\n", "n0/4/0 n1/1/0", "f:2", NULL },
+	{ "C's comments", "n0// x\n/* n1\n n2 */ n3\n/*/ n4 */n5\nn6/**/\n", "n0 n3 n5 n6", "f:5",
+		NULL },
+	{ "a comment that isn't closed", "n0 /*\nn1\n", "n0", "f:1", NULL },
+	{ "users, ports, bindings",
+		"a@n0\nn1 user_name=b port = 22\nn2 user-name=c\nn3 user=d binding=map=0,1\n",
+		"n0 n1 n2 n3", "f:4", NULL },
+	{ "Hydra's number", "n0:8\n[fd00::1]:2\nn2:0\n", "n0/8/0 <fd00::1>/2/0", "f:2", NULL },
+	{ "a number goes below slots=N", "n0:1 slots=2\n", "n0/2/0", "f:1", NULL },
+	{ "a host without slots beside one that has them", "n0 slots=8\nn1\n", "n0/8/0 n1/1/0",
+		"f:2", NULL },
+	{ "most slots alone are slots", "n0 max_slots=2\n", "n0/2/2", "f:1", NULL },
+	{ "most slots before more", "n0 max_slots=2 slots=4\n", "n0/4/4", "f:1", NULL },
+	{ "slots of none", "n0\nn1 slots=0\nn2 slots=2\n", "n0/1/0 n2/2/0", "f:3", NULL },
+	{ "a host again", "n0\nN0\nn1\nn0\n", "n0/3/0 n1/1/0", "f:3", NULL },
+	{ "... behind slots", "n0 slots=2\nn0\nn1:1\nn1:2\n", "n0/3/0 n1/3/0", "f:3", NULL },
+	{ "... with most slots", "n0\nn0 max_slots=4\n", "n0/2/4", "f:1", NULL },
+	{ "a rank file", "rank 0=n0 slot=0\nrank 1 = n1\nrank 2=n0 slot=p1:0-1\n", "n0/2/0 n1/1/0",
+		"f:2", NULL },
+	{ "PRRTE's exclusion", "n0\n^n1\nn1\nn2\n^a@n3\n", "n0 n2", "f:4", NULL },
+	{ "DeepSpeed's comma", "n0 slots=8, \nn1 slots=4,,\n", "n0/8/0 n1/4/0", "f:2", NULL },
+	{ "what Open MPI ignores", "n0 n1 slots=2 8 a,b:c*d@e\n", "n0/2/0", "f:1", NULL },
 	{ "Windows' line ends", "n0 slots=2\r\nn1 slots=2\r\n", "n0/2/0 n1/2/0", "f:2", NULL },
 	{ "a byte order mark", "\xef\xbb\xbfn0\n", "n0", "f:1", NULL },
 	{ "a range with slots for each", "gpu[1-2] slots=8\n", "gpu1/8/0 gpu2/8/0", "f:1", NULL },
@@ -187,17 +190,34 @@ static const struct file_row {
 	{ "an empty file", "", NULL, NULL, "f names no host" },
 	{ "comments alone", "# n0\n", NULL, NULL, "f names no host" },
 	{ "what can't be a host", "n0\nn1!\n", NULL, NULL, "f:2: \"n1!\" is not the name" },
-	{ "MPICH's number", "n0:8\n", NULL, NULL, "slots=N says how many" },
-	{ "two hosts in a line", "n0 n1\n", NULL, NULL,
-		"f:1: \"n1\" is not known: only slots=N and max_slots=N" },
+	{ "a port and a number", "n0:22:8\n", NULL, NULL, "HOST:N in a host file" },
+	{ "too many", "n0:65537\n", NULL, NULL, "\"n0:65537\" is not followed by a number" },
 	{ "a comma", "n0,n1\n", NULL, NULL, "f:1: \"n0\" is followed by a comma" },
-	{ "an unknown option", "n0 port=22\n", NULL, NULL, "\"port=22\" is not known" },
+	{ "an option alone", "slots=8\n", NULL, NULL, "f:1: \"slots=8\" is not the name" },
+	{ "an unknown option", "n0 gpus = 8\n", NULL, NULL,
+		"f:1: \"gpus = 8\" is not known: behind a host may stand slots=N" },
+	{ "a value of nothing", "n0 = 8\n", NULL, NULL, "\"= 8\" is not known" },
+	{ "an unknown word", "n0 n1.x\n", NULL, NULL, "\"n1.x\" is not known" },
 	{ "the begin of one", "n0 slot=2\n", NULL, NULL, "\"slot=2\" is not known" },
-	{ "slots of none", "n0 slots=0\n", NULL, NULL, "\"slots=0\" is not a number of workers" },
-	{ "slots without a number", "n0 slots=\n", NULL, NULL, "is not a number of workers" },
-	{ "slots apart from their number", "n0 slots = 2\n", NULL, NULL, "\"slots\" is not known" },
+	{ "an end of one", "n0 slots_=2\n", NULL, NULL, "\"slots_=2\" is not known" },
+	{ "slots without a number", "n0 slots=\n", NULL, NULL, "\"slots=\" has no value" },
+	{ "slots without a value", "n0 slots 8\n", NULL, NULL, "\"slots\" has no value" },
+	{ "two signs", "n0 slots==2\n", NULL, NULL, "\"slots==2\" is not a number of workers" },
+	{ "more slots than may be", "n0 slots=65537\n", NULL, NULL, "0 to 65536" },
+	{ "more of many lines", "n0 slots=65536\nn0\n", NULL, NULL,
+		"f:2: n0 has more than 65536 slots" },
 	{ "slots above their most", "n0 slots=4 max_slots=2\n", NULL, NULL,
 		"f:1: n0 has slots=4, above its max_slots=2" },
+	{ "slots twice", "n0 slots=4 cpu=4\n", NULL, NULL,
+		"\"cpu=4\" gives the host's slots once" },
+	{ "slots at a host again", "n0\nn1\nn0 slots=2\n", NULL, NULL,
+		"f:3: n0 is listed twice, first at f:1: slots=N" },
+	{ "no slots anywhere", "n0 slots=0\n", NULL, NULL, "f names no host that has a slot" },
+	{ "all excluded", "n0\n^n0\n", NULL, NULL, "f names no host that has a slot" },
+	{ "a node by its number", "+n0\n", NULL, NULL, "\"+n0\" counts nodes of a batch system's" },
+	{ "no user", "@n0\n", NULL, NULL, "\"@n0\" has no user" },
+	{ "a rank of no host", "rank 0\n", NULL, NULL, "\"rank\" is not followed by N=HOST" },
+	{ "a rank of nothing", "rank 0=\n", NULL, NULL, "names no host" },
 };
 
 static void test_file(void **state)
@@ -207,13 +227,84 @@ static void test_file(void **state)
 	struct failure why = { 0 };
 	struct hosts h = { 0 };
 	struct text t = { 0 };
-	int rc = hosts_add_file(&a, row->text, strlen(row->text), "f", &h, &why);
+	int rc = hosts_read_file(&a, row->text, strlen(row->text), "f", &h, &why);
 
 	assert_outcome(rc, row->hosts ? 0 : -EINVAL, &why, row->part);
 	show(&h, &t);
 	assert_string_equal(text_string(&t), row->hosts ? row->hosts : "");
 	if (rc == 0)
 		assert_string_equal(h.at[h.count - 1].where, row->where);
+	text_done(&t);
+	arena_done(&a);
+}
+
+/* What the head node asks: whether mpirun is to read the file, and whether it can. */
+static void test_logins(void **state)
+{
+	static const struct {
+		const char *text;
+		bool login, is_hydras;
+	} kinds[] = {
+		{ "n0 slots=2\n", false, false },
+		{ "n0:2\n", false, true },
+		{ "a@n0\n", true, false },
+		{ "n0\na@n0\n", true, false },
+		{ "n0 port=22\n", true, false },
+		{ "n0 user=a\n", true, true },
+		{ "n0 binding=core\n", false, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct arena a = { 0 };
+		struct failure why = { 0 };
+		struct hosts h = { 0 };
+
+		assert_int_equal(
+			hosts_read_file(&a, kinds[i].text, strlen(kinds[i].text), "f", &h, &why),
+			0);
+		assert_int_equal(h.at[0].login, kinds[i].login);
+		assert_int_equal(h.is_hydras, kinds[i].is_hydras);
+		arena_done(&a);
+	}
+}
+
+/* Each word once, with its place. */
+static void test_ignored(void **state)
+{
+	static const char text[] = "n0 n1 slots=2\n\nn2 8\n";
+	struct arena a = { 0 };
+	struct failure why = { 0 };
+	struct hosts h = { 0 };
+
+	(void)state;
+	assert_int_equal(hosts_read_file(&a, text, strlen(text), "f", &h, &why), 0);
+	assert_contains(h.notes.first->text, "f:1: \"n1\" is ignored, as Open MPI does");
+	assert_contains(h.notes.first->next->text, "f:3: \"8\" is ignored");
+	assert_null(h.notes.first->next->next);
+	assert_int_equal(h.notes.first->level, NOTE_WARNING);
+	arena_done(&a);
+}
+
+/* PBS has a line for each slot; the hosts are few. */
+static void test_many_lines(void **state)
+{
+	struct arena a = { 0 };
+	struct failure why = { 0 };
+	struct hosts h = { 0 };
+	struct text t = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 70000; i++)
+		text_printf(&t, "n%d\n", i % 700);
+	assert_int_equal(hosts_read_file(&a, text_string(&t), t.len, "f", &h, &why), 0);
+	assert_int_equal(h.count, 700);
+	assert_int_equal(h.at[699].slots, 100);
+	text_done(&t);
+	for (int i = 0; i < HOSTS_MAX + 1; i++)
+		text_printf(&t, "n%d\n", i);
+	assert_int_equal(hosts_read_file(&a, text_string(&t), t.len, "f", &h, &why), -EINVAL);
+	assert_contains(why.text, "f: there are more than 65536 hosts");
 	text_done(&t);
 	arena_done(&a);
 }
@@ -225,7 +316,7 @@ static void test_nul(void **state)
 	struct hosts h = { 0 };
 
 	(void)state;
-	assert_int_equal(hosts_add_file(&a, "n\0000\n", 5, "f", &h, &why), -EINVAL);
+	assert_int_equal(hosts_read_file(&a, "n\0000\n", 5, "f", &h, &why), -EINVAL);
 	assert_contains(why.text, "f has a NUL byte");
 	arena_done(&a);
 }
@@ -273,7 +364,9 @@ TESTS(hosts)
 	SUITE_ROWS(&s, test_file, files);
 	SUITE_ROWS(&s, test_twice, twice);
 	suite_add(&s, "as many and as long as may be", test_most, NULL, NULL);
-	suite_add(&s, "HOST:N in a file", test_colon_in_file, NULL, NULL);
 	suite_add(&s, "a NUL byte in a file", test_nul, NULL, NULL);
+	suite_add(&s, "users in a file", test_logins, NULL, NULL);
+	suite_add(&s, "what is ignored in a file", test_ignored, NULL, NULL);
+	suite_add(&s, "a line for each slot", test_many_lines, NULL, NULL);
 	return suite_run(&s);
 }

@@ -54,8 +54,17 @@ static const struct head_row {
 		"-n 2 --host n1:1,n2:1 -x X launchd --nproc_per_node=3 t.py a : "
 		"-n 1 --host n3:1 -x X launchd --nproc_per_node=2 t.py a",
 		NULL },
-	{ "most slots say nothing of workers", "n0 max_slots=2\nn1\n", "t.py", { { 0 } }, { NULL },
-		false, MAP TWO "launchd t.py", NULL },
+	{ "a host without slots has one", "n0 slots=8\nn1\n", "t.py", { { 0 } }, { NULL }, false,
+		MAP "-n 1 --host n0:1 launchd --nproc_per_node=8 t.py : "
+		    "-n 1 --host n1:1 launchd --nproc_per_node=1 t.py",
+		NULL },
+	{ "a user is in the file alone", "a@n0 slots=2\nn1 slots=2\n", "t.py", { { 0 } }, { "X=" },
+		false, MAP "-n 2 --hostfile f -x X launchd --nproc_per_node=2 t.py", NULL },
+	{ "... or a port", "n0\nn1 port=22\n", "t.py", { { 0 } }, { NULL }, false,
+		MAP "-n 2 --hostfile f launchd t.py", NULL },
+	{ "... whatever slots there are", "a@n0 slots=2\nn1 slots=4\n", "t.py",
+		{ CLI(NPROC_PER_NODE, "2") }, { NULL }, false, MAP "-n 2 --hostfile f launchd t.py",
+		NULL },
 	{ "a time for the workers to end", "n0\nn1\n", "t.py", { CLI(SHUTDOWN_TIMEOUT, "2.5") },
 		{ NULL }, false, MAP KILL "4 " TWO "launchd t.py", NULL },
 	{ "that of TERM", "n0\nn1\n", "t.py", { CLI(ON_SIGNAL, "TERM=stop:60") }, { NULL }, false,
@@ -105,8 +114,13 @@ static const struct head_row {
 		"given says 2, but f lists 1 node: leave" },
 	{ "an IPv6 address", "n0\n[fd00::1]\n", "t.py", { { 0 } }, { NULL }, false, NULL,
 		"f:2: mpirun takes no IPv6 addresses such as fd00::1" },
-	{ "slots of some", "n0 slots=8\nn1\n", "t.py", { { 0 } }, { NULL }, false, NULL,
-		"f:2: n1 has no slots, but n0 has (f:1)" },
+	{ "a user with uneven slots", "n0 slots=2\na@n1 slots=4\n", "t.py", { { 0 } }, { NULL },
+		false, NULL,
+		"f:2: mpirun takes the user or port of n1 for hosts that all have the same number "
+		"of workers alone, but n0 has slots=2 and n1 slots=4: give --nproc_per_node" },
+	{ "a user in a file that mpirun can't read", "n0:2\na@n1:2\n", "t.py",
+		{ CLI(NPROC_PER_NODE, "2") }, { NULL }, false, NULL,
+		"f:2: mpirun takes the user or port of n1 from Open MPI's kind of file alone" },
 	{ "more workers than there may be", "n0 max_slots=2\n", "t.py",
 		{ CLI(NPROC_PER_NODE, "3") }, { NULL }, false, NULL,
 		"f:1: n0 has max_slots=2, but given says 3 workers" },
@@ -133,7 +147,7 @@ static void test_command(void **state)
 	settings_fixture_put(&b, SET_MPIRUN_HOSTFILE, "f", "--mpirun-hostfile");
 	settings_fixture_put_all(&b, row->put, 2);
 	assert_int_equal(
-		hosts_add_file(&b.arena, row->hosts, strlen(row->hosts), "f", &hosts, &b.why), 0);
+		hosts_read_file(&b.arena, row->hosts, strlen(row->hosts), "f", &hosts, &b.why), 0);
 	assert_int_equal(words_split(row->words, &b.arena, &words, &fault), 0);
 	rc = head_node_check(&f, &b.why);
 	if (rc == 0)

@@ -92,9 +92,8 @@ static const struct listed_row {
 		{ { 0 } }, { NULL }, 0, NULL, 2, 1, 4, "f", "f:2: n1", "n0" },
 	{ "... where none is given", "n0 slots=2\nn1\n", LEVEL_NONE, { 1 }, 1,
 		{ CLI(NPROC_PER_NODE, "3") }, { NULL }, 0, NULL, 2, 1, 3, "f", "f:2: n1", "n0" },
-	{ "... not of some hosts alone", "n0 slots=2\nn1\n", LEVEL_NONE, { 1 }, 1, { { 0 } },
-		{ NULL }, -EINVAL, "f:2: n1 has no slots, but n0 has (f:1)", 0, 0, 0, NULL, NULL,
-		NULL },
+	{ "... and one beside hosts that have them", "n0 slots=2\nn1\n", LEVEL_NONE, { 1 }, 1,
+		{ { 0 } }, { NULL }, 0, NULL, 2, 1, 1, "f", "f:2: n1", "n0" },
 	{ "as many as max_slots", "n0\nn1 max_slots=3\n", LEVEL_NONE, { 1 }, 1,
 		{ CLI(NPROC_PER_NODE, "3") }, { NULL }, 0, NULL, 2, 1, 3, "f", "f:2: n1", "n0" },
 	{ "more than max_slots", "n0\nn1 max_slots=3\n", LEVEL_NONE, { 1 }, 1,
@@ -116,7 +115,7 @@ static void prepare(const struct listed_row *row, struct settings_fixture *b, st
 	f->listed = (struct listed_nodes){ .id = SET_CLUSTER_HOSTFILE,
 		.where = "f",
 		.own = { { row->own[0], row->own[1] }, row->matches, true } };
-	assert_int_equal(hosts_add_file(&b->arena, row->list, strlen(row->list), "f",
+	assert_int_equal(hosts_read_file(&b->arena, row->list, strlen(row->list), "f",
 				 &f->listed.hosts, &b->why),
 		0);
 }
