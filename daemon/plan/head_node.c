@@ -221,6 +221,19 @@ static void find_exported(const char *const *env, struct arena *arena, struct ve
 		qsort(ret->at, ret->count, sizeof *ret->at, by_name);
 }
 
+/* A name with a domain stays whole: mpirun would cut it off, and take n0.a and n0.b for one host.
+ * Open MPI 4 knows the first of these parameters, 5 the second; neither minds the other. */
+static void keep_domains(const struct hosts *hosts, struct arena *arena, struct vec *argv)
+{
+	for (size_t i = 0; i < hosts->count; i++)
+		if (!hosts->at[i].is_address && strchr(hosts->at[i].name, '.')) {
+			vec_add_all(arena, argv,
+				(const char *const[]){ "--mca", "orte_keep_fqdn_hostnames", "1",
+					"--mca", "prte_keep_fqdn_hostnames", "1", NULL });
+			return;
+		}
+}
+
 /* "--host n0:1,n1:1": one launcher each, however many slots there are. */
 static int add_hosts(const struct host *at, const struct host *end, struct arena *arena,
 	struct vec *argv, struct failure *why)
@@ -287,6 +300,7 @@ int head_node_make(
 		vec_add_all(arena, &p.argv,
 			(const char *const[]){ "--mca", KILL_PARAMETER,
 				arena_printf(arena, "%llu", (unsigned long long)p.kill_s), NULL });
+	keep_domains(f->hosts, arena, &p.argv);
 	while (at < end) {
 		const struct host *next = at + 1;
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness import Plan
+from harness import Plan, native
 from needs import why_no_mpirun, why_not
 
 HERE = pathlib.Path(__file__).parent / 'hostfiles'
@@ -193,3 +193,41 @@ def test_the_real_program(owner):
         if all(slots is None for _, slots in wanted) or f'{owner}~' in same:
             found, wanted = [host for host, _ in found], [host for host, _ in wanted]
         assert (found == wanted and found != []) == (owner in same), (name, found)
+
+
+# Runs everything here; as with ssh, no variable goes along.
+SSH = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+echo "$1" >>"%s"
+shift
+exec env -i PATH=/usr/bin:/bin HOME=/ sh -c "$*"
+"""
+OPENMPI = [  # its mpirun's folder, and what it is asked for ssh by
+    pytest.param('/usr/bin', {'OMPI_MCA_plm_rsh_agent': None, 'OMPI_MCA_if_base_do_not_resolve': '1'}, id='4',
+                 marks=OWNER_IS_THERE[0].marks),
+    pytest.param(f'{OPENMPI5}/bin', {'PRTE_MCA_plm_ssh_agent': None, **WITH_5}, id='5', marks=OWNER_IS_THERE[1].marks)]
+
+
+@pytest.fixture
+def by_real_mpirun(launch, place):
+    """(folder, variables, arguments) -> whom ssh was to reach; on hosts that all are this one."""
+    def run_it(folder, env, *argv):
+        ssh = place.write('ssh', SSH % (place.path / 'reached'), 0o755)
+        env = {name: ssh if value is None else value for name, value in env.items()}
+        env.update({'OMP_NUM_THREADS': '1', 'PATH': f'{folder}:/usr/bin:/bin', 'LAUNCHD_CONTROL': None})
+        result = launch(argv, env)
+        place.orphans_expected = True  # mpirun leaves what it runs for ssh to process 1
+        assert result.rc == 0 and 'launchd:' not in result.err, result
+        return sorted((place.path / 'reached').read_text().split())
+    return run_it
+
+
+@pytest.mark.parametrize('folder, env', OPENMPI)
+@pytest.mark.parametrize('lines, reached', [
+    (['n0.a slots=1', 'n0.b slots=2', '10.0.0.9'], ['10.0.0.9', 'n0.a', 'n0.b']),
+    (['amd@n0.a', 'root@n1', 'n2 user_name=bob'], ['amd@n0.a', 'bob@n2', 'root@n1'])])
+def test_whom_ssh_reaches(by_real_mpirun, place, folder, env, lines, reached):
+    """Names with their domains, and users."""
+    place.write('hosts', '\n'.join(lines))
+    assert by_real_mpirun(folder, env, '--mpirun-hostfile=hosts', *native('dump')) == reached
+    assert len(place.dumps()) == (4 if 'slots' in lines[0] else 3)

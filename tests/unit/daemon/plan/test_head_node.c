@@ -18,6 +18,7 @@
 #define MAP   "mpirun --map-by ppr:1:node --bind-to none "
 #define TWO   "-n 2 --host n0:1,n1:1 "
 #define KILL  "--mca odls_base_sigkill_timeout "
+#define WHOLE "--mca orte_keep_fqdn_hostnames 1 --mca prte_keep_fqdn_hostnames 1 "
 #define LIMIT "OMPI_MCA_odls_base_sigkill_timeout="
 
 /* The hosts are a host file's text, "f"; the words are ours behind the program's name. */
@@ -58,13 +59,20 @@ static const struct head_row {
 		MAP "-n 1 --host n0:1 launchd --nproc_per_node=8 t.py : "
 		    "-n 1 --host n1:1 launchd --nproc_per_node=1 t.py",
 		NULL },
+	{ "names with domains stay whole", "n0.a\nn0.b\n", "t.py", { CLI(SHUTDOWN_TIMEOUT, "9") },
+		{ NULL }, false, MAP KILL "10 " WHOLE "-n 2 --host n0.a:1,n0.b:1 launchd t.py",
+		NULL },
+	{ "... if one has one", "n0\nn1.a\n", "t.py", { { 0 } }, { NULL }, false,
+		MAP WHOLE "-n 2 --host n0:1,n1.a:1 launchd t.py", NULL },
+	{ "an address has none", "10.0.0.1\n", "t.py", { { 0 } }, { NULL }, false,
+		MAP "-n 1 --host 10.0.0.1:1 launchd t.py", NULL },
 	{ "a user is in the file alone", "a@n0 slots=2\nn1 slots=2\n", "t.py", { { 0 } }, { "X=" },
 		false, MAP "-n 2 --hostfile f -x X launchd --nproc_per_node=2 t.py", NULL },
 	{ "... or a port", "n0\nn1 port=22\n", "t.py", { { 0 } }, { NULL }, false,
 		MAP "-n 2 --hostfile f launchd t.py", NULL },
-	{ "... whatever slots there are", "a@n0 slots=2\nn1 slots=4\n", "t.py",
-		{ CLI(NPROC_PER_NODE, "2") }, { NULL }, false, MAP "-n 2 --hostfile f launchd t.py",
-		NULL },
+	{ "... whatever slots there are", "a@n0.x slots=2\nn1 slots=4\n", "t.py",
+		{ CLI(NPROC_PER_NODE, "2") }, { NULL }, false,
+		MAP WHOLE "-n 2 --hostfile f launchd t.py", NULL },
 	{ "a time for the workers to end", "n0\nn1\n", "t.py", { CLI(SHUTDOWN_TIMEOUT, "2.5") },
 		{ NULL }, false, MAP KILL "4 " TWO "launchd t.py", NULL },
 	{ "that of TERM", "n0\nn1\n", "t.py", { CLI(ON_SIGNAL, "TERM=stop:60") }, { NULL }, false,
