@@ -231,3 +231,29 @@ def test_whom_ssh_reaches(by_real_mpirun, place, folder, env, lines, reached):
     place.write('hosts', '\n'.join(lines))
     assert by_real_mpirun(folder, env, '--mpirun-hostfile=hosts', *native('dump')) == reached
     assert len(place.dumps()) == (4 if 'slots' in lines[0] else 3)
+
+
+NAME_AND_VALUE_MAX = 131071  # bytes of a variable that Linux takes, without the NUL
+BYTES = {
+    'NEWLINES': b'a\n\n b\r\n', 'QUOTES': b'\'"`\\\' "', 'PARENTHESES': b'() { ${X}; $(id) }; [*] <&>|!#%~?',
+    'BLANKS': b' \ta=b;c,d: ', 'NOTHING': b'', 'ALL': bytes(range(1, 256)),
+    'LONG': b'(\n' + b"x'" * 50000, 'LONGEST': b'y' * (NAME_AND_VALUE_MAX - len('LONGEST='))}
+SAVE = """
+import os
+for name in os.environ['NAMES'].split():
+    with open(f"saved/{os.environ['RANK']}.{name}", 'wb') as file:
+        file.write(os.environb[name.encode()])
+"""
+
+
+@pytest.mark.parametrize('folder, env', OPENMPI)
+def test_variables_reach_other_hosts_byte_for_byte(by_real_mpirun, place, folder, env):
+    """230 kB in all; the longest is as long as Linux takes one."""
+    (place.path / 'saved').mkdir()
+    place.write('save.py', SAVE)
+    more = {name: os.fsdecode(value) for name, value in BYTES.items()}
+    assert by_real_mpirun(folder, {**env, **more, 'NAMES': ' '.join(BYTES)},
+                          '--mpirun-hosts=n0,n1', '--use_env', 'save.py') == ['n0', 'n1']
+    for rank in range(2):
+        for name, value in BYTES.items():
+            assert (place.path / 'saved' / f'{rank}.{name}').read_bytes() == value, name
