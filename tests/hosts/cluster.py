@@ -124,11 +124,13 @@ INTO_GROUP = '[ ! -e "$0" ] || echo 0 >"$0/cgroup.procs"; exec "$@"'
 # reaps it; a shell, which is outside of the child's PID namespace, just waits.
 WAITING = ["sh", "-c", '"$@"; exit $?', "sh"]
 
-# What mpirun calls for ssh: [-option...] HOST COMMAND... As with ssh, no environment goes along.
+# What mpirun calls for ssh: [-option...] [USER@]HOST[.DOMAIN] COMMAND... As with ssh, no environment goes along.
 REMOTE_SHELL = f"""#!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
-pid=$(cat "/run/$1.pid") || exit 255
-group=$(cat "/run/group")/$1 more=$(cat "/run/$1.env")
+name=${{1#*@}}
+name=${{name%%.*}}
+pid=$(cat "/run/$name.pid") || exit 255
+group=$(cat "/run/group")/$name more=$(cat "/run/$name.env")
 shift
 [ ! -e "$group" ] || echo 0 >"$group/cgroup.procs"
 exec nsenter --target "$pid" --net --uts --mount --root --wd --time -- \

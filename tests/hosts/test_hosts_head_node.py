@@ -51,6 +51,21 @@ def test_on_other_hosts_than_this_one(job):
     assert all("LAUNCHD_KEY" not in dump["env"] for dump in dumps.values())
 
 
+def test_hosts_that_are_known_by_whole_names_alone(job):
+    """... which ssh looks up; and as whom mpirun logs in there is the file's."""
+    looks_up = job.hosts.home / "shell"
+    looks_up.write_text('#!/bin/sh\ngetent hosts "${1#*@}" >/dev/null && exec /run/rsh "$@"\n')
+    looks_up.chmod(0o755)
+    agent = {name: "/run/home/shell" for name in (*BY_4, *BY_5) if name != "PATH"}
+    for host in range(3):
+        job.hosts.run(host, ["sh", "-ec", "sed 's/ n[0-2]$/&.cluster/' /etc/hosts >/tmp/hosts; "
+                             "mount --bind /tmp/hosts /etc/hosts"])
+    for text in ("n2.cluster:1\nn0.cluster:1\n", "root@n2.cluster slots=1\nroot@n0.cluster slots=1\n"):
+        (job.hosts.home / "hosts").write_text(text)
+        result = job.hosts.finish(job("--mpirun-hostfile", "hosts", *shell("uname -n"), env=agent))
+        assert result.returncode == 0 and sorted(result.stdout.split()) == ["n0", "n2"], result
+
+
 def test_the_culprits_exit_code(job):
     result = job.hosts.finish(job("--mpirun-hosts=n0,n1", "--nproc_per_node=2",
                                   *shell("[ $RANK != 2 ] || exit 7; exec sleep 60")))
