@@ -4,7 +4,8 @@
  * line, cuts sections after 49, takes an indented line for a continuation (the handler sees the
  * last key again), accepts ':' for '=', ends a value at " ;" even inside quotes, and tells the
  * handler no line number. So every line passes line_check() first, loses its leading blanks, and
- * is counted; what can't be carried whole is refused with its line. */
+ * is counted; what can't be carried whole is refused with its line. inih never sees a line that
+ * goes on with a list: an entry waits until the next one shows that it is whole. */
 #include "config/sources.h"
 
 #include <errno.h>
@@ -32,8 +33,14 @@ struct file {
 	unsigned line;
 	unsigned seen[SETTING_COUNT]; /* the line where a key stood; 0: not yet */
 	bool lost; /* since the last line of a section that is none: keys mean nothing there */
+	struct {
+		const char *section, *key, *value; /* key NULL: empty */
+		unsigned line;
+	} entry;
 	struct failure *why;
 };
+
+static bool ini_finish_entry(struct file *f);
 
 static const char *place(const struct file *f)
 {
@@ -65,9 +72,13 @@ static bool comment_in_quotes(const char *line, size_t len)
 }
 
 /* What is no INI file at all. */
-static int kind_check(const struct file *f, const char *line, size_t len)
+static int kind_check(struct file *f, const char *line, size_t len)
 {
-	if (memchr(line, '\0', len))
+	bool nul = memchr(line, '\0', len);
+
+	if ((nul || (len > 0 && *line == '{')) && !ini_finish_entry(f))
+		return f->why->code;
+	if (nul)
 		return failure_usage(f->why,
 			"%s: a NUL byte; if the file is UTF-16, save it as UTF-8", place(f));
 	if (len > 0 && *line == '{')
@@ -78,12 +89,30 @@ static int kind_check(const struct file *f, const char *line, size_t len)
 	return 0;
 }
 
-static int line_check(const struct file *f, const char *line, size_t len)
+/* The row of what waits, if further lines may go on with it; otherwise NULL. */
+static const struct setting_row *ini_list(const struct file *f)
+{
+	static const enum setting_kind lists[] = { KIND_ARGS, KIND_HOSTS, KIND_RANKS, KIND_STREAMS,
+		KIND_UNSET, KIND_RLIMITS, KIND_DEVICES, KIND_ENDS, KIND_ENDS_OR_REPEAT };
+
+	for (int section = 0; f->entry.key && section < SECTION_COUNT; section++) {
+		enum setting_id id = settings_find_key(
+			(enum setting_section)section, f->entry.key, strlen(f->entry.key));
+
+		if (strcmp(setting_section_names[section], f->entry.section) != 0 ||
+			id == SETTING_COUNT)
+			continue;
+		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+			if (setting_rows[id].kind == lists[i])
+				return &setting_rows[id];
+	}
+	return NULL;
+}
+
+static int line_check(const struct file *f, const char *line, size_t len, bool after_list)
 {
 	const char *equals = memchr(line, '=', len), *colon = memchr(line, ':', len);
 
-	if (len == 0 || *line == ';' || *line == '#')
-		return 0;
 	if (len > LINE_MAX_BYTES)
 		return failure_usage(f->why,
 			"%s: the line has %zu bytes, but at most %d are read: put long values on the command line",
@@ -108,13 +137,34 @@ static int line_check(const struct file *f, const char *line, size_t len)
 		return 0;
 	}
 	if (!equals || (colon && colon < equals) || comment_begins(line, equals))
-		return failure_usage(
-			f->why, "%s: \"%.*s\" is not key = value", place(f), (int)len, line);
+		return failure_usage(f->why, "%s: \"%.*s\" is not key = value%s", place(f),
+			(int)len, line,
+			after_list ? "; indent a line that goes on with a list" : "");
 	if (comment_in_quotes(line, len))
 		return failure_usage(f->why,
 			"%s: a ';' after a blank starts a comment, even inside quotes: give this value on the command line",
 			place(f));
 	return 0;
+}
+
+/* Whether an indented line goes on with the list before it: "[fd00::1]" is no section there, and
+ * "--lr=1" no key. */
+static bool ini_continues(struct file *f, const char *line, size_t len)
+{
+	const struct setting_row *row = ini_list(f);
+	const char *before = row && f->entry.value ? f->entry.value : "";
+	size_t had = strlen(before);
+	bool joins = had == 0 || (before[had - 1] == ',' && row->kind != KIND_ARGS);
+
+	if (!row || (*line != '-' && memchr(line, '=', len)) ||
+		(*line == '[' && !memchr(line, ':', len)))
+		return false;
+	for (size_t i = 1; i < len; i++)
+		if (line[i] == ';' && (line[i - 1] == ' ' || line[i - 1] == '\t'))
+			len = i - 1;
+	f->entry.value =
+		arena_printf(f->s->arena, "%s%s%.*s", before, joins ? "" : " ", (int)len, line);
+	return true;
 }
 
 /* inih's fgets: one whole line without its leading blanks; comments as empty lines, as are lines
@@ -123,6 +173,7 @@ static char *next_line(char *ret, int size, void *stream)
 {
 	struct file *f = stream;
 	const char *line = f->at, *newline;
+	bool indented;
 	size_t len;
 	int rc;
 
@@ -138,19 +189,30 @@ static char *next_line(char *ret, int size, void *stream)
 	}
 	while (len > 0 && (line[len - 1] == '\r' || line[len - 1] == ' ' || line[len - 1] == '\t'))
 		len--;
+	indented = len > 0 && (*line == ' ' || *line == '\t');
 	while (len > 0 && (*line == ' ' || *line == '\t')) {
 		line++;
 		len--;
 	}
 	if (kind_check(f, line, len) < 0)
 		return NULL;
-	rc = line_check(f, line, len);
-	if (len > 0 && *line == '[')
-		f->lost = rc < 0;
-	if (!failure_go_on(rc, f->why))
-		return NULL;
-	if (rc < 0 || (len > 0 && (*line == ';' || *line == '#')))
+	if (len > 0 && (*line == ';' || *line == '#'))
 		len = 0; /* a comment may be of any length */
+	if (len > 0 && indented && ini_continues(f, line, len))
+		len = 0;
+	if (len > 0) {
+		bool list = ini_list(f);
+
+		if (!ini_finish_entry(f))
+			return NULL;
+		rc = line_check(f, line, len, list);
+		if (*line == '[')
+			f->lost = rc < 0;
+		if (!failure_go_on(rc, f->why))
+			return NULL;
+		if (rc < 0)
+			len = 0;
+	}
 	if (len + 2 > (size_t)size) {
 		(void)failure_usage(f->why, "%s: the line is too long", place(f));
 		return NULL;
@@ -169,8 +231,7 @@ static int put_variable(struct file *f, const char *name, const char *value)
 	if (before && before->from.level == f->level && before->value)
 		return failure_usage(f->why, "%s: %s is set twice, first at %s", where, name,
 			before->from.where);
-	return settings_put_env(f->s, arena_strdup(f->s->arena, name),
-		arena_strdup(f->s->arena, value), (struct origin){ f->level, where }, f->why);
+	return settings_put_env(f->s, name, value, (struct origin){ f->level, where }, f->why);
 }
 
 /* Why a key is none of the section's, and what was probably meant. */
@@ -219,8 +280,7 @@ static int put_setting(
 	if (id == SETTING_COUNT || row->only_flag)
 		return refuse_key(f, section, name);
 	if (row->kind == KIND_ARGS) /* may come again, and quotes mean something in it */
-		return settings_put(f->s, id, arena_strdup(f->s->arena, value),
-			(struct origin){ f->level, place(f) }, f->why);
+		return settings_put(f->s, id, value, (struct origin){ f->level, place(f) }, f->why);
 	if (f->seen[id])
 		return failure_usage(f->why, "%s: %s is set twice, first at %s:%u", place(f),
 			settings_key(row), f->name, f->seen[id]);
@@ -230,8 +290,7 @@ static int put_setting(
 			settings_key(row),
 			strstr(value, " #") ? "'#' and what follows it" : "quotes",
 			strstr(value, " #") ? "; a comment begins with ';'" : ": leave them out");
-	return settings_put(f->s, id, arena_strdup(f->s->arena, value),
-		(struct origin){ f->level, place(f) }, f->why);
+	return settings_put(f->s, id, value, (struct origin){ f->level, place(f) }, f->why);
 }
 
 /* The model of "check H100"; NULL: it is no section of one. */
@@ -254,8 +313,8 @@ static int put_of_model(struct file *f, const char *model, const char *name, con
 
 	if (id == SETTING_COUNT)
 		return refuse_key(f, SECTION_CHECK, name);
-	return settings_put_model(f->s, id, arena_strdup(f->s->arena, model),
-		arena_strdup(f->s->arena, value), (struct origin){ f->level, place(f) }, f->why);
+	return settings_put_model(
+		f->s, id, model, value, (struct origin){ f->level, place(f) }, f->why);
 }
 
 /* "[launchd], [env] and [cluster]" */
@@ -273,32 +332,56 @@ static const char *all_sections(struct arena *a)
 	return arena_printf(a, "%s and [%s]", all, last);
 }
 
-/* inih's handler; 1: go on, 0: an error (inih goes on all the same, next_line() stops it). */
-static int on_entry(void *user, const char *section, const char *name, const char *value)
+static int ini_put_entry(struct file *f, const char *section, const char *name, const char *value)
 {
-	struct file *f = user;
 	const char *model = model_of(section);
-	int known = 0, rc;
+	int known = 0;
 
 	if (f->lost)
-		return 1;
+		return 0;
 	while (known < SECTION_COUNT && strcmp(setting_section_names[known], section) != 0)
 		known++;
 	f->lost = known == SECTION_COUNT && !model;
 	if (model)
-		rc = put_of_model(f, model, name, value);
-	else if (known == SECTION_ENV)
-		rc = put_variable(f, name, value);
-	else if (known < SECTION_COUNT)
-		rc = put_setting(f, (enum setting_section)known, name, value);
-	else if (!*section)
-		rc = failure_usage(f->why,
+		return put_of_model(f, model, name, value);
+	if (known == SECTION_ENV)
+		return put_variable(f, name, value);
+	if (known < SECTION_COUNT)
+		return put_setting(f, (enum setting_section)known, name, value);
+	if (!*section)
+		return failure_usage(f->why,
 			"%s: %s comes before any section; settings go into [launchd]", place(f),
 			name);
-	else
-		rc = failure_usage(f->why, "%s: [%s] is not a section; there are %s", place(f),
-			section, all_sections(f->s->arena));
+	return failure_usage(f->why, "%s: [%s] is not a section; there are %s", place(f), section,
+		all_sections(f->s->arena));
+}
+
+/* Puts the entry that waits, if one does. False: an error, after which reading stops. */
+static bool ini_finish_entry(struct file *f)
+{
+	unsigned line = f->line;
+	int rc = 0;
+
+	if (f->entry.key && f->entry.value) {
+		f->line = f->entry.line;
+		rc = ini_put_entry(f, f->entry.section, f->entry.key, f->entry.value);
+		f->line = line;
+		f->entry.key = NULL;
+	}
 	return failure_go_on(rc, f->why);
+}
+
+/* inih's handler. */
+static int on_entry(void *user, const char *section, const char *name, const char *value)
+{
+	struct file *f = user;
+	struct arena *a = f->s->arena;
+
+	f->entry.section = arena_strdup(a, section);
+	f->entry.value = arena_strdup(a, value);
+	f->entry.line = f->line;
+	f->entry.key = f->entry.section && f->entry.value ? arena_strdup(a, name) : NULL;
+	return 1;
 }
 
 /* By its byte order mark, which Windows' editors write. */
@@ -318,7 +401,7 @@ int settings_read_ini(struct settings *s, const char *bytes, size_t len, const c
 	if (is_utf16(bytes, len))
 		return failure_usage(why, "%s: the file is UTF-16: save it as UTF-8", name);
 	rc = ini_parse_stream(next_line, &f, on_entry, &f);
-	if (why->code != 0)
+	if (why->code != 0 || !ini_finish_entry(&f))
 		return why->code;
 	if (arena_failed(s->arena) || rc == -2)
 		return failure_oom(why);

@@ -1,5 +1,6 @@
 /* fuzz_ini.c - INI files. A reader of its own, written apart from config/ini.c, says for each value
- * what its line holds: nothing may be cut, joined, or taken from another line. Where all failures
+ * what its line holds, and a list's what the lines that go on with it hold: nothing may be cut,
+ * joined, or taken from another line. Where all failures
  * are wanted, the first of them is the one that else ends the reading. */
 #include "tests/fuzz/fuzz.h"
 
@@ -90,6 +91,68 @@ static unsigned line_number(const char *where)
 	return n;
 }
 
+/* Without the blanks that the reader may have put between the parts of a list. */
+static bool equals_parts(const char *text, const char *parts)
+{
+	while (*text || *parts) {
+		text += strspn(text, " \t");
+		parts += strspn(parts, " \t");
+		if (*text != *parts)
+			return false;
+		text += *text != '\0';
+		parts += *parts != '\0';
+	}
+	return true;
+}
+
+/* Whether line n, of a file that was taken, goes on with a list before it. */
+static bool goes_on(const char *bytes, size_t len, unsigned n)
+{
+	struct span line = line_of(bytes, len, n);
+
+	return line.len > 0 && line.at > bytes && is_blank(line.at[-1]) && *line.at != ';' &&
+		*line.at != '#' && (*line.at == '-' || !memchr(line.at, '=', line.len)) &&
+		(*line.at != '[' || memchr(line.at, ':', line.len));
+}
+
+/* Whether the value is what line n and those that go on with it say. */
+static bool equals_lines(const char *text, struct span value, const char *bytes, size_t len,
+	unsigned n, unsigned lines)
+{
+	char *parts = malloc(len + 1);
+	size_t had = value.len;
+	bool equal;
+
+	PROMISE(parts != NULL);
+	memcpy(parts, value.at, had);
+	for (n++; n <= lines; n++) {
+		struct span line = line_of(bytes, len, n);
+
+		if (line.len == 0 || *line.at == ';' || *line.at == '#')
+			continue;
+		if (!goes_on(bytes, len, n))
+			break;
+		for (size_t i = 0; i < line.len; i++) {
+			if (i > 0 && line.at[i] == ';' && is_blank(line.at[i - 1]))
+				break;
+			parts[had++] = line.at[i];
+		}
+	}
+	parts[had] = '\0';
+	equal = equals_parts(text, parts);
+	free(parts);
+	return equal;
+}
+
+static unsigned lines_of(const char *bytes, size_t len)
+{
+	unsigned lines = 1;
+
+	for (size_t i = 0; i < len; i++)
+		lines += bytes[i] == '\n';
+	return lines;
+}
+
 /* Every value is what its line says. */
 static void check_lines(const struct reading *r, const char *bytes, size_t len)
 {
@@ -102,7 +165,9 @@ static void check_lines(const struct reading *r, const char *bytes, size_t len)
 			continue;
 		sides(line_of(bytes, len, line_number(v->from.where)), &key, &value);
 		PROMISE(name_equal(settings_key(&setting_rows[id]), key.at, key.len));
-		PROMISE(equals_span(v->text, value));
+		PROMISE(equals_span(v->text, value) ||
+			equals_lines(v->text, value, bytes, len, line_number(v->from.where),
+				lines_of(bytes, len)));
 	}
 	for (const struct env_change *c = r->s.env; c; c = c->next) {
 		sides(line_of(bytes, len, line_number(c->from.where)), &key, &value);
@@ -134,19 +199,15 @@ static bool is_source(const struct reading *r, unsigned n)
  * each other, and several lines args have one place: files with such are left out. */
 static void check_none_lost(const struct reading *r, const char *bytes, size_t len)
 {
-	unsigned lines = 1;
-
 	for (const struct env_change *c = r->s.env; c; c = c->next)
 		if (!c->value)
 			return;
 	if (r->s.value[SET_ARGS].text && strchr(settings_where(&r->s, SET_ARGS), '-'))
 		return;
-	for (size_t i = 0; i < len; i++)
-		lines += bytes[i] == '\n';
-	for (unsigned n = 1; n <= lines; n++) {
+	for (unsigned n = 1; n <= lines_of(bytes, len); n++) {
 		struct span line = line_of(bytes, len, n);
 
-		if (line.len > 0 && !strchr(";#[", *line.at))
+		if (line.len > 0 && !strchr(";#[", *line.at) && !goes_on(bytes, len, n))
 			PROMISE(is_source(r, n));
 	}
 }

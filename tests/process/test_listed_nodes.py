@@ -20,6 +20,16 @@ def test_by_its_name(dry, place):
         ('18', 'job.ini:2'), ('1', f'job.ini:2: {HERE.upper()}'), ('n0', 'job.ini:2')]
 
 
+def test_over_several_lines(dry, place):
+    """As many as one likes: of each line alone at most 190 bytes are read."""
+    names = [f'gpu{n:03}.a-cluster-with-a-long-name' for n in range(20)]
+    place.write('job.ini', '\n'.join(['[cluster]', 'nodes =', *(f'  {name},' for name in names), '  ; and this one',
+                                      f'  {HERE}', '[launchd]', 'nproc_per_node = 2']))
+    plan = dry(['--config=job.ini'])
+    assert place_of(plan) == [('21', 'job.ini:2'), ('20', f'job.ini:2: {HERE}'), (names[0], 'job.ini:2')]
+    assert plan.value('nproc_per_node') == '2'
+
+
 def test_the_flag_and_the_variable_are_the_same(dry):
     nodes = f'{HERE},10.99.0.9'
     for options, env, where in (([f'--cluster-nodes={nodes}'], {}, '--cluster-nodes'),

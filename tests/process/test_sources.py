@@ -222,6 +222,9 @@ def test_a_file_names_the_script_and_its_arguments(dry, place):
     script = place.write('train.py', '')
     place.write('job.ini', '[launchd]\nuse_env = 1\nscript = train.py\n'
                            'args = --name "a b"\nargs = c\\ d\n')
+    place.write('lines.ini', '[launchd]\nscript = train.py\nargs = x,\n  --name="a b"\n  c\\ d ; the last\n')
+    plan = dry(['--config=lines.ini', '--use_env'], command=[])
+    assert plan.workers[0]['command'][-4:] == ['train.py', 'x,', '--name=a b', 'c d']
     plan = dry(['--config=job.ini'], command=[])
     assert plan.workers[0]['command'][-4:] == ['train.py', '--name', 'a b', 'c d']
     assert plan.setting('script') == ('train.py', 'job.ini:3')
