@@ -255,11 +255,13 @@ static void hosts_fill_slots(struct hosts *h)
 int hosts_add_list(struct arena *arena, const char *text, const char *where, struct hosts *ret,
 	struct failure *why)
 {
+	static const char separators[] = ", \t\n\v\f\r"; /* those of is_blank(), and a comma */
 	const char *end = text + strlen(text);
 	struct hosts all = *ret;
 	int rc = 0;
 
-	for (text += strspn(text, ", \t"); text < end && rc == 0; text += strspn(text, ", \t")) {
+	for (text += strspn(text, separators); text < end && rc == 0;
+		text += strspn(text, separators)) {
 		const struct word w = { arena, text, word_length(text, end), where, why };
 
 		rc = add_word(&w, &all);

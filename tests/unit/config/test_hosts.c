@@ -25,6 +25,7 @@ static const struct list_row {
 } lists[] = {
 	{ "one name", "n0", "n0", NULL },
 	{ "commas and blanks", "n0, n1 n2\t,n3,", "n0 n1 n2 n3", NULL },
+	{ "lines, as of a command's output", "n0\r\nn1\n\nn2\n", "n0 n1 n2", NULL },
 	{ "a range keeps its zeros", "gpu[08-11]", "gpu08 gpu09 gpu10 gpu11", NULL },
 	{ "a range without zeros", "gpu[8-11]", "gpu8 gpu9 gpu10 gpu11", NULL },
 	{ "a range that outgrows its zeros", "n[098-101]", "n098 n099 n100 n101", NULL },
