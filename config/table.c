@@ -130,8 +130,9 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.metavar = "agent|rank0", .choices = "agent|rank0",
 		.help = "Who hosts the store that workers rendezvous through: node rank 0's "
 			"launcher, or worker 0. Default: the launcher if it supports the workers' "
-			"version of torch; worker 0 otherwise, and with --node-env, --only-rank, "
-			"--jax-env, --tf-config and --control=off." },
+			"version of torch; worker 0 otherwise, with --node-env, --only-rank, --jax-env, "
+			"--tf-config, --no_python and --control=off, and if the script seems to need "
+			"the master port." },
 
 	[SET_MODULE] = { .flag = "module", .letter = 'm', .original = 1, .pet = 1,
 		.kind = KIND_FLAG, .group = GROUP_WORKERS, .by_default = "0",

@@ -244,6 +244,7 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 		.check_again = plan->check_again,
 		.master_addr = master_of(t),
 		.master_port = t->control.takes_master_port ? 0 : t->master.port,
+		.master_port_from = t->master.port_from,
 		.agent_store = plan->store == STORE_AGENT,
 		.torch = plan->python && !plan->node_env && plan->torch_version,
 		.port_wait_ms = settings_number(s, SET_RESTART_GATE_TIMEOUT),

@@ -50,15 +50,16 @@ struct member_config {
 	const char *own_addr;  /* --local-addr: what others are told; NULL: any of them */
 	struct job_key key;    /* MEET_STATIC; may be missing */
 	uint64_t join_timeout_ms, node_timeout_ms, grace_ms;
+	uint64_t port_wait_ms; /* for a master port that is in use before a restart */
 	uint64_t after_end_ms; /* that --blackbox and --post-attempt may add to an end */
 	struct restart_policy policy;
 	/* phases of the check before the first attempt and before each other one; 0: none */
 	unsigned check_first, check_again;
 	const char *master_addr; /* NULL: the hub's own */
-	unsigned master_port;    /* 0: a free one for each attempt */
+	const char *master_port_from;
+	unsigned master_port; /* 0: a free one for each attempt */
 	bool agent_store;
-	bool torch;            /* worker 0 hosts the store otherwise: it needs the master port */
-	uint64_t port_wait_ms; /* for a master port that is in use before a restart */
+	bool torch; /* worker 0 hosts the store otherwise: it needs the master port */
 	enum store_wish store_wish;        /* the user's, for this node */
 	enum store_dialect store_dialect;  /* of clients before torch 2.2 */
 	char **argv;                       /* main()'s, for names of child processes */

@@ -149,11 +149,12 @@ static void on_store_note(void *owner, const char *text)
 }
 
 /* What is wrong with the master port, and what to do about it. */
-static int say_port_in_use(const struct failure *without, struct failure *why)
+static int say_port_in_use(
+	const struct member_config *c, const struct failure *without, struct failure *why)
 {
 	return failure_set(why, without->code,
-		"%s: another job's workers may meet there; give --master_port another port%s",
-		without->text, ", or a job on one node --standalone");
+		"%s; the master port is %s's: give another one, on one node --master_port 0 for a free one",
+		without->text, c->master_port_from);
 }
 
 /* The master address may be a name, which each node looks up, or lead here by a service's address
@@ -186,7 +187,7 @@ static int open_store(struct hub *h, struct failure *why)
 		(void)store_open(store, h->party->loop, &config, &failed);
 	}
 	if (failed.code == -EADDRINUSE)
-		return say_port_in_use(&failed, why);
+		return say_port_in_use(c, &failed, why);
 	if (failed.code < 0)
 		return failure_copy(why, &failed);
 	h->store = store;
@@ -219,7 +220,7 @@ static int try_port(const struct hub *h, struct failure *why)
 	if (rc != -EADDRINUSE)
 		return 0; /* what else there may be, worker 0 says */
 	(void)port_explain("worker 0 ", NULL, (uint16_t)port, rc, &failed);
-	return say_port_in_use(&failed, why);
+	return say_port_in_use(h->party->config, &failed, why);
 }
 
 int hub_find_port(struct hub *h, struct failure *why)
@@ -307,18 +308,6 @@ static void start_next(struct hub *h)
 	h->party->on->start(h->party->owner, start.attempt, start.master_port);
 }
 
-/* There can't be a next attempt: the job ends as this launcher's failure. */
-static void fail_here(struct hub *h, const char *detail, const char *text)
-{
-	struct stop s = { .attempt = h->job.attempt,
-		.urgency = URGENCY_STOP,
-		.cause = { .kind = CAUSE_NODE_LOST, .at_ns = uv_hrtime(), .node = h->self } };
-
-	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", detail);
-	party_say(h->party, NOTE_WARNING, "%s", text);
-	hub_obey(h, job_asked(&h->job, h->self, &s));
-}
-
 static void on_pause_over(uv_timer_t *t)
 {
 	struct hub *h = t->data;
@@ -338,8 +327,11 @@ static void on_pause_over(uv_timer_t *t)
 	}
 	h->port_waited_ms = 0;
 	if (port == 0 || (why.code < 0 && c->torch)) {
-		fail_here(h, port == 0 ? "it found no free port" : "its master port is in use",
-			why.text);
+		party_say(h->party, NOTE_WARNING, "%s", why.text);
+		hub_obey(h,
+			job_give_up(&h->job,
+				port == 0 ? "no port is free" : "the master port is in use",
+				uv_hrtime()));
 		return;
 	}
 	forget_attempt(h);

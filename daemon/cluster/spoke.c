@@ -190,7 +190,9 @@ static void add_missing_host(const struct spoke *s, struct text *t)
 		text_printf(t, "%s%s", any ? ", " : " (it has ", c->addresses.at[i]);
 		any = true;
 	}
-	text_printf(t, "%s: if this node should be node rank 0, give it --rdzv-conf is_host=1",
+	text_printf(t,
+		"%s: if no node has it, give the one that should be node rank 0 "
+		"--rdzv-conf is_host=1",
 		any ? ")" : "");
 }
 

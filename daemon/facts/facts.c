@@ -23,7 +23,6 @@
 #include "daemon/facts/machine_read.h"
 #include "daemon/facts/torch.h"
 #include "daemon/launchers/launchers.h"
-#include "daemon/os/port.h"
 #include "daemon/os/secret.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
@@ -161,16 +160,18 @@ static int random_id_read(struct arena *arena, struct facts *f, struct failure *
 }
 
 /* Which torch the workers would import: from files, a dozen system calls on the file server that
- * has the packages. A script in the interpreter's place is asked, where it counts who hosts the
- * store. */
+ * has the packages. A script in the interpreter's place is asked if it decides who hosts the store.
+ */
 static void torch_find(
 	const struct settings *s, const char *const *env, struct arena *arena, struct facts *f)
 {
+	bool asks = settings_given(s, SET_STORE) ? settings_is(s, SET_STORE, "agent") :
+						   !program_needs_port(s, env, &f->program);
+
 	if (settings_flag(s, SET_NO_PYTHON))
 		return;
 	f->torch_version = torch_version_read(env, f->program.path, arena);
-	if (!f->torch_version && !settings_flag(s, SET_NODE_ENV) &&
-		!settings_is(s, SET_STORE, "rank0"))
+	if (!f->torch_version && asks)
 		f->torch_version =
 			torch_version_ask(env, f->program.path, arena, &f->torch_unknown);
 }
@@ -183,7 +184,7 @@ static bool is_background(void)
 	return group > 0 && group != getpgrp();
 }
 
-/* Containers may have IPv6 alone; in a new network namespace nothing is up. */
+/* Containers may have IPv6 alone, and a new network namespace neither of the two. */
 static enum loopback loopback_read(void)
 {
 	static const struct {
@@ -193,11 +194,13 @@ static enum loopback loopback_read(void)
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct address a;
-		autoclose fd = address_parse(rows[i].address, 0, &a) == 0 ?
-			port_bind(&a, 0, SOCK_DGRAM, 0) :
-			-EINVAL;
+		autoclose fd = -1;
 
-		if (fd >= 0)
+		if (address_parse(rows[i].address, 9, &a) < 0)
+			continue;
+		/* sends nothing; bind(2) succeeds where lo is down */
+		fd = socket(a.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && connect(fd, &a.any, address_size(&a)) == 0)
 			return rows[i].is;
 	}
 	return LOOPBACK_NONE;

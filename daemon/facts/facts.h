@@ -52,7 +52,8 @@ struct facts {
 	struct wrapper wrapper; /* of --wrap */
 	struct wrapper preempt_watch, post_attempt;
 	const char *torch_version; /* of program; NULL: not known */
-	const char *torch_unknown; /* why a script in Python's place doesn't tell it; NULL */
+	const char *
+		torch_unknown; /* why it is unknown of a script in Python's place; NULL: it isn't */
 };
 
 /* The part of facts_read() that needs no script. */

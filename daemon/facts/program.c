@@ -192,13 +192,39 @@ static bool text_imports(const char *text, const char *package)
 	return false;
 }
 
-/* JAX's coordinator, and a TCPStore of the script's own. */
+/* "os.environ['MASTER_PORT'] = '12355'" */
+static bool sets_port(const char *text)
+{
+	static const char name[] = "MASTER_PORT";
+
+	while ((text = strstr(text, name))) {
+		text += sizeof name - 1;
+		if ((*text == '\'' || *text == '"') && text[1] == ']') {
+			text += 2 + strspn(text + 2, " \t");
+			if (text[0] == '=' && text[1] != '=')
+				return true;
+		}
+	}
+	return false;
+}
+
+/* JAX's coordinator, a TCPStore of the script's own, and torch's where the script chooses the port.
+ */
 static const char *own_port_of(const char *text)
 {
-	if (strstr(text, "jax.distributed"))
-		return "jax.distributed in the script";
-	if (strstr(text, "is_master"))
-		return "is_master in the script";
+	static const struct {
+		const char *words, *says;
+	} rows[] = {
+		{ "jax.distributed", "jax.distributed in the script" },
+		{ "is_master=True", "is_master=True in the script" },
+		{ "tcp://", "tcp:// in the script" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strstr(text, rows[i].words))
+			return rows[i].says;
+	if (sets_port(text))
+		return "the script's own MASTER_PORT";
 	return text_imports(text, "jax") && !text_imports(text, "torch") ? "the script's JAX" :
 									   NULL;
 }
@@ -293,4 +319,26 @@ int wrapper_find(const struct settings *s, enum setting_id id, const char *const
 		arena, env, arena_printf(arena, "%s: ", where), w.words.at[0], &w.path, &w.why);
 	*ret = w;
 	return 0;
+}
+
+const char *program_needs_port(
+	const struct settings *s, const char *const *env, const struct program *p)
+{
+	static const char sharing[] = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
+	const char *disabled = env_given(s->env, env, sharing);
+	/* JAX and TensorFlow take the port */
+	static const enum setting_id flags[] = { SET_NODE_ENV, SET_JAX_ENV, SET_TF_CONFIG,
+		SET_NO_PYTHON };
+
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+		if (settings_flag(s, flags[i]))
+			return settings_where(s, flags[i]);
+	/* the others of an only rank are not this launcher's, and bring a store of their own */
+	if (settings_given(s, SET_ONLY_RANK))
+		return settings_where(s, SET_ONLY_RANK);
+	if (settings_is(s, SET_CONTROL, "off")) /* the nodes can't agree */
+		return settings_where(s, SET_CONTROL);
+	if (p->own_port)
+		return p->own_port;
+	return disabled && strcmp(disabled, "1") == 0 ? sharing : NULL;
 }

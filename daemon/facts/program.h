@@ -35,6 +35,11 @@ struct wrapper {
 int program_find(const struct settings *s, const char *const *env, struct arena *arena,
 	struct program *ret, struct failure *why);
 
+/* Why the master port is left to the script, and the store of a torch program with it, whichever
+ * torch it has: an option, a variable, or what the script says. NULL: nothing. */
+const char *program_needs_port(
+	const struct settings *s, const char *const *env, const struct program *p);
+
 /* A name without a slash is searched on PATH as execvp(3) does: a file that may not be executed is
  * passed over, but remembered. 0 or negative errno; *ret only for 0. */
 int program_search(struct arena *a, const char *const *env, const char *name, const char **ret);

@@ -578,14 +578,24 @@ static void note_loss(struct job *j, unsigned node, const struct loss *loss, uin
 		j->lost = n->lost;
 }
 
-/* A node that is gone between two attempts: the failure stays the cause, but nothing follows it. */
-static enum order lose_paused(struct job *j, unsigned node, uint64_t now_ns)
+enum order job_give_up(struct job *j, const char *why, uint64_t now_ns)
 {
-	j->told[node].lost = true;
-	(void)restart_is_due(j, &j->result, now_ns, j->why_not);
+	if (j->state != JOB_PAUSED)
+		return ORDER_NONE;
+	(void)snprintf(j->why_not, sizeof j->why_not, "%s", why);
 	history_withdraw(&j->past, j->why_not);
 	goodput_stop(&j->goodput, now_ns);
 	return end(j);
+}
+
+/* A node that is gone between two attempts: the failure stays the cause, but nothing follows it. */
+static enum order lose_paused(struct job *j, unsigned node, uint64_t now_ns)
+{
+	char why[WHY_NOT_SIZE];
+
+	j->told[node].lost = true;
+	(void)restart_is_due(j, &j->result, now_ns, why);
+	return job_give_up(j, why, now_ns);
 }
 
 static bool has_ended_well(const struct job_node *n)

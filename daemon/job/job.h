@@ -194,6 +194,9 @@ enum order job_ended(struct job *j, unsigned node, const struct node_end *end, u
  * Between two attempts it ends the job. */
 enum order job_lost(struct job *j, unsigned node, const struct loss *loss, uint64_t now_ns);
 
+/* The restart that ORDER_RESTART announced is impossible: the failure before it ends the job. */
+enum order job_give_up(struct job *j, const char *why, uint64_t now_ns);
+
 /* A node whose workers have ended with 0 leaves: only where no restart can follow, as after this
  * none does. Before it has ended that is a loss. */
 enum order job_left(struct job *j, unsigned node, uint64_t now_ns);

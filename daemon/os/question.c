@@ -117,14 +117,65 @@ static _Noreturn void question_exec(const char *const *argv, const char *const *
 	_exit(127);
 }
 
+/* Whether it has exited; it stays to be reaped. *ret_code: 0, unless it exited with another code.
+ */
+static bool question_has_exited(pid_t child, int *ret_code)
+{
+	siginfo_t about = { 0 };
+
+	*ret_code = 0;
+	if (waitid(P_PID, (id_t)child, &about, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+		about.si_pid == 0)
+		return false;
+	if (about.si_code == CLD_EXITED)
+		*ret_code = about.si_status;
+	return true;
+}
+
+/* Reads until the program closes its stdout, or exits while another process has it open. Returns
+ * how much that is. */
+static size_t question_read_all(const char *program, pid_t child, int from, uint64_t limit_ms,
+	char *ret, size_t size, struct failure *why)
+{
+	enum { LOOK_MS = 50 };
+	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
+	size_t len = 0;
+	int code;
+
+	for (;;) {
+		struct pollfd p = { .fd = from, .events = POLLIN };
+		int left = monotonic_left_ms(until_ms);
+		int n = poll(&p, 1, left < LOOK_MS ? left : LOOK_MS);
+		char rest[512];
+		bool room = len < size - 1;
+		ssize_t got = 0;
+
+		if (n > 0)
+			got = read(
+				from, room ? ret + len : rest, room ? size - 1 - len : sizeof rest);
+		if ((n < 0 || got < 0) && errno != EINTR) {
+			(void)failure_set(why, -errno, "%s: %s", program, strerror(errno));
+			return len;
+		}
+		if ((n > 0 && got == 0) || (n == 0 && question_has_exited(child, &code)))
+			return len;
+		if (got > 0 && room)
+			len += (size_t)got;
+		if (left == 0) {
+			(void)failure_set(why, -ETIMEDOUT, "%s has not ended within %s s", program,
+				num_seconds(limit_ms).text);
+			return len;
+		}
+	}
+}
+
 int question_run(const char *const *argv, const char *const *env, uint64_t limit_ms, char *ret,
 	size_t size, struct failure *why)
 {
-	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
+	enum { EXIT_MS = 100 }; /* from the end of stdout to the exit */
 	pid_t parent = getpid(), child;
+	int ends[2], code = 0;
 	size_t len = 0;
-	ssize_t got = 1;
-	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
@@ -137,22 +188,13 @@ int question_run(const char *const *argv, const char *const *env, uint64_t limit
 	fd_closep(&ends[1]);
 	if (child < 0)
 		(void)failure_not_started(why, -errno, argv[0]);
-	while (child > 0 && got != 0 && why->code == 0) {
-		struct pollfd p = { .fd = ends[0], .events = POLLIN };
-		char rest[512];
-		bool room = len < size - 1;
-
-		if (poll(&p, 1, monotonic_left_ms(until_ms)) == 0)
-			(void)failure_set(why, -ETIMEDOUT, "%s has not ended within %s s", argv[0],
-				num_seconds(limit_ms).text);
-		else if ((got = read(ends[0], room ? ret + len : rest,
-				  room ? size - 1 - len : sizeof rest)) > 0 &&
-			room)
-			len += (size_t)got;
-		else if (got < 0 && errno != EINTR)
-			(void)failure_set(why, -errno, "%s: %s", argv[0], strerror(errno));
-	}
 	if (child > 0) {
+		len = question_read_all(argv[0], child, ends[0], limit_ms, ret, size, why);
+		for (int ms = 0;
+			why->code == 0 && ms < EXIT_MS && !question_has_exited(child, &code); ms++)
+			(void)poll(NULL, 0, 1);
+		if (code != 0)
+			(void)failure_set(why, -EIO, "%s ended with exit code %d", argv[0], code);
 		(void)kill(-child, SIGKILL); /* all in its group; before it is reaped */
 		question_end(child, ends[0]);
 	}

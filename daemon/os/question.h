@@ -23,10 +23,11 @@ struct question {
  * others: there is none. */
 int question_ask(const struct question *q, void *answer, size_t size, struct failure *why);
 
-/* Runs a program, and returns what it writes to its stdout until it closes that: at most size - 1
- * bytes, ended with a NUL. It reads nothing, and nobody reads its stderr. Afterwards it and
- * whatever it has started in its process group is killed. -ETIMEDOUT: it hasn't ended in time;
- * others: it couldn't be run. */
+/* Runs a program, and returns what it writes to its stdout until it closes that or exits: at most
+ * size - 1 bytes, ended with a NUL. Its stdin and stderr are /dev/null. Afterwards the processes of
+ * its process group are killed. -ETIMEDOUT: it took too long; -EIO: it failed; others: it couldn't
+ * be run.
+ */
 int question_run(const char *const *argv, const char *const *env, uint64_t limit_ms, char *ret,
 	size_t size, struct failure *why);
 

@@ -180,15 +180,16 @@ static bool is_loopback(const char *addr)
 		(address_parse(addr, 0, &a) == 0 && address_is_loopback(&a));
 }
 
-/* Where nothing says an address, and nobody comes from another host. */
+/* The address of a job on one host. */
 static const char *own_loopback(const struct master_search *f)
 {
 	return f->d->facts->loopback == LOOPBACK_V6 ? "::1" : "127.0.0.1";
 }
 
-/* What workers would find out by hanging. A program on one node may never ask for the address that
- * was chosen for it. */
-static int check_loopback(const struct master_search *f)
+/* Workers would hang. But one alone, or programs on one node, may never use the address that
+ * launchd has chosen.
+ */
+static int check_loopback(const struct master_search *f, unsigned nproc)
 {
 	static const char *const here[] = { "", ": ::1 is",
 		": it has no loopback address at all (ip link set lo up)" };
@@ -198,7 +199,8 @@ static int check_loopback(const struct master_search *f)
 	if (!f->m.addr || address_parse(f->m.addr, 0, &a) < 0 || !address_is_loopback(&a) ||
 		is == LOOPBACK_V4 || (is == LOOPBACK_V6 && a.any.sa_family == AF_INET6))
 		return 0;
-	if (f->m.addr_from == by_one_node && !f->d->facts->torch_version) {
+	if ((f->m.addr_from == by_one_node || settings_flag(f->d->s, SET_STANDALONE)) &&
+		(nproc == 1 || !f->d->facts->torch_version)) {
 		notes_add(f->d->notes, NOTE_WARNING,
 			"this host has no loopback address (ip link set lo up): workers can't meet at %s",
 			f->m.addr);
@@ -535,7 +537,7 @@ int master_find(
 	if (rc == 0 && !settings_flag(d->s, SET_STANDALONE))
 		rc = find_port(&f, t->launcher, t->job);
 	if (rc == 0)
-		rc = check_loopback(&f);
+		rc = check_loopback(&f, t->nproc);
 	if (rc < 0)
 		return rc;
 	*ret = f.m;

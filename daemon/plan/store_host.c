@@ -48,29 +48,6 @@ static int check_agent(const struct deciding *d, const struct plan *p)
 	return 0;
 }
 
-/* Why launchd leaves the store to worker 0, although it could serve it; NULL: nothing is in its
- * way.
- */
-static const char *reason_for_rank0(const struct deciding *d, const struct plan *p)
-{
-	static const char sharing[] = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
-	const char *disabled = env_given(p->user_env, p->env, sharing);
-	/* the others of an only rank are not this launcher's, and bring a store of their own;
-	 * without a channel the nodes can't agree; JAX and TensorFlow take the master port */
-	static const enum setting_id ids[] = { SET_NODE_ENV, SET_ONLY_RANK, SET_JAX_ENV,
-		SET_TF_CONFIG, SET_NO_PYTHON };
-
-	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-		if (ids[i] == SET_ONLY_RANK ? settings_given(d->s, ids[i]) :
-					      settings_flag(d->s, ids[i]))
-			return settings_where(d->s, ids[i]);
-	if (settings_is(d->s, SET_CONTROL, "off"))
-		return settings_where(d->s, SET_CONTROL);
-	if (d->facts->program.own_port)
-		return d->facts->program.own_port;
-	return disabled && strcmp(disabled, "1") == 0 ? sharing : NULL;
-}
-
 int decide_store(const struct deciding *d, struct plan *p)
 {
 	const char *torch = d->facts->torch_version;
@@ -82,7 +59,7 @@ int decide_store(const struct deciding *d, struct plan *p)
 		p->store_from = settings_where(d->s, SET_STORE);
 		return p->store == STORE_AGENT ? check_agent(d, p) : 0;
 	}
-	rank0 = reason_for_rank0(d, p);
+	rank0 = program_needs_port(d->s, d->facts->env, &d->facts->program);
 	p->store = !rank0 && torch && is_served(torch) ? STORE_AGENT : STORE_RANK0;
 	p->store_from = rank0           ? rank0 :
 		p->store == STORE_AGENT ? "a torch that launchd supports" :

@@ -202,10 +202,11 @@ static int refuse_typed(const struct deciding *d, const struct topology *t)
 {
 	const struct identity *id = &t->identity;
 
-	if (!d->facts->typed || !id->by_launcher || settings_given(d->s, SET_NNODES))
+	if (!d->facts->typed || !id->by_launcher || settings_given(d->s, SET_NNODES) ||
+		settings_given(d->s, SET_NODE_RANK))
 		return 0;
 	return failure_usage(d->why,
-		"%s says %u, but this command was typed in the shell of one task (%s --pty), and no launcher runs in the others: --standalone starts a job of this node alone; for one job of all tasks give %s the command, without --pty",
+		"%s says %u, but this command was typed in the shell of one task (%s --pty), and no launcher runs in the others: --standalone starts a job of this node alone; for one job of all tasks give %s the command, without --pty; --nnodes says that you start the other nodes' launchers by hand",
 		id->nnodes_from, id->nnodes, t->launcher->name, t->launcher->name);
 }
 

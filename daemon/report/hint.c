@@ -142,20 +142,24 @@ static const char *local_rank(const struct report_input *in, const struct words 
 		NULL;
 }
 
+static bool words_have(const struct words *w, const char *part)
+{
+	return (w->lines && strcasestr(w->lines, part)) ||
+		(w->message && strcasestr(w->message, part));
+}
+
 /* A script of its own that listens on MASTER_PORT: JAX beside torch, TCPStore(is_master=True), Ray.
- */
+ * Or one that waits for worker 0's store at another port. */
 static const char *hint_of_port(const struct report_input *in, const struct words *w)
 {
-	static const char *const words[] = { "address already in use", "EADDRINUSE",
-		"No address added out of" /* gRPC's */ };
-	bool in_use = false;
-
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		in_use = in_use || (w->lines && strcasestr(w->lines, words[i])) ||
-			(w->message && strcasestr(w->message, words[i]));
-	return in_use && in->plan->store == STORE_AGENT ?
-		"if the script listens on MASTER_PORT itself, give --store rank0: launchd hosts the store there" :
-		NULL;
+	if (in->plan->store != STORE_AGENT)
+		return NULL;
+	if (words_have(w, "address already in use") || words_have(w, "EADDRINUSE") ||
+		words_have(w, "No address added out of")) /* gRPC's */
+		return "if the script listens on MASTER_PORT itself, give --store rank0: launchd hosts the store there";
+	if (words_have(w, "client socket has"))
+		return "if the script has a MASTER_PORT or init_method of its own, give --store rank0: launchd hosts the store, but at its MASTER_PORT only";
+	return NULL;
 }
 
 const char *report_hint(const struct report_input *in)

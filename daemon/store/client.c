@@ -48,10 +48,11 @@ static void on_closed(uv_handle_t *h)
 	store_handle_closed(s);
 }
 
-/* Polls for what its state needs, unless it waits for its turn. Can't fail. */
+/* Polls for what its state needs. Can't fail. A client that waits for its turn is polled as well:
+ * epoll would put one that comes back behind those that have asked after it. */
 static void client_poll(struct client *c)
 {
-	if (!c->waiting && !c->broken)
+	if (!c->broken)
 		(void)uv_poll_start(
 			&c->poll, c->state == CLIENT_WRITING ? UV_WRITABLE : UV_READABLE, on_event);
 }
@@ -137,7 +138,6 @@ static void client_wait(struct client *c)
 {
 	struct store *s = c->store;
 
-	(void)uv_poll_stop(&c->poll);
 	c->waiting = true;
 	if (c->served > 0 && c->served < SERVED_MAX) {
 		TAILQ_INSERT_HEAD(&s->waiting, c, of_waiting);
@@ -230,8 +230,7 @@ static struct iovec part_of(const void *bytes, size_t len)
 	return (struct iovec){ (void *)bytes, len };
 }
 
-/* Sends bytes and behind them a blob, which may be NULL: at once, as far as the socket takes them.
- */
+/* Sends bytes, then a blob, which may be NULL. Keeps what the socket doesn't take at once. */
 static void client_send_or_keep(
 	struct client *c, const uint8_t *bytes, size_t len, struct blob *blob)
 {
@@ -417,21 +416,22 @@ static void client_write(struct client *c)
 		client_lose(c, why.text);
 }
 
-/* Does what there is to do, as far as the turn goes. */
+/* Writes, answers and reads until the client has no more work, or the turn is over. */
 static void client_serve(struct client *c)
 {
 	struct failure why = { 0 };
 	bool more = true;
 
 	do {
-		bool unfinished = c->unfinished;
+		bool unfinished = c->unfinished, wrote = c->state == CLIENT_WRITING;
 
 		c->unfinished = false;
-		if (c->state == CLIENT_WRITING)
+		if (wrote)
 			client_write(c);
 		else if (unfinished && c->inbox.len > 0 && client_answer_inbox(c, &why) < 0)
 			client_lose(c, why.text);
-		if (c->state == CLIENT_READING && !c->unfinished)
+		/* what came while it was sent something has its turn when it is polled */
+		if (c->state == CLIENT_READING && !c->unfinished && (!wrote || c->broken))
 			more = client_read(c);
 	} while (more && c->broken && c->state < CLIENT_LOST && !is_turn_over(c));
 	if (!more)
@@ -447,17 +447,19 @@ void client_resume(struct client *c)
 {
 	TAILQ_REMOVE(&c->store->waiting, c, of_waiting);
 	c->waiting = false;
-	client_poll(c);
 	client_serve(c);
 }
 
-/* libuv tells of a connection that broke by a status, and stops to poll it. */
+/* A negative status: the connection broke, and libuv has stopped polling it. */
 static void on_event(uv_poll_t *poll, int status, int events)
 {
 	struct client *c = poll->data;
 
 	(void)events;
 	c->broken = status < 0;
+	if (c->waiting)
+		return;
+	c->served = 0; /* what it was sent meanwhile was no turn of its own */
 	if (is_turn_over(c) || !TAILQ_EMPTY(&c->store->waiting))
 		client_wait(c);
 	else

@@ -5,7 +5,7 @@
  * it watches has changed) has a limit.
  *
  * All clients share the turns of the event loop (store.h): a client that finds no turn left waits
- * in a queue, is not polled meanwhile, and goes on where it was. */
+ * in a queue, in the order in which epoll reports them, and goes on where it was. */
 #ifndef LAUNCHD_DAEMON_STORE_CLIENT_H
 #define LAUNCHD_DAEMON_STORE_CLIENT_H
 

@@ -142,7 +142,7 @@ static int open_listener(struct store *s, struct failure *why)
 			"the store ", s->config.addr ? &s->own : NULL, (uint16_t)port, rc, why);
 	s->port = (unsigned)rc;
 	address_set_port(&s->own, (uint16_t)rc);
-	s->peers.loopback = address_is_loopback(&s->own);
+	s->peers.loopback = !s->config.addr || address_is_loopback(&s->own);
 	return 0;
 }
 

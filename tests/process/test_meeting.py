@@ -363,8 +363,8 @@ def test_an_endpoint_that_no_node_has(start):
         said(cluster.jobs[1], "node rank 0's launcher can't be reached yet: 203.0.113.9:")
     [without], [given] = nobody.end(), ranked.end()
     assert without.rc == given.rc == 1
-    assert re.search(r'; still trying; no interface of this host has that address( \(it has .*\))?: if this node '
-                     r'should be node rank 0, give it --rdzv-conf is_host=1\n', without.err)
+    assert re.search(r'; still trying; no interface of this host has that address( \(it has .*\))?: if no node has '
+                     r'it, give the one that should be node rank 0 --rdzv-conf is_host=1\n', without.err)
     assert '; still trying\n' in given.err
 
 

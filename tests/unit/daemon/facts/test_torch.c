@@ -141,8 +141,10 @@ static const struct ask_row {
 } asks[] = {
 	{ "a shim is asked", "#!/bin/sh\necho \"__version__ = '2.4.0'\"\n", "2.4.0", NULL },
 	{ "one of a Python without torch", "#!/bin/sh\nexit 0\n", NULL, NULL },
-	{ "one that fails", "#!/bin/sh\nexit 3\n", NULL, NULL },
-	{ "one that can't be run", "#!/nowhere/sh\n", NULL, NULL },
+	{ "one that fails", "#!/bin/sh\nexit 3\n", NULL, "python3 ended with exit code 3" },
+	{ "one that can't be run", "#!/nowhere/sh\n", NULL, "python3 ended with exit code 127" },
+	{ "one whose child keeps stdout open",
+		"#!/bin/sh\nsleep 600 &\necho \"__version__ = '2.4.0'\"\n", "2.4.0", NULL },
 	{ "one that says too much", "#!/bin/sh\nyes | head -c 100000\n", NULL, NULL },
 	{ "one that says it on stderr", "#!/bin/sh\necho \"__version__ = '2.4.0'\" >&2\n", NULL,
 		NULL },

@@ -391,6 +391,8 @@ static const struct loopback_row {
 		"127.1.2.3 (MASTER_ADDR), is no address" },
 	{ "none at all", LOOPBACK_NONE, { { 0 } }, NULL, NULL, "127.0.0.1",
 		"this host has no loopback address" },
+	{ "... standalone", LOOPBACK_NONE, { CLI(STANDALONE, "1") }, NULL, NULL, "127.0.0.1",
+		"this host has no loopback address" },
 	{ "... for torch", LOOPBACK_NONE, { { 0 } }, NULL, "2.9.1", NULL,
 		"it has no loopback address at all (ip link set lo up)" },
 	{ "... and IPv6's is given", LOOPBACK_NONE, { CLI(MASTER_ADDR, "::1") }, NULL, NULL, NULL,

@@ -127,10 +127,11 @@ static const struct store_row {
 static void test_store(void **state)
 {
 	const struct store_row *row = *state;
-	const struct facts facts = { .torch_version = row->torch,
+	const char *const env[] = { row->env, NULL };
+	const struct facts facts = { .env = env,
+		.torch_version = row->torch,
 		.torch_unknown = row->unknown,
 		.program = { .path = "/py", .from = "PATH", .own_port = row->own_port } };
-	const char *const env[] = { row->env, NULL };
 	struct plan p = { .python = row->also != SET_NO_PYTHON, .env = env };
 	struct settings_fixture b;
 	int rc;

@@ -44,6 +44,11 @@ static const struct hint_row {
 	  NULL, true, NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
 	{ "Python, in its error file", ENDED(1), NULL, "OSError: [Errno 98] Address already in use", true,
 	  NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
+	{ "torch waits at another port", ENDED(1),
+	  "TimeoutError: The client socket has timed out after 1800s while trying to connect to (127.0.0.1, 23456).\n",
+	  NULL, true, NULL,
+	  "if the script has a MASTER_PORT or init_method of its own, give --store rank0: launchd hosts the store, "
+	  "but at its MASTER_PORT only", { NULL }, NULL, STORE_AGENT },
 	{ "the same where worker 0 has the port", ENDED(1), "OSError: [Errno 98] Address already in use\n",
 	  NULL, true, NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "argparse", ENDED(2),

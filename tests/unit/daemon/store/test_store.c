@@ -146,6 +146,8 @@ static void test_all_addresses(void **state)
 
 		store_fixture_open(&st, NULL, FIXTURE_MEMORY);
 		st.store.config.open = opens[i];
+		assert_true(st.store.peers.loopback); /* a name may be 127.0.1.1 here */
+		st.store.peers.loopback = false;      /* as if 127.0.0.2 were another host */
 		fd = dial(&st, "127.0.0.1", "127.0.0.2");
 		if (opens[i]) {
 			ask(&st, fd, "VALIDATE %0x3c85f7ce");

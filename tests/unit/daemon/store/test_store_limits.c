@@ -238,6 +238,44 @@ static void test_turns(void **state)
 	assert_int_equal(st.note_count, 0);
 }
 
+/* Who has set a value, and tells another by other means, can be sure that it is found: however much
+ * is asked before them, and whoever was told something meanwhile. */
+static void test_order_in_turns(void **state)
+{
+	struct store_fixture st;
+	struct text many = { 0 };
+	int first, busy, writer, reader;
+
+	(void)state;
+	store_fixture_open(&st, "127.0.0.1", FIXTURE_MEMORY);
+	first = dial_and_greet(&st);
+	busy = dial_and_greet(&st);
+	writer = dial_and_greet(&st);
+	reader = dial_and_greet(&st);
+	ask(&st, first, "SET k old");
+	ask(&st, reader, "WAIT @1 ready");
+	settle(&st);
+	ask(&st, first, "SET ready 1");
+	settle(&st);
+	hear(&st, reader, "$0");
+	for (int i = 0; i < 20000; i++)
+		wire_request(&many, D, "GETNUMKEYS");
+	assert_int_equal(send(busy, many.at, many.len, MSG_NOSIGNAL), many.len);
+	text_done(&many);
+	wire_request(&many, D, "SET k new");
+	assert_int_equal(send(writer, many.at, many.len, MSG_NOSIGNAL), many.len);
+	text_done(&many);
+	wire_request(&many, D, "GET k");
+	assert_int_equal(send(reader, many.at, many.len, MSG_NOSIGNAL), many.len);
+	text_done(&many);
+	hear(&st, reader, "new");
+	(void)close(first);
+	(void)close(busy);
+	(void)close(writer);
+	(void)close(reader);
+	store_fixture_close(&st);
+}
+
 /* Large values are sent from where they lie: in their place between what is small. */
 static void test_large_among_small(void **state)
 {
@@ -460,6 +498,7 @@ TESTS(store_limits)
 	suite_add(&s, "a large answer to a slow reader", test_slow_reader, NULL, NULL);
 	suite_add(&s, "many readers of a large value", test_many_readers, NULL, NULL);
 	SUITE_ROWS(&s, test_turns, turns);
+	suite_add(&s, "an order that turns keep", test_order_in_turns, NULL, NULL);
 	suite_add(&s, "large values among small ones", test_large_among_small, NULL, NULL);
 	suite_add(&s, "one that watches and never reads", test_watcher_never_reads, NULL, NULL);
 	suite_add(&s, "one that watches and reads late", test_watcher_reads_late, NULL, NULL);
