@@ -153,7 +153,7 @@ static int say_port_in_use(
 	const struct member_config *c, const struct failure *without, struct failure *why)
 {
 	return failure_set(why, without->code,
-		"%s; the master port is %s's: give another one, on one node --master_port 0 for a free one",
+		"%s; it is the master port (%s): give another one, or on one node --master_port 0, a free one",
 		without->text, c->master_port_from);
 }
 

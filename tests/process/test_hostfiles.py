@@ -198,9 +198,9 @@ def test_the_real_program(owner):
 # Runs everything here; as with ssh, no variable goes along.
 SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
-echo "$1" >>"%s"
-shift
-exec env -i PATH=/usr/bin:/bin HOME=/ sh -c "$*"
+cd "%s" && echo "$1" >>reached
+own=$PWD/of.$1  # daemons of one host would share their directories, and race for them
+mkdir "$own" && shift && cd / && exec env -i PATH=/usr/bin:/bin HOME=/ TMPDIR="$own" sh -c "$*"
 """
 OPENMPI = [  # its mpirun's folder, and what it is asked for ssh by
     pytest.param('/usr/bin', {'OMPI_MCA_plm_rsh_agent': None, 'OMPI_MCA_if_base_do_not_resolve': '1'}, id='4',
@@ -212,7 +212,7 @@ OPENMPI = [  # its mpirun's folder, and what it is asked for ssh by
 def by_real_mpirun(launch, place):
     """(folder, variables, arguments) -> whom ssh was to reach; on hosts that all are this one."""
     def run_it(folder, env, *argv):
-        ssh = place.write('ssh', SSH % (place.path / 'reached'), 0o755)
+        ssh = place.write('ssh', SSH % place.path, 0o755)
         env = {name: ssh if value is None else value for name, value in env.items()}
         env.update({'OMP_NUM_THREADS': '1', 'PATH': f'{folder}:/usr/bin:/bin', 'LAUNCHD_CONTROL': None})
         result = launch(argv, env)

@@ -44,7 +44,7 @@ def torch(place):
 def test_rank_0_may_end_first(launch, place, torch):
     result = launch(['--nproc_per_node=3', '--use_env', place.write('meets.py', MEETS)], torch)
     assert result.rc == 0, result
-    assert result.out.splitlines() == ['after rank 0: 5', 'after rank 0: 10']
+    assert set(result.out.splitlines()) == {'after rank 0: 5', 'after rank 0: 10'}
 
 
 @needs_localhost
